@@ -1,0 +1,77 @@
+# One Makefile for all. `make` leaves ./setlistd; what it needs to know of the machine is in config.mk, made by configure.
+include config.mk
+
+BUILD ?= build
+WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wwrite-strings \
+	-Wundef -Wformat=2 -Wvla
+WERROR ?=
+SANITIZE ?=
+ALL_CPPFLAGS = -Isrc -D_GNU_SOURCE -DSETLISTD_VERSION='"$(VERSION)"' $(CPPFLAGS)
+ALL_CFLAGS = -std=c11 $(WARNINGS) $(WERROR) $(CFLAGS) $(SANITIZE)
+
+# The layers. What is pure does no I/O, reads no clock and keeps no state of its own, and links without libevent and
+# libmemcached: tests, fuzzers and the simulation are made from it alone.
+PURE = $(wildcard src/protocol/*.c src/collection/*.c src/collection/encodings/*.c src/command/*.c) src/upstream/pipeline.c src/upstream/greeting.c \
+	src/util/alloc.c src/util/buf.c src/util/num.c src/util/pool.c src/util/shared.c src/config/address.c
+REST = $(filter-out $(PURE), $(wildcard src/*.c src/*/*.c))
+UNIT = $(wildcard tests/unit/*.c)
+FUZZERS = $(patsubst tests/fuzz/%.c, %, $(wildcard tests/fuzz/fuzz_*.c))
+OBJECTS = $(patsubst %.c, $(BUILD)/%.o, $(PURE) $(REST))
+PURE_LIB = $(BUILD)/libpure.a
+
+all: setlistd
+
+setlistd: $(BUILD)/setlistd
+	@cp -f --remove-destination $< $@
+
+$(BUILD)/setlistd: $(OBJECTS)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(OBJECTS) $(LIBS) -lpthread
+
+$(PURE_LIB): $(patsubst %.c, $(BUILD)/%.o, $(PURE))
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+$(BUILD)/%.o: %.c config.mk
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CPPFLAGS) $(LIB_CFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+# The pure ones are compiled without the libraries' include paths.
+$(patsubst %.c, $(BUILD)/%.o, $(PURE)): LIB_CFLAGS =
+
+config.mk: configure config.mk.in
+	./configure
+
+configure: configure.ac
+	autoconf
+
+-include $(patsubst %.c, $(BUILD)/%.d, $(PURE) $(REST) $(UNIT))
+
+include tests/tests.mk
+
+install: setlistd
+	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(sbindir) $(DESTDIR)$(datadir)/setlistd/conversion $(DESTDIR)$(mandir)/man5 $(DESTDIR)$(mandir)/man7 $(DESTDIR)$(mandir)/man8 \
+		$(DESTDIR)$(docdir)
+	install -m 755 setlistd $(DESTDIR)$(sbindir)/
+	sed 's,^PARTS = .*,PARTS = "$(datadir)/setlistd",' scripts/convert >$(DESTDIR)$(bindir)/setlistd-convert
+	chmod 755 $(DESTDIR)$(bindir)/setlistd-convert
+	install -m 644 scripts/conversion/*.py $(DESTDIR)$(datadir)/setlistd/conversion/
+	install -m 644 man/*.5 $(DESTDIR)$(mandir)/man5/
+	install -m 644 man/*.7 $(DESTDIR)$(mandir)/man7/
+	install -m 644 man/*.8 $(DESTDIR)$(mandir)/man8/
+	install -m 644 README.md CHANGES LICENSE conf/setlistd.conf $(DESTDIR)$(docdir)/
+
+DIST = setlistd-$(VERSION)
+
+dist: configure
+	@mkdir -p $(BUILD)
+	git ls-files | tar -c --transform 's,^,$(DIST)/,' -T - -f $(BUILD)/$(DIST).tar configure
+	gzip -9 -f $(BUILD)/$(DIST).tar
+	@echo $(BUILD)/$(DIST).tar.gz
+
+clean:
+	rm -rf build setlistd
+
+distclean: clean
+	rm -rf config.mk config.log config.status configure autom4te.cache
+
+.PHONY: all install dist clean distclean

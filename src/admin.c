@@ -1,0 +1,228 @@
+#include "admin.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <unistd.h>
+
+#include "protocol/reply.h"
+#include "util/log.h"
+#include "util/num.h"
+
+/* What is told where no server was seen yet: a version of which all that we speak is known. */
+static const unsigned unknown_version = 1u << 16 | 6u << 8;
+
+/* The oldest of the servers, so that a client expects no more than all of them can do. */
+static unsigned oldest_version(const struct daemon *d)
+{
+	unsigned oldest = 0;
+
+	for (size_t i = 0; i < d->config->threads; i++) {
+		const struct servers *servers = d->workers[i]->servers;
+		for (int j = 0; j < servers_count(servers); j++) {
+			unsigned version =
+				atomic_load_explicit(&servers_get(servers, j)->stats.version, memory_order_relaxed);
+			if (version && (!oldest || version < oldest))
+				oldest = version;
+		}
+	}
+	return oldest ? oldest : unknown_version;
+}
+
+static void print_version(const struct daemon *d, struct buf *out)
+{
+	unsigned v = oldest_version(d);
+
+	buf_printf(out, "%u.%u.%u setlistd/%s\r\n", v >> 16, v >> 8 & 255, v & 255, DAEMON_VERSION);
+}
+
+static void sum_counters(const struct daemon *d, uint64_t sums[COUNTERS])
+{
+	for (int i = 0; i < COUNTERS; i++)
+		sums[i] = 0;
+	for (size_t w = 0; w < d->config->threads; w++) {
+		for (int i = 0; i < COUNTERS; i++)
+			sums[i] += atomic_load_explicit(&d->workers[w]->counters[i], memory_order_relaxed);
+	}
+}
+
+static void print_general(struct worker *w, struct buf *out)
+{
+	struct daemon *d = w->daemon;
+
+	reply_stat(out, "pid", (uint64_t)getpid());
+	reply_stat(out, "uptime", (uint64_t)(w->host.unix_time - d->started));
+	reply_stat(out, "time", (uint64_t)w->host.unix_time);
+	BUF_ADD(out, "STAT version ");
+	print_version(d, out);
+	reply_stat(out, "pointer_size", 8 * sizeof(void *));
+	reply_stat(out, "threads", d->config->threads);
+	reply_stat(out, "curr_connections", (uint64_t)atomic_load(&d->connections));
+	reply_stat(out, "total_connections", atomic_load(&d->accepted));
+	reply_stat(out, "rejected_connections", atomic_load(&d->rejected));
+}
+
+static void print_counters(struct daemon *d, enum counter from, enum counter to, struct buf *out)
+{
+	static const char *const names[COUNTERS] = {
+#define COUNTER(name) #name,
+#include "counters.def"
+#undef COUNTER
+	};
+	uint64_t sums[COUNTERS];
+
+	sum_counters(d, sums);
+	pthread_mutex_lock(&d->lock);
+	for (enum counter i = from; i <= to; i++)
+		reply_stat(out, names[i], sums[i] - (i == COUNT_cache_bytes ? 0 : d->baseline[i]));
+	pthread_mutex_unlock(&d->lock);
+}
+
+struct upstream_sum {
+	uint64_t calls, unavailable, timeouts, lost, connects;
+	int up; /* workers that are connected */
+};
+
+static uint64_t load(const atomic_uint_fast64_t *counter)
+{
+	return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+static struct upstream_sum sum_upstream(const struct daemon *d, int index)
+{
+	struct upstream_sum sum = { 0 };
+
+	for (size_t i = 0; i < d->config->threads; i++) {
+		const struct server_stats *s = &servers_get(d->workers[i]->servers, index)->stats;
+		sum.calls += load(&s->calls);
+		sum.unavailable += load(&s->unavailable);
+		sum.timeouts += load(&s->timeouts);
+		sum.lost += load(&s->lost);
+		sum.connects += load(&s->connects);
+		sum.up += atomic_load_explicit(&s->state, memory_order_relaxed) == SERVER_UP;
+	}
+	return sum;
+}
+
+static void print_upstream(const struct worker *w, struct buf *out)
+{
+	for (int i = 0; i < servers_count(w->servers); i++) {
+		const struct server *s = servers_get(w->servers, i);
+		struct upstream_sum sum = sum_upstream(w->daemon, i);
+		unsigned v = atomic_load_explicit(&s->stats.version, memory_order_relaxed);
+
+		buf_printf(out, "STAT %s:state %s\r\n", s->name, sum.up ? "up" : "down");
+		buf_printf(out, "STAT %s:version %u.%u.%u\r\n", s->name, v >> 16, v >> 8 & 255, v & 255);
+		buf_printf(out, "STAT %s:connections %d\r\n", s->name, sum.up);
+		buf_printf(out, "STAT %s:connects %" PRIu64 "\r\n", s->name, sum.connects);
+		buf_printf(out, "STAT %s:calls %" PRIu64 "\r\n", s->name, sum.calls);
+		buf_printf(out, "STAT %s:unavailable %" PRIu64 "\r\n", s->name, sum.unavailable);
+		buf_printf(out, "STAT %s:timeouts %" PRIu64 "\r\n", s->name, sum.timeouts);
+		buf_printf(out, "STAT %s:lost_connections %" PRIu64 "\r\n", s->name, sum.lost);
+	}
+}
+
+static void stats(struct worker *w, struct slice rest, struct buf *out)
+{
+	struct slice group = slice_token(&rest);
+	struct daemon *d = w->daemon;
+
+	if (slice_equal(group, SLICE("reset"))) {
+		pthread_mutex_lock(&d->lock);
+		sum_counters(d, d->baseline);
+		pthread_mutex_unlock(&d->lock);
+		reply_text(out, "RESET");
+		return;
+	}
+	if (group.n == 0) {
+		print_general(w, out);
+		print_counters(d, 0, COUNT_bytes_written, out);
+	} else if (slice_equal(group, SLICE("upstream"))) {
+		print_upstream(w, out);
+	} else if (slice_equal(group, SLICE("collections"))) {
+		print_counters(d, COUNT_bytes_written + 1, COUNTERS - 1, out);
+	} else if (slice_equal(group, SLICE("settings"))) {
+		config_print(d->config, out);
+	} else {
+		reply_text(out, "CLIENT_ERROR unknown stats group");
+		return;
+	}
+	reply_text(out, "END");
+}
+
+static void help_line(const struct command *command, struct buf *out)
+{
+	buf_printf(out, "%-66s %s\r\n", command->usage, command->summary);
+}
+
+static void help(struct slice rest, struct buf *out)
+{
+	struct slice name = slice_token(&rest);
+	const struct command *command = command_lookup(name);
+
+	if (name.n && !command) {
+		reply_text(out, "CLIENT_ERROR no such command");
+		return;
+	}
+	if (command)
+		help_line(command, out);
+	for (int id = 0; !command && id < COMMAND_COUNT; id++)
+		help_line(command_get((enum command_id)id), out);
+	reply_text(out, "END");
+}
+
+static void route(struct worker *w, const struct request *request, struct buf *out)
+{
+	const struct server *s = servers_get(w->servers, ring_lookup(w->daemon->ring, request->key));
+	struct slice rest = request->rest;
+
+	if (slice_token(&rest).n) {
+		reply_text(out, "CLIENT_ERROR bad command line format");
+		return;
+	}
+	BUF_ADD(out, "ROUTE ");
+	buf_add_slice(out, request->key);
+	BUF_ADD(out, " ");
+	reply_text(out, s->name);
+}
+
+static void verbosity(struct slice rest, struct buf *out)
+{
+	struct slice word = slice_token(&rest);
+	uint32_t level;
+
+	if (!num_parse_u32(word, &level) || slice_token(&rest).n) {
+		reply_text(out, "CLIENT_ERROR bad command line format");
+	} else {
+		log_set_level(LOG_LEVEL_WARN + (int)(level < 2 ? level : 2));
+		reply_text(out, "OK");
+	}
+}
+
+void admin_start(struct worker *w, const struct request *request, struct client *client)
+{
+	struct task *task = task_new(&w->host, request, client, sizeof(*task));
+	struct buf *out = task_reply(task);
+
+	switch (request->command->id) {
+	case COMMAND_STATS:
+		stats(w, request->rest, out);
+		break;
+	case COMMAND_VERSION:
+		BUF_ADD(out, "VERSION ");
+		print_version(w->daemon, out);
+		break;
+	case COMMAND_VERBOSITY:
+		verbosity(request->rest, out);
+		break;
+	case COMMAND_HELP:
+		help(request->rest, out);
+		break;
+	case COMMAND_ROUTE:
+		route(w, request, out);
+		break;
+	default:
+		assert(request->command->id == COMMAND_MN);
+		reply_text(out, "MN");
+	}
+	task_done(task);
+}

@@ -1,0 +1,442 @@
+#include "client.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "admin.h"
+#include "protocol/reply.h"
+#include "util/alloc.h"
+#include "util/log.h"
+
+enum {
+	SLOW_FACTOR = 16,           /* a client that has so many times its buffer waiting does not read its replies */
+	AVERAGE_FIRST = 128 * 1024, /* what a reply is taken for before the first has come */
+	STALL_MS = 2000,            /* and when it has not taken any for so long, it is closed */
+	PIPELINE_LEAST = 4          /* requests that may be under way however large the replies */
+};
+
+static struct client *client_of(struct stream *stream)
+{
+	return (struct client *)stream;
+}
+
+static const struct config *config_of(const struct client *c)
+{
+	return c->worker->daemon->config;
+}
+
+/* --- the end of a connection --- */
+
+static void release(struct loop_job *job)
+{
+	free((char *)job - offsetof(struct client, release));
+}
+
+void client_close(struct client *c)
+{
+	struct worker *w = c->worker;
+	struct task *task;
+
+	if (!stream_is_open(&c->stream))
+		return;
+	while ((task = STAILQ_FIRST(&c->tasks))) {
+		STAILQ_REMOVE_HEAD(&c->tasks, link);
+		task->owner = NULL;
+		task->abandoned = true;
+		/* One that is done only waited for its place. */
+		if (task->done)
+			task_free(task);
+		else if (task->resume)
+			task->resume(task);
+	}
+	c->owed = 0;
+	stream_close(&c->stream);
+	TAILQ_REMOVE(&w->clients, c, link);
+	atomic_fetch_sub(&w->daemon->connections, 1);
+	worker_count(w, COUNT_closed_connections, 1);
+	loop_later(&w->loop, &c->release);
+	worker_client_gone(w);
+}
+
+void client_free_closed(struct worker *w)
+{
+	struct loop_job *job;
+
+	while ((job = STAILQ_FIRST(&w->loop.jobs))) {
+		loop_forget(&w->loop, job);
+		job->run(job);
+	}
+}
+
+struct client *client_next(struct client *c)
+{
+	return TAILQ_NEXT(c, link);
+}
+
+static void close_if_finished(struct client *c)
+{
+	if (c->closing && c->owed == 0 && stream_waiting(&c->stream) == 0)
+		client_close(c);
+}
+
+void client_drain(struct client *c)
+{
+	c->closing = true;
+	stream_pause(&c->stream);
+	close_if_finished(c);
+}
+
+static void close_slow(struct client *c)
+{
+	log_warn(
+		"client closed: it does not read its replies, %zu bytes wait", stream_waiting(&c->stream) + c->spilled);
+	worker_count(c->worker, COUNT_closed_slow_clients, 1);
+	client_close(c);
+}
+
+/* Much waits, and for some time nothing was taken of it. */
+static bool is_slow(const struct client *c)
+{
+	if (c->worker->loop.now - c->progress < STALL_MS)
+		return false;
+	return stream_waiting(&c->stream) + c->spilled > SLOW_FACTOR * config_of(c)->client_buffer;
+}
+
+/* --- tasks --- */
+
+/*
+ * An event is stored under a key that is known only once it was counted, and very many keys are touched by and by: what may read
+ * them must wait for that.
+ */
+static bool is_veiled(const struct task *task)
+{
+	if (task->command && task->command->id == COMMAND_EVADD)
+		return true;
+	return task->walks && task->command->grammar == GRAMMAR_TOUCH_KEYS;
+}
+
+/*
+ * What counters it needs wait in their lanes, and no lane goes on before the event that was counted in it is sent: so what looks
+ * at an event only because its counter says so comes behind it by itself.
+ */
+static bool may_overtake(const struct command *command)
+{
+	return command->grammar == GRAMMAR_KEY_ARGS || command->grammar == GRAMMAR_EVENT_DATA;
+}
+
+/* What changes nothing that a reader may still have to ask for. */
+static bool may_pass_readers(const struct command *command)
+{
+	switch (command->grammar) {
+	case GRAMMAR_KEYS:
+	case GRAMMAR_COLLECTION_KEYS:
+	case GRAMMAR_KEY_ARGS:
+	case GRAMMAR_ARGS:
+	case GRAMMAR_BARE:
+		return !command->noreply;
+	default:
+		return false;
+	}
+}
+
+/* Whether what was asked before has to be answered first. */
+static bool must_wait(const struct client *c, const struct command *command)
+{
+	/* Nothing that was asked before a flush may reach a server after it. */
+	if (command->grammar == GRAMMAR_FLUSH && c->owed > 0)
+		return true;
+	if (c->veiled && !may_overtake(command))
+		return true;
+	return c->walking && !may_pass_readers(command);
+}
+
+void client_task_begin(struct task *task)
+{
+	struct client *c = task->owner;
+
+	STAILQ_INSERT_TAIL(&c->tasks, task, link);
+	c->owed++;
+	c->veiled += is_veiled(task);
+	c->walking += task->walks;
+}
+
+struct buf *client_task_reply(struct task *task)
+{
+	struct client *c = task->owner;
+
+	if (!c || task->quiet) {
+		struct buf *trash = &((struct worker *)task->host)->trash;
+		buf_consume(trash, buf_size(trash));
+		return trash;
+	}
+	if (STAILQ_FIRST(&c->tasks) != task)
+		return &task->spill;
+	if (stream_waiting(&c->stream) == 0)
+		c->progress = c->worker->loop.now;
+	stream_dirty(&c->stream);
+	return &c->stream.out;
+}
+
+bool client_task_share(struct task *task, struct shared *text)
+{
+	struct client *c = task->owner;
+
+	if (!c || task->quiet || STAILQ_FIRST(&c->tasks) != task)
+		return false;
+	if (stream_waiting(&c->stream) == 0)
+		c->progress = c->worker->loop.now;
+	stream_share(&c->stream, text);
+	return true;
+}
+
+/* How many requests may be under way: so many that their replies, if they are like the last ones, fit the buffer. */
+static size_t window(const struct client *c)
+{
+	const struct config *config = config_of(c);
+	size_t n = config->client_buffer / (c->average + 1);
+
+	if (n < PIPELINE_LEAST)
+		n = PIPELINE_LEAST;
+	return n < config->max_pipeline ? n : config->max_pipeline;
+}
+
+/* Whether the client may have more requests carried out: the window has room, here asked without a division. */
+static bool may_go_on(const struct client *c)
+{
+	const struct config *config = config_of(c);
+
+	if (c->barrier || c->owed >= config->max_pipeline || stream_waiting(&c->stream) >= config->client_buffer)
+		return false;
+	return c->owed < PIPELINE_LEAST || (c->owed + 1) * (c->average + 1) <= config->client_buffer;
+}
+
+bool client_task_room(const struct task *task)
+{
+	const struct client *c = task->owner;
+
+	return !c || stream_waiting(&c->stream) + c->spilled + buf_size(&task->spill) < config_of(c)->client_buffer / 2;
+}
+
+/* Reads on well below the limits, not at each step below them. */
+static void maybe_resume(struct client *c)
+{
+	struct task *first = STAILQ_FIRST(&c->tasks);
+	bool room = stream_waiting(&c->stream) <= config_of(c)->client_buffer / 2;
+
+	if (c->owed == 0)
+		c->barrier = false;
+	if (room && first && first->resume)
+		first->resume(first);
+	if (!c->paused || c->closing || c->barrier || !room || c->owed > window(c) / 2)
+		return;
+	c->paused = false;
+	stream_resume(&c->stream);
+}
+
+/* Remembers how large replies are, the newest the most. */
+static void measure(struct client *c)
+{
+	uint64_t size = c->produced + stream_waiting(&c->stream) - c->measured;
+
+	c->measured += size;
+	c->average = c->average - c->average / 8 + (size_t)size / 8;
+}
+
+static void pop_finished(struct client *c)
+{
+	struct task *task;
+
+	while ((task = STAILQ_FIRST(&c->tasks))) {
+		if (buf_size(&task->spill)) {
+			c->spilled -= task->done ? buf_size(&task->spill) : 0;
+			stream_dirty(&c->stream);
+			buf_add_slice(&c->stream.out, buf_slice(&task->spill));
+			buf_free(&task->spill);
+		}
+		if (!task->done)
+			return;
+		STAILQ_REMOVE_HEAD(&c->tasks, link);
+		c->owed--;
+		c->veiled -= is_veiled(task);
+		c->walking -= task->walks;
+		measure(c);
+		task_free(task);
+		c->stream.more = c->owed > 0;
+	}
+}
+
+void client_task_done(struct task *task)
+{
+	struct worker *w = (struct worker *)task->host;
+	struct client *c = task->owner;
+
+	assert(!task->done);
+	task->done = true;
+	if (!c) {
+		task_free(task);
+		worker_client_gone(w);
+		return;
+	}
+	c->spilled += buf_size(&task->spill);
+	if (STAILQ_FIRST(&c->tasks) == task)
+		pop_finished(c);
+	if (is_slow(c)) {
+		close_slow(c);
+		return;
+	}
+	maybe_resume(c);
+	close_if_finished(c);
+}
+
+/* --- requests --- */
+
+static enum counter counter_of(const struct request *request)
+{
+	switch (request->command->grammar) {
+	case GRAMMAR_KEYS:
+	case GRAMMAR_TOUCH_KEYS:
+		return COUNT_cmd_get;
+	case GRAMMAR_STORAGE:
+		return COUNT_cmd_set;
+	case GRAMMAR_ARITHMETIC:
+		return COUNT_cmd_incr;
+	case GRAMMAR_DELETE:
+		return COUNT_cmd_delete;
+	case GRAMMAR_TOUCH:
+		return COUNT_cmd_touch;
+	case GRAMMAR_FLUSH:
+		return COUNT_cmd_flush;
+	case GRAMMAR_META:
+	case GRAMMAR_META_DATA:
+		return COUNT_cmd_meta;
+	case GRAMMAR_COLLECTION:
+	case GRAMMAR_COLLECTION_KEYS:
+		return COUNT_cmd_collection;
+	case GRAMMAR_KEY_ARGS:
+	case GRAMMAR_EVENT_DATA:
+		return COUNT_cmd_event;
+	default:
+		return COUNT_cmd_other;
+	}
+}
+
+static void carry_out(struct client *c, const struct request *request)
+{
+	worker_count(c->worker, counter_of(request), 1);
+	if (request->command->id == COMMAND_QUIT)
+		c->closing = true;
+	else if (!task_start(&c->worker->host, request, c))
+		admin_start(c->worker, request, c);
+}
+
+static void refuse(struct client *c, const struct request *request)
+{
+	worker_count(c->worker, COUNT_cmd_refused, 1);
+	task_refuse(&c->worker->host, request, c, request->error);
+}
+
+/* Takes one request off the front of `in`; gives its bytes, 0 when it must wait. */
+static size_t take_request(struct client *c, struct slice in)
+{
+	const struct config *config = config_of(c);
+	struct request_limits limits = { config->max_line, config->max_value, config->max_keys };
+	struct request request;
+
+	switch (request_parse(in, &limits, &c->scanned, &request)) {
+	case REQUEST_MORE:
+		return 0;
+	case REQUEST_HANGUP:
+		log_info("client hung up on: it speaks HTTP");
+		c->closing = true;
+		break;
+	case REQUEST_FATAL:
+		request.noreply = false;
+		refuse(c, &request);
+		c->closing = true;
+		break;
+	case REQUEST_REFUSED:
+		refuse(c, &request);
+		c->skip = request.skip;
+		break;
+	case REQUEST_READY:
+		if (must_wait(c, request.command)) {
+			c->barrier = true;
+			return 0;
+		}
+		carry_out(c, &request);
+	}
+	c->scanned = 0;
+	return request.consumed;
+}
+
+static size_t on_data(struct stream *stream, struct slice in)
+{
+	struct client *c = client_of(stream);
+	size_t used = 0, n;
+
+	while (used < in.n && !c->closing && may_go_on(c)) {
+		if (c->skip) {
+			n = in.n - used < c->skip ? in.n - used : c->skip;
+			c->skip -= n;
+		} else {
+			n = take_request(c, slice_skip(in, used));
+		}
+		if (n == 0)
+			break;
+		used += n;
+	}
+	if (c->closing) {
+		client_drain(c);
+		return in.n;
+	}
+	worker_count(c->worker, COUNT_bytes_read, used);
+	if (!may_go_on(c)) {
+		c->paused = true;
+		stream_pause(stream);
+	}
+	return used;
+}
+
+static void on_written(struct stream *stream, size_t n)
+{
+	struct client *c = client_of(stream);
+
+	worker_count(c->worker, COUNT_bytes_written, n);
+	c->produced += n;
+	if (n > 0)
+		c->progress = c->worker->loop.now;
+	if (is_slow(c)) {
+		close_slow(c);
+		return;
+	}
+	maybe_resume(c);
+	close_if_finished(c);
+}
+
+static void on_ended(struct stream *stream, int error)
+{
+	struct client *c = client_of(stream);
+
+	/* Without an error it has only said all that it wants to say: it is answered. */
+	if (error)
+		client_close(c);
+	else
+		client_drain(c);
+}
+
+static const struct stream_ops ops = { on_data, on_written, on_ended };
+
+void client_open(struct worker *w, int fd)
+{
+	struct client *c = xcalloc(1, sizeof(*c));
+
+	c->worker = w;
+	c->release.run = release;
+	c->average = AVERAGE_FIRST;
+	c->progress = w->loop.now;
+	STAILQ_INIT(&c->tasks);
+	stream_open(&c->stream, &w->loop, LOOP_CLIENTS, fd, &ops);
+	TAILQ_INSERT_TAIL(&w->clients, c, link);
+	if (w->draining)
+		client_drain(c);
+}

@@ -1,0 +1,245 @@
+#include "collection/fold.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "protocol/request.h"
+#include "util/alloc.h"
+#include "util/hash.h"
+
+enum { SLOTS_MIN = 64, MEMBERS_MIN = 32 };
+
+/* Half of the hash, to tell most strangers apart without a look at the member, and the member's index plus one. */
+struct fold_slot {
+	uint32_t tag, index;
+};
+
+void fold_reset(struct fold *f)
+{
+	if (f->slots && f->member_count)
+		memset(f->slots, 0, f->slot_count * sizeof(*f->slots));
+	f->member_count = f->live = f->live_bytes = f->all_bytes = f->tokens = f->bytes = 0;
+}
+
+void fold_free(struct fold *f)
+{
+	free(f->members);
+	free(f->slots);
+	*f = (struct fold){ .seed = f->seed };
+}
+
+static uint64_t hash_of(const struct fold *f, const char *p, size_t n)
+{
+	return hash_slice(slice_of(p, n), f->seed);
+}
+
+static void rehash(struct fold *f)
+{
+	f->slot_count = f->slot_count ? f->slot_count * 2 : SLOTS_MIN;
+	free(f->slots);
+	f->slots = xcalloc(f->slot_count, sizeof(*f->slots));
+	for (size_t i = 0; i < f->member_count; i++) {
+		uint64_t hash = hash_of(f, f->members[i].p, f->members[i].n);
+		size_t at = hash & (f->slot_count - 1);
+		while (f->slots[at].index)
+			at = (at + 1) & (f->slot_count - 1);
+		f->slots[at] = (struct fold_slot){ (uint32_t)(hash >> 32), (uint32_t)i + 1 };
+	}
+}
+
+/* The slot of a member, or the empty one where it would go. The table must have an empty slot. */
+static struct fold_slot *find_slot(const struct fold *f, const char *p, size_t n, uint64_t hash)
+{
+	size_t at = hash & (f->slot_count - 1);
+
+	for (;; at = (at + 1) & (f->slot_count - 1)) {
+		struct fold_slot *slot = &f->slots[at];
+		if (!slot->index)
+			return slot;
+		const struct fold_member *m = &f->members[slot->index - 1];
+		if (slot->tag == (uint32_t)(hash >> 32) && m->n == n && memcmp(m->p, p, n) == 0)
+			return slot;
+	}
+}
+
+static void new_member(struct fold *f, struct fold_slot *slot, const char *p, size_t n, uint64_t hash)
+{
+	if (f->member_count == f->member_capacity) {
+		f->member_capacity = f->member_capacity ? f->member_capacity * 2 : MEMBERS_MIN;
+		f->members = xrealloc(f->members, f->member_capacity * sizeof(*f->members));
+	}
+	f->members[f->member_count++] = (struct fold_member){ p, (uint32_t)n, false };
+	f->all_bytes += n;
+	*slot = (struct fold_slot){ (uint32_t)(hash >> 32), (uint32_t)f->member_count };
+}
+
+static struct fold_member *note(struct fold *f, const char *p, size_t n)
+{
+	if (f->member_count * 2 >= f->slot_count)
+		rehash(f);
+	uint64_t hash = hash_of(f, p, n);
+	struct fold_slot *slot = find_slot(f, p, n, hash);
+	if (!slot->index)
+		new_member(f, slot, p, n, hash);
+	return &f->members[slot->index - 1];
+}
+
+static void set_live(struct fold *f, struct fold_member *m, bool live)
+{
+	if (m->live == live)
+		return;
+	m->live = live;
+	f->live = live ? f->live + 1 : f->live - 1;
+	f->live_bytes = live ? f->live_bytes + m->n : f->live_bytes - m->n;
+}
+
+/* A removal is remembered too, dead, so that what it says of a member read earlier elsewhere is not lost. */
+static void apply(struct fold *f, bool add, const char *p, size_t n)
+{
+	set_live(f, note(f, p, n), add);
+}
+
+size_t fold_note(struct fold *f, struct slice member)
+{
+	return (size_t)(note(f, member.p, member.n) - f->members);
+}
+
+void fold_set(struct fold *f, size_t i, bool live)
+{
+	set_live(f, &f->members[i], live);
+}
+
+void fold_add(struct fold *f, struct slice member)
+{
+	apply(f, true, member.p, member.n);
+}
+
+void fold_remove(struct fold *f, struct slice member)
+{
+	apply(f, false, member.p, member.n);
+}
+
+/* Where the member that begins at `p` ends: at a space, or at a byte that no member has. */
+static const char *end_of_member(const char *p, const char *end)
+{
+	for (; end - p >= WORD_BYTES; p += WORD_BYTES) {
+		uint64_t word = word_load(p), found = word_control(word) | word_equal(word, ' ');
+		if (found)
+			return p + word_first(found);
+	}
+	while (p < end && (unsigned char)*p > ' ' && *p != 0x7f)
+		p++;
+	return p;
+}
+
+bool fold_log(struct fold *f, struct slice log)
+{
+	const char *p = log.p, *end = log.p + log.n;
+
+	f->bytes += log.n;
+	while (p < end) {
+		bool add = *p == '+';
+		const char *member = ++p;
+
+		if (!add && p[-1] != '-')
+			return false;
+		p = end_of_member(p, end);
+		if (p == end || *p != ' ' || p == member || p - member > MEMBER_MAX)
+			return false;
+		apply(f, add, member, (size_t)(p - member));
+		f->tokens++;
+		p++;
+	}
+	return true;
+}
+
+bool fold_find(const struct fold *f, struct slice member, size_t *i)
+{
+	const struct fold_slot *slot;
+
+	if (!f->slot_count)
+		return false;
+	slot = find_slot(f, member.p, member.n, hash_of(f, member.p, member.n));
+	*i = (size_t)slot->index - 1;
+	return slot->index != 0;
+}
+
+bool fold_mentions(const struct fold *f, struct slice member, bool *live)
+{
+	size_t i;
+
+	if (!fold_find(f, member, &i))
+		return false;
+	*live = f->members[i].live;
+	return true;
+}
+
+bool fold_contains(const struct fold *f, struct slice member)
+{
+	bool live = false;
+
+	return fold_mentions(f, member, &live) && live;
+}
+
+size_t fold_joined_size(const struct fold *f)
+{
+	return f->live ? f->live_bytes + f->live - 1 : 0;
+}
+
+/* Each live member with one byte before it, or one byte behind it, or both. */
+static char *write_members(const struct fold *f, char *p, bool sign)
+{
+	for (size_t i = 0; i < f->member_count; i++) {
+		const struct fold_member *m = &f->members[i];
+		if (!m->live)
+			continue;
+		if (sign)
+			*p++ = '+';
+		memcpy(p, m->p, m->n);
+		p += m->n;
+		*p++ = ' ';
+	}
+	return p;
+}
+
+void fold_join(const struct fold *f, struct buf *out)
+{
+	/* One byte more than is kept: the space behind the last member. */
+	write_members(f, buf_reserve(out, fold_joined_size(f) + 1), false);
+	buf_commit(out, fold_joined_size(f));
+}
+
+size_t fold_log_size(const struct fold *f)
+{
+	return f->live_bytes + 2 * f->live;
+}
+
+void fold_encode(const struct fold *f, struct buf *out)
+{
+	write_members(f, buf_reserve(out, fold_log_size(f)), true);
+	buf_commit(out, fold_log_size(f));
+}
+
+size_t fold_delta_size(const struct fold *f)
+{
+	return f->all_bytes + 2 * f->member_count;
+}
+
+void fold_encode_delta(const struct fold *f, struct buf *out)
+{
+	char *p = buf_reserve(out, fold_delta_size(f));
+
+	for (size_t i = 0; i < f->member_count; i++) {
+		const struct fold_member *m = &f->members[i];
+		*p++ = m->live ? '+' : '-';
+		memcpy(p, m->p, m->n);
+		p += m->n;
+		*p++ = ' ';
+	}
+	buf_commit(out, fold_delta_size(f));
+}
+
+double fold_waste(const struct fold *f)
+{
+	return f->bytes ? 1.0 - (double)fold_log_size(f) / (double)f->bytes : 0.0;
+}

@@ -1,0 +1,39 @@
+/*
+ * Which keys were lately seen to hold a collection with segments: a filter that all workers of a process share. It only ever
+ * errs where it saves work: what it does not know is taken for an ordinary item.
+ */
+#ifndef COLLECTION_LARGE_H
+#define COLLECTION_LARGE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "util/hash.h"
+
+enum { LARGE_SLOTS = 16384 };
+
+/* In each slot the tag of the last such key that fell into it. */
+struct large_filter {
+	atomic_uint slots[LARGE_SLOTS];
+};
+
+static inline void large_mark(struct large_filter *filter, struct slice key)
+{
+	uint64_t hash = hash_slice(key, 0);
+
+	if (filter)
+		atomic_store_explicit(
+			&filter->slots[hash % LARGE_SLOTS], (unsigned)(hash >> 32) | 1, memory_order_relaxed);
+}
+
+static inline bool large_seen(struct large_filter *filter, struct slice key)
+{
+	uint64_t hash = hash_slice(key, 0);
+
+	return filter &&
+		atomic_load_explicit(&filter->slots[hash % LARGE_SLOTS], memory_order_relaxed) ==
+		((unsigned)(hash >> 32) | 1);
+}
+
+#endif

@@ -1,0 +1,154 @@
+/*
+ * Replacing a whole set: a long one is written to segments first; then by CAS with the token of the very read that found what
+ * is there to be a set, or by ADD where there is none. Never by `set`, which deletes what is there when it fails.
+ */
+#include <stdlib.h>
+
+#include "collection/fold.h"
+#include "collection/lane.h"
+#include "collection/segments.h"
+#include "util/alloc.h"
+
+struct replacement {
+	struct segment_writer writer;
+	bool spills;
+	struct buf base;     /* what is to be there */
+	struct buf old_refs; /* of what it replaces */
+};
+
+static void found(struct lane *lane, const struct result *r);
+
+static void look(struct lane *lane)
+{
+	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS }, found);
+}
+
+/* `sure` is whether nothing can refer to the new segments. */
+static void clean_up(struct lane *lane, bool done, bool sure)
+{
+	struct replacement *p = lane->work;
+
+	if (done)
+		segments_forget(lane->lanes, lane->waiter.key, buf_slice(&p->old_refs));
+	else if (sure && p->spills)
+		segments_forget(lane->lanes, lane->waiter.key, buf_slice(&p->writer.refs));
+	if (p->spills)
+		segment_writer_fini(&p->writer);
+	buf_free(&p->base);
+	buf_free(&p->old_refs);
+	free(p);
+	lane->work = NULL;
+}
+
+static void written(struct lane *lane, const struct result *r)
+{
+	const struct op *op = STAILQ_FIRST(&lane->batch);
+
+	if (r->status == RESULT_DONE) {
+		if (op->push && op->log.n > 2 * lane_host(lane)->options->base_size)
+			lane_tend(lane);
+		clean_up(lane, true, false);
+		lane_finish(lane, OUTCOME_DONE);
+	} else if (result_failed(r)) {
+		clean_up(lane, false, false);
+		lane_finish_failed(lane, r);
+	} else if (++lane->attempts <= LANE_ATTEMPTS) {
+		look(lane);
+	} else {
+		clean_up(lane, false, true);
+		lane_finish(lane, OUTCOME_BUSY);
+	}
+}
+
+static bool is_set(struct lane *lane, struct slice value)
+{
+	struct replacement *p = lane->work;
+	struct fold fold = { .seed = lane_host(lane)->seed };
+	struct oplog_base base;
+	bool good = oplog_split(value, &base) && fold_log(&fold, base.log);
+
+	fold_free(&fold);
+	buf_consume(&p->old_refs, buf_size(&p->old_refs));
+	if (good)
+		buf_add_slice(&p->old_refs, base.refs);
+	return good;
+}
+
+/* What the operation ends with where its condition does not hold, else OUTCOME_DONE. */
+static enum outcome_status condition(const struct op *op, const struct result *r)
+{
+	bool hit = r->status == RESULT_HIT;
+
+	if (op->mode == REPLACE_MISSING && hit)
+		return OUTCOME_PRESENT;
+	if (op->mode >= REPLACE_PRESENT && !hit)
+		return OUTCOME_MISSING;
+	if (op->mode == REPLACE_SAME && r->cas != op->cas)
+		return OUTCOME_CHANGED;
+	return OUTCOME_DONE;
+}
+
+static void found(struct lane *lane, const struct result *r)
+{
+	struct replacement *p = lane->work;
+	const struct op *op = STAILQ_FIRST(&lane->batch);
+	bool hit = r->status == RESULT_HIT;
+	enum outcome_status status = condition(op, r);
+	struct call call = {
+		.verb = hit ? CALL_CAS : CALL_ADD,
+		.value = buf_slice(&p->base),
+		.flags = op->flags,
+		.exptime = op->ttl,
+		.number = r->cas,
+		.connection = r->connection,
+	};
+
+	if (result_failed(r)) {
+		clean_up(lane, false, true);
+		lane_finish_failed(lane, r);
+	} else if (hit && !is_set(lane, r->value)) {
+		clean_up(lane, false, true);
+		lane_finish(lane, OUTCOME_CORRUPT);
+	} else if (status != OUTCOME_DONE) {
+		clean_up(lane, false, true);
+		lane_finish(lane, status);
+	} else {
+		lane_call(lane, call, written);
+	}
+}
+
+static void segment_written(struct segment_writer *writer)
+{
+	struct lane *lane = writer->arg;
+	struct replacement *p = lane->work;
+
+	if (writer->pending)
+		return;
+	if (!writer->failed) {
+		buf_add_slice(&p->base, buf_slice(&writer->refs));
+		look(lane);
+		return;
+	}
+	lane_end_all(lane, &(struct outcome){ .status = OUTCOME_FAILED, .result = &writer->failure });
+	clean_up(lane, false, true);
+	lane_next(lane);
+}
+
+void replace_start(struct lane *lane)
+{
+	struct op *op = STAILQ_FIRST(&lane->batch);
+	struct replacement *p = xcalloc(1, sizeof(*p));
+
+	lane->work = p;
+	/* A list goes to segments when it is compacted. */
+	p->spills = !op->push && op->log.n > lane_host(lane)->options->base_size;
+	if (!p->spills) {
+		if (op->push)
+			BUF_ADD(&p->base, OPLOG_LIST_MARK);
+		buf_add_slice(&p->base, op->log);
+		look(lane);
+		return;
+	}
+	segment_writer_init(&p->writer, lane->lanes, lane->waiter.key, OPLOG_CLEAN, op->ttl, segment_written, lane);
+	segment_writer_add(&p->writer, op->log, true);
+}

@@ -1,0 +1,183 @@
+/*
+ * The event commands, and those of them that write: evincr and evadd. A counter is counted in the lane of its key; the event
+ * that evadd stores has a key that nobody else has, since no two get the same count.
+ */
+#include "command/event.h"
+
+#include <assert.h>
+
+#include "collection/lanes.h"
+#include "protocol/reply.h"
+#include "util/num.h"
+
+static const char bad_format[] = "CLIENT_ERROR bad command line format";
+
+struct event_task {
+	struct task task;
+	struct op op;
+	struct waiter waiter; /* evadd: of the event's own item */
+	uint32_t flags;
+	int64_t exptime;
+	struct slice separator, data;
+	char bytes[];
+};
+
+static struct event_task *task_of(struct op *op)
+{
+	return (struct event_task *)((char *)op - offsetof(struct event_task, op));
+}
+
+static void outcome_failure(struct task *task, const struct outcome *outcome)
+{
+	if (outcome->status == OUTCOME_FAILED)
+		task_reply_failure(task, outcome->result);
+	else
+		task_reply_line(task, "SERVER_ERROR busy");
+}
+
+static void counted(struct op *op, const struct outcome *outcome)
+{
+	struct event_task *event = task_of(op);
+
+	if (outcome->status == OUTCOME_DONE)
+		task_reply_number(&event->task, outcome->number);
+	else
+		outcome_failure(&event->task, outcome);
+}
+
+static void stored(struct waiter *waiter, const struct result *r)
+{
+	struct event_task *event = (struct event_task *)((char *)waiter - offsetof(struct event_task, waiter));
+	struct buf *out;
+
+	if (result_failed(r)) {
+		task_reply_failure(&event->task, r);
+		return;
+	}
+	if (r->status != RESULT_DONE) {
+		task_reply_line(&event->task, "NOT_STORED");
+		return;
+	}
+	out = task_reply(&event->task);
+	BUF_ADD(out, "EVENT ");
+	reply_line(out, waiter->key);
+	task_done(&event->task);
+}
+
+/*
+ * The event's number is the count, so nobody else writes its item; what may lie there is an event of before the counter was
+ * evicted, which this one replaces.
+ */
+static void numbered(struct op *op, const struct outcome *outcome)
+{
+	struct event_task *event = task_of(op);
+	struct buf *key = &event->task.scratch;
+
+	if (outcome->status != OUTCOME_DONE) {
+		outcome_failure(&event->task, outcome);
+		return;
+	}
+	buf_add_slice(key, op->key);
+	buf_add_slice(key, event->separator);
+	buf_add_u64(key, outcome->number);
+	event->waiter = (struct waiter){ stored, buf_slice(key) };
+	lanes_call(event->task.host->lanes,
+		&(struct call){
+			.verb = CALL_SET,
+			.server = CALL_ANY_SERVER,
+			.key = event->waiter.key,
+			.value = event->data,
+			.flags = event->flags,
+			.exptime = event->exptime,
+		},
+		&event->waiter);
+}
+
+/* Room for separator and number behind a counter's key, whose own length is that of any bucket's. */
+static bool type_fits(const struct event_rule *rule, struct slice type)
+{
+	return type.n + 2 * rule->separator.n + TALLY_NAME_MAX + NUM_U64_MAX <= KEY_MAX;
+}
+
+static struct event_task *new_event(struct host *host, const struct request *request, void *owner, uint64_t time)
+{
+	const struct event_rule *rule = rules_event(host->rules, request->key);
+	size_t bytes = request->key.n + rule->separator.n + TALLY_NAME_MAX + request->data.n;
+	struct event_task *event = task_new(host, request, owner, sizeof(*event) + bytes);
+	int64_t bucket = tally_bucket(rule->bucket, (int64_t)time);
+	char *at = tally_write_key(&host->bucket, rule, request->key, bucket, event->bytes);
+	struct slice key = slice_of(event->bytes, (size_t)(at - event->bytes));
+
+	event->op = (struct op){ .kind = OP_COUNT, .key = key, .ttl = rule->ttl };
+	event->separator = rule->separator;
+	event->data = task_keep(&at, request->data);
+	return event;
+}
+
+static void start_incr(struct host *host, const struct request *request, void *owner)
+{
+	struct slice rest = request->rest, delta = slice_token(&rest), time = slice_token(&rest);
+	uint64_t by = 1, at = (uint64_t)host->unix_time;
+	struct event_task *event;
+
+	if (delta.n && !num_parse_u64(delta, &by)) {
+		task_refuse(host, request, owner, "CLIENT_ERROR invalid numeric delta argument");
+		return;
+	}
+	if ((time.n && (!num_parse_u64(time, &at) || !tally_time_valid(at))) || slice_token(&rest).n) {
+		task_refuse(host, request, owner, bad_format);
+		return;
+	}
+	event = new_event(host, request, owner, at);
+	event->op.delta = by;
+	event->op.done = counted;
+	lanes_submit(host->lanes, &event->op);
+}
+
+static void start_add(struct host *host, const struct request *request, void *owner)
+{
+	uint64_t at = request->has_number ? request->number : (uint64_t)host->unix_time;
+	struct event_task *event;
+
+	if (!tally_time_valid(at)) {
+		task_refuse(host, request, owner, bad_format);
+		return;
+	}
+	event = new_event(host, request, owner, at);
+	event->op.delta = 1;
+	event->op.done = numbered;
+	event->flags = request->flags;
+	event->exptime = request->exptime ? request->exptime : event->op.ttl;
+	lanes_submit(host->lanes, &event->op);
+}
+
+bool event_buckets(const struct host *host, const struct event_rule *rule, struct slice word, struct tally_range *out)
+{
+	return tally_parse(
+		rule->bucket, word.n ? word : SLICE("now"), tally_bucket(rule->bucket, host->unix_time), out);
+}
+
+void event_start(struct host *host, const struct request *request, void *owner)
+{
+	if (!type_fits(rules_event(host->rules, request->key), request->key)) {
+		task_refuse(host, request, owner, "CLIENT_ERROR key too long");
+		return;
+	}
+	switch (request->command->id) {
+	case COMMAND_EVINCR:
+		start_incr(host, request, owner);
+		break;
+	case COMMAND_EVADD:
+		start_add(host, request, owner);
+		break;
+	case COMMAND_EVRANGE:
+		event_range(host, request, owner);
+		break;
+	case COMMAND_EVLAST:
+		event_last(host, request, owner);
+		break;
+	default:
+		assert(request->command->id == COMMAND_EVCOUNT);
+		event_count(host, request, owner);
+	}
+}

@@ -1,0 +1,59 @@
+/* evcount: the counters of all buckets, read at once. */
+#include "command/counters.h"
+#include "command/event.h"
+#include "protocol/reply.h"
+
+struct count_task {
+	struct task task;
+	struct counters counters;
+	enum granularity bucket;
+};
+
+static void finish(struct counters *counters)
+{
+	struct count_task *count = (struct count_task *)((char *)counters - offsetof(struct count_task, counters));
+	struct buf *out = task_reply(&count->task);
+	char name[TALLY_NAME_MAX];
+
+	if (buf_size(counters->failure)) {
+		buf_add_slice(out, buf_slice(counters->failure));
+	} else {
+		for (int64_t bucket = counters->range.first; bucket <= counters->range.last; bucket++) {
+			size_t n = tally_name(count->bucket, bucket, name);
+			BUF_ADD(out, "COUNT ");
+			buf_add(out, name, n);
+			BUF_ADD(out, " ");
+			reply_number(out, counters_get(counters, bucket));
+		}
+		BUF_ADD(out, "END\r\n");
+	}
+	counters_free(counters);
+	task_done(&count->task);
+}
+
+void event_count(struct host *host, const struct request *request, void *owner)
+{
+	const struct event_rule *rule = rules_event(host->rules, request->key);
+	struct slice rest = request->rest, from = slice_token(&rest), to = slice_token(&rest);
+	struct tally_range range, end;
+	struct count_task *count;
+
+	if (!event_buckets(host, rule, from, &range) || slice_token(&rest).n) {
+		task_refuse(host, request, owner, "CLIENT_ERROR bad bucket");
+		return;
+	}
+	if (to.n) {
+		if (!event_buckets(host, rule, to, &end) || end.last < range.first) {
+			task_refuse(host, request, owner, "CLIENT_ERROR bad bucket");
+			return;
+		}
+		range.last = end.last;
+	}
+	if (range.last - range.first >= TALLY_RANGE_MAX) {
+		task_refuse(host, request, owner, "CLIENT_ERROR too many buckets");
+		return;
+	}
+	count = task_new(host, request, owner, sizeof(*count));
+	count->bucket = rule->bucket;
+	counters_read(&count->counters, host, rule, request->key, range, &count->task.scratch, finish);
+}

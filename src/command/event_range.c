@@ -1,0 +1,323 @@
+/*
+ * evrange evlast: the stored events, in order or newest first. First the counters of all buckets that can matter are read,
+ * which say how many events there may be; then the events, as a fan, from bucket to bucket.
+ */
+#include "collection/lanes.h"
+#include "command/counters.h"
+#include "command/event.h"
+#include "command/fan.h"
+#include "protocol/reply.h"
+#include "util/num.h"
+
+/*
+ * A counter may promise what is long gone, or never was. So a search for the newest gives a bucket up when so many numbers in a
+ * row have no event, and all of them when so many have none in all; and no range holds more than a million.
+ */
+enum { EVENTS_MAX = 1000000, HOLES_IN_A_ROW = 4096, HOLES_IN_ALL = 100000 };
+
+/* Events asked for at once at first, as the size of those read lately allows. */
+enum { FIRST_MOST = 512, FIRST_LEAST = 32, FIRST_BYTES = 4 << 20 };
+
+struct event_part {
+	struct fan_part part;
+	struct waiter waiter;
+	char key[];
+};
+
+struct events_task {
+	struct task task;
+	struct counters counters;
+	struct fan fan;
+	const struct event_rule *rule;
+	bool newest;         /* this is evlast: from the newest on */
+	int64_t first, last; /* evrange: the numbers that were asked for */
+	size_t limit;
+	/* the walk: the next is `number` of `bucket`, and of that bucket so many are left */
+	int64_t bucket;
+	uint64_t number, left;
+	size_t holes, row; /* numbers without an event: in all, and one after the other */
+	struct buf prefix; /* what the keys of the bucket's events begin with */
+	size_t ring_size;
+	struct slice type;
+	char bytes[];
+};
+
+static void end(struct events_task *events)
+{
+	struct buf *failure = &events->task.scratch;
+
+	buf_add_slice(task_reply(&events->task), buf_size(failure) ? buf_slice(failure) : SLICE("END\r\n"));
+	counters_free(&events->counters);
+	task_done(&events->task);
+}
+
+/* The numbers of a bucket that are to be asked for: clips what was named to what there is. */
+static void enter(struct events_task *events, int64_t bucket)
+{
+	uint64_t counted = counters_get(&events->counters, bucket);
+	int64_t count = counted < INT64_MAX ? (int64_t)counted : INT64_MAX - 1;
+	int64_t first = events->first < 0 ? count + 1 + events->first : events->first;
+	int64_t last = events->last < 0 ? count + 1 + events->last : events->last;
+
+	if (first < 1)
+		first = 1;
+	if (last > count)
+		last = count;
+	events->bucket = bucket;
+	events->left = first <= last ? (uint64_t)(last - first) + 1 : 0;
+	events->number = (uint64_t)(events->newest ? last : first);
+	events->row = 0;
+}
+
+/* On to the next bucket; false when there is none. */
+static bool move(struct events_task *events)
+{
+	const struct tally_range *range = &events->counters.range;
+
+	if (events->bucket == (events->newest ? range->first : range->last))
+		return false;
+	enter(events, events->newest ? events->bucket - 1 : events->bucket + 1);
+	return true;
+}
+
+/* The same for its first bucket. */
+static void begin(struct events_task *events)
+{
+	const struct tally_range *range = &events->counters.range;
+
+	enter(events, events->newest ? range->last : range->first);
+}
+
+/* How many numbers there are to ask for, in all buckets. */
+static uint64_t total_of(struct events_task *events)
+{
+	uint64_t total = 0;
+
+	begin(events);
+	do {
+		total += events->left;
+		if (total < events->left)
+			return UINT64_MAX;
+	} while (move(events));
+	return total;
+}
+
+static void set_prefix(struct events_task *events)
+{
+	buf_consume(&events->prefix, buf_size(&events->prefix));
+	tally_key(events->rule, events->type, events->bucket, &events->prefix);
+	buf_add_slice(&events->prefix, events->rule->separator);
+}
+
+/* Finds the next number to ask for. */
+static bool step(struct events_task *events)
+{
+	bool moved = false;
+
+	if (events->newest && events->holes >= HOLES_IN_ALL)
+		return false;
+	while (events->left == 0 || (events->newest && events->row >= HOLES_IN_A_ROW)) {
+		if (!move(events))
+			return false;
+		moved = true;
+	}
+	if (moved || buf_size(&events->prefix) == 0)
+		set_prefix(events);
+	return true;
+}
+
+/* What more events will come to is guessed from those that came. */
+static void measure(struct host *host, size_t bytes)
+{
+	host->event_size = (host->event_size * 15 + bytes) / 16;
+}
+
+static size_t first_window(const struct host *host)
+{
+	uint64_t fit = FIRST_BYTES / (host->event_size + 1);
+
+	return fit > FIRST_MOST ? FIRST_MOST : fit < FIRST_LEAST ? FIRST_LEAST : (size_t)fit;
+}
+
+static void answered(struct waiter *waiter, const struct result *r)
+{
+	struct event_part *part = (struct event_part *)((char *)waiter - offsetof(struct event_part, waiter));
+	struct events_task *events = (struct events_task *)part->part.fan->task;
+
+	if (r->status == RESULT_HIT) {
+		measure(events->task.host, r->value.n);
+		reply_value(fan_reply(&part->part, r->value.n), waiter->key, r, false);
+		events->row = 0;
+	} else if (result_failed(r)) {
+		if (buf_size(&events->task.scratch) == 0)
+			reply_failure(&events->task.scratch, r);
+		fan_part_failed(&part->part);
+		return;
+	} else {
+		events->row++;
+		events->holes++;
+	}
+	fan_part_done(&part->part);
+}
+
+static bool ask(struct fan *fan, struct fan_part *fan_part)
+{
+	struct events_task *events = (struct events_task *)fan->task;
+	struct event_part *part = (struct event_part *)fan_part;
+	struct slice prefix;
+	size_t n;
+
+	if (!step(events))
+		return false;
+	prefix = buf_slice(&events->prefix);
+	memcpy(part->key, prefix.p, prefix.n);
+	n = prefix.n + num_format_u64(part->key + prefix.n, events->number);
+	part->waiter = (struct waiter){ answered, slice_of(part->key, n) };
+	events->number += events->newest ? UINT64_MAX : 1;
+	events->left--;
+	lanes_call(events->task.host->lanes,
+		&(struct call){
+			.verb = CALL_GET,
+			.want = WANT_VALUE,
+			.server = CALL_ANY_SERVER,
+			.key = part->waiter.key,
+		},
+		&part->waiter);
+	return true;
+}
+
+static void finish(struct fan *fan)
+{
+	struct events_task *events = (struct events_task *)fan->task;
+
+	pool_put(events->task.host->pool, fan->parts, events->ring_size);
+	buf_free(&events->prefix);
+	end(events);
+}
+
+static size_t least(size_t a, uint64_t b)
+{
+	return b < a ? (size_t)b : a;
+}
+
+/* The counters are known. */
+static void counted(struct counters *counters)
+{
+	struct events_task *events = (struct events_task *)((char *)counters - offsetof(struct events_task, counters));
+	struct host *host = events->task.host;
+	size_t align = _Alignof(struct event_part), stride, ring;
+	uint64_t total;
+
+	if (buf_size(counters->failure)) {
+		end(events);
+		return;
+	}
+	total = total_of(events);
+	if (!events->newest && total > EVENTS_MAX) {
+		reply_text(&events->task.scratch, "CLIENT_ERROR too many events");
+		end(events);
+		return;
+	}
+	begin(events);
+	set_prefix(events);
+	stride = sizeof(struct event_part) + buf_size(&events->prefix) + NUM_U64_MAX;
+	stride = (stride + align - 1) / align * align;
+	/* A search for few needs few parts, but then some for what it does not find. */
+	ring = events->limit < FIRST_MOST ? FIRST_MOST : FAN_RING;
+	ring = least(ring, total);
+	events->ring_size = ring * stride;
+	events->fan = (struct fan){
+		.task = &events->task,
+		.ask = ask,
+		.finish = finish,
+		.parts = pool_get(host->pool, events->ring_size),
+		.stride = stride,
+		.ring = ring,
+		.total = least(SIZE_MAX, total),
+		.first = first_window(host),
+		.limit = events->limit,
+	};
+	fan_start(&events->fan);
+}
+
+/* Reads the counters of the buckets; from there on it goes by itself. */
+static struct events_task *start(struct host *host, const struct request *request, void *owner)
+{
+	struct events_task *events = task_new(host, request, owner, sizeof(*events) + request->key.n);
+	char *at = events->bytes;
+
+	events->rule = rules_event(host->rules, request->key);
+	events->newest = false;
+	events->first = 1;
+	events->last = -1;
+	events->limit = SIZE_MAX;
+	events->holes = 0;
+	events->prefix = BUF_EMPTY;
+	events->type = task_keep(&at, request->key);
+	return events;
+}
+
+static void read_counters(struct events_task *events, struct tally_range range)
+{
+	counters_read(&events->counters, events->task.host, events->rule, events->type, range, &events->task.scratch,
+		counted);
+}
+
+void event_range(struct host *host, const struct request *request, void *owner)
+{
+	struct slice rest = request->rest, bucket = slice_token(&rest), from = slice_token(&rest),
+		     to = slice_token(&rest);
+	const char *refused = NULL;
+	struct tally_range range;
+	int64_t first = 1, last = -1;
+	struct events_task *events;
+
+	if (bucket.n == 0 || (from.n && !num_parse_i64(from, &first)) || (to.n && !num_parse_i64(to, &last)) ||
+		slice_token(&rest).n)
+		refused = "CLIENT_ERROR bad command line format";
+	/* Numbers begin again in each bucket, so those of several name nothing. */
+	else if (!event_buckets(host, rules_event(host->rules, request->key), bucket, &range) ||
+		(from.n && range.first != range.last))
+		refused = "CLIENT_ERROR bad bucket";
+	else if (range.last - range.first >= TALLY_RANGE_MAX)
+		refused = "CLIENT_ERROR too many buckets";
+	if (refused) {
+		task_refuse(host, request, owner, refused);
+		return;
+	}
+	events = start(host, request, owner);
+	events->first = first;
+	events->last = last;
+	read_counters(events, range);
+}
+
+void event_last(struct host *host, const struct request *request, void *owner)
+{
+	const struct event_rule *rule = rules_event(host->rules, request->key);
+	struct slice rest = request->rest, count = slice_token(&rest), bucket = slice_token(&rest);
+	const char *refused = NULL;
+	struct tally_range range;
+	struct events_task *events;
+	uint64_t n = 0;
+
+	if (count.n == 0 || slice_token(&rest).n)
+		refused = "CLIENT_ERROR bad command line format";
+	else if (!num_parse_u64(count, &n))
+		refused = "CLIENT_ERROR invalid count";
+	else if (n > EVENTS_MAX)
+		refused = "CLIENT_ERROR too many events";
+	else if (!event_buckets(host, rule, bucket, &range))
+		refused = "CLIENT_ERROR bad bucket";
+	else if (n == 0)
+		refused = "END";
+	if (refused) {
+		task_refuse(host, request, owner, refused);
+		return;
+	}
+	/* Of several buckets the last is where it begins. */
+	range.first = range.last > rule->lookback ? range.last - rule->lookback : 0;
+	events = start(host, request, owner);
+	events->newest = true;
+	events->limit = (size_t)n;
+	read_counters(events, range);
+}

@@ -1,0 +1,146 @@
+#include "command/fan.h"
+
+/*
+ * Before anything was found it is not known how large it is, so that many misses must not open the window all the way; nor must
+ * a few small answers. Of a limited fan some parts more than are still missing are asked for, as many again as found nothing.
+ */
+enum { WINDOW_UNKNOWN = 512, WINDOW_BYTES = 4 << 20, SPARE = 16 };
+
+static struct fan_part *part_at(const struct fan *fan, size_t i)
+{
+	/* Hardly any fan goes around, and a division takes long. */
+	size_t place = i < fan->ring ? i : i % fan->ring;
+
+	return (struct fan_part *)(void *)(fan->parts + place * fan->stride);
+}
+
+/* How many parts may be on their way, judged by the size of what has come. */
+static size_t window(const struct fan *fan)
+{
+	size_t most = 4 * fan->hits, fit;
+
+	if (fan->answered < fan->first)
+		return fan->first;
+	if (most < WINDOW_UNKNOWN)
+		most = WINDOW_UNKNOWN;
+	if (fan->hits == 0)
+		return most;
+	fit = (size_t)(WINDOW_BYTES / (fan->bytes / fan->hits + 1)) + 1;
+	return fit < most ? fit : most;
+}
+
+/* How many parts may stand between the last one that was told and the next to be asked for. */
+static size_t span(const struct fan *fan)
+{
+	size_t missing = fan->limit - fan->told, useful = missing + SPARE + (fan->answered - fan->hits);
+
+	return missing < fan->ring && useful < fan->ring ? useful : fan->ring;
+}
+
+static bool may_ask(const struct fan *fan)
+{
+	struct host *host = fan->task->host;
+
+	if (fan->complete || fan->asked - fan->answered >= window(fan) || fan->asked - fan->written >= span(fan))
+		return false;
+	if (fan->asked < fan->first)
+		return true;
+	return fan->held < WINDOW_BYTES && (!host->room || host->room(fan->task));
+}
+
+/* Asks for what there is room for; ends where nothing is left to do. */
+static void go_on(struct fan *fan)
+{
+	if (fan->asking)
+		return;
+	fan->asking = true;
+	while (fan->asked < fan->total && may_ask(fan)) {
+		struct fan_part *part = part_at(fan, fan->asked);
+		*part = (struct fan_part){ .fan = fan };
+		if (fan->ask(fan, part))
+			fan->asked++;
+		else
+			fan->complete = true;
+	}
+	fan->asking = false;
+	fan->complete |= fan->asked == fan->total;
+	if (fan->complete && fan->answered == fan->asked)
+		fan->finish(fan);
+}
+
+static void resume(struct task *task)
+{
+	struct fan *fan = task->resume_arg;
+
+	fan->complete |= task->abandoned;
+	go_on(fan);
+}
+
+void fan_start(struct fan *fan)
+{
+	fan->task->resume = resume;
+	fan->task->resume_arg = fan;
+	resume(fan->task);
+}
+
+static bool may_tell(const struct fan *fan)
+{
+	return fan->told < fan->limit;
+}
+
+struct buf *fan_reply(struct fan_part *part, size_t bytes)
+{
+	struct fan *fan = part->fan;
+
+	part->hit = true;
+	fan->hits++;
+	fan->bytes += bytes;
+	if (part != part_at(fan, fan->written) || !may_tell(fan))
+		return &part->held;
+	fan->told++;
+	return task_reply(fan->task);
+}
+
+struct buf *fan_reply_shared(struct fan_part *part, struct buf *out, struct shared *text)
+{
+	if (out == &part->held) {
+		buf_add_slice(out, buf_slice(&text->text));
+		return out;
+	}
+	task_reply_shared(part->fan->task, text);
+	return task_reply(part->fan->task);
+}
+
+/* The oldest part is done: tells what it held, and leaves it behind. */
+static void pass(struct fan *fan, struct fan_part *part)
+{
+	if (buf_size(&part->held) && may_tell(fan)) {
+		buf_add_slice(task_reply(fan->task), buf_slice(&part->held));
+		fan->told++;
+	}
+	fan->held -= buf_size(&part->held);
+	buf_free(&part->held);
+	fan->written++;
+	if (part->failed)
+		fan->limit = fan->told;
+}
+
+void fan_part_done(struct fan_part *part)
+{
+	struct fan *fan = part->fan;
+
+	part->done = true;
+	fan->answered++;
+	fan->held += buf_size(&part->held);
+	while (fan->written < fan->asked && part_at(fan, fan->written)->done)
+		pass(fan, part_at(fan, fan->written));
+	fan->complete |= !may_tell(fan);
+	go_on(fan);
+}
+
+void fan_part_failed(struct fan_part *part)
+{
+	part->failed = true;
+	part->fan->complete = true;
+	fan_part_done(part);
+}

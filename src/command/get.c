@@ -1,0 +1,148 @@
+/* get gets gat gats: one call a key, on all servers at once, answered with what was found in the order asked for. */
+#include "collection/lanes.h"
+#include "command/fan.h"
+#include "command/verbs.h"
+#include "protocol/reply.h"
+
+struct get_part {
+	struct fan_part part;
+	struct waiter waiter;
+};
+
+struct get_task {
+	struct task task;
+	struct fan fan;
+	size_t known;            /* keys of which a server said something */
+	struct call call;        /* the same for all but the key */
+	struct slice rest;       /* the keys not yet asked for */
+	struct get_part parts[]; /* a ring, and behind it the keys */
+};
+
+/*
+ * Keys of a server that is down count as misses beside others that were answered: one server must not fail all. A client that
+ * asked nobody else is told why. The first failure is kept in the scratch.
+ */
+static void finish(struct fan *fan)
+{
+	struct get_task *get = (struct get_task *)fan->task;
+
+	buf_add_slice(task_reply(&get->task), get->known ? SLICE("END\r\n") : buf_slice(&get->task.scratch));
+	task_done(&get->task);
+}
+
+/* A time to live given by gat goes on to the segments of a collection. */
+static void touch(struct host *host, const struct call *call, struct slice key, const struct result *r)
+{
+	if (call->verb == CALL_GAT && !verbs_cover(host, key))
+		lanes_touched(host->lanes, key, r->value, call->exptime);
+}
+
+static void call_for(struct host *host, const struct call *call, struct waiter *waiter)
+{
+	if (verbs_cover(host, call->key) && call->key.n <= COLLECTION_KEY_MAX)
+		verbs_read(host, call, waiter);
+	else
+		lanes_call(host->lanes, call, waiter);
+}
+
+static void answered(struct waiter *waiter, const struct result *r)
+{
+	struct get_part *part = (struct get_part *)((char *)waiter - offsetof(struct get_part, waiter));
+	struct get_task *get = (struct get_task *)part->part.fan->task;
+
+	if (!result_failed(r))
+		get->known++;
+	else if (buf_size(&get->task.scratch) == 0)
+		reply_failure(&get->task.scratch, r);
+	if (r->status == RESULT_HIT) {
+		touch(get->task.host, &get->call, waiter->key, r);
+		reply_value(fan_reply(&part->part, r->value.n), waiter->key, r, get->call.want & WANT_CAS);
+	}
+	fan_part_done(&part->part);
+}
+
+static bool ask(struct fan *fan, struct fan_part *fan_part)
+{
+	struct get_task *get = (struct get_task *)fan->task;
+	struct get_part *part = (struct get_part *)fan_part;
+
+	get->call.key = slice_token(&get->rest);
+	part->waiter = (struct waiter){ answered, get->call.key };
+	call_for(get->task.host, &get->call, &part->waiter);
+	return true;
+}
+
+/* One key, as most requests have, needs no fan. */
+struct single_task {
+	struct task task;
+	struct waiter waiter;
+	struct call call;
+	char key[];
+};
+
+static void single_answered(struct waiter *waiter, const struct result *r)
+{
+	struct single_task *single = (struct single_task *)((char *)waiter - offsetof(struct single_task, waiter));
+	struct task *task = &single->task;
+
+	if (result_failed(r)) {
+		task_reply_failure(task, r);
+		return;
+	}
+	if (r->status == RESULT_HIT) {
+		touch(task->host, &single->call, waiter->key, r);
+		reply_value(task_reply(task), waiter->key, r, single->call.want & WANT_CAS);
+	}
+	task_reply_line(task, "END");
+}
+
+static void start_single(struct host *host, const struct request *request, void *owner, const struct call *call)
+{
+	struct single_task *single = task_new(host, request, owner, sizeof(*single) + request->key.n);
+	char *at = single->key;
+
+	single->call = *call;
+	single->call.key = task_keep(&at, request->key);
+	single->waiter = (struct waiter){ single_answered, single->call.key };
+	call_for(host, &single->call, &single->waiter);
+}
+
+void get_start(struct host *host, const struct request *request, void *owner)
+{
+	bool touches = request->command->grammar == GRAMMAR_TOUCH_KEYS;
+	bool cas = request->command->id == COMMAND_GETS || request->command->id == COMMAND_GATS;
+	size_t ring = request->keys < FAN_RING ? request->keys : FAN_RING;
+	size_t size = sizeof(struct get_task) + ring * sizeof(struct get_part);
+	/* The keys as they stand in the line: the first, and the rest right behind it. */
+	struct slice keys = slice_of(request->key.p, (size_t)(request->rest.p + request->rest.n - request->key.p));
+	struct call call = {
+		.verb = touches ? CALL_GAT : CALL_GET,
+		.want = WANT_VALUE | (cas ? WANT_CAS : 0u),
+		.server = CALL_ANY_SERVER,
+		.exptime = request->exptime,
+	};
+	struct get_task *get;
+	char *at;
+
+	if (request->keys == 1) {
+		start_single(host, request, owner, &call);
+		return;
+	}
+	get = task_new(host, request, owner, size + keys.n);
+	at = (char *)get + size;
+	get->known = 0;
+	get->rest = task_keep(&at, keys);
+	get->call = call;
+	get->fan = (struct fan){
+		.task = &get->task,
+		.ask = ask,
+		.finish = finish,
+		.parts = (char *)get->parts,
+		.stride = sizeof(struct get_part),
+		.ring = ring,
+		.total = request->keys,
+		.first = FAN_KEYS_FIRST,
+		.limit = SIZE_MAX,
+	};
+	fan_start(&get->fan);
+}

@@ -1,0 +1,78 @@
+#include "config/address.h"
+
+#include <string.h>
+
+#include "util/num.h"
+
+static const struct slice weight_word = { "weight=", 7 };
+
+static const char *parse_port(struct slice text, struct address *out)
+{
+	uint32_t port;
+
+	if (!num_parse_u32(text, &port) || port == 0 || port > 65535)
+		return "bad port";
+	out->port = (uint16_t)port;
+	return NULL;
+}
+
+static const char *take_host(struct slice host, struct address *out)
+{
+	if (host.n == 0)
+		return "no host";
+	if (host.n >= sizeof(out->host))
+		return "too long";
+	memcpy(out->host, host.p, host.n);
+	out->host[host.n] = '\0';
+	return NULL;
+}
+
+static const char *parse_tcp(struct slice text, struct address *out)
+{
+	const char *colon = memrchr(text.p, ':', text.n), *close = memrchr(text.p, ']', text.n), *error;
+	struct slice host = text;
+
+	if (text.p[0] == '[') {
+		if (!close)
+			return "no ]";
+		host = slice_of(text.p + 1, (size_t)(close - text.p) - 1);
+		if (colon < close)
+			colon = NULL;
+		if (colon ? colon != close + 1 : close + 1 != text.p + text.n)
+			return "something between ] and the port";
+	} else if (colon) {
+		host.n = (size_t)(colon - text.p);
+		if (memchr(host.p, ':', host.n))
+			return "an IPv6 address needs [ ]";
+	}
+	error = take_host(host, out);
+	if (!error && colon)
+		error = parse_port(slice_of(colon + 1, (size_t)(text.p + text.n - colon) - 1), out);
+	return error;
+}
+
+const char *address_parse(const char *text, uint16_t port, bool weighted, struct address *out)
+{
+	static const struct slice local = { "unix:", 5 };
+	struct slice rest = slice_of(text, strlen(text)), where, weight;
+
+	*out = (struct address){ .port = port, .weight = 1 };
+	where = slice_token(&rest);
+	weight = slice_token(&rest);
+	if (where.n == 0)
+		return "empty";
+	if (slice_token(&rest).n || (weight.n && !weighted))
+		return "something behind the address";
+	if (weight.n &&
+		(!slice_starts(weight, weight_word) ||
+			!num_parse_u32(slice_skip(weight, weight_word.n), &out->weight) || out->weight == 0 ||
+			out->weight > 99999))
+		return "bad weight (weight=1 to weight=99999)";
+	if (slice_starts(where, local) || where.p[0] == '/') {
+		out->port = 0;
+		where = slice_starts(where, local) ? slice_skip(where, local.n) : where;
+		/* What the system allows for the path of a socket, with its end. */
+		return where.n >= 108 ? "path too long" : take_host(where, out);
+	}
+	return parse_tcp(where, out);
+}

@@ -1,0 +1,129 @@
+#include "config/config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/file.h"
+#include "protocol/reply.h"
+#include "util/alloc.h"
+
+static const uint16_t default_port = 11211;
+
+bool config_load(struct config *config, const char *path)
+{
+	*config = (struct config){
+		.socket_mode = 0700,
+		.distribution = RING_KETAMA,
+#define NUMBER(name, initial, least, most, unit, about) .name = (initial),
+#include "config/options.def"
+#undef NUMBER
+	};
+	config->user = strdup("");
+	if (!config->user)
+		abort();
+	if (path && !config_file_read(config, path))
+		return false;
+	return config->listen_count || !config_add_listen(config, "127.0.0.1", default_port);
+}
+
+void config_clear_listen(struct config *config)
+{
+	free(config->listen);
+	config->listen = NULL;
+	config->listen_count = 0;
+}
+
+static void clear_servers(struct config *config)
+{
+	for (size_t i = 0; i < config->server_count; i++)
+		free(config->servers[i].host);
+	free(config->servers);
+	free(config->ring_string);
+	config->servers = NULL;
+	config->ring_string = NULL;
+	config->server_count = 0;
+}
+
+void config_fini(struct config *config)
+{
+	config_clear_listen(config);
+	clear_servers(config);
+	config_file_free_rules(&config->rules);
+	free(config->user);
+	*config = (struct config){ 0 };
+}
+
+const char *config_add_listen(struct config *config, const char *text, uint16_t port)
+{
+	struct address address;
+	const char *error = address_parse(text, port ? port : default_port, false, &address);
+
+	if (error)
+		return error;
+	config->listen = xrealloc(config->listen, (config->listen_count + 1) * sizeof(address));
+	config->listen[config->listen_count++] = address;
+	return NULL;
+}
+
+static const char *add_server(struct config *config, const char *text)
+{
+	struct address address;
+	const char *error = address_parse(text, default_port, true, &address);
+	struct ring_server *server;
+
+	if (error)
+		return error;
+	config->servers = xrealloc(config->servers, (config->server_count + 1) * sizeof(*config->servers));
+	server = &config->servers[config->server_count++];
+	*server = (struct ring_server){ strdup(address.host), address.port, address.weight };
+	if (!server->host)
+		abort();
+	return NULL;
+}
+
+const char *config_set_servers(struct config *config, const char *text)
+{
+	const char *error = NULL;
+	char *copy = strdup(text), *rest = copy, *one;
+
+	if (!copy)
+		abort();
+	clear_servers(config);
+	if (strncmp(text, "--", 2) == 0) {
+		config->ring_string = copy;
+		return NULL;
+	}
+	while (!error && (one = strsep(&rest, ",")))
+		error = add_server(config, one);
+	free(copy);
+	return error;
+}
+
+struct ring *config_ring(const struct config *config, char error[256])
+{
+	if (config->ring_string)
+		return ring_create_from_string(config->ring_string, error);
+	if (config->server_count == 0) {
+		snprintf(error, 256, "no server is named: use -S or `servers` in the configuration file");
+		return NULL;
+	}
+	return ring_create(config->servers, (int)config->server_count, config->distribution, error);
+}
+
+void config_print(const struct config *config, struct buf *out)
+{
+	for (size_t i = 0; i < config->listen_count; i++) {
+		const struct address *a = &config->listen[i];
+		if (a->port)
+			buf_printf(out, "STAT listen %s:%u\r\n", a->host, a->port);
+		else
+			buf_printf(out, "STAT listen unix:%s\r\n", a->host);
+	}
+	reply_stat_text(out, "distribution",
+		config->ring_string ? "libmemcached string" : config_file_distribution(config->distribution));
+#define NUMBER(name, initial, least, most, unit, about) reply_stat(out, #name, config->name);
+#include "config/options.def"
+#undef NUMBER
+	buf_printf(out, "STAT socket_mode %04o\r\n", (unsigned)config->socket_mode);
+}

@@ -1,0 +1,382 @@
+#include "config/file.h"
+
+#include <confuse.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "util/alloc.h"
+#include "util/num.h"
+
+/* Collections live 30 days at most: beyond that memcached reads a time as a date. */
+enum { TTL_MAX = 2592000, SEPARATOR_MAX = 16, LOOKBACK_MAX = 10000, REMOVED_MAX = 30 };
+
+static const struct word {
+	const char *word;
+	int value;
+} distributions[] = { { "ketama", RING_KETAMA }, { "consistent", RING_CONSISTENT }, { "modula", RING_MODULA },
+	{ NULL, 0 } },
+  buckets[] = { { "day", GRANULARITY_DAY }, { "hour", GRANULARITY_HOUR }, { "minute", GRANULARITY_MINUTE },
+	  { NULL, 0 } },
+  types[] = { { "set", COLLECTION_SET }, { "list", COLLECTION_LIST }, { NULL, 0 } },
+  encodings[] = { { "oplog", ENCODING_OPLOG }, { "signed", ENCODING_SIGNED }, { "csv", ENCODING_CSV },
+	  { "tombstone", ENCODING_TOMBSTONE }, { "paired", ENCODING_PAIRED }, { "flip", ENCODING_FLIP },
+	  { "indexed", ENCODING_INDEXED }, { NULL, 0 } };
+
+static const struct range {
+	const char *name;
+	long least, most;
+	bool of_section;
+} ranges[] = {
+#define NUMBER(name, initial, least, most, unit, about) { #name, least, most, false },
+#include "config/options.def"
+#undef NUMBER
+	{ "ttl", 0, TTL_MAX, true },
+	{ "lookback", 1, LOOKBACK_MAX, true },
+};
+
+static const struct word *find_word(const struct word *words, const char *text)
+{
+	while (words->word && strcmp(words->word, text) != 0)
+		words++;
+	return words->word ? words : NULL;
+}
+
+const char *config_file_distribution(enum ring_distribution distribution)
+{
+	const struct word *w = distributions;
+
+	while (w->value != (int)distribution)
+		w++;
+	return w->word;
+}
+
+/* --- checks, each called by libconfuse with the line still known --- */
+
+static int check_number(cfg_t *cfg, cfg_opt_t *opt)
+{
+	long value = cfg_opt_getnint(opt, 0);
+
+	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+		const struct range *r = &ranges[i];
+		if (strcmp(r->name, cfg_opt_name(opt)) != 0 || (value >= r->least && value <= r->most))
+			continue;
+		cfg_error(cfg, "%s = %ld: from %ld to %ld is allowed", r->name, value, r->least, r->most);
+		return -1;
+	}
+	return 0;
+}
+
+static int check_word(cfg_t *cfg, cfg_opt_t *opt, const struct word *words)
+{
+	const char *text = cfg_opt_getnstr(opt, 0);
+	char known[128] = "";
+
+	if (find_word(words, text))
+		return 0;
+	for (; words->word; words++) {
+		strncat(known, known[0] ? ", " : "", sizeof(known) - strlen(known) - 1);
+		strncat(known, words->word, sizeof(known) - strlen(known) - 1);
+	}
+	cfg_error(cfg, "%s = \"%s\" is not known, only: %s", cfg_opt_name(opt), text, known);
+	return -1;
+}
+
+static int check_distribution(cfg_t *cfg, cfg_opt_t *opt)
+{
+	return check_word(cfg, opt, distributions);
+}
+
+static int check_bucket(cfg_t *cfg, cfg_opt_t *opt)
+{
+	return check_word(cfg, opt, buckets);
+}
+
+static int check_type(cfg_t *cfg, cfg_opt_t *opt)
+{
+	return check_word(cfg, opt, types);
+}
+
+static int check_encoding(cfg_t *cfg, cfg_opt_t *opt)
+{
+	return check_word(cfg, opt, encodings);
+}
+
+static int check_address(cfg_t *cfg, cfg_opt_t *opt, bool weighted)
+{
+	struct address address;
+	const char *text = cfg_opt_getnstr(opt, cfg_opt_size(opt) - 1), *error;
+
+	if (weighted && strncmp(text, "--", 2) == 0)
+		return 0;
+	error = address_parse(text, 11211, weighted, &address);
+	if (error)
+		cfg_error(cfg, "%s: \"%s\": %s", cfg_opt_name(opt), text, error);
+	return error ? -1 : 0;
+}
+
+static int check_listen(cfg_t *cfg, cfg_opt_t *opt)
+{
+	return check_address(cfg, opt, false);
+}
+
+static int check_server(cfg_t *cfg, cfg_opt_t *opt)
+{
+	return check_address(cfg, opt, true);
+}
+
+static bool parse_mode(const char *text, mode_t *mode)
+{
+	char *end;
+	unsigned long value = strtoul(text, &end, 8);
+
+	*mode = (mode_t)value;
+	return *text && !*end && value <= 0777;
+}
+
+static int check_mode(cfg_t *cfg, cfg_opt_t *opt)
+{
+	mode_t mode;
+
+	if (parse_mode(cfg_opt_getnstr(opt, 0), &mode))
+		return 0;
+	cfg_error(cfg, "socket_mode = \"%s\" is no octal mode such as \"0700\"", cfg_opt_getnstr(opt, 0));
+	return -1;
+}
+
+static int check_separator(cfg_t *cfg, cfg_opt_t *opt)
+{
+	const char *text = cfg_opt_getnstr(opt, 0);
+	size_t n = strlen(text);
+	bool good = n > 0 && n <= SEPARATOR_MAX;
+
+	for (size_t i = 0; i < n; i++)
+		good = good && (unsigned char)text[i] > ' ' && text[i] != 0x7f;
+	if (!good)
+		cfg_error(
+			cfg, "separator = \"%s\": 1 to %d bytes, no space, no control character", text, SEPARATOR_MAX);
+	return good ? 0 : -1;
+}
+
+static int check_waste(cfg_t *cfg, cfg_opt_t *opt)
+{
+	double value = cfg_opt_getnfloat(opt, 0);
+
+	if (value > 0 && value <= 1)
+		return 0;
+	cfg_error(cfg, "compact_waste = %g: above 0 and up to 1 is allowed", value);
+	return -1;
+}
+
+static int check_delimiter(cfg_t *cfg, cfg_opt_t *opt)
+{
+	const char *text = cfg_opt_getnstr(opt, 0);
+
+	if (strlen(text) == 1 && (unsigned char)text[0] > ' ' && text[0] != 0x7f)
+		return 0;
+	cfg_error(cfg, "delimiter = \"%s\": one byte is allowed, no space, no control character", text);
+	return -1;
+}
+
+static int check_removed(cfg_t *cfg, cfg_opt_t *opt)
+{
+	const char *text = cfg_opt_getnstr(opt, 0);
+	bool good = strlen(text) <= REMOVED_MAX;
+
+	for (const char *c = text; *c; c++)
+		good = good && (unsigned char)*c > ' ' && *c != 0x7f;
+	if (!good)
+		cfg_error(cfg, "removed = \"%s\": up to %d bytes, no space, no control character", text, REMOVED_MAX);
+	return good ? 0 : -1;
+}
+
+/* What is wrong with a rule as a whole, or NULL. */
+static const char *rule_error(cfg_t *section)
+{
+	int encoding = find_word(encodings, cfg_getstr(section, "encoding"))->value;
+	bool list = find_word(types, cfg_getstr(section, "type"))->value == COLLECTION_LIST;
+	const char *removed = cfg_getstr(section, "removed"), *prefix = cfg_title(section);
+
+	if (list && encoding != ENCODING_OPLOG && encoding != ENCODING_CSV)
+		return "a list has the encoding oplog or csv";
+	if (encoding == ENCODING_PAIRED && (!*removed || strcmp(removed, prefix) == 0))
+		return "the encoding paired needs another prefix in `removed`";
+	if (encoding != ENCODING_PAIRED && *removed)
+		return "`removed` is for the encoding paired alone";
+	if (encoding == ENCODING_TOMBSTONE && cfg_getstr(section, "delimiter")[0] == '|')
+		return "the delimiter of the encoding tombstone is not its bar";
+	return NULL;
+}
+
+/* Called at the end of each section. */
+static int check_collection(cfg_t *cfg, cfg_opt_t *opt)
+{
+	cfg_t *section = cfg_opt_getnsec(opt, cfg_opt_size(opt) - 1);
+	const char *error = rule_error(section);
+
+	if (error)
+		cfg_error(cfg, "collection \"%s\": %s", cfg_title(section), error);
+	return error ? -1 : 0;
+}
+
+/* --- from libconfuse's tree to ours --- */
+
+static struct slice own(const char *text)
+{
+	char *copy = strdup(text);
+
+	if (!copy)
+		abort();
+	return slice_of(copy, strlen(copy));
+}
+
+static void take_rules(cfg_t *cfg, struct rules *rules)
+{
+	size_t collections = cfg_size(cfg, "collection"), events = cfg_size(cfg, "events");
+	struct collection_rule *c = xcalloc(collections, sizeof(*c));
+	struct event_rule *e = xcalloc(events, sizeof(*e));
+
+	for (size_t i = 0; i < collections; i++) {
+		cfg_t *section = cfg_getnsec(cfg, "collection", (unsigned)i);
+		c[i].prefix = own(cfg_title(section));
+		c[i].type = (enum collection_type)find_word(types, cfg_getstr(section, "type"))->value;
+		c[i].encoding = (enum encoding_id)find_word(encodings, cfg_getstr(section, "encoding"))->value;
+		c[i].delimiter = cfg_getstr(section, "delimiter")[0];
+		c[i].removed = own(cfg_getstr(section, "removed"));
+		c[i].pointer = cfg_getbool(section, "pointer");
+		c[i].plain_verbs = cfg_getbool(section, "plain_verbs");
+		c[i].ttl = cfg_getint(section, "ttl");
+		c[i].compact_waste = cfg_getfloat(section, "compact_waste");
+	}
+	for (size_t i = 0; i < events; i++) {
+		cfg_t *section = cfg_getnsec(cfg, "events", (unsigned)i);
+		e[i].prefix = own(cfg_title(section));
+		e[i].bucket = (enum granularity)find_word(buckets, cfg_getstr(section, "bucket"))->value;
+		e[i].ttl = cfg_getint(section, "ttl");
+		e[i].separator = own(cfg_getstr(section, "separator"));
+		e[i].lookback = (unsigned)cfg_getint(section, "lookback");
+	}
+	*rules = (struct rules){ c, collections, e, events };
+}
+
+void config_file_free_rules(struct rules *rules)
+{
+	for (size_t i = 0; i < rules->collection_count; i++) {
+		free((char *)rules->collections[i].prefix.p);
+		free((char *)rules->collections[i].removed.p);
+	}
+	for (size_t i = 0; i < rules->event_count; i++) {
+		free((char *)rules->events[i].prefix.p);
+		free((char *)rules->events[i].separator.p);
+	}
+	free((void *)rules->collections);
+	free((void *)rules->events);
+	*rules = (struct rules){ 0 };
+}
+
+/* A libmemcached string stands alone; else the list is of servers. */
+static const char *take_servers(cfg_t *cfg, struct config *config)
+{
+	struct buf all = BUF_EMPTY;
+	const char *error = NULL;
+
+	for (unsigned i = 0; i < cfg_size(cfg, "servers"); i++)
+		buf_printf(&all, "%s%s", i ? "," : "", cfg_getnstr(cfg, "servers", i));
+	if (buf_size(&all)) {
+		BUF_ADD(&all, "\0");
+		error = config_set_servers(config, buf_slice(&all).p);
+	}
+	buf_free(&all);
+	return error;
+}
+
+static bool take(cfg_t *cfg, struct config *config)
+{
+	const char *error = NULL;
+
+#define NUMBER(name, initial, least, most, unit, about) config->name = (uint64_t)cfg_getint(cfg, #name);
+#include "config/options.def"
+#undef NUMBER
+	for (unsigned i = 0; i < cfg_size(cfg, "listen") && !error; i++)
+		error = config_add_listen(config, cfg_getnstr(cfg, "listen", i), 0);
+	if (!error)
+		error = take_servers(cfg, config);
+	(void)parse_mode(cfg_getstr(cfg, "socket_mode"), &config->socket_mode);
+	config->distribution = (enum ring_distribution)find_word(distributions, cfg_getstr(cfg, "distribution"))->value;
+	free(config->user);
+	config->user = (char *)own(cfg_getstr(cfg, "user")).p;
+	take_rules(cfg, &config->rules);
+	if (error)
+		cfg_error(cfg, "%s", error);
+	return !error;
+}
+
+static void set_checks(cfg_t *cfg)
+{
+	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+		if (!ranges[i].of_section)
+			cfg_set_validate_func(cfg, ranges[i].name, check_number);
+	}
+	cfg_set_validate_func(cfg, "listen", check_listen);
+	cfg_set_validate_func(cfg, "servers", check_server);
+	cfg_set_validate_func(cfg, "distribution", check_distribution);
+	cfg_set_validate_func(cfg, "socket_mode", check_mode);
+	cfg_set_validate_func(cfg, "collection|type", check_type);
+	cfg_set_validate_func(cfg, "collection|encoding", check_encoding);
+	cfg_set_validate_func(cfg, "collection|ttl", check_number);
+	cfg_set_validate_func(cfg, "collection|compact_waste", check_waste);
+	cfg_set_validate_func(cfg, "collection|delimiter", check_delimiter);
+	cfg_set_validate_func(cfg, "collection|removed", check_removed);
+	cfg_set_validate_func(cfg, "collection", check_collection);
+	cfg_set_validate_func(cfg, "events|bucket", check_bucket);
+	cfg_set_validate_func(cfg, "events|ttl", check_number);
+	cfg_set_validate_func(cfg, "events|separator", check_separator);
+	cfg_set_validate_func(cfg, "events|lookback", check_number);
+}
+
+bool config_file_read(struct config *config, const char *path)
+{
+	cfg_opt_t collection[] = {
+		CFG_STR("type", "set", CFGF_NONE),
+		CFG_STR("encoding", "oplog", CFGF_NONE),
+		CFG_INT("ttl", 0, CFGF_NONE),
+		CFG_FLOAT("compact_waste", 0.5, CFGF_NONE),
+		CFG_STR("delimiter", ",", CFGF_NONE),
+		CFG_STR("removed", "", CFGF_NONE),
+		CFG_BOOL("pointer", cfg_true, CFGF_NONE),
+		CFG_BOOL("plain_verbs", cfg_false, CFGF_NONE),
+		CFG_END(),
+	};
+	cfg_opt_t events[] = {
+		CFG_STR("bucket", "hour", CFGF_NONE),
+		CFG_INT("ttl", 0, CFGF_NONE),
+		CFG_STR("separator", "::", CFGF_NONE),
+		CFG_INT("lookback", 24, CFGF_NONE),
+		CFG_END(),
+	};
+	cfg_opt_t options[] = {
+#define NUMBER(name, initial, least, most, unit, about) CFG_INT(#name, initial, CFGF_NONE),
+#include "config/options.def"
+#undef NUMBER
+		CFG_STR_LIST("listen", NULL, CFGF_NONE),
+		CFG_STR_LIST("servers", NULL, CFGF_NONE),
+		CFG_STR("distribution", "ketama", CFGF_NONE),
+		CFG_STR("socket_mode", "0700", CFGF_NONE),
+		CFG_STR("user", "", CFGF_NONE),
+		CFG_SEC("collection", collection, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
+		CFG_SEC("events", events, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
+		CFG_END(),
+	};
+	cfg_t *cfg = cfg_init(options, CFGF_NONE);
+	bool good = false;
+	int rc;
+
+	set_checks(cfg);
+	rc = cfg_parse(cfg, path);
+	if (rc == CFG_FILE_ERROR)
+		fprintf(stderr, "%s: %s\n", path, strerror(errno));
+	else if (rc == CFG_SUCCESS)
+		good = take(cfg, config);
+	cfg_free(cfg);
+	return good;
+}

@@ -1,0 +1,367 @@
+/* setlistd: options and configuration, listeners and workers, and the end of both. No policy. */
+#include <errno.h>
+#include <event2/event.h>
+#include <getopt.h>
+#include <grp.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "config/config.h"
+#include "daemon.h"
+#include "net/listener.h"
+#include "util/alloc.h"
+#include "util/log.h"
+#include "util/num.h"
+#include "worker.h"
+
+static const char usage[] =
+	"usage: setlistd [-f FILE] [-l ADDR] [-p PORT] [-s SOCKET] [-S SERVERS] [-t THREADS] [-u USER] [-v] [-T] [-V] "
+	"[-h]\n"
+	"Sets, lists and event counters on any memcached: a proxy that speaks the memcached text protocol.\n"
+	"\n"
+	"  -f FILE      configuration file; the options below go before it\n"
+	"  -l ADDR      listen on this address (127.0.0.1); may be repeated\n"
+	"  -p PORT      listen on this TCP port (11211), 0 for none\n"
+	"  -s SOCKET    listen on this Unix socket\n"
+	"  -S SERVERS   the memcached servers: host:port,host:port or a libmemcached string (--SERVER=...)\n"
+	"  -t THREADS   worker threads (1)\n"
+	"  -u USER      become this user once the sockets are open\n"
+	"  -v           log more; twice for debugging\n"
+	"  -T           check the configuration and end\n"
+	"  -V           print the version and end\n"
+	"  -h           print this and end\n"
+	"\n"
+	"Once it runs, connect with telnet and type: help\n";
+
+enum { LISTEN_MAX = 16 };
+
+struct options {
+	const char *file, *socket, *servers, *user;
+	const char *listen[LISTEN_MAX];
+	int listen_count, verbose;
+	int64_t port, threads; /* -1 when not given */
+	bool test;
+};
+
+struct process {
+	struct daemon daemon;
+	struct event_base *base;
+	struct listener **listeners;
+	size_t listener_count, next, settled, ended;
+	bool draining;
+};
+
+static bool number(const char *text, int64_t least, int64_t most, int64_t *out)
+{
+	return num_parse_i64(slice_of(text, strlen(text)), out) && *out >= least && *out <= most;
+}
+
+static void bad(const char *option, const char *value)
+{
+	fprintf(stderr, "setlistd: %s %s: not allowed here; see setlistd -h\n", option, value);
+	exit(2);
+}
+
+static struct options parse_options(int argc, char **argv)
+{
+	struct options o = { .port = -1, .threads = -1 };
+	int c;
+
+	while ((c = getopt(argc, argv, "f:l:p:s:S:t:u:vTVh")) != -1) {
+		switch (c) {
+		case 'f':
+			o.file = optarg;
+			break;
+		case 'l':
+			if (o.listen_count == LISTEN_MAX)
+				bad("-l", optarg);
+			o.listen[o.listen_count++] = optarg;
+			break;
+		case 'p':
+			if (!number(optarg, 0, 65535, &o.port))
+				bad("-p", optarg);
+			break;
+		case 's':
+			o.socket = optarg;
+			break;
+		case 'S':
+			o.servers = optarg;
+			break;
+		case 't':
+			if (!number(optarg, 1, 64, &o.threads))
+				bad("-t", optarg);
+			break;
+		case 'u':
+			o.user = optarg;
+			break;
+		case 'v':
+			o.verbose++;
+			break;
+		case 'T':
+			o.test = true;
+			break;
+		case 'V':
+			puts("setlistd " DAEMON_VERSION);
+			exit(0);
+		case 'h':
+			fputs(usage, stdout);
+			exit(0);
+		default:
+			fputs("see setlistd -h\n", stderr);
+			exit(2);
+		}
+	}
+	if (optind < argc)
+		bad("argument", argv[optind]);
+	return o;
+}
+
+/* -l, -p and -s take the place of the file's listeners. */
+static const char *apply_listen(struct config *config, const struct options *o)
+{
+	const char *error = NULL;
+	char path[300];
+
+	if (o->listen_count == 0 && o->port < 0 && !o->socket)
+		return NULL;
+	if (o->listen_count || o->port >= 0)
+		config_clear_listen(config);
+	for (int i = 0; i < o->listen_count && o->port != 0 && !error; i++)
+		error = config_add_listen(config, o->listen[i], o->port > 0 ? (uint16_t)o->port : 0);
+	if (o->listen_count == 0 && o->port > 0)
+		error = config_add_listen(config, "127.0.0.1", (uint16_t)o->port);
+	if (!error && o->socket) {
+		snprintf(path, sizeof(path), "unix:%s", o->socket);
+		error = config_add_listen(config, path, 0);
+	}
+	return error;
+}
+
+static bool apply(struct config *config, const struct options *o)
+{
+	const char *error = apply_listen(config, o);
+
+	if (!error && o->servers)
+		error = config_set_servers(config, o->servers);
+	if (error) {
+		fprintf(stderr, "setlistd: %s\n", error);
+		return false;
+	}
+	if (o->threads > 0)
+		config->threads = (uint64_t)o->threads;
+	if (o->verbose)
+		config->verbose = (uint64_t)o->verbose;
+	if (o->user) {
+		free(config->user);
+		config->user = strdup(o->user);
+		if (!config->user)
+			abort();
+	}
+	return true;
+}
+
+/* Descriptors for all clients, all servers and what else there is; less than asked for is told, and used. */
+static void raise_descriptors(const struct config *config, int servers)
+{
+	rlim_t want = config->max_connections + config->threads * ((rlim_t)servers + 8) + 64;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= want)
+		return;
+	limit.rlim_cur = limit.rlim_max == RLIM_INFINITY || limit.rlim_max >= want ? want : limit.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur < want)
+		log_warn("only %llu file descriptors are allowed, %llu would be needed for max_connections",
+			(unsigned long long)limit.rlim_cur, (unsigned long long)want);
+}
+
+static bool become(const char *user)
+{
+	struct passwd *pw;
+
+	if (!*user)
+		return true;
+	errno = 0;
+	pw = getpwnam(user);
+	if (pw && setgroups(1, &pw->pw_gid) == 0 && setgid(pw->pw_gid) == 0 && setuid(pw->pw_uid) == 0)
+		return true;
+	fprintf(stderr, "setlistd: user %s: %s\n", user, pw || errno ? strerror(errno) : "unknown");
+	return false;
+}
+
+/* --- running --- */
+
+static void on_accepted(int fd, void *arg)
+{
+	static const char full[] = "ERROR Too many open connections\r\n";
+	struct process *p = arg;
+
+	if ((uint64_t)atomic_fetch_add(&p->daemon.connections, 1) >= p->daemon.config->max_connections) {
+		atomic_fetch_sub(&p->daemon.connections, 1);
+		atomic_fetch_add(&p->daemon.rejected, 1);
+		(void)!send(fd, full, sizeof(full) - 1, MSG_NOSIGNAL);
+		close(fd);
+		return;
+	}
+	atomic_fetch_add(&p->daemon.accepted, 1);
+	worker_send(p->daemon.workers[p->next++ % p->daemon.config->threads], fd);
+}
+
+static void close_listeners(struct process *p)
+{
+	for (size_t i = 0; i < p->listener_count; i++)
+		listener_destroy(p->listeners[i]);
+	free(p->listeners);
+	p->listeners = NULL;
+	p->listener_count = 0;
+}
+
+/* The first time what was asked is still answered, the second time it is not. */
+static void on_signal(evutil_socket_t number, short what, void *arg)
+{
+	struct process *p = arg;
+
+	(void)what;
+	log_info("signal %d: ending", (int)number);
+	close_listeners(p);
+	for (size_t i = 0; i < p->daemon.config->threads; i++)
+		worker_send(p->daemon.workers[i], p->draining ? WORKER_STOP : WORKER_DRAIN);
+	p->draining = true;
+}
+
+static bool open_listeners(struct process *p)
+{
+	const struct config *config = p->daemon.config;
+	char error[256];
+
+	p->listeners = xcalloc(config->listen_count, sizeof(*p->listeners));
+	for (size_t i = 0; i < config->listen_count; i++) {
+		const struct address *a = &config->listen[i];
+		struct listener *l =
+			listener_create(p->base, a->host, a->port, config->socket_mode, on_accepted, p, error);
+		if (!l) {
+			fprintf(stderr, "setlistd: cannot listen: %s\n", error);
+			return false;
+		}
+		p->listeners[p->listener_count++] = l;
+	}
+	if (p->listener_count == 0)
+		fputs("setlistd: nothing to listen on\n", stderr);
+	return p->listener_count > 0;
+}
+
+static uint64_t seed(void)
+{
+	uint64_t value;
+
+	if (getrandom(&value, sizeof(value), 0) != sizeof(value))
+		abort();
+	return value;
+}
+
+static void start_workers(struct process *p)
+{
+	struct daemon *d = &p->daemon;
+
+	d->workers = xcalloc(d->config->threads, sizeof(struct worker *));
+	for (size_t i = 0; i < d->config->threads; i++)
+		d->workers[i] = worker_start(d, seed());
+}
+
+/* No client comes in before each server was tried once: what the servers can do is known from the first request on. */
+static void on_news(evutil_socket_t fd, short what, void *arg)
+{
+	struct process *p = arg;
+	char news[128];
+	ssize_t n = read((int)fd, news, sizeof(news));
+
+	(void)what;
+	for (ssize_t i = 0; i < n; i++) {
+		p->settled += news[i] == DAEMON_SETTLED;
+		p->ended += news[i] == DAEMON_ENDED;
+		if (news[i] == DAEMON_SETTLED && p->settled == p->daemon.config->threads) {
+			for (size_t l = 0; l < p->listener_count; l++)
+				listener_start(p->listeners[l]);
+		}
+	}
+	if (p->ended == p->daemon.config->threads)
+		event_base_loopbreak(p->base);
+}
+
+static void join_workers(struct process *p)
+{
+	for (size_t i = 0; i < p->daemon.config->threads; i++)
+		worker_join(p->daemon.workers[i]);
+	free(p->daemon.workers);
+}
+
+static int run(const struct config *config, const struct ring *ring)
+{
+	struct process p = { .daemon = { .config = config, .ring = ring, .started = time(NULL) } };
+	struct event *signals[2], *news;
+	static const int numbers[2] = { SIGTERM, SIGINT };
+	int status = 1, pipes[2];
+
+	p.base = event_base_new();
+	if (!p.base || pipe(pipes) < 0)
+		abort();
+	p.daemon.news = pipes[1];
+	news = event_new(p.base, pipes[0], EV_READ | EV_PERSIST, on_news, &p);
+	event_add(news, NULL);
+	pthread_mutex_init(&p.daemon.lock, NULL);
+	p.daemon.large = xcalloc(1, sizeof(*p.daemon.large));
+	signal(SIGPIPE, SIG_IGN);
+	for (int i = 0; i < 2; i++)
+		signals[i] = evsignal_new(p.base, numbers[i], on_signal, &p);
+	raise_descriptors(config, ring_count(ring));
+	if (open_listeners(&p) && become(config->user)) {
+		for (int i = 0; i < 2; i++)
+			event_add(signals[i], NULL);
+		start_workers(&p);
+		event_base_dispatch(p.base);
+		join_workers(&p);
+		status = 0;
+	}
+	for (int i = 0; i < 2; i++) {
+		event_free(signals[i]);
+		close(pipes[i]);
+	}
+	event_free(news);
+	close_listeners(&p);
+	pthread_mutex_destroy(&p.daemon.lock);
+	free(p.daemon.large);
+	event_base_free(p.base);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	struct options options = parse_options(argc, argv);
+	struct ring *ring = NULL;
+	struct config config;
+	char error[256];
+	int status = 1;
+
+	if (config_load(&config, options.file) && apply(&config, &options)) {
+		log_set_level(LOG_LEVEL_WARN + (int)(config.verbose < 2 ? config.verbose : 2));
+		ring = config_ring(&config, error);
+		if (!ring) {
+			fprintf(stderr, "setlistd: %s\n", error);
+		} else if (options.test) {
+			puts("configuration ok");
+			status = 0;
+		} else {
+			status = run(&config, ring);
+		}
+	}
+	ring_destroy(ring);
+	config_fini(&config);
+	return status;
+}

@@ -1,0 +1,113 @@
+#include "net/loop.h"
+
+#include <event2/event.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "net/stream.h"
+#include "util/alloc.h"
+
+void loop_init(struct loop *loop)
+{
+	struct event_config *config = event_config_new();
+
+	*loop = (struct loop){ 0 };
+	STAILQ_INIT(&loop->jobs);
+	for (int rank = 0; rank < LOOP_RANKS; rank++)
+		TAILQ_INIT(&loop->dirty[rank]);
+	TAILQ_INIT(&loop->held);
+	if (config) {
+		event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK | EVENT_BASE_FLAG_EPOLL_USE_CHANGELIST);
+		loop->base = event_base_new_with_config(config);
+		event_config_free(config);
+	}
+	if (!loop->base)
+		abort();
+	loop->scratch = xmalloc(LOOP_SCRATCH);
+	loop_enter(loop);
+}
+
+void loop_fini(struct loop *loop)
+{
+	event_base_free(loop->base);
+	while (loop->spare_count)
+		buf_free(&loop->spares[--loop->spare_count]);
+	free(loop->scratch);
+}
+
+void loop_enter(struct loop *loop)
+{
+	struct timespec ts;
+
+	if (loop->fresh)
+		return;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	loop->now = (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+	loop->unix_time = (int64_t)time(NULL);
+	loop->fresh = true;
+	if (loop->turn)
+		loop->turn(loop, loop->turn_arg);
+}
+
+void loop_later(struct loop *loop, struct loop_job *job)
+{
+	if (job->queued)
+		return;
+	job->queued = true;
+	STAILQ_INSERT_TAIL(&loop->jobs, job, link);
+}
+
+void loop_forget(struct loop *loop, struct loop_job *job)
+{
+	if (!job->queued)
+		return;
+	job->queued = false;
+	STAILQ_REMOVE(&loop->jobs, job, loop_job, link);
+}
+
+static void run_jobs(struct loop *loop)
+{
+	struct loop_job *job;
+
+	while ((job = STAILQ_FIRST(&loop->jobs))) {
+		STAILQ_REMOVE_HEAD(&loop->jobs, link);
+		job->queued = false;
+		job->run(job);
+	}
+}
+
+/* `idle`: nothing was ready in this turn, so nothing is worth waiting for. */
+static void end_turn(struct loop *loop, bool idle)
+{
+	struct stream *stream;
+
+	run_jobs(loop);
+	while ((stream = TAILQ_FIRST(&loop->held)))
+		stream_flush(stream);
+	for (int rank = 0; rank < LOOP_RANKS; rank++) {
+		while ((stream = TAILQ_FIRST(&loop->dirty[rank]))) {
+			if (idle || !stream_hold(stream))
+				stream_flush(stream);
+		}
+	}
+}
+
+void loop_run(struct loop *loop)
+{
+	while (!loop->stopping) {
+		/* A write may have failed and left jobs behind: then the turn after must not sleep. */
+		bool sleep = STAILQ_EMPTY(&loop->jobs) && TAILQ_EMPTY(&loop->held), idle;
+
+		loop->fresh = false;
+		if (event_base_loop(loop->base, EVLOOP_ONCE | (sleep ? 0 : EVLOOP_NONBLOCK)) < 0)
+			abort();
+		idle = !loop->fresh;
+		loop_enter(loop);
+		end_turn(loop, idle);
+	}
+}
+
+void loop_stop(struct loop *loop)
+{
+	loop->stopping = true;
+}

@@ -1,0 +1,213 @@
+#include "net/stream.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { SPARE_MAX = 8 * 1024, HOLD_MAX = 8 * 1024, READ_MORE = 64 * 1024, PIECES_MAX = 64 };
+
+static void hand_over(struct stream *stream, struct slice in)
+{
+	size_t used = stream->ops->data(stream, in);
+
+	if (!stream_is_open(stream))
+		return;
+	if (stream->in.data && in.p == buf_slice(&stream->in).p)
+		buf_consume(&stream->in, used);
+	else
+		buf_add_slice(&stream->in, slice_skip(in, used));
+	if (buf_size(&stream->in) == 0)
+		buf_free(&stream->in);
+}
+
+/* Into the shared scratch where nothing is left over from before, so that idle connections own no buffer. */
+static ssize_t read_some(struct stream *stream, struct slice *in)
+{
+	ssize_t n;
+
+	if (buf_size(&stream->in) == 0) {
+		n = recv(stream->fd, stream->loop->scratch, LOOP_SCRATCH, 0);
+		*in = slice_of(stream->loop->scratch, n > 0 ? (size_t)n : 0);
+		return n;
+	}
+	n = recv(stream->fd, buf_reserve(&stream->in, READ_MORE), READ_MORE, 0);
+	if (n > 0)
+		buf_commit(&stream->in, (size_t)n);
+	*in = buf_slice(&stream->in);
+	return n;
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+	struct stream *stream = arg;
+	struct slice in;
+	ssize_t n;
+
+	(void)fd;
+	(void)what;
+	loop_enter(stream->loop);
+	n = read_some(stream, &in);
+	if (n > 0) {
+		hand_over(stream, in);
+	} else if (n == 0) {
+		stream_pause(stream);
+		stream->ops->ended(stream, 0);
+	} else if (errno != EAGAIN && errno != EINTR) {
+		stream->ops->ended(stream, errno);
+	}
+}
+
+static void on_writable(evutil_socket_t fd, short what, void *arg)
+{
+	struct stream *stream = arg;
+
+	(void)fd;
+	(void)what;
+	loop_enter(stream->loop);
+	stream->writing = false;
+	stream_dirty(stream);
+}
+
+static void on_kick(struct loop_job *job)
+{
+	struct stream *stream = (struct stream *)((char *)job - offsetof(struct stream, kick));
+
+	if (buf_size(&stream->in))
+		hand_over(stream, buf_slice(&stream->in));
+}
+
+void stream_open(struct stream *stream, struct loop *loop, enum loop_rank rank, int fd, const struct stream_ops *ops)
+{
+	*stream = (struct stream){ .loop = loop, .ops = ops, .rank = rank, .fd = fd, .kick = { .run = on_kick } };
+	inserts_init(&stream->inserts);
+	event_assign(&stream->read, loop->base, fd, EV_READ | EV_PERSIST, on_readable, stream);
+	event_assign(&stream->write, loop->base, fd, EV_WRITE, on_writable, stream);
+	stream_resume(stream);
+}
+
+static struct stream_list *list_of(const struct stream *stream)
+{
+	return stream->held ? &stream->loop->held : &stream->loop->dirty[stream->rank];
+}
+
+static void take_off(struct stream *stream)
+{
+	if (stream->dirty)
+		TAILQ_REMOVE(list_of(stream), stream, link);
+	stream->dirty = stream->held = false;
+}
+
+void stream_close(struct stream *stream)
+{
+	if (!stream_is_open(stream))
+		return;
+	event_del(&stream->read);
+	event_del(&stream->write);
+	take_off(stream);
+	loop_forget(stream->loop, &stream->kick);
+	close(stream->fd);
+	stream->fd = -1;
+	buf_free(&stream->in);
+	buf_free(&stream->out);
+	inserts_free(&stream->inserts);
+}
+
+/*
+ * What is done with an empty buffer from which `n` bytes went out: an idle connection keeps none. That of a server stays where
+ * it is while it is used to the full, for it is large and would grow anew in each turn.
+ */
+static void give_back(struct stream *stream, size_t n)
+{
+	struct loop *loop = stream->loop;
+
+	if (stream->rank == LOOP_SERVERS && n >= stream->out.cap / 8)
+		return;
+	if (stream->out.cap > SPARE_MAX || loop->spare_count == LOOP_SPARES) {
+		buf_free(&stream->out);
+		return;
+	}
+	loop->spares[loop->spare_count++] = stream->out;
+	stream->out = BUF_EMPTY;
+}
+
+void stream_dirty(struct stream *stream)
+{
+	struct loop *loop = stream->loop;
+
+	if (!stream->out.data && loop->spare_count)
+		stream->out = loop->spares[--loop->spare_count];
+	if (stream->dirty || stream->writing)
+		return;
+	stream->dirty = true;
+	TAILQ_INSERT_TAIL(&loop->dirty[stream->rank], stream, link);
+}
+
+bool stream_hold(struct stream *stream)
+{
+	if (!stream->more || stream_waiting(stream) > HOLD_MAX)
+		return false;
+	take_off(stream);
+	stream->dirty = stream->held = true;
+	TAILQ_INSERT_TAIL(&stream->loop->held, stream, link);
+	return true;
+}
+
+void stream_share(struct stream *stream, struct shared *text)
+{
+	stream_dirty(stream);
+	inserts_add(&stream->inserts, &stream->out, text);
+}
+
+static ssize_t send_pieces(struct stream *stream)
+{
+	struct iovec pieces[PIECES_MAX];
+	struct msghdr message = { .msg_iov = pieces };
+
+	message.msg_iovlen = (size_t)inserts_pieces(&stream->inserts, &stream->out, pieces, PIECES_MAX);
+	return sendmsg(stream->fd, &message, MSG_NOSIGNAL);
+}
+
+void stream_flush(struct stream *stream)
+{
+	struct slice out = buf_slice(&stream->out);
+	ssize_t n = 0;
+
+	assert(stream->dirty);
+	take_off(stream);
+	if (stream->inserts.waiting)
+		n = send_pieces(stream);
+	else if (out.n)
+		n = send(stream->fd, out.p, out.n, MSG_NOSIGNAL);
+	if (n < 0 && errno != EAGAIN && errno != EINTR) {
+		stream->ops->ended(stream, errno);
+		return;
+	}
+	if (n > 0)
+		inserts_written(&stream->inserts, &stream->out, (size_t)n);
+	if (stream_waiting(stream)) {
+		stream->writing = true;
+		event_add(&stream->write, NULL);
+	} else {
+		give_back(stream, out.n);
+	}
+	stream->ops->written(stream, n > 0 ? (size_t)n : 0);
+}
+
+void stream_pause(struct stream *stream)
+{
+	if (!stream->reading)
+		return;
+	stream->reading = false;
+	event_del(&stream->read);
+}
+
+void stream_resume(struct stream *stream)
+{
+	if (stream->reading)
+		return;
+	stream->reading = true;
+	event_add(&stream->read, NULL);
+	if (buf_size(&stream->in))
+		loop_later(stream->loop, &stream->kick);
+}

@@ -1,0 +1,249 @@
+/* The classic text dialect. */
+#include <assert.h>
+
+#include "protocol/dialect.h"
+#include "util/num.h"
+
+/* The verbs in the order of enum call_verb; a space ends each that has a key. */
+static const struct slice verbs[] = {
+	[CALL_GET] = { "get ", 4 },
+	[CALL_GAT] = { "gat ", 4 },
+	[CALL_SET] = { "set ", 4 },
+	[CALL_ADD] = { "add ", 4 },
+	[CALL_REPLACE] = { "replace ", 8 },
+	[CALL_APPEND] = { "append ", 7 },
+	[CALL_PREPEND] = { "prepend ", 8 },
+	[CALL_CAS] = { "cas ", 4 },
+	[CALL_INCR] = { "incr ", 5 },
+	[CALL_DECR] = { "decr ", 5 },
+	[CALL_DELETE] = { "delete ", 7 },
+	[CALL_TOUCH] = { "touch ", 6 },
+	[CALL_FLUSH_ALL] = { "flush_all", 9 },
+	[CALL_VERSION] = { "version", 7 },
+	[CALL_NOOP] = { "mn", 2 },
+	[CALL_STATS] = { "stats ", 6 },
+};
+
+/* A verb, four numbers, and what parts them. */
+enum { STORAGE_MAX = 8 + 4 * (NUM_U64_MAX + 1) + 1 + 2 };
+
+/* Room is made once, since this is what most requests come to. */
+static void encode_storage(const struct call *call, struct buf *out)
+{
+	char *start = buf_reserve(out, STORAGE_MAX + call->key.n + call->value.n + 2), *p = start;
+
+	p = slice_write(p, verbs[call->verb]);
+	p = slice_write(p, call->key);
+	*p++ = ' ';
+	p += num_format_u64(p, call->flags);
+	*p++ = ' ';
+	p += num_format_i64(p, call->exptime);
+	*p++ = ' ';
+	p += num_format_u64(p, call->value.n);
+	if (call->verb == CALL_CAS) {
+		*p++ = ' ';
+		p += num_format_u64(p, call->number);
+	}
+	p = slice_write(p, SLICE("\r\n"));
+	p = slice_write(p, call->value);
+	p = slice_write(p, SLICE("\r\n"));
+	buf_commit(out, (size_t)(p - start));
+}
+
+static void encode_line(const struct call *call, struct buf *out)
+{
+	bool cas = call->want & WANT_CAS;
+
+	switch (call->verb) {
+	case CALL_GET:
+		buf_add(out, cas ? "gets " : "get ", cas ? 5 : 4);
+		buf_add_slice(out, call->key);
+		return;
+	case CALL_GAT:
+		buf_add(out, cas ? "gats " : "gat ", cas ? 5 : 4);
+		buf_add_i64(out, call->exptime);
+		BUF_ADD(out, " ");
+		buf_add_slice(out, call->key);
+		return;
+	case CALL_META:
+		buf_add_slice(out, call->line);
+		if (call->has_value) {
+			BUF_ADD(out, "\r\n");
+			buf_add_slice(out, call->value);
+		}
+		return;
+	case CALL_FLUSH_ALL:
+		buf_add_slice(out, verbs[call->verb]);
+		if (call->exptime) {
+			BUF_ADD(out, " ");
+			buf_add_i64(out, call->exptime);
+		}
+		return;
+	default:
+		break;
+	}
+	buf_add_slice(out, verbs[call->verb]);
+	buf_add_slice(out, call->verb == CALL_STATS ? call->line : call->key);
+	if (call->verb == CALL_INCR || call->verb == CALL_DECR) {
+		BUF_ADD(out, " ");
+		buf_add_u64(out, call->number);
+	} else if (call->verb == CALL_TOUCH) {
+		BUF_ADD(out, " ");
+		buf_add_i64(out, call->exptime);
+	}
+}
+
+static void classic_encode(const struct call *call, struct buf *out)
+{
+	if (call_stores(call->verb)) {
+		encode_storage(call, out);
+		return;
+	}
+	encode_line(call, out);
+	BUF_ADD(out, "\r\n");
+}
+
+/* VALUE <key> <flags> <bytes> [<cas>], its data, END: one item was asked for, so one or none must come. */
+static ssize_t decode_get(
+	struct slice in, struct slice line, size_t at, const struct expect *expect, struct result *out)
+{
+	struct slice rest = line, flags, bytes, cas, end;
+	uint64_t n;
+	ssize_t taken;
+	size_t more;
+
+	if (slice_equal(line, SLICE("END"))) {
+		out->status = RESULT_MISS;
+		return (ssize_t)at;
+	}
+	if (!slice_equal(slice_token(&rest), SLICE("VALUE")))
+		return dialect_error(line, at, expect, out);
+	if (!slice_equal(slice_token(&rest), expect->key))
+		return -1;
+	flags = slice_token(&rest);
+	bytes = slice_token(&rest);
+	cas = slice_token(&rest);
+	if (!num_parse_u32(flags, &out->flags) || !num_parse_u64(bytes, &n) || slice_token(&rest).n)
+		return -1;
+	if ((cas.n > 0) != ((expect->want & WANT_CAS) != 0) || (cas.n && !num_parse_u64(cas, &out->cas)))
+		return -1;
+	taken = dialect_block(in, at, n, &out->value);
+	if (taken <= 0)
+		return taken;
+	if (!dialect_line(slice_skip(in, (size_t)taken), &end, &more))
+		return dialect_incomplete(slice_skip(in, (size_t)taken));
+	if (!slice_equal(end, SLICE("END")))
+		return -1;
+	out->status = RESULT_HIT;
+	out->size = n;
+	out->ttl = TTL_UNKNOWN;
+	return taken + (ssize_t)more;
+}
+
+/* STAT lines up to END; all of them are the text. */
+static ssize_t decode_stats(struct slice in, const struct expect *expect, struct result *out)
+{
+	struct slice line;
+	size_t at = 0, n;
+
+	while (dialect_line(slice_skip(in, at), &line, &n)) {
+		if (slice_equal(line, SLICE("END"))) {
+			out->status = RESULT_TEXT;
+			out->line = slice_of(in.p, at);
+			return (ssize_t)(at + n);
+		}
+		if (!slice_starts(line, SLICE("STAT ")))
+			return at == 0 ? dialect_error(line, n, expect, out) : -1;
+		at += n;
+	}
+	return in.n > DIALECT_STATS_MAX ? -1 : dialect_incomplete(slice_skip(in, at));
+}
+
+/* The one line that says that a verb did what it should. */
+static struct slice success(enum call_verb verb)
+{
+	switch (verb) {
+	case CALL_DELETE:
+		return SLICE("DELETED");
+	case CALL_TOUCH:
+		return SLICE("TOUCHED");
+	case CALL_FLUSH_ALL:
+		return SLICE("OK");
+	default:
+		return SLICE("STORED");
+	}
+}
+
+static bool may_be_missing(enum call_verb verb)
+{
+	return verb == CALL_CAS || verb == CALL_INCR || verb == CALL_DECR || verb == CALL_DELETE || verb == CALL_TOUCH;
+}
+
+static ssize_t decode_word(struct slice line, size_t at, const struct expect *expect, struct result *out)
+{
+	if (slice_equal(line, success(expect->verb)) && expect->verb != CALL_INCR && expect->verb != CALL_DECR)
+		out->status = RESULT_DONE;
+	else if (slice_equal(line, SLICE("NOT_FOUND")) && may_be_missing(expect->verb))
+		out->status = RESULT_MISS;
+	else if (slice_equal(line, SLICE("NOT_STORED")) && call_stores(expect->verb) && expect->verb != CALL_CAS)
+		out->status = RESULT_NOT_STORED;
+	else if (slice_equal(line, SLICE("EXISTS")) && expect->verb == CALL_CAS)
+		out->status = RESULT_EXISTS;
+	else if ((expect->verb == CALL_INCR || expect->verb == CALL_DECR) && num_parse_u64(line, &out->number))
+		out->status = RESULT_NUMBER;
+	else
+		return dialect_error(line, at, expect, out);
+	return (ssize_t)at;
+}
+
+/* ME <key> <name>=<value>..., VA <bytes> <flag>* and its data, or two letters and flags. */
+static ssize_t decode_passed(
+	struct slice in, struct slice line, size_t at, const struct expect *expect, struct result *out)
+{
+	static const struct slice codes[] = { { "HD", 2 }, { "EN", 2 }, { "NF", 2 }, { "NS", 2 }, { "EX", 2 },
+		{ "ME", 2 } };
+	struct slice rest = line, code = slice_token(&rest);
+	uint64_t n;
+
+	out->line = line;
+	out->status = RESULT_TEXT;
+	if (slice_equal(code, SLICE("VA")))
+		return num_parse_u64(slice_token(&rest), &n) ? dialect_block(in, at, n, &out->value) : -1;
+	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+		if (slice_equal(code, codes[i]))
+			return (ssize_t)at;
+	}
+	return dialect_error(line, at, expect, out);
+}
+
+static ssize_t classic_decode(struct slice in, const struct expect *expect, struct result *out)
+{
+	struct slice line;
+	size_t at;
+
+	/* What nearly every reply to a write is. */
+	if (call_stores(expect->verb) && slice_starts(in, SLICE("STORED\r\n"))) {
+		out->status = RESULT_DONE;
+		return sizeof("STORED\r\n") - 1;
+	}
+	if (expect->verb == CALL_STATS)
+		return decode_stats(in, expect, out);
+	if (!dialect_line(in, &line, &at))
+		return dialect_incomplete(in);
+	switch (expect->verb) {
+	case CALL_GET:
+	case CALL_GAT:
+		return decode_get(in, line, at, expect, out);
+	case CALL_META:
+		return decode_passed(in, line, at, expect, out);
+	case CALL_VERSION:
+	case CALL_NOOP:
+		out->status = RESULT_TEXT;
+		out->line = line;
+		return (ssize_t)at;
+	default:
+		return decode_word(line, at, expect, out);
+	}
+}
+
+const struct dialect dialect_classic = { "classic", classic_encode, classic_decode };

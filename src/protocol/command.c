@@ -1,0 +1,35 @@
+#include "protocol/command.h"
+
+static const struct command commands[COMMAND_COUNT] = {
+#define COMMAND(id, name, grammar, noreply, usage, summary) \
+	{ COMMAND_##id, GRAMMAR_##grammar, noreply, { name, sizeof(name) - 1 }, usage, summary },
+#include "protocol/commands.def"
+#undef COMMAND
+};
+
+/* The names once more, side by side, padded with zeroes. No two have the first eight bytes in common. */
+static const char heads[COMMAND_COUNT][16] = {
+#define COMMAND(id, name, grammar, noreply, usage, summary) name,
+#include "protocol/commands.def"
+#undef COMMAND
+};
+
+/* The last command whose first bytes are not behind those of the name is the only one that it can be. */
+const struct command *command_lookup(struct slice name)
+{
+	uint64_t rank = word_rank(name.p, name.n);
+	size_t at = 0;
+
+	_Static_assert(COMMAND_COUNT <= 128, "the first step covers half of the table");
+
+	for (size_t step = 64; step > 0; step /= 2) {
+		if (at + step < COMMAND_COUNT && word_rank(heads[at + step], sizeof(heads[0])) <= rank)
+			at += step;
+	}
+	return slice_equal(name, commands[at].name) ? &commands[at] : NULL;
+}
+
+const struct command *command_get(enum command_id id)
+{
+	return &commands[id];
+}

@@ -1,0 +1,133 @@
+/*
+ * The meta dialect: what is read is asked for with `mg`, whose answers memcached sends many in one write where each answer to
+ * `get` costs it a system call of its own, and which alone can tell what time an item has left. What is written goes by the
+ * classic verbs, on purpose: `ms` deletes the item that is there when it fails.
+ */
+#include "protocol/dialect.h"
+#include "protocol/metaflags.h"
+#include "protocol/request.h"
+#include "util/num.h"
+
+/* All of a request's line but its key, with a time and every flag there is. */
+enum { MG_MAX = 3 + 2 + NUM_U64_MAX + 1 + 4 + 4 * 2 + 2 };
+
+static void meta_encode(const struct call *call, struct buf *out)
+{
+	char *start, *p;
+
+	if (call->verb != CALL_GET && call->verb != CALL_GAT) {
+		dialect_classic.encode(call, out);
+		return;
+	}
+	start = p = buf_reserve(out, call->key.n + MG_MAX);
+	p = slice_write(p, SLICE("mg "));
+	p = slice_write(p, call->key);
+	if (call->verb == CALL_GAT) {
+		p = slice_write(p, SLICE(" T"));
+		p += num_format_i64(p, call->exptime);
+	}
+	/* The key comes back, so that a reply can be checked against its request. */
+	p = slice_write(p, SLICE(" k f"));
+	if (call->want & WANT_CAS)
+		p = slice_write(p, SLICE(" c"));
+	if (call->want & WANT_TTL)
+		p = slice_write(p, SLICE(" t"));
+	if (call->want & WANT_SIZE)
+		p = slice_write(p, SLICE(" s"));
+	if (call->want & WANT_VALUE)
+		p = slice_write(p, SLICE(" v"));
+	p = slice_write(p, SLICE("\r\n"));
+	buf_commit(out, (size_t)(p - start));
+}
+
+static bool parse_ttl(struct slice token, int64_t *ttl)
+{
+	if (slice_equal(token, SLICE("-1"))) {
+		*ttl = TTL_NEVER;
+		return true;
+	}
+	return num_parse_i64(token, ttl);
+}
+
+/* The flags of a reply, in whatever order and with whatever else a newer server adds. */
+static bool parse_flags(struct slice flags, struct slice *key, bool *base64, bool *cas, struct result *out)
+{
+	struct slice flag;
+	bool good = true;
+
+	out->ttl = TTL_UNKNOWN;
+	while (good && (flag = slice_token(&flags)).n) {
+		struct slice token = slice_skip(flag, 1);
+
+		switch (flag.p[0]) {
+		case 'k':
+			*key = token;
+			break;
+		case 'b':
+			*base64 = true;
+			break;
+		case 'f':
+			good = num_parse_u32(token, &out->flags);
+			break;
+		case 'c':
+			good = *cas = num_parse_u64(token, &out->cas);
+			break;
+		case 't':
+			good = parse_ttl(token, &out->ttl);
+			break;
+		case 's':
+			good = num_parse_u64(token, &out->size);
+			break;
+		}
+	}
+	return good;
+}
+
+/* An item that was stored under an encoded key names itself encoded. */
+static bool same_key(struct slice key, bool base64, struct slice expected)
+{
+	char decoded[KEY_MAX + 4];
+
+	if (!base64)
+		return slice_equal(key, expected);
+	if (key.n > sizeof(decoded) / 3 * 4)
+		return false;
+	return slice_equal(slice_of(decoded, metaflags_decode_key(key, decoded)), expected);
+}
+
+static ssize_t meta_decode(struct slice in, const struct expect *expect, struct result *out)
+{
+	bool value = expect->want & WANT_VALUE, base64 = false, has_cas = false;
+	struct slice line, rest, code, key = { NULL, 0 };
+	uint64_t n = 0;
+	size_t at;
+
+	if (expect->verb != CALL_GET && expect->verb != CALL_GAT)
+		return dialect_classic.decode(in, expect, out);
+	if (!dialect_line(in, &line, &at))
+		return dialect_incomplete(in);
+	rest = line;
+	code = slice_token(&rest);
+	if (slice_equal(code, SLICE("EN"))) {
+		/* Servers differ in whether a miss names its key. */
+		bool good = parse_flags(rest, &key, &base64, &has_cas, out) &&
+			(!key.p || same_key(key, base64, expect->key));
+		out->status = RESULT_MISS;
+		return good ? (ssize_t)at : -1;
+	}
+	if (!slice_equal(code, value ? SLICE("VA") : SLICE("HD")))
+		return dialect_error(line, at, expect, out);
+	if (value && !num_parse_u64(slice_token(&rest), &n))
+		return -1;
+	if (!parse_flags(rest, &key, &base64, &has_cas, out) || !same_key(key, base64, expect->key))
+		return -1;
+	if ((expect->want & WANT_CAS) && !has_cas)
+		return -1;
+	out->status = RESULT_HIT;
+	if (!value)
+		return (ssize_t)at;
+	out->size = n;
+	return dialect_block(in, at, n, &out->value);
+}
+
+const struct dialect dialect_meta = { "meta", meta_encode, meta_decode };

@@ -1,0 +1,95 @@
+#include "protocol/reply.h"
+
+#include <assert.h>
+
+#include "util/num.h"
+
+void reply_line(struct buf *out, struct slice line)
+{
+	char *p = buf_reserve(out, line.n + 2);
+
+	p = slice_write(p, line);
+	(void)slice_write(p, SLICE("\r\n"));
+	buf_commit(out, line.n + 2);
+}
+
+void reply_text(struct buf *out, const char *line)
+{
+	reply_line(out, slice_of(line, strlen(line)));
+}
+
+void reply_number(struct buf *out, uint64_t n)
+{
+	buf_add_u64(out, n);
+	BUF_ADD(out, "\r\n");
+}
+
+void reply_value_head(struct buf *out, struct slice key, uint32_t flags, size_t bytes, const uint64_t *cas)
+{
+	char *start = buf_reserve(out, key.n + 6 + 3 * (NUM_U64_MAX + 1) + 2), *p = start;
+
+	p = slice_write(p, SLICE("VALUE "));
+	p = slice_write(p, key);
+	*p++ = ' ';
+	p += num_format_u64(p, flags);
+	*p++ = ' ';
+	p += num_format_u64(p, bytes);
+	if (cas) {
+		*p++ = ' ';
+		p += num_format_u64(p, *cas);
+	}
+	p = slice_write(p, SLICE("\r\n"));
+	buf_commit(out, (size_t)(p - start));
+}
+
+void reply_value(struct buf *out, struct slice key, const struct result *r, bool cas)
+{
+	reply_value_head(out, key, r->flags, r->value.n, cas ? &r->cas : NULL);
+	reply_line(out, r->value);
+}
+
+void reply_failure(struct buf *out, const struct result *r)
+{
+	const char *what = "connection lost, outcome unknown";
+
+	assert(result_failed(r));
+	switch (r->status) {
+	case RESULT_REFUSED:
+		reply_line(out, r->line);
+		return;
+	case RESULT_TOO_LARGE:
+		reply_text(out, "SERVER_ERROR object too large for cache");
+		return;
+	case RESULT_BUSY:
+		reply_text(out, "SERVER_ERROR busy");
+		return;
+	case RESULT_UNAVAILABLE:
+		what = "unavailable";
+		break;
+	case RESULT_TIMED_OUT:
+		what = "timed out, outcome unknown";
+		break;
+	default:
+		break;
+	}
+	BUF_ADD(out, "SERVER_ERROR upstream ");
+	buf_add(out, r->server, strlen(r->server));
+	BUF_ADD(out, " ");
+	reply_text(out, what);
+}
+
+void reply_stat(struct buf *out, const char *name, uint64_t value)
+{
+	BUF_ADD(out, "STAT ");
+	buf_add(out, name, strlen(name));
+	BUF_ADD(out, " ");
+	reply_number(out, value);
+}
+
+void reply_stat_text(struct buf *out, const char *name, const char *value)
+{
+	BUF_ADD(out, "STAT ");
+	buf_add(out, name, strlen(name));
+	BUF_ADD(out, " ");
+	reply_text(out, value);
+}

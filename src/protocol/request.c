@@ -1,0 +1,391 @@
+#include "protocol/request.h"
+
+#include <limits.h>
+
+#include "protocol/metaflags.h"
+#include "util/num.h"
+
+static const char bad_format[] = "CLIENT_ERROR bad command line format";
+static const char too_large[] = "SERVER_ERROR object too large for cache";
+
+/* Refuses a line whose extent is known. */
+static enum request_status refuse(struct request *out, const char *error)
+{
+	out->error = error;
+	return REQUEST_REFUSED;
+}
+
+static enum request_status fatal(struct request *out, const char *error)
+{
+	out->error = error;
+	return REQUEST_FATAL;
+}
+
+/* The index of the first control byte, or the length. */
+static size_t first_control(struct slice s)
+{
+	size_t i = 0;
+
+	for (; s.n - i >= WORD_BYTES; i += WORD_BYTES) {
+		uint64_t found = word_control(word_load(s.p + i));
+		if (found)
+			return i + word_first(found);
+	}
+	while (i < s.n && (unsigned char)s.p[i] >= 0x20 && s.p[i] != 0x7f)
+		i++;
+	return i;
+}
+
+static bool has_control(struct slice s)
+{
+	return first_control(s) < s.n;
+}
+
+bool request_key_valid(struct slice key, size_t max)
+{
+	return key.n > 0 && key.n <= max && !has_control(key) && !memchr(key.p, ' ', key.n);
+}
+
+/* Takes `noreply` off the end of the line where it stands there. Where a key comes first, one of that name is a key. */
+static void take_noreply(struct request *out)
+{
+	static const struct slice word = { "noreply", 7 };
+	bool keyless = out->command->grammar == GRAMMAR_FLUSH || out->command->grammar == GRAMMAR_ARGS;
+	struct slice *rest = &out->rest, before;
+	size_t n = rest->n;
+
+	while (n > 0 && rest->p[n - 1] == ' ')
+		n--;
+	rest->n = n;
+	if (n <= word.n || rest->p[n - word.n - 1] != ' ' || !slice_equal(slice_skip(*rest, n - word.n), word))
+		return;
+	before = slice_of(rest->p, n - word.n);
+	if (!keyless && slice_token(&before).n == 0)
+		return;
+	out->noreply = true;
+	rest->n = n - word.n;
+}
+
+static bool no_more(struct slice rest)
+{
+	return slice_token(&rest).n == 0;
+}
+
+/* Takes the key; false, with the error set, when there is none or it is too long. */
+static bool take_key(struct request *out, size_t max)
+{
+	out->key = slice_token(&out->rest);
+	if (out->key.n == 0)
+		out->error = bad_format;
+	else if (out->key.n > max)
+		out->error = "CLIENT_ERROR key too long";
+	return out->error == NULL;
+}
+
+static enum request_status parse_keys(
+	struct request *out, struct slice keys, size_t key_max, const struct request_limits *limits)
+{
+	struct slice key;
+
+	out->key = slice_token(&keys);
+	out->rest = keys;
+	if (out->key.n == 0)
+		return refuse(out, "ERROR");
+	for (key = out->key; key.n; key = slice_token(&keys)) {
+		if (key.n > key_max)
+			return refuse(out, "CLIENT_ERROR key too long");
+		if (++out->keys > limits->max_keys)
+			return refuse(out, "CLIENT_ERROR too many keys");
+	}
+	return REQUEST_READY;
+}
+
+/*
+ * The data block behind a storage line. A line error found so far is in out->error, and then the block is thrown away as it
+ * comes instead of being waited for. A line feed alone may end the block only where it ended the line: else a length that is
+ * one too large would pass.
+ */
+static enum request_status parse_block(
+	struct slice in, const struct request_limits *limits, uint64_t bytes, struct request *out)
+{
+	struct slice block = slice_skip(in, out->consumed);
+	bool bare = out->consumed < 2 || in.p[out->consumed - 2] != '\r';
+
+	if (!out->error && bytes > limits->max_value)
+		out->error = too_large;
+	if (out->error) {
+		out->skip = (size_t)bytes + (bare ? 1 : 2);
+		return REQUEST_REFUSED;
+	}
+	/* The byte behind the data tells a line feed alone from a carriage return and a line feed. */
+	if (block.n < bytes + 1)
+		return REQUEST_MORE;
+	out->data = slice_of(block.p, (size_t)bytes);
+	if (block.p[bytes] == '\n' && bare) {
+		out->consumed += (size_t)bytes + 1;
+		return REQUEST_READY;
+	}
+	if (block.p[bytes] == '\r' && block.n < bytes + 2)
+		return REQUEST_MORE;
+	if (block.p[bytes] != '\r' || block.p[bytes + 1] != '\n')
+		return fatal(out, "CLIENT_ERROR bad data chunk");
+	out->consumed += (size_t)bytes + 2;
+	return REQUEST_READY;
+}
+
+/* The length of a data block: without it nothing that follows can be understood. */
+static bool take_bytes(struct request *out, struct slice token, uint64_t *bytes)
+{
+	if (num_parse_u64(token, bytes) && *bytes <= INT_MAX - 2)
+		return true;
+	out->error = bad_format;
+	return false;
+}
+
+static enum request_status parse_storage(
+	struct slice in, const struct request_limits *limits, bool clean, struct request *out)
+{
+	struct slice flags, exptime, token;
+	uint64_t bytes;
+
+	take_noreply(out);
+	(void)take_key(out, KEY_MAX);
+	flags = slice_token(&out->rest);
+	exptime = slice_token(&out->rest);
+	token = slice_token(&out->rest);
+	/* Without a length in its place the line is just a wrong line, as memcached takes it too. */
+	if (token.n == 0)
+		return refuse(out, bad_format);
+	if (!take_bytes(out, token, &bytes))
+		return REQUEST_FATAL;
+	int32_t seconds = 0;
+	if (!num_parse_u32(flags, &out->flags) || !num_parse_i32(exptime, &seconds))
+		out->error = bad_format;
+	out->exptime = seconds;
+	token = slice_token(&out->rest);
+	out->has_number = token.n > 0;
+	if (token.n ? !num_parse_u64(token, &out->number) : out->command->id == COMMAND_CAS)
+		out->error = bad_format;
+	if (token.n && out->command->grammar == GRAMMAR_STORAGE && out->command->id != COMMAND_CAS)
+		out->error = bad_format;
+	if (!no_more(out->rest))
+		out->error = bad_format;
+	if (!clean && !out->error)
+		out->error = "CLIENT_ERROR control character in line";
+	return parse_block(in, limits, bytes, out);
+}
+
+static enum request_status parse_meta(
+	struct slice in, const struct request_limits *limits, bool clean, size_t line, struct request *out)
+{
+	bool data = out->command->grammar == GRAMMAR_META_DATA;
+	struct metaflags meta;
+	struct slice token;
+	uint64_t bytes = 0;
+
+	(void)take_key(out, KEY_MAX);
+	if (data) {
+		token = slice_token(&out->rest);
+		if (token.n == 0)
+			return refuse(out, bad_format);
+		if (!take_bytes(out, token, &bytes))
+			return REQUEST_FATAL;
+	}
+	if (!out->error && line > META_LINE_MAX)
+		out->error = "CLIENT_ERROR line too long";
+	if (!out->error && !clean)
+		out->error = "CLIENT_ERROR control character in line";
+	if (!out->error)
+		out->error = metaflags_parse(out->command->id, out->rest, &meta);
+	if (!out->error && meta.base64) {
+		char decoded[KEY_MAX];
+		if (!metaflags_decode_key(out->key, decoded))
+			out->error = "CLIENT_ERROR error decoding key";
+	}
+	if (data)
+		return parse_block(in, limits, bytes, out);
+	return out->error ? REQUEST_REFUSED : REQUEST_READY;
+}
+
+static enum request_status parse_arithmetic(struct request *out)
+{
+	if (!take_key(out, KEY_MAX))
+		return REQUEST_REFUSED;
+	struct slice delta = slice_token(&out->rest);
+
+	if (delta.n == 0 || !no_more(out->rest))
+		return refuse(out, bad_format);
+	if (!num_parse_u64(delta, &out->number))
+		return refuse(out, "CLIENT_ERROR invalid numeric delta argument");
+	return REQUEST_READY;
+}
+
+static enum request_status parse_delete(struct request *out)
+{
+	if (!take_key(out, KEY_MAX))
+		return REQUEST_REFUSED;
+	struct slice time = slice_token(&out->rest);
+
+	/* A time of 0 is what old clients send; memcached refuses any other. */
+	if ((time.n && !slice_equal(time, SLICE("0"))) || !no_more(out->rest))
+		return refuse(out, "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]");
+	return REQUEST_READY;
+}
+
+static enum request_status parse_exptime(struct request *out, struct slice token)
+{
+	int32_t seconds;
+
+	if (!num_parse_i32(token, &seconds))
+		return refuse(out, "CLIENT_ERROR invalid exptime argument");
+	out->exptime = seconds;
+	return REQUEST_READY;
+}
+
+static enum request_status parse_touch(struct request *out)
+{
+	if (!take_key(out, KEY_MAX))
+		return REQUEST_REFUSED;
+	struct slice time = slice_token(&out->rest);
+
+	if (time.n == 0 || !no_more(out->rest))
+		return refuse(out, bad_format);
+	return parse_exptime(out, time);
+}
+
+static enum request_status parse_touch_keys(struct request *out, const struct request_limits *limits)
+{
+	struct slice time = slice_token(&out->rest), rest = out->rest;
+
+	if (slice_token(&rest).n == 0)
+		return refuse(out, "ERROR");
+	if (parse_exptime(out, time) != REQUEST_READY)
+		return REQUEST_REFUSED;
+	return parse_keys(out, out->rest, KEY_MAX, limits);
+}
+
+static enum request_status parse_flush(struct request *out)
+{
+	struct slice delay = slice_token(&out->rest);
+
+	if (!no_more(out->rest))
+		return refuse(out, bad_format);
+	return delay.n ? parse_exptime(out, delay) : REQUEST_READY;
+}
+
+/* Lines without a data block. */
+static enum request_status parse_line(struct request *out, const struct request_limits *limits)
+{
+	if (out->command->noreply)
+		take_noreply(out);
+	switch (out->command->grammar) {
+	case GRAMMAR_KEYS:
+		return parse_keys(out, out->rest, KEY_MAX, limits);
+	case GRAMMAR_TOUCH_KEYS:
+		return parse_touch_keys(out, limits);
+	case GRAMMAR_ARITHMETIC:
+		return parse_arithmetic(out);
+	case GRAMMAR_DELETE:
+		return parse_delete(out);
+	case GRAMMAR_TOUCH:
+		return parse_touch(out);
+	case GRAMMAR_FLUSH:
+		return parse_flush(out);
+	case GRAMMAR_COLLECTION_KEYS:
+		return parse_keys(out, out->rest, COLLECTION_KEY_MAX, limits);
+	case GRAMMAR_COLLECTION:
+		return take_key(out, COLLECTION_KEY_MAX) ? REQUEST_READY : REQUEST_REFUSED;
+	case GRAMMAR_KEY_ARGS:
+		return take_key(out, KEY_MAX) ? REQUEST_READY : REQUEST_REFUSED;
+	default:
+		return REQUEST_READY;
+	}
+}
+
+/* An unknown verb: browsers and scanners are hung up on, so that nobody's form post runs as commands. */
+static enum request_status unknown(struct slice line, struct request *out)
+{
+	static const struct slice http = { "HTTP/", 5 };
+
+	for (size_t i = 0; i + http.n <= line.n; i++) {
+		if (line.p[i] == 'H' && slice_starts(slice_skip(line, i), http))
+			return REQUEST_HANGUP;
+	}
+	return refuse(out, "ERROR");
+}
+
+/* Other protocols show in their first byte: memcached's binary one, TLS, Redis's. */
+static bool is_foreign(struct slice in)
+{
+	unsigned char first = (unsigned char)in.p[0];
+
+	return first == 0x80 || first == 0x16 || first == '*';
+}
+
+/*
+ * Finds the line's end; its length without the end, or SIZE_MAX when it has not come. Mostly the first control byte is the end,
+ * and then one look has told both.
+ */
+static size_t find_line(struct slice in, size_t *scanned, bool *clean)
+{
+	const char *end;
+	size_t n;
+
+	if (*scanned == 0) {
+		size_t at = n = first_control(in);
+		if (at < in.n && in.p[at] == '\r')
+			at++;
+		if (at < in.n && in.p[at] == '\n') {
+			*scanned = at;
+			*clean = true;
+			return n;
+		}
+	}
+	end = memchr(in.p + *scanned, '\n', in.n - *scanned);
+	if (!end) {
+		*scanned = in.n;
+		return SIZE_MAX;
+	}
+	*scanned = (size_t)(end - in.p);
+	n = *scanned > 0 && end[-1] == '\r' ? *scanned - 1 : *scanned;
+	*clean = !has_control(slice_of(in.p, n));
+	return n;
+}
+
+enum request_status request_parse(
+	struct slice in, const struct request_limits *limits, size_t *scanned, struct request *out)
+{
+	struct slice line;
+	bool clean;
+	size_t n;
+
+	*out = (struct request){ 0 };
+	if (in.n == 0)
+		return REQUEST_MORE;
+	if (is_foreign(in))
+		return fatal(out, "CLIENT_ERROR only the memcached text protocol is spoken here");
+	n = find_line(in, scanned, &clean);
+	if (n == SIZE_MAX ? in.n >= limits->max_line : *scanned + 1 > limits->max_line)
+		return fatal(out, "CLIENT_ERROR line too long");
+	if (n == SIZE_MAX)
+		return REQUEST_MORE;
+
+	line = slice_of(in.p, n);
+	out->consumed = *scanned + 1;
+	out->rest = line;
+	out->command = command_lookup(slice_token(&out->rest));
+	if (!out->command)
+		return unknown(line, out);
+	switch (out->command->grammar) {
+	case GRAMMAR_STORAGE:
+	case GRAMMAR_EVENT_DATA:
+		return parse_storage(in, limits, clean, out);
+	case GRAMMAR_META:
+	case GRAMMAR_META_DATA:
+		return parse_meta(in, limits, clean, n, out);
+	default:
+		if (clean)
+			return parse_line(out, limits);
+		return refuse(out, "CLIENT_ERROR control character in line");
+	}
+}

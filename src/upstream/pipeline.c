@@ -1,0 +1,126 @@
+#include "upstream/pipeline.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "util/alloc.h"
+
+enum { RING_MIN = 64 };
+
+struct pipeline_entry {
+	struct waiter *waiter;
+	const struct dialect *dialect;
+	uint64_t start, end; /* where its bytes are in the stream */
+	uint64_t pushed;     /* when */
+	uint8_t verb, want;
+};
+
+void pipeline_free(struct pipeline *p)
+{
+	assert(p->count == 0);
+	free(p->ring);
+	*p = (struct pipeline){ 0 };
+}
+
+static struct pipeline_entry *entry_at(const struct pipeline *p, size_t i)
+{
+	return &p->ring[(p->first + i) & (p->capacity - 1)];
+}
+
+static void grow(struct pipeline *p)
+{
+	size_t capacity = p->capacity ? p->capacity * 2 : RING_MIN;
+	struct pipeline_entry *ring = xmalloc(capacity * sizeof(*ring));
+
+	for (size_t i = 0; i < p->count; i++)
+		ring[i] = *entry_at(p, i);
+	free(p->ring);
+	p->ring = ring;
+	p->capacity = capacity;
+	p->first = 0;
+}
+
+void pipeline_push(struct pipeline *p, const struct dialect *dialect, const struct call *call, struct waiter *waiter,
+	uint64_t now, struct buf *out)
+{
+	size_t before = buf_size(out);
+
+	if (p->count == p->capacity)
+		grow(p);
+	dialect->encode(call, out);
+	struct pipeline_entry *e = entry_at(p, p->count++);
+	e->waiter = waiter;
+	e->dialect = dialect;
+	e->start = p->encoded;
+	p->encoded += buf_size(out) - before;
+	e->end = p->encoded;
+	e->pushed = now;
+	e->verb = (uint8_t)call->verb;
+	e->want = (uint8_t)call->want;
+}
+
+void pipeline_written(struct pipeline *p, size_t n)
+{
+	p->written += n;
+	assert(p->written <= p->encoded);
+}
+
+static struct pipeline_entry take_first(struct pipeline *p)
+{
+	struct pipeline_entry e = *entry_at(p, 0);
+
+	p->first = (p->first + 1) & (p->capacity - 1);
+	p->count--;
+	return e;
+}
+
+ssize_t pipeline_read(struct pipeline *p, struct slice in, const struct pipeline_peer *peer)
+{
+	size_t taken = 0;
+
+	while (taken < in.n) {
+		if (p->count == 0)
+			return -1;
+		const struct pipeline_entry *first = entry_at(p, 0);
+		struct expect expect = { first->verb, first->want, first->waiter->key };
+		struct result r = { .server = peer->server, .connection = peer->connection };
+		if (first->start >= p->written)
+			return -1;
+		ssize_t n = first->dialect->decode(slice_skip(in, taken), &expect, &r);
+		if (n < 0)
+			return -1;
+		if (n == 0)
+			break;
+		taken += (size_t)n;
+		struct pipeline_entry e = take_first(p);
+		bool early = e.end > p->written;
+		e.waiter->done(e.waiter, &r);
+		if (early || r.suspect)
+			return -1;
+	}
+	return (ssize_t)taken;
+}
+
+void pipeline_fail(struct pipeline *p, enum result_status sent, const struct pipeline_peer *peer)
+{
+	struct pipeline old = *p;
+
+	*p = (struct pipeline){ 0 };
+	while (old.count) {
+		struct pipeline_entry e = take_first(&old);
+		bool written = e.start < old.written;
+		struct result r = {
+			.status = written ? sent : RESULT_UNAVAILABLE,
+			.server = peer->server,
+			.connection = peer->connection,
+		};
+		e.waiter->done(e.waiter, &r);
+	}
+	pipeline_free(&old);
+}
+
+uint64_t pipeline_oldest(const struct pipeline *p)
+{
+	assert(p->count > 0);
+	return entry_at(p, 0)->pushed;
+}

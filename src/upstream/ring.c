@@ -1,0 +1,123 @@
+#include "upstream/ring.h"
+
+#include <libmemcached/memcached.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/alloc.h"
+
+struct ring {
+	memcached_st *hash;
+	struct ring_server *servers; /* in the order that libmemcached gave them */
+	int count;
+};
+
+static void list_servers(struct ring *ring)
+{
+	ring->count = (int)memcached_server_count(ring->hash);
+	ring->servers = xcalloc((size_t)ring->count, sizeof(*ring->servers));
+	for (int i = 0; i < ring->count; i++) {
+		const memcached_instance_st *server = memcached_server_instance_by_position(ring->hash, (uint32_t)i);
+		ring->servers[i].host = strdup(memcached_server_name(server));
+		ring->servers[i].port = (uint16_t)memcached_server_port(server);
+		if (!ring->servers[i].host)
+			abort();
+	}
+}
+
+static struct ring *wrap(memcached_st *hash, char error[256])
+{
+	struct ring *ring;
+
+	if (memcached_server_count(hash) == 0) {
+		snprintf(error, 256, "no server is named");
+		memcached_free(hash);
+		return NULL;
+	}
+	ring = xcalloc(1, sizeof(*ring));
+	ring->hash = hash;
+	list_servers(ring);
+	return ring;
+}
+
+static void set_distribution(memcached_st *hash, enum ring_distribution distribution)
+{
+	switch (distribution) {
+	case RING_KETAMA:
+		memcached_behavior_set(hash, MEMCACHED_BEHAVIOR_KETAMA_WEIGHTED, 1);
+		break;
+	case RING_CONSISTENT:
+		memcached_behavior_set(hash, MEMCACHED_BEHAVIOR_DISTRIBUTION, MEMCACHED_DISTRIBUTION_CONSISTENT);
+		break;
+	case RING_MODULA:
+		memcached_behavior_set(hash, MEMCACHED_BEHAVIOR_DISTRIBUTION, MEMCACHED_DISTRIBUTION_MODULA);
+		break;
+	}
+}
+
+struct ring *ring_create(
+	const struct ring_server *servers, int count, enum ring_distribution distribution, char error[256])
+{
+	memcached_st *hash = memcached_create(NULL);
+	memcached_return_t rc = MEMCACHED_SUCCESS;
+
+	if (!hash)
+		abort();
+	set_distribution(hash, distribution);
+	for (int i = 0; i < count && memcached_success(rc); i++) {
+		const struct ring_server *s = &servers[i];
+		if (s->port)
+			rc = memcached_server_add_with_weight(hash, s->host, s->port, s->weight);
+		else
+			rc = memcached_server_add_unix_socket_with_weight(hash, s->host, s->weight);
+	}
+	if (memcached_success(rc))
+		return wrap(hash, error);
+	snprintf(error, 256, "libmemcached: %s", memcached_strerror(hash, rc));
+	memcached_free(hash);
+	return NULL;
+}
+
+struct ring *ring_create_from_string(const char *configuration, char error[256])
+{
+	size_t n = strlen(configuration);
+	memcached_st *hash;
+
+	if (libmemcached_check_configuration(configuration, n, error, 256) != MEMCACHED_SUCCESS)
+		return NULL;
+	hash = memcached(configuration, n);
+	if (!hash) {
+		snprintf(error, 256, "libmemcached does not accept the configuration");
+		return NULL;
+	}
+	return wrap(hash, error);
+}
+
+void ring_destroy(struct ring *ring)
+{
+	if (!ring)
+		return;
+	for (int i = 0; i < ring->count; i++)
+		free(ring->servers[i].host);
+	free(ring->servers);
+	memcached_free(ring->hash);
+	free(ring);
+}
+
+int ring_count(const struct ring *ring)
+{
+	return ring->count;
+}
+
+const struct ring_server *ring_server(const struct ring *ring, int index)
+{
+	return &ring->servers[index];
+}
+
+int ring_lookup(const struct ring *ring, struct slice key)
+{
+	if (ring->count == 1)
+		return 0;
+	return (int)memcached_generate_hash(ring->hash, key.p, key.n);
+}

@@ -1,0 +1,450 @@
+#include "upstream/server.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <event2/dns.h>
+#include <event2/util.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "upstream/greeting.h"
+#include "util/alloc.h"
+#include "util/log.h"
+#include "util/random.h"
+
+/* What memcached adds to key and data of an item: its header, a cas id, the key's end, the data's line end. */
+enum { ITEM_OVERHEAD = 48 + 8 + 1 + 2, ITEM_FLAGS = 4 };
+
+/* A connection that lived shorter than this was no success: the pause before the next goes on growing. */
+enum { STEADY_MS = 1000 };
+
+const char *const server_state_name[SERVER_STATES] = { "down", "connecting", "greeting", "up" };
+
+static void attempt(struct server *s);
+static void fail(struct server *s, enum result_status sent, const char *why);
+
+static void set_state(struct server *s, enum server_state state)
+{
+	log_debug("upstream %s: %s -> %s", s->name, server_state_name[s->state], server_state_name[state]);
+	s->state = state;
+	s->since = s->loop->now;
+	atomic_store_explicit(&s->stats.state, (int)state, memory_order_relaxed);
+}
+
+static void bump(atomic_uint_fast64_t *counter)
+{
+	/* One writer: no locked instruction is needed. */
+	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + 1, memory_order_relaxed);
+}
+
+static struct pipeline_peer peer_of(const struct server *s)
+{
+	return (struct pipeline_peer){ s->name, s->connection };
+}
+
+static void set_timer(struct server *s, uint64_t ms)
+{
+	struct timeval tv = { (time_t)(ms / 1000), (suseconds_t)(ms % 1000 * 1000) };
+
+	event_add(&s->timer, &tv);
+	s->timed = true;
+}
+
+static void stop_timer(struct server *s)
+{
+	event_del(&s->timer);
+	s->timed = false;
+}
+
+/* --- calls that are not sent --- */
+
+static void run_rejects(struct loop_job *job)
+{
+	struct server *s = (struct server *)((char *)job - offsetof(struct server, reject_job));
+	struct server_reject *rejects = s->rejects;
+	size_t count = s->reject_count;
+
+	s->rejects = NULL;
+	s->reject_count = s->reject_capacity = 0;
+	for (size_t i = 0; i < count; i++) {
+		struct result r = { .status = rejects[i].status, .server = s->name };
+		r.line = SLICE("ERROR");
+		rejects[i].waiter->done(rejects[i].waiter, &r);
+	}
+	free(rejects);
+}
+
+static void reject(struct server *s, struct waiter *waiter, enum result_status status)
+{
+	if (s->reject_count == s->reject_capacity) {
+		s->reject_capacity = s->reject_capacity ? s->reject_capacity * 2 : 16;
+		s->rejects = xrealloc(s->rejects, s->reject_capacity * sizeof(*s->rejects));
+	}
+	s->rejects[s->reject_count++] = (struct server_reject){ waiter, status };
+	if (status == RESULT_UNAVAILABLE)
+		bump(&s->stats.unavailable);
+	loop_later(s->loop, &s->reject_job);
+}
+
+static bool too_large(const struct server *s, const struct call *call)
+{
+	size_t n = call->key.n + call->value.n + ITEM_OVERHEAD + (call->flags ? ITEM_FLAGS : 0);
+
+	return (call_stores(call->verb) || call->has_value) && s->item_max && n > s->item_max;
+}
+
+/* Why a call cannot be sent; RESULT_HIT when it can. */
+static enum result_status obstacle(const struct server *s, const struct call *call)
+{
+	if (s->state != SERVER_UP && !s->waits)
+		return RESULT_UNAVAILABLE;
+	if (s->pipeline.count >= s->options->queue)
+		return RESULT_BUSY;
+	if (too_large(s, call))
+		return RESULT_TOO_LARGE;
+	/* A server that does not know `ms` would read the data block as commands. */
+	if (call->verb == CALL_META && !s->meta)
+		return RESULT_REFUSED;
+	/* The ids start again with the server: one that was read on another connection may fit another item now. */
+	if (call->verb == CALL_CAS && call->connection && (call->connection != s->connection || s->state != SERVER_UP))
+		return RESULT_EXISTS;
+	return RESULT_HIT;
+}
+
+void server_call(struct server *s, const struct call *call, struct waiter *waiter)
+{
+	enum result_status status = obstacle(s, call);
+	const struct dialect *dialect = s->meta ? &dialect_meta : &dialect_classic;
+
+	if (status != RESULT_HIT) {
+		reject(s, waiter, status);
+		return;
+	}
+	bump(&s->stats.calls);
+	if (s->state == SERVER_UP)
+		stream_dirty(&s->stream);
+	pipeline_push(
+		&s->pipeline, dialect, call, waiter, s->loop->now, s->state == SERVER_UP ? &s->stream.out : &s->held);
+	if (!s->timed)
+		set_timer(s, s->options->request_timeout);
+}
+
+/* --- the connection --- */
+
+static void come_up(struct server *s, const struct greeting *g)
+{
+	s->meta = g->meta;
+	s->cas = g->cas;
+	s->item_max = g->item_max;
+	atomic_store_explicit(&s->stats.version, g->version, memory_order_relaxed);
+	log_info("upstream %s: up, version %u.%u.%u%s%s", s->name, g->version >> 16, g->version >> 8 & 255,
+		g->version & 255, g->meta ? "" : ", no meta commands", g->cas ? "" : ", no cas ids");
+	set_state(s, SERVER_UP);
+	buf_add_slice(&s->stream.out, buf_slice(&s->held));
+	buf_free(&s->held);
+	if (buf_size(&s->stream.out))
+		stream_dirty(&s->stream);
+	if (s->pipeline.count == 0)
+		stop_timer(s);
+	if (s->settled) {
+		void (*settled)(struct server *) = s->settled;
+		s->settled = NULL;
+		settled(s);
+	}
+}
+
+/* All replies of the greeting are read together, so that nothing of them has to be kept. */
+static size_t read_greeting(struct server *s, struct slice in)
+{
+	struct greeting g = { 0 };
+	size_t taken = 0;
+
+	for (unsigned which = 0; which < GREETING_REPLIES; which++) {
+		ssize_t n = greeting_decode(slice_skip(in, taken), which, &g);
+		if (n == 0)
+			return 0;
+		if (n < 0) {
+			fail(s, RESULT_LOST, "no memcached greeting");
+			return 0;
+		}
+		taken += (size_t)n;
+	}
+	come_up(s, &g);
+	return taken;
+}
+
+static size_t on_data(struct stream *stream, struct slice in)
+{
+	struct server *s = (struct server *)((char *)stream - offsetof(struct server, stream));
+	struct pipeline_peer peer = peer_of(s);
+	ssize_t n;
+
+	if (s->state == SERVER_GREETING)
+		return read_greeting(s, in);
+	n = pipeline_read(&s->pipeline, in, &peer);
+	if (n < 0) {
+		fail(s, RESULT_LOST, "unexpected reply");
+		return 0;
+	}
+	return (size_t)n;
+}
+
+static void on_written(struct stream *stream, size_t n)
+{
+	struct server *s = (struct server *)((char *)stream - offsetof(struct server, stream));
+	size_t greeting = n < s->greeting ? n : s->greeting;
+
+	s->greeting -= greeting;
+	pipeline_written(&s->pipeline, n - greeting);
+}
+
+static void on_ended(struct stream *stream, int error)
+{
+	struct server *s = (struct server *)((char *)stream - offsetof(struct server, stream));
+
+	fail(s, RESULT_LOST, error ? strerror(error) : "closed by the server");
+}
+
+static const struct stream_ops stream_ops = { on_data, on_written, on_ended };
+
+static void on_connected(evutil_socket_t fd, short what, void *arg)
+{
+	struct server *s = arg;
+	int error = 0;
+	socklen_t n = sizeof(error);
+
+	(void)what;
+	loop_enter(s->loop);
+	if (getsockopt((int)fd, SOL_SOCKET, SO_ERROR, &error, &n) < 0)
+		error = errno;
+	if (error) {
+		close((int)fd);
+		fail(s, RESULT_LOST, strerror(error));
+		return;
+	}
+	s->connection++;
+	bump(&s->stats.connects);
+	set_state(s, SERVER_GREETING);
+	stream_open(&s->stream, s->loop, LOOP_SERVERS, (int)fd, &stream_ops);
+	greeting_encode(&s->stream.out);
+	s->greeting = buf_size(&s->stream.out);
+	stream_dirty(&s->stream);
+	set_timer(s, s->options->request_timeout);
+}
+
+static void connect_to(struct server *s, const struct sockaddr *address, socklen_t length)
+{
+	int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), on = 1;
+
+	if (fd < 0) {
+		fail(s, RESULT_LOST, strerror(errno));
+		return;
+	}
+	if (address->sa_family != AF_UNIX) {
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+		setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	}
+	if (connect(fd, address, length) < 0 && errno != EINPROGRESS) {
+		int error = errno;
+		close(fd);
+		fail(s, RESULT_LOST, strerror(error));
+		return;
+	}
+	event_assign(&s->connected, s->loop->base, fd, EV_WRITE, on_connected, s);
+	event_add(&s->connected, NULL);
+}
+
+static void on_resolved(int error, struct evutil_addrinfo *found, void *arg)
+{
+	struct server *s = arg;
+	struct evutil_addrinfo *choice;
+	unsigned count = 0, skip;
+
+	s->resolving = NULL;
+	if (error == EVUTIL_EAI_CANCEL)
+		return;
+	loop_enter(s->loop);
+	for (choice = found; choice; choice = choice->ai_next)
+		count++;
+	if (error || count == 0) {
+		fail(s, RESULT_LOST, error ? evutil_gai_strerror(error) : "no address");
+		return;
+	}
+	/* A name of several addresses: another one at each attempt. */
+	choice = found;
+	for (skip = s->attempts++ % count; skip > 0; skip--)
+		choice = choice->ai_next;
+	connect_to(s, choice->ai_addr, (socklen_t)choice->ai_addrlen);
+	evutil_freeaddrinfo(found);
+}
+
+static void connect_unix(struct server *s)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+	if (strlen(s->where->host) >= sizeof(address.sun_path)) {
+		fail(s, RESULT_LOST, "path too long");
+		return;
+	}
+	strcpy(address.sun_path, s->where->host);
+	connect_to(s, (struct sockaddr *)&address, sizeof(address));
+}
+
+static void attempt(struct server *s)
+{
+	struct evutil_addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
+	char port[8];
+
+	set_state(s, SERVER_CONNECTING);
+	set_timer(s, s->options->connect_timeout);
+	if (s->where->port == 0) {
+		connect_unix(s);
+		return;
+	}
+	snprintf(port, sizeof(port), "%u", s->where->port);
+	/* A numeric address, or a name in the hosts file, is answered within the call. */
+	s->resolving = evdns_getaddrinfo(s->dns, s->where->host, port, &hints, on_resolved, s);
+}
+
+/* --- failure --- */
+
+static void close_connection(struct server *s)
+{
+	if (s->resolving)
+		evdns_getaddrinfo_cancel(s->resolving);
+	s->resolving = NULL;
+	if (s->state == SERVER_CONNECTING && event_initialized(&s->connected) &&
+		event_pending(&s->connected, EV_WRITE, NULL)) {
+		event_del(&s->connected);
+		close(event_get_fd(&s->connected));
+	}
+	stream_close(&s->stream);
+	buf_free(&s->held);
+	stop_timer(s);
+}
+
+static void plan_next(struct server *s, bool lost)
+{
+	bool steady = s->state == SERVER_UP && s->loop->now - s->since >= STEADY_MS;
+
+	if (steady)
+		s->pause = s->options->retry_min;
+	s->waits = lost && steady;
+	set_state(s, SERVER_DOWN);
+	if (steady) {
+		set_timer(s, 0);
+		return;
+	}
+	/* Half of the pause for sure, the other half by chance, so that many proxies do not come at once. */
+	set_timer(s, s->pause / 2 + random_next(s->random) % (s->pause / 2 + 1));
+	s->pause = s->pause * 2 < s->options->retry_max ? s->pause * 2 : s->options->retry_max;
+}
+
+/* Ends the connection, or the attempt at one, and every call on it. */
+static void fail(struct server *s, enum result_status sent, const char *why)
+{
+	struct pipeline_peer peer = peer_of(s);
+	bool news = s->state == SERVER_UP || s->settled;
+
+	if (news)
+		log_warn("upstream %s: %s, %zu calls fail", s->name, why, s->pipeline.count);
+	else
+		log_debug("upstream %s: %s", s->name, why);
+	if (sent == RESULT_TIMED_OUT)
+		bump(&s->stats.timeouts);
+	else if (s->state == SERVER_UP)
+		bump(&s->stats.lost);
+	close_connection(s);
+	plan_next(s, sent == RESULT_LOST);
+	pipeline_fail(&s->pipeline, sent, &peer);
+	if (s->settled) {
+		void (*settled)(struct server *) = s->settled;
+		s->settled = NULL;
+		settled(s);
+	}
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct server *s = arg;
+	uint64_t now, due;
+
+	(void)fd;
+	(void)what;
+	s->timed = false;
+	loop_enter(s->loop);
+	now = s->loop->now;
+	switch (s->state) {
+	case SERVER_DOWN:
+		attempt(s);
+		return;
+	case SERVER_CONNECTING:
+		fail(s, RESULT_LOST, "connecting took too long");
+		return;
+	case SERVER_GREETING:
+		fail(s, RESULT_LOST, "no greeting in time");
+		return;
+	default:
+		break;
+	}
+	if (s->pipeline.count == 0)
+		return;
+	due = pipeline_oldest(&s->pipeline) + s->options->request_timeout;
+	if (now < due)
+		set_timer(s, due - now);
+	else
+		fail(s, RESULT_TIMED_OUT, "no reply in time");
+}
+
+void server_init(struct server *s, struct loop *loop, const struct ring_server *where,
+	const struct server_options *options, struct evdns_base *dns, uint64_t *random)
+{
+	*s = (struct server){
+		.where = where,
+		.options = options,
+		.loop = loop,
+		.dns = dns,
+		.random = random,
+		.stream = { .fd = -1 },
+		.pause = options->retry_min,
+		.reject_job = { .run = run_rejects },
+	};
+	if (where->port == 0)
+		snprintf(s->name, sizeof(s->name), "unix:%s", where->host);
+	else if (strchr(where->host, ':'))
+		snprintf(s->name, sizeof(s->name), "[%s]:%u", where->host, where->port);
+	else
+		snprintf(s->name, sizeof(s->name), "%s:%u", where->host, where->port);
+	event_assign(&s->timer, loop->base, -1, 0, on_timer, s);
+}
+
+void server_start(struct server *s, void (*settled)(struct server *server))
+{
+	s->settled = settled;
+	attempt(s);
+}
+
+void server_fini(struct server *s)
+{
+	struct pipeline_peer peer = peer_of(s);
+
+	s->settled = NULL;
+	s->waits = false;
+	close_connection(s);
+	set_state(s, SERVER_DOWN);
+	pipeline_fail(&s->pipeline, RESULT_LOST, &peer);
+}
+
+bool server_drain(struct server *s)
+{
+	if (s->reject_count == 0)
+		return false;
+	loop_forget(s->loop, &s->reject_job);
+	run_rejects(&s->reject_job);
+	return true;
+}

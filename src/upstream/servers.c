@@ -1,0 +1,128 @@
+#include "upstream/servers.h"
+
+#include <event2/dns.h>
+#include <stdlib.h>
+
+#include "util/alloc.h"
+#include "util/hash.h"
+#include "util/random.h"
+
+/* A cache line; a longer key is looked up each time. */
+enum { ROUTE_KEY = 61, ROUTES = 16384 };
+
+/* Where a key lately went, since the ring's own answer takes an md5. */
+struct route {
+	uint16_t server;
+	uint8_t n; /* 0: no key */
+	char key[ROUTE_KEY];
+};
+
+struct servers {
+	const struct ring *ring;
+	struct route *routes; /* by hash, each in the one place that it may have; NULL where there is one server */
+	uint64_t seed;
+	struct evdns_base *dns;
+	int count, unsettled;
+	void (*settled)(void *arg);
+	void *settled_arg;
+	struct servers_entry {
+		struct server server;
+		struct servers *servers;
+	} entries[];
+};
+
+struct servers *servers_create(
+	struct loop *loop, const struct ring *ring, const struct server_options *options, uint64_t *random)
+{
+	int count = ring_count(ring);
+	struct servers *servers = xcalloc(1, sizeof(*servers) + (size_t)count * sizeof(struct servers_entry));
+
+	servers->ring = ring;
+	servers->count = count;
+	servers->seed = random_next(random);
+	if (count > 1 && count <= UINT16_MAX)
+		servers->routes = xcalloc(ROUTES, sizeof(struct route));
+	servers->dns = evdns_base_new(loop->base, EVDNS_BASE_INITIALIZE_NAMESERVERS | EVDNS_BASE_DISABLE_WHEN_INACTIVE);
+	/* A machine without a resolver configuration still has its hosts file and numeric addresses. */
+	if (!servers->dns)
+		servers->dns = evdns_base_new(loop->base, EVDNS_BASE_DISABLE_WHEN_INACTIVE);
+	if (!servers->dns)
+		abort();
+	for (int i = 0; i < count; i++) {
+		servers->entries[i].servers = servers;
+		server_init(&servers->entries[i].server, loop, ring_server(ring, i), options, servers->dns, random);
+	}
+	return servers;
+}
+
+void servers_stop(struct servers *servers)
+{
+	for (int i = 0; i < servers->count; i++)
+		server_fini(&servers->entries[i].server);
+	servers_drain(servers);
+}
+
+/* What hears of a failure may ask on, here or elsewhere: until nobody does, all is refused. */
+void servers_drain(struct servers *servers)
+{
+	for (int i = 0; i < servers->count; i++) {
+		if (server_drain(&servers->entries[i].server))
+			i = -1;
+	}
+}
+
+void servers_free(struct servers *servers)
+{
+	evdns_base_free(servers->dns, 0);
+	free(servers->routes);
+	free(servers);
+}
+
+static void one_settled(struct server *server)
+{
+	struct servers *servers = ((struct servers_entry *)server)->servers;
+
+	if (--servers->unsettled == 0)
+		servers->settled(servers->settled_arg);
+}
+
+void servers_start(struct servers *servers, void (*settled)(void *arg), void *arg)
+{
+	servers->unsettled = servers->count;
+	servers->settled = settled;
+	servers->settled_arg = arg;
+	for (int i = 0; i < servers->count; i++)
+		server_start(&servers->entries[i].server, one_settled);
+}
+
+static int server_of(struct servers *servers, struct slice key)
+{
+	struct route *route;
+
+	if (!servers->routes || key.n > ROUTE_KEY)
+		return ring_lookup(servers->ring, key);
+	route = &servers->routes[hash_slice(key, servers->seed) % ROUTES];
+	if (!slice_equal(slice_of(route->key, route->n), key)) {
+		route->server = (uint16_t)ring_lookup(servers->ring, key);
+		route->n = (uint8_t)key.n;
+		memcpy(route->key, key.p, key.n);
+	}
+	return route->server;
+}
+
+void servers_call(struct servers *servers, const struct call *call, struct waiter *waiter)
+{
+	int index = call->server == CALL_ANY_SERVER ? server_of(servers, call->key) : call->server;
+
+	server_call(&servers->entries[index].server, call, waiter);
+}
+
+int servers_count(const struct servers *servers)
+{
+	return servers->count;
+}
+
+const struct server *servers_get(const struct servers *servers, int index)
+{
+	return &servers->entries[index].server;
+}

@@ -1,0 +1,12 @@
+/* Allocation that cannot fail: memory exhausted ends the process, since all state is in memcached and a restart is cheap. */
+#ifndef UTIL_ALLOC_H
+#define UTIL_ALLOC_H
+
+#include <stddef.h>
+
+/* As malloc, calloc and realloc; the caller owns the result and frees it with free(). */
+void *xmalloc(size_t size) __attribute__((malloc, returns_nonnull));
+void *xcalloc(size_t count, size_t size) __attribute__((malloc, returns_nonnull));
+void *xrealloc(void *p, size_t size) __attribute__((returns_nonnull));
+
+#endif

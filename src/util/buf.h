@@ -1,0 +1,80 @@
+/*
+ * One growable byte buffer, written at the back and read at the front.
+ *
+ *      data        start            end             cap
+ *       | consumed   |   readable    |   writable    |
+ */
+#ifndef UTIL_BUF_H
+#define UTIL_BUF_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/slice.h"
+
+struct buf {
+	char *data;
+	size_t start, end, cap;
+};
+
+/* An empty buffer is all zeroes and owns no memory. */
+#define BUF_EMPTY ((struct buf){ 0 })
+
+/* Frees the memory; the buffer is empty again and may be used. */
+static inline void buf_free(struct buf *b)
+{
+	if (b->data)
+		free(b->data);
+	*b = BUF_EMPTY;
+}
+
+/* The slow part of buf_reserve: moves the readable bytes to where `n` more fit behind them. */
+void buf_make_room(struct buf *b, size_t n);
+
+/* Makes room for at least `n` more bytes and returns where they go; buf_commit says how many were written. */
+static inline char *buf_reserve(struct buf *b, size_t n)
+{
+	if (b->cap - b->end < n || !b->data)
+		buf_make_room(b, n);
+	return b->data + b->end;
+}
+
+void buf_commit(struct buf *b, size_t n);
+
+/* Appends bytes, a number in decimal, or a formatted text (not for hot paths). */
+static inline void buf_add(struct buf *b, const void *p, size_t n)
+{
+	if (!n)
+		return;
+	memcpy(buf_reserve(b, n), p, n);
+	b->end += n;
+}
+
+void buf_add_u64(struct buf *b, uint64_t v);
+void buf_add_i64(struct buf *b, int64_t v);
+void buf_printf(struct buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Drops the first `n` readable bytes. */
+void buf_consume(struct buf *b, size_t n);
+
+static inline size_t buf_size(const struct buf *b)
+{
+	return b->end - b->start;
+}
+
+/* The readable bytes, borrowed until the buffer changes. */
+static inline struct slice buf_slice(const struct buf *b)
+{
+	return b->data ? (struct slice){ b->data + b->start, b->end - b->start } : (struct slice){ "", 0 };
+}
+
+static inline void buf_add_slice(struct buf *b, struct slice s)
+{
+	buf_add(b, s.p, s.n);
+}
+
+#define BUF_ADD(b, literal) buf_add((b), (literal), sizeof(literal) - 1)
+
+#endif

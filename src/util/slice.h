@@ -1,0 +1,76 @@
+/* A borrowed view of bytes: it owns nothing and lives no longer than what it points into. */
+#ifndef UTIL_SLICE_H
+#define UTIL_SLICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "util/word.h"
+
+struct slice {
+	const char *p;
+	size_t n;
+};
+
+/* A slice of a string literal. */
+#define SLICE(literal) ((struct slice){ (literal), sizeof(literal) - 1 })
+
+static inline struct slice slice_of(const char *p, size_t n)
+{
+	return (struct slice){ p, n };
+}
+
+static inline bool slice_equal(struct slice a, struct slice b)
+{
+	return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
+}
+
+static inline bool slice_starts(struct slice s, struct slice prefix)
+{
+	return s.n >= prefix.n && memcmp(s.p, prefix.p, prefix.n) == 0;
+}
+
+static inline struct slice slice_skip(struct slice s, size_t n)
+{
+	return (struct slice){ s.p + n, s.n - n };
+}
+
+/* Copies a slice to `p`; gives where it ends. */
+static inline char *slice_write(char *p, struct slice s)
+{
+	if (s.n)
+		memcpy(p, s.p, s.n);
+	return p + s.n;
+}
+
+/* The first space at or behind `p`, or `end`. */
+static inline const char *slice_space(const char *p, const char *end)
+{
+	for (; end - p >= WORD_BYTES; p += WORD_BYTES) {
+		uint64_t found = word_equal(word_load(p), ' ');
+		if (found)
+			return p + word_first(found);
+	}
+	while (p < end && *p != ' ')
+		p++;
+	return p;
+}
+
+/* Splits the next token off `rest`, tokens being parted by one or more spaces; an empty slice when none is left. */
+static inline struct slice slice_token(struct slice *rest)
+{
+	const char *p = rest->p, *end, *start;
+
+	if (rest->n == 0)
+		return *rest;
+	end = p + rest->n;
+	while (p < end && *p == ' ')
+		p++;
+	start = p;
+	p = slice_space(p, end);
+	*rest = slice_of(p, (size_t)(end - p));
+	return slice_of(start, (size_t)(p - start));
+}
+
+#endif

@@ -1,0 +1,251 @@
+#include "worker.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "client.h"
+#include "collection/lanes.h"
+#include "util/alloc.h"
+#include "util/log.h"
+#include "util/random.h"
+
+static void send_call(struct host *host, const struct call *call, struct waiter *waiter)
+{
+	servers_call(((struct worker *)host)->servers, call, waiter);
+}
+
+/*
+ * Work in slices rests between two of them while clients ask for anything, so long that it takes a small part of the time.
+ */
+static void call_later(struct host *host, struct waiter *waiter, unsigned ms)
+{
+	struct worker *w = (struct worker *)host;
+	uint64_t asked = atomic_load_explicit(&w->counters[COUNT_bytes_read], memory_order_relaxed);
+	bool busy = asked != w->asked;
+
+	w->asked = asked;
+	turns_add(&w->turns, waiter, ms ? ms : busy);
+}
+
+static void set_counter(struct worker *w, enum counter counter, uint64_t n)
+{
+	atomic_store_explicit(&w->counters[counter], n, memory_order_relaxed);
+}
+
+/* What the lanes count for themselves, where other threads may read it. */
+static void publish(struct worker *w)
+{
+	const struct lanes_stats *s = lanes_statistics(w->host.lanes);
+	uint64_t incomplete = atomic_load_explicit(&w->counters[COUNT_incomplete_sets], memory_order_relaxed);
+
+	if (s->incomplete_sets > incomplete)
+		log_warn("%llu sets had lost a segment and were removed",
+			(unsigned long long)(s->incomplete_sets - incomplete));
+	set_counter(w, COUNT_appends, s->appends);
+	set_counter(w, COUNT_appended_operations, s->appended_operations);
+	set_counter(w, COUNT_reads, s->reads);
+	set_counter(w, COUNT_cache_hits, s->cache_hits);
+	set_counter(w, COUNT_compactions, s->compactions);
+	set_counter(w, COUNT_spills, s->spills);
+	set_counter(w, COUNT_merges, s->merges);
+	set_counter(w, COUNT_conflicts, s->conflicts);
+	set_counter(w, COUNT_segments_written, s->segments_written);
+	set_counter(w, COUNT_segments_deleted, s->segments_deleted);
+	set_counter(w, COUNT_incomplete_sets, s->incomplete_sets);
+	set_counter(w, COUNT_corrupt_values, s->corrupt_values);
+	set_counter(w, COUNT_cache_bytes, lanes_cache_memory(w->host.lanes));
+}
+
+static void at_turn(struct loop *loop, void *arg)
+{
+	struct worker *w = arg;
+
+	w->host.now = loop->now;
+	w->host.unix_time = loop->unix_time;
+	publish(w);
+}
+
+static void stop(struct worker *w)
+{
+	struct client *client;
+
+	while ((client = TAILQ_FIRST(&w->clients)))
+		client_close(client);
+	loop_stop(&w->loop);
+}
+
+/* Background work ends without telling anybody, so it is asked about from time to time. */
+static void wait_for_drain(struct worker *w)
+{
+	struct timeval tv = { 0, 10000 };
+
+	event_add(&w->deadline, &tv);
+}
+
+static void on_deadline(evutil_socket_t fd, short what, void *arg)
+{
+	struct worker *w = arg;
+
+	(void)fd;
+	(void)what;
+	loop_enter(&w->loop);
+	if (w->loop.now >= w->drain_until) {
+		log_warn("what is still under way at the end is cut off");
+		stop(w);
+	} else {
+		wait_for_drain(w);
+		worker_client_gone(w);
+	}
+}
+
+/* Clients that wait for nothing go now, the others when they were answered. */
+static void drain(struct worker *w)
+{
+	struct client *client, *next;
+
+	if (w->draining)
+		return;
+	w->draining = true;
+	w->drain_until = w->loop.now + w->daemon->config->shutdown_timeout;
+	wait_for_drain(w);
+	for (client = TAILQ_FIRST(&w->clients); client; client = next) {
+		next = client_next(client);
+		client_drain(client);
+	}
+	worker_client_gone(w);
+}
+
+void worker_client_gone(struct worker *w)
+{
+	if (w->draining && TAILQ_EMPTY(&w->clients) && lanes_idle(w->host.lanes))
+		loop_stop(&w->loop);
+}
+
+static void on_mail(evutil_socket_t fd, short what, void *arg)
+{
+	struct worker *w = arg;
+	int messages[64];
+	ssize_t n = read((int)fd, messages, sizeof(messages));
+
+	(void)what;
+	loop_enter(&w->loop);
+	for (ssize_t i = 0; i < n / (ssize_t)sizeof(int); i++) {
+		if (messages[i] == WORKER_DRAIN)
+			drain(w);
+		else if (messages[i] == WORKER_STOP)
+			stop(w);
+		else
+			client_open(w, messages[i]);
+	}
+}
+
+static void tell(struct worker *w, char news)
+{
+	(void)!write(w->daemon->news, &news, 1);
+}
+
+static void on_settled(void *arg)
+{
+	tell(arg, DAEMON_SETTLED);
+}
+
+static void *run(void *arg)
+{
+	struct worker *w = arg;
+
+	servers_start(w->servers, on_settled, w);
+	loop_run(&w->loop);
+	tell(w, DAEMON_ENDED);
+	return NULL;
+}
+
+static void init_host(struct worker *w, uint64_t seed)
+{
+	const struct config *config = w->daemon->config;
+
+	w->host = (struct host){
+		.call = send_call,
+		.later = call_later,
+		.begin = client_task_begin,
+		.reply = client_task_reply,
+		.share = client_task_share,
+		.room = client_task_room,
+		.done = client_task_done,
+		.random = seed,
+		.servers = ring_count(w->daemon->ring),
+		.rules = &config->rules,
+		.pool = &w->pool,
+		.large = w->daemon->large,
+	};
+	w->host.seed = random_next(&w->host.random);
+	w->collection_options = (struct collection_options){
+		.base_size = config->base_size,
+		.segment_size = config->segment_size,
+		.cache = config->cache_memory / config->threads,
+		.merges = config->merges,
+	};
+	w->host.options = &w->collection_options;
+	w->host.lanes = lanes_create(&w->host);
+	w->server_options = (struct server_options){
+		.connect_timeout = config->connect_timeout,
+		.request_timeout = config->request_timeout,
+		.retry_min = config->retry_min,
+		.retry_max = config->retry_max > config->retry_min ? config->retry_max : config->retry_min,
+		.queue = config->server_queue,
+	};
+}
+
+struct worker *worker_start(struct daemon *daemon, uint64_t seed)
+{
+	struct worker *w = xcalloc(1, sizeof(*w));
+
+	w->daemon = daemon;
+	TAILQ_INIT(&w->clients);
+	init_host(w, seed);
+	loop_init(&w->loop);
+	turns_init(&w->turns, &w->loop);
+	w->loop.turn = at_turn;
+	w->loop.turn_arg = w;
+	at_turn(&w->loop, w);
+	w->servers = servers_create(&w->loop, daemon->ring, &w->server_options, &w->host.random);
+	if (pipe(w->mailbox) < 0)
+		abort();
+	evutil_make_socket_nonblocking(w->mailbox[0]);
+	event_assign(&w->mail, w->loop.base, w->mailbox[0], EV_READ | EV_PERSIST, on_mail, w);
+	event_assign(&w->deadline, w->loop.base, -1, 0, on_deadline, w);
+	event_add(&w->mail, NULL);
+	if (pthread_create(&w->thread, NULL, run, w) != 0)
+		abort();
+	return w;
+}
+
+void worker_send(struct worker *w, int message)
+{
+	while (write(w->mailbox[1], &message, sizeof(message)) < 0) {
+		if (errno != EINTR)
+			abort();
+	}
+}
+
+void worker_join(struct worker *w)
+{
+	pthread_join(w->thread, NULL);
+	servers_stop(w->servers);
+	while (w->turns.count) {
+		turns_end(&w->turns);
+		servers_drain(w->servers);
+	}
+	servers_free(w->servers);
+	turns_fini(&w->turns);
+	event_del(&w->mail);
+	event_del(&w->deadline);
+	close(w->mailbox[0]);
+	close(w->mailbox[1]);
+	client_free_closed(w);
+	loop_fini(&w->loop);
+	lanes_destroy(w->host.lanes);
+	pool_free(&w->pool);
+	buf_free(&w->trash);
+	free(w);
+}

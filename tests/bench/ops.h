@@ -1,0 +1,49 @@
+#ifndef BENCH_OPS_H
+#define BENCH_OPS_H
+
+#include "reply.h"
+
+/*
+ * A request as text, with
+ *   %k a key        %v a value    %n the bytes of a value
+ *   %m a member     %M a run of up to OPS_RUN members    %l the bytes of "+<member> "
+ * In memcache it goes out as it stands, with CRLF behind it. For RESP the words become an array.
+ */
+struct form {
+	const char *text; /* NULL: the protocol has no such request */
+	enum reply_kind kind;
+};
+
+#define OPS_RUN 100
+
+/* What an op needs to find on the server. */
+enum load {
+	LOAD_NOTHING,
+	LOAD_VALUE,   /* each key holds a value */
+	LOAD_COUNTER, /* each key holds a number */
+	LOAD_LOG,     /* each key holds a short log */
+	LOAD_MEMBER,  /* each key holds a set of one member */
+	LOAD_MEMBERS, /* each key holds a set of all members */
+	LOAD_ITEM,    /* each key holds a list of one item */
+	LOAD_ITEMS,   /* each key holds a list of all members */
+	LOADS,
+};
+
+/* The forms of one op or load, by protocol. ${minor} is sent once in five requests where it is set.
+ */
+struct op {
+	const char *name;
+	enum load load;
+	struct form major[2]; /* memcache, RESP */
+	struct form minor[2];
+	unsigned keys;  /* keys named by one request */
+	unsigned items; /* members in a reply, where it is not all that there are */
+};
+
+/* All ops, ended by one without a name. */
+extern const struct op ops[];
+
+/* How to bring each load about. */
+extern const struct op loads[LOADS];
+
+#endif

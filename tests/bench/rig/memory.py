@@ -1,0 +1,113 @@
+"""The rows about memory: what a setlistd that did nothing else keeps for clients. Each starts one of its own."""
+import socket
+import time
+
+from .peers import PATIENCE, Failed, raise_descriptors, say
+
+IDLE_CONNECTIONS = 10000
+SPARE_DESCRIPTORS = 200
+READERS = 100
+MEMBERS = 10000
+PER_LINE = 500
+ROOM = "max_connections = 20000\n"
+
+
+def idle(lab):
+    """Resident memory before and after many connections each asked for one thing and stayed."""
+    limit = raise_descriptors(IDLE_CONNECTIONS + SPARE_DESCRIPTORS)
+    count = min(IDLE_CONNECTIONS, limit - SPARE_DESCRIPTORS)
+    if count < IDLE_CONNECTIONS:
+        say(f"memory-idle: only {count} connections, {limit} open files are allowed")
+    server, conns = lab.fresh_setlistd(ROOM), []
+    try:
+        _ask(_connect(server), b"set idle 0 0 100\r\n" + b"x" * 100 + b"\r\n", b"STORED\r\n").close()
+        before = server.rss_kb()
+        for _ in range(count):
+            conns.append(_connect(server))
+            _ask(conns[-1], b"get idle\r\n", b"END\r\n")
+        after = _settled(server)
+    finally:
+        for conn in conns:
+            conn.close()
+        lab.stop(server)
+    return {"connections": count, "rss_before_kb": before, "rss_after_kb": after,
+            "bytes_each": (after - before) * 1024 / count}
+
+
+def slow(lab):
+    """Resident memory before and after many clients asked for a large set and read nothing of it."""
+    server, conns = lab.fresh_setlistd(ROOM), []
+    try:
+        _store(server)
+        # Twice read as it should be, so that what a first reader costs, and the cache, are there before.
+        size = max(_read_whole(server) for _ in range(2))
+        before = _settled(server)
+        for _ in range(READERS):
+            conns.append(_connect(server, small=True))
+            conns[-1].sendall(b"smembers slow\r\n")
+        after = _settled(server)
+    finally:
+        for conn in conns:
+            conn.close()
+        lab.stop(server)
+    growth = (after - before) * 1024
+    return {"readers": READERS, "reply_bytes": size, "rss_before_kb": before, "rss_after_kb": after,
+            "growth_bytes": growth, "copies": growth / size}
+
+
+def _connect(server, small=False):
+    conn = socket.socket()
+    conn.settimeout(PATIENCE)
+    if small:
+        # Small windows and segments, as in a network: over the loopback the kernel would take in all that is not read.
+        conn.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        conn.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 536)
+    conn.connect(("127.0.0.1", server.port))
+    return conn
+
+
+def _ask(conn, request, end):
+    """Sends a request, reads up to the end of its reply, and gives the connection back."""
+    conn.sendall(request)
+    reply = b""
+    while not reply.endswith(end):
+        piece = conn.recv(1 << 16)
+        if not piece or b"ERROR" in piece[:13]:
+            raise Failed(f"memory: {request[:20]!r}: {piece[:80]!r}")
+        reply += piece
+    return conn
+
+
+def _store(server):
+    conn = _connect(server)
+    for first in range(0, MEMBERS, PER_LINE):
+        members = " ".join(f"m{i:07}xxxx" for i in range(first, first + PER_LINE))
+        _ask(conn, f"sadd slow {members}\r\n".encode(), b"STORED\r\n")
+    conn.close()
+
+
+def _read_whole(server):
+    """The bytes of the reply."""
+    conn, size, tail = _connect(server), 0, b""
+    conn.sendall(b"smembers slow\r\n")
+    while not tail.endswith(b"END\r\n"):
+        piece = conn.recv(1 << 16)
+        if not piece:
+            raise Failed("memory: smembers was not answered")
+        size, tail = size + len(piece), (tail + piece)[-5:]
+    conn.close()
+    if size < MEMBERS * 13:
+        raise Failed(f"memory: smembers answered only {size} bytes")
+    return size
+
+
+def _settled(server):
+    """Resident memory once it no longer changes, at the latest after some seconds."""
+    seen, limit = [], time.monotonic() + 5
+    while time.monotonic() < limit and (len(seen) < 5 or len(set(seen[-5:])) > 1):
+        time.sleep(0.1)
+        seen.append(server.rss_kb())
+    return seen[-1]
+
+
+KINDS = {"idle": idle, "slow": slow}

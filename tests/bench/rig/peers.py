@@ -1,0 +1,275 @@
+"""The servers that are measured: started when a row needs them, ended by process id, and no file is left."""
+import os
+import random
+import re
+import resource
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+PATIENCE = 20  # seconds for a server to listen, or to answer
+SEARCHED = os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin"
+
+# memcached's own proxy: every command that concerns a key goes to the one server.
+PROXY_CONFIG = """\
+function mcp_config_pools()
+    return mcp.pool({{ mcp.backend("only", "127.0.0.1", {port}) }})
+end
+
+function mcp_config_routes(pool)
+    local generator = mcp.funcgen_new()
+    local handle = generator:new_handle(pool)
+    generator:ready({{ n = "forward", f = function(context)
+        return function(request)
+            return context:enqueue_and_wait(request, handle)
+        end
+    end }})
+    mcp.attach(mcp.CMD_ANY_STORAGE, generator)
+end
+"""
+
+NUTCRACKER_CONFIG = """\
+pool:
+  listen: 127.0.0.1:{listen}
+  distribution: ketama
+  hash: md5
+  redis: {redis}
+  preconnect: true
+  auto_eject_hosts: false
+  backlog: 1024
+  servers:
+   - 127.0.0.1:{port}:1
+"""
+
+
+def say(text):
+    print(f"bench: {text}", file=sys.stderr, flush=True)
+
+
+class Missing(Exception):
+    """A server that cannot be had here; the text says why."""
+
+
+class Failed(Exception):
+    """Something that ought to work did not."""
+
+
+class Server:
+    """One that listens. Behind a proxy, `behind` is the server that it stands in front of."""
+
+    def __init__(self, name, proto, port, process, behind=None):
+        self.name, self.proto, self.port, self.process, self.behind = name, proto, port, process, behind
+
+    def pids(self):
+        """Of all processes that do the work, the one under test first."""
+        return [self.process.pid] + (self.behind.pids() if self.behind else [])
+
+    def ask(self, line):
+        """The first line of the answer to a line."""
+        with socket.create_connection(("127.0.0.1", self.port), PATIENCE) as conn:
+            conn.sendall(line.encode() + b"\r\n")
+            with conn.makefile("rb") as replies:
+                return replies.readline().rstrip(b"\r\n").decode("latin-1")
+
+    def rss_kb(self):
+        with open(f"/proc/{self.process.pid}/status", encoding="ascii") as file:
+            found = re.search(r"^VmRSS:\s*(\d+)", file.read(), re.M)
+        return int(found[1]) if found else 0
+
+
+def raise_descriptors(wanted):
+    """Raises the limit of open files, for those who are started too; the limit that there is."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for limits in ((max(wanted, soft), max(wanted, hard)), (hard, hard)):
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+            break
+        except (OSError, ValueError):
+            continue
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def find_program(name):
+    path = shutil.which(name, path=SEARCHED)
+    if path is None:
+        raise Missing(f"{name} is not installed")
+    return path
+
+
+def first_number(*command):
+    """The version that a program says it has."""
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    found = re.search(r"\d+\.\d+(\.\d+)?", shown.stdout + shown.stderr)
+    return found[0] if found else "unknown"
+
+
+class Lab:
+    """All servers of one run."""
+
+    def __init__(self, setlistd, threads=1, proxy=None):
+        self.setlistd, self.threads, self.proxy = setlistd, threads, proxy
+        self.servers, self.missing, self.versions = {}, {}, {}
+        self.processes, self.ports = [], set()
+        self.work = None
+
+    def __enter__(self):
+        self.work = tempfile.mkdtemp(prefix="bench-")
+        return self
+
+    def __exit__(self, *_):
+        for process in reversed(self.processes):
+            process.terminate()
+        for process in reversed(self.processes):
+            self._end(process)
+        shutil.rmtree(self.work, ignore_errors=True)
+
+    def get(self, name):
+        """The server of that name, started if need be; None where it cannot be had, which is said once."""
+        if name not in self.servers and name not in self.missing:
+            try:
+                self.servers[name] = self._start(name)
+            except Missing as why:
+                self.missing[name] = str(why)
+                say(f"skipped: {name}: {why}")
+        return self.servers.get(name)
+
+    def drop_data(self):
+        for name, line, answer in (("memcached", "flush_all", "OK"), ("redis", "FLUSHALL", "+OK")):
+            server = self.servers.get(name)
+            if server is not None and server.ask(line) != answer:
+                raise Failed(f"{name} does not drop its data")
+
+    def fresh_setlistd(self, config=""):
+        """A further setlistd, for one measurement; end it with stop()."""
+        return self._start_setlistd("setlistd-fresh", 1, config)
+
+    def stop(self, server):
+        server.process.terminate()
+        self._end(server.process)
+        self.processes.remove(server.process)
+
+    # --- one function for each kind of server
+
+    def _start(self, name):
+        if name == "memcached":
+            return self._start_memcached()
+        if name == "redis":
+            return self._start_redis()
+        if name == "nutcracker":
+            return self._start_nutcracker(name, "memcached")
+        if name == "nutcracker+redis":
+            return self._start_nutcracker(name, "redis")
+        if name == "memcached-proxy":
+            return self._start_proxy()
+        if name == "setlistd-nocache":
+            return self._start_setlistd(name, self.threads, "cache_memory = 0\n")
+        return self._start_setlistd(name, 2 if name == "setlistd-t2" else self.threads)
+
+    def _needed(self, name):
+        server = self.get(name)
+        if server is None:
+            raise Missing(self.missing[name])
+        return server
+
+    def _start_memcached(self):
+        program, port = find_program("memcached"), self._free_port()
+        self.versions["memcached"] = first_number(program, "--version")
+        process = self._run("memcached", port, self._memcached(program, port, "-m", "1024"))
+        return Server("memcached", "memcache", port, process)
+
+    def _start_proxy(self):
+        program = self.proxy or find_program("memcached")
+        version = first_number(program, "--version")
+        if tuple(map(int, re.findall(r"\d+", version)[:3])) < (1, 6, 23):
+            raise Missing(f"memcached {version} has no proxy that we know how to use; 1.6.23 has")
+        shown = subprocess.run([program, "--help"], capture_output=True, text=True, timeout=PATIENCE, check=False)
+        if "proxy_config" not in shown.stdout:
+            raise Missing(f"memcached {version} was built without its proxy")
+        behind, port = self._needed("memcached"), self._free_port()
+        config = self._write("proxy.lua", PROXY_CONFIG.format(port=behind.port))
+        self.versions["memcached-proxy"] = version
+        process = self._run("memcached-proxy", port, self._memcached(program, port, "-o", f"proxy_config={config}"))
+        return Server("memcached-proxy", "memcache", port, process, behind)
+
+    @staticmethod
+    def _memcached(program, port, *options):
+        user = ["-u", "nobody"] if os.geteuid() == 0 else []
+        most = min(4096, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 100)
+        return [program, *user, "-t", "1", "-l", "127.0.0.1", "-U", "0", "-c", str(most), "-p", str(port), *options]
+
+    def _start_redis(self):
+        program, port = find_program("redis-server"), self._free_port()
+        self.versions["redis"] = first_number(program, "--version")
+        process = self._run("redis", port, [program, "--bind", "127.0.0.1", "--port", str(port), "--save", "",
+                                            "--appendonly", "no", "--dir", self.work, "--daemonize", "no"])
+        return Server("redis", "resp", port, process)
+
+    def _start_nutcracker(self, name, behind):
+        program, behind, port = find_program("nutcracker"), self._needed(behind), self._free_port()
+        self.versions["nutcracker"] = first_number(program, "-V")
+        redis = "true" if behind.proto == "resp" else "false"
+        config = self._write(f"{name}.yml", NUTCRACKER_CONFIG.format(listen=port, redis=redis, port=behind.port))
+        files = os.path.join(self.work, name)
+        process = self._run(name, port, [program, "-c", config, "-a", "127.0.0.1", "-s", str(self._free_port()), "-v",
+                                         "0", "-o", files + ".out", "-p", files + ".pid"])
+        return Server(name, behind.proto, port, process, behind)
+
+    def _start_setlistd(self, name, threads, config=""):
+        if not os.access(self.setlistd, os.X_OK):
+            raise Missing(f"{self.setlistd} is not built")
+        behind, port = self._needed("memcached"), self._free_port()
+        self.versions["setlistd"] = first_number(self.setlistd, "-V")
+        command = [self.setlistd, "-l", "127.0.0.1", "-p", str(port), "-S", f"127.0.0.1:{behind.port}", "-t",
+                   str(threads)]
+        if config:
+            command += ["-f", self._write(f"{name}.conf", config)]
+        return Server(name, "memcache", port, self._run(name, port, command), behind)
+
+    # --- processes, ports, files
+
+    def _write(self, name, text):
+        path = os.path.join(self.work, name)
+        with open(path, "w", encoding="ascii") as file:
+            file.write(text)
+        os.chmod(self.work, 0o755)  # servers may give up being root before they read
+        return path
+
+    def _run(self, name, port, command):
+        log = os.path.join(self.work, name + ".log")
+        with open(log, "wb") as file:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
+        self.processes.append(process)
+        limit = time.monotonic() + PATIENCE
+        while time.monotonic() < limit and process.poll() is None:
+            if _listens(port):
+                return process
+            time.sleep(0.02)
+        with open(log, encoding="utf-8", errors="replace") as file:
+            raise Failed(f"{name} did not start: {file.read()[-500:].strip()}")
+
+    @staticmethod
+    def _end(process):
+        try:
+            process.wait(3)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def _free_port(self):
+        """One on which nothing listens, below those that are given to outgoing connections."""
+        while True:
+            port = random.randrange(20000, 32000)
+            if port not in self.ports and not _listens(port):
+                self.ports.add(port)
+                return port
+
+
+def _listens(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+        return True
+    except OSError:
+        return False

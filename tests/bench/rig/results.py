@@ -1,0 +1,122 @@
+"""From samples to one document, which is what --json writes.
+
+    schema    1; what is added later does not change it
+    taken     when, in UTC                       machine   cpu, cores, memory_mb, kernel
+    versions  by program                         settings  seconds, rounds, conns, threads, quick
+    skipped   [what, why] for each
+    rows      [{row, about, cells: [...]}]
+    targets   [{number, text, wanted, got, met}]; met is null for what was not measured
+
+A cell is what one server did in one row. Numbers are medians over the rounds:
+
+    server, op        who, and what it was asked
+    rate              requests per second        p50_us p95_us p99_us p999_us   latency
+    cpu_us            user and system time for each request, of the server under test alone
+    processes         [{name, cpu_us, rss_kb}]: of all that took part, the server under test first
+    loadgen_cpu_us    what the generator itself spent on each request
+    errors, misses    sums                       ratio     setlistd's rate over this one's; null beside no setlistd
+    rounds            [{metric: value}]: each round's own
+    offered           open loop: the rate at which requests became due
+
+Cells of the rows about memory have, in place of a rate: rss_before_kb, rss_after_kb, and connections and bytes_each, or
+readers, reply_bytes, growth_bytes and copies.
+
+A ratio is the median of the ratios within each round: the machine's speed changes from one to the next.
+"""
+import datetime
+import os
+import platform
+import statistics
+
+SCHEMA = 1
+METRICS = ("rate", "p50_us", "p95_us", "p99_us", "p999_us", "cpu_us", "loadgen_cpu_us", "offered", "rss_before_kb",
+           "rss_after_kb", "connections", "bytes_each", "readers", "reply_bytes", "growth_bytes", "copies", "beside")
+
+
+def build(rows, samples, settings, versions, skipped):
+    """The document of one run, but for its targets. Samples are lists, by row, server and op."""
+    document = {
+        "schema": SCHEMA,
+        "taken": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "machine": machine(),
+        "versions": dict(sorted(versions.items())),
+        "settings": settings,
+        "skipped": [list(one) for one in skipped],
+        "rows": [],
+    }
+    for row in rows:
+        cells = [summary(server, op, taken) for (name, server, op), taken in samples.items() if name == row.name]
+        if cells:
+            _add_ratios(cells)
+            document["rows"].append({"row": row.name, "about": row.about, "cells": cells})
+    return document
+
+
+def summary(server, op, samples):
+    """One cell from the samples of all rounds."""
+    for sample in samples:
+        if sample.get("processes"):
+            sample["cpu_us"] = sample["processes"][0]["cpu_us"]
+    rounds = [{metric: sample[metric] for metric in METRICS if metric in sample} for sample in samples]
+    cell = {"server": server, "op": op}
+    cell.update({metric: _median(rounds, metric) for metric in METRICS if metric in rounds[0]})
+    cell["processes"] = _processes([sample["processes"] for sample in samples if sample.get("processes")])
+    for metric in ("errors", "misses", "lost"):
+        cell[metric] = sum(sample.get(metric, 0) for sample in samples)
+    cell["rounds"] = rounds
+    return cell
+
+
+def _median(rounds, metric):
+    return round(statistics.median(one[metric] for one in rounds), 3)
+
+
+def _processes(lists):
+    """The medians of each process; the lists are alike, for the same server was asked each time."""
+    return [{"name": turns[0]["name"], "cpu_us": _median(turns, "cpu_us"), "rss_kb": _median(turns, "rss_kb")}
+            for turns in zip(*lists)]
+
+
+def _add_ratios(cells):
+    mine = next((cell for cell in cells if cell["server"].startswith("setlistd")), None)
+    for cell in cells:
+        cell["ratio"] = ratio_of(mine, cell, "rate")
+
+
+def ratio_of(cell, over, metric, alone=False):
+    """The median of the ratios of all rounds, or the metric itself where it stands alone; None when there is none."""
+    if cell is None or metric not in cell:
+        return None
+    if alone:
+        return cell[metric]
+    if over is None or not over.get(metric):
+        return None
+    if len(cell["rounds"]) != len(over["rounds"]) or not all(one[metric] for one in over["rounds"]):
+        return round(cell[metric] / over[metric], 4)
+    return round(statistics.median(one[metric] / other[metric]
+                                   for one, other in zip(cell["rounds"], over["rounds"])), 4)
+
+
+def cells_of(document):
+    """All cells, by row and server."""
+    return {(row["row"], cell["server"]): cell for row in document["rows"] for cell in row["cells"]}
+
+
+def machine():
+    return {
+        "cpu": _line_of("/proc/cpuinfo", "model name") or platform.machine(),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_mb": int((_line_of("/proc/meminfo", "MemTotal") or "0").split()[0]) // 1024,
+        "kernel": platform.release(),
+    }
+
+
+def _line_of(path, name):
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            for line in file:
+                if line.startswith(name):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return None

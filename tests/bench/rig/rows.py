@@ -1,0 +1,100 @@
+"""The rows: what is asked of whom. All servers of a row do the same work, or what comes nearest to it."""
+from dataclasses import dataclass
+
+# Each proxy stands in front of the memcached, or the Redis, that is also measured directly.
+SERVERS = ("setlistd", "setlistd-t2", "setlistd-nocache", "memcached", "nutcracker", "memcached-proxy", "redis",
+           "nutcracker+redis")
+
+
+@dataclass(frozen=True)
+class Row:
+    name: str
+    about: str
+    op: str
+    servers: tuple            # names, with ":op" where theirs is another
+    options: tuple = ()       # of the load generator
+    probe: str = ""           # asked of setlistd first: the row is left out when it answers ERROR
+    half_peak: bool = False   # open loop, at half the rate of get-1
+    beside: str = ""          # what goes on meanwhile: a name in background.py
+    measure: str = "load"     # or a name in memory.py
+    stretch: float = 1        # longer by this factor, where few requests are answered in a second
+    quick: tuple = ()         # the servers of the quick run; none: not part of it
+
+    def contenders(self, quick=False):
+        """Pairs of server and op."""
+        wanted = self.quick if quick else self.servers
+        for one in self.servers:
+            server, _, op = one.partition(":")
+            if server in wanted or one in wanted:
+                yield server, op or self.op
+
+
+def _pair(name, about, op, servers, probe="", options=(), quick=((), ())):
+    """The same at one and at 16 requests in flight on each connection."""
+    return [
+        Row(f"{name}-1", f"{about}, 1 in flight", op, servers, options, probe, quick=quick[0]),
+        Row(f"{name}-16", f"{about}, 16 in flight", op, servers, (*options, "--depth", "16"), probe, quick=quick[1]),
+    ]
+
+
+def _sized(size, keys, conns=(), stretch=1, quick=()):
+    return Row(f"smembers-{size}", f"smembers of {size:,} members", "smembers", OURS + REDIS,
+               ("--keys", str(keys), "--members", str(size), *conns), "scompact p", stretch=stretch, quick=quick)
+
+
+def _onto(size):
+    return Row(f"sadd-onto-{size}", f"sadd, one set of {size:,} members", "sadd-onto", ("setlistd",),
+               ("--keys", "1", "--members", str(size)), "scompact p")
+
+
+OURS = ("setlistd", "setlistd-t2")
+REDIS = ("redis", "nutcracker+redis")
+MEMCACHED = ("memcached", "nutcracker", "memcached-proxy")
+LARGE = ("--keys", "1", "--members", "200000")
+
+# A log that nothing compacts grows with every write. Rows that write spread over many keys, and all data is dropped
+# between measurements, so that a log stays within a few KB. (hot is one key, and compacted.)
+ROWS = [
+    *_pair("get", "get of 100 bytes", "get", OURS + MEMCACHED + ("redis",),
+           quick=(("setlistd", "memcached", "nutcracker"), ("setlistd", "memcached"))),
+    Row("get-half", "get at half of the peak rate", "get", ("setlistd", "memcached"), half_peak=True),
+    Row("get-compacting", "get at half of the peak rate beside the compaction of 200,000 members", "get",
+        ("setlistd",), probe="scompact p", half_peak=True, beside="compaction"),
+    *_pair("mg", "mg of 100 bytes", "mg", OURS + ("memcached", "memcached-proxy")),
+    *_pair("set", "set of 100 bytes", "set", OURS + MEMCACHED, quick=((), ("setlistd", "memcached", "nutcracker"))),
+    *_pair("sadd", "add to a set (memcached: a raw append)", "sadd", OURS + ("memcached:append",) + REDIS, "sadd p m",
+           quick=(("setlistd", "memcached:append", "redis"),) * 2),
+    *_pair("hot", "sadd and srem (4 to 1) of one set (of 1,000)", "hot", OURS + REDIS, "scompact p",
+           ("--keys", "1")),
+    _sized(1000, 10, quick=("setlistd", "redis")),
+    _sized(10000, 10),
+    _sized(200000, 1, ("--conns", "8"), stretch=3),
+    Row("smembers-uncached", "smembers of 10,000 members, none cached", "smembers", ("setlistd-nocache",) + REDIS,
+        ("--keys", "10", "--members", "10000"), "scompact p"),
+    *_pair("sismember", "sismember, one set of 200,000 members", "sismember", OURS + REDIS, "scompact p", LARGE),
+    _onto(10),
+    _onto(1000000),
+    *_pair("rpush", "push to a list (memcached: a raw append)", "rpush", OURS + ("memcached:append",) + REDIS,
+           "rpush p m"),
+    *_pair("lrange", "lrange 0 99 of 1,000 items", "lrange", OURS + REDIS, "lrange p 0 99", ("--keys", "10")),
+    *_pair("evincr", "count an event (others: incr)", "evincr", OURS + ("memcached:incr",) + REDIS, "evincr p",
+           quick=(("setlistd", "memcached:incr", "redis"), ())),
+    *_pair("evadd", "count and store an event of 100 bytes (others: only a set)", "evadd",
+           OURS + ("memcached:set", "redis:set"), "evadd p 0 0 1\r\nx"),
+    Row("memory-idle", "resident memory of 10,000 idle connections", "", ("setlistd",), measure="idle"),
+    Row("memory-slow", "resident memory of 100 readers that ask for 10,000 members and do not read", "",
+        ("setlistd",), probe="scompact p", measure="slow"),
+]
+
+
+def select(names, quick=False):
+    """The rows called NAME or NAME-..., or all; ValueError when a name fits none."""
+    for name in names:
+        if not any(_fits(row, name) for row in ROWS):
+            raise ValueError(f"there is no row {name}")
+    return [row for row in ROWS
+            if (not quick or row.quick) and (not names or any(_fits(row, name) for name in names))]
+
+
+def _fits(row, name):
+    return row.name == name or row.name.startswith(name + "-")

@@ -1,0 +1,61 @@
+"""The document for people."""
+
+HEAD = (f"{'row':18} {'server':17} {'requests/s':>11} {'p50':>7} {'p95':>7} {'p99':>7} {'p99.9':>8} {'setlistd':>8} "
+        f"{'load':>5}  CPU us/request and resident MB of each process")
+
+
+def lines(document):
+    """All of it: the rows, the rows about memory, what was left out, the targets."""
+    settings = document["settings"]
+    yield (f"{document['machine']['cpu']}, {document['machine']['cores']} cores; "
+           + ", ".join(f"{name} {version}" for name, version in document["versions"].items()))
+    yield (f"{settings['conns']} connections, {settings['rounds']} x {settings['seconds']:g} s, medians; "
+           "latency in microseconds")
+    yield ""
+    yield HEAD
+    for row in document["rows"]:
+        for number, cell in enumerate(row["cells"]):
+            yield from _cell(row["row"] if number == 0 else "", cell, number)
+    yield ""
+    yield "setlistd: its rate over that of the line. load: how busy the load generator kept its core; near 100% it is"
+    yield "what may limit the rate."
+    if document["skipped"]:
+        yield ""
+        yield from (f"skipped: {what}: {why}" for what, why in document["skipped"])
+    if document.get("targets"):
+        yield ""
+        yield from _targets(document["targets"])
+
+
+def _cell(name, cell, number):
+    if "rate" not in cell:
+        yield f"{name:18} {cell['server']:17} {_memory(cell)}"
+        return
+    ratio = f"{cell['ratio']:8.2f}" if cell.get("ratio") and number > 0 else " " * 8
+    processes = "  ".join(f"{one['name']} {one['cpu_us']:.2f} {one['rss_kb'] / 1024:.0f}M" for one in cell["processes"])
+    percentiles = " ".join(f"{cell[metric]:{width},.0f}" for metric, width in
+                           (("p50_us", 7), ("p95_us", 7), ("p99_us", 7), ("p999_us", 8)))
+    wrong = f"  ERRORS {cell['errors'] + cell['lost']}" if cell["errors"] or cell["lost"] else ""
+    busy = cell["loadgen_cpu_us"] * cell["rate"] / 1e4
+    yield f"{name:18} {cell['server']:17} {cell['rate']:11,.0f} {percentiles} {ratio} {busy:4.0f}%  {processes}{wrong}"
+
+
+def _memory(cell):
+    grown = f"{cell['rss_before_kb'] / 1024:.1f} MB before, {cell['rss_after_kb'] / 1024:.1f} MB after"
+    if "connections" in cell:
+        return f"{cell['connections']:,.0f} connections: {grown}: {cell['bytes_each']:,.0f} bytes each"
+    return (f"{cell['readers']:.0f} readers of {cell['reply_bytes'] / 1024:.0f} KB each: {grown}: "
+            f"{cell['copies']:.1f} copies of the reply")
+
+
+def _targets(targets):
+    width = max(len(target["text"]) for target in targets)
+    yield f"{'point':6} {'target':{width}} {'wanted':>13} {'got':>9}"
+    for target in targets:
+        got = "-" if target["got"] is None else f"{target['got']:,.2f}"
+        verdict = {None: "not measured", True: "met", False: "NOT MET"}[target["met"]]
+        yield f"{target['number']:6} {target['text']:{width}} {target['wanted']:>13} {got:>9}  {verdict}"
+    met = sum(target["met"] is True for target in targets)
+    measured = sum(target["met"] is not None for target in targets)
+    yield f"{met} of {measured} targets met" + (f", {len(targets) - measured} not measured"
+                                                if measured < len(targets) else "")

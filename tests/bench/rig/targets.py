@@ -1,0 +1,115 @@
+"""What the results must show, as data, and what of it they do show.
+
+A target compares one value with another, or with a bound. A value is a metric of a row's server; where several servers
+are named, that of the best of them. Its number is that of the issue, a dot, and that of the point.
+"""
+from dataclasses import dataclass
+
+from . import results
+from .rows import ROWS
+
+
+@dataclass(frozen=True)
+class Value:
+    row: str
+    servers: tuple
+    metric: str = "rate"
+
+
+@dataclass(frozen=True)
+class Target:
+    number: str
+    text: str
+    value: Value
+    over: Value = None
+    at_least: float = None
+    at_most: float = None
+
+    def wanted(self):
+        least = f"at least {self.at_least:g}" if self.at_least is not None else ""
+        return least or f"at most {self.at_most:g}"
+
+    def is_met(self, got):
+        return ((self.at_least is None or got >= self.at_least) and (self.at_most is None or got <= self.at_most))
+
+
+PROXIES = ("nutcracker", "memcached-proxy")
+# Two that are equal differ by a few per cent in any one run.
+NOT_SLOWER = 0.95
+
+
+def _rate(number, row, peers, at_least, mine="setlistd"):
+    peers = (peers,) if isinstance(peers, str) else peers
+    name = "the better proxy" if peers == PROXIES else peers[0]
+    return Target(number, f"{row}: rate over that of {name}", Value(row, (mine,)), Value(row, peers), at_least=at_least)
+
+
+def _both(number, name, peers, at_1, at_16):
+    return [_rate(number, f"{name}-1", peers, at_1), _rate(number, f"{name}-16", peers, at_16)]
+
+
+def _two_threads():
+    for row in ROWS:
+        if "setlistd-t2" in row.servers:
+            yield Target("5.9", f"{row.name}: rate of two worker threads over that of one",
+                         Value(row.name, ("setlistd-t2",)), Value(row.name, ("setlistd",)), at_least=NOT_SLOWER)
+
+
+def _percentile(number, row, metric, other, server, at_most):
+    return Target(number, f"{row}: {metric[:-3]} over that of {other if other != row else server}",
+                  Value(row, ("setlistd",), metric), Value(other, (server,), metric), at_most=at_most)
+
+
+TARGETS = [
+    _percentile("3.3", "sadd-onto-1000000", "p50_us", "sadd-onto-10", "setlistd", 1.5),
+    _percentile("3.3", "get-compacting", "p99_us", "get-half", "setlistd", 2),
+    *_both("3.4", "hot", "redis", 0.85, 1),
+    _rate("3.5", "smembers-1000", "redis", 3),
+    _rate("3.5", "smembers-10000", "redis", 5),
+    _rate("3.5", "smembers-200000", "redis", 5),
+    _rate("3.5", "smembers-uncached", "redis", 1, mine="setlistd-nocache"),
+    *_both("3.5", "sismember", "nutcracker+redis", 1, 1),
+    _rate("5.1", "get-1", PROXIES, 1.3),
+    _rate("5.1", "get-1", "memcached", 0.9),
+    Target("5.1", "get-1: CPU per request over memcached's own", Value("get-1", ("setlistd",), "cpu_us"),
+           Value("get-1", ("memcached",), "cpu_us"), at_most=1.15),
+    _rate("5.2", "get-16", PROXIES, 3),
+    _rate("5.2", "get-16", "memcached", 3),
+    _rate("5.3", "set-16", PROXIES, 1),
+    *_both("5.4", "sadd", "nutcracker+redis", 1.5, 2),
+    *_both("5.4", "sadd", "redis", 0.85, 1.2),
+    *_both("5.6", "evincr", "nutcracker+redis", 1.3, 1.3),
+    *_both("5.6", "rpush", "nutcracker+redis", 1.3, 1.3),
+    Target("5.7", "memory-idle: bytes for each connection", Value("memory-idle", ("setlistd",), "bytes_each"),
+           at_most=2048),
+    Target("5.7", "memory-slow: growth, in copies of the reply", Value("memory-slow", ("setlistd",), "copies"),
+           at_most=50),
+    _percentile("5.8", "get-half", "p99_us", "get-half", "memcached", 1.5),
+    *_two_threads(),
+]
+
+
+def evaluate(document, targets=None):
+    """For each target whose row was run: what was wanted and what there is; None for what was not measured."""
+    cells = results.cells_of(document)
+    ran = {row for row, _ in cells}
+    found = []
+    for target in TARGETS if targets is None else targets:
+        if target.value.row not in ran:
+            continue
+        got = results.ratio_of(_pick(cells, target.value), _pick(cells, target.over), target.value.metric,
+                               alone=target.over is None)
+        found.append({"number": target.number, "text": target.text, "wanted": target.wanted(), "got": got,
+                      "met": None if got is None else target.is_met(got)})
+    return found
+
+
+def _pick(cells, value):
+    """The cell of the best of the servers, None when none of them was measured."""
+    if value is None:
+        return None
+    there = [cells[value.row, server] for server in value.servers if (value.row, server) in cells]
+    if not there:
+        return None
+    best = max if value.metric == "rate" else min
+    return best(there, key=lambda cell: cell.get(value.metric) or 0)

@@ -1,0 +1,112 @@
+/*
+ * The stored forms: what a set was written as, with bytes changed. Whatever it is, it is read or it is refused; and where it is
+ * read, a compaction that ends behind any step leaves it the same set, and a change, a pop and a replacement do what they say.
+ */
+#include "box.h"
+#include "input.h"
+
+enum { WORLD = 8 };
+
+static struct slice name_of(unsigned member)
+{
+	return slice_of(&"abcdefgh"[member % WORLD], 1);
+}
+
+static void random_fold(struct fold *f, struct slice *in, bool adds, bool removes)
+{
+	for (unsigned n = input_byte(in) % 6; n > 0; n--) {
+		unsigned byte = input_byte(in);
+		bool add = adds && (!removes || byte & 128);
+		(add ? fold_add : fold_remove)(f, name_of(byte));
+	}
+}
+
+/* The set as text, to compare; false when it is refused. */
+static bool text_of(const struct box *box, struct buf *text)
+{
+	struct fold f = { 0 };
+	struct snapshot s;
+	bool good = box_fold(box, &s, &f) == CODED_OK;
+
+	buf_consume(text, buf_size(text));
+	/* In an order that does not depend on the stored one. */
+	for (unsigned m = 0; m < WORLD && good; m++)
+		buf_add(text, fold_contains(&f, name_of(m)) ? "1" : "0", 1);
+	fold_free(&f);
+	snapshot_free(&s);
+	return good;
+}
+
+static void spoil(struct box *box, struct slice *in)
+{
+	static const char bytes[] = "+-,|^ abcdefgh0123s.\n\x7f";
+
+	for (unsigned n = input_byte(in) % 4; n > 0; n--) {
+		struct box_item *item = &box->items[input_byte(in) % box->count];
+		size_t size = buf_size(&item->value), at = input_byte(in);
+		char *p = size ? item->value.data + item->value.start : NULL;
+		unsigned how = input_byte(in);
+		if (how % 8 == 7)
+			item->there = !item->there;
+		else if (size && how % 8 == 6)
+			item->value.end -= at % size;
+		else if (size)
+			p[at % size] = bytes[how % (sizeof(bytes) - 1)];
+	}
+}
+
+/* Members of other names, which spoiling makes, do not count here, but must not hinder. */
+static void lives_on(struct box *box, struct slice *in, struct buf *text)
+{
+	struct fold change = { .seed = 5 }, members = { .seed = 6 };
+	struct buf after = BUF_EMPTY;
+	enum coded_status status;
+
+	for (unsigned n = 0; n < 30 && box_compact(box, 1 + input_byte(in) % 3, &status); n++) {
+		MUST(text_of(box, &after));
+		MUST(slice_equal(buf_slice(&after), buf_slice(text)));
+	}
+	random_fold(&change, in, true, true);
+	status = change.member_count ? box_change(box, &change, true) : CODED_OK;
+	MUST(status == CODED_OK && text_of(box, &after));
+	for (unsigned m = 0; m < WORLD; m++) {
+		bool live = text->data[text->start + m] == '1';
+		(void)fold_mentions(&change, name_of(m), &live);
+		MUST((after.data[after.start + m] == '1') == live);
+	}
+	random_fold(&members, in, true, false);
+	if (members.member_count) {
+		MUST(box_replace(box, &members) == CODED_OK && text_of(box, &after));
+		for (unsigned m = 0; m < WORLD; m++)
+			MUST((after.data[after.start + m] == '1') == fold_contains(&members, name_of(m)));
+	}
+	fold_free(&change);
+	fold_free(&members);
+	buf_free(&after);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct slice in = slice_of((const char *)data, size < 512 ? size : 512);
+	struct buf text = BUF_EMPTY;
+	struct box box;
+	enum coded_status status;
+
+	box_init(&box, input_byte(&in) % BOX_FORMS);
+	for (unsigned n = 1 + input_byte(&in) % 12; n > 0; n--) {
+		struct fold change = { .seed = 5 };
+		random_fold(&change, &in, true, true);
+		if (change.member_count)
+			MUST(box_change(&box, &change, true) == CODED_OK);
+		fold_free(&change);
+		if (input_byte(&in) % 4 == 0)
+			(void)box_compact(&box, 1 + input_byte(&in) % 3, &status);
+	}
+	if (box.count)
+		spoil(&box, &in);
+	if (box.count < BOX_ITEMS / 2 && text_of(&box, &text))
+		lives_on(&box, &in, &text);
+	buf_free(&text);
+	box_free(&box);
+	return 0;
+}

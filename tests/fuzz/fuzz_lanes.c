@@ -1,0 +1,165 @@
+/*
+ * Commands on a few keys, and any answers that a server may give to what they ask, in any order
+ * that connections allow: all of it comes to an end, and every command to exactly one reply (the
+ * fake sees to that).
+ */
+#include <stdio.h>
+
+#include "fake.h"
+#include "input.h"
+
+/* More than any machine may take, whatever it is answered. */
+enum { REQUESTS_MAX = 64, ANSWERS_MAX = REQUESTS_MAX * 1000 };
+
+static const char *const requests[] = {
+	"sadd k a b\r\n",
+	"sadd k c noreply\r\n",
+	"saddx k d\r\n",
+	"srem k a\r\n",
+	"sset k x y\r\n",
+	"sset k\r\n",
+	"scard k\r\n",
+	"sismember k a\r\n",
+	"smembers k l k\r\n",
+	"sinfo k\r\n",
+	"sadd l a\r\n",
+	"get k l\r\n",
+	"set k 0 0 3\r\n+z \r\n",
+	"delete k\r\n",
+	"mg k q v\r\n",
+	"evincr E 5\r\n",
+	"evincr E\r\n",
+	"evadd E 0 0 1\r\nx\r\n",
+	"evcount E\r\n",
+	"evrange E now\r\n",
+	"evrange E now -3\r\n",
+	"evlast E 2\r\n",
+	"flush_all\r\n",
+	"touch k 30\r\n",
+	"srandmember k 2\r\n",
+	"spop k 2\r\n",
+	"sunion k l\r\n",
+	"sinter k l\r\n",
+	"sdiff k l k\r\n",
+	"scompact k\r\n",
+	"rpush k a b\r\n",
+	"lpush k a b\r\n",
+	"rpushx k c\r\n",
+	"lpushx k c noreply\r\n",
+	"lrange k 0 -1\r\n",
+	"llen k\r\n",
+	"lindex k -1\r\n",
+	"lpos k b\r\n",
+	"lpop k 2\r\n",
+	"rpop k\r\n",
+	"lrem k -1 a\r\n",
+	"lset k 1 z\r\n",
+	"ltrim k 1 -2\r\n",
+};
+
+static const struct slice values[] = {
+	{ "", 0 },
+	{ "+a ", 3 },
+	{ "+a +b -a ", 9 },
+	{ "no collection", 13 },
+	{ "17", 2 },
+	{ "+a +a +a -b +c +d +e -c -d -e ", 30 },
+	{ "@c00000000000.0.1 ", 18 },
+	{ "@c00000000000.0.1 @c00000000000.1.1 @d00000000000.0.1 +a -b ", 60 },
+	{ "+x +y +z ", 9 },
+	{ "@list ", 6 },
+	{ "+b +a @list +x +x ", 18 },
+	{ "+b @list @l00000000000.3.1:1:2 @l00000000001.3.1 +a ", 52 },
+	{ "+b @l00000000000.3.1 -x ", 24 },
+	{ "+b -c @c00000000000.0.1 -x ", 27 },
+};
+
+static const enum result_status failures[] = { RESULT_REFUSED, RESULT_TOO_LARGE, RESULT_BUSY, RESULT_UNAVAILABLE,
+	RESULT_TIMED_OUT, RESULT_LOST };
+
+static enum result_status status_for(enum call_verb verb, uint8_t choice)
+{
+	bool first = choice % 2;
+
+	switch (verb) {
+	case CALL_GET:
+	case CALL_GAT:
+		return first ? RESULT_HIT : RESULT_MISS;
+	case CALL_INCR:
+	case CALL_DECR:
+		return first ? RESULT_NUMBER : RESULT_MISS;
+	case CALL_CAS:
+		return choice % 3 == 0 ? RESULT_DONE : choice % 3 == 1 ? RESULT_EXISTS : RESULT_MISS;
+	case CALL_DELETE:
+	case CALL_TOUCH:
+		return first ? RESULT_DONE : RESULT_MISS;
+	case CALL_META:
+		return RESULT_TEXT;
+	case CALL_FLUSH_ALL:
+		return RESULT_DONE;
+	default:
+		return first ? RESULT_DONE : RESULT_NOT_STORED;
+	}
+}
+
+/* Replies to calls on one key come in the order of the calls: they share a connection. */
+static size_t first_of_its_key(const struct fake *f, size_t i)
+{
+	for (size_t j = 0; j < i; j++) {
+		if (!f->calls[j].answered && slice_equal(f->calls[j].call.key, f->calls[i].call.key))
+			return j;
+	}
+	return i;
+}
+
+static void answer(struct fake *f, uint8_t which, uint8_t choice)
+{
+	size_t i = fake_oldest(f), skip = which % 4;
+
+	for (size_t j = i; j < f->count && skip; j++) {
+		if (!f->calls[j].answered) {
+			i = j;
+			skip--;
+		}
+	}
+	i = first_of_its_key(f, i);
+	struct result r = {
+		.status = status_for(f->calls[i].call.verb, choice), .cas = choice, .number = choice, .ttl = TTL_NEVER
+	};
+	if (choice >= 224)
+		r.status = failures[choice % 6];
+	if (r.status == RESULT_HIT)
+		r.value = values[choice / 2 % (sizeof(values) / sizeof(values[0]))];
+	r.size = r.value.n;
+	r.line = r.status == RESULT_TEXT ? SLICE("EN") : SLICE("SERVER_ERROR x");
+	f->connection = 1 + (choice > 200);
+	fake_result(f, i, &r);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct fake f;
+	struct slice in = slice_of((const char *)data, size);
+	size_t asked = 0, answers = 0;
+	uint8_t last = 0;
+
+	fake_init(&f);
+	while (in.n) {
+		uint8_t what = input_byte(&in);
+		if (what % 2 && asked < REQUESTS_MAX) {
+			MUST(!fake_ask(&f, requests[what / 2 % (sizeof(requests) / sizeof(requests[0]))]));
+			asked++;
+		} else if (fake_waiting(&f)) {
+			last = input_byte(&in);
+			answer(&f, what, last);
+			answers++;
+		}
+	}
+	/* What is left is answered alike for ever: even then it ends. */
+	while (fake_waiting(&f)) {
+		answer(&f, 0, last);
+		MUST(++answers < ANSWERS_MAX);
+	}
+	fake_fini(&f);
+	return 0;
+}

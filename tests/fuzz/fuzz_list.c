@@ -1,0 +1,81 @@
+/*
+ * A list: pushes, requests and compactions, as the input says, put to what is stored and to a plain sequence. Then the base
+ * with one byte changed: it is refused, or it is a list that is written as it is read.
+ */
+#include <stdio.h>
+
+#include "input.h"
+#include "list_model.h"
+
+enum { STEPS_MAX = 150 };
+
+static struct slice name(struct slice *in, char text[16])
+{
+	return slice_of(text, (size_t)snprintf(text, 16, "m%d", input_byte(in) % 12));
+}
+
+static void step(struct list_model *m, struct slice *in)
+{
+	uint8_t what = input_byte(in);
+	struct buf answer = BUF_EMPTY;
+	char text[16];
+
+	if (what < 140) {
+		list_model_push(m, name(in, text), what % 2);
+	} else if (what < 145) {
+		list_model_srem(m, name(in, text));
+	} else if (what < 165) {
+		list_model_compact(m);
+	} else {
+		struct list_request request = {
+			.verb = (enum list_verb)(what % 8),
+			.start = (int8_t)input_byte(in),
+			.stop = (int8_t)input_byte(in),
+			.count = input_byte(in) % 8,
+			.item = name(in, text),
+		};
+		list_model_ask(m, &request, &answer);
+	}
+	buf_free(&answer);
+}
+
+/* What is read is written as it was, but for what has another spelling. */
+static void change_a_byte(const struct list_model *m, struct slice *in)
+{
+	struct slice base = buf_slice(&m->base);
+	char *bytes = input_copy(base);
+	struct buf first = BUF_EMPTY, second = BUF_EMPTY;
+	struct chain chain, again;
+
+	if (base.n)
+		bytes[input_number(in) % base.n] = (char)input_byte(in);
+	if (chain_read(&chain, slice_of(bytes, base.n))) {
+		(void)chain_count(&chain);
+		if (!chain.tangled) {
+			chain_encode(&chain, slice_of("", 0), &first);
+			MUST(chain_read(&again, buf_slice(&first)));
+			MUST(chain_count(&again) == chain_count(&chain) && again.is_list == chain.is_list);
+			chain_encode(&again, slice_of("", 0), &second);
+			MUST(slice_equal(buf_slice(&first), buf_slice(&second)));
+			chain_free(&again);
+		}
+	}
+	chain_free(&chain);
+	buf_free(&first);
+	buf_free(&second);
+	free(bytes);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct list_model m;
+	struct slice in = slice_of((const char *)data, size);
+	size_t base_size = 16 + input_byte(&in) % 64;
+
+	list_model_init(&m, base_size, 32 + input_byte(&in) % 64);
+	for (int i = 0; i < STEPS_MAX && in.n > 8 && m.segment_count < LIST_MODEL_SEGMENTS - 64; i++)
+		step(&m, &in);
+	change_a_byte(&m, &in);
+	list_model_fini(&m);
+	return 0;
+}

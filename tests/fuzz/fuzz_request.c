@@ -1,0 +1,72 @@
+/* A stream of requests, however it is cut. */
+#include "input.h"
+#include "protocol/request.h"
+
+static const struct request_limits limits = { .max_line = 600, .max_value = 300, .max_keys = 8 };
+
+static enum request_status parse(struct slice in, size_t *scanned, struct request *r)
+{
+	char *copy = input_copy(in);
+	enum request_status status = request_parse(slice_of(copy, in.n), &limits, scanned, r);
+	struct slice all = slice_of(copy, in.n);
+
+	MUST(*scanned <= in.n);
+	if (status == REQUEST_READY || status == REQUEST_REFUSED) {
+		MUST(r->consumed > 0 && r->consumed <= in.n);
+		MUST(input_within(r->key, all) && input_within(r->rest, all) && input_within(r->data, all));
+		MUST(r->data.n <= limits.max_value);
+	}
+	if (status == REQUEST_REFUSED || status == REQUEST_FATAL)
+		MUST(r->error && strlen(r->error) > 0 && !strpbrk(r->error, "\r\n"));
+	if (status == REQUEST_READY) {
+		MUST(r->command && !r->error && r->skip == 0 && r->keys <= limits.max_keys);
+		MUST(r->command->grammar == GRAMMAR_FLUSH || r->command->grammar == GRAMMAR_ARGS ||
+			r->command->grammar == GRAMMAR_BARE || request_key_valid(r->key, KEY_MAX));
+	}
+	free(copy);
+	return status;
+}
+
+static bool same(enum request_status a, const struct request *x, enum request_status b, const struct request *y)
+{
+	return a == b && x->command == y->command && x->key.n == y->key.n && x->rest.n == y->rest.n &&
+		x->data.n == y->data.n && x->flags == y->flags && x->exptime == y->exptime && x->number == y->number &&
+		x->noreply == y->noreply && x->keys == y->keys && x->error == y->error && x->consumed == y->consumed &&
+		x->skip == y->skip;
+}
+
+/* What a prefix is decided to be stays what it is when more comes; what was searched needs not be
+ * searched again. */
+static void check_prefixes(struct slice in, enum request_status status, const struct request *whole)
+{
+	size_t kept = 0, step = in.n > 200 ? in.n / 100 : 1;
+	enum request_status before = REQUEST_MORE;
+	struct request r, again;
+
+	for (size_t n = 0; n <= in.n && before == REQUEST_MORE; n += step) {
+		size_t fresh = 0;
+		before = parse(slice_of(in.p, n), &fresh, &r);
+		MUST(same(before, &r, parse(slice_of(in.p, n), &kept, &again), &again));
+		if (before == REQUEST_READY || before == REQUEST_REFUSED)
+			MUST(same(before, &r, status, whole));
+		else if (before != REQUEST_MORE)
+			MUST(before == status && r.error == whole->error);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct slice in = slice_of((const char *)data, size);
+
+	for (int i = 0; i < 20 && in.n; i++) {
+		struct request r;
+		size_t scanned = 0;
+		enum request_status status = parse(in, &scanned, &r);
+		check_prefixes(in, status, &r);
+		if (status != REQUEST_READY && status != REQUEST_REFUSED)
+			break;
+		size_t taken = r.consumed + r.skip;
+		in = slice_skip(in, taken < in.n ? taken : in.n);
+	}
+	return 0;
+}

@@ -1,0 +1,68 @@
+/* For fuzzers: what to do, drawn from the input, and the rest of it. */
+#ifndef FUZZ_INPUT_H
+#define FUZZ_INPUT_H
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/slice.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* An assert that is never compiled away. */
+#define MUST(condition) \
+	do { \
+		if (!(condition)) \
+			abort(); \
+	} while (0)
+
+/* Takes a byte, 0 when none is left. */
+static inline uint8_t input_byte(struct slice *in)
+{
+	uint8_t byte = 0;
+
+	if (in->n) {
+		byte = (uint8_t)in->p[0];
+		*in = slice_skip(*in, 1);
+	}
+	return byte;
+}
+
+/* Takes `n` bytes, or what is left. */
+static inline struct slice input_bytes(struct slice *in, size_t n)
+{
+	struct slice taken = slice_of(in->p, n < in->n ? n : in->n);
+
+	*in = slice_skip(*in, taken.n);
+	return taken;
+}
+
+static inline uint64_t input_number(struct slice *in)
+{
+	uint64_t v = 0;
+	struct slice bytes = input_bytes(in, 1 + input_byte(in) % 8);
+
+	for (size_t i = 0; i < bytes.n; i++)
+		v = v << 8 | (uint8_t)bytes.p[i];
+	return v;
+}
+
+/* A copy with nothing behind it, so that one byte too many is noticed. The caller frees it. */
+static inline char *input_copy(struct slice s)
+{
+	char *copy = malloc(s.n ? s.n : 1);
+
+	MUST(copy);
+	if (s.n)
+		memcpy(copy, s.p, s.n);
+	return copy;
+}
+
+/* True when `part` is empty or lies in `whole`. */
+static inline bool input_within(struct slice part, struct slice whole)
+{
+	return part.n == 0 || (part.p >= whole.p && part.p + part.n <= whole.p + whole.n);
+}
+
+#endif

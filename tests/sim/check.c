@@ -1,0 +1,297 @@
+/* What must hold: of the stored bytes after every call that a server executes, and of every reply.
+ */
+#include <stdio.h>
+
+#include "collection/fold.h"
+#include "collection/oplog.h"
+#include "lists.h"
+#include "protocol/dialect.h"
+#include "world.h"
+
+static int key_index(struct slice key)
+{
+	return key.n == SIM_KEY_SIZE && key.p[0] == 's' ? key.p[1] - '0' : -1;
+}
+
+/* What the stored bytes come to; false when something of it is not there. */
+static bool read_stored(struct world *w, int key, bool members[SIM_MEMBERS])
+{
+	char name[8] = { 's', (char)('0' + key), '.' }, item_key[64];
+	struct fake_item *base = world_find(w, slice_of(name, SIM_KEY_SIZE)), *item;
+	struct fold fold = { .seed = 1 };
+	struct oplog_base parts;
+	struct oplog_ref ref;
+	bool whole = base && oplog_split(buf_slice(&base->value), &parts);
+
+	for (int m = 0; m < SIM_MEMBERS; m++)
+		members[m] = false;
+	while (whole && oplog_next_ref(&parts.refs, &ref)) {
+		int n = snprintf(item_key, sizeof(item_key), "%.3s%.*s", name, (int)ref.id.n, ref.id.p);
+		item = world_find(w, slice_of(item_key, (size_t)n));
+		whole = item && fold_log(&fold, buf_slice(&item->value));
+	}
+	whole = whole && fold_log(&fold, parts.log);
+	/* Names outlive the items only as long as nothing is executed. */
+	for (size_t i = 0; i < fold.member_count && whole; i++) {
+		int m = truth_member(slice_of(fold.members[i].p, fold.members[i].n));
+		if (m < 0)
+			world_fail(w, "a member that nobody named", "key %d", key);
+		else
+			members[m] = fold.members[i].live;
+	}
+	fold_free(&fold);
+	return whole;
+}
+
+/* Follows what the present bytes say of presence; what is whole must be what is true. */
+static void check_stored(struct world *w, int key)
+{
+	char name[4] = { 's', (char)('0' + key) };
+	struct truth_set *set = &w->truth.sets[key];
+	bool members[SIM_MEMBERS];
+
+	if (!world_find(w, slice_of(name, SIM_KEY_SIZE))) {
+		truth_wipe(&w->truth, key);
+		return;
+	}
+	bool whole = read_stored(w, key, members);
+	truth_set_absent(&w->truth, key, !whole);
+	for (int m = 0; m < SIM_MEMBERS && whole; m++) {
+		if (members[m] != set->in[m])
+			world_fail(w, "the stored set is another than was written", "key %d member %d is %d", key, m,
+				members[m]);
+		if (members[m] && !w->ever_added[key][m])
+			world_fail(w, "a member that was never added", "key %d member %d", key, m);
+	}
+}
+
+void check_time(struct world *w)
+{
+	w->truth.tick++;
+	for (int key = 0; key < SIM_KEYS; key++)
+		check_stored(w, key);
+	lists_time(w);
+}
+
+/* The command that a token comes from: the first of its proxy that is still to be executed. */
+static void match(struct world *w, const struct message *message, int key, int member, bool add)
+{
+	struct sim_op *op;
+
+	TAILQ_FOREACH(op, &w->ops, link) {
+		bool adds = op->command != COMMAND_SREM;
+		if (op->ended || op->proxy != message->proxy || op->key != key || !op->members[member] ||
+			op->executed[member] || adds != add)
+			continue;
+		op->executed[member] = true;
+		w->executed[op->number] = w->truth.tick;
+		return;
+	}
+}
+
+static void apply_tokens(struct world *w, const struct message *message, int key, struct slice log)
+{
+	struct slice token;
+
+	while ((token = slice_token(&log)).n) {
+		int member = truth_member(slice_skip(token, 1));
+		if (token.p[0] == '@')
+			continue;
+		if (member < 0) {
+			world_fail(w, "a token that nobody wrote", "%.*s", (int)token.n, token.p);
+			return;
+		}
+		truth_set_member(&w->truth, key, member, token.p[0] == '+');
+		match(w, message, key, member, token.p[0] == '+');
+	}
+}
+
+/* An sset that is under way and says just this is done; where what was said is not known, any may
+ * be. */
+static bool is_sset(struct world *w, int key, const bool *members)
+{
+	struct sim_op *op;
+	bool found = false;
+
+	TAILQ_FOREACH(op, &w->ops, link) {
+		if (op->command != COMMAND_SSET || op->key != key)
+			continue;
+		if (members && memcmp(op->members, members, sizeof(op->members)) != 0)
+			continue;
+		op->executed[0] = found = true;
+		if (members)
+			break;
+	}
+	return found;
+}
+
+static void take_over(struct world *w, int key, const bool members[SIM_MEMBERS])
+{
+	for (int m = 0; m < SIM_MEMBERS; m++)
+		truth_set_member(&w->truth, key, m, members[m]);
+}
+
+/* A base was written whole: behind what it was, or as a rewrite, or as another set. */
+static void check_written(struct world *w, const struct message *message, int key, struct slice before)
+{
+	bool members[SIM_MEMBERS], same = true;
+	struct slice value = message->call.value;
+
+	if (!read_stored(w, key, members)) {
+		/*
+		 * Not whole before, or ended at once since a read found a segment gone, or a new
+		 * segment was evicted between its write and the commit.
+		 */
+		if (!truth_was(&w->truth.sets[key].absent, w->truth.tick, true) && !w->evictions)
+			world_fail(w, "a rewrite that is not whole", "key %d", key);
+		/* What it said cannot be known any more; if it was an sset, that was done. */
+		(void)is_sset(w, key, NULL);
+		return;
+	}
+	if (message->call.verb == CALL_ADD) {
+		take_over(w, key, members);
+		apply_tokens(w, message, key, value);
+		(void)is_sset(w, key, members);
+		return;
+	}
+	for (int m = 0; m < SIM_MEMBERS; m++)
+		same = same && members[m] == w->truth.sets[key].in[m];
+	if (is_sset(w, key, members))
+		take_over(w, key, members);
+	else if (!same && slice_starts(value, before))
+		apply_tokens(w, message, key, slice_skip(value, before.n));
+	else if (!same)
+		world_fail(w, "a rewrite changed the set", "key %d", key);
+}
+
+/* A segment that a base refers to must stay. */
+static void check_segment_deleted(struct world *w, struct slice key)
+{
+	struct fake_item *base = world_find(w, slice_of(key.p, SIM_KEY_SIZE));
+	struct oplog_base parts;
+	struct oplog_ref ref;
+
+	if (!base || !oplog_split(buf_slice(&base->value), &parts))
+		return;
+	while (oplog_next_ref(&parts.refs, &ref)) {
+		if (slice_equal(ref.id, slice_skip(key, SIM_KEY_SIZE + 1)))
+			world_fail(w, "a segment was deleted that is referred to", "%.*s", (int)key.n, key.p);
+	}
+}
+
+/* What a call can be about: a set's items, or a list's. */
+static void check_kind(struct world *w, struct slice key)
+{
+	w->truth.tick++;
+	if (key.p[0] == 'l')
+		lists_time(w);
+	for (int i = 0; key.p[0] != 'l' && i < SIM_KEYS; i++)
+		check_stored(w, i);
+}
+
+void check_execute(struct world *w, struct message *message)
+{
+	struct call *call = &message->call;
+	int key = key_index(call->key), list = lists_index(call->key);
+	struct buf before = BUF_EMPTY;
+	struct fake_item *item = world_find(w, call->key);
+
+	check_kind(w, call->key);
+	if (item)
+		buf_add_slice(&before, buf_slice(&item->value));
+	message->result = fake_call(&w->servers[message->server], call, w->now);
+	w->truth.tick++;
+	if (list >= 0) {
+		lists_executed(w, message, list);
+	} else if (message->result.status == RESULT_DONE) {
+		if (key >= 0 && call->verb == CALL_APPEND)
+			apply_tokens(w, message, key, call->value);
+		else if (key >= 0 && call_stores(call->verb))
+			check_written(w, message, key, buf_slice(&before));
+		else if (key < 0 && call->verb == CALL_DELETE)
+			check_segment_deleted(w, call->key);
+	}
+	/* From here on items may end by themselves, base and segments up to a second apart. */
+	if ((call->verb == CALL_TOUCH || call->verb == CALL_GAT) && call->exptime)
+		w->evictions++;
+	buf_free(&before);
+	check_kind(w, call->key);
+}
+
+/* --- replies --- */
+
+static bool starts(const struct buf *reply, const char *word)
+{
+	return slice_starts(buf_slice(reply), slice_of(word, strlen(word)));
+}
+
+/* From when on what an operation says may have been: it was asked, and what its client asked before
+ * it was done. */
+static uint64_t since(const struct sim_op *op, size_t before)
+{
+	uint64_t executed = op->world->executed[before];
+
+	return executed > op->issued ? executed : op->issued;
+}
+
+/* Each member was as the reply says at some moment between this client's last word on it, or the
+ * question, and now. */
+static void check_members(struct sim_op *op)
+{
+	struct world *w = op->world;
+	struct truth_set *set = &w->truth.sets[op->key];
+	struct slice rest = buf_slice(&op->reply), line = { "", 0 }, word;
+	bool listed[SIM_MEMBERS] = { false }, found = starts(&op->reply, "VALUE ");
+	size_t n;
+
+	/* The members are in the second line. */
+	for (int i = 0; i < 2 && found; i++) {
+		found = dialect_line(rest, &line, &n);
+		rest = slice_skip(rest, n);
+	}
+	while (found && (word = slice_token(&line)).n) {
+		int m = truth_member(word);
+		if (m < 0)
+			world_fail(w, "a member that nobody named", "%.*s", (int)word.n, word.p);
+		else
+			listed[m] = true;
+	}
+	if (!found && op->command == COMMAND_SMEMBERS && !truth_was(&set->absent, since(op, op->before_any), true))
+		world_fail(w, "a set is missing that was there all the time", "key %d", op->key);
+	for (int m = 0; m < SIM_MEMBERS && found; m++) {
+		if (op->command == COMMAND_SPOP && !listed[m])
+			continue;
+		if (!truth_was(&set->members[m], since(op, op->before[m]), listed[m]))
+			world_fail(w, "a read shows what never was", "key %d member %d is %d, client %d", op->key, m,
+				listed[m], op->client);
+	}
+}
+
+static void check_stored_reply(struct sim_op *op)
+{
+	for (int m = 0; m < SIM_MEMBERS; m++) {
+		if (op->command == COMMAND_SSET ? m == 0 && !op->executed[0] : op->members[m] && !op->executed[m])
+			world_fail(op->world, "acknowledged, but not done", "key %d member %d client %d", op->key, m,
+				op->client);
+	}
+}
+
+void check_reply(struct sim_op *op)
+{
+	struct world *w = op->world;
+	struct truth_set *set = &w->truth.sets[op->key];
+
+	w->truth.tick++;
+	if (starts(&op->reply, "CLIENT_ERROR") || starts(&op->reply, "ERROR")) {
+		world_fail(w, "an error that makes no sense", "%.*s", (int)buf_size(&op->reply), op->reply.data);
+	} else if (starts(&op->reply, "SERVER_ERROR")) {
+		w->failures++;
+	} else if (starts(&op->reply, "STORED") || (starts(&op->reply, "DELETED") && op->command == COMMAND_SREM)) {
+		check_stored_reply(op);
+	} else if (starts(&op->reply, "NOT_FOUND")) {
+		if (!truth_was(&set->absent, since(op, op->before_any), true))
+			world_fail(w, "a set is not found that was there all the time", "key %d", op->key);
+	} else if (op->command == COMMAND_SMEMBERS || op->command == COMMAND_SPOP) {
+		check_members(op);
+	}
+}

@@ -1,0 +1,374 @@
+/*
+ * What must hold of a set in an encoding beside oplog. After each call that a server executes the stored bytes are read anew,
+ * by form.c, and each member that is in now and was not, or the reverse, must be one that a command asks for which the call
+ * was sent for. So a compaction changes nothing, and nobody's command undoes another's.
+ *
+ * Each member, then, is a thing that is in or out, and its history is known. A command that was acknowledged must have had
+ * what it wanted at some moment between question and reply, or others that were under way at that time wanted the contrary, and
+ * it came right before them. What a read shows must have been so between the question and the reply.
+ */
+#include <stdio.h>
+
+#include "form.h"
+#include "protocol/dialect.h"
+#include "world.h"
+
+static uint64_t mask_of(const struct sim_op *op)
+{
+	uint64_t mask = 0;
+
+	for (int m = 0; m < SIM_MEMBERS; m++)
+		mask |= op->members[m] ? 1ull << m : 0;
+	return mask;
+}
+
+static const uint64_t everything = (1ull << SIM_MEMBERS) - 1;
+
+/* --- commands and what they want --- */
+
+void form_issued(struct sim_op *op)
+{
+	struct form_command *c = &op->world->form_truth.commands[op->number];
+	uint64_t mask = mask_of(op);
+
+	*c = (struct form_command){ .client = op->client, .key = op->key, .issued = op->issued, .ended = UINT64_MAX };
+	switch (op->command) {
+	case COMMAND_SADD:
+	case COMMAND_SADDX:
+		c->adds = mask;
+		break;
+	case COMMAND_SREM:
+		c->removes = mask;
+		break;
+	case COMMAND_SSET:
+		c->adds = mask;
+		c->removes = everything & ~mask;
+		break;
+	case COMMAND_SPOP:
+		c->pops = true;
+		c->removes = everything;
+		break;
+	case COMMAND_DELETE:
+	case COMMAND_TOUCH:
+		c->ends = true;
+		c->removes = everything;
+		break;
+	default:
+		break;
+	}
+}
+
+void form_sent(struct world *w, struct message *m)
+{
+	int key = form_key(w->form, m->call.key);
+	struct sim_op *op;
+
+	TAILQ_FOREACH(op, &w->ops, link) {
+		const struct form_command *c = &w->form_truth.commands[op->number];
+		if (op->proxy != m->proxy || op->key != key)
+			continue;
+		m->wants.adds |= c->adds;
+		m->wants.removes |= c->removes;
+		m->wants.pops |= c->pops;
+		m->wants.ends |= c->ends;
+	}
+}
+
+/*
+ * Whether somebody wanted the contrary while the operation was under way, and not this client before it. Who pops a member may
+ * also come right before somebody else who wants it out, but not before another pop.
+ */
+static bool opposed(const struct sim_op *op, int member, bool want)
+{
+	const struct world *w = op->world;
+	bool pops = op->command == COMMAND_SPOP;
+
+	for (size_t i = 1; i <= w->commands; i++) {
+		const struct form_command *c = &w->form_truth.commands[i];
+		if (c->key != op->key || i == op->number || c->ended <= op->issued ||
+			(c->client == op->client && i < op->number))
+			continue;
+		if ((want || (pops && !c->pops) ? c->removes : c->adds) >> member & 1)
+			return true;
+		if (!want && c->adds >> member & 1)
+			return true;
+	}
+	return false;
+}
+
+/* --- what is stored --- */
+
+static void take_over(struct world *w, int key, uint64_t members, enum form_state state)
+{
+	struct truth_set *set = &w->truth.sets[key];
+
+	for (int m = 0; m < SIM_MEMBERS; m++) {
+		bool in = members >> m & 1;
+		if (set->in[m] && !in && w->form_truth.taking)
+			w->form_truth.taken[key][m]++;
+		truth_set_member(&w->truth, key, m, in);
+	}
+	truth_set_absent(&w->truth, key, state != FORM_WHOLE);
+	if (state == FORM_LOST)
+		w->form_truth.lost[key] = w->truth.tick;
+	if (state != FORM_WHOLE && w->form_truth.state[key] == FORM_WHOLE)
+		w->form_truth.gone[key] = w->truth.tick;
+	w->form_truth.state[key] = state;
+	w->form_truth.members[key] = members;
+}
+
+/* Members that a command which nobody was told the end of yet wants out, or in. */
+static uint64_t under_way(const struct world *w, int key, bool want)
+{
+	uint64_t members = 0;
+
+	for (size_t i = 1; i <= w->commands; i++) {
+		const struct form_command *c = &w->form_truth.commands[i];
+		if (c->key == key && c->ended == UINT64_MAX)
+			members |= want ? c->adds : c->removes;
+	}
+	return members;
+}
+
+/* An sset that is under way has been, when the set says just what it does. */
+static void find_sset(struct world *w, int key, uint64_t members)
+{
+	struct sim_op *op;
+
+	TAILQ_FOREACH(op, &w->ops, link) {
+		uint64_t differ = mask_of(op) ^ members;
+		if (op->command != COMMAND_SSET || op->key != key)
+			continue;
+		/* Others under way may come right behind it, at the same moment. */
+		if (differ && w->form->exempt & EXEMPT_SSET_RACES)
+			differ &= ~((members & under_way(w, key, true)) | (~members & under_way(w, key, false)));
+		op->executed[0] |= !differ;
+	}
+}
+
+static const char *wrong_change(
+	const struct world *w, int key, enum form_state state, uint64_t members, const struct message *m)
+{
+	uint64_t before = w->form_truth.members[key];
+	uint64_t in = members & ~before, out = before & ~members;
+	enum form_state was = w->form_truth.state[key];
+
+	if (state == FORM_WRONG)
+		return "what is stored is not of the encoding";
+	if (!m && w->form->exempt & EXEMPT_FLICKER) {
+		in &= ~under_way(w, key, false);
+		out &= ~under_way(w, key, true);
+	}
+	if (!m) {
+		if (state == FORM_WHOLE && (in || out) && !(w->form->exempt & EXEMPT_PARTS))
+			return "a set of which a part is gone is taken for whole";
+		return NULL;
+	}
+	/* A list may be evicted before it is named, and what is left of a lost set is cleared away. */
+	if (state != FORM_WHOLE && was == FORM_WHOLE)
+		return m->wants.ends || (state == FORM_LOST && w->evictions) || !(before & ~w->form_truth.damaged[key])
+			? NULL
+			: "a set was lost";
+	if (state != FORM_WHOLE)
+		return NULL;
+	/* Who has read it before it was lost may put it back. */
+	in &= ~(m->wants.adds | w->form_truth.damaged[key]);
+	out &= ~(m->wants.removes | w->form_truth.damaged[key]);
+	if ((in || out) && w->form->exempt & EXEMPT_FLICKER) {
+		in &= ~under_way(w, key, false);
+		out &= ~under_way(w, key, true);
+	}
+	if ((in || out) && w->form->exempt & EXEMPT_LATE) {
+		in &= ~under_way(w, key, true);
+		out &= ~under_way(w, key, false);
+	}
+	return in ? "a member came in that nobody adds" : out ? "a member went that nobody removes" : NULL;
+}
+
+/* Reads a collection anew behind a call, or behind a loss when there is none. */
+static void follow(struct world *w, int key, const struct message *m)
+{
+	uint64_t members = 0, changed;
+	enum form_state state = w->form->read(w, key, &members);
+	const char *wrong;
+
+	if (state != FORM_WHOLE)
+		members = 0;
+	changed = members ^ w->form_truth.members[key];
+	wrong = wrong_change(w, key, state, members, m);
+	if (wrong)
+		world_fail(w, wrong, "key %d, members %llx of %llx changed", key, (unsigned long long)changed,
+			(unsigned long long)members);
+	if (w->verbose && (changed || state != w->form_truth.state[key]))
+		printf("%6llu key %d is %d %012llx, was %d %012llx\n", (unsigned long long)w->now, key, (int)state,
+			(unsigned long long)members, (int)w->form_truth.state[key],
+			(unsigned long long)w->form_truth.members[key]);
+	/* Who read it before it was lost may put it back, and what is written while it is lost may show when it is not. */
+	if (state == FORM_MISSING && m)
+		w->form_truth.damaged[key] = 0;
+	else if (m && state == FORM_LOST)
+		w->form_truth.damaged[key] |= m->wants.adds | changed;
+	else if (!m)
+		w->form_truth.damaged[key] |= changed;
+	/* So may an item have been that is part of a set which is being made. */
+	if (!m && state != FORM_WHOLE)
+		w->form_truth.gone[key] = w->truth.tick;
+	w->form_truth.taking = m && m->wants.pops;
+	take_over(w, key, members, state);
+	if (m && state == FORM_WHOLE)
+		find_sset(w, key, members);
+}
+
+void form_time(struct world *w)
+{
+	w->truth.tick++;
+	w->form_truth.second = w->now / 1000;
+	for (int key = 0; key < SIM_KEYS; key++)
+		follow(w, key, NULL);
+}
+
+void form_execute(struct world *w, struct message *m)
+{
+	int key = form_key(w->form, m->call.key);
+
+	/* Items end with a second. */
+	if (w->now / 1000 != w->form_truth.second)
+		form_time(w);
+	m->result = fake_call(&w->servers[m->server], &m->call, w->now);
+	w->truth.tick++;
+	if (m->result.status != RESULT_DONE || m->call.verb == CALL_GET)
+		return;
+	if (key < 0)
+		world_fail(w, "an item that is no part of a collection", "%.*s", (int)m->call.key.n, m->call.key.p);
+	else
+		follow(w, key, m);
+}
+
+/* --- replies --- */
+
+static bool starts(const struct sim_op *op, const char *word)
+{
+	return slice_starts(buf_slice(&op->reply), slice_of(word, strlen(word)));
+}
+
+/* From when on what an operation says may have been: it was asked, and what its client asked before it was done. */
+static uint64_t since(const struct sim_op *op, size_t before)
+{
+	uint64_t executed = op->world->executed[before];
+
+	return executed > op->issued ? executed : op->issued;
+}
+
+/* The first moment from `from` on at which it was this; 0 for none. */
+static uint64_t first(const struct history *h, uint64_t from, bool value)
+{
+	for (size_t i = 0; i < h->count; i++) {
+		if (h->changes[i].value == value && (i + 1 == h->count || h->changes[i + 1].tick > from))
+			return h->changes[i].tick > from ? h->changes[i].tick : from;
+	}
+	return 0;
+}
+
+/* The set was lost, or came to an end, while the operation was under way. */
+static bool ended(const struct sim_op *op)
+{
+	const struct form_truth *t = &op->world->form_truth;
+
+	return t->lost[op->key] > op->issued || t->gone[op->key] > op->issued || t->state[op->key] == FORM_LOST;
+}
+
+static void check_effect(struct sim_op *op)
+{
+	struct world *w = op->world;
+	const struct form_command *c = &w->form_truth.commands[op->number];
+
+	for (int m = 0; m < SIM_MEMBERS; m++) {
+		bool want = c->adds >> m & 1;
+		uint64_t tick;
+		if (!((c->adds | c->removes) >> m & 1))
+			continue;
+		tick = first(&w->truth.sets[op->key].members[m], since(op, op->before[m]), want);
+		if (tick > w->executed[op->number])
+			w->executed[op->number] = tick;
+		if (!tick && !ended(op) && !(w->form_truth.damaged[op->key] >> m & 1) && !opposed(op, m, want))
+			world_fail(
+				w, "acknowledged, but not done", "key %d member %d client %d", op->key, m, op->client);
+	}
+	if (op->command == COMMAND_SSET && !op->executed[0] && !ended(op) && !(w->form->exempt & EXEMPT_SSET_RACES))
+		world_fail(w, "an sset that was never what is stored", "key %d client %d", op->key, op->client);
+}
+
+/* The members in the second line of a VALUE; false when there is none. */
+static bool read_reply(struct sim_op *op, bool listed[SIM_MEMBERS])
+{
+	struct slice rest = buf_slice(&op->reply), line = { "", 0 }, word;
+	bool found = starts(op, "VALUE ");
+	size_t n;
+
+	for (int i = 0; i < 2 && found; i++) {
+		found = dialect_line(rest, &line, &n);
+		rest = slice_skip(rest, n);
+	}
+	while (found && (word = slice_token(&line)).n) {
+		int m = truth_member(word);
+		if (m < 0)
+			world_fail(op->world, "a member that nobody named", "%.*s", (int)word.n, word.p);
+		else
+			listed[m] = true;
+	}
+	return found;
+}
+
+static void check_popped(struct sim_op *op, int member)
+{
+	struct world *w = op->world;
+	unsigned *taken = &w->form_truth.taken[op->key][member];
+
+	if (*taken)
+		--*taken;
+	else if (!ended(op) && !opposed(op, member, false))
+		world_fail(w, "a member was handed out that was not taken out", "key %d member %d", op->key, member);
+}
+
+static void check_members(struct sim_op *op)
+{
+	struct world *w = op->world;
+	struct truth_set *set = &w->truth.sets[op->key];
+	bool listed[SIM_MEMBERS] = { false }, found = read_reply(op, listed);
+
+	if (!found && op->command == COMMAND_SMEMBERS && !truth_was(&set->absent, since(op, op->before_any), true))
+		world_fail(w, "a set is missing that was there all the time", "key %d", op->key);
+	for (int m = 0; m < SIM_MEMBERS && found; m++) {
+		if (op->command == COMMAND_SPOP && !listed[m])
+			continue;
+		if (!truth_was(&set->members[m], since(op, op->before[m]), listed[m]))
+			world_fail(w, "a read shows what never was", "key %d member %d is %d, client %d", op->key, m,
+				listed[m], op->client);
+		if (op->command == COMMAND_SPOP)
+			check_popped(op, m);
+	}
+}
+
+void form_reply(struct sim_op *op)
+{
+	struct world *w = op->world;
+	struct truth_set *set = &w->truth.sets[op->key];
+	bool failed = starts(op, "SERVER_ERROR");
+
+	w->truth.tick++;
+	if (starts(op, "CLIENT_ERROR") || starts(op, "ERROR")) {
+		world_fail(w, "an error that makes no sense", "%.*s", (int)buf_size(&op->reply), op->reply.data);
+	} else if (failed) {
+		w->failures++;
+	} else if (starts(op, "STORED") || (starts(op, "DELETED") && op->command == COMMAND_SREM)) {
+		check_effect(op);
+	} else if (starts(op, "NOT_FOUND")) {
+		if (!truth_was(&set->absent, since(op, op->before_any), true))
+			world_fail(w, "a set is not found that was there all the time", "key %d", op->key);
+	} else if (op->command == COMMAND_SMEMBERS || op->command == COMMAND_SPOP) {
+		check_members(op);
+	}
+	/* After a failure it may still be executed. */
+	if (!failed)
+		w->form_truth.commands[op->number].ended = w->truth.tick;
+}

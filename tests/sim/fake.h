@@ -1,0 +1,40 @@
+/* A memcached in memory, with the semantics that collections rest on: what append, cas, add, touch
+ * and time to live do. */
+#ifndef SIM_FAKE_H
+#define SIM_FAKE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "protocol/call.h"
+#include "util/buf.h"
+
+enum { FAKE_ITEMS = 4096 };
+
+struct fake_item {
+	struct buf key, value;
+	uint64_t cas;
+	int64_t expires; /* in seconds of the simulation, 0 for never */
+	uint32_t flags;
+	bool used;
+};
+
+struct fake {
+	struct fake_item items[FAKE_ITEMS];
+	uint64_t next_cas;
+	size_t item_max;
+};
+
+/* Executes a call at a moment in milliseconds; the result's slices point into the item until the
+ * next call. */
+struct result fake_call(struct fake *fake, const struct call *call, uint64_t now);
+
+/* The item of a key that is there at that moment, or NULL. */
+struct fake_item *fake_find(struct fake *fake, struct slice key, uint64_t now);
+
+void fake_remove(struct fake_item *item);
+
+/* As a restart does: everything is gone, and the cas ids start again. */
+void fake_restart(struct fake *fake);
+
+#endif

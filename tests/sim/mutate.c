@@ -1,0 +1,78 @@
+/* The bugs that are put in on purpose: into a call that is sent, or into what it brought. */
+#include "form.h"
+#include "world.h"
+
+enum { POINTER_KEY = SIM_KEY_SIZE + 7, LIST_KEY = SIM_KEY_SIZE + 2 };
+
+/* Of members that follow one another in a delimited text, all but one go. */
+static void write_once(struct call *call)
+{
+	struct slice rest = call->value, last = { "", 0 };
+	struct buf once = BUF_EMPTY;
+
+	while (rest.n) {
+		const char *end = memchr(rest.p, ',', rest.n);
+		struct slice member = slice_of(rest.p, end ? (size_t)(end - rest.p) + 1 : rest.n);
+		if (!slice_equal(member, last))
+			buf_add_slice(&once, member);
+		last = member;
+		rest = slice_skip(rest, member.n);
+	}
+	memcpy((char *)call->value.p, buf_slice(&once).p, buf_size(&once));
+	call->value.n = buf_size(&once);
+	buf_free(&once);
+}
+
+/* A read of the pointer right behind an append shows what it showed before. */
+static void skip_check(struct world *w, struct message *m)
+{
+	int key = form_key(w->form, m->call.key);
+	struct seen_pointer *seen = &m->proxy->pointers[key];
+
+	if (m->call.verb == CALL_APPEND && m->call.key.n == LIST_KEY)
+		seen->appended = true;
+	else if (m->call.verb == CALL_GET && m->call.key.n == POINTER_KEY && seen->appended && seen->name[0])
+		m->lie = *seen;
+	else
+		seen->appended = false;
+}
+
+void mutate_sent(struct world *w, struct message *m)
+{
+	struct call *call = &m->call;
+
+	if (w->mutation == MUTATION_SET_FOR_CAS && call->verb == CALL_CAS && call->exptime >= 0)
+		call->verb = CALL_SET;
+	if (w->mutation == MUTATION_ONCE && (call->verb == CALL_APPEND || call->verb == CALL_PREPEND))
+		write_once(call);
+	if (w->mutation == MUTATION_NO_CHECK)
+		skip_check(w, m);
+}
+
+void mutate_executed(struct world *w, struct message *m)
+{
+	struct seen_pointer *seen;
+
+	if (w->mutation != MUTATION_NO_CHECK || m->call.key.n != POINTER_KEY || m->result.status != RESULT_HIT)
+		return;
+	seen = m->proxy ? &m->proxy->pointers[form_key(w->form, m->call.key)] : NULL;
+	if (m->lie.name[0]) {
+		m->result.value = slice_of(m->lie.name, strlen(m->lie.name));
+		m->result.cas = m->lie.cas;
+	} else if (seen && m->result.value.n < sizeof(seen->name)) {
+		memset(seen->name, 0, sizeof(seen->name));
+		memcpy(seen->name, m->result.value.p, m->result.value.n);
+		seen->cas = m->result.cas;
+	}
+}
+
+bool mutate_acks_early(const struct world *w, const struct message *m)
+{
+	const struct call *call = &m->call;
+
+	if (w->mutation != MUTATION_EARLY_ACK || !m->proxy)
+		return false;
+	if (w->form && w->form->rule.encoding != ENCODING_INDEXED)
+		return call->verb == CALL_CAS && call->value.n > 0;
+	return call->verb == CALL_ADD && call->key.n != SIM_KEY_SIZE;
+}

@@ -1,0 +1,122 @@
+/*
+ * Histories of the collections in a simulated world, from seeds:
+ *
+ *     sim [-e ENCODING] [-n HISTORIES] [-s FIRST_SEED] [-m] [-v]
+ *
+ * -e names another encoding than oplog, as form.c has it. -m puts in bugs on purpose, one after the other, and demands that each is found. A failure prints
+ * its seed, with which `-n 1 -s SEED -v` shows the history again.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "form.h"
+#include "world.h"
+
+static struct world world;
+
+static const struct form *form;
+
+/* The encodings that a bug makes sense in. */
+static const struct {
+	const char *name, *encodings;
+} mutations[MUTATIONS] = {
+	{ "none", "" },
+	{ "commit by set in place of cas", "oplog signed csv tombstone paired flip flip-mark indexed " },
+	{ "a write on which another rests taken for acknowledged before it was made",
+		"oplog flip flip-mark indexed paired " },
+	{ "a cas id kept across a reconnect", "oplog paired flip flip-mark indexed " },
+	{ "a member written once, not as often as it takes", "tombstone " },
+	{ "a write that does not look whether it went to the active list", "flip " },
+};
+
+static bool makes_sense(int mutation)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "%s ", form ? form->name : "oplog");
+	for (const char *at = mutations[mutation].encodings; *at; at = strchr(at, ' ') + 1) {
+		if (strncmp(at, name, strlen(name)) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* The first history that goes wrong; 0 when none does. */
+static uint64_t run(uint64_t first, uint64_t count, enum mutation mutation, bool verbose)
+{
+	uint64_t commands = 0, failures = 0, compactions = 0, merges = 0, incomplete = 0;
+
+	for (uint64_t seed = first; seed < first + count; seed++) {
+		if (!world_run(&world, form, seed, mutation, verbose)) {
+			printf("seed %llu: %s: %s\n", (unsigned long long)seed, world.violation, world.detail);
+			return seed;
+		}
+		commands += world.commands;
+		failures += world.failures;
+		compactions += world.compactions;
+		merges += world.merges;
+		incomplete += world.incomplete;
+	}
+	printf("%llu histories: %llu commands, %llu failed, %llu compactions, %llu merges, %llu "
+	       "sets lost a segment\n",
+		(unsigned long long)count, (unsigned long long)commands, (unsigned long long)failures,
+		(unsigned long long)compactions, (unsigned long long)merges, (unsigned long long)incomplete);
+	return 0;
+}
+
+static int run_mutations(uint64_t first, uint64_t count)
+{
+	int passed = 0, failed = 0;
+
+	for (int m = MUTATION_NONE + 1; m < MUTATIONS; m++) {
+		if (!makes_sense(m))
+			continue;
+		printf("put in on purpose: %s\n", mutations[m].name);
+		if (run(first, count, (enum mutation)m, false)) {
+			passed++;
+		} else {
+			printf("was not found\n");
+			failed++;
+		}
+	}
+	printf("%d passed, %d failed\n", passed, failed);
+	return failed ? 1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t count = 10000, first = 1, wrong;
+	bool mutated = false, verbose = false;
+	int c;
+
+	while ((c = getopt(argc, argv, "e:n:s:mv")) != -1) {
+		switch (c) {
+		case 'e':
+			form = form_named(optarg);
+			if (!form && strcmp(optarg, "oplog") != 0)
+				return 2;
+			break;
+		case 'n':
+			count = strtoull(optarg, NULL, 10);
+			break;
+		case 's':
+			first = strtoull(optarg, NULL, 10);
+			break;
+		case 'm':
+			mutated = true;
+			break;
+		case 'v':
+			verbose = true;
+			break;
+		default:
+			return 2;
+		}
+	}
+	if (mutated)
+		return run_mutations(first, count);
+	wrong = run(first, count, MUTATION_NONE, verbose);
+	printf("%llu passed, %d failed\n", (unsigned long long)(wrong ? wrong - first : count), wrong ? 1 : 0);
+	return wrong ? 1 : 0;
+}

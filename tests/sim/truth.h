@@ -1,0 +1,50 @@
+/*
+ * What is true of each set at each moment, told by what the servers have executed: an append adds
+ * and removes, a rewrite must change nothing. Every reply that a client gets is checked against it.
+ */
+#ifndef SIM_TRUTH_H
+#define SIM_TRUTH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fake.h"
+
+enum { SIM_KEYS = 3, SIM_CLIENTS = 6, SIM_OWN = 8, SIM_MEMBERS = SIM_CLIENTS * SIM_OWN };
+
+/* A value that changes: when, and to what. */
+struct history {
+	struct change {
+		uint64_t tick;
+		bool value;
+	} * changes;
+	size_t count, capacity;
+};
+
+struct truth_set {
+	struct history members[SIM_MEMBERS];
+	struct history absent; /* there is no base, or a segment is gone */
+	bool in[SIM_MEMBERS];
+};
+
+struct truth {
+	struct truth_set sets[SIM_KEYS];
+	uint64_t tick; /* grows with everything that is executed */
+};
+
+void truth_init(struct truth *truth);
+void truth_fini(struct truth *truth);
+
+/* Sets a member, all members of a set to `out`, or whether a set is absent, from now on. */
+void truth_set_member(struct truth *truth, int key, int member, bool in);
+void truth_wipe(struct truth *truth, int key);
+void truth_set_absent(struct truth *truth, int key, bool absent);
+
+/* Whether the value was this at some moment from `from` on. */
+bool truth_was(const struct history *history, uint64_t from, bool value);
+
+/* Members are named c<client>m<number>; -1 for any other name. */
+int truth_member(struct slice name);
+void truth_name(int member, char name[16]);
+
+#endif

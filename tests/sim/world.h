@@ -1,0 +1,156 @@
+/*
+ * The simulated world: servers, proxies that are the real lanes, commands and folds, clients of the
+ * proxies, and a network between them that delays, loses and breaks. All of it follows from one
+ * seed.
+ */
+#ifndef SIM_WORLD_H
+#define SIM_WORLD_H
+
+#include <sys/queue.h>
+
+#include "collection/lanes.h"
+#include "command/task.h"
+#include "form.h"
+#include "truth.h"
+
+enum { SIM_SERVERS = 2, SIM_PROXIES = 3, SIM_KEY_SIZE = 2, SIM_COMMANDS = 1024 };
+
+/* Bugs put in on purpose, to see them found. */
+enum mutation {
+	MUTATION_NONE,
+	MUTATION_SET_FOR_CAS, /* a rewrite is committed by `set` */
+	MUTATION_EARLY_ACK,   /* a write on which another rests is taken for acknowledged before it was made */
+	MUTATION_STALE_CAS,   /* a cas id is used on another connection than that it was read on */
+	MUTATION_ONCE,        /* a member is written once, not as often as it takes */
+	MUTATION_NO_CHECK,    /* flip: a write does not look whether it went to the active list */
+	MUTATIONS
+};
+
+/* What the commands want for which a call is sent; see check_form.c. */
+struct wants {
+	uint64_t adds, removes;
+	bool pops, ends;
+};
+
+/* What the pointer of a flipped collection showed. */
+struct seen_pointer {
+	char name[8];
+	uint64_t cas;
+	bool appended; /* and that was the last that was sent since */
+};
+
+/* A call on its way, or its result on the way back. */
+struct message {
+	TAILQ_ENTRY(message) link; /* in the order of its connection */
+	struct proxy *proxy;       /* NULL when nobody waits for it any more */
+	struct waiter *waiter;
+	struct call call;
+	struct buf bytes, value; /* what the call's slices, and the result's, point to */
+	struct result result;
+	struct wants wants;
+	struct seen_pointer lie; /* MUTATION_NO_CHECK */
+	int server;
+	uint64_t at; /* when it arrives */
+	bool executed, fails;
+};
+
+struct proxy {
+	struct host host;
+	struct pool pool;
+	struct world *world;
+	bool dead;
+	struct connection {
+		uint64_t id, last; /* when the last message arrives */
+	} connections[SIM_SERVERS];
+	struct seen_pointer pointers[SIM_KEYS]; /* MUTATION_NO_CHECK */
+};
+
+struct sim_list_op;
+struct lists;
+
+/* One command of a client. */
+struct sim_op {
+	TAILQ_ENTRY(sim_op) link;
+	struct world *world;
+	struct proxy *proxy;
+	int client, key;
+	enum command_id command;
+	bool members[SIM_MEMBERS]; /* that it names */
+	bool executed[SIM_MEMBERS];
+	uint64_t issued;            /* tick */
+	size_t number;              /* of the command, from 1 on */
+	size_t before[SIM_MEMBERS]; /* this client's last earlier command on each, 0 for none */
+	size_t before_any;
+	struct buf reply;
+	struct sim_list_op *list; /* of a command on a list, NULL else */
+	bool ended;               /* without anybody knowing how: an sset may still be executed */
+};
+
+/* What is true of sets in an encoding beside oplog. */
+struct form_truth {
+	struct form_command {
+		int client, key;
+		uint64_t issued, ended; /* ticks */
+		uint64_t adds, removes;
+		bool pops, ends;
+	} commands[SIM_COMMANDS];
+	enum form_state state[SIM_KEYS];
+	uint64_t members[SIM_KEYS];
+	uint64_t lost[SIM_KEYS], gone[SIM_KEYS]; /* the last tick at which it was lost; at which it came to an end */
+	uint64_t damaged[SIM_KEYS];              /* members that a loss has changed, until there is no set any more */
+	unsigned taken[SIM_KEYS][SIM_MEMBERS];   /* how often it went by a pop that has not said so yet */
+	bool taking;
+	uint64_t second; /* for which all was looked at */
+};
+
+struct world {
+	const struct form *form; /* NULL for oplog */
+	struct form_truth form_truth;
+	struct rules rules;
+	uint64_t now, random; /* milliseconds */
+	struct fake servers[SIM_SERVERS];
+	struct proxy *proxies[SIM_PROXIES];
+	TAILQ_HEAD(, message) messages;
+	TAILQ_HEAD(, sim_op) ops;
+	struct truth truth;
+	struct lists *lists;
+	int client_proxy[SIM_CLIENTS];
+	size_t last[SIM_CLIENTS][SIM_KEYS][SIM_MEMBERS]; /* numbers of each client's last command on each */
+	size_t last_any[SIM_CLIENTS][SIM_KEYS];
+	uint64_t executed[SIM_COMMANDS]; /* ticks, by the number of the command; 0 for not */
+	bool ever_added[SIM_KEYS][SIM_MEMBERS];
+	enum mutation mutation;
+	bool verbose;
+	unsigned evictions;    /* of items, and restarts of servers */
+	const char *violation; /* what went wrong, or NULL */
+	char detail[200];
+	uint64_t commands, failures, compactions, merges, incomplete;
+};
+
+/* Runs one history; true when all was right, else `violation` and `detail` say what was not. */
+bool world_run(struct world *world, const struct form *form, uint64_t seed, enum mutation mutation, bool verbose);
+
+/* For the parts of the world: */
+void world_fail(struct world *world, const char *what, const char *format, ...) __attribute__((format(printf, 3, 4)));
+uint64_t world_random(struct world *world, uint64_t below);
+int world_server(struct slice key);
+struct fake_item *world_find(struct world *world, struct slice key);
+
+/* check.c: a message is executed at its server; a command has its reply. */
+void check_execute(struct world *world, struct message *message);
+void check_reply(struct sim_op *op);
+void check_time(struct world *world);
+
+/* check_form.c: the same for the encodings beside oplog; an operation is issued, a message sent. */
+void form_issued(struct sim_op *op);
+void form_sent(struct world *world, struct message *message);
+void form_execute(struct world *world, struct message *message);
+void form_reply(struct sim_op *op);
+void form_time(struct world *world);
+
+/* mutate.c: puts the bug into a call that is sent, or into what it brought. */
+void mutate_sent(struct world *world, struct message *message);
+void mutate_executed(struct world *world, struct message *message);
+bool mutate_acks_early(const struct world *world, const struct message *message);
+
+#endif

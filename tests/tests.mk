@@ -1,0 +1,117 @@
+# The tests. The last line that each `check...` target and `lint` prints is its count: "N passed, N failed".
+TEST_STAGES = lint check-unit check-sim check-fuzz check-wire check-clang check-san
+FUZZ_SECONDS ?= 600
+JOBS := $(shell nproc 2>/dev/null || echo 2)
+QUIET_MAKE = $(MAKE) -s --no-print-directory -j$(JOBS)
+
+check:
+	@tests/sum $(foreach stage, $(TEST_STAGES), '$(MAKE) --no-print-directory $(stage)')
+
+# --- units: they link nothing but the pure library and Check
+
+CHECK_CFLAGS = $(shell $(PKG_CONFIG) --cflags check)
+CHECK_LIBS = $(shell $(PKG_CONFIG) --libs check)
+UNIT_OBJECTS = $(patsubst %.c, $(BUILD)/%.o, $(UNIT) tests/bench/hist.c)
+
+# What Check's macros come to is not ours to be pedantic about.
+$(UNIT_OBJECTS): LIB_CFLAGS = $(CHECK_CFLAGS) -Wno-pedantic
+
+$(BUILD)/check_unit: $(UNIT_OBJECTS) $(PURE_LIB)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS)
+
+# With the tests of the benchmark, which measure nothing.
+check-unit: $(BUILD)/check_unit build/loadgen
+	@tests/sum 'CK_TIMEOUT_MULTIPLIER=100 $(BUILD)/check_unit' 'tests/bench/check'
+
+# --- simulation: histories of proxies and servers, from seeds, and bugs put in on purpose that must be found
+
+SEEDS ?= 10000
+FIRST_SEED ?= 1
+SIM_OBJECTS = $(patsubst %.c, $(BUILD)/%.o, $(wildcard tests/sim/*.c))
+
+$(SIM_OBJECTS): LIB_CFLAGS = -Itests/sim
+
+$(BUILD)/sim: $(SIM_OBJECTS) $(PURE_LIB)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^
+
+sim: $(BUILD)/sim
+	@$(BUILD)/sim -n $(SEEDS) -s $(FIRST_SEED)
+
+SIM_ENCODINGS = signed csv tombstone paired flip flip-mark indexed
+
+check-sim: $(BUILD)/sim
+	@tests/sum -j $(JOBS) '$(BUILD)/sim -n 5000' '$(BUILD)/sim -n 5000 -s 5001' '$(BUILD)/sim -m -n 10000' \
+		$(foreach e, $(SIM_ENCODINGS), '$(BUILD)/sim -e $(e) -n 2000' '$(BUILD)/sim -e $(e) -m -n 10000')
+
+# --- fuzzers: clang's, over the pure library; each also runs its corpus
+
+# The check runs the same inputs however fast the machine is.
+FUZZ_RUNS = 20000
+
+FUZZ_BUILD = build/fuzzers
+FUZZ_OBJECTS = $(patsubst %, $(BUILD)/tests/fuzz/%.o, $(FUZZERS))
+FUZZ_HELPERS = $(patsubst %, $(BUILD)/tests/unit/%.o, fake model list_model box)
+FUZZ_MAKE = $(QUIET_MAKE) BUILD=$(FUZZ_BUILD) CC=clang CFLAGS='-O1 -g' \
+	SANITIZE='-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all'
+
+$(FUZZ_OBJECTS): LIB_CFLAGS = -Itests/unit
+
+$(BUILD)/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(FUZZ_HELPERS) $(PURE_LIB)
+	$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^
+
+fuzzers: $(addprefix $(BUILD)/, $(FUZZERS))
+
+check-fuzz:
+	@$(FUZZ_MAKE) fuzzers
+	@rm -rf build/fuzz-check
+	@tests/fuzz/run $(FUZZ_BUILD) -runs=$(FUZZ_RUNS) build/fuzz-check $(FUZZERS)
+
+# What is found stays in build/fuzz/, with a corpus that grows from run to run.
+fuzz:
+	@$(FUZZ_MAKE) fuzzers
+	@tests/fuzz/run $(FUZZ_BUILD) -max_total_time=$(FUZZ_SECONDS) build/fuzz $(FUZZERS)
+
+# --- wire: the daemon with real servers, a scripted one, and real clients
+
+check-wire: setlistd
+	@tests/wire/run --setlistd ./setlistd
+
+# --- other compilers, other ways to compile
+
+WERROR_BUILD = $(QUIET_MAKE) WERROR=-Werror CC=$(1) BUILD=$(2) $(2)/setlistd $(2)/check_unit && echo $(1) compiles all without a warning
+
+check-clang:
+	@tests/sum '$(call WERROR_BUILD,clang,build/clang)' '$(call WERROR_BUILD,gcc,build/gcc-werror)'
+
+SAN_BUILD = $(QUIET_MAKE) BUILD=build/san CFLAGS='-O1 -g' \
+	SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer'
+
+check-san:
+	@$(SAN_BUILD) build/san/setlistd build/san/check_unit
+	@tests/sum 'CK_TIMEOUT_MULTIPLIER=100 build/san/check_unit' 'tests/wire/run --setlistd build/san/setlistd'
+
+# --- the source itself
+
+lint: $(PURE_LIB)
+	@PURE='$(PURE)' PURE_LIB='$(PURE_LIB)' scripts/lint/run
+
+format:
+	clang-format -i $$(find src tests -name '*.[ch]')
+
+# --- speed
+
+build/loadgen: $(wildcard tests/bench/*.[ch])
+	@mkdir -p $(@D)
+	$(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) $(WERROR) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -Itests/bench -o $@ \
+		$(filter %.c, $^) -lpthread -lm
+
+# All rows, in about five minutes. `make bench-quick` compares a few with tests/bench/baseline.json.
+bench: setlistd build/loadgen
+	@scripts/bench $(BENCH)
+
+bench-quick: setlistd build/loadgen
+	@scripts/bench --quick $(BENCH)
+
+-include $(patsubst %, $(BUILD)/tests/fuzz/%.d, $(FUZZERS)) $(SIM_OBJECTS:.o=.d)
+
+.PHONY: check sim check-sim check-unit check-fuzz check-wire check-clang check-san fuzzers fuzz lint format bench bench-quick

@@ -1,0 +1,233 @@
+#include "box.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+enum { ROUNDS_MAX = 20 };
+
+void box_init(struct box *box, unsigned form)
+{
+	static const enum encoding_id ids[BOX_FORMS] = { ENCODING_SIGNED, ENCODING_CSV, ENCODING_TOMBSTONE,
+		ENCODING_PAIRED, ENCODING_FLIP, ENCODING_FLIP, ENCODING_INDEXED };
+
+	*box = (struct box){
+		.encoding = encoding_get(ids[form]),
+		.rule = { .prefix = SLICE("s"), .encoding = ids[form], .delimiter = ',', .removed = SLICE("t") },
+		.options = { .base_size = 64, .segment_size = 80 },
+		.cas = 1,
+	};
+	box->rule.pointer = form == 5;
+}
+
+void box_free(struct box *box)
+{
+	for (size_t i = 0; i < box->count; i++)
+		buf_free(&box->items[i].value);
+	box->count = 0;
+}
+
+static struct box_item *slot(struct box *box, struct slice key)
+{
+	struct box_item *item = box->items;
+
+	for (; item < box->items + box->count; item++) {
+		if (slice_equal(slice_of(item->key, strlen(item->key)), key))
+			return item;
+	}
+	assert(box->count < BOX_ITEMS && key.n < sizeof(item->key));
+	box->count++;
+	*item = (struct box_item){ .there = false };
+	memcpy(item->key, key.p, key.n);
+	return item;
+}
+
+struct box_item *box_find(struct box *box, struct slice key)
+{
+	struct box_item *item = slot(box, key);
+
+	return item->there ? item : NULL;
+}
+
+static void write(struct box_item *item, struct slice before, struct slice value)
+{
+	struct buf whole = BUF_EMPTY;
+
+	buf_add_slice(&whole, before);
+	buf_add_slice(&whole, value);
+	buf_free(&item->value);
+	item->value = whole;
+	item->there = true;
+}
+
+void box_put(struct box *box, const char *key, struct slice value)
+{
+	write(slot(box, slice_of(key, strlen(key))), SLICE(""), value);
+	box->cas++;
+}
+
+static void read_piece(const struct box *box, struct piece *piece)
+{
+	const struct box_item *item = box_find((struct box *)box, piece->waiter.key);
+
+	piece->asked = true;
+	piece->there = item != NULL;
+	piece->cas = box->cas;
+	piece->ttl = TTL_NEVER;
+	if (item)
+		buf_add_slice(&piece->value, buf_slice(&item->value));
+}
+
+struct snapshot box_look(const struct box *box, enum purpose purpose, const struct fold *change)
+{
+	struct snapshot s = { .rule = &box->rule,
+		.options = &box->options,
+		.key = SLICE("s"),
+		.seed = 3,
+		.purpose = purpose,
+		.change = change };
+	size_t asked;
+
+	do {
+		asked = 0;
+		box->encoding->name_pieces(&s);
+		for (size_t i = 0; i < s.count; i++) {
+			if (!s.pieces[i]->asked)
+				read_piece(box, s.pieces[i]), asked++;
+		}
+	} while (asked);
+	return s;
+}
+
+bool box_step(struct box *box, const struct plan_step *step)
+{
+	struct box_item *item = slot(box, step->piece->waiter.key);
+	struct slice value = buf_slice(&step->value);
+	bool good = step->verb == CALL_ADD ? !item->there : item->there || step->verb == CALL_DELETE;
+
+	box->cas++;
+	if (!good)
+		return false;
+	if (step->expire || step->verb == CALL_DELETE)
+		item->there = false;
+	else if (step->verb == CALL_APPEND)
+		write(item, buf_slice(&item->value), value);
+	else if (step->verb == CALL_PREPEND)
+		write(item, value, buf_slice(&item->value));
+	else
+		write(item, SLICE(""), value);
+	return true;
+}
+
+enum coded_status box_fold(const struct box *box, struct snapshot *s, struct fold *out)
+{
+	*s = box_look(box, FOR_REWRITE, NULL);
+	out->seed = s->seed;
+	return box->encoding->fold(s, out);
+}
+
+/* All steps, and whether that is all there is to do. */
+static bool run(struct box *box, struct plan *plan, bool *ended)
+{
+	bool good = true;
+
+	for (size_t i = 0; i < plan->count && good; i++)
+		good = box_step(box, &plan->steps[i]);
+	*ended = !plan->again;
+	return good;
+}
+
+/* Looks behind, as is done where a plan says so; nothing else was going on. */
+static bool checked(const struct box *box, const struct snapshot *s, bool check)
+{
+	struct snapshot now;
+	bool good;
+
+	if (!check)
+		return true;
+	now = box_look(box, FOR_CHECK, NULL);
+	for (size_t i = 0; i < now.count; i++)
+		now.pieces[i]->cas = s->pieces[0]->cas;
+	good = box->encoding->check(s, &now);
+	snapshot_free(&now);
+	return good;
+}
+
+enum coded_status box_change(struct box *box, const struct fold *change, bool create)
+{
+	enum purpose purpose = FOR_WRITE;
+	bool ended = false;
+
+	for (int round = 0; round < ROUNDS_MAX; round++) {
+		struct snapshot s = box_look(box, purpose, change);
+		struct plan plan = { 0 };
+		enum coded_status status = box->encoding->change(&s, create, &plan);
+		bool done = status == CODED_OK && run(box, &plan, &ended) && ended;
+		done = done && checked(box, &s, plan.check);
+		s.attempt++;
+		plan_free(&plan);
+		snapshot_free(&s);
+		if (done || (status != CODED_OK && status != CODED_NEEDS_ALL))
+			return status;
+		purpose = FOR_ALL;
+	}
+	return CODED_LOST;
+}
+
+enum coded_status box_replace(struct box *box, const struct fold *members)
+{
+	bool ended = false;
+
+	for (int round = 0; round < ROUNDS_MAX; round++) {
+		struct snapshot s = box_look(box, FOR_REWRITE, NULL);
+		struct plan plan = { 0 };
+		enum coded_status status;
+		s.attempt = (unsigned)round;
+		status = box->encoding->replace(&s, members, &plan);
+		bool done = status == CODED_OK && run(box, &plan, &ended) && ended;
+		plan_free(&plan);
+		snapshot_free(&s);
+		if (done || status != CODED_OK)
+			return status;
+	}
+	return CODED_LOST;
+}
+
+enum coded_status box_take(struct box *box, const struct fold *taken)
+{
+	bool ended = false;
+
+	for (int round = 0; round < ROUNDS_MAX && !ended; round++) {
+		struct snapshot s;
+		struct fold all = { 0 };
+		struct plan plan = { 0 };
+		enum coded_status status = box_fold(box, &s, &all);
+		if (status == CODED_OK) {
+			box->encoding->take(&s, &all, taken, &plan);
+			(void)run(box, &plan, &ended);
+		}
+		plan_free(&plan);
+		fold_free(&all);
+		snapshot_free(&s);
+		if (status != CODED_OK)
+			return status;
+	}
+	return ended ? CODED_OK : CODED_LOST;
+}
+
+bool box_compact(struct box *box, size_t steps, enum coded_status *status)
+{
+	struct snapshot s;
+	struct fold all = { 0 };
+	struct plan plan = { 0 };
+	bool more = false;
+
+	*status = box_fold(box, &s, &all);
+	if (*status == CODED_OK)
+		box->encoding->compact(&s, &all, &plan);
+	for (size_t i = 0; i < plan.count && i < steps; i++)
+		more = box_step(box, &plan.steps[i]);
+	plan_free(&plan);
+	fold_free(&all);
+	snapshot_free(&s);
+	return more;
+}

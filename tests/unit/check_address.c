@@ -1,0 +1,89 @@
+#include <stdio.h>
+
+#include "config/address.h"
+#include "unit.h"
+
+/* Reads an address with port 11211 where it has none: "host port weight", or what is wrong. */
+static const char *reads(const char *text, bool weighted)
+{
+	static char out[512];
+	struct address a;
+	/* The end of the text lies at the trap. */
+	struct slice copy = guard_place(slice_of(text, strlen(text) + 1));
+	const char *error = address_parse(copy.p, 11211, weighted, &a);
+
+	if (error)
+		return error;
+	snprintf(out, sizeof(out), "%s %d %u", a.host, a.port, a.weight);
+	return out;
+}
+
+START_TEST(tcp)
+{
+	ck_assert_str_eq(reads("127.0.0.1", false), "127.0.0.1 11211 1");
+	ck_assert_str_eq(reads("127.0.0.1:1", false), "127.0.0.1 1 1");
+	ck_assert_str_eq(reads("host.example:65535", false), "host.example 65535 1");
+	ck_assert_str_eq(reads("[::1]", false), "::1 11211 1");
+	ck_assert_str_eq(reads("[::1]:7", false), "::1 7 1");
+	ck_assert_str_eq(reads("*:7", false), "* 7 1");
+	ck_assert_str_eq(reads("  h:7  ", false), "h 7 1");
+}
+END_TEST
+
+START_TEST(unix_sockets)
+{
+	char path[200];
+
+	ck_assert_str_eq(reads("unix:/run/x.sock", false), "/run/x.sock 0 1");
+	ck_assert_str_eq(reads("/run/x.sock", false), "/run/x.sock 0 1");
+	ck_assert_str_eq(reads("unix:x:7", false), "x:7 0 1");
+	ck_assert_str_eq(reads("unix:", false), "no host");
+	snprintf(path, sizeof(path), "/%0106d", 0);
+	ck_assert_str_ne(reads(path, false), "path too long");
+	snprintf(path, sizeof(path), "/%0107d", 0);
+	ck_assert_str_eq(reads(path, false), "path too long");
+}
+END_TEST
+
+START_TEST(weights)
+{
+	ck_assert_str_eq(reads("h:7 weight=2", true), "h 7 2");
+	ck_assert_str_eq(reads("h weight=99999", true), "h 11211 99999");
+	ck_assert_str_eq(reads("/s weight=3", true), "/s 0 3");
+	static const char *const wrong[] = { "h weight=0", "h weight=100000", "h weight=", "h weight=x", "h weight=-1",
+		"h x" };
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		ck_assert_str_eq(reads(wrong[i], true), "bad weight (weight=1 to weight=99999)");
+	ck_assert_str_eq(reads("h weight=2", false), "something behind the address");
+	ck_assert_str_eq(reads("h weight=2 x", true), "something behind the address");
+}
+END_TEST
+
+START_TEST(wrong)
+{
+	char host[300];
+
+	ck_assert_str_eq(reads("", false), "empty");
+	ck_assert_str_eq(reads("  ", false), "empty");
+	ck_assert_str_eq(reads(":7", false), "no host");
+	ck_assert_str_eq(reads("[]:7", false), "no host");
+	ck_assert_str_eq(reads("h:", false), "bad port");
+	ck_assert_str_eq(reads("h:0", false), "bad port");
+	ck_assert_str_eq(reads("h:65536", false), "bad port");
+	ck_assert_str_eq(reads("h:x", false), "bad port");
+	ck_assert_str_eq(reads("h:-1", false), "bad port");
+	ck_assert_str_eq(reads("::1", false), "an IPv6 address needs [ ]");
+	ck_assert_str_eq(reads("::1:7", false), "an IPv6 address needs [ ]");
+	ck_assert_str_eq(reads("[::1", false), "no ]");
+	ck_assert_str_eq(reads("[", false), "no ]");
+	ck_assert_str_eq(reads("[::1]x:7", false), "something between ] and the port");
+	ck_assert_str_eq(reads("[::1]7", false), "something between ] and the port");
+	ck_assert_str_eq(reads("[::1]:", false), "bad port");
+	snprintf(host, sizeof(host), "%0256d", 0);
+	ck_assert_str_eq(reads(host, false), "too long");
+	snprintf(host, sizeof(host), "%0255d", 0);
+	ck_assert_str_ne(reads(host, false), "too long");
+}
+END_TEST
+
+SUITE(address, tcp, unix_sockets, weights, wrong)

@@ -1,0 +1,115 @@
+#include "unit.h"
+#include "util/buf.h"
+
+START_TEST(empty_owns_nothing)
+{
+	struct buf b = BUF_EMPTY;
+
+	ck_assert_uint_eq(buf_size(&b), 0);
+	assert_bytes(buf_slice(&b), "");
+	buf_consume(&b, 0);
+	buf_add(&b, "x", 0);
+	ck_assert_ptr_null(b.data);
+	buf_free(&b);
+}
+END_TEST
+
+START_TEST(adds_in_order)
+{
+	struct buf b = BUF_EMPTY;
+
+	BUF_ADD(&b, "one ");
+	buf_add_slice(&b, SLICE("two "));
+	buf_add_u64(&b, UINT64_MAX);
+	BUF_ADD(&b, " ");
+	buf_add_i64(&b, INT64_MIN);
+	BUF_ADD(&b, " ");
+	buf_add_i64(&b, INT64_MAX);
+	BUF_ADD(&b, " ");
+	buf_add_u64(&b, 0);
+	buf_printf(&b, " %s=%d", "n", -7);
+	assert_bytes(buf_slice(&b), "one two 18446744073709551615 -9223372036854775808 9223372036854775807 0 n=-7");
+	buf_free(&b);
+	ck_assert_ptr_null(b.data);
+}
+END_TEST
+
+START_TEST(consume_drops_the_front)
+{
+	struct buf b = BUF_EMPTY;
+
+	BUF_ADD(&b, "abcdef");
+	buf_consume(&b, 2);
+	assert_bytes(buf_slice(&b), "cdef");
+	buf_consume(&b, 4);
+	ck_assert_uint_eq(buf_size(&b), 0);
+	ck_assert_uint_eq(b.start, 0);
+	BUF_ADD(&b, "gh");
+	assert_bytes(buf_slice(&b), "gh");
+	buf_free(&b);
+}
+END_TEST
+
+START_TEST(reserve_and_commit)
+{
+	struct buf b = BUF_EMPTY;
+	char *p = buf_reserve(&b, 10000);
+
+	memset(p, 'x', 10000);
+	buf_commit(&b, 3);
+	assert_bytes(buf_slice(&b), "xxx");
+	ck_assert_ptr_nonnull(buf_reserve(&b, 0));
+	buf_free(&b);
+}
+END_TEST
+
+START_TEST(reserve_nothing_of_an_empty_one)
+{
+	struct buf b = BUF_EMPTY;
+
+	ck_assert_ptr_nonnull(buf_reserve(&b, 0));
+	buf_free(&b);
+}
+END_TEST
+
+/* A stream of numbered bytes goes through in pieces of all sizes; what comes out is what went in.
+ */
+START_TEST(many_sizes)
+{
+	struct buf b = BUF_EMPTY;
+	uint64_t state = (uint64_t)_i + 1;
+	uint8_t in = 0, out = 0;
+
+	for (int round = 0; round < 2000; round++) {
+		state = state * 6364136223846793005u + 1442695040888963407u;
+		size_t add = state >> 33 & 1023, take = state >> 45 & 2047;
+		char *p = buf_reserve(&b, add);
+		for (size_t i = 0; i < add; i++)
+			p[i] = (char)in++;
+		buf_commit(&b, add);
+		take = take < buf_size(&b) ? take : buf_size(&b);
+		bool same = true;
+		for (size_t i = 0; i < take; i++)
+			same &= (uint8_t)buf_slice(&b).p[i] == out++;
+		ck_assert(same);
+		buf_consume(&b, take);
+	}
+	ck_assert_uint_le(b.cap, 1 << 17);
+	buf_free(&b);
+}
+END_TEST
+
+Suite *suite_buf(void)
+{
+	Suite *suite = suite_create("buf");
+	TCase *all = tcase_create("all");
+
+	tcase_add_test(all, empty_owns_nothing);
+	tcase_add_test(all, adds_in_order);
+	tcase_add_test(all, consume_drops_the_front);
+	tcase_add_test(all, reserve_and_commit);
+	tcase_add_test(all, reserve_nothing_of_an_empty_one);
+	tcase_add_loop_test(all, many_sizes, 0, 10);
+	suite_add_tcase(suite, all);
+	return suite;
+}

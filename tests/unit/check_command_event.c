@@ -1,0 +1,162 @@
+#include <stdio.h>
+
+#include "conversations.h"
+
+START_TEST(counting)
+{
+	client_asks("evincr E\r\nevincr F 5\r\nevincr G 2 0\r\nevincr H 1 1424450096 noreply\r\n");
+	server_is_asked("incr E::2015022016 1\r\nincr F::2015022016 5\r\nincr G::1970010100 "
+			"2\r\nincr H::2015022016 1\r\n");
+	server_answers("1\r\n18\r\n2\r\n9\r\n");
+	client_is_told("1\r\n18\r\n2\r\n");
+}
+END_TEST
+
+START_TEST(by_rule)
+{
+	static const struct event_rule rules[] = {
+		{ .prefix = { "D", 1 }, .bucket = GRANULARITY_DAY, .ttl = 100, .separator = { "/", 1 } },
+		{ .prefix = { "M", 1 }, .bucket = GRANULARITY_MINUTE, .separator = { "::", 2 } },
+	};
+
+	fake.rules = (struct rules){ .events = rules, .event_count = 2 };
+	client_asks("evincr D\r\nevincr M\r\n");
+	server_is_asked("incr D/20150220 1\r\nincr M::201502201634 1\r\n");
+	server_answers("NOT_FOUND\r\n5\r\n");
+	server_is_asked("add D/20150220 0 100 1\r\n1\r\n");
+	server_answers("STORED\r\n");
+	client_is_told("1\r\n5\r\n");
+	client_asks("evadd D 0 0 1\r\nx\r\nevadd D 0 7 1\r\ny\r\n");
+	server_answers("41\r\n");
+	while (fake_waiting(&fake) && fake.calls[fake_oldest(&fake)].call.verb != CALL_INCR)
+		server_answers("STORED\r\n");
+	server_answers("42\r\n");
+	server_answers("STORED\r\n");
+	client_is_told("EVENT D/20150220/41\r\nEVENT D/20150220/42\r\n");
+	const char *asked = fake_calls(&fake);
+	ck_assert_ptr_nonnull(strstr(asked, "set D/20150220/41 0 100 1\r\nx\r\n"));
+	ck_assert_ptr_nonnull(strstr(asked, "set D/20150220/42 0 7 1\r\ny\r\n"));
+}
+END_TEST
+
+START_TEST(storing)
+{
+	client_asks("evadd RouterError 3 60 4 1424450096\r\na\r\nb\r\n");
+	server_is_asked("incr RouterError::2015022016 1\r\n");
+	server_answers("293\r\n");
+	server_is_asked("set RouterError::2015022016::293 3 60 4\r\na\r\nb\r\n");
+	server_answers("STORED\r\n");
+	client_is_told("EVENT RouterError::2015022016::293\r\n");
+}
+END_TEST
+
+START_TEST(storing_fails)
+{
+	client_asks("evadd E 0 0 1\r\nx\r\n");
+	fake_fail(&fake, RESULT_UNAVAILABLE);
+	client_is_told("SERVER_ERROR upstream mc:11211 unavailable\r\n");
+	client_asks("evadd E 0 0 1\r\nx\r\n");
+	server_answers("1\r\n");
+	fake_fail(&fake, RESULT_TIMED_OUT);
+	client_is_told("SERVER_ERROR upstream mc:11211 timed out, outcome unknown\r\n");
+	client_asks("evadd E 0 0 1\r\nx\r\n");
+	server_answers("2\r\nSERVER_ERROR object too large for cache\r\n");
+	client_is_told("SERVER_ERROR object too large for cache\r\n");
+	/* No server should say that of a `set`; one that does must not end us. */
+	client_asks("evadd E 0 0 1\r\nx\r\n");
+	server_answers("3\r\nNOT_STORED\r\n");
+	ck_assert_ptr_null(strstr(fake_told(&fake), "EVENT"));
+}
+END_TEST
+
+START_TEST(reading_one)
+{
+	client_asks("evcount E\r\n");
+	server_is_asked("mg E::2015022016 k f v\r\n");
+	server_answers("VA 3 kE::2015022016 f0\r\n293\r\n");
+	client_is_told("COUNT 2015022016 293\r\nEND\r\n");
+	client_asks("evcount E -1\r\n");
+	server_is_asked("mg E::2015022015 k f v\r\n");
+	server_answers("EN\r\n");
+	client_is_told("COUNT 2015022015 0\r\nEND\r\n");
+}
+END_TEST
+
+START_TEST(reading_many)
+{
+	client_asks("evcount E -2 now\r\n");
+	server_is_asked("mg E::2015022014 k f v\r\nmg E::2015022015 k f v\r\nmg E::2015022016 k f v\r\n");
+	server_answers("VA 3 kE::2015022014 f0\r\n9  \r\nEN\r\nVA 20 kE::2015022016 "
+		       "f0\r\n18446744073709551615\r\n");
+	client_is_told("COUNT 2015022014 9\r\nCOUNT 2015022015 0\r\nCOUNT 2015022016 "
+		       "18446744073709551615\r\nEND\r\n");
+	client_asks("evcount E 20150220\r\n");
+	ck_assert_uint_eq(fake_waiting(&fake), 24);
+	for (int i = 0; i < 24; i++)
+		server_answers("EN\r\n");
+	const char *text = fake_told(&fake);
+	ck_assert_ptr_nonnull(strstr(text, "COUNT 2015022000 0\r\nCOUNT 2015022001 0\r\n"));
+	ck_assert_ptr_nonnull(strstr(text, "COUNT 2015022023 0\r\nEND\r\n"));
+}
+END_TEST
+
+START_TEST(reading_fails)
+{
+	client_asks("evcount E -1 now\r\n");
+	fake_fail(&fake, RESULT_UNAVAILABLE);
+	server_answers("VA 1 kE::2015022016 f0\r\n1\r\n");
+	client_is_told("SERVER_ERROR upstream mc:11211 unavailable\r\n");
+	client_asks("evcount E\r\n");
+	server_answers("VA 1 kE::2015022016 f0\r\nx\r\n");
+	client_is_told("CLIENT_ERROR value is not a counter\r\n");
+	client_asks("evcount E\r\n");
+	server_answers("VA 0 kE::2015022016 f0\r\n\r\n");
+	client_is_told("CLIENT_ERROR value is not a counter\r\n");
+}
+END_TEST
+
+START_TEST(wrong_arguments)
+{
+	static const struct {
+		const char *line, *reply;
+	} cases[] = {
+		{ "evincr E x\r\n", "CLIENT_ERROR invalid numeric delta argument\r\n" },
+		{ "evincr E -1\r\n", "CLIENT_ERROR invalid numeric delta argument\r\n" },
+		{ "evincr E 1 x\r\n", "CLIENT_ERROR bad command line format\r\n" },
+		{ "evincr E 1 253402300800\r\n", "CLIENT_ERROR bad command line format\r\n" },
+		{ "evincr E 1 2 3\r\n", "CLIENT_ERROR bad command line format\r\n" },
+		{ "evadd E 0 0 1 253402300800\r\nx\r\n", "CLIENT_ERROR bad command line format\r\n" },
+		{ "evcount E 20150230\r\n", "CLIENT_ERROR bad bucket\r\n" },
+		{ "evcount E now -1\r\n", "CLIENT_ERROR bad bucket\r\n" },
+		{ "evcount E -1 now x\r\n", "CLIENT_ERROR bad bucket\r\n" },
+		{ "evcount E 2000 2015\r\n", "CLIENT_ERROR too many buckets\r\n" },
+		{ "evcount E 1970 9999\r\n", "CLIENT_ERROR too many buckets\r\n" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		client_asks(cases[i].line);
+		client_is_told(cases[i].reply);
+	}
+	server_hears_nothing();
+}
+END_TEST
+
+/* The longest type makes keys that memcached takes, one byte more is refused. */
+START_TEST(longest_type)
+{
+	char line[300];
+
+	snprintf(line, sizeof(line), "evadd %0214d 0 0 1\r\nx\r\n", 0);
+	client_asks(line);
+	server_answers("18446744073709551615\r\n");
+	ck_assert_uint_le(fake.calls[1].call.key.n, 250);
+	server_answers("STORED\r\n");
+	(void)fake_told(&fake);
+	snprintf(line, sizeof(line), "evincr %0215d\r\n", 0);
+	client_asks(line);
+	client_is_told("CLIENT_ERROR key too long\r\n");
+}
+END_TEST
+
+CONVERSATIONS(command_event, counting, by_rule, storing, storing_fails, reading_one, reading_many, reading_fails,
+	wrong_arguments, longest_type)

@@ -1,0 +1,102 @@
+#include <stdio.h>
+
+#include "conversations.h"
+
+START_TEST(one_key)
+{
+	client_asks("get k\r\n");
+	server_is_asked("mg k k f v\r\n");
+	server_answers("VA 3 kk f7\r\nabc\r\n");
+	client_is_told("VALUE k 7 3\r\nabc\r\nEND\r\n");
+	client_asks("gets k\r\n");
+	server_is_asked("mg k k f c v\r\n");
+	server_answers("VA 0 kk f7 c9\r\n\r\n");
+	client_is_told("VALUE k 7 0 9\r\n\r\nEND\r\n");
+	client_asks("gat 30 k\r\ngats -1 k\r\n");
+	server_is_asked("mg k T30 k f v\r\nmg k T-1 k f c v\r\n");
+	server_answers("VA 1 kk f7\r\nx\r\nEN\r\n");
+	client_is_told("VALUE k 7 1\r\nx\r\nEND\r\nEND\r\n");
+}
+END_TEST
+
+START_TEST(many_keys)
+{
+	client_asks("get a b c  a \r\n");
+	server_is_asked("mg a k f v\r\nmg b k f v\r\nmg c k f v\r\nmg a k f v\r\n");
+	server_answers("VA 1 ka f0\r\n1\r\nEN\r\nVA 1 kc f0\r\n3\r\nVA 1 ka f0\r\n1\r\n");
+	client_is_told("VALUE a 0 1\r\n1\r\nVALUE c 0 1\r\n3\r\nVALUE a 0 1\r\n1\r\nEND\r\n");
+}
+END_TEST
+
+/* Servers answer as they can; the client hears of its keys in the order in which it named them. */
+START_TEST(servers_out_of_order)
+{
+	struct result hit = { .status = RESULT_HIT, .value = SLICE("x") }, miss = { .status = RESULT_MISS };
+
+	client_asks("get a b c d\r\nget e\r\n");
+	fake_result(&fake, 4, &hit);
+	fake_result(&fake, 3, &hit);
+	fake_result(&fake, 1, &hit);
+	client_hears_nothing();
+	fake_result(&fake, 0, &miss);
+	client_is_told("VALUE b 0 1\r\nx\r\n");
+	fake_result(&fake, 2, &hit);
+	client_is_told("VALUE c 0 1\r\nx\r\nVALUE d 0 1\r\nx\r\nEND\r\nVALUE e 0 1\r\nx\r\nEND\r\n");
+}
+END_TEST
+
+/* A server that is down makes misses beside others, and an error where it was the only one asked.
+ */
+START_TEST(failures)
+{
+	struct result down = { .status = RESULT_UNAVAILABLE };
+
+	client_asks("get a b c\r\n");
+	fake_result(&fake, 0, &down);
+	server_answers("VA 1 kb f0\r\nx\r\n");
+	fake_result(&fake, 2, &down);
+	client_is_told("VALUE b 0 1\r\nx\r\nEND\r\n");
+	client_asks("get a b\r\n");
+	fake_result(&fake, 3, &down);
+	server_answers("EN\r\n");
+	client_is_told("END\r\n");
+	client_asks("get a b\r\n");
+	fake_fail(&fake, RESULT_TIMED_OUT);
+	fake_fail(&fake, RESULT_UNAVAILABLE);
+	client_is_told("SERVER_ERROR upstream mc:11211 timed out, outcome unknown\r\n");
+	client_asks("get a\r\n");
+	server_answers("SERVER_ERROR out of memory\r\n");
+	client_is_told("SERVER_ERROR out of memory\r\n");
+}
+END_TEST
+
+/* More keys than are asked for at a time: all are asked for in the end, each once, in order. */
+START_TEST(very_many_keys)
+{
+	struct buf text = BUF_EMPTY, expected = BUF_EMPTY;
+	char answer[64];
+
+	BUF_ADD(&text, "get");
+	for (int i = 0; i < 900; i++) {
+		buf_printf(&text, " k%d", i);
+		if (i % 3)
+			buf_printf(&expected, "VALUE k%d 0 1\r\nx\r\n", i);
+	}
+	BUF_ADD(&text, "\r\n\0");
+	BUF_ADD(&expected, "END\r\n\0");
+	client_asks(buf_slice(&text).p);
+	for (int i = 0; i < 900; i++) {
+		if (i % 3)
+			snprintf(answer, sizeof(answer), "VA 1 kk%d f0\r\nx\r\n", i);
+		else
+			snprintf(answer, sizeof(answer), "EN\r\n");
+		server_answers(answer);
+	}
+	client_is_told(buf_slice(&expected).p);
+	ck_assert_uint_eq(fake.count, 900);
+	buf_free(&text);
+	buf_free(&expected);
+}
+END_TEST
+
+CONVERSATIONS(command_get, one_key, many_keys, servers_out_of_order, failures, very_many_keys)

@@ -1,0 +1,405 @@
+/* Lists: what their commands ask of a server, and what follows from its answers. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "conversations.h"
+#include "util/alloc.h"
+
+#define PREPEND(key, bytes, log) "prepend " key " 0 0 " #bytes "\r\n" log "\r\n"
+#define LOOK_TTL(key) "mg " key " k f t\r\n"
+#define LOOKED_TTL(key) "HD k" key " f0 t-1\r\n"
+#define REWRITE(key, cas, bytes, log) "connection 1: cas " key " 0 0 " #bytes " " #cas "\r\n" log "\r\n"
+#define SEGMENT "l00000000001.3.1"
+
+START_TEST(pushes)
+{
+	client_asks("rpush k a b\r\n");
+	server_is_asked(APPEND("k", 6, "+a +b "));
+	server_answers("STORED\r\n");
+	client_asks("lpush k a b\r\n");
+	server_is_asked(PREPEND("k", 6, "+b +a "));
+	server_answers("STORED\r\n");
+	client_is_told("STORED\r\nSTORED\r\n");
+}
+END_TEST
+
+/* What goes to the same end merges, and what was pushed last at the head comes first. */
+START_TEST(neighbouring_pushes_merge)
+{
+	client_asks("rpush k a\r\nrpush k b\r\nrpush k c d\r\nlpush k e f\r\nlpush k g\r\nrpush k h\r\n");
+	server_is_asked(APPEND("k", 3, "+a "));
+	server_answers("STORED\r\n");
+	server_is_asked(APPEND("k", 9, "+b +c +d "));
+	server_answers("STORED\r\n");
+	server_is_asked(PREPEND("k", 9, "+g +f +e "));
+	server_answers("STORED\r\n");
+	server_is_asked(APPEND("k", 3, "+h "));
+	server_answers("STORED\r\n");
+	client_is_told("STORED\r\nSTORED\r\nSTORED\r\nSTORED\r\nSTORED\r\nSTORED\r\n");
+}
+END_TEST
+
+/* What a push makes is marked as a list; what only adds to one finds none. */
+START_TEST(creation)
+{
+	client_asks("lpush k a b\r\n");
+	server_answers("NOT_STORED\r\nEN\r\n");
+	server_is_asked(PREPEND("k", 6, "+b +a ") LOOK("k") ADD("k", 12, "@list +b +a "));
+	server_answers("STORED\r\n");
+	client_is_told("STORED\r\n");
+	client_asks("rpushx k a\r\nlpushx k b\r\n");
+	server_answers("NOT_STORED\r\nEN\r\nNOT_STORED\r\nEN\r\n");
+	client_is_told("NOT_FOUND\r\nNOT_FOUND\r\n");
+	fake_calls(&fake);
+	client_asks("sadd k a\r\n");
+	server_answers("NOT_STORED\r\nEN\r\n");
+	server_is_asked(APPEND("k", 3, "+a ") LOOK("k") ADD("k", 3, "+a "));
+	server_answers("STORED\r\n");
+	client_is_told("STORED\r\n");
+}
+END_TEST
+
+/* A push is never sent a second time where it may have been executed; a long one that failed half way may have been. */
+START_TEST(never_twice)
+{
+	char *line = xmalloc(80000);
+	int n = sprintf(line, "rpush k");
+
+	client_asks("rpush k a\r\n");
+	fake_fail(&fake, RESULT_LOST);
+	client_is_told("SERVER_ERROR upstream mc:11211 connection lost, outcome unknown\r\n");
+	client_asks("rpush k a\r\n");
+	fake_fail(&fake, RESULT_UNAVAILABLE);
+	client_is_told("SERVER_ERROR upstream mc:11211 unavailable\r\n");
+	for (int i = 0; i < 500; i++)
+		n += sprintf(line + n, " %0100d", i);
+	sprintf(line + n, "\r\n");
+	client_asks(line);
+	server_answers("STORED\r\n");
+	while (fake.calls[fake_oldest(&fake)].call.verb == CALL_GET)
+		server_answers(LOOKED("k"));
+	fake_fail(&fake, RESULT_UNAVAILABLE);
+	client_is_told("SERVER_ERROR upstream mc:11211 connection lost, outcome unknown\r\n");
+	free(line);
+	while (fake_waiting(&fake))
+		server_answers(LOOKED("k"));
+}
+END_TEST
+
+/* A long push at the head goes from its end on. */
+START_TEST(long_push_at_the_head)
+{
+	char *line = xmalloc(80000);
+	struct buf stored = BUF_EMPTY;
+	int n = sprintf(line, "lpush k");
+
+	for (int i = 0; i < 500; i++)
+		n += sprintf(line + n, " %0100d", i);
+	sprintf(line + n, "\r\n");
+	client_asks(line);
+	while (fake_waiting(&fake)) {
+		const struct call *call = &fake.calls[fake_oldest(&fake)].call;
+		if (call->verb == CALL_GET) {
+			server_answers(LOOKED("k"));
+			continue;
+		}
+		struct buf whole = BUF_EMPTY;
+		ck_assert(call->verb == CALL_PREPEND && call->value.n <= 32 * 1024);
+		buf_add_slice(&whole, call->value);
+		buf_add_slice(&whole, buf_slice(&stored));
+		buf_free(&stored);
+		stored = whole;
+		server_answers("STORED\r\n");
+	}
+	client_is_told("STORED\r\n");
+	for (int i = 499; i >= 0; i--) {
+		char name[104];
+		sprintf(name, "+%0100d ", i);
+		ck_assert(slice_starts(buf_slice(&stored), slice_of(name, 102)));
+		buf_consume(&stored, 102);
+	}
+	ck_assert_uint_eq(buf_size(&stored), 0);
+	buf_free(&stored);
+	free(line);
+}
+END_TEST
+
+START_TEST(reads_share_a_fetch)
+{
+	client_asks("lrange k 0 -1\r\nllen k\r\nlrange k 1 1\r\nlindex k -1\r\nlpos k b\r\nlpos k q\r\nlindex k 7\r\n");
+	server_answers(FOUND("k", 18, "+x @list +b +a +b "));
+	server_is_asked(FETCH("k") FETCH("k"));
+	server_answers(FOUND("k", 18, "+x @list +b +a +b "));
+	client_is_told(
+		"VALUE k 0 7\r\nx b a b\r\nEND\r\n4\r\nVALUE k 0 1\r\nb\r\nEND\r\nVALUE k 0 1\r\nb\r\nEND\r\n1\r\n"
+		"NOT_FOUND\r\nEND\r\n");
+}
+END_TEST
+
+START_TEST(nothing_there)
+{
+	client_asks("lrange k 0 -1\r\nllen k\r\nlindex k 0\r\nlpos k a\r\nlpop k\r\nrpop k 2\r\nlrem k 0 a\r\nlset k 0 "
+		    "a\r\n"
+		    "ltrim k 0 1\r\n");
+	while (fake_waiting(&fake))
+		server_answers("EN\r\n");
+	client_is_told("END\r\nNOT_FOUND\r\nEND\r\nNOT_FOUND\r\nEND\r\nEND\r\nNOT_FOUND\r\nNOT_FOUND\r\nNOT_FOUND\r\n");
+}
+END_TEST
+
+/* Those that wait together are one rewrite, and each gets its own. */
+START_TEST(neighbouring_pops_merge)
+{
+	client_asks("llen k\r\nlpop k\r\nrpop k 2\r\nlpop k\r\nlpop k 9\r\nlpop k\r\n");
+	server_answers(FOUND("k", 21, "@list +a +b +c +d +e "));
+	fake_calls(&fake);
+	server_answers(FOUND("k", 21, "@list +a +b +c +d +e "));
+	server_is_asked(LOOK_TTL("k") REWRITE("k", 5, 6, "@list "));
+	server_answers(LOOKED_TTL("k") "STORED\r\n");
+	client_is_told("5\r\nVALUE k 0 1\r\na\r\nEND\r\nVALUE k 0 3\r\ne d\r\nEND\r\nVALUE k 0 1\r\nb\r\nEND\r\n"
+		       "VALUE k 0 1\r\nc\r\nEND\r\nEND\r\n");
+}
+END_TEST
+
+/* Another was faster: what is there now counts. */
+START_TEST(pop_loses)
+{
+	client_asks("lpop k\r\n");
+	server_answers("VA 9 kk f3 c5 t-1\r\n+a +b +c \r\n" LOOKED_TTL("k") "EXISTS\r\n");
+	server_is_asked(FETCH("k") LOOK_TTL("k") "connection 1: cas k 3 0 6 5\r\n+b +c \r\n" FETCH("k"));
+	server_answers("VA 6 kk f3 c6 t-1\r\n+b +c \r\n" LOOKED_TTL("k") "STORED\r\n");
+	client_is_told("VALUE k 0 1\r\nb\r\nEND\r\n");
+}
+END_TEST
+
+START_TEST(pop_is_bounded)
+{
+	int n = 0;
+
+	client_asks("lpop k\r\n");
+	for (; fake_waiting(&fake) && n < 500; n++) {
+		const struct call *call = &fake.calls[fake_oldest(&fake)].call;
+		server_answers(call->verb == CALL_CAS     ? "EXISTS\r\n"
+				: call->want & WANT_VALUE ? FOUND("k", 3, "+a ")
+							  : LOOKED_TTL("k"));
+	}
+	ck_assert_int_lt(n, 500);
+	client_is_told("SERVER_ERROR busy\r\n");
+}
+END_TEST
+
+/* Nobody may get what it is not known to have been taken out. */
+START_TEST(pop_unknown)
+{
+	client_asks("lpop k\r\n");
+	server_answers(FOUND("k", 3, "+a ") LOOKED_TTL("k"));
+	fake_fail(&fake, RESULT_TIMED_OUT);
+	client_is_told("SERVER_ERROR upstream mc:11211 timed out, outcome unknown\r\n");
+}
+END_TEST
+
+/* Only the base is written: the reference shows less of the segment. */
+START_TEST(pop_of_a_segment)
+{
+	client_asks("lpop k 2\r\n");
+	server_answers(FOUND("k", 27, "@list @" SEGMENT " +z "));
+	server_is_asked(FETCH("k") "mg k." SEGMENT " k f v\r\n");
+	server_answers("VA 9 kk." SEGMENT " f0\r\n+a +b +c \r\n");
+	server_is_asked(LOOK_TTL("k") REWRITE("k", 5, 31, "@list @" SEGMENT ":2:1 +z "));
+	server_answers(LOOKED_TTL("k") "STORED\r\n");
+	client_is_told("VALUE k 0 3\r\na b\r\nEND\r\n");
+	client_asks("lpop k\r\n");
+	server_answers(FOUND("k", 31, "@list @" SEGMENT ":2:1 +z "));
+	server_answers("VA 9 kk." SEGMENT " f0\r\n+a +b +c \r\n");
+	fake_calls(&fake);
+	server_answers(LOOKED_TTL("k") "STORED\r\n");
+	server_is_asked("delete k." SEGMENT "\r\n");
+	server_answers("DELETED\r\n");
+	client_is_told("VALUE k 0 1\r\nc\r\nEND\r\n");
+}
+END_TEST
+
+/* Lengths and ranges that do not touch it need no segment, not even one that is gone. */
+START_TEST(segment_is_gone)
+{
+	client_asks("llen k\r\n");
+	server_answers(FOUND("k", 31, "@list @" SEGMENT ":1:2 +z "));
+	client_asks("lindex k -1\r\n");
+	server_answers(FOUND("k", 31, "@list @" SEGMENT ":1:2 +z "));
+	client_is_told("3\r\nVALUE k 0 1\r\nz\r\nEND\r\n");
+	fake_calls(&fake);
+	client_asks("lindex k 0\r\n");
+	server_answers(FOUND("k", 27, "@list @" SEGMENT " +z ") "EN\r\n" FOUND("k", 27, "@list @" SEGMENT " +z "));
+	server_is_asked(FETCH("k") "mg k." SEGMENT " k f v\r\n" FETCH("k") "connection 1: cas k 0 -1 0 5\r\n\r\n");
+	server_answers("STORED\r\n");
+	client_is_told("END\r\n");
+}
+END_TEST
+
+/* A segment with fewer items than its name says is none. */
+START_TEST(segment_is_wrong)
+{
+	client_asks("lindex k 0\r\n");
+	server_answers(FOUND("k", 27, "@list @" SEGMENT " +z ") "VA 6 kk." SEGMENT " f0\r\n+a +b \r\n");
+	client_is_told("CLIENT_ERROR value is not a collection\r\n");
+	client_asks("lindex k 0\r\n");
+	server_answers(FOUND("k", 27, "@list @" SEGMENT " +z ") "VA 9 kk." SEGMENT " f0\r\n+a +b -c \r\n");
+	client_is_told("CLIENT_ERROR value is not a collection\r\n");
+	client_asks("lpop k\r\n");
+	server_answers(FOUND("k", 4, "text"));
+	client_is_told("CLIENT_ERROR value is not a collection\r\n");
+}
+END_TEST
+
+/* What a set would call waste a list keeps: duplicates, and those in segments. */
+START_TEST(set_commands)
+{
+	client_asks("scard k\r\n");
+	server_answers(FOUND("k", 37, "+z @list @" SEGMENT ":1:2 +z +z "));
+	server_answers("VA 9 kk." SEGMENT " f0\r\n+a +b +c \r\n");
+	client_is_told("3\r\n");
+	client_asks("scompact k\r\n");
+	server_answers(FOUND("k", 18, "@list +a +a +a +a ") FOUND("k", 18, "@list +a +a +a +a "));
+	client_is_told("OK\r\n");
+	fake_calls(&fake);
+	client_asks("lrange k 0 -1\r\n");
+	server_answers(FOUND("k", 18, "@list +a +b -a +a "));
+	client_is_told("VALUE k 0 3\r\nb a\r\nEND\r\n");
+	/* Such a log is cleared at once, if nothing came before it. */
+	server_is_asked(FETCH("k") FETCH("k"));
+	server_answers(FOUND("k", 18, "@list +a +b -a +a "));
+	server_is_asked(FETCH("k"));
+	server_answers(FOUND("k", 21, "+a @list +a +b -a +a "));
+	server_hears_nothing();
+	client_asks("lpop k\r\n");
+	server_answers(FOUND("k", 6, "+x -y "));
+	server_answers(LOOKED_TTL("k") "STORED\r\n");
+	client_is_told("VALUE k 0 1\r\nx\r\nEND\r\n");
+}
+END_TEST
+
+static const struct collection_options small = { .base_size = 24, .segment_size = 64, .merges = 1 };
+
+/* Lanes with small bases. */
+static void make_small(void)
+{
+	lanes_destroy(fake.host.lanes);
+	fake.host.options = &small;
+	fake.host.lanes = lanes_create(&fake.host);
+}
+
+/* Tells the id of the segment that is written, and that it was. */
+static const char *write_segment(const char *log)
+{
+	static char id[64];
+	const struct call *call = &fake.calls[fake_oldest(&fake)].call;
+
+	ck_assert(call->verb == CALL_ADD);
+	assert_bytes(call->value, log);
+	snprintf(id, sizeof(id), "@%.*s ", (int)call->key.n - 2, call->key.p + 2);
+	server_answers("STORED\r\n");
+	return id;
+}
+
+/* Pushes at both ends while the log goes to a segment stay where they are, and the part is found as whole tokens only. */
+START_TEST(compaction_between_pushes)
+{
+	char expected[200];
+
+	make_small();
+	client_asks("scompact k\r\n");
+	server_answers(FOUND("k", 33, "@list +a +b +c +d +e +f +g +h +i "));
+	const char *id = write_segment("+a +b +c +d +e +f +g +h +i ");
+	fake_calls(&fake);
+	server_answers(FOUND("k", 39, "+y @list +a +b +c +d +e +f +g +h +i +z "));
+	snprintf(expected, sizeof(expected), LOOK_TTL("k") "connection 1: cas k 0 0 %d 5\r\n+y @list %s+z \r\n",
+		(int)(6 + 6 + strlen(id)), id);
+	server_is_asked(expected);
+	server_answers(LOOKED_TTL("k") "STORED\r\n");
+	server_answers(FOUND("k", 3, "+z "));
+	client_is_told("OK\r\n");
+}
+END_TEST
+
+/* A log without a block that is found behind a block is another one. */
+START_TEST(compaction_of_another_base)
+{
+	struct collection_rule rule = { .prefix = SLICE(""), .type = COLLECTION_LIST, .compact_waste = 0.5 };
+
+	make_small();
+	fake.rules = (struct rules){ .collections = &rule, .collection_count = 1 };
+	client_asks("scompact k\r\n");
+	server_answers(FOUND("k", 27, "+a +b +c +d +e +f +g +h +i "));
+	write_segment("+a +b +c +d +e +f +g +h +i ");
+	fake_calls(&fake);
+	server_answers(FOUND("k", 33, "@list +a +b +c +d +e +f +g +h +i "));
+	client_is_told("SERVER_ERROR busy\r\n");
+	server_answers("DELETED\r\n");
+	client_asks("scompact k\r\n");
+	server_answers(FOUND("k", 27, "+a +b +c +d +e +f +g +h +i "));
+	write_segment("+a +b +c +d +e +f +g +h +i ");
+	server_answers(FOUND("k", 29, "+y+a +b +c +d +e +f +g +h +i "));
+	client_is_told("SERVER_ERROR busy\r\n");
+	server_answers("DELETED\r\n");
+}
+END_TEST
+
+/* What was pushed at the head of a large set is older than all of it, and goes to a segment in front. */
+START_TEST(head_of_a_set)
+{
+	char expected[200];
+
+	make_small();
+	client_asks("smembers k\r\n");
+	server_answers(FOUND("k", 36, "+a +x -q @c00000000001.0.1 -b +z +y "));
+	server_answers("VA 9 kk.c00000000001.0.1 f0\r\n+a +b +q \r\n");
+	client_is_told("VALUE k 0 9\r\nq a x z y\r\nEND\r\n");
+	fake_calls(&fake);
+	client_asks("scompact k\r\n");
+	server_answers(FOUND("k", 30, "+a +x -q @c00000000001.0.1 -b "));
+	const char *id = write_segment("+a +x ");
+	char first[64];
+	strcpy(first, id);
+	const char *second = write_segment("-b ");
+	fake_calls(&fake);
+	server_answers(FOUND("k", 30, "+a +x -q @c00000000001.0.1 -b "));
+	snprintf(expected, sizeof(expected), LOOK_TTL("k") "connection 1: cas k 0 0 %d 5\r\n%s@c00000000001.0.1 %s\r\n",
+		(int)(18 + strlen(first) + strlen(second)), first, second);
+	server_is_asked(expected);
+	server_answers(LOOKED_TTL("k") "EXISTS\r\n");
+	/* Where something came in front of it meanwhile, it is left for later. */
+	server_answers(FOUND("k", 33, "+n +a +x -q @c00000000001.0.1 -b "));
+	client_is_told("SERVER_ERROR busy\r\n");
+	server_answers("DELETED\r\nDELETED\r\n");
+}
+END_TEST
+
+START_TEST(wrong_arguments)
+{
+	char line[1000];
+
+	client_asks("rpush k\r\nlpushx k \r\nlrange k 1\r\nlrange k a 1\r\nlrange k 1 2 3\r\nllen k x\r\nlindex "
+		    "k\r\nlindex k x\r\n");
+	client_is_told(
+		"CLIENT_ERROR no item given\r\nCLIENT_ERROR no item given\r\nCLIENT_ERROR bad command line format\r\n"
+		"CLIENT_ERROR invalid index\r\nCLIENT_ERROR bad command line format\r\n"
+		"CLIENT_ERROR bad command line format\r\nCLIENT_ERROR bad command line format\r\n"
+		"CLIENT_ERROR invalid index\r\n");
+	client_asks("lpos k\r\nlpop k x\r\nlpop k -1\r\nrpop k 1 2\r\nlrem k x a\r\nlrem k 1\r\nlset k 1\r\nlset k x "
+		    "a\r\nltrim k 1\r\n");
+	client_is_told(
+		"CLIENT_ERROR bad command line format\r\nCLIENT_ERROR invalid count\r\nCLIENT_ERROR invalid count\r\n"
+		"CLIENT_ERROR bad command line format\r\nCLIENT_ERROR invalid count\r\n"
+		"CLIENT_ERROR bad command line format\r\nCLIENT_ERROR bad command line format\r\n"
+		"CLIENT_ERROR invalid index\r\nCLIENT_ERROR bad command line format\r\n");
+	snprintf(line, sizeof(line), "rpush k a %0251d\r\nlset k 1 %0251d\r\nlpos k %0251d\r\n", 0, 0, 0);
+	client_asks(line);
+	client_is_told("CLIENT_ERROR item too long\r\nCLIENT_ERROR item too long\r\nCLIENT_ERROR item too long\r\n");
+	server_hears_nothing();
+}
+END_TEST
+
+CONVERSATIONS(command_list, pushes, neighbouring_pushes_merge, creation, never_twice, long_push_at_the_head,
+	reads_share_a_fetch, nothing_there, neighbouring_pops_merge, pop_loses, pop_is_bounded, pop_unknown,
+	pop_of_a_segment, segment_is_gone, segment_is_wrong, set_commands, compaction_between_pushes,
+	compaction_of_another_base, head_of_a_set, wrong_arguments)

@@ -1,0 +1,135 @@
+#include <stdio.h>
+
+#include "conversations.h"
+
+START_TEST(issue_example)
+{
+	client_asks("sadd t a b c\r\nsrem t b\r\nsmembers t\r\nevincr E\r\n");
+	server_is_asked(APPEND("t", 9, "+a +b +c ") "incr E::2015022016 1\r\n");
+	fake_result(&fake, 1, &(struct result){ .status = RESULT_NUMBER, .number = 1 });
+	server_answers("STORED\r\n");
+	server_is_asked(APPEND("t", 3, "-b "));
+	server_answers("STORED\r\n");
+	server_is_asked(FETCH("t"));
+	server_answers(FOUND("t", 12, "+a +b +c -b "));
+	client_is_told("STORED\r\nDELETED\r\nVALUE t 0 3\r\na c\r\nEND\r\n1\r\n");
+}
+END_TEST
+
+START_TEST(members_of_many)
+{
+	client_asks("smembers a b c d\r\n");
+	server_is_asked(FETCH("a") FETCH("b") FETCH("c") FETCH("d"));
+	server_answers(FOUND("a", 3, "+x ") "EN\r\n" FOUND("c", 6, "+x -x ") FOUND("d", 6, "+x +y "));
+	client_is_told("VALUE a 0 1\r\nx\r\nVALUE c 0 0\r\n\r\nVALUE d 0 3\r\nx y\r\nEND\r\n");
+}
+END_TEST
+
+/* A failure takes the place of END: nothing must look complete that is not. */
+START_TEST(members_of_some)
+{
+	client_asks("smembers a b c\r\n");
+	server_answers(FOUND("a", 3, "+x "));
+	fake_fail(&fake, RESULT_UNAVAILABLE);
+	server_answers(FOUND("c", 3, "+z "));
+	client_is_told("VALUE a 0 1\r\nx\r\nVALUE c 0 1\r\nz\r\nSERVER_ERROR upstream mc:11211 "
+		       "unavailable\r\n");
+	client_asks("smembers a b\r\n");
+	server_answers(FOUND("a", 3, "+x ") FOUND("b", 3, "foo"));
+	client_is_told("VALUE a 0 1\r\nx\r\nCLIENT_ERROR value is not a collection\r\n");
+}
+END_TEST
+
+START_TEST(the_same_set_twice)
+{
+	client_asks("smembers a a\r\n");
+	server_answers(FOUND("a", 3, "+x "));
+	if (fake_waiting(&fake))
+		server_answers(FOUND("a", 3, "+x "));
+	client_is_told("VALUE a 0 1\r\nx\r\nVALUE a 0 1\r\nx\r\nEND\r\n");
+}
+END_TEST
+
+START_TEST(questions)
+{
+	client_asks("scard k\r\nsismember k a\r\nsmismember k a b\r\nsinfo k\r\n");
+	server_answers("EN\r\n");
+	while (fake_waiting(&fake))
+		server_answers("EN\r\n");
+	client_is_told("NOT_FOUND\r\nNOT_FOUND\r\nNOT_FOUND\r\nNOT_FOUND\r\n");
+	client_asks("sismember k a\r\nsismember k b\r\n");
+	server_answers(FOUND("k", 3, "+a "));
+	while (fake_waiting(&fake))
+		server_answers(FOUND("k", 3, "+a "));
+	client_is_told("1\r\n0\r\n");
+}
+END_TEST
+
+START_TEST(info)
+{
+	client_asks("sinfo k\r\n");
+	server_answers("VA 12 kk f0 c1 t30\r\n+a +b +c -b \r\n");
+	const char *text = fake_told(&fake);
+	ck_assert_ptr_nonnull(strstr(text, "STAT encoding oplog\r\n"));
+	ck_assert_ptr_nonnull(strstr(text, "STAT server mc:11211\r\n"));
+	ck_assert_ptr_nonnull(strstr(text, "STAT members 2\r\n"));
+	ck_assert_ptr_nonnull(strstr(text, "STAT bytes 12\r\n"));
+	ck_assert_ptr_nonnull(strstr(text, "STAT tokens 4\r\n"));
+	ck_assert_ptr_nonnull(strstr(text, "STAT waste 0.50\r\n"));
+	ck_assert_ptr_nonnull(strstr(text, "STAT segments 0\r\n"));
+	ck_assert_ptr_nonnull(strstr(text, "STAT ttl 30\r\n"));
+	ck_assert_str_eq(text + strlen(text) - 5, "END\r\n");
+}
+END_TEST
+
+START_TEST(replacing)
+{
+	client_asks("sset k\r\n");
+	server_answers("EN\r\n");
+	server_is_asked(FETCH_TO_REPLACE("k") ADD("k", 0, ""));
+	server_answers("STORED\r\n");
+	client_is_told("STORED\r\n");
+	client_asks("scard k\r\nsmembers k\r\n");
+	while (fake_waiting(&fake))
+		server_answers(FOUND("k", 0, ""));
+	client_is_told("0\r\nVALUE k 0 0\r\n\r\nEND\r\n");
+}
+END_TEST
+
+START_TEST(wrong_arguments)
+{
+	static const char *const none[] = { "sadd k\r\n", "sadd k  \r\n", "saddx k\r\n", "srem k\r\n",
+		"sismember k\r\n", "smismember k\r\n" };
+	char line[1000];
+
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+		client_asks(none[i]);
+		client_is_told("CLIENT_ERROR no member given\r\n");
+	}
+	client_asks("sadd k noreply\r\n");
+	client_hears_nothing();
+	client_asks("scard k x\r\nsinfo k x\r\nsismember k a b\r\n");
+	client_is_told("CLIENT_ERROR bad command line format\r\nCLIENT_ERROR bad command line format\r\n"
+		       "CLIENT_ERROR bad command line format\r\n");
+	snprintf(line, sizeof(line), "sadd k a %0251d b\r\nsset k %0251d\r\nsismember k %0251d\r\n", 0, 0, 0);
+	client_asks(line);
+	client_is_told("CLIENT_ERROR member too long\r\nCLIENT_ERROR member too "
+		       "long\r\nCLIENT_ERROR member too long\r\n");
+	server_hears_nothing();
+}
+END_TEST
+
+/* Members that look like parts of the log, or of the protocol, stay what they are. */
+START_TEST(members_do_not_smuggle)
+{
+	client_asks("sadd k -a +b @c noreply , x\r\n");
+	server_is_asked(APPEND("k", 27, "+-a ++b +@c +noreply +, +x "));
+	server_answers("STORED\r\n");
+	client_asks("smembers k\r\n");
+	server_answers(FOUND("k", 27, "+-a ++b +@c +noreply +, +x "));
+	client_is_told("STORED\r\nVALUE k 0 20\r\n-a +b @c noreply , x\r\nEND\r\n");
+}
+END_TEST
+
+CONVERSATIONS(command_set, issue_example, members_of_many, members_of_some, the_same_set_twice, questions, info,
+	replacing, wrong_arguments, members_do_not_smuggle)

@@ -1,0 +1,258 @@
+/* The encodings: their texts, what each folds to, and that their plans do to the items what a set would have done. */
+#include <stdio.h>
+
+#include "box.h"
+#include "collection/encodings/counted.h"
+#include "collection/encodings/words.h"
+#include "unit.h"
+#include "util/random.h"
+
+enum { WORLD = 12 };
+
+static void joins(const struct fold *f, const char *expected)
+{
+	struct buf out = BUF_EMPTY;
+
+	fold_join(f, &out);
+	assert_bytes(buf_slice(&out), expected);
+	buf_free(&out);
+}
+
+START_TEST(signed_words)
+{
+	static const char *const wrong[] = { "a", "+", "-", "+a+", "++a", "+a -b", "+a\n", " +a", "+a\x7f", "a+b" };
+	struct fold f = { .seed = 1 };
+	struct buf out = BUF_EMPTY;
+
+	ck_assert(signed_fold(&f, guard_text("+1234+222+987-222")));
+	joins(&f, "1234 987");
+	ck_assert_uint_eq(f.tokens, 4);
+	signed_encode(&f, false, &out);
+	assert_bytes(buf_slice(&out), "+1234+987");
+	ck_assert_uint_eq(signed_size(&f, false), 9);
+	buf_consume(&out, buf_size(&out));
+	signed_encode(&f, true, &out);
+	assert_bytes(buf_slice(&out), "+1234-222+987");
+	ck_assert_uint_eq(signed_size(&f, true), 13);
+	buf_free(&out);
+	fold_reset(&f);
+	ck_assert(signed_fold(&f, guard_text("")));
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		fold_reset(&f);
+		ck_assert_msg(!signed_fold(&f, guard_text(wrong[i])), "\"%s\"", wrong[i]);
+	}
+	fold_free(&f);
+}
+END_TEST
+
+START_TEST(delimited_texts)
+{
+	static const char *const wrong[] = { "a", ",", "a,b", "a,,", "a b,", "a\n,", "a;b;" };
+	struct buf out = BUF_EMPTY;
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		struct slice rest = guard_text(wrong[i]), member;
+		while (delimited_next(&rest, ',', &member))
+			;
+		ck_assert_msg(rest.n, "\"%s\"", wrong[i]);
+	}
+	delimited_add(&out, SLICE("a"), ';', 3);
+	delimited_add(&out, SLICE("b"), ';', -1);
+	assert_bytes(buf_slice(&out), "a;a;a;");
+	buf_free(&out);
+}
+END_TEST
+
+static void changes(const struct counted *c, const char *log, const char *added, const char *removed)
+{
+	struct fold change = { .seed = 1 };
+	struct buf adds = BUF_EMPTY, removes = BUF_EMPTY;
+
+	ck_assert(fold_log(&change, slice_of(log, strlen(log))));
+	ck_assert(counted_change(c, &change, ',', &adds, &removes));
+	assert_bytes(buf_slice(&adds), added);
+	assert_bytes(buf_slice(&removes), removed);
+	fold_free(&change);
+	buf_free(&adds);
+	buf_free(&removes);
+}
+
+START_TEST(counting)
+{
+	struct counted c = { .fold.seed = 1 };
+
+	ck_assert(counted_read(&c, SLICE("a,b,b,c,b,"), ',', false));
+	ck_assert(counted_read(&c, SLICE("c,b,d,d,"), ',', true));
+	joins(&c.fold, "a b");
+	ck_assert_int_eq(counted_net(&c, SLICE("b")), 2);
+	ck_assert_int_eq(counted_net(&c, SLICE("d")), -2);
+	ck_assert_int_eq(counted_net(&c, SLICE("e")), 0);
+	ck_assert_int_eq(counted_find(&c, SLICE("b")).added, 3);
+	changes(&c, "+a -b +c +d +e -f ", "c,d,d,d,e,", "b,b,");
+	counted_free(&c);
+}
+END_TEST
+
+/* What the documentation shows. */
+START_TEST(documented)
+{
+	static const struct {
+		unsigned form;
+		const char *items[6], *members;
+	} given[] = {
+		{ 0, { "s", "+1234+222+987-222" }, "1234 987" },
+		{ 1, { "s", "user-1234,user-222,user-987," }, "user-1234 user-222 user-987" },
+		{ 2, { "s", "user-222,|user-1234,user-222,user-987," }, "user-1234 user-987" },
+		{ 2, { "s", "user-222,|user-1234,user-222,user-987,user-222," }, "user-1234 user-222 user-987" },
+		{ 3, { "s", "a,b,c,", "t", "b," }, "a c" },
+		{ 4, { "s.a", "^+1+2", "s.b", "+3-2" }, "1 3" },
+		{ 5, { "s.a", "+1+2", "s.b", "+3-2", "s.active", "s.b" }, "1 3" },
+		{ 5, { "s.a", "+1+2", "s.b", "+3-2", "s.active", "a" }, "3 2 1" },
+		{ 6, { "s", "+0+1", "s.0", "+1+2", "s.1", "+3-2" }, "1 3" },
+	};
+
+	for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
+		struct fold f = { 0 };
+		struct snapshot s;
+		struct box box;
+		box_init(&box, given[i].form);
+		for (int j = 0; j < 6 && given[i].items[j]; j += 2)
+			box_put(&box, given[i].items[j],
+				slice_of(given[i].items[j + 1], strlen(given[i].items[j + 1])));
+		ck_assert_int_eq(box_fold(&box, &s, &f), CODED_OK);
+		joins(&f, given[i].members);
+		fold_free(&f);
+		snapshot_free(&s);
+		box_free(&box);
+	}
+}
+END_TEST
+
+START_TEST(reserved)
+{
+	struct box box;
+
+	box_init(&box, 2);
+	ck_assert_ptr_null(encoding_check_member(&box.rule, SLICE("a+b")));
+	ck_assert_ptr_nonnull(encoding_check_member(&box.rule, SLICE("a|b")));
+	ck_assert_ptr_nonnull(encoding_check_member(&box.rule, SLICE("a,b")));
+	box.rule.delimiter = ';';
+	ck_assert_ptr_null(encoding_check_member(&box.rule, SLICE("a,b")));
+	box_init(&box, 0);
+	ck_assert_ptr_nonnull(encoding_check_member(&box.rule, SLICE("a+b")));
+	ck_assert_ptr_null(encoding_check_member(&box.rule, SLICE("a,b")));
+}
+END_TEST
+
+/* --- against an array --- */
+
+static struct slice name_of(unsigned member)
+{
+	static const char *const names[WORLD] = { "a", "bb", "c", "dd", "eee", "f", "gg", "h", "ii", "j", "kk", "l" };
+
+	return slice_of(names[member], strlen(names[member]));
+}
+
+static void is(const struct box *box, const bool in[WORLD], const char *after)
+{
+	struct fold f = { 0 };
+	struct snapshot s;
+	enum coded_status status = box_fold(box, &s, &f);
+	size_t count = 0;
+
+	ck_assert_msg(status == CODED_OK, "%s: status %d after %s", box->encoding->name, (int)status, after);
+	for (unsigned m = 0; m < WORLD; m++) {
+		count += in[m];
+		ck_assert_msg(fold_contains(&f, name_of(m)) == in[m], "%s: %s after %s", box->encoding->name,
+			name_of(m).p, after);
+	}
+	ck_assert_uint_eq(f.live, count);
+	fold_free(&f);
+	snapshot_free(&s);
+}
+
+static void random_change(struct box *box, bool in[WORLD], uint64_t *random)
+{
+	struct fold change = { .seed = 5 };
+
+	for (uint64_t n = 1 + random_next(random) % 4; n > 0; n--) {
+		unsigned m = (unsigned)(random_next(random) % WORLD);
+		in[m] = random_next(random) % 2;
+		(in[m] ? fold_add : fold_remove)(&change, name_of(m));
+	}
+	ck_assert_int_eq(box_change(box, &change, true), CODED_OK);
+	is(box, in, "a change");
+	fold_free(&change);
+}
+
+static void random_replace(struct box *box, bool in[WORLD], uint64_t *random)
+{
+	struct fold members = { .seed = 5 };
+
+	for (unsigned m = 0; m < WORLD; m++) {
+		in[m] = random_next(random) % 2;
+		if (in[m])
+			fold_add(&members, name_of(m));
+	}
+	ck_assert_int_eq(box_replace(box, &members), CODED_OK);
+	is(box, in, "a replacement");
+	fold_free(&members);
+}
+
+static void random_take(struct box *box, bool in[WORLD], uint64_t *random)
+{
+	struct fold taken = { .seed = 5 };
+
+	for (unsigned m = 0; m < WORLD; m++) {
+		if (in[m] && random_next(random) % 3 == 0) {
+			in[m] = false;
+			fold_remove(&taken, name_of(m));
+		}
+	}
+	if (taken.member_count)
+		ck_assert_int_eq(box_take(box, &taken), CODED_OK);
+	is(box, in, "a pop");
+	fold_free(&taken);
+}
+
+/* It may end behind any step, and the set is what it was. */
+static void random_compaction(struct box *box, const bool in[WORLD], uint64_t *random)
+{
+	enum coded_status status;
+	bool whole = random_next(random) % 2;
+	int most = whole ? 30 : (int)(random_next(random) % 4);
+
+	while (most > 0 && box_compact(box, whole ? PLAN_STEPS_MAX : 1 + random_next(random) % 2, &status)) {
+		most--;
+		ck_assert_int_eq(status, CODED_OK);
+		is(box, in, "a step of a compaction");
+	}
+	ck_assert_msg(!whole || most > 0, "%s: a compaction that does not end", box->encoding->name);
+}
+
+START_TEST(random_lives)
+{
+	uint64_t random = 1;
+
+	for (unsigned form = 0; form < BOX_FORMS; form++) {
+		struct box box;
+		bool in[WORLD] = { false };
+		box_init(&box, form);
+		random_change(&box, in, &random);
+		for (int i = 0; i < 3000; i++) {
+			uint64_t dice = random_next(&random) % 12;
+			if (dice < 7)
+				random_change(&box, in, &random);
+			else if (dice < 8)
+				random_take(&box, in, &random);
+			else if (dice < 9 && form != 6)
+				random_replace(&box, in, &random);
+			else
+				random_compaction(&box, in, &random);
+		}
+		box_free(&box);
+	}
+}
+END_TEST
+
+SUITE(encodings, signed_words, delimited_texts, counting, documented, reserved, random_lives)

@@ -1,0 +1,248 @@
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "collection/fold.h"
+#include "model.h"
+#include "unit.h"
+#include "util/random.h"
+
+static void joins(const struct fold *f, const char *expected)
+{
+	struct buf out = BUF_EMPTY;
+
+	fold_join(f, &out);
+	ck_assert_uint_eq(buf_size(&out), fold_joined_size(f));
+	assert_bytes(buf_slice(&out), expected);
+	buf_free(&out);
+}
+
+static void encodes(const struct fold *f, const char *expected)
+{
+	struct buf out = BUF_EMPTY;
+
+	fold_encode(f, &out);
+	ck_assert_uint_eq(buf_size(&out), fold_log_size(f));
+	assert_bytes(buf_slice(&out), expected);
+	buf_free(&out);
+}
+
+static void encodes_delta(const struct fold *f, const char *expected)
+{
+	struct buf out = BUF_EMPTY;
+
+	fold_encode_delta(f, &out);
+	ck_assert_uint_eq(buf_size(&out), fold_delta_size(f));
+	assert_bytes(buf_slice(&out), expected);
+	buf_free(&out);
+}
+
+/* Folds one log, says what it comes to, and forgets it. */
+static void folds(const char *log, const char *joined, const char *encoded)
+{
+	struct fold f = { .seed = 1 };
+
+	ck_assert_msg(fold_log(&f, guard_text(log)), "\"%s\" does not parse", log);
+	joins(&f, joined);
+	encodes(&f, encoded);
+	fold_free(&f);
+}
+
+START_TEST(last_word_wins)
+{
+	folds("", "", "");
+	folds("+a ", "a", "+a ");
+	folds("+a +b ", "a b", "+a +b ");
+	folds("+a +a +a ", "a", "+a ");
+	folds("+a -a ", "", "");
+	folds("-a ", "", "");
+	folds("-a +a ", "a", "+a ");
+	folds("+a +b -a +c ", "b c", "+b +c ");
+	folds("+a +b -a +a ", "a b", "+a +b ");
+	folds("+a +ab +abc -ab ", "a abc", "+a +abc ");
+	folds("++ +- --- ", "+ -", "++ +- ");
+	folds("++a -+a +-a ", "-a", "+-a ");
+	folds("+@x +\x80\xff ", "@x \x80\xff", "+@x +\x80\xff ");
+}
+END_TEST
+
+/* What does not parse is never taken for something else. */
+START_TEST(strict)
+{
+	static const char *const wrong[] = { " ", "a", "a ", "+", "-", "+ ", "- ", "+a", "+a +b", "+a  +b ", " +a ",
+		"+a +b  ", "+a\r\n", "+a\n", "+a\t", "+a\x01 ", "+a\x7f ", "+a\tb ", "@x ", "+a @x ", "+a,b", "1",
+		"+a *b ", "+a + " };
+	struct fold f = { .seed = 1 };
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		ck_assert_msg(!fold_log(&f, guard_text(wrong[i])), "\"%s\" parses", wrong[i]);
+		fold_reset(&f);
+	}
+	ck_assert(!fold_log(&f, guard_place(SLICE("+a\0 "))));
+	fold_free(&f);
+}
+END_TEST
+
+START_TEST(cut_at_every_byte)
+{
+	static const char log[] = "+alpha +beta -alpha +\x80x -gamma ";
+	struct fold f = { .seed = 1 };
+
+	for (size_t n = 0; n < sizeof(log); n++) {
+		bool whole = n == 0 || log[n - 1] == ' ';
+		ck_assert_int_eq(fold_log(&f, guard_place(slice_of(log, n))), whole);
+		fold_reset(&f);
+	}
+	fold_free(&f);
+}
+END_TEST
+
+START_TEST(longest_member)
+{
+	char log[300];
+	struct fold f = { .seed = 1 };
+	int n = snprintf(log, sizeof(log), "+%0250d ", 7);
+
+	ck_assert(fold_log(&f, guard_place(slice_of(log, (size_t)n))));
+	n = snprintf(log, sizeof(log), "+%0251d ", 7);
+	ck_assert(!fold_log(&f, guard_place(slice_of(log, (size_t)n))));
+	fold_free(&f);
+}
+END_TEST
+
+START_TEST(counts)
+{
+	struct fold f = { .seed = 1 };
+
+	ck_assert(fold_waste(&f) == 0.0);
+	ck_assert(!fold_contains(&f, SLICE("a")));
+	ck_assert(fold_log(&f, SLICE("+a +bb -a +bb ")));
+	ck_assert_uint_eq(f.live, 1);
+	ck_assert_uint_eq(f.tokens, 4);
+	ck_assert_uint_eq(f.bytes, 14);
+	ck_assert(fold_contains(&f, SLICE("bb")));
+	ck_assert(!fold_contains(&f, SLICE("a")));
+	ck_assert(!fold_contains(&f, SLICE("b")));
+	ck_assert(fold_waste(&f) > 0.71 && fold_waste(&f) < 0.72);
+	/* A second log goes on where the first has ended. */
+	ck_assert(fold_log(&f, SLICE("-bb +a ")));
+	joins(&f, "a");
+	ck_assert_uint_eq(f.tokens, 6);
+	fold_reset(&f);
+	ck_assert_uint_eq(f.live, 0);
+	ck_assert_uint_eq(f.tokens, 0);
+	ck_assert(!fold_contains(&f, SLICE("a")));
+	joins(&f, "");
+	fold_add(&f, SLICE("x"));
+	fold_add(&f, SLICE("y"));
+	fold_remove(&f, SLICE("x"));
+	joins(&f, "y");
+	fold_free(&f);
+}
+END_TEST
+
+START_TEST(delta_keeps_removals)
+{
+	struct fold f = { .seed = 1 };
+	bool live = true;
+
+	ck_assert(fold_log(&f, SLICE("+a -b -a +c +b -d ")));
+	encodes_delta(&f, "-a +b +c -d ");
+	ck_assert(fold_mentions(&f, SLICE("d"), &live));
+	ck_assert(!live);
+	ck_assert(fold_mentions(&f, SLICE("b"), &live));
+	ck_assert(live);
+	ck_assert(!fold_mentions(&f, SLICE("e"), &live));
+	fold_reset(&f);
+	encodes_delta(&f, "");
+	fold_free(&f);
+}
+END_TEST
+
+/* A log of members from a small or a large world, most of it well-formed. */
+static void random_log(struct buf *log, uint64_t *state, bool flawed)
+{
+	uint64_t world = 1 + random_next(state) % (random_next(state) % 2 ? 20 : 2000);
+	size_t tokens = random_next(state) % 1500;
+
+	for (size_t i = 0; i < tokens; i++) {
+		uint64_t member = random_next(state) % world;
+		BUF_ADD(log, "+");
+		if (random_next(state) % 3 == 0)
+			log->data[log->end - 1] = '-';
+		buf_printf(log, "%.*llu ", (int)(member % 30), (unsigned long long)member);
+		if (member % 30 == 0 && member == 0)
+			log->end--, BUF_ADD(log, "0 ");
+	}
+	if (flawed && buf_size(log))
+		log->data[log->start + random_next(state) % buf_size(log)] = " +-\0x\x7f"[random_next(state) % 6];
+}
+
+static void compare(const struct fold *f, struct model *m, uint64_t seed)
+{
+	struct buf got = BUF_EMPTY, expected = BUF_EMPTY;
+
+	fold_join(f, &got);
+	model_join(m, &expected);
+	ck_assert_msg(slice_equal(buf_slice(&got), buf_slice(&expected)), "seed %llu", (unsigned long long)seed);
+	ck_assert_msg(f->live == m->live, "seed %llu", (unsigned long long)seed);
+	for (size_t i = 0; i < m->count; i++)
+		ck_assert_msg(fold_contains(f, m->members[i].name) == m->members[i].in, "seed %llu",
+			(unsigned long long)seed);
+	buf_free(&got);
+	buf_free(&expected);
+}
+
+/* What a fold is encoded as folds to the same, in the same order. */
+static void check_encoded(const struct fold *f, uint64_t seed)
+{
+	struct fold again = { .seed = seed + 1 };
+	struct buf first = BUF_EMPTY, second = BUF_EMPTY;
+
+	fold_encode(f, &first);
+	ck_assert(fold_log(&again, buf_slice(&first)));
+	fold_encode(&again, &second);
+	ck_assert_msg(slice_equal(buf_slice(&first), buf_slice(&second)), "seed %llu", (unsigned long long)seed);
+	ck_assert(fold_waste(&again) == 0.0);
+	fold_free(&again);
+	buf_free(&first);
+	buf_free(&second);
+}
+
+START_TEST(as_the_model)
+{
+	static struct model model;
+	struct fold f = { .seed = (uint64_t)_i };
+
+	for (uint64_t seed = (uint64_t)_i * 20; seed < (uint64_t)_i * 20 + 20; seed++) {
+		uint64_t state = seed;
+		struct buf log = BUF_EMPTY;
+		random_log(&log, &state, seed % 2);
+		model = (struct model){ .count = 0 };
+		bool good = model_log(&model, buf_slice(&log));
+		fold_reset(&f);
+		ck_assert_msg(
+			fold_log(&f, guard_place(buf_slice(&log))) == good, "seed %llu", (unsigned long long)seed);
+		/* The fold borrowed the guarded copy, which stands until the next round. */
+		if (good) {
+			compare(&f, &model, seed);
+			check_encoded(&f, seed);
+		}
+		buf_free(&log);
+	}
+	fold_free(&f);
+}
+END_TEST
+
+Suite *suite_fold(void)
+{
+	Suite *suite = suite_create("fold");
+	TCase *all = tcase_create("all");
+	const TTest *const tests[] = { last_word_wins, strict, cut_at_every_byte, longest_member, counts,
+		delta_keeps_removals };
+
+	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
+		tcase_add_test(all, tests[i]);
+	tcase_add_loop_test(all, as_the_model, 0, 10);
+	suite_add_tcase(suite, all);
+	return suite;
+}

@@ -1,0 +1,223 @@
+/* Lanes: what waits together is asked for together, and takes effect in the order sent. */
+#include <stdio.h>
+
+#include "conversations.h"
+
+START_TEST(append_is_one_call)
+{
+	client_asks("sadd k a b\r\n");
+	server_is_asked(APPEND("k", 6, "+a +b "));
+	client_hears_nothing();
+	server_answers("STORED\r\n");
+	client_is_told("STORED\r\n");
+	server_hears_nothing();
+}
+END_TEST
+
+/* While one append is on its way the others gather. */
+START_TEST(neighbouring_appends_merge)
+{
+	client_asks("sadd k a\r\nsadd k b c\r\nsrem k d\r\nsadd k e noreply\r\nsadd k f\r\n");
+	server_is_asked(APPEND("k", 3, "+a "));
+	server_answers("STORED\r\n");
+	client_is_told("STORED\r\n");
+	server_is_asked(APPEND("k", 15, "+b +c -d +e +f "));
+	server_answers("STORED\r\n");
+	client_is_told("STORED\r\nDELETED\r\nSTORED\r\n");
+	server_hears_nothing();
+}
+END_TEST
+
+START_TEST(other_keys_do_not_wait)
+{
+	client_asks("sadd k a\r\nsadd l b\r\nsmembers m\r\n");
+	server_is_asked(APPEND("k", 3, "+a ") APPEND("l", 3, "+b ") FETCH("m"));
+	fake_result(&fake, 1, &(struct result){ .status = RESULT_DONE });
+	client_hears_nothing();
+	server_answers("STORED\r\nEN\r\n");
+	client_is_told("STORED\r\nSTORED\r\nEND\r\n");
+}
+END_TEST
+
+START_TEST(neighbouring_reads_share_a_fetch)
+{
+	client_asks("sadd k a\r\nscard k\r\nsmembers k\r\nsismember k b\r\nsmismember k a b "
+		    "c\r\nsadd k z\r\nscard k\r\n");
+	server_is_asked(APPEND("k", 3, "+a "));
+	server_answers("STORED\r\n");
+	server_is_asked(FETCH("k"));
+	server_answers(FOUND("k", 6, "+a +c "));
+	client_is_told("STORED\r\n2\r\nVALUE k 0 3\r\na c\r\nEND\r\n0\r\n1 0 1\r\n");
+	server_is_asked(APPEND("k", 3, "+z "));
+	server_answers("STORED\r\n");
+	server_is_asked(FETCH("k"));
+	server_answers(FOUND("k", 9, "+a +c +z "));
+	client_is_told("STORED\r\n3\r\n");
+}
+END_TEST
+
+/* Each learns the value that its own part brought about. */
+START_TEST(neighbouring_counts_merge)
+{
+	client_asks("evincr E\r\nevincr E 5\r\nevincr E 10\r\nevincr E 1\r\n");
+	server_is_asked("incr E::2015022016 1\r\n");
+	server_answers("7\r\n");
+	client_is_told("7\r\n");
+	server_is_asked("incr E::2015022016 16\r\n");
+	server_answers("23\r\n");
+	client_is_told("12\r\n22\r\n23\r\n");
+	server_hears_nothing();
+}
+END_TEST
+
+START_TEST(counts_wrap_around)
+{
+	client_asks("evincr E\r\nevincr E 18446744073709551615\r\nevincr E 3\r\n");
+	server_is_asked("incr E::2015022016 1\r\n");
+	server_answers("7\r\n");
+	server_is_asked("incr E::2015022016 2\r\n");
+	server_answers("9\r\n");
+	client_is_told("7\r\n6\r\n9\r\n");
+}
+END_TEST
+
+/* A plain command on a key that has a lane waits its turn in it; on any other key it does not. */
+START_TEST(plain_calls_keep_the_order)
+{
+	client_asks("sadd k a\r\nget k\r\nset k 1 2 1\r\nx\r\nget j\r\nsadd k b\r\ndelete k\r\nmg "
+		    "k v\r\n");
+	server_is_asked(APPEND("k", 3, "+a ") "mg j k f v\r\n");
+	fake_result(&fake, 1, &(struct result){ .status = RESULT_MISS });
+	server_answers("STORED\r\n");
+	client_is_told("STORED\r\n");
+	server_is_asked("mg k k f v\r\nset k 1 2 1\r\nx\r\n" APPEND("k", 3, "+b "));
+	server_answers("VA 3 kk f0\r\n+a \r\nSTORED\r\nSTORED\r\n");
+	client_is_told("VALUE k 0 3\r\n+a \r\nEND\r\nSTORED\r\nEND\r\nSTORED\r\n");
+	server_is_asked("delete k\r\nmg k v\r\n");
+	server_answers("DELETED\r\nEN\r\n");
+	client_is_told("DELETED\r\nEN\r\n");
+}
+END_TEST
+
+/* Plain calls before a collection's command are on their way already, on the same connection. */
+START_TEST(plain_calls_before)
+{
+	client_asks("delete k\r\nsadd k a\r\nget k\r\n");
+	server_is_asked("delete k\r\n" APPEND("k", 3, "+a "));
+	server_answers("DELETED\r\nSTORED\r\n");
+	server_is_asked("mg k k f v\r\n");
+	server_answers("EN\r\n");
+	client_is_told("DELETED\r\nSTORED\r\nEND\r\n");
+}
+END_TEST
+
+START_TEST(replacing_runs_alone)
+{
+	client_asks("sadd k a\r\nsset k b\r\nsset k c\r\nsadd k d\r\n");
+	server_is_asked(APPEND("k", 3, "+a "));
+	server_answers("STORED\r\n");
+	server_is_asked(FETCH_TO_REPLACE("k"));
+	server_answers("VA 3 kk f0 c9\r\n+a \r\n");
+	server_is_asked("connection 1: cas k 0 0 3 9\r\n+b \r\n");
+	server_answers("STORED\r\n");
+	server_is_asked(FETCH_TO_REPLACE("k"));
+	server_answers("VA 3 kk f0 c10\r\n+b \r\n");
+	server_is_asked("connection 1: cas k 0 0 3 10\r\n+c \r\n");
+	server_answers("STORED\r\n");
+	server_is_asked(APPEND("k", 3, "+d "));
+	server_answers("STORED\r\n");
+	client_is_told("STORED\r\nSTORED\r\nSTORED\r\nSTORED\r\n");
+}
+END_TEST
+
+/* All that waited together share the failure, what comes behind tries for itself. */
+START_TEST(failures_reach_all_of_a_batch)
+{
+	client_asks("sadd k a\r\nsadd k b\r\nsrem k c\r\nscard k\r\n");
+	server_is_asked(APPEND("k", 3, "+a "));
+	server_answers("STORED\r\n");
+	server_is_asked(APPEND("k", 6, "+b -c "));
+	fake_fail(&fake, RESULT_TIMED_OUT);
+	server_is_asked(FETCH("k"));
+	fake_fail(&fake, RESULT_UNAVAILABLE);
+	client_is_told("STORED\r\n"
+		       "SERVER_ERROR upstream mc:11211 timed out, outcome unknown\r\n"
+		       "SERVER_ERROR upstream mc:11211 timed out, outcome unknown\r\n"
+		       "SERVER_ERROR upstream mc:11211 unavailable\r\n");
+}
+END_TEST
+
+START_TEST(failures_of_counts)
+{
+	client_asks("evincr E\r\nevincr E\r\nevincr E\r\n");
+	fake_fail(&fake, RESULT_LOST);
+	server_answers("CLIENT_ERROR cannot increment or decrement non-numeric value\r\n");
+	client_is_told("SERVER_ERROR upstream mc:11211 connection lost, outcome unknown\r\n"
+		       "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n"
+		       "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n");
+}
+END_TEST
+
+/* Many lanes at once: the table grows, and each finds its own. */
+START_TEST(many_lanes)
+{
+	/* So large that no append looks at the size by chance. */
+	static const struct collection_options options = { .base_size = 1u << 31, .segment_size = 65536, .merges = 1 };
+	char text[64];
+
+	fake.host.options = &options;
+	for (int i = 0; i < 1000; i++) {
+		snprintf(text, sizeof(text), "sadd k%d a\r\nscard k%d\r\n", i, i);
+		client_asks(text);
+	}
+	ck_assert_uint_eq(fake_waiting(&fake), 1000);
+	for (int i = 0; i < 1000; i++)
+		server_answers("STORED\r\n");
+	ck_assert_uint_eq(fake_waiting(&fake), 1000);
+	for (int i = 0; i < 1000; i++) {
+		snprintf(text, sizeof(text), "VA 3 kk%d f0 c1 t-1\r\n+a \r\n", i);
+		server_answers(text);
+	}
+	for (int i = 0; i < 5; i++)
+		ck_assert_uint_eq(fake_waiting(&fake), 0);
+}
+END_TEST
+
+/* A merged append stays within bounds, and what is over goes into the next. */
+START_TEST(merging_is_bounded)
+{
+	struct buf text = BUF_EMPTY;
+	size_t appended = 0;
+
+	client_asks("sadd k a\r\n");
+	for (int i = 0; i < 100; i++) {
+		buf_consume(&text, buf_size(&text));
+		BUF_ADD(&text, "sadd k");
+		for (int j = 0; j < 100; j++)
+			buf_printf(&text, " member%04d", j);
+		BUF_ADD(&text, "\r\n\0");
+		client_asks(buf_slice(&text).p);
+	}
+	for (int i = 0; fake_waiting(&fake); i++) {
+		const struct call *call = &fake.calls[fake_oldest(&fake)].call;
+		ck_assert_int_lt(i, 20);
+		/* How large it has become may be asked too. */
+		if (call->verb == CALL_GET) {
+			fake_result(&fake, fake_oldest(&fake),
+				&(struct result){ .status = RESULT_HIT, .size = 1000, .ttl = TTL_NEVER });
+			continue;
+		}
+		ck_assert_int_eq(call->verb, CALL_APPEND);
+		ck_assert_uint_le(call->value.n, 40000);
+		appended += call->value.n;
+		server_answers("STORED\r\n");
+	}
+	ck_assert_uint_eq(appended, 3 + 100 * 1200);
+	buf_free(&text);
+}
+END_TEST
+
+CONVERSATIONS(lanes, append_is_one_call, neighbouring_appends_merge, other_keys_do_not_wait,
+	neighbouring_reads_share_a_fetch, neighbouring_counts_merge, counts_wrap_around, plain_calls_keep_the_order,
+	plain_calls_before, replacing_runs_alone, failures_reach_all_of_a_batch, failures_of_counts, many_lanes,
+	merging_is_bounded)

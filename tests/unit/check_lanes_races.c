@@ -1,0 +1,246 @@
+/* Lanes where another proxy, or the end of an item, comes between two calls. */
+#include "conversations.h"
+
+#define NOT_STORED "NOT_STORED\r\n"
+
+START_TEST(creating)
+{
+	client_asks("sadd k a b\r\n");
+	server_is_asked(APPEND("k", 6, "+a +b "));
+	server_answers(NOT_STORED);
+	server_is_asked(LOOK("k"));
+	server_answers("EN\r\n");
+	server_is_asked(ADD("k", 6, "+a +b "));
+	server_answers("STORED\r\n");
+	client_is_told("STORED\r\n");
+}
+END_TEST
+
+START_TEST(creating_with_a_ttl)
+{
+	static const struct collection_rule rule = { .prefix = { "t-", 2 }, .ttl = 60 };
+
+	fake.rules = (struct rules){ .collections = &rule, .collection_count = 1 };
+	client_asks("sadd t-k a\r\n");
+	server_answers(NOT_STORED "EN\r\n");
+	server_is_asked(APPEND("t-k", 3, "+a ") LOOK("t-k") "add t-k 0 60 3\r\n+a \r\n");
+	server_answers("STORED\r\n");
+	client_is_told("STORED\r\n");
+}
+END_TEST
+
+/* Another proxy creates it first: then there is something to append to. */
+START_TEST(another_creates_it)
+{
+	client_asks("sadd k a\r\n");
+	server_answers(NOT_STORED "EN\r\n" NOT_STORED);
+	server_is_asked(APPEND("k", 3, "+a ") LOOK("k") ADD("k", 3, "+a ") APPEND("k", 3, "+a "));
+	server_answers("STORED\r\n");
+	client_is_told("STORED\r\n");
+}
+END_TEST
+
+/* It was created between the append and the look. */
+START_TEST(another_creates_it_before_the_look)
+{
+	client_asks("sadd k a\r\n");
+	server_answers(NOT_STORED LOOKED("k"));
+	server_is_asked(APPEND("k", 3, "+a ") LOOK("k") APPEND("k", 3, "+a "));
+	server_answers("STORED\r\n");
+	client_is_told("STORED\r\n");
+}
+END_TEST
+
+/* Created and gone again, for ever: bounded. */
+START_TEST(creation_is_lost_again_and_again)
+{
+	int rounds = 0;
+
+	client_asks("sadd k a\r\n");
+	for (; fake_waiting(&fake) && rounds < 100; rounds++)
+		server_answers(NOT_STORED "EN\r\n" NOT_STORED);
+	ck_assert_int_gt(rounds, 1);
+	ck_assert_int_lt(rounds, 100);
+	client_is_told("SERVER_ERROR busy\r\n");
+}
+END_TEST
+
+/* The item is there and yet nothing can be appended: it is full. */
+START_TEST(full)
+{
+	int rounds = 0;
+
+	client_asks("sadd k a\r\n");
+	for (; fake_waiting(&fake) && rounds < 100; rounds++)
+		server_answers(NOT_STORED LOOKED("k"));
+	ck_assert_int_gt(rounds, 1);
+	ck_assert_int_lt(rounds, 100);
+	client_is_told("SERVER_ERROR object too large for cache\r\n");
+}
+END_TEST
+
+START_TEST(nothing_to_add_to)
+{
+	client_asks("saddx k a\r\n");
+	server_is_asked(APPEND("k", 3, "+a "));
+	server_answers(NOT_STORED);
+	server_is_asked(LOOK("k"));
+	server_answers("EN\r\n");
+	client_is_told("NOT_FOUND\r\n");
+	client_asks("srem k a\r\n");
+	server_is_asked(APPEND("k", 3, "-a "));
+	server_answers(NOT_STORED "EN\r\n");
+	client_is_told("NOT_FOUND\r\n");
+}
+END_TEST
+
+/* In one batch: those before the one that creates find nothing, and leave no trace; those behind it
+ * find a set. */
+START_TEST(a_batch_that_creates_in_its_middle)
+{
+	client_asks("scard k\r\nsrem k a\r\nsaddx k b\r\nsadd k c\r\nsrem k d\r\nsaddx k e\r\n");
+	server_is_asked(FETCH("k"));
+	server_answers("EN\r\n");
+	client_is_told("NOT_FOUND\r\n");
+	server_is_asked(APPEND("k", 15, "-a +b +c -d +e "));
+	server_answers(NOT_STORED "EN\r\n");
+	client_is_told("NOT_FOUND\r\nNOT_FOUND\r\n");
+	server_is_asked(LOOK("k") ADD("k", 9, "+c -d +e "));
+	server_answers(NOT_STORED);
+	server_is_asked(APPEND("k", 9, "+c -d +e "));
+	server_answers("STORED\r\n");
+	client_is_told("STORED\r\nDELETED\r\nSTORED\r\n");
+}
+END_TEST
+
+START_TEST(failures_while_creating)
+{
+	client_asks("sadd k a\r\n");
+	server_answers(NOT_STORED);
+	fake_fail(&fake, RESULT_LOST);
+	client_is_told("SERVER_ERROR upstream mc:11211 connection lost, outcome unknown\r\n");
+	client_asks("sadd k a\r\n");
+	server_answers(NOT_STORED "EN\r\n");
+	fake_fail(&fake, RESULT_TOO_LARGE);
+	client_is_told("SERVER_ERROR object too large for cache\r\n");
+	client_asks("sadd k a\r\n");
+	server_answers(NOT_STORED "EN\r\nSERVER_ERROR out of memory storing object\r\n");
+	client_is_told("SERVER_ERROR out of memory storing object\r\n");
+}
+END_TEST
+
+START_TEST(replacing_what_is_missing)
+{
+	client_asks("sset k a b a\r\n");
+	server_is_asked(FETCH_TO_REPLACE("k"));
+	server_answers("EN\r\n");
+	server_is_asked(ADD("k", 6, "+a +b "));
+	server_answers("STORED\r\n");
+	client_is_told("STORED\r\n");
+}
+END_TEST
+
+/* Every CAS goes with the token, and on the connection, of the read just before it. */
+START_TEST(replacing_loses_and_wins)
+{
+	client_asks("sset k a\r\n");
+	server_answers("VA 3 kk f0 c9\r\n+x \r\n");
+	server_answers("EXISTS\r\n");
+	fake.connection = 2;
+	server_answers("VA 6 kk f0 c10\r\n+x +y \r\n");
+	server_answers("NOT_FOUND\r\n");
+	server_answers("EN\r\n" NOT_STORED);
+	server_answers("VA 3 kk f0 c11\r\n+z \r\n");
+	server_is_asked(FETCH_TO_REPLACE("k") "connection 1: cas k 0 0 3 9\r\n+a \r\n" FETCH_TO_REPLACE(
+		"k") "connection 2: cas k 0 0 3 10\r\n+a \r\n" FETCH_TO_REPLACE("k") ADD("k", 3, "+a ")
+			FETCH_TO_REPLACE("k") "connection 2: cas k 0 0 3 11\r\n+a \r\n");
+	server_answers("STORED\r\n");
+	client_is_told("STORED\r\n");
+}
+END_TEST
+
+START_TEST(replacing_loses_for_ever)
+{
+	int rounds = 0;
+
+	client_asks("sset k a\r\nscard k\r\n");
+	for (; fake_waiting(&fake) && fake.calls[fake_oldest(&fake)].call.want != (WANT_VALUE | WANT_CAS | WANT_TTL) &&
+		rounds < 100;
+		rounds++)
+		server_answers("VA 3 kk f0 c9\r\n+x \r\nEXISTS\r\n");
+	ck_assert_int_gt(rounds, 1);
+	ck_assert_int_lt(rounds, 100);
+	client_is_told("SERVER_ERROR busy\r\n");
+	server_answers(FOUND("k", 3, "+x "));
+	client_is_told("1\r\n");
+}
+END_TEST
+
+/* What is no collection is left as it is. */
+START_TEST(not_a_collection)
+{
+	client_asks("sset k a\r\n");
+	server_answers("VA 5 kk f0 c9\r\nhello\r\n");
+	client_is_told("CLIENT_ERROR value is not a collection\r\n");
+	client_asks("scard k\r\n");
+	server_answers(FOUND("k", 5, "hello"));
+	client_is_told("CLIENT_ERROR value is not a collection\r\n");
+	client_asks("smembers k\r\n");
+	server_answers(FOUND("k", 4, "+a\t "));
+	client_is_told("CLIENT_ERROR value is not a collection\r\n");
+	server_is_asked(FETCH_TO_REPLACE("k") FETCH("k") FETCH("k"));
+}
+END_TEST
+
+START_TEST(failures_while_replacing)
+{
+	client_asks("sset k a\r\n");
+	fake_fail(&fake, RESULT_UNAVAILABLE);
+	client_is_told("SERVER_ERROR upstream mc:11211 unavailable\r\n");
+	client_asks("sset k a\r\n");
+	server_answers("VA 3 kk f0 c9\r\n+x \r\n");
+	fake_fail(&fake, RESULT_TIMED_OUT);
+	client_is_told("SERVER_ERROR upstream mc:11211 timed out, outcome unknown\r\n");
+}
+END_TEST
+
+START_TEST(beginning_a_count)
+{
+	client_asks("evincr E 3\r\n");
+	server_is_asked("incr E::2015022016 3\r\n");
+	server_answers("NOT_FOUND\r\n");
+	server_is_asked(ADD("E::2015022016", 1, "3"));
+	server_answers("STORED\r\n");
+	client_is_told("3\r\n");
+}
+END_TEST
+
+START_TEST(another_begins_the_count)
+{
+	client_asks("evincr E 3\r\nevincr E 4\r\nevincr E 5\r\n");
+	server_answers("1\r\n");
+	client_is_told("1\r\n");
+	server_answers("NOT_FOUND\r\n" NOT_STORED);
+	server_is_asked("incr E::2015022016 3\r\n"
+			"incr E::2015022016 9\r\n" ADD("E::2015022016", 1, "9") "incr E::2015022016 9\r\n");
+	server_answers("109\r\n");
+	client_is_told("104\r\n109\r\n");
+}
+END_TEST
+
+START_TEST(count_is_lost_for_ever)
+{
+	int rounds = 0;
+
+	client_asks("evincr E\r\n");
+	for (; fake_waiting(&fake) && rounds < 100; rounds++)
+		server_answers("NOT_FOUND\r\n" NOT_STORED);
+	ck_assert_int_lt(rounds, 100);
+	client_is_told("SERVER_ERROR busy\r\n");
+}
+END_TEST
+
+CONVERSATIONS(lanes_races, creating, creating_with_a_ttl, another_creates_it, another_creates_it_before_the_look,
+	creation_is_lost_again_and_again, full, nothing_to_add_to, a_batch_that_creates_in_its_middle,
+	failures_while_creating, replacing_what_is_missing, replacing_loses_and_wins, replacing_loses_for_ever,
+	not_a_collection, failures_while_replacing, beginning_a_count, another_begins_the_count, count_is_lost_for_ever)

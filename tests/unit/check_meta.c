@@ -1,0 +1,140 @@
+#include <stdio.h>
+
+#include "dialects.h"
+#include "unit.h"
+
+static const struct dialect *const meta = &dialect_meta;
+
+START_TEST(encode_reads)
+{
+	struct call call = { .verb = CALL_GET, .key = SLICE("k"), .want = WANT_VALUE };
+
+	dialect_encodes(meta, &call, "mg k k f v\r\n");
+	call.want = 0;
+	dialect_encodes(meta, &call, "mg k k f\r\n");
+	call.want = WANT_VALUE | WANT_CAS | WANT_TTL | WANT_SIZE;
+	dialect_encodes(meta, &call, "mg k k f c t s v\r\n");
+	call.verb = CALL_GAT;
+	call.exptime = -1;
+	dialect_encodes(meta, &call, "mg k T-1 k f c t s v\r\n");
+}
+END_TEST
+
+/* What is written goes by the classic verbs: `ms` deletes what is there when it fails. */
+START_TEST(encode_the_rest_as_classic)
+{
+	for (enum call_verb verb = CALL_SET; verb <= CALL_STATS; verb++) {
+		struct call call = { .verb = verb, .key = SLICE("k"), .value = SLICE("x"), .line = SLICE("mg k") };
+		struct buf out = BUF_EMPTY;
+		dialect_classic.encode(&call, &out);
+		BUF_ADD(&out, "\0");
+		dialect_encodes(meta, &call, buf_slice(&out).p);
+		buf_free(&out);
+	}
+}
+END_TEST
+
+START_TEST(decode_value)
+{
+	static const struct expect expect = { CALL_GET, WANT_VALUE, { "k", 1 } };
+	static const struct reply_case cases[] = {
+		{ "EN\r\n", "miss" },
+		{ "EN kk\r\n", "miss" },
+		{ "EN kother\r\n", "garbage" },
+		{ "VA 3 kk f7\r\nabc\r\n", "hit {abc} flags=7 ttl=-2 size=3" },
+		{ "VA 3 f7 kk\r\nabc\r\n", "hit {abc} flags=7 ttl=-2 size=3" },
+		{ "VA 0 kk f0\r\n\r\n", "hit {} ttl=-2" },
+		{ "VA 4 kk f0\r\nEN\r\n\r\n", "hit {EN\r\n} ttl=-2 size=4" },
+		{ "VA 3 kk f0 W Z X hnew\r\nabc\r\n", "hit {abc} ttl=-2 size=3" },
+		{ "VA 3 kaw== b f0\r\nabc\r\n", "hit {abc} ttl=-2 size=3" },
+		{ "VA 3 kaw== f0\r\nabc\r\n", "garbage" },
+		{ "VA 3 kbA== b f0\r\nabc\r\n", "garbage" },
+		{ "VA 3 f0\r\nabc\r\n", "garbage" },
+		{ "VA 3 kother f0\r\nabc\r\n", "garbage" },
+		{ "VA 3 k f0\r\nabc\r\n", "garbage" },
+		{ "VA 3 kk f4294967296\r\nabc\r\n", "garbage" },
+		{ "VA 3 kk f\r\nabc\r\n", "garbage" },
+		{ "VA 3 kk f0\r\nabcd\r\n", "garbage" },
+		{ "VA 3 kk f0\r\nabc\n\r", "garbage" },
+		{ "VA -1 kk f0\r\n", "garbage" },
+		{ "VA 4294967295 kk f0\r\n", "garbage" },
+		{ "VA 18446744073709551615 kk f0\r\n", "garbage" },
+		{ "VA 18446744073709551616 kk f0\r\n", "garbage" },
+		{ "VA kk f0\r\n", "garbage" },
+		{ "VA\r\n", "garbage" },
+		{ "HD kk f0\r\n", "garbage" },
+		{ "END\r\n", "garbage" },
+		{ "NF\r\n", "garbage" },
+		{ "\r\n", "garbage" },
+		{ "VALUE k 0 1\r\n", "garbage" },
+		{ "ERROR\r\n", "refused [ERROR]" },
+		{ "SERVER_ERROR out of memory\r\n", "refused [SERVER_ERROR out of memory]" },
+	};
+	DECODES(meta, &expect, cases);
+}
+END_TEST
+
+START_TEST(decode_all_that_may_be_wanted)
+{
+	static const struct expect expect = { CALL_GAT, WANT_VALUE | WANT_CAS | WANT_TTL, { "k", 1 } };
+	static const struct reply_case cases[] = {
+		{ "VA 1 kk f0 c18446744073709551615 t30\r\nx\r\n", "hit {x} cas=18446744073709551615 ttl=30 size=1" },
+		{ "VA 1 kk f0 c1 t-1\r\nx\r\n", "hit {x} cas=1 ttl=-1 size=1" },
+		{ "VA 1 kk f0 c1 t0\r\nx\r\n", "hit {x} cas=1 size=1" },
+		{ "VA 1 kk f0 c18446744073709551616 t1\r\nx\r\n", "garbage" },
+		{ "VA 1 kk f0 c-1 t1\r\nx\r\n", "garbage" },
+		{ "VA 1 kk f0 c1 tx\r\nx\r\n", "garbage" },
+	};
+	DECODES(meta, &expect, cases);
+}
+END_TEST
+
+START_TEST(decode_without_value)
+{
+	static const struct expect expect = { CALL_GET, WANT_SIZE, { "k", 1 } };
+	static const struct reply_case cases[] = {
+		{ "EN\r\n", "miss" },
+		{ "HD kk f0 s65536\r\n", "hit ttl=-2 size=65536" },
+		{ "HD kother f0 s65536\r\n", "garbage" },
+		{ "HD kk f0 s-1\r\n", "garbage" },
+		{ "VA 3 kk f0\r\nabc\r\n", "garbage" },
+	};
+	DECODES(meta, &expect, cases);
+}
+END_TEST
+
+START_TEST(decode_the_rest_as_classic)
+{
+	static const struct expect append = { CALL_APPEND, 0, { "k", 1 } }, cas = { CALL_CAS, 0, { "k", 1 } };
+	static const struct reply_case appends[] = { { "STORED\r\n", "done" }, { "NOT_STORED\r\n", "not stored" },
+		{ "HD\r\n", "garbage" } };
+	static const struct reply_case loses[] = { { "EXISTS\r\n", "exists" }, { "NOT_FOUND\r\n", "miss" } };
+
+	DECODES(meta, &append, appends);
+	DECODES(meta, &cas, loses);
+}
+END_TEST
+
+/* A key of 250 bytes, encoded and not, and one of more. */
+START_TEST(long_keys)
+{
+	char key[251], reply[700];
+	struct expect expect = { CALL_GET, WANT_VALUE, slice_of(key, 250) };
+	struct result r = { 0 };
+	int n;
+
+	memset(key, 'f', 250);
+	n = snprintf(reply, sizeof(reply), "VA 1 k%.250s f0\r\nx\r\n", key);
+	ck_assert_int_eq(meta->decode(guard_place(slice_of(reply, (size_t)n)), &expect, &r), n);
+	n = snprintf(reply, sizeof(reply), "VA 1 k%.250sf f0\r\nx\r\n", key);
+	ck_assert_int_eq(meta->decode(guard_place(slice_of(reply, (size_t)n)), &expect, &r), -1);
+	/* 336 letters stand for 252 bytes, 400 for 300: more than a key has. */
+	n = snprintf(reply, sizeof(reply), "VA 1 k%0336d b f0\r\nx\r\n", 0);
+	ck_assert_int_eq(meta->decode(guard_place(slice_of(reply, (size_t)n)), &expect, &r), -1);
+	n = snprintf(reply, sizeof(reply), "VA 1 k%0400d b f0\r\nx\r\n", 0);
+	ck_assert_int_eq(meta->decode(guard_place(slice_of(reply, (size_t)n)), &expect, &r), -1);
+}
+END_TEST
+
+SUITE(meta, encode_reads, encode_the_rest_as_classic, decode_value, decode_all_that_may_be_wanted, decode_without_value,
+	decode_the_rest_as_classic, long_keys)

@@ -1,0 +1,144 @@
+#include "protocol/metaflags.h"
+#include "protocol/request.h"
+#include "unit.h"
+
+static const char *parse(enum command_id id, const char *flags, struct metaflags *out)
+{
+	return metaflags_parse(id, guard_text(flags), out);
+}
+
+static void good(enum command_id id, const char *flags)
+{
+	struct metaflags out;
+	const char *error = parse(id, flags, &out);
+
+	ck_assert_msg(!error, "%s: %s: %s", command_get(id)->name.p, flags, error);
+}
+
+static void bad(enum command_id id, const char *flags, const char *expected)
+{
+	struct metaflags out;
+	const char *error = parse(id, flags, &out);
+
+	ck_assert_msg(error && strcmp(error, expected) == 0, "%s: %s: %s", command_get(id)->name.p, flags, error);
+}
+
+START_TEST(known_flags)
+{
+	good(COMMAND_MG, "");
+	good(COMMAND_MG, " b c f h k l q s t u v N30 R30 T-1 Oabc");
+	good(COMMAND_MS, " b c k q C18446744073709551615 E1 F4294967295 I T0 MA N5");
+	good(COMMAND_MD, " b C1 I k O q T30 x");
+	good(COMMAND_MA, " b C1 D18446744073709551615 E1 J0 N0 T1 MI k q t v c");
+	good(COMMAND_ME, " b");
+	for (const char *mode = "EeAaPpRrSs"; *mode; mode++)
+		good(COMMAND_MS, (char[]){ 'M', *mode, '\0' });
+	for (const char *mode = "IiDd+-"; *mode; mode++)
+		good(COMMAND_MA, (char[]){ 'M', *mode, '\0' });
+}
+END_TEST
+
+START_TEST(unknown_flags)
+{
+	bad(COMMAND_MG, " Z", "CLIENT_ERROR invalid flag");
+	bad(COMMAND_MG, " I", "CLIENT_ERROR invalid flag");
+	bad(COMMAND_MG, " vv", "CLIENT_ERROR invalid flag");
+	bad(COMMAND_MG, " v1", "CLIENT_ERROR invalid flag");
+	bad(COMMAND_MG, " q1", "CLIENT_ERROR invalid flag");
+	bad(COMMAND_MG, " MA", "CLIENT_ERROR invalid flag");
+	bad(COMMAND_MS, " v", "CLIENT_ERROR invalid flag");
+	bad(COMMAND_MD, " v", "CLIENT_ERROR invalid flag");
+	bad(COMMAND_ME, " v", "CLIENT_ERROR invalid flag");
+	bad(COMMAND_MS, " M", "CLIENT_ERROR invalid mode");
+	bad(COMMAND_MS, " MZ", "CLIENT_ERROR invalid mode");
+	bad(COMMAND_MS, " MSS", "CLIENT_ERROR invalid mode");
+	bad(COMMAND_MA, " MS", "CLIENT_ERROR invalid mode");
+	bad(COMMAND_MG, " v v", "CLIENT_ERROR duplicate flag");
+	bad(COMMAND_MG, " O1 O2", "CLIENT_ERROR duplicate flag");
+	bad(COMMAND_MG, " \xff", "CLIENT_ERROR invalid flag");
+}
+END_TEST
+
+START_TEST(numbers)
+{
+	static const char wrong[] = "CLIENT_ERROR bad token in command line format";
+
+	bad(COMMAND_MG, " T", wrong);
+	bad(COMMAND_MG, " Tx", wrong);
+	bad(COMMAND_MG, " T2147483648", wrong);
+	bad(COMMAND_MG, " C", wrong);
+	bad(COMMAND_MG, " C-1", wrong);
+	bad(COMMAND_MS, " C18446744073709551616", wrong);
+	bad(COMMAND_MS, " F4294967296", wrong);
+	bad(COMMAND_MS, " F-1", wrong);
+	bad(COMMAND_MA, " D-1", wrong);
+	bad(COMMAND_MA, " Nx", wrong);
+}
+END_TEST
+
+/* A server that is sent more than it takes loses its place. */
+START_TEST(bounded)
+{
+	good(COMMAND_MG, " O12345678901234567890123456789012");
+	bad(COMMAND_MG, " O123456789012345678901234567890123", "CLIENT_ERROR opaque token too long");
+	good(COMMAND_MG, " b c f h k l q s t u v N1 R1 T1 O1 E1");
+	bad(COMMAND_MG, " b c f h k l q s t u v N1 R1 T1 O1 E1 C1", "CLIENT_ERROR options flags too long");
+}
+END_TEST
+
+START_TEST(what_is_asked_for)
+{
+	struct metaflags out;
+
+	ck_assert_ptr_null(parse(COMMAND_MG, " q v b", &out));
+	ck_assert(out.quiet && out.value && out.base64);
+	ck_assert_ptr_null(parse(COMMAND_MG, " k Oqvb", &out));
+	ck_assert(!out.quiet && !out.value && !out.base64);
+}
+END_TEST
+
+START_TEST(copies_all_but_q)
+{
+	struct buf out = BUF_EMPTY;
+
+	metaflags_copy(guard_text("  v  q Oq T30   q"), &out);
+	assert_bytes(buf_slice(&out), " v Oq T30");
+	buf_free(&out);
+	metaflags_copy(guard_text(""), &out);
+	assert_bytes(buf_slice(&out), "");
+	buf_free(&out);
+}
+END_TEST
+
+static void decodes(const char *in, struct slice expected)
+{
+	char out[KEY_MAX];
+	size_t n = metaflags_decode_key(guard_text(in), out);
+
+	ck_assert_msg(slice_equal(slice_of(out, n), expected), "%s", in);
+}
+
+START_TEST(base64)
+{
+	decodes("Zg==", SLICE("f"));
+	decodes("Zm8=", SLICE("fo"));
+	decodes("Zm9v", SLICE("foo"));
+	decodes("Zm9vYg==", SLICE("foob"));
+	decodes("Zm9vYmE=", SLICE("fooba"));
+	decodes("Zm9vYmFy", SLICE("foobar"));
+	decodes("AP+/", SLICE("\0\xff\xbf"));
+	decodes("+/+/", SLICE("\xfb\xff\xbf"));
+}
+END_TEST
+
+START_TEST(not_base64)
+{
+	const char *wrong[] = { "", "Z", "Zg", "Zg=", "====", "Z===", "Zm9v=", "Zg==Zg==", "Zm=v", "Z g=", "Zm9-",
+		"Zm9_", "Zm9vZg=", "Zm9\x80" };
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		decodes(wrong[i], SLICE(""));
+}
+END_TEST
+
+SUITE(metaflags, known_flags, unknown_flags, numbers, bounded, what_is_asked_for, copies_all_but_q, base64, not_base64)

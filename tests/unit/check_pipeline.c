@@ -1,0 +1,282 @@
+#include "unit.h"
+#include "upstream/pipeline.h"
+#include "util/buf.h"
+
+enum { MANY = 300 };
+
+static const struct pipeline_peer peer = { "mc:1", 7 };
+
+/* One who waits, and notes what came and when. */
+struct listener {
+	struct waiter waiter;
+	struct result result;
+	int results, order;
+	void (*then)(struct listener *listener);
+};
+
+static int heard;
+static struct pipeline pipeline;
+static struct buf out;
+static struct listener listeners[MANY];
+
+static void on_result(struct waiter *waiter, const struct result *r)
+{
+	struct listener *listener = (struct listener *)waiter;
+
+	listener->result = *r;
+	listener->results++;
+	listener->order = ++heard;
+	if (listener->then)
+		listener->then(listener);
+}
+
+static void push(int i, enum call_verb verb)
+{
+	struct call call = { .verb = verb, .key = SLICE("k"), .value = SLICE("xyz"), .want = WANT_VALUE };
+
+	listeners[i].waiter = (struct waiter){ on_result, SLICE("k") };
+	pipeline_push(&pipeline, &dialect_meta, &call, &listeners[i].waiter, (uint64_t)(100 + i), &out);
+}
+
+static void write_all(void)
+{
+	pipeline_written(&pipeline, buf_size(&out));
+	buf_consume(&out, buf_size(&out));
+}
+
+static ssize_t reads(const char *text)
+{
+	return pipeline_read(&pipeline, guard_text(text), &peer);
+}
+
+static void end(void)
+{
+	pipeline_free(&pipeline);
+	buf_free(&out);
+}
+
+START_TEST(answers_in_order)
+{
+	push(0, CALL_SET);
+	push(1, CALL_GET);
+	push(2, CALL_DELETE);
+	assert_bytes(buf_slice(&out), "set k 0 0 3\r\nxyz\r\nmg k k f v\r\ndelete k\r\n");
+	ck_assert_uint_eq(pipeline_oldest(&pipeline), 100);
+	write_all();
+	ck_assert_int_eq(reads("STORED\r\nVA 1 kk f0\r\nx\r\nDELE"), 23);
+	ck_assert_int_eq(listeners[0].result.status, RESULT_DONE);
+	ck_assert_int_eq(listeners[1].result.status, RESULT_HIT);
+	ck_assert_int_eq(listeners[1].order, 2);
+	ck_assert_str_eq(listeners[1].result.server, "mc:1");
+	ck_assert_uint_eq(listeners[1].result.connection, 7);
+	ck_assert_int_eq(listeners[2].results, 0);
+	ck_assert_uint_eq(pipeline_oldest(&pipeline), 102);
+	ck_assert_int_eq(reads("DELETED\r\n"), 9);
+	ck_assert_int_eq(listeners[2].results, 1);
+	ck_assert_uint_eq(pipeline.count, 0);
+	end();
+}
+END_TEST
+
+/* More than the ring has room for at first, taken and pushed in turns so that it wraps around. */
+START_TEST(many)
+{
+	int pushed = 0, answered = 0;
+
+	for (int round = 1; answered < MANY; round++) {
+		for (int i = 0; i < round * 7 && pushed < MANY; i++)
+			push(pushed++, CALL_DELETE);
+		write_all();
+		for (int i = 0; i < round * 5 && answered < pushed; i++, answered++)
+			ck_assert_int_eq(reads("DELETED\r\n"), 9);
+	}
+	for (int i = 0; i < MANY; i++) {
+		ck_assert_int_eq(listeners[i].results, 1);
+		ck_assert_int_eq(listeners[i].order, i + 1);
+	}
+	end();
+}
+END_TEST
+
+START_TEST(cut_at_every_byte)
+{
+	static const char replies[] = "STORED\r\nVA 6 kk f0\r\nEN\r\nHD\r\nDELETED\r\nNOT_FOUND\r\n";
+
+	for (size_t cut = 0; cut < sizeof(replies); cut++) {
+		struct slice first = slice_of(replies, cut), rest;
+		memset(listeners, 0, sizeof(listeners));
+		push(0, CALL_SET);
+		push(1, CALL_GET);
+		push(2, CALL_DELETE);
+		push(3, CALL_DELETE);
+		write_all();
+		ssize_t taken = pipeline_read(&pipeline, guard_place(first), &peer);
+		ck_assert_int_ge(taken, 0);
+		rest = slice_of(replies + taken, sizeof(replies) - 1 - (size_t)taken);
+		ck_assert_int_eq(pipeline_read(&pipeline, guard_place(rest), &peer), (ssize_t)rest.n);
+		for (int i = 0; i < 4; i++)
+			ck_assert_int_eq(listeners[i].results, 1);
+		assert_bytes(listeners[1].result.value.n == 6 ? SLICE("6") : SLICE("?"), "6");
+		ck_assert_int_eq(listeners[3].result.status, RESULT_MISS);
+	}
+	end();
+}
+END_TEST
+
+static void fails_with(int i, enum result_status status)
+{
+	ck_assert_int_eq(listeners[i].results, 1);
+	ck_assert_int_eq(listeners[i].result.status, status);
+	ck_assert_str_eq(listeners[i].result.server, "mc:1");
+}
+
+START_TEST(stray_reply)
+{
+	ck_assert_int_eq(reads("STORED\r\n"), -1);
+	push(0, CALL_SET);
+	write_all();
+	ck_assert_int_eq(reads("STORED\r\nSTORED\r\n"), -1);
+	fails_with(0, RESULT_DONE);
+	end();
+}
+END_TEST
+
+/* What answers a call of which nothing was sent answers nobody. */
+START_TEST(reply_to_what_was_not_sent)
+{
+	push(0, CALL_SET);
+	ck_assert_int_eq(reads("STORED\r\n"), -1);
+	ck_assert_int_eq(listeners[0].results, 0);
+	pipeline_fail(&pipeline, RESULT_LOST, &peer);
+	fails_with(0, RESULT_UNAVAILABLE);
+	end();
+}
+END_TEST
+
+/* An answer before all of the call was sent is that call's, an error most likely; nothing behind it
+ * can be trusted. */
+START_TEST(early_reply)
+{
+	push(0, CALL_SET);
+	push(1, CALL_DELETE);
+	pipeline_written(&pipeline, 14);
+	ck_assert_int_eq(reads("SERVER_ERROR object too large for cache\r\n"), -1);
+	fails_with(0, RESULT_REFUSED);
+	ck_assert_int_eq(listeners[1].results, 0);
+	pipeline_fail(&pipeline, RESULT_LOST, &peer);
+	fails_with(1, RESULT_UNAVAILABLE);
+	end();
+}
+END_TEST
+
+START_TEST(garbage)
+{
+	push(0, CALL_SET);
+	push(1, CALL_SET);
+	write_all();
+	ck_assert_int_eq(reads("STORED\r\nDELETED\r\n"), -1);
+	fails_with(0, RESULT_DONE);
+	ck_assert_int_eq(listeners[1].results, 0);
+	pipeline_fail(&pipeline, RESULT_LOST, &peer);
+	fails_with(1, RESULT_LOST);
+	end();
+}
+END_TEST
+
+START_TEST(suspect_reply)
+{
+	push(0, CALL_SET);
+	push(1, CALL_SET);
+	write_all();
+	ck_assert_int_eq(reads("ERROR\r\nERROR\r\n"), -1);
+	fails_with(0, RESULT_REFUSED);
+	ck_assert_int_eq(listeners[1].results, 0);
+	pipeline_fail(&pipeline, RESULT_LOST, &peer);
+	end();
+}
+END_TEST
+
+/* A single byte on its way is enough for the outcome to be unknown; not one, and it may be sent
+ * again. */
+START_TEST(sent_or_not)
+{
+	push(0, CALL_SET);
+	push(1, CALL_SET);
+	push(2, CALL_SET);
+	size_t each = buf_size(&out) / 3;
+
+	pipeline_written(&pipeline, each + 1);
+	pipeline_fail(&pipeline, RESULT_TIMED_OUT, &peer);
+	fails_with(0, RESULT_TIMED_OUT);
+	fails_with(1, RESULT_TIMED_OUT);
+	fails_with(2, RESULT_UNAVAILABLE);
+	ck_assert_int_eq(listeners[2].order, 3);
+	buf_consume(&out, buf_size(&out));
+	push(3, CALL_SET);
+	push(4, CALL_SET);
+	pipeline_written(&pipeline, each);
+	pipeline_fail(&pipeline, RESULT_LOST, &peer);
+	fails_with(3, RESULT_LOST);
+	fails_with(4, RESULT_UNAVAILABLE);
+	end();
+}
+END_TEST
+
+static void push_more(struct listener *listener)
+{
+	static int next = 100;
+
+	(void)listener;
+	for (int i = 0; i < 90; i++)
+		push(next++, CALL_DELETE);
+}
+
+/* A waiter may ask for more inside its result, so much that the ring moves. */
+START_TEST(push_while_reading)
+{
+	push(0, CALL_DELETE);
+	push(1, CALL_DELETE);
+	listeners[0].then = push_more;
+	write_all();
+	ck_assert_int_eq(reads("DELETED\r\nNOT_FOUND\r\n"), 20);
+	fails_with(0, RESULT_DONE);
+	fails_with(1, RESULT_MISS);
+	ck_assert_uint_eq(pipeline.count, 90);
+	ck_assert_int_eq(reads("DELETED\r\n"), -1);
+	write_all();
+	for (int i = 0; i < 90; i++)
+		ck_assert_int_eq(reads("DELETED\r\n"), 9);
+	fails_with(189, RESULT_DONE);
+	end();
+}
+END_TEST
+
+/* What is pushed while all fails belongs to the next connection. */
+START_TEST(push_while_failing)
+{
+	push(0, CALL_DELETE);
+	push(1, CALL_DELETE);
+	listeners[0].then = push_more;
+	write_all();
+	pipeline_fail(&pipeline, RESULT_LOST, &peer);
+	fails_with(0, RESULT_LOST);
+	fails_with(1, RESULT_LOST);
+	ck_assert_uint_eq(pipeline.count, 90);
+	ck_assert_uint_eq(pipeline.written, 0);
+	pipeline_fail(&pipeline, RESULT_LOST, &peer);
+	fails_with(100, RESULT_UNAVAILABLE);
+	end();
+}
+END_TEST
+
+START_TEST(failing_nothing)
+{
+	pipeline_fail(&pipeline, RESULT_LOST, &peer);
+	ck_assert_int_eq(heard, 0);
+	ck_assert_int_eq(reads(""), 0);
+	end();
+}
+END_TEST
+
+SUITE(pipeline, answers_in_order, many, cut_at_every_byte, stray_reply, reply_to_what_was_not_sent, early_reply,
+	garbage, suspect_reply, sent_or_not, push_while_reading, push_while_failing, failing_nothing)

@@ -1,0 +1,61 @@
+#include "unit.h"
+#include "util/pool.h"
+
+START_TEST(gives_again_what_came_back)
+{
+	struct pool pool = { 0 };
+	void *p = pool_get(&pool, 100);
+
+	memset(p, 1, 100);
+	pool_put(&pool, p, 100);
+	/* With AddressSanitizer nothing is kept. */
+	if (POOL_KEEP)
+		ck_assert_ptr_eq(pool_get(&pool, 128), p);
+	else
+		p = pool_get(&pool, 128);
+	void *other = pool_get(&pool, 128);
+	ck_assert_ptr_ne(other, p);
+	pool_put(&pool, p, 128);
+	pool_put(&pool, other, 128);
+	pool_free(&pool);
+	ck_assert_uint_eq(pool.kept[0], 0);
+}
+END_TEST
+
+/* Sizes next to the borders of the classes, each written over its whole length. */
+START_TEST(every_size)
+{
+	struct pool pool = { 0 };
+	void *held[3];
+
+	for (size_t size = 1; size < 20000; size += size < 300 ? 1 : 61) {
+		for (int i = 0; i < 3; i++) {
+			held[i] = pool_get(&pool, size);
+			memset(held[i], i, size);
+		}
+		for (int i = 0; i < 3; i++) {
+			ck_assert_int_eq(((char *)held[i])[size - 1], i);
+			pool_put(&pool, held[i], size);
+		}
+	}
+	pool_free(&pool);
+	pool_free(&pool);
+}
+END_TEST
+
+START_TEST(keeps_a_bounded_number)
+{
+	enum { MANY = POOL_KEEP + 10 };
+	static void *held[MANY];
+	struct pool pool = { 0 };
+
+	for (int i = 0; i < MANY; i++)
+		held[i] = pool_get(&pool, POOL_SMALLEST);
+	for (int i = 0; i < MANY; i++)
+		pool_put(&pool, held[i], POOL_SMALLEST);
+	ck_assert_uint_eq(pool.kept[0], POOL_KEEP);
+	pool_free(&pool);
+}
+END_TEST
+
+SUITE(pool, gives_again_what_came_back, every_size, keeps_a_bounded_number)

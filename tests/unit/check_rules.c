@@ -1,0 +1,50 @@
+#include "collection/rules.h"
+#include "unit.h"
+
+START_TEST(longest_prefix)
+{
+	const struct collection_rule collections[] = {
+		{ .prefix = SLICE("a"), .ttl = 1 },
+		{ .prefix = SLICE("abc"), .ttl = 3 },
+		{ .prefix = SLICE("ab"), .ttl = 2 },
+	};
+	const struct rules rules = { .collections = collections, .collection_count = 3 };
+
+	ck_assert_int_eq(rules_collection(&rules, SLICE("abcd"))->ttl, 3);
+	ck_assert_int_eq(rules_collection(&rules, SLICE("abc"))->ttl, 3);
+	ck_assert_int_eq(rules_collection(&rules, SLICE("abd"))->ttl, 2);
+	ck_assert_int_eq(rules_collection(&rules, SLICE("a"))->ttl, 1);
+	ck_assert_int_eq(rules_collection(&rules, SLICE("b"))->ttl, 0);
+	ck_assert_int_eq(rules_collection(&rules, SLICE("ba"))->ttl, 0);
+}
+END_TEST
+
+START_TEST(empty_prefix_is_for_all)
+{
+	const struct collection_rule collections[] = { { .prefix = SLICE(""), .ttl = 9 },
+		{ .prefix = SLICE("a"), .ttl = 1 } };
+	const struct event_rule events[] = { { .prefix = SLICE(""), .ttl = 8, .separator = SLICE(".") } };
+	const struct rules rules = { collections, 2, events, 1 };
+
+	ck_assert_int_eq(rules_collection(&rules, SLICE("b"))->ttl, 9);
+	ck_assert_int_eq(rules_collection(&rules, SLICE("ab"))->ttl, 1);
+	ck_assert_int_eq(rules_event(&rules, SLICE("x"))->ttl, 8);
+}
+END_TEST
+
+START_TEST(defaults)
+{
+	const struct event_rule events[] = { { .prefix = SLICE("Router"), .bucket = GRANULARITY_DAY, .lookback = 3 } };
+	const struct rules rules = { .events = events, .event_count = 1 };
+	const struct event_rule *rule = rules_event(&rules, SLICE("Route"));
+
+	ck_assert_int_eq(rule->bucket, GRANULARITY_HOUR);
+	ck_assert_int_eq(rule->ttl, 0);
+	ck_assert_uint_eq(rule->lookback, 24);
+	assert_bytes(rule->separator, "::");
+	ck_assert_int_eq(rules_event(&rules, SLICE("RouterError"))->bucket, GRANULARITY_DAY);
+	ck_assert_int_eq(rules_collection(&rules, SLICE("anything"))->ttl, 0);
+}
+END_TEST
+
+SUITE(rules, longest_prefix, empty_prefix_is_for_all, defaults)

@@ -1,0 +1,56 @@
+/* What the daemon says to a server about a collection, and what it hears, for conversations with
+ * the fake. */
+#ifndef UNIT_CONVERSATIONS_H
+#define UNIT_CONVERSATIONS_H
+
+#include "unit.h"
+
+#define APPEND(key, bytes, log) "append " key " 0 0 " #bytes "\r\n" log "\r\n"
+#define ADD(key, bytes, log) "add " key " 0 0 " #bytes "\r\n" log "\r\n"
+#define FETCH(key) "mg " key " k f c t v\r\n"
+#define FOUND(key, bytes, log) "VA " #bytes " k" key " f0 c5 t-1\r\n" log "\r\n"
+#define FETCH_TO_REPLACE(key) "mg " key " k f c v\r\n"
+#define LOOK(key) "mg " key " k f s\r\n"
+#define LOOKED(key) "HD k" key " f0 s100\r\n"
+
+/* A fake that every test of a file has to itself: Check forks for each. */
+static struct fake fake;
+
+static void fake_setup(void)
+{
+	fake_init(&fake);
+}
+
+static void fake_teardown(void)
+{
+	fake_fini(&fake);
+}
+
+static inline Suite *suite_with_fake(const char *name, const TTest *const *tests, size_t count)
+{
+	Suite *suite = suite_create(name);
+	TCase *all = tcase_create("all");
+
+	tcase_add_checked_fixture(all, fake_setup, fake_teardown);
+	for (size_t i = 0; i < count; i++)
+		tcase_add_test(all, tests[i]);
+	suite_add_tcase(suite, all);
+	return suite;
+}
+
+#define CONVERSATIONS(name, ...) \
+	Suite *suite_##name(void) \
+	{ \
+		const TTest *const tests[] = { __VA_ARGS__ }; \
+		return suite_with_fake(#name, tests, sizeof(tests) / sizeof(tests[0])); \
+	}
+
+/* One line of a conversation with that fake. */
+#define client_asks(text) asks(&fake, text)
+#define server_is_asked(text) calls(&fake, text)
+#define server_answers(text) answers(&fake, text)
+#define client_is_told(text) told(&fake, text)
+#define client_hears_nothing() told(&fake, "")
+#define server_hears_nothing() calls(&fake, "")
+
+#endif

@@ -1,0 +1,221 @@
+#include "fake.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "protocol/dialect.h"
+#include "util/alloc.h"
+
+static struct slice copy_to(char **at, struct slice s)
+{
+	struct slice copy = slice_of(*at, s.n);
+
+	if (s.n)
+		memcpy(*at, s.p, s.n);
+	*at += s.n;
+	return copy;
+}
+
+static void on_call(struct host *host, const struct call *call, struct waiter *waiter)
+{
+	struct fake *f = (struct fake *)host;
+	struct fake_call *c;
+	char *at;
+
+	if (f->count == f->capacity) {
+		f->capacity = f->capacity ? f->capacity * 2 : 64;
+		f->calls = xrealloc(f->calls, f->capacity * sizeof(*f->calls));
+	}
+	c = &f->calls[f->count++];
+	at = xmalloc(call->key.n + call->value.n + call->line.n);
+	*c = (struct fake_call){ .call = *call, .waiter = waiter, .bytes = at };
+	c->call.key = copy_to(&at, call->key);
+	c->call.value = copy_to(&at, call->value);
+	c->call.line = copy_to(&at, call->line);
+}
+
+static void on_begin(struct task *task)
+{
+	struct fake *f = (struct fake *)task->host;
+
+	STAILQ_INSERT_TAIL(&f->tasks, task, link);
+}
+
+static struct buf *on_reply(struct task *task)
+{
+	struct fake *f = (struct fake *)task->host;
+
+	assert(!task->done);
+	if (task->quiet) {
+		buf_consume(&f->trash, buf_size(&f->trash));
+		return &f->trash;
+	}
+	return STAILQ_FIRST(&f->tasks) == task ? &f->out : &task->spill;
+}
+
+static void on_done(struct task *task)
+{
+	struct fake *f = (struct fake *)task->host;
+	struct task *first;
+
+	assert(!task->done);
+	task->done = true;
+	while ((first = STAILQ_FIRST(&f->tasks))) {
+		buf_add_slice(&f->out, buf_slice(&first->spill));
+		buf_free(&first->spill);
+		if (!first->done)
+			return;
+		STAILQ_REMOVE_HEAD(&f->tasks, link);
+		task_free(first);
+	}
+}
+
+void fake_init(struct fake *f)
+{
+	/* Without the cache every read is a whole fetch; what tests it sets its own options. */
+	static const struct collection_options options = { .base_size = 16384, .segment_size = 65536, .merges = 1 };
+
+	*f = (struct fake){
+		.host = {
+			.call = on_call,
+			.begin = on_begin,
+			.reply = on_reply,
+			.done = on_done,
+			.now = 1000,
+			.unix_time = 1424450096, /* 20 February 2015, 16:34:56 UTC */
+			.random = 1,
+			.seed = 42,
+			.servers = 2,
+		},
+		.connection = 1,
+	};
+	STAILQ_INIT(&f->tasks);
+	f->host.rules = &f->rules;
+	f->host.options = &options;
+	f->host.pool = &f->pool;
+	f->host.lanes = lanes_create(&f->host);
+}
+
+void fake_fini(struct fake *f)
+{
+	assert(fake_waiting(f) == 0);
+	assert(STAILQ_EMPTY(&f->tasks));
+	assert(lanes_idle(f->host.lanes));
+	lanes_destroy(f->host.lanes);
+	pool_free(&f->pool);
+	for (size_t i = 0; i < f->count; i++)
+		free(f->calls[i].bytes);
+	free(f->calls);
+	buf_free(&f->out);
+	buf_free(&f->trash);
+	buf_free(&f->text);
+}
+
+const char *fake_ask(struct fake *f, const char *text)
+{
+	static const struct request_limits limits = { 1 << 20, 1 << 20, 1000 };
+	struct slice in = slice_of(text, strlen(text));
+
+	while (in.n) {
+		struct request request;
+		size_t scanned = 0;
+		/* What a request's slices point to is gone once it was started. */
+		char *bytes = xmalloc(in.n);
+
+		memcpy(bytes, in.p, in.n);
+		if (request_parse(slice_of(bytes, in.n), &limits, &scanned, &request) != REQUEST_READY) {
+			free(bytes);
+			return request.error ? request.error : "not a whole request";
+		}
+		in = slice_skip(in, request.consumed);
+		bool started = task_start(&f->host, &request, f);
+		memset(bytes, '#', request.consumed);
+		free(bytes);
+		if (!started)
+			return "not for a task";
+	}
+	return NULL;
+}
+
+static const char *show(struct fake *f)
+{
+	BUF_ADD(&f->text, "\0");
+	return buf_slice(&f->text).p;
+}
+
+const char *fake_calls(struct fake *f)
+{
+	buf_consume(&f->text, buf_size(&f->text));
+	for (; f->shown < f->count; f->shown++) {
+		const struct call *call = &f->calls[f->shown].call;
+		if (call->server != CALL_ANY_SERVER)
+			buf_printf(&f->text, "server %d: ", call->server);
+		if (call->verb == CALL_CAS && call->connection)
+			buf_printf(&f->text, "connection %d: ", (int)call->connection);
+		dialect_meta.encode(call, &f->text);
+	}
+	return show(f);
+}
+
+size_t fake_waiting(const struct fake *f)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < f->count; i++)
+		n += !f->calls[i].answered;
+	return n;
+}
+
+size_t fake_oldest(const struct fake *f)
+{
+	size_t i = 0;
+
+	while (i < f->count && f->calls[i].answered)
+		i++;
+	assert(i < f->count);
+	return i;
+}
+
+void fake_result(struct fake *f, size_t i, const struct result *r)
+{
+	struct result full = *r;
+
+	assert(i < f->count && !f->calls[i].answered);
+	f->calls[i].answered = true;
+	full.server = "mc:11211";
+	full.connection = f->connection;
+	f->calls[i].waiter->done(f->calls[i].waiter, &full);
+}
+
+void fake_fail(struct fake *f, enum result_status status)
+{
+	fake_result(f, fake_oldest(f), &(struct result){ .status = status });
+}
+
+const char *fake_answer(struct fake *f, const char *text)
+{
+	struct slice in = slice_of(text, strlen(text));
+
+	while (in.n) {
+		if (fake_waiting(f) == 0)
+			return "a reply to nothing";
+		size_t i = fake_oldest(f);
+		const struct call *call = &f->calls[i].call;
+		struct expect expect = { call->verb, call->want, f->calls[i].waiter->key };
+		struct result r = { 0 };
+		ssize_t n = dialect_meta.decode(in, &expect, &r);
+		if (n <= 0)
+			return n < 0 ? "not a reply to this call" : "not a whole reply";
+		in = slice_skip(in, (size_t)n);
+		fake_result(f, i, &r);
+	}
+	return NULL;
+}
+
+const char *fake_told(struct fake *f)
+{
+	buf_consume(&f->text, buf_size(&f->text));
+	buf_add_slice(&f->text, buf_slice(&f->out));
+	buf_consume(&f->out, buf_size(&f->out));
+	return show(f);
+}

@@ -1,0 +1,64 @@
+"""The base of all tests: processes and connections that are cleaned up, and shown when the test fails."""
+import unittest
+
+from harness import OPTIONS, Memcached, Setlistd
+from wire import Conn
+
+
+class WireTest(unittest.TestCase):
+    # A class that measures time or memory runs alone, after the ones that run side by side.
+    alone = False
+    # A class that also makes sense against memcached itself (`run --direct`) says so.
+    direct = False
+    longMessage = True
+
+    def setUp(self):
+        self.processes = []
+
+    def memcached(self, *extra):
+        server = Memcached(*extra)
+        self.processes.append(server)
+        self.addCleanup(server.stop)
+        return server
+
+    def setlistd(self, servers, *args, **kwargs):
+        """Start setlistd; a bad exit status or a sanitizer's report fails the test."""
+        names = [server if isinstance(server, str) else server.name for server in servers]
+        proxy = Setlistd(names, *args, **kwargs)
+        self.processes.append(proxy)
+        self.addCleanup(proxy.stop)
+        return proxy
+
+    def pool(self, count=2, *args, **kwargs):
+        """`count` memcached servers with one setlistd in front; with --direct, one memcached alone."""
+        if OPTIONS.direct:
+            server = self.memcached()
+            return [server], server
+        servers = [self.memcached() for _ in range(count)]
+        return servers, self.setlistd(servers, *args, **kwargs)
+
+    def connect(self, peer, **kwargs):
+        conn = Conn(getattr(peer, "port", peer), **kwargs)
+        self.addCleanup(conn.close)
+        return conn
+
+    def key_on(self, conn, server, prefix="key"):
+        """A key that setlistd keeps on the given server."""
+        return self.keys_on(conn, server, 1, prefix)[0]
+
+    def keys_on(self, conn, server, count, prefix="key"):
+        keys = []
+        for number in range(4000):
+            key = f"{prefix}-{number}"
+            reply = conn.ask(f"route {key}")
+            self.assertTrue(reply.startswith(f"ROUTE {key} "), reply)
+            if reply.endswith(f" {server.name}"):
+                keys.append(key)
+            if len(keys) == count:
+                return keys
+        self.fail(f"no {count} keys found that belong to {server.name}")
+
+    def process_reports(self):
+        reports = [getattr(owner, "process").describe() for owner in self.processes
+                   if hasattr(owner, "process")]
+        return "\n".join(reports)

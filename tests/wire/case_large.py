@@ -1,0 +1,111 @@
+"""The base of the tests of what a set is stored as: two servers, proxies in front, a look at the servers past them."""
+import re
+
+from case import WireTest
+from harness import PATIENCE, wait_until
+from stored import Servers, Stored
+
+# The smallest that there are, so that a few hundred members make a large set.
+SMALL = "base_size = 1024\nsegment_size = 4096"
+PIPELINE = 500
+# Seconds that may pass between a command and the look at what came of it. Times to live that are told apart differ by more.
+SLOW = 100
+
+
+def names(count, start=0):
+    """Members of 12 bytes."""
+    return [b"m%011d" % number for number in range(start, start + count)]
+
+
+class LargeSetTest(WireTest):
+    config = SMALL
+    proxy_count = 2
+
+    def setUp(self):
+        super().setUp()
+        self.servers = [self.memcached(*self.memcached_args()) for _ in range(2)]
+        self.proxies = [self.setlistd(self.servers, config=self.config) for _ in range(self.proxy_count)]
+        self.conn, *self.others = [self.connect(proxy) for proxy in self.proxies]
+        self.at = Servers(self.servers, self.proxies[0])
+        self.addCleanup(self.at.close)
+
+    def memcached_args(self):
+        return ()
+
+    def write(self, verb, key, members, conn=None, per_line=100):
+        """sadd or srem of many, in pipelined lines."""
+        conn = conn or self.conn
+        lines = [b"%s %s %s\r\n" % (verb.encode(), key.encode(), b" ".join(members[i:i + per_line]))
+                 for i in range(0, len(members), per_line)]
+        wanted = b"DELETED" if verb == "srem" else b"STORED"
+        for start in range(0, len(lines), PIPELINE):
+            batch = lines[start:start + PIPELINE]
+            conn.send(b"".join(batch))
+            for _ in batch:
+                self.assertEqual(conn.line(), wanted)
+
+    def read(self, key, conn=None, command="smembers"):
+        """The members, None for a missing set; each must come once."""
+        found, end = (conn or self.conn).values(f"{command} {key}")
+        self.assertEqual(end, "END")
+        if not found:
+            return None
+        (_, data), = found.values()
+        members = data.split(b" ") if data else []
+        self.assertEqual(len(members), len(set(members)), f"{command} {key}: a member twice")
+        return set(members)
+
+    def assert_members(self, key, expected, conn=None):
+        found = self.read(key, conn)
+        self.assertIsNotNone(found, f"{key} is missing")
+        expected = set(expected)
+        self.assertEqual((sorted(expected - found)[:5], sorted(found - expected)[:5]), ([], []),
+                         f"lost, and unexpected, of {len(expected)} members of {key}")
+
+    def assert_missing(self, key, conn=None):
+        """There is no such set, for any command that reads one."""
+        conn = conn or self.conn
+        self.assertIsNone(self.read(key, conn))
+        for command in (f"scard {key}", f"sismember {key} x", f"smismember {key} x y", f"sinfo {key}"):
+            self.assertEqual(conn.ask(command), "NOT_FOUND", command)
+        for command in (f"srandmember {key} 5", f"spop {key} 5"):
+            self.assertEqual(conn.values(command), ({}, "END"), command)
+
+    def stored(self, key):
+        stored = Stored(self.at, key)
+        self.assertNotIn(None, stored.segments.values(), "a segment that the base refers to is gone")
+        return stored
+
+    def compact(self, key, conn=None):
+        """scompact; it is busy as long as another proxy has its own work on the set under way."""
+        conn = conn or self.conn
+
+        def done():
+            reply = conn.ask(f"scompact {key}")
+            self.assertIn(reply, ("OK", "SERVER_ERROR busy"))
+            return reply == "OK"
+        wait_until(f"scompact {key}", PATIENCE, done)
+
+    def large_set(self, key="k", count=1000, **kwargs):
+        """A set with several segments, and what it holds."""
+        members = names(count)
+        self.write("sadd", key, members, **kwargs)
+        self.compact(key)
+        self.assertGreater(len(self.stored(key).refs), 2, "this is no large set")
+        return members
+
+    def ttl(self, key):
+        meta = self.at.meta(key, "t")
+        self.assertIsNotNone(meta, f"{key} is gone")
+        return int(meta["t"])
+
+    def assert_ttl(self, key, ttl):
+        """Set not long ago, or -1."""
+        self.assertIn(self.ttl(key), [-1] if ttl == -1 else range(ttl - SLOW, ttl + 1), key)
+
+    def assert_ttl_of_all(self, key, ttl):
+        for name in [key, *self.stored(key).segment_keys]:
+            self.assert_ttl(name, ttl)
+
+    def assert_error(self, command, pattern, conn=None):
+        self.assertTrue(re.fullmatch(pattern, reply := (conn or self.conn).ask(command)), f"{command}: {reply!r}")

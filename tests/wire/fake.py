@@ -1,0 +1,345 @@
+"""A scripted memcached: answers correctly by itself, and wrongly where a test asks for it.
+
+Without a script it has an item for every key that begins with "key", whose value names the key, so that a reply given to
+the wrong request shows. A test gives a fault for a key: a function called with (link, request) in place of the
+answer. Each connection is served by a thread of its own; everything that arrived is kept for the test to look at.
+"""
+import select
+import socket
+import threading
+import time
+
+from harness import HOST, PATIENCE, free_port
+
+STORAGE = (b"set", b"add", b"replace", b"append", b"prepend", b"cas", b"ms")
+RETRIEVAL = (b"get", b"gets", b"gat", b"gats")
+ANSWER_LIMIT = 900
+
+
+def value_of(key):
+    """The value of a key names the key."""
+    return b"value of " + key
+
+
+class Request:
+    """A command as it arrived: its words, its key, its data block (None when it has none, or is still to be read)."""
+
+    def __init__(self, words, data=None):
+        self.words, self.data = words, data
+        self.verb = words[0] if words else b""
+        self.keys = words[2:] if self.verb in (b"gat", b"gats") else words[1:2]
+        if self.verb in (b"get", b"gets"):
+            self.keys = words[1:]
+        self.key = self.keys[0] if self.keys else b""
+
+
+class Link:
+    """The fake's side of one connection from setlistd."""
+
+    def __init__(self, server, sock):
+        self.server, self.sock = server, sock
+        self.buffer = bytearray()
+        self.requests = []
+        self.closed_by_peer = threading.Event()
+        self.open = True
+
+    # --- what a fault can do
+
+    def send(self, data):
+        self.sock.sendall(data)
+
+    def drip(self, data, pause=0.001):
+        """Each byte by itself."""
+        for index in range(len(data)):
+            self.sock.sendall(data[index:index + 1])
+            time.sleep(pause)
+
+    def close(self):
+        self.open = False
+        for act in (lambda: self.sock.shutdown(socket.SHUT_RDWR), self.sock.close):
+            try:
+                act()
+            except OSError:
+                pass
+
+    def answer(self, request):
+        """The right answer, as bytes."""
+        return self.server.answer(request)
+
+    # --- reading
+
+    def fill(self):
+        try:
+            data = self.sock.recv(65536)
+        except OSError:
+            data = b""
+        if not data:
+            self.closed_by_peer.set()
+            raise EOFError
+        self.buffer += data
+
+    def line(self):
+        while b"\n" not in self.buffer:
+            self.fill()
+        end = self.buffer.index(b"\n")
+        line = bytes(self.buffer[:end]).rstrip(b"\r")
+        del self.buffer[:end + 1]
+        return line
+
+    def body(self, size):
+        while len(self.buffer) < size + 2:
+            self.fill()
+        data = bytes(self.buffer[:size])
+        del self.buffer[:size + 2]
+        return data
+
+    # --- serving
+
+    def serve(self):
+        try:
+            if self.server.greeting:
+                self.send(self.server.greeting)
+            if self.server.hang_up:
+                return
+            while self.open:
+                self.handle(self.line())
+        except TimeoutError:
+            pass
+        except (EOFError, OSError):
+            if self.open:
+                self.closed_by_peer.set()
+        finally:
+            self.close()
+
+    def handle(self, line):
+        request = Request(line.split())
+        early = self.server.header_faults.get(request.key)
+        if early and request.verb in STORAGE:
+            early(self, request)
+        if request.verb in STORAGE and self.open:
+            request.data = self.body(body_size(request))
+        self.requests.append(request)
+        if early and request.verb in STORAGE:
+            return
+        fault = self.server.faults.get(request.key)
+        if fault and request.keys:
+            fault(self, request)
+        elif not self.server.mute:
+            if self.server.delay:
+                time.sleep(self.server.delay)
+            self.send(self.answer(request))
+
+
+def body_size(request):
+    return int(request.words[2 if request.verb == b"ms" else 4])
+
+
+class FakeServer:
+    def __init__(self, meta=True, version=b"1.6.18", greeting=b"", hang_up=False, mute=False, delay=0, port=None):
+        self.meta, self.version = meta, version
+        self.greeting, self.hang_up, self.mute, self.delay = greeting, hang_up, mute, delay
+        self.port = port or free_port()
+        self.faults, self.header_faults = {}, {}
+        self.links = []
+        self.listener = None
+        self.start()
+
+    @property
+    def name(self):
+        return f"{HOST}:{self.port}"
+
+    def start(self):
+        self.listener = socket.create_server((HOST, self.port), backlog=64)
+        self.accepting = threading.Thread(target=self._accept, args=(self.listener,), daemon=True)
+        self.accepting.start()
+
+    def _accept(self, listener):
+        while True:
+            try:
+                sock, _ = listener.accept()
+            except OSError:
+                return
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.settimeout(ANSWER_LIMIT)
+            link = Link(self, sock)
+            self.links.append(link)
+            threading.Thread(target=link.serve, daemon=True).start()
+
+    def stop_listening(self):
+        # shutdown wakes the accepting thread, which close alone does not
+        try:
+            self.listener.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        self.listener.close()
+        self.accepting.join()           # a connection that it has just accepted is among the links now
+
+    def drop_links(self):
+        for link in list(self.links):
+            link.close()
+
+    def stop(self):
+        self.stop_listening()
+        self.drop_links()
+
+    def link_with(self, key):
+        """The connection that the first request for this key came by."""
+        key = key.encode() if isinstance(key, str) else key
+        for link in self.links:
+            if any(key in request.keys for request in link.requests):
+                return link
+        return None
+
+    def requests_for(self, key):
+        key = key.encode() if isinstance(key, str) else key
+        return [r for link in self.links for r in link.requests if key in r.keys]
+
+    # --- right answers
+
+    def answer(self, request):
+        verb = request.verb
+        if verb == b"version":
+            return b"VERSION " + self.version + b"\r\n"
+        if verb == b"stats":
+            return (b"STAT maxbytes 67108864\r\nSTAT item_size_max 1048576\r\nSTAT cas_enabled yes\r\nEND\r\n"
+                    if request.words[1:2] == [b"settings"] else b"END\r\n")
+        if verb in RETRIEVAL:
+            return b"".join(self.block(verb, key) for key in request.keys) + b"END\r\n"
+        if self.meta and verb in (b"mn", b"mg", b"ms", b"md", b"ma", b"me"):
+            return self.meta_answer(request)
+        return CLASSIC.get(verb, b"ERROR\r\n")
+
+    def block(self, verb, key):
+        if not key.startswith(b"key"):
+            return b""
+        value = value_of(key)
+        cas = b" 7" if verb in (b"gets", b"gats") else b""
+        return b"VALUE %s 0 %d%s\r\n%s\r\n" % (key, len(value), cas, value)
+
+    def meta_answer(self, request):
+        if request.verb == b"mn":
+            return b"MN\r\n"
+        if request.verb != b"mg":
+            return b"HD\r\n"
+        if not request.key.startswith(b"key"):
+            echoed = [self.meta_flag(flag, request, b"") for flag in request.words[2:] if flag[:1] in b"kO"]
+            return b" ".join([b"EN"] + echoed) + b"\r\n"
+        value = value_of(request.key)
+        flags = b"".join(b" " + self.meta_flag(flag, request, value) for flag in request.words[2:]
+                         if flag[:1] in b"kfctsO")
+        if b"v" not in request.words[2:]:
+            return b"HD%s\r\n" % flags
+        return b"VA %d%s\r\n%s\r\n" % (len(value), flags, value)
+
+    @staticmethod
+    def meta_flag(flag, request, value):
+        known = {b"k": b"k" + request.key, b"f": b"f0", b"c": b"c7", b"t": b"t-1", b"s": b"s%d" % len(value)}
+        return known.get(flag, flag)
+
+
+CLASSIC = {b"set": b"STORED\r\n", b"add": b"STORED\r\n", b"replace": b"STORED\r\n", b"append": b"STORED\r\n",
+           b"prepend": b"STORED\r\n", b"cas": b"STORED\r\n", b"delete": b"DELETED\r\n", b"touch": b"TOUCHED\r\n",
+           b"incr": b"5\r\n", b"decr": b"3\r\n", b"flush_all": b"OK\r\n", b"verbosity": b"OK\r\n"}
+
+
+class FullBacklog:
+    """A port where connections are neither accepted nor refused: the queue of the listener is kept full."""
+
+    def __init__(self):
+        self.listener = socket.socket()
+        self.port = free_port()
+        self.listener.bind((HOST, self.port))
+        self.listener.listen(0)
+        self.fillers = []
+        for _ in range(4):
+            filler = socket.socket()
+            filler.setblocking(False)
+            filler.connect_ex((HOST, self.port))
+            self.fillers.append(filler)
+        if not select.select([], self.fillers, [], PATIENCE)[1]:
+            raise AssertionError("nobody was let into the queue")
+
+    @property
+    def name(self):
+        return f"{HOST}:{self.port}"
+
+    def stop(self):
+        for sock in self.fillers + [self.listener]:
+            sock.close()
+
+
+# --- faults: what to do in place of the right answer
+
+def raw(data):
+    """Exactly these bytes; {key} and {value} stand for the key and its right value."""
+    def fault(link, request):
+        link.send(fill_in(data, request))
+    return fault
+
+
+def fill_in(data, request):
+    value = value_of(request.key)
+    data = data.replace(b"{key}", request.key).replace(b"{value}", value)
+    return data.replace(b"{size}", b"%d" % len(value))
+
+
+def silence(link, request):
+    """Never an answer."""
+
+
+def late(seconds):
+    """The right answer, and too late; what is asked behind it waits as well."""
+    def fault(link, request):
+        time.sleep(seconds)
+        link.send(link.answer(request))
+    return fault
+
+
+def endless(link, request):
+    """A reply that never comes to its end, a byte now and then, until setlistd closes."""
+    link.send(b"VA 1000000 k%s f0\r\n" % request.key)
+    while True:
+        link.send(b"x")
+        time.sleep(0.02)
+
+
+def held(link_is_free):
+    """The right answer, once the event is set."""
+    def fault(link, request):
+        link_is_free.wait(PATIENCE)
+        link.send(link.answer(request))
+    return fault
+
+
+def dripped(link, request):
+    link.drip(link.answer(request))
+
+
+def die(link, request):
+    link.close()
+
+
+def die_after(part):
+    """So many bytes of the right answer, then the end."""
+    def fault(link, request):
+        link.send(link.answer(request)[:part])
+        link.close()
+    return fault
+
+
+def twice(link, request):
+    """The right answer, and once more."""
+    link.send(link.answer(request) * 2)
+
+
+def one_shot(fault):
+    """Only for the first request for the key."""
+    state = {"done": False}
+
+    def first_only(link, request):
+        if state["done"]:
+            link.send(link.answer(request))
+        else:
+            state["done"] = True
+            fault(link, request)
+    return first_only

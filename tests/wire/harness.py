@@ -1,0 +1,302 @@
+"""Start and end the processes that the tests talk to: memcached and setlistd.
+
+Everything listens on loopback. Every process is ended by its own pid, with a time limit, and what it wrote to
+stderr is kept, so that a failing test can show it.
+"""
+import atexit
+import os
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+HOST = "127.0.0.1"
+# A wait costs nothing where its condition comes soon, and a busy machine may stand still for seconds: the limits are only
+# there to end a test that hangs.
+PATIENCE = 60.0
+START_LIMIT = STOP_LIMIT = PATIENCE
+# What setlistd is told where a test does not choose: a server that is merely slow is no fault.
+PATIENT = {"connect_timeout": 60000, "request_timeout": 60000}
+SANITIZER_MARKS = ("Sanitizer", "runtime error:")
+STDERR_TAIL = 25
+
+
+class Options:
+    """What the command line of `run` chose; one object, read everywhere."""
+    setlistd = "./setlistd"
+    direct = False
+    verbose = False
+    manpages = []
+
+
+OPTIONS = Options()
+_running = []
+_claims = []
+
+
+@atexit.register
+def kill_leftovers():
+    """A test ends its processes itself; this is for one that was broken off. Its ports may be used again."""
+    for process in list(_running):
+        process.kill()
+    while _claims:
+        _claims.pop().close()
+
+
+def port_range():
+    """The larger part of the ports that no outgoing connection is given: a server can come back on one of these."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as setting:
+        first, last = map(int, setting.read().split())
+    below, above = (10000, first - 1), (last + 1, 65535)
+    best = below if below[1] - below[0] > above[1] - above[0] else above
+    return best if best[1] - best[0] > 5000 else (10000, 32767)
+
+
+def claim(port):
+    """Whether the port is ours until the end of the test, among all tests that run on this machine at the same time.
+
+    The claim is a name in the abstract namespace of Unix sockets. It ends with the process that holds it.
+    """
+    mark = socket.socket(socket.AF_UNIX)
+    try:
+        mark.bind(f"\0setlistd-wire-{port}")
+    except OSError:
+        mark.close()
+        return False
+    _claims.append(mark)
+    return True
+
+
+def free_port():
+    """A port nobody listens on, and that no other test is given."""
+    span = port_range()
+    for _ in range(1000):
+        port = random.randint(*span)
+        with socket.socket() as probe:
+            try:
+                probe.bind((HOST, port))
+            except OSError:
+                continue
+        if claim(port):
+            return port
+    raise RuntimeError("no free port found")
+
+
+def wait_until(what, limit, check, pause=0.005):
+    """Call check() until it is true; complain with `what` when the limit passes."""
+    end = time.monotonic() + limit
+    while True:
+        late = time.monotonic() >= end
+        result = check()
+        if result:
+            return result
+        if late:
+            raise AssertionError(f"{what}: not within {limit} s")
+        time.sleep(pause)
+
+
+def accepts(address):
+    """True when something accepts connections at (host, port) or at a Unix socket's path."""
+    family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.settimeout(PATIENCE)
+        try:
+            probe.connect(address)
+            return True
+        except OSError:
+            return False
+
+
+class Process:
+    """A child process with its stderr in a scratch file."""
+
+    def __init__(self, name, argv):
+        self.name, self.argv = name, argv
+        self.scratch = tempfile.mkdtemp(prefix="setlistd-wire-")
+        self.stderr_path = os.path.join(self.scratch, "stderr")
+        with open(self.stderr_path, "wb") as err:
+            self.child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=err, stderr=err)
+        _running.append(self)
+
+    @property
+    def pid(self):
+        return self.child.pid
+
+    def alive(self):
+        return self.child.poll() is None
+
+    def stderr(self):
+        try:
+            with open(self.stderr_path, encoding="utf-8", errors="replace") as err:
+                return err.read()
+        except FileNotFoundError:
+            return ""
+
+    def describe(self):
+        """The last lines of stderr, for the report of a failure."""
+        lines = self.stderr().splitlines()[-STDERR_TAIL:]
+        state = "running" if self.alive() else f"exit status {self.child.returncode}"
+        return "\n".join([f"--- {self.name} (pid {self.pid}, {state}): {' '.join(self.argv)}"] + lines)
+
+    def wait_ready(self, address):
+        def ready():
+            if not self.alive():
+                raise AssertionError(f"{self.name} ended at its start\n{self.describe()}")
+            return accepts(address)
+        wait_until(f"{self.name} accepts connections", START_LIMIT, ready)
+
+    def signal(self, number):
+        os.kill(self.pid, number)
+
+    def kill(self):
+        """End it at once; its exit status tells nothing."""
+        if self.alive():
+            self.child.kill()
+            self.child.wait()
+        self._forget()
+
+    def terminate(self, limit=STOP_LIMIT):
+        """SIGTERM, then the exit status; SIGKILL and None when the limit passes."""
+        if self.alive():
+            self.child.terminate()
+        try:
+            return self.child.wait(limit)
+        except subprocess.TimeoutExpired:
+            self.child.kill()
+            self.child.wait()
+            return None
+
+    def _forget(self):
+        if self in _running:
+            _running.remove(self)
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+
+def start_somewhere(start):
+    """start(port) on a free port; on another one when a program that is none of ours has taken it meanwhile."""
+    for attempt in range(5):
+        try:
+            return start(free_port())
+        except AssertionError as error:
+            if attempt == 4 or "Address already in use" not in str(error):
+                raise
+
+
+class Memcached:
+    """One real memcached; it can be killed and come back on the same port, empty."""
+
+    def __init__(self, *extra):
+        self.extra = list(extra)
+        start_somewhere(self.start)
+
+    @property
+    def name(self):
+        return f"{HOST}:{self.port}"
+
+    def start(self, port=None):
+        self.port = port or self.port
+        argv = ["memcached", "-l", HOST, "-p", str(self.port), "-U", "0", "-t", "1", "-m", "64"]
+        if os.geteuid() == 0:
+            argv += ["-u", "nobody"]
+        self.process = Process("memcached", argv + self.extra)
+        try:
+            self.process.wait_ready((HOST, self.port))
+        except AssertionError:
+            self.process.kill()
+            raise
+
+    def kill(self):
+        self.process.kill()
+
+    def pause(self):
+        self.process.signal(signal.SIGSTOP)
+
+    def resume(self):
+        self.process.signal(signal.SIGCONT)
+
+    def stop(self):
+        self.process.kill()
+
+
+class Setlistd:
+    """One setlistd in front of the named servers.
+
+    config: text of a configuration file (the servers are given with -S all the same, unless it names its own). The
+    limits on a server's time are generous, unless it names its own or patient is false.
+    """
+
+    def __init__(self, servers, *args, config=None, tcp=True, patient=True):
+        config = config or ""
+        if patient:
+            config = "\n".join([f"{name} = {value}" for name, value in PATIENT.items()
+                                if not re.search(rf"^{name}\b", config, re.MULTILINE)] + [config])
+        start_somewhere(lambda port: self._start(port, servers, args, config, tcp))
+
+    def _start(self, port, servers, args, config, tcp):
+        self.port = port
+        self.stopped = False
+        argv = [OPTIONS.setlistd]
+        self.config_path = None
+        if config:
+            argv += ["-f", self._write_config(config)]
+        if servers:
+            argv += ["-S", ",".join(servers)]
+        if tcp:
+            argv += ["-p", str(self.port)]
+        self.process = Process("setlistd", argv + list(args))
+        if tcp:
+            try:
+                self.process.wait_ready((HOST, self.port))
+            except AssertionError:
+                self.discard()
+                raise
+
+    def _write_config(self, text):
+        handle, self.config_path = tempfile.mkstemp(prefix="setlistd-wire-", suffix=".conf")
+        with os.fdopen(handle, "w") as out:
+            out.write(text + "\n")
+        return self.config_path
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def peak_mib(self):
+        """The most memory that it has had at any time; a look now and then would miss what comes and goes in one turn."""
+        with open(f"/proc/{self.pid}/status", encoding="ascii") as status:
+            for line in status:
+                if line.startswith("VmHWM:"):
+                    return int(line.split()[1]) / 1024
+        raise AssertionError("no VmHWM")
+
+    def fd_count(self):
+        return len(os.listdir(f"/proc/{self.pid}/fd"))
+
+    def stop(self):
+        """SIGTERM must end it with status 0, and no sanitizer may have spoken. A second call does nothing."""
+        if self.stopped:
+            return
+        self.stopped = True
+        status = self.process.terminate()
+        report = self.process.describe()
+        noise = [mark for mark in SANITIZER_MARKS if mark in self.process.stderr()]
+        self.discard()
+        if status is None:
+            raise AssertionError(f"setlistd did not end within {STOP_LIMIT} s of SIGTERM\n{report}")
+        if status != 0 or noise:
+            raise AssertionError(f"setlistd ended with status {status}, {noise or 'no sanitizer report'}\n{report}")
+
+    def discard(self):
+        self.process.kill()
+        if self.config_path and os.path.exists(self.config_path):
+            os.unlink(self.config_path)
+
+
+def built_with_sanitizer():
+    """A sanitizer's shadow memory makes bounds on RSS meaningless: tests of memory ask this first."""
+    with open(OPTIONS.setlistd, "rb") as binary:
+        return b"__asan_init" in binary.read()

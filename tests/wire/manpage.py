@@ -1,0 +1,80 @@
+"""The examples of a man page, as transcripts.
+
+In the source a block stands between the comments "example" and "end". In it a line that begins with "> " is sent, the others
+are the whole reply. YYYYMMDDHH stands for the present bucket of an hour, YYYYMMDD for the day, a line of three dots for
+any number of lines. Macros in a block only lay it out. What stands between "config" and "end" is a part of a configuration: all
+such parts of a page together are that of the setlistd on which its examples are run.
+"""
+import re
+
+from transcript import EXPECT, SEND, Step, Transcript, bucket_names
+
+BEGIN = re.compile(r"""^\.\\" example\b""")
+CONFIG = re.compile(r"""^\.\\" config\b""")
+END = re.compile(r"""^\.\\" end\b""")
+UNESCAPED = {r"\-": "-", r"\e": "\\", r"\(aq": "'", r"\(dq": '"', r"\&": "", r"\(ti": "~", r"\(ha": "^"}
+ESCAPE = re.compile("|".join(re.escape(escape) for escape in UNESCAPED))
+
+
+def examples(path):
+    """One transcript for each example, in the order of the page."""
+    blocks, config = [], []
+    for number, kind, lines in marked(path):
+        if kind == "config":
+            config += [unescape(text) for _, text in lines]
+        else:
+            blocks.append(complete(new_block(path, number, lines)))
+    for block in blocks:
+        block.config = config
+    return blocks
+
+
+def marked(path):
+    """What is marked on a page: the line where it begins, its kind, and its lines of text with their numbers."""
+    found, lines = [], None
+    with open(path, encoding="utf-8") as page:
+        for number, line in enumerate(page, 1):
+            line = line.rstrip("\n")
+            kind = "example" if BEGIN.match(line) else "config" if CONFIG.match(line) else None
+            if kind and lines is not None or END.match(line) and lines is None:
+                raise ValueError(f"{path}:{number}: an example or config inside of another, or an end without one")
+            if kind:
+                lines = []
+                found.append((number, kind, lines))
+            elif END.match(line):
+                lines = None
+            elif lines is not None and not line.startswith("."):
+                lines.append((number, line))
+    if lines is not None:
+        raise ValueError(f"{path}: the last example has no end")
+    return found
+
+
+def new_block(path, number, lines):
+    block = Transcript(path)
+    block.name = f"{block.name}_line_{number}".replace("-", "_")
+    block.steps = [step(text, at) for at, text in lines]
+    return block
+
+
+def complete(block):
+    """After quit nothing can be asked any more: the end of the connection is part of the reply."""
+    sent = [step.data for step in block.steps if step.kind == SEND]
+    if sent and sent[-1] == b"quit\r\n":
+        block.steps.append(Step(EXPECT, b"", "close", block.steps[-1].number))
+    return block
+
+
+def unescape(line):
+    return ESCAPE.sub(lambda match: UNESCAPED[match.group(0)], line)
+
+
+def step(line, number):
+    text = unescape(line)
+    names = bucket_names()
+    text = text.replace("YYYYMMDDHH", names["HOUR"].decode()).replace("YYYYMMDD", names["DAY"].decode())
+    if text.startswith("> "):
+        return Step(SEND, text[2:].encode() + b"\r\n", number=number)
+    if text == "...":
+        return Step(EXPECT, b"", "any", number)
+    return Step(EXPECT, text.encode(), "line", number)

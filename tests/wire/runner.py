@@ -1,0 +1,118 @@
+"""Collect the tests, run them side by side, print what failed and the count."""
+import concurrent.futures
+import signal
+import sys
+import time
+import traceback
+import unittest
+
+from harness import OPTIONS, kill_leftovers
+
+TEST_LIMIT = 900         # seconds; nothing here may hang
+
+
+class Outcome:
+    """What is sent back from a worker: plain data only."""
+
+    def __init__(self, name, seconds, problem=None, skipped=None):
+        self.name, self.seconds, self.problem, self.skipped = name, seconds, problem, skipped
+
+
+def collect(folder, filters):
+    """The selected tests, one list per class; a class shares nothing with another."""
+    suite = unittest.TestLoader().discover(folder, pattern="test_*.py", top_level_dir=folder)
+    groups = {}
+    for test in flatten(suite):
+        if isinstance(test, unittest.loader._FailedTest):
+            raise SystemExit(f"{test.id()}: {test._exception}")
+        if any(name in test.id() for name in filters) or not filters:
+            if not OPTIONS.direct or test.direct:
+                groups.setdefault(type(test), []).append(test)
+    return list(groups.values())
+
+
+def flatten(suite):
+    for item in suite:
+        if isinstance(item, unittest.TestSuite):
+            yield from flatten(item)
+        else:
+            yield item
+
+
+class Recorder(unittest.TestResult):
+    """Keeps the outcome of one test, with the last words of the processes that it ran."""
+
+    def __init__(self):
+        super().__init__()
+        self.problems, self.reason = [], None
+
+    def addError(self, test, err):
+        self._record(test, err)
+
+    def addFailure(self, test, err):
+        self._record(test, err)
+
+    def addSubTest(self, test, subtest, err):
+        if err is not None:
+            self._record(test, err, subtest._subDescription())
+
+    def addSkip(self, test, reason):
+        self.reason = reason
+
+    def _record(self, test, err, title=""):
+        kind, value, trace = err
+        if issubclass(kind, AssertionError):
+            where = traceback.extract_tb(trace)[-1]
+            frames = [f for f in traceback.extract_tb(trace) if "/tests/wire/" in f.filename]
+            where = " < ".join(f"{f.filename.rsplit('/', 1)[1]}:{f.lineno}" for f in reversed(frames)) or where
+            text = f"{value}\n  at {where}"
+        else:
+            text = "".join(traceback.format_exception(kind, value, trace)).rstrip()
+        reports = test.process_reports() if hasattr(test, "processes") else ""
+        self.problems.append("\n".join(filter(None, [title, text, reports])))
+
+
+def run_one(test):
+    recorder = Recorder()
+    start = time.monotonic()
+    signal.signal(signal.SIGALRM, _too_long)
+    signal.alarm(TEST_LIMIT)
+    try:
+        test.run(recorder)
+    finally:
+        signal.alarm(0)
+        kill_leftovers()
+    problem = "\n".join(recorder.problems) or None
+    return Outcome(test.id(), time.monotonic() - start, problem, recorder.reason)
+
+
+def _too_long(*_):
+    raise AssertionError(f"the test took more than {TEST_LIMIT} s")
+
+
+def run(groups, workers, verbose):
+    """Tests side by side first, then those that measure time or memory, alone. The exit status is returned."""
+    shared = [test for group in groups for test in group if not test.alone]
+    alone = [test for group in groups for test in group if test.alone]
+    tally = {"passed": 0, "failed": 0}
+    with concurrent.futures.ProcessPoolExecutor(max_workers=max(1, workers)) as pool:
+        for outcome in concurrent.futures.as_completed([pool.submit(run_one, test) for test in shared]):
+            report(outcome.result(), verbose, tally)
+    for test in alone:
+        report(run_one(test), verbose, tally)
+    print(f"{tally['passed']} passed, {tally['failed']} failed")
+    return 1 if tally["failed"] else 0
+
+
+def report(outcome, verbose, tally):
+    if outcome.problem:
+        tally["failed"] += 1
+        print(f"FAIL {outcome.name}")
+        print("\n".join("    " + line for line in outcome.problem.splitlines()))
+    elif outcome.skipped:
+        print(f"skip {outcome.name}: {outcome.skipped}")
+    else:
+        tally["passed"] += 1
+        if verbose:
+            print(f"ok   {outcome.name} ({outcome.seconds:.2f} s)")
+    sys.stdout.flush()

@@ -1,0 +1,448 @@
+"""Wrong, hostile and broken requests. The rows are numbered as in the research that they come from.
+
+Three outcomes: refused and the connection goes on, refused and closed, closed in silence. In none of them may bytes of a
+data block be taken for a command.
+"""
+import random
+import time
+
+from case import WireTest
+from harness import PATIENCE, wait_until
+from wire import Conn
+
+BAD_LINE = b"CLIENT_ERROR bad command line format"
+BAD_CHUNK = b"CLIENT_ERROR bad data chunk"
+TOO_LARGE = b"SERVER_ERROR object too large for cache"
+ONLY_TEXT = b"CLIENT_ERROR only the memcached text protocol is spoken here"
+CONTROL = b"CLIENT_ERROR control character in line"
+MIB = 1 << 20
+
+
+class BadInput(WireTest):
+    def setUp(self):
+        super().setUp()
+        self.servers, self.proxy = self.pool()
+
+    def guard(self):
+        """A value that no data block may touch; payloads try to delete or to change it."""
+        with Conn(self.proxy.port) as conn:
+            self.assertEqual(conn.set("victim", b"safe"), "STORED")
+
+    def check_guard(self, message):
+        with Conn(self.proxy.port) as conn:
+            self.assertEqual(conn.get("victim"), b"safe", message)
+
+    def replies(self, data, half_close=True):
+        """All that comes back until the proxy closes."""
+        with Conn(self.proxy.port) as conn:
+            try:
+                conn.send(data)
+                if half_close:
+                    conn.half_close()
+            except ConnectionError:
+                pass
+            return conn.rest()
+
+    def refused_and_closed(self, data, error):
+        """The error line and nothing else, although more was asked behind it; closed by the proxy itself."""
+        self.assertEqual(self.replies(data + b"mn\r\n", half_close=False), error + b"\r\n", data[:80])
+
+    def refused_and_on(self, data, error):
+        self.assertEqual(self.replies(data + b"mn\r\n"), error + b"\r\nMN\r\n", data[:80])
+
+
+class Framing(BadInput):
+    """Where the length of the data is in doubt, the connection ends (rows 18 to 20, 24, 35)."""
+
+    def test_length_that_is_no_number(self):
+        self.guard()
+        for verb in (b"set", b"add", b"append", b"prepend", b"replace"):
+            for size in (b"-1", b"x", b"12abc", b"0x10", b"5.0", b"+5", b"18446744073709551615",
+                         b"18446744073709551616", b"9" * 30, b"-2147483648"):
+                with self.subTest(verb=verb, size=size):
+                    self.refused_and_closed(b"%s k 0 0 %s\r\ndelete victim\r\n" % (verb, size), BAD_LINE)
+        self.check_guard("a payload was run as a command")
+
+    def test_length_that_is_no_number_in_cas(self):
+        self.guard()
+        for size in (b"-1", b"x", b"99999999999999999999"):
+            self.refused_and_closed(b"cas k 0 0 %s 1\r\ndelete victim\r\n" % size, BAD_LINE)
+        self.check_guard("a payload was run as a command")
+
+    def test_length_that_is_no_number_in_ms(self):
+        self.guard()
+        for size in (b"-1", b"x", b"1x", b"18446744073709551616"):
+            self.refused_and_closed(b"ms k %s\r\ndelete victim\r\n" % size, BAD_LINE)
+        self.check_guard("a payload was run as a command")
+
+    def test_bad_data_chunk(self):
+        self.guard()
+        for head in (b"set k 0 0 3", b"cas k 0 0 3 1", b"append k 0 0 3", b"ms k 3"):
+            for tail in (b"12\r\ndelete victim\r\n", b"1234567\r\ndelete victim\r\n", b"\r\n\r\ndelete victim\r\n",
+                         b"123\rdelete victim\r\n", b"123 \r\ndelete victim\r\n"):
+                with self.subTest(head=head, tail=tail):
+                    self.refused_and_closed(head + b"\r\n" + tail, BAD_CHUNK)
+        self.check_guard("the rest of a bad chunk was run as a command")
+
+    def test_data_ended_by_a_bare_line_feed(self):
+        """Taken, as for a line, or refused as memcached does: but one of the two."""
+        reply = self.replies(b"set k 0 0 3\r\n123\nmn\r\n")
+        self.assertIn(reply, (b"STORED\r\nMN\r\n", BAD_CHUNK + b"\r\n"))
+
+    def test_bad_data_chunk_does_not_store(self):
+        with Conn(self.proxy.port) as conn:
+            conn.set("k", b"old")
+        self.refused_and_closed(b"set k 0 0 3\r\nlonger\r\n", BAD_CHUNK)
+        with Conn(self.proxy.port) as conn:
+            self.assertEqual(conn.get("k"), b"old")
+
+    def test_very_large_lengths(self):
+        """Numbers that are valid and absurd: no memory for them, and no command out of the data."""
+        self.guard()
+        for size in (2147483645, 2147483646, 2147483647, 4294967295, 4294967296):
+            with self.subTest(size=size):
+                reply = self.replies(b"set k 0 0 %d\r\ndelete victim\r\nmn\r\n" % size)
+                self.assertIn(reply, (b"", BAD_LINE + b"\r\n", TOO_LARGE + b"\r\n"))
+        self.assertLess(self.proxy.peak_mib(), 512, "memory was taken by a declared length")
+        self.check_guard("a payload was run as a command")
+
+    def test_missing_arguments_do_not_run_the_payload(self):
+        """Whether the connection goes on or not: what follows `set k 0 0` may be data, and must not delete."""
+        self.guard()
+        for head in (b"cas victim 0 0 13", b"set victim 0 0", b"set victim", b"ms victim"):
+            with self.subTest(head=head):
+                first = self.replies(head + b"\r\n").split(b"\r\n")[0]
+                self.assertTrue(first.startswith(b"CLIENT_ERROR") or first == b"ERROR", first)
+        self.check_guard("")
+
+    def test_missing_cas_swallows_its_data(self):
+        self.guard()
+        reply = self.replies(b"cas k 0 0 13\r\ndelete victim\r\nmn\r\n")
+        self.assertTrue(reply.startswith(b"CLIENT_ERROR"), reply)
+        self.check_guard("the data of a cas without its number was run as a command")
+
+
+class Swallowed(BadInput):
+    """The length is known, something else is wrong: the data is skipped, the connection goes on (rows 10, 22, 27, 28, 30)."""
+
+    def refuse(self, head, error):
+        with self.subTest(head=head[:80]):
+            self.refused_and_on(head + b"\r\ndelete victim\r\n", error)
+
+    def test_numbers(self):
+        self.guard()
+        for flags in (b"x", b"-1", b"4294967296", b"1x", b"99999999999999999999999"):
+            self.refuse(b"set k %s 0 13" % flags, BAD_LINE)
+        for exptime in (b"x", b"2147483648", b"-2147483649", b"1x", b"99999999999999999999999"):
+            self.refuse(b"set k 0 %s 13" % exptime, BAD_LINE)
+        for cas in (b"x", b"-1", b"18446744073709551616", b"1x"):
+            self.refuse(b"cas k 0 0 13 %s" % cas, BAD_LINE)
+        self.check_guard("data was run as a command")
+
+    def test_key_too_long(self):
+        self.guard()
+        key = b"k" * 251
+        for verb in (b"set", b"add", b"replace", b"append", b"prepend"):
+            self.refuse(b"%s %s 0 0 13" % (verb, key), b"CLIENT_ERROR key too long")
+        self.refuse(b"cas %s 0 0 13 1" % key, b"CLIENT_ERROR key too long")
+        self.check_guard("data was run as a command")
+
+    def test_key_too_long_in_ms(self):
+        self.guard()
+        reply = self.replies(b"ms %s 13\r\ndelete victim\r\nmn\r\n" % (b"k" * 251))
+        self.assertRegex(reply, rb"^CLIENT_ERROR [^\r]+\r\n(MN\r\n)?$")
+        self.check_guard("data was run as a command")
+
+    def test_bad_flags_in_ms(self):
+        """A wrong flag is an error, whoever finds it; the data is skipped or the connection ends."""
+        self.guard()
+        for flags in (b"!", b"T1 T2", b"MX", b"O" + b"x" * 40, b"Cx", b"Tx", b"Fx", b" ".join([b"k"] * 30)):
+            with self.subTest(flags=flags):
+                reply = self.replies(b"ms k 13 %s\r\ndelete victim\r\nmn\r\n" % flags)
+                self.assertRegex(reply, rb"^CLIENT_ERROR [^\r]+\r\n(MN\r\n)?$")
+        self.check_guard("data was run as a command")
+
+    def test_noreply_of_a_refused_command(self):
+        """A refused command may be silent or not, but the next reply is the next command's."""
+        self.guard()
+        for head in (b"set k x 0 13 noreply", b"set %s 0 0 13 noreply" % (b"k" * 251), b"cas k 0 0 13 x noreply"):
+            with self.subTest(head=head[:60]):
+                reply = self.replies(head + b"\r\ndelete victim\r\nmn\r\n")
+                self.assertRegex(reply, rb"^(CLIENT_ERROR [^\r]+\r\n)?(MN\r\n)?$")
+        for line in (b"incr k x noreply", b"touch k x noreply", b"sadd k noreply", b"delete k x noreply"):
+            with self.subTest(line=line):
+                reply = self.replies(line + b"\r\nmn\r\n")
+                self.assertRegex(reply, rb"^((CLIENT_)?ERROR[^\r]*\r\n)?MN\r\n$")
+        self.check_guard("data was run as a command")
+
+
+class TooLarge(BadInput):
+    """A value that cannot be stored: what was there is still there (row 22)."""
+
+    def test_over_the_servers_limit(self):
+        with Conn(self.proxy.port) as conn:
+            for verb in ("set", "add", "replace", "append", "prepend"):
+                with self.subTest(verb=verb):
+                    key = f"k-{verb}"
+                    self.assertEqual(conn.set(key, b"old"), "STORED")
+                    conn.send(f"{verb} {key} 0 0 {MIB + 1}\r\n".encode() + b"x" * (MIB + 1) + b"\r\n")
+                    self.assertEqual(conn.line(), TOO_LARGE)
+                    self.assertEqual(conn.get(key), b"old")
+
+    def test_near_the_servers_limit(self):
+        """memcached counts its own header: a value just below the limit is refused there, and must not cost the old one."""
+        with Conn(self.proxy.port) as conn:
+            stored = refused = 0
+            for size in range(MIB - 200, MIB + 1, 8):
+                self.assertEqual(conn.set("k", b"old"), "STORED")
+                reply = conn.set("k", b"x" * size)
+                if reply == "STORED":
+                    stored += 1
+                    self.assertEqual(refused, 0, f"{size} bytes were stored, fewer were refused")
+                    continue
+                refused += 1
+                self.assertEqual(reply, TOO_LARGE.decode(), f"{size} bytes")
+                self.assertEqual(conn.get("k"), b"old", f"{size} bytes were refused, and the old value is gone")
+            self.assertGreater(stored, 0)
+            self.assertGreater(refused, 0)
+
+    def test_ms_over_the_limit(self):
+        with Conn(self.proxy.port) as conn:
+            conn.set("k", b"old")
+            conn.send(b"ms k %d\r\n%s\r\n" % (MIB + 1, b"x" * (MIB + 1)))
+            self.assertEqual(conn.line(), TOO_LARGE)
+            self.assertEqual(conn.get("k"), b"old")
+
+    def test_over_max_value(self):
+        """The proxy's own limit, with the data streamed past it."""
+        proxy = self.setlistd(self.servers, config="max_value = 100000")
+        with Conn(proxy.port) as conn:
+            conn.set("k", b"old")
+            self.assertEqual(conn.set("k", b"x" * 100001), TOO_LARGE.decode())
+            self.assertEqual(conn.get("k"), b"old")
+            self.assertEqual(conn.set("k", b"x" * 99000), "STORED")
+            conn.send(b"set k 0 0 30000000\r\n" + b"x" * 30000000 + b"\r\nmn\r\n")
+            self.assertEqual([conn.line(), conn.line()], [TOO_LARGE, b"MN"])
+
+    def test_quiet_when_noreply(self):
+        """With noreply the refusal is silent or not, but the next reply is the next command's."""
+        reply = self.replies(b"set k 0 0 %d noreply\r\n%s\r\nmn\r\n" % (MIB + 1, b"x" * (MIB + 1)))
+        self.assertIn(reply, (b"MN\r\n", TOO_LARGE + b"\r\nMN\r\n", TOO_LARGE + b"\r\n"))
+
+    def test_a_set_beyond_the_limit(self):
+        """A set may hold more than one item of the server can."""
+        members = [f"{i:05d}" + "m" * 200 for i in range(6000)]
+        added = 0
+        with Conn(self.proxy.port) as conn:
+            for start in range(0, len(members), 500):
+                reply = conn.ask("sadd big " + " ".join(members[start:start + 500]))
+                self.assertEqual(reply, "STORED")
+                added += 500
+            self.assertEqual(conn.ask("scard big"), str(added))
+            self.assertEqual(conn.ask(f"sismember big {members[0]}"), "1")
+            self.assertEqual(conn.ask("sadd small x"), "STORED")
+
+
+class Lines(BadInput):
+    """Lines that are too long, hold control bytes or have too many words (rows 2 to 9, 33, 36, 37)."""
+
+    def test_line_too_long(self):
+        for start in (b"get ", b"sadd k ", b"set k 0 0 ", b"", b"sadd"):
+            with self.subTest(start=start):
+                self.assertEqual(self.replies(start + b"x" * (MIB + 5000), half_close=False),
+                                 b"CLIENT_ERROR line too long\r\n")
+
+    def test_line_too_long_after_good_commands(self):
+        reply = self.replies(b"mn\r\nmn\r\nsadd k " + b"x" * (MIB + 5000) + b"\r\nmn\r\n", half_close=False)
+        self.assertEqual(reply, b"MN\r\nMN\r\nCLIENT_ERROR line too long\r\n")
+
+    def test_configured_line_limit(self):
+        proxy = self.setlistd(self.servers, config="max_line = 4096")
+        with Conn(proxy.port) as conn:
+            conn.send(b"get " + b"k " * 1800 + b"\r\n")
+            self.assertEqual(conn.line(), b"END")
+            conn.send(b"get " + b"k " * 2100 + b"\r\n")
+            self.assertEqual(conn.rest(), b"CLIENT_ERROR line too long\r\n")
+
+    def test_long_lines_within_the_limit(self):
+        with Conn(self.proxy.port) as conn:
+            members = [f"member-{i}" for i in range(10000)]
+            self.assertEqual(conn.ask("sadd k " + " ".join(members)), "STORED")
+            self.assertEqual(conn.ask("scard k"), "10000")
+            found, _ = conn.values("smembers k")
+            self.assertEqual(set(found["k"][1].decode().split()), set(members))
+            self.assertEqual(conn.ask("smismember k " + " ".join(members)), " ".join(["1"] * 10000))
+            self.assertEqual(conn.ask("srem k " + " ".join(members[1:])), "DELETED")
+            self.assertEqual(conn.ask("scard k"), "1")
+
+    def test_many_words_where_few_belong(self):
+        words = b" x" * 10000
+        for verb in (b"delete", b"touch", b"incr", b"set", b"cas", b"mg", b"md", b"ma", b"scard", b"route", b"evincr"):
+            with self.subTest(verb=verb), Conn(self.proxy.port) as conn:
+                conn.send(verb + words + b"\r\n")
+                line = conn.line()
+                self.assertTrue(line.startswith(b"CLIENT_ERROR") or line == b"ERROR", line[:100])
+
+    def test_spaces(self):
+        for data, want in ((b"get" + b" " * 772 + b"k\r\n", b"END\r\n"), (b" " * 3000 + b"\r\n", b"ERROR\r\n"),
+                           (b"get k" + b" " * 3000 + b"\r\n", b"END\r\n")):
+            self.assertEqual(self.replies(data + b"mn\r\n"), want + b"MN\r\n")
+
+    def test_control_bytes(self):
+        for byte in (b"\x00", b"\x01", b"\t", b"\x0b", b"\r", b"\x1b", b"\x1f", b"\x7f"):
+            for line in (b"get a%sb", b"get a b%s", b"get %s", b"gets good a%sb good", b"delete a%s", b"incr a 1%s",
+                         b"mg a%s v", b"mg a v%s", b"touch a%s 0", b"scard a%s", b"route a%s"):
+                with self.subTest(byte=byte, line=line):
+                    self.refused_and_on(line % byte + b"x\r\n", CONTROL)
+
+    def test_control_bytes_in_an_unknown_command(self):
+        for line in (b"ge\tt a", b"\x01", b"get\x00", b"bog\x7fus", b"\tget a"):
+            self.assertIn(self.replies(line + b"\r\nmn\r\n"), (CONTROL + b"\r\nMN\r\n", b"ERROR\r\nMN\r\n"), line)
+
+    def test_control_bytes_in_a_command_with_data(self):
+        self.guard()
+        for byte in (b"\x00", b"\t", b"\r", b"\x7f"):
+            for head in (b"set a%sb 0 0 13", b"append a%s 0 0 13", b"cas a%sb 0 0 13 1", b"ms a%sb 13"):
+                with self.subTest(byte=byte, head=head):
+                    reply = self.replies(head % byte + b"\r\ndelete victim\r\nmn\r\n")
+                    self.assertIn(reply, (CONTROL + b"\r\n", CONTROL + b"\r\nMN\r\n"))
+        self.check_guard("data was run as a command")
+
+    def test_one_bad_key_among_good_ones(self):
+        """One error and no part of a reply (row 37)."""
+        with Conn(self.proxy.port) as conn:
+            keys = [f"good-{i}" for i in range(100)]
+            for key in keys:
+                conn.set(key, b"x")
+        keys[50] = "k" * 251
+        line = " ".join(keys).encode()
+        for head in (b"get ", b"gets ", b"gat 0 ", b"gats 0 "):
+            self.refused_and_on(head + line + b"\r\n", b"CLIENT_ERROR key too long")
+
+    def test_key_too_long(self):
+        key = b"k" * 251
+        for line in (b"get %s", b"gets %s", b"gat 0 %s", b"delete %s", b"incr %s 1", b"decr %s 1", b"touch %s 0"):
+            self.refused_and_on(line % key + b"\r\n", b"CLIENT_ERROR key too long")
+        for line in (b"mg %s v", b"md %s", b"ma %s", b"me %s"):
+            reply = self.replies(line % key + b"\r\nmn\r\n")
+            self.assertRegex(reply, rb"^CLIENT_ERROR [^\r]+\r\nMN\r\n$")
+
+    def test_missing_arguments(self):
+        for line in (b"delete", b"touch", b"touch k", b"incr", b"incr k", b"decr k", b"me", b"md", b"ma", b"mg"):
+            self.refused_and_on(line + b"\r\n", BAD_LINE)
+
+    def test_numeric_arguments(self):
+        for verb in (b"incr", b"decr"):
+            for delta in (b"-1", b"1e9", b"x", b"18446744073709551616", b"1x"):
+                self.refused_and_on(b"%s k %s\r\n" % (verb, delta), b"CLIENT_ERROR invalid numeric delta argument")
+
+    def test_same_key_very_often(self):
+        """More often in one line than memcached can count references to an item (row 36)."""
+        count = 60001
+        with Conn(self.proxy.port) as conn:
+            conn.set("k", b"v")
+            conn.send(b"get" + b" k" * count + b"\r\n")
+            block = b"VALUE k 0 1\r\nv\r\n"
+            while len(conn.buffer) < len(block) * count + 5:
+                conn._fill()
+            self.assertTrue(conn.buffer == block * count + b"END\r\n", "not each repetition was answered")
+
+    def test_too_many_keys(self):
+        with Conn(self.proxy.port) as conn:
+            conn.send(b"get" + b" k" * 65537 + b"\r\n")
+            self.assertRegex(conn.line(), rb"^CLIENT_ERROR .+")
+        with Conn(self.proxy.port) as conn:
+            self.assertIsNone(conn.get("k"))
+
+
+class OtherProtocols(BadInput):
+    """Rows 13 and 14."""
+
+    def test_http_is_closed_in_silence(self):
+        for request in (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"POST /a HTTP/1.0\r\n\r\nset a 0 0 1\r\n1\r\n",
+                        b"GET /index.html HTTP/1.1\r\n\r\n"):
+            with self.subTest(request=request):
+                self.assertEqual(self.replies(request, half_close=False), b"")
+
+    def test_binary_protocols(self):
+        for data in (b"\x80\x0a" + b"\0" * 22, b"\x16\x03\x01\x02\x00\x01\x00", b"*1\r\n$4\r\nPING\r\n"):
+            with self.subTest(data=data):
+                self.assertEqual(self.replies(data, half_close=False), ONLY_TEXT + b"\r\n")
+
+    def test_random_bytes(self):
+        """Anything at all: the proxy lives, and answers the next client."""
+        dice = random.Random(20150220)
+        for _ in range(60):
+            junk = bytes(dice.randrange(256) for _ in range(dice.randrange(1, 600)))
+            self.replies(junk)
+        with Conn(self.proxy.port) as conn:
+            self.assertEqual(conn.ask("mn"), "MN")
+
+    def test_mutated_requests(self):
+        """Good requests with a byte or two changed, as they come from a broken client."""
+        dice = random.Random(1424448000)
+        good = (b"set k 1 2 3\r\nabc\r\nget k k2\r\nincr n 5\r\nsadd s a b c\r\nsmembers s\r\nms k 3 T0 c\r\nabc\r\n"
+                b"mg k v f O1\r\nevincr E 1\r\nevadd E 0 0 2\r\nhi\r\ncas k 0 0 1 5\r\nx\r\n")
+        for _ in range(200):
+            bad = bytearray(good)
+            for _ in range(dice.choice((1, 1, 2, 5))):
+                bad[dice.randrange(len(bad))] = dice.choice((dice.randrange(256), 10, 13, 32, 48, 45))
+            self.replies(bytes(bad))
+        with Conn(self.proxy.port) as conn:
+            self.assertEqual(conn.set("k", b"abc"), "STORED")
+            self.assertEqual(conn.get("k"), b"abc")
+
+
+class BrokenOff(BadInput):
+    """Clients that go away (rows 16, 40, 41)."""
+
+    def test_reset_in_the_middle_of_a_value(self):
+        conn = Conn(self.proxy.port)
+        conn.send(b"set half 0 0 10\r\n12345")
+        time.sleep(0.05)
+        conn.reset()
+        conn = Conn(self.proxy.port)
+        conn.send(b"set half2 0 0 10\r\n0123456789")
+        time.sleep(0.05)
+        conn.close()
+        with Conn(self.proxy.port) as other:
+            self.assertEqual(other.values("get half half2"), ({}, "END"))
+
+    def test_line_without_its_end(self):
+        with Conn(self.proxy.port) as conn:
+            conn.set("k", b"x")
+        self.assertEqual(self.replies(b"delete k"), b"")
+        with Conn(self.proxy.port) as conn:
+            self.assertEqual(conn.get("k"), b"x")
+
+    def test_clients_that_leave_their_replies(self):
+        """Replies of those who left reach nobody else, and no descriptor is lost."""
+        with Conn(self.proxy.port) as conn:
+            for i in range(10):
+                conn.set(f"k{i}", b"value of k%d" % i * 100)
+            before = self.proxy.fd_count()
+            for i in range(50):
+                leaver = Conn(self.proxy.port)
+                leaver.send(b"".join(b"get k%d\r\n" % (j % 10) for j in range(200)))
+                (leaver.reset if i % 2 else leaver.close)()
+                key = f"k{i % 10}"
+                self.assertEqual(conn.get(key), f"value of {key}".encode() * 100)
+            wait_until("all descriptors are closed", PATIENCE, lambda: self.proxy.fd_count() <= before)
+
+    def test_a_stalled_client_holds_up_nobody(self):
+        stalled = self.connect(self.proxy)
+        stalled.send(b"set slow 0 0 100\r\nabc")
+        other = self.connect(self.proxy)
+        other.send(b"get ")
+        with Conn(self.proxy.port) as conn:
+            self.assertEqual(conn.set("k", b"1"), "STORED")
+        other.send(b"k\r\n")
+        self.assertEqual(other.read_values()[0]["k"][1], b"1")
+        stalled.send(b"x" * 97 + b"\r\n")
+        self.assertEqual(stalled.line(), b"STORED")
+
+    def test_quit_in_a_pipeline(self):
+        reply = self.replies(b"set k 0 0 1\r\n1\r\nquit\r\nset k 0 0 1\r\n2\r\nget k\r\n", half_close=False)
+        self.assertEqual(reply, b"STORED\r\n")
+        with Conn(self.proxy.port) as conn:
+            self.assertEqual(conn.get("k"), b"1")

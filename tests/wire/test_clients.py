@@ -1,0 +1,244 @@
+"""Stock clients, used as they come, for their ordinary commands."""
+import os
+import re
+import subprocess
+import tempfile
+
+from case import WireTest
+from harness import HOST, PATIENCE
+
+TOOL_LIMIT = 300
+# What libmemcached waits for a server, in milliseconds: it gives a machine that stands still 5 s.
+PATIENT = {"connect_timeout": int(1000 * PATIENCE), "_poll_timeout": int(1000 * PATIENCE)}
+
+
+class ClientTest(WireTest):
+    direct = True
+
+    def setUp(self):
+        super().setUp()
+        _, self.peer = self.pool(2)
+
+
+class Pymemcache(ClientTest):
+    def client(self, **kwargs):
+        from pymemcache.client.base import Client
+        client = Client((HOST, self.peer.port), timeout=PATIENCE, connect_timeout=PATIENCE, **kwargs)
+        self.addCleanup(client.close)
+        return client
+
+    def both(self):
+        """With replies, and with its default of noreply for what writes."""
+        return [self.client(default_noreply=False), self.client(default_noreply=True)]
+
+    def test_set_get_delete(self):
+        for client in self.both():
+            self.assertTrue(client.set("a", b"one"))
+            self.assertEqual(client.get("a"), b"one")
+            self.assertIsNone(client.get("missing"))
+            self.assertTrue(client.set("empty", b""))
+            self.assertEqual(client.get("empty"), b"")
+            self.assertTrue(client.delete("a"))
+            self.assertIsNone(client.get("a"))
+
+    def test_many(self):
+        for client in self.both():
+            items = {f"key-{i}": b"v%d" % i for i in range(100)}
+            self.assertFalse(client.set_many(items))
+            self.assertEqual(client.get_many(list(items) + ["missing"]), items)
+            self.assertEqual({k: v for k, (v, _) in client.gets_many(list(items)).items()}, items)
+            self.assertTrue(client.delete_many(list(items)))
+            self.assertEqual(client.get_many(list(items)), {})
+
+    def test_storage_replies(self):
+        client = self.client(default_noreply=False)
+        self.assertFalse(client.replace("a", b"x"))
+        self.assertFalse(client.append("a", b"x"))
+        self.assertTrue(client.add("a", b"b"))
+        self.assertFalse(client.add("a", b"c"))
+        self.assertTrue(client.append("a", b">"))
+        self.assertTrue(client.prepend("a", b"<"))
+        self.assertEqual(client.get("a"), b"<b>")
+        self.assertTrue(client.replace("a", b"d"))
+        self.assertFalse(client.delete("missing"))
+        self.assertTrue(client.touch("a", 100))
+        self.assertFalse(client.touch("missing", 100))
+
+    def test_storage_without_replies(self):
+        client = self.client(default_noreply=True)
+        client.add("a", b"b")
+        client.append("a", b">")
+        client.prepend("a", b"<")
+        client.touch("a", 100)
+        self.assertEqual(client.get("a"), b"<b>")
+        client.incr("n", 1, noreply=True)
+        client.set("n", b"1")
+        client.incr("n", 4, noreply=True)
+        client.decr("n", 2, noreply=True)
+        self.assertEqual(client.get("n"), b"3")
+
+    def test_cas(self):
+        client = self.client(default_noreply=False)
+        client.set("a", b"1")
+        value, token = client.gets("a")
+        self.assertEqual(value, b"1")
+        self.assertTrue(client.cas("a", b"2", token))
+        self.assertFalse(client.cas("a", b"3", token))
+        self.assertIsNone(client.cas("missing", b"3", token))
+        self.assertEqual(client.get("a"), b"2")
+
+    def test_counters(self):
+        client = self.client(default_noreply=False)
+        self.assertIsNone(client.incr("n", 1))
+        client.set("n", b"10")
+        self.assertEqual(client.incr("n", 5), 15)
+        self.assertEqual(client.decr("n", 20), 0)
+
+    def test_administration(self):
+        client = self.client(default_noreply=False)
+        client.set("a", b"1")
+        self.assertTrue(client.version().startswith(b"1.") or b"setlistd" in client.version(), client.version())
+        self.assertTrue(client.stats())
+        self.assertTrue(client.flush_all())
+        self.assertIsNone(client.get("a"))
+        client.set("a", b"1")
+        self.client(default_noreply=True).flush_all()
+        client.quit()
+
+    def test_errors(self):
+        from pymemcache.exceptions import MemcacheClientError, MemcacheServerError
+        client = self.client(default_noreply=False)
+        client.set("s", b"abc")
+        with self.assertRaises(MemcacheClientError):
+            client.incr("s", 1)
+        with self.assertRaises(MemcacheServerError):
+            client.set("big", b"x" * ((1 << 20) + 1))
+        self.assertEqual(client.get("s"), b"abc")
+
+    def test_large_and_binary_values(self):
+        client = self.client(default_noreply=False)
+        for value in (bytes(range(256)) * 100, b"\r\nEND\r\n" * 1000, b"x" * 1000000):
+            client.set("v", value)
+            self.assertEqual(client.get("v"), value)
+
+
+class Pylibmc(ClientTest):
+    def setUp(self):
+        super().setUp()
+        import pylibmc
+        self.pylibmc = pylibmc
+        self.client = pylibmc.Client([f"{HOST}:{self.peer.port}"], binary=False, behaviors=dict(PATIENT, cas=True))
+
+    def test_set_get_delete(self):
+        self.assertTrue(self.client.set("a", "one"))
+        self.assertEqual(self.client.get("a"), "one")
+        self.assertIsNone(self.client.get("missing"))
+        self.assertTrue(self.client.set("n", 5))
+        self.assertEqual(self.client.get("n"), 5)
+        self.assertTrue(self.client.delete("a"))
+        self.assertFalse(self.client.delete("a"))
+
+    def test_many(self):
+        items = {f"key-{i}": f"v{i}" for i in range(200)}
+        self.assertEqual(self.client.set_multi(items), [])
+        self.assertEqual(self.client.get_multi(list(items) + ["missing"]), items)
+        self.assertTrue(self.client.delete_multi(list(items)))
+        self.assertEqual(self.client.get_multi(list(items)), {})
+
+    def test_storage(self):
+        self.assertFalse(self.client.replace("a", "x"))
+        self.assertTrue(self.client.add("a", "b"))
+        self.assertFalse(self.client.add("a", "c"))
+        self.assertTrue(self.client.append("a", ">"))
+        self.assertTrue(self.client.prepend("a", "<"))
+        self.assertEqual(self.client.get("a"), "<b>")
+        self.assertTrue(self.client.touch("a", 100))
+
+    def test_counters(self):
+        self.client.set("n", "10")
+        self.assertEqual(self.client.incr("n"), 11)
+        self.assertEqual(self.client.incr("n", 9), 20)
+        self.assertEqual(self.client.decr("n", 5), 15)
+        self.assertRaises(self.pylibmc.NotFound, self.client.incr, "missing")
+        self.client.set("m", "1")
+        self.client.incr_multi(["n", "m"], delta=2)
+        self.assertEqual(self.client.get_multi(["n", "m"]), {"n": "17", "m": "3"})
+
+    def test_cas(self):
+        self.client.set("a", "1")
+        value, token = self.client.gets("a")
+        self.assertEqual(value, "1")
+        self.assertTrue(self.client.cas("a", "2", token))
+        self.assertRaises(self.pylibmc.Error, self.client.cas, "missing", "2", token)
+        self.assertEqual(self.client.get("a"), "2")
+
+    def test_administration(self):
+        self.client.set("a", "1")
+        self.assertTrue(self.client.get_stats()[0][1])
+        self.client.flush_all()
+        self.assertIsNone(self.client.get("a"))
+
+    def test_noreply_and_buffered(self):
+        quiet = self.pylibmc.Client([f"{HOST}:{self.peer.port}"], binary=False, behaviors=dict(PATIENT, _noreply=True))
+        for i in range(100):
+            quiet.set(f"q{i}", "x")
+        quiet.delete("q0")
+        self.assertIsNone(quiet.get("q0"))
+        self.assertEqual(len(self.client.get_multi([f"q{i}" for i in range(100)])), 99)
+
+    def test_large_values(self):
+        value = os.urandom(900000)
+        self.assertTrue(self.client.set("v", value))
+        self.assertEqual(self.client.get("v"), value)
+
+
+class Tools(ClientTest):
+    """The command line tools of libmemcached."""
+
+    def tool(self, name, *args, status=0):
+        argv = [name, f"--servers={HOST}:{self.peer.port}", *args]
+        done = subprocess.run(argv, capture_output=True, timeout=TOOL_LIMIT, check=False)
+        text = f"{' '.join(argv)}: status {done.returncode}\n{done.stdout[:500]}\n{done.stderr[:500]}"
+        if status is not None:
+            self.assertEqual(done.returncode, status, text)
+        return done
+
+    def put(self, name, content):
+        folder = tempfile.TemporaryDirectory(prefix="setlistd-wire-")
+        self.addCleanup(folder.cleanup)
+        path = os.path.join(folder.name, name)
+        with open(path, "wb") as out:
+            out.write(content)
+        self.tool("memccp", path)
+
+    def test_copy_cat_remove(self):
+        self.put("file-one", b"content of the file\n")
+        self.assertIn(b"content of the file", self.tool("memccat", "file-one").stdout)
+        self.tool("memcexist", "file-one")
+        self.tool("memctouch", "--expire=100", "file-one")
+        self.tool("memcrm", "file-one")
+        self.assertNotEqual(self.tool("memcexist", "file-one", status=None).returncode, 0)
+        self.assertNotIn(b"content", self.tool("memccat", "file-one", status=None).stdout)
+
+    def test_large_file(self):
+        content = b"0123456789abcde\n" * 50000
+        self.put("file-large", content)
+        self.assertIn(content, self.tool("memccat", "file-large").stdout)
+
+    def test_ping_and_stat(self):
+        self.tool("memcping")
+        self.assertIn(b"version", self.tool("memcstat").stdout)
+        done = self.tool("memcstat", "--server-version")
+        self.assertRegex(done.stdout + done.stderr, rb":%d 1\.\d+\.\d+" % self.peer.port)
+
+    def test_conformance(self):
+        """memccapable: each of its tests of the text protocol passes."""
+        done = subprocess.run(["memccapable", "-a", "-t", "60", "-h", HOST, "-p", str(self.peer.port)], capture_output=True,
+                              timeout=TOOL_LIMIT, check=False)
+        lines = done.stdout.decode().splitlines()
+        verdicts = [re.fullmatch(r"(ascii .*?) +\[(.*)\]", line) for line in lines]
+        verdicts = [match.groups() for match in verdicts if match]
+        self.assertGreaterEqual(len(verdicts), 27, done.stdout.decode())
+        self.assertEqual([v for v in verdicts if v[1] != "pass"], [], done.stderr.decode())
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("All tests passed", lines)

@@ -1,0 +1,406 @@
+"""The program itself: its options, its configuration, its sockets, its end."""
+import os
+import re
+import stat
+import subprocess
+import tempfile
+import threading
+
+import fake
+from case import WireTest
+from harness import HOST, OPTIONS, PATIENCE, Process, accepts, free_port, wait_until
+from wire import Closed, Conn
+
+RUN_LIMIT = PATIENCE
+# More than the limit of any wait here: whoever waited for requests under way would fail the test.
+UNHURRIED = "shutdown_timeout = 600000"
+ENV_WITHOUT_LOCALE = dict(os.environ, LC_ALL="C")
+
+
+def setlistd(*args):
+    """Run it to its end."""
+    return subprocess.run([OPTIONS.setlistd, *args], capture_output=True, text=True, timeout=RUN_LIMIT, check=False,
+                          env=ENV_WITHOUT_LOCALE)
+
+
+class Scratch(WireTest):
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory(prefix="setlistd-wire-")
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def file(self, text, name="setlistd.conf"):
+        with open(self.path(name), "w", encoding="utf-8") as out:
+            out.write(text)
+        return self.path(name)
+
+
+class Options(Scratch):
+    def test_version(self):
+        done = setlistd("-V")
+        self.assertEqual(done.returncode, 0, done)
+        self.assertRegex(done.stdout, r"\d+\.\d+\.\d+")
+
+    def test_help(self):
+        done = setlistd("-h")
+        self.assertEqual(done.returncode, 0, done)
+        for option in "-f -l -p -s -S -t -u -v -T -V".split():
+            self.assertRegex(done.stdout, re.escape(option) + r"\b")
+
+    def test_no_server_is_an_error(self):
+        done = setlistd("-p", str(free_port()))
+        self.assertEqual(done.returncode, 1, done)
+        self.assertRegex(done.stderr, "(?i)server")
+        self.assertEqual(setlistd("-p", str(free_port()), "-S", "").returncode, 1)
+
+    def refused(self, args, status):
+        with self.subTest(args=args):
+            servers = [] if "-S" in args else ["-S", "127.0.0.1:1"]
+            port = [] if "-p" in args else ["-p", str(free_port())]
+            done = setlistd(*servers, *port, *args)
+            self.assertEqual(done.returncode, status, done)
+            self.assertTrue(done.stderr.strip(), "not a word about it")
+
+    def test_wrong_options(self):
+        for args in (["-Z"], ["-p", "x"], ["-p", "65536"], ["-p", "-1"], ["-t", "0"], ["-t", "x"], ["-f"], ["stray"]):
+            self.refused(args, 2)
+
+    def test_wrong_settings(self):
+        for args in (["-f", self.path("missing.conf")], ["-u", "no-such-user-here"], ["-S", ":"], ["-S", "127.0.0.1:x"],
+                     ["-S", "127.0.0.1:70000"], ["-S", "--NONSENSE=1"]):
+            self.refused(args, 1)
+
+    def test_port_in_use(self):
+        server = self.memcached()
+        done = setlistd("-S", server.name, "-p", str(server.port))
+        self.assertEqual(done.returncode, 1, done)
+        self.assertIn(str(server.port), done.stderr)
+
+    def test_listens_on_loopback_only(self):
+        """Unless told otherwise."""
+        proxy = self.setlistd([self.memcached()])
+        self.assertEqual({address for address, port in listening() if port == proxy.port}, {"0100007F"})
+
+    def test_server_strings(self):
+        a, b = self.memcached(), self.memcached()
+        for servers in (f"{a.name},{b.name}", f"{a.name} weight=2,{b.name}", f"--SERVER={a.name} --SERVER={b.name}",
+                        f"--SERVER={a.name} --SERVER={b.name} --DISTRIBUTION=consistent"):
+            with self.subTest(servers=servers):
+                proxy = self.setlistd([servers])
+                with Conn(proxy.port) as conn:
+                    seen = {conn.ask(f"route k{i}").split()[-1] for i in range(200)}
+                    self.assertEqual(seen, {a.name, b.name})
+                    self.assertEqual(conn.set("k", b"x"), "STORED")
+
+    def test_weight(self):
+        a, b = self.memcached(), self.memcached()
+        proxy = self.setlistd([f"{a.name} weight=9,{b.name} weight=1"])
+        with Conn(proxy.port) as conn:
+            heavy = sum(conn.ask(f"route k{i}").endswith(a.name) for i in range(1000))
+        self.assertTrue(750 < heavy < 990, f"{heavy} of 1000 keys on the server of weight 9 of 10")
+
+    def test_server_on_a_unix_socket(self):
+        path = self.path("mc.sock")
+        os.chmod(self.folder, 0o777)
+        user = ["-u", "nobody"] if os.geteuid() == 0 else []
+        server = Process("memcached", ["memcached", "-s", path, "-a", "0777", "-t", "1", "-m", "64", *user])
+        self.addCleanup(server.kill)
+        server.wait_ready(path)
+        proxy = self.setlistd([f"unix:{path}"])
+        with Conn(proxy.port) as conn:
+            self.assertEqual(conn.set("k", b"x"), "STORED")
+            self.assertEqual(conn.get("k"), b"x")
+
+
+def listening():
+    """(hexadecimal address, port) of all IPv4 sockets that listen."""
+    with open("/proc/net/tcp", encoding="ascii") as table:
+        rows = [line.split() for line in table.readlines()[1:]]
+    return [(row[1].split(":")[0], int(row[1].split(":")[1], 16)) for row in rows if row[3] == "0A"]
+
+
+class SameServers(WireTest):
+    """setlistd and a libmemcached client that are given the same servers agree on where each key lives."""
+
+    KEYS = [f"key-{i}" for i in range(300)] + ["schlüssel", "a" * 200]
+
+    def agree(self, config, **behaviors):
+        import pylibmc
+        from test_clients import PATIENT
+        servers = [self.memcached() for _ in range(3)]
+        proxy = self.setlistd(servers, config=config)
+        client = pylibmc.Client([s.name for s in servers], binary=False,
+                                behaviors=dict(PATIENT, **behaviors, verify_keys=False))
+        for key in self.KEYS:
+            client.set(key.encode(), key.encode())
+        with Conn(proxy.port) as conn:
+            for key in self.KEYS:
+                self.assertEqual(conn.get(key), key.encode(), f"{key} is elsewhere for the client")
+                self.assertEqual(conn.ask(f"sadd set-{key} x"), "STORED")
+            for key in self.KEYS:
+                self.assertEqual(client.get(f"set-{key}".encode()), b"+x ")
+
+    def test_ketama(self):
+        self.agree(None, ketama_weighted=True)
+
+    def test_ketama_named(self):
+        self.agree('distribution = "ketama"', ketama_weighted=True)
+
+    def test_consistent(self):
+        self.agree('distribution = "consistent"', distribution="consistent")
+
+    def test_modula(self):
+        self.agree('distribution = "modula"', distribution="modula")
+
+
+class Configuration(Scratch):
+    def check(self, text):
+        return setlistd("-T", "-f", self.file(text))
+
+    def good(self, text):
+        done = self.check(text)
+        self.assertEqual((done.returncode, (done.stdout + done.stderr).strip()), (0, "configuration ok"), text)
+
+    def bad(self, text, line, word=""):
+        with self.subTest(text=text):
+            done = self.check(text)
+            self.assertEqual(done.returncode, 1, done)
+            self.assertIn(f"{self.path('setlistd.conf')}:{line}: ", done.stderr + done.stdout)
+            self.assertIn(word, done.stderr + done.stdout)
+
+    def test_good_files(self):
+        servers = 'servers = {"127.0.0.1:11211", "127.0.0.1:11212 weight=2"}\n'
+        self.good(servers)
+        self.good('# a comment\n' + servers + 'listen = {"127.0.0.1:11311", "unix:/run/x.sock"}\nthreads = 2\n')
+        self.good(servers + 'collection "a-" { type = "set" encoding = "oplog" ttl = 10 }\nevents "E" { bucket = "day" }\n')
+        self.good(servers + 'collection "a-" { }\nevents "E" { }\n')
+        self.good(servers + 'connect_timeout = 200\nrequest_timeout = 300\nretry_min = 10\nretry_max = 100\nmax_line = 65536\n'
+                  'max_value = 1000000\nmax_keys = 100\nmax_pipeline = 64\nclient_buffer = 100000\nserver_queue = 1000\n'
+                  'max_connections = 500\nsocket_mode = "0770"\nverbose = 1\ndistribution = "modula"\n')
+
+    def test_servers_from_the_command_line(self):
+        done = setlistd("-T", "-f", self.file("threads = 2\n"), "-S", "127.0.0.1:1")
+        self.assertEqual((done.returncode, (done.stdout + done.stderr).strip()), (0, "configuration ok"))
+
+    def test_no_servers(self):
+        done = self.check("threads = 2\n")
+        self.assertEqual(done.returncode, 1, done)
+        self.assertRegex(done.stderr + done.stdout, "(?i)server")
+
+    def test_bad_files(self):
+        servers = 'servers = {"127.0.0.1:11211"}\n'
+        self.bad(servers + "nonsense = 1\n", 2, "nonsense")
+        self.bad(servers + "threads = many\n", 2)
+        self.bad(servers + "\n\nthreads = 0\n", 4, "threads")
+        self.bad('servers = {"127.0.0.1:x"}\n', 1)
+        self.bad('servers = {"127.0.0.1:11211 weight=none"}\n', 1)
+        self.bad(servers + 'distribution = "random"\n', 2, "random")
+        self.bad(servers + 'listen = {"127.0.0.1:99999"}\n', 2)
+        self.bad(servers + 'socket_mode = "999"\n', 2)
+        self.bad(servers + 'socket_mode = "rwx"\n', 2)
+
+    def test_number_ranges(self):
+        servers = 'servers = {"127.0.0.1:11211"}\n'
+        for option in ("threads", "connect_timeout", "request_timeout", "retry_min", "retry_max", "max_connections",
+                       "max_line", "max_value", "max_keys", "max_pipeline", "client_buffer", "server_queue"):
+            self.bad(servers + f"{option} = -1\n", 2, option)
+            self.bad(servers + f"{option} = 99999999999999999999\n", 2)
+            self.bad(servers + f"{option} = 0\n", 2, option)
+
+    def test_collections(self):
+        servers = 'servers = {"127.0.0.1:11211"}\n'
+        for options in ('encoding = "oplog"', 'encoding = "signed"', 'encoding = "csv"', 'encoding = "csv" delimiter = ";"',
+                        'type = "set" encoding = "tombstone"', 'encoding = "paired" removed = "unfollow-"', 'encoding = "flip"',
+                        'encoding = "flip" pointer = true', 'encoding = "indexed" plain_verbs = true', 'type = "list"',
+                        'type = "list" encoding = "csv" delimiter = "/" plain_verbs = true', 'plain_verbs = true delimiter = "."'):
+            self.good(servers + f'collection "a-" {{ {options} }}\n')
+
+    def test_bad_collections(self):
+        servers = 'servers = {"127.0.0.1:11211"}\n'
+        for option, word in (('type = "bag"', "bag"), ('encoding = "xml"', "xml"), ('colour = "red"', "colour"), ("ttl = -5", "ttl"),
+                             ("compact_waste = 0.0", "compact_waste"), ('delimiter = ""', "delimiter"), ('delimiter = ",,"', "delimiter"),
+                             ('delimiter = " "', "delimiter"), ('delimiter = "\x7f"', "delimiter"), ('removed = "a b"', "removed"),
+                             (f'removed = "{"x" * 251}"', "removed"), ("pointer = maybe", ""), ("plain_verbs = 7", "")):
+            self.bad(servers + f'collection "a-" {{\n  {option}\n}}\n', 3, word)
+
+    def test_rules_that_make_no_sense(self):
+        """What is wrong with a section as a whole is said at its end."""
+        servers = 'servers = {"127.0.0.1:11211"}\n'
+        lists = [f'type = "list"\n encoding = "{name}"' for name in ("signed", "tombstone", "flip", "indexed")]
+        for options, word in (*((text, "a list has the encoding oplog or csv") for text in lists),
+                              ('encoding = "paired"\n', "removed"), ('encoding = "paired"\n removed = "a-"', "another prefix"),
+                              ('encoding = "csv"\n removed = "b-"', "paired alone"),
+                              ('encoding = "tombstone"\n delimiter = "|"', "bar")):
+            self.bad(servers + f'collection "a-" {{\n {options}\n}}\n', 5, word)
+
+    def test_bad_events(self):
+        servers = 'servers = {"127.0.0.1:11211"}\n'
+        self.bad(servers + 'events "E" {\n  bucket = "week"\n}\n', 3, "week")
+        self.bad(servers + 'events "E" {\n  separator = " "\n}\n', 3)
+        self.bad(servers + 'events "E" {\n  ttl = -5\n}\n', 3)
+
+    def test_missing_file(self):
+        done = setlistd("-T", "-f", self.path("missing.conf"))
+        self.assertEqual(done.returncode, 1, done)
+        self.assertIn("missing.conf", done.stderr)
+
+    def test_the_example_file(self):
+        """conf/setlistd.conf of the project is a good file."""
+        example = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../conf/setlistd.conf")
+        done = setlistd("-T", "-f", example)
+        self.assertEqual((done.returncode, done.stdout + done.stderr), (0, "configuration ok\n"))
+
+    def test_starts_by_file_alone(self):
+        server, port = self.memcached(), free_port()
+        proxy = self.setlistd([], config=f'listen = {{"{HOST}:{port}"}}\nservers = {{"{server.name}"}}\nthreads = 2\n', tcp=False)
+        proxy.process.wait_ready((HOST, port))
+        with Conn(port) as conn:
+            self.assertEqual(conn.set("k", b"x"), "STORED")
+            self.assertEqual(conn.ask("route k"), f"ROUTE k {server.name}")
+
+    def test_bad_file_does_not_start(self):
+        done = setlistd("-f", self.file('servers = {"127.0.0.1:1"}\nnonsense = 1\n'), "-p", str(free_port()))
+        self.assertEqual(done.returncode, 1, done)
+        self.assertIn(f"{self.path('setlistd.conf')}:2: ", done.stderr)
+
+
+class Sockets(Scratch):
+    def test_unix_socket(self):
+        path = self.path("s.sock")
+        proxy = self.setlistd([self.memcached()], "-s", path)
+        proxy.process.wait_ready(path)
+        with Conn(path) as conn, Conn(proxy.port) as tcp:
+            self.assertEqual(conn.set("k", b"x"), "STORED")
+            self.assertEqual(tcp.get("k"), b"x")
+        self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o700)
+
+    def test_unix_socket_only(self):
+        path = self.path("s.sock")
+        proxy = self.setlistd([self.memcached()], "-p", "0", "-s", path, tcp=False)
+        proxy.process.wait_ready(path)
+        with Conn(path) as conn:
+            self.assertEqual(conn.ask("mn"), "MN")
+        self.assertFalse(accepts((HOST, proxy.port)))
+
+    def test_socket_mode(self):
+        path = self.path("s.sock")
+        self.setlistd([self.memcached()], "-s", path, config='socket_mode = "0770"').process.wait_ready(path)
+        self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o770)
+
+    def test_socket_left_over(self):
+        """A socket file that nobody listens on is no obstacle; one that is in use is."""
+        path = self.path("s.sock")
+        server = self.memcached()
+        first = self.setlistd([server], "-s", path)
+        first.process.wait_ready(path)
+        done = setlistd("-S", server.name, "-p", str(free_port()), "-s", path)
+        self.assertEqual(done.returncode, 1, "took the socket of a running one")
+        self.assertTrue(accepts(path), "the running one lost its socket")
+        first.process.kill()
+        first.stopped = True
+        self.assertTrue(os.path.exists(path))
+        self.setlistd([server], "-s", path).process.wait_ready(path)
+
+    def test_several_addresses(self):
+        proxy = self.setlistd([self.memcached()], "-l", "127.0.0.1", "-l", "127.0.0.2")
+        for host in ("127.0.0.1", "127.0.0.2"):
+            proxy.process.wait_ready((host, proxy.port))
+
+    def test_connection_limit(self):
+        """Above the limit a client is told so or waits; those inside go on, and a place that gets free is used."""
+        proxy = self.setlistd([self.memcached()], config="max_connections = 20")
+        conns = [self.connect(proxy) for _ in range(19)]
+        for conn in conns:
+            self.assertEqual(conn.ask("mn"), "MN")
+        extra = [self.connect(proxy) for _ in range(10)]
+        for conn in conns:
+            self.assertEqual(conn.ask("mn"), "MN")
+        for conn in conns[:15] + extra:
+            conn.close()
+
+        def place():
+            try:
+                with Conn(proxy.port, limit=5) as conn:
+                    return conn.ask("mn") == "MN"
+            except (Closed, TimeoutError, OSError):
+                return False
+        wait_until("a free place is used", PATIENCE, place, pause=0.05)
+
+
+class Ending(WireTest):
+    alone = True
+
+    def status_of(self, proxy, number=15):
+        proxy.process.signal(number)
+        return proxy.process.child.wait(RUN_LIMIT)
+
+    def test_signals(self):
+        server = self.memcached()
+        for number in (15, 2):
+            proxy = self.setlistd([server], config=UNHURRIED)
+            self.assertEqual(self.status_of(proxy, number), 0)
+
+    def test_idle_clients_do_not_hold_it_up(self):
+        proxy = self.setlistd([self.memcached()], config=UNHURRIED)
+        conns = [self.connect(proxy) for _ in range(50)]
+        conns[0].send(b"set k 0 0 100\r\nhalf")
+        self.assertEqual(self.status_of(proxy), 0)
+        for conn in conns:
+            self.assertEqual(conn.rest(), b"")
+
+    def test_under_load(self):
+        proxy = self.setlistd([self.memcached(), self.memcached()], "-t", "2")
+        counts = [0] * 8
+        threads = [threading.Thread(target=self.hammer, args=(proxy.port, counts, i), daemon=True) for i in range(8)]
+        for thread in threads:
+            thread.start()
+        wait_until("all clients are at work", PATIENCE, lambda: min(counts) > 10)
+        self.assertEqual(self.status_of(proxy), 0)
+        for thread in threads:
+            thread.join(RUN_LIMIT)
+            self.assertFalse(thread.is_alive(), "a client hangs after the end")
+
+    @staticmethod
+    def hammer(port, counts, number):
+        try:
+            with Conn(port) as conn:
+                while True:
+                    conn.send(b"set k%d 0 0 1\r\n1\r\nget k%d\r\nsadd s%d a\r\n" % (number, number, number))
+                    conn.line(), conn.read_values(), conn.line()
+                    counts[number] += 1
+        except (Closed, OSError):
+            pass
+
+    def test_what_is_in_flight_is_answered(self):
+        """A server that takes its time: the reply still comes."""
+        server = fake.FakeServer()
+        self.addCleanup(server.stop)
+        ending = threading.Event()
+        server.faults[b"key-1"] = fake.held(ending)
+        proxy = self.setlistd([server])
+        conn = self.connect(proxy)
+        self.assertEqual(conn.get("key-0"), fake.value_of(b"key-0"))
+        conn.send(b"get key-1\r\n")
+        wait_until("it is sent", PATIENCE, lambda: server.requests_for("key-1"))
+        proxy.process.signal(15)
+        wait_until("it ends", PATIENCE, lambda: not accepts((HOST, proxy.port)))
+        ending.set()
+        self.assertEqual(conn.read_values()[0]["key-1"][1], fake.value_of(b"key-1"))
+        self.assertEqual(conn.rest(), b"")
+        self.assertEqual(proxy.process.child.wait(RUN_LIMIT), 0)
+
+    def test_servers_that_never_answer_do_not_hold_it_up(self):
+        """The limit on a request passes, and that is all that is waited for."""
+        server = fake.FakeServer()
+        self.addCleanup(server.stop)
+        server.faults[b"key-1"] = fake.silence
+        proxy = self.setlistd([server], config=f"{UNHURRIED}\nrequest_timeout = 1000")
+        conn = self.connect(proxy)
+        wait_until("the server is greeted", PATIENCE, lambda: conn.values("get key-0")[1] == "END")
+        conn.send(b"get key-1\r\n")
+        wait_until("it is sent", PATIENCE, lambda: server.requests_for("key-1"))
+        self.assertEqual(self.status_of(proxy), 0)

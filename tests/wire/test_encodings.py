@@ -1,0 +1,408 @@
+"""One suite of set behaviours over every encoding, and the exact bytes that each encoding is documented with."""
+import random
+
+from case_large import LargeSetTest, names
+from harness import wait_until
+from test_concurrency import together
+
+ENCODINGS = {
+    "oplog": 'encoding = "oplog"',
+    "signed": 'encoding = "signed"',
+    "csv": 'encoding = "csv"',
+    "semicolon": 'encoding = "csv" delimiter = ";"',
+    "tombstone": 'encoding = "tombstone"',
+    "paired": 'encoding = "paired" removed = "un{prefix}"',
+    "flip": 'encoding = "flip" pointer = true',
+    "mark": 'encoding = "flip" pointer = false',
+    "indexed": 'encoding = "indexed"',
+}
+# What a member may not hold.
+RESERVED = {"signed": "+-", "csv": ",", "semicolon": ";", "tombstone": ",|", "paired": ",", "flip": "+-", "mark": "+-", "indexed": "+-"}
+# The items that a set of the encoding may have, `{}` being its key behind the prefix.
+ITEMS = {
+    "paired": ["paired-{}", "unpaired-{}"],
+    "flip": ["flip-{}.a", "flip-{}.b", "flip-{}.active"],
+    "mark": ["mark-{}.a", "mark-{}.b"],
+    "indexed": ["indexed-{}"] + ["indexed-{}." + str(n) for n in range(10)],
+}
+BAD = "CLIENT_ERROR value is not a collection"
+
+
+def rule(prefix, options, more=""):
+    return f'collection "{prefix}" {{ type = "set" {options.format(prefix=prefix)} {more} }}\n'
+
+
+class EncodingTest(LargeSetTest):
+    config = "base_size = 1024\nsegment_size = 4096\n" + "".join(
+        rule(f"{name}-", options) + rule(f"{name}.verbs-", options, "plain_verbs = true") + rule(f"{name}.ttl-", options, "ttl = 500")
+        for name, options in ENCODINGS.items())
+
+    def each(self):
+        """Every encoding, and a key of it."""
+        for name in ENCODINGS:
+            yield name, f"{name}-k"
+
+    def items(self, name, key="k"):
+        """{item: its bytes} of a set, as they are on the servers."""
+        found = {item.format(key): self.at.get(item.format(key)) for item in ITEMS.get(name, [f"{name}-{{}}"])}
+        return {item: data for item, data in found.items() if data is not None}
+
+    def expect(self, *talk, conn=None):
+        for command, reply in talk:
+            self.assertEqual((conn or self.conn).ask(command), reply, command)
+
+
+class SetBehaviours(EncodingTest):
+    def test_add_and_remove(self):
+        for _, k in self.each():
+            self.assert_missing(k)
+            self.expect((f"srem {k} a", "NOT_FOUND"), (f"saddx {k} a", "NOT_FOUND"), (f"scompact {k}", "NOT_FOUND"))
+            self.assert_missing(k)
+            self.expect((f"sadd {k} a b c", "STORED"), (f"sadd {k} b d d", "STORED"), (f"saddx {k} e", "STORED"))
+            self.assert_members(k, {b"a", b"b", b"c", b"d", b"e"})
+            self.expect((f"srem {k} b nobody", "DELETED"), (f"srem {k} b b", "DELETED"), (f"scard {k}", "4"))
+            self.expect((f"sadd {k} b", "STORED"), (f"srem {k} a", "DELETED"))
+            self.assert_members(k, {b"b", b"c", b"d", b"e"}, self.others[0])
+            self.expect((f"sismember {k} b", "1"), (f"sismember {k} a", "0"), (f"smismember {k} a b zz c", "0 1 0 1"))
+
+    def test_what_is_said_often_is_said_once(self):
+        """Additions and removals that are repeated come to what one of them comes to."""
+        for _, k in self.each():
+            for _ in range(3):
+                self.expect((f"sadd {k} a b", "STORED"))
+            self.expect((f"srem {k} a", "DELETED"), (f"smismember {k} a b", "0 1"))
+            for _ in range(3):
+                self.expect((f"srem {k} a b", "DELETED"))
+            self.expect((f"scard {k}", "0"), (f"sadd {k} a", "STORED"), (f"smismember {k} a b", "1 0"))
+
+    def test_empty_sets(self):
+        for _, k in self.each():
+            self.expect((f"sset {k}", "STORED"), (f"scard {k}", "0"), (f"saddx {k} a", "STORED"), (f"scard {k}", "1"))
+            self.expect((f"srem {k} a", "DELETED"), (f"scard {k}", "0"), (f"sismember {k} a", "0"), (f"scompact {k}", "OK"))
+            self.assertEqual(self.conn.values(f"smembers {k}"), ({k: (0, b"")}, "END"))
+            self.assertEqual(self.conn.values(f"spop {k}"), ({}, "END"))
+            self.assertEqual(self.conn.values(f"srandmember {k} 3"), ({}, "END"))
+
+    def test_sset(self):
+        for _, k in self.each():
+            self.expect((f"sset {k} a b c a", "STORED"))
+            self.assert_members(k, {b"a", b"b", b"c"})
+            self.expect((f"srem {k} a", "DELETED"), (f"sset {k} a d", "STORED"))
+            self.assert_members(k, {b"a", b"d"}, self.others[0])
+            self.expect((f"sadd {k} b", "STORED"), (f"srem {k} d", "DELETED"))
+            self.assert_members(k, {b"a", b"b"})
+
+    def test_random_members(self):
+        for _, k in self.each():
+            members = {b"%d" % n for n in range(20)}
+            self.write("sadd", k, sorted(members))
+            self.assertEqual(len(self.read(k, command="srandmember") or ()), 1)
+            found, _ = self.conn.values(f"srandmember {k} 30")
+            self.assertEqual(set(found[k][1].split()), members)
+            while members:
+                found, end = self.conn.values(f"spop {k} 7")
+                taken = found[k][1].split()
+                self.assertEqual((end, len(taken)), ("END", min(7, len(members))))
+                self.assertLessEqual(set(taken), members)
+                members -= set(taken)
+                self.assert_members(k, members, self.others[0])
+            self.expect((f"sadd {k} 3", "STORED"), (f"scard {k}", "1"))
+
+    def test_algebra(self):
+        for name, k in self.each():
+            self.expect((f"sadd {k} a b c", "STORED"), (f"sadd {name}-l b c d", "STORED"), (f"srem {name}-l c", "DELETED"))
+            for verb, expected in (("sunion", b"a b c d"), ("sinter", b"b"), ("sdiff", b"a c")):
+                found, _ = self.conn.values(f"{verb} {k} {name}-l")
+                self.assertEqual(sorted(found[verb][1].split()), expected.split(), verb)
+
+    def test_sinfo(self):
+        for name, k in self.each():
+            self.expect((f"sadd {k} aa bb", "STORED"))
+            self.conn.send(f"sinfo {k}\r\n".encode())
+            info = dict(line.split(" ", 2)[1:] for line in self.conn.lines_until("END")[:-1])
+            self.assertEqual(info["encoding"], {"semicolon": "csv", "mark": "flip"}.get(name, name))
+            self.assertEqual((info["members"], info["segments"], info["ttl"]), ("2", "0", "-1"))
+            self.assertGreaterEqual(int(info["bytes"]), 6)
+
+    def test_noreply_and_order(self):
+        """What a client sends in one go takes effect in order."""
+        for _, k in self.each():
+            self.conn.send(f"sadd {k} a b noreply\r\nscard {k}\r\nsrem {k} a noreply\r\nsmismember {k} a b\r\nsset {k} x noreply\r\n"
+                           f"sadd {k} y\r\nscard {k}\r\nsrem {k} x\r\nsadd {k} x\r\nsismember {k} x\r\nspop {k} 5\r\nscard {k}\r\n".encode())
+            for reply in (b"2", b"0 1", b"STORED", b"2", b"DELETED", b"STORED", b"1"):
+                self.assertEqual(self.conn.line(), reply)
+            self.assertEqual(set(self.conn.read_values()[0][k][1].split()), {b"x", b"y"})
+            self.assertEqual(self.conn.line(), b"0")
+
+    def test_reserved_bytes(self):
+        """A member that holds one is refused, and nothing is stored, nor changed."""
+        for name, k in self.each():
+            for byte in RESERVED.get(name, ""):
+                for member in (byte, f"a{byte}", f"{byte}a", f"a{byte}b"):
+                    for command in (f"sadd {k} good {member}", f"saddx {k} {member}", f"srem {k} {member}", f"sset {k} {member} x",
+                                    f"sismember {k} {member}"):
+                        self.assertRegex(self.conn.ask(command), "^CLIENT_ERROR member holds ", command)
+                self.assertEqual(self.items(name), {})
+            free = "".join(byte for byte in "+-,;|^@." if byte not in RESERVED.get(name, ""))
+            self.expect((f"sadd {k} x{free}y", "STORED"))
+            self.assert_members(k, {f"x{free}y".encode()})
+
+    def test_reserved_word(self):
+        """What these write for their own ends is no member."""
+        for name in ("flip", "mark", "indexed"):
+            for command in (f"sadd {name}-k good ^", f"srem {name}-k ^", f"sset {name}-k ^"):
+                self.assertRegex(self.conn.ask(command), "^CLIENT_ERROR member holds ", command)
+            self.assertEqual(self.items(name), {})
+            self.expect((f"sadd {name}-k ^^", "STORED"), (f"scard {name}-k", "1"))
+
+    def test_time_to_live(self):
+        """A rule's, given to what is new, which neither writing nor compacting changes; flags stay too."""
+        for name, _ in self.each():
+            k = f"{name}.ttl-k"
+            self.expect((f"sadd {k} a b", "STORED"), (f"sadd {k} c", "STORED"), (f"srem {k} a", "DELETED"))
+            self.assert_ttl_near(k, 500)
+            self.churn(k)
+            self.compact(k)
+            self.assert_ttl_near(k, 500)
+            self.assert_members(k, {b"b", b"c"})
+            self.expect((f"sset {k} z", "STORED"))
+            self.assert_ttl_near(k, 500)
+
+    def test_touch_and_delete(self):
+        for name, _ in self.each():
+            k = f"{name}.verbs-k"
+            self.expect((f"touch {k} 100", "NOT_FOUND"), (f"delete {k}", "NOT_FOUND"), (f"sadd {k} a b c", "STORED"))
+            self.expect((f"srem {k} b", "DELETED"), (f"touch {k} 300", "TOUCHED"))
+            self.assert_ttl_near(k, 300)
+            self.churn(k)
+            self.compact(k)
+            self.assert_ttl_near(k, 300)
+            self.assert_members(k, {b"a", b"c"})
+            self.expect((f"touch {k} 100", "TOUCHED"))
+            self.assert_ttl_near(k, 100)
+            self.assertEqual(self.conn.values(f"gat 0 {k}")[1], "END")
+            self.assert_ttl_near(k, -1)
+            self.expect((f"delete {k}", "DELETED"))
+            self.assert_missing(k)
+            self.expect((f"sadd {k} new", "STORED"))
+            self.assert_members(k, {b"new"})
+
+    def churn(self, k, rounds=40):
+        """Leaves much waste behind."""
+        for n in range(rounds):
+            self.expect((f"sadd {k} some{n}thing", "STORED"), (f"srem {k} some{n}thing", "DELETED"))
+
+    def ttl(self, k):
+        self.conn.send(f"sinfo {k}\r\n".encode())
+        return int(dict(line.split(" ", 2)[1:] for line in self.conn.lines_until("END")[:-1])["ttl"])
+
+    def assert_ttl_near(self, k, seconds):
+        ttl = self.ttl(k)
+        self.assertTrue(ttl == seconds if seconds < 0 else seconds - 60 <= ttl <= seconds, f"{k}: ttl {ttl} is not {seconds}")
+
+
+class Large(EncodingTest):
+    def test_many_members(self):
+        """More than a base holds, from two proxies, with compactions by the way; in the end nothing is wasted."""
+        for name, k in self.each():
+            members = names(600)
+            self.write("sadd", k, members[:400])
+            self.write("sadd", k, members[300:], self.others[0])
+            self.write("srem", k, members[100:200], self.others[0])
+            left = set(members[:100] + members[200:])
+            self.assert_members(k, left)
+            for conn in (self.conn, self.others[0]):
+                self.compact(k, conn)
+                self.assert_members(k, left)
+            if name != "oplog":
+                self.assertLess(sum(map(len, self.items(name).values())), 14 * len(left) + 300, name)
+
+    def test_a_random_life(self):
+        """Against a Python set; each command on either proxy, compactions whenever."""
+        for _, k in self.each():
+            dice, members, alive = random.Random(3), set(), False
+            conns = (self.conn, self.others[0])
+            for _ in range(250):
+                some = [b"m%d" % dice.randrange(40) for _ in range(dice.randrange(1, 5))]
+                verb = dice.choice(["sadd", "sadd", "srem", "srem", "saddx", "sset", "scompact", "smembers"])
+                conn = dice.choice(conns)
+                if verb == "smembers":
+                    self.assertEqual(self.read(k, conn), members if alive else None)
+                    continue
+                words = b"" if verb == "scompact" else b" " + b" ".join(some)
+                if verb == "sset" and dice.randrange(4):
+                    continue
+                conn.send(verb.encode() + b" " + k.encode() + words + b"\r\n")
+                done = {"srem": b"DELETED", "scompact": b"OK"}.get(verb, b"STORED")
+                alive = alive or verb in ("sadd", "sset")
+                self.assertEqual(conn.line(), done if alive else b"NOT_FOUND", verb)
+                if not alive or verb == "scompact":
+                    continue
+                if verb == "srem":
+                    members -= set(some)
+                else:
+                    members = set(some) | (members if verb != "sset" else set())
+            self.assertEqual(self.read(k), members)
+
+    def test_two_proxies_at_once(self):
+        """Four clients add and remove members of their own, while all is compacted: each has what it said last."""
+        for _, k in self.each():
+            self.expect((f"sset {k}", "STORED"))
+            conns, sets = [self.connect(self.proxies[i % 2]) for i in range(4)], [set() for _ in range(4)]
+
+            def work(number, k=k, conns=conns, sets=sets):
+                conn, dice = conns[number], random.Random(number)
+                for _ in range(150):
+                    member = b"c%dm%d" % (number, dice.randrange(12))
+                    verb, reply = dice.choice([(b"sadd", b"STORED"), (b"srem", b"DELETED")])
+                    line = None
+                    while line != reply:
+                        conn.send(b"%s %s %s\r\n" % (verb, k.encode(), member))
+                        line = conn.line()
+                        assert line in (reply, b"SERVER_ERROR busy"), line
+                    (sets[number].add if verb == b"sadd" else sets[number].discard)(member)
+                    if dice.randrange(20) == 0:
+                        assert conn.ask(f"scompact {k}") in ("OK", "SERVER_ERROR busy")
+            together(4, work)
+            for conn in (self.conn, self.others[0]):
+                self.assert_members(k, set().union(*sets), conn)
+
+    def test_everybody_pops(self):
+        for _, k in self.each():
+            members = names(120)
+            self.write("sadd", k, members)
+            conns, taken = [self.connect(self.proxies[i % 2]) for i in range(4)], [[] for _ in range(4)]
+
+            def work(number, k=k, conns=conns, taken=taken):
+                while True:
+                    found, end = conns[number].values(f"spop {k} 5")
+                    if end == "END" and not found:
+                        return
+                    taken[number] += found[k][1].split() if found else []
+            together(4, work)
+            self.assertEqual(sorted(sum(taken, [])), members)
+
+
+class ExactBytes(EncodingTest):
+    """What the documentation shows, put there by a client of memcached."""
+    GIVEN = {
+        "signed": ({"signed-k": b"+1234+222+987-222"}, {b"1234", b"987"}),
+        "csv": ({"csv-k": b"user-1234,user-222,user-987,"}, {b"user-1234", b"user-222", b"user-987"}),
+        "semicolon": ({"semicolon-k": b"a,b;c;"}, {b"a,b", b"c"}),
+        "tombstone": ({"tombstone-k": b"user-222,|user-1234,user-222,user-987,"}, {b"user-1234", b"user-987"}),
+        "paired": ({"paired-k": b"ann,bob,cyd,", "unpaired-k": b"bob,"}, {b"ann", b"cyd"}),
+        "flip": ({"flip-k.a": b"+1234+222", "flip-k.b": b"+987-222", "flip-k.active": b"flip-k.b"}, {b"1234", b"987"}),
+        "mark": ({"mark-k.a": b"^+1234+222", "mark-k.b": b"+987-222"}, {b"1234", b"987"}),
+        "indexed": ({"indexed-k": b"+0+1", "indexed-k.0": b"+1234+222", "indexed-k.1": b"+987-222"}, {b"1234", b"987"}),
+        "oplog": ({"oplog-k": b"+1234 +222 +987 -222 "}, {b"1234", b"987"}),
+    }
+
+    def give(self, items, flags=0):
+        for item, data in items.items():
+            self.assertEqual(self.at.of(item).set(item, data, flags), "STORED")
+
+    def test_reads(self):
+        for name, k in self.each():
+            items, members = self.GIVEN[name]
+            self.give(items)
+            self.assert_members(k, members)
+            self.expect((f"scard {k}", str(len(members))))
+            self.assertEqual(self.items(name), items, "reading changed something")
+
+    def test_goes_on_from_there(self):
+        """What setlistd writes is what the application's own code would; flags are kept."""
+        for name, k in self.each():
+            items, members = self.GIVEN[name]
+            self.give(items, flags=7)
+            gone = min(members)
+            self.expect((f"sadd {k} new", "STORED"), (f"srem {k} {gone.decode()}", "DELETED"))
+            self.assert_members(k, members - {gone} | {b"new"})
+            self.expect((f"sadd {k} {gone.decode()}", "STORED"))
+            self.assert_members(k, members | {b"new"}, self.others[0])
+            self.compact(k)
+            self.assert_members(k, members | {b"new"})
+            for item in items:
+                self.assertEqual(self.at.meta(item, "f")["f"], "7", item)
+
+    def test_written_forms(self):
+        """The bytes that writing leaves."""
+        for name, talk, items in (
+                ("signed", ["sadd {} 1234 222", "srem {} 222"], {"signed-k": b"+1234+222-222"}),
+                ("csv", ["sadd {} a b", "sadd {} c", "srem {} b"], {"csv-k": b"a,c,"}),
+                ("tombstone", ["sadd {} a b", "srem {} a"], {"tombstone-k": b"a,|a,b,"}),
+                ("tombstone", ["sadd {} a b", "srem {} a", "sadd {} a"], {"tombstone-k": b"a,|a,b,a,a,"[:-2]}),
+                ("paired", ["sadd {} a b", "srem {} a"], {"paired-k": b"a,b,", "unpaired-k": b"a,"}),
+                ("flip", ["sadd {} a", "srem {} a"], {"flip-k.a": b"+a-a", "flip-k.active": b"flip-k.a"}),
+                ("mark", ["sadd {} a", "srem {} a"], {"mark-k.a": b"+a-a"}),
+                ("indexed", ["sadd {} a", "srem {} a"], {"indexed-k": b"+0", "indexed-k.0": b"+a-a"})):
+            with self.subTest(encoding=name, talk=talk):
+                self.clear(name)
+                for command in talk:
+                    self.assertIn(self.conn.ask(command.format(f"{name}-k")), ("STORED", "DELETED"))
+                self.assertEqual(self.items(name), items)
+
+    def clear(self, name):
+        for item in self.items(name):
+            self.at.delete(item)
+
+    def test_tombstone_counts(self):
+        """A member that was removed is in again when it is appended once more, as the manual has it."""
+        self.give({"tombstone-k": b"user-222,|user-1234,user-222,user-987,"})
+        self.assertEqual(self.conn.ask("sismember tombstone-k user-222"), "0")
+        conn = self.at.of("tombstone-k")
+        conn.send(b"append tombstone-k 0 0 9\r\nuser-222,\r\n")
+        self.assertEqual(conn.line(), b"STORED")
+        self.assertEqual(self.conn.ask("sismember tombstone-k user-222"), "1")
+
+    WRONG = {
+        "signed": [b"1234", b"+", b"+a+", b"+a b", b"a+b", b"+a-", b"+a\r\n"],
+        "csv": [b"a", b"a,b", b",", b"a,,", b"a b,", b"a,\n"],
+        "semicolon": [b"a,b,", b"a;b"],
+        "tombstone": [b"a,b,", b"a,|b", b"a|b,", b"", b"a,|b,|c,", b"a,b"],
+        "oplog": [b"+a", b"a b ", b"+a  +b "],
+    }
+    WRONG_PARTS = [
+        ("paired", {"paired-k": b"a,b"}), ("paired", {"paired-k": b"a,", "unpaired-k": b"a"}),
+        ("flip", {"flip-k.a": b"+a", "flip-k.active": b"flip-k.c"}), ("flip", {"flip-k.a": b"a", "flip-k.active": b"a"}),
+        ("flip", {"flip-k.a": b"+a", "flip-k.b": b"x", "flip-k.active": b"flip-k.a"}),
+        ("flip", {"flip-k.a": b"+a", "flip-k.b": b"^"}), ("flip", {"flip-k.a": b"^+a", "flip-k.b": b"+b"}),
+        ("mark", {"mark-k.a": b"+a", "mark-k.b": b"+b"}), ("mark", {"mark-k.a": b"^a", "mark-k.b": b"+b"}),
+        ("mark", {"mark-k.a": b"+a^"[:2] + b" ", "mark-k.b": b"^"}),
+        ("indexed", {"indexed-k": b"0"}), ("indexed", {"indexed-k": b"+zero"}), ("indexed", {"indexed-k": b"+0", "indexed-k.0": b"a"}),
+    ]
+    # Additions, and in some removals, are appended without a look.
+    BLIND = {"oplog": ("sadd", "saddx", "srem"), "signed": ("sadd", "saddx", "srem"), "csv": ("sadd", "saddx"),
+             "semicolon": ("sadd", "saddx"), "flip": ("sadd", "saddx", "srem"), "indexed": ("sadd", "saddx", "srem")}
+
+    def refused(self, name, items):
+        k = f"{name}-k"
+        with self.subTest(encoding=name, items=items):
+            self.clear(name)
+            self.give(items)
+            for command in (f"scard {k}", f"sismember {k} a", f"smismember {k} a", f"sinfo {k}", f"scompact {k}", f"sset {k} new"):
+                self.expect((command, BAD))
+            for command in (f"smembers {k}", f"spop {k}", f"srandmember {k}"):
+                self.assertEqual(self.conn.ask(command), BAD, command)
+            for verb in ("sadd", "saddx", "srem"):
+                if verb not in self.BLIND.get(name, ()):
+                    self.expect((f"{verb} {k} a", BAD))
+            self.assertEqual(self.items(name), items, "it was changed")
+
+    def test_not_of_the_encoding(self):
+        for name, values in self.WRONG.items():
+            for value in values:
+                self.refused(name, {f"{name}-k": value})
+        for name, items in self.WRONG_PARTS:
+            self.refused(name, items)
+
+    def test_a_part_that_is_gone(self):
+        """Such a set is a miss, is cleared away, and can be made anew."""
+        for name, gone in (("flip", "flip-k.active"), ("flip", "flip-k.b"), ("mark", "mark-k.b"), ("indexed", "indexed-k.0"),
+                           ("indexed", "indexed-k.1")):
+            with self.subTest(encoding=name, gone=gone):
+                self.clear(name)
+                self.give(self.GIVEN[name][0])
+                self.at.delete(gone)
+                self.assert_missing(f"{name}-k")
+                self.expect((f"sadd {name}-k fresh", "STORED"))
+                wait_until("the new set", 30, lambda name=name: self.read(f"{name}-k") == {b"fresh"})

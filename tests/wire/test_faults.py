@@ -1,0 +1,221 @@
+"""Real memcached servers that die, hang and come back, under a load that checks every value.
+
+That nobody waits for a server in vain is not measured, since a busy machine makes everybody wait. Instead the limits on a
+server's time are so large that whoever waited for one of them would fail the test.
+"""
+import time
+
+import load
+from case import WireTest
+from harness import PATIENCE, wait_until
+
+KEYS = 20
+NEVER = "request_timeout = 600000\nconnect_timeout = 60000"
+SOON = "request_timeout = 1000\nconnect_timeout = 60000"
+
+
+class ServerFault(WireTest):
+    alone = True
+    config = NEVER
+
+    def setUp(self):
+        super().setUp()
+        (self.a, self.b), self.proxy = self.pool(2, config=self.config)
+        self.conn = self.connect(self.proxy)
+        self.a_keys = self.keys_on(self.conn, self.a, KEYS)
+        self.b_keys = self.keys_on(self.conn, self.b, KEYS)
+        self.store(self.a_keys + self.b_keys)
+
+    def store(self, keys):
+        """Again where a limit passed: the machine may be that slow."""
+        for key in keys:
+            wait_until(f"{key} is stored", PATIENCE, lambda: self.conn.set(key, load.named_value(key)) == "STORED")
+
+    def loaded(self, keys, **kwargs):
+        return load.Load(self.proxy.port, keys, **kwargs)
+
+    def error(self, what):
+        return f"SERVER_ERROR upstream {self.a.name} {what}"
+
+    def back(self):
+        """A key of server a is stored again."""
+        key = self.a_keys[0]
+        wait_until(f"{self.a.name} is used again", PATIENCE, lambda: self.conn.set(key, load.named_value(key)) == "STORED",
+                   pause=0.01)
+
+    def goes_down(self):
+        key = self.a_keys[0]
+        wait_until("it is noticed", PATIENCE, lambda: self.conn.values(f"get {key}")[1] == self.error("unavailable"))
+
+
+class Killed(ServerFault):
+    def test_kill_and_return_under_load(self):
+        with self.loaded(self.a_keys) as on_a, self.loaded(self.b_keys) as on_b:
+            on_a.gets_on()
+            self.a.kill()
+            on_a.gets_on()
+            on_b.gets_on()
+            down = time.monotonic()
+            on_a.gets_on()
+            on_b.gets_on()
+            self.check_errors(on_a, down)
+            self.a.start()
+            self.back()
+            self.store(self.a_keys)
+            stored = time.monotonic()
+            on_a.gets_on()
+        self.assertEqual(on_a.wrong() + on_b.wrong(), [])
+        self.assertEqual(on_b.whats(), {"hit"})
+        self.assertEqual(on_a.whats(stored), {"hit"})
+
+    def check_errors(self, running, down):
+        """Of the right kind: what was on its way is lost, what came later was never sent."""
+        lost, unavailable = self.error("connection lost, outcome unknown"), self.error("unavailable")
+        self.assertEqual(running.whats(down), {unavailable})
+        for events in running.events():
+            whats = [event.what for event in events]
+            self.assertEqual([what for what in whats if what not in ("hit", lost, unavailable)], [])
+            self.assertNotIn(lost, whats[whats.index(unavailable):])
+
+    def test_all_commands_while_down(self):
+        self.a.kill()
+        key = self.a_keys[0]
+        self.goes_down()
+        for line in ("get {}", "gets {}", "gat 0 {}", "incr {} 1", "decr {} 1", "delete {}", "touch {} 0", "mg {} v", "md {}",
+                     "ma {}", "me {}", "sadd {} a", "saddx {} a", "srem {} a", "sset {} a", "smembers {}", "scard {}",
+                     "sismember {} a", "smismember {} a b", "sinfo {}"):
+            self.assertEqual(self.conn.ask(line.format(key)), self.error("unavailable"), line)
+        for line in ("set {} 0 0 1", "add {} 0 0 1", "append {} 0 0 1", "cas {} 0 0 1 1", "ms {} 1"):
+            self.conn.send(line.format(key).encode() + b"\r\nx\r\n")
+            self.assertEqual(self.conn.line().decode(), self.error("unavailable"), line)
+        self.conn.send(f"set {key} 0 0 1 noreply\r\nx\r\nsadd {key} a noreply\r\nmg {self.b_keys[0]} v\r\n".encode())
+        self.assertTrue(self.conn.line().startswith(b"VA "), "noreply is silent for a server that is down as well")
+        self.conn.block(len(load.named_value(self.b_keys[0])))
+        self.assertEqual(self.conn.ask(f"route {key}"), f"ROUTE {key} {self.a.name}")
+        self.assertRegex(self.conn.ask("version"), "^VERSION ")
+
+    def test_kill_with_pipelines_in_flight(self):
+        for _ in range(3):
+            with self.loaded(self.a_keys + self.b_keys, pipeline=50) as running:
+                running.gets_on()
+                self.a.kill()
+                running.gets_on()
+                self.a.start()
+                self.back()
+            self.assertEqual(running.wrong(), [])
+            self.store(self.a_keys)
+
+    def test_restart_between_requests(self):
+        """A server that was restarted while nobody asked: the next request finds a new connection, or says so once."""
+        for _ in range(3):
+            self.a.kill()
+            self.a.start()
+            self.back()
+            self.assertEqual(self.conn.get(self.b_keys[0]), load.named_value(self.b_keys[0]))
+
+    def test_both_down(self):
+        self.a.kill()
+        self.b.kill()
+
+        def noticed():
+            found, end = self.conn.values("get " + " ".join(self.a_keys + self.b_keys))
+            self.assertEqual(found, {})
+            self.assertRegex(end, r"^SERVER_ERROR upstream 127\.0\.0\.1:\d+ (unavailable|connection lost, outcome unknown)$")
+            return end.endswith(" unavailable")
+        wait_until("it is noticed", PATIENCE, noticed)
+        self.assertRegex(self.conn.ask("version"), "^VERSION ")
+        self.assertEqual(self.conn.ask("mn"), "MN")
+
+    def test_no_server_at_the_start(self):
+        self.a.kill()
+        proxy = self.setlistd([self.a, self.b], config=self.config)
+        with self.connect(proxy) as conn:
+            self.assertEqual(conn.values(f"get {self.a_keys[0]}")[1], self.error("unavailable"))
+            self.assertEqual(conn.get(self.b_keys[0]), load.named_value(self.b_keys[0]))
+            self.a.start()
+            wait_until("it is used", PATIENCE, lambda: conn.set(self.a_keys[0], b"x") == "STORED", pause=0.01)
+
+
+class Stopped(ServerFault):
+    """SIGSTOP: the kernel still accepts for the server, nobody answers."""
+
+    def test_others_do_not_wait(self):
+        """They get on while the requests for the server that is stopped wait, which are answered when it goes on."""
+        with self.loaded(self.b_keys) as running:
+            self.a.pause()
+            try:
+                blocked = [self.connect(self.proxy) for _ in range(10)]
+                for conn in blocked:
+                    conn.send(f"get {self.a_keys[0]}\r\n".encode() * 10)
+                for key in self.b_keys * 5:
+                    self.assertEqual(self.conn.get(key), load.named_value(key))
+                running.gets_on()
+            finally:
+                self.a.resume()
+            for conn in blocked:
+                for _ in range(10):
+                    found, _ = conn.read_values()
+                    self.assertEqual(found[self.a_keys[0]][1], load.named_value(self.a_keys[0]))
+        self.assertEqual((running.wrong(), running.whats()), ([], {"hit"}))
+
+
+class TimedOut(ServerFault):
+    config = SOON
+
+    def test_stop_and_continue_under_load(self):
+        """Whatever is answered has its own reply, also when the server goes on long after the limit."""
+        with self.loaded(self.a_keys + self.b_keys) as running:
+            running.gets_on()
+            self.a.pause()
+            wait_until("the limit passes", PATIENCE, lambda: self.error("timed out, outcome unknown") in running.whats())
+            running.gets_on(2)
+            self.a.resume()
+            self.back()
+            running.gets_on()
+        self.assertEqual(running.wrong(), [])
+        whats = [self.error(what) for what in ("timed out, outcome unknown", "unavailable", "connection lost, outcome unknown")]
+        others = [f"SERVER_ERROR upstream {self.b.name} timed out, outcome unknown",          # on a machine that stands still
+                  f"SERVER_ERROR upstream {self.b.name} unavailable"]
+        self.assertLessEqual(running.whats(), {"hit", *whats, *others})
+
+    def test_one_request(self):
+        """It says that the outcome is unknown."""
+        self.a.pause()
+        try:
+            self.assertEqual(self.conn.ask(f"incr {self.a_keys[0]} 1"), self.error("timed out, outcome unknown"))
+        finally:
+            self.a.resume()
+        self.back()
+
+
+class Pipelined(WireTest):
+    """With a time limit that no test reaches: what comes, comes because it was written."""
+
+    def test_replies_before_one_that_hangs(self):
+        (a, b), proxy = self.pool(2, config="request_timeout = 100000")
+        conn = self.connect(proxy)
+        a_key, b_key = self.key_on(conn, a), self.key_on(conn, b)
+        b.pause()
+        try:
+            conn.send(f"get {a_key}\r\nget {a_key}\r\nget {b_key}\r\n".encode())
+            self.assertEqual([conn.line(), conn.line()], [b"END", b"END"])
+        finally:
+            b.resume()
+        self.assertEqual(conn.line(), b"END")
+
+
+class Restarted(ServerFault):
+    def test_a_server_that_comes_back_empty(self):
+        """Misses are legal, an old cas number is not taken for a new one, a set starts again."""
+        self.conn.send(f"gets {self.a_keys[0]}\r\n".encode())
+        token = self.conn.read_values()[0][self.a_keys[0]][2]
+        self.conn.ask(f"sadd {self.a_keys[1]}-set a")
+        self.a.kill()
+        self.a.start()
+        wait_until("it is used again", PATIENCE, lambda: self.conn.values(f"get {self.a_keys[0]}") == ({}, "END"), 0.01)
+        self.conn.send(f"cas {self.a_keys[0]} 0 0 1 {token}\r\nx\r\n".encode())
+        self.assertEqual(self.conn.line(), b"NOT_FOUND")
+        for key in self.a_keys:
+            self.assertEqual(self.conn.ask(f"scard {key}"), "NOT_FOUND")
+            self.assertEqual(self.conn.ask(f"sadd {key} a"), "STORED")
+            self.assertEqual(self.conn.ask(f"scard {key}"), "1")

@@ -1,0 +1,323 @@
+"""Sets larger than an item: how they are stored, and that delete, touch, gat and sset reach all of their items.
+
+STORM_MILLION=1 also loads a set of a million members.
+"""
+import os
+import unittest
+
+from case_large import SLOW, SMALL, LargeSetTest, names
+from harness import PATIENCE, wait_until
+from stored import Stored, counter
+
+SEGMENT_SIZE, BASE_SIZE = 131072, 16384
+EXPIRIES = 10
+SEGMENTS_GO = PATIENCE
+
+
+class Loading(LargeSetTest):
+    """With the defaults, and so many members that they count."""
+    config = None
+
+    def assert_compact(self, key, members):
+        """Little more is stored than the members, and nothing that is too large or that nobody needs."""
+        own = sum(map(len, members))
+        allowed = 1.3 * own + 2 * len(members)
+        # Writes look at the base by chance alone; a read that finds it too long has it folded for certain.
+        self.conn.ask("scard " + key)
+        wait_until("the base shrinks", SEGMENTS_GO, lambda: len(Stored(self.at, key).base) <= 2 * BASE_SIZE, pause=0.1)
+        wait_until("merges end", SEGMENTS_GO, lambda: Stored(self.at, key).bytes() <= allowed, pause=0.1)
+        wait_until("old segments go", SEGMENTS_GO, lambda: self.at.item_count() == 1 + len(Stored(self.at, key).refs))
+        stored = self.stored(key)
+        self.assertLessEqual(max(stored.sizes().values(), default=0), SEGMENT_SIZE)
+
+    def load(self, count):
+        """In lines of 100; complete through the proxy that knows it and through another."""
+        members = names(count)
+        self.write("sadd", "k", members)
+        self.assert_compact("k", members)
+        for conn in (self.conn, *self.others):
+            self.assert_members("k", members, conn)
+            self.assertEqual(conn.ask("scard k"), str(count))
+        self.assertEqual(self.conn.ask(b"smismember k %s x %s" % (members[0], members[-1])), "1 0 1")
+
+    def test_200_000(self):
+        self.load(200000)
+
+    @unittest.skipUnless(os.environ.get("STORM_MILLION"), "STORM_MILLION is not set")
+    def test_1_000_000(self):
+        self.load(1000000)
+
+    def test_shrinking(self):
+        """Most members are removed again, through both proxies."""
+        members = names(200000)
+        self.write("sadd", "k", members)
+        for i, conn in enumerate((self.conn, *self.others)):
+            self.write("srem", "k", members[5000 + i::2], conn)
+        rest = members[:5000]
+        self.assert_members("k", rest)
+        self.compact("k")
+        self.assert_compact("k", rest)
+        self.assert_members("k", rest, self.others[0])
+
+    def test_emptying(self):
+        """A large set that is emptied is an empty set, not a missing one."""
+        members = names(20000)
+        self.write("sadd", "k", members)
+        self.write("srem", "k", members)
+        self.assertEqual(self.conn.ask("scard k"), "0")
+        self.compact("k")
+        wait_until("segments go", SEGMENTS_GO, lambda: self.at.item_count() == 1)
+        for conn in (self.conn, *self.others):
+            self.assertEqual(self.read("k", conn), set())
+            self.assertEqual(conn.ask("scard k"), "0")
+
+    def test_blind_writes_compact_too(self):
+        """Nobody reads, so it is by chance that the writes look at the size: that must keep the base small all the same."""
+        biggest = 0
+        for _ in range(200):
+            self.write("sadd", "k", names(1000))
+            self.write("srem", "k", names(1000))
+            biggest = max(biggest, int(self.at.meta("k", "s")["s"]))
+        self.assertLess(biggest, 256 * 1024)
+        self.assertGreater(counter(self.conn, "compactions"), 0)
+
+    def test_one_long_line(self):
+        """All in one command of nearly 1 MiB."""
+        members = names(75000)
+        self.write("sadd", "k", members, per_line=len(members))
+        self.assert_members("k", members)
+        self.write("srem", "k", members[10:], self.others[0], per_line=len(members))
+        self.assert_members("k", members[:10])
+
+
+class Segments(LargeSetTest):
+    """With small segments."""
+
+    def test_writes_over_segments(self):
+        """The last word counts, wherever it is: in the log, in a delta, in a clean segment."""
+        expected = set(self.large_set())
+        for step in range(12):
+            gone, new = names(60, step * 70), names(60, 5000 + step * 30)
+            back = names(20, step * 70 + 10)
+            self.write("srem", "k", gone, self.conn)
+            self.write("sadd", "k", new + back, self.others[0], per_line=7)
+            expected = (expected - set(gone)) | set(new) | set(back)
+            for conn in (self.conn, *self.others):
+                self.assert_members("k", expected, conn)
+                self.assertEqual(conn.ask("scard k"), str(len(expected)))
+        self.compact("k", self.others[0])
+        self.assert_members("k", expected)
+
+    def test_sizes(self):
+        self.large_set(count=3000)
+        for name, size in self.stored("k").sizes().items():
+            self.assertLessEqual(size, 4096, name)
+
+    def test_sinfo(self):
+        members = self.large_set()
+        self.conn.send(b"sinfo k\r\n")
+        info = dict(line.split()[1:] for line in self.conn.lines_until("END")[:-1])
+        stored = self.stored("k")
+        self.assertEqual(int(info["segments"]), len(stored.refs))
+        self.assertEqual(int(info["members"]), len(members))
+        self.assertEqual(int(info["bytes"]), stored.bytes())
+
+    def test_both_servers_hold_segments(self):
+        self.large_set(count=20000)
+        names_of_segments = self.stored("k").segment_keys
+        self.assertGreater(len(names_of_segments), 50, "so many that no chance puts all of them on one server")
+        self.assertEqual(len({self.at.of(name) for name in names_of_segments}), 2)
+
+    def test_written_by_a_stock_client(self):
+        """Whoever appends to the base with plain memcached is understood."""
+        members = self.large_set()
+        conn = self.at.of("k")
+        log = b"+by-hand -%s +x -x +x " % members[0]
+        conn.send(b"append k 0 0 %d\r\n%s\r\n" % (len(log), log))
+        self.assertEqual(conn.line(), b"STORED")
+        self.assert_members("k", set(members[1:]) | {b"by-hand", b"x"})
+
+    def test_longest_key_and_members(self):
+        """A key of 220 bytes leaves room for the names of its segments; members of 250 bytes fill segments badly."""
+        key = "k" * 220
+        members = [b"%04d" % i + b"x" * 246 for i in range(200)]
+        self.write("sadd", key, members)
+        self.compact(key)
+        self.assertGreater(len(self.stored(key).refs), 2)
+        self.assert_members(key, members, self.others[0])
+
+    def test_noreply(self):
+        members = names(2000)
+        self.conn.send(b"".join(b"sadd k %s noreply\r\n" % b" ".join(members[i:i + 20]) for i in range(0, 2000, 20)))
+        self.conn.send(b"srem k %s noreply\r\n" % members[0])
+        self.assert_members("k", members[1:])
+
+
+class Replacing(LargeSetTest):
+    """sset and what it does with segments."""
+
+    def sset(self, members, conn=None):
+        self.assertEqual((conn or self.conn).ask(b"sset k " + b" ".join(members)), "STORED")
+
+    def assert_items(self, count):
+        wait_until(f"{count} items are left", SEGMENTS_GO, lambda: self.at.item_count() == count)
+
+    def test_large_by_small(self):
+        self.large_set()
+        self.sset([b"a", b"b"])
+        self.assert_items(1)
+        self.assert_members("k", [b"a", b"b"], self.others[0])
+
+    def test_through_another_proxy(self):
+        self.large_set()
+        self.sset([b"a"], self.others[0])
+        self.assert_items(1)
+        self.assert_members("k", [b"a"])
+
+    def test_large_by_large(self):
+        self.large_set()
+        self.sset(names(2000, 10000))
+        stored = self.stored("k")
+        self.assertGreater(len(stored.refs), 2)
+        self.assert_items(1 + len(stored.refs))
+        for conn in (self.conn, *self.others):
+            self.assert_members("k", names(2000, 10000), conn)
+
+    def test_by_nothing(self):
+        self.large_set()
+        self.sset([])
+        self.assert_items(1)
+        self.assertEqual(self.conn.ask("scard k"), "0")
+
+    def test_duplicates(self):
+        """A member named twice is stored once: a clean segment names each once."""
+        self.sset(names(2000) + names(2000))
+        self.assertEqual(self.conn.ask("scard k"), "2000")
+        self.assert_members("k", names(2000))
+
+    def test_into_nothing(self):
+        self.sset(names(2000))
+        self.assert_members("k", names(2000), self.others[0])
+        self.write("srem", "k", names(1999))
+        self.assert_members("k", names(1, 1999))
+
+    def test_not_a_collection(self):
+        """The segments that were written for it go again."""
+        self.at.of("k").set("k", b"hello")
+        self.assertEqual(self.conn.ask(b"sset k " + b" ".join(names(2000))), "CLIENT_ERROR value is not a collection")
+        self.assertEqual(self.at.get("k"), b"hello")
+        self.assert_items(1)
+
+
+class Deleting(LargeSetTest):
+    def assert_all_gone(self):
+        wait_until("all items are gone", SEGMENTS_GO, lambda: self.at.item_count() == 0)
+
+    def test_by_the_proxy_that_wrote_it(self):
+        self.large_set()
+        self.assertEqual(self.conn.ask("delete k"), "DELETED")
+        self.assert_all_gone()
+        self.assert_missing("k")
+        self.assert_missing("k", self.others[0])
+        self.assertEqual(self.conn.ask("delete k"), "NOT_FOUND")
+
+    def test_by_a_proxy_that_has_read_it(self):
+        members = self.large_set()
+        self.assert_members("k", members, self.others[0])
+        self.assertEqual(self.others[0].ask("delete k"), "DELETED")
+        self.assert_all_gone()
+
+    def test_by_a_proxy_with_a_rule(self):
+        self.large_set()
+        proxy = self.setlistd(self.servers, config=SMALL + '\ncollection "k" { ttl = 0 }')
+        self.assertEqual(self.connect(proxy).ask("delete k"), "DELETED")
+        self.assert_all_gone()
+
+    def test_noreply(self):
+        self.large_set()
+        self.conn.send(b"delete k noreply\r\nscard k\r\n")
+        self.assertEqual(self.conn.line(), b"NOT_FOUND")
+        self.assert_all_gone()
+
+    def test_behind_a_write(self):
+        """In the same pipeline: the size of the base, which writes look at now and then, is asked for just then."""
+        for _ in range(20):
+            self.large_set()
+            self.conn.send(b"sadd k %s %s\r\ndelete k\r\n" % (b"x" * 250, b"y" * 250))
+            self.assertEqual((self.conn.line(), self.conn.line()), (b"STORED", b"DELETED"))
+        self.assert_all_gone()
+
+    def test_while_it_is_compacted(self):
+        """Through either proxy, while segments are written and merged: what comes too late for the delete goes again."""
+        members = names(3000)
+        lines = [b"sadd k %s\r\n" % b" ".join(members[i:i + 20]) for i in range(0, 3000, 20)]
+        for step, conn in enumerate((self.conn, *self.others) * 8):
+            writer = self.connect(self.proxies[0])
+            writer.send(b"".join(lines))
+            for _ in lines[9 * step:]:
+                self.assertEqual(writer.line(), b"STORED")
+            self.assertIsNotNone(self.read("k", conn))
+            self.assertEqual(conn.ask("delete k"), "DELETED")
+            for _ in lines[:9 * step]:
+                self.assertEqual(writer.line(), b"STORED")
+            self.conn.ask("delete k")
+        self.assert_all_gone()
+
+    def test_then_added_again(self):
+        """In one pipeline, behind writes: nothing of the old set comes back."""
+        for _ in range(20):
+            self.large_set(count=900)
+            self.conn.send(b"sadd k x y\r\nsrem k x\r\ndelete k\r\nsadd k new\r\nsmembers k\r\n")
+            self.assertEqual([self.conn.line() for _ in range(4)], [b"STORED", b"DELETED", b"DELETED", b"STORED"])
+            found, _ = self.conn.read_values()
+            self.assertEqual(found["k"][1], b"new")
+
+
+class Touching(LargeSetTest):
+    def test_touch(self):
+        self.large_set()
+        self.assert_ttl_of_all("k", -1)
+        for conn in (self.conn, *self.others):
+            self.assertEqual(conn.ask("touch k 500"), "TOUCHED")
+            self.assert_ttl_of_all("k", 500)
+            self.assertEqual(conn.ask("touch k 0"), "TOUCHED")
+            self.assert_ttl_of_all("k", -1)
+        self.assertEqual(self.conn.ask("touch missing 5"), "NOT_FOUND")
+
+    def test_gat(self):
+        """The reply is the stored bytes, and the time to live reaches the segments."""
+        self.large_set()
+        for verb, ttl in (("gat", 500), ("gats", 900)):
+            found, end = self.conn.values(f"{verb} {ttl} k")
+            self.assertEqual((found["k"][1], end), (self.at.get("k"), "END"))
+            # they are touched behind the reply
+            wait_until("the segments are touched", SEGMENTS_GO, lambda: all(
+                self.ttl(name) in range(ttl - SLOW, ttl + 1) for name in self.stored("k").segment_keys))
+            self.assert_ttl_of_all("k", ttl)
+
+    def test_expiry(self):
+        """All of it ends, and what is added later is a set of its own."""
+        for number in range(EXPIRIES):
+            before = counter(self.conn, "incomplete_sets")
+            self.large_set()
+            self.assertEqual(self.conn.ask("touch k 1"), "TOUCHED")
+            wait_until("the set is gone", PATIENCE, lambda: self.conn.ask("scard k") == "NOT_FOUND", pause=0.1)
+            self.assertEqual(self.conn.ask("sadd k new"), "STORED")
+            for conn in (self.conn, *self.others):
+                self.assert_members("k", [b"new"], conn)
+            # Where the server's clock ticks between the touch of the segments and that of the base, it may well be.
+            if counter(self.conn, "incomplete_sets") == before:
+                return
+            self.assertEqual(self.conn.ask("delete k"), "DELETED")
+        self.fail("the base outlived its segments, each time")
+
+    def test_rule(self):
+        """A rule's time to live is that of the segments too, from the time that the set was created."""
+        proxy = self.setlistd(self.servers, config=SMALL + '\ncollection "r" { ttl = 700 }')
+        conn = self.connect(proxy)
+        self.write("sadd", "r", names(1000), conn)
+        self.compact("r", conn)
+        self.assertGreater(len(self.stored("r").refs), 2)
+        self.assert_ttl_of_all("r", 700)
+        self.assertEqual(conn.ask(b"sset r " + b" ".join(names(1000))), "STORED")
+        self.assert_ttl_of_all("r", 700)

@@ -1,0 +1,381 @@
+"""Lists: what the commands mean, how large ones are stored, and that nothing is lost or handed out twice."""
+import random
+import re
+import threading
+
+from case_large import LargeSetTest, names
+from harness import wait_until
+from stored import counter
+from test_concurrency import together
+
+BASE_SIZE = 16384
+LIMIT = 60.0
+REF = re.compile(rb"@(l[0-9a-z]{11}\.(\d+)\.\d+)(?::\d+:(\d+))?$")
+
+
+class ListTest(LargeSetTest):
+    def push(self, key, items, verb="rpush", conn=None, per_line=100):
+        self.write(verb, key, items, conn, per_line)
+
+    def items(self, command, conn=None):
+        """The items of a reply, None where there is only END."""
+        found, end = (conn or self.conn).values(command)
+        self.assertEqual(end, "END", command)
+        if not found:
+            return None
+        (_, data), = found.values()
+        return data.split(b" ")
+
+    def all(self, key="k", conn=None):
+        return self.items(f"lrange {key} 0 -1", conn)
+
+    def refs(self, key="k"):
+        """What the base of a list refers to: pairs of a segment's key and the number of its items that count."""
+        found = []
+        for token in self.at.get(key).split(b" "):
+            match = REF.match(token)
+            if match:
+                found.append((f"{key}.{match[1].decode()}", int(match[3] or match[2])))
+        return found
+
+    def assert_no_litter(self, key="k"):
+        """On the servers are the base and what it refers to, and nothing else."""
+        wait_until("old segments go", LIMIT, lambda: self.at.item_count() == 1 + len(self.refs(key)), pause=0.05)
+
+
+class Meaning(ListTest):
+    """Small lists: command by command, as in Redis."""
+    TABLE = (
+        ("rpush k a b c", "STORED"), ("lpush k x y", "STORED"), ("lrange k 0 -1", b"y x a b c"),
+        ("lrange k 1 2", b"x a"), ("lrange k -2 -1", b"b c"), ("lrange k 2 100", b"a b c"), ("lrange k -100 0", b"y"),
+        ("lrange k 3 1", None), ("lrange k 5 9", None), ("llen k", "5"), ("lindex k 0", b"y"), ("lindex k -1", b"c"),
+        ("lindex k 5", None), ("lindex k -6", None), ("lpos k a", "2"), ("lpos k q", "NOT_FOUND"),
+        ("rpush k a y a", "STORED"), ("lpos k y", "0"), ("lrem k 1 y", "1"), ("lrange k 0 -1", b"x a b c a y a"),
+        ("lrem k -2 a", "2"), ("lrange k 0 -1", b"x a b c y"), ("lrem k 0 q", "0"), ("lset k 1 A", "STORED"),
+        ("lset k -1 Y", "STORED"), ("lset k 5 q", "CLIENT_ERROR index out of range"),
+        ("lset k -6 q", "CLIENT_ERROR index out of range"), ("lrange k 0 -1", b"x A b c Y"), ("lpop k", b"x"),
+        ("rpop k", b"Y"), ("ltrim k 0 1", "STORED"), ("lrange k 0 -1", b"A b"), ("rpush k c d", "STORED"),
+        ("rpop k 2", b"d c"), ("lpop k 0", None), ("lpop k 9", b"A b"), ("lpop k", None), ("rpop k 3", None),
+        ("llen k", "0"), ("lrange k 0 -1", None), ("rpushx k z", "STORED"), ("lpushx k y", "STORED"),
+        ("lrange k 0 -1", b"y z"), ("ltrim k 5 9", "STORED"), ("llen k", "0"), ("delete k", "DELETED"),
+        ("llen k", "NOT_FOUND"), ("lrange k 0 -1", None), ("lindex k 0", None), ("lpos k a", "NOT_FOUND"),
+        ("lpop k", None), ("lrem k 0 a", "NOT_FOUND"), ("lset k 0 a", "NOT_FOUND"), ("ltrim k 0 1", "NOT_FOUND"),
+        ("rpushx k a", "NOT_FOUND"), ("lpushx k a", "NOT_FOUND"), ("llen k", "NOT_FOUND"),
+    )
+
+    def ask(self, command, expected, conn):
+        if expected is None or isinstance(expected, bytes):
+            self.assertEqual(self.items(command, conn), expected and expected.split(b" "), command)
+        else:
+            self.assertEqual(conn.ask(command), expected, command)
+
+    def test_table(self):
+        for command, expected in self.TABLE:
+            self.ask(command, expected, self.conn)
+
+    def test_table_through_two_proxies(self):
+        """Each command through another one: nothing is kept in a proxy that would not be seen to have changed."""
+        for number, (command, expected) in enumerate(self.TABLE):
+            self.ask(command, expected, (self.conn, *self.others)[number % 2])
+
+    def test_table_in_one_go(self):
+        """Pipelined: they wait for one another, and take effect in their order."""
+        self.conn.send(b"".join(command.encode() + b"\r\n" for command, _ in self.TABLE))
+        for command, expected in self.TABLE:
+            if expected is None or isinstance(expected, bytes):
+                found, end = self.conn.read_values()
+                self.assertEqual((list(found.values()), end), ([(0, expected)] if expected else [], "END"), command)
+            else:
+                self.assertEqual(self.conn.line().decode(), expected, command)
+
+    def test_noreply(self):
+        self.conn.send(b"rpush k a noreply b noreply\r\nlpush k c noreply\r\nlset k 0 C noreply\r\nltrim k 0 2 noreply\r\n")
+        self.assertEqual(self.all(), [b"C", b"a", b"noreply"])
+
+    def test_stock_client(self):
+        """A log that was written by another is a list."""
+        server = self.at.of("k")
+        server.set("k", b"+a +b +a ")
+        self.assertEqual(self.all(), [b"a", b"b", b"a"])
+        server.send(b"prepend k 0 0 3\r\n+z \r\n")
+        server.line()
+        self.assertEqual(self.items("lpop k 2"), [b"z", b"a"])
+        self.assertEqual(self.at.get("k"), b"+b +a ")
+        self.conn.ask("lpush k y")
+        self.assertEqual(self.at.get("k"), b"+y +b +a ")
+
+    def test_not_a_list(self):
+        self.at.of("k").set("k", b"just text")
+        for command in ("llen k", "lrange k 0 1", "lindex k 0", "lpos k a", "lpop k", "rpop k", "lrem k 0 a", "lset k 0 a",
+                        "ltrim k 0 1"):
+            self.assertEqual(self.conn.ask(command), "CLIENT_ERROR value is not a collection", command)
+        self.assertEqual(self.at.get("k"), b"just text")
+
+    def test_set_commands_on_a_list(self):
+        self.push("k", [b"a", b"b", b"a"])
+        self.assertEqual(self.read("k"), {b"a", b"b"})
+        self.assertEqual(self.conn.ask("scard k"), "2")
+        self.assertEqual(self.conn.ask("sadd k c a"), "STORED")
+        self.assertEqual(self.all(), [b"a", b"b", b"a", b"c", b"a"])
+        self.assertEqual(self.conn.ask("srem k a"), "DELETED")
+        self.assertEqual(self.all(), [b"b", b"c"])
+        self.assertEqual(self.conn.ask("scompact k"), "OK")
+        self.assertEqual(self.all(), [b"b", b"c"])
+        self.assertEqual(len(self.items("spop k 2")), 2)
+        self.assertIsNone(self.all())
+        self.assertEqual(self.conn.ask("llen k"), "0")
+        self.assertEqual(self.conn.ask("sset k x y"), "STORED")
+        self.assertEqual(self.all(), [b"x", b"y"])
+
+    def test_list_commands_on_a_set(self):
+        """It stays a set: what it says twice still goes when it is compacted."""
+        self.conn.ask("sadd k a b c")
+        self.assertEqual(self.conn.ask("srem k b"), "DELETED")
+        self.assertEqual(self.all(), [b"a", b"c"])
+        self.conn.ask("rpush k a")
+        self.conn.ask("lpush k z")
+        self.assertEqual(self.read("k"), {b"z", b"a", b"c"})
+        self.assertEqual(self.items("lpop k"), [b"z"])
+        self.assertEqual(self.conn.ask("scompact k"), "OK")
+        self.assertEqual(self.read("k"), {b"a", b"c"})
+        self.assertEqual(self.conn.ask("llen k"), "2")
+
+    def test_list_commands_on_a_large_set(self):
+        members = self.large_set(count=2000)
+        self.assertEqual(self.conn.ask("llen k"), "2000")
+        self.conn.ask("lpush k first")
+        self.assertEqual(self.items("lindex k 0"), [b"first"])
+        self.assert_members("k", members + [b"first"])
+        self.assertEqual(self.items("lpop k 3"), [b"first", *members[:2]])
+        self.assert_members("k", members[2:])
+        self.compact("k")
+        self.assert_members("k", members[2:], self.others[0])
+        self.conn.ask("srem k " + members[2].decode())
+        self.conn.ask("lpush k again")
+        self.compact("k")
+        self.assert_members("k", members[3:] + [b"again"])
+
+    def test_ttl_and_flags_stay(self):
+        self.push("k", names(2000))
+        self.compact("k")
+        for conn in (self.conn, *self.others):
+            self.assertEqual(conn.ask("touch k 500"), "TOUCHED")
+            for command in ("lpop k", "rpop k 2", "lset k 5 x", "lset k -1 x", "lrem k 1 x", "ltrim k 1 -2", "lset k 300 x"):
+                conn.send(command.encode() + b"\r\n")
+                conn.send(b"mn\r\n")
+                conn.lines_until("MN")
+                for name in ("k", *(segment for segment, _ in self.refs())):
+                    self.assertIn(int(self.at.meta(name, "t")["t"]), range(400, 501), f"{command}: {name}")
+
+
+class Large(ListTest):
+    """With the defaults."""
+    config = None
+
+    def test_a_million(self):
+        """What is asked of a part of it reads that part, and a push costs what it costs on an empty list."""
+        items = names(1000000)
+        self.push("k", items)
+        self.assertEqual(self.conn.ask("llen k"), "1000000")
+        for conn in (self.conn, *self.others):
+            self.assertEqual(self.items("lrange k 0 99", conn), items[:100])
+            self.assertEqual(self.items("lrange k -100 -1", conn), items[-100:])
+            self.assertEqual(self.items("lindex k 500000", conn), [items[500000]])
+        before = self.server_bytes()
+        self.push("k", [b"new"] * 500, per_line=1)
+        self.assertLess(self.server_bytes() - before, 2 * 1024 * 1024)
+        before = self.server_bytes()
+        for i in range(500):
+            self.assertEqual(self.items("lpop k"), [items[i]])
+        self.assertLess(self.server_bytes() - before, 500 * 4 * BASE_SIZE)
+        self.assertEqual(self.conn.ask("llen k"), "1000000")
+        self.assertEqual(self.conn.ask("ltrim k 1000 -1001"), "STORED")
+        self.assertEqual(self.items("lindex k 0"), [items[1500]])
+        self.assertEqual(self.conn.ask("llen k"), "998000")
+        self.assertEqual(self.all(), items[1500:-500])
+        self.assert_no_litter()
+
+    def server_bytes(self):
+        """What the servers have sent."""
+        total = 0
+        for conn in self.at.conns.values():
+            conn.send(b"stats\r\n")
+            total += int(dict(line.split()[1:3] for line in conn.lines_until("END")[:-1])["bytes_written"])
+        return total
+
+    def test_from_both_ends(self):
+        items = names(60000)
+        for start in range(0, 30000, 3000):
+            self.push("k", items[30000 + start:33000 + start])
+            self.push("k", items[30000 - start - 3000:30000 - start][::-1], "lpush", self.others[0])
+        self.assertEqual(self.all(), items)
+        base = self.at.get("k")
+        self.assertIn(b"@list ", base)
+        self.assertGreater(len(self.refs()), 3)
+        self.assert_no_litter()
+
+
+class Stored(ListTest):
+    """With small bases and segments."""
+
+    def test_duplicates_survive(self):
+        items = [b"a", b"b"] * 3000
+        self.push("k", items)
+        self.compact("k")
+        self.compact("k", self.others[0])
+        self.assertGreater(len(self.refs()), 2)
+        self.assertEqual(self.all(), items)
+        self.assertEqual(self.conn.ask("scard k"), "2")
+        self.assertEqual(self.all(conn=self.others[0]), items)
+
+    def test_rule(self):
+        """A rule makes a list of what no push has made."""
+        try:
+            proxy = self.setlistd(self.servers, config=self.config + '\ncollection "p-" { type = "list" }')
+        except AssertionError as error:
+            if 'type = "list" is not known' not in str(error):
+                raise
+            self.skipTest("the configuration knows of no lists")
+        conn = self.connect(proxy)
+        self.at.of("p-1").set("p-1", b"+a +b " * 2000)
+        wait_until("compacted", LIMIT, lambda: conn.ask("scompact p-1") == "OK")
+        self.assertEqual(self.all("p-1", conn), [b"a", b"b"] * 2000)
+        self.assertTrue(self.at.get("p-1").startswith(b"@list @l"))
+
+    def test_random(self):
+        """Beside a list of our own, through two proxies, with all that changes one."""
+        choose = random.Random(20260101)
+        model = []
+        for step in range(1500):
+            conn = choose.choice((self.conn, *self.others))
+            new = [b"i%d" % choose.randrange(300) for _ in range(choose.randrange(1, 60))]
+            at = choose.randrange(-5, 5) if choose.random() < 0.5 else choose.randrange(-1000, 1000)
+            line = b" ".join(new).decode()
+            match choose.randrange(12):
+                case 0 | 1 | 2:
+                    self.assertEqual(conn.ask("rpush k " + line), "STORED")
+                    model += new
+                case 3 | 4 | 5:
+                    self.assertEqual(conn.ask("lpush k " + line), "STORED")
+                    model = new[::-1] + model
+                case 6:
+                    self.assertEqual(self.items(f"lpop k {len(new)}", conn), model[:len(new)] or None)
+                    del model[:len(new)]
+                case 7:
+                    self.assertEqual(self.items(f"rpop k {len(new)}", conn), model[::-1][:len(new)] or None)
+                    del model[max(0, len(model) - len(new)):]
+                case 8 if model and -len(model) <= at < len(model):
+                    self.assertEqual(conn.ask(f"lset k {at} x{step}"), "STORED")
+                    model[at] = b"x%d" % step
+                case 9 if model:
+                    self.assertEqual(conn.ask("lrem k 0 " + new[0].decode()), str(model.count(new[0])))
+                    model = [item for item in model if item != new[0]]
+                case 10 if len(model) > 2000:
+                    self.assertEqual(conn.ask(f"ltrim k {len(new)} -{len(new)}"), "STORED")
+                    model = model[len(new):len(model) - len(new) + 1]
+                case _ if model:
+                    self.assertEqual(conn.ask("llen k"), str(len(model)))
+                    self.assertEqual(self.items(f"lindex k {at}", conn),
+                                     [model[at]] if -len(model) <= at < len(model) else None)
+        self.assertEqual(self.all() or [], model)
+        self.compact("k")
+        self.assertEqual(self.all(conn=self.others[0]) or [], model)
+        self.assert_no_litter()
+
+    def test_segment_is_gone(self):
+        """Who needs it finds that there is no such list; others are answered as long as nobody has noticed."""
+        self.push("k", names(2000))
+        self.compact("k")
+        self.assertEqual(self.at.delete(self.refs()[0][0]), "DELETED")
+        self.assertEqual(self.conn.ask("llen k"), "2000")
+        self.assertEqual(self.items("lindex k -1"), [names(2000)[-1]])
+        self.assertIsNone(self.items("lrange k 0 0"))
+        self.assertEqual(self.conn.ask("llen k"), "NOT_FOUND")
+        self.assertEqual(self.conn.ask("rpushx k a"), "NOT_FOUND")
+        self.assertGreater(counter(self.conn, "incomplete_sets"), 0)
+
+    def test_delete_and_touch_reach_segments(self):
+        for number in range(2):
+            key = f"k{number}"
+            self.push(key, names(2000))
+            self.compact(key)
+            self.conn.ask(f"lpush {key} x")
+            self.items(f"rpop {key} 5")
+            segments = [name for name, _ in self.refs(key)]
+            self.assertGreater(len(segments), 2)
+            self.assertEqual(self.conn.ask(f"touch {key} 300"), "TOUCHED")
+            for name in (key, *segments):
+                self.assertIn(int(self.at.meta(name, "t")["t"]), range(200, 301), name)
+            self.assertEqual(self.conn.ask(f"delete {key}"), "DELETED")
+            wait_until("segments go", LIMIT, lambda: self.at.item_count() == 0)
+
+    def test_emptied(self):
+        """By pops alone; then it is an empty list, and still one."""
+        items = names(1500)
+        self.push("k", items)
+        self.compact("k")
+        for i in range(0, 1500, 50):
+            self.assertEqual(self.items("lpop k 50", (self.conn, *self.others)[i // 50 % 2]), items[i:i + 50])
+        self.assertEqual(self.conn.ask("llen k"), "0")
+        self.assertEqual(self.at.get("k"), b"@list ")
+        wait_until("segments go", LIMIT, lambda: self.at.item_count() == 1)
+
+
+class Queue(ListTest):
+    """Two proxies, 20 connections: every item is handed out once."""
+    CLIENTS = 20
+
+    def drain(self, key, verbs, counts):
+        got, lock = [], threading.Lock()
+
+        def work(number):
+            conn, choose = self.clients[number], random.Random(number)
+            empty = 0
+            while empty < 2:
+                found, end = conn.values(f"{choose.choice(verbs)} {key} {choose.choice(counts)}")
+                if end == "SERVER_ERROR busy":
+                    continue
+                if end != "END":
+                    raise AssertionError(end)
+                empty = 0 if found else empty + 1
+                with lock:
+                    for _, data in found.values():
+                        got.extend(data.split(b" "))
+        together(self.CLIENTS, work)
+        return got
+
+    def setUp(self):
+        super().setUp()
+        self.clients = [self.connect(self.proxies[i % 2], limit=LIMIT) for i in range(self.CLIENTS)]
+
+    def assert_once(self, got, items):
+        self.assertEqual((len(got), len(set(got))), (len(items), len(items)))
+        self.assertEqual(sorted(got), sorted(items))
+
+    def test_each_item_once(self):
+        items = names(6000)
+        self.push("k", items)
+        self.assert_once(self.drain("k", ("lpop", "rpop"), (1, 1, 1, 5)), items)
+        self.assertEqual(self.conn.ask("llen k"), "0")
+
+    def test_pushed_meanwhile(self):
+        """Half of the clients push, at both ends; the list is compacted meanwhile."""
+        items = [names(300, 1000 * i) for i in range(self.CLIENTS)]
+        got, lock = [], threading.Lock()
+
+        def work(number):
+            conn = self.clients[number]
+            if number % 4 < 2:
+                for i in range(0, 300, 10):
+                    verb = "lpush" if number % 4 else "rpush"
+                    self.push("k", items[number][i:i + 10], verb, conn, per_line=10)
+                return
+            for _ in range(60):
+                found, end = conn.values("lpop k 3" if number % 4 == 2 else "rpop k 3")
+                self.assertIn(end, ("END", "SERVER_ERROR busy"))
+                with lock:
+                    for _, data in found.values():
+                        got.extend(data.split(b" "))
+        together(self.CLIENTS, work)
+        rest = self.drain("k", ("lpop",), (7,))
+        self.assert_once(got + rest, [item for number in range(self.CLIENTS) if number % 4 < 2 for item in items[number]])

@@ -1,0 +1,311 @@
+"""Reading sets: random members, algebra, and the cache, which must never be seen."""
+import random
+import threading
+
+from case_large import SMALL, LargeSetTest, names
+from harness import PATIENCE, wait_until
+from stored import counter, stat
+from test_concurrency import together
+
+
+class RandomMembers(LargeSetTest):
+    def take(self, command, conn=None):
+        """The members that came, as a list."""
+        found, end = (conn or self.conn).values(command)
+        self.assertEqual(end, "END", command)
+        if not found:
+            return []
+        (key, (flags, data)), = found.items()
+        self.assertEqual((key, flags), (command.split()[1], 0))
+        return data.split(b" ")
+
+    def test_srandmember(self):
+        members = set(self.large_set())
+        for count in (1, 2, 10, 500, 999, 1000, 1001, 5000):
+            taken = self.take(f"srandmember k {count}")
+            self.assertEqual(len(taken), min(count, 1000))
+            self.assertEqual(len(set(taken)), len(taken), "a member twice")
+            self.assertLessEqual(set(taken), members)
+        self.assertEqual(len(self.take("srandmember k")), 1)
+        self.assertEqual(self.take("srandmember k 0"), [])
+        self.assert_members("k", members)
+
+    def test_srandmember_is_random(self):
+        """Of ten members each comes about as often as the others, in a small set and in one of segments."""
+        self.conn.ask("sadd small " + " ".join("abcdefghij"))
+        self.large_set()
+        for key, size, draws in (("small", 10, 1), ("small", 10, 3), ("k", 1000, 100)):
+            times = {}
+            for _ in range(1000):
+                for member in self.take(f"srandmember {key} {draws}"):
+                    times[member] = times.get(member, 0) + 1
+            expected = 1000 * draws / size
+            self.assertEqual(len(times), size)
+            self.assertGreater(min(times.values()), expected * 0.4, key)
+            self.assertLess(max(times.values()), expected * 1.8, key)
+
+    def test_spop(self):
+        members = set(self.large_set())
+        for count in (1, 7, 300):
+            taken = self.take(f"spop k {count}", self.others[0])
+            self.assertEqual((len(taken), len(set(taken))), (count, count))
+            self.assertLessEqual(set(taken), members)
+            members -= set(taken)
+            self.assert_members("k", members)
+        self.assertEqual(self.take("spop k 0"), [])
+        self.assertEqual(set(self.take("spop k 5000")), members)
+        self.assertEqual(self.conn.ask("scard k"), "0")
+        self.assertEqual(self.take("spop k"), [])
+
+    def test_spop_in_a_pipeline(self):
+        self.conn.send(b"sadd p a b c\r\nspop p\r\nscard p\r\nspop p 5\r\nscard p\r\nspop p\r\nsadd p d\r\nspop p 1\r\n")
+        self.assertEqual(self.conn.line(), b"STORED")
+        first = self.conn.read_values()[0]["p"][1]
+        self.assertEqual(self.conn.line(), b"2")
+        rest = self.conn.read_values()[0]["p"][1].split(b" ")
+        self.assertEqual(sorted([first, *rest]), [b"a", b"b", b"c"])
+        self.assertEqual(self.conn.line(), b"0")
+        self.assertEqual(self.conn.read_values(), ({}, "END"))
+        self.assertEqual(self.conn.line(), b"STORED")
+        self.assertEqual(self.conn.read_values()[0]["p"][1], b"d")
+
+    def pop_all(self, key, conns, more=()):
+        """Everybody pops until nothing is left; `more` is added meanwhile. All that was handed out."""
+        taken, adding = [[] for _ in conns], threading.Event()
+
+        def work(number):
+            conn, dice = conns[number], random.Random(number)
+            if number == 0:
+                for i in range(0, len(more), 10):
+                    self.write("sadd", key, more[i:i + 10], conn)
+                adding.set()
+            empty = False
+            while not empty:
+                last = adding.is_set()
+                found, end = conn.values(f"spop {key} {dice.randrange(1, 20)}")
+                if end == "SERVER_ERROR busy":
+                    continue
+                assert end == "END", end
+                taken[number] += found[key][1].split(b" ") if found else []
+                empty = last and not found
+        together(len(conns), work)
+        return [member for some in taken for member in some]
+
+    def test_everybody_pops(self):
+        """Each member is handed out to one only, also those that are added meanwhile."""
+        for key, count, more in (("small", 400, []), ("large", 2000, names(1500, 5000))):
+            members = names(count)
+            self.write("sadd", key, members)
+            conns = [self.connect(self.proxies[i % 2]) for i in range(8)]
+            taken = self.pop_all(key, conns, more)
+            self.assertEqual(sorted(taken), sorted(members + more), key)
+            for conn in (self.conn, *self.others):
+                self.assertEqual(conn.ask(f"scard {key}"), "0")
+
+    def test_spop_keeps_time_and_flags(self):
+        self.assertEqual(self.at.of("k").set("k", b"+a +b +c ", 9, 300), "STORED")
+        self.assertEqual(len(self.take("spop k 2")), 2)
+        self.assertEqual(self.at.meta("k", "f")["f"], "9")
+        self.assert_ttl("k", 300)
+
+
+class AlgebraTest(LargeSetTest):
+    OPERATIONS = {"sunion": set.union, "sinter": set.intersection, "sdiff": set.difference}
+
+    def expect(self, sets, keys, conn=None):
+        """Each of the three, of these keys, as Python's sets have it; a key that is not in `sets` is missing."""
+        operands = [sets.get(key, set()) for key in keys]
+        for verb, act in self.OPERATIONS.items():
+            command = f"{verb} {' '.join(keys)}"
+            found, end = (conn or self.conn).values(command)
+            self.assertEqual((list(found), end), ([verb], "END"), command[:100])
+            flags, data = found[verb]
+            members = data.split(b" ") if data else []
+            self.assertEqual(len(members), len(set(members)), f"{command[:100]}: a member twice")
+            self.assertEqual((flags, set(members)), (0, act(*operands)), command[:100])
+
+
+class Algebra(AlgebraTest):
+    def test_random_sets(self):
+        """On both servers, of all sizes, with missing and empty ones, and keys named twice."""
+        dice, sets = random.Random(5), {}
+        for key in [key for server in self.servers for key in self.keys_on(self.conn, server, 6, "s")]:
+            members = dice.sample(names(1500), dice.choice((0, 1, 5, 50, 700)))
+            sets[key] = set(members)
+            self.assertEqual(self.conn.ask(f"sset {key}"), "STORED")
+            if members:
+                self.write("sadd", key, members)
+        keys = [*sets, "missing", "missing-too"]
+        for _ in range(60):
+            self.expect(sets, [dice.choice(keys) for _ in range(dice.randrange(1, 6))], dice.choice((self.conn, *self.others)))
+        self.expect(sets, keys)
+
+    def test_small_by_hand(self):
+        self.conn.send(b"sadd a 1 2 3\r\nsadd b 3 4\r\nsadd c 3\r\n")
+        self.assertEqual([self.conn.line() for _ in range(3)], [b"STORED"] * 3)
+        for command, expected in (("sunion a b c", b"1 2 3 4"), ("sinter a b c", b"3"), ("sdiff a b", b"1 2"), ("sdiff a a", b""),
+                                  ("sinter a none", b""), ("sdiff none a", b""), ("sunion none", b""), ("sdiff a none", b"1 2 3"),
+                                  ("sinter a", b"1 2 3"), ("sunion a a", b"1 2 3")):
+            found, _ = self.conn.values(command)
+            self.assertEqual(sorted(found[command.split()[0]][1].split()), expected.split(), command)
+
+    def test_many_keys(self):
+        sets = {}
+        for i in range(500):
+            sets[f"many-{i}"] = {b"%d" % i, b"%d" % (i + 1), b"all"}
+        self.conn.send(b"".join(b"sadd %s %s\r\n" % (key.encode(), b" ".join(members)) for key, members in sets.items()))
+        for _ in sets:
+            self.assertEqual(self.conn.line(), b"STORED")
+        self.expect(sets, list(sets))
+
+    def test_one_is_no_set(self):
+        self.conn.ask("sadd a 1")
+        self.conn.set("b", b"hello")
+        for verb in self.OPERATIONS:
+            for keys in ("a b", "b a", "none b"):
+                self.assertEqual(self.conn.ask(f"{verb} {keys}"), "CLIENT_ERROR value is not a collection")
+        self.assertEqual(self.conn.ask("mn"), "MN")
+
+    def test_a_server_is_down(self):
+        keys = [self.key_on(self.conn, server) for server in self.servers]
+        for key in keys:
+            self.assertEqual(self.conn.ask(f"sadd {key} m"), "STORED")
+        self.servers[1].kill()
+        for verb in self.OPERATIONS:
+            self.assert_error(f"{verb} {keys[0]} {keys[1]}", f"SERVER_ERROR upstream {self.servers[1].name} .*")
+        self.expect({keys[0]: {b"m"}}, [keys[0]])
+
+
+class LargeAlgebra(AlgebraTest):
+    config = None
+
+    def test_large_sets(self):
+        """200,000 and 100,000 members, on different servers."""
+        one, two = (self.key_on(self.conn, server) for server in self.servers)
+        sets = {one: names(200000), two: names(100000, 150000), "few": names(10, 149995)}
+        for key, members in sets.items():
+            self.write("sadd", key, members)
+        self.write("srem", two, names(1000, 199000))
+        sets = {key: set(members) for key, members in sets.items()}
+        sets[two] -= set(names(1000, 199000))
+        for keys in ((one, two), (two, one), ("few", one, two), (one, "missing", two)):
+            self.expect(sets, keys)
+
+
+class Cache(LargeSetTest):
+    """The cache saves work, and nothing else tells that it is there."""
+    READS = 50
+
+    def hits(self, conn=None):
+        return counter(conn or self.conn, "cache_hits")
+
+    def bytes_sent(self):
+        """By all memcached servers."""
+        return sum(stat(conn, "stats", "bytes_written") for conn in self.at.conns.values())
+
+    def test_hits(self):
+        for key, members in (("few", names(100)), ("k", names(1000))):
+            self.write("sadd", key, members)
+            self.compact(key)
+            self.assert_members(key, members)
+            before = self.hits()
+            for _ in range(self.READS):
+                self.assert_members(key, members)
+            self.assertGreaterEqual(self.hits() - before, self.READS - 1, key)
+        self.assertGreater(counter(self.conn, "cache_bytes"), 12000)
+
+    def test_asking_does_not_transfer(self):
+        members = self.large_set(count=5000)
+        self.assert_members("k", members)
+        before = self.bytes_sent()
+        for i in range(self.READS):
+            self.assertEqual(self.conn.ask("scard k"), "5000")
+            self.assertEqual(self.conn.ask(b"sismember k %s" % members[i]), "1")
+            self.assertEqual(self.conn.ask(b"smismember k x %s" % members[i]), "0 1")
+            self.assert_members("k", members)
+        # A line for the base and one for each segment, not their bytes.
+        self.assertLess((self.bytes_sent() - before) / (4 * self.READS), sum(map(len, members)) / 50)
+
+    def changes(self):
+        """What changes a set, each with what is in it then."""
+        stock = self.at.of("k")
+        other = self.others[0]
+
+        def append(log):
+            stock.send(b"append k 0 0 %d\r\n%s\r\n" % (len(log), log))
+            self.assertEqual(stock.line(), b"STORED")
+        yield lambda: other.ask("sadd k new"), lambda was: was | {b"new"}
+        yield lambda: other.ask("srem k new"), lambda was: was - {b"new"}
+        yield lambda: self.conn.ask("sadd k mine"), lambda was: was | {b"mine"}
+        yield lambda: append(b"+stock "), lambda was: was | {b"stock"}
+        yield lambda: append(b"-stock "), lambda was: was - {b"stock"}
+        yield lambda: other.ask("scompact k"), lambda was: was
+        yield lambda: other.ask("sset k " + "x" * 200 + " y"), lambda was: {b"x" * 200, b"y"}
+        yield lambda: stock.set("k", b"+" + b"z" * 250 + b" -y "), lambda was: {b"z" * 250}
+        yield lambda: stock.ask("delete k"), lambda was: None
+        yield lambda: other.ask("sadd k again"), lambda was: {b"again"}
+        yield lambda: stock.ask("flush_all"), lambda was: None
+
+    def test_every_change_is_seen_at_once(self):
+        for start in (names(100), names(1000)):
+            self.assertEqual(self.conn.ask(b"sset k " + b" ".join(start)), "STORED")
+            expected = set(start)
+            for act, after in self.changes():
+                for conn in (self.conn, *self.others):
+                    self.read("k", conn), self.read("k", conn)
+                act()
+                expected = after(expected)
+                for conn in (self.conn, *self.others):
+                    self.assertEqual(self.read("k", conn), expected)
+                    card = "NOT_FOUND" if expected is None else str(len(expected))
+                    self.assertEqual(conn.ask("scard k"), card)
+
+    def test_expiry(self):
+        """A cached set ends with its item."""
+        self.write("sadd", "k", names(300))
+        self.assert_members("k", names(300))
+        self.assertEqual(self.at.of("k").ask("touch k -1"), "TOUCHED")
+        self.assert_missing("k")
+
+    def test_cas_ids_start_again(self):
+        """After a restart of memcached another value may have the cas id that a cached one had."""
+        server = self.servers[0]
+        key = self.key_on(self.conn, server)
+        self.write("sadd", key, names(100))
+        self.assert_members(key, names(100))
+        self.assert_members(key, names(100))
+        cas = int(self.at.meta(key, "c")["c"])
+        server.kill()
+        server.start()
+        stock = self.connect(server)
+        data = b"".join(b"+%s " % name for name in names(100, 5000))
+        for _ in range(cas):
+            self.assertEqual(stock.set(key, data), "STORED")
+            if int(stock.values(f"gets {key}")[0][key][2]) == cas:
+                break
+        else:
+            self.fail("the cas id did not come again")
+        # the proxy is back at that server after a short pause
+        wait_until("it is usable", PATIENCE, lambda: self.conn.ask(f"sismember {key} x") == "0", pause=0.02)
+        self.assert_members(key, names(100, 5000))
+
+    def test_small_budget(self):
+        """More sets than there is room for: all are right, and the memory stays within it."""
+        budget = 200000
+        conn = self.connect(self.setlistd(self.servers, config=f"{SMALL}\ncache_memory = {budget}"))
+        sets = {f"s{i}": names(400, 1000 * i) for i in range(60)}
+        for key, members in sets.items():
+            self.write("sadd", key, members, conn)
+        for _ in range(3):
+            for key, members in sets.items():
+                self.assert_members(key, members, conn)
+                self.assertLessEqual(counter(conn, "cache_bytes"), budget)
+        self.assertGreater(counter(conn, "cache_bytes"), budget / 2)
+
+    def test_no_cache(self):
+        conn = self.connect(self.setlistd(self.servers, config=f"{SMALL}\ncache_memory = 0"))
+        self.write("sadd", "k", names(1000), conn)
+        for _ in range(3):
+            self.assert_members("k", names(1000), conn)
+            self.assertEqual(conn.ask("scard k"), "1000")
+        self.assertEqual((counter(conn, "cache_hits"), counter(conn, "cache_bytes")), (0, 0))

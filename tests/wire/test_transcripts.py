@@ -1,0 +1,86 @@
+"""Every transcript, played in order: through setlistd, and where it says so against memcached itself."""
+import glob
+import os
+
+import player
+import transcript
+from case import WireTest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SPLIT_SEEDS = (1, 2)
+
+
+def scripts():
+    return [transcript.load(path) for path in sorted(glob.glob(os.path.join(HERE, "transcripts/*.txt")))]
+
+
+class TranscriptTest(WireTest):
+    """Plays one transcript on servers of its own."""
+
+    def serve(self, script):
+        servers = [self.memcached(*script.memcached_args) for _ in range(script.servers)]
+        config = "\n".join(script.config) if script.config else None
+        return self.setlistd(servers, *script.args, config=config)
+
+    def play(self, path, send=player.send_whole):
+        script = transcript.load(path)
+        player.Player(script, self.serve(script).port, send).play()
+
+    def play_burst(self, path):
+        script = transcript.load(path)
+        player.Player(script, self.serve(script).port).play_burst()
+
+    def play_direct(self, path):
+        script = transcript.load(path)
+        player.Player(script, self.memcached(*script.memcached_args).port).play()
+
+    def play_burst_direct(self, path):
+        script = transcript.load(path)
+        player.Player(script, self.memcached(*script.memcached_args).port).play_burst()
+
+
+class Proxied(TranscriptTest):
+    """Through setlistd."""
+
+
+class Direct(TranscriptTest):
+    """The same against memcached: the expectations are memcached's own."""
+    direct = True
+
+
+class Cut(TranscriptTest):
+    """Through setlistd, with the client's bytes cut in pieces: the replies must not change."""
+
+
+class Burst(TranscriptTest):
+    """Through setlistd, all in one write: the replies must not change."""
+
+
+class BurstDirect(TranscriptTest):
+    """All in one write to memcached: a transcript that depends on anything but the order fails here."""
+    direct = True
+
+
+def add(cls, name, how, path, **kwargs):
+    def test(self):
+        player.in_one_hour(lambda: getattr(self, how)(path, **kwargs))
+    test.__name__ = f"test_{name}"
+    setattr(cls, test.__name__, test)
+
+
+def add_all():
+    for script in scripts():
+        add(Proxied, script.name, "play", script.path)
+        if script.differential:
+            add(Direct, script.name, "play_direct", script.path)
+        if script.split:
+            add(Cut, f"{script.name}_bytewise", "play", script.path, send=player.send_bytewise)
+            for seed in SPLIT_SEEDS:
+                add(Cut, f"{script.name}_seed{seed}", "play", script.path, send=player.send_cut(seed))
+        if script.burstable():
+            add(Burst, script.name, "play_burst", script.path)
+            if script.differential:
+                add(BurstDirect, script.name, "play_burst_direct", script.path)
+
+
+add_all()

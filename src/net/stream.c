@@ -168,6 +168,17 @@ static ssize_t send_pieces(struct stream *stream)
 	return sendmsg(stream->fd, &message, MSG_NOSIGNAL);
 }
 
+/* A server whose connection cannot be written to may have answered before it went: what has come in from it still counts. */
+static void fail(struct stream *stream, int error)
+{
+	struct slice in;
+
+	while (stream->rank == LOOP_SERVERS && stream_is_open(stream) && read_some(stream, &in) > 0)
+		hand_over(stream, in);
+	if (stream_is_open(stream))
+		stream->ops->ended(stream, error);
+}
+
 void stream_flush(struct stream *stream)
 {
 	struct slice out = buf_slice(&stream->out);
@@ -180,7 +191,7 @@ void stream_flush(struct stream *stream)
 	else if (out.n)
 		n = send(stream->fd, out.p, out.n, MSG_NOSIGNAL);
 	if (n < 0 && errno != EAGAIN && errno != EINTR) {
-		stream->ops->ended(stream, errno);
+		fail(stream, errno);
 		return;
 	}
 	if (n > 0)

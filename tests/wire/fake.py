@@ -4,12 +4,15 @@ Without a script it has an item for every key that begins with "key", whose valu
 the wrong request shows. A test gives a fault for a key: a function called with (link, request) in place of the
 answer. Each connection is served by a thread of its own; everything that arrived is kept for the test to look at.
 """
+import fcntl
 import select
 import socket
+import struct
+import termios
 import threading
 import time
 
-from harness import HOST, PATIENCE, free_port
+from harness import HOST, PATIENCE, free_port, wait_until
 
 STORAGE = (b"set", b"add", b"replace", b"append", b"prepend", b"cas", b"ms")
 RETRIEVAL = (b"get", b"gets", b"gat", b"gats")
@@ -61,6 +64,10 @@ class Link:
                 act()
             except OSError:
                 pass
+
+    def unsent(self):
+        """Bytes that the proxy's host has not acknowledged."""
+        return struct.unpack("i", fcntl.ioctl(self.sock, termios.TIOCOUTQ, bytes(4)))[0]
 
     def answer(self, request):
         """The right answer, as bytes."""
@@ -316,7 +323,25 @@ def dripped(link, request):
 
 
 def die(link, request):
+    """The end, after all that was answered has arrived: what the kernel still holds back would go with the connection."""
+    wait_until("the answers arrive", PATIENCE, lambda: not link.unsent())
     link.close()
+
+
+def gather(answers):
+    """The right answer is for later."""
+    def fault(link, request):
+        answers.append(link.answer(request))
+    return fault
+
+
+def send_and_die(answers, at):
+    """All of them in one piece, then the end, once the event is set."""
+    def fault(link, request):
+        at.wait(PATIENCE)
+        link.send(b"".join(answers))
+        link.close()
+    return fault
 
 
 def die_after(part):

@@ -465,6 +465,26 @@ class Dying(FakeTest):
         self.assertFalse([k for k in keys[:77] if outcome[k]], "what was answered before was lost")
         self.usable_again()
 
+    def test_while_the_proxy_writes(self):
+        """That the write fails is seen before the last replies are read. Whether it comes to that is chance: in rounds."""
+        keys = [f"key-{i}" for i in range(20)]
+        for turn in range(20):
+            self.serve(CONFIG + "\nmax_pipeline = 100000")
+            other = self.connect(self.proxy)
+            for _ in range(200):                            # what its replies are like is known: many may be under way
+                other.values("get key-other")
+            at, answers = threading.Event(), []
+            for key in keys[:-1]:
+                self.fault(key, fake.gather(answers))
+            self.fault(keys[-1], fake.send_and_die(answers, at))
+            self.ask_all(keys)
+            wait_until("they arrive", PATIENCE, lambda: self.fake.requests_for(keys[-1]))
+            threading.Timer(turn / 5000, at.set).start()
+            self.ask_all(["key-other"] * 8000, other)
+            outcome = self.own_or_error(keys)
+            self.assertFalse([k for k in keys[:-1] if outcome[k]], "what was answered before was lost")
+            other.close()
+
     def test_clients_of_one_server_in_common(self):
         self.serve()
         conns = [self.connect(self.proxy) for _ in range(10)]

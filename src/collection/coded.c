@@ -296,23 +296,37 @@ static void touched(struct waiter *waiter, const struct result *r)
 	next_step((struct coded *)((char *)waiter - offsetof(struct coded, waiter)));
 }
 
-/* A `touch` between the read and the CAS was undone by it. */
+static void ask_item(struct coded *c, struct call call, void (*done)(struct waiter *, const struct result *))
+{
+	struct host *host = host_of(c);
+
+	call.server = CALL_ANY_SERVER;
+	call.key = c->waiter.key;
+	c->waiter.done = done;
+	host->call(host, &call, &c->waiter);
+}
+
+static void date_checked(struct waiter *waiter, const struct result *r)
+{
+	struct coded *c = (struct coded *)((char *)waiter - offsetof(struct coded, waiter));
+
+	if (lane_date_is_off(c->plan.steps[c->step].like->ttl, r, &c->exptime))
+		ask_item(c, (struct call){ .verb = CALL_TOUCH, .exptime = c->exptime }, touched);
+	else
+		next_step(c);
+}
+
+/* See commit_mend_ttl. */
 static void mend_ttl(struct coded *c)
 {
-	const struct piece *piece = c->plan.steps[c->step].piece;
-	struct host *host = host_of(c);
 	int64_t exptime;
 
-	if (c->looked.status != RESULT_HIT || c->looked.ttl == piece->ttl ||
-		!lane_exptime(host, c->looked.ttl, &exptime)) {
+	if (lane_touch_is_due(host_of(c), c->plan.steps[c->step].like->ttl, &c->looked, &exptime))
+		ask_item(c, (struct call){ .verb = CALL_TOUCH, .exptime = exptime }, touched);
+	else if (lane_is_date(c->exptime))
+		ask_item(c, (struct call){ .verb = CALL_GET, .want = WANT_TTL }, date_checked);
+	else
 		next_step(c);
-		return;
-	}
-	c->waiter.done = touched;
-	host->call(host,
-		&(struct call){
-			.verb = CALL_TOUCH, .server = CALL_ANY_SERVER, .key = c->waiter.key, .exptime = exptime },
-		&c->waiter);
 }
 
 static void looked(struct waiter *waiter, const struct result *r)
@@ -340,7 +354,7 @@ static void step_done(struct waiter *waiter, const struct result *r)
 		c->full = r->status == RESULT_NOT_STORED && step->verb != CALL_ADD && step->piece->there;
 		c->lane->lanes->stats.conflicts += step->verb == CALL_CAS;
 		c->lost(c);
-	} else if (step->verb == CALL_CAS && step->like == step->piece) {
+	} else if (step->like) {
 		mend_ttl(c);
 	} else {
 		next_step(c);
@@ -384,14 +398,15 @@ static void send_step(struct coded *c)
 		coded_end(c, c->kind == OP_COMPACT ? OUTCOME_DONE : OUTCOME_BUSY);
 		return;
 	}
+	c->looked.status = RESULT_MISS;
 	if (step->verb == CALL_CAS && step->like == step->piece) {
-		c->looked.status = RESULT_MISS;
 		c->look = (struct waiter){ looked, c->waiter.key };
 		host->call(host,
 			&(struct call){
 				.verb = CALL_GET, .want = WANT_TTL, .server = CALL_ANY_SERVER, .key = call.key },
 			&c->look);
 	}
+	c->exptime = call.exptime;
 	host->call(host, &call, &c->waiter);
 }
 

@@ -19,6 +19,7 @@ struct coded {
 	unsigned looks; /* how often a snapshot was looked at again */
 	struct plan plan;
 	size_t step;          /* of the plan, under way */
+	int64_t exptime;      /* that was sent with it */
 	struct waiter waiter; /* of the step */
 	struct waiter rest;   /* before another attempt */
 	struct waiter look;   /* at the time to live, right before a CAS */

@@ -11,7 +11,7 @@ static bool prolongs(const struct coded *c, const struct piece *piece)
 {
 	int64_t ttl = STAILQ_FIRST(&c->lane->batch)->ttl;
 
-	if (ttl > LANE_RELATIVE_MAX)
+	if (lane_is_date(ttl))
 		ttl -= lane_host(c->lane)->unix_time;
 	return piece->ttl != TTL_NEVER && (ttl == 0 || piece->ttl == TTL_UNKNOWN || ttl > piece->ttl);
 }

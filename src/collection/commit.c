@@ -83,14 +83,12 @@ static void touched(struct lane *lane, const struct result *r)
 	end(lane, OUTCOME_DONE, NULL);
 }
 
-/* What came of a date: memcached's clock and ours need not tick together, so it may be a second off. */
 static void date_checked(struct lane *lane, const struct result *r)
 {
-	const struct lane_commit *c = &lane_rest(lane)->commit;
+	struct lane_commit *c = &lane_rest(lane)->commit;
 
-	if (r->status == RESULT_HIT && r->ttl != TTL_NEVER && r->ttl != c->ttl)
-		lane_call(
-			lane, (struct call){ .verb = CALL_TOUCH, .exptime = c->exptime + c->ttl - r->ttl }, c->mended);
+	if (lane_date_is_off(c->ttl, r, &c->exptime))
+		lane_call(lane, (struct call){ .verb = CALL_TOUCH, .exptime = c->exptime }, c->mended);
 	else
 		c->mended(lane, r);
 }
@@ -103,11 +101,10 @@ void commit_mend_ttl(struct lane *lane, int64_t ttl, int64_t exptime, lane_step 
 	c->ttl = ttl;
 	c->exptime = exptime;
 	c->mended = step;
-	if (looked->status == RESULT_HIT && looked->ttl != ttl &&
-		lane_exptime(lane_host(lane), looked->ttl, &exptime)) {
+	if (lane_touch_is_due(lane_host(lane), ttl, looked, &exptime)) {
 		c->ttl = looked->ttl;
 		lane_call(lane, (struct call){ .verb = CALL_TOUCH, .exptime = exptime }, step);
-	} else if (exptime > LANE_RELATIVE_MAX) {
+	} else if (lane_is_date(exptime)) {
 		lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_TTL }, date_checked);
 	} else {
 		step(lane, r);

@@ -388,6 +388,19 @@ bool lane_exptime(const struct host *host, int64_t ttl, int64_t *exptime)
 	return true;
 }
 
+bool lane_touch_is_due(const struct host *host, int64_t ttl, const struct result *looked, int64_t *exptime)
+{
+	return looked->status == RESULT_HIT && looked->ttl != ttl && lane_exptime(host, looked->ttl, exptime);
+}
+
+bool lane_date_is_off(int64_t ttl, const struct result *after, int64_t *exptime)
+{
+	if (after->status != RESULT_HIT || after->ttl == TTL_NEVER || after->ttl == ttl)
+		return false;
+	*exptime += ttl - after->ttl;
+	return true;
+}
+
 void lane_end_first(struct lane *lane, const struct outcome *outcome)
 {
 	struct op *op = STAILQ_FIRST(&lane->batch);

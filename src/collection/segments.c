@@ -233,7 +233,7 @@ static int64_t expected_ttl(const struct segment_writer *w)
 
 	if (w->exptime == 0)
 		return TTL_NEVER;
-	if (w->exptime > LANE_RELATIVE_MAX)
+	if (lane_is_date(w->exptime))
 		return w->exptime - host->unix_time;
 	return w->exptime - (int64_t)((host->now - w->started) / 1000);
 }

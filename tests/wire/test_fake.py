@@ -13,7 +13,7 @@ from case import WireTest
 from fake import FakeServer, FullBacklog, value_of
 from harness import PATIENCE, wait_until
 from stored import stats
-from wire import Conn
+from wire import Conn, small_windows
 
 CONFIG = "retry_min = 10\nretry_max = 200"
 # Where a limit is to pass. A machine that stands still lets it pass anywhere, so more than "own value or error" can be said
@@ -241,6 +241,25 @@ class Slow(FakeTest):
             self.assertEqual(self.conn.ask(line), self.error("timed out, outcome unknown"))
             self.usable_again()
             self.was_sent("s", before + 1, line)
+
+    def test_client_that_reads_nothing(self):
+        """More waits for it than there should, and a reply comes when it has taken nothing for two seconds: it is closed."""
+        self.serve(CONFIG + "\nclient_buffer = 65536")
+        late = threading.Event()
+        for key in ("key-big-1", "key-big-2"):
+            self.fault(key, fake.raw(b"VA 1000000 k{key} f0\r\n" + b"x" * 1000000 + b"\r\n"))
+        self.fault("key-late", fake.held_until(late))
+        deaf = small_windows(self.proxy.port)
+        self.addCleanup(deaf.close)
+        deaf.sendall(b"get key-big-1\r\nget key-big-2\r\nget key-late\r\n")
+        wait_until("all is asked", PATIENCE, lambda: self.fake.requests_for("key-late"))
+        self.assertEqual(stats(self.conn, "stats")["curr_connections"], "2")
+        time.sleep(2.5)
+        self.assertEqual(stats(self.conn, "stats")["closed_slow_clients"], "0", "nothing more came for it")
+        late.set()
+        wait_until("it is closed", PATIENCE, lambda: stats(self.conn, "stats")["closed_slow_clients"] == "1")
+        self.assertEqual(stats(self.conn, "stats")["curr_connections"], "1")
+        self.usable_again()
 
 
 class Garbage(FakeTest):

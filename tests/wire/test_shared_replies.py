@@ -2,7 +2,8 @@
 import socket
 
 from case import WireTest
-from harness import HOST, built_with_sanitizer
+from harness import built_with_sanitizer
+from wire import small_windows
 
 MEMBERS = 10000
 READERS = 60
@@ -28,12 +29,7 @@ class SharedReplyTest(WireTest):
         return b"VALUE %s %d %d\r\n%s\r\nEND\r\n" % (key.encode(), int(flags), len(data), data)
 
     def small_windows(self):
-        """A client for which the kernel takes next to nothing off setlistd's hands."""
-        sock = socket.socket()
-        sock.settimeout(60)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 536)
-        sock.connect((HOST, self.peer.port))
+        sock = small_windows(self.peer.port)
         self.addCleanup(sock.close)
         return sock
 

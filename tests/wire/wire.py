@@ -125,3 +125,13 @@ class Conn:
 
 def to_bytes(text):
     return text if isinstance(text, bytes) else text.encode()
+
+
+def small_windows(port):
+    """A connection for which the kernel takes next to nothing off setlistd's hands."""
+    sock = socket.socket()
+    sock.settimeout(REPLY_LIMIT)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 536)
+    sock.connect((HOST, port))
+    return sock

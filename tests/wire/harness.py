@@ -213,7 +213,9 @@ class Memcached:
         self.process.kill()
 
     def pause(self):
+        """None of its threads runs any more when this returns: a signal takes its time on a busy machine."""
         self.process.signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED)
 
     def resume(self):
         self.process.signal(signal.SIGCONT)

@@ -222,6 +222,7 @@ class Killed(ConvertTest):
         wait_until(f"{count} records", LIMIT, lambda: child.poll() is not None or len(some()) >= count)
         child.send_signal(signal.SIGSTOP)
         self.assertIsNone(child.poll(), "it was done before it could be stopped")
+        os.waitid(os.P_PID, child.pid, os.WSTOPPED)
         return some()
 
     def kill(self, child):

@@ -204,8 +204,8 @@ bool lane_exptime(const struct host *host, int64_t ttl, int64_t *exptime);
 /*
  * After a CAS that gave an item `exptime` so that it lives as long as the `ttl` of the read said: whether a touch is due, and
  * with which time. One is when `looked`, asked right before the CAS, shows that somebody touched the item meanwhile; and, for
- * a date, when `after` shows that it came out differently: memcached's clock and ours need not tick together. A date is to be
- * looked at after the CAS, any other time need not be.
+ * a date, when `after` shows that it came out a little different: memcached's clock and ours need not tick together. (What
+ * differs by more was given to it since.) A date is to be looked at after the CAS, any other time need not be.
  */
 bool lane_touch_is_due(const struct host *host, int64_t ttl, const struct result *looked, int64_t *exptime);
 bool lane_date_is_off(int64_t ttl, const struct result *after, int64_t *exptime);

@@ -395,7 +395,10 @@ bool lane_touch_is_due(const struct host *host, int64_t ttl, const struct result
 
 bool lane_date_is_off(int64_t ttl, const struct result *after, int64_t *exptime)
 {
-	if (after->status != RESULT_HIT || after->ttl == TTL_NEVER || after->ttl == ttl)
+	enum { NEAR = 2 };
+
+	if (after->status != RESULT_HIT || after->ttl == TTL_NEVER || after->ttl == ttl ||
+		llabs(after->ttl - ttl) > NEAR)
 		return false;
 	*exptime += ttl - after->ttl;
 	return true;

@@ -278,6 +278,36 @@ START_TEST(set_commands)
 }
 END_TEST
 
+/* A pop from a list that is to live for so many seconds, beyond what memcached takes for a time and not for a date. */
+static void pop_of_a_date(const char *then)
+{
+	fake_calls(&fake);
+	client_asks("lpop k\r\n");
+	server_answers("VA 6 kk f0 c5 t3000000\r\n+x +y \r\n");
+	server_is_asked(FETCH("k") LOOK_TTL("k") "connection 1: cas k 0 1427450096 3 5\r\n+y \r\n");
+	server_answers("HD kk f0 t3000000\r\nSTORED\r\n");
+	server_is_asked(LOOK_TTL("k"));
+	client_hears_nothing();
+	server_answers(then);
+}
+
+/* memcached's clock and ours need not tick together. What differs by more is what somebody else gave it since. */
+START_TEST(dates)
+{
+	pop_of_a_date("HD kk f0 t3000000\r\n");
+	client_is_told("VALUE k 0 1\r\nx\r\nEND\r\n");
+	pop_of_a_date("HD kk f0 t2999999\r\n");
+	server_is_asked("touch k 1427450097\r\n");
+	server_answers("TOUCHED\r\n");
+	client_is_told("VALUE k 0 1\r\nx\r\nEND\r\n");
+	pop_of_a_date("HD kk f0 t100\r\n");
+	client_is_told("VALUE k 0 1\r\nx\r\nEND\r\n");
+	pop_of_a_date("HD kk f0 t-1\r\n");
+	client_is_told("VALUE k 0 1\r\nx\r\nEND\r\n");
+	server_hears_nothing();
+}
+END_TEST
+
 static const struct collection_options small = { .base_size = 24, .segment_size = 64, .merges = 1 };
 
 /* Lanes with small bases. */
@@ -401,5 +431,5 @@ END_TEST
 
 CONVERSATIONS(command_list, pushes, neighbouring_pushes_merge, creation, never_twice, long_push_at_the_head,
 	reads_share_a_fetch, nothing_there, neighbouring_pops_merge, pop_loses, pop_is_bounded, pop_unknown,
-	pop_of_a_segment, segment_is_gone, segment_is_wrong, set_commands, compaction_between_pushes,
+	pop_of_a_segment, segment_is_gone, segment_is_wrong, set_commands, dates, compaction_between_pushes,
 	compaction_of_another_base, head_of_a_set, wrong_arguments)

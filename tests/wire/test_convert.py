@@ -13,7 +13,7 @@ import tempfile
 import threading
 
 from case import WireTest
-from harness import HOST, wait_until
+from harness import HOST, PATIENCE, wait_until
 from wire import Conn
 
 SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../scripts")
@@ -23,7 +23,7 @@ from conversion.run import Run, arguments
 from conversion.state import State
 from conversion.visit import Visit, grown
 
-LIMIT = 40
+LIMIT = 2 * PATIENCE
 # By name: what a rule says. Old keys begin with o-<name>-, new ones with n-<name>-.
 ENCODINGS = {
     "oplog": "", "signed": 'encoding = "signed"', "csv": 'encoding = "csv"', "tombstone": 'encoding = "tombstone"',

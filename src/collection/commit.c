@@ -56,24 +56,11 @@ static void found(struct lane *lane, const struct result *r)
 		lane->lanes->stats.conflicts++;
 		end(lane, OUTCOME_BUSY, NULL);
 	} else {
-		c->ttl = r->ttl;
-		c->exptime = exptime;
 		buf_consume(&c->value, buf_size(&c->value));
 		buf_add(&c->value, r->value.p, at);
 		buf_add_slice(&c->value, c->replacement);
 		buf_add_slice(&c->value, slice_skip(r->value, at + c->prefix.n));
-		lane_rest(lane)->looked.status = RESULT_MISS;
-		lane_look(lane, WANT_TTL);
-		lane_call(lane,
-			(struct call){
-				.verb = CALL_CAS,
-				.value = buf_slice(&c->value),
-				.flags = r->flags,
-				.exptime = exptime,
-				.number = r->cas,
-				.connection = r->connection,
-			},
-			committed);
+		commit_cas(lane, buf_slice(&c->value), r, exptime, committed);
 	}
 }
 
@@ -93,18 +80,37 @@ static void date_checked(struct lane *lane, const struct result *r)
 		c->mended(lane, r);
 }
 
-void commit_mend_ttl(struct lane *lane, int64_t ttl, int64_t exptime, lane_step *step, const struct result *r)
+void commit_cas(struct lane *lane, struct slice value, const struct result *read, int64_t exptime, lane_step *step)
+{
+	struct lane_rest *rest = lane_rest(lane);
+
+	rest->commit.ttl = read->ttl;
+	rest->commit.exptime = exptime;
+	rest->looked.status = RESULT_MISS;
+	lane_look(lane, WANT_TTL);
+	lane_call(lane,
+		(struct call){
+			.verb = CALL_CAS,
+			.value = value,
+			.flags = read->flags,
+			.exptime = exptime,
+			.number = read->cas,
+			.connection = read->connection,
+		},
+		step);
+}
+
+void commit_mend_ttl(struct lane *lane, lane_step *step, const struct result *r)
 {
 	const struct result *looked = &lane_rest(lane)->looked;
 	struct lane_commit *c = &lane_rest(lane)->commit;
+	int64_t exptime;
 
-	c->ttl = ttl;
-	c->exptime = exptime;
 	c->mended = step;
-	if (lane_touch_is_due(lane_host(lane), ttl, looked, &exptime)) {
+	if (lane_touch_is_due(lane_host(lane), c->ttl, looked, &exptime)) {
 		c->ttl = looked->ttl;
 		lane_call(lane, (struct call){ .verb = CALL_TOUCH, .exptime = exptime }, step);
-	} else if (lane_is_date(exptime)) {
+	} else if (lane_is_date(c->exptime)) {
 		lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_TTL }, date_checked);
 	} else {
 		step(lane, r);
@@ -126,7 +132,7 @@ static void committed(struct lane *lane, const struct result *r)
 		else
 			read_base(lane);
 	} else {
-		commit_mend_ttl(lane, c->ttl, c->exptime, touched, r);
+		commit_mend_ttl(lane, touched, r);
 	}
 }
 

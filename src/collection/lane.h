@@ -113,10 +113,16 @@ void commit_run(
 void commit_run_anywhere(struct lane *lane, struct slice part, struct slice replacement, lane_after *after);
 
 /*
- * After a CAS that gave an item the time to live that it had in the read: sees to it that it is the one that lane_look found
- * right before the CAS. `ttl` was read, `exptime` sent for it. `step` is called then, or at once with `r`.
+ * Stores `value` in place of the base that `read` is a reply about, by CAS, with its flags and `exptime`, which is its time to
+ * live; right before that the time to live is looked at.
  */
-void commit_mend_ttl(struct lane *lane, int64_t ttl, int64_t exptime, lane_step *step, const struct result *r);
+void commit_cas(struct lane *lane, struct slice value, const struct result *read, int64_t exptime, lane_step *step);
+
+/*
+ * When that is stored: sees to it that the time to live is the one that was found right before. `step` is called then, or at once
+ * with `r`.
+ */
+void commit_mend_ttl(struct lane *lane, lane_step *step, const struct result *r);
 
 /*
  * A pop reads as any read does: fetch.c then has it choose from what was read, and commit when all else is cleared away.
@@ -209,6 +215,7 @@ bool lane_exptime(const struct host *host, int64_t ttl, int64_t *exptime);
  */
 bool lane_touch_is_due(const struct host *host, int64_t ttl, const struct result *looked, int64_t *exptime);
 bool lane_date_is_off(int64_t ttl, const struct result *after, int64_t *exptime);
+
 static inline bool lane_is_date(int64_t exptime)
 {
 	return exptime > LANE_RELATIVE_MAX;

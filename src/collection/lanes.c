@@ -384,7 +384,7 @@ bool lane_exptime(const struct host *host, int64_t ttl, int64_t *exptime)
 	/* A time that has run out shows as 0 or, below that, as a huge number. */
 	if (ttl == TTL_UNKNOWN || ttl == 0 || ttl > INT32_MAX)
 		return false;
-	*exptime = ttl == TTL_NEVER ? 0 : ttl <= LANE_RELATIVE_MAX ? ttl : host->unix_time + ttl;
+	*exptime = ttl == TTL_NEVER ? 0 : !lane_is_date(ttl) ? ttl : host->unix_time + ttl;
 	return true;
 }
 

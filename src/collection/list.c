@@ -83,7 +83,7 @@ static void committed(struct lane *lane, const struct result *r)
 	struct list_work *w = lane->work;
 
 	if (r->status == RESULT_DONE) {
-		commit_mend_ttl(lane, w->read.ttl, lane_rest(lane)->commit.exptime, mended, r);
+		commit_mend_ttl(lane, mended, r);
 	} else if (result_failed(r)) {
 		finish_failed(lane, r);
 	} else {
@@ -104,18 +104,7 @@ static void segments_written(struct lane *lane, enum outcome_status status, cons
 	}
 	buf_consume(value, buf_size(value));
 	chain_store_encode(&w->store, value);
-	lane_rest(lane)->looked.status = RESULT_MISS;
-	lane_look(lane, WANT_TTL);
-	lane_call(lane,
-		(struct call){
-			.verb = CALL_CAS,
-			.value = buf_slice(value),
-			.flags = w->read.flags,
-			.exptime = lane_rest(lane)->commit.exptime,
-			.number = w->read.cas,
-			.connection = w->read.connection,
-		},
-		committed);
+	commit_cas(lane, buf_slice(value), &w->read, lane_rest(lane)->commit.exptime, committed);
 }
 
 static void rewrite(struct lane *lane)

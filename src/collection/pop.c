@@ -14,7 +14,7 @@ static void mended(struct lane *lane, const struct result *r)
 static void popped(struct lane *lane, const struct result *r)
 {
 	if (r->status == RESULT_DONE) {
-		commit_mend_ttl(lane, lane_rest(lane)->commit.read.ttl, lane_rest(lane)->commit.exptime, mended, r);
+		commit_mend_ttl(lane, mended, r);
 	} else if (result_failed(r)) {
 		lane_finish_failed(lane, r);
 	} else if (lane_retry(lane)) {
@@ -38,22 +38,13 @@ void pop_choose(struct lane *lane, const struct set_view *view, struct slice bas
 void pop_commit(struct lane *lane)
 {
 	const struct result *r = &lane_rest(lane)->commit.read;
-	struct call call = {
-		.verb = CALL_CAS,
-		.value = buf_slice(&lane_rest(lane)->commit.value),
-		.flags = r->flags,
-		.number = r->cas,
-		.connection = r->connection,
-	};
+	int64_t exptime;
 
 	if (buf_size(&lane->log) == 0) {
 		lane_finish(lane, OUTCOME_DONE);
-	} else if (!lane_exptime(lane_host(lane), r->ttl, &call.exptime)) {
+	} else if (!lane_exptime(lane_host(lane), r->ttl, &exptime)) {
 		lane_finish(lane, OUTCOME_BUSY);
 	} else {
-		lane_rest(lane)->commit.exptime = call.exptime;
-		lane_rest(lane)->looked.status = RESULT_MISS;
-		lane_look(lane, WANT_TTL);
-		lane_call(lane, call, popped);
+		commit_cas(lane, buf_slice(&lane_rest(lane)->commit.value), r, exptime, popped);
 	}
 }

@@ -220,14 +220,12 @@ void check_execute(struct world *w, struct message *message)
 
 /* --- replies --- */
 
-static bool starts(const struct buf *reply, const char *word)
+bool check_says(const struct sim_op *op, const char *word)
 {
-	return slice_starts(buf_slice(reply), slice_of(word, strlen(word)));
+	return slice_starts(buf_slice(&op->reply), slice_of(word, strlen(word)));
 }
 
-/* From when on what an operation says may have been: it was asked, and what its client asked before
- * it was done. */
-static uint64_t since(const struct sim_op *op, size_t before)
+uint64_t check_since(const struct sim_op *op, size_t before)
 {
 	uint64_t executed = op->world->executed[before];
 
@@ -241,7 +239,7 @@ static void check_members(struct sim_op *op)
 	struct world *w = op->world;
 	struct truth_set *set = &w->truth.sets[op->key];
 	struct slice rest = buf_slice(&op->reply), line = { "", 0 }, word;
-	bool listed[SIM_MEMBERS] = { false }, found = starts(&op->reply, "VALUE ");
+	bool listed[SIM_MEMBERS] = { false }, found = check_says(op, "VALUE ");
 	size_t n;
 
 	/* The members are in the second line. */
@@ -256,14 +254,17 @@ static void check_members(struct sim_op *op)
 		else
 			listed[m] = true;
 	}
-	if (!found && op->command == COMMAND_SMEMBERS && !truth_was(&set->absent, since(op, op->before_any), true))
+	if (!found && op->command == COMMAND_SMEMBERS &&
+		!truth_was(&set->absent, check_since(op, op->before_any), true))
 		world_fail(w, "a set is missing that was there all the time", "key %d", op->key);
 	for (int m = 0; m < SIM_MEMBERS && found; m++) {
 		if (op->command == COMMAND_SPOP && !listed[m])
 			continue;
-		if (!truth_was(&set->members[m], since(op, op->before[m]), listed[m]))
+		if (!truth_was(&set->members[m], check_since(op, op->before[m]), listed[m]))
 			world_fail(w, "a read shows what never was", "key %d member %d is %d, client %d", op->key, m,
 				listed[m], op->client);
+		if (op->command == COMMAND_SPOP && w->form)
+			form_popped(op, m);
 	}
 }
 
@@ -282,14 +283,17 @@ void check_reply(struct sim_op *op)
 	struct truth_set *set = &w->truth.sets[op->key];
 
 	w->truth.tick++;
-	if (starts(&op->reply, "CLIENT_ERROR") || starts(&op->reply, "ERROR")) {
+	if (check_says(op, "CLIENT_ERROR") || check_says(op, "ERROR")) {
 		world_fail(w, "an error that makes no sense", "%.*s", (int)buf_size(&op->reply), op->reply.data);
-	} else if (starts(&op->reply, "SERVER_ERROR")) {
+	} else if (check_says(op, "SERVER_ERROR")) {
 		w->failures++;
-	} else if (starts(&op->reply, "STORED") || (starts(&op->reply, "DELETED") && op->command == COMMAND_SREM)) {
-		check_stored_reply(op);
-	} else if (starts(&op->reply, "NOT_FOUND")) {
-		if (!truth_was(&set->absent, since(op, op->before_any), true))
+	} else if (check_says(op, "STORED") || (check_says(op, "DELETED") && op->command == COMMAND_SREM)) {
+		if (w->form)
+			form_stored(op);
+		else
+			check_stored_reply(op);
+	} else if (check_says(op, "NOT_FOUND")) {
+		if (!truth_was(&set->absent, check_since(op, op->before_any), true))
 			world_fail(w, "a set is not found that was there all the time", "key %d", op->key);
 	} else if (op->command == COMMAND_SMEMBERS || op->command == COMMAND_SPOP) {
 		check_members(op);

@@ -246,19 +246,6 @@ void form_execute(struct world *w, struct message *m)
 
 /* --- replies --- */
 
-static bool starts(const struct sim_op *op, const char *word)
-{
-	return slice_starts(buf_slice(&op->reply), slice_of(word, strlen(word)));
-}
-
-/* From when on what an operation says may have been: it was asked, and what its client asked before it was done. */
-static uint64_t since(const struct sim_op *op, size_t before)
-{
-	uint64_t executed = op->world->executed[before];
-
-	return executed > op->issued ? executed : op->issued;
-}
-
 /* The first moment from `from` on at which it was this; 0 for none. */
 static uint64_t first(const struct history *h, uint64_t from, bool value)
 {
@@ -277,7 +264,7 @@ static bool ended(const struct sim_op *op)
 	return t->lost[op->key] > op->issued || t->gone[op->key] > op->issued || t->state[op->key] == FORM_LOST;
 }
 
-static void check_effect(struct sim_op *op)
+void form_stored(struct sim_op *op)
 {
 	struct world *w = op->world;
 	const struct form_command *c = &w->form_truth.commands[op->number];
@@ -287,7 +274,7 @@ static void check_effect(struct sim_op *op)
 		uint64_t tick;
 		if (!((c->adds | c->removes) >> m & 1))
 			continue;
-		tick = first(&w->truth.sets[op->key].members[m], since(op, op->before[m]), want);
+		tick = first(&w->truth.sets[op->key].members[m], check_since(op, op->before[m]), want);
 		if (tick > w->executed[op->number])
 			w->executed[op->number] = tick;
 		if (!tick && !ended(op) && !(w->form_truth.damaged[op->key] >> m & 1) && !opposed(op, m, want))
@@ -298,28 +285,7 @@ static void check_effect(struct sim_op *op)
 		world_fail(w, "an sset that was never what is stored", "key %d client %d", op->key, op->client);
 }
 
-/* The members in the second line of a VALUE; false when there is none. */
-static bool read_reply(struct sim_op *op, bool listed[SIM_MEMBERS])
-{
-	struct slice rest = buf_slice(&op->reply), line = { "", 0 }, word;
-	bool found = starts(op, "VALUE ");
-	size_t n;
-
-	for (int i = 0; i < 2 && found; i++) {
-		found = dialect_line(rest, &line, &n);
-		rest = slice_skip(rest, n);
-	}
-	while (found && (word = slice_token(&line)).n) {
-		int m = truth_member(word);
-		if (m < 0)
-			world_fail(op->world, "a member that nobody named", "%.*s", (int)word.n, word.p);
-		else
-			listed[m] = true;
-	}
-	return found;
-}
-
-static void check_popped(struct sim_op *op, int member)
+void form_popped(struct sim_op *op, int member)
 {
 	struct world *w = op->world;
 	unsigned *taken = &w->form_truth.taken[op->key][member];
@@ -330,45 +296,10 @@ static void check_popped(struct sim_op *op, int member)
 		world_fail(w, "a member was handed out that was not taken out", "key %d member %d", op->key, member);
 }
 
-static void check_members(struct sim_op *op)
-{
-	struct world *w = op->world;
-	struct truth_set *set = &w->truth.sets[op->key];
-	bool listed[SIM_MEMBERS] = { false }, found = read_reply(op, listed);
-
-	if (!found && op->command == COMMAND_SMEMBERS && !truth_was(&set->absent, since(op, op->before_any), true))
-		world_fail(w, "a set is missing that was there all the time", "key %d", op->key);
-	for (int m = 0; m < SIM_MEMBERS && found; m++) {
-		if (op->command == COMMAND_SPOP && !listed[m])
-			continue;
-		if (!truth_was(&set->members[m], since(op, op->before[m]), listed[m]))
-			world_fail(w, "a read shows what never was", "key %d member %d is %d, client %d", op->key, m,
-				listed[m], op->client);
-		if (op->command == COMMAND_SPOP)
-			check_popped(op, m);
-	}
-}
-
 void form_reply(struct sim_op *op)
 {
-	struct world *w = op->world;
-	struct truth_set *set = &w->truth.sets[op->key];
-	bool failed = starts(op, "SERVER_ERROR");
-
-	w->truth.tick++;
-	if (starts(op, "CLIENT_ERROR") || starts(op, "ERROR")) {
-		world_fail(w, "an error that makes no sense", "%.*s", (int)buf_size(&op->reply), op->reply.data);
-	} else if (failed) {
-		w->failures++;
-	} else if (starts(op, "STORED") || (starts(op, "DELETED") && op->command == COMMAND_SREM)) {
-		check_effect(op);
-	} else if (starts(op, "NOT_FOUND")) {
-		if (!truth_was(&set->absent, since(op, op->before_any), true))
-			world_fail(w, "a set is not found that was there all the time", "key %d", op->key);
-	} else if (op->command == COMMAND_SMEMBERS || op->command == COMMAND_SPOP) {
-		check_members(op);
-	}
+	check_reply(op);
 	/* After a failure it may still be executed. */
-	if (!failed)
-		w->form_truth.commands[op->number].ended = w->truth.tick;
+	if (!check_says(op, "SERVER_ERROR"))
+		op->world->form_truth.commands[op->number].ended = op->world->truth.tick;
 }

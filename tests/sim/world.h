@@ -141,11 +141,20 @@ void check_execute(struct world *world, struct message *message);
 void check_reply(struct sim_op *op);
 void check_time(struct world *world);
 
+/* How the reply begins. */
+bool check_says(const struct sim_op *op, const char *word);
+
+/* From when on what an operation says may have been: it was asked, and what its client asked before it was done. */
+uint64_t check_since(const struct sim_op *op, size_t before);
+
 /* check_form.c: the same for the encodings beside oplog; an operation is issued, a message sent. */
 void form_issued(struct sim_op *op);
 void form_sent(struct world *world, struct message *message);
 void form_execute(struct world *world, struct message *message);
 void form_reply(struct sim_op *op);
+/* Its parts: the command is said to have taken effect, the member was handed out. */
+void form_stored(struct sim_op *op);
+void form_popped(struct sim_op *op, int member);
 void form_time(struct world *world);
 
 /* mutate.c: puts the bug into a call that is sent, or into what it brought. */

@@ -92,14 +92,23 @@ static void end_turn(struct loop *loop, bool idle)
 	}
 }
 
+/* A write to a client may have given it room to ask the servers for more, and one that failed leaves jobs behind. */
+static bool may_sleep(const struct loop *loop)
+{
+	for (int rank = 0; rank < LOOP_RANKS; rank++) {
+		if (!TAILQ_EMPTY(&loop->dirty[rank]))
+			return false;
+	}
+	return STAILQ_EMPTY(&loop->jobs) && TAILQ_EMPTY(&loop->held);
+}
+
 void loop_run(struct loop *loop)
 {
 	while (!loop->stopping) {
-		/* A write may have failed and left jobs behind: then the turn after must not sleep. */
-		bool sleep = STAILQ_EMPTY(&loop->jobs) && TAILQ_EMPTY(&loop->held), idle;
+		bool idle;
 
 		loop->fresh = false;
-		if (event_base_loop(loop->base, EVLOOP_ONCE | (sleep ? 0 : EVLOOP_NONBLOCK)) < 0)
+		if (event_base_loop(loop->base, EVLOOP_ONCE | (may_sleep(loop) ? 0 : EVLOOP_NONBLOCK)) < 0)
 			abort();
 		idle = !loop->fresh;
 		loop_enter(loop);

@@ -5,7 +5,7 @@ import time
 
 from case import WireTest
 from harness import PATIENCE, built_with_sanitizer
-from wire import Conn
+from wire import Conn, small_windows
 
 # MiB; without bounds these would be several hundred, and with them there were 40 at most
 RSS_LIMIT = 128
@@ -340,9 +340,31 @@ class Pipelines(WireTest):
 
 
 class ManyKeys(WireTest):
-    """A request with more keys than are asked for in one go is not overtaken by what changes the last of them."""
+    """A request with more keys than are asked for in one go."""
+
+    def test_a_client_that_reads_in_bursts(self):
+        """Whatever makes room for more, more is asked for at once: nothing else would happen before the limit passes."""
+        value, count = b"x" * 40000, 800
+        servers = [self.memcached("-m", "128")]
+        proxy = self.setlistd(servers, config="client_buffer = 65536\nrequest_timeout = 600000")
+        conn = self.connect(proxy)
+        for i in range(count):
+            self.assertEqual(conn.set(f"k{i}", value), "STORED")
+        wanted = b"".join(b"VALUE k%d 0 %d\r\n%s\r\n" % (i, len(value), value) for i in range(count)) + b"END\r\n"
+        sock = small_windows(proxy.port)
+        self.addCleanup(sock.close)
+        for _ in range(3):
+            sock.sendall(b"get " + " ".join(f"k{i}" for i in range(count)).encode() + b"\r\n")
+            got = bytearray()
+            while len(got) < len(wanted):
+                time.sleep(0.2)
+                burst = min(len(got) + 8 * 1024 * 1024, len(wanted))
+                while len(got) < burst:
+                    got += sock.recv(burst - len(got))
+            self.assertTrue(got == wanted)
 
     def test_get_and_smembers(self):
+        """It is not overtaken by what changes the last of them."""
         _, proxy = self.pool(2)
         conn = self.connect(proxy)
         keys = [f"k{i}" for i in range(1000)]

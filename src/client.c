@@ -12,6 +12,7 @@ enum {
 	SLOW_FACTOR = 16,           /* a client that has so many times its buffer waiting does not read its replies */
 	AVERAGE_FIRST = 128 * 1024, /* what a reply is taken for before the first has come */
 	STALL_MS = 2000,            /* and when it has not taken any for so long, it is closed */
+	BATCH_REPLIES = 16,         /* that are worth a write, whatever else is owed */
 	PIPELINE_LEAST = 4          /* requests that may be under way however large the replies */
 };
 
@@ -254,15 +255,16 @@ static void pop_finished(struct client *c)
 			buf_free(&task->spill);
 		}
 		if (!task->done)
-			return;
+			break;
 		STAILQ_REMOVE_HEAD(&c->tasks, link);
 		c->owed--;
 		c->veiled -= is_veiled(task);
 		c->walking -= task->walks;
 		measure(c);
 		task_free(task);
-		c->stream.more = c->owed > 0;
+		c->unsent++;
 	}
+	stream_expect(&c->stream, c->owed > 0 && c->unsent < BATCH_REPLIES);
 }
 
 void client_task_done(struct task *task)
@@ -403,6 +405,7 @@ static void on_written(struct stream *stream, size_t n)
 
 	worker_count(c->worker, COUNT_bytes_written, n);
 	c->produced += n;
+	c->unsent = 0;
 	if (n > 0)
 		c->progress = c->worker->loop.now;
 	if (is_slow(c)) {

@@ -18,6 +18,7 @@ struct client {
 	struct worker *worker;
 	STAILQ_HEAD(, task) tasks;
 	size_t owed;                 /* tasks that stand in line */
+	size_t unsent;               /* replies that were not tried to write yet */
 	size_t spilled;              /* bytes of replies that wait for earlier ones */
 	size_t average;              /* bytes of a reply, lately */
 	uint64_t produced, measured; /* bytes of replies in all, and when the last task ended */

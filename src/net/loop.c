@@ -7,6 +7,16 @@
 #include "net/stream.h"
 #include "util/alloc.h"
 
+static void on_patience(evutil_socket_t fd, short what, void *arg)
+{
+	struct loop *loop = arg;
+
+	(void)fd;
+	(void)what;
+	loop_enter(loop);
+	loop->impatient = true;
+}
+
 void loop_init(struct loop *loop)
 {
 	struct event_config *config = event_config_new();
@@ -23,12 +33,16 @@ void loop_init(struct loop *loop)
 	}
 	if (!loop->base)
 		abort();
+	loop->patience = evtimer_new(loop->base, on_patience, loop);
+	if (!loop->patience)
+		abort();
 	loop->scratch = xmalloc(LOOP_SCRATCH);
 	loop_enter(loop);
 }
 
 void loop_fini(struct loop *loop)
 {
+	event_free(loop->patience);
 	event_base_free(loop->base);
 	while (loop->spare_count)
 		buf_free(&loop->spares[--loop->spare_count]);
@@ -76,30 +90,49 @@ static void run_jobs(struct loop *loop)
 	}
 }
 
-/* `idle`: nothing was ready in this turn, so nothing is worth waiting for. */
-static void end_turn(struct loop *loop, bool idle)
+/* So much is under way that more replies will follow at once. */
+static bool servers_are_busy(const struct loop *loop)
+{
+	return loop->awaited >= LOOP_BUSY;
+}
+
+static void flush(struct stream_list *list)
 {
 	struct stream *stream;
 
-	run_jobs(loop);
-	while ((stream = TAILQ_FIRST(&loop->held)))
+	while ((stream = TAILQ_FIRST(list)))
 		stream_flush(stream);
-	for (int rank = 0; rank < LOOP_RANKS; rank++) {
-		while ((stream = TAILQ_FIRST(&loop->dirty[rank]))) {
-			if (idle || !stream_hold(stream))
-				stream_flush(stream);
-		}
+}
+
+/* `idle`: nothing was ready in this turn, so nothing is worth waiting for. */
+static void end_turn(struct loop *loop, bool idle)
+{
+	static const struct timeval patience = { 0, LOOP_PATIENCE_MS * 1000 };
+	struct stream *stream;
+
+	run_jobs(loop);
+	if (loop->impatient || !servers_are_busy(loop))
+		flush(&loop->held);
+	loop->impatient = false;
+	flush(&loop->dirty[LOOP_SERVERS]);
+	while ((stream = TAILQ_FIRST(&loop->dirty[LOOP_CLIENTS]))) {
+		if (idle || !stream_hold(stream))
+			stream_flush(stream);
 	}
+	if (!TAILQ_EMPTY(&loop->held) && !event_pending(loop->patience, EV_TIMEOUT, NULL))
+		event_add(loop->patience, &patience);
 }
 
 /* A write to a client may have given it room to ask the servers for more, and one that failed leaves jobs behind. */
 static bool may_sleep(const struct loop *loop)
 {
+	if (!STAILQ_EMPTY(&loop->jobs))
+		return false;
 	for (int rank = 0; rank < LOOP_RANKS; rank++) {
 		if (!TAILQ_EMPTY(&loop->dirty[rank]))
 			return false;
 	}
-	return STAILQ_EMPTY(&loop->jobs) && TAILQ_EMPTY(&loop->held);
+	return TAILQ_EMPTY(&loop->held) || servers_are_busy(loop);
 }
 
 void loop_run(struct loop *loop)

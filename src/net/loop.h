@@ -1,7 +1,10 @@
 /*
  * One thread's event loop. Each turn handles what is ready; at its end come what was put off, then one write for each server
- * and one for each client that something was left for. That is where the batching of the proxy comes from. A stream that will
- * have more to write soon is held back for one turn, unless nothing else is ready then: a server's replies come in pieces.
+ * and one for each client that something was left for. That is where the batching of the proxy comes from.
+ *
+ * A server's replies come in pieces, and a client that is given a few of its replies at a time asks for a few at a time from
+ * then on. So a stream that will have more to write soon is held back: until that has come, while the servers are busy, but for
+ * a millisecond or two at most; else for one turn, unless nothing is ready in that.
  */
 #ifndef NET_LOOP_H
 #define NET_LOOP_H
@@ -12,6 +15,7 @@
 
 #include "util/buf.h"
 
+struct event;
 struct event_base;
 struct stream;
 
@@ -22,7 +26,7 @@ struct loop_job {
 	bool queued;
 };
 
-enum { LOOP_SCRATCH = 256 * 1024, LOOP_SPARES = 64 };
+enum { LOOP_SCRATCH = 256 * 1024, LOOP_SPARES = 64, LOOP_BUSY = 64, LOOP_PATIENCE_MS = 1 };
 
 /* Who is written to first at the end of a turn. */
 enum loop_rank { LOOP_SERVERS, LOOP_CLIENTS, LOOP_RANKS };
@@ -35,7 +39,10 @@ struct loop {
 	bool stopping;
 	STAILQ_HEAD(, loop_job) jobs;
 	TAILQ_HEAD(stream_list, stream) dirty[LOOP_RANKS];
-	struct stream_list held;        /* dirty ones that wait for another turn */
+	struct stream_list held;        /* dirty ones that wait for more */
+	struct event *patience;         /* when all that is held is written, whatever has come by then */
+	bool impatient;                 /* it is that time */
+	size_t awaited;                 /* replies that servers still have to give */
 	struct buf spares[LOOP_SPARES]; /* for streams that have something to write */
 	size_t spare_count;
 	char *scratch; /* LOOP_SCRATCH bytes for whoever reads a socket */

@@ -131,21 +131,35 @@ static void give_back(struct stream *stream, size_t n)
 	stream->out = BUF_EMPTY;
 }
 
+static bool is_worth_holding(const struct stream *stream)
+{
+	return stream->more && stream_waiting(stream) <= HOLD_MAX;
+}
+
 void stream_dirty(struct stream *stream)
 {
 	struct loop *loop = stream->loop;
 
 	if (!stream->out.data && loop->spare_count)
 		stream->out = loop->spares[--loop->spare_count];
+	if (stream->held && !is_worth_holding(stream))
+		take_off(stream);
 	if (stream->dirty || stream->writing)
 		return;
 	stream->dirty = true;
 	TAILQ_INSERT_TAIL(&loop->dirty[stream->rank], stream, link);
 }
 
+void stream_expect(struct stream *stream, bool more)
+{
+	stream->more = more;
+	if (stream->held)
+		stream_dirty(stream);
+}
+
 bool stream_hold(struct stream *stream)
 {
-	if (!stream->more || stream_waiting(stream) > HOLD_MAX)
+	if (!is_worth_holding(stream))
 		return false;
 	take_off(stream);
 	stream->dirty = stream->held = true;

@@ -37,7 +37,7 @@ struct stream {
 	enum loop_rank rank;
 	int fd; /* -1 when closed */
 	bool dirty, held, reading, writing;
-	bool more; /* the owner's: what is in `out` is worth holding back, for more will be put there soon */
+	bool more; /* what is in `out` is worth holding back */
 };
 
 /* Takes a connected, non-blocking socket. Reading begins at once. */
@@ -55,7 +55,10 @@ void stream_share(struct stream *stream, struct shared *text);
 /* Writes now what can be written. For the loop. */
 void stream_flush(struct stream *stream);
 
-/* Puts that off to the end of the next turn where it is worth it; false, with nothing done, where not. For the loop. */
+/* Says whether more will be put into `out` soon, for which what is there already is worth holding back. */
+void stream_expect(struct stream *stream, bool more);
+
+/* Puts the writing off where it is worth it; false, with nothing done, where not. For the loop. */
 bool stream_hold(struct stream *stream);
 
 /* Stops and starts reading. What was read already and not used up is handed over again after a start. */

@@ -61,6 +61,13 @@ static void stop_timer(struct server *s)
 	s->timed = false;
 }
 
+/* To be called whenever the pipeline has changed. */
+static void tell_awaited(struct server *s)
+{
+	s->loop->awaited += s->pipeline.count - s->awaited;
+	s->awaited = s->pipeline.count;
+}
+
 /* --- calls that are not sent --- */
 
 static void run_rejects(struct loop_job *job)
@@ -130,6 +137,7 @@ void server_call(struct server *s, const struct call *call, struct waiter *waite
 		stream_dirty(&s->stream);
 	pipeline_push(
 		&s->pipeline, dialect, call, waiter, s->loop->now, s->state == SERVER_UP ? &s->stream.out : &s->held);
+	tell_awaited(s);
 	if (!s->timed)
 		set_timer(s, s->options->request_timeout);
 }
@@ -187,6 +195,7 @@ static size_t on_data(struct stream *stream, struct slice in)
 	if (s->state == SERVER_GREETING)
 		return read_greeting(s, in);
 	n = pipeline_read(&s->pipeline, in, &peer);
+	tell_awaited(s);
 	if (n < 0) {
 		fail(s, RESULT_LOST, "unexpected reply");
 		return 0;
@@ -362,6 +371,7 @@ static void fail(struct server *s, enum result_status sent, const char *why)
 	close_connection(s);
 	plan_next(s, sent == RESULT_LOST);
 	pipeline_fail(&s->pipeline, sent, &peer);
+	tell_awaited(s);
 	if (s->settled) {
 		void (*settled)(struct server *) = s->settled;
 		s->settled = NULL;
@@ -438,6 +448,7 @@ void server_fini(struct server *s)
 	close_connection(s);
 	set_state(s, SERVER_DOWN);
 	pipeline_fail(&s->pipeline, RESULT_LOST, &peer);
+	tell_awaited(s);
 }
 
 bool server_drain(struct server *s)

@@ -52,6 +52,7 @@ struct server {
 	uint64_t *random;
 	struct stream stream;
 	struct pipeline pipeline;
+	size_t awaited;  /* its part of what the loop awaits */
 	struct buf held; /* calls encoded while there is no connection to write them to */
 	struct event connected, timer;
 	enum server_state state;

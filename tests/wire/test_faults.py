@@ -191,17 +191,28 @@ class TimedOut(ServerFault):
 class Pipelined(WireTest):
     """With a time limit that no test reaches: what comes, comes because it was written."""
 
-    def test_replies_before_one_that_hangs(self):
+    def check_replies_before_one_that_hangs(self, others):
         (a, b), proxy = self.pool(2, config="request_timeout = 100000")
-        conn = self.connect(proxy)
+        conn, other = self.connect(proxy), self.connect(proxy)
         a_key, b_key = self.key_on(conn, a), self.key_on(conn, b)
+        for _ in range(100):  # how much may be under way at once grows with small replies
+            self.assertEqual(other.ask(f"get {b_key}"), "END")
         b.pause()
         try:
-            conn.send(f"get {a_key}\r\nget {a_key}\r\nget {b_key}\r\n".encode())
-            self.assertEqual([conn.line(), conn.line()], [b"END", b"END"])
+            other.send(f"get {b_key}\r\n".encode() * others)
+            self.assertEqual(conn.ask(f"set {a_key} 0 0 1\r\nx"), "STORED")
+            conn.send(f"delete {a_key}\r\nget {a_key}\r\nget {b_key}\r\n".encode())
+            self.assertEqual([conn.line(), conn.line()], [b"DELETED", b"END"])
         finally:
             b.resume()
         self.assertEqual(conn.line(), b"END")
+
+    def test_replies_before_one_that_hangs(self):
+        self.check_replies_before_one_that_hangs(0)
+
+    def test_replies_while_very_much_hangs(self):
+        """What is held back because servers are busy is not held back until they are not."""
+        self.check_replies_before_one_that_hangs(500)
 
 
 class Restarted(ServerFault):

@@ -59,6 +59,40 @@ void client_close(struct client *c)
 	worker_client_gone(w);
 }
 
+/* Nothing is known of it here that the next worker would have to know. */
+static bool is_quiet(const struct client *c)
+{
+	return c->owed == 0 && stream_waiting(&c->stream) == 0 && buf_size(&c->stream.in) == 0 && c->skip == 0 &&
+		!c->barrier && !c->paused && !c->closing;
+}
+
+static void move_when_quiet(struct client *c)
+{
+	struct worker *w = c->worker;
+
+	if (!c->destination || w->draining || !stream_is_open(&c->stream) || !is_quiet(c))
+		return;
+	TAILQ_REMOVE(&w->clients, c, link);
+	worker_count(w, COUNT_moved_connections, 1);
+	worker_send(c->destination, stream_detach(&c->stream));
+	loop_later(&w->loop, &c->release);
+}
+
+void client_move(struct client *c, struct worker *to)
+{
+	c->destination = to;
+}
+
+void client_watch(struct client *c)
+{
+	c->watched = c->produced;
+}
+
+bool client_was_busy(const struct client *c)
+{
+	return c->watched != c->produced;
+}
+
 void client_free_closed(struct worker *w)
 {
 	struct loop_job *job;
@@ -414,6 +448,7 @@ static void on_written(struct stream *stream, size_t n)
 	}
 	maybe_resume(c);
 	close_if_finished(c);
+	move_when_quiet(c);
 }
 
 static void on_ended(struct stream *stream, int error)

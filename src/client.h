@@ -30,6 +30,8 @@ struct client {
 	bool barrier;                /* the next request waits until nothing is owed */
 	bool paused;                 /* not read, since too much is owed or waits to be written */
 	bool closing;                /* nothing more is read; closed when nothing is owed and all is written */
+	uint64_t watched;            /* what `produced` was when client_watch was called */
+	struct worker *destination;  /* where it goes once nothing is under way, or NULL */
 	struct loop_job release;
 };
 
@@ -41,6 +43,16 @@ void client_close(struct client *client);
 
 /* Reads no more, and closes when everything asked was answered: now, when nothing was. */
 void client_drain(struct client *client);
+
+/*
+ * Has another worker serve it, from the next moment on in which nothing of it is under way. One that always has something under
+ * way stays.
+ */
+void client_move(struct client *client, struct worker *to);
+
+/* Whether it was sent a reply since the last client_watch. */
+void client_watch(struct client *client);
+bool client_was_busy(const struct client *client);
 
 struct client *client_next(struct client *client);
 

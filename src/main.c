@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "balance.h"
 #include "config/config.h"
 #include "daemon.h"
 #include "net/listener.h"
@@ -211,7 +212,7 @@ static void on_accepted(int fd, void *arg)
 		return;
 	}
 	atomic_fetch_add(&p->daemon.accepted, 1);
-	worker_send(p->daemon.workers[p->next++ % p->daemon.config->threads], fd);
+	worker_send(balance_choose(&p->daemon, p->next++), fd);
 }
 
 static void close_listeners(struct process *p)

@@ -64,6 +64,7 @@ static void at_turn(struct loop *loop, void *arg)
 	w->host.now = loop->now;
 	w->host.unix_time = loop->unix_time;
 	publish(w);
+	balance_turn(w);
 }
 
 static void stop(struct worker *w)

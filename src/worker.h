@@ -2,6 +2,7 @@
 #ifndef WORKER_H
 #define WORKER_H
 
+#include "balance.h"
 #include "collection/host.h"
 #include "daemon.h"
 #include "net/loop.h"
@@ -21,6 +22,7 @@ struct worker {
 	TAILQ_HEAD(, client) clients;
 	struct buf trash; /* replies that nobody wants */
 	struct turns turns;
+	struct balance balance;
 	uint64_t asked; /* bytes that clients had sent when work in slices last rested */
 	bool draining;
 	uint64_t drain_until; /* when what is left is cut off */

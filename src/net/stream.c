@@ -98,19 +98,25 @@ static void take_off(struct stream *stream)
 	stream->dirty = stream->held = false;
 }
 
-void stream_close(struct stream *stream)
+int stream_detach(struct stream *stream)
 {
-	if (!stream_is_open(stream))
-		return;
+	int fd = stream->fd;
+
 	event_del(&stream->read);
 	event_del(&stream->write);
 	take_off(stream);
 	loop_forget(stream->loop, &stream->kick);
-	close(stream->fd);
 	stream->fd = -1;
 	buf_free(&stream->in);
 	buf_free(&stream->out);
 	inserts_free(&stream->inserts);
+	return fd;
+}
+
+void stream_close(struct stream *stream)
+{
+	if (stream_is_open(stream))
+		close(stream_detach(stream));
 }
 
 /*

@@ -46,6 +46,9 @@ void stream_open(struct stream *stream, struct loop *loop, enum loop_rank rank, 
 /* Closes the socket and forgets what was not written. Fine on a closed one. */
 void stream_close(struct stream *stream);
 
+/* Gives the socket of an open stream back, and closes the stream without it. */
+int stream_detach(struct stream *stream);
+
 /* Says that something is put into `out`: it is written at the end of the turn. To say so before is cheaper. */
 void stream_dirty(struct stream *stream);
 

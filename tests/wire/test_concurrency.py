@@ -4,13 +4,16 @@ import threading
 import time
 
 from case import WireTest
-from harness import PATIENCE, built_with_sanitizer
+from harness import PATIENCE, built_with_sanitizer, wait_until
+from stored import stats
 from wire import Conn, small_windows
 
 # MiB; without bounds these would be several hundred, and with them there were 40 at most
 RSS_LIMIT = 128
 # a sanitizer's build keeps freed memory back, and has its shadow on top
 RSS_LIMIT_SANITIZER = 640
+
+EVENLY = "thread_load = 0"  # each thread has clients, however little they ask for
 
 
 def together(count, work):
@@ -37,9 +40,9 @@ def together(count, work):
 class Races(WireTest):
     """Several proxies on the same servers, which share nothing but these."""
 
-    def proxies(self, count, *args):
+    def proxies(self, count, *args, **kwargs):
         servers = [self.memcached() for _ in range(2)]
-        return [self.setlistd(servers, *args) for _ in range(count)]
+        return [self.setlistd(servers, *args, **kwargs) for _ in range(count)]
 
     def connections(self, proxies, count):
         return [self.connect(proxies[i % len(proxies)]) for i in range(count)]
@@ -63,7 +66,7 @@ class Races(WireTest):
 
     def test_adding_and_removing(self):
         """Each client has members of its own, which it adds and removes: in the end exactly those that it added last."""
-        proxies = self.proxies(3, "-t", "2")
+        proxies = self.proxies(3, "-t", "2", config=EVENLY)
         conns = self.connections(proxies, 12)
         kept = [set() for _ in conns]
 
@@ -115,7 +118,7 @@ class Races(WireTest):
 
     def test_counting_events(self):
         """The sum is exact, and each number is given once."""
-        conns = self.connections(self.proxies(3, "-t", "2"), 12)
+        conns = self.connections(self.proxies(3, "-t", "2", config=EVENLY), 12)
         numbers = [[] for _ in conns]
 
         def count(number):
@@ -146,7 +149,7 @@ class Races(WireTest):
 class Workers(WireTest):
     def test_threads_and_connections(self):
         """Two workers, many connections, each with keys of its own: nobody gets another's reply."""
-        _, proxy = self.pool(2, "-t", "2")
+        _, proxy = self.pool(2, "-t", "2", config=EVENLY)
         conns = [self.connect(proxy) for _ in range(60)]
 
         def work(number):
@@ -160,7 +163,7 @@ class Workers(WireTest):
         together(60, work)
 
     def test_four_threads(self):
-        _, proxy = self.pool(2, "-t", "4")
+        _, proxy = self.pool(2, "-t", "4", config=EVENLY)
 
         def work(number):
             with Conn(proxy.port) as conn:
@@ -322,7 +325,7 @@ class Pipelines(WireTest):
 
     def test_several_at_once(self):
         """Pipelines of several clients, each on servers' keys of its own."""
-        _, proxy = self.pool(2, "-t", "2")
+        _, proxy = self.pool(2, "-t", "2", config=EVENLY)
 
         def work(number):
             with Conn(proxy.port) as conn:
@@ -494,3 +497,43 @@ class HalfClose(WireTest):
             self.assertEqual(conn.rest(), b"MN\r\n")
         with Conn(proxy.port) as conn:
             self.assertIsNone(conn.get("x"))
+
+
+class Moved(WireTest):
+    """Clients that are given from one thread to the other, since theirs has too much to do, notice nothing."""
+    alone = True
+
+    def test_all_replies_are_right(self):
+        _, proxy = self.pool(2, "-t", "2", config="thread_load = 1")
+        watcher, done, rounds = self.connect(proxy), threading.Event(), [0] * 8
+
+        def moved():
+            return int(stats(watcher, "stats")["moved_connections"])
+
+        def work(number):
+            with Conn(proxy.port) as conn:
+                while not done.is_set():
+                    i = rounds[number]
+                    again = b"get k%d\r\n" % number
+                    now = i % 3  # so many bytes of it at once: none, one, or two
+                    conn.send(b"sadd s%d m%d\r\nset k%d 0 0 %d\r\n%d\r\nscard s%d\r\n"
+                              % (number, i % 50, number, len(str(i)), i, number) + again + again[:now])
+                    assert (conn.line(), conn.line()) == (b"STORED", b"STORED")
+                    assert int(conn.line()) == min(i + 1, 50)
+                    for more in (again[now:], b""):
+                        assert conn.read_values()[0][f"k{number}"][1] == str(i).encode()
+                        conn.send(more)
+                    rounds[number] += 1
+                    time.sleep(0.002)  # so that cores are idle
+
+        def wait(number):
+            if number < 8:
+                work(number)
+                return
+            try:
+                wait_until("every second one is moved", PATIENCE, lambda: moved() >= 4)
+                enough = [count + 50 for count in rounds]
+                wait_until("all get on", PATIENCE, lambda: all(a >= b for a, b in zip(rounds, enough)))
+            finally:
+                done.set()
+        together(9, wait)

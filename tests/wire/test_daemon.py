@@ -353,7 +353,7 @@ class Ending(WireTest):
             self.assertEqual(conn.rest(), b"")
 
     def test_under_load(self):
-        proxy = self.setlistd([self.memcached(), self.memcached()], "-t", "2")
+        proxy = self.setlistd([self.memcached(), self.memcached()], "-t", "2", config="thread_load = 0")
         counts = [0] * 8
         threads = [threading.Thread(target=self.hammer, args=(proxy.port, counts, i), daemon=True) for i in range(8)]
         for thread in threads:

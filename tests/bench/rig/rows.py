@@ -58,7 +58,7 @@ ROWS = [
     *_pair("get", "get of 100 bytes", "get", OURS + MEMCACHED + ("redis",),
            quick=(("setlistd", "memcached", "nutcracker"), ("setlistd", "memcached"))),
     # Of half a second, a hundredth is what one pause of the machine makes of it.
-    Row("get-half", "get at half of the peak rate", "get", ("setlistd", "memcached"), half_peak=True, stretch=4),
+    Row("get-half", "get at half of the peak rate", "get", ("setlistd",) + MEMCACHED, half_peak=True, stretch=4),
     Row("get-compacting", "get at half of the peak rate beside the compaction of 200,000 members", "get",
         ("setlistd",), probe="scompact p", half_peak=True, beside="compaction", stretch=4),
     *_pair("mg", "mg of 100 bytes", "mg", OURS + ("memcached", "memcached-proxy")),

@@ -81,12 +81,16 @@ static void give_away(struct worker *w, struct worker *to)
 	}
 }
 
+/* Before there are clients not all of the other workers may have been started. */
 static void relieve(struct worker *w, unsigned load)
 {
 	uint64_t now = w->loop.now;
-	struct worker *to = least_loaded(w->daemon, now);
+	struct worker *to;
 
-	if (!w->draining && to != w && load_of(to, now) * 2 < load)
+	if (w->draining || TAILQ_EMPTY(&w->clients))
+		return;
+	to = least_loaded(w->daemon, now);
+	if (to != w && load_of(to, now) * 2 < load)
 		give_away(w, to);
 }
 

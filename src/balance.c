@@ -101,7 +101,8 @@ static void when_full(struct worker *w, unsigned load, uint64_t window)
 	uint64_t idle = machine_idle_ms(w->loop.now);
 	struct client *client;
 
-	if (b->full && (idle - b->idle) * 100 >= window * IDLE_PERCENT)
+	/* What the system says of this may fall a little. */
+	if (b->full && idle * 100 >= b->idle * 100 + window * IDLE_PERCENT)
 		relieve(w, load);
 	TAILQ_FOREACH(client, &w->clients, link)
 		client_watch(client);

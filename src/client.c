@@ -59,11 +59,16 @@ void client_close(struct client *c)
 	worker_client_gone(w);
 }
 
+static bool is_answered(const struct client *c)
+{
+	return c->owed == 0 && stream_waiting(&c->stream) == 0;
+}
+
 /* Nothing is known of it here that the next worker would have to know. */
 static bool is_quiet(const struct client *c)
 {
-	return c->owed == 0 && stream_waiting(&c->stream) == 0 && buf_size(&c->stream.in) == 0 && c->skip == 0 &&
-		!c->barrier && !c->paused && !c->closing;
+	return is_answered(c) && buf_size(&c->stream.in) == 0 && c->skip == 0 && !c->barrier && !c->paused &&
+		!c->closing;
 }
 
 static void move_when_quiet(struct client *c)
@@ -110,7 +115,7 @@ struct client *client_next(struct client *c)
 
 static void close_if_finished(struct client *c)
 {
-	if (c->closing && c->owed == 0 && stream_waiting(&c->stream) == 0)
+	if (c->closing && is_answered(c))
 		client_close(c);
 }
 

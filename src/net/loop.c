@@ -119,7 +119,7 @@ static void end_turn(struct loop *loop, bool idle)
 		if (idle || !stream_hold(stream))
 			stream_flush(stream);
 	}
-	if (!TAILQ_EMPTY(&loop->held) && !event_pending(loop->patience, EV_TIMEOUT, NULL))
+	if (servers_are_busy(loop) && !TAILQ_EMPTY(&loop->held) && !event_pending(loop->patience, EV_TIMEOUT, NULL))
 		event_add(loop->patience, &patience);
 }
 

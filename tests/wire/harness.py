@@ -24,6 +24,7 @@ PATIENCE = 60.0
 START_LIMIT = STOP_LIMIT = PATIENCE
 # What setlistd is told where a test does not choose: a server that is merely slow is no fault.
 PATIENT = {"connect_timeout": 60000, "request_timeout": 60000}
+EVENLY = "thread_load = 0"  # of setlistd: each thread has clients, however little they ask for
 SANITIZER_MARKS = ("Sanitizer", "runtime error:")
 STDERR_TAIL = 25
 

@@ -4,7 +4,7 @@ import threading
 import time
 
 from case import WireTest
-from harness import PATIENCE, built_with_sanitizer, wait_until
+from harness import EVENLY, PATIENCE, built_with_sanitizer, wait_until
 from stored import stats
 from wire import Conn, small_windows
 
@@ -12,8 +12,6 @@ from wire import Conn, small_windows
 RSS_LIMIT = 128
 # a sanitizer's build keeps freed memory back, and has its shadow on top
 RSS_LIMIT_SANITIZER = 640
-
-EVENLY = "thread_load = 0"  # each thread has clients, however little they ask for
 
 
 def together(count, work):

@@ -8,7 +8,7 @@ import threading
 
 import fake
 from case import WireTest
-from harness import HOST, OPTIONS, PATIENCE, Process, accepts, free_port, wait_until
+from harness import EVENLY, HOST, OPTIONS, PATIENCE, Process, accepts, free_port, wait_until
 from wire import Closed, Conn
 
 RUN_LIMIT = PATIENCE
@@ -353,7 +353,7 @@ class Ending(WireTest):
             self.assertEqual(conn.rest(), b"")
 
     def test_under_load(self):
-        proxy = self.setlistd([self.memcached(), self.memcached()], "-t", "2", config="thread_load = 0")
+        proxy = self.setlistd([self.memcached(), self.memcached()], "-t", "2", config=EVENLY)
         counts = [0] * 8
         threads = [threading.Thread(target=self.hammer, args=(proxy.port, counts, i), daemon=True) for i in range(8)]
         for thread in threads:

@@ -7,7 +7,7 @@ import random
 import time
 
 from case import WireTest
-from harness import HOST, OPTIONS, PATIENCE, SANITIZER_MARKS, Process, wait_until
+from harness import EVENLY, HOST, OPTIONS, PATIENCE, SANITIZER_MARKS, Process, wait_until
 from storm import Plan, Storm
 from stored import Servers, Stored, counter
 from wire import Conn
@@ -114,7 +114,7 @@ class Kills(StormTest):
 
     def test_defaults_and_a_larger_set(self):
         """So many members that the defaults spill them to segments too."""
-        stored = self.run_storm("thread_load = 0", "-t", "2", members=400)
+        stored = self.run_storm(EVENLY, "-t", "2", members=400)
         self.assertGreater(len(stored.refs), 0, "there were no segments to be tested")
 
 

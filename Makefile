@@ -11,9 +11,9 @@ ALL_CFLAGS = -std=c11 $(WARNINGS) $(WERROR) $(CFLAGS) $(SANITIZE)
 
 # The layers. What is pure does no I/O, reads no clock and keeps no state of its own, and links without libevent and
 # libmemcached: tests, fuzzers and the simulation are made from it alone.
-PURE = $(wildcard src/protocol/*.c src/collection/*.c src/collection/encodings/*.c src/command/*.c) src/upstream/pipeline.c src/upstream/greeting.c \
+PURE = $(wildcard src/protocol/*.c src/collection/*.c src/collection/text/*.c src/collection/set/*.c src/collection/encodings/*.c src/command/*.c) src/upstream/pipeline.c src/upstream/greeting.c \
 	src/util/alloc.c src/util/buf.c src/util/num.c src/util/pool.c src/util/shared.c src/config/address.c
-REST = $(filter-out $(PURE), $(wildcard src/*.c src/*/*.c))
+REST = $(filter-out $(PURE), $(wildcard src/*.c src/*/*.c src/*/*/*.c))
 UNIT = $(wildcard tests/unit/*.c)
 FUZZERS = $(patsubst tests/fuzz/%.c, %, $(wildcard tests/fuzz/fuzz_*.c))
 OBJECTS = $(patsubst %.c, $(BUILD)/%.o, $(PURE) $(REST))

@@ -9,7 +9,7 @@
  * very long goes in pieces, those that go in front from its end on. What a push creates is marked as a list.
  */
 #include "collection/lane.h"
-#include "collection/oplog.h"
+#include "collection/text/oplog.h"
 
 static void appended(struct lane *lane, const struct result *r);
 static void found(struct lane *lane, const struct result *r);

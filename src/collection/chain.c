@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "collection/fold.h"
+#include "collection/text/fold.h"
 #include "util/alloc.h"
 
 static struct chain_part *head_of(const struct chain *chain)

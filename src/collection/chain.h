@@ -12,7 +12,7 @@
 #define COLLECTION_CHAIN_H
 
 #include "collection/items.h"
-#include "collection/oplog.h"
+#include "collection/text/oplog.h"
 #include "collection/pack.h"
 
 struct chain_part {

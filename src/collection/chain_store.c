@@ -1,6 +1,6 @@
 #include "collection/chain_store.h"
 
-#include "collection/fold.h"
+#include "collection/text/fold.h"
 
 /* Segments of which no more than these are read at once are kept: those at the ends of a list, and where one looks around. */
 enum { SHELVED_MAX = 2, SHELF_PART = 8 };

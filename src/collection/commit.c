@@ -5,7 +5,7 @@
  * between the read and the CAS.
  */
 #include "collection/lane.h"
-#include "collection/oplog.h"
+#include "collection/text/oplog.h"
 
 static void committed(struct lane *lane, const struct result *r);
 static void read_base(struct lane *lane);

@@ -6,7 +6,7 @@
 #ifndef COLLECTION_ENCODING_H
 #define COLLECTION_ENCODING_H
 
-#include "collection/fold.h"
+#include "collection/text/fold.h"
 #include "collection/options.h"
 #include "collection/rules.h"
 #include "protocol/call.h"

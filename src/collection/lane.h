@@ -2,7 +2,7 @@
 #ifndef COLLECTION_LANE_H
 #define COLLECTION_LANE_H
 
-#include "collection/cache.h"
+#include "collection/set/cache.h"
 #include "collection/lanes.h"
 #include "collection/shelf.h"
 

@@ -5,7 +5,7 @@
 #ifndef COLLECTION_ROSTER_H
 #define COLLECTION_ROSTER_H
 
-#include "collection/fold.h"
+#include "collection/text/fold.h"
 #include "util/shared.h"
 
 struct roster {

@@ -7,7 +7,7 @@
 
 #include "collection/host.h"
 #include "collection/lane.h"
-#include "collection/oplog.h"
+#include "collection/text/oplog.h"
 
 struct segment {
 	struct waiter waiter; /* its key is the segment's item */

@@ -2,8 +2,8 @@
  * sunion sinter sdiff: the sets are read all at once, wherever they are, and worked through in the order of their keys, each
  * as soon as it is there; a missing one is empty.
  */
-#include "collection/cache.h"
-#include "collection/fold.h"
+#include "collection/set/cache.h"
+#include "collection/text/fold.h"
 #include "collection/lanes.h"
 #include "command/set.h"
 #include "protocol/reply.h"

@@ -1,5 +1,5 @@
 /* smembers: one read a key, answered in the order asked for. */
-#include "collection/cache.h"
+#include "collection/set/cache.h"
 #include "collection/lanes.h"
 #include "command/fan.h"
 #include "command/set.h"

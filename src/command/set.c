@@ -1,9 +1,9 @@
 /* The set commands on one key: each is an operation in the lane of its key. */
 #include "command/set.h"
 
-#include "collection/cache.h"
+#include "collection/set/cache.h"
 #include "collection/encoding.h"
-#include "collection/fold.h"
+#include "collection/text/fold.h"
 #include "collection/lanes.h"
 #include "protocol/reply.h"
 #include "util/num.h"

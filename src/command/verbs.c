@@ -1,8 +1,8 @@
 #include "command/verbs.h"
 
-#include "collection/cache.h"
+#include "collection/set/cache.h"
 #include "collection/encoding.h"
-#include "collection/fold.h"
+#include "collection/text/fold.h"
 #include "collection/lanes.h"
 #include "command/set.h"
 #include "protocol/reply.h"

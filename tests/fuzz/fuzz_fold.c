@@ -1,5 +1,5 @@
 /* A log in two pieces, against the model. */
-#include "collection/fold.h"
+#include "collection/text/fold.h"
 #include "input.h"
 #include "model.h"
 

@@ -2,8 +2,8 @@
  */
 #include <stdio.h>
 
-#include "collection/fold.h"
-#include "collection/oplog.h"
+#include "collection/text/fold.h"
+#include "collection/text/oplog.h"
 #include "lists.h"
 #include "protocol/dialect.h"
 #include "world.h"

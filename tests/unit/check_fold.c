@@ -1,7 +1,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "collection/fold.h"
+#include "collection/text/fold.h"
 #include "model.h"
 #include "unit.h"
 #include "util/random.h"

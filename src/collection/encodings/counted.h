@@ -5,7 +5,7 @@
 #ifndef COLLECTION_ENCODINGS_COUNTED_H
 #define COLLECTION_ENCODINGS_COUNTED_H
 
-#include "collection/fold.h"
+#include "collection/text/fold.h"
 
 struct counted {
 	struct fold fold;       /* its members are live while they are in */

@@ -5,7 +5,7 @@
 #ifndef COLLECTION_ENCODINGS_WORDS_H
 #define COLLECTION_ENCODINGS_WORDS_H
 
-#include "collection/fold.h"
+#include "collection/text/fold.h"
 
 /* Reads signed words into a fold, which borrows them; false when the text is anything else. */
 bool signed_fold(struct fold *f, struct slice text) __attribute__((warn_unused_result));

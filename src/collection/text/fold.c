@@ -1,4 +1,4 @@
-#include "collection/fold.h"
+#include "collection/text/fold.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -13,7 +13,7 @@
  */
 #include <stdlib.h>
 
-#include "collection/fold.h"
+#include "collection/text/fold.h"
 #include "collection/lane.h"
 #include "collection/segments.h"
 #include "util/alloc.h"

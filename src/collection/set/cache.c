@@ -1,4 +1,4 @@
-#include "collection/cache.h"
+#include "collection/set/cache.h"
 
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-#include "collection/oplog.h"
+#include "collection/text/oplog.h"
 
 #include "protocol/request.h"
 #include "util/num.h"

@@ -4,7 +4,7 @@
  */
 #include <stdlib.h>
 
-#include "collection/fold.h"
+#include "collection/text/fold.h"
 #include "collection/lane.h"
 #include "collection/segments.h"
 #include "util/alloc.h"

@@ -34,15 +34,13 @@ static bool read_log(struct chain *chain, struct chain_part *part, struct slice 
 	return true;
 }
 
-static void read_ref(struct chain *chain, struct chain_part *part, const struct oplog_ref *ref)
+static void read_ref(struct chain_part *part, const struct oplog_ref *ref)
 {
 	part->id = ref->id;
 	part->kilobytes = ref->kilobytes;
-	part->plain = ref->kind == OPLOG_LIST;
-	part->count = part->plain ? ref->count : 0;
-	part->skip = part->plain ? ref->skip : 0;
-	part->keep = part->plain ? ref->keep : 0;
-	chain->tangled |= !part->plain;
+	part->count = ref->count;
+	part->skip = ref->skip;
+	part->keep = ref->keep;
 }
 
 bool chain_read(struct chain *chain, struct slice base)
@@ -53,15 +51,20 @@ bool chain_read(struct chain *chain, struct slice base)
 
 	*chain = (struct chain){ 0 };
 	buf_add_slice(&chain->base, base);
-	if (!oplog_split(buf_slice(&chain->base), &split))
+	(void)oplog_split(buf_slice(&chain->base), &split);
+	chain->form = split.form;
+	chain->is_set = split.form == OPLOG_GOOD && split.block.n && !split.is_list;
+	if (split.form != OPLOG_GOOD || chain->is_set)
 		return false;
 	chain->part_count = split.ref_count + 2;
 	chain->parts = xcalloc(chain->part_count, sizeof(*chain->parts));
 	chain->is_list = split.is_list;
 	while (oplog_next_ref(&split.refs, &ref))
-		read_ref(chain, &chain->parts[i++], &ref);
-	if (!read_log(chain, head_of(chain), split.head) || !read_log(chain, tail_of(chain), split.log))
+		read_ref(&chain->parts[i++], &ref);
+	if (!read_log(chain, head_of(chain), split.head) || !read_log(chain, tail_of(chain), split.log)) {
+		chain->form = OPLOG_CORRUPT;
 		return false;
+	}
 	chain->tangled |= chain->removes;
 	return true;
 }
@@ -170,10 +173,7 @@ bool chain_load(struct chain_part *part, struct pack *pack)
 {
 	assert(!part->pack);
 	part->pack = pack_share(pack);
-	if (part->plain)
-		return pack->count == part->count && pack->removals == 0;
-	part->count = part->keep = pack->count;
-	return true;
+	return pack->count == part->count && pack->removals == 0;
 }
 
 /* --- a tangled one --- */

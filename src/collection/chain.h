@@ -20,7 +20,6 @@ struct chain_part {
 	uint32_t kilobytes;
 	size_t count;              /* of the items in the segment, or the log */
 	size_t skip, keep;         /* which of them count */
-	bool plain;                /* a list's segment */
 	bool wanted;               /* to be loaded */
 	bool absorbs;              /* of a log: its neighbour goes with it to a new segment */
 	bool rewritten;            /* to be written to a new segment */
@@ -33,13 +32,15 @@ struct chain {
 	struct buf base;
 	struct chain_part *parts; /* the log at the head, segments, the log at the tail */
 	size_t part_count;
+	enum oplog_form form;
+	bool is_set;  /* of sorted tables, which have no order of their own: it is no list */
 	bool is_list; /* so that nothing is dropped that it says twice */
 	bool tangled, settled;
 	bool removes; /* the base has removals */
 	size_t log_bytes;
 };
 
-/* Reads a base, a copy of which the chain keeps; false when it is none. The chain must be all zeroes, or freed. */
+/* Reads a base, a copy of which the chain keeps; false when it is none, and `form` or `is_set` says why. The chain must be all zeroes, or freed. */
 bool chain_read(struct chain *chain, struct slice base) __attribute__((warn_unused_result));
 void chain_free(struct chain *chain);
 

@@ -93,7 +93,7 @@ void chain_spill(struct chain *chain, size_t base_size)
 {
 	struct chain_part *tail = &chain->parts[chain->part_count - 1];
 
-	tail->rewritten = log_size(tail) > base_size;
+	tail->rewritten = chain->is_list && log_size(tail) > base_size;
 }
 
 void chain_compact(struct chain *chain, size_t base_size)

@@ -1,7 +1,5 @@
 #include "collection/chain_store.h"
 
-#include "collection/text/fold.h"
-
 /* Segments of which no more than these are read at once are kept: those at the ends of a list, and where one looks around. */
 enum { SHELVED_MAX = 2, SHELF_PART = 8 };
 
@@ -30,7 +28,7 @@ static void take_from_shelf(struct chain_store *store)
 	for (size_t i = 0; i < store->chain.part_count; i++) {
 		struct chain_part *part = &store->chain.parts[i];
 		struct pack *pack;
-		if (!part->wanted || !part->plain)
+		if (!part->wanted)
 			continue;
 		buf_consume(&key, buf_size(&key));
 		buf_add_slice(&key, store->lane->waiter.key);
@@ -50,7 +48,7 @@ static bool load(struct chain_store *store, struct chain_part *part, struct segm
 	bool good = pack && chain_load(part, pack);
 
 	part->wanted = false;
-	if (good && part->plain && store->segments->count <= SHELVED_MAX)
+	if (good && store->segments->count <= SHELVED_MAX)
 		shelf_put(&store->lane->lanes->shelf, segment->waiter.key, pack, host->now,
 			host->options->cache / SHELF_PART);
 	pack_release(pack);
@@ -77,22 +75,24 @@ static void loaded(struct segments *segments)
 
 void chain_store_load(struct chain_store *store, lane_after *done)
 {
-	struct buf refs = BUF_EMPTY;
+	struct buf ids = BUF_EMPTY;
 
 	take_from_shelf(store);
 	for (size_t i = 0; i < store->chain.part_count; i++) {
 		const struct chain_part *part = &store->chain.parts[i];
-		if (part->wanted)
-			oplog_add_ref(&refs, part->id, part->count, 0, part->count);
+		if (!part->wanted)
+			continue;
+		buf_add_slice(&ids, part->id);
+		BUF_ADD(&ids, " ");
 	}
 	store->done = done;
-	if (buf_size(&refs) == 0) {
+	if (buf_size(&ids) == 0) {
 		done(store->lane, OUTCOME_DONE, NULL);
 		return;
 	}
 	segments_destroy(store->segments);
-	store->segments = segments_create(store->lane->lanes, store->lane->waiter.key, buf_slice(&refs));
-	buf_free(&refs);
+	store->segments = segments_create(store->lane->lanes, store->lane->waiter.key, buf_slice(&ids));
+	buf_free(&ids);
 	segments_call(store->segments, (struct call){ .verb = CALL_GET, .want = WANT_VALUE }, loaded, store->lane);
 }
 
@@ -106,21 +106,8 @@ static void written(struct segment_writer *writer)
 	if (writer->pending)
 		return;
 	if (writer->failed)
-		segments_forget(lane->lanes, lane->waiter.key, buf_slice(&writer->refs));
+		segments_forget_all(lane->lanes, lane->waiter.key, buf_slice(&writer->refs));
 	store->done(lane, writer->failed ? OUTCOME_FAILED : OUTCOME_DONE, &writer->failure);
-}
-
-/* A set's segments name no member twice. */
-static void fold_part(const struct chain_store *store, struct buf *log)
-{
-	struct fold fold = { .seed = host_of(store)->seed };
-	struct buf folded = BUF_EMPTY;
-
-	if (fold_log(&fold, buf_slice(log)))
-		fold_encode(&fold, &folded);
-	fold_free(&fold);
-	buf_free(log);
-	*log = folded;
 }
 
 static void write_part(struct chain_store *store, struct chain_part *part)
@@ -129,9 +116,7 @@ static void write_part(struct chain_store *store, struct chain_part *part)
 
 	part->refs_from = buf_size(&store->writer.refs);
 	chain_part_log(part, &log);
-	if (!store->chain.is_list)
-		fold_part(store, &log);
-	segment_writer_add(&store->writer, buf_slice(&log), true);
+	segment_writer_add(&store->writer, buf_slice(&log));
 	part->refs_to = buf_size(&store->writer.refs);
 	buf_free(&log);
 }
@@ -139,7 +124,6 @@ static void write_part(struct chain_store *store, struct chain_part *part)
 void chain_store_write(struct chain_store *store, int64_t exptime, lane_after *done)
 {
 	struct lane *lane = store->lane;
-	enum oplog_kind kind = store->chain.is_list ? OPLOG_LIST : OPLOG_CLEAN;
 
 	store->done = done;
 	for (size_t i = 0; i < store->chain.part_count; i++) {
@@ -147,8 +131,7 @@ void chain_store_write(struct chain_store *store, int64_t exptime, lane_after *d
 		if (!part->rewritten || part->keep == 0)
 			continue;
 		if (!store->writes)
-			segment_writer_init(
-				&store->writer, lane->lanes, lane->waiter.key, kind, exptime, written, lane);
+			segment_writer_init(&store->writer, lane->lanes, lane->waiter.key, exptime, written, lane);
 		store->writes = true;
 		write_part(store, part);
 	}
@@ -168,12 +151,12 @@ void chain_store_committed(struct chain_store *store, int64_t ttl)
 	if (store->writes)
 		segment_writer_follow(&store->writer, ttl);
 	chain_dropped(&store->chain, &refs);
-	segments_forget(store->lane->lanes, store->lane->waiter.key, buf_slice(&refs));
+	segments_forget_all(store->lane->lanes, store->lane->waiter.key, buf_slice(&refs));
 	buf_free(&refs);
 }
 
 void chain_store_undo(struct chain_store *store)
 {
 	if (store->writes)
-		segments_forget(store->lane->lanes, store->lane->waiter.key, buf_slice(&store->writer.refs));
+		segments_forget_all(store->lane->lanes, store->lane->waiter.key, buf_slice(&store->writer.refs));
 }

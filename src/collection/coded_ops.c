@@ -2,7 +2,7 @@
  * What the operations are in encodings beside oplog:
  *
  *     change   read what it takes -> plan -> run -> check -> done
- *     view     read all -> fold
+ *     view     read all -> fold -> answer
  *     replace  read all -> plan -> run -> check -> done
  *     take     read all -> fold -> choose -> plan -> run -> done
  *     compact  read all -> fold -> plan -> run -> and again, until there is nothing to gain
@@ -12,7 +12,9 @@
 #include <assert.h>
 
 #include "collection/coded.h"
+#include "collection/set/view.h"
 #include "util/hash.h"
+#include "util/random.h"
 
 /* --- a collection of which a part is gone --- */
 
@@ -198,14 +200,18 @@ static enum coded_status fold_all(struct coded *c)
 	return c->encoding->fold(&c->s, &c->all);
 }
 
-static void make_view(const struct coded *c, struct set_view *view)
+static double waste_of(const struct coded *c)
 {
 	size_t bytes = bytes_of(&c->s), needed = c->all.live_bytes + c->all.live;
 
-	*view = (struct set_view){ .cas = cas_of(&c->s), .base_bytes = bytes, .tokens = c->all.tokens };
-	view->roster.seed = c->all.seed;
-	view->waste = bytes > needed ? 1.0 - (double)needed / (double)bytes : 0.0;
-	roster_add_fold(&view->roster, &c->all);
+	return bytes > needed ? 1.0 - (double)needed / (double)bytes : 0.0;
+}
+
+static void answer(const struct coded *c, struct set_request *request)
+{
+	set_answer_fold(&c->all, request);
+	request->info.base_bytes = bytes_of(&c->s);
+	request->info.waste = waste_of(c);
 }
 
 const struct piece *coded_main_piece(const struct coded *c)
@@ -231,17 +237,18 @@ static void viewed(struct coded *c)
 {
 	enum { LEAST = 512 };
 	struct lane *lane = c->lane;
-	struct set_view view;
 	struct result main;
+	struct op *op;
 
 	if (ended(c, fold_all(c)))
 		return;
-	make_view(c, &view);
 	main = result_of(coded_main_piece(c));
-	if (view.base_bytes >= LEAST && view.waste > c->s.rule->compact_waste && main.ttl != TTL_UNKNOWN)
+	main.cas = cas_of(&c->s);
+	if (bytes_of(&c->s) >= LEAST && waste_of(c) > c->s.rule->compact_waste && main.ttl != TTL_UNKNOWN)
 		lane_tend(lane);
-	lane_end_all(lane, &(struct outcome){ .status = OUTCOME_DONE, .view = &view, .result = &main });
-	set_view_free(&view);
+	STAILQ_FOREACH(op, &lane->batch, link)
+		answer(c, op->set);
+	lane_end_all(lane, &(struct outcome){ .status = OUTCOME_DONE, .result = &main });
 	coded_end(c, OUTCOME_DONE);
 }
 
@@ -339,15 +346,15 @@ static void take_run(struct coded *c)
 
 static void take_read(struct coded *c)
 {
-	struct roster roster = { .seed = c->all.seed };
+	struct set_request sample = { .verb = SET_SAMPLE, .count = lane_first(c->lane)->delta, .sign = "-" };
 	bool good;
 
 	if (ended(c, fold_all(c)))
 		return;
-	roster_add_fold(&roster, &c->all);
-	buf_consume(&c->text, buf_size(&c->text));
-	roster_sample(&roster, (size_t)lane_first(c->lane)->delta, &lane_host(c->lane)->random, "-", &c->text);
-	roster_free(&roster);
+	sample.random = random_next(&lane_host(c->lane)->random);
+	set_answer_fold(&c->all, &sample);
+	buf_free(&c->text);
+	c->text = sample.text;
 	if (buf_size(&c->text) == 0) {
 		coded_end(c, OUTCOME_DONE);
 		return;

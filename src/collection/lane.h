@@ -5,6 +5,7 @@
 #include "collection/set/cache.h"
 #include "collection/lanes.h"
 #include "collection/shelf.h"
+#include "collection/text/oplog.h"
 
 enum {
 	LANE_RELATIVE_MAX = 60 * 60 * 24 * 30, /* seconds; memcached takes a longer time to live for a date */
@@ -14,7 +15,6 @@ enum {
 };
 
 struct lane;
-struct oplog_base;
 
 /* What a call's result is for; what is told how a commit or a compaction went, with the failure of OUTCOME_FAILED. */
 typedef void lane_step(struct lane *lane, const struct result *r);
@@ -44,7 +44,6 @@ struct lane_rest {
 		lane_step *mended;
 		unsigned attempts;
 		struct buf value;
-		struct result read; /* of a pop */
 	} commit;
 };
 
@@ -124,29 +123,26 @@ void commit_cas(struct lane *lane, struct slice value, const struct result *read
  */
 void commit_mend_ttl(struct lane *lane, lane_step *step, const struct result *r);
 
-/*
- * A pop reads as any read does: fetch.c then has it choose from what was read, and commit when all else is cleared away.
- */
-void pop_choose(struct lane *lane, const struct set_view *view, struct slice base, const struct result *r);
-void pop_commit(struct lane *lane);
-
 /* Folds the log of the base, and spills it when it is long; told as above. */
 void compact_run(struct lane *lane, lane_after *after);
 
 /* The same for a list; `r` is the read of its base. */
 void list_compact(struct lane *lane, const struct result *r, lane_after *after);
 
+/* The outcome where a base is in a form that cannot be read; counts what is corrupt. */
+enum outcome_status lane_unreadable(struct lane *lane, enum oplog_form form);
+
 /* Whether the base of the lane's key is that of a list. */
 bool lane_is_list(const struct lane *lane, const struct oplog_base *base);
 
 /*
- * Merges segments that the references of a base name where that is worth it, in the background; see merge.c. What is written
+ * Merges runs that the block of a base refers to where that is worth it, in the background; see set/merge.c. What is written
  * gets `exptime`.
  */
-void merge_consider(struct lanes *lanes, struct slice key, struct slice refs, int64_t exptime);
+void merge_consider(struct lanes *lanes, struct slice key, struct slice block, int64_t exptime);
 
 /* Merges all of them; `op` is done when that is, or when a merge that was under way is. */
-void merge_force(struct lanes *lanes, struct slice key, struct slice refs, int64_t exptime, struct op *op);
+void merge_force(struct lanes *lanes, struct slice key, struct slice block, int64_t exptime, struct op *op);
 
 /* The first operation of the batch; NULL when it is empty. */
 struct op *lane_first(const struct lane *lane);

@@ -47,7 +47,7 @@ void lanes_touched(struct lanes *lanes, struct slice key, struct slice value, in
 	struct oplog_base base;
 
 	if (value.n && memchr("+-@", value.p[0], 3) && oplog_split(value, &base) && base.ref_count)
-		segments_touch(lanes, key, base.refs, exptime);
+		segments_touch_all(lanes, key, base.refs, exptime);
 }
 
 bool lanes_idle(const struct lanes *lanes)
@@ -377,6 +377,16 @@ void lane_tend(struct lane *lane)
 	op = xcalloc(1, sizeof(*op));
 	*op = (struct op){ .kind = OP_COMPACT, .key = lane->waiter.key, .done = tended };
 	STAILQ_INSERT_HEAD(&lane->waiting, op, link);
+}
+
+enum outcome_status lane_unreadable(struct lane *lane, enum oplog_form form)
+{
+	if (form == OPLOG_NEWER)
+		return OUTCOME_NEWER;
+	if (form == OPLOG_OUTDATED)
+		return OUTCOME_MISSING;
+	lane->lanes->stats.corrupt_values++;
+	return OUTCOME_CORRUPT;
 }
 
 bool lane_exptime(const struct host *host, int64_t ttl, int64_t *exptime)

@@ -212,8 +212,7 @@ static void found(struct lane *lane, const struct result *r)
 	} else if (r->status != RESULT_HIT) {
 		finish_failed(lane, r);
 	} else if (!chain_read(chain, r->value)) {
-		lane->lanes->stats.corrupt_values++;
-		finish(lane, OUTCOME_CORRUPT);
+		finish(lane, chain->is_set ? OUTCOME_IS_SET : lane_unreadable(lane, chain->form));
 	} else {
 		chain->is_list |= lane_is_list(lane, &(struct oplog_base){ .is_list = chain->is_list });
 		tend(lane, chain, r);

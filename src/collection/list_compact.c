@@ -98,8 +98,7 @@ void list_compact(struct lane *lane, const struct result *r, lane_after *after)
 	c->after = after;
 	c->store.lane = lane;
 	if (!chain_read(chain, r->value)) {
-		lane->lanes->stats.corrupt_values++;
-		end(lane, OUTCOME_CORRUPT, NULL);
+		end(lane, lane_unreadable(lane, chain->form), NULL);
 		return;
 	}
 	chain->is_list = true;

@@ -9,12 +9,12 @@
 
 #include "protocol/call.h"
 
-struct set_view;
+struct set_request;
 struct list_request;
 
 enum op_kind {
 	OP_APPEND,  /* add or remove members, push items: `log` goes behind what is stored, or with `front` before it */
-	OP_READ,    /* fold what is stored */
+	OP_READ,    /* read a set, as `set` says */
 	OP_REPLACE, /* the members of `log` take the place of all that is stored */
 	OP_COUNT,   /* add `delta` to a counter */
 	OP_POP,     /* take `delta` random members out: they are in the outcome's `log`, as removals */
@@ -29,6 +29,8 @@ enum outcome_status {
 	OUTCOME_DONE,
 	OUTCOME_MISSING,   /* there is no such collection */
 	OUTCOME_CORRUPT,   /* what is stored is no collection */
+	OUTCOME_NEWER,     /* it is stored in a form of a later version */
+	OUTCOME_IS_SET,    /* LIST: it is a set in sorted tables, which have another order */
 	OUTCOME_TOO_LARGE, /* it does not fit; what was there is still there */
 	OUTCOME_BUSY,      /* others won every race */
 	OUTCOME_PRESENT,   /* REPLACE_MISSING: there is one */
@@ -64,7 +66,6 @@ struct list_request {
 struct outcome {
 	enum outcome_status status;
 	const struct result *result; /* the failure; or of a READ or LIST, the reply about the base */
-	struct set_view *view;       /* READ, POP: the set; its index may be made */
 	struct slice log;            /* POP: what was taken out, as removals; LIST: items, joined by one space */
 	uint64_t number;             /* COUNT: the counter's value with this delta and all before it; LIST: a number */
 };
@@ -74,7 +75,7 @@ enum replace_mode {
 	REPLACE_ANY,
 	REPLACE_MISSING, /* else OUTCOME_PRESENT */
 	REPLACE_PRESENT, /* else OUTCOME_MISSING */
-	REPLACE_SAME     /* only what was read with `cas` in its view: else OUTCOME_CHANGED or OUTCOME_MISSING */
+	REPLACE_SAME     /* only what was read with `cas` in its result: else OUTCOME_CHANGED or OUTCOME_MISSING */
 };
 
 struct op {
@@ -92,6 +93,7 @@ struct op {
 	uint64_t cas;   /* REPLACE_SAME */
 	enum replace_mode mode;
 	struct list_request *list;
+	struct set_request *set; /* READ: what is asked, and where what it comes to goes */
 	void (*done)(struct op *op, const struct outcome *outcome);
 };
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "collection/large.h"
+#include "collection/text/fences.h"
 #include "util/alloc.h"
 
 enum { CALLS_AT_ONCE = 128 };
@@ -19,27 +20,26 @@ void segments_keep_failure(const struct result *r, bool *failed, struct result *
 	failure->value = slice_of("", 0);
 }
 
-struct segments *segments_create(struct lanes *lanes, struct slice key, struct slice refs)
+struct segments *segments_create(struct lanes *lanes, struct slice key, struct slice ids)
 {
 	struct segments *s = xcalloc(1, sizeof(*s));
-	struct slice rest;
-	struct oplog_ref ref;
+	struct slice rest, id;
 	size_t at = 0;
 
 	s->lanes = lanes;
 	large_mark(lanes->host->large, key);
-	buf_add_slice(&s->refs, refs);
-	for (rest = buf_slice(&s->refs); oplog_next_ref(&rest, &ref); s->count++) {
+	buf_add_slice(&s->ids, ids);
+	for (rest = buf_slice(&s->ids); (id = slice_token(&rest)).n; s->count++) {
 		buf_add_slice(&s->keys, key);
 		BUF_ADD(&s->keys, ".");
-		buf_add_slice(&s->keys, ref.id);
+		buf_add_slice(&s->keys, id);
 	}
 	s->list = xcalloc(s->count, sizeof(*s->list));
-	rest = buf_slice(&s->refs);
-	for (size_t i = 0; oplog_next_ref(&rest, &ref); i++) {
-		size_t n = key.n + 1 + ref.id.n;
+	rest = buf_slice(&s->ids);
+	for (size_t i = 0; (id = slice_token(&rest)).n; i++) {
+		size_t n = key.n + 1 + id.n;
 		s->list[i].owner = s;
-		s->list[i].ref = ref;
+		s->list[i].id = id;
 		s->list[i].waiter.key = slice_of(buf_slice(&s->keys).p + at, n);
 		at += n;
 	}
@@ -53,7 +53,7 @@ void segments_destroy(struct segments *s)
 	for (size_t i = 0; i < s->count; i++)
 		buf_free(&s->list[i].data);
 	free(s->list);
-	buf_free(&s->refs);
+	buf_free(&s->ids);
 	buf_free(&s->keys);
 	buf_free(&s->failure_line);
 	free(s);
@@ -100,19 +100,126 @@ void segments_call(struct segments *s, struct call call, void (*done)(struct seg
 	ask(s);
 }
 
+/* --- all that references lead to --- */
+
+static bool refs_of_list(struct slice refs)
+{
+	return refs.n > 1 && refs.p[1] == (char)OPLOG_LIST;
+}
+
+void segments_ids(struct slice refs, struct buf *out)
+{
+	bool list = refs_of_list(refs);
+	struct oplog_ref ref;
+	struct oplog_run run;
+
+	while (list ? oplog_next_ref(&refs, &ref) : oplog_next_run(&refs, &run)) {
+		buf_add_slice(out, list ? ref.id : run.id);
+		BUF_ADD(out, " ");
+	}
+}
+
+/* Those of a set, of which indexes are read first. */
+struct segments_of_set {
+	struct lanes *lanes;
+	struct call call;
+	void (*done)(struct segments *segments);
+	void *arg;
+	struct buf ids; /* of all items that are known */
+	bool incomplete;
+	size_t key_size;
+	char key[];
+};
+
+static void call_all(struct segments_of_set *all)
+{
+	struct segments *s = segments_create(all->lanes, slice_of(all->key, all->key_size), buf_slice(&all->ids));
+
+	segments_call(s, all->call, all->done, all->arg);
+	s->missing = all->incomplete;
+	all->lanes->background--;
+	buf_free(&all->ids);
+	free(all);
+}
+
+static void indexes_read(struct segments *indexes)
+{
+	struct segments_of_set *all = indexes->arg;
+	struct fences fences;
+
+	if (indexes->failed) {
+		indexes->arg = all->arg;
+		all->lanes->background--;
+		all->done(indexes);
+		buf_free(&all->ids);
+		free(all);
+		return;
+	}
+	for (size_t i = 0; i < indexes->count; i++) {
+		if (!fences_read(&fences, buf_slice(&indexes->list[i].data))) {
+			all->incomplete = true;
+			continue;
+		}
+		for (size_t t = 0; t < fences.count; t++) {
+			buf_add(&all->ids, fences.list[t].id, OPLOG_ID);
+			BUF_ADD(&all->ids, " ");
+		}
+		fences_free(&fences);
+	}
+	segments_destroy(indexes);
+	call_all(all);
+}
+
+void segments_call_all(struct lanes *lanes, struct slice key, struct slice refs, struct call call,
+	void (*done)(struct segments *segments), void *arg)
+{
+	struct segments_of_set *all = xcalloc(1, sizeof(*all) + key.n);
+	struct buf indexes = BUF_EMPTY;
+	struct oplog_run run;
+
+	all->lanes = lanes;
+	all->call = call;
+	all->done = done;
+	all->arg = arg;
+	all->key_size = key.n;
+	memcpy(all->key, key.p, key.n);
+	lanes->background++;
+	segments_ids(refs, &all->ids);
+	while (!refs_of_list(refs) && oplog_next_run(&refs, &run)) {
+		if (!run.indexed)
+			continue;
+		buf_add_slice(&indexes, run.id);
+		BUF_ADD(&indexes, " ");
+	}
+	if (buf_size(&indexes))
+		segments_call(segments_create(lanes, key, buf_slice(&indexes)),
+			(struct call){ .verb = CALL_GET, .want = WANT_VALUE }, indexes_read, all);
+	else
+		call_all(all);
+	buf_free(&indexes);
+}
+
 static void forgotten(struct segments *s)
 {
-	s->lanes->stats.segments_deleted += s->count - s->missing;
+	s->lanes->stats.segments_deleted += s->failed ? 0 : s->count - s->missing;
 	s->lanes->background--;
 	segments_destroy(s);
 }
 
-void segments_forget(struct lanes *lanes, struct slice key, struct slice refs)
+void segments_forget(struct lanes *lanes, struct slice key, struct slice ids)
+{
+	if (ids.n == 0)
+		return;
+	lanes->background++;
+	segments_call(segments_create(lanes, key, ids), (struct call){ .verb = CALL_DELETE }, forgotten, NULL);
+}
+
+void segments_forget_all(struct lanes *lanes, struct slice key, struct slice refs)
 {
 	if (refs.n == 0)
 		return;
 	lanes->background++;
-	segments_call(segments_create(lanes, key, refs), (struct call){ .verb = CALL_DELETE }, forgotten, NULL);
+	segments_call_all(lanes, key, refs, (struct call){ .verb = CALL_DELETE }, forgotten, NULL);
 }
 
 static void touched(struct segments *s)
@@ -121,32 +228,81 @@ static void touched(struct segments *s)
 	segments_destroy(s);
 }
 
-void segments_touch(struct lanes *lanes, struct slice key, struct slice refs, int64_t exptime)
+void segments_touch(struct lanes *lanes, struct slice key, struct slice ids, int64_t exptime)
+{
+	if (ids.n == 0)
+		return;
+	lanes->background++;
+	segments_call(segments_create(lanes, key, ids), (struct call){ .verb = CALL_TOUCH, .exptime = exptime },
+		touched, NULL);
+}
+
+void segments_touch_all(struct lanes *lanes, struct slice key, struct slice refs, int64_t exptime)
 {
 	if (refs.n == 0)
 		return;
 	lanes->background++;
-	segments_call(segments_create(lanes, key, refs), (struct call){ .verb = CALL_TOUCH, .exptime = exptime },
-		touched, NULL);
+	segments_call_all(
+		lanes, key, refs, (struct call){ .verb = CALL_TOUCH, .exptime = exptime }, touched, NULL);
 }
 
 /* --- writing --- */
 
-struct write_part {
-	struct waiter waiter;
-	struct segment_writer *writer;
-	size_t size;
-	char key[];
-};
-
-void segment_writer_init(struct segment_writer *w, struct lanes *lanes, struct slice key, enum oplog_kind kind,
-	int64_t exptime, void (*answered_)(struct segment_writer *writer), void *arg)
+static void item_written(struct waiter *waiter, const struct result *r)
 {
-	*w = (struct segment_writer){
-		.lanes = lanes, .key = key, .kind = kind, .exptime = exptime, .answered = answered_, .arg = arg
-	};
+	struct item_write *write = (struct item_write *)waiter;
+	struct lanes *lanes = write->lanes;
+	/* Somebody else's item under a name that nobody else has: as good as not written. */
+	struct result taken = { .status = RESULT_BUSY, .server = r->server };
+
+	if (r->status == RESULT_DONE)
+		lanes->stats.segments_written++;
+	write->answered(write->arg, r->status == RESULT_DONE ? NULL : result_failed(r) ? r : &taken);
+	pool_put(lanes->host->pool, write, write->size);
+}
+
+void segments_write(struct lanes *lanes, struct slice key, struct slice id, struct slice data, int64_t exptime,
+	void (*answered_)(void *arg, const struct result *failure), void *arg)
+{
+	struct host *host = lanes->host;
+	size_t size = sizeof(struct item_write) + key.n + 1 + id.n;
+	struct item_write *write = pool_get(host->pool, size);
+
+	memcpy(write->key, key.p, key.n);
+	write->key[key.n] = '.';
+	memcpy(write->key + key.n + 1, id.p, id.n);
+	write->waiter = (struct waiter){ item_written, slice_of(write->key, key.n + 1 + id.n) };
+	write->lanes = lanes;
+	write->answered = answered_;
+	write->arg = arg;
+	write->size = size;
+	host->call(host,
+		&(struct call){
+			.verb = CALL_ADD,
+			.server = CALL_ANY_SERVER,
+			.key = write->waiter.key,
+			.value = data,
+			.exptime = exptime,
+		},
+		&write->waiter);
+}
+
+bool segments_ttl_differs(const struct lanes *lanes, int64_t exptime, uint64_t started, int64_t ttl)
+{
+	enum { NEAR = 2 };
+	const struct host *host = lanes->host;
+	int64_t expected = exptime == 0 ? TTL_NEVER
+		: lane_is_date(exptime) ? exptime - host->unix_time
+					: exptime - (int64_t)((host->now - started) / 1000);
+
+	return expected != ttl && (expected == TTL_NEVER || ttl == TTL_NEVER || llabs(expected - ttl) > NEAR);
+}
+
+void segment_writer_init(struct segment_writer *w, struct lanes *lanes, struct slice key, int64_t exptime,
+	void (*answered_)(struct segment_writer *writer), void *arg)
+{
+	*w = (struct segment_writer){ .lanes = lanes, .key = key, .exptime = exptime, .answered = answered_, .arg = arg };
 	w->started = lanes->host->now;
-	oplog_new_group(kind, &lanes->host->random, w->group);
 	large_mark(lanes->host->large, key);
 }
 
@@ -157,93 +313,45 @@ void segment_writer_fini(struct segment_writer *w)
 	buf_free(&w->failure_line);
 }
 
-static void written(struct waiter *waiter, const struct result *r)
+static void written(void *arg, const struct result *failure)
 {
-	struct write_part *part = (struct write_part *)waiter;
-	struct segment_writer *w = part->writer;
-	/* Somebody else's item under a name that nobody else has: as good as not written. */
-	struct result taken = { .status = RESULT_BUSY, .server = r->server };
+	struct segment_writer *w = arg;
 
 	w->pending--;
-	if (r->status == RESULT_DONE)
-		w->lanes->stats.segments_written++;
-	else
-		segments_keep_failure(result_failed(r) ? r : &taken, &w->failed, &w->failure, &w->failure_line);
-	pool_put(w->lanes->host->pool, part, part->size);
+	if (failure)
+		segments_keep_failure(failure, &w->failed, &w->failure, &w->failure_line);
 	w->answered(w);
 }
 
-/* The number of a list's segment says how many items it has, so each is a group of its own. */
-static size_t number_of(struct segment_writer *w, struct slice log)
-{
-	if (w->kind != OPLOG_LIST)
-		return w->count++;
-	oplog_new_group(w->kind, &w->lanes->host->random, w->group);
-	return oplog_count(log);
-}
-
+/* The number in a segment's id says how many items it has. */
 static void write_one(struct segment_writer *w, struct slice log)
 {
-	struct host *host = w->lanes->host;
-	size_t size = sizeof(struct write_part) + w->key.n + 1 + OPLOG_ID_MAX;
-	struct write_part *part = pool_get(host->pool, size);
-	struct slice id;
-	size_t before, number;
+	char group[OPLOG_ID];
+	size_t before;
 
+	oplog_new_id(OPLOG_LIST, &w->lanes->host->random, group);
 	BUF_ADD(&w->refs, "@");
 	before = buf_size(&w->refs);
-	number = number_of(w, log);
-	oplog_add_id(&w->refs, w->group, number, log.n);
-	id = slice_skip(buf_slice(&w->refs), before);
-	memcpy(part->key, w->key.p, w->key.n);
-	part->key[w->key.n] = '.';
-	memcpy(part->key + w->key.n + 1, id.p, id.n);
-	part->waiter = (struct waiter){ written, slice_of(part->key, w->key.n + 1 + id.n) };
-	part->writer = w;
-	part->size = size;
-	BUF_ADD(&w->refs, " ");
+	oplog_add_id(&w->refs, group, oplog_count(log), log.n);
 	w->pending++;
-	host->call(host,
-		&(struct call){
-			.verb = CALL_ADD,
-			.server = CALL_ANY_SERVER,
-			.key = part->waiter.key,
-			.value = log,
-			.exptime = w->exptime,
-		},
-		&part->waiter);
+	segments_write(
+		w->lanes, w->key, slice_skip(buf_slice(&w->refs), before), log, w->exptime, written, w);
+	BUF_ADD(&w->refs, " ");
 }
 
-size_t segment_writer_add(struct segment_writer *w, struct slice log, bool whole)
+void segment_writer_add(struct segment_writer *w, struct slice log)
 {
-	size_t most = w->lanes->host->options->segment_size, taken = 0, n;
-
-	while (log.n - taken > (whole ? 0 : most)) {
-		n = oplog_cut(slice_skip(log, taken), most);
-		write_one(w, slice_of(log.p + taken, n));
-		taken += n;
+	while (log.n) {
+		size_t n = oplog_cut(log, w->lanes->host->options->segment_size);
+		write_one(w, slice_of(log.p, n));
+		log = slice_skip(log, n);
 	}
-	return taken;
-}
-
-/* What the segments have left by now. */
-static int64_t expected_ttl(const struct segment_writer *w)
-{
-	const struct host *host = w->lanes->host;
-
-	if (w->exptime == 0)
-		return TTL_NEVER;
-	if (lane_is_date(w->exptime))
-		return w->exptime - host->unix_time;
-	return w->exptime - (int64_t)((host->now - w->started) / 1000);
 }
 
 void segment_writer_follow(const struct segment_writer *w, int64_t ttl)
 {
-	enum { NEAR = 2 };
-	int64_t expected = expected_ttl(w), exptime;
-	bool same = expected == ttl || (expected != TTL_NEVER && ttl != TTL_NEVER && llabs(expected - ttl) <= NEAR);
+	int64_t exptime;
 
-	if (!same && lane_exptime(w->lanes->host, ttl, &exptime))
-		segments_touch(w->lanes, w->key, buf_slice(&w->refs), exptime);
+	if (segments_ttl_differs(w->lanes, w->exptime, w->started, ttl) && lane_exptime(w->lanes->host, ttl, &exptime))
+		segments_touch_all(w->lanes, w->key, buf_slice(&w->refs), exptime);
 }

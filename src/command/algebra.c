@@ -1,89 +1,247 @@
 /*
- * sunion sinter sdiff: the sets are read all at once, wherever they are, and worked through in the order of their keys, each
- * as soon as it is there; a missing one is empty.
+ * sunion sinter sdiff: a merge of the sets in byte order. Of each set a block of members is read at a time, and of a set that
+ * is only looked into, no block that lies below what is looked for:
+ *
+ *     read a block of each set -> merge until one is used up -> read its next block, from where it is wanted -> merge ...
+ *
+ * So no more is held of large sets than a block of each and the result, and others have their turn between the blocks. A
+ * missing set is empty.
  */
-#include "collection/set/cache.h"
-#include "collection/text/fold.h"
 #include "collection/lanes.h"
+#include "collection/set/request.h"
+#include "collection/text/table.h"
 #include "command/set.h"
 #include "protocol/reply.h"
 
+enum {
+	BLOCK_MAX = 64 * 1024,       /* bytes of a block */
+	BLOCK_LEAST = 1024,          /* however many sets there are */
+	BLOCKS_MAX = 8 * 1024 * 1024, /* bytes of all blocks */
+	MEMBER_USUAL = 8             /* bytes: what a block is likely to need is read at once */
+};
+
 struct algebra_part {
 	struct op op;
+	struct set_request request;
 	struct algebra_task *algebra;
-	struct buf text; /* the members, while sets before it are not there */
-	bool done;
+	struct slice rest;    /* of the block, behind `member` */
+	struct slice member;  /* the current one; empty when it has to be read, or there is none */
+	bool asking, ended;   /* ended: there is no block behind this one */
+	uint16_t from_size;
+	char from[MEMBER_MAX]; /* where the next block begins */
 };
 
 struct algebra_task {
 	struct task task;
-	struct fold result; /* borrows from the texts */
-	size_t count, next; /* of the sets; the next to work through */
+	struct buf result; /* each member followed by a space */
+	size_t count, asking;
+	size_t block;
 	struct algebra_part parts[];
 };
 
-/* What is not in `text` any more goes out of the result. */
-static void intersect(struct fold *result, struct slice text)
-{
-	struct fold both = { .seed = result->seed };
-	struct slice member;
-
-	while ((member = roster_next(&text)).n) {
-		if (fold_contains(result, member))
-			fold_add(&both, member);
-	}
-	fold_free(result);
-	*result = both;
-}
-
-static void work_in(struct algebra_task *a, struct slice text)
-{
-	enum command_id id = a->task.command->id;
-	struct slice member;
-
-	if (id == COMMAND_SINTER && a->next > 0) {
-		intersect(&a->result, text);
-		return;
-	}
-	while ((member = roster_next(&text)).n) {
-		if (id != COMMAND_SDIFF || a->next == 0)
-			fold_add(&a->result, member);
-		else if (fold_contains(&a->result, member))
-			fold_remove(&a->result, member);
-	}
-}
+static void merge(struct algebra_task *a);
 
 static void finish(struct algebra_task *a)
 {
 	struct buf *out = task_reply(&a->task), *failure = &a->task.scratch;
+	struct shared *text;
 
+	for (size_t i = 0; i < a->count; i++)
+		set_request_free(&a->parts[i].request);
 	if (buf_size(failure)) {
 		buf_add_slice(out, buf_slice(failure));
+		buf_free(&a->result);
 	} else {
-		reply_value_head(out, a->task.command->name, 0, fold_joined_size(&a->result), NULL);
-		fold_join(&a->result, out);
-		BUF_ADD(out, "\r\nEND\r\n");
+		/* No space behind the last member. */
+		a->result.end -= buf_size(&a->result) > 0;
+		text = shared_create(&a->result);
+		reply_value_head(out, a->task.command->name, 0, buf_size(&text->text), NULL);
+		task_reply_shared(&a->task, text);
+		BUF_ADD(task_reply(&a->task), "\r\nEND\r\n");
+		shared_drop(text);
 	}
-	fold_free(&a->result);
-	for (size_t i = 0; i < a->count; i++)
-		buf_free(&a->parts[i].text);
 	task_done(&a->task);
 }
 
+/* --- reading --- */
+
+static bool is_used_up(const struct algebra_part *part)
+{
+	return part->member.n == 0;
+}
+
+/* Goes on to the next member. */
+static void step(struct algebra_part *part)
+{
+	struct slice last = part->member;
+
+	part->member = slice_token(&part->rest);
+	if (part->member.n || part->ended)
+		return;
+	memcpy(part->from, last.p, last.n);
+	part->from_size = (uint16_t)last.n;
+	part->request.range.after = true;
+}
+
+/* A block that is shorter than it might be is the last one. */
 static void read_done(struct op *op, const struct outcome *outcome)
 {
 	struct algebra_part *part = (struct algebra_part *)op;
 	struct algebra_task *a = part->algebra;
 	struct buf *failure = &a->task.scratch;
 
-	part->done = true;
-	if (outcome->status == OUTCOME_DONE)
-		buf_add_slice(&part->text, roster_text(&outcome->view->roster));
-	else if (outcome->status != OUTCOME_MISSING && buf_size(failure) == 0)
+	part->asking = false;
+	a->asking--;
+	part->ended = outcome->status != OUTCOME_DONE || !part->request.more;
+	if (outcome->status == OUTCOME_DONE) {
+		part->rest = buf_slice(&part->request.text);
+		part->member = slice_token(&part->rest);
+	} else if (outcome->status != OUTCOME_MISSING && buf_size(failure) == 0) {
 		set_reply_failure(failure, outcome);
-	for (; a->next < a->count && a->parts[a->next].done; a->next++)
-		work_in(a, buf_slice(&a->parts[a->next].text));
-	if (a->next == a->count)
+	}
+	if (a->asking == 0)
+		merge(a);
+}
+
+static void read_block(struct algebra_part *part)
+{
+	struct algebra_task *a = part->algebra;
+
+	set_request_free(&part->request);
+	part->request = (struct set_request){
+		.verb = SET_RANGE,
+		.range = { .from = slice_of(part->from, part->from_size), .after = part->request.range.after },
+		.bytes = a->block,
+		.count = a->block / MEMBER_USUAL,
+	};
+	part->asking = true;
+	a->asking++;
+	lanes_submit(a->task.host->lanes, &part->op);
+}
+
+/* Has those read that are used up and go on; false when there are none. */
+static bool read_blocks(struct algebra_task *a)
+{
+	/* What is asked is answered later, but for the count to be right in between. */
+	a->asking++;
+	for (size_t i = 0; i < a->count; i++) {
+		struct algebra_part *part = &a->parts[i];
+		if (is_used_up(part) && !part->ended)
+			read_block(part);
+	}
+	return --a->asking > 0;
+}
+
+/* --- merging --- */
+
+/* Puts a part on its first member that is not below `member`: what lies between is not read. */
+static void go_to(struct algebra_part *part, struct slice member)
+{
+	while (!is_used_up(part) && member_compare(part->member, member) < 0)
+		step(part);
+	if (is_used_up(part) && !part->ended && member_compare(slice_of(part->from, part->from_size), member) < 0) {
+		memcpy(part->from, member.p, member.n);
+		part->from_size = (uint16_t)member.n;
+		part->request.range.after = false;
+	}
+}
+
+static void take(struct algebra_task *a, struct slice member)
+{
+	buf_add_slice(&a->result, member);
+	BUF_ADD(&a->result, " ");
+}
+
+/* Each of these merges as far as the blocks go. True when there is nothing more to come. */
+static bool intersect(struct algebra_task *a)
+{
+	struct algebra_part *first = &a->parts[0];
+
+	for (;;) {
+		struct slice highest = first->member;
+		bool all = true;
+
+		for (size_t i = 0; i < a->count; i++) {
+			struct algebra_part *part = &a->parts[i];
+			if (is_used_up(part))
+				return part->ended;
+			if (member_compare(part->member, highest) > 0)
+				highest = part->member;
+		}
+		for (size_t i = 0; i < a->count; i++) {
+			go_to(&a->parts[i], highest);
+			all &= slice_equal(a->parts[i].member, highest);
+		}
+		if (!all)
+			continue;
+		take(a, highest);
+		for (size_t i = 0; i < a->count; i++)
+			step(&a->parts[i]);
+	}
+}
+
+static bool subtract(struct algebra_task *a)
+{
+	struct algebra_part *first = &a->parts[0];
+
+	for (; !is_used_up(first); step(first)) {
+		bool found = false;
+
+		for (size_t i = 1; i < a->count; i++) {
+			struct algebra_part *part = &a->parts[i];
+			go_to(part, first->member);
+			if (is_used_up(part) && !part->ended)
+				return false;
+			found |= slice_equal(part->member, first->member);
+		}
+		if (!found)
+			take(a, first->member);
+	}
+	return first->ended;
+}
+
+/* The part whose member comes first; NULL when one has to be read before that is known. */
+static struct algebra_part *lowest(struct algebra_task *a, bool *ended)
+{
+	struct algebra_part *low = NULL;
+
+	*ended = false;
+	for (size_t i = 0; i < a->count; i++) {
+		struct algebra_part *part = &a->parts[i];
+		if (is_used_up(part) && !part->ended)
+			return NULL;
+		if (!is_used_up(part) && (!low || member_compare(part->member, low->member) < 0))
+			low = part;
+	}
+	*ended = !low;
+	return low;
+}
+
+static bool unite(struct algebra_task *a)
+{
+	struct algebra_part *low;
+	bool ended;
+
+	while ((low = lowest(a, &ended))) {
+		struct slice member = low->member;
+		take(a, member);
+		for (size_t i = 0; i < a->count; i++) {
+			if (slice_equal(a->parts[i].member, member))
+				step(&a->parts[i]);
+		}
+	}
+	return ended;
+}
+
+static void merge(struct algebra_task *a)
+{
+	enum command_id id = a->task.command->id;
+	bool failed = buf_size(&a->task.scratch) > 0;
+
+	if (failed || (id == COMMAND_SINTER       ? intersect(a)
+			      : id == COMMAND_SDIFF ? subtract(a)
+						    : unite(a)) ||
+		!read_blocks(a))
 		finish(a);
 }
 
@@ -94,13 +252,18 @@ void algebra_start(struct host *host, const struct request *request, void *owner
 	struct slice rest = request->rest, key = request->key;
 	char *at = (char *)a + size;
 
-	a->result = (struct fold){ .seed = host->seed };
+	a->result = BUF_EMPTY;
 	a->count = request->keys;
-	a->next = 0;
+	a->asking = 0;
+	a->block = BLOCKS_MAX / a->count;
+	a->block = a->block > BLOCK_MAX ? BLOCK_MAX : a->block < BLOCK_LEAST ? BLOCK_LEAST : a->block;
 	for (size_t i = 0; i < a->count; i++, key = slice_token(&rest)) {
 		struct algebra_part *part = &a->parts[i];
-		*part = (struct algebra_part){ .algebra = a };
-		part->op = (struct op){ .kind = OP_READ, .key = task_keep(&at, key), .done = read_done };
-		lanes_submit(host->lanes, &part->op);
+		memset(part, 0, sizeof(*part));
+		part->algebra = a;
+		part->op = (struct op){
+			.kind = OP_READ, .key = task_keep(&at, key), .set = &part->request, .done = read_done
+		};
 	}
+	read_blocks(a);
 }

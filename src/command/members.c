@@ -1,6 +1,6 @@
 /* smembers: one read a key, answered in the order asked for. */
-#include "collection/set/cache.h"
 #include "collection/lanes.h"
+#include "collection/set/request.h"
 #include "command/fan.h"
 #include "command/set.h"
 #include "protocol/reply.h"
@@ -8,6 +8,7 @@
 struct members_part {
 	struct fan_part part;
 	struct op op;
+	struct set_request request;
 };
 
 struct members_task {
@@ -33,7 +34,7 @@ static void listed(struct op *op, const struct outcome *outcome)
 	struct fan *fan = part->part.fan;
 
 	if (outcome->status == OUTCOME_DONE) {
-		struct shared *text = roster_share(&outcome->view->roster);
+		struct shared *text = op->set->shared;
 		struct buf *out = fan_reply(&part->part, buf_size(&text->text));
 		reply_value_head(out, op->key, 0, buf_size(&text->text), NULL);
 		out = fan_reply_shared(&part->part, out, text);
@@ -41,6 +42,7 @@ static void listed(struct op *op, const struct outcome *outcome)
 	} else if (outcome->status != OUTCOME_MISSING && buf_size(&fan->task->scratch) == 0) {
 		set_reply_failure(&fan->task->scratch, outcome);
 	}
+	set_request_free(op->set);
 	fan_part_done(&part->part);
 }
 
@@ -49,7 +51,10 @@ static bool ask(struct fan *fan, struct fan_part *fan_part)
 	struct members_task *members = (struct members_task *)fan->task;
 	struct members_part *part = (struct members_part *)fan_part;
 
-	part->op = (struct op){ .kind = OP_READ, .key = slice_token(&members->rest), .done = listed };
+	part->request = (struct set_request){ .verb = SET_ALL };
+	part->op = (struct op){
+		.kind = OP_READ, .key = slice_token(&members->rest), .set = &part->request, .done = listed
+	};
 	lanes_submit(fan->task->host->lanes, &part->op);
 	return true;
 }

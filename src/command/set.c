@@ -1,17 +1,18 @@
 /* The set commands on one key: each is an operation in the lane of its key. */
 #include "command/set.h"
 
-#include "collection/set/cache.h"
 #include "collection/encoding.h"
 #include "collection/text/fold.h"
 #include "collection/lanes.h"
+#include "collection/set/request.h"
 #include "protocol/reply.h"
 #include "util/num.h"
+#include "util/random.h"
 
 struct set_task {
 	struct task task;
 	struct op op;
-	struct slice members; /* those named, unsplit */
+	struct set_request request;
 	char bytes[];
 };
 
@@ -20,6 +21,12 @@ void set_reply_failure(struct buf *out, const struct outcome *outcome)
 	switch (outcome->status) {
 	case OUTCOME_CORRUPT:
 		reply_text(out, "CLIENT_ERROR value is not a collection");
+		break;
+	case OUTCOME_NEWER:
+		reply_text(out, "SERVER_ERROR stored by a newer version of setlistd");
+		break;
+	case OUTCOME_IS_SET:
+		reply_text(out, "CLIENT_ERROR value is a set, not a list");
 		break;
 	case OUTCOME_TOO_LARGE:
 		reply_text(out, "SERVER_ERROR object too large for cache");
@@ -65,33 +72,25 @@ static void removed(struct op *op, const struct outcome *outcome)
 static void counted(struct op *op, const struct outcome *outcome)
 {
 	if (!ended(task_of(op), outcome))
-		task_reply_number(&task_of(op)->task, outcome->view->roster.count);
+		task_reply_number(&task_of(op)->task, op->set->number);
 }
 
 static void tested(struct op *op, const struct outcome *outcome)
 {
 	struct set_task *set = task_of(op);
-	struct slice rest = set->members, member;
-	struct buf *out;
-	bool more = false;
+	struct buf digits = op->set->text;
 
-	if (ended(set, outcome))
-		return;
-	out = task_reply(&set->task);
-	while ((member = slice_token(&rest)).n) {
-		buf_add(out, more ? " 0" : "0", more ? 2 : 1);
-		if (roster_contains(&outcome->view->roster, member))
-			out->data[out->end - 1] = '1';
-		more = true;
+	if (!ended(set, outcome)) {
+		reply_line(task_reply(&set->task), buf_slice(&digits));
+		task_done(&set->task);
 	}
-	BUF_ADD(out, "\r\n");
-	task_done(&set->task);
+	buf_free(&digits);
 }
 
 static void described(struct op *op, const struct outcome *outcome)
 {
 	struct set_task *set = task_of(op);
-	const struct set_view *view = outcome->view;
+	const struct set_info *info = &op->set->info;
 	struct buf *out;
 
 	if (ended(set, outcome))
@@ -99,11 +98,16 @@ static void described(struct op *op, const struct outcome *outcome)
 	out = task_reply(&set->task);
 	reply_stat_text(out, "encoding", encoding_name(rules_collection(set->task.host->rules, op->key)->encoding));
 	reply_stat_text(out, "server", outcome->result->server);
-	reply_stat(out, "members", view->roster.count);
-	reply_stat(out, "bytes", view->base_bytes + view->segment_bytes);
-	reply_stat(out, "tokens", view->tokens);
-	buf_printf(out, "STAT waste %.2f\r\n", view->waste);
-	reply_stat(out, "segments", view->segments);
+	reply_stat(out, "members", info->members);
+	reply_stat(out, "bytes", info->base_bytes + info->table_bytes);
+	reply_stat(out, "base_bytes", info->base_bytes);
+	reply_stat(out, "table_bytes", info->table_bytes);
+	reply_stat(out, "tokens", info->tokens);
+	buf_printf(out, "STAT waste %.2f\r\n", info->waste);
+	reply_stat(out, "runs", info->runs);
+	reply_stat(out, "tables", info->tables);
+	reply_stat(out, "entries", info->entries);
+	reply_stat(out, "removals", info->removals);
 	if (outcome->result->ttl == TTL_UNKNOWN)
 		reply_stat_text(out, "ttl", "unknown");
 	else
@@ -131,17 +135,16 @@ static void failed(struct set_task *set, const struct outcome *outcome)
 	task_done(&set->task);
 }
 
-static void sampled(struct op *op, const struct outcome *outcome)
+static void listed(struct op *op, const struct outcome *outcome)
 {
 	struct set_task *set = task_of(op);
-	struct buf *members = &set->task.scratch;
+	struct buf members = op->set->text;
 
-	if (outcome->status == OUTCOME_DONE)
-		roster_sample(&outcome->view->roster, (size_t)op->delta, &set->task.host->random, "", members);
 	if (outcome->status == OUTCOME_DONE || outcome->status == OUTCOME_MISSING)
-		reply_members(set, buf_slice(members));
+		reply_members(set, buf_slice(&members));
 	else
 		failed(set, outcome);
+	buf_free(&members);
 }
 
 /* What was popped comes as removals. */
@@ -199,6 +202,39 @@ static const char *check_count(struct slice rest)
 	return word.n && !num_parse_u64(word, &n) ? "CLIENT_ERROR invalid count" : NULL;
 }
 
+static const char *check_number(struct slice word)
+{
+	uint64_t n;
+
+	if (word.n == 0)
+		return "CLIENT_ERROR bad command line format";
+	return num_parse_u64(word, &n) ? NULL : "CLIENT_ERROR invalid count";
+}
+
+/* <count> [<after>] */
+static const char *check_scan(struct slice rest)
+{
+	const char *error = check_number(slice_token(&rest));
+
+	if (slice_token(&rest).n > MEMBER_MAX)
+		return "CLIENT_ERROR member too long";
+	return slice_token(&rest).n ? "CLIENT_ERROR bad command line format" : error;
+}
+
+/* <from> <to>, and <count> */
+static const char *check_range(struct slice rest, bool count)
+{
+	struct slice from = slice_token(&rest), to = slice_token(&rest);
+	const char *error;
+
+	if (from.n == 0 || to.n == 0)
+		return "CLIENT_ERROR bad command line format";
+	if (from.n > MEMBER_MAX || to.n > MEMBER_MAX)
+		return "CLIENT_ERROR member too long";
+	error = count ? check_number(slice_token(&rest)) : NULL;
+	return slice_token(&rest).n ? "CLIENT_ERROR bad command line format" : error;
+}
+
 /* What is wrong with the arguments of a command, or NULL. */
 static const char *check(const struct host *host, const struct request *request, size_t *count)
 {
@@ -219,6 +255,11 @@ static const char *check(const struct host *host, const struct request *request,
 	case COMMAND_SPOP:
 	case COMMAND_SRANDMEMBER:
 		return check_count(request->rest);
+	case COMMAND_SSCAN:
+		return check_scan(request->rest);
+	case COMMAND_SCOUNT:
+	case COMMAND_SRANGE:
+		return check_range(request->rest, request->command->id == COMMAND_SRANGE);
 	default:
 		break;
 	}
@@ -283,14 +324,31 @@ static void start_replace(struct host *host, const struct request *request, void
 	lanes_submit(host->lanes, &set->op);
 }
 
-static void start_read(struct host *host, const struct request *request, void *owner,
+static void start_read(struct host *host, const struct request *request, void *owner, enum set_verb verb,
 	void (*done)(struct op *op, const struct outcome *outcome))
 {
 	struct set_task *set = new_task(host, request, owner, OP_READ, request->rest.n);
 	char *at = bytes_of(set);
+	struct slice rest = task_keep(&at, request->rest);
 
 	set->op.done = done;
-	set->members = task_keep(&at, request->rest);
+	set->op.set = &set->request;
+	set->request = (struct set_request){ .verb = verb };
+	if (verb == SET_TEST) {
+		set->request.members = rest;
+	} else if (verb == SET_SAMPLE) {
+		set->request.count = 1;
+		(void)num_parse_u64(slice_token(&rest), &set->request.count);
+		set->request.random = random_next(&host->random);
+	} else if (request->command->id == COMMAND_SSCAN) {
+		(void)num_parse_u64(slice_token(&rest), &set->request.count);
+		set->request.range = (struct set_range){ .from = slice_token(&rest), .after = true };
+	} else if (verb == SET_RANGE || verb == SET_COUNT) {
+		set->request.range.from = slice_token(&rest);
+		set->request.range.to = slice_token(&rest);
+		set->request.range.has_to = set->request.range.to.n > 0;
+		(void)num_parse_u64(slice_token(&rest), &set->request.count);
+	}
 	lanes_submit(host->lanes, &set->op);
 }
 
@@ -322,17 +380,24 @@ void set_start(struct host *host, const struct request *request, void *owner)
 		start_replace(host, request, owner);
 		break;
 	case COMMAND_SCARD:
-		start_read(host, request, owner, counted);
+		start_read(host, request, owner, SET_COUNT, counted);
 		break;
 	case COMMAND_SISMEMBER:
 	case COMMAND_SMISMEMBER:
-		start_read(host, request, owner, tested);
+		start_read(host, request, owner, SET_TEST, tested);
 		break;
 	case COMMAND_SINFO:
-		start_read(host, request, owner, described);
+		start_read(host, request, owner, SET_INFO, described);
 		break;
 	case COMMAND_SRANDMEMBER:
-		start_op(host, request, owner, OP_READ, sampled);
+		start_read(host, request, owner, SET_SAMPLE, listed);
+		break;
+	case COMMAND_SCOUNT:
+		start_read(host, request, owner, SET_COUNT, counted);
+		break;
+	case COMMAND_SRANGE:
+	case COMMAND_SSCAN:
+		start_read(host, request, owner, SET_RANGE, listed);
 		break;
 	case COMMAND_SPOP:
 		start_op(host, request, owner, OP_POP, popped);

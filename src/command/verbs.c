@@ -1,6 +1,6 @@
 #include "command/verbs.h"
 
-#include "collection/set/cache.h"
+#include "collection/set/request.h"
 #include "collection/encoding.h"
 #include "collection/text/fold.h"
 #include "collection/lanes.h"
@@ -22,6 +22,7 @@ static bool is_list(const struct host *host, struct slice key)
 struct reading {
 	struct op read, touch;
 	struct list_request range; /* all of a list */
+	struct set_request all;    /* all of a set */
 	struct host *host;
 	struct waiter *waiter;
 	char delimiter;
@@ -38,6 +39,7 @@ static void answer(struct reading *r, const struct result *result)
 
 	waiter->done(waiter, result);
 	buf_free(&r->text);
+	set_request_free(&r->all);
 	pool_put(r->host->pool, r, r->size);
 }
 
@@ -51,6 +53,11 @@ static struct result failure_of(const struct outcome *outcome)
 		return (struct result){
 			.status = RESULT_REFUSED,
 			.line = SLICE("CLIENT_ERROR value is not a collection"),
+		};
+	case OUTCOME_NEWER:
+		return (struct result){
+			.status = RESULT_REFUSED,
+			.line = SLICE("SERVER_ERROR stored by a newer version of setlistd"),
 		};
 	case OUTCOME_FAILED:
 		return *outcome->result;
@@ -82,13 +89,12 @@ static void was_read(struct op *op, const struct outcome *outcome)
 		return;
 	}
 	if (outcome->status == OUTCOME_DONE) {
-		write_members(
-			&r->text, outcome->view ? roster_text(&outcome->view->roster) : outcome->log, r->delimiter);
+		write_members(&r->text, r->all.shared ? buf_slice(&r->all.shared->text) : outcome->log, r->delimiter);
 		result = (struct result){
 			.status = RESULT_HIT,
 			.value = buf_slice(&r->text),
 			.flags = outcome->result->flags,
-			.cas = outcome->view ? outcome->view->cas : outcome->result->cas,
+			.cas = outcome->result->cas,
 		};
 	} else {
 		result = failure_of(outcome);
@@ -127,9 +133,11 @@ void verbs_read(struct host *host, const struct call *call, struct waiter *waite
 		};
 		lanes_submit(host->lanes, &r->touch);
 	}
+	r->all = (struct set_request){ .verb = SET_ALL };
 	r->range = (struct list_request){ .verb = LIST_RANGE, .stop = -1 };
 	r->read = (struct op){ .kind = is_list(host, key) ? OP_LIST : OP_READ, .key = key, .done = was_read };
 	r->read.list = &r->range;
+	r->read.set = &r->all;
 	lanes_submit(host->lanes, &r->read);
 }
 

@@ -1,5 +1,6 @@
 #include "collection/set/cache.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "util/alloc.h"
@@ -8,17 +9,12 @@
 enum { BUCKETS = 4096 };
 
 struct cache {
-	size_t budget, memory;
+	size_t budget, memory; /* of views, without their items */
 	uint64_t seed;
+	struct set_store store;
 	TAILQ_HEAD(cache_list, cache_entry) used; /* the last used first */
 	struct cache_entry *buckets[BUCKETS];
 };
-
-void set_view_free(struct set_view *view)
-{
-	roster_free(&view->roster);
-	buf_free(&view->refs);
-}
 
 struct cache *cache_create(size_t budget, uint64_t seed)
 {
@@ -27,6 +23,7 @@ struct cache *cache_create(size_t budget, uint64_t seed)
 	cache->budget = budget;
 	cache->seed = seed;
 	TAILQ_INIT(&cache->used);
+	TAILQ_INIT(&cache->store.used);
 	return cache;
 }
 
@@ -41,24 +38,25 @@ void cache_destroy(struct cache *cache)
 	free(cache);
 }
 
-struct cache_entry *cache_find(struct cache *cache, struct slice key)
+static struct cache_entry *find(const struct cache *cache, struct slice key, uint64_t hash)
 {
-	uint64_t hash = hash_slice(key, cache->seed);
 	struct cache_entry *entry = cache->buckets[hash % BUCKETS];
 
 	while (entry && (entry->hash != hash || !slice_equal(slice_of(entry->key, entry->key_size), key)))
 		entry = entry->next;
-	if (entry && entry != TAILQ_FIRST(&cache->used)) {
-		TAILQ_REMOVE(&cache->used, entry, link);
-		TAILQ_INSERT_HEAD(&cache->used, entry, link);
-	}
 	return entry;
+}
+
+struct cache_entry *cache_find(struct cache *cache, struct slice key)
+{
+	return find(cache, key, hash_slice(key, cache->seed));
 }
 
 void cache_drop(struct cache *cache, struct cache_entry *entry)
 {
 	struct cache_entry **at = &cache->buckets[entry->hash % BUCKETS];
 
+	assert(entry->view.pins == 0);
 	while (*at != entry)
 		at = &(*at)->next;
 	*at = entry->next;
@@ -68,46 +66,81 @@ void cache_drop(struct cache *cache, struct cache_entry *entry)
 	free(entry);
 }
 
-/* Makes room by what was used longest ago; `keep` stays. */
-static void shrink(struct cache *cache, const struct cache_entry *keep)
+static struct cache_entry *create(struct cache *cache, struct slice key, uint64_t hash)
 {
-	struct cache_entry *last;
+	struct cache_entry *entry = xcalloc(1, sizeof(*entry) + key.n);
 
-	while (cache->memory > cache->budget && (last = TAILQ_LAST(&cache->used, cache_list)) != keep)
-		cache_drop(cache, last);
+	memcpy(entry->key, key.p, key.n);
+	entry->key_size = key.n;
+	entry->hash = hash;
+	entry->next = cache->buckets[hash % BUCKETS];
+	cache->buckets[hash % BUCKETS] = entry;
+	set_view_init(&entry->view, cache->seed, &cache->store);
+	TAILQ_INSERT_HEAD(&cache->used, entry, link);
+	return entry;
 }
 
-void cache_grown(struct cache *cache, struct cache_entry *entry)
+struct cache_entry *cache_open(struct cache *cache, struct slice key)
 {
-	cache->memory -= entry->memory;
-	entry->memory = sizeof(*entry) + entry->key_size + roster_memory(&entry->view.roster) + entry->view.refs.cap;
-	cache->memory += entry->memory;
-	shrink(cache, entry);
-}
+	uint64_t hash = hash_slice(key, cache->seed);
+	struct cache_entry *entry = find(cache, key, hash);
 
-struct cache_entry *cache_store(struct cache *cache, struct slice key, struct set_view *view)
-{
-	struct cache_entry *entry = cache_find(cache, key);
-
-	if (roster_memory(&view->roster) > cache->budget / 2)
-		return NULL;
 	if (!entry) {
-		entry = xcalloc(1, sizeof(*entry) + key.n);
-		memcpy(entry->key, key.p, key.n);
-		entry->key_size = key.n;
-		entry->hash = hash_slice(key, cache->seed);
-		entry->next = cache->buckets[entry->hash % BUCKETS];
-		cache->buckets[entry->hash % BUCKETS] = entry;
+		entry = create(cache, key, hash);
+	} else if (entry != TAILQ_FIRST(&cache->used)) {
+		TAILQ_REMOVE(&cache->used, entry, link);
 		TAILQ_INSERT_HEAD(&cache->used, entry, link);
 	}
-	set_view_free(&entry->view);
-	entry->view = *view;
-	*view = (struct set_view){ 0 };
-	cache_grown(cache, entry);
+	entry->when = ++cache->store.clock;
+	entry->view.pins++;
 	return entry;
+}
+
+/* What was used longest ago of what nobody has open. */
+static struct cache_entry *oldest_entry(const struct cache *cache)
+{
+	struct cache_entry *entry = TAILQ_LAST(&cache->used, cache_list);
+
+	while (entry && entry->view.pins)
+		entry = TAILQ_PREV(entry, cache_list, link);
+	return entry;
+}
+
+static struct set_item *oldest_item(const struct cache *cache)
+{
+	struct set_item *item = TAILQ_LAST(&cache->store.used, set_items);
+
+	while (item && item->view->pins)
+		item = TAILQ_PREV(item, set_items, link);
+	return item;
+}
+
+static void shrink(struct cache *cache)
+{
+	while (cache_memory(cache) > cache->budget) {
+		struct cache_entry *entry = oldest_entry(cache);
+		struct set_item *item = oldest_item(cache);
+
+		if (item && (!entry || item->when < entry->when))
+			set_item_drop(item);
+		else if (entry)
+			cache_drop(cache, entry);
+		else
+			return;
+	}
+}
+
+void cache_close(struct cache *cache, struct cache_entry *entry)
+{
+	cache->memory -= entry->memory;
+	entry->memory = sizeof(*entry) + entry->key_size + set_view_memory(&entry->view);
+	cache->memory += entry->memory;
+	entry->view.pins--;
+	if (cache_memory(cache) > cache->budget)
+		shrink(cache);
 }
 
 size_t cache_memory(const struct cache *cache)
 {
-	return cache->memory;
+	return cache->memory + cache->store.memory;
 }

@@ -1,33 +1,24 @@
 /*
- * The fold cache: the members of sets that were read lately, within a budget of memory. What is in it is served only after the
- * server has said that the item still has the cas id it had, on the same connection, so a cached read is as fresh as any.
+ * The views of sets that were used lately, within a budget of memory, which their items share. What is thrown out first is what
+ * was used longest ago, be it a view with all its items or a single item.
  */
-#ifndef COLLECTION_CACHE_H
-#define COLLECTION_CACHE_H
+#ifndef COLLECTION_SET_CACHE_H
+#define COLLECTION_SET_CACHE_H
 
 #include <sys/queue.h>
 
-#include "collection/roster.h"
-
-/* What was read of a set. */
-struct set_view {
-	struct roster roster;
-	uint64_t cas, connection;
-	size_t base_bytes, segment_bytes, tokens, segments;
-	double waste;    /* the part of the base that it could do without */
-	struct buf refs; /* of the base, to its segments */
-};
-
-/* Frees what is in a view. */
-void set_view_free(struct set_view *view);
+#include "collection/set/view.h"
 
 struct cache_entry {
 	TAILQ_ENTRY(cache_entry) link; /* in the order of their use */
 	struct cache_entry *next;      /* in its bucket */
-	uint64_t hash;
+	uint64_t hash, when;
 	struct set_view view;
 	size_t memory;
-	bool restless; /* it had changed when it was last asked about: fetch at once next time */
+	bool churning;    /* it had changed when it was last asked about: fetch it at once next time */
+	uint64_t present; /* when all its items were last seen to be there, in milliseconds; 0 for not yet */
+	bool asking;      /* whether they are there */
+	bool suspect;     /* one of them was not */
 	size_t key_size;
 	char key[];
 };
@@ -38,19 +29,15 @@ struct cache;
 struct cache *cache_create(size_t budget, uint64_t seed);
 void cache_destroy(struct cache *cache);
 
-/* The entry of a key, now the last used, or NULL. Borrowed until the cache is changed. */
+/* The entry of a key, or NULL. Borrowed until anything else is done with the cache. */
 struct cache_entry *cache_find(struct cache *cache, struct slice key);
 
-/*
- * Takes over what is in `view` and gives the entry; the view is left empty. NULL, and the view as it was, when it is too
- * large for the budget.
- */
-struct cache_entry *cache_store(struct cache *cache, struct slice key, struct set_view *view);
+/* The entry of a key, made when there is none. It stays until it is closed, as often as it was opened. */
+struct cache_entry *cache_open(struct cache *cache, struct slice key);
+void cache_close(struct cache *cache, struct cache_entry *entry);
 
+/* Throws an entry out that nobody has open. */
 void cache_drop(struct cache *cache, struct cache_entry *entry);
-
-/* Says that an entry's index was made: its memory is counted again. */
-void cache_grown(struct cache *cache, struct cache_entry *entry);
 
 size_t cache_memory(const struct cache *cache);
 

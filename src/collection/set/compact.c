@@ -2,25 +2,25 @@
  * Compaction of the base, alone in its lane:
  *
  *     read -> fold -> short enough: commit the folded log
- *                  -> else:         write it to new segments -> commit a base that refers to them
+ *                  -> else:         write it to a new run -> commit a base that refers to it
  *
- * A segment is referred to only after its write was acknowledged. Where the commit fails, the new segments are deleted again,
- * but only when it is sure that nothing refers to them: after an unknown outcome they stay.
+ * An item is referred to only after its write was acknowledged. Where the commit fails, the new items are deleted again, but
+ * only when it is sure that nothing refers to them: after an unknown outcome they stay.
  */
 #include <stdlib.h>
 
-#include "collection/text/fold.h"
 #include "collection/lane.h"
-#include "collection/segments.h"
+#include "collection/set/run_writer.h"
+#include "collection/text/fold.h"
 #include "util/alloc.h"
 
 struct compaction {
 	lane_after *after;
 	struct buf prefix, replacement;
-	struct segment_writer writer;
-	size_t head_refs; /* bytes of the writer's references that are to what was before the block */
-	int64_t exptime;  /* of new segments */
-	bool spills;
+	struct run_writer head, log; /* runs of what was before the block, and behind it */
+	struct result read;          /* of the prefix, without its slices */
+	int64_t exptime;             /* of what is written */
+	bool spills, all;            /* with `all` the log is spilled however short it is */
 };
 
 static void end(struct lane *lane, enum outcome_status status, const struct result *failure)
@@ -31,17 +31,25 @@ static void end(struct lane *lane, enum outcome_status status, const struct resu
 	struct buf line = BUF_EMPTY;
 	bool failed = false;
 
-	/* The failure may be the writer's, which ends here. */
+	/* The failure may be a writer's, which ends here. */
 	if (failure)
 		segments_keep_failure(failure, &failed, &kept, &line);
-	if (c->spills)
-		segment_writer_fini(&c->writer);
+	if (c->spills) {
+		run_writer_fini(&c->head);
+		run_writer_fini(&c->log);
+	}
 	buf_free(&c->prefix);
 	buf_free(&c->replacement);
 	free(c);
 	lane->work = NULL;
 	after(lane, status, failed ? &kept : NULL);
 	buf_free(&line);
+}
+
+static void forget(const struct compaction *c)
+{
+	run_writer_forget(&c->head);
+	run_writer_forget(&c->log);
 }
 
 static void committed(struct lane *lane, enum outcome_status status, const struct result *failure)
@@ -53,96 +61,97 @@ static void committed(struct lane *lane, enum outcome_status status, const struc
 	if (status == OUTCOME_DONE) {
 		lanes->stats.compactions++;
 		lanes->stats.spills += c->spills;
-		if (c->spills)
-			segment_writer_follow(&c->writer, lane_rest(lane)->commit.ttl);
+		if (c->spills) {
+			run_writer_follow(&c->head, lane_rest(lane)->commit.ttl);
+			run_writer_follow(&c->log, lane_rest(lane)->commit.ttl);
+		}
 		if (oplog_split(buf_slice(&c->replacement), &base) && base.ref_count)
-			merge_consider(lanes, lane->waiter.key, base.refs, c->exptime);
+			merge_consider(lanes, lane->waiter.key, base.block, c->exptime);
 	} else if (c->spills && status != OUTCOME_FAILED) {
-		segments_forget(lanes, lane->waiter.key, buf_slice(&c->writer.refs));
+		forget(c);
 	}
 	end(lane, status, failure);
 }
 
-static void segment_written(struct segment_writer *writer)
+/* The new runs are there: that of the head before the others, since what it says is older than all. */
+static void runs_written(void *arg)
 {
-	struct lane *lane = writer->arg;
+	struct lane *lane = arg;
 	struct compaction *c = lane->work;
 	struct oplog_base base;
 
-	if (writer->pending)
+	if (c->head.pending || c->log.pending || !c->log.finished)
 		return;
-	if (writer->failed) {
-		segments_forget(lane->lanes, lane->waiter.key, buf_slice(&writer->refs));
-		end(lane, OUTCOME_FAILED, &writer->failure);
+	if (c->head.failed || c->log.failed) {
+		forget(c);
+		end(lane, OUTCOME_FAILED, c->head.failed ? &c->head.failure : &c->log.failure);
 		return;
 	}
 	(void)oplog_split(buf_slice(&c->prefix), &base);
-	buf_add_slice(&c->replacement, slice_of(buf_slice(&writer->refs).p, c->head_refs));
+	if (base.ref_count || c->head.run.tables || c->log.run.tables)
+		BUF_ADD(&c->replacement, OPLOG_SET_MARK);
+	run_writer_ref(&c->head, &c->replacement);
 	buf_add_slice(&c->replacement, base.refs);
-	buf_add_slice(&c->replacement, slice_skip(buf_slice(&writer->refs), c->head_refs));
-	commit_run(lane, buf_slice(&c->prefix), buf_slice(&c->replacement), NULL, committed);
+	run_writer_ref(&c->log, &c->replacement);
+	c->read.value = buf_slice(&c->prefix);
+	commit_run(lane, buf_slice(&c->prefix), buf_slice(&c->replacement), &c->read, committed);
 }
 
-/* Over older segments a removal must stay, since it may be of a member that is in them. */
-static void encode(const struct fold *fold, bool over_segments, struct buf *out)
+/* What was put before the block is older than all, so of it only additions matter. */
+static void spill(struct lane *lane, const struct oplog_base *base, const struct fold *fold)
 {
-	if (over_segments)
+	struct compaction *c = lane->work;
+	struct lanes *lanes = lane->lanes;
+	struct fold head = { .seed = fold->seed };
+
+	run_writer_init(&c->head, lanes, lane->waiter.key, c->exptime, runs_written, lane);
+	run_writer_init(&c->log, lanes, lane->waiter.key, c->exptime, runs_written, lane);
+	if (fold_log(&head, base->head))
+		run_writer_add_fold(&c->head, &head, false);
+	fold_free(&head);
+	run_writer_add_fold(&c->log, fold, base->ref_count || c->head.table.count || c->head.run.tables);
+	run_writer_finish(&c->head);
+	run_writer_finish(&c->log);
+	runs_written(lane);
+}
+
+/* Over runs a removal must stay, since it may be of a member that is in them. */
+static void encode(const struct fold *fold, bool over_runs, struct buf *out)
+{
+	if (over_runs)
 		fold_encode_delta(fold, out);
 	else
 		fold_encode(fold, out);
 }
 
-/*
- * What was put before the references goes to segments before theirs: it is older than all. So of it only additions matter, and
- * that clean segments follow does no harm.
- */
-static void write_head(struct compaction *c, struct slice head, uint64_t seed)
-{
-	struct fold fold = { .seed = seed };
-	struct buf log = BUF_EMPTY;
-
-	if (fold_log(&fold, head))
-		fold_encode(&fold, &log);
-	segment_writer_add(&c->writer, buf_slice(&log), true);
-	c->head_refs = buf_size(&c->writer.refs);
-	buf_free(&log);
-	fold_free(&fold);
-}
-
-static void rewrite(struct lane *lane, const struct result *r, const struct oplog_base *base, const struct fold *fold,
-	int64_t exptime)
+static void rewrite(struct lane *lane, const struct result *r, const struct oplog_base *base, const struct fold *fold)
 {
 	const struct collection_options *options = lane_host(lane)->options;
 	bool over = base->ref_count > 0;
 	size_t size = over ? fold_delta_size(fold) : fold_log_size(fold);
 	struct compaction *c = lane->work;
-	struct buf log = BUF_EMPTY;
 
-	c->exptime = exptime;
 	buf_add_slice(&c->prefix, r->value);
-	c->spills = base->head.n || size > (over ? options->base_size / 4 : options->base_size);
-	if (!c->spills) {
-		buf_add_slice(&c->replacement, base->refs);
-		encode(fold, over, &c->replacement);
-		commit_run(lane, buf_slice(&c->prefix), buf_slice(&c->replacement), r, committed);
+	c->read = *r;
+	c->read.line = slice_of("", 0);
+	c->spills = base->head.n || (over && c->all && size) ||
+		size > (over ? options->base_size / 4 : options->base_size);
+	if (c->spills) {
+		spill(lane, base, fold);
 		return;
 	}
-	encode(fold, over, &log);
-	segment_writer_init(&c->writer, lane->lanes, lane->waiter.key, over ? OPLOG_DELTA : OPLOG_CLEAN, exptime,
-		segment_written, lane);
-	write_head(c, base->head, fold->seed);
-	segment_writer_add(&c->writer, buf_slice(&log), true);
-	buf_free(&log);
-	if (c->writer.pending == 0)
-		segment_written(&c->writer);
+	buf_add_slice(&c->replacement, base->block);
+	encode(fold, over, &c->replacement);
+	commit_run(lane, buf_slice(&c->prefix), buf_slice(&c->replacement), r, committed);
 }
 
 /* Whether a rewrite would gain a tenth at least, or a base that is too long grow shorter. */
 static bool is_worth_it(const struct lane *lane, const struct oplog_base *base, const struct fold *fold)
 {
 	size_t size = base->ref_count ? fold_delta_size(fold) : fold_log_size(fold);
+	const struct compaction *c = lane->work;
 
-	return base->head.n || size > lane_host(lane)->options->base_size || size + size / 9 < base->log.n;
+	return base->head.n || (c->all && (base->ref_count ? size : base->log.n > size)) || size > lane_host(lane)->options->base_size || size + size / 9 < base->log.n;
 }
 
 static void go_over_to_list(struct lane *lane, const struct result *r)
@@ -158,29 +167,27 @@ static void go_over_to_list(struct lane *lane, const struct result *r)
 static void found(struct lane *lane, const struct result *r)
 {
 	struct fold fold = { .seed = lane_host(lane)->seed };
+	struct compaction *c = lane->work;
 	struct oplog_base base;
-	int64_t exptime;
 
 	if (result_failed(r)) {
 		end(lane, OUTCOME_FAILED, r);
 	} else if (r->status == RESULT_MISS) {
 		end(lane, OUTCOME_MISSING, NULL);
 	} else if (!oplog_split(r->value, &base)) {
-		lane->lanes->stats.corrupt_values++;
-		end(lane, OUTCOME_CORRUPT, NULL);
+		end(lane, lane_unreadable(lane, base.form), NULL);
 	} else if (lane_is_list(lane, &base)) {
 		go_over_to_list(lane, r);
 	} else if (!fold_log(&fold, base.log)) {
-		lane->lanes->stats.corrupt_values++;
-		end(lane, OUTCOME_CORRUPT, NULL);
-	} else if (!lane_exptime(lane_host(lane), r->ttl, &exptime)) {
+		end(lane, lane_unreadable(lane, OPLOG_CORRUPT), NULL);
+	} else if (!lane_exptime(lane_host(lane), r->ttl, &c->exptime)) {
 		end(lane, OUTCOME_DONE, NULL);
 	} else if (!is_worth_it(lane, &base, &fold)) {
 		if (base.ref_count && base.head.n == 0)
-			merge_consider(lane->lanes, lane->waiter.key, base.refs, exptime);
+			merge_consider(lane->lanes, lane->waiter.key, base.block, c->exptime);
 		end(lane, OUTCOME_DONE, NULL);
 	} else {
-		rewrite(lane, r, &base, &fold, exptime);
+		rewrite(lane, r, &base, &fold);
 	}
 	fold_free(&fold);
 }
@@ -190,12 +197,13 @@ void compact_run(struct lane *lane, lane_after *after)
 	struct compaction *c = xcalloc(1, sizeof(*c));
 
 	c->after = after;
+	c->all = lane_first(lane)->kind == OP_COMPACT && lane_first(lane)->create;
 	lane->work = c;
 	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS | WANT_TTL }, found);
 }
 
 /*
- * All segments are wanted in one: the operation goes over to the merge, and the lane goes on. The commit of a merge finds out
+ * All runs are wanted in one: the operation goes over to the merge, and the lane goes on. The commit of a merge finds out
  * for itself whether anything stands before the references.
  */
 static void merge_all(struct lane *lane, const struct result *r)
@@ -209,7 +217,7 @@ static void merge_all(struct lane *lane, const struct result *r)
 	} else if (r->status == RESULT_HIT && oplog_split(r->value, &base) && base.ref_count &&
 		!lane_is_list(lane, &base) && lane_exptime(lane_host(lane), r->ttl, &exptime)) {
 		STAILQ_REMOVE_HEAD(&lane->batch, link);
-		merge_force(lane->lanes, lane->waiter.key, base.refs, exptime, op);
+		merge_force(lane->lanes, lane->waiter.key, base.block, exptime, op);
 		lane_next(lane);
 	} else {
 		lane_finish(lane, r->status == RESULT_HIT ? OUTCOME_DONE : OUTCOME_MISSING);

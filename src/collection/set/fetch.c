@@ -1,194 +1,295 @@
 /*
  * Reading a set, once for all the reads of the batch:
  *
- *     cached? -> ask for the cas id alone -> the same: are all segments still there? -> serve it
- *                                         -> another: fetch
- *     fetch the base -> no segments: fold, serve
- *                    -> segments: fetch them all -> fold, serve
- *                                                -> one is missing: fetch the base again
+ *     a view that is known -> ask for the cas id alone -> the same: answer
+ *                                                      -> another: read the base
+ *     read the base -> the view follows -> answer -> what is wanted of runs is loaded -> answer
+ *                                                    -> it is gone: read the base again
  *
- * A missing segment means that a compaction has just replaced it, and then the base is another one by now. Where the base is
- * still the same the segment was evicted: the set is not whole any more, so it counts as missing, and its base is removed so
- * that it can be loaded anew.
+ * An item that is gone was replaced by a merge, and then the base refers to another run by now. Where it still refers to the
+ * same one the item was evicted: the set is not whole any more, so it counts as missing, and its base is removed so that it
+ * can be loaded again. Items that no read needs are asked for now and then behind the replies, which keeps them as recently
+ * used as the base.
+ *
+ * To set commands a list is the set of its items: all of it is read.
  */
 #include <stdlib.h>
 
-#include "collection/text/fold.h"
 #include "collection/lane.h"
 #include "collection/segments.h"
+#include "collection/set/cache.h"
 #include "util/alloc.h"
+#include "util/check.h"
+#include "util/random.h"
 
-/* Sets smaller than this are folded faster than looked up. */
-enum { CACHE_LEAST = 512 };
-
-struct fetch {
-	struct buf base;
-	struct result read; /* about the base */
-	struct segments *segments;
-	struct lane_broken broken;
-	unsigned checks; /* of a cached view that are under way: its base, and its segments */
-	bool failed;
-	struct result failure;
-	struct buf failure_line;
+enum {
+	ASK_LEAST = 512,         /* a base that is smaller is read sooner than asked about */
+	PRESENCE_EVERY = 60000   /* milliseconds */
 };
 
-static void fetch_base(struct lane *lane);
+struct fetch {
+	struct cache_entry *entry;
+	struct result read; /* about the base, without its slices */
+	struct segments *segments;
+	char lost[OPLOG_ID];  /* the run of which an item was gone; empty for none */
+	uint64_t lost_refs;   /* the check of references of which some item was gone; 0 for none */
+	bool is_list;         /* the view is of no use to later reads */
+	struct set_request taken;
+};
 
-static void end_fetch(struct lane *lane)
+static void read_base(struct lane *lane);
+static void answer(struct lane *lane);
+
+static bool is_pop(const struct lane *lane)
+{
+	const struct op *op = lane_first(lane);
+
+	return op && op->kind == OP_POP;
+}
+
+/* Ends the machine's own; with `drop` the view goes too. */
+static void end_fetch(struct lane *lane, bool drop)
 {
 	struct fetch *f = lane->work;
+	struct cache *cache = lane->lanes->cache;
+	struct cache_entry *entry = f->entry;
 
 	lane->work = NULL;
-	if (!f)
-		return;
+	set_view_end_wants(&entry->view);
 	segments_destroy(f->segments);
-	buf_free(&f->base);
-	buf_free(&f->failure_line);
-	free(f);
+	set_request_free(&f->taken);
+	if ((drop || f->is_list) && entry->view.pins == 1) {
+		entry->view.pins = 0;
+		cache_drop(cache, entry);
+	} else {
+		cache_close(cache, entry);
+	}
+	pool_put(lane_host(lane)->pool, f, sizeof(*f));
 }
 
 static void finish(struct lane *lane, enum outcome_status status)
 {
-	end_fetch(lane);
+	end_fetch(lane, true);
 	lane_finish(lane, status);
 }
+
+/* The failure may lie in what ends here. */
+static void finish_failed(struct lane *lane, const struct result *r)
+{
+	lane_end_all(lane, &(struct outcome){ .status = OUTCOME_FAILED, .result = r });
+	end_fetch(lane, false);
+	lane_next(lane);
+}
+
+static bool is_current(const struct set_view *view, const struct result *r)
+{
+	return view->known && r->cas && view->cas == r->cas && view->connection == r->connection;
+}
+
+static void read_again(struct lane *lane)
+{
+	struct fetch *f = lane->work;
+
+	set_view_end_wants(&f->entry->view);
+	if (++lane->attempts <= LANE_ATTEMPTS)
+		read_base(lane);
+	else
+		finish(lane, OUTCOME_BUSY);
+}
+
+/* --- presence --- */
+
+struct presence {
+	struct lanes *lanes;
+	size_t key_size;
+	char key[];
+};
+
+static void present(struct segments *segments)
+{
+	struct presence *p = segments->arg;
+	struct cache_entry *entry = cache_find(p->lanes->cache, slice_of(p->key, p->key_size));
+
+	if (entry) {
+		entry->asking = false;
+		entry->present = p->lanes->host->now;
+		entry->suspect |= segments->missing > 0 && !segments->failed;
+	}
+	p->lanes->background--;
+	segments_destroy(segments);
+	free(p);
+}
+
+/* Has the server told that what the set is made of is in use, and learns what of it is gone. */
+static void ask_for_presence(struct lane *lane, struct cache_entry *entry)
+{
+	struct slice key = lane->waiter.key;
+	uint64_t now = lane_host(lane)->now;
+	struct presence *p;
+
+	if (entry->view.run_count == 0 || entry->asking)
+		return;
+	if (entry->present == 0)
+		entry->present = now;
+	if (now - entry->present < PRESENCE_EVERY)
+		return;
+	entry->asking = true;
+	lane->lanes->background++;
+	p = xcalloc(1, sizeof(*p) + key.n);
+	p->lanes = lane->lanes;
+	p->key_size = key.n;
+	memcpy(p->key, key.p, key.n);
+	segments_call_all(
+		lane->lanes, key, entry->view.parts.refs, (struct call){ .verb = CALL_GET }, present, p);
+}
+
+/* --- taking members out, so that no two who do it get the same --- */
+
+static void pop_mended(struct lane *lane, const struct result *r)
+{
+	struct fetch *f = lane->work;
+
+	(void)r;
+	lane_end_all(lane, &(struct outcome){ .status = OUTCOME_DONE, .log = buf_slice(&f->taken.text) });
+	end_fetch(lane, false);
+	lane_next(lane);
+}
+
+/* Another one changed the set: other members are chosen. */
+static void pop_again(struct lane *lane)
+{
+	struct fetch *f = lane->work;
+
+	f->taken.answered = false;
+	buf_consume(&f->taken.text, buf_size(&f->taken.text));
+	f->taken.random = random_next(&lane_host(lane)->random);
+	read_again(lane);
+}
+
+static void popped(struct lane *lane, const struct result *r)
+{
+	if (r->status == RESULT_DONE)
+		commit_mend_ttl(lane, pop_mended, r);
+	else if (result_failed(r))
+		finish_failed(lane, r);
+	else
+		pop_again(lane);
+}
+
+/* The removals go behind the log by CAS with the token of the read in which the members were found. */
+static void commit_pop(struct lane *lane, const struct result *r)
+{
+	struct fetch *f = lane->work;
+	struct slice removals = buf_slice(&f->taken.text);
+	struct buf *value = &lane_rest(lane)->commit.value;
+	int64_t exptime;
+
+	if (removals.n == 0) {
+		pop_mended(lane, r);
+	} else if (!lane_exptime(lane_host(lane), r->ttl, &exptime)) {
+		finish(lane, OUTCOME_BUSY);
+	} else {
+		buf_consume(value, buf_size(value));
+		buf_add_slice(value, buf_slice(&f->entry->view.base));
+		buf_add_slice(value, removals);
+		commit_cas(lane, buf_slice(value), r, exptime, popped);
+	}
+}
+
+/* --- the reply --- */
 
 /* Reads that find much waste have it cleared away, behind the reply. */
 static bool wants_compaction(const struct lane *lane, const struct set_view *view)
 {
 	const struct host *host = lane_host(lane);
+	size_t size = buf_size(&view->base);
 
-	return view->base_bytes > 2 * host->options->base_size ||
-		(view->base_bytes >= CACHE_LEAST &&
-			view->waste > rules_collection(host->rules, lane->waiter.key)->compact_waste);
+	if (view->parts.is_list)
+		return size > 2 * host->options->base_size;
+	return size > 2 * host->options->base_size ||
+		(size >= ASK_LEAST &&
+			set_view_waste(view) > rules_collection(host->rules, lane->waiter.key)->compact_waste);
 }
 
-static bool is_pop(const struct lane *lane)
+static void serve(struct lane *lane)
 {
-	const struct op *op = STAILQ_FIRST(&lane->batch);
+	struct fetch *f = lane->work;
+	struct result read = f->read;
+	struct outcome outcome = { .status = OUTCOME_DONE, .result = &read };
 
-	return op && op->kind == OP_POP;
-}
-
-static void serve(struct lane *lane, struct set_view *view, struct slice base, const struct result *r)
-{
-	struct outcome outcome = { .status = OUTCOME_DONE, .view = view, .result = r };
-
-	if (wants_compaction(lane, view) && r->ttl != TTL_UNKNOWN)
+	if (!f->is_list && wants_compaction(lane, &f->entry->view) && read.ttl != TTL_UNKNOWN)
 		lane_tend(lane);
-	if (is_pop(lane))
-		pop_choose(lane, view, base, r);
-	else
-		lane_end_all(lane, &outcome);
-}
-
-/* A pop is still to be written, a read is done. */
-static void go_on(struct lane *lane)
-{
-	end_fetch(lane);
-	if (is_pop(lane))
-		pop_commit(lane);
-	else
-		lane_next(lane);
-}
-
-static void serve_cached(struct lane *lane, struct cache_entry *entry, const struct result *r)
-{
-	lane->lanes->stats.cache_hits++;
-	entry->restless = false;
-	serve(lane, &entry->view, r->value, r);
-	cache_grown(lane->lanes->cache, entry);
-	go_on(lane);
-}
-
-static bool is_current(const struct cache_entry *entry, const struct result *r)
-{
-	return entry && r->cas && entry->view.cas == r->cas && entry->view.connection == r->connection;
-}
-
-/* What was put before the references is older than all else, so of it only additions count. */
-static bool fold_head(struct fold *fold, struct slice log)
-{
-	struct fold head = { .seed = fold->seed };
-	bool good = fold_log(&head, log);
-
-	for (size_t i = 0; i < head.member_count && good; i++) {
-		if (head.members[i].live)
-			fold_add(fold, slice_of(head.members[i].p, head.members[i].n));
-	}
-	fold->tokens += head.tokens;
-	fold_free(&head);
-	return good;
-}
-
-/* The members, from the logs of the base and from segments, of which deltas and log have the last word over clean ones. */
-static bool build(struct lane *lane, const struct oplog_base *base, struct segments *segments, struct set_view *view)
-{
-	struct fold fold = { .seed = lane_host(lane)->seed };
-	bool good = base->head.n == 0 || fold_head(&fold, base->head);
-	size_t head_tokens = fold.tokens;
-
-	view->roster.seed = fold.seed;
-	for (size_t i = 0; segments && i < segments->count && good; i++) {
-		struct slice data = buf_slice(&segments->list[i].data);
-		view->segment_bytes += data.n;
-		if (!segments->list[i].ref.clean)
-			good = fold_log(&fold, oplog_window(data, &segments->list[i].ref));
-	}
-	size_t delta_tokens = fold.tokens, mentioned = fold_delta_size(&fold);
-	good = good && fold_log(&fold, base->log);
-	for (size_t i = 0; segments && i < segments->count && good; i++) {
-		if (segments->list[i].ref.clean)
-			good = roster_add_clean(&view->roster, buf_slice(&segments->list[i].data), &fold);
-	}
-	if (good) {
-		roster_add_fold(&view->roster, &fold);
-		size_t need = segments ? fold_delta_size(&fold) - mentioned : fold_log_size(&fold);
-		view->tokens = fold.tokens - delta_tokens + head_tokens;
-		/* To a list nothing that is said again is waste. */
-		if (base->log.n && !lane_is_list(lane, base))
-			view->waste = 1.0 - (double)need / (double)base->log.n;
-	}
-	fold_free(&fold);
-	return good;
-}
-
-static void serve_built(struct lane *lane, struct slice value, const struct oplog_base *base, struct segments *segments,
-	const struct result *r)
-{
-	struct set_view view = { .cas = r->cas, .connection = r->connection };
-	struct cache *cache = lane->lanes->cache;
-	struct cache_entry *entry = NULL;
-
-	if (!build(lane, base, segments, &view)) {
-		set_view_free(&view);
-		lane->lanes->stats.corrupt_values++;
-		finish(lane, OUTCOME_CORRUPT);
+	ask_for_presence(lane, f->entry);
+	if (is_pop(lane)) {
+		commit_pop(lane, &read);
 		return;
 	}
-	view.base_bytes = r->size;
-	if (segments) {
-		view.segments = segments->count;
-		buf_add_slice(&view.refs, buf_slice(&segments->refs));
-	}
-	if (r->cas && r->size + view.segment_bytes >= CACHE_LEAST)
-		entry = cache_store(cache, lane->waiter.key, &view);
-	serve(lane, entry ? &entry->view : &view, value, r);
-	if (entry)
-		cache_grown(cache, entry);
-	set_view_free(&view);
-	go_on(lane);
+	lane_end_all(lane, &outcome);
+	end_fetch(lane, false);
+	lane_next(lane);
 }
 
-/* --- segments --- */
+/* --- what is wanted of runs --- */
 
-static void fetch_again(struct lane *lane)
+static void loaded(struct segments *segments)
 {
-	if (++lane->attempts <= LANE_ATTEMPTS)
-		fetch_base(lane);
-	else
-		finish(lane, OUTCOME_BUSY);
+	struct lane *lane = segments->arg;
+	struct fetch *f = lane->work;
+	struct set_view *view = &f->entry->view;
+
+	if (segments->failed) {
+		finish_failed(lane, &segments->failure);
+		return;
+	}
+	for (size_t i = 0; i < segments->count; i++) {
+		struct segment *segment = &segments->list[i];
+		const struct set_want *want = &view->wants[i];
+		if (!segment->missing && set_view_load(view, want, buf_slice(&segment->data)))
+			continue;
+		memcpy(f->lost, view->runs[want->run].id, OPLOG_ID);
+		read_again(lane);
+		return;
+	}
+	set_view_end_wants(view);
+	answer(lane);
 }
+
+static void load(struct lane *lane)
+{
+	struct fetch *f = lane->work;
+	struct set_view *view = &f->entry->view;
+	struct buf ids = BUF_EMPTY;
+
+	for (size_t i = 0; i < view->want_count; i++) {
+		buf_add_slice(&ids, set_view_want_id(view, &view->wants[i]));
+		BUF_ADD(&ids, " ");
+	}
+	segments_destroy(f->segments);
+	f->segments = segments_create(lane->lanes, lane->waiter.key, buf_slice(&ids));
+	buf_free(&ids);
+	segments_call(f->segments, (struct call){ .verb = CALL_GET, .want = WANT_VALUE }, loaded, lane);
+}
+
+static void answer(struct lane *lane)
+{
+	struct fetch *f = lane->work;
+	struct set_view *view = &f->entry->view;
+	bool all = true;
+	struct op *op;
+
+	if (is_pop(lane)) {
+		all = set_answer(view, &f->taken);
+	} else {
+		STAILQ_FOREACH(op, &lane->batch, link)
+			all &= set_answer(view, op->set);
+	}
+	if (all)
+		serve(lane);
+	else
+		load(lane);
+}
+
+/* --- a set that is not whole --- */
 
 static void removed(struct lane *lane, const struct result *r)
 {
@@ -196,213 +297,186 @@ static void removed(struct lane *lane, const struct result *r)
 		lane->lanes->stats.incomplete_sets++;
 		finish(lane, OUTCOME_MISSING);
 	} else if (result_failed(r)) {
-		end_fetch(lane);
-		lane_finish_failed(lane, r);
+		finish_failed(lane, r);
 	} else {
-		fetch_again(lane);
+		read_again(lane);
 	}
 }
 
-/* Whether a call on all segments found them; else what follows from that is done. */
-static bool all_there(struct lane *lane, const struct segments *segments)
+/* Whether the base still refers to what was gone when it was read. */
+static bool is_broken(const struct fetch *f)
 {
+	const struct set_view *view = &f->entry->view;
+
+	if (f->lost_refs && f->lost_refs == check_of(view->parts.refs))
+		return true;
+	for (size_t i = 0; f->lost[0] && i < view->run_count; i++) {
+		if (memcmp(view->runs[i].id, f->lost, OPLOG_ID) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void suspected(struct segments *segments)
+{
+	struct lane *lane = segments->arg;
 	struct fetch *f = lane->work;
+
+	f->segments = segments;
+	if (segments->failed) {
+		finish_failed(lane, &segments->failure);
+	} else if (segments->missing) {
+		f->lost_refs = check_of(f->entry->view.parts.refs);
+		read_again(lane);
+	} else {
+		f->entry->suspect = false;
+		answer(lane);
+	}
+}
+
+/* --- a list --- */
+
+static void list_read(struct segments *segments)
+{
+	struct lane *lane = segments->arg;
+	struct fetch *f = lane->work;
+	struct set_view *view = &f->entry->view;
+	struct slice refs = view->parts.refs;
+	struct buf log = BUF_EMPTY;
+	struct oplog_ref ref;
+	bool good;
 
 	if (segments->failed) {
-		struct outcome failed = { .status = OUTCOME_FAILED, .result = &segments->failure };
-		lane_end_all(lane, &failed);
-		end_fetch(lane);
-		lane_next(lane);
-		return false;
+		finish_failed(lane, &segments->failure);
+		return;
 	}
 	if (segments->missing) {
-		lane_note_broken(&f->broken, &f->read);
-		fetch_again(lane);
-		return false;
-	}
-	return true;
-}
-
-/* The same base as when it was last found not to be whole. */
-static bool is_known_broken(const struct lane *lane, const struct result *r)
-{
-	const struct fetch *f = lane->work;
-
-	return f && lane_is_broken(&f->broken, r);
-}
-
-static struct fetch *remember(struct lane *lane, const struct result *r)
-{
-	struct fetch *f = lane->work;
-
-	if (!f)
-		f = lane->work = xcalloc(1, sizeof(*f));
-	segments_destroy(f->segments);
-	f->segments = NULL;
-	buf_consume(&f->base, buf_size(&f->base));
-	buf_add_slice(&f->base, r->value);
-	f->read = *r;
-	f->read.line = slice_of("", 0);
-	f->read.value = buf_slice(&f->base);
-	return f;
-}
-
-static void segments_present(struct segments *segments)
-{
-	struct lane *lane = segments->arg;
-	struct cache_entry *entry = cache_find(lane->lanes->cache, lane->waiter.key);
-	struct fetch *f = lane->work;
-
-	if (!all_there(lane, segments))
+		f->lost_refs = check_of(refs);
+		read_again(lane);
 		return;
-	if (is_current(entry, &f->read))
-		serve_cached(lane, entry, &f->read);
+	}
+	buf_add_slice(&log, view->parts.head);
+	for (size_t i = 0; i < segments->count && oplog_next_ref(&refs, &ref); i++)
+		buf_add_slice(&log, oplog_window(buf_slice(&segments->list[i].data), &ref));
+	buf_add_slice(&log, view->parts.log);
+	good = set_view_take_log(view, buf_slice(&log));
+	buf_free(&log);
+	if (good)
+		answer(lane);
 	else
-		fetch_base(lane);
+		finish(lane, lane_unreadable(lane, OPLOG_CORRUPT));
 }
 
-/* The segments are asked about too, which also tells the server that they are in use. */
-static void use_cached(struct lane *lane, struct cache_entry *entry, const struct result *r)
+static void read_list(struct lane *lane)
 {
-	struct fetch *f;
-
-	if (entry->view.segments == 0) {
-		serve_cached(lane, entry, r);
-		return;
-	}
-	f = remember(lane, r);
-	f->segments = segments_create(lane->lanes, lane->waiter.key, buf_slice(&entry->view.refs));
-	segments_call(f->segments, (struct call){ .verb = CALL_GET }, segments_present, lane);
-}
-
-static void segments_fetched(struct segments *segments)
-{
-	struct lane *lane = segments->arg;
 	struct fetch *f = lane->work;
-	struct oplog_base base;
+	struct buf ids = BUF_EMPTY;
 
-	if (all_there(lane, segments)) {
-		(void)oplog_split(buf_slice(&f->base), &base);
-		serve_built(lane, buf_slice(&f->base), &base, segments, &f->read);
-	}
-}
-
-static void fetch_segments(struct lane *lane, const struct result *r, const struct oplog_base *base)
-{
-	struct fetch *f;
-
-	if (is_known_broken(lane, r)) {
-		lane_expire_base(lane, r, removed);
-		return;
-	}
-	f = remember(lane, r);
-	f->segments = segments_create(lane->lanes, lane->waiter.key, base->refs);
-	segments_call(f->segments, (struct call){ .verb = CALL_GET, .want = WANT_VALUE }, segments_fetched, lane);
+	f->is_list = true;
+	segments_ids(f->entry->view.parts.refs, &ids);
+	segments_destroy(f->segments);
+	f->segments = segments_create(lane->lanes, lane->waiter.key, buf_slice(&ids));
+	buf_free(&ids);
+	segments_call(f->segments, (struct call){ .verb = CALL_GET, .want = WANT_VALUE }, list_read, lane);
 }
 
 /* --- the base --- */
 
-static void fetched(struct lane *lane, const struct result *r)
-{
-	struct cache_entry *entry = cache_find(lane->lanes->cache, lane->waiter.key);
-	struct oplog_base base;
-
-	if (r->status == RESULT_MISS) {
-		if (entry)
-			cache_drop(lane->lanes->cache, entry);
-		finish(lane, OUTCOME_MISSING);
-	} else if (r->status != RESULT_HIT) {
-		end_fetch(lane);
-		lane_finish_failed(lane, r);
-	} else if (is_current(entry, r) && !is_known_broken(lane, r)) {
-		use_cached(lane, entry, r);
-	} else if (!oplog_split(r->value, &base)) {
-		lane->lanes->stats.corrupt_values++;
-		finish(lane, OUTCOME_CORRUPT);
-	} else if (base.ref_count) {
-		fetch_segments(lane, r, &base);
-	} else {
-		serve_built(lane, r->value, &base, NULL, r);
-	}
-}
-
-static void fetch_base(struct lane *lane)
-{
-	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS | WANT_TTL }, fetched);
-}
-
-static void validated(struct lane *lane, const struct result *r)
-{
-	struct cache_entry *entry = cache_find(lane->lanes->cache, lane->waiter.key);
-
-	if (r->status == RESULT_HIT && !is_current(entry, r)) {
-		if (entry)
-			entry->restless = true;
-		fetch_base(lane);
-	} else {
-		fetched(lane, r);
-	}
-}
-
-/* --- a cached view of a large set: base and segments are asked about at once --- */
-
-static void checked(struct lane *lane)
+/* The view knows what the base says. */
+static void followed(struct lane *lane, const struct result *r)
 {
 	struct fetch *f = lane->work;
-	struct cache_entry *entry = cache_find(lane->lanes->cache, lane->waiter.key);
+	struct set_view *view = &f->entry->view;
 
-	if (--f->checks > 0)
-		return;
-	if (f->failed) {
-		lane_end_all(lane, &(struct outcome){ .status = OUTCOME_FAILED, .result = &f->failure });
-		end_fetch(lane);
-		lane_next(lane);
-	} else if (f->read.status == RESULT_MISS) {
-		fetched(lane, &f->read);
-	} else if (!is_current(entry, &f->read)) {
-		if (entry)
-			entry->restless = true;
-		fetch_base(lane);
-	} else if (all_there(lane, f->segments)) {
-		serve_cached(lane, entry, &f->read);
+	view->cas = r->cas;
+	view->connection = r->connection;
+	if (is_broken(f)) {
+		lane_expire_base(lane, r, removed);
+	} else if (view->parts.is_list && view->parts.ref_count) {
+		read_list(lane);
+	} else if (f->entry->suspect && view->run_count) {
+		segments_destroy(f->segments);
+		f->segments = NULL;
+		segments_call_all(lane->lanes, lane->waiter.key, view->parts.refs, (struct call){ .verb = CALL_GET },
+			suspected, lane);
+	} else {
+		answer(lane);
 	}
 }
 
-static void base_checked(struct lane *lane, const struct result *r)
+static void remember(struct fetch *f, const struct result *r)
 {
-	struct fetch *f = lane->work;
-
 	f->read = *r;
 	f->read.value = f->read.line = slice_of("", 0);
-	if (result_failed(r))
-		segments_keep_failure(r, &f->failed, &f->failure, &f->failure_line);
-	checked(lane);
 }
 
-static void segments_checked(struct segments *segments)
+static void base_read(struct lane *lane, const struct result *r)
 {
-	checked(segments->arg);
+	struct fetch *f = lane->work;
+	enum oplog_form form;
+
+	if (r->status == RESULT_MISS) {
+		finish(lane, OUTCOME_MISSING);
+	} else if (r->status != RESULT_HIT) {
+		finish_failed(lane, r);
+	} else {
+		remember(f, r);
+		if (is_current(&f->entry->view, r)) {
+			lane->lanes->stats.cache_hits++;
+			f->entry->churning = false;
+		}
+		form = set_view_update(&f->entry->view, r->value);
+		if (form == OPLOG_GOOD)
+			followed(lane, r);
+		else if (form == OPLOG_OUTDATED)
+			lane_expire_base(lane, r, removed);
+		else
+			finish(lane, lane_unreadable(lane, form));
+	}
 }
 
-static void check_large(struct lane *lane, const struct cache_entry *entry)
+static void read_base(struct lane *lane)
 {
-	struct fetch *f = lane->work = xcalloc(1, sizeof(*f));
+	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS | WANT_TTL }, base_read);
+}
 
-	f->checks = 2;
-	f->segments = segments_create(lane->lanes, lane->waiter.key, buf_slice(&entry->view.refs));
-	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_CAS | WANT_TTL }, base_checked);
-	segments_call(f->segments, (struct call){ .verb = CALL_GET }, segments_checked, lane);
+static void asked(struct lane *lane, const struct result *r)
+{
+	struct fetch *f = lane->work;
+
+	if (r->status != RESULT_HIT) {
+		base_read(lane, r);
+	} else if (is_current(&f->entry->view, r)) {
+		lane->lanes->stats.cache_hits++;
+		f->entry->churning = false;
+		remember(f, r);
+		answer(lane);
+	} else {
+		f->entry->churning = true;
+		read_base(lane);
+	}
+}
+
+static bool is_worth_asking(const struct lane *lane, const struct cache_entry *entry)
+{
+	return entry->view.known && !entry->churning && !entry->suspect && buf_size(&entry->view.base) >= ASK_LEAST &&
+		!is_pop(lane);
 }
 
 void fetch_start(struct lane *lane)
 {
-	struct cache_entry *entry = cache_find(lane->lanes->cache, lane->waiter.key);
+	struct fetch *f = pool_get(lane_host(lane)->pool, sizeof(*f));
+	const struct op *op = lane_first(lane);
 
 	lane_count_reads(lane);
-	if (entry && !entry->restless && !is_pop(lane) && entry->view.segments)
-		check_large(lane, entry);
-	else if (entry && !entry->restless && !is_pop(lane))
-		lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_CAS | WANT_TTL }, validated);
+	memset(f, 0, sizeof(*f));
+	f->entry = cache_open(lane->lanes->cache, lane->waiter.key);
+	f->taken = (struct set_request){ .verb = SET_SAMPLE, .count = op->delta, .sign = "-" };
+	if (op->kind == OP_POP)
+		f->taken.random = random_next(&lane_host(lane)->random);
+	lane->work = f;
+	if (is_worth_asking(lane, f->entry))
+		lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_CAS | WANT_TTL }, asked);
 	else
-		fetch_base(lane);
+		read_base(lane);
 }

@@ -1,27 +1,40 @@
 /*
- * Merging segments, in the background and outside of the lane, so that no command waits for it:
+ * Merging runs, in the background and outside of the lane, so that no command waits for it:
  *
- *     read one segment after the other -> fold deltas, filter clean ones -> write new segments -> commit, in the lane
+ *     read indexes -> read tables, each stream the next one as it needs it -> merge -> write a new run -> commit, in the lane
  *
- * What is read is worked on in slices, between which others have their turn. Merging is tiered: deltas are merged with deltas of
- * their size, and all of them with the clean segments once they make up a quarter of those, so that what is written over and
- * over stays within a small multiple of what was added.
+ * The work is done in slices, between which others have their turn. Which runs are merged follows size-tiered compaction:
+ * runs of about one size are merged when there are several, and all of them with the oldest once they make up a part of it.
+ * So what is written over and over stays within a small multiple of what was added (Bentley and Saxe, "Decomposable searching
+ * problems", 1980, and O'Neil and others, "The log-structured merge-tree", 1996).
  */
 #include <stdlib.h>
 
-#include "collection/text/fold.h"
 #include "collection/lane.h"
-#include "collection/segments.h"
+#include "collection/set/run_writer.h"
+#include "collection/text/table_merge.h"
 #include "util/alloc.h"
+#include "util/check.h"
 
 enum {
-	GROUPS_MAX = 512,
-	DELTA_PART = 4,         /* all is merged when the deltas are this part of it */
-	DELTAS_FEW = 4,         /* and not before there are so many, or so much: */
-	DELTA_KB = 64,          /* KB */
-	DELTAS_MANY = 8,        /* deltas are merged among themselves when there are so many */
-	WRITES_AT_ONCE = 4,     /* segments written ahead */
-	SLICE_BYTES = 16 * 1024 /* of segments that are worked on in one go */
+	RUNS_MAX = 128,      /* of one base that are looked at */
+	OLDEST_PART = 2,     /* all is merged when the newer runs are this part of the oldest */
+	TIER = 4,            /* so many runs of about one size are merged */
+	WRITES_AT_ONCE = 4,  /* tables written ahead */
+	SLICE_ENTRIES = 1024 /* that are worked on in one go */
+};
+
+/* A run that is merged. */
+struct merge_input {
+	struct waiter waiter; /* its key is that of the item that is read */
+	struct merge *merge;
+	struct oplog_run run;
+	struct buf index, table_data, item_key;
+	struct fences fences; /* of a run of one table, made up */
+	struct fence one;
+	struct table table;
+	size_t next; /* table */
+	bool *adopted;
 };
 
 struct merge {
@@ -29,77 +42,76 @@ struct merge {
 	struct lanes *lanes;
 	struct op op;            /* the commit */
 	struct op_queue waiting; /* those that want to know when it is done */
-	struct segments *inputs; /* deltas first, then the clean ones */
-	size_t input;            /* the one that is read */
-	struct buf refs;         /* all references when it began */
-	size_t kept;             /* bytes of them that stay */
-	bool clean;              /* all is merged: removals can go */
-	struct fold fold;
-	struct buf out, replacement;
-	struct segment_writer writer;
-	struct segment *working; /* what was read and is not worked in yet, and how much of it is */
-	size_t worked;
+	struct buf block;        /* the block when it began */
+	size_t kept;             /* bytes of it that stay */
+	struct merge_input *inputs;
+	size_t count;
+	bool oldest; /* the oldest run is among them: removals can go */
+	struct table_merge streams;
+	struct run_writer writer;
+	struct buf replacement;
 	struct waiter turn;
-	bool reading, resting, read_all, ended;
+	size_t reading; /* reads under way */
+	bool begun, resting, ended;
 	bool outdated; /* somebody waits for it who wants more */
 	size_t key_size;
 	char key[];
 };
 
-struct group {
-	size_t at; /* where its references begin */
-	uint32_t kilobytes;
-	bool clean;
-};
+/* --- which runs --- */
 
-static size_t list_groups(struct slice refs, struct group groups[GROUPS_MAX])
+/* From which run on to merge; `count` for nothing. */
+static size_t plan(const struct oplog_run *runs, size_t count)
 {
-	struct slice rest = refs, last = { "", 0 };
-	struct oplog_ref ref;
-	size_t count = 0, at = 0;
+	uint64_t newer = 0, sum = 0;
+	size_t from = count;
 
-	for (; oplog_next_ref(&rest, &ref); at = refs.n - rest.n) {
-		if (!slice_equal(ref.group, last)) {
-			if (count == GROUPS_MAX)
-				break;
-			groups[count++] = (struct group){ .at = at, .clean = ref.clean };
-		}
-		groups[count - 1].kilobytes += ref.kilobytes;
-		last = ref.group;
-	}
+	for (size_t i = 1; i < count; i++)
+		newer += runs[i].bytes;
+	if (count < 2 || newer * OLDEST_PART >= runs[0].bytes)
+		return count < 2 ? count : 0;
+	if (count - 1 < TIER)
+		return count;
+	while (from > 1 && (count - from < TIER || runs[from - 1].bytes <= sum))
+		sum += runs[--from].bytes;
+	/* The largest of the four is of another tier: it waits for others of its own. */
+	return runs[from].bytes > 2 * (sum - runs[from].bytes) ? count : from;
+}
+
+static size_t list_runs(struct slice block, struct oplog_run runs[RUNS_MAX], size_t ends[RUNS_MAX])
+{
+	struct slice rest = slice_skip(block, sizeof(OPLOG_SET_MARK) - 1);
+	size_t count = 0;
+
+	while (count < RUNS_MAX && oplog_next_run(&rest, &runs[count]))
+		ends[count++] = block.n - rest.n;
 	return count;
 }
 
-/* From which group on to merge; `count` for nothing. */
-static size_t plan(const struct group *groups, size_t count)
-{
-	size_t clean = 0, from = count;
-	uint64_t deltas_kb = 0, clean_kb = 0, sum = 0;
+/* --- the end --- */
 
-	while (clean < count && groups[clean].clean)
-		clean_kb += groups[clean++].kilobytes;
-	for (size_t i = clean; i < count; i++)
-		deltas_kb += groups[i].kilobytes;
-	if (clean > 1 ||
-		(clean < count && deltas_kb * DELTA_PART >= clean_kb &&
-			(count - clean >= DELTAS_FEW || deltas_kb >= DELTA_KB)))
-		return 0;
-	if (count - clean < DELTAS_MANY)
-		return count;
-	/* The newest, and those before it while they are no larger than twice what is merged anyway. */
-	while (from > clean && (count - from < DELTAS_FEW || groups[from - 1].kilobytes <= 2 * sum))
-		sum += groups[--from].kilobytes;
-	return from;
+static struct slice key_of(const struct merge *m)
+{
+	return slice_of(m->key, m->key_size);
+}
+
+static void free_input(struct merge_input *in)
+{
+	if (in->run.indexed)
+		fences_free(&in->fences);
+	buf_free(&in->index);
+	buf_free(&in->table_data);
+	buf_free(&in->item_key);
+	free(in->adopted);
 }
 
 static void end(struct merge *m, enum outcome_status status)
 {
-	struct merge **at = &m->lanes->merges;
-	/* Who waits saw the set: that it is gone by now is for later commands to tell. */
-	struct outcome outcome = { .status = status == OUTCOME_DONE ? OUTCOME_DONE : OUTCOME_BUSY };
+	const struct outcome outcome = { .status = status };
 	struct op_queue waiting = STAILQ_HEAD_INITIALIZER(waiting);
+	struct merge **at = &m->lanes->merges;
 	struct lanes *lanes = m->lanes;
-	bool all = m->clean && !m->outdated;
+	bool all = m->oldest && m->kept == sizeof(OPLOG_SET_MARK) - 1 && !m->outdated;
 	struct op *op;
 
 	STAILQ_CONCAT(&waiting, &m->waiting);
@@ -107,11 +119,12 @@ static void end(struct merge *m, enum outcome_status status)
 		at = &(*at)->next;
 	*at = m->next;
 	m->lanes->merge_count--;
-	segments_destroy(m->inputs);
-	segment_writer_fini(&m->writer);
-	fold_free(&m->fold);
-	buf_free(&m->refs);
-	buf_free(&m->out);
+	for (size_t i = 0; i < m->count; i++)
+		free_input(&m->inputs[i]);
+	free(m->inputs);
+	table_merge_free(&m->streams);
+	run_writer_fini(&m->writer);
+	buf_free(&m->block);
 	buf_free(&m->replacement);
 	free(m);
 	while ((op = STAILQ_FIRST(&waiting))) {
@@ -124,19 +137,36 @@ static void end(struct merge *m, enum outcome_status status)
 	}
 }
 
-static struct slice key_of(const struct merge *m)
-{
-	return slice_of(m->key, m->key_size);
-}
-
 /* Nothing refers to what was written. */
 static void give_up(struct merge *m)
 {
 	m->ended = true;
 	if (m->writer.pending || m->reading || m->resting)
 		return;
-	segments_forget(m->lanes, key_of(m), buf_slice(&m->writer.refs));
+	run_writer_forget(&m->writer);
 	end(m, OUTCOME_BUSY);
+}
+
+/* Deletes what the merged runs were made of, but for the tables that the new run has taken over. */
+static void forget_inputs(const struct merge *m)
+{
+	struct buf ids = BUF_EMPTY;
+
+	for (size_t i = 0; i < m->count; i++) {
+		const struct merge_input *in = &m->inputs[i];
+		if (in->run.indexed) {
+			buf_add_slice(&ids, in->run.id);
+			BUF_ADD(&ids, " ");
+		}
+		for (size_t t = 0; t < in->fences.count; t++) {
+			if (in->adopted[t])
+				continue;
+			buf_add(&ids, in->fences.list[t].id, OPLOG_ID);
+			BUF_ADD(&ids, " ");
+		}
+	}
+	segments_forget(m->lanes, key_of(m), buf_slice(&ids));
+	buf_free(&ids);
 }
 
 static void committed(struct op *op, const struct outcome *outcome)
@@ -145,137 +175,155 @@ static void committed(struct op *op, const struct outcome *outcome)
 
 	if (outcome->status == OUTCOME_DONE) {
 		m->lanes->stats.merges++;
-		segment_writer_follow(&m->writer, outcome->result->ttl);
-		segments_forget(m->lanes, key_of(m), slice_skip(buf_slice(&m->refs), m->kept));
+		run_writer_follow(&m->writer, outcome->result->ttl);
+		forget_inputs(m);
 	} else if (outcome->status != OUTCOME_FAILED) {
-		segments_forget(m->lanes, key_of(m), buf_slice(&m->writer.refs));
+		run_writer_forget(&m->writer);
 	}
 	end(m, outcome->status == OUTCOME_FAILED ? OUTCOME_BUSY : outcome->status);
 }
 
+/* Where nothing is left there is no block either. */
 static void commit(struct merge *m)
 {
-	buf_add_slice(&m->replacement, slice_of(buf_slice(&m->refs).p, m->kept));
-	buf_add_slice(&m->replacement, buf_slice(&m->writer.refs));
+	if (m->kept > sizeof(OPLOG_SET_MARK) - 1 || m->writer.run.tables)
+		buf_add(&m->replacement, buf_slice(&m->block).p, m->kept);
+	run_writer_ref(&m->writer, &m->replacement);
 	m->op = (struct op){
 		.kind = OP_COMMIT,
 		.key = key_of(m),
-		.prefix = buf_slice(&m->refs),
+		.prefix = buf_slice(&m->block),
 		.log = buf_slice(&m->replacement),
 		.done = committed,
 	};
 	lanes_submit(m->lanes, &m->op);
 }
 
-static void write_out(struct merge *m, bool all)
-{
-	buf_consume(&m->out, segment_writer_add(&m->writer, buf_slice(&m->out), all));
-}
-
-/* What the deltas say of members that no clean segment has, and to deltas of deltas all that they say. */
-static void finish_reading(struct merge *m)
-{
-	m->read_all = true;
-	if (m->clean)
-		fold_encode(&m->fold, &m->out);
-	else
-		fold_encode_delta(&m->fold, &m->out);
-	write_out(m, true);
-}
-
-/* Keeps the members that the deltas do not mention. */
-static bool filter(struct merge *m, struct slice segment)
-{
-	struct roster roster = { .seed = m->fold.seed };
-	struct slice text, member;
-	bool good = roster_add_clean(&roster, segment, &m->fold);
-
-	text = roster_text(&roster);
-	while (good && (member = roster_next(&text)).n) {
-		BUF_ADD(&m->out, "+");
-		buf_add_slice(&m->out, member);
-		BUF_ADD(&m->out, " ");
-	}
-	roster_free(&roster);
-	return good;
-}
+/* --- reading --- */
 
 static void poke(struct merge *m);
 
-/* Works on a slice of the segment that was read; false when it is not what it should be. */
-static bool work(struct merge *m)
+static void read_item(struct merge_input *in, struct slice id, void (*done)(struct waiter *, const struct result *))
 {
-	struct segment *segment = m->working;
-	struct slice rest = slice_skip(buf_slice(&segment->data), m->worked);
-	struct slice piece = slice_of(rest.p, oplog_cut(rest, SLICE_BYTES));
+	struct host *host = in->merge->lanes->host;
 
-	if (piece.n == 0)
-		piece = rest;
-	m->worked += piece.n;
-	/* A fold borrows what it reads: the data of deltas stays until the end. */
-	return segment->ref.clean ? filter(m, piece) : fold_log(&m->fold, piece);
+	buf_consume(&in->item_key, buf_size(&in->item_key));
+	buf_add_slice(&in->item_key, key_of(in->merge));
+	BUF_ADD(&in->item_key, ".");
+	buf_add_slice(&in->item_key, id);
+	in->waiter = (struct waiter){ done, buf_slice(&in->item_key) };
+	in->merge->reading++;
+	host->call(host,
+		&(struct call){
+			.verb = CALL_GET, .want = WANT_VALUE, .server = CALL_ANY_SERVER, .key = in->waiter.key },
+		&in->waiter);
 }
 
-static void go_on(struct merge *m)
+static void keep(struct buf *buf, struct slice data)
 {
-	struct host *host = m->lanes->host;
+	buf_consume(buf, buf_size(buf));
+	buf_add_slice(buf, data);
+}
 
-	while (!m->ended && m->working) {
-		m->ended = !work(m);
-		if (m->worked == buf_size(&m->working->data)) {
-			if (m->working->ref.clean)
-				buf_free(&m->working->data);
-			m->working = NULL;
-			write_out(m, false);
-		} else if (host->later) {
-			m->resting = true;
-			host->later(host, &m->turn, 0);
-			return;
-		}
+static void index_read(struct waiter *waiter, const struct result *r)
+{
+	struct merge_input *in = (struct merge_input *)waiter;
+	struct merge *m = in->merge;
+
+	m->reading--;
+	if (r->status == RESULT_HIT)
+		keep(&in->index, r->value);
+	if (r->status != RESULT_HIT || check_of(r->value) != in->run.check ||
+		!fences_read(&in->fences, buf_slice(&in->index)) || in->fences.count != in->run.tables)
+		m->ended = true;
+	else
+		in->adopted = xcalloc(in->fences.count, sizeof(*in->adopted));
+	poke(m);
+}
+
+static void table_read(struct waiter *waiter, const struct result *r)
+{
+	struct merge_input *in = (struct merge_input *)waiter;
+	struct merge *m = in->merge;
+
+	m->reading--;
+	if (r->status == RESULT_HIT)
+		keep(&in->table_data, r->value);
+	if (r->status != RESULT_HIT || check_of(r->value) != in->fences.list[in->next].check ||
+		!table_open(&in->table, buf_slice(&in->table_data))) {
+		m->ended = true;
+	} else {
+		in->next++;
+		table_merge_feed(&m->streams, (size_t)(in - m->inputs), &in->table, slice_of("", 0));
 	}
 	poke(m);
 }
 
-static void on_turn(struct waiter *waiter, const struct result *r)
+/* A table that no other run says anything about stays as it is. */
+static bool adopt(struct merge *m, struct merge_input *in)
 {
-	struct merge *m = (struct merge *)((char *)waiter - offsetof(struct merge, turn));
+	const struct fence *fence = &in->fences.list[in->next];
+	size_t stream = (size_t)(in - m->inputs);
+	bool last = in->next + 1 == in->fences.count, alone = true;
 
-	(void)r;
-	m->resting = false;
-	if (m->ended)
-		poke(m);
-	else
-		go_on(m);
+	if (m->oldest && fence->removals)
+		return false;
+	for (size_t i = 0; last && i < m->count; i++)
+		alone &= i == stream || m->streams.streams[i].state == STREAM_ENDED;
+	if (!(last ? alone : table_merge_alone(&m->streams, stream, fence[1].first)) ||
+		!run_writer_adopt(&m->writer, fence))
+		return false;
+	in->adopted[in->next++] = true;
+	return true;
 }
 
-static void on_read(struct waiter *waiter, const struct result *r)
+/* A stream has come to the end of its table. */
+static void feed(struct merge *m, struct merge_input *in)
 {
-	struct segment *segment = (struct segment *)waiter;
-	struct merge *m = segment->owner->arg;
+	if (in->next == in->fences.count)
+		table_merge_end(&m->streams, (size_t)(in - m->inputs));
+	else if (!adopt(m, in))
+		read_item(in, slice_of(in->fences.list[in->next].id, OPLOG_ID), table_read);
+}
 
-	m->reading = false;
-	m->ended |= r->status != RESULT_HIT || r->value.n == 0;
-	if (m->ended) {
-		poke(m);
-		return;
+static void begin(struct merge *m)
+{
+	m->begun = true;
+	for (size_t i = 0; i < m->count; i++)
+		read_item(&m->inputs[i], slice_of(m->inputs[i].fences.list[0].id, OPLOG_ID), table_read);
+}
+
+/* Merges a slice; false when nothing more can be done now. */
+static bool work(struct merge *m)
+{
+	for (size_t n = 0; n < SLICE_ENTRIES && m->writer.pending < WRITES_AT_ONCE; n++) {
+		const struct table_cursor *entry;
+
+		switch (table_merge_next(&m->streams)) {
+		case MERGE_END:
+			run_writer_finish(&m->writer);
+			return false;
+		case MERGE_DRY:
+			feed(m, &m->inputs[m->streams.winner]);
+			if (m->reading)
+				return false;
+			break;
+		case MERGE_ENTRY:
+			entry = table_merge_entry(&m->streams);
+			if (!entry->removed || !m->oldest)
+				run_writer_add(&m->writer, table_member(entry), entry->removed);
+			break;
+		}
 	}
-	buf_add_slice(&segment->data, r->value);
-	m->working = segment;
-	m->worked = 0;
-	go_on(m);
+	return m->writer.pending < WRITES_AT_ONCE;
 }
 
-static void read_next(struct merge *m)
+static void rest(struct merge *m)
 {
 	struct host *host = m->lanes->host;
-	struct segment *segment = &m->inputs->list[m->input++];
 
-	m->reading = true;
-	segment->waiter.done = on_read;
-	host->call(host,
-		&(struct call){
-			.verb = CALL_GET, .want = WANT_VALUE, .server = CALL_ANY_SERVER, .key = segment->waiter.key },
-		&segment->waiter);
+	m->resting = true;
+	host->later(host, &m->turn, 0);
 }
 
 /* Does what can be done next. */
@@ -285,31 +333,37 @@ static void poke(struct merge *m)
 		give_up(m);
 		return;
 	}
-	if (m->reading || m->working || m->writer.pending >= WRITES_AT_ONCE)
+	if (m->reading || m->resting)
 		return;
-	if (m->input < m->inputs->count) {
-		read_next(m);
+	if (!m->begun) {
+		begin(m);
 		return;
 	}
-	if (!m->read_all)
-		finish_reading(m);
-	if (m->writer.pending == 0)
+	while (!m->writer.finished && m->writer.pending < WRITES_AT_ONCE && work(m)) {
+		if (m->lanes->host->later) {
+			rest(m);
+			return;
+		}
+	}
+	if (m->writer.finished && m->writer.pending == 0)
 		commit(m);
 }
 
-static void on_written(struct segment_writer *writer)
+static void on_turn(struct waiter *waiter, const struct result *r)
 {
-	poke(writer->arg);
+	struct merge *m = (struct merge *)((char *)waiter - offsetof(struct merge, turn));
+
+	(void)r;
+	m->resting = false;
+	poke(m);
 }
 
-static int deltas_first(const void *a, const void *b)
+static void on_written(void *arg)
 {
-	const struct segment *x = a, *y = b;
-
-	if (x->ref.clean != y->ref.clean)
-		return x->ref.clean ? 1 : -1;
-	return (x->ref.id.p > y->ref.id.p) - (x->ref.id.p < y->ref.id.p);
+	poke(arg);
 }
+
+/* --- the beginning --- */
 
 static struct merge *find(const struct lanes *lanes, struct slice key)
 {
@@ -320,10 +374,30 @@ static struct merge *find(const struct lanes *lanes, struct slice key)
 	return m;
 }
 
-static struct merge *start(
-	struct lanes *lanes, struct slice key, struct slice refs, size_t kept, bool clean, int64_t exptime)
+/* A run of one table has no index; it is told the same way. */
+static void take_input(struct merge *m, struct merge_input *in, struct slice *refs)
+{
+	in->merge = m;
+	(void)oplog_next_run(refs, &in->run);
+	if (in->run.indexed) {
+		read_item(in, in->run.id, index_read);
+		return;
+	}
+	memcpy(in->one.id, in->run.id.p, OPLOG_ID);
+	in->one.check = in->run.check;
+	in->one.bytes = (uint32_t)in->run.bytes;
+	in->one.entries = (uint32_t)in->run.entries;
+	in->one.removals = (uint32_t)in->run.removals;
+	in->one.first = slice_of("", 0);
+	in->fences = (struct fences){ .list = &in->one, .count = 1 };
+	in->adopted = xcalloc(1, sizeof(*in->adopted));
+}
+
+static struct merge *start(struct lanes *lanes, struct slice key, struct slice block, size_t kept, size_t count,
+	bool oldest, int64_t exptime)
 {
 	struct merge *m = xcalloc(1, sizeof(*m) + key.n);
+	struct slice refs;
 
 	memcpy(m->key, key.p, key.n);
 	m->key_size = key.n;
@@ -334,41 +408,45 @@ static struct merge *start(
 	STAILQ_INIT(&m->waiting);
 	m->turn.done = on_turn;
 	m->kept = kept;
-	m->clean = clean;
-	m->fold.seed = lanes->host->seed;
-	buf_add_slice(&m->refs, refs);
-	m->inputs = segments_create(lanes, key, slice_skip(refs, kept));
-	m->inputs->arg = m;
-	qsort(m->inputs->list, m->inputs->count, sizeof(*m->inputs->list), deltas_first);
-	segment_writer_init(&m->writer, lanes, key_of(m), clean ? OPLOG_CLEAN : OPLOG_DELTA, exptime, on_written, m);
-	poke(m);
+	m->oldest = oldest;
+	m->count = count;
+	buf_add_slice(&m->block, block);
+	run_writer_init(&m->writer, lanes, key_of(m), exptime, on_written, m);
+	table_merge_init(&m->streams, count);
+	m->inputs = xcalloc(count, sizeof(*m->inputs));
+	refs = slice_skip(buf_slice(&m->block), kept);
+	for (size_t i = 0; i < count; i++)
+		take_input(m, &m->inputs[i], &refs);
+	if (!m->reading)
+		poke(m);
 	return m;
 }
 
-void merge_consider(struct lanes *lanes, struct slice key, struct slice refs, int64_t exptime)
+void merge_consider(struct lanes *lanes, struct slice key, struct slice block, int64_t exptime)
 {
-	struct group groups[GROUPS_MAX];
-	size_t count = list_groups(refs, groups), from = plan(groups, count);
+	struct oplog_run runs[RUNS_MAX];
+	size_t ends[RUNS_MAX], count = list_runs(block, runs, ends), from = plan(runs, count);
 
 	if (from == count || lanes->merge_count >= lanes->host->options->merges || find(lanes, key))
 		return;
-	start(lanes, key, refs, groups[from].at, from == 0, exptime);
+	start(lanes, key, slice_of(block.p, ends[count - 1]), from ? ends[from - 1] : sizeof(OPLOG_SET_MARK) - 1,
+		count - from, from == 0, exptime);
 }
 
-void merge_force(struct lanes *lanes, struct slice key, struct slice refs, int64_t exptime, struct op *op)
+void merge_force(struct lanes *lanes, struct slice key, struct slice block, int64_t exptime, struct op *op)
 {
-	struct group groups[GROUPS_MAX];
-	size_t count = list_groups(refs, groups);
+	struct oplog_run runs[RUNS_MAX];
+	size_t ends[RUNS_MAX], count = list_runs(block, runs, ends);
 	struct merge *m = find(lanes, key);
 
-	if (!m && count == 1 && groups[0].clean) {
+	if (!m && count <= 1) {
 		op->done(op, &(struct outcome){ .status = OUTCOME_DONE });
 		return;
 	}
-	/* One under way does not know the newest segments, so it is only waited for. The first step of a new one is a call. */
+	/* One under way does not know the newest runs, so it is only waited for. The first step of a new one is a call. */
 	if (m)
 		m->outdated = true;
 	else
-		m = start(lanes, key, refs, 0, true, exptime);
+		m = start(lanes, key, slice_of(block.p, ends[count - 1]), sizeof(OPLOG_SET_MARK) - 1, count, true, exptime);
 	STAILQ_INSERT_TAIL(&m->waiting, op, link);
 }

@@ -6,11 +6,11 @@
 
 #include "collection/text/fold.h"
 #include "collection/lane.h"
-#include "collection/segments.h"
+#include "collection/set/run_writer.h"
 #include "util/alloc.h"
 
 struct replacement {
-	struct segment_writer writer;
+	struct run_writer writer;
 	bool spills;
 	struct buf base;     /* what is to be there */
 	struct buf old_refs; /* of what it replaces */
@@ -29,11 +29,11 @@ static void clean_up(struct lane *lane, bool done, bool sure)
 	struct replacement *p = lane->work;
 
 	if (done)
-		segments_forget(lane->lanes, lane->waiter.key, buf_slice(&p->old_refs));
+		segments_forget_all(lane->lanes, lane->waiter.key, buf_slice(&p->old_refs));
 	else if (sure && p->spills)
-		segments_forget(lane->lanes, lane->waiter.key, buf_slice(&p->writer.refs));
+		run_writer_forget(&p->writer);
 	if (p->spills)
-		segment_writer_fini(&p->writer);
+		run_writer_fini(&p->writer);
 	buf_free(&p->base);
 	buf_free(&p->old_refs);
 	free(p);
@@ -60,18 +60,21 @@ static void written(struct lane *lane, const struct result *r)
 	}
 }
 
-static bool is_set(struct lane *lane, struct slice value)
+/* What is there: a collection, or why it cannot be replaced by one. */
+static enum oplog_form read_old(struct lane *lane, struct slice value)
 {
 	struct replacement *p = lane->work;
 	struct fold fold = { .seed = lane_host(lane)->seed };
 	struct oplog_base base;
-	bool good = oplog_split(value, &base) && fold_log(&fold, base.log);
 
+	(void)oplog_split(value, &base);
+	if (base.form == OPLOG_GOOD && !fold_log(&fold, base.log))
+		base.form = OPLOG_CORRUPT;
 	fold_free(&fold);
 	buf_consume(&p->old_refs, buf_size(&p->old_refs));
-	if (good)
+	if (base.form == OPLOG_GOOD)
 		buf_add_slice(&p->old_refs, base.refs);
-	return good;
+	return base.form == OPLOG_OUTDATED ? OPLOG_GOOD : base.form;
 }
 
 /* What the operation ends with where its condition does not hold, else OUTCOME_DONE. */
@@ -94,6 +97,7 @@ static void found(struct lane *lane, const struct result *r)
 	const struct op *op = STAILQ_FIRST(&lane->batch);
 	bool hit = r->status == RESULT_HIT;
 	enum outcome_status status = condition(op, r);
+	enum oplog_form form;
 	struct call call = {
 		.verb = hit ? CALL_CAS : CALL_ADD,
 		.value = buf_slice(&p->base),
@@ -106,9 +110,9 @@ static void found(struct lane *lane, const struct result *r)
 	if (result_failed(r)) {
 		clean_up(lane, false, true);
 		lane_finish_failed(lane, r);
-	} else if (hit && !is_set(lane, r->value)) {
+	} else if (hit && (form = read_old(lane, r->value)) != OPLOG_GOOD) {
 		clean_up(lane, false, true);
-		lane_finish(lane, OUTCOME_CORRUPT);
+		lane_finish(lane, lane_unreadable(lane, form));
 	} else if (status != OUTCOME_DONE) {
 		clean_up(lane, false, true);
 		lane_finish(lane, status);
@@ -117,21 +121,35 @@ static void found(struct lane *lane, const struct result *r)
 	}
 }
 
-static void segment_written(struct segment_writer *writer)
+static void run_written(void *arg)
 {
-	struct lane *lane = writer->arg;
+	struct lane *lane = arg;
 	struct replacement *p = lane->work;
 
-	if (writer->pending)
+	if (p->writer.pending || !p->writer.finished)
 		return;
-	if (!writer->failed) {
-		buf_add_slice(&p->base, buf_slice(&writer->refs));
+	if (!p->writer.failed) {
+		BUF_ADD(&p->base, OPLOG_SET_MARK);
+		run_writer_ref(&p->writer, &p->base);
 		look(lane);
 		return;
 	}
-	lane_end_all(lane, &(struct outcome){ .status = OUTCOME_FAILED, .result = &writer->failure });
+	lane_end_all(lane, &(struct outcome){ .status = OUTCOME_FAILED, .result = &p->writer.failure });
 	clean_up(lane, false, true);
 	lane_next(lane);
+}
+
+static void write_run(struct lane *lane)
+{
+	struct replacement *p = lane->work;
+	struct op *op = lane_first(lane);
+	struct fold fold = { .seed = lane_host(lane)->seed };
+
+	run_writer_init(&p->writer, lane->lanes, lane->waiter.key, op->ttl, run_written, lane);
+	if (fold_log(&fold, op->log))
+		run_writer_add_fold(&p->writer, &fold, false);
+	fold_free(&fold);
+	run_writer_finish(&p->writer);
 }
 
 void replace_start(struct lane *lane)
@@ -149,6 +167,5 @@ void replace_start(struct lane *lane)
 		look(lane);
 		return;
 	}
-	segment_writer_init(&p->writer, lane->lanes, lane->waiter.key, OPLOG_CLEAN, op->ttl, segment_written, lane);
-	segment_writer_add(&p->writer, op->log, true);
+	write_run(lane);
 }

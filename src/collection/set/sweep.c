@@ -16,7 +16,7 @@ static void end(struct lane *lane, const struct result *r)
 static void deleted(struct lane *lane, const struct result *r)
 {
 	if (r->status == RESULT_DONE)
-		segments_forget(lane->lanes, lane->waiter.key, buf_slice(&lane->looked_refs));
+		segments_forget_all(lane->lanes, lane->waiter.key, buf_slice(&lane->looked_refs));
 	end(lane, r);
 }
 
@@ -38,7 +38,7 @@ static void base_touched(struct lane *lane, const struct result *r)
 		slice_equal(base.refs, buf_slice(&lane->looked_refs)))
 		end(lane, r);
 	else
-		segments_call(segments_create(lane->lanes, lane->waiter.key, base.refs), touch, late_done, lane);
+		segments_call_all(lane->lanes, lane->waiter.key, base.refs, touch, late_done, lane);
 }
 
 static void touch_base(struct lane *lane)
@@ -76,7 +76,7 @@ static void found(struct lane *lane, const struct result *r)
 		touch_base(lane);
 	} else {
 		buf_add_slice(&lane->looked_refs, base.refs);
-		segments_call(segments_create(lane->lanes, lane->waiter.key, base.refs), touch, segments_done, lane);
+		segments_call_all(lane->lanes, lane->waiter.key, base.refs, touch, segments_done, lane);
 	}
 }
 

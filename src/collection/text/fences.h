@@ -19,6 +19,7 @@ struct fence {
 	char id[OPLOG_ID];
 	uint64_t check;
 	uint32_t bytes, entries, removals;
+	uint64_t before;    /* the entries of all tables before it */
 	struct slice first; /* the fence: not above its first member, above the last one of the table before */
 };
 

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "collection/text/table.h"
 #include "protocol/request.h"
 #include "util/alloc.h"
 #include "util/hash.h"
@@ -132,6 +133,17 @@ static const char *end_of_member(const char *p, const char *end)
 	return p;
 }
 
+void fold_rebase(struct fold *f, const char *from, const char *to)
+{
+	for (size_t i = 0; i < f->member_count; i++)
+		f->members[i].p = to + (f->members[i].p - from);
+}
+
+size_t fold_memory(const struct fold *f)
+{
+	return f->member_capacity * sizeof(*f->members) + f->slot_count * sizeof(*f->slots);
+}
+
 bool fold_log(struct fold *f, struct slice log)
 {
 	const char *p = log.p, *end = log.p + log.n;
@@ -239,7 +251,31 @@ void fold_encode_delta(const struct fold *f, struct buf *out)
 	buf_commit(out, fold_delta_size(f));
 }
 
-double fold_waste(const struct fold *f)
+/* A member, by the first bytes of its name. */
+struct ranked {
+	uint64_t rank;
+	const struct fold_member *member;
+};
+
+static int by_name(const void *a, const void *b)
 {
-	return f->bytes ? 1.0 - (double)fold_log_size(f) / (double)f->bytes : 0.0;
+	const struct ranked *x = a, *y = b;
+
+	if (x->rank != y->rank)
+		return x->rank < y->rank ? -1 : 1;
+	return member_compare(slice_of(x->member->p, x->member->n), slice_of(y->member->p, y->member->n));
+}
+
+uint32_t *fold_sort(const struct fold *f)
+{
+	struct ranked *ranked = xcalloc(f->member_count + 1, sizeof(*ranked));
+	uint32_t *order = xcalloc(f->member_count + 1, sizeof(*order));
+
+	for (size_t i = 0; i < f->member_count; i++)
+		ranked[i] = (struct ranked){ word_rank(f->members[i].p, f->members[i].n), &f->members[i] };
+	qsort(ranked, f->member_count, sizeof(*ranked), by_name);
+	for (size_t i = 0; i < f->member_count; i++)
+		order[i] = (uint32_t)(ranked[i].member - f->members);
+	free(ranked);
+	return order;
 }

@@ -39,6 +39,9 @@ void fold_free(struct fold *f);
  */
 bool fold_log(struct fold *f, struct slice log) __attribute__((warn_unused_result));
 
+/* Says that the bytes of all that was read were moved, from `from` to `to`. */
+void fold_rebase(struct fold *f, const char *from, const char *to);
+
 /* One addition or removal. */
 void fold_add(struct fold *f, struct slice member);
 void fold_remove(struct fold *f, struct slice member);
@@ -53,9 +56,6 @@ void fold_join(const struct fold *f, struct buf *out);
 size_t fold_log_size(const struct fold *f);
 void fold_encode(const struct fold *f, struct buf *out);
 
-/* The part of the bytes read that a fold could do without: 0 to 1. */
-double fold_waste(const struct fold *f);
-
 /* The same for a log that lies over older ones: the last word on each member, a removal too. */
 size_t fold_delta_size(const struct fold *f);
 void fold_encode_delta(const struct fold *f, struct buf *out);
@@ -63,6 +63,12 @@ void fold_encode_delta(const struct fold *f, struct buf *out);
 /* The place of a member in f->members; one that was not mentioned yet gets one, dead. fold_set says whether it is in. */
 size_t fold_note(struct fold *f, struct slice member);
 void fold_set(struct fold *f, size_t i, bool live);
+
+/* Bytes of memory that it holds. */
+size_t fold_memory(const struct fold *f);
+
+/* The places of all members, in byte order of their names. The caller frees it. */
+uint32_t *fold_sort(const struct fold *f);
 
 /* True when the member was mentioned, and then its place. */
 bool fold_find(const struct fold *f, struct slice member, size_t *i);

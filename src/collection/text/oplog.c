@@ -4,6 +4,10 @@
 #include "util/num.h"
 #include "util/random.h"
 
+enum { CHECK_DIGITS = 16, OPLOG_VERSION = 1 };
+
+static const char hex[] = "0123456789abcdef";
+
 static bool is_word(struct slice s)
 {
 	for (size_t i = 0; i < s.n; i++) {
@@ -28,26 +32,29 @@ static bool take_number(struct slice *rest, char end, uint32_t *out)
 	return true;
 }
 
-/* <letter><random>.<number>.<size> */
+bool oplog_is_id(struct slice id, enum oplog_kind kind)
+{
+	return id.n == OPLOG_ID && id.p[0] == (char)kind && is_word(id);
+}
+
+/* l<random>.<count>.<size> */
 static bool parse_id(struct slice id, struct oplog_ref *out)
 {
 	struct slice rest;
 
-	if (id.n < OPLOG_GROUP + 4 || id.n > OPLOG_ID_MAX || id.p[OPLOG_GROUP] != '.' || !memchr("cdl", id.p[0], 3))
+	if (id.n < OPLOG_ID + 4 || id.n > OPLOG_ID_MAX || id.p[OPLOG_ID] != '.' ||
+		!oplog_is_id(slice_of(id.p, OPLOG_ID), OPLOG_LIST))
 		return false;
 	out->id = id;
-	out->group = slice_of(id.p, OPLOG_GROUP);
-	out->kind = (enum oplog_kind)id.p[0];
-	out->clean = out->kind == OPLOG_CLEAN;
-	rest = slice_skip(id, OPLOG_GROUP + 1);
-	return is_word(out->group) && take_number(&rest, '.', &out->count) && take_number(&rest, 0, &out->kilobytes);
+	rest = slice_skip(id, OPLOG_ID + 1);
+	return take_number(&rest, '.', &out->count) && take_number(&rest, 0, &out->kilobytes) && out->count;
 }
 
-/* <skip>:<keep>, of a list's segment alone, and of what it has. */
+/* <skip>:<keep>, of what the segment has. */
 static bool parse_window(struct slice window, struct oplog_ref *out)
 {
-	return out->kind == OPLOG_LIST && take_number(&window, ':', &out->skip) &&
-		take_number(&window, 0, &out->keep) && out->keep && (uint64_t)out->skip + out->keep <= out->count;
+	return take_number(&window, ':', &out->skip) && take_number(&window, 0, &out->keep) && out->keep &&
+		(uint64_t)out->skip + out->keep <= out->count;
 }
 
 static bool parse_ref(struct slice token, struct oplog_ref *out)
@@ -59,22 +66,76 @@ static bool parse_ref(struct slice token, struct oplog_ref *out)
 		return false;
 	out->skip = 0;
 	out->keep = out->count;
-	if (colon)
-		return parse_window(slice_skip(token, n + 1), out);
-	return out->kind != OPLOG_LIST || out->count > 0;
+	return !colon || parse_window(slice_skip(token, n + 1), out);
+}
+
+/* Takes a token off the front that begins with @, which is left out of it. */
+static bool take_token(struct slice *refs, struct slice *token)
+{
+	const char *end = refs->n ? memchr(refs->p, ' ', refs->n) : NULL;
+
+	if (!end || refs->p[0] != '@')
+		return false;
+	*token = slice_of(refs->p + 1, (size_t)(end - refs->p) - 1);
+	*refs = slice_skip(*refs, token->n + 2);
+	return true;
 }
 
 bool oplog_next_ref(struct slice *refs, struct oplog_ref *out)
 {
-	const char *end = refs->n ? memchr(refs->p, ' ', refs->n) : NULL;
-	size_t n;
+	struct slice rest = *refs, token;
 
-	if (!end || refs->p[0] != '@')
+	if (!take_token(&rest, &token) || !parse_ref(token, out))
 		return false;
-	n = (size_t)(end - refs->p);
-	if (!parse_ref(slice_of(refs->p + 1, n - 1), out))
+	*refs = rest;
+	return true;
+}
+
+static bool parse_check(struct slice digits, uint64_t *out)
+{
+	if (digits.n != CHECK_DIGITS)
 		return false;
-	*refs = slice_skip(*refs, n + 1);
+	*out = 0;
+	for (size_t i = 0; i < digits.n; i++) {
+		const char *digit = memchr(hex, digits.p[i], sizeof(hex) - 1);
+		if (!digit)
+			return false;
+		*out = *out << 4 | (uint64_t)(digit - hex);
+	}
+	return true;
+}
+
+/* <id>.<tables>.<entries>.<removals>.<bytes>.<check> */
+static bool parse_run(struct slice token, struct oplog_run *out)
+{
+	struct slice rest;
+	uint64_t *const numbers[] = { &out->tables, &out->entries, &out->removals, &out->bytes };
+
+	if (token.n <= OPLOG_ID || token.p[OPLOG_ID] != '.')
+		return false;
+	out->id = slice_of(token.p, OPLOG_ID);
+	out->indexed = oplog_is_id(out->id, OPLOG_INDEX);
+	if (!out->indexed && !oplog_is_id(out->id, OPLOG_TABLE))
+		return false;
+	rest = slice_skip(token, OPLOG_ID + 1);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+		const char *dot = memchr(rest.p, '.', rest.n);
+		if (!dot || !num_parse_u64(slice_of(rest.p, (size_t)(dot - rest.p)), numbers[i]) ||
+			*numbers[i] > UINT32_MAX)
+			return false;
+		rest = slice_skip(rest, (size_t)(dot - rest.p) + 1);
+	}
+	return parse_check(rest, &out->check) && out->entries && out->removals <= out->entries &&
+		(out->indexed ? out->tables > 1 : out->tables == 1);
+}
+
+bool oplog_next_run(struct slice *refs, struct oplog_run *out)
+{
+	struct slice rest = *refs, token;
+
+	if (!take_token(&rest, &token) || !parse_run(token, out))
+		return false;
+	*refs = rest;
 	return true;
 }
 
@@ -111,29 +172,55 @@ static bool is_log(struct slice log)
 	return true;
 }
 
+/* What the block at the start of `rest` is by its mark, which is taken off. */
+static enum oplog_form take_mark(struct slice *rest, bool *is_list)
+{
+	struct slice token, block = *rest;
+	uint32_t version;
+
+	*is_list = true;
+	if (!take_token(rest, &token))
+		return OPLOG_CORRUPT;
+	if (slice_equal(token, SLICE("list")))
+		return OPLOG_GOOD;
+	*is_list = !slice_starts(token, SLICE("set."));
+	if (!*is_list || slice_starts(token, SLICE("list."))) {
+		if (!num_parse_u32(slice_skip(token, *is_list ? 5 : 4), &version))
+			return OPLOG_CORRUPT;
+		return version > OPLOG_VERSION ? OPLOG_NEWER : version < OPLOG_VERSION ? OPLOG_CORRUPT : OPLOG_GOOD;
+	}
+	*rest = block;
+	if (token.n > OPLOG_ID && token.p[OPLOG_ID] == '.' && memchr("cd", token.p[0], 2) &&
+		is_word(slice_of(token.p, OPLOG_ID)))
+		return OPLOG_OUTDATED;
+	return OPLOG_GOOD;
+}
+
 bool oplog_split(struct slice base, struct oplog_base *out)
 {
 	size_t at = find_block(base);
 	struct slice rest = slice_skip(base, at);
 	struct oplog_ref ref;
+	struct oplog_run run;
 
-	*out = (struct oplog_base){ 0 };
-	if (at == base.n) {
-		out->head = out->refs = slice_of(base.p, 0);
-		out->log = base;
+	*out = (struct oplog_base){ .form = OPLOG_GOOD, .head = slice_of(base.p, 0) };
+	out->refs = out->block = out->head;
+	out->log = base;
+	if (at == base.n)
 		return true;
-	}
 	out->head = slice_of(base.p, at);
-	if (slice_starts(rest, SLICE(OPLOG_LIST_MARK))) {
-		out->is_list = true;
-		rest = slice_skip(rest, sizeof(OPLOG_LIST_MARK) - 1);
-	}
+	out->form = take_mark(&rest, &out->is_list);
+	if (out->form != OPLOG_GOOD)
+		return false;
 	out->refs = rest;
-	for (; oplog_next_ref(&rest, &ref); out->ref_count++)
-		out->is_list |= ref.kind == OPLOG_LIST;
+	while (out->is_list ? oplog_next_ref(&rest, &ref) : oplog_next_run(&rest, &run))
+		out->ref_count++;
 	out->refs.n -= rest.n;
+	out->block = slice_of(base.p + at, base.n - at - rest.n);
 	out->log = rest;
-	return !oplog_has_block(rest) && is_log(out->head);
+	if (oplog_has_block(rest) || !is_log(out->head))
+		out->form = OPLOG_CORRUPT;
+	return out->form == OPLOG_GOOD;
 }
 
 static struct slice skip_tokens(struct slice log, size_t count)
@@ -149,7 +236,7 @@ struct slice oplog_window(struct slice data, const struct oplog_ref *ref)
 {
 	struct slice shown, behind;
 
-	if (ref->kind != OPLOG_LIST || (ref->skip == 0 && ref->keep == ref->count))
+	if (ref->skip == 0 && ref->keep == ref->count)
 		return data;
 	shown = skip_tokens(data, ref->skip);
 	behind = skip_tokens(shown, ref->keep);
@@ -169,21 +256,42 @@ void oplog_add_ref(struct buf *out, struct slice id, size_t count, size_t skip, 
 	BUF_ADD(out, " ");
 }
 
-void oplog_new_group(enum oplog_kind kind, uint64_t *random, char group[OPLOG_GROUP])
+void oplog_add_run(struct buf *out, const struct oplog_run *run)
+{
+	char digits[CHECK_DIGITS];
+
+	for (int i = 0; i < CHECK_DIGITS; i++)
+		digits[i] = hex[run->check >> (4 * (CHECK_DIGITS - 1 - i)) & 15];
+	BUF_ADD(out, "@");
+	buf_add_slice(out, run->id);
+	BUF_ADD(out, ".");
+	buf_add_u64(out, run->tables);
+	BUF_ADD(out, ".");
+	buf_add_u64(out, run->entries);
+	BUF_ADD(out, ".");
+	buf_add_u64(out, run->removals);
+	BUF_ADD(out, ".");
+	buf_add_u64(out, run->bytes);
+	BUF_ADD(out, ".");
+	buf_add(out, digits, CHECK_DIGITS);
+	BUF_ADD(out, " ");
+}
+
+void oplog_new_id(enum oplog_kind kind, uint64_t *random, char id[OPLOG_ID])
 {
 	static const char letters[] = "0123456789abcdefghijklmnopqrstuvwxyz";
 	uint64_t bits = random_next(random);
 
-	group[0] = (char)kind;
-	for (int i = 1; i < OPLOG_GROUP; i++) {
-		group[i] = letters[bits % 36];
+	id[0] = (char)kind;
+	for (int i = 1; i < OPLOG_ID; i++) {
+		id[i] = letters[bits % 36];
 		bits /= 36;
 	}
 }
 
-void oplog_add_id(struct buf *out, const char group[OPLOG_GROUP], size_t number, size_t bytes)
+void oplog_add_id(struct buf *out, const char group[OPLOG_ID], size_t number, size_t bytes)
 {
-	buf_add(out, group, OPLOG_GROUP);
+	buf_add(out, group, OPLOG_ID);
 	BUF_ADD(out, ".");
 	buf_add_u64(out, number);
 	BUF_ADD(out, ".");

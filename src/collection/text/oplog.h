@@ -30,7 +30,7 @@
 #include "util/buf.h"
 #include "util/slice.h"
 
-enum { OPLOG_ID_MAX = 28, OPLOG_ID = 12, OPLOG_GROUP = OPLOG_ID };
+enum { OPLOG_ID_MAX = 28, OPLOG_ID = 12 };
 
 enum oplog_kind { OPLOG_TABLE = 't', OPLOG_INDEX = 'i', OPLOG_LIST = 'l' };
 
@@ -48,6 +48,7 @@ enum oplog_form {
 struct oplog_base {
 	enum oplog_form form; /* what follows counts only when it is OPLOG_GOOD */
 	struct slice head;    /* what is before the block */
+	struct slice block;   /* the mark and all reference tokens */
 	struct slice refs;    /* all reference tokens */
 	struct slice log;     /* what is behind them; not checked */
 	size_t ref_count;
@@ -66,9 +67,12 @@ struct oplog_ref {
 struct oplog_run {
 	struct slice id;
 	bool indexed; /* the item is an index, else the one table */
-	uint32_t tables;
-	uint64_t entries, removals, bytes, check;
+	uint64_t tables, entries, removals, bytes; /* each below 2^32 */
+	uint64_t check;
 };
+
+/* True when this is the id, or the first part of one, of that kind. */
+bool oplog_is_id(struct slice id, enum oplog_kind kind);
 
 /*
  * Splits a base; false when it cannot be read, and `form` says why: its references are none, what is before them is no log, or
@@ -94,7 +98,7 @@ void oplog_add_run(struct buf *out, const struct oplog_run *run);
 void oplog_new_id(enum oplog_kind kind, uint64_t *random, char id[OPLOG_ID]);
 
 /* Appends the id of a list's segment of `bytes` bytes. */
-void oplog_add_id(struct buf *out, const char group[OPLOG_GROUP], size_t number, size_t bytes);
+void oplog_add_id(struct buf *out, const char group[OPLOG_ID], size_t number, size_t bytes);
 
 /* Where to cut a log so that a piece of at most `max` bytes ends with a whole token; 0 when not even one fits. */
 size_t oplog_cut(struct slice log, size_t max);

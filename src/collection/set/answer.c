@@ -1,0 +1,378 @@
+/*
+ * Answering requests from a view. Each answer first makes sure that all it needs is in memory; what is not becomes a want, and
+ * the request is asked again when that was loaded.
+ */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "collection/set/sample.h"
+#include "collection/set/view.h"
+#include "collection/set/walk.h"
+#include "util/alloc.h"
+
+static const struct set_range everything;
+
+/* --- all, and ranges --- */
+
+static void add_member(struct buf *text, struct slice member)
+{
+	char *at = buf_reserve(text, member.n + 1);
+
+	memcpy(at, member.p, member.n);
+	at[member.n] = ' ';
+	buf_commit(text, member.n + 1);
+}
+
+/* Writes members of a range until there are `count`, or `bytes`, of them, 0 for no limit. */
+static bool write_range(
+	struct set_view *v, const struct set_range *range, uint64_t count, size_t bytes, struct buf *text, bool *more)
+{
+	struct set_walk walk;
+	struct slice member;
+	enum set_step step = SET_STEP_WANTED;
+	uint64_t written = 0;
+
+	if (set_walk_begin(&walk, v, range, count)) {
+		while ((step = set_walk_next(&walk, &member)) == SET_STEP_MEMBER) {
+			add_member(text, member);
+			if (++written == count || (bytes && buf_size(text) >= bytes))
+				break;
+		}
+	}
+	set_walk_end(&walk);
+	if (step == SET_STEP_WANTED)
+		buf_consume(text, buf_size(text));
+	*more = step == SET_STEP_MEMBER;
+	return step != SET_STEP_WANTED;
+}
+
+static bool answer_range(struct set_view *v, struct set_request *r)
+{
+	return r->count == 0 || write_range(v, &r->range, r->count, r->bytes, &r->text, &r->more);
+}
+
+/* A set that is nothing but a log needs no order. */
+static bool make_text(struct set_view *v)
+{
+	struct buf text = BUF_EMPTY;
+	bool more;
+
+	if (v->text)
+		return true;
+	if (v->run_count == 0 && v->head.member_count == 0)
+		fold_join(&v->overlay, &text);
+	else if (!write_range(v, &everything, 0, 0, &text, &more))
+		return false;
+	/* No space behind the last member. */
+	else if (buf_size(&text))
+		text.end--;
+	v->text = shared_create(&text);
+	return true;
+}
+
+static bool answer_all(struct set_view *v, struct set_request *r)
+{
+	if (!make_text(v))
+		return false;
+	r->shared = shared_hold(v->text);
+	return true;
+}
+
+/* --- single members --- */
+
+static bool answer_test(struct set_view *v, struct set_request *r)
+{
+	struct slice rest = r->members, member;
+	bool wanted = false;
+
+	while ((member = slice_token(&rest)).n) {
+		enum set_found found = set_view_find(v, member);
+		wanted |= found == SET_WANTED;
+		if (buf_size(&r->text))
+			BUF_ADD(&r->text, " ");
+		buf_add(&r->text, found == SET_IN ? "1" : "0", 1);
+	}
+	if (wanted)
+		buf_consume(&r->text, buf_size(&r->text));
+	return !wanted;
+}
+
+/* --- counting --- */
+
+/* How many entries of a run without removals are below a bound, or at it with `through`. */
+static bool rank(struct set_view *v, size_t run, struct slice bound, bool through, uint64_t *out)
+{
+	size_t place = set_view_place(v, run, bound);
+	const struct table *table = place == SIZE_MAX ? NULL : set_view_table(v, run, place);
+	struct table_cursor cursor;
+
+	if (!table)
+		return false;
+	*out = v->runs[run].ref.indexed ? set_view_index(v, run)->list[place].before : 0;
+	if (table_seek(&cursor, table, bound) && through && slice_equal(table_member(&cursor), bound))
+		++*out;
+	*out += cursor.at;
+	return true;
+}
+
+static bool count_oldest(struct set_view *v, const struct set_range *range, int64_t *out)
+{
+	uint64_t from = 0, to = v->runs[0].ref.entries;
+	bool there = true;
+
+	if (range->from.n)
+		there = rank(v, 0, range->from, range->after, &from);
+	if (range->has_to)
+		there &= rank(v, 0, range->to, true, &to);
+	*out = to > from ? (int64_t)(to - from) : 0;
+	return there;
+}
+
+/* By how many members an entry changes what is below it. */
+static bool count_entry(struct set_view *v, size_t run, const struct table_cursor *entry, int64_t *out)
+{
+	enum set_found below = set_view_below(v, run, table_member(entry));
+
+	*out += (below != SET_IN && !entry->removed) - (below == SET_IN && entry->removed);
+	return below != SET_WANTED;
+}
+
+static bool count_table(
+	struct set_view *v, size_t run, const struct table *table, const struct set_range *range, int64_t *out)
+{
+	struct table_cursor cursor;
+	bool there = true;
+
+	for (bool more = table_seek(&cursor, table, range->from); more; more = table_next(&cursor)) {
+		int side = set_range_side(range, table_member(&cursor));
+		if (side > 0)
+			break;
+		if (side == 0)
+			there &= count_entry(v, run, &cursor, out);
+	}
+	return there;
+}
+
+/* By how many members a run changes what is below it, within the range. */
+static bool count_run(struct set_view *v, size_t run, const struct set_range *range, int64_t *out)
+{
+	size_t at = set_view_place(v, run, range->from);
+	const struct fences *fences = at != SIZE_MAX && v->runs[run].ref.indexed ? set_view_index(v, run) : NULL;
+	bool there = at != SIZE_MAX;
+
+	*out = 0;
+	for (; at != SIZE_MAX && at < v->runs[run].ref.tables; at++) {
+		const struct table *table;
+		if (fences && range->has_to && member_compare(fences->list[at].first, range->to) > 0)
+			break;
+		table = set_view_table(v, run, at);
+		there &= table && count_table(v, run, table, range, out);
+	}
+	return there;
+}
+
+static int64_t count_head(const struct set_view *v, const struct set_range *range)
+{
+	int64_t count = 0;
+
+	for (size_t i = 0; i < v->head.member_count; i++) {
+		const struct fold_member *m = &v->head.members[i];
+		count += m->live && set_range_side(range, slice_of(m->p, m->n)) == 0;
+	}
+	return count;
+}
+
+/* The layers below the overlay, one after the other. */
+static bool count_runs(struct set_view *v, const struct set_range *range, int64_t *out)
+{
+	bool there = true;
+	int64_t count;
+
+	*out = count_head(v, range);
+	for (size_t i = 0; i < v->run_count; i++) {
+		if (i == 0 && v->head.member_count == 0)
+			there &= count_oldest(v, range, &count);
+		else
+			there &= count_run(v, i, range, &count);
+		*out += count;
+	}
+	return there;
+}
+
+/* All of them, by walking through: for runs that say too much to look it up. The overlay is left out. */
+static bool walk_runs(struct set_view *v, uint64_t *out)
+{
+	struct fold overlay = v->overlay;
+	struct set_walk walk;
+	struct slice member;
+	enum set_step step = SET_STEP_WANTED;
+
+	*out = 0;
+	v->overlay = (struct fold){ 0 };
+	if (set_walk_begin(&walk, v, &everything, 0)) {
+		while ((step = set_walk_next(&walk, &member)) == SET_STEP_MEMBER)
+			++*out;
+	}
+	set_walk_end(&walk);
+	v->overlay = overlay;
+	return step == SET_STEP_END;
+}
+
+static bool too_much_to_look_up(const struct set_view *v)
+{
+	enum { PART = 8 };
+	uint64_t entries = 0, more = 0;
+
+	for (size_t i = 0; i < v->run_count; i++) {
+		entries += v->runs[i].ref.entries;
+		more += i >= v->counted_runs && i > 0 ? v->runs[i].ref.entries : 0;
+	}
+	return more > entries / PART;
+}
+
+/* The same for all of the set, which is remembered as far as it was counted. */
+static bool count_all_runs(struct set_view *v, uint64_t *out)
+{
+	int64_t change;
+
+	if (v->head.member_count) {
+		bool there = count_runs(v, &everything, &change);
+		*out = (uint64_t)change;
+		return there;
+	}
+	if (v->counted_runs == 0 && v->run_count) {
+		v->counted_runs = 1;
+		v->counted = v->runs[0].ref.entries;
+	}
+	if (too_much_to_look_up(v)) {
+		if (!walk_runs(v, &v->counted)) {
+			v->counted_runs = 0;
+			return false;
+		}
+		v->counted_runs = v->run_count;
+	}
+	for (; v->counted_runs < v->run_count; v->counted_runs++) {
+		if (!count_run(v, v->counted_runs, &everything, &change))
+			return false;
+		v->counted += (uint64_t)change;
+	}
+	*out = v->run_count ? v->counted : 0;
+	return true;
+}
+
+enum { BELOW_UNKNOWN, BELOW_OUT, BELOW_IN };
+
+/* What is below a member of the overlay, which is asked once. */
+static bool look_below(struct set_view *v, size_t i)
+{
+	const struct fold_member *m = &v->overlay.members[i];
+	enum set_found found;
+
+	if (v->below[i] != BELOW_UNKNOWN)
+		return true;
+	found = set_view_below(v, v->run_count, slice_of(m->p, m->n));
+	if (found != SET_WANTED)
+		v->below[i] = found == SET_IN ? BELOW_IN : BELOW_OUT;
+	return found != SET_WANTED;
+}
+
+static void make_below(struct set_view *v)
+{
+	if (v->below_size >= v->overlay.member_count && v->below)
+		return;
+	v->below = xrealloc(v->below, v->overlay.member_capacity + 1);
+	memset(v->below + v->below_size, BELOW_UNKNOWN, v->overlay.member_capacity - v->below_size);
+	v->below_size = v->overlay.member_capacity;
+}
+
+static bool count_overlay(struct set_view *v, const struct set_range *range, int64_t *out)
+{
+	bool there = true;
+
+	*out = 0;
+	make_below(v);
+	for (size_t i = 0; i < v->overlay.member_count; i++) {
+		const struct fold_member *m = &v->overlay.members[i];
+		if (range != &everything && set_range_side(range, slice_of(m->p, m->n)) != 0)
+			continue;
+		there &= look_below(v, i);
+		*out += (m->live && v->below[i] != BELOW_IN) - (!m->live && v->below[i] == BELOW_IN);
+	}
+	return there;
+}
+
+static bool count_everything(struct set_view *v, uint64_t *out)
+{
+	int64_t overlay;
+
+	if (v->run_count == 0 && v->head.member_count == 0) {
+		*out = v->overlay.live;
+		return true;
+	}
+	if (!count_all_runs(v, out) || !count_overlay(v, &everything, &overlay))
+		return false;
+	*out += (uint64_t)overlay;
+	return true;
+}
+
+static bool answer_count(struct set_view *v, struct set_request *r)
+{
+	int64_t runs = 0, overlay = 0;
+	bool there;
+
+	if (r->range.from.n == 0 && !r->range.has_to)
+		return count_everything(v, &r->number);
+	there = count_runs(v, &r->range, &runs);
+	there &= count_overlay(v, &r->range, &overlay);
+	r->number = (uint64_t)(runs + overlay);
+	return there;
+}
+
+static bool answer_info(struct set_view *v, struct set_request *r)
+{
+	struct set_info *info = &r->info;
+
+	if (!count_everything(v, &info->members))
+		return false;
+	info->base_bytes = buf_size(&v->base);
+	info->log_bytes = v->parts.head.n + v->parts.log.n;
+	info->tokens = v->head.tokens + v->overlay.tokens;
+	info->waste = set_view_waste(v);
+	info->runs = v->run_count;
+	for (size_t i = 0; i < v->run_count; i++) {
+		const struct oplog_run *ref = &v->runs[i].ref;
+		info->tables += ref->tables;
+		info->entries += ref->entries;
+		info->removals += ref->removals;
+		info->table_bytes += ref->bytes;
+	}
+	return true;
+}
+
+bool set_answer(struct set_view *v, struct set_request *request)
+{
+	static bool (*const verbs[])(struct set_view *, struct set_request *) = {
+		[SET_ALL] = answer_all,
+		[SET_TEST] = answer_test,
+		[SET_SAMPLE] = set_sample,
+		[SET_RANGE] = answer_range,
+		[SET_COUNT] = answer_count,
+		[SET_INFO] = answer_info,
+	};
+
+	request->answered = request->answered || verbs[request->verb](v, request);
+	return request->answered;
+}
+
+void set_answer_fold(const struct fold *all, struct set_request *request)
+{
+	struct set_view view = { .overlay = *all };
+	bool answered = set_answer(&view, request);
+
+	/* With no runs nothing can be wanted. */
+	assert(answered);
+	(void)answered;
+	view.overlay = (struct fold){ 0 };
+	TAILQ_INIT(&view.spare);
+	set_view_free(&view);
+}

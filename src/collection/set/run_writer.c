@@ -1,0 +1,164 @@
+#include "collection/set/run_writer.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "collection/large.h"
+#include "collection/text/fold.h"
+#include "util/check.h"
+
+/* Bytes that an entry may add to a table beside those of its member. */
+enum { ENTRY_MORE = 8, SMALL_PART = 2 };
+
+void run_writer_init(struct run_writer *w, struct lanes *lanes, struct slice key, int64_t exptime,
+	void (*answered)(void *arg), void *arg)
+{
+	*w = (struct run_writer){ .lanes = lanes, .key = key, .exptime = exptime, .answered = answered, .arg = arg };
+	w->started = lanes->host->now;
+	fences_begin(&w->index);
+	large_mark(lanes->host->large, key);
+}
+
+void run_writer_fini(struct run_writer *w)
+{
+	assert(w->pending == 0);
+	table_writer_free(&w->table);
+	buf_free(&w->index);
+	buf_free(&w->ids);
+	buf_free(&w->failure_line);
+}
+
+static void written(void *arg, const struct result *failure)
+{
+	struct run_writer *w = arg;
+
+	w->pending--;
+	if (failure)
+		segments_keep_failure(failure, &w->failed, &w->failure, &w->failure_line);
+	w->answered(w->arg);
+}
+
+/* A proxy that reads the set will need what it writes. */
+static void write_item(struct run_writer *w, enum oplog_kind kind, char id[OPLOG_ID], struct slice data)
+{
+	struct cache_entry *entry = cache_find(w->lanes->cache, w->key);
+
+	oplog_new_id(kind, &w->lanes->host->random, id);
+	buf_add(&w->ids, id, OPLOG_ID);
+	BUF_ADD(&w->ids, " ");
+	if (entry)
+		set_view_keep(&entry->view, slice_of(id, OPLOG_ID), kind == OPLOG_TABLE, data);
+	w->pending++;
+	segments_write(w->lanes, w->key, slice_of(id, OPLOG_ID), data, w->exptime, written, w);
+}
+
+static void count(struct run_writer *w, const struct fence *fence)
+{
+	fences_add(&w->index, fence);
+	w->only = *fence;
+	w->run.tables++;
+	w->run.entries += fence->entries;
+	w->run.removals += fence->removals;
+	w->run.bytes += fence->bytes;
+}
+
+static void write_table(struct run_writer *w)
+{
+	struct fence fence = { .entries = w->table.count, .removals = w->table.removals };
+	struct buf data = BUF_EMPTY;
+
+	if (w->table.count == 0)
+		return;
+	memcpy(w->last, w->table.last, w->table.last_size);
+	w->last_size = w->table.last_size;
+	fence.first = slice_of(w->first, w->first_size);
+	table_writer_finish(&w->table, &data);
+	fence.bytes = (uint32_t)buf_size(&data);
+	fence.check = check_of(buf_slice(&data));
+	write_item(w, OPLOG_TABLE, fence.id, buf_slice(&data));
+	count(w, &fence);
+	buf_free(&data);
+}
+
+void run_writer_add(struct run_writer *w, struct slice member, bool removed)
+{
+	size_t most = w->lanes->host->options->segment_size;
+
+	if (w->table.count && table_writer_size(&w->table) + member.n + ENTRY_MORE > most)
+		write_table(w);
+	if (w->table.count == 0) {
+		w->first_size = w->run.tables == 0 ? 0
+			: w->adopted               ? member.n
+						   : fence_size(slice_of(w->last, w->last_size), member);
+		w->adopted = false;
+		memcpy(w->first, member.p, w->first_size);
+	}
+	table_writer_add(&w->table, member, removed);
+}
+
+void run_writer_add_fold(struct run_writer *w, const struct fold *fold, bool removals)
+{
+	uint32_t *order = fold_sort(fold);
+
+	for (size_t i = 0; i < fold->member_count; i++) {
+		const struct fold_member *m = &fold->members[order[i]];
+		if (m->live || removals)
+			run_writer_add(w, slice_of(m->p, m->n), !m->live);
+	}
+	free(order);
+}
+
+bool run_writer_adopt(struct run_writer *w, const struct fence *fence)
+{
+	size_t small = w->lanes->host->options->segment_size / SMALL_PART;
+	struct fence taken = *fence;
+	bool is_first = w->run.tables == 0 && w->table.count == 0;
+
+	if (fence->bytes < small || (w->table.count && table_writer_size(&w->table) < small) ||
+		(fence->first.n == 0 && !is_first))
+		return false;
+	write_table(w);
+	if (is_first)
+		taken.first.n = 0;
+	count(w, &taken);
+	/* Whatever follows is above all of its members, but how far is not known: a whole member makes the next fence. */
+	w->adopted = true;
+	return true;
+}
+
+void run_writer_finish(struct run_writer *w)
+{
+	write_table(w);
+	w->finished = true;
+	if (w->run.tables > 1) {
+		w->run.indexed = true;
+		w->run.check = check_of(buf_slice(&w->index));
+		write_item(w, OPLOG_INDEX, w->id, buf_slice(&w->index));
+	} else if (w->run.tables) {
+		memcpy(w->id, w->only.id, OPLOG_ID);
+		w->run.check = w->only.check;
+	}
+}
+
+void run_writer_ref(const struct run_writer *w, struct buf *out)
+{
+	struct oplog_run run = w->run;
+
+	assert(w->finished);
+	run.id = slice_of(w->id, OPLOG_ID);
+	if (run.tables)
+		oplog_add_run(out, &run);
+}
+
+void run_writer_follow(const struct run_writer *w, int64_t ttl)
+{
+	int64_t exptime;
+
+	if (segments_ttl_differs(w->lanes, w->exptime, w->started, ttl) && lane_exptime(w->lanes->host, ttl, &exptime))
+		segments_touch(w->lanes, w->key, buf_slice(&w->ids), exptime);
+}
+
+void run_writer_forget(const struct run_writer *w)
+{
+	segments_forget(w->lanes, w->key, buf_slice(&w->ids));
+}

@@ -1,0 +1,310 @@
+#include <stdlib.h>
+
+#include "collection/set/view.h"
+#include "util/alloc.h"
+#include "util/check.h"
+
+/* For so many changes of the references an item that no run has is kept: its run may be about to be referred to. */
+enum { SPARE_AGE = 4 };
+
+/* --- items --- */
+
+static size_t item_memory(const struct set_item *item)
+{
+	return sizeof(*item) + item->data.cap + item->fences.count * sizeof(struct fence);
+}
+
+void set_item_drop(struct set_item *item)
+{
+	struct set_view *v = item->view;
+
+	if (item->place)
+		item->place->item = NULL;
+	else
+		TAILQ_REMOVE(&v->spare, item, spare);
+	TAILQ_REMOVE(&v->store->used, item, link);
+	v->store->memory -= item_memory(item);
+	fences_free(&item->fences);
+	buf_free(&item->data);
+	free(item);
+}
+
+static void drop_place(struct set_place *place)
+{
+	if (place->item)
+		set_item_drop(place->item);
+}
+
+static void make_spare(struct set_place *place)
+{
+	struct set_item *item = place->item;
+
+	if (!item)
+		return;
+	place->item = NULL;
+	item->place = NULL;
+	item->age = 0;
+	TAILQ_INSERT_TAIL(&item->view->spare, item, spare);
+}
+
+static struct set_item *new_item(struct set_view *v, struct slice id, bool table, struct slice data)
+{
+	struct set_item *item = xcalloc(1, sizeof(*item));
+
+	memcpy(item->id, id.p, OPLOG_ID);
+	item->view = v;
+	buf_add_slice(&item->data, data);
+	if (table ? !table_open(&item->table, buf_slice(&item->data))
+		  : !fences_read(&item->fences, buf_slice(&item->data))) {
+		buf_free(&item->data);
+		free(item);
+		return NULL;
+	}
+	item->when = ++v->store->clock;
+	v->store->memory += item_memory(item);
+	TAILQ_INSERT_HEAD(&v->store->used, item, link);
+	return item;
+}
+
+static void put(struct set_place *place, struct set_item *item)
+{
+	drop_place(place);
+	place->item = item;
+	place->wanted = false;
+	item->place = place;
+}
+
+/* Looks among the spare items for one with this id, which is taken out. */
+static struct set_item *take_spare(struct set_view *v, const char id[OPLOG_ID])
+{
+	struct set_item *item;
+
+	TAILQ_FOREACH(item, &v->spare, spare) {
+		if (memcmp(item->id, id, OPLOG_ID) == 0) {
+			TAILQ_REMOVE(&v->spare, item, spare);
+			return item;
+		}
+	}
+	return NULL;
+}
+
+void set_view_keep(struct set_view *v, struct slice id, bool table, struct slice data)
+{
+	struct set_item *item = new_item(v, id, table, data);
+
+	if (item)
+		TAILQ_INSERT_TAIL(&v->spare, item, spare);
+}
+
+static void use(struct set_item *item)
+{
+	struct set_store *store = item->view->store;
+
+	item->when = ++store->clock;
+	if (item != TAILQ_FIRST(&store->used)) {
+		TAILQ_REMOVE(&store->used, item, link);
+		TAILQ_INSERT_HEAD(&store->used, item, link);
+	}
+}
+
+/* --- runs --- */
+
+/* The index is there: the places of its tables are, and those that lie about are put there. */
+static bool make_places(struct set_view *v, struct set_run *run, const struct fences *fences)
+{
+	if (fences->count != run->ref.tables || fences->entries != run->ref.entries ||
+		fences->removals != run->ref.removals || fences->bytes != run->ref.bytes)
+		return false;
+	if (run->tables)
+		return true;
+	run->tables = xcalloc(fences->count, sizeof(*run->tables));
+	for (size_t i = 0; i < fences->count && !TAILQ_EMPTY(&v->spare); i++) {
+		struct set_item *item = take_spare(v, fences->list[i].id);
+		if (item)
+			put(&run->tables[i], item);
+	}
+	return true;
+}
+
+static void empty_run(struct set_run *run, void (*each)(struct set_place *place))
+{
+	each(&run->index);
+	for (uint64_t i = 0; run->tables && i < run->ref.tables; i++)
+		each(&run->tables[i]);
+	free(run->tables);
+	run->tables = NULL;
+}
+
+static void free_runs(struct set_view *v, void (*each)(struct set_place *place))
+{
+	for (size_t i = 0; i < v->run_count; i++)
+		empty_run(&v->runs[i], each);
+	free(v->runs);
+	v->runs = NULL;
+	v->run_count = 0;
+}
+
+static void age_spares(struct set_view *v, unsigned most)
+{
+	struct set_item *item, *next;
+
+	for (item = TAILQ_FIRST(&v->spare); item; item = next) {
+		next = TAILQ_NEXT(item, spare);
+		if (item->age++ >= most)
+			set_item_drop(item);
+	}
+}
+
+/* Takes what an old run of that id has. Items point back to their places, of which that of the index moves. */
+static void take_old(struct set_view *v, struct set_run *run)
+{
+	for (size_t i = 0; i < v->run_count; i++) {
+		struct set_run *old = &v->runs[i];
+		if (memcmp(old->id, run->id, OPLOG_ID) != 0 || old->ref.check != run->ref.check)
+			continue;
+		if (old->index.item)
+			put(&run->index, old->index.item);
+		old->index.item = NULL;
+		run->tables = old->tables;
+		old->tables = NULL;
+		return;
+	}
+}
+
+static void find_spare(struct set_view *v, struct set_run *run)
+{
+	struct set_item *item;
+
+	if (!run->ref.indexed && !run->tables)
+		run->tables = xcalloc(1, sizeof(*run->tables));
+	if (run->ref.indexed ? run->index.item != NULL : run->tables[0].item != NULL)
+		return;
+	item = take_spare(v, run->id);
+	if (!item)
+		return;
+	put(run->ref.indexed ? &run->index : &run->tables[0], item);
+	if (run->ref.indexed && !make_places(v, run, &item->fences))
+		set_item_drop(item);
+}
+
+void set_view_make_runs(struct set_view *v, const struct oplog_base *parts)
+{
+	struct set_run *runs = xcalloc(parts->ref_count + 1, sizeof(*runs));
+	struct slice refs = parts->refs;
+	size_t count = parts->ref_count;
+
+	for (size_t i = 0; i < count && oplog_next_run(&refs, &runs[i].ref); i++) {
+		memcpy(runs[i].id, runs[i].ref.id.p, OPLOG_ID);
+		runs[i].ref.id = slice_of(runs[i].id, OPLOG_ID);
+		take_old(v, &runs[i]);
+	}
+	free_runs(v, make_spare);
+	v->runs = runs;
+	v->run_count = count;
+	for (size_t i = 0; i < count; i++)
+		find_spare(v, &runs[i]);
+	age_spares(v, SPARE_AGE);
+}
+
+void set_view_drop_runs(struct set_view *v)
+{
+	free_runs(v, drop_place);
+	age_spares(v, 0);
+}
+
+/* --- wants --- */
+
+void set_view_want(struct set_view *v, size_t run, int64_t table)
+{
+	struct set_place *place = table == SET_INDEX ? &v->runs[run].index : &v->runs[run].tables[table];
+
+	if (place->wanted)
+		return;
+	place->wanted = true;
+	if (v->want_count == v->want_capacity) {
+		v->want_capacity = v->want_capacity ? 2 * v->want_capacity : 8;
+		v->wants = xrealloc(v->wants, v->want_capacity * sizeof(*v->wants));
+	}
+	v->wants[v->want_count++] = (struct set_want){ (uint32_t)run, table };
+}
+
+struct slice set_view_want_id(const struct set_view *v, const struct set_want *want)
+{
+	const struct set_run *run = &v->runs[want->run];
+
+	if (want->table == SET_INDEX || !run->ref.indexed)
+		return slice_of(run->id, OPLOG_ID);
+	return slice_of(run->index.item->fences.list[want->table].id, OPLOG_ID);
+}
+
+bool set_view_load(struct set_view *v, const struct set_want *want, struct slice data)
+{
+	struct set_run *run = &v->runs[want->run];
+	bool is_index = want->table == SET_INDEX;
+	const struct fence *fence = NULL;
+	struct set_item *item;
+
+	if (!is_index && run->ref.indexed) {
+		/* The index that said where the table is may have gone meanwhile: then it is asked for again. */
+		if (!run->index.item)
+			return true;
+		fence = &run->index.item->fences.list[want->table];
+	}
+	if (check_of(data) != (fence ? fence->check : run->ref.check))
+		return false;
+	item = new_item(v, fence ? slice_of(fence->id, OPLOG_ID) : run->ref.id, !is_index, data);
+	if (!item)
+		return false;
+	put(is_index ? &run->index : &run->tables[want->table], item);
+	if (is_index ? make_places(v, run, &item->fences)
+		     : item->table.count == (fence ? fence->entries : run->ref.entries))
+		return true;
+	set_item_drop(item);
+	return false;
+}
+
+void set_view_end_wants(struct set_view *v)
+{
+	for (size_t i = 0; i < v->want_count; i++) {
+		struct set_run *run = &v->runs[v->wants[i].run];
+		if (v->wants[i].table == SET_INDEX)
+			run->index.wanted = false;
+		else if (run->tables)
+			run->tables[v->wants[i].table].wanted = false;
+	}
+	v->want_count = 0;
+}
+
+const struct fences *set_view_index(struct set_view *v, size_t run)
+{
+	struct set_place *place = &v->runs[run].index;
+
+	if (!place->item) {
+		set_view_want(v, run, SET_INDEX);
+		return NULL;
+	}
+	use(place->item);
+	return &place->item->fences;
+}
+
+const struct table *set_view_table(struct set_view *v, size_t run, size_t table)
+{
+	struct set_place *place = &v->runs[run].tables[table];
+
+	if (!place->item) {
+		set_view_want(v, run, (int64_t)table);
+		return NULL;
+	}
+	use(place->item);
+	return &place->item->table;
+}
+
+size_t set_view_place(struct set_view *v, size_t run, struct slice member)
+{
+	const struct fences *fences;
+
+	if (!v->runs[run].ref.indexed)
+		return 0;
+	fences = set_view_index(v, run);
+	return fences ? fences_find(fences, member) : SIZE_MAX;
+}

@@ -1,0 +1,102 @@
+#include "collection/text/fences.h"
+
+#include <stdlib.h>
+
+#include "collection/text/table.h"
+#include "collection/text/varint.h"
+#include "util/alloc.h"
+
+#define MAGIC "I1"
+
+enum { MAGIC_SIZE = sizeof(MAGIC) - 1, CHECK = 8, LEAST = OPLOG_ID + CHECK + 4 };
+
+static bool read_one(const char **p, const char *end, struct fence *out)
+{
+	uint32_t size;
+
+	if (end - *p < LEAST)
+		return false;
+	memcpy(out->id, *p, OPLOG_ID);
+	out->check = little_load(*p + OPLOG_ID, CHECK);
+	*p += OPLOG_ID + CHECK;
+	if (!varint_take(p, end, &out->bytes) || !varint_take(p, end, &out->entries) ||
+		!varint_take(p, end, &out->removals) || !varint_take(p, end, &size))
+		return false;
+	if (size > (size_t)(end - *p) || out->entries == 0 || out->removals > out->entries)
+		return false;
+	out->first = slice_of(*p, size);
+	*p += size;
+	return oplog_is_id(slice_of(out->id, OPLOG_ID), OPLOG_TABLE);
+}
+
+/* Room for as many fences as the bytes can hold. */
+bool fences_read(struct fences *f, struct slice data)
+{
+	const char *p = data.p + MAGIC_SIZE, *end = data.p + data.n;
+	bool good = data.n > MAGIC_SIZE && memcmp(data.p, MAGIC, MAGIC_SIZE) == 0;
+
+	*f = (struct fences){ 0 };
+	if (!good)
+		return false;
+	f->list = xcalloc(data.n / LEAST + 1, sizeof(*f->list));
+	for (; good && p < end; f->count++) {
+		struct fence *fence = &f->list[f->count];
+		good = read_one(&p, end, fence) &&
+			(f->count ? member_compare(fence[-1].first, fence->first) < 0 : fence->first.n == 0);
+		fence->before = f->entries;
+		f->entries += fence->entries;
+		f->removals += fence->removals;
+		f->bytes += fence->bytes;
+	}
+	if (!good || f->count == 0)
+		fences_free(f);
+	return good && f->count;
+}
+
+void fences_free(struct fences *f)
+{
+	free(f->list);
+	*f = (struct fences){ 0 };
+}
+
+size_t fences_find(const struct fences *f, struct slice member)
+{
+	size_t low = 0, high = f->count;
+
+	while (high - low > 1) {
+		size_t middle = low + (high - low) / 2;
+		if (member_compare(f->list[middle].first, member) <= 0)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+void fences_begin(struct buf *out)
+{
+	BUF_ADD(out, MAGIC);
+}
+
+void fences_add(struct buf *out, const struct fence *fence)
+{
+	char *start = buf_reserve(out, OPLOG_ID + CHECK + 4 * VARINT_MAX + fence->first.n), *p = start;
+
+	p = slice_write(p, slice_of(fence->id, OPLOG_ID));
+	p = little_write(p, fence->check, CHECK);
+	p = varint_write(p, fence->bytes);
+	p = varint_write(p, fence->entries);
+	p = varint_write(p, fence->removals);
+	p = varint_write(p, (uint32_t)fence->first.n);
+	p = slice_write(p, fence->first);
+	buf_commit(out, (size_t)(p - start));
+}
+
+size_t fence_size(struct slice last, struct slice first)
+{
+	size_t n = 0;
+
+	while (n < last.n && n < first.n && last.p[n] == first.p[n])
+		n++;
+	return n < first.n ? n + 1 : first.n;
+}

@@ -1,0 +1,265 @@
+#include "collection/text/table.h"
+
+#include <assert.h>
+
+#include "collection/text/varint.h"
+
+#define MAGIC "T1"
+
+enum { MAGIC_SIZE = sizeof(MAGIC) - 1, NUMBER = 4, ENTRY_HEAD = 4 };
+
+int member_compare(struct slice a, struct slice b)
+{
+	size_t n = a.n < b.n ? a.n : b.n;
+	int order = n ? memcmp(a.p, b.p, n) : 0;
+
+	return order ? order : (a.n > b.n) - (a.n < b.n);
+}
+
+/* --- reading --- */
+
+static uint32_t restarts_of(uint32_t count)
+{
+	return count / TABLE_INTERVAL + (count % TABLE_INTERVAL != 0);
+}
+
+static size_t restart_offset(const struct table *t, uint32_t restart)
+{
+	return (size_t)little_load(t->data + t->entries_end + (size_t)restart * NUMBER, NUMBER);
+}
+
+/* The head of an entry: gives where its bytes begin. In a table that was opened, numbers below 128 are one byte. */
+static const char *read_head(const char *p, const char *end, uint32_t *shared, uint32_t *size)
+{
+	if ((unsigned char)p[0] < 0x80 && (unsigned char)p[1] < 0x80) {
+		*shared = (unsigned char)p[0];
+		*size = (unsigned char)p[1];
+		return p + 2;
+	}
+	return varint_take(&p, end, shared) && varint_take(&p, end, size) ? p : NULL;
+}
+
+static void read_entry(struct table_cursor *c)
+{
+	const char *p = c->table->data + c->next, *end = c->table->data + c->table->entries_end;
+	uint32_t shared = 0, size = 0;
+
+	p = read_head(p, end, &shared, &size);
+	assert(p);
+	c->removed = size & 1;
+	size >>= 1;
+	memcpy(c->member + shared, p, size);
+	c->size = (uint16_t)(shared + size);
+	c->next = (size_t)(p - c->table->data) + size;
+}
+
+static bool is_member_text(const char *p, size_t n)
+{
+	for (; n >= WORD_BYTES; p += WORD_BYTES, n -= WORD_BYTES) {
+		uint64_t word = word_load(p);
+		if (word_control(word) | word_equal(word, ' '))
+			return false;
+	}
+	for (; n; p++, n--) {
+		if ((unsigned char)*p <= ' ' || *p == 0x7f)
+			return false;
+	}
+	return true;
+}
+
+/* Reads the entry at `c->next` of bytes that nobody has checked; false when it may not stand there. */
+static bool check_entry(struct table_cursor *c)
+{
+	const char *p = c->table->data + c->next, *end = c->table->data + c->table->entries_end;
+	bool restart = c->at % TABLE_INTERVAL == 0;
+	uint32_t shared, size;
+	struct slice bytes;
+
+	if (restart && restart_offset(c->table, c->at / TABLE_INTERVAL) != c->next)
+		return false;
+	if (!varint_take(&p, end, &shared) || !varint_take(&p, end, &size))
+		return false;
+	c->removed = size & 1;
+	size >>= 1;
+	bytes = slice_of(p, size);
+	if (size == 0 || size > (size_t)(end - p) || shared > c->size || shared + size > MEMBER_MAX ||
+		(restart && shared > 0) || !is_member_text(p, size))
+		return false;
+	/* The order, which also shows that as much is shared as can be. */
+	if (restart ? member_compare(bytes, table_member(c)) <= 0
+		    : shared < c->size && (unsigned char)*p <= (unsigned char)c->member[shared])
+		return false;
+	memcpy(c->member + shared, p, size);
+	c->size = (uint16_t)(shared + size);
+	c->next = (size_t)(p - c->table->data) + size;
+	return true;
+}
+
+bool table_open(struct table *t, struct slice data)
+{
+	struct table_cursor c = { .table = t, .next = MAGIC_SIZE };
+	size_t behind;
+
+	if (data.n < MAGIC_SIZE + NUMBER || memcmp(data.p, MAGIC, MAGIC_SIZE) != 0)
+		return false;
+	t->data = data.p;
+	t->count = (uint32_t)little_load(data.p + data.n - NUMBER, NUMBER);
+	behind = ((size_t)restarts_of(t->count) + 1) * NUMBER;
+	if (behind > data.n - MAGIC_SIZE)
+		return false;
+	t->entries_end = data.n - behind;
+	for (; c.at < t->count; c.at++) {
+		if (!check_entry(&c))
+			return false;
+	}
+	return c.next == t->entries_end;
+}
+
+static bool go_to_restart(struct table_cursor *c, const struct table *t, uint32_t restart)
+{
+	c->table = t;
+	c->size = 0;
+	c->at = restart * TABLE_INTERVAL;
+	if (c->at >= t->count) {
+		c->at = t->count;
+		return false;
+	}
+	c->next = restart_offset(t, restart);
+	read_entry(c);
+	return true;
+}
+
+bool table_first(struct table_cursor *c, const struct table *t)
+{
+	return go_to_restart(c, t, 0);
+}
+
+bool table_next(struct table_cursor *c)
+{
+	if (c->at >= c->table->count || ++c->at == c->table->count)
+		return false;
+	read_entry(c);
+	return true;
+}
+
+bool table_nth(struct table_cursor *c, const struct table *t, uint32_t n)
+{
+	if (n >= t->count) {
+		c->table = t;
+		c->at = t->count;
+		return false;
+	}
+	go_to_restart(c, t, n / TABLE_INTERVAL);
+	while (c->at < n)
+		table_next(c);
+	return true;
+}
+
+static struct slice restart_member(const struct table *t, uint32_t restart)
+{
+	const char *p = t->data + restart_offset(t, restart);
+	uint32_t shared = 0, size = 0;
+
+	p = read_head(p, t->data + t->entries_end, &shared, &size);
+	assert(p);
+	return slice_of(p, size >> 1);
+}
+
+/* The last restart point that is not above a member; 0 where the first is. */
+static uint32_t find_restart(const struct table *t, struct slice member)
+{
+	uint32_t low = 0, high = restarts_of(t->count);
+
+	while (high - low > 1) {
+		uint32_t middle = low + (high - low) / 2;
+		if (member_compare(restart_member(t, middle), member) <= 0)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+bool table_seek(struct table_cursor *c, const struct table *t, struct slice from)
+{
+	bool there = go_to_restart(c, t, t->count ? find_restart(t, from) : 0);
+
+	while (there && member_compare(table_member(c), from) < 0)
+		there = table_next(c);
+	return there;
+}
+
+bool table_find(const struct table *t, struct slice member, bool *removed)
+{
+	struct table_cursor c;
+
+	if (!table_seek(&c, t, member) || !slice_equal(table_member(&c), member))
+		return false;
+	*removed = c.removed;
+	return true;
+}
+
+/* --- writing --- */
+
+static size_t shared_bytes(struct slice a, struct slice b)
+{
+	size_t n = 0, most = a.n < b.n ? a.n : b.n;
+
+	while (n < most && a.p[n] == b.p[n])
+		n++;
+	return n;
+}
+
+void table_writer_add(struct table_writer *w, struct slice member, bool removed)
+{
+	bool restart = w->count % TABLE_INTERVAL == 0;
+	size_t shared = restart ? 0 : shared_bytes(slice_of(w->last, w->last_size), member), size = member.n - shared;
+	char *start, *p;
+
+	assert(member.n > 0 && member.n <= MEMBER_MAX);
+	if (restart) {
+		little_write(buf_reserve(&w->restarts, NUMBER), MAGIC_SIZE + buf_size(&w->entries), NUMBER);
+		buf_commit(&w->restarts, NUMBER);
+	}
+	p = start = buf_reserve(&w->entries, ENTRY_HEAD + size);
+	p = varint_write(p, (uint32_t)shared);
+	p = varint_write(p, (uint32_t)(size << 1 | removed));
+	memcpy(p, member.p + shared, size);
+	buf_commit(&w->entries, (size_t)(p - start) + size);
+	memcpy(w->last + shared, member.p + shared, size);
+	w->last_size = (uint16_t)member.n;
+	w->count++;
+	w->removals += removed;
+	w->member_bytes += member.n;
+}
+
+size_t table_writer_size(const struct table_writer *w)
+{
+	return MAGIC_SIZE + buf_size(&w->entries) + buf_size(&w->restarts) + NUMBER;
+}
+
+static void empty(struct buf *b)
+{
+	buf_consume(b, buf_size(b));
+}
+
+void table_writer_finish(struct table_writer *w, struct buf *out)
+{
+	BUF_ADD(out, MAGIC);
+	buf_add_slice(out, buf_slice(&w->entries));
+	buf_add_slice(out, buf_slice(&w->restarts));
+	little_write(buf_reserve(out, NUMBER), w->count, NUMBER);
+	buf_commit(out, NUMBER);
+	empty(&w->entries);
+	empty(&w->restarts);
+	w->count = w->removals = 0;
+	w->last_size = 0;
+	w->member_bytes = 0;
+}
+
+void table_writer_free(struct table_writer *w)
+{
+	buf_free(&w->entries);
+	buf_free(&w->restarts);
+	*w = (struct table_writer){ 0 };
+}

@@ -37,6 +37,8 @@ struct host {
 	bool (*share)(struct task *task, struct shared *text);
 	/* Whether the task's client has room for more; NULL for always. Where it has not, task->resume is called when it has. */
 	bool (*room)(const struct task *task);
+	/* Whose requests must keep their order, by the owner of a task; NULL where that is the owner itself. */
+	const void *(*client)(const void *owner);
 	/* The task has replied in full; it is not touched again by whoever says so. */
 	void (*done)(struct task *task);
 

@@ -57,11 +57,13 @@ struct lane {
 	struct buf looked_refs; /* the references in the value that it brought */
 	struct op_queue waiting;
 	struct op_queue batch; /* what the machine is working on */
+	struct op_queue reads; /* what is read behind that */
 	struct buf log;        /* what the machine is writing */
 	size_t log_done;       /* bytes of the log that are written */
 	void *work;            /* the machine's own */
 	unsigned attempts;
 	bool running, looking;
+	bool created; /* the batch made the collection */
 	bool tending; /* a compaction of the lane's own waits or runs */
 
 	struct lane_rest *rest; /* what most lanes never need */

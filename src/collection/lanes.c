@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "collection/encoding.h"
+#include "collection/gather.h"
 #include "collection/lane.h"
 #include "collection/segments.h"
 #include "util/alloc.h"
@@ -150,6 +151,7 @@ static struct lane *create(struct lanes *lanes, struct slice key, uint64_t hash)
 	lane->look = (struct waiter){ looked, lane->waiter.key };
 	STAILQ_INIT(&lane->waiting);
 	STAILQ_INIT(&lane->batch);
+	STAILQ_INIT(&lane->reads);
 	*bucket = lane;
 	lanes->count++;
 	return lane;
@@ -199,28 +201,31 @@ static enum { LIST_ALONE, LIST_READS, LIST_POPS } list_kind(const struct op *op)
 	}
 }
 
-static bool mergeable(const struct op *first, const struct op *op, size_t bytes)
+static bool mergeable(const struct op *first, const struct op *op)
 {
 	if (op->kind != first->kind)
 		return false;
-	if (op->kind == OP_APPEND)
-		return op->front == first->front && op->push == first->push && bytes + op->log.n <= LANE_MERGE_MAX;
 	if (op->kind == OP_LIST)
 		return list_kind(op) == list_kind(first) && list_kind(op) != LIST_ALONE;
-	return op->kind == OP_READ || op->kind == OP_COUNT;
+	return op->kind == OP_COUNT;
 }
 
+/* Takes what is carried out next: appends with the reads behind them, or operations of one other kind. */
 static void take_batch(struct lane *lane)
 {
 	struct op *first = STAILQ_FIRST(&lane->waiting), *op = first;
-	size_t bytes = 0;
 
+	if (first->kind == OP_APPEND || first->kind == OP_READ) {
+		gather(&lane->waiting, LANE_MERGE_MAX, &lane->batch, &lane->reads);
+		if (STAILQ_EMPTY(&lane->batch))
+			STAILQ_CONCAT(&lane->batch, &lane->reads);
+		return;
+	}
 	do {
-		bytes += op->log.n;
 		STAILQ_REMOVE_HEAD(&lane->waiting, link);
 		STAILQ_INSERT_TAIL(&lane->batch, op, link);
 		op = STAILQ_FIRST(&lane->waiting);
-	} while (op && mergeable(first, op, bytes));
+	} while (op && mergeable(first, op));
 }
 
 static void start(struct lane *lane, enum op_kind kind)
@@ -250,19 +255,47 @@ static void start(struct lane *lane, enum op_kind kind)
 		machines[kind](lane);
 }
 
+/* The reads behind appends. Those that came before the append that made the collection find nothing. */
+static void start_reads(struct lane *lane)
+{
+	const struct outcome missing = { .status = OUTCOME_MISSING };
+	struct op_queue late = STAILQ_HEAD_INITIALIZER(late);
+	struct op *op;
+
+	STAILQ_CONCAT(&lane->batch, &lane->reads);
+	while (lane->created && (op = lane_first(lane))) {
+		if (op->early) {
+			lane_end_first(lane, &missing);
+			continue;
+		}
+		STAILQ_REMOVE_HEAD(&lane->batch, link);
+		STAILQ_INSERT_TAIL(&late, op, link);
+	}
+	STAILQ_CONCAT(&lane->batch, &late);
+	if (lane_first(lane))
+		start(lane, OP_READ);
+	else
+		lane_next(lane);
+}
+
 void lane_next(struct lane *lane)
 {
 	struct op *op;
 
 	assert(STAILQ_EMPTY(&lane->batch));
 	lane->running = false;
+	if (!STAILQ_EMPTY(&lane->reads)) {
+		start_reads(lane);
+		return;
+	}
 	while ((op = STAILQ_FIRST(&lane->waiting)) && op->kind == OP_CALL) {
 		STAILQ_REMOVE_HEAD(&lane->waiting, link);
 		send_deferred(lane, op);
 	}
 	if (op) {
 		take_batch(lane);
-		start(lane, op->kind);
+		lane->created = false;
+		start(lane, lane_first(lane)->kind);
 	} else if (!lane->looking) {
 		destroy(lane);
 	}

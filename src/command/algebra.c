@@ -262,7 +262,7 @@ void algebra_start(struct host *host, const struct request *request, void *owner
 		memset(part, 0, sizeof(*part));
 		part->algebra = a;
 		part->op = (struct op){
-			.kind = OP_READ, .key = task_keep(&at, key), .set = &part->request, .done = read_done
+			.kind = OP_READ, .key = task_keep(&at, key), .client = task_client(host, owner), .set = &part->request, .done = read_done
 		};
 	}
 	read_blocks(a);

@@ -37,10 +37,10 @@ static void touch(struct host *host, const struct call *call, struct slice key, 
 		lanes_touched(host->lanes, key, r->value, call->exptime);
 }
 
-static void call_for(struct host *host, const struct call *call, struct waiter *waiter)
+static void call_for(struct host *host, const struct call *call, const void *owner, struct waiter *waiter)
 {
 	if (verbs_cover(host, call->key) && call->key.n <= COLLECTION_KEY_MAX)
-		verbs_read(host, call, waiter);
+		verbs_read(host, call, owner, waiter);
 	else
 		lanes_call(host->lanes, call, waiter);
 }
@@ -68,7 +68,7 @@ static bool ask(struct fan *fan, struct fan_part *fan_part)
 
 	get->call.key = slice_token(&get->rest);
 	part->waiter = (struct waiter){ answered, get->call.key };
-	call_for(get->task.host, &get->call, &part->waiter);
+	call_for(get->task.host, &get->call, get->task.owner, &part->waiter);
 	return true;
 }
 
@@ -104,7 +104,7 @@ static void start_single(struct host *host, const struct request *request, void 
 	single->call = *call;
 	single->call.key = task_keep(&at, request->key);
 	single->waiter = (struct waiter){ single_answered, single->call.key };
-	call_for(host, &single->call, &single->waiter);
+	call_for(host, &single->call, owner, &single->waiter);
 }
 
 void get_start(struct host *host, const struct request *request, void *owner)

@@ -53,7 +53,11 @@ static bool ask(struct fan *fan, struct fan_part *fan_part)
 
 	part->request = (struct set_request){ .verb = SET_ALL };
 	part->op = (struct op){
-		.kind = OP_READ, .key = slice_token(&members->rest), .set = &part->request, .done = listed
+		.kind = OP_READ,
+		.key = slice_token(&members->rest),
+		.client = task_client(fan->task->host, fan->task->owner),
+		.set = &part->request,
+		.done = listed,
 	};
 	lanes_submit(fan->task->host->lanes, &part->op);
 	return true;

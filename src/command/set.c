@@ -272,7 +272,7 @@ static struct set_task *new_task(
 	struct set_task *set = task_new(host, request, owner, sizeof(*set) + request->key.n + bytes);
 	char *at = set->bytes;
 
-	set->op = (struct op){ .kind = kind, .key = task_keep(&at, request->key) };
+	set->op = (struct op){ .kind = kind, .key = task_keep(&at, request->key), .client = task_client(host, owner) };
 	set->op.ttl = rules_collection(host->rules, set->op.key)->ttl;
 	return set;
 }

@@ -98,6 +98,11 @@ void task_free(struct task *task)
 	pool_put(task->host->pool, task, task->size);
 }
 
+const void *task_client(const struct host *host, const void *owner)
+{
+	return host->client ? host->client(owner) : owner;
+}
+
 struct buf *task_reply(struct task *task)
 {
 	return task->host->reply(task);

@@ -57,6 +57,9 @@ void *task_new(struct host *host, const struct request *request, void *owner, si
 /* A whole task that only replies with this line: the request cannot be carried out. */
 void task_refuse(struct host *host, const struct request *request, void *owner, const char *line);
 
+/* Whose operations must keep their order: for struct op. */
+const void *task_client(const struct host *host, const void *owner);
+
 /* Where its reply bytes go: valid until anything else is done with the host. */
 struct buf *task_reply(struct task *task);
 

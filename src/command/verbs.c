@@ -114,7 +114,7 @@ static void was_touched(struct op *op, const struct outcome *outcome)
 	r->failure.line = buf_slice(&r->text);
 }
 
-void verbs_read(struct host *host, const struct call *call, struct waiter *waiter)
+void verbs_read(struct host *host, const struct call *call, const void *owner, struct waiter *waiter)
 {
 	size_t size = sizeof(struct reading) + call->key.n;
 	struct reading *r = pool_get(host->pool, size);
@@ -138,6 +138,7 @@ void verbs_read(struct host *host, const struct call *call, struct waiter *waite
 	r->read = (struct op){ .kind = is_list(host, key) ? OP_LIST : OP_READ, .key = key, .done = was_read };
 	r->read.list = &r->range;
 	r->read.set = &r->all;
+	r->read.client = task_client(host, owner);
 	lanes_submit(host->lanes, &r->read);
 }
 
@@ -273,6 +274,7 @@ void verbs_start(struct host *host, const struct request *request, void *owner)
 	v = task_new(host, request, owner, sizeof(*v) + request->key.n);
 	at = v->key;
 	v->op = op_of(rule, request);
+	v->op.client = task_client(host, owner);
 	v->op.key = task_keep(&at, request->key);
 	if (v->op.kind == OP_REPLACE && !v->op.push)
 		distinct(&log, host->seed);

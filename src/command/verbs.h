@@ -14,6 +14,6 @@ bool verbs_cover(const struct host *host, struct slice key);
 void verbs_start(struct host *host, const struct request *request, void *owner);
 
 /* Carries out a GET or GAT call on such a key, with a result as an item would give it. The waiter is as host.call says. */
-void verbs_read(struct host *host, const struct call *call, struct waiter *waiter);
+void verbs_read(struct host *host, const struct call *call, const void *owner, struct waiter *waiter);
 
 #endif

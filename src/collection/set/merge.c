@@ -17,11 +17,13 @@
 #include "util/check.h"
 
 enum {
-	RUNS_MAX = 128,      /* of one base that are looked at */
+	RUNS_MAX = 512,      /* of one base that are looked at */
 	OLDEST_PART = 2,     /* all is merged when the newer runs are this part of the oldest */
-	TIER = 4,            /* so many runs of about one size are merged */
+	TIER = 4,            /* so many runs of about one size are merged; a tier is so many times as large as the one below */
+	SMALLEST = 4096,     /* bytes: what is smaller is of the lowest tier */
+	WIDTH = 16,          /* runs that are merged at once */
 	WRITES_AT_ONCE = 4,  /* tables written ahead */
-	SLICE_ENTRIES = 1024 /* that are worked on in one go */
+	SLICE_ENTRIES = 1024 /* that are worked on in one go; four times as many when the runs become too many */
 };
 
 /* A run that is merged. */
@@ -52,6 +54,7 @@ struct merge {
 	struct buf replacement;
 	struct waiter turn;
 	size_t reading; /* reads under way */
+	size_t slice;   /* entries */
 	bool begun, resting, ended;
 	bool outdated; /* somebody waits for it who wants more */
 	size_t key_size;
@@ -60,22 +63,39 @@ struct merge {
 
 /* --- which runs --- */
 
-/* From which run on to merge; `count` for nothing. */
-static size_t plan(const struct oplog_run *runs, size_t count)
+static unsigned tier_of(const struct oplog_run *run)
 {
-	uint64_t newer = 0, sum = 0;
-	size_t from = count;
+	unsigned tier = 0;
+
+	for (uint64_t bytes = run->bytes / SMALLEST; bytes >= TIER; bytes /= TIER)
+		tier++;
+	return tier;
+}
+
+/* Which runs to merge: from `from` on, up to `to`. False when none are. */
+static bool plan(const struct oplog_run *runs, size_t count, size_t *from, size_t *to)
+{
+	enum { TIERS = 16 };
+	uint64_t newer = 0;
 
 	for (size_t i = 1; i < count; i++)
 		newer += runs[i].bytes;
-	if (count < 2 || newer * OLDEST_PART >= runs[0].bytes)
-		return count < 2 ? count : 0;
-	if (count - 1 < TIER)
-		return count;
-	while (from > 1 && (count - from < TIER || runs[from - 1].bytes <= sum))
-		sum += runs[--from].bytes;
-	/* The largest of the four is of another tier: it waits for others of its own. */
-	return runs[from].bytes > 2 * (sum - runs[from].bytes) ? count : from;
+	*from = 0;
+	*to = count;
+	if (count < 2)
+		return false;
+	if (newer * OLDEST_PART >= runs[0].bytes && count <= WIDTH)
+		return true;
+	/* The newest runs of a tier and those below it; the lowest tier that has enough of them. */
+	for (unsigned tier = 0; tier < TIERS; tier++) {
+		for (*from = count; *from > 1 && tier_of(&runs[*from - 1]) <= tier; --*from)
+			;
+		if (count - *from < TIER)
+			continue;
+		*to = count - *from > WIDTH ? *from + WIDTH : count;
+		return true;
+	}
+	return false;
 }
 
 static size_t list_runs(struct slice block, struct oplog_run runs[RUNS_MAX], size_t ends[RUNS_MAX])
@@ -169,6 +189,8 @@ static void forget_inputs(const struct merge *m)
 	buf_free(&ids);
 }
 
+static void consider_again(struct lanes *lanes, struct slice key);
+
 static void committed(struct op *op, const struct outcome *outcome)
 {
 	struct merge *m = (struct merge *)((char *)op - offsetof(struct merge, op));
@@ -180,7 +202,24 @@ static void committed(struct op *op, const struct outcome *outcome)
 	} else if (outcome->status != OUTCOME_FAILED) {
 		run_writer_forget(&m->writer);
 	}
+	consider_again(m->lanes, key_of(m));
 	end(m, outcome->status == OUTCOME_FAILED ? OUTCOME_BUSY : outcome->status);
+}
+
+static void considered(struct op *op, const struct outcome *outcome)
+{
+	(void)outcome;
+	free(op);
+}
+
+/* Runs that were added meanwhile may be worth a merge too: a compaction looks at what the base refers to by now. */
+static void consider_again(struct lanes *lanes, struct slice key)
+{
+	struct op *op = xcalloc(1, sizeof(*op) + key.n);
+
+	memcpy(op + 1, key.p, key.n);
+	*op = (struct op){ .kind = OP_COMPACT, .key = slice_of((char *)(op + 1), key.n), .done = considered };
+	lanes_submit(lanes, op);
 }
 
 /* Where nothing is left there is no block either. */
@@ -296,7 +335,7 @@ static void begin(struct merge *m)
 /* Merges a slice; false when nothing more can be done now. */
 static bool work(struct merge *m)
 {
-	for (size_t n = 0; n < SLICE_ENTRIES && m->writer.pending < WRITES_AT_ONCE; n++) {
+	for (size_t n = 0; n < m->slice && m->writer.pending < WRITES_AT_ONCE; n++) {
 		const struct table_cursor *entry;
 
 		switch (table_merge_next(&m->streams)) {
@@ -407,6 +446,7 @@ static struct merge *start(struct lanes *lanes, struct slice key, struct slice b
 	lanes->merge_count++;
 	STAILQ_INIT(&m->waiting);
 	m->turn.done = on_turn;
+	m->slice = SLICE_ENTRIES;
 	m->kept = kept;
 	m->oldest = oldest;
 	m->count = count;
@@ -425,12 +465,13 @@ static struct merge *start(struct lanes *lanes, struct slice key, struct slice b
 void merge_consider(struct lanes *lanes, struct slice key, struct slice block, int64_t exptime)
 {
 	struct oplog_run runs[RUNS_MAX];
-	size_t ends[RUNS_MAX], count = list_runs(block, runs, ends), from = plan(runs, count);
+	size_t ends[RUNS_MAX], count = list_runs(block, runs, ends), from, to;
 
-	if (from == count || lanes->merge_count >= lanes->host->options->merges || find(lanes, key))
+	if (!plan(runs, count, &from, &to) || lanes->merge_count >= lanes->host->options->merges || find(lanes, key))
 		return;
-	start(lanes, key, slice_of(block.p, ends[count - 1]), from ? ends[from - 1] : sizeof(OPLOG_SET_MARK) - 1,
-		count - from, from == 0, exptime);
+	start(lanes, key, slice_of(block.p, ends[to - 1]), from ? ends[from - 1] : sizeof(OPLOG_SET_MARK) - 1, to - from,
+		from == 0, exptime)
+		->slice = count > 2 * WIDTH ? 4 * SLICE_ENTRIES : SLICE_ENTRIES;
 }
 
 void merge_force(struct lanes *lanes, struct slice key, struct slice block, int64_t exptime, struct op *op)

@@ -30,6 +30,7 @@ struct set_item {
 	uint64_t when;           /* it was used last */
 	struct buf data;
 	struct table table;   /* of a table */
+	uint64_t *ranks;
 	struct fences fences; /* of an index */
 	char id[OPLOG_ID];
 };

@@ -11,7 +11,9 @@ enum { SPARE_AGE = 4 };
 
 static size_t item_memory(const struct set_item *item)
 {
-	return sizeof(*item) + item->data.cap + item->fences.count * sizeof(struct fence);
+	size_t ranks = item->ranks ? table_restarts(&item->table) : item->fences.count;
+
+	return sizeof(*item) + item->data.cap + item->fences.count * sizeof(struct fence) + ranks * sizeof(uint64_t);
 }
 
 void set_item_drop(struct set_item *item)
@@ -25,6 +27,7 @@ void set_item_drop(struct set_item *item)
 	TAILQ_REMOVE(&v->store->used, item, link);
 	v->store->memory -= item_memory(item);
 	fences_free(&item->fences);
+	free(item->ranks);
 	buf_free(&item->data);
 	free(item);
 }
@@ -59,6 +62,10 @@ static struct set_item *new_item(struct set_view *v, struct slice id, bool table
 		buf_free(&item->data);
 		free(item);
 		return NULL;
+	}
+	if (table && item->table.count) {
+		item->ranks = xcalloc(table_restarts(&item->table), sizeof(*item->ranks));
+		table_rank(&item->table, item->ranks);
 	}
 	item->when = ++v->store->clock;
 	v->store->memory += item_memory(item);

@@ -29,6 +29,20 @@ static bool read_one(const char **p, const char *end, struct fence *out)
 	return oplog_is_id(slice_of(out->id, OPLOG_ID), OPLOG_TABLE);
 }
 
+/* The first fence is empty, and so below all others. */
+static void rank(struct fences *f)
+{
+	struct slice first = f->list[f->count > 1].first, last = f->list[f->count - 1].first;
+
+	while (f->common < first.n && f->common < last.n && first.p[f->common] == last.p[f->common])
+		f->common++;
+	f->ranks = xcalloc(f->count, sizeof(*f->ranks));
+	for (size_t i = 1; i < f->count; i++) {
+		struct slice rest = slice_skip(f->list[i].first, f->common);
+		f->ranks[i] = word_rank(rest.p, rest.n);
+	}
+}
+
 /* Room for as many fences as the bytes can hold. */
 bool fences_read(struct fences *f, struct slice data)
 {
@@ -48,22 +62,49 @@ bool fences_read(struct fences *f, struct slice data)
 		f->removals += fence->removals;
 		f->bytes += fence->bytes;
 	}
-	if (!good || f->count == 0)
+	if (!good || f->count == 0) {
 		fences_free(f);
-	return good && f->count;
+		return false;
+	}
+	rank(f);
+	return true;
 }
 
 void fences_free(struct fences *f)
 {
 	free(f->list);
+	free(f->ranks);
 	*f = (struct fences){ 0 };
+}
+
+/* Narrows the fences down to those of the rank that a member has, and the one before. */
+static void narrow(const struct fences *f, struct slice member, size_t *low, size_t *high)
+{
+	struct slice common = slice_of(f->list[f->count > 1].first.p, f->common), rest;
+	int order = member_compare(slice_of(member.p, member.n < common.n ? member.n : common.n), common);
+	uint64_t rank;
+	size_t below;
+
+	if (order < 0) {
+		*high = 1;
+	} else if (order > 0) {
+		*low = f->count - 1;
+	} else {
+		rest = slice_skip(member, f->common);
+		rank = word_rank(rest.p, rest.n);
+		below = ranks_below(f->ranks + 1, f->count - 1, rank, false);
+		*high = 1 + ranks_below(f->ranks + 1, f->count - 1, rank, true);
+		*low = below;
+	}
 }
 
 size_t fences_find(const struct fences *f, struct slice member)
 {
 	size_t low = 0, high = f->count;
 
-	while (high - low > 1) {
+	if (f->count > 1)
+		narrow(f, member, &low, &high);
+	while (high > low + 1) {
 		size_t middle = low + (high - low) / 2;
 		if (member_compare(f->list[middle].first, member) <= 0)
 			low = middle;

@@ -27,6 +27,8 @@ struct fences {
 	struct fence *list;
 	size_t count;
 	uint64_t entries, removals, bytes; /* of all tables */
+	uint64_t *ranks;                   /* first bytes of the fences, behind those that all but the first share */
+	size_t common;
 };
 
 /* Reads an index; the fences borrow its bytes. False when it is none, and then there is nothing to free. */

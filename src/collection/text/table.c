@@ -103,6 +103,8 @@ bool table_open(struct table *t, struct slice data)
 	if (data.n < MAGIC_SIZE + NUMBER || memcmp(data.p, MAGIC, MAGIC_SIZE) != 0)
 		return false;
 	t->data = data.p;
+	t->ranks = NULL;
+	t->common = 0;
 	t->count = (uint32_t)little_load(data.p + data.n - NUMBER, NUMBER);
 	behind = ((size_t)restarts_of(t->count) + 1) * NUMBER;
 	if (behind > data.n - MAGIC_SIZE)
@@ -165,12 +167,78 @@ static struct slice restart_member(const struct table *t, uint32_t restart)
 	return slice_of(p, size >> 1);
 }
 
+/* --- ranks --- */
+
+static size_t shared_bytes(struct slice a, struct slice b)
+{
+	size_t n = 0, most = a.n < b.n ? a.n : b.n;
+
+	while (n < most && a.p[n] == b.p[n])
+		n++;
+	return n;
+}
+
+size_t table_restarts(const struct table *t)
+{
+	return restarts_of(t->count);
+}
+
+/* What the first and the last member share all in between share too. */
+void table_rank(struct table *t, uint64_t *ranks)
+{
+	uint32_t count = restarts_of(t->count);
+	struct table_cursor last;
+
+	if (!table_nth(&last, t, t->count - 1))
+		return;
+	t->common = (uint32_t)shared_bytes(restart_member(t, 0), table_member(&last));
+	t->ranks = ranks;
+	for (uint32_t i = 0; i < count; i++) {
+		struct slice member = slice_skip(restart_member(t, i), t->common);
+		ranks[i] = word_rank(member.p, member.n);
+	}
+}
+
+size_t ranks_below(const uint64_t *ranks, size_t count, uint64_t rank, bool through)
+{
+	const uint64_t *at = ranks;
+
+	/* No branch depends on what is compared. */
+	for (; count > 1; count -= count / 2)
+		at += at[count / 2 - 1] < rank || (through && at[count / 2 - 1] == rank) ? count / 2 : 0;
+	return (size_t)(at - ranks) + (count && (*at < rank || (through && *at == rank)));
+}
+
+/* Narrows the restart points down to those of the rank that a member has, and the one before; false when it is outside. */
+static void narrow(const struct table *t, struct slice member, uint32_t *low, uint32_t *high)
+{
+	struct slice common = slice_of(restart_member(t, 0).p, t->common);
+	int order = member_compare(slice_of(member.p, member.n < common.n ? member.n : common.n), common);
+	struct slice rest;
+	uint64_t rank;
+	size_t below;
+
+	if (order < 0) {
+		*high = 1;
+	} else if (order > 0) {
+		*low = *high - 1;
+	} else {
+		rest = slice_skip(member, t->common);
+		rank = word_rank(rest.p, rest.n);
+		below = ranks_below(t->ranks, *high, rank, false);
+		*high = (uint32_t)ranks_below(t->ranks, *high, rank, true);
+		*low = below ? (uint32_t)below - 1 : 0;
+	}
+}
+
 /* The last restart point that is not above a member; 0 where the first is. */
 static uint32_t find_restart(const struct table *t, struct slice member)
 {
 	uint32_t low = 0, high = restarts_of(t->count);
 
-	while (high - low > 1) {
+	if (t->ranks)
+		narrow(t, member, &low, &high);
+	while (high > low + 1) {
 		uint32_t middle = low + (high - low) / 2;
 		if (member_compare(restart_member(t, middle), member) <= 0)
 			low = middle;
@@ -189,26 +257,46 @@ bool table_seek(struct table_cursor *c, const struct table *t, struct slice from
 	return there;
 }
 
+/*
+ * From a restart point on, without putting the members together. As long as the entries are below the member, an entry that
+ * shares more with the one before than that shares with the member is below it too, and one that shares less is above.
+ */
+static bool scan(const struct table *t, uint32_t restart, struct slice member, bool *removed)
+{
+	const char *p = t->data + restart_offset(t, restart), *end = t->data + t->entries_end;
+	size_t matched = 0;
+
+	for (uint32_t at = restart * TABLE_INTERVAL, n = 0; n < TABLE_INTERVAL && at + n < t->count; n++) {
+		uint32_t shared = 0, size = 0;
+		struct slice bytes, rest;
+
+		p = read_head(p, end, &shared, &size);
+		assert(p);
+		bytes = slice_of(p, size >> 1);
+		p += bytes.n;
+		if (shared > matched)
+			continue;
+		if (shared < matched)
+			return false;
+		rest = slice_skip(member, matched);
+		shared = (uint32_t)shared_bytes(bytes, rest);
+		if (shared == rest.n && shared == bytes.n) {
+			*removed = size & 1;
+			return true;
+		}
+		if (shared == rest.n || (shared < bytes.n && (unsigned char)bytes.p[shared] > (unsigned char)rest.p[shared]))
+			return false;
+		matched += shared;
+	}
+	return false;
+}
+
 bool table_find(const struct table *t, struct slice member, bool *removed)
 {
-	struct table_cursor c;
-
-	if (!table_seek(&c, t, member) || !slice_equal(table_member(&c), member))
-		return false;
-	*removed = c.removed;
-	return true;
+	return t->count && scan(t, find_restart(t, member), member, removed);
 }
 
 /* --- writing --- */
-
-static size_t shared_bytes(struct slice a, struct slice b)
-{
-	size_t n = 0, most = a.n < b.n ? a.n : b.n;
-
-	while (n < most && a.p[n] == b.p[n])
-		n++;
-	return n;
-}
 
 void table_writer_add(struct table_writer *w, struct slice member, bool removed)
 {

@@ -23,15 +23,27 @@
 
 enum { TABLE_INTERVAL = 16 };
 
-/* A table that was read. It borrows the bytes. */
+/* A table that was read. It borrows the bytes, and the ranks. */
 struct table {
 	const char *data;
 	size_t entries_end; /* the offset behind the last entry */
 	uint32_t count;
+	const uint64_t *ranks; /* NULL for none */
+	uint32_t common;       /* with ranks: bytes with which all members begin */
 };
 
 /* Checks every byte and the order of the members. False when it is no table; then nothing may be done with `t`. */
 bool table_open(struct table *t, struct slice data) __attribute__((warn_unused_result));
+
+/*
+ * Makes searches faster: fills in `ranks`, of which table_restarts() tells how many there are, and keeps them. They are the
+ * first bytes of the restart points, behind those that all members share.
+ */
+size_t table_restarts(const struct table *t);
+void table_rank(struct table *t, uint64_t *ranks);
+
+/* Of sorted ranks, how many are below a rank, or with `through` not above it. */
+size_t ranks_below(const uint64_t *ranks, size_t count, uint64_t rank, bool through);
 
 /* A place in a table. The member is the cursor's own copy. */
 struct table_cursor {

@@ -23,7 +23,9 @@ enum {
 	SMALLEST = 4096,     /* bytes: what is smaller is of the lowest tier */
 	WIDTH = 16,          /* runs that are merged at once */
 	WRITES_AT_ONCE = 4,  /* tables written ahead */
-	SLICE_ENTRIES = 1024 /* that are worked on in one go; four times as many when the runs become too many */
+	SLICE_LEAST = 1024,  /* entries that are worked on in one go; and for each millisecond since the last time: */
+	SLICE_EACH_MS = 2048,
+	SLICE_MOST = 32 * 1024
 };
 
 /* A run that is merged. */
@@ -54,7 +56,7 @@ struct merge {
 	struct buf replacement;
 	struct waiter turn;
 	size_t reading; /* reads under way */
-	size_t slice;   /* entries */
+	uint64_t rested; /* since when, in milliseconds */
 	bool begun, resting, ended;
 	bool outdated; /* somebody waits for it who wants more */
 	size_t key_size;
@@ -332,10 +334,24 @@ static void begin(struct merge *m)
 		read_item(&m->inputs[i], slice_of(m->inputs[i].fences.list[0].id, OPLOG_ID), table_read);
 }
 
+/*
+ * The longer the others took, the longer is the next slice: so merging has its part of the time however busy the proxy is, and
+ * keeps up with what is written.
+ */
+static size_t slice_of_time(struct merge *m)
+{
+	uint64_t now = m->lanes->host->now, slice = SLICE_LEAST + (now - m->rested) * SLICE_EACH_MS;
+
+	m->rested = now;
+	return slice < SLICE_MOST ? (size_t)slice : SLICE_MOST;
+}
+
 /* Merges a slice; false when nothing more can be done now. */
 static bool work(struct merge *m)
 {
-	for (size_t n = 0; n < m->slice && m->writer.pending < WRITES_AT_ONCE; n++) {
+	size_t slice = slice_of_time(m);
+
+	for (size_t n = 0; n < slice && m->writer.pending < WRITES_AT_ONCE; n++) {
 		const struct table_cursor *entry;
 
 		switch (table_merge_next(&m->streams)) {
@@ -446,7 +462,7 @@ static struct merge *start(struct lanes *lanes, struct slice key, struct slice b
 	lanes->merge_count++;
 	STAILQ_INIT(&m->waiting);
 	m->turn.done = on_turn;
-	m->slice = SLICE_ENTRIES;
+	m->rested = lanes->host->now;
 	m->kept = kept;
 	m->oldest = oldest;
 	m->count = count;
@@ -470,8 +486,7 @@ void merge_consider(struct lanes *lanes, struct slice key, struct slice block, i
 	if (!plan(runs, count, &from, &to) || lanes->merge_count >= lanes->host->options->merges || find(lanes, key))
 		return;
 	start(lanes, key, slice_of(block.p, ends[to - 1]), from ? ends[from - 1] : sizeof(OPLOG_SET_MARK) - 1, to - from,
-		from == 0, exptime)
-		->slice = count > 2 * WIDTH ? 4 * SLICE_ENTRIES : SLICE_ENTRIES;
+		from == 0, exptime);
 }
 
 void merge_force(struct lanes *lanes, struct slice key, struct slice block, int64_t exptime, struct op *op)

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "util/hash.h"
+
 
 void set_view_init(struct set_view *v, uint64_t seed, struct set_store *store)
 {
@@ -161,23 +163,27 @@ bool set_view_take_log(struct set_view *v, struct slice log)
 /* --- members --- */
 
 /* What a run says of a member: SET_WANTED when it must be loaded. */
-static enum set_found look_in_run(struct set_view *v, size_t run, struct slice member, bool *removed)
+static enum set_found look_in_run(struct set_view *v, size_t run, struct slice member, uint64_t hash, bool *removed)
 {
 	size_t place = set_view_place(v, run, member);
 	const struct table *table = place == SIZE_MAX ? NULL : set_view_table(v, run, place);
 
 	if (!table)
 		return SET_WANTED;
+	/* Most members that are asked for are in the oldest run, and in no other one. */
+	if (run > 0 && !set_view_may_hold(v, run, place, hash))
+		return SET_OUT;
 	return table_find(table, member, removed) ? SET_IN : SET_OUT;
 }
 
 /* All runs that may have to be read are looked at, so that what is wanted can be loaded at once. */
 enum set_found set_view_below(struct set_view *v, size_t runs, struct slice member)
 {
+	uint64_t hash = hash_slice(member, v->overlay.seed);
 	bool removed = false, wanted = false;
 
 	for (size_t i = runs; i-- > 0;) {
-		enum set_found found = look_in_run(v, i, member, &removed);
+		enum set_found found = look_in_run(v, i, member, hash, &removed);
 		if (found == SET_WANTED)
 			wanted = true;
 		else if (found == SET_IN)
@@ -199,12 +205,13 @@ enum set_found set_view_find(struct set_view *v, struct slice member)
 
 enum set_found set_view_mentioned(struct set_view *v, size_t from, struct slice member)
 {
+	uint64_t hash = hash_slice(member, v->overlay.seed);
 	bool wanted = false, ignored;
 
 	if (fold_mentions(&v->overlay, member, &ignored))
 		return SET_IN;
 	for (size_t i = from; i < v->run_count; i++) {
-		enum set_found found = look_in_run(v, i, member, &ignored);
+		enum set_found found = look_in_run(v, i, member, hash, &ignored);
 		if (found == SET_IN)
 			return SET_IN;
 		wanted |= found == SET_WANTED;

@@ -31,6 +31,7 @@ struct set_item {
 	struct buf data;
 	struct table table;   /* of a table */
 	uint64_t *ranks;
+	uint64_t *filter; /* of the members' hashes; NULL when not made */
 	struct fences fences; /* of an index */
 	char id[OPLOG_ID];
 };
@@ -123,6 +124,9 @@ void set_item_drop(struct set_item *item);
 /* The index of a run, or the table of that number; NULL when it has to be loaded, which is then wanted. */
 const struct fences *set_view_index(struct set_view *v, size_t run);
 const struct table *set_view_table(struct set_view *v, size_t run, size_t table);
+
+/* False when a table that is there says nothing of a member with this hash, which is under the view's seed. */
+bool set_view_may_hold(struct set_view *v, size_t run, size_t table, uint64_t hash);
 
 /* The number of the table of a run where a member would be; SIZE_MAX when the index has to be loaded. */
 size_t set_view_place(struct set_view *v, size_t run, struct slice member);

@@ -1,8 +1,10 @@
 #include <stdlib.h>
 
 #include "collection/set/view.h"
+#include "collection/text/filter.h"
 #include "util/alloc.h"
 #include "util/check.h"
+#include "util/hash.h"
 
 /* For so many changes of the references an item that no run has is kept: its run may be about to be referred to. */
 enum { SPARE_AGE = 4 };
@@ -13,6 +15,8 @@ static size_t item_memory(const struct set_item *item)
 {
 	size_t ranks = item->ranks ? table_restarts(&item->table) : item->fences.count;
 
+	if (item->filter)
+		ranks += filter_words(item->table.count);
 	return sizeof(*item) + item->data.cap + item->fences.count * sizeof(struct fence) + ranks * sizeof(uint64_t);
 }
 
@@ -28,6 +32,7 @@ void set_item_drop(struct set_item *item)
 	v->store->memory -= item_memory(item);
 	fences_free(&item->fences);
 	free(item->ranks);
+	free(item->filter);
 	buf_free(&item->data);
 	free(item);
 }
@@ -105,9 +110,13 @@ void set_view_keep(struct set_view *v, struct slice id, bool table, struct slice
 
 static void use(struct set_item *item)
 {
+	/* Uses that follow one another closely change nothing of note in the order. */
+	enum { CLOSELY = 4096 };
 	struct set_store *store = item->view->store;
 
-	item->when = ++store->clock;
+	if (++store->clock - item->when < CLOSELY)
+		return;
+	item->when = store->clock;
 	if (item != TAILQ_FIRST(&store->used)) {
 		TAILQ_REMOVE(&store->used, item, link);
 		TAILQ_INSERT_HEAD(&store->used, item, link);
@@ -304,6 +313,26 @@ const struct table *set_view_table(struct set_view *v, size_t run, size_t table)
 	}
 	use(place->item);
 	return &place->item->table;
+}
+
+static void make_filter(struct set_view *v, struct set_item *item)
+{
+	size_t words = filter_words(item->table.count);
+	struct table_cursor c;
+
+	item->filter = xcalloc(words, sizeof(*item->filter));
+	v->store->memory += words * sizeof(*item->filter);
+	for (bool more = table_first(&c, &item->table); more; more = table_next(&c))
+		filter_add(item->filter, words, hash_slice(table_member(&c), v->overlay.seed));
+}
+
+bool set_view_may_hold(struct set_view *v, size_t run, size_t table, uint64_t hash)
+{
+	struct set_item *item = v->runs[run].tables[table].item;
+
+	if (!item->filter)
+		make_filter(v, item);
+	return filter_may_hold(item->filter, filter_words(item->table.count), hash);
 }
 
 size_t set_view_place(struct set_view *v, size_t run, struct slice member)

@@ -28,24 +28,28 @@ static size_t restart_offset(const struct table *t, uint32_t restart)
 	return (size_t)little_load(t->data + t->entries_end + (size_t)restart * NUMBER, NUMBER);
 }
 
-/* The head of an entry: gives where its bytes begin. In a table that was opened, numbers below 128 are one byte. */
-static const char *read_head(const char *p, const char *end, uint32_t *shared, uint32_t *size)
+static const char *read_long_head(const char *p, uint32_t *shared, uint32_t *size)
 {
-	if ((unsigned char)p[0] < 0x80 && (unsigned char)p[1] < 0x80) {
-		*shared = (unsigned char)p[0];
-		*size = (unsigned char)p[1];
-		return p + 2;
-	}
-	return varint_take(&p, end, shared) && varint_take(&p, end, size) ? p : NULL;
+	bool good = varint_take(&p, p + VARINT_MAX, shared) && varint_take(&p, p + VARINT_MAX, size);
+
+	assert(good);
+	(void)good;
+	return p;
+}
+
+/* The head of an entry in a table that was opened: gives where its bytes begin. Numbers below 128 are one byte. */
+static inline const char *read_head(const char *p, uint32_t *shared, uint32_t *size)
+{
+	*shared = (unsigned char)p[0];
+	*size = (unsigned char)p[1];
+	return (*shared | *size) < 0x80 ? p + 2 : read_long_head(p, shared, size);
 }
 
 static void read_entry(struct table_cursor *c)
 {
-	const char *p = c->table->data + c->next, *end = c->table->data + c->table->entries_end;
-	uint32_t shared = 0, size = 0;
+	uint32_t shared, size;
+	const char *p = read_head(c->table->data + c->next, &shared, &size);
 
-	p = read_head(p, end, &shared, &size);
-	assert(p);
 	c->removed = size & 1;
 	size >>= 1;
 	memcpy(c->member + shared, p, size);
@@ -159,11 +163,9 @@ bool table_nth(struct table_cursor *c, const struct table *t, uint32_t n)
 
 static struct slice restart_member(const struct table *t, uint32_t restart)
 {
-	const char *p = t->data + restart_offset(t, restart);
-	uint32_t shared = 0, size = 0;
+	uint32_t shared, size;
+	const char *p = read_head(t->data + restart_offset(t, restart), &shared, &size);
 
-	p = read_head(p, t->data + t->entries_end, &shared, &size);
-	assert(p);
 	return slice_of(p, size >> 1);
 }
 
@@ -263,15 +265,14 @@ bool table_seek(struct table_cursor *c, const struct table *t, struct slice from
  */
 static bool scan(const struct table *t, uint32_t restart, struct slice member, bool *removed)
 {
-	const char *p = t->data + restart_offset(t, restart), *end = t->data + t->entries_end;
+	const char *p = t->data + restart_offset(t, restart);
 	size_t matched = 0;
 
 	for (uint32_t at = restart * TABLE_INTERVAL, n = 0; n < TABLE_INTERVAL && at + n < t->count; n++) {
-		uint32_t shared = 0, size = 0;
+		uint32_t shared, size;
 		struct slice bytes, rest;
 
-		p = read_head(p, end, &shared, &size);
-		assert(p);
+		p = read_head(p, &shared, &size);
 		bytes = slice_of(p, size >> 1);
 		p += bytes.n;
 		if (shared > matched)

@@ -12,12 +12,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static int connect_to(const char *host, const char *port)
+static int connect_to(const char *host, uint16_t number)
 {
 	struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
 	struct addrinfo *list;
-	int fd = -1, error = getaddrinfo(host, port, &hints, &list);
+	int fd = -1, error;
+	char port[8];
 
+	snprintf(port, sizeof(port), "%u", number);
+	error = getaddrinfo(host, port, &hints, &list);
 	if (error) {
 		fprintf(stderr, "loadgen: %s:%s: %s\n", host, port, gai_strerror(error));
 		return -1;
@@ -36,7 +39,7 @@ static int connect_to(const char *host, const char *port)
 	return fd;
 }
 
-bool conn_open(struct conn *conn, const char *host, const char *port, size_t depth)
+bool conn_open(struct conn *conn, const char *host, uint16_t port, size_t depth)
 {
 	const int on = 1;
 	uint64_t slots = 1;

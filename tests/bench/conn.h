@@ -30,7 +30,7 @@ struct conn {
 };
 
 /* Connects; false with a message on stderr. ${depth} is the most that will be in flight. */
-bool conn_open(struct conn *conn, const char *host, const char *port, size_t depth) __attribute__((warn_unused_result));
+bool conn_open(struct conn *conn, const char *host, uint16_t port, size_t depth) __attribute__((warn_unused_result));
 
 void conn_close(struct conn *conn);
 

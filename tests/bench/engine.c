@@ -407,7 +407,7 @@ static bool open_conns(struct engine *engine)
 	for (size_t i = 0; i < options->conns; i++) {
 		struct conn *conn = &engine->conns[i];
 
-		if (!conn_open(conn, options->host, options->port, options->depth))
+		if (!conn_open(conn, options->host, options->ports[i % options->port_count], options->depth))
 			return false;
 		engine->conn_count++;
 		conn->next_send = conn->next_reply = i * engine->pool->count / options->conns;

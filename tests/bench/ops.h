@@ -3,6 +3,8 @@
 
 #include "reply.h"
 
+#include <stdbool.h>
+
 /*
  * A request as text, with
  *   %k a key        %v a value    %n the bytes of a value
@@ -26,18 +28,21 @@ enum load {
 	LOAD_MEMBERS, /* each key holds a set of all members */
 	LOAD_ITEM,    /* each key holds a list of one item */
 	LOAD_ITEMS,   /* each key holds a list of all members */
+	LOAD_APART,   /* somebody else has stored what makes for replies of all members */
 	LOADS,
 };
 
-/* The forms of one op or load, by protocol. ${minor} is sent once in five requests where it is set.
- */
+/* The forms of one op or load, by protocol. */
 struct op {
 	const char *name;
 	enum load load;
 	struct form major[2]; /* memcache, RESP */
 	struct form minor[2];
-	unsigned keys;  /* keys named by one request */
-	unsigned items; /* members in a reply, where it is not all that there are */
+	unsigned minor_percent; /* this many of a hundred requests, drawn at random, are ${minor} */
+	bool alternating;       /* instead, each second one is ${minor} */
+	bool new_members;       /* members are not of those that were loaded */
+	unsigned keys;          /* keys named by one request; 0: others than the workload's */
+	unsigned items;         /* members in a reply, where it is not all that there are */
 };
 
 /* All ops, ended by one without a name. */

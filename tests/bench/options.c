@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 static const char usage_text[] = "usage: loadgen [option ...]\n"
 				 "  --proto memcache|resp  protocol to speak (memcache)\n"
 				 "  --host HOST            server (127.0.0.1)\n"
-				 "  --port PORT            its port (11211)\n"
+				 "  --port PORT[,...]      its port (11211); of several the connections take turns\n"
 				 "  --op OP                what to ask for (get); see below\n"
 				 "  --conns N              connections (50)\n"
 				 "  --depth N              requests in flight on each connection (1)\n"
@@ -66,19 +67,39 @@ static double real_number(const char *name, const char *text, double high)
 	return value;
 }
 
+/* Takes the next number of a list, and the comma behind it, from *${rest}; ${text} is the whole list. */
+static long take_number(const char **rest, long high, const char *name, const char *text)
+{
+	char *end;
+	long value = strtol(*rest, &end, 10);
+
+	if (end == *rest || (*end != ',' && *end != '\0') || value <= 0 || value > high)
+		refuse(name, text);
+	*rest = *end == ',' ? end + 1 : end;
+	return value;
+}
+
 static void parse_pids(struct options *options, const char *name, const char *text)
 {
 	const char *rest = text;
 
-	while (*rest != '\0') {
-		char *end;
-		long pid = strtol(rest, &end, 10);
-
-		if (end == rest || (*end != ',' && *end != '\0') || pid <= 0 || options->pid_count == MAX_PIDS)
+	for (options->pid_count = 0; *rest != '\0'; options->pid_count++) {
+		if (options->pid_count == MAX_PIDS)
 			refuse(name, text);
-		options->pids[options->pid_count++] = (pid_t)pid;
-		rest = *end == ',' ? end + 1 : end;
+		options->pids[options->pid_count] = (pid_t)take_number(&rest, INT_MAX, name, text);
 	}
+}
+
+static void parse_ports(struct options *options, const char *name, const char *text)
+{
+	const char *rest = text;
+
+	options->port_count = 0;
+	do {
+		if (options->port_count == MAX_PORTS)
+			refuse(name, text);
+		options->ports[options->port_count++] = (uint16_t)take_number(&rest, UINT16_MAX, name, text);
+	} while (*rest != '\0');
 }
 
 enum {
@@ -161,7 +182,7 @@ static void apply(struct options *options, int option, const char *name, const c
 		options->host = text;
 		break;
 	case PORT:
-		options->port = text;
+		parse_ports(options, name, text);
 		break;
 	case CONNS:
 		options->conns = whole_number(name, text, 1, 100000);
@@ -207,7 +228,8 @@ void options_parse(struct options *options, int argc, char **argv)
 
 	*options = (struct options){
 		.host = "127.0.0.1",
-		.port = "11211",
+		.ports = { 11211 },
+		.port_count = 1,
 		.workload = {
 			.op = "get",
 			.keys = 10000,

@@ -8,11 +8,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define MAX_PIDS 16
+#define MAX_PIDS 32
+#define MAX_PORTS 32
 
 struct options {
 	const char *host;
-	const char *port;
+	uint16_t ports[MAX_PORTS]; /* connections take turns */
+	size_t port_count;
 	struct workload workload;
 	size_t conns;
 	size_t depth;

@@ -15,7 +15,8 @@ class Fake(threading.Thread):
     """Serves one connection: each line is a request, answer(number, line) its reply."""
 
     def __init__(self, answer):
-        super().__init__(daemon=True)
+        super().__init__(name="fake", daemon=True)
+        self.proto = "memcache"
         self.answer, self.listener = answer, socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         self.start()
@@ -36,6 +37,14 @@ def load(answer, *options):
                          capture_output=True, text=True, timeout=LIMIT, check=False)
     fake.listener.close()
     return ran
+
+
+def record(lines, answer):
+    """The answer, which also keeps the lines."""
+    def both(number, line):
+        lines.append(line)
+        return answer(number, line)
+    return both
 
 
 class OpenLoop(unittest.TestCase):
@@ -102,6 +111,76 @@ class Replies(unittest.TestCase):
                                     f"{' '.join(['m0000001xxxx'] * members)}\r\nEND\r\n").encode()
         self.assertEqual(load(answer(100), "--op", "lrange", "--requests", "5").returncode, 0)
         self.assertEqual(load(answer(99), "--op", "lrange", "--requests", "5").returncode, 1)
+
+    def test_members_of_several_sets(self):
+        def answer(members):
+            return lambda *_: b"VALUE sinter 0 %d\r\n%s\r\nEND\r\n" % (members * 13 - 1, b"x" * (members * 13 - 1))
+        for members, status in ((5, 0), (4, 1)):
+            ran = load(answer(members), "--op", "sinter", "--members", "5", "--requests", "3")
+            self.assertEqual(ran.returncode, status, ran.stderr)
+
+    def test_members_of_several_sets_of_redis(self):
+        def answer(members, size):
+            reply = b"*%d\r\n" % members + b"$%d\r\n%s\r\n" % (size, b"x" * size) * members
+            return lambda _, line: reply if line == "right" else b""
+        for members, size, status in ((5, 12, 0), (4, 12, 1), (5, 11, 1)):
+            ran = load(answer(members, size), "--proto", "resp", "--op", "sinter", "--members", "5", "--requests", "3")
+            self.assertEqual(ran.returncode, status, ran.stderr)
+
+
+class Mixes(unittest.TestCase):
+    @staticmethod
+    def answer(number, line):
+        verb, key = line.split()[:2]
+        value = f"VALUE {key} 0 12\r\nm0000001xxxx\r\nEND\r\n"
+        return {"sadd": b"STORED\r\n", "srem": b"DELETED\r\n", "sismember": b"%d\r\n" % (number % 2)}.get(
+            verb, value.encode())
+
+    def ask(self, op, *options):
+        lines = []
+        ran = load(record(lines, self.answer), "--op", op, "--members", "100", "--requests", "2000", *options)
+        self.assertEqual((ran.returncode, json.loads(ran.stdout)["misses"]), (0, 0), ran.stderr)
+        return [line.split() for line in lines]
+
+    def test_shares(self):
+        for op, verbs in (("hot", {"sadd": 80, "srem": 20}), ("churn", {"sadd": 50, "srem": 50}),
+                          ("rw", {"sadd": 50, "sismember": 50}), ("rw10", {"sadd": 10, "sismember": 90})):
+            with self.subTest(op=op):
+                asked = self.ask(op)
+                self.assertEqual({words[0] for words in asked}, set(verbs))
+                for verb, percent in verbs.items():
+                    self.assertAlmostEqual(sum(words[0] == verb for words in asked) / 20, percent, delta=4)
+                    # Of all members there are, whatever is asked of them.
+                    members = {int(words[2][1:8]) for words in asked if words[0] == verb}
+                    self.assertLess(max(members), 100)
+                    self.assertGreater(len(members), 80)
+
+    def test_turns(self):
+        for op, verb in (("pop", "spop"), ("srand", "srandmember")):
+            with self.subTest(op=op):
+                asked = self.ask(op, "--members", "5000000")
+                self.assertEqual([{words[0] for words in asked[turn::2]} for turn in (0, 1)], [{"sadd"}, {verb}])
+                # None of those that are there already, and hardly any of them twice.
+                members = [int(words[2][1:8]) for words in asked[::2]]
+                self.assertGreaterEqual(min(members), 5000000)
+                self.assertGreater(len(set(members)), 990)
+
+
+class Ports(unittest.TestCase):
+    def test_connections_take_turns(self):
+        lines = [], []
+        fakes = [Fake(record(kept, lambda *_: b"END\r\n")) for kept in lines]
+        ports = ",".join(str(fake.port) for fake in fakes)
+        subprocess.run([LOADGEN, "--port", ports, "--conns", "2", "--requests", "20"], capture_output=True,
+                       timeout=LIMIT, check=True)
+        for fake in fakes:
+            fake.listener.close()
+        self.assertEqual([len(kept) for kept in lines], [10, 10])
+
+    def test_bad(self):
+        for text in ("", "0", "65536", "1,x", "x", ",1", ",".join(["1"] * 33)):
+            ran = subprocess.run([LOADGEN, "--port", text], capture_output=True, timeout=LIMIT, check=False)
+            self.assertEqual(ran.returncode, 2, text)
 
 
 if __name__ == "__main__":

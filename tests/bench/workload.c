@@ -14,7 +14,6 @@
 #define POOL_REQUESTS 65536
 #define POOL_BYTES ((size_t)32 << 20)
 #define MAX_KEYS_NAMED 10
-#define MINOR_ONE_IN 5
 #define REQUEST_OVERHEAD 64
 
 struct text {
@@ -196,14 +195,19 @@ static uint64_t next_random(uint64_t *state)
 	return z ^ (z >> 31);
 }
 
-static bool loads_members(enum load load)
+static size_t next_member(struct pool *pool)
 {
-	return load == LOAD_MEMBERS || load == LOAD_ITEMS;
+	return pool->first_member + (size_t)(next_random(&pool->random) % pool->members);
+}
+
+static bool has_members(enum load load)
+{
+	return load == LOAD_MEMBERS || load == LOAD_ITEMS || load == LOAD_APART;
 }
 
 static struct reply_want wanted(const struct workload *work, const struct op *op, enum reply_kind kind)
 {
-	struct reply_want want = { .kind = kind, .items = op->keys, .body = REPLY_ANY_SIZE };
+	struct reply_want want = { .kind = kind, .items = op->keys ? op->keys : 1, .body = REPLY_ANY_SIZE };
 	size_t members = op->items && op->items < work->members ? op->items : work->members;
 	enum load load = op->load;
 
@@ -212,12 +216,12 @@ static struct reply_want wanted(const struct workload *work, const struct op *op
 		want.body = work->value_size;
 		want.key_first = op->keys == 1;
 	}
-	if (loads_members(load) && kind == REPLY_VALUES)
+	if (has_members(load) && kind == REPLY_VALUES)
 		want.body = members * (work->member_size + 1) - 1;
-	if (loads_members(load) && kind == REPLY_RESP_ARRAY) {
+	if (has_members(load) && kind == REPLY_RESP_ARRAY)
 		want.items = members;
+	if (has_members(load) && (kind == REPLY_RESP_ARRAY || kind == REPLY_RESP_BULK))
 		want.body = work->member_size;
-	}
 	return want;
 }
 
@@ -235,6 +239,14 @@ static const struct op *find_op(const struct workload *work)
 	return NULL;
 }
 
+/* Whether request number ${index} is of the minor form. */
+static bool is_minor(const struct op *op, bool resp, size_t index, uint64_t *random)
+{
+	if (op->minor[resp].text == NULL)
+		return false;
+	return op->alternating ? index % 2 == 1 : next_random(random) % 100 < op->minor_percent;
+}
+
 const char *workload_op_name(size_t index)
 {
 	return ops[index].name;
@@ -245,30 +257,32 @@ bool workload_render(const struct workload *work, struct pool *pool)
 	const struct op *op = find_op(work);
 	struct text out = { .bytes = NULL }, scratch = { .bytes = NULL };
 	size_t count = POOL_REQUESTS, fitting;
-	uint64_t random = 1;
 
 	if (op == NULL)
 		return false;
 	fitting = POOL_BYTES / (work->value_size + work->member_size + REQUEST_OVERHEAD) + 1;
 	count = count < fitting ? count : fitting;
-	*pool = (struct pool){ .count = count };
+	count += count % 2; /* behind the last comes the first again, and those that alternate still do */
+	*pool = (struct pool){ .count = count, .members = work->members, .random = 1 };
+	if (op->new_members) {
+		pool->first_member = work->members;
+		pool->members = WORKLOAD_MEMBER_NAMES - work->members;
+	}
 	pool->requests = must(calloc(count + 1, sizeof(*pool->requests)));
 	for (size_t i = 0; i < count; i++) {
 		struct request *request = &pool->requests[i];
 		struct draw draw;
 
 		for (unsigned k = 0; k < MAX_KEYS_NAMED; k++)
-			draw.keys[k] = next_random(&random) % work->keys;
-		draw.member = next_random(&random) % work->members;
-		request->form = op->minor[work->resp].text != NULL && next_random(&random) % MINOR_ONE_IN == 0;
+			draw.keys[k] = next_random(&pool->random) % work->keys;
+		draw.member = next_member(pool);
+		request->form = is_minor(op, work->resp, i, &pool->random);
 		render(&out, &scratch, work, (request->form ? op->minor : op->major)[work->resp].text, &draw, request);
 	}
 	pool->requests[count].offset = out.length;
 	pool->bytes = out.bytes;
 	pool->want[0] = wanted(work, op, op->major[work->resp].kind);
 	pool->want[1] = wanted(work, op, op->minor[work->resp].kind);
-	pool->members = work->members;
-	pool->random = random;
 	free(scratch.bytes);
 	return true;
 }
@@ -286,7 +300,7 @@ bool workload_render_load(const struct workload *work, struct pool *pool)
 	form = &loads[op->load].major[work->resp];
 	if (form->text == NULL)
 		return true;
-	runs = loads_members(op->load) ? (work->members + OPS_RUN - 1) / OPS_RUN : 1;
+	runs = has_members(op->load) ? (work->members + OPS_RUN - 1) / OPS_RUN : 1;
 	pool->count = runs * work->keys;
 	pool->requests = must(calloc(pool->count + 1, sizeof(*pool->requests)));
 	for (size_t run = 0; run < runs; run++) {
@@ -311,11 +325,11 @@ void pool_redraw(struct pool *pool, size_t first, size_t last)
 	for (size_t i = first; pool->members && i < last; i++) {
 		const struct request *request = &pool->requests[i];
 		char *digits = pool->bytes + request->offset + request->member + 1;
-		uint32_t member;
+		size_t member;
 
 		if (request->member == 0)
-			return;
-		member = (uint32_t)(next_random(&pool->random) % pool->members);
+			continue;
+		member = next_member(pool);
 		for (int place = 6; place >= 0; place--, member /= 10)
 			digits[place] = (char)('0' + member % 10);
 	}

@@ -11,7 +11,8 @@
 #define WORKLOAD_MAX_KEYS 10000000
 #define WORKLOAD_MIN_MEMBER 8
 #define WORKLOAD_MAX_MEMBER 250
-#define WORKLOAD_MAX_MEMBERS 10000000
+#define WORKLOAD_MEMBER_NAMES 10000000 /* of seven digits */
+#define WORKLOAD_MAX_MEMBERS (WORKLOAD_MEMBER_NAMES - 1)
 
 /* What to ask for. */
 struct workload {
@@ -37,7 +38,8 @@ struct pool {
 	struct request *requests; /* one more than count: the last holds the end */
 	size_t count;
 	struct reply_want want[2];
-	size_t members; /* to draw from; 0: the members stay as they are */
+	size_t first_member; /* of those to draw from */
+	size_t members;      /* to draw from; 0: the members stay as they are */
 	uint64_t random;
 };
 

@@ -6,7 +6,7 @@ import re
 import unittest
 import xml.dom.minidom
 
-from rig import baseline, chart, cli, results, rounds, rows, table, targets
+from rig import background, baseline, chart, cli, fill, results, rounds, rows, table, targets
 from rig.targets import Target, Value
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -69,6 +69,32 @@ class Summaries(unittest.TestCase):
         self.assertEqual(made["skipped"], [["nutcracker", "not installed"]])
 
 
+    def test_the_worst_of_all_rounds(self):
+        cells = {("proxies20-hot", "setlistd"): [sample(1, base_bytes=size, misses=1) for size in (5, 7000, 6)]}
+        made = document(cells)
+        cell = results.cells_of(made)["proxies20-hot", "setlistd"]
+        self.assertEqual((cell["base_bytes"], cell["failures"]), (7000, 3))
+        self.assertIn("base of up to 7,000 bytes", "\n".join(table.lines(made)))
+
+    def test_what_has_no_rate(self):
+        cells = {
+            ("memory-set-seq", "redis"): [{"members": 10, "growth_bytes": 45, "member_bytes": 4.5}],
+            ("memory-sinter", "setlistd"): [{"rss_before_kb": 1024, "peak_kb": 3072, "growth_mb": 2.0}],
+            ("cold-sismember-1000000", "setlistd"): [{"cold_ms": 1.5, "cold_kb": 20.5, "cold_requests": 3}],
+            ("cold-sismember-1000000", "redis"): [{"cold_ms": 0.25}],
+        }
+        shown = "\n".join(table.lines(document(cells)))
+        for text in ("10 members: 4.50 bytes each", "1.0 MB before, 3.0 MB at most: 2.0 MB of growth",
+                     "1.50 ms, 20.5 KB and 3 requests between it and memcached", "0.25 ms\n"):
+            self.assertIn(text, shown)
+
+    def test_processes_of_one_kind_are_one(self):
+        own = [{"name": "own", "cpu_us": cpu, "rss_kb": 10} for cpu in (1, 2, 3)]
+        behind = {"name": "behind", "cpu_us": 9, "rss_kb": 90}
+        self.assertEqual(rounds.together([*own, behind], 3), [{"name": "own", "cpu_us": 6, "rss_kb": 30}, behind])
+        self.assertEqual(rounds.together([own[0], behind], 1), [own[0], behind])
+
+
 class Targets(unittest.TestCase):
     def verdicts(self, cells, *wanted):
         return [(one["got"], one["met"]) for one in targets.evaluate(document(cells), wanted)]
@@ -104,7 +130,7 @@ class Targets(unittest.TestCase):
             for value in filter(None, (target.value, target.over)):
                 self.assertIn(value.row, there, target.text)
                 self.assertLessEqual(set(value.servers), there[value.row], target.text)
-                self.assertIn(value.metric, results.METRICS)
+                self.assertIn(value.metric, (*results.METRICS, *results.MAXIMA, "failures"))
             self.assertEqual((target.at_least is None) + (target.at_most is None), 1, target.text)
 
     def test_printed(self):
@@ -119,12 +145,15 @@ class Targets(unittest.TestCase):
 class Rows(unittest.TestCase):
     def test_all_name_what_there_is(self):
         with open(os.path.join(HERE, "ops.c"), encoding="utf-8") as file:
-            ops = set(re.findall(r'^\t\{ "([a-z-]+)", LOAD_', file.read(), re.M))
+            ops = set(re.findall(r'^\t\{ "([a-z0-9-]+)", LOAD_', file.read(), re.M))
         self.assertIn("get", ops)
         for row in rows.ROWS:
             for server, op in row.contenders():
                 self.assertIn(server, rows.SERVERS, row.name)
                 self.assertIn(op, ops if row.measure == "load" else ("",), row.name)
+            self.assertIn(row.measure, ("load", *rounds.SPECIAL))
+            self.assertIn(row.fill, ("", *fill.KINDS))
+            self.assertIn(row.beside, ("", *background.KINDS))
         self.assertEqual(len({row.name for row in rows.ROWS}), len(rows.ROWS))
         self.assertLessEqual(set(chart.ROWS), {row.name for row in rows.ROWS})
 
@@ -248,6 +277,17 @@ class Turns(unittest.TestCase):
         seen, skipped = self.order(["sadd-16"])
         once = [("sadd-16", "setlistd", "sadd"), ("sadd-16", "setlistd-t2", "sadd"), ("sadd-16", "memcached", "append")]
         self.assertEqual((seen, skipped), (once + once[::-1], []))
+
+    def test_once_is_in_the_first_round(self):
+        seen, _ = self.order(["memory-set-seq", "memory-idle"], only=("setlistd",))
+        self.assertEqual([name for name, *_ in seen], ["memory-set-seq", "memory-idle", "memory-idle"])
+
+    def test_pairs_have_a_time(self):
+        run = rounds.Run(None, dict(SETTINGS, seconds=1), "loadgen")
+        run._load = lambda *_: {"rate": 4000.0}
+        asked = {row.name: run._loaded(row, None, row.op) for row in rows.select(["pop", "sadd-1"])}
+        self.assertEqual(asked, {"pop-1000": {"rate": 4000.0, "pair_us": 500.0},
+                                 "pop-1000000": {"rate": 4000.0, "pair_us": 500.0}, "sadd-1": {"rate": 4000.0}})
 
     def test_an_unknown_command_is_skipped_by_name(self):
         seen, skipped = self.order(["rpush-1", "set-1"], unknown=("rpush",), only=("setlistd",))

@@ -2,8 +2,9 @@
 
     rows        what is measured                      targets     what the results must show
     peers       the servers that are measured         rounds      measuring, in turns
-    background  work that goes on beside a row        memory      the rows about memory
-    results     from samples to one document (JSON)   baseline    comparing two documents; the guard against falls
+    background  work that goes on beside a row        fill        what is stored before some rows
+    memory      the rows about a setlistd's memory    stored      the rows about bytes where a set is stored
+    cold        the rows about the first request      results     from samples to one document (JSON)
     table       the document for people               chart       the document as SVG
-    cli         the command line
+    cli         the command line                      baseline    comparing two documents; the guard against falls
 """

@@ -1,7 +1,8 @@
-"""What goes on beside a row: its server has other work while the load generator measures."""
+"""What goes on beside a row: its server has other work, or is watched, while the load generator measures."""
 import socket
 import threading
 
+from .fill import Client
 from .peers import PATIENCE, Failed
 
 MEMBERS = 200000
@@ -33,6 +34,9 @@ class Compaction(threading.Thread):
         if self.problem:
             raise Failed(self.problem)
 
+    def found(self):
+        return {"beside": self.rounds}
+
     def run(self):
         try:
             while not self.ending.is_set():
@@ -53,4 +57,42 @@ class Compaction(threading.Thread):
             raise Failed(f"{line[:20]}...: {reply!r}")
 
 
-KINDS = {"compaction": Compaction}
+class BaseSize(threading.Thread):
+    """Asks memcached itself how large the item of the one key is, again and again."""
+
+    EVERY = 0.02
+    KEY = "k0000000"
+
+    def __init__(self, server):
+        super().__init__(daemon=True)
+        self.memcached = Client(server.behind)
+        self.ending = threading.Event()
+        self.largest, self.problem = 0, None
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ending.set()
+        self.join(3 * PATIENCE)
+        self.memcached.__exit__()
+        if self.problem:
+            raise Failed(self.problem)
+
+    def found(self):
+        return {"base_bytes": self.largest}
+
+    def run(self):
+        try:
+            while not self.ending.wait(self.EVERY):
+                reply = self.memcached.ask(f"mg {self.KEY} s")
+                if reply.startswith("HD s"):
+                    self.largest = max(self.largest, int(reply[4:]))
+                elif reply != "EN":
+                    raise Failed(f"mg: {reply!r}")
+        except (OSError, Failed) as why:
+            self.problem = f"beside the row: {why}"
+
+
+KINDS = {"compaction": Compaction, "base size": BaseSize}

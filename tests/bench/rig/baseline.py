@@ -2,6 +2,10 @@
 from . import results
 
 FALL = 0.30
+# What is setlistd's own, and can be compared all the same.
+OWN = (("cpu_us", "CPU us/request"), ("bytes_each", "bytes/connection"), ("copies", "copies of the reply"),
+       ("growth_mb", "MB of growth"), ("member_bytes", "bytes/member"), ("cold_ms", "ms when cold"),
+       ("cold_kb", "KB when cold"), ("pair_us", "us/pair"), ("base_bytes", "bytes of the base"))
 
 
 def ratios_of(document):
@@ -34,7 +38,7 @@ def falls(baseline, document):
 
 def compare(old, new):
     """Lines that tell two documents apart: ratios to peers, and setlistd's own CPU for each request."""
-    yield f"{'row':18} {'of setlistd':26} {'first':>9} {'second':>9} {'change':>8}"
+    yield f"{'row':22} {'of setlistd':26} {'first':>9} {'second':>9} {'change':>8}"
     before, after = results.cells_of(old), results.cells_of(new)
     for (row, server), cell in after.items():
         other = before.get((row, server))
@@ -42,8 +46,7 @@ def compare(old, new):
             continue
         if server.startswith("setlistd"):
             name = "" if server == "setlistd" else f" ({server[9:]})"
-            for metric, text in (("cpu_us", "CPU us/request"), ("bytes_each", "bytes/connection"),
-                                 ("copies", "copies of the reply")):
+            for metric, text in OWN:
                 yield from _line(row, text + name, other.get(metric), cell.get(metric))
         if server != "setlistd":
             yield from _line(row, f"rate over {server}'s", other.get("ratio"), cell.get("ratio"))
@@ -60,4 +63,4 @@ def compare(old, new):
 
 def _line(row, what, was, now):
     if was and now is not None:
-        yield f"{row:18} {what:26} {was:9.2f} {now:9.2f} {(now / was - 1) * 100:+7.0f}%"
+        yield f"{row:22} {what:26} {was:9.2f} {now:9.2f} {(now / was - 1) * 100:+7.0f}%"

@@ -21,7 +21,7 @@ STATUS = """\
 Exit status: 0 all replies were right (and with --quick no ratio fell far below the baseline), 1 not so, or something
 failed, 2 usage.
 """
-# Rounds and seconds: the whole takes about five minutes, the quick run under forty seconds.
+# Rounds and seconds: the whole takes about eleven minutes, the quick run under forty seconds.
 FULL, QUICK = (3, 0.5), (3, 0.25)
 
 
@@ -92,7 +92,7 @@ def main(argv=None):
 
 def run(options):
     if options.list:
-        print("\n".join(f"{row.name:18} {row.about}" for row in options.rows))
+        print("\n".join(f"{row.name:22} {row.about}" for row in options.rows))
         return 0
     if options.compare:
         print("\n".join(baseline.compare(*map(read, options.compare))))

@@ -12,7 +12,7 @@ PER_LINE = 500
 ROOM = "max_connections = 20000\n"
 
 
-def idle(lab):
+def idle(lab, _):
     """Resident memory before and after many connections each asked for one thing and stayed."""
     limit = raise_descriptors(IDLE_CONNECTIONS + SPARE_DESCRIPTORS)
     count = min(IDLE_CONNECTIONS, limit - SPARE_DESCRIPTORS)
@@ -34,7 +34,7 @@ def idle(lab):
             "bytes_each": (after - before) * 1024 / count}
 
 
-def slow(lab):
+def slow(lab, _):
     """Resident memory before and after many clients asked for a large set and read nothing of it."""
     server, conns = lab.fresh_setlistd(ROOM), []
     try:

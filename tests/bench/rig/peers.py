@@ -58,14 +58,19 @@ class Failed(Exception):
 
 
 class Server:
-    """One that listens. Behind a proxy, `behind` is the server that it stands in front of."""
+    """One that listens. Behind a proxy, `behind` is the server that it stands in front of; `others` stand beside it."""
 
     def __init__(self, name, proto, port, process, behind=None):
         self.name, self.proto, self.port, self.process, self.behind = name, proto, port, process, behind
+        self.others = []
+
+    def ports(self):
+        return [self.port] + [other.port for other in self.others]
 
     def pids(self):
-        """Of all processes that do the work, the one under test first."""
-        return [self.process.pid] + (self.behind.pids() if self.behind else [])
+        """Of all processes that do the work, the one under test first, with those beside it."""
+        beside = [other.process.pid for other in self.others]
+        return [self.process.pid] + beside + (self.behind.pids() if self.behind else [])
 
     def ask(self, line):
         """The first line of the answer to a line."""
@@ -75,8 +80,15 @@ class Server:
                 return replies.readline().rstrip(b"\r\n").decode("latin-1")
 
     def rss_kb(self):
+        return self._memory("VmRSS")
+
+    def peak_kb(self):
+        """The most that was ever resident."""
+        return self._memory("VmHWM")
+
+    def _memory(self, name):
         with open(f"/proc/{self.process.pid}/status", encoding="ascii") as file:
-            found = re.search(r"^VmRSS:\s*(\d+)", file.read(), re.M)
+            found = re.search(rf"^{name}:\s*(\d+)", file.read(), re.M)
         return int(found[1]) if found else 0
 
 
@@ -142,9 +154,13 @@ class Lab:
             if server is not None and server.ask(line) != answer:
                 raise Failed(f"{name} does not drop its data")
 
-    def fresh_setlistd(self, config=""):
+    def fresh_setlistd(self, config="", behind=None):
         """A further setlistd, for one measurement; end it with stop()."""
-        return self._start_setlistd("setlistd-fresh", 1, config)
+        return self._start_setlistd("setlistd-fresh", 1, config, behind)
+
+    def fresh_memcached(self):
+        """The same of memcached."""
+        return self._start_memcached("memcached-fresh")
 
     def stop(self, server):
         server.process.terminate()
@@ -155,7 +171,7 @@ class Lab:
 
     def _start(self, name):
         if name == "memcached":
-            return self._start_memcached()
+            return self._start_memcached(name)
         if name == "redis":
             return self._start_redis()
         if name == "nutcracker":
@@ -166,6 +182,8 @@ class Lab:
             return self._start_proxy()
         if name == "setlistd-nocache":
             return self._start_setlistd(name, self.threads, "cache_memory = 0\n")
+        if name == "setlistd-x20":
+            return self._start_many(name, 20)
         return self._start_setlistd(name, 2 if name == "setlistd-t2" else self.threads)
 
     def _needed(self, name):
@@ -174,11 +192,11 @@ class Lab:
             raise Missing(self.missing[name])
         return server
 
-    def _start_memcached(self):
+    def _start_memcached(self, name):
         program, port = find_program("memcached"), self._free_port()
         self.versions["memcached"] = first_number(program, "--version")
-        process = self._run("memcached", port, self._memcached(program, port, "-m", "1024"))
-        return Server("memcached", "memcache", port, process)
+        process = self._run(name, port, self._memcached(program, port, "-m", "1024"))
+        return Server(name, "memcache", port, process)
 
     def _start_proxy(self):
         program = self.proxy or find_program("memcached")
@@ -217,10 +235,16 @@ class Lab:
                                          "0", "-o", files + ".out", "-p", files + ".pid"])
         return Server(name, behind.proto, port, process, behind)
 
-    def _start_setlistd(self, name, threads, config=""):
+    def _start_many(self, name, count):
+        """Several setlistd that share one memcached, each with one thread."""
+        first, *others = [self._start_setlistd(name, 1) for _ in range(count)]
+        first.others = others
+        return first
+
+    def _start_setlistd(self, name, threads, config="", behind=None):
         if not os.access(self.setlistd, os.X_OK):
             raise Missing(f"{self.setlistd} is not built")
-        behind, port = self._needed("memcached"), self._free_port()
+        behind, port = behind or self._needed("memcached"), self._free_port()
         self.versions["setlistd"] = first_number(self.setlistd, "-V")
         command = [self.setlistd, "-l", "127.0.0.1", "-p", str(port), "-S", f"127.0.0.1:{behind.port}", "-t",
                    str(threads)]

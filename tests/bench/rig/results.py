@@ -14,12 +14,18 @@ A cell is what one server did in one row. Numbers are medians over the rounds:
     cpu_us            user and system time for each request, of the server under test alone
     processes         [{name, cpu_us, rss_kb}]: of all that took part, the server under test first
     loadgen_cpu_us    what the generator itself spent on each request
-    errors, misses    sums                       ratio     setlistd's rate over this one's; null beside no setlistd
+    errors, misses    sums; failures: of these, and of what was lost
+    ratio             setlistd's rate over this one's; null beside no setlistd
     rounds            [{metric: value}]: each round's own
     offered           open loop: the rate at which requests became due
 
+    pair_us           the mean time of two requests, where they come in pairs
+    base_bytes        the largest size of a set's own item that was seen, where it was watched
+
 Cells of the rows about memory have, in place of a rate: rss_before_kb, rss_after_kb, and connections and bytes_each, or
-readers, reply_bytes, growth_bytes and copies.
+readers, reply_bytes, growth_bytes and copies; or rss_before_kb, peak_kb and growth_mb. Those about what is stored have
+members, growth_bytes and member_bytes. Those about a cold start have cold_ms, and of setlistd cold_kb and
+cold_requests, which went between it and memcached.
 
 A ratio is the median of the ratios within each round: the machine's speed changes from one to the next.
 """
@@ -30,7 +36,10 @@ import statistics
 
 SCHEMA = 1
 METRICS = ("rate", "p50_us", "p95_us", "p99_us", "p999_us", "cpu_us", "loadgen_cpu_us", "offered", "rss_before_kb",
-           "rss_after_kb", "connections", "bytes_each", "readers", "reply_bytes", "growth_bytes", "copies", "beside")
+           "rss_after_kb", "connections", "bytes_each", "readers", "reply_bytes", "growth_bytes", "copies", "beside",
+           "peak_kb", "growth_mb", "members", "member_bytes", "cold_ms", "cold_kb", "cold_requests", "pair_us")
+MAXIMA = ("base_bytes",)
+SUMS = ("errors", "misses", "lost")
 
 
 def build(rows, samples, settings, versions, skipped):
@@ -57,12 +66,14 @@ def summary(server, op, samples):
     for sample in samples:
         if sample.get("processes"):
             sample["cpu_us"] = sample["processes"][0]["cpu_us"]
-    rounds = [{metric: sample[metric] for metric in METRICS if metric in sample} for sample in samples]
+    rounds = [{metric: sample[metric] for metric in METRICS + MAXIMA if metric in sample} for sample in samples]
     cell = {"server": server, "op": op}
     cell.update({metric: _median(rounds, metric) for metric in METRICS if metric in rounds[0]})
+    cell.update({metric: max(one[metric] for one in rounds) for metric in MAXIMA if metric in rounds[0]})
     cell["processes"] = _processes([sample["processes"] for sample in samples if sample.get("processes")])
-    for metric in ("errors", "misses", "lost"):
+    for metric in SUMS:
         cell[metric] = sum(sample.get(metric, 0) for sample in samples)
+    cell["failures"] = sum(cell[metric] for metric in SUMS)
     cell["rounds"] = rounds
     return cell
 

@@ -4,12 +4,13 @@ import json
 import os
 import subprocess
 
-from . import background, memory
+from . import background, cold, fill, memory, stored
 from .peers import Failed, Missing, say
 
 LIMIT = 180  # seconds for one measurement
 WARMUP = 0.15
 PROBE_SECONDS = 0.3
+SPECIAL = {**memory.KINDS, **stored.KINDS, **cold.KINDS}
 
 
 class Run:
@@ -24,6 +25,8 @@ class Run:
         chosen = [(row, pairs) for row in rows if (pairs := self._contenders(row, quick, only))]
         for turn in range(self.settings["rounds"]):
             for row, pairs in chosen:
+                if turn and row.once:
+                    continue
                 say(f"round {turn + 1} of {self.settings['rounds']}: {row.name}")
                 for server, op in pairs if turn % 2 == 0 else reversed(pairs):
                     self._measure(row, server, op)
@@ -48,19 +51,31 @@ class Run:
         server = self.lab.servers[name]
         self.lab.drop_data()
         try:
-            if row.measure != "load":
-                sample = memory.KINDS[row.measure](self.lab)
+            if row.measure == "load":
+                sample = self._loaded(row, server, op)
             else:
-                with self._beside(row, server) as beside:
-                    sample = self._load(server, op, row.options, self._rate_of(row),
-                                        self.settings["seconds"] * row.stretch)
-                if beside is not None:
-                    sample["beside"] = beside.rounds
+                sample = SPECIAL[row.measure](self.lab, name)
         except (Failed, Missing, OSError) as why:
             say(f"{row.name}, {name}: {why}")
             self.wrong = True
             return
         self.samples.setdefault((row.name, name, op), []).append(sample)
+
+    def _loaded(self, row, server, op):
+        options = row.options
+        if row.fill:
+            fill.KINDS[row.fill](server)
+            # What the first request costs is another row's.
+            self._load(server, op, (*options, "--requests", "1"))
+        else:
+            options += ("--prefill",)
+        with self._beside(row, server) as beside:
+            sample = self._load(server, op, options, self._rate_of(row), self.settings["seconds"] * row.stretch)
+        if beside is not None:
+            sample.update(beside.found())
+        if row.pairs and sample["rate"]:
+            sample["pair_us"] = 2e6 / sample["rate"]
+        return sample
 
     @staticmethod
     def _beside(row, server):
@@ -68,8 +83,8 @@ class Run:
 
     def _load(self, server, op, options=(), rate=None, seconds=None):
         """Runs the load generator and gives what it found, which is a failure unless all replies were right."""
-        command = [self.loadgen, "--proto", server.proto, "--port", str(server.port), "--op", op, "--prefill", "--json",
-                   "--conns", str(self.settings["conns"]), "--seconds", str(seconds or self.settings["seconds"]),
+        command = [self.loadgen, "--proto", server.proto, "--port", ",".join(map(str, server.ports())), "--op", op,
+                   "--json", "--conns", str(self.settings["conns"]), "--seconds", str(seconds or self.settings["seconds"]),
                    "--warmup", str(WARMUP), "--pids", ",".join(map(str, server.pids())), *options]
         if rate:
             # As deep as it takes for no request to wait for another one's reply.
@@ -85,6 +100,7 @@ class Run:
         if ran.returncode:
             self.wrong = True
             say(f"{op}, {server.name}: {sample['errors']} errors, {sample['lost']} lost: {sample['first_error']}")
+        sample["processes"] = together(sample["processes"], len(server.ports()))
         return sample
 
     def _rate_of(self, row):
@@ -99,8 +115,17 @@ class Run:
     def _peak(self, name):
         """The rate of get-1, as measured already or else now."""
         known = self.samples.get(("get-1", name, "get"))
-        sample = known[0] if known else self._load(self.lab.servers[name], "get", seconds=PROBE_SECONDS)
-        return sample["rate"]
+        if known:
+            return known[0]["rate"]
+        return self._load(self.lab.servers[name], "get", ("--prefill",), seconds=PROBE_SECONDS)["rate"]
+
+
+def together(processes, count):
+    """The processes, the first so many as one."""
+    first = dict(processes[0])
+    for metric in ("cpu_us", "rss_kb"):
+        first[metric] = sum(one[metric] for one in processes[:count])
+    return [first, *processes[count:]]
 
 
 def build_loadgen(root):

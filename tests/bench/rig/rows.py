@@ -1,9 +1,11 @@
 """The rows: what is asked of whom. All servers of a row do the same work, or what comes nearest to it."""
 from dataclasses import dataclass
 
+from . import fill
+
 # Each proxy stands in front of the memcached, or the Redis, that is also measured directly.
 SERVERS = ("setlistd", "setlistd-t2", "setlistd-nocache", "memcached", "nutcracker", "memcached-proxy", "redis",
-           "nutcracker+redis")
+           "nutcracker+redis", "setlistd-x20")
 
 
 @dataclass(frozen=True)
@@ -16,7 +18,10 @@ class Row:
     probe: str = ""           # asked of setlistd first: the row is left out when it answers ERROR
     half_peak: bool = False   # open loop, at half the rate of get-1
     beside: str = ""          # what goes on meanwhile: a name in background.py
-    measure: str = "load"     # or a name in memory.py
+    fill: str = ""            # stored first: a name in fill.py; else what the load generator's --prefill does
+    pairs: bool = False       # requests come in pairs, and the time of one pair is what counts
+    once: bool = False        # in the first round alone: the next would find the same
+    measure: str = "load"     # or a name in memory.py, stored.py or cold.py
     stretch: float = 1        # longer by this factor, where few requests are answered in a second
     quick: tuple = ()         # the servers of the quick run; none: not part of it
 
@@ -40,6 +45,18 @@ def _pair(name, about, op, servers, probe="", options=(), quick=((), ())):
 def _sized(size, keys, conns=(), stretch=1, quick=()):
     return Row(f"smembers-{size}", f"smembers of {size:,} members", "smembers", OURS + REDIS,
                ("--keys", str(keys), "--members", str(size), *conns), "scompact p", stretch=stretch, quick=quick)
+
+
+def _mixed(size, keys):
+    data = ("--keys", str(keys), "--members", str(size))
+    for op, about in (("rw", "half sadd, half sismember"), ("rw10", "one sadd in ten, else sismember")):
+        yield from _pair(f"{op}-{size}", f"{about}, sets of {size:,}", op, ("setlistd",) + REDIS, "sismember p m", data)
+
+
+def _drawn(name, command, size):
+    data = ("--keys", "1", "--members", str(size), "--conns", "1")
+    return Row(f"{name}-{size}", f"sadd and {command} in turn, one set of {size:,}, 1 connection", name,
+               ("setlistd", "redis"), data, f"{command} p", pairs=True)
 
 
 def _onto(size):
@@ -82,6 +99,25 @@ ROWS = [
            quick=(("setlistd", "memcached:incr", "redis"), ())),
     *_pair("evadd", "count and store an event of 100 bytes (others: only a set)", "evadd",
            OURS + ("memcached:set", "redis:set"), "evadd p 0 0 1\r\nx"),
+    *(row for size, keys in ((100, 1000), (1000, 100), (10000, 20), (200000, 2), (1000000, 1))
+      for row in _mixed(size, keys)),
+    *(_drawn(name, command, size) for name, command in (("pop", "spop"), ("srand", "srandmember"))
+      for size in (1000, 1000000)),
+    # A request takes so long that it is the requests that are counted out, not the time.
+    Row("sinter-1000000", "sinter of two sets of 1,000,000 that share half, 1 connection", "sinter",
+        ("setlistd", "redis"), ("--members", str(fill.SHARED), "--conns", "1", "--requests", "5"), "sinter p",
+        fill="two sets"),
+    Row("proxies20-hot", "half sadd, half srem of one set (of 1,000): one setlistd, and twenty of them", "churn",
+        ("setlistd", "setlistd-x20"), ("--keys", "1", "--conns", "40", "--depth", "4"), "scompact p",
+        beside="base size"),
+    Row("cold-sismember-1000000", "the first sismember of a process that has just been started", "",
+        ("setlistd", "redis"), probe="scompact p", measure="sismember", once=True),
+    Row("memory-set-seq", "stored bytes for each of 1,000,000 members user-0000001 ...", "", ("setlistd", "redis"),
+        probe="scompact p", measure="set-seq", once=True),
+    Row("memory-set-hex", "stored bytes for each of 1,000,000 members of 16 random digits", "", ("setlistd", "redis"),
+        probe="scompact p", measure="set-hex", once=True),
+    Row("memory-sinter", "growth of resident memory by the first sinter of two sets of 1,000,000", "", ("setlistd",),
+        probe="scompact p", measure="sinter", once=True),
     Row("memory-idle", "resident memory of 10,000 idle connections", "", ("setlistd",), measure="idle"),
     Row("memory-slow", "resident memory of 100 readers that ask for 10,000 members and do not read", "",
         ("setlistd",), probe="scompact p", measure="slow"),

@@ -1,7 +1,10 @@
 """The document for people."""
 
-HEAD = (f"{'row':18} {'server':17} {'requests/s':>11} {'p50':>7} {'p95':>7} {'p99':>7} {'p99.9':>8} {'setlistd':>8} "
+HEAD = (f"{'row':22} {'server':17} {'requests/s':>11} {'p50':>7} {'p95':>7} {'p99':>7} {'p99.9':>8} {'setlistd':>8} "
         f"{'load':>5}  CPU us/request and resident MB of each process")
+
+# Behind all else, where a cell has it.
+MORE = (("pair_us", "pair {:,.1f} us"), ("base_bytes", "base of up to {:,.0f} bytes"))
 
 
 def lines(document):
@@ -29,15 +32,30 @@ def lines(document):
 
 def _cell(name, cell, number):
     if "rate" not in cell:
-        yield f"{name:18} {cell['server']:17} {_memory(cell)}"
+        yield f"{name:22} {cell['server']:17} {_special(cell)}"
         return
     ratio = f"{cell['ratio']:8.2f}" if cell.get("ratio") and number > 0 else " " * 8
     processes = "  ".join(f"{one['name']} {one['cpu_us']:.2f} {one['rss_kb'] / 1024:.0f}M" for one in cell["processes"])
     percentiles = " ".join(f"{cell[metric]:{width},.0f}" for metric, width in
                            (("p50_us", 7), ("p95_us", 7), ("p99_us", 7), ("p999_us", 8)))
+    rate = f"{cell['rate']:,.0f}" if cell["rate"] >= 100 else f"{cell['rate']:.1f}"
+    more = "".join(f"  {text.format(cell[metric])}" for metric, text in MORE if metric in cell)
     wrong = f"  ERRORS {cell['errors'] + cell['lost']}" if cell["errors"] or cell["lost"] else ""
     busy = cell["loadgen_cpu_us"] * cell["rate"] / 1e4
-    yield f"{name:18} {cell['server']:17} {cell['rate']:11,.0f} {percentiles} {ratio} {busy:4.0f}%  {processes}{wrong}"
+    yield f"{name:22} {cell['server']:17} {rate:>11} {percentiles} {ratio} {busy:4.0f}%  {processes}{more}{wrong}"
+
+
+def _special(cell):
+    if "cold_ms" in cell:
+        passed = (f", {cell['cold_kb']:,.1f} KB and {cell['cold_requests']:.0f} requests between it and memcached"
+                  if "cold_kb" in cell else "")
+        return f"{cell['cold_ms']:,.2f} ms{passed}"
+    if "member_bytes" in cell:
+        return f"{cell['members']:,.0f} members: {cell['member_bytes']:.2f} bytes each"
+    if "growth_mb" in cell:
+        return (f"{cell['rss_before_kb'] / 1024:.1f} MB before, {cell['peak_kb'] / 1024:.1f} MB at most: "
+                f"{cell['growth_mb']:.1f} MB of growth")
+    return _memory(cell)
 
 
 def _memory(cell):
@@ -50,11 +68,11 @@ def _memory(cell):
 
 def _targets(targets):
     width = max(len(target["text"]) for target in targets)
-    yield f"{'point':6} {'target':{width}} {'wanted':>13} {'got':>9}"
+    yield f"{'point':6} {'target':{width}} {'wanted':>15} {'got':>12}"
     for target in targets:
         got = "-" if target["got"] is None else f"{target['got']:,.2f}"
         verdict = {None: "not measured", True: "met", False: "NOT MET"}[target["met"]]
-        yield f"{target['number']:6} {target['text']:{width}} {target['wanted']:>13} {got:>9}  {verdict}"
+        yield f"{target['number']:6} {target['text']:{width}} {target['wanted']:>15} {got:>12}  {verdict}"
     met = sum(target["met"] is True for target in targets)
     measured = sum(target["met"] is not None for target in targets)
     yield f"{met} of {measured} targets met" + (f", {len(targets) - measured} not measured"

@@ -1,7 +1,7 @@
 """What the results must show, as data, and what of it they do show.
 
 A target compares one value with another, or with a bound. A value is a metric of a row's server; where several servers
-are named, that of the best of them. Its number is that of the issue, a dot, and that of the point.
+are named, that of the best of them. A target has a number, or the word for what it is about.
 """
 from dataclasses import dataclass
 
@@ -60,6 +60,25 @@ def _percentile(number, row, metric, other, server, at_most):
                   Value(row, ("setlistd",), metric), Value(other, (server,), metric), at_most=at_most)
 
 
+def _mixed():
+    for size, at_least in ((100, 0.9), (1000, 0.8), (10000, 0.8), (200000, 0.7), (1000000, 0.7)):
+        for name in ("rw", "rw10"):
+            yield from _both("mixed", f"{name}-{size}", "nutcracker+redis", at_least, at_least)
+    for depth in (1, 16):
+        large, small = (Value(f"rw-{size}-{depth}", ("setlistd",)) for size in (1000000, 1000))
+        yield Target("mixed", f"{large.row}: rate over that of {small.row}", large, small, at_least=0.7)
+
+
+def _most(word, row, what, metric, at_most, server="setlistd"):
+    return Target(word, f"{row}: {what}", Value(row, (server,), metric), at_most=at_most)
+
+
+def _drawn(name):
+    return Target("random", f"{name}-1000000: time of a pair over that of {name}-1000",
+                  Value(f"{name}-1000000", ("setlistd",), "pair_us"), Value(f"{name}-1000", ("setlistd",), "pair_us"),
+                  at_most=3)
+
+
 TARGETS = [
     _percentile("3.3", "sadd-onto-1000000", "p50_us", "sadd-onto-10", "setlistd", 1.5),
     _percentile("3.3", "get-compacting", "p99_us", "get-half", "setlistd", 2),
@@ -86,6 +105,19 @@ TARGETS = [
            at_most=50),
     _percentile("5.8", "get-half", "p99_us", "get-half", "memcached", 1.5),
     *_two_threads(),
+    *_mixed(),
+    _drawn("pop"),
+    _drawn("srand"),
+    _rate("sinter", "sinter-1000000", "redis", 1),
+    _most("sinter", "memory-sinter", "growth in MB", "growth_mb", 32),
+    Target("many", "proxies20-hot: rate of twenty over that of one", Value("proxies20-hot", ("setlistd-x20",)),
+           Value("proxies20-hot", ("setlistd",)), at_least=0.6),
+    _most("many", "proxies20-hot", "bytes of the base", "base_bytes", 131072, "setlistd-x20"),
+    _most("many", "proxies20-hot", "failures", "failures", 0, "setlistd-x20"),
+    _most("cold", "cold-sismember-1000000", "milliseconds", "cold_ms", 2),
+    _most("cold", "cold-sismember-1000000", "KB between setlistd and memcached", "cold_kb", 128),
+    _most("stored", "memory-set-seq", "stored bytes for each member", "member_bytes", 5),
+    _most("stored", "memory-set-hex", "stored bytes for each member", "member_bytes", 17.8),
 ]
 
 

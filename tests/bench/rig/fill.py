@@ -1,0 +1,155 @@
+"""What rows find stored where the load generator's --prefill does not do: sets of given members, and servers at rest."""
+import random
+import socket
+import time
+
+from .peers import PATIENCE, Failed
+
+MILLION = 1000000
+SHARED = MILLION // 2   # of the members of each of the two sets that are intersected
+NAME_SIZE = len("user-0000001")
+PER_LINE = 500
+WINDOW = 32             # lines in flight
+LIMIT = 60              # seconds for a set to be compacted, or for a server to come to rest
+READS_AND_WRITES = ("cmd_get", "cmd_set", "cmd_touch")
+
+
+def in_order(first, count):
+    return [f"user-{number:07}" for number in range(first, first + count)]
+
+
+def hexadecimal(count):
+    """As many members of 16 digits, the same ones in each run."""
+    draw, found = random.Random(1), set()
+    while len(found) < count:
+        found.add(f"{draw.getrandbits(64):016x}")
+    return sorted(found)
+
+
+def shuffled(members):
+    random.Random(2).shuffle(members)
+    return members
+
+
+class Client:
+    """One connection on which lines are asked. Redis takes the same lines, as what it calls inline commands."""
+
+    def __init__(self, server):
+        self.server = server
+        self.conn = socket.create_connection(("127.0.0.1", server.port), PATIENCE)
+        self.conn.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.replies = self.conn.makefile("rb")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.replies.close()
+        self.conn.close()
+
+    def line(self):
+        line = self.replies.readline()
+        if not line.endswith(b"\r\n"):
+            raise Failed(f"{self.server.name} hung up")
+        return line[:-2].decode("latin-1")
+
+    def ask(self, line):
+        """The first line of the reply."""
+        self.conn.sendall(line.encode() + b"\r\n")
+        return self.line()
+
+    def add(self, key, members):
+        wanted = ("STORED",) if self.server.proto == "memcache" else (":",)
+        lines = [f"sadd {key} {' '.join(members[at:at + PER_LINE])}\r\n" for at in range(0, len(members), PER_LINE)]
+        for at in range(0, len(lines), WINDOW):
+            window = lines[at:at + WINDOW]
+            self.conn.sendall("".join(window).encode())
+            for _ in window:
+                reply = self.line()
+                if not reply.startswith(wanted):
+                    raise Failed(f"sadd to {self.server.name}: {reply!r}")
+
+    def compact(self, key):
+        """Until it is done: others may be at it."""
+        if self.server.proto != "memcache":
+            return
+        limit = time.monotonic() + LIMIT
+        while (reply := self.ask(f"scompact {key}")) != "OK":
+            if reply != "SERVER_ERROR busy" or time.monotonic() > limit:
+                raise Failed(f"scompact: {reply!r}")
+            time.sleep(0.05)
+
+    def stats(self):
+        """Of a memcached: the values, and how many bytes it takes to say so."""
+        found, size, line = {}, 0, self.ask("stats")
+        while line != "END":
+            _, name, value = line.split(" ", 2)
+            found[name], size, line = value, size + len(line) + 2, self.line()
+        return found, size + len("END\r\n")
+
+    def used_memory(self):
+        """Of a Redis."""
+        size = int(self.ask("INFO memory").removeprefix("$"))
+        lines = self.replies.read(size + 2).decode().splitlines()
+        return int(next(line for line in lines if line.startswith("used_memory:")).partition(":")[2])
+
+    def stored(self):
+        """Bytes of all that is stored, on a memcached or a Redis."""
+        return int(self.stats()[0]["bytes"]) if self.server.proto == "memcache" else self.used_memory()
+
+
+class Meter:
+    """Counts what goes over the connections of a memcached, but for what it is asked by this meter itself."""
+
+    def __init__(self, memcached):
+        self.client = Client(memcached)
+        self.before, self.own = self.client.stats()  # a reply counts from the next time on
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.client.__exit__()
+
+    def read(self):
+        """Bytes and requests since the meter was made, once there are no more of them for a moment."""
+        return at_rest(self._passed, 5)
+
+    def _passed(self):
+        now, size = self.client.stats()
+
+        def growth(*names):
+            return sum(int(now[name]) - int(self.before[name]) for name in names)
+        found = growth("bytes_read", "bytes_written") - self.own - len("stats\r\n"), growth(*READS_AND_WRITES)
+        self.own += size + len("stats\r\n")
+        return found
+
+
+def at_rest(value_of, looks=20):
+    """The value once it was the same so many times in a row; twenty take a second."""
+    seen, limit = [value_of()], time.monotonic() + LIMIT
+    while len(seen) < looks:
+        if time.monotonic() > limit:
+            raise Failed(f"no rest in {LIMIT} s")
+        time.sleep(0.05)
+        now = value_of()
+        seen = [*seen, now] if now == seen[-1] else [now]
+    return seen[-1]
+
+
+def one_set(server):
+    """A million members under one key."""
+    with Client(server) as client:
+        client.add("large", in_order(1, MILLION))
+        client.compact("large")
+
+
+def two_sets(server):
+    """A million members under each of two keys, half of them under both."""
+    with Client(server) as client:
+        for key, first in (("left", 1), ("right", 1 + MILLION - SHARED)):
+            client.add(key, in_order(first, MILLION))
+            client.compact(key)
+
+
+KINDS = {"two sets": two_sets}

@@ -1,12 +1,23 @@
-"""What a set really is on its servers: its base, the segments that the base refers to, and whatever else lies about.
+"""What a set really is on its servers: its base, the items that the base refers to, and whatever else lies about.
 
-The tests read it from memcached directly, past setlistd, and find the server of an item by asking `route`.
+The tests read it from memcached directly, past setlistd, and find the server of an item by asking `route`. What is read there
+is told by tables.py, which shares nothing with setlistd.
 """
+import functools
 import re
+from collections import namedtuple
 
+import xxhash
+
+from tables import MEMBER, Malformed, need, read_index, read_table
 from wire import Conn
 
-REF = re.compile(rb"@([cd][0-9a-z]{11}\.\d+\.\d+)$")
+RUN = re.compile(rb"@([ti][0-9a-z]{11})\.(\d+)\.(\d+)\.(\d+)\.(\d+)\.([0-9a-f]{16})")
+LIST_SEGMENT = re.compile(rb"@(l[0-9a-z]{11}\.\d+\.\d+)(?::\d+:\d+)?")
+REFS = {b"@set.1": RUN, b"@list": LIST_SEGMENT}
+
+# A base: the log in front, the matches of its references, oldest first, and the log behind them.
+Base = namedtuple("Base", "head refs log")
 
 
 class Servers:
@@ -60,14 +71,20 @@ def counter(conn, name):
 
 
 class Stored:
-    """A set as it is stored right now."""
+    """A set as it is stored right now. What of it is gone is None; what is malformed is found when it is looked into."""
 
     def __init__(self, servers, key):
         self.key = key
         self.base = servers.get(key)
-        self.refs, self.log = split(self.base or b"")
-        self.segment_keys = [f"{key}.{ref}" for ref in self.refs]
-        self.segments = {name: servers.get(name) for name in self.segment_keys}
+        self.head, matches, self.log = split(self.base or b"")
+        self.refs = [match[1].decode() for match in matches]
+        self.segments, self.tables = {}, {}
+        for match, ref in zip(matches, self.refs):
+            self.segments[f"{key}.{ref}"] = data = servers.get(f"{key}.{ref}")
+            self.tables[ref] = [f"{key}.{name}" for name in tables_of(ref, data)]
+            self.segments.update((name, servers.get(name)) for name in self.tables[ref] if name not in self.segments)
+        self.matches = matches
+        self.segment_keys = list(self.segments)
 
     def sizes(self):
         return {name: len(data) for name, data in self.segments.items() if data is not None}
@@ -75,14 +92,97 @@ class Stored:
     def bytes(self):
         return len(self.base) + sum(self.sizes().values())
 
+    @functools.cached_property
+    def runs(self):
+        """Its runs, oldest first, all of which are there and as they are said to be."""
+        runs = [Run(self, match) for match in self.matches if match.re is RUN]
+        need(not any(removed for run in runs[:1] for _, removed in run.entries), "the oldest run has removals")
+        need(sum(len(run.items) for run in runs) == len({name for run in runs for name in run.items}), "an item is there twice")
+        return runs
+
+    def members(self):
+        """What it holds: of what is said of a member the newest counts."""
+        said = fold(self.head)
+        for run in self.runs:
+            said.update(run.entries)
+        said.update(fold(self.log))
+        return {member for member, removed in said.items() if not removed}
+
+
+class Run:
+    """A run: `tables` are the keys of its tables, `entries` pairs of a member and whether it is removed, in their order."""
+
+    def __init__(self, stored, match):
+        self.id = match[1].decode()
+        self.key = f"{stored.key}.{self.id}"
+        self.tables = stored.tables[self.id]
+        self.items = list(dict.fromkeys([self.key, *self.tables]))
+        self.entries, self.bytes, self.data = [], 0, stored.segments
+        verify(self.key, self.data[self.key], int(match[6], 16))
+        if self.id[0] == "i":
+            self.read_indexed(read_index(self.data[self.key]))
+        else:
+            self.read(self.key)
+        found = [len(self.tables), len(self.entries), self.removals(), self.bytes]
+        need(found == [int(match[number]) for number in range(2, 6)], f"{self.key}: {found} are referred to as {match[0]}")
+
+    def removals(self):
+        return sum(removed for _, removed in self.entries)
+
+    def read(self, name):
+        """Gives the entries of a table, which are those behind all that were read."""
+        entries = read_table(self.data[name])
+        need(entries, f"{name} has no entries")
+        self.entries += entries
+        self.bytes += len(self.data[name])
+        return entries
+
+    def read_indexed(self, fences):
+        need(len(fences) > 1, f"{self.key}: no index is needed")
+        for fence, name in zip(fences, self.tables):
+            verify(name, self.data[name], fence.check)
+            need(not self.entries or self.entries[-1][0] < fence.first, f"{name}: its fence is not above the table before")
+            entries = self.read(name)
+            need(fence.first <= entries[0][0], f"{name}: its fence is above {entries[0][0]}")
+            found = len(self.data[name]), len(entries), sum(removed for _, removed in entries)
+            need(found == (fence.bytes, fence.entries, fence.removals), f"{name}: {found} is told by {fence}")
+
+
+def verify(name, data, check):
+    need(data is not None, f"{name} is gone")
+    need(xxhash.xxh64(data, seed=0).intdigest() == check, f"{name} has another check than {check:016x}")
+
+
+def tables_of(ref, data):
+    """The ids of a run's tables beside the item that is referred to; those of an index that is none are not known."""
+    if ref[0] != "i":
+        return [ref] if ref[0] == "t" else []
+    try:
+        return [fence.id for fence in read_index(data or b"")]
+    except Malformed:
+        return []
+
 
 def split(base):
-    """The ids that a base refers to, and the log behind them."""
+    """A base in its parts; where nothing is referred to all of it is the log."""
     tokens = base.split(b" ")
-    ids = []
+    start = next((number for number, token in enumerate(tokens) if token[:1] == b"@"), None)
+    if start is None:
+        return Base(b"", [], base)
+    need(tokens[start] in REFS, f"a block begins with {tokens[start]}")
+    matches, end = [], start + 1
+    while tokens[end:] and tokens[end][:1] == b"@":
+        matches.append(REFS[tokens[start]].fullmatch(tokens[end]))
+        need(matches[-1], f"{tokens[end]} is no reference of {tokens[start]}")
+        end += 1
+    need(tokens[end:], "the last reference is not ended by a space")
+    return Base(b"".join(token + b" " for token in tokens[:start]), matches, b" ".join(tokens[end:]))
+
+
+def fold(log):
+    """The last word of a log on each member: {member: removed}."""
+    tokens = log.split(b" ")
+    need(tokens.pop() == b"", f"a log ends with {log[-20:]}")
     for token in tokens:
-        match = REF.match(token)
-        if not match:
-            break
-        ids.append(match.group(1).decode())
-    return ids, b" ".join(tokens[len(ids):])
+        need(token[:1] in (b"+", b"-") and MEMBER.fullmatch(token[1:]), f"{token} is none of a log")
+    return {token[1:]: token[:1] == b"-" for token in tokens}

@@ -1,0 +1,165 @@
+"""The reader of what is stored, on bytes that are written here: it must see each thing that is wrong with them."""
+import struct
+
+import xxhash
+
+from case import WireTest
+from stored import Stored
+from tables import INTERVAL, Malformed, read_index, read_table
+
+NAMES = [b"m%02d" % number for number in range(40)]
+# A table and an index by the letter, as in the units of the daemon's own reader.
+TABLE = (b"T1" + b"\0\x06a00" + b"".join(b"\2\2%d" % number for number in range(1, 10)) + b"\1\4" + b"10" +
+         b"".join(b"\2\2%d" % number for number in range(1, 6)) + b"\0\7a16" + b"\3\6\xc3\xa9!" +
+         b"\2\0\0\0\x35\0\0\0" + b"\x12\0\0\0")
+ENTRIES = [(b"a%02d" % number, number == 16) for number in range(17)] + [(b"a16\xc3\xa9!", False)]
+INDEX = (b"I1" + b"t0123456789a" + b"\x08\7\6\5\4\3\2\1" + b"\x80\x01" + b"\x12" + b"\1" + b"\0" +
+         b"tzzzzzzzzzzz" + b"\0\0\0\0\0\0\0\xf0" + b"\xff\xff\xff\xff\x0f" + b"\2" + b"\0" + b"\2b!")
+
+
+def varint(value):
+    return bytes([value]) if value < 0x80 else bytes([value & 0x7f | 0x80]) + varint(value >> 7)
+
+
+def table(entries):
+    """As read_table reads it; entries that are out of order are written as they come."""
+    out, last, restarts = b"T1", b"", []
+    for number, (member, removed) in enumerate(entries):
+        shared = 0
+        if number % INTERVAL == 0:
+            restarts.append(len(out))
+        else:
+            while shared < min(len(last), len(member)) and last[shared] == member[shared]:
+                shared += 1
+        out += varint(shared) + varint((len(member) - shared) << 1 | removed) + member[shared:]
+        last = member
+    return out + struct.pack(f"<{len(restarts) + 1}I", *restarts, len(entries))
+
+
+def check(data):
+    return xxhash.xxh64(data, seed=0).intdigest()
+
+
+def fence(name, data, first, entries=None, removals=0):
+    count = len(read_table(data)) if entries is None else entries
+    return (name + struct.pack("<Q", check(data)) + varint(len(data)) + varint(count) + varint(removals) +
+            varint(len(first)) + first)
+
+
+def run(name, data, of, removals=0, **other):
+    """A reference to the item `data`, which stands for the tables `of`; `other` is what it says wrongly."""
+    said = {"tables": len(of), "entries": sum(len(read_table(each)) for each in of), "removals": removals,
+            "bytes": sum(map(len, of)), "check": "%016x" % check(data), **other}
+    return "@{}.{tables}.{entries}.{removals}.{bytes}.{check} ".format(name.decode(), **said).encode()
+
+
+def added(names, removed=False):
+    return [(name, removed) for name in names]
+
+
+ONE, LOW, HIGH = table(added(NAMES[:20])), table(added(NAMES[20:30])), table(added(NAMES[30:]))
+REMOVAL = table(added(NAMES[5:7], True))
+RUN, INDEXED, LATER = b"t00000000001", b"i00000000002", b"t00000000005"
+FENCES = b"I1" + fence(b"t00000000003", LOW, b"") + fence(b"t00000000004", HIGH, b"m3")
+
+
+def items(base, **other):
+    """What stands in for the servers: the base and three runs; `other` are items that are to be different."""
+    found = {RUN.decode(): ONE, INDEXED.decode(): FENCES, "t00000000003": LOW, "t00000000004": HIGH, LATER.decode(): REMOVAL,
+             **other}
+    return {"k": base, **{f"k.{name}": data for name, data in found.items()}}
+
+
+REFS = run(RUN, ONE, [ONE]) + run(INDEXED, FENCES, [LOW, HIGH]) + run(LATER, REMOVAL, [REMOVAL], removals=2)
+BASE = b"+front +m05 -nobody @set.1 " + REFS + b"+m06 -m00 -m00 +new "
+
+
+class Reader(WireTest):
+    def assert_malformed(self, pattern, read, *args):
+        with self.assertRaisesRegex(Malformed, pattern):
+            read(*args)
+
+    def test_bytes(self):
+        self.assertEqual(read_table(TABLE), ENTRIES)
+        self.assertEqual(table(ENTRIES), TABLE)
+        self.assertEqual([tuple(each) for each in read_index(INDEX)], [
+            ("t0123456789a", 0x0102030405060708, 128, 18, 1, b""),
+            ("tzzzzzzzzzzz", 0xf000000000000000, 0xffffffff, 2, 0, b"b!")])
+        self.assertEqual((read_table(b"T1\0\0\0\0"), read_index(b"I1")), ([], []))
+
+    def test_cut(self):
+        for size in range(len(TABLE)):
+            self.assert_malformed("", read_table, TABLE[:size])
+        for size in set(range(len(INDEX))) - {2, 27}:
+            self.assert_malformed("", read_index, INDEX[:size])
+
+    def test_wrong_tables(self):
+        for pattern, names in (("is no member", [b""]), ("is no member", [b"a b"]), ("is no member", [b"x" * 251]),
+                               ("is no member", [b"a\x7f"]), ("is behind", [b"b", b"a"]), ("is behind", [b"ab", b"a"]),
+                               ("is behind", NAMES[:16] + NAMES[15:16])):
+            self.assert_malformed(pattern, read_table, table(added(names)))
+        for old, new in ((b"T1", b"T2"), (b"\1\4", b"\0\4"), (b"\2\0\0\0\x35", b"\2\0\0\0\x34"), (b"\x12\0\0\0", b"\x11\0\0\0"),
+                         (b"\1\x04" + b"10", b"\0\x06a10")):
+            self.assert_malformed("", read_table, TABLE.replace(old, new, 1))
+
+    def test_wrong_indexes(self):
+        one, two = INDEX[2:27], INDEX[27:]
+        for data in (b"I2" + one, b"I1" + two, b"I1" + one + one, b"I1" + one + two + two, INDEX.replace(b"t0", b"T0"),
+                     INDEX.replace(b"\xff\x0f", b"\xff\x1f")):
+            self.assert_malformed("", read_index, data)
+
+    def test_set(self):
+        stored = Stored(items(BASE), "k")
+        self.assertEqual(stored.refs, [RUN.decode(), INDEXED.decode(), LATER.decode()])
+        self.assertEqual(stored.segment_keys, [f"k.{name.decode()}" for name in (
+            RUN, INDEXED, b"t00000000003", b"t00000000004", LATER)])
+        self.assertEqual([run.tables for run in stored.runs], [stored.segment_keys[:1], stored.segment_keys[2:4],
+                                                              stored.segment_keys[4:]])
+        self.assertEqual(stored.runs[1].entries, added(NAMES[20:40]))
+        self.assertEqual(stored.runs[2].entries, added(NAMES[5:7], True))
+        self.assertEqual(stored.members(), {b"front", b"new", *NAMES} - {b"m00", b"m05"})
+        self.assertEqual(stored.bytes(), len(BASE) + sum(map(len, (ONE, FENCES, LOW, HIGH, REMOVAL))))
+        self.assertEqual(stored.log, b"+m06 -m00 -m00 +new ")
+
+    def test_no_runs(self):
+        self.assertEqual(Stored({"k": b"+a +b -a "}, "k").members(), {b"b"})
+        self.assertEqual(Stored({"k": b"+x @set.1 "}, "k").members(), {b"x"})
+        self.assertEqual(Stored({}, "k").refs, [])
+        stored = Stored({"k": b"@list @l00000000001.3.1:1:2 @l00000000002.1.1 +x "}, "k")
+        self.assertEqual(stored.segments, {"k.l00000000001.3.1": None, "k.l00000000002.1.1": None})
+
+    def test_gone(self):
+        """It is told which items, and the set is not read."""
+        for name in Stored(items(BASE), "k").segment_keys:
+            there = items(BASE)
+            del there[name]
+            stored = Stored(there, "k")
+            self.assertEqual([key for key, data in stored.segments.items() if data is None], [name])
+            self.assert_malformed("is gone", stored.members)
+
+    def test_wrong_references(self):
+        for name, data, tables, field, value in (
+                (RUN, ONE, [ONE], "entries", 19), (RUN, ONE, [ONE], "removals", 1), (RUN, ONE, [ONE], "bytes", 7),
+                (RUN, ONE, [ONE], "tables", 2), (RUN, ONE, [ONE], "check", "0" * 16),
+                (INDEXED, FENCES, [LOW, HIGH], "entries", 21), (INDEXED, FENCES, [LOW, HIGH], "bytes", 7),
+                (INDEXED, FENCES, [LOW, HIGH], "tables", 1), (INDEXED, FENCES, [LOW, HIGH], "check", "0" * 16)):
+            base = b"@set.1 " + run(name, data, tables, **{field: value})
+            self.assert_malformed("check" if field == "check" else "are referred to", Stored(items(base), "k").members)
+        for base in (b"@set.2 ", b"@set.1", b"@set.1 " + REFS[:-1], b"@set.1 @list ", REFS, b"@list " + REFS,
+                     b"@set.1 " + REFS.replace(b".", b":", 1), b"@set.1 @l00000000001.3.1 "):
+            self.assert_malformed("", Stored, items(base), "k")
+        for base in (b"+a", b"a ", b"+a  ", b"+a @set.1 +b @set.1 ", b"+a\n @set.1 ",
+                     b"@set.1 " + run(LATER, REMOVAL, [REMOVAL], removals=2), b"@set.1 " + run(RUN, ONE, [ONE]) * 2):
+            self.assert_malformed("", Stored(items(base), "k").members)
+
+    def test_wrong_fences(self):
+        low, high = b"t00000000003", b"t00000000004"
+        for pattern, index in (("is not above", [(low, LOW, b""), (high, HIGH, b"m29")]),
+                               ("is above", [(low, LOW, b""), (high, HIGH, b"m30x")]),
+                               ("is told by", [(low, LOW, b"", 11), (high, HIGH, b"m3", 9)]),
+                               ("is told by", [(low, LOW, b"", 10, 1), (high, HIGH, b"m3")]),
+                               ("has another check", [(low, HIGH, b""), (high, LOW, b"m3")]),
+                               ("no index is needed", [(low, LOW, b"")])):
+            data = b"I1" + b"".join(fence(*each) for each in index)
+            base = b"@set.1 " + run(INDEXED, data, [each[1] for each in index])
+            self.assert_malformed(pattern, Stored(items(base, i00000000002=data), "k").members)

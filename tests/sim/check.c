@@ -1,46 +1,13 @@
 /* What must hold: of the stored bytes after every call that a server executes, and of every reply.
  */
-#include <stdio.h>
-
-#include "collection/text/fold.h"
-#include "collection/text/oplog.h"
 #include "lists.h"
 #include "protocol/dialect.h"
+#include "stored_set.h"
 #include "world.h"
 
 static int key_index(struct slice key)
 {
 	return key.n == SIM_KEY_SIZE && key.p[0] == 's' ? key.p[1] - '0' : -1;
-}
-
-/* What the stored bytes come to; false when something of it is not there. */
-static bool read_stored(struct world *w, int key, bool members[SIM_MEMBERS])
-{
-	char name[8] = { 's', (char)('0' + key), '.' }, item_key[64];
-	struct fake_item *base = world_find(w, slice_of(name, SIM_KEY_SIZE)), *item;
-	struct fold fold = { .seed = 1 };
-	struct oplog_base parts;
-	struct oplog_ref ref;
-	bool whole = base && oplog_split(buf_slice(&base->value), &parts);
-
-	for (int m = 0; m < SIM_MEMBERS; m++)
-		members[m] = false;
-	while (whole && oplog_next_ref(&parts.refs, &ref)) {
-		int n = snprintf(item_key, sizeof(item_key), "%.3s%.*s", name, (int)ref.id.n, ref.id.p);
-		item = world_find(w, slice_of(item_key, (size_t)n));
-		whole = item && fold_log(&fold, buf_slice(&item->value));
-	}
-	whole = whole && fold_log(&fold, parts.log);
-	/* Names outlive the items only as long as nothing is executed. */
-	for (size_t i = 0; i < fold.member_count && whole; i++) {
-		int m = truth_member(slice_of(fold.members[i].p, fold.members[i].n));
-		if (m < 0)
-			world_fail(w, "a member that nobody named", "key %d", key);
-		else
-			members[m] = fold.members[i].live;
-	}
-	fold_free(&fold);
-	return whole;
 }
 
 /* Follows what the present bytes say of presence; what is whole must be what is true. */
@@ -54,7 +21,7 @@ static void check_stored(struct world *w, int key)
 		truth_wipe(&w->truth, key);
 		return;
 	}
-	bool whole = read_stored(w, key, members);
+	bool whole = stored_set_read(w, key, members);
 	truth_set_absent(&w->truth, key, !whole);
 	for (int m = 0; m < SIM_MEMBERS && whole; m++) {
 		if (members[m] != set->in[m])
@@ -137,7 +104,7 @@ static void check_written(struct world *w, const struct message *message, int ke
 	bool members[SIM_MEMBERS], same = true;
 	struct slice value = message->call.value;
 
-	if (!read_stored(w, key, members)) {
+	if (!stored_set_read(w, key, members)) {
 		/*
 		 * Not whole before, or ended at once since a read found a segment gone, or a new
 		 * segment was evicted between its write and the commit.
@@ -164,19 +131,25 @@ static void check_written(struct world *w, const struct message *message, int ke
 		world_fail(w, "a rewrite changed the set", "key %d", key);
 }
 
-/* A segment that a base refers to must stay. */
-static void check_segment_deleted(struct world *w, struct slice key)
+/* The base of a list names its segments itself; behind an id may stand a window. */
+static bool list_refers(struct world *w, struct slice key)
 {
 	struct fake_item *base = world_find(w, slice_of(key.p, SIM_KEY_SIZE));
-	struct oplog_base parts;
-	struct oplog_ref ref;
+	struct slice rest = base ? buf_slice(&base->value) : slice_of("", 0), id = slice_skip(key, SIM_KEY_SIZE + 1);
 
-	if (!base || !oplog_split(buf_slice(&base->value), &parts))
-		return;
-	while (oplog_next_ref(&parts.refs, &ref)) {
-		if (slice_equal(ref.id, slice_skip(key, SIM_KEY_SIZE + 1)))
-			world_fail(w, "a segment was deleted that is referred to", "%.*s", (int)key.n, key.p);
+	for (struct slice token; (token = slice_token(&rest)).n;) {
+		if (token.p[0] == '@' && slice_starts(slice_skip(token, 1), id) &&
+			(token.n == id.n + 1 || token.p[id.n + 1] == ':'))
+			return true;
 	}
+	return false;
+}
+
+/* An item that a base refers to must stay. */
+static void check_segment_deleted(struct world *w, struct slice key)
+{
+	if (key.p[0] == 'l' ? list_refers(w, key) : stored_set_refers(w, key))
+		world_fail(w, "an item was deleted that is referred to", "%.*s", (int)key.n, key.p);
 }
 
 /* What a call can be about: a set's items, or a list's. */

@@ -1,0 +1,439 @@
+/*
+ *     base     log of the head   @set.1   @run ...   log
+ *                                          |
+ *     item     t... a table     or    i... an index: fences, each of a table
+ */
+#include "stored_set.h"
+
+#include <stdio.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "world.h"
+
+enum { ID_SIZE = 12, NAME_SIZE = 250, INTERVAL = 16, CHECK_DIGITS = 16 };
+
+/* A look at a set. */
+struct view {
+	struct world *w;
+	int key;
+	bool *members;
+	char item[32]; /* the key of what is looked into */
+};
+
+/* What is said of a run or of a table, or what was found. */
+struct totals {
+	uint64_t tables, entries, removals, bytes;
+};
+
+struct run {
+	struct slice id;
+	struct totals totals;
+	uint64_t check;
+};
+
+struct fence {
+	struct slice id, first;
+	struct totals totals;
+	uint64_t check;
+};
+
+struct entry {
+	char name[NAME_SIZE];
+	size_t size;
+	bool removed;
+};
+
+struct parts {
+	struct slice head, refs, log;
+};
+
+static bool wrong(struct view *v, const char *what)
+{
+	world_fail(v->w, what, "%s", v->item);
+	return false;
+}
+
+/* --- bytes --- */
+
+static bool take(struct slice *rest, size_t n, struct slice *out)
+{
+	if (n > rest->n)
+		return false;
+	*out = slice_of(rest->p, n);
+	*rest = slice_skip(*rest, n);
+	return true;
+}
+
+static uint64_t little(const char *p, int bytes)
+{
+	uint64_t value = 0;
+
+	for (int i = 0; i < bytes; i++)
+		value |= (uint64_t)(unsigned char)p[i] << (8 * i);
+	return value;
+}
+
+/* Of 32 bits at most, and in as few bytes as it takes. */
+static bool take_varint(struct slice *rest, uint64_t *out)
+{
+	struct slice byte;
+
+	*out = 0;
+	for (int shift = 0; shift < 35 && take(rest, 1, &byte); shift += 7) {
+		*out |= (uint64_t)(byte.p[0] & 0x7f) << shift;
+		if (!(byte.p[0] & 0x80))
+			return *out <= UINT32_MAX && (byte.p[0] || shift == 0);
+	}
+	return false;
+}
+
+static int compare(struct slice a, struct slice b)
+{
+	for (size_t i = 0; i < a.n && i < b.n; i++) {
+		if (a.p[i] != b.p[i])
+			return (unsigned char)a.p[i] - (unsigned char)b.p[i];
+	}
+	return a.n < b.n ? -1 : a.n > b.n;
+}
+
+/* A token that is ended by a space; an empty one when there is none. */
+static struct slice next_token(struct slice *rest)
+{
+	const char *space = rest->n ? memchr(rest->p, ' ', rest->n) : NULL;
+	struct slice token = slice_of(rest->p, space ? (size_t)(space - rest->p) : 0);
+
+	if (space)
+		*rest = slice_skip(*rest, token.n + 1);
+	return token;
+}
+
+static bool is_id(struct slice id, const char *letters)
+{
+	for (size_t i = 0; i < id.n; i++) {
+		if (!((id.p[i] >= 'a' && id.p[i] <= 'z') || (id.p[i] >= '0' && id.p[i] <= '9')))
+			return false;
+	}
+	return id.n == ID_SIZE && strchr(letters, id.p[0]);
+}
+
+/* --- the base --- */
+
+/* Cuts the base at its block; false when what begins there is none of a set. */
+static bool split(struct slice base, struct parts *out)
+{
+	struct slice rest = base;
+
+	*out = (struct parts){ slice_of(base.p, 0), slice_of(base.p, 0), base };
+	while (rest.n && rest.p[0] != '@') {
+		if (next_token(&rest).n == 0)
+			return true;
+	}
+	if (!rest.n)
+		return true;
+	out->head = slice_of(base.p, base.n - rest.n);
+	if (!slice_equal(next_token(&rest), SLICE("@set.1")))
+		return false;
+	out->refs = rest;
+	while (rest.n && rest.p[0] == '@') {
+		if (next_token(&rest).n == 0)
+			return false;
+	}
+	out->refs.n -= rest.n;
+	out->log = rest;
+	return true;
+}
+
+/* Takes a dot and a number behind it, which has no digits that it does not need. */
+static bool take_number(struct slice *rest, uint64_t *out)
+{
+	size_t digits = 0;
+
+	*out = 0;
+	if (!rest->n || rest->p[0] != '.')
+		return false;
+	*rest = slice_skip(*rest, 1);
+	for (; digits < rest->n && digits < 19 && rest->p[digits] >= '0' && rest->p[digits] <= '9'; digits++)
+		*out = *out * 10 + (uint64_t)(rest->p[digits] - '0');
+	if (digits == 0 || (digits > 1 && rest->p[0] == '0'))
+		return false;
+	*rest = slice_skip(*rest, digits);
+	return true;
+}
+
+static bool read_check(struct slice digits, uint64_t *out)
+{
+	static const char all[] = "0123456789abcdef";
+
+	*out = 0;
+	for (size_t i = 0; i < digits.n; i++) {
+		const char *digit = memchr(all, digits.p[i], sizeof(all) - 1);
+		if (!digit)
+			return false;
+		*out = *out << 4 | (uint64_t)(digit - all);
+	}
+	return digits.n == CHECK_DIGITS;
+}
+
+/* @<id>.<tables>.<entries>.<removals>.<bytes>.<check> */
+static bool next_run(struct slice *refs, struct run *out)
+{
+	struct slice rest = next_token(refs);
+	struct totals *t = &out->totals;
+
+	if (!rest.n)
+		return false;
+	rest = slice_skip(rest, 1);
+	return take(&rest, ID_SIZE, &out->id) && is_id(out->id, "ti") && take_number(&rest, &t->tables) &&
+		take_number(&rest, &t->entries) && take_number(&rest, &t->removals) && take_number(&rest, &t->bytes) &&
+		rest.n && rest.p[0] == '.' && read_check(slice_skip(rest, 1), &out->check);
+}
+
+/* --- items --- */
+
+static struct fake_item *find_base(struct view *v)
+{
+	snprintf(v->item, sizeof(v->item), "s%d", v->key);
+	return world_find(v->w, slice_of(v->item, SIM_KEY_SIZE));
+}
+
+static struct fake_item *find_item(struct view *v, struct slice id)
+{
+	int n = snprintf(v->item, sizeof(v->item), "s%d.%.*s", v->key, (int)id.n, id.p);
+
+	return world_find(v->w, slice_of(v->item, (size_t)n));
+}
+
+/* False when it is not there, or is another than it should be. */
+static bool open_item(struct view *v, struct slice id, uint64_t check, struct slice *data)
+{
+	struct fake_item *item = find_item(v, id);
+
+	if (!item)
+		return false;
+	*data = buf_slice(&item->value);
+	return XXH64(data->p, data->n, 0) == check || wrong(v, "an item is another than its check says");
+}
+
+static bool say(struct view *v, struct slice name, bool removed)
+{
+	int member = truth_member(name);
+
+	if (member < 0)
+		return wrong(v, "a member that nobody named");
+	v->members[member] = !removed;
+	return true;
+}
+
+static bool read_log(struct view *v, struct slice log)
+{
+	while (log.n) {
+		struct slice token = next_token(&log);
+		if (token.n < 2 || (token.p[0] != '+' && token.p[0] != '-'))
+			return wrong(v, "a log that is none");
+		if (!say(v, slice_skip(token, 1), token.p[0] == '-'))
+			return false;
+	}
+	return true;
+}
+
+/* --- tables --- */
+
+static struct slice name_of(const struct entry *e)
+{
+	return slice_of(e->name, e->size);
+}
+
+/* Reads the entry behind `e`; a restart shares nothing with it. */
+static bool next_entry(struct view *v, struct slice *rest, bool restart, struct entry *e)
+{
+	struct entry before = *e;
+	uint64_t shared, size;
+	struct slice bytes;
+
+	if (!take_varint(rest, &shared) || !take_varint(rest, &size) || !take(rest, size >> 1, &bytes))
+		return wrong(v, "an entry that is none");
+	if (shared > (restart ? 0 : before.size))
+		return wrong(v, "an entry shares more than there is");
+	if (shared + bytes.n > NAME_SIZE)
+		return wrong(v, "a member is too long");
+	memcpy(e->name + shared, bytes.p, bytes.n);
+	e->size = shared + bytes.n;
+	e->removed = size & 1;
+	if (compare(name_of(e), name_of(&before)) <= 0)
+		return wrong(v, "members of a table are out of order");
+	if (!restart && shared < before.size && e->name[shared] == before.name[shared])
+		return wrong(v, "an entry repeats what it could share");
+	return true;
+}
+
+/* What is there must be the entries and nothing else, and lie from the fence on and below the next one, where there is one. */
+static bool read_table(
+	struct view *v, struct slice data, const struct fence *fence, const struct fence *next, struct totals *found)
+{
+	struct entry e = { .size = 0 };
+	uint64_t count = data.n < 6 ? 0 : little(data.p + data.n - 4, 4),
+		 behind = (count + INTERVAL - 1) / INTERVAL * 4 + 4;
+	struct slice rest = data, restarts;
+
+	if (count == 0 || memcmp(data.p, "T1", 2) != 0 || behind + 2 > data.n)
+		return wrong(v, "a table that is none");
+	restarts = slice_skip(data, data.n - behind);
+	rest = slice_of(data.p + 2, data.n - behind - 2);
+	*found = (struct totals){ .tables = 1, .entries = count, .bytes = data.n };
+	for (uint64_t i = 0; i < count; i++) {
+		bool restart = i % INTERVAL == 0;
+		if (restart && little(restarts.p + i / INTERVAL * 4, 4) != (uint64_t)(rest.p - data.p))
+			return wrong(v, "a restart is not where its entry is");
+		if (!next_entry(v, &rest, restart, &e) || !say(v, name_of(&e), e.removed))
+			return false;
+		found->removals += e.removed;
+		if (fence && compare(name_of(&e), fence->first) < 0)
+			return wrong(v, "a member is below the fence of its table");
+		if (next && compare(name_of(&e), next->first) >= 0)
+			return wrong(v, "a member is not below the next fence");
+	}
+	return rest.n == 0 || wrong(v, "there is more in a table than its entries");
+}
+
+/* --- indexes --- */
+
+static bool next_fence(struct slice *rest, struct fence *out)
+{
+	struct slice check;
+	uint64_t size;
+
+	out->totals.tables = 1;
+	if (!take(rest, ID_SIZE, &out->id) || !is_id(out->id, "t") || !take(rest, 8, &check))
+		return false;
+	out->check = little(check.p, 8);
+	return take_varint(rest, &out->totals.bytes) && take_varint(rest, &out->totals.entries) &&
+		take_varint(rest, &out->totals.removals) && take_varint(rest, &size) && take(rest, size, &out->first);
+}
+
+static bool begin_index(struct slice *rest)
+{
+	struct slice mark;
+
+	return take(rest, 2, &mark) && slice_equal(mark, SLICE("I1"));
+}
+
+static bool read_fenced(struct view *v, const struct fence *fence, const struct fence *next, struct totals *run)
+{
+	struct totals found;
+	struct slice data;
+
+	if (!open_item(v, fence->id, fence->check, &data) || !read_table(v, data, fence, next, &found))
+		return false;
+	if (memcmp(&found, &fence->totals, sizeof(found)) != 0)
+		return wrong(v, "a table is another than its index says");
+	run->tables++;
+	run->entries += found.entries;
+	run->removals += found.removals;
+	run->bytes += found.bytes;
+	return true;
+}
+
+static bool read_index(struct view *v, struct slice data, struct totals *found)
+{
+	struct fence fence, next = { .first = { "", 0 } };
+	bool more = true;
+
+	*found = (struct totals){ 0 };
+	if (!begin_index(&data) || !next_fence(&data, &next))
+		return wrong(v, "an index that is none");
+	if (next.first.n)
+		return wrong(v, "the first fence of an index is not empty");
+	while (more) {
+		fence = next;
+		more = data.n > 0;
+		if (more && !next_fence(&data, &next))
+			return wrong(v, "an index that ends with no fence");
+		if (more && compare(fence.first, next.first) >= 0)
+			return wrong(v, "fences are out of order");
+		if (!read_fenced(v, &fence, more ? &next : NULL, found))
+			return false;
+	}
+	return found->tables > 1 || wrong(v, "an index of one table");
+}
+
+/* --- the set --- */
+
+static bool read_run(struct view *v, const struct run *run)
+{
+	struct totals found;
+	struct slice data;
+
+	if (!open_item(v, run->id, run->check, &data))
+		return false;
+	if (run->id.p[0] == 'i' ? !read_index(v, data, &found) : !read_table(v, data, NULL, NULL, &found))
+		return false;
+	find_item(v, run->id);
+	return memcmp(&found, &run->totals, sizeof(found)) == 0 || wrong(v, "a run is another than its reference says");
+}
+
+bool stored_set_read(struct world *w, int key, bool members[SIM_MEMBERS])
+{
+	struct view v = { .w = w, .key = key, .members = members };
+	struct fake_item *base = find_base(&v);
+	struct parts parts;
+	struct run run;
+
+	memset(members, 0, SIM_MEMBERS * sizeof(*members));
+	if (!base)
+		return false;
+	if (!split(buf_slice(&base->value), &parts))
+		return wrong(&v, "a block that is none of a set");
+	if (!read_log(&v, parts.head))
+		return false;
+	for (bool oldest = true; parts.refs.n; oldest = false) {
+		find_base(&v);
+		if (!next_run(&parts.refs, &run))
+			return wrong(&v, "a reference that is none");
+		if (oldest && run.totals.removals)
+			return wrong(&v, "the oldest run has removals");
+		if (!read_run(&v, &run))
+			return false;
+	}
+	find_base(&v);
+	return read_log(&v, parts.log);
+}
+
+static void add_key(struct view *v, struct slice id, struct buf *out)
+{
+	buf_printf(out, "s%d.%.*s ", v->key, (int)id.n, id.p);
+}
+
+void stored_set_items(struct world *w, int key, struct buf *out)
+{
+	struct view v = { .w = w, .key = key };
+	struct fake_item *item = find_base(&v);
+	struct parts parts;
+	struct run run;
+	struct fence fence;
+
+	if (!item || !split(buf_slice(&item->value), &parts))
+		return;
+	while (next_run(&parts.refs, &run)) {
+		add_key(&v, run.id, out);
+		item = run.id.p[0] == 'i' ? find_item(&v, run.id) : NULL;
+		struct slice rest = item ? buf_slice(&item->value) : slice_of("", 0);
+		for (bool more = begin_index(&rest); more && next_fence(&rest, &fence);)
+			add_key(&v, fence.id, out);
+	}
+}
+
+bool stored_set_refers(struct world *w, struct slice item)
+{
+	struct buf items = BUF_EMPTY;
+	struct slice rest, token;
+	bool found = false;
+
+	stored_set_items(w, item.p[1] - '0', &items);
+	rest = buf_slice(&items);
+	while (!found && (token = next_token(&rest)).n)
+		found = slice_equal(token, item);
+	buf_free(&items);
+	return found;
+}

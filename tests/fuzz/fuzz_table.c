@@ -1,0 +1,213 @@
+/*
+ * Sorted tables and indexes. By the first byte: what stands in the input is taken for one; or its members are put into tables
+ * with an index over them, and these are searched as the sorted array is. Then one byte of a table is another.
+ */
+#include "collection/text/fences.h"
+#include "input.h"
+#include "table_model.h"
+
+enum { TABLES_MAX = 8 };
+
+/* --- any bytes --- */
+
+/* Reads all that is open in each way; members are in order. */
+static void walk(const struct table *t, struct slice from)
+{
+	struct table_cursor c, other;
+	char last[MEMBER_MAX];
+	uint32_t count = 0, at;
+	size_t size = 0;
+	bool removed;
+
+	for (bool there = table_first(&c, t); there; there = table_next(&c)) {
+		struct slice member = table_member(&c);
+		MUST(table_model_order(member, slice_of(last, size)) > 0 && c.at == count++);
+		MUST(table_nth(&other, t, c.at) && slice_equal(table_member(&other), member));
+		MUST(table_seek(&other, t, member) && other.at == c.at && other.removed == c.removed);
+		MUST(table_find(t, member, &removed) && removed == c.removed);
+		size = member.n;
+		memcpy(last, member.p, size);
+	}
+	MUST(count == t->count && !table_next(&c));
+	at = table_seek(&c, t, from) ? c.at : t->count;
+	MUST(at == t->count || member_compare(table_member(&c), from) >= 0);
+	MUST(at == 0 || (table_nth(&c, t, at - 1) && member_compare(table_member(&c), from) < 0));
+	MUST(!table_nth(&c, t, count) && !table_nth(&c, t, UINT32_MAX));
+}
+
+static void walk_index(const struct fences *f, struct slice member, struct slice data)
+{
+	uint64_t entries = 0, removals = 0, bytes = 0;
+	size_t at = fences_find(f, member);
+
+	MUST(f->count > 0 && at < f->count && f->list[0].first.n == 0);
+	MUST(member_compare(f->list[at].first, member) <= 0);
+	MUST(at + 1 == f->count || member_compare(f->list[at + 1].first, member) > 0);
+	for (size_t i = 0; i < f->count; i++) {
+		MUST(input_within(f->list[i].first, data) && fences_find(f, f->list[i].first) == i);
+		entries += f->list[i].entries;
+		removals += f->list[i].removals;
+		bytes += f->list[i].bytes;
+	}
+	MUST(entries == f->entries && removals == f->removals && bytes == f->bytes);
+}
+
+static void any_bytes(struct slice bytes, struct slice name)
+{
+	char *copy = input_copy(bytes);
+	struct slice data = slice_of(copy, bytes.n);
+	struct table t;
+	struct fences f;
+
+	if (table_open(&t, data))
+		walk(&t, name);
+	if (fences_read(&f, data)) {
+		walk_index(&f, name, data);
+		fences_free(&f);
+	}
+	free(copy);
+}
+
+/* --- tables of members --- */
+
+static struct table_model model;
+
+/* Begins as the member before does, and ends as the input says. */
+static struct slice next_name(struct slice *in, char name[MEMBER_MAX], size_t before)
+{
+	uint8_t size = input_byte(in);
+	size_t shared = before ? input_byte(in) % (before + 1) : 0;
+	struct slice bytes = input_bytes(in, size < 224 ? 1 + size % 16 : size % (MEMBER_MAX + 1));
+
+	if (shared + bytes.n > MEMBER_MAX)
+		shared = MEMBER_MAX - bytes.n;
+	for (size_t i = 0; i < bytes.n; i++) {
+		unsigned char byte = (unsigned char)bytes.p[i];
+		name[shared + i] = (char)(byte <= ' ' || byte == 0x7f ? '!' : byte);
+	}
+	return slice_of(name, shared + bytes.n);
+}
+
+static void make_model(struct slice *in)
+{
+	char name[MEMBER_MAX];
+	size_t before = 0;
+
+	model.count = 0;
+	while (in->n > 2 && model.count < TABLE_MODEL_MAX) {
+		bool removed = input_byte(in) % 4 == 0;
+		struct slice member = next_name(in, name, before);
+		before = member.n;
+		if (member.n)
+			table_model_add(&model, member, removed);
+	}
+	table_model_sort(&model);
+}
+
+/* A table of the entries from `start` on, copied so that nothing lies behind it. The caller frees the data. */
+static struct slice make_table(struct table_writer *w, size_t start, size_t end)
+{
+	struct buf out = BUF_EMPTY;
+	struct table t;
+	struct table_cursor c;
+	size_t size;
+	char *copy;
+
+	for (size_t i = start; i < end; i++)
+		table_writer_add(w, table_model_name(&model, i), model.list[i].removed);
+	size = table_writer_size(w);
+	table_writer_finish(w, &out);
+	MUST(buf_size(&out) == size);
+	copy = input_copy(buf_slice(&out));
+	buf_free(&out);
+	MUST(table_open(&t, slice_of(copy, size)) && t.count == end - start);
+	for (size_t i = start; i < end; i++) {
+		MUST(table_nth(&c, &t, (uint32_t)(i - start)));
+		MUST(slice_equal(table_member(&c), table_model_name(&model, i)) && c.removed == model.list[i].removed);
+	}
+	walk(&t, slice_of("", 0));
+	return slice_of(copy, size);
+}
+
+/* Cuts the model into tables, and writes the index. */
+static size_t make_tables(struct slice *in, struct slice tables[TABLES_MAX], struct buf *index)
+{
+	struct table_writer w = { .count = 0 };
+	size_t count = 0;
+
+	fences_begin(index);
+	for (size_t start = 0, end; start < model.count; start = end) {
+		struct fence fence = { .id = "t0123456789a", .check = count, .first = table_model_name(&model, start) };
+		end = start + 1 + input_byte(in);
+		if (end > model.count || count == TABLES_MAX - 1)
+			end = model.count;
+		fence.first.n = start ? fence_size(table_model_name(&model, start - 1), fence.first) : 0;
+		tables[count] = make_table(&w, start, end);
+		fence.entries = (uint32_t)(end - start);
+		fence.bytes = (uint32_t)tables[count++].n;
+		fences_add(index, &fence);
+	}
+	table_writer_free(&w);
+	return count;
+}
+
+/* What the tables say of a member is what the model does. */
+static void search(const struct fences *f, const struct slice *tables, struct slice name)
+{
+	size_t i = table_model_seek(&model, name), at = fences_find(f, name), before = 0;
+	bool there = i < model.count && slice_equal(table_model_name(&model, i), name), removed = false, found;
+	struct table_cursor c;
+	struct table t;
+
+	for (size_t k = 0; k < at; k++)
+		before += f->list[k].entries;
+	MUST(table_open(&t, tables[at]));
+	found = table_find(&t, name, &removed);
+	MUST(found == there && (!found || removed == model.list[i].removed));
+	(void)table_seek(&c, &t, name);
+	MUST(before + c.at == i);
+}
+
+static void tables_of_members(struct slice *in)
+{
+	struct slice tables[TABLES_MAX], rest = *in;
+	struct buf index = BUF_EMPTY;
+	char name[MEMBER_MAX];
+	struct fences f;
+	size_t count, size = 0;
+
+	make_model(in);
+	count = make_tables(&rest, tables, &index);
+	if (fences_read(&f, buf_slice(&index))) {
+		MUST(f.count == count && f.entries == model.count);
+		for (size_t i = 0; i < model.count; i++)
+			search(&f, tables, table_model_name(&model, i));
+		while (rest.n) {
+			size = next_name(&rest, name, size).n;
+			search(&f, tables, slice_of(name, size));
+		}
+		fences_free(&f);
+	} else {
+		MUST(count == 0);
+	}
+	for (size_t i = 0; i < count; i++) {
+		char *bytes = (char *)tables[i].p;
+		bytes[size * 7 % tables[i].n] ^= (char)(1 << size % 8);
+		any_bytes(tables[i], slice_of(name, size));
+		free(bytes);
+	}
+	buf_free(&index);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct slice in = slice_of((const char *)data, size), name;
+
+	if (input_byte(&in) % 2 == 0) {
+		name = input_bytes(&in, input_byte(&in));
+		any_bytes(in, name);
+	} else {
+		tables_of_members(&in);
+	}
+	return 0;
+}

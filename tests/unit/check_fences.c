@@ -1,0 +1,314 @@
+/* Indexes of runs: their bytes, in which table a member would be, and that what is no index is refused. */
+#include "collection/text/fences.h"
+
+#include "table_model.h"
+#include "unit.h"
+#include "util/random.h"
+
+enum { INDEXES = 300 };
+
+/* The fences of the model are its names, but that the first one is empty. */
+static struct table_model model;
+static struct fence said[TABLE_MODEL_MAX];
+static size_t ends[TABLE_MODEL_MAX]; /* of the entries in the bytes */
+
+static void random_id(uint64_t *random, char id[OPLOG_ID])
+{
+	static const char letters[] = "0123456789abcdefghijklmnopqrstuvwxyz";
+
+	id[0] = 't';
+	for (size_t i = 1; i < OPLOG_ID; i++)
+		id[i] = letters[random_next(random) % (sizeof(letters) - 1)];
+}
+
+/* A number of each size there is. */
+static uint32_t random_number(uint64_t *random, uint32_t least)
+{
+	uint32_t number = (uint32_t)random_next(random) >> random_next(random) % 32;
+
+	return number > least ? number : least;
+}
+
+static void random_index(uint64_t *random, struct buf *out)
+{
+	do
+		table_model_random(&model, random);
+	while (model.count == 0);
+	model.list[0].size = 0;
+	buf_consume(out, buf_size(out));
+	fences_begin(out);
+	for (size_t i = 0; i < model.count; i++) {
+		struct fence *fence = &said[i];
+		*fence = (struct fence){ .check = random_next(random), .first = table_model_name(&model, i) };
+		random_id(random, fence->id);
+		fence->bytes = random_number(random, 1);
+		fence->entries = random_number(random, 1);
+		fence->removals = random_next(random) % 2 ? 0 : random_number(random, 0) % (fence->entries + 1ull);
+		fences_add(out, fence);
+		ends[i] = buf_size(out);
+	}
+}
+
+/* --- what is read is what was written --- */
+
+static bool same(const struct fence *a, const struct fence *b)
+{
+	return memcmp(a->id, b->id, OPLOG_ID) == 0 && a->check == b->check && a->bytes == b->bytes &&
+		a->entries == b->entries && a->removals == b->removals && slice_equal(a->first, b->first);
+}
+
+/* The first `count` fences, and what they come to. */
+static bool reads_as(const struct fences *f, size_t count)
+{
+	uint64_t entries = 0, removals = 0, bytes = 0;
+	bool good = f->count == count;
+
+	for (size_t i = 0; i < count && good; i++) {
+		good = same(&f->list[i], &said[i]);
+		entries += said[i].entries;
+		removals += said[i].removals;
+		bytes += said[i].bytes;
+	}
+	return good && f->entries == entries && f->removals == removals && f->bytes == bytes;
+}
+
+static bool finds(const struct fences *f, struct slice member)
+{
+	size_t expected = 0;
+
+	while (expected + 1 < model.count && table_model_order(table_model_name(&model, expected + 1), member) <= 0)
+		expected++;
+	return fences_find(f, member) == expected;
+}
+
+/* Members that are fences, and such as are just beside one. */
+static bool finds_all(const struct fences *f, uint64_t *random)
+{
+	char name[MEMBER_MAX + 1];
+	bool good = true;
+
+	for (size_t i = 0; i < model.count && good; i++) {
+		size_t n = model.list[i].size;
+		memcpy(name, model.list[i].name, n);
+		name[n] = '!';
+		good = finds(f, slice_of(name, n)) && finds(f, slice_of(name, n + 1)) &&
+			finds(f, slice_of(name, n - !!n));
+		name[n ? random_next(random) % n : 0] ^= (char)(1 << random_next(random) % 8);
+		good = good && finds(f, slice_of(name, n));
+	}
+	for (unsigned i = 0; i < 5 * TABLE_MODEL_WORLDS && good; i++)
+		good = finds(f, slice_of(name, table_model_random_name(random, i % TABLE_MODEL_WORLDS, name)));
+	return good;
+}
+
+START_TEST(as_a_sorted_array)
+{
+	struct buf out = BUF_EMPTY;
+	struct fences f;
+
+	for (uint64_t seed = 1; seed <= INDEXES; seed++) {
+		uint64_t random = seed;
+		random_index(&random, &out);
+		ck_assert_msg(fences_read(&f, guard_place(buf_slice(&out))), "seed %d", (int)seed);
+		ck_assert_msg(reads_as(&f, model.count), "seed %d", (int)seed);
+		ck_assert_msg(finds_all(&f, &random), "seed %d", (int)seed);
+		fences_free(&f);
+		ck_assert(f.count == 0 && !f.list);
+	}
+	buf_free(&out);
+}
+END_TEST
+
+/* --- the form --- */
+
+#define FIRST "t0123456789a\x08\7\6\5\4\3\2\1\x80\1\x12\1\0"
+#define SECOND "tzzzzzzzzzzz\0\0\0\0\0\0\0\xf0\xff\xff\xff\xff\x0f\2\0\2b!"
+
+START_TEST(form)
+{
+	const struct fence first = { .id = "t0123456789a",
+		.check = 0x0102030405060708,
+		.bytes = 128,
+		.entries = 18,
+		.removals = 1,
+		.first = SLICE("") };
+	const struct fence second = { .id = "tzzzzzzzzzzz",
+		.check = 0xf000000000000000,
+		.bytes = UINT32_MAX,
+		.entries = 2,
+		.first = SLICE("b!") };
+	struct buf out = BUF_EMPTY;
+	struct fences f;
+
+	fences_begin(&out);
+	fences_add(&out, &first);
+	fences_add(&out, &second);
+	ck_assert(slice_equal(buf_slice(&out), SLICE("I1" FIRST SECOND)));
+	ck_assert(fences_read(&f, guard_place(SLICE("I1" FIRST SECOND))));
+	ck_assert(f.count == 2 && same(&f.list[0], &first) && same(&f.list[1], &second));
+	ck_assert(f.entries == 20 && f.removals == 1 && f.bytes == 128 + (uint64_t)UINT32_MAX);
+	ck_assert_uint_eq(fences_find(&f, SLICE("b")), 0);
+	ck_assert_uint_eq(fences_find(&f, SLICE("b!")), 1);
+	fences_free(&f);
+	buf_free(&out);
+}
+END_TEST
+
+/* What stands for a check, and a fence with its size. */
+#define CHECK "12345678"
+#define TABLE(id, numbers, fence) "t0000000000" id CHECK numbers fence
+
+static const struct {
+	const char *why;
+	struct slice bytes;
+} flawed[] = {
+	{ "nothing", SLICE("") },
+	{ "half of the mark", SLICE("I") },
+	{ "another mark", SLICE("I2" FIRST SECOND) },
+	{ "a table", SLICE("T1\0\0\0\0") },
+	{ "a first fence that is not empty", SLICE("I1" SECOND) },
+	{ "a first fence that is not empty", SLICE("I1" TABLE("1", "\7\1\0", "\1a") TABLE("2", "\7\1\0", "\1b")) },
+	{ "two empty fences", SLICE("I1" FIRST FIRST) },
+	{ "the same fence twice", SLICE("I1" FIRST SECOND TABLE("1", "\7\1\0", "\2b!")) },
+	{ "out of order", SLICE("I1" FIRST SECOND TABLE("1", "\7\1\0", "\1a")) },
+	{ "a prefix behind", SLICE("I1" FIRST SECOND TABLE("1", "\7\1\0", "\1b")) },
+	{ "bytes beyond ASCII before others", SLICE("I1" FIRST TABLE("1", "\7\1\0", "\1\xc3") SECOND) },
+	{ "an empty fence behind", SLICE("I1" FIRST SECOND TABLE("1", "\7\1\0", "\0")) },
+	{ "more removals than entries", SLICE("I1" TABLE("1", "\7\1\2", "\0")) },
+	{ "a fence that is longer than what is left", SLICE("I1" FIRST TABLE("1", "\7\1\0", "\2b")) },
+	{ "much longer", SLICE("I1" FIRST TABLE("1", "\7\1\0", "\xff\xff\xff\xff\17b")) },
+	{ "a number of more than 32 bits", SLICE("I1" TABLE("1", "\x87\x80\x80\x80\x10\1\0", "\0")) },
+	{ "a number without an end", SLICE("I1" TABLE("1", "\x80\x80\x80\x80\x80\x80\x80", "\0")) },
+	{ "something behind", SLICE("I1" FIRST SECOND "t") },
+	{ "the id of an index", SLICE("I1i00000000001" CHECK "\7\1\0\0") },
+	{ "an id with a capital letter", SLICE("I1" TABLE("A", "\7\1\0", "\0")) },
+	{ "an id with a space", SLICE("I1" TABLE(" ", "\7\1\0", "\0")) },
+	{ "an id with a line end", SLICE("I1" TABLE("\n", "\7\1\0", "\0")) },
+};
+
+START_TEST(refused)
+{
+	struct fences f;
+
+	ck_assert(fences_read(&f, guard_place(SLICE("I1" TABLE("1", "\7\1\1", "\0") SECOND))));
+	fences_free(&f);
+	for (size_t i = 0; i < sizeof(flawed) / sizeof(flawed[0]); i++)
+		ck_assert_msg(!fences_read(&f, guard_place(flawed[i].bytes)), "%zu: %s", i, flawed[i].why);
+}
+END_TEST
+
+/* Behind an entry there may be no more of them, anywhere else it is no index. */
+START_TEST(cut)
+{
+	struct buf out = BUF_EMPTY;
+	struct fences f;
+
+	for (uint64_t seed = 1; seed <= INDEXES / 10; seed++) {
+		uint64_t random = seed;
+		size_t count = 0, n = 0;
+		bool good = true;
+		random_index(&random, &out);
+		for (; n < buf_size(&out) && good; n++) {
+			bool whole = count < model.count && n == ends[count];
+			bool read = fences_read(&f, guard_place(slice_of(buf_slice(&out).p, n)));
+			/* Whether an index may be empty is not said. */
+			good = n == 2 || read == whole;
+			count += whole;
+			good = good && (!whole || reads_as(&f, count));
+			if (read)
+				fences_free(&f);
+		}
+		ck_assert_msg(good, "seed %d, %zu bytes", (int)seed, n - 1);
+	}
+	buf_free(&out);
+}
+END_TEST
+
+static bool is_id(const char id[OPLOG_ID])
+{
+	size_t i = 1;
+
+	while (i < OPLOG_ID && ((id[i] >= 'a' && id[i] <= 'z') || (id[i] >= '0' && id[i] <= '9')))
+		i++;
+	return id[0] == 't' && i == OPLOG_ID;
+}
+
+/* What an index is, whatever it says; ids are parts of keys. */
+static bool is_good(const struct fences *f, uint64_t *random)
+{
+	uint64_t entries = 0, removals = 0, bytes = 0;
+	bool good = f->count > 0 && f->list[0].first.n == 0;
+
+	for (size_t i = 0; i < f->count && good; i++) {
+		const struct fence *fence = &f->list[i];
+		good = is_id(fence->id) && fence->removals <= fence->entries &&
+			(i == 0 || table_model_order(fence[-1].first, fence->first) < 0) &&
+			fences_find(f, fence->first) == i;
+		entries += fence->entries;
+		removals += fence->removals;
+		bytes += fence->bytes;
+	}
+	for (int i = 0; i < 10 && good; i++) {
+		char name[MEMBER_MAX];
+		size_t n = table_model_random_name(random, (unsigned)i % TABLE_MODEL_WORLDS, name);
+		good = fences_find(f, slice_of(name, n)) < f->count;
+	}
+	return good && f->entries == entries && f->removals == removals && f->bytes == bytes;
+}
+
+START_TEST(flipped)
+{
+	struct buf out = BUF_EMPTY;
+	struct fences f;
+	size_t read = 0, flips = 0;
+
+	for (uint64_t seed = 1; seed <= INDEXES / 5; seed++) {
+		uint64_t random = seed;
+		random_index(&random, &out);
+		for (int i = 0; i < 60; i++, flips++) {
+			char *byte = out.data + out.start + random_next(&random) % buf_size(&out), good = *byte;
+			*byte ^= (char)(i % 2 ? 1u << random_next(&random) % 8 : 1 + random_next(&random) % 255);
+			if (fences_read(&f, guard_place(buf_slice(&out)))) {
+				ck_assert_msg(is_good(&f, &random), "seed %d, flip %d", (int)seed, i);
+				fences_free(&f);
+				read++;
+			}
+			*byte = good;
+		}
+	}
+	ck_assert(read > 0 && read < flips);
+	buf_free(&out);
+}
+END_TEST
+
+/* --- fences --- */
+
+START_TEST(shortest)
+{
+	static const struct {
+		struct slice last, first;
+		size_t size;
+	} cases[] = { { SLICE("a"), SLICE("b"), 1 }, { SLICE("abc"), SLICE("abd"), 3 },
+		{ SLICE("abc"), SLICE("abcd"), 4 }, { SLICE("abc"), SLICE("bxyz"), 1 },
+		{ SLICE("abc"), SLICE("acxyz"), 2 }, { SLICE(""), SLICE("xyz"), 1 }, { SLICE("a"), SLICE("aaaa"), 2 },
+		{ SLICE("a\x7e"), SLICE("a\x80zz"), 2 } };
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		ck_assert_msg(fence_size(cases[i].last, cases[i].first) == cases[i].size, "case %zu", i);
+	for (uint64_t seed = 1; seed <= INDEXES; seed++) {
+		uint64_t random = seed;
+		bool good = true;
+		table_model_random(&model, &random);
+		for (size_t i = 1; i < model.count && good; i++) {
+			struct slice last = table_model_name(&model, i - 1), first = table_model_name(&model, i);
+			size_t n = fence_size(last, first);
+			/* A byte less would not do. */
+			good = n > 0 && n <= first.n && table_model_order(last, slice_of(first.p, n)) < 0 &&
+				table_model_order(last, slice_of(first.p, n - 1)) >= 0;
+		}
+		ck_assert_msg(good, "seed %d", (int)seed);
+	}
+}
+END_TEST
+
+SUITE(fences, form, as_a_sorted_array, refused, cut, flipped, shortest)

@@ -1,0 +1,403 @@
+/* Sorted tables: their bytes, that they are read as a sorted array is, and that what is no table is refused. */
+#include "collection/text/table.h"
+
+#include "table_model.h"
+#include "unit.h"
+#include "util/random.h"
+
+enum { TABLES = 2000, NUMBER = 4 };
+
+static struct table_model model;
+
+/* Writes the model; what the writer says of itself must be so. */
+static void write_model(struct table_writer *w, struct buf *out)
+{
+	size_t bytes = 0, removals = 0, before = buf_size(out), size;
+
+	for (size_t i = 0; i < model.count; i++) {
+		table_writer_add(w, table_model_name(&model, i), model.list[i].removed);
+		bytes += model.list[i].size;
+		removals += model.list[i].removed;
+	}
+	ck_assert_uint_eq(w->count, model.count);
+	ck_assert_uint_eq(w->removals, removals);
+	ck_assert_uint_eq(w->member_bytes, bytes);
+	if (model.count)
+		ck_assert(slice_equal(slice_of(w->last, w->last_size), table_model_name(&model, model.count - 1)));
+	size = table_writer_size(w);
+	table_writer_finish(w, out);
+	ck_assert_uint_eq(buf_size(out) - before, size);
+	ck_assert(w->count == 0 && w->removals == 0 && w->member_bytes == 0 && w->last_size == 0);
+	ck_assert_uint_eq(table_writer_size(w), 2 + NUMBER);
+}
+
+/* --- as a sorted array: these say whether it is one, since an assert of Check takes longer than all that they do --- */
+
+/* The cursor is on this entry of the model, or behind the last. */
+static bool stands_on(const struct table_cursor *c, bool there, size_t i)
+{
+	if (c->at != i || there != (i < model.count))
+		return false;
+	return !there ||
+		(slice_equal(table_member(c), table_model_name(&model, i)) && c->removed == model.list[i].removed);
+}
+
+static bool has_places(const struct table *t)
+{
+	struct table_cursor c;
+	bool there = table_first(&c, t), good = true;
+
+	for (size_t i = 0; i <= model.count; i++) {
+		good = good && stands_on(&c, there, i);
+		there = table_next(&c);
+	}
+	good = good && stands_on(&c, there, model.count) && !table_next(&c);
+	for (size_t i = 0; i <= model.count + 1; i++) {
+		there = table_nth(&c, t, (uint32_t)i);
+		good = good && stands_on(&c, there, i < model.count ? i : model.count);
+	}
+	there = table_nth(&c, t, UINT32_MAX);
+	return good && stands_on(&c, there, model.count) && !table_next(&c);
+}
+
+static bool finds(const struct table *t, struct slice name)
+{
+	size_t i = table_model_seek(&model, name);
+	bool named = i < model.count && slice_equal(table_model_name(&model, i), name), removed = false, there, good;
+	struct table_cursor c;
+
+	there = table_seek(&c, t, name);
+	good = stands_on(&c, there, i);
+	if (there) {
+		there = table_next(&c);
+		good = good && stands_on(&c, there, i + 1);
+	}
+	return good && table_find(t, name, &removed) == named && (!named || removed == model.list[i].removed);
+}
+
+/* Each member, and what is just beside it. */
+static bool finds_all(const struct table *t, uint64_t *random)
+{
+	char name[MEMBER_MAX + 1];
+	bool good = finds(t, slice_of("", 0)) && finds(t, SLICE("\xff\xff\xff\xff\xff\xff"));
+
+	for (size_t i = 0; i < model.count && good; i++) {
+		const struct table_model_entry *e = &model.list[i];
+		memcpy(name, e->name, e->size);
+		name[e->size] = (char)random_next(random);
+		good = finds(t, slice_of(name, e->size)) && finds(t, slice_of(name, e->size + 1)) &&
+			finds(t, slice_of(name, e->size - 1));
+		name[random_next(random) % e->size] ^= (char)(1 << random_next(random) % 8);
+		good = good && finds(t, slice_of(name, e->size));
+	}
+	for (unsigned i = 0; i < 5 * TABLE_MODEL_WORLDS && good; i++)
+		good = finds(t, slice_of(name, table_model_random_name(random, i % TABLE_MODEL_WORLDS, name)));
+	return good;
+}
+
+START_TEST(as_a_sorted_array)
+{
+	struct table_writer w = { .count = 0 };
+	struct buf out = BUF_EMPTY;
+	struct table t;
+
+	for (uint64_t seed = 1; seed <= TABLES; seed++) {
+		uint64_t random = seed;
+		table_model_random(&model, &random);
+		buf_consume(&out, buf_size(&out));
+		/* What is written stands behind other things, and says nothing of where. */
+		BUF_ADD(&out, "before");
+		write_model(&w, &out);
+		ck_assert_msg(table_open(&t, guard_place(slice_skip(buf_slice(&out), 6))), "seed %d", (int)seed);
+		ck_assert_uint_eq(t.count, model.count);
+		ck_assert_msg(has_places(&t), "seed %d", (int)seed);
+		ck_assert_msg(finds_all(&t, &random), "seed %d", (int)seed);
+	}
+	table_writer_free(&w);
+	buf_free(&out);
+}
+END_TEST
+
+START_TEST(order)
+{
+	static const struct slice names[] = { SLICE(""), SLICE("a"), SLICE("aa"), SLICE("ab"), SLICE("b"), SLICE("ba"),
+		SLICE("~"), SLICE("\x80"), SLICE("\xc3\xa9"), SLICE("\xff"), SLICE("\xff!") };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++) {
+			int got = member_compare(names[i], names[k]);
+			ck_assert_msg(i < k ? got < 0 : i > k ? got > 0 : got == 0, "%zu and %zu", i, k);
+		}
+	}
+}
+END_TEST
+
+/* --- the form --- */
+
+/* Two restarts, a removal, a byte beyond ASCII: the form by the letter. */
+#define TABLE \
+	"T1\0\6a00\2\0021\2\0022\2\0023\2\0024\2\0025\2\0026\2\0027\2\0028\2\0029\1\00410\2\0021\2\0022\2\0023\2\0024" \
+	"\2\0025\0\7a16\3\6\xc3\xa9!\2\0\0\0\x35\0\0\0\x12\0\0\0"
+
+START_TEST(form)
+{
+	struct table_writer w = { .count = 0 };
+	struct buf out = BUF_EMPTY;
+	struct table_cursor c;
+	struct table t;
+	bool removed;
+
+	for (int i = 0; i < 17; i++) {
+		char name[] = { 'a', (char)('0' + i / 10), (char)('0' + i % 10) };
+		table_writer_add(&w, slice_of(name, sizeof(name)), i == 16);
+	}
+	table_writer_add(&w, SLICE("a16\xc3\xa9!"), false);
+	table_writer_finish(&w, &out);
+	ck_assert(slice_equal(buf_slice(&out), SLICE(TABLE)));
+	ck_assert(table_open(&t, guard_place(SLICE(TABLE))));
+	ck_assert(table_find(&t, SLICE("a16"), &removed) && removed);
+	ck_assert(table_find(&t, SLICE("a16\xc3\xa9!"), &removed) && !removed);
+	ck_assert(table_nth(&c, &t, 10));
+	assert_bytes(table_member(&c), "a10");
+
+	buf_consume(&out, buf_size(&out));
+	table_writer_finish(&w, &out);
+	ck_assert(slice_equal(buf_slice(&out), SLICE("T1\0\0\0\0")));
+	ck_assert(table_open(&t, guard_place(SLICE("T1\0\0\0\0"))));
+	ck_assert(!table_first(&c, &t) && !table_seek(&c, &t, SLICE("a")) && !table_find(&t, SLICE("a"), &removed));
+	table_writer_free(&w);
+	buf_free(&out);
+}
+END_TEST
+
+/* A table by hand, of entries that need not be right. */
+struct raw {
+	struct buf entries, restarts;
+	uint32_t count;
+};
+
+static void add_number(struct buf *out, size_t value)
+{
+	char little[] = { (char)value, (char)(value >> 8), (char)(value >> 16), (char)(value >> 24) };
+
+	buf_add(out, little, sizeof(little));
+}
+
+static void add_varint(struct buf *out, size_t value)
+{
+	for (; value >= 0x80; value >>= 7)
+		buf_add(out, &(char){ (char)(value | 0x80) }, 1);
+	buf_add(out, &(char){ (char)value }, 1);
+}
+
+static void raw_add(struct raw *r, size_t shared, struct slice bytes)
+{
+	if (r->count++ % TABLE_INTERVAL == 0)
+		add_number(&r->restarts, 2 + buf_size(&r->entries));
+	add_varint(&r->entries, shared);
+	add_varint(&r->entries, bytes.n << 1);
+	buf_add_slice(&r->entries, bytes);
+}
+
+/* Says whether that is a table, and forgets it. */
+static bool raw_opens(struct raw *r)
+{
+	struct buf out = BUF_EMPTY;
+	struct table t;
+	bool good;
+
+	BUF_ADD(&out, "T1");
+	buf_add_slice(&out, buf_slice(&r->entries));
+	buf_add_slice(&out, buf_slice(&r->restarts));
+	add_number(&out, r->count);
+	good = table_open(&t, guard_place(buf_slice(&out)));
+	buf_free(&out);
+	buf_free(&r->entries);
+	buf_free(&r->restarts);
+	*r = (struct raw){ .count = 0 };
+	return good;
+}
+
+/* Of one or two entries: the first restart is at 2, and the count is told. */
+#define ONE "\2\0\0\0\1\0\0\0"
+#define TWO "\2\0\0\0\2\0\0\0"
+
+static const struct {
+	const char *why;
+	struct slice bytes;
+} flawed[] = {
+	{ "nothing", SLICE("") },
+	{ "no count", SLICE("T1\0\0\0") },
+	{ "another mark", SLICE("T2\0\2a" ONE) },
+	{ "another mark", SLICE("I1\0\2a" ONE) },
+	{ "less is counted", SLICE("T1\0\2a\0\0\0\0") },
+	{ "less is counted", SLICE("T1\0\2a\1\2b" ONE) },
+	{ "more is counted", SLICE("T1\0\2a" TWO) },
+	{ "more is counted", SLICE("T1\0\2a\2\0\0\0\x11\0\0\0") },
+	{ "much more is counted", SLICE("T1\0\2a\2\0\0\0\xff\xff\xff\xff") },
+	{ "much more is counted", SLICE("T1\0\2a\2\0\0\0\xf1\xff\xff\xff") },
+	{ "a restart that is another", SLICE("T1\0\2a\1\0\0\0\1\0\0\0") },
+	{ "a restart that is another", SLICE("T1\0\2a\3\0\0\0\1\0\0\0") },
+	{ "a restart beyond the end", SLICE("T1\0\2a\2\0\0\x80\1\0\0\0") },
+	{ "a restart too many", SLICE("T1\0\2a\2\0\0\0" ONE) },
+	{ "no restart", SLICE("T1\0\2a\1\0\0\0") },
+	{ "a byte too many", SLICE("T1\0\2ax" ONE) },
+	{ "a byte too many", SLICE("T1\0\2a" ONE "\0") },
+	{ "nothing before to be shared", SLICE("T1\1\2a" ONE) },
+	{ "more shared than there is", SLICE("T1\0\2a\2\2b" TWO) },
+	{ "much more shared", SLICE("T1\0\2a\xff\xff\xff\xff\x0f\2b" TWO) },
+	{ "as if a byte less were shared", SLICE("T1\0\2a\xff\xff\xff\xff\xff\xff\xff\xff\xff\1\4b" TWO) },
+	{ "a number without an end", SLICE("T1\0\2a\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80" TWO) },
+	{ "a number of more than 32 bits", SLICE("T1\0\2a\x80\x80\x80\x80\x10\2b" TWO) },
+	{ "a number of more than 32 bits", SLICE("T1\0\x82\x80\x80\x80\20a" ONE) },
+	{ "longer than there is", SLICE("T1\0\4a" ONE) },
+	{ "much longer than there is", SLICE("T1\0\xff\xff\xff\xff\17a" ONE) },
+	{ "much longer than there is", SLICE("T1\0\xff\xff\xff\xff\xff\xff\xff\xff\xff\1a" ONE) },
+	{ "an empty member", SLICE("T1\0\0" ONE) },
+	{ "an empty member", SLICE("T1\0\1" ONE) },
+	{ "the same twice", SLICE("T1\0\2a\1\0" TWO) },
+	{ "the same twice", SLICE("T1\0\2a\0\2a" TWO) },
+	{ "the same, added and removed", SLICE("T1\0\2a\0\3a" TWO) },
+	{ "out of order", SLICE("T1\0\2b\0\2a" TWO) },
+	{ "out of order behind what is shared", SLICE("T1\0\4ab\1\2a" TWO) },
+	{ "a prefix behind", SLICE("T1\0\4ab\0\2a" TWO) },
+	{ "a prefix behind", SLICE("T1\0\4ab\1\0" TWO) },
+	{ "bytes beyond ASCII before others", SLICE("T1\0\2\xc3\0\2a" TWO) },
+	{ "what could be shared is repeated", SLICE("T1\0\2a\0\4ab" TWO) },
+	{ "what could be shared is repeated", SLICE("T1\0\6abc\1\4bd" TWO) },
+	{ "a space", SLICE("T1\0\2 " ONE) },
+	{ "a control byte", SLICE("T1\0\2\0" ONE) },
+	{ "a control byte", SLICE("T1\0\2\x1f" ONE) },
+	{ "a control byte", SLICE("T1\0\2\x7f" ONE) },
+	{ "a space within", SLICE("T1\0\42abcdef ghijklmnop" ONE) },
+	{ "a line end within", SLICE("T1\0\42abcdefghijklmno\rp" ONE) },
+	{ "a line end at the end", SLICE("T1\0\42abcdefghijklmnop\n" ONE) },
+	{ "a delete within what is not shared", SLICE("T1\0\2a\1\6b\177c" TWO) },
+};
+
+START_TEST(refused)
+{
+	struct table t;
+
+	ck_assert(table_open(&t, guard_place(SLICE("T1\0\2a" ONE))));
+	ck_assert(table_open(&t, guard_place(SLICE("T1\0\2a\1\3b" TWO))));
+	for (size_t i = 0; i < sizeof(flawed) / sizeof(flawed[0]); i++)
+		ck_assert_msg(!table_open(&t, guard_place(flawed[i].bytes)), "%zu: %s", i, flawed[i].why);
+}
+END_TEST
+
+START_TEST(too_long)
+{
+	char name[MEMBER_MAX + 1];
+	struct raw r = { .count = 0 };
+
+	memset(name, 'x', sizeof(name));
+	raw_add(&r, 0, slice_of(name, MEMBER_MAX));
+	ck_assert(raw_opens(&r));
+	raw_add(&r, 0, slice_of(name, MEMBER_MAX + 1));
+	ck_assert(!raw_opens(&r));
+	for (size_t more = 0; more < 3; more++) {
+		raw_add(&r, 0, slice_of(name, MEMBER_MAX - 1));
+		raw_add(&r, MEMBER_MAX - 1, slice_of(name, more));
+		ck_assert(raw_opens(&r) == (more == 1));
+	}
+}
+END_TEST
+
+/* The entry at a restart shares nothing, is where it is said to be, and goes on with the order. */
+START_TEST(second_restart)
+{
+	static const struct {
+		size_t shared;
+		struct slice bytes;
+		int moved;
+		bool good;
+	} cases[] = { { 0, SLICE("aq"), 0, true }, { 1, SLICE("q"), 0, false }, { 0, SLICE("aq"), 1, false },
+		{ 0, SLICE("aq"), -1, false }, { 0, SLICE("ap"), 0, false }, { 0, SLICE("a"), 0, false },
+		{ 0, SLICE("ab"), 0, false }, { 0, SLICE("b"), 0, true } };
+	struct raw r = { .count = 0 };
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		raw_add(&r, 0, SLICE("aa"));
+		for (char letter = 'b'; letter <= 'p'; letter++)
+			raw_add(&r, 1, slice_of(&letter, 1));
+		raw_add(&r, cases[i].shared, cases[i].bytes);
+		r.restarts.data[r.restarts.start + NUMBER] += (char)cases[i].moved;
+		ck_assert_msg(raw_opens(&r) == cases[i].good, "case %zu", i);
+	}
+}
+END_TEST
+
+START_TEST(cut)
+{
+	struct table_writer w = { .count = 0 };
+	struct buf out = BUF_EMPTY;
+	struct table t;
+
+	for (uint64_t seed = 1; seed <= TABLES / 10; seed++) {
+		uint64_t random = seed;
+		size_t n = 0;
+		table_model_random(&model, &random);
+		buf_consume(&out, buf_size(&out));
+		write_model(&w, &out);
+		while (n < buf_size(&out) && !table_open(&t, guard_place(slice_of(buf_slice(&out).p, n))))
+			n++;
+		ck_assert_msg(n == buf_size(&out), "seed %d, %zu bytes", (int)seed, n);
+	}
+	table_writer_free(&w);
+	buf_free(&out);
+}
+END_TEST
+
+/* What is open can be read in each way, and is in order, whatever it says. */
+static bool reads_well(const struct table *t)
+{
+	struct table_cursor c, other;
+	char last[MEMBER_MAX];
+	size_t size = 0;
+	uint32_t count = 0;
+	bool removed, good = true;
+
+	for (bool there = table_first(&c, t); there && good; there = table_next(&c), count++) {
+		good = table_model_order(table_member(&c), slice_of(last, size)) > 0;
+		size = c.size;
+		memcpy(last, c.member, size);
+		good = good && table_nth(&other, t, count) && slice_equal(table_member(&other), table_member(&c)) &&
+			table_seek(&other, t, table_member(&c)) && other.at == count &&
+			table_find(t, table_member(&c), &removed) && removed == c.removed;
+		(void)table_seek(&other, t, slice_of(c.member, size - 1));
+	}
+	return good && count == t->count;
+}
+
+/* One byte is another. */
+START_TEST(flipped)
+{
+	struct table_writer w = { .count = 0 };
+	struct buf out = BUF_EMPTY;
+	struct table t;
+	size_t opened = 0, flips = 0;
+
+	for (uint64_t seed = 1; seed <= TABLES / 5; seed++) {
+		uint64_t random = seed;
+		table_model_random(&model, &random);
+		buf_consume(&out, buf_size(&out));
+		write_model(&w, &out);
+		for (int i = 0; i < 60; i++, flips++) {
+			char *byte = out.data + out.start + random_next(&random) % buf_size(&out), good = *byte;
+			*byte ^= (char)(i % 2 ? 1u << random_next(&random) % 8 : 1 + random_next(&random) % 255);
+			if (table_open(&t, guard_place(buf_slice(&out)))) {
+				ck_assert_msg(reads_well(&t), "seed %d, flip %d", (int)seed, i);
+				opened++;
+			}
+			*byte = good;
+		}
+	}
+	/* Removals and letters may be flipped, but not much else. */
+	ck_assert(opened > 0 && opened < flips / 2);
+	table_writer_free(&w);
+	buf_free(&out);
+}
+END_TEST
+
+SUITE(table, order, form, as_a_sorted_array, refused, too_long, second_restart, cut, flipped)

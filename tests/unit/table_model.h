@@ -1,0 +1,41 @@
+/* A sorted array, to compare sorted tables with. */
+#ifndef UNIT_TABLE_MODEL_H
+#define UNIT_TABLE_MODEL_H
+
+#include "collection/text/table.h"
+
+enum { TABLE_MODEL_MAX = 300, TABLE_MODEL_WORLDS = 4 };
+
+struct table_model {
+	struct table_model_entry {
+		char name[MEMBER_MAX];
+		size_t size;
+		bool removed;
+	} list[TABLE_MODEL_MAX];
+	size_t count;
+};
+
+static inline struct slice table_model_name(const struct table_model *m, size_t i)
+{
+	return slice_of(m->list[i].name, m->list[i].size);
+}
+
+/* As member_compare. */
+int table_model_order(struct slice a, struct slice b);
+
+/* Puts a member behind all others; what is full stays as it is. */
+void table_model_add(struct table_model *m, struct slice name, bool removed);
+
+/* Sorts what was added. Of what was added twice one is kept. */
+void table_model_sort(struct table_model *m);
+
+/* The number of the first entry that is not below `from`, or the count. */
+size_t table_model_seek(const struct table_model *m, struct slice from);
+
+/* A random name. Those of one world have much in common, or little; some are as long as can be. Gives its size. */
+size_t table_model_random_name(uint64_t *random, unsigned world, char name[MEMBER_MAX]);
+
+/* A random array; counts about those at which a restart is due are met often. */
+void table_model_random(struct table_model *m, uint64_t *random);
+
+#endif

@@ -300,6 +300,14 @@ static void task_ended(struct task *task)
 	task_free(task);
 }
 
+/* The requests of one client keep their order, each of which is an owner of its own here. */
+static const void *client_of(const void *owner)
+{
+	const struct sim_op *op = owner;
+
+	return &op->world->client_proxy[op->client];
+}
+
 static struct proxy *new_proxy(struct world *w)
 {
 	struct proxy *p = xcalloc(1, sizeof(*p));
@@ -310,6 +318,7 @@ static struct proxy *new_proxy(struct world *w)
 		.later = call_later,
 		.begin = task_begin,
 		.reply = task_reply_buf,
+		.client = client_of,
 		.done = task_ended,
 		.now = w->now,
 		.unix_time = (int64_t)(w->now / 1000),

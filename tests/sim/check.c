@@ -23,6 +23,8 @@ static void check_stored(struct world *w, int key)
 	}
 	bool whole = stored_set_read(w, key, members);
 	truth_set_absent(&w->truth, key, !whole);
+	if (!whole)
+		set->damaged = w->truth.tick;
 	for (int m = 0; m < SIM_MEMBERS && whole; m++) {
 		if (members[m] != set->in[m])
 			world_fail(w, "the stored set is another than was written", "key %d member %d is %d", key, m,
@@ -40,19 +42,29 @@ void check_time(struct world *w)
 	lists_time(w);
 }
 
-/* The command that a token comes from: the first of its proxy that is still to be executed. */
-static void match(struct world *w, const struct message *message, int key, int member, bool add)
+static bool holds(struct slice log, struct slice part)
+{
+	const char *at = log.p;
+
+	while ((at = memmem(at, log.n - (size_t)(at - log.p), part.p, part.n))) {
+		if (at == log.p || at[-1] == ' ')
+			return true;
+		at++;
+	}
+	return false;
+}
+
+/* Which commands of its proxy a log comes from: all that such a command says stands there in one piece. */
+static void match(struct world *w, const struct message *message, int key, struct slice log)
 {
 	struct sim_op *op;
 
 	TAILQ_FOREACH(op, &w->ops, link) {
-		bool adds = op->command != COMMAND_SREM;
-		if (op->ended || op->proxy != message->proxy || op->key != key || !op->members[member] ||
-			op->executed[member] || adds != add)
+		if (op->ended || op->proxy != message->proxy || op->key != key || buf_size(&op->log) == 0 ||
+			op->log_executed || !holds(log, buf_slice(&op->log)))
 			continue;
-		op->executed[member] = true;
+		op->log_executed = true;
 		w->executed[op->number] = w->truth.tick;
-		return;
 	}
 }
 
@@ -60,6 +72,7 @@ static void apply_tokens(struct world *w, const struct message *message, int key
 {
 	struct slice token;
 
+	match(w, message, key, log);
 	while ((token = slice_token(&log)).n) {
 		int member = truth_member(slice_skip(token, 1));
 		if (token.p[0] == '@')
@@ -69,7 +82,6 @@ static void apply_tokens(struct world *w, const struct message *message, int key
 			return;
 		}
 		truth_set_member(&w->truth, key, member, token.p[0] == '+');
-		match(w, message, key, member, token.p[0] == '+');
 	}
 }
 
@@ -111,8 +123,15 @@ static void check_written(struct world *w, const struct message *message, int ke
 		 */
 		if (!truth_was(&w->truth.sets[key].absent, w->truth.tick, true) && !w->evictions)
 			world_fail(w, "a rewrite that is not whole", "key %d", key);
-		/* What it said cannot be known any more; if it was an sset, that was done. */
-		(void)is_sset(w, key, NULL);
+		/*
+		 * A proxy that has what is gone in memory still reads the set: it must find what was
+		 * written since. Of a set that took its place nothing can be known; if that was an
+		 * sset, it was done.
+		 */
+		if (before.n && slice_starts(value, before))
+			apply_tokens(w, message, key, slice_skip(value, before.n));
+		else
+			(void)is_sset(w, key, NULL);
 		return;
 	}
 	if (message->call.verb == CALL_ADD) {
@@ -230,6 +249,8 @@ static void check_members(struct sim_op *op)
 	if (!found && op->command == COMMAND_SMEMBERS &&
 		!truth_was(&set->absent, check_since(op, op->before_any), true))
 		world_fail(w, "a set is missing that was there all the time", "key %d", op->key);
+	/* A proxy that has what is gone in memory reads on; what a set that took its place holds is not known here. */
+	found = found && set->damaged < op->issued;
 	for (int m = 0; m < SIM_MEMBERS && found; m++) {
 		if (op->command == COMMAND_SPOP && !listed[m])
 			continue;
@@ -243,11 +264,11 @@ static void check_members(struct sim_op *op)
 
 static void check_stored_reply(struct sim_op *op)
 {
-	for (int m = 0; m < SIM_MEMBERS; m++) {
-		if (op->command == COMMAND_SSET ? m == 0 && !op->executed[0] : op->members[m] && !op->executed[m])
-			world_fail(op->world, "acknowledged, but not done", "key %d member %d client %d", op->key, m,
-				op->client);
-	}
+	struct world *w = op->world;
+
+	if (op->command == COMMAND_SSET ? !op->executed[0] : !op->log_executed)
+		world_fail(w, "acknowledged, but not done", "key %d client %d: %.*s", op->key, op->client,
+			(int)buf_size(&op->log), op->log.data);
 }
 
 void check_reply(struct sim_op *op)

@@ -277,6 +277,7 @@ static void forget_op(struct sim_op *op)
 {
 	TAILQ_REMOVE(&op->world->ops, op, link);
 	buf_free(&op->reply);
+	buf_free(&op->log);
 	free(op->list);
 	free(op);
 }
@@ -383,6 +384,8 @@ static void add_word(struct buf *line, struct sim_op *op, int member)
 
 	truth_name(member, name);
 	buf_printf(line, " %s", name);
+	if (op->command != COMMAND_SSET)
+		buf_printf(&op->log, "%c%s ", op->command == COMMAND_SREM ? '-' : '+', name);
 	op->members[member] = true;
 }
 
@@ -475,7 +478,7 @@ static void issue(struct world *w, struct proxy *proxy, int client, int key, enu
 			w->last[client][key][m] = w->last_any[client][key] = op->number;
 	}
 	if (w->verbose)
-		printf("%6llu client %d asks %.*s", (unsigned long long)w->now, client, (int)buf_size(&line),
+		printf("%6llu P%d client %d asks %.*s", (unsigned long long)w->now, (int)(((size_t)proxy >> 4) % 1000), client, (int)buf_size(&line),
 			line.data);
 	TAILQ_INSERT_TAIL(&w->ops, op, link);
 	if (w->form)

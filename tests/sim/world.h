@@ -82,6 +82,8 @@ struct sim_op {
 	size_t before[SIM_MEMBERS]; /* this client's last earlier command on each, 0 for none */
 	size_t before_any;
 	struct buf reply;
+	struct buf log; /* what it writes, of an addition or removal */
+	bool log_executed;
 	struct sim_list_op *list; /* of a command on a list, NULL else */
 	bool ended;               /* without anybody knowing how: an sset may still be executed */
 };

@@ -59,8 +59,9 @@ static void append(struct lane *lane)
 {
 	struct slice log = piece(lane);
 
+	lane->written = log.n;
 	lane_call(lane, (struct call){ .verb = in_front(lane) ? CALL_PREPEND : CALL_APPEND, .value = log }, appended);
-	if (lane_by_chance(lane, log.n))
+	if (lane_by_chance(lane, log.n) || lane_looks_often(lane))
 		lane_look(lane, WANT_SIZE);
 }
 

@@ -41,6 +41,14 @@ static bool find_part(const struct lane_commit *c, struct slice base, size_t *at
 	return false;
 }
 
+/* Once for each commit. */
+static void count_lost(struct lane *lane)
+{
+	lane->lanes->stats.conflicts++;
+	if (lane_rest(lane)->commit.attempts == 0)
+		crowd_lost(&lane->lanes->crowds, lane->hash, lane_host(lane)->now);
+}
+
 static void found(struct lane *lane, const struct result *r)
 {
 	struct lane_commit *c = &lane_rest(lane)->commit;
@@ -53,7 +61,7 @@ static void found(struct lane *lane, const struct result *r)
 		end(lane, OUTCOME_MISSING, NULL);
 	} else if (!(c->anywhere ? find_part(c, r->value, &at) : slice_starts(r->value, c->prefix)) ||
 		!lane_exptime(lane_host(lane), r->ttl, &exptime)) {
-		lane->lanes->stats.conflicts++;
+		count_lost(lane);
 		end(lane, OUTCOME_BUSY, NULL);
 	} else {
 		buf_consume(&c->value, buf_size(&c->value));
@@ -126,12 +134,14 @@ static void committed(struct lane *lane, const struct result *r)
 	} else if (r->status == RESULT_MISS) {
 		end(lane, OUTCOME_MISSING, NULL);
 	} else if (r->status == RESULT_EXISTS) {
-		lane->lanes->stats.conflicts++;
+		count_lost(lane);
 		if (++c->attempts > LANE_ATTEMPTS)
 			end(lane, OUTCOME_BUSY, NULL);
 		else
 			read_base(lane);
 	} else {
+		if (c->attempts == 0)
+			crowd_won(&lane->lanes->crowds, lane->hash);
 		commit_mend_ttl(lane, touched, r);
 	}
 }

@@ -3,6 +3,7 @@
 #define COLLECTION_LANE_H
 
 #include "collection/set/cache.h"
+#include "collection/crowd.h"
 #include "collection/lanes.h"
 #include "collection/shelf.h"
 #include "collection/text/oplog.h"
@@ -29,6 +30,7 @@ struct lanes {
 	struct merge *merges; /* those under way */
 	size_t merge_count;
 	size_t background; /* calls under way that no lane and no merge waits for */
+	struct crowds crowds;
 	struct lanes_stats stats;
 };
 
@@ -60,10 +62,14 @@ struct lane {
 	struct op_queue reads; /* what is read behind that */
 	struct buf log;        /* what the machine is writing */
 	size_t log_done;       /* bytes of the log that are written */
+	size_t written;        /* bytes of the last append */
 	void *work;            /* the machine's own */
 	unsigned attempts;
 	bool running, looking;
 	bool created; /* the batch made the collection */
+	bool grown;   /* the base of a crowded key is too large */
+	struct waiter hold;
+	uint64_t hold_until; /* milliseconds; 0 when the lane does not hold */
 	bool tending; /* a compaction of the lane's own waits or runs */
 
 	struct lane_rest *rest; /* what most lanes never need */
@@ -182,8 +188,21 @@ bool lane_is_broken(const struct lane_broken *broken, const struct result *base)
 /* Removes the base that was read, by CAS with an end in the past, so that what was written since keeps it. */
 void lane_expire_base(struct lane *lane, const struct result *base, lane_step *step);
 
-/* Has the key compacted as soon as the batch is done. */
+/* Has the key compacted as soon as the batch is done. The first leaves that to others where the key is crowded. */
 void lane_tend(struct lane *lane);
+void lane_compact(struct lane *lane);
+
+/* Says how large the base is: where that is too large it is compacted, or in a crowd the lane holds when the batch is done. */
+void lane_grew(struct lane *lane, size_t size);
+
+/* Whether to look at the size of a base behind a write because its key is crowded. */
+bool lane_looks_often(struct lane *lane);
+
+/* hold.c: holds where that is due; true when it does. */
+bool hold_start(struct lane *lane);
+
+/* Carries out what waits next. There must be something. */
+void lane_run(struct lane *lane);
 
 /* Ends the first operation of the batch, or all of them, with this outcome. */
 void lane_end_first(struct lane *lane, const struct outcome *outcome);

@@ -128,8 +128,8 @@ static void looked(struct waiter *waiter, const struct result *r)
 	lane_rest(lane)->looked = *r;
 	if (r->status == RESULT_HIT && r->value.n && oplog_split(r->value, &base))
 		buf_add_slice(&lane->looked_refs, base.refs);
-	if (r->status == RESULT_HIT && r->size > 2 * lane_host(lane)->options->base_size)
-		lane_tend(lane);
+	if (r->status == RESULT_HIT)
+		lane_grew(lane, (size_t)r->size);
 	if (!lane->running)
 		lane_next(lane);
 }
@@ -255,6 +255,13 @@ static void start(struct lane *lane, enum op_kind kind)
 		machines[kind](lane);
 }
 
+void lane_run(struct lane *lane)
+{
+	take_batch(lane);
+	lane->created = false;
+	start(lane, lane_first(lane)->kind);
+}
+
 /* The reads behind appends. Those that came before the append that made the collection find nothing. */
 static void start_reads(struct lane *lane)
 {
@@ -292,13 +299,12 @@ void lane_next(struct lane *lane)
 		STAILQ_REMOVE_HEAD(&lane->waiting, link);
 		send_deferred(lane, op);
 	}
-	if (op) {
-		take_batch(lane);
-		lane->created = false;
-		start(lane, lane_first(lane)->kind);
-	} else if (!lane->looking) {
+	if (op && hold_start(lane))
+		return;
+	if (op)
+		lane_run(lane);
+	else if (!lane->looking)
 		destroy(lane);
-	}
 }
 
 void lanes_submit(struct lanes *lanes, struct op *op)
@@ -400,7 +406,7 @@ static void tended(struct op *op, const struct outcome *outcome)
 	free(op);
 }
 
-void lane_tend(struct lane *lane)
+void lane_compact(struct lane *lane)
 {
 	struct op *op;
 

@@ -198,7 +198,9 @@ static void tend(struct lane *lane, const struct chain *chain, const struct resu
 	size_t base_size = lane_host(lane)->options->base_size;
 	bool long_list = r->value.n > 2 * base_size && (chain->log_bytes > base_size || !chain->is_list);
 
-	if (r->ttl != TTL_UNKNOWN && (long_list || (chain->is_list && chain->tangled)))
+	if (r->ttl != TTL_UNKNOWN && long_list)
+		lane_grew(lane, r->value.n);
+	if (r->ttl != TTL_UNKNOWN && chain->is_list && chain->tangled)
 		lane_tend(lane);
 }
 

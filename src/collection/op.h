@@ -83,6 +83,7 @@ struct op {
 	enum op_kind kind;
 	bool create; /* APPEND: make the collection when it is missing */
 	bool front;  /* APPEND: before what is stored */
+	bool runs;   /* COMPACT: only see whether runs are to be merged */
 	bool push;   /* APPEND: never to be done twice; and REPLACE: what it makes is a list */
 	struct slice key;
 	struct slice log; /* APPEND, REPLACE, COMMIT */

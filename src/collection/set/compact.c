@@ -151,6 +151,8 @@ static bool is_worth_it(const struct lane *lane, const struct oplog_base *base, 
 	size_t size = base->ref_count ? fold_delta_size(fold) : fold_log_size(fold);
 	const struct compaction *c = lane->work;
 
+	if (lane_first(lane)->runs)
+		return false;
 	return base->head.n || (c->all && (base->ref_count ? size : base->log.n > size)) || size > lane_host(lane)->options->base_size || size + size / 9 < base->log.n;
 }
 

@@ -198,17 +198,16 @@ static void commit_pop(struct lane *lane, const struct result *r)
 
 /* --- the reply --- */
 
-/* Reads that find much waste have it cleared away, behind the reply. */
-static bool wants_compaction(const struct lane *lane, const struct set_view *view)
+/* Reads that find a base too large, or much waste in it, have it compacted behind the reply. */
+static void request_compaction(struct lane *lane, const struct set_view *view)
 {
 	const struct host *host = lane_host(lane);
 	size_t size = buf_size(&view->base);
 
-	if (view->parts.is_list)
-		return size > 2 * host->options->base_size;
-	return size > 2 * host->options->base_size ||
-		(size >= ASK_LEAST &&
-			set_view_waste(view) > rules_collection(host->rules, lane->waiter.key)->compact_waste);
+	lane_grew(lane, size);
+	if (!view->parts.is_list && size >= ASK_LEAST &&
+		set_view_waste(view) > rules_collection(host->rules, lane->waiter.key)->compact_waste)
+		lane_tend(lane);
 }
 
 static void serve(struct lane *lane)
@@ -217,8 +216,8 @@ static void serve(struct lane *lane)
 	struct result read = f->read;
 	struct outcome outcome = { .status = OUTCOME_DONE, .result = &read };
 
-	if (!f->is_list && wants_compaction(lane, &f->entry->view) && read.ttl != TTL_UNKNOWN)
-		lane_tend(lane);
+	if (!f->is_list && read.ttl != TTL_UNKNOWN)
+		request_compaction(lane, &f->entry->view);
 	ask_for_presence(lane, f->entry);
 	if (is_pop(lane)) {
 		commit_pop(lane, &read);

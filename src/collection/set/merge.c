@@ -220,7 +220,9 @@ static void consider_again(struct lanes *lanes, struct slice key)
 	struct op *op = xcalloc(1, sizeof(*op) + key.n);
 
 	memcpy(op + 1, key.p, key.n);
-	*op = (struct op){ .kind = OP_COMPACT, .key = slice_of((char *)(op + 1), key.n), .done = considered };
+	*op = (struct op){
+		.kind = OP_COMPACT, .runs = true, .key = slice_of((char *)(op + 1), key.n), .done = considered
+	};
 	lanes_submit(lanes, op);
 }
 

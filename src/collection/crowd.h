@@ -1,0 +1,54 @@
+/*
+ * Crowded keys: those that so many proxies write at once that a rewrite of the base, which is a CAS, is lost to the appends of
+ * others. Who has lost notices, and from then on answers a base that has grown too large by holding its own appends back.
+ * When all hold, the moment is quiet enough for one of them to rewrite; the appends that come meanwhile become one.
+ *
+ *     base too large -> hold -> wait 1 to 2 ms -> look at its size -> small: go on
+ *                                                                  -> large: with a chance of one in `share` compact it,
+ *                                                                            else hold on, up to HOLD_MAX
+ *
+ * The share doubles with each rewrite that is lost and halves with each that is not. So it comes to about the number of those
+ * that hold, and one or two of them rewrite at a time.
+ */
+#ifndef COLLECTION_CROWD_H
+#define COLLECTION_CROWD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	CROWD_PLACES = 256,
+	CROWD_SHARE_MAX = 64,
+	CROWD_FORGET = 10 * 1000, /* milliseconds without a lost rewrite, after which a key is crowded no more */
+	CROWD_GROWTH = 4,         /* a crowded base may grow so many times as large before it counts as too large */
+	HOLD_MAX = 256            /* milliseconds */
+};
+
+/* All zeroes knows no crowded key. What does not fit takes the place of another. */
+struct crowds {
+	struct crowd {
+		uint64_t hash, lost; /* of the key; when it was lost last */
+		unsigned share;
+	} places[CROWD_PLACES];
+};
+
+/* 1 where the key is not crowded. `hash` is the key's, `now` in milliseconds. */
+unsigned crowd_share(const struct crowds *crowds, uint64_t hash, uint64_t now);
+
+void crowd_lost(struct crowds *crowds, uint64_t hash, uint64_t now);
+void crowd_won(struct crowds *crowds, uint64_t hash);
+
+/*
+ * Above which size a base is too large: the more is written at once, to a crowded key or by a batch of `written` bytes, the
+ * larger it may grow, so that a rewrite serves as many writes.
+ */
+static inline size_t crowd_limit(unsigned share, size_t base_size, size_t written)
+{
+	enum { BATCHES = 8, MOST = 64 * 1024 };
+	size_t limit = 2 * base_size * (share < CROWD_GROWTH ? share : CROWD_GROWTH) + BATCHES * written;
+
+	return limit < MOST || limit < 2 * base_size ? limit : MOST > 2 * base_size ? MOST : 2 * base_size;
+}
+
+#endif

@@ -12,8 +12,8 @@
 #define COLLECTION_CHAIN_H
 
 #include "collection/items.h"
-#include "collection/text/oplog.h"
 #include "collection/pack.h"
+#include "collection/text/oplog.h"
 
 struct chain_part {
 	struct slice id; /* of its segment; empty for a log of the base */

@@ -41,12 +41,10 @@ static bool find_part(const struct lane_commit *c, struct slice base, size_t *at
 	return false;
 }
 
-/* Once for each commit. */
 static void count_lost(struct lane *lane)
 {
 	lane->lanes->stats.conflicts++;
-	if (lane_rest(lane)->commit.attempts == 0)
-		crowd_lost(&lane->lanes->crowds, lane->hash, lane_host(lane)->now);
+	crowd_lost(&lane->lanes->crowds, lane->hash, lane_host(lane)->now);
 }
 
 static void found(struct lane *lane, const struct result *r)

@@ -16,8 +16,7 @@ void crowd_lost(struct crowds *crowds, uint64_t hash, uint64_t now)
 {
 	unsigned share = crowd_share(crowds, hash, now);
 
-	*place_of(crowds, hash) =
-		(struct crowd){ hash, now, share < CROWD_SHARE_MAX ? 2 * share : CROWD_SHARE_MAX };
+	*place_of(crowds, hash) = (struct crowd){ hash, now, share < CROWD_SHARE_MAX ? 2 * share : CROWD_SHARE_MAX };
 }
 
 void crowd_won(struct crowds *crowds, uint64_t hash)

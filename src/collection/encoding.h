@@ -6,9 +6,9 @@
 #ifndef COLLECTION_ENCODING_H
 #define COLLECTION_ENCODING_H
 
-#include "collection/text/fold.h"
 #include "collection/options.h"
 #include "collection/rules.h"
+#include "collection/text/fold.h"
 #include "protocol/call.h"
 #include "protocol/request.h"
 

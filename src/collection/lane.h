@@ -2,9 +2,9 @@
 #ifndef COLLECTION_LANE_H
 #define COLLECTION_LANE_H
 
-#include "collection/set/cache.h"
 #include "collection/crowd.h"
 #include "collection/lanes.h"
+#include "collection/set/cache.h"
 #include "collection/shelf.h"
 #include "collection/text/oplog.h"
 
@@ -70,7 +70,7 @@ struct lane {
 	bool grown;   /* the base of a crowded key is too large */
 	struct waiter hold;
 	uint64_t hold_until; /* milliseconds; 0 when the lane does not hold */
-	bool tending; /* a compaction of the lane's own waits or runs */
+	bool tending;        /* a compaction of the lane's own waits or runs */
 
 	struct lane_rest *rest; /* what most lanes never need */
 	char key[];
@@ -159,7 +159,7 @@ struct op *lane_first(const struct lane *lane);
 void lane_count_appends(struct lane *lane);
 void lane_count_reads(struct lane *lane);
 
-/* Whether to see what became of the key behind a write of so many bytes: by chance, once for half a base that is written. */
+/* Whether to see what became of the key behind a write of so many bytes: by chance, once for a quarter of a base that is written. */
 bool lane_by_chance(struct lane *lane, size_t bytes);
 
 /*

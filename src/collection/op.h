@@ -93,7 +93,7 @@ struct op {
 	uint32_t flags; /* REPLACE: of the client, for what is newly made */
 	uint64_t cas;   /* REPLACE_SAME */
 	enum replace_mode mode;
-	const void *client;      /* whose operations must keep their order; only compared */
+	const void *client; /* whose operations must keep their order; only compared */
 	struct list_request *list;
 	struct set_request *set; /* READ: what is asked, and where what it comes to goes */
 	void (*done)(struct op *op, const struct outcome *outcome);

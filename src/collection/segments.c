@@ -242,8 +242,7 @@ void segments_touch_all(struct lanes *lanes, struct slice key, struct slice refs
 	if (refs.n == 0)
 		return;
 	lanes->background++;
-	segments_call_all(
-		lanes, key, refs, (struct call){ .verb = CALL_TOUCH, .exptime = exptime }, touched, NULL);
+	segments_call_all(lanes, key, refs, (struct call){ .verb = CALL_TOUCH, .exptime = exptime }, touched, NULL);
 }
 
 /* --- writing --- */
@@ -301,7 +300,9 @@ bool segments_ttl_differs(const struct lanes *lanes, int64_t exptime, uint64_t s
 void segment_writer_init(struct segment_writer *w, struct lanes *lanes, struct slice key, int64_t exptime,
 	void (*answered_)(struct segment_writer *writer), void *arg)
 {
-	*w = (struct segment_writer){ .lanes = lanes, .key = key, .exptime = exptime, .answered = answered_, .arg = arg };
+	*w = (struct segment_writer){
+		.lanes = lanes, .key = key, .exptime = exptime, .answered = answered_, .arg = arg
+	};
 	w->started = lanes->host->now;
 	large_mark(lanes->host->large, key);
 }
@@ -334,8 +335,7 @@ static void write_one(struct segment_writer *w, struct slice log)
 	before = buf_size(&w->refs);
 	oplog_add_id(&w->refs, group, oplog_count(log), log.n);
 	w->pending++;
-	segments_write(
-		w->lanes, w->key, slice_skip(buf_slice(&w->refs), before), log, w->exptime, written, w);
+	segments_write(w->lanes, w->key, slice_skip(buf_slice(&w->refs), before), log, w->exptime, written, w);
 	BUF_ADD(&w->refs, " ");
 }
 

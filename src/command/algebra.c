@@ -14,19 +14,19 @@
 #include "protocol/reply.h"
 
 enum {
-	BLOCK_MAX = 64 * 1024,       /* bytes of a block */
-	BLOCK_LEAST = 1024,          /* however many sets there are */
+	BLOCK_MAX = 64 * 1024,        /* bytes of a block */
+	BLOCK_LEAST = 1024,           /* however many sets there are */
 	BLOCKS_MAX = 8 * 1024 * 1024, /* bytes of all blocks */
-	MEMBER_USUAL = 8             /* bytes: what a block is likely to need is read at once */
+	MEMBER_USUAL = 8              /* bytes: what a block is likely to need is read at once */
 };
 
 struct algebra_part {
 	struct op op;
 	struct set_request request;
 	struct algebra_task *algebra;
-	struct slice rest;    /* of the block, behind `member` */
-	struct slice member;  /* the current one; empty when it has to be read, or there is none */
-	bool asking, ended;   /* ended: there is no block behind this one */
+	struct slice rest;   /* of the block, behind `member` */
+	struct slice member; /* the current one; empty when it has to be read, or there is none */
+	bool asking, ended;  /* ended: there is no block behind this one */
 	uint16_t from_size;
 	char from[MEMBER_MAX]; /* where the next block begins */
 };
@@ -238,9 +238,10 @@ static void merge(struct algebra_task *a)
 	enum command_id id = a->task.command->id;
 	bool failed = buf_size(&a->task.scratch) > 0;
 
-	if (failed || (id == COMMAND_SINTER       ? intersect(a)
-			      : id == COMMAND_SDIFF ? subtract(a)
-						    : unite(a)) ||
+	if (failed ||
+		(id == COMMAND_SINTER                 ? intersect(a)
+				: id == COMMAND_SDIFF ? subtract(a)
+						      : unite(a)) ||
 		!read_blocks(a))
 		finish(a);
 }
@@ -261,9 +262,11 @@ void algebra_start(struct host *host, const struct request *request, void *owner
 		struct algebra_part *part = &a->parts[i];
 		memset(part, 0, sizeof(*part));
 		part->algebra = a;
-		part->op = (struct op){
-			.kind = OP_READ, .key = task_keep(&at, key), .client = task_client(host, owner), .set = &part->request, .done = read_done
-		};
+		part->op = (struct op){ .kind = OP_READ,
+			.key = task_keep(&at, key),
+			.client = task_client(host, owner),
+			.set = &part->request,
+			.done = read_done };
 	}
 	read_blocks(a);
 }

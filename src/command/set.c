@@ -2,9 +2,9 @@
 #include "command/set.h"
 
 #include "collection/encoding.h"
-#include "collection/text/fold.h"
 #include "collection/lanes.h"
 #include "collection/set/request.h"
+#include "collection/text/fold.h"
 #include "protocol/reply.h"
 #include "util/num.h"
 #include "util/random.h"

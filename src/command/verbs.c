@@ -1,9 +1,9 @@
 #include "command/verbs.h"
 
-#include "collection/set/request.h"
 #include "collection/encoding.h"
-#include "collection/text/fold.h"
 #include "collection/lanes.h"
+#include "collection/set/request.h"
+#include "collection/text/fold.h"
 #include "command/set.h"
 #include "protocol/reply.h"
 

@@ -1,9 +1,9 @@
 /*
  * Histories of the collections in a simulated world, from seeds:
  *
- *     sim [-e ENCODING] [-n HISTORIES] [-s FIRST_SEED] [-m] [-v]
+ *     sim [-c | -e ENCODING] [-n HISTORIES] [-s FIRST_SEED] [-m] [-v]
  *
- * -e names another encoding than oplog, as form.c has it. -m puts in bugs on purpose, one after the other, and demands that each is found. A failure prints
+ * -e names another encoding than oplog, as form.c has it; -c is many proxies on one key, see crowd.h. -m puts in bugs on purpose, one after the other, and demands that each is found. A failure prints
  * its seed, with which `-n 1 -s SEED -v` shows the history again.
  */
 #include <stdio.h>
@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "crowd.h"
 #include "form.h"
 #include "world.h"
 
@@ -85,14 +86,34 @@ static int run_mutations(uint64_t first, uint64_t count)
 	return failed ? 1 : 0;
 }
 
+/* Crowds from so many seeds; with the bug each must be found. */
+static int run_crowds(uint64_t first, uint64_t count, bool mutated)
+{
+	int passed = 0, failed = 0;
+
+	if (mutated)
+		printf("put in on purpose: nobody notices that a key is crowded, and so nobody holds\n");
+	for (uint64_t seed = first; seed < first + count; seed++) {
+		if (crowd_run(seed, !mutated) != mutated)
+			passed++;
+		else
+			failed++;
+	}
+	printf("%d passed, %d failed\n", passed, failed);
+	return failed ? 1 : 0;
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t count = 10000, first = 1, wrong;
-	bool mutated = false, verbose = false;
+	bool mutated = false, verbose = false, crowds = false;
 	int c;
 
-	while ((c = getopt(argc, argv, "e:n:s:mv")) != -1) {
+	while ((c = getopt(argc, argv, "ce:n:s:mv")) != -1) {
 		switch (c) {
+		case 'c':
+			crowds = true;
+			break;
 		case 'e':
 			form = form_named(optarg);
 			if (!form && strcmp(optarg, "oplog") != 0)
@@ -114,6 +135,8 @@ int main(int argc, char **argv)
 			return 2;
 		}
 	}
+	if (crowds)
+		return run_crowds(first, count, mutated);
 	if (mutated)
 		return run_mutations(first, count);
 	wrong = run(first, count, MUTATION_NONE, verbose);

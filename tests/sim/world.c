@@ -478,8 +478,8 @@ static void issue(struct world *w, struct proxy *proxy, int client, int key, enu
 			w->last[client][key][m] = w->last_any[client][key] = op->number;
 	}
 	if (w->verbose)
-		printf("%6llu P%d client %d asks %.*s", (unsigned long long)w->now, (int)(((size_t)proxy >> 4) % 1000), client, (int)buf_size(&line),
-			line.data);
+		printf("%6llu P%d client %d asks %.*s", (unsigned long long)w->now, (int)(((size_t)proxy >> 4) % 1000),
+			client, (int)buf_size(&line), line.data);
 	TAILQ_INSERT_TAIL(&w->ops, op, link);
 	if (w->form)
 		form_issued(op);

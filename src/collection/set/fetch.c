@@ -23,17 +23,17 @@
 #include "util/random.h"
 
 enum {
-	ASK_LEAST = 512,         /* a base that is smaller is read sooner than asked about */
-	PRESENCE_EVERY = 60000   /* milliseconds */
+	ASK_LEAST = 512,       /* a base that is smaller is read sooner than asked about */
+	PRESENCE_EVERY = 60000 /* milliseconds */
 };
 
 struct fetch {
 	struct cache_entry *entry;
 	struct result read; /* about the base, without its slices */
 	struct segments *segments;
-	char lost[OPLOG_ID];  /* the run of which an item was gone; empty for none */
-	uint64_t lost_refs;   /* the check of references of which some item was gone; 0 for none */
-	bool is_list;         /* the view is of no use to later reads */
+	char lost[OPLOG_ID]; /* the run of which an item was gone; empty for none */
+	uint64_t lost_refs;  /* the check of references of which some item was gone; 0 for none */
+	bool is_list;        /* the view is of no use to later reads */
 	struct set_request taken;
 };
 
@@ -139,8 +139,7 @@ static void ask_for_presence(struct lane *lane, struct cache_entry *entry)
 	p->lanes = lane->lanes;
 	p->key_size = key.n;
 	memcpy(p->key, key.p, key.n);
-	segments_call_all(
-		lane->lanes, key, entry->view.parts.refs, (struct call){ .verb = CALL_GET }, present, p);
+	segments_call_all(lane->lanes, key, entry->view.parts.refs, (struct call){ .verb = CALL_GET }, present, p);
 }
 
 /* --- taking members out, so that no two who do it get the same --- */

@@ -17,13 +17,13 @@
 #include "util/check.h"
 
 enum {
-	RUNS_MAX = 512,      /* of one base that are looked at */
-	OLDEST_PART = 2,     /* all is merged when the newer runs are this part of the oldest */
-	TIER = 4,            /* so many runs of about one size are merged; a tier is so many times as large as the one below */
-	SMALLEST = 4096,     /* bytes: what is smaller is of the lowest tier */
-	WIDTH = 16,          /* runs that are merged at once */
-	WRITES_AT_ONCE = 4,  /* tables written ahead */
-	SLICE_LEAST = 1024,  /* entries that are worked on in one go; and for each millisecond since the last time: */
+	RUNS_MAX = 512,  /* of one base that are looked at */
+	OLDEST_PART = 2, /* all is merged when the newer runs are this part of the oldest */
+	TIER = 4, /* so many runs of about one size are merged; a tier is so many times as large as the one below */
+	SMALLEST = 4096,    /* bytes: what is smaller is of the lowest tier */
+	WIDTH = 16,         /* runs that are merged at once */
+	WRITES_AT_ONCE = 4, /* tables written ahead */
+	SLICE_LEAST = 1024, /* entries that are worked on in one go; and for each millisecond since the last time: */
 	SLICE_EACH_MS = 2048,
 	SLICE_MOST = 32 * 1024
 };
@@ -55,7 +55,7 @@ struct merge {
 	struct run_writer writer;
 	struct buf replacement;
 	struct waiter turn;
-	size_t reading; /* reads under way */
+	size_t reading;  /* reads under way */
 	uint64_t rested; /* since when, in milliseconds */
 	bool begun, resting, ended;
 	bool outdated; /* somebody waits for it who wants more */
@@ -487,8 +487,8 @@ void merge_consider(struct lanes *lanes, struct slice key, struct slice block, i
 
 	if (!plan(runs, count, &from, &to) || lanes->merge_count >= lanes->host->options->merges || find(lanes, key))
 		return;
-	start(lanes, key, slice_of(block.p, ends[to - 1]), from ? ends[from - 1] : sizeof(OPLOG_SET_MARK) - 1, to - from,
-		from == 0, exptime);
+	start(lanes, key, slice_of(block.p, ends[to - 1]), from ? ends[from - 1] : sizeof(OPLOG_SET_MARK) - 1,
+		to - from, from == 0, exptime);
 }
 
 void merge_force(struct lanes *lanes, struct slice key, struct slice block, int64_t exptime, struct op *op)
@@ -505,6 +505,7 @@ void merge_force(struct lanes *lanes, struct slice key, struct slice block, int6
 	if (m)
 		m->outdated = true;
 	else
-		m = start(lanes, key, slice_of(block.p, ends[count - 1]), sizeof(OPLOG_SET_MARK) - 1, count, true, exptime);
+		m = start(lanes, key, slice_of(block.p, ends[count - 1]), sizeof(OPLOG_SET_MARK) - 1, count, true,
+			exptime);
 	STAILQ_INSERT_TAIL(&m->waiting, op, link);
 }

@@ -4,9 +4,9 @@
  */
 #include <stdlib.h>
 
-#include "collection/text/fold.h"
 #include "collection/lane.h"
 #include "collection/set/run_writer.h"
+#include "collection/text/fold.h"
 #include "util/alloc.h"
 
 struct replacement {

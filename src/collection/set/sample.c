@@ -13,8 +13,8 @@ enum { DRAWS_EACH = 32, DRAWS_MORE = 64, LARGE_PART = 4, LARGE = 4096 };
 struct drawing {
 	struct set_view *view;
 	struct set_request *request;
-	struct fold chosen;  /* those that were drawn; it borrows from `names` */
-	struct buf names;    /* never moves */
+	struct fold chosen; /* those that were drawn; it borrows from `names` */
+	struct buf names;   /* never moves */
 	uint64_t random, total;
 };
 

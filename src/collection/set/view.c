@@ -4,7 +4,6 @@
 
 #include "util/hash.h"
 
-
 void set_view_init(struct set_view *v, uint64_t seed, struct set_store *store)
 {
 	*v = (struct set_view){ .store = store };

@@ -29,9 +29,9 @@ struct set_item {
 	unsigned age;            /* changes of the references that it has been spare for */
 	uint64_t when;           /* it was used last */
 	struct buf data;
-	struct table table;   /* of a table */
+	struct table table; /* of a table */
 	uint64_t *ranks;
-	uint64_t *filter; /* of the members' hashes; NULL when not made */
+	uint64_t *filter;     /* of the members' hashes; NULL when not made */
 	struct fences fences; /* of an index */
 	char id[OPLOG_ID];
 };
@@ -71,7 +71,7 @@ struct set_view {
 	uint64_t cas, connection;
 	struct oplog_base parts; /* of the base */
 	struct fold head, overlay;
-	size_t tokens;           /* of the log */
+	size_t tokens; /* of the log */
 	struct set_run *runs;
 	size_t run_count;
 	struct buf sorted_head, sorted_overlay; /* tables of both; empty when not made */
@@ -84,8 +84,8 @@ struct set_view {
 	struct set_want *wants;
 	size_t want_count, want_capacity;
 	struct set_store *store;
-	unsigned pins;           /* it is in use: nothing of it may be thrown out */
-	struct set_items spare;  /* items that no run has now, but one to come may have */
+	unsigned pins;          /* it is in use: nothing of it may be thrown out */
+	struct set_items spare; /* items that no run has now, but one to come may have */
 };
 
 /* Makes a view of nothing, whose items are in the store. */
@@ -110,7 +110,8 @@ void set_view_want(struct set_view *v, size_t run, int64_t table);
 struct slice set_view_want_id(const struct set_view *v, const struct set_want *want);
 
 /* Puts what was loaded where it is wanted. False when it is not what was referred to: as good as missing. */
-bool set_view_load(struct set_view *v, const struct set_want *want, struct slice data) __attribute__((warn_unused_result));
+bool set_view_load(struct set_view *v, const struct set_want *want, struct slice data)
+	__attribute__((warn_unused_result));
 
 /* Forgets all wants, loaded or not. */
 void set_view_end_wants(struct set_view *v);

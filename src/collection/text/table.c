@@ -285,7 +285,8 @@ static bool scan(const struct table *t, uint32_t restart, struct slice member, b
 			*removed = size & 1;
 			return true;
 		}
-		if (shared == rest.n || (shared < bytes.n && (unsigned char)bytes.p[shared] > (unsigned char)rest.p[shared]))
+		if (shared == rest.n ||
+			(shared < bytes.n && (unsigned char)bytes.p[shared] > (unsigned char)rest.p[shared]))
 			return false;
 		matched += shared;
 	}

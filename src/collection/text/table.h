@@ -48,8 +48,8 @@ size_t ranks_below(const uint64_t *ranks, size_t count, uint64_t rank, bool thro
 /* A place in a table. The member is the cursor's own copy. */
 struct table_cursor {
 	const struct table *table;
-	uint32_t at;     /* the number of the entry; table->count is behind the last */
-	size_t next;     /* the offset of the entry behind it */
+	uint32_t at; /* the number of the entry; table->count is behind the last */
+	size_t next; /* the offset of the entry behind it */
 	bool removed;
 	uint16_t size;
 	char member[MEMBER_MAX];

@@ -15,8 +15,8 @@ struct merge_stream {
 struct table_merge {
 	struct merge_stream *streams; /* oldest first */
 	size_t count;
-	size_t winner;     /* the stream of the entry given last; `count` for none */
-	size_t bound;      /* of the others, the one whose entry comes first; `count` for none */
+	size_t winner; /* the stream of the entry given last; `count` for none */
+	size_t bound;  /* of the others, the one whose entry comes first; `count` for none */
 	bool bound_known;
 	bool given; /* the winner's entry was */
 };

@@ -201,31 +201,43 @@ static enum { LIST_ALONE, LIST_READS, LIST_POPS } list_kind(const struct op *op)
 	}
 }
 
-static bool mergeable(const struct op *first, const struct op *op)
+static bool mergeable(const struct op *first, const struct op *op, size_t bytes)
 {
 	if (op->kind != first->kind)
 		return false;
+	if (op->kind == OP_APPEND)
+		return op->front == first->front && op->push == first->push && bytes + op->log.n <= LANE_MERGE_MAX;
 	if (op->kind == OP_LIST)
 		return list_kind(op) == list_kind(first) && list_kind(op) != LIST_ALONE;
-	return op->kind == OP_COUNT;
+	return op->kind == OP_READ || op->kind == OP_COUNT;
 }
 
-/* Takes what is carried out next: appends with the reads behind them, or operations of one other kind. */
+/* NULL for oplog. */
+static const struct encoding *encoding_of(const struct lane *lane)
+{
+	const struct rules *rules = lane_host(lane)->rules;
+
+	return rules->collection_count ? encoding_get(rules_collection(rules, lane->waiter.key)->encoding) : NULL;
+}
+
+/* Takes what is carried out next: in oplog appends with the reads behind them, else neighbours of one kind. */
 static void take_batch(struct lane *lane)
 {
 	struct op *first = STAILQ_FIRST(&lane->waiting), *op = first;
+	size_t bytes = 0;
 
-	if (first->kind == OP_APPEND || first->kind == OP_READ) {
+	if ((first->kind == OP_APPEND || first->kind == OP_READ) && !encoding_of(lane)) {
 		gather(&lane->waiting, LANE_MERGE_MAX, &lane->batch, &lane->reads);
 		if (STAILQ_EMPTY(&lane->batch))
 			STAILQ_CONCAT(&lane->batch, &lane->reads);
 		return;
 	}
 	do {
+		bytes += op->log.n;
 		STAILQ_REMOVE_HEAD(&lane->waiting, link);
 		STAILQ_INSERT_TAIL(&lane->batch, op, link);
 		op = STAILQ_FIRST(&lane->waiting);
-	} while (op && mergeable(first, op));
+	} while (op && mergeable(first, op, bytes));
 }
 
 static void start(struct lane *lane, enum op_kind kind)
@@ -242,13 +254,10 @@ static void start(struct lane *lane, enum op_kind kind)
 		[OP_SWEEP] = sweep_start,
 	};
 
-	const struct host *host = lane_host(lane);
-	const struct encoding *encoding = NULL;
+	const struct encoding *encoding = kind == OP_COUNT ? NULL : encoding_of(lane);
 
 	lane->running = true;
 	lane->attempts = 0;
-	if (host->rules->collection_count && kind != OP_COUNT)
-		encoding = encoding_get(rules_collection(host->rules, lane->waiter.key)->encoding);
 	if (encoding)
 		coded_start(lane, encoding, kind);
 	else

@@ -70,8 +70,14 @@ static void found(struct lane *lane, const struct result *r)
 	buf_consume(&lane->looked_refs, buf_size(&lane->looked_refs));
 	if (result_failed(r) || r->status == RESULT_MISS) {
 		end(lane, r);
-	} else if (r->value.n == 0 || !memchr("+-@", r->value.p[0], 3) || !oplog_split(r->value, &base)) {
+	} else if (r->value.n == 0 || !memchr("+-@", r->value.p[0], 3)) {
 		lane_call(lane, touch, end);
+	} else if (!oplog_split(r->value, &base)) {
+		/* What it refers to cannot be touched with it. */
+		if (base.form == OPLOG_NEWER)
+			lane_finish(lane, lane_unreadable(lane, base.form));
+		else
+			lane_call(lane, touch, end);
 	} else if (base.ref_count == 0) {
 		touch_base(lane);
 	} else {

@@ -71,7 +71,7 @@ bool set_walk_begin(struct set_walk *w, struct set_view *v, const struct set_ran
 		entries += v->runs[i].ref.entries;
 	for (size_t i = 0; i < v->run_count; i++) {
 		uint64_t share = v->runs[i].ref.entries;
-		there &= look_ahead(w, i, expect ? expect * share / entries : share);
+		there &= look_ahead(w, i, expect && expect < entries ? expect * share / entries : share);
 	}
 	if (v->head.member_count && sorted(&v->head, false, &v->sorted_head, &w->head))
 		table_merge_feed(&w->merge, 0, &w->head, range->from);

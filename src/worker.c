@@ -183,6 +183,8 @@ static void init_host(struct worker *w, uint64_t seed)
 	w->collection_options = (struct collection_options){
 		.base_size = config->base_size,
 		.segment_size = config->segment_size,
+		.log_size = config->log_size,
+		.table_size = config->table_size,
 		.cache = config->cache_memory / config->threads,
 		.merges = config->merges,
 	};

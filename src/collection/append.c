@@ -68,6 +68,7 @@ static void append(struct lane *lane)
 void append_start(struct lane *lane)
 {
 	lane_count_appends(lane);
+	lane->pushes = lane_first(lane)->push;
 	begin_log(lane);
 	append(lane);
 }
@@ -128,7 +129,7 @@ static void found(struct lane *lane, const struct result *r)
 		fail(lane, r);
 	else if (++lane->attempts > LANE_ATTEMPTS)
 		fail_too_large(lane, r);
-	else if (r->size > lane_host(lane)->options->base_size)
+	else if (r->size > lane_log_size(lane))
 		compact_run(lane, compacted);
 	else
 		append(lane);

@@ -31,7 +31,7 @@ bool lane_by_chance(struct lane *lane, size_t bytes)
 	struct host *host = lane_host(lane);
 
 	/* The upper half of a random number as a fraction of the range: no division. */
-	return (random_next(&host->random) >> 32) * (host->options->base_size / LOOKS) >> 32 < bytes;
+	return (random_next(&host->random) >> 32) * (lane_log_size(lane) / LOOKS) >> 32 < bytes;
 }
 
 struct slice lane_log(const struct lane *lane)

@@ -43,12 +43,12 @@ void crowd_won(struct crowds *crowds, uint64_t hash);
  * Above which size a base is too large: the more is written at once, to a crowded key or by a batch of `written` bytes, the
  * larger it may grow, so that a rewrite serves as many writes.
  */
-static inline size_t crowd_limit(unsigned share, size_t base_size, size_t written)
+static inline size_t crowd_limit(unsigned share, size_t log_size, size_t written)
 {
 	enum { BATCHES = 8, MOST = 64 * 1024 };
-	size_t limit = 2 * base_size * (share < CROWD_GROWTH ? share : CROWD_GROWTH) + BATCHES * written;
+	size_t limit = 2 * log_size * (share < CROWD_GROWTH ? share : CROWD_GROWTH) + BATCHES * written;
 
-	return limit < MOST || limit < 2 * base_size ? limit : MOST > 2 * base_size ? MOST : 2 * base_size;
+	return limit < MOST || limit < 2 * log_size ? limit : MOST > 2 * log_size ? MOST : 2 * log_size;
 }
 
 #endif

@@ -52,7 +52,7 @@ static void looked(struct lane *lane, const struct result *r)
 	struct host *host = lane_host(lane);
 	unsigned share = share_of(lane);
 
-	if (r->status != RESULT_HIT || r->size <= crowd_limit(share, host->options->base_size, lane->written)) {
+	if (r->status != RESULT_HIT || r->size <= crowd_limit(share, lane_log_size(lane), lane->written)) {
 		end(lane);
 	} else if (take_commit(lane)) {
 		lane_run(lane);
@@ -72,7 +72,7 @@ void lane_grew(struct lane *lane, size_t size)
 {
 	unsigned share = share_of(lane);
 
-	if (size <= crowd_limit(share, lane_host(lane)->options->base_size, lane->written))
+	if (size <= crowd_limit(share, lane_log_size(lane), lane->written))
 		return;
 	if (share > 1 && lane_host(lane)->later)
 		lane->grown = true;

@@ -67,6 +67,7 @@ struct lane {
 	unsigned attempts;
 	bool running, looking;
 	bool created; /* the batch made the collection */
+	bool pushes;  /* what is added are items of a list */
 	bool grown;   /* the base of a crowded key is too large */
 	struct waiter hold;
 	uint64_t hold_until; /* milliseconds; 0 when the lane does not hold */
@@ -140,6 +141,9 @@ void list_compact(struct lane *lane, const struct result *r, lane_after *after);
 /* The outcome where a base is in a form that cannot be read; counts what is corrupt. */
 enum outcome_status lane_unreadable(struct lane *lane, enum oplog_form form);
 
+/* Bytes of log that the base may have before it is compacted: those of a set, or of anything else. */
+size_t lane_log_size(const struct lane *lane);
+
 /* Whether the base of the lane's key is that of a list. */
 bool lane_is_list(const struct lane *lane, const struct oplog_base *base);
 
@@ -159,7 +163,7 @@ struct op *lane_first(const struct lane *lane);
 void lane_count_appends(struct lane *lane);
 void lane_count_reads(struct lane *lane);
 
-/* Whether to see what became of the key behind a write of so many bytes: by chance, once for a quarter of a base that is written. */
+/* Whether to see what became of the key behind a write of so many bytes: by chance, once for a quarter of a log that is written. */
 bool lane_by_chance(struct lane *lane, size_t bytes);
 
 /*

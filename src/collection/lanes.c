@@ -427,6 +427,16 @@ void lane_compact(struct lane *lane)
 	STAILQ_INSERT_HEAD(&lane->waiting, op, link);
 }
 
+size_t lane_log_size(const struct lane *lane)
+{
+	const struct collection_options *options = lane_host(lane)->options;
+	const struct rules *rules = lane_host(lane)->rules;
+	const struct collection_rule *rule = rules_collection(rules, lane->waiter.key);
+	bool set = !lane->pushes && rule->type == COLLECTION_SET && rule->encoding == ENCODING_OPLOG;
+
+	return set ? options->log_size : options->base_size;
+}
+
 enum outcome_status lane_unreadable(struct lane *lane, enum oplog_form form)
 {
 	if (form == OPLOG_NEWER)
@@ -435,31 +445,6 @@ enum outcome_status lane_unreadable(struct lane *lane, enum oplog_form form)
 		return OUTCOME_MISSING;
 	lane->lanes->stats.corrupt_values++;
 	return OUTCOME_CORRUPT;
-}
-
-bool lane_exptime(const struct host *host, int64_t ttl, int64_t *exptime)
-{
-	/* A time that has run out shows as 0 or, below that, as a huge number. */
-	if (ttl == TTL_UNKNOWN || ttl == 0 || ttl > INT32_MAX)
-		return false;
-	*exptime = ttl == TTL_NEVER ? 0 : !lane_is_date(ttl) ? ttl : host->unix_time + ttl;
-	return true;
-}
-
-bool lane_touch_is_due(const struct host *host, int64_t ttl, const struct result *looked, int64_t *exptime)
-{
-	return looked->status == RESULT_HIT && looked->ttl != ttl && lane_exptime(host, looked->ttl, exptime);
-}
-
-bool lane_date_is_off(int64_t ttl, const struct result *after, int64_t *exptime)
-{
-	enum { NEAR = 2 };
-
-	if (after->status != RESULT_HIT || after->ttl == TTL_NEVER || after->ttl == ttl ||
-		llabs(after->ttl - ttl) > NEAR)
-		return false;
-	*exptime += ttl - after->ttl;
-	return true;
 }
 
 void lane_end_first(struct lane *lane, const struct outcome *outcome)

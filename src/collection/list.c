@@ -189,7 +189,10 @@ static void need(struct lane *lane, struct chain *chain)
 
 bool lane_is_list(const struct lane *lane, const struct oplog_base *base)
 {
-	return base->is_list || rules_collection(lane_host(lane)->rules, lane->waiter.key)->type == COLLECTION_LIST;
+	/* In sorted tables it is a set, whatever the rule says. */
+	if (base->block.n)
+		return base->is_list;
+	return rules_collection(lane_host(lane)->rules, lane->waiter.key)->type == COLLECTION_LIST;
 }
 
 /* A list with removals has to be read as a whole each time: they are cleared away at once. */
@@ -198,9 +201,7 @@ static void tend(struct lane *lane, const struct chain *chain, const struct resu
 	size_t base_size = lane_host(lane)->options->base_size;
 	bool long_list = r->value.n > 2 * base_size && (chain->log_bytes > base_size || !chain->is_list);
 
-	if (r->ttl != TTL_UNKNOWN && long_list)
-		lane_grew(lane, r->value.n);
-	if (r->ttl != TTL_UNKNOWN && chain->is_list && chain->tangled)
+	if (r->ttl != TTL_UNKNOWN && (long_list || (chain->is_list && chain->tangled)))
 		lane_tend(lane);
 }
 

@@ -68,7 +68,8 @@ static bool walks(const struct request *request)
 	case GRAMMAR_TOUCH_KEYS:
 		return request->keys > FAN_KEYS_FIRST;
 	case GRAMMAR_COLLECTION_KEYS:
-		return request->keys > FAN_SETS_FIRST;
+		/* What reads sets in blocks goes on reading. */
+		return request->command->id != COMMAND_SMEMBERS || request->keys > FAN_SETS_FIRST;
 	default:
 		return request->command &&
 			(request->command->id == COMMAND_EVRANGE || request->command->id == COMMAND_EVLAST);

@@ -54,6 +54,11 @@ static struct result failure_of(const struct outcome *outcome)
 			.status = RESULT_REFUSED,
 			.line = SLICE("CLIENT_ERROR value is not a collection"),
 		};
+	case OUTCOME_IS_SET:
+		return (struct result){
+			.status = RESULT_REFUSED,
+			.line = SLICE("CLIENT_ERROR value is a set, not a list"),
+		};
 	case OUTCOME_NEWER:
 		return (struct result){
 			.status = RESULT_REFUSED,

@@ -17,7 +17,7 @@ enum {
 };
 
 static const struct collection_options options = {
-	.base_size = 4096, .segment_size = 32768, .cache = 1 << 20, .merges = 2
+	.base_size = 16384, .segment_size = 131072, .log_size = 4096, .table_size = 32768, .cache = 1 << 20, .merges = 2
 };
 
 struct crowd;

@@ -387,12 +387,10 @@ bool stored_set_read(struct world *w, int key, bool members[SIM_MEMBERS])
 		return wrong(&v, "a block that is none of a set");
 	if (!read_log(&v, parts.head))
 		return false;
-	for (bool oldest = true; parts.refs.n; oldest = false) {
+	while (parts.refs.n) {
 		find_base(&v);
 		if (!next_run(&parts.refs, &run))
 			return wrong(&v, "a reference that is none");
-		if (oldest && run.totals.removals)
-			return wrong(&v, "the oldest run has removals");
 		if (!read_run(&v, &run))
 			return false;
 	}

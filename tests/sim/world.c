@@ -11,7 +11,9 @@
 
 enum { STEPS = 160, EVENTS_MAX = 100000, ITEM_MAX = 1500 };
 
-static const struct collection_options options = { .base_size = 96, .segment_size = 120, .cache = 4096, .merges = 2 };
+static const struct collection_options options = {
+	.base_size = 96, .segment_size = 120, .log_size = 96, .table_size = 120, .cache = 4096, .merges = 2
+};
 
 void world_fail(struct world *w, const char *what, const char *format, ...)
 {

@@ -190,7 +190,7 @@ static bool count_runs(struct set_view *v, const struct set_range *range, int64_
 
 	*out = count_head(v, range);
 	for (size_t i = 0; i < v->run_count; i++) {
-		if (i == 0 && v->head.member_count == 0)
+		if (i == 0 && v->head.member_count == 0 && v->runs[0].ref.removals == 0)
 			there &= count_oldest(v, range, &count);
 		else
 			there &= count_run(v, i, range, &count);
@@ -242,7 +242,7 @@ static bool count_all_runs(struct set_view *v, uint64_t *out)
 	}
 	if (v->counted_runs == 0 && v->run_count) {
 		v->counted_runs = 1;
-		v->counted = v->runs[0].ref.entries;
+		v->counted = v->runs[0].ref.entries - v->runs[0].ref.removals;
 	}
 	if (too_much_to_look_up(v)) {
 		if (!walk_runs(v, &v->counted)) {

@@ -135,7 +135,7 @@ static void rewrite(struct lane *lane, const struct result *r, const struct oplo
 	c->read = *r;
 	c->read.line = slice_of("", 0);
 	c->spills =
-		base->head.n || (over && c->all && size) || size > (over ? options->base_size / 4 : options->base_size);
+		base->head.n || (over && c->all && size) || size > (over ? options->log_size / 4 : options->log_size);
 	if (c->spills) {
 		spill(lane, base, fold);
 		return;
@@ -154,7 +154,7 @@ static bool is_worth_it(const struct lane *lane, const struct oplog_base *base, 
 	if (lane_first(lane)->runs)
 		return false;
 	return base->head.n || (c->all && (base->ref_count ? size : base->log.n > size)) ||
-		size > lane_host(lane)->options->base_size || size + size / 9 < base->log.n;
+		size > lane_host(lane)->options->log_size || size + size / 9 < base->log.n;
 }
 
 static void go_over_to_list(struct lane *lane, const struct result *r)

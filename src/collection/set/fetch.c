@@ -18,22 +18,23 @@
 #include "collection/lane.h"
 #include "collection/segments.h"
 #include "collection/set/cache.h"
+#include "collection/set/presence.h"
 #include "util/alloc.h"
 #include "util/check.h"
 #include "util/random.h"
 
-enum {
-	ASK_LEAST = 512,       /* a base that is smaller is read sooner than asked about */
-	PRESENCE_EVERY = 60000 /* milliseconds */
-};
+/* A base that is smaller is read sooner than asked about. */
+enum { ASK_LEAST = 512 };
 
 struct fetch {
 	struct cache_entry *entry;
 	struct result read; /* about the base, without its slices */
+	size_t size;        /* of the base */
 	struct segments *segments;
-	char lost[OPLOG_ID]; /* the run of which an item was gone; empty for none */
-	uint64_t lost_refs;  /* the check of references of which some item was gone; 0 for none */
-	bool is_list;        /* the view is of no use to later reads */
+	size_t segment_bytes; /* of a list */
+	char lost[OPLOG_ID];  /* the run of which an item was gone; empty for none */
+	uint64_t lost_refs;   /* the check of references of which some item was gone; 0 for none */
+	bool is_list;         /* the view is of no use to later reads */
 	struct set_request taken;
 };
 
@@ -95,51 +96,6 @@ static void read_again(struct lane *lane)
 		read_base(lane);
 	else
 		finish(lane, OUTCOME_BUSY);
-}
-
-/* --- presence --- */
-
-struct presence {
-	struct lanes *lanes;
-	size_t key_size;
-	char key[];
-};
-
-static void present(struct segments *segments)
-{
-	struct presence *p = segments->arg;
-	struct cache_entry *entry = cache_find(p->lanes->cache, slice_of(p->key, p->key_size));
-
-	if (entry) {
-		entry->asking = false;
-		entry->present = p->lanes->host->now;
-		entry->suspect |= segments->missing > 0 && !segments->failed;
-	}
-	p->lanes->background--;
-	segments_destroy(segments);
-	free(p);
-}
-
-/* Has the server told that what the set is made of is in use, and learns what of it is gone. */
-static void ask_for_presence(struct lane *lane, struct cache_entry *entry)
-{
-	struct slice key = lane->waiter.key;
-	uint64_t now = lane_host(lane)->now;
-	struct presence *p;
-
-	if (entry->view.run_count == 0 || entry->asking)
-		return;
-	if (entry->present == 0)
-		entry->present = now;
-	if (now - entry->present < PRESENCE_EVERY)
-		return;
-	entry->asking = true;
-	lane->lanes->background++;
-	p = xcalloc(1, sizeof(*p) + key.n);
-	p->lanes = lane->lanes;
-	p->key_size = key.n;
-	memcpy(p->key, key.p, key.n);
-	segments_call_all(lane->lanes, key, entry->view.parts.refs, (struct call){ .verb = CALL_GET }, present, p);
 }
 
 /* --- taking members out, so that no two who do it get the same --- */
@@ -209,6 +165,22 @@ static void request_compaction(struct lane *lane, const struct set_view *view)
 		lane_tend(lane);
 }
 
+/* The view holds what its segments hold as well. */
+static void describe_list(struct lane *lane)
+{
+	struct fetch *f = lane->work;
+	struct op *op;
+
+	STAILQ_FOREACH(op, &lane->batch, link) {
+		struct set_info *info = &op->set->info;
+		if (op->set->verb != SET_INFO)
+			continue;
+		info->table_bytes = f->segment_bytes;
+		info->tables = f->segments->count;
+		info->base_bytes = f->size;
+	}
+}
+
 static void serve(struct lane *lane)
 {
 	struct fetch *f = lane->work;
@@ -217,11 +189,13 @@ static void serve(struct lane *lane)
 
 	if (!f->is_list && read.ttl != TTL_UNKNOWN)
 		request_compaction(lane, &f->entry->view);
-	ask_for_presence(lane, f->entry);
+	presence_consider(lane->lanes, lane->waiter.key, f->entry);
 	if (is_pop(lane)) {
 		commit_pop(lane, &read);
 		return;
 	}
+	if (f->is_list)
+		describe_list(lane);
 	lane_end_all(lane, &outcome);
 	end_fetch(lane, false);
 	lane_next(lane);
@@ -354,8 +328,11 @@ static void list_read(struct segments *segments)
 		return;
 	}
 	buf_add_slice(&log, view->parts.head);
-	for (size_t i = 0; i < segments->count && oplog_next_ref(&refs, &ref); i++)
+	f->segment_bytes = 0;
+	for (size_t i = 0; i < segments->count && oplog_next_ref(&refs, &ref); i++) {
 		buf_add_slice(&log, oplog_window(buf_slice(&segments->list[i].data), &ref));
+		f->segment_bytes += buf_size(&segments->list[i].data);
+	}
 	buf_add_slice(&log, view->parts.log);
 	good = set_view_take_log(view, buf_slice(&log));
 	buf_free(&log);
@@ -419,6 +396,7 @@ static void base_read(struct lane *lane, const struct result *r)
 		finish_failed(lane, r);
 	} else {
 		remember(f, r);
+		f->size = r->value.n;
 		if (is_current(&f->entry->view, r)) {
 			lane->lanes->stats.cache_hits++;
 			f->entry->churning = false;

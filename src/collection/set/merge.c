@@ -3,14 +3,12 @@
  *
  *     read indexes -> read tables, each stream the next one as it needs it -> merge -> write a new run -> commit, in the lane
  *
- * The work is done in slices, between which others have their turn. Which runs are merged follows size-tiered compaction:
- * runs of about one size are merged when there are several, and all of them with the oldest once they make up a part of it.
- * So what is written over and over stays within a small multiple of what was added (Bentley and Saxe, "Decomposable searching
- * problems", 1980, and O'Neil and others, "The log-structured merge-tree", 1996).
+ * The work is done in slices, between which others have their turn.
  */
 #include <stdlib.h>
 
 #include "collection/lane.h"
+#include "collection/set/merge_plan.h"
 #include "collection/set/run_writer.h"
 #include "collection/text/table_merge.h"
 #include "util/alloc.h"
@@ -62,53 +60,6 @@ struct merge {
 	size_t key_size;
 	char key[];
 };
-
-/* --- which runs --- */
-
-static unsigned tier_of(const struct oplog_run *run)
-{
-	unsigned tier = 0;
-
-	for (uint64_t bytes = run->bytes / SMALLEST; bytes >= TIER; bytes /= TIER)
-		tier++;
-	return tier;
-}
-
-/* Which runs to merge: from `from` on, up to `to`. False when none are. */
-static bool plan(const struct oplog_run *runs, size_t count, size_t *from, size_t *to)
-{
-	enum { TIERS = 16 };
-	uint64_t newer = 0;
-
-	for (size_t i = 1; i < count; i++)
-		newer += runs[i].bytes;
-	*from = 0;
-	*to = count;
-	if (count < 2)
-		return false;
-	if (newer * OLDEST_PART >= runs[0].bytes && count <= WIDTH)
-		return true;
-	/* The newest runs of a tier and those below it; the lowest tier that has enough of them. */
-	for (unsigned tier = 0; tier < TIERS; tier++) {
-		for (*from = count; *from > 1 && tier_of(&runs[*from - 1]) <= tier; --*from)
-			;
-		if (count - *from < TIER)
-			continue;
-		*to = count - *from > WIDTH ? *from + WIDTH : count;
-		return true;
-	}
-	return false;
-}
-
-static size_t list_runs(struct slice block, struct oplog_run runs[RUNS_MAX], size_t ends[RUNS_MAX])
-{
-	struct slice rest = slice_skip(block, sizeof(OPLOG_SET_MARK) - 1);
-	size_t count = 0;
-
-	while (count < RUNS_MAX && oplog_next_run(&rest, &runs[count]))
-		ends[count++] = block.n - rest.n;
-	return count;
-}
 
 /* --- the end --- */
 
@@ -226,11 +177,10 @@ static void consider_again(struct lanes *lanes, struct slice key)
 	lanes_submit(lanes, op);
 }
 
-/* Where nothing is left there is no block either. */
+/* The mark stays even where nothing is left: a run may stand behind by now. */
 static void commit(struct merge *m)
 {
-	if (m->kept > sizeof(OPLOG_SET_MARK) - 1 || m->writer.run.tables)
-		buf_add(&m->replacement, buf_slice(&m->block).p, m->kept);
+	buf_add(&m->replacement, buf_slice(&m->block).p, m->kept);
 	run_writer_ref(&m->writer, &m->replacement);
 	m->op = (struct op){
 		.kind = OP_COMMIT,
@@ -482,10 +432,11 @@ static struct merge *start(struct lanes *lanes, struct slice key, struct slice b
 
 void merge_consider(struct lanes *lanes, struct slice key, struct slice block, int64_t exptime)
 {
-	struct oplog_run runs[RUNS_MAX];
-	size_t ends[RUNS_MAX], count = list_runs(block, runs, ends), from, to;
+	struct oplog_run runs[MERGE_RUNS_MAX];
+	size_t ends[MERGE_RUNS_MAX], count = merge_list(block, runs, ends), from, to;
 
-	if (!plan(runs, count, &from, &to) || lanes->merge_count >= lanes->host->options->merges || find(lanes, key))
+	if (!merge_plan(runs, count, &from, &to) || lanes->merge_count >= lanes->host->options->merges ||
+		find(lanes, key))
 		return;
 	start(lanes, key, slice_of(block.p, ends[to - 1]), from ? ends[from - 1] : sizeof(OPLOG_SET_MARK) - 1,
 		to - from, from == 0, exptime);
@@ -493,8 +444,8 @@ void merge_consider(struct lanes *lanes, struct slice key, struct slice block, i
 
 void merge_force(struct lanes *lanes, struct slice key, struct slice block, int64_t exptime, struct op *op)
 {
-	struct oplog_run runs[RUNS_MAX];
-	size_t ends[RUNS_MAX], count = list_runs(block, runs, ends);
+	struct oplog_run runs[MERGE_RUNS_MAX];
+	size_t ends[MERGE_RUNS_MAX], count = merge_list(block, runs, ends);
 	struct merge *m = find(lanes, key);
 
 	if (!m && count <= 1) {

@@ -159,7 +159,7 @@ void replace_start(struct lane *lane)
 
 	lane->work = p;
 	/* A list goes to segments when it is compacted. */
-	p->spills = !op->push && op->log.n > lane_host(lane)->options->base_size;
+	p->spills = !op->push && op->log.n > lane_host(lane)->options->log_size;
 	if (!p->spills) {
 		if (op->push)
 			BUF_ADD(&p->base, OPLOG_LIST_MARK);

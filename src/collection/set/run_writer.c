@@ -82,7 +82,7 @@ static void write_table(struct run_writer *w)
 
 void run_writer_add(struct run_writer *w, struct slice member, bool removed)
 {
-	size_t most = w->lanes->host->options->segment_size;
+	size_t most = w->lanes->host->options->table_size;
 
 	if (w->table.count && table_writer_size(&w->table) + member.n + ENTRY_MORE > most)
 		write_table(w);
@@ -110,7 +110,7 @@ void run_writer_add_fold(struct run_writer *w, const struct fold *fold, bool rem
 
 bool run_writer_adopt(struct run_writer *w, const struct fence *fence)
 {
-	size_t small = w->lanes->host->options->segment_size / SMALL_PART;
+	size_t small = w->lanes->host->options->table_size / SMALL_PART;
 	struct fence taken = *fence;
 	bool is_first = w->run.tables == 0 && w->table.count == 0;
 

@@ -129,20 +129,22 @@ static void choose(struct drawing *d, struct slice member)
 static bool draw_all(struct drawing *d, bool *enough)
 {
 	struct set_request *r = d->request;
-	uint64_t draws = r->count * DRAWS_EACH + DRAWS_MORE;
+	uint64_t draws = r->count * DRAWS_EACH + DRAWS_MORE, wanted = 0;
 	struct table_cursor cursor;
 	struct slice member;
 
 	buf_reserve(&d->names, r->count * MEMBER_MAX);
 	while (draws-- > 0 && d->chosen.live < r->count) {
 		enum set_found found = draw(d, &cursor, &member);
-		if (found == SET_WANTED)
+		/* What the next draws are likely to want is loaded with it. */
+		wanted += found == SET_WANTED;
+		if (wanted + d->chosen.live >= r->count && wanted)
 			return false;
 		if (found == SET_IN)
 			choose(d, member);
 	}
 	*enough = d->chosen.live == r->count;
-	return true;
+	return wanted == 0;
 }
 
 /* What was begun and wants something is begun again later, with the same numbers drawn. */

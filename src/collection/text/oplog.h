@@ -15,7 +15,8 @@
  *
  * An id is a letter and eleven random ones or digits. `t`: the run is one table, the item <key>.<id>. `i`: that item is an
  * index (fences.h), which names the tables. The check, 16 hexadecimal digits, is that of the item's content (util/check.h).
- * The entries, the removals among them, and the bytes are those of all tables. The oldest run has no removals.
+ * The entries, the removals among them, and the bytes are those of all tables. Removals in the oldest run say nothing; there
+ * are some only where all that was older came to nothing.
  *
  * A reference to a segment of a list is @l<eleven random>.<count>.<size>: an item <key>.<id> that is written once and never
  * changed, and holds additions. The count is of its items, the size is in KB. Behind it may stand a window, :<skip>:<keep>,

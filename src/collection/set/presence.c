@@ -1,0 +1,49 @@
+#include "collection/set/presence.h"
+
+#include <stdlib.h>
+
+#include "collection/segments.h"
+#include "util/alloc.h"
+
+enum { PRESENCE_EVERY = 60 * 1000 /* milliseconds */ };
+
+struct presence {
+	struct lanes *lanes;
+	size_t key_size;
+	char key[];
+};
+
+static void present(struct segments *segments)
+{
+	struct presence *p = segments->arg;
+	struct cache_entry *entry = cache_find(p->lanes->cache, slice_of(p->key, p->key_size));
+
+	if (entry) {
+		entry->asking = false;
+		entry->present = p->lanes->host->now;
+		entry->suspect |= segments->missing > 0 && !segments->failed;
+	}
+	p->lanes->background--;
+	segments_destroy(segments);
+	free(p);
+}
+
+void presence_consider(struct lanes *lanes, struct slice key, struct cache_entry *entry)
+{
+	uint64_t now = lanes->host->now;
+	struct presence *p;
+
+	if (entry->view.run_count == 0 || entry->asking)
+		return;
+	if (entry->present == 0)
+		entry->present = now;
+	if (now - entry->present < PRESENCE_EVERY)
+		return;
+	entry->asking = true;
+	lanes->background++;
+	p = xcalloc(1, sizeof(*p) + key.n);
+	p->lanes = lanes;
+	p->key_size = key.n;
+	memcpy(p->key, key.p, key.n);
+	segments_call_all(lanes, key, entry->view.parts.refs, (struct call){ .verb = CALL_GET }, present, p);
+}

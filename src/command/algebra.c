@@ -14,7 +14,7 @@
 #include "protocol/reply.h"
 
 enum {
-	BLOCK_MAX = 64 * 1024,        /* bytes of a block */
+	BLOCK_MAX = 32 * 1024,        /* bytes of a block */
 	BLOCK_LEAST = 1024,           /* however many sets there are */
 	BLOCKS_MAX = 8 * 1024 * 1024, /* bytes of all blocks */
 	MEMBER_USUAL = 8              /* bytes: what a block is likely to need is read at once */

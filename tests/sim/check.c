@@ -10,22 +10,20 @@ static int key_index(struct slice key)
 	return key.n == SIM_KEY_SIZE && key.p[0] == 's' ? key.p[1] - '0' : -1;
 }
 
-/* Follows what the present bytes say of presence; what is whole must be what is true. */
+/* Follows what the present bytes say of presence; what they come to, or did before something of it was gone, must be what is
+ * true. */
 static void check_stored(struct world *w, int key)
 {
-	char name[4] = { 's', (char)('0' + key) };
 	struct truth_set *set = &w->truth.sets[key];
 	bool members[SIM_MEMBERS];
+	enum stored_state state = stored_set_read(w, key, members);
 
-	if (!world_find(w, slice_of(name, SIM_KEY_SIZE))) {
+	if (state == STORED_MISSING) {
 		truth_wipe(&w->truth, key);
 		return;
 	}
-	bool whole = stored_set_read(w, key, members);
-	truth_set_absent(&w->truth, key, !whole);
-	if (!whole)
-		set->damaged = w->truth.tick;
-	for (int m = 0; m < SIM_MEMBERS && whole; m++) {
+	truth_set_absent(&w->truth, key, state == STORED_LOST);
+	for (int m = 0; m < SIM_MEMBERS; m++) {
 		if (members[m] != set->in[m])
 			world_fail(w, "the stored set is another than was written", "key %d member %d is %d", key, m,
 				members[m]);
@@ -115,23 +113,16 @@ static void check_written(struct world *w, const struct message *message, int ke
 {
 	bool members[SIM_MEMBERS], same = true;
 	struct slice value = message->call.value;
+	enum stored_state state = stored_set_read(w, key, members);
 
-	if (!stored_set_read(w, key, members)) {
-		/*
-		 * Not whole before, or ended at once since a read found a segment gone, or a new
-		 * segment was evicted between its write and the commit.
-		 */
-		if (!truth_was(&w->truth.sets[key].absent, w->truth.tick, true) && !w->evictions)
-			world_fail(w, "a rewrite that is not whole", "key %d", key);
-		/*
-		 * A proxy that has what is gone in memory still reads the set: it must find what was
-		 * written since. Of a set that took its place nothing can be known; if that was an
-		 * sset, it was done.
-		 */
-		if (before.n && slice_starts(value, before))
-			apply_tokens(w, message, key, slice_skip(value, before.n));
-		else
-			(void)is_sset(w, key, NULL);
+	/*
+	 * Not whole before, or ended at once since a read found an item gone, or a new item was evicted between its write and
+	 * the commit.
+	 */
+	if (state != STORED_WHOLE && !truth_was(&w->truth.sets[key].absent, w->truth.tick, true) && !w->evictions)
+		world_fail(w, "a rewrite that is not whole", "key %d", key);
+	if (state == STORED_MISSING) {
+		(void)is_sset(w, key, NULL);
 		return;
 	}
 	if (message->call.verb == CALL_ADD) {
@@ -200,6 +191,8 @@ void check_execute(struct world *w, struct message *message)
 			apply_tokens(w, message, key, call->value);
 		else if (key >= 0 && call_stores(call->verb))
 			check_written(w, message, key, buf_slice(&before));
+		else if (key < 0 && call->key.p[0] == 's' && call_stores(call->verb))
+			stored_set_written(w, call->key, call->value);
 		else if (key < 0 && call->verb == CALL_DELETE)
 			check_segment_deleted(w, call->key);
 	}
@@ -249,8 +242,6 @@ static void check_members(struct sim_op *op)
 	if (!found && op->command == COMMAND_SMEMBERS &&
 		!truth_was(&set->absent, check_since(op, op->before_any), true))
 		world_fail(w, "a set is missing that was there all the time", "key %d", op->key);
-	/* A proxy that has what is gone in memory reads on; what a set that took its place holds is not known here. */
-	found = found && set->damaged < op->issued;
 	for (int m = 0; m < SIM_MEMBERS && found; m++) {
 		if (op->command == COMMAND_SPOP && !listed[m])
 			continue;

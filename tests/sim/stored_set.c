@@ -6,10 +6,12 @@
 #include "stored_set.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "util/alloc.h"
 #include "world.h"
 
 enum { ID_SIZE = 12, NAME_SIZE = 250, INTERVAL = 16, CHECK_DIGITS = 16 };
@@ -19,7 +21,16 @@ struct view {
 	struct world *w;
 	int key;
 	bool *members;
+	bool lost;     /* something of it is gone */
 	char item[32]; /* the key of what is looked into */
+};
+
+/* All items that ever were. */
+struct stored_sets {
+	struct written {
+		struct buf key, value;
+	} * list;
+	size_t count, capacity;
 };
 
 /* What is said of a run or of a table, or what was found. */
@@ -198,22 +209,58 @@ static struct fake_item *find_base(struct view *v)
 	return world_find(v->w, slice_of(v->item, SIM_KEY_SIZE));
 }
 
-static struct fake_item *find_item(struct view *v, struct slice id)
+/* What an item holds, or held before it was gone; false when it was never written. */
+static bool find_item(struct view *v, struct slice id, struct slice *data)
 {
-	int n = snprintf(v->item, sizeof(v->item), "s%d.%.*s", v->key, (int)id.n, id.p);
+	struct slice key =
+		slice_of(v->item, (size_t)snprintf(v->item, sizeof(v->item), "s%d.%.*s", v->key, (int)id.n, id.p));
+	struct fake_item *item = world_find(v->w, key);
+	const struct stored_sets *all = v->w->stored;
 
-	return world_find(v->w, slice_of(v->item, (size_t)n));
+	if (item)
+		*data = buf_slice(&item->value);
+	for (size_t i = all ? all->count : 0; !item && i-- > 0;) {
+		if (!slice_equal(buf_slice(&all->list[i].key), key))
+			continue;
+		*data = buf_slice(&all->list[i].value);
+		return v->lost = true;
+	}
+	return item;
 }
 
-/* False when it is not there, or is another than it should be. */
 static bool open_item(struct view *v, struct slice id, uint64_t check, struct slice *data)
 {
-	struct fake_item *item = find_item(v, id);
-
-	if (!item)
-		return false;
-	*data = buf_slice(&item->value);
+	if (!find_item(v, id, data))
+		return wrong(v, "an item is referred to that was never written");
 	return XXH64(data->p, data->n, 0) == check || wrong(v, "an item is another than its check says");
+}
+
+void stored_set_written(struct world *w, struct slice item, struct slice value)
+{
+	struct stored_sets *all = w->stored ? w->stored : xcalloc(1, sizeof(*all));
+	struct written *new;
+
+	w->stored = all;
+	if (all->count == all->capacity) {
+		all->capacity = all->capacity ? all->capacity * 2 : 64;
+		all->list = xrealloc(all->list, all->capacity * sizeof(*all->list));
+	}
+	new = &all->list[all->count++];
+	*new = (struct written){ BUF_EMPTY, BUF_EMPTY };
+	buf_add_slice(&new->key, item);
+	buf_add_slice(&new->value, value);
+}
+
+void stored_set_fini(struct world *w)
+{
+	for (size_t i = 0; w->stored && i < w->stored->count; i++) {
+		buf_free(&w->stored->list[i].key);
+		buf_free(&w->stored->list[i].value);
+	}
+	if (w->stored)
+		free(w->stored->list);
+	free(w->stored);
+	w->stored = NULL;
 }
 
 static bool say(struct view *v, struct slice name, bool removed)
@@ -369,33 +416,39 @@ static bool read_run(struct view *v, const struct run *run)
 		return false;
 	if (run->id.p[0] == 'i' ? !read_index(v, data, &found) : !read_table(v, data, NULL, NULL, &found))
 		return false;
-	find_item(v, run->id);
+	find_item(v, run->id, &data);
 	return memcmp(&found, &run->totals, sizeof(found)) == 0 || wrong(v, "a run is another than its reference says");
 }
 
-bool stored_set_read(struct world *w, int key, bool members[SIM_MEMBERS])
+static bool read_base(struct view *v, struct slice base)
 {
-	struct view v = { .w = w, .key = key, .members = members };
-	struct fake_item *base = find_base(&v);
 	struct parts parts;
 	struct run run;
 
-	memset(members, 0, SIM_MEMBERS * sizeof(*members));
-	if (!base)
-		return false;
-	if (!split(buf_slice(&base->value), &parts))
-		return wrong(&v, "a block that is none of a set");
-	if (!read_log(&v, parts.head))
+	if (!split(base, &parts))
+		return wrong(v, "a block that is none of a set");
+	if (!read_log(v, parts.head))
 		return false;
 	while (parts.refs.n) {
-		find_base(&v);
+		find_base(v);
 		if (!next_run(&parts.refs, &run))
-			return wrong(&v, "a reference that is none");
-		if (!read_run(&v, &run))
+			return wrong(v, "a reference that is none");
+		if (!read_run(v, &run))
 			return false;
 	}
-	find_base(&v);
-	return read_log(&v, parts.log);
+	find_base(v);
+	return read_log(v, parts.log);
+}
+
+enum stored_state stored_set_read(struct world *w, int key, bool members[SIM_MEMBERS])
+{
+	struct view v = { .w = w, .key = key, .members = members };
+	struct fake_item *base = find_base(&v);
+
+	memset(members, 0, SIM_MEMBERS * sizeof(*members));
+	if (!base || !read_base(&v, buf_slice(&base->value)))
+		return STORED_MISSING;
+	return v.lost ? STORED_LOST : STORED_WHOLE;
 }
 
 static void add_key(struct view *v, struct slice id, struct buf *out)
@@ -406,18 +459,19 @@ static void add_key(struct view *v, struct slice id, struct buf *out)
 void stored_set_items(struct world *w, int key, struct buf *out)
 {
 	struct view v = { .w = w, .key = key };
-	struct fake_item *item = find_base(&v);
+	struct fake_item *base = find_base(&v);
+	struct slice index;
 	struct parts parts;
 	struct run run;
 	struct fence fence;
 
-	if (!item || !split(buf_slice(&item->value), &parts))
+	if (!base || !split(buf_slice(&base->value), &parts))
 		return;
 	while (next_run(&parts.refs, &run)) {
 		add_key(&v, run.id, out);
-		item = run.id.p[0] == 'i' ? find_item(&v, run.id) : NULL;
-		struct slice rest = item ? buf_slice(&item->value) : slice_of("", 0);
-		for (bool more = begin_index(&rest); more && next_fence(&rest, &fence);)
+		if (run.id.p[0] != 'i' || !find_item(&v, run.id, &index) || !begin_index(&index))
+			continue;
+		while (next_fence(&index, &fence))
 			add_key(&v, fence.id, out);
 	}
 }

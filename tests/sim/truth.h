@@ -25,7 +25,6 @@ struct truth_set {
 	struct history members[SIM_MEMBERS];
 	struct history absent; /* there is no base, or a segment is gone */
 	bool in[SIM_MEMBERS];
-	uint64_t damaged; /* the last tick at which there was a base of which a segment is gone */
 };
 
 struct truth {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "lists.h"
+#include "stored_set.h"
 #include "util/alloc.h"
 #include "util/random.h"
 
@@ -620,6 +621,7 @@ static void tear_down(struct world *w)
 		fake_restart(&w->servers[i]);
 	truth_fini(&w->truth);
 	lists_fini(w);
+	stored_set_fini(w);
 }
 
 bool world_run(struct world *w, const struct form *form, uint64_t seed, enum mutation mutation, bool verbose)

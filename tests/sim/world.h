@@ -67,6 +67,7 @@ struct proxy {
 
 struct sim_list_op;
 struct lists;
+struct stored_sets;
 
 /* One command of a client. */
 struct sim_op {
@@ -116,6 +117,7 @@ struct world {
 	TAILQ_HEAD(, sim_op) ops;
 	struct truth truth;
 	struct lists *lists;
+	struct stored_sets *stored; /* stored_set.c */
 	int client_proxy[SIM_CLIENTS];
 	size_t last[SIM_CLIENTS][SIM_KEYS][SIM_MEMBERS]; /* numbers of each client's last command on each */
 	size_t last_any[SIM_CLIENTS][SIM_KEYS];

@@ -162,28 +162,28 @@ static const struct {
 	const char *why;
 	struct slice bytes;
 } flawed[] = {
-	{ "nothing", SLICE("") },
-	{ "half of the mark", SLICE("I") },
-	{ "another mark", SLICE("I2" FIRST SECOND) },
-	{ "a table", SLICE("T1\0\0\0\0") },
-	{ "a first fence that is not empty", SLICE("I1" SECOND) },
-	{ "a first fence that is not empty", SLICE("I1" TABLE("1", "\7\1\0", "\1a") TABLE("2", "\7\1\0", "\1b")) },
-	{ "two empty fences", SLICE("I1" FIRST FIRST) },
-	{ "the same fence twice", SLICE("I1" FIRST SECOND TABLE("1", "\7\1\0", "\2b!")) },
-	{ "out of order", SLICE("I1" FIRST SECOND TABLE("1", "\7\1\0", "\1a")) },
-	{ "a prefix behind", SLICE("I1" FIRST SECOND TABLE("1", "\7\1\0", "\1b")) },
-	{ "bytes beyond ASCII before others", SLICE("I1" FIRST TABLE("1", "\7\1\0", "\1\xc3") SECOND) },
-	{ "an empty fence behind", SLICE("I1" FIRST SECOND TABLE("1", "\7\1\0", "\0")) },
-	{ "more removals than entries", SLICE("I1" TABLE("1", "\7\1\2", "\0")) },
-	{ "a fence that is longer than what is left", SLICE("I1" FIRST TABLE("1", "\7\1\0", "\2b")) },
-	{ "much longer", SLICE("I1" FIRST TABLE("1", "\7\1\0", "\xff\xff\xff\xff\17b")) },
-	{ "a number of more than 32 bits", SLICE("I1" TABLE("1", "\x87\x80\x80\x80\x10\1\0", "\0")) },
-	{ "a number without an end", SLICE("I1" TABLE("1", "\x80\x80\x80\x80\x80\x80\x80", "\0")) },
-	{ "something behind", SLICE("I1" FIRST SECOND "t") },
-	{ "the id of an index", SLICE("I1i00000000001" CHECK "\7\1\0\0") },
-	{ "an id with a capital letter", SLICE("I1" TABLE("A", "\7\1\0", "\0")) },
-	{ "an id with a space", SLICE("I1" TABLE(" ", "\7\1\0", "\0")) },
-	{ "an id with a line end", SLICE("I1" TABLE("\n", "\7\1\0", "\0")) },
+	{ "nothing", BYTES("") },
+	{ "half of the mark", BYTES("I") },
+	{ "another mark", BYTES("I2" FIRST SECOND) },
+	{ "a table", BYTES("T1\0\0\0\0") },
+	{ "a first fence that is not empty", BYTES("I1" SECOND) },
+	{ "a first fence that is not empty", BYTES("I1" TABLE("1", "\7\1\0", "\1a") TABLE("2", "\7\1\0", "\1b")) },
+	{ "two empty fences", BYTES("I1" FIRST FIRST) },
+	{ "the same fence twice", BYTES("I1" FIRST SECOND TABLE("1", "\7\1\0", "\2b!")) },
+	{ "out of order", BYTES("I1" FIRST SECOND TABLE("1", "\7\1\0", "\1a")) },
+	{ "a prefix behind", BYTES("I1" FIRST SECOND TABLE("1", "\7\1\0", "\1b")) },
+	{ "bytes beyond ASCII before others", BYTES("I1" FIRST TABLE("1", "\7\1\0", "\1\xc3") SECOND) },
+	{ "an empty fence behind", BYTES("I1" FIRST SECOND TABLE("1", "\7\1\0", "\0")) },
+	{ "more removals than entries", BYTES("I1" TABLE("1", "\7\1\2", "\0")) },
+	{ "a fence that is longer than what is left", BYTES("I1" FIRST TABLE("1", "\7\1\0", "\2b")) },
+	{ "much longer", BYTES("I1" FIRST TABLE("1", "\7\1\0", "\xff\xff\xff\xff\17b")) },
+	{ "a number of more than 32 bits", BYTES("I1" TABLE("1", "\x87\x80\x80\x80\x10\1\0", "\0")) },
+	{ "a number without an end", BYTES("I1" TABLE("1", "\x80\x80\x80\x80\x80\x80\x80", "\0")) },
+	{ "something behind", BYTES("I1" FIRST SECOND "t") },
+	{ "the id of an index", BYTES("I1i00000000001" CHECK "\7\1\0\0") },
+	{ "an id with a capital letter", BYTES("I1" TABLE("A", "\7\1\0", "\0")) },
+	{ "an id with a space", BYTES("I1" TABLE(" ", "\7\1\0", "\0")) },
+	{ "an id with a line end", BYTES("I1" TABLE("\n", "\7\1\0", "\0")) },
 };
 
 START_TEST(refused)
@@ -288,10 +288,10 @@ START_TEST(shortest)
 	static const struct {
 		struct slice last, first;
 		size_t size;
-	} cases[] = { { SLICE("a"), SLICE("b"), 1 }, { SLICE("abc"), SLICE("abd"), 3 },
-		{ SLICE("abc"), SLICE("abcd"), 4 }, { SLICE("abc"), SLICE("bxyz"), 1 },
-		{ SLICE("abc"), SLICE("acxyz"), 2 }, { SLICE(""), SLICE("xyz"), 1 }, { SLICE("a"), SLICE("aaaa"), 2 },
-		{ SLICE("a\x7e"), SLICE("a\x80zz"), 2 } };
+	} cases[] = { { BYTES("a"), BYTES("b"), 1 }, { BYTES("abc"), BYTES("abd"), 3 },
+		{ BYTES("abc"), BYTES("abcd"), 4 }, { BYTES("abc"), BYTES("bxyz"), 1 },
+		{ BYTES("abc"), BYTES("acxyz"), 2 }, { BYTES(""), BYTES("xyz"), 1 }, { BYTES("a"), BYTES("aaaa"), 2 },
+		{ BYTES("a\x7e"), BYTES("a\x80zz"), 2 } };
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		ck_assert_msg(fence_size(cases[i].last, cases[i].first) == cases[i].size, "case %zu", i);

@@ -120,8 +120,8 @@ END_TEST
 
 START_TEST(order)
 {
-	static const struct slice names[] = { SLICE(""), SLICE("a"), SLICE("aa"), SLICE("ab"), SLICE("b"), SLICE("ba"),
-		SLICE("~"), SLICE("\x80"), SLICE("\xc3\xa9"), SLICE("\xff"), SLICE("\xff!") };
+	static const struct slice names[] = { BYTES(""), BYTES("a"), BYTES("aa"), BYTES("ab"), BYTES("b"), BYTES("ba"),
+		BYTES("~"), BYTES("\x80"), BYTES("\xc3\xa9"), BYTES("\xff"), BYTES("\xff!") };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++) {
@@ -226,53 +226,53 @@ static const struct {
 	const char *why;
 	struct slice bytes;
 } flawed[] = {
-	{ "nothing", SLICE("") },
-	{ "no count", SLICE("T1\0\0\0") },
-	{ "another mark", SLICE("T2\0\2a" ONE) },
-	{ "another mark", SLICE("I1\0\2a" ONE) },
-	{ "less is counted", SLICE("T1\0\2a\0\0\0\0") },
-	{ "less is counted", SLICE("T1\0\2a\1\2b" ONE) },
-	{ "more is counted", SLICE("T1\0\2a" TWO) },
-	{ "more is counted", SLICE("T1\0\2a\2\0\0\0\x11\0\0\0") },
-	{ "much more is counted", SLICE("T1\0\2a\2\0\0\0\xff\xff\xff\xff") },
-	{ "much more is counted", SLICE("T1\0\2a\2\0\0\0\xf1\xff\xff\xff") },
-	{ "a restart that is another", SLICE("T1\0\2a\1\0\0\0\1\0\0\0") },
-	{ "a restart that is another", SLICE("T1\0\2a\3\0\0\0\1\0\0\0") },
-	{ "a restart beyond the end", SLICE("T1\0\2a\2\0\0\x80\1\0\0\0") },
-	{ "a restart too many", SLICE("T1\0\2a\2\0\0\0" ONE) },
-	{ "no restart", SLICE("T1\0\2a\1\0\0\0") },
-	{ "a byte too many", SLICE("T1\0\2ax" ONE) },
-	{ "a byte too many", SLICE("T1\0\2a" ONE "\0") },
-	{ "nothing before to be shared", SLICE("T1\1\2a" ONE) },
-	{ "more shared than there is", SLICE("T1\0\2a\2\2b" TWO) },
-	{ "much more shared", SLICE("T1\0\2a\xff\xff\xff\xff\x0f\2b" TWO) },
-	{ "as if a byte less were shared", SLICE("T1\0\2a\xff\xff\xff\xff\xff\xff\xff\xff\xff\1\4b" TWO) },
-	{ "a number without an end", SLICE("T1\0\2a\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80" TWO) },
-	{ "a number of more than 32 bits", SLICE("T1\0\2a\x80\x80\x80\x80\x10\2b" TWO) },
-	{ "a number of more than 32 bits", SLICE("T1\0\x82\x80\x80\x80\20a" ONE) },
-	{ "longer than there is", SLICE("T1\0\4a" ONE) },
-	{ "much longer than there is", SLICE("T1\0\xff\xff\xff\xff\17a" ONE) },
-	{ "much longer than there is", SLICE("T1\0\xff\xff\xff\xff\xff\xff\xff\xff\xff\1a" ONE) },
-	{ "an empty member", SLICE("T1\0\0" ONE) },
-	{ "an empty member", SLICE("T1\0\1" ONE) },
-	{ "the same twice", SLICE("T1\0\2a\1\0" TWO) },
-	{ "the same twice", SLICE("T1\0\2a\0\2a" TWO) },
-	{ "the same, added and removed", SLICE("T1\0\2a\0\3a" TWO) },
-	{ "out of order", SLICE("T1\0\2b\0\2a" TWO) },
-	{ "out of order behind what is shared", SLICE("T1\0\4ab\1\2a" TWO) },
-	{ "a prefix behind", SLICE("T1\0\4ab\0\2a" TWO) },
-	{ "a prefix behind", SLICE("T1\0\4ab\1\0" TWO) },
-	{ "bytes beyond ASCII before others", SLICE("T1\0\2\xc3\0\2a" TWO) },
-	{ "what could be shared is repeated", SLICE("T1\0\2a\0\4ab" TWO) },
-	{ "what could be shared is repeated", SLICE("T1\0\6abc\1\4bd" TWO) },
-	{ "a space", SLICE("T1\0\2 " ONE) },
-	{ "a control byte", SLICE("T1\0\2\0" ONE) },
-	{ "a control byte", SLICE("T1\0\2\x1f" ONE) },
-	{ "a control byte", SLICE("T1\0\2\x7f" ONE) },
-	{ "a space within", SLICE("T1\0\42abcdef ghijklmnop" ONE) },
-	{ "a line end within", SLICE("T1\0\42abcdefghijklmno\rp" ONE) },
-	{ "a line end at the end", SLICE("T1\0\42abcdefghijklmnop\n" ONE) },
-	{ "a delete within what is not shared", SLICE("T1\0\2a\1\6b\177c" TWO) },
+	{ "nothing", BYTES("") },
+	{ "no count", BYTES("T1\0\0\0") },
+	{ "another mark", BYTES("T2\0\2a" ONE) },
+	{ "another mark", BYTES("I1\0\2a" ONE) },
+	{ "less is counted", BYTES("T1\0\2a\0\0\0\0") },
+	{ "less is counted", BYTES("T1\0\2a\1\2b" ONE) },
+	{ "more is counted", BYTES("T1\0\2a" TWO) },
+	{ "more is counted", BYTES("T1\0\2a\2\0\0\0\x11\0\0\0") },
+	{ "much more is counted", BYTES("T1\0\2a\2\0\0\0\xff\xff\xff\xff") },
+	{ "much more is counted", BYTES("T1\0\2a\2\0\0\0\xf1\xff\xff\xff") },
+	{ "a restart that is another", BYTES("T1\0\2a\1\0\0\0\1\0\0\0") },
+	{ "a restart that is another", BYTES("T1\0\2a\3\0\0\0\1\0\0\0") },
+	{ "a restart beyond the end", BYTES("T1\0\2a\2\0\0\x80\1\0\0\0") },
+	{ "a restart too many", BYTES("T1\0\2a\2\0\0\0" ONE) },
+	{ "no restart", BYTES("T1\0\2a\1\0\0\0") },
+	{ "a byte too many", BYTES("T1\0\2ax" ONE) },
+	{ "a byte too many", BYTES("T1\0\2a" ONE "\0") },
+	{ "nothing before to be shared", BYTES("T1\1\2a" ONE) },
+	{ "more shared than there is", BYTES("T1\0\2a\2\2b" TWO) },
+	{ "much more shared", BYTES("T1\0\2a\xff\xff\xff\xff\x0f\2b" TWO) },
+	{ "as if a byte less were shared", BYTES("T1\0\2a\xff\xff\xff\xff\xff\xff\xff\xff\xff\1\4b" TWO) },
+	{ "a number without an end", BYTES("T1\0\2a\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80" TWO) },
+	{ "a number of more than 32 bits", BYTES("T1\0\2a\x80\x80\x80\x80\x10\2b" TWO) },
+	{ "a number of more than 32 bits", BYTES("T1\0\x82\x80\x80\x80\20a" ONE) },
+	{ "longer than there is", BYTES("T1\0\4a" ONE) },
+	{ "much longer than there is", BYTES("T1\0\xff\xff\xff\xff\17a" ONE) },
+	{ "much longer than there is", BYTES("T1\0\xff\xff\xff\xff\xff\xff\xff\xff\xff\1a" ONE) },
+	{ "an empty member", BYTES("T1\0\0" ONE) },
+	{ "an empty member", BYTES("T1\0\1" ONE) },
+	{ "the same twice", BYTES("T1\0\2a\1\0" TWO) },
+	{ "the same twice", BYTES("T1\0\2a\0\2a" TWO) },
+	{ "the same, added and removed", BYTES("T1\0\2a\0\3a" TWO) },
+	{ "out of order", BYTES("T1\0\2b\0\2a" TWO) },
+	{ "out of order behind what is shared", BYTES("T1\0\4ab\1\2a" TWO) },
+	{ "a prefix behind", BYTES("T1\0\4ab\0\2a" TWO) },
+	{ "a prefix behind", BYTES("T1\0\4ab\1\0" TWO) },
+	{ "bytes beyond ASCII before others", BYTES("T1\0\2\xc3\0\2a" TWO) },
+	{ "what could be shared is repeated", BYTES("T1\0\2a\0\4ab" TWO) },
+	{ "what could be shared is repeated", BYTES("T1\0\6abc\1\4bd" TWO) },
+	{ "a space", BYTES("T1\0\2 " ONE) },
+	{ "a control byte", BYTES("T1\0\2\0" ONE) },
+	{ "a control byte", BYTES("T1\0\2\x1f" ONE) },
+	{ "a control byte", BYTES("T1\0\2\x7f" ONE) },
+	{ "a space within", BYTES("T1\0\42abcdef ghijklmnop" ONE) },
+	{ "a line end within", BYTES("T1\0\42abcdefghijklmno\rp" ONE) },
+	{ "a line end at the end", BYTES("T1\0\42abcdefghijklmnop\n" ONE) },
+	{ "a delete within what is not shared", BYTES("T1\0\2a\1\6b\177c" TWO) },
 };
 
 START_TEST(refused)
@@ -312,9 +312,9 @@ START_TEST(second_restart)
 		struct slice bytes;
 		int moved;
 		bool good;
-	} cases[] = { { 0, SLICE("aq"), 0, true }, { 1, SLICE("q"), 0, false }, { 0, SLICE("aq"), 1, false },
-		{ 0, SLICE("aq"), -1, false }, { 0, SLICE("ap"), 0, false }, { 0, SLICE("a"), 0, false },
-		{ 0, SLICE("ab"), 0, false }, { 0, SLICE("b"), 0, true } };
+	} cases[] = { { 0, BYTES("aq"), 0, true }, { 1, BYTES("q"), 0, false }, { 0, BYTES("aq"), 1, false },
+		{ 0, BYTES("aq"), -1, false }, { 0, BYTES("ap"), 0, false }, { 0, BYTES("a"), 0, false },
+		{ 0, BYTES("ab"), 0, false }, { 0, BYTES("b"), 0, true } };
 	struct raw r = { .count = 0 };
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -414,6 +414,13 @@ static enum command_id choose_command(struct world *w, int key)
 	return COMMAND_SMEMBERS;
 }
 
+/* Removes all that there may be, so that runs come to nothing. */
+static void remove_all(struct sim_op *op, struct buf *line)
+{
+	for (int m = 0; m < SIM_MEMBERS; m++)
+		add_word(line, op, m);
+}
+
 static void write_line(struct world *w, struct sim_op *op, struct buf *line)
 {
 	buf_printf(line, "%s s%d", command_get(op->command)->name.p, op->key);
@@ -421,6 +428,10 @@ static void write_line(struct world *w, struct sim_op *op, struct buf *line)
 	case COMMAND_SADD:
 	case COMMAND_SADDX:
 	case COMMAND_SREM:
+		if (op->key == 2 && op->command == COMMAND_SREM && chance(w, 10)) {
+			remove_all(op, line);
+			break;
+		}
 		for (uint64_t n = 1 + world_random(w, 3); n > 0; n--) {
 			int own = (int)world_random(w, SIM_OWN);
 			int member = op->key == 2 ? (int)world_random(w, SIM_MEMBERS) : op->client * SIM_OWN + own;

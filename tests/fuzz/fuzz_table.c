@@ -45,6 +45,7 @@ static void walk_index(const struct fences *f, struct slice member, struct slice
 	MUST(at + 1 == f->count || member_compare(f->list[at + 1].first, member) > 0);
 	for (size_t i = 0; i < f->count; i++) {
 		MUST(input_within(f->list[i].first, data) && fences_find(f, f->list[i].first) == i);
+		MUST(f->list[i].before == entries);
 		entries += f->list[i].entries;
 		removals += f->list[i].removals;
 		bytes += f->list[i].bytes;
@@ -59,8 +60,14 @@ static void any_bytes(struct slice bytes, struct slice name)
 	struct table t;
 	struct fences f;
 
-	if (table_open(&t, data))
+	if (table_open(&t, data)) {
+		uint64_t *ranks = calloc(table_restarts(&t) + 1, sizeof(*ranks));
 		walk(&t, name);
+		MUST(ranks);
+		table_rank(&t, ranks);
+		walk(&t, name);
+		free(ranks);
+	}
 	if (fences_read(&f, data)) {
 		walk_index(&f, name, data);
 		fences_free(&f);
@@ -154,18 +161,20 @@ static size_t make_tables(struct slice *in, struct slice tables[TABLES_MAX], str
 /* What the tables say of a member is what the model does. */
 static void search(const struct fences *f, const struct slice *tables, struct slice name)
 {
-	size_t i = table_model_seek(&model, name), at = fences_find(f, name), before = 0;
+	size_t i = table_model_seek(&model, name), at = fences_find(f, name);
 	bool there = i < model.count && slice_equal(table_model_name(&model, i), name), removed = false, found;
+	uint64_t ranks[TABLE_MODEL_MAX / TABLE_INTERVAL + 1];
 	struct table_cursor c;
 	struct table t;
 
-	for (size_t k = 0; k < at; k++)
-		before += f->list[k].entries;
 	MUST(table_open(&t, tables[at]));
-	found = table_find(&t, name, &removed);
-	MUST(found == there && (!found || removed == model.list[i].removed));
-	(void)table_seek(&c, &t, name);
-	MUST(before + c.at == i);
+	for (int ranked = 0; ranked < 2; ranked++) {
+		found = table_find(&t, name, &removed);
+		MUST(found == there && (!found || removed == model.list[i].removed));
+		(void)table_seek(&c, &t, name);
+		MUST(f->list[at].before + c.at == i);
+		table_rank(&t, ranks);
+	}
 }
 
 static void tables_of_members(struct slice *in)

@@ -8,6 +8,7 @@
 enum { TABLES = 2000, NUMBER = 4 };
 
 static struct table_model model;
+static uint64_t ranks[TABLE_MODEL_MAX];
 
 /* Writes the model; what the writer says of itself must be so. */
 static void write_model(struct table_writer *w, struct buf *out)
@@ -86,7 +87,8 @@ static bool finds_all(const struct table *t, uint64_t *random)
 		memcpy(name, e->name, e->size);
 		name[e->size] = (char)random_next(random);
 		good = finds(t, slice_of(name, e->size)) && finds(t, slice_of(name, e->size + 1)) &&
-			finds(t, slice_of(name, e->size - 1));
+			finds(t, slice_of(name, e->size - 1)) &&
+			finds(t, slice_of(name, random_next(random) % e->size));
 		name[random_next(random) % e->size] ^= (char)(1 << random_next(random) % 8);
 		good = good && finds(t, slice_of(name, e->size));
 	}
@@ -112,6 +114,9 @@ START_TEST(as_a_sorted_array)
 		ck_assert_uint_eq(t.count, model.count);
 		ck_assert_msg(has_places(&t), "seed %d", (int)seed);
 		ck_assert_msg(finds_all(&t, &random), "seed %d", (int)seed);
+		ck_assert_uint_eq(table_restarts(&t), (model.count + TABLE_INTERVAL - 1) / TABLE_INTERVAL);
+		table_rank(&t, ranks);
+		ck_assert_msg(finds_all(&t, &random), "seed %d, with ranks", (int)seed);
 	}
 	table_writer_free(&w);
 	buf_free(&out);
@@ -128,6 +133,28 @@ START_TEST(order)
 			int got = member_compare(names[i], names[k]);
 			ck_assert_msg(i < k ? got < 0 : i > k ? got > 0 : got == 0, "%zu and %zu", i, k);
 		}
+	}
+}
+END_TEST
+
+START_TEST(below_a_rank)
+{
+	for (uint64_t seed = 1; seed <= TABLES; seed++) {
+		uint64_t random = seed;
+		size_t count = random_next(&random) % 40, below = 0, through = 0;
+		uint64_t rank = random_next(&random) % 30;
+		/* In steps of 0 to 2, the last of them to the highest there is. */
+		for (size_t i = 0; i < count; i++) {
+			ranks[i] = (i ? ranks[i - 1] : 0) + random_next(&random) % 3;
+			if (i == count - 1 && seed % 8 == 0)
+				ranks[i] = rank = UINT64_MAX;
+		}
+		for (size_t i = 0; i < count; i++) {
+			below += ranks[i] < rank;
+			through += ranks[i] <= rank;
+		}
+		ck_assert_uint_eq(ranks_below(ranks, count, rank, false), below);
+		ck_assert_uint_eq(ranks_below(ranks, count, rank, true), through);
 	}
 }
 END_TEST
@@ -388,6 +415,8 @@ START_TEST(flipped)
 			*byte ^= (char)(i % 2 ? 1u << random_next(&random) % 8 : 1 + random_next(&random) % 255);
 			if (table_open(&t, guard_place(buf_slice(&out)))) {
 				ck_assert_msg(reads_well(&t), "seed %d, flip %d", (int)seed, i);
+				table_rank(&t, ranks);
+				ck_assert_msg(reads_well(&t), "seed %d, flip %d, with ranks", (int)seed, i);
 				opened++;
 			}
 			*byte = good;
@@ -400,4 +429,4 @@ START_TEST(flipped)
 }
 END_TEST
 
-SUITE(table, order, form, as_a_sorted_array, refused, too_long, second_restart, cut, flipped)
+SUITE(table, order, below_a_rank, form, as_a_sorted_array, refused, too_long, second_restart, cut, flipped)

@@ -70,7 +70,8 @@ size_t table_model_random_name(uint64_t *random, unsigned world, char name[MEMBE
 void table_model_random(struct table_model *m, uint64_t *random)
 {
 	unsigned world = (unsigned)(random_next(random) % TABLE_MODEL_WORLDS);
-	size_t wanted = random_next(random) % (random_next(random) % 3 ? 70 : TABLE_MODEL_MAX + 1);
+	bool few = world == TABLE_MODEL_WORLDS - 1 || random_next(random) % 3;
+	size_t wanted = random_next(random) % (few ? 70 : TABLE_MODEL_MAX + 1);
 	char name[MEMBER_MAX];
 
 	m->count = 0;

@@ -203,17 +203,19 @@ void lists_time(struct world *w)
 
 /* --- what is executed --- */
 
-static void pushed(struct world *w, int n)
+/* A call that nobody waits for any more may be executed behind what its client asked since. */
+static void pushed(struct world *w, const struct message *message, int n)
 {
 	struct list_item *item = &w->lists->items[n];
 
 	if (item->executed)
 		world_fail(w, "an item was pushed twice", "i%d", n);
 	item->executed = true;
-	w->executed[item->command] = w->truth.tick;
+	if (message->proxy)
+		w->executed[item->command] = w->truth.tick;
 }
 
-static void push(struct world *w, int list, struct slice log, bool front)
+static void push(struct world *w, const struct message *message, int list, struct slice log, bool front)
 {
 	struct truth_list *t = list_of(w, list);
 	size_t at = front ? 0 : t->count;
@@ -226,7 +228,7 @@ static void push(struct world *w, int list, struct slice log, bool front)
 		memmove(t->items + at + 1, t->items + at, (t->count - at) * sizeof(int));
 		t->items[at++] = n;
 		t->count++;
-		pushed(w, n);
+		pushed(w, message, n);
 	}
 }
 
@@ -274,7 +276,7 @@ static void check_rewritten(struct world *w, const struct message *message, int 
 		if (!replaced && !removed && !part)
 			world_fail(w, "a rewrite that nobody asked for", "list %d", list);
 		if (replaced)
-			pushed(w, now.items[start]);
+			pushed(w, message, now.items[start]);
 		for (size_t i = 0; i < t->count; i++) {
 			bool kept = false;
 			for (size_t j = 0; j < now.count; j++)
@@ -294,7 +296,7 @@ void lists_executed(struct world *w, const struct message *message, int list)
 	if (message->result.status != RESULT_DONE)
 		return;
 	if (call->verb == CALL_APPEND || call->verb == CALL_PREPEND || call->verb == CALL_ADD)
-		push(w, list, call->value, call->verb == CALL_PREPEND);
+		push(w, message, list, call->value, call->verb == CALL_PREPEND);
 	else if (call_stores(call->verb) && call->exptime >= 0)
 		check_rewritten(w, message, list);
 }
@@ -402,12 +404,16 @@ static bool starts(const struct buf *reply, const char *word)
 static void read_reply(struct sim_op *op, struct sequence *out)
 {
 	struct slice rest = buf_slice(&op->reply), line, word;
+	const char *end;
 	size_t n;
 
 	out->count = 0;
-	if (!starts(&op->reply, "VALUE ") || !dialect_line(rest, &line, &n) ||
-		!dialect_line(slice_skip(rest, n), &line, &n))
+	if (!starts(&op->reply, "VALUE ") || !dialect_line(rest, &line, &n))
 		return;
+	/* The items' line is longer than any line of a server. */
+	rest = slice_skip(rest, n);
+	end = memchr(rest.p, '\r', rest.n);
+	line = slice_of(rest.p, end ? (size_t)(end - rest.p) : 0);
 	while ((word = slice_token(&line)).n)
 		out->items[out->count++] = item_number(op->world, word);
 }

@@ -9,6 +9,7 @@
 
 #include "collection/lane.h"
 #include "collection/set/merge_plan.h"
+#include "collection/set/presence.h"
 #include "collection/set/run_writer.h"
 #include "collection/text/table_merge.h"
 #include "util/alloc.h"
@@ -56,6 +57,7 @@ struct merge {
 	size_t reading;  /* reads under way */
 	uint64_t rested; /* since when, in milliseconds */
 	bool begun, resting, ended;
+	bool lost;     /* an item of a run was gone */
 	bool outdated; /* somebody waits for it who wants more */
 	size_t key_size;
 	char key[];
@@ -117,6 +119,8 @@ static void give_up(struct merge *m)
 	if (m->writer.pending || m->reading || m->resting)
 		return;
 	run_writer_forget(&m->writer);
+	if (m->lost)
+		presence_suspect(m->lanes, key_of(m));
 	end(m, OUTCOME_BUSY);
 }
 
@@ -224,6 +228,7 @@ static void index_read(struct waiter *waiter, const struct result *r)
 	struct merge *m = in->merge;
 
 	m->reading--;
+	m->lost |= r->status == RESULT_MISS;
 	if (r->status == RESULT_HIT)
 		keep(&in->index, r->value);
 	if (r->status != RESULT_HIT || check_of(r->value) != in->run.check ||
@@ -240,6 +245,7 @@ static void table_read(struct waiter *waiter, const struct result *r)
 	struct merge *m = in->merge;
 
 	m->reading--;
+	m->lost |= r->status == RESULT_MISS;
 	if (r->status == RESULT_HIT)
 		keep(&in->table_data, r->value);
 	if (r->status != RESULT_HIT || check_of(r->value) != in->fences.list[in->next].check ||

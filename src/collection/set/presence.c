@@ -47,3 +47,38 @@ void presence_consider(struct lanes *lanes, struct slice key, struct cache_entry
 	memcpy(p->key, key.p, key.n);
 	segments_call_all(lanes, key, entry->view.parts.refs, (struct call){ .verb = CALL_GET }, present, p);
 }
+
+/* --- a read in the background --- */
+
+struct suspicion {
+	struct op op;
+	struct set_request request;
+	struct lanes *lanes;
+	struct cache_entry *entry;
+	char key[];
+};
+
+static void found_out(struct op *op, const struct outcome *outcome)
+{
+	struct suspicion *s = (struct suspicion *)op;
+
+	(void)outcome;
+	set_request_free(&s->request);
+	cache_close(s->lanes->cache, s->entry);
+	free(s);
+}
+
+void presence_suspect(struct lanes *lanes, struct slice key)
+{
+	struct suspicion *s = xcalloc(1, sizeof(*s) + key.n);
+
+	memcpy(s->key, key.p, key.n);
+	s->lanes = lanes;
+	s->entry = cache_open(lanes->cache, key);
+	s->entry->suspect = true;
+	s->op = (struct op){
+		.kind = OP_READ, .key = slice_of(s->key, key.n), .client = s, .set = &s->request, .done = found_out
+	};
+	s->request = (struct set_request){ .verb = SET_TEST, .members = slice_of("", 0) };
+	lanes_submit(lanes, &s->op);
+}

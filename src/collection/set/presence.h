@@ -11,4 +11,7 @@
 /* Asks for all items of a view that was used, in the background, when that was not done lately. What is gone makes it suspect. */
 void presence_consider(struct lanes *lanes, struct slice key, struct cache_entry *entry);
 
+/* Something of a set was found to be gone: has it read, which finds out whether the set has lost it, and then removes the set. */
+void presence_suspect(struct lanes *lanes, struct slice key);
+
 #endif

@@ -46,12 +46,14 @@ static void rank(struct fences *f)
 /* Room for as many fences as the bytes can hold. */
 bool fences_read(struct fences *f, struct slice data)
 {
-	const char *p = data.p + MAGIC_SIZE, *end = data.p + data.n;
+	const char *p, *end;
 	bool good = data.n > MAGIC_SIZE && memcmp(data.p, MAGIC, MAGIC_SIZE) == 0;
 
 	*f = (struct fences){ 0 };
 	if (!good)
 		return false;
+	p = data.p + MAGIC_SIZE;
+	end = data.p + data.n;
 	f->list = xcalloc(data.n / LEAST + 1, sizeof(*f->list));
 	for (; good && p < end; f->count++) {
 		struct fence *fence = &f->list[f->count];

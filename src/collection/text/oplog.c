@@ -4,7 +4,7 @@
 #include "util/num.h"
 #include "util/random.h"
 
-enum { CHECK_DIGITS = 16, OPLOG_VERSION = 1 };
+enum { CHECK_DIGITS = 16 };
 
 static const char hex[] = "0123456789abcdef";
 
@@ -172,11 +172,24 @@ static bool is_log(struct slice log)
 	return true;
 }
 
+/* Which version a mark names: digits without a zero in front, and not the one that has no need of a number. */
+static enum oplog_form form_of(struct slice version, bool is_list)
+{
+	bool first = slice_equal(version, SLICE("1"));
+
+	for (size_t i = 0; i < version.n; i++) {
+		if (version.p[i] < '0' || version.p[i] > '9')
+			return OPLOG_CORRUPT;
+	}
+	if (version.n == 0 || version.p[0] == '0' || (first && is_list))
+		return OPLOG_CORRUPT;
+	return first ? OPLOG_GOOD : OPLOG_NEWER;
+}
+
 /* What the block at the start of `rest` is by its mark, which is taken off. */
 static enum oplog_form take_mark(struct slice *rest, bool *is_list)
 {
 	struct slice token, block = *rest;
-	uint32_t version;
 
 	*is_list = true;
 	if (!take_token(rest, &token))
@@ -184,11 +197,10 @@ static enum oplog_form take_mark(struct slice *rest, bool *is_list)
 	if (slice_equal(token, SLICE("list")))
 		return OPLOG_GOOD;
 	*is_list = !slice_starts(token, SLICE("set."));
-	if (!*is_list || slice_starts(token, SLICE("list."))) {
-		if (!num_parse_u32(slice_skip(token, *is_list ? 5 : 4), &version))
-			return OPLOG_CORRUPT;
-		return version > OPLOG_VERSION ? OPLOG_NEWER : version < OPLOG_VERSION ? OPLOG_CORRUPT : OPLOG_GOOD;
-	}
+	if (!*is_list)
+		return form_of(slice_skip(token, 4), false);
+	if (slice_starts(token, SLICE("list.")))
+		return form_of(slice_skip(token, 5), true);
 	*rest = block;
 	if (token.n > OPLOG_ID && token.p[OPLOG_ID] == '.' && memchr("cd", token.p[0], 2) &&
 		is_word(slice_of(token.p, OPLOG_ID)))

@@ -307,6 +307,7 @@ void table_writer_add(struct table_writer *w, struct slice member, bool removed)
 	char *start, *p;
 
 	assert(member.n > 0 && member.n <= MEMBER_MAX);
+	assert(w->count == 0 || member_compare(slice_of(w->last, w->last_size), member) < 0);
 	if (restart) {
 		little_write(buf_reserve(&w->restarts, NUMBER), MAGIC_SIZE + buf_size(&w->entries), NUMBER);
 		buf_commit(&w->restarts, NUMBER);

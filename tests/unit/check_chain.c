@@ -8,87 +8,55 @@
 #include "util/random.h"
 
 #define L1 "l00000000001.3.1"
-#define L2 "l00000000002.40.1"
-#define C1 "c00000000001.0.1"
+#define T1 "t00000000001.1.3.0.99.0123456789abcdef"
 
+/* What a base is that cannot be read as a list, and why. */
 static const struct {
-	const char *base, *head, *refs, *log;
-	size_t ref_count;
-	bool is_list, good;
-} splits[] = {
-	{ "", "", "", "", 0, false, true },
-	{ "+a -b ", "", "", "+a -b ", 0, false, true },
-	{ "@list ", "", "", "", 0, true, true },
-	{ "+x @list +a ", "+x ", "", "+a ", 0, true, true },
-	{ "+x+@ +y @" C1 " -a ", "+x+@ +y ", "@" C1 " ", "-a ", 1, false, true },
-	{ "@" L1 ":1:2 @" L2 " +a ", "", "@" L1 ":1:2 @" L2 " ", "+a ", 2, true, true },
-	{ "+x @list @" L1 " ", "+x ", "@" L1 " ", "", 1, true, true },
-	{ "+a@list +b ", "", "", "+a@list +b ", 0, false, true },
-	{ "+@list +b ", "", "", "+@list +b ", 0, false, true },
-	{ "@list @list ", NULL, NULL, NULL, 0, true, false },
-	{ "@list +a @list ", NULL, NULL, NULL, 0, true, false },
-	{ "@list +a @" L1 " ", NULL, NULL, NULL, 0, true, false },
-	{ "@" L1 " @list ", NULL, NULL, NULL, 0, true, false },
-	{ "@lists ", NULL, NULL, NULL, 0, false, false },
-	{ "@list", NULL, NULL, NULL, 0, false, false },
-	{ "@" L1 ":0:0 ", NULL, NULL, NULL, 0, false, false },
-	{ "@" L1 ":1:3 ", NULL, NULL, NULL, 0, false, false },
-	{ "@" L1 ":4294967295:2 ", NULL, NULL, NULL, 0, false, false },
-	{ "@" L1 ":1 ", NULL, NULL, NULL, 0, false, false },
-	{ "@" L1 ":1:1:1 ", NULL, NULL, NULL, 0, false, false },
-	{ "@" C1 ":0:1 ", NULL, NULL, NULL, 0, false, false },
-	{ "@l00000000001.0.1 ", NULL, NULL, NULL, 0, false, false },
-	{ "@x00000000001.0.1 ", NULL, NULL, NULL, 0, false, false },
+	const char *base;
+	enum oplog_form form;
+	bool is_set;
+} strangers[] = {
+	{ "@set.1 ", OPLOG_GOOD, true },
+	{ "@set.1 @" T1 " +a ", OPLOG_GOOD, true },
+	{ "+x @set.1 @" T1 " ", OPLOG_GOOD, true },
+	{ "@set.2 ", OPLOG_NEWER, false },
+	{ "@list.2 @" L1 " ", OPLOG_NEWER, false },
+	{ "@c00000000001.0.1 +a ", OPLOG_OUTDATED, false },
+	{ "+x @d00000000001.0.1 ", OPLOG_OUTDATED, false },
+	{ "hello", OPLOG_CORRUPT, false },
+	{ "@list hello", OPLOG_CORRUPT, false },
+	{ "@list @" T1 " ", OPLOG_CORRUPT, false },
+	{ "@set.1 @" L1 " ", OPLOG_CORRUPT, false },
+	{ "+a  @list ", OPLOG_CORRUPT, false },
 };
 
-START_TEST(splitting)
+START_TEST(no_list)
 {
-	for (size_t i = 0; i < sizeof(splits) / sizeof(splits[0]); i++) {
-		struct oplog_base base;
-		bool good = oplog_split(slice_of(splits[i].base, strlen(splits[i].base)), &base);
+	struct chain chain = { .part_count = 0 };
 
-		ck_assert_msg(good == splits[i].good, "\"%s\"", splits[i].base);
-		if (!good)
-			continue;
-		ck_assert_msg(base.is_list == splits[i].is_list, "\"%s\"", splits[i].base);
-		ck_assert_uint_eq(base.ref_count, splits[i].ref_count);
-		assert_bytes(base.head, splits[i].head);
-		assert_bytes(base.refs, splits[i].refs);
-		assert_bytes(base.log, splits[i].log);
+	for (size_t i = 0; i < sizeof(strangers) / sizeof(strangers[0]); i++) {
+		ck_assert_msg(!chain_read(&chain, guard_text(strangers[i].base)), "\"%s\"", strangers[i].base);
+		ck_assert_msg(chain.form == strangers[i].form, "\"%s\": %d", strangers[i].base, (int)chain.form);
+		ck_assert_msg(chain.is_set == strangers[i].is_set, "\"%s\"", strangers[i].base);
+		chain_free(&chain);
 	}
 }
 END_TEST
 
-START_TEST(windows)
+/* A set that is one log has an order, and can be read as a list. */
+START_TEST(parts)
 {
-	struct slice refs = SLICE("@" L1 ":1:2 @" L1 " ");
-	struct oplog_ref ref;
-	struct buf again = BUF_EMPTY;
+	struct chain chain = { .part_count = 0 };
 
-	ck_assert(oplog_next_ref(&refs, &ref));
-	assert_bytes(ref.id, L1);
-	ck_assert(ref.count == 3 && ref.skip == 1 && ref.keep == 2);
-	assert_bytes(oplog_window(SLICE("+a +b +c "), &ref), "+b +c ");
-	oplog_add_ref(&again, ref.id, ref.count, ref.skip, ref.keep);
-	assert_bytes(buf_slice(&again), "@" L1 ":1:2 ");
-	ck_assert(oplog_next_ref(&refs, &ref));
-	ck_assert(ref.skip == 0 && ref.keep == 3);
-	assert_bytes(oplog_window(SLICE("+a +b +c "), &ref), "+a +b +c ");
-	buf_free(&again);
-}
-END_TEST
-
-/* A piece at the end begins with a whole token. */
-START_TEST(cutting_at_the_end)
-{
-	struct slice log = SLICE("+aa +b +ccc ");
-
-	ck_assert_uint_eq(oplog_cut_end(log, 100), 12);
-	ck_assert_uint_eq(oplog_cut_end(log, 12), 12);
-	ck_assert_uint_eq(oplog_cut_end(log, 11), 8);
-	ck_assert_uint_eq(oplog_cut_end(log, 8), 8);
-	ck_assert_uint_eq(oplog_cut_end(log, 7), 5);
-	ck_assert_uint_eq(oplog_cut_end(log, 4), 0);
+	ck_assert(chain_read(&chain, SLICE("+a +b ")));
+	ck_assert(!chain.is_list && !chain.tangled && chain_count(&chain) == 2);
+	chain_free(&chain);
+	ck_assert(chain_read(&chain, SLICE("+x @list @" L1 ":1:2 @" L1 " +a +b ")));
+	ck_assert(chain.is_list && !chain.tangled && chain.part_count == 4 && chain_count(&chain) == 1 + 2 + 3 + 2);
+	chain_free(&chain);
+	ck_assert(chain_read(&chain, SLICE("@" L1 " -a ")));
+	ck_assert(chain.is_list && chain.tangled);
+	chain_free(&chain);
 }
 END_TEST
 
@@ -183,4 +151,4 @@ START_TEST(as_a_plain_sequence)
 }
 END_TEST
 
-SUITE(chain, splitting, windows, cutting_at_the_end, needs, as_a_plain_sequence)
+SUITE(chain, no_list, parts, needs, as_a_plain_sequence)

@@ -69,16 +69,20 @@ START_TEST(info)
 {
 	client_asks("sinfo k\r\n");
 	server_answers("VA 12 kk f0 c1 t30\r\n+a +b +c -b \r\n");
-	const char *text = fake_told(&fake);
-	ck_assert_ptr_nonnull(strstr(text, "STAT encoding oplog\r\n"));
-	ck_assert_ptr_nonnull(strstr(text, "STAT server mc:11211\r\n"));
-	ck_assert_ptr_nonnull(strstr(text, "STAT members 2\r\n"));
-	ck_assert_ptr_nonnull(strstr(text, "STAT bytes 12\r\n"));
-	ck_assert_ptr_nonnull(strstr(text, "STAT tokens 4\r\n"));
-	ck_assert_ptr_nonnull(strstr(text, "STAT waste 0.50\r\n"));
-	ck_assert_ptr_nonnull(strstr(text, "STAT segments 0\r\n"));
-	ck_assert_ptr_nonnull(strstr(text, "STAT ttl 30\r\n"));
-	ck_assert_str_eq(text + strlen(text) - 5, "END\r\n");
+	client_is_told("STAT encoding oplog\r\n"
+		       "STAT server mc:11211\r\n"
+		       "STAT members 2\r\n"
+		       "STAT bytes 12\r\n"
+		       "STAT base_bytes 12\r\n"
+		       "STAT table_bytes 0\r\n"
+		       "STAT tokens 4\r\n"
+		       "STAT waste 0.50\r\n"
+		       "STAT runs 0\r\n"
+		       "STAT tables 0\r\n"
+		       "STAT entries 0\r\n"
+		       "STAT removals 0\r\n"
+		       "STAT ttl 30\r\n"
+		       "END\r\n");
 }
 END_TEST
 

@@ -100,7 +100,7 @@ static void load(struct list_model *m, struct chain *chain)
 static void write_part(struct list_model *m, struct chain_part *part, struct buf *refs)
 {
 	struct buf log = BUF_EMPTY;
-	char group[OPLOG_GROUP];
+	char group[OPLOG_ID];
 
 	chain_part_log(part, &log);
 	part->refs_from = buf_size(refs);
@@ -110,7 +110,7 @@ static void write_part(struct list_model *m, struct chain_part *part, struct buf
 		MUST(m->segment_count <= LIST_MODEL_SEGMENTS && n);
 		buf_add_slice(&segment->data, slice_of(buf_slice(&log).p, n));
 		segment->there = true;
-		oplog_new_group(OPLOG_LIST, &m->random, group);
+		oplog_new_id(OPLOG_LIST, &m->random, group);
 		oplog_add_id(&segment->id, group, oplog_count(buf_slice(&segment->data)), n);
 		oplog_add_ref(refs, buf_slice(&segment->id), 0, 0, 0);
 		buf_consume(&log, n);

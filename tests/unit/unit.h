@@ -9,6 +9,12 @@
 #include "guard.h"
 #include "util/slice.h"
 
+/* A slice in a table: SLICE is no constant for every compiler. */
+#define BYTES(literal) \
+	{ \
+		(literal), sizeof(literal) - 1 \
+	}
+
 /* Compares bytes with a string, and shows both where they differ. */
 #define assert_bytes(got, text) \
 	do { \

@@ -1,0 +1,234 @@
+/* What the base of a collection says: its parts, its references, and of which version it is. */
+#include "collection/text/oplog.h"
+
+#include <stdio.h>
+
+#include "unit.h"
+#include "util/random.h"
+
+#define L1 "l00000000001.3.1"
+#define L2 "l00000000002.40.1"
+#define T1 "t00000000001.1.3.0.99.0123456789abcdef"
+#define T2 "t0000000000z.1.3.3.99.fedcba9876543210"
+#define I1 "i00000000003.2.4294967295.7.4294967295.0000000000000000"
+#define C1 "c00000000001.0.1"
+
+static const struct {
+	const char *base;
+	enum oplog_form form;
+	const char *head, *refs, *log;
+	size_t ref_count;
+	bool is_list;
+} splits[] = {
+	{ "", OPLOG_GOOD, "", "", "", 0, false },
+	{ "+a -b ", OPLOG_GOOD, "", "", "+a -b ", 0, false },
+	{ "@list ", OPLOG_GOOD, "", "", "", 0, true },
+	{ "+x @list +a ", OPLOG_GOOD, "+x ", "", "+a ", 0, true },
+	{ "+x -z @" L1 " -a ", OPLOG_GOOD, "+x -z ", "@" L1 " ", "-a ", 1, true },
+	{ "@" L1 ":1:2 @" L2 " +a ", OPLOG_GOOD, "", "@" L1 ":1:2 @" L2 " ", "+a ", 2, true },
+	{ "+x @list @" L1 " ", OPLOG_GOOD, "+x ", "@" L1 " ", "", 1, true },
+	{ "@set.1 ", OPLOG_GOOD, "", "", "", 0, false },
+	{ "@set.1 @" T1 " ", OPLOG_GOOD, "", "@" T1 " ", "", 1, false },
+	{ "@set.1 @" T1 " @" T2 " @" I1 " +a -b ", OPLOG_GOOD, "", "@" T1 " @" T2 " @" I1 " ", "+a -b ", 3, false },
+	{ "+x+@ -y @set.1 @" I1 " -a ", OPLOG_GOOD, "+x+@ -y ", "@" I1 " ", "-a ", 1, false },
+	{ "+a@list +b ", OPLOG_GOOD, "", "", "+a@list +b ", 0, false },
+	{ "+@list +@set.1 -@set.2 ", OPLOG_GOOD, "", "", "+@list +@set.1 -@set.2 ", 0, false },
+	/* The log is not looked at. */
+	{ "@set.1 @" T1 " anything", OPLOG_GOOD, "", "@" T1 " ", "anything", 1, false },
+};
+
+static const struct {
+	const char *base;
+	enum oplog_form form;
+} refused[] = {
+	{ "@list @list ", OPLOG_CORRUPT },
+	{ "@list +a @list ", OPLOG_CORRUPT },
+	{ "@list +a @" L1 " ", OPLOG_CORRUPT },
+	{ "@" L1 " @list ", OPLOG_CORRUPT },
+	{ "@lists ", OPLOG_CORRUPT },
+	{ "@list", OPLOG_CORRUPT },
+	{ "@list @" T1 " ", OPLOG_CORRUPT },
+	{ "@" T1 " ", OPLOG_CORRUPT },
+	{ "@set.1 @" L1 " ", OPLOG_CORRUPT },
+	{ "@set.1 @" T1 " @" L1 " ", OPLOG_CORRUPT },
+	{ "@set.1 @set.1 ", OPLOG_CORRUPT },
+	{ "@set.1 @" T1 " +a @set.1 @" T2 " ", OPLOG_CORRUPT },
+	{ "@set.1", OPLOG_CORRUPT },
+	{ "@set.1 @" T1, OPLOG_CORRUPT },
+	{ "@set ", OPLOG_CORRUPT },
+	{ "@set. ", OPLOG_CORRUPT },
+	{ "@set.0 ", OPLOG_CORRUPT },
+	{ "@set.x ", OPLOG_CORRUPT },
+	{ "@set.-1 ", OPLOG_CORRUPT },
+	{ "@ ", OPLOG_CORRUPT },
+	{ "@", OPLOG_CORRUPT },
+	{ "+a  @set.1 ", OPLOG_CORRUPT },
+	{ "a @set.1 ", OPLOG_CORRUPT },
+	{ "+a\t @set.1 ", OPLOG_CORRUPT },
+	{ "+ @set.1 ", OPLOG_CORRUPT },
+	{ "@" L1 ":0:0 ", OPLOG_CORRUPT },
+	{ "@" L1 ":1:3 ", OPLOG_CORRUPT },
+	{ "@" L1 ":4294967295:2 ", OPLOG_CORRUPT },
+	{ "@" L1 ":1 ", OPLOG_CORRUPT },
+	{ "@" L1 ":1:1:1 ", OPLOG_CORRUPT },
+	{ "@l00000000001.0.1 ", OPLOG_CORRUPT },
+	{ "@x00000000001.0.1 ", OPLOG_CORRUPT },
+	{ "@list @" C1 " ", OPLOG_CORRUPT },
+	/* Sets of version 0.1.0, which nobody reads any more. */
+	{ "@" C1 " ", OPLOG_OUTDATED },
+	{ "@" C1 " @d00000000001.0.1 +a -b ", OPLOG_OUTDATED },
+	{ "@d0000000000z.12.3 ", OPLOG_OUTDATED },
+	{ "+x -z @" C1 " +a ", OPLOG_OUTDATED },
+	{ "@c0000000000A.0.1 ", OPLOG_CORRUPT },
+	{ "@c0000000000.0.1 ", OPLOG_CORRUPT },
+	{ "@c00000000001 ", OPLOG_CORRUPT },
+	{ "@e00000000001.0.1 ", OPLOG_CORRUPT },
+	/* Whatever stands behind the mark of a later version. */
+	{ "@set.2 ", OPLOG_NEWER },
+	{ "@set.2 @" T1 " +a ", OPLOG_NEWER },
+	{ "@set.17 what is it", OPLOG_NEWER },
+	{ "+x @set.2 ", OPLOG_NEWER },
+	{ "@list.2 @l.1 ", OPLOG_NEWER },
+	{ "+x @list.4294967295 ", OPLOG_NEWER },
+};
+
+START_TEST(splitting)
+{
+	for (size_t i = 0; i < sizeof(splits) / sizeof(splits[0]); i++) {
+		struct oplog_base base;
+		struct slice text = guard_text(splits[i].base);
+
+		ck_assert_msg(oplog_split(text, &base) && base.form == OPLOG_GOOD, "\"%s\"", splits[i].base);
+		ck_assert_msg(base.is_list == splits[i].is_list, "\"%s\"", splits[i].base);
+		ck_assert_uint_eq(base.ref_count, splits[i].ref_count);
+		assert_bytes(base.head, splits[i].head);
+		assert_bytes(base.refs, splits[i].refs);
+		assert_bytes(base.log, splits[i].log);
+		/* The parts are all there is, and the references end the block. */
+		ck_assert_uint_eq(base.head.n + base.block.n + base.log.n, text.n);
+		ck_assert(base.block.n == 0 || base.block.p == text.p + base.head.n);
+		ck_assert(base.refs.n == 0 || base.refs.p + base.refs.n == base.block.p + base.block.n);
+	}
+}
+END_TEST
+
+START_TEST(refusing)
+{
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		struct oplog_base base;
+
+		ck_assert_msg(!oplog_split(guard_text(refused[i].base), &base), "\"%s\"", refused[i].base);
+		ck_assert_msg(base.form == refused[i].form, "\"%s\": %d", refused[i].base, (int)base.form);
+	}
+}
+END_TEST
+
+static const char *const wrong_runs[] = { "t00000000001.2.3.0.99.0123456789abcdef",
+	"i00000000001.1.3.0.99.0123456789abcdef", "t00000000001.0.3.0.99.0123456789abcdef",
+	"t00000000001.1.0.0.99.0123456789abcdef", "t00000000001.1.3.4.99.0123456789abcdef",
+	"t00000000001.1.3.0.99.0123456789abcde", "t00000000001.1.3.0.99.0123456789abcdeff",
+	"t00000000001.1.3.0.99.0123456789ABCDEF", "t00000000001.1.3.0.99.", "t00000000001.1.3.0.99",
+	"t00000000001.1.3.0.0123456789abcdef", "t00000000001.1.4294967296.0.99.0123456789abcdef",
+	"t00000000001.1.3.0.-1.0123456789abcdef", "t00000000001.1..0.99.0123456789abcdef",
+	"t00000000001.1.3.0.99.0123456789abcdef.", "t00000000001", "t0000000001.1.3.0.99.0123456789abcdef",
+	"t000000000001.1.3.0.99.0123456789abcdef", "tA0000000001.1.3.0.99.0123456789abcdef",
+	"l00000000001.1.3.0.99.0123456789abcdef", "", "t00000000001.1.3.0.99.0123456789abcde\x7f" };
+
+START_TEST(wrong_references_to_runs)
+{
+	char base[200];
+
+	for (size_t i = 0; i < sizeof(wrong_runs) / sizeof(wrong_runs[0]); i++) {
+		struct oplog_base split;
+		struct oplog_run run;
+		int n = snprintf(base, sizeof(base), "@%s ", wrong_runs[i]);
+		struct slice refs = slice_of(base, (size_t)n);
+
+		ck_assert_msg(!oplog_next_run(&refs, &run), "\"%s\"", wrong_runs[i]);
+		ck_assert_msg(refs.p == base && refs.n == (size_t)n, "\"%s\" is taken off", wrong_runs[i]);
+		n = snprintf(base, sizeof(base), OPLOG_SET_MARK "@" T1 " @%s ", wrong_runs[i]);
+		ck_assert_msg(!oplog_split(slice_of(base, (size_t)n), &split), "\"%s\"", wrong_runs[i]);
+	}
+}
+END_TEST
+
+START_TEST(references_to_runs)
+{
+	struct slice refs = SLICE("@" T2 " @" I1 " +a ");
+	struct buf again = BUF_EMPTY;
+	struct oplog_run run;
+
+	ck_assert(oplog_next_run(&refs, &run));
+	assert_bytes(run.id, "t0000000000z");
+	ck_assert(!run.indexed && run.tables == 1 && run.entries == 3 && run.removals == 3 && run.bytes == 99);
+	ck_assert_uint_eq(run.check, 0xfedcba9876543210u);
+	oplog_add_run(&again, &run);
+	ck_assert(oplog_next_run(&refs, &run));
+	ck_assert(run.indexed && run.tables == 2 && run.entries == UINT32_MAX && run.removals == 7);
+	ck_assert(run.bytes == UINT32_MAX && run.check == 0);
+	oplog_add_run(&again, &run);
+	assert_bytes(buf_slice(&again), "@" T2 " @" I1 " ");
+	ck_assert(!oplog_next_run(&refs, &run));
+	assert_bytes(refs, "+a ");
+	buf_free(&again);
+}
+END_TEST
+
+START_TEST(new_ids)
+{
+	static const enum oplog_kind kinds[] = { OPLOG_TABLE, OPLOG_INDEX, OPLOG_LIST };
+	uint64_t random = 1;
+	char ids[300][OPLOG_ID];
+
+	for (size_t i = 0; i < 300; i++) {
+		enum oplog_kind kind = kinds[i % 3];
+		oplog_new_id(kind, &random, ids[i]);
+		for (size_t k = 0; k < 3; k++)
+			ck_assert(oplog_is_id(slice_of(ids[i], OPLOG_ID), kinds[k]) == (kinds[k] == kind));
+		ck_assert(!oplog_is_id(slice_of(ids[i], OPLOG_ID - 1), kind));
+		for (size_t k = 0; k < i; k++)
+			ck_assert(memcmp(ids[i], ids[k], OPLOG_ID) != 0);
+	}
+}
+END_TEST
+
+START_TEST(windows)
+{
+	struct slice refs = SLICE("@" L1 ":1:2 @" L1 " ");
+	struct oplog_ref ref;
+	struct buf again = BUF_EMPTY;
+
+	ck_assert(oplog_next_ref(&refs, &ref));
+	assert_bytes(ref.id, L1);
+	ck_assert(ref.count == 3 && ref.skip == 1 && ref.keep == 2);
+	assert_bytes(oplog_window(SLICE("+a +b +c "), &ref), "+b +c ");
+	oplog_add_ref(&again, ref.id, ref.count, ref.skip, ref.keep);
+	assert_bytes(buf_slice(&again), "@" L1 ":1:2 ");
+	ck_assert(oplog_next_ref(&refs, &ref));
+	ck_assert(ref.skip == 0 && ref.keep == 3);
+	assert_bytes(oplog_window(SLICE("+a +b +c "), &ref), "+a +b +c ");
+	buf_free(&again);
+}
+END_TEST
+
+/* A piece ends with a whole token; one at the end begins with one too. */
+START_TEST(cutting)
+{
+	struct slice log = SLICE("+aa +b +ccc ");
+
+	ck_assert_uint_eq(oplog_cut(log, 100), 12);
+	ck_assert_uint_eq(oplog_cut(log, 12), 12);
+	ck_assert_uint_eq(oplog_cut(log, 11), 7);
+	ck_assert_uint_eq(oplog_cut(log, 7), 7);
+	ck_assert_uint_eq(oplog_cut(log, 4), 4);
+	ck_assert_uint_eq(oplog_cut(log, 3), 0);
+	ck_assert_uint_eq(oplog_cut_end(log, 100), 12);
+	ck_assert_uint_eq(oplog_cut_end(log, 12), 12);
+	ck_assert_uint_eq(oplog_cut_end(log, 11), 8);
+	ck_assert_uint_eq(oplog_cut_end(log, 8), 8);
+	ck_assert_uint_eq(oplog_cut_end(log, 7), 5);
+	ck_assert_uint_eq(oplog_cut_end(log, 4), 0);
+}
+END_TEST
+
+SUITE(oplog, splitting, refusing, wrong_references_to_runs, references_to_runs, new_ids, windows, cutting)

@@ -26,24 +26,7 @@ static void fake_teardown(void)
 	fake_fini(&fake);
 }
 
-static inline Suite *suite_with_fake(const char *name, const TTest *const *tests, size_t count)
-{
-	Suite *suite = suite_create(name);
-	TCase *all = tcase_create("all");
-
-	tcase_add_checked_fixture(all, fake_setup, fake_teardown);
-	for (size_t i = 0; i < count; i++)
-		tcase_add_test(all, tests[i]);
-	suite_add_tcase(suite, all);
-	return suite;
-}
-
-#define CONVERSATIONS(name, ...) \
-	Suite *suite_##name(void) \
-	{ \
-		const TTest *const tests[] = { __VA_ARGS__ }; \
-		return suite_with_fake(#name, tests, sizeof(tests) / sizeof(tests[0])); \
-	}
+#define CONVERSATIONS(name, ...) SUITE_AROUND(name, fake_setup, fake_teardown, __VA_ARGS__)
 
 /* One line of a conversation with that fake. */
 #define client_asks(text) asks(&fake, text)

@@ -36,24 +36,27 @@
 #define answers(f, text) ck_assert_pstr_eq(fake_answer((f), (text)), NULL)
 #define told(f, text) ck_assert_str_eq(fake_told(f), (text))
 
-/* A suite of one case, from a list of tests. */
-static inline Suite *suite_of(const char *name, const TTest *const *tests, size_t count)
+/* A suite of one case, from a list of tests, each between a setup and a teardown where these are not NULL. */
+static inline Suite *suite_of(const char *name, SFun setup_, SFun teardown_, const TTest *const *tests, size_t count)
 {
 	Suite *suite = suite_create(name);
 	TCase *all = tcase_create("all");
 
+	tcase_add_checked_fixture(all, setup_, teardown_);
 	for (size_t i = 0; i < count; i++)
 		tcase_add_test(all, tests[i]);
 	suite_add_tcase(suite, all);
 	return suite;
 }
 
-#define SUITE(name, ...) \
+#define SUITE_AROUND(name, setup, teardown, ...) \
 	Suite *suite_##name(void) \
 	{ \
 		const TTest *const tests[] = { __VA_ARGS__ }; \
-		return suite_of(#name, tests, sizeof(tests) / sizeof(tests[0])); \
+		return suite_of(#name, setup, teardown, tests, sizeof(tests) / sizeof(tests[0])); \
 	}
+
+#define SUITE(name, ...) SUITE_AROUND(name, NULL, NULL, __VA_ARGS__)
 
 #define SUITE_NAME(name) Suite *suite_##name(void);
 #include "suites.def"

@@ -1,0 +1,236 @@
+/* What a view answers is what a sorted array answers, however the set is stored and whatever is in memory. */
+#include <stdio.h>
+
+#include "collection/set/view.h"
+#include "set_model.h"
+#include "unit.h"
+#include "util/random.h"
+
+static struct set_model model;
+static struct set_store store;
+static struct set_view view;
+
+static void setup(void)
+{
+	TAILQ_INIT(&store.used);
+}
+
+static void begin(uint64_t seed, size_t runs)
+{
+	set_model_init(&model, seed, runs);
+	set_view_init(&view, seed, &store);
+}
+
+static void end(void)
+{
+	set_view_free(&view);
+	set_model_fini(&model);
+	ck_assert(TAILQ_EMPTY(&store.used));
+	ck_assert_uint_eq(store.memory, 0);
+}
+
+/* As a cache that is too small does when nobody has the view open. */
+static void throw_out(uint64_t *random)
+{
+	struct set_item *item, *next;
+
+	for (item = TAILQ_FIRST(&store.used); item; item = next) {
+		next = TAILQ_NEXT(item, link);
+		if (random_next(random) % 3 == 0)
+			set_item_drop(item);
+	}
+}
+
+static void put(struct set_request *r, uint64_t seed, int step)
+{
+	bool answered = set_model_ask(&model, &view, r);
+
+	ck_assert_msg(answered, "seed %d, step %d: verb %d has no answer", (int)seed, step, (int)r->verb);
+	ck_assert_msg(set_model_agrees(&model, r), "seed %d, step %d: verb %d", (int)seed, step, (int)r->verb);
+	set_request_free(r);
+}
+
+static void history(uint64_t seed)
+{
+	struct buf members = BUF_EMPTY;
+	struct set_request r;
+	uint64_t random = seed;
+
+	begin(seed, seed % 7);
+	for (int step = 0; step < 40; step++) {
+		/* The view keeps a copy: the next one takes the place of this one, and behind it nothing may be read. */
+		ck_assert_int_eq(set_view_update(&view, guard_place(buf_slice(&model.base))), OPLOG_GOOD);
+		for (int i = 0; i < 4; i++) {
+			set_model_request(&model, &r, &members);
+			put(&r, seed, step);
+		}
+		if (random_next(&random) % 4 == 0)
+			throw_out(&random);
+		set_model_change(&model);
+	}
+	buf_free(&members);
+	end();
+}
+
+START_TEST(as_a_sorted_array)
+{
+	for (uint64_t seed = 1; seed <= 250; seed++)
+		history(seed);
+}
+END_TEST
+
+/* Each verb on a small set and on a large one, when nothing is in memory. */
+START_TEST(from_nothing)
+{
+	struct buf members = BUF_EMPTY;
+	struct set_request r;
+
+	for (uint64_t seed = 1000; seed < 1300; seed++) {
+		begin(seed, seed % 7);
+		set_model_request(&model, &r, &members);
+		ck_assert_int_eq(set_view_update(&view, guard_place(buf_slice(&model.base))), OPLOG_GOOD);
+		put(&r, seed, 0);
+		end();
+	}
+	buf_free(&members);
+}
+END_TEST
+
+/* --- counting, which is remembered --- */
+
+/* Counts while the log grows and runs are added: no item is read again. */
+START_TEST(counts_go_on)
+{
+	struct set_request r;
+
+	for (uint64_t seed = 1; seed <= 60; seed++) {
+		begin(seed, 1 + seed % 5);
+		for (int step = 0; step < 60; step++) {
+			ck_assert_int_eq(set_view_update(&view, guard_place(buf_slice(&model.base))), OPLOG_GOOD);
+			r = (struct set_request){ .verb = SET_COUNT };
+			put(&r, seed, step);
+			model.loaded = 0;
+			put(&(struct set_request){ .verb = SET_COUNT }, seed, step);
+			put(&(struct set_request){ .verb = SET_INFO }, seed, step);
+			ck_assert_uint_eq(model.loaded, 0);
+			if (step % 12 == 11)
+				set_model_spill(&model);
+			else if (step % 25 == 24)
+				set_model_merge(&model, model.run_count / 2, model.run_count);
+			else
+				set_model_append(&model, 1 + (size_t)step % 3);
+		}
+		end();
+	}
+}
+END_TEST
+
+/* --- samples --- */
+
+enum { DRAWS = 100 };
+
+/* How far the numbers of draws are from all alike, and what that is for a member on average. */
+static double spread(const size_t *drawn, double expected)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < model.world.count; i++) {
+		double off = (double)drawn[i] - expected;
+		sum += model.in[i] ? off * off / expected : 0;
+	}
+	return sum / (double)model.count;
+}
+
+static double draw(size_t count, size_t times)
+{
+	size_t drawn[TABLE_MODEL_MAX] = { 0 };
+
+	for (size_t i = 0; i < times; i++) {
+		struct set_request r = { .verb = SET_SAMPLE, .count = count, .random = random_next(&model.random) };
+		ck_assert(set_model_ask(&model, &view, &r) && set_model_agrees(&model, &r));
+		struct slice rest = buf_slice(&r.text), member;
+		while ((member = slice_token(&rest)).n)
+			drawn[table_model_seek(&model.world, member)]++;
+		set_request_free(&r);
+	}
+	return spread(drawn, (double)(times * count) / (double)model.count);
+}
+
+/*
+ * Whether a member is in the log, the head or a run, old or new, each is as likely as any other: one at a time, where entries are
+ * drawn, and a third of all at a time, where all are walked through. The seeds being what they are this cannot fail by chance.
+ */
+START_TEST(each_is_as_likely)
+{
+	int tried = 0;
+
+	for (uint64_t seed = 1; tried < 15; seed++) {
+		begin(seed, seed % 6);
+		ck_assert_int_eq(set_view_update(&view, guard_place(buf_slice(&model.base))), OPLOG_GOOD);
+		if (model.count >= 6) {
+			double one = draw(1, model.count * DRAWS), some = draw(model.count / 3, 3 * DRAWS);
+			/* 1 on average, with a deviation of about sqrt(2 / count). */
+			ck_assert_msg(one < 2.5, "seed %d: %f", (int)seed, one);
+			ck_assert_msg(some < 2.5, "seed %d: %f", (int)seed, some);
+			tried++;
+		}
+		end();
+	}
+}
+END_TEST
+
+/* Only the tables that are drawn from are read, and those where something newer might stand. */
+START_TEST(samples_read_little)
+{
+	struct table_model *entries = calloc(1, sizeof(*entries));
+	struct oplog_run run;
+	struct buf base = BUF_EMPTY;
+	char name[16];
+
+	set_view_init(&view, 1, &store);
+	for (int i = 0; i < TABLE_MODEL_MAX; i++)
+		table_model_add(entries, slice_of(name, (size_t)snprintf(name, sizeof(name), "m%04d", i)), false);
+	run = cupboard_run(&model.cupboard, entries, 3, NULL);
+	BUF_ADD(&base, OPLOG_SET_MARK);
+	oplog_add_run(&base, &run);
+	ck_assert_int_eq(set_view_update(&view, buf_slice(&base)), OPLOG_GOOD);
+	struct set_request r = { .verb = SET_SAMPLE, .count = 2, .random = 7 };
+	ck_assert(set_model_ask(&model, &view, &r));
+	ck_assert_uint_le(model.loaded, 1 + 2);
+	set_request_free(&r);
+	free(entries);
+	buf_free(&base);
+	cupboard_free(&model.cupboard);
+	set_view_free(&view);
+}
+END_TEST
+
+/* --- a fold that is all there is --- */
+
+START_TEST(from_a_fold)
+{
+	struct buf members = BUF_EMPTY;
+	struct set_request r;
+
+	for (uint64_t seed = 1; seed <= 200; seed++) {
+		struct fold fold = { .seed = seed };
+		set_model_init(&model, seed, 0);
+		ck_assert(fold_log(&fold, buf_slice(&model.base)));
+		for (int i = 0; i < 20; i++) {
+			do {
+				set_model_request(&model, &r, &members);
+			} while (r.verb == SET_INFO);
+			set_answer_fold(&fold, &r);
+			ck_assert_msg(
+				r.answered && set_model_agrees(&model, &r), "seed %d: verb %d", (int)seed, (int)r.verb);
+			set_request_free(&r);
+		}
+		fold_free(&fold);
+		set_model_fini(&model);
+	}
+	buf_free(&members);
+}
+END_TEST
+
+SUITE_AROUND(answer, setup, NULL, from_nothing, as_a_sorted_array, counts_go_on, each_is_as_likely, samples_read_little,
+	from_a_fold)

@@ -1,0 +1,473 @@
+/* Views: that they follow the base, keep what stays, refuse what is not what was referred to; what they answer is in check_answer.c. */
+#include "collection/set/view.h"
+
+#include <stdio.h>
+
+#include "set_model.h"
+#include "unit.h"
+#include "util/random.h"
+
+static struct cupboard cupboard;
+static struct set_store store;
+static struct set_view view;
+
+static void setup(void)
+{
+	cupboard.random = 1;
+	TAILQ_INIT(&store.used);
+	set_view_init(&view, 42, &store);
+}
+
+/* Nothing is left, and all that was counted was taken off again. */
+static void teardown(void)
+{
+	set_view_free(&view);
+	cupboard_free(&cupboard);
+	ck_assert(TAILQ_EMPTY(&store.used));
+	ck_assert_uint_eq(store.memory, 0);
+}
+
+static enum oplog_form update(const char *base)
+{
+	return set_view_update(&view, guard_text(base));
+}
+
+/* A base of a head, runs and a log; borrowed until the next one. */
+static const char *base_of(const char *head, const struct oplog_run *runs, size_t count, const char *log)
+{
+	static struct buf base;
+
+	buf_consume(&base, buf_size(&base));
+	buf_add(&base, head, strlen(head));
+	BUF_ADD(&base, OPLOG_SET_MARK);
+	for (size_t i = 0; i < count; i++)
+		oplog_add_run(&base, &runs[i]);
+	buf_add(&base, log, strlen(log) + 1);
+	return buf_slice(&base).p;
+}
+
+/* Loads all that is wanted; gives how many items that were. */
+static size_t load(void)
+{
+	size_t count = view.want_count;
+
+	for (size_t i = 0; i < count; i++) {
+		struct cupboard_item *item = cupboard_find(&cupboard, set_view_want_id(&view, &view.wants[i]));
+		ck_assert(item && set_view_load(&view, &view.wants[i], buf_slice(&item->data)));
+	}
+	set_view_end_wants(&view);
+	return count;
+}
+
+/* All members, and how many items had to be loaded for them. */
+static size_t is(const char *members)
+{
+	struct set_request all = { .verb = SET_ALL };
+	size_t loaded = 0;
+
+	while (!set_answer(&view, &all)) {
+		ck_assert_uint_gt(view.want_count, 0);
+		loaded += load();
+	}
+	assert_bytes(buf_slice(&all.shared->text), members);
+	set_request_free(&all);
+	return loaded;
+}
+
+/* --- the base --- */
+
+START_TEST(nothing_is_known_at_first)
+{
+	ck_assert(!view.known);
+	ck_assert_int_eq(update(""), OPLOG_GOOD);
+	ck_assert(view.known);
+	is("");
+}
+END_TEST
+
+/* What is asked once of each member of the log is kept as long as the view follows. */
+static void count(uint64_t expected)
+{
+	struct set_request r = { .verb = SET_COUNT };
+
+	while (!set_answer(&view, &r))
+		load();
+	ck_assert_uint_eq(r.number, expected);
+}
+
+START_TEST(follows_what_is_appended)
+{
+	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c +d +e ", 2);
+	struct set_run *runs;
+
+	ck_assert_int_eq(update(base_of("", &run, 1, "-b +x ")), OPLOG_GOOD);
+	ck_assert_uint_eq(is("a c d e x"), 4);
+	count(5);
+	runs = view.runs;
+	ck_assert_ptr_nonnull(view.below);
+	ck_assert_int_eq(update(base_of("", &run, 1, "-b +x +b -a ")), OPLOG_GOOD);
+	ck_assert(view.runs == runs && view.below);
+	ck_assert_uint_eq(view.tokens, 4);
+	ck_assert_uint_eq(is("b c d e x"), 0);
+	count(5);
+	/* The same once more. */
+	ck_assert_int_eq(update(base_of("", &run, 1, "-b +x +b -a ")), OPLOG_GOOD);
+	ck_assert(view.runs == runs && view.below && view.text);
+	/* What was there is another. */
+	ck_assert_int_eq(update(base_of("", &run, 1, "-b +y +b -a -b ")), OPLOG_GOOD);
+	ck_assert_ptr_null(view.below);
+	ck_assert_uint_eq(is("c d e y"), 0);
+	/* Less than was there. */
+	ck_assert_int_eq(update(base_of("", &run, 1, "-b +y ")), OPLOG_GOOD);
+	ck_assert_uint_eq(is("a c d e y"), 0);
+	/* Something in front of all. */
+	ck_assert_int_eq(update(base_of("+z -c +y ", &run, 1, "-b +y ")), OPLOG_GOOD);
+	ck_assert_uint_eq(is("a c d e y z"), 0);
+}
+END_TEST
+
+/* The buffer of the base moves as it grows, and all that points into it follows. */
+START_TEST(grows_and_grows)
+{
+	static char text[64 * 1024];
+	struct oplog_run run = cupboard_log_run(&cupboard, "+m1 +m3 +m5 ", 1);
+	const char *base = base_of("+m0 +m2 ", &run, 1, "");
+	size_t n = strlen(base), live = 0;
+	char name[16];
+
+	memcpy(text, base, n);
+	for (int i = 0; i < 4000; i++) {
+		ck_assert_int_eq(set_view_update(&view, guard_place(slice_of(text, n))), OPLOG_GOOD);
+		ck_assert_uint_eq(view.tokens, (size_t)i);
+		ck_assert_uint_eq(view.overlay.live, live);
+		if (i % 200 == 0)
+			count(live + 5 - (i > 0) - (i > 1) - (i > 2) - (i > 3) - (i > 5));
+		live += i % 7 != 4;
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%cm%d ", i % 7 == 4 ? '-' : '+', i);
+	}
+	for (int i = 0; i < 3999; i++) {
+		struct slice member = slice_of(name, (size_t)snprintf(name, sizeof(name), "m%d", i));
+		bool live_now = false;
+		ck_assert(fold_mentions(&view.overlay, member, &live_now) && live_now == (i % 7 != 4));
+	}
+}
+END_TEST
+
+static const struct {
+	const char *base;
+	enum oplog_form form;
+} strangers[] = {
+	{ "x", OPLOG_CORRUPT },
+	{ "+a", OPLOG_CORRUPT },
+	{ "+a -b +c -d  ", OPLOG_CORRUPT },
+	{ "@set.1 +a \n", OPLOG_CORRUPT },
+	{ "@set.1 @t0 ", OPLOG_CORRUPT },
+	{ "- @set.1 ", OPLOG_CORRUPT },
+	{ "@set.2 +a ", OPLOG_NEWER },
+	{ "@list.9 ", OPLOG_NEWER },
+	{ "+x @c00000000001.1.1 +y ", OPLOG_OUTDATED },
+};
+
+/* After any of them it knows nothing, and goes on with what can be read again. */
+START_TEST(what_cannot_be_read)
+{
+	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c ", 1);
+
+	for (size_t i = 0; i < sizeof(strangers) / sizeof(strangers[0]); i++) {
+		ck_assert_int_eq(update(base_of("", &run, 1, "-b ")), OPLOG_GOOD);
+		is("a c");
+		count(2);
+		ck_assert_msg(update(strangers[i].base) == strangers[i].form, "\"%s\"", strangers[i].base);
+		ck_assert(!view.known);
+		ck_assert_msg(update(strangers[i].base) == strangers[i].form, "\"%s\" again", strangers[i].base);
+		ck_assert_int_eq(update("+a +x "), OPLOG_GOOD);
+		is("a x");
+		ck_assert(view.known);
+		ck_assert_msg(update(strangers[i].base) == strangers[i].form, "\"%s\"", strangers[i].base);
+	}
+}
+END_TEST
+
+/* As long as it follows what it has read, it must see that what comes behind is no log. */
+START_TEST(stops_to_follow)
+{
+	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c ", 1);
+	char text[200];
+
+	ck_assert_int_eq(update("+a +b "), OPLOG_GOOD);
+	ck_assert_int_eq(update("+a +b x"), OPLOG_CORRUPT);
+	ck_assert(!view.known);
+	ck_assert_int_eq(update("+a +b "), OPLOG_GOOD);
+	is("a b");
+	ck_assert_int_eq(update("+a +b +"), OPLOG_CORRUPT);
+	ck_assert_int_eq(update("+a +b +c "), OPLOG_GOOD);
+	is("a b c");
+	/* The log was what stands in front of a block now. */
+	ck_assert_int_eq(update("+x -b "), OPLOG_GOOD);
+	ck_assert_int_eq(update(base_of("+x -b ", &run, 1, "-a ")), OPLOG_GOOD);
+	is("b c x");
+	snprintf(text, sizeof(text), "%s@set.1 ", base_of("+x -b ", &run, 1, "-a "));
+	ck_assert_int_eq(update(text), OPLOG_CORRUPT);
+}
+END_TEST
+
+START_TEST(heads)
+{
+	struct oplog_run runs[] = { cupboard_log_run(&cupboard, "+a +b +c ", 9),
+		cupboard_log_run(&cupboard, "-a +d -x ", 9) };
+
+	/* Whatever is in front is older than the runs, and only what it adds counts. */
+	ck_assert_int_eq(update(base_of("+a -b +x +y -y +z ", runs, 2, "-z +a ")), OPLOG_GOOD);
+	is("a b c d");
+	count(4);
+	ck_assert_int_eq(update(base_of("+e +a -b +x +y -y +z ", runs, 2, "-z +a ")), OPLOG_GOOD);
+	count(5);
+	is("a b c d e");
+	ck_assert_int_eq(update(base_of("", runs, 2, "-z +a ")), OPLOG_GOOD);
+	count(4);
+	is("a b c d");
+	ck_assert_int_eq(update(base_of("+e ", runs, 0, "+f ")), OPLOG_GOOD);
+	is("e f");
+	count(2);
+}
+END_TEST
+
+/* --- lists --- */
+
+START_TEST(lists)
+{
+	ck_assert_int_eq(update("@list +a +b +a "), OPLOG_GOOD);
+	ck_assert(view.parts.is_list && view.parts.ref_count == 0);
+	is("a b");
+	ck_assert_int_eq(update("+c @list @l00000000001.3.1 +d -b "), OPLOG_GOOD);
+	ck_assert(view.known && view.parts.is_list && view.parts.ref_count == 1 && view.run_count == 0);
+	ck_assert(set_view_take_log(&view, guard_text("+c +a +b +c +d -b ")));
+	is("c a d");
+	count(3);
+	/* What it is the log of is not the base: there is nothing to follow in the base itself. */
+	ck_assert_int_eq(update("+c @list @l00000000001.3.1 +d -b +q "), OPLOG_GOOD);
+	ck_assert(set_view_take_log(&view, guard_text("+c +a +b +c +d -b +q ")));
+	is("c a d q");
+	ck_assert(!set_view_take_log(&view, guard_text("+c +a")));
+	ck_assert(!view.known);
+}
+END_TEST
+
+/* --- runs that stay --- */
+
+START_TEST(runs_that_stay_are_kept)
+{
+	struct oplog_run runs[] = { cupboard_log_run(&cupboard, "+a +b +c +d +e ", 2),
+		cupboard_log_run(&cupboard, "-a +f ", 2), cupboard_log_run(&cupboard, "-b +g +h ", 1),
+		cupboard_log_run(&cupboard, "+a +i ", 2) };
+	struct oplog_run ends[] = { runs[0], runs[3] };
+
+	ck_assert_int_eq(update(base_of("", runs, 2, "+z ")), OPLOG_GOOD);
+	ck_assert_uint_eq(is("b c d e f z"), 3 + 1 + 1);
+	count(6);
+	ck_assert_uint_eq(view.counted_runs, 2);
+	/* One more: four items of its own, and what was counted still holds. */
+	ck_assert_int_eq(update(base_of("", runs, 3, "")), OPLOG_GOOD);
+	ck_assert_uint_eq(view.counted_runs, 2);
+	ck_assert_uint_eq(is("c d e f g h"), 4);
+	count(6);
+	/* Two others in the place of some. */
+	ck_assert_int_eq(update(base_of("", ends, 2, "")), OPLOG_GOOD);
+	ck_assert_uint_eq(is("a b c d e i"), 1);
+	count(6);
+	/* Those that are gone may come back, as long as not too much has happened. */
+	ck_assert_int_eq(update(base_of("", runs, 4, "")), OPLOG_GOOD);
+	ck_assert_uint_eq(is("a c d e f g h i"), 0);
+	for (int i = 0; i < 20; i++)
+		ck_assert_int_eq(update(base_of("", runs, 1 + (size_t)i % 2, "")), OPLOG_GOOD);
+	ck_assert_int_eq(update(base_of("", runs, 4, "")), OPLOG_GOOD);
+	ck_assert_uint_eq(is("a c d e f g h i"), 4 + 1);
+}
+END_TEST
+
+/* What was written by this very proxy is there before it is referred to. */
+START_TEST(what_was_written_is_kept)
+{
+	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c +d +e ", 2);
+
+	ck_assert_int_eq(update("+a "), OPLOG_GOOD);
+	for (size_t i = 0; i < cupboard.count; i++) {
+		struct cupboard_item *item = &cupboard.items[i];
+		set_view_keep(&view, slice_of(item->id, OPLOG_ID), item->id[0] == OPLOG_TABLE, buf_slice(&item->data));
+	}
+	/* Nothing that does not parse. */
+	set_view_keep(&view, SLICE("t00000000000"), true, SLICE("T2"));
+	set_view_keep(&view, SLICE("i00000000000"), false, SLICE("I1"));
+	ck_assert_int_eq(update(base_of("", &run, 1, "+f ")), OPLOG_GOOD);
+	ck_assert_uint_eq(is("a b c d e f"), 0);
+}
+END_TEST
+
+/* --- what is loaded --- */
+
+static void wants_index(const struct oplog_run *run)
+{
+	struct set_request all = { .verb = SET_ALL };
+
+	set_view_end_wants(&view);
+	ck_assert_int_eq(update(base_of("", run, 1, "")), OPLOG_GOOD);
+	ck_assert(!set_answer(&view, &all));
+	ck_assert_uint_eq(view.want_count, 1);
+	ck_assert(slice_equal(set_view_want_id(&view, &view.wants[0]), run->id));
+}
+
+static void refuses(const char *why, struct slice data)
+{
+	struct set_want want = view.wants[0];
+
+	ck_assert_msg(!set_view_load(&view, &want, guard_place(data)), "%s", why);
+}
+
+/* Cut, with a byte changed, with one more. */
+static void refuses_all_others(struct slice data)
+{
+	char bytes[400];
+
+	ck_assert_uint_lt(data.n, sizeof(bytes));
+	memcpy(bytes, data.p, data.n);
+	bytes[data.n] = 0;
+	refuses("one byte more", slice_of(bytes, data.n + 1));
+	for (size_t n = 0; n < data.n; n++)
+		refuses("less", slice_of(bytes, n));
+	for (size_t i = 0; i < data.n; i++) {
+		bytes[i] ^= 1;
+		refuses("another byte", slice_of(bytes, data.n));
+		bytes[i] ^= 1;
+	}
+	refuses("another table", SLICE("T1\0\2a\2\0\0\0\1\0\0\0"));
+	refuses("another index", buf_slice(&cupboard.items[0].data));
+}
+
+START_TEST(refuses_other_items)
+{
+	struct oplog_run other = cupboard_log_run(&cupboard, "+x ", 2), run;
+	struct set_request all = { .verb = SET_ALL };
+
+	(void)other;
+	run = cupboard_log_run(&cupboard, "+a +b +c +d +e ", 2);
+	wants_index(&run);
+	refuses_all_others(buf_slice(&cupboard_find(&cupboard, run.id)->data));
+	ck_assert_uint_eq(store.memory, 0);
+	load();
+	ck_assert(!set_answer(&view, &all));
+	ck_assert_uint_eq(view.want_count, 3);
+	refuses_all_others(buf_slice(&cupboard_find(&cupboard, set_view_want_id(&view, &view.wants[0]))->data));
+	load();
+	ck_assert_uint_eq(is("a b c d e"), 0);
+}
+END_TEST
+
+/* The content is what the check says, but the base says something else of it. */
+START_TEST(refuses_other_counts)
+{
+	struct oplog_run table = cupboard_log_run(&cupboard, "+a -b +c ", 3), good = table;
+	struct oplog_run index = cupboard_log_run(&cupboard, "+a -b +c ", 1);
+
+	table.entries = 2;
+	wants_index(&table);
+	refuses("a table of another count", buf_slice(&cupboard_find(&cupboard, table.id)->data));
+	for (int i = 0; i < 8; i++) {
+		struct oplog_run wrong = index;
+		uint64_t *const numbers[] = { &wrong.tables, &wrong.entries, &wrong.removals, &wrong.bytes };
+		*numbers[i / 2] += i % 2 ? 1 : (uint64_t)-1;
+		wants_index(&wrong);
+		refuses("an index of other counts", buf_slice(&cupboard_find(&cupboard, wrong.id)->data));
+	}
+	wants_index(&good);
+	refuses("an index", buf_slice(&cupboard_find(&cupboard, index.id)->data));
+	load();
+	is("a c");
+}
+END_TEST
+
+/* A single member is looked for in one table of each run, and no further down than it is found. */
+static size_t test(const char *members, const char *digits)
+{
+	struct set_request r = { .verb = SET_TEST, .members = slice_of(members, strlen(members)) };
+	size_t loaded = 0;
+
+	while (!set_answer(&view, &r)) {
+		ck_assert_uint_gt(view.want_count, 0);
+		loaded += load();
+	}
+	assert_bytes(buf_slice(&r.text), digits);
+	set_request_free(&r);
+	return loaded;
+}
+
+START_TEST(loads_what_is_needed)
+{
+	struct oplog_run runs[] = { cupboard_log_run(&cupboard, "+b +d +f +h +j +l ", 1),
+		cupboard_log_run(&cupboard, "-b +c +d -e +k ", 2) };
+
+	ck_assert_int_eq(update(base_of("", runs, 2, "+x -d ")), OPLOG_GOOD);
+	/* The log knows. */
+	ck_assert_uint_eq(test("x", "1"), 0);
+	ck_assert_uint_eq(test("d", "0"), 0);
+	/* Both indexes, and a table of each: asked for together. */
+	ck_assert_uint_eq(test("b", "0"), 4);
+	ck_assert_uint_eq(test("c", "1"), 0);
+	ck_assert_uint_eq(test("a", "0"), 0);
+	ck_assert_uint_eq(test("k", "1"), 2);
+	ck_assert_uint_eq(test("l", "1"), 1);
+	ck_assert_uint_eq(test("b c d e f h j k l x", "0 1 0 0 1 1 1 1 1 1"), 4);
+	ck_assert_uint_eq(test("nothing of all that", "0 0 0 0"), 0);
+}
+END_TEST
+
+/* The same item, wanted twice, is asked for once; what was wanted in vain may be wanted again. */
+START_TEST(wants_are_noted_once)
+{
+	struct oplog_run run = cupboard_log_run(&cupboard, "+b +d +f +h +j +l ", 1);
+	struct set_request r = { .verb = SET_TEST, .members = SLICE("a b c d e f") };
+
+	ck_assert_int_eq(update(base_of("", &run, 1, "")), OPLOG_GOOD);
+	for (int i = 0; i < 3; i++) {
+		ck_assert(!set_answer(&view, &r));
+		ck_assert(!set_answer(&view, &r));
+		ck_assert_uint_eq(view.want_count, 1);
+		set_view_end_wants(&view);
+		ck_assert_uint_eq(view.want_count, 0);
+	}
+	ck_assert(!set_answer(&view, &r));
+	load();
+	ck_assert(!set_answer(&view, &r));
+	ck_assert_uint_eq(view.want_count, 3);
+	load();
+	ck_assert(set_answer(&view, &r));
+	assert_bytes(buf_slice(&r.text), "0 1 0 1 0 1");
+	set_request_free(&r);
+}
+END_TEST
+
+/* A table that comes when its index has gone is dropped without harm. */
+START_TEST(index_is_thrown_out)
+{
+	struct oplog_run run = cupboard_log_run(&cupboard, "+b +d +f +h ", 1);
+	struct set_request r = { .verb = SET_TEST, .members = SLICE("f") };
+	struct slice data;
+
+	ck_assert_int_eq(update(base_of("", &run, 1, "")), OPLOG_GOOD);
+	ck_assert(!set_answer(&view, &r));
+	load();
+	ck_assert(!set_answer(&view, &r));
+	data = buf_slice(&cupboard_find(&cupboard, set_view_want_id(&view, &view.wants[0]))->data);
+	set_item_drop(view.runs[0].index.item);
+	ck_assert(set_view_load(&view, &view.wants[0], data));
+	set_view_end_wants(&view);
+	ck_assert_uint_eq(test("f", "1"), 2);
+	/* Tables stay when the index goes. */
+	set_item_drop(view.runs[0].index.item);
+	ck_assert_uint_eq(test("f", "1"), 1);
+	set_request_free(&r);
+}
+END_TEST
+
+SUITE_AROUND(view, setup, teardown, nothing_is_known_at_first, follows_what_is_appended, grows_and_grows,
+	what_cannot_be_read, stops_to_follow, heads, lists, runs_that_stay_are_kept, what_was_written_is_kept,
+	refuses_other_items, refuses_other_counts, loads_what_is_needed, wants_are_noted_once, index_is_thrown_out)

@@ -1,0 +1,106 @@
+#include "cupboard.h"
+
+#include <stdlib.h>
+
+#include "collection/text/fences.h"
+#include "util/check.h"
+#include "util/random.h"
+
+/* Never compiled away. */
+#define MUST(condition) \
+	do { \
+		if (!(condition)) \
+			abort(); \
+	} while (0)
+
+void cupboard_free(struct cupboard *c)
+{
+	for (size_t i = 0; i < c->count; i++)
+		buf_free(&c->items[i].data);
+	c->count = 0;
+}
+
+struct slice cupboard_put(struct cupboard *c, enum oplog_kind kind, struct slice data)
+{
+	struct cupboard_item *item = &c->items[c->count++];
+
+	MUST(c->count <= CUPBOARD_MAX);
+	*item = (struct cupboard_item){ .data = BUF_EMPTY };
+	oplog_new_id(kind, &c->random, item->id);
+	buf_add_slice(&item->data, data);
+	return slice_of(item->id, OPLOG_ID);
+}
+
+struct cupboard_item *cupboard_find(struct cupboard *c, struct slice id)
+{
+	/* What was put there last is what is looked for most. */
+	for (size_t i = c->count; i-- > 0;) {
+		if (slice_equal(slice_of(c->items[i].id, OPLOG_ID), id))
+			return &c->items[i];
+	}
+	return NULL;
+}
+
+/* The entries from `start` to `end` as a table, and an entry of the index for it. */
+static void put_table(struct cupboard *c, const struct table_model *entries, size_t start, size_t end,
+	struct oplog_run *run, struct buf *index)
+{
+	struct table_writer w = { .count = 0 };
+	struct fence fence = { .first = table_model_name(entries, start) };
+	struct buf data = BUF_EMPTY;
+
+	for (size_t i = start; i < end; i++)
+		table_writer_add(&w, table_model_name(entries, i), entries->list[i].removed);
+	fence.entries = w.count;
+	fence.removals = w.removals;
+	table_writer_finish(&w, &data);
+	fence.bytes = (uint32_t)buf_size(&data);
+	fence.check = check_of(buf_slice(&data));
+	run->id = cupboard_put(c, OPLOG_TABLE, buf_slice(&data));
+	memcpy(fence.id, run->id.p, OPLOG_ID);
+	fence.first.n = start ? fence_size(table_model_name(entries, start - 1), fence.first) : 0;
+	fences_add(index, &fence);
+	run->tables++;
+	run->entries += fence.entries;
+	run->removals += fence.removals;
+	run->bytes += fence.bytes;
+	run->check = fence.check;
+	buf_free(&data);
+	table_writer_free(&w);
+}
+
+struct oplog_run cupboard_run(struct cupboard *c, const struct table_model *entries, size_t most, uint64_t *random)
+{
+	struct oplog_run run = { .indexed = false };
+	struct buf index = BUF_EMPTY;
+
+	MUST(entries->count && most);
+	fences_begin(&index);
+	for (size_t start = 0, end; start < entries->count; start = end) {
+		end = start + (random ? 1 + random_next(random) % most : most);
+		if (end > entries->count)
+			end = entries->count;
+		put_table(c, entries, start, end, &run, &index);
+	}
+	run.indexed = run.tables > 1;
+	if (run.indexed) {
+		run.check = check_of(buf_slice(&index));
+		run.id = cupboard_put(c, OPLOG_INDEX, buf_slice(&index));
+	}
+	buf_free(&index);
+	return run;
+}
+
+struct oplog_run cupboard_log_run(struct cupboard *c, const char *log, size_t most)
+{
+	struct table_model *entries = calloc(1, sizeof(*entries));
+	struct slice rest = slice_of(log, strlen(log)), token;
+	struct oplog_run run;
+
+	MUST(entries);
+	while ((token = slice_token(&rest)).n)
+		table_model_add(entries, slice_skip(token, 1), token.p[0] == '-');
+	run = cupboard_run(c, entries, most, NULL);
+	free(entries);
+	return run;
+}

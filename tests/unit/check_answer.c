@@ -1,7 +1,8 @@
 /* What a view answers is what a sorted array answers, however the set is stored and whatever is in memory. */
+#include "collection/set/view.h"
+
 #include <stdio.h>
 
-#include "collection/set/view.h"
 #include "set_model.h"
 #include "unit.h"
 #include "util/random.h"

@@ -126,6 +126,17 @@ START_TEST(follows_what_is_appended)
 }
 END_TEST
 
+static bool points_into_base(const struct fold *fold)
+{
+	const char *start = view.base.data + view.base.start, *end = view.base.data + view.base.end;
+
+	for (size_t i = 0; i < fold->member_count; i++) {
+		if (fold->members[i].p < start || fold->members[i].p + fold->members[i].n > end)
+			return false;
+	}
+	return true;
+}
+
 /* The buffer of the base moves as it grows, and all that points into it follows. */
 START_TEST(grows_and_grows)
 {
@@ -140,6 +151,11 @@ START_TEST(grows_and_grows)
 		ck_assert_int_eq(set_view_update(&view, guard_place(slice_of(text, n))), OPLOG_GOOD);
 		ck_assert_uint_eq(view.tokens, (size_t)i);
 		ck_assert_uint_eq(view.overlay.live, live);
+		ck_assert(points_into_base(&view.overlay) && points_into_base(&view.head));
+		ck_assert_uint_eq(view.head.live, 2);
+		ck_assert(view.parts.log.p + view.parts.log.n == view.base.data + view.base.end);
+		ck_assert(slice_starts(view.parts.refs, SLICE("@i")) &&
+			slice_starts(view.parts.block, SLICE("@set.1 @i")));
 		if (i % 200 == 0)
 			count(live + 5 - (i > 0) - (i > 1) - (i > 2) - (i > 3) - (i > 5));
 		live += i % 7 != 4;
@@ -310,6 +326,8 @@ static void wants_index(const struct oplog_run *run)
 	struct set_request all = { .verb = SET_ALL };
 
 	set_view_end_wants(&view);
+	/* What is known of a run is not asked of another base that has it too. */
+	ck_assert_int_eq(update("+x "), OPLOG_GOOD);
 	ck_assert_int_eq(update(base_of("", run, 1, "")), OPLOG_GOOD);
 	ck_assert(!set_answer(&view, &all));
 	ck_assert_uint_eq(view.want_count, 1);

@@ -1,0 +1,329 @@
+/* Gathering what waits: what may be carried out together, and that each client finds its own commands in the order sent. */
+#include "collection/gather.h"
+
+#include <stdio.h>
+
+#include "collection/set/request.h"
+#include "unit.h"
+#include "util/random.h"
+
+enum { ACTS_MAX = 6000, CLIENTS = 300, NAMES = 4 };
+
+/* An operation, and what it came to. */
+static struct act {
+	struct op op; /* first, so that it is found again */
+	struct set_request request;
+	char text[64];
+	size_t client;
+	bool found; /* the set */
+	char digits[NAMES + 1];
+	bool done;
+} acts[ACTS_MAX];
+
+static size_t act_count;
+static struct op_queue waiting = STAILQ_HEAD_INITIALIZER(waiting);
+static struct op_queue appends = STAILQ_HEAD_INITIALIZER(appends), reads = STAILQ_HEAD_INITIALIZER(reads);
+
+static struct act *queue(size_t client, enum op_kind kind, const char *text)
+{
+	struct act *a = &acts[act_count++];
+
+	ck_assert_uint_le(act_count, ACTS_MAX);
+	*a = (struct act){ .client = client, .op = { .kind = kind, .client = &acts[client] } };
+	snprintf(a->text, sizeof(a->text), "%s", text);
+	if (kind == OP_READ) {
+		a->request = (struct set_request){ .verb = SET_TEST, .members = slice_of(a->text, strlen(a->text)) };
+		a->op.set = &a->request;
+	} else {
+		a->op.log = slice_of(a->text, strlen(a->text));
+	}
+	STAILQ_INSERT_TAIL(&waiting, &a->op, link);
+	return a;
+}
+
+/* The operations of a queue, by their numbers. */
+static const char *show(const struct op_queue *queue_)
+{
+	static char text[4096];
+	const struct op *op;
+	size_t n = 0;
+
+	text[0] = 0;
+	STAILQ_FOREACH(op, queue_, link)
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%d%s ", (int)((const struct act *)op - acts),
+			op->kind == OP_READ && op->early ? "e" : "");
+	return text;
+}
+
+static void gathers(size_t bytes, const char *the_appends, const char *the_reads, const char *the_rest)
+{
+	STAILQ_INIT(&appends);
+	STAILQ_INIT(&reads);
+	gather(&waiting, bytes, &appends, &reads);
+	ck_assert_str_eq(show(&appends), the_appends);
+	ck_assert_str_eq(show(&reads), the_reads);
+	ck_assert_str_eq(show(&waiting), the_rest);
+	STAILQ_INIT(&waiting);
+	act_count = 0;
+}
+
+/* --- what is taken --- */
+
+START_TEST(one_client)
+{
+	queue(1, OP_APPEND, "+a ");
+	queue(1, OP_APPEND, "-b ");
+	queue(1, OP_READ, "a");
+	queue(1, OP_READ, "b");
+	gathers(100, "0 1 ", "2 3 ", "");
+	/* A read of other members may come behind; one of these may not. */
+	queue(1, OP_READ, "a");
+	queue(1, OP_APPEND, "+b ");
+	queue(1, OP_READ, "a b");
+	queue(1, OP_APPEND, "+c +b ");
+	queue(1, OP_READ, "c");
+	gathers(100, "1 ", "0e 2 ", "3 4 ");
+	/* Names that only begin alike. */
+	queue(1, OP_READ, "ab +a");
+	queue(1, OP_APPEND, "+a +abc -b ");
+	gathers(100, "1 ", "0e ", "");
+	queue(1, OP_READ, "x ab y");
+	queue(1, OP_APPEND, "+a -ab ");
+	gathers(100, "", "0 ", "1 ");
+}
+END_TEST
+
+/* What asks for more than single members is not passed by an append of its client. */
+START_TEST(reads_of_all)
+{
+	static const enum set_verb verbs[] = { SET_ALL, SET_SAMPLE, SET_RANGE, SET_COUNT, SET_INFO };
+
+	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+		queue(1, OP_READ, "")->request.verb = verbs[i];
+		queue(1, OP_APPEND, "+a ");
+		queue(2, OP_APPEND, "+b ");
+		queue(2, OP_READ, "")->request.verb = verbs[i];
+		gathers(100, "2 ", "0 3 ", "1 ");
+	}
+}
+END_TEST
+
+START_TEST(many_clients)
+{
+	queue(1, OP_READ, "a");
+	queue(2, OP_APPEND, "+a ");
+	queue(1, OP_APPEND, "-a ");
+	queue(3, OP_READ, "a");
+	queue(2, OP_READ, "a");
+	queue(1, OP_READ, "z");
+	queue(3, OP_APPEND, "+x ");
+	gathers(100, "1 6 ", "0 3e 4 ", "2 5 ");
+}
+END_TEST
+
+/* Nothing is carried out before what is neither, whoever it is from. */
+START_TEST(barriers)
+{
+	static const enum op_kind kinds[] = { OP_REPLACE, OP_COUNT, OP_POP, OP_COMPACT, OP_COMMIT, OP_LIST, OP_SWEEP,
+		OP_CALL };
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		queue(1, OP_APPEND, "+a ");
+		queue(2, OP_READ, "a");
+		queue(3, kinds[i], "");
+		queue(1, OP_APPEND, "+b ");
+		queue(4, OP_READ, "b");
+		gathers(100, "0 ", "1 ", "2 3 4 ");
+		queue(2, OP_READ, "a");
+		queue(2, OP_APPEND, "+a ");
+		queue(2, OP_READ, "b");
+		queue(3, kinds[i], "");
+		queue(1, OP_APPEND, "+b ");
+		gathers(100, "", "0 ", "1 2 3 4 ");
+	}
+}
+END_TEST
+
+/* What goes to the other end, or is a list's, is another call. */
+START_TEST(appends_of_one_kind)
+{
+	queue(1, OP_APPEND, "+a ")->op.push = true;
+	queue(2, OP_APPEND, "+b ");
+	queue(3, OP_APPEND, "+c ")->op.push = true;
+	queue(2, OP_READ, "b");
+	queue(4, OP_APPEND, "+d ")->op.push = true;
+	acts[4].op.front = true;
+	queue(3, OP_APPEND, "+e ")->op.push = true;
+	gathers(100, "0 2 5 ", "", "1 3 4 ");
+}
+END_TEST
+
+START_TEST(bytes)
+{
+	/* One in any case. */
+	queue(1, OP_APPEND, "+aaaaaaa ");
+	queue(2, OP_APPEND, "+b ");
+	queue(3, OP_READ, "a");
+	gathers(5, "0 ", "2 ", "1 ");
+	/* Just as many; a small one may find room where a larger one did not. */
+	queue(1, OP_APPEND, "+a ");
+	queue(2, OP_APPEND, "+b ");
+	queue(3, OP_APPEND, "+cccc ");
+	queue(3, OP_APPEND, "+c ");
+	queue(3, OP_READ, "c");
+	queue(4, OP_APPEND, "+d ");
+	queue(1, OP_APPEND, "+e ");
+	gathers(9, "0 1 5 ", "", "2 3 4 6 ");
+}
+END_TEST
+
+/* More clients than are told apart: what finds no place waits, and goes on later. */
+START_TEST(crowds)
+{
+	size_t taken = 0, rounds = 0;
+	struct op *op;
+
+	for (size_t i = 0; i < 4 * CLIENTS; i++)
+		queue(i % CLIENTS, i % 8 < 4 ? OP_APPEND : OP_READ, i % 8 < 4 ? "+a " : "a");
+	while (!STAILQ_EMPTY(&waiting)) {
+		STAILQ_INIT(&appends);
+		STAILQ_INIT(&reads);
+		gather(&waiting, 1 << 20, &appends, &reads);
+		size_t before = taken;
+		STAILQ_FOREACH(op, &appends, link)
+			taken++;
+		STAILQ_FOREACH(op, &reads, link)
+			taken++;
+		ck_assert_uint_gt(taken, before);
+		rounds++;
+	}
+	ck_assert_uint_eq(taken, 4 * CLIENTS);
+	ck_assert_uint_lt(rounds, 10);
+}
+END_TEST
+
+/* --- carried out together, for each client it is as if one came after the other --- */
+
+/* The set, by client: no two name the same members. */
+static struct {
+	bool there;
+	bool in[CLIENTS][NAMES];
+} set;
+
+static void carry_out_log(struct act *a)
+{
+	for (const char *at = a->text; *at; at += 3)
+		set.in[a->client][at[1] - 'a'] = *at == '+';
+	a->done = a->found = true;
+}
+
+/* As append.c does: what comes before the first that creates finds nothing. Gives whether the set was made. */
+static bool carry_out_appends(void)
+{
+	bool created = false;
+	struct op *op;
+
+	STAILQ_FOREACH(op, &appends, link) {
+		if (!set.there && !op->create) {
+			((struct act *)op)->done = true;
+			continue;
+		}
+		created |= !set.there;
+		set.there = true;
+		carry_out_log((struct act *)op);
+	}
+	return created;
+}
+
+/* As lanes.c does. */
+static void carry_out_reads(bool created)
+{
+	struct op *op;
+
+	STAILQ_FOREACH(op, &reads, link) {
+		struct act *a = (struct act *)op;
+		a->done = true;
+		a->found = set.there && !(created && op->early);
+		for (size_t i = 0, n = strlen(a->text); i < n; i += 2)
+			a->digits[i / 2] = set.in[a->client][a->text[i] - 'a'] ? '1' : '0';
+	}
+}
+
+static void random_act(uint64_t *random, size_t clients)
+{
+	char text[64];
+	size_t client = random_next(random) % clients, n = 0;
+	bool append = random_next(random) % 2;
+	struct act *a;
+
+	for (size_t i = 1 + random_next(random) % 2; i > 0; i--) {
+		char name = (char)('a' + random_next(random) % NAMES);
+		if (append)
+			n += (size_t)snprintf(
+				text + n, sizeof(text) - n, "%c%c ", random_next(random) % 2 ? '+' : '-', name);
+		else
+			n += (size_t)snprintf(text + n, sizeof(text) - n, n ? " %c" : "%c", name);
+	}
+	a = queue(client, append ? OP_APPEND : OP_READ, text);
+	a->op.create = random_next(random) % 8 == 0;
+}
+
+/* What one client finds: nothing, until the set is there, and then what it has put there itself. */
+static bool is_in_order(size_t client)
+{
+	bool there = false, in[NAMES] = { false };
+
+	for (size_t i = 0; i < act_count; i++) {
+		const struct act *a = &acts[i];
+		if (a->client != client)
+			continue;
+		if (!a->done || (there && !a->found) || (a->op.kind == OP_APPEND && a->op.create && !a->found))
+			return false;
+		there = a->found;
+		for (const char *at = a->text; there && a->op.kind == OP_APPEND && *at; at += 3)
+			in[at[1] - 'a'] = *at == '+';
+		for (size_t k = 0; there && a->op.kind == OP_READ && k <= strlen(a->text) / 2; k++) {
+			if (a->digits[k] != (in[a->text[2 * k] - 'a'] ? '1' : '0'))
+				return false;
+		}
+	}
+	return true;
+}
+
+static void history(uint64_t seed, size_t clients, bool there)
+{
+	uint64_t random = seed;
+
+	memset(&set, 0, sizeof(set));
+	set.there = there;
+	act_count = 0;
+	for (int round = 0; round < 20; round++) {
+		for (uint64_t n = random_next(&random) % 10; n > 0; n--)
+			random_act(&random, clients);
+		if (STAILQ_EMPTY(&waiting))
+			continue;
+		STAILQ_INIT(&appends);
+		STAILQ_INIT(&reads);
+		gather(&waiting, random_next(&random) % 40, &appends, &reads);
+		ck_assert(!STAILQ_EMPTY(&appends) || !STAILQ_EMPTY(&reads));
+		carry_out_reads(carry_out_appends());
+	}
+	while (!STAILQ_EMPTY(&waiting)) {
+		STAILQ_INIT(&appends);
+		STAILQ_INIT(&reads);
+		gather(&waiting, 40, &appends, &reads);
+		carry_out_reads(carry_out_appends());
+	}
+	for (size_t client = 0; client < clients; client++)
+		ck_assert_msg(is_in_order(client), "seed %d: client %d of %d", (int)seed, (int)client, (int)clients);
+}
+
+START_TEST(as_if_one_after_the_other)
+{
+	for (uint64_t seed = 1; seed <= 3000; seed++)
+		history(seed, 1 + seed % 5, true);
+}
+END_TEST
+
+SUITE(gather, one_client, reads_of_all, many_clients, barriers, appends_of_one_kind, bytes, crowds,
+	as_if_one_after_the_other)

@@ -1,88 +1,334 @@
-/* Reading a set part of which is in segments, and what happens when one is gone. */
+/* Reading a set that is in runs: what is asked for, what is kept, and what happens when something is gone. */
 #include <stdio.h>
 
 #include "conversations.h"
+#include "cupboard.h"
 
-#define SEGMENT "c00000000000.0.1"
-#define BASE(cas, log) "VA 21 kk f0 c" #cas " t-1\r\n@" SEGMENT " " log "\r\n"
-#define FETCH_SEGMENT "mg k." SEGMENT " k f v\r\n"
+static struct cupboard cupboard;
+static struct buf text;
 
-START_TEST(base_and_segment)
+/* The base of the set k, as a reply to a read of it. */
+static const char *base(int cas, const struct oplog_run *runs, size_t count, const char *log)
 {
+	struct buf refs = BUF_EMPTY;
+
+	buf_consume(&text, buf_size(&text));
+	for (size_t i = 0; i < count; i++)
+		oplog_add_run(&refs, &runs[i]);
+	buf_printf(&text, "VA %d kk f0 c%d t-1\r\n@set.1 %.*s%s\r\n", (int)(7 + buf_size(&refs) + strlen(log)), cas,
+		(int)buf_size(&refs), buf_slice(&refs).p, log);
+	BUF_ADD(&text, "\0");
+	buf_free(&refs);
+	return buf_slice(&text).p;
+}
+
+/* How an item is asked for. */
+static const char *fetch(struct slice id)
+{
+	static char line[100];
+
+	snprintf(line, sizeof(line), "mg k.%.*s k f v\r\n", (int)id.n, id.p);
+	return line;
+}
+
+/* Answers the oldest call, which must be a read of an item, with what is in the cupboard. */
+static void server_brings_item(void)
+{
+	size_t i = fake_oldest(&fake);
+	struct slice key = fake.calls[i].call.key;
+	struct cupboard_item *item;
+
+	ck_assert(fake.calls[i].call.verb == CALL_GET && slice_starts(key, SLICE("k.")));
+	item = cupboard_find(&cupboard, slice_skip(key, 2));
+	ck_assert_ptr_nonnull(item);
+	fake_result(&fake, i, &(struct result){ .status = RESULT_HIT, .value = buf_slice(&item->data) });
+}
+
+/* Answers all reads of items that wait; gives how many those are. */
+static int server_brings_items(void)
+{
+	int count = 0;
+
+	while (fake_waiting(&fake) && fake.calls[fake_oldest(&fake)].call.key.n > 1) {
+		server_brings_item();
+		count++;
+	}
+	return count;
+}
+
+static void setup(void)
+{
+	fake_setup();
+	cupboard.random = 1;
+}
+
+static void teardown(void)
+{
+	fake_teardown();
+	cupboard_free(&cupboard);
+	buf_free(&text);
+}
+
+/* --- what is asked for --- */
+
+START_TEST(base_and_table)
+{
+	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c ", 3);
+
 	client_asks("smembers k\r\n");
 	server_is_asked(FETCH("k"));
-	server_answers(BASE(7, "-b "));
-	server_is_asked(FETCH_SEGMENT);
-	server_answers("VA 9 kk." SEGMENT " f0\r\n+a +b +c \r\n");
-	client_is_told("VALUE k 0 3\r\na c\r\nEND\r\n");
+	server_answers(base(7, &run, 1, "-b +x "));
+	server_is_asked(fetch(run.id));
+	client_hears_nothing();
+	server_brings_item();
+	client_is_told("VALUE k 0 5\r\na c x\r\nEND\r\n");
+	server_hears_nothing();
 }
 END_TEST
 
-/* A set that is not whole is never served: it is a miss, and goes by CAS, if it is still what was
- * read. */
-START_TEST(segment_is_gone)
+/* The index first, then its tables, all at once. */
+START_TEST(index_and_tables)
 {
+	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c +d +e ", 2);
+
+	client_asks("smembers k\r\n");
+	server_is_asked(FETCH("k"));
+	server_answers(base(7, &run, 1, "-b "));
+	server_is_asked(fetch(run.id));
+	server_brings_item();
+	ck_assert_uint_eq(fake_waiting(&fake), 3);
+	ck_assert_int_eq(server_brings_items(), 3);
+	client_is_told("VALUE k 0 7\r\na c d e\r\nEND\r\n");
+}
+END_TEST
+
+/* Of a question about single members only the tables where these would be are read, once for all that ask. */
+START_TEST(single_members)
+{
+	struct oplog_run run = cupboard_log_run(&cupboard, "+b +d +f +h +j ", 1);
+
+	client_asks("scard l\r\nsismember k d\r\nsismember k x\r\n");
+	server_answers("EN\r\n");
+	ck_assert_uint_eq(fake_waiting(&fake), 1);
+	server_answers(base(7, &run, 1, "+x "));
+	server_brings_item();
+	ck_assert_int_eq(server_brings_items(), 1);
+	client_is_told("NOT_FOUND\r\n1\r\n");
+	server_answers(base(7, &run, 1, "+x "));
+	client_is_told("1\r\n");
+}
+END_TEST
+
+/* How many there are need not be read: the references say it, as long as there is but one run. */
+START_TEST(counting)
+{
+	struct oplog_run run = cupboard_log_run(&cupboard, "+b +d +f +h +j ", 1);
+
 	client_asks("scard k\r\n");
-	server_answers(BASE(7, "+x ") "EN\r\n" BASE(7, "+x "));
-	server_is_asked(FETCH("k") FETCH_SEGMENT FETCH("k") "connection 1: cas k 0 -1 0 7\r\n\r\n");
+	server_answers(base(7, &run, 1, ""));
+	client_is_told("5\r\n");
+	client_asks("scard k\r\n");
+	server_answers(base(7, &run, 1, "+a -h +j "));
+	ck_assert_int_eq(server_brings_items(), 1 + 3);
+	client_is_told("5\r\n");
+	ck_assert_uint_eq(fake_waiting(&fake), 0);
+}
+END_TEST
+
+START_TEST(in_order)
+{
+	struct oplog_run runs[] = { cupboard_log_run(&cupboard, "+b +d +f +h +j ", 2),
+		cupboard_log_run(&cupboard, "+a +c -f ", 2) };
+
+	client_asks("sscan k 3\r\n");
+	server_answers(base(7, runs, 2, "-b +i "));
+	server_brings_items();
+	client_is_told("VALUE k 0 5\r\na c d\r\nEND\r\n");
+	client_asks("sscan k 3 d\r\n");
+	server_answers(base(7, runs, 2, "-b +i "));
+	server_brings_items();
+	client_is_told("VALUE k 0 5\r\nh i j\r\nEND\r\n");
+	client_asks("srange k b h 100\r\n");
+	server_answers(base(7, runs, 2, "-b +i "));
+	server_brings_items();
+	client_is_told("VALUE k 0 5\r\nc d h\r\nEND\r\n");
+	client_asks("scount k b h\r\n");
+	server_answers(base(7, runs, 2, "-b +i "));
+	server_brings_items();
+	client_is_told("3\r\n");
+}
+END_TEST
+
+/* --- what is gone --- */
+
+/* A set that is not whole is never served: it is a miss, and goes by CAS, if it is still what was read. */
+START_TEST(table_is_gone)
+{
+	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c ", 3);
+
+	client_asks("smembers k\r\n");
+	server_is_asked(FETCH("k"));
+	server_answers(base(7, &run, 1, "+x "));
+	server_is_asked(fetch(run.id));
+	server_answers("EN\r\n");
+	server_is_asked(FETCH("k"));
+	server_answers(base(7, &run, 1, "+x "));
+	server_is_asked("connection 1: cas k 0 -1 0 7\r\n\r\n");
 	client_hears_nothing();
 	server_answers("STORED\r\n");
+	client_is_told("END\r\n");
+	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->incomplete_sets, 1);
+}
+END_TEST
+
+/* The same where an item is there, but another than was referred to. */
+START_TEST(items_are_others)
+{
+	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c ", 2), other = run;
+
+	other.check ^= 1;
+	client_asks("scount k a b\r\n");
+	server_answers(base(7, &other, 1, "+x "));
+	server_brings_item();
+	server_answers(base(8, &other, 1, "+x +y "));
+	fake_calls(&fake);
+	server_answers("STORED\r\n");
 	client_is_told("NOT_FOUND\r\n");
+	/* One table of several. */
+	client_asks("scount k a b\r\n");
+	server_answers(base(7, &run, 1, "+x "));
+	server_brings_item();
+	fake_result(&fake, fake_oldest(&fake), &(struct result){ .status = RESULT_HIT, .value = SLICE("T1") });
+	while (fake_waiting(&fake) && fake.calls[fake_oldest(&fake)].call.key.n > 1)
+		server_brings_item();
+	server_answers(base(7, &run, 1, "+x "));
+	fake_calls(&fake);
+	server_answers("STORED\r\n");
+	client_is_told("NOT_FOUND\r\n");
+	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->incomplete_sets, 2);
 }
 END_TEST
 
 /* It was missing since another proxy had just merged it: what the base says now is read. */
-START_TEST(segment_was_merged)
+START_TEST(table_was_merged)
 {
-	client_asks("scard k\r\n");
-	server_answers(BASE(7, "+x ") "EN\r\n");
-	server_answers("VA 6 kk f0 c8 t-1\r\n+x +y \r\n");
-	client_is_told("2\r\n");
+	struct oplog_run runs[] = { cupboard_log_run(&cupboard, "+a +b +c ", 3),
+		cupboard_log_run(&cupboard, "+x -a ", 3) },
+			 merged = cupboard_log_run(&cupboard, "+b +c +x ", 3);
+
+	client_asks("smembers k\r\n");
+	server_answers(base(7, runs, 2, "+z "));
+	server_brings_item();
+	server_answers("EN\r\n");
+	server_answers(base(8, &merged, 1, "+z -c "));
+	server_brings_item();
+	client_is_told("VALUE k 0 5\r\nb x z\r\nEND\r\n");
 }
 END_TEST
 
-/* Answers all that is asked, with a base that changes or with one that cannot be removed; gives the
- * calls it took. */
+/* The set was emptied of what the run had. */
+START_TEST(nothing_refers_to_it)
+{
+	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c ", 3);
+
+	client_asks("smembers k\r\n");
+	server_answers(base(7, &run, 1, ""));
+	server_answers("EN\r\n");
+	server_answers(FOUND("k", 3, "+q "));
+	client_is_told("VALUE k 0 1\r\nq\r\nEND\r\n");
+	client_asks("smembers k\r\n");
+	server_answers(base(7, &run, 1, ""));
+	server_answers("EN\r\n");
+	server_answers("EN\r\n");
+	client_is_told("END\r\n");
+}
+END_TEST
+
+/* It cannot be told whether it is gone. */
+START_TEST(failures)
+{
+	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c ", 1);
+
+	client_asks("smembers k\r\n");
+	server_answers(base(7, &run, 1, ""));
+	fake_fail(&fake, RESULT_UNAVAILABLE);
+	client_is_told("SERVER_ERROR upstream mc:11211 unavailable\r\n");
+	client_asks("smembers k\r\n");
+	server_answers(base(7, &run, 1, ""));
+	server_brings_item();
+	server_brings_item();
+	fake_fail(&fake, RESULT_TIMED_OUT);
+	client_hears_nothing();
+	server_answers("EN\r\n");
+	client_is_told("SERVER_ERROR upstream mc:11211 timed out, outcome unknown\r\n");
+	/* The base cannot be removed: nobody knows. */
+	client_asks("smembers k\r\n");
+	server_answers(base(7, &run, 1, ""));
+	server_answers("EN\r\n");
+	server_answers(base(7, &run, 1, ""));
+	fake_fail(&fake, RESULT_LOST);
+	client_is_told("SERVER_ERROR upstream mc:11211 connection lost, outcome unknown\r\n");
+	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->incomplete_sets, 0);
+}
+END_TEST
+
+/* Answers all that is asked, with a base that changes or with one that cannot be removed; gives the calls it took. */
 static int never_whole(bool changes)
 {
-	char base[64];
+	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c ", 3);
 	int n = 0;
 
 	for (; fake_waiting(&fake) && n < 500; n++) {
 		const struct call *call = &fake.calls[fake_oldest(&fake)].call;
-		snprintf(base, sizeof(base), "VA 18 kk f0 c%d t-1\r\n@" SEGMENT " \r\n", changes ? n : 7);
-		server_answers(call->verb == CALL_CAS ? "EXISTS\r\n" : call->key.n > 1 ? "EN\r\n" : base);
+		if (call->verb == CALL_APPEND)
+			break;
+		if (changes)
+			run.check++, oplog_new_id(OPLOG_TABLE, &cupboard.random, cupboard.items[0].id);
+		server_answers(call->verb == CALL_CAS ? "EXISTS\r\n"
+				: call->key.n > 1     ? "EN\r\n"
+						      : base(changes ? n : 7, &run, 1, ""));
 	}
 	return n;
 }
 
-/* The command that waits behind it finds the lane in good order. */
-START_TEST(base_changes_for_ever)
-{
-	client_asks("scard k\r\nsadd k a\r\n");
-	fake.connection = 1;
-	for (int n = 0; fake_waiting(&fake) && fake.calls[fake_oldest(&fake)].call.verb != CALL_APPEND; n++) {
-		const struct call *call = &fake.calls[fake_oldest(&fake)].call;
-		char base[64];
-		ck_assert_int_lt(n, 500);
-		snprintf(base, sizeof(base), "VA 18 kk f0 c%d t-1\r\n@" SEGMENT " \r\n", n);
-		server_answers(call->key.n > 1 ? "EN\r\n" : base);
-	}
-	client_is_told("SERVER_ERROR busy\r\n");
-	server_answers("STORED\r\n");
-	client_is_told("STORED\r\n");
-}
-END_TEST
-
 START_TEST(bounded)
 {
-	client_asks("scard k\r\n");
+	client_asks("smembers k\r\nsadd k a\r\n");
 	ck_assert_int_lt(never_whole(true), 500);
 	client_is_told("SERVER_ERROR busy\r\n");
-	client_asks("scard k\r\n");
+	/* The command that waits behind it finds the lane in good order. */
+	server_answers("STORED\r\n");
+	client_is_told("STORED\r\n");
+	client_asks("smembers k\r\n");
 	ck_assert_int_lt(never_whole(false), 500);
 	client_is_told("SERVER_ERROR busy\r\n");
 }
 END_TEST
 
-CONVERSATIONS(segments, base_and_segment, segment_is_gone, segment_was_merged, base_changes_for_ever, bounded)
+/* --- other forms --- */
+
+START_TEST(forms)
+{
+	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c ", 3);
+
+	client_asks("smembers k\r\n");
+	server_answers("VA 11 kk f0 c7 t-1\r\n@set.2 what\r\n");
+	client_is_told("SERVER_ERROR stored by a newer version of setlistd\r\n");
+	client_asks("scard k\r\n");
+	server_answers("VA 11 kk f0 c7 t-1\r\n@set.1 +a \t\r\n");
+	client_is_told("CLIENT_ERROR value is not a collection\r\n");
+	client_asks("llen k\r\n");
+	server_answers(base(7, &run, 1, ""));
+	client_is_told("CLIENT_ERROR value is a set, not a list\r\n");
+	fake_calls(&fake);
+	/* Nobody reads a large set of version 0.1.0 any more: it goes, and can be loaded again. */
+	client_asks("scard k\r\n");
+	server_answers("VA 21 kk f0 c7 t-1\r\n@c00000000001.1.1 +a \r\n");
+	server_is_asked(FETCH("k") "connection 1: cas k 0 -1 0 7\r\n\r\n");
+	server_answers("STORED\r\n");
+	client_is_told("NOT_FOUND\r\n");
+}
+END_TEST
+
+SUITE_AROUND(segments, setup, teardown, base_and_table, index_and_tables, single_members, counting, in_order,
+	table_is_gone, items_are_others, table_was_merged, nothing_refers_to_it, failures, bounded, forms)

@@ -21,6 +21,14 @@ static void fake_setup(void)
 	fake_init(&fake);
 }
 
+/* The same with other options: nothing has been asked yet. */
+static inline void fake_takes(const struct collection_options *options)
+{
+	lanes_destroy(fake.host.lanes);
+	fake.host.options = options;
+	fake.host.lanes = lanes_create(&fake.host);
+}
+
 static void fake_teardown(void)
 {
 	fake_fini(&fake);

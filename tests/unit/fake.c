@@ -34,6 +34,14 @@ static void on_call(struct host *host, const struct call *call, struct waiter *w
 	c->call.line = copy_to(&at, call->line);
 }
 
+static void on_later(struct host *host, struct waiter *waiter, unsigned ms)
+{
+	struct fake *f = (struct fake *)host;
+
+	f->turns = xrealloc(f->turns, (f->turn_count + 1) * sizeof(*f->turns));
+	f->turns[f->turn_count++] = (struct fake_turn){ waiter, host->now + ms };
+}
+
 static void on_begin(struct task *task)
 {
 	struct fake *f = (struct fake *)task->host;
@@ -98,7 +106,7 @@ void fake_init(struct fake *f)
 
 void fake_fini(struct fake *f)
 {
-	assert(fake_waiting(f) == 0);
+	assert(fake_waiting(f) == 0 && f->turn_count == 0);
 	assert(STAILQ_EMPTY(&f->tasks));
 	assert(lanes_idle(f->host.lanes));
 	lanes_destroy(f->host.lanes);
@@ -106,6 +114,7 @@ void fake_fini(struct fake *f)
 	for (size_t i = 0; i < f->count; i++)
 		free(f->calls[i].bytes);
 	free(f->calls);
+	free(f->turns);
 	buf_free(&f->out);
 	buf_free(&f->trash);
 	buf_free(&f->text);
@@ -190,6 +199,31 @@ void fake_result(struct fake *f, size_t i, const struct result *r)
 void fake_fail(struct fake *f, enum result_status status)
 {
 	fake_result(f, fake_oldest(f), &(struct result){ .status = status });
+}
+
+void fake_has_time(struct fake *f)
+{
+	f->host.later = on_later;
+}
+
+/* Those that come meanwhile are told another time. */
+size_t fake_pass(struct fake *f, uint64_t ms)
+{
+	size_t count = f->turn_count, told = 0, kept = 0;
+
+	f->host.now += ms;
+	for (size_t i = 0; i < count; i++) {
+		struct fake_turn turn = f->turns[i];
+		if (turn.at > f->host.now) {
+			f->turns[kept++] = turn;
+			continue;
+		}
+		turn.waiter->done(turn.waiter, &(struct result){ .status = RESULT_DONE });
+		told++;
+	}
+	memmove(f->turns + kept, f->turns + count, (f->turn_count - count) * sizeof(*f->turns));
+	f->turn_count = kept + f->turn_count - count;
+	return told;
 }
 
 const char *fake_answer(struct fake *f, const char *text)

@@ -31,6 +31,11 @@ struct fake {
 	size_t count, capacity;
 	size_t shown; /* calls that fake_calls has told */
 	STAILQ_HEAD(, task) tasks;
+	struct fake_turn { /* those that want to be told of the time */
+		struct waiter *waiter;
+		uint64_t at;
+	} * turns;
+	size_t turn_count;
 	struct buf out;      /* what the client was sent and the test has not seen */
 	struct buf trash;    /* what quiet tasks say */
 	struct buf text;     /* what was shown last */
@@ -59,6 +64,11 @@ void fake_fail(struct fake *f, enum result_status status);
 /* How many calls wait for an answer, and the first of them. */
 size_t fake_waiting(const struct fake *f);
 size_t fake_oldest(const struct fake *f);
+
+/* From now on there is a time to wait for: host.later. Without it the host has none. */
+void fake_has_time(struct fake *f);
+/* So many milliseconds pass, and those that waited for that long are told; gives how many those were. */
+size_t fake_pass(struct fake *f, uint64_t ms);
 
 /* What the client was sent since the last time. */
 const char *fake_told(struct fake *f);

@@ -1,0 +1,320 @@
+/* Reading a set that is remembered: what is asked for when little or nothing has changed, and whether all of it is still there. */
+#include <stdio.h>
+
+#include "conversations.h"
+#include "server.h"
+#include "set_model.h"
+#include "util/random.h"
+
+enum { MINUTE = 60000 };
+
+static const struct collection_options options = {
+	.base_size = 16384, .segment_size = 65536, .cache = 1 << 20, .merges = 1
+};
+
+static struct server server;
+static struct cupboard cupboard;
+static struct buf the_log;
+static size_t seen; /* calls that were looked at */
+
+static void setup(void)
+{
+	fake_setup();
+	fake_takes(&options);
+	server_init(&server, &fake);
+	cupboard.random = 1;
+}
+
+static void teardown(void)
+{
+	server_free(&server);
+	cupboard_free(&cupboard);
+	buf_free(&the_log);
+	fake_teardown();
+}
+
+/* Puts the set k there: runs, and the log. */
+static void put(const struct oplog_run *runs, size_t count)
+{
+	struct buf base = BUF_EMPTY;
+	char key[64];
+
+	if (count)
+		BUF_ADD(&base, OPLOG_SET_MARK);
+	for (size_t i = 0; i < count; i++)
+		oplog_add_run(&base, &runs[i]);
+	buf_add_slice(&base, buf_slice(&the_log));
+	server_put(&server, SLICE("k"), buf_slice(&base));
+	for (size_t i = 0; i < cupboard.count; i++) {
+		int n = snprintf(key, sizeof(key), "k.%.*s", OPLOG_ID, cupboard.items[i].id);
+		server_put(&server, slice_of(key, (size_t)n), buf_slice(&cupboard.items[i].data));
+	}
+	buf_free(&base);
+}
+
+static void add_to_log(const char *prefix, int count)
+{
+	for (int i = 0; i < count; i++)
+		buf_printf(&the_log, "+%s%04d ", prefix, i);
+}
+
+/* The calls since the last time: V a whole base, a what was asked about it, i an item, p whether an item is there. */
+static const char *asked(void)
+{
+	static char text[200];
+	size_t n = 0;
+
+	for (; seen < fake.count; seen++) {
+		const struct call *call = &fake.calls[seen].call;
+		bool item = memchr(call->key.p, '.', call->key.n);
+		ck_assert_uint_lt(n, sizeof(text) - 1);
+		text[n++] = call->verb != CALL_GET ? '?'
+			: call->want & WANT_VALUE  ? (item ? 'i' : 'V')
+			: item                     ? 'p'
+						   : 'a';
+	}
+	text[n] = 0;
+	return text;
+}
+
+static void counts(const char *number, const char *calls_)
+{
+	client_asks("scard k\r\n");
+	server_answer_all(&server);
+	client_is_told(number);
+	ck_assert_str_eq(asked(), calls_);
+}
+
+/* --- what changed --- */
+
+START_TEST(a_short_base_is_read)
+{
+	add_to_log("m", 10);
+	put(NULL, 0);
+	counts("10\r\n", "V");
+	counts("10\r\n", "V");
+	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->cache_hits, 1);
+}
+END_TEST
+
+START_TEST(a_longer_one_is_asked_about)
+{
+	add_to_log("m", 100);
+	put(NULL, 0);
+	counts("100\r\n", "V");
+	counts("100\r\n", "a");
+	counts("100\r\n", "a");
+	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->cache_hits, 2);
+	add_to_log("n", 1);
+	put(NULL, 0);
+	/* It has changed: it is likely to change again, so the next time it is read at once. */
+	counts("101\r\n", "aV");
+	counts("101\r\n", "V");
+	counts("101\r\n", "a");
+	put(NULL, 0);
+	counts("101\r\n", "aV");
+	/* It is gone. */
+	server_find(&server, SLICE("k"))->there = false;
+	counts("NOT_FOUND\r\n", "V");
+	put(NULL, 0);
+	counts("101\r\n", "V");
+	counts("101\r\n", "a");
+	server_find(&server, SLICE("k"))->there = false;
+	counts("NOT_FOUND\r\n", "a");
+}
+END_TEST
+
+/* What a connection says of its items says nothing of those on another one. */
+START_TEST(another_connection)
+{
+	add_to_log("m", 100);
+	put(NULL, 0);
+	counts("100\r\n", "V");
+	counts("100\r\n", "a");
+	fake.connection = 2;
+	counts("100\r\n", "aV");
+	counts("100\r\n", "V");
+	counts("100\r\n", "a");
+}
+END_TEST
+
+/* A pop will store what it has read, so it reads. */
+START_TEST(pops_read)
+{
+	add_to_log("m", 100);
+	put(NULL, 0);
+	counts("100\r\n", "V");
+	client_asks("spop k 2\r\n");
+	server_answer_one(&server);
+	ck_assert_str_eq(asked(), "Va?");
+	server_answer_all(&server);
+	ck_assert_uint_eq(strlen(fake_told(&fake)), strlen("VALUE k 0 11\r\nm0000 m0000\r\nEND\r\n"));
+	counts("98\r\n", "aV");
+}
+END_TEST
+
+START_TEST(items_are_kept)
+{
+	struct oplog_run runs[] = { cupboard_log_run(&cupboard, "+a +b +c +d +e ", 2),
+		cupboard_log_run(&cupboard, "-a +f ", 2), cupboard_log_run(&cupboard, "-b +g ", 1) };
+
+	put(runs, 2);
+	client_asks("smembers k\r\n");
+	server_answer_all(&server);
+	client_is_told("VALUE k 0 9\r\nb c d e f\r\nEND\r\n");
+	ck_assert_str_eq(asked(), "Viiiii");
+	counts("5\r\n", "V");
+	add_to_log("z", 1);
+	put(runs, 2);
+	counts("6\r\n", "V");
+	put(runs, 3);
+	client_asks("smembers k\r\n");
+	server_answer_all(&server);
+	client_is_told("VALUE k 0 15\r\nc d e f g z0000\r\nEND\r\n");
+	ck_assert_str_eq(asked(), "Viii");
+}
+END_TEST
+
+/* --- whether all of it is still there --- */
+
+static struct oplog_run run;
+
+static void put_and_read(void)
+{
+	add_to_log("m", 100);
+	run = cupboard_log_run(&cupboard, "+a +b +c +d +e ", 2);
+	put(&run, 1);
+	counts("105\r\n", "Vii");
+}
+
+static void lose(size_t item)
+{
+	char key[64];
+	int n = snprintf(key, sizeof(key), "k.%.*s", OPLOG_ID, cupboard.items[item].id);
+
+	server_find(&server, slice_of(key, (size_t)n))->there = false;
+}
+
+/* Behind a reply, once in a minute, and of those that are not read anyway too. */
+START_TEST(presence)
+{
+	put_and_read();
+	fake.host.now += MINUTE - 1;
+	counts("105\r\n", "a");
+	fake.host.now++;
+	client_asks("scard k\r\n");
+	server_answer_one(&server);
+	client_is_told("105\r\n");
+	/* The index says what else there is. */
+	ck_assert_uint_eq(fake_waiting(&fake), 1);
+	ck_assert(!lanes_idle(fake.host.lanes));
+	client_asks("scard k\r\n");
+	server_answer(&server, fake.count - 1);
+	client_is_told("105\r\n");
+	ck_assert_str_eq(asked(), "aia");
+	server_answer_all(&server);
+	ck_assert_str_eq(asked(), "pppp");
+	ck_assert(lanes_idle(fake.host.lanes));
+	counts("105\r\n", "a");
+	fake.host.now += MINUTE;
+	counts("105\r\n", "aipppp");
+	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->incomplete_sets, 0);
+}
+END_TEST
+
+/* Nothing of it is read any more, but a set that is not whole is not served for long. */
+START_TEST(an_item_is_lost)
+{
+	for (size_t lost = 0; lost < 4; lost++) {
+		put_and_read();
+		lose(cupboard.count - 4 + lost);
+		counts("105\r\n", "a");
+		fake.host.now += MINUTE;
+		counts("105\r\n", lost == 3 ? "aip" : "aipppp");
+		client_asks("scard k\r\n");
+		server_answer_all(&server);
+		client_is_told("NOT_FOUND\r\n");
+		ck_assert_ptr_null(server_find(&server, SLICE("k")));
+		ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->incomplete_sets, lost + 1);
+		asked();
+		buf_free(&the_log);
+	}
+}
+END_TEST
+
+/* It was there again, or it was another proxy that had merged it. */
+START_TEST(an_item_seems_lost)
+{
+	struct oplog_run merged;
+
+	put_and_read();
+	fake.host.now += MINUTE;
+	lose(0);
+	counts("105\r\n", "aipppp");
+	put(&run, 1);
+	counts("105\r\n", "Vipppp");
+	counts("105\r\n", "a");
+	lose(0);
+	fake.host.now += MINUTE;
+	counts("105\r\n", "aipppp");
+	merged = cupboard_log_run(&cupboard, "+a +b +c +d ", 5);
+	put(&merged, 1);
+	client_asks("scard k\r\n");
+	server_answer_all(&server);
+	client_is_told("104\r\n");
+	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->incomplete_sets, 0);
+}
+END_TEST
+
+/* Nobody knows: then it is not suspected. */
+START_TEST(presence_is_not_known)
+{
+	put_and_read();
+	fake.host.now += MINUTE;
+	lose(0);
+	client_asks("scard k\r\n");
+	server_answer_one(&server);
+	server_answer_one(&server);
+	client_is_told("105\r\n");
+	ck_assert_uint_eq(fake_waiting(&fake), 4);
+	fake_result(&fake, fake.count - 1, &(struct result){ .status = RESULT_TIMED_OUT });
+	server_answer_all(&server);
+	asked();
+	counts("105\r\n", "a");
+}
+END_TEST
+
+/* --- memory --- */
+
+START_TEST(within_the_budget)
+{
+	static const struct collection_options small = {
+		.base_size = 16384, .segment_size = 65536, .cache = 40000, .merges = 1
+	};
+	char line[100];
+
+	fake_takes(&small);
+	for (int i = 0; i < 200; i++) {
+		struct buf value = BUF_EMPTY;
+		int n = snprintf(line, sizeof(line), "s%d", i);
+		for (int k = 0; k <= i; k++)
+			buf_printf(&value, "+member%d ", k);
+		server_put(&server, slice_of(line, (size_t)n), buf_slice(&value));
+		buf_free(&value);
+	}
+	for (int round = 0; round < 3; round++) {
+		for (int i = 0; i < 200; i++) {
+			snprintf(line, sizeof(line), "scard s%d\r\nsmembers s%d\r\n", i, i);
+			client_asks(line);
+			server_answer_all(&server);
+			snprintf(line, sizeof(line), "%d\r\nVALUE s%d 0 ", i + 1, i);
+			ck_assert_int_eq(strncmp(fake_told(&fake), line, strlen(line)), 0);
+			ck_assert_uint_le(lanes_cache_memory(fake.host.lanes), 40000);
+		}
+	}
+	ck_assert_uint_gt(lanes_cache_memory(fake.host.lanes), 10000);
+}
+END_TEST
+
+SUITE_AROUND(cached, setup, teardown, a_short_base_is_read, a_longer_one_is_asked_about, another_connection, pops_read,
+	items_are_kept, presence, an_item_is_lost, an_item_seems_lost, presence_is_not_known, within_the_budget)

@@ -266,6 +266,46 @@ START_TEST(an_item_seems_lost)
 }
 END_TEST
 
+/* While it is asked once more what is there the set becomes another, of which nothing is known to be lost. */
+START_TEST(suspected_for_the_last_time)
+{
+	struct oplog_run merged;
+
+	put_and_read();
+	fake.host.now += MINUTE;
+	lose(0);
+	counts("105\r\n", "aipppp");
+	client_asks("scard k\r\n");
+	for (int i = 0; i < 6; i++)
+		ck_assert(server_answer_one(&server));
+	ck_assert_str_eq(asked(), "VippppV");
+	merged = cupboard_log_run(&cupboard, "+a +b +c +d ", 5);
+	put(&merged, 1);
+	lose(0);
+	server_answer_all(&server);
+	client_is_told("104\r\n");
+	ck_assert_ptr_nonnull(server_find(&server, SLICE("k")));
+	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->incomplete_sets, 0);
+}
+END_TEST
+
+/* An index that is another one cannot say what there is: as good as lost. */
+START_TEST(an_index_is_garbled)
+{
+	put_and_read();
+	lose(3);
+	char key[64];
+	int n = snprintf(key, sizeof(key), "k.%.*s", OPLOG_ID, cupboard.items[3].id);
+	server_put(&server, slice_of(key, (size_t)n), SLICE("I1 is not it"));
+	fake.host.now += MINUTE;
+	counts("105\r\n", "aip");
+	client_asks("scard k\r\n");
+	server_answer_all(&server);
+	client_is_told("NOT_FOUND\r\n");
+	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->incomplete_sets, 1);
+}
+END_TEST
+
 /* Nobody knows: then it is not suspected. */
 START_TEST(presence_is_not_known)
 {
@@ -317,4 +357,5 @@ START_TEST(within_the_budget)
 END_TEST
 
 SUITE_AROUND(cached, setup, teardown, a_short_base_is_read, a_longer_one_is_asked_about, another_connection, pops_read,
-	items_are_kept, presence, an_item_is_lost, an_item_seems_lost, presence_is_not_known, within_the_budget)
+	items_are_kept, presence, an_item_is_lost, an_item_seems_lost, suspected_for_the_last_time, an_index_is_garbled,
+	presence_is_not_known, within_the_budget)

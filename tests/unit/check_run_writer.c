@@ -1,0 +1,396 @@
+/* Writing runs: what is written is what was added, in tables of a bounded size, and an index where there are several. */
+#include "collection/set/run_writer.h"
+
+#include <stdio.h>
+
+#include "conversations.h"
+#include "server.h"
+#include "set_model.h"
+#include "util/check.h"
+#include "util/random.h"
+
+static struct collection_options options = { .base_size = 1000, .segment_size = 300, .merges = 1 };
+static struct server server;
+static struct run_writer writer;
+static struct table_model model;
+static struct cupboard cupboard; /* of a run to take tables over from */
+static size_t told;
+
+static void setup(void)
+{
+	fake_setup();
+	fake_takes(&options);
+	server_init(&server, &fake);
+	cupboard.random = 99; /* other ids than those of the writer */
+}
+
+static void teardown(void)
+{
+	server_free(&server);
+	cupboard_free(&cupboard);
+	fake_teardown();
+}
+
+static void answered(void *arg)
+{
+	ck_assert_ptr_eq(arg, &told);
+	told++;
+}
+
+static void begin(int64_t exptime)
+{
+	told = 0;
+	run_writer_init(&writer, fake.host.lanes, SLICE("k"), exptime, answered, &told);
+}
+
+/* --- what was written, read back with nothing of the writer --- */
+
+static struct slice item(const char id[OPLOG_ID])
+{
+	char key[OPLOG_ID + 2] = "k.";
+
+	memcpy(key + 2, id, OPLOG_ID);
+	struct server_item *found = server_find(&server, slice_of(key, sizeof(key)));
+	ck_assert_ptr_nonnull(found);
+	return buf_slice(&found->value);
+}
+
+/* The table has the next entries of the model; gives how many. */
+static size_t table_has(struct slice data, size_t first)
+{
+	struct table_cursor c;
+	struct table t;
+
+	ck_assert(table_open(&t, data) && t.count > 0);
+	for (bool more = table_first(&c, &t); more; more = table_next(&c)) {
+		ck_assert_uint_lt(first + c.at, model.count);
+		ck_assert(slice_equal(table_member(&c), table_model_name(&model, first + c.at)));
+		ck_assert(c.removed == model.list[first + c.at].removed);
+	}
+	return t.count;
+}
+
+static size_t removals_of(size_t first, size_t count)
+{
+	size_t removals = 0;
+
+	for (size_t i = first; i < first + count; i++)
+		removals += model.list[i].removed;
+	return removals;
+}
+
+static void index_has(struct slice data, const struct oplog_run *run)
+{
+	struct fences fences;
+	size_t at = 0;
+
+	ck_assert(fences_read(&fences, data));
+	ck_assert(fences.count == run->tables && fences.entries == run->entries && fences.bytes == run->bytes &&
+		fences.removals == run->removals);
+	for (size_t i = 0; i < fences.count; i++) {
+		const struct fence *fence = &fences.list[i];
+		struct slice table = item(fence->id);
+		size_t count = table_has(table, at);
+		ck_assert(fence->entries == count && fence->removals == removals_of(at, count));
+		ck_assert(fence->bytes == table.n && fence->check == check_of(table));
+		ck_assert(table_model_order(fence->first, table_model_name(&model, at)) <= 0);
+		ck_assert(i == 0 || table_model_order(fence->first, table_model_name(&model, at - 1)) > 0);
+		at += count;
+	}
+	ck_assert_uint_eq(at, model.count);
+	fences_free(&fences);
+}
+
+/* Gives the run that it refers to. */
+static struct oplog_run run_has_all(void)
+{
+	struct buf refs = BUF_EMPTY;
+	struct oplog_run run = { .tables = 0 };
+	static char id[OPLOG_ID];
+
+	run_writer_ref(&writer, &refs);
+	struct slice rest = buf_slice(&refs);
+	ck_assert(oplog_next_run(&rest, &run) == (model.count > 0) && rest.n == 0);
+	if (run.tables) {
+		memcpy(id, run.id.p, OPLOG_ID);
+		run.id = slice_of(id, OPLOG_ID);
+		struct slice data = item(id);
+		ck_assert(run.entries == model.count && run.removals == removals_of(0, model.count));
+		ck_assert(run.check == check_of(data));
+		if (run.indexed)
+			index_has(data, &run);
+		else
+			ck_assert(run.bytes == data.n && table_has(data, 0) == model.count);
+	}
+	buf_free(&refs);
+	return run;
+}
+
+static void add_all(void)
+{
+	for (size_t i = 0; i < model.count; i++)
+		run_writer_add(&writer, table_model_name(&model, i), model.list[i].removed);
+}
+
+/* --- runs --- */
+
+START_TEST(nothing)
+{
+	begin(0);
+	run_writer_finish(&writer);
+	ck_assert(writer.finished && writer.pending == 0 && writer.run.tables == 0);
+	(void)run_has_all();
+	server_hears_nothing();
+	run_writer_forget(&writer);
+	run_writer_follow(&writer, 5);
+	server_hears_nothing();
+	run_writer_fini(&writer);
+}
+END_TEST
+
+START_TEST(one_table)
+{
+	table_model_add(&model, SLICE("a"), false);
+	table_model_add(&model, SLICE("b"), true);
+	begin(77);
+	add_all();
+	server_hears_nothing();
+	run_writer_finish(&writer);
+	ck_assert_uint_eq(writer.pending, 1);
+	const struct call *call = &fake.calls[0].call;
+	ck_assert(call->verb == CALL_ADD && call->exptime == 77 && call->flags == 0);
+	ck_assert(slice_starts(call->key, SLICE("k.t")) && call->key.n == 2 + OPLOG_ID);
+	server_answer_all(&server);
+	ck_assert(writer.pending == 0 && told == 1 && !writer.failed);
+	struct oplog_run run = run_has_all();
+	ck_assert(!run.indexed && run.tables == 1);
+	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->segments_written, 1);
+	run_writer_fini(&writer);
+}
+END_TEST
+
+/* Tables are filled, and no larger than they may be; only what is longer alone than that stands alone. */
+static void sizes(const struct oplog_run *run)
+{
+	struct fences fences;
+	size_t at = 0;
+
+	if (!run->indexed) {
+		ck_assert(run->bytes <= options.segment_size || model.count == 1);
+		return;
+	}
+	ck_assert(fences_read(&fences, item(run->id.p)));
+	for (size_t i = 0; i < fences.count; i++) {
+		const struct fence *fence = &fences.list[i];
+		at += fence->entries;
+		ck_assert(fence->bytes <= options.segment_size || fence->entries == 1);
+		/* What comes next would not have fitted: its name, its numbers, and a restart point. */
+		if (i + 1 < fences.count)
+			ck_assert_uint_gt(fence->bytes + model.list[at].size + 8, options.segment_size);
+	}
+	fences_free(&fences);
+}
+
+START_TEST(runs_of_all_kinds)
+{
+	for (uint64_t seed = 1; seed <= 300; seed++) {
+		uint64_t random = seed;
+		table_model_random(&model, &random);
+		options.segment_size = 60 + random_next(&random) % 2000;
+		begin(0);
+		add_all();
+		run_writer_finish(&writer);
+		server_answer_all(&server);
+		ck_assert(writer.finished && writer.pending == 0 && !writer.failed);
+		struct oplog_run run = run_has_all();
+		ck_assert(run.indexed == (run.tables > 1));
+		sizes(&run);
+		/* All that was written is deleted again, and nothing else. */
+		ck_assert_uint_eq(server_items(&server), run.tables + run.indexed);
+		run_writer_forget(&writer);
+		server_answer_all(&server);
+		ck_assert_uint_eq(server_items(&server), 0);
+		run_writer_fini(&writer);
+		server_free(&server);
+	}
+}
+END_TEST
+
+START_TEST(folds)
+{
+	struct fold fold = { .seed = 1 };
+
+	ck_assert(fold_log(&fold, SLICE("+c -a +b -d ")));
+	begin(0);
+	run_writer_add_fold(&writer, &fold, true);
+	run_writer_finish(&writer);
+	server_answer_all(&server);
+	table_model_add(&model, SLICE("a"), true);
+	table_model_add(&model, SLICE("b"), false);
+	table_model_add(&model, SLICE("c"), false);
+	table_model_add(&model, SLICE("d"), true);
+	(void)run_has_all();
+	run_writer_fini(&writer);
+	begin(0);
+	run_writer_add_fold(&writer, &fold, false);
+	run_writer_finish(&writer);
+	server_answer_all(&server);
+	model.count = 0;
+	table_model_add(&model, SLICE("b"), false);
+	table_model_add(&model, SLICE("c"), false);
+	(void)run_has_all();
+	run_writer_fini(&writer);
+	fold_free(&fold);
+}
+END_TEST
+
+/* --- tables that are taken over --- */
+
+/* Puts the model into the cupboard as a run, and its items to the server. */
+static struct oplog_run other_run(uint64_t *random)
+{
+	struct oplog_run run = cupboard_run(&cupboard, &model, 1 + random_next(random) % 60, random);
+
+	for (size_t i = 0; i < cupboard.count; i++) {
+		char key[OPLOG_ID + 2] = "k.";
+		memcpy(key + 2, cupboard.items[i].id, OPLOG_ID);
+		server_put(&server, slice_of(key, sizeof(key)), buf_slice(&cupboard.items[i].data));
+	}
+	return run;
+}
+
+/* From here on the model is without what is in the first tables. */
+static void leave_out(const struct fences *fences, size_t tables)
+{
+	size_t entries = fences->list[tables].before;
+
+	model.count -= entries;
+	memmove(model.list, model.list + entries, model.count * sizeof(model.list[0]));
+}
+
+/* Each table from one on is taken over, where that may be, or its entries are added; gives how many were taken over. */
+static size_t take_over(const struct fences *fences, size_t from, uint64_t *random)
+{
+	size_t at = 0, adopted = 0;
+
+	for (size_t i = from; i < fences->count; i++) {
+		const struct fence *fence = &fences->list[i];
+		size_t small = options.segment_size / 2;
+		bool taken = random_next(random) % 3 && run_writer_adopt(&writer, fence);
+		ck_assert(!taken || fence->bytes >= small);
+		adopted += taken;
+		for (size_t k = at; k < at + fence->entries && !taken; k++)
+			run_writer_add(&writer, table_model_name(&model, k), model.list[k].removed);
+		at += fence->entries;
+	}
+	return adopted;
+}
+
+START_TEST(taking_over)
+{
+	size_t adopted_ever = 0;
+
+	for (uint64_t seed = 1; seed <= 300; seed++) {
+		uint64_t random = seed;
+		struct fences fences;
+		table_model_random(&model, &random);
+		if (model.count == 0)
+			continue;
+		options.segment_size = 60 + random_next(&random) % 600;
+		struct oplog_run run = other_run(&random);
+		if (!run.indexed)
+			continue;
+		ck_assert(fences_read(&fences, buf_slice(&cupboard_find(&cupboard, run.id)->data)));
+		size_t before = server_items(&server);
+		size_t from = random_next(&random) % 2 ? random_next(&random) % fences.count : 0;
+		leave_out(&fences, from);
+		begin(0);
+		size_t adopted = take_over(&fences, from, &random);
+		run_writer_finish(&writer);
+		server_answer_all(&server);
+		struct oplog_run written = run_has_all();
+		ck_assert_uint_eq(server_items(&server) - before,
+			written.tables - adopted + (written.indexed && written.tables > 1));
+		run_writer_forget(&writer);
+		server_answer_all(&server);
+		ck_assert_uint_eq(server_items(&server), before);
+		run_writer_fini(&writer);
+		fences_free(&fences);
+		cupboard_free(&cupboard);
+		server_free(&server);
+		adopted_ever += adopted;
+	}
+	ck_assert_uint_gt(adopted_ever, 300);
+}
+END_TEST
+
+/* --- times to live, failures --- */
+
+static void write_some(int64_t exptime)
+{
+	model.count = 0;
+	for (int i = 0; i < 60; i++) {
+		char name[16];
+		table_model_add(&model, slice_of(name, (size_t)snprintf(name, sizeof(name), "m%04d", i)), false);
+	}
+	options.segment_size = 100;
+	begin(exptime);
+	add_all();
+	run_writer_finish(&writer);
+}
+
+START_TEST(times_to_live)
+{
+	write_some(100);
+	server_answer_all(&server);
+	fake_calls(&fake);
+	/* 30 seconds have passed, and nobody has touched it. */
+	fake.host.now += 30000;
+	run_writer_follow(&writer, 70);
+	server_hears_nothing();
+	run_writer_follow(&writer, 71);
+	server_hears_nothing();
+	run_writer_follow(&writer, 500);
+	ck_assert_uint_eq(fake_waiting(&fake), server_items(&server));
+	for (size_t i = fake_oldest(&fake); i < fake.count; i++)
+		ck_assert(fake.calls[i].call.verb == CALL_TOUCH && fake.calls[i].call.exptime == 500);
+	server_answer_all(&server);
+	run_writer_follow(&writer, TTL_NEVER);
+	ck_assert_uint_eq(fake_waiting(&fake), server_items(&server));
+	ck_assert_int_eq(fake.calls[fake_oldest(&fake)].call.exptime, 0);
+	server_answer_all(&server);
+	/* Nobody knows, or it has ended. */
+	fake_calls(&fake);
+	run_writer_follow(&writer, TTL_UNKNOWN);
+	run_writer_follow(&writer, 0);
+	server_hears_nothing();
+	run_writer_fini(&writer);
+}
+END_TEST
+
+/* The first failure is kept, with its text; a name that is taken is one too. */
+START_TEST(failures)
+{
+	write_some(0);
+	size_t count = fake.count;
+	for (size_t i = 0; i < count; i++) {
+		char line[] = "SERVER_ERROR 0";
+		line[13] = (char)('0' + i % 10);
+		struct result r = { .status = i < 2 ? RESULT_DONE : RESULT_REFUSED, .line = slice_of(line, 14) };
+		fake_result(&fake, i, &r);
+		memset(line, '#', sizeof(line));
+		ck_assert(writer.failed == (i >= 2) && writer.pending == count - 1 - i && told == i + 1);
+	}
+	ck_assert_int_eq(writer.failure.status, RESULT_REFUSED);
+	assert_bytes(writer.failure.line, "SERVER_ERROR 2");
+	run_writer_fini(&writer);
+	write_some(0);
+	fake_result(&fake, fake_oldest(&fake), &(struct result){ .status = RESULT_NOT_STORED });
+	ck_assert(writer.failed && writer.failure.status == RESULT_BUSY);
+	server_answer_all(&server);
+	run_writer_fini(&writer);
+}
+END_TEST
+
+SUITE_AROUND(
+	run_writer, setup, teardown, nothing, one_table, runs_of_all_kinds, folds, taking_over, times_to_live, failures)

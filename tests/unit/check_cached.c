@@ -9,7 +9,7 @@
 enum { MINUTE = 60000 };
 
 static const struct collection_options options = {
-	.base_size = 16384, .segment_size = 65536, .cache = 1 << 20, .merges = 1
+	.log_size = 16384, .table_size = 65536, .cache = 1 << 20, .merges = 1
 };
 
 static struct server server;
@@ -329,7 +329,7 @@ END_TEST
 START_TEST(within_the_budget)
 {
 	static const struct collection_options small = {
-		.base_size = 16384, .segment_size = 65536, .cache = 40000, .merges = 1
+		.log_size = 16384, .table_size = 65536, .cache = 40000, .merges = 1
 	};
 	char line[100];
 

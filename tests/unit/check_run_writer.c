@@ -9,7 +9,7 @@
 #include "util/check.h"
 #include "util/random.h"
 
-static struct collection_options options = { .base_size = 1000, .segment_size = 300, .merges = 1 };
+static struct collection_options options = { .log_size = 1000, .table_size = 300, .merges = 1 };
 static struct server server;
 static struct run_writer writer;
 static struct table_model model;
@@ -176,17 +176,17 @@ static void sizes(const struct oplog_run *run)
 	size_t at = 0;
 
 	if (!run->indexed) {
-		ck_assert(run->bytes <= options.segment_size || model.count == 1);
+		ck_assert(run->bytes <= options.table_size || model.count == 1);
 		return;
 	}
 	ck_assert(fences_read(&fences, item(run->id.p)));
 	for (size_t i = 0; i < fences.count; i++) {
 		const struct fence *fence = &fences.list[i];
 		at += fence->entries;
-		ck_assert(fence->bytes <= options.segment_size || fence->entries == 1);
+		ck_assert(fence->bytes <= options.table_size || fence->entries == 1);
 		/* What comes next would not have fitted: its name, its numbers, and a restart point. */
 		if (i + 1 < fences.count)
-			ck_assert_uint_gt(fence->bytes + model.list[at].size + 8, options.segment_size);
+			ck_assert_uint_gt(fence->bytes + model.list[at].size + 8, options.table_size);
 	}
 	fences_free(&fences);
 }
@@ -196,7 +196,7 @@ START_TEST(runs_of_all_kinds)
 	for (uint64_t seed = 1; seed <= 300; seed++) {
 		uint64_t random = seed;
 		table_model_random(&model, &random);
-		options.segment_size = 60 + random_next(&random) % 2000;
+		options.table_size = 60 + random_next(&random) % 2000;
 		begin(0);
 		add_all();
 		run_writer_finish(&writer);
@@ -275,7 +275,7 @@ static size_t take_over(const struct fences *fences, size_t from, uint64_t *rand
 
 	for (size_t i = from; i < fences->count; i++) {
 		const struct fence *fence = &fences->list[i];
-		size_t small = options.segment_size / 2;
+		size_t small = options.table_size / 2;
 		bool taken = random_next(random) % 3 && run_writer_adopt(&writer, fence);
 		ck_assert(!taken || fence->bytes >= small);
 		adopted += taken;
@@ -296,7 +296,7 @@ START_TEST(taking_over)
 		table_model_random(&model, &random);
 		if (model.count == 0)
 			continue;
-		options.segment_size = 60 + random_next(&random) % 600;
+		options.table_size = 60 + random_next(&random) % 600;
 		struct oplog_run run = other_run(&random);
 		if (!run.indexed)
 			continue;
@@ -333,7 +333,7 @@ static void write_some(int64_t exptime)
 		char name[16];
 		table_model_add(&model, slice_of(name, (size_t)snprintf(name, sizeof(name), "m%04d", i)), false);
 	}
-	options.segment_size = 100;
+	options.table_size = 100;
 	begin(exptime);
 	add_all();
 	run_writer_finish(&writer);

@@ -8,13 +8,17 @@ from stored import Servers, Stored
 # The smallest that there are, so that a few hundred members make a large set.
 SMALL = "base_size = 1024\nsegment_size = 4096"
 PIPELINE = 500
+SPREAD = 61803398877    # it shares no factor with 10 ** 11
 # Seconds that may pass between a command and the look at what came of it. Times to live that are told apart differ by more.
 SLOW = 100
 
 
 def names(count, start=0):
-    """Members of 12 bytes."""
-    return [b"m%011d" % number for number in range(start, start + count)]
+    """Members of 12 bytes, each number's own, in no order that one could see.
+
+    Digits that only count would be next to nothing in a sorted table, and new ones would always be the last.
+    """
+    return [b"m%011d" % (number * SPREAD % 10 ** 11) for number in range(start, start + count)]
 
 
 class LargeSetTest(WireTest):
@@ -44,9 +48,9 @@ class LargeSetTest(WireTest):
             for _ in batch:
                 self.assertEqual(conn.line(), wanted)
 
-    def read(self, key, conn=None, command="smembers"):
+    def read(self, key, conn=None, command="smembers", *args):
         """The members, None for a missing set; each must come once."""
-        found, end = (conn or self.conn).values(f"{command} {key}")
+        found, end = (conn or self.conn).values(" ".join(map(str, [command, key, *args])))
         self.assertEqual(end, "END")
         if not found:
             return None
@@ -66,15 +70,20 @@ class LargeSetTest(WireTest):
         """There is no such set, for any command that reads one."""
         conn = conn or self.conn
         self.assertIsNone(self.read(key, conn))
-        for command in (f"scard {key}", f"sismember {key} x", f"smismember {key} x y", f"sinfo {key}"):
+        for command in (f"scard {key}", f"sismember {key} x", f"smismember {key} x y", f"sinfo {key}", f"scount {key} a z"):
             self.assertEqual(conn.ask(command), "NOT_FOUND", command)
-        for command in (f"srandmember {key} 5", f"spop {key} 5"):
+        for command in (f"srandmember {key} 5", f"spop {key} 5", f"sscan {key} 5", f"sscan {key} 5 a", f"srange {key} a z 5"):
             self.assertEqual(conn.values(command), ({}, "END"), command)
 
     def stored(self, key):
         stored = Stored(self.at, key)
-        self.assertNotIn(None, stored.segments.values(), "a segment that the base refers to is gone")
+        self.assertNotIn(None, stored.segments.values(), "an item that the set is made of is gone")
         return stored
+
+    def assert_nothing_else(self, *keys):
+        """The items on the servers are these sets and what they are made of; what nobody needs any more goes."""
+        wait_until("nothing else is left", PATIENCE, pause=0.05,
+                   check=lambda: self.at.item_count() == sum(1 + len(Stored(self.at, key).segments) for key in keys))
 
     def compact(self, key, conn=None):
         """scompact; it is busy as long as another proxy has its own work on the set under way."""
@@ -87,12 +96,25 @@ class LargeSetTest(WireTest):
         wait_until(f"scompact {key}", PATIENCE, done)
 
     def large_set(self, key="k", count=1000, **kwargs):
-        """A set with several segments, and what it holds."""
+        """A set of one run of several tables, and what it holds."""
         members = names(count)
         self.write("sadd", key, members, **kwargs)
         self.compact(key)
-        self.assertGreater(len(self.stored(key).refs), 2, "this is no large set")
+        run, = self.stored(key).runs
+        self.assertGreater(len(run.tables), 2, "this is no large set")
         return members
+
+    def add_run(self, verb, key, members, conn=None):
+        """Changes that end up in a run of their own, above those that there are; too few to be merged with these at once."""
+        before = Stored(self.at, key).refs
+        self.write(verb, key, members, conn, per_line=len(members))
+
+        def spilled():
+            # A read that finds the base too long has it folded for certain, a write by chance.
+            self.read(key, conn, "sscan", 1)
+            return len(Stored(self.at, key).refs) > len(before)
+        wait_until("the log goes to a run", PATIENCE, spilled)
+        self.assertEqual(Stored(self.at, key).refs[:-1], before, "they were merged")
 
     def ttl(self, key):
         meta = self.at.meta(key, "t")

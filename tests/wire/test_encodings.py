@@ -122,8 +122,9 @@ class SetBehaviours(EncodingTest):
             self.conn.send(f"sinfo {k}\r\n".encode())
             info = dict(line.split(" ", 2)[1:] for line in self.conn.lines_until("END")[:-1])
             self.assertEqual(info["encoding"], {"semicolon": "csv", "mark": "flip"}.get(name, name))
-            self.assertEqual((info["members"], info["segments"], info["ttl"]), ("2", "0", "-1"))
+            self.assertEqual((info["members"], info["tables"], info["ttl"]), ("2", "0", "-1"))
             self.assertGreaterEqual(int(info["bytes"]), 6)
+            self.assertEqual(info["base_bytes"], info["bytes"])
 
     def test_noreply_and_order(self):
         """What a client sends in one go takes effect in order."""

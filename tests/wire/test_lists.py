@@ -141,19 +141,33 @@ class Meaning(ListTest):
         self.assertEqual(self.conn.ask("llen k"), "2")
 
     def test_list_commands_on_a_large_set(self):
+        """A set in tables has their order. No command on lists reads it or takes anything out; what is pushed is added."""
         members = self.large_set(count=2000)
-        self.assertEqual(self.conn.ask("llen k"), "2000")
-        self.conn.ask("lpush k first")
-        self.assertEqual(self.items("lindex k 0"), [b"first"])
-        self.assert_members("k", members + [b"first"])
-        self.assertEqual(self.items("lpop k 3"), [b"first", *members[:2]])
-        self.assert_members("k", members[2:])
+        before = self.at.get("k")
+        for command in ("llen k", "lrange k 0 -1", "lindex k 0", "lpos k x", "lpop k", "rpop k 3", "lrem k 0 x", "lset k 0 x",
+                        "ltrim k 0 5"):
+            for conn in (self.conn, *self.others):
+                self.assertEqual(conn.ask(command), "CLIENT_ERROR value is a set, not a list", command)
+        self.assertEqual(self.at.get("k"), before)
+        for command in ("lpush k first", "rpush k last", "lpushx k before", "rpushx k behind"):
+            self.assertEqual(self.conn.ask(command), "STORED")
+        members += [b"first", b"last", b"before", b"behind"]
+        self.assert_members("k", members)
         self.compact("k")
-        self.assert_members("k", members[2:], self.others[0])
-        self.conn.ask("srem k " + members[2].decode())
-        self.conn.ask("lpush k again")
-        self.compact("k")
-        self.assert_members("k", members[3:] + [b"again"])
+        self.assert_members("k", members, self.others[0])
+        self.assertEqual(self.stored("k").members(), set(members))
+        self.assertEqual(self.conn.ask("lrange k 0 -1"), "CLIENT_ERROR value is a set, not a list")
+
+    def test_a_large_set_under_the_rule_of_a_list(self):
+        """It is a set all the same: its base must not grow without end."""
+        conn = self.connect(self.setlistd(self.servers, config=self.config + '\ncollection "l-" { type = "list" }'))
+        members = names(2000)
+        self.assertEqual(conn.ask(b"sset l-k " + b" ".join(members)), "STORED")
+        self.write("sadd", "l-k", names(500, 5000), conn)
+        self.assertEqual(conn.ask("lrange l-k 0 -1"), "CLIENT_ERROR value is a set, not a list")
+        self.compact("l-k", conn)
+        self.assertEqual(len(self.stored("l-k").log), 0)
+        self.assert_members("l-k", members + names(500, 5000), conn)
 
     def test_ttl_and_flags_stay(self):
         self.push("k", names(2000))

@@ -56,6 +56,8 @@ class Report:
 
 
 class Client:
+    EVERYTHING = 1000000
+
     def __init__(self, plan, number):
         self.plan, self.number = plan, number
         self.dice = random.Random(plan.seed * 1000 + number)
@@ -101,8 +103,10 @@ class Client:
 
     def read(self):
         kind = self.dice.random()
-        if kind < 0.4:
+        if kind < 0.3:
             return b"smembers %s\r\n" % self.plan.key, None, self.all_members
+        if kind < 0.4:
+            return b"sscan %s %d\r\n" % (self.plan.key, self.EVERYTHING), None, self.all_in_order
         asked = self.dice.sample(self.names, 10) + [self.never]
         if kind < 0.7:
             return b"sismember %s %s\r\n" % (self.plan.key, asked[0]), None, lambda conn: self.tested(conn, asked[:1])
@@ -159,12 +163,24 @@ class Client:
         elif not found:
             raise AssertionError("the whole set is gone")
         else:
-            members = found[self.plan.key.decode()][1].split(b" ")
-            members = [member for member in members if member]
-            self.plan.expect_known(members)
-            there = set(members)
-            for member in self.may_be:
-                self.expect(member, member in there)
+            self.expect_all(found[self.plan.key.decode()][1].split())
+
+    def all_in_order(self, conn):
+        """An empty set shows as a missing one does."""
+        found, end = conn.read_values()
+        if end != "END":
+            self.failed(end)
+            return
+        members = found[self.plan.key.decode()][1].split() if found else []
+        if members != sorted(members):
+            raise AssertionError(f"client {self.number}: the members are not in order")
+        self.expect_all(members)
+
+    def expect_all(self, members):
+        self.plan.expect_known(members)
+        there = set(members)
+        for member in self.may_be:
+            self.expect(member, member in there)
 
     def tested(self, conn, asked):
         line = conn.line()

@@ -7,7 +7,7 @@ import unittest
 
 from case_large import SLOW, SMALL, LargeSetTest, names
 from harness import PATIENCE, wait_until
-from stored import Stored, counter
+from stored import Servers, Stored, counter, stat
 
 TABLE_SIZE, BASE_SIZE = 32768, 4096
 EXPIRIES = 10
@@ -355,3 +355,69 @@ class Touching(LargeSetTest):
         self.assert_ttl_of_all("r", 700)
         self.assertEqual(conn.ask(b"sset r " + b" ".join(names(1000))), "STORED")
         self.assert_ttl_of_all("r", 700)
+
+
+class Pressure(LargeSetTest):
+    """Servers throw away what a set is made of, piece by piece or all at once: to whoever reads it, it is whole or missing."""
+    config = None
+    COUNT = 200000
+
+    def without_memory(self):
+        """A connection to a proxy that keeps nothing, and so needs all of a set each time."""
+        return self.connect(self.setlistd(self.servers, config="cache_memory = 0"))
+
+    def whole_or_missing(self, key, members, conn):
+        """Whether it is missing."""
+        found = self.read(key, conn)
+        self.assertIn(found, (None, members))
+        if found is None:
+            self.assertEqual(conn.ask(f"scard {key}"), "NOT_FOUND")
+        return found is None
+
+    def fill(self, start, count, size=32000):
+        """Items of about the size of a table, on all servers."""
+        for conn in self.at.conns.values():
+            conn.send(b"".join(b"set junk-%d 0 0 %d noreply\r\n%s\r\n" % (number, size, b"x" * size)
+                               for number in range(start, start + count)) + b"mn\r\n")
+            self.assertEqual(conn.line(), b"MN")
+
+    def load(self, keys, members):
+        for key in keys:
+            self.write("sadd", key, sorted(members))
+            self.compact(key)
+
+    def test_evictions(self):
+        """Much more is written than the servers hold: an idle set goes, and so may one that is read all the time."""
+        members = set(names(self.COUNT))
+        self.load(("idle", "used"), members)
+        conn, made_of, gone, step = self.without_memory(), self.stored("idle").segment_keys, set(), 0
+
+        def evicted():
+            nonlocal step
+            self.fill(100 * step, 100)
+            step += 1
+            if "used" not in gone and self.whole_or_missing("used", members, conn):
+                gone.add("used")
+            # `u`: this look does not make it more lately used.
+            return any(self.at.meta(name, "u") is None for name in made_of)
+        wait_until("something of the idle set is evicted", 2 * PATIENCE, evicted, pause=0)
+        self.assertGreater(sum(stat(each, "stats", "evictions") for each in self.at.conns.values()), 0)
+        for each in (self.without_memory(), conn, self.conn, *self.others):
+            self.assert_missing("idle", each)
+        self.load(("idle", "used"), members)
+        for each in (conn, self.conn, *self.others):
+            self.assert_members("idle", members, each)
+
+    def test_a_server_comes_back_empty(self):
+        """With the base, or with half of the tables."""
+        members = set(names(self.COUNT))
+        for server in self.servers:
+            self.load(("k",), members)
+            self.assertEqual(len({self.at.of(name) for name in self.stored("k").segment_keys}), 2)
+            server.kill()
+            server.start()
+            self.at.conns[server.name] = self.connect(server)
+            for conn in (self.without_memory(), self.conn, *self.others):
+                wait_until("the server is used again", PATIENCE, lambda: conn.ask(f"get {self.key_on(conn, server)}") == "END")
+                self.assertTrue(self.whole_or_missing("k", members, conn))
+            self.assertIsNone(self.at.get("k"))

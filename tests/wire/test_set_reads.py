@@ -1,4 +1,5 @@
 """Reading sets: random members, algebra, and the cache, which must never be seen."""
+import collections
 import random
 import threading
 
@@ -31,7 +32,7 @@ class RandomMembers(LargeSetTest):
         self.assert_members("k", members)
 
     def test_srandmember_is_random(self):
-        """Of ten members each comes about as often as the others, in a small set and in one of segments."""
+        """Of ten members each comes about as often as the others, in a small set and in one in tables."""
         self.conn.ask("sadd small " + " ".join("abcdefghij"))
         self.large_set()
         for key, size, draws in (("small", 10, 1), ("small", 10, 3), ("k", 1000, 100)):
@@ -43,6 +44,49 @@ class RandomMembers(LargeSetTest):
             self.assertEqual(len(times), size)
             self.assertGreater(min(times.values()), expected * 0.4, key)
             self.assertLess(max(times.values()), expected * 1.8, key)
+
+    def layers(self):
+        """A set of two runs, a log behind them and members in front: {name of a layer: its members}, and those that are not in."""
+        members = self.large_set()
+        self.add_run("srem", "k", members[:100] + names(60, 9000))
+        self.add_run("sadd", "k", names(180, 5000))
+        self.write("sadd", "k", names(40, 7000))
+        self.write("srem", "k", members[100:110] + names(5, 5000))
+        self.assertEqual(self.conn.ask(b"lpush k " + b" ".join(names(30, 8000))), "STORED")
+        stored = self.stored("k")
+        self.assertEqual((len(stored.runs), bool(stored.head), bool(stored.log)), (3, True, True))
+        layers = {"oldest": members[110:], "newer": names(175, 5005), "log": names(40, 7000), "front": names(30, 8000)}
+        self.assertEqual(stored.members(), set().union(*layers.values()))
+        return layers
+
+    def test_srandmember_over_layers(self):
+        """Each member is as likely as any other, wherever it is, and what was removed never comes, wherever that is said."""
+        layers = self.layers()
+        whole = set().union(*layers.values())
+        times, rounds, draws = collections.Counter(), 3000, 10
+        self.conn.send(b"srandmember k %d\r\n" % draws * rounds)
+        for _ in range(rounds):
+            found, _ = self.conn.read_values()
+            taken = found["k"][1].split(b" ")
+            self.assertEqual((len(taken), len(set(taken))), (draws, draws))
+            times.update(taken)
+        self.assertEqual(set(times), whole)
+        for name, members in layers.items():
+            came, expected = sum(times[member] for member in members), rounds * draws * len(members) / len(whole)
+            # Eight standard deviations, more or less.
+            self.assertLess(abs(came - expected), 8 * expected ** 0.5, f"{name}: {came} came, {expected} are expected")
+
+    def test_spop_over_layers(self):
+        """All that is there, each once, and then nothing."""
+        layers = self.layers()
+        taken = []
+        for conn in (self.conn, *self.others) * 20:
+            taken += self.take("spop k 25", conn)
+        while some := self.take("spop k 100"):
+            taken += some
+        self.assertEqual(sorted(taken), sorted(set().union(*layers.values())))
+        for conn in (self.conn, *self.others):
+            self.assertEqual((conn.ask("scard k"), self.read("k", conn)), ("0", set()))
 
     def test_spop(self):
         members = set(self.large_set())

@@ -60,7 +60,7 @@ class StormTest(WireTest):
         return servers, Stored(servers, storm.plan.key.decode())
 
     def items_in_use(self, storm):
-        return 1 + len(self.stored(storm)[1].refs)
+        return 1 + len(self.stored(storm)[1].segments)
 
     def counted(self, name):
         """A counter, of all proxies together."""
@@ -105,17 +105,17 @@ class Kills(StormTest):
         self.check(storm)
         return self.stored(storm)[1]
 
-    def test_small_base_and_segments(self):
+    def test_small_base_and_tables(self):
         stored = self.run_storm(AGGRESSIVE)
-        self.assertGreater(len(stored.refs), 0, "there were no segments to be tested")
+        self.assertGreater(len(stored.refs), 0, "there were no tables to be tested")
 
     def test_defaults(self):
         self.run_storm(None)
 
     def test_defaults_and_a_larger_set(self):
-        """So many members that the defaults spill them to segments too."""
+        """So many members that the defaults spill them to tables too."""
         stored = self.run_storm(EVENLY, "-t", "2", members=400)
-        self.assertGreater(len(stored.refs), 0, "there were no segments to be tested")
+        self.assertGreater(len(stored.refs), 0, "there were no tables to be tested")
 
 
 class Calm(StormTest):
@@ -144,16 +144,17 @@ class Calm(StormTest):
         self.assertEqual(storm.errors(), {})
 
     def test_no_orphans(self):
-        """What is stored in the end is the base and the segments that it refers to."""
+        """What is stored in the end is the base and what the set is made of beside, and that is what the clients say."""
         self.fleet(AGGRESSIVE)
         storm = self.rage(self.plan(3), lambda: time.sleep(0.05))
         servers, _ = self.stored(storm)
         wait_until("all is deleted that nothing refers to", PATIENCE, lambda: servers.item_count() == self.items_in_use(storm))
         stored = self.stored(storm)[1]
         tell(f"{storm.operations()} operations, {self.counted('compactions')} compactions, {self.counted('merges')} merges, "
-             f"{self.counted('segments_written')} segments written, {storm.errors() or 'no errors'}")
+             f"{self.counted('segments_written')} tables and indexes written, {storm.errors() or 'no errors'}")
         self.assertGreater(self.counted("merges"), 0)
         self.assertGreater(len(stored.refs), 0)
         self.assertNotIn(None, stored.segments.values())
+        self.assertEqual(storm.wrong_members(list(stored.members()))[:5], [])
         self.assertEqual(self.counted("incomplete_sets"), 0)
         self.assertEqual(self.counted("corrupt_values"), 0)

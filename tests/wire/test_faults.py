@@ -7,7 +7,9 @@ import time
 
 import load
 from case import WireTest
+from case_large import LargeSetTest, names
 from harness import PATIENCE, wait_until
+from stored import counter
 
 KEYS = 20
 NEVER = "request_timeout = 600000\nconnect_timeout = 60000"
@@ -83,7 +85,8 @@ class Killed(ServerFault):
         self.goes_down()
         for line in ("get {}", "gets {}", "gat 0 {}", "incr {} 1", "decr {} 1", "delete {}", "touch {} 0", "mg {} v", "md {}",
                      "ma {}", "me {}", "sadd {} a", "saddx {} a", "srem {} a", "sset {} a", "smembers {}", "scard {}",
-                     "sismember {} a", "smismember {} a b", "sinfo {}"):
+                     "sismember {} a", "smismember {} a b", "sinfo {}", "srandmember {}", "spop {} 2", "scompact {}", "sscan {} 5",
+                     "srange {} a z 5", "scount {} a z"):
             self.assertEqual(self.conn.ask(line.format(key)), self.error("unavailable"), line)
         for line in ("set {} 0 0 1", "add {} 0 0 1", "append {} 0 0 1", "cas {} 0 0 1 1", "ms {} 1"):
             self.conn.send(line.format(key).encode() + b"\r\nx\r\n")
@@ -229,3 +232,75 @@ class Restarted(ServerFault):
             self.assertEqual(self.conn.ask(f"scard {key}"), "NOT_FOUND")
             self.assertEqual(self.conn.ask(f"sadd {key} a"), "STORED")
             self.assertEqual(self.conn.ask(f"scard {key}"), "1")
+
+
+class TablesOutOfReach(LargeSetTest):
+    """The base of a set is on one server, some of its tables on another one, which does not answer: no reason to give it up."""
+    proxy_count = 1
+
+    def setUp(self):
+        super().setUp()
+        self.a, self.b = self.servers
+        # Where tables go is chance, but not for long.
+        for self.key in self.keys_on(self.conn, self.a, 20, "set"):
+            self.members = self.large_set(self.key, count=3000)
+            run, = self.stored(self.key).runs
+            self.on_b = [name for name in run.tables if self.at.of(name) is self.at.conns[self.b.name]]
+            if len(self.on_b) > 1:
+                break
+        self.assertGreater(len(self.on_b), 1)
+        self.base = self.at.get(self.key)
+
+    def impatient(self):
+        """Its errors are told; the other proxy waits as long as it takes, whatever the machine does."""
+        return self.connect(self.setlistd(self.servers, config=f"{self.config}\nrequest_timeout = 1000"))
+
+    def wait_for_b(self, conn):
+        wait_until("the server is used again", PATIENCE, lambda: conn.values(f"get {self.on_b[0]}")[1] == "END", pause=0.01)
+
+    def test_reads(self):
+        """They fail, each says so, and the set is what it was when the server goes on."""
+        conn = self.impatient()
+        self.b.pause()
+        try:
+            for command in ("smembers {}", "srandmember {} 500", "spop {} 500", "sscan {} 2000", "srange {} a z 2000", "sinter {}"):
+                self.assert_error(command.format(self.key), f"SERVER_ERROR upstream {self.b.name} .*", conn)
+            self.assertEqual(conn.ask(f"scard {self.key}"), "3000")
+        finally:
+            self.b.resume()
+        self.assertEqual(self.at.get(self.key), self.base)
+        self.assertEqual(counter(conn, "incomplete_sets"), 0)
+        for each in (self.conn, conn):
+            self.wait_for_b(each)
+            self.assert_members(self.key, self.members, each)
+
+    def test_spilling(self):
+        """What cannot be written is not referred to, and what is in the log stays there until it is in a table."""
+        conn = self.impatient()
+        more = names(1000, 5000)
+        self.b.pause()
+        try:
+            # Past all proxies: none of them is to have a compaction under way.
+            stock, log = self.at.of(self.key), b"".join(b"+%s " % member for member in more)
+            stock.send(b"append %s 0 0 %d\r\n%s\r\n" % (self.key.encode(), len(log), log))
+            self.assertEqual(stock.line(), b"STORED")
+            # New tables may all be for the other server, but to merge them the old ones would have to be read.
+            for _ in range(5):
+                self.assert_error(f"scompact {self.key}", f"SERVER_ERROR (busy|upstream {self.b.name} .*)", conn)
+        finally:
+            self.b.resume()
+        self.assert_members(self.key, self.members + more)
+        self.assertEqual(self.stored(self.key).members(), {*self.members, *more})
+        self.compact(self.key)
+        self.assertEqual(self.stored(self.key).members(), {*self.members, *more})
+
+    def test_killed(self):
+        """An empty server in its place is another matter: then the set is missing."""
+        conn = self.connect(self.setlistd(self.servers, config=self.config))
+        self.b.kill()
+        self.assert_error(f"smembers {self.key}", f"SERVER_ERROR upstream {self.b.name} .*", conn)
+        self.assertEqual(self.at.get(self.key), self.base)
+        self.b.start()
+        self.wait_for_b(conn)
+        self.assert_missing(self.key, conn)
+        self.assertIsNone(self.at.get(self.key))

@@ -76,7 +76,11 @@ class LargeSetTest(WireTest):
             self.assertEqual(conn.values(command), ({}, "END"), command)
 
     def stored(self, key):
-        stored = Stored(self.at, key)
+        """All of it, as it was at one time: a merge may delete what the base referred to a moment ago."""
+        def whole():
+            stored = Stored(self.at, key)
+            return stored if None not in stored.segments.values() or stored.base == self.at.get(key) else None
+        stored = wait_until(f"{key} stays the same for a moment", PATIENCE, whole)
         self.assertNotIn(None, stored.segments.values(), "an item that the set is made of is gone")
         return stored
 

@@ -3,6 +3,7 @@
 STORM_MILLION=1 also loads a set of a million members.
 """
 import os
+import random
 import unittest
 
 from case_large import SLOW, SMALL, LargeSetTest, names
@@ -80,6 +81,9 @@ class Loading(LargeSetTest):
             biggest = max(biggest, int(self.at.meta("k", "s")["s"]))
         self.assertLess(biggest, 64 * 1024)
         self.assertGreater(counter(self.conn, "compactions"), 0)
+        self.assertEqual(self.stored("k").members(), set())
+        for conn in (self.conn, *self.others):
+            self.assertEqual(self.read("k", conn), set())
 
     def test_one_long_line(self):
         """All in one command of nearly 1 MiB."""
@@ -132,6 +136,18 @@ class Runs(LargeSetTest):
         run, = self.stored("k").runs
         self.assertEqual([member for member, _ in run.entries], sorted(expected))
         self.assert_nothing_else("k")
+
+    def test_filled_and_emptied(self):
+        """Merges that come to nothing, while the log goes to new runs: none of those may be left to remove what is not there."""
+        members = names(1000)
+        for step in range(100):
+            # Each line is spilled by itself. Where all is removed twice the second time may meet the merge after the first.
+            for verb in ("sadd", "srem", "srem")[:2 + step % 2]:
+                self.write(verb, "k", members, (self.conn, *self.others)[step // 2 % 2], per_line=1000)
+            if step % 5 == 0:
+                self.assertEqual(self.stored("k").members(), set())
+                for conn in (self.conn, *self.others):
+                    self.assertEqual((conn.ask("scard k"), self.read("k", conn)), ("0", set()))
 
     def sinfo(self, conn):
         conn.send(b"sinfo k\r\n")

@@ -2,6 +2,7 @@
 
 The order of one connection is what counts: each reply must be that of the commands before it, whatever is rewritten meanwhile.
 """
+import itertools
 import random
 import threading
 
@@ -28,7 +29,7 @@ class Model:
     def commands(self, count):
         weights = {self.sadd: 27, self.srem: 16, self.saddx: 2, self.sset: 1, self.quiet: 4, self.smembers: 6, self.scard: 6,
                    self.smismember: 6, self.spop: 4, self.srandmember: 3, self.algebra: 4, self.scompact: 4, self.delete: 1,
-                   self.touch: 2}
+                   self.touch: 2, self.sscan: 3, self.srange: 3, self.scount: 3}
         return [make() for make in self.dice.choices(list(weights), list(weights.values()), k=count)]
 
     # Each gives the line to send, and what reads and judges the reply when its turn comes.
@@ -136,6 +137,32 @@ class Model:
         key, count = self.key(), self.dice.randrange(100)
         return f"srandmember {key} {count}", lambda conn: self.taken(conn, key, count) is not None
 
+    # --- in byte order
+
+    def span(self):
+        """Two bounds, and the members between them in order, when the reply is judged."""
+        key, (one, other) = self.key(), self.dice.sample(LETTERS, 2)
+        return key, one, other, lambda: sorted(m for m in self.sets.get(key, ()) if one <= m <= other)
+
+    def page(self, conn, key, expected):
+        found, end = conn.read_values()
+        return (found, end) == ({key: (0, " ".join(expected).encode())} if expected else {}, "END")
+
+    def sscan(self):
+        key, count, after = self.key(), self.dice.randrange(60), self.dice.choice(["", *LETTERS])
+        return f"sscan {key} {count} {after}", lambda conn: self.page(
+            conn, key, sorted(m for m in self.sets.get(key, ()) if m > after)[:count])
+
+    def srange(self):
+        key, one, other, between = self.span()
+        count = self.dice.randrange(60)
+        return f"srange {key} {one} {other} {count}", lambda conn: self.page(conn, key, between()[:count])
+
+    def scount(self):
+        key, one, other, between = self.span()
+        return (f"scount {key} {one} {other}",
+                lambda conn: conn.line() == (b"%d" % len(between()) if key in self.sets else b"NOT_FOUND"))
+
     def algebra(self):
         verb, act = self.dice.choice((("sunion", set.union), ("sinter", set.intersection), ("sdiff", set.difference)))
         keys = [self.key() for _ in range(self.dice.randint(1, 4))]
@@ -188,3 +215,46 @@ class Pipelines(LargeSetTest):
 class LargerBases(Pipelines):
     """Sets that are not spilled."""
     config = None
+
+
+class Gathered(LargeSetTest):
+    """What waits for one key is not carried out one by one: additions go together, and so do the reads between and behind them.
+
+    All short pipelines, each on a key of its own behind a command that keeps them waiting, are answered in their order.
+    """
+    COMMANDS = ("sadd {} a", "sadd {} b", "saddx {} a", "srem {} a", "sismember {} a", "sismember {} b", "scard {}", "sscan {} 5")
+
+    @staticmethod
+    def reply(members, command):
+        """What it must be answered, and the members then; None for a set that is missing."""
+        verb, _, *words = command.split()
+        if verb == "sadd" or verb == "saddx" and members is not None:
+            return "STORED", (members or frozenset()) | {words[0]}
+        if verb == "sscan":
+            return ("END" if not members else f"VALUE {' '.join(sorted(members))} END"), members
+        if members is None:
+            return "NOT_FOUND", None
+        if verb == "srem":
+            return "DELETED", members - {words[0]}
+        return str(len(members) if verb == "scard" else int(words[0] in members)), members
+
+    def test_all_short_pipelines(self):
+        for length in (2, 3, 4):
+            talks = [[text.format(f"g{length}-{number}") for text in ("scard {}", *some)]
+                     for number, some in enumerate(itertools.product(self.COMMANDS, repeat=length))]
+            sender = threading.Thread(target=self.conn.send, daemon=True, args=(
+                "".join(line + "\r\n" for talk in talks for line in talk).encode(),))
+            sender.start()
+            for talk in talks:
+                members, expected = None, []
+                for line in talk:
+                    answer, members = self.reply(members, line)
+                    expected.append(answer)
+                self.assertEqual([self.answer(line) for line in talk], expected, talk)
+            sender.join(PATIENCE)
+
+    def answer(self, command):
+        if not command.startswith("sscan"):
+            return self.conn.line().decode()
+        found, end = self.conn.read_values()
+        return " ".join(["VALUE " + data.decode() for _, data in found.values()] + [end])

@@ -213,7 +213,7 @@ END_TEST
 START_TEST(table_was_merged)
 {
 	struct oplog_run runs[] = { cupboard_log_run(&cupboard, "+a +b +c ", 3),
-		cupboard_log_run(&cupboard, "+x -a ", 3) },
+		cupboard_log_run(&cupboard, "-a +x ", 3) },
 			 merged = cupboard_log_run(&cupboard, "+b +c +x ", 3);
 
 	client_asks("smembers k\r\n");

@@ -249,7 +249,8 @@ static void table_read(struct waiter *waiter, const struct result *r)
 	if (r->status == RESULT_HIT)
 		keep(&in->table_data, r->value);
 	if (r->status != RESULT_HIT || check_of(r->value) != in->fences.list[in->next].check ||
-		!table_open(&in->table, buf_slice(&in->table_data))) {
+		!table_open(&in->table, buf_slice(&in->table_data)) ||
+		!fences_hold(&in->fences, in->next, &in->table)) {
 		m->ended = true;
 	} else {
 		in->next++;

@@ -272,8 +272,9 @@ bool set_view_load(struct set_view *v, const struct set_want *want, struct slice
 	if (!item)
 		return false;
 	put(is_index ? &run->index : &run->tables[want->table], item);
-	if (is_index ? make_places(v, run, &item->fences)
-		     : item->table.count == (fence ? fence->entries : run->ref.entries))
+	if (is_index            ? make_places(v, run, &item->fences)
+			: fence ? fences_hold(&run->index.item->fences, (size_t)want->table, &item->table)
+				: item->table.count == run->ref.entries)
 		return true;
 	set_item_drop(item);
 	return false;

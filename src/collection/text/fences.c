@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 
-#include "collection/text/table.h"
 #include "collection/text/varint.h"
 #include "util/alloc.h"
 
@@ -114,6 +113,15 @@ size_t fences_find(const struct fences *f, struct slice member)
 			high = middle;
 	}
 	return low;
+}
+
+bool fences_hold(const struct fences *f, size_t i, const struct table *t)
+{
+	struct table_cursor c;
+
+	return t->count == f->list[i].entries && table_first(&c, t) &&
+		member_compare(table_member(&c), f->list[i].first) >= 0 && table_nth(&c, t, t->count - 1) &&
+		(i + 1 == f->count || member_compare(table_member(&c), f->list[i + 1].first) < 0);
 }
 
 void fences_begin(struct buf *out)

@@ -13,6 +13,7 @@
 #define COLLECTION_TEXT_FENCES_H
 
 #include "collection/text/oplog.h"
+#include "collection/text/table.h"
 
 /* What is known of a table without reading it. */
 struct fence {
@@ -37,6 +38,9 @@ void fences_free(struct fences *f);
 
 /* The number of the table in which a member would be. */
 size_t fences_find(const struct fences *f, struct slice member);
+
+/* Whether a table is the one of that number: as many entries, and all members between its fence and the next. */
+bool fences_hold(const struct fences *f, size_t i, const struct table *t);
 
 /* Begins an index, and adds an entry. */
 void fences_begin(struct buf *out);

@@ -41,10 +41,10 @@ static bool find_part(const struct lane_commit *c, struct slice base, size_t *at
 	return false;
 }
 
-static void count_lost(struct lane *lane)
+static void count_lost(struct lane *lane, bool rewritten)
 {
 	lane->lanes->stats.conflicts++;
-	crowd_lost(&lane->lanes->crowds, lane->hash, lane_host(lane)->now);
+	crowd_lost(&lane->lanes->crowds, lane->hash, lane_host(lane)->now, rewritten);
 }
 
 static void found(struct lane *lane, const struct result *r)
@@ -59,7 +59,7 @@ static void found(struct lane *lane, const struct result *r)
 		end(lane, OUTCOME_MISSING, NULL);
 	} else if (!(c->anywhere ? find_part(c, r->value, &at) : slice_starts(r->value, c->prefix)) ||
 		!lane_exptime(lane_host(lane), r->ttl, &exptime)) {
-		count_lost(lane);
+		count_lost(lane, true);
 		end(lane, OUTCOME_BUSY, NULL);
 	} else {
 		buf_consume(&c->value, buf_size(&c->value));
@@ -132,7 +132,7 @@ static void committed(struct lane *lane, const struct result *r)
 	} else if (r->status == RESULT_MISS) {
 		end(lane, OUTCOME_MISSING, NULL);
 	} else if (r->status == RESULT_EXISTS) {
-		count_lost(lane);
+		count_lost(lane, false);
 		if (++c->attempts > LANE_ATTEMPTS)
 			end(lane, OUTCOME_BUSY, NULL);
 		else

@@ -12,10 +12,14 @@ unsigned crowd_share(const struct crowds *crowds, uint64_t hash, uint64_t now)
 	return c->hash == hash && c->share > 1 && now - c->lost < CROWD_FORGET ? c->share : 1;
 }
 
-void crowd_lost(struct crowds *crowds, uint64_t hash, uint64_t now)
+void crowd_lost(struct crowds *crowds, uint64_t hash, uint64_t now, bool rewritten)
 {
 	unsigned share = crowd_share(crowds, hash, now);
 
+	if (share > 1 && !rewritten) {
+		place_of(crowds, hash)->lost = now;
+		return;
+	}
 	*place_of(crowds, hash) = (struct crowd){ hash, now, share < CROWD_SHARE_MAX ? 2 * share : CROWD_SHARE_MAX };
 }
 

@@ -3,12 +3,12 @@
  * others. Who has lost notices, and from then on answers a base that has grown too large by holding its own appends back.
  * When all hold, the moment is quiet enough for one of them to rewrite; the appends that come meanwhile become one.
  *
- *     base too large -> hold -> wait 1 to 2 ms -> look at its size -> small: go on
+ *     base too large -> hold -> wait up to 2 ms -> look at its size -> small: go on
  *                                                                  -> large: with a chance of one in `share` compact it,
  *                                                                            else hold on, up to HOLD_MAX
  *
- * The share doubles with each rewrite that is lost and halves with each that is not. So it comes to about the number of those
- * that hold, and one or two of them rewrite at a time.
+ * The share doubles with each rewrite that another one was quicker with, and halves with each that is done. So it comes to about
+ * the number of those that hold, and one or two of them rewrite at a time.
  */
 #ifndef COLLECTION_CROWD_H
 #define COLLECTION_CROWD_H
@@ -36,7 +36,8 @@ struct crowds {
 /* 1 where the key is not crowded. `hash` is the key's, `now` in milliseconds. */
 unsigned crowd_share(const struct crowds *crowds, uint64_t hash, uint64_t now);
 
-void crowd_lost(struct crowds *crowds, uint64_t hash, uint64_t now);
+/* A rewrite was lost, to an append or, with `rewritten`, to another rewrite; or it was done. */
+void crowd_lost(struct crowds *crowds, uint64_t hash, uint64_t now, bool rewritten);
 void crowd_won(struct crowds *crowds, uint64_t hash);
 
 /*

@@ -19,6 +19,7 @@ struct gathering {
 	struct seen clients[CLIENTS];
 	const struct op *first; /* append */
 	size_t bytes, most;
+	bool makes; /* an append was gathered that makes a missing set */
 	struct op_queue *appends, *reads;
 };
 
@@ -61,10 +62,11 @@ static bool take_append(struct gathering *g, struct seen *seen, struct op *op)
 			return false;
 	}
 	for (struct op *read = seen->reads; read; read = read->before)
-		read->early = true;
+		read->early = !read->made;
 	if (!g->first)
 		g->first = op;
 	g->bytes += op->log.n;
+	g->makes |= op->create;
 	STAILQ_INSERT_TAIL(g->appends, op, link);
 	return true;
 }
@@ -81,6 +83,7 @@ static bool take(struct gathering *g, struct op *op)
 	}
 	op->before = seen->reads;
 	op->early = false;
+	op->made = g->makes;
 	seen->reads = op;
 	STAILQ_INSERT_TAIL(g->reads, op, link);
 	return true;

@@ -19,10 +19,11 @@ static void woke(struct waiter *waiter, const struct result *r)
 
 static void wait(struct lane *lane)
 {
+	enum { FEW = 4 };
 	struct host *host = lane_host(lane);
 
 	lane->hold.done = woke;
-	host->later(host, &lane->hold, 1 + (unsigned)(random_next(&host->random) & 1));
+	host->later(host, &lane->hold, (share_of(lane) > FEW) + (unsigned)(random_next(&host->random) & 1));
 }
 
 static void end(struct lane *lane)

@@ -97,8 +97,11 @@ struct op {
 	struct list_request *list;
 	struct set_request *set; /* READ: what is asked, and where what it comes to goes */
 	void (*done)(struct op *op, const struct outcome *outcome);
-	/* READ, for gather.c: an append behind it is carried out before it; the read of the same client before this one. */
-	bool early;
+	/*
+	 * READ, for gather.c: an append behind it is carried out before it; one before it makes the set where there is none;
+	 * the read of the same client before this one.
+	 */
+	bool early, made;
 	struct op *before;
 };
 

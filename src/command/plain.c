@@ -94,6 +94,8 @@ static void swept(struct op *op, const struct outcome *outcome)
 		task_reply_failure(&plain->task, outcome->result);
 	else if (outcome->status == OUTCOME_BUSY)
 		task_reply_line(&plain->task, "SERVER_ERROR busy");
+	else if (outcome->status == OUTCOME_NEWER)
+		task_reply_line(&plain->task, "SERVER_ERROR stored by a newer version of setlistd");
 	else if (outcome->status == OUTCOME_MISSING && is_flip(plain))
 		sweep_item(plain);
 	else

@@ -6,7 +6,7 @@ from harness import PATIENCE, wait_until
 from stored import Servers, Stored
 
 # The smallest that there are, so that a few hundred members make a large set.
-SMALL = "base_size = 1024\nsegment_size = 4096"
+SMALL = "base_size = 1024\nsegment_size = 4096\nlog_size = 1024\ntable_size = 4096"
 PIPELINE = 500
 SPREAD = 61803398877    # it shares no factor with 10 ** 11
 # Seconds that may pass between a command and the look at what came of it. Times to live that are told apart differ by more.

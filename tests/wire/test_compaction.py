@@ -502,16 +502,15 @@ class OtherVersions(Corrupt):
             self.assert_members("k", [b"again"], conn)
             self.assertEqual(conn.ask("delete k"), "DELETED")
 
-    def test_newer_touch_and_get(self):
-        """Plain commands work as on any other item."""
+    def test_newer_touch_and_delete(self):
+        """What else there is of it could not be touched along with the base, which would outlive it. To delete it is no matter."""
         for data in NEWER_BASES:
-            self.assertEqual(self.at.of("k").set("k", data, 5, 500), "STORED")
-            self.assertEqual(self.conn.ask("touch k 900"), "TOUCHED")
-            self.assert_ttl("k", 900)
-            self.assertEqual(self.conn.values("gat 700 k"), ({"k": (5, data)}, "END"))
-            self.assert_ttl("k", 700)
-            self.assertEqual(self.conn.ask("delete k"), "DELETED")
-            self.assertIsNone(self.at.get("k"))
+            for conn in (self.conn, *self.others):
+                self.assert_untouched("k", data, 5, lambda: self.assertEqual(conn.ask("touch k 900"), NEWER))
+                self.assert_ttl("k", 500)
+                self.assertEqual(conn.values("get k"), ({"k": (5, data)}, "END"))
+                self.assertEqual(conn.ask("delete k"), "DELETED")
+                self.assertIsNone(self.at.get("k"))
 
     def test_old_counts_as_missing(self):
         for data in OLD_BASES:

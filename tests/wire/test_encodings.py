@@ -2,7 +2,7 @@
 import random
 import time
 
-from case_large import LargeSetTest, names
+from case_large import SMALL, LargeSetTest, names
 from harness import wait_until
 from test_concurrency import together
 
@@ -34,7 +34,7 @@ def rule(prefix, options, more=""):
 
 
 class EncodingTest(LargeSetTest):
-    config = "base_size = 1024\nsegment_size = 4096\n" + "".join(
+    config = SMALL + "\n" + "".join(
         rule(f"{name}-", options) + rule(f"{name}.verbs-", options, "plain_verbs = true") + rule(f"{name}.ttl-", options, "ttl = 500")
         for name, options in ENCODINGS.items())
 

@@ -124,6 +124,7 @@ class Reader(WireTest):
     def test_no_runs(self):
         self.assertEqual(Stored({"k": b"+a +b -a "}, "k").members(), {b"b"})
         self.assertEqual(Stored({"k": b"+x @set.1 "}, "k").members(), {b"x"})
+        self.assertEqual(Stored(items(b"+m05 +x @set.1 " + run(LATER, REMOVAL, [REMOVAL], removals=2)), "k").members(), {b"x"})
         self.assertEqual(Stored({}, "k").refs, [])
         stored = Stored({"k": b"@list @l00000000001.3.1:1:2 @l00000000002.1.1 +x "}, "k")
         self.assertEqual(stored.segments, {"k.l00000000001.3.1": None, "k.l00000000002.1.1": None})
@@ -149,7 +150,7 @@ class Reader(WireTest):
                      b"@set.1 " + REFS.replace(b".", b":", 1), b"@set.1 @l00000000001.3.1 "):
             self.assert_malformed("", Stored, items(base), "k")
         for base in (b"+a", b"a ", b"+a  ", b"+a @set.1 +b @set.1 ", b"+a\n @set.1 ",
-                     b"@set.1 " + run(LATER, REMOVAL, [REMOVAL], removals=2), b"@set.1 " + run(RUN, ONE, [ONE]) * 2):
+                     b"@set.1 " + run(RUN, ONE, [ONE]) * 2):
             self.assert_malformed("", Stored(items(base), "k").members)
 
     def test_wrong_fences(self):

@@ -15,7 +15,7 @@ from wire import Conn
 SECONDS = float(os.environ.get("STORM_SECONDS", 0))
 SEED = int(os.environ.get("STORM_SEED", 0)) or random.randrange(1, 1 << 30)
 BASE_LIMIT = 256 * 1024
-AGGRESSIVE = "base_size = 1024\nsegment_size = 4096\ncollection \"storm\" { compact_waste = 0.05 }"
+AGGRESSIVE = "log_size = 1024\ntable_size = 4096\ncollection \"storm\" { compact_waste = 0.05 }"
 
 
 def tell(text):

@@ -160,7 +160,8 @@ static void committed(struct op *op, const struct outcome *outcome)
 		run_writer_forget(&m->writer);
 	}
 	consider_again(m->lanes, key_of(m));
-	end(m, outcome->status == OUTCOME_FAILED ? OUTCOME_BUSY : outcome->status);
+	/* A set that is missing by now was not missing when it was to be merged. */
+	end(m, outcome->status == OUTCOME_DONE ? OUTCOME_DONE : OUTCOME_BUSY);
 }
 
 static void considered(struct op *op, const struct outcome *outcome)

@@ -222,6 +222,8 @@ bool oplog_split(struct slice base, struct oplog_base *out)
 		return true;
 	out->head = slice_of(base.p, at);
 	out->form = take_mark(&rest, &out->is_list);
+	if (out->form == OPLOG_OUTDATED && !is_log(out->head))
+		out->form = OPLOG_CORRUPT;
 	if (out->form != OPLOG_GOOD)
 		return false;
 	out->refs = rest;

@@ -26,7 +26,8 @@ static void folds_to_the_same(const struct fold *f, const struct model *m)
 	MUST(buf_size(&log) == fold_log_size(f));
 	MUST(fold_log(&again, buf_slice(&log)));
 	same_members(&again, m);
-	MUST(fold_waste(f) >= 0.0 && fold_waste(f) <= 1.0 && fold_waste(&again) == 0.0);
+	MUST(fold_log_size(f) <= fold_delta_size(f) && fold_delta_size(f) <= f->bytes);
+	MUST(again.bytes == fold_log_size(&again) && again.bytes == fold_delta_size(&again));
 	fold_free(&again);
 	buf_free(&log);
 }

@@ -1,15 +1,15 @@
 /*
- * Commands on a few keys, and any answers that a server may give to what they ask, in any order
- * that connections allow: all of it comes to an end, and every command to exactly one reply (the
- * fake sees to that).
+ * Commands on a few keys, and any answers that a server may give to what they ask, in any order that connections allow, while
+ * time passes: all of it comes to an end, and every command to exactly one reply (the fake sees to that).
  */
 #include <stdio.h>
 
+#include "cupboard.h"
 #include "fake.h"
 #include "input.h"
 
 /* More than any machine may take, whatever it is answered. */
-enum { REQUESTS_MAX = 64, ANSWERS_MAX = REQUESTS_MAX * 1000 };
+enum { REQUESTS_MAX = 64, ANSWERS_MAX = 20000 };
 
 static const char *const requests[] = {
 	"sadd k a b\r\n",
@@ -19,6 +19,10 @@ static const char *const requests[] = {
 	"sset k x y\r\n",
 	"sset k\r\n",
 	"scard k\r\n",
+	"smismember k a b c\r\n",
+	"scount k b d\r\n",
+	"srange k b e 3\r\n",
+	"sscan k 2 b\r\n",
 	"sismember k a\r\n",
 	"smembers k l k\r\n",
 	"sinfo k\r\n",
@@ -57,7 +61,8 @@ static const char *const requests[] = {
 	"ltrim k 1 -2\r\n",
 };
 
-static const struct slice values[] = {
+/* Bases that refer to runs which there are are added to these; see make_sets. */
+static struct slice values[24] = {
 	{ "", 0 },
 	{ "+a ", 3 },
 	{ "+a +b -a ", 9 },
@@ -66,6 +71,9 @@ static const struct slice values[] = {
 	{ "+a +a +a -b +c +d +e -c -d -e ", 30 },
 	{ "@c00000000000.0.1 ", 18 },
 	{ "@c00000000000.0.1 @c00000000000.1.1 @d00000000000.0.1 +a -b ", 60 },
+	{ "@set.1 +a -b ", 13 },
+	{ "@set.2 @a ", 10 },
+	{ "+x @set.1 @t00000000000.1.3.0.30.0123456789abcdef -x ", 53 },
 	{ "+x +y +z ", 9 },
 	{ "@list ", 6 },
 	{ "+b +a @list +x +x ", 18 },
@@ -73,6 +81,42 @@ static const struct slice values[] = {
 	{ "+b @l00000000000.3.1 -x ", 24 },
 	{ "+b -c @c00000000000.0.1 -x ", 27 },
 };
+
+enum { VALUES_FIXED = 17, RUNS = 3 };
+
+static struct cupboard cupboard;
+static size_t value_count;
+
+static void add_set(const char *head, const struct oplog_run *runs, size_t count, const char *log)
+{
+	static struct buf bases[sizeof(values) / sizeof(values[0])];
+	struct buf *base = &bases[value_count];
+
+	buf_add(base, head, strlen(head));
+	BUF_ADD(base, OPLOG_SET_MARK);
+	for (size_t i = 0; i < count; i++)
+		oplog_add_run(base, &runs[i]);
+	buf_add(base, log, strlen(log));
+	values[value_count++] = buf_slice(base);
+}
+
+static void make_sets(void)
+{
+	struct oplog_run runs[RUNS];
+
+	if (value_count)
+		return;
+	value_count = VALUES_FIXED;
+	runs[0] = cupboard_log_run(&cupboard, "+a +b +c +d +e ", 2);
+	runs[1] = cupboard_log_run(&cupboard, "-a +x ", 2);
+	runs[2] = cupboard_log_run(&cupboard, "+a -b -c +y +z ", 3);
+	add_set("", runs, 1, "+x -b ");
+	add_set("", runs, 2, "");
+	add_set("", runs, RUNS, "+a +x -c ");
+	add_set("+q -a ", runs + 1, 2, "+x ");
+	add_set("", runs + 1, 2, "-y -z ");
+	MUST(value_count < sizeof(values) / sizeof(values[0]));
+}
 
 static const enum result_status failures[] = { RESULT_REFUSED, RESULT_TOO_LARGE, RESULT_BUSY, RESULT_UNAVAILABLE,
 	RESULT_TIMED_OUT, RESULT_LOST };
@@ -105,11 +149,22 @@ static enum result_status status_for(enum call_verb verb, uint8_t choice)
 /* Replies to calls on one key come in the order of the calls: they share a connection. */
 static size_t first_of_its_key(const struct fake *f, size_t i)
 {
-	for (size_t j = 0; j < i; j++) {
+	for (size_t j = f->first; j < i; j++) {
 		if (!f->calls[j].answered && slice_equal(f->calls[j].call.key, f->calls[i].call.key))
 			return j;
 	}
 	return i;
+}
+
+/* What an item of a run is, but when the choice is otherwise. */
+static struct slice value_of(const struct call *call, uint8_t choice)
+{
+	const char *dot = memrchr(call->key.p, '.', call->key.n);
+	const struct cupboard_item *item = NULL;
+
+	if (dot && choice % 16 != 15)
+		item = cupboard_find(&cupboard, slice_skip(call->key, (size_t)(dot - call->key.p) + 1));
+	return item ? buf_slice(&item->data) : values[choice / 2 % value_count];
 }
 
 static void answer(struct fake *f, uint8_t which, uint8_t choice)
@@ -129,8 +184,9 @@ static void answer(struct fake *f, uint8_t which, uint8_t choice)
 	if (choice >= 224)
 		r.status = failures[choice % 6];
 	if (r.status == RESULT_HIT)
-		r.value = values[choice / 2 % (sizeof(values) / sizeof(values[0]))];
-	r.size = r.value.n;
+		r.value = value_of(&f->calls[i].call, choice);
+	if (f->calls[i].call.want & (WANT_SIZE | WANT_VALUE))
+		r.size = r.value.n;
 	r.line = r.status == RESULT_TEXT ? SLICE("EN") : SLICE("SERVER_ERROR x");
 	f->connection = 1 + (choice > 200);
 	fake_result(f, i, &r);
@@ -138,26 +194,45 @@ static void answer(struct fake *f, uint8_t which, uint8_t choice)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	static const struct collection_options small = {
+		.base_size = 40, .segment_size = 64, .log_size = 40, .table_size = 64, .cache = 4000, .merges = 2
+	};
 	static struct fake f;
 	struct slice in = slice_of((const char *)data, size);
 	size_t asked = 0, answers = 0;
 	uint8_t last = 0;
 
+	make_sets();
 	fake_init(&f);
+	if (input_byte(&in) % 2) {
+		lanes_destroy(f.host.lanes);
+		f.host.options = &small;
+		f.host.lanes = lanes_create(&f.host);
+	}
+	if (input_byte(&in) % 2)
+		fake_has_time(&f);
 	while (in.n) {
 		uint8_t what = input_byte(&in);
 		if (what % 2 && asked < REQUESTS_MAX) {
 			MUST(!fake_ask(&f, requests[what / 2 % (sizeof(requests) / sizeof(requests[0]))]));
 			asked++;
+		} else if (what >= 240) {
+			(void)fake_pass(&f, what == 254 ? 60000 : what % 8);
 		} else if (fake_waiting(&f)) {
 			last = input_byte(&in);
 			answer(&f, what, last);
 			answers++;
 		}
 	}
-	/* What is left is answered alike for ever: even then it ends. */
-	while (fake_waiting(&f)) {
-		answer(&f, 0, last);
+	/*
+	 * What is left is answered alike for long: even then it ends, or what goes on is but merges in the background of a set that
+	 * says it was changed and never is. Those end when it is gone.
+	 */
+	while (fake_waiting(&f) || f.turn_count) {
+		(void)fake_pass(&f, 1);
+		if (fake_waiting(&f))
+			answer(&f, 0, answers < ANSWERS_MAX / 2 ? last : 0);
+		MUST(answers != ANSWERS_MAX / 2 || STAILQ_EMPTY(&f.tasks));
 		MUST(++answers < ANSWERS_MAX);
 	}
 	fake_fini(&f);

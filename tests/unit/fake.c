@@ -170,16 +170,12 @@ const char *fake_calls(struct fake *f)
 
 size_t fake_waiting(const struct fake *f)
 {
-	size_t n = 0;
-
-	for (size_t i = 0; i < f->count; i++)
-		n += !f->calls[i].answered;
-	return n;
+	return f->count - f->answered;
 }
 
 size_t fake_oldest(const struct fake *f)
 {
-	size_t i = 0;
+	size_t i = f->first;
 
 	while (i < f->count && f->calls[i].answered)
 		i++;
@@ -193,6 +189,9 @@ void fake_result(struct fake *f, size_t i, const struct result *r)
 
 	assert(i < f->count && !f->calls[i].answered);
 	f->calls[i].answered = true;
+	f->answered++;
+	while (f->first < f->count && f->calls[f->first].answered)
+		f->first++;
 	full.server = "mc:11211";
 	full.connection = f->connection;
 	f->calls[i].waiter->done(f->calls[i].waiter, &full);
@@ -223,8 +222,9 @@ size_t fake_pass(struct fake *f, uint64_t ms)
 		turn.waiter->done(turn.waiter, &(struct result){ .status = RESULT_DONE });
 		told++;
 	}
-	memmove(f->turns + kept, f->turns + count, (f->turn_count - count) * sizeof(*f->turns));
-	f->turn_count = kept + f->turn_count - count;
+	for (size_t i = count; i < f->turn_count; i++)
+		f->turns[kept++] = f->turns[i];
+	f->turn_count = kept;
 	return told;
 }
 

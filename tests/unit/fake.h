@@ -28,7 +28,8 @@ struct fake {
 	struct rules rules;
 	struct pool pool;
 	struct fake_call *calls; /* all that were ever made */
-	size_t count, capacity;
+	size_t count, capacity, answered;
+	size_t first; /* those before it are answered */
 	size_t shown; /* calls that fake_calls has told */
 	STAILQ_HEAD(, task) tasks;
 	struct fake_turn { /* those that want to be told of the time */

@@ -1,0 +1,358 @@
+/* Sets whose log has grown: folded where that is enough, else written to a run. */
+#include "conversations.h"
+#include "stored.h"
+
+/* No merges: those are in check_merge.c. */
+static const struct collection_options options = { .log_size = 64, .table_size = 100 };
+
+static struct server server;
+static struct cupboard cupboard;
+static size_t seen;
+
+static void setup(void)
+{
+	fake_setup();
+	fake_takes(&options);
+	server_init(&server, &fake);
+	cupboard.random = 99; /* other ids than those of the fake */
+}
+
+static void teardown(void)
+{
+	server_free(&server);
+	cupboard_free(&cupboard);
+	fake_teardown();
+}
+
+#define stores(text) ck_assert_str_eq(stored_show(&server), (text))
+#define makes(letters) ck_assert_str_eq(stored_calls(&fake, &seen), (letters))
+
+static void put(const char *log)
+{
+	stored_put(&server, &cupboard, "", NULL, 0, log);
+}
+
+static void compacts(const char *reply)
+{
+	client_asks("scompact k\r\n");
+	server_answer_all(&server);
+	client_is_told(reply);
+}
+
+/* Answers what comes before the next call of that kind. */
+static struct call *comes_to(enum call_verb verb)
+{
+	while (fake_waiting(&fake) && fake.calls[fake_oldest(&fake)].call.verb != verb)
+		server_answer_one(&server);
+	return &fake.calls[fake_oldest(&fake)].call;
+}
+
+#define MANY "+m01 +m02 +m03 +m04 +m05 +m06 +m07 +m08 +m09 +m10 +m11 +m12 +m13 +m14 "
+#define MANY_SORTED "+m01 +m02 +m03 +m04 +m05 +m06 +m07 +m08 +m09 +m10 +m11 +m12 +m13 +m14"
+
+/* --- what is written --- */
+
+START_TEST(folding)
+{
+	put("+a +b -a +c ");
+	compacts("OK\r\n");
+	/* Beside the commit a look at the time to live; at the end, whether there are runs to be merged. */
+	makes("GGCG");
+	stores("+b +c ");
+	compacts("OK\r\n");
+	makes("GG");
+	client_asks("scompact l\r\n");
+	server_answer_all(&server);
+	client_is_told("NOT_FOUND\r\n");
+}
+END_TEST
+
+START_TEST(spilling)
+{
+	put(MANY "-z -m05 +m05 ");
+	client_asks("scompact k\r\n");
+	server_answer_one(&server);
+	/* Nothing is referred to before it is there. */
+	makes("Ga");
+	server_answer_one(&server);
+	makes("GC");
+	server_answer_all(&server);
+	client_is_told("OK\r\n");
+	/* Under it there is nothing that a removal could be of. */
+	stores("@[" MANY_SORTED "] ");
+	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->spills, 1);
+	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->compactions, 1);
+	ck_assert_uint_eq(stored_items(&server), 1);
+}
+END_TEST
+
+/* A run that is larger than a table: tables at once, and the index with them. */
+START_TEST(spilling_much)
+{
+	struct buf log = BUF_EMPTY;
+
+	for (int i = 0; i < 60; i++)
+		buf_printf(&log, "+member-%d ", i * 37 % 100);
+	BUF_ADD(&log, "\0");
+	put(buf_slice(&log).p);
+	client_asks("scompact k\r\n");
+	server_answer_one(&server);
+	makes("Gaaaaa");
+	ck_assert(slice_starts(fake.calls[fake.count - 1].call.key, SLICE("k.i")));
+	server_answer_all(&server);
+	client_is_told("OK\r\n");
+	ck_assert_uint_eq(stored_items(&server), 5);
+	ck_assert(strncmp(stored_show(&server), "@[+member-0 +member-11 ", 20) == 0);
+	buf_free(&log);
+}
+END_TEST
+
+/* A read that finds the base long has it compacted behind the reply. */
+static void compacts_by_itself(const char *count)
+{
+	client_asks("scard k\r\n");
+	server_answer_all(&server);
+	client_is_told(count);
+}
+
+/* Over runs a removal must stay; and a log goes to a run when it is a quarter as long. */
+START_TEST(spilling_over_runs)
+{
+	struct oplog_run runs[] = { cupboard_log_run(&cupboard, "+a +b +c ", 2), cupboard_log_run(&cupboard, "+d ", 1),
+		cupboard_log_run(&cupboard, "+e ", 1) };
+
+	stored_put(&server, &cupboard, "", runs, 3, "+x -a +y -x -nobody +yy +yyy ");
+	compacts_by_itself("7\r\n");
+	stores("@[+a +b|+c] @[+d] @[+e] @[-a -nobody -x +y +yy +yyy] ");
+	stored_put(&server, &cupboard, "", runs, 3, "+x -a +x -x +x -x +x -x +y ");
+	compacts_by_itself("5\r\n");
+	stores("@[+a +b|+c] @[+d] @[+e] -x -a +y ");
+	compacts_by_itself("5\r\n");
+	/* What is asked for by a client spills all, however little that is, and merges it. */
+	compacts("OK\r\n");
+	stores("@[+b +c +d +e +y] ");
+	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->spills, 2);
+	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->merges, 1);
+}
+END_TEST
+
+/* What others put in front is older than the runs, and of it only what is added counts. */
+START_TEST(head)
+{
+	struct oplog_run runs[] = { cupboard_log_run(&cupboard, "+a +b +c ", 2), cupboard_log_run(&cupboard, "-a ", 1),
+		cupboard_log_run(&cupboard, "-e ", 1) };
+
+	stored_put(&server, &cupboard, "+q +a -b -nobody ", runs, 3, "+x -q ");
+	compacts_by_itself("3\r\n");
+	stores("@[+a +q] @[+a +b|+c] @[-a] @[-e] @[-q +x] ");
+	/* In front nothing is left, behind it nothing was. */
+	stored_put(&server, &cupboard, "-a -b -nobody -nobody ", runs, 3, "");
+	compacts_by_itself("2\r\n");
+	stores("@[+a +b|+c] @[-a] @[-e] ");
+	stored_put(&server, &cupboard, "+z ", runs, 3, "-nobody -nobody ");
+	compacts("OK\r\n");
+	stores("@[+b +c +z] ");
+}
+END_TEST
+
+/* --- who comes between --- */
+
+/* What was appended meanwhile stays behind what is rewritten. */
+START_TEST(another_appends)
+{
+	put(MANY);
+	client_asks("scompact k\r\n");
+	(void)comes_to(CALL_CAS);
+	put(MANY "+new -m01 ");
+	server_answer_all(&server);
+	client_is_told("OK\r\n");
+	stores("@[" MANY_SORTED "] +new -m01 ");
+	ck_assert_uint_eq(stored_items(&server), 1);
+	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->conflicts, 1);
+}
+END_TEST
+
+/* It is another set by now: what was written is deleted. */
+START_TEST(another_replaces)
+{
+	put(MANY);
+	client_asks("scompact k\r\n");
+	(void)comes_to(CALL_CAS);
+	put("+other ");
+	server_answer_all(&server);
+	client_is_told("SERVER_ERROR busy\r\n");
+	stores("+other ");
+	ck_assert_uint_eq(stored_items(&server), 0);
+	/* Something came in front of it, or it is gone. */
+	put(MANY);
+	client_asks("scompact k\r\n");
+	(void)comes_to(CALL_CAS);
+	put("+a " MANY);
+	server_answer_all(&server);
+	client_is_told("SERVER_ERROR busy\r\n");
+	ck_assert_uint_eq(stored_items(&server), 0);
+	client_asks("scompact k\r\n");
+	(void)comes_to(CALL_CAS);
+	server_find(&server, SLICE("k"))->there = false;
+	server_answer_all(&server);
+	client_is_told("NOT_FOUND\r\n");
+	ck_assert_uint_eq(server_items(&server), 0);
+}
+END_TEST
+
+START_TEST(others_win_every_race)
+{
+	int rounds = 0;
+
+	put(MANY);
+	client_asks("scompact k\r\n");
+	for (; comes_to(CALL_CAS)->verb == CALL_CAS && rounds < 100; rounds++) {
+		server_find(&server, SLICE("k"))->cas++;
+		server_answer_one(&server);
+		if (fake_waiting(&fake) && fake.calls[fake_oldest(&fake)].call.verb == CALL_DELETE)
+			break;
+	}
+	server_answer_all(&server);
+	client_is_told("SERVER_ERROR busy\r\n");
+	ck_assert(rounds > 1 && rounds < 100);
+	ck_assert_uint_eq(stored_items(&server), 0);
+	stores(MANY);
+}
+END_TEST
+
+/* --- what fails --- */
+
+/* To leave items behind is harmless, to delete what is referred to is not. */
+START_TEST(nobody_knows)
+{
+	put(MANY);
+	client_asks("scompact k\r\n");
+	(void)comes_to(CALL_CAS);
+	fake_fail(&fake, RESULT_TIMED_OUT);
+	server_answer_all(&server);
+	client_is_told("SERVER_ERROR upstream mc:11211 timed out, outcome unknown\r\n");
+	ck_assert_uint_eq(stored_items(&server), 1);
+}
+END_TEST
+
+START_TEST(write_fails)
+{
+	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c ", 9);
+
+	stored_put(&server, &cupboard, "+q ", &run, 1, "+x ");
+	client_asks("scompact k\r\n");
+	server_answer_one(&server);
+	fake_fail(&fake, RESULT_LOST);
+	client_hears_nothing();
+	server_answer_all(&server);
+	client_is_told("SERVER_ERROR upstream mc:11211 connection lost, outcome unknown\r\n");
+	stores("+q @[+a +b +c] +x ");
+	ck_assert_uint_eq(stored_items(&server), 1);
+}
+END_TEST
+
+START_TEST(no_collection)
+{
+	server_put(&server, SLICE("k"), SLICE("hello"));
+	compacts("CLIENT_ERROR value is not a collection\r\n");
+	server_put(&server, SLICE("k"), SLICE("@set.2 what"));
+	compacts("SERVER_ERROR stored by a newer version of setlistd\r\n");
+	server_put(&server, SLICE("k"), SLICE("@set.1 +a  "));
+	compacts("CLIENT_ERROR value is not a collection\r\n");
+	server_put(&server, SLICE("k"), SLICE("@c00000000001.1.1 +a "));
+	compacts("NOT_FOUND\r\n");
+	ck_assert_ptr_nonnull(server_find(&server, SLICE("k")));
+}
+END_TEST
+
+/* --- times to live, flags --- */
+
+START_TEST(what_is_kept)
+{
+	struct server_item *item;
+
+	put(MANY);
+	item = server_find(&server, SLICE("k"));
+	item->ttl = 500;
+	item->flags = 7;
+	client_asks("scompact k\r\n");
+	ck_assert_int_eq(comes_to(CALL_ADD)->exptime, 500);
+	server_answer_all(&server);
+	client_is_told("OK\r\n");
+	stores("@[" MANY_SORTED "] ");
+	ck_assert(item->ttl == 500 && item->flags == 7);
+}
+END_TEST
+
+/* Touched while the run was written: what was written for it lives as long. */
+START_TEST(touched_meanwhile)
+{
+	struct server_item *item;
+
+	put(MANY);
+	item = server_find(&server, SLICE("k"));
+	item->ttl = 500;
+	client_asks("scompact k\r\n");
+	(void)comes_to(CALL_CAS);
+	item->ttl = 900;
+	item->cas++;
+	server_answer_all(&server);
+	client_is_told("OK\r\n");
+	ck_assert_int_eq(item->ttl, 900);
+	for (size_t i = 0; i < server.count; i++)
+		ck_assert_int_eq(server.items[i].ttl, 900);
+}
+END_TEST
+
+/* Without a time to live that is known there is no rewrite; nor when it is about to end. */
+START_TEST(ttl_is_not_known)
+{
+	put(MANY);
+	server_find(&server, SLICE("k"))->ttl = TTL_UNKNOWN;
+	compacts("OK\r\n");
+	makes("GG");
+	server_find(&server, SLICE("k"))->ttl = 0;
+	compacts("OK\r\n");
+	makes("GG");
+	stores(MANY);
+}
+END_TEST
+
+/* --- when it is done --- */
+
+/* An append that finds no room makes some. */
+START_TEST(full)
+{
+	server.most = 90;
+	put(MANY);
+	client_asks("sadd k m20 m21 m22 m23 m24 m25\r\n");
+	server_answer_all(&server);
+	client_is_told("STORED\r\n");
+	stores("@[" MANY_SORTED "] +m20 +m21 +m22 +m23 +m24 +m25 ");
+}
+END_TEST
+
+/* Behind a read that has found it long; it is what the next command waits for. */
+START_TEST(behind_a_read)
+{
+	put(MANY MANY);
+	client_asks("scard k\r\n");
+	server_answer_one(&server);
+	client_is_told("14\r\n");
+	makes("GG");
+	client_asks("sadd k x\r\n");
+	server_answer_all(&server);
+	client_is_told("STORED\r\n");
+	stores("@[" MANY_SORTED "] +x ");
+	/* By the rule, when too much of it is waste; but a short one is left alone. */
+	put("+a -a +a -a ");
+	client_asks("scard k\r\n");
+	server_answer_all(&server);
+	client_is_told("0\r\n");
+	stores("+a -a +a -a ");
+}
+END_TEST
+
+SUITE_AROUND(compact, setup, teardown, folding, spilling, spilling_much, spilling_over_runs, head, another_appends,
+	another_replaces, others_win_every_race, nobody_knows, write_fails, no_collection, what_is_kept,
+	touched_meanwhile, ttl_is_not_known, full, behind_a_read)

@@ -1,0 +1,137 @@
+#include "stored.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "collection/text/fences.h"
+#include "util/check.h"
+
+/* Never compiled away. */
+#define MUST(condition) \
+	do { \
+		if (!(condition)) \
+			abort(); \
+	} while (0)
+
+static const char letters[] = { [CALL_GET] = 'G',
+	[CALL_GAT] = 'H',
+	[CALL_SET] = 'S',
+	[CALL_ADD] = 'A',
+	[CALL_REPLACE] = 'R',
+	[CALL_APPEND] = 'P',
+	[CALL_PREPEND] = 'Q',
+	[CALL_CAS] = 'C',
+	[CALL_DELETE] = 'D',
+	[CALL_TOUCH] = 'T' };
+
+static struct slice key_of(struct slice id, char key[64])
+{
+	return slice_of(key, (size_t)snprintf(key, 64, "k.%.*s", (int)id.n, id.p));
+}
+
+void stored_put(struct server *s, struct cupboard *c, const char *head, const struct oplog_run *runs, size_t count,
+	const char *log)
+{
+	struct buf base = BUF_EMPTY;
+	char key[64];
+
+	buf_add(&base, head, strlen(head));
+	if (count)
+		BUF_ADD(&base, OPLOG_SET_MARK);
+	for (size_t i = 0; i < count; i++)
+		oplog_add_run(&base, &runs[i]);
+	buf_add(&base, log, strlen(log));
+	server_put(s, SLICE("k"), buf_slice(&base));
+	for (size_t i = 0; i < c->count; i++)
+		server_put(s, key_of(slice_of(c->items[i].id, OPLOG_ID), key), buf_slice(&c->items[i].data));
+	buf_free(&base);
+}
+
+static struct slice item(struct server *s, struct slice id, uint64_t check)
+{
+	char key[64];
+	struct server_item *found = server_find(s, key_of(id, key));
+
+	MUST(found && check_of(buf_slice(&found->value)) == check);
+	return buf_slice(&found->value);
+}
+
+static uint32_t show_table(struct slice data, struct buf *out)
+{
+	struct table_cursor c;
+	struct table t;
+
+	MUST(table_open(&t, data) && t.count);
+	for (bool more = table_first(&c, &t); more; more = table_next(&c)) {
+		buf_add(out, " ", c.at > 0);
+		buf_add(out, c.removed ? "-" : "+", 1);
+		buf_add_slice(out, table_member(&c));
+	}
+	return t.count;
+}
+
+static void show_run(struct server *s, const struct oplog_run *run, struct buf *out)
+{
+	struct slice data = item(s, run->id, run->check);
+	struct fences fences;
+
+	if (!run->indexed) {
+		MUST(show_table(data, out) == run->entries && data.n == run->bytes);
+		return;
+	}
+	MUST(fences_read(&fences, data) && fences.count == run->tables && fences.entries == run->entries);
+	MUST(fences.removals == run->removals && fences.bytes == run->bytes);
+	for (size_t i = 0; i < fences.count; i++) {
+		const struct fence *fence = &fences.list[i];
+		buf_add(out, "|", i > 0);
+		MUST(show_table(item(s, slice_of(fence->id, OPLOG_ID), fence->check), out) == fence->entries);
+	}
+	fences_free(&fences);
+}
+
+const char *stored_show(struct server *s)
+{
+	static char text[16384];
+	struct server_item *found = server_find(s, SLICE("k"));
+	struct buf out = BUF_EMPTY;
+	struct oplog_base parts;
+	struct oplog_run run;
+
+	if (!found)
+		return NULL;
+	MUST(oplog_split(buf_slice(&found->value), &parts));
+	buf_add_slice(&out, parts.head);
+	while (oplog_next_run(&parts.refs, &run)) {
+		BUF_ADD(&out, "@[");
+		show_run(s, &run, &out);
+		BUF_ADD(&out, "] ");
+	}
+	buf_add_slice(&out, parts.log);
+	MUST(buf_size(&out) < sizeof(text));
+	snprintf(text, sizeof(text), "%.*s", (int)buf_size(&out), buf_slice(&out).p);
+	buf_free(&out);
+	return text;
+}
+
+size_t stored_items(struct server *s)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < s->count; i++)
+		count += s->items[i].there && slice_starts(buf_slice(&s->items[i].key), SLICE("k."));
+	return count;
+}
+
+const char *stored_calls(struct fake *f, size_t *seen)
+{
+	static char text[1024];
+	size_t n = 0;
+
+	for (; *seen < f->count; ++*seen) {
+		const struct call *call = &f->calls[*seen].call;
+		MUST(n < sizeof(text) - 1 && call->verb < sizeof(letters) && letters[call->verb]);
+		text[n++] = (char)(letters[call->verb] | (memchr(call->key.p, '.', call->key.n) ? 0x20 : 0));
+	}
+	text[n] = 0;
+	return text;
+}

@@ -1,0 +1,280 @@
+/* Sets in runs that are replaced, touched, deleted, and from which members are taken out. */
+#include <stdio.h>
+
+#include "collection/large.h"
+#include "conversations.h"
+#include "stored.h"
+
+static const struct collection_options options = {
+	.base_size = 64, .segment_size = 64, .log_size = 64, .table_size = 60
+};
+
+static struct server server;
+static struct cupboard cupboard;
+static struct oplog_run run;
+static size_t seen;
+
+/* A large set of one run: its index and two tables. */
+static void setup(void)
+{
+	fake_setup();
+	fake_takes(&options);
+	server_init(&server, &fake);
+	cupboard.random = 99; /* other ids than those of the fake */
+	run = cupboard_log_run(&cupboard, "+a +b +c ", 2);
+}
+
+static void teardown(void)
+{
+	server_free(&server);
+	cupboard_free(&cupboard);
+	fake_teardown();
+}
+
+#define stores(text) ck_assert_str_eq(stored_show(&server), (text))
+#define makes(letters) ck_assert_str_eq(stored_calls(&fake, &seen), (letters))
+
+static void put(const char *log)
+{
+	stored_put(&server, &cupboard, "", &run, 1, log);
+}
+
+static void asks_and_hears(const char *question, const char *reply)
+{
+	client_asks(question);
+	server_answer_all(&server);
+	client_is_told(reply);
+}
+
+static struct call *comes_to(enum call_verb verb)
+{
+	while (fake_waiting(&fake) && fake.calls[fake_oldest(&fake)].call.verb != verb)
+		server_answer_one(&server);
+	return &fake.calls[fake_oldest(&fake)].call;
+}
+
+#define MANY "m01 m02 m03 m04 m05 m06 m07 m08 m09 m10 m11 m12 m13 m14"
+#define MANY_STORED "@[+m01 +m02 +m03 +m04 +m05 +m06 +m07 +m08 +m09 +m10 +m11 +m12 +m13|+m14] "
+
+/* --- replacing --- */
+
+START_TEST(a_large_one_is_written_first)
+{
+	client_asks("sset k " MANY "\r\n");
+	makes("aaa");
+	server_answer_one(&server);
+	server_answer_one(&server);
+	makes("");
+	server_answer_one(&server);
+	makes("G");
+	server_answer_one(&server);
+	makes("A");
+	server_answer_all(&server);
+	client_is_told("STORED\r\n");
+	stores(MANY_STORED);
+}
+END_TEST
+
+/* What it takes the place of is deleted behind it, all of it. */
+START_TEST(of_another)
+{
+	put("+x ");
+	asks_and_hears("sset k " MANY "\r\n", "STORED\r\n");
+	/* The index that goes tells which tables go with it. */
+	makes("aaaGCgddd");
+	stores(MANY_STORED);
+	ck_assert_uint_eq(stored_items(&server), 3);
+	asks_and_hears("sset k z y z\r\n", "STORED\r\n");
+	makes("GCgddd");
+	stores("+z +y ");
+	ck_assert_uint_eq(stored_items(&server), 0);
+	asks_and_hears("sset k\r\n", "STORED\r\n");
+	stores("");
+}
+END_TEST
+
+START_TEST(others_come_between)
+{
+	client_asks("sset k " MANY "\r\n");
+	(void)comes_to(CALL_GET);
+	server_answer_one(&server);
+	/* Another proxy makes it first, and then changes it. */
+	put("+x ");
+	server_answer_one(&server);
+	makes("aaaGAG");
+	server_answer_one(&server);
+	server_find(&server, SLICE("k"))->cas++;
+	server_answer_one(&server);
+	server_answer_one(&server);
+	/* It is gone. */
+	server_find(&server, SLICE("k"))->there = false;
+	server_answer_all(&server);
+	client_is_told("STORED\r\n");
+	/* Nobody can reach what it was made of, once it is known to be gone. */
+	makes("CGCGAgddd");
+	stores(MANY_STORED);
+	ck_assert_uint_eq(stored_items(&server), 3);
+}
+END_TEST
+
+START_TEST(never_in_place_of_anything_else)
+{
+	server_put(&server, SLICE("k"), SLICE("hello"));
+	asks_and_hears("sset k " MANY "\r\n", "CLIENT_ERROR value is not a collection\r\n");
+	ck_assert_uint_eq(stored_items(&server), 0);
+	server_put(&server, SLICE("k"), SLICE("@set.2 what"));
+	asks_and_hears("sset k " MANY "\r\n", "SERVER_ERROR stored by a newer version of setlistd\r\n");
+	ck_assert_uint_eq(stored_items(&server), 0);
+	server_put(&server, SLICE("k"), SLICE("@set.1 +a\t "));
+	asks_and_hears("sset k a\r\n", "CLIENT_ERROR value is not a collection\r\n");
+	/* What nobody reads any more is free. */
+	server_put(&server, SLICE("k"), SLICE("@c00000000001.1.1 +a "));
+	asks_and_hears("sset k a\r\n", "STORED\r\n");
+	stores("+a ");
+}
+END_TEST
+
+START_TEST(failures)
+{
+	put("+x ");
+	client_asks("sset k " MANY "\r\n");
+	server_answer_one(&server);
+	fake_fail(&fake, RESULT_TIMED_OUT);
+	server_answer_all(&server);
+	client_is_told("SERVER_ERROR upstream mc:11211 timed out, outcome unknown\r\n");
+	stores("@[+a +b|+c] +x ");
+	ck_assert_uint_eq(stored_items(&server), 3);
+	/* Whether it refers to what was written nobody knows. */
+	client_asks("sset k " MANY "\r\n");
+	(void)comes_to(CALL_CAS);
+	fake_fail(&fake, RESULT_LOST);
+	server_answer_all(&server);
+	client_is_told("SERVER_ERROR upstream mc:11211 connection lost, outcome unknown\r\n");
+	stores("@[+a +b|+c] +x ");
+	ck_assert_uint_eq(stored_items(&server), 6);
+	client_asks("sset k " MANY "\r\n");
+	(void)comes_to(CALL_GET);
+	fake_fail(&fake, RESULT_UNAVAILABLE);
+	server_answer_all(&server);
+	client_is_told("SERVER_ERROR upstream mc:11211 unavailable\r\n");
+	ck_assert_uint_eq(stored_items(&server), 6);
+}
+END_TEST
+
+/* --- touching, deleting --- */
+
+/* A base must not outlive what it refers to. */
+START_TEST(touching)
+{
+	put("+x ");
+	client_asks("touch k 100\r\n");
+	server_answer_one(&server);
+	makes("Gg");
+	server_answer_one(&server);
+	makes("ttt");
+	server_answer_one(&server);
+	server_answer_one(&server);
+	makes("");
+	server_answer_all(&server);
+	makes("H");
+	client_is_told("TOUCHED\r\n");
+	for (size_t i = 0; i < server.count; i++)
+		ck_assert_int_eq(server.items[i].ttl, 100);
+	asks_and_hears("touch l 100\r\n", "NOT_FOUND\r\n");
+}
+END_TEST
+
+/* While its items are touched it comes to refer to others, which are touched too. */
+START_TEST(touching_what_changes)
+{
+	struct oplog_run other;
+
+	put("+x ");
+	client_asks("touch k 100\r\n");
+	(void)comes_to(CALL_GAT);
+	other = cupboard_log_run(&cupboard, "+p +q ", 9);
+	stored_put(&server, &cupboard, "", &other, 1, "");
+	server_answer_all(&server);
+	client_is_told("TOUCHED\r\n");
+	makes("GgtttHt");
+	for (size_t i = 0; i < server.count; i++) {
+		struct slice key = buf_slice(&server.items[i].key);
+		bool referred = key.n == 1 || slice_equal(slice_skip(key, 2), other.id);
+		ck_assert_int_eq(server.items[i].ttl, referred ? 100 : TTL_NEVER);
+	}
+}
+END_TEST
+
+START_TEST(touching_fails)
+{
+	put("+x ");
+	client_asks("touch k 100\r\n");
+	(void)comes_to(CALL_TOUCH);
+	fake_fail(&fake, RESULT_UNAVAILABLE);
+	server_answer_all(&server);
+	client_is_told("SERVER_ERROR upstream mc:11211 unavailable\r\n");
+	ck_assert_int_eq(server_find(&server, SLICE("k"))->ttl, TTL_NEVER);
+	/* What cannot be read cannot be touched with its items. */
+	server_put(&server, SLICE("k"), SLICE("@set.2 what"));
+	client_asks("touch k 100\r\n");
+	server_answer_all(&server);
+	ck_assert_int_eq(strncmp(fake_told(&fake), "TOUCHED", 7) == 0, 0);
+	ck_assert_int_eq(server_find(&server, SLICE("k"))->ttl, TTL_NEVER);
+}
+END_TEST
+
+START_TEST(deleting)
+{
+	static struct large_filter large;
+
+	fake.host.large = &large;
+	put("+x ");
+	/* A read has shown that it is a large one. */
+	asks_and_hears("sismember k a\r\n", "1\r\n");
+	makes("Ggg");
+	client_asks("delete k\r\n");
+	server_answer_one(&server);
+	server_answer_one(&server);
+	client_is_told("DELETED\r\n");
+	ck_assert_ptr_null(server_find(&server, SLICE("k")));
+	server_answer_all(&server);
+	ck_assert_uint_eq(server_items(&server), 0);
+	fake.host.large = NULL;
+}
+END_TEST
+
+/* --- taking members out --- */
+
+START_TEST(popping)
+{
+	put("+x -a ");
+	client_asks("spop k 2\r\n");
+	server_answer_all(&server);
+	struct slice reply = slice_of(fake_told(&fake), 17), both = slice_skip(reply, 13);
+	ck_assert(slice_starts(reply, SLICE("VALUE k 0 3\r\n")));
+	char log[40];
+	snprintf(log, sizeof(log), "@[+a +b|+c] +x -a -%c -%c ", both.p[0], both.p[2]);
+	stores(log);
+	asks_and_hears("scard k\r\n", "1\r\n");
+	ck_assert_uint_eq(stored_items(&server), 3);
+}
+END_TEST
+
+/* Members that another one has taken out meanwhile are not taken out again. */
+START_TEST(popping_loses)
+{
+	put("");
+	client_asks("spop k 1\r\n");
+	(void)comes_to(CALL_CAS);
+	put("-a -c ");
+	server_answer_all(&server);
+	client_is_told("VALUE k 0 1\r\nb\r\nEND\r\n");
+	stores("@[+a +b|+c] -a -c -b ");
+	asks_and_hears("spop k 3\r\n", "END\r\n");
+	stores("@[+a +b|+c] -a -c -b ");
+}
+END_TEST
+
+SUITE_AROUND(replace, setup, teardown, a_large_one_is_written_first, of_another, others_come_between,
+	never_in_place_of_anything_else, failures, touching, touching_what_changes, touching_fails, deleting, popping,
+	popping_loses)

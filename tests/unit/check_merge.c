@@ -1,0 +1,363 @@
+/* Merging the runs of a set, in the background: what is read and written, what is left as it is, who comes between, what fails. */
+#include <stdio.h>
+
+#include "conversations.h"
+#include "stored.h"
+
+static const struct collection_options options = { .log_size = 64, .table_size = 60, .merges = 1 };
+
+static struct server server;
+static struct cupboard cupboard;
+static size_t seen;
+
+static void setup(void)
+{
+	fake_setup();
+	fake_takes(&options);
+	server_init(&server, &fake);
+	cupboard.random = 99; /* other ids than those of the fake */
+}
+
+static void teardown(void)
+{
+	server_free(&server);
+	cupboard_free(&cupboard);
+	fake_teardown();
+}
+
+#define stores(text) ck_assert_str_eq(stored_show(&server), (text))
+#define makes(letters) ck_assert_str_eq(stored_calls(&fake, &seen), (letters))
+
+static void put(const struct oplog_run *runs, size_t count, const char *log)
+{
+	stored_put(&server, &cupboard, "", runs, count, log);
+}
+
+static void asks_and_hears(const char *question, const char *reply)
+{
+	client_asks(question);
+	server_answer_all(&server);
+	client_is_told(reply);
+}
+
+/* Answers what comes before the next call of that kind on the base, or on another item. */
+static struct call *comes_to(enum call_verb verb, bool item)
+{
+	while (fake_waiting(&fake)) {
+		struct call *call = &fake.calls[fake_oldest(&fake)].call;
+		if (call->verb == verb && (call->key.n > 1) == item)
+			return call;
+		server_answer_one(&server);
+	}
+	ck_abort_msg("there was no such call");
+}
+
+static uint64_t merges(void)
+{
+	return lanes_statistics(fake.host.lanes)->merges;
+}
+
+static struct oplog_run run_of(const char *log, size_t most)
+{
+	return cupboard_log_run(&cupboard, log, most);
+}
+
+/* --- what is read and written --- */
+
+/* Indexes first, then of each run one table after the other, as they are needed. */
+START_TEST(all_in_one)
+{
+	struct oplog_run runs[] = { run_of("+a +b +c +d +e ", 2), run_of("-b +f ", 2), run_of("+b -c +g -z ", 2) };
+
+	put(runs, 3, "");
+	client_asks("scompact k\r\n");
+	server_answer_one(&server);
+	makes("GggG");
+	server_answer_one(&server);
+	server_answer_one(&server);
+	makes("ggg");
+	(void)comes_to(CALL_ADD, true);
+	server_answer_all(&server);
+	client_is_told("OK\r\n");
+	stores("@[+a +b +d +e +f +g] ");
+	/* Nothing of what there was is left: two indexes, six tables. */
+	ck_assert_uint_eq(stored_items(&server), 1);
+	ck_assert_uint_eq(merges(), 1);
+	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->segments_deleted, 2 + 3 + 1 + 2);
+	makes("gggaGGCddddddddGGG");
+}
+END_TEST
+
+/* The lane is free meanwhile: whoever asks is answered. */
+START_TEST(nobody_waits_for_it)
+{
+	struct oplog_run runs[] = { run_of("+a +b ", 2), run_of("-b +f ", 2) };
+
+	put(runs, 2, "");
+	client_asks("scompact k\r\n");
+	(void)comes_to(CALL_ADD, true);
+	size_t write = fake_oldest(&fake);
+	client_asks("sadd k x\r\nsmembers k\r\n");
+	for (size_t i = write + 1; i < fake.count; i++)
+		server_answer(&server, i);
+	/* Its replies have to wait for that to the first command; the calls did not. */
+	stores("@[+a +b] @[-b +f] +x ");
+	makes("GggGaPGgg");
+	server_answer_all(&server);
+	client_is_told("OK\r\nSTORED\r\nVALUE k 0 5\r\na f x\r\nEND\r\n");
+	stores("@[+a +f +x] ");
+}
+END_TEST
+
+/* A merge that leaves out the oldest run keeps its removals: there is something below that they may be of. */
+START_TEST(without_the_oldest)
+{
+	struct buf log = BUF_EMPTY;
+	struct oplog_run runs[5];
+
+	for (int i = 0; i < 300; i++)
+		buf_printf(&log, "+m%04d ", i);
+	BUF_ADD(&log, "\0");
+	runs[0] = run_of(buf_slice(&log).p, 300);
+	runs[1] = run_of("-m0001 +x ", 2);
+	runs[2] = run_of("-m0002 -x ", 2);
+	runs[3] = run_of("+m0001 +y ", 2);
+	runs[4] = run_of("+z ", 2);
+	put(runs, 5, "");
+	/* A base of so many references is long. */
+	asks_and_hears("sismember k x\r\n", "0\r\n");
+	ck_assert_uint_eq(merges(), 1);
+	const char *newer = strchr(stored_show(&server), ']');
+	ck_assert_str_eq(newer, "] @[+m0001 -m0002 -x +y +z] ");
+	asks_and_hears("scard k\r\n", "301\r\n");
+	asks_and_hears("scompact k\r\n", "OK\r\n");
+	asks_and_hears("scard k\r\nsismember k m0002\r\nsismember k m0001\r\n", "301\r\n0\r\n1\r\n");
+	ck_assert(!strchr(stored_show(&server), '-'));
+	buf_free(&log);
+}
+END_TEST
+
+/* Where all that was added is removed again, the mark stays, since another run may stand behind it by now. */
+START_TEST(nothing_is_left)
+{
+	struct oplog_run runs[] = { run_of("+a +b ", 2), run_of("-a -b -c ", 2) };
+
+	put(runs, 2, "");
+	asks_and_hears("scompact k\r\n", "OK\r\n");
+	ck_assert_uint_eq(stored_items(&server), 0);
+	assert_bytes(buf_slice(&server_find(&server, SLICE("k"))->value), OPLOG_SET_MARK);
+	asks_and_hears("sadd k x\r\nscard k\r\nsmembers k\r\n", "STORED\r\n1\r\nVALUE k 0 1\r\nx\r\nEND\r\n");
+	asks_and_hears("scompact k\r\n", "OK\r\n");
+	asks_and_hears("smembers k\r\n", "VALUE k 0 1\r\nx\r\nEND\r\n");
+}
+END_TEST
+
+/* --- tables that nothing else says anything about --- */
+
+static int count_letters(const char *letters, char letter)
+{
+	int count = 0;
+
+	for (; *letters; letters++)
+		count += *letters == letter;
+	return count;
+}
+
+START_TEST(tables_stay)
+{
+	struct buf log = BUF_EMPTY;
+	struct oplog_run runs[2];
+	const char *letters;
+
+	for (int i = 0; i < 100; i++)
+		buf_printf(&log, "+m%04d ", i);
+	BUF_ADD(&log, "\0");
+	runs[0] = run_of(buf_slice(&log).p, 10);
+	runs[1] = run_of("+m0045x -m0047 ", 2);
+	put(runs, 2, "");
+	ck_assert_uint_eq(stored_items(&server), 12);
+	asks_and_hears("scompact k\r\n", "OK\r\n");
+	letters = stored_calls(&fake, &seen);
+	/* The first table and the fifth are read, that of the other run, and the index; the fifth is written anew, and the index. */
+	ck_assert_int_eq(count_letters(letters, 'g'), 4);
+	ck_assert_int_ge(count_letters(letters, 'a'), 2);
+	ck_assert_int_le(count_letters(letters, 'a'), 4);
+	ck_assert_int_eq(count_letters(letters, 'd'), 4);
+	ck_assert_uint_eq(stored_items(&server), 11);
+	asks_and_hears("scard k\r\nsmismember k m0045x m0047 m0099 m0000\r\n", "100\r\n1 0 1 1\r\n");
+	ck_assert_ptr_nonnull(strstr(stored_show(&server), "+m0045 +m0045x +m0046 +m0048"));
+	buf_free(&log);
+}
+END_TEST
+
+/* --- turns, times to live --- */
+
+/* Where others may want their turn it rests between its slices. */
+START_TEST(in_slices)
+{
+	struct oplog_run runs[] = { run_of("+a +b +c +d ", 1), run_of("-b +f ", 1) };
+	int turns = 0;
+
+	fake_has_time(&fake);
+	put(runs, 2, "");
+	client_asks("scompact k\r\n");
+	for (; fake_waiting(&fake) || fake.turn_count; turns++) {
+		server_answer_all(&server);
+		(void)fake_pass(&fake, 0);
+		ck_assert_int_lt(turns, 1000);
+	}
+	ck_assert_int_gt(turns, 0);
+	client_is_told("OK\r\n");
+	stores("@[+a +c +d +f] ");
+}
+END_TEST
+
+/* What is asked for while a smaller merge is under way is done behind it. */
+START_TEST(asked_for_twice)
+{
+	struct oplog_run runs[] = { run_of("+a +b ", 2), run_of("-b +f ", 2) };
+
+	put(runs, 2, "");
+	client_asks("scompact k\r\n");
+	(void)comes_to(CALL_ADD, true);
+	asks_and_hears("sadd k x\r\nscompact k\r\n", "OK\r\nSTORED\r\nOK\r\n");
+	stores("@[+a +f +x] ");
+}
+END_TEST
+
+START_TEST(touched_meanwhile)
+{
+	struct oplog_run runs[] = { run_of("+a +b ", 2), run_of("-b +f ", 2) };
+
+	put(runs, 2, "");
+	server_find(&server, SLICE("k"))->ttl = 500;
+	client_asks("scompact k\r\n");
+	ck_assert_int_eq(comes_to(CALL_ADD, true)->exptime, 500);
+	server_answer_one(&server);
+	server_find(&server, SLICE("k"))->ttl = 900;
+	server_answer_all(&server);
+	client_is_told("OK\r\n");
+	stores("@[+a +f] ");
+	for (size_t i = 0; i < server.count; i++)
+		ck_assert(!server.items[i].there || server.items[i].ttl == 900);
+}
+END_TEST
+
+/* --- who comes between --- */
+
+START_TEST(others_add)
+{
+	struct oplog_run runs[] = { run_of("+a +b ", 2), run_of("-b +f ", 2) }, more[3];
+
+	put(runs, 2, "");
+	client_asks("scompact k\r\n");
+	(void)comes_to(CALL_ADD, true);
+	/* To the log, and another proxy has spilled. */
+	more[0] = runs[0], more[1] = runs[1], more[2] = run_of("-a +q ", 9);
+	put(more, 3, "+new ");
+	server_answer_all(&server);
+	client_is_told("OK\r\n");
+	asks_and_hears("smembers k\r\n", "VALUE k 0 7\r\nf new q\r\nEND\r\n");
+	ck_assert_uint_ge(merges(), 1);
+}
+END_TEST
+
+/* The base refers to something else by now: what was written is deleted, and nothing of what it refers to. */
+static void comes_between(
+	const char *head, const struct oplog_run *runs, size_t count, const char *log, const char *members)
+{
+	struct oplog_run two[] = { run_of("+a +b ", 2), run_of("-b +f ", 2) };
+
+	put(two, 2, "");
+	client_asks("scompact k\r\n");
+	(void)comes_to(CALL_ADD, true);
+	stored_put(&server, &cupboard, head, count ? runs : two, count ? count : 2, log);
+	server_answer_all(&server);
+	client_is_told("SERVER_ERROR busy\r\n");
+	asks_and_hears("smembers k\r\n", members);
+}
+
+START_TEST(others_change_it)
+{
+	struct oplog_run other = run_of("+x +y ", 2);
+
+	comes_between("", &other, 1, "", "VALUE k 0 3\r\nx y\r\nEND\r\n");
+	/* Something in front is older than the runs, and must not be lost. */
+	comes_between("+q +b -a ", NULL, 0, "", "VALUE k 0 5\r\na f q\r\nEND\r\n");
+}
+END_TEST
+
+START_TEST(it_is_gone)
+{
+	struct oplog_run runs[] = { run_of("+a +b ", 2), run_of("-b +f ", 2) };
+
+	put(runs, 2, "");
+	client_asks("scompact k\r\n");
+	(void)comes_to(CALL_ADD, true);
+	server_find(&server, SLICE("k"))->there = false;
+	server_answer_all(&server);
+	client_is_told("NOT_FOUND\r\n");
+	ck_assert_uint_eq(stored_items(&server), 2);
+	ck_assert_ptr_null(server_find(&server, SLICE("k")));
+}
+END_TEST
+
+/* --- what fails --- */
+
+/* The set is not whole: nothing is rewritten, a read will find out. */
+START_TEST(an_item_is_gone)
+{
+	for (size_t lost = 0; lost < 4; lost++) {
+		struct oplog_run runs[] = { run_of("+a +b +c ", 2), run_of("-b +f ", 2) };
+		char key[64];
+		put(runs, 2, "");
+		size_t items = stored_items(&server);
+		int n = snprintf(key, sizeof(key), "k.%.*s", OPLOG_ID, cupboard.items[cupboard.count - 4 + lost].id);
+		struct server_item *item = server_find(&server, slice_of(key, (size_t)n));
+		item->there = false;
+		asks_and_hears("scompact k\r\n", "SERVER_ERROR busy\r\n");
+		ck_assert_uint_eq(stored_items(&server), items - 1);
+		/* The same where it is there and another. */
+		item->there = true;
+		item->value.data[item->value.start + 3] ^= 1;
+		asks_and_hears("scompact k\r\n", "SERVER_ERROR busy\r\n");
+		ck_assert_uint_eq(stored_items(&server), items);
+		ck_assert_uint_eq(merges(), 0);
+		asks_and_hears("smembers k\r\n", "END\r\n");
+		cupboard_free(&cupboard);
+		server_free(&server);
+	}
+}
+END_TEST
+
+START_TEST(a_call_fails)
+{
+	static const struct {
+		enum call_verb verb;
+		bool item;
+		size_t left; /* items beside those of the set */
+	} cases[] = { { CALL_GET, true, 0 }, { CALL_ADD, true, 0 }, { CALL_CAS, false, 1 } };
+	struct oplog_run runs[] = { run_of("+a +b ", 2), run_of("-b +f ", 2) };
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		server_free(&server);
+		put(runs, 2, "+x ");
+		asks_and_hears("sismember k x\r\n", "1\r\n");
+		client_asks("scompact k\r\n");
+		/* The log is spilled first. */
+		(void)comes_to(CALL_CAS, false);
+		server_answer_one(&server);
+		(void)comes_to(cases[i].verb, cases[i].item);
+		fake_fail(&fake, RESULT_TIMED_OUT);
+		for (int n = 0; n < 200 && server_answer_one(&server); n++)
+			;
+		ck_assert_uint_eq(fake_waiting(&fake), 0);
+		(void)fake_told(&fake);
+		asks_and_hears("smembers k\r\n", "VALUE k 0 5\r\na f x\r\nEND\r\n");
+	}
+}
+END_TEST
+
+SUITE_AROUND(merge, setup, teardown, all_in_one, nobody_waits_for_it, without_the_oldest, nothing_is_left, tables_stay,
+	in_slices, asked_for_twice, touched_meanwhile, others_add, others_change_it, it_is_gone, an_item_is_gone,
+	a_call_fails)

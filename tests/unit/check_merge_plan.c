@@ -1,0 +1,81 @@
+/* Which runs are merged: those of about one size, or all with the oldest; and what that comes to in the long run. */
+#include "collection/set/merge_plan.h"
+
+#include "unit.h"
+
+static const struct {
+	uint64_t sizes[20]; /* in KB, the oldest first */
+	size_t from, to;    /* both 0 for none */
+} plans[] = {
+	{ { 0 }, 0, 0 },
+	{ { 100 }, 0, 0 },
+	{ { 100, 49 }, 0, 0 },
+	{ { 100, 50 }, 0, 2 },
+	{ { 1, 100 }, 0, 2 },
+	{ { 100, 20, 20 }, 0, 0 },
+	{ { 100, 20, 20, 10 }, 0, 4 },
+	{ { 100000, 1, 1, 1 }, 0, 0 },
+	{ { 100000, 1, 1, 1, 1 }, 1, 5 },
+	{ { 100000, 1, 2, 15, 1 }, 1, 5 },
+	/* The smallest tier that has enough of them, not those before; and a larger one with what is behind it. */
+	{ { 100000, 300, 300, 1, 1, 1, 1 }, 3, 7 },
+	{ { 100000, 300, 1, 300, 300, 1, 300, 1 }, 1, 8 },
+	/* No more than so many at once. */
+	{ { 100000, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 }, 1, 17 },
+};
+
+START_TEST(which_runs)
+{
+	for (size_t i = 0; i < sizeof(plans) / sizeof(plans[0]); i++) {
+		struct oplog_run runs[20] = { { .bytes = 0 } };
+		size_t count = 0, from = 99, to = 99;
+
+		for (; plans[i].sizes[count]; count++)
+			runs[count].bytes = plans[i].sizes[count] * 1024;
+		bool merges_some = merge_plan(runs, count, &from, &to);
+		ck_assert_msg(merges_some == (plans[i].to > 0), "plan %zu", i);
+		if (merges_some)
+			ck_assert_msg(from == plans[i].from && to == plans[i].to, "plan %zu: %zu to %zu", i, from, to);
+	}
+}
+END_TEST
+
+/* However many are added, few are kept. */
+START_TEST(in_the_long_run)
+{
+	struct oplog_run runs[64] = { { .bytes = 1000000 } };
+	size_t count = 1, most = 0, from, to;
+
+	for (int i = 0; i < 4000; i++) {
+		runs[count++].bytes = 1000;
+		while (merge_plan(runs, count, &from, &to)) {
+			uint64_t bytes = 0;
+			for (size_t k = from; k < to; k++)
+				bytes += runs[k].bytes;
+			runs[from].bytes = bytes;
+			memmove(&runs[from + 1], &runs[to], (count - to) * sizeof(runs[0]));
+			count -= to - from - 1;
+		}
+		most = count > most ? count : most;
+		ck_assert_uint_lt(count, 40);
+	}
+	ck_assert_uint_lt(most, 24);
+}
+END_TEST
+
+START_TEST(listed)
+{
+	struct oplog_run runs[MERGE_RUNS_MAX];
+	size_t ends[MERGE_RUNS_MAX];
+	struct slice block = SLICE(OPLOG_SET_MARK "@t00000000001.1.3.0.99.0123456789abcdef "
+						  "@i00000000003.2.9.7.42.0000000000000000 ");
+
+	ck_assert_uint_eq(merge_list(SLICE(OPLOG_SET_MARK), runs, ends), 0);
+	ck_assert_uint_eq(merge_list(block, runs, ends), 2);
+	ck_assert(runs[0].bytes == 99 && runs[1].bytes == 42 && runs[1].indexed);
+	ck_assert_uint_eq(ends[1], block.n);
+	ck_assert_uint_eq(ends[0], block.n - sizeof("@i00000000003.2.9.7.42.0000000000000000 ") + 1);
+}
+END_TEST
+
+SUITE(merge_plan, which_runs, in_the_long_run, listed)

@@ -23,6 +23,7 @@ static void check_stored(struct world *w, int key)
 		return;
 	}
 	truth_set_absent(&w->truth, key, state == STORED_LOST);
+	truth_set_gone(&w->truth, key, false);
 	for (int m = 0; m < SIM_MEMBERS; m++) {
 		if (members[m] != set->in[m])
 			world_fail(w, "the stored set is another than was written", "key %d member %d is %d", key, m,
@@ -52,14 +53,18 @@ static bool holds(struct slice log, struct slice part)
 	return false;
 }
 
-/* Which commands of its proxy a log comes from: all that such a command says stands there in one piece. */
+/*
+ * Which commands of its proxy a log comes from: all that such a command says stands there in one piece. What another one wrote may
+ * look the same, but of a key a proxy writes one log after the other, so that when a command is acknowledged the last that could
+ * be its own was.
+ */
 static void match(struct world *w, const struct message *message, int key, struct slice log)
 {
 	struct sim_op *op;
 
 	TAILQ_FOREACH(op, &w->ops, link) {
 		if (op->ended || op->proxy != message->proxy || op->key != key || buf_size(&op->log) == 0 ||
-			op->log_executed || !holds(log, buf_slice(&op->log)))
+			!holds(log, buf_slice(&op->log)))
 			continue;
 		op->log_executed = true;
 		w->executed[op->number] = w->truth.tick;
@@ -165,7 +170,6 @@ static void check_segment_deleted(struct world *w, struct slice key)
 /* What a call can be about: a set's items, or a list's. */
 static void check_kind(struct world *w, struct slice key)
 {
-	w->truth.tick++;
 	if (key.p[0] == 'l')
 		lists_time(w);
 	for (int i = 0; key.p[0] != 'l' && i < SIM_KEYS; i++)
@@ -179,6 +183,7 @@ void check_execute(struct world *w, struct message *message)
 	struct buf before = BUF_EMPTY;
 	struct fake_item *item = world_find(w, call->key);
 
+	w->truth.tick++;
 	check_kind(w, call->key);
 	if (item)
 		buf_add_slice(&before, buf_slice(&item->value));
@@ -217,42 +222,6 @@ uint64_t check_since(const struct sim_op *op, size_t before)
 	return executed > op->issued ? executed : op->issued;
 }
 
-/* Each member was as the reply says at some moment between this client's last word on it, or the
- * question, and now. */
-static void check_members(struct sim_op *op)
-{
-	struct world *w = op->world;
-	struct truth_set *set = &w->truth.sets[op->key];
-	struct slice rest = buf_slice(&op->reply), line = { "", 0 }, word;
-	bool listed[SIM_MEMBERS] = { false }, found = check_says(op, "VALUE ");
-	size_t n;
-
-	/* The members are in the second line. */
-	for (int i = 0; i < 2 && found; i++) {
-		found = dialect_line(rest, &line, &n);
-		rest = slice_skip(rest, n);
-	}
-	while (found && (word = slice_token(&line)).n) {
-		int m = truth_member(word);
-		if (m < 0)
-			world_fail(w, "a member that nobody named", "%.*s", (int)word.n, word.p);
-		else
-			listed[m] = true;
-	}
-	if (!found && op->command == COMMAND_SMEMBERS &&
-		!truth_was(&set->absent, check_since(op, op->before_any), true))
-		world_fail(w, "a set is missing that was there all the time", "key %d", op->key);
-	for (int m = 0; m < SIM_MEMBERS && found; m++) {
-		if (op->command == COMMAND_SPOP && !listed[m])
-			continue;
-		if (!truth_was(&set->members[m], check_since(op, op->before[m]), listed[m]))
-			world_fail(w, "a read shows what never was", "key %d member %d is %d, client %d", op->key, m,
-				listed[m], op->client);
-		if (op->command == COMMAND_SPOP && w->form)
-			form_popped(op, m);
-	}
-}
-
 static void check_stored_reply(struct sim_op *op)
 {
 	struct world *w = op->world;
@@ -260,6 +229,25 @@ static void check_stored_reply(struct sim_op *op)
 	if (op->command == COMMAND_SSET ? !op->executed[0] : !op->log_executed)
 		world_fail(w, "acknowledged, but not done", "key %d client %d: %.*s", op->key, op->client,
 			(int)buf_size(&op->log), op->log.data);
+	w->past[op->number].done = op->log_executed;
+}
+
+static bool is_read(enum command_id command)
+{
+	switch (command) {
+	case COMMAND_SMEMBERS:
+	case COMMAND_SISMEMBER:
+	case COMMAND_SMISMEMBER:
+	case COMMAND_SCARD:
+	case COMMAND_SSCAN:
+	case COMMAND_SCOUNT:
+	case COMMAND_SRANGE:
+	case COMMAND_SRANDMEMBER:
+	case COMMAND_SPOP:
+		return true;
+	default:
+		return false;
+	}
 }
 
 void check_reply(struct sim_op *op)
@@ -277,10 +265,10 @@ void check_reply(struct sim_op *op)
 			form_stored(op);
 		else
 			check_stored_reply(op);
+	} else if (is_read(op->command)) {
+		check_answer(op);
 	} else if (check_says(op, "NOT_FOUND")) {
 		if (!truth_was(&set->absent, check_since(op, op->before_any), true))
 			world_fail(w, "a set is not found that was there all the time", "key %d", op->key);
-	} else if (op->command == COMMAND_SMEMBERS || op->command == COMMAND_SPOP) {
-		check_members(op);
 	}
 }

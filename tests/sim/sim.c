@@ -30,6 +30,12 @@ static const struct {
 	{ "a cas id kept across a reconnect", "oplog paired flip flip-mark indexed " },
 	{ "a member written once, not as often as it takes", "tombstone " },
 	{ "a write that does not look whether it went to the active list", "flip " },
+	{ "a fence of an index above the first member of its table", "oplog " },
+	{ "the last two runs of a base in the wrong order", "oplog " },
+	{ "a base that was replaced taken for one that has become longer", "oplog " },
+	{ "a table with another member than was written", "oplog " },
+	{ "what was merged deleted though the commit was lost", "oplog " },
+	{ "a read behind what its client adds later", "oplog " },
 };
 
 static bool makes_sense(int mutation)

@@ -21,6 +21,7 @@ void truth_init(struct truth *truth)
 		for (int m = 0; m < SIM_MEMBERS; m++)
 			change(truth, &truth->sets[key].members[m], false);
 		change(truth, &truth->sets[key].absent, true);
+		change(truth, &truth->sets[key].gone, true);
 	}
 }
 
@@ -30,6 +31,7 @@ void truth_fini(struct truth *truth)
 		for (int m = 0; m < SIM_MEMBERS; m++)
 			free(truth->sets[key].members[m].changes);
 		free(truth->sets[key].absent.changes);
+		free(truth->sets[key].gone.changes);
 	}
 }
 
@@ -48,14 +50,23 @@ void truth_wipe(struct truth *truth, int key)
 	for (int m = 0; m < SIM_MEMBERS; m++)
 		truth_set_member(truth, key, m, false);
 	truth_set_absent(truth, key, true);
+	truth_set_gone(truth, key, true);
+}
+
+static void set(struct truth *truth, struct history *h, bool value)
+{
+	if (h->changes[h->count - 1].value != value)
+		change(truth, h, value);
 }
 
 void truth_set_absent(struct truth *truth, int key, bool absent)
 {
-	struct history *h = &truth->sets[key].absent;
+	set(truth, &truth->sets[key].absent, absent);
+}
 
-	if (h->changes[h->count - 1].value != absent)
-		change(truth, h, absent);
+void truth_set_gone(struct truth *truth, int key, bool gone)
+{
+	set(truth, &truth->sets[key].gone, gone);
 }
 
 bool truth_was(const struct history *h, uint64_t from, bool value)
@@ -67,6 +78,15 @@ bool truth_was(const struct history *h, uint64_t from, bool value)
 			return false;
 	}
 	return false;
+}
+
+bool truth_at(const struct history *h, uint64_t tick)
+{
+	size_t i = h->count - 1;
+
+	while (i > 0 && h->changes[i].tick > tick)
+		i--;
+	return h->changes[i].value;
 }
 
 int truth_member(struct slice name)

@@ -24,6 +24,7 @@ struct history {
 struct truth_set {
 	struct history members[SIM_MEMBERS];
 	struct history absent; /* there is no base, or a segment is gone */
+	struct history gone;   /* there is no base; followed in oplog alone */
 	bool in[SIM_MEMBERS];
 };
 
@@ -39,9 +40,13 @@ void truth_fini(struct truth *truth);
 void truth_set_member(struct truth *truth, int key, int member, bool in);
 void truth_wipe(struct truth *truth, int key);
 void truth_set_absent(struct truth *truth, int key, bool absent);
+void truth_set_gone(struct truth *truth, int key, bool gone);
 
 /* Whether the value was this at some moment from `from` on. */
 bool truth_was(const struct history *history, uint64_t from, bool value);
+
+/* What the value was when all of that tick had been done. */
+bool truth_at(const struct history *history, uint64_t tick);
 
 /* Members are named c<client>m<number>; -1 for any other name. */
 int truth_member(struct slice name);

@@ -10,10 +10,13 @@
 #include "util/alloc.h"
 #include "util/random.h"
 
-enum { STEPS = 160, EVENTS_MAX = 100000, ITEM_MAX = 1500 };
+enum { STEPS = 160, EVENTS_MAX = 100000, ITEM_MAX = 1500, LONG_TIME = 180000 /* milliseconds */ };
 
-static const struct collection_options options = {
-	.base_size = 96, .segment_size = 120, .log_size = 96, .table_size = 120, .cache = 4096, .merges = 2
+/* Small and large tables, and bases that are read anew or, when they are large, asked about. By the seed. */
+static const struct collection_options options[] = {
+	{ .base_size = 96, .segment_size = 120, .log_size = 96, .table_size = 120, .cache = 4096, .merges = 2 },
+	{ .base_size = 96, .segment_size = 120, .log_size = 48, .table_size = 60, .cache = 3000, .merges = 2 },
+	{ .base_size = 96, .segment_size = 120, .log_size = 320, .table_size = 120, .cache = 1 << 16, .merges = 2 },
 };
 
 void world_fail(struct world *w, const char *what, const char *format, ...)
@@ -33,7 +36,7 @@ uint64_t world_random(struct world *w, uint64_t below)
 	return random_next(&w->random) % below;
 }
 
-static bool chance(struct world *w, unsigned percent)
+bool world_chance(struct world *w, unsigned percent)
 {
 	return world_random(w, 100) < percent;
 }
@@ -76,7 +79,7 @@ static uint64_t delay(struct world *w, const struct call *call)
 {
 	if (w->mutation == MUTATION_STALE_CAS && call->verb == CALL_CAS)
 		return world_random(w, 60);
-	return chance(w, 5) ? world_random(w, 40) : world_random(w, 3);
+	return world_chance(w, 5) ? world_random(w, 40) : world_random(w, 3);
 }
 
 static void send_call(struct host *host, const struct call *call, struct waiter *waiter)
@@ -161,7 +164,7 @@ static void acknowledge_early(struct world *w, struct message *m)
 	ack->result.status = RESULT_DONE;
 	m->proxy = NULL;
 	m->at += 5 + world_random(w, 20);
-	m->fails = chance(w, 20);
+	m->fails = world_chance(w, 20);
 	TAILQ_INSERT_TAIL(&w->messages, ack, link);
 }
 
@@ -171,6 +174,7 @@ static void execute(struct world *w, struct message *m)
 		free_message(w, m);
 		return;
 	}
+	mutate_execute(w, m);
 	if (w->form)
 		form_execute(w, m);
 	else
@@ -247,11 +251,11 @@ static void break_connection(struct world *w, struct proxy *p, int server, bool 
 			continue;
 		copy = xcalloc(1, sizeof(*copy));
 		copy->waiter = m->waiter;
-		sent = sent && chance(w, 70);
+		sent = sent && world_chance(w, 70);
 		copy->result.status = sent || m->executed ? RESULT_LOST : RESULT_UNAVAILABLE;
 		TAILQ_INSERT_TAIL(&lost, copy, link);
 		m->proxy = NULL;
-		if (!sent || m->executed || restarted || chance(w, 50))
+		if (!sent || m->executed || restarted || world_chance(w, 50))
 			free_message(w, m);
 	}
 	while ((m = TAILQ_FIRST(&lost))) {
@@ -309,7 +313,7 @@ static const void *client_of(const void *owner)
 {
 	const struct sim_op *op = owner;
 
-	return &op->world->client_proxy[op->client];
+	return op->world->mutation == MUTATION_LATE_READ ? owner : &op->world->client_proxy[op->client];
 }
 
 static struct proxy *new_proxy(struct world *w)
@@ -330,7 +334,7 @@ static struct proxy *new_proxy(struct world *w)
 		.seed = random_next(&w->random),
 		.servers = SIM_SERVERS,
 		.rules = &w->rules,
-		.options = &options,
+		.options = w->options,
 		.pool = &p->pool,
 	};
 	p->host.lanes = lanes_create(&p->host);
@@ -352,6 +356,8 @@ static void free_proxy(struct proxy *p)
 	}
 	lanes_destroy(p->host.lanes);
 	pool_free(&p->pool);
+	for (int key = 0; key < SIM_KEYS; key++)
+		buf_free(&p->views[key]);
 	free(p);
 }
 
@@ -377,145 +383,6 @@ static void kill_proxy(struct world *w, int index)
 	}
 	free_proxy(p);
 	w->proxies[index] = new_proxy(w);
-}
-
-/* --- clients --- */
-
-static void add_word(struct buf *line, struct sim_op *op, int member)
-{
-	char name[16];
-
-	truth_name(member, name);
-	buf_printf(line, " %s", name);
-	if (op->command != COMMAND_SSET)
-		buf_printf(&op->log, "%c%s ", op->command == COMMAND_SREM ? '-' : '+', name);
-	op->members[member] = true;
-}
-
-/* Keys 0 and 1 have one writer for each member, but that in another encoding than oplog members of key 1 are popped; key 2 is
- * everybody's, and is replaced, popped and given an end. */
-static enum command_id choose_command(struct world *w, int key)
-{
-	static const enum command_id shared[] = { COMMAND_SSET, COMMAND_SPOP, COMMAND_TOUCH, COMMAND_DELETE };
-	uint64_t dice = world_random(w, 100);
-
-	if (dice < 40)
-		return COMMAND_SADD;
-	if (dice < 62)
-		return COMMAND_SREM;
-	if (dice < 66)
-		return COMMAND_SADDX;
-	if (dice < 70)
-		return COMMAND_SCOMPACT;
-	if (w->form && key == 1 && dice < 80)
-		return COMMAND_SPOP;
-	if (key == 2 && dice < 80)
-		return shared[world_random(w, 4)];
-	return COMMAND_SMEMBERS;
-}
-
-/* Removes all that there may be, so that runs come to nothing. */
-static void remove_all(struct sim_op *op, struct buf *line)
-{
-	for (int m = 0; m < SIM_MEMBERS; m++)
-		add_word(line, op, m);
-}
-
-static void write_line(struct world *w, struct sim_op *op, struct buf *line)
-{
-	buf_printf(line, "%s s%d", command_get(op->command)->name.p, op->key);
-	switch (op->command) {
-	case COMMAND_SADD:
-	case COMMAND_SADDX:
-	case COMMAND_SREM:
-		if (op->key == 2 && op->command == COMMAND_SREM && chance(w, 10)) {
-			remove_all(op, line);
-			break;
-		}
-		for (uint64_t n = 1 + world_random(w, 3); n > 0; n--) {
-			int own = (int)world_random(w, SIM_OWN);
-			int member = op->key == 2 ? (int)world_random(w, SIM_MEMBERS) : op->client * SIM_OWN + own;
-			if (!op->members[member])
-				add_word(line, op, member);
-			if (op->command != COMMAND_SREM)
-				w->ever_added[op->key][member] = true;
-		}
-		break;
-	case COMMAND_SSET:
-		for (int m = 0; m < SIM_MEMBERS; m++) {
-			if (chance(w, 40)) {
-				add_word(line, op, m);
-				w->ever_added[op->key][m] = true;
-			}
-		}
-		break;
-	case COMMAND_TOUCH:
-		buf_printf(line, " %d", (int)world_random(w, 3));
-		break;
-	case COMMAND_SPOP:
-		if (op->key == 1)
-			buf_printf(line, " %d", 1 + (int)world_random(w, 3));
-		break;
-	default:
-		break;
-	}
-	BUF_ADD(line, "\r\n");
-}
-
-/* Has the line sent of what the operation is; the lines of lists are written by lists.c. */
-static void issue(struct world *w, struct proxy *proxy, int client, int key, enum command_id command)
-{
-	struct request_limits limits = { 1 << 16, 1 << 16, 100 };
-	struct sim_op *op = xcalloc(1, sizeof(*op));
-	struct buf line = BUF_EMPTY;
-	struct request request;
-	size_t scanned = 0;
-
-	op->world = w;
-	op->proxy = proxy;
-	op->client = client;
-	op->key = key;
-	op->command = command;
-	op->issued = w->truth.tick;
-	op->number = ++w->commands;
-	assert(op->number < SIM_COMMANDS);
-	op->before_any = w->last_any[client][key];
-	memcpy(op->before, w->last[client][key], sizeof(op->before));
-	if (command == COMMAND_LPUSH)
-		lists_write_line(w, op, &line);
-	else if (command == COMMAND_LRANGE)
-		lists_write_read(op, key, &line);
-	else
-		write_line(w, op, &line);
-	for (int m = 0; m < SIM_MEMBERS; m++) {
-		if (op->members[m])
-			w->last[client][key][m] = w->last_any[client][key] = op->number;
-	}
-	if (w->verbose)
-		printf("%6llu P%d client %d asks %.*s", (unsigned long long)w->now, (int)(((size_t)proxy >> 4) % 1000),
-			client, (int)buf_size(&line), line.data);
-	TAILQ_INSERT_TAIL(&w->ops, op, link);
-	if (w->form)
-		form_issued(op);
-	proxy->host.now = w->now;
-	proxy->host.unix_time = (int64_t)(w->now / 1000);
-	if (request_parse(buf_slice(&line), &limits, &scanned, &request) != REQUEST_READY ||
-		!task_start(&proxy->host, &request, op))
-		world_fail(w, "a request was refused", "%.*s", (int)buf_size(&line), line.data);
-	buf_free(&line);
-}
-
-static void act(struct world *w)
-{
-	int client = (int)world_random(w, SIM_CLIENTS);
-
-	for (uint64_t n = 1 + world_random(w, 4); n > 0; n--) {
-		int key = (int)world_random(w, SIM_KEYS);
-		if (!w->form && chance(w, 40))
-			issue(w, w->proxies[w->client_proxy[client]], client, key, COMMAND_LPUSH);
-		else
-			issue(w, w->proxies[w->client_proxy[client]], client, key, choose_command(w, key));
-	}
 }
 
 /* --- what goes wrong --- */
@@ -607,11 +474,11 @@ static void final_reads(struct world *w)
 {
 	for (int i = 0; i < SIM_PROXIES; i++) {
 		for (int key = 0; key < SIM_KEYS; key++) {
-			issue(w, w->proxies[i], 0, key, COMMAND_SMEMBERS);
+			clients_issue(w, w->proxies[i], 0, key, COMMAND_SMEMBERS);
 			settle(w);
 		}
 		for (int list = 0; list < SIM_LISTS && !w->form; list++) {
-			issue(w, w->proxies[i], 0, list, COMMAND_LRANGE);
+			clients_issue(w, w->proxies[i], 0, list, COMMAND_LRANGE);
 			settle(w);
 		}
 	}
@@ -642,6 +509,7 @@ bool world_run(struct world *w, const struct form *form, uint64_t seed, enum mut
 	w->now = 1000000;
 	w->random = seed;
 	w->mutation = mutation;
+	w->options = &options[seed % (sizeof(options) / sizeof(*options))];
 	w->verbose = verbose;
 	if (form)
 		w->rules = (struct rules){ .collections = &form->rule, .collection_count = 1 };
@@ -656,12 +524,12 @@ bool world_run(struct world *w, const struct form *form, uint64_t seed, enum mut
 	for (int i = 0; i < SIM_CLIENTS; i++)
 		w->client_proxy[i] = i % SIM_PROXIES;
 	for (int step = 0; step < STEPS && !w->violation; step++) {
-		act(w);
+		clients_act(w);
 		for (uint64_t n = world_random(w, 30); n > 0 && !TAILQ_EMPTY(&w->messages) && !w->violation; n--)
 			one_event(w);
 		trouble(w, step);
-		if (chance(w, 3))
-			w->now += world_random(w, 1500);
+		if (world_chance(w, 3))
+			w->now += world_random(w, world_chance(w, 5) ? LONG_TIME : 1500);
 	}
 	settle(w);
 	if (!w->violation)

@@ -13,16 +13,22 @@
 #include "form.h"
 #include "truth.h"
 
-enum { SIM_SERVERS = 2, SIM_PROXIES = 3, SIM_KEY_SIZE = 2, SIM_COMMANDS = 1024 };
+enum { SIM_SERVERS = 2, SIM_PROXIES = 3, SIM_KEY_SIZE = 2, SIM_COMMANDS = 1024, SIM_ASKED = 3, SIM_INDEXES = 256 };
 
 /* Bugs put in on purpose, to see them found. */
 enum mutation {
 	MUTATION_NONE,
-	MUTATION_SET_FOR_CAS, /* a rewrite is committed by `set` */
-	MUTATION_EARLY_ACK,   /* a write on which another rests is taken for acknowledged before it was made */
-	MUTATION_STALE_CAS,   /* a cas id is used on another connection than that it was read on */
-	MUTATION_ONCE,        /* a member is written once, not as often as it takes */
-	MUTATION_NO_CHECK,    /* flip: a write does not look whether it went to the active list */
+	MUTATION_SET_FOR_CAS,  /* a rewrite is committed by `set` */
+	MUTATION_EARLY_ACK,    /* a write on which another rests is taken for acknowledged before it was made */
+	MUTATION_STALE_CAS,    /* a cas id is used on another connection than that it was read on */
+	MUTATION_ONCE,         /* a member is written once, not as often as it takes */
+	MUTATION_NO_CHECK,     /* flip: a write does not look whether it went to the active list */
+	MUTATION_FENCE,        /* a fence of an index is above the first member of its table */
+	MUTATION_RUN_ORDER,    /* of several runs the last two change places */
+	MUTATION_BLIND_VIEW,   /* who has a base takes only what it has become more by, whatever the rest is now */
+	MUTATION_TABLE_BYTE,   /* a member in a table is another than was written */
+	MUTATION_EARLY_DELETE, /* what a merge has read goes though its commit was lost */
+	MUTATION_LATE_READ,    /* a read comes behind what its client adds later */
 	MUTATIONS
 };
 
@@ -49,6 +55,7 @@ struct message {
 	struct result result;
 	struct wants wants;
 	struct seen_pointer lie; /* MUTATION_NO_CHECK */
+	bool lost;               /* MUTATION_EARLY_DELETE: nothing is done, and nobody told */
 	int server;
 	uint64_t at; /* when it arrives */
 	bool executed, fails;
@@ -63,11 +70,20 @@ struct proxy {
 		uint64_t id, last; /* when the last message arrives */
 	} connections[SIM_SERVERS];
 	struct seen_pointer pointers[SIM_KEYS]; /* MUTATION_NO_CHECK */
+	struct buf views[SIM_KEYS];             /* MUTATION_BLIND_VIEW: the bases as it has them */
 };
 
 struct sim_list_op;
 struct lists;
 struct stored_sets;
+
+/* What a read asks for. Members are numbered in byte order. */
+struct sim_question {
+	int asked[SIM_ASKED]; /* members, one by one */
+	size_t count;         /* of them */
+	int first, last;      /* a range of members */
+	size_t most;          /* so many of it at most */
+};
 
 /* One command of a client. */
 struct sim_op {
@@ -76,17 +92,25 @@ struct sim_op {
 	struct proxy *proxy;
 	int client, key;
 	enum command_id command;
-	bool members[SIM_MEMBERS]; /* that it names */
+	bool members[SIM_MEMBERS]; /* that it adds or removes */
 	bool executed[SIM_MEMBERS];
-	uint64_t issued;            /* tick */
-	size_t number;              /* of the command, from 1 on */
-	size_t before[SIM_MEMBERS]; /* this client's last earlier command on each, 0 for none */
+	struct sim_question question; /* of a read */
+	uint64_t issued;              /* tick */
+	size_t number;                /* of the command, from 1 on */
+	size_t before[SIM_MEMBERS];   /* this client's last earlier command on each, 0 for none */
 	size_t before_any;
 	struct buf reply;
 	struct buf log; /* what it writes, of an addition or removal */
 	bool log_executed;
 	struct sim_list_op *list; /* of a command on a list, NULL else */
 	bool ended;               /* without anybody knowing how: an sset may still be executed */
+};
+
+/* What is still known of an addition or removal after its reply. */
+struct sim_past {
+	int client, key;
+	uint64_t members; /* that it names */
+	bool done;        /* it was acknowledged, and the tick at which it was executed is known */
 };
 
 /* What is true of sets in an encoding beside oplog. */
@@ -110,6 +134,7 @@ struct world {
 	const struct form *form; /* NULL for oplog */
 	struct form_truth form_truth;
 	struct rules rules;
+	const struct collection_options *options;
 	uint64_t now, random; /* milliseconds */
 	struct fake servers[SIM_SERVERS];
 	struct proxy *proxies[SIM_PROXIES];
@@ -121,9 +146,14 @@ struct world {
 	int client_proxy[SIM_CLIENTS];
 	size_t last[SIM_CLIENTS][SIM_KEYS][SIM_MEMBERS]; /* numbers of each client's last command on each */
 	size_t last_any[SIM_CLIENTS][SIM_KEYS];
-	uint64_t executed[SIM_COMMANDS]; /* ticks, by the number of the command; 0 for not */
+	uint64_t executed[SIM_COMMANDS];    /* ticks, by the number of the command; 0 for not */
+	struct sim_past past[SIM_COMMANDS]; /* by the number of the command */
 	bool ever_added[SIM_KEYS][SIM_MEMBERS];
 	enum mutation mutation;
+	struct index_check {
+		uint64_t was, is;
+	} index_checks[SIM_INDEXES]; /* MUTATION_FENCE: those of indexes that were changed */
+	size_t index_count;
 	bool verbose;
 	unsigned evictions;    /* of items, and restarts of servers */
 	const char *violation; /* what went wrong, or NULL */
@@ -137,8 +167,13 @@ bool world_run(struct world *world, const struct form *form, uint64_t seed, enum
 /* For the parts of the world: */
 void world_fail(struct world *world, const char *what, const char *format, ...) __attribute__((format(printf, 3, 4)));
 uint64_t world_random(struct world *world, uint64_t below);
+bool world_chance(struct world *world, unsigned percent);
 int world_server(struct slice key);
 struct fake_item *world_find(struct world *world, struct slice key);
+
+/* clients.c: a client asks something, or has this command sent; the lines of lists are written by lists.c. */
+void clients_act(struct world *world);
+void clients_issue(struct world *world, struct proxy *proxy, int client, int key, enum command_id command);
 
 /* check.c: a message is executed at its server; a command has its reply. */
 void check_execute(struct world *world, struct message *message);
@@ -151,6 +186,9 @@ bool check_says(const struct sim_op *op, const char *word);
 /* From when on what an operation says may have been: it was asked, and what its client asked before it was done. */
 uint64_t check_since(const struct sim_op *op, size_t before);
 
+/* check_reads.c: a read has its reply, which is no error. */
+void check_answer(struct sim_op *op);
+
 /* check_form.c: the same for the encodings beside oplog; an operation is issued, a message sent. */
 void form_issued(struct sim_op *op);
 void form_sent(struct world *world, struct message *message);
@@ -161,9 +199,15 @@ void form_stored(struct sim_op *op);
 void form_popped(struct sim_op *op, int member);
 void form_time(struct world *world);
 
-/* mutate.c: puts the bug into a call that is sent, or into what it brought. */
+/* mutate.c: puts the bug into a call that is sent, that is about to be executed, or into what it brought. */
 void mutate_sent(struct world *world, struct message *message);
+void mutate_execute(struct world *world, struct message *message);
 void mutate_executed(struct world *world, struct message *message);
 bool mutate_acks_early(const struct world *world, const struct message *message);
+
+/* mutate_runs.c: the same for the bugs in sorted runs. */
+void mutate_runs_sent(struct world *world, struct message *message);
+void mutate_runs_execute(struct world *world, struct message *message);
+void mutate_runs_executed(struct world *world, struct message *message);
 
 #endif

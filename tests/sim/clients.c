@@ -1,0 +1,254 @@
+/* What clients ask. */
+#include <assert.h>
+#include <stdio.h>
+
+#include "lists.h"
+#include "util/alloc.h"
+#include "world.h"
+
+/* Keys 0 and 1 have one writer for each member, but that in another encoding than oplog members of key 1 are popped; key 2 is
+ * everybody's, and is replaced, popped and given an end. */
+static enum command_id choose_command(struct world *w, int key)
+{
+	static const enum command_id shared[] = { COMMAND_SSET, COMMAND_SPOP, COMMAND_TOUCH, COMMAND_DELETE };
+	static const enum command_id reads[] = { COMMAND_SMEMBERS, COMMAND_SMEMBERS, COMMAND_SMEMBERS,
+		COMMAND_SISMEMBER, COMMAND_SISMEMBER, COMMAND_SMISMEMBER, COMMAND_SCARD, COMMAND_SSCAN, COMMAND_SCOUNT,
+		COMMAND_SRANGE, COMMAND_SRANDMEMBER };
+	uint64_t dice = world_random(w, 100);
+
+	if (dice < 40)
+		return COMMAND_SADD;
+	if (dice < 60)
+		return COMMAND_SREM;
+	if (dice < 63)
+		return COMMAND_SADDX;
+	if (dice < 66)
+		return COMMAND_SCOMPACT;
+	if (w->form && key == 1 && dice < 76)
+		return COMMAND_SPOP;
+	if (key == 2 && dice < 76)
+		return shared[world_random(w, 4)];
+	return reads[world_random(w, sizeof(reads) / sizeof(*reads))];
+}
+
+/* --- additions and removals --- */
+
+static void add_name(struct buf *line, int member)
+{
+	char name[16];
+
+	truth_name(member, name);
+	buf_printf(line, " %s", name);
+}
+
+static void add_word(struct buf *line, struct sim_op *op, int member)
+{
+	char name[16];
+
+	truth_name(member, name);
+	add_name(line, member);
+	if (op->command != COMMAND_SSET)
+		buf_printf(&op->log, "%c%s ", op->command == COMMAND_SREM ? '-' : '+', name);
+	if (op->command != COMMAND_SREM)
+		op->world->ever_added[op->key][member] = true;
+	op->members[member] = true;
+}
+
+/* Removes all that there may be, so that runs come to nothing. */
+static void remove_all(struct sim_op *op, struct buf *line)
+{
+	for (int m = 0; m < SIM_MEMBERS; m++)
+		add_word(line, op, m);
+}
+
+static int own_member(const struct sim_op *op)
+{
+	return op->client * SIM_OWN + (int)world_random(op->world, SIM_OWN);
+}
+
+static int any_member(const struct sim_op *op)
+{
+	return (int)world_random(op->world, SIM_MEMBERS);
+}
+
+/* --- reads --- */
+
+/* What a client has written itself tells more than what others have. */
+static void ask_for_members(struct sim_op *op, size_t count, struct buf *line)
+{
+	struct sim_question *q = &op->question;
+
+	for (q->count = 0; q->count < count; q->count++) {
+		q->asked[q->count] = world_chance(op->world, 60) ? own_member(op) : any_member(op);
+		add_name(line, q->asked[q->count]);
+	}
+}
+
+static void ask_for_range(struct sim_op *op, struct buf *line)
+{
+	struct sim_question *q = &op->question;
+
+	q->first = any_member(op);
+	q->last = any_member(op);
+	add_name(line, q->first);
+	add_name(line, q->last);
+}
+
+static void ask_for_some(struct sim_op *op, struct buf *line)
+{
+	op->question.most = 1 + world_random(op->world, op->command == COMMAND_SPOP ? 3 : SIM_MEMBERS / 2);
+	buf_printf(line, " %zu", op->question.most);
+}
+
+static void ask_for_next(struct sim_op *op, struct buf *line)
+{
+	ask_for_some(op, line);
+	if (world_chance(op->world, 30))
+		return;
+	op->question.first = any_member(op);
+	add_name(line, op->question.first++);
+}
+
+static void write_question(struct sim_op *op, struct buf *line)
+{
+	op->question = (struct sim_question){ .last = SIM_MEMBERS - 1, .most = SIM_MEMBERS + 1 };
+	switch (op->command) {
+	case COMMAND_SISMEMBER:
+		ask_for_members(op, 1, line);
+		break;
+	case COMMAND_SMISMEMBER:
+		ask_for_members(op, SIM_ASKED, line);
+		break;
+	case COMMAND_SSCAN:
+		ask_for_next(op, line);
+		break;
+	case COMMAND_SCOUNT:
+		ask_for_range(op, line);
+		break;
+	case COMMAND_SRANGE:
+		ask_for_range(op, line);
+		ask_for_some(op, line);
+		break;
+	case COMMAND_SRANDMEMBER:
+		ask_for_some(op, line);
+		break;
+	case COMMAND_SPOP:
+		op->question.most = 1;
+		if (op->key == 1)
+			ask_for_some(op, line);
+		break;
+	default:
+		break;
+	}
+}
+
+/* --- lines --- */
+
+static void write_line(struct sim_op *op, struct buf *line)
+{
+	struct world *w = op->world;
+
+	buf_printf(line, "%s s%d", command_get(op->command)->name.p, op->key);
+	switch (op->command) {
+	case COMMAND_SADD:
+	case COMMAND_SADDX:
+	case COMMAND_SREM:
+		if (op->key == 2 && op->command == COMMAND_SREM && world_chance(w, 10)) {
+			remove_all(op, line);
+			break;
+		}
+		for (uint64_t n = 1 + world_random(w, 3); n > 0; n--) {
+			int member = op->key == 2 ? any_member(op) : own_member(op);
+			if (!op->members[member])
+				add_word(line, op, member);
+		}
+		break;
+	case COMMAND_SSET:
+		for (int m = 0; m < SIM_MEMBERS; m++) {
+			if (world_chance(w, 40))
+				add_word(line, op, m);
+		}
+		break;
+	case COMMAND_TOUCH:
+		buf_printf(line, " %d", (int)world_random(w, 3));
+		break;
+	default:
+		write_question(op, line);
+	}
+	BUF_ADD(line, "\r\n");
+}
+
+/* What is to be known of a write when its reply, and the operation, are gone. */
+static void remember(struct sim_op *op)
+{
+	struct world *w = op->world;
+	struct sim_past *past = &w->past[op->number];
+
+	*past = (struct sim_past){ .client = op->client, .key = op->key };
+	for (int m = 0; m < SIM_MEMBERS; m++) {
+		if (!op->members[m])
+			continue;
+		past->members |= 1ull << m;
+		w->last[op->client][op->key][m] = w->last_any[op->client][op->key] = op->number;
+	}
+}
+
+static void send_line(struct sim_op *op, struct slice line)
+{
+	struct request_limits limits = { 1 << 16, 1 << 16, 100 };
+	struct host *host = &op->proxy->host;
+	struct world *w = op->world;
+	struct request request;
+	size_t scanned = 0;
+
+	if (w->verbose)
+		printf("%6llu P%d client %d asks %.*s", (unsigned long long)w->now,
+			(int)(((size_t)op->proxy >> 4) % 1000), op->client, (int)line.n, line.p);
+	host->now = w->now;
+	host->unix_time = (int64_t)(w->now / 1000);
+	if (request_parse(line, &limits, &scanned, &request) != REQUEST_READY || !task_start(host, &request, op))
+		world_fail(w, "a request was refused", "%.*s", (int)line.n, line.p);
+}
+
+void clients_issue(struct world *w, struct proxy *proxy, int client, int key, enum command_id command)
+{
+	struct sim_op *op = xcalloc(1, sizeof(*op));
+	struct buf line = BUF_EMPTY;
+
+	op->world = w;
+	op->proxy = proxy;
+	op->client = client;
+	op->key = key;
+	op->command = command;
+	op->issued = w->truth.tick;
+	op->number = ++w->commands;
+	assert(op->number < SIM_COMMANDS);
+	op->before_any = w->last_any[client][key];
+	memcpy(op->before, w->last[client][key], sizeof(op->before));
+	if (command == COMMAND_LPUSH)
+		lists_write_line(w, op, &line);
+	else if (command == COMMAND_LRANGE)
+		lists_write_read(op, key, &line);
+	else
+		write_line(op, &line);
+	remember(op);
+	TAILQ_INSERT_TAIL(&w->ops, op, link);
+	if (w->form)
+		form_issued(op);
+	send_line(op, buf_slice(&line));
+	buf_free(&line);
+}
+
+void clients_act(struct world *w)
+{
+	int client = (int)world_random(w, SIM_CLIENTS);
+
+	for (uint64_t n = 1 + world_random(w, 4); n > 0; n--) {
+		int key = (int)world_random(w, SIM_KEYS);
+		struct proxy *proxy = w->proxies[w->client_proxy[client]];
+		if (!w->form && world_chance(w, 40))
+			clients_issue(w, proxy, client, key, COMMAND_LPUSH);
+		else
+			clients_issue(w, proxy, client, key, choose_command(w, key));
+	}
+}

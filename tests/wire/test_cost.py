@@ -5,7 +5,7 @@ Counted by memcached, in bytes and requests: no time is measured.
 import random
 
 from case_large import LargeSetTest, names
-from stored import stat, stats
+from stored import stats
 
 COUNT = 200000
 

@@ -3,12 +3,11 @@
 STORM_MILLION=1 also loads a set of a million members.
 """
 import os
-import random
 import unittest
 
 from case_large import SLOW, SMALL, LargeSetTest, names
 from harness import PATIENCE, wait_until
-from stored import Servers, Stored, counter, stat
+from stored import Stored, counter, stat
 
 TABLE_SIZE, LOG_SIZE = 32768, 4096
 EXPIRIES = 10

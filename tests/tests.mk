@@ -106,7 +106,7 @@ build/loadgen: $(wildcard tests/bench/*.[ch])
 	$(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) $(WERROR) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -Itests/bench -o $@ \
 		$(filter %.c, $^) -lpthread -lm
 
-# All rows, in about five minutes. `make bench-quick` compares a few with tests/bench/baseline.json.
+# All rows, in about eleven minutes. `make bench-quick` compares a few with tests/bench/baseline.json.
 bench: setlistd build/loadgen
 	@scripts/bench $(BENCH)
 

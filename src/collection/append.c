@@ -137,10 +137,10 @@ static void found(struct lane *lane, const struct result *r)
 
 static void added(struct lane *lane, const struct result *r)
 {
-	if (r->status == RESULT_DONE) {
-		lane->created = true;
+	lane->created = r->status == RESULT_DONE;
+	if (lane->created)
 		piece_done(lane);
-	} else if (r->status != RESULT_NOT_STORED)
+	else if (r->status != RESULT_NOT_STORED)
 		lane_finish_failed(lane, r);
 	else if (lane_retry(lane))
 		append(lane);

@@ -9,7 +9,7 @@ struct collection_options {
 	size_t segment_size; /* bytes of a list's segment at most */
 	size_t log_size;     /* bytes of a set's log above which it is folded, and spilled to a table */
 	size_t table_size;   /* bytes of a table at most */
-	size_t cache;        /* bytes of the fold cache */
+	size_t cache;        /* bytes of views, tables and indexes that are kept */
 	size_t merges;       /* merges of segments at once */
 };
 

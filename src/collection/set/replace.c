@@ -1,5 +1,5 @@
 /*
- * Replacing a whole set: a long one is written to segments first; then by CAS with the token of the very read that found what
+ * Replacing a whole set: a long one is written to a run first; then by CAS with the token of the very read that found what
  * is there to be a set, or by ADD where there is none. Never by `set`, which deletes what is there when it fails.
  */
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static void look(struct lane *lane)
 	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS }, found);
 }
 
-/* `sure` is whether nothing can refer to the new segments. */
+/* `sure` is whether nothing can refer to the new run. */
 static void clean_up(struct lane *lane, bool done, bool sure)
 {
 	struct replacement *p = lane->work;

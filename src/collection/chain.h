@@ -1,8 +1,7 @@
 /*
  * A list as its base says it: a chain of parts, the log at the head, segments, the log at the tail. Which items are where is
  * known from the base alone, so that only those segments need be read of which something is wanted. Where that cannot be said,
- * since the log holds removals, or segments are those of a set, the chain is `tangled`: all of it must be loaded, and is then
- * one log at the tail.
+ * since the log holds removals, the chain is `tangled`: all of it must be loaded, and is then one log at the tail.
  *
  *     chain_read -> chain_need -> load what is wanted -> chain_apply ... -> write what is to be written -> chain_encode
  *

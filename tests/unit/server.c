@@ -53,6 +53,18 @@ static void give_ttl(struct server *s, struct server_item *item, int64_t exptime
 	item->there = exptime >= 0;
 }
 
+static struct server_item *vacant(struct server *s)
+{
+	size_t i = 0;
+
+	while (i < s->count && s->items[i].there)
+		i++;
+	if (i == SERVER_ITEMS)
+		abort();
+	s->count += i == s->count;
+	return &s->items[i];
+}
+
 static enum result_status store(struct server *s, const struct call *call)
 {
 	struct server_item *item = find(s, call->key);
@@ -60,9 +72,8 @@ static enum result_status store(struct server *s, const struct call *call)
 	if (s->most && call->value.n > s->most)
 		return RESULT_REFUSED;
 	if (!item) {
-		if (s->count == SERVER_ITEMS)
-			abort();
-		item = &s->items[s->count++];
+		item = vacant(s);
+		buf_consume(&item->key, buf_size(&item->key));
 		buf_add_slice(&item->key, call->key);
 	}
 	buf_consume(&item->value, buf_size(&item->value));

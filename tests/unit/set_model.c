@@ -39,7 +39,8 @@ static void sum_up(struct set_model *m)
 		m->count += m->in[i];
 	buf_consume(&m->base, buf_size(&m->base));
 	buf_add_slice(&m->base, buf_slice(&m->head_text));
-	if (m->run_count)
+	m->marked |= m->run_count > 0;
+	if (m->marked)
 		BUF_ADD(&m->base, OPLOG_SET_MARK);
 	for (size_t i = 0; i < m->run_count; i++)
 		oplog_add_run(&m->base, &m->runs[i]);
@@ -78,7 +79,7 @@ void set_model_push(struct set_model *m, size_t tokens)
 	struct buf text = BUF_EMPTY;
 
 	/* Where there is no block there is no head either: all of it is the log. */
-	if (m->run_count == 0)
+	if (!m->marked)
 		return;
 	memset(&m->head, 0, sizeof(m->head));
 	while (tokens--)
@@ -156,7 +157,7 @@ void set_model_spill(struct set_model *m)
 void set_model_merge(struct set_model *m, size_t from, size_t to)
 {
 	struct set_model_layer merged = { .says = { SAYS_NOTHING } };
-	struct oplog_run run;
+	struct oplog_run run = { .tables = 0 };
 
 	if (to > m->run_count || to - from < 2 || buf_size(&m->head_text))
 		return;
@@ -168,12 +169,26 @@ void set_model_merge(struct set_model *m, size_t from, size_t to)
 	}
 	if (write_run(m, &merged, from > 0, &run))
 		replace_runs(m, from, to, &merged, run);
+	else
+		replace_runs(m, from, to, NULL, run);
 	sum_up(m);
+}
+
+/* All that the oldest runs say comes to nothing: the next one is the oldest then, and says that something is removed. */
+static void lose_oldest(struct set_model *m)
+{
+	size_t to = 1 + below(m, m->run_count);
+
+	if (buf_size(&m->head_text))
+		return;
+	memset(m->layers, 0, to * sizeof(m->layers[0]));
+	set_model_merge(m, 0, to < 2 ? 2 : to);
 }
 
 static void begin(struct set_model *m, size_t runs)
 {
 	m->run_count = 0;
+	m->marked = false;
 	memset(&m->head, 0, sizeof(m->head));
 	memset(&m->log, 0, sizeof(m->log));
 	empty(&m->head_text);
@@ -197,6 +212,10 @@ void set_model_change(struct set_model *m)
 	case 1:
 	case 2:
 		set_model_spill(m);
+		break;
+	case 6:
+		if (m->run_count > 1)
+			lose_oldest(m);
 		break;
 	case 3:
 		set_model_push(m, 1 + below(m, 5));

@@ -22,6 +22,7 @@ struct set_model {
 	struct set_model_layer head, log, layers[SET_MODEL_RUNS];
 	struct oplog_run runs[SET_MODEL_RUNS]; /* oldest first */
 	size_t run_count;
+	bool marked;              /* it has a block, which stays where nothing is left in it */
 	bool in[TABLE_MODEL_MAX]; /* what all of it comes to */
 	size_t count;
 	struct cupboard cupboard;

@@ -1,0 +1,263 @@
+/*
+ * Views of sets. By the first byte: what stands in the input is the base and the items, whatever that is; or the items are what
+ * the base says they are by check and counts, but their members are not where they should be; or it is a set as it should be,
+ * that changes, and what is answered is compared with the sorted array.
+ */
+#include "collection/set/view.h"
+#include "collection/text/fences.h"
+#include "input.h"
+#include "set_model.h"
+#include "util/check.h"
+
+enum { RUNS_MAX = 5, TABLES_MAX = 6, MEMBERS_MAX = 40, CHANGES_MAX = 40, ROUNDS_MAX = 100 };
+
+static struct set_store store;
+static struct set_view view;
+static struct cupboard cupboard;
+
+static void begin(uint64_t seed)
+{
+	TAILQ_INIT(&store.used);
+	set_view_init(&view, seed, &store);
+}
+
+static void end(void)
+{
+	set_view_free(&view);
+	MUST(TAILQ_EMPTY(&store.used) && store.memory == 0);
+}
+
+static enum oplog_form update(struct slice base)
+{
+	char *copy = input_copy(base);
+	enum oplog_form form = set_view_update(&view, slice_of(copy, base.n));
+
+	free(copy);
+	return form;
+}
+
+/* --- whatever stands there --- */
+
+static struct slice member_of(struct slice *in)
+{
+	static const char letters[] = "abcdefgh~\x80\xff+-@.";
+	static char names[256][2];
+	uint8_t byte = input_byte(in);
+
+	names[byte][0] = letters[byte % (sizeof(letters) - 1)];
+	names[byte][1] = letters[byte / 16 % (sizeof(letters) - 1)];
+	return slice_of(names[byte], 1 + byte % 2);
+}
+
+static void random_request(struct set_request *r, struct slice *in)
+{
+	*r = (struct set_request){ .verb = (enum set_verb)(input_byte(in) % (SET_INFO + 1)), .random = input_byte(in) };
+	r->count = input_byte(in) % 20;
+	r->members = SLICE("a b ab ~ \xff+ c");
+	if (input_byte(in) % 2)
+		r->range = (struct set_range){ .from = member_of(in), .to = member_of(in), .after = true };
+	r->range.has_to = r->range.to.n && input_byte(in) % 2;
+	r->bytes = input_byte(in) % 4 ? 0 : input_byte(in);
+	r->sign = input_byte(in) % 2 ? "-" : NULL;
+}
+
+/* An item as it is in the cupboard, or where there is none as it stands in the input. False when it is refused. */
+static bool load(struct slice *in)
+{
+	bool good = view.want_count > 0;
+
+	for (size_t i = 0; i < view.want_count && good; i++) {
+		const struct cupboard_item *item = cupboard_find(&cupboard, set_view_want_id(&view, &view.wants[i]));
+		struct slice data = item ? buf_slice(&item->data) : input_bytes(in, input_byte(in));
+		char *copy = input_copy(data);
+		good = set_view_load(&view, &view.wants[i], slice_of(copy, data.n));
+		free(copy);
+	}
+	set_view_end_wants(&view);
+	return good;
+}
+
+static void ask(struct slice *in)
+{
+	struct set_request r;
+	int rounds = 0;
+
+	random_request(&r, in);
+	while (!set_answer(&view, &r)) {
+		/* What is wanted in vain is wanted of somebody. */
+		MUST(view.want_count > 0 && ++rounds < ROUNDS_MAX);
+		if (!load(in))
+			break;
+	}
+	set_view_end_wants(&view);
+	set_request_free(&r);
+}
+
+static void ask_some(struct slice *in)
+{
+	for (int n = 0; n < 10 && view.known; n++)
+		ask(in);
+}
+
+static void any_bytes(struct slice *in)
+{
+	struct slice base = input_bytes(in, input_byte(in) * 2u), more;
+	struct buf longer = BUF_EMPTY;
+
+	if (update(base) == OPLOG_GOOD)
+		ask_some(in);
+	/* It becomes longer, as a rule. */
+	if (input_byte(in) % 4)
+		buf_add_slice(&longer, base);
+	more = input_bytes(in, input_byte(in));
+	buf_add_slice(&longer, more);
+	if (update(buf_slice(&longer)) == OPLOG_GOOD)
+		ask_some(in);
+	if (!set_view_take_log(&view, more))
+		MUST(!view.known);
+	ask_some(in);
+	buf_free(&longer);
+}
+
+/* --- items that are what the references say, and yet make no sense together --- */
+
+static int by_name(const void *a, const void *b)
+{
+	return member_compare(*(const struct slice *)a, *(const struct slice *)b);
+}
+
+/* A table of members from the input, which is in itself as it must be, or whatever stands there. */
+static struct slice put_table(struct slice *in, struct fence *fence)
+{
+	struct slice members[MEMBERS_MAX], id;
+	struct table_writer w = { .count = 0 };
+	size_t count = 1 + input_byte(in) % MEMBERS_MAX;
+	struct buf data = BUF_EMPTY;
+
+	for (size_t i = 0; i < count; i++)
+		members[i] = member_of(in);
+	qsort(members, count, sizeof(members[0]), by_name);
+	for (size_t i = 0; i < count; i++) {
+		if (i == 0 || member_compare(members[i - 1], members[i]) < 0)
+			table_writer_add(&w, members[i], input_byte(in) % 3 == 0);
+	}
+	*fence = (struct fence){ .entries = w.count, .removals = w.removals };
+	if (input_byte(in) % 8 == 0)
+		fence->entries += input_byte(in);
+	table_writer_finish(&w, &data);
+	if (input_byte(in) % 8 == 0)
+		buf_add_slice(&data, input_bytes(in, input_byte(in) % 8));
+	fence->bytes = (uint32_t)buf_size(&data);
+	fence->check = check_of(buf_slice(&data));
+	id = cupboard_put(&cupboard, OPLOG_TABLE, buf_slice(&data));
+	memcpy(fence->id, id.p, OPLOG_ID);
+	table_writer_free(&w);
+	buf_free(&data);
+	return id;
+}
+
+/* Fences in order, as an index must have them, but nothing that the tables have to do with. */
+static struct oplog_run put_run(struct slice *in)
+{
+	struct oplog_run run = { .tables = 1 + input_byte(in) % TABLES_MAX };
+	struct buf index = BUF_EMPTY;
+	char first[2] = { 0 };
+
+	fences_begin(&index);
+	for (size_t i = 0; i < run.tables; i++) {
+		struct fence fence;
+		run.id = put_table(in, &fence);
+		run.check = fence.check;
+		fence.first = slice_of(first, i > 0);
+		first[0] = (char)('a' + i);
+		run.entries += fence.entries;
+		run.removals += fence.removals;
+		run.bytes += fence.bytes;
+		fences_add(&index, &fence);
+	}
+	run.indexed = run.tables > 1;
+	if (run.indexed) {
+		run.check = check_of(buf_slice(&index));
+		run.id = cupboard_put(&cupboard, OPLOG_INDEX, buf_slice(&index));
+	}
+	buf_free(&index);
+	return run;
+}
+
+static void add_words(struct buf *base, struct slice *in, size_t most)
+{
+	for (size_t n = input_byte(in) % most; n > 0; n--) {
+		buf_add(base, input_byte(in) % 3 ? "+" : "-", 1);
+		buf_add_slice(base, member_of(in));
+		BUF_ADD(base, " ");
+	}
+}
+
+static void no_sense(struct slice *in)
+{
+	struct oplog_run runs[RUNS_MAX];
+	size_t count = 1 + input_byte(in) % RUNS_MAX;
+
+	for (size_t i = 0; i < count; i++)
+		runs[i] = put_run(in);
+	for (int n = 0; n < 4 && in->n; n++) {
+		struct buf base = BUF_EMPTY;
+		add_words(&base, in, 4);
+		BUF_ADD(&base, OPLOG_SET_MARK);
+		/* The same run may be referred to twice. */
+		for (size_t i = input_byte(in) % 8; i > 0; i--)
+			oplog_add_run(&base, &runs[input_byte(in) % count]);
+		add_words(&base, in, 20);
+		MUST(update(buf_slice(&base)) == OPLOG_GOOD);
+		ask_some(in);
+		while (!TAILQ_EMPTY(&store.used) && input_byte(in) % 4 == 0)
+			set_item_drop(TAILQ_FIRST(&store.used));
+		buf_free(&base);
+	}
+}
+
+/* --- a set as it should be --- */
+
+static void as_the_model(struct slice *in)
+{
+	static struct set_model model;
+	struct buf members = BUF_EMPTY;
+	struct set_request r;
+
+	set_model_init(&model, input_number(in), input_byte(in) % 7);
+	for (int n = 0; n < CHANGES_MAX && in->n; n++) {
+		uint8_t what = input_byte(in);
+		if (what % 2)
+			set_model_append(&model, what / 16);
+		else
+			set_model_change(&model);
+		MUST(update(buf_slice(&model.base)) == OPLOG_GOOD);
+		for (what = input_byte(in) % 8; what > 0; what--) {
+			set_model_request(&model, &r, &members);
+			MUST(set_model_ask(&model, &view, &r) && set_model_agrees(&model, &r));
+			set_request_free(&r);
+		}
+		while (!TAILQ_EMPTY(&store.used) && input_byte(in) % 8 == 0)
+			set_item_drop(TAILQ_LAST(&store.used, set_items));
+	}
+	buf_free(&members);
+	set_model_fini(&model);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct slice in = slice_of((const char *)data, size);
+	uint8_t how = input_byte(&in);
+
+	begin(how);
+	cupboard.random = how;
+	if (how % 4 == 0)
+		any_bytes(&in);
+	else if (how % 4 == 1)
+		no_sense(&in);
+	else
+		as_the_model(&in);
+	end();
+	cupboard_free(&cupboard);
+	return 0;
+}

@@ -11,6 +11,7 @@ PIPELINE = 500
 SPREAD = 61803398877    # it shares no factor with 10 ** 11
 # Seconds that may pass between a command and the look at what came of it. Times to live that are told apart differ by more.
 SLOW = 100
+NOT_A_SET = "CLIENT_ERROR value is not a collection"
 
 
 def names(count, start=0):
@@ -19,6 +20,10 @@ def names(count, start=0):
     Digits that only count would be next to nothing in a sorted table, and new ones would always be the last.
     """
     return [b"m%011d" % (number * SPREAD % 10 ** 11) for number in range(start, start + count)]
+
+
+# Members that go to tables at once.
+LONG = b" ".join(names(200)).decode()
 
 
 class LargeSetTest(WireTest):
@@ -135,3 +140,22 @@ class LargeSetTest(WireTest):
 
     def assert_error(self, command, pattern, conn=None):
         self.assertTrue(re.fullmatch(pattern, reply := (conn or self.conn).ask(command)), f"{command}: {reply!r}")
+
+
+class RefusingTest(LargeSetTest):
+    """Of items that are left as they are."""
+
+    def assert_untouched(self, key, data, flags, act):
+        """Whatever act() does, the item stays the very same: no write at all, or its cas id would differ."""
+        conn = self.at.of(key)
+        self.assertEqual(conn.set(key, data, flags, 500), "STORED")
+        before = self.at.meta(key, "c f")
+        act()
+        self.assertEqual((conn.get(key), self.at.meta(key, "c f")), (data, before))
+
+    def refuse_all(self, error=NOT_A_SET):
+        for command in ("smembers k", "scard k", "sismember k a", "smismember k a b", "srandmember k", "spop k", "spop k 3",
+                        "sunion k other", "sinter other k", "sdiff k", "scompact k", "sinfo k", "sset k a b", "sset k",
+                        "sscan k 5", "sscan k 5 a", "srange k a z 5", "scount k a z", "sset k " + LONG):
+            for conn in (self.conn, *self.others):
+                self.assertEqual(conn.ask(command), error, command)

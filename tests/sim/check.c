@@ -167,30 +167,13 @@ static void check_segment_deleted(struct world *w, struct slice key)
 		world_fail(w, "an item was deleted that is referred to", "%.*s", (int)key.n, key.p);
 }
 
-/* Items end with a second. */
-static void check_second(struct world *w)
-{
-	if (w->now / 1000 == w->second)
-		return;
-	w->second = w->now / 1000;
-	for (int i = 0; i < SIM_KEYS; i++)
-		check_stored(w, i);
-	lists_time(w);
-}
-
-/* What a call was about: a set's items, or a list's. */
+/* What a call can be about: a set's items, or a list's. */
 static void check_kind(struct world *w, struct slice key)
 {
 	if (key.p[0] == 'l')
 		lists_time(w);
-	else
-		check_stored(w, key.p[1] - '0');
-}
-
-/* An item of a set that does not end within a history. */
-static bool ends_late(struct slice key)
-{
-	return key.p[0] == 's' && key.p[1] - '0' < SIM_ENDS;
+	for (int i = 0; key.p[0] != 'l' && i < SIM_KEYS; i++)
+		check_stored(w, i);
 }
 
 void check_execute(struct world *w, struct message *message)
@@ -201,7 +184,7 @@ void check_execute(struct world *w, struct message *message)
 	struct fake_item *item = world_find(w, call->key);
 
 	w->truth.tick++;
-	check_second(w);
+	check_kind(w, call->key);
 	if (item)
 		buf_add_slice(&before, buf_slice(&item->value));
 	message->result = fake_call(&w->servers[message->server], call, w->now);
@@ -219,10 +202,8 @@ void check_execute(struct world *w, struct message *message)
 			check_segment_deleted(w, call->key);
 	}
 	/* From here on items may end by themselves, base and segments up to a second apart. */
-	if ((call->verb == CALL_TOUCH || call->verb == CALL_GAT) && call->exptime && !ends_late(call->key))
+	if ((call->verb == CALL_TOUCH || call->verb == CALL_GAT) && call->exptime)
 		w->evictions++;
-	if (ends_late(call->key))
-		ends_executed(w, call);
 	buf_free(&before);
 	check_kind(w, call->key);
 }

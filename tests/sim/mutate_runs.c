@@ -186,8 +186,6 @@ void mutate_runs_sent(struct world *w, struct message *m)
 		swap_runs(m);
 	if (w->mutation == MUTATION_TABLE_BYTE && begins(call, CALL_ADD, SLICE("T1")))
 		change_member(m);
-	if (w->mutation == MUTATION_NO_END && writes && call->verb == CALL_CAS && call->exptime > 0)
-		m->call.exptime = 0;
 }
 
 /* --- bugs at the server, and on the way back --- */

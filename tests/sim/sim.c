@@ -35,7 +35,6 @@ static const struct {
 	{ "a base that was replaced taken for one that has become longer", "oplog " },
 	{ "a table with another member than was written", "oplog " },
 	{ "what was merged deleted though the commit was lost", "oplog " },
-	{ "a rewrite that lives for ever", "oplog " },
 	{ "a read behind what its client adds later", "oplog " },
 };
 

@@ -9,20 +9,11 @@
 #include <sys/queue.h>
 
 #include "collection/lanes.h"
-#include "collection/large.h"
 #include "command/task.h"
 #include "form.h"
 #include "truth.h"
 
-enum {
-	SIM_SERVERS = 2,
-	SIM_PROXIES = 3,
-	SIM_KEY_SIZE = 2,
-	SIM_COMMANDS = 1024,
-	SIM_ASKED = 3,
-	SIM_INDEXES = 256,
-	SIM_ENDS = 2
-};
+enum { SIM_SERVERS = 2, SIM_PROXIES = 3, SIM_KEY_SIZE = 2, SIM_COMMANDS = 1024, SIM_ASKED = 3, SIM_INDEXES = 256 };
 
 /* Bugs put in on purpose, to see them found. */
 enum mutation {
@@ -37,7 +28,6 @@ enum mutation {
 	MUTATION_BLIND_VIEW,   /* who has a base takes only what it has become more by, whatever the rest is now */
 	MUTATION_TABLE_BYTE,   /* a member in a table is another than was written */
 	MUTATION_EARLY_DELETE, /* what a merge has read goes though its commit was lost */
-	MUTATION_NO_END,       /* a rewrite lives for ever */
 	MUTATION_LATE_READ,    /* a read comes behind what its client adds later */
 	MUTATIONS
 };
@@ -145,9 +135,7 @@ struct world {
 	struct form_truth form_truth;
 	struct rules rules;
 	const struct collection_options *options;
-	struct large_filter large; /* of all proxies */
-	uint64_t now, random;      /* milliseconds */
-	uint64_t second;           /* for which all sets and lists were looked at */
+	uint64_t now, random; /* milliseconds */
 	struct fake servers[SIM_SERVERS];
 	struct proxy *proxies[SIM_PROXIES];
 	TAILQ_HEAD(, message) messages;
@@ -161,9 +149,6 @@ struct world {
 	uint64_t executed[SIM_COMMANDS];    /* ticks, by the number of the command; 0 for not */
 	struct sim_past past[SIM_COMMANDS]; /* by the number of the command */
 	bool ever_added[SIM_KEYS][SIM_MEMBERS];
-	struct end {
-		int64_t expires, made; /* in seconds: when the base was to end, and when it was made */
-	} ends[SIM_ENDS];
 	enum mutation mutation;
 	struct index_check {
 		uint64_t was, is;
@@ -203,10 +188,6 @@ uint64_t check_since(const struct sim_op *op, size_t before);
 
 /* check_reads.c: a read has its reply, which is no error. */
 void check_answer(struct sim_op *op);
-
-/* check_ends.c: gives some sets a time to live; a call that changes such a set was executed. */
-void ends_init(struct world *world);
-void ends_executed(struct world *world, const struct call *call);
 
 /* check_form.c: the same for the encodings beside oplog; an operation is issued, a message sent. */
 void form_issued(struct sim_op *op);

@@ -33,7 +33,7 @@ static inline bool slice_starts(struct slice s, struct slice prefix)
 
 static inline struct slice slice_skip(struct slice s, size_t n)
 {
-	return (struct slice){ s.p + n, s.n - n };
+	return (struct slice){ n ? s.p + n : s.p, s.n - n };
 }
 
 /* Copies a slice to `p`; gives where it ends. */

@@ -6,16 +6,37 @@
 #include "util/alloc.h"
 #include "world.h"
 
+static const enum command_id shared[] = { COMMAND_SSET, COMMAND_SPOP, COMMAND_TOUCH, COMMAND_DELETE };
+
+/* In another encoding than oplog all reads are answered from one fold, so that one command that reads is enough. */
+static enum command_id choose_in_form(struct world *w, int key, uint64_t dice)
+{
+	if (dice < 40)
+		return COMMAND_SADD;
+	if (dice < 62)
+		return COMMAND_SREM;
+	if (dice < 66)
+		return COMMAND_SADDX;
+	if (dice < 70)
+		return COMMAND_SCOMPACT;
+	if (key == 1 && dice < 80)
+		return COMMAND_SPOP;
+	if (key == 2 && dice < 80)
+		return shared[world_random(w, 4)];
+	return COMMAND_SMEMBERS;
+}
+
 /* Keys 0 and 1 have one writer for each member, but that in another encoding than oplog members of key 1 are popped; key 2 is
  * everybody's, and is replaced, popped and given an end. */
 static enum command_id choose_command(struct world *w, int key)
 {
-	static const enum command_id shared[] = { COMMAND_SSET, COMMAND_SPOP, COMMAND_TOUCH, COMMAND_DELETE };
 	static const enum command_id reads[] = { COMMAND_SMEMBERS, COMMAND_SMEMBERS, COMMAND_SMEMBERS,
 		COMMAND_SISMEMBER, COMMAND_SISMEMBER, COMMAND_SMISMEMBER, COMMAND_SCARD, COMMAND_SSCAN, COMMAND_SCOUNT,
 		COMMAND_SRANGE, COMMAND_SRANDMEMBER };
 	uint64_t dice = world_random(w, 100);
 
+	if (w->form)
+		return choose_in_form(w, key, dice);
 	if (dice < 40)
 		return COMMAND_SADD;
 	if (dice < 60)
@@ -24,8 +45,6 @@ static enum command_id choose_command(struct world *w, int key)
 		return COMMAND_SADDX;
 	if (dice < 66)
 		return COMMAND_SCOMPACT;
-	if (w->form && key == 1 && dice < 76)
-		return COMMAND_SPOP;
 	if (key == 2 && dice < 76)
 		return shared[world_random(w, 4)];
 	return reads[world_random(w, sizeof(reads) / sizeof(*reads))];
@@ -153,7 +172,7 @@ static void write_line(struct sim_op *op, struct buf *line)
 	case COMMAND_SADD:
 	case COMMAND_SADDX:
 	case COMMAND_SREM:
-		if (op->key == 2 && op->command == COMMAND_SREM && world_chance(w, 10)) {
+		if (!w->form && op->key == 2 && op->command == COMMAND_SREM && world_chance(w, 10)) {
 			remove_all(op, line);
 			break;
 		}

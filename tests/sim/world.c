@@ -454,7 +454,7 @@ static void one_event(struct world *w)
 		if (m->at <= w->now)
 			execute(w, m);
 	} else if (overtakes(w, m)) {
-		m->at++;
+		m->at = w->now + 1;
 	} else {
 		give_result(w, m);
 	}

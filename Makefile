@@ -11,13 +11,19 @@ ALL_CFLAGS = -std=c11 $(WARNINGS) $(WERROR) $(CFLAGS) $(SANITIZE)
 
 # The layers. What is pure does no I/O, reads no clock and keeps no state of its own, and links without libevent and
 # libmemcached: tests, fuzzers and the simulation are made from it alone.
-PURE = $(wildcard src/protocol/*.c src/collection/*.c src/collection/text/*.c src/collection/set/*.c src/collection/encodings/*.c src/command/*.c) src/upstream/pipeline.c src/upstream/greeting.c \
-	src/util/alloc.c src/util/buf.c src/util/num.c src/util/pool.c src/util/shared.c src/config/address.c
-REST = $(filter-out $(PURE), $(wildcard src/*.c src/*/*.c src/*/*/*.c))
+PURE = $(wildcard src/protocol/*.c src/collection/*.c src/collection/*/*.c src/collection/*/*/*.c src/command/*.c) src/upstream/pipeline.c \
+	src/upstream/greeting.c src/util/alloc.c src/util/buf.c src/util/num.c src/util/pool.c src/util/shared.c src/config/address.c
+REST = $(filter-out $(PURE), $(wildcard src/*.c src/*/*.c src/*/*/*.c src/*/*/*/*.c))
 UNIT = $(wildcard tests/unit/*.c)
 FUZZERS = $(patsubst tests/fuzz/%.c, %, $(wildcard tests/fuzz/fuzz_*.c))
 OBJECTS = $(patsubst %.c, $(BUILD)/%.o, $(PURE) $(REST))
 PURE_LIB = $(BUILD)/libpure.a
+
+# One short line for each step; V=1 shows the commands.
+V ?= 0
+ifeq ($(V),0)
+say = @printf '  %-4s %s\n' $(1) $(2);
+endif
 
 all: setlistd
 
@@ -25,15 +31,15 @@ setlistd: $(BUILD)/setlistd
 	@cp -f --remove-destination $< $@
 
 $(BUILD)/setlistd: $(OBJECTS)
-	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(OBJECTS) $(LIBS) -lpthread
+	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(OBJECTS) $(LIBS) -lpthread
 
 $(PURE_LIB): $(patsubst %.c, $(BUILD)/%.o, $(PURE))
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(call say,AR,$@)$(AR) rcs $@ $^
 
 $(BUILD)/%.o: %.c config.mk
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CPPFLAGS) $(LIB_CFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC,$<)$(CC) $(ALL_CPPFLAGS) $(LIB_CFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # The pure ones are compiled without the libraries' include paths.
 $(patsubst %.c, $(BUILD)/%.o, $(PURE)): LIB_CFLAGS =

@@ -50,8 +50,8 @@ static void print_general(struct worker *w, struct buf *out)
 	struct daemon *d = w->daemon;
 
 	reply_stat(out, "pid", (uint64_t)getpid());
-	reply_stat(out, "uptime", (uint64_t)(w->host.unix_time - d->started));
-	reply_stat(out, "time", (uint64_t)w->host.unix_time);
+	reply_stat(out, "uptime", (uint64_t)(w->host.env.unix_time - d->started));
+	reply_stat(out, "time", (uint64_t)w->host.env.unix_time);
 	BUF_ADD(out, "STAT version ");
 	print_version(d, out);
 	reply_stat(out, "pointer_size", 8 * sizeof(void *));
@@ -121,9 +121,10 @@ static void print_upstream(const struct worker *w, struct buf *out)
 	}
 }
 
-static void stats(struct worker *w, struct slice rest, struct buf *out)
+void admin_stats(struct client *client, const struct request *request, struct buf *out)
 {
-	struct slice group = slice_token(&rest);
+	struct slice rest = request->rest, group = slice_token(&rest);
+	struct worker *w = client->worker;
 	struct daemon *d = w->daemon;
 
 	if (slice_equal(group, SLICE("reset"))) {
@@ -154,11 +155,12 @@ static void help_line(const struct command *command, struct buf *out)
 	buf_printf(out, "%-66s %s\r\n", command->usage, command->summary);
 }
 
-static void help(struct slice rest, struct buf *out)
+void admin_help(struct client *client, const struct request *request, struct buf *out)
 {
-	struct slice name = slice_token(&rest);
+	struct slice rest = request->rest, name = slice_token(&rest);
 	const struct command *command = command_lookup(name);
 
+	(void)client;
 	if (name.n && !command) {
 		reply_text(out, "CLIENT_ERROR no such command");
 		return;
@@ -170,8 +172,9 @@ static void help(struct slice rest, struct buf *out)
 	reply_text(out, "END");
 }
 
-static void route(struct worker *w, const struct request *request, struct buf *out)
+void admin_route(struct client *client, const struct request *request, struct buf *out)
 {
+	const struct worker *w = client->worker;
 	const struct server *s = servers_get(w->servers, ring_lookup(w->daemon->ring, request->key));
 	struct slice rest = request->rest;
 
@@ -185,11 +188,12 @@ static void route(struct worker *w, const struct request *request, struct buf *o
 	reply_text(out, s->name);
 }
 
-static void verbosity(struct slice rest, struct buf *out)
+void admin_verbosity(struct client *client, const struct request *request, struct buf *out)
 {
-	struct slice word = slice_token(&rest);
+	struct slice rest = request->rest, word = slice_token(&rest);
 	uint32_t level;
 
+	(void)client;
 	if (!num_parse_u32(word, &level) || slice_token(&rest).n) {
 		reply_text(out, "CLIENT_ERROR bad command line format");
 	} else {
@@ -198,31 +202,38 @@ static void verbosity(struct slice rest, struct buf *out)
 	}
 }
 
-void admin_start(struct worker *w, const struct request *request, struct client *client)
+void admin_version(struct client *client, const struct request *request, struct buf *out)
 {
-	struct task *task = task_new(&w->host, request, client, sizeof(*task));
-	struct buf *out = task_reply(task);
+	(void)request;
+	BUF_ADD(out, "VERSION ");
+	print_version(client->worker->daemon, out);
+}
 
-	switch (request->command->id) {
-	case COMMAND_STATS:
-		stats(w, request->rest, out);
-		break;
-	case COMMAND_VERSION:
-		BUF_ADD(out, "VERSION ");
-		print_version(w->daemon, out);
-		break;
-	case COMMAND_VERBOSITY:
-		verbosity(request->rest, out);
-		break;
-	case COMMAND_HELP:
-		help(request->rest, out);
-		break;
-	case COMMAND_ROUTE:
-		route(w, request, out);
-		break;
-	default:
-		assert(request->command->id == COMMAND_MN);
-		reply_text(out, "MN");
-	}
+void admin_mn(struct client *client, const struct request *request, struct buf *out)
+{
+	(void)client;
+	(void)request;
+	reply_text(out, "MN");
+}
+
+void admin_quit(struct client *client, const struct request *request, struct buf *out)
+{
+	(void)request;
+	(void)out;
+	client->closing = true;
+}
+
+void admin_start(struct client *client, const struct request *request)
+{
+	static admin_command *const starts[COMMAND_COUNT] = {
+#define PROXY_COMMAND(id, name, grammar, start, ...) [COMMAND_##id] = start,
+#define COMMAND(...)
+#include "protocol/commands.def"
+#undef COMMAND
+#undef PROXY_COMMAND
+	};
+	struct task *task = task_new(&client->worker->host, request, client, sizeof(*task));
+
+	starts[request->command->id](client, request, task_reply(task));
 	task_done(task);
 }

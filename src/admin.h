@@ -1,10 +1,19 @@
-/* The commands about the process itself: stats, version, verbosity, help, route, mn. Each answers at once. */
+/* The commands about the proxy or the connection itself. Each answers at once. */
 #ifndef ADMIN_H
 #define ADMIN_H
 
 #include "client.h"
 
-/* Carries out a request that task_start gave back; as task_start. */
-void admin_start(struct worker *worker, const struct request *request, struct client *client);
+/* Appends the reply to a request. */
+typedef void admin_command(struct client *client, const struct request *request, struct buf *out);
+
+#define PROXY_COMMAND(id, name, grammar, start, ...) admin_command start;
+#define COMMAND(...)
+#include "protocol/commands.def"
+#undef COMMAND
+#undef PROXY_COMMAND
+
+/* Carries out a request for which task_start gave false. */
+void admin_start(struct client *client, const struct request *request);
 
 #endif

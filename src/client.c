@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "admin.h"
+#include "command/start.h"
 #include "protocol/reply.h"
 #include "util/alloc.h"
 #include "util/log.h"
@@ -50,7 +51,7 @@ void client_close(struct client *c)
 		else if (task->resume)
 			task->resume(task);
 	}
-	c->owed = 0;
+	c->order = (struct order){ 0 };
 	stream_close(&c->stream);
 	TAILQ_REMOVE(&w->clients, c, link);
 	atomic_fetch_sub(&w->daemon->connections, 1);
@@ -61,7 +62,7 @@ void client_close(struct client *c)
 
 static bool is_answered(const struct client *c)
 {
-	return c->owed == 0 && stream_waiting(&c->stream) == 0;
+	return c->order.tasks == 0 && stream_waiting(&c->stream) == 0;
 }
 
 /* Nothing is known of it here that the next worker would have to know. */
@@ -121,6 +122,8 @@ static void close_if_finished(struct client *c)
 
 void client_drain(struct client *c)
 {
+	if (!stream_is_open(&c->stream))
+		return;
 	c->closing = true;
 	stream_pause(&c->stream);
 	close_if_finished(c);
@@ -144,60 +147,12 @@ static bool is_slow(const struct client *c)
 
 /* --- tasks --- */
 
-/*
- * An event is stored under a key that is known only once it was counted, and very many keys are touched by and by: what may read
- * them must wait for that.
- */
-static bool is_veiled(const struct task *task)
-{
-	if (task->command && task->command->id == COMMAND_EVADD)
-		return true;
-	return task->walks && task->command->grammar == GRAMMAR_TOUCH_KEYS;
-}
-
-/*
- * What counters it needs wait in their lanes, and no lane goes on before the event that was counted in it is sent: so what looks
- * at an event only because its counter says so comes behind it by itself.
- */
-static bool may_overtake(const struct command *command)
-{
-	return command->grammar == GRAMMAR_KEY_ARGS || command->grammar == GRAMMAR_EVENT_DATA;
-}
-
-/* What changes nothing that a reader may still have to ask for. */
-static bool may_pass_readers(const struct command *command)
-{
-	switch (command->grammar) {
-	case GRAMMAR_KEYS:
-	case GRAMMAR_COLLECTION_KEYS:
-	case GRAMMAR_KEY_ARGS:
-	case GRAMMAR_ARGS:
-	case GRAMMAR_BARE:
-		return !command->noreply;
-	default:
-		return false;
-	}
-}
-
-/* Whether what was asked before has to be answered first. */
-static bool must_wait(const struct client *c, const struct command *command)
-{
-	/* Nothing that was asked before a flush may reach a server after it. */
-	if (command->grammar == GRAMMAR_FLUSH && c->owed > 0)
-		return true;
-	if (c->veiled && !may_overtake(command))
-		return true;
-	return c->walking && !may_pass_readers(command);
-}
-
 void client_task_begin(struct task *task)
 {
 	struct client *c = task->owner;
 
 	STAILQ_INSERT_TAIL(&c->tasks, task, link);
-	c->owed++;
-	c->veiled += is_veiled(task);
-	c->walking += task->walks;
+	order_begin(&c->order, task->order);
 }
 
 struct buf *client_task_reply(struct task *task)
@@ -245,9 +200,9 @@ static bool may_go_on(const struct client *c)
 {
 	const struct config *config = config_of(c);
 
-	if (c->barrier || c->owed >= config->max_pipeline || stream_waiting(&c->stream) >= config->client_buffer)
+	if (c->barrier || c->order.tasks >= config->max_pipeline || stream_waiting(&c->stream) >= config->client_buffer)
 		return false;
-	return c->owed < PIPELINE_LEAST || (c->owed + 1) * (c->average + 1) <= config->client_buffer;
+	return c->order.tasks < PIPELINE_LEAST || (c->order.tasks + 1) * (c->average + 1) <= config->client_buffer;
 }
 
 bool client_task_room(const struct task *task)
@@ -263,11 +218,11 @@ static void maybe_resume(struct client *c)
 	struct task *first = STAILQ_FIRST(&c->tasks);
 	bool room = stream_waiting(&c->stream) <= config_of(c)->client_buffer / 2;
 
-	if (c->owed == 0)
+	if (c->order.tasks == 0)
 		c->barrier = false;
 	if (room && first && first->resume)
 		first->resume(first);
-	if (!c->paused || c->closing || c->barrier || !room || c->owed > window(c) / 2)
+	if (!c->paused || c->closing || c->barrier || !room || c->order.tasks > window(c) / 2)
 		return;
 	c->paused = false;
 	stream_resume(&c->stream);
@@ -296,14 +251,12 @@ static void pop_finished(struct client *c)
 		if (!task->done)
 			break;
 		STAILQ_REMOVE_HEAD(&c->tasks, link);
-		c->owed--;
-		c->veiled -= is_veiled(task);
-		c->walking -= task->walks;
+		order_end(&c->order, task->order);
 		measure(c);
 		task_free(task);
 		c->unsent++;
 	}
-	stream_expect(&c->stream, c->owed > 0 && c->unsent < BATCH_REPLIES);
+	stream_expect(&c->stream, c->order.tasks > 0 && c->unsent < BATCH_REPLIES);
 }
 
 void client_task_done(struct task *task)
@@ -331,43 +284,19 @@ void client_task_done(struct task *task)
 
 /* --- requests --- */
 
-static enum counter counter_of(const struct request *request)
-{
-	switch (request->command->grammar) {
-	case GRAMMAR_KEYS:
-	case GRAMMAR_TOUCH_KEYS:
-		return COUNT_cmd_get;
-	case GRAMMAR_STORAGE:
-		return COUNT_cmd_set;
-	case GRAMMAR_ARITHMETIC:
-		return COUNT_cmd_incr;
-	case GRAMMAR_DELETE:
-		return COUNT_cmd_delete;
-	case GRAMMAR_TOUCH:
-		return COUNT_cmd_touch;
-	case GRAMMAR_FLUSH:
-		return COUNT_cmd_flush;
-	case GRAMMAR_META:
-	case GRAMMAR_META_DATA:
-		return COUNT_cmd_meta;
-	case GRAMMAR_COLLECTION:
-	case GRAMMAR_COLLECTION_KEYS:
-		return COUNT_cmd_collection;
-	case GRAMMAR_KEY_ARGS:
-	case GRAMMAR_EVENT_DATA:
-		return COUNT_cmd_event;
-	default:
-		return COUNT_cmd_other;
-	}
-}
-
 static void carry_out(struct client *c, const struct request *request)
 {
-	worker_count(c->worker, counter_of(request), 1);
-	if (request->command->id == COMMAND_QUIT)
-		c->closing = true;
-	else if (!task_start(&c->worker->host, request, c))
-		admin_start(c->worker, request, c);
+	static const enum counter counters[COMMAND_COUNT] = {
+#define COMMAND(id, name, grammar, start, order, counter, ...) [COMMAND_##id] = COUNT_cmd_##counter,
+#define PROXY_COMMAND COMMAND
+#include "protocol/commands.def"
+#undef PROXY_COMMAND
+#undef COMMAND
+	};
+
+	worker_count(c->worker, counters[request->command->id], 1);
+	if (!task_start(&c->worker->host, request, c))
+		admin_start(c, request);
 }
 
 static void refuse(struct client *c, const struct request *request)
@@ -400,7 +329,7 @@ static size_t take_request(struct client *c, struct slice in)
 		c->skip = request.skip;
 		break;
 	case REQUEST_READY:
-		if (must_wait(c, request.command)) {
+		if (order_must_wait(&c->order, request.command)) {
 			c->barrier = true;
 			return 0;
 		}

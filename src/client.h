@@ -17,14 +17,12 @@ struct client {
 	TAILQ_ENTRY(client) link;
 	struct worker *worker;
 	STAILQ_HEAD(, task) tasks;
-	size_t owed;                 /* tasks that stand in line */
 	size_t unsent;               /* replies that were not tried to write yet */
 	size_t spilled;              /* bytes of replies that wait for earlier ones */
 	size_t average;              /* bytes of a reply, lately */
 	uint64_t produced, measured; /* bytes of replies in all, and when the last task ended */
 	uint64_t progress;           /* when something was last written, or began to wait for it; in milliseconds */
-	size_t veiled;               /* tasks in line that write a key which only they know yet */
-	size_t walking;              /* tasks in line that may have more keys to ask for: what changes one must wait */
+	struct order order;          /* of the tasks in line */
 	size_t scanned;              /* how far an incomplete line was searched for its end */
 	size_t skip;                 /* bytes to throw away: the data block of a request that was refused */
 	bool barrier;                /* the next request waits until nothing is owed */

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "balance.h"
-#include "config/config.h"
+#include "config/file.h"
 #include "daemon.h"
 #include "net/listener.h"
 #include "util/alloc.h"
@@ -146,9 +146,15 @@ static const char *apply_listen(struct config *config, const struct options *o)
 	return error;
 }
 
-static bool apply(struct config *config, const struct options *o)
+/* The file, which the command line overrides. */
+static bool configure(struct config *config, const struct options *o)
 {
-	const char *error = apply_listen(config, o);
+	const char *error;
+
+	if (o->file && !config_file_read(config, o->file))
+		return false;
+	config_complete(config);
+	error = apply_listen(config, o);
 
 	if (!error && o->servers)
 		error = config_set_servers(config, o->servers);
@@ -350,7 +356,8 @@ int main(int argc, char **argv)
 	char error[256];
 	int status = 1;
 
-	if (config_load(&config, options.file) && apply(&config, &options)) {
+	config_init(&config);
+	if (configure(&config, &options)) {
 		log_set_level(LOG_LEVEL_WARN + (int)(config.verbose < 2 ? config.verbose : 2));
 		ring = config_ring(&config, error);
 		if (!ring) {

@@ -5,27 +5,27 @@
 #include <unistd.h>
 
 #include "client.h"
-#include "collection/lanes.h"
+#include "collection/machines.h"
 #include "util/alloc.h"
 #include "util/log.h"
 #include "util/random.h"
 
-static void send_call(struct host *host, const struct call *call, struct waiter *waiter)
+static void send_call(struct env *env, const struct call *call, struct waiter *waiter)
 {
-	servers_call(((struct worker *)host)->servers, call, waiter);
+	servers_call(((struct worker *)env)->servers, call, waiter);
 }
 
 /*
  * Work in slices rests between two of them while clients ask for anything, so long that it takes a small part of the time.
  */
-static void call_later(struct host *host, struct waiter *waiter, unsigned ms)
+static void call_later(struct env *env, struct waiter *waiter, unsigned ms)
 {
-	struct worker *w = (struct worker *)host;
+	struct worker *w = (struct worker *)env;
 	uint64_t asked = atomic_load_explicit(&w->counters[COUNT_bytes_read], memory_order_relaxed);
 	bool busy = asked != w->asked;
 
 	w->asked = asked;
-	turns_add(&w->turns, waiter, ms ? ms : busy);
+	deferred_add(&w->deferred, waiter, ms ? ms : busy);
 }
 
 static void set_counter(struct worker *w, enum counter counter, uint64_t n)
@@ -54,15 +54,15 @@ static void publish(struct worker *w)
 	set_counter(w, COUNT_segments_deleted, s->segments_deleted);
 	set_counter(w, COUNT_incomplete_sets, s->incomplete_sets);
 	set_counter(w, COUNT_corrupt_values, s->corrupt_values);
-	set_counter(w, COUNT_cache_bytes, lanes_cache_memory(w->host.lanes));
+	set_counter(w, COUNT_cache_bytes, machines_cache_memory(w->host.lanes));
 }
 
 static void at_turn(struct loop *loop, void *arg)
 {
 	struct worker *w = arg;
 
-	w->host.now = loop->now;
-	w->host.unix_time = loop->unix_time;
+	w->host.env.now = loop->now;
+	w->host.env.unix_time = loop->unix_time;
 	publish(w);
 	balance_turn(w);
 }
@@ -166,20 +166,22 @@ static void init_host(struct worker *w, uint64_t seed)
 	const struct config *config = w->daemon->config;
 
 	w->host = (struct host){
-		.call = send_call,
-		.later = call_later,
+		.env = {
+			.call = send_call,
+			.later = call_later,
+			.random = seed,
+			.servers = ring_count(w->daemon->ring),
+			.rules = &config->rules,
+			.pool = &w->pool,
+			.large = w->daemon->large,
+		},
 		.begin = client_task_begin,
 		.reply = client_task_reply,
 		.share = client_task_share,
 		.room = client_task_room,
 		.done = client_task_done,
-		.random = seed,
-		.servers = ring_count(w->daemon->ring),
-		.rules = &config->rules,
-		.pool = &w->pool,
-		.large = w->daemon->large,
 	};
-	w->host.seed = random_next(&w->host.random);
+	w->host.env.seed = random_next(&w->host.env.random);
 	w->collection_options = (struct collection_options){
 		.base_size = config->base_size,
 		.segment_size = config->segment_size,
@@ -188,8 +190,8 @@ static void init_host(struct worker *w, uint64_t seed)
 		.cache = config->cache_memory / config->threads,
 		.merges = config->merges,
 	};
-	w->host.options = &w->collection_options;
-	w->host.lanes = lanes_create(&w->host);
+	w->host.env.options = &w->collection_options;
+	w->host.lanes = lanes_create(&w->host.env, &machines);
 	w->server_options = (struct server_options){
 		.connect_timeout = config->connect_timeout,
 		.request_timeout = config->request_timeout,
@@ -207,11 +209,11 @@ struct worker *worker_start(struct daemon *daemon, uint64_t seed)
 	TAILQ_INIT(&w->clients);
 	init_host(w, seed);
 	loop_init(&w->loop);
-	turns_init(&w->turns, &w->loop);
+	deferred_init(&w->deferred, &w->loop);
 	w->loop.turn = at_turn;
 	w->loop.turn_arg = w;
 	at_turn(&w->loop, w);
-	w->servers = servers_create(&w->loop, daemon->ring, &w->server_options, &w->host.random);
+	w->servers = servers_create(&w->loop, daemon->ring, &w->server_options, &w->host.env.random);
 	if (pipe(w->mailbox) < 0)
 		abort();
 	evutil_make_socket_nonblocking(w->mailbox[0]);
@@ -235,12 +237,12 @@ void worker_join(struct worker *w)
 {
 	pthread_join(w->thread, NULL);
 	servers_stop(w->servers);
-	while (w->turns.count) {
-		turns_end(&w->turns);
+	while (w->deferred.count) {
+		deferred_run_all(&w->deferred);
 		servers_drain(w->servers);
 	}
 	servers_free(w->servers);
-	turns_fini(&w->turns);
+	deferred_fini(&w->deferred);
 	event_del(&w->mail);
 	event_del(&w->deadline);
 	close(w->mailbox[0]);

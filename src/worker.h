@@ -3,10 +3,10 @@
 #define WORKER_H
 
 #include "balance.h"
-#include "collection/host.h"
+#include "command/host.h"
 #include "daemon.h"
+#include "deferred.h"
 #include "net/loop.h"
-#include "turns.h"
 #include "upstream/servers.h"
 
 struct client;
@@ -21,7 +21,7 @@ struct worker {
 	struct servers *servers;
 	TAILQ_HEAD(, client) clients;
 	struct buf trash; /* replies that nobody wants */
-	struct turns turns;
+	struct deferred deferred;
 	struct balance balance;
 	uint64_t asked; /* bytes that clients had sent when work in slices last rested */
 	bool draining;

@@ -16,12 +16,13 @@ enum op_kind {
 	OP_APPEND,  /* add or remove members, push items: `log` goes behind what is stored, or with `front` before it */
 	OP_READ,    /* read a set, as `set` says */
 	OP_REPLACE, /* the members of `log` take the place of all that is stored */
-	OP_COUNT,   /* add `delta` to a counter */
-	OP_POP,     /* take `delta` random members out: they are in the outcome's `log`, as removals */
-	OP_COMPACT, /* fold the base, and with `create` all segments too */
+	OP_COUNT,   /* add `count` to a counter */
+	OP_POP,     /* take `count` random members out: they are in the outcome's `log`, as removals */
+	OP_COMPACT, /* fold the base, and with `all` merge all runs too */
 	OP_COMMIT,  /* `log` takes the place of `prefix` at the head of the base */
 	OP_LIST,    /* read or rewrite a list, as `list` says */
-	OP_SWEEP,   /* TOUCH with `ttl`, or with `create` false DELETE, of a collection with its segments */
+	OP_TOUCH,   /* give a collection and all its items the time to live `ttl` */
+	OP_DELETE,  /* delete a collection and all its items */
 	OP_CALL     /* a plain call that had to wait its turn */
 };
 
@@ -81,17 +82,19 @@ enum replace_mode {
 struct op {
 	STAILQ_ENTRY(op) link;
 	enum op_kind kind;
-	bool create; /* APPEND: make the collection when it is missing */
-	bool front;  /* APPEND: before what is stored */
-	bool runs;   /* COMPACT: only see whether runs are to be merged */
-	bool push;   /* APPEND: never to be done twice; and REPLACE: what it makes is a list */
+	bool create;      /* APPEND: make the collection when it is missing */
+	bool front;       /* APPEND: before what is stored */
+	bool all;         /* COMPACT: whatever it gains, and all runs */
+	bool merges_only; /* COMPACT: only see whether runs are to be merged */
+	bool push;        /* APPEND: never to be done twice; and REPLACE: what it makes is a list */
 	struct slice key;
 	struct slice log; /* APPEND, REPLACE, COMMIT */
 	struct slice prefix;
-	uint64_t delta; /* COUNT */
-	int64_t ttl;    /* of what is newly made */
-	uint32_t flags; /* REPLACE: of the client, for what is newly made */
-	uint64_t cas;   /* REPLACE_SAME */
+	uint64_t count;  /* COUNT, POP */
+	unsigned rounds; /* COMPACT: merges that it waited for */
+	int64_t ttl;     /* of what is newly made */
+	uint32_t flags;  /* REPLACE: of the client, for what is newly made */
+	uint64_t cas;    /* REPLACE_SAME */
 	enum replace_mode mode;
 	const void *client; /* whose operations must keep their order; only compared */
 	struct list_request *list;

@@ -13,15 +13,12 @@ enum collection_type { COLLECTION_SET, COLLECTION_LIST };
 /* The buckets of an event type. */
 enum granularity { GRANULARITY_DAY, GRANULARITY_HOUR, GRANULARITY_MINUTE };
 
-/* How a collection is stored; see collection/encoding.h. */
+/* How a collection is stored; see adopted/encoding.h. */
 enum encoding_id {
 	ENCODING_OPLOG,
-	ENCODING_SIGNED,
-	ENCODING_CSV,
-	ENCODING_TOMBSTONE,
-	ENCODING_PAIRED,
-	ENCODING_FLIP,
-	ENCODING_INDEXED
+#define ENCODING(id, name) ENCODING_##id,
+#include "collection/encodings.def"
+#undef ENCODING
 };
 
 struct collection_rule {

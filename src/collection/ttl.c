@@ -1,23 +1,22 @@
-/* The arithmetic of times to live, see lane.h. */
+#include "collection/ttl.h"
+
 #include <stdlib.h>
 
-#include "collection/lane.h"
-
-bool lane_exptime(const struct host *host, int64_t ttl, int64_t *exptime)
+bool ttl_exptime(const struct env *env, int64_t ttl, int64_t *exptime)
 {
 	/* A time that has run out shows as 0 or, below that, as a huge number. */
 	if (ttl == TTL_UNKNOWN || ttl == 0 || ttl > INT32_MAX)
 		return false;
-	*exptime = ttl == TTL_NEVER ? 0 : !lane_is_date(ttl) ? ttl : host->unix_time + ttl;
+	*exptime = ttl == TTL_NEVER ? 0 : !ttl_is_date(ttl) ? ttl : env->unix_time + ttl;
 	return true;
 }
 
-bool lane_touch_is_due(const struct host *host, int64_t ttl, const struct result *looked, int64_t *exptime)
+bool ttl_touch_is_due(const struct env *env, int64_t ttl, const struct result *looked, int64_t *exptime)
 {
-	return looked->status == RESULT_HIT && looked->ttl != ttl && lane_exptime(host, looked->ttl, exptime);
+	return looked->status == RESULT_HIT && looked->ttl != ttl && ttl_exptime(env, looked->ttl, exptime);
 }
 
-bool lane_date_is_off(int64_t ttl, const struct result *after, int64_t *exptime)
+bool ttl_date_is_off(int64_t ttl, const struct result *after, int64_t *exptime)
 {
 	enum { NEAR = 2 };
 

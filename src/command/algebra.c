@@ -7,10 +7,11 @@
  * So no more is held of large sets than a block of each and the result, and others have their turn between the blocks. A
  * missing set is empty.
  */
-#include "collection/lanes.h"
-#include "collection/set/request.h"
+#include "collection/lane/lanes.h"
+#include "collection/set_request.h"
 #include "collection/text/table.h"
-#include "command/set.h"
+#include "command/outcome.h"
+#include "command/start.h"
 #include "protocol/reply.h"
 
 enum {
@@ -97,7 +98,7 @@ static void read_done(struct op *op, const struct outcome *outcome)
 		part->rest = buf_slice(&part->request.text);
 		part->member = slice_token(&part->rest);
 	} else if (outcome->status != OUTCOME_MISSING && buf_size(failure) == 0) {
-		set_reply_failure(failure, outcome);
+		outcome_reply_failure(failure, outcome);
 	}
 	if (a->asking == 0)
 		merge(a);

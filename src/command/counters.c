@@ -1,6 +1,6 @@
 #include "command/counters.h"
 
-#include "collection/lanes.h"
+#include "collection/lane/lanes.h"
 #include "protocol/reply.h"
 #include "util/num.h"
 
@@ -35,14 +35,14 @@ static void answered(struct waiter *waiter, const struct result *r)
 
 /* The keys of all buckets are equally long and lie one behind the other, behind the counters. */
 void counters_read(struct counters *counters, struct host *host, const struct event_rule *rule, struct slice type,
-	struct tally_range range, struct buf *failure, void (*done)(struct counters *counters))
+	struct time_bucket_range range, struct buf *failure, void (*done)(struct counters *counters))
 {
 	size_t n = (size_t)(range.last - range.first) + 1;
 	struct call call = { .verb = CALL_GET, .want = WANT_VALUE, .server = CALL_ANY_SERVER };
 	struct buf key = BUF_EMPTY;
 	char *at;
 
-	tally_key(rule, type, range.first, &key);
+	time_bucket_key(rule, type, range.first, &key);
 	*counters = (struct counters){
 		.host = host,
 		.done = done,
@@ -51,11 +51,11 @@ void counters_read(struct counters *counters, struct host *host, const struct ev
 		.pending = n,
 		.size = n * (sizeof(struct counter) + buf_size(&key)),
 	};
-	counters->all = pool_get(host->pool, counters->size);
+	counters->all = pool_get(host->env.pool, counters->size);
 	at = (char *)(counters->all + n);
 	for (size_t i = 0; i < n; i++) {
 		buf_consume(&key, buf_size(&key));
-		tally_key(rule, type, range.first + (int64_t)i, &key);
+		time_bucket_key(rule, type, range.first + (int64_t)i, &key);
 		call.key = slice_of(at, buf_size(&key));
 		memcpy(at, buf_slice(&key).p, call.key.n);
 		at += call.key.n;
@@ -72,5 +72,5 @@ uint64_t counters_get(const struct counters *counters, int64_t bucket)
 
 void counters_free(struct counters *counters)
 {
-	pool_put(counters->host->pool, counters->all, counters->size);
+	pool_put(counters->host->env.pool, counters->all, counters->size);
 }

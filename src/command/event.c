@@ -4,9 +4,9 @@
  */
 #include "command/event.h"
 
-#include <assert.h>
-
-#include "collection/lanes.h"
+#include "collection/lane/lanes.h"
+#include "command/outcome.h"
+#include "command/start.h"
 #include "protocol/reply.h"
 #include "util/num.h"
 
@@ -27,22 +27,12 @@ static struct event_task *task_of(struct op *op)
 	return (struct event_task *)((char *)op - offsetof(struct event_task, op));
 }
 
-static void outcome_failure(struct task *task, const struct outcome *outcome)
-{
-	if (outcome->status == OUTCOME_FAILED)
-		task_reply_failure(task, outcome->result);
-	else
-		task_reply_line(task, "SERVER_ERROR busy");
-}
-
 static void counted(struct op *op, const struct outcome *outcome)
 {
 	struct event_task *event = task_of(op);
 
-	if (outcome->status == OUTCOME_DONE)
+	if (!outcome_ends(outcome, &event->task))
 		task_reply_number(&event->task, outcome->number);
-	else
-		outcome_failure(&event->task, outcome);
 }
 
 static void stored(struct waiter *waiter, const struct result *r)
@@ -73,10 +63,8 @@ static void numbered(struct op *op, const struct outcome *outcome)
 	struct event_task *event = task_of(op);
 	struct buf *key = &event->task.scratch;
 
-	if (outcome->status != OUTCOME_DONE) {
-		outcome_failure(&event->task, outcome);
+	if (outcome_ends(outcome, &event->task))
 		return;
-	}
 	buf_add_slice(key, op->key);
 	buf_add_slice(key, event->separator);
 	buf_add_u64(key, outcome->number);
@@ -94,18 +82,23 @@ static void numbered(struct op *op, const struct outcome *outcome)
 }
 
 /* Room for separator and number behind a counter's key, whose own length is that of any bucket's. */
-static bool type_fits(const struct event_rule *rule, struct slice type)
+bool event_refuses_type(struct host *host, const struct request *request, void *owner)
 {
-	return type.n + 2 * rule->separator.n + TALLY_NAME_MAX + NUM_U64_MAX <= KEY_MAX;
+	const struct event_rule *rule = rules_event(host->env.rules, request->key);
+
+	if (request->key.n + 2 * rule->separator.n + TIME_BUCKET_NAME_MAX + NUM_U64_MAX <= KEY_MAX)
+		return false;
+	task_refuse(host, request, owner, "CLIENT_ERROR key too long");
+	return true;
 }
 
 static struct event_task *new_event(struct host *host, const struct request *request, void *owner, uint64_t time)
 {
-	const struct event_rule *rule = rules_event(host->rules, request->key);
-	size_t bytes = request->key.n + rule->separator.n + TALLY_NAME_MAX + request->data.n;
+	const struct event_rule *rule = rules_event(host->env.rules, request->key);
+	size_t bytes = request->key.n + rule->separator.n + TIME_BUCKET_NAME_MAX + request->data.n;
 	struct event_task *event = task_new(host, request, owner, sizeof(*event) + bytes);
-	int64_t bucket = tally_bucket(rule->bucket, (int64_t)time);
-	char *at = tally_write_key(&host->bucket, rule, request->key, bucket, event->bytes);
+	int64_t bucket = time_bucket_of(rule->bucket, (int64_t)time);
+	char *at = time_bucket_write_key(&host->bucket, rule, request->key, bucket, event->bytes);
 	struct slice key = slice_of(event->bytes, (size_t)(at - event->bytes));
 
 	event->op = (struct op){ .kind = OP_COUNT, .key = key, .ttl = rule->ttl };
@@ -114,70 +107,50 @@ static struct event_task *new_event(struct host *host, const struct request *req
 	return event;
 }
 
-static void start_incr(struct host *host, const struct request *request, void *owner)
+void evincr_start(struct host *host, const struct request *request, void *owner)
 {
 	struct slice rest = request->rest, delta = slice_token(&rest), time = slice_token(&rest);
-	uint64_t by = 1, at = (uint64_t)host->unix_time;
+	uint64_t by = 1, at = (uint64_t)host->env.unix_time;
 	struct event_task *event;
 
+	if (event_refuses_type(host, request, owner))
+		return;
 	if (delta.n && !num_parse_u64(delta, &by)) {
 		task_refuse(host, request, owner, "CLIENT_ERROR invalid numeric delta argument");
 		return;
 	}
-	if ((time.n && (!num_parse_u64(time, &at) || !tally_time_valid(at))) || slice_token(&rest).n) {
+	if ((time.n && (!num_parse_u64(time, &at) || !time_bucket_valid(at))) || slice_token(&rest).n) {
 		task_refuse(host, request, owner, bad_format);
 		return;
 	}
 	event = new_event(host, request, owner, at);
-	event->op.delta = by;
+	event->op.count = by;
 	event->op.done = counted;
 	lanes_submit(host->lanes, &event->op);
 }
 
-static void start_add(struct host *host, const struct request *request, void *owner)
+void evadd_start(struct host *host, const struct request *request, void *owner)
 {
-	uint64_t at = request->has_number ? request->number : (uint64_t)host->unix_time;
+	uint64_t at = request->has_number ? request->number : (uint64_t)host->env.unix_time;
 	struct event_task *event;
 
-	if (!tally_time_valid(at)) {
+	if (event_refuses_type(host, request, owner))
+		return;
+	if (!time_bucket_valid(at)) {
 		task_refuse(host, request, owner, bad_format);
 		return;
 	}
 	event = new_event(host, request, owner, at);
-	event->op.delta = 1;
+	event->op.count = 1;
 	event->op.done = numbered;
 	event->flags = request->flags;
 	event->exptime = request->exptime ? request->exptime : event->op.ttl;
 	lanes_submit(host->lanes, &event->op);
 }
 
-bool event_buckets(const struct host *host, const struct event_rule *rule, struct slice word, struct tally_range *out)
+bool event_buckets(
+	const struct host *host, const struct event_rule *rule, struct slice word, struct time_bucket_range *out)
 {
-	return tally_parse(
-		rule->bucket, word.n ? word : SLICE("now"), tally_bucket(rule->bucket, host->unix_time), out);
-}
-
-void event_start(struct host *host, const struct request *request, void *owner)
-{
-	if (!type_fits(rules_event(host->rules, request->key), request->key)) {
-		task_refuse(host, request, owner, "CLIENT_ERROR key too long");
-		return;
-	}
-	switch (request->command->id) {
-	case COMMAND_EVINCR:
-		start_incr(host, request, owner);
-		break;
-	case COMMAND_EVADD:
-		start_add(host, request, owner);
-		break;
-	case COMMAND_EVRANGE:
-		event_range(host, request, owner);
-		break;
-	case COMMAND_EVLAST:
-		event_last(host, request, owner);
-		break;
-	default:
-		assert(request->command->id == COMMAND_EVCOUNT);
-		event_count(host, request, owner);
-	}
+	return time_bucket_parse(
+		rule->bucket, word.n ? word : SLICE("now"), time_bucket_of(rule->bucket, host->env.unix_time), out);
 }

@@ -2,15 +2,15 @@
 #ifndef COMMAND_EVENT_H
 #define COMMAND_EVENT_H
 
-#include "collection/tally.h"
+#include "collection/event/time_bucket.h"
+#include "command/start.h"
 #include "command/task.h"
 
-/* One each of the commands that read; the type's keys fit. */
-void event_count(struct host *host, const struct request *request, void *owner);
-void event_range(struct host *host, const struct request *request, void *owner);
-void event_last(struct host *host, const struct request *request, void *owner);
+/* Refuses a request whose type is so long that the keys of its events would not fit; true when it did. */
+bool event_refuses_type(struct host *host, const struct request *request, void *owner);
 
-/* What a word of the request means, as tally_parse has it; an empty one is `now`. */
-bool event_buckets(const struct host *host, const struct event_rule *rule, struct slice word, struct tally_range *out);
+/* What a word of the request means, as time_bucket_parse has it; an empty one is `now`. */
+bool event_buckets(
+	const struct host *host, const struct event_rule *rule, struct slice word, struct time_bucket_range *out);
 
 #endif

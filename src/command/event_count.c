@@ -13,13 +13,13 @@ static void finish(struct counters *counters)
 {
 	struct count_task *count = (struct count_task *)((char *)counters - offsetof(struct count_task, counters));
 	struct buf *out = task_reply(&count->task);
-	char name[TALLY_NAME_MAX];
+	char name[TIME_BUCKET_NAME_MAX];
 
 	if (buf_size(counters->failure)) {
 		buf_add_slice(out, buf_slice(counters->failure));
 	} else {
 		for (int64_t bucket = counters->range.first; bucket <= counters->range.last; bucket++) {
-			size_t n = tally_name(count->bucket, bucket, name);
+			size_t n = time_bucket_name(count->bucket, bucket, name);
 			BUF_ADD(out, "COUNT ");
 			buf_add(out, name, n);
 			BUF_ADD(out, " ");
@@ -31,13 +31,15 @@ static void finish(struct counters *counters)
 	task_done(&count->task);
 }
 
-void event_count(struct host *host, const struct request *request, void *owner)
+void evcount_start(struct host *host, const struct request *request, void *owner)
 {
-	const struct event_rule *rule = rules_event(host->rules, request->key);
+	const struct event_rule *rule = rules_event(host->env.rules, request->key);
 	struct slice rest = request->rest, from = slice_token(&rest), to = slice_token(&rest);
-	struct tally_range range, end;
+	struct time_bucket_range range, end;
 	struct count_task *count;
 
+	if (event_refuses_type(host, request, owner))
+		return;
 	if (!event_buckets(host, rule, from, &range) || slice_token(&rest).n) {
 		task_refuse(host, request, owner, "CLIENT_ERROR bad bucket");
 		return;
@@ -49,7 +51,7 @@ void event_count(struct host *host, const struct request *request, void *owner)
 		}
 		range.last = end.last;
 	}
-	if (range.last - range.first >= TALLY_RANGE_MAX) {
+	if (range.last - range.first >= TIME_BUCKET_RANGE_MAX) {
 		task_refuse(host, request, owner, "CLIENT_ERROR too many buckets");
 		return;
 	}

@@ -2,7 +2,7 @@
  * evrange evlast: the stored events, in order or newest first. First the counters of all buckets that can matter are read,
  * which say how many events there may be; then the events, as a fan, from bucket to bucket.
  */
-#include "collection/lanes.h"
+#include "collection/lane/lanes.h"
 #include "command/counters.h"
 #include "command/event.h"
 #include "command/fan.h"
@@ -72,7 +72,7 @@ static void enter(struct events_task *events, int64_t bucket)
 /* On to the next bucket; false when there is none. */
 static bool move(struct events_task *events)
 {
-	const struct tally_range *range = &events->counters.range;
+	const struct time_bucket_range *range = &events->counters.range;
 
 	if (events->bucket == (events->newest ? range->first : range->last))
 		return false;
@@ -83,7 +83,7 @@ static bool move(struct events_task *events)
 /* The same for its first bucket. */
 static void begin(struct events_task *events)
 {
-	const struct tally_range *range = &events->counters.range;
+	const struct time_bucket_range *range = &events->counters.range;
 
 	enter(events, events->newest ? range->last : range->first);
 }
@@ -105,7 +105,7 @@ static uint64_t total_of(struct events_task *events)
 static void set_prefix(struct events_task *events)
 {
 	buf_consume(&events->prefix, buf_size(&events->prefix));
-	tally_key(events->rule, events->type, events->bucket, &events->prefix);
+	time_bucket_key(events->rule, events->type, events->bucket, &events->prefix);
 	buf_add_slice(&events->prefix, events->rule->separator);
 }
 
@@ -190,7 +190,7 @@ static void finish(struct fan *fan)
 {
 	struct events_task *events = (struct events_task *)fan->task;
 
-	pool_put(events->task.host->pool, fan->parts, events->ring_size);
+	pool_put(events->task.host->env.pool, fan->parts, events->ring_size);
 	buf_free(&events->prefix);
 	end(events);
 }
@@ -230,7 +230,7 @@ static void counted(struct counters *counters)
 		.task = &events->task,
 		.ask = ask,
 		.finish = finish,
-		.parts = pool_get(host->pool, events->ring_size),
+		.parts = pool_get(host->env.pool, events->ring_size),
 		.stride = stride,
 		.ring = ring,
 		.total = least(SIZE_MAX, total),
@@ -246,7 +246,7 @@ static struct events_task *start(struct host *host, const struct request *reques
 	struct events_task *events = task_new(host, request, owner, sizeof(*events) + request->key.n);
 	char *at = events->bytes;
 
-	events->rule = rules_event(host->rules, request->key);
+	events->rule = rules_event(host->env.rules, request->key);
 	events->newest = false;
 	events->first = 1;
 	events->last = -1;
@@ -257,29 +257,31 @@ static struct events_task *start(struct host *host, const struct request *reques
 	return events;
 }
 
-static void read_counters(struct events_task *events, struct tally_range range)
+static void read_counters(struct events_task *events, struct time_bucket_range range)
 {
 	counters_read(&events->counters, events->task.host, events->rule, events->type, range, &events->task.scratch,
 		counted);
 }
 
-void event_range(struct host *host, const struct request *request, void *owner)
+void evrange_start(struct host *host, const struct request *request, void *owner)
 {
 	struct slice rest = request->rest, bucket = slice_token(&rest), from = slice_token(&rest),
 		     to = slice_token(&rest);
 	const char *refused = NULL;
-	struct tally_range range;
+	struct time_bucket_range range;
 	int64_t first = 1, last = -1;
 	struct events_task *events;
 
+	if (event_refuses_type(host, request, owner))
+		return;
 	if (bucket.n == 0 || (from.n && !num_parse_i64(from, &first)) || (to.n && !num_parse_i64(to, &last)) ||
 		slice_token(&rest).n)
 		refused = "CLIENT_ERROR bad command line format";
 	/* Numbers begin again in each bucket, so those of several name nothing. */
-	else if (!event_buckets(host, rules_event(host->rules, request->key), bucket, &range) ||
+	else if (!event_buckets(host, rules_event(host->env.rules, request->key), bucket, &range) ||
 		(from.n && range.first != range.last))
 		refused = "CLIENT_ERROR bad bucket";
-	else if (range.last - range.first >= TALLY_RANGE_MAX)
+	else if (range.last - range.first >= TIME_BUCKET_RANGE_MAX)
 		refused = "CLIENT_ERROR too many buckets";
 	if (refused) {
 		task_refuse(host, request, owner, refused);
@@ -291,15 +293,17 @@ void event_range(struct host *host, const struct request *request, void *owner)
 	read_counters(events, range);
 }
 
-void event_last(struct host *host, const struct request *request, void *owner)
+void evlast_start(struct host *host, const struct request *request, void *owner)
 {
-	const struct event_rule *rule = rules_event(host->rules, request->key);
+	const struct event_rule *rule = rules_event(host->env.rules, request->key);
 	struct slice rest = request->rest, count = slice_token(&rest), bucket = slice_token(&rest);
 	const char *refused = NULL;
-	struct tally_range range;
+	struct time_bucket_range range;
 	struct events_task *events;
 	uint64_t n = 0;
 
+	if (event_refuses_type(host, request, owner))
+		return;
 	if (count.n == 0 || slice_token(&rest).n)
 		refused = "CLIENT_ERROR bad command line format";
 	else if (!num_parse_u64(count, &n))

@@ -12,11 +12,7 @@
 
 #include "command/task.h"
 
-/*
- * As many parts as any ring needs. And how many keys are asked for before it is known what their values come to: sets may be
- * large.
- */
-enum { FAN_RING = 4096, FAN_KEYS_FIRST = 32, FAN_SETS_FIRST = 8 };
+enum { FAN_RING = 4096 /* as many parts as any ring needs */ };
 
 /* First in each part. */
 struct fan_part {

@@ -1,5 +1,6 @@
 /* flush_all: one call to every server; it is done when all have done it. */
-#include "collection/lanes.h"
+#include "collection/lane/lanes.h"
+#include "command/start.h"
 #include "command/task.h"
 #include "protocol/reply.h"
 
@@ -32,12 +33,12 @@ static void answered(struct waiter *waiter, const struct result *r)
 
 void flush_start(struct host *host, const struct request *request, void *owner)
 {
-	size_t size = sizeof(struct flush_task) + (size_t)host->servers * sizeof(struct flush_part);
+	size_t size = sizeof(struct flush_task) + (size_t)host->env.servers * sizeof(struct flush_part);
 	struct flush_task *flush = task_new(host, request, owner, size);
 	struct call call = { .verb = CALL_FLUSH_ALL, .exptime = request->exptime };
 
-	flush->pending = host->servers;
-	for (call.server = 0; call.server < host->servers; call.server++) {
+	flush->pending = host->env.servers;
+	for (call.server = 0; call.server < host->env.servers; call.server++) {
 		struct flush_part *part = &flush->parts[call.server];
 		*part = (struct flush_part){ { answered, { "", 0 } }, flush };
 		lanes_call(host->lanes, &call, &part->waiter);

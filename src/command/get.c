@@ -1,7 +1,9 @@
 /* get gets gat gats: one call a key, on all servers at once, answered with what was found in the order asked for. */
-#include "collection/lanes.h"
+#include "collection/lane/lanes.h"
+#include "collection/set/touch_delete.h"
+#include "command/collection_item.h"
 #include "command/fan.h"
-#include "command/verbs.h"
+#include "command/start.h"
 #include "protocol/reply.h"
 
 struct get_part {
@@ -33,14 +35,14 @@ static void finish(struct fan *fan)
 /* A time to live given by gat goes on to the segments of a collection. */
 static void touch(struct host *host, const struct call *call, struct slice key, const struct result *r)
 {
-	if (call->verb == CALL_GAT && !verbs_cover(host, key))
-		lanes_touched(host->lanes, key, r->value, call->exptime);
+	if (call->verb == CALL_GAT && !collection_item_covers(host, key))
+		touch_followers(host->lanes, key, r->value, call->exptime);
 }
 
 static void call_for(struct host *host, const struct call *call, const void *owner, struct waiter *waiter)
 {
-	if (verbs_cover(host, call->key) && call->key.n <= COLLECTION_KEY_MAX)
-		verbs_read(host, call, owner, waiter);
+	if (collection_item_covers(host, call->key) && call->key.n <= COLLECTION_KEY_MAX)
+		collection_item_read(host, call, owner, waiter);
 	else
 		lanes_call(host->lanes, call, waiter);
 }
@@ -141,7 +143,7 @@ void get_start(struct host *host, const struct request *request, void *owner)
 		.stride = sizeof(struct get_part),
 		.ring = ring,
 		.total = request->keys,
-		.first = FAN_KEYS_FIRST,
+		.first = ORDER_KEYS_FIRST,
 		.limit = SIZE_MAX,
 	};
 	fan_start(&get->fan);

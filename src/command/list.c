@@ -1,7 +1,8 @@
 /* The list commands: pushes are blind additions, everything else is a list operation in the lane of its key. */
-#include "collection/encoding.h"
-#include "collection/lanes.h"
-#include "command/set.h"
+#include "collection/adopted/encodings/encodings.h"
+#include "collection/lane/lanes.h"
+#include "command/outcome.h"
+#include "command/start.h"
 #include "protocol/reply.h"
 #include "util/num.h"
 
@@ -12,6 +13,10 @@ struct list_task {
 	char bytes[];
 };
 
+typedef void list_done(struct op *op, const struct outcome *outcome);
+
+static const char *const bad_format = "CLIENT_ERROR bad command line format";
+
 static struct list_task *task_of(struct op *op)
 {
 	return (struct list_task *)((char *)op - offsetof(struct list_task, op));
@@ -19,30 +24,15 @@ static struct list_task *task_of(struct op *op)
 
 /* --- replies --- */
 
-/* Replies to what was not done; true when it did. */
-static bool ended(struct list_task *list, const struct outcome *outcome)
-{
-	if (outcome->status == OUTCOME_DONE)
-		return false;
-	if (outcome->status == OUTCOME_MISSING)
-		reply_text(task_reply(&list->task), "NOT_FOUND");
-	else if (outcome->status == OUTCOME_RANGE)
-		reply_text(task_reply(&list->task), "CLIENT_ERROR index out of range");
-	else
-		set_reply_failure(task_reply(&list->task), outcome);
-	task_done(&list->task);
-	return true;
-}
-
 static void stored(struct op *op, const struct outcome *outcome)
 {
-	if (!ended(task_of(op), outcome))
+	if (!outcome_ends(outcome, &task_of(op)->task))
 		task_reply_line(&task_of(op)->task, "STORED");
 }
 
 static void counted(struct op *op, const struct outcome *outcome)
 {
-	if (!ended(task_of(op), outcome))
+	if (!outcome_ends(outcome, &task_of(op)->task))
 		task_reply_number(&task_of(op)->task, outcome->number);
 }
 
@@ -52,7 +42,7 @@ static void listed(struct op *op, const struct outcome *outcome)
 	struct list_task *list = task_of(op);
 	struct buf *out;
 
-	if (outcome->status != OUTCOME_MISSING && ended(list, outcome))
+	if (outcome->status != OUTCOME_MISSING && outcome_ends(outcome, &list->task))
 		return;
 	out = task_reply(&list->task);
 	if (outcome->status == OUTCOME_DONE && outcome->log.n) {
@@ -64,6 +54,13 @@ static void listed(struct op *op, const struct outcome *outcome)
 }
 
 /* --- pushes --- */
+
+static const char *check_encoding(const struct collection_rule *rule)
+{
+	bool lists = rule->encoding == ENCODING_OPLOG || rule->encoding == ENCODING_CSV;
+
+	return lists ? NULL : "CLIENT_ERROR the encoding of this key is for sets alone";
+}
 
 static const char *check_item(const struct collection_rule *rule, struct slice item)
 {
@@ -114,16 +111,19 @@ static struct list_task *new_task(
 	char *at = list->bytes;
 
 	list->op = (struct op){ .kind = kind, .key = task_keep(&at, request->key), .client = task_client(host, owner) };
-	list->op.ttl = rules_collection(host->rules, list->op.key)->ttl;
+	list->op.ttl = rules_collection(host->env.rules, list->op.key)->ttl;
 	return list;
 }
 
 static void start_push(struct host *host, const struct request *request, void *owner, bool front, bool create)
 {
 	size_t count, bytes;
-	const char *error = check_items(rules_collection(host->rules, request->key), request->rest, &count, &bytes);
+	const struct collection_rule *rule = rules_collection(host->env.rules, request->key);
+	const char *error = check_encoding(rule);
 	struct list_task *list;
 
+	if (!error)
+		error = check_items(rule, request->rest, &count, &bytes);
 	if (error) {
 		task_refuse(host, request, owner, error);
 		return;
@@ -138,9 +138,27 @@ static void start_push(struct host *host, const struct request *request, void *o
 	lanes_submit(host->lanes, &list->op);
 }
 
-/* --- all else --- */
+void rpush_start(struct host *host, const struct request *request, void *owner)
+{
+	start_push(host, request, owner, false, true);
+}
 
-static const char *const bad_format = "CLIENT_ERROR bad command line format";
+void rpushx_start(struct host *host, const struct request *request, void *owner)
+{
+	start_push(host, request, owner, false, false);
+}
+
+void lpush_start(struct host *host, const struct request *request, void *owner)
+{
+	start_push(host, request, owner, true, true);
+}
+
+void lpushx_start(struct host *host, const struct request *request, void *owner)
+{
+	start_push(host, request, owner, true, false);
+}
+
+/* --- all else --- */
 
 /* One index, or two. */
 static const char *parse_indices(struct slice rest, int64_t *first, int64_t *second)
@@ -175,101 +193,100 @@ static const char *parse_count(struct slice rest, uint64_t *count)
 	return word.n && !num_parse_u64(word, count) ? "CLIENT_ERROR invalid count" : NULL;
 }
 
-/* NULL, or what is wrong; the item is still that of the line. */
-static const char *parse(const struct request *request, struct list_request *out)
+/* Starts an operation, or refuses it. Its item is a slice of the request still: it is copied. */
+static void start_operation(struct host *host, const struct request *request, void *owner, const char *error,
+	const struct list_request *asked, list_done *done)
 {
-	struct slice rest = request->rest;
-
-	switch (request->command->id) {
-	case COMMAND_LRANGE:
-		out->verb = LIST_RANGE;
-		return parse_indices(rest, &out->start, &out->stop);
-	case COMMAND_LTRIM:
-		out->verb = LIST_TRIM;
-		return parse_indices(rest, &out->start, &out->stop);
-	case COMMAND_LINDEX: {
-		const char *error = parse_indices(rest, &out->start, NULL);
-		out->verb = LIST_RANGE;
-		out->stop = out->start;
-		return error;
-	}
-	case COMMAND_LPOS:
-		out->verb = LIST_POSITION;
-		return parse_item(rest, NULL, &out->item, NULL);
-	case COMMAND_LREM:
-		out->verb = LIST_REMOVE;
-		return parse_item(rest, &out->start, &out->item, "CLIENT_ERROR invalid count");
-	case COMMAND_LSET:
-		out->verb = LIST_SET;
-		return parse_item(rest, &out->start, &out->item, "CLIENT_ERROR invalid index");
-	case COMMAND_LPOP:
-		out->verb = LIST_POP_FRONT;
-		return parse_count(rest, &out->count);
-	case COMMAND_RPOP:
-		out->verb = LIST_POP_BACK;
-		return parse_count(rest, &out->count);
-	default:
-		out->verb = LIST_LENGTH;
-		return slice_token(&rest).n ? bad_format : NULL;
-	}
-}
-
-static void start_operation(struct host *host, const struct request *request, void *owner)
-{
-	struct list_request parsed = { 0 };
-	const char *error = parse(request, &parsed);
+	const struct collection_rule *rule = rules_collection(host->env.rules, request->key);
 	struct list_task *list;
 	char *at;
 
-	if (!error && parsed.item.n)
-		error = check_item(rules_collection(host->rules, request->key), parsed.item);
+	if (check_encoding(rule))
+		error = check_encoding(rule);
+	else if (!error && asked->item.n)
+		error = check_item(rule, asked->item);
 	if (error) {
 		task_refuse(host, request, owner, error);
 		return;
 	}
-	list = new_task(host, request, owner, OP_LIST, parsed.item.n);
+	list = new_task(host, request, owner, OP_LIST, asked->item.n);
 	at = list->bytes + request->key.n;
-	list->request = parsed;
-	list->request.item = task_keep(&at, parsed.item);
+	list->request = *asked;
+	list->request.item = task_keep(&at, asked->item);
 	list->op.list = &list->request;
-	switch (parsed.verb) {
-	case LIST_RANGE:
-	case LIST_POP_FRONT:
-	case LIST_POP_BACK:
-		list->op.done = listed;
-		break;
-	case LIST_SET:
-	case LIST_TRIM:
-		list->op.done = stored;
-		break;
-	default:
-		list->op.done = counted;
-	}
+	list->op.done = done;
 	lanes_submit(host->lanes, &list->op);
 }
 
-void list_command_start(struct host *host, const struct request *request, void *owner)
+void lrange_start(struct host *host, const struct request *request, void *owner)
 {
-	enum encoding_id encoding = rules_collection(host->rules, request->key)->encoding;
+	struct list_request asked = { .verb = LIST_RANGE };
+	const char *error = parse_indices(request->rest, &asked.start, &asked.stop);
 
-	if (encoding != ENCODING_OPLOG && encoding != ENCODING_CSV) {
-		task_refuse(host, request, owner, "CLIENT_ERROR the encoding of this key is for sets alone");
-		return;
-	}
-	switch (request->command->id) {
-	case COMMAND_RPUSH:
-		start_push(host, request, owner, false, true);
-		break;
-	case COMMAND_RPUSHX:
-		start_push(host, request, owner, false, false);
-		break;
-	case COMMAND_LPUSH:
-		start_push(host, request, owner, true, true);
-		break;
-	case COMMAND_LPUSHX:
-		start_push(host, request, owner, true, false);
-		break;
-	default:
-		start_operation(host, request, owner);
-	}
+	start_operation(host, request, owner, error, &asked, listed);
+}
+
+void lindex_start(struct host *host, const struct request *request, void *owner)
+{
+	struct list_request asked = { .verb = LIST_RANGE };
+	const char *error = parse_indices(request->rest, &asked.start, NULL);
+
+	asked.stop = asked.start;
+	start_operation(host, request, owner, error, &asked, listed);
+}
+
+void ltrim_start(struct host *host, const struct request *request, void *owner)
+{
+	struct list_request asked = { .verb = LIST_TRIM };
+	const char *error = parse_indices(request->rest, &asked.start, &asked.stop);
+
+	start_operation(host, request, owner, error, &asked, stored);
+}
+
+void llen_start(struct host *host, const struct request *request, void *owner)
+{
+	const struct list_request asked = { .verb = LIST_LENGTH };
+	struct slice rest = request->rest;
+
+	start_operation(host, request, owner, slice_token(&rest).n ? bad_format : NULL, &asked, counted);
+}
+
+void lpos_start(struct host *host, const struct request *request, void *owner)
+{
+	struct list_request asked = { .verb = LIST_POSITION };
+	const char *error = parse_item(request->rest, NULL, &asked.item, NULL);
+
+	start_operation(host, request, owner, error, &asked, counted);
+}
+
+void lrem_start(struct host *host, const struct request *request, void *owner)
+{
+	struct list_request asked = { .verb = LIST_REMOVE };
+	const char *error = parse_item(request->rest, &asked.start, &asked.item, "CLIENT_ERROR invalid count");
+
+	start_operation(host, request, owner, error, &asked, counted);
+}
+
+void lset_start(struct host *host, const struct request *request, void *owner)
+{
+	struct list_request asked = { .verb = LIST_SET };
+	const char *error = parse_item(request->rest, &asked.start, &asked.item, "CLIENT_ERROR invalid index");
+
+	start_operation(host, request, owner, error, &asked, stored);
+}
+
+void lpop_start(struct host *host, const struct request *request, void *owner)
+{
+	struct list_request asked = { .verb = LIST_POP_FRONT };
+	const char *error = parse_count(request->rest, &asked.count);
+
+	start_operation(host, request, owner, error, &asked, listed);
+}
+
+void rpop_start(struct host *host, const struct request *request, void *owner)
+{
+	struct list_request asked = { .verb = LIST_POP_BACK };
+	const char *error = parse_count(request->rest, &asked.count);
+
+	start_operation(host, request, owner, error, &asked, listed);
 }

@@ -1,8 +1,9 @@
 /* smembers: one read a key, answered in the order asked for. */
-#include "collection/lanes.h"
-#include "collection/set/request.h"
+#include "collection/lane/lanes.h"
+#include "collection/set_request.h"
 #include "command/fan.h"
-#include "command/set.h"
+#include "command/outcome.h"
+#include "command/start.h"
 #include "protocol/reply.h"
 
 struct members_part {
@@ -40,7 +41,7 @@ static void listed(struct op *op, const struct outcome *outcome)
 		out = fan_reply_shared(&part->part, out, text);
 		BUF_ADD(out, "\r\n");
 	} else if (outcome->status != OUTCOME_MISSING && buf_size(&fan->task->scratch) == 0) {
-		set_reply_failure(&fan->task->scratch, outcome);
+		outcome_reply_failure(&fan->task->scratch, outcome);
 	}
 	set_request_free(op->set);
 	fan_part_done(&part->part);
@@ -80,7 +81,7 @@ void members_start(struct host *host, const struct request *request, void *owner
 		.stride = sizeof(struct members_part),
 		.ring = ring,
 		.total = request->keys,
-		.first = FAN_SETS_FIRST,
+		.first = ORDER_SETS_FIRST,
 		.limit = SIZE_MAX,
 	};
 	fan_start(&members->fan);

@@ -2,7 +2,8 @@
  * The meta commands, passed on as they are but for q: upstream a reply is always asked for, so that each reply has a request,
  * and a nominal one is kept back here.
  */
-#include "collection/lanes.h"
+#include "collection/lane/lanes.h"
+#include "command/start.h"
 #include "command/task.h"
 #include "protocol/metaflags.h"
 #include "protocol/reply.h"

@@ -1,10 +1,10 @@
 /* The set commands on one key: each is an operation in the lane of its key. */
-#include "command/set.h"
-
-#include "collection/encoding.h"
-#include "collection/lanes.h"
-#include "collection/set/request.h"
+#include "collection/adopted/encodings/encodings.h"
+#include "collection/lane/lanes.h"
+#include "collection/set_request.h"
 #include "collection/text/fold.h"
+#include "command/outcome.h"
+#include "command/start.h"
 #include "protocol/reply.h"
 #include "util/num.h"
 #include "util/random.h"
@@ -16,62 +16,30 @@ struct set_task {
 	char bytes[];
 };
 
-void set_reply_failure(struct buf *out, const struct outcome *outcome)
-{
-	switch (outcome->status) {
-	case OUTCOME_CORRUPT:
-		reply_text(out, "CLIENT_ERROR value is not a collection");
-		break;
-	case OUTCOME_NEWER:
-		reply_text(out, "SERVER_ERROR stored by a newer version of setlistd");
-		break;
-	case OUTCOME_IS_SET:
-		reply_text(out, "CLIENT_ERROR value is a set, not a list");
-		break;
-	case OUTCOME_TOO_LARGE:
-		reply_text(out, "SERVER_ERROR object too large for cache");
-		break;
-	case OUTCOME_BUSY:
-		reply_text(out, "SERVER_ERROR busy");
-		break;
-	default:
-		reply_failure(out, outcome->result);
-	}
-}
+static const char *const bad_format = "CLIENT_ERROR bad command line format";
 
 static struct set_task *task_of(struct op *op)
 {
 	return (struct set_task *)((char *)op - offsetof(struct set_task, op));
 }
 
-/* Replies where there is nothing to read or to tell; true when it did. */
-static bool ended(struct set_task *set, const struct outcome *outcome)
-{
-	if (outcome->status == OUTCOME_DONE)
-		return false;
-	if (outcome->status == OUTCOME_MISSING)
-		reply_text(task_reply(&set->task), "NOT_FOUND");
-	else
-		set_reply_failure(task_reply(&set->task), outcome);
-	task_done(&set->task);
-	return true;
-}
+/* --- replies --- */
 
 static void stored(struct op *op, const struct outcome *outcome)
 {
-	if (!ended(task_of(op), outcome))
+	if (!outcome_ends(outcome, &task_of(op)->task))
 		task_reply_line(&task_of(op)->task, "STORED");
 }
 
 static void removed(struct op *op, const struct outcome *outcome)
 {
-	if (!ended(task_of(op), outcome))
+	if (!outcome_ends(outcome, &task_of(op)->task))
 		task_reply_line(&task_of(op)->task, "DELETED");
 }
 
 static void counted(struct op *op, const struct outcome *outcome)
 {
-	if (!ended(task_of(op), outcome))
+	if (!outcome_ends(outcome, &task_of(op)->task))
 		task_reply_number(&task_of(op)->task, op->set->number);
 }
 
@@ -80,7 +48,7 @@ static void tested(struct op *op, const struct outcome *outcome)
 	struct set_task *set = task_of(op);
 	struct buf digits = op->set->text;
 
-	if (!ended(set, outcome)) {
+	if (!outcome_ends(outcome, &set->task)) {
 		reply_line(task_reply(&set->task), buf_slice(&digits));
 		task_done(&set->task);
 	}
@@ -93,10 +61,10 @@ static void described(struct op *op, const struct outcome *outcome)
 	const struct set_info *info = &op->set->info;
 	struct buf *out;
 
-	if (ended(set, outcome))
+	if (outcome_ends(outcome, &set->task))
 		return;
 	out = task_reply(&set->task);
-	reply_stat_text(out, "encoding", encoding_name(rules_collection(set->task.host->rules, op->key)->encoding));
+	reply_stat_text(out, "encoding", encoding_name(rules_collection(set->task.host->env.rules, op->key)->encoding));
 	reply_stat_text(out, "server", outcome->result->server);
 	reply_stat(out, "members", info->members);
 	reply_stat(out, "bytes", info->base_bytes + info->table_bytes);
@@ -131,7 +99,7 @@ static void reply_members(struct set_task *set, struct slice members)
 
 static void failed(struct set_task *set, const struct outcome *outcome)
 {
-	set_reply_failure(task_reply(&set->task), outcome);
+	outcome_reply_failure(task_reply(&set->task), outcome);
 	task_done(&set->task);
 }
 
@@ -169,11 +137,13 @@ static void compacted(struct op *op, const struct outcome *outcome)
 	/* Asked for again behind a merge, it may meet what was deleted since. */
 	struct outcome gone = { .status = OUTCOME_BUSY };
 
-	if (op->delta > 1 && outcome->status == OUTCOME_MISSING)
+	if (op->rounds && outcome->status == OUTCOME_MISSING)
 		outcome = &gone;
-	if (!ended(task_of(op), outcome))
+	if (!outcome_ends(outcome, &task_of(op)->task))
 		task_reply_line(&task_of(op)->task, "OK");
 }
+
+/* --- arguments --- */
 
 /* What is wrong with the members, or NULL; how many there are. */
 static const char *check_members(const struct collection_rule *rule, struct slice rest, size_t *count)
@@ -191,89 +161,64 @@ static const char *check_members(const struct collection_rule *rule, struct slic
 	return error;
 }
 
-/* One number, or nothing. */
-static const char *check_count(struct slice rest)
+/* The same, where there must be one at least. */
+static const char *check_some_members(const struct host *host, const struct request *request, size_t *count)
 {
-	struct slice word = slice_token(&rest);
-	uint64_t n;
+	const char *error = check_members(rules_collection(host->env.rules, request->key), request->rest, count);
 
-	if (slice_token(&rest).n)
-		return "CLIENT_ERROR bad command line format";
-	return word.n && !num_parse_u64(word, &n) ? "CLIENT_ERROR invalid count" : NULL;
+	return error || *count ? error : "CLIENT_ERROR no member given";
 }
 
-static const char *check_number(struct slice word)
+static const char *check_nothing(const struct request *request)
 {
-	uint64_t n;
+	struct slice rest = request->rest;
 
+	return slice_token(&rest).n ? bad_format : NULL;
+}
+
+static const char *parse_number(struct slice word, uint64_t *number)
+{
 	if (word.n == 0)
-		return "CLIENT_ERROR bad command line format";
-	return num_parse_u64(word, &n) ? NULL : "CLIENT_ERROR invalid count";
+		return bad_format;
+	return num_parse_u64(word, number) ? NULL : "CLIENT_ERROR invalid count";
 }
 
-/* <count> [<after>] */
-static const char *check_scan(struct slice rest)
+/* [<count>] */
+static const char *parse_count(const struct request *request, uint64_t *count)
 {
-	const char *error = check_number(slice_token(&rest));
+	struct slice rest = request->rest, word = slice_token(&rest);
 
-	if (slice_token(&rest).n > MEMBER_MAX)
-		return "CLIENT_ERROR member too long";
-	return slice_token(&rest).n ? "CLIENT_ERROR bad command line format" : error;
+	*count = 1;
+	if (slice_token(&rest).n)
+		return bad_format;
+	return word.n ? parse_number(word, count) : NULL;
 }
 
-/* <from> <to>, and <count> */
-static const char *check_range(struct slice rest, bool count)
+/* <from> <to>, and what is behind them. */
+static const char *parse_range(struct slice *rest, struct set_range *range)
 {
-	struct slice from = slice_token(&rest), to = slice_token(&rest);
-	const char *error;
-
-	if (from.n == 0 || to.n == 0)
-		return "CLIENT_ERROR bad command line format";
-	if (from.n > MEMBER_MAX || to.n > MEMBER_MAX)
-		return "CLIENT_ERROR member too long";
-	error = count ? check_number(slice_token(&rest)) : NULL;
-	return slice_token(&rest).n ? "CLIENT_ERROR bad command line format" : error;
+	range->from = slice_token(rest);
+	range->to = slice_token(rest);
+	range->has_to = true;
+	if (range->from.n == 0 || range->to.n == 0)
+		return bad_format;
+	return range->from.n > MEMBER_MAX || range->to.n > MEMBER_MAX ? "CLIENT_ERROR member too long" : NULL;
 }
 
-/* What is wrong with the arguments of a command, or NULL. */
-static const char *check(const struct host *host, const struct request *request, size_t *count)
-{
-	const struct collection_rule *rule = rules_collection(host->rules, request->key);
-	const char *error = check_members(rule, request->rest, count);
+/* --- starting --- */
 
-	switch (request->command->id) {
-	case COMMAND_SCARD:
-	case COMMAND_SCOMPACT:
-	case COMMAND_SINFO:
-		return *count ? "CLIENT_ERROR bad command line format" : NULL;
-	case COMMAND_SISMEMBER:
-		if (!error && *count > 1)
-			return "CLIENT_ERROR bad command line format";
-		break;
-	case COMMAND_SSET:
-		return error;
-	case COMMAND_SPOP:
-	case COMMAND_SRANDMEMBER:
-		return check_count(request->rest);
-	case COMMAND_SSCAN:
-		return check_scan(request->rest);
-	case COMMAND_SCOUNT:
-	case COMMAND_SRANGE:
-		return check_range(request->rest, request->command->id == COMMAND_SRANGE);
-	default:
-		break;
-	}
-	return !error && *count == 0 ? "CLIENT_ERROR no member given" : error;
-}
+typedef void set_done(struct op *op, const struct outcome *outcome);
 
 static struct set_task *new_task(
-	struct host *host, const struct request *request, void *owner, enum op_kind kind, size_t bytes)
+	struct host *host, const struct request *request, void *owner, enum op_kind kind, set_done *done, size_t bytes)
 {
 	struct set_task *set = task_new(host, request, owner, sizeof(*set) + request->key.n + bytes);
 	char *at = set->bytes;
 
-	set->op = (struct op){ .kind = kind, .key = task_keep(&at, request->key), .client = task_client(host, owner) };
-	set->op.ttl = rules_collection(host->rules, set->op.key)->ttl;
+	set->op = (struct op){
+		.kind = kind, .key = task_keep(&at, request->key), .client = task_client(host, owner), .done = done
+	};
+	set->op.ttl = rules_collection(host->env.rules, set->op.key)->ttl;
 	return set;
 }
 
@@ -298,114 +243,181 @@ static struct slice write_log(char *at, struct slice rest, char sign)
 	return slice_of(start, (size_t)(at - start));
 }
 
-static void start_append(struct host *host, const struct request *request, void *owner, size_t count)
-{
-	bool removes = request->command->id == COMMAND_SREM;
-	struct set_task *set = new_task(host, request, owner, OP_APPEND, request->rest.n + 2 * count);
-
-	set->op.log = write_log(bytes_of(set), request->rest, removes ? '-' : '+');
-	set->op.create = request->command->id == COMMAND_SADD;
-	set->op.done = removes ? removed : stored;
-	lanes_submit(host->lanes, &set->op);
-}
-
-static void start_replace(struct host *host, const struct request *request, void *owner)
-{
-	struct set_task *set = new_task(host, request, owner, OP_REPLACE, 0);
-	struct fold fold = { .seed = host->seed };
-	struct slice rest = request->rest, member;
-
-	while ((member = slice_token(&rest)).n)
-		fold_add(&fold, member);
-	fold_encode(&fold, &set->task.scratch);
-	fold_free(&fold);
-	set->op.log = buf_slice(&set->task.scratch);
-	set->op.done = stored;
-	lanes_submit(host->lanes, &set->op);
-}
-
-static void start_read(struct host *host, const struct request *request, void *owner, enum set_verb verb,
-	void (*done)(struct op *op, const struct outcome *outcome))
-{
-	struct set_task *set = new_task(host, request, owner, OP_READ, request->rest.n);
-	char *at = bytes_of(set);
-	struct slice rest = task_keep(&at, request->rest);
-
-	set->op.done = done;
-	set->op.set = &set->request;
-	set->request = (struct set_request){ .verb = verb };
-	if (verb == SET_TEST) {
-		set->request.members = rest;
-	} else if (verb == SET_SAMPLE) {
-		set->request.count = 1;
-		(void)num_parse_u64(slice_token(&rest), &set->request.count);
-		set->request.random = random_next(&host->random);
-	} else if (request->command->id == COMMAND_SSCAN) {
-		(void)num_parse_u64(slice_token(&rest), &set->request.count);
-		set->request.range = (struct set_range){ .from = slice_token(&rest), .after = true };
-	} else if (verb == SET_RANGE || verb == SET_COUNT) {
-		set->request.range.from = slice_token(&rest);
-		set->request.range.to = slice_token(&rest);
-		set->request.range.has_to = set->request.range.to.n > 0;
-		(void)num_parse_u64(slice_token(&rest), &set->request.count);
-	}
-	lanes_submit(host->lanes, &set->op);
-}
-
-/* A command whose operation may carry a count, 1 where none is given. */
-static void start_op(struct host *host, const struct request *request, void *owner, enum op_kind kind,
-	void (*done)(struct op *op, const struct outcome *outcome))
-{
-	struct set_task *set = new_task(host, request, owner, kind, 0);
-	struct slice rest = request->rest;
-
-	set->op.delta = 1;
-	(void)num_parse_u64(slice_token(&rest), &set->op.delta);
-	set->op.create = kind == OP_COMPACT;
-	set->op.done = done;
-	lanes_submit(host->lanes, &set->op);
-}
-
-void set_start(struct host *host, const struct request *request, void *owner)
+static void start_append(
+	struct host *host, const struct request *request, void *owner, char sign, bool create, set_done *done)
 {
 	size_t count;
-	const char *error = check(host, request, &count);
+	const char *error = check_some_members(host, request, &count);
+	struct set_task *set;
 
 	if (error) {
 		task_refuse(host, request, owner, error);
 		return;
 	}
-	switch (request->command->id) {
-	case COMMAND_SSET:
-		start_replace(host, request, owner);
-		break;
-	case COMMAND_SCARD:
-		start_read(host, request, owner, SET_COUNT, counted);
-		break;
-	case COMMAND_SISMEMBER:
-	case COMMAND_SMISMEMBER:
-		start_read(host, request, owner, SET_TEST, tested);
-		break;
-	case COMMAND_SINFO:
-		start_read(host, request, owner, SET_INFO, described);
-		break;
-	case COMMAND_SRANDMEMBER:
-		start_read(host, request, owner, SET_SAMPLE, listed);
-		break;
-	case COMMAND_SCOUNT:
-		start_read(host, request, owner, SET_COUNT, counted);
-		break;
-	case COMMAND_SRANGE:
-	case COMMAND_SSCAN:
-		start_read(host, request, owner, SET_RANGE, listed);
-		break;
-	case COMMAND_SPOP:
-		start_op(host, request, owner, OP_POP, popped);
-		break;
-	case COMMAND_SCOMPACT:
-		start_op(host, request, owner, OP_COMPACT, compacted);
-		break;
-	default:
-		start_append(host, request, owner, count);
+	set = new_task(host, request, owner, OP_APPEND, done, request->rest.n + 2 * count);
+	set->op.log = write_log(bytes_of(set), request->rest, sign);
+	set->op.create = create;
+	lanes_submit(host->lanes, &set->op);
+}
+
+void sadd_start(struct host *host, const struct request *request, void *owner)
+{
+	start_append(host, request, owner, '+', true, stored);
+}
+
+void saddx_start(struct host *host, const struct request *request, void *owner)
+{
+	start_append(host, request, owner, '+', false, stored);
+}
+
+void srem_start(struct host *host, const struct request *request, void *owner)
+{
+	start_append(host, request, owner, '-', false, removed);
+}
+
+void sset_start(struct host *host, const struct request *request, void *owner)
+{
+	struct fold fold = { .seed = host->env.seed };
+	struct slice rest = request->rest, member;
+	struct set_task *set;
+	size_t count;
+	const char *error = check_members(rules_collection(host->env.rules, request->key), rest, &count);
+
+	if (error) {
+		task_refuse(host, request, owner, error);
+		return;
 	}
+	set = new_task(host, request, owner, OP_REPLACE, stored, 0);
+	while ((member = slice_token(&rest)).n)
+		fold_add(&fold, member);
+	fold_encode(&fold, &set->task.scratch);
+	fold_free(&fold);
+	set->op.log = buf_slice(&set->task.scratch);
+	lanes_submit(host->lanes, &set->op);
+}
+
+/* Starts a read, or refuses it. Its slices are those of the request still: they are copied. */
+static void start_read(struct host *host, const struct request *request, void *owner, const char *error,
+	const struct set_request *asked, set_done *done)
+{
+	struct set_task *set;
+	char *at;
+
+	if (error) {
+		task_refuse(host, request, owner, error);
+		return;
+	}
+	set = new_task(host, request, owner, OP_READ, done, request->rest.n);
+	at = bytes_of(set);
+	set->request = *asked;
+	if (asked->members.n)
+		set->request.members = task_keep(&at, asked->members);
+	set->request.range.from = task_keep(&at, asked->range.from);
+	set->request.range.to = task_keep(&at, asked->range.to);
+	set->op.set = &set->request;
+	lanes_submit(host->lanes, &set->op);
+}
+
+void smismember_start(struct host *host, const struct request *request, void *owner)
+{
+	const struct set_request asked = { .verb = SET_TEST, .members = request->rest };
+	size_t count;
+	const char *error = check_some_members(host, request, &count);
+
+	start_read(host, request, owner, error, &asked, tested);
+}
+
+void sismember_start(struct host *host, const struct request *request, void *owner)
+{
+	const struct set_request asked = { .verb = SET_TEST, .members = request->rest };
+	size_t count;
+	const char *error = check_some_members(host, request, &count);
+
+	start_read(host, request, owner, !error && count > 1 ? bad_format : error, &asked, tested);
+}
+
+void scard_start(struct host *host, const struct request *request, void *owner)
+{
+	const struct set_request asked = { .verb = SET_COUNT };
+
+	start_read(host, request, owner, check_nothing(request), &asked, counted);
+}
+
+void scount_start(struct host *host, const struct request *request, void *owner)
+{
+	struct set_request asked = { .verb = SET_COUNT };
+	struct slice rest = request->rest;
+	const char *error = parse_range(&rest, &asked.range);
+
+	start_read(host, request, owner, slice_token(&rest).n ? bad_format : error, &asked, counted);
+}
+
+void srange_start(struct host *host, const struct request *request, void *owner)
+{
+	struct set_request asked = { .verb = SET_RANGE };
+	struct slice rest = request->rest;
+	const char *error = parse_range(&rest, &asked.range);
+
+	if (!error)
+		error = parse_number(slice_token(&rest), &asked.count);
+	start_read(host, request, owner, slice_token(&rest).n ? bad_format : error, &asked, listed);
+}
+
+void sscan_start(struct host *host, const struct request *request, void *owner)
+{
+	struct set_request asked = { .verb = SET_RANGE, .range.after = true };
+	struct slice rest = request->rest;
+	const char *error = parse_number(slice_token(&rest), &asked.count);
+
+	asked.range.from = slice_token(&rest);
+	if (asked.range.from.n > MEMBER_MAX)
+		error = "CLIENT_ERROR member too long";
+	else if (slice_token(&rest).n)
+		error = bad_format;
+	start_read(host, request, owner, error, &asked, listed);
+}
+
+void srandmember_start(struct host *host, const struct request *request, void *owner)
+{
+	struct set_request asked = { .verb = SET_SAMPLE };
+	const char *error = parse_count(request, &asked.count);
+
+	asked.random = random_next(&host->env.random);
+	start_read(host, request, owner, error, &asked, listed);
+}
+
+void sinfo_start(struct host *host, const struct request *request, void *owner)
+{
+	const struct set_request asked = { .verb = SET_INFO };
+
+	start_read(host, request, owner, check_nothing(request), &asked, described);
+}
+
+void spop_start(struct host *host, const struct request *request, void *owner)
+{
+	uint64_t count;
+	const char *error = parse_count(request, &count);
+	struct set_task *set;
+
+	if (error) {
+		task_refuse(host, request, owner, error);
+		return;
+	}
+	set = new_task(host, request, owner, OP_POP, popped, 0);
+	set->op.count = count;
+	lanes_submit(host->lanes, &set->op);
+}
+
+void scompact_start(struct host *host, const struct request *request, void *owner)
+{
+	const char *error = check_nothing(request);
+	struct set_task *set;
+
+	if (error) {
+		task_refuse(host, request, owner, error);
+		return;
+	}
+	set = new_task(host, request, owner, OP_COMPACT, compacted, 0);
+	set->op.all = true;
+	lanes_submit(host->lanes, &set->op);
 }

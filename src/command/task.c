@@ -1,84 +1,10 @@
 #include "command/task.h"
 
-#include "command/fan.h"
-#include "command/verbs.h"
 #include "protocol/reply.h"
-
-static bool is_admin(enum command_id id)
-{
-	switch (id) {
-	case COMMAND_HELP:
-	case COMMAND_MN:
-	case COMMAND_QUIT:
-	case COMMAND_ROUTE:
-	case COMMAND_STATS:
-	case COMMAND_VERBOSITY:
-	case COMMAND_VERSION:
-		return true;
-	default:
-		return false;
-	}
-}
-
-bool task_start(struct host *host, const struct request *request, void *owner)
-{
-	if (is_admin(request->command->id))
-		return false;
-	switch (request->command->grammar) {
-	case GRAMMAR_KEYS:
-	case GRAMMAR_TOUCH_KEYS:
-		get_start(host, request, owner);
-		break;
-	case GRAMMAR_META:
-	case GRAMMAR_META_DATA:
-		meta_start(host, request, owner);
-		break;
-	case GRAMMAR_FLUSH:
-		flush_start(host, request, owner);
-		break;
-	case GRAMMAR_COLLECTION:
-		if (request->command->name.p[0] == 's')
-			set_start(host, request, owner);
-		else
-			list_command_start(host, request, owner);
-		break;
-	case GRAMMAR_COLLECTION_KEYS:
-		if (request->command->id == COMMAND_SMEMBERS)
-			members_start(host, request, owner);
-		else
-			algebra_start(host, request, owner);
-		break;
-	case GRAMMAR_KEY_ARGS:
-	case GRAMMAR_EVENT_DATA:
-		event_start(host, request, owner);
-		break;
-	default:
-		if (verbs_cover(host, request->key))
-			verbs_start(host, request, owner);
-		else
-			plain_start(host, request, owner);
-	}
-	return true;
-}
-
-static bool walks(const struct request *request)
-{
-	switch (request->command ? request->command->grammar : GRAMMAR_BARE) {
-	case GRAMMAR_KEYS:
-	case GRAMMAR_TOUCH_KEYS:
-		return request->keys > FAN_KEYS_FIRST;
-	case GRAMMAR_COLLECTION_KEYS:
-		/* What reads sets in blocks goes on reading. */
-		return request->command->id != COMMAND_SMEMBERS || request->keys > FAN_SETS_FIRST;
-	default:
-		return request->command &&
-			(request->command->id == COMMAND_EVRANGE || request->command->id == COMMAND_EVLAST);
-	}
-}
 
 void *task_new(struct host *host, const struct request *request, void *owner, size_t size)
 {
-	struct task *task = pool_get(host->pool, size);
+	struct task *task = pool_get(host->env.pool, size);
 
 	*task = (struct task){
 		.host = host,
@@ -86,7 +12,7 @@ void *task_new(struct host *host, const struct request *request, void *owner, si
 		.size = size,
 		.command = request->command,
 		.quiet = request->noreply,
-		.walks = walks(request),
+		.order = order_effect(request),
 	};
 	host->begin(task);
 	return task;
@@ -96,7 +22,7 @@ void task_free(struct task *task)
 {
 	buf_free(&task->spill);
 	buf_free(&task->scratch);
-	pool_put(task->host->pool, task, task->size);
+	pool_put(task->host->env.pool, task, task->size);
 }
 
 const void *task_client(const struct host *host, const void *owner)

@@ -7,7 +7,8 @@
 
 #include <sys/queue.h>
 
-#include "collection/host.h"
+#include "command/host.h"
+#include "command/order.h"
 #include "protocol/request.h"
 #include "util/buf.h"
 #include "util/shared.h"
@@ -23,30 +24,13 @@ struct task {
 	void (*resume)(struct task *task); /* set by a task that stops when its client has no room, NULL else */
 	void *resume_arg;                  /* the family's */
 	bool quiet;                        /* no reply is to be sent: the host throws it away */
-	bool walks;                        /* what it reads it may ask for by and by, not all when it starts */
-	bool done;                         /* the host's: the reply is complete */
+	struct order_effect order;
+	bool done;      /* the host's: the reply is complete */
 	bool abandoned; /* nobody waits for it any more: a task that would ask on may stop; `resume` was called to say so */
 };
 
-/*
- * Starts what `request` asks for. The request's slices are borrowed for the call only. False, with nothing done, for commands
- * that are about the connection or the process itself (quit, stats, help, ...): those are the host's.
- */
-bool task_start(struct host *host, const struct request *request, void *owner) __attribute__((warn_unused_result));
-
 /* Gives a task back. It must be done. */
 void task_free(struct task *task);
-
-/* The families of commands, a file each; task_start chooses. */
-void get_start(struct host *host, const struct request *request, void *owner);
-void plain_start(struct host *host, const struct request *request, void *owner);
-void meta_start(struct host *host, const struct request *request, void *owner);
-void flush_start(struct host *host, const struct request *request, void *owner);
-void set_start(struct host *host, const struct request *request, void *owner);
-void list_command_start(struct host *host, const struct request *request, void *owner);
-void members_start(struct host *host, const struct request *request, void *owner);
-void algebra_start(struct host *host, const struct request *request, void *owner);
-void event_start(struct host *host, const struct request *request, void *owner);
 
 /*
  * For the families and the host: a new task of `size` bytes, of which those behind struct task are not cleared; the host is

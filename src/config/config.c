@@ -4,13 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/file.h"
 #include "protocol/reply.h"
 #include "util/alloc.h"
 
 static const uint16_t default_port = 11211;
 
-bool config_load(struct config *config, const char *path)
+void config_init(struct config *config)
 {
 	*config = (struct config){
 		.socket_mode = 0700,
@@ -22,9 +21,12 @@ bool config_load(struct config *config, const char *path)
 	config->user = strdup("");
 	if (!config->user)
 		abort();
-	if (path && !config_file_read(config, path))
-		return false;
-	return config->listen_count || !config_add_listen(config, "127.0.0.1", default_port);
+}
+
+void config_complete(struct config *config)
+{
+	if (config->listen_count == 0)
+		(void)config_add_listen(config, "127.0.0.1", default_port);
 }
 
 void config_clear_listen(struct config *config)
@@ -45,11 +47,26 @@ static void clear_servers(struct config *config)
 	config->server_count = 0;
 }
 
+static void free_rules(struct rules *rules)
+{
+	for (size_t i = 0; i < rules->collection_count; i++) {
+		free((char *)rules->collections[i].prefix.p);
+		free((char *)rules->collections[i].removed.p);
+	}
+	for (size_t i = 0; i < rules->event_count; i++) {
+		free((char *)rules->events[i].prefix.p);
+		free((char *)rules->events[i].separator.p);
+	}
+	free((void *)rules->collections);
+	free((void *)rules->events);
+	*rules = (struct rules){ 0 };
+}
+
 void config_fini(struct config *config)
 {
 	config_clear_listen(config);
 	clear_servers(config);
-	config_file_free_rules(&config->rules);
+	free_rules(&config->rules);
 	free(config->user);
 	*config = (struct config){ 0 };
 }
@@ -121,7 +138,7 @@ void config_print(const struct config *config, struct buf *out)
 			buf_printf(out, "STAT listen unix:%s\r\n", a->host);
 	}
 	reply_stat_text(out, "distribution",
-		config->ring_string ? "libmemcached string" : config_file_distribution(config->distribution));
+		config->ring_string ? "libmemcached string" : ring_distribution_name(config->distribution));
 #define NUMBER(name, initial, least, most, unit, about) reply_stat(out, #name, config->name);
 #include "config/options.def"
 #undef NUMBER

@@ -1,4 +1,4 @@
-/* The configuration: defaults, then the file, then the command line. */
+/* The configuration: defaults, which the file overrides, which the command line overrides. */
 #ifndef CONFIG_CONFIG_H
 #define CONFIG_CONFIG_H
 
@@ -26,16 +26,16 @@ struct config {
 #undef NUMBER
 };
 
-/*
- * Fills in the defaults, and what the file says where `path` is not NULL. False when that is wrong; what and where was printed
- * to standard error. config_fini frees what is in it, also after a failure.
- */
-bool config_load(struct config *config, const char *path) __attribute__((warn_unused_result));
+/* Fills in the defaults. config_fini frees what is in it, the strings of its rules among it. */
+void config_init(struct config *config);
 void config_fini(struct config *config);
 
 /* Adds one listener, or all servers of a "host:port,host:port" or "--SERVER=..." text. NULL, or what is wrong. */
 const char *config_add_listen(struct config *config, const char *text, uint16_t port);
 const char *config_set_servers(struct config *config, const char *text);
+
+/* Adds the default listener when there is none. */
+void config_complete(struct config *config);
 
 /* Drops the listeners there are. */
 void config_clear_listen(struct config *config);

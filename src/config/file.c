@@ -19,9 +19,11 @@ static const struct word {
   buckets[] = { { "day", GRANULARITY_DAY }, { "hour", GRANULARITY_HOUR }, { "minute", GRANULARITY_MINUTE },
 	  { NULL, 0 } },
   types[] = { { "set", COLLECTION_SET }, { "list", COLLECTION_LIST }, { NULL, 0 } },
-  encodings[] = { { "oplog", ENCODING_OPLOG }, { "signed", ENCODING_SIGNED }, { "csv", ENCODING_CSV },
-	  { "tombstone", ENCODING_TOMBSTONE }, { "paired", ENCODING_PAIRED }, { "flip", ENCODING_FLIP },
-	  { "indexed", ENCODING_INDEXED }, { NULL, 0 } };
+  encodings[] = { { "oplog", ENCODING_OPLOG },
+#define ENCODING(id, name) { #name, ENCODING_##id },
+#include "collection/encodings.def"
+#undef ENCODING
+	  { NULL, 0 } };
 
 static const struct range {
 	const char *name;
@@ -40,15 +42,6 @@ static const struct word *find_word(const struct word *words, const char *text)
 	while (words->word && strcmp(words->word, text) != 0)
 		words++;
 	return words->word ? words : NULL;
-}
-
-const char *config_file_distribution(enum ring_distribution distribution)
-{
-	const struct word *w = distributions;
-
-	while (w->value != (int)distribution)
-		w++;
-	return w->word;
 }
 
 /* --- checks, each called by libconfuse with the line still known --- */
@@ -257,21 +250,6 @@ static void take_rules(cfg_t *cfg, struct rules *rules)
 		e[i].lookback = (unsigned)cfg_getint(section, "lookback");
 	}
 	*rules = (struct rules){ c, collections, e, events };
-}
-
-void config_file_free_rules(struct rules *rules)
-{
-	for (size_t i = 0; i < rules->collection_count; i++) {
-		free((char *)rules->collections[i].prefix.p);
-		free((char *)rules->collections[i].removed.p);
-	}
-	for (size_t i = 0; i < rules->event_count; i++) {
-		free((char *)rules->events[i].prefix.p);
-		free((char *)rules->events[i].separator.p);
-	}
-	free((void *)rules->collections);
-	free((void *)rules->events);
-	*rules = (struct rules){ 0 };
 }
 
 /* A libmemcached string stands alone; else the list is of servers. */

@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { SPARE_MAX = 8 * 1024, HOLD_MAX = 8 * 1024, READ_MORE = 64 * 1024, PIECES_MAX = 64 };
+enum { SPARE_MAX = 8 * 1024, HOLD_MAX = 8 * 1024, READ_MORE = 64 * 1024, VECTORS_MAX = 64 };
 
 static void hand_over(struct stream *stream, struct slice in)
 {
@@ -80,7 +80,7 @@ static void on_kick(struct loop_job *job)
 void stream_open(struct stream *stream, struct loop *loop, enum loop_rank rank, int fd, const struct stream_ops *ops)
 {
 	*stream = (struct stream){ .loop = loop, .ops = ops, .rank = rank, .fd = fd, .kick = { .run = on_kick } };
-	inserts_init(&stream->inserts);
+	shared_chunks_init(&stream->chunks);
 	event_assign(&stream->read, loop->base, fd, EV_READ | EV_PERSIST, on_readable, stream);
 	event_assign(&stream->write, loop->base, fd, EV_WRITE, on_writable, stream);
 	stream_resume(stream);
@@ -109,7 +109,7 @@ int stream_detach(struct stream *stream)
 	stream->fd = -1;
 	buf_free(&stream->in);
 	buf_free(&stream->out);
-	inserts_free(&stream->inserts);
+	shared_chunks_free(&stream->chunks);
 	return fd;
 }
 
@@ -176,15 +176,15 @@ bool stream_hold(struct stream *stream)
 void stream_share(struct stream *stream, struct shared *text)
 {
 	stream_dirty(stream);
-	inserts_add(&stream->inserts, &stream->out, text);
+	shared_chunks_add(&stream->chunks, &stream->out, text);
 }
 
 static ssize_t send_pieces(struct stream *stream)
 {
-	struct iovec pieces[PIECES_MAX];
-	struct msghdr message = { .msg_iov = pieces };
+	struct iovec vectors[VECTORS_MAX];
+	struct msghdr message = { .msg_iov = vectors };
 
-	message.msg_iovlen = (size_t)inserts_pieces(&stream->inserts, &stream->out, pieces, PIECES_MAX);
+	message.msg_iovlen = (size_t)shared_chunks_vectors(&stream->chunks, &stream->out, vectors, VECTORS_MAX);
 	return sendmsg(stream->fd, &message, MSG_NOSIGNAL);
 }
 
@@ -206,7 +206,7 @@ void stream_flush(struct stream *stream)
 
 	assert(stream->dirty);
 	take_off(stream);
-	if (stream->inserts.waiting)
+	if (stream->chunks.waiting)
 		n = send_pieces(stream);
 	else if (out.n)
 		n = send(stream->fd, out.p, out.n, MSG_NOSIGNAL);
@@ -215,7 +215,7 @@ void stream_flush(struct stream *stream)
 		return;
 	}
 	if (n > 0)
-		inserts_written(&stream->inserts, &stream->out, (size_t)n);
+		shared_chunks_written(&stream->chunks, &stream->out, (size_t)n);
 	if (stream_waiting(stream)) {
 		stream->writing = true;
 		event_add(&stream->write, NULL);

@@ -8,8 +8,8 @@
 #include <event2/event.h>
 #include <event2/event_struct.h>
 
-#include "net/inserts.h"
 #include "net/loop.h"
+#include "net/shared_chunks.h"
 #include "util/buf.h"
 
 struct stream;
@@ -33,7 +33,7 @@ struct stream {
 	struct event read, write;
 	struct loop_job kick; /* hands over again what is in `in` */
 	struct buf in, out;
-	struct inserts inserts; /* in what is to be written */
+	struct shared_chunks chunks; /* in what is to be written */
 	enum loop_rank rank;
 	int fd; /* -1 when closed */
 	bool dirty, held, reading, writing;
@@ -71,7 +71,7 @@ void stream_resume(struct stream *stream);
 /* Bytes that wait to be written. */
 static inline size_t stream_waiting(const struct stream *stream)
 {
-	return buf_size(&stream->out) + stream->inserts.waiting;
+	return buf_size(&stream->out) + stream->chunks.waiting;
 }
 
 static inline bool stream_is_open(const struct stream *stream)

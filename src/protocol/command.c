@@ -1,16 +1,20 @@
 #include "protocol/command.h"
 
 static const struct command commands[COMMAND_COUNT] = {
-#define COMMAND(id, name, grammar, noreply, usage, summary) \
-	{ COMMAND_##id, GRAMMAR_##grammar, noreply, { name, sizeof(name) - 1 }, usage, summary },
+#define COMMAND(id, name, grammar, start, order, counter, noreply, usage, summary) \
+	{ COMMAND_##id, GRAMMAR_##grammar, ORDER_##order, noreply, { name, sizeof(name) - 1 }, usage, summary },
+#define PROXY_COMMAND COMMAND
 #include "protocol/commands.def"
+#undef PROXY_COMMAND
 #undef COMMAND
 };
 
 /* The names once more, side by side, padded with zeroes. No two have the first eight bytes in common. */
 static const char heads[COMMAND_COUNT][16] = {
-#define COMMAND(id, name, grammar, noreply, usage, summary) name,
+#define COMMAND(id, name, ...) name,
+#define PROXY_COMMAND COMMAND
 #include "protocol/commands.def"
+#undef PROXY_COMMAND
 #undef COMMAND
 };
 

@@ -2,7 +2,7 @@
 
 #include <stdint.h>
 
-#include "protocol/request.h"
+#include "protocol/limits.h"
 #include "util/num.h"
 
 /* memcached takes 20 tokens, some of which are not flags, and loses its place in the stream on an `ms` with more. */

@@ -8,15 +8,8 @@
 #include <stdint.h>
 
 #include "protocol/command.h"
+#include "protocol/limits.h"
 #include "util/slice.h"
-
-enum {
-	KEY_MAX = 250,            /* memcached's own limit */
-	COLLECTION_KEY_MAX = 220, /* leaves room for the suffixes of derived items */
-	MEMBER_MAX = 250,
-	META_LINE_MAX = 1024, /* memcached gives up on a longer line that is no get */
-	OPAQUE_MAX = 32
-};
 
 struct request_limits {
 	size_t max_line;  /* bytes of a line with its end */

@@ -17,6 +17,9 @@ enum ring_distribution {
 	RING_MODULA      /* libmemcached's own default */
 };
 
+/* As the configuration names it. */
+const char *ring_distribution_name(enum ring_distribution distribution);
+
 /* One server: what its name resolves to is not our business here. A Unix socket has its path as host, and port 0. */
 struct ring_server {
 	char *host;

@@ -26,7 +26,7 @@ static bool text_of(const struct box *box, struct buf *text)
 {
 	struct fold f = { 0 };
 	struct snapshot s;
-	bool good = box_fold(box, &s, &f) == CODED_OK;
+	bool good = box_fold(box, &s, &f) == ADOPTED_OK;
 
 	buf_consume(text, buf_size(text));
 	/* In an order that does not depend on the stored one. */
@@ -60,15 +60,15 @@ static void lives_on(struct box *box, struct slice *in, struct buf *text)
 {
 	struct fold change = { .seed = 5 }, members = { .seed = 6 };
 	struct buf after = BUF_EMPTY;
-	enum coded_status status;
+	enum adopted_status status;
 
 	for (unsigned n = 0; n < 30 && box_compact(box, 1 + input_byte(in) % 3, &status); n++) {
 		MUST(text_of(box, &after));
 		MUST(slice_equal(buf_slice(&after), buf_slice(text)));
 	}
 	random_fold(&change, in, true, true);
-	status = change.member_count ? box_change(box, &change, true) : CODED_OK;
-	MUST(status == CODED_OK && text_of(box, &after));
+	status = change.member_count ? box_change(box, &change, true) : ADOPTED_OK;
+	MUST(status == ADOPTED_OK && text_of(box, &after));
 	for (unsigned m = 0; m < WORLD; m++) {
 		bool live = text->data[text->start + m] == '1';
 		(void)fold_mentions(&change, name_of(m), &live);
@@ -76,7 +76,7 @@ static void lives_on(struct box *box, struct slice *in, struct buf *text)
 	}
 	random_fold(&members, in, true, false);
 	if (members.member_count) {
-		MUST(box_replace(box, &members) == CODED_OK && text_of(box, &after));
+		MUST(box_replace(box, &members) == ADOPTED_OK && text_of(box, &after));
 		for (unsigned m = 0; m < WORLD; m++)
 			MUST((after.data[after.start + m] == '1') == fold_contains(&members, name_of(m)));
 	}
@@ -90,14 +90,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct slice in = slice_of((const char *)data, size < 512 ? size : 512);
 	struct buf text = BUF_EMPTY;
 	struct box box;
-	enum coded_status status;
+	enum adopted_status status;
 
 	box_init(&box, input_byte(&in) % BOX_FORMS);
 	for (unsigned n = 1 + input_byte(&in) % 12; n > 0; n--) {
 		struct fold change = { .seed = 5 };
 		random_fold(&change, &in, true, true);
 		if (change.member_count)
-			MUST(box_change(&box, &change, true) == CODED_OK);
+			MUST(box_change(&box, &change, true) == ADOPTED_OK);
 		fold_free(&change);
 		if (input_byte(&in) % 4 == 0)
 			(void)box_compact(&box, 1 + input_byte(&in) % 3, &status);

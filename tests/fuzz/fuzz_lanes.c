@@ -206,8 +206,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fake_init(&f);
 	if (input_byte(&in) % 2) {
 		lanes_destroy(f.host.lanes);
-		f.host.options = &small;
-		f.host.lanes = lanes_create(&f.host);
+		f.host.env.options = &small;
+		f.host.lanes = lanes_create(&f.host.env, &machines);
 	}
 	if (input_byte(&in) % 2)
 		fake_has_time(&f);

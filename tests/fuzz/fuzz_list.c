@@ -45,22 +45,23 @@ static void change_a_byte(const struct list_model *m, struct slice *in)
 	struct slice base = buf_slice(&m->base);
 	char *bytes = input_copy(base);
 	struct buf first = BUF_EMPTY, second = BUF_EMPTY;
-	struct chain chain, again;
+	struct segmented_list chain, again;
 
 	if (base.n)
 		bytes[input_number(in) % base.n] = (char)input_byte(in);
-	if (chain_read(&chain, slice_of(bytes, base.n))) {
-		(void)chain_count(&chain);
+	if (segmented_list_read(&chain, slice_of(bytes, base.n))) {
+		(void)segmented_list_count(&chain);
 		if (!chain.tangled) {
-			chain_encode(&chain, slice_of("", 0), &first);
-			MUST(chain_read(&again, buf_slice(&first)));
-			MUST(chain_count(&again) == chain_count(&chain) && again.is_list == chain.is_list);
-			chain_encode(&again, slice_of("", 0), &second);
+			segmented_list_encode(&chain, slice_of("", 0), &first);
+			MUST(segmented_list_read(&again, buf_slice(&first)));
+			MUST(segmented_list_count(&again) == segmented_list_count(&chain) &&
+				again.is_list == chain.is_list);
+			segmented_list_encode(&again, slice_of("", 0), &second);
 			MUST(slice_equal(buf_slice(&first), buf_slice(&second)));
-			chain_free(&again);
+			segmented_list_free(&again);
 		}
 	}
-	chain_free(&chain);
+	segmented_list_free(&chain);
 	buf_free(&first);
 	buf_free(&second);
 	free(bytes);

@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "command/start.h"
 #include "lists.h"
 #include "util/alloc.h"
 #include "world.h"
@@ -223,8 +224,8 @@ static void send_line(struct sim_op *op, struct slice line)
 	if (w->verbose)
 		printf("%6llu P%d client %d asks %.*s", (unsigned long long)w->now,
 			(int)(((size_t)op->proxy >> 4) % 1000), op->client, (int)line.n, line.p);
-	host->now = w->now;
-	host->unix_time = (int64_t)(w->now / 1000);
+	host->env.now = w->now;
+	host->env.unix_time = (int64_t)(w->now / 1000);
 	if (request_parse(line, &limits, &scanned, &request) != REQUEST_READY || !task_start(host, &request, op))
 		world_fail(w, "a request was refused", "%.*s", (int)line.n, line.p);
 }

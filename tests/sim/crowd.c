@@ -3,7 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "collection/lanes.h"
+#include "collection/machines.h"
+#include "command/start.h"
 #include "command/task.h"
 #include "fake.h"
 #include "util/alloc.h"
@@ -126,9 +127,9 @@ static uint64_t arrival(struct crowd *c, uint64_t *last)
 	return *last;
 }
 
-static void send_call(struct host *host, const struct call *call, struct waiter *waiter)
+static void send_call(struct env *env, const struct call *call, struct waiter *waiter)
 {
-	struct crowd_proxy *p = (struct crowd_proxy *)host;
+	struct crowd_proxy *p = (struct crowd_proxy *)env;
 	struct event *e = xcalloc(1, sizeof(*e));
 
 	*e = (struct event){ .proxy = p, .waiter = waiter, .call = *call };
@@ -140,9 +141,9 @@ static void send_call(struct host *host, const struct call *call, struct waiter 
 	add_event(p->crowd, e, arrival(p->crowd, &p->there));
 }
 
-static void call_later(struct host *host, struct waiter *waiter, unsigned ms)
+static void call_later(struct env *env, struct waiter *waiter, unsigned ms)
 {
-	struct crowd_proxy *p = (struct crowd_proxy *)host;
+	struct crowd_proxy *p = (struct crowd_proxy *)env;
 	struct event *e = xcalloc(1, sizeof(*e));
 
 	*e = (struct event){ .proxy = p, .waiter = waiter, .executed = true };
@@ -169,8 +170,8 @@ static void give_result(struct crowd *c, struct event *e)
 	e->result.value = buf_slice(&e->value);
 	e->result.server = "sim";
 	e->result.connection = 1;
-	e->proxy->host.now = c->now / 1000;
-	e->proxy->host.unix_time = (int64_t)(c->now / 1000000);
+	e->proxy->host.env.now = c->now / 1000;
+	e->proxy->host.env.unix_time = (int64_t)(c->now / 1000000);
 	e->waiter->done(e->waiter, &e->result);
 	buf_free(&e->bytes);
 	buf_free(&e->value);
@@ -232,19 +233,21 @@ static void start_proxy(struct crowd *c, unsigned number)
 
 	p->crowd = c;
 	p->host = (struct host){
-		.call = send_call,
-		.later = call_later,
+		.env = {
+			.call = send_call,
+			.later = call_later,
+			.random = random_next(&c->random),
+			.seed = random_next(&c->random),
+			.servers = 1,
+			.rules = &c->rules,
+			.options = &options,
+			.pool = &p->pool,
+		},
 		.begin = task_begin,
 		.reply = task_reply_buf,
 		.done = task_ended,
-		.random = random_next(&c->random),
-		.seed = random_next(&c->random),
-		.servers = 1,
-		.rules = &c->rules,
-		.options = &options,
-		.pool = &p->pool,
 	};
-	p->host.lanes = lanes_create(&p->host);
+	p->host.lanes = lanes_create(&p->host.env, &machines);
 	for (unsigned i = 0; i < SLOTS; i++) {
 		p->slots[i] = (struct slot){ .proxy = p, .number = number * SLOTS + i };
 		ask_next(&p->slots[i]);

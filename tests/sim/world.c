@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "collection/machines.h"
 #include "lists.h"
 #include "stored_set.h"
 #include "util/alloc.h"
@@ -82,9 +83,9 @@ static uint64_t delay(struct world *w, const struct call *call)
 	return world_chance(w, 5) ? world_random(w, 40) : world_random(w, 3);
 }
 
-static void send_call(struct host *host, const struct call *call, struct waiter *waiter)
+static void send_call(struct env *env, const struct call *call, struct waiter *waiter)
 {
-	struct proxy *p = (struct proxy *)host;
+	struct proxy *p = (struct proxy *)env;
 	struct world *w = p->world;
 	struct message *m = xcalloc(1, sizeof(*m));
 	struct connection *c;
@@ -109,9 +110,9 @@ static void send_call(struct host *host, const struct call *call, struct waiter 
 	TAILQ_INSERT_TAIL(&w->messages, m, link);
 }
 
-static void call_later(struct host *host, struct waiter *waiter, unsigned ms)
+static void call_later(struct env *env, struct waiter *waiter, unsigned ms)
 {
-	struct proxy *p = (struct proxy *)host;
+	struct proxy *p = (struct proxy *)env;
 	struct message *m = xcalloc(1, sizeof(*m));
 
 	*m = (struct message){ .proxy = p, .waiter = waiter, .server = -1, .at = p->world->now + ms, .executed = true };
@@ -142,8 +143,8 @@ static void give_result(struct world *w, struct message *m)
 	}
 	if (m->server >= 0)
 		r.connection = m->proxy->connections[m->server].id;
-	m->proxy->host.now = w->now;
-	m->proxy->host.unix_time = (int64_t)(w->now / 1000);
+	m->proxy->host.env.now = w->now;
+	m->proxy->host.env.unix_time = (int64_t)(w->now / 1000);
 	free_message(w, m);
 	waiter->done(waiter, &r);
 	buf_free(&value);
@@ -322,22 +323,24 @@ static struct proxy *new_proxy(struct world *w)
 
 	p->world = w;
 	p->host = (struct host){
-		.call = send_call,
-		.later = call_later,
+		.env = {
+			.call = send_call,
+			.later = call_later,
+			.now = w->now,
+			.unix_time = (int64_t)(w->now / 1000),
+			.random = random_next(&w->random),
+			.seed = random_next(&w->random),
+			.servers = SIM_SERVERS,
+			.rules = &w->rules,
+			.options = w->options,
+			.pool = &p->pool,
+		},
 		.begin = task_begin,
 		.reply = task_reply_buf,
 		.client = client_of,
 		.done = task_ended,
-		.now = w->now,
-		.unix_time = (int64_t)(w->now / 1000),
-		.random = random_next(&w->random),
-		.seed = random_next(&w->random),
-		.servers = SIM_SERVERS,
-		.rules = &w->rules,
-		.options = w->options,
-		.pool = &p->pool,
 	};
-	p->host.lanes = lanes_create(&p->host);
+	p->host.lanes = lanes_create(&p->host.env, &machines);
 	for (int i = 0; i < SIM_SERVERS; i++)
 		p->connections[i].id = 1;
 	return p;

@@ -8,7 +8,7 @@
 
 #include <sys/queue.h>
 
-#include "collection/lanes.h"
+#include "collection/lane/lanes.h"
 #include "command/task.h"
 #include "form.h"
 #include "truth.h"

@@ -65,7 +65,7 @@ void box_put(struct box *box, const char *key, struct slice value)
 	box->cas++;
 }
 
-static void read_piece(const struct box *box, struct piece *piece)
+static void read_item(const struct box *box, struct snapshot_item *piece)
 {
 	const struct box_item *item = box_find((struct box *)box, piece->waiter.key);
 
@@ -89,10 +89,10 @@ struct snapshot box_look(const struct box *box, enum purpose purpose, const stru
 
 	do {
 		asked = 0;
-		box->encoding->name_pieces(&s);
+		box->encoding->name_items(&s);
 		for (size_t i = 0; i < s.count; i++) {
-			if (!s.pieces[i]->asked)
-				read_piece(box, s.pieces[i]), asked++;
+			if (!s.items[i]->asked)
+				read_item(box, s.items[i]), asked++;
 		}
 	} while (asked);
 	return s;
@@ -100,7 +100,7 @@ struct snapshot box_look(const struct box *box, enum purpose purpose, const stru
 
 bool box_step(struct box *box, const struct plan_step *step)
 {
-	struct box_item *item = slot(box, step->piece->waiter.key);
+	struct box_item *item = slot(box, step->item->waiter.key);
 	struct slice value = buf_slice(&step->value);
 	bool good = step->verb == CALL_ADD ? !item->there : item->there || step->verb == CALL_DELETE;
 
@@ -118,7 +118,7 @@ bool box_step(struct box *box, const struct plan_step *step)
 	return true;
 }
 
-enum coded_status box_fold(const struct box *box, struct snapshot *s, struct fold *out)
+enum adopted_status box_fold(const struct box *box, struct snapshot *s, struct fold *out)
 {
 	*s = box_look(box, FOR_REWRITE, NULL);
 	out->seed = s->seed;
@@ -146,13 +146,13 @@ static bool checked(const struct box *box, const struct snapshot *s, bool check)
 		return true;
 	now = box_look(box, FOR_CHECK, NULL);
 	for (size_t i = 0; i < now.count; i++)
-		now.pieces[i]->cas = s->pieces[0]->cas;
+		now.items[i]->cas = s->items[0]->cas;
 	good = box->encoding->check(s, &now);
 	snapshot_free(&now);
 	return good;
 }
 
-enum coded_status box_change(struct box *box, const struct fold *change, bool create)
+enum adopted_status box_change(struct box *box, const struct fold *change, bool create)
 {
 	enum purpose purpose = FOR_WRITE;
 	bool ended = false;
@@ -160,39 +160,39 @@ enum coded_status box_change(struct box *box, const struct fold *change, bool cr
 	for (int round = 0; round < ROUNDS_MAX; round++) {
 		struct snapshot s = box_look(box, purpose, change);
 		struct plan plan = { 0 };
-		enum coded_status status = box->encoding->change(&s, create, &plan);
-		bool done = status == CODED_OK && run(box, &plan, &ended) && ended;
+		enum adopted_status status = box->encoding->change(&s, create, &plan);
+		bool done = status == ADOPTED_OK && run(box, &plan, &ended) && ended;
 		done = done && checked(box, &s, plan.check);
 		s.attempt++;
 		plan_free(&plan);
 		snapshot_free(&s);
-		if (done || (status != CODED_OK && status != CODED_NEEDS_ALL))
+		if (done || (status != ADOPTED_OK && status != ADOPTED_NEEDS_ALL))
 			return status;
 		purpose = FOR_ALL;
 	}
-	return CODED_LOST;
+	return ADOPTED_LOST;
 }
 
-enum coded_status box_replace(struct box *box, const struct fold *members)
+enum adopted_status box_replace(struct box *box, const struct fold *members)
 {
 	bool ended = false;
 
 	for (int round = 0; round < ROUNDS_MAX; round++) {
 		struct snapshot s = box_look(box, FOR_REWRITE, NULL);
 		struct plan plan = { 0 };
-		enum coded_status status;
+		enum adopted_status status;
 		s.attempt = (unsigned)round;
 		status = box->encoding->replace(&s, members, &plan);
-		bool done = status == CODED_OK && run(box, &plan, &ended) && ended;
+		bool done = status == ADOPTED_OK && run(box, &plan, &ended) && ended;
 		plan_free(&plan);
 		snapshot_free(&s);
-		if (done || status != CODED_OK)
+		if (done || status != ADOPTED_OK)
 			return status;
 	}
-	return CODED_LOST;
+	return ADOPTED_LOST;
 }
 
-enum coded_status box_take(struct box *box, const struct fold *taken)
+enum adopted_status box_take(struct box *box, const struct fold *taken)
 {
 	bool ended = false;
 
@@ -200,21 +200,21 @@ enum coded_status box_take(struct box *box, const struct fold *taken)
 		struct snapshot s;
 		struct fold all = { 0 };
 		struct plan plan = { 0 };
-		enum coded_status status = box_fold(box, &s, &all);
-		if (status == CODED_OK) {
+		enum adopted_status status = box_fold(box, &s, &all);
+		if (status == ADOPTED_OK) {
 			box->encoding->take(&s, &all, taken, &plan);
 			(void)run(box, &plan, &ended);
 		}
 		plan_free(&plan);
 		fold_free(&all);
 		snapshot_free(&s);
-		if (status != CODED_OK)
+		if (status != ADOPTED_OK)
 			return status;
 	}
-	return ended ? CODED_OK : CODED_LOST;
+	return ended ? ADOPTED_OK : ADOPTED_LOST;
 }
 
-bool box_compact(struct box *box, size_t steps, enum coded_status *status)
+bool box_compact(struct box *box, size_t steps, enum adopted_status *status)
 {
 	struct snapshot s;
 	struct fold all = { 0 };
@@ -222,7 +222,7 @@ bool box_compact(struct box *box, size_t steps, enum coded_status *status)
 	bool more = false;
 
 	*status = box_fold(box, &s, &all);
-	if (*status == CODED_OK)
+	if (*status == ADOPTED_OK)
 		box->encoding->compact(&s, &all, &plan);
 	for (size_t i = 0; i < plan.count && i < steps; i++)
 		more = box_step(box, &plan.steps[i]);

@@ -2,7 +2,7 @@
 #ifndef UNIT_BOX_H
 #define UNIT_BOX_H
 
-#include "collection/encoding.h"
+#include "collection/adopted/encodings/encodings.h"
 
 enum { BOX_ITEMS = 64, BOX_FORMS = 7 };
 
@@ -36,14 +36,14 @@ struct snapshot box_look(const struct box *box, enum purpose purpose, const stru
 bool box_step(struct box *box, const struct plan_step *step);
 
 /* Folds what is there into `out`, which borrows from `s`. */
-enum coded_status box_fold(const struct box *box, struct snapshot *s, struct fold *out);
+enum adopted_status box_fold(const struct box *box, struct snapshot *s, struct fold *out);
 
-/* The whole of an operation, as often as its plans say `again`; CODED_LOST also when it does not come to an end. */
-enum coded_status box_change(struct box *box, const struct fold *change, bool create);
-enum coded_status box_replace(struct box *box, const struct fold *members);
-enum coded_status box_take(struct box *box, const struct fold *taken);
+/* The whole of an operation, as often as its plans say `again`; ADOPTED_LOST also when it does not come to an end. */
+enum adopted_status box_change(struct box *box, const struct fold *change, bool create);
+enum adopted_status box_replace(struct box *box, const struct fold *members);
+enum adopted_status box_take(struct box *box, const struct fold *taken);
 
 /* The next plan of a compaction, of which so many steps are carried out; false when there is nothing to gain. */
-bool box_compact(struct box *box, size_t steps, enum coded_status *status);
+bool box_compact(struct box *box, size_t steps, enum adopted_status *status);
 
 #endif

@@ -199,9 +199,9 @@ static void lose(size_t item)
 START_TEST(presence)
 {
 	put_and_read();
-	fake.host.now += MINUTE - 1;
+	fake.host.env.now += MINUTE - 1;
 	counts("105\r\n", "a");
-	fake.host.now++;
+	fake.host.env.now++;
 	client_asks("scard k\r\n");
 	server_answer_one(&server);
 	client_is_told("105\r\n");
@@ -216,7 +216,7 @@ START_TEST(presence)
 	ck_assert_str_eq(asked(), "pppp");
 	ck_assert(lanes_idle(fake.host.lanes));
 	counts("105\r\n", "a");
-	fake.host.now += MINUTE;
+	fake.host.env.now += MINUTE;
 	counts("105\r\n", "aipppp");
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->incomplete_sets, 0);
 }
@@ -229,7 +229,7 @@ START_TEST(an_item_is_lost)
 		put_and_read();
 		lose(cupboard.count - 4 + lost);
 		counts("105\r\n", "a");
-		fake.host.now += MINUTE;
+		fake.host.env.now += MINUTE;
 		counts("105\r\n", lost == 3 ? "aip" : "aipppp");
 		client_asks("scard k\r\n");
 		server_answer_all(&server);
@@ -248,14 +248,14 @@ START_TEST(an_item_seems_lost)
 	struct oplog_run merged;
 
 	put_and_read();
-	fake.host.now += MINUTE;
+	fake.host.env.now += MINUTE;
 	lose(0);
 	counts("105\r\n", "aipppp");
 	put(&run, 1);
 	counts("105\r\n", "Vipppp");
 	counts("105\r\n", "a");
 	lose(0);
-	fake.host.now += MINUTE;
+	fake.host.env.now += MINUTE;
 	counts("105\r\n", "aipppp");
 	merged = cupboard_log_run(&cupboard, "+a +b +c +d ", 5);
 	put(&merged, 1);
@@ -272,7 +272,7 @@ START_TEST(suspected_for_the_last_time)
 	struct oplog_run merged;
 
 	put_and_read();
-	fake.host.now += MINUTE;
+	fake.host.env.now += MINUTE;
 	lose(0);
 	counts("105\r\n", "aipppp");
 	client_asks("scard k\r\n");
@@ -297,7 +297,7 @@ START_TEST(an_index_is_garbled)
 	char key[64];
 	int n = snprintf(key, sizeof(key), "k.%.*s", OPLOG_ID, cupboard.items[3].id);
 	server_put(&server, slice_of(key, (size_t)n), SLICE("I1 is not it"));
-	fake.host.now += MINUTE;
+	fake.host.env.now += MINUTE;
 	counts("105\r\n", "aip");
 	client_asks("scard k\r\n");
 	server_answer_all(&server);
@@ -310,7 +310,7 @@ END_TEST
 START_TEST(presence_is_not_known)
 {
 	put_and_read();
-	fake.host.now += MINUTE;
+	fake.host.env.now += MINUTE;
 	lose(0);
 	client_asks("scard k\r\n");
 	server_answer_one(&server);
@@ -349,10 +349,10 @@ START_TEST(within_the_budget)
 			server_answer_all(&server);
 			snprintf(line, sizeof(line), "%d\r\nVALUE s%d 0 ", i + 1, i);
 			ck_assert_int_eq(strncmp(fake_told(&fake), line, strlen(line)), 0);
-			ck_assert_uint_le(lanes_cache_memory(fake.host.lanes), 40000);
+			ck_assert_uint_le(machines_cache_memory(fake.host.lanes), 40000);
 		}
 	}
-	ck_assert_uint_gt(lanes_cache_memory(fake.host.lanes), 10000);
+	ck_assert_uint_gt(machines_cache_memory(fake.host.lanes), 10000);
 }
 END_TEST
 

@@ -316,8 +316,8 @@ static const struct collection_options small = {
 static void make_small(void)
 {
 	lanes_destroy(fake.host.lanes);
-	fake.host.options = &small;
-	fake.host.lanes = lanes_create(&fake.host);
+	fake.host.env.options = &small;
+	fake.host.lanes = lanes_create(&fake.host.env, &machines);
 }
 
 /* Tells the id of the segment that is written, and that it was. */

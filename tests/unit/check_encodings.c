@@ -2,8 +2,9 @@
 #include <stdio.h>
 
 #include "box.h"
-#include "collection/encodings/counted.h"
-#include "collection/encodings/words.h"
+#include "collection/adopted/encodings/counted.h"
+#include "collection/adopted/encodings/encodings.h"
+#include "collection/adopted/encodings/words.h"
 #include "unit.h"
 #include "util/random.h"
 
@@ -119,7 +120,7 @@ START_TEST(documented)
 		for (int j = 0; j < 6 && given[i].items[j]; j += 2)
 			box_put(&box, given[i].items[j],
 				slice_of(given[i].items[j + 1], strlen(given[i].items[j + 1])));
-		ck_assert_int_eq(box_fold(&box, &s, &f), CODED_OK);
+		ck_assert_int_eq(box_fold(&box, &s, &f), ADOPTED_OK);
 		joins(&f, given[i].members);
 		fold_free(&f);
 		snapshot_free(&s);
@@ -157,10 +158,10 @@ static void is(const struct box *box, const bool in[WORLD], const char *after)
 {
 	struct fold f = { 0 };
 	struct snapshot s;
-	enum coded_status status = box_fold(box, &s, &f);
+	enum adopted_status status = box_fold(box, &s, &f);
 	size_t count = 0;
 
-	ck_assert_msg(status == CODED_OK, "%s: status %d after %s", box->encoding->name, (int)status, after);
+	ck_assert_msg(status == ADOPTED_OK, "%s: status %d after %s", box->encoding->name, (int)status, after);
 	for (unsigned m = 0; m < WORLD; m++) {
 		count += in[m];
 		ck_assert_msg(fold_contains(&f, name_of(m)) == in[m], "%s: %s after %s", box->encoding->name,
@@ -180,7 +181,7 @@ static void random_change(struct box *box, bool in[WORLD], uint64_t *random)
 		in[m] = random_next(random) % 2;
 		(in[m] ? fold_add : fold_remove)(&change, name_of(m));
 	}
-	ck_assert_int_eq(box_change(box, &change, true), CODED_OK);
+	ck_assert_int_eq(box_change(box, &change, true), ADOPTED_OK);
 	is(box, in, "a change");
 	fold_free(&change);
 }
@@ -194,7 +195,7 @@ static void random_replace(struct box *box, bool in[WORLD], uint64_t *random)
 		if (in[m])
 			fold_add(&members, name_of(m));
 	}
-	ck_assert_int_eq(box_replace(box, &members), CODED_OK);
+	ck_assert_int_eq(box_replace(box, &members), ADOPTED_OK);
 	is(box, in, "a replacement");
 	fold_free(&members);
 }
@@ -210,7 +211,7 @@ static void random_take(struct box *box, bool in[WORLD], uint64_t *random)
 		}
 	}
 	if (taken.member_count)
-		ck_assert_int_eq(box_take(box, &taken), CODED_OK);
+		ck_assert_int_eq(box_take(box, &taken), ADOPTED_OK);
 	is(box, in, "a pop");
 	fold_free(&taken);
 }
@@ -218,13 +219,13 @@ static void random_take(struct box *box, bool in[WORLD], uint64_t *random)
 /* It may end behind any step, and the set is what it was. */
 static void random_compaction(struct box *box, const bool in[WORLD], uint64_t *random)
 {
-	enum coded_status status;
+	enum adopted_status status;
 	bool whole = random_next(random) % 2;
 	int most = whole ? 30 : (int)(random_next(random) % 4);
 
 	while (most > 0 && box_compact(box, whole ? PLAN_STEPS_MAX : 1 + random_next(random) % 2, &status)) {
 		most--;
-		ck_assert_int_eq(status, CODED_OK);
+		ck_assert_int_eq(status, ADOPTED_OK);
 		is(box, in, "a step of a compaction");
 	}
 	ck_assert_msg(!whole || most > 0, "%s: a compaction that does not end", box->encoding->name);

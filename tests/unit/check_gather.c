@@ -1,9 +1,9 @@
 /* Gathering what waits: what may be carried out together, and that each client finds its own commands in the order sent. */
-#include "collection/gather.h"
+#include "collection/lane/gather.h"
 
 #include <stdio.h>
 
-#include "collection/set/request.h"
+#include "collection/set_request.h"
 #include "unit.h"
 #include "util/random.h"
 
@@ -124,8 +124,8 @@ END_TEST
 /* Nothing is carried out before what is neither, whoever it is from. */
 START_TEST(barriers)
 {
-	static const enum op_kind kinds[] = { OP_REPLACE, OP_COUNT, OP_POP, OP_COMPACT, OP_COMMIT, OP_LIST, OP_SWEEP,
-		OP_CALL };
+	static const enum op_kind kinds[] = { OP_REPLACE, OP_COUNT, OP_POP, OP_COMPACT, OP_COMMIT, OP_LIST, OP_TOUCH,
+		OP_DELETE, OP_CALL };
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		queue(1, OP_APPEND, "+a ");

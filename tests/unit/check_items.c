@@ -1,5 +1,5 @@
 /* The algebra of lists, by a table: what each request makes of a list. */
-#include "collection/items.h"
+#include "collection/list/items.h"
 
 #include "unit.h"
 

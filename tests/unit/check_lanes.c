@@ -165,7 +165,7 @@ START_TEST(many_lanes)
 	static const struct collection_options options = { .log_size = 1u << 31, .table_size = 65536, .merges = 1 };
 	char text[64];
 
-	fake.host.options = &options;
+	fake.host.env.options = &options;
 	for (int i = 0; i < 1000; i++) {
 		snprintf(text, sizeof(text), "sadd k%d a\r\nscard k%d\r\n", i, i);
 		client_asks(text);

@@ -227,7 +227,7 @@ START_TEST(deleting)
 {
 	static struct large_filter large;
 
-	fake.host.large = &large;
+	fake.host.env.large = &large;
 	put("+x ");
 	/* A read has shown that it is a large one. */
 	asks_and_hears("sismember k a\r\n", "1\r\n");
@@ -239,7 +239,7 @@ START_TEST(deleting)
 	ck_assert_ptr_null(server_find(&server, SLICE("k")));
 	server_answer_all(&server);
 	ck_assert_uint_eq(server_items(&server), 0);
-	fake.host.large = NULL;
+	fake.host.env.large = NULL;
 }
 END_TEST
 

@@ -161,7 +161,7 @@ START_TEST(one_table)
 	ck_assert(call->verb == CALL_ADD && call->exptime == 77 && call->flags == 0);
 	ck_assert(slice_starts(call->key, SLICE("k.t")) && call->key.n == 2 + OPLOG_ID);
 	server_answer_all(&server);
-	ck_assert(writer.pending == 0 && told == 1 && !writer.failed);
+	ck_assert(writer.pending == 0 && told == 1 && !writer.failure.happened);
 	struct oplog_run run = run_has_all();
 	ck_assert(!run.indexed && run.tables == 1);
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->segments_written, 1);
@@ -201,7 +201,7 @@ START_TEST(runs_of_all_kinds)
 		add_all();
 		run_writer_finish(&writer);
 		server_answer_all(&server);
-		ck_assert(writer.finished && writer.pending == 0 && !writer.failed);
+		ck_assert(writer.finished && writer.pending == 0 && !writer.failure.happened);
 		struct oplog_run run = run_has_all();
 		ck_assert(run.indexed == (run.tables > 1));
 		sizes(&run);
@@ -345,7 +345,7 @@ START_TEST(times_to_live)
 	server_answer_all(&server);
 	fake_calls(&fake);
 	/* 30 seconds have passed, and nobody has touched it. */
-	fake.host.now += 30000;
+	fake.host.env.now += 30000;
 	run_writer_follow(&writer, 70);
 	server_hears_nothing();
 	run_writer_follow(&writer, 71);
@@ -379,14 +379,14 @@ START_TEST(failures)
 		struct result r = { .status = i < 2 ? RESULT_DONE : RESULT_REFUSED, .line = slice_of(line, 14) };
 		fake_result(&fake, i, &r);
 		memset(line, '#', sizeof(line));
-		ck_assert(writer.failed == (i >= 2) && writer.pending == count - 1 - i && told == i + 1);
+		ck_assert(writer.failure.happened == (i >= 2) && writer.pending == count - 1 - i && told == i + 1);
 	}
-	ck_assert_int_eq(writer.failure.status, RESULT_REFUSED);
-	assert_bytes(writer.failure.line, "SERVER_ERROR 2");
+	ck_assert_int_eq(writer.failure.result.status, RESULT_REFUSED);
+	assert_bytes(writer.failure.result.line, "SERVER_ERROR 2");
 	run_writer_fini(&writer);
 	write_some(0);
 	fake_result(&fake, fake_oldest(&fake), &(struct result){ .status = RESULT_NOT_STORED });
-	ck_assert(writer.failed && writer.failure.status == RESULT_BUSY);
+	ck_assert(writer.failure.happened && writer.failure.result.status == RESULT_BUSY);
 	server_answer_all(&server);
 	run_writer_fini(&writer);
 }

@@ -3,6 +3,7 @@
 #ifndef UNIT_CONVERSATIONS_H
 #define UNIT_CONVERSATIONS_H
 
+#include "collection/machines.h"
 #include "unit.h"
 
 #define APPEND(key, bytes, log) "append " key " 0 0 " #bytes "\r\n" log "\r\n"
@@ -25,8 +26,8 @@ static void fake_setup(void)
 static inline void fake_takes(const struct collection_options *options)
 {
 	lanes_destroy(fake.host.lanes);
-	fake.host.options = options;
-	fake.host.lanes = lanes_create(&fake.host);
+	fake.host.env.options = options;
+	fake.host.lanes = lanes_create(&fake.host.env, &machines);
 }
 
 static void fake_teardown(void)

@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "collection/machines.h"
+#include "command/start.h"
 #include "protocol/dialect.h"
 #include "util/alloc.h"
 
@@ -16,9 +18,9 @@ static struct slice copy_to(char **at, struct slice s)
 	return copy;
 }
 
-static void on_call(struct host *host, const struct call *call, struct waiter *waiter)
+static void on_call(struct env *env, const struct call *call, struct waiter *waiter)
 {
-	struct fake *f = (struct fake *)host;
+	struct fake *f = (struct fake *)env;
 	struct fake_call *c;
 	char *at;
 
@@ -34,12 +36,12 @@ static void on_call(struct host *host, const struct call *call, struct waiter *w
 	c->call.line = copy_to(&at, call->line);
 }
 
-static void on_later(struct host *host, struct waiter *waiter, unsigned ms)
+static void on_later(struct env *env, struct waiter *waiter, unsigned ms)
 {
-	struct fake *f = (struct fake *)host;
+	struct fake *f = (struct fake *)env;
 
 	f->turns = xrealloc(f->turns, (f->turn_count + 1) * sizeof(*f->turns));
-	f->turns[f->turn_count++] = (struct fake_turn){ waiter, host->now + ms };
+	f->turns[f->turn_count++] = (struct fake_turn){ waiter, env->now + ms };
 }
 
 static void on_begin(struct task *task)
@@ -87,23 +89,25 @@ void fake_init(struct fake *f)
 
 	*f = (struct fake){
 		.host = {
-			.call = on_call,
+			.env = {
+				.call = on_call,
+				.now = 1000,
+				.unix_time = 1424450096, /* 20 February 2015, 16:34:56 UTC */
+				.random = 1,
+				.seed = 42,
+				.servers = 2,
+			},
 			.begin = on_begin,
 			.reply = on_reply,
 			.done = on_done,
-			.now = 1000,
-			.unix_time = 1424450096, /* 20 February 2015, 16:34:56 UTC */
-			.random = 1,
-			.seed = 42,
-			.servers = 2,
 		},
 		.connection = 1,
 	};
 	STAILQ_INIT(&f->tasks);
-	f->host.rules = &f->rules;
-	f->host.options = &options;
-	f->host.pool = &f->pool;
-	f->host.lanes = lanes_create(&f->host);
+	f->host.env.rules = &f->rules;
+	f->host.env.options = &options;
+	f->host.env.pool = &f->pool;
+	f->host.lanes = lanes_create(&f->host.env, &machines);
 }
 
 void fake_fini(struct fake *f)
@@ -204,7 +208,7 @@ void fake_fail(struct fake *f, enum result_status status)
 
 void fake_has_time(struct fake *f)
 {
-	f->host.later = on_later;
+	f->host.env.later = on_later;
 }
 
 /* Those that come meanwhile are told another time. */
@@ -212,10 +216,10 @@ size_t fake_pass(struct fake *f, uint64_t ms)
 {
 	size_t count = f->turn_count, told = 0, kept = 0;
 
-	f->host.now += ms;
+	f->host.env.now += ms;
 	for (size_t i = 0; i < count; i++) {
 		struct fake_turn turn = f->turns[i];
-		if (turn.at > f->host.now) {
+		if (turn.at > f->host.env.now) {
 			f->turns[kept++] = turn;
 			continue;
 		}

@@ -13,7 +13,7 @@
 
 #include <sys/queue.h>
 
-#include "collection/lanes.h"
+#include "collection/lane/lanes.h"
 #include "command/task.h"
 
 struct fake_call {
@@ -66,7 +66,7 @@ void fake_fail(struct fake *f, enum result_status status);
 size_t fake_waiting(const struct fake *f);
 size_t fake_oldest(const struct fake *f);
 
-/* From now on there is a time to wait for: host.later. Without it the host has none. */
+/* From now on there is a time to wait for: host.env.later. Without it the host has none. */
 void fake_has_time(struct fake *f);
 /* So many milliseconds pass, and those that waited for that long are told; gives how many those were. */
 size_t fake_pass(struct fake *f, uint64_t ms);

@@ -80,29 +80,29 @@ static struct list_model_segment *find(struct list_model *m, struct slice id)
 	abort();
 }
 
-static void load(struct list_model *m, struct chain *chain)
+static void load(struct list_model *m, struct segmented_list *chain)
 {
 	m->loaded = 0;
 	for (size_t i = 0; i < chain->part_count; i++) {
-		struct chain_part *part = &chain->parts[i];
+		struct list_part *part = &chain->parts[i];
 		if (!part->wanted)
 			continue;
-		struct pack *pack = pack_create(buf_slice(&find(m, part->id)->data), NULL);
-		MUST(pack && chain_load(part, pack));
-		pack_release(pack);
+		struct log_index *log_index = log_index_create(buf_slice(&find(m, part->id)->data), NULL);
+		MUST(log_index && segmented_list_load(part, log_index));
+		log_index_release(log_index);
 		m->loaded++;
 	}
 	if (chain->tangled)
-		chain_settle(chain, 1);
+		segmented_list_settle(chain, 1);
 }
 
 /* What segment_writer_add does. */
-static void write_part(struct list_model *m, struct chain_part *part, struct buf *refs)
+static void write_part(struct list_model *m, struct list_part *part, struct buf *refs)
 {
 	struct buf log = BUF_EMPTY;
 	char group[OPLOG_ID];
 
-	chain_part_log(part, &log);
+	list_part_log(part, &log);
 	part->refs_from = buf_size(refs);
 	while (buf_size(&log)) {
 		struct list_model_segment *segment = &m->segments[m->segment_count++];
@@ -119,7 +119,7 @@ static void write_part(struct list_model *m, struct chain_part *part, struct buf
 	buf_free(&log);
 }
 
-static void commit(struct list_model *m, struct chain *chain)
+static void commit(struct list_model *m, struct segmented_list *chain)
 {
 	struct buf refs = BUF_EMPTY, dropped = BUF_EMPTY, base = BUF_EMPTY;
 	struct oplog_ref ref;
@@ -129,8 +129,8 @@ static void commit(struct list_model *m, struct chain *chain)
 		if (chain->parts[i].rewritten && chain->parts[i].keep)
 			write_part(m, &chain->parts[i], &refs);
 	}
-	chain_encode(chain, buf_slice(&refs), &base);
-	chain_dropped(chain, &dropped);
+	segmented_list_encode(chain, buf_slice(&refs), &base);
+	segmented_list_dropped(chain, &dropped);
 	rest = buf_slice(&dropped);
 	while (oplog_next_ref(&rest, &ref))
 		find(m, ref.id)->there = false;
@@ -147,46 +147,46 @@ static void check(struct list_model *m)
 {
 	struct list_request all = { .verb = LIST_RANGE, .start = 0, .stop = -1 };
 	struct buf expected = BUF_EMPTY, got = BUF_EMPTY;
-	struct chain chain;
+	struct segmented_list chain;
 	size_t there = 0;
 
-	MUST(chain_read(&chain, buf_slice(&m->base)) && chain.is_list);
+	MUST(segmented_list_read(&chain, buf_slice(&m->base)) && chain.is_list);
 	for (size_t i = 0; i < m->segment_count; i++)
 		there += m->segments[i].there;
 	MUST(there == chain.part_count - 2);
-	chain_need_all(&chain);
+	segmented_list_need_all(&chain);
 	load(m, &chain);
-	MUST(chain_count(&chain) == m->items.count);
-	chain_apply(&chain, &all, &got);
+	MUST(segmented_list_count(&chain) == m->items.count);
+	segmented_list_apply(&chain, &all, &got);
 	items_apply(&m->items, &all, &expected);
 	MUST(slice_equal(buf_slice(&got), buf_slice(&expected)));
 	buf_free(&got);
 	buf_free(&expected);
-	chain_free(&chain);
+	segmented_list_free(&chain);
 }
 
 void list_model_ask(struct list_model *m, struct list_request *request, struct buf *text)
 {
 	struct list_request same = *request;
 	struct buf expected = BUF_EMPTY;
-	struct chain chain;
+	struct segmented_list chain;
 	size_t loaded;
 
 	if (request->verb == LIST_SET)
 		same.item = keep(m, request->item);
-	MUST(chain_read(&chain, buf_slice(&m->base)));
-	chain_need(&chain, request);
+	MUST(segmented_list_read(&chain, buf_slice(&m->base)));
+	segmented_list_need(&chain, request);
 	load(m, &chain);
 	loaded = m->loaded;
-	bool changed = chain_apply(&chain, request, text);
+	bool changed = segmented_list_apply(&chain, request, text);
 	MUST(changed == items_apply(&m->items, &same, &expected));
 	MUST(request->status == same.status && (same.status == OUTCOME_MISSING || request->number == same.number));
 	MUST(slice_equal(slice_of(buf_slice(text).p + request->at, request->size), buf_slice(&expected)));
 	if (changed && chain.settled)
-		chain_spill(&chain, m->base_size);
+		segmented_list_spill(&chain, m->base_size);
 	if (changed)
 		commit(m, &chain);
-	chain_free(&chain);
+	segmented_list_free(&chain);
 	buf_free(&expected);
 	check(m);
 	m->loaded = loaded;
@@ -194,14 +194,14 @@ void list_model_ask(struct list_model *m, struct list_request *request, struct b
 
 void list_model_compact(struct list_model *m)
 {
-	struct chain chain;
+	struct segmented_list chain;
 
-	MUST(chain_read(&chain, buf_slice(&m->base)));
-	if (chain_plan(&chain, m->base_size, m->segment_size, true)) {
+	MUST(segmented_list_read(&chain, buf_slice(&m->base)));
+	if (segmented_list_plan(&chain, m->base_size, m->segment_size, true)) {
 		load(m, &chain);
-		chain_compact(&chain, m->base_size);
+		segmented_list_compact(&chain, m->base_size);
 		commit(m, &chain);
 	}
-	chain_free(&chain);
+	segmented_list_free(&chain);
 	check(m);
 }

@@ -5,7 +5,7 @@
 #ifndef UNIT_LIST_MODEL_H
 #define UNIT_LIST_MODEL_H
 
-#include "collection/chain.h"
+#include "collection/list/segmented_list.h"
 
 enum { LIST_MODEL_SEGMENTS = 512 };
 

@@ -49,7 +49,7 @@ static void give_ttl(struct server *s, struct server_item *item, int64_t exptime
 {
 	enum { MONTH = 60 * 60 * 24 * 30 };
 
-	item->ttl = exptime == 0 ? TTL_NEVER : exptime > MONTH ? exptime - s->fake->host.unix_time : exptime;
+	item->ttl = exptime == 0 ? TTL_NEVER : exptime > MONTH ? exptime - s->fake->host.env.unix_time : exptime;
 	item->there = exptime >= 0;
 }
 

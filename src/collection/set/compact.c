@@ -7,14 +7,20 @@
  * An item is referred to only after its write was acknowledged. Where the commit fails, the new items are deleted again, but
  * only when it is sure that nothing refers to them: after an unknown outcome they stay.
  */
+#include "collection/set/compact.h"
+
 #include <stdlib.h>
 
-#include "collection/lane.h"
+#include "collection/list/compact.h"
+#include "collection/rewrite/base.h"
+#include "collection/set/merge.h"
 #include "collection/set/run_writer.h"
 #include "collection/text/fold.h"
+#include "collection/ttl.h"
 #include "util/alloc.h"
 
 struct compaction {
+	struct base_rewrite rewrite;
 	lane_after *after;
 	struct buf prefix, replacement;
 	struct run_writer head, log; /* runs of what was before the block, and behind it */
@@ -27,13 +33,11 @@ static void end(struct lane *lane, enum outcome_status status, const struct resu
 {
 	struct compaction *c = lane->work;
 	lane_after *after = c->after;
-	struct result kept = { 0 };
-	struct buf line = BUF_EMPTY;
-	bool failed = false;
+	struct failure kept = { 0 };
 
-	/* The failure may be a writer's, which ends here. */
+	/* The failure may be a writer's, which is freed here. */
 	if (failure)
-		segments_keep_failure(failure, &failed, &kept, &line);
+		failure_keep(&kept, failure);
 	if (c->spills) {
 		run_writer_fini(&c->head);
 		run_writer_fini(&c->log);
@@ -42,8 +46,8 @@ static void end(struct lane *lane, enum outcome_status status, const struct resu
 	buf_free(&c->replacement);
 	free(c);
 	lane->work = NULL;
-	after(lane, status, failed ? &kept : NULL);
-	buf_free(&line);
+	after(lane, status, failure ? &kept.result : NULL);
+	failure_free(&kept);
 }
 
 static void forget(const struct compaction *c)
@@ -62,8 +66,8 @@ static void committed(struct lane *lane, enum outcome_status status, const struc
 		lanes->stats.compactions++;
 		lanes->stats.spills += c->spills;
 		if (c->spills) {
-			run_writer_follow(&c->head, lane_rest(lane)->commit.ttl);
-			run_writer_follow(&c->log, lane_rest(lane)->commit.ttl);
+			run_writer_follow(&c->head, c->rewrite.cas.ttl);
+			run_writer_follow(&c->log, c->rewrite.cas.ttl);
 		}
 		if (oplog_split(buf_slice(&c->replacement), &base) && base.ref_count)
 			merge_consider(lanes, lane->waiter.key, base.block, c->exptime);
@@ -82,9 +86,9 @@ static void runs_written(void *arg)
 
 	if (c->head.pending || c->log.pending || !c->log.finished)
 		return;
-	if (c->head.failed || c->log.failed) {
+	if (c->head.failure.happened || c->log.failure.happened) {
 		forget(c);
-		end(lane, OUTCOME_FAILED, c->head.failed ? &c->head.failure : &c->log.failure);
+		end(lane, OUTCOME_FAILED, c->head.failure.happened ? &c->head.failure.result : &c->log.failure.result);
 		return;
 	}
 	(void)oplog_split(buf_slice(&c->prefix), &base);
@@ -94,7 +98,7 @@ static void runs_written(void *arg)
 	buf_add_slice(&c->replacement, base.refs);
 	run_writer_ref(&c->log, &c->replacement);
 	c->read.value = buf_slice(&c->prefix);
-	commit_run(lane, buf_slice(&c->prefix), buf_slice(&c->replacement), &c->read, committed);
+	base_rewrite_head(&c->rewrite, lane, buf_slice(&c->prefix), buf_slice(&c->replacement), &c->read, committed);
 }
 
 /* What was put before the block is older than all, so of it only additions matter. */
@@ -126,7 +130,7 @@ static void encode(const struct fold *fold, bool over_runs, struct buf *out)
 
 static void rewrite(struct lane *lane, const struct result *r, const struct oplog_base *base, const struct fold *fold)
 {
-	const struct collection_options *options = lane_host(lane)->options;
+	const struct collection_options *options = lane_env(lane)->options;
 	bool over = base->ref_count > 0;
 	size_t size = over ? fold_delta_size(fold) : fold_log_size(fold);
 	struct compaction *c = lane->work;
@@ -142,7 +146,7 @@ static void rewrite(struct lane *lane, const struct result *r, const struct oplo
 	}
 	buf_add_slice(&c->replacement, base->block);
 	encode(fold, over, &c->replacement);
-	commit_run(lane, buf_slice(&c->prefix), buf_slice(&c->replacement), r, committed);
+	base_rewrite_head(&c->rewrite, lane, buf_slice(&c->prefix), buf_slice(&c->replacement), r, committed);
 }
 
 /* Whether a rewrite would gain a tenth at least, or a base that is too long grow shorter. */
@@ -151,10 +155,10 @@ static bool is_worth_it(const struct lane *lane, const struct oplog_base *base, 
 	size_t size = base->ref_count ? fold_delta_size(fold) : fold_log_size(fold);
 	const struct compaction *c = lane->work;
 
-	if (lane_first(lane)->runs)
+	if (lane_first(lane)->merges_only)
 		return false;
 	return base->head.n || (c->all && (base->ref_count ? size : base->log.n > size)) ||
-		size > lane_host(lane)->options->log_size || size + size / 9 < base->log.n;
+		size > lane_env(lane)->options->log_size || size + size / 9 < base->log.n;
 }
 
 static void go_over_to_list(struct lane *lane, const struct result *r)
@@ -169,7 +173,7 @@ static void go_over_to_list(struct lane *lane, const struct result *r)
 
 static void found(struct lane *lane, const struct result *r)
 {
-	struct fold fold = { .seed = lane_host(lane)->seed };
+	struct fold fold = { .seed = lane_env(lane)->seed };
 	struct compaction *c = lane->work;
 	struct oplog_base base;
 
@@ -183,7 +187,7 @@ static void found(struct lane *lane, const struct result *r)
 		go_over_to_list(lane, r);
 	} else if (!fold_log(&fold, base.log)) {
 		end(lane, lane_unreadable(lane, OPLOG_CORRUPT), NULL);
-	} else if (!lane_exptime(lane_host(lane), r->ttl, &c->exptime)) {
+	} else if (!ttl_exptime(lane_env(lane), r->ttl, &c->exptime)) {
 		end(lane, OUTCOME_DONE, NULL);
 	} else if (!is_worth_it(lane, &base, &fold)) {
 		if (base.ref_count && base.head.n == 0)
@@ -200,7 +204,7 @@ void compact_run(struct lane *lane, lane_after *after)
 	struct compaction *c = xcalloc(1, sizeof(*c));
 
 	c->after = after;
-	c->all = lane_first(lane)->kind == OP_COMPACT && lane_first(lane)->create;
+	c->all = lane_first(lane)->kind == OP_COMPACT && lane_first(lane)->all;
 	lane->work = c;
 	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS | WANT_TTL }, found);
 }
@@ -218,7 +222,7 @@ static void merge_all(struct lane *lane, const struct result *r)
 	if (result_failed(r)) {
 		lane_finish_failed(lane, r);
 	} else if (r->status == RESULT_HIT && oplog_split(r->value, &base) && base.ref_count &&
-		!lane_is_list(lane, &base) && lane_exptime(lane_host(lane), r->ttl, &exptime)) {
+		!lane_is_list(lane, &base) && ttl_exptime(lane_env(lane), r->ttl, &exptime)) {
 		STAILQ_REMOVE_HEAD(&lane->batch, link);
 		merge_force(lane->lanes, lane->waiter.key, base.block, exptime, op);
 		lane_next(lane);
@@ -229,10 +233,10 @@ static void merge_all(struct lane *lane, const struct result *r)
 
 static void op_compacted(struct lane *lane, enum outcome_status status, const struct result *failure)
 {
-	lane->tending = false;
+	lane->compaction_requested = false;
 	if (status == OUTCOME_FAILED)
 		lane_finish_failed(lane, failure);
-	else if (status == OUTCOME_DONE && STAILQ_FIRST(&lane->batch)->create)
+	else if (status == OUTCOME_DONE && lane_first(lane)->all)
 		lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_TTL }, merge_all);
 	else
 		lane_finish(lane, status);

@@ -5,9 +5,10 @@
  *
  * The work is done in slices, between which others have their turn.
  */
+#include "collection/set/merge.h"
+
 #include <stdlib.h>
 
-#include "collection/lane.h"
 #include "collection/set/merge_plan.h"
 #include "collection/set/presence.h"
 #include "collection/set/run_writer.h"
@@ -105,7 +106,7 @@ static void end(struct merge *m, enum outcome_status status)
 	while ((op = STAILQ_FIRST(&waiting))) {
 		STAILQ_REMOVE_HEAD(&waiting, link);
 		/* Who came when a smaller merge was under way has not got what was asked for. */
-		if (status == OUTCOME_DONE && !all && op->delta++ < LANE_ATTEMPTS)
+		if (status == OUTCOME_DONE && !all && op->rounds++ < LANE_ATTEMPTS)
 			lanes_submit(lanes, op);
 		else
 			op->done(op, &outcome);
@@ -177,7 +178,7 @@ static void consider_again(struct lanes *lanes, struct slice key)
 
 	memcpy(op + 1, key.p, key.n);
 	*op = (struct op){
-		.kind = OP_COMPACT, .runs = true, .key = slice_of((char *)(op + 1), key.n), .done = considered
+		.kind = OP_COMPACT, .merges_only = true, .key = slice_of((char *)(op + 1), key.n), .done = considered
 	};
 	lanes_submit(lanes, op);
 }
@@ -203,7 +204,7 @@ static void poke(struct merge *m);
 
 static void read_item(struct merge_input *in, struct slice id, void (*done)(struct waiter *, const struct result *))
 {
-	struct host *host = in->merge->lanes->host;
+	struct env *env = in->merge->lanes->env;
 
 	buf_consume(&in->item_key, buf_size(&in->item_key));
 	buf_add_slice(&in->item_key, key_of(in->merge));
@@ -211,7 +212,7 @@ static void read_item(struct merge_input *in, struct slice id, void (*done)(stru
 	buf_add_slice(&in->item_key, id);
 	in->waiter = (struct waiter){ done, buf_slice(&in->item_key) };
 	in->merge->reading++;
-	host->call(host,
+	env->call(env,
 		&(struct call){
 			.verb = CALL_GET, .want = WANT_VALUE, .server = CALL_ANY_SERVER, .key = in->waiter.key },
 		&in->waiter);
@@ -300,7 +301,7 @@ static void begin(struct merge *m)
  */
 static size_t slice_of_time(struct merge *m)
 {
-	uint64_t now = m->lanes->host->now, slice = SLICE_LEAST + (now - m->rested) * SLICE_EACH_MS;
+	uint64_t now = m->lanes->env->now, slice = SLICE_LEAST + (now - m->rested) * SLICE_EACH_MS;
 
 	m->rested = now;
 	return slice < SLICE_MOST ? (size_t)slice : SLICE_MOST;
@@ -335,16 +336,16 @@ static bool work(struct merge *m)
 
 static void rest(struct merge *m)
 {
-	struct host *host = m->lanes->host;
+	struct env *env = m->lanes->env;
 
 	m->resting = true;
-	host->later(host, &m->turn, 0);
+	env->later(env, &m->turn, 0);
 }
 
 /* Does what can be done next. */
 static void poke(struct merge *m)
 {
-	if (m->ended || m->writer.failed) {
+	if (m->ended || m->writer.failure.happened) {
 		give_up(m);
 		return;
 	}
@@ -355,7 +356,7 @@ static void poke(struct merge *m)
 		return;
 	}
 	while (!m->writer.finished && m->writer.pending < WRITES_AT_ONCE && work(m)) {
-		if (m->lanes->host->later) {
+		if (m->lanes->env->later) {
 			rest(m);
 			return;
 		}
@@ -422,7 +423,7 @@ static struct merge *start(struct lanes *lanes, struct slice key, struct slice b
 	lanes->merge_count++;
 	STAILQ_INIT(&m->waiting);
 	m->turn.done = on_turn;
-	m->rested = lanes->host->now;
+	m->rested = lanes->env->now;
 	m->kept = kept;
 	m->oldest = oldest;
 	m->count = count;
@@ -443,7 +444,7 @@ void merge_consider(struct lanes *lanes, struct slice key, struct slice block, i
 	struct oplog_run runs[MERGE_RUNS_MAX];
 	size_t ends[MERGE_RUNS_MAX], count = merge_list(block, runs, ends), from, to;
 
-	if (!merge_plan(runs, count, &from, &to) || lanes->merge_count >= lanes->host->options->merges ||
+	if (!merge_plan(runs, count, &from, &to) || lanes->merge_count >= lanes->env->options->merges ||
 		find(lanes, key))
 		return;
 	start(lanes, key, slice_of(block.p, ends[to - 1]), from ? ends[from - 1] : sizeof(OPLOG_SET_MARK) - 1,

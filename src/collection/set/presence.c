@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "collection/segments.h"
+#include "collection/rewrite/segments.h"
 #include "util/alloc.h"
 
 enum { PRESENCE_EVERY = 60 * 1000 /* milliseconds */ };
@@ -20,8 +20,8 @@ static void present(struct segments *segments)
 
 	if (entry) {
 		entry->asking = false;
-		entry->present = p->lanes->host->now;
-		entry->suspect |= segments->missing > 0 && !segments->failed;
+		entry->present = p->lanes->env->now;
+		entry->suspect |= segments->missing > 0 && !segments->failure.happened;
 	}
 	p->lanes->background--;
 	segments_destroy(segments);
@@ -30,7 +30,7 @@ static void present(struct segments *segments)
 
 void presence_consider(struct lanes *lanes, struct slice key, struct cache_entry *entry)
 {
-	uint64_t now = lanes->host->now;
+	uint64_t now = lanes->env->now;
 	struct presence *p;
 
 	if (entry->view.run_count == 0 || entry->asking)

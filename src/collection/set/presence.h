@@ -5,7 +5,7 @@
 #ifndef COLLECTION_SET_PRESENCE_H
 #define COLLECTION_SET_PRESENCE_H
 
-#include "collection/lane.h"
+#include "collection/lane/lane.h"
 #include "collection/set/cache.h"
 
 /* Asks for all items of a view that was used, in the background, when that was not done lately. What is gone makes it suspect. */

@@ -2,9 +2,10 @@
  * Replacing a whole set: a long one is written to a run first; then by CAS with the token of the very read that found what
  * is there to be a set, or by ADD where there is none. Never by `set`, which deletes what is there when it fails.
  */
+#include "collection/set/replace.h"
+
 #include <stdlib.h>
 
-#include "collection/lane.h"
 #include "collection/set/run_writer.h"
 #include "collection/text/fold.h"
 #include "util/alloc.h"
@@ -45,14 +46,14 @@ static void written(struct lane *lane, const struct result *r)
 	const struct op *op = STAILQ_FIRST(&lane->batch);
 
 	if (r->status == RESULT_DONE) {
-		if (op->push && op->log.n > 2 * lane_host(lane)->options->base_size)
-			lane_tend(lane);
+		if (op->push && op->log.n > 2 * lane_env(lane)->options->base_size)
+			lane_request_compaction(lane);
 		clean_up(lane, true, false);
 		lane_finish(lane, OUTCOME_DONE);
 	} else if (result_failed(r)) {
 		clean_up(lane, false, false);
 		lane_finish_failed(lane, r);
-	} else if (++lane->attempts <= LANE_ATTEMPTS) {
+	} else if (lane_may_retry(lane)) {
 		look(lane);
 	} else {
 		clean_up(lane, false, true);
@@ -64,7 +65,7 @@ static void written(struct lane *lane, const struct result *r)
 static enum oplog_form read_old(struct lane *lane, struct slice value)
 {
 	struct replacement *p = lane->work;
-	struct fold fold = { .seed = lane_host(lane)->seed };
+	struct fold fold = { .seed = lane_env(lane)->seed };
 	struct oplog_base base;
 
 	(void)oplog_split(value, &base);
@@ -128,13 +129,13 @@ static void run_written(void *arg)
 
 	if (p->writer.pending || !p->writer.finished)
 		return;
-	if (!p->writer.failed) {
+	if (!p->writer.failure.happened) {
 		BUF_ADD(&p->base, OPLOG_SET_MARK);
 		run_writer_ref(&p->writer, &p->base);
 		look(lane);
 		return;
 	}
-	lane_end_all(lane, &(struct outcome){ .status = OUTCOME_FAILED, .result = &p->writer.failure });
+	lane_end_all(lane, &(struct outcome){ .status = OUTCOME_FAILED, .result = &p->writer.failure.result });
 	clean_up(lane, false, true);
 	lane_next(lane);
 }
@@ -143,7 +144,7 @@ static void write_run(struct lane *lane)
 {
 	struct replacement *p = lane->work;
 	struct op *op = lane_first(lane);
-	struct fold fold = { .seed = lane_host(lane)->seed };
+	struct fold fold = { .seed = lane_env(lane)->seed };
 
 	run_writer_init(&p->writer, lane->lanes, lane->waiter.key, op->ttl, run_written, lane);
 	if (fold_log(&fold, op->log))
@@ -159,7 +160,7 @@ void replace_start(struct lane *lane)
 
 	lane->work = p;
 	/* A list goes to segments when it is compacted. */
-	p->spills = !op->push && op->log.n > lane_host(lane)->options->log_size;
+	p->spills = !op->push && op->log.n > lane_env(lane)->options->log_size;
 	if (!p->spills) {
 		if (op->push)
 			BUF_ADD(&p->base, OPLOG_LIST_MARK);

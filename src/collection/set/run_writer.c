@@ -1,9 +1,12 @@
 #include "collection/set/run_writer.h"
 
+#include "collection/ttl.h"
+
 #include <assert.h>
 #include <stdlib.h>
 
 #include "collection/large.h"
+#include "collection/set/cache.h"
 #include "collection/text/fold.h"
 #include "util/check.h"
 
@@ -14,9 +17,9 @@ void run_writer_init(struct run_writer *w, struct lanes *lanes, struct slice key
 	void (*answered)(void *arg), void *arg)
 {
 	*w = (struct run_writer){ .lanes = lanes, .key = key, .exptime = exptime, .answered = answered, .arg = arg };
-	w->started = lanes->host->now;
+	w->started = lanes->env->now;
 	fences_begin(&w->index);
-	large_mark(lanes->host->large, key);
+	large_mark(lanes->env->large, key);
 }
 
 void run_writer_fini(struct run_writer *w)
@@ -25,7 +28,7 @@ void run_writer_fini(struct run_writer *w)
 	table_writer_free(&w->table);
 	buf_free(&w->index);
 	buf_free(&w->ids);
-	buf_free(&w->failure_line);
+	failure_free(&w->failure);
 }
 
 static void written(void *arg, const struct result *failure)
@@ -34,7 +37,7 @@ static void written(void *arg, const struct result *failure)
 
 	w->pending--;
 	if (failure)
-		segments_keep_failure(failure, &w->failed, &w->failure, &w->failure_line);
+		failure_keep(&w->failure, failure);
 	w->answered(w->arg);
 }
 
@@ -43,7 +46,7 @@ static void write_item(struct run_writer *w, enum oplog_kind kind, char id[OPLOG
 {
 	struct cache_entry *entry = cache_find(w->lanes->cache, w->key);
 
-	oplog_new_id(kind, &w->lanes->host->random, id);
+	oplog_new_id(kind, &w->lanes->env->random, id);
 	buf_add(&w->ids, id, OPLOG_ID);
 	BUF_ADD(&w->ids, " ");
 	if (entry)
@@ -82,7 +85,7 @@ static void write_table(struct run_writer *w)
 
 void run_writer_add(struct run_writer *w, struct slice member, bool removed)
 {
-	size_t most = w->lanes->host->options->table_size;
+	size_t most = w->lanes->env->options->table_size;
 
 	if (w->table.count && table_writer_size(&w->table) + member.n + ENTRY_MORE > most)
 		write_table(w);
@@ -110,7 +113,7 @@ void run_writer_add_fold(struct run_writer *w, const struct fold *fold, bool rem
 
 bool run_writer_adopt(struct run_writer *w, const struct fence *fence)
 {
-	size_t small = w->lanes->host->options->table_size / SMALL_PART;
+	size_t small = w->lanes->env->options->table_size / SMALL_PART;
 	struct fence taken = *fence;
 	bool is_first = w->run.tables == 0 && w->table.count == 0;
 
@@ -154,7 +157,7 @@ void run_writer_follow(const struct run_writer *w, int64_t ttl)
 {
 	int64_t exptime;
 
-	if (segments_ttl_differs(w->lanes, w->exptime, w->started, ttl) && lane_exptime(w->lanes->host, ttl, &exptime))
+	if (segments_ttl_differs(w->lanes, w->exptime, w->started, ttl) && ttl_exptime(w->lanes->env, ttl, &exptime))
 		segments_touch(w->lanes, w->key, buf_slice(&w->ids), exptime);
 }
 

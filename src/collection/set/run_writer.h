@@ -2,7 +2,7 @@
 #ifndef COLLECTION_SET_RUN_WRITER_H
 #define COLLECTION_SET_RUN_WRITER_H
 
-#include "collection/segments.h"
+#include "collection/rewrite/segments.h"
 #include "collection/text/fences.h"
 #include "collection/text/table.h"
 
@@ -21,9 +21,8 @@ struct run_writer {
 	char id[OPLOG_ID]; /* of the run */
 	struct buf ids;    /* of all items that were written, each followed by a space */
 	size_t pending;
-	bool finished, failed;
-	struct result failure; /* the first */
-	struct buf failure_line;
+	bool finished;
+	struct failure failure;
 	void (*answered)(void *arg); /* after each answer */
 	void *arg;
 };

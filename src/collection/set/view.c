@@ -164,13 +164,18 @@ bool set_view_take_log(struct set_view *v, struct slice log)
 /* What a run says of a member: SET_WANTED when it must be loaded. */
 static enum set_found look_in_run(struct set_view *v, size_t run, struct slice member, uint64_t hash, bool *removed)
 {
-	size_t place = set_view_place(v, run, member);
-	const struct table *table = place == SIZE_MAX ? NULL : set_view_table(v, run, place);
+	/* Most members that are asked for are in the oldest run, and in no other one. */
+	bool filters = run > 0;
+	const struct table *table;
+	size_t place;
 
+	if (filters && set_view_excludes(v, run, hash))
+		return SET_OUT;
+	place = set_view_place(v, run, member);
+	table = place == SIZE_MAX ? NULL : set_view_table(v, run, place);
 	if (!table)
 		return SET_WANTED;
-	/* Most members that are asked for are in the oldest run, and in no other one. */
-	if (run > 0 && !set_view_may_hold(v, run, place, hash))
+	if (filters && !set_view_may_hold(v, run, place, hash))
 		return SET_OUT;
 	return table_find(table, member, removed) ? SET_IN : SET_OUT;
 }

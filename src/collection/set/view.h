@@ -13,7 +13,7 @@
 
 #include <sys/queue.h>
 
-#include "collection/set/request.h"
+#include "collection/set_request.h"
 #include "collection/text/fences.h"
 #include "collection/text/fold.h"
 #include "collection/text/table.h"
@@ -31,7 +31,6 @@ struct set_item {
 	struct buf data;
 	struct table table; /* of a table */
 	uint64_t *ranks;
-	uint64_t *filter;     /* of the members' hashes; NULL when not made */
 	struct fences fences; /* of an index */
 	char id[OPLOG_ID];
 };
@@ -48,6 +47,7 @@ struct set_store {
 struct set_place {
 	struct set_item *item; /* NULL when it is not in memory */
 	bool wanted;
+	bool filtered; /* the filter of the run has its members */
 };
 
 struct set_run {
@@ -55,6 +55,8 @@ struct set_run {
 	char id[OPLOG_ID];
 	struct set_place index;   /* of a run that has one */
 	struct set_place *tables; /* NULL before the index was there; ref.tables of them */
+	uint64_t *filter;         /* of the hashes of its members; NULL when not made */
+	uint64_t filtered;        /* the number of tables whose members it has */
 };
 
 /* What a view wants to have loaded. */
@@ -126,7 +128,10 @@ void set_item_drop(struct set_item *item);
 const struct fences *set_view_index(struct set_view *v, size_t run);
 const struct table *set_view_table(struct set_view *v, size_t run, size_t table);
 
-/* False when a table that is there says nothing of a member with this hash, which is under the view's seed. */
+/* True when a run, whether its tables are in memory or not, certainly has no member with this hash under the view's seed. */
+bool set_view_excludes(const struct set_view *v, size_t run, uint64_t hash);
+
+/* False when a table that is in memory certainly has no member with this hash. */
 bool set_view_may_hold(struct set_view *v, size_t run, size_t table, uint64_t hash);
 
 /* The number of the table of a run where a member would be; SIZE_MAX when the index has to be loaded. */

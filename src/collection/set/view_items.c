@@ -14,9 +14,6 @@ enum { SPARE_AGE = 4 };
 static size_t item_memory(const struct set_item *item)
 {
 	size_t ranks = item->ranks ? table_restarts(&item->table) : item->fences.count;
-
-	if (item->filter)
-		ranks += filter_words(item->table.count);
 	return sizeof(*item) + item->data.cap + item->fences.count * sizeof(struct fence) + ranks * sizeof(uint64_t);
 }
 
@@ -32,7 +29,6 @@ void set_item_drop(struct set_item *item)
 	v->store->memory -= item_memory(item);
 	fences_free(&item->fences);
 	free(item->ranks);
-	free(item->filter);
 	buf_free(&item->data);
 	free(item);
 }
@@ -151,10 +147,18 @@ static void empty_run(struct set_run *run, void (*each)(struct set_place *place)
 	run->tables = NULL;
 }
 
+static size_t filter_memory(const struct set_run *run)
+{
+	return run->filter ? filter_words(run->ref.entries) * sizeof(*run->filter) : 0;
+}
+
 static void free_runs(struct set_view *v, void (*each)(struct set_place *place))
 {
-	for (size_t i = 0; i < v->run_count; i++)
+	for (size_t i = 0; i < v->run_count; i++) {
+		v->store->memory -= filter_memory(&v->runs[i]);
+		free(v->runs[i].filter);
 		empty_run(&v->runs[i], each);
+	}
 	free(v->runs);
 	v->runs = NULL;
 	v->run_count = 0;
@@ -182,7 +186,10 @@ static void take_old(struct set_view *v, struct set_run *run)
 			put(&run->index, old->index.item);
 		old->index.item = NULL;
 		run->tables = old->tables;
+		run->filter = old->filter;
+		run->filtered = old->filtered;
 		old->tables = NULL;
+		old->filter = NULL;
 		return;
 	}
 }
@@ -316,24 +323,35 @@ const struct table *set_view_table(struct set_view *v, size_t run, size_t table)
 	return &place->item->table;
 }
 
-static void make_filter(struct set_view *v, struct set_item *item)
+static void add_to_filter(struct set_view *v, struct set_run *run, struct set_place *place)
 {
-	size_t words = filter_words(item->table.count);
+	size_t words = filter_words(run->ref.entries);
 	struct table_cursor c;
 
-	item->filter = xcalloc(words, sizeof(*item->filter));
-	v->store->memory += words * sizeof(*item->filter);
-	for (bool more = table_first(&c, &item->table); more; more = table_next(&c))
-		filter_add(item->filter, words, hash_slice(table_member(&c), v->overlay.seed));
+	if (!run->filter) {
+		run->filter = xcalloc(words, sizeof(*run->filter));
+		v->store->memory += words * sizeof(*run->filter);
+	}
+	for (bool more = table_first(&c, &place->item->table); more; more = table_next(&c))
+		filter_add(run->filter, words, hash_slice(table_member(&c), v->overlay.seed));
+	place->filtered = true;
+	run->filtered++;
+}
+
+bool set_view_excludes(const struct set_view *v, size_t run, uint64_t hash)
+{
+	const struct set_run *r = &v->runs[run];
+
+	return r->filtered == r->ref.tables && !filter_may_hold(r->filter, filter_words(r->ref.entries), hash);
 }
 
 bool set_view_may_hold(struct set_view *v, size_t run, size_t table, uint64_t hash)
 {
-	struct set_item *item = v->runs[run].tables[table].item;
+	struct set_run *r = &v->runs[run];
 
-	if (!item->filter)
-		make_filter(v, item);
-	return filter_may_hold(item->filter, filter_words(item->table.count), hash);
+	if (!r->tables[table].filtered)
+		add_to_filter(v, r, &r->tables[table]);
+	return filter_may_hold(r->filter, filter_words(r->ref.entries), hash);
 }
 
 size_t set_view_place(struct set_view *v, size_t run, struct slice member)

@@ -1,0 +1,120 @@
+/* `a,b,c,`: adding is an APPEND; removing, where the member is there, a CAS of the list without it. */
+#include "collection/adopted/encodings/encodings.h"
+#include "collection/adopted/encodings/words.h"
+
+static bool only_adds(const struct fold *change)
+{
+	return change->live == change->member_count;
+}
+
+static void name_items(struct snapshot *s)
+{
+	if (s->count == 0)
+		snapshot_add(s, 0, s->key, SLICE(""), SLICE(""), s->purpose == FOR_WRITE && only_adds(s->change));
+}
+
+static bool read_list(const struct snapshot *s, struct fold *out)
+{
+	struct slice rest = snapshot_item_value(s->items[0]), member;
+
+	out->bytes += rest.n;
+	while (rest.n) {
+		if (!delimited_next(&rest, s->rule->delimiter, &member))
+			return false;
+		fold_add(out, member);
+		out->tokens++;
+	}
+	return true;
+}
+
+static enum adopted_status fold(const struct snapshot *s, struct fold *out)
+{
+	if (!s->items[0]->there)
+		return ADOPTED_MISSING;
+	return read_list(s, out) ? ADOPTED_OK : ADOPTED_CORRUPT;
+}
+
+/* All of the list but what `change` removes, and whether that was anything. */
+static bool without(const struct snapshot *s, const struct fold *change, struct buf *out)
+{
+	struct slice rest = snapshot_item_value(s->items[0]), member;
+	bool found = false, live;
+
+	while (delimited_next(&rest, s->rule->delimiter, &member)) {
+		if (fold_mentions(change, member, &live) && !live)
+			found = true;
+		else
+			delimited_add(out, member, s->rule->delimiter, 1);
+	}
+	return found;
+}
+
+static enum adopted_status change_there(struct snapshot *s, struct plan *plan)
+{
+	struct fold now = { .seed = s->seed };
+	bool good = read_list(s, &now);
+	struct buf rest = BUF_EMPTY;
+
+	fold_free(&now);
+	if (!good)
+		return ADOPTED_CORRUPT;
+	if (without(s, s->change, &rest)) {
+		struct buf *value = plan_rewrite(plan, s->items[0]);
+		buf_add_slice(value, buf_slice(&rest));
+		delimited_encode(s->change, s->rule->delimiter, value);
+	} else if (s->change->live) {
+		delimited_encode(s->change, s->rule->delimiter, plan_add(plan, CALL_APPEND, s->items[0], NULL));
+	}
+	buf_free(&rest);
+	return ADOPTED_OK;
+}
+
+static enum adopted_status change(struct snapshot *s, bool create, struct plan *plan)
+{
+	bool blind = only_adds(s->change), unread = blind && s->purpose == FOR_WRITE;
+	bool missing = !unread && !s->items[0]->there;
+
+	if (missing && !create)
+		return ADOPTED_MISSING;
+	if (!missing && !blind)
+		return change_there(s, plan);
+	delimited_encode(
+		s->change, s->rule->delimiter, plan_add(plan, missing ? CALL_ADD : CALL_APPEND, s->items[0], NULL));
+	return ADOPTED_OK;
+}
+
+static enum adopted_status replace(struct snapshot *s, const struct fold *members, struct plan *plan)
+{
+	struct snapshot_item *item = s->items[0];
+
+	delimited_encode(members, s->rule->delimiter, plan_store(plan, item));
+	return ADOPTED_OK;
+}
+
+static void take(const struct snapshot *s, const struct fold *all, const struct fold *taken, struct plan *plan)
+{
+	(void)all;
+	without(s, taken, plan_rewrite(plan, s->items[0]));
+}
+
+/* A list may hold an item more than once. */
+static void compact(struct snapshot *s, const struct fold *all, struct plan *plan)
+{
+	struct snapshot_item *item = s->items[0];
+
+	if (s->rule->type == COLLECTION_SET &&
+		worth_rewriting(snapshot_item_value(item).n, all->live_bytes + all->live))
+		delimited_encode(all, s->rule->delimiter, plan_rewrite(plan, item));
+}
+
+const struct encoding encoding_csv = {
+	.name = "csv",
+	.reserved = "",
+	.delimited = true,
+	.name_items = name_items,
+	.fold = fold,
+	.change = change,
+	.replace = replace,
+	.take = take,
+	.compact = compact,
+};

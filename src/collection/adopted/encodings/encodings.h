@@ -1,0 +1,25 @@
+/* The table of encodings. */
+#ifndef COLLECTION_ADOPTED_ENCODINGS_ENCODINGS_H
+#define COLLECTION_ADOPTED_ENCODINGS_ENCODINGS_H
+
+#include "collection/adopted/encoding.h"
+
+#define ENCODING(id, name) extern const struct encoding encoding_##name;
+#include "collection/encodings.def"
+#undef ENCODING
+
+/* NULL for oplog, which has machines of its own. */
+const struct encoding *encoding_get(enum encoding_id id);
+
+const char *encoding_name(enum encoding_id id);
+
+/* Whether the rule takes every member that fits. */
+static inline bool encoding_takes_any(const struct collection_rule *rule)
+{
+	return rule->encoding == ENCODING_OPLOG && !rule->plain_verbs;
+}
+
+/* What is wrong with storing this as a member under the rule, or NULL. */
+const char *encoding_check_member(const struct collection_rule *rule, struct slice member);
+
+#endif

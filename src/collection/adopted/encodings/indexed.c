@@ -1,0 +1,311 @@
+/*
+ * `X` = `+0+1` names sub-lists, `X.0` and `X.1`, each of signed words, which fold one over the other in that order. Both
+ * adding and removing are an APPEND to the last one. When that is full a new one is written, and named once it is there; the
+ * older ones are compressed in place, each by itself, and nothing is ever copied from one to another: so a word that is
+ * appended late to an older one, by somebody who read the index before, still means what it meant.
+ */
+#include <assert.h>
+
+#include "collection/adopted/encodings/encodings.h"
+#include "collection/adopted/encodings/words.h"
+#include "util/hash.h"
+#include "util/num.h"
+
+enum { INDEX, LISTS /* the first of them */, LISTS_MAX = 4096, CHUNKS_MAX = 8, PER_ROUND = 8, SPREAD = 1000 };
+
+/* A removal of a member that there is not. */
+static const struct slice seal = { "-^", 2 };
+
+static bool is_number(struct slice name)
+{
+	uint64_t n;
+
+	return name.n < NUM_U64_MAX - 1 && num_parse_u64(name, &n);
+}
+
+/* The names in the index; false when it is none. */
+static bool read_index(const struct snapshot *s, struct fold *names)
+{
+	if (!signed_fold(names, snapshot_item_value(s->items[INDEX])) || names->live > LISTS_MAX)
+		return false;
+	for (size_t i = 0; i < names->member_count; i++) {
+		if (!is_number(member_of(&names->members[i])))
+			return false;
+	}
+	return true;
+}
+
+static void name_lists(struct snapshot *s)
+{
+	struct fold names = { .seed = s->seed };
+	size_t left;
+
+	if (read_index(s, &names)) {
+		left = names.live;
+		for (size_t i = 0; i < names.member_count; i++) {
+			struct slice name = member_of(&names.members[i]);
+			bool last;
+			if (!names.members[i].live)
+				continue;
+			last = --left == 0;
+			if (s->purpose != FOR_WRITE || last)
+				snapshot_add(s, LISTS, s->key, SLICE("."), name, s->purpose == FOR_WRITE);
+		}
+	}
+	fold_free(&names);
+}
+
+static void name_items(struct snapshot *s)
+{
+	if (s->count == 0)
+		snapshot_add(s, INDEX, s->key, SLICE(""), SLICE(""), false)->pivot = true;
+	else if (s->count == 1 && s->items[INDEX]->there && s->purpose != FOR_CHECK)
+		name_lists(s);
+}
+
+/* Of a snapshot with all lists. */
+static enum adopted_status state(const struct snapshot *s)
+{
+	struct fold names = { .seed = s->seed };
+	bool good = read_index(s, &names);
+
+	fold_free(&names);
+	if (!s->items[INDEX]->there)
+		return ADOPTED_MISSING;
+	if (!good)
+		return ADOPTED_CORRUPT;
+	for (size_t i = LISTS; i < s->count; i++) {
+		if (!s->items[i]->there)
+			return ADOPTED_LOST;
+	}
+	return ADOPTED_OK;
+}
+
+static enum adopted_status fold(const struct snapshot *s, struct fold *out)
+{
+	enum adopted_status status = state(s);
+
+	for (size_t i = LISTS; i < s->count && status == ADOPTED_OK; i++) {
+		if (!signed_fold(out, snapshot_item_value(s->items[i])))
+			status = ADOPTED_CORRUPT;
+	}
+	return status;
+}
+
+/* A number that the index does not name, and with more attempts one that nobody else has used either. */
+static uint64_t free_number(const struct snapshot *s)
+{
+	struct fold names = { .seed = s->seed };
+	uint64_t n, next = 0;
+
+	if (read_index(s, &names)) {
+		for (size_t i = 0; i < names.member_count; i++) {
+			if (num_parse_u64(member_of(&names.members[i]), &n) && n >= next)
+				next = n + 1;
+		}
+	}
+	fold_free(&names);
+	return next + (uint64_t)s->attempt * CHUNKS_MAX;
+}
+
+/* Writes a list of that number, which must not be there. */
+static struct buf *plan_list(struct snapshot *s, uint64_t number, const struct snapshot_item *like, struct plan *plan)
+{
+	char digits[NUM_U64_MAX];
+	size_t n = num_format_u64(digits, number);
+
+	return plan_add(plan, CALL_ADD, snapshot_add(s, LISTS, s->key, SLICE("."), slice_of(digits, n), true), like);
+}
+
+static void add_names(uint64_t first, uint64_t count, struct buf *index)
+{
+	for (uint64_t i = 0; i < count; i++) {
+		BUF_ADD(index, "+");
+		buf_add_u64(index, first + i);
+	}
+}
+
+static enum adopted_status change(struct snapshot *s, bool create, struct plan *plan)
+{
+	enum adopted_status status = s->purpose == FOR_WRITE && s->count > LISTS ? ADOPTED_OK : state(s);
+	uint64_t number;
+
+	if (status == ADOPTED_OK && s->count > LISTS) {
+		signed_encode(s->change, true, plan_add(plan, CALL_APPEND, s->items[s->count - 1], NULL));
+		plan->check = true;
+		return ADOPTED_OK;
+	}
+	/* An index that names no list gets its first one as a new collection does. */
+	if (status == ADOPTED_OK || (status == ADOPTED_MISSING && create)) {
+		/* What is left of another collection is not taken for the new one's, nor by who still writes to it. */
+		number = free_number(s) + (s->attempt ? hash_mix(s->seed, s->attempt) % SPREAD : 0);
+		signed_encode(s->change, true, plan_list(s, number, NULL, plan));
+		add_names(number, 1,
+			plan_add(plan, status == ADOPTED_OK ? CALL_APPEND : CALL_ADD, s->items[INDEX], NULL));
+		return ADOPTED_OK;
+	}
+	return status;
+}
+
+/* The list that was appended to must still be one of the collection: the index may be another one by now. */
+static bool check(const struct snapshot *s, const struct snapshot *now)
+{
+	const struct snapshot_item *before = s->items[INDEX], *index = now->items[INDEX];
+
+	return index->there && (slice_starts(snapshot_item_value(index), snapshot_item_value(before)));
+}
+
+/* Where to cut words so that a item of at most `max` bytes ends with a whole one. */
+static size_t cut(struct slice text, size_t max)
+{
+	size_t n = text.n;
+
+	if (n > max) {
+		for (n = max; n > 1 && text.p[n] != '+' && text.p[n] != '-'; n--)
+			;
+	}
+	return n;
+}
+
+/* New lists, then an index that names them and no other, then the old ones go. */
+static enum adopted_status replace(struct snapshot *s, const struct fold *members, struct plan *plan)
+{
+	struct snapshot_item *index = s->items[INDEX];
+	size_t old = s->count, most = s->options->segment_size;
+	uint64_t first = free_number(s), count = 0;
+	struct buf all = BUF_EMPTY;
+	struct slice rest;
+
+	signed_encode(members, false, &all);
+	rest = buf_slice(&all);
+	if (most < rest.n / (CHUNKS_MAX - 1))
+		most = rest.n / (CHUNKS_MAX - 1) + KEY_MAX;
+	do {
+		size_t n = cut(rest, most);
+		buf_add_slice(plan_list(s, first + count++, NULL, plan), slice_of(rest.p, n));
+		rest = slice_skip(rest, n);
+	} while (rest.n);
+	buf_free(&all);
+	add_names(first, count, plan_store(plan, index));
+	for (size_t i = LISTS; i < old && plan->count < PLAN_STEPS_MAX; i++)
+		plan_add(plan, CALL_DELETE, s->items[i], NULL);
+	return ADOPTED_OK;
+}
+
+static bool is_sealed(const struct fold *words)
+{
+	bool live;
+
+	return fold_mentions(words, slice_skip(seal, 1), &live);
+}
+
+/*
+ * A CAS on what was the last list when it was planned could take out what a later one takes out too, so all but the last are
+ * sealed first: the CAS that does that makes others fail.
+ */
+static void plan_seals(const struct snapshot *s, struct plan *plan)
+{
+	for (size_t i = LISTS; i + 1 < s->count && plan->count < PER_ROUND; i++) {
+		struct fold words = { .seed = s->seed };
+		if (signed_fold(&words, snapshot_item_value(s->items[i])) && !is_sealed(&words)) {
+			struct buf *value = plan_rewrite(plan, s->items[i]);
+			buf_add_slice(value, snapshot_item_value(s->items[i]));
+			buf_add_slice(value, seal);
+			plan->again = true;
+		}
+		fold_free(&words);
+	}
+}
+
+static void take(const struct snapshot *s, const struct fold *all, const struct fold *taken, struct plan *plan)
+{
+	struct snapshot_item *last = s->items[s->count - 1];
+	struct buf *value;
+
+	assert(s->count > LISTS);
+	if (!fold_contains(all, slice_skip(seal, 1)))
+		plan_seals(s, plan);
+	if (plan->again)
+		return;
+	value = plan_rewrite(plan, last);
+	buf_add_slice(value, snapshot_item_value(last));
+	signed_encode(taken, true, value);
+}
+
+/*
+ * The words of a list on members that no later one speaks of; of the first list only what it adds. A seal stays, but of the
+ * last list.
+ */
+static void compress(struct snapshot_item *list, struct fold *words, bool first, bool last, const struct fold *later,
+	struct plan *plan)
+{
+	struct buf shorter = BUF_EMPTY;
+	bool live;
+
+	for (size_t i = 0; i < words->member_count; i++) {
+		const struct fold_member *m = &words->members[i];
+		bool seals = !m->live && slice_equal(member_of(m), slice_skip(seal, 1));
+		if (seals ? last : fold_mentions(later, member_of(m), &live) || (first && !m->live))
+			continue;
+		buf_add(&shorter, m->live ? "+" : "-", 1);
+		buf_add_slice(&shorter, member_of(m));
+	}
+	if (worth_rewriting(snapshot_item_value(list).n, buf_size(&shorter)))
+		buf_add_slice(plan_rewrite(plan, list), buf_slice(&shorter));
+	buf_free(&shorter);
+}
+
+static void plan_new_list(struct snapshot *s, const struct snapshot_item *last, struct plan *plan)
+{
+	/* Not the one that others would take: who is late must not write anew what was written, named and evicted. */
+	uint64_t number = free_number(s) + hash_mix(s->seed, s->items[INDEX]->cas) % SPREAD;
+	struct buf *index;
+
+	plan_list(s, number, last, plan);
+	index = plan_rewrite(plan, s->items[INDEX]);
+	buf_add_slice(index, snapshot_item_value(s->items[INDEX]));
+	add_names(number, 1, index);
+}
+
+static void compact(struct snapshot *s, const struct fold *all, struct plan *plan)
+{
+	struct fold later = { .seed = s->seed };
+
+	(void)all;
+	for (size_t i = s->count; i-- > LISTS && plan->count < PER_ROUND;) {
+		struct fold words = { .seed = s->seed };
+		bool good = signed_fold(&words, snapshot_item_value(s->items[i]));
+		assert(good);
+		(void)good;
+		compress(s->items[i], &words, i == LISTS, i + 1 == s->count, &later, plan);
+		for (size_t j = 0; j < words.member_count; j++)
+			fold_add(&later, member_of(&words.members[j]));
+		fold_free(&words);
+	}
+	fold_free(&later);
+	if (plan->count) {
+		plan->again = true;
+		return;
+	}
+	if (s->count > LISTS && snapshot_item_value(s->items[s->count - 1]).n > s->options->base_size)
+		plan_new_list(s, s->items[s->count - 1], plan);
+}
+
+static void clear(const struct snapshot *s, struct plan *plan)
+{
+	plan_expire(plan, s->items[INDEX]);
+}
+
+const struct encoding encoding_indexed = {
+	.name = "indexed",
+	.reserved = "+-",
+	.guard = '^',
+	.name_items = name_items,
+	.fold = fold,
+	.change = change,
+	.replace = replace,
+	.take = take,
+	.compact = compact,
+	.clear = clear,
+	.check = check,
+};

@@ -1,0 +1,209 @@
+/*
+ * Two items, `follow-X` and `unfollow-X`, each a delimited list: what was added, and what was removed, counted. Both adding
+ * and removing are an APPEND, each to its own item, by as many as it takes; a compaction in between makes that another number,
+ * so it is looked behind the append whether there was one.
+ *
+ * No call reaches both items, so a compaction goes in steps of one CAS each, none of which changes what is in:
+ *
+ *     removals of members that are in, and of those that were never added, go
+ *     -> additions go: of members that are not in, all; of the others all but one
+ *     -> and then the removals of what is not there any more
+ *
+ * A CAS on the removals makes sure that they are still what they were when both were read.
+ */
+#include "collection/adopted/encodings/counted.h"
+#include "collection/adopted/encodings/encodings.h"
+#include "collection/adopted/encodings/words.h"
+
+enum { REMOVED, ADDED };
+
+static void name_items(struct snapshot *s)
+{
+	if (s->count)
+		return;
+	snapshot_add(s, REMOVED, s->rule->removed, slice_skip(s->key, s->rule->prefix.n), SLICE(""), false);
+	snapshot_add(s, ADDED, s->key, SLICE(""), SLICE(""), false);
+}
+
+static enum adopted_status count(const struct snapshot *s, struct counted *c)
+{
+	if (!counted_read(c, snapshot_item_value(s->items[ADDED]), s->rule->delimiter, false) ||
+		!counted_read(c, snapshot_item_value(s->items[REMOVED]), s->rule->delimiter, true))
+		return ADOPTED_CORRUPT;
+	return s->items[ADDED]->there ? ADOPTED_OK : ADOPTED_MISSING;
+}
+
+static enum adopted_status fold(const struct snapshot *s, struct fold *out)
+{
+	struct counted c = { .fold.seed = s->seed };
+	enum adopted_status status = count(s, &c);
+
+	counted_to_fold(&c, out);
+	return status;
+}
+
+/* Removals that still say something: of members that were added, but not more often. */
+static void plan_removed(const struct snapshot *s, const struct counted *c, struct plan *plan)
+{
+	struct snapshot_item *item = s->items[REMOVED];
+	struct buf rest = BUF_EMPTY;
+
+	for (size_t i = 0; i < c->fold.member_count; i++) {
+		const struct counted_member *m = &c->members[i];
+		if (m->added > 0 && m->added <= m->removed)
+			delimited_add(&rest, member_of(&c->fold.members[i]), s->rule->delimiter, m->removed);
+	}
+	if (item->there && buf_size(&rest) < snapshot_item_value(item).n)
+		buf_add_slice(plan_rewrite(plan, item), buf_slice(&rest));
+	buf_free(&rest);
+}
+
+static void plan_added(const struct snapshot *s, const struct counted *c, struct plan *plan)
+{
+	struct snapshot_item *item = s->items[ADDED];
+	size_t size = c->fold.live_bytes + c->fold.live;
+
+	if (item->there && size < snapshot_item_value(item).n)
+		delimited_encode(&c->fold, s->rule->delimiter, plan_rewrite(plan, item));
+}
+
+static void plan_compaction(const struct snapshot *s, const struct counted *c, struct plan *plan)
+{
+	plan_removed(s, c, plan);
+	if (plan->count == 0)
+		plan_added(s, c, plan);
+	plan->again = plan->count > 0;
+}
+
+static void change_counted(struct snapshot *s, const struct counted *c, struct plan *plan)
+{
+	struct snapshot_item *added = s->items[ADDED], *removed = s->items[REMOVED];
+	struct buf adds = BUF_EMPTY, removes = BUF_EMPTY;
+
+	if (!counted_change(c, s->change, s->rule->delimiter, &adds, &removes)) {
+		plan_compaction(s, c, plan);
+	} else {
+		if (buf_size(&adds) || !added->there)
+			buf_add_slice(
+				plan_add(plan, added->there ? CALL_APPEND : CALL_ADD, added, NULL), buf_slice(&adds));
+		if (buf_size(&removes))
+			buf_add_slice(plan_add(plan, removed->there ? CALL_APPEND : CALL_ADD, removed, added),
+				buf_slice(&removes));
+	}
+	buf_free(&adds);
+	buf_free(&removes);
+	plan->check = plan->count > 0 && !plan->again;
+}
+
+/* Each member must be there as often as it was and was written: else what was counted had been compacted before. */
+static bool written(const struct fold *change, const struct counted *before, const struct counted *now)
+{
+	for (size_t i = 0; i < change->member_count; i++) {
+		struct slice member = member_of(&change->members[i]);
+		struct counted_member was = counted_find(before, member), is = counted_find(now, member);
+		int32_t net = was.added - was.removed;
+		if (change->members[i].live && net <= 0 && is.added < was.added + 1 - net)
+			return false;
+		if (!change->members[i].live && net > 0 && is.removed < was.removed + net)
+			return false;
+	}
+	return true;
+}
+
+static bool check(const struct snapshot *s, const struct snapshot *now)
+{
+	struct counted before = { .fold.seed = s->seed }, after = { .fold.seed = s->seed };
+	bool done;
+
+	(void)count(s, &before);
+	done = count(now, &after) == ADOPTED_OK && written(s->change, &before, &after);
+	counted_free(&before);
+	counted_free(&after);
+	return done;
+}
+
+/* What a collection before this one has left behind would end when it was to. */
+static void plan_clear(struct snapshot *s, struct plan *plan)
+{
+	plan_expire(plan, s->items[REMOVED]);
+	plan->again = true;
+}
+
+static enum adopted_status change(struct snapshot *s, bool create, struct plan *plan)
+{
+	struct counted c = { .fold.seed = s->seed };
+	enum adopted_status status = count(s, &c);
+
+	if (status == ADOPTED_MISSING && create) {
+		status = ADOPTED_OK;
+		if (s->items[REMOVED]->there)
+			plan_clear(s, plan);
+	}
+	if (status == ADOPTED_OK && plan->count == 0)
+		change_counted(s, &c, plan);
+	counted_free(&c);
+	return status;
+}
+
+/* All at once, by one CAS on the additions: each as often as it takes to be in. */
+static enum adopted_status replace(struct snapshot *s, const struct fold *members, struct plan *plan)
+{
+	struct snapshot_item *item = s->items[ADDED];
+	struct counted c = { .fold.seed = s->seed };
+	struct buf *value;
+
+	if (!counted_read(&c, snapshot_item_value(s->items[REMOVED]), s->rule->delimiter, true)) {
+		counted_free(&c);
+		return ADOPTED_CORRUPT;
+	}
+	value = plan_store(plan, item);
+	for (size_t i = 0; i < members->member_count; i++) {
+		struct slice member = member_of(&members->members[i]);
+		delimited_add(value, member, s->rule->delimiter, 1 - counted_net(&c, member));
+	}
+	counted_free(&c);
+	/* The removals must not end before what they are of. */
+	if (s->items[REMOVED]->there)
+		buf_add_slice(
+			plan_add(plan, CALL_CAS, s->items[REMOVED], NULL), snapshot_item_value(s->items[REMOVED]));
+	return ADOPTED_OK;
+}
+
+static void take(const struct snapshot *s, const struct fold *all, const struct fold *taken, struct plan *plan)
+{
+	struct snapshot_item *added = s->items[ADDED], *removed = s->items[REMOVED];
+	struct counted c = { .fold.seed = s->seed };
+	struct buf *value = removed->there ? plan_rewrite(plan, removed) : plan_add(plan, CALL_ADD, removed, added);
+
+	(void)all;
+	(void)count(s, &c);
+	buf_add_slice(value, snapshot_item_value(removed));
+	for (size_t i = 0; i < taken->member_count; i++) {
+		struct slice member = member_of(&taken->members[i]);
+		delimited_add(value, member, s->rule->delimiter, counted_net(&c, member));
+	}
+	counted_free(&c);
+}
+
+static void compact(struct snapshot *s, const struct fold *all, struct plan *plan)
+{
+	struct counted c = { .fold.seed = s->seed };
+	size_t now = snapshot_item_value(s->items[ADDED]).n + snapshot_item_value(s->items[REMOVED]).n;
+
+	if (worth_rewriting(now, all->live_bytes + all->live) && count(s, &c) == ADOPTED_OK)
+		plan_compaction(s, &c, plan);
+	counted_free(&c);
+}
+
+const struct encoding encoding_paired = {
+	.name = "paired",
+	.reserved = "",
+	.delimited = true,
+	.name_items = name_items,
+	.fold = fold,
+	.change = change,
+	.replace = replace,
+	.take = take,
+	.compact = compact,
+	.check = check,
+};

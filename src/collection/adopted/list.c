@@ -1,0 +1,142 @@
+/*
+ * Lists in the csv encoding: a push is a blind APPEND or PREPEND, all else one read and at most one CAS of the whole list.
+ */
+#include "collection/adopted/adopted.h"
+#include "collection/adopted/encodings/words.h"
+#include "collection/list/items.h"
+
+/* The items of a log of additions, each ended by the delimiter. */
+static void write_log(const struct adopted *c, struct slice log, struct buf *out)
+{
+	struct slice token;
+
+	while ((token = slice_token(&log)).n)
+		delimited_add(out, slice_skip(token, 1), c->s.rule->delimiter, 1);
+}
+
+/* --- pushes --- */
+
+static void push_lost(struct adopted *c);
+
+static void pushed(struct adopted *c)
+{
+	adopted_end(c, OUTCOME_DONE);
+}
+
+static void plan_push(struct adopted *c, enum call_verb verb)
+{
+	lane_merge_log(c->lane);
+	write_log(c, lane_log(c->lane), plan_add(&c->plan, verb, c->s.items[0], NULL));
+	adopted_run(c, pushed, push_lost);
+}
+
+static void push_blind(struct adopted *c)
+{
+	plan_push(c, lane_first(c->lane)->front ? CALL_PREPEND : CALL_APPEND);
+}
+
+static void push_read(struct adopted *c)
+{
+	if (c->s.items[0]->there)
+		push_blind(c);
+	else if (lane_end_missing(c->lane))
+		plan_push(c, CALL_ADD);
+	else
+		adopted_end(c, OUTCOME_MISSING);
+}
+
+/* Not stored is known not to have happened, so it may be sent again. */
+static void push_lost(struct adopted *c)
+{
+	c->s.attempt++;
+	if (c->full && c->s.attempt > 2)
+		adopted_end(c, OUTCOME_TOO_LARGE);
+	else if (adopted_again(c))
+		adopted_read(c, &c->s, FOR_ALL, push_read);
+}
+
+void adopted_push(struct adopted *c)
+{
+	lane_count_appends(c->lane);
+	adopted_read(c, &c->s, FOR_WRITE, push_blind);
+}
+
+/* --- reading and rewriting --- */
+
+static bool read_items(const struct adopted *c, struct items *items)
+{
+	struct slice rest = snapshot_item_value(c->s.items[0]), item;
+
+	while (rest.n) {
+		if (!delimited_next(&rest, c->s.rule->delimiter, &item))
+			return false;
+		items_add(items, item);
+	}
+	return true;
+}
+
+static void answer(struct adopted *c)
+{
+	const struct snapshot_item *item = c->s.items[0];
+	struct result base = { .status = RESULT_HIT, .flags = item->flags, .cas = item->cas, .ttl = item->ttl };
+
+	lane_answer_lists(c->lane, buf_slice(&c->text), &base);
+	adopted_end(c, OUTCOME_DONE);
+}
+
+static void list_read(struct adopted *c);
+
+static void list_lost(struct adopted *c)
+{
+	c->s.attempt++;
+	buf_consume(&c->text, buf_size(&c->text));
+	if (adopted_again(c))
+		adopted_read(c, &c->s, FOR_REWRITE, list_read);
+}
+
+static void write_items(const struct adopted *c, const struct items *items, struct buf *out)
+{
+	for (size_t i = 0; i < items->count; i++)
+		delimited_add(out, items->list[i], c->s.rule->delimiter, 1);
+}
+
+static void carry_out(struct adopted *c, struct items *items)
+{
+	struct snapshot_item *item = c->s.items[0];
+	bool changed = false;
+	struct op *op;
+
+	STAILQ_FOREACH(op, &c->lane->batch, link)
+		changed |= items_apply(items, op->list, &c->text);
+	if (changed) {
+		write_items(c, items, plan_rewrite(&c->plan, item));
+		adopted_run(c, answer, list_lost);
+	} else {
+		answer(c);
+	}
+}
+
+static void list_read(struct adopted *c)
+{
+	struct items items = { 0 };
+
+	if (!c->s.items[0]->there)
+		adopted_end(c, OUTCOME_MISSING);
+	else if (!read_items(c, &items))
+		adopted_end(c, OUTCOME_CORRUPT);
+	else
+		carry_out(c, &items);
+	items_free(&items);
+}
+
+void adopted_list(struct adopted *c)
+{
+	adopted_read(c, &c->s, FOR_REWRITE, list_read);
+}
+
+void adopted_write_list(const struct adopted *c, struct slice log, struct plan *plan)
+{
+	struct snapshot_item *item = c->s.items[0];
+
+	write_log(c, log, plan_store(plan, item));
+}

@@ -1,0 +1,405 @@
+#include "collection/adopted/adopted.h"
+#include "collection/adopted/encodings/encodings.h"
+
+#include <stdlib.h>
+
+#include "collection/ttl.h"
+#include "util/alloc.h"
+#include "util/random.h"
+
+static struct env *env_of(const struct adopted *c)
+{
+	return lane_env(c->lane);
+}
+
+static void release(struct adopted *c)
+{
+	c->lane->work = NULL;
+	snapshot_free(&c->s);
+	snapshot_free(&c->now);
+	plan_free(&c->plan);
+	fold_free(&c->change);
+	fold_free(&c->all);
+	buf_free(&c->text);
+	failure_free(&c->failure);
+	free(c);
+}
+
+void adopted_end(struct adopted *c, enum outcome_status status)
+{
+	struct lane *lane = c->lane;
+	struct outcome outcome = { .status = status, .result = &c->failure.result, .log = buf_slice(&c->text) };
+
+	if (status == OUTCOME_CORRUPT)
+		lane->lanes->stats.corrupt_values++;
+	lane_end_all(lane, &outcome);
+	release(c);
+	lane_next(lane);
+}
+
+bool adopted_again(struct adopted *c)
+{
+	enum { ROUNDS_MAX = 64 };
+
+	plan_free(&c->plan);
+	if (++c->rounds <= ROUNDS_MAX && c->s.attempt <= LANE_ATTEMPTS)
+		return true;
+	adopted_end(c, c->full ? OUTCOME_TOO_LARGE : OUTCOME_BUSY);
+	return false;
+}
+
+/* --- reading --- */
+
+enum { LOOKS_MAX = 32 };
+
+static void read_more(struct adopted *c);
+
+/* Whether a item is what it was with something appended. Where it was next to nothing that cannot be told. */
+static bool has_grown(const struct snapshot_item *item, const struct result *r)
+{
+	enum { NOTHING = 4 };
+
+	return item->there && buf_size(&item->value) > NOTHING && r->status == RESULT_HIT &&
+		slice_starts(r->value, snapshot_item_value(item));
+}
+
+static void keep(struct snapshot_item *item, const struct result *r)
+{
+	item->grown = has_grown(item, r);
+	item->changed = !item->grown;
+	item->there = r->status == RESULT_HIT;
+	item->read = true;
+	buf_consume(&item->value, buf_size(&item->value));
+	item->server = r->server;
+	if (!item->there)
+		return;
+	buf_add_slice(&item->value, r->value);
+	item->flags = r->flags;
+	item->cas = r->cas;
+	item->connection = r->connection;
+	item->ttl = r->ttl;
+}
+
+/* Counts an answer; true when it is the last, and none has failed. */
+static bool all_answered(struct adopted *c, const struct result *r)
+{
+	if (result_failed(r))
+		failure_keep(&c->failure, r);
+	if (--c->pending > 0)
+		return false;
+	if (!c->failure.happened)
+		return true;
+	adopted_end(c, OUTCOME_FAILED);
+	return false;
+}
+
+static void ask(struct adopted *c, struct snapshot_item *item, unsigned want,
+	void (*done)(struct waiter *waiter, const struct result *r))
+{
+	struct env *env = env_of(c);
+
+	item->asked = true;
+	item->owner = c;
+	item->waiter.done = done;
+	env->call(env,
+		&(struct call){ .verb = CALL_GET, .want = want, .server = CALL_ANY_SERVER, .key = item->waiter.key },
+		&item->waiter);
+}
+
+static void looked_at(struct waiter *waiter, const struct result *r);
+static void reread(struct waiter *waiter, const struct result *r);
+
+enum which { ALL, CHANGED, NOT_GROWN };
+
+static bool is_which(const struct snapshot_item *item, enum which which)
+{
+	return item->read && (which == ALL || (which == CHANGED ? item->changed : !item->grown));
+}
+
+/* Calls on some items of a snapshot that were read; false when there are none. */
+static bool ask_again(
+	struct adopted *c, enum which which, unsigned want, void (*done)(struct waiter *waiter, const struct result *r))
+{
+	const struct snapshot *s = c->taking;
+
+	for (size_t i = 0; i < s->count; i++)
+		c->pending += is_which(s->items[i], which);
+	if (c->pending == 0)
+		return false;
+	for (size_t i = 0, n = s->count; i < n; i++) {
+		if (is_which(s->items[i], which))
+			ask(c, s->items[i], want, done);
+	}
+	return true;
+}
+
+/* All is read. Where that took several items they are looked at again. */
+static void look_again(struct adopted *c)
+{
+	const struct snapshot *s = c->taking;
+	size_t read = 0;
+
+	for (size_t i = 0; i < s->count; i++)
+		read += s->items[i]->read;
+	if (read < 2 || s->purpose == FOR_CHECK)
+		c->next(c);
+	else if (++c->looks > LOOKS_MAX)
+		adopted_end(c, OUTCOME_BUSY);
+	else
+		ask_again(c, ALL, WANT_CAS, looked_at);
+}
+
+static void start_over(struct adopted *c)
+{
+	snapshot_free(c->taking);
+	read_more(c);
+}
+
+static bool any_changed(const struct snapshot *s, bool pivots)
+{
+	bool changed = false;
+
+	for (size_t i = 0; i < s->count; i++)
+		changed |= s->items[i]->changed && (!pivots || s->items[i]->pivot);
+	return changed;
+}
+
+static void compare(struct snapshot_item *item, const struct result *r)
+{
+	bool hit = r->status == RESULT_HIT;
+
+	item->grown = false;
+	item->changed = hit != item->there || (hit && (r->cas != item->cas || r->connection != item->connection));
+}
+
+static void looked_at(struct waiter *waiter, const struct result *r)
+{
+	struct snapshot_item *item = (struct snapshot_item *)waiter;
+	struct adopted *c = item->owner;
+
+	compare(item, r);
+	if (!all_answered(c, r))
+		return;
+	if (any_changed(c->taking, true))
+		start_over(c);
+	else if (any_changed(c->taking, false))
+		ask_again(c, CHANGED, WANT_VALUE | WANT_CAS | WANT_TTL, reread);
+	else
+		c->next(c);
+}
+
+/* What was appended counts if all else was still the same then. */
+static void others_looked_at(struct waiter *waiter, const struct result *r)
+{
+	struct snapshot_item *item = (struct snapshot_item *)waiter;
+	struct adopted *c = item->owner;
+
+	compare(item, r);
+	if (!all_answered(c, r))
+		return;
+	if (any_changed(c->taking, false))
+		start_over(c);
+	else
+		c->next(c);
+}
+
+static void reread(struct waiter *waiter, const struct result *r)
+{
+	struct snapshot_item *item = (struct snapshot_item *)waiter;
+	struct adopted *c = item->owner;
+
+	if (!result_failed(r))
+		keep(item, r);
+	if (!all_answered(c, r))
+		return;
+	if (c->taking->purpose == FOR_REWRITE) {
+		look_again(c);
+	} else if (any_changed(c->taking, false)) {
+		start_over(c);
+	} else if (!ask_again(c, NOT_GROWN, WANT_CAS, others_looked_at)) {
+		c->next(c);
+	}
+}
+
+static void piece_read(struct waiter *waiter, const struct result *r)
+{
+	struct snapshot_item *item = (struct snapshot_item *)waiter;
+	struct adopted *c = item->owner;
+
+	if (!result_failed(r))
+		keep(item, r);
+	if (all_answered(c, r))
+		read_more(c);
+}
+
+/* In stages, since what one item holds may name others. */
+static void read_more(struct adopted *c)
+{
+	struct snapshot *s = c->taking;
+
+	c->encoding->name_items(s);
+	for (size_t i = 0; i < s->count; i++)
+		c->pending += !s->items[i]->asked;
+	if (c->pending == 0) {
+		look_again(c);
+		return;
+	}
+	for (size_t i = 0, n = s->count; i < n; i++) {
+		if (!s->items[i]->asked)
+			ask(c, s->items[i], WANT_VALUE | WANT_CAS | WANT_TTL, piece_read);
+	}
+}
+
+static void backed_off(struct waiter *waiter, const struct result *r)
+{
+	(void)r;
+	read_more((struct adopted *)((char *)waiter - offsetof(struct adopted, backoff)));
+}
+
+/* Who lost a race more than once lets others pass, some longer than others: up to twice as long each time. */
+static void back_off(struct adopted *c)
+{
+	enum { DOUBLED_MAX = 5 };
+	struct env *env = env_of(c);
+	unsigned doubled = c->s.attempt < DOUBLED_MAX ? c->s.attempt : DOUBLED_MAX;
+
+	c->backoff.done = backed_off;
+	env->later(env, &c->backoff, (unsigned)(random_next(&env->random) % (1u << doubled)));
+}
+
+void adopted_read(struct adopted *c, struct snapshot *s, enum purpose purpose, adopted_next *next)
+{
+	snapshot_free(s);
+	s->purpose = purpose;
+	s->change = &c->change;
+	c->taking = s;
+	c->looks = 0;
+	c->next = next;
+	if (s == &c->s && s->attempt > 1 && env_of(c)->later)
+		back_off(c);
+	else
+		read_more(c);
+}
+
+/* --- carrying out a plan --- */
+
+static void send_step(struct adopted *c);
+
+/* Whether it matters that a step did not find what the plan was made for. */
+static bool must_be_done(const struct adopted *c, const struct plan_step *step)
+{
+	return step->verb != CALL_DELETE && step->verb != CALL_TOUCH && c->kind != OP_TOUCH && c->kind != OP_DELETE;
+}
+
+static void step_done(struct adopted *c, const struct result *r)
+{
+	const struct plan_step *step = &c->plan.steps[c->step];
+
+	if (result_failed(r)) {
+		failure_keep(&c->failure, r);
+		adopted_end(c, OUTCOME_FAILED);
+	} else if (r->status != RESULT_DONE && must_be_done(c, step)) {
+		c->full = r->status == RESULT_NOT_STORED && step->verb != CALL_ADD && step->item->there;
+		c->lane->lanes->stats.conflicts += step->verb == CALL_CAS;
+		c->lost(c);
+	} else {
+		c->step++;
+		send_step(c);
+	}
+}
+
+static void called(struct waiter *waiter, const struct result *r)
+{
+	step_done((struct adopted *)((char *)waiter - offsetof(struct adopted, waiter)), r);
+}
+
+static void stored(struct cas *cas, const struct result *r)
+{
+	step_done((struct adopted *)((char *)cas - offsetof(struct adopted, cas)), r);
+}
+
+/* What a step gives to what it stores; false when the time to live that must be kept is not known. */
+static bool life_of(const struct adopted *c, const struct plan_step *step, struct call *call)
+{
+	const struct op *op = lane_first(c->lane);
+
+	if (step->expire) {
+		call->exptime = -1;
+	} else if (step->like) {
+		call->flags = step->like->flags;
+		return ttl_exptime(env_of(c), step->like->ttl, &call->exptime);
+	} else {
+		call->exptime = op ? op->ttl : 0;
+		call->flags = op ? op->flags : 0;
+	}
+	return true;
+}
+
+static void send_step(struct adopted *c)
+{
+	struct env *env = env_of(c);
+	const struct plan_step *step = &c->plan.steps[c->step];
+	struct call call;
+
+	if (c->step == c->plan.count) {
+		c->next(c);
+		return;
+	}
+	call = (struct call){
+		.verb = step->verb,
+		.server = CALL_ANY_SERVER,
+		.key = step->item->waiter.key,
+		.value = buf_slice(&step->value),
+		.number = step->item->cas,
+		.connection = step->item->connection,
+	};
+	if (!life_of(c, step, &call)) {
+		adopted_end(c, c->kind == OP_COMPACT ? OUTCOME_DONE : OUTCOME_BUSY);
+	} else if (step->like && !step->expire) {
+		cas_send(&c->cas, env, call, step->like->ttl, step->verb == CALL_CAS && step->like == step->item,
+			stored);
+	} else {
+		c->waiter = (struct waiter){ called, call.key };
+		env->call(env, &call, &c->waiter);
+	}
+}
+
+void adopted_run(struct adopted *c, adopted_next *next, adopted_next *lost)
+{
+	c->step = 0;
+	c->next = next;
+	c->lost = lost;
+	send_step(c);
+}
+
+void adopted_start(struct lane *lane, enum op_kind kind)
+{
+	static adopted_next *const kinds[] = {
+		[OP_APPEND] = adopted_change,
+		[OP_READ] = adopted_view,
+		[OP_REPLACE] = adopted_replace,
+		[OP_POP] = adopted_take,
+		[OP_COMPACT] = adopted_compact,
+		[OP_LIST] = adopted_list,
+		[OP_TOUCH] = adopted_touch_delete,
+		[OP_DELETE] = adopted_touch_delete,
+	};
+	struct adopted *c = xcalloc(1, sizeof(*c));
+	const struct env *env = lane_env(lane);
+
+	c->lane = lane;
+	c->encoding = encoding_get(lane->rule->encoding);
+	c->kind = kind;
+	c->change.seed = c->all.seed = env->seed;
+	c->s = c->now = (struct snapshot){
+		.rule = lane->rule,
+		.options = env->options,
+		.key = lane->waiter.key,
+		.seed = env->seed,
+	};
+	lane->work = c;
+	if (kind == OP_APPEND && lane_first(lane)->push)
+		adopted_push(c);
+	else
+		kinds[kind](c);
+}

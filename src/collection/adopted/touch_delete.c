@@ -1,0 +1,75 @@
+/* Touching and deleting all items of a collection in an encoding beside oplog: read all -> touch or delete each. */
+#include "collection/adopted/adopted.h"
+#include "collection/ttl.h"
+
+static void finished(struct adopted *c)
+{
+	adopted_end(c, c->missing ? OUTCOME_MISSING : OUTCOME_DONE);
+}
+
+/* Whether a touch makes an item live longer; where that is not known it may. */
+static bool prolongs(const struct adopted *c, const struct snapshot_item *item)
+{
+	int64_t ttl = lane_first(c->lane)->ttl;
+
+	if (ttl_is_date(ttl))
+		ttl -= lane_env(c->lane)->unix_time;
+	return item->ttl != TTL_NEVER && (ttl == 0 || item->ttl == TTL_UNKNOWN || ttl > item->ttl);
+}
+
+/*
+ * The item at a place in the order of a touch or delete, or NULL for none. The main item comes first, for without it there is no
+ * collection, and the others say nothing then; what is to live longer, though, comes before it and once more behind it.
+ */
+static struct snapshot_item *next_item(const struct adopted *c, size_t i)
+{
+	const struct snapshot_item *vital = adopted_main_item(c);
+	size_t n = c->s.count;
+	struct snapshot_item *item = i < n ? c->s.items[i] : c->s.items[n - 1 - (i - n) % n];
+
+	if (i < n && (c->kind != OP_TOUCH || !vital || !vital->there || !prolongs(c, vital)))
+		return NULL;
+	if (i < 2 * n ? i >= n && item != vital : item == vital)
+		return NULL;
+	return item->there && (i >= n || item != vital) ? item : NULL;
+}
+
+/* Without the main item the others go only as they were: by then they may be those of another collection. */
+static void plan_step_for(struct adopted *c, struct snapshot_item *item, bool touch)
+{
+	if (touch) {
+		plan_add(&c->plan, CALL_TOUCH, item, NULL);
+	} else if (item == adopted_main_item(c)) {
+		plan_add(&c->plan, CALL_DELETE, item, NULL);
+	} else {
+		plan_add(&c->plan, CALL_CAS, item, NULL);
+		c->plan.steps[c->plan.count - 1].expire = true;
+	}
+}
+
+static void run_round(struct adopted *c)
+{
+	bool touch = c->kind == OP_TOUCH;
+	size_t end = 3 * c->s.count;
+
+	plan_free(&c->plan);
+	/* The steps of a plan are few, the items may be many: they go in rounds. */
+	while (c->reached < end && c->plan.count < PLAN_STEPS_MAX) {
+		struct snapshot_item *item = next_item(c, c->reached++);
+		if (item)
+			plan_step_for(c, item, touch);
+	}
+	adopted_run(c, c->reached < end ? run_round : finished, finished);
+}
+
+static void snapshot_read(struct adopted *c)
+{
+	fold_reset(&c->all);
+	c->missing = c->encoding->fold(&c->s, &c->all) == ADOPTED_MISSING;
+	run_round(c);
+}
+
+void adopted_touch_delete(struct adopted *c)
+{
+	adopted_read(c, &c->s, FOR_ALL, snapshot_read);
+}

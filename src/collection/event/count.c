@@ -1,0 +1,67 @@
+/*
+ * Counting: one INCR by the sum of the batch, from which each learns the value that its own part brought about. A counter
+ * that is missing is begun by ADD; another proxy may be first, and then it is there to be added to.
+ */
+#include "collection/event/count.h"
+
+static void counted(struct lane *lane, const struct result *r);
+
+static uint64_t total(const struct lane *lane)
+{
+	struct op *op;
+	uint64_t sum = 0;
+
+	STAILQ_FOREACH(op, &lane->batch, link)
+		sum += op->count;
+	return sum;
+}
+
+/* `value` is the counter's with the whole batch in; it wraps around as memcached's does. */
+static void finish(struct lane *lane, uint64_t value)
+{
+	struct outcome outcome = { .status = OUTCOME_DONE, .number = value - total(lane) };
+
+	while (!STAILQ_EMPTY(&lane->batch)) {
+		outcome.number += STAILQ_FIRST(&lane->batch)->count;
+		lane_end_first(lane, &outcome);
+	}
+	lane_next(lane);
+}
+
+static void begun(struct lane *lane, const struct result *r)
+{
+	if (r->status == RESULT_DONE)
+		finish(lane, total(lane));
+	else if (result_failed(r))
+		lane_finish_failed(lane, r);
+	else if (lane_retry(lane))
+		count_start(lane);
+}
+
+static void begin(struct lane *lane)
+{
+	buf_consume(&lane->log, buf_size(&lane->log));
+	buf_add_u64(&lane->log, total(lane));
+	lane_call(lane,
+		(struct call){
+			.verb = CALL_ADD,
+			.value = buf_slice(&lane->log),
+			.exptime = STAILQ_FIRST(&lane->batch)->ttl,
+		},
+		begun);
+}
+
+static void counted(struct lane *lane, const struct result *r)
+{
+	if (r->status == RESULT_NUMBER)
+		finish(lane, r->number);
+	else if (r->status == RESULT_MISS)
+		begin(lane);
+	else
+		lane_finish_failed(lane, r);
+}
+
+void count_start(struct lane *lane)
+{
+	lane_call(lane, (struct call){ .verb = CALL_INCR, .number = total(lane) }, counted);
+}

@@ -1,0 +1,124 @@
+/* What the machines do alike with the operations of a lane's batch, whatever the encoding. */
+#include "collection/lane/lane.h"
+#include "util/random.h"
+
+struct op *lane_first(const struct lane *lane)
+{
+	return STAILQ_FIRST(&lane->batch);
+}
+
+void lane_count_appends(struct lane *lane)
+{
+	struct lanes_stats *stats = &lane->lanes->stats;
+	const struct op *op;
+
+	stats->appends++;
+	STAILQ_FOREACH(op, &lane->batch, link)
+		stats->appended_operations++;
+}
+
+void lane_count_reads(struct lane *lane)
+{
+	const struct op *op;
+
+	STAILQ_FOREACH(op, &lane->batch, link)
+		lane->lanes->stats.reads++;
+}
+
+bool lane_by_chance(struct lane *lane, size_t bytes)
+{
+	enum { LOOKS = 4 };
+	struct env *env = lane_env(lane);
+
+	/* The upper half of a random number as a fraction of the range: no division. */
+	return (random_next(&env->random) >> 32) * (lane_log_size(lane) / LOOKS) >> 32 < bytes;
+}
+
+struct slice lane_log(const struct lane *lane)
+{
+	const struct op *op = lane_first(lane);
+
+	return STAILQ_NEXT(op, link) ? buf_slice(&lane->log) : op->log;
+}
+
+/* What is pushed last at the head comes first. */
+static void merge_backwards(struct lane *lane)
+{
+	size_t size = 0;
+	struct op *op;
+	char *at;
+
+	STAILQ_FOREACH(op, &lane->batch, link)
+		size += op->log.n;
+	at = buf_reserve(&lane->log, size) + size;
+	STAILQ_FOREACH(op, &lane->batch, link) {
+		at -= op->log.n;
+		memcpy(at, op->log.p, op->log.n);
+	}
+	buf_commit(&lane->log, size);
+}
+
+void lane_merge_log(struct lane *lane)
+{
+	struct op *op = lane_first(lane);
+
+	buf_consume(&lane->log, buf_size(&lane->log));
+	if (!STAILQ_NEXT(op, link))
+		return;
+	if (op->front) {
+		merge_backwards(lane);
+		return;
+	}
+	STAILQ_FOREACH(op, &lane->batch, link)
+		buf_add_slice(&lane->log, op->log);
+}
+
+bool lane_end_missing(struct lane *lane)
+{
+	const struct outcome missing = { .status = OUTCOME_MISSING };
+
+	while (lane_first(lane) && !lane_first(lane)->create)
+		lane_end_first(lane, &missing);
+	return lane_first(lane);
+}
+
+void lane_answer_lists(struct lane *lane, struct slice text, const struct result *base)
+{
+	while (lane_first(lane)) {
+		const struct list_request *request = lane_first(lane)->list;
+		struct outcome outcome = {
+			.status = request->status,
+			.result = base,
+			.log = slice_of(text.p + request->at, request->size),
+			.number = request->number,
+		};
+		lane_end_first(lane, &outcome);
+	}
+}
+
+size_t lane_log_size(const struct lane *lane)
+{
+	const struct collection_options *options = lane_env(lane)->options;
+	const struct collection_rule *rule = lane->rule;
+	bool set = !lane->pushes && rule->type == COLLECTION_SET && rule->encoding == ENCODING_OPLOG;
+
+	return set ? options->log_size : options->base_size;
+}
+
+enum outcome_status lane_unreadable(struct lane *lane, enum oplog_form form)
+{
+	if (form == OPLOG_NEWER)
+		return OUTCOME_NEWER;
+	if (form == OPLOG_OUTDATED)
+		return OUTCOME_MISSING;
+	lane->lanes->stats.corrupt_values++;
+	return OUTCOME_CORRUPT;
+}
+
+bool lane_is_list(const struct lane *lane, const struct oplog_base *base)
+{
+	/* In sorted tables it is a set, whatever the rule says. */
+	if (base->block.n)
+		return base->is_list;
+	return lane->rule->type == COLLECTION_LIST;
+}

@@ -1,0 +1,108 @@
+#include "collection/lane/gather.h"
+
+#include "collection/set_request.h"
+#include "util/hash.h"
+
+enum {
+	CLIENTS = 256,  /* that are told apart; what finds no place waits */
+	LOOK_MAX = 4096 /* operations that are looked at */
+};
+
+/* What was seen of a client. */
+struct seen {
+	const void *client;
+	struct op *reads; /* that were gathered, the last first */
+	bool used, waits; /* one of its operations is left for later, and so all behind it are */
+};
+
+struct gathering {
+	struct seen clients[CLIENTS];
+	const struct op *first; /* append */
+	size_t bytes, most;
+	bool makes; /* an append was gathered that makes a missing set */
+	struct op_queue *appends, *reads;
+};
+
+static struct seen *find(struct gathering *g, const void *client)
+{
+	size_t at = (size_t)hash_mix((uintptr_t)client, 0x9e3779b97f4a7c15u) % CLIENTS, n;
+
+	for (n = 0; n < CLIENTS && g->clients[at].used && g->clients[at].client != client; n++)
+		at = (at + 1) % CLIENTS;
+	if (n == CLIENTS)
+		return NULL;
+	g->clients[at].used = true;
+	g->clients[at].client = client;
+	return &g->clients[at];
+}
+
+/* Whether a log names one of the members that a read asks for, or the read asks for more than single members. */
+static bool concerns(const struct op *read, struct slice log)
+{
+	struct slice token;
+
+	if (read->set->verb != SET_TEST)
+		return true;
+	while ((token = slice_token(&log)).n) {
+		struct slice members = read->set->members, member;
+		while ((member = slice_token(&members)).n) {
+			if (slice_equal(member, slice_skip(token, 1)))
+				return true;
+		}
+	}
+	return false;
+}
+
+static bool take_append(struct gathering *g, struct seen *seen, struct op *op)
+{
+	if (g->first && (op->front != g->first->front || op->push != g->first->push || g->bytes + op->log.n > g->most))
+		return false;
+	for (const struct op *read = seen->reads; read; read = read->before) {
+		if (concerns(read, op->log))
+			return false;
+	}
+	for (struct op *read = seen->reads; read; read = read->before)
+		read->early = !read->made;
+	if (!g->first)
+		g->first = op;
+	g->bytes += op->log.n;
+	g->makes |= op->create;
+	STAILQ_INSERT_TAIL(g->appends, op, link);
+	return true;
+}
+
+static bool take(struct gathering *g, struct op *op)
+{
+	struct seen *seen = find(g, op->client);
+
+	if (!seen || seen->waits)
+		return false;
+	if (op->kind == OP_APPEND) {
+		seen->waits = !take_append(g, seen, op);
+		return !seen->waits;
+	}
+	op->before = seen->reads;
+	op->early = false;
+	op->made = g->makes;
+	seen->reads = op;
+	STAILQ_INSERT_TAIL(g->reads, op, link);
+	return true;
+}
+
+/* Whatever is neither an append nor a read is not passed. */
+void gather(struct op_queue *waiting, size_t bytes, struct op_queue *appends, struct op_queue *reads)
+{
+	struct gathering g = { .most = bytes, .appends = appends, .reads = reads };
+	struct op_queue left = STAILQ_HEAD_INITIALIZER(left);
+	struct op *op;
+
+	for (int n = 0; n < LOOK_MAX && (op = STAILQ_FIRST(waiting)); n++) {
+		if (op->kind != OP_APPEND && op->kind != OP_READ)
+			break;
+		STAILQ_REMOVE_HEAD(waiting, link);
+		if (!take(&g, op))
+			STAILQ_INSERT_TAIL(&left, op, link);
+	}
+	STAILQ_CONCAT(&left, waiting);
+	STAILQ_CONCAT(waiting, &left);
+}

@@ -1,0 +1,389 @@
+#include "collection/lane/lane.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "collection/lane/gather.h"
+#include "util/alloc.h"
+#include "util/hash.h"
+
+enum { BUCKETS_MIN = 64 };
+
+/* A plain call that waits: its slices are copied, since the caller's are gone by then. */
+struct queued_call {
+	struct op op;
+	struct call call;
+	struct waiter *waiter;
+	size_t size;
+	char bytes[];
+};
+
+struct lanes *lanes_create(struct env *env, const struct lane_machines *machines)
+{
+	struct lanes *lanes = xcalloc(1, sizeof(*lanes));
+
+	lanes->env = env;
+	lanes->machines = machines;
+	lanes->bucket_count = BUCKETS_MIN;
+	lanes->buckets = xcalloc(BUCKETS_MIN, sizeof(struct lane *));
+	machines->open(lanes);
+	return lanes;
+}
+
+void lanes_destroy(struct lanes *lanes)
+{
+	if (!lanes)
+		return;
+	assert(lanes_idle(lanes));
+	lanes->machines->close(lanes);
+	free(lanes->buckets);
+	free(lanes);
+}
+
+bool lanes_idle(const struct lanes *lanes)
+{
+	return lanes->count == 0 && lanes->merge_count == 0 && lanes->background == 0;
+}
+
+const struct lanes_stats *lanes_statistics(const struct lanes *lanes)
+{
+	return &lanes->stats;
+}
+
+struct env *lane_env(const struct lane *lane)
+{
+	return lane->lanes->env;
+}
+
+static struct lane **bucket_of(const struct lanes *lanes, uint64_t hash)
+{
+	return &lanes->buckets[hash & (lanes->bucket_count - 1)];
+}
+
+static struct lane *find(const struct lanes *lanes, struct slice key, uint64_t hash)
+{
+	struct lane *lane = *bucket_of(lanes, hash);
+
+	while (lane && (lane->hash != hash || !slice_equal(lane->waiter.key, key)))
+		lane = lane->next;
+	return lane;
+}
+
+static void grow(struct lanes *lanes)
+{
+	size_t old_count = lanes->bucket_count;
+	struct lane **old = lanes->buckets;
+
+	lanes->bucket_count *= 2;
+	lanes->buckets = xcalloc(lanes->bucket_count, sizeof(struct lane *));
+	for (size_t i = 0; i < old_count; i++) {
+		for (struct lane *lane = old[i], *next; lane; lane = next) {
+			struct lane **bucket = bucket_of(lanes, lane->hash);
+			next = lane->next;
+			lane->next = *bucket;
+			*bucket = lane;
+		}
+	}
+	free(old);
+}
+
+static void answered(struct waiter *waiter, const struct result *r)
+{
+	struct lane *lane = (struct lane *)((char *)waiter - offsetof(struct lane, waiter));
+
+	lane->step(lane, r);
+}
+
+static void size_read(struct waiter *waiter, const struct result *r)
+{
+	struct lane *lane = (struct lane *)((char *)waiter - offsetof(struct lane, look));
+
+	lane->looking = false;
+	if (r->status == RESULT_HIT)
+		lane_grew(lane, (size_t)r->size);
+	if (!lane->running)
+		lane_next(lane);
+}
+
+static struct lane *create(struct lanes *lanes, struct slice key, uint64_t hash)
+{
+	struct lane *lane = pool_get(lanes->env->pool, sizeof(*lane) + key.n);
+	struct lane **bucket;
+
+	if (lanes->count >= lanes->bucket_count)
+		grow(lanes);
+	bucket = bucket_of(lanes, hash);
+	memset(lane, 0, sizeof(*lane));
+	lane->next = *bucket;
+	lane->hash = hash;
+	lane->lanes = lanes;
+	lane->rule = rules_collection(lanes->env->rules, key);
+	memcpy(lane->key, key.p, key.n);
+	lane->waiter = (struct waiter){ answered, slice_of(lane->key, key.n) };
+	lane->look = (struct waiter){ size_read, lane->waiter.key };
+	STAILQ_INIT(&lane->waiting);
+	STAILQ_INIT(&lane->batch);
+	STAILQ_INIT(&lane->reads);
+	*bucket = lane;
+	lanes->count++;
+	return lane;
+}
+
+static void destroy(struct lane *lane)
+{
+	struct lanes *lanes = lane->lanes;
+	struct lane **at = bucket_of(lanes, lane->hash);
+
+	while (*at != lane)
+		at = &(*at)->next;
+	*at = lane->next;
+	lanes->count--;
+	buf_free(&lane->log);
+	pool_put(lanes->env->pool, lane, sizeof(*lane) + lane->waiter.key.n);
+}
+
+/* Plain calls on one key follow one another on one connection, so nothing behind one has to wait for its reply. */
+static void send_deferred(struct lane *lane, struct op *op)
+{
+	struct queued_call *d = (struct queued_call *)((char *)op - offsetof(struct queued_call, op));
+	struct env *env = lane_env(lane);
+
+	env->call(env, &d->call, d->waiter);
+	pool_put(env->pool, d, d->size);
+}
+
+/* Reads are answered from one read, pops are one rewrite. */
+static enum { LIST_ALONE, LIST_READS, LIST_POPS } list_kind(const struct op *op)
+{
+	switch (op->list->verb) {
+	case LIST_RANGE:
+	case LIST_LENGTH:
+	case LIST_POSITION:
+		return LIST_READS;
+	case LIST_POP_FRONT:
+	case LIST_POP_BACK:
+		return LIST_POPS;
+	default:
+		return LIST_ALONE;
+	}
+}
+
+static bool mergeable(const struct op *first, const struct op *op, size_t bytes)
+{
+	if (op->kind != first->kind)
+		return false;
+	if (op->kind == OP_APPEND)
+		return op->front == first->front && op->push == first->push && bytes + op->log.n <= LANE_MERGE_MAX;
+	if (op->kind == OP_LIST)
+		return list_kind(op) == list_kind(first) && list_kind(op) != LIST_ALONE;
+	return op->kind == OP_READ || op->kind == OP_COUNT;
+}
+
+/* Takes what is carried out next: in oplog appends with the reads behind them, else neighbours of one kind. */
+static void take_batch(struct lane *lane)
+{
+	struct op *first = STAILQ_FIRST(&lane->waiting), *op = first;
+	size_t bytes = 0;
+
+	if ((first->kind == OP_APPEND || first->kind == OP_READ) && lane->rule->encoding == ENCODING_OPLOG) {
+		gather(&lane->waiting, LANE_MERGE_MAX, &lane->batch, &lane->reads);
+		if (STAILQ_EMPTY(&lane->batch))
+			STAILQ_CONCAT(&lane->batch, &lane->reads);
+		return;
+	}
+	do {
+		bytes += op->log.n;
+		STAILQ_REMOVE_HEAD(&lane->waiting, link);
+		STAILQ_INSERT_TAIL(&lane->batch, op, link);
+		op = STAILQ_FIRST(&lane->waiting);
+	} while (op && mergeable(first, op, bytes));
+}
+
+static void start(struct lane *lane, enum op_kind kind)
+{
+	lane->running = true;
+	lane->attempts = 0;
+	lane->lanes->machines->start(lane, kind);
+}
+
+void lane_run(struct lane *lane)
+{
+	take_batch(lane);
+	lane->created = false;
+	start(lane, lane_first(lane)->kind);
+}
+
+/* The reads behind appends. Those that came before the append that made the collection find nothing. */
+static void start_reads(struct lane *lane)
+{
+	const struct outcome missing = { .status = OUTCOME_MISSING };
+	struct op_queue late = STAILQ_HEAD_INITIALIZER(late);
+	struct op *op;
+
+	STAILQ_CONCAT(&lane->batch, &lane->reads);
+	while (lane->created && (op = lane_first(lane))) {
+		if (op->early) {
+			lane_end_first(lane, &missing);
+			continue;
+		}
+		STAILQ_REMOVE_HEAD(&lane->batch, link);
+		STAILQ_INSERT_TAIL(&late, op, link);
+	}
+	STAILQ_CONCAT(&lane->batch, &late);
+	if (lane_first(lane))
+		start(lane, OP_READ);
+	else
+		lane_next(lane);
+}
+
+void lane_next(struct lane *lane)
+{
+	struct op *op;
+
+	assert(STAILQ_EMPTY(&lane->batch));
+	lane->running = false;
+	if (!STAILQ_EMPTY(&lane->reads)) {
+		start_reads(lane);
+		return;
+	}
+	while ((op = STAILQ_FIRST(&lane->waiting)) && op->kind == OP_CALL) {
+		STAILQ_REMOVE_HEAD(&lane->waiting, link);
+		send_deferred(lane, op);
+	}
+	if (op && hold_start(lane))
+		return;
+	if (op)
+		lane_run(lane);
+	else if (!lane->looking)
+		destroy(lane);
+}
+
+void lanes_submit(struct lanes *lanes, struct op *op)
+{
+	uint64_t hash = hash_slice(op->key, lanes->env->seed);
+	struct lane *lane = find(lanes, op->key, hash);
+
+	if (!lane)
+		lane = create(lanes, op->key, hash);
+	STAILQ_INSERT_TAIL(&lane->waiting, op, link);
+	if (!lane->running)
+		lane_next(lane);
+}
+
+static struct slice copy_to(char **at, struct slice s)
+{
+	struct slice copy = slice_of(*at, s.n);
+
+	if (s.n)
+		memcpy(*at, s.p, s.n);
+	*at += s.n;
+	return copy;
+}
+
+static struct op *defer(struct lanes *lanes, const struct call *call, struct waiter *waiter)
+{
+	size_t size = sizeof(struct queued_call) + call->key.n + call->value.n + call->line.n;
+	struct queued_call *d = pool_get(lanes->env->pool, size);
+	char *at = d->bytes;
+
+	*d = (struct queued_call){ .op = { .kind = OP_CALL }, .call = *call, .waiter = waiter, .size = size };
+	d->call.key = copy_to(&at, call->key);
+	d->call.value = copy_to(&at, call->value);
+	d->call.line = copy_to(&at, call->line);
+	return &d->op;
+}
+
+void lanes_call(struct lanes *lanes, const struct call *call, struct waiter *waiter)
+{
+	struct lane *lane = NULL;
+	struct op *op;
+
+	if (lanes->count && call->server == CALL_ANY_SERVER)
+		lane = find(lanes, call->key, hash_slice(call->key, lanes->env->seed));
+	if (!lane || !lane->running) {
+		lanes->env->call(lanes->env, call, waiter);
+		return;
+	}
+	op = defer(lanes, call, waiter);
+	STAILQ_INSERT_TAIL(&lane->waiting, op, link);
+}
+
+void lane_call(struct lane *lane, struct call call, lane_step *step)
+{
+	struct env *env = lane_env(lane);
+
+	call.key = lane->waiter.key;
+	call.server = CALL_ANY_SERVER;
+	lane->step = step;
+	env->call(env, &call, &lane->waiter);
+}
+
+void lane_look_at_size(struct lane *lane)
+{
+	struct env *env = lane_env(lane);
+
+	if (lane->looking)
+		return;
+	lane->looking = true;
+	env->call(env,
+		&(struct call){
+			.verb = CALL_GET, .want = WANT_SIZE, .server = CALL_ANY_SERVER, .key = lane->waiter.key },
+		&lane->look);
+}
+
+static void compaction_done(struct op *op, const struct outcome *outcome)
+{
+	(void)outcome;
+	free(op);
+}
+
+void lane_compact(struct lane *lane)
+{
+	struct op *op;
+
+	if (lane->compaction_requested)
+		return;
+	lane->compaction_requested = true;
+	op = xcalloc(1, sizeof(*op));
+	*op = (struct op){ .kind = OP_COMPACT, .key = lane->waiter.key, .done = compaction_done };
+	STAILQ_INSERT_HEAD(&lane->waiting, op, link);
+}
+
+void lane_end_first(struct lane *lane, const struct outcome *outcome)
+{
+	struct op *op = STAILQ_FIRST(&lane->batch);
+
+	STAILQ_REMOVE_HEAD(&lane->batch, link);
+	op->done(op, outcome);
+}
+
+void lane_end_all(struct lane *lane, const struct outcome *outcome)
+{
+	while (!STAILQ_EMPTY(&lane->batch))
+		lane_end_first(lane, outcome);
+}
+
+void lane_finish(struct lane *lane, enum outcome_status status)
+{
+	lane_end_all(lane, &(struct outcome){ .status = status });
+	lane_next(lane);
+}
+
+void lane_finish_failed(struct lane *lane, const struct result *r)
+{
+	lane_end_all(lane, &(struct outcome){ .status = OUTCOME_FAILED, .result = r });
+	lane_next(lane);
+}
+
+bool lane_may_retry(struct lane *lane)
+{
+	return ++lane->attempts <= LANE_ATTEMPTS;
+}
+
+bool lane_retry(struct lane *lane)
+{
+	if (lane_may_retry(lane))
+		return true;
+	lane_finish(lane, OUTCOME_BUSY);
+	return false;
+}

@@ -1,0 +1,163 @@
+#include "collection/rewrite/base.h"
+
+#include <stddef.h>
+
+#include "collection/text/oplog.h"
+#include "collection/ttl.h"
+#include "util/pool.h"
+
+static void read_base(struct base_rewrite *rewrite);
+
+static void end(struct base_rewrite *rewrite, enum outcome_status status, const struct result *failure)
+{
+	buf_free(&rewrite->value);
+	rewrite->after(rewrite->lane, status, failure);
+}
+
+/* A part without a block means the same only in a base without one: else it is another base by now. */
+static bool has_no_block(struct slice before, struct slice behind)
+{
+	return !oplog_has_block(before) && !oplog_has_block(behind);
+}
+
+/* Finds the part as whole tokens; false when the base does not have it. */
+static bool find_part(const struct base_rewrite *rewrite, struct slice base, size_t *at)
+{
+	struct slice part = rewrite->part;
+	bool has_block = oplog_has_block(part);
+
+	for (*at = 0; part.n <= base.n - *at; ++*at) {
+		struct slice rest = slice_skip(base, *at);
+		const char *found = memmem(rest.p, rest.n, part.p, part.n);
+		if (!found)
+			return false;
+		*at = (size_t)(found - base.p);
+		if ((*at == 0 || base.p[*at - 1] == ' ') &&
+			(has_block || has_no_block(slice_of(base.p, *at), slice_skip(base, *at + part.n))))
+			return true;
+	}
+	return false;
+}
+
+static void count_lost(const struct base_rewrite *rewrite, bool rewritten)
+{
+	struct lane *lane = rewrite->lane;
+
+	lane->lanes->stats.conflicts++;
+	crowd_lost(&lane->lanes->crowds, lane->hash, lane_env(lane)->now, rewritten);
+}
+
+static void stored(struct cas *cas, const struct result *r)
+{
+	struct base_rewrite *rewrite = (struct base_rewrite *)cas;
+	struct lane *lane = rewrite->lane;
+
+	if (result_failed(r)) {
+		end(rewrite, OUTCOME_FAILED, r);
+	} else if (r->status == RESULT_MISS) {
+		end(rewrite, OUTCOME_MISSING, NULL);
+	} else if (r->status == RESULT_DONE) {
+		if (rewrite->attempts == 0)
+			crowd_won(&lane->lanes->crowds, lane->hash);
+		end(rewrite, OUTCOME_DONE, NULL);
+	} else {
+		count_lost(rewrite, false);
+		if (++rewrite->attempts > LANE_ATTEMPTS)
+			end(rewrite, OUTCOME_BUSY, NULL);
+		else
+			read_base(rewrite);
+	}
+}
+
+static void found(struct base_rewrite *rewrite, const struct result *r)
+{
+	struct env *env = lane_env(rewrite->lane);
+	struct buf *value = &rewrite->value;
+	int64_t exptime;
+	size_t at = 0;
+
+	if (result_failed(r)) {
+		end(rewrite, OUTCOME_FAILED, r);
+	} else if (r->status == RESULT_MISS) {
+		end(rewrite, OUTCOME_MISSING, NULL);
+	} else if (!(rewrite->anywhere ? find_part(rewrite, r->value, &at) : slice_starts(r->value, rewrite->part)) ||
+		!ttl_exptime(env, r->ttl, &exptime)) {
+		count_lost(rewrite, true);
+		end(rewrite, OUTCOME_BUSY, NULL);
+	} else {
+		buf_consume(value, buf_size(value));
+		buf_add(value, r->value.p, at);
+		buf_add_slice(value, rewrite->replacement);
+		buf_add_slice(value, slice_skip(r->value, at + rewrite->part.n));
+		cas_replace(&rewrite->cas, env, rewrite->lane->waiter.key, buf_slice(value), r, exptime, stored);
+	}
+}
+
+static void base_read(struct waiter *waiter, const struct result *r)
+{
+	found((struct base_rewrite *)((char *)waiter - offsetof(struct base_rewrite, cas.waiter)), r);
+}
+
+static void read_base(struct base_rewrite *rewrite)
+{
+	struct env *env = lane_env(rewrite->lane);
+
+	rewrite->cas.waiter = (struct waiter){ base_read, rewrite->lane->waiter.key };
+	env->call(env,
+		&(struct call){
+			.verb = CALL_GET,
+			.want = WANT_VALUE | WANT_CAS | WANT_TTL,
+			.server = CALL_ANY_SERVER,
+			.key = rewrite->lane->waiter.key,
+		},
+		&rewrite->cas.waiter);
+}
+
+void base_rewrite_head(struct base_rewrite *rewrite, struct lane *lane, struct slice prefix, struct slice replacement,
+	const struct result *read, lane_after *after)
+{
+	*rewrite = (struct base_rewrite){ .lane = lane, .part = prefix, .replacement = replacement, .after = after };
+	if (read)
+		found(rewrite, read);
+	else
+		read_base(rewrite);
+}
+
+void base_rewrite_part(
+	struct base_rewrite *rewrite, struct lane *lane, struct slice part, struct slice replacement, lane_after *after)
+{
+	*rewrite = (struct base_rewrite){
+		.lane = lane, .part = part, .replacement = replacement, .anywhere = true, .after = after
+	};
+	read_base(rewrite);
+}
+
+void base_expire(struct lane *lane, const struct result *read, lane_step *step)
+{
+	struct call call = {
+		.verb = CALL_CAS, .value = SLICE(""), .exptime = -1, .number = read->cas, .connection = read->connection
+	};
+
+	lane_call(lane, call, step);
+}
+
+/* The outcome tells the time to live of the base too. */
+static void committed(struct lane *lane, enum outcome_status status, const struct result *failure)
+{
+	struct base_rewrite *rewrite = lane->work;
+	struct result base = { .status = RESULT_HIT, .ttl = rewrite->cas.ttl };
+
+	lane->work = NULL;
+	lane_end_all(lane, &(struct outcome){ .status = status, .result = status == OUTCOME_FAILED ? failure : &base });
+	pool_put(lane_env(lane)->pool, rewrite, sizeof(*rewrite));
+	lane_next(lane);
+}
+
+void base_commit_start(struct lane *lane)
+{
+	const struct op *op = lane_first(lane);
+	struct base_rewrite *rewrite = pool_get(lane_env(lane)->pool, sizeof(*rewrite));
+
+	lane->work = rewrite;
+	base_rewrite_head(rewrite, lane, op->prefix, op->log, NULL, committed);
+}

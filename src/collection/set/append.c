@@ -1,0 +1,147 @@
+/*
+ * Adding and removing, and pushing: one blind APPEND, or PREPEND, for the whole batch, whatever the size of the set. Only where there is nothing to
+ * append to, or no room, does it take more:
+ *
+ *     append -> not stored -> is it there? -> no:  add     -> not stored, another proxy was first: append again
+ *                                          -> yes: compact -> append again, and in the end it is too large
+ *
+ * memcached answers NOT_STORED to an append both when the key is missing and when the item would grow too large. A log that is
+ * very long goes in pieces, those that go in front from its end on. What a push creates is marked as a list.
+ */
+#include "collection/set/append.h"
+
+#include "collection/set/compact.h"
+
+static void appended(struct lane *lane, const struct result *r);
+static void found(struct lane *lane, const struct result *r);
+static void added(struct lane *lane, const struct result *r);
+
+static bool in_front(const struct lane *lane)
+{
+	return lane_first(lane)->front;
+}
+
+static void begin_log(struct lane *lane)
+{
+	lane->log_done = 0;
+	lane_merge_log(lane);
+}
+
+/* The next chunk of the log to append. */
+static struct slice next_chunk(struct lane *lane)
+{
+	struct slice log = lane_log(lane), rest = slice_skip(log, lane->log_done);
+	size_t n;
+
+	if (!in_front(lane))
+		return slice_of(rest.p, oplog_cut(rest, LANE_MERGE_MAX));
+	rest = slice_of(log.p, rest.n);
+	n = oplog_cut_end(rest, LANE_MERGE_MAX);
+	return slice_of(rest.p + rest.n - n, n);
+}
+
+/* What was done in part must not be taken for what was not done, where doing it again is not the same. */
+static void fail(struct lane *lane, const struct result *r)
+{
+	struct result partly = { .status = RESULT_LOST, .server = r->server };
+
+	lane_finish_failed(lane, lane->log_done && lane_first(lane)->push ? &partly : r);
+}
+
+static void fail_too_large(struct lane *lane, const struct result *r)
+{
+	if (lane->log_done && lane_first(lane)->push)
+		fail(lane, r);
+	else
+		lane_finish(lane, OUTCOME_TOO_LARGE);
+}
+
+static void append(struct lane *lane)
+{
+	struct slice log = next_chunk(lane);
+
+	lane->written = log.n;
+	lane_call(lane, (struct call){ .verb = in_front(lane) ? CALL_PREPEND : CALL_APPEND, .value = log }, appended);
+	if (lane_by_chance(lane, log.n) || lane_looks_often(lane))
+		lane_look_at_size(lane);
+}
+
+void append_start(struct lane *lane)
+{
+	lane_count_appends(lane);
+	lane->pushes = lane_first(lane)->push;
+	begin_log(lane);
+	append(lane);
+}
+
+static void piece_done(struct lane *lane)
+{
+	lane->log_done += next_chunk(lane).n;
+	if (lane->log_done == lane_log(lane).n)
+		lane_finish(lane, OUTCOME_DONE);
+	else
+		append(lane);
+}
+
+static void appended(struct lane *lane, const struct result *r)
+{
+	if (r->status == RESULT_DONE)
+		piece_done(lane);
+	else if (r->status == RESULT_NOT_STORED)
+		lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_SIZE }, found);
+	else
+		fail(lane, r);
+}
+
+/* The first operation that creates starts the log, and the rest follows it. */
+static void create(struct lane *lane)
+{
+	struct buf value = BUF_EMPTY;
+
+	if (!lane_end_missing(lane)) {
+		lane_next(lane);
+		return;
+	}
+	begin_log(lane);
+	if (lane_first(lane)->push)
+		BUF_ADD(&value, OPLOG_LIST_MARK);
+	buf_add_slice(&value, next_chunk(lane));
+	lane_call(lane, (struct call){ .verb = CALL_ADD, .value = buf_slice(&value), .exptime = lane_first(lane)->ttl },
+		added);
+	buf_free(&value);
+}
+
+static void compacted(struct lane *lane, enum outcome_status status, const struct result *failure)
+{
+	if (status == OUTCOME_FAILED)
+		fail(lane, failure);
+	else if (status == OUTCOME_CORRUPT || status == OUTCOME_TOO_LARGE)
+		fail_too_large(lane, &(struct result){ .status = RESULT_LOST });
+	else
+		append(lane);
+}
+
+static void found(struct lane *lane, const struct result *r)
+{
+	if (r->status == RESULT_MISS)
+		create(lane);
+	else if (r->status != RESULT_HIT)
+		fail(lane, r);
+	else if (!lane_may_retry(lane))
+		fail_too_large(lane, r);
+	else if (r->size > lane_log_size(lane))
+		compact_run(lane, compacted);
+	else
+		append(lane);
+}
+
+static void added(struct lane *lane, const struct result *r)
+{
+	lane->created = r->status == RESULT_DONE;
+	if (lane->created)
+		piece_done(lane);
+	else if (r->status != RESULT_NOT_STORED)
+		lane_finish_failed(lane, r);
+	else if (lane_retry(lane))
+		append(lane);
+}

@@ -1,0 +1,176 @@
+/*
+ * A touch reaches the other items first, since a base must not outlive them:
+ *
+ *     read the base -> touch all that it refers to -> touch and read the base -> it refers to others by now: touch those
+ *
+ * A delete reads the base and deletes it behind the read, without waiting between them. The other items, which nobody can reach
+ * any more, are deleted in the background.
+ */
+#include "collection/set/touch_delete.h"
+
+#include "collection/rewrite/segments.h"
+
+struct touch_delete {
+	struct lane *lane;
+	struct waiter read; /* beside a delete */
+	struct buf refs;    /* of the base that was read */
+};
+
+static struct slice refs_of(const struct lane *lane)
+{
+	const struct touch_delete *t = lane->work;
+
+	return buf_slice(&t->refs);
+}
+
+static struct touch_delete *start(struct lane *lane)
+{
+	struct touch_delete *t = pool_get(lane_env(lane)->pool, sizeof(*t));
+
+	*t = (struct touch_delete){ .lane = lane };
+	lane->work = t;
+	return t;
+}
+
+static void end(struct lane *lane, enum outcome_status status, const struct result *failure)
+{
+	struct touch_delete *t = lane->work;
+
+	lane->work = NULL;
+	buf_free(&t->refs);
+	pool_put(lane_env(lane)->pool, t, sizeof(*t));
+	if (status == OUTCOME_FAILED)
+		lane_finish_failed(lane, failure);
+	else
+		lane_finish(lane, status);
+}
+
+static void end_with(struct lane *lane, const struct result *r)
+{
+	if (result_failed(r))
+		end(lane, OUTCOME_FAILED, r);
+	else
+		end(lane, r->status == RESULT_MISS ? OUTCOME_MISSING : OUTCOME_DONE, NULL);
+}
+
+static void keep_refs(struct touch_delete *t, struct slice value)
+{
+	struct oplog_base base;
+
+	if (value.n && oplog_split(value, &base))
+		buf_add_slice(&t->refs, base.refs);
+}
+
+/* --- touch --- */
+
+static struct call touch_call(const struct lane *lane)
+{
+	return (struct call){ .verb = CALL_TOUCH, .exptime = lane_first(lane)->ttl };
+}
+
+static void late_items_touched(struct segments *segments)
+{
+	struct lane *lane = segments->arg;
+
+	segments_destroy(segments);
+	end(lane, OUTCOME_DONE, NULL);
+}
+
+/* The touch brings the base along: a compaction may have put other items in place. */
+static void base_touched(struct lane *lane, const struct result *r)
+{
+	struct oplog_base base;
+
+	if (r->status != RESULT_HIT || !oplog_split(r->value, &base) || base.ref_count == 0 ||
+		slice_equal(base.refs, refs_of(lane)))
+		end_with(lane, r);
+	else
+		segments_call_all(lane->lanes, lane->waiter.key, base.refs, touch_call(lane), late_items_touched, lane);
+}
+
+static void touch_base(struct lane *lane)
+{
+	struct call call = { .verb = CALL_GAT, .want = WANT_VALUE, .exptime = lane_first(lane)->ttl };
+
+	lane_call(lane, call, base_touched);
+}
+
+static void items_touched(struct segments *segments)
+{
+	struct lane *lane = segments->arg;
+
+	if (segments->failure.happened)
+		end(lane, OUTCOME_FAILED, &segments->failure.result);
+	else
+		touch_base(lane);
+	segments_destroy(segments);
+}
+
+static bool may_be_base(struct slice value)
+{
+	return value.n && memchr("+-@", value.p[0], 3);
+}
+
+static void base_read(struct lane *lane, const struct result *r)
+{
+	struct oplog_base base = { .form = OPLOG_CORRUPT };
+
+	if (result_failed(r) || r->status == RESULT_MISS) {
+		end_with(lane, r);
+	} else if (!may_be_base(r->value) || !oplog_split(r->value, &base)) {
+		/* The items that a newer form refers to cannot be touched with it. */
+		if (base.form == OPLOG_NEWER)
+			end(lane, OUTCOME_NEWER, NULL);
+		else
+			lane_call(lane, touch_call(lane), end_with);
+	} else if (base.ref_count == 0) {
+		touch_base(lane);
+	} else {
+		keep_refs(lane->work, r->value);
+		segments_call_all(lane->lanes, lane->waiter.key, refs_of(lane), touch_call(lane), items_touched, lane);
+	}
+}
+
+void touch_start(struct lane *lane)
+{
+	start(lane);
+	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE }, base_read);
+}
+
+void touch_followers(struct lanes *lanes, struct slice key, struct slice value, int64_t exptime)
+{
+	struct oplog_base base;
+
+	if (may_be_base(value) && oplog_split(value, &base) && base.ref_count)
+		segments_touch_all(lanes, key, base.refs, exptime);
+}
+
+/* --- delete --- */
+
+static void read_beside_delete(struct waiter *waiter, const struct result *r)
+{
+	struct touch_delete *t = (struct touch_delete *)((char *)waiter - offsetof(struct touch_delete, read));
+
+	if (r->status == RESULT_HIT)
+		keep_refs(t, r->value);
+}
+
+static void deleted(struct lane *lane, const struct result *r)
+{
+	if (r->status == RESULT_DONE)
+		segments_forget_all(lane->lanes, lane->waiter.key, refs_of(lane));
+	end_with(lane, r);
+}
+
+void delete_start(struct lane *lane)
+{
+	struct touch_delete *t = start(lane);
+	struct env *env = lane_env(lane);
+
+	t->read = (struct waiter){ read_beside_delete, lane->waiter.key };
+	env->call(env,
+		&(struct call){
+			.verb = CALL_GET, .want = WANT_VALUE, .server = CALL_ANY_SERVER, .key = lane->waiter.key },
+		&t->read);
+	lane_call(lane, (struct call){ .verb = CALL_DELETE }, deleted);
+}

@@ -1,0 +1,256 @@
+#include "command/collection_item.h"
+
+#include "collection/adopted/encodings/encodings.h"
+#include "collection/lane/lanes.h"
+#include "collection/set_request.h"
+#include "collection/text/fold.h"
+#include "command/outcome.h"
+#include "protocol/failure.h"
+#include "protocol/reply.h"
+
+bool collection_item_covers(const struct host *host, struct slice key)
+{
+	return host->env.rules->collection_count && rules_collection(host->env.rules, key)->plain_verbs;
+}
+
+static bool is_list(const struct host *host, struct slice key)
+{
+	return rules_collection(host->env.rules, key)->type == COLLECTION_LIST;
+}
+
+/* --- reading --- */
+
+struct reading {
+	struct op read, touch;
+	struct list_request range; /* all of a list */
+	struct set_request all;    /* all of a set */
+	struct host *host;
+	struct waiter *waiter;
+	char delimiter;
+	struct failure failure; /* of the touch */
+	struct buf text;        /* the members */
+	size_t size;
+	char key[];
+};
+
+static void answer(struct reading *r, const struct result *result)
+{
+	struct waiter *waiter = r->waiter;
+
+	waiter->done(waiter, result);
+	failure_free(&r->failure);
+	buf_free(&r->text);
+	set_request_free(&r->all);
+	pool_put(r->host->env.pool, r, r->size);
+}
+
+static void write_members(struct buf *out, struct slice members, char delimiter)
+{
+	char *at;
+
+	if (members.n == 0)
+		return;
+	at = buf_reserve(out, members.n + 1);
+	for (size_t i = 0; i < members.n; i++)
+		at[i] = members.p[i] == ' ' ? delimiter : members.p[i];
+	at[members.n] = delimiter;
+	buf_commit(out, members.n + 1);
+}
+
+static void was_read(struct op *op, const struct outcome *outcome)
+{
+	struct reading *r = (struct reading *)op;
+	struct result result;
+
+	if (r->failure.happened) {
+		answer(r, &r->failure.result);
+		return;
+	}
+	if (outcome->status == OUTCOME_DONE) {
+		write_members(&r->text, r->all.shared ? buf_slice(&r->all.shared->text) : outcome->log, r->delimiter);
+		result = (struct result){
+			.status = RESULT_HIT,
+			.value = buf_slice(&r->text),
+			.flags = outcome->result->flags,
+			.cas = outcome->result->cas,
+		};
+	} else {
+		result = outcome_result(outcome);
+	}
+	answer(r, &result);
+}
+
+static void was_touched(struct op *op, const struct outcome *outcome)
+{
+	struct reading *r = (struct reading *)((char *)op - offsetof(struct reading, touch));
+
+	if (outcome->status == OUTCOME_FAILED)
+		failure_keep(&r->failure, outcome->result);
+}
+
+void collection_item_read(struct host *host, const struct call *call, const void *owner, struct waiter *waiter)
+{
+	size_t size = sizeof(struct reading) + call->key.n;
+	struct reading *r = pool_get(host->env.pool, size);
+	struct slice key = slice_of(r->key, call->key.n);
+
+	*r = (struct reading){
+		.host = host,
+		.waiter = waiter,
+		.delimiter = rules_collection(host->env.rules, call->key)->delimiter,
+		.size = size,
+	};
+	memcpy(r->key, call->key.p, call->key.n);
+	if (call->verb == CALL_GAT) {
+		r->touch = (struct op){ .kind = OP_TOUCH, .key = key, .ttl = call->exptime, .done = was_touched };
+		lanes_submit(host->lanes, &r->touch);
+	}
+	r->all = (struct set_request){ .verb = SET_ALL };
+	r->range = (struct list_request){ .verb = LIST_RANGE, .stop = -1 };
+	r->read = (struct op){ .kind = is_list(host, key) ? OP_LIST : OP_READ, .key = key, .done = was_read };
+	r->read.list = &r->range;
+	r->read.set = &r->all;
+	r->read.client = task_client(host, owner);
+	lanes_submit(host->lanes, &r->read);
+}
+
+/* --- writing --- */
+
+struct collection_item_task {
+	struct task task;
+	struct op op;
+	char key[];
+};
+
+static void stored(struct op *op, const struct outcome *outcome)
+{
+	struct collection_item_task *v =
+		(struct collection_item_task *)((char *)op - offsetof(struct collection_item_task, op));
+	enum command_id id = v->task.command->id;
+
+	switch (outcome->status) {
+	case OUTCOME_DONE:
+		task_reply_line(&v->task,
+			id == COMMAND_DELETE          ? "DELETED"
+				: id == COMMAND_TOUCH ? "TOUCHED"
+						      : "STORED");
+		break;
+	case OUTCOME_MISSING:
+		task_reply_line(&v->task,
+			id == COMMAND_DELETE || id == COMMAND_TOUCH || id == COMMAND_CAS ? "NOT_FOUND" : "NOT_STORED");
+		break;
+	case OUTCOME_PRESENT:
+		task_reply_line(&v->task, "NOT_STORED");
+		break;
+	case OUTCOME_CHANGED:
+		task_reply_line(&v->task, "EXISTS");
+		break;
+	default:
+		outcome_reply_failure(task_reply(&v->task), outcome);
+		task_done(&v->task);
+	}
+}
+
+/* Reads a payload into a log with one word on all members: what is wrong with it, or NULL. */
+static const char *read_payload(const struct collection_rule *rule, struct slice data, char sign, struct buf *log)
+{
+	while (data.n) {
+		const char *end = memchr(data.p, rule->delimiter, data.n);
+		struct slice member = slice_of(data.p, end ? (size_t)(end - data.p) : data.n);
+		const char *error;
+
+		if (member.n > MEMBER_MAX)
+			return "CLIENT_ERROR member too long";
+		if (!request_key_valid(member, MEMBER_MAX))
+			return "CLIENT_ERROR bad member";
+		error = encoding_check_member(rule, member);
+		if (error)
+			return error;
+		buf_add(log, &sign, 1);
+		buf_add_slice(log, member);
+		BUF_ADD(log, " ");
+		data = slice_skip(data, member.n + (end ? 1 : 0));
+	}
+	return NULL;
+}
+
+static void distinct(struct buf *log, uint64_t seed)
+{
+	struct fold fold = { .seed = seed };
+	struct buf all = BUF_EMPTY;
+
+	if (fold_log(&fold, buf_slice(log)))
+		fold_encode(&fold, &all);
+	fold_free(&fold);
+	buf_free(log);
+	*log = all;
+}
+
+static enum replace_mode mode_of(enum command_id id)
+{
+	switch (id) {
+	case COMMAND_ADD:
+		return REPLACE_MISSING;
+	case COMMAND_REPLACE:
+		return REPLACE_PRESENT;
+	case COMMAND_CAS:
+		return REPLACE_SAME;
+	default:
+		return REPLACE_ANY;
+	}
+}
+
+static struct op op_of(const struct collection_rule *rule, const struct request *request)
+{
+	enum command_id id = request->command->id;
+	bool list = rule->type == COLLECTION_LIST;
+	struct op op = { .done = stored, .ttl = request->exptime };
+
+	if (id == COMMAND_DELETE || id == COMMAND_TOUCH) {
+		op.kind = id == COMMAND_TOUCH ? OP_TOUCH : OP_DELETE;
+	} else if (id == COMMAND_APPEND || id == COMMAND_PREPEND) {
+		op.kind = OP_APPEND;
+		op.push = list;
+		op.front = list && id == COMMAND_PREPEND;
+	} else {
+		op.kind = OP_REPLACE;
+		op.push = list;
+		op.ttl = request->exptime ? request->exptime : rule->ttl;
+		op.flags = request->flags;
+		op.cas = request->number;
+		op.mode = mode_of(id);
+	}
+	return op;
+}
+
+void collection_item_start(struct host *host, const struct request *request, void *owner)
+{
+	const struct collection_rule *rule = rules_collection(host->env.rules, request->key);
+	struct buf log = BUF_EMPTY;
+	struct collection_item_task *v;
+	bool removes = rule->type == COLLECTION_SET && request->command->id == COMMAND_PREPEND;
+	const char *error = NULL;
+	char *at;
+
+	if (request->key.n > COLLECTION_KEY_MAX)
+		error = "CLIENT_ERROR key too long";
+	else if (request->command->grammar == GRAMMAR_ARITHMETIC)
+		error = "CLIENT_ERROR cannot increment or decrement a collection";
+	else
+		error = read_payload(rule, request->data, removes ? '-' : '+', &log);
+	if (error) {
+		buf_free(&log);
+		task_refuse(host, request, owner, error);
+		return;
+	}
+	v = task_new(host, request, owner, sizeof(*v) + request->key.n);
+	at = v->key;
+	v->op = op_of(rule, request);
+	v->op.client = task_client(host, owner);
+	v->op.key = task_keep(&at, request->key);
+	if (v->op.kind == OP_REPLACE && !v->op.push)
+		distinct(&log, host->env.seed);
+	v->task.scratch = log;
+	v->op.log = buf_slice(&v->task.scratch);
+	lanes_submit(host->lanes, &v->op);
+}

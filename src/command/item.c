@@ -1,0 +1,157 @@
+/* memcached's commands of one key and one line of reply: one call each, or for delete and touch one operation. */
+#include "collection/lane/lanes.h"
+#include "collection/large.h"
+#include "command/collection_item.h"
+#include "command/outcome.h"
+#include "command/start.h"
+#include "protocol/reply.h"
+
+struct item_task {
+	struct task task;
+	struct waiter waiter;
+	struct op op; /* delete and touch, which reach the segments of a collection */
+	enum call_verb verb;
+	char key[];
+};
+
+static enum call_verb verb_of(enum command_id id)
+{
+	switch (id) {
+	case COMMAND_ADD:
+		return CALL_ADD;
+	case COMMAND_APPEND:
+		return CALL_APPEND;
+	case COMMAND_CAS:
+		return CALL_CAS;
+	case COMMAND_DECR:
+		return CALL_DECR;
+	case COMMAND_DELETE:
+		return CALL_DELETE;
+	case COMMAND_INCR:
+		return CALL_INCR;
+	case COMMAND_PREPEND:
+		return CALL_PREPEND;
+	case COMMAND_REPLACE:
+		return CALL_REPLACE;
+	case COMMAND_TOUCH:
+		return CALL_TOUCH;
+	default:
+		return CALL_SET;
+	}
+}
+
+static const char *done_word(enum call_verb verb)
+{
+	return verb == CALL_DELETE ? "DELETED" : verb == CALL_TOUCH ? "TOUCHED" : "STORED";
+}
+
+static void answered(struct waiter *waiter, const struct result *r)
+{
+	struct item_task *item = (struct item_task *)((char *)waiter - offsetof(struct item_task, waiter));
+
+	switch (r->status) {
+	case RESULT_DONE:
+		task_reply_line(&item->task, done_word(item->verb));
+		break;
+	case RESULT_MISS:
+		task_reply_line(&item->task, "NOT_FOUND");
+		break;
+	case RESULT_NOT_STORED:
+		task_reply_line(&item->task, "NOT_STORED");
+		break;
+	case RESULT_EXISTS:
+		task_reply_line(&item->task, "EXISTS");
+		break;
+	case RESULT_NUMBER:
+		task_reply_number(&item->task, r->number);
+		break;
+	default:
+		task_reply_failure(&item->task, r);
+	}
+}
+
+/* Of a flip no item lies under the key itself: what was meant may be one of its items, whose keys match the rule too. */
+static bool is_flip(const struct item_task *item)
+{
+	return rules_collection(item->task.host->env.rules, item->waiter.key)->encoding == ENCODING_FLIP;
+}
+
+static void touch_or_delete(struct item_task *item)
+{
+	lanes_call(item->task.host->lanes,
+		&(struct call){
+			.verb = item->verb,
+			.server = CALL_ANY_SERVER,
+			.key = item->waiter.key,
+			.exptime = item->op.ttl,
+		},
+		&item->waiter);
+}
+
+static void touched_or_deleted(struct op *op, const struct outcome *outcome)
+{
+	struct item_task *item = (struct item_task *)((char *)op - offsetof(struct item_task, op));
+
+	if (outcome->status == OUTCOME_DONE)
+		task_reply_line(&item->task, done_word(item->verb));
+	else if (outcome->status == OUTCOME_MISSING && is_flip(item))
+		touch_or_delete(item);
+	else
+		(void)outcome_ends(outcome, &item->task);
+}
+
+/*
+ * Whether deleting the item alone may leave segments behind. They would do no harm: nobody can reach them, and the server
+ * evicts them in the end. So an ordinary key is not asked about first.
+ */
+static bool may_be_large(const struct host *host, const struct collection_rule *rule, struct slice key)
+{
+	return large_seen(host->env.large, key) || rule->prefix.n > 0;
+}
+
+/* Whether it may have other items that must go the same way. */
+static bool has_other_items(const struct host *host, enum call_verb verb, struct slice key)
+{
+	const struct collection_rule *rule = rules_collection(host->env.rules, key);
+
+	/* Those of a key that long would have longer ones than there are. */
+	if (rule->encoding != ENCODING_OPLOG && key.n > COLLECTION_KEY_MAX)
+		return false;
+	return verb == CALL_TOUCH || (verb == CALL_DELETE && may_be_large(host, rule, key));
+}
+
+void item_start(struct host *host, const struct request *request, void *owner)
+{
+	struct item_task *item;
+	char *at;
+
+	if (collection_item_covers(host, request->key)) {
+		collection_item_start(host, request, owner);
+		return;
+	}
+	item = task_new(host, request, owner, sizeof(*item) + request->key.n);
+	at = item->key;
+	item->verb = verb_of(request->command->id);
+	item->waiter = (struct waiter){ answered, task_keep(&at, request->key) };
+	if (has_other_items(host, item->verb, request->key)) {
+		item->op = (struct op){
+			.kind = item->verb == CALL_TOUCH ? OP_TOUCH : OP_DELETE,
+			.key = item->waiter.key,
+			.ttl = request->exptime,
+			.done = touched_or_deleted,
+		};
+		lanes_submit(host->lanes, &item->op);
+		return;
+	}
+	lanes_call(host->lanes,
+		&(struct call){
+			.verb = item->verb,
+			.server = CALL_ANY_SERVER,
+			.key = item->waiter.key,
+			.value = request->data,
+			.flags = request->flags,
+			.exptime = request->exptime,
+			.number = request->number,
+		},
+		&item->waiter);
+}

@@ -1,0 +1,61 @@
+#include "command/order.h"
+
+#include <stdint.h>
+
+enum { NEVER = 0, ALWAYS = 1 };
+
+static const struct traits {
+	bool changes;      /* something that a staged read may still ask for */
+	bool hides;        /* its writes, when it stages or with staged_from ALWAYS */
+	bool knows_hidden; /* it comes behind hidden writes of events by itself, since counters wait in their lanes */
+	uint16_t staged_from; /* keys from which on it asks in stages; NEVER or ALWAYS */
+} classes[] = {
+	[ORDER_READ] = { .staged_from = NEVER },
+	[ORDER_READ_KEYS] = { .staged_from = ORDER_KEYS_FIRST + 1 },
+	[ORDER_READ_SETS] = { .staged_from = ORDER_SETS_FIRST + 1 },
+	[ORDER_READ_BLOCKS] = { .staged_from = ALWAYS },
+	[ORDER_WRITE] = { .changes = true },
+	[ORDER_TOUCH_KEYS] = { .changes = true, .hides = true, .staged_from = ORDER_KEYS_FIRST + 1 },
+	[ORDER_EVENT_READ] = { .knows_hidden = true },
+	[ORDER_EVENT_BLOCKS] = { .knows_hidden = true, .staged_from = ALWAYS },
+	[ORDER_EVENT_COUNT] = { .changes = true, .knows_hidden = true },
+	[ORDER_EVENT_STORE] = { .changes = true, .knows_hidden = true, .hides = true },
+	[ORDER_FLUSH] = { .changes = true },
+};
+
+struct order_effect order_effect(const struct request *request)
+{
+	const struct command *command = request->command;
+	const struct traits *t;
+	bool staged;
+
+	if (!command || request->error)
+		return (struct order_effect){ false, false };
+	t = &classes[command->order];
+	staged = t->staged_from == ALWAYS || (t->staged_from != NEVER && request->keys >= t->staged_from);
+	return (struct order_effect){ staged, t->hides && (staged || t->staged_from == NEVER) };
+}
+
+void order_begin(struct order *order, struct order_effect effect)
+{
+	order->tasks++;
+	order->staged_reads += effect.stages_reads;
+	order->hidden_writes += effect.hides_writes;
+}
+
+void order_end(struct order *order, struct order_effect effect)
+{
+	order->tasks--;
+	order->staged_reads -= effect.stages_reads;
+	order->hidden_writes -= effect.hides_writes;
+}
+
+bool order_must_wait(const struct order *order, const struct command *command)
+{
+	const struct traits *t = &classes[command->order];
+
+	/* Nothing that was asked before a flush may reach a server after it. */
+	if (command->order == ORDER_FLUSH)
+		return order->tasks > 0;
+	return (order->hidden_writes && !t->knows_hidden) || (order->staged_reads && t->changes);
+}

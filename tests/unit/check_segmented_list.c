@@ -1,0 +1,155 @@
+/* Lists as they are stored: what a base says, and that every request does to it what it does to a plain sequence. */
+#include "collection/list/segmented_list.h"
+
+#include <stdio.h>
+
+#include "list_model.h"
+#include "unit.h"
+#include "util/random.h"
+
+#define L1 "l00000000001.3.1"
+#define T1 "t00000000001.1.3.0.99.0123456789abcdef"
+
+/* What a base is that cannot be read as a list, and why. */
+static const struct {
+	const char *base;
+	enum oplog_form form;
+	bool is_set;
+} strangers[] = {
+	{ "@set.1 ", OPLOG_GOOD, true },
+	{ "@set.1 @" T1 " +a ", OPLOG_GOOD, true },
+	{ "+x @set.1 @" T1 " ", OPLOG_GOOD, true },
+	{ "@set.2 ", OPLOG_NEWER, false },
+	{ "@list.2 @" L1 " ", OPLOG_NEWER, false },
+	{ "@c00000000001.0.1 +a ", OPLOG_OUTDATED, false },
+	{ "+x @d00000000001.0.1 ", OPLOG_OUTDATED, false },
+	{ "hello", OPLOG_CORRUPT, false },
+	{ "@list hello", OPLOG_CORRUPT, false },
+	{ "@list @" T1 " ", OPLOG_CORRUPT, false },
+	{ "@set.1 @" L1 " ", OPLOG_CORRUPT, false },
+	{ "+a  @list ", OPLOG_CORRUPT, false },
+};
+
+START_TEST(no_list)
+{
+	struct segmented_list list = { .part_count = 0 };
+
+	for (size_t i = 0; i < sizeof(strangers) / sizeof(strangers[0]); i++) {
+		ck_assert_msg(!segmented_list_read(&list, guard_text(strangers[i].base)), "\"%s\"", strangers[i].base);
+		ck_assert_msg(list.form == strangers[i].form, "\"%s\": %d", strangers[i].base, (int)list.form);
+		ck_assert_msg(list.is_set == strangers[i].is_set, "\"%s\"", strangers[i].base);
+		segmented_list_free(&list);
+	}
+}
+END_TEST
+
+/* A set that is one log has an order, and can be read as a list. */
+START_TEST(parts)
+{
+	struct segmented_list list = { .part_count = 0 };
+
+	ck_assert(segmented_list_read(&list, SLICE("+a +b ")));
+	ck_assert(!list.is_list && !list.tangled && segmented_list_count(&list) == 2);
+	segmented_list_free(&list);
+	ck_assert(segmented_list_read(&list, SLICE("+x @list @" L1 ":1:2 @" L1 " +a +b ")));
+	ck_assert(
+		list.is_list && !list.tangled && list.part_count == 4 && segmented_list_count(&list) == 1 + 2 + 3 + 2);
+	segmented_list_free(&list);
+	ck_assert(segmented_list_read(&list, SLICE("@" L1 " -a ")));
+	ck_assert(list.is_list && list.tangled);
+	segmented_list_free(&list);
+}
+END_TEST
+
+static void fill(struct list_model *m, int count)
+{
+	char name[16];
+
+	for (int i = 0; i < count; i++) {
+		int n = snprintf(name, sizeof(name), "m%d", i);
+		list_model_push(m, slice_of(name, (size_t)n), false);
+		if (i % 20 == 19)
+			list_model_compact(m);
+	}
+}
+
+/* What a request needs read: all else is known from the base. */
+START_TEST(needs)
+{
+	static const struct {
+		struct list_request request;
+		size_t loaded;
+	} cases[] = {
+		{ { .verb = LIST_LENGTH }, 0 },
+		{ { .verb = LIST_RANGE, .start = 0, .stop = 2 }, 1 },
+		{ { .verb = LIST_RANGE, .start = -3, .stop = -1 }, 0 },
+		{ { .verb = LIST_RANGE, .start = 100, .stop = 100 }, 1 },
+		{ { .verb = LIST_RANGE, .start = 1000, .stop = 2000 }, 0 },
+		{ { .verb = LIST_SET, .start = 100, .item = { "x", 1 } }, 1 },
+		{ { .verb = LIST_POP_FRONT, .count = 1 }, 1 },
+		{ { .verb = LIST_POP_BACK, .count = 1 }, 0 },
+		{ { .verb = LIST_TRIM, .start = 3, .stop = -30 }, 0 },
+	};
+	static struct list_model m;
+	struct buf text = BUF_EMPTY;
+
+	list_model_init(&m, 64, 128);
+	fill(&m, 200);
+	for (int i = 0; i < 5; i++)
+		list_model_push(&m, SLICE("last"), false);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct list_request request = cases[i].request;
+		list_model_ask(&m, &request, &text);
+		ck_assert_msg(m.loaded == cases[i].loaded, "case %zu: %zu", i, m.loaded);
+	}
+	buf_free(&text);
+	list_model_fini(&m);
+}
+END_TEST
+
+static void random_step(struct list_model *m, uint64_t *random, struct buf *text)
+{
+	static const enum list_verb verbs[] = { LIST_RANGE, LIST_LENGTH, LIST_POSITION, LIST_POP_FRONT, LIST_POP_BACK,
+		LIST_REMOVE, LIST_SET, LIST_TRIM };
+	uint64_t dice = random_next(random) % 100;
+	char name[16];
+	size_t n = (size_t)snprintf(name, sizeof(name), "m%d", (int)(random_next(random) % 9));
+	struct list_request request = {
+		.verb = verbs[random_next(random) % 8],
+		.start = (int64_t)(random_next(random) % 61) - 30,
+		.stop = (int64_t)(random_next(random) % 61) - 30,
+		.count = random_next(random) % 4,
+		.item = slice_of(name, n),
+	};
+
+	if (request.verb == LIST_TRIM)
+		request.start %= 3;
+	if (dice < 62)
+		list_model_push(m, request.item, dice < 30);
+	else if (dice < 64)
+		list_model_srem(m, request.item);
+	else if (dice < 72)
+		list_model_compact(m);
+	else
+		list_model_ask(m, &request, text);
+	buf_consume(text, buf_size(text));
+}
+
+/* Small bases and segments, so that every part of a list is met in every state. */
+START_TEST(as_a_plain_sequence)
+{
+	static struct list_model m;
+	struct buf text = BUF_EMPTY;
+
+	for (uint64_t seed = 1; seed <= 150; seed++) {
+		uint64_t random = seed;
+		list_model_init(&m, 24, 40);
+		for (int i = 0; i < 200; i++)
+			random_step(&m, &random, &text);
+		list_model_fini(&m);
+	}
+	buf_free(&text);
+}
+END_TEST
+
+SUITE(segmented_list, no_list, parts, needs, as_a_plain_sequence)

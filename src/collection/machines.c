@@ -50,7 +50,7 @@ static void close(struct lanes *lanes)
 	segment_cache_destroy(lanes->segment_cache);
 }
 
-const struct lane_machines machines = { open, close, start };
+const struct lane_machines machines = { open, close, start, compact_log_size };
 
 size_t machines_cache_memory(const struct lanes *lanes)
 {

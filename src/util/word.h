@@ -36,6 +36,23 @@ static inline uint64_t word_rank(const char *p, size_t n)
 	return n ? rank << (64 - 8 * n) : 0;
 }
 
+/* As memcmp. Members are short, and a call of memcmp costs more than comparing them. */
+static inline int word_compare(const char *a, const char *b, size_t n)
+{
+	uint64_t x, y;
+
+	if (n < WORD_BYTES)
+		return n ? memcmp(a, b, n) : 0;
+	for (size_t i = 0;; i = n - i < 2 * WORD_BYTES ? n - WORD_BYTES : i + WORD_BYTES) {
+		x = word_load(a + i);
+		y = word_load(b + i);
+		if (x != y)
+			return __builtin_bswap64(x) < __builtin_bswap64(y) ? -1 : 1;
+		if (i + WORD_BYTES == n)
+			return 0;
+	}
+}
+
 /* Flags the bytes below `n`, which is 128 at most. */
 static inline uint64_t word_below(uint64_t w, unsigned char n)
 {

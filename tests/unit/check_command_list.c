@@ -309,7 +309,7 @@ START_TEST(dates)
 END_TEST
 
 static const struct collection_options small = {
-	.base_size = 24, .segment_size = 64, .log_size = 24, .table_size = 64, .merges = 1
+	.base_size = 24, .segment_size = 64, .log_size = 6, .table_size = 64, .merges = 1
 };
 
 /* Lanes with small bases. */

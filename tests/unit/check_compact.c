@@ -3,7 +3,7 @@
 #include "stored.h"
 
 /* No merges: those are in check_merge.c. */
-static const struct collection_options options = { .log_size = 64, .table_size = 100 };
+static const struct collection_options options = { .log_size = 16, .table_size = 100 };
 
 static struct server server;
 static struct cupboard cupboard;

@@ -6,8 +6,11 @@
 #include "stored.h"
 
 static const struct collection_options options = {
-	.base_size = 64, .segment_size = 64, .log_size = 64, .table_size = 60
+	.base_size = 64, .segment_size = 64, .log_size = 16, .table_size = 60
 };
+
+/* So that a read does not find the base too large. */
+static const struct collection_options reading = { .log_size = 64, .table_size = 60 };
 
 static struct server server;
 static struct cupboard cupboard;
@@ -227,6 +230,7 @@ START_TEST(deleting)
 {
 	static struct large_filter large;
 
+	fake_takes(&reading);
 	fake.host.env.large = &large;
 	put("+x ");
 	/* A read has shown that it is a large one. */
@@ -247,6 +251,7 @@ END_TEST
 
 START_TEST(popping)
 {
+	fake_takes(&reading);
 	put("+x -a ");
 	client_asks("spop k 2\r\n");
 	server_answer_all(&server);

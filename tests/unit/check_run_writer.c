@@ -9,7 +9,7 @@
 #include "util/check.h"
 #include "util/random.h"
 
-static struct collection_options options = { .log_size = 1000, .table_size = 300, .merges = 1 };
+static struct collection_options options = { .log_size = 250, .table_size = 300, .merges = 1 };
 static struct server server;
 static struct run_writer writer;
 static struct table_model model;

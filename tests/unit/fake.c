@@ -84,7 +84,7 @@ void fake_init(struct fake *f)
 {
 	/* Without the cache every read is a whole fetch; what tests it sets its own options. */
 	static const struct collection_options options = {
-		.base_size = 16384, .segment_size = 65536, .log_size = 16384, .table_size = 65536, .merges = 1
+		.base_size = 16384, .segment_size = 65536, .log_size = 4096, .table_size = 65536, .merges = 1
 	};
 
 	*f = (struct fake){

@@ -98,11 +98,7 @@ void lane_answer_lists(struct lane *lane, struct slice text, const struct result
 
 size_t lane_log_size(const struct lane *lane)
 {
-	const struct collection_options *options = lane_env(lane)->options;
-	const struct collection_rule *rule = lane->rule;
-	bool set = !lane->pushes && rule->type == COLLECTION_SET && rule->encoding == ENCODING_OPLOG;
-
-	return set ? options->log_size : options->base_size;
+	return lane->lanes->machines->log_size(lane);
 }
 
 enum outcome_status lane_unreadable(struct lane *lane, enum oplog_form form)

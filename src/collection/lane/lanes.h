@@ -20,6 +20,7 @@ struct lane_machines {
 	void (*open)(struct lanes *lanes);                   /* makes what the machines keep for all lanes */
 	void (*close)(struct lanes *lanes);                  /* frees it */
 	void (*start)(struct lane *lane, enum op_kind kind); /* starts the machine for the lane's batch */
+	size_t (*log_size)(const struct lane *lane);         /* bytes of log above which the base is compacted */
 };
 
 /* Totals since the start. */

@@ -13,11 +13,15 @@
 
 #include "collection/list/compact.h"
 #include "collection/rewrite/base.h"
+#include "collection/set/cache.h"
 #include "collection/set/merge.h"
 #include "collection/set/run_writer.h"
 #include "collection/text/fold.h"
 #include "collection/ttl.h"
 #include "util/alloc.h"
+
+/* A log may be so many times as long as the option says. */
+enum { UNREAD = 4, LARGE = 2, LARGE_BYTES = 1 << 20 };
 
 struct compaction {
 	struct base_rewrite rewrite;
@@ -28,6 +32,26 @@ struct compaction {
 	int64_t exptime;             /* of what is written */
 	bool spills, all;            /* with `all` the log is spilled however short it is */
 };
+
+/*
+ * A long log costs those who read the set, a short one makes many small runs, which are merged again and again: the larger the
+ * set, the more often. So the log may be longer when this proxy does not read the set, or when its runs are large.
+ */
+size_t compact_log_size(const struct lane *lane)
+{
+	const struct collection_options *options = lane_env(lane)->options;
+	const struct cache_entry *entry;
+	uint64_t bytes = 0;
+
+	if (lane->pushes || lane->rule->type == COLLECTION_LIST || lane->rule->encoding != ENCODING_OPLOG)
+		return options->base_size;
+	entry = cache_find(lane->lanes->cache, lane->waiter.key);
+	if (!entry)
+		return UNREAD * options->log_size;
+	for (size_t i = 0; i < entry->view.run_count; i++)
+		bytes += entry->view.runs[i].ref.bytes;
+	return (bytes < LARGE_BYTES ? 1 : LARGE) * options->log_size;
+}
 
 static void end(struct lane *lane, enum outcome_status status, const struct result *failure)
 {
@@ -130,16 +154,14 @@ static void encode(const struct fold *fold, bool over_runs, struct buf *out)
 
 static void rewrite(struct lane *lane, const struct result *r, const struct oplog_base *base, const struct fold *fold)
 {
-	const struct collection_options *options = lane_env(lane)->options;
 	bool over = base->ref_count > 0;
-	size_t size = over ? fold_delta_size(fold) : fold_log_size(fold);
+	size_t log_size = lane_log_size(lane), size = over ? fold_delta_size(fold) : fold_log_size(fold);
 	struct compaction *c = lane->work;
 
 	buf_add_slice(&c->prefix, r->value);
 	c->read = *r;
 	c->read.line = slice_of("", 0);
-	c->spills =
-		base->head.n || (over && c->all && size) || size > (over ? options->log_size / 4 : options->log_size);
+	c->spills = base->head.n || (over && c->all && size) || size > (over ? log_size / 4 : log_size);
 	if (c->spills) {
 		spill(lane, base, fold);
 		return;
@@ -158,7 +180,7 @@ static bool is_worth_it(const struct lane *lane, const struct oplog_base *base, 
 	if (lane_first(lane)->merges_only)
 		return false;
 	return base->head.n || (c->all && (base->ref_count ? size : base->log.n > size)) ||
-		size > lane_env(lane)->options->log_size || size + size / 9 < base->log.n;
+		size > lane_log_size(lane) || size + size / 9 < base->log.n;
 }
 
 static void go_over_to_list(struct lane *lane, const struct result *r)

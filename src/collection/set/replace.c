@@ -160,7 +160,7 @@ void replace_start(struct lane *lane)
 
 	lane->work = p;
 	/* A list goes to segments when it is compacted. */
-	p->spills = !op->push && op->log.n > lane_env(lane)->options->log_size;
+	p->spills = !op->push && op->log.n > lane_log_size(lane);
 	if (!p->spills) {
 		if (op->push)
 			BUF_ADD(&p->base, OPLOG_LIST_MARK);

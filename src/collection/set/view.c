@@ -186,6 +186,9 @@ enum set_found set_view_below(struct set_view *v, size_t runs, struct slice memb
 	uint64_t hash = hash_slice(member, v->overlay.seed);
 	bool removed = false, wanted = false;
 
+	/* Each filter is another cache line: all are fetched at once. */
+	for (size_t i = runs; i-- > 1;)
+		set_view_prefetch(v, i, hash);
 	for (size_t i = runs; i-- > 0;) {
 		enum set_found found = look_in_run(v, i, member, hash, &removed);
 		if (found == SET_WANTED)

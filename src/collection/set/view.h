@@ -131,6 +131,9 @@ const struct table *set_view_table(struct set_view *v, size_t run, size_t table)
 /* True when a run, whether its tables are in memory or not, certainly has no member with this hash under the view's seed. */
 bool set_view_excludes(const struct set_view *v, size_t run, uint64_t hash);
 
+/* Starts to fetch what set_view_excludes reads. */
+void set_view_prefetch(const struct set_view *v, size_t run, uint64_t hash);
+
 /* False when a table that is in memory certainly has no member with this hash. */
 bool set_view_may_hold(struct set_view *v, size_t run, size_t table, uint64_t hash);
 

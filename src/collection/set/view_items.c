@@ -345,6 +345,14 @@ bool set_view_excludes(const struct set_view *v, size_t run, uint64_t hash)
 	return r->filtered == r->ref.tables && !filter_may_hold(r->filter, filter_words(r->ref.entries), hash);
 }
 
+void set_view_prefetch(const struct set_view *v, size_t run, uint64_t hash)
+{
+	const struct set_run *r = &v->runs[run];
+
+	if (r->filter)
+		__builtin_prefetch(&r->filter[filter_word(hash, filter_words(r->ref.entries))]);
+}
+
 bool set_view_may_hold(struct set_view *v, size_t run, size_t table, uint64_t hash)
 {
 	struct set_run *r = &v->runs[run];

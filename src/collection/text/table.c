@@ -8,14 +8,6 @@
 
 enum { MAGIC_SIZE = sizeof(MAGIC) - 1, NUMBER = 4, ENTRY_HEAD = 4 };
 
-int member_compare(struct slice a, struct slice b)
-{
-	size_t n = a.n < b.n ? a.n : b.n;
-	int order = n ? memcmp(a.p, b.p, n) : 0;
-
-	return order ? order : (a.n > b.n) - (a.n < b.n);
-}
-
 /* --- reading --- */
 
 static uint32_t restarts_of(uint32_t count)

@@ -71,7 +71,13 @@ static inline struct slice table_member(const struct table_cursor *c)
 bool table_find(const struct table *t, struct slice member, bool *removed);
 
 /* Below 0, 0 or above, as memcmp: byte order, a prefix first. */
-int member_compare(struct slice a, struct slice b);
+static inline int member_compare(struct slice a, struct slice b)
+{
+	size_t n = a.n < b.n ? a.n : b.n;
+	int order = word_compare(a.p, b.p, n);
+
+	return order ? order : (a.n > b.n) - (a.n < b.n);
+}
 
 /* Writes a table. All zeroes is the writer of an empty one. */
 struct table_writer {

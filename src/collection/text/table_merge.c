@@ -6,108 +6,113 @@
 
 void table_merge_init(struct table_merge *m, size_t count)
 {
-	*m = (struct table_merge){ .count = count, .winner = count, .bound = count };
+	*m = (struct table_merge){ .count = count, .dry = count, .winner = count };
 	m->streams = xcalloc(count + 1, sizeof(*m->streams));
+	m->order = xcalloc(count + 1, sizeof(*m->order));
 }
 
 void table_merge_free(struct table_merge *m)
 {
 	free(m->streams);
+	free(m->order);
 	*m = (struct table_merge){ 0 };
+}
+
+static struct slice member_of(const struct table_merge *m, size_t place)
+{
+	return table_member(&m->streams[m->order[place]].cursor);
+}
+
+/* Whether a stream comes before the one at a place of the order. */
+static bool comes_before(const struct table_merge *m, size_t stream, size_t place, bool *equal)
+{
+	int order = member_compare(table_member(&m->streams[stream].cursor), member_of(m, place));
+
+	*equal |= order == 0;
+	return order < 0 || (order == 0 && stream > m->order[place]);
+}
+
+/* The place of a stream among those from place `from` on. An equal member is met, since the place is beside it. */
+static size_t find_place(struct table_merge *m, size_t stream, size_t from)
+{
+	size_t low = from, high = m->on;
+	bool equal = false;
+
+	/* Streams often have several entries in a row. */
+	if (low < high && comes_before(m, stream, low, &equal))
+		high = low;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (comes_before(m, stream, middle, &equal))
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	m->equals += equal;
+	return low;
 }
 
 void table_merge_feed(struct table_merge *m, size_t stream, const struct table *t, struct slice from)
 {
 	struct merge_stream *s = &m->streams[stream];
+	size_t place;
 
-	s->state = table_seek(&s->cursor, t, from) ? STREAM_ON : STREAM_DRY;
-	m->bound_known = false;
+	if (!table_seek(&s->cursor, t, from))
+		return;
+	s->state = STREAM_ON;
+	m->dry--;
+	place = find_place(m, stream, 0);
+	memmove(m->order + place + 1, m->order + place, (m->on++ - place) * sizeof(*m->order));
+	m->order[place] = stream;
 }
 
 void table_merge_end(struct table_merge *m, size_t stream)
 {
 	m->streams[stream].state = STREAM_ENDED;
-	m->bound_known = false;
+	m->dry--;
 }
 
-static struct slice member_of(const struct table_merge *m, size_t stream)
+/* The first stream goes on to its next entry. */
+static void advance_first(struct table_merge *m)
 {
-	return table_member(&m->streams[stream].cursor);
-}
+	size_t stream = m->order[0], place;
 
-static void advance(struct table_merge *m, size_t stream)
-{
-	if (!table_next(&m->streams[stream].cursor))
+	if (table_next(&m->streams[stream].cursor)) {
+		place = find_place(m, stream, 1) - 1;
+		memmove(m->order, m->order + 1, place * sizeof(*m->order));
+		m->order[place] = stream;
+	} else {
 		m->streams[stream].state = STREAM_DRY;
-}
-
-/* Streams that say something of the winner's member say no more of it. */
-static void pass_over(struct table_merge *m, size_t stream)
-{
-	if (m->streams[stream].state == STREAM_ON && slice_equal(member_of(m, stream), member_of(m, m->winner)))
-		advance(m, stream);
-}
-
-/* The first stream with no entry at hand that may still have one; `count` when all others have ended. */
-static size_t find_dry(const struct table_merge *m)
-{
-	size_t i = 0;
-
-	while (i < m->count && m->streams[i].state != STREAM_DRY)
-		i++;
-	return i;
-}
-
-/* Finds the winner among all, and which comes behind it. */
-static void choose(struct table_merge *m)
-{
-	m->winner = m->bound = m->count;
-	for (size_t i = 0; i < m->count; i++) {
-		if (m->streams[i].state != STREAM_ON)
-			continue;
-		/* Among equals the last one, which is the newest, wins. */
-		if (m->winner == m->count || member_compare(member_of(m, i), member_of(m, m->winner)) <= 0) {
-			m->bound = m->winner;
-			m->winner = i;
-		} else if (m->bound == m->count || member_compare(member_of(m, i), member_of(m, m->bound)) < 0) {
-			m->bound = i;
-		}
+		m->dry++;
+		memmove(m->order, m->order + 1, --m->on * sizeof(*m->order));
 	}
-	m->bound_known = true;
 }
 
-/* Goes past the entry that was given; true when the next one of the same stream comes first again. */
-static bool go_on(struct table_merge *m)
+/* Goes past the entry that was given, and past what older streams say of its member. */
+static void pass(struct table_merge *m)
 {
-	if (!m->given)
-		return false;
-	m->given = false;
-	advance(m, m->winner);
-	return m->bound_known && m->streams[m->winner].state == STREAM_ON &&
-		(m->bound == m->count || member_compare(member_of(m, m->winner), member_of(m, m->bound)) < 0);
+	size_t same = 1;
+
+	while (m->equals && same < m->on && slice_equal(member_of(m, same), member_of(m, 0)))
+		same++;
+	m->equals -= same - 1;
+	for (; same > 0; same--)
+		advance_first(m);
 }
 
 enum merge_state table_merge_next(struct table_merge *m)
 {
-	size_t dry;
-
-	if (go_on(m)) {
-		m->given = true;
-		return MERGE_ENTRY;
-	}
-	dry = find_dry(m);
-	if (dry < m->count) {
-		m->winner = dry;
+	if (m->given)
+		pass(m);
+	m->given = false;
+	if (m->dry) {
+		for (m->winner = 0; m->streams[m->winner].state != STREAM_DRY; m->winner++)
+			;
 		return MERGE_DRY;
 	}
-	choose(m);
-	if (m->winner == m->count)
+	if (m->on == 0)
 		return MERGE_END;
-	if (m->bound < m->count && slice_equal(member_of(m, m->bound), member_of(m, m->winner))) {
-		for (size_t i = 0; i < m->winner; i++)
-			pass_over(m, i);
-		m->bound_known = false;
-	}
+	m->winner = m->order[0];
 	m->given = true;
 	return MERGE_ENTRY;
 }

@@ -14,11 +14,12 @@ struct merge_stream {
 
 struct table_merge {
 	struct merge_stream *streams; /* oldest first */
-	size_t count;
-	size_t winner; /* the stream of the entry given last; `count` for none */
-	size_t bound;  /* of the others, the one whose entry comes first; `count` for none */
-	bool bound_known;
-	bool given; /* the winner's entry was */
+	size_t count, dry;            /* streams; those that are dry */
+	size_t *order;                /* the streams that are on, by their entries, of equal members the newest first */
+	size_t on;                    /* how many those are */
+	size_t equals;                /* of them, those whose member the one before has too */
+	size_t winner;                /* the stream of the entry given last; `count` for none */
+	bool given;                   /* its entry was */
 };
 
 enum merge_state {

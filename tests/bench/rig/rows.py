@@ -34,11 +34,12 @@ class Row:
                 yield server, op or self.op
 
 
-def _pair(name, about, op, servers, probe="", options=(), quick=((), ())):
+def _pair(name, about, op, servers, probe="", options=(), quick=((), ()), stretch=1):
     """The same at one and at 16 requests in flight on each connection."""
+    deep = (*options, "--depth", "16")
     return [
-        Row(f"{name}-1", f"{about}, 1 in flight", op, servers, options, probe, quick=quick[0]),
-        Row(f"{name}-16", f"{about}, 16 in flight", op, servers, (*options, "--depth", "16"), probe, quick=quick[1]),
+        Row(f"{name}-1", f"{about}, 1 in flight", op, servers, options, probe, stretch=stretch, quick=quick[0]),
+        Row(f"{name}-16", f"{about}, 16 in flight", op, servers, deep, probe, stretch=stretch, quick=quick[1]),
     ]
 
 
@@ -49,8 +50,11 @@ def _sized(size, keys, conns=(), stretch=1, quick=()):
 
 def _mixed(size, keys):
     data = ("--keys", str(keys), "--members", str(size))
+    # Runs are still merged for a second after so many members were added at once.
+    stretch = 4 if size >= 200000 else 1
     for op, about in (("rw", "half sadd, half sismember"), ("rw10", "one sadd in ten, else sismember")):
-        yield from _pair(f"{op}-{size}", f"{about}, sets of {size:,}", op, ("setlistd",) + REDIS, "sismember p m", data)
+        yield from _pair(f"{op}-{size}", f"{about}, sets of {size:,}", op, ("setlistd",) + REDIS, "sismember p m", data,
+                         stretch=stretch)
 
 
 def _drawn(name, command, size):

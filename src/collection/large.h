@@ -20,7 +20,7 @@ struct large_filter {
 
 static inline void large_mark(struct large_filter *filter, struct slice key)
 {
-	uint64_t hash = hash_slice(key, 0);
+	uint64_t hash = hash_key(key, 0);
 
 	if (filter)
 		atomic_store_explicit(
@@ -29,7 +29,7 @@ static inline void large_mark(struct large_filter *filter, struct slice key)
 
 static inline bool large_seen(struct large_filter *filter, struct slice key)
 {
-	uint64_t hash = hash_slice(key, 0);
+	uint64_t hash = hash_key(key, 0);
 
 	return filter &&
 		atomic_load_explicit(&filter->slots[hash % LARGE_SLOTS], memory_order_relaxed) ==

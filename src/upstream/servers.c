@@ -101,7 +101,7 @@ static int server_of(struct servers *servers, struct slice key)
 
 	if (!servers->routes || key.n > ROUTE_KEY)
 		return ring_lookup(servers->ring, key);
-	route = &servers->routes[hash_slice(key, servers->seed) % ROUTES];
+	route = &servers->routes[hash_key(key, servers->seed) % ROUTES];
 	if (!slice_equal(slice_of(route->key, route->n), key)) {
 		route->server = (uint16_t)ring_lookup(servers->ring, key);
 		route->n = (uint8_t)key.n;

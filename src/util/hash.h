@@ -1,4 +1,7 @@
-/* A fast seeded hash of short byte strings for tables in memory; never stored, never sent. */
+/*
+ * Seeded hashes of short byte strings for tables in memory; never stored, never sent. Clients choose what is hashed, so the seed
+ * is secret. hash_slice is for tables of any size; hash_key is faster, for tables that a client cannot make large.
+ */
 #ifndef UTIL_HASH_H
 #define UTIL_HASH_H
 
@@ -23,33 +26,78 @@ static inline uint64_t hash_mix(uint64_t a, uint64_t b)
 	return (uint64_t)m ^ (uint64_t)(m >> 64);
 }
 
-/*
- * Hashes `s` under `seed`. Multiply-and-fold over 16 bytes a step, the construction of Wang Yi's wyhash (public domain),
- * written anew. The seed makes collisions unpredictable to whoever chooses the keys.
- */
+static inline uint64_t hash_rotate(uint64_t v, int bits)
+{
+	return v << bits | v >> (64 - bits);
+}
+
+static inline void hash_round(uint64_t v[4])
+{
+	v[0] += v[1];
+	v[2] += v[3];
+	v[1] = hash_rotate(v[1], 13) ^ v[0];
+	v[3] = hash_rotate(v[3], 16) ^ v[2];
+	v[0] = hash_rotate(v[0], 32) + v[3];
+	v[2] += v[1];
+	v[1] = hash_rotate(v[1], 17) ^ v[2];
+	v[3] = hash_rotate(v[3], 21) ^ v[0];
+	v[2] = hash_rotate(v[2], 32);
+}
+
+/* SipHash-1-3 with the key k0, k1: Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012. */
+static inline uint64_t hash_sip(struct slice s, uint64_t k0, uint64_t k1)
+{
+	uint64_t v[4] = { k0 ^ 0x736f6d6570736575u, k1 ^ 0x646f72616e646f6du, k0 ^ 0x6c7967656e657261u,
+		k1 ^ 0x7465646279746573u };
+	uint64_t last = (uint64_t)s.n << 56, block;
+	const char *p = s.p;
+	size_t n = s.n;
+
+	for (; n >= 8; p += 8, n -= 8) {
+		block = hash_load(p, 8);
+		v[3] ^= block;
+		hash_round(v);
+		v[0] ^= block;
+	}
+	if (n)
+		last |= hash_load(p, n);
+	v[3] ^= last;
+	hash_round(v);
+	v[0] ^= last;
+	v[2] ^= 0xff;
+	hash_round(v);
+	hash_round(v);
+	hash_round(v);
+	return v[0] ^ v[1] ^ v[2] ^ v[3];
+}
+
+/* Hashes `s` under `seed`, from which both halves of the key follow. */
 static inline uint64_t hash_slice(struct slice s, uint64_t seed)
 {
-	const uint64_t k0 = 0x9e3779b97f4a7c15u, k1 = 0xd6e8feb86659fd93u;
-	uint64_t h = seed ^ (s.n * k0), a, b;
+	return hash_sip(s, seed, hash_mix(seed ^ 0x9e3779b97f4a7c15u, 0xd6e8feb86659fd93u));
+}
+
+/*
+ * Hashes `s` under `seed`: multiply-and-fold over 16 bytes a step, the construction of Wang Yi's wyhash (public domain). Each
+ * factor is masked by the seed, so that nobody who does not know it can make a product zero.
+ */
+static inline uint64_t hash_key(struct slice s, uint64_t seed)
+{
+	const uint64_t other = seed * 0x9e3779b97f4a7c15u;
+	uint64_t h = seed ^ s.n, a, b;
 	const char *p = s.p;
 	size_t n = s.n;
 
 	for (; n > 16; p += 16, n -= 16)
-		h = hash_mix(hash_load(p, 8) ^ k0, hash_load(p + 8, 8) ^ h);
+		h = hash_mix(hash_load(p, 8) ^ other, hash_load(p + 8, 8) ^ h);
 	if (n >= 8) {
 		a = hash_load(p, 8);
 		b = hash_load(p + n - 8, 8);
-	} else if (n >= 4) {
-		a = hash_load(p, 4);
-		b = hash_load(p + n - 4, 4);
-	} else if (n) {
-		a = (uint64_t)(unsigned char)p[0] << 16 | (uint64_t)(unsigned char)p[n / 2] << 8 |
-			(uint64_t)(unsigned char)p[n - 1];
-		b = 0;
 	} else {
-		a = b = 0;
+		a = n ? hash_load(p, n) : 0;
+		b = 0;
 	}
-	return hash_mix(k1 ^ h, hash_mix(a ^ k0, b ^ h));
+	return hash_mix(seed ^ 0xd6e8feb86659fd93u, hash_mix(a ^ other, b ^ h));
 }
 
 #endif

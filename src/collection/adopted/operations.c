@@ -179,7 +179,7 @@ static uint64_t cas_of(const struct snapshot *s)
 		if (!item->there)
 			continue;
 		only = item->cas;
-		sum += hash_mix(hash_slice(item->waiter.key, 0) | 1, item->cas | 1ull << 63);
+		sum += hash_mix(hash_key(item->waiter.key, 0) | 1, item->cas | 1ull << 63);
 		there++;
 	}
 	return there == 1 ? only : sum;

@@ -260,7 +260,7 @@ void lane_next(struct lane *lane)
 
 void lanes_submit(struct lanes *lanes, struct op *op)
 {
-	uint64_t hash = hash_slice(op->key, lanes->env->seed);
+	uint64_t hash = hash_key(op->key, lanes->env->seed);
 	struct lane *lane = find(lanes, op->key, hash);
 
 	if (!lane)
@@ -299,7 +299,7 @@ void lanes_call(struct lanes *lanes, const struct call *call, struct waiter *wai
 	struct op *op;
 
 	if (lanes->count && call->server == CALL_ANY_SERVER)
-		lane = find(lanes, call->key, hash_slice(call->key, lanes->env->seed));
+		lane = find(lanes, call->key, hash_key(call->key, lanes->env->seed));
 	if (!lane || !lane->running) {
 		lanes->env->call(lanes->env, call, waiter);
 		return;

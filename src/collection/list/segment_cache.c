@@ -46,7 +46,7 @@ size_t segment_cache_memory(const struct segment_cache *cache)
 
 static struct segment_cache_place *find(struct segment_cache *cache, struct slice key)
 {
-	uint64_t hash = hash_slice(key, 0);
+	uint64_t hash = hash_key(key, 0);
 
 	for (size_t i = 0; i < PLACES; i++) {
 		struct segment_cache_place *place = &cache->places[i];
@@ -95,7 +95,7 @@ void segment_cache_put(
 	if (!place)
 		place = oldest(cache, false);
 	clear(cache, place);
-	*place = (struct segment_cache_place){ .hash = hash_slice(key, 0), .put = now, .used = ++cache->uses };
+	*place = (struct segment_cache_place){ .hash = hash_key(key, 0), .put = now, .used = ++cache->uses };
 	place->log_index = log_index_share(log_index);
 	buf_add_slice(&place->key, key);
 	cache->memory += log_index_memory(log_index);

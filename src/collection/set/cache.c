@@ -49,7 +49,7 @@ static struct cache_entry *find(const struct cache *cache, struct slice key, uin
 
 struct cache_entry *cache_find(struct cache *cache, struct slice key)
 {
-	return find(cache, key, hash_slice(key, cache->seed));
+	return find(cache, key, hash_key(key, cache->seed));
 }
 
 void cache_drop(struct cache *cache, struct cache_entry *entry)
@@ -82,7 +82,7 @@ static struct cache_entry *create(struct cache *cache, struct slice key, uint64_
 
 struct cache_entry *cache_open(struct cache *cache, struct slice key)
 {
-	uint64_t hash = hash_slice(key, cache->seed);
+	uint64_t hash = hash_key(key, cache->seed);
 	struct cache_entry *entry = find(cache, key, hash);
 
 	if (!entry) {

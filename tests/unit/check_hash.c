@@ -1,0 +1,64 @@
+/* The hash of members is SipHash-1-3, and nobody who does not know the seed can make either hash collide. */
+#include <stdio.h>
+
+#include "unit.h"
+#include "util/hash.h"
+
+/* What CPython's hash() gives with the key of zeroes that PYTHONHASHSEED=0 means. */
+START_TEST(is_siphash)
+{
+	static const struct {
+		const char *text;
+		uint64_t hash;
+	} known[] = {
+		{ "a", 0x407448d2b89b1813 },
+		{ "member", 0x6a0d13241802fe80 },
+		{ "user-001", 0xe064168d82a68a6a },
+		{ "user-0000001", 0xf75fdc7c4823c763 },
+		{ "0123456789abcdef0", 0xf738bb4f30801228 },
+	};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		ck_assert_uint_eq(hash_sip(slice_of(known[i].text, strlen(known[i].text)), 0, 0), known[i].hash);
+}
+END_TEST
+
+START_TEST(keys_see_every_byte)
+{
+	const uint64_t seed = 0x0123456789abcdef;
+	char bytes[64];
+
+	for (size_t n = 0; n <= sizeof(bytes); n++) {
+		memset(bytes, 'x', n);
+		uint64_t h = hash_key(guard_place(slice_of(bytes, n)), seed);
+		ck_assert_uint_ne(h, hash_key(slice_of(bytes, n), ~seed));
+		for (size_t i = 0; i < n; i++) {
+			bytes[i] = 'y';
+			ck_assert_uint_ne(h, hash_key(slice_of(bytes, n), seed));
+			bytes[i] = 'x';
+		}
+	}
+}
+END_TEST
+
+/* A factor of zero would hide the other one. The constants are known, so only the seed may decide when a factor is zero. */
+START_TEST(constants_make_no_collision)
+{
+	static const uint64_t constants[] = { 0, 0x9e3779b97f4a7c15u, 0xd6e8feb86659fd93u };
+	uint64_t seen = 0;
+
+	for (size_t c = 0; c < sizeof(constants) / sizeof(constants[0]); c++) {
+		for (uint64_t i = 0; i < 1000; i++) {
+			char member[16];
+			memcpy(member, &constants[c], 8);
+			memcpy(member + 8, &i, 8);
+			uint64_t key = hash_key(slice_of(member, 16), 42), sip = hash_slice(slice_of(member, 16), 42);
+			ck_assert_uint_ne(key, seen);
+			ck_assert_uint_ne(sip, seen);
+			seen = key;
+		}
+	}
+}
+END_TEST
+
+SUITE(hash, is_siphash, keys_see_every_byte, constants_make_no_collision)

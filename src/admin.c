@@ -78,7 +78,7 @@ static void print_counters(struct daemon *d, enum counter from, enum counter to,
 }
 
 struct upstream_sum {
-	uint64_t calls, unavailable, timeouts, lost, connects;
+	uint64_t calls, unavailable, busy, timeouts, lost, connects;
 	int up; /* workers that are connected */
 };
 
@@ -95,6 +95,7 @@ static struct upstream_sum sum_upstream(const struct daemon *d, int index)
 		const struct server_stats *s = &servers_get(d->workers[i]->servers, index)->stats;
 		sum.calls += load(&s->calls);
 		sum.unavailable += load(&s->unavailable);
+		sum.busy += load(&s->busy);
 		sum.timeouts += load(&s->timeouts);
 		sum.lost += load(&s->lost);
 		sum.connects += load(&s->connects);
@@ -116,6 +117,7 @@ static void print_upstream(const struct worker *w, struct buf *out)
 		buf_printf(out, "STAT %s:connects %" PRIu64 "\r\n", s->name, sum.connects);
 		buf_printf(out, "STAT %s:calls %" PRIu64 "\r\n", s->name, sum.calls);
 		buf_printf(out, "STAT %s:unavailable %" PRIu64 "\r\n", s->name, sum.unavailable);
+		buf_printf(out, "STAT %s:busy %" PRIu64 "\r\n", s->name, sum.busy);
 		buf_printf(out, "STAT %s:timeouts %" PRIu64 "\r\n", s->name, sum.timeouts);
 		buf_printf(out, "STAT %s:lost_connections %" PRIu64 "\r\n", s->name, sum.lost);
 	}

@@ -198,6 +198,7 @@ static void init_host(struct worker *w, uint64_t seed)
 		.retry_min = config->retry_min,
 		.retry_max = config->retry_max > config->retry_min ? config->retry_max : config->retry_min,
 		.queue = config->server_queue,
+		.value_max = config->max_value,
 	};
 }
 

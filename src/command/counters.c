@@ -1,6 +1,7 @@
 #include "command/counters.h"
 
 #include "collection/lane/lanes.h"
+#include "command/order.h"
 #include "protocol/reply.h"
 #include "util/num.h"
 
@@ -18,6 +19,19 @@ static bool parse_counter(struct slice value, uint64_t *out)
 	return num_parse_u64(value, out);
 }
 
+/* Asks for more. Those who ask for other things have their turn between. */
+static void ask(struct counters *counters)
+{
+	enum { AT_ONCE = ORDER_EVENT_CALLS };
+	struct call call = { .verb = CALL_GET, .want = WANT_VALUE, .server = CALL_ANY_SERVER };
+
+	while (counters->asked < counters->count && counters->asked - counters->answered < AT_ONCE) {
+		struct counter *counter = &counters->all[counters->asked++];
+		call.key = counter->waiter.key;
+		lanes_call(counters->host->lanes, &call, &counter->waiter);
+	}
+}
+
 static void answered(struct waiter *waiter, const struct result *r)
 {
 	struct counter *counter = (struct counter *)waiter;
@@ -29,7 +43,11 @@ static void answered(struct waiter *waiter, const struct result *r)
 		else if (result_failed(r))
 			reply_failure(counters->failure, r);
 	}
-	if (--counters->pending == 0)
+	counters->answered++;
+	if (buf_size(counters->failure))
+		counters->count = counters->asked;
+	ask(counters);
+	if (counters->answered == counters->count)
 		counters->done(counters);
 }
 
@@ -38,7 +56,6 @@ void counters_read(struct counters *counters, struct host *host, const struct ev
 	struct time_bucket_range range, struct buf *failure, void (*done)(struct counters *counters))
 {
 	size_t n = (size_t)(range.last - range.first) + 1;
-	struct call call = { .verb = CALL_GET, .want = WANT_VALUE, .server = CALL_ANY_SERVER };
 	struct buf key = BUF_EMPTY;
 	char *at;
 
@@ -48,21 +65,22 @@ void counters_read(struct counters *counters, struct host *host, const struct ev
 		.done = done,
 		.failure = failure,
 		.range = range,
-		.pending = n,
+		.count = n,
 		.size = n * (sizeof(struct counter) + buf_size(&key)),
 	};
 	counters->all = pool_get(host->env.pool, counters->size);
 	at = (char *)(counters->all + n);
 	for (size_t i = 0; i < n; i++) {
+		size_t size;
 		buf_consume(&key, buf_size(&key));
 		time_bucket_key(rule, type, range.first + (int64_t)i, &key);
-		call.key = slice_of(at, buf_size(&key));
-		memcpy(at, buf_slice(&key).p, call.key.n);
-		at += call.key.n;
-		counters->all[i] = (struct counter){ { answered, call.key }, counters, 0 };
-		lanes_call(host->lanes, &call, &counters->all[i].waiter);
+		size = buf_size(&key);
+		memcpy(at, buf_slice(&key).p, size);
+		counters->all[i] = (struct counter){ { answered, slice_of(at, size) }, counters, 0 };
+		at += size;
 	}
 	buf_free(&key);
+	ask(counters);
 }
 
 uint64_t counters_get(const struct counters *counters, int64_t bucket)

@@ -13,7 +13,7 @@ struct counters {
 	void (*done)(struct counters *counters); /* all were read, or `failure` says why not */
 	struct buf *failure;                     /* the caller's: an error line, or empty */
 	struct time_bucket_range range;
-	size_t pending, size;
+	size_t count, asked, answered, size;
 	struct counter *all; /* in the order of their buckets */
 };
 

@@ -14,22 +14,18 @@ struct get_part {
 struct get_task {
 	struct task task;
 	struct fan fan;
-	size_t known;            /* keys of which a server said something */
 	struct call call;        /* the same for all but the key */
 	struct slice rest;       /* the keys not yet asked for */
 	struct get_part parts[]; /* a ring, and behind it the keys */
 };
 
-/*
- * Keys of a server that is down count as misses beside others that were answered: one server must not fail all. A client that
- * asked nobody else is told why. The first failure is kept in the scratch.
- */
+/* A failure replaces END: a key that no server was asked for must not look like a miss. The scratch has the first failure. */
 static void finish(struct fan *fan)
 {
-	struct get_task *get = (struct get_task *)fan->task;
+	struct buf *failure = &fan->task->scratch;
 
-	buf_add_slice(task_reply(&get->task), get->known ? SLICE("END\r\n") : buf_slice(&get->task.scratch));
-	task_done(&get->task);
+	buf_add_slice(task_reply(fan->task), buf_size(failure) ? buf_slice(failure) : SLICE("END\r\n"));
+	task_done(fan->task);
 }
 
 /* A time to live given by gat goes on to the segments of a collection. */
@@ -52,9 +48,7 @@ static void answered(struct waiter *waiter, const struct result *r)
 	struct get_part *part = (struct get_part *)((char *)waiter - offsetof(struct get_part, waiter));
 	struct get_task *get = (struct get_task *)part->part.fan->task;
 
-	if (!result_failed(r))
-		get->known++;
-	else if (buf_size(&get->task.scratch) == 0)
+	if (result_failed(r) && buf_size(&get->task.scratch) == 0)
 		reply_failure(&get->task.scratch, r);
 	if (r->status == RESULT_HIT) {
 		touch(get->task.host, &get->call, waiter->key, r);
@@ -132,7 +126,6 @@ void get_start(struct host *host, const struct request *request, void *owner)
 	}
 	get = task_new(host, request, owner, size + keys.n);
 	at = (char *)get + size;
-	get->known = 0;
 	get->rest = task_keep(&at, keys);
 	get->call = call;
 	get->fan = (struct fan){

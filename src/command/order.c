@@ -8,6 +8,7 @@ static const struct traits {
 	bool changes;      /* something that a staged read may still ask for */
 	bool hides;        /* its writes, when it stages or with staged_from ALWAYS */
 	bool knows_hidden; /* it comes behind hidden writes of events by itself, since counters wait in their lanes */
+	bool fans_out;     /* to the counters of many buckets */
 	uint16_t staged_from; /* keys from which on it asks in stages; NEVER or ALWAYS */
 } classes[] = {
 	[ORDER_READ] = { .staged_from = NEVER },
@@ -16,8 +17,8 @@ static const struct traits {
 	[ORDER_READ_BLOCKS] = { .staged_from = ALWAYS },
 	[ORDER_WRITE] = { .changes = true },
 	[ORDER_TOUCH_KEYS] = { .changes = true, .hides = true, .staged_from = ORDER_KEYS_FIRST + 1 },
-	[ORDER_EVENT_READ] = { .knows_hidden = true },
-	[ORDER_EVENT_BLOCKS] = { .knows_hidden = true, .staged_from = ALWAYS },
+	[ORDER_EVENT_READ] = { .knows_hidden = true, .fans_out = true },
+	[ORDER_EVENT_BLOCKS] = { .knows_hidden = true, .fans_out = true, .staged_from = ALWAYS },
 	[ORDER_EVENT_COUNT] = { .changes = true, .knows_hidden = true },
 	[ORDER_EVENT_STORE] = { .changes = true, .knows_hidden = true, .hides = true },
 	[ORDER_FLUSH] = { .changes = true },
@@ -27,18 +28,25 @@ struct order_effect order_effect(const struct request *request)
 {
 	const struct command *command = request->command;
 	const struct traits *t;
+	size_t calls;
 	bool staged;
 
 	if (!command || request->error)
-		return (struct order_effect){ false, false };
+		return (struct order_effect){ .calls = 1 };
 	t = &classes[command->order];
+	calls = t->fans_out ? ORDER_EVENT_CALLS : request->keys > 1 ? request->keys : 1;
 	staged = t->staged_from == ALWAYS || (t->staged_from != NEVER && request->keys >= t->staged_from);
-	return (struct order_effect){ staged, t->hides && (staged || t->staged_from == NEVER) };
+	return (struct order_effect){
+		.stages_reads = staged,
+		.hides_writes = t->hides && (staged || t->staged_from == NEVER),
+		.calls = (uint16_t)(calls < ORDER_CALLS_MAX ? calls : ORDER_CALLS_MAX),
+	};
 }
 
 void order_begin(struct order *order, struct order_effect effect)
 {
 	order->tasks++;
+	order->calls += effect.calls;
 	order->staged_reads += effect.stages_reads;
 	order->hidden_writes += effect.hides_writes;
 }
@@ -46,6 +54,7 @@ void order_begin(struct order *order, struct order_effect effect)
 void order_end(struct order *order, struct order_effect effect)
 {
 	order->tasks--;
+	order->calls -= effect.calls;
 	order->staged_reads -= effect.stages_reads;
 	order->hidden_writes -= effect.hides_writes;
 }

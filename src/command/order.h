@@ -16,14 +16,21 @@
  */
 enum { ORDER_KEYS_FIRST = 32, ORDER_SETS_FIRST = 8 };
 
-/* The tasks under way of one connection. All zeroes for none. */
+/*
+ * Calls that one connection may have under way before its next request waits, so that it leaves others their share of a
+ * server's queue; and those of a request for events, which asks for the counters of many buckets.
+ */
+enum { ORDER_CALLS_MAX = 4096, ORDER_EVENT_CALLS = 512 };
+
+/* The tasks under way of one connection, and the calls that they may have under way. All zeroes for none. */
 struct order {
-	size_t tasks, staged_reads, hidden_writes;
+	size_t tasks, calls, staged_reads, hidden_writes;
 };
 
 /* What a task adds to that. */
 struct order_effect {
 	bool stages_reads, hides_writes;
+	uint16_t calls;
 };
 
 /* The effect of a task for this request. A request that was refused has none. */

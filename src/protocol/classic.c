@@ -127,7 +127,7 @@ static ssize_t decode_get(
 		return -1;
 	if ((cas.n > 0) != ((expect->want & WANT_CAS) != 0) || (cas.n && !num_parse_u64(cas, &out->cas)))
 		return -1;
-	taken = dialect_block(in, at, n, &out->value);
+	taken = dialect_block(in, at, n, expect, &out->value);
 	if (taken <= 0)
 		return taken;
 	if (!dialect_line(slice_skip(in, (size_t)taken), &end, &more))
@@ -208,7 +208,7 @@ static ssize_t decode_passed(
 	out->line = line;
 	out->status = RESULT_TEXT;
 	if (slice_equal(code, SLICE("VA")))
-		return num_parse_u64(slice_token(&rest), &n) ? dialect_block(in, at, n, &out->value) : -1;
+		return num_parse_u64(slice_token(&rest), &n) ? dialect_block(in, at, n, expect, &out->value) : -1;
 	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
 		if (slice_equal(code, codes[i]))
 			return (ssize_t)at;

@@ -37,9 +37,9 @@ ssize_t dialect_error(struct slice line, size_t consumed, const struct expect *e
 	return (ssize_t)consumed;
 }
 
-ssize_t dialect_block(struct slice in, size_t at, uint64_t n, struct slice *value)
+ssize_t dialect_block(struct slice in, size_t at, uint64_t n, const struct expect *expect, struct slice *value)
 {
-	if (n > DIALECT_VALUE_MAX)
+	if (n > (expect->value_max ? expect->value_max : DIALECT_VALUE_MAX))
 		return -1;
 	if (in.n < at + n + 2) {
 		/* A wrong end is found as soon as it is there, not when more has come. */

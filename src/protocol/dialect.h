@@ -14,6 +14,7 @@ struct expect {
 	enum call_verb verb;
 	unsigned want;
 	struct slice key; /* borrowed for as long as the reply is awaited */
+	size_t value_max; /* bytes of a value that is longer than any that is asked for; 0 for DIALECT_VALUE_MAX */
 };
 
 struct dialect {
@@ -38,6 +39,6 @@ ssize_t dialect_incomplete(struct slice in);
 ssize_t dialect_error(struct slice line, size_t consumed, const struct expect *expect, struct result *out);
 
 /* For dialects: takes the data block of `n` bytes and its line end at `at`; as decode. */
-ssize_t dialect_block(struct slice in, size_t at, uint64_t n, struct slice *value);
+ssize_t dialect_block(struct slice in, size_t at, uint64_t n, const struct expect *expect, struct slice *value);
 
 #endif

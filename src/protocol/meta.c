@@ -127,7 +127,7 @@ static ssize_t meta_decode(struct slice in, const struct expect *expect, struct 
 	if (!value)
 		return (ssize_t)at;
 	out->size = n;
-	return dialect_block(in, at, n, &out->value);
+	return dialect_block(in, at, n, expect, &out->value);
 }
 
 const struct dialect dialect_meta = { "meta", meta_encode, meta_decode };

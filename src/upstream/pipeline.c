@@ -11,7 +11,6 @@ struct pipeline_entry {
 	struct waiter *waiter;
 	const struct dialect *dialect;
 	uint64_t start, end; /* where its bytes are in the stream */
-	uint64_t pushed;     /* when */
 	uint8_t verb, want;
 };
 
@@ -41,7 +40,7 @@ static void grow(struct pipeline *p)
 }
 
 void pipeline_push(struct pipeline *p, const struct dialect *dialect, const struct call *call, struct waiter *waiter,
-	uint64_t now, struct buf *out)
+	struct buf *out)
 {
 	size_t before = buf_size(out);
 
@@ -54,7 +53,6 @@ void pipeline_push(struct pipeline *p, const struct dialect *dialect, const stru
 	e->start = p->encoded;
 	p->encoded += buf_size(out) - before;
 	e->end = p->encoded;
-	e->pushed = now;
 	e->verb = (uint8_t)call->verb;
 	e->want = (uint8_t)call->want;
 }
@@ -82,7 +80,7 @@ ssize_t pipeline_read(struct pipeline *p, struct slice in, const struct pipeline
 		if (p->count == 0)
 			return -1;
 		const struct pipeline_entry *first = entry_at(p, 0);
-		struct expect expect = { first->verb, first->want, first->waiter->key };
+		struct expect expect = { first->verb, first->want, first->waiter->key, peer->value_max };
 		struct result r = { .server = peer->server, .connection = peer->connection };
 		if (first->start >= p->written)
 			return -1;
@@ -117,10 +115,4 @@ void pipeline_fail(struct pipeline *p, enum result_status sent, const struct pip
 		e.waiter->done(e.waiter, &r);
 	}
 	pipeline_free(&old);
-}
-
-uint64_t pipeline_oldest(const struct pipeline *p)
-{
-	assert(p->count > 0);
-	return entry_at(p, 0)->pushed;
 }

@@ -22,18 +22,19 @@ struct pipeline {
 	uint64_t encoded, written; /* bytes, ever since the connection began */
 };
 
-/* Who speaks for the results: a name for errors, and which connection it is. */
+/* Who speaks for the results: a name for errors, and which connection it is. A reply with a larger value is an error. */
 struct pipeline_peer {
 	const char *server;
 	uint64_t connection;
+	size_t value_max;
 };
 
 /* All zeroes is an empty pipeline; pipeline_free gives its memory back. The pipeline must be empty. */
 void pipeline_free(struct pipeline *p);
 
-/* Encodes `call` to the back of `out`; `waiter` is borrowed until it gets its result. `now` is in milliseconds. */
+/* Encodes `call` to the back of `out`; `waiter` is borrowed until it gets its result. */
 void pipeline_push(struct pipeline *p, const struct dialect *dialect, const struct call *call, struct waiter *waiter,
-	uint64_t now, struct buf *out);
+	struct buf *out);
 
 /* Says that `n` more of the encoded bytes were written. */
 void pipeline_written(struct pipeline *p, size_t n);
@@ -49,8 +50,5 @@ ssize_t pipeline_read(struct pipeline *p, struct slice in, const struct pipeline
  * pipeline is empty and as new before the first waiter hears of it, so that waiters may push.
  */
 void pipeline_fail(struct pipeline *p, enum result_status sent, const struct pipeline_peer *peer);
-
-/* When the oldest call was pushed; the pipeline must not be empty. */
-uint64_t pipeline_oldest(const struct pipeline *p);
 
 #endif

@@ -44,7 +44,7 @@ static void bump(atomic_uint_fast64_t *counter)
 
 static struct pipeline_peer peer_of(const struct server *s)
 {
-	return (struct pipeline_peer){ s->name, s->connection };
+	return (struct pipeline_peer){ s->name, s->connection, s->options->value_max };
 }
 
 static void set_timer(struct server *s, uint64_t ms)
@@ -95,6 +95,8 @@ static void reject(struct server *s, struct waiter *waiter, enum result_status s
 	s->rejects[s->reject_count++] = (struct server_reject){ waiter, status };
 	if (status == RESULT_UNAVAILABLE)
 		bump(&s->stats.unavailable);
+	if (status == RESULT_BUSY)
+		bump(&s->stats.busy);
 	loop_later(s->loop, &s->reject_job);
 }
 
@@ -135,8 +137,9 @@ void server_call(struct server *s, const struct call *call, struct waiter *waite
 	bump(&s->stats.calls);
 	if (s->state == SERVER_UP)
 		stream_dirty(&s->stream);
-	pipeline_push(
-		&s->pipeline, dialect, call, waiter, s->loop->now, s->state == SERVER_UP ? &s->stream.out : &s->held);
+	if (s->pipeline.count == 0)
+		s->progress = s->loop->now;
+	pipeline_push(&s->pipeline, dialect, call, waiter, s->state == SERVER_UP ? &s->stream.out : &s->held);
 	tell_awaited(s);
 	if (!s->timed)
 		set_timer(s, s->options->request_timeout);
@@ -152,7 +155,14 @@ static void come_up(struct server *s, const struct greeting *g)
 	atomic_store_explicit(&s->stats.version, g->version, memory_order_relaxed);
 	log_info("upstream %s: up, version %u.%u.%u%s%s", s->name, g->version >> 16, g->version >> 8 & 255,
 		g->version & 255, g->meta ? "" : ", no meta commands", g->cas ? "" : ", no cas ids");
+	if (g->item_max > s->options->value_max)
+		log_warn("upstream %s: stores items of up to %llu bytes, but max_value is %zu: a larger item costs the "
+			 "connection",
+			s->name, (unsigned long long)g->item_max, s->options->value_max);
+	if (!g->cas)
+		log_warn("upstream %s: gives no cas ids (memcached -C): sets and lists cannot be rewritten", s->name);
 	set_state(s, SERVER_UP);
+	s->progress = s->loop->now;
 	buf_add_slice(&s->stream.out, buf_slice(&s->held));
 	buf_free(&s->held);
 	if (buf_size(&s->stream.out))
@@ -194,6 +204,7 @@ static size_t on_data(struct stream *stream, struct slice in)
 
 	if (s->state == SERVER_GREETING)
 		return read_greeting(s, in);
+	s->progress = s->loop->now;
 	n = pipeline_read(&s->pipeline, in, &peer);
 	tell_awaited(s);
 	if (n < 0) {
@@ -208,6 +219,8 @@ static void on_written(struct stream *stream, size_t n)
 	struct server *s = (struct server *)((char *)stream - offsetof(struct server, stream));
 	size_t greeting = n < s->greeting ? n : s->greeting;
 
+	if (n)
+		s->progress = s->loop->now;
 	s->greeting -= greeting;
 	pipeline_written(&s->pipeline, n - greeting);
 }
@@ -404,7 +417,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	}
 	if (s->pipeline.count == 0)
 		return;
-	due = pipeline_oldest(&s->pipeline) + s->options->request_timeout;
+	due = s->progress + s->options->request_timeout;
 	if (now < due)
 		set_timer(s, due - now);
 	else

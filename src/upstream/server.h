@@ -27,11 +27,12 @@ extern const char *const server_state_name[SERVER_STATES];
 struct server_options {
 	uint64_t connect_timeout, request_timeout, retry_min, retry_max; /* milliseconds */
 	size_t queue;                                                    /* calls that may wait */
+	size_t value_max;                                                /* bytes of a value in a reply */
 };
 
 /* What other threads may read at any time. */
 struct server_stats {
-	atomic_uint_fast64_t calls, unavailable, timeouts, lost, connects;
+	atomic_uint_fast64_t calls, unavailable, busy, timeouts, lost, connects;
 	atomic_int state;
 	atomic_uint version; /* major << 16 | minor << 8 | patch, 0 while not known */
 };
@@ -63,6 +64,7 @@ struct server {
 	uint64_t item_max;   /* bytes of an item in all, 0 when not known */
 	uint64_t connection; /* number of the connection, never the same twice */
 	uint64_t since;      /* when the state began */
+	uint64_t progress;   /* when a byte last went or came, or the first call was made; in milliseconds */
 	uint64_t pause;      /* before the next attempt */
 	unsigned attempts;   /* at connecting, ever */
 	size_t greeting;     /* bytes of it that are not written yet */

@@ -52,8 +52,7 @@ static void push(uint8_t kind)
 		return;
 	starts[pushed] = pipeline.encoded;
 	listeners[pushed].waiter = (struct waiter){ on_result, SLICE("k") };
-	pipeline_push(
-		&pipeline, kind & 8 ? &dialect_classic : &dialect_meta, &call, &listeners[pushed].waiter, pushed, &out);
+	pipeline_push(&pipeline, kind & 8 ? &dialect_classic : &dialect_meta, &call, &listeners[pushed].waiter, &out);
 	pushed++;
 }
 

@@ -77,7 +77,7 @@ END_TEST
 
 START_TEST(decode_get)
 {
-	static const struct expect expect = { CALL_GET, WANT_VALUE, { "k", 1 } };
+	static const struct expect expect = { CALL_GET, WANT_VALUE, { "k", 1 }, 0 };
 	static const struct reply_case cases[] = {
 		{ "END\r\n", "miss" },
 		{ "END\n", "miss" },
@@ -116,7 +116,7 @@ END_TEST
 
 START_TEST(decode_gets)
 {
-	static const struct expect expect = { CALL_GAT, WANT_VALUE | WANT_CAS, { "k", 1 } };
+	static const struct expect expect = { CALL_GAT, WANT_VALUE | WANT_CAS, { "k", 1 }, 0 };
 	static const struct reply_case cases[] = {
 		{ "END\r\n", "miss" },
 		{ "VALUE k 0 1 18446744073709551615\r\nx\r\nEND\r\n",
@@ -153,7 +153,7 @@ START_TEST(decode_words)
 	char reply[64];
 
 	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
-		struct expect expect = { verbs[i].verb, 0, SLICE("k") };
+		struct expect expect = { verbs[i].verb, 0, SLICE("k"), 0 };
 		for (size_t j = 0; j < 12; j++) {
 			const char *outcome = verbs[i].outcomes[j] ? verbs[i].outcomes[j] : "garbage";
 			int n = snprintf(reply, sizeof(reply), "%s\r\n", words[j]);
@@ -165,7 +165,7 @@ END_TEST
 
 START_TEST(decode_numbers)
 {
-	static const struct expect expect = { CALL_INCR, 0, { "k", 1 } };
+	static const struct expect expect = { CALL_INCR, 0, { "k", 1 }, 0 };
 	static const struct reply_case cases[] = {
 		{ "18446744073709551615\r\n", "number 18446744073709551615" },
 		{ "0\r\n", "number 0" },
@@ -182,7 +182,7 @@ END_TEST
 /* Where data were sent, a server that did not take them has read them as commands. */
 START_TEST(decode_errors_of_storage)
 {
-	static const struct expect expect = { CALL_SET, 0, { "k", 1 } };
+	static const struct expect expect = { CALL_SET, 0, { "k", 1 }, 0 };
 	static const struct reply_case cases[] = {
 		{ "ERROR\r\n", "refused [ERROR] suspect" },
 		{ "CLIENT_ERROR bad data chunk\r\n", "refused [CLIENT_ERROR bad data chunk] suspect" },
@@ -196,7 +196,7 @@ END_TEST
 
 START_TEST(decode_passed)
 {
-	static const struct expect expect = { CALL_META, 0, { "k", 1 } };
+	static const struct expect expect = { CALL_META, 0, { "k", 1 }, 0 };
 	static const struct reply_case cases[] = {
 		{ "HD\r\n", "text [HD]" },
 		{ "HD O1 k\r\n", "text [HD O1 k]" },
@@ -224,7 +224,7 @@ END_TEST
 
 START_TEST(decode_stats)
 {
-	static const struct expect expect = { CALL_STATS, 0, { "", 0 } };
+	static const struct expect expect = { CALL_STATS, 0, { "", 0 }, 0 };
 	static const struct reply_case cases[] = {
 		{ "END\r\n", "text []" },
 		{ "STAT a 1\r\nSTAT b 2\r\nEND\r\n", "text [STAT a 1\r\nSTAT b 2\r\n]" },
@@ -241,7 +241,7 @@ START_TEST(bounded)
 {
 	struct buf in = BUF_EMPTY;
 	struct result r = { 0 };
-	struct expect get = { CALL_GET, WANT_VALUE, SLICE("k") }, stats = { CALL_STATS, 0, SLICE("") };
+	struct expect get = { CALL_GET, WANT_VALUE, SLICE("k"), 0 }, stats = { CALL_STATS, 0, SLICE(""), 0 };
 
 	while (buf_size(&in) < DIALECT_LINE_MAX - 1)
 		BUF_ADD(&in, "x");

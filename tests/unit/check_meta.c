@@ -36,7 +36,7 @@ END_TEST
 
 START_TEST(decode_value)
 {
-	static const struct expect expect = { CALL_GET, WANT_VALUE, { "k", 1 } };
+	static const struct expect expect = { CALL_GET, WANT_VALUE, { "k", 1 }, 0 };
 	static const struct reply_case cases[] = {
 		{ "EN\r\n", "miss" },
 		{ "EN kk\r\n", "miss" },
@@ -76,7 +76,7 @@ END_TEST
 
 START_TEST(decode_all_that_may_be_wanted)
 {
-	static const struct expect expect = { CALL_GAT, WANT_VALUE | WANT_CAS | WANT_TTL, { "k", 1 } };
+	static const struct expect expect = { CALL_GAT, WANT_VALUE | WANT_CAS | WANT_TTL, { "k", 1 }, 0 };
 	static const struct reply_case cases[] = {
 		{ "VA 1 kk f0 c18446744073709551615 t30\r\nx\r\n", "hit {x} cas=18446744073709551615 ttl=30 size=1" },
 		{ "VA 1 kk f0 c1 t-1\r\nx\r\n", "hit {x} cas=1 ttl=-1 size=1" },
@@ -91,7 +91,7 @@ END_TEST
 
 START_TEST(decode_without_value)
 {
-	static const struct expect expect = { CALL_GET, WANT_SIZE, { "k", 1 } };
+	static const struct expect expect = { CALL_GET, WANT_SIZE, { "k", 1 }, 0 };
 	static const struct reply_case cases[] = {
 		{ "EN\r\n", "miss" },
 		{ "HD kk f0 s65536\r\n", "hit ttl=-2 size=65536" },
@@ -105,7 +105,7 @@ END_TEST
 
 START_TEST(decode_the_rest_as_classic)
 {
-	static const struct expect append = { CALL_APPEND, 0, { "k", 1 } }, cas = { CALL_CAS, 0, { "k", 1 } };
+	static const struct expect append = { CALL_APPEND, 0, { "k", 1 }, 0 }, cas = { CALL_CAS, 0, { "k", 1 }, 0 };
 	static const struct reply_case appends[] = { { "STORED\r\n", "done" }, { "NOT_STORED\r\n", "not stored" },
 		{ "HD\r\n", "garbage" } };
 	static const struct reply_case loses[] = { { "EXISTS\r\n", "exists" }, { "NOT_FOUND\r\n", "miss" } };
@@ -119,7 +119,7 @@ END_TEST
 START_TEST(long_keys)
 {
 	char key[251], reply[700];
-	struct expect expect = { CALL_GET, WANT_VALUE, slice_of(key, 250) };
+	struct expect expect = { CALL_GET, WANT_VALUE, slice_of(key, 250), 0 };
 	struct result r = { 0 };
 	int n;
 

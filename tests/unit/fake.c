@@ -241,7 +241,7 @@ const char *fake_answer(struct fake *f, const char *text)
 			return "a reply to nothing";
 		size_t i = fake_oldest(f);
 		const struct call *call = &f->calls[i].call;
-		struct expect expect = { call->verb, call->want, f->calls[i].waiter->key };
+		struct expect expect = { call->verb, call->want, f->calls[i].waiter->key, 0 };
 		struct result r = { 0 };
 		ssize_t n = dialect_meta.decode(in, &expect, &r);
 		if (n <= 0)

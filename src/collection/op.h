@@ -36,6 +36,7 @@ enum outcome_status {
 	OUTCOME_BUSY,      /* others won every race */
 	OUTCOME_PRESENT,   /* REPLACE_MISSING: there is one */
 	OUTCOME_CHANGED,   /* REPLACE_SAME: it is another by now */
+	OUTCOME_NO_CAS,    /* it cannot be rewritten: its server gives no CAS tokens */
 	OUTCOME_RANGE,     /* LIST: there is no such index */
 	OUTCOME_FAILED     /* see `result` */
 };

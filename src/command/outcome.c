@@ -10,6 +10,7 @@ struct result outcome_result(const struct outcome *outcome)
 		[OUTCOME_IS_SET] = "CLIENT_ERROR value is a set, not a list",
 		[OUTCOME_TOO_LARGE] = "SERVER_ERROR object too large for cache",
 		[OUTCOME_BUSY] = "SERVER_ERROR busy",
+		[OUTCOME_NO_CAS] = "SERVER_ERROR the server gives no cas ids (memcached -C)",
 		[OUTCOME_RANGE] = "CLIENT_ERROR index out of range",
 	};
 	const char *line;

@@ -67,12 +67,27 @@ static void set_distribution(memcached_st *hash, enum ring_distribution distribu
 	}
 }
 
+/* libmemcached aborts when its table of points is full. */
+enum { CONTINUUM_SERVERS = 100 };
+
+static bool is_too_many(int count, char error[256])
+{
+	if (count <= CONTINUUM_SERVERS)
+		return false;
+	snprintf(error, 256, "%d servers: libmemcached takes at most %d, unless the distribution is modula", count,
+		CONTINUUM_SERVERS);
+	return true;
+}
+
 struct ring *ring_create(
 	const struct ring_server *servers, int count, enum ring_distribution distribution, char error[256])
 {
-	memcached_st *hash = memcached_create(NULL);
 	memcached_return_t rc = MEMCACHED_SUCCESS;
+	memcached_st *hash;
 
+	if (distribution != RING_MODULA && is_too_many(count, error))
+		return NULL;
+	hash = memcached_create(NULL);
 	if (!hash)
 		abort();
 	set_distribution(hash, distribution);
@@ -90,10 +105,23 @@ struct ring *ring_create(
 	return NULL;
 }
 
+static int count_words(const char *text, const char *word)
+{
+	int count = 0;
+
+	for (; (text = strcasestr(text, word)); text += strlen(word))
+		count++;
+	return count;
+}
+
 struct ring *ring_create_from_string(const char *configuration, char error[256])
 {
 	size_t n = strlen(configuration);
+	int servers = count_words(configuration, "--SERVER=") + count_words(configuration, "--SOCKET=");
 	memcached_st *hash;
+
+	if (count_words(configuration, "CONSISTENT") && is_too_many(servers, error))
+		return NULL;
 
 	if (libmemcached_check_configuration(configuration, n, error, 256) != MEMCACHED_SUCCESS)
 		return NULL;

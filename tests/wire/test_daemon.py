@@ -186,6 +186,18 @@ class Configuration(Scratch):
         done = setlistd("-T", "-f", self.file("threads = 2\n"), "-S", "127.0.0.1:1")
         self.assertEqual((done.returncode, (done.stdout + done.stderr).strip()), (0, "configuration ok"))
 
+    def test_very_many_servers(self):
+        """libmemcached aborts where its table of points is full."""
+        def check(count, distribution):
+            return setlistd("-T", "-f", self.file(f'distribution = "{distribution}"\n'), "-S",
+                            ",".join(f"127.0.0.1:{20000 + number}" for number in range(count)))
+        for distribution in ("ketama", "consistent"):
+            self.assertEqual(check(100, distribution).returncode, 0)
+            done = check(500, distribution)
+            self.assertEqual(done.returncode, 1, done)
+            self.assertIn("500 servers: libmemcached takes at most 100", done.stderr)
+        self.assertEqual(check(1000, "modula").returncode, 0)
+
     def test_no_servers(self):
         done = self.check("threads = 2\n")
         self.assertEqual(done.returncode, 1, done)

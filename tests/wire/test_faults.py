@@ -304,3 +304,19 @@ class TablesOutOfReach(LargeSetTest):
         self.wait_for_b(conn)
         self.assert_missing(self.key, conn)
         self.assertIsNone(self.at.get(self.key))
+
+
+class NoCas(WireTest):
+    """memcached -C: what needs no CAS works, the rest says why it cannot."""
+
+    def test_errors_say_why(self):
+        server = self.memcached("-C")
+        proxy = self.setlistd([server])
+        conn = self.connect(proxy)
+        self.assertEqual(conn.ask("sadd k a b"), "STORED")
+        self.assertEqual(conn.ask("sismember k a"), "1")
+        self.assertEqual(conn.ask("rpush l a b"), "STORED")
+        self.assertEqual(conn.values("lrange l 0 -1")[0]["l"][1], b"a b")
+        for command in ("spop k", "sset k a", "lpop l"):
+            self.assertEqual(conn.ask(command), "SERVER_ERROR the server gives no cas ids (memcached -C)")
+        self.assertEqual(proxy.process.stderr().count("gives no cas ids"), 1)

@@ -117,8 +117,8 @@ static void rewrite(struct lane *lane)
 	struct list_work *w = lane->work;
 	struct segmented_list *list = &w->store.list;
 
-	if (!ttl_exptime(lane_env(lane), w->read.ttl, &w->exptime)) {
-		finish(lane, OUTCOME_BUSY);
+	if (w->read.cas == 0 || !ttl_exptime(lane_env(lane), w->read.ttl, &w->exptime)) {
+		finish(lane, w->read.cas ? OUTCOME_BUSY : OUTCOME_NO_CAS);
 		return;
 	}
 	if (list->settled)

@@ -56,6 +56,8 @@ static void chosen(struct lane *lane, enum outcome_status status, const struct r
 
 	if (status != OUTCOME_DONE || buf_size(&pop->chosen.text) == 0) {
 		end(lane, status, failure);
+	} else if (read->cas == 0) {
+		end(lane, OUTCOME_NO_CAS, NULL);
 	} else if (!ttl_exptime(lane_env(lane), read->ttl, &exptime)) {
 		end(lane, OUTCOME_BUSY, NULL);
 	} else {

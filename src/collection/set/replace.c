@@ -114,6 +114,9 @@ static void found(struct lane *lane, const struct result *r)
 	} else if (hit && (form = read_old(lane, r->value)) != OPLOG_GOOD) {
 		clean_up(lane, false, true);
 		lane_finish(lane, lane_unreadable(lane, form));
+	} else if (status == OUTCOME_DONE && hit && r->cas == 0) {
+		clean_up(lane, false, true);
+		lane_finish(lane, OUTCOME_NO_CAS);
 	} else if (status != OUTCOME_DONE) {
 		clean_up(lane, false, true);
 		lane_finish(lane, status);

@@ -42,6 +42,8 @@ struct set_request {
 
 	/* What it came to; set_request_free gives it back. In `text` each member is followed by a space. */
 	bool answered;
+	uint64_t version; /* RANGE: of the view that `text` and `written` are from */
+	uint64_t written; /* RANGE: members in `text` */
 	struct buf text;
 	uint64_t number;
 	bool more; /* RANGE: it stopped before the end of the range */

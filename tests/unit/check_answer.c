@@ -20,6 +20,8 @@ static void begin(uint64_t seed, size_t runs)
 {
 	set_model_init(&model, seed, runs);
 	set_view_init(&view, seed, &store);
+	/* All at once, or in slices down to a single member. */
+	view.slice = seed % 3 ? 1 + (size_t)seed * 7 % 300 : SET_SLICE;
 }
 
 static void end(void)

@@ -267,8 +267,8 @@ bool set_model_ask(struct set_model *m, struct set_view *v, struct set_request *
 			set_view_end_wants(v);
 			return r->answered;
 		}
-		/* Nothing to wait for is an answer that never comes, and nothing half said may be left. */
-		if (v->want_count == 0 || buf_size(&r->text) || r->shared)
+		/* Only a range is written slice by slice into the request. */
+		if ((r->verb != SET_RANGE && buf_size(&r->text)) || r->shared)
 			return false;
 		for (size_t k = 0; k < v->want_count; k++, m->loaded++) {
 			const struct cupboard_item *item =

@@ -23,50 +23,85 @@ static void add_member(struct buf *text, struct slice member)
 	buf_commit(text, member.n + 1);
 }
 
-/* Writes members of a range until there are `count`, or `bytes`, of them, 0 for no limit. */
-static bool write_range(
-	struct set_view *v, const struct set_range *range, uint64_t count, size_t bytes, struct buf *text, bool *more)
-{
-	struct set_walk walk;
-	struct slice member;
-	enum set_step step = SET_STEP_WANTED;
-	uint64_t written = 0;
+enum written { WRITTEN_ALL, WRITTEN_LIMIT, WRITTEN_SLICE, WRITTEN_WANTS };
 
-	if (set_walk_begin(&walk, v, range, count)) {
+/* The last member of a text in which each is followed by a space. */
+static struct slice last_member(struct slice text)
+{
+	const char *start;
+
+	if (text.n == 0)
+		return text;
+	start = memrchr(text.p, ' ', text.n - 1);
+	start = start ? start + 1 : text.p;
+	return slice_of(start, (size_t)(text.p + text.n - 1 - start));
+}
+
+/*
+ * Writes a slice of a range, behind what is in `text` of it. With `count` or `bytes`, 0 for no limit, the text is complete when
+ * it has so many members, of which `written` are counted, or bytes.
+ */
+static enum written write_slice(struct set_view *v, struct set_range range, uint64_t count, uint64_t *written,
+	size_t bytes, struct buf *text)
+{
+	enum set_step step = SET_STEP_WANTED;
+	size_t begin = buf_size(text);
+	char after[MEMBER_MAX];
+	struct set_walk walk;
+	struct slice member = last_member(buf_slice(text));
+
+	if (member.n) {
+		memcpy(after, member.p, member.n);
+		range.from = slice_of(after, member.n);
+		range.after = true;
+	}
+	if (set_walk_begin(&walk, v, &range, count ? count - *written : 0)) {
 		while ((step = set_walk_next(&walk, &member)) == SET_STEP_MEMBER) {
 			add_member(text, member);
-			if (++written == count || (bytes && buf_size(text) >= bytes))
+			if (++*written == count || (bytes && buf_size(text) >= bytes) ||
+				buf_size(text) - begin >= v->slice)
 				break;
 		}
 	}
 	set_walk_end(&walk);
 	if (step == SET_STEP_WANTED)
-		buf_consume(text, buf_size(text));
-	*more = step == SET_STEP_MEMBER;
-	return step != SET_STEP_WANTED;
+		return WRITTEN_WANTS;
+	if (step == SET_STEP_END)
+		return WRITTEN_ALL;
+	return *written == count || (bytes && buf_size(text) >= bytes) ? WRITTEN_LIMIT : WRITTEN_SLICE;
 }
 
 static bool answer_range(struct set_view *v, struct set_request *r)
 {
-	return r->count == 0 || write_range(v, &r->range, r->count, r->bytes, &r->text, &r->more);
+	enum written written;
+
+	if (r->count == 0)
+		return true;
+	if (r->version != v->version) {
+		buf_consume(&r->text, buf_size(&r->text));
+		r->written = 0;
+		r->version = v->version;
+	}
+	written = write_slice(v, r->range, r->count, &r->written, r->bytes, &r->text);
+	r->more = written == WRITTEN_LIMIT;
+	return written <= WRITTEN_LIMIT;
 }
 
 /* A set that is nothing but a log needs no order. */
 static bool make_text(struct set_view *v)
 {
-	struct buf text = BUF_EMPTY;
-	bool more;
+	uint64_t written = 0;
 
 	if (v->text)
 		return true;
 	if (v->run_count == 0 && v->head.member_count == 0)
-		fold_join(&v->overlay, &text);
-	else if (!write_range(v, &everything, 0, 0, &text, &more))
+		fold_join(&v->overlay, &v->part);
+	else if (write_slice(v, everything, 0, &written, 0, &v->part) != WRITTEN_ALL)
 		return false;
 	/* No space behind the last member. */
-	else if (buf_size(&text))
-		text.end--;
-	v->text = shared_create(&text);
+	else if (buf_size(&v->part))
+		v->part.end--;
+	v->text = shared_create(&v->part);
 	return true;
 }
 
@@ -366,12 +401,11 @@ bool set_answer(struct set_view *v, struct set_request *request)
 
 void set_answer_fold(const struct fold *all, struct set_request *request)
 {
-	struct set_view view = { .overlay = *all };
-	bool answered = set_answer(&view, request);
+	struct set_view view = { .overlay = *all, .slice = SIZE_MAX };
 
-	/* With no runs nothing can be wanted. */
-	assert(answered);
-	(void)answered;
+	/* Without runs it wants nothing: whatever is left is another slice. */
+	while (!set_answer(&view, request))
+		assert(view.want_count == 0);
 	view.overlay = (struct fold){ 0 };
 	TAILQ_INIT(&view.spare);
 	set_view_free(&view);

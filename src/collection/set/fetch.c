@@ -89,19 +89,39 @@ static void answered(struct lane *lane)
 
 /* --- what is wanted of runs --- */
 
-static void loaded(struct segments *segments)
+static void resumed(struct waiter *waiter, const struct result *r)
 {
-	struct lane *lane = segments->arg;
+	struct fetch *f = (struct fetch *)((char *)waiter - offsetof(struct fetch, pause));
+
+	f->resume(f->lane, r);
+}
+
+/* Goes on with `resume` after others had their turn; false when there is nobody else. */
+static bool pause(struct fetch *f, lane_step *resume)
+{
+	struct env *env = lane_env(f->lane);
+
+	if (!env->later)
+		return false;
+	f->pause.done = resumed;
+	f->resume = resume;
+	env->later(env, &f->pause, 0);
+	return true;
+}
+
+/* Checking what was loaded takes its time too. */
+static void take_loaded(struct lane *lane, const struct result *r)
+{
+	enum { AT_ONCE = 8 };
 	struct fetch *f = lane->work;
 	struct set_view *view = &f->entry->view;
 
-	if (segments->failure.happened) {
-		tell(lane, OUTCOME_FAILED, &segments->failure.result);
-		return;
-	}
-	for (size_t i = 0; i < segments->count; i++) {
-		struct segment *segment = &segments->list[i];
-		const struct set_want *want = &view->wants[i];
+	(void)r;
+	for (size_t n = 0; f->loaded < f->segments->count; n++, f->loaded++) {
+		struct segment *segment = &f->segments->list[f->loaded];
+		const struct set_want *want = &view->wants[f->loaded];
+		if (n == AT_ONCE && pause(f, take_loaded))
+			return;
 		if (!segment->missing && set_view_load(view, want, buf_slice(&segment->data)))
 			continue;
 		memcpy(f->missing, view->runs[want->run].id, OPLOG_ID);
@@ -110,6 +130,18 @@ static void loaded(struct segments *segments)
 	}
 	set_view_end_wants(view);
 	answer(lane);
+}
+
+static void loaded(struct segments *segments)
+{
+	struct lane *lane = segments->arg;
+	struct fetch *f = lane->work;
+
+	f->loaded = 0;
+	if (segments->failure.happened)
+		tell(lane, OUTCOME_FAILED, &segments->failure.result);
+	else
+		take_loaded(lane, NULL);
 }
 
 static void load(struct lane *lane)
@@ -128,23 +160,39 @@ static void load(struct lane *lane)
 	segments_call(f->segments, (struct call){ .verb = CALL_GET, .want = WANT_VALUE }, loaded, lane);
 }
 
-static void answer(struct lane *lane)
+static bool answer_slice(struct lane *lane)
 {
 	struct fetch *f = lane->work;
 	struct set_view *view = &f->entry->view;
 	bool all = true;
 	struct op *op;
 
-	if (f->only) {
-		all = set_answer(view, f->only);
-	} else {
-		STAILQ_FOREACH(op, &lane->batch, link)
-			all &= set_answer(view, op->set);
+	if (f->only)
+		return set_answer(view, f->only);
+	STAILQ_FOREACH(op, &lane->batch, link)
+		all &= set_answer(view, op->set);
+	return all;
+}
+
+static void go_on(struct lane *lane, const struct result *r)
+{
+	(void)r;
+	answer(lane);
+}
+
+static void answer(struct lane *lane)
+{
+	struct fetch *f = lane->work;
+
+	while (!answer_slice(lane)) {
+		if (f->entry->view.want_count) {
+			load(lane);
+			return;
+		}
+		if (pause(f, go_on))
+			return;
 	}
-	if (all)
-		answered(lane);
-	else
-		load(lane);
+	answered(lane);
 }
 
 /* --- a set that is not whole --- */
@@ -327,7 +375,7 @@ static bool is_worth_asking(const struct cache_entry *entry)
 void fetch_begin(struct fetch *f, struct lane *lane, struct set_request *only, bool fresh, lane_after *after)
 {
 	lane_count_reads(lane);
-	*f = (struct fetch){ .only = only, .after = after };
+	*f = (struct fetch){ .lane = lane, .only = only, .after = after };
 	f->entry = cache_open(lane->lanes->cache, lane->waiter.key);
 	lane->work = f;
 	if (!fresh && is_worth_asking(f->entry))

@@ -22,12 +22,16 @@ struct segments;
 
 /* A read under way. It stands first in what lane->work points to. */
 struct fetch {
+	struct lane *lane;
 	struct set_request *only; /* what is answered; NULL for the operations of the batch */
 	lane_after *after;
 	struct cache_entry *entry;
 	struct result read; /* about the base, without its slices */
 	size_t base_size;
 	struct segments *segments;
+	size_t loaded;        /* of those segments that the view wants */
+	struct waiter pause;  /* between two slices of work */
+	lane_step *resume;
 	size_t segment_bytes;   /* of a list */
 	char missing[OPLOG_ID]; /* the run of which an item was missing; empty for none */
 	uint64_t missing_refs;  /* the check of references of which some item was missing; 0 for none */

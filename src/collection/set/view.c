@@ -6,7 +6,7 @@
 
 void set_view_init(struct set_view *v, uint64_t seed, struct set_store *store)
 {
-	*v = (struct set_view){ .store = store };
+	*v = (struct set_view){ .store = store, .slice = SET_SLICE };
 	v->head.seed = v->overlay.seed = seed;
 	TAILQ_INIT(&v->spare);
 }
@@ -17,6 +17,8 @@ static void forget_text(struct set_view *v)
 {
 	shared_drop(v->text);
 	v->text = NULL;
+	buf_free(&v->part);
+	v->version++;
 	buf_consume(&v->sorted_overlay, buf_size(&v->sorted_overlay));
 }
 
@@ -236,7 +238,7 @@ double set_view_waste(const struct set_view *v)
 size_t set_view_memory(const struct set_view *v)
 {
 	size_t memory = v->base.cap + fold_memory(&v->overlay) + fold_memory(&v->head) + v->sorted_overlay.cap +
-		v->sorted_head.cap + v->below_size + (v->text ? v->text->text.cap : 0) +
+		v->sorted_head.cap + v->below_size + v->part.cap + (v->text ? v->text->text.cap : 0) +
 		v->run_count * sizeof(*v->runs);
 
 	for (size_t i = 0; i < v->run_count; i++)

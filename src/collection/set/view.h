@@ -78,6 +78,9 @@ struct set_view {
 	size_t run_count;
 	struct buf sorted_head, sorted_overlay; /* tables of both; empty when not made */
 	struct shared *text;                    /* all members; NULL when not made */
+	struct buf part;                        /* of that text, as far as it was made */
+	uint64_t version;                       /* changes when the set may have changed */
+	size_t slice;                           /* bytes of text that are written in one go */
 	size_t counted_runs; /* of so many runs, from the oldest on, it is known how many members they come to */
 	uint64_t counted;
 	char *below; /* for each member of the overlay: what is known of it in the layers below; NULL when not asked */
@@ -89,6 +92,9 @@ struct set_view {
 	unsigned pins;          /* it is in use: nothing of it may be thrown out */
 	struct set_items spare; /* items that no run has now, but one to come may have */
 };
+
+/* So much text takes a millisecond at most. */
+enum { SET_SLICE = 64 * 1024 };
 
 /* Makes a view of nothing, whose items are in the store. */
 void set_view_init(struct set_view *v, uint64_t seed, struct set_store *store);
@@ -155,7 +161,10 @@ double set_view_waste(const struct set_view *v);
 /* Bytes of memory that it holds beside its items. */
 size_t set_view_memory(const struct set_view *v);
 
-/* Answers a request; false when something has to be loaded first, which is among the wants then. */
+/*
+ * Answers a request, or a slice of it. False when it is to be called again: after the wants are loaded, or at once when there
+ * are none. What it has done so far stays in the view and the request.
+ */
 bool set_answer(struct set_view *v, struct set_request *request) __attribute__((warn_unused_result));
 
 /* Answers a request from a fold that is all there is. */

@@ -1,0 +1,82 @@
+/* The answers from a large set are made in slices, between which others have their turn. */
+#include <stdio.h>
+
+#include "conversations.h"
+#include "collection/set/view.h"
+#include "server.h"
+
+enum { MEMBERS = 20000, NAME = 12 };
+
+static const struct collection_options options = {
+	.log_size = 4096, .table_size = 32768, .cache = 1 << 24, .merges = 1
+};
+
+static struct server server;
+
+static void setup(void)
+{
+	struct buf line = BUF_EMPTY;
+
+	fake_setup();
+	fake_takes(&options);
+	server_init(&server, &fake);
+	BUF_ADD(&line, "sset k");
+	for (int i = 0; i < MEMBERS; i++)
+		buf_printf(&line, " user-%07d", i);
+	BUF_ADD(&line, "\r\n\0");
+	asks(&fake, buf_slice(&line).p);
+	server_answer_all(&server);
+	client_is_told("STORED\r\n");
+	buf_free(&line);
+	fake_has_time(&fake);
+}
+
+static void teardown(void)
+{
+	server_free(&server);
+	fake_teardown();
+}
+
+/* Asks, and gives how often the proxy paused before it replied with all members. */
+static size_t pauses(const char *request)
+{
+	size_t count = 0, n = 1;
+	const char *reply = "";
+
+	asks(&fake, request);
+	while (n || *reply == '\0') {
+		server_answer_all(&server);
+		n = fake_pass(&fake, 0);
+		count += n;
+		if (!n)
+			reply = fake_told(&fake);
+	}
+	ck_assert_uint_gt(strlen(reply), MEMBERS * (NAME + 1));
+	ck_assert_ptr_nonnull(strstr(reply, "user-0019999\r\nEND\r\n"));
+	return count;
+}
+
+/* So many tables are checked at a time, and so much text is written. */
+START_TEST(all_members)
+{
+	size_t slices = MEMBERS * (NAME + 1) / SET_SLICE;
+
+	ck_assert_uint_ge(pauses("smembers k\r\n"), slices);
+	/* The text is kept. */
+	ck_assert_uint_eq(pauses("smembers k\r\n"), 0);
+	/* It is made once for all who wait for it. */
+	client_asks("sadd k user-0019999\r\n");
+	server_answer_all(&server);
+	client_is_told("STORED\r\n");
+	ck_assert_uint_le(pauses("smembers k\r\n"), slices + 1);
+}
+END_TEST
+
+START_TEST(a_range)
+{
+	ck_assert_uint_ge(pauses("srange k user user-0019999 1000000\r\n"), MEMBERS * (NAME + 1) / SET_SLICE);
+	ck_assert_uint_ge(pauses("sscan k 1000000\r\n"), MEMBERS * (NAME + 1) / SET_SLICE);
+}
+END_TEST
+
+SUITE_AROUND(slices, setup, teardown, all_members, a_range)

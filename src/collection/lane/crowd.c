@@ -27,7 +27,7 @@ void crowd_won(struct crowds *crowds, uint64_t hash)
 {
 	struct crowd *c = place_of(crowds, hash);
 
-	/* Not down to one: that the key is crowded is forgotten when nothing was lost for long. */
+	/* The share stays at 2 or more: only CROWD_FORGET ends crowding. */
 	if (c->hash == hash && c->share > 2)
 		c->share /= 2;
 }

@@ -4,67 +4,20 @@
 
 #include "collection/ttl.h"
 
+typedef void waiter_done(struct waiter *waiter, const struct result *r);
+static waiter_done looked, stored, corrected, date_read;
+
 static struct cas *cas_of(struct waiter *waiter)
 {
 	return (struct cas *)((char *)waiter - offsetof(struct cas, waiter));
 }
 
-static void ask(struct cas *cas, struct call call, void (*done)(struct waiter *waiter, const struct result *r))
+static void ask(struct cas *cas, struct call call, waiter_done *done)
 {
 	call.key = cas->waiter.key;
 	call.server = CALL_ANY_SERVER;
 	cas->waiter.done = done;
 	cas->env->call(cas->env, &call, &cas->waiter);
-}
-
-/* What became of the correction does not matter: the write is done. */
-static void corrected(struct waiter *waiter, const struct result *r)
-{
-	const struct result stored = { .status = RESULT_DONE, .server = r->server };
-	struct cas *cas = cas_of(waiter);
-
-	cas->done(cas, &stored);
-}
-
-static void date_read(struct waiter *waiter, const struct result *r)
-{
-	struct cas *cas = cas_of(waiter);
-
-	if (ttl_date_is_off(cas->ttl, r, &cas->exptime))
-		ask(cas, (struct call){ .verb = CALL_TOUCH, .exptime = cas->exptime }, corrected);
-	else
-		corrected(waiter, r);
-}
-
-static void correct(struct cas *cas, const struct result *r)
-{
-	int64_t exptime;
-
-	if (ttl_touch_is_due(cas->env, cas->ttl, &cas->looked, &exptime)) {
-		cas->ttl = cas->looked.ttl;
-		ask(cas, (struct call){ .verb = CALL_TOUCH, .exptime = exptime }, corrected);
-	} else if (ttl_is_date(cas->exptime)) {
-		ask(cas, (struct call){ .verb = CALL_GET, .want = WANT_TTL }, date_read);
-	} else {
-		cas->done(cas, r);
-	}
-}
-
-static void stored(struct waiter *waiter, const struct result *r)
-{
-	struct cas *cas = cas_of(waiter);
-
-	if (r->status == RESULT_DONE)
-		correct(cas, r);
-	else
-		cas->done(cas, r);
-}
-
-static void looked(struct waiter *waiter, const struct result *r)
-{
-	struct cas *cas = (struct cas *)((char *)waiter - offsetof(struct cas, look));
-
-	cas->looked = *r;
 }
 
 void cas_send(struct cas *cas, struct env *env, struct call call, int64_t ttl, bool look,
@@ -99,4 +52,54 @@ void cas_replace(struct cas *cas, struct env *env, struct slice key, struct slic
 	};
 
 	cas_send(cas, env, call, read->ttl, true, done);
+}
+
+static void looked(struct waiter *waiter, const struct result *r)
+{
+	struct cas *cas = (struct cas *)((char *)waiter - offsetof(struct cas, look));
+
+	cas->looked = *r;
+}
+
+static void correct(struct cas *cas, const struct result *r)
+{
+	int64_t exptime;
+
+	if (ttl_touch_is_due(cas->env, cas->ttl, &cas->looked, &exptime)) {
+		cas->ttl = cas->looked.ttl;
+		ask(cas, (struct call){ .verb = CALL_TOUCH, .exptime = exptime }, corrected);
+	} else if (ttl_is_date(cas->exptime)) {
+		ask(cas, (struct call){ .verb = CALL_GET, .want = WANT_TTL }, date_read);
+	} else {
+		cas->done(cas, r);
+	}
+}
+
+static void stored(struct waiter *waiter, const struct result *r)
+{
+	struct cas *cas = cas_of(waiter);
+
+	if (r->status == RESULT_DONE)
+		correct(cas, r);
+	else
+		cas->done(cas, r);
+}
+
+/* The write is done, even if the correction failed. */
+static void corrected(struct waiter *waiter, const struct result *r)
+{
+	const struct result stored = { .status = RESULT_DONE, .server = r->server };
+	struct cas *cas = cas_of(waiter);
+
+	cas->done(cas, &stored);
+}
+
+static void date_read(struct waiter *waiter, const struct result *r)
+{
+	struct cas *cas = cas_of(waiter);
+
+	if (ttl_date_is_off(cas->ttl, r, &cas->exptime))
+		ask(cas, (struct call){ .verb = CALL_TOUCH, .exptime = cas->exptime }, corrected);
+	else
+		corrected(waiter, r);
 }

@@ -1,6 +1,6 @@
 /*
- * Answering requests from a view. Each answer first makes sure that all it needs is in memory; what is not becomes a want, and
- * the request is asked again when that was loaded.
+ * Answers to requests, from a view. An answer that needs something which is not in memory notes all wants of that kind
+ * and fails. The caller loads them and asks again.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static void add_member(struct buf *text, struct slice member)
 	buf_commit(text, member.n + 1);
 }
 
-/* Writes members of a range until there are `count`, or `bytes`, of them, 0 for no limit. */
+/* Writes members of a range up to a limit of `count` members or `bytes`; 0 for none. */
 static bool write_range(
 	struct set_view *v, const struct set_range *range, uint64_t count, size_t bytes, struct buf *text, bool *more)
 {
@@ -51,7 +51,7 @@ static bool answer_range(struct set_view *v, struct set_request *r)
 	return r->count == 0 || write_range(v, &r->range, r->count, r->bytes, &r->text, &r->more);
 }
 
-/* A set that is nothing but a log needs no order. */
+/* A set that is only a log needs no sorting. */
 static bool make_text(struct set_view *v)
 {
 	struct buf text = BUF_EMPTY;
@@ -63,7 +63,7 @@ static bool make_text(struct set_view *v)
 		fold_join(&v->overlay, &text);
 	else if (!write_range(v, &everything, 0, 0, &text, &more))
 		return false;
-	/* No space behind the last member. */
+	/* Cut the space behind the last member. */
 	else if (buf_size(&text))
 		text.end--;
 	v->text = shared_create(&text);
@@ -99,16 +99,16 @@ static bool answer_test(struct set_view *v, struct set_request *r)
 
 /* --- counting --- */
 
-/* How many entries of a run without removals are below a bound, or at it with `through`. */
+/* The number of entries of a run below a bound or, if `through`, at most equal to it. */
 static bool rank(struct set_view *v, size_t run, struct slice bound, bool through, uint64_t *out)
 {
-	size_t place = set_view_place(v, run, bound);
-	const struct table *table = place == SIZE_MAX ? NULL : set_view_table(v, run, place);
+	size_t number = set_view_table_of(v, run, bound);
+	const struct table *table = number == SIZE_MAX ? NULL : set_view_table(v, run, number);
 	struct table_cursor cursor;
 
 	if (!table)
 		return false;
-	*out = v->runs[run].ref.indexed ? set_view_index(v, run)->list[place].before : 0;
+	*out = v->runs[run].ref.indexed ? set_view_index(v, run)->list[number].before : 0;
 	if (table_seek(&cursor, table, bound) && through && slice_equal(table_member(&cursor), bound))
 		++*out;
 	*out += cursor.at;
@@ -128,7 +128,7 @@ static bool count_oldest(struct set_view *v, const struct set_range *range, int6
 	return there;
 }
 
-/* By how many members an entry changes what is below it. */
+/* Adds to `out` by how much an entry changes the number of members in the layers below. */
 static bool count_entry(struct set_view *v, size_t run, const struct table_cursor *entry, int64_t *out)
 {
 	enum set_found below = set_view_below(v, run, table_member(entry));
@@ -153,10 +153,10 @@ static bool count_table(
 	return there;
 }
 
-/* By how many members a run changes what is below it, within the range. */
+/* By how much a run changes the number of members of a range in the layers below. */
 static bool count_run(struct set_view *v, size_t run, const struct set_range *range, int64_t *out)
 {
-	size_t at = set_view_place(v, run, range->from);
+	size_t at = set_view_table_of(v, run, range->from);
 	const struct fences *fences = at != SIZE_MAX && v->runs[run].ref.indexed ? set_view_index(v, run) : NULL;
 	bool there = at != SIZE_MAX;
 
@@ -182,7 +182,7 @@ static int64_t count_head(const struct set_view *v, const struct set_range *rang
 	return count;
 }
 
-/* The layers below the overlay, one after the other. */
+/* Counts the layers below the overlay. */
 static bool count_runs(struct set_view *v, const struct set_range *range, int64_t *out)
 {
 	bool there = true;
@@ -199,7 +199,7 @@ static bool count_runs(struct set_view *v, const struct set_range *range, int64_
 	return there;
 }
 
-/* All of them, by walking through: for runs that say too much to look it up. The overlay is left out. */
+/* Counts all members without the overlay by iterating, if the newer runs have too many entries for lookups. */
 static bool walk_runs(struct set_view *v, uint64_t *out)
 {
 	struct fold overlay = v->overlay;
@@ -230,7 +230,7 @@ static bool too_much_to_look_up(const struct set_view *v)
 	return more > entries / PART;
 }
 
-/* The same for all of the set, which is remembered as far as it was counted. */
+/* Counts all members without the overlay. The view remembers the count of the oldest runs. */
 static bool count_all_runs(struct set_view *v, uint64_t *out)
 {
 	int64_t change;
@@ -262,7 +262,7 @@ static bool count_all_runs(struct set_view *v, uint64_t *out)
 
 enum { BELOW_UNKNOWN, BELOW_OUT, BELOW_IN };
 
-/* What is below a member of the overlay, which is asked once. */
+/* Looks a member of the overlay up in the layers below, once. */
 static bool look_below(struct set_view *v, size_t i)
 {
 	const struct fold_member *m = &v->overlay.members[i];
@@ -369,7 +369,7 @@ void set_answer_fold(const struct fold *all, struct set_request *request)
 	struct set_view view = { .overlay = *all };
 	bool answered = set_answer(&view, request);
 
-	/* With no runs nothing can be wanted. */
+	/* Without runs there are no wants. */
 	assert(answered);
 	(void)answered;
 	view.overlay = (struct fold){ 0 };

@@ -37,4 +37,11 @@ struct env {
 	struct large_filter *large; /* shared by all workers; NULL for none */
 };
 
+/* Sends a GET of `want`. The key is the waiter's. */
+static inline void env_get(struct env *env, unsigned want, struct waiter *waiter)
+{
+	env->call(env, &(struct call){ .verb = CALL_GET, .want = want, .server = CALL_ANY_SERVER, .key = waiter->key },
+		waiter);
+}
+
 #endif

@@ -23,7 +23,7 @@ static void finish(struct lane *lane, uint64_t value)
 	struct outcome outcome = { .status = OUTCOME_DONE, .number = value - total(lane) };
 
 	while (!STAILQ_EMPTY(&lane->batch)) {
-		outcome.number += STAILQ_FIRST(&lane->batch)->count;
+		outcome.number += lane_first(lane)->count;
 		lane_end_first(lane, &outcome);
 	}
 	lane_next(lane);
@@ -42,7 +42,7 @@ static void begin(struct lane *lane)
 		(struct call){
 			.verb = CALL_ADD,
 			.value = buf_slice(&lane->log),
-			.exptime = STAILQ_FIRST(&lane->batch)->ttl,
+			.exptime = lane_first(lane)->ttl,
 		},
 		begun);
 }

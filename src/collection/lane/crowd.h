@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 enum {
-	CROWD_PLACES = 256,
+	CROWD_SLOTS = 256,
 	CROWD_SHARE_MAX = 64,
 	CROWD_FORGET = 10 * 1000, /* milliseconds after the last lost rewrite until the key counts as quiet */
 	CROWD_GROWTH = 4,         /* the limit of a base's size is up to this many times larger for a crowded key */
@@ -30,7 +30,7 @@ struct crowds {
 	struct crowd {
 		uint64_t hash, lost; /* of the key; the time of the last lost rewrite, in milliseconds */
 		unsigned share;
-	} places[CROWD_PLACES];
+	} slots[CROWD_SLOTS];
 };
 
 /* The share of a key: 1 if it is not crowded. `hash` is the key's, `now` in milliseconds. */

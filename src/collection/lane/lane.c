@@ -320,15 +320,10 @@ void lane_call(struct lane *lane, struct call call, lane_step *step)
 
 void lane_look_at_size(struct lane *lane)
 {
-	struct env *env = lane_env(lane);
-
 	if (lane->looking)
 		return;
 	lane->looking = true;
-	env->call(env,
-		&(struct call){
-			.verb = CALL_GET, .want = WANT_SIZE, .server = CALL_ANY_SERVER, .key = lane->waiter.key },
-		&lane->look);
+	env_get(lane_env(lane), WANT_SIZE, &lane->look);
 }
 
 static void compaction_done(struct op *op, const struct outcome *outcome)

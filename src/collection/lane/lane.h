@@ -14,8 +14,6 @@ enum {
 	LANE_MERGE_MAX = 32 * 1024 /* maximum bytes of log in one append; a longer log is sent in chunks */
 };
 
-struct lane;
-
 /* Receives the result of lane_call. */
 typedef void lane_step(struct lane *lane, const struct result *r);
 /* Receives the outcome of a part of a machine; `failure` is set with OUTCOME_FAILED, borrowed. */

@@ -26,17 +26,8 @@ static void count_lost(const struct base_rewrite *rewrite, bool rewritten)
 
 static void read_base(struct base_rewrite *rewrite)
 {
-	struct env *env = lane_env(rewrite->lane);
-
 	rewrite->cas.waiter = (struct waiter){ base_read, rewrite->lane->waiter.key };
-	env->call(env,
-		&(struct call){
-			.verb = CALL_GET,
-			.want = WANT_VALUE | WANT_CAS | WANT_TTL,
-			.server = CALL_ANY_SERVER,
-			.key = rewrite->lane->waiter.key,
-		},
-		&rewrite->cas.waiter);
+	env_get(lane_env(rewrite->lane), WANT_VALUE | WANT_CAS | WANT_TTL, &rewrite->cas.waiter);
 }
 
 /* A part without a block must be in a base without one: else the base was replaced. */

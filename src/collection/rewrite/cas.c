@@ -31,10 +31,7 @@ void cas_send(struct cas *cas, struct env *env, struct call call, int64_t ttl, b
 	cas->exptime = call.exptime;
 	cas->done = done;
 	if (look)
-		env->call(env,
-			&(struct call){
-				.verb = CALL_GET, .want = WANT_TTL, .server = CALL_ANY_SERVER, .key = call.key },
-			&cas->look);
+		env_get(env, WANT_TTL, &cas->look);
 	ask(cas, call, stored);
 }
 

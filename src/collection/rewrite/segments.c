@@ -91,8 +91,6 @@ void segments_call(struct segments *s, struct call call, void (*done)(struct seg
 	ask(s);
 }
 
-/* --- all items that references lead to --- */
-
 static bool refs_of_list(struct slice refs)
 {
 	return refs.n > 1 && refs.p[1] == (char)OPLOG_LIST;
@@ -235,8 +233,6 @@ void segments_touch_all(struct lanes *lanes, struct slice key, struct slice refs
 	lanes->background++;
 	segments_call_all(lanes, key, refs, (struct call){ .verb = CALL_TOUCH, .exptime = exptime }, touched, NULL);
 }
-
-/* --- writing --- */
 
 static void item_written(struct waiter *waiter, const struct result *r)
 {

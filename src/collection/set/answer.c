@@ -12,8 +12,6 @@
 
 static const struct set_range everything;
 
-/* --- all, and ranges --- */
-
 static void add_member(struct buf *text, struct slice member)
 {
 	char *at = buf_reserve(text, member.n + 1);
@@ -78,8 +76,6 @@ static bool answer_all(struct set_view *v, struct set_request *r)
 	return true;
 }
 
-/* --- single members --- */
-
 static bool answer_test(struct set_view *v, struct set_request *r)
 {
 	struct slice rest = r->members, member;
@@ -96,8 +92,6 @@ static bool answer_test(struct set_view *v, struct set_request *r)
 		buf_consume(&r->text, buf_size(&r->text));
 	return !wanted;
 }
-
-/* --- counting --- */
 
 /* The number of entries of a run below a bound or, if `through`, at most equal to it. */
 static bool rank(struct set_view *v, size_t run, struct slice bound, bool through, uint64_t *out)

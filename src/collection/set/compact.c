@@ -254,7 +254,7 @@ static void op_compacted(struct lane *lane, enum outcome_status status, const st
  */
 static void merge_all(struct lane *lane, const struct result *r)
 {
-	struct op *op = STAILQ_FIRST(&lane->batch);
+	struct op *op = lane_first(lane);
 	struct oplog_base base;
 	int64_t exptime;
 

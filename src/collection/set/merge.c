@@ -73,18 +73,13 @@ static struct slice key_of(const struct merge *m)
 
 static void read_item(struct merge_input *in, struct slice id, waiter_done *done)
 {
-	struct env *env = in->merge->lanes->env;
-
 	buf_consume(&in->item_key, buf_size(&in->item_key));
 	buf_add_slice(&in->item_key, key_of(in->merge));
 	BUF_ADD(&in->item_key, ".");
 	buf_add_slice(&in->item_key, id);
 	in->waiter = (struct waiter){ done, buf_slice(&in->item_key) };
 	in->merge->reading++;
-	env->call(env,
-		&(struct call){
-			.verb = CALL_GET, .want = WANT_VALUE, .server = CALL_ANY_SERVER, .key = in->waiter.key },
-		&in->waiter);
+	env_get(in->merge->lanes->env, WANT_VALUE, &in->waiter);
 }
 
 /* Reads the index of a run. A run of one table has none: its only fence is made from the reference. */

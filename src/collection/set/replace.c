@@ -59,7 +59,7 @@ static void write_run(struct lane *lane)
 
 void replace_start(struct lane *lane)
 {
-	struct op *op = STAILQ_FIRST(&lane->batch);
+	struct op *op = lane_first(lane);
 	struct replacement *p = xcalloc(1, sizeof(*p));
 
 	lane->work = p;
@@ -127,7 +127,7 @@ static enum outcome_status condition(const struct op *op, const struct result *r
 static void base_read(struct lane *lane, const struct result *r)
 {
 	struct replacement *p = lane->work;
-	const struct op *op = STAILQ_FIRST(&lane->batch);
+	const struct op *op = lane_first(lane);
 	bool hit = r->status == RESULT_HIT;
 	enum outcome_status status = condition(op, r);
 	enum oplog_form form;
@@ -159,7 +159,7 @@ static void base_read(struct lane *lane, const struct result *r)
 
 static void written(struct lane *lane, const struct result *r)
 {
-	const struct op *op = STAILQ_FIRST(&lane->batch);
+	const struct op *op = lane_first(lane);
 
 	if (r->status == RESULT_DONE) {
 		if (op->push && op->log.n > 2 * lane_env(lane)->options->base_size)

@@ -150,13 +150,9 @@ void touch_followers(struct lanes *lanes, struct slice key, struct slice value, 
 void delete_start(struct lane *lane)
 {
 	struct touch_delete *t = start(lane);
-	struct env *env = lane_env(lane);
 
 	t->read = (struct waiter){ read_beside_delete, lane->waiter.key };
-	env->call(env,
-		&(struct call){
-			.verb = CALL_GET, .want = WANT_VALUE, .server = CALL_ANY_SERVER, .key = lane->waiter.key },
-		&t->read);
+	env_get(lane_env(lane), WANT_VALUE, &t->read);
 	lane_call(lane, (struct call){ .verb = CALL_DELETE }, deleted);
 }
 

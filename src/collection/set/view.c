@@ -11,8 +11,6 @@ void set_view_init(struct set_view *v, uint64_t seed, struct set_store *store)
 	TAILQ_INIT(&v->spare);
 }
 
-/* --- the base --- */
-
 static void forget_text(struct set_view *v)
 {
 	shared_drop(v->text);
@@ -157,8 +155,6 @@ bool set_view_take_log(struct set_view *v, struct slice log)
 {
 	return start_over(v, log) == OPLOG_GOOD;
 }
-
-/* --- members --- */
 
 /* What a run says of a member. */
 static enum set_found look_in_run(struct set_view *v, size_t run, struct slice member, uint64_t hash, bool *removed)

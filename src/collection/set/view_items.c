@@ -10,8 +10,6 @@
 /* Changes of the references after which a spare item is dropped: its run may be about to be referred to. */
 enum { SPARE_AGE = 4 };
 
-/* --- items --- */
-
 static size_t item_memory(const struct set_item *item)
 {
 	size_t ranks = item->ranks ? table_restarts(&item->table) : item->fences.count;
@@ -119,8 +117,6 @@ static void use(struct set_item *item)
 		TAILQ_INSERT_HEAD(&store->used, item, link);
 	}
 }
-
-/* --- runs --- */
 
 /* With the index known, creates the slots of the tables, and fills them with spare items. */
 static bool make_slots(struct set_view *v, struct set_run *run, const struct fences *fences)
@@ -235,8 +231,6 @@ void set_view_drop_runs(struct set_view *v)
 	free_runs(v, drop_slot);
 	age_spares(v, 0);
 }
-
-/* --- wants --- */
 
 static void want(struct set_view *v, size_t run, int64_t table)
 {

@@ -198,26 +198,25 @@ size_t fold_joined_size(const struct fold *f)
 	return f->live ? f->live_bytes + f->live - 1 : 0;
 }
 
-/* Writes each live member with a space behind it, and with a `+` before it if `sign`. */
-static char *write_members(const struct fold *f, char *p, bool sign)
+/* Writes each live member, or all of them, with a space behind it and, if `sign`, its sign before it. */
+static void write_members(const struct fold *f, char *p, bool sign, bool all)
 {
 	for (size_t i = 0; i < f->member_count; i++) {
 		const struct fold_member *m = &f->members[i];
-		if (!m->live)
+		if (!m->live && !all)
 			continue;
 		if (sign)
-			*p++ = '+';
+			*p++ = m->live ? '+' : '-';
 		memcpy(p, m->p, m->n);
 		p += m->n;
 		*p++ = ' ';
 	}
-	return p;
 }
 
 void fold_join(const struct fold *f, struct buf *out)
 {
 	/* One more byte is written than kept: the space behind the last member. */
-	write_members(f, buf_reserve(out, fold_joined_size(f) + 1), false);
+	write_members(f, buf_reserve(out, fold_joined_size(f) + 1), false, false);
 	buf_commit(out, fold_joined_size(f));
 }
 
@@ -228,7 +227,7 @@ size_t fold_log_size(const struct fold *f)
 
 void fold_encode(const struct fold *f, struct buf *out)
 {
-	write_members(f, buf_reserve(out, fold_log_size(f)), true);
+	write_members(f, buf_reserve(out, fold_log_size(f)), true, false);
 	buf_commit(out, fold_log_size(f));
 }
 
@@ -239,15 +238,7 @@ size_t fold_delta_size(const struct fold *f)
 
 void fold_encode_delta(const struct fold *f, struct buf *out)
 {
-	char *p = buf_reserve(out, fold_delta_size(f));
-
-	for (size_t i = 0; i < f->member_count; i++) {
-		const struct fold_member *m = &f->members[i];
-		*p++ = m->live ? '+' : '-';
-		memcpy(p, m->p, m->n);
-		p += m->n;
-		*p++ = ' ';
-	}
+	write_members(f, buf_reserve(out, fold_delta_size(f)), true, true);
 	buf_commit(out, fold_delta_size(f));
 }
 

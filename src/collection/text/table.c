@@ -8,8 +8,6 @@
 
 enum { MAGIC_SIZE = sizeof(MAGIC) - 1, NUMBER = 4, ENTRY_HEAD = 4 };
 
-/* --- reading --- */
-
 static uint32_t restarts_of(uint32_t count)
 {
 	return count / TABLE_INTERVAL + (count % TABLE_INTERVAL != 0);
@@ -161,8 +159,6 @@ static struct slice restart_member(const struct table *t, uint32_t restart)
 	return slice_of(p, size >> 1);
 }
 
-/* --- ranks --- */
-
 static size_t shared_bytes(struct slice a, struct slice b)
 {
 	size_t n = 0, most = a.n < b.n ? a.n : b.n;
@@ -290,8 +286,6 @@ bool table_find(const struct table *t, struct slice member, bool *removed)
 {
 	return t->count && scan(t, find_restart(t, member), member, removed);
 }
-
-/* --- writing --- */
 
 void table_writer_add(struct table_writer *w, struct slice member, bool removed)
 {

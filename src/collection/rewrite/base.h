@@ -22,7 +22,7 @@ struct base_rewrite {
 
 /*
  * Replaces `prefix` at the head of the base by `replacement`; keeps time to live and flags. Both slices and `rewrite`
- * must stay until `after`, which gets OUTCOME_BUSY if the base does not begin with the prefix, or every attempt lost a
+ * must stay until `after`. It gets OUTCOME_BUSY if the base does not begin with the prefix, or each attempt lost a
  * race. `read` is a reply with value, CAS token and time to live to start from; if it is NULL, the base is read first.
  */
 void base_rewrite_head(struct base_rewrite *rewrite, struct lane *lane, struct slice prefix, struct slice replacement,

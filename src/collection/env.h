@@ -1,4 +1,7 @@
-/* What machines need of the world: calls to servers, time, chance, rules and options. The daemon's worker implements it, as do the tests. */
+/*
+ * What machines need of the world: calls to servers, time, random numbers, rules, options. A worker, a test or the
+ * simulation fills it in.
+ */
 #ifndef COLLECTION_ENV_H
 #define COLLECTION_ENV_H
 
@@ -12,23 +15,33 @@
 struct large_filter;
 
 struct env {
-	/* Sends a call. Its slices may change after the return. The waiter gets exactly one result, after the return. */
+	/*
+	 * Sends a call. Its slices are borrowed until the return. The waiter must stay, and gets exactly one result,
+	 * after the return.
+	 */
 	void (*call)(struct env *env, const struct call *call, struct waiter *waiter);
 	/*
-	 * Calls the waiter, with an empty result, after `ms` milliseconds; with 0, after all ready I/O. NULL where no time
-	 * passes: then work is not sliced and nothing backs off.
+	 * Calls the waiter with an empty result after `ms` milliseconds, or after all ready I/O when `ms` is 0. NULL
+	 * if there are no timers: then work is not sliced, and appends are never held back.
 	 */
 	void (*later)(struct env *env, struct waiter *waiter, unsigned ms);
 
-	uint64_t now;      /* milliseconds of a monotonic clock, fixed during a loop turn */
+	uint64_t now;      /* monotonic clock in milliseconds, fixed during one turn of the event loop */
 	int64_t unix_time; /* seconds */
 	uint64_t random;   /* state of random_next() */
-	uint64_t seed;     /* of the hash tables */
-	int servers;       /* the number of servers */
+	uint64_t seed;     /* of hash tables */
+	int servers;
 	const struct rules *rules;
 	const struct collection_options *options;
 	struct pool *pool;
-	struct large_filter *large; /* shared with other workers; NULL for none */
+	struct large_filter *large; /* shared by all workers; NULL for none */
 };
+
+/* Sends a GET of `want`. The key is the waiter's. */
+static inline void env_get(struct env *env, unsigned want, struct waiter *waiter)
+{
+	env->call(env, &(struct call){ .verb = CALL_GET, .want = want, .server = CALL_ANY_SERVER, .key = waiter->key },
+		waiter);
+}
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Which keys were lately seen to hold a collection with segments: a filter that all workers of a process share. It only ever
- * errs where it saves work: what it does not know is taken for an ordinary item.
+ * A lossy record of the keys that were recently seen to hold a collection with segments. All workers of a process share
+ * it. A key that was forgotten counts as an ordinary item: deleting it leaves its segments to be evicted.
  */
 #ifndef COLLECTION_LARGE_H
 #define COLLECTION_LARGE_H
@@ -13,7 +13,7 @@
 
 enum { LARGE_SLOTS = 16384 };
 
-/* In each slot the tag of the last such key that fell into it. */
+/* Each slot holds the tag of the last marked key that hashed to it; 0 for none. */
 struct large_filter {
 	atomic_uint slots[LARGE_SLOTS];
 };

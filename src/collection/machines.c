@@ -29,7 +29,7 @@ static start_machine *const oplog[] = {
 	[OP_DELETE] = delete_start,
 };
 
-/* A counter is a counter, whatever rule its key has. */
+/* The encoding of a key is that of its sets and lists: counters have none. */
 static void start(struct lane *lane, enum op_kind kind)
 {
 	if (lane->rule->encoding == ENCODING_OPLOG || kind == OP_COUNT)

@@ -1,4 +1,4 @@
-/* Which machine carries out which kind of operation, by the encoding of the key. */
+/* The table of machines: which function carries out which kind of operation, for each encoding. */
 #ifndef COLLECTION_MACHINES_H
 #define COLLECTION_MACHINES_H
 
@@ -6,7 +6,7 @@
 
 extern const struct lane_machines machines;
 
-/* Bytes that views, tables and segments in memory hold. */
+/* Bytes of memory that cached views, tables and segments use. */
 size_t machines_cache_memory(const struct lanes *lanes);
 
 #endif

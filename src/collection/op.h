@@ -1,6 +1,6 @@
 /*
- * One operation on one key, as a command asks for it. Operations on a key wait for one another in its lane; their owner keeps
- * them, with all that their slices point to, where they are until `done`, which is called once and never inside lanes_submit.
+ * An operation on one key, submitted by a command. Its owner keeps it, and all that its slices point to, unmoved
+ * until `done`. `done` is called exactly once, and never inside lanes_submit.
  */
 #ifndef COLLECTION_OP_H
 #define COLLECTION_OP_H
@@ -13,97 +13,98 @@ struct set_request;
 struct list_request;
 
 enum op_kind {
-	OP_APPEND,  /* add or remove members, push items: `log` goes behind what is stored, or with `front` before it */
+	OP_APPEND,  /* add or remove members, push items: put `log` behind what is stored, or before it if `front` */
 	OP_READ,    /* read a set, as `set` says */
-	OP_REPLACE, /* the members of `log` take the place of all that is stored */
+	OP_REPLACE, /* replace all that is stored by the members of `log` */
 	OP_COUNT,   /* add `count` to a counter */
-	OP_POP,     /* take `count` random members out: they are in the outcome's `log`, as removals */
-	OP_COMPACT, /* fold the base, and with `all` merge all runs too */
-	OP_COMMIT,  /* `log` takes the place of `prefix` at the head of the base */
+	OP_POP,     /* remove `count` random members, and give them in the outcome's `log` */
+	OP_COMPACT, /* fold the base; if `all`, merge all runs too */
+	OP_COMMIT,  /* replace `prefix` at the head of the base by `log` */
 	OP_LIST,    /* read or rewrite a list, as `list` says */
-	OP_TOUCH,   /* give a collection and all its items the time to live `ttl` */
+	OP_TOUCH,   /* set the time to live of a collection and all its items to `ttl` */
 	OP_DELETE,  /* delete a collection and all its items */
-	OP_CALL     /* a plain call that had to wait its turn */
+	OP_CALL     /* a plain call, queued behind operations on its key */
 };
 
 enum outcome_status {
 	OUTCOME_DONE,
-	OUTCOME_MISSING,   /* there is no such collection */
-	OUTCOME_CORRUPT,   /* what is stored is no collection */
-	OUTCOME_NEWER,     /* it is stored in a form of a later version */
-	OUTCOME_IS_SET,    /* LIST: it is a set in sorted tables, which have another order */
-	OUTCOME_TOO_LARGE, /* it does not fit; what was there is still there */
-	OUTCOME_BUSY,      /* others won every race */
-	OUTCOME_PRESENT,   /* REPLACE_MISSING: there is one */
-	OUTCOME_CHANGED,   /* REPLACE_SAME: it is another by now */
-	OUTCOME_NO_CAS,    /* it cannot be rewritten: its server gives no CAS tokens */
-	OUTCOME_RANGE,     /* LIST: there is no such index */
-	OUTCOME_FAILED     /* see `result` */
+	OUTCOME_MISSING,   /* the key is missing */
+	OUTCOME_CORRUPT,   /* the item is no collection */
+	OUTCOME_NEWER,     /* the item is in a form of a later version */
+	OUTCOME_IS_SET,    /* LIST: the key holds a set in sorted tables, which keep no order of insertion */
+	OUTCOME_TOO_LARGE, /* the item would be too large; it was not changed */
+	OUTCOME_BUSY,      /* every attempt lost a race to another writer */
+	OUTCOME_PRESENT,   /* REPLACE_MISSING: the key is present */
+	OUTCOME_CHANGED,   /* REPLACE_SAME: the CAS token has changed */
+	OUTCOME_NO_CAS,    /* no rewrite is possible: the server gives no CAS tokens */
+	OUTCOME_RANGE,     /* LIST: there is no item at this index */
+	OUTCOME_FAILED     /* a call failed: see `result` */
 };
 
 enum list_verb {
 	LIST_RANGE,     /* the items from `start` to `stop` */
-	LIST_LENGTH,    /* how many there are */
-	LIST_POSITION,  /* of the first `item`; MISSING when there is none */
-	LIST_POP_FRONT, /* take out the first `count` */
-	LIST_POP_BACK,  /* the last `count`, the very last first */
-	LIST_REMOVE,    /* take out `item`, `start` times from the head, or when it is below 0 the tail; 0 for all */
-	LIST_SET,       /* `item` takes the place of that at `start` */
-	LIST_TRIM       /* keep those from `start` to `stop` */
+	LIST_LENGTH,    /* the number of items */
+	LIST_POSITION,  /* the index of the first `item`; MISSING if there is none */
+	LIST_POP_FRONT, /* remove and give the first `count` items */
+	LIST_POP_BACK,  /* remove and give the last `count` items, the last one first */
+	LIST_REMOVE,    /* remove the first `start` items equal to `item`; from the tail if negative; all if 0 */
+	LIST_SET,       /* replace the item at index `start` by `item` */
+	LIST_TRIM       /* remove all items outside of `start` to `stop` */
 };
 
-/* What is asked of a list. Positions count from 0, below 0 from the end. */
+/* A request to a list. Indexes count from 0; negative ones count from the end, -1 being the last item. */
 struct list_request {
 	enum list_verb verb;
 	int64_t start, stop;
 	uint64_t count;
 	struct slice item;
-	/* For the machine: what it came to, of the text of all that are answered together. */
+	/* Set by the machine: the outcome. `at` and `size` are a part of the text of all requests of the batch. */
 	enum outcome_status status;
 	size_t at, size;
 	uint64_t number;
 };
 
-/* What an operation came to. All pointers are borrowed for the call of `done` alone. */
+/* The outcome of an operation. All pointers are borrowed for the call of `done`. */
 struct outcome {
 	enum outcome_status status;
-	const struct result *result; /* the failure; or of a READ or LIST, the reply about the base */
-	struct slice log;            /* POP: what was taken out, as removals; LIST: items, joined by one space */
-	uint64_t number;             /* COUNT: the counter's value with this delta and all before it; LIST: a number */
+	const struct result *result; /* FAILED: the failure; READ and LIST: the reply about the base */
+	struct slice log;            /* POP: removed members, each as `-member `; LIST: items, joined by one space */
+	uint64_t number;             /* COUNT: the counter's value after this operation; LIST: a length or index */
 };
 
-/* Under which condition a REPLACE replaces; where it does not hold, the outcome says so. */
+/* The condition of a REPLACE. If it does not hold, the outcome is the one that is named here. */
 enum replace_mode {
 	REPLACE_ANY,
 	REPLACE_MISSING, /* else OUTCOME_PRESENT */
 	REPLACE_PRESENT, /* else OUTCOME_MISSING */
-	REPLACE_SAME     /* only what was read with `cas` in its result: else OUTCOME_CHANGED or OUTCOME_MISSING */
+	REPLACE_SAME     /* the CAS token must be `cas`; else OUTCOME_CHANGED or OUTCOME_MISSING */
 };
 
 struct op {
 	STAILQ_ENTRY(op) link;
 	enum op_kind kind;
-	bool create;      /* APPEND: make the collection when it is missing */
-	bool front;       /* APPEND: before what is stored */
-	bool all;         /* COMPACT: whatever it gains, and all runs */
-	bool merges_only; /* COMPACT: only see whether runs are to be merged */
-	bool push;        /* APPEND: never to be done twice; and REPLACE: what it makes is a list */
+	bool create;      /* APPEND: create the collection if it is missing */
+	bool front;       /* APPEND: put the log before what is stored */
+	bool all;         /* COMPACT: fold however little that gains, and merge all runs */
+	bool merges_only; /* COMPACT: do not fold, only start a merge if one is due */
+	bool push;        /* APPEND: items of a list, which must not be added twice; REPLACE: create a list */
 	struct slice key;
 	struct slice log; /* APPEND, REPLACE, COMMIT */
 	struct slice prefix;
 	uint64_t count;  /* COUNT, POP */
-	unsigned rounds; /* COMPACT: merges that it waited for */
-	int64_t ttl;     /* of what is newly made */
-	uint32_t flags;  /* REPLACE: of the client, for what is newly made */
+	unsigned rounds; /* COMPACT: merges that this operation has waited for */
+	int64_t ttl;     /* seconds, of a collection that is created */
+	uint32_t flags;  /* REPLACE: the client's flags */
 	uint64_t cas;    /* REPLACE_SAME */
 	enum replace_mode mode;
-	const void *client; /* whose operations must keep their order; only compared */
+	const void *client; /* the identity of the client, whose operations keep their order; only compared */
 	struct list_request *list;
-	struct set_request *set; /* READ: what is asked, and where what it comes to goes */
+	struct set_request *set; /* READ: the request, which receives the answer */
 	void (*done)(struct op *op, const struct outcome *outcome);
 	/*
-	 * READ, for gather.c: an append behind it is carried out before it; one before it makes the set where there is none;
-	 * the read of the same client before this one.
+	 * READ, set by gather.c. `early`: an append that the client sent later is carried out before this read.
+	 * `made`: an append that creates a missing set was gathered before this read. `before`: the previous read of
+	 * this client.
 	 */
 	bool early, made;
 	struct op *before;

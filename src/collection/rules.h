@@ -1,4 +1,4 @@
-/* Which keys are what kind of collection, and how events are counted: the rules of the configuration, by prefix. */
+/* The rules of the configuration: by prefix of the key, how collections are stored and how events are counted. */
 #ifndef COLLECTION_RULES_H
 #define COLLECTION_RULES_H
 
@@ -7,13 +7,16 @@
 
 #include "util/slice.h"
 
-/* What a key without any mark of its own is: it matters to compaction, which drops what a set says twice. */
+/*
+ * The type of a collection whose base has no mark. Compaction drops repeated members of a set, and keeps repeated
+ * items of a list.
+ */
 enum collection_type { COLLECTION_SET, COLLECTION_LIST };
 
-/* The buckets of an event type. */
+/* The length of an event counter's time bucket. */
 enum granularity { GRANULARITY_DAY, GRANULARITY_HOUR, GRANULARITY_MINUTE };
 
-/* How a collection is stored; see adopted/encoding.h. */
+/* The encoding of a collection; see adopted/encoding.h. */
 enum encoding_id {
 	ENCODING_OPLOG,
 #define ENCODING(id, name) ENCODING_##id,
@@ -25,20 +28,20 @@ struct collection_rule {
 	struct slice prefix;
 	enum collection_type type;
 	enum encoding_id encoding;
-	int64_t ttl;          /* seconds that a new collection lives, 0 for ever */
-	double compact_waste; /* the part of a base that may be waste before a read has it folded */
-	char delimiter;       /* between members: of csv, tombstone and paired, and of plain verbs */
-	struct slice removed; /* paired: what takes the place of the prefix in the name of the item of removals */
-	bool pointer;         /* flip: which list is active is said by an item of its own */
-	bool plain_verbs;     /* memcached's own verbs act on the collection */
+	int64_t ttl;          /* seconds to live of a new collection, 0 for ever */
+	double compact_waste; /* the part of a log that may be redundant before a read requests compaction */
+	char delimiter;       /* the separator of members in csv, tombstone and paired, and in plain commands */
+	struct slice removed; /* paired: replaces `prefix` in the key of the item that holds removals */
+	bool pointer;         /* flip: a separate item names the active list */
+	bool plain_verbs;     /* plain commands act on the collection */
 };
 
 struct event_rule {
 	struct slice prefix;
 	enum granularity bucket;
-	int64_t ttl;            /* seconds that a counter and an event live, 0 for ever */
-	struct slice separator; /* between type, bucket and number */
-	unsigned lookback;      /* buckets that `the last n` looks back */
+	int64_t ttl;            /* seconds to live of a counter and an event, 0 for ever */
+	struct slice separator; /* the separator of type, bucket and number in keys */
+	unsigned lookback;      /* buckets that a query for the last events searches */
 };
 
 struct rules {
@@ -48,14 +51,14 @@ struct rules {
 	size_t event_count;
 };
 
-/* Of keys that no rule is about. */
+/* The rule of a key that matches no prefix. */
 extern const struct collection_rule rules_default_collection;
 
-/* The rule with the longest prefix of `key`, or the default rule; borrowed from `rules` or static. */
+/* The rule with the longest matching prefix, or the default rule. Borrowed from `rules`, or static. */
 const struct collection_rule *rules_find_collection(const struct rules *rules, struct slice key);
 const struct event_rule *rules_event(const struct rules *rules, struct slice type);
 
-/* The same, at once where there are no rules. */
+/* The same, inline for a configuration without rules. */
 static inline const struct collection_rule *rules_collection(const struct rules *rules, struct slice key)
 {
 	return rules->collection_count ? rules_find_collection(rules, key) : &rules_default_collection;

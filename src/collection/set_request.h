@@ -1,4 +1,4 @@
-/* What is asked of a set, and what it comes to. Every command that reads a set is one of these. */
+/* A request to a set, and its answer. Each command that reads a set is one of these. */
 #ifndef COLLECTION_SET_REQUEST_H
 #define COLLECTION_SET_REQUEST_H
 
@@ -9,26 +9,26 @@
 #include "util/shared.h"
 
 enum set_verb {
-	SET_ALL,    /* all members: in `shared` */
-	SET_TEST,   /* which of `members` are in: in `text`, a digit for each, parted by spaces */
-	SET_SAMPLE, /* `count` random members, or all when there are no more: in `text` */
-	SET_RANGE,  /* the first `count` members of the range in byte order: in `text` */
-	SET_COUNT,  /* how many members the range has: in `number` */
-	SET_INFO    /* how the set is stored: in `info` */
+	SET_ALL,    /* all members, to `shared` */
+	SET_TEST,   /* for each of `members` 1 or 0, to `text`, joined by spaces */
+	SET_SAMPLE, /* `count` distinct random members, or all if there are fewer, to `text` */
+	SET_RANGE,  /* the first `count` members of `range` in byte order, to `text` */
+	SET_COUNT,  /* the number of members in `range`, to `number` */
+	SET_INFO    /* how the set is stored, to `info` */
 };
 
-/* Members in byte order, from one bound to another. All zeroes is all of them. */
+/* A range of members in byte order. All zeroes is the range of all members. */
 struct set_range {
 	struct slice from, to;
-	bool after;  /* `from` itself is left out */
-	bool has_to; /* `to` is the last that is in; else there is no bound */
+	bool after;  /* the range excludes `from` */
+	bool has_to; /* the range ends with `to`, included; else it has no upper bound */
 };
 
 struct set_info {
 	uint64_t members;
-	size_t base_bytes, log_bytes, tokens; /* of the base; of the log in it, and its tokens */
+	size_t base_bytes, log_bytes, tokens; /* the base; the log in it, in bytes and tokens */
 	uint64_t runs, tables, entries, removals, table_bytes;
-	double waste; /* the part of the log that it could do without */
+	double waste; /* the part of the log that folding would remove, 0 to 1 */
 };
 
 struct set_request {
@@ -36,17 +36,17 @@ struct set_request {
 	struct slice members;
 	struct set_range range;
 	uint64_t count;
-	size_t bytes;     /* RANGE: stop behind so many bytes; 0 for no limit */
-	const char *sign; /* SAMPLE: what stands before each member; NULL for nothing */
-	uint64_t random;  /* SAMPLE: what makes it random */
+	size_t bytes;     /* RANGE: stop after this many bytes of text; 0 for no limit */
+	const char *sign; /* SAMPLE: written before each member; NULL for nothing */
+	uint64_t random;  /* SAMPLE: the seed */
 
-	/* What it came to; set_request_free gives it back. In `text` each member is followed by a space. */
+	/* The answer, which set_request_free frees. In `text` each member is followed by a space, except for TEST. */
 	bool answered;
 	uint64_t version; /* RANGE: of the view that `text` and `written` are from */
 	uint64_t written; /* RANGE: members in `text` */
 	struct buf text;
 	uint64_t number;
-	bool more; /* RANGE: it stopped before the end of the range */
+	bool more; /* RANGE: the range may have more members */
 	struct shared *shared;
 	struct set_info info;
 };

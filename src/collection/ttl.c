@@ -4,7 +4,7 @@
 
 bool ttl_exptime(const struct env *env, int64_t ttl, int64_t *exptime)
 {
-	/* A time that has run out shows as 0 or, below that, as a huge number. */
+	/* An expired time shows as 0 or, if it is below 0, as a huge number. */
 	if (ttl == TTL_UNKNOWN || ttl == 0 || ttl > INT32_MAX)
 		return false;
 	*exptime = ttl == TTL_NEVER ? 0 : !ttl_is_date(ttl) ? ttl : env->unix_time + ttl;

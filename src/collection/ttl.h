@@ -1,29 +1,30 @@
 /*
- * The arithmetic of times to live. A rewrite has to give an item the time that it had, and memcached tells only how many
- * seconds are left.
+ * The arithmetic of times to live. A rewrite must keep the time to live of an item, but memcached gives a new one
+ * with each write, and reports only the seconds that are left.
  */
 #ifndef COLLECTION_TTL_H
 #define COLLECTION_TTL_H
 
 #include "collection/env.h"
 
-enum { TTL_RELATIVE_MAX = 60 * 60 * 24 * 30 /* seconds; memcached takes a longer time to live for a date */ };
+enum { TTL_RELATIVE_MAX = 60 * 60 * 24 * 30 /* seconds; memcached takes a larger exptime as a unix time */ };
 
 /*
- * The exptime with which an item lives `ttl` seconds from now on. False when the time to live cannot be kept: it is unknown, or
- * the item is about to expire.
+ * Gives the exptime with which an item lives `ttl` seconds from now. False if the time to live is unknown, or about
+ * to run out: then it cannot be kept.
  */
 bool ttl_exptime(const struct env *env, int64_t ttl, int64_t *exptime);
 
 /*
- * After a CAS that kept the time `ttl` of the read: whether somebody touched the item meanwhile, which `looked`, a read right
- * before the CAS, shows. Then `exptime` is the time to touch it with.
+ * Called after a CAS that kept the time `ttl` of the read. `looked` is a read right before the CAS. True if it shows
+ * that another client touched the item after the read: then touch the item with `exptime`.
  */
 bool ttl_touch_is_due(const struct env *env, int64_t ttl, const struct result *looked, int64_t *exptime);
 
 /*
- * After a CAS with the date `exptime`: whether `after`, a read behind it, shows a time that is a little off, since memcached's
- * clock and ours need not tick together. Then `exptime` is corrected. A time that is off by more is somebody's touch.
+ * Called after a CAS with the date `exptime`; `after` is a read behind it. True if its time to live differs from
+ * `ttl` by at most 2 seconds, because memcached's clock is not in step with ours: then touch the item with the
+ * corrected `exptime`. A larger difference is the touch of another client.
  */
 bool ttl_date_is_off(int64_t ttl, const struct result *after, int64_t *exptime);
 

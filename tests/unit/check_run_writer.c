@@ -276,7 +276,7 @@ static size_t take_over(const struct fences *fences, size_t from, uint64_t *rand
 	for (size_t i = from; i < fences->count; i++) {
 		const struct fence *fence = &fences->list[i];
 		size_t small = options.table_size / 2;
-		bool taken = random_next(random) % 3 && run_writer_adopt(&writer, fence);
+		bool taken = random_next(random) % 3 && run_writer_reuse(&writer, fence);
 		ck_assert(!taken || fence->bytes >= small);
 		adopted += taken;
 		for (size_t k = at; k < at + fence->entries && !taken; k++)

@@ -1,8 +1,8 @@
 /* The answers from a large set are made in slices, between which others have their turn. */
 #include <stdio.h>
 
-#include "conversations.h"
 #include "collection/set/view.h"
+#include "conversations.h"
 #include "server.h"
 
 enum { MEMBERS = 20000, NAME = 12 };

@@ -1,10 +1,11 @@
 /*
- * Counting: one INCR by the sum of the batch, from which each learns the value that its own part brought about. A counter
- * that is missing is begun by ADD; another proxy may be first, and then it is there to be added to.
+ * One INCR by the sum of the batch; each operation gets the value after its own part.
+ *
+ *     INCR -> missing -> ADD -> not stored, another proxy was first -> INCR again
  */
 #include "collection/event/count.h"
 
-static void counted(struct lane *lane, const struct result *r);
+static lane_step counted, begun;
 
 static uint64_t total(const struct lane *lane)
 {
@@ -16,26 +17,21 @@ static uint64_t total(const struct lane *lane)
 	return sum;
 }
 
-/* `value` is the counter's with the whole batch in; it wraps around as memcached's does. */
+/* `value` includes the whole batch. It wraps around as memcached's counters do. */
 static void finish(struct lane *lane, uint64_t value)
 {
 	struct outcome outcome = { .status = OUTCOME_DONE, .number = value - total(lane) };
 
 	while (!STAILQ_EMPTY(&lane->batch)) {
-		outcome.number += STAILQ_FIRST(&lane->batch)->count;
+		outcome.number += lane_first(lane)->count;
 		lane_end_first(lane, &outcome);
 	}
 	lane_next(lane);
 }
 
-static void begun(struct lane *lane, const struct result *r)
+void count_start(struct lane *lane)
 {
-	if (r->status == RESULT_DONE)
-		finish(lane, total(lane));
-	else if (result_failed(r))
-		lane_finish_failed(lane, r);
-	else if (lane_retry(lane))
-		count_start(lane);
+	lane_call(lane, (struct call){ .verb = CALL_INCR, .number = total(lane) }, counted);
 }
 
 static void begin(struct lane *lane)
@@ -46,7 +42,7 @@ static void begin(struct lane *lane)
 		(struct call){
 			.verb = CALL_ADD,
 			.value = buf_slice(&lane->log),
-			.exptime = STAILQ_FIRST(&lane->batch)->ttl,
+			.exptime = lane_first(lane)->ttl,
 		},
 		begun);
 }
@@ -61,7 +57,12 @@ static void counted(struct lane *lane, const struct result *r)
 		lane_finish_failed(lane, r);
 }
 
-void count_start(struct lane *lane)
+static void begun(struct lane *lane, const struct result *r)
 {
-	lane_call(lane, (struct call){ .verb = CALL_INCR, .number = total(lane) }, counted);
+	if (r->status == RESULT_DONE)
+		finish(lane, total(lane));
+	else if (result_failed(r))
+		lane_finish_failed(lane, r);
+	else if (lane_retry(lane))
+		count_start(lane);
 }

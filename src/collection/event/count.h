@@ -1,4 +1,4 @@
-/* Counting in an item that holds a number. */
+/* Event counters: items that hold a decimal number. */
 #ifndef COLLECTION_EVENT_COUNT_H
 #define COLLECTION_EVENT_COUNT_H
 

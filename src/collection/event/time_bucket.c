@@ -75,7 +75,7 @@ char *time_bucket_write_key(
 	return slice_write(at, slice_of(memo->name, memo->n));
 }
 
-/* Reads `digits` digits off the front of the word; -1 when the word ends before them, -2 when they are none. */
+/* Parses `digits` digits off the front of the word: -1 if it is empty, -2 if they are not digits. */
 static int take(struct slice *word, size_t digits)
 {
 	uint64_t value;
@@ -88,7 +88,7 @@ static int take(struct slice *word, size_t digits)
 	return (int)value;
 }
 
-/* The first moment of a date that is there, in parts of which the later ones may be -1; -1 when there is no such date. */
+/* The first moment of a date whose later parts may be absent, -1; -1 if the calendar has no such date. */
 static int64_t moment_of(int year, int month, int day, int hour, int minute)
 {
 	struct tm tm = {
@@ -101,14 +101,13 @@ static int64_t moment_of(int year, int month, int day, int hour, int minute)
 	struct tm same = tm;
 	int64_t moment = timegm(&same);
 
-	/* timegm carries what is too large over into the next part. */
+	/* timegm normalizes a part that is out of range. */
 	if (tm.tm_mon != same.tm_mon || tm.tm_mday != same.tm_mday || tm.tm_hour != same.tm_hour ||
 		tm.tm_min != same.tm_min)
 		return -1;
 	return moment;
 }
 
-/* A prefix of a bucket's name, and the first moment behind what it covers. */
 static bool parse_prefix(enum granularity g, struct slice word, struct time_bucket_range *out)
 {
 	int64_t first, behind;

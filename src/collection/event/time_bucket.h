@@ -1,6 +1,9 @@
-/* Event counters: which bucket a moment falls into, and which buckets a query means. Buckets are numbered from 1970 on. */
-#ifndef COLLECTION_TALLY_H
-#define COLLECTION_TALLY_H
+/*
+ * Time buckets of event counters: the bucket of a moment, the buckets of a query. Buckets are numbered from 1970 in
+ * UTC, by the day, hour or minute of the event's granularity.
+ */
+#ifndef COLLECTION_EVENT_TIME_BUCKET_H
+#define COLLECTION_EVENT_TIME_BUCKET_H
 
 #include <stdbool.h>
 
@@ -9,16 +12,16 @@
 
 enum { TIME_BUCKET_NAME_MAX = 12, TIME_BUCKET_RANGE_MAX = 50000 };
 
-/* The bucket that holds a moment in unix time. */
+/* The number of the bucket that contains a unix time. */
 int64_t time_bucket_of(enum granularity g, int64_t unix_time);
 
-/* Writes a bucket's name, YYYYMMDD[HH[MM]], UTC, to `name`; gives its length. The bucket's year must have four digits. */
+/* Writes a bucket's name, YYYYMMDD[HH[MM]] in UTC, and gives its length. The year must have four digits. */
 size_t time_bucket_name(enum granularity g, int64_t bucket, char name[TIME_BUCKET_NAME_MAX]);
 
-/* Appends <type><separator><bucket>. */
+/* Appends the key of a counter: <type><separator><bucket name>. */
 void time_bucket_key(const struct event_rule *rule, struct slice type, int64_t bucket, struct buf *out);
 
-/* The name that was asked for last: nearly all events fall into the present bucket. All zeroes for none. */
+/* The last name that was written: nearly all events fall into the present bucket. All zeroes is none. */
 struct time_bucket_memo {
 	enum granularity granularity;
 	int64_t bucket;
@@ -26,21 +29,24 @@ struct time_bucket_memo {
 	char name[TIME_BUCKET_NAME_MAX];
 };
 
-/* Writes the same to `at`, where there is room for TIME_BUCKET_NAME_MAX bytes behind type and separator; gives where it ends. */
+/*
+ * Writes the same key to `at`, and gives the end. There must be room for type, separator and TIME_BUCKET_NAME_MAX
+ * bytes.
+ */
 char *time_bucket_write_key(
 	struct time_bucket_memo *memo, const struct event_rule *rule, struct slice type, int64_t bucket, char *at);
 
 struct time_bucket_range {
-	int64_t first, last; /* both are in */
+	int64_t first, last; /* inclusive */
 };
 
 /*
- * What a query's word means: `now`, `-3`, a bucket's name, or a shorter prefix of one, for all buckets inside it. `now_bucket`
- * is the present one. False when it means nothing, such as the 31st of February.
+ * Parses a word of a query: `now`, `-3` for three buckets ago, a bucket's name, or a prefix of one for all buckets in
+ * it. `now_bucket` is the present bucket. False if the word is none of these, or no date of the calendar.
  */
 bool time_bucket_parse(enum granularity g, struct slice word, int64_t now_bucket, struct time_bucket_range *out);
 
-/* True when a moment's year has four digits, so that its bucket has a name. */
+/* Whether the year of a unix time has four digits, so that its bucket has a name. */
 bool time_bucket_valid(uint64_t unix_time);
 
 #endif

@@ -1,4 +1,3 @@
-/* What the machines do alike with the operations of a lane's batch, whatever the encoding. */
 #include "collection/lane/lane.h"
 #include "util/random.h"
 
@@ -30,7 +29,7 @@ bool lane_by_chance(struct lane *lane, size_t bytes)
 	enum { LOOKS = 4 };
 	struct env *env = lane_env(lane);
 
-	/* The upper half of a random number as a fraction of the range: no division. */
+	/* The upper half of a random number as a fraction of the range avoids a division. */
 	return (random_next(&env->random) >> 32) * (lane_log_size(lane) / LOOKS) >> 32 < bytes;
 }
 
@@ -41,7 +40,7 @@ struct slice lane_log(const struct lane *lane)
 	return STAILQ_NEXT(op, link) ? buf_slice(&lane->log) : op->log;
 }
 
-/* What is pushed last at the head comes first. */
+/* The item that was pushed last to the head stands first. */
 static void merge_backwards(struct lane *lane)
 {
 	size_t size = 0;
@@ -113,7 +112,7 @@ enum outcome_status lane_unreadable(struct lane *lane, enum oplog_form form)
 
 bool lane_is_list(const struct lane *lane, const struct oplog_base *base)
 {
-	/* In sorted tables it is a set, whatever the rule says. */
+	/* Sorted tables hold a set even if the rule says list. */
 	if (base->block.n)
 		return base->is_list;
 	return lane->rule->type == COLLECTION_LIST;

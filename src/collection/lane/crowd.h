@@ -1,14 +1,14 @@
 /*
- * Crowded keys: those that so many proxies write at once that a rewrite of the base, which is a CAS, is lost to the appends of
- * others. Who has lost notices, and from then on answers a base that has grown too large by holding its own appends back.
- * When all hold, the moment is quiet enough for one of them to rewrite; the appends that come meanwhile become one.
+ * Crowded keys. So many proxies append to such a key that each rewrite of its base, a CAS, loses the race. A proxy
+ * that lost one treats the key as crowded: when the base is too large, the lane holds its own appends back. When all
+ * proxies hold, the key is quiet enough for one of them to rewrite. The appends that arrive meanwhile become one.
  *
- *     base too large -> hold -> wait up to 2 ms -> look at its size -> small: go on
- *                                                                  -> large: with a chance of one in `share` compact it,
- *                                                                            else hold on, up to HOLD_MAX
+ *     base too large -> hold -> wait up to 2 ms -> read its size -> small: go on
+ *                                                                -> large: with probability 1 / share compact it,
+ *                                                                          else keep holding, up to HOLD_MAX
  *
- * The share doubles with each rewrite that another one was quicker with, and halves with each that is done. So it comes to about
- * the number of those that hold, and one or two of them rewrite at a time.
+ * The share doubles with each rewrite that was lost to another one, and halves with each success. So it converges to
+ * about the number of proxies that hold, and one or two of them rewrite at a time.
  */
 #ifndef COLLECTION_CROWD_H
 #define COLLECTION_CROWD_H
@@ -18,31 +18,31 @@
 #include <stdint.h>
 
 enum {
-	CROWD_PLACES = 256,
+	CROWD_SLOTS = 256,
 	CROWD_SHARE_MAX = 64,
-	CROWD_FORGET = 10 * 1000, /* milliseconds without a lost rewrite, after which a key is crowded no more */
-	CROWD_GROWTH = 4,         /* a crowded base may grow so many times as large before it counts as too large */
+	CROWD_FORGET = 10 * 1000, /* milliseconds after the last lost rewrite until the key counts as quiet */
+	CROWD_GROWTH = 4,         /* the limit of a base's size is up to this many times larger for a crowded key */
 	HOLD_MAX = 256            /* milliseconds */
 };
 
-/* All zeroes knows no crowded key. What does not fit takes the place of another. */
+/* A hash table without chains: a key overwrites another one in its slot. All zeroes is an empty table. */
 struct crowds {
 	struct crowd {
-		uint64_t hash, lost; /* of the key; when it was lost last */
+		uint64_t hash, lost; /* of the key; the time of the last lost rewrite, in milliseconds */
 		unsigned share;
-	} places[CROWD_PLACES];
+	} slots[CROWD_SLOTS];
 };
 
-/* 1 where the key is not crowded. `hash` is the key's, `now` in milliseconds. */
+/* The share of a key: 1 if it is not crowded. `hash` is the key's, `now` in milliseconds. */
 unsigned crowd_share(const struct crowds *crowds, uint64_t hash, uint64_t now);
 
-/* A rewrite was lost, to an append or, with `rewritten`, to another rewrite; or it was done. */
+/* Record a rewrite that was lost to an append, or to another rewrite if `rewritten`; and one that succeeded. */
 void crowd_lost(struct crowds *crowds, uint64_t hash, uint64_t now, bool rewritten);
 void crowd_won(struct crowds *crowds, uint64_t hash);
 
 /*
- * Above which size a base is too large: the more is written at once, to a crowded key or by a batch of `written` bytes, the
- * larger it may grow, so that a rewrite serves as many writes.
+ * The size in bytes above which a base is too large. It grows with the share and with `written`, the bytes of a
+ * batch, so that one rewrite serves as many writes.
  */
 static inline size_t crowd_limit(unsigned share, size_t log_size, size_t written)
 {

@@ -4,22 +4,21 @@
 #include "util/hash.h"
 
 enum {
-	CLIENTS = 256,  /* that are told apart; what finds no place waits */
-	LOOK_MAX = 4096 /* operations that are looked at */
+	CLIENTS = 256,  /* clients that are tracked; the operations of all others stay */
+	LOOK_MAX = 4096 /* operations that are examined */
 };
 
-/* What was seen of a client. */
 struct seen {
 	const void *client;
-	struct op *reads; /* that were gathered, the last first */
-	bool used, waits; /* one of its operations is left for later, and so all behind it are */
+	struct op *reads; /* gathered, the last one first */
+	bool used, waits; /* an operation of the client stays, and so must all behind it */
 };
 
 struct gathering {
 	struct seen clients[CLIENTS];
 	const struct op *first; /* append */
 	size_t bytes, most;
-	bool makes; /* an append was gathered that makes a missing set */
+	bool makes; /* an appended operation creates a missing set */
 	struct op_queue *appends, *reads;
 };
 
@@ -36,7 +35,7 @@ static struct seen *find(struct gathering *g, const void *client)
 	return &g->clients[at];
 }
 
-/* Whether a log names one of the members that a read asks for, or the read asks for more than single members. */
+/* Whether a log names a member that the read tests. A read that is no SET_TEST depends on all members. */
 static bool concerns(const struct op *read, struct slice log)
 {
 	struct slice token;
@@ -89,7 +88,6 @@ static bool take(struct gathering *g, struct op *op)
 	return true;
 }
 
-/* Whatever is neither an append nor a read is not passed. */
 void gather(struct op_queue *waiting, size_t bytes, struct op_queue *appends, struct op_queue *reads)
 {
 	struct gathering g = { .most = bytes, .appends = appends, .reads = reads };

@@ -1,7 +1,7 @@
 /*
- * Gathering what can be carried out together. Of the operations that wait for a key only those of one client have to keep their
- * order, for nobody can tell in which order those of different clients came. So additions and removals from all over the
- * queue become one append, and reads one fetch behind it.
+ * Gathers waiting operations that can be carried out together. Only the operations of one client must keep their
+ * order: nobody can observe the order of different clients. So additions and removals from the whole queue become one
+ * append, and reads become one fetch behind it.
  */
 #ifndef COLLECTION_GATHER_H
 #define COLLECTION_GATHER_H
@@ -9,10 +9,13 @@
 #include "collection/op.h"
 
 /*
- * Takes operations off `waiting`, of which the first is an APPEND or a READ: appends to the first queue and reads to the second,
- * which take effect as if all appends came first. At most `bytes` of log, but one append in any case. The others keep their
- * order. A read that a later append of its client is carried out before is `early`: it asks for members that the append does
- * not name, and still has to find nothing when that append makes the set and none before it did.
+ * Moves operations off `waiting`, whose first is an APPEND or a READ, to `appends` and `reads`. Carrying out all
+ * appends before all reads is then correct. The appends have at most `bytes` of log together, but the first is always
+ * taken. The operations that stay keep their order. No operation passes one that is neither an APPEND nor a READ.
+ *
+ * A read may pass to behind a later append of its client if that append names no member that the read tests. Such a
+ * read is `early` unless an append that creates the set was gathered before it. If the set was missing, an early read
+ * finds nothing.
  */
 void gather(struct op_queue *waiting, size_t bytes, struct op_queue *appends, struct op_queue *reads);
 

@@ -1,20 +1,39 @@
-/* Holding appends to a crowded key back: see crowd.h. While a lane holds, what comes waits in it, to be one append. */
+/*
+ * Holding appends to a crowded key back: see crowd.h. Operations that arrive meanwhile wait in the lane and become
+ * one append.
+ */
 #include "collection/lane/lane.h"
 #include "util/random.h"
 
-static void looked(struct lane *lane, const struct result *r);
+static void woke(struct waiter *waiter, const struct result *r);
+static lane_step looked;
 
 static unsigned share_of(const struct lane *lane)
 {
 	return crowd_share(&lane->lanes->crowds, lane->hash, lane_env(lane)->now);
 }
 
-static void woke(struct waiter *waiter, const struct result *r)
+bool lane_looks_often(struct lane *lane)
 {
-	struct lane *lane = (struct lane *)((char *)waiter - offsetof(struct lane, hold));
+	return share_of(lane) > 1 && (random_next(&lane_env(lane)->random) & 3) == 0;
+}
 
-	(void)r;
-	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_SIZE }, looked);
+void lane_grew(struct lane *lane, size_t size)
+{
+	unsigned share = share_of(lane);
+
+	if (size <= crowd_limit(share, lane_log_size(lane), lane->written))
+		return;
+	if (share > 1 && lane_env(lane)->later)
+		lane->grown = true;
+	else
+		lane_compact(lane);
+}
+
+void lane_request_compaction(struct lane *lane)
+{
+	if (share_of(lane) <= 2 || !lane_env(lane)->later)
+		lane_compact(lane);
 }
 
 static void wait(struct lane *lane)
@@ -26,6 +45,27 @@ static void wait(struct lane *lane)
 	env->later(env, &lane->hold, (share_of(lane) > FEW) + (unsigned)(random_next(&env->random) & 1));
 }
 
+bool hold_start(struct lane *lane)
+{
+	struct env *env = lane_env(lane);
+
+	if (!lane->grown)
+		return false;
+	lane->running = true;
+	if (lane->hold_until == 0)
+		lane->hold_until = env->now + HOLD_MAX;
+	wait(lane);
+	return true;
+}
+
+static void woke(struct waiter *waiter, const struct result *r)
+{
+	struct lane *lane = (struct lane *)((char *)waiter - offsetof(struct lane, hold));
+
+	(void)r;
+	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_SIZE }, looked);
+}
+
 static void end(struct lane *lane)
 {
 	lane->grown = false;
@@ -33,7 +73,7 @@ static void end(struct lane *lane)
 	lane_next(lane);
 }
 
-/* A merge that waits to be committed has found its quiet moment. */
+/* A merge that waits to commit has found its quiet moment: its COMMIT runs next. */
 static bool take_commit(struct lane *lane)
 {
 	struct op *op;
@@ -67,41 +107,4 @@ static void looked(struct lane *lane, const struct result *r)
 	} else {
 		wait(lane);
 	}
-}
-
-void lane_grew(struct lane *lane, size_t size)
-{
-	unsigned share = share_of(lane);
-
-	if (size <= crowd_limit(share, lane_log_size(lane), lane->written))
-		return;
-	if (share > 1 && lane_env(lane)->later)
-		lane->grown = true;
-	else
-		lane_compact(lane);
-}
-
-/* Who must not rewrite at will leaves it to the moments in which all hold. */
-void lane_request_compaction(struct lane *lane)
-{
-	if (share_of(lane) <= 2 || !lane_env(lane)->later)
-		lane_compact(lane);
-}
-
-bool hold_start(struct lane *lane)
-{
-	struct env *env = lane_env(lane);
-
-	if (!lane->grown)
-		return false;
-	lane->running = true;
-	if (lane->hold_until == 0)
-		lane->hold_until = env->now + HOLD_MAX;
-	wait(lane);
-	return true;
-}
-
-bool lane_looks_often(struct lane *lane)
-{
-	return share_of(lane) > 1 && (random_next(&lane_env(lane)->random) & 3) == 0;
 }

@@ -9,7 +9,7 @@
 
 enum { BUCKETS_MIN = 64 };
 
-/* A plain call that waits: its slices are copied, since the caller's are gone by then. */
+/* A plain call that waits, with copies of its slices. */
 struct queued_call {
 	struct op op;
 	struct call call;
@@ -142,7 +142,7 @@ static void destroy(struct lane *lane)
 	pool_put(lanes->env->pool, lane, sizeof(*lane) + lane->waiter.key.n);
 }
 
-/* Plain calls on one key follow one another on one connection, so nothing behind one has to wait for its reply. */
+/* Plain calls on one key are pipelined on one connection, so nothing waits for the reply. */
 static void send_deferred(struct lane *lane, struct op *op)
 {
 	struct queued_call *d = (struct queued_call *)((char *)op - offsetof(struct queued_call, op));
@@ -152,7 +152,7 @@ static void send_deferred(struct lane *lane, struct op *op)
 	pool_put(env->pool, d, d->size);
 }
 
-/* Reads are answered from one read, pops are one rewrite. */
+/* LIST operations that share a batch: reads are answered from one read, pops become one rewrite. */
 static enum { LIST_ALONE, LIST_READS, LIST_POPS } list_kind(const struct op *op)
 {
 	switch (op->list->verb) {
@@ -179,7 +179,7 @@ static bool mergeable(const struct op *first, const struct op *op, size_t bytes)
 	return op->kind == OP_READ || op->kind == OP_COUNT;
 }
 
-/* Takes what is carried out next: in oplog appends with the reads behind them, else neighbours of one kind. */
+/* Fills the batch: in oplog with appends and the reads behind them, else with neighbours of one kind. */
 static void take_batch(struct lane *lane)
 {
 	struct op *first = STAILQ_FIRST(&lane->waiting), *op = first;
@@ -213,7 +213,7 @@ void lane_run(struct lane *lane)
 	start(lane, lane_first(lane)->kind);
 }
 
-/* The reads behind appends. Those that came before the append that made the collection find nothing. */
+/* Starts the reads behind appends. If the appends created the collection, early reads find nothing. */
 static void start_reads(struct lane *lane)
 {
 	const struct outcome missing = { .status = OUTCOME_MISSING };
@@ -320,15 +320,10 @@ void lane_call(struct lane *lane, struct call call, lane_step *step)
 
 void lane_look_at_size(struct lane *lane)
 {
-	struct env *env = lane_env(lane);
-
 	if (lane->looking)
 		return;
 	lane->looking = true;
-	env->call(env,
-		&(struct call){
-			.verb = CALL_GET, .want = WANT_SIZE, .server = CALL_ANY_SERVER, .key = lane->waiter.key },
-		&lane->look);
+	env_get(lane_env(lane), WANT_SIZE, &lane->look);
 }
 
 static void compaction_done(struct op *op, const struct outcome *outcome)

@@ -1,10 +1,10 @@
 /*
- * Lanes: for each key with something in flight, the operations that wait for one another. A lane takes what waits in batches:
- * neighbouring appends become one APPEND, neighbouring reads share one fetch, neighbouring counts one INCR; an operation that
- * rewrites runs alone. So the commands of one client on one key take effect in the order sent, and a key that many write at
- * once costs its server one call a round trip.
+ * Lanes: the queue of each key that has operations in flight. A lane carries out its operations in batches:
+ * neighbouring appends become one APPEND, neighbouring reads share one fetch, neighbouring counts become one INCR. An
+ * operation that rewrites is a batch of its own. So the operations of one client on one key take effect in the order
+ * sent, and a busy key costs its server one call a round trip.
  *
- * Compaction runs in the lane too, behind the replies, and one at a time for a key.
+ * Compaction is an operation of the lane too. It runs behind the replies, one at a time for a key.
  */
 #ifndef COLLECTION_LANE_LANES_H
 #define COLLECTION_LANE_LANES_H
@@ -15,36 +15,36 @@
 struct lane;
 struct lanes;
 
-/* What carries out the operations. machines.h has the one that the daemon uses. */
+/* The machines that carry out operations; machines.h has those of the daemon. */
 struct lane_machines {
-	void (*open)(struct lanes *lanes);                   /* makes what the machines keep for all lanes */
+	void (*open)(struct lanes *lanes);                   /* allocates state that machines share between lanes */
 	void (*close)(struct lanes *lanes);                  /* frees it */
-	void (*start)(struct lane *lane, enum op_kind kind); /* starts the machine for the lane's batch */
-	size_t (*log_size)(const struct lane *lane);         /* bytes of log above which the base is compacted */
+	void (*start)(struct lane *lane, enum op_kind kind); /* carries out the lane's batch */
+	size_t (*log_size)(const struct lane *lane);         /* bytes of log that trigger compaction */
 };
 
-/* Totals since the start. */
+/* Totals since lanes_create. */
 struct lanes_stats {
 	uint64_t appends, appended_operations, reads, cache_hits;
 	uint64_t compactions, spills, merges, conflicts;
 	uint64_t segments_written, segments_deleted, incomplete_sets, corrupt_values;
 };
 
-/* Both arguments must outlive the lanes. */
+/* Borrows both arguments until lanes_destroy. */
 struct lanes *lanes_create(struct env *env, const struct lane_machines *machines);
-/* All operations must be done. NULL is fine. */
+/* Requires lanes_idle(). NULL is allowed. */
 void lanes_destroy(struct lanes *lanes);
 
-/* Queues an operation; it starts within this call when its key has no lane. */
+/* Queues an operation, which is borrowed until its `done`. If no lane has its key, it starts within this call. */
 void lanes_submit(struct lanes *lanes, struct op *op);
 
 /*
- * A plain call: sent at once when its key has no lane, else in its turn. `call` is borrowed for this function; the waiter, and
- * the key inside it, as env.call says.
+ * Sends a plain call at once if its key has no operations in flight, else behind those. `call` is borrowed until the
+ * return. The waiter and its key must stay until the result, as env.call says.
  */
 void lanes_call(struct lanes *lanes, const struct call *call, struct waiter *waiter);
 
-/* True when nothing is under way, in lanes or in the background. */
+/* True if no operation is in flight, and no call in the background. */
 bool lanes_idle(const struct lanes *lanes);
 
 const struct lanes_stats *lanes_statistics(const struct lanes *lanes);

@@ -6,7 +6,9 @@
 #include "collection/ttl.h"
 #include "util/pool.h"
 
-static void read_base(struct base_rewrite *rewrite);
+static void base_read(struct waiter *waiter, const struct result *r);
+static void stored(struct cas *cas, const struct result *r);
+static lane_after committed;
 
 static void end(struct base_rewrite *rewrite, enum outcome_status status, const struct result *failure)
 {
@@ -14,13 +16,27 @@ static void end(struct base_rewrite *rewrite, enum outcome_status status, const 
 	rewrite->after(rewrite->lane, status, failure);
 }
 
-/* A part without a block means the same only in a base without one: else it is another base by now. */
+static void count_lost(const struct base_rewrite *rewrite, bool rewritten)
+{
+	struct lane *lane = rewrite->lane;
+
+	lane->lanes->stats.conflicts++;
+	crowd_lost(&lane->lanes->crowds, lane->hash, lane_env(lane)->now, rewritten);
+}
+
+static void read_base(struct base_rewrite *rewrite)
+{
+	rewrite->cas.waiter = (struct waiter){ base_read, rewrite->lane->waiter.key };
+	env_get(lane_env(rewrite->lane), WANT_VALUE | WANT_CAS | WANT_TTL, &rewrite->cas.waiter);
+}
+
+/* A part without a block must be in a base without one: else the base was replaced. */
 static bool has_no_block(struct slice before, struct slice behind)
 {
 	return !oplog_has_block(before) && !oplog_has_block(behind);
 }
 
-/* Finds the part as whole tokens; false when the base does not have it. */
+/* Finds the part at a token boundary. */
 static bool find_part(const struct base_rewrite *rewrite, struct slice base, size_t *at)
 {
 	struct slice part = rewrite->part;
@@ -37,36 +53,6 @@ static bool find_part(const struct base_rewrite *rewrite, struct slice base, siz
 			return true;
 	}
 	return false;
-}
-
-static void count_lost(const struct base_rewrite *rewrite, bool rewritten)
-{
-	struct lane *lane = rewrite->lane;
-
-	lane->lanes->stats.conflicts++;
-	crowd_lost(&lane->lanes->crowds, lane->hash, lane_env(lane)->now, rewritten);
-}
-
-static void stored(struct cas *cas, const struct result *r)
-{
-	struct base_rewrite *rewrite = (struct base_rewrite *)cas;
-	struct lane *lane = rewrite->lane;
-
-	if (result_failed(r)) {
-		end(rewrite, OUTCOME_FAILED, r);
-	} else if (r->status == RESULT_MISS) {
-		end(rewrite, OUTCOME_MISSING, NULL);
-	} else if (r->status == RESULT_DONE) {
-		if (rewrite->attempts == 0)
-			crowd_won(&lane->lanes->crowds, lane->hash);
-		end(rewrite, OUTCOME_DONE, NULL);
-	} else {
-		count_lost(rewrite, false);
-		if (++rewrite->attempts > LANE_ATTEMPTS)
-			end(rewrite, OUTCOME_BUSY, NULL);
-		else
-			read_base(rewrite);
-	}
 }
 
 static void found(struct base_rewrite *rewrite, const struct result *r)
@@ -98,19 +84,26 @@ static void base_read(struct waiter *waiter, const struct result *r)
 	found((struct base_rewrite *)((char *)waiter - offsetof(struct base_rewrite, cas.waiter)), r);
 }
 
-static void read_base(struct base_rewrite *rewrite)
+static void stored(struct cas *cas, const struct result *r)
 {
-	struct env *env = lane_env(rewrite->lane);
+	struct base_rewrite *rewrite = (struct base_rewrite *)cas;
+	struct lane *lane = rewrite->lane;
 
-	rewrite->cas.waiter = (struct waiter){ base_read, rewrite->lane->waiter.key };
-	env->call(env,
-		&(struct call){
-			.verb = CALL_GET,
-			.want = WANT_VALUE | WANT_CAS | WANT_TTL,
-			.server = CALL_ANY_SERVER,
-			.key = rewrite->lane->waiter.key,
-		},
-		&rewrite->cas.waiter);
+	if (result_failed(r)) {
+		end(rewrite, OUTCOME_FAILED, r);
+	} else if (r->status == RESULT_MISS) {
+		end(rewrite, OUTCOME_MISSING, NULL);
+	} else if (r->status == RESULT_DONE) {
+		if (rewrite->attempts == 0)
+			crowd_won(&lane->lanes->crowds, lane->hash);
+		end(rewrite, OUTCOME_DONE, NULL);
+	} else {
+		count_lost(rewrite, false);
+		if (++rewrite->attempts > LANE_ATTEMPTS)
+			end(rewrite, OUTCOME_BUSY, NULL);
+		else
+			read_base(rewrite);
+	}
 }
 
 void base_rewrite_head(struct base_rewrite *rewrite, struct lane *lane, struct slice prefix, struct slice replacement,
@@ -141,7 +134,16 @@ void base_expire(struct lane *lane, const struct result *read, lane_step *step)
 	lane_call(lane, call, step);
 }
 
-/* The outcome tells the time to live of the base too. */
+void base_commit_start(struct lane *lane)
+{
+	const struct op *op = lane_first(lane);
+	struct base_rewrite *rewrite = pool_get(lane_env(lane)->pool, sizeof(*rewrite));
+
+	lane->work = rewrite;
+	base_rewrite_head(rewrite, lane, op->prefix, op->log, NULL, committed);
+}
+
+/* The outcome's result carries the time to live of the base. */
 static void committed(struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct base_rewrite *rewrite = lane->work;
@@ -151,13 +153,4 @@ static void committed(struct lane *lane, enum outcome_status status, const struc
 	lane_end_all(lane, &(struct outcome){ .status = status, .result = status == OUTCOME_FAILED ? failure : &base });
 	pool_put(lane_env(lane)->pool, rewrite, sizeof(*rewrite));
 	lane_next(lane);
-}
-
-void base_commit_start(struct lane *lane)
-{
-	const struct op *op = lane_first(lane);
-	struct base_rewrite *rewrite = pool_get(lane_env(lane)->pool, sizeof(*rewrite));
-
-	lane->work = rewrite;
-	base_rewrite_head(rewrite, lane, op->prefix, op->log, NULL, committed);
 }

@@ -4,12 +4,15 @@
 
 #include "collection/ttl.h"
 
+typedef void waiter_done(struct waiter *waiter, const struct result *r);
+static waiter_done looked, stored, corrected, date_read;
+
 static struct cas *cas_of(struct waiter *waiter)
 {
 	return (struct cas *)((char *)waiter - offsetof(struct cas, waiter));
 }
 
-static void ask(struct cas *cas, struct call call, void (*done)(struct waiter *waiter, const struct result *r))
+static void ask(struct cas *cas, struct call call, waiter_done *done)
 {
 	call.key = cas->waiter.key;
 	call.server = CALL_ANY_SERVER;
@@ -17,23 +20,42 @@ static void ask(struct cas *cas, struct call call, void (*done)(struct waiter *w
 	cas->env->call(cas->env, &call, &cas->waiter);
 }
 
-/* What became of the correction does not matter: the write is done. */
-static void corrected(struct waiter *waiter, const struct result *r)
+void cas_send(struct cas *cas, struct env *env, struct call call, int64_t ttl, bool look,
+	void (*done)(struct cas *cas, const struct result *r))
 {
-	const struct result stored = { .status = RESULT_DONE, .server = r->server };
-	struct cas *cas = cas_of(waiter);
-
-	cas->done(cas, &stored);
+	cas->env = env;
+	cas->waiter.key = call.key;
+	cas->look = (struct waiter){ looked, call.key };
+	cas->looked.status = RESULT_MISS;
+	cas->ttl = ttl;
+	cas->exptime = call.exptime;
+	cas->done = done;
+	if (look)
+		env_get(env, WANT_TTL, &cas->look);
+	ask(cas, call, stored);
 }
 
-static void date_read(struct waiter *waiter, const struct result *r)
+void cas_replace(struct cas *cas, struct env *env, struct slice key, struct slice value, const struct result *read,
+	int64_t exptime, void (*done)(struct cas *cas, const struct result *r))
 {
-	struct cas *cas = cas_of(waiter);
+	struct call call = {
+		.verb = CALL_CAS,
+		.key = key,
+		.value = value,
+		.flags = read->flags,
+		.exptime = exptime,
+		.number = read->cas,
+		.connection = read->connection,
+	};
 
-	if (ttl_date_is_off(cas->ttl, r, &cas->exptime))
-		ask(cas, (struct call){ .verb = CALL_TOUCH, .exptime = cas->exptime }, corrected);
-	else
-		corrected(waiter, r);
+	cas_send(cas, env, call, read->ttl, true, done);
+}
+
+static void looked(struct waiter *waiter, const struct result *r)
+{
+	struct cas *cas = (struct cas *)((char *)waiter - offsetof(struct cas, look));
+
+	cas->looked = *r;
 }
 
 static void correct(struct cas *cas, const struct result *r)
@@ -60,43 +82,21 @@ static void stored(struct waiter *waiter, const struct result *r)
 		cas->done(cas, r);
 }
 
-static void looked(struct waiter *waiter, const struct result *r)
+/* The write is done, even if the correction failed. */
+static void corrected(struct waiter *waiter, const struct result *r)
 {
-	struct cas *cas = (struct cas *)((char *)waiter - offsetof(struct cas, look));
+	const struct result stored = { .status = RESULT_DONE, .server = r->server };
+	struct cas *cas = cas_of(waiter);
 
-	cas->looked = *r;
+	cas->done(cas, &stored);
 }
 
-void cas_send(struct cas *cas, struct env *env, struct call call, int64_t ttl, bool look,
-	void (*done)(struct cas *cas, const struct result *r))
+static void date_read(struct waiter *waiter, const struct result *r)
 {
-	cas->env = env;
-	cas->waiter.key = call.key;
-	cas->look = (struct waiter){ looked, call.key };
-	cas->looked.status = RESULT_MISS;
-	cas->ttl = ttl;
-	cas->exptime = call.exptime;
-	cas->done = done;
-	if (look)
-		env->call(env,
-			&(struct call){
-				.verb = CALL_GET, .want = WANT_TTL, .server = CALL_ANY_SERVER, .key = call.key },
-			&cas->look);
-	ask(cas, call, stored);
-}
+	struct cas *cas = cas_of(waiter);
 
-void cas_replace(struct cas *cas, struct env *env, struct slice key, struct slice value, const struct result *read,
-	int64_t exptime, void (*done)(struct cas *cas, const struct result *r))
-{
-	struct call call = {
-		.verb = CALL_CAS,
-		.key = key,
-		.value = value,
-		.flags = read->flags,
-		.exptime = exptime,
-		.number = read->cas,
-		.connection = read->connection,
-	};
-
-	cas_send(cas, env, call, read->ttl, true, done);
+	if (ttl_date_is_off(cas->ttl, r, &cas->exptime))
+		ask(cas, (struct call){ .verb = CALL_TOUCH, .exptime = cas->exptime }, corrected);
+	else
+		corrected(waiter, r);
 }

@@ -91,8 +91,6 @@ void segments_call(struct segments *s, struct call call, void (*done)(struct seg
 	ask(s);
 }
 
-/* --- all that references lead to --- */
-
 static bool refs_of_list(struct slice refs)
 {
 	return refs.n > 1 && refs.p[1] == (char)OPLOG_LIST;
@@ -110,13 +108,13 @@ void segments_ids(struct slice refs, struct buf *out)
 	}
 }
 
-/* Those of a set, of which indexes are read first. */
+/* A call on the items of a set, whose indexes are read first. */
 struct segments_of_set {
 	struct lanes *lanes;
 	struct call call;
 	void (*done)(struct segments *segments);
 	void *arg;
-	struct buf ids; /* of all items that are known */
+	struct buf ids; /* of all items that were found */
 	bool incomplete;
 	size_t key_size;
 	char key[];
@@ -236,13 +234,11 @@ void segments_touch_all(struct lanes *lanes, struct slice key, struct slice refs
 	segments_call_all(lanes, key, refs, (struct call){ .verb = CALL_TOUCH, .exptime = exptime }, touched, NULL);
 }
 
-/* --- writing --- */
-
 static void item_written(struct waiter *waiter, const struct result *r)
 {
 	struct item_write *write = (struct item_write *)waiter;
 	struct lanes *lanes = write->lanes;
-	/* Somebody else's item under a name that nobody else has: as good as not written. */
+	/* Our random id is already taken: treat the segment as not written. */
 	struct result taken = { .status = RESULT_BUSY, .server = r->server };
 
 	if (r->status == RESULT_DONE)
@@ -315,7 +311,7 @@ static void written(void *arg, const struct result *failure)
 	w->answered(w);
 }
 
-/* The number in a segment's id says how many items it has. */
+/* The number in a segment's id is its count of items. */
 static void write_one(struct segment_writer *w, struct slice log)
 {
 	char group[OPLOG_ID];

@@ -1,6 +1,6 @@
 /*
- * The items of a collection beside its base: the segments of a list, the indexes and tables of a set. Calls on many of them,
- * of which whoever asks is told once, when all are answered; and the writing of the segments of a list.
+ * The items of a collection beside its base: the segments of a list, the indexes and tables of a set. Calls on many of
+ * them with one callback, and writing of such items. In this file a segment is any of these items, <key>.<id>.
  */
 #ifndef COLLECTION_SEGMENTS_H
 #define COLLECTION_SEGMENTS_H
@@ -11,35 +11,41 @@
 #include "protocol/failure.h"
 
 struct segment {
-	struct waiter waiter; /* its key is the item's */
+	struct waiter waiter; /* waiter.key is the item's key */
 	struct segments *owner;
 	struct slice id;
-	struct buf data; /* GET: what it holds */
+	struct buf data; /* GET: the item's value */
 	bool missing;
 };
 
-/* One call on each segment. */
+/* One call on each segment. `missing` counts the misses. */
 struct segments {
 	struct lanes *lanes;
-	struct buf ids, keys; /* copies, into which the segments point */
+	struct buf ids, keys; /* copies; the segments point into them */
 	struct segment *list;
 	size_t count, asked, answered, missing;
 	struct call call;
 	struct failure failure;
-	void (*done)(struct segments *segments); /* may destroy them */
+	void (*done)(struct segments *segments); /* may destroy `segments` */
 	void *arg;
 };
 
-/* The items of a collection with these ids, each followed by a space. */
+/*
+ * Gives an object for the items with these ids, each followed by a space. Both slices are copied. The caller destroys
+ * it.
+ */
 struct segments *segments_create(struct lanes *lanes, struct slice key, struct slice ids);
 void segments_destroy(struct segments *segments);
 
-/* Makes the call on all, some at a time: GET, TOUCH or DELETE. `done` is called later, never within. There must be some. */
+/*
+ * Sends `call` (GET, TOUCH or DELETE) for each segment, a limited number at a time. `done` is called once, never within
+ * this function. Requires at least one segment.
+ */
 void segments_call(struct segments *segments, struct call call, void (*done)(struct segments *segments), void *arg);
 
 /*
- * Makes the call on all items that the references of a base lead to; indexes are read for that. What `done` is given may have
- * failed, or miss some, because an index did. There must be references.
+ * Sends `call` for all items that the references of a base lead to; reads the indexes of runs to find tables. Requires
+ * at least one reference. `done` owns its argument. If an index could not be read, `failure` or `missing` says so.
  */
 void segments_call_all(struct lanes *lanes, struct slice key, struct slice refs, struct call call,
 	void (*done)(struct segments *segments), void *arg);
@@ -48,18 +54,21 @@ void segments_call_all(struct lanes *lanes, struct slice key, struct slice refs,
 void segments_forget(struct lanes *lanes, struct slice key, struct slice ids);
 void segments_forget_all(struct lanes *lanes, struct slice key, struct slice refs);
 
-/* Gives them another time to live, in the background. */
+/* Touches them with another exptime, in the background. */
 void segments_touch(struct lanes *lanes, struct slice key, struct slice ids, int64_t exptime);
 void segments_touch_all(struct lanes *lanes, struct slice key, struct slice refs, int64_t exptime);
 
-/* Appends the ids that references of a list name, or those that references of a set name themselves. */
+/* Appends the ids in `refs`, each followed by a space: of segments, or of runs without the tables of their indexes. */
 void segments_ids(struct slice refs, struct buf *out);
 
-/* Sends the write of an item <key>.<id>; `answered` gets the outcome, and the waiter is gone then. */
+/*
+ * Writes an item <key>.<id> by ADD; slices are borrowed until the return. `answered` gets NULL, or the failure,
+ * borrowed. The item_write is freed then.
+ */
 struct item_write {
 	struct waiter waiter;
 	struct lanes *lanes;
-	void (*answered)(void *arg, const struct result *failure); /* NULL when it was written; not to be kept */
+	void (*answered)(void *arg, const struct result *failure);
 	void *arg;
 	size_t size;
 	char key[];
@@ -67,16 +76,19 @@ struct item_write {
 void segments_write(struct lanes *lanes, struct slice key, struct slice id, struct slice data, int64_t exptime,
 	void (*answered)(void *arg, const struct result *failure), void *arg);
 
-/* What items that got `exptime` when the clock said `started` have left by now, compared with `ttl`: true where it differs. */
+/*
+ * Whether items that got `exptime` at `started` (env.now, milliseconds) now have a time to live that differs from `ttl`
+ * by more than 2 seconds.
+ */
 bool segments_ttl_differs(const struct lanes *lanes, int64_t exptime, uint64_t started, int64_t ttl);
 
-/* Writes segments of a list. */
+/* Writes the segments of a list. */
 struct segment_writer {
 	struct lanes *lanes;
 	struct slice key; /* borrowed */
 	int64_t exptime;
-	uint64_t started; /* when that was right, in milliseconds */
-	struct buf refs;  /* of what was written */
+	uint64_t started; /* env.now when exptime was computed */
+	struct buf refs;  /* references to the segments, in order */
 	size_t pending;
 	struct failure failure;
 	void (*answered)(struct segment_writer *writer); /* after each answer */
@@ -85,15 +97,15 @@ struct segment_writer {
 
 void segment_writer_init(struct segment_writer *writer, struct lanes *lanes, struct slice key, int64_t exptime,
 	void (*answered)(struct segment_writer *writer), void *arg);
-/* Nothing may be pending. */
+/* Requires pending to be 0. */
 void segment_writer_fini(struct segment_writer *writer);
 
-/* Writes a log, cut into segments. */
+/* Cuts a log into segments, adds their references and sends their writes. The log is borrowed until the return. */
 void segment_writer_add(struct segment_writer *writer, struct slice log);
 
 /*
- * After the commit: gives the new segments the time to live `ttl` of the base, in the background, where that was touched while
- * they were written. Otherwise they are left alone: a touch that comes right behind the commit sees to them itself.
+ * Called after the commit, with the time to live `ttl` of the base. If the base was touched while the segments were
+ * written, touches them in the background. Otherwise it does nothing: a later touch of the base finds them.
  */
 void segment_writer_follow(const struct segment_writer *writer, int64_t ttl);
 

@@ -1,6 +1,6 @@
 /*
- * Answering requests from a view. Each answer first makes sure that all it needs is in memory; what is not becomes a want, and
- * the request is asked again when that was loaded.
+ * Answers to requests, from a view. An answer that needs something which is not in memory notes all wants of that kind
+ * and fails. The caller loads them and asks again.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -11,8 +11,6 @@
 #include "util/alloc.h"
 
 static const struct set_range everything;
-
-/* --- all, and ranges --- */
 
 static void add_member(struct buf *text, struct slice member)
 {
@@ -38,11 +36,11 @@ static struct slice last_member(struct slice text)
 }
 
 /*
- * Writes a slice of a range, behind what is in `text` of it. With `count` or `bytes`, 0 for no limit, the text is complete when
- * it has so many members, of which `written` are counted, or bytes.
+ * Writes the next slice of a range, behind the slices in `text`. The text is complete at a limit of `count` members, of which
+ * `written` are counted, or of `bytes`; 0 for none.
  */
-static enum written write_slice(struct set_view *v, struct set_range range, uint64_t count, uint64_t *written,
-	size_t bytes, struct buf *text)
+static enum written write_slice(
+	struct set_view *v, struct set_range range, uint64_t count, uint64_t *written, size_t bytes, struct buf *text)
 {
 	enum set_step step = SET_STEP_WANTED;
 	size_t begin = buf_size(text);
@@ -87,7 +85,7 @@ static bool answer_range(struct set_view *v, struct set_request *r)
 	return written <= WRITTEN_LIMIT;
 }
 
-/* A set that is nothing but a log needs no order. */
+/* A set that is only a log needs no sorting. */
 static bool make_text(struct set_view *v)
 {
 	uint64_t written = 0;
@@ -98,7 +96,7 @@ static bool make_text(struct set_view *v)
 		fold_join(&v->overlay, &v->part);
 	else if (write_slice(v, everything, 0, &written, 0, &v->part) != WRITTEN_ALL)
 		return false;
-	/* No space behind the last member. */
+	/* Cut the space behind the last member. */
 	else if (buf_size(&v->part))
 		v->part.end--;
 	v->text = shared_create(&v->part);
@@ -112,8 +110,6 @@ static bool answer_all(struct set_view *v, struct set_request *r)
 	r->shared = shared_hold(v->text);
 	return true;
 }
-
-/* --- single members --- */
 
 static bool answer_test(struct set_view *v, struct set_request *r)
 {
@@ -132,18 +128,16 @@ static bool answer_test(struct set_view *v, struct set_request *r)
 	return !wanted;
 }
 
-/* --- counting --- */
-
-/* How many entries of a run without removals are below a bound, or at it with `through`. */
+/* The number of entries of a run below a bound or, if `through`, at most equal to it. */
 static bool rank(struct set_view *v, size_t run, struct slice bound, bool through, uint64_t *out)
 {
-	size_t place = set_view_place(v, run, bound);
-	const struct table *table = place == SIZE_MAX ? NULL : set_view_table(v, run, place);
+	size_t number = set_view_table_of(v, run, bound);
+	const struct table *table = number == SIZE_MAX ? NULL : set_view_table(v, run, number);
 	struct table_cursor cursor;
 
 	if (!table)
 		return false;
-	*out = v->runs[run].ref.indexed ? set_view_index(v, run)->list[place].before : 0;
+	*out = v->runs[run].ref.indexed ? set_view_index(v, run)->list[number].before : 0;
 	if (table_seek(&cursor, table, bound) && through && slice_equal(table_member(&cursor), bound))
 		++*out;
 	*out += cursor.at;
@@ -163,7 +157,7 @@ static bool count_oldest(struct set_view *v, const struct set_range *range, int6
 	return there;
 }
 
-/* By how many members an entry changes what is below it. */
+/* Adds to `out` by how much an entry changes the number of members in the layers below. */
 static bool count_entry(struct set_view *v, size_t run, const struct table_cursor *entry, int64_t *out)
 {
 	enum set_found below = set_view_below(v, run, table_member(entry));
@@ -188,10 +182,10 @@ static bool count_table(
 	return there;
 }
 
-/* By how many members a run changes what is below it, within the range. */
+/* By how much a run changes the number of members of a range in the layers below. */
 static bool count_run(struct set_view *v, size_t run, const struct set_range *range, int64_t *out)
 {
-	size_t at = set_view_place(v, run, range->from);
+	size_t at = set_view_table_of(v, run, range->from);
 	const struct fences *fences = at != SIZE_MAX && v->runs[run].ref.indexed ? set_view_index(v, run) : NULL;
 	bool there = at != SIZE_MAX;
 
@@ -217,7 +211,7 @@ static int64_t count_head(const struct set_view *v, const struct set_range *rang
 	return count;
 }
 
-/* The layers below the overlay, one after the other. */
+/* Counts the layers below the overlay. */
 static bool count_runs(struct set_view *v, const struct set_range *range, int64_t *out)
 {
 	bool there = true;
@@ -234,7 +228,7 @@ static bool count_runs(struct set_view *v, const struct set_range *range, int64_
 	return there;
 }
 
-/* All of them, by walking through: for runs that say too much to look it up. The overlay is left out. */
+/* Counts all members without the overlay by iterating, if the newer runs have too many entries for lookups. */
 static bool walk_runs(struct set_view *v, uint64_t *out)
 {
 	struct fold overlay = v->overlay;
@@ -265,7 +259,7 @@ static bool too_much_to_look_up(const struct set_view *v)
 	return more > entries / PART;
 }
 
-/* The same for all of the set, which is remembered as far as it was counted. */
+/* Counts all members without the overlay. The view remembers the count of the oldest runs. */
 static bool count_all_runs(struct set_view *v, uint64_t *out)
 {
 	int64_t change;
@@ -297,7 +291,7 @@ static bool count_all_runs(struct set_view *v, uint64_t *out)
 
 enum { BELOW_UNKNOWN, BELOW_OUT, BELOW_IN };
 
-/* What is below a member of the overlay, which is asked once. */
+/* Looks a member of the overlay up in the layers below, once. */
 static bool look_below(struct set_view *v, size_t i)
 {
 	const struct fold_member *m = &v->overlay.members[i];
@@ -403,7 +397,7 @@ void set_answer_fold(const struct fold *all, struct set_request *request)
 {
 	struct set_view view = { .overlay = *all, .slice = SIZE_MAX };
 
-	/* Without runs it wants nothing: whatever is left is another slice. */
+	/* Without runs there are no wants. */
 	while (!set_answer(&view, request))
 		assert(view.want_count == 0);
 	view.overlay = (struct fold){ 0 };

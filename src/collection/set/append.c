@@ -1,20 +1,19 @@
 /*
- * Adding and removing, and pushing: one blind APPEND, or PREPEND, for the whole batch, whatever the size of the set. Only where there is nothing to
- * append to, or no room, does it take more:
+ * One blind APPEND, or PREPEND, for the whole batch, whatever the size of the collection. Only a refused append takes
+ * more calls:
  *
- *     append -> not stored -> is it there? -> no:  add     -> not stored, another proxy was first: append again
- *                                          -> yes: compact -> append again, and in the end it is too large
+ *     append -> not stored -> read the size -> missing: add     -> not stored, another proxy was first: append again
+ *                                           -> there:   compact -> append again; give up as too large after some attempts
  *
- * memcached answers NOT_STORED to an append both when the key is missing and when the item would grow too large. A log that is
- * very long goes in pieces, those that go in front from its end on. What a push creates is marked as a list.
+ * memcached answers NOT_STORED both if the key is missing and if the item would be too large. A very long log is
+ * appended in chunks, a prepended one from its end. A push that creates a list marks it as one.
  */
 #include "collection/set/append.h"
 
 #include "collection/set/compact.h"
 
-static void appended(struct lane *lane, const struct result *r);
-static void found(struct lane *lane, const struct result *r);
-static void added(struct lane *lane, const struct result *r);
+static lane_step appended, size_read, added;
+static lane_after compacted;
 
 static bool in_front(const struct lane *lane)
 {
@@ -40,7 +39,7 @@ static struct slice next_chunk(struct lane *lane)
 	return slice_of(rest.p + rest.n - n, n);
 }
 
-/* What was done in part must not be taken for what was not done, where doing it again is not the same. */
+/* A push of which some chunks are stored has an unknown outcome: the client must not repeat it. */
 static void fail(struct lane *lane, const struct result *r)
 {
 	struct result partly = { .status = RESULT_LOST, .server = r->server };
@@ -74,7 +73,7 @@ void append_start(struct lane *lane)
 	append(lane);
 }
 
-static void piece_done(struct lane *lane)
+static void chunk_done(struct lane *lane)
 {
 	lane->log_done += next_chunk(lane).n;
 	if (lane->log_done == lane_log(lane).n)
@@ -86,14 +85,13 @@ static void piece_done(struct lane *lane)
 static void appended(struct lane *lane, const struct result *r)
 {
 	if (r->status == RESULT_DONE)
-		piece_done(lane);
+		chunk_done(lane);
 	else if (r->status == RESULT_NOT_STORED)
-		lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_SIZE }, found);
+		lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_SIZE }, size_read);
 	else
 		fail(lane, r);
 }
 
-/* The first operation that creates starts the log, and the rest follows it. */
 static void create(struct lane *lane)
 {
 	struct buf value = BUF_EMPTY;
@@ -111,17 +109,7 @@ static void create(struct lane *lane)
 	buf_free(&value);
 }
 
-static void compacted(struct lane *lane, enum outcome_status status, const struct result *failure)
-{
-	if (status == OUTCOME_FAILED)
-		fail(lane, failure);
-	else if (status == OUTCOME_CORRUPT || status == OUTCOME_TOO_LARGE)
-		fail_too_large(lane, &(struct result){ .status = RESULT_LOST });
-	else
-		append(lane);
-}
-
-static void found(struct lane *lane, const struct result *r)
+static void size_read(struct lane *lane, const struct result *r)
 {
 	if (r->status == RESULT_MISS)
 		create(lane);
@@ -139,9 +127,19 @@ static void added(struct lane *lane, const struct result *r)
 {
 	lane->created = r->status == RESULT_DONE;
 	if (lane->created)
-		piece_done(lane);
+		chunk_done(lane);
 	else if (r->status != RESULT_NOT_STORED)
 		lane_finish_failed(lane, r);
 	else if (lane_retry(lane))
+		append(lane);
+}
+
+static void compacted(struct lane *lane, enum outcome_status status, const struct result *failure)
+{
+	if (status == OUTCOME_FAILED)
+		fail(lane, failure);
+	else if (status == OUTCOME_CORRUPT || status == OUTCOME_TOO_LARGE)
+		fail_too_large(lane, &(struct result){ .status = RESULT_LOST });
+	else
 		append(lane);
 }

@@ -9,10 +9,10 @@
 enum { BUCKETS = 4096 };
 
 struct cache {
-	size_t budget, memory; /* of views, without their items */
+	size_t budget, memory; /* memory: of views without their items */
 	uint64_t seed;
 	struct set_store store;
-	TAILQ_HEAD(cache_list, cache_entry) used; /* the last used first */
+	TAILQ_HEAD(cache_list, cache_entry) used; /* most recently used first */
 	struct cache_entry *buckets[BUCKETS];
 };
 
@@ -96,7 +96,7 @@ struct cache_entry *cache_open(struct cache *cache, struct slice key)
 	return entry;
 }
 
-/* What was used longest ago of what nobody has open. */
+/* The least recently used entry that is not pinned. */
 static struct cache_entry *oldest_entry(const struct cache *cache)
 {
 	struct cache_entry *entry = TAILQ_LAST(&cache->used, cache_list);

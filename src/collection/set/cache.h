@@ -1,6 +1,6 @@
 /*
- * The views of sets that were used lately, within a budget of memory, which their items share. What is thrown out first is what
- * was used longest ago, be it a view with all its items or a single item.
+ * A least-recently-used cache of the views of sets. Views and their items share one budget of memory. Whatever was used
+ * longest ago is dropped first: a view with all its items, or a single item.
  */
 #ifndef COLLECTION_SET_CACHE_H
 #define COLLECTION_SET_CACHE_H
@@ -10,33 +10,33 @@
 #include "collection/set/view.h"
 
 struct cache_entry {
-	TAILQ_ENTRY(cache_entry) link; /* in the order of their use */
-	struct cache_entry *next;      /* in its bucket */
+	TAILQ_ENTRY(cache_entry) link; /* in order of use */
+	struct cache_entry *next;      /* in the same bucket */
 	uint64_t hash, when;
 	struct set_view view;
 	size_t memory;
-	bool churning;    /* it had changed when it was last asked about: fetch it at once next time */
-	uint64_t present; /* when all its items were last seen to be there, in milliseconds; 0 for not yet */
-	bool asking;      /* whether they are there */
-	bool suspect;     /* one of them was not */
+	bool churning;    /* the base had changed at the last read: read it without comparing the CAS token first */
+	uint64_t present; /* when all items were last found on the server, env.now; 0 before the first check */
+	bool asking;      /* such a check is in progress */
+	bool suspect;     /* an item may be missing on the server: the next read checks all of them */
 	size_t key_size;
 	char key[];
 };
 
 struct cache;
 
-/* `budget` in bytes; 0 keeps nothing. */
+/* `budget` in bytes; 0 keeps nothing. `seed` is that of the hash tables. */
 struct cache *cache_create(size_t budget, uint64_t seed);
 void cache_destroy(struct cache *cache);
 
-/* The entry of a key, or NULL. Borrowed until anything else is done with the cache. */
+/* The entry of a key, or NULL. Borrowed until the next call of a function here. */
 struct cache_entry *cache_find(struct cache *cache, struct slice key);
 
-/* The entry of a key, made when there is none. It stays until it is closed, as often as it was opened. */
+/* Gives the entry of a key, created if necessary, and pins it until a cache_close for each cache_open. */
 struct cache_entry *cache_open(struct cache *cache, struct slice key);
 void cache_close(struct cache *cache, struct cache_entry *entry);
 
-/* Throws an entry out that nobody has open. */
+/* Drops an entry that is not pinned. */
 void cache_drop(struct cache *cache, struct cache_entry *entry);
 
 size_t cache_memory(const struct cache *cache);

@@ -1,11 +1,9 @@
 /*
- * Compaction of the base, alone in its lane:
- *
  *     read -> fold -> short enough: commit the folded log
- *                  -> else:         write it to a new run -> commit a base that refers to it
+ *                  -> else: spill it to a new run -> commit a base that refers to the run -> consider a merge
  *
- * An item is referred to only after its write was acknowledged. Where the commit fails, the new items are deleted again, but
- * only when it is sure that nothing refers to them: after an unknown outcome they stay.
+ * An item is referred to only after its write was acknowledged. If the commit certainly failed, the new items are
+ * deleted. After an unknown outcome they stay.
  */
 #include "collection/set/compact.h"
 
@@ -20,22 +18,26 @@
 #include "collection/ttl.h"
 #include "util/alloc.h"
 
-/* A log may be so many times as long as the option says. */
+/* Factors of the option log_size: for a set that this proxy does not read, and for one with LARGE_BYTES of runs. */
+static lane_step base_read, merge_all;
+static lane_after committed, op_compacted;
+static void runs_written(void *arg);
+
 enum { UNREAD = 4, LARGE = 2, LARGE_BYTES = 1 << 20 };
 
 struct compaction {
 	struct base_rewrite rewrite;
 	lane_after *after;
 	struct buf prefix, replacement;
-	struct run_writer head, log; /* runs of what was before the block, and behind it */
-	struct result read;          /* of the prefix, without its slices */
-	int64_t exptime;             /* of what is written */
-	bool spills, all;            /* with `all` the log is spilled however short it is */
+	struct run_writer head, log; /* new runs: of the head, and of the log */
+	struct result read;          /* the reply about the prefix, without slices */
+	int64_t exptime;             /* of new items */
+	bool spills, all;            /* all: spill the log however short it is */
 };
 
 /*
- * A long log costs those who read the set, a short one makes many small runs, which are merged again and again: the larger the
- * set, the more often. So the log may be longer when this proxy does not read the set, or when its runs are large.
+ * A long log is slow to read. A short one makes many small runs, and the larger the set, the more its merges cost. So
+ * the log may be longer if this proxy does not read the set, or if its runs are large.
  */
 size_t compact_log_size(const struct lane *lane)
 {
@@ -59,7 +61,7 @@ static void end(struct lane *lane, enum outcome_status status, const struct resu
 	lane_after *after = c->after;
 	struct failure kept = { 0 };
 
-	/* The failure may be a writer's, which is freed here. */
+	/* The failure may be that of a writer, which is freed here. */
 	if (failure)
 		failure_keep(&kept, failure);
 	if (c->spills) {
@@ -80,52 +82,17 @@ static void forget(const struct compaction *c)
 	run_writer_forget(&c->log);
 }
 
-static void committed(struct lane *lane, enum outcome_status status, const struct result *failure)
+void compact_run(struct lane *lane, lane_after *after)
 {
-	struct compaction *c = lane->work;
-	struct lanes *lanes = lane->lanes;
-	struct oplog_base base;
+	struct compaction *c = xcalloc(1, sizeof(*c));
 
-	if (status == OUTCOME_DONE) {
-		lanes->stats.compactions++;
-		lanes->stats.spills += c->spills;
-		if (c->spills) {
-			run_writer_follow(&c->head, c->rewrite.cas.ttl);
-			run_writer_follow(&c->log, c->rewrite.cas.ttl);
-		}
-		if (oplog_split(buf_slice(&c->replacement), &base) && base.ref_count)
-			merge_consider(lanes, lane->waiter.key, base.block, c->exptime);
-	} else if (c->spills && status != OUTCOME_FAILED) {
-		forget(c);
-	}
-	end(lane, status, failure);
+	c->after = after;
+	c->all = lane_first(lane)->kind == OP_COMPACT && lane_first(lane)->all;
+	lane->work = c;
+	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS | WANT_TTL }, base_read);
 }
 
-/* The new runs are there: that of the head before the others, since what it says is older than all. */
-static void runs_written(void *arg)
-{
-	struct lane *lane = arg;
-	struct compaction *c = lane->work;
-	struct oplog_base base;
-
-	if (c->head.pending || c->log.pending || !c->log.finished)
-		return;
-	if (c->head.failure.happened || c->log.failure.happened) {
-		forget(c);
-		end(lane, OUTCOME_FAILED, c->head.failure.happened ? &c->head.failure.result : &c->log.failure.result);
-		return;
-	}
-	(void)oplog_split(buf_slice(&c->prefix), &base);
-	if (base.ref_count || c->head.run.tables || c->log.run.tables)
-		BUF_ADD(&c->replacement, OPLOG_SET_MARK);
-	run_writer_ref(&c->head, &c->replacement);
-	buf_add_slice(&c->replacement, base.refs);
-	run_writer_ref(&c->log, &c->replacement);
-	c->read.value = buf_slice(&c->prefix);
-	base_rewrite_head(&c->rewrite, lane, buf_slice(&c->prefix), buf_slice(&c->replacement), &c->read, committed);
-}
-
-/* What was put before the block is older than all, so of it only additions matter. */
+/* Only additions of the head matter, since it is older than all runs. */
 static void spill(struct lane *lane, const struct oplog_base *base, const struct fold *fold)
 {
 	struct compaction *c = lane->work;
@@ -143,7 +110,6 @@ static void spill(struct lane *lane, const struct oplog_base *base, const struct
 	runs_written(lane);
 }
 
-/* Over runs a removal must stay, since it may be of a member that is in them. */
 static void encode(const struct fold *fold, bool over_runs, struct buf *out)
 {
 	if (over_runs)
@@ -171,7 +137,7 @@ static void rewrite(struct lane *lane, const struct result *r, const struct oplo
 	base_rewrite_head(&c->rewrite, lane, buf_slice(&c->prefix), buf_slice(&c->replacement), r, committed);
 }
 
-/* Whether a rewrite would gain a tenth at least, or a base that is too long grow shorter. */
+/* Whether a rewrite saves a tenth, or shortens a base that is too long. */
 static bool is_worth_it(const struct lane *lane, const struct oplog_base *base, const struct fold *fold)
 {
 	size_t size = base->ref_count ? fold_delta_size(fold) : fold_log_size(fold);
@@ -183,7 +149,7 @@ static bool is_worth_it(const struct lane *lane, const struct oplog_base *base, 
 		size > lane_log_size(lane) || size + size / 9 < base->log.n;
 }
 
-static void go_over_to_list(struct lane *lane, const struct result *r)
+static void hand_to_list(struct lane *lane, const struct result *r)
 {
 	struct compaction *c = lane->work;
 	lane_after *after = c->after;
@@ -193,7 +159,7 @@ static void go_over_to_list(struct lane *lane, const struct result *r)
 	list_compact(lane, r, after);
 }
 
-static void found(struct lane *lane, const struct result *r)
+static void base_read(struct lane *lane, const struct result *r)
 {
 	struct fold fold = { .seed = lane_env(lane)->seed };
 	struct compaction *c = lane->work;
@@ -206,7 +172,7 @@ static void found(struct lane *lane, const struct result *r)
 	} else if (!oplog_split(r->value, &base)) {
 		end(lane, lane_unreadable(lane, base.form), NULL);
 	} else if (lane_is_list(lane, &base)) {
-		go_over_to_list(lane, r);
+		hand_to_list(lane, r);
 	} else if (!fold_log(&fold, base.log)) {
 		end(lane, lane_unreadable(lane, OPLOG_CORRUPT), NULL);
 	} else if (!ttl_exptime(lane_env(lane), r->ttl, &c->exptime)) {
@@ -221,36 +187,54 @@ static void found(struct lane *lane, const struct result *r)
 	fold_free(&fold);
 }
 
-void compact_run(struct lane *lane, lane_after *after)
+/* The run of the head becomes the oldest, and that of the log the newest. */
+static void runs_written(void *arg)
 {
-	struct compaction *c = xcalloc(1, sizeof(*c));
+	struct lane *lane = arg;
+	struct compaction *c = lane->work;
+	struct oplog_base base;
 
-	c->after = after;
-	c->all = lane_first(lane)->kind == OP_COMPACT && lane_first(lane)->all;
-	lane->work = c;
-	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS | WANT_TTL }, found);
+	if (c->head.pending || c->log.pending || !c->log.finished)
+		return;
+	if (c->head.failure.happened || c->log.failure.happened) {
+		forget(c);
+		end(lane, OUTCOME_FAILED, c->head.failure.happened ? &c->head.failure.result : &c->log.failure.result);
+		return;
+	}
+	(void)oplog_split(buf_slice(&c->prefix), &base);
+	if (base.ref_count || c->head.run.tables || c->log.run.tables)
+		BUF_ADD(&c->replacement, OPLOG_SET_MARK);
+	run_writer_ref(&c->head, &c->replacement);
+	buf_add_slice(&c->replacement, base.refs);
+	run_writer_ref(&c->log, &c->replacement);
+	c->read.value = buf_slice(&c->prefix);
+	base_rewrite_head(&c->rewrite, lane, buf_slice(&c->prefix), buf_slice(&c->replacement), &c->read, committed);
 }
 
-/*
- * All runs are wanted in one: the operation goes over to the merge, and the lane goes on. The commit of a merge finds out
- * for itself whether anything stands before the references.
- */
-static void merge_all(struct lane *lane, const struct result *r)
+static void committed(struct lane *lane, enum outcome_status status, const struct result *failure)
 {
-	struct op *op = STAILQ_FIRST(&lane->batch);
+	struct compaction *c = lane->work;
+	struct lanes *lanes = lane->lanes;
 	struct oplog_base base;
-	int64_t exptime;
 
-	if (result_failed(r)) {
-		lane_finish_failed(lane, r);
-	} else if (r->status == RESULT_HIT && oplog_split(r->value, &base) && base.ref_count &&
-		!lane_is_list(lane, &base) && ttl_exptime(lane_env(lane), r->ttl, &exptime)) {
-		STAILQ_REMOVE_HEAD(&lane->batch, link);
-		merge_force(lane->lanes, lane->waiter.key, base.block, exptime, op);
-		lane_next(lane);
-	} else {
-		lane_finish(lane, r->status == RESULT_HIT ? OUTCOME_DONE : OUTCOME_MISSING);
+	if (status == OUTCOME_DONE) {
+		lanes->stats.compactions++;
+		lanes->stats.spills += c->spills;
+		if (c->spills) {
+			run_writer_follow(&c->head, c->rewrite.cas.ttl);
+			run_writer_follow(&c->log, c->rewrite.cas.ttl);
+		}
+		if (oplog_split(buf_slice(&c->replacement), &base) && base.ref_count)
+			merge_consider(lanes, lane->waiter.key, base.block, c->exptime);
+	} else if (c->spills && status != OUTCOME_FAILED) {
+		forget(c);
 	}
+	end(lane, status, failure);
+}
+
+void compact_start(struct lane *lane)
+{
+	compact_run(lane, op_compacted);
 }
 
 static void op_compacted(struct lane *lane, enum outcome_status status, const struct result *failure)
@@ -264,7 +248,24 @@ static void op_compacted(struct lane *lane, enum outcome_status status, const st
 		lane_finish(lane, status);
 }
 
-void compact_start(struct lane *lane)
+/*
+ * Hands the operation over to a merge of all runs, so that the lane can go on. The commit of the merge checks the head
+ * itself.
+ */
+static void merge_all(struct lane *lane, const struct result *r)
 {
-	compact_run(lane, op_compacted);
+	struct op *op = lane_first(lane);
+	struct oplog_base base;
+	int64_t exptime;
+
+	if (result_failed(r)) {
+		lane_finish_failed(lane, r);
+	} else if (r->status == RESULT_HIT && oplog_split(r->value, &base) && base.ref_count &&
+		!lane_is_list(lane, &base) && ttl_exptime(lane_env(lane), r->ttl, &exptime)) {
+		STAILQ_REMOVE_HEAD(&lane->batch, link);
+		merge_force(lane->lanes, lane->waiter.key, base.block, exptime, op);
+		lane_next(lane);
+	} else {
+		lane_finish(lane, r->status == RESULT_HIT ? OUTCOME_DONE : OUTCOME_MISSING);
+	}
 }

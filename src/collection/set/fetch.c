@@ -5,13 +5,17 @@
 #include "collection/set/presence.h"
 #include "util/check.h"
 
-/* A base that is smaller is read sooner than asked about. */
-enum { ASK_LEAST = 512 };
+/* A smaller base is read at once instead of comparing its CAS token. */
+enum { COMPARE_MIN = 512 };
 
-static void read_base(struct lane *lane);
+static lane_step token_read, base_read, removed;
+static lane_after reads_done;
 static void answer(struct lane *lane);
+static void read_list(struct lane *lane);
+static void loaded(struct segments *segments), items_checked(struct segments *segments),
+	list_read(struct segments *segments);
 
-static void tell(struct lane *lane, enum outcome_status status, const struct result *failure)
+static void finish(struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct fetch *f = lane->work;
 
@@ -38,6 +42,11 @@ static bool is_current(const struct set_view *view, const struct result *r)
 	return view->known && r->cas && view->cas == r->cas && view->connection == r->connection;
 }
 
+static void read_base(struct lane *lane)
+{
+	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS | WANT_TTL }, base_read);
+}
+
 void fetch_again(struct lane *lane)
 {
 	struct fetch *f = lane->work;
@@ -46,102 +55,108 @@ void fetch_again(struct lane *lane)
 	if (lane_may_retry(lane))
 		read_base(lane);
 	else
-		tell(lane, OUTCOME_BUSY, NULL);
+		finish(lane, OUTCOME_BUSY, NULL);
 }
 
-/* --- the answers --- */
-
-/* Reads that find a base too large, or much waste in it, have it compacted behind the reply. */
-static void request_compaction(struct lane *lane, const struct set_view *view)
+static bool should_compare_token(const struct cache_entry *entry)
 {
-	size_t size = buf_size(&view->base);
-
-	lane_grew(lane, size);
-	if (!view->parts.is_list && size >= ASK_LEAST && set_view_waste(view) > lane->rule->compact_waste)
-		lane_request_compaction(lane);
+	return entry->view.known && !entry->churning && !entry->suspect && buf_size(&entry->view.base) >= COMPARE_MIN;
 }
 
-/* The view holds what its segments hold as well. */
-static void describe_list(struct lane *lane)
+void fetch_begin(struct fetch *f, struct lane *lane, struct set_request *only, bool fresh, lane_after *after)
+{
+	lane_count_reads(lane);
+	*f = (struct fetch){ .lane = lane, .only = only, .after = after };
+	f->entry = cache_open(lane->lanes->cache, lane->waiter.key);
+	lane->work = f;
+	if (!fresh && should_compare_token(f->entry))
+		lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_CAS | WANT_TTL }, token_read);
+	else
+		read_base(lane);
+}
+
+static void remember(struct fetch *f, const struct result *r)
+{
+	f->read = *r;
+	f->read.value = f->read.line = slice_of("", 0);
+}
+
+static void token_read(struct lane *lane, const struct result *r)
 {
 	struct fetch *f = lane->work;
-	struct op *op;
 
-	STAILQ_FOREACH(op, &lane->batch, link) {
-		struct set_info *info = &op->set->info;
-		if (op->set->verb != SET_INFO)
-			continue;
-		info->table_bytes = f->segment_bytes;
-		info->tables = f->segments->count;
-		info->base_bytes = f->base_size;
+	if (r->status != RESULT_HIT) {
+		base_read(lane, r);
+	} else if (is_current(&f->entry->view, r)) {
+		lane->lanes->stats.cache_hits++;
+		f->entry->churning = false;
+		remember(f, r);
+		answer(lane);
+	} else {
+		f->entry->churning = true;
+		read_base(lane);
 	}
 }
 
-static void answered(struct lane *lane)
+/* Whether the base still refers to what was missing. */
+static bool is_broken(const struct fetch *f)
 {
-	struct fetch *f = lane->work;
+	const struct set_view *view = &f->entry->view;
 
-	if (!f->is_list && f->read.ttl != TTL_UNKNOWN)
-		request_compaction(lane, &f->entry->view);
-	presence_consider(lane->lanes, lane->waiter.key, f->entry);
-	tell(lane, OUTCOME_DONE, NULL);
+	if (f->missing_refs && f->missing_refs == check_of(view->parts.refs))
+		return true;
+	for (size_t i = 0; f->missing[0] && i < view->run_count; i++) {
+		if (memcmp(view->runs[i].id, f->missing, OPLOG_ID) == 0)
+			return true;
+	}
+	return false;
 }
 
-/* --- what is wanted of runs --- */
-
-static void resumed(struct waiter *waiter, const struct result *r)
+static void view_updated(struct lane *lane, const struct result *r)
 {
-	struct fetch *f = (struct fetch *)((char *)waiter - offsetof(struct fetch, pause));
-
-	f->resume(f->lane, r);
-}
-
-/* Goes on with `resume` after others had their turn; false when there is nobody else. */
-static bool pause(struct fetch *f, lane_step *resume)
-{
-	struct env *env = lane_env(f->lane);
-
-	if (!env->later)
-		return false;
-	f->pause.done = resumed;
-	f->resume = resume;
-	env->later(env, &f->pause, 0);
-	return true;
-}
-
-/* Checking what was loaded takes its time too. */
-static void take_loaded(struct lane *lane, const struct result *r)
-{
-	enum { AT_ONCE = 8 };
 	struct fetch *f = lane->work;
 	struct set_view *view = &f->entry->view;
 
-	(void)r;
-	for (size_t n = 0; f->loaded < f->segments->count; n++, f->loaded++) {
-		struct segment *segment = &f->segments->list[f->loaded];
-		const struct set_want *want = &view->wants[f->loaded];
-		if (n == AT_ONCE && pause(f, take_loaded))
-			return;
-		if (!segment->missing && set_view_load(view, want, buf_slice(&segment->data)))
-			continue;
-		memcpy(f->missing, view->runs[want->run].id, OPLOG_ID);
-		fetch_again(lane);
-		return;
+	view->cas = r->cas;
+	view->connection = r->connection;
+	if (is_broken(f)) {
+		base_expire(lane, r, removed);
+	} else if (view->parts.is_list && view->parts.ref_count) {
+		read_list(lane);
+	} else if (f->entry->suspect && view->run_count) {
+		segments_destroy(f->segments);
+		f->segments = NULL;
+		segments_call_all(lane->lanes, lane->waiter.key, view->parts.refs, (struct call){ .verb = CALL_GET },
+			items_checked, lane);
+	} else {
+		answer(lane);
 	}
-	set_view_end_wants(view);
-	answer(lane);
 }
 
-static void loaded(struct segments *segments)
+static void base_read(struct lane *lane, const struct result *r)
 {
-	struct lane *lane = segments->arg;
 	struct fetch *f = lane->work;
+	enum oplog_form form;
 
-	f->loaded = 0;
-	if (segments->failure.happened)
-		tell(lane, OUTCOME_FAILED, &segments->failure.result);
-	else
-		take_loaded(lane, NULL);
+	if (r->status == RESULT_MISS) {
+		finish(lane, OUTCOME_MISSING, NULL);
+	} else if (r->status != RESULT_HIT) {
+		finish(lane, OUTCOME_FAILED, r);
+	} else {
+		remember(f, r);
+		f->base_size = r->value.n;
+		if (is_current(&f->entry->view, r)) {
+			lane->lanes->stats.cache_hits++;
+			f->entry->churning = false;
+		}
+		form = set_view_update(&f->entry->view, r->value);
+		if (form == OPLOG_GOOD)
+			view_updated(lane, r);
+		else if (form == OPLOG_OUTDATED)
+			base_expire(lane, r, removed);
+		else
+			finish(lane, lane_unreadable(lane, form), NULL);
+	}
 }
 
 static void load(struct lane *lane)
@@ -160,6 +175,46 @@ static void load(struct lane *lane)
 	segments_call(f->segments, (struct call){ .verb = CALL_GET, .want = WANT_VALUE }, loaded, lane);
 }
 
+/* A read that finds a base too large, or with much waste, requests its compaction. */
+static void request_compaction(struct lane *lane, const struct set_view *view)
+{
+	size_t size = buf_size(&view->base);
+
+	lane_grew(lane, size);
+	if (!view->parts.is_list && size >= COMPARE_MIN && set_view_waste(view) > lane->rule->compact_waste)
+		lane_request_compaction(lane);
+}
+
+static void answered(struct lane *lane)
+{
+	struct fetch *f = lane->work;
+
+	if (!f->is_list && f->read.ttl != TTL_UNKNOWN)
+		request_compaction(lane, &f->entry->view);
+	presence_consider(lane->lanes, lane->waiter.key, f->entry);
+	finish(lane, OUTCOME_DONE, NULL);
+}
+
+static void resumed(struct waiter *waiter, const struct result *r)
+{
+	struct fetch *f = (struct fetch *)((char *)waiter - offsetof(struct fetch, pause));
+
+	f->resume(f->lane, r);
+}
+
+/* Calls `resume` after ready I/O; false if there is none to wait for. */
+static bool pause(struct fetch *f, lane_step *resume)
+{
+	struct env *env = lane_env(f->lane);
+
+	if (!env->later)
+		return false;
+	f->pause.done = resumed;
+	f->resume = resume;
+	env->later(env, &f->pause, 0);
+	return true;
+}
+
 static bool answer_slice(struct lane *lane)
 {
 	struct fetch *f = lane->work;
@@ -174,7 +229,7 @@ static bool answer_slice(struct lane *lane)
 	return all;
 }
 
-static void go_on(struct lane *lane, const struct result *r)
+static void next_slice(struct lane *lane, const struct result *r)
 {
 	(void)r;
 	answer(lane);
@@ -189,48 +244,66 @@ static void answer(struct lane *lane)
 			load(lane);
 			return;
 		}
-		if (pause(f, go_on))
+		if (pause(f, next_slice))
 			return;
 	}
 	answered(lane);
 }
 
-/* --- a set that is not whole --- */
+static void take_loaded(struct lane *lane, const struct result *r)
+{
+	enum { AT_ONCE = 8 /* tables, which takes half a millisecond */ };
+	struct fetch *f = lane->work;
+	struct set_view *view = &f->entry->view;
+
+	(void)r;
+	for (size_t n = 0; f->checked < f->segments->count; n++, f->checked++) {
+		struct segment *segment = &f->segments->list[f->checked];
+		const struct set_want *want = &view->wants[f->checked];
+		if (n == AT_ONCE && pause(f, take_loaded))
+			return;
+		if (!segment->missing && set_view_load(view, want, buf_slice(&segment->data)))
+			continue;
+		memcpy(f->missing, view->runs[want->run].id, OPLOG_ID);
+		fetch_again(lane);
+		return;
+	}
+	set_view_end_wants(view);
+	answer(lane);
+}
+
+static void loaded(struct segments *segments)
+{
+	struct lane *lane = segments->arg;
+	struct fetch *f = lane->work;
+
+	f->checked = 0;
+	if (segments->failure.happened)
+		finish(lane, OUTCOME_FAILED, &segments->failure.result);
+	else
+		take_loaded(lane, NULL);
+}
 
 static void removed(struct lane *lane, const struct result *r)
 {
 	if (r->status == RESULT_DONE) {
 		lane->lanes->stats.incomplete_sets++;
-		tell(lane, OUTCOME_MISSING, NULL);
+		finish(lane, OUTCOME_MISSING, NULL);
 	} else if (result_failed(r)) {
-		tell(lane, OUTCOME_FAILED, r);
+		finish(lane, OUTCOME_FAILED, r);
 	} else {
 		fetch_again(lane);
 	}
 }
 
-/* Whether the base still refers to what was gone when it was read. */
-static bool is_broken(const struct fetch *f)
-{
-	const struct set_view *view = &f->entry->view;
-
-	if (f->missing_refs && f->missing_refs == check_of(view->parts.refs))
-		return true;
-	for (size_t i = 0; f->missing[0] && i < view->run_count; i++) {
-		if (memcmp(view->runs[i].id, f->missing, OPLOG_ID) == 0)
-			return true;
-	}
-	return false;
-}
-
-static void suspected(struct segments *segments)
+static void items_checked(struct segments *segments)
 {
 	struct lane *lane = segments->arg;
 	struct fetch *f = lane->work;
 
 	f->segments = segments;
 	if (segments->failure.happened) {
-		tell(lane, OUTCOME_FAILED, &segments->failure.result);
+		finish(lane, OUTCOME_FAILED, &segments->failure.result);
 	} else if (segments->missing) {
 		f->missing_refs = check_of(f->entry->view.parts.refs);
 		fetch_again(lane);
@@ -240,7 +313,18 @@ static void suspected(struct segments *segments)
 	}
 }
 
-/* --- a list --- */
+static void read_list(struct lane *lane)
+{
+	struct fetch *f = lane->work;
+	struct buf ids = BUF_EMPTY;
+
+	f->is_list = true;
+	segments_ids(f->entry->view.parts.refs, &ids);
+	segments_destroy(f->segments);
+	f->segments = segments_create(lane->lanes, lane->waiter.key, buf_slice(&ids));
+	buf_free(&ids);
+	segments_call(f->segments, (struct call){ .verb = CALL_GET, .want = WANT_VALUE }, list_read, lane);
+}
 
 static void list_read(struct segments *segments)
 {
@@ -253,7 +337,7 @@ static void list_read(struct segments *segments)
 	bool good;
 
 	if (segments->failure.happened) {
-		tell(lane, OUTCOME_FAILED, &segments->failure.result);
+		finish(lane, OUTCOME_FAILED, &segments->failure.result);
 		return;
 	}
 	if (segments->missing) {
@@ -273,118 +357,29 @@ static void list_read(struct segments *segments)
 	if (good)
 		answer(lane);
 	else
-		tell(lane, lane_unreadable(lane, OPLOG_CORRUPT), NULL);
+		finish(lane, lane_unreadable(lane, OPLOG_CORRUPT), NULL);
 }
 
-static void read_list(struct lane *lane)
+void fetch_start(struct lane *lane)
 {
-	struct fetch *f = lane->work;
-	struct buf ids = BUF_EMPTY;
-
-	f->is_list = true;
-	segments_ids(f->entry->view.parts.refs, &ids);
-	segments_destroy(f->segments);
-	f->segments = segments_create(lane->lanes, lane->waiter.key, buf_slice(&ids));
-	buf_free(&ids);
-	segments_call(f->segments, (struct call){ .verb = CALL_GET, .want = WANT_VALUE }, list_read, lane);
+	fetch_begin(pool_get(lane_env(lane)->pool, sizeof(struct fetch)), lane, NULL, false, reads_done);
 }
 
-/* --- the base --- */
-
-/* The view knows what the base says. */
-static void followed(struct lane *lane, const struct result *r)
+/* The view of a list was made of one log: describes the stored form instead. */
+static void describe_list(struct lane *lane)
 {
 	struct fetch *f = lane->work;
-	struct set_view *view = &f->entry->view;
+	struct op *op;
 
-	view->cas = r->cas;
-	view->connection = r->connection;
-	if (is_broken(f)) {
-		base_expire(lane, r, removed);
-	} else if (view->parts.is_list && view->parts.ref_count) {
-		read_list(lane);
-	} else if (f->entry->suspect && view->run_count) {
-		segments_destroy(f->segments);
-		f->segments = NULL;
-		segments_call_all(lane->lanes, lane->waiter.key, view->parts.refs, (struct call){ .verb = CALL_GET },
-			suspected, lane);
-	} else {
-		answer(lane);
+	STAILQ_FOREACH(op, &lane->batch, link) {
+		struct set_info *info = &op->set->info;
+		if (op->set->verb != SET_INFO)
+			continue;
+		info->table_bytes = f->segment_bytes;
+		info->tables = f->segments->count;
+		info->base_bytes = f->base_size;
 	}
 }
-
-static void remember(struct fetch *f, const struct result *r)
-{
-	f->read = *r;
-	f->read.value = f->read.line = slice_of("", 0);
-}
-
-static void base_read(struct lane *lane, const struct result *r)
-{
-	struct fetch *f = lane->work;
-	enum oplog_form form;
-
-	if (r->status == RESULT_MISS) {
-		tell(lane, OUTCOME_MISSING, NULL);
-	} else if (r->status != RESULT_HIT) {
-		tell(lane, OUTCOME_FAILED, r);
-	} else {
-		remember(f, r);
-		f->base_size = r->value.n;
-		if (is_current(&f->entry->view, r)) {
-			lane->lanes->stats.cache_hits++;
-			f->entry->churning = false;
-		}
-		form = set_view_update(&f->entry->view, r->value);
-		if (form == OPLOG_GOOD)
-			followed(lane, r);
-		else if (form == OPLOG_OUTDATED)
-			base_expire(lane, r, removed);
-		else
-			tell(lane, lane_unreadable(lane, form), NULL);
-	}
-}
-
-static void read_base(struct lane *lane)
-{
-	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS | WANT_TTL }, base_read);
-}
-
-static void asked(struct lane *lane, const struct result *r)
-{
-	struct fetch *f = lane->work;
-
-	if (r->status != RESULT_HIT) {
-		base_read(lane, r);
-	} else if (is_current(&f->entry->view, r)) {
-		lane->lanes->stats.cache_hits++;
-		f->entry->churning = false;
-		remember(f, r);
-		answer(lane);
-	} else {
-		f->entry->churning = true;
-		read_base(lane);
-	}
-}
-
-static bool is_worth_asking(const struct cache_entry *entry)
-{
-	return entry->view.known && !entry->churning && !entry->suspect && buf_size(&entry->view.base) >= ASK_LEAST;
-}
-
-void fetch_begin(struct fetch *f, struct lane *lane, struct set_request *only, bool fresh, lane_after *after)
-{
-	lane_count_reads(lane);
-	*f = (struct fetch){ .lane = lane, .only = only, .after = after };
-	f->entry = cache_open(lane->lanes->cache, lane->waiter.key);
-	lane->work = f;
-	if (!fresh && is_worth_asking(f->entry))
-		lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_CAS | WANT_TTL }, asked);
-	else
-		read_base(lane);
-}
-
-/* --- the READ operations --- */
 
 static void reads_done(struct lane *lane, enum outcome_status status, const struct result *failure)
 {
@@ -398,9 +393,4 @@ static void reads_done(struct lane *lane, enum outcome_status status, const stru
 	fetch_end(f, lane, status != OUTCOME_DONE && status != OUTCOME_FAILED);
 	pool_put(lane_env(lane)->pool, f, sizeof(*f));
 	lane_next(lane);
-}
-
-void fetch_start(struct lane *lane)
-{
-	fetch_begin(pool_get(lane_env(lane)->pool, sizeof(struct fetch)), lane, NULL, false, reads_done);
 }

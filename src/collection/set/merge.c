@@ -1,9 +1,10 @@
 /*
- * Merging runs, in the background and outside of the lane, so that no command waits for it:
+ * Merging runs outside of the lane, so that no command waits:
  *
- *     read indexes -> read tables, each stream the next one as it needs it -> merge -> write a new run -> commit, in the lane
+ *     start -> read indexes -> read tables, for each stream as needed -> merge -> write a new run
+ *           -> commit, as an operation of the lane -> delete the merged runs
  *
- * The work is done in slices, between which others have their turn.
+ * The work is done in slices, and the merge yields to other work between them.
  */
 #include "collection/set/merge.h"
 
@@ -17,58 +18,318 @@
 #include "util/check.h"
 
 enum {
-	RUNS_MAX = 512,  /* of one base that are looked at */
-	OLDEST_PART = 2, /* all is merged when the newer runs are this part of the oldest */
-	TIER = 4, /* so many runs of about one size are merged; a tier is so many times as large as the one below */
-	SMALLEST = 4096,    /* bytes: what is smaller is of the lowest tier */
-	WIDTH = 16,         /* runs that are merged at once */
-	WRITES_AT_ONCE = 4, /* tables written ahead */
-	SLICE_LEAST = 1024, /* entries that are worked on in one go; and for each millisecond since the last time: */
+	WRITES_AT_ONCE = 4, /* table writes in flight */
+	SLICE_LEAST = 1024, /* entries merged in one slice, plus these for each millisecond since the last slice */
 	SLICE_EACH_MS = 2048,
 	SLICE_MOST = 32 * 1024
 };
 
-/* A run that is merged. */
+/* An input: a run, which is one stream of the merge. */
 struct merge_input {
-	struct waiter waiter; /* its key is that of the item that is read */
+	struct waiter waiter; /* waiter.key is the item that is read */
 	struct merge *merge;
 	struct oplog_run run;
 	struct buf index, table_data, item_key;
-	struct fences fences; /* of a run of one table, made up */
+	struct fences fences; /* for a run of one table, just `one` */
 	struct fence one;
 	struct table table;
-	size_t next; /* table */
-	bool *adopted;
+	size_t next; /* number of the next table */
+	bool *reused;
 };
 
 struct merge {
-	struct merge *next; /* of the lanes' list */
+	struct merge *next; /* in lanes->merges */
 	struct lanes *lanes;
-	struct op op;            /* the commit */
-	struct op_queue waiting; /* those that want to know when it is done */
-	struct buf block;        /* the block when it began */
-	size_t kept;             /* bytes of it that stay */
+	struct op op;            /* the COMMIT */
+	struct op_queue waiting; /* COMPACT operations that wait for the end */
+	struct buf block;        /* the block of references at the start */
+	size_t kept;             /* bytes at its start that the commit keeps */
 	struct merge_input *inputs;
 	size_t count;
-	bool oldest; /* the oldest run is among them: removals can go */
+	bool oldest; /* the oldest run is an input: removals can be dropped */
 	struct table_merge streams;
 	struct run_writer writer;
 	struct buf replacement;
-	struct waiter turn;
-	size_t reading;  /* reads under way */
-	uint64_t rested; /* since when, in milliseconds */
-	bool begun, resting, ended;
-	bool lost;     /* an item of a run was gone */
-	bool outdated; /* somebody waits for it who wants more */
+	struct waiter resume;
+	size_t reading;      /* reads in flight */
+	uint64_t last_slice; /* env.now */
+	bool begun, yielding, abandoned;
+	bool item_missing; /* an item of a run is missing */
+	bool outdated;     /* an operation waits that came after the start */
 	size_t key_size;
 	char key[];
 };
 
-/* --- the end --- */
+typedef void waiter_done(struct waiter *waiter, const struct result *r);
+
+static waiter_done index_read, table_read, on_resume;
+static void proceed(struct merge *m), commit(struct merge *m), abandon(struct merge *m);
+static void on_written(void *arg), committed(struct op *op, const struct outcome *outcome);
 
 static struct slice key_of(const struct merge *m)
 {
 	return slice_of(m->key, m->key_size);
+}
+
+static void read_item(struct merge_input *in, struct slice id, waiter_done *done)
+{
+	buf_consume(&in->item_key, buf_size(&in->item_key));
+	buf_add_slice(&in->item_key, key_of(in->merge));
+	BUF_ADD(&in->item_key, ".");
+	buf_add_slice(&in->item_key, id);
+	in->waiter = (struct waiter){ done, buf_slice(&in->item_key) };
+	in->merge->reading++;
+	env_get(in->merge->lanes->env, WANT_VALUE, &in->waiter);
+}
+
+/* Reads the index of a run. A run of one table has none: its only fence is made from the reference. */
+static void take_input(struct merge *m, struct merge_input *in, struct slice *refs)
+{
+	in->merge = m;
+	(void)oplog_next_run(refs, &in->run);
+	if (in->run.indexed) {
+		read_item(in, in->run.id, index_read);
+		return;
+	}
+	memcpy(in->one.id, in->run.id.p, OPLOG_ID);
+	in->one.check = in->run.check;
+	in->one.bytes = (uint32_t)in->run.bytes;
+	in->one.entries = (uint32_t)in->run.entries;
+	in->one.removals = (uint32_t)in->run.removals;
+	in->one.first = slice_of("", 0);
+	in->fences = (struct fences){ .list = &in->one, .count = 1 };
+	in->reused = xcalloc(1, sizeof(*in->reused));
+}
+
+static struct merge *find(const struct lanes *lanes, struct slice key)
+{
+	struct merge *m = lanes->merges;
+
+	while (m && !slice_equal(key_of(m), key))
+		m = m->next;
+	return m;
+}
+
+static struct merge *start(struct lanes *lanes, struct slice key, struct slice block, size_t kept, size_t count,
+	bool oldest, int64_t exptime)
+{
+	struct merge *m = xcalloc(1, sizeof(*m) + key.n);
+	struct slice refs;
+
+	memcpy(m->key, key.p, key.n);
+	m->key_size = key.n;
+	m->lanes = lanes;
+	m->next = lanes->merges;
+	lanes->merges = m;
+	lanes->merge_count++;
+	STAILQ_INIT(&m->waiting);
+	m->resume.done = on_resume;
+	m->last_slice = lanes->env->now;
+	m->kept = kept;
+	m->oldest = oldest;
+	m->count = count;
+	buf_add_slice(&m->block, block);
+	run_writer_init(&m->writer, lanes, key_of(m), exptime, on_written, m);
+	table_merge_init(&m->streams, count);
+	m->inputs = xcalloc(count, sizeof(*m->inputs));
+	refs = slice_skip(buf_slice(&m->block), kept);
+	for (size_t i = 0; i < count; i++)
+		take_input(m, &m->inputs[i], &refs);
+	if (!m->reading)
+		proceed(m);
+	return m;
+}
+
+void merge_consider(struct lanes *lanes, struct slice key, struct slice block, int64_t exptime)
+{
+	struct oplog_run runs[MERGE_RUNS_MAX];
+	size_t ends[MERGE_RUNS_MAX], count = merge_list(block, runs, ends), from, to;
+
+	if (!merge_plan(runs, count, &from, &to) || lanes->merge_count >= lanes->env->options->merges ||
+		find(lanes, key))
+		return;
+	start(lanes, key, slice_of(block.p, ends[to - 1]), from ? ends[from - 1] : sizeof(OPLOG_SET_MARK) - 1,
+		to - from, from == 0, exptime);
+}
+
+void merge_force(struct lanes *lanes, struct slice key, struct slice block, int64_t exptime, struct op *op)
+{
+	struct oplog_run runs[MERGE_RUNS_MAX];
+	size_t ends[MERGE_RUNS_MAX], count = merge_list(block, runs, ends);
+	struct merge *m = find(lanes, key);
+
+	if (!m && count <= 1) {
+		op->done(op, &(struct outcome){ .status = OUTCOME_DONE });
+		return;
+	}
+	/*
+	 * A merge in progress lacks the newest runs. A new one calls back only after a call, so `op` can be queued
+	 * behind start().
+	 */
+	if (m)
+		m->outdated = true;
+	else
+		m = start(lanes, key, slice_of(block.p, ends[count - 1]), sizeof(OPLOG_SET_MARK) - 1, count, true,
+			exptime);
+	STAILQ_INSERT_TAIL(&m->waiting, op, link);
+}
+
+static void keep(struct buf *buf, struct slice data)
+{
+	buf_consume(buf, buf_size(buf));
+	buf_add_slice(buf, data);
+}
+
+static void index_read(struct waiter *waiter, const struct result *r)
+{
+	struct merge_input *in = (struct merge_input *)waiter;
+	struct merge *m = in->merge;
+
+	m->reading--;
+	m->item_missing |= r->status == RESULT_MISS;
+	if (r->status == RESULT_HIT)
+		keep(&in->index, r->value);
+	if (r->status != RESULT_HIT || check_of(r->value) != in->run.check ||
+		!fences_read(&in->fences, buf_slice(&in->index)) || in->fences.count != in->run.tables)
+		m->abandoned = true;
+	else
+		in->reused = xcalloc(in->fences.count, sizeof(*in->reused));
+	proceed(m);
+}
+
+static void begin(struct merge *m)
+{
+	m->begun = true;
+	for (size_t i = 0; i < m->count; i++)
+		read_item(&m->inputs[i], slice_of(m->inputs[i].fences.list[0].id, OPLOG_ID), table_read);
+}
+
+static void table_read(struct waiter *waiter, const struct result *r)
+{
+	struct merge_input *in = (struct merge_input *)waiter;
+	struct merge *m = in->merge;
+
+	m->reading--;
+	m->item_missing |= r->status == RESULT_MISS;
+	if (r->status == RESULT_HIT)
+		keep(&in->table_data, r->value);
+	if (r->status != RESULT_HIT || check_of(r->value) != in->fences.list[in->next].check ||
+		!table_open(&in->table, buf_slice(&in->table_data)) ||
+		!fences_hold(&in->fences, in->next, &in->table)) {
+		m->abandoned = true;
+	} else {
+		in->next++;
+		table_merge_feed(&m->streams, (size_t)(in - m->inputs), &in->table, slice_of("", 0));
+	}
+	proceed(m);
+}
+
+/* Reuses the next table as it is if no other stream has members in its range. */
+static bool reuse(struct merge *m, struct merge_input *in)
+{
+	const struct fence *fence = &in->fences.list[in->next];
+	size_t stream = (size_t)(in - m->inputs);
+	bool last = in->next + 1 == in->fences.count, alone = true;
+
+	if (m->oldest && fence->removals)
+		return false;
+	for (size_t i = 0; last && i < m->count; i++)
+		alone &= i == stream || m->streams.streams[i].state == STREAM_ENDED;
+	if (!(last ? alone : table_merge_alone(&m->streams, stream, fence[1].first)) ||
+		!run_writer_reuse(&m->writer, fence))
+		return false;
+	in->reused[in->next++] = true;
+	return true;
+}
+
+/* Continues a dry stream. */
+static void feed(struct merge *m, struct merge_input *in)
+{
+	if (in->next == in->fences.count)
+		table_merge_end(&m->streams, (size_t)(in - m->inputs));
+	else if (!reuse(m, in))
+		read_item(in, slice_of(in->fences.list[in->next].id, OPLOG_ID), table_read);
+}
+
+/* A busy loop makes slices longer, so that merging keeps up with writes whatever the load. */
+static size_t slice_size(struct merge *m)
+{
+	uint64_t now = m->lanes->env->now, slice = SLICE_LEAST + (now - m->last_slice) * SLICE_EACH_MS;
+
+	m->last_slice = now;
+	return slice < SLICE_MOST ? (size_t)slice : SLICE_MOST;
+}
+
+/* Merges a slice; false if it must wait for a read or a write, or is finished. */
+static bool work(struct merge *m)
+{
+	size_t slice = slice_size(m);
+
+	for (size_t n = 0; n < slice && m->writer.pending < WRITES_AT_ONCE; n++) {
+		const struct table_cursor *entry;
+
+		switch (table_merge_next(&m->streams)) {
+		case MERGE_END:
+			run_writer_finish(&m->writer);
+			return false;
+		case MERGE_DRY:
+			feed(m, &m->inputs[m->streams.winner]);
+			if (m->reading)
+				return false;
+			break;
+		case MERGE_ENTRY:
+			entry = table_merge_entry(&m->streams);
+			if (!entry->removed || !m->oldest)
+				run_writer_add(&m->writer, table_member(entry), entry->removed);
+			break;
+		}
+	}
+	return m->writer.pending < WRITES_AT_ONCE;
+}
+
+static void yield(struct merge *m)
+{
+	struct env *env = m->lanes->env;
+
+	m->yielding = true;
+	env->later(env, &m->resume, 0);
+}
+
+/* Continues the merge with whatever step is possible. */
+static void proceed(struct merge *m)
+{
+	if (m->abandoned || m->writer.failure.happened) {
+		abandon(m);
+		return;
+	}
+	if (m->reading || m->yielding)
+		return;
+	if (!m->begun) {
+		begin(m);
+		return;
+	}
+	while (!m->writer.finished && m->writer.pending < WRITES_AT_ONCE && work(m)) {
+		if (m->lanes->env->later) {
+			yield(m);
+			return;
+		}
+	}
+	if (m->writer.finished && m->writer.pending == 0)
+		commit(m);
+}
+
+static void on_resume(struct waiter *waiter, const struct result *r)
+{
+	struct merge *m = (struct merge *)((char *)waiter - offsetof(struct merge, resume));
+
+	(void)r;
+	m->yielding = false;
+	proceed(m);
+}
+
+static void on_written(void *arg)
+{
+	proceed(arg);
 }
 
 static void free_input(struct merge_input *in)
@@ -78,7 +339,7 @@ static void free_input(struct merge_input *in)
 	buf_free(&in->index);
 	buf_free(&in->table_data);
 	buf_free(&in->item_key);
-	free(in->adopted);
+	free(in->reused);
 }
 
 static void end(struct merge *m, enum outcome_status status)
@@ -105,7 +366,7 @@ static void end(struct merge *m, enum outcome_status status)
 	free(m);
 	while ((op = STAILQ_FIRST(&waiting))) {
 		STAILQ_REMOVE_HEAD(&waiting, link);
-		/* Who came when a smaller merge was under way has not got what was asked for. */
+		/* This merge did not include all runs that the operation asks for. */
 		if (status == OUTCOME_DONE && !all && op->rounds++ < LANE_ATTEMPTS)
 			lanes_submit(lanes, op);
 		else
@@ -113,77 +374,7 @@ static void end(struct merge *m, enum outcome_status status)
 	}
 }
 
-/* Nothing refers to what was written. */
-static void give_up(struct merge *m)
-{
-	m->ended = true;
-	if (m->writer.pending || m->reading || m->resting)
-		return;
-	run_writer_forget(&m->writer);
-	if (m->lost)
-		presence_suspect(m->lanes, key_of(m));
-	end(m, OUTCOME_BUSY);
-}
-
-/* Deletes what the merged runs were made of, but for the tables that the new run has taken over. */
-static void forget_inputs(const struct merge *m)
-{
-	struct buf ids = BUF_EMPTY;
-
-	for (size_t i = 0; i < m->count; i++) {
-		const struct merge_input *in = &m->inputs[i];
-		if (in->run.indexed) {
-			buf_add_slice(&ids, in->run.id);
-			BUF_ADD(&ids, " ");
-		}
-		for (size_t t = 0; t < in->fences.count; t++) {
-			if (in->adopted[t])
-				continue;
-			buf_add(&ids, in->fences.list[t].id, OPLOG_ID);
-			BUF_ADD(&ids, " ");
-		}
-	}
-	segments_forget(m->lanes, key_of(m), buf_slice(&ids));
-	buf_free(&ids);
-}
-
-static void consider_again(struct lanes *lanes, struct slice key);
-
-static void committed(struct op *op, const struct outcome *outcome)
-{
-	struct merge *m = (struct merge *)((char *)op - offsetof(struct merge, op));
-
-	if (outcome->status == OUTCOME_DONE) {
-		m->lanes->stats.merges++;
-		run_writer_follow(&m->writer, outcome->result->ttl);
-		forget_inputs(m);
-	} else if (outcome->status != OUTCOME_FAILED) {
-		run_writer_forget(&m->writer);
-	}
-	consider_again(m->lanes, key_of(m));
-	/* A set that is missing by now was not missing when it was to be merged. */
-	end(m, outcome->status == OUTCOME_DONE ? OUTCOME_DONE : OUTCOME_BUSY);
-}
-
-static void considered(struct op *op, const struct outcome *outcome)
-{
-	(void)outcome;
-	free(op);
-}
-
-/* Runs that were added meanwhile may be worth a merge too: a compaction looks at what the base refers to by now. */
-static void consider_again(struct lanes *lanes, struct slice key)
-{
-	struct op *op = xcalloc(1, sizeof(*op) + key.n);
-
-	memcpy(op + 1, key.p, key.n);
-	*op = (struct op){
-		.kind = OP_COMPACT, .merges_only = true, .key = slice_of((char *)(op + 1), key.n), .done = considered
-	};
-	lanes_submit(lanes, op);
-}
-
-/* The mark stays even where nothing is left: a run may stand behind by now. */
+/* The mark stays even if no run does: runs may have been added behind. */
 static void commit(struct merge *m)
 {
 	buf_add(&m->replacement, buf_slice(&m->block).p, m->kept);
@@ -198,274 +389,70 @@ static void commit(struct merge *m)
 	lanes_submit(m->lanes, &m->op);
 }
 
-/* --- reading --- */
-
-static void poke(struct merge *m);
-
-static void read_item(struct merge_input *in, struct slice id, void (*done)(struct waiter *, const struct result *))
+/* Deletes the items of the merged runs except for the tables that the new run reuses. */
+static void forget_inputs(const struct merge *m)
 {
-	struct env *env = in->merge->lanes->env;
+	struct buf ids = BUF_EMPTY;
 
-	buf_consume(&in->item_key, buf_size(&in->item_key));
-	buf_add_slice(&in->item_key, key_of(in->merge));
-	BUF_ADD(&in->item_key, ".");
-	buf_add_slice(&in->item_key, id);
-	in->waiter = (struct waiter){ done, buf_slice(&in->item_key) };
-	in->merge->reading++;
-	env->call(env,
-		&(struct call){
-			.verb = CALL_GET, .want = WANT_VALUE, .server = CALL_ANY_SERVER, .key = in->waiter.key },
-		&in->waiter);
-}
-
-static void keep(struct buf *buf, struct slice data)
-{
-	buf_consume(buf, buf_size(buf));
-	buf_add_slice(buf, data);
-}
-
-static void index_read(struct waiter *waiter, const struct result *r)
-{
-	struct merge_input *in = (struct merge_input *)waiter;
-	struct merge *m = in->merge;
-
-	m->reading--;
-	m->lost |= r->status == RESULT_MISS;
-	if (r->status == RESULT_HIT)
-		keep(&in->index, r->value);
-	if (r->status != RESULT_HIT || check_of(r->value) != in->run.check ||
-		!fences_read(&in->fences, buf_slice(&in->index)) || in->fences.count != in->run.tables)
-		m->ended = true;
-	else
-		in->adopted = xcalloc(in->fences.count, sizeof(*in->adopted));
-	poke(m);
-}
-
-static void table_read(struct waiter *waiter, const struct result *r)
-{
-	struct merge_input *in = (struct merge_input *)waiter;
-	struct merge *m = in->merge;
-
-	m->reading--;
-	m->lost |= r->status == RESULT_MISS;
-	if (r->status == RESULT_HIT)
-		keep(&in->table_data, r->value);
-	if (r->status != RESULT_HIT || check_of(r->value) != in->fences.list[in->next].check ||
-		!table_open(&in->table, buf_slice(&in->table_data)) ||
-		!fences_hold(&in->fences, in->next, &in->table)) {
-		m->ended = true;
-	} else {
-		in->next++;
-		table_merge_feed(&m->streams, (size_t)(in - m->inputs), &in->table, slice_of("", 0));
-	}
-	poke(m);
-}
-
-/* A table that no other run says anything about stays as it is. */
-static bool adopt(struct merge *m, struct merge_input *in)
-{
-	const struct fence *fence = &in->fences.list[in->next];
-	size_t stream = (size_t)(in - m->inputs);
-	bool last = in->next + 1 == in->fences.count, alone = true;
-
-	if (m->oldest && fence->removals)
-		return false;
-	for (size_t i = 0; last && i < m->count; i++)
-		alone &= i == stream || m->streams.streams[i].state == STREAM_ENDED;
-	if (!(last ? alone : table_merge_alone(&m->streams, stream, fence[1].first)) ||
-		!run_writer_adopt(&m->writer, fence))
-		return false;
-	in->adopted[in->next++] = true;
-	return true;
-}
-
-/* A stream has come to the end of its table. */
-static void feed(struct merge *m, struct merge_input *in)
-{
-	if (in->next == in->fences.count)
-		table_merge_end(&m->streams, (size_t)(in - m->inputs));
-	else if (!adopt(m, in))
-		read_item(in, slice_of(in->fences.list[in->next].id, OPLOG_ID), table_read);
-}
-
-static void begin(struct merge *m)
-{
-	m->begun = true;
-	for (size_t i = 0; i < m->count; i++)
-		read_item(&m->inputs[i], slice_of(m->inputs[i].fences.list[0].id, OPLOG_ID), table_read);
-}
-
-/*
- * The longer the others took, the longer is the next slice: so merging has its part of the time however busy the proxy is, and
- * keeps up with what is written.
- */
-static size_t slice_of_time(struct merge *m)
-{
-	uint64_t now = m->lanes->env->now, slice = SLICE_LEAST + (now - m->rested) * SLICE_EACH_MS;
-
-	m->rested = now;
-	return slice < SLICE_MOST ? (size_t)slice : SLICE_MOST;
-}
-
-/* Merges a slice; false when nothing more can be done now. */
-static bool work(struct merge *m)
-{
-	size_t slice = slice_of_time(m);
-
-	for (size_t n = 0; n < slice && m->writer.pending < WRITES_AT_ONCE; n++) {
-		const struct table_cursor *entry;
-
-		switch (table_merge_next(&m->streams)) {
-		case MERGE_END:
-			run_writer_finish(&m->writer);
-			return false;
-		case MERGE_DRY:
-			feed(m, &m->inputs[m->streams.winner]);
-			if (m->reading)
-				return false;
-			break;
-		case MERGE_ENTRY:
-			entry = table_merge_entry(&m->streams);
-			if (!entry->removed || !m->oldest)
-				run_writer_add(&m->writer, table_member(entry), entry->removed);
-			break;
+	for (size_t i = 0; i < m->count; i++) {
+		const struct merge_input *in = &m->inputs[i];
+		if (in->run.indexed) {
+			buf_add_slice(&ids, in->run.id);
+			BUF_ADD(&ids, " ");
+		}
+		for (size_t t = 0; t < in->fences.count; t++) {
+			if (in->reused[t])
+				continue;
+			buf_add(&ids, in->fences.list[t].id, OPLOG_ID);
+			BUF_ADD(&ids, " ");
 		}
 	}
-	return m->writer.pending < WRITES_AT_ONCE;
+	segments_forget(m->lanes, key_of(m), buf_slice(&ids));
+	buf_free(&ids);
 }
 
-static void rest(struct merge *m)
+static void considered(struct op *op, const struct outcome *outcome)
 {
-	struct env *env = m->lanes->env;
-
-	m->resting = true;
-	env->later(env, &m->turn, 0);
+	(void)outcome;
+	free(op);
 }
 
-/* Does what can be done next. */
-static void poke(struct merge *m)
+/* Runs that were added meanwhile may need a merge too: a COMPACT reads the base and decides. */
+static void consider_again(struct lanes *lanes, struct slice key)
 {
-	if (m->ended || m->writer.failure.happened) {
-		give_up(m);
-		return;
+	struct op *op = xcalloc(1, sizeof(*op) + key.n);
+
+	memcpy(op + 1, key.p, key.n);
+	*op = (struct op){
+		.kind = OP_COMPACT, .merges_only = true, .key = slice_of((char *)(op + 1), key.n), .done = considered
+	};
+	lanes_submit(lanes, op);
+}
+
+static void committed(struct op *op, const struct outcome *outcome)
+{
+	struct merge *m = (struct merge *)((char *)op - offsetof(struct merge, op));
+
+	if (outcome->status == OUTCOME_DONE) {
+		m->lanes->stats.merges++;
+		run_writer_follow(&m->writer, outcome->result->ttl);
+		forget_inputs(m);
+	} else if (outcome->status != OUTCOME_FAILED) {
+		run_writer_forget(&m->writer);
 	}
-	if (m->reading || m->resting)
+	consider_again(m->lanes, key_of(m));
+	/* A set that is missing now was there when the merge was requested. */
+	end(m, outcome->status == OUTCOME_DONE ? OUTCOME_DONE : OUTCOME_BUSY);
+}
+
+/* Abandons the merge once no callback is pending; nothing refers to the new items. */
+static void abandon(struct merge *m)
+{
+	m->abandoned = true;
+	if (m->writer.pending || m->reading || m->yielding)
 		return;
-	if (!m->begun) {
-		begin(m);
-		return;
-	}
-	while (!m->writer.finished && m->writer.pending < WRITES_AT_ONCE && work(m)) {
-		if (m->lanes->env->later) {
-			rest(m);
-			return;
-		}
-	}
-	if (m->writer.finished && m->writer.pending == 0)
-		commit(m);
-}
-
-static void on_turn(struct waiter *waiter, const struct result *r)
-{
-	struct merge *m = (struct merge *)((char *)waiter - offsetof(struct merge, turn));
-
-	(void)r;
-	m->resting = false;
-	poke(m);
-}
-
-static void on_written(void *arg)
-{
-	poke(arg);
-}
-
-/* --- the beginning --- */
-
-static struct merge *find(const struct lanes *lanes, struct slice key)
-{
-	struct merge *m = lanes->merges;
-
-	while (m && !slice_equal(key_of(m), key))
-		m = m->next;
-	return m;
-}
-
-/* A run of one table has no index; it is told the same way. */
-static void take_input(struct merge *m, struct merge_input *in, struct slice *refs)
-{
-	in->merge = m;
-	(void)oplog_next_run(refs, &in->run);
-	if (in->run.indexed) {
-		read_item(in, in->run.id, index_read);
-		return;
-	}
-	memcpy(in->one.id, in->run.id.p, OPLOG_ID);
-	in->one.check = in->run.check;
-	in->one.bytes = (uint32_t)in->run.bytes;
-	in->one.entries = (uint32_t)in->run.entries;
-	in->one.removals = (uint32_t)in->run.removals;
-	in->one.first = slice_of("", 0);
-	in->fences = (struct fences){ .list = &in->one, .count = 1 };
-	in->adopted = xcalloc(1, sizeof(*in->adopted));
-}
-
-static struct merge *start(struct lanes *lanes, struct slice key, struct slice block, size_t kept, size_t count,
-	bool oldest, int64_t exptime)
-{
-	struct merge *m = xcalloc(1, sizeof(*m) + key.n);
-	struct slice refs;
-
-	memcpy(m->key, key.p, key.n);
-	m->key_size = key.n;
-	m->lanes = lanes;
-	m->next = lanes->merges;
-	lanes->merges = m;
-	lanes->merge_count++;
-	STAILQ_INIT(&m->waiting);
-	m->turn.done = on_turn;
-	m->rested = lanes->env->now;
-	m->kept = kept;
-	m->oldest = oldest;
-	m->count = count;
-	buf_add_slice(&m->block, block);
-	run_writer_init(&m->writer, lanes, key_of(m), exptime, on_written, m);
-	table_merge_init(&m->streams, count);
-	m->inputs = xcalloc(count, sizeof(*m->inputs));
-	refs = slice_skip(buf_slice(&m->block), kept);
-	for (size_t i = 0; i < count; i++)
-		take_input(m, &m->inputs[i], &refs);
-	if (!m->reading)
-		poke(m);
-	return m;
-}
-
-void merge_consider(struct lanes *lanes, struct slice key, struct slice block, int64_t exptime)
-{
-	struct oplog_run runs[MERGE_RUNS_MAX];
-	size_t ends[MERGE_RUNS_MAX], count = merge_list(block, runs, ends), from, to;
-
-	if (!merge_plan(runs, count, &from, &to) || lanes->merge_count >= lanes->env->options->merges ||
-		find(lanes, key))
-		return;
-	start(lanes, key, slice_of(block.p, ends[to - 1]), from ? ends[from - 1] : sizeof(OPLOG_SET_MARK) - 1,
-		to - from, from == 0, exptime);
-}
-
-void merge_force(struct lanes *lanes, struct slice key, struct slice block, int64_t exptime, struct op *op)
-{
-	struct oplog_run runs[MERGE_RUNS_MAX];
-	size_t ends[MERGE_RUNS_MAX], count = merge_list(block, runs, ends);
-	struct merge *m = find(lanes, key);
-
-	if (!m && count <= 1) {
-		op->done(op, &(struct outcome){ .status = OUTCOME_DONE });
-		return;
-	}
-	/* One under way does not know the newest runs, so it is only waited for. The first step of a new one is a call. */
-	if (m)
-		m->outdated = true;
-	else
-		m = start(lanes, key, slice_of(block.p, ends[count - 1]), sizeof(OPLOG_SET_MARK) - 1, count, true,
-			exptime);
-	STAILQ_INSERT_TAIL(&m->waiting, op, link);
+	run_writer_forget(&m->writer);
+	if (m->item_missing)
+		presence_suspect(m->lanes, key_of(m));
+	end(m, OUTCOME_BUSY);
 }

@@ -1,10 +1,10 @@
 #include "collection/set/merge_plan.h"
 
 enum {
-	OLDEST_PART = 2, /* all is merged when the newer runs are this part of the oldest */
-	TIER = 4,        /* so many runs are merged; a tier is so many times as large as the one below */
-	SMALLEST = 4096, /* bytes: what is smaller is of the lowest tier */
-	WIDTH = 16       /* runs that are merged at once */
+	OLDEST_PART = 2, /* all runs are merged if the newer ones have 1 / OLDEST_PART of the oldest one's bytes */
+	TIER = 4,        /* runs that make a merge; the factor between the sizes of two tiers */
+	SMALLEST = 4096, /* bytes; smaller runs are of the lowest tier */
+	WIDTH = 16       /* maximum runs of one merge */
 };
 
 static unsigned tier_of(const struct oplog_run *run)
@@ -29,7 +29,7 @@ bool merge_plan(const struct oplog_run *runs, size_t count, size_t *from, size_t
 		return false;
 	if (newer * OLDEST_PART >= runs[0].bytes && count <= WIDTH)
 		return true;
-	/* The newest runs of a tier and those below it; the lowest tier that has enough of them. */
+	/* The lowest tier that, with the tiers below it, has enough of the newest runs. */
 	for (unsigned tier = 0; tier < TIERS; tier++) {
 		for (*from = count; *from > 1 && tier_of(&runs[*from - 1]) <= tier; --*from)
 			;

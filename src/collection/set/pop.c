@@ -1,7 +1,7 @@
 /*
- * Taking random members out of a set, so that no two who do it get the same:
+ * Two concurrent pops must not give the same member:
  *
- *     fetch -> choose -> CAS of the base with the removals behind its log -> lost: fetch again, and choose others
+ *     fetch -> choose -> CAS of the base with the removals behind its log -> lost the race: fetch again, choose others
  */
 #include "collection/set/pop.h"
 
@@ -12,10 +12,13 @@
 
 struct pop {
 	struct fetch fetch;
-	struct set_request chosen; /* as removals */
+	struct set_request chosen; /* the answer: chosen members, as removals */
 	struct lane *lane;
 	struct cas cas;
 };
+
+static lane_after chosen;
+static void stored(struct cas *cas, const struct result *r);
 
 static void end(struct lane *lane, enum outcome_status status, const struct result *failure)
 {
@@ -30,21 +33,18 @@ static void end(struct lane *lane, enum outcome_status status, const struct resu
 	lane_next(lane);
 }
 
-static void stored(struct cas *cas, const struct result *r)
+void pop_start(struct lane *lane)
 {
-	struct pop *pop = (struct pop *)((char *)cas - offsetof(struct pop, cas));
-	struct lane *lane = pop->lane;
+	struct pop *pop = pool_get(lane_env(lane)->pool, sizeof(*pop));
 
-	if (r->status == RESULT_DONE) {
-		end(lane, OUTCOME_DONE, NULL);
-	} else if (result_failed(r)) {
-		end(lane, OUTCOME_FAILED, r);
-	} else {
-		pop->chosen.answered = false;
-		buf_consume(&pop->chosen.text, buf_size(&pop->chosen.text));
-		pop->chosen.random = random_next(&lane_env(lane)->random);
-		fetch_again(lane);
-	}
+	pop->lane = lane;
+	pop->chosen = (struct set_request){
+		.verb = SET_SAMPLE,
+		.count = lane_first(lane)->count,
+		.sign = "-",
+		.random = random_next(&lane_env(lane)->random),
+	};
+	fetch_begin(&pop->fetch, lane, &pop->chosen, true, chosen);
 }
 
 static void chosen(struct lane *lane, enum outcome_status status, const struct result *failure)
@@ -68,16 +68,19 @@ static void chosen(struct lane *lane, enum outcome_status status, const struct r
 	}
 }
 
-void pop_start(struct lane *lane)
+static void stored(struct cas *cas, const struct result *r)
 {
-	struct pop *pop = pool_get(lane_env(lane)->pool, sizeof(*pop));
+	struct pop *pop = (struct pop *)((char *)cas - offsetof(struct pop, cas));
+	struct lane *lane = pop->lane;
 
-	pop->lane = lane;
-	pop->chosen = (struct set_request){
-		.verb = SET_SAMPLE,
-		.count = lane_first(lane)->count,
-		.sign = "-",
-		.random = random_next(&lane_env(lane)->random),
-	};
-	fetch_begin(&pop->fetch, lane, &pop->chosen, true, chosen);
+	if (r->status == RESULT_DONE) {
+		end(lane, OUTCOME_DONE, NULL);
+	} else if (result_failed(r)) {
+		end(lane, OUTCOME_FAILED, r);
+	} else {
+		pop->chosen.answered = false;
+		buf_consume(&pop->chosen.text, buf_size(&pop->chosen.text));
+		pop->chosen.random = random_next(&lane_env(lane)->random);
+		fetch_again(lane);
+	}
 }

@@ -48,8 +48,6 @@ void presence_consider(struct lanes *lanes, struct slice key, struct cache_entry
 	segments_call_all(lanes, key, entry->view.parts.refs, (struct call){ .verb = CALL_GET }, present, p);
 }
 
-/* --- a read in the background --- */
-
 struct suspicion {
 	struct op op;
 	struct set_request request;

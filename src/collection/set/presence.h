@@ -1,6 +1,7 @@
 /*
- * The presence of a set's items. What is kept in memory is never asked about when it is read, so once in a while the server is
- * told that all of it is in use: it keeps them as recently used as the base, and tells what is gone.
+ * Checks that the items of a set are present. A read from memory does not touch tables and indexes on the server, which
+ * then might evict them before the base. So all items are read from time to time: that keeps them in use, and finds
+ * those that are missing.
  */
 #ifndef COLLECTION_SET_PRESENCE_H
 #define COLLECTION_SET_PRESENCE_H
@@ -8,10 +9,15 @@
 #include "collection/lane/lane.h"
 #include "collection/set/cache.h"
 
-/* Asks for all items of a view that was used, in the background, when that was not done lately. What is gone makes it suspect. */
+/*
+ * Checks all items of a view in the background if the last check is old. If one is missing, marks the entry as suspect.
+ */
 void presence_consider(struct lanes *lanes, struct slice key, struct cache_entry *entry);
 
-/* Something of a set was found to be gone: has it read, which finds out whether the set has lost it, and then removes the set. */
+/*
+ * Called when an item of a set was missing: a read in the background checks the set, and removes it if it is
+ * incomplete.
+ */
 void presence_suspect(struct lanes *lanes, struct slice key);
 
 #endif

@@ -1,6 +1,8 @@
 /*
- * Replacing a whole set: a long one is written to a run first; then by CAS with the token of the very read that found what
- * is there to be a set, or by ADD where there is none. Never by `set`, which deletes what is there when it fails.
+ *     write a long set to a run -> read what is there -> a collection: CAS with the token of that read -> lost: read again
+ *                                                     -> missing: ADD                                  -> lost: read again
+ *
+ * Never a `set`, which deletes the old item if it fails.
  */
 #include "collection/set/replace.h"
 
@@ -13,18 +15,14 @@
 struct replacement {
 	struct run_writer writer;
 	bool spills;
-	struct buf base;     /* what is to be there */
-	struct buf old_refs; /* of what it replaces */
+	struct buf base;     /* the new base */
+	struct buf old_refs; /* references of the old base */
 };
 
-static void found(struct lane *lane, const struct result *r);
+static lane_step base_read, written;
+static void run_written(void *arg);
 
-static void look(struct lane *lane)
-{
-	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS }, found);
-}
-
-/* `sure` is whether nothing can refer to the new run. */
+/* Deletes the old items after success. If no base can refer to the new run (`sure`), deletes that. */
 static void clean_up(struct lane *lane, bool done, bool sure)
 {
 	struct replacement *p = lane->work;
@@ -41,27 +39,61 @@ static void clean_up(struct lane *lane, bool done, bool sure)
 	lane->work = NULL;
 }
 
-static void written(struct lane *lane, const struct result *r)
+static void read_base(struct lane *lane)
 {
-	const struct op *op = STAILQ_FIRST(&lane->batch);
-
-	if (r->status == RESULT_DONE) {
-		if (op->push && op->log.n > 2 * lane_env(lane)->options->base_size)
-			lane_request_compaction(lane);
-		clean_up(lane, true, false);
-		lane_finish(lane, OUTCOME_DONE);
-	} else if (result_failed(r)) {
-		clean_up(lane, false, false);
-		lane_finish_failed(lane, r);
-	} else if (lane_may_retry(lane)) {
-		look(lane);
-	} else {
-		clean_up(lane, false, true);
-		lane_finish(lane, OUTCOME_BUSY);
-	}
+	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS }, base_read);
 }
 
-/* What is there: a collection, or why it cannot be replaced by one. */
+static void write_run(struct lane *lane)
+{
+	struct replacement *p = lane->work;
+	struct op *op = lane_first(lane);
+	struct fold fold = { .seed = lane_env(lane)->seed };
+
+	run_writer_init(&p->writer, lane->lanes, lane->waiter.key, op->ttl, run_written, lane);
+	if (fold_log(&fold, op->log))
+		run_writer_add_fold(&p->writer, &fold, false);
+	fold_free(&fold);
+	run_writer_finish(&p->writer);
+}
+
+void replace_start(struct lane *lane)
+{
+	struct op *op = lane_first(lane);
+	struct replacement *p = xcalloc(1, sizeof(*p));
+
+	lane->work = p;
+	/* A list is moved to segments by compaction. */
+	p->spills = !op->push && op->log.n > lane_log_size(lane);
+	if (!p->spills) {
+		if (op->push)
+			BUF_ADD(&p->base, OPLOG_LIST_MARK);
+		buf_add_slice(&p->base, op->log);
+		read_base(lane);
+		return;
+	}
+	write_run(lane);
+}
+
+static void run_written(void *arg)
+{
+	struct lane *lane = arg;
+	struct replacement *p = lane->work;
+
+	if (p->writer.pending || !p->writer.finished)
+		return;
+	if (!p->writer.failure.happened) {
+		BUF_ADD(&p->base, OPLOG_SET_MARK);
+		run_writer_ref(&p->writer, &p->base);
+		read_base(lane);
+		return;
+	}
+	lane_end_all(lane, &(struct outcome){ .status = OUTCOME_FAILED, .result = &p->writer.failure.result });
+	clean_up(lane, false, true);
+	lane_next(lane);
+}
+
+/* Keeps the references of the old base, and tells whether it may be replaced. */
 static enum oplog_form read_old(struct lane *lane, struct slice value)
 {
 	struct replacement *p = lane->work;
@@ -78,7 +110,7 @@ static enum oplog_form read_old(struct lane *lane, struct slice value)
 	return base.form == OPLOG_OUTDATED ? OPLOG_GOOD : base.form;
 }
 
-/* What the operation ends with where its condition does not hold, else OUTCOME_DONE. */
+/* The outcome if the operation's condition does not hold, else OUTCOME_DONE. */
 static enum outcome_status condition(const struct op *op, const struct result *r)
 {
 	bool hit = r->status == RESULT_HIT;
@@ -92,10 +124,10 @@ static enum outcome_status condition(const struct op *op, const struct result *r
 	return OUTCOME_DONE;
 }
 
-static void found(struct lane *lane, const struct result *r)
+static void base_read(struct lane *lane, const struct result *r)
 {
 	struct replacement *p = lane->work;
-	const struct op *op = STAILQ_FIRST(&lane->batch);
+	const struct op *op = lane_first(lane);
 	bool hit = r->status == RESULT_HIT;
 	enum outcome_status status = condition(op, r);
 	enum oplog_form form;
@@ -125,51 +157,22 @@ static void found(struct lane *lane, const struct result *r)
 	}
 }
 
-static void run_written(void *arg)
+static void written(struct lane *lane, const struct result *r)
 {
-	struct lane *lane = arg;
-	struct replacement *p = lane->work;
+	const struct op *op = lane_first(lane);
 
-	if (p->writer.pending || !p->writer.finished)
-		return;
-	if (!p->writer.failure.happened) {
-		BUF_ADD(&p->base, OPLOG_SET_MARK);
-		run_writer_ref(&p->writer, &p->base);
-		look(lane);
-		return;
+	if (r->status == RESULT_DONE) {
+		if (op->push && op->log.n > 2 * lane_env(lane)->options->base_size)
+			lane_request_compaction(lane);
+		clean_up(lane, true, false);
+		lane_finish(lane, OUTCOME_DONE);
+	} else if (result_failed(r)) {
+		clean_up(lane, false, false);
+		lane_finish_failed(lane, r);
+	} else if (lane_may_retry(lane)) {
+		read_base(lane);
+	} else {
+		clean_up(lane, false, true);
+		lane_finish(lane, OUTCOME_BUSY);
 	}
-	lane_end_all(lane, &(struct outcome){ .status = OUTCOME_FAILED, .result = &p->writer.failure.result });
-	clean_up(lane, false, true);
-	lane_next(lane);
-}
-
-static void write_run(struct lane *lane)
-{
-	struct replacement *p = lane->work;
-	struct op *op = lane_first(lane);
-	struct fold fold = { .seed = lane_env(lane)->seed };
-
-	run_writer_init(&p->writer, lane->lanes, lane->waiter.key, op->ttl, run_written, lane);
-	if (fold_log(&fold, op->log))
-		run_writer_add_fold(&p->writer, &fold, false);
-	fold_free(&fold);
-	run_writer_finish(&p->writer);
-}
-
-void replace_start(struct lane *lane)
-{
-	struct op *op = STAILQ_FIRST(&lane->batch);
-	struct replacement *p = xcalloc(1, sizeof(*p));
-
-	lane->work = p;
-	/* A list goes to segments when it is compacted. */
-	p->spills = !op->push && op->log.n > lane_log_size(lane);
-	if (!p->spills) {
-		if (op->push)
-			BUF_ADD(&p->base, OPLOG_LIST_MARK);
-		buf_add_slice(&p->base, op->log);
-		look(lane);
-		return;
-	}
-	write_run(lane);
 }

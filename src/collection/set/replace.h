@@ -4,7 +4,7 @@
 
 #include "collection/lane/lane.h"
 
-/* Carries out a REPLACE operation. */
+/* Carries out the REPLACE operation of the lane's batch. */
 void replace_start(struct lane *lane);
 
 #endif

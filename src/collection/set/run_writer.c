@@ -10,7 +10,7 @@
 #include "collection/text/fold.h"
 #include "util/check.h"
 
-/* Bytes that an entry may add to a table beside those of its member. */
+/* ENTRY_MORE: bytes of an entry beside its member. A table below 1 / SMALL_PART of table_size is small. */
 enum { ENTRY_MORE = 8, SMALL_PART = 2 };
 
 void run_writer_init(struct run_writer *w, struct lanes *lanes, struct slice key, int64_t exptime,
@@ -41,7 +41,7 @@ static void written(void *arg, const struct result *failure)
 	w->answered(w->arg);
 }
 
-/* A proxy that reads the set will need what it writes. */
+/* A proxy that reads the set will need the item: keeps it in the view. */
 static void write_item(struct run_writer *w, enum oplog_kind kind, char id[OPLOG_ID], struct slice data)
 {
 	struct cache_entry *entry = cache_find(w->lanes->cache, w->key);
@@ -58,7 +58,7 @@ static void write_item(struct run_writer *w, enum oplog_kind kind, char id[OPLOG
 static void count(struct run_writer *w, const struct fence *fence)
 {
 	fences_add(&w->index, fence);
-	w->only = *fence;
+	w->last_table = *fence;
 	w->run.tables++;
 	w->run.entries += fence->entries;
 	w->run.removals += fence->removals;
@@ -91,9 +91,9 @@ void run_writer_add(struct run_writer *w, struct slice member, bool removed)
 		write_table(w);
 	if (w->table.count == 0) {
 		w->first_size = w->run.tables == 0 ? 0
-			: w->adopted               ? member.n
+			: w->reused                ? member.n
 						   : fence_size(slice_of(w->last, w->last_size), member);
-		w->adopted = false;
+		w->reused = false;
 		memcpy(w->first, member.p, w->first_size);
 	}
 	table_writer_add(&w->table, member, removed);
@@ -111,7 +111,7 @@ void run_writer_add_fold(struct run_writer *w, const struct fold *fold, bool rem
 	free(order);
 }
 
-bool run_writer_adopt(struct run_writer *w, const struct fence *fence)
+bool run_writer_reuse(struct run_writer *w, const struct fence *fence)
 {
 	size_t small = w->lanes->env->options->table_size / SMALL_PART;
 	struct fence taken = *fence;
@@ -124,8 +124,8 @@ bool run_writer_adopt(struct run_writer *w, const struct fence *fence)
 	if (is_first)
 		taken.first.n = 0;
 	count(w, &taken);
-	/* Whatever follows is above all of its members, but how far is not known: a whole member makes the next fence. */
-	w->adopted = true;
+	/* The last member of a reused table is unknown, so the next fence is a whole member. */
+	w->reused = true;
 	return true;
 }
 
@@ -138,8 +138,8 @@ void run_writer_finish(struct run_writer *w)
 		w->run.check = check_of(buf_slice(&w->index));
 		write_item(w, OPLOG_INDEX, w->id, buf_slice(&w->index));
 	} else if (w->run.tables) {
-		memcpy(w->id, w->only.id, OPLOG_ID);
-		w->run.check = w->only.check;
+		memcpy(w->id, w->last_table.id, OPLOG_ID);
+		w->run.check = w->last_table.check;
 	}
 }
 

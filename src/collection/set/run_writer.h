@@ -1,4 +1,4 @@
-/* Writing a run: tables one after the other, as its entries come, and its index behind them. */
+/* Writing a run: its tables as the entries come, then its index. */
 #ifndef COLLECTION_SET_RUN_WRITER_H
 #define COLLECTION_SET_RUN_WRITER_H
 
@@ -10,16 +10,16 @@ struct run_writer {
 	struct lanes *lanes;
 	struct slice key; /* borrowed */
 	int64_t exptime;
-	uint64_t started; /* when that was right, in milliseconds */
+	uint64_t started; /* env.now when exptime was computed */
 	struct table_writer table;
-	char first[MEMBER_MAX], last[MEMBER_MAX]; /* the fence of the table, the last member of the one before */
+	char first[MEMBER_MAX], last[MEMBER_MAX]; /* the fence of this table; the last member of the one before */
 	size_t first_size, last_size;
-	bool adopted; /* the table before was taken over */
+	bool reused; /* the table before was reused */
 	struct buf index;
-	struct fence only; /* the last table that was written or taken over */
+	struct fence last_table; /* the last table, written or reused */
 	struct oplog_run run;
 	char id[OPLOG_ID]; /* of the run */
-	struct buf ids;    /* of all items that were written, each followed by a space */
+	struct buf ids;    /* of all items written, each followed by a space */
 	size_t pending;
 	bool finished;
 	struct failure failure;
@@ -29,35 +29,35 @@ struct run_writer {
 
 void run_writer_init(struct run_writer *w, struct lanes *lanes, struct slice key, int64_t exptime,
 	void (*answered)(void *arg), void *arg);
-/* Nothing may be pending. */
+/* Requires pending to be 0. */
 void run_writer_fini(struct run_writer *w);
 
-/* Adds an entry, which must be behind the last. */
+/* Adds an entry, which must be above the last one. The member is copied. */
 void run_writer_add(struct run_writer *w, struct slice member, bool removed);
 
-/* Adds all of a fold, its removals only with `removals`. */
+/* Adds all members of a fold, and removals if `removals`. */
 struct fold;
 void run_writer_add_fold(struct run_writer *w, const struct fold *fold, bool removals);
 
 /*
- * Takes over a table that another run has, in place of writing its entries; its fence is above all that was added. False when
- * it would leave too small a table before it, or is one.
+ * Reuses a table of another run instead of writing its entries. Its fence must be above all members so far. False if
+ * the table, or the unfinished one before it, is too small for that.
  */
-bool run_writer_adopt(struct run_writer *w, const struct fence *fence);
+bool run_writer_reuse(struct run_writer *w, const struct fence *fence);
 
-/* Writes what is left. The run may be referred to when that is answered: pending is 0 then. */
+/* Writes the last table and the index. Once pending is 0, the run may be referred to. */
 void run_writer_finish(struct run_writer *w);
 
-/* Appends the reference to the run, if there is anything in it. */
+/* Appends the reference to the run unless it is empty. */
 void run_writer_ref(const struct run_writer *w, struct buf *out);
 
 /*
- * After the commit: gives what was written the time to live `ttl` of the base, in the background, where that was touched while
- * it was written. Otherwise it is left alone: a touch that comes right behind the commit sees to it itself.
+ * Called after the commit, with the time to live `ttl` of the base. If the base was touched while the run was written,
+ * touches the new items in the background. Otherwise it does nothing: a later touch of the base finds them.
  */
 void run_writer_follow(const struct run_writer *w, int64_t ttl);
 
-/* Nothing refers to it: deletes what was written, in the background. */
+/* Deletes all items written, in the background. No base may refer to them. */
 void run_writer_forget(const struct run_writer *w);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * An entry is drawn from all layers, each as likely as any other; it counts when it adds its member and no newer layer says
- * anything of that. So each member is drawn by the one entry that it is in by, and only the tables that are drawn from have
- * to be read. Where that would take too many draws all members are walked through.
+ * Rejection sampling: an entry is drawn uniformly from all layers. It counts if it adds its member and no newer layer
+ * mentions that. So each member has exactly one entry that counts. If too many draws would be needed, all members are
+ * read instead.
  */
 #include "collection/set/sample.h"
 
@@ -13,7 +13,7 @@ enum { DRAWS_EACH = 32, DRAWS_MORE = 64, LARGE_PART = 4, LARGE = 4096 };
 struct drawing {
 	struct set_view *view;
 	struct set_request *request;
-	struct fold chosen; /* those that were drawn; it borrows from `names` */
+	struct fold chosen; /* the members drawn; borrows from `names` */
 	struct buf names;   /* never moves */
 	uint64_t random, total;
 };
@@ -51,7 +51,7 @@ static bool select_from_all(struct set_view *v, struct set_request *r)
 	return true;
 }
 
-/* The entry of that number, of a run; NULL when it has to be loaded. */
+/* The n-th entry of a run, or NULL if it must be loaded. */
 static const struct table_cursor *nth_of_run(struct set_view *v, size_t run, uint64_t n, struct table_cursor *cursor)
 {
 	const struct fences *fences = NULL;
@@ -84,7 +84,7 @@ static enum set_found draw_from_fold(const struct fold *fold, uint64_t n, struct
 	return m->live ? SET_IN : SET_OUT;
 }
 
-/* One draw: SET_IN with a member, or SET_OUT where the entry does not count. */
+/* One draw: SET_IN with a member, SET_OUT for a rejected entry, or SET_WANTED. */
 static enum set_found draw(struct drawing *d, struct table_cursor *cursor, struct slice *member)
 {
 	struct set_view *v = d->view;
@@ -112,7 +112,7 @@ static enum set_found draw(struct drawing *d, struct table_cursor *cursor, struc
 	return newer == SET_WANTED ? SET_WANTED : newer == SET_IN ? SET_OUT : SET_IN;
 }
 
-/* Chosen once; the names stay where they are, since there is room for all that may come. */
+/* A member is chosen only once. `names` has room for all, so it never moves. */
 static void choose(struct drawing *d, struct slice member)
 {
 	char *at;
@@ -136,7 +136,7 @@ static bool draw_all(struct drawing *d, bool *enough)
 	buf_reserve(&d->names, r->count * MEMBER_MAX);
 	while (draws-- > 0 && d->chosen.live < r->count) {
 		enum set_found found = draw(d, &cursor, &member);
-		/* What the next draws are likely to want is loaded with it. */
+		/* Go on drawing after a miss, so that tables of later draws are loaded together. */
 		wanted += found == SET_WANTED;
 		if (wanted + d->chosen.live >= r->count && wanted)
 			return false;
@@ -147,7 +147,7 @@ static bool draw_all(struct drawing *d, bool *enough)
 	return wanted == 0;
 }
 
-/* What was begun and wants something is begun again later, with the same numbers drawn. */
+/* A repeated call draws the same numbers, because the request has the seed. */
 bool set_sample(struct set_view *v, struct set_request *r)
 {
 	struct drawing d = { .view = v, .request = r, .random = r->random };

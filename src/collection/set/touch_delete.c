@@ -1,10 +1,10 @@
 /*
- * A touch reaches the other items first, since a base must not outlive them:
+ * A touch extends the other items first, since the base must not outlive them:
  *
- *     read the base -> touch all that it refers to -> touch and read the base -> it refers to others by now: touch those
+ *     read the base -> touch all that it refers to -> touch and read the base -> its references changed: touch those too
  *
- * A delete reads the base and deletes it behind the read, without waiting between them. The other items, which nobody can reach
- * any more, are deleted in the background.
+ * A delete reads the base and deletes it, both calls in one pipeline. Then the other items are unreachable, and are
+ * deleted in the background.
  */
 #include "collection/set/touch_delete.h"
 
@@ -12,9 +12,13 @@
 
 struct touch_delete {
 	struct lane *lane;
-	struct waiter read; /* beside a delete */
-	struct buf refs;    /* of the base that was read */
+	struct waiter read; /* of the read before a delete */
+	struct buf refs;    /* references of the base */
 };
+
+static lane_step base_read, base_touched, deleted;
+static void items_touched(struct segments *segments), late_items_touched(struct segments *segments);
+static void read_beside_delete(struct waiter *waiter, const struct result *r);
 
 static struct slice refs_of(const struct lane *lane)
 {
@@ -61,31 +65,15 @@ static void keep_refs(struct touch_delete *t, struct slice value)
 		buf_add_slice(&t->refs, base.refs);
 }
 
-/* --- touch --- */
-
 static struct call touch_call(const struct lane *lane)
 {
 	return (struct call){ .verb = CALL_TOUCH, .exptime = lane_first(lane)->ttl };
 }
 
-static void late_items_touched(struct segments *segments)
+void touch_start(struct lane *lane)
 {
-	struct lane *lane = segments->arg;
-
-	segments_destroy(segments);
-	end(lane, OUTCOME_DONE, NULL);
-}
-
-/* The touch brings the base along: a compaction may have put other items in place. */
-static void base_touched(struct lane *lane, const struct result *r)
-{
-	struct oplog_base base;
-
-	if (r->status != RESULT_HIT || !oplog_split(r->value, &base) || base.ref_count == 0 ||
-		slice_equal(base.refs, refs_of(lane)))
-		end_with(lane, r);
-	else
-		segments_call_all(lane->lanes, lane->waiter.key, base.refs, touch_call(lane), late_items_touched, lane);
+	start(lane);
+	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE }, base_read);
 }
 
 static void touch_base(struct lane *lane)
@@ -93,17 +81,6 @@ static void touch_base(struct lane *lane)
 	struct call call = { .verb = CALL_GAT, .want = WANT_VALUE, .exptime = lane_first(lane)->ttl };
 
 	lane_call(lane, call, base_touched);
-}
-
-static void items_touched(struct segments *segments)
-{
-	struct lane *lane = segments->arg;
-
-	if (segments->failure.happened)
-		end(lane, OUTCOME_FAILED, &segments->failure.result);
-	else
-		touch_base(lane);
-	segments_destroy(segments);
 }
 
 static bool may_be_base(struct slice value)
@@ -118,7 +95,7 @@ static void base_read(struct lane *lane, const struct result *r)
 	if (result_failed(r) || r->status == RESULT_MISS) {
 		end_with(lane, r);
 	} else if (!may_be_base(r->value) || !oplog_split(r->value, &base)) {
-		/* The items that a newer form refers to cannot be touched with it. */
+		/* The items of a newer form cannot be found, so they would expire before it. */
 		if (base.form == OPLOG_NEWER)
 			end(lane, OUTCOME_NEWER, NULL);
 		else
@@ -131,10 +108,35 @@ static void base_read(struct lane *lane, const struct result *r)
 	}
 }
 
-void touch_start(struct lane *lane)
+static void items_touched(struct segments *segments)
 {
-	start(lane);
-	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE }, base_read);
+	struct lane *lane = segments->arg;
+
+	if (segments->failure.happened)
+		end(lane, OUTCOME_FAILED, &segments->failure.result);
+	else
+		touch_base(lane);
+	segments_destroy(segments);
+}
+
+/* A compaction may have replaced the items after the first read. */
+static void base_touched(struct lane *lane, const struct result *r)
+{
+	struct oplog_base base;
+
+	if (r->status != RESULT_HIT || !oplog_split(r->value, &base) || base.ref_count == 0 ||
+		slice_equal(base.refs, refs_of(lane)))
+		end_with(lane, r);
+	else
+		segments_call_all(lane->lanes, lane->waiter.key, base.refs, touch_call(lane), late_items_touched, lane);
+}
+
+static void late_items_touched(struct segments *segments)
+{
+	struct lane *lane = segments->arg;
+
+	segments_destroy(segments);
+	end(lane, OUTCOME_DONE, NULL);
 }
 
 void touch_followers(struct lanes *lanes, struct slice key, struct slice value, int64_t exptime)
@@ -145,7 +147,14 @@ void touch_followers(struct lanes *lanes, struct slice key, struct slice value, 
 		segments_touch_all(lanes, key, base.refs, exptime);
 }
 
-/* --- delete --- */
+void delete_start(struct lane *lane)
+{
+	struct touch_delete *t = start(lane);
+
+	t->read = (struct waiter){ read_beside_delete, lane->waiter.key };
+	env_get(lane_env(lane), WANT_VALUE, &t->read);
+	lane_call(lane, (struct call){ .verb = CALL_DELETE }, deleted);
+}
 
 static void read_beside_delete(struct waiter *waiter, const struct result *r)
 {
@@ -160,17 +169,4 @@ static void deleted(struct lane *lane, const struct result *r)
 	if (r->status == RESULT_DONE)
 		segments_forget_all(lane->lanes, lane->waiter.key, refs_of(lane));
 	end_with(lane, r);
-}
-
-void delete_start(struct lane *lane)
-{
-	struct touch_delete *t = start(lane);
-	struct env *env = lane_env(lane);
-
-	t->read = (struct waiter){ read_beside_delete, lane->waiter.key };
-	env->call(env,
-		&(struct call){
-			.verb = CALL_GET, .want = WANT_VALUE, .server = CALL_ANY_SERVER, .key = lane->waiter.key },
-		&t->read);
-	lane_call(lane, (struct call){ .verb = CALL_DELETE }, deleted);
 }

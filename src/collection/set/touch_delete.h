@@ -1,16 +1,16 @@
-/* Touching and deleting what may be a set or list with other items beside its base. */
+/* Touching and deleting keys that may be collections with other items beside their base. */
 #ifndef COLLECTION_SET_TOUCH_DELETE_H
 #define COLLECTION_SET_TOUCH_DELETE_H
 
 #include "collection/lane/lane.h"
 
-/* Carries out a TOUCH or a DELETE operation. */
+/* Carry out the TOUCH or the DELETE operation of the lane's batch. */
 void touch_start(struct lane *lane);
 void delete_start(struct lane *lane);
 
 /*
- * After a plain command that gave an item with this value another time to live: if it is the base of a large collection, its
- * other items follow in the background.
+ * Called after a plain command changed the time to live of an item with this value. If the item is a base, touches the
+ * items that it refers to in the background.
  */
 void touch_followers(struct lanes *lanes, struct slice key, struct slice value, int64_t exptime);
 

@@ -11,8 +11,6 @@ void set_view_init(struct set_view *v, uint64_t seed, struct set_store *store)
 	TAILQ_INIT(&v->spare);
 }
 
-/* --- the base --- */
-
 static void forget_text(struct set_view *v)
 {
 	shared_drop(v->text);
@@ -42,7 +40,7 @@ void set_view_free(struct set_view *v)
 	free(v->wants);
 }
 
-/* Puts more bytes behind the base; what points into it follows when it moves. */
+/* Appends to the base. If it moves, adjusts the folds that borrow from it. */
 static void grow_base(struct set_view *v, struct slice more)
 {
 	struct buf old = v->base;
@@ -58,7 +56,7 @@ static void grow_base(struct set_view *v, struct slice more)
 	buf_add_slice(&v->base, more);
 }
 
-/* Folds in what the base has become more by. */
+/* Folds appended bytes in, if the base only grew at its end. */
 static bool follow(struct set_view *v, struct slice base)
 {
 	struct slice old = buf_slice(&v->base), more;
@@ -75,7 +73,6 @@ static bool follow(struct set_view *v, struct slice base)
 	return v->known;
 }
 
-/* What was put before the references is older than all else, so of it only additions count. */
 static bool fold_head(struct set_view *v)
 {
 	if (!fold_log(&v->head, v->parts.head))
@@ -84,7 +81,7 @@ static bool fold_head(struct set_view *v)
 	return true;
 }
 
-/* How many of the runs, from the oldest on, are those of before. */
+/* The number of runs, from the oldest one, that are in the new base too. */
 static size_t runs_that_stay(const struct set_view *v, const struct oplog_base *parts)
 {
 	struct slice refs = parts->refs;
@@ -96,7 +93,7 @@ static size_t runs_that_stay(const struct set_view *v, const struct oplog_base *
 	return i;
 }
 
-/* The runs of a new base. What was counted of the oldest ones still holds when they stay. */
+/* Takes the runs of a new base. The count of the oldest runs stays valid if they stay. */
 static void take_runs(struct set_view *v, const struct oplog_base *parts, bool had_head)
 {
 	size_t stay = parts->is_list ? 0 : runs_that_stay(v, parts);
@@ -135,7 +132,7 @@ static enum oplog_form start_over(struct set_view *v, struct slice base)
 	return OPLOG_GOOD;
 }
 
-/* The parts of the base, which may have moved, and of which the log has grown. */
+/* Adjusts v->parts: the base may have moved, and its log grown. */
 static void find_parts(struct set_view *v)
 {
 	struct slice base = buf_slice(&v->base);
@@ -161,34 +158,32 @@ bool set_view_take_log(struct set_view *v, struct slice log)
 	return start_over(v, log) == OPLOG_GOOD;
 }
 
-/* --- members --- */
-
-/* What a run says of a member: SET_WANTED when it must be loaded. */
+/* What a run says of a member. */
 static enum set_found look_in_run(struct set_view *v, size_t run, struct slice member, uint64_t hash, bool *removed)
 {
-	/* Most members that are asked for are in the oldest run, and in no other one. */
+	/* Filters do not pay for the oldest run, which has most of the members. */
 	bool filters = run > 0;
 	const struct table *table;
-	size_t place;
+	size_t number;
 
 	if (filters && set_view_excludes(v, run, hash))
 		return SET_OUT;
-	place = set_view_place(v, run, member);
-	table = place == SIZE_MAX ? NULL : set_view_table(v, run, place);
+	number = set_view_table_of(v, run, member);
+	table = number == SIZE_MAX ? NULL : set_view_table(v, run, number);
 	if (!table)
 		return SET_WANTED;
-	if (filters && !set_view_may_hold(v, run, place, hash))
+	if (filters && !set_view_may_hold(v, run, number, hash))
 		return SET_OUT;
 	return table_find(table, member, removed) ? SET_IN : SET_OUT;
 }
 
-/* All runs that may have to be read are looked at, so that what is wanted can be loaded at once. */
+/* Reads on after a want, so that all wants are noted at once. */
 enum set_found set_view_below(struct set_view *v, size_t runs, struct slice member)
 {
 	uint64_t hash = hash_slice(member, v->overlay.seed);
 	bool removed = false, wanted = false;
 
-	/* Each filter is another cache line: all are fetched at once. */
+	/* Each filter is a cache miss: fetch all of them in parallel. */
 	for (size_t i = runs; i-- > 1;)
 		set_view_prefetch(v, i, hash);
 	for (size_t i = runs; i-- > 0;) {
@@ -242,6 +237,6 @@ size_t set_view_memory(const struct set_view *v)
 		v->run_count * sizeof(*v->runs);
 
 	for (size_t i = 0; i < v->run_count; i++)
-		memory += v->runs[i].tables ? v->runs[i].ref.tables * sizeof(struct set_place) : 0;
+		memory += v->runs[i].tables ? v->runs[i].ref.tables * sizeof(struct set_slot) : 0;
 	return memory;
 }

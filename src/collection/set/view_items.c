@@ -1,15 +1,14 @@
+#include "collection/set/view_items.h"
+
 #include <stdlib.h>
 
-#include "collection/set/view.h"
 #include "collection/text/filter.h"
 #include "util/alloc.h"
 #include "util/check.h"
 #include "util/hash.h"
 
-/* For so many changes of the references an item that no run has is kept: its run may be about to be referred to. */
+/* Changes of the references after which a spare item is dropped: its run may be about to be referred to. */
 enum { SPARE_AGE = 4 };
-
-/* --- items --- */
 
 static size_t item_memory(const struct set_item *item)
 {
@@ -21,8 +20,8 @@ void set_item_drop(struct set_item *item)
 {
 	struct set_view *v = item->view;
 
-	if (item->place)
-		item->place->item = NULL;
+	if (item->slot)
+		item->slot->item = NULL;
 	else
 		TAILQ_REMOVE(&v->spare, item, spare);
 	TAILQ_REMOVE(&v->store->used, item, link);
@@ -33,20 +32,20 @@ void set_item_drop(struct set_item *item)
 	free(item);
 }
 
-static void drop_place(struct set_place *place)
+static void drop_slot(struct set_slot *slot)
 {
-	if (place->item)
-		set_item_drop(place->item);
+	if (slot->item)
+		set_item_drop(slot->item);
 }
 
-static void make_spare(struct set_place *place)
+static void make_spare(struct set_slot *slot)
 {
-	struct set_item *item = place->item;
+	struct set_item *item = slot->item;
 
 	if (!item)
 		return;
-	place->item = NULL;
-	item->place = NULL;
+	slot->item = NULL;
+	item->slot = NULL;
 	item->age = 0;
 	TAILQ_INSERT_TAIL(&item->view->spare, item, spare);
 }
@@ -74,15 +73,15 @@ static struct set_item *new_item(struct set_view *v, struct slice id, bool table
 	return item;
 }
 
-static void put(struct set_place *place, struct set_item *item)
+static void put(struct set_slot *slot, struct set_item *item)
 {
-	drop_place(place);
-	place->item = item;
-	place->wanted = false;
-	item->place = place;
+	drop_slot(slot);
+	slot->item = item;
+	slot->wanted = false;
+	item->slot = slot;
 }
 
-/* Looks among the spare items for one with this id, which is taken out. */
+/* Takes the spare item with this id out of the list. */
 static struct set_item *take_spare(struct set_view *v, const char id[OPLOG_ID])
 {
 	struct set_item *item;
@@ -106,7 +105,7 @@ void set_view_keep(struct set_view *v, struct slice id, bool table, struct slice
 
 static void use(struct set_item *item)
 {
-	/* Uses that follow one another closely change nothing of note in the order. */
+	/* Uses within so many ticks do not change the order noticeably. */
 	enum { CLOSELY = 4096 };
 	struct set_store *store = item->view->store;
 
@@ -119,10 +118,8 @@ static void use(struct set_item *item)
 	}
 }
 
-/* --- runs --- */
-
-/* The index is there: the places of its tables are, and those that lie about are put there. */
-static bool make_places(struct set_view *v, struct set_run *run, const struct fences *fences)
+/* With the index known, creates the slots of the tables, and fills them with spare items. */
+static bool make_slots(struct set_view *v, struct set_run *run, const struct fences *fences)
 {
 	if (fences->count != run->ref.tables || fences->entries != run->ref.entries ||
 		fences->removals != run->ref.removals || fences->bytes != run->ref.bytes)
@@ -138,7 +135,7 @@ static bool make_places(struct set_view *v, struct set_run *run, const struct fe
 	return true;
 }
 
-static void empty_run(struct set_run *run, void (*each)(struct set_place *place))
+static void empty_run(struct set_run *run, void (*each)(struct set_slot *slot))
 {
 	each(&run->index);
 	for (uint64_t i = 0; run->tables && i < run->ref.tables; i++)
@@ -152,7 +149,7 @@ static size_t filter_memory(const struct set_run *run)
 	return run->filter ? filter_words(run->ref.entries) * sizeof(*run->filter) : 0;
 }
 
-static void free_runs(struct set_view *v, void (*each)(struct set_place *place))
+static void free_runs(struct set_view *v, void (*each)(struct set_slot *slot))
 {
 	for (size_t i = 0; i < v->run_count; i++) {
 		v->store->memory -= filter_memory(&v->runs[i]);
@@ -175,7 +172,7 @@ static void age_spares(struct set_view *v, unsigned most)
 	}
 }
 
-/* Takes what an old run of that id has. Items point back to their places, of which that of the index moves. */
+/* Moves what an old run of the same id has. Items point to their slots, and that of the index moves. */
 static void take_old(struct set_view *v, struct set_run *run)
 {
 	for (size_t i = 0; i < v->run_count; i++) {
@@ -206,7 +203,7 @@ static void find_spare(struct set_view *v, struct set_run *run)
 	if (!item)
 		return;
 	put(run->ref.indexed ? &run->index : &run->tables[0], item);
-	if (run->ref.indexed && !make_places(v, run, &item->fences))
+	if (run->ref.indexed && !make_slots(v, run, &item->fences))
 		set_item_drop(item);
 }
 
@@ -231,19 +228,17 @@ void set_view_make_runs(struct set_view *v, const struct oplog_base *parts)
 
 void set_view_drop_runs(struct set_view *v)
 {
-	free_runs(v, drop_place);
+	free_runs(v, drop_slot);
 	age_spares(v, 0);
 }
 
-/* --- wants --- */
-
-void set_view_want(struct set_view *v, size_t run, int64_t table)
+static void want(struct set_view *v, size_t run, int64_t table)
 {
-	struct set_place *place = table == SET_INDEX ? &v->runs[run].index : &v->runs[run].tables[table];
+	struct set_slot *slot = table == SET_INDEX ? &v->runs[run].index : &v->runs[run].tables[table];
 
-	if (place->wanted)
+	if (slot->wanted)
 		return;
-	place->wanted = true;
+	slot->wanted = true;
 	if (v->want_count == v->want_capacity) {
 		v->want_capacity = v->want_capacity ? 2 * v->want_capacity : 8;
 		v->wants = xrealloc(v->wants, v->want_capacity * sizeof(*v->wants));
@@ -268,7 +263,7 @@ bool set_view_load(struct set_view *v, const struct set_want *want, struct slice
 	struct set_item *item;
 
 	if (!is_index && run->ref.indexed) {
-		/* The index that said where the table is may have gone meanwhile: then it is asked for again. */
+		/* The index may have been dropped meanwhile: then it is wanted again. */
 		if (!run->index.item)
 			return true;
 		fence = &run->index.item->fences.list[want->table];
@@ -279,7 +274,7 @@ bool set_view_load(struct set_view *v, const struct set_want *want, struct slice
 	if (!item)
 		return false;
 	put(is_index ? &run->index : &run->tables[want->table], item);
-	if (is_index            ? make_places(v, run, &item->fences)
+	if (is_index            ? make_slots(v, run, &item->fences)
 			: fence ? fences_hold(&run->index.item->fences, (size_t)want->table, &item->table)
 				: item->table.count == run->ref.entries)
 		return true;
@@ -301,29 +296,29 @@ void set_view_end_wants(struct set_view *v)
 
 const struct fences *set_view_index(struct set_view *v, size_t run)
 {
-	struct set_place *place = &v->runs[run].index;
+	struct set_slot *slot = &v->runs[run].index;
 
-	if (!place->item) {
-		set_view_want(v, run, SET_INDEX);
+	if (!slot->item) {
+		want(v, run, SET_INDEX);
 		return NULL;
 	}
-	use(place->item);
-	return &place->item->fences;
+	use(slot->item);
+	return &slot->item->fences;
 }
 
 const struct table *set_view_table(struct set_view *v, size_t run, size_t table)
 {
-	struct set_place *place = &v->runs[run].tables[table];
+	struct set_slot *slot = &v->runs[run].tables[table];
 
-	if (!place->item) {
-		set_view_want(v, run, (int64_t)table);
+	if (!slot->item) {
+		want(v, run, (int64_t)table);
 		return NULL;
 	}
-	use(place->item);
-	return &place->item->table;
+	use(slot->item);
+	return &slot->item->table;
 }
 
-static void add_to_filter(struct set_view *v, struct set_run *run, struct set_place *place)
+static void add_to_filter(struct set_view *v, struct set_run *run, struct set_slot *slot)
 {
 	size_t words = filter_words(run->ref.entries);
 	struct table_cursor c;
@@ -332,9 +327,9 @@ static void add_to_filter(struct set_view *v, struct set_run *run, struct set_pl
 		run->filter = xcalloc(words, sizeof(*run->filter));
 		v->store->memory += words * sizeof(*run->filter);
 	}
-	for (bool more = table_first(&c, &place->item->table); more; more = table_next(&c))
+	for (bool more = table_first(&c, &slot->item->table); more; more = table_next(&c))
 		filter_add(run->filter, words, hash_slice(table_member(&c), v->overlay.seed));
-	place->filtered = true;
+	slot->filtered = true;
 	run->filtered++;
 }
 
@@ -362,7 +357,7 @@ bool set_view_may_hold(struct set_view *v, size_t run, size_t table, uint64_t ha
 	return filter_may_hold(r->filter, filter_words(r->ref.entries), hash);
 }
 
-size_t set_view_place(struct set_view *v, size_t run, struct slice member)
+size_t set_view_table_of(struct set_view *v, size_t run, struct slice member)
 {
 	const struct fences *fences;
 

@@ -13,7 +13,7 @@ int set_range_side(const struct set_range *range, struct slice member)
 	return range->has_to && member_compare(member, range->to) > 0 ? 1 : 0;
 }
 
-/* Writes a fold as a table: what removes something only where there is something below. */
+/* Writes a fold as a table, removals only if there are layers below. */
 static void sort(const struct fold *fold, bool removals, struct buf *out)
 {
 	uint32_t *order = fold_sort(fold);
@@ -36,14 +36,14 @@ static const struct table *sorted(const struct fold *fold, bool removals, struct
 	return table_open(table, buf_slice(text)) ? table : NULL;
 }
 
-/* Has the tables loaded from which about `expect` entries will be read. */
+/* Wants all tables for about `expect` entries of a run. */
 static bool look_ahead(struct set_walk *w, size_t run, uint64_t expect)
 {
 	const struct oplog_run *ref = &w->view->runs[run].ref;
 	const struct fences *fences;
 	bool there = true;
 
-	w->next[run] = set_view_place(w->view, run, w->range->from);
+	w->next[run] = set_view_table_of(w->view, run, w->range->from);
 	if (w->next[run] == SIZE_MAX)
 		return false;
 	if (!ref->indexed)
@@ -87,7 +87,7 @@ void set_walk_end(struct set_walk *w)
 	free(w->next);
 }
 
-/* The stream's next table; false when that has to be loaded. */
+/* Feeds a dry stream; false if its next table must be loaded. */
 static bool feed(struct set_walk *w, size_t stream)
 {
 	size_t run = stream - 1;

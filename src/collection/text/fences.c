@@ -28,7 +28,7 @@ static bool read_one(const char **p, const char *end, struct fence *out)
 	return oplog_is_id(slice_of(out->id, OPLOG_ID), OPLOG_TABLE);
 }
 
-/* The first fence is empty, and so below all others. */
+/* The first fence is empty: it has no common bytes and is below all others. */
 static void rank(struct fences *f)
 {
 	struct slice first = f->list[f->count > 1].first, last = f->list[f->count - 1].first;
@@ -42,7 +42,6 @@ static void rank(struct fences *f)
 	}
 }
 
-/* Room for as many fences as the bytes can hold. */
 bool fences_read(struct fences *f, struct slice data)
 {
 	const char *p, *end;
@@ -78,7 +77,7 @@ void fences_free(struct fences *f)
 	*f = (struct fences){ 0 };
 }
 
-/* Narrows the fences down to those of the rank that a member has, and the one before. */
+/* Narrows the search to the fences of the member's rank, and the one before. */
 static void narrow(const struct fences *f, struct slice member, size_t *low, size_t *high)
 {
 	struct slice common = slice_of(f->list[f->count > 1].first.p, f->common), rest;

@@ -10,7 +10,7 @@
 
 enum { SLOTS_MIN = 64, MEMBERS_MIN = 32 };
 
-/* Half of the hash, to tell most strangers apart without a look at the member, and the member's index plus one. */
+/* Half of the hash, which avoids most comparisons of members, and the member's index plus one. */
 struct fold_slot {
 	uint32_t tag, index;
 };
@@ -48,7 +48,7 @@ static void rehash(struct fold *f)
 	}
 }
 
-/* The slot of a member, or the empty one where it would go. The table must have an empty slot. */
+/* The slot of a member, or the empty slot for it. Requires an empty slot. */
 static struct fold_slot *find_slot(const struct fold *f, const char *p, size_t n, uint64_t hash)
 {
 	size_t at = hash & (f->slot_count - 1);
@@ -94,7 +94,7 @@ static void set_live(struct fold *f, struct fold_member *m, bool live)
 	f->live_bytes = live ? f->live_bytes + m->n : f->live_bytes - m->n;
 }
 
-/* A removal is remembered too, dead, so that what it says of a member read earlier elsewhere is not lost. */
+/* A removal is kept as a member too: it overrides an addition in an older layer. */
 static void apply(struct fold *f, bool add, const char *p, size_t n)
 {
 	set_live(f, note(f, p, n), add);
@@ -120,7 +120,7 @@ void fold_remove(struct fold *f, struct slice member)
 	apply(f, false, member.p, member.n);
 }
 
-/* Where the member that begins at `p` ends: at a space, or at a byte that no member has. */
+/* The end of the member at `p`: a space, or a control character. */
 static const char *end_of_member(const char *p, const char *end)
 {
 	for (; end - p >= WORD_BYTES; p += WORD_BYTES) {
@@ -198,26 +198,25 @@ size_t fold_joined_size(const struct fold *f)
 	return f->live ? f->live_bytes + f->live - 1 : 0;
 }
 
-/* Each live member with one byte before it, or one byte behind it, or both. */
-static char *write_members(const struct fold *f, char *p, bool sign)
+/* Writes each live member, or all of them, with a space behind it and, if `sign`, its sign before it. */
+static void write_members(const struct fold *f, char *p, bool sign, bool all)
 {
 	for (size_t i = 0; i < f->member_count; i++) {
 		const struct fold_member *m = &f->members[i];
-		if (!m->live)
+		if (!m->live && !all)
 			continue;
 		if (sign)
-			*p++ = '+';
+			*p++ = m->live ? '+' : '-';
 		memcpy(p, m->p, m->n);
 		p += m->n;
 		*p++ = ' ';
 	}
-	return p;
 }
 
 void fold_join(const struct fold *f, struct buf *out)
 {
-	/* One byte more than is kept: the space behind the last member. */
-	write_members(f, buf_reserve(out, fold_joined_size(f) + 1), false);
+	/* One more byte is written than kept: the space behind the last member. */
+	write_members(f, buf_reserve(out, fold_joined_size(f) + 1), false, false);
 	buf_commit(out, fold_joined_size(f));
 }
 
@@ -228,7 +227,7 @@ size_t fold_log_size(const struct fold *f)
 
 void fold_encode(const struct fold *f, struct buf *out)
 {
-	write_members(f, buf_reserve(out, fold_log_size(f)), true);
+	write_members(f, buf_reserve(out, fold_log_size(f)), true, false);
 	buf_commit(out, fold_log_size(f));
 }
 
@@ -239,19 +238,11 @@ size_t fold_delta_size(const struct fold *f)
 
 void fold_encode_delta(const struct fold *f, struct buf *out)
 {
-	char *p = buf_reserve(out, fold_delta_size(f));
-
-	for (size_t i = 0; i < f->member_count; i++) {
-		const struct fold_member *m = &f->members[i];
-		*p++ = m->live ? '+' : '-';
-		memcpy(p, m->p, m->n);
-		p += m->n;
-		*p++ = ' ';
-	}
+	write_members(f, buf_reserve(out, fold_delta_size(f)), true, true);
 	buf_commit(out, fold_delta_size(f));
 }
 
-/* A member, by the first bytes of its name. */
+/* A member with the first bytes of its name as a number. */
 struct ranked {
 	uint64_t rank;
 	const struct fold_member *member;

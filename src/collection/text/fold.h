@@ -1,6 +1,6 @@
 /*
- * Folding: what a log of additions and removals comes to. A fold is fed slices of log and borrows them: they must stay where
- * they are for as long as it is read. The last word on a member wins; members keep the order in which they first came.
+ * Folding a log of additions and removals: the last token of a member decides whether it is in the set. Members keep
+ * the order of their first tokens. A fold borrows the slices that it reads as long as it is used.
  */
 #ifndef COLLECTION_FOLD_H
 #define COLLECTION_FOLD_H
@@ -18,62 +18,62 @@ struct fold_member {
 };
 
 struct fold {
-	struct fold_member *members; /* live and removed ones */
-	struct fold_slot *slots;     /* open addressing; their number is a power of two */
+	struct fold_member *members; /* also those that are removed */
+	struct fold_slot *slots;     /* open addressing; slot_count is a power of two */
 	size_t member_count, member_capacity, slot_count;
-	size_t live;       /* members that are in */
-	size_t all_bytes;  /* of the names of all, removed ones too */
-	size_t live_bytes; /* of their names */
-	size_t tokens;     /* that were read */
-	size_t bytes;      /* that were read */
+	size_t live;       /* members that are in the set */
+	size_t all_bytes;  /* of the names of all members */
+	size_t live_bytes; /* of the names of live members */
+	size_t tokens;     /* read so far */
+	size_t bytes;      /* read so far */
 	uint64_t seed;     /* of the hash */
 };
 
-/* All zeroes but the seed is an empty fold. fold_reset empties it and keeps its memory, fold_free gives that back. */
+/* An empty fold is zeroes except for the seed. fold_reset empties it but keeps its memory; fold_free frees that. */
 void fold_reset(struct fold *f);
 void fold_free(struct fold *f);
 
 /*
- * Reads a log: tokens `+member ` and `-member `, each ended by one space. False when it is anything else; what was read until
- * then stays, so the fold is good for nothing but a reset.
+ * Reads a log: tokens `+member` and `-member`, each followed by one space. False if it is malformed; then the fold is
+ * only fit for fold_reset or fold_free.
  */
 bool fold_log(struct fold *f, struct slice log) __attribute__((warn_unused_result));
 
-/* Says that the bytes of all that was read were moved, from `from` to `to`. */
+/* Adjusts the fold after all bytes that it borrows moved from `from` to `to`. */
 void fold_rebase(struct fold *f, const char *from, const char *to);
 
-/* One addition or removal. */
+/* One addition, one removal. The member is borrowed. */
 void fold_add(struct fold *f, struct slice member);
 void fold_remove(struct fold *f, struct slice member);
 
 bool fold_contains(const struct fold *f, struct slice member);
 
-/* Bytes of the members joined by one space, and those bytes. */
+/* The live members, joined by one space: the size in bytes, and the text, appended. */
 size_t fold_joined_size(const struct fold *f);
 void fold_join(const struct fold *f, struct buf *out);
 
-/* The shortest log that folds to the same: an addition for each member. */
+/* The shortest log with the same members: one addition for each. */
 size_t fold_log_size(const struct fold *f);
 void fold_encode(const struct fold *f, struct buf *out);
 
-/* The same for a log that lies over older ones: the last word on each member, a removal too. */
+/* The shortest log with the same effect on older layers: the last token of each member, also if it is a removal. */
 size_t fold_delta_size(const struct fold *f);
 void fold_encode_delta(const struct fold *f, struct buf *out);
 
-/* The place of a member in f->members; one that was not mentioned yet gets one, dead. fold_set says whether it is in. */
+/* The index of a member in f->members; a new member is added as removed. fold_set makes it live or removed. */
 size_t fold_note(struct fold *f, struct slice member);
 void fold_set(struct fold *f, size_t i, bool live);
 
-/* Bytes of memory that it holds. */
+/* Bytes of memory that the fold uses. */
 size_t fold_memory(const struct fold *f);
 
-/* The places of all members, in byte order of their names. The caller frees it. */
+/* The indexes of all members, sorted by name in byte order. The caller frees the array. */
 uint32_t *fold_sort(const struct fold *f);
 
-/* True when the member was mentioned, and then its place. */
+/* Whether any token named the member; gives its index. */
 bool fold_find(const struct fold *f, struct slice member, size_t *i);
 
-/* True when the log said anything of the member, and then in `live` what its last word was. */
+/* Whether any token named the member; gives in `live` what the last one says. */
 bool fold_mentions(const struct fold *f, struct slice member, bool *live);
 
 #endif

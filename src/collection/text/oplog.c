@@ -17,7 +17,7 @@ static bool is_word(struct slice s)
 	return true;
 }
 
-/* Takes a number off the front, up to `end` or, with 0, the end of all. */
+/* Takes a number off the front, up to and with the byte `end`, or with 0 up to the end of `rest`. */
 static bool take_number(struct slice *rest, char end, uint32_t *out)
 {
 	const char *at = end ? memchr(rest->p, end, rest->n) : rest->p + rest->n;
@@ -50,7 +50,7 @@ static bool parse_id(struct slice id, struct oplog_ref *out)
 	return take_number(&rest, '.', &out->count) && take_number(&rest, 0, &out->kilobytes) && out->count;
 }
 
-/* <skip>:<keep>, of what the segment has. */
+/* <skip>:<keep> */
 static bool parse_window(struct slice window, struct oplog_ref *out)
 {
 	return take_number(&window, ':', &out->skip) && take_number(&window, 0, &out->keep) && out->keep &&
@@ -69,7 +69,7 @@ static bool parse_ref(struct slice token, struct oplog_ref *out)
 	return !colon || parse_window(slice_skip(token, n + 1), out);
 }
 
-/* Takes a token off the front that begins with @, which is left out of it. */
+/* Takes a token @... off the front; `token` is without the @. */
 static bool take_token(struct slice *refs, struct slice *token)
 {
 	const char *end = refs->n ? memchr(refs->p, ' ', refs->n) : NULL;
@@ -139,12 +139,12 @@ bool oplog_next_run(struct slice *refs, struct oplog_run *out)
 	return true;
 }
 
-/* Where the first token stands that begins with @; the size of the log when there is none. */
+/* The offset of the first token that begins with @, or the size of the log. */
 static size_t find_block(struct slice log)
 {
 	const char *at = log.p, *end = log.p + log.n;
 
-	/* memchr looks at many bytes at once, memmem at one. */
+	/* memchr compares many bytes at once, memmem one. */
 	while (at < end && (at = memchr(at, '@', (size_t)(end - at)))) {
 		if (at == log.p || at[-1] == ' ')
 			return (size_t)(at - log.p);
@@ -158,7 +158,7 @@ bool oplog_has_block(struct slice log)
 	return find_block(log) < log.n;
 }
 
-/* Tokens of additions and removals and nothing else. */
+/* Whether all tokens are well-formed additions and removals. */
 static bool is_log(struct slice log)
 {
 	while (log.n) {
@@ -172,7 +172,7 @@ static bool is_log(struct slice log)
 	return true;
 }
 
-/* Which version a mark names: digits without a zero in front, and not the one that has no need of a number. */
+/* The form by the version in a mark: a number without leading zeroes, and not list.1, which is written `list`. */
 static enum oplog_form form_of(struct slice version, bool is_list)
 {
 	bool first = slice_equal(version, SLICE("1"));
@@ -186,7 +186,7 @@ static enum oplog_form form_of(struct slice version, bool is_list)
 	return first ? OPLOG_GOOD : OPLOG_NEWER;
 }
 
-/* What the block at the start of `rest` is by its mark, which is taken off. */
+/* Takes the mark off the block at the start of `rest`, and gives the form that it names. */
 static enum oplog_form take_mark(struct slice *rest, bool *is_list)
 {
 	struct slice token, block = *rest;

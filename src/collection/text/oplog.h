@@ -1,26 +1,26 @@
 /*
- * The oplog encoding. The item under a collection's own key, its base, is
+ * The oplog encoding. The base, the item under a collection's own key, is
  *
  *     +z ... @set.1 @run @run ... +a -b +c ...
  *     +z ... @list @id @id ...    +a -b +c ...
  *
- * a log of what was put in front by others, the block of references, oldest first, and behind them the log of what was added
- * and removed since, each token ended by one space. Where there is no block all of it is one log. The mark at the start of
- * the block says what it refers to, and in which version of the form; the mark of version 1 of a list has no number.
+ * the head, a log that was prepended; the block of references, oldest first; and the log, additions and removals since
+ * the block was written. Each token ends with one space. A base without a block is one log. The mark that starts the
+ * block names the type of its references and the version of the form; version 1 of a list has no number.
  *
- * The log is the write-ahead log of a log-structured merge tree, and runs are its sorted runs. A run is a sequence of tables
- * (table.h), in the order of their members. A reference to a run is
+ * The log is the write-ahead log of a log-structured merge tree, and runs are its sorted runs. A run is a sequence of
+ * tables (table.h) in the order of their members. A reference to a run is
  *
  *     @<id>.<tables>.<entries>.<removals>.<bytes>.<check>
  *
- * An id is a letter and eleven random ones or digits. `t`: the run is one table, the item <key>.<id>. `i`: that item is an
- * index (fences.h), which names the tables. The check, 16 hexadecimal digits, is that of the item's content (util/check.h).
- * The entries, the removals among them, and the bytes are those of all tables. Removals in the oldest run say nothing; there
- * are some only where all that was older came to nothing.
+ * An id is a letter and eleven random letters or digits. `t`: the run is one table, the item <key>.<id>. `i`: that item
+ * is an index (fences.h), which names the tables. The check is that of the item's value (util/check.h), 16 hexadecimal
+ * digits. Entries, removals among them, and bytes are totals of the run's tables. Removals in the oldest run have no
+ * effect; it has some only if all older runs were merged to nothing.
  *
- * A reference to a segment of a list is @l<eleven random>.<count>.<size>: an item <key>.<id> that is written once and never
- * changed, and holds additions. The count is of its items, the size is in KB. Behind it may stand a window, :<skip>:<keep>,
- * which is no part of the id: of the segment's items those count that follow the first `skip`, and of them `keep`.
+ * A reference to a segment of a list is @l<eleven random>.<count>.<size>. The segment <key>.<id> is written once, never
+ * changed, and holds `count` additions; the size is in KB. A window may follow, :<skip>:<keep>, which is no part of the
+ * id. It skips the first `skip` items of the segment, and shows the next `keep`.
  */
 #ifndef COLLECTION_TEXT_OPLOG_H
 #define COLLECTION_TEXT_OPLOG_H
@@ -35,79 +35,80 @@ enum { OPLOG_ID_MAX = 28, OPLOG_ID = 12 };
 
 enum oplog_kind { OPLOG_TABLE = 't', OPLOG_INDEX = 'i', OPLOG_LIST = 'l' };
 
-/* The marks of blocks. */
 #define OPLOG_LIST_MARK "@list "
 #define OPLOG_SET_MARK "@set.1 "
 
 enum oplog_form {
 	OPLOG_GOOD,
 	OPLOG_CORRUPT,
-	OPLOG_NEWER,   /* of a later version: not to be read, nor rewritten */
-	OPLOG_OUTDATED /* of version 0.1.0, which nobody reads any more */
+	OPLOG_NEWER,   /* a later version: it must not be read or rewritten */
+	OPLOG_OUTDATED /* version 0.1.0, which no reader supports any more */
 };
 
 struct oplog_base {
-	enum oplog_form form; /* what follows counts only when it is OPLOG_GOOD */
-	struct slice head;    /* what is before the block */
-	struct slice block;   /* the mark and all reference tokens */
-	struct slice refs;    /* all reference tokens */
-	struct slice log;     /* what is behind them; not checked */
+	enum oplog_form form; /* the other fields are valid only if OPLOG_GOOD */
+	struct slice head;    /* the log before the block */
+	struct slice block;   /* the mark and all references */
+	struct slice refs;    /* all references */
+	struct slice log;     /* the log behind the block; not checked */
 	size_t ref_count;
-	bool is_list; /* it says so */
+	bool is_list; /* by its mark */
 };
 
 /* A reference to a segment of a list. */
 struct oplog_ref {
-	struct slice id; /* without the @ and the window */
+	struct slice id; /* without @ and window */
 	uint32_t kilobytes;
-	uint32_t count;      /* of its items */
-	uint32_t skip, keep; /* its window; all of them where there is none */
+	uint32_t count;      /* items in the segment */
+	uint32_t skip, keep; /* the window; the whole segment if it has none */
 };
 
 /* A reference to a run of a set. */
 struct oplog_run {
 	struct slice id;
-	bool indexed;                              /* the item is an index, else the one table */
+	bool indexed;                              /* the item is an index; else it is the only table */
 	uint64_t tables, entries, removals, bytes; /* each below 2^32 */
 	uint64_t check;
 };
 
-/* True when this is the id, or the first part of one, of that kind. */
+/* Whether `id` is an id of this kind, or the fixed-size first part of one. */
 bool oplog_is_id(struct slice id, enum oplog_kind kind);
 
 /*
- * Splits a base; false when it cannot be read, and `form` says why: its references are none, what is before them is no log, or
- * it is of another version. It borrows.
+ * Splits a base; `out` borrows it. False if it cannot be read, with the reason in out->form: the head or the references
+ * are malformed, or the version is another one. The log behind the block is not checked.
  */
 bool oplog_split(struct slice base, struct oplog_base *out);
 
-/* True when a token of the log begins with @, as in a base with a block. */
+/* Whether a token begins with @, so that there is a block. */
 bool oplog_has_block(struct slice log);
 
-/* Takes the first reference off the `refs` of a base, of a list or of a set; false when none is left. */
+/* Takes the first reference off oplog_base.refs, of a list or of a set. False if there is none, or it is malformed. */
 bool oplog_next_ref(struct slice *refs, struct oplog_ref *out);
 bool oplog_next_run(struct slice *refs, struct oplog_run *out);
 
-/* The part of a list segment's data that the window of its reference shows. */
+/* The part of a segment's log that its reference's window shows. */
 struct slice oplog_window(struct slice data, const struct oplog_ref *ref);
 
-/* Appends a reference token. */
+/* Append a reference. */
 void oplog_add_ref(struct buf *out, struct slice id, size_t count, size_t skip, size_t keep);
 void oplog_add_run(struct buf *out, const struct oplog_run *run);
 
-/* Writes a new id, or the first part of that of a list's segment. */
+/* Writes a new random id; of a list's segment the first part. */
 void oplog_new_id(enum oplog_kind kind, uint64_t *random, char id[OPLOG_ID]);
 
-/* Appends the id of a list's segment of `bytes` bytes. */
+/* Appends the id of a list's segment with `number` items in `bytes` bytes. */
 void oplog_add_id(struct buf *out, const char group[OPLOG_ID], size_t number, size_t bytes);
 
-/* Where to cut a log so that a piece of at most `max` bytes ends with a whole token; 0 when not even one fits. */
+/*
+ * The size of the longest chunk of at most `max` bytes at the start of a log that ends with a whole token; 0 for none.
+ */
 size_t oplog_cut(struct slice log, size_t max);
 
-/* The same for a piece at the end of the log: gives its size. */
+/* The same for a chunk of whole tokens at the end of the log. */
 size_t oplog_cut_end(struct slice log, size_t max);
 
-/* How many tokens a log has. */
+/* The number of tokens in a log. */
 size_t oplog_count(struct slice log);
 
 #endif

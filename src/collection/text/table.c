@@ -8,8 +8,6 @@
 
 enum { MAGIC_SIZE = sizeof(MAGIC) - 1, NUMBER = 4, ENTRY_HEAD = 4 };
 
-/* --- reading --- */
-
 static uint32_t restarts_of(uint32_t count)
 {
 	return count / TABLE_INTERVAL + (count % TABLE_INTERVAL != 0);
@@ -29,7 +27,7 @@ static const char *read_long_head(const char *p, uint32_t *shared, uint32_t *siz
 	return p;
 }
 
-/* The head of an entry in a table that was opened: gives where its bytes begin. Numbers below 128 are one byte. */
+/* Reads the head of an entry in a checked table; gives the start of its bytes. A number below 128 takes one byte. */
 static inline const char *read_head(const char *p, uint32_t *shared, uint32_t *size)
 {
 	*shared = (unsigned char)p[0];
@@ -63,7 +61,7 @@ static bool is_member_text(const char *p, size_t n)
 	return true;
 }
 
-/* Reads the entry at `c->next` of bytes that nobody has checked; false when it may not stand there. */
+/* Reads the entry at `c->next` of an unchecked table; false if it is malformed or out of order. */
 static bool check_entry(struct table_cursor *c)
 {
 	const char *p = c->table->data + c->next, *end = c->table->data + c->table->entries_end;
@@ -81,7 +79,7 @@ static bool check_entry(struct table_cursor *c)
 	if (size == 0 || size > (size_t)(end - p) || shared > c->size || shared + size > MEMBER_MAX ||
 		(restart && shared > 0) || !is_member_text(p, size))
 		return false;
-	/* The order, which also shows that as much is shared as can be. */
+	/* This checks the order, and that the entry shares as many bytes as it can. */
 	if (restart ? member_compare(bytes, table_member(c)) <= 0
 		    : shared < c->size && (unsigned char)*p <= (unsigned char)c->member[shared])
 		return false;
@@ -161,8 +159,6 @@ static struct slice restart_member(const struct table *t, uint32_t restart)
 	return slice_of(p, size >> 1);
 }
 
-/* --- ranks --- */
-
 static size_t shared_bytes(struct slice a, struct slice b)
 {
 	size_t n = 0, most = a.n < b.n ? a.n : b.n;
@@ -177,7 +173,7 @@ size_t table_restarts(const struct table *t)
 	return restarts_of(t->count);
 }
 
-/* What the first and the last member share all in between share too. */
+/* All members share the bytes that the first and the last one share. */
 void table_rank(struct table *t, uint64_t *ranks)
 {
 	uint32_t count = restarts_of(t->count);
@@ -197,13 +193,13 @@ size_t ranks_below(const uint64_t *ranks, size_t count, uint64_t rank, bool thro
 {
 	const uint64_t *at = ranks;
 
-	/* No branch depends on what is compared. */
+	/* A binary search without branches on the data. */
 	for (; count > 1; count -= count / 2)
 		at += at[count / 2 - 1] < rank || (through && at[count / 2 - 1] == rank) ? count / 2 : 0;
 	return (size_t)(at - ranks) + (count && (*at < rank || (through && *at == rank)));
 }
 
-/* Narrows the restart points down to those of the rank that a member has, and the one before; false when it is outside. */
+/* Narrows the search to the restart points of the member's rank, and the one before. */
 static void narrow(const struct table *t, struct slice member, uint32_t *low, uint32_t *high)
 {
 	struct slice common = slice_of(restart_member(t, 0).p, t->common);
@@ -225,7 +221,7 @@ static void narrow(const struct table *t, struct slice member, uint32_t *low, ui
 	}
 }
 
-/* The last restart point that is not above a member; 0 where the first is. */
+/* The last restart point whose member is at most `member`; 0 if there is none. */
 static uint32_t find_restart(const struct table *t, struct slice member)
 {
 	uint32_t low = 0, high = restarts_of(t->count);
@@ -252,8 +248,9 @@ bool table_seek(struct table_cursor *c, const struct table *t, struct slice from
 }
 
 /*
- * From a restart point on, without putting the members together. As long as the entries are below the member, an entry that
- * shares more with the one before than that shares with the member is below it too, and one that shares less is above.
+ * Searches from a restart point without building members. The loop keeps `matched`, the bytes that `member` shares with
+ * the last entry, which is below it. An entry that shares more with the last entry is below `member` too; one that
+ * shares less is above.
  */
 static bool scan(const struct table *t, uint32_t restart, struct slice member, bool *removed)
 {
@@ -289,8 +286,6 @@ bool table_find(const struct table *t, struct slice member, bool *removed)
 {
 	return t->count && scan(t, find_restart(t, member), member, removed);
 }
-
-/* --- writing --- */
 
 void table_writer_add(struct table_writer *w, struct slice member, bool removed)
 {

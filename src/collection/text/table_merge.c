@@ -32,13 +32,13 @@ static bool comes_before(const struct table_merge *m, size_t stream, size_t plac
 	return order < 0 || (order == 0 && stream > m->order[place]);
 }
 
-/* The place of a stream among those from place `from` on. An equal member is met, since the place is beside it. */
+/* The position of a stream in `order`, from `from` on. The search meets an equal member, since it ends beside it. */
 static size_t find_place(struct table_merge *m, size_t stream, size_t from)
 {
 	size_t low = from, high = m->on;
 	bool equal = false;
 
-	/* Streams often have several entries in a row. */
+	/* A stream often has several entries in a row. */
 	if (low < high && comes_before(m, stream, low, &equal))
 		high = low;
 	while (low < high) {
@@ -72,7 +72,7 @@ void table_merge_end(struct table_merge *m, size_t stream)
 	m->dry--;
 }
 
-/* The first stream goes on to its next entry. */
+/* Moves the first stream to its next entry. */
 static void advance_first(struct table_merge *m)
 {
 	size_t stream = m->order[0], place;
@@ -88,7 +88,7 @@ static void advance_first(struct table_merge *m)
 	}
 }
 
-/* Goes past the entry that was given, and past what older streams say of its member. */
+/* Skips the entry that was given, and those of older streams with its member. */
 static void pass(struct table_merge *m)
 {
 	size_t same = 1;

@@ -1,13 +1,13 @@
-/* Numbers as tables and indexes have them: varints of 7 bits a byte, the lowest first, and little-endian ones. */
+/* Numbers in tables and indexes: varints of 7 bits a byte, the lowest first, and little-endian ones of fixed size. */
 #ifndef COLLECTION_TEXT_VARINT_H
 #define COLLECTION_TEXT_VARINT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { VARINT_MAX = 5 }; /* bytes of a 32-bit number */
+enum { VARINT_MAX = 5 }; /* bytes of a 32-bit varint */
 
-/* Takes a number of at most 32 bits off the front; false when it does not end before `end`, or is larger. */
+/* Reads a varint of at most 32 bits and moves `p` behind it; false if it does not end before `end`, or is larger. */
 static inline bool varint_take(const char **p, const char *end, uint32_t *out)
 {
 	uint64_t value = 0;
@@ -23,7 +23,7 @@ static inline bool varint_take(const char **p, const char *end, uint32_t *out)
 	return false;
 }
 
-/* Writes a number and gives the place behind it. */
+/* Writes a varint and gives its end. */
 static inline char *varint_write(char *p, uint32_t value)
 {
 	for (; value >= 0x80; value >>= 7)

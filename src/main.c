@@ -28,19 +28,19 @@ static const char usage[] =
 	"[-h]\n"
 	"Sets, lists and event counters on any memcached: a proxy that speaks the memcached text protocol.\n"
 	"\n"
-	"  -f FILE      configuration file; the options below go before it\n"
+	"  -f FILE      configuration file; the other options override it\n"
 	"  -l ADDR      listen on this address (127.0.0.1); may be repeated\n"
 	"  -p PORT      listen on this TCP port (11211), 0 for none\n"
 	"  -s SOCKET    listen on this Unix socket\n"
 	"  -S SERVERS   the memcached servers: host:port,host:port or a libmemcached string (--SERVER=...)\n"
 	"  -t THREADS   worker threads (1)\n"
-	"  -u USER      become this user once the sockets are open\n"
+	"  -u USER      become this user after the sockets are open\n"
 	"  -v           log more; twice for debugging\n"
-	"  -T           check the configuration and end\n"
-	"  -V           print the version and end\n"
-	"  -h           print this and end\n"
+	"  -T           check the configuration and exit\n"
+	"  -V           print the version and exit\n"
+	"  -h           print this and exit\n"
 	"\n"
-	"Once it runs, connect with telnet and type: help\n";
+	"When it runs, connect with telnet and type: help\n";
 
 enum { LISTEN_MAX = 16 };
 

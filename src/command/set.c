@@ -349,7 +349,9 @@ void scount_start(struct host *host, const struct request *request, void *owner)
 	struct slice rest = request->rest;
 	const char *error = parse_range(&rest, &asked.range);
 
-	start_read(host, request, owner, slice_token(&rest).n ? bad_format : error, &asked, counted);
+	if (!error && slice_token(&rest).n)
+		error = bad_format;
+	start_read(host, request, owner, error, &asked, counted);
 }
 
 void srange_start(struct host *host, const struct request *request, void *owner)
@@ -360,7 +362,9 @@ void srange_start(struct host *host, const struct request *request, void *owner)
 
 	if (!error)
 		error = parse_number(slice_token(&rest), &asked.count);
-	start_read(host, request, owner, slice_token(&rest).n ? bad_format : error, &asked, listed);
+	if (!error && slice_token(&rest).n)
+		error = bad_format;
+	start_read(host, request, owner, error, &asked, listed);
 }
 
 void sscan_start(struct host *host, const struct request *request, void *owner)

@@ -188,6 +188,7 @@ static void init_host(struct worker *w, uint64_t seed)
 		.log_size = config->log_size,
 		.table_size = config->table_size,
 		.cache = config->cache_memory / config->threads,
+		.result_max = config->max_result,
 		.merges = config->merges,
 	};
 	w->host.env.options = &w->collection_options;

@@ -9,6 +9,7 @@
  */
 #include "collection/lane/lanes.h"
 #include "collection/set_request.h"
+#include "collection/text/fold.h"
 #include "collection/text/table.h"
 #include "command/outcome.h"
 #include "command/start.h"
@@ -237,37 +238,57 @@ static bool unite(struct algebra_task *a)
 static void merge(struct algebra_task *a)
 {
 	enum command_id id = a->task.command->id;
-	bool failed = buf_size(&a->task.scratch) > 0;
+	size_t most = a->task.host->env.options->result_max;
+	bool done = buf_size(&a->task.scratch) > 0;
 
-	if (failed ||
-		(id == COMMAND_SINTER                 ? intersect(a)
-				: id == COMMAND_SDIFF ? subtract(a)
-						      : unite(a)) ||
-		!read_blocks(a))
+	if (!done)
+		done = id == COMMAND_SINTER ? intersect(a) : id == COMMAND_SDIFF ? subtract(a) : unite(a);
+	if (most && buf_size(&a->result) > most) {
+		reply_text(&a->task.scratch, "SERVER_ERROR result too large");
+		done = true;
+	}
+	if (done || !read_blocks(a))
 		finish(a);
+}
+
+/* Adds a set, unless it is one of those from number `from` on already. */
+static void add_set(struct algebra_task *a, struct fold *keys, struct slice key, void *owner, char **at)
+{
+	struct algebra_part *part = &a->parts[a->count];
+
+	if (fold_contains(keys, key))
+		return;
+	fold_add(keys, key);
+	a->count++;
+	memset(part, 0, sizeof(*part));
+	part->algebra = a;
+	part->op = (struct op){
+		.kind = OP_READ,
+		.key = task_keep(at, key),
+		.client = task_client(a->task.host, owner),
+		.set = &part->request,
+		.done = read_done,
+	};
 }
 
 void algebra_start(struct host *host, const struct request *request, void *owner)
 {
 	size_t size = sizeof(struct algebra_task) + request->keys * sizeof(struct algebra_part);
 	struct algebra_task *a = task_new(host, request, owner, size + request->key.n + request->rest.n);
-	struct slice rest = request->rest, key = request->key;
+	struct slice rest = request->rest, key;
+	struct fold keys = { .seed = host->env.seed };
 	char *at = (char *)a + size;
 
 	a->result = BUF_EMPTY;
-	a->count = request->keys;
-	a->asking = 0;
+	a->count = a->asking = 0;
+	add_set(a, &keys, request->key, owner, &at);
+	/* What is subtracted from a set may be the set itself. */
+	if (request->command->id == COMMAND_SDIFF)
+		fold_reset(&keys);
+	while ((key = slice_token(&rest)).n)
+		add_set(a, &keys, key, owner, &at);
+	fold_free(&keys);
 	a->block = BLOCKS_MAX / a->count;
 	a->block = a->block > BLOCK_MAX ? BLOCK_MAX : a->block < BLOCK_LEAST ? BLOCK_LEAST : a->block;
-	for (size_t i = 0; i < a->count; i++, key = slice_token(&rest)) {
-		struct algebra_part *part = &a->parts[i];
-		memset(part, 0, sizeof(*part));
-		part->algebra = a;
-		part->op = (struct op){ .kind = OP_READ,
-			.key = task_keep(&at, key),
-			.client = task_client(host, owner),
-			.set = &part->request,
-			.done = read_done };
-	}
 	read_blocks(a);
 }

@@ -3,7 +3,7 @@
  */
 #include "collection/adopted/adopted.h"
 #include "collection/adopted/encodings/words.h"
-#include "collection/list/items.h"
+#include "collection/list/segmented_list.h"
 
 /* The items of a log of additions, each ended by the delimiter. */
 static void write_log(const struct adopted *c, struct slice log, struct buf *out)
@@ -65,10 +65,10 @@ void adopted_push(struct adopted *c)
 
 static bool read_items(const struct adopted *c, struct items *items)
 {
-	struct slice rest = snapshot_item_value(c->s.items[0]), item;
+	struct slice text = snapshot_item_value(c->s.items[0]), item;
 
-	while (rest.n) {
-		if (!delimited_next(&rest, c->s.rule->delimiter, &item))
+	while (text.n) {
+		if (!delimited_next(&text, c->s.rule->delimiter, &item))
 			return false;
 		items_add(items, item);
 	}
@@ -94,39 +94,41 @@ static void list_lost(struct adopted *c)
 		adopted_read(c, &c->s, FOR_REWRITE, list_read);
 }
 
-static void write_items(const struct adopted *c, const struct items *items, struct buf *out)
+static void rewrite(struct adopted *c, const struct segmented_list *list)
 {
-	for (size_t i = 0; i < items->count; i++)
-		delimited_add(out, items->list[i], c->s.rule->delimiter, 1);
+	struct buf log = BUF_EMPTY;
+
+	list_part_log(list->parts, &log);
+	write_log(c, buf_slice(&log), plan_rewrite(&c->plan, c->s.items[0]));
+	buf_free(&log);
+	adopted_run(c, answer, list_lost);
 }
 
-static void carry_out(struct adopted *c, struct items *items)
+static void carry_out(struct adopted *c, struct segmented_list *list)
 {
-	struct snapshot_item *item = c->s.items[0];
 	bool changed = false;
 	struct op *op;
 
 	STAILQ_FOREACH(op, &c->lane->batch, link)
-		changed |= items_apply(items, op->list, &c->text);
-	if (changed) {
-		write_items(c, items, plan_rewrite(&c->plan, item));
-		adopted_run(c, answer, list_lost);
-	} else {
+		changed |= segmented_list_apply(list, op->list, &c->text);
+	if (changed)
+		rewrite(c, list);
+	else
 		answer(c);
-	}
 }
 
 static void list_read(struct adopted *c)
 {
 	struct items items = { 0 };
+	struct segmented_list list;
+	bool good = c->s.items[0]->there && read_items(c, &items);
 
-	if (!c->s.items[0]->there)
-		adopted_end(c, OUTCOME_MISSING);
-	else if (!read_items(c, &items))
-		adopted_end(c, OUTCOME_CORRUPT);
+	segmented_list_of(&list, &items);
+	if (good)
+		carry_out(c, &list);
 	else
-		carry_out(c, &items);
-	items_free(&items);
+		adopted_end(c, c->s.items[0]->there ? OUTCOME_CORRUPT : OUTCOME_MISSING);
+	segmented_list_free(&list);
 }
 
 void adopted_list(struct adopted *c)

@@ -69,6 +69,14 @@ bool segmented_list_read(struct segmented_list *list, struct slice base)
 	return true;
 }
 
+void segmented_list_of(struct segmented_list *list, struct items *items)
+{
+	*list = (struct segmented_list){ .parts = xcalloc(1, sizeof(*list->parts)), .part_count = 1, .is_list = true };
+	list->parts->items = *items;
+	list->parts->count = list->parts->keep = items->count;
+	*items = (struct items){ 0 };
+}
+
 void segmented_list_free(struct segmented_list *list)
 {
 	for (size_t i = 0; list->parts && i < list->part_count; i++) {
@@ -242,6 +250,13 @@ static void changed(struct list_part *part)
 	part->rewritten = is_segment(part);
 }
 
+static void join_item(struct buf *out, size_t start, struct slice item)
+{
+	if (buf_size(out) > start)
+		BUF_ADD(out, " ");
+	buf_add_slice(out, item);
+}
+
 static void join(const struct segmented_list *list, struct items_span span, bool backwards,
 	struct list_request *request, struct buf *text)
 {
@@ -252,7 +267,7 @@ static void join(const struct segmented_list *list, struct items_span span, bool
 		size_t from = span.first > at ? span.first - at : 0;
 		size_t to = end - at < part->keep ? end - at : part->keep;
 		for (size_t i = from; i < to; i++)
-			items_join(text, request->at, item_of(part, backwards ? part->keep - 1 - i : i));
+			join_item(text, request->at, item_of(part, backwards ? part->keep - 1 - i : i));
 		at += part->keep;
 	}
 	request->size = buf_size(text) - request->at;

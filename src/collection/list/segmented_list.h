@@ -11,6 +11,7 @@
 #define COLLECTION_CHAIN_H
 
 #include "collection/list/items.h"
+#include "collection/op.h"
 #include "collection/text/log_index.h"
 #include "collection/text/oplog.h"
 
@@ -41,6 +42,9 @@ struct segmented_list {
 
 /* Reads a base, a copy of which the list keeps; false when it is none, and `form` or `is_set` says why. The list must be all zeroes, or freed. */
 bool segmented_list_read(struct segmented_list *list, struct slice base) __attribute__((warn_unused_result));
+
+/* Makes a list of one part that is stored elsewhere. Takes the items. */
+void segmented_list_of(struct segmented_list *list, struct items *items);
 void segmented_list_free(struct segmented_list *list);
 
 /* How many items it has; not known while it is tangled. */

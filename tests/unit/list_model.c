@@ -198,7 +198,7 @@ static void load(struct list_model *m, struct segmented_list *list)
 	m->loaded = 0;
 	for (size_t i = 0; i < list->part_count; i++) {
 		struct list_part *part = &list->parts[i];
-		if (!part->wanted)
+		if (!part->needed)
 			continue;
 		struct log_index *log_index = log_index_create(buf_slice(&find(m, part->id)->data), NULL);
 		MUST(log_index && segmented_list_load(part, log_index));

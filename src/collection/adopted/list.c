@@ -1,11 +1,22 @@
 /*
- * Lists in the csv encoding: a push is a blind APPEND or PREPEND, all else one read and at most one CAS of the whole list.
+ * Lists in the csv encoding. A push is an APPEND or PREPEND without a read:
+ *
+ *     append or prepend -> not stored: read -> the list is there: append or prepend
+ *                                           -> it is missing:     add
+ *
+ * All other requests of a batch are one read and at most one CAS of the whole list:
+ *
+ *     read -> carry out -> only reads: answer
+ *                       -> else:       CAS -> answer
  */
 #include "collection/adopted/adopted.h"
 #include "collection/adopted/encodings/words.h"
 #include "collection/list/segmented_list.h"
 
-/* The items of a log of additions, each ended by the delimiter. */
+static adopted_next push_blind, push_read, push_lost, pushed;
+static adopted_next list_read, list_lost, answer;
+
+/* Writes the items of a log of additions, each followed by the delimiter. */
 static void write_log(const struct adopted *c, struct slice log, struct buf *out)
 {
 	struct slice token;
@@ -16,13 +27,6 @@ static void write_log(const struct adopted *c, struct slice log, struct buf *out
 
 /* --- pushes --- */
 
-static void push_lost(struct adopted *c);
-
-static void pushed(struct adopted *c)
-{
-	adopted_end(c, OUTCOME_DONE);
-}
-
 static void plan_push(struct adopted *c, enum call_verb verb)
 {
 	lane_merge_log(c->lane);
@@ -30,9 +34,30 @@ static void plan_push(struct adopted *c, enum call_verb verb)
 	adopted_run(c, pushed, push_lost);
 }
 
+void adopted_push(struct adopted *c)
+{
+	lane_count_appends(c->lane);
+	adopted_read(c, &c->s, FOR_WRITE, push_blind);
+}
+
 static void push_blind(struct adopted *c)
 {
 	plan_push(c, lane_first(c->lane)->front ? CALL_PREPEND : CALL_APPEND);
+}
+
+static void pushed(struct adopted *c)
+{
+	adopted_end(c, OUTCOME_DONE);
+}
+
+/* A push that was not stored did not take effect, so it may be sent again. */
+static void push_lost(struct adopted *c)
+{
+	c->s.attempt++;
+	if (c->full && c->s.attempt > 2)
+		adopted_end(c, OUTCOME_TOO_LARGE);
+	else if (adopted_retry(c))
+		adopted_read(c, &c->s, FOR_ALL, push_read);
 }
 
 static void push_read(struct adopted *c)
@@ -45,23 +70,12 @@ static void push_read(struct adopted *c)
 		adopted_end(c, OUTCOME_MISSING);
 }
 
-/* Not stored is known not to have happened, so it may be sent again. */
-static void push_lost(struct adopted *c)
-{
-	c->s.attempt++;
-	if (c->full && c->s.attempt > 2)
-		adopted_end(c, OUTCOME_TOO_LARGE);
-	else if (adopted_again(c))
-		adopted_read(c, &c->s, FOR_ALL, push_read);
-}
-
-void adopted_push(struct adopted *c)
-{
-	lane_count_appends(c->lane);
-	adopted_read(c, &c->s, FOR_WRITE, push_blind);
-}
-
 /* --- reading and rewriting --- */
+
+void adopted_list(struct adopted *c)
+{
+	adopted_read(c, &c->s, FOR_REWRITE, list_read);
+}
 
 static bool read_items(const struct adopted *c, struct items *items)
 {
@@ -73,25 +87,6 @@ static bool read_items(const struct adopted *c, struct items *items)
 		items_add(items, item);
 	}
 	return true;
-}
-
-static void answer(struct adopted *c)
-{
-	const struct snapshot_item *item = c->s.items[0];
-	struct result base = { .status = RESULT_HIT, .flags = item->flags, .cas = item->cas, .ttl = item->ttl };
-
-	lane_answer_lists(c->lane, buf_slice(&c->text), &base);
-	adopted_end(c, OUTCOME_DONE);
-}
-
-static void list_read(struct adopted *c);
-
-static void list_lost(struct adopted *c)
-{
-	c->s.attempt++;
-	buf_consume(&c->text, buf_size(&c->text));
-	if (adopted_again(c))
-		adopted_read(c, &c->s, FOR_REWRITE, list_read);
 }
 
 static void rewrite(struct adopted *c, const struct segmented_list *list)
@@ -131,9 +126,21 @@ static void list_read(struct adopted *c)
 	segmented_list_free(&list);
 }
 
-void adopted_list(struct adopted *c)
+static void answer(struct adopted *c)
 {
-	adopted_read(c, &c->s, FOR_REWRITE, list_read);
+	const struct snapshot_item *item = c->s.items[0];
+	struct result base = { .status = RESULT_HIT, .flags = item->flags, .cas = item->cas, .ttl = item->ttl };
+
+	lane_answer_lists(c->lane, buf_slice(&c->text), &base);
+	adopted_end(c, OUTCOME_DONE);
+}
+
+static void list_lost(struct adopted *c)
+{
+	c->s.attempt++;
+	buf_consume(&c->text, buf_size(&c->text));
+	if (adopted_retry(c))
+		adopted_read(c, &c->s, FOR_REWRITE, list_read);
 }
 
 void adopted_write_list(const struct adopted *c, struct slice log, struct plan *plan)

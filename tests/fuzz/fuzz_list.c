@@ -1,6 +1,6 @@
 /*
- * A list: pushes, requests and compactions, as the input says, put to what is stored and to a plain sequence. Then the base
- * with one byte changed: it is refused, or it is a list that is written as it is read.
+ * Lists: the input chooses pushes, requests and compactions, which must change a stored list like an array. Then one byte of the
+ * base is changed: it must be refused, or be a list that is written as it was read.
  */
 #include <stdio.h>
 
@@ -39,7 +39,7 @@ static void step(struct list_model *m, struct slice *in)
 	buf_free(&answer);
 }
 
-/* What is read is written as it was, but for what has another spelling. */
+/* A list that is read, written and read again must stay the same. The first writing may normalise it. */
 static void change_a_byte(const struct list_model *m, struct slice *in)
 {
 	struct slice base = buf_slice(&m->base);

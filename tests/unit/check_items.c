@@ -1,4 +1,4 @@
-/* A table of requests on lists: the answer, and the list behind it. It holds however the list is divided into parts. */
+/* A table of requests: the answer, and the list after it. It must not matter how the list is divided into parts. */
 #include "collection/list/segmented_list.h"
 
 #include "list_model.h"
@@ -99,7 +99,7 @@ static struct items items_of(const char *text)
 	return items;
 }
 
-/* Compares the answer to a case, and the list behind it: all items, joined. */
+/* Compares the answer to a case, and the list after it, as joined items. */
 static void answered(size_t i, const struct list_request *request, bool changed, struct slice text, struct slice after)
 {
 	ck_assert_msg(request->status == cases[i].status, "case %zu: status %d", i, (int)request->status);

@@ -1,4 +1,4 @@
-/* The index of a log: where its tokens are, what is refused, and who owns it. */
+/* The index of a log: its tokens, malformed logs, and sharing. */
 #include "collection/text/log_index.h"
 
 #include "protocol/request.h"
@@ -21,7 +21,7 @@ static const struct {
 static const char *const malformed[] = { "a", "a ", "+", "-", "+a", "+a -b", "+ ", "- ", "+a  ", " +a ", "+a  +b ",
 	"+a\n", "+a\t ", "+a\x7f ", "+a b ", "@list ", "+a @list ", "+a *b " };
 
-/* Each log lies before a page that traps, so that a read behind it crashes. */
+/* Each log lies right before a page that traps, so a read past its end crashes. */
 START_TEST(tokens)
 {
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
@@ -83,7 +83,7 @@ START_TEST(the_longest_member)
 }
 END_TEST
 
-/* More tokens than its table has room for at first, and each is where it was written. */
+/* So many tokens that the table of offsets must grow. */
 START_TEST(many_tokens)
 {
 	enum { TOKENS = 1000 };
@@ -129,7 +129,7 @@ START_TEST(sharing)
 }
 END_TEST
 
-/* A refused log that was handed over is taken all the same. */
+/* A malformed log is taken, too. */
 START_TEST(refused_and_taken)
 {
 	struct buf own = BUF_EMPTY;

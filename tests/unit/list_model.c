@@ -150,7 +150,7 @@ bool list_model_apply(struct items *items, struct list_request *request, struct 
 	return items->count < before;
 }
 
-/* --- the list beside it --- */
+/* --- the stored list --- */
 
 void list_model_push(struct list_model *m, struct slice item, bool front)
 {

@@ -23,7 +23,7 @@ enum { LIST_A, LIST_B, POINTER };
 struct lists {
 	struct snapshot_item *pointer;
 	struct snapshot_item *active, *inactive;
-	bool unmarked; /* both lists are marked: a flip is half done, and `active` will be the active one */
+	bool both_marked; /* a flip is half done; `active` will be the active one */
 };
 
 static const struct slice guard = { "-^", 2 };
@@ -136,8 +136,8 @@ static enum adopted_status find_by_mark(const struct snapshot *s, struct lists *
 	bool choose_a = is_a == is_b ? is_newer(a, b) : is_a;
 	l->active = choose_a ? a : b;
 	l->inactive = choose_a ? b : a;
-	l->unmarked = is_marked(a) && is_marked(b);
-	if (l->unmarked || (l->active->there && !is_marked(l->active)))
+	l->both_marked = is_marked(a) && is_marked(b);
+	if (l->both_marked || (l->active->there && !is_marked(l->active)))
 		return is_torn(l) ? ADOPTED_LOST : ADOPTED_OK;
 	if (has_words(a) || has_words(b))
 		return ADOPTED_LOST;
@@ -204,7 +204,7 @@ static void unmark(const struct lists *l, struct plan *plan)
 
 static void plan_change(struct snapshot *s, const struct lists *l, struct plan *plan)
 {
-	if (l->unmarked) {
+	if (l->both_marked) {
 		unmark(l, plan);
 		return;
 	}
@@ -275,7 +275,7 @@ static bool check(const struct snapshot *s, const struct snapshot *now)
 	if (s->rule->pointer)
 		return pointer->there && pointer->cas == before->cas && pointer->connection == before->connection;
 	(void)find(s, &then);
-	return find(now, &l) == ADOPTED_OK && !l.unmarked && l.active->role == then.active->role &&
+	return find(now, &l) == ADOPTED_OK && !l.both_marked && l.active->role == then.active->role &&
 		slice_starts(snapshot_item_value(l.active), snapshot_item_value(then.active));
 }
 
@@ -300,7 +300,7 @@ static enum adopted_status replace(struct snapshot *s, const struct fold *member
 
 	if (status == ADOPTED_OK && !signed_fold(&old, words(l.inactive)))
 		status = ADOPTED_CORRUPT;
-	if (status == ADOPTED_OK && l.unmarked) {
+	if (status == ADOPTED_OK && l.both_marked) {
 		unmark(&l, plan);
 	} else if (status == ADOPTED_OK || status == ADOPTED_MISSING) {
 		if (l.pointer && !l.pointer->there)
@@ -368,7 +368,7 @@ static void take(const struct snapshot *s, const struct fold *all, const struct 
 	struct buf *value;
 
 	(void)find(s, &l);
-	if (l.unmarked) {
+	if (l.both_marked) {
 		unmark(&l, plan);
 	} else if (has_words(l.inactive)) {
 		plan_move(s, &l, all, plan);
@@ -404,7 +404,7 @@ static void compact(struct snapshot *s, const struct fold *all, struct plan *pla
 
 	if (find(s, &l) != ADOPTED_OK)
 		return;
-	if (l.unmarked)
+	if (l.both_marked)
 		unmark(&l, plan);
 	else if (has_words(l.inactive))
 		plan_move(s, &l, all, plan);

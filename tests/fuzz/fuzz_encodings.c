@@ -1,6 +1,6 @@
 /*
- * The stored forms: what a set was written as, with bytes changed. Whatever it is, it is read or it is refused; and where it is
- * read, a compaction that ends behind any step leaves it the same set, and a change, a pop and a replacement do what they say.
+ * The adopted encodings. The input changes bytes of a stored set, which is then read or refused. If it is read, a compaction
+ * that stops after any step must not change the set, and a change and a replacement must do what they say.
  */
 #include "box.h"
 #include "input.h"
@@ -21,7 +21,7 @@ static void random_fold(struct fold *f, struct slice *in, bool adds, bool remove
 	}
 }
 
-/* The set as text, to compare; false when it is refused. */
+/* Writes a digit for each member: 1 if it is in the set. False when the set is refused. */
 static bool text_of(const struct box *box, struct buf *text)
 {
 	struct fold f = { 0 };
@@ -29,7 +29,6 @@ static bool text_of(const struct box *box, struct buf *text)
 	bool good = box_fold(box, &s, &f) == ADOPTED_OK;
 
 	buf_consume(text, buf_size(text));
-	/* In an order that does not depend on the stored one. */
 	for (unsigned m = 0; m < WORLD && good; m++)
 		buf_add(text, fold_contains(&f, name_of(m)) ? "1" : "0", 1);
 	fold_free(&f);
@@ -55,7 +54,7 @@ static void spoil(struct box *box, struct slice *in)
 	}
 }
 
-/* Members of other names, which spoiling makes, do not count here, but must not hinder. */
+/* Changed bytes may make members with other names, which do not count here. */
 static void lives_on(struct box *box, struct slice *in, struct buf *text)
 {
 	struct fold change = { .seed = 5 }, members = { .seed = 6 };

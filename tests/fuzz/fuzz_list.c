@@ -1,6 +1,6 @@
 /*
- * A list: pushes, requests and compactions, as the input says, put to what is stored and to a plain sequence. Then the base
- * with one byte changed: it is refused, or it is a list that is written as it is read.
+ * Lists: the input chooses pushes, requests and compactions, which must change a stored list like an array. Then one byte of the
+ * base is changed: it must be refused, or be a list that is written as it was read.
  */
 #include <stdio.h>
 
@@ -39,29 +39,29 @@ static void step(struct list_model *m, struct slice *in)
 	buf_free(&answer);
 }
 
-/* What is read is written as it was, but for what has another spelling. */
+/* A list that is read, written and read again must stay the same. The first writing may normalise it. */
 static void change_a_byte(const struct list_model *m, struct slice *in)
 {
 	struct slice base = buf_slice(&m->base);
 	char *bytes = input_copy(base);
 	struct buf first = BUF_EMPTY, second = BUF_EMPTY;
-	struct segmented_list chain, again;
+	struct segmented_list list, again;
 
 	if (base.n)
 		bytes[input_number(in) % base.n] = (char)input_byte(in);
-	if (segmented_list_read(&chain, slice_of(bytes, base.n))) {
-		(void)segmented_list_count(&chain);
-		if (!chain.tangled) {
-			segmented_list_encode(&chain, slice_of("", 0), &first);
+	if (segmented_list_read(&list, slice_of(bytes, base.n))) {
+		(void)segmented_list_count(&list);
+		if (!list.tangled) {
+			segmented_list_encode(&list, slice_of("", 0), &first);
 			MUST(segmented_list_read(&again, buf_slice(&first)));
-			MUST(segmented_list_count(&again) == segmented_list_count(&chain) &&
-				again.is_list == chain.is_list);
+			MUST(segmented_list_count(&again) == segmented_list_count(&list) &&
+				again.is_list == list.is_list);
 			segmented_list_encode(&again, slice_of("", 0), &second);
 			MUST(slice_equal(buf_slice(&first), buf_slice(&second)));
 			segmented_list_free(&again);
 		}
 	}
-	segmented_list_free(&chain);
+	segmented_list_free(&list);
 	buf_free(&first);
 	buf_free(&second);
 	free(bytes);

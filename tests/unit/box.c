@@ -65,16 +65,16 @@ void box_put(struct box *box, const char *key, struct slice value)
 	box->cas++;
 }
 
-static void read_item(const struct box *box, struct snapshot_item *piece)
+static void read_item(const struct box *box, struct snapshot_item *into)
 {
-	const struct box_item *item = box_find((struct box *)box, piece->waiter.key);
+	const struct box_item *item = box_find((struct box *)box, into->waiter.key);
 
-	piece->asked = true;
-	piece->there = item != NULL;
-	piece->cas = box->cas;
-	piece->ttl = TTL_NEVER;
+	into->asked = true;
+	into->there = item != NULL;
+	into->cas = box->cas;
+	into->ttl = TTL_NEVER;
 	if (item)
-		buf_add_slice(&piece->value, buf_slice(&item->value));
+		buf_add_slice(&into->value, buf_slice(&item->value));
 }
 
 struct snapshot box_look(const struct box *box, enum purpose purpose, const struct fold *change)
@@ -125,7 +125,7 @@ enum adopted_status box_fold(const struct box *box, struct snapshot *s, struct f
 	return box->encoding->fold(s, out);
 }
 
-/* All steps, and whether that is all there is to do. */
+/* Carries out a plan; `ended` says whether the operation is done. */
 static bool run(struct box *box, struct plan *plan, bool *ended)
 {
 	bool good = true;
@@ -136,7 +136,7 @@ static bool run(struct box *box, struct plan *plan, bool *ended)
 	return good;
 }
 
-/* Looks behind, as is done where a plan says so; nothing else was going on. */
+/* The check after a plan. Nothing else changes the box, so it must succeed. */
 static bool checked(const struct box *box, const struct snapshot *s, bool check)
 {
 	struct snapshot now;

@@ -1,4 +1,4 @@
-/* A server in a box for the encodings alone: the items of one collection, snapshots of them, and plans carried out at once. */
+/* A server for one collection in an adopted encoding: it takes snapshots and carries out plans at once. */
 #ifndef UNIT_BOX_H
 #define UNIT_BOX_H
 
@@ -19,31 +19,31 @@ struct box {
 	uint64_t cas;
 };
 
-/* An empty box of the n-th way to keep a set: each encoding, and flip with and without the pointer. The key is `s`. */
+/* An empty box for encoding `form`, where flip counts twice: with and without the pointer. The key is `s`. */
 void box_init(struct box *box, unsigned form);
 void box_free(struct box *box);
 
-/* What an item holds from now on. */
+/* Stores an item. */
 void box_put(struct box *box, const char *key, struct slice value);
 
-/* The item, or NULL where it is not there. */
+/* The item, or NULL if it does not exist. */
 struct box_item *box_find(struct box *box, struct slice key);
 
-/* Reads a snapshot, which is the caller's to free; `change` is borrowed. */
+/* Takes a snapshot, which the caller frees; `change` is borrowed. */
 struct snapshot box_look(const struct box *box, enum purpose purpose, const struct fold *change);
 
-/* Carries out one step of a plan; false when the item was not as it must be. */
+/* Carries out a step of a plan; false when a server would refuse it. */
 bool box_step(struct box *box, const struct plan_step *step);
 
-/* Folds what is there into `out`, which borrows from `s`. */
+/* Takes the snapshot `s` and folds it into `out`, which borrows from it. */
 enum adopted_status box_fold(const struct box *box, struct snapshot *s, struct fold *out);
 
-/* The whole of an operation, as often as its plans say `again`; ADOPTED_LOST also when it does not come to an end. */
+/* Carry out a whole operation, while its plans say `again`; ADOPTED_LOST also after too many rounds. */
 enum adopted_status box_change(struct box *box, const struct fold *change, bool create);
 enum adopted_status box_replace(struct box *box, const struct fold *members);
 enum adopted_status box_take(struct box *box, const struct fold *taken);
 
-/* The next plan of a compaction, of which so many steps are carried out; false when there is nothing to gain. */
+/* Carries out the first `steps` steps of the next plan of a compaction; false when the plan is empty. */
 bool box_compact(struct box *box, size_t steps, enum adopted_status *status);
 
 #endif

@@ -1,4 +1,4 @@
-/* Lists: what their commands ask of a server, and what follows from its answers. */
+/* The commands on lists: the calls that they make, and the replies that follow from the results. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -23,7 +23,7 @@ START_TEST(pushes)
 }
 END_TEST
 
-/* What goes to the same end merges, and what was pushed last at the head comes first. */
+/* Neighbouring pushes to the same end merge. At the head, the item pushed last comes first. */
 START_TEST(neighbouring_pushes_merge)
 {
 	client_asks("rpush k a\r\nrpush k b\r\nrpush k c d\r\nlpush k e f\r\nlpush k g\r\nrpush k h\r\n");
@@ -39,7 +39,7 @@ START_TEST(neighbouring_pushes_merge)
 }
 END_TEST
 
-/* What a push makes is marked as a list; what only adds to one finds none. */
+/* A push that creates a list marks it. rpushx and lpushx do not create one. */
 START_TEST(creation)
 {
 	client_asks("lpush k a b\r\n");
@@ -59,7 +59,7 @@ START_TEST(creation)
 }
 END_TEST
 
-/* A push is never sent a second time where it may have been executed; a long one that failed half way may have been. */
+/* A push that may have been executed is never sent again. A long push that failed half way is one. */
 START_TEST(never_twice)
 {
 	char *line = xmalloc(80000);
@@ -86,7 +86,7 @@ START_TEST(never_twice)
 }
 END_TEST
 
-/* A long push at the head goes from its end on. */
+/* A long push at the head is sent in parts, the last part first. */
 START_TEST(long_push_at_the_head)
 {
 	char *line = xmalloc(80000);
@@ -147,7 +147,7 @@ START_TEST(nothing_there)
 }
 END_TEST
 
-/* Those that wait together are one rewrite, and each gets its own. */
+/* Pops that wait together are one rewrite. Each gets its own items. */
 START_TEST(neighbouring_pops_merge)
 {
 	client_asks("llen k\r\nlpop k\r\nrpop k 2\r\nlpop k\r\nlpop k 9\r\nlpop k\r\n");
@@ -161,7 +161,7 @@ START_TEST(neighbouring_pops_merge)
 }
 END_TEST
 
-/* Another was faster: what is there now counts. */
+/* After a lost race, the pop takes from the new list. */
 START_TEST(pop_loses)
 {
 	client_asks("lpop k\r\n");
@@ -188,7 +188,7 @@ START_TEST(pop_is_bounded)
 }
 END_TEST
 
-/* Nobody may get what it is not known to have been taken out. */
+/* If the outcome of the CAS is unknown, the client gets no items. */
 START_TEST(pop_unknown)
 {
 	client_asks("lpop k\r\n");
@@ -198,7 +198,7 @@ START_TEST(pop_unknown)
 }
 END_TEST
 
-/* Only the base is written: the reference shows less of the segment. */
+/* A pop from a segment writes only the base: the reference excludes the popped items. */
 START_TEST(pop_of_a_segment)
 {
 	client_asks("lpop k 2\r\n");
@@ -219,7 +219,7 @@ START_TEST(pop_of_a_segment)
 }
 END_TEST
 
-/* Lengths and ranges that do not touch it need no segment, not even one that is gone. */
+/* Length, and ranges in other parts, do not read a segment. So it does not matter that it is missing. */
 START_TEST(segment_is_gone)
 {
 	client_asks("llen k\r\n");
@@ -236,7 +236,7 @@ START_TEST(segment_is_gone)
 }
 END_TEST
 
-/* A segment with fewer items than its name says is none. */
+/* A segment with fewer items than its id says is corrupt. */
 START_TEST(segment_is_wrong)
 {
 	client_asks("lindex k 0\r\n");
@@ -251,7 +251,7 @@ START_TEST(segment_is_wrong)
 }
 END_TEST
 
-/* What a set would call waste a list keeps: duplicates, and those in segments. */
+/* Duplicates are no waste in a list, nor are items in segments. */
 START_TEST(set_commands)
 {
 	client_asks("scard k\r\n");
@@ -265,7 +265,7 @@ START_TEST(set_commands)
 	client_asks("lrange k 0 -1\r\n");
 	server_answers(FOUND("k", 18, "@list +a +b -a +a "));
 	client_is_told("VALUE k 0 3\r\nb a\r\nEND\r\n");
-	/* Such a log is cleared at once, if nothing came before it. */
+	/* A log with removals is compacted at once, unless something was pushed before it. */
 	server_is_asked(FETCH("k") FETCH("k"));
 	server_answers(FOUND("k", 18, "@list +a +b -a +a "));
 	server_is_asked(FETCH("k"));
@@ -278,7 +278,7 @@ START_TEST(set_commands)
 }
 END_TEST
 
-/* A pop from a list that is to live for so many seconds, beyond what memcached takes for a time and not for a date. */
+/* A pop from a list whose time to live is too long for a relative time, so that memcached needs a date. */
 static void pop_of_a_date(const char *then)
 {
 	fake_calls(&fake);
@@ -291,7 +291,7 @@ static void pop_of_a_date(const char *then)
 	server_answers(then);
 }
 
-/* memcached's clock and ours need not tick together. What differs by more is what somebody else gave it since. */
+/* The clocks of memcached and setlistd may differ by a second. A larger difference is a new time to live. */
 START_TEST(dates)
 {
 	pop_of_a_date("HD kk f0 t3000000\r\n");
@@ -312,7 +312,7 @@ static const struct collection_options small = {
 	.base_size = 24, .segment_size = 64, .log_size = 6, .table_size = 64, .merges = 1
 };
 
-/* Lanes with small bases. */
+/* Lanes with a small base_size. */
 static void make_small(void)
 {
 	lanes_destroy(fake.host.lanes);
@@ -320,7 +320,7 @@ static void make_small(void)
 	fake.host.lanes = lanes_create(&fake.host.env, &machines);
 }
 
-/* Tells the id of the segment that is written, and that it was. */
+/* Acknowledges the write of a segment; returns the reference to it. */
 static const char *write_segment(const char *log)
 {
 	static char id[64];
@@ -333,7 +333,7 @@ static const char *write_segment(const char *log)
 	return id;
 }
 
-/* Pushes at both ends while the log goes to a segment stay where they are, and the part is found as whole tokens only. */
+/* While a log moves to a segment, pushes at both ends stay. The log is found as whole tokens only. */
 START_TEST(compaction_between_pushes)
 {
 	char expected[200];
@@ -353,7 +353,7 @@ START_TEST(compaction_between_pushes)
 }
 END_TEST
 
-/* A log without a block that is found behind a block is another one. */
+/* The same log behind a block is another log, if the base had no block when it was read. */
 START_TEST(compaction_of_another_base)
 {
 	struct collection_rule rule = { .prefix = SLICE(""), .type = COLLECTION_LIST, .compact_waste = 0.5 };
@@ -378,7 +378,7 @@ END_TEST
 
 #define SORTED "VA 46 kk f0 c5 t-1\r\n@set.1 @t00000000001.1.3.0.9.0123456789abcdef \r\n"
 
-/* What is in sorted tables has no order of its own, whatever the rule says. Pushes are not read: they add members. */
+/* A set in sorted tables is no list, whatever the rule says. A push does not read it, and adds members. */
 START_TEST(a_set_in_tables)
 {
 	static const char *const asked[] = { "llen k\r\n", "lrange k 0 -1\r\n", "lindex k 0\r\n", "lpos k a\r\n",
@@ -399,6 +399,59 @@ START_TEST(a_set_in_tables)
 	server_answers("STORED\r\n");
 	client_is_told("STORED\r\n");
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->corrupt_values, 0);
+}
+END_TEST
+
+static void rewritten(const char *request, const char *stored, const char *reply)
+{
+	char cas[100];
+
+	client_asks(request);
+	fake_calls(&fake);
+	server_answers(FOUND("k", 10, "a,b,a,c,a,"));
+	snprintf(cas, sizeof(cas), LOOK_TTL("k") "connection 1: cas k 0 0 %zu 5\r\n%s\r\n", strlen(stored), stored);
+	server_is_asked(cas);
+	server_answers(LOOKED_TTL("k") "STORED\r\n");
+	client_is_told(reply);
+}
+
+/* A csv list is stored as one item, so every change except a push is a CAS of all of it. */
+START_TEST(csv_lists)
+{
+	struct collection_rule rule = {
+		.prefix = SLICE(""), .type = COLLECTION_LIST, .encoding = ENCODING_CSV, .delimiter = ','
+	};
+
+	fake.rules = (struct rules){ .collections = &rule, .collection_count = 1 };
+	client_asks("rpush k a b\r\nlpush k c d\r\n");
+	server_is_asked(APPEND("k", 4, "a,b,"));
+	server_answers("STORED\r\n");
+	server_is_asked(PREPEND("k", 4, "d,c,"));
+	server_answers("STORED\r\n");
+	client_is_told("STORED\r\nSTORED\r\n");
+	client_asks("lrange k 1 -2\r\n");
+	server_answers(FOUND("k", 10, "a,b,a,c,a,"));
+	client_is_told("VALUE k 0 5\r\nb a c\r\nEND\r\n");
+	client_asks("lpos k c\r\n");
+	server_answers(FOUND("k", 10, "a,b,a,c,a,"));
+	client_is_told("3\r\n");
+	server_is_asked(FETCH("k") FETCH("k"));
+	rewritten("lpop k 2\r\n", "a,c,a,", "VALUE k 0 3\r\na b\r\nEND\r\n");
+	rewritten("rpop k 9\r\n", "", "VALUE k 0 9\r\na c a b a\r\nEND\r\n");
+	rewritten("lrem k -2 a\r\n", "a,b,c,", "2\r\n");
+	rewritten("lset k -1 xy\r\n", "a,b,a,c,xy,", "STORED\r\n");
+	rewritten("ltrim k 1 2\r\n", "b,a,", "STORED\r\n");
+	client_asks("lpop k\r\n");
+	server_answers(FOUND("k", 4, "a,b,") LOOKED_TTL("k") "EXISTS\r\n");
+	rewritten("", "b,a,c,a,", "VALUE k 0 1\r\na\r\nEND\r\n");
+	client_asks("lset k 5 x\r\nlrem k 0 x\r\n");
+	server_answers(FOUND("k", 10, "a,b,a,c,a,"));
+	server_answers(FOUND("k", 10, "a,b,a,c,a,"));
+	client_is_told("CLIENT_ERROR index out of range\r\n0\r\n");
+	client_asks("lpop k\r\nlpop k\r\n");
+	server_answers("VA 2 kk f0 c5 t-1\r\nab\r\n");
+	server_answers("EN\r\n");
+	client_is_told("CLIENT_ERROR value is not a collection\r\nEND\r\n");
 }
 END_TEST
 
@@ -430,4 +483,4 @@ END_TEST
 CONVERSATIONS(command_list, pushes, neighbouring_pushes_merge, creation, never_twice, long_push_at_the_head,
 	reads_share_a_fetch, nothing_there, neighbouring_pops_merge, pop_loses, pop_is_bounded, pop_unknown,
 	pop_of_a_segment, segment_is_gone, segment_is_wrong, set_commands, dates, compaction_between_pushes,
-	compaction_of_another_base, a_set_in_tables, wrong_arguments)
+	compaction_of_another_base, a_set_in_tables, csv_lists, wrong_arguments)

@@ -1,4 +1,4 @@
-/* The encodings: their texts, what each folds to, and that their plans do to the items what a set would have done. */
+/* The encodings: their texts, their folds, and plans, which must change a collection like an array of members. */
 #include <stdio.h>
 
 #include "box.h"
@@ -52,10 +52,10 @@ START_TEST(delimited_texts)
 	struct buf out = BUF_EMPTY;
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-		struct slice rest = guard_text(wrong[i]), member;
-		while (delimited_next(&rest, ',', &member))
+		struct slice text = guard_text(wrong[i]), member;
+		while (delimited_next(&text, ',', &member))
 			;
-		ck_assert_msg(rest.n, "\"%s\"", wrong[i]);
+		ck_assert_msg(text.n, "\"%s\"", wrong[i]);
 	}
 	delimited_add(&out, SLICE("a"), ';', 3);
 	delimited_add(&out, SLICE("b"), ';', -1);
@@ -94,7 +94,7 @@ START_TEST(counting)
 }
 END_TEST
 
-/* What the documentation shows. */
+/* The examples in the manual. */
 START_TEST(documented)
 {
 	static const struct {
@@ -145,7 +145,7 @@ START_TEST(reserved)
 }
 END_TEST
 
-/* --- against an array --- */
+/* --- compared with an array --- */
 
 static struct slice name_of(unsigned member)
 {
@@ -216,7 +216,7 @@ static void random_take(struct box *box, bool in[WORLD], uint64_t *random)
 	fold_free(&taken);
 }
 
-/* It may end behind any step, and the set is what it was. */
+/* Stops after any step: the set must be unchanged. */
 static void random_compaction(struct box *box, const bool in[WORLD], uint64_t *random)
 {
 	enum adopted_status status;
@@ -228,7 +228,7 @@ static void random_compaction(struct box *box, const bool in[WORLD], uint64_t *r
 		ck_assert_int_eq(status, ADOPTED_OK);
 		is(box, in, "a step of a compaction");
 	}
-	ck_assert_msg(!whole || most > 0, "%s: a compaction that does not end", box->encoding->name);
+	ck_assert_msg(!whole || most > 0, "%s: a compaction does not finish", box->encoding->name);
 }
 
 START_TEST(random_lives)

@@ -1,6 +1,7 @@
-/* The algebra of lists, by a table: what each request makes of a list. */
-#include "collection/list/items.h"
+/* A table of requests: the answer, and the list after it. It must not matter how the list is divided into parts. */
+#include "collection/list/segmented_list.h"
 
+#include "list_model.h"
 #include "unit.h"
 
 #define RANGE(a, b) \
@@ -57,7 +58,7 @@ static const struct {
 	{ "", LENGTH, OUTCOME_DONE, 0, "", "" },
 	{ "a b a", POSITION("a"), OUTCOME_DONE, 0, "", "a b a" },
 	{ "a b a", POSITION("b"), OUTCOME_DONE, 1, "", "a b a" },
-	{ "a bc a", POSITION("b"), OUTCOME_MISSING, 3, "", "a bc a" },
+	{ "a bc a", POSITION("b"), OUTCOME_MISSING, 0, "", "a bc a" },
 	{ "a b c", POP_FRONT(1), OUTCOME_DONE, 0, "a", "b c" },
 	{ "a b c", POP_FRONT(2), OUTCOME_DONE, 0, "a b", "c" },
 	{ "a b c", POP_FRONT(UINT64_MAX), OUTCOME_DONE, 0, "a b c", "" },
@@ -86,24 +87,115 @@ static const struct {
 	{ "a b c d", TRIM(9, 9), OUTCOME_DONE, 0, "", "" },
 };
 
-START_TEST(table)
-{
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct slice rest = slice_of(cases[i].before, strlen(cases[i].before)), item;
-		struct list_request request = cases[i].request;
-		struct buf text = BUF_EMPTY, after = BUF_EMPTY;
-		struct items items = { 0 };
+enum { CASES = sizeof(cases) / sizeof(cases[0]) };
 
-		while ((item = slice_token(&rest)).n)
-			items_add(&items, item);
-		bool changed = items_apply(&items, &request, &text);
+static struct items items_of(const char *text)
+{
+	struct slice unread = slice_of(text, strlen(text)), item;
+	struct items items = { 0 };
+
+	while ((item = slice_token(&unread)).n)
+		items_add(&items, item);
+	return items;
+}
+
+/* Compares the answer to a case, and the list after it, as joined items. */
+static void answered(size_t i, const struct list_request *request, bool changed, struct slice text, struct slice after)
+{
+	ck_assert_msg(request->status == cases[i].status, "case %zu: status %d", i, (int)request->status);
+	ck_assert_msg(request->number == cases[i].number, "case %zu: %d", i, (int)request->number);
+	ck_assert_msg(changed == (strcmp(cases[i].before, cases[i].after) != 0), "case %zu: changed", i);
+	ck_assert_uint_eq(request->size, text.n);
+	assert_bytes(text, cases[i].text);
+	assert_bytes(after, cases[i].after);
+}
+
+static void applied(size_t i, struct segmented_list *list)
+{
+	struct list_request request = cases[i].request, all = RANGE(0, -1);
+	struct buf text = BUF_EMPTY, after = BUF_EMPTY;
+	bool changed = segmented_list_apply(list, &request, &text);
+
+	(void)segmented_list_apply(list, &all, &after);
+	answered(i, &request, changed, buf_slice(&text), buf_slice(&after));
+	buf_free(&text);
+	buf_free(&after);
+}
+
+START_TEST(one_part)
+{
+	for (size_t i = 0; i < CASES; i++) {
+		struct items items = items_of(cases[i].before);
+		struct segmented_list list;
+		struct buf log = BUF_EMPTY, expected = BUF_EMPTY;
+
+		segmented_list_of(&list, &items);
+		ck_assert_ptr_null(items.list);
+		applied(i, &list);
+		list_part_log(list.parts, &log);
+		items = items_of(cases[i].after);
 		for (size_t j = 0; j < items.count; j++)
-			items_join(&after, 0, items.list[j]);
-		ck_assert_msg(request.status == cases[i].status, "case %zu: status %d", i, (int)request.status);
-		ck_assert_msg(request.number == cases[i].number, "case %zu: %d", i, (int)request.number);
-		assert_bytes(buf_slice(&text), cases[i].text);
-		assert_bytes(buf_slice(&after), cases[i].after);
-		ck_assert_msg(changed == (strcmp(cases[i].before, cases[i].after) != 0), "case %zu: changed", i);
+			buf_printf(&expected, "+%.*s ", (int)items.list[j].n, items.list[j].p);
+		ck_assert(slice_equal(buf_slice(&log), buf_slice(&expected)));
+		items_free(&items);
+		segmented_list_free(&list);
+		buf_free(&log);
+		buf_free(&expected);
+	}
+}
+END_TEST
+
+static void add_part(const struct items *items, size_t from, size_t to, struct buf *log)
+{
+	for (size_t i = from; i < to; i++)
+		buf_printf(log, "+%.*s ", (int)items->list[i].n, items->list[i].p);
+}
+
+static void divided(size_t i, const struct items *items, size_t first, size_t second)
+{
+	struct buf base = BUF_EMPTY, segment = BUF_EMPTY;
+	struct log_index *log_index;
+	struct segmented_list list;
+
+	add_part(items, 0, first, &base);
+	add_part(items, first, second, &segment);
+	BUF_ADD(&base, OPLOG_LIST_MARK);
+	if (second > first)
+		buf_printf(&base, "@l00000000001.%d.1 ", (int)(second - first));
+	add_part(items, second, items->count, &base);
+	ck_assert(segmented_list_read(&list, buf_slice(&base)));
+	log_index = log_index_create(buf_slice(&segment), &segment);
+	ck_assert(second == first || segmented_list_load(&list.parts[1], log_index));
+	applied(i, &list);
+	log_index_release(log_index);
+	segmented_list_free(&list);
+	buf_free(&base);
+}
+
+START_TEST(three_parts)
+{
+	for (size_t i = 0; i < CASES; i++) {
+		struct items items = items_of(cases[i].before);
+		for (size_t first = 0; first <= items.count; first++) {
+			for (size_t second = first; second <= items.count; second++)
+				divided(i, &items, first, second);
+		}
+		items_free(&items);
+	}
+}
+END_TEST
+
+/* Other tests compare lists with this model. */
+START_TEST(the_model)
+{
+	for (size_t i = 0; i < CASES; i++) {
+		struct items items = items_of(cases[i].before);
+		struct list_request request = cases[i].request, all = RANGE(0, -1);
+		struct buf text = BUF_EMPTY, after = BUF_EMPTY;
+		bool changed = list_model_apply(&items, &request, &text);
+
+		(void)list_model_apply(&items, &all, &after);
+		answered(i, &request, changed, buf_slice(&text), buf_slice(&after));
 		items_free(&items);
 		buf_free(&text);
 		buf_free(&after);
@@ -111,4 +203,4 @@ START_TEST(table)
 }
 END_TEST
 
-SUITE(items, table)
+SUITE(items, one_part, three_parts, the_model)

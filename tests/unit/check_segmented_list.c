@@ -1,4 +1,4 @@
-/* Lists as they are stored: what a base says, and that every request does to it what it does to a plain sequence. */
+/* Stored lists: reading a base, and requests, which must change a list like an array of items. */
 #include "collection/list/segmented_list.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #define L1 "l00000000001.3.1"
 #define T1 "t00000000001.1.3.0.99.0123456789abcdef"
 
-/* What a base is that cannot be read as a list, and why. */
+/* Bases that cannot be read as lists, and why. */
 static const struct {
 	const char *base;
 	enum oplog_form form;
@@ -43,7 +43,7 @@ START_TEST(no_list)
 }
 END_TEST
 
-/* A set that is one log has an order, and can be read as a list. */
+/* A set that is one log keeps the order of its members, and can be read as a list. */
 START_TEST(parts)
 {
 	struct segmented_list list = { .part_count = 0 };
@@ -73,7 +73,7 @@ static void fill(struct list_model *m, int count)
 	}
 }
 
-/* What a request needs read: all else is known from the base. */
+/* How many segments a request loads. */
 START_TEST(needs)
 {
 	static const struct {
@@ -135,8 +135,8 @@ static void random_step(struct list_model *m, uint64_t *random, struct buf *text
 	buf_consume(text, buf_size(text));
 }
 
-/* Small bases and segments, so that every part of a list is met in every state. */
-START_TEST(as_a_plain_sequence)
+/* Bases and segments are small, so that each part of a list occurs in each state. */
+START_TEST(as_an_array)
 {
 	static struct list_model m;
 	struct buf text = BUF_EMPTY;
@@ -152,4 +152,4 @@ START_TEST(as_a_plain_sequence)
 }
 END_TEST
 
-SUITE(segmented_list, no_list, parts, needs, as_a_plain_sequence)
+SUITE(segmented_list, no_list, parts, needs, as_an_array)

@@ -38,11 +38,124 @@ static struct slice keep(struct list_model *m, struct slice item)
 	return buf_slice(name);
 }
 
+/* --- requests on an array, one item at a time --- */
+
+static struct slice take_out(struct items *items, size_t at)
+{
+	struct slice item = items->list[at];
+
+	for (items->count--; at < items->count; at++)
+		items->list[at] = items->list[at + 1];
+	return item;
+}
+
+static void say(struct list_request *request, struct slice item, struct buf *text)
+{
+	if (request->size)
+		buf_add(text, " ", 1);
+	buf_add_slice(text, item);
+	request->size = buf_size(text) - request->at;
+}
+
+static bool is_in_range(const struct list_request *request, int64_t i, int64_t count)
+{
+	int64_t start = request->start < 0 ? request->start + count : request->start;
+	int64_t stop = request->stop < 0 ? request->stop + count : request->stop;
+
+	return i >= start && i <= stop;
+}
+
+/* The first equal item in the direction of the search; `count` for none. */
+static size_t position(const struct items *items, struct slice item, bool from_tail)
+{
+	size_t found = items->count;
+
+	for (size_t i = 0; i < items->count; i++) {
+		if (slice_equal(items->list[i], item) && (from_tail || found == items->count))
+			found = i;
+	}
+	return found;
+}
+
+static void remove_equal(struct items *items, struct list_request *request)
+{
+	bool from_tail = request->start < 0, all = request->start == 0;
+	uint64_t most = from_tail ? -(uint64_t)request->start : (uint64_t)request->start;
+	size_t at;
+
+	while ((all || request->number < most) && (at = position(items, request->item, from_tail)) < items->count) {
+		take_out(items, at);
+		request->number++;
+	}
+}
+
+static void trim(struct items *items, const struct list_request *request)
+{
+	size_t before = items->count;
+
+	for (size_t i = before; i-- > 0;) {
+		if (!is_in_range(request, (int64_t)i, (int64_t)before))
+			take_out(items, i);
+	}
+}
+
+static bool set(struct items *items, struct list_request *request)
+{
+	int64_t count = (int64_t)items->count, at = request->start < 0 ? request->start + count : request->start;
+
+	if (at < 0 || at >= count) {
+		request->status = OUTCOME_RANGE;
+		return false;
+	}
+	items->list[at] = request->item;
+	return true;
+}
+
+bool list_model_apply(struct items *items, struct list_request *request, struct buf *text)
+{
+	size_t before = items->count, at;
+
+	request->status = OUTCOME_DONE;
+	request->number = request->size = 0;
+	request->at = buf_size(text);
+	switch (request->verb) {
+	case LIST_RANGE:
+		for (size_t i = 0; i < before; i++) {
+			if (is_in_range(request, (int64_t)i, (int64_t)before))
+				say(request, items->list[i], text);
+		}
+		break;
+	case LIST_LENGTH:
+		request->number = before;
+		break;
+	case LIST_POSITION:
+		at = position(items, request->item, false);
+		request->status = at < before ? OUTCOME_DONE : OUTCOME_MISSING;
+		request->number = at < before ? at : 0;
+		break;
+	case LIST_POP_FRONT:
+	case LIST_POP_BACK:
+		for (uint64_t i = 0; i < request->count && items->count; i++)
+			say(request, take_out(items, request->verb == LIST_POP_FRONT ? 0 : items->count - 1), text);
+		break;
+	case LIST_REMOVE:
+		remove_equal(items, request);
+		break;
+	case LIST_SET:
+		return set(items, request);
+	case LIST_TRIM:
+		trim(items, request);
+		break;
+	}
+	return items->count < before;
+}
+
+/* --- the stored list --- */
+
 void list_model_push(struct list_model *m, struct slice item, bool front)
 {
 	struct slice name = keep(m, item);
 	struct buf base = BUF_EMPTY;
-	size_t at;
 
 	if (!front)
 		buf_add_slice(&base, buf_slice(&m->base));
@@ -53,7 +166,7 @@ void list_model_push(struct list_model *m, struct slice item, bool front)
 		buf_add_slice(&base, buf_slice(&m->base));
 	buf_free(&m->base);
 	m->base = base;
-	if (front && items_find(&m->removed, name, &at))
+	if (front && position(&m->removed, name, false) < m->removed.count)
 		return;
 	items_add(&m->items, name);
 	if (front) {
@@ -67,7 +180,7 @@ void list_model_srem(struct list_model *m, struct slice item)
 	BUF_ADD(&m->base, "-");
 	buf_add_slice(&m->base, item);
 	BUF_ADD(&m->base, " ");
-	items_remove(&m->items, UINT64_MAX, false, item);
+	remove_equal(&m->items, &(struct list_request){ .item = item });
 	items_add(&m->removed, keep(m, item));
 }
 
@@ -80,23 +193,23 @@ static struct list_model_segment *find(struct list_model *m, struct slice id)
 	abort();
 }
 
-static void load(struct list_model *m, struct segmented_list *chain)
+static void load(struct list_model *m, struct segmented_list *list)
 {
 	m->loaded = 0;
-	for (size_t i = 0; i < chain->part_count; i++) {
-		struct list_part *part = &chain->parts[i];
-		if (!part->wanted)
+	for (size_t i = 0; i < list->part_count; i++) {
+		struct list_part *part = &list->parts[i];
+		if (!part->needed)
 			continue;
 		struct log_index *log_index = log_index_create(buf_slice(&find(m, part->id)->data), NULL);
 		MUST(log_index && segmented_list_load(part, log_index));
 		log_index_release(log_index);
 		m->loaded++;
 	}
-	if (chain->tangled)
-		segmented_list_settle(chain, 1);
+	if (list->tangled)
+		segmented_list_settle(list, 1);
 }
 
-/* What segment_writer_add does. */
+/* Writes a part as segment_writer_add does. */
 static void write_part(struct list_model *m, struct list_part *part, struct buf *refs)
 {
 	struct buf log = BUF_EMPTY;
@@ -119,22 +232,22 @@ static void write_part(struct list_model *m, struct list_part *part, struct buf 
 	buf_free(&log);
 }
 
-static void commit(struct list_model *m, struct segmented_list *chain)
+static void commit(struct list_model *m, struct segmented_list *list)
 {
 	struct buf refs = BUF_EMPTY, dropped = BUF_EMPTY, base = BUF_EMPTY;
 	struct oplog_ref ref;
-	struct slice rest;
+	struct slice unread;
 
-	for (size_t i = 0; i < chain->part_count; i++) {
-		if (chain->parts[i].rewritten && chain->parts[i].keep)
-			write_part(m, &chain->parts[i], &refs);
+	for (size_t i = 0; i < list->part_count; i++) {
+		if (list->parts[i].rewritten && list->parts[i].keep)
+			write_part(m, &list->parts[i], &refs);
 	}
-	segmented_list_encode(chain, buf_slice(&refs), &base);
-	segmented_list_dropped(chain, &dropped);
-	rest = buf_slice(&dropped);
-	while (oplog_next_ref(&rest, &ref))
+	segmented_list_encode(list, buf_slice(&refs), &base);
+	segmented_list_dropped(list, &dropped);
+	unread = buf_slice(&dropped);
+	while (oplog_next_ref(&unread, &ref))
 		find(m, ref.id)->there = false;
-	if (chain->settled)
+	if (list->settled)
 		m->removed.count = 0;
 	buf_free(&m->base);
 	m->base = base;
@@ -142,51 +255,51 @@ static void commit(struct list_model *m, struct segmented_list *chain)
 	buf_free(&dropped);
 }
 
-/* Reads all that is stored, without what is tested but oplog_split. */
+/* Reads the stored list and compares it with the array. */
 static void check(struct list_model *m)
 {
 	struct list_request all = { .verb = LIST_RANGE, .start = 0, .stop = -1 };
 	struct buf expected = BUF_EMPTY, got = BUF_EMPTY;
-	struct segmented_list chain;
+	struct segmented_list list;
 	size_t there = 0;
 
-	MUST(segmented_list_read(&chain, buf_slice(&m->base)) && chain.is_list);
+	MUST(segmented_list_read(&list, buf_slice(&m->base)) && list.is_list);
 	for (size_t i = 0; i < m->segment_count; i++)
 		there += m->segments[i].there;
-	MUST(there == chain.part_count - 2);
-	segmented_list_need_all(&chain);
-	load(m, &chain);
-	MUST(segmented_list_count(&chain) == m->items.count);
-	segmented_list_apply(&chain, &all, &got);
-	items_apply(&m->items, &all, &expected);
+	MUST(there == list.part_count - 2);
+	segmented_list_need_all(&list);
+	load(m, &list);
+	MUST(segmented_list_count(&list) == m->items.count);
+	segmented_list_apply(&list, &all, &got);
+	list_model_apply(&m->items, &all, &expected);
 	MUST(slice_equal(buf_slice(&got), buf_slice(&expected)));
 	buf_free(&got);
 	buf_free(&expected);
-	segmented_list_free(&chain);
+	segmented_list_free(&list);
 }
 
 void list_model_ask(struct list_model *m, struct list_request *request, struct buf *text)
 {
 	struct list_request same = *request;
 	struct buf expected = BUF_EMPTY;
-	struct segmented_list chain;
+	struct segmented_list list;
 	size_t loaded;
 
 	if (request->verb == LIST_SET)
 		same.item = keep(m, request->item);
-	MUST(segmented_list_read(&chain, buf_slice(&m->base)));
-	segmented_list_need(&chain, request);
-	load(m, &chain);
+	MUST(segmented_list_read(&list, buf_slice(&m->base)));
+	segmented_list_need(&list, request);
+	load(m, &list);
 	loaded = m->loaded;
-	bool changed = segmented_list_apply(&chain, request, text);
-	MUST(changed == items_apply(&m->items, &same, &expected));
-	MUST(request->status == same.status && (same.status == OUTCOME_MISSING || request->number == same.number));
+	bool changed = segmented_list_apply(&list, request, text);
+	MUST(changed == list_model_apply(&m->items, &same, &expected));
+	MUST(request->status == same.status && request->number == same.number);
 	MUST(slice_equal(slice_of(buf_slice(text).p + request->at, request->size), buf_slice(&expected)));
-	if (changed && chain.settled)
-		segmented_list_spill(&chain, m->base_size);
+	if (changed && list.settled)
+		segmented_list_spill(&list, m->base_size);
 	if (changed)
-		commit(m, &chain);
-	segmented_list_free(&chain);
+		commit(m, &list);
+	segmented_list_free(&list);
 	buf_free(&expected);
 	check(m);
 	m->loaded = loaded;
@@ -194,14 +307,14 @@ void list_model_ask(struct list_model *m, struct list_request *request, struct b
 
 void list_model_compact(struct list_model *m)
 {
-	struct segmented_list chain;
+	struct segmented_list list;
 
-	MUST(segmented_list_read(&chain, buf_slice(&m->base)));
-	if (segmented_list_plan(&chain, m->base_size, m->segment_size, true)) {
-		load(m, &chain);
-		segmented_list_compact(&chain, m->base_size);
-		commit(m, &chain);
+	MUST(segmented_list_read(&list, buf_slice(&m->base)));
+	if (segmented_list_plan(&list, m->base_size, m->segment_size, true)) {
+		load(m, &list);
+		segmented_list_compact(&list, m->base_size);
+		commit(m, &list);
 	}
-	segmented_list_free(&chain);
+	segmented_list_free(&list);
 	check(m);
 }

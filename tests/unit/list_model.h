@@ -1,6 +1,6 @@
 /*
- * A list in its stored form, with a cupboard for its segments, beside the same list as a plain sequence of items. Every
- * request is put to both, and what differs is an assert. It knows nothing of Check, so that fuzzers can use it too.
+ * A list in its stored form, with a store for its segments, beside the same list as an array of items. Both get every request,
+ * and abort() reports a difference. The model does not use Check, so fuzzers can use it too.
  */
 #ifndef UNIT_LIST_MODEL_H
 #define UNIT_LIST_MODEL_H
@@ -16,9 +16,9 @@ struct list_model {
 		bool there;
 	} segments[LIST_MODEL_SEGMENTS];
 	size_t segment_count;
-	struct items items;     /* what it comes to */
-	struct items removed;   /* what the log takes back */
-	struct buf names[4096]; /* the items' own bytes */
+	struct items items;     /* the same list as an array */
+	struct items removed;   /* items that a removal in the log names */
+	struct buf names[4096]; /* the bytes of the items */
 	size_t name_count;
 	uint64_t random;
 	size_t base_size, segment_size;
@@ -28,14 +28,19 @@ struct list_model {
 void list_model_init(struct list_model *m, size_t base_size, size_t segment_size);
 void list_model_fini(struct list_model *m);
 
+/* Carries out a request on an array, as segmented_list_apply does on a list. It shares no code with that. */
+bool list_model_apply(struct items *items, struct list_request *request, struct buf *text);
+
 /* A push, as a server executes it. */
 void list_model_push(struct list_model *m, struct slice item, bool front);
 
-/* A set's removal, which a list reads as one of all that is to its left: also of what is pushed at the head later. */
+/* The removal of a set member. A list reads it as a removal of all equal items to its left, also of those pushed there later. */
 void list_model_srem(struct list_model *m, struct slice item);
 
-/* One request, or a compaction; the answer is in `text`, and the request's status and number. */
+/* Carries out a request; the answer is in `text`, and in the request's status and number. */
 void list_model_ask(struct list_model *m, struct list_request *request, struct buf *text);
+
+/* Compacts the list, if it is due. */
 void list_model_compact(struct list_model *m);
 
 #endif

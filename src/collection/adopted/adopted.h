@@ -1,4 +1,7 @@
-/* The machine for the encodings beside oplog. machine.c drives it; operations.c, list.c and touch_delete.c are its operations. */
+/*
+ * The machine for adopted encodings, which are all except oplog. machine.c reads and writes; operations.c, list.c and
+ * touch_delete.c are the operations.
+ */
 #ifndef COLLECTION_ADOPTED_ADOPTED_H
 #define COLLECTION_ADOPTED_ADOPTED_H
 
@@ -7,10 +10,10 @@
 #include "collection/rewrite/cas.h"
 #include "protocol/failure.h"
 
-/* Carries out the lane's batch, whose key has a rule with such an encoding. */
+/* Carries out the lane's batch. The rule of its key must have an adopted encoding. */
 void adopted_start(struct lane *lane, enum op_kind kind);
 
-/* --- its inside --- */
+/* --- inside the machine --- */
 
 struct adopted;
 typedef void adopted_next(struct adopted *c);
@@ -19,54 +22,55 @@ struct adopted {
 	struct lane *lane;
 	const struct encoding *encoding;
 	enum op_kind kind;
-	struct snapshot s;   /* what plans are made from */
-	struct snapshot now; /* taken behind a plan, to check it */
-	struct snapshot *taking;
-	size_t pending; /* reads under way */
-	unsigned looks; /* how often a snapshot was looked at again */
+	struct snapshot s;       /* for making plans */
+	struct snapshot now;     /* taken after a plan was carried out, to check it */
+	struct snapshot *taking; /* the one of these that is being read */
+	size_t pending;          /* reads in progress */
+	unsigned looks;          /* checks of the snapshot so far */
 	struct plan plan;
-	size_t step;           /* of the plan, under way */
+	size_t step;           /* index of the current step of the plan */
 	struct waiter waiter;  /* of the step */
-	struct cas cas;        /* of a step that keeps a time to live */
-	struct waiter backoff; /* before another attempt */
-	adopted_next *next;    /* what comes when all is read, or the plan carried out */
-	adopted_next *lost;    /* what comes when a step lost a race */
+	struct cas cas;        /* of a step that keeps the time to live */
+	struct waiter backoff; /* before a retry */
+	adopted_next *next;    /* after a read, or after the plan was carried out */
+	adopted_next *lost;    /* after a step lost a race */
 	struct fold change, all;
-	struct buf text; /* what a pop takes, as removals */
+	struct buf
+		text; /* the answer: the members that a pop takes, as removals, or the items that list requests read */
 	unsigned rounds;
-	size_t reached; /* items, by a touch or delete */
-	bool missing;   /* there is no collection, only what is left of one */
-	bool full;      /* an append found no room */
+	size_t reached; /* touch and delete: position in the order of items */
+	bool missing;   /* touch and delete: the collection is missing, but some of its items may exist */
+	bool full;      /* an append exceeded the item size of the server */
 	struct failure failure;
 };
 
-/* Takes a snapshot and goes on. Where a server fails, the operation ends. */
+/* Takes a snapshot and calls `next`. If a server fails, ends the batch instead. */
 void adopted_read(struct adopted *c, struct snapshot *s, enum purpose purpose, adopted_next *next);
 
-/* Carries out c->plan and goes on; with `lost` where one of its calls did not find what the plan was made for. */
+/* Carries out c->plan and calls `next`; or `lost` if a call found an item that the plan did not expect. */
 void adopted_run(struct adopted *c, adopted_next *next, adopted_next *lost);
 
-/* Ends the batch. `c` is gone. */
+/* Ends the batch and frees `c`. */
 void adopted_end(struct adopted *c, enum outcome_status status);
 
-/* Counts one more round; false when there have been too many, and then the batch was ended, with BUSY or TOO_LARGE. */
-bool adopted_again(struct adopted *c);
+/* Counts a retry. After too many, ends the batch with OUTCOME_BUSY or OUTCOME_TOO_LARGE and returns false. */
+bool adopted_retry(struct adopted *c);
 
-/* The item whose flags and time to live are those of the collection; NULL when it was not read. */
+/* The item whose flags and time to live are those of the collection, or NULL if it was not read. */
 const struct snapshot_item *adopted_main_item(const struct adopted *c);
 
-/* What each kind of operation begins with. */
+/* Start the operations. */
 void adopted_change(struct adopted *c);
-void adopted_view(struct adopted *c);
+void adopted_answer(struct adopted *c);
 void adopted_replace(struct adopted *c);
 void adopted_take(struct adopted *c);
 void adopted_compact(struct adopted *c);
 void adopted_touch_delete(struct adopted *c);
 
-/* Lists; these take the csv encoding alone. */
+/* The same for lists, in the csv encoding only. */
 void adopted_push(struct adopted *c);
 void adopted_list(struct adopted *c);
-/* Plans that the items of a log of additions are all there is. */
+/* Plans to replace the list by the items of a log of additions. */
 void adopted_write_list(const struct adopted *c, struct slice log, struct plan *plan);
 
 #endif

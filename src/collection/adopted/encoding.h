@@ -1,10 +1,10 @@
 /*
- * The encodings beside oplog: ways in which applications already keep sets and lists in memcached. Each is a small pure file
- * behind this interface: which items a collection is made of, how they fold, and which calls change them. coded.c reads the
- * items, asks the encoding for a plan, carries it out one call after the other, and begins anew where a call lost a race.
+ * The interface of adopted encodings: forms in which applications already keep sets and lists in memcached. Each encoding is a
+ * small pure file that knows the items of a collection, how they fold, and the calls that change them. The machine reads the
+ * items, gets a plan from the encoding, makes its calls one by one, and retries when a call loses a race.
  */
-#ifndef COLLECTION_ENCODING_H
-#define COLLECTION_ENCODING_H
+#ifndef COLLECTION_ADOPTED_ENCODING_H
+#define COLLECTION_ADOPTED_ENCODING_H
 
 #include "collection/options.h"
 #include "collection/rules.h"
@@ -13,26 +13,25 @@
 #include "protocol/request.h"
 
 /*
- * What a snapshot is taken for. Where it has several items all are looked at once more when they were read: each must have been
- * the same all the time, or but to rewrite may have grown by what was appended, so that there was a moment at which all of it
- * was true.
+ * The purpose of a snapshot. If it has several items, they are checked after the reads, so that all had their values at one
+ * moment. An item may meanwhile have been appended to, except FOR_REWRITE, where none may have changed.
  */
 enum purpose {
-	FOR_WRITE,   /* adding and removing: only what an encoding needs for that */
-	FOR_ALL,     /* everything */
-	FOR_REWRITE, /* everything, as it was at one moment */
-	FOR_CHECK    /* only what shows whether a write went to the right place */
+	FOR_WRITE,   /* adding and removing: the items that the encoding needs for that */
+	FOR_ALL,     /* all items */
+	FOR_REWRITE, /* all items, unchanged since they were read */
+	FOR_CHECK    /* the items that show whether a write went to the right place */
 };
 
 /* One item of a collection, as it was read. */
 struct snapshot_item {
-	struct waiter waiter; /* its key is the item's */
-	void *owner;          /* coded.c's */
-	int role;             /* the encoding's */
-	bool asked;           /* it was read, or need not be */
-	bool pivot;           /* it says what the others are: those are read anew when it has changed */
-	bool read;            /* coded.c's, as these: it was */
-	bool changed, grown;  /* since it was read */
+	struct waiter waiter; /* waiter.key is the key of the item */
+	void *owner;          /* the machine */
+	int role;             /* defined by the encoding */
+	bool asked;           /* it was read, or need not be read */
+	bool pivot;           /* it names the other items: if it changes, all are read again */
+	bool read;            /* for the machine, like the next two */
+	bool changed, grown;  /* since it was read; grown: it was only appended to */
 	bool there;
 	uint32_t flags;
 	uint64_t cas, connection;
@@ -46,28 +45,28 @@ struct snapshot {
 	const struct collection_rule *rule;
 	const struct collection_options *options;
 	struct slice key;
-	uint64_t seed; /* of folds */
+	uint64_t seed; /* for folds */
 	enum purpose purpose;
-	const struct fold *change; /* FOR_WRITE: the last word on each member; NULL else */
-	unsigned attempt;          /* how often it was begun anew */
+	const struct fold *change; /* FOR_WRITE: the members to add and remove; else NULL */
+	unsigned attempt;          /* lost races so far */
 	struct snapshot_item **items;
 	size_t count;
 };
 
 enum adopted_status {
 	ADOPTED_OK,
-	ADOPTED_MISSING,  /* there is no such collection */
-	ADOPTED_CORRUPT,  /* an item is not of the encoding */
-	ADOPTED_LOST,     /* a part that it needs is gone */
-	ADOPTED_NEEDS_ALL /* a plan for a change wants a snapshot FOR_ALL */
+	ADOPTED_MISSING,  /* the collection does not exist */
+	ADOPTED_CORRUPT,  /* an item is malformed */
+	ADOPTED_LOST,     /* an item of the collection is missing */
+	ADOPTED_NEEDS_ALL /* the change needs a snapshot FOR_ALL */
 };
 
-/* A call on a item. A storing one gives it the flags and the time to live of `like`, or those of something new where NULL. */
+/* A call on an item. If it stores, the item gets flags and time to live of `like`, or with NULL those of the operation. */
 struct plan_step {
 	enum call_verb verb; /* ADD, APPEND, PREPEND, CAS, DELETE */
 	struct snapshot_item *item;
 	const struct snapshot_item *like;
-	bool expire; /* CAS: removes the item */
+	bool expire; /* CAS: remove the item */
 	struct buf value;
 };
 
@@ -76,58 +75,59 @@ enum { PLAN_STEPS_MAX = 24 };
 struct plan {
 	struct plan_step steps[PLAN_STEPS_MAX];
 	size_t count;
-	bool again; /* the steps only prepare: take a new snapshot and plan again */
-	bool check; /* see behind the steps whether they went to the right place */
+	bool again; /* after these steps, take a new snapshot and plan again */
+	bool check; /* after these steps, check that they went to the right place */
 };
 
 struct encoding {
 	const char *name;
-	const char *reserved; /* bytes that no member may hold, beside the rule's delimiter where `delimited` */
-	bool delimited;
-	char guard; /* a byte that alone is no member: a removal of it marks a list */
-	/* Adds the items to be read next, by what was read so far; none when all are there. */
+	const char *reserved; /* bytes that no member may have */
+	bool delimited;       /* no member may have the delimiter of the rule either */
+	char guard;           /* this byte alone is no member: a removal of it is a mark in a text */
+	/* Adds the items to read next; none when the snapshot is complete. */
 	void (*name_items)(struct snapshot *s);
 	/* Folds a snapshot FOR_ALL or FOR_REWRITE. */
 	enum adopted_status (*fold)(const struct snapshot *s, struct fold *out);
-	/* The item whose flags and time to live are those of the collection. NULL where that is the item under the key itself. */
+	/* The item whose flags and time to live are those of the collection. If NULL, that is the item under the key itself. */
 	const struct snapshot_item *(*main_item)(const struct snapshot *s);
-	/* Plans s->change; without `create` a missing collection stays so. No steps when nothing is to be done. */
+	/* Plans s->change; without `create`, a missing collection stays missing. The plan may be empty. */
 	enum adopted_status (*change)(struct snapshot *s, bool create, struct plan *plan);
-	/* FOR_REWRITE: plans that the live members of `members` are all there is. */
+	/* FOR_REWRITE: plans to replace the collection by the live members of `members`. */
 	enum adopted_status (*replace)(struct snapshot *s, const struct fold *members, struct plan *plan);
-	/* FOR_REWRITE: plans to take the members of `taken` out, all or none, by one CAS. `all` is the fold of the snapshot. */
+	/* FOR_REWRITE: plans to remove the members of `taken`, all or none, by one CAS. `all` is the fold of the snapshot. */
 	void (*take)(const struct snapshot *s, const struct fold *all, const struct fold *taken, struct plan *plan);
-	/* FOR_REWRITE: plans the next step of a compaction; no steps when there is nothing to gain. */
+	/* FOR_REWRITE: plans the next step of a compaction; an empty plan when it would save too little. */
 	void (*compact)(struct snapshot *s, const struct fold *all, struct plan *plan);
-	/* For a collection that is ADOPTED_LOST: plans to clear away what is left. NULL where that cannot be. */
+	/* Plans to remove what is left of a collection that is ADOPTED_LOST. NULL if that state does not occur. */
 	void (*clear)(const struct snapshot *s, struct plan *plan);
-	/* Whether a snapshot FOR_CHECK shows that the steps planned from `s` went to the right place. NULL where they always do. */
+	/* Whether a snapshot FOR_CHECK shows that the plan from `s` went to the right place. NULL if it always does. */
 	bool (*check)(const struct snapshot *s, const struct snapshot *now);
 };
 
-/* Adds a item <before><middle><behind>, to be read unless `asked`. The key of a collection leaves room for that. */
+/* Adds the item <before><middle><behind>, to be read unless `asked`. The rules limit the key so that this fits. */
 struct snapshot_item *snapshot_add(
 	struct snapshot *s, int role, struct slice before, struct slice middle, struct slice behind, bool asked);
 
-/* The item in that role, or NULL. */
+/* The item with this role, or NULL. */
 struct snapshot_item *snapshot_find(const struct snapshot *s, int role);
 
 void snapshot_free(struct snapshot *s);
 
-/* What a item holds; empty when it is not there. Borrowed. */
+/* The value of an item, borrowed; empty if the item does not exist. */
 struct slice snapshot_item_value(const struct snapshot_item *item);
 
-/* Adds a step; the value is to be written to what it gives. */
+/* Adds a step; the caller appends the value to the result. */
 struct buf *plan_add(
 	struct plan *plan, enum call_verb verb, struct snapshot_item *item, const struct snapshot_item *like);
-/* The same for all that a item is to hold, by CAS or, where there is none, ADD: as something new, or by CAS as it was. */
+/* Adds a step that stores a whole value with the flags and time to live of the operation, by CAS or ADD. */
 struct buf *plan_store(struct plan *plan, struct snapshot_item *item);
+/* Adds a CAS of a whole value that keeps flags and time to live. */
 struct buf *plan_rewrite(struct plan *plan, struct snapshot_item *item);
-/* A step that removes a item, if it is still what was read. */
+/* Adds a step that removes an item if it is unchanged. */
 void plan_expire(struct plan *plan, struct snapshot_item *item);
 void plan_free(struct plan *plan);
 
-/* True when writing `size` bytes in place of `now` saves a tenth at least. */
+/* True when writing `size` bytes instead of `now` saves at least a tenth. */
 bool worth_rewriting(size_t now, size_t size);
 
 #endif

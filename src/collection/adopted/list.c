@@ -1,11 +1,22 @@
 /*
- * Lists in the csv encoding: a push is a blind APPEND or PREPEND, all else one read and at most one CAS of the whole list.
+ * Lists in the csv encoding. A push is an APPEND or PREPEND without a read:
+ *
+ *     append or prepend -> not stored: read -> the list is there: append or prepend
+ *                                           -> it is missing:     add
+ *
+ * All other requests of a batch are one read and at most one CAS of the whole list:
+ *
+ *     read -> carry out -> only reads: answer
+ *                       -> else:       CAS -> answer
  */
 #include "collection/adopted/adopted.h"
 #include "collection/adopted/encodings/words.h"
-#include "collection/list/items.h"
+#include "collection/list/segmented_list.h"
 
-/* The items of a log of additions, each ended by the delimiter. */
+static adopted_next push_blind, push_read, push_lost, pushed;
+static adopted_next list_read, list_lost, answer;
+
+/* Writes the items of a log of additions, each followed by the delimiter. */
 static void write_log(const struct adopted *c, struct slice log, struct buf *out)
 {
 	struct slice token;
@@ -16,13 +27,6 @@ static void write_log(const struct adopted *c, struct slice log, struct buf *out
 
 /* --- pushes --- */
 
-static void push_lost(struct adopted *c);
-
-static void pushed(struct adopted *c)
-{
-	adopted_end(c, OUTCOME_DONE);
-}
-
 static void plan_push(struct adopted *c, enum call_verb verb)
 {
 	lane_merge_log(c->lane);
@@ -30,9 +34,30 @@ static void plan_push(struct adopted *c, enum call_verb verb)
 	adopted_run(c, pushed, push_lost);
 }
 
+void adopted_push(struct adopted *c)
+{
+	lane_count_appends(c->lane);
+	adopted_read(c, &c->s, FOR_WRITE, push_blind);
+}
+
 static void push_blind(struct adopted *c)
 {
 	plan_push(c, lane_first(c->lane)->front ? CALL_PREPEND : CALL_APPEND);
+}
+
+static void pushed(struct adopted *c)
+{
+	adopted_end(c, OUTCOME_DONE);
+}
+
+/* A push that was not stored did not take effect, so it may be sent again. */
+static void push_lost(struct adopted *c)
+{
+	c->s.attempt++;
+	if (c->full && c->s.attempt > 2)
+		adopted_end(c, OUTCOME_TOO_LARGE);
+	else if (adopted_retry(c))
+		adopted_read(c, &c->s, FOR_ALL, push_read);
 }
 
 static void push_read(struct adopted *c)
@@ -45,34 +70,60 @@ static void push_read(struct adopted *c)
 		adopted_end(c, OUTCOME_MISSING);
 }
 
-/* Not stored is known not to have happened, so it may be sent again. */
-static void push_lost(struct adopted *c)
-{
-	c->s.attempt++;
-	if (c->full && c->s.attempt > 2)
-		adopted_end(c, OUTCOME_TOO_LARGE);
-	else if (adopted_again(c))
-		adopted_read(c, &c->s, FOR_ALL, push_read);
-}
-
-void adopted_push(struct adopted *c)
-{
-	lane_count_appends(c->lane);
-	adopted_read(c, &c->s, FOR_WRITE, push_blind);
-}
-
 /* --- reading and rewriting --- */
+
+void adopted_list(struct adopted *c)
+{
+	adopted_read(c, &c->s, FOR_REWRITE, list_read);
+}
 
 static bool read_items(const struct adopted *c, struct items *items)
 {
-	struct slice rest = snapshot_item_value(c->s.items[0]), item;
+	struct slice text = snapshot_item_value(c->s.items[0]), item;
 
-	while (rest.n) {
-		if (!delimited_next(&rest, c->s.rule->delimiter, &item))
+	while (text.n) {
+		if (!delimited_next(&text, c->s.rule->delimiter, &item))
 			return false;
 		items_add(items, item);
 	}
 	return true;
+}
+
+static void rewrite(struct adopted *c, const struct segmented_list *list)
+{
+	struct buf log = BUF_EMPTY;
+
+	list_part_log(list->parts, &log);
+	write_log(c, buf_slice(&log), plan_rewrite(&c->plan, c->s.items[0]));
+	buf_free(&log);
+	adopted_run(c, answer, list_lost);
+}
+
+static void carry_out(struct adopted *c, struct segmented_list *list)
+{
+	bool changed = false;
+	struct op *op;
+
+	STAILQ_FOREACH(op, &c->lane->batch, link)
+		changed |= segmented_list_apply(list, op->list, &c->text);
+	if (changed)
+		rewrite(c, list);
+	else
+		answer(c);
+}
+
+static void list_read(struct adopted *c)
+{
+	struct items items = { 0 };
+	struct segmented_list list;
+	bool good = c->s.items[0]->there && read_items(c, &items);
+
+	segmented_list_of(&list, &items);
+	if (good)
+		carry_out(c, &list);
+	else
+		adopted_end(c, c->s.items[0]->there ? OUTCOME_CORRUPT : OUTCOME_MISSING);
+	segmented_list_free(&list);
 }
 
 static void answer(struct adopted *c)
@@ -84,54 +135,12 @@ static void answer(struct adopted *c)
 	adopted_end(c, OUTCOME_DONE);
 }
 
-static void list_read(struct adopted *c);
-
 static void list_lost(struct adopted *c)
 {
 	c->s.attempt++;
 	buf_consume(&c->text, buf_size(&c->text));
-	if (adopted_again(c))
+	if (adopted_retry(c))
 		adopted_read(c, &c->s, FOR_REWRITE, list_read);
-}
-
-static void write_items(const struct adopted *c, const struct items *items, struct buf *out)
-{
-	for (size_t i = 0; i < items->count; i++)
-		delimited_add(out, items->list[i], c->s.rule->delimiter, 1);
-}
-
-static void carry_out(struct adopted *c, struct items *items)
-{
-	struct snapshot_item *item = c->s.items[0];
-	bool changed = false;
-	struct op *op;
-
-	STAILQ_FOREACH(op, &c->lane->batch, link)
-		changed |= items_apply(items, op->list, &c->text);
-	if (changed) {
-		write_items(c, items, plan_rewrite(&c->plan, item));
-		adopted_run(c, answer, list_lost);
-	} else {
-		answer(c);
-	}
-}
-
-static void list_read(struct adopted *c)
-{
-	struct items items = { 0 };
-
-	if (!c->s.items[0]->there)
-		adopted_end(c, OUTCOME_MISSING);
-	else if (!read_items(c, &items))
-		adopted_end(c, OUTCOME_CORRUPT);
-	else
-		carry_out(c, &items);
-	items_free(&items);
-}
-
-void adopted_list(struct adopted *c)
-{
-	adopted_read(c, &c->s, FOR_REWRITE, list_read);
 }
 
 void adopted_write_list(const struct adopted *c, struct slice log, struct plan *plan)

@@ -1,3 +1,17 @@
+/*
+ * The machine for adopted encodings: it takes snapshots and carries out plans.
+ *
+ *     adopted_read -> read_more, until the encoding names no more items -> one item: next
+ *                                                                       -> several: look at the CAS tokens of all
+ *         looked_at -> none has changed:  next
+ *                   -> a pivot has:       start over
+ *                   -> other items have:  reread these -> FOR_REWRITE:         look at all again
+ *                                                      -> not just appended to: start over
+ *                                                      -> else: look at the others -> none has changed: next
+ *                                                                                  -> else: start over
+ *
+ *     adopted_run -> send_step -> step_done, for each step -> next; a step lost a race: lost
+ */
 #include "collection/adopted/adopted.h"
 #include "collection/adopted/encodings/encodings.h"
 
@@ -10,6 +24,38 @@
 static struct env *env_of(const struct adopted *c)
 {
 	return lane_env(c->lane);
+}
+
+void adopted_start(struct lane *lane, enum op_kind kind)
+{
+	static adopted_next *const kinds[] = {
+		[OP_APPEND] = adopted_change,
+		[OP_READ] = adopted_answer,
+		[OP_REPLACE] = adopted_replace,
+		[OP_POP] = adopted_take,
+		[OP_COMPACT] = adopted_compact,
+		[OP_LIST] = adopted_list,
+		[OP_TOUCH] = adopted_touch_delete,
+		[OP_DELETE] = adopted_touch_delete,
+	};
+	struct adopted *c = xcalloc(1, sizeof(*c));
+	const struct env *env = lane_env(lane);
+
+	c->lane = lane;
+	c->encoding = encoding_get(lane->rule->encoding);
+	c->kind = kind;
+	c->change.seed = c->all.seed = env->seed;
+	c->s = c->now = (struct snapshot){
+		.rule = lane->rule,
+		.options = env->options,
+		.key = lane->waiter.key,
+		.seed = env->seed,
+	};
+	lane->work = c;
+	if (kind == OP_APPEND && lane_first(lane)->push)
+		adopted_push(c);
+	else
+		kinds[kind](c);
 }
 
 static void release(struct adopted *c)
@@ -37,7 +83,7 @@ void adopted_end(struct adopted *c, enum outcome_status status)
 	lane_next(lane);
 }
 
-bool adopted_again(struct adopted *c)
+bool adopted_retry(struct adopted *c)
 {
 	enum { ROUNDS_MAX = 64 };
 
@@ -51,15 +97,18 @@ bool adopted_again(struct adopted *c)
 /* --- reading --- */
 
 enum { LOOKS_MAX = 32 };
+enum which { ALL, CHANGED, NOT_GROWN };
 
-static void read_more(struct adopted *c);
+static adopted_next back_off, read_more, look_again;
+typedef void reply_step(struct waiter *waiter, const struct result *r);
+static reply_step backed_off, item_read, looked_at, reread, others_looked_at;
 
-/* Whether a item is what it was with something appended. Where it was next to nothing that cannot be told. */
+/* Whether the item has been appended to. A very short value does not show that: another one may begin with it by chance. */
 static bool has_grown(const struct snapshot_item *item, const struct result *r)
 {
-	enum { NOTHING = 4 };
+	enum { SHORT = 4 };
 
-	return item->there && buf_size(&item->value) > NOTHING && r->status == RESULT_HIT &&
+	return item->there && buf_size(&item->value) > SHORT && r->status == RESULT_HIT &&
 		slice_starts(r->value, snapshot_item_value(item));
 }
 
@@ -80,7 +129,15 @@ static void keep(struct snapshot_item *item, const struct result *r)
 	item->ttl = r->ttl;
 }
 
-/* Counts an answer; true when it is the last, and none has failed. */
+static void compare(struct snapshot_item *item, const struct result *r)
+{
+	bool hit = r->status == RESULT_HIT;
+
+	item->grown = false;
+	item->changed = hit != item->there || (hit && (r->cas != item->cas || r->connection != item->connection));
+}
+
+/* Counts a reply; true for the last one, if none has failed. */
 static bool all_answered(struct adopted *c, const struct result *r)
 {
 	if (result_failed(r))
@@ -93,8 +150,7 @@ static bool all_answered(struct adopted *c, const struct result *r)
 	return false;
 }
 
-static void ask(struct adopted *c, struct snapshot_item *item, unsigned want,
-	void (*done)(struct waiter *waiter, const struct result *r))
+static void ask(struct adopted *c, struct snapshot_item *item, unsigned want, reply_step *done)
 {
 	struct env *env = env_of(c);
 
@@ -106,19 +162,13 @@ static void ask(struct adopted *c, struct snapshot_item *item, unsigned want,
 		&item->waiter);
 }
 
-static void looked_at(struct waiter *waiter, const struct result *r);
-static void reread(struct waiter *waiter, const struct result *r);
-
-enum which { ALL, CHANGED, NOT_GROWN };
-
 static bool is_which(const struct snapshot_item *item, enum which which)
 {
 	return item->read && (which == ALL || (which == CHANGED ? item->changed : !item->grown));
 }
 
-/* Calls on some items of a snapshot that were read; false when there are none. */
-static bool ask_again(
-	struct adopted *c, enum which which, unsigned want, void (*done)(struct waiter *waiter, const struct result *r))
+/* Reads these items of the snapshot again; false when there are none. */
+static bool ask_again(struct adopted *c, enum which which, unsigned want, reply_step *done)
 {
 	const struct snapshot *s = c->taking;
 
@@ -133,7 +183,82 @@ static bool ask_again(
 	return true;
 }
 
-/* All is read. Where that took several items they are looked at again. */
+static bool any_changed(const struct snapshot *s, bool pivots)
+{
+	bool changed = false;
+
+	for (size_t i = 0; i < s->count; i++)
+		changed |= s->items[i]->changed && (!pivots || s->items[i]->pivot);
+	return changed;
+}
+
+static void start_over(struct adopted *c)
+{
+	snapshot_free(c->taking);
+	read_more(c);
+}
+
+void adopted_read(struct adopted *c, struct snapshot *s, enum purpose purpose, adopted_next *next)
+{
+	snapshot_free(s);
+	s->purpose = purpose;
+	s->change = &c->change;
+	c->taking = s;
+	c->looks = 0;
+	c->next = next;
+	if (s == &c->s && s->attempt > 1 && env_of(c)->later)
+		back_off(c);
+	else
+		read_more(c);
+}
+
+/* After more than one lost race, waits for a random time before the retry. The limit doubles with each race. */
+static void back_off(struct adopted *c)
+{
+	enum { DOUBLED_MAX = 5 };
+	struct env *env = env_of(c);
+	unsigned doubled = c->s.attempt < DOUBLED_MAX ? c->s.attempt : DOUBLED_MAX;
+
+	c->backoff.done = backed_off;
+	env->later(env, &c->backoff, (unsigned)(random_next(&env->random) % (1u << doubled)));
+}
+
+static void backed_off(struct waiter *waiter, const struct result *r)
+{
+	(void)r;
+	read_more((struct adopted *)((char *)waiter - offsetof(struct adopted, backoff)));
+}
+
+/* Reads the items that the encoding has named since: the content of one item may name others. */
+static void read_more(struct adopted *c)
+{
+	struct snapshot *s = c->taking;
+
+	c->encoding->name_items(s);
+	for (size_t i = 0; i < s->count; i++)
+		c->pending += !s->items[i]->asked;
+	if (c->pending == 0) {
+		look_again(c);
+		return;
+	}
+	for (size_t i = 0, n = s->count; i < n; i++) {
+		if (!s->items[i]->asked)
+			ask(c, s->items[i], WANT_VALUE | WANT_CAS | WANT_TTL, item_read);
+	}
+}
+
+static void item_read(struct waiter *waiter, const struct result *r)
+{
+	struct snapshot_item *item = (struct snapshot_item *)waiter;
+	struct adopted *c = item->owner;
+
+	if (!result_failed(r))
+		keep(item, r);
+	if (all_answered(c, r))
+		read_more(c);
+}
+
+/* All items have been read. Several items may not have been so at the same time, so they are checked. */
 static void look_again(struct adopted *c)
 {
 	const struct snapshot *s = c->taking;
@@ -149,29 +274,6 @@ static void look_again(struct adopted *c)
 		ask_again(c, ALL, WANT_CAS, looked_at);
 }
 
-static void start_over(struct adopted *c)
-{
-	snapshot_free(c->taking);
-	read_more(c);
-}
-
-static bool any_changed(const struct snapshot *s, bool pivots)
-{
-	bool changed = false;
-
-	for (size_t i = 0; i < s->count; i++)
-		changed |= s->items[i]->changed && (!pivots || s->items[i]->pivot);
-	return changed;
-}
-
-static void compare(struct snapshot_item *item, const struct result *r)
-{
-	bool hit = r->status == RESULT_HIT;
-
-	item->grown = false;
-	item->changed = hit != item->there || (hit && (r->cas != item->cas || r->connection != item->connection));
-}
-
 static void looked_at(struct waiter *waiter, const struct result *r)
 {
 	struct snapshot_item *item = (struct snapshot_item *)waiter;
@@ -184,21 +286,6 @@ static void looked_at(struct waiter *waiter, const struct result *r)
 		start_over(c);
 	else if (any_changed(c->taking, false))
 		ask_again(c, CHANGED, WANT_VALUE | WANT_CAS | WANT_TTL, reread);
-	else
-		c->next(c);
-}
-
-/* What was appended counts if all else was still the same then. */
-static void others_looked_at(struct waiter *waiter, const struct result *r)
-{
-	struct snapshot_item *item = (struct snapshot_item *)waiter;
-	struct adopted *c = item->owner;
-
-	compare(item, r);
-	if (!all_answered(c, r))
-		return;
-	if (any_changed(c->taking, false))
-		start_over(c);
 	else
 		c->next(c);
 }
@@ -221,104 +308,29 @@ static void reread(struct waiter *waiter, const struct result *r)
 	}
 }
 
-static void piece_read(struct waiter *waiter, const struct result *r)
+/* The appended bytes count if all other items were unchanged when they were read. */
+static void others_looked_at(struct waiter *waiter, const struct result *r)
 {
 	struct snapshot_item *item = (struct snapshot_item *)waiter;
 	struct adopted *c = item->owner;
 
-	if (!result_failed(r))
-		keep(item, r);
-	if (all_answered(c, r))
-		read_more(c);
-}
-
-/* In stages, since what one item holds may name others. */
-static void read_more(struct adopted *c)
-{
-	struct snapshot *s = c->taking;
-
-	c->encoding->name_items(s);
-	for (size_t i = 0; i < s->count; i++)
-		c->pending += !s->items[i]->asked;
-	if (c->pending == 0) {
-		look_again(c);
+	compare(item, r);
+	if (!all_answered(c, r))
 		return;
-	}
-	for (size_t i = 0, n = s->count; i < n; i++) {
-		if (!s->items[i]->asked)
-			ask(c, s->items[i], WANT_VALUE | WANT_CAS | WANT_TTL, piece_read);
-	}
-}
-
-static void backed_off(struct waiter *waiter, const struct result *r)
-{
-	(void)r;
-	read_more((struct adopted *)((char *)waiter - offsetof(struct adopted, backoff)));
-}
-
-/* Who lost a race more than once lets others pass, some longer than others: up to twice as long each time. */
-static void back_off(struct adopted *c)
-{
-	enum { DOUBLED_MAX = 5 };
-	struct env *env = env_of(c);
-	unsigned doubled = c->s.attempt < DOUBLED_MAX ? c->s.attempt : DOUBLED_MAX;
-
-	c->backoff.done = backed_off;
-	env->later(env, &c->backoff, (unsigned)(random_next(&env->random) % (1u << doubled)));
-}
-
-void adopted_read(struct adopted *c, struct snapshot *s, enum purpose purpose, adopted_next *next)
-{
-	snapshot_free(s);
-	s->purpose = purpose;
-	s->change = &c->change;
-	c->taking = s;
-	c->looks = 0;
-	c->next = next;
-	if (s == &c->s && s->attempt > 1 && env_of(c)->later)
-		back_off(c);
+	if (any_changed(c->taking, false))
+		start_over(c);
 	else
-		read_more(c);
+		c->next(c);
 }
 
 /* --- carrying out a plan --- */
 
 static void send_step(struct adopted *c);
+static void called(struct waiter *waiter, const struct result *r);
+static void stored(struct cas *cas, const struct result *r);
+static void step_done(struct adopted *c, const struct result *r);
 
-/* Whether it matters that a step did not find what the plan was made for. */
-static bool must_be_done(const struct adopted *c, const struct plan_step *step)
-{
-	return step->verb != CALL_DELETE && step->verb != CALL_TOUCH && c->kind != OP_TOUCH && c->kind != OP_DELETE;
-}
-
-static void step_done(struct adopted *c, const struct result *r)
-{
-	const struct plan_step *step = &c->plan.steps[c->step];
-
-	if (result_failed(r)) {
-		failure_keep(&c->failure, r);
-		adopted_end(c, OUTCOME_FAILED);
-	} else if (r->status != RESULT_DONE && must_be_done(c, step)) {
-		c->full = r->status == RESULT_NOT_STORED && step->verb != CALL_ADD && step->item->there;
-		c->lane->lanes->stats.conflicts += step->verb == CALL_CAS;
-		c->lost(c);
-	} else {
-		c->step++;
-		send_step(c);
-	}
-}
-
-static void called(struct waiter *waiter, const struct result *r)
-{
-	step_done((struct adopted *)((char *)waiter - offsetof(struct adopted, waiter)), r);
-}
-
-static void stored(struct cas *cas, const struct result *r)
-{
-	step_done((struct adopted *)((char *)cas - offsetof(struct adopted, cas)), r);
-}
-
-/* What a step gives to what it stores; false when the time to live that must be kept is not known. */
+/* Sets the flags and expiry of a step; false when it must keep a time to live that is not known. */
 static bool life_of(const struct adopted *c, const struct plan_step *step, struct call *call)
 {
 	const struct op *op = lane_first(c->lane);
@@ -333,6 +345,20 @@ static bool life_of(const struct adopted *c, const struct plan_step *step, struc
 		call->flags = op ? op->flags : 0;
 	}
 	return true;
+}
+
+/* Whether the step must find the item as the plan expects it. */
+static bool must_be_done(const struct adopted *c, const struct plan_step *step)
+{
+	return step->verb != CALL_DELETE && step->verb != CALL_TOUCH && c->kind != OP_TOUCH && c->kind != OP_DELETE;
+}
+
+void adopted_run(struct adopted *c, adopted_next *next, adopted_next *lost)
+{
+	c->step = 0;
+	c->next = next;
+	c->lost = lost;
+	send_step(c);
 }
 
 static void send_step(struct adopted *c)
@@ -364,42 +390,29 @@ static void send_step(struct adopted *c)
 	}
 }
 
-void adopted_run(struct adopted *c, adopted_next *next, adopted_next *lost)
+static void called(struct waiter *waiter, const struct result *r)
 {
-	c->step = 0;
-	c->next = next;
-	c->lost = lost;
-	send_step(c);
+	step_done((struct adopted *)((char *)waiter - offsetof(struct adopted, waiter)), r);
 }
 
-void adopted_start(struct lane *lane, enum op_kind kind)
+static void stored(struct cas *cas, const struct result *r)
 {
-	static adopted_next *const kinds[] = {
-		[OP_APPEND] = adopted_change,
-		[OP_READ] = adopted_view,
-		[OP_REPLACE] = adopted_replace,
-		[OP_POP] = adopted_take,
-		[OP_COMPACT] = adopted_compact,
-		[OP_LIST] = adopted_list,
-		[OP_TOUCH] = adopted_touch_delete,
-		[OP_DELETE] = adopted_touch_delete,
-	};
-	struct adopted *c = xcalloc(1, sizeof(*c));
-	const struct env *env = lane_env(lane);
+	step_done((struct adopted *)((char *)cas - offsetof(struct adopted, cas)), r);
+}
 
-	c->lane = lane;
-	c->encoding = encoding_get(lane->rule->encoding);
-	c->kind = kind;
-	c->change.seed = c->all.seed = env->seed;
-	c->s = c->now = (struct snapshot){
-		.rule = lane->rule,
-		.options = env->options,
-		.key = lane->waiter.key,
-		.seed = env->seed,
-	};
-	lane->work = c;
-	if (kind == OP_APPEND && lane_first(lane)->push)
-		adopted_push(c);
-	else
-		kinds[kind](c);
+static void step_done(struct adopted *c, const struct result *r)
+{
+	const struct plan_step *step = &c->plan.steps[c->step];
+
+	if (result_failed(r)) {
+		failure_keep(&c->failure, r);
+		adopted_end(c, OUTCOME_FAILED);
+	} else if (r->status != RESULT_DONE && must_be_done(c, step)) {
+		c->full = r->status == RESULT_NOT_STORED && step->verb != CALL_ADD && step->item->there;
+		c->lane->lanes->stats.conflicts += step->verb == CALL_CAS;
+		c->lost(c);
+	} else {
+		c->step++;
+		send_step(c);
+	}
 }

@@ -1,13 +1,14 @@
 /*
- * What the operations are in encodings beside oplog:
+ * The operations on sets in adopted encodings:
  *
- *     change   read what it takes -> plan -> run -> check -> done
- *     view     read all -> fold -> answer
+ *     change   read the items that it needs -> plan -> run -> check -> done
+ *     answer   read all -> fold -> answer
  *     replace  read all -> plan -> run -> check -> done
  *     take     read all -> fold -> choose -> plan -> run -> done
- *     compact  read all -> fold -> plan -> run -> and again, until there is nothing to gain
+ *     compact  read all -> fold -> plan -> run -> and so on, until the plan is empty
  *
- * Where a call of a plan loses a race nothing was done by it, and the operation begins anew, at most so many times.
+ * A call that loses a race changes nothing, and the operation retries from the read, a bounded number of times. If an item of
+ * the collection is missing, what is left is cleared first.
  */
 #include <assert.h>
 
@@ -16,14 +17,29 @@
 #include "util/hash.h"
 #include "util/random.h"
 
-/* --- a collection of which a part is gone --- */
+static adopted_next cleared, not_cleared;
+static adopted_next change_read, change_run, change_checked, finish_change, change_lost, make_room, room_made;
+static adopted_next answer_all;
+static adopted_next replace_read, replace_run, replace_checked, replace_again;
+static adopted_next take_read, take_run, take_again;
+static adopted_next compact_read, compact_run, compact_lost;
+
+/* --- a collection with a missing item --- */
+
+static void clear(struct adopted *c)
+{
+	plan_free(&c->plan);
+	if (c->encoding->clear)
+		c->encoding->clear(&c->s, &c->plan);
+	adopted_run(c, cleared, not_cleared);
+}
 
 static void cleared(struct adopted *c)
 {
 	c->lane->lanes->stats.incomplete_sets++;
 	if (c->kind == OP_READ || c->kind == OP_POP || c->kind == OP_COMPACT)
 		adopted_end(c, OUTCOME_MISSING);
-	else if (!adopted_again(c))
+	else if (!adopted_retry(c))
 		return;
 	else if (c->kind == OP_REPLACE)
 		adopted_replace(c);
@@ -36,15 +52,7 @@ static void not_cleared(struct adopted *c)
 	adopted_end(c, OUTCOME_BUSY);
 }
 
-static void clear(struct adopted *c)
-{
-	plan_free(&c->plan);
-	if (c->encoding->clear)
-		c->encoding->clear(&c->s, &c->plan);
-	adopted_run(c, cleared, not_cleared);
-}
-
-/* Ends or clears where there is nothing to work with; true when it did. */
+/* Ends the batch, or clears what is left, if there is no collection to work with; true when it did. */
 static bool ended(struct adopted *c, enum adopted_status status)
 {
 	if (status == ADOPTED_OK)
@@ -58,77 +66,7 @@ static bool ended(struct adopted *c, enum adopted_status status)
 
 /* --- change --- */
 
-static void change_read(struct adopted *c);
-
-static void change_all(struct adopted *c)
-{
-	adopted_read(c, &c->s, FOR_ALL, change_read);
-}
-
-static void change_lost(struct adopted *c);
-
-static void compacted_to_change(struct adopted *c)
-{
-	if (adopted_again(c))
-		change_all(c);
-}
-
-/* No room: what is there may shrink. */
-static void make_room(struct adopted *c)
-{
-	fold_reset(&c->all);
-	if (c->encoding->fold(&c->s, &c->all) == ADOPTED_OK)
-		c->encoding->compact(&c->s, &c->all, &c->plan);
-	if (c->plan.count == 0) {
-		adopted_end(c, OUTCOME_TOO_LARGE);
-		return;
-	}
-	adopted_run(c, compacted_to_change, change_lost);
-}
-
-static void change_lost(struct adopted *c)
-{
-	bool full = c->full && c->s.purpose == FOR_ALL && c->s.attempt > 2;
-
-	c->s.attempt++;
-	if (!adopted_again(c))
-		return;
-	if (full)
-		adopted_read(c, &c->s, FOR_REWRITE, make_room);
-	else
-		change_all(c);
-}
-
-/* Looks by chance at whether there is something to compact. */
-static void finish_change(struct adopted *c)
-{
-	if (lane_by_chance(c->lane, c->change.all_bytes))
-		lane_request_compaction(c->lane);
-	adopted_end(c, OUTCOME_DONE);
-}
-
-static void change_checked(struct adopted *c)
-{
-	if (c->encoding->check(&c->s, &c->now)) {
-		finish_change(c);
-		return;
-	}
-	c->s.attempt++;
-	if (adopted_again(c))
-		change_all(c);
-}
-
-static void change_run(struct adopted *c)
-{
-	if (c->plan.check)
-		adopted_read(c, &c->now, FOR_CHECK, change_checked);
-	else if (!c->plan.again)
-		finish_change(c);
-	else if (adopted_again(c))
-		change_all(c);
-}
-
-/* The last word of the batch on each member. */
+/* Folds the changes of the batch. */
 static void gather(struct adopted *c)
 {
 	struct op *op;
@@ -139,6 +77,18 @@ static void gather(struct adopted *c)
 		assert(good);
 		(void)good;
 	}
+}
+
+void adopted_change(struct adopted *c)
+{
+	lane_count_appends(c->lane);
+	gather(c);
+	adopted_read(c, &c->s, FOR_WRITE, change_read);
+}
+
+static void change_all(struct adopted *c)
+{
+	adopted_read(c, &c->s, FOR_ALL, change_read);
 }
 
 static void change_read(struct adopted *c)
@@ -159,16 +109,81 @@ static void change_read(struct adopted *c)
 		adopted_run(c, change_run, change_lost);
 }
 
-void adopted_change(struct adopted *c)
+static void change_run(struct adopted *c)
 {
-	lane_count_appends(c->lane);
-	gather(c);
-	adopted_read(c, &c->s, FOR_WRITE, change_read);
+	if (c->plan.check)
+		adopted_read(c, &c->now, FOR_CHECK, change_checked);
+	else if (!c->plan.again)
+		finish_change(c);
+	else if (adopted_retry(c))
+		change_all(c);
 }
 
-/* --- view --- */
+static void change_checked(struct adopted *c)
+{
+	if (c->encoding->check(&c->s, &c->now)) {
+		finish_change(c);
+		return;
+	}
+	c->s.attempt++;
+	if (adopted_retry(c))
+		change_all(c);
+}
 
-/* One number for all cas ids, in whatever order the items were read: that of the item where there is but one. */
+/* At random, requests a compaction. */
+static void finish_change(struct adopted *c)
+{
+	if (lane_by_chance(c->lane, c->change.all_bytes))
+		lane_request_compaction(c->lane);
+	adopted_end(c, OUTCOME_DONE);
+}
+
+static void change_lost(struct adopted *c)
+{
+	bool full = c->full && c->s.purpose == FOR_ALL && c->s.attempt > 2;
+
+	c->s.attempt++;
+	if (!adopted_retry(c))
+		return;
+	if (full)
+		adopted_read(c, &c->s, FOR_REWRITE, make_room);
+	else
+		change_all(c);
+}
+
+/* The item is full: compacts it. */
+static void make_room(struct adopted *c)
+{
+	fold_reset(&c->all);
+	if (c->encoding->fold(&c->s, &c->all) == ADOPTED_OK)
+		c->encoding->compact(&c->s, &c->all, &c->plan);
+	if (c->plan.count == 0) {
+		adopted_end(c, OUTCOME_TOO_LARGE);
+		return;
+	}
+	adopted_run(c, room_made, change_lost);
+}
+
+static void room_made(struct adopted *c)
+{
+	if (adopted_retry(c))
+		change_all(c);
+}
+
+/* --- answer --- */
+
+const struct snapshot_item *adopted_main_item(const struct adopted *c)
+{
+	if (c->encoding->main_item)
+		return c->encoding->main_item(&c->s);
+	for (size_t i = 0; i < c->s.count; i++) {
+		if (slice_equal(c->s.items[i]->waiter.key, c->s.key))
+			return c->s.items[i];
+	}
+	return NULL;
+}
+
+/* One token for the CAS tokens of all items, in any order. If there is one item, that is its token. */
 static uint64_t cas_of(const struct snapshot *s)
 {
 	uint64_t sum = 0, only = 0;
@@ -214,24 +229,19 @@ static void answer(const struct adopted *c, struct set_request *request)
 	request->info.waste = waste_of(c);
 }
 
-const struct snapshot_item *adopted_main_item(const struct adopted *c)
-{
-	if (c->encoding->main_item)
-		return c->encoding->main_item(&c->s);
-	for (size_t i = 0; i < c->s.count; i++) {
-		if (slice_equal(c->s.items[i]->waiter.key, c->s.key))
-			return c->s.items[i];
-	}
-	return NULL;
-}
-
 static struct result result_of(const struct snapshot_item *item)
 {
 	assert(item);
 	return (struct result){ .status = RESULT_HIT, .ttl = item->ttl, .server = item->server, .flags = item->flags };
 }
 
-static void viewed(struct adopted *c)
+void adopted_answer(struct adopted *c)
+{
+	lane_count_reads(c->lane);
+	adopted_read(c, &c->s, FOR_ALL, answer_all);
+}
+
+static void answer_all(struct adopted *c)
 {
 	enum { LEAST = 512 };
 	struct lane *lane = c->lane;
@@ -250,42 +260,15 @@ static void viewed(struct adopted *c)
 	adopted_end(c, OUTCOME_DONE);
 }
 
-void adopted_view(struct adopted *c)
-{
-	lane_count_reads(c->lane);
-	adopted_read(c, &c->s, FOR_ALL, viewed);
-}
-
 /* --- replace --- */
 
-static void replace_read(struct adopted *c);
-
-static void replace_again(struct adopted *c)
+void adopted_replace(struct adopted *c)
 {
-	c->s.attempt++;
-	if (adopted_again(c))
-		adopted_read(c, &c->s, FOR_REWRITE, replace_read);
+	gather(c);
+	adopted_read(c, &c->s, FOR_REWRITE, replace_read);
 }
 
-static void replace_checked(struct adopted *c)
-{
-	if (c->encoding->check(&c->s, &c->now))
-		adopted_end(c, OUTCOME_DONE);
-	else
-		replace_again(c);
-}
-
-static void replace_run(struct adopted *c)
-{
-	if (c->plan.again)
-		replace_again(c);
-	else if (c->plan.check)
-		adopted_read(c, &c->now, FOR_CHECK, replace_checked);
-	else
-		adopted_end(c, OUTCOME_DONE);
-}
-
-/* Whether the condition of the operation holds; else it has ended. */
+/* Whether the condition of the operation holds; if not, ends the batch. */
 static bool may_replace(struct adopted *c, enum adopted_status status)
 {
 	bool there = status == ADOPTED_OK;
@@ -317,29 +300,36 @@ static void replace_read(struct adopted *c)
 		adopted_run(c, replace_run, replace_again);
 }
 
-void adopted_replace(struct adopted *c)
+static void replace_run(struct adopted *c)
 {
-	gather(c);
-	adopted_read(c, &c->s, FOR_REWRITE, replace_read);
+	if (c->plan.again)
+		replace_again(c);
+	else if (c->plan.check)
+		adopted_read(c, &c->now, FOR_CHECK, replace_checked);
+	else
+		adopted_end(c, OUTCOME_DONE);
+}
+
+static void replace_checked(struct adopted *c)
+{
+	if (c->encoding->check(&c->s, &c->now))
+		adopted_end(c, OUTCOME_DONE);
+	else
+		replace_again(c);
+}
+
+static void replace_again(struct adopted *c)
+{
+	c->s.attempt++;
+	if (adopted_retry(c))
+		adopted_read(c, &c->s, FOR_REWRITE, replace_read);
 }
 
 /* --- take --- */
 
-static void take_read(struct adopted *c);
-
-static void take_again(struct adopted *c)
+void adopted_take(struct adopted *c)
 {
-	c->s.attempt++;
-	if (adopted_again(c))
-		adopted_read(c, &c->s, FOR_REWRITE, take_read);
-}
-
-static void take_run(struct adopted *c)
-{
-	if (c->plan.again)
-		take_again(c);
-	else
-		adopted_end(c, OUTCOME_DONE);
+	adopted_read(c, &c->s, FOR_REWRITE, take_read);
 }
 
 static void take_read(struct adopted *c)
@@ -365,29 +355,27 @@ static void take_read(struct adopted *c)
 	adopted_run(c, take_run, take_again);
 }
 
-void adopted_take(struct adopted *c)
+static void take_run(struct adopted *c)
 {
-	adopted_read(c, &c->s, FOR_REWRITE, take_read);
+	if (c->plan.again)
+		take_again(c);
+	else
+		adopted_end(c, OUTCOME_DONE);
+}
+
+static void take_again(struct adopted *c)
+{
+	c->s.attempt++;
+	if (adopted_retry(c))
+		adopted_read(c, &c->s, FOR_REWRITE, take_read);
 }
 
 /* --- compact --- */
 
-static void compact_read(struct adopted *c);
-
-static void compact_next(struct adopted *c)
+void adopted_compact(struct adopted *c)
 {
-	c->lane->lanes->stats.compactions++;
-	if (!c->plan.again)
-		adopted_end(c, OUTCOME_DONE);
-	else if (adopted_again(c))
-		adopted_read(c, &c->s, FOR_REWRITE, compact_read);
-}
-
-static void compact_lost(struct adopted *c)
-{
-	c->s.attempt++;
-	if (adopted_again(c))
-		adopted_read(c, &c->s, FOR_REWRITE, compact_read);
+	c->lane->compaction_requested = false;
+	adopted_read(c, &c->s, FOR_REWRITE, compact_read);
 }
 
 static void compact_read(struct adopted *c)
@@ -404,11 +392,21 @@ static void compact_read(struct adopted *c)
 	if (c->plan.count == 0)
 		adopted_end(c, OUTCOME_DONE);
 	else
-		adopted_run(c, compact_next, compact_lost);
+		adopted_run(c, compact_run, compact_lost);
 }
 
-void adopted_compact(struct adopted *c)
+static void compact_run(struct adopted *c)
 {
-	c->lane->compaction_requested = false;
-	adopted_read(c, &c->s, FOR_REWRITE, compact_read);
+	c->lane->lanes->stats.compactions++;
+	if (!c->plan.again)
+		adopted_end(c, OUTCOME_DONE);
+	else if (adopted_retry(c))
+		adopted_read(c, &c->s, FOR_REWRITE, compact_read);
+}
+
+static void compact_lost(struct adopted *c)
+{
+	c->s.attempt++;
+	if (adopted_retry(c))
+		adopted_read(c, &c->s, FOR_REWRITE, compact_read);
 }

@@ -1,13 +1,10 @@
-/* Touching and deleting all items of a collection in an encoding beside oplog: read all -> touch or delete each. */
+/* Touch and delete of a collection in an adopted encoding: read all items -> touch or delete each. */
 #include "collection/adopted/adopted.h"
 #include "collection/ttl.h"
 
-static void finished(struct adopted *c)
-{
-	adopted_end(c, c->missing ? OUTCOME_MISSING : OUTCOME_DONE);
-}
+static adopted_next snapshot_read, run_round, finished;
 
-/* Whether a touch makes an item live longer; where that is not known it may. */
+/* Whether a touch makes an item live longer. If its time to live is not known, it may. */
 static bool prolongs(const struct adopted *c, const struct snapshot_item *item)
 {
 	int64_t ttl = lane_first(c->lane)->ttl;
@@ -18,8 +15,8 @@ static bool prolongs(const struct adopted *c, const struct snapshot_item *item)
 }
 
 /*
- * The item at a place in the order of a touch or delete, or NULL for none. The main item comes first, for without it there is no
- * collection, and the others say nothing then; what is to live longer, though, comes before it and once more behind it.
+ * The item at position `i` in the order of a touch or delete, or NULL for none. The main item comes first, since without it
+ * the collection does not exist and its other items do not count. A touch that prolongs it touches the others before it as well.
  */
 static struct snapshot_item *next_item(const struct adopted *c, size_t i)
 {
@@ -34,32 +31,20 @@ static struct snapshot_item *next_item(const struct adopted *c, size_t i)
 	return item->there && (i >= n || item != vital) ? item : NULL;
 }
 
-/* Without the main item the others go only as they were: by then they may be those of another collection. */
+/* Once the main item is deleted, others may create the collection again. So the other items are removed by CAS. */
 static void plan_step_for(struct adopted *c, struct snapshot_item *item, bool touch)
 {
-	if (touch) {
+	if (touch)
 		plan_add(&c->plan, CALL_TOUCH, item, NULL);
-	} else if (item == adopted_main_item(c)) {
+	else if (item == adopted_main_item(c))
 		plan_add(&c->plan, CALL_DELETE, item, NULL);
-	} else {
-		plan_add(&c->plan, CALL_CAS, item, NULL);
-		c->plan.steps[c->plan.count - 1].expire = true;
-	}
+	else
+		plan_expire(&c->plan, item);
 }
 
-static void run_round(struct adopted *c)
+void adopted_touch_delete(struct adopted *c)
 {
-	bool touch = c->kind == OP_TOUCH;
-	size_t end = 3 * c->s.count;
-
-	plan_free(&c->plan);
-	/* The steps of a plan are few, the items may be many: they go in rounds. */
-	while (c->reached < end && c->plan.count < PLAN_STEPS_MAX) {
-		struct snapshot_item *item = next_item(c, c->reached++);
-		if (item)
-			plan_step_for(c, item, touch);
-	}
-	adopted_run(c, c->reached < end ? run_round : finished, finished);
+	adopted_read(c, &c->s, FOR_ALL, snapshot_read);
 }
 
 static void snapshot_read(struct adopted *c)
@@ -69,7 +54,22 @@ static void snapshot_read(struct adopted *c)
 	run_round(c);
 }
 
-void adopted_touch_delete(struct adopted *c)
+static void run_round(struct adopted *c)
 {
-	adopted_read(c, &c->s, FOR_ALL, snapshot_read);
+	bool touch = c->kind == OP_TOUCH;
+	size_t end = 3 * c->s.count;
+
+	plan_free(&c->plan);
+	/* There may be more items than a plan has steps. */
+	while (c->reached < end && c->plan.count < PLAN_STEPS_MAX) {
+		struct snapshot_item *item = next_item(c, c->reached++);
+		if (item)
+			plan_step_for(c, item, touch);
+	}
+	adopted_run(c, c->reached < end ? run_round : finished, finished);
+}
+
+static void finished(struct adopted *c)
+{
+	adopted_end(c, c->missing ? OUTCOME_MISSING : OUTCOME_DONE);
 }

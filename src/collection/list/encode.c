@@ -1,8 +1,8 @@
-/* How a list is stored: which of its parts go to segments, and the base that refers to them. */
+/* The stored form of a list: which parts go to new segments, and the base that refers to them. */
 #include "collection/list/segmented_list.h"
 
-/* A log shorter than this part of a base is not worth a segment of its own. */
-enum { MOVED_PART = 4 };
+/* A log shorter than this fraction of a base gets no segment. */
+enum { MOVED_FRACTION = 4 };
 
 static bool is_segment(const struct list_part *part)
 {
@@ -41,13 +41,13 @@ void list_part_log(const struct list_part *part, struct buf *out)
 
 /* --- compaction --- */
 
-/* The segment beside a log that is moved may go with it, when both fit into one. */
+/* If the log and the segment beside it fit into one segment, plans to merge them. */
 static void plan_absorption(struct list_part *log, struct list_part *beside, size_t segment_size)
 {
-	if (!is_segment(beside) || beside->wanted || beside->keep < beside->count ||
+	if (!is_segment(beside) || beside->needed || beside->keep < beside->count ||
 		beside->kilobytes * (size_t)1024 + log_size(log) > segment_size)
 		return;
-	log->absorbs = beside->wanted = true;
+	log->absorbs = beside->needed = true;
 }
 
 bool segmented_list_plan(struct segmented_list *list, size_t base_size, size_t segment_size, bool absorb)
@@ -61,9 +61,9 @@ bool segmented_list_plan(struct segmented_list *list, size_t base_size, size_t s
 	if (list->log_bytes <= base_size)
 		return false;
 	for (size_t i = 0; i < list->part_count; i++)
-		list->parts[i].wanted = list->parts[i].absorbs = false;
-	head->rewritten = log_size(head) > base_size / MOVED_PART;
-	tail->rewritten = log_size(tail) > base_size / MOVED_PART;
+		list->parts[i].needed = list->parts[i].absorbs = false;
+	head->rewritten = log_size(head) > base_size / MOVED_FRACTION;
+	tail->rewritten = log_size(tail) > base_size / MOVED_FRACTION;
 	if (absorb && tail->rewritten)
 		plan_absorption(tail, tail - 1, segment_size);
 	if (absorb && head->rewritten)

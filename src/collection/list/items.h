@@ -1,12 +1,13 @@
 /*
- * The algebra of lists: what each list operation does to a sequence of items, whatever the items are stored as. Items are
- * slices, borrowed: what they point to must stay for as long as they are used.
+ * A sequence of items, and the part of it that a request means. Items are borrowed slices: the bytes must outlive their use.
  */
-#ifndef COLLECTION_ITEMS_H
-#define COLLECTION_ITEMS_H
+#ifndef COLLECTION_LIST_ITEMS_H
+#define COLLECTION_LIST_ITEMS_H
 
-#include "collection/op.h"
-#include "util/buf.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "util/slice.h"
 
 /* All zeroes is the empty sequence. */
 struct items {
@@ -22,34 +23,19 @@ struct items_span {
 void items_free(struct items *items);
 void items_add(struct items *items, struct slice item);
 
-/* What a range means in a list of `count` items: both ends are in, what is out of range is cut off. */
+/* The items from `start` to `stop` of a list of `count` items: both ends belong to the range, which is clipped to the list. */
 struct items_span items_range(size_t count, int64_t start, int64_t stop);
 
-/* False when there is no such index. */
+/* The position that an index means; false when the list has no such index. */
 bool items_index(size_t count, int64_t index, size_t *at);
 
-/* The ends of a list of `count` items from which a pop takes. */
+/* The items that a pop takes from one end of a list of `count` items. */
 struct items_span items_popped(size_t count, bool front, uint64_t wanted);
 
-/* False when it is not in. */
-bool items_find(const struct items *items, struct slice item, size_t *at);
-
-/* How often a removal takes an item out at most, and from where on. */
+/* The number of equal items that a removal takes out at most, and the end at which it starts. */
 uint64_t items_removals(int64_t count, bool *from_tail);
 
-/* Takes out items that are equal to `item`, `most` at most; gives how many. */
+/* Takes out at most `most` items that are equal to `item`; returns how many. */
 size_t items_remove(struct items *items, uint64_t most, bool from_tail, struct slice item);
-
-/* Leaves those of the span. */
-void items_keep(struct items *items, struct items_span span);
-
-/* Appends one item, parted by a space from what was appended since `start`. */
-void items_join(struct buf *out, size_t start, struct slice item);
-
-/*
- * Carries out a request on a sequence: fills in its `status`, `number`, and `at` and `size` of the text that is appended to
- * `text`. True when the sequence was changed, and then it may hold request->item.
- */
-bool items_apply(struct items *items, struct list_request *request, struct buf *text);
 
 #endif

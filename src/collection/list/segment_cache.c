@@ -70,7 +70,7 @@ struct log_index *segment_cache_find(struct segment_cache *cache, struct slice k
 	return place->log_index;
 }
 
-/* An empty place, or the one that was used longest ago. */
+/* Returns an empty place, or else the least recently used one. With `in_use`, empty places do not count. */
 static struct segment_cache_place *oldest(struct segment_cache *cache, bool in_use)
 {
 	struct segment_cache_place *found = NULL;

@@ -1,7 +1,6 @@
 /*
- * The segments of lists that were read last. A segment never changes, so what is here is right for as long as a base refers to
- * it; it is thrown away after some seconds all the same, so that the server is asked for it, keeps it, and is noticed when it
- * has not.
+ * The segments of lists that were read last. A segment never changes, so a cached one stays valid while a base refers to it.
+ * It still expires after some seconds: reading it again keeps it from being evicted, and shows when it has been.
  */
 #ifndef COLLECTION_LIST_SEGMENT_CACHE_H
 #define COLLECTION_LIST_SEGMENT_CACHE_H
@@ -13,15 +12,15 @@ enum { SEGMENT_CACHE_FRESH = 10 * 1000 /* milliseconds */ };
 struct segment_cache;
 
 struct segment_cache *segment_cache_create(void);
-/* NULL is fine. */
+/* NULL does nothing. */
 void segment_cache_destroy(struct segment_cache *cache);
 
 size_t segment_cache_memory(const struct segment_cache *cache);
 
-/* The segment under this item key, borrowed until the cache is used again, or NULL. */
+/* Returns the segment under this item key, or NULL. It is borrowed until the next call on the cache. */
 struct log_index *segment_cache_find(struct segment_cache *cache, struct slice key, uint64_t now);
 
-/* Keeps a segment, and throws out what was used longest ago while all are over `budget` bytes. */
+/* Caches a segment, and drops the least recently used ones while the cache is over `budget` bytes. */
 void segment_cache_put(
 	struct segment_cache *cache, struct slice key, struct log_index *log_index, uint64_t now, size_t budget);
 

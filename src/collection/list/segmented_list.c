@@ -69,6 +69,14 @@ bool segmented_list_read(struct segmented_list *list, struct slice base)
 	return true;
 }
 
+void segmented_list_of(struct segmented_list *list, struct items *items)
+{
+	*list = (struct segmented_list){ .parts = xcalloc(1, sizeof(*list->parts)), .part_count = 1, .is_list = true };
+	list->parts->items = *items;
+	list->parts->count = list->parts->keep = items->count;
+	*items = (struct items){ 0 };
+}
+
 void segmented_list_free(struct segmented_list *list)
 {
 	for (size_t i = 0; list->parts && i < list->part_count; i++) {
@@ -89,7 +97,7 @@ size_t segmented_list_count(const struct segmented_list *list)
 	return count;
 }
 
-/* --- what is needed --- */
+/* --- the segments that a request needs --- */
 
 static void need_span(struct segmented_list *list, struct items_span span)
 {
@@ -98,7 +106,7 @@ static void need_span(struct segmented_list *list, struct items_span span)
 	for (size_t i = 0; i < list->part_count; i++) {
 		struct list_part *part = &list->parts[i];
 		if (span.count && part->keep && at < span.first + span.count && at + part->keep > span.first)
-			part->wanted |= !is_loaded(part);
+			part->needed |= !is_loaded(part);
 		at += part->keep;
 	}
 }
@@ -106,7 +114,7 @@ static void need_span(struct segmented_list *list, struct items_span span)
 void segmented_list_need_all(struct segmented_list *list)
 {
 	for (size_t i = 0; i < list->part_count; i++)
-		list->parts[i].wanted |= !is_loaded(&list->parts[i]);
+		list->parts[i].needed |= !is_loaded(&list->parts[i]);
 }
 
 void segmented_list_need_ends(struct segmented_list *list, uint64_t front, uint64_t back)
@@ -176,7 +184,7 @@ bool segmented_list_load(struct list_part *part, struct log_index *log_index)
 	return log_index->count == part->count && log_index->removals == 0;
 }
 
-/* --- a tangled one --- */
+/* --- a tangled list --- */
 
 static void reverse(struct items *items)
 {
@@ -187,7 +195,7 @@ static void reverse(struct items *items)
 	}
 }
 
-/* From right to left: what was removed further right is out. */
+/* From right to left: a removal takes back the equal items to its left. */
 static void settle_part(const struct list_part *part, struct fold *removed, struct items *items)
 {
 	for (size_t i = part->keep; i-- > 0;) {
@@ -217,9 +225,9 @@ void segmented_list_settle(struct segmented_list *list, uint64_t seed)
 	list->settled = true;
 }
 
-/* --- what a request does --- */
+/* --- requests --- */
 
-/* Makes the items of a part that count such that they can be changed one by one. */
+/* Copies the items of a part to an array, in which they can be changed. */
 static void loosen(struct list_part *part)
 {
 	struct items items = { 0 };
@@ -242,6 +250,13 @@ static void changed(struct list_part *part)
 	part->rewritten = is_segment(part);
 }
 
+static void join_item(struct buf *out, size_t start, struct slice item)
+{
+	if (buf_size(out) > start)
+		BUF_ADD(out, " ");
+	buf_add_slice(out, item);
+}
+
 static void join(const struct segmented_list *list, struct items_span span, bool backwards,
 	struct list_request *request, struct buf *text)
 {
@@ -252,7 +267,7 @@ static void join(const struct segmented_list *list, struct items_span span, bool
 		size_t from = span.first > at ? span.first - at : 0;
 		size_t to = end - at < part->keep ? end - at : part->keep;
 		for (size_t i = from; i < to; i++)
-			items_join(text, request->at, item_of(part, backwards ? part->keep - 1 - i : i));
+			join_item(text, request->at, item_of(part, backwards ? part->keep - 1 - i : i));
 		at += part->keep;
 	}
 	request->size = buf_size(text) - request->at;

@@ -1,82 +1,90 @@
 /*
- * A list as its base says it: a list of parts, the log at the head, segments, the log at the tail. Which items are where is
- * known from the base alone, so that only those segments need be read of which something is wanted. Where that cannot be said,
- * since the log holds removals, the list is `tangled`: all of it must be loaded, and is then one log at the tail.
+ * A list as an array of parts: the log at the head of the base, segments, the log at the tail. The base alone says how many
+ * items each part has, so a request loads only the segments that hold its items. If a log has removals the positions are not
+ * known, and the list is `tangled`: the whole list must be loaded, and settling makes it one log at the tail.
  *
- *     segmented_list_read -> segmented_list_need -> load what is wanted -> segmented_list_apply ... -> write what is to be written -> segmented_list_encode
+ *     segmented_list_read -> _need -> load the segments -> _apply, for each request -> write the new segments -> _encode
  *
- * Nothing here does I/O: what loads and writes is in chain_store.c.
+ * Nothing here does I/O: store.c loads and writes.
  */
-#ifndef COLLECTION_CHAIN_H
-#define COLLECTION_CHAIN_H
+#ifndef COLLECTION_LIST_SEGMENTED_LIST_H
+#define COLLECTION_LIST_SEGMENTED_LIST_H
 
 #include "collection/list/items.h"
+#include "collection/op.h"
 #include "collection/text/log_index.h"
 #include "collection/text/oplog.h"
 
 struct list_part {
-	struct slice id; /* of its segment; empty for a log of the base */
+	struct slice id; /* of the segment; empty for a log of the base */
 	uint32_t kilobytes;
-	size_t count;                /* of the items in the segment, or the log */
-	size_t skip, keep;           /* which of them count */
-	bool wanted;                 /* to be loaded */
-	bool absorbs;                /* of a log: its neighbour goes with it to a new segment */
+	size_t count;                /* items in the segment or log */
+	size_t skip, keep;           /* the items of the list: `keep` of them, from the one at `skip` on */
+	bool needed;                 /* to be loaded */
+	bool absorbs;                /* a log: the segment beside it is merged with it into a new segment */
 	bool rewritten;              /* to be written to a new segment */
-	struct log_index *log_index; /* what was loaded */
-	struct items items;          /* in place of that, once it is changed */
-	size_t refs_from, refs_to;   /* where among the references to what was written are those to it */
+	struct log_index *log_index; /* the loaded items */
+	struct items items;          /* the items since the part was changed; they override log_index */
+	size_t refs_from, refs_to;   /* the references to its new segments are these bytes of the writer's refs */
 };
 
 struct segmented_list {
 	struct buf base;
-	struct list_part *parts; /* the log at the head, segments, the log at the tail */
+	struct list_part *parts;
 	size_t part_count;
 	enum oplog_form form;
-	bool is_set;  /* of sorted tables, which have no order of their own: it is no list */
-	bool is_list; /* so that nothing is dropped that it says twice */
+	bool is_set;  /* a set in sorted tables, which does not keep the order of its members */
+	bool is_list; /* marked as a list: duplicates count */
 	bool tangled, settled;
-	bool removes; /* the base has removals */
+	bool removes; /* a log has removals */
 	size_t log_bytes;
 };
 
-/* Reads a base, a copy of which the list keeps; false when it is none, and `form` or `is_set` says why. The list must be all zeroes, or freed. */
+/*
+ * Reads a base, which the list copies. When it is no list that can be read, returns false, and `form` or `is_set` says why.
+ * The list need not be initialised; it must be freed in any case.
+ */
 bool segmented_list_read(struct segmented_list *list, struct slice base) __attribute__((warn_unused_result));
+
+/* Makes a list of one part, for an encoding that stores its items itself. Takes the items. */
+void segmented_list_of(struct segmented_list *list, struct items *items);
+
 void segmented_list_free(struct segmented_list *list);
 
-/* How many items it has; not known while it is tangled. */
+/* The number of items. It is not known while the list is tangled. */
 size_t segmented_list_count(const struct segmented_list *list);
 
-/* Marks the segments that a request needs loaded, or, of neighbouring pops, what `front` and `back` of them take. */
+/* Marks the segments that a request needs; or that neighbouring pops need, which take `front` and `back` items; or all. */
 void segmented_list_need(struct segmented_list *list, const struct list_request *request);
 void segmented_list_need_ends(struct segmented_list *list, uint64_t front, uint64_t back);
 void segmented_list_need_all(struct segmented_list *list);
 
-/* Gives a part what was read of its segment; shares the log_index. False when it is not what the base says. */
+/* Gives a part the content of its segment; shares the log_index. False when that is not what the base says. */
 bool segmented_list_load(struct list_part *part, struct log_index *log_index) __attribute__((warn_unused_result));
 
-/* Makes one log of a tangled list that is loaded. */
+/* Makes a tangled list, of which all parts are loaded, one log at the tail. */
 void segmented_list_settle(struct segmented_list *list, uint64_t seed);
 
 /*
- * Carries out a request, as items_apply does, on what it needs loaded. True when the list was changed. What it holds may be
- * request->item.
+ * Carries out a request whose segments are loaded: fills in its `status` and `number`, and `at` and `size` of the answer that
+ * it appends to `text`. True when the list was changed; from then on it may borrow request->item.
  */
 bool segmented_list_apply(struct segmented_list *list, struct list_request *request, struct buf *text);
 
 /*
- * Compaction: chooses what to move from a base that is too long to segments, and with `absorb` marks the segments that
- * are needed to keep them few; false when there is nothing to do. Then, with those loaded, does it.
+ * Compaction in two steps. The first chooses the logs to move to segments, and with `absorb` the segments to merge them with,
+ * which must then be loaded. It returns false when there is nothing to do. The second changes the list accordingly.
  */
 bool segmented_list_plan(struct segmented_list *list, size_t base_size, size_t segment_size, bool absorb);
 void segmented_list_compact(struct segmented_list *list, size_t base_size);
 
-/* Of a list that was settled: has its log written to segments when it is longer than `base_size`. */
+/* Moves the log of a settled list to segments if it is longer than `base_size`. */
 void segmented_list_spill(struct segmented_list *list, size_t base_size);
 
-/* The log of a part. */
+/* Appends the items of a part as a log. */
 void list_part_log(const struct list_part *part, struct buf *out);
 
-/* The base, with the references to what was written; and those to segments that it does not need any more. */
+/* Appends the base, where `written` is the references to the new segments; and the references that it drops. */
 void segmented_list_encode(const struct segmented_list *list, struct slice written, struct buf *out);
 void segmented_list_dropped(const struct segmented_list *list, struct buf *refs);
 

@@ -2,8 +2,8 @@
 
 #include "collection/list/segment_cache.h"
 
-/* Segments of which no more than these are read at once are kept: those at the ends of a list, and where one looks around. */
-enum { CACHED_MAX = 2, CACHE_PART = 8 };
+/* The cache gets segments from small reads only: the ends of a list, and repeated reads of one place. */
+enum { CACHED_MAX = 2, CACHE_FRACTION = 8 };
 
 static struct env *env_of(const struct list_store *store)
 {
@@ -30,7 +30,7 @@ static void take_from_cache(struct list_store *store)
 	for (size_t i = 0; i < store->list.part_count; i++) {
 		struct list_part *part = &store->list.parts[i];
 		struct log_index *log_index;
-		if (!part->wanted)
+		if (!part->needed)
 			continue;
 		buf_consume(&key, buf_size(&key));
 		buf_add_slice(&key, store->lane->waiter.key);
@@ -38,7 +38,7 @@ static void take_from_cache(struct list_store *store)
 		buf_add_slice(&key, part->id);
 		log_index = segment_cache_find(lanes->segment_cache, buf_slice(&key), env_of(store)->now);
 		if (log_index && segmented_list_load(part, log_index))
-			part->wanted = false;
+			part->needed = false;
 	}
 	buf_free(&key);
 }
@@ -49,10 +49,10 @@ static bool load(struct list_store *store, struct list_part *part, struct segmen
 	struct env *env = env_of(store);
 	bool good = log_index && segmented_list_load(part, log_index);
 
-	part->wanted = false;
+	part->needed = false;
 	if (good && store->segments->count <= CACHED_MAX)
 		segment_cache_put(store->lane->lanes->segment_cache, segment->waiter.key, log_index, env->now,
-			env->options->cache / CACHE_PART);
+			env->options->cache / CACHE_FRACTION);
 	log_index_release(log_index);
 	return good;
 }
@@ -70,7 +70,7 @@ static void loaded(struct segments *segments)
 		return;
 	}
 	for (size_t i = 0; i < store->list.part_count && good; i++) {
-		if (store->list.parts[i].wanted)
+		if (store->list.parts[i].needed)
 			good = load(store, &store->list.parts[i], segment++);
 	}
 	store->done(lane, good ? OUTCOME_DONE : OUTCOME_CORRUPT, NULL);
@@ -83,7 +83,7 @@ void list_store_load(struct list_store *store, lane_after *done)
 	take_from_cache(store);
 	for (size_t i = 0; i < store->list.part_count; i++) {
 		const struct list_part *part = &store->list.parts[i];
-		if (!part->wanted)
+		if (!part->needed)
 			continue;
 		buf_add_slice(&ids, part->id);
 		BUF_ADD(&ids, " ");

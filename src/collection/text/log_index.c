@@ -16,7 +16,7 @@ void log_index_release(struct log_index *log_index)
 	free(log_index);
 }
 
-/* The end of the token that begins at `p`, behind its space; NULL when it is none. */
+/* Returns the end of the token at `p`, behind its space; NULL when it is malformed. */
 static const char *token_end(const char *p, const char *end)
 {
 	const char *item = p + 1;

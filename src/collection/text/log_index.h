@@ -1,6 +1,6 @@
-/* A log whose tokens were found and checked once: what it takes to have its n-th at once. Shared by counted users. */
-#ifndef COLLECTION_PACK_H
-#define COLLECTION_PACK_H
+/* An index of the tokens of a log, checked once: it finds the n-th token in constant time. It is reference counted. */
+#ifndef COLLECTION_TEXT_LOG_INDEX_H
+#define COLLECTION_TEXT_LOG_INDEX_H
 
 #include <stdint.h>
 
@@ -9,15 +9,15 @@
 struct log_index {
 	unsigned users;
 	size_t count;      /* tokens */
-	size_t removals;   /* those of them that remove */
-	uint32_t *offsets; /* of each token's sign; behind the last, the size of all */
+	size_t removals;   /* tokens that remove */
+	uint32_t *offsets; /* of the sign of each token; one more for the end of the log */
 	struct slice log;
-	struct buf own; /* what the log lies in, where that is the log_index's */
+	struct buf own; /* the memory of the log, if the index owns it */
 };
 
 /*
- * Finds the tokens of a log, as fold_log reads them; NULL when it is none. Takes what is in `own`, of which the log must be
- * all; with NULL the log is borrowed for as long as the log_index is there. One user has it then.
+ * Indexes a log of the form that fold_log reads; NULL when it is malformed. Takes the content of `own`, which must be the log;
+ * with NULL the log is borrowed for the life of the index. The result has one user.
  */
 struct log_index *log_index_create(struct slice log, struct buf *own);
 
@@ -27,7 +27,7 @@ static inline struct log_index *log_index_share(struct log_index *log_index)
 	return log_index;
 }
 
-/* One user less; the last one frees it. NULL is fine. */
+/* Drops one user; the last one frees the index. NULL does nothing. */
 void log_index_release(struct log_index *log_index);
 
 static inline bool log_index_removes(const struct log_index *log_index, size_t i)
@@ -35,20 +35,21 @@ static inline bool log_index_removes(const struct log_index *log_index, size_t i
 	return log_index->log.p[log_index->offsets[i]] == '-';
 }
 
-/* What the token names. */
+/* The item that a token adds or removes. */
 static inline struct slice log_index_item(const struct log_index *log_index, size_t i)
 {
 	return slice_of(
 		log_index->log.p + log_index->offsets[i] + 1, log_index->offsets[i + 1] - log_index->offsets[i] - 2);
 }
 
-/* The tokens themselves, `count` from the one at `first` on. */
+/* The bytes of `count` tokens from the one at `first` on. */
 static inline struct slice log_index_tokens(const struct log_index *log_index, size_t first, size_t count)
 {
 	return slice_of(log_index->log.p + log_index->offsets[first],
 		log_index->offsets[first + count] - log_index->offsets[first]);
 }
 
+/* Bytes of memory that the index holds, with the log if it owns that. */
 size_t log_index_memory(const struct log_index *log_index);
 
 #endif

@@ -1,4 +1,4 @@
-/* `a,b,c,`: adding is an APPEND; removing, where the member is there, a CAS of the list without it. */
+/* `a,b,c,`: adding is an APPEND. Removing a member that is there is a CAS of the text without it. */
 #include "collection/adopted/encodings/encodings.h"
 #include "collection/adopted/encodings/words.h"
 
@@ -15,11 +15,11 @@ static void name_items(struct snapshot *s)
 
 static bool read_list(const struct snapshot *s, struct fold *out)
 {
-	struct slice rest = snapshot_item_value(s->items[0]), member;
+	struct slice text = snapshot_item_value(s->items[0]), member;
 
-	out->bytes += rest.n;
-	while (rest.n) {
-		if (!delimited_next(&rest, s->rule->delimiter, &member))
+	out->bytes += text.n;
+	while (text.n) {
+		if (!delimited_next(&text, s->rule->delimiter, &member))
 			return false;
 		fold_add(out, member);
 		out->tokens++;
@@ -34,13 +34,13 @@ static enum adopted_status fold(const struct snapshot *s, struct fold *out)
 	return read_list(s, out) ? ADOPTED_OK : ADOPTED_CORRUPT;
 }
 
-/* All of the list but what `change` removes, and whether that was anything. */
+/* Appends the text without the members that `change` removes; true if it had any of them. */
 static bool without(const struct snapshot *s, const struct fold *change, struct buf *out)
 {
-	struct slice rest = snapshot_item_value(s->items[0]), member;
+	struct slice text = snapshot_item_value(s->items[0]), member;
 	bool found = false, live;
 
-	while (delimited_next(&rest, s->rule->delimiter, &member)) {
+	while (delimited_next(&text, s->rule->delimiter, &member)) {
 		if (fold_mentions(change, member, &live) && !live)
 			found = true;
 		else
@@ -53,19 +53,19 @@ static enum adopted_status change_there(struct snapshot *s, struct plan *plan)
 {
 	struct fold now = { .seed = s->seed };
 	bool good = read_list(s, &now);
-	struct buf rest = BUF_EMPTY;
+	struct buf kept = BUF_EMPTY;
 
 	fold_free(&now);
 	if (!good)
 		return ADOPTED_CORRUPT;
-	if (without(s, s->change, &rest)) {
+	if (without(s, s->change, &kept)) {
 		struct buf *value = plan_rewrite(plan, s->items[0]);
-		buf_add_slice(value, buf_slice(&rest));
+		buf_add_slice(value, buf_slice(&kept));
 		delimited_encode(s->change, s->rule->delimiter, value);
 	} else if (s->change->live) {
 		delimited_encode(s->change, s->rule->delimiter, plan_add(plan, CALL_APPEND, s->items[0], NULL));
 	}
-	buf_free(&rest);
+	buf_free(&kept);
 	return ADOPTED_OK;
 }
 
@@ -97,7 +97,7 @@ static void take(const struct snapshot *s, const struct fold *all, const struct 
 	without(s, taken, plan_rewrite(plan, s->items[0]));
 }
 
-/* A list may hold an item more than once. */
+/* In a list, duplicates count. */
 static void compact(struct snapshot *s, const struct fold *all, struct plan *plan)
 {
 	struct snapshot_item *item = s->items[0];

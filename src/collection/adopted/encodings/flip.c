@@ -1,17 +1,17 @@
 /*
- * Two lists of signed words, `X.a` and `X.b`, one of them active: `X.active` names it, or without that pointer the inactive
- * one begins with `^`. Writers append to the active list; readers fold the inactive one first and the active one over it.
+ * Two lists of signed words, `X.a` and `X.b`. One is active: the pointer `X.active` names it, or without a pointer, the
+ * inactive one begins with the mark `^`. Writers append to the active list. Readers fold the inactive list, then the active.
  *
- * A compaction flips first and moves then, so that it never writes over what others still append to:
+ * A compaction flips first and moves words afterwards, so it never overwrites a list that others append to:
  *
- *     the inactive list holds but the guard, with the active one's time to live -> flip: writers now append to it
- *     -> CAS a seal behind the other one -> CAS what both lists come to into the active one -> CAS the other one empty
+ *     write the guard to the inactive list, with the TTL of the active one -> flip: from now on writers append to it
+ *     -> CAS a seal behind the other list -> CAS the fold of both into the active list -> CAS the other list empty
  *
- * Guard and seal are a removal of a member that there is not, `-^`. While it stands at the head of the active list the other one has
- * words that were not moved yet, and must be there: else a part of the set has been evicted.
+ * Guard and seal are `-^`, a removal of a member that cannot exist. A guard at the head of the active list means that the
+ * other list has words that were not moved yet. If that list is missing then, a part of the set has been evicted.
  *
- * Each step leaves both lists together saying the same, so a crash between any two of them loses nothing; the next compaction
- * goes on. A writer looks behind its append whether it went to the list that is active still, and else repeats it there.
+ * The fold of both lists is the same after each step. So a crash between two steps loses nothing, and the next compaction
+ * continues. After its append a writer checks that the list is still active, and if not repeats the append.
  */
 #include <assert.h>
 
@@ -23,7 +23,7 @@ enum { LIST_A, LIST_B, POINTER };
 struct lists {
 	struct snapshot_item *pointer;
 	struct snapshot_item *active, *inactive;
-	bool unmarked; /* none is active by its mark: the flip is half done, and `active` is to be */
+	bool both_marked; /* a flip is half done; `active` will be the active one */
 };
 
 static const struct slice guard = { "-^", 2 };
@@ -35,7 +35,7 @@ static void add(struct snapshot *s, int role, bool asked)
 		snapshot_add(s, role, s->key, SLICE(""), suffixes[role], asked)->pivot = role == POINTER;
 }
 
-/* Which list the pointer names, by its full name or by its letter; -1 for none. */
+/* The list that the pointer names, by its key or by its letter; -1 for none. */
 static int named(const struct snapshot *s, const struct snapshot_item *pointer)
 {
 	struct slice value = snapshot_item_value(pointer);
@@ -57,7 +57,7 @@ static bool is_marked(const struct snapshot_item *list)
 	return value.n && value.p[0] == '^';
 }
 
-/* What a list says, without its mark. */
+/* The words of a list, without its mark. */
 static struct slice words(const struct snapshot_item *list)
 {
 	return slice_skip(snapshot_item_value(list), is_marked(list));
@@ -70,7 +70,7 @@ static bool has_words(const struct snapshot_item *list)
 	return said.n && !slice_equal(said, guard);
 }
 
-/* The list that is not active is gone, and not all that it said was moved. */
+/* The inactive list is missing, and had words that were not moved yet. */
 static bool is_torn(const struct lists *l)
 {
 	return slice_starts(words(l->active), guard) && !l->inactive->there;
@@ -94,14 +94,14 @@ static void name_with_pointer(struct snapshot *s)
 	add(s, LIST_B, false);
 }
 
-/* Without the pointer nobody can say which list is the one to believe. */
+/* If the pointer is missing, it is not known which list is active. */
 static enum adopted_status find_by_pointer(const struct snapshot *s, struct lists *l)
 {
 	struct snapshot_item *a = snapshot_find(s, LIST_A), *b = snapshot_find(s, LIST_B);
 	int role = LIST_A;
 
 	l->pointer = snapshot_find(s, POINTER);
-	/* A list with a mark is kept without a pointer: the rule is wrong, which is no reason to clear anything away. */
+	/* A marked list belongs to a set without a pointer. Then the rule is wrong, and nothing may be cleared. */
 	if (is_marked(a) || is_marked(b))
 		return ADOPTED_CORRUPT;
 	if (l->pointer->there) {
@@ -116,7 +116,7 @@ static enum adopted_status find_by_pointer(const struct snapshot *s, struct list
 	return is_torn(l) ? ADOPTED_LOST : ADOPTED_OK;
 }
 
-/* With both marked a flip is half done, to the one with the guard, or to the shorter one; with none marked, words decide. */
+/* If both are marked, a flip is half done, to the guarded or the shorter list. If none is, the one with words is newer. */
 static bool is_newer(const struct snapshot_item *list, const struct snapshot_item *other)
 {
 	bool guarded = slice_starts(words(list), guard), other_guarded = slice_starts(words(other), guard);
@@ -136,12 +136,12 @@ static enum adopted_status find_by_mark(const struct snapshot *s, struct lists *
 	bool choose_a = is_a == is_b ? is_newer(a, b) : is_a;
 	l->active = choose_a ? a : b;
 	l->inactive = choose_a ? b : a;
-	l->unmarked = is_marked(a) && is_marked(b);
-	if (l->unmarked || (l->active->there && !is_marked(l->active)))
+	l->both_marked = is_marked(a) && is_marked(b);
+	if (l->both_marked || (l->active->there && !is_marked(l->active)))
 		return is_torn(l) ? ADOPTED_LOST : ADOPTED_OK;
 	if (has_words(a) || has_words(b))
 		return ADOPTED_LOST;
-	/* All who make a new one must write the same list. */
+	/* All proxies that create the set must write the same list. */
 	l->active = a;
 	l->inactive = b;
 	return ADOPTED_MISSING;
@@ -187,7 +187,7 @@ static void point_to(const struct snapshot *s, struct snapshot_item *pointer, co
 	struct buf *value = plan_add(plan, pointer->there ? CALL_CAS : CALL_ADD, pointer, like);
 	struct slice suffix = suffixes[list->role];
 
-	/* In the way in which it was written before. */
+	/* Keeps the spelling of the pointer: key or letter. */
 	if (pointer->there && snapshot_item_value(pointer).n == 1) {
 		buf_add_slice(value, slice_skip(suffix, 1));
 	} else {
@@ -204,7 +204,7 @@ static void unmark(const struct lists *l, struct plan *plan)
 
 static void plan_change(struct snapshot *s, const struct lists *l, struct plan *plan)
 {
-	if (l->unmarked) {
+	if (l->both_marked) {
 		unmark(l, plan);
 		return;
 	}
@@ -213,8 +213,8 @@ static void plan_change(struct snapshot *s, const struct lists *l, struct plan *
 }
 
 /*
- * A new pointer comes before the words: those that nothing points to are what is left of a set that was lost. One that is there
- * comes after them, for its time to live, and to make sure that it is still what it was.
+ * A new pointer is written before the words, because words without a pointer count as the remains of a lost set. An existing
+ * pointer is written after them: the CAS sets its time to live and fails if it has changed.
  */
 static void plan_creation(struct snapshot *s, const struct lists *l, struct plan *plan)
 {
@@ -264,8 +264,8 @@ static enum adopted_status change(struct snapshot *s, bool create, struct plan *
 }
 
 /*
- * Two flips between a look at the lists and the append would hide the second one's move: the pointer's cas id shows them, or that
- * the list does not begin any more with what was read of it.
+ * After two flips between the read and the append, the same list is active again, but its words may have been moved. The CAS
+ * token of the pointer shows that. Without a pointer, the list does not begin with the words that were read any more.
  */
 static bool check(const struct snapshot *s, const struct snapshot *now)
 {
@@ -275,11 +275,11 @@ static bool check(const struct snapshot *s, const struct snapshot *now)
 	if (s->rule->pointer)
 		return pointer->there && pointer->cas == before->cas && pointer->connection == before->connection;
 	(void)find(s, &then);
-	return find(now, &l) == ADOPTED_OK && !l.unmarked && l.active->role == then.active->role &&
+	return find(now, &l) == ADOPTED_OK && !l.both_marked && l.active->role == then.active->role &&
 		slice_starts(snapshot_item_value(l.active), snapshot_item_value(then.active));
 }
 
-/* Removals of what `old` has and `members` has not. */
+/* Appends removals of the members of `old` that `members` does not have. */
 static void take_back(const struct fold *old, const struct fold *members, struct buf *out)
 {
 	for (size_t i = 0; i < old->member_count; i++) {
@@ -290,7 +290,7 @@ static void take_back(const struct fold *old, const struct fold *members, struct
 	}
 }
 
-/* The active list says all: what the other one has, and what is not to be there, it removes. */
+/* The active list gets all members, and removals of the others that the inactive list has. */
 static enum adopted_status replace(struct snapshot *s, const struct fold *members, struct plan *plan)
 {
 	struct fold old = { .seed = s->seed };
@@ -300,7 +300,7 @@ static enum adopted_status replace(struct snapshot *s, const struct fold *member
 
 	if (status == ADOPTED_OK && !signed_fold(&old, words(l.inactive)))
 		status = ADOPTED_CORRUPT;
-	if (status == ADOPTED_OK && l.unmarked) {
+	if (status == ADOPTED_OK && l.both_marked) {
 		unmark(&l, plan);
 	} else if (status == ADOPTED_OK || status == ADOPTED_MISSING) {
 		if (l.pointer && !l.pointer->there)
@@ -308,7 +308,7 @@ static enum adopted_status replace(struct snapshot *s, const struct fold *member
 		value = plan_store(plan, l.active);
 		signed_encode(members, false, value);
 		take_back(&old, members, value);
-		/* Behind it: that the active list was active still. */
+		/* This CAS fails if the list is not active any more. */
 		if (l.pointer && l.pointer->there)
 			point_to(s, l.pointer, l.active, NULL, plan);
 		status = ADOPTED_OK;
@@ -317,7 +317,7 @@ static enum adopted_status replace(struct snapshot *s, const struct fold *member
 	return status;
 }
 
-/* What an inactive list without words holds; a new one, before a flip, has the guard. */
+/* Appends an inactive list without words. Before a flip it has the guard. */
 static void write_empty(const struct snapshot *s, bool guarded, struct buf *out)
 {
 	if (!s->rule->pointer)
@@ -336,8 +336,8 @@ static bool same_life(const struct snapshot_item *a, const struct snapshot_item 
 }
 
 /*
- * First the list that was active is sealed: from then on no CAS succeeds that was planned before the flip. Then the active list
- * says what both came to, and takes back what the other one says until that is emptied.
+ * First seals the inactive list, so that a CAS that was planned before the flip fails. Then writes the fold of both lists to the
+ * active one. Removals there take back the words of the inactive list until that is emptied.
  */
 static void plan_move(const struct snapshot *s, const struct lists *l, const struct fold *all, struct plan *plan)
 {
@@ -361,14 +361,14 @@ static void plan_move(const struct snapshot *s, const struct lists *l, const str
 	plan->again = true;
 }
 
-/* While the other list has words, somebody may still take what it says by a CAS on that one. */
+/* While the inactive list has words, a CAS on it that was planned before the flip may take the same members. */
 static void take(const struct snapshot *s, const struct fold *all, const struct fold *taken, struct plan *plan)
 {
 	struct lists l;
 	struct buf *value;
 
 	(void)find(s, &l);
-	if (l.unmarked) {
+	if (l.both_marked) {
 		unmark(&l, plan);
 	} else if (has_words(l.inactive)) {
 		plan_move(s, &l, all, plan);
@@ -404,7 +404,7 @@ static void compact(struct snapshot *s, const struct fold *all, struct plan *pla
 
 	if (find(s, &l) != ADOPTED_OK)
 		return;
-	if (l.unmarked)
+	if (l.both_marked)
 		unmark(&l, plan);
 	else if (has_words(l.inactive))
 		plan_move(s, &l, all, plan);
@@ -413,7 +413,7 @@ static void compact(struct snapshot *s, const struct fold *all, struct plan *pla
 	plan->again = plan->count > 0;
 }
 
-/* Order is lost, or a list is: the words that are left make no set. The pointer stays, for whoever makes a new one. */
+/* A list or the pointer is lost, so the remaining words are no set. The pointer stays, for a new set. */
 static void clear(const struct snapshot *s, struct plan *plan)
 {
 	for (size_t i = 0; i < s->count; i++) {

@@ -1,8 +1,9 @@
 /*
- * `X` = `+0+1` names sub-lists, `X.0` and `X.1`, each of signed words, which fold one over the other in that order. Both
- * adding and removing are an APPEND to the last one. When that is full a new one is written, and named once it is there; the
- * older ones are compressed in place, each by itself, and nothing is ever copied from one to another: so a word that is
- * appended late to an older one, by somebody who read the index before, still means what it meant.
+ * The index `X` = `+0+1` names the lists `X.0` and `X.1` of signed words, which are folded in that order. Adding and removing
+ * are both an APPEND to the last list. When that is full, a new list is written and then named in the index.
+ *
+ * Older lists are compressed in place, and words are never copied between lists. So a word keeps its meaning if a writer with
+ * an old index appends it to an older list.
  */
 #include <assert.h>
 
@@ -11,9 +12,9 @@
 #include "util/hash.h"
 #include "util/num.h"
 
-enum { INDEX, LISTS /* the first of them */, LISTS_MAX = 4096, CHUNKS_MAX = 8, PER_ROUND = 8, SPREAD = 1000 };
+enum { INDEX, LISTS /* the first of them */, LISTS_MAX = 4096, NEW_LISTS_MAX = 8, PER_ROUND = 8, SPREAD = 1000 };
 
-/* A removal of a member that there is not. */
+/* A removal of a member that cannot exist. */
 static const struct slice seal = { "-^", 2 };
 
 static bool is_number(struct slice name)
@@ -23,7 +24,7 @@ static bool is_number(struct slice name)
 	return name.n < NUM_U64_MAX - 1 && num_parse_u64(name, &n);
 }
 
-/* The names in the index; false when it is none. */
+/* The names in the index; false when it is malformed. */
 static bool read_index(const struct snapshot *s, struct fold *names)
 {
 	if (!signed_fold(names, snapshot_item_value(s->items[INDEX])) || names->live > LISTS_MAX)
@@ -63,7 +64,7 @@ static void name_items(struct snapshot *s)
 		name_lists(s);
 }
 
-/* Of a snapshot with all lists. */
+/* The status of a snapshot with all lists. */
 static enum adopted_status state(const struct snapshot *s)
 {
 	struct fold names = { .seed = s->seed };
@@ -92,7 +93,7 @@ static enum adopted_status fold(const struct snapshot *s, struct fold *out)
 	return status;
 }
 
-/* A number that the index does not name, and with more attempts one that nobody else has used either. */
+/* A number that the index does not name. After a lost race, also one that other writers have not used. */
 static uint64_t free_number(const struct snapshot *s)
 {
 	struct fold names = { .seed = s->seed };
@@ -105,10 +106,10 @@ static uint64_t free_number(const struct snapshot *s)
 		}
 	}
 	fold_free(&names);
-	return next + (uint64_t)s->attempt * CHUNKS_MAX;
+	return next + (uint64_t)s->attempt * NEW_LISTS_MAX;
 }
 
-/* Writes a list of that number, which must not be there. */
+/* Plans an ADD of the list with this number. */
 static struct buf *plan_list(struct snapshot *s, uint64_t number, const struct snapshot_item *like, struct plan *plan)
 {
 	char digits[NUM_U64_MAX];
@@ -135,9 +136,9 @@ static enum adopted_status change(struct snapshot *s, bool create, struct plan *
 		plan->check = true;
 		return ADOPTED_OK;
 	}
-	/* An index that names no list gets its first one as a new collection does. */
+	/* An index without lists gets its first list as a new collection does. */
 	if (status == ADOPTED_OK || (status == ADOPTED_MISSING && create)) {
-		/* What is left of another collection is not taken for the new one's, nor by who still writes to it. */
+		/* Avoids the numbers of lists that an earlier collection left, and to which writers may still append. */
 		number = free_number(s) + (s->attempt ? hash_mix(s->seed, s->attempt) % SPREAD : 0);
 		signed_encode(s->change, true, plan_list(s, number, NULL, plan));
 		add_names(number, 1,
@@ -147,7 +148,7 @@ static enum adopted_status change(struct snapshot *s, bool create, struct plan *
 	return status;
 }
 
-/* The list that was appended to must still be one of the collection: the index may be another one by now. */
+/* The index must still name the list: by now it may be the index of another collection. */
 static bool check(const struct snapshot *s, const struct snapshot *now)
 {
 	const struct snapshot_item *before = s->items[INDEX], *index = now->items[INDEX];
@@ -155,7 +156,7 @@ static bool check(const struct snapshot *s, const struct snapshot *now)
 	return index->there && (slice_starts(snapshot_item_value(index), snapshot_item_value(before)));
 }
 
-/* Where to cut words so that a item of at most `max` bytes ends with a whole one. */
+/* The length of the longest prefix of at most `max` bytes that ends with a whole word. */
 static size_t cut(struct slice text, size_t max)
 {
 	size_t n = text.n;
@@ -167,24 +168,24 @@ static size_t cut(struct slice text, size_t max)
 	return n;
 }
 
-/* New lists, then an index that names them and no other, then the old ones go. */
+/* Writes new lists, then an index that names only these, and then deletes the old lists. */
 static enum adopted_status replace(struct snapshot *s, const struct fold *members, struct plan *plan)
 {
 	struct snapshot_item *index = s->items[INDEX];
 	size_t old = s->count, most = s->options->segment_size;
 	uint64_t first = free_number(s), count = 0;
 	struct buf all = BUF_EMPTY;
-	struct slice rest;
+	struct slice unwritten;
 
 	signed_encode(members, false, &all);
-	rest = buf_slice(&all);
-	if (most < rest.n / (CHUNKS_MAX - 1))
-		most = rest.n / (CHUNKS_MAX - 1) + KEY_MAX;
+	unwritten = buf_slice(&all);
+	if (most < unwritten.n / (NEW_LISTS_MAX - 1))
+		most = unwritten.n / (NEW_LISTS_MAX - 1) + KEY_MAX;
 	do {
-		size_t n = cut(rest, most);
-		buf_add_slice(plan_list(s, first + count++, NULL, plan), slice_of(rest.p, n));
-		rest = slice_skip(rest, n);
-	} while (rest.n);
+		size_t n = cut(unwritten, most);
+		buf_add_slice(plan_list(s, first + count++, NULL, plan), slice_of(unwritten.p, n));
+		unwritten = slice_skip(unwritten, n);
+	} while (unwritten.n);
 	buf_free(&all);
 	add_names(first, count, plan_store(plan, index));
 	for (size_t i = LISTS; i < old && plan->count < PLAN_STEPS_MAX; i++)
@@ -200,8 +201,8 @@ static bool is_sealed(const struct fold *words)
 }
 
 /*
- * A CAS on what was the last list when it was planned could take out what a later one takes out too, so all but the last are
- * sealed first: the CAS that does that makes others fail.
+ * A CAS on a list that was the last one when it was planned could take the same members as a CAS on a newer list. So all
+ * lists except the last are sealed first, which makes such a CAS fail.
  */
 static void plan_seals(const struct snapshot *s, struct plan *plan)
 {
@@ -233,8 +234,8 @@ static void take(const struct snapshot *s, const struct fold *all, const struct 
 }
 
 /*
- * The words of a list on members that no later one speaks of; of the first list only what it adds. A seal stays, but of the
- * last list.
+ * Keeps the words of a list on members that no later list mentions; in the first list only additions. A seal stays, except in
+ * the last list.
  */
 static void compress(struct snapshot_item *list, struct fold *words, bool first, bool last, const struct fold *later,
 	struct plan *plan)
@@ -257,7 +258,7 @@ static void compress(struct snapshot_item *list, struct fold *words, bool first,
 
 static void plan_new_list(struct snapshot *s, const struct snapshot_item *last, struct plan *plan)
 {
-	/* Not the one that others would take: who is late must not write anew what was written, named and evicted. */
+	/* Avoids the next number: a late writer could write that list again after it was named and evicted. */
 	uint64_t number = free_number(s) + hash_mix(s->seed, s->items[INDEX]->cas) % SPREAD;
 	struct buf *index;
 

@@ -1,15 +1,15 @@
 /*
- * Two items, `follow-X` and `unfollow-X`, each a delimited list: what was added, and what was removed, counted. Both adding
- * and removing are an APPEND, each to its own item, by as many as it takes; a compaction in between makes that another number,
- * so it is looked behind the append whether there was one.
+ * Two items of delimited members, `follow-X` for additions and `unfollow-X` for removals, both counted. Adding and removing
+ * are an APPEND to their item, which repeats the member as often as needed. A compaction between the read and the append
+ * changes that number, so the counts are checked after the append.
  *
- * No call reaches both items, so a compaction goes in steps of one CAS each, none of which changes what is in:
+ * No call changes both items, so a compaction has several steps of one CAS each. No step changes the set:
  *
- *     removals of members that are in, and of those that were never added, go
- *     -> additions go: of members that are not in, all; of the others all but one
- *     -> and then the removals of what is not there any more
+ *     drop removals of members that are in the set, or were never added
+ *     -> drop additions: all of members that are not in the set, and all except one of the others
+ *     -> drop the removals of those that are not added any more
  *
- * A CAS on the removals makes sure that they are still what they were when both were read.
+ * A CAS on the removals fails if they have changed since both items were read.
  */
 #include "collection/adopted/encodings/counted.h"
 #include "collection/adopted/encodings/encodings.h"
@@ -42,20 +42,20 @@ static enum adopted_status fold(const struct snapshot *s, struct fold *out)
 	return status;
 }
 
-/* Removals that still say something: of members that were added, but not more often. */
+/* Keeps the removals that count: of members that were added, but not more often. */
 static void plan_removed(const struct snapshot *s, const struct counted *c, struct plan *plan)
 {
 	struct snapshot_item *item = s->items[REMOVED];
-	struct buf rest = BUF_EMPTY;
+	struct buf kept = BUF_EMPTY;
 
 	for (size_t i = 0; i < c->fold.member_count; i++) {
 		const struct counted_member *m = &c->members[i];
 		if (m->added > 0 && m->added <= m->removed)
-			delimited_add(&rest, member_of(&c->fold.members[i]), s->rule->delimiter, m->removed);
+			delimited_add(&kept, member_of(&c->fold.members[i]), s->rule->delimiter, m->removed);
 	}
-	if (item->there && buf_size(&rest) < snapshot_item_value(item).n)
-		buf_add_slice(plan_rewrite(plan, item), buf_slice(&rest));
-	buf_free(&rest);
+	if (item->there && buf_size(&kept) < snapshot_item_value(item).n)
+		buf_add_slice(plan_rewrite(plan, item), buf_slice(&kept));
+	buf_free(&kept);
 }
 
 static void plan_added(const struct snapshot *s, const struct counted *c, struct plan *plan)
@@ -95,7 +95,7 @@ static void change_counted(struct snapshot *s, const struct counted *c, struct p
 	plan->check = plan->count > 0 && !plan->again;
 }
 
-/* Each member must be there as often as it was and was written: else what was counted had been compacted before. */
+/* Each count must have grown by the number that was written. If not, a compaction came between. */
 static bool written(const struct fold *change, const struct counted *before, const struct counted *now)
 {
 	for (size_t i = 0; i < change->member_count; i++) {
@@ -122,7 +122,7 @@ static bool check(const struct snapshot *s, const struct snapshot *now)
 	return done;
 }
 
-/* What a collection before this one has left behind would end when it was to. */
+/* Removals that an earlier collection left would keep their own time to live, so they are removed. */
 static void plan_clear(struct snapshot *s, struct plan *plan)
 {
 	plan_expire(plan, s->items[REMOVED]);
@@ -145,7 +145,7 @@ static enum adopted_status change(struct snapshot *s, bool create, struct plan *
 	return status;
 }
 
-/* All at once, by one CAS on the additions: each as often as it takes to be in. */
+/* One CAS on the additions, with each member as often as the removals require. */
 static enum adopted_status replace(struct snapshot *s, const struct fold *members, struct plan *plan)
 {
 	struct snapshot_item *item = s->items[ADDED];
@@ -162,7 +162,7 @@ static enum adopted_status replace(struct snapshot *s, const struct fold *member
 		delimited_add(value, member, s->rule->delimiter, 1 - counted_net(&c, member));
 	}
 	counted_free(&c);
-	/* The removals must not end before what they are of. */
+	/* The removals must not expire before the additions. */
 	if (s->items[REMOVED]->there)
 		buf_add_slice(
 			plan_add(plan, CALL_CAS, s->items[REMOVED], NULL), snapshot_item_value(s->items[REMOVED]));

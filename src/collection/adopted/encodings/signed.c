@@ -1,4 +1,4 @@
-/* `+1234+222-222`: both adding and removing are an APPEND, and the last word on a member holds. */
+/* `+1234+222-222`: adding and removing are both an APPEND. The last word on a member decides. */
 #include "collection/adopted/encodings/encodings.h"
 #include "collection/adopted/encodings/words.h"
 

@@ -1,7 +1,7 @@
 /*
- * `b,|a,b,c,`: what stands before the bar was removed, what stands behind it added, and both are counted. Adding is an
- * APPEND, removing a PREPEND, so it is looked first at how many of them it takes. What is there is never blindly taken for
- * a list: before a value without a bar, a removal would read as an addition.
+ * `b,|a,b,c,`: removals before the bar, additions after it, and both are counted. Adding is an APPEND and removing a PREPEND.
+ * A change reads the item first, to know the counts and to see the bar: before a value without one, a removal would read as an
+ * addition.
  */
 #include "collection/adopted/encodings/counted.h"
 #include "collection/adopted/encodings/encodings.h"
@@ -89,7 +89,7 @@ static enum adopted_status replace(struct snapshot *s, const struct fold *member
 	return ADOPTED_OK;
 }
 
-/* What is left, counted anew. */
+/* Writes each remaining member once. */
 static void take(const struct snapshot *s, const struct fold *all, const struct fold *taken, struct plan *plan)
 {
 	struct buf *value = plan_rewrite(plan, s->items[0]);

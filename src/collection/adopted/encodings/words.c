@@ -47,19 +47,19 @@ size_t signed_size(const struct fold *f, bool all)
 	return all ? f->all_bytes + f->member_count : f->live_bytes + f->live;
 }
 
-bool delimited_next(struct slice *rest, char delimiter, struct slice *member)
+bool delimited_next(struct slice *text, char delimiter, struct slice *member)
 {
-	const char *end = rest->n ? memchr(rest->p, delimiter, rest->n) : NULL;
-	size_t n = end ? (size_t)(end - rest->p) : 0;
+	const char *end = text->n ? memchr(text->p, delimiter, text->n) : NULL;
+	size_t n = end ? (size_t)(end - text->p) : 0;
 
 	if (n == 0 || n > MEMBER_MAX)
 		return false;
 	for (size_t i = 0; i < n; i++) {
-		if (!is_text(rest->p[i]))
+		if (!is_text(text->p[i]))
 			return false;
 	}
-	*member = slice_of(rest->p, n);
-	*rest = slice_skip(*rest, n + 1);
+	*member = slice_of(text->p, n);
+	*text = slice_skip(*text, n + 1);
 	return true;
 }
 

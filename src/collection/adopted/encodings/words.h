@@ -1,26 +1,26 @@
 /*
- * The two texts that the encodings are made of: signed words, `+1234+222-222`, where the operator is the delimiter, and
- * delimited ones, `a,b,c,`, each ended by the delimiter.
+ * The two kinds of text in adopted encodings: signed words, `+1234+222-222`, where the sign is the delimiter; and delimited
+ * members, `a,b,c,`, where a delimiter follows each member.
  */
-#ifndef COLLECTION_ENCODINGS_WORDS_H
-#define COLLECTION_ENCODINGS_WORDS_H
+#ifndef COLLECTION_ADOPTED_ENCODINGS_WORDS_H
+#define COLLECTION_ADOPTED_ENCODINGS_WORDS_H
 
 #include "collection/text/fold.h"
 
-/* Reads signed words into a fold, which borrows them; false when the text is anything else. */
+/* Folds signed words, which the fold borrows; false when the text is malformed. */
 bool signed_fold(struct fold *f, struct slice text) __attribute__((warn_unused_result));
 
-/* Writes `+member` for each live member, or with `all` the last word on each. */
+/* Appends `+member` for each live member; with `all` also `-member` for each removed one. signed_size is its length. */
 void signed_encode(const struct fold *f, bool all, struct buf *out);
 size_t signed_size(const struct fold *f, bool all);
 
-/* Takes the next member off a delimited text, the delimiter with it; false at its end, or where it is anything else. */
-bool delimited_next(struct slice *rest, char delimiter, struct slice *member);
+/* Removes the next member and its delimiter from a text. False at the end, or when the text is malformed: then bytes remain. */
+bool delimited_next(struct slice *text, char delimiter, struct slice *member);
 
-/* Writes `count` times the member and the delimiter. */
+/* Appends the member and the delimiter `count` times; a negative count is 0. */
 void delimited_add(struct buf *out, struct slice member, char delimiter, int64_t count);
 
-/* Writes all live members. */
+/* Appends all live members. */
 void delimited_encode(const struct fold *f, char delimiter, struct buf *out);
 
 static inline struct slice member_of(const struct fold_member *m)

@@ -87,6 +87,19 @@ static void counts(const char *number, const char *calls_)
 
 /* --- what changed --- */
 
+/* A base that refers to one run many times would take as much memory for each. */
+START_TEST(run_twice)
+{
+	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b ", 2), twice[] = { run, run };
+
+	put(twice, 2);
+	client_asks("scard k\r\n");
+	server_answer_all(&server);
+	client_is_told("CLIENT_ERROR value is not a collection\r\n");
+	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->corrupt_values, 1);
+}
+END_TEST
+
 START_TEST(a_short_base_is_read)
 {
 	add_to_log("m", 10);
@@ -358,4 +371,4 @@ END_TEST
 
 SUITE_AROUND(cached, setup, teardown, a_short_base_is_read, a_longer_one_is_asked_about, another_connection, pops_read,
 	items_are_kept, presence, an_item_is_lost, an_item_seems_lost, suspected_for_the_last_time, an_index_is_garbled,
-	presence_is_not_known, within_the_budget)
+	presence_is_not_known, within_the_budget, run_twice)

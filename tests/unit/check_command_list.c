@@ -251,6 +251,20 @@ START_TEST(segment_is_wrong)
 }
 END_TEST
 
+/* A base that refers to one segment many times would take as much memory for each. */
+START_TEST(segment_twice)
+{
+	client_asks("lrange k 0 -1\r\n");
+	server_answers(FOUND("k", 45, "@list @" SEGMENT " @" SEGMENT " +z "));
+	client_is_told("CLIENT_ERROR value is not a collection\r\n");
+	fake_calls(&fake);
+	client_asks("scard k\r\n");
+	server_answers(FOUND("k", 45, "@list @" SEGMENT " @" SEGMENT " +z "));
+	client_is_told("CLIENT_ERROR value is not a collection\r\n");
+	server_is_asked(FETCH("k"));
+}
+END_TEST
+
 /* Duplicates are no waste in a list, nor are items in segments. */
 START_TEST(set_commands)
 {
@@ -482,5 +496,5 @@ END_TEST
 
 CONVERSATIONS(command_list, pushes, neighbouring_pushes_merge, creation, never_twice, long_push_at_the_head,
 	reads_share_a_fetch, nothing_there, neighbouring_pops_merge, pop_loses, pop_is_bounded, pop_unknown,
-	pop_of_a_segment, segment_is_gone, segment_is_wrong, set_commands, dates, compaction_between_pushes,
-	compaction_of_another_base, a_set_in_tables, csv_lists, wrong_arguments)
+	pop_of_a_segment, segment_is_gone, segment_is_wrong, segment_twice, set_commands, dates,
+	compaction_between_pushes, compaction_of_another_base, a_set_in_tables, csv_lists, wrong_arguments)

@@ -177,6 +177,21 @@ void segmented_list_need(struct segmented_list *list, const struct list_request 
 	}
 }
 
+bool segmented_list_repeats(const struct segmented_list *list)
+{
+	struct slice *ids = xcalloc(list->part_count, sizeof(*ids));
+	size_t count = 0;
+	bool repeats;
+
+	for (size_t i = 0; i < list->part_count; i++) {
+		if (list->parts[i].id.n)
+			ids[count++] = list->parts[i].id;
+	}
+	repeats = oplog_ids_repeat(ids, count);
+	free(ids);
+	return repeats;
+}
+
 bool segmented_list_load(struct list_part *part, struct log_index *log_index)
 {
 	assert(!part->log_index);

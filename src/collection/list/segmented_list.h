@@ -62,6 +62,9 @@ void segmented_list_need_all(struct segmented_list *list);
 /* Gives a part the content of its segment; shares the log_index. False when that is not what the base says. */
 bool segmented_list_load(struct list_part *part, struct log_index *log_index) __attribute__((warn_unused_result));
 
+/* Whether the list refers to a segment twice, so that it is corrupt. */
+bool segmented_list_repeats(const struct segmented_list *list);
+
 /* Makes a tangled list, of which all parts are loaded, one log at the tail. */
 void segmented_list_settle(struct segmented_list *list, uint64_t seed);
 

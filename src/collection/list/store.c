@@ -93,6 +93,11 @@ void list_store_load(struct list_store *store, lane_after *done)
 		done(store->lane, OUTCOME_DONE, NULL);
 		return;
 	}
+	if (segmented_list_repeats(&store->list)) {
+		buf_free(&ids);
+		done(store->lane, OUTCOME_CORRUPT, NULL);
+		return;
+	}
 	segments_destroy(store->segments);
 	store->segments = segments_create(store->lane->lanes, store->lane->waiter.key, buf_slice(&ids));
 	buf_free(&ids);

@@ -123,6 +123,8 @@ static enum oplog_form start_over(struct set_view *v, struct slice base)
 	buf_free(&old);
 	if (!oplog_split(buf_slice(&v->base), &parts))
 		return parts.form;
+	if (oplog_refs_repeat(&parts))
+		return OPLOG_CORRUPT;
 	v->parts = parts;
 	take_runs(v, &parts, had_head);
 	if (!fold_head(v) || !fold_log(&v->overlay, parts.log))

@@ -1,6 +1,9 @@
 #include "collection/text/oplog.h"
 
+#include <stdlib.h>
+
 #include "protocol/request.h"
+#include "util/alloc.h"
 #include "util/num.h"
 #include "util/random.h"
 
@@ -339,4 +342,38 @@ size_t oplog_count(struct slice log)
 	for (size_t i = 0; i < log.n; i++)
 		count += log.p[i] == ' ';
 	return count;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	const struct slice *x = a, *y = b;
+
+	return x->n != y->n ? (x->n > y->n) - (x->n < y->n) : memcmp(x->p, y->p, x->n);
+}
+
+bool oplog_ids_repeat(struct slice *ids, size_t count)
+{
+	if (count < 2)
+		return false;
+	qsort(ids, count, sizeof(*ids), compare_ids);
+	for (size_t i = 1; i < count; i++) {
+		if (slice_equal(ids[i - 1], ids[i]))
+			return true;
+	}
+	return false;
+}
+
+bool oplog_refs_repeat(const struct oplog_base *base)
+{
+	struct slice *ids = xcalloc(base->ref_count + 1, sizeof(*ids)), refs = base->refs;
+	struct oplog_ref ref;
+	struct oplog_run run;
+	size_t count = 0;
+	bool repeat;
+
+	while (count < base->ref_count && (base->is_list ? oplog_next_ref(&refs, &ref) : oplog_next_run(&refs, &run)))
+		ids[count++] = base->is_list ? ref.id : run.id;
+	repeat = oplog_ids_repeat(ids, count);
+	free(ids);
+	return repeat;
 }

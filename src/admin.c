@@ -8,10 +8,10 @@
 #include "util/log.h"
 #include "util/num.h"
 
-/* What is told where no server was seen yet: a version of which all that we speak is known. */
+/* The version if no server has been up: it has all commands that setlistd has. */
 static const unsigned unknown_version = 1u << 16 | 6u << 8;
 
-/* The oldest of the servers, so that a client expects no more than all of them can do. */
+/* The lowest version of all servers, so that a client uses no command that one of them lacks. */
 static unsigned oldest_version(const struct daemon *d)
 {
 	unsigned oldest = 0;

@@ -1,10 +1,10 @@
-/* The commands about the proxy or the connection itself. Each answers at once. */
+/* The commands about the proxy or the connection. Each replies at once. */
 #ifndef ADMIN_H
 #define ADMIN_H
 
 #include "client.h"
 
-/* Appends the reply to a request. */
+/* Carries out a request, and appends its reply to `out`. */
 typedef void admin_command(struct client *client, const struct request *request, struct buf *out);
 
 #define PROXY_COMMAND(id, name, grammar, start, ...) admin_command start;

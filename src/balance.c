@@ -9,8 +9,8 @@
 
 enum {
 	WINDOW_MS = 100,
-	IDLE_PERCENT = 30, /* of a core: with less to spare a further thread would only take it from others */
-	MOVES = 64         /* in one window */
+	IDLE_PERCENT = 30, /* of a core: with less idle time, another busy thread would gain nothing */
+	MOVES = 64         /* clients moved in a window at most */
 };
 
 static uint64_t clock_ns(clockid_t clock)
@@ -21,7 +21,7 @@ static uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
-/* Where the system does not tell, time itself: a core that is always idle. */
+/* Idle time of all cores. Without /proc/stat, the time itself, as if one core were always idle. */
 static uint64_t machine_idle_ms(uint64_t now)
 {
 	FILE *file = fopen("/proc/stat", "re");
@@ -33,7 +33,7 @@ static uint64_t machine_idle_ms(uint64_t now)
 	return found == 1 ? (uint64_t)ticks * 1000 / (uint64_t)sysconf(_SC_CLK_TCK) : now;
 }
 
-/* A worker that sleeps measures nothing: what it last said of itself is too old then. */
+/* A sleeping worker does not measure: if its last window is old, its load is 0. */
 static unsigned load_of(const struct worker *w, uint64_t now)
 {
 	uint64_t ended = atomic_load_explicit(&w->balance.ended, memory_order_relaxed);
@@ -67,8 +67,8 @@ struct worker *balance_choose(const struct daemon *d, uint64_t turn)
 	return least_loaded(d, now);
 }
 
-/* Every second one that asked for something lately; so one client alone is not sent to and fro. */
-static void give_away(struct worker *w, struct worker *to)
+/* Moves every second busy client. So a single busy client stays. */
+static void hand_over_clients(struct worker *w, struct worker *to)
 {
 	struct client *client;
 	unsigned busy = 0;
@@ -81,8 +81,8 @@ static void give_away(struct worker *w, struct worker *to)
 	}
 }
 
-/* Before there are clients not all of the other workers may have been started. */
-static void relieve(struct worker *w, unsigned load)
+/* Without clients it returns first: other workers may not have been started yet. */
+static void reduce_load(struct worker *w, unsigned load)
 {
 	uint64_t now = w->loop.now;
 	struct worker *to;
@@ -91,19 +91,19 @@ static void relieve(struct worker *w, unsigned load)
 		return;
 	to = least_loaded(w->daemon, now);
 	if (to != w && load_of(to, now) * 2 < load)
-		give_away(w, to);
+		hand_over_clients(w, to);
 }
 
-/* The first full window is only looked at: it tells who is busy, and how idle the machine is meanwhile. */
-static void when_full(struct worker *w, unsigned load, uint64_t window)
+/* The first of several full windows only notes which clients are busy, and the idle time; later ones hand over clients. */
+static void on_full_window(struct worker *w, unsigned load, uint64_t window)
 {
 	struct balance *b = &w->balance;
 	uint64_t idle = machine_idle_ms(w->loop.now);
 	struct client *client;
 
-	/* What the system says of this may fall a little. */
+	/* The idle time of /proc/stat may decrease a little, so it is not subtracted. */
 	if (b->full && idle * 100 >= b->idle * 100 + window * IDLE_PERCENT)
-		relieve(w, load);
+		reduce_load(w, load);
 	TAILQ_FOREACH(client, &w->clients, link)
 		client_watch(client);
 	b->idle = idle;
@@ -123,7 +123,7 @@ void balance_turn(struct worker *w)
 	load = (unsigned)((cpu - b->cpu) / 10000 / window);
 	full = load >= config->thread_load;
 	if (full)
-		when_full(w, load, window);
+		on_full_window(w, load, window);
 	b->full = full;
 	b->began = now;
 	b->cpu = cpu;

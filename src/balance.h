@@ -1,7 +1,7 @@
 /*
- * Which worker thread serves which client. Clients stay together in one thread while it has time for them: then their calls go
- * out in fewer writes, and what they add to one key in fewer appends. Only when a thread uses a whole core while others are idle
- * does it give half of its busy clients to another thread.
+ * Which worker serves which client. One thread serves as many clients as it can, since it combines their calls to fewer writes,
+ * and their appends to a key to fewer calls. A thread hands half of its busy clients to the least loaded one, but only if its load
+ * reaches thread_load and other cores are idle.
  */
 #ifndef BALANCE_H
 #define BALANCE_H
@@ -13,20 +13,20 @@
 struct daemon;
 struct worker;
 
-/* Of one worker. All times are CLOCK_MONOTONIC milliseconds. */
+/* A worker measures its load in windows of 100 ms. Times are CLOCK_MONOTONIC milliseconds. */
 struct balance {
-	uint64_t began;             /* the window in which it measures itself */
-	uint64_t cpu;               /* nanoseconds the thread had used then */
-	uint64_t idle;              /* milliseconds in which cores were idle, ever, when that began; while it is full */
-	bool full;                  /* in the window before */
-	atomic_uint load;           /* percent of a core that it used in the window before */
-	atomic_uint_fast64_t ended; /* when that ended */
+	uint64_t began;             /* the beginning of this window */
+	uint64_t cpu;               /* CPU time of the thread at that time, in nanoseconds */
+	uint64_t idle;              /* idle time of all cores at that time, in milliseconds; if `full` */
+	bool full;                  /* the last window was full: its load reached thread_load */
+	atomic_uint load;           /* percent of a core used in the last window */
+	atomic_uint_fast64_t ended; /* the end of the last window */
 };
 
-/* The worker that a new client goes to. `turn` counts the clients; only where they are shared out evenly does it matter. */
+/* The worker for a new client. If thread_load is 0, `turn`, the number of the client, shares them out evenly. */
 struct worker *balance_choose(const struct daemon *daemon, uint64_t turn);
 
-/* To be called in the thread of the worker, at each turn of its loop. */
+/* Measures the load, and may hand over clients. The worker's thread calls it in each turn of its loop. */
 void balance_turn(struct worker *worker);
 
 #endif

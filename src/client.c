@@ -10,11 +10,11 @@
 #include "util/log.h"
 
 enum {
-	SLOW_FACTOR = 16,           /* a client that has so many times its buffer waiting does not read its replies */
-	AVERAGE_FIRST = 128 * 1024, /* what a reply is taken for before the first has come */
-	STALL_MS = 2000,            /* and when it has not taken any for so long, it is closed */
-	BATCH_REPLIES = 16,         /* that are worth a write, whatever else is owed */
-	PIPELINE_LEAST = 4          /* requests that may be under way however large the replies */
+	SLOW_FACTOR = 16,           /* a client is closed if this multiple of client_buffer waits for it */
+	STALL_MS = 2000,            /* and nothing was written for this time */
+	AVERAGE_FIRST = 128 * 1024, /* the assumed size of a reply before the first one */
+	BATCH_REPLIES = 16,         /* replies that are written without waiting for more */
+	PIPELINE_LEAST = 4          /* unanswered requests that are allowed for any size of replies */
 };
 
 static struct client *client_of(struct stream *stream)
@@ -45,7 +45,7 @@ void client_close(struct client *c)
 		STAILQ_REMOVE_HEAD(&c->tasks, link);
 		task->owner = NULL;
 		task->abandoned = true;
-		/* One that is done only waited for its place. */
+		/* If it is done, it only waited for earlier ones. */
 		if (task->done)
 			task_free(task);
 		else if (task->resume)
@@ -57,7 +57,7 @@ void client_close(struct client *c)
 	atomic_fetch_sub(&w->daemon->connections, 1);
 	worker_count(w, COUNT_closed_connections, 1);
 	loop_later(&w->loop, &c->release);
-	worker_client_gone(w);
+	worker_stop_if_drained(w);
 }
 
 static bool is_answered(const struct client *c)
@@ -65,7 +65,7 @@ static bool is_answered(const struct client *c)
 	return c->order.tasks == 0 && stream_waiting(&c->stream) == 0;
 }
 
-/* Nothing is known of it here that the next worker would have to know. */
+/* Whether there is no state that another worker would need. */
 static bool is_quiet(const struct client *c)
 {
 	return is_answered(c) && buf_size(&c->stream.in) == 0 && c->skip == 0 && !c->barrier && !c->paused &&
@@ -137,7 +137,6 @@ static void close_slow(struct client *c)
 	client_close(c);
 }
 
-/* Much waits, and for some time nothing was taken of it. */
 static bool is_slow(const struct client *c)
 {
 	if (c->worker->loop.now - c->progress < STALL_MS)
@@ -145,7 +144,123 @@ static bool is_slow(const struct client *c)
 	return stream_waiting(&c->stream) + c->spilled > SLOW_FACTOR * config_of(c)->client_buffer;
 }
 
-/* --- tasks --- */
+/* --- requests --- */
+
+/* How many requests may be unanswered: replies of the average size must fit the buffer. */
+static size_t window(const struct client *c)
+{
+	const struct config *config = config_of(c);
+	size_t n = config->client_buffer / (c->average + 1);
+
+	if (n < PIPELINE_LEAST)
+		n = PIPELINE_LEAST;
+	return n < config->max_pipeline ? n : config->max_pipeline;
+}
+
+/* How many calls the client may have unanswered before its next request waits: a share of a server's queue. */
+static size_t calls_max(const struct client *c)
+{
+	enum { SHARE = 4 };
+	size_t share = config_of(c)->server_queue / SHARE;
+
+	return share < ORDER_CALLS_MAX ? share : ORDER_CALLS_MAX;
+}
+
+/* Whether another request may start: the window has room. Multiplies instead of dividing. */
+static bool may_start_request(const struct client *c)
+{
+	const struct config *config = config_of(c);
+
+	if (c->barrier || c->order.tasks >= config->max_pipeline || c->order.calls >= calls_max(c) ||
+		stream_waiting(&c->stream) >= config->client_buffer)
+		return false;
+	return c->order.tasks < PIPELINE_LEAST || (c->order.tasks + 1) * (c->average + 1) <= config->client_buffer;
+}
+
+static void carry_out(struct client *c, const struct request *request)
+{
+	static const enum counter counters[COMMAND_COUNT] = {
+#define COMMAND(id, name, grammar, start, order, counter, ...) [COMMAND_##id] = COUNT_cmd_##counter,
+#define PROXY_COMMAND COMMAND
+#include "protocol/commands.def"
+#undef PROXY_COMMAND
+#undef COMMAND
+	};
+
+	worker_count(c->worker, counters[request->command->id], 1);
+	if (!task_start(&c->worker->host, request, c))
+		admin_start(c, request);
+}
+
+static void refuse(struct client *c, const struct request *request)
+{
+	worker_count(c->worker, COUNT_cmd_refused, 1);
+	task_refuse(&c->worker->host, request, c, request->error);
+}
+
+/* Takes a request off the front of `in`. Gives its size, or 0 if it is incomplete or must wait. */
+static size_t take_request(struct client *c, struct slice in)
+{
+	const struct config *config = config_of(c);
+	struct request_limits limits = { config->max_line, config->max_value, config->max_keys };
+	struct request request;
+
+	switch (request_parse(in, &limits, &c->scanned, &request)) {
+	case REQUEST_MORE:
+		return 0;
+	case REQUEST_HANGUP:
+		log_info("client closed: it speaks HTTP");
+		c->closing = true;
+		break;
+	case REQUEST_FATAL:
+		request.noreply = false;
+		refuse(c, &request);
+		c->closing = true;
+		break;
+	case REQUEST_REFUSED:
+		refuse(c, &request);
+		c->skip = request.skip;
+		break;
+	case REQUEST_READY:
+		if (order_must_wait(&c->order, request.command)) {
+			c->barrier = true;
+			return 0;
+		}
+		carry_out(c, &request);
+	}
+	c->scanned = 0;
+	return request.consumed;
+}
+
+static size_t on_data(struct stream *stream, struct slice in)
+{
+	struct client *c = client_of(stream);
+	size_t used = 0, n;
+
+	while (used < in.n && !c->closing && may_start_request(c)) {
+		if (c->skip) {
+			n = in.n - used < c->skip ? in.n - used : c->skip;
+			c->skip -= n;
+		} else {
+			n = take_request(c, slice_skip(in, used));
+		}
+		if (n == 0)
+			break;
+		used += n;
+	}
+	if (c->closing) {
+		client_drain(c);
+		return in.n;
+	}
+	worker_count(c->worker, COUNT_bytes_read, used);
+	if (!may_start_request(c)) {
+		c->paused = true;
+		stream_pause(stream);
+	}
+	return used;
+}
+
+/* --- replies --- */
 
 void client_task_begin(struct task *task)
 {
@@ -184,37 +299,6 @@ bool client_task_share(struct task *task, struct shared *text)
 	return true;
 }
 
-/* How many requests may be under way: so many that their replies, if they are like the last ones, fit the buffer. */
-static size_t window(const struct client *c)
-{
-	const struct config *config = config_of(c);
-	size_t n = config->client_buffer / (c->average + 1);
-
-	if (n < PIPELINE_LEAST)
-		n = PIPELINE_LEAST;
-	return n < config->max_pipeline ? n : config->max_pipeline;
-}
-
-/* Calls that the client may have under way before its next request waits: a share of a server's queue. */
-static size_t calls_max(const struct client *c)
-{
-	enum { SHARE = 4 };
-	size_t share = config_of(c)->server_queue / SHARE;
-
-	return share < ORDER_CALLS_MAX ? share : ORDER_CALLS_MAX;
-}
-
-/* Whether the client may have more requests carried out: the window has room, here asked without a division. */
-static bool may_go_on(const struct client *c)
-{
-	const struct config *config = config_of(c);
-
-	if (c->barrier || c->order.tasks >= config->max_pipeline || c->order.calls >= calls_max(c) ||
-		stream_waiting(&c->stream) >= config->client_buffer)
-		return false;
-	return c->order.tasks < PIPELINE_LEAST || (c->order.tasks + 1) * (c->average + 1) <= config->client_buffer;
-}
-
 bool client_task_room(const struct task *task)
 {
 	const struct client *c = task->owner;
@@ -222,7 +306,7 @@ bool client_task_room(const struct task *task)
 	return !c || stream_waiting(&c->stream) + c->spilled + buf_size(&task->spill) < config_of(c)->client_buffer / 2;
 }
 
-/* Reads on well below the limits, not at each step below them. */
+/* Resumes only when well below the limits, so that it does not pause and resume for each request. */
 static void maybe_resume(struct client *c)
 {
 	struct task *first = STAILQ_FIRST(&c->tasks);
@@ -239,8 +323,7 @@ static void maybe_resume(struct client *c)
 	stream_resume(&c->stream);
 }
 
-/* Remembers how large replies are, the newest the most. */
-static void measure(struct client *c)
+static void update_average(struct client *c)
 {
 	uint64_t size = c->produced + stream_waiting(&c->stream) - c->measured;
 
@@ -263,7 +346,7 @@ static void pop_finished(struct client *c)
 			break;
 		STAILQ_REMOVE_HEAD(&c->tasks, link);
 		order_end(&c->order, task->order);
-		measure(c);
+		update_average(c);
 		task_free(task);
 		c->unsent++;
 	}
@@ -279,7 +362,7 @@ void client_task_done(struct task *task)
 	task->done = true;
 	if (!c) {
 		task_free(task);
-		worker_client_gone(w);
+		worker_stop_if_drained(w);
 		return;
 	}
 	c->spilled += buf_size(&task->spill);
@@ -291,91 +374,6 @@ void client_task_done(struct task *task)
 	}
 	maybe_resume(c);
 	close_if_finished(c);
-}
-
-/* --- requests --- */
-
-static void carry_out(struct client *c, const struct request *request)
-{
-	static const enum counter counters[COMMAND_COUNT] = {
-#define COMMAND(id, name, grammar, start, order, counter, ...) [COMMAND_##id] = COUNT_cmd_##counter,
-#define PROXY_COMMAND COMMAND
-#include "protocol/commands.def"
-#undef PROXY_COMMAND
-#undef COMMAND
-	};
-
-	worker_count(c->worker, counters[request->command->id], 1);
-	if (!task_start(&c->worker->host, request, c))
-		admin_start(c, request);
-}
-
-static void refuse(struct client *c, const struct request *request)
-{
-	worker_count(c->worker, COUNT_cmd_refused, 1);
-	task_refuse(&c->worker->host, request, c, request->error);
-}
-
-/* Takes one request off the front of `in`; gives its bytes, 0 when it must wait. */
-static size_t take_request(struct client *c, struct slice in)
-{
-	const struct config *config = config_of(c);
-	struct request_limits limits = { config->max_line, config->max_value, config->max_keys };
-	struct request request;
-
-	switch (request_parse(in, &limits, &c->scanned, &request)) {
-	case REQUEST_MORE:
-		return 0;
-	case REQUEST_HANGUP:
-		log_info("client hung up on: it speaks HTTP");
-		c->closing = true;
-		break;
-	case REQUEST_FATAL:
-		request.noreply = false;
-		refuse(c, &request);
-		c->closing = true;
-		break;
-	case REQUEST_REFUSED:
-		refuse(c, &request);
-		c->skip = request.skip;
-		break;
-	case REQUEST_READY:
-		if (order_must_wait(&c->order, request.command)) {
-			c->barrier = true;
-			return 0;
-		}
-		carry_out(c, &request);
-	}
-	c->scanned = 0;
-	return request.consumed;
-}
-
-static size_t on_data(struct stream *stream, struct slice in)
-{
-	struct client *c = client_of(stream);
-	size_t used = 0, n;
-
-	while (used < in.n && !c->closing && may_go_on(c)) {
-		if (c->skip) {
-			n = in.n - used < c->skip ? in.n - used : c->skip;
-			c->skip -= n;
-		} else {
-			n = take_request(c, slice_skip(in, used));
-		}
-		if (n == 0)
-			break;
-		used += n;
-	}
-	if (c->closing) {
-		client_drain(c);
-		return in.n;
-	}
-	worker_count(c->worker, COUNT_bytes_read, used);
-	if (!may_go_on(c)) {
-		c->paused = true;
-		stream_pause(stream);
-	}
-	return used;
 }
 
 static void on_written(struct stream *stream, size_t n)
@@ -400,7 +398,7 @@ static void on_ended(struct stream *stream, int error)
 {
 	struct client *c = client_of(stream);
 
-	/* Without an error it has only said all that it wants to say: it is answered. */
+	/* Without an error the client has closed its sending side only: its requests are answered. */
 	if (error)
 		client_close(c);
 	else

@@ -1,9 +1,11 @@
 /*
- * A client's connection: requests come out of it in order, replies go into it in the same order.
+ * A client's connection. Replies are in the order of the requests.
  *
- *     bytes -> request_parse -> task -> ... -> task's reply -> bytes
+ *     on_data -> take_request -> carry_out (makes a task) -> client_task_begin -> client_task_reply -> client_task_done
+ *             -> on_written
  *
- * Tasks stand in a line. The first writes into the connection's buffer, the others into their own until they are first.
+ * Tasks are queued in the order of their requests. The first one writes to the connection's buffer. Each other task writes to a
+ * buffer of its own, task.spill, which is moved to the connection's buffer when the task becomes the first.
  */
 #ifndef CLIENT_H
 #define CLIENT_H
@@ -13,51 +15,48 @@
 #include "worker.h"
 
 struct client {
-	struct stream stream; /* first, so that one is the other */
+	struct stream stream; /* first: a pointer to one is a pointer to the other */
 	TAILQ_ENTRY(client) link;
 	struct worker *worker;
 	STAILQ_HEAD(, task) tasks;
-	size_t unsent;               /* replies that were not tried to write yet */
-	size_t spilled;              /* bytes of replies that wait for earlier ones */
-	size_t average;              /* bytes of a reply, lately */
-	uint64_t produced, measured; /* bytes of replies in all, and when the last task ended */
-	uint64_t progress;           /* when something was last written, or began to wait for it; in milliseconds */
-	struct order order;          /* of the tasks in line */
-	size_t scanned;              /* how far an incomplete line was searched for its end */
-	size_t skip;                 /* bytes to throw away: the data block of a request that was refused */
-	bool barrier;                /* the next request waits until nothing is owed */
-	bool paused;                 /* not read, since too much is owed or waits to be written */
-	bool closing;                /* nothing more is read; closed when nothing is owed and all is written */
-	uint64_t watched;            /* what `produced` was when client_watch was called */
-	struct worker *destination;  /* where it goes once nothing is under way, or NULL */
+	size_t unsent;               /* replies since the last write */
+	size_t spilled;              /* bytes of complete replies that wait for earlier ones */
+	size_t average;              /* a moving average of the bytes of a reply */
+	uint64_t produced, measured; /* bytes of replies: written in all; included in `average` */
+	uint64_t progress;           /* when output last began to wait, or was written; in milliseconds */
+	struct order order;          /* of the unfinished tasks */
+	size_t scanned;              /* bytes of an incomplete line that were searched for its end */
+	size_t skip;                 /* bytes of input to discard: the data block of a refused request */
+	bool barrier;                /* the next request waits until all tasks are done */
+	bool paused;                 /* not read: too many requests are unanswered, or too much output waits */
+	bool closing;                /* no longer read; closed when all is answered and written */
+	uint64_t watched;            /* `produced` at the last client_watch */
+	struct worker *destination;  /* the worker to move to, or NULL */
 	struct loop_job release;
 };
 
-/* Takes an accepted socket. */
+/* Takes an accepted socket. The client frees itself after it was closed. */
 void client_open(struct worker *worker, int fd);
 
-/* Closes now. What its tasks still do upstream goes on; their replies are thrown away. */
+/* Closes now. Its tasks continue, but their replies are discarded. */
 void client_close(struct client *client);
 
-/* Reads no more, and closes when everything asked was answered: now, when nothing was. */
+/* Stops reading, and closes when all requests are answered: at once, if they are. */
 void client_drain(struct client *client);
 
-/*
- * Has another worker serve it, from the next moment on in which nothing of it is under way. One that always has something under
- * way stays.
- */
+/* Moves the client to another worker as soon as all its requests are answered. */
 void client_move(struct client *client, struct worker *to);
 
-/* Whether it was sent a reply since the last client_watch. */
+/* client_was_busy: whether any reply was written since the last client_watch. */
 void client_watch(struct client *client);
 bool client_was_busy(const struct client *client);
 
 struct client *client_next(struct client *client);
 
-/* At the end of a worker, whose loop does not turn any more: frees what was closed. */
+/* Frees the closed clients of a worker whose loop has stopped. */
 void client_free_closed(struct worker *worker);
 
-/* The host's part for tasks. */
+/* The functions of struct host. */
 void client_task_begin(struct task *task);
 struct buf *client_task_reply(struct task *task);
 bool client_task_share(struct task *task, struct shared *text);

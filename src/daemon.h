@@ -1,4 +1,4 @@
-/* What the threads of the process share. */
+/* What the main thread and the workers share. */
 #ifndef DAEMON_H
 #define DAEMON_H
 
@@ -17,8 +17,8 @@ enum counter {
 	COUNTERS
 };
 
-/* One byte each: a worker has tried all servers once; its thread has ended. */
-enum { DAEMON_SETTLED = 's', DAEMON_ENDED = 'e' };
+/* Messages from workers, one byte each: it has tried to connect to all servers; its loop has stopped. */
+enum { DAEMON_SETTLED = 's', DAEMON_EXITED = 'e' };
 
 struct worker;
 
@@ -26,13 +26,13 @@ struct daemon {
 	const struct config *config;
 	const struct ring *ring;
 	struct worker **workers; /* config->threads of them */
-	int64_t started;         /* unix time */
-	atomic_int connections;  /* open now */
+	int64_t started;         /* Unix time */
+	atomic_int connections;  /* open clients */
 	atomic_uint_fast64_t accepted, rejected;
 	struct large_filter *large;
-	int news;                    /* a pipe: each worker writes DAEMON_SETTLED, and in the end DAEMON_ENDED */
-	pthread_mutex_t lock;        /* of the baseline */
-	uint64_t baseline[COUNTERS]; /* what the counters were at `stats reset` */
+	int news;                    /* the writing end of a pipe for DAEMON_SETTLED and DAEMON_EXITED */
+	pthread_mutex_t lock;        /* protects the baseline */
+	uint64_t baseline[COUNTERS]; /* the counters at the last `stats reset` */
 };
 
 #endif

@@ -8,10 +8,10 @@
 
 struct deferred_call {
 	struct waiter *waiter;
-	uint64_t due; /* in the loop's milliseconds */
+	uint64_t due; /* as loop.now */
 };
 
-/* A timer that is due at once comes behind all sockets that are ready. */
+/* libevent runs a timer that is due after all sockets that are ready. */
 static void set_timer(struct deferred *deferred)
 {
 	uint64_t first = UINT64_MAX, ms;

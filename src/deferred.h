@@ -1,4 +1,4 @@
-/* Those who want to go on once others had their turn, and not before a time. */
+/* Callbacks to run after ready I/O, or at a given time. */
 #ifndef DEFERRED_H
 #define DEFERRED_H
 
@@ -9,19 +9,19 @@
 
 struct deferred {
 	struct loop *loop;
-	struct event event; /* at the time of the first */
+	struct event event; /* a timer for the earliest */
 	struct deferred_call *list;
 	size_t count, capacity;
 };
 
 void deferred_init(struct deferred *deferred, struct loop *loop);
-/* None may be waiting. */
+/* No callback may be waiting. */
 void deferred_fini(struct deferred *deferred);
 
-/* Has the waiter told, with a result that says nothing, `ms` milliseconds from now, or at once but behind all that is ready. */
+/* Calls the waiter, with an empty result, after `ms` milliseconds; if `ms` is 0, after all ready I/O. */
 void deferred_add(struct deferred *deferred, struct waiter *waiter, unsigned ms);
 
-/* Tells all that wait, whatever the time; some may have come again when it returns. */
+/* Calls all waiters now. They may add new ones. */
 void deferred_run_all(struct deferred *deferred);
 
 #endif

@@ -1,4 +1,4 @@
-/* setlistd: options and configuration, listeners and workers, and the end of both. No policy. */
+/* setlistd: reads options and configuration, starts listeners and workers, and stops both on signals. */
 #include <errno.h>
 #include <event2/event.h>
 #include <getopt.h>
@@ -48,7 +48,7 @@ struct options {
 	const char *file, *socket, *servers, *user;
 	const char *listen[LISTEN_MAX];
 	int listen_count, verbose;
-	int64_t port, threads; /* -1 when not given */
+	int64_t port, threads; /* -1 for none */
 	bool test;
 };
 
@@ -56,16 +56,16 @@ struct process {
 	struct daemon daemon;
 	struct event_base *base;
 	struct listener **listeners;
-	size_t listener_count, next, settled, ended;
+	size_t listener_count, next, settled, exited;
 	bool draining;
 };
 
-static bool number(const char *text, int64_t least, int64_t most, int64_t *out)
+static bool parse_number(const char *text, int64_t least, int64_t most, int64_t *out)
 {
 	return num_parse_i64(slice_of(text, strlen(text)), out) && *out >= least && *out <= most;
 }
 
-static void bad(const char *option, const char *value)
+static void refuse(const char *option, const char *value)
 {
 	fprintf(stderr, "setlistd: %s %s: not allowed here; see setlistd -h\n", option, value);
 	exit(2);
@@ -83,12 +83,12 @@ static struct options parse_options(int argc, char **argv)
 			break;
 		case 'l':
 			if (o.listen_count == LISTEN_MAX)
-				bad("-l", optarg);
+				refuse("-l", optarg);
 			o.listen[o.listen_count++] = optarg;
 			break;
 		case 'p':
-			if (!number(optarg, 0, 65535, &o.port))
-				bad("-p", optarg);
+			if (!parse_number(optarg, 0, 65535, &o.port))
+				refuse("-p", optarg);
 			break;
 		case 's':
 			o.socket = optarg;
@@ -97,8 +97,8 @@ static struct options parse_options(int argc, char **argv)
 			o.servers = optarg;
 			break;
 		case 't':
-			if (!number(optarg, 1, 64, &o.threads))
-				bad("-t", optarg);
+			if (!parse_number(optarg, 1, 64, &o.threads))
+				refuse("-t", optarg);
 			break;
 		case 'u':
 			o.user = optarg;
@@ -121,11 +121,11 @@ static struct options parse_options(int argc, char **argv)
 		}
 	}
 	if (optind < argc)
-		bad("argument", argv[optind]);
+		refuse("argument", argv[optind]);
 	return o;
 }
 
-/* -l, -p and -s take the place of the file's listeners. */
+/* -l, -p and -s override the file's listeners. */
 static const char *apply_listen(struct config *config, const struct options *o)
 {
 	const char *error = NULL;
@@ -146,7 +146,7 @@ static const char *apply_listen(struct config *config, const struct options *o)
 	return error;
 }
 
-/* The file, which the command line overrides. */
+/* Reads the file; the command line overrides it. */
 static bool configure(struct config *config, const struct options *o)
 {
 	const char *error;
@@ -175,7 +175,7 @@ static bool configure(struct config *config, const struct options *o)
 	return true;
 }
 
-/* Descriptors for all clients, all servers and what else there is; less than asked for is told, and used. */
+/* Raises the limit of descriptors to those of all clients and servers, and some more. A lower hard limit is a warning only. */
 static void raise_descriptors(const struct config *config, int servers)
 {
 	rlim_t want = config->max_connections + config->threads * ((rlim_t)servers + 8) + 64;
@@ -185,11 +185,11 @@ static void raise_descriptors(const struct config *config, int servers)
 		return;
 	limit.rlim_cur = limit.rlim_max == RLIM_INFINITY || limit.rlim_max >= want ? want : limit.rlim_max;
 	if (setrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur < want)
-		log_warn("only %llu file descriptors are allowed, %llu would be needed for max_connections",
+		log_warn("only %llu file descriptors are allowed, but max_connections needs %llu",
 			(unsigned long long)limit.rlim_cur, (unsigned long long)want);
 }
 
-static bool become(const char *user)
+static bool switch_user(const char *user)
 {
 	struct passwd *pw;
 
@@ -230,13 +230,13 @@ static void close_listeners(struct process *p)
 	p->listener_count = 0;
 }
 
-/* The first time what was asked is still answered, the second time it is not. */
+/* The first signal stops accepting and lets requests in progress finish; the second one does not wait for them. */
 static void on_signal(evutil_socket_t number, short what, void *arg)
 {
 	struct process *p = arg;
 
 	(void)what;
-	log_info("signal %d: ending", (int)number);
+	log_info("signal %d: shutting down", (int)number);
 	close_listeners(p);
 	for (size_t i = 0; i < p->daemon.config->threads; i++)
 		worker_send(p->daemon.workers[i], p->draining ? WORKER_STOP : WORKER_DRAIN);
@@ -282,7 +282,7 @@ static void start_workers(struct process *p)
 		d->workers[i] = worker_start(d, seed());
 }
 
-/* No client comes in before each server was tried once: what the servers can do is known from the first request on. */
+/* Starts accepting after each worker has tried all servers: so the first request knows what the servers can do. */
 static void on_news(evutil_socket_t fd, short what, void *arg)
 {
 	struct process *p = arg;
@@ -292,13 +292,13 @@ static void on_news(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	for (ssize_t i = 0; i < n; i++) {
 		p->settled += news[i] == DAEMON_SETTLED;
-		p->ended += news[i] == DAEMON_ENDED;
+		p->exited += news[i] == DAEMON_EXITED;
 		if (news[i] == DAEMON_SETTLED && p->settled == p->daemon.config->threads) {
 			for (size_t l = 0; l < p->listener_count; l++)
 				listener_start(p->listeners[l]);
 		}
 	}
-	if (p->ended == p->daemon.config->threads)
+	if (p->exited == p->daemon.config->threads)
 		event_base_loopbreak(p->base);
 }
 
@@ -328,7 +328,7 @@ static int run(const struct config *config, const struct ring *ring)
 	for (int i = 0; i < 2; i++)
 		signals[i] = evsignal_new(p.base, numbers[i], on_signal, &p);
 	raise_descriptors(config, ring_count(ring));
-	if (open_listeners(&p) && become(config->user)) {
+	if (open_listeners(&p) && switch_user(config->user)) {
 		for (int i = 0; i < 2; i++)
 			event_add(signals[i], NULL);
 		start_workers(&p);

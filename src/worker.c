@@ -15,16 +15,14 @@ static void send_call(struct env *env, const struct call *call, struct waiter *w
 	servers_call(((struct worker *)env)->servers, call, waiter);
 }
 
-/*
- * Work in slices rests between two of them while clients ask for anything, so long that it takes a small part of the time.
- */
+/* While clients send requests, sliced work pauses for a millisecond between two slices. */
 static void call_later(struct env *env, struct waiter *waiter, unsigned ms)
 {
 	struct worker *w = (struct worker *)env;
-	uint64_t asked = atomic_load_explicit(&w->counters[COUNT_bytes_read], memory_order_relaxed);
-	bool busy = asked != w->asked;
+	uint64_t bytes_read = atomic_load_explicit(&w->counters[COUNT_bytes_read], memory_order_relaxed);
+	bool busy = bytes_read != w->bytes_seen;
 
-	w->asked = asked;
+	w->bytes_seen = bytes_read;
 	deferred_add(&w->deferred, waiter, ms ? ms : busy);
 }
 
@@ -33,7 +31,7 @@ static void set_counter(struct worker *w, enum counter counter, uint64_t n)
 	atomic_store_explicit(&w->counters[counter], n, memory_order_relaxed);
 }
 
-/* What the lanes count for themselves, where other threads may read it. */
+/* Copies the counters of the lanes to those that other threads may read. */
 static void publish(struct worker *w)
 {
 	const struct lanes_stats *s = lanes_statistics(w->host.lanes);
@@ -76,8 +74,8 @@ static void stop(struct worker *w)
 	loop_stop(&w->loop);
 }
 
-/* Background work ends without telling anybody, so it is asked about from time to time. */
-static void wait_for_drain(struct worker *w)
+/* Background work does not report its end, so a timer checks every 10 ms. */
+static void set_drain_timer(struct worker *w)
 {
 	struct timeval tv = { 0, 10000 };
 
@@ -92,15 +90,15 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	loop_enter(&w->loop);
 	if (w->loop.now >= w->drain_until) {
-		log_warn("what is still under way at the end is cut off");
+		log_warn("shutdown_timeout is over: unfinished requests are dropped");
 		stop(w);
 	} else {
-		wait_for_drain(w);
-		worker_client_gone(w);
+		set_drain_timer(w);
+		worker_stop_if_drained(w);
 	}
 }
 
-/* Clients that wait for nothing go now, the others when they were answered. */
+/* Closes idle clients now, and the others when their requests are answered. */
 static void drain(struct worker *w)
 {
 	struct client *client, *next;
@@ -109,15 +107,15 @@ static void drain(struct worker *w)
 		return;
 	w->draining = true;
 	w->drain_until = w->loop.now + w->daemon->config->shutdown_timeout;
-	wait_for_drain(w);
+	set_drain_timer(w);
 	for (client = TAILQ_FIRST(&w->clients); client; client = next) {
 		next = client_next(client);
 		client_drain(client);
 	}
-	worker_client_gone(w);
+	worker_stop_if_drained(w);
 }
 
-void worker_client_gone(struct worker *w)
+void worker_stop_if_drained(struct worker *w)
 {
 	if (w->draining && TAILQ_EMPTY(&w->clients) && lanes_idle(w->host.lanes))
 		loop_stop(&w->loop);
@@ -141,14 +139,14 @@ static void on_mail(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
-static void tell(struct worker *w, char news)
+static void notify(struct worker *w, char news)
 {
 	(void)!write(w->daemon->news, &news, 1);
 }
 
 static void on_settled(void *arg)
 {
-	tell(arg, DAEMON_SETTLED);
+	notify(arg, DAEMON_SETTLED);
 }
 
 static void *run(void *arg)
@@ -157,7 +155,7 @@ static void *run(void *arg)
 
 	servers_start(w->servers, on_settled, w);
 	loop_run(&w->loop);
-	tell(w, DAEMON_ENDED);
+	notify(w, DAEMON_EXITED);
 	return NULL;
 }
 

@@ -1,4 +1,4 @@
-/* A worker thread: its loop, its clients, its connections to the servers, its lanes. Workers share nothing that changes. */
+/* A worker thread: its loop, clients, connections to servers, and lanes. Workers share struct daemon only. */
 #ifndef WORKER_H
 #define WORKER_H
 
@@ -12,7 +12,7 @@
 struct client;
 
 struct worker {
-	struct host host; /* what the pure layers know of this worker; first, so that one is the other */
+	struct host host; /* first: a pointer to one is a pointer to the other */
 	struct daemon *daemon;
 	struct loop loop;
 	struct pool pool;
@@ -20,39 +20,40 @@ struct worker {
 	struct collection_options collection_options;
 	struct servers *servers;
 	TAILQ_HEAD(, client) clients;
-	struct buf trash; /* replies that nobody wants */
+	struct buf trash; /* for replies that are discarded */
 	struct deferred deferred;
 	struct balance balance;
-	uint64_t asked; /* bytes that clients had sent when work in slices last rested */
+	uint64_t bytes_seen; /* COUNT_bytes_read at the last call of env.later */
 	bool draining;
-	uint64_t drain_until; /* when what is left is cut off */
-	int mailbox[2];       /* a pipe of ints: an accepted socket, or one of the words below */
+	uint64_t drain_until; /* when unfinished requests are given up */
+	int mailbox[2];       /* a pipe of ints: an accepted socket, WORKER_DRAIN or WORKER_STOP */
 	struct event mail, deadline;
 	pthread_t thread;
 	atomic_uint_fast64_t counters[COUNTERS];
 };
 
+/* Finish requests in progress, then stop; stop now. */
 enum { WORKER_DRAIN = -1, WORKER_STOP = -2 };
 
-/* Starts the thread. `daemon` is borrowed until worker_join. */
+/* Starts the thread. Borrows `daemon` until worker_join. */
 struct worker *worker_start(struct daemon *daemon, uint64_t seed);
 
-/* Sends a socket, which the worker owns from then on, or a word. From any thread. */
+/* Sends a socket, which the worker takes, or WORKER_DRAIN or WORKER_STOP. From any thread. */
 void worker_send(struct worker *worker, int message);
 
-/* Waits until the thread has ended and frees all. */
+/* Waits until the thread has exited, and frees the worker. */
 void worker_join(struct worker *worker);
 
-/* Adds to a counter. From the worker's own thread only. */
+/* Adds `n` to a counter. From the worker's thread only. */
 static inline void worker_count(struct worker *worker, enum counter counter, uint64_t n)
 {
 	atomic_uint_fast64_t *c = &worker->counters[counter];
 
-	/* One writer: no locked instruction is needed. */
+	/* There is one writer, so no atomic addition is needed. */
 	atomic_store_explicit(c, atomic_load_explicit(c, memory_order_relaxed) + n, memory_order_relaxed);
 }
 
-/* For clients: one has gone. */
-void worker_client_gone(struct worker *worker);
+/* Stops the loop of a draining worker that has no clients and no work left. Clients call it when they close. */
+void worker_stop_if_drained(struct worker *worker);
 
 #endif

@@ -1,11 +1,10 @@
 /*
- * sunion sinter sdiff: a merge of the sets in byte order. Of each set a block of members is read at a time, and of a set that
- * is only looked into, no block that lies below what is looked for:
+ * sunion sinter sdiff: a merge of the sets in byte order. Each set is read in blocks of members:
  *
- *     read a block of each set -> merge until one is used up -> read its next block, from where it is wanted -> merge ...
+ *     read_blocks (a block of each set) -> merge (until a block is used up) -> read_blocks (the next block) -> merge ...
  *
- * So no more is held of large sets than a block of each and the result, and others have their turn between the blocks. A
- * missing set is empty.
+ * sinter and sdiff skip the blocks of a set that have no member to compare. So only the result and a block of each set are in
+ * memory, and other requests run between the blocks. A missing set is empty.
  */
 #include "collection/lane/lanes.h"
 #include "collection/set_request.h"
@@ -17,20 +16,20 @@
 
 enum {
 	BLOCK_MAX = 32 * 1024,        /* bytes of a block */
-	BLOCK_LEAST = 1024,           /* however many sets there are */
+	BLOCK_LEAST = 1024,           /* even if there are many sets */
 	BLOCKS_MAX = 8 * 1024 * 1024, /* bytes of all blocks */
-	MEMBER_USUAL = 8              /* bytes: what a block is likely to need is read at once */
+	MEMBER_USUAL = 8              /* bytes: a block is read for at most bytes / MEMBER_USUAL members */
 };
 
 struct algebra_part {
 	struct op op;
 	struct set_request request;
 	struct algebra_task *algebra;
-	struct slice rest;   /* of the block, behind `member` */
-	struct slice member; /* the current one; empty when it has to be read, or there is none */
-	bool asking, ended;  /* ended: there is no block behind this one */
+	struct slice rest;   /* the block behind `member` */
+	struct slice member; /* the current one; empty if the block is used up */
+	bool asking, ended;  /* ended: this is the last block */
 	uint16_t from_size;
-	char from[MEMBER_MAX]; /* where the next block begins */
+	char from[MEMBER_MAX]; /* the beginning of the next block */
 };
 
 struct algebra_task {
@@ -72,7 +71,7 @@ static bool is_used_up(const struct algebra_part *part)
 	return part->member.n == 0;
 }
 
-/* Goes on to the next member. */
+/* Advances to the next member. */
 static void step(struct algebra_part *part)
 {
 	struct slice last = part->member;
@@ -85,7 +84,6 @@ static void step(struct algebra_part *part)
 	part->request.range.after = true;
 }
 
-/* A block that is shorter than it might be is the last one. */
 static void read_done(struct op *op, const struct outcome *outcome)
 {
 	struct algebra_part *part = (struct algebra_part *)op;
@@ -121,10 +119,10 @@ static void read_block(struct algebra_part *part)
 	lanes_submit(a->task.host->lanes, &part->op);
 }
 
-/* Has those read that are used up and go on; false when there are none. */
+/* Reads the next block of each set whose block is used up. Gives false if all are at their end. */
 static bool read_blocks(struct algebra_task *a)
 {
-	/* What is asked is answered later, but for the count to be right in between. */
+	/* Keeps the count above 0 until all reads are submitted. */
 	a->asking++;
 	for (size_t i = 0; i < a->count; i++) {
 		struct algebra_part *part = &a->parts[i];
@@ -136,8 +134,8 @@ static bool read_blocks(struct algebra_task *a)
 
 /* --- merging --- */
 
-/* Puts a part on its first member that is not below `member`: what lies between is not read. */
-static void go_to(struct algebra_part *part, struct slice member)
+/* Advances a part to its first member that is not less than `member`. Blocks between are skipped. */
+static void seek(struct algebra_part *part, struct slice member)
 {
 	while (!is_used_up(part) && member_compare(part->member, member) < 0)
 		step(part);
@@ -154,7 +152,7 @@ static void take(struct algebra_task *a, struct slice member)
 	BUF_ADD(&a->result, " ");
 }
 
-/* Each of these merges as far as the blocks go. True when there is nothing more to come. */
+/* intersect, subtract and unite merge until a block is used up. They give true if the result is complete. */
 static bool intersect(struct algebra_task *a)
 {
 	struct algebra_part *first = &a->parts[0];
@@ -171,7 +169,7 @@ static bool intersect(struct algebra_task *a)
 				highest = part->member;
 		}
 		for (size_t i = 0; i < a->count; i++) {
-			go_to(&a->parts[i], highest);
+			seek(&a->parts[i], highest);
 			all &= slice_equal(a->parts[i].member, highest);
 		}
 		if (!all)
@@ -191,7 +189,7 @@ static bool subtract(struct algebra_task *a)
 
 		for (size_t i = 1; i < a->count; i++) {
 			struct algebra_part *part = &a->parts[i];
-			go_to(part, first->member);
+			seek(part, first->member);
 			if (is_used_up(part) && !part->ended)
 				return false;
 			found |= slice_equal(part->member, first->member);
@@ -202,7 +200,7 @@ static bool subtract(struct algebra_task *a)
 	return first->ended;
 }
 
-/* The part whose member comes first; NULL when one has to be read before that is known. */
+/* The part with the lowest member. NULL if a block must be read first, or if all have ended. */
 static struct algebra_part *lowest(struct algebra_task *a, bool *ended)
 {
 	struct algebra_part *low = NULL;

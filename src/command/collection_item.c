@@ -22,8 +22,8 @@ static bool is_list(const struct host *host, struct slice key)
 
 struct reading {
 	struct op read, touch;
-	struct list_request range; /* all of a list */
-	struct set_request all;    /* all of a set */
+	struct list_request range; /* of all items, for a list */
+	struct set_request all;    /* of all members, for a set */
 	struct host *host;
 	struct waiter *waiter;
 	char delimiter;
@@ -151,8 +151,8 @@ static void stored(struct op *op, const struct outcome *outcome)
 	}
 }
 
-/* Reads a payload into a log with one word on all members: what is wrong with it, or NULL. */
-static const char *read_payload(const struct collection_rule *rule, struct slice data, char sign, struct buf *log)
+/* Turns an item's value into a log with the same sign for all members. Gives NULL, or the error line. */
+static const char *parse_value(const struct collection_rule *rule, struct slice data, char sign, struct buf *log)
 {
 	while (data.n) {
 		const char *end = memchr(data.p, rule->delimiter, data.n);
@@ -174,7 +174,8 @@ static const char *read_payload(const struct collection_rule *rule, struct slice
 	return NULL;
 }
 
-static void distinct(struct buf *log, uint64_t seed)
+/* Removes duplicate members from the log. */
+static void remove_duplicates(struct buf *log, uint64_t seed)
 {
 	struct fold fold = { .seed = seed };
 	struct buf all = BUF_EMPTY;
@@ -237,7 +238,7 @@ void collection_item_start(struct host *host, const struct request *request, voi
 	else if (request->command->grammar == GRAMMAR_ARITHMETIC)
 		error = "CLIENT_ERROR cannot increment or decrement a collection";
 	else
-		error = read_payload(rule, request->data, removes ? '-' : '+', &log);
+		error = parse_value(rule, request->data, removes ? '-' : '+', &log);
 	if (error) {
 		buf_free(&log);
 		task_refuse(host, request, owner, error);
@@ -249,7 +250,7 @@ void collection_item_start(struct host *host, const struct request *request, voi
 	v->op.client = task_client(host, owner);
 	v->op.key = task_keep(&at, request->key);
 	if (v->op.kind == OP_REPLACE && !v->op.push)
-		distinct(&log, host->env.seed);
+		remove_duplicates(&log, host->env.seed);
 	v->task.scratch = log;
 	v->op.log = buf_slice(&v->task.scratch);
 	lanes_submit(host->lanes, &v->op);

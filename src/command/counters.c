@@ -11,7 +11,7 @@ struct counter {
 	uint64_t value;
 };
 
-/* memcached leaves spaces behind a number that has become shorter. */
+/* memcached pads a number that has become shorter with spaces. */
 static bool parse_counter(struct slice value, uint64_t *out)
 {
 	while (value.n && value.p[value.n - 1] == ' ')
@@ -19,7 +19,7 @@ static bool parse_counter(struct slice value, uint64_t *out)
 	return num_parse_u64(value, out);
 }
 
-/* Asks for more. Those who ask for other things have their turn between. */
+/* Asks for more counters, a limited number at a time, so that other calls get through. */
 static void ask(struct counters *counters)
 {
 	enum { AT_ONCE = ORDER_EVENT_CALLS };
@@ -51,7 +51,7 @@ static void answered(struct waiter *waiter, const struct result *r)
 		counters->done(counters);
 }
 
-/* The keys of all buckets are equally long and lie one behind the other, behind the counters. */
+/* The keys, all of one length, lie behind the counters. */
 void counters_read(struct counters *counters, struct host *host, const struct event_rule *rule, struct slice type,
 	struct time_bucket_range range, struct buf *failure, void (*done)(struct counters *counters))
 {

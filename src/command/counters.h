@@ -1,4 +1,4 @@
-/* The counters of some buckets of an event type, read all at once: one round trip to each server, however many they are. */
+/* Reads the counters of a range of buckets of an event type, in parallel: up to ORDER_EVENT_CALLS calls at a time. */
 #ifndef COMMAND_COUNTERS_H
 #define COMMAND_COUNTERS_H
 
@@ -10,21 +10,22 @@ struct counter;
 
 struct counters {
 	struct host *host;
-	void (*done)(struct counters *counters); /* all were read, or `failure` says why not */
-	struct buf *failure;                     /* the caller's: an error line, or empty */
+	void (*done)(struct counters *counters); /* all are read, or `failure` has an error line */
+	struct buf *failure;                     /* borrowed; the caller clears it */
 	struct time_bucket_range range;
-	size_t count, asked, answered, size;
-	struct counter *all; /* in the order of their buckets */
+	size_t count, asked, answered; /* counters: to read, and of these asked for and answered */
+	size_t size;                   /* of the memory at `all` */
+	struct counter *all;           /* in the order of their buckets */
 };
 
-/* Starts to read. `counters` stays where it is until `done`; `type` is borrowed for the call. */
+/* Starts to read. `counters` must not move until counters_free; `type` is borrowed for the call, `failure` until `done`. */
 void counters_read(struct counters *counters, struct host *host, const struct event_rule *rule, struct slice type,
 	struct time_bucket_range range, struct buf *failure, void (*done)(struct counters *counters));
 
-/* What a bucket's counter says, 0 where there is none. */
+/* The count of a bucket of the range; 0 if it has no counter. */
 uint64_t counters_get(const struct counters *counters, int64_t bucket);
 
-/* Gives the memory back, when all were read. */
+/* Frees the memory, after `done`. */
 void counters_free(struct counters *counters);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The event commands, and those of them that write: evincr and evadd. A counter is counted in the lane of its key; the event
- * that evadd stores has a key that nobody else has, since no two get the same count.
+ * evincr and evadd. An event is counted in the lane of its counter. evadd then stores the event under a key with the count: no
+ * two events get the same count, so the key is unique.
  */
 #include "command/event.h"
 
@@ -55,8 +55,7 @@ static void stored(struct waiter *waiter, const struct result *r)
 }
 
 /*
- * The event's number is the count, so nobody else writes its item; what may lie there is an event of before the counter was
- * evicted, which this one replaces.
+ * Stores the event. If the key has an item, it is from before the counter was evicted, and is replaced.
  */
 static void numbered(struct op *op, const struct outcome *outcome)
 {
@@ -81,7 +80,7 @@ static void numbered(struct op *op, const struct outcome *outcome)
 		&event->waiter);
 }
 
-/* Room for separator and number behind a counter's key, whose own length is that of any bucket's. */
+/* The largest key of an event: type, separator, bucket, separator, number. */
 bool event_refuses_type(struct host *host, const struct request *request, void *owner)
 {
 	const struct event_rule *rule = rules_event(host->env.rules, request->key);

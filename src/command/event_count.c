@@ -1,4 +1,4 @@
-/* evcount: the counters of all buckets, read at once. */
+/* evcount: the counters of a range of buckets. */
 #include "command/counters.h"
 #include "command/event.h"
 #include "protocol/reply.h"

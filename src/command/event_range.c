@@ -1,6 +1,6 @@
 /*
- * evrange evlast: the stored events, in order or newest first. First the counters of all buckets that can matter are read,
- * which say how many events there may be; then the events, as a fan, from bucket to bucket.
+ * evrange evlast: the stored events, in order or newest first. First the counters of all buckets are read, which say how many
+ * events there may be. Then a fan reads the events, bucket by bucket.
  */
 #include "collection/lane/lanes.h"
 #include "command/counters.h"
@@ -10,12 +10,12 @@
 #include "util/num.h"
 
 /*
- * A counter may promise what is long gone, or never was. So a search for the newest gives a bucket up when so many numbers in a
- * row have no event, and all of them when so many have none in all; and no range holds more than a million.
+ * Holes are numbers without an event: it was evicted, or only counted. evlast leaves a bucket after HOLES_IN_A_ROW, and stops
+ * after HOLES_IN_ALL. evrange refuses more than EVENTS_MAX numbers.
  */
 enum { EVENTS_MAX = 1000000, HOLES_IN_A_ROW = 4096, HOLES_IN_ALL = 100000 };
 
-/* Events asked for at once at first, as the size of those read lately allows. */
+/* The first window: as many events as FIRST_BYTES hold, judged by the events read before. */
 enum { FIRST_MOST = 512, FIRST_LEAST = 32, FIRST_BYTES = 4 << 20 };
 
 struct event_part {
@@ -29,14 +29,13 @@ struct events_task {
 	struct counters counters;
 	struct fan fan;
 	const struct event_rule *rule;
-	bool newest;         /* this is evlast: from the newest on */
-	int64_t first, last; /* evrange: the numbers that were asked for */
+	bool newest;         /* evlast: in descending order */
+	int64_t first, last; /* evrange: the numbers requested; negative ones count from the end */
 	size_t limit;
-	/* the walk: the next is `number` of `bucket`, and of that bucket so many are left */
-	int64_t bucket;
-	uint64_t number, left;
-	size_t holes, row; /* numbers without an event: in all, and one after the other */
-	struct buf prefix; /* what the keys of the bucket's events begin with */
+	int64_t bucket;        /* the current one */
+	uint64_t number, left; /* in this bucket: the next number, and how many are left */
+	size_t holes, row;     /* numbers without an event: in all, and the last in a row */
+	struct buf prefix;     /* of the keys of the bucket's events */
 	size_t ring_size;
 	struct slice type;
 	char bytes[];
@@ -51,8 +50,8 @@ static void end(struct events_task *events)
 	task_done(&events->task);
 }
 
-/* The numbers of a bucket that are to be asked for: clips what was named to what there is. */
-static void enter(struct events_task *events, int64_t bucket)
+/* Makes `bucket` the current one, and clips the requested numbers to its count. */
+static void enter_bucket(struct events_task *events, int64_t bucket)
 {
 	uint64_t counted = counters_get(&events->counters, bucket);
 	int64_t count = counted < INT64_MAX ? (int64_t)counted : INT64_MAX - 1;
@@ -69,36 +68,35 @@ static void enter(struct events_task *events, int64_t bucket)
 	events->row = 0;
 }
 
-/* On to the next bucket; false when there is none. */
-static bool move(struct events_task *events)
+/* Enters the next bucket; false if there is none. */
+static bool next_bucket(struct events_task *events)
 {
 	const struct time_bucket_range *range = &events->counters.range;
 
 	if (events->bucket == (events->newest ? range->first : range->last))
 		return false;
-	enter(events, events->newest ? events->bucket - 1 : events->bucket + 1);
+	enter_bucket(events, events->newest ? events->bucket - 1 : events->bucket + 1);
 	return true;
 }
 
-/* The same for its first bucket. */
-static void begin(struct events_task *events)
+static void first_bucket(struct events_task *events)
 {
 	const struct time_bucket_range *range = &events->counters.range;
 
-	enter(events, events->newest ? range->last : range->first);
+	enter_bucket(events, events->newest ? range->last : range->first);
 }
 
-/* How many numbers there are to ask for, in all buckets. */
+/* The number of keys to read, in all buckets. */
 static uint64_t total_of(struct events_task *events)
 {
 	uint64_t total = 0;
 
-	begin(events);
+	first_bucket(events);
 	do {
 		total += events->left;
 		if (total < events->left)
 			return UINT64_MAX;
-	} while (move(events));
+	} while (next_bucket(events));
 	return total;
 }
 
@@ -109,15 +107,15 @@ static void set_prefix(struct events_task *events)
 	buf_add_slice(&events->prefix, events->rule->separator);
 }
 
-/* Finds the next number to ask for. */
-static bool step(struct events_task *events)
+/* Finds the next number to read; false if there is none. */
+static bool next_number(struct events_task *events)
 {
 	bool moved = false;
 
 	if (events->newest && events->holes >= HOLES_IN_ALL)
 		return false;
 	while (events->left == 0 || (events->newest && events->row >= HOLES_IN_A_ROW)) {
-		if (!move(events))
+		if (!next_bucket(events))
 			return false;
 		moved = true;
 	}
@@ -126,8 +124,7 @@ static bool step(struct events_task *events)
 	return true;
 }
 
-/* What more events will come to is guessed from those that came. */
-static void measure(struct host *host, size_t bytes)
+static void update_average(struct host *host, size_t bytes)
 {
 	host->event_size = (host->event_size * 15 + bytes) / 16;
 }
@@ -145,7 +142,7 @@ static void answered(struct waiter *waiter, const struct result *r)
 	struct events_task *events = (struct events_task *)part->part.fan->task;
 
 	if (r->status == RESULT_HIT) {
-		measure(events->task.host, r->value.n);
+		update_average(events->task.host, r->value.n);
 		reply_value(fan_reply(&part->part, r->value.n), waiter->key, r, false);
 		events->row = 0;
 	} else if (result_failed(r)) {
@@ -167,7 +164,7 @@ static bool ask(struct fan *fan, struct fan_part *fan_part)
 	struct slice prefix;
 	size_t n;
 
-	if (!step(events))
+	if (!next_number(events))
 		return false;
 	prefix = buf_slice(&events->prefix);
 	memcpy(part->key, prefix.p, prefix.n);
@@ -200,7 +197,6 @@ static size_t least(size_t a, uint64_t b)
 	return b < a ? (size_t)b : a;
 }
 
-/* The counters are known. */
 static void counted(struct counters *counters)
 {
 	struct events_task *events = (struct events_task *)((char *)counters - offsetof(struct events_task, counters));
@@ -218,11 +214,11 @@ static void counted(struct counters *counters)
 		end(events);
 		return;
 	}
-	begin(events);
+	first_bucket(events);
 	set_prefix(events);
 	stride = sizeof(struct event_part) + buf_size(&events->prefix) + NUM_U64_MAX;
 	stride = (stride + align - 1) / align * align;
-	/* A search for few needs few parts, but then some for what it does not find. */
+	/* A small ring is enough for few events, and some holes. */
 	ring = events->limit < FIRST_MOST ? FIRST_MOST : FAN_RING;
 	ring = least(ring, total);
 	events->ring_size = ring * stride;
@@ -240,8 +236,7 @@ static void counted(struct counters *counters)
 	fan_start(&events->fan);
 }
 
-/* Reads the counters of the buckets; from there on it goes by itself. */
-static struct events_task *start(struct host *host, const struct request *request, void *owner)
+static struct events_task *new_events(struct host *host, const struct request *request, void *owner)
 {
 	struct events_task *events = task_new(host, request, owner, sizeof(*events) + request->key.n);
 	char *at = events->bytes;
@@ -277,7 +272,7 @@ void evrange_start(struct host *host, const struct request *request, void *owner
 	if (bucket.n == 0 || (from.n && !num_parse_i64(from, &first)) || (to.n && !num_parse_i64(to, &last)) ||
 		slice_token(&rest).n)
 		refused = "CLIENT_ERROR bad command line format";
-	/* Numbers begin again in each bucket, so those of several name nothing. */
+	/* Each bucket has its own numbers, so numbers need a single bucket. */
 	else if (!event_buckets(host, rules_event(host->env.rules, request->key), bucket, &range) ||
 		(from.n && range.first != range.last))
 		refused = "CLIENT_ERROR bad bucket";
@@ -287,7 +282,7 @@ void evrange_start(struct host *host, const struct request *request, void *owner
 		task_refuse(host, request, owner, refused);
 		return;
 	}
-	events = start(host, request, owner);
+	events = new_events(host, request, owner);
 	events->first = first;
 	events->last = last;
 	read_counters(events, range);
@@ -318,9 +313,9 @@ void evlast_start(struct host *host, const struct request *request, void *owner)
 		task_refuse(host, request, owner, refused);
 		return;
 	}
-	/* Of several buckets the last is where it begins. */
+	/* Looks back from the last bucket of a range. */
 	range.first = range.last > rule->lookback ? range.last - rule->lookback : 0;
-	events = start(host, request, owner);
+	events = new_events(host, request, owner);
 	events->newest = true;
 	events->limit = (size_t)n;
 	read_counters(events, range);

@@ -1,20 +1,19 @@
 #include "command/fan.h"
 
 /*
- * Before anything was found it is not known how large it is, so that many misses must not open the window all the way; nor must
- * a few small answers. Of a limited fan some parts more than are still missing are asked for, as many again as found nothing.
+ * The window is the number of unanswered parts. WINDOW_UNKNOWN bounds it while there are few answers with data, whose size says
+ * little. A limited fan asks for as many parts as it needs answers, for SPARE more, and for one more for each miss so far.
  */
 enum { WINDOW_UNKNOWN = 512, WINDOW_BYTES = 4 << 20, SPARE = 16 };
 
 static struct fan_part *part_at(const struct fan *fan, size_t i)
 {
-	/* Hardly any fan goes around, and a division takes long. */
+	/* Few fans wrap around, and a division is slow. */
 	size_t place = i < fan->ring ? i : i % fan->ring;
 
 	return (struct fan_part *)(void *)(fan->parts + place * fan->stride);
 }
 
-/* How many parts may be on their way, judged by the size of what has come. */
 static size_t window(const struct fan *fan)
 {
 	size_t most = 4 * fan->hits, fit;
@@ -29,10 +28,10 @@ static size_t window(const struct fan *fan)
 	return fit < most ? fit : most;
 }
 
-/* How many parts may stand between the last one that was told and the next to be asked for. */
+/* How many parts may be between `written` and `asked`. */
 static size_t span(const struct fan *fan)
 {
-	size_t missing = fan->limit - fan->told, useful = missing + SPARE + (fan->answered - fan->hits);
+	size_t missing = fan->limit - fan->replied, useful = missing + SPARE + (fan->answered - fan->hits);
 
 	return missing < fan->ring && useful < fan->ring ? useful : fan->ring;
 }
@@ -48,8 +47,8 @@ static bool may_ask(const struct fan *fan)
 	return fan->held < WINDOW_BYTES && (!host->room || host->room(fan->task));
 }
 
-/* Asks for what there is room for; ends where nothing is left to do. */
-static void go_on(struct fan *fan)
+/* Asks as far as the window allows. Finishes if all is answered. */
+static void ask_more(struct fan *fan)
 {
 	if (fan->asking)
 		return;
@@ -73,7 +72,7 @@ static void resume(struct task *task)
 	struct fan *fan = task->resume_arg;
 
 	fan->complete |= task->abandoned;
-	go_on(fan);
+	ask_more(fan);
 }
 
 void fan_start(struct fan *fan)
@@ -83,9 +82,9 @@ void fan_start(struct fan *fan)
 	resume(fan->task);
 }
 
-static bool may_tell(const struct fan *fan)
+static bool may_reply(const struct fan *fan)
 {
-	return fan->told < fan->limit;
+	return fan->replied < fan->limit;
 }
 
 struct buf *fan_reply(struct fan_part *part, size_t bytes)
@@ -95,9 +94,9 @@ struct buf *fan_reply(struct fan_part *part, size_t bytes)
 	part->hit = true;
 	fan->hits++;
 	fan->bytes += bytes;
-	if (part != part_at(fan, fan->written) || !may_tell(fan))
+	if (part != part_at(fan, fan->written) || !may_reply(fan))
 		return &part->held;
-	fan->told++;
+	fan->replied++;
 	return task_reply(fan->task);
 }
 
@@ -111,18 +110,18 @@ struct buf *fan_reply_shared(struct fan_part *part, struct buf *out, struct shar
 	return task_reply(part->fan->task);
 }
 
-/* The oldest part is done: tells what it held, and leaves it behind. */
-static void pass(struct fan *fan, struct fan_part *part)
+/* The oldest part is done: replies what it held, and advances. */
+static void write_oldest(struct fan *fan, struct fan_part *part)
 {
-	if (buf_size(&part->held) && may_tell(fan)) {
+	if (buf_size(&part->held) && may_reply(fan)) {
 		buf_add_slice(task_reply(fan->task), buf_slice(&part->held));
-		fan->told++;
+		fan->replied++;
 	}
 	fan->held -= buf_size(&part->held);
 	buf_free(&part->held);
 	fan->written++;
 	if (part->failed)
-		fan->limit = fan->told;
+		fan->limit = fan->replied;
 }
 
 void fan_part_done(struct fan_part *part)
@@ -133,9 +132,9 @@ void fan_part_done(struct fan_part *part)
 	fan->answered++;
 	fan->held += buf_size(&part->held);
 	while (fan->written < fan->asked && part_at(fan, fan->written)->done)
-		pass(fan, part_at(fan, fan->written));
-	fan->complete |= !may_tell(fan);
-	go_on(fan);
+		write_oldest(fan, part_at(fan, fan->written));
+	fan->complete |= !may_reply(fan);
+	ask_more(fan);
 }
 
 void fan_part_failed(struct fan_part *part)

@@ -1,61 +1,61 @@
 /*
- * A fan: one request that asks for many keys at once and answers in the order in which it asked. No more is asked for at a
- * time than the client can take: some at first, then as many as what came lets expect to fit.
+ * A fan reads many keys for one request, in parallel, and replies in the order of the keys. A part is one key. A fan asks for a
+ * few keys at first. Then it asks for as many as its window allows, which shrinks as answers are larger.
  *
- *     parts  ... gone | told in order | answered, or waited for | not yet asked ...
- *                     ^ written                                ^ asked
+ *     parts    replied to the client | answered or awaited | not yet asked
+ *                                    ^ written             ^ asked
  *
- * The parts lie in a ring, so that there may be any number of them, one after the other.
+ * The parts are in a ring, so a fan may have any number of them.
  */
 #ifndef COMMAND_FAN_H
 #define COMMAND_FAN_H
 
 #include "command/task.h"
 
-enum { FAN_RING = 4096 /* as many parts as any ring needs */ };
+enum { FAN_RING = 4096 /* parts of the largest ring */ };
 
 /* First in each part. */
 struct fan_part {
 	struct fan *fan;
-	struct buf held; /* an answer that must wait for earlier ones */
+	struct buf held; /* an answer that waits for earlier ones */
 	bool done, hit, failed;
 };
 
 struct fan {
-	/* These are given, the rest is zero. */
+	/* The caller sets these, and clears the others. */
 	struct task *task;
-	bool (*ask)(struct fan *fan, struct fan_part *part); /* asks for the next key; false when there is no more */
-	void (*finish)(struct fan *fan);                     /* all is told and answered: ends the task */
-	char *parts;                                         /* not initialised */
-	size_t stride, ring;                                 /* the size of a part, and how many there is room for */
+	bool (*ask)(struct fan *fan, struct fan_part *part); /* asks for the next key; false if there is none */
+	void (*finish)(struct fan *fan);                     /* all answers were replied: completes the task */
+	char *parts;                                         /* memory of the ring, not cleared */
+	size_t stride, ring;                                 /* bytes of a part; parts of the ring */
 	size_t total;                                        /* parts at most */
-	size_t first; /* so many are asked for before it is known how large the answers are */
-	size_t limit; /* answers to tell at most: when so many were, nothing more is asked for; SIZE_MAX for all */
+	size_t first;                                        /* parts asked before the size of answers is known */
+	size_t limit; /* answers with data to reply at most: after these nothing is asked; SIZE_MAX for all */
 
-	size_t asked, answered, written; /* parts, in order but for the answers */
-	size_t hits, told;               /* answers that said something, and those that the client was given */
+	size_t asked, answered, written; /* numbers of parts; answers may come in any order */
+	size_t hits, replied;            /* answers with data: all, and those in the reply */
 	uint64_t bytes;                  /* of all answers so far */
 	size_t held;                     /* bytes that wait in parts */
-	bool complete;                   /* there is nothing more to ask for */
+	bool complete;                   /* nothing more is asked */
 	bool asking;
 };
 
-/* Starts to ask. `fan` lives in its task, which may be gone when this returns. */
+/* Starts to ask. `fan` is part of its task, which may be freed when this returns. */
 void fan_start(struct fan *fan);
 
 /*
- * Where a part's answer of so many bytes of data goes, whole; a part that has none does not ask. Valid as task_reply says, and
- * no longer than until fan_part_done, which has to follow.
+ * Gives the buffer for the whole answer of a part, which has `bytes` bytes of data. It is valid as task_reply says, until
+ * fan_part_done, which must follow. It is not called for an answer without data.
  */
 struct buf *fan_reply(struct fan_part *part, size_t bytes);
 
-/* Puts a text behind what is in `out`, which fan_reply gave, and gives where to go on. */
+/* Adds a text to `out`, which fan_reply gave. Gives the buffer for the bytes behind it. */
 struct buf *fan_reply_shared(struct fan_part *part, struct buf *out, struct shared *text);
 
-/* The part's answer is complete. The task may be gone when this returns. */
+/* The part's answer is complete. The task may be freed when this returns. */
 void fan_part_done(struct fan_part *part);
 
-/* In place of that: the part will never be answered. What comes behind it is not told, nor is more asked for. */
+/* Instead of fan_part_done: the part has no answer. Later parts are not replied, and nothing more is asked. */
 void fan_part_failed(struct fan_part *part);
 
 #endif

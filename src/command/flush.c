@@ -1,4 +1,4 @@
-/* flush_all: one call to every server; it is done when all have done it. */
+/* flush_all: one call to each server. */
 #include "collection/lane/lanes.h"
 #include "command/start.h"
 #include "command/task.h"

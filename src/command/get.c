@@ -1,4 +1,4 @@
-/* get gets gat gats: one call a key, on all servers at once, answered with what was found in the order asked for. */
+/* get gets gat gats: one call for each key, to all servers in parallel. The reply is in the order of the request. */
 #include "collection/lane/lanes.h"
 #include "collection/set/touch_delete.h"
 #include "command/collection_item.h"
@@ -14,12 +14,12 @@ struct get_part {
 struct get_task {
 	struct task task;
 	struct fan fan;
-	struct call call;        /* the same for all but the key */
-	struct slice rest;       /* the keys not yet asked for */
-	struct get_part parts[]; /* a ring, and behind it the keys */
+	struct call call;        /* for all keys */
+	struct slice rest;       /* the keys not yet read */
+	struct get_part parts[]; /* a ring; the keys lie behind it */
 };
 
-/* A failure replaces END: a key that no server was asked for must not look like a miss. The scratch has the first failure. */
+/* A failure is sent instead of END: a key that was not read must not look like a miss. The scratch has the first failure. */
 static void finish(struct fan *fan)
 {
 	struct buf *failure = &fan->task->scratch;
@@ -28,8 +28,8 @@ static void finish(struct fan *fan)
 	task_done(fan->task);
 }
 
-/* A time to live given by gat goes on to the segments of a collection. */
-static void touch(struct host *host, const struct call *call, struct slice key, const struct result *r)
+/* gat sets the time to live of a collection's segments, too. */
+static void touch_others(struct host *host, const struct call *call, struct slice key, const struct result *r)
 {
 	if (call->verb == CALL_GAT && !collection_item_covers(host, key))
 		touch_followers(host->lanes, key, r->value, call->exptime);
@@ -51,7 +51,7 @@ static void answered(struct waiter *waiter, const struct result *r)
 	if (result_failed(r) && buf_size(&get->task.scratch) == 0)
 		reply_failure(&get->task.scratch, r);
 	if (r->status == RESULT_HIT) {
-		touch(get->task.host, &get->call, waiter->key, r);
+		touch_others(get->task.host, &get->call, waiter->key, r);
 		reply_value(fan_reply(&part->part, r->value.n), waiter->key, r, get->call.want & WANT_CAS);
 	}
 	fan_part_done(&part->part);
@@ -68,7 +68,7 @@ static bool ask(struct fan *fan, struct fan_part *fan_part)
 	return true;
 }
 
-/* One key, as most requests have, needs no fan. */
+/* The task for one key, as in most requests: it needs no fan. */
 struct single_task {
 	struct task task;
 	struct waiter waiter;
@@ -86,7 +86,7 @@ static void single_answered(struct waiter *waiter, const struct result *r)
 		return;
 	}
 	if (r->status == RESULT_HIT) {
-		touch(task->host, &single->call, waiter->key, r);
+		touch_others(task->host, &single->call, waiter->key, r);
 		reply_value(task_reply(task), waiter->key, r, single->call.want & WANT_CAS);
 	}
 	task_reply_line(task, "END");
@@ -109,7 +109,7 @@ void get_start(struct host *host, const struct request *request, void *owner)
 	bool cas = request->command->id == COMMAND_GETS || request->command->id == COMMAND_GATS;
 	size_t ring = request->keys < FAN_RING ? request->keys : FAN_RING;
 	size_t size = sizeof(struct get_task) + ring * sizeof(struct get_part);
-	/* The keys as they stand in the line: the first, and the rest right behind it. */
+	/* All keys, as they are in the line. */
 	struct slice keys = slice_of(request->key.p, (size_t)(request->rest.p + request->rest.n - request->key.p));
 	struct call call = {
 		.verb = touches ? CALL_GAT : CALL_GET,

@@ -1,4 +1,4 @@
-/* memcached's commands of one key and one line of reply: one call each, or for delete and touch one operation. */
+/* memcached's commands with one key and a reply of one line. Each is one call; delete and touch may be an operation. */
 #include "collection/lane/lanes.h"
 #include "collection/large.h"
 #include "command/collection_item.h"
@@ -9,7 +9,7 @@
 struct item_task {
 	struct task task;
 	struct waiter waiter;
-	struct op op; /* delete and touch, which reach the segments of a collection */
+	struct op op; /* of delete and touch, which include the other items of a collection */
 	enum call_verb verb;
 	char key[];
 };
@@ -70,13 +70,13 @@ static void answered(struct waiter *waiter, const struct result *r)
 	}
 }
 
-/* Of a flip no item lies under the key itself: what was meant may be one of its items, whose keys match the rule too. */
+/* A set in the encoding flip has no item of its own key. Then the key may be that of one of its items, which match the rule, too. */
 static bool is_flip(const struct item_task *item)
 {
 	return rules_collection(item->task.host->env.rules, item->waiter.key)->encoding == ENCODING_FLIP;
 }
 
-static void touch_or_delete(struct item_task *item)
+static void call_touch_or_delete(struct item_task *item)
 {
 	lanes_call(item->task.host->lanes,
 		&(struct call){
@@ -95,26 +95,26 @@ static void touched_or_deleted(struct op *op, const struct outcome *outcome)
 	if (outcome->status == OUTCOME_DONE)
 		task_reply_line(&item->task, done_word(item->verb));
 	else if (outcome->status == OUTCOME_MISSING && is_flip(item))
-		touch_or_delete(item);
+		call_touch_or_delete(item);
 	else
 		(void)outcome_ends(outcome, &item->task);
 }
 
 /*
- * Whether deleting the item alone may leave segments behind. They would do no harm: nobody can reach them, and the server
- * evicts them in the end. So an ordinary key is not asked about first.
+ * Whether deleting this item alone is likely to leave segments behind. These would only take memory until they are evicted, so
+ * the delete of an ordinary key is a single call.
  */
 static bool may_be_large(const struct host *host, const struct collection_rule *rule, struct slice key)
 {
 	return large_seen(host->env.large, key) || rule->prefix.n > 0;
 }
 
-/* Whether it may have other items that must go the same way. */
+/* Whether the key may be that of a collection with other items, to which the verb applies as well. */
 static bool has_other_items(const struct host *host, enum call_verb verb, struct slice key)
 {
 	const struct collection_rule *rule = rules_collection(host->env.rules, key);
 
-	/* Those of a key that long would have longer ones than there are. */
+	/* The keys of its other items would be too long. */
 	if (rule->encoding != ENCODING_OPLOG && key.n > COLLECTION_KEY_MAX)
 		return false;
 	return verb == CALL_TOUCH || (verb == CALL_DELETE && may_be_large(host, rule, key));

@@ -1,4 +1,4 @@
-/* The list commands: pushes are blind additions, everything else is a list operation in the lane of its key. */
+/* The list commands. A push is an APPEND, all others are LIST operations, in the lane of the key. */
 #include "collection/adopted/encodings/encodings.h"
 #include "collection/lane/lanes.h"
 #include "command/outcome.h"
@@ -36,7 +36,7 @@ static void counted(struct op *op, const struct outcome *outcome)
 		task_reply_number(&task_of(op)->task, outcome->number);
 }
 
-/* VALUE with the items, and END; without items, or a list, there is only END. */
+/* VALUE with the items, and END. If there are no items, or no list, only END. */
 static void listed(struct op *op, const struct outcome *outcome)
 {
 	struct list_task *list = task_of(op);
@@ -67,7 +67,7 @@ static const char *check_item(const struct collection_rule *rule, struct slice i
 	return item.n > MEMBER_MAX ? "CLIENT_ERROR item too long" : encoding_check_member(rule, item);
 }
 
-/* How many items, and their bytes; NULL, or what is wrong with them. */
+/* Counts the items and their bytes. Gives NULL, or the error line. */
 static const char *check_items(const struct collection_rule *rule, struct slice rest, size_t *count, size_t *bytes)
 {
 	const char *error = NULL;
@@ -89,7 +89,7 @@ static char *write_token(char *at, struct slice item)
 	return at;
 }
 
-/* At the head the item that is named last comes first. */
+/* Writes the log of a push. At the front of a list, the last item becomes the first. */
 static struct slice write_log(char *start, size_t size, struct slice rest, bool front)
 {
 	char *at = front ? start + size : start;
@@ -158,9 +158,9 @@ void lpushx_start(struct host *host, const struct request *request, void *owner)
 	start_push(host, request, owner, true, false);
 }
 
-/* --- all else --- */
+/* --- list operations --- */
 
-/* One index, or two. */
+/* <index>, or <index> <index> if `second` is not NULL. */
 static const char *parse_indices(struct slice rest, int64_t *first, int64_t *second)
 {
 	struct slice a = slice_token(&rest), b = second ? slice_token(&rest) : a;
@@ -170,7 +170,7 @@ static const char *parse_indices(struct slice rest, int64_t *first, int64_t *sec
 	return num_parse_i64(a, first) && (!second || num_parse_i64(b, second)) ? NULL : "CLIENT_ERROR invalid index";
 }
 
-/* With `number` a number first, then one item. */
+/* <item>, or <number> <item> if `number` is not NULL. */
 static const char *parse_item(struct slice rest, int64_t *number, struct slice *item, const char *bad_number)
 {
 	struct slice word = number ? slice_token(&rest) : slice_of("0", 1);
@@ -193,7 +193,7 @@ static const char *parse_count(struct slice rest, uint64_t *count)
 	return word.n && !num_parse_u64(word, count) ? "CLIENT_ERROR invalid count" : NULL;
 }
 
-/* Starts an operation, or refuses it. Its item is a slice of the request still: it is copied. */
+/* Starts an operation, or refuses it with `error`. Copies the item, which is a slice of the request. */
 static void start_operation(struct host *host, const struct request *request, void *owner, const char *error,
 	const struct list_request *asked, list_done *done)
 {

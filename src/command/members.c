@@ -1,4 +1,4 @@
-/* smembers: one read a key, answered in the order asked for. */
+/* smembers: one read for each key, answered in the order of the request. */
 #include "collection/lane/lanes.h"
 #include "collection/set_request.h"
 #include "command/fan.h"
@@ -15,11 +15,46 @@ struct members_part {
 struct members_task {
 	struct task task;
 	struct fan fan;
-	struct slice rest;           /* the keys not yet asked for */
-	struct members_part parts[]; /* a ring, and behind it the keys */
+	struct slice rest;           /* the keys not yet read */
+	struct members_part parts[]; /* a ring; the keys lie behind it */
 };
 
-/* A failure takes the place of END, so that nothing is taken for complete that is not. It is kept in the scratch. */
+typedef void read_done(struct op *op, const struct outcome *outcome);
+
+static void read_next(struct members_task *members, struct members_part *part, read_done *done)
+{
+	part->request = (struct set_request){ .verb = SET_ALL };
+	part->op = (struct op){
+		.kind = OP_READ,
+		.key = slice_token(&members->rest),
+		.client = task_client(members->task.host, members->task.owner),
+		.set = &part->request,
+		.done = done,
+	};
+	lanes_submit(members->task.host->lanes, &part->op);
+}
+
+/* One key, as most requests have, needs no fan. A missing set has no VALUE; a failure is the whole reply. */
+static void single_read(struct op *op, const struct outcome *outcome)
+{
+	size_t offset = offsetof(struct members_task, parts) + offsetof(struct members_part, op);
+	struct task *task = (struct task *)((char *)op - offset);
+	struct shared *text = op->set->shared;
+
+	if (outcome->status == OUTCOME_DONE) {
+		reply_value_head(task_reply(task), op->key, 0, buf_size(&text->text), NULL);
+		task_reply_shared(task, text);
+		BUF_ADD(task_reply(task), "\r\nEND\r\n");
+	} else if (outcome->status == OUTCOME_MISSING) {
+		reply_text(task_reply(task), "END");
+	} else {
+		outcome_reply_failure(task_reply(task), outcome);
+	}
+	set_request_free(op->set);
+	task_done(task);
+}
+
+/* A failure is sent instead of END, since the reply is not complete. The first one waits in the scratch. */
 static void finish(struct fan *fan)
 {
 	struct buf *failure = &fan->task->scratch;
@@ -28,8 +63,7 @@ static void finish(struct fan *fan)
 	task_done(fan->task);
 }
 
-/* A missing set is left out. */
-static void listed(struct op *op, const struct outcome *outcome)
+static void part_read(struct op *op, const struct outcome *outcome)
 {
 	struct members_part *part = (struct members_part *)((char *)op - offsetof(struct members_part, op));
 	struct fan *fan = part->part.fan;
@@ -49,18 +83,7 @@ static void listed(struct op *op, const struct outcome *outcome)
 
 static bool ask(struct fan *fan, struct fan_part *fan_part)
 {
-	struct members_task *members = (struct members_task *)fan->task;
-	struct members_part *part = (struct members_part *)fan_part;
-
-	part->request = (struct set_request){ .verb = SET_ALL };
-	part->op = (struct op){
-		.kind = OP_READ,
-		.key = slice_token(&members->rest),
-		.client = task_client(fan->task->host, fan->task->owner),
-		.set = &part->request,
-		.done = listed,
-	};
-	lanes_submit(fan->task->host->lanes, &part->op);
+	read_next((struct members_task *)fan->task, (struct members_part *)fan_part, part_read);
 	return true;
 }
 
@@ -73,6 +96,10 @@ void members_start(struct host *host, const struct request *request, void *owner
 	char *at = (char *)members + size;
 
 	members->rest = task_keep(&at, keys);
+	if (request->keys == 1) {
+		read_next(members, members->parts, single_read);
+		return;
+	}
 	members->fan = (struct fan){
 		.task = &members->task,
 		.ask = ask,

@@ -1,6 +1,6 @@
 /*
- * The meta commands, passed on as they are but for q: upstream a reply is always asked for, so that each reply has a request,
- * and a nominal one is kept back here.
+ * The meta commands. They are passed on without q: each call needs a reply. If the client sent q, nominal replies are suppressed
+ * here.
  */
 #include "collection/lane/lanes.h"
 #include "command/start.h"
@@ -15,7 +15,7 @@ struct meta_task {
 	char key[];
 };
 
-/* Which codes q hides: a miss for mg, success for the others. */
+/* Whether q suppresses this code: a miss for mg, success for the others. */
 static bool is_nominal(enum command_id id, struct slice code)
 {
 	switch (id) {
@@ -51,8 +51,8 @@ static void answered(struct waiter *waiter, const struct result *r)
 	task_done(&meta->task);
 }
 
-/* An encoded key and the same plain one are one item, so the plain one decides the server. */
-static struct slice plain_key(const struct request *request, bool base64, char *key)
+/* A base64 key names the same item as its decoded key, which decides the server. */
+static struct slice decoded_key(const struct request *request, bool base64, char *key)
 {
 	if (base64)
 		return slice_of(key, metaflags_decode_key(request->key, key));
@@ -67,10 +67,10 @@ void meta_start(struct host *host, const struct request *request, void *owner)
 	bool data = request->command->grammar == GRAMMAR_META_DATA;
 	struct metaflags flags;
 
-	/* They were checked when the request was read. */
+	/* The parser has checked the flags. */
 	(void)metaflags_parse(request->command->id, request->rest, &flags);
 	meta->quiet = flags.quiet;
-	meta->waiter = (struct waiter){ answered, plain_key(request, flags.base64, meta->key) };
+	meta->waiter = (struct waiter){ answered, decoded_key(request, flags.base64, meta->key) };
 	buf_add_slice(line, request->command->name);
 	BUF_ADD(line, " ");
 	buf_add_slice(line, request->key);

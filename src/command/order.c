@@ -5,11 +5,11 @@
 enum { NEVER = 0, ALWAYS = 1 };
 
 static const struct traits {
-	bool changes;      /* something that a staged read may still ask for */
-	bool hides;        /* its writes, when it stages or with staged_from ALWAYS */
-	bool knows_hidden; /* it comes behind hidden writes of events by itself, since counters wait in their lanes */
-	bool fans_out;     /* to the counters of many buckets */
-	uint16_t staged_from; /* keys from which on it asks in stages; NEVER or ALWAYS */
+	bool changes;         /* changes items that a staged read may not have read yet */
+	bool hides;           /* hides writes; if staged_from is a number, only when it is staged */
+	bool knows_hidden;    /* waits for hidden writes of events anyway, in the lanes of their counters */
+	bool fans_out;        /* reads the counters of many buckets */
+	uint16_t staged_from; /* the number of keys from which it is staged; NEVER or ALWAYS */
 } classes[] = {
 	[ORDER_READ] = { .staged_from = NEVER },
 	[ORDER_READ_KEYS] = { .staged_from = ORDER_KEYS_FIRST + 1 },
@@ -63,7 +63,7 @@ bool order_must_wait(const struct order *order, const struct command *command)
 {
 	const struct traits *t = &classes[command->order];
 
-	/* Nothing that was asked before a flush may reach a server after it. */
+	/* No call of an earlier request may reach a server after the flush. */
 	if (command->order == ORDER_FLUSH)
 		return order->tasks > 0;
 	return (order->hidden_writes && !t->knows_hidden) || (order->staged_reads && t->changes);

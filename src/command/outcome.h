@@ -1,19 +1,17 @@
-/* What became of an operation, as a client is told. */
+/* Outcomes of operations as replies to clients. */
 #ifndef COMMAND_OUTCOME_H
 #define COMMAND_OUTCOME_H
 
 #include "collection/op.h"
 #include "command/task.h"
 
-/* An outcome other than DONE as the result of a plain call: a miss, or a failure with the line that the client gets. */
+/* An outcome other than DONE as the result of a call: a miss, or a failure with the error line. Borrows from `outcome`. */
 struct result outcome_result(const struct outcome *outcome);
 
 /* Appends the error line of an outcome that is neither DONE nor MISSING. */
 void outcome_reply_failure(struct buf *out, const struct outcome *outcome);
 
-/*
- * Replies NOT_FOUND, or the error line, and ends the task, if the outcome is not DONE; true when it did.
- */
+/* If the outcome is not DONE: replies NOT_FOUND or the error line, completes the task, and gives true. */
 bool outcome_ends(const struct outcome *outcome, struct task *task);
 
 #endif

@@ -1,4 +1,4 @@
-/* The set commands on one key: each is an operation in the lane of its key. */
+/* The set commands with one key. Each is an operation in the lane of the key. */
 #include "collection/adopted/encodings/encodings.h"
 #include "collection/lane/lanes.h"
 #include "collection/set_request.h"
@@ -84,7 +84,7 @@ static void described(struct op *op, const struct outcome *outcome)
 	task_done(&set->task);
 }
 
-/* VALUE with these members, each ended by a space, and END; without members there is only END. */
+/* VALUE with the members, and END; or END alone if there are none. In `members` a space follows each one. */
 static void reply_members(struct set_task *set, struct slice members)
 {
 	struct buf *out = task_reply(&set->task);
@@ -115,7 +115,7 @@ static void listed(struct op *op, const struct outcome *outcome)
 	buf_free(&members);
 }
 
-/* What was popped comes as removals. */
+/* The outcome's log has a removal of each popped member. */
 static void popped(struct op *op, const struct outcome *outcome)
 {
 	struct set_task *set = task_of(op);
@@ -134,7 +134,7 @@ static void popped(struct op *op, const struct outcome *outcome)
 
 static void compacted(struct op *op, const struct outcome *outcome)
 {
-	/* Asked for again behind a merge, it may meet what was deleted since. */
+	/* If it was repeated after a merge, the set may have been deleted since. */
 	struct outcome gone = { .status = OUTCOME_BUSY };
 
 	if (op->rounds && outcome->status == OUTCOME_MISSING)
@@ -145,7 +145,7 @@ static void compacted(struct op *op, const struct outcome *outcome)
 
 /* --- arguments --- */
 
-/* What is wrong with the members, or NULL; how many there are. */
+/* Counts the members. Gives NULL, or the error line. */
 static const char *check_members(const struct collection_rule *rule, struct slice rest, size_t *count)
 {
 	bool any = encoding_takes_any(rule);
@@ -161,7 +161,7 @@ static const char *check_members(const struct collection_rule *rule, struct slic
 	return error;
 }
 
-/* The same, where there must be one at least. */
+/* The same, for one member or more. */
 static const char *check_some_members(const struct host *host, const struct request *request, size_t *count)
 {
 	const char *error = check_members(rules_collection(host->env.rules, request->key), request->rest, count);
@@ -194,7 +194,7 @@ static const char *parse_count(const struct request *request, uint64_t *count)
 	return word.n ? parse_number(word, count) : NULL;
 }
 
-/* <from> <to>, and what is behind them. */
+/* <from> <to>, which it takes off `rest`. */
 static const char *parse_range(struct slice *rest, struct set_range *range)
 {
 	range->from = slice_token(rest);
@@ -222,13 +222,13 @@ static struct set_task *new_task(
 	return set;
 }
 
-/* Behind the key. */
+/* The bytes of the task behind the key. */
 static char *bytes_of(struct set_task *set)
 {
 	return set->bytes + set->op.key.n;
 }
 
-/* Writes a token for each member: a log of the same word on all of them. */
+/* Writes a log with the same sign for all members. */
 static struct slice write_log(char *at, struct slice rest, char sign)
 {
 	char *start = at;
@@ -296,7 +296,7 @@ void sset_start(struct host *host, const struct request *request, void *owner)
 	lanes_submit(host->lanes, &set->op);
 }
 
-/* Starts a read, or refuses it. Its slices are those of the request still: they are copied. */
+/* Starts a read, or refuses it with `error`. Copies the slices, which are of the request. */
 static void start_read(struct host *host, const struct request *request, void *owner, const char *error,
 	const struct set_request *asked, set_done *done)
 {

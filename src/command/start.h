@@ -1,11 +1,11 @@
-/* Starting what a request asks for. */
+/* The functions that start requests; commands.def names the one of each command. */
 #ifndef COMMAND_START_H
 #define COMMAND_START_H
 
 #include "command/host.h"
 #include "protocol/request.h"
 
-/* Carries out a request. The request's slices are borrowed for the call only; `owner` is the host's, for the task. */
+/* Starts a request. `request` and its slices are borrowed for the call; `owner` is passed to the host, with the task. */
 typedef void command_start(struct host *host, const struct request *request, void *owner);
 
 #define COMMAND(id, name, grammar, start, ...) command_start start;
@@ -14,7 +14,7 @@ typedef void command_start(struct host *host, const struct request *request, voi
 #undef PROXY_COMMAND
 #undef COMMAND
 
-/* Starts what `request` asks for. False, with nothing done, for a PROXY_COMMAND: those are the host's. */
+/* Starts a request. Gives false, and does nothing, for a PROXY_COMMAND, which the host carries out. */
 bool task_start(struct host *host, const struct request *request, void *owner) __attribute__((warn_unused_result));
 
 #endif

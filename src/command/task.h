@@ -1,6 +1,6 @@
 /*
- * A task is one client request being carried out: it makes calls or operations, and writes one reply. Tasks know no sockets.
- * They are made here and given back by the host when they are done.
+ * A task carries out one request: it makes calls and operations, and writes one reply. Tasks do no I/O. task_new makes them, and
+ * the host frees them when they are done.
  */
 #ifndef COMMAND_TASK_H
 #define COMMAND_TASK_H
@@ -14,51 +14,51 @@
 #include "util/shared.h"
 
 struct task {
-	STAILQ_ENTRY(task) link; /* the host's: in the order of the requests */
+	STAILQ_ENTRY(task) link; /* for the host: tasks in the order of their requests */
 	struct host *host;
-	void *owner;        /* the host's */
-	struct buf spill;   /* the host's: a reply that must wait for earlier ones */
-	struct buf scratch; /* the family's; freed with the task */
+	void *owner;        /* for the host */
+	struct buf spill;   /* for the host: a reply that waits for earlier ones */
+	struct buf scratch; /* for the command; freed with the task */
 	size_t size;        /* of the whole object */
 	const struct command *command;
-	void (*resume)(struct task *task); /* set by a task that stops when its client has no room, NULL else */
-	void *resume_arg;                  /* the family's */
-	bool quiet;                        /* no reply is to be sent: the host throws it away */
+	void (*resume)(struct task *task); /* set by a task that pauses while host->room is false; else NULL */
+	void *resume_arg;                  /* for the command */
+	bool quiet;                        /* the host discards the reply */
 	struct order_effect order;
-	bool done;      /* the host's: the reply is complete */
-	bool abandoned; /* nobody waits for it any more: a task that would ask on may stop; `resume` was called to say so */
+	bool done;      /* for the host: the reply is complete */
+	bool abandoned; /* the client has gone, and `resume` was called: the task may stop early */
 };
 
-/* Gives a task back. It must be done. */
+/* For the host: frees a task that is done. */
 void task_free(struct task *task);
 
 /*
- * For the families and the host: a new task of `size` bytes, of which those behind struct task are not cleared; the host is
- * told that it begins.
+ * Makes a task of `size` bytes, which begins with struct task; the other bytes are not cleared. Calls host->begin. `request` is
+ * borrowed for this call; `owner` is passed to the host.
  */
 void *task_new(struct host *host, const struct request *request, void *owner, size_t size);
 
-/* A whole task that only replies with this line: the request cannot be carried out. */
+/* Makes a task that replies with this line, and is done. */
 void task_refuse(struct host *host, const struct request *request, void *owner, const char *line);
 
-/* Whose operations must keep their order: for struct op. */
+/* The value of op.client, for operations of this owner. */
 const void *task_client(const struct host *host, const void *owner);
 
-/* Where its reply bytes go: valid until anything else is done with the host. */
+/* The buffer for the next bytes of the reply, as host->reply says. */
 struct buf *task_reply(struct task *task);
 
-/* Puts a text into the reply: without a copy where that is worth it. */
+/* Adds a text to the reply: without a copy, if it is large and the host can. The caller keeps its reference. */
 void task_reply_shared(struct task *task, struct shared *text);
 
-/* The reply is complete. The task may be gone when this returns. */
+/* The reply is complete. The task may be freed when this returns. */
 void task_done(struct task *task);
 
-/* Replies with one line, a number, or a failure, and is done. */
+/* These reply with a line, a number, or the error line of a failed result. Then the task is done. */
 void task_reply_line(struct task *task, const char *line);
 void task_reply_number(struct task *task, uint64_t n);
 void task_reply_failure(struct task *task, const struct result *r);
 
-/* Copies a slice to `*at`, which moves behind it, and gives the copy: for what a task keeps of its request. */
+/* Copies `s` to `*at`, and advances `*at`. Gives the copy: for slices of the request that a task keeps. */
 struct slice task_keep(char **at, struct slice s);
 
 #endif

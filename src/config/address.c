@@ -71,7 +71,7 @@ const char *address_parse(const char *text, uint16_t port, bool weighted, struct
 	if (slice_starts(where, local) || where.p[0] == '/') {
 		out->port = 0;
 		where = slice_starts(where, local) ? slice_skip(where, local.n) : where;
-		/* What the system allows for the path of a socket, with its end. */
+		/* The size of sockaddr_un.sun_path. */
 		return where.n >= 108 ? "path too long" : take_host(where, out);
 	}
 	return parse_tcp(where, out);

@@ -1,4 +1,4 @@
-/* Addresses as people write them: "host:port", "[::1]:11211", "unix:/path". */
+/* Addresses in the configuration: "host:port", "[::1]:11211", "unix:/path". */
 #ifndef CONFIG_ADDRESS_H
 #define CONFIG_ADDRESS_H
 
@@ -12,8 +12,8 @@ struct address {
 };
 
 /*
- * Reads one address; where it names no port it gets `port`. `weighted` allows " weight=N" behind it. NULL when it is good, else
- * what is wrong with it, in a few words.
+ * Parses an address; `port` is the default port. `weighted` allows " weight=N" behind it. Gives NULL, or the error: a constant
+ * text.
  */
 const char *address_parse(const char *text, uint16_t port, bool weighted, struct address *out);
 

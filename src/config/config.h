@@ -1,4 +1,4 @@
-/* The configuration: defaults, which the file overrides, which the command line overrides. */
+/* The configuration. The file overrides the defaults, and the command line overrides the file. */
 #ifndef CONFIG_CONFIG_H
 #define CONFIG_CONFIG_H
 
@@ -16,7 +16,7 @@ struct config {
 	size_t listen_count;
 	struct ring_server *servers;
 	size_t server_count;
-	char *ring_string; /* a libmemcached configuration string, in place of the servers; or NULL */
+	char *ring_string; /* a libmemcached configuration string instead of the servers; or NULL */
 	enum ring_distribution distribution;
 	mode_t socket_mode;
 	char *user; /* "" for none */
@@ -26,24 +26,25 @@ struct config {
 #undef NUMBER
 };
 
-/* Fills in the defaults. config_fini frees what is in it, the strings of its rules among it. */
+/* Sets the defaults. config_fini frees all that the configuration owns, including its rules. */
 void config_init(struct config *config);
 void config_fini(struct config *config);
 
-/* Adds one listener, or all servers of a "host:port,host:port" or "--SERVER=..." text. NULL, or what is wrong. */
+/* Adds a listener, whose default port is `port`, or 11211 if that is 0. Gives NULL, or the error: a constant text. */
 const char *config_add_listen(struct config *config, const char *text, uint16_t port);
+/* Replaces the servers by those of "host:port,host:port" or "--SERVER=...". Gives NULL, or the error: a constant text. */
 const char *config_set_servers(struct config *config, const char *text);
 
-/* Adds the default listener when there is none. */
+/* Adds the default listener, if there is none. */
 void config_complete(struct config *config);
 
-/* Drops the listeners there are. */
+/* Removes all listeners. */
 void config_clear_listen(struct config *config);
 
-/* The settings as STAT lines. */
+/* Appends the settings as STAT lines. */
 void config_print(const struct config *config, struct buf *out);
 
-/* The ring that the configuration asks for, or NULL with the reason in `error`. */
+/* Builds the ring of the configured servers, which the caller owns. On failure gives NULL, with the reason in `error`. */
 struct ring *config_ring(const struct config *config, char error[256]);
 
 #endif

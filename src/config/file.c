@@ -8,7 +8,7 @@
 #include "util/alloc.h"
 #include "util/num.h"
 
-/* Collections live 30 days at most: beyond that memcached reads a time as a date. */
+/* A time to live is at most 30 days: memcached reads a larger time as a date. */
 enum { TTL_MAX = 2592000, SEPARATOR_MAX = 16, LOOKBACK_MAX = 10000, REMOVED_MAX = 30 };
 
 static const struct word {
@@ -44,7 +44,7 @@ static const struct word *find_word(const struct word *words, const char *text)
 	return words->word ? words : NULL;
 }
 
-/* --- checks, each called by libconfuse with the line still known --- */
+/* --- checks: libconfuse calls them while it knows the line --- */
 
 static int check_number(cfg_t *cfg, cfg_opt_t *opt)
 {
@@ -183,7 +183,7 @@ static int check_removed(cfg_t *cfg, cfg_opt_t *opt)
 	return good ? 0 : -1;
 }
 
-/* What is wrong with a rule as a whole, or NULL. */
+/* Checks a whole rule. Gives NULL, or the error. */
 static const char *rule_error(cfg_t *section)
 {
 	int encoding = find_word(encodings, cfg_getstr(section, "encoding"))->value;
@@ -201,7 +201,6 @@ static const char *rule_error(cfg_t *section)
 	return NULL;
 }
 
-/* Called at the end of each section. */
 static int check_collection(cfg_t *cfg, cfg_opt_t *opt)
 {
 	cfg_t *section = cfg_opt_getnsec(opt, cfg_opt_size(opt) - 1);
@@ -212,9 +211,9 @@ static int check_collection(cfg_t *cfg, cfg_opt_t *opt)
 	return error ? -1 : 0;
 }
 
-/* --- from libconfuse's tree to ours --- */
+/* --- from libconfuse's tree to struct config --- */
 
-static struct slice own(const char *text)
+static struct slice copy_string(const char *text)
 {
 	char *copy = strdup(text);
 
@@ -223,7 +222,7 @@ static struct slice own(const char *text)
 	return slice_of(copy, strlen(copy));
 }
 
-static void take_rules(cfg_t *cfg, struct rules *rules)
+static void read_rules(cfg_t *cfg, struct rules *rules)
 {
 	size_t collections = cfg_size(cfg, "collection"), events = cfg_size(cfg, "events");
 	struct collection_rule *c = xcalloc(collections, sizeof(*c));
@@ -231,11 +230,11 @@ static void take_rules(cfg_t *cfg, struct rules *rules)
 
 	for (size_t i = 0; i < collections; i++) {
 		cfg_t *section = cfg_getnsec(cfg, "collection", (unsigned)i);
-		c[i].prefix = own(cfg_title(section));
+		c[i].prefix = copy_string(cfg_title(section));
 		c[i].type = (enum collection_type)find_word(types, cfg_getstr(section, "type"))->value;
 		c[i].encoding = (enum encoding_id)find_word(encodings, cfg_getstr(section, "encoding"))->value;
 		c[i].delimiter = cfg_getstr(section, "delimiter")[0];
-		c[i].removed = own(cfg_getstr(section, "removed"));
+		c[i].removed = copy_string(cfg_getstr(section, "removed"));
 		c[i].pointer = cfg_getbool(section, "pointer");
 		c[i].plain_verbs = cfg_getbool(section, "plain_verbs");
 		c[i].ttl = cfg_getint(section, "ttl");
@@ -243,17 +242,16 @@ static void take_rules(cfg_t *cfg, struct rules *rules)
 	}
 	for (size_t i = 0; i < events; i++) {
 		cfg_t *section = cfg_getnsec(cfg, "events", (unsigned)i);
-		e[i].prefix = own(cfg_title(section));
+		e[i].prefix = copy_string(cfg_title(section));
 		e[i].bucket = (enum granularity)find_word(buckets, cfg_getstr(section, "bucket"))->value;
 		e[i].ttl = cfg_getint(section, "ttl");
-		e[i].separator = own(cfg_getstr(section, "separator"));
+		e[i].separator = copy_string(cfg_getstr(section, "separator"));
 		e[i].lookback = (unsigned)cfg_getint(section, "lookback");
 	}
 	*rules = (struct rules){ c, collections, e, events };
 }
 
-/* A libmemcached string stands alone; else the list is of servers. */
-static const char *take_servers(cfg_t *cfg, struct config *config)
+static const char *read_servers(cfg_t *cfg, struct config *config)
 {
 	struct buf all = BUF_EMPTY;
 	const char *error = NULL;
@@ -268,7 +266,7 @@ static const char *take_servers(cfg_t *cfg, struct config *config)
 	return error;
 }
 
-static bool take(cfg_t *cfg, struct config *config)
+static bool read_options(cfg_t *cfg, struct config *config)
 {
 	const char *error = NULL;
 
@@ -278,12 +276,12 @@ static bool take(cfg_t *cfg, struct config *config)
 	for (unsigned i = 0; i < cfg_size(cfg, "listen") && !error; i++)
 		error = config_add_listen(config, cfg_getnstr(cfg, "listen", i), 0);
 	if (!error)
-		error = take_servers(cfg, config);
+		error = read_servers(cfg, config);
 	(void)parse_mode(cfg_getstr(cfg, "socket_mode"), &config->socket_mode);
 	config->distribution = (enum ring_distribution)find_word(distributions, cfg_getstr(cfg, "distribution"))->value;
 	free(config->user);
-	config->user = (char *)own(cfg_getstr(cfg, "user")).p;
-	take_rules(cfg, &config->rules);
+	config->user = (char *)copy_string(cfg_getstr(cfg, "user")).p;
+	read_rules(cfg, &config->rules);
 	if (error)
 		cfg_error(cfg, "%s", error);
 	return !error;
@@ -354,7 +352,7 @@ bool config_file_read(struct config *config, const char *path)
 	if (rc == CFG_FILE_ERROR)
 		fprintf(stderr, "%s: %s\n", path, strerror(errno));
 	else if (rc == CFG_SUCCESS)
-		good = take(cfg, config);
+		good = read_options(cfg, config);
 	cfg_free(cfg);
 	return good;
 }

@@ -4,7 +4,7 @@
 
 #include "config/config.h"
 
-/* Reads the file into `config`; false when it is wrong, and then "file:line: what" was printed to standard error. */
+/* Reads the file to `config`. On an error gives false, after printing "file:line: what" to standard error. */
 bool config_file_read(struct config *config, const char *path) __attribute__((warn_unused_result));
 
 #endif

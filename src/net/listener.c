@@ -39,7 +39,7 @@ static void on_accept(struct evconnlistener *events, evutil_socket_t fd, struct 
 	l->accepted((int)fd, l->arg);
 }
 
-/* Out of file descriptors, most likely: a level-triggered loop would ask again at once, for ever. */
+/* Most likely no file descriptor is left. Without a pause, the level-triggered loop would spin. */
 static void on_error(struct evconnlistener *events, void *arg)
 {
 	struct listener *l = arg;

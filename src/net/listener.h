@@ -1,4 +1,4 @@
-/* Listening sockets: accepts, and pauses instead of spinning when no file descriptor is left. */
+/* Listening sockets. Without a free file descriptor, accepting pauses for 100 ms. */
 #ifndef NET_LISTENER_H
 #define NET_LISTENER_H
 
@@ -9,16 +9,17 @@ struct event_base;
 struct listener;
 
 /*
- * Listens on a TCP address, or with port 0 on a Unix socket whose file is made with `mode`; a stale file is replaced, one
- * that somebody still listens on is not. `accepted` is given each new non-blocking socket. NULL with the reason in `error`.
+ * Listens on a TCP address, or, if `port` is 0, on a Unix socket with the path `host`. Its file gets `mode`; the file of a socket
+ * on which nothing listens is replaced. `accepted` takes each new socket, which is non-blocking. On failure gives NULL, with the
+ * reason in `error`.
  */
 struct listener *listener_create(struct event_base *base, const char *host, uint16_t port, mode_t mode,
 	void (*accepted)(int fd, void *arg), void *arg, char error[256]);
 
-/* Accepts from now on; until then connections wait in the kernel. */
+/* Starts accepting. Before that, connections wait in the kernel. */
 void listener_start(struct listener *listener);
 
-/* Closes, and removes the file of a Unix socket. NULL is fine. */
+/* Closes the socket, and removes the file of a Unix socket. NULL does nothing. */
 void listener_destroy(struct listener *listener);
 
 #endif

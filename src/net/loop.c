@@ -90,7 +90,6 @@ static void run_jobs(struct loop *loop)
 	}
 }
 
-/* So much is under way that more replies will follow at once. */
 static bool servers_are_busy(const struct loop *loop)
 {
 	return loop->awaited >= LOOP_BUSY;
@@ -104,7 +103,7 @@ static void flush(struct stream_list *list)
 		stream_flush(stream);
 }
 
-/* `idle`: nothing was ready in this turn, so nothing is worth waiting for. */
+/* `idle`: no event was ready in this turn. */
 static void end_turn(struct loop *loop, bool idle)
 {
 	static const struct timeval patience = { 0, LOOP_PATIENCE_MS * 1000 };
@@ -123,7 +122,7 @@ static void end_turn(struct loop *loop, bool idle)
 		event_add(loop->patience, &patience);
 }
 
-/* A write to a client may have given it room to ask the servers for more, and one that failed leaves jobs behind. */
+/* A write to a client may make room for calls to servers, and one that fails queues jobs. So more may be left to do. */
 static bool may_sleep(const struct loop *loop)
 {
 	if (!STAILQ_EMPTY(&loop->jobs))

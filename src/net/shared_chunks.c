@@ -9,7 +9,7 @@ struct shared_chunk {
 	STAILQ_ENTRY(shared_chunk) link;
 	struct shared *text;
 	size_t sent;
-	size_t before; /* bytes of the buffer between the text before this one and this one */
+	size_t before; /* bytes of the buffer between the previous text and this one */
 };
 
 void shared_chunks_init(struct shared_chunks *chunks)
@@ -50,7 +50,7 @@ static struct iovec vector_of(struct slice s)
 
 int shared_chunks_vectors(const struct shared_chunks *chunks, const struct buf *out, struct iovec *vectors, int max)
 {
-	struct slice rest = buf_slice(out);
+	struct slice own = buf_slice(out);
 	struct shared_chunk *chunk;
 	int n = 0;
 
@@ -58,12 +58,12 @@ int shared_chunks_vectors(const struct shared_chunks *chunks, const struct buf *
 		if (n + 3 > max)
 			return n;
 		if (chunk->before)
-			vectors[n++] = vector_of(slice_of(rest.p, chunk->before));
-		rest = slice_skip(rest, chunk->before);
+			vectors[n++] = vector_of(slice_of(own.p, chunk->before));
+		own = slice_skip(own, chunk->before);
 		vectors[n++] = vector_of(slice_skip(buf_slice(&chunk->text->text), chunk->sent));
 	}
-	if (rest.n)
-		vectors[n++] = vector_of(rest);
+	if (own.n)
+		vectors[n++] = vector_of(own);
 	return n;
 }
 

@@ -1,9 +1,9 @@
 /*
- * Shared texts that stand among the bytes a stream is to write: they are written from where they are, so that many readers of
- * one large text cost its memory once.
+ * Shared texts between the bytes of an output buffer. They are written without a copy, so a large text that many clients read
+ * is in memory once. What is written is the buffer with each text inserted behind its `before` bytes:
  *
- *     out      | before | ............ | before | .. | rest |
- *     written    before   first text     before  second  rest
+ *     buffer    | before |            | before |             | tail |
+ *     texts              | first text |        | second text |
  */
 #ifndef NET_SHARED_CHUNKS_H
 #define NET_SHARED_CHUNKS_H
@@ -16,23 +16,23 @@
 
 struct shared_chunk;
 
-/* All zeroes after shared_chunks_init. */
 struct shared_chunks {
 	STAILQ_HEAD(, shared_chunk) list;
-	size_t covered; /* bytes of the buffer that stand before one of the texts */
-	size_t waiting; /* bytes of the texts not yet written */
+	size_t covered; /* bytes of the buffer before the last text: all but the tail */
+	size_t waiting; /* unwritten bytes of texts */
 };
 
 void shared_chunks_init(struct shared_chunks *chunks);
+/* Drops all texts; there are none afterwards. */
 void shared_chunks_free(struct shared_chunks *chunks);
 
-/* Has the text written behind all that is in `out` by now. Holds it. */
+/* Inserts a text behind the current end of `out`. Holds a reference until it is written. */
 void shared_chunks_add(struct shared_chunks *chunks, const struct buf *out, struct shared *text);
 
-/* What to write first, in up to `max` vectors; gives how many there are. */
+/* Fills in up to `max` vectors with what to write next, in order. Gives their number. */
 int shared_chunks_vectors(const struct shared_chunks *chunks, const struct buf *out, struct iovec *vectors, int max);
 
-/* Says that `n` bytes were written: they go out of `out` and of the texts. */
+/* Removes the first `n` bytes, which were written, from `out` and the texts. */
 void shared_chunks_written(struct shared_chunks *chunks, struct buf *out, size_t n);
 
 #endif

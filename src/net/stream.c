@@ -7,7 +7,7 @@
 
 enum { SPARE_MAX = 8 * 1024, HOLD_MAX = 8 * 1024, READ_MORE = 64 * 1024, VECTORS_MAX = 64 };
 
-static void hand_over(struct stream *stream, struct slice in)
+static void pass_input(struct stream *stream, struct slice in)
 {
 	size_t used = stream->ops->data(stream, in);
 
@@ -21,7 +21,7 @@ static void hand_over(struct stream *stream, struct slice in)
 		buf_free(&stream->in);
 }
 
-/* Into the shared scratch where nothing is left over from before, so that idle connections own no buffer. */
+/* Reads to the loop's scratch, unless there is unconsumed input. So idle connections own no buffer. */
 static ssize_t read_some(struct stream *stream, struct slice *in)
 {
 	ssize_t n;
@@ -49,7 +49,7 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 	loop_enter(stream->loop);
 	n = read_some(stream, &in);
 	if (n > 0) {
-		hand_over(stream, in);
+		pass_input(stream, in);
 	} else if (n == 0) {
 		stream_pause(stream);
 		stream->ops->ended(stream, 0);
@@ -74,7 +74,7 @@ static void on_kick(struct loop_job *job)
 	struct stream *stream = (struct stream *)((char *)job - offsetof(struct stream, kick));
 
 	if (buf_size(&stream->in))
-		hand_over(stream, buf_slice(&stream->in));
+		pass_input(stream, buf_slice(&stream->in));
 }
 
 void stream_open(struct stream *stream, struct loop *loop, enum loop_rank rank, int fd, const struct stream_ops *ops)
@@ -91,7 +91,7 @@ static struct stream_list *list_of(const struct stream *stream)
 	return stream->held ? &stream->loop->held : &stream->loop->dirty[stream->rank];
 }
 
-static void take_off(struct stream *stream)
+static void unlist(struct stream *stream)
 {
 	if (stream->dirty)
 		TAILQ_REMOVE(list_of(stream), stream, link);
@@ -104,7 +104,7 @@ int stream_detach(struct stream *stream)
 
 	event_del(&stream->read);
 	event_del(&stream->write);
-	take_off(stream);
+	unlist(stream);
 	loop_forget(stream->loop, &stream->kick);
 	stream->fd = -1;
 	buf_free(&stream->in);
@@ -120,10 +120,10 @@ void stream_close(struct stream *stream)
 }
 
 /*
- * What is done with an empty buffer from which `n` bytes went out: an idle connection keeps none. That of a server stays where
- * it is while it is used to the full, for it is large and would grow anew in each turn.
+ * Releases the empty output buffer after a write of `n` bytes, so that idle connections own none. A server keeps a buffer that
+ * is well used: a new one would have to grow in each turn.
  */
-static void give_back(struct stream *stream, size_t n)
+static void release_output(struct stream *stream, size_t n)
 {
 	struct loop *loop = stream->loop;
 
@@ -149,7 +149,7 @@ void stream_dirty(struct stream *stream)
 	if (!stream->out.data && loop->spare_count)
 		stream->out = loop->spares[--loop->spare_count];
 	if (stream->held && !is_worth_holding(stream))
-		take_off(stream);
+		unlist(stream);
 	if (stream->dirty || stream->writing)
 		return;
 	stream->dirty = true;
@@ -167,7 +167,7 @@ bool stream_hold(struct stream *stream)
 {
 	if (!is_worth_holding(stream))
 		return false;
-	take_off(stream);
+	unlist(stream);
 	stream->dirty = stream->held = true;
 	TAILQ_INSERT_TAIL(&stream->loop->held, stream, link);
 	return true;
@@ -179,7 +179,7 @@ void stream_share(struct stream *stream, struct shared *text)
 	shared_chunks_add(&stream->chunks, &stream->out, text);
 }
 
-static ssize_t send_pieces(struct stream *stream)
+static ssize_t send_chunks(struct stream *stream)
 {
 	struct iovec vectors[VECTORS_MAX];
 	struct msghdr message = { .msg_iov = vectors };
@@ -188,13 +188,13 @@ static ssize_t send_pieces(struct stream *stream)
 	return sendmsg(stream->fd, &message, MSG_NOSIGNAL);
 }
 
-/* A server whose connection cannot be written to may have answered before it went: what has come in from it still counts. */
+/* A server may have replied before its connection broke. Those replies are read first. */
 static void fail(struct stream *stream, int error)
 {
 	struct slice in;
 
 	while (stream->rank == LOOP_SERVERS && stream_is_open(stream) && read_some(stream, &in) > 0)
-		hand_over(stream, in);
+		pass_input(stream, in);
 	if (stream_is_open(stream))
 		stream->ops->ended(stream, error);
 }
@@ -205,9 +205,9 @@ void stream_flush(struct stream *stream)
 	ssize_t n = 0;
 
 	assert(stream->dirty);
-	take_off(stream);
+	unlist(stream);
 	if (stream->chunks.waiting)
-		n = send_pieces(stream);
+		n = send_chunks(stream);
 	else if (out.n)
 		n = send(stream->fd, out.p, out.n, MSG_NOSIGNAL);
 	if (n < 0 && errno != EAGAIN && errno != EINTR) {
@@ -220,7 +220,7 @@ void stream_flush(struct stream *stream)
 		stream->writing = true;
 		event_add(&stream->write, NULL);
 	} else {
-		give_back(stream, out.n);
+		release_output(stream, out.n);
 	}
 	stream->ops->written(stream, n > 0 ? (size_t)n : 0);
 }

@@ -1,6 +1,6 @@
 /*
- * One non-blocking socket: what comes in is handed to its owner as it is, what goes out is gathered in a buffer and written
- * once at the end of the loop's turn. The only place that reads and writes sockets.
+ * A non-blocking socket. Input is passed to the owner as it comes. Output is collected in a buffer, and written once at the end
+ * of the loop's turn.
  */
 #ifndef NET_STREAM_H
 #define NET_STREAM_H
@@ -16,59 +16,59 @@ struct stream;
 
 struct stream_ops {
 	/*
-	 * Bytes have come; gives how many of them were used up. The rest comes again, with more behind it. The owner may close
-	 * the stream in here, and then what it gives does not matter.
+	 * Takes input. Gives the number of bytes consumed; the others come again, with more behind them. The owner may close the
+	 * stream in this call, whose result is then ignored.
 	 */
 	size_t (*data)(struct stream *stream, struct slice in);
-	/* `n` bytes were written. */
+	/* A write took `n` bytes, which may be 0. */
 	void (*written)(struct stream *stream, size_t n);
-	/* The peer will send no more (error is 0), or the connection broke (error is an errno). */
+	/* The peer sends no more (error is 0), or the connection broke (error is an errno). */
 	void (*ended)(struct stream *stream, int error);
 };
 
 struct stream {
-	TAILQ_ENTRY(stream) link; /* among the loop's dirty or held ones */
+	TAILQ_ENTRY(stream) link; /* in a dirty list of the loop, or in its held list */
 	struct loop *loop;
 	const struct stream_ops *ops;
 	struct event read, write;
-	struct loop_job kick; /* hands over again what is in `in` */
+	struct loop_job kick; /* passes `in` to the owner after a pause */
 	struct buf in, out;
-	struct shared_chunks chunks; /* in what is to be written */
+	struct shared_chunks chunks; /* in `out` */
 	enum loop_rank rank;
-	int fd; /* -1 when closed */
-	bool dirty, held, reading, writing;
-	bool more; /* what is in `out` is worth holding back */
+	int fd;                             /* -1 when closed */
+	bool dirty, held, reading, writing; /* writing: waits for the socket to take more */
+	bool more;                          /* as stream_expect says */
 };
 
-/* Takes a connected, non-blocking socket. Reading begins at once. */
+/* Takes a connected, non-blocking socket, and starts reading. `ops` is borrowed. */
 void stream_open(struct stream *stream, struct loop *loop, enum loop_rank rank, int fd, const struct stream_ops *ops);
 
-/* Closes the socket and forgets what was not written. Fine on a closed one. */
+/* Closes the socket, and discards unwritten output. Does nothing if the stream is closed. */
 void stream_close(struct stream *stream);
 
-/* Gives the socket of an open stream back, and closes the stream without it. */
+/* Closes an open stream, but gives its socket, open, to the caller. */
 int stream_detach(struct stream *stream);
 
-/* Says that something is put into `out`: it is written at the end of the turn. To say so before is cheaper. */
+/* Has `out` written at the end of the turn. Called before `out` is filled, it reuses a spare buffer. */
 void stream_dirty(struct stream *stream);
 
-/* Has a text written behind what is in `out`, without a copy. Holds it. */
+/* Has a text written behind what is in `out`, without a copy. Holds a reference. */
 void stream_share(struct stream *stream, struct shared *text);
 
-/* Writes now what can be written. For the loop. */
+/* Writes as much as the socket takes. For the loop. */
 void stream_flush(struct stream *stream);
 
-/* Says whether more will be put into `out` soon, for which what is there already is worth holding back. */
+/* Says whether more output will come soon. Then a small output may be held for it. */
 void stream_expect(struct stream *stream, bool more);
 
-/* Puts the writing off where it is worth it; false, with nothing done, where not. For the loop. */
+/* Moves a dirty stream to the held list, if it expects more. Gives false if it does not. For the loop. */
 bool stream_hold(struct stream *stream);
 
-/* Stops and starts reading. What was read already and not used up is handed over again after a start. */
+/* Stops and starts reading. After a start, input that was not consumed is passed to the owner again. */
 void stream_pause(struct stream *stream);
 void stream_resume(struct stream *stream);
 
-/* Bytes that wait to be written. */
+/* Bytes of unwritten output. */
 static inline size_t stream_waiting(const struct stream *stream)
 {
 	return buf_size(&stream->out) + stream->chunks.waiting;

@@ -1,6 +1,6 @@
 /*
- * The waist: what commands ask of memcached, and what comes back, in no dialect. Commands speak calls and results; dialects
- * turn calls into bytes and bytes into results.
+ * Calls to memcached and their results, independent of the dialect. Commands make calls and get results. A dialect turns calls
+ * into bytes, and bytes into results.
  */
 #ifndef PROTOCOL_CALL_H
 #define PROTOCOL_CALL_H
@@ -24,78 +24,79 @@ enum call_verb {
 	CALL_DELETE,
 	CALL_TOUCH,
 	CALL_FLUSH_ALL,
-	CALL_META, /* a client's own meta command, passed on as it is */
-	/* what a new connection is asked: */
+	CALL_META, /* a client's meta command, passed on */
+	/* the greeting of a new connection: */
 	CALL_VERSION,
 	CALL_NOOP,
 	CALL_STATS
 };
 
-/* What a GET or GAT should bring beside the fact that the item is there. */
+/* What a GET or GAT reads of the item. */
 enum { WANT_VALUE = 1, WANT_CAS = 2, WANT_TTL = 4, WANT_SIZE = 8 };
 
 enum { CALL_ANY_SERVER = -1 };
 
-/* One call. The slices are borrowed until the call was sent (encoded), not until its result. */
+/* One call. Its slices are borrowed until the function that sends it returns. */
 struct call {
 	enum call_verb verb;
 	unsigned want;      /* WANT_ bits of a GET or GAT */
-	int server;         /* its index, or CALL_ANY_SERVER: the one that holds the key */
-	struct slice key;   /* decides the server */
-	struct slice value; /* the data block of a storage verb; of a META, when has_value */
+	int server;         /* the index of a server, or CALL_ANY_SERVER for the one that holds the key */
+	struct slice key;   /* also decides the server of a META */
+	struct slice value; /* the data block of a storage verb, or of a META with has_value */
 	struct slice line;  /* META: the line without its end; STATS: the group */
 	bool has_value;     /* META: a data block follows */
 	uint32_t flags;
 	int64_t exptime;
-	uint64_t number;     /* CAS: the token; INCR, DECR: the delta */
-	uint64_t connection; /* CAS: the connection on which the token was read, 0 when a client brought it */
+	uint64_t number;     /* CAS: the cas id; INCR, DECR: the delta */
+	uint64_t connection; /* CAS: the connection on which the cas id was read; 0 if a client sent it */
 };
 
 enum result_status {
-	RESULT_HIT,         /* GET, GAT: value, flags, cas, ttl, size as wanted */
+	RESULT_HIT,         /* GET, GAT: value, flags, cas, ttl, size as in `want` */
 	RESULT_MISS,        /* END, NOT_FOUND */
 	RESULT_DONE,        /* STORED, DELETED, TOUCHED, OK */
 	RESULT_NOT_STORED,  /* ADD, REPLACE, APPEND, PREPEND */
-	RESULT_EXISTS,      /* CAS lost */
+	RESULT_EXISTS,      /* CAS: the item has changed */
 	RESULT_NUMBER,      /* INCR, DECR: number */
 	RESULT_TEXT,        /* META: line and value; VERSION, NOOP, STATS: line */
-	RESULT_REFUSED,     /* the server answered an error: line */
-	RESULT_TOO_LARGE,   /* not sent: more than the server stores */
-	RESULT_BUSY,        /* not sent: too many calls wait for the server */
+	RESULT_REFUSED,     /* the server replied an error: line */
+	RESULT_TOO_LARGE,   /* not sent: above the server's item size */
+	RESULT_BUSY,        /* not sent: the server's queue is full */
 	RESULT_UNAVAILABLE, /* not sent: the server is down */
 	RESULT_TIMED_OUT,   /* sent, no reply in time: outcome unknown */
-	RESULT_LOST         /* sent, then the connection was lost: outcome unknown */
+	RESULT_LOST         /* sent, then the connection broke: outcome unknown */
 };
 
 enum { TTL_NEVER = -1, TTL_UNKNOWN = -2 };
 
-/* One result. The slices are borrowed until the function that was given the result returns. */
+/* One result. Its slices are valid until waiter->done returns. */
 struct result {
 	enum result_status status;
-	bool suspect; /* an error after which the connection cannot be trusted */
+	bool suspect; /* an error after which the connection must be closed */
 	struct slice value, line;
 	uint32_t flags;
 	int64_t ttl; /* seconds, TTL_NEVER or TTL_UNKNOWN */
 	uint64_t cas, size, number;
-	const char *server;  /* "host:port", for errors */
-	uint64_t connection; /* on which connection it came: a cas id is worth nothing on another */
+	const char *server;  /* "host:port", for error lines */
+	uint64_t connection; /* its number; a cas id is valid on this connection only */
 };
 
 /*
- * Who waits for a result. Each call gets exactly one, and never inside the function that sent it. The waiter and its key
- * belong to whoever made the call and stay where they are until then.
+ * The callback of a call. `done` is called exactly once, and never inside the function that sends the call. The caller owns the
+ * waiter and the bytes of its key, and must not move or free them before that.
  */
 struct waiter {
 	void (*done)(struct waiter *waiter, const struct result *result);
 	struct slice key;
 };
 
-/* True when no server did what was asked, or it is not known whether one did. */
+/* Whether the call was not carried out, or may not have been. */
 static inline bool result_failed(const struct result *r)
 {
 	return r->status >= RESULT_REFUSED;
 }
 
+/* Whether the verb is followed by a data block of its own. */
 static inline bool call_stores(enum call_verb verb)
 {
 	return verb >= CALL_SET && verb <= CALL_CAS;

@@ -4,7 +4,7 @@
 #include "protocol/dialect.h"
 #include "util/num.h"
 
-/* The verbs in the order of enum call_verb; a space ends each that has a key. */
+/* A verb that has a key ends with a space. */
 static const struct slice verbs[] = {
 	[CALL_GET] = { "get ", 4 },
 	[CALL_GAT] = { "gat ", 4 },
@@ -24,10 +24,10 @@ static const struct slice verbs[] = {
 	[CALL_STATS] = { "stats ", 6 },
 };
 
-/* A verb, four numbers, and what parts them. */
+/* The longest verb, four numbers, the spaces and the line end. */
 enum { STORAGE_MAX = 8 + 4 * (NUM_U64_MAX + 1) + 1 + 2 };
 
-/* Room is made once, since this is what most requests come to. */
+/* Reserves once: most calls with a value are these. */
 static void encode_storage(const struct call *call, struct buf *out)
 {
 	char *start = buf_reserve(out, STORAGE_MAX + call->key.n + call->value.n + 2), *p = start;
@@ -103,7 +103,7 @@ static void classic_encode(const struct call *call, struct buf *out)
 	BUF_ADD(out, "\r\n");
 }
 
-/* VALUE <key> <flags> <bytes> [<cas>], its data, END: one item was asked for, so one or none must come. */
+/* VALUE <key> <flags> <bytes> [<cas>], its data, END; or END alone. A call has one key, so a second VALUE is an error. */
 static ssize_t decode_get(
 	struct slice in, struct slice line, size_t at, const struct expect *expect, struct result *out)
 {
@@ -140,7 +140,7 @@ static ssize_t decode_get(
 	return taken + (ssize_t)more;
 }
 
-/* STAT lines up to END; all of them are the text. */
+/* STAT lines and END; the result's line is all STAT lines. */
 static ssize_t decode_stats(struct slice in, const struct expect *expect, struct result *out)
 {
 	struct slice line;
@@ -159,7 +159,7 @@ static ssize_t decode_stats(struct slice in, const struct expect *expect, struct
 	return in.n > DIALECT_STATS_MAX ? -1 : dialect_incomplete(slice_skip(in, at));
 }
 
-/* The one line that says that a verb did what it should. */
+/* The line that reports success. */
 static struct slice success(enum call_verb verb)
 {
 	switch (verb) {
@@ -221,7 +221,7 @@ static ssize_t classic_decode(struct slice in, const struct expect *expect, stru
 	struct slice line;
 	size_t at;
 
-	/* What nearly every reply to a write is. */
+	/* A short cut for nearly all replies to writes. */
 	if (call_stores(expect->verb) && slice_starts(in, SLICE("STORED\r\n"))) {
 		out->status = RESULT_DONE;
 		return sizeof("STORED\r\n") - 1;

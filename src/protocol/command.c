@@ -9,7 +9,7 @@ static const struct command commands[COMMAND_COUNT] = {
 #undef COMMAND
 };
 
-/* The names once more, side by side, padded with zeroes. No two have the first eight bytes in common. */
+/* The names again, padded with zeroes, for a search that stays in few cache lines. Their first eight bytes differ. */
 static const char heads[COMMAND_COUNT][16] = {
 #define COMMAND(id, name, ...) name,
 #define PROXY_COMMAND COMMAND
@@ -18,7 +18,7 @@ static const char heads[COMMAND_COUNT][16] = {
 #undef COMMAND
 };
 
-/* The last command whose first bytes are not behind those of the name is the only one that it can be. */
+/* A binary search by the first eight bytes; then the names are compared once. */
 const struct command *command_lookup(struct slice name)
 {
 	uint64_t rank = word_rank(name.p, name.n);

@@ -1,4 +1,4 @@
-/* The table of commands; commands.def says what its columns mean. */
+/* The table of commands; commands.def documents its columns. */
 #ifndef PROTOCOL_COMMAND_H
 #define PROTOCOL_COMMAND_H
 
@@ -25,26 +25,26 @@ enum grammar {
 	GRAMMAR_FLUSH,           /* [<delay>] */
 	GRAMMAR_META,            /* <key> <flag>* */
 	GRAMMAR_META_DATA,       /* <key> <bytes> <flag>*, then a data block */
-	GRAMMAR_COLLECTION,      /* <key> and arguments; the key leaves room for suffixes */
-	GRAMMAR_COLLECTION_KEYS, /* <key>+ with such keys */
+	GRAMMAR_COLLECTION,      /* <key> and arguments; the key is at most COLLECTION_KEY_MAX bytes */
+	GRAMMAR_COLLECTION_KEYS, /* <key>+ with keys of that size */
 	GRAMMAR_KEY_ARGS,        /* <key> and arguments */
 	GRAMMAR_EVENT_DATA,      /* <type> <flags> <exptime> <bytes> [<unixtime>], then a data block */
 	GRAMMAR_ARGS,            /* anything */
-	GRAMMAR_BARE             /* nothing, or anything, which is ignored */
+	GRAMMAR_BARE             /* arguments are ignored */
 };
 
-/* What a command does to the order of its connection; command/order.c says what follows from it. */
+/* What a command does, as far as it matters to the order of requests on a connection; see command/order.h. */
 enum order_class {
-	ORDER_READ,         /* changes nothing, and asks for all it reads when it starts */
-	ORDER_READ_KEYS,    /* reads items, and asks for many of them in stages */
-	ORDER_READ_SETS,    /* reads whole sets, and asks for many of them in stages */
+	ORDER_READ,         /* changes nothing, and sends all its reads when it starts */
+	ORDER_READ_KEYS,    /* reads items; more than ORDER_KEYS_FIRST in stages */
+	ORDER_READ_SETS,    /* reads whole sets; more than ORDER_SETS_FIRST in stages */
 	ORDER_READ_BLOCKS,  /* reads sets block by block */
-	ORDER_WRITE,        /* changes something, and sends it when it starts */
-	ORDER_TOUCH_KEYS,   /* touches items, many of them in stages */
-	ORDER_EVENT_READ,   /* reads counters of events */
-	ORDER_EVENT_BLOCKS, /* reads counters, then the events that they count, in stages */
+	ORDER_WRITE,        /* changes an item, and sends that when it starts */
+	ORDER_TOUCH_KEYS,   /* touches items; more than ORDER_KEYS_FIRST in stages */
+	ORDER_EVENT_READ,   /* reads event counters */
+	ORDER_EVENT_BLOCKS, /* reads event counters, then events in stages */
 	ORDER_EVENT_COUNT,  /* counts an event */
-	ORDER_EVENT_STORE,  /* counts an event, then stores it under a key that only the count tells */
+	ORDER_EVENT_STORE,  /* counts an event, then stores it under a key made from the count */
 	ORDER_FLUSH         /* invalidates everything */
 };
 
@@ -57,10 +57,10 @@ struct command {
 	const char *usage, *summary;
 };
 
-/* The command of that name, or NULL. */
+/* The command of that name, or NULL. Exact case. */
 const struct command *command_lookup(struct slice name);
 
-/* The command of that id; the table is in the order of the names. */
+/* The command of that id. Ids are in the order of the names. */
 const struct command *command_get(enum command_id id);
 
 #endif

@@ -23,15 +23,15 @@ ssize_t dialect_error(struct slice line, size_t consumed, const struct expect *e
 	bool body = call_stores(expect->verb);
 
 	/*
-	 * ERROR means that the server did not know the verb. Where a data block follows it will have read that as commands. Any
-	 * CLIENT_ERROR to a block of ours says as much, since what we send is well-formed.
+	 * After ERROR, an unknown verb, the server reads our data block as commands. The same holds for a CLIENT_ERROR to a call
+	 * with a block, since what we send is well-formed.
 	 */
 	if (slice_equal(line, SLICE("ERROR")) || slice_starts(line, SLICE("CLIENT_ERROR ")))
 		out->suspect = body || slice_equal(line, SLICE("CLIENT_ERROR bad data chunk"));
 	else if (!slice_starts(line, SLICE("SERVER_ERROR ")) && !slice_starts(line, SLICE("ERROR ")))
 		return -1;
 	else if (line.p[0] == 'E')
-		out->suspect = true; /* "ERROR Too many open connections" and its like */
+		out->suspect = true; /* such as "ERROR Too many open connections" */
 	out->status = RESULT_REFUSED;
 	out->line = line;
 	return (ssize_t)consumed;
@@ -42,7 +42,7 @@ ssize_t dialect_block(struct slice in, size_t at, uint64_t n, const struct expec
 	if (n > (expect->value_max ? expect->value_max : DIALECT_VALUE_MAX))
 		return -1;
 	if (in.n < at + n + 2) {
-		/* A wrong end is found as soon as it is there, not when more has come. */
+		/* A wrong line end is an error at once, before more comes. */
 		bool wrong = in.n > at + n && in.p[at + n] != '\r';
 		return wrong ? -1 : 0;
 	}

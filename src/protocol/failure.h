@@ -1,4 +1,4 @@
-/* The first failure of several calls, kept beyond the life of its result. */
+/* A copy of the first failure of several calls. */
 #ifndef PROTOCOL_FAILURE_H
 #define PROTOCOL_FAILURE_H
 
@@ -8,11 +8,11 @@
 /* All zeroes is no failure. */
 struct failure {
 	bool happened;
-	struct result result; /* its line is in `line`, it has no value */
+	struct result result; /* its line points to `line`; its value is empty */
 	struct buf line;
 };
 
-/* Keeps a failed result, if it is the first. */
+/* Copies a failed result, unless there is one. */
 static inline void failure_keep(struct failure *failure, const struct result *r)
 {
 	if (failure->happened)

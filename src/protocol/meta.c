@@ -1,14 +1,13 @@
 /*
- * The meta dialect: what is read is asked for with `mg`, whose answers memcached sends many in one write where each answer to
- * `get` costs it a system call of its own, and which alone can tell what time an item has left. What is written goes by the
- * classic verbs, on purpose: `ms` deletes the item that is there when it fails.
+ * The meta dialect reads with `mg`. memcached sends many replies to `mg` in one write, but one system call for each reply to
+ * `get`; and only `mg` gives the time to live. Writes use the classic verbs, since an `ms` that fails deletes the item.
  */
 #include "protocol/dialect.h"
 #include "protocol/metaflags.h"
 #include "protocol/request.h"
 #include "util/num.h"
 
-/* All of a request's line but its key, with a time and every flag there is. */
+/* The largest line without its key: "mg ", a time, all flags, and the line end. */
 enum { MG_MAX = 3 + 2 + NUM_U64_MAX + 1 + 4 + 4 * 2 + 2 };
 
 static void meta_encode(const struct call *call, struct buf *out)
@@ -26,7 +25,7 @@ static void meta_encode(const struct call *call, struct buf *out)
 		p = slice_write(p, SLICE(" T"));
 		p += num_format_i64(p, call->exptime);
 	}
-	/* The key comes back, so that a reply can be checked against its request. */
+	/* The reply names the key, so that it can be checked. */
 	p = slice_write(p, SLICE(" k f"));
 	if (call->want & WANT_CAS)
 		p = slice_write(p, SLICE(" c"));
@@ -49,7 +48,7 @@ static bool parse_ttl(struct slice token, int64_t *ttl)
 	return num_parse_i64(token, ttl);
 }
 
-/* The flags of a reply, in whatever order and with whatever else a newer server adds. */
+/* The flags of a reply, in any order. Unknown ones, of newer servers, are ignored. */
 static bool parse_flags(struct slice flags, struct slice *key, bool *base64, bool *cas, struct result *out)
 {
 	struct slice flag;
@@ -83,7 +82,7 @@ static bool parse_flags(struct slice flags, struct slice *key, bool *base64, boo
 	return good;
 }
 
-/* An item that was stored under an encoded key names itself encoded. */
+/* An item that was stored with a base64 key replies with a base64 key. */
 static bool same_key(struct slice key, bool base64, struct slice expected)
 {
 	char decoded[KEY_MAX + 4];
@@ -109,7 +108,7 @@ static ssize_t meta_decode(struct slice in, const struct expect *expect, struct 
 	rest = line;
 	code = slice_token(&rest);
 	if (slice_equal(code, SLICE("EN"))) {
-		/* Servers differ in whether a miss names its key. */
+		/* Only some versions of memcached name the key in a miss. */
 		bool good = parse_flags(rest, &key, &base64, &has_cas, out) &&
 			(!key.p || same_key(key, base64, expect->key));
 		out->status = RESULT_MISS;

@@ -5,17 +5,17 @@
 #include "protocol/limits.h"
 #include "util/num.h"
 
-/* memcached takes 20 tokens, some of which are not flags, and loses its place in the stream on an `ms` with more. */
+/* memcached takes 20 tokens, flags and others. On an `ms` with more it loses sync: it reads the data block as commands. */
 enum { FLAGS_MAX = 16 };
 
 struct letters {
-	const char *bare;    /* stand alone */
-	const char *number;  /* followed by digits */
-	const char *seconds; /* followed by a time, which may be negative */
-	const char *modes;   /* the letters that M may have */
+	const char *bare;    /* without an argument */
+	const char *number;  /* an unsigned number follows */
+	const char *seconds; /* a time follows, which may be negative */
+	const char *modes;   /* the arguments of M */
 };
 
-/* P and L are free for proxies: servers ignore them. O is allowed everywhere. */
+/* Beside these, O, P and L are allowed with all commands. Servers ignore P and L, which are reserved for proxies. */
 static struct letters letters_of(enum command_id command)
 {
 	switch (command) {

@@ -1,4 +1,4 @@
-/* The flags of meta commands, checked before they are passed on: a server must never lose its place in what we send. */
+/* The flags of meta commands. They are checked before they are passed on: a server must not lose sync with what we send. */
 #ifndef PROTOCOL_METAFLAGS_H
 #define PROTOCOL_METAFLAGS_H
 
@@ -7,18 +7,18 @@
 #include "util/slice.h"
 
 struct metaflags {
-	bool quiet;  /* q: nominal replies are kept back */
-	bool base64; /* b: the key is encoded */
-	bool value;  /* v: a value is asked for */
+	bool quiet;  /* q: nominal replies are suppressed */
+	bool base64; /* b: the key is base64 */
+	bool value;  /* v: the value is requested */
 };
 
-/* Reads the flags of `command`; NULL when they are good, else the reply that refuses them. */
+/* Parses the flags of `command` to `out`. Gives NULL, or the error line that refuses them. */
 const char *metaflags_parse(enum command_id command, struct slice flags, struct metaflags *out);
 
-/* Appends to `out` every flag but q, each after a space. */
+/* Appends each flag except q to `out`, after a space. */
 void metaflags_copy(struct slice flags, struct buf *out);
 
-/* Decodes base64 to `out`, which has room for 3/4 of `in`; gives the number of bytes, 0 when `in` is not base64. */
+/* Decodes base64 to `out`, which has room for 3/4 of `in`. Gives the number of bytes, 0 if `in` is not base64. */
 size_t metaflags_decode_key(struct slice in, char *out);
 
 #endif

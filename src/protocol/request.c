@@ -8,7 +8,6 @@
 static const char bad_format[] = "CLIENT_ERROR bad command line format";
 static const char too_large[] = "SERVER_ERROR object too large for cache";
 
-/* Refuses a line whose extent is known. */
 static enum request_status refuse(struct request *out, const char *error)
 {
 	out->error = error;
@@ -21,7 +20,7 @@ static enum request_status fatal(struct request *out, const char *error)
 	return REQUEST_FATAL;
 }
 
-/* The index of the first control byte, or the length. */
+/* The index of the first control byte, or s.n. */
 static size_t first_control(struct slice s)
 {
 	size_t i = 0;
@@ -46,7 +45,7 @@ bool request_key_valid(struct slice key, size_t max)
 	return key.n > 0 && key.n <= max && !has_control(key) && !memchr(key.p, ' ', key.n);
 }
 
-/* Takes `noreply` off the end of the line where it stands there. Where a key comes first, one of that name is a key. */
+/* Removes `noreply` from the end of the line. If the command has a key, and this is the first token, it is the key. */
 static void take_noreply(struct request *out)
 {
 	static const struct slice word = { "noreply", 7 };
@@ -71,7 +70,7 @@ static bool no_more(struct slice rest)
 	return slice_token(&rest).n == 0;
 }
 
-/* Takes the key; false, with the error set, when there is none or it is too long. */
+/* Takes the key; sets the error, and gives false, if it is missing or too long. */
 static bool take_key(struct request *out, size_t max)
 {
 	out->key = slice_token(&out->rest);
@@ -101,9 +100,8 @@ static enum request_status parse_keys(
 }
 
 /*
- * The data block behind a storage line. A line error found so far is in out->error, and then the block is thrown away as it
- * comes instead of being waited for. A line feed alone may end the block only where it ended the line: else a length that is
- * one too large would pass.
+ * The data block. If the line has an error, in out->error, the block is not awaited: the client skips it as it comes. A block may
+ * end with a line feed alone only if the line did: else a length that is one too large would pass.
  */
 static enum request_status parse_block(
 	struct slice in, const struct request_limits *limits, uint64_t bytes, struct request *out)
@@ -117,7 +115,7 @@ static enum request_status parse_block(
 		out->skip = (size_t)bytes + (bare ? 1 : 2);
 		return REQUEST_REFUSED;
 	}
-	/* The byte behind the data tells a line feed alone from a carriage return and a line feed. */
+	/* One byte behind the data shows which line end comes. */
 	if (block.n < bytes + 1)
 		return REQUEST_MORE;
 	out->data = slice_of(block.p, (size_t)bytes);
@@ -133,7 +131,7 @@ static enum request_status parse_block(
 	return REQUEST_READY;
 }
 
-/* The length of a data block: without it nothing that follows can be understood. */
+/* The length of a data block. Without it the end of the request is unknown. */
 static bool take_bytes(struct request *out, struct slice token, uint64_t *bytes)
 {
 	if (num_parse_u64(token, bytes) && *bytes <= INT_MAX - 2)
@@ -153,7 +151,7 @@ static enum request_status parse_storage(
 	flags = slice_token(&out->rest);
 	exptime = slice_token(&out->rest);
 	token = slice_token(&out->rest);
-	/* Without a length in its place the line is just a wrong line, as memcached takes it too. */
+	/* Without a length there is no data block, as in memcached. */
 	if (token.n == 0)
 		return refuse(out, bad_format);
 	if (!take_bytes(out, token, &bytes))
@@ -226,7 +224,7 @@ static enum request_status parse_delete(struct request *out)
 		return REQUEST_REFUSED;
 	struct slice time = slice_token(&out->rest);
 
-	/* A time of 0 is what old clients send; memcached refuses any other. */
+	/* Old clients send a time of 0; memcached refuses all others. */
 	if ((time.n && !slice_equal(time, SLICE("0"))) || !no_more(out->rest))
 		return refuse(out, "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]");
 	return REQUEST_READY;
@@ -273,7 +271,7 @@ static enum request_status parse_flush(struct request *out)
 	return delay.n ? parse_exptime(out, delay) : REQUEST_READY;
 }
 
-/* Lines without a data block. */
+/* Parses a line without a data block. */
 static enum request_status parse_line(struct request *out, const struct request_limits *limits)
 {
 	if (out->command->noreply)
@@ -302,7 +300,7 @@ static enum request_status parse_line(struct request *out, const struct request_
 	}
 }
 
-/* An unknown verb: browsers and scanners are hung up on, so that nobody's form post runs as commands. */
+/* An unknown verb. HTTP is closed at once, so that the body of a POST is not read as commands. */
 static enum request_status unknown(struct slice line, struct request *out)
 {
 	static const struct slice http = { "HTTP/", 5 };
@@ -314,7 +312,7 @@ static enum request_status unknown(struct slice line, struct request *out)
 	return refuse(out, "ERROR");
 }
 
-/* Other protocols show in their first byte: memcached's binary one, TLS, Redis's. */
+/* The first byte of memcached's binary protocol, TLS, or Redis's protocol. */
 static bool is_foreign(struct slice in)
 {
 	unsigned char first = (unsigned char)in.p[0];
@@ -323,8 +321,8 @@ static bool is_foreign(struct slice in)
 }
 
 /*
- * Finds the line's end; its length without the end, or SIZE_MAX when it has not come. Mostly the first control byte is the end,
- * and then one look has told both.
+ * Gives the line's length without its end, or SIZE_MAX if the end has not come; `clean`: it has no control bytes. If the first
+ * control byte is the line's end, as in most lines, one pass finds both.
  */
 static size_t find_line(struct slice in, size_t *scanned, bool *clean)
 {

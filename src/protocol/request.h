@@ -1,6 +1,6 @@
 /*
- * What a client sends: bytes to requests. Nothing is copied, and no state is kept between calls: a request that is not
- * complete is read again from its start when more of it has come.
+ * The parser of requests. It copies nothing, and keeps no state between calls: an incomplete request is parsed again from its
+ * start when more bytes have come.
  */
 #ifndef PROTOCOL_REQUEST_H
 #define PROTOCOL_REQUEST_H
@@ -12,44 +12,44 @@
 #include "util/slice.h"
 
 struct request_limits {
-	size_t max_line;  /* bytes of a line with its end */
+	size_t max_line;  /* bytes of a line, its end included */
 	size_t max_value; /* bytes of a data block */
 	size_t max_keys;  /* keys of one get */
 };
 
 enum request_status {
-	REQUEST_MORE,    /* not complete */
-	REQUEST_READY,   /* a request to carry out */
-	REQUEST_REFUSED, /* wrong, but its extent is known: answer `error`, go on behind it */
-	REQUEST_FATAL,   /* wrong, and what follows cannot be told apart: answer `error`, close */
-	REQUEST_HANGUP   /* not our protocol and no friend of ours: close without a word */
+	REQUEST_MORE,    /* incomplete */
+	REQUEST_READY,   /* valid */
+	REQUEST_REFUSED, /* invalid, but its end is known: reply `error`, and go on behind it */
+	REQUEST_FATAL,   /* invalid, and its end is unknown: reply `error`, and close */
+	REQUEST_HANGUP   /* HTTP: close without a reply */
 };
 
 struct request {
-	const struct command *command; /* NULL while not known */
+	const struct command *command; /* NULL if unknown */
 	struct slice key;              /* the first key, or an event's type */
-	struct slice rest;             /* the tokens behind the key, unsplit, without `noreply` */
+	struct slice rest;             /* the line behind the key, without `noreply` */
 	struct slice data;             /* the data block */
 	uint32_t flags;
 	int64_t exptime;
 	uint64_t number; /* a delta, a cas id, or an event's time */
-	bool has_number; /* evadd: a time was given */
+	bool has_number; /* evadd: the line has a time */
 	bool noreply;
-	size_t keys;       /* grammars of many keys: how many there are, `key` included */
+	size_t keys;       /* grammars of several keys: their number, `key` included */
 	const char *error; /* REFUSED, FATAL: the reply without its line end */
-	size_t consumed;   /* bytes of the input that this request took */
-	size_t skip;       /* further bytes to throw away, which may not have come yet */
+	size_t consumed;   /* the size of the request in the input */
+	size_t skip;       /* REFUSED: the size of the data block behind it, to be discarded as it comes */
 };
 
 /*
- * Reads one request from the front of `in`. `scanned` is the caller's memory of how far an incomplete line was searched for
- * its end: 0 before a request's first bytes, else as the last call left it. On anything but MORE, `out` is filled in and its
+ * Parses one request at the front of `in`. `*scanned` says how far an incomplete line was searched for its end. The caller sets
+ * it to 0 for each new request. Unless the result is MORE, `out` is filled in, and its
  * slices point into `in`.
  */
 enum request_status request_parse(
 	struct slice in, const struct request_limits *limits, size_t *scanned, struct request *out);
 
-/* True when a token may be sent as a key: 1 to `max` bytes, none of them a space or a control byte. */
+/* Whether `key` has 1 to `max` bytes, without spaces and control bytes. */
 bool request_key_valid(struct slice key, size_t max);
 
 #endif

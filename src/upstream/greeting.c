@@ -8,7 +8,7 @@ void greeting_encode(struct buf *out)
 	BUF_ADD(out, "version\r\nmn\r\nstats settings\r\n");
 }
 
-/* "1.6.18" or "1.6.18_4_gabcdef": as many numbers as there are. */
+/* "1.6.18" or "1.6.18_4_gabcdef". Missing numbers are 0. */
 static unsigned parse_version(struct slice text)
 {
 	unsigned version = 0, part = 0, parts = 0;
@@ -55,7 +55,7 @@ ssize_t greeting_decode(struct slice in, unsigned which, struct greeting *g)
 		return n;
 	switch (expect.verb) {
 	case CALL_VERSION:
-		/* Anything else, such as an error about too many connections, is no greeting. */
+		/* Not an error such as too many connections. */
 		if (!slice_starts(r.line, SLICE("VERSION ")))
 			return -1;
 		g->version = parse_version(slice_skip(r.line, 8));

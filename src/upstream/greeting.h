@@ -1,6 +1,6 @@
 /*
- * The first thing asked on a new connection: which version the server is, whether it speaks meta commands, how large an item
- * may be and whether it keeps cas ids. Pure: the bytes to send, and what to make of those that come.
+ * The greeting of a new connection to a server. It asks for the server's version, meta commands, largest item and cas ids. Pure:
+ * it only makes and reads bytes.
  */
 #ifndef UPSTREAM_GREETING_H
 #define UPSTREAM_GREETING_H
@@ -13,14 +13,15 @@
 enum { GREETING_REPLIES = 3 };
 
 struct greeting {
-	unsigned version; /* major << 16 | minor << 8 | patch */
-	bool meta, cas;
-	uint64_t item_max; /* 0 when not told */
+	unsigned version;  /* major << 16 | minor << 8 | patch */
+	bool meta, cas;    /* the server has meta commands, cas ids */
+	uint64_t item_max; /* bytes; 0 if unknown */
 };
 
+/* Appends the greeting. */
 void greeting_encode(struct buf *out);
 
-/* Reads the `which`th reply, counted from 0; gives as dialect.decode. `g` is filled in as replies come. */
+/* Decodes reply number `which`, from 0, to its fields of `g`. Gives the same as dialect.decode. */
 ssize_t greeting_decode(struct slice in, unsigned which, struct greeting *g);
 
 #endif

@@ -10,7 +10,7 @@ enum { RING_MIN = 64 };
 struct pipeline_entry {
 	struct waiter *waiter;
 	const struct dialect *dialect;
-	uint64_t start, end; /* where its bytes are in the stream */
+	uint64_t start, end; /* of its bytes, as pipeline.encoded counts */
 	uint8_t verb, want;
 };
 

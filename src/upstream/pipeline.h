@@ -1,9 +1,9 @@
 /*
- * The calls on their way to one server, in order: what is encoded goes out at the back, what comes in answers the front.
+ * The unanswered calls to a server, in order. Encoded calls go to the back; a reply answers the call at the front.
  *
  *     push -> [ not written | written, unanswered ] -> read
  *
- * No I/O is done here: the owner writes what was encoded, says how much of it went, and hands in what it has read.
+ * It does no I/O: the owner writes the encoded bytes, says how many were written, and passes in what it reads.
  */
 #ifndef UPSTREAM_PIPELINE_H
 #define UPSTREAM_PIPELINE_H
@@ -19,35 +19,35 @@ struct pipeline_entry;
 struct pipeline {
 	struct pipeline_entry *ring; /* its capacity is a power of two */
 	size_t capacity, first, count;
-	uint64_t encoded, written; /* bytes, ever since the connection began */
+	uint64_t encoded, written; /* bytes since the connection began */
 };
 
-/* Who speaks for the results: a name for errors, and which connection it is. A reply with a larger value is an error. */
+/* What goes into the results: the server's name, and the number of the connection. A reply with a larger value is an error. */
 struct pipeline_peer {
 	const char *server;
 	uint64_t connection;
 	size_t value_max;
 };
 
-/* All zeroes is an empty pipeline; pipeline_free gives its memory back. The pipeline must be empty. */
+/* Frees the memory of a pipeline, which must be empty. One of all zeroes is empty. */
 void pipeline_free(struct pipeline *p);
 
-/* Encodes `call` to the back of `out`; `waiter` is borrowed until it gets its result. */
+/* Appends the encoded `call` to `out`. Borrows `waiter` until it gets its result. */
 void pipeline_push(struct pipeline *p, const struct dialect *dialect, const struct call *call, struct waiter *waiter,
 	struct buf *out);
 
-/* Says that `n` more of the encoded bytes were written. */
+/* `n` more of the encoded bytes were written. */
 void pipeline_written(struct pipeline *p, size_t n);
 
 /*
- * Reads replies from `in` and gives each to its waiter, in order. Gives the bytes taken, or -1 when the connection must not
- * be used any more: garbage, a reply to nothing, an answer to what was not wholly asked. A waiter may push meanwhile.
+ * Decodes the replies in `in`, and gives each to its waiter. A waiter may push. Gives the number of bytes consumed. Gives -1 if the
+ * connection must be closed: after garbage, a reply without a call, or a reply to a call that was not written in full.
  */
 ssize_t pipeline_read(struct pipeline *p, struct slice in, const struct pipeline_peer *peer);
 
 /*
- * Ends everything: what was written at all gets `sent` (RESULT_TIMED_OUT or RESULT_LOST), the rest RESULT_UNAVAILABLE. The
- * pipeline is empty and as new before the first waiter hears of it, so that waiters may push.
+ * Fails all calls. Calls that were written, even in part, get `sent` (RESULT_TIMED_OUT or RESULT_LOST), others
+ * RESULT_UNAVAILABLE. The pipeline is empty before the first waiter gets its result, so waiters may push.
  */
 void pipeline_fail(struct pipeline *p, enum result_status sent, const struct pipeline_peer *peer);
 

@@ -9,7 +9,7 @@
 
 struct ring {
 	memcached_st *hash;
-	struct ring_server *servers; /* in the order that libmemcached gave them */
+	struct ring_server *servers; /* in libmemcached's order */
 	int count;
 };
 
@@ -26,7 +26,7 @@ static void list_servers(struct ring *ring)
 	}
 }
 
-static struct ring *wrap(memcached_st *hash, char error[256])
+static struct ring *new_ring(memcached_st *hash, char error[256])
 {
 	struct ring *ring;
 
@@ -99,7 +99,7 @@ struct ring *ring_create(
 			rc = memcached_server_add_unix_socket_with_weight(hash, s->host, s->weight);
 	}
 	if (memcached_success(rc))
-		return wrap(hash, error);
+		return new_ring(hash, error);
 	snprintf(error, 256, "libmemcached: %s", memcached_strerror(hash, rc));
 	memcached_free(hash);
 	return NULL;
@@ -130,7 +130,7 @@ struct ring *ring_create_from_string(const char *configuration, char error[256])
 		snprintf(error, 256, "libmemcached does not accept the configuration");
 		return NULL;
 	}
-	return wrap(hash, error);
+	return new_ring(hash, error);
 }
 
 void ring_destroy(struct ring *ring)

@@ -1,6 +1,6 @@
 /*
- * Which server holds a key, as libmemcached says it, so that setlistd and every client on that library agree. Nothing here
- * does I/O; the ring is built once and only read afterwards, from any thread.
+ * Which server holds a key: as libmemcached decides, so that setlistd and the clients that use libmemcached agree. It does no
+ * I/O. A ring is never changed, so any thread may read it.
  */
 #ifndef UPSTREAM_RING_H
 #define UPSTREAM_RING_H
@@ -12,15 +12,15 @@
 struct ring;
 
 enum ring_distribution {
-	RING_KETAMA,     /* weighted ketama, md5: what most clients mean by ketama */
-	RING_CONSISTENT, /* libmemcached's plain consistent hashing, one_at_a_time */
-	RING_MODULA      /* libmemcached's own default */
+	RING_KETAMA,     /* weighted ketama with md5, as most clients have it */
+	RING_CONSISTENT, /* libmemcached's consistent hashing with one_at_a_time */
+	RING_MODULA      /* libmemcached's default */
 };
 
-/* As the configuration names it. */
+/* The name in the configuration. */
 const char *ring_distribution_name(enum ring_distribution distribution);
 
-/* One server: what its name resolves to is not our business here. A Unix socket has its path as host, and port 0. */
+/* A server, unresolved. For a Unix socket `host` is its path, and `port` is 0. */
 struct ring_server {
 	char *host;
 	uint16_t port;
@@ -28,15 +28,15 @@ struct ring_server {
 };
 
 /*
- * Builds the ring of these servers, or of a libmemcached configuration string ("--SERVER=..."). NULL with the reason in
- * `error` when that cannot be.
+ * Builds the ring of these servers, or of a libmemcached configuration string ("--SERVER=..."). The caller owns the ring. On
+ * failure gives NULL, with the reason in `error`.
  */
 struct ring *ring_create(
 	const struct ring_server *servers, int count, enum ring_distribution distribution, char error[256]);
 struct ring *ring_create_from_string(const char *configuration, char error[256]);
 void ring_destroy(struct ring *ring);
 
-/* How many servers there are, and one of them; borrowed from the ring. */
+/* The number of servers, and one of them, which the ring owns. */
 int ring_count(const struct ring *ring);
 const struct ring_server *ring_server(const struct ring *ring, int index);
 

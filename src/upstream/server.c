@@ -17,10 +17,10 @@
 #include "util/log.h"
 #include "util/random.h"
 
-/* What memcached adds to key and data of an item: its header, a cas id, the key's end, the data's line end. */
+/* What memcached adds to the key and data of an item: a header, a cas id, the key's NUL, the data's line end; and flags. */
 enum { ITEM_OVERHEAD = 48 + 8 + 1 + 2, ITEM_FLAGS = 4 };
 
-/* A connection that lived shorter than this was no success: the pause before the next goes on growing. */
+/* The loss of a connection younger than this counts as a failed attempt: the pause keeps growing. */
 enum { STEADY_MS = 1000 };
 
 const char *const server_state_name[SERVER_STATES] = { "down", "connecting", "greeting", "up" };
@@ -38,7 +38,7 @@ static void set_state(struct server *s, enum server_state state)
 
 static void bump(atomic_uint_fast64_t *counter)
 {
-	/* One writer: no locked instruction is needed. */
+	/* There is one writer, so no atomic addition is needed. */
 	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + 1, memory_order_relaxed);
 }
 
@@ -61,8 +61,8 @@ static void stop_timer(struct server *s)
 	s->timed = false;
 }
 
-/* To be called whenever the pipeline has changed. */
-static void tell_awaited(struct server *s)
+/* Called after each change of the pipeline. */
+static void update_awaited(struct server *s)
 {
 	s->loop->awaited += s->pipeline.count - s->awaited;
 	s->awaited = s->pipeline.count;
@@ -107,7 +107,7 @@ static bool too_large(const struct server *s, const struct call *call)
 	return (call_stores(call->verb) || call->has_value) && s->item_max && n > s->item_max;
 }
 
-/* Why a call cannot be sent; RESULT_HIT when it can. */
+/* Why a call cannot be sent; RESULT_HIT if it can. */
 static enum result_status obstacle(const struct server *s, const struct call *call)
 {
 	if (s->state != SERVER_UP && !s->waits)
@@ -116,10 +116,10 @@ static enum result_status obstacle(const struct server *s, const struct call *ca
 		return RESULT_BUSY;
 	if (too_large(s, call))
 		return RESULT_TOO_LARGE;
-	/* A server that does not know `ms` would read the data block as commands. */
+	/* A server without `ms` would read the data block as commands. */
 	if (call->verb == CALL_META && !s->meta)
 		return RESULT_REFUSED;
-	/* The ids start again with the server: one that was read on another connection may fit another item now. */
+	/* A restarted server reuses cas ids: one of an earlier connection may match another item. */
 	if (call->verb == CALL_CAS && call->connection && (call->connection != s->connection || s->state != SERVER_UP))
 		return RESULT_EXISTS;
 	return RESULT_HIT;
@@ -140,7 +140,7 @@ void server_call(struct server *s, const struct call *call, struct waiter *waite
 	if (s->pipeline.count == 0)
 		s->progress = s->loop->now;
 	pipeline_push(&s->pipeline, dialect, call, waiter, s->state == SERVER_UP ? &s->stream.out : &s->held);
-	tell_awaited(s);
+	update_awaited(s);
 	if (!s->timed)
 		set_timer(s, s->options->request_timeout);
 }
@@ -176,7 +176,7 @@ static void come_up(struct server *s, const struct greeting *g)
 	}
 }
 
-/* All replies of the greeting are read together, so that nothing of them has to be kept. */
+/* Reads all replies of the greeting at once, so that no state is kept. */
 static size_t read_greeting(struct server *s, struct slice in)
 {
 	struct greeting g = { 0 };
@@ -206,7 +206,7 @@ static size_t on_data(struct stream *stream, struct slice in)
 		return read_greeting(s, in);
 	s->progress = s->loop->now;
 	n = pipeline_read(&s->pipeline, in, &peer);
-	tell_awaited(s);
+	update_awaited(s);
 	if (n < 0) {
 		fail(s, RESULT_LOST, "unexpected reply");
 		return 0;
@@ -297,7 +297,7 @@ static void on_resolved(int error, struct evutil_addrinfo *found, void *arg)
 		fail(s, RESULT_LOST, error ? evutil_gai_strerror(error) : "no address");
 		return;
 	}
-	/* A name of several addresses: another one at each attempt. */
+	/* Each attempt tries the next address of the name. */
 	choice = found;
 	for (skip = s->attempts++ % count; skip > 0; skip--)
 		choice = choice->ai_next;
@@ -329,7 +329,7 @@ static void attempt(struct server *s)
 		return;
 	}
 	snprintf(port, sizeof(port), "%u", s->where->port);
-	/* A numeric address, or a name in the hosts file, is answered within the call. */
+	/* A numeric address, or a name in the hosts file, is resolved within this call. */
 	s->resolving = evdns_getaddrinfo(s->dns, s->where->host, port, &hints, on_resolved, s);
 }
 
@@ -362,18 +362,18 @@ static void plan_next(struct server *s, bool lost)
 		set_timer(s, 0);
 		return;
 	}
-	/* Half of the pause for sure, the other half by chance, so that many proxies do not come at once. */
+	/* Half of the pause is random, so that many proxies do not reconnect at once. */
 	set_timer(s, s->pause / 2 + random_next(s->random) % (s->pause / 2 + 1));
 	s->pause = s->pause * 2 < s->options->retry_max ? s->pause * 2 : s->options->retry_max;
 }
 
-/* Ends the connection, or the attempt at one, and every call on it. */
+/* Closes the connection, or gives up the attempt, and fails all calls. */
 static void fail(struct server *s, enum result_status sent, const char *why)
 {
 	struct pipeline_peer peer = peer_of(s);
-	bool news = s->state == SERVER_UP || s->settled;
+	bool is_new = s->state == SERVER_UP || s->settled;
 
-	if (news)
+	if (is_new)
 		log_warn("upstream %s: %s, %zu calls fail", s->name, why, s->pipeline.count);
 	else
 		log_debug("upstream %s: %s", s->name, why);
@@ -384,7 +384,7 @@ static void fail(struct server *s, enum result_status sent, const char *why)
 	close_connection(s);
 	plan_next(s, sent == RESULT_LOST);
 	pipeline_fail(&s->pipeline, sent, &peer);
-	tell_awaited(s);
+	update_awaited(s);
 	if (s->settled) {
 		void (*settled)(struct server *) = s->settled;
 		s->settled = NULL;
@@ -461,7 +461,7 @@ void server_fini(struct server *s)
 	close_connection(s);
 	set_state(s, SERVER_DOWN);
 	pipeline_fail(&s->pipeline, RESULT_LOST, &peer);
-	tell_awaited(s);
+	update_awaited(s);
 }
 
 bool server_drain(struct server *s)

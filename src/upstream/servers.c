@@ -7,19 +7,19 @@
 #include "util/hash.h"
 #include "util/random.h"
 
-/* A cache line; a longer key is looked up each time. */
+/* A route fills a cache line. Longer keys are looked up in the ring each time. */
 enum { ROUTE_KEY = 61, ROUTES = 16384 };
 
-/* Where a key lately went, since the ring's own answer takes an md5. */
+/* A cached lookup of the ring, which computes an md5. */
 struct route {
 	uint16_t server;
-	uint8_t n; /* 0: no key */
+	uint8_t n; /* bytes of the key; 0 for none */
 	char key[ROUTE_KEY];
 };
 
 struct servers {
 	const struct ring *ring;
-	struct route *routes; /* by hash, each in the one place that it may have; NULL where there is one server */
+	struct route *routes; /* by hash of the key, without probing; NULL if there is one server */
 	uint64_t seed;
 	struct evdns_base *dns;
 	int count, unsettled;
@@ -43,7 +43,7 @@ struct servers *servers_create(
 	if (count > 1 && count <= UINT16_MAX)
 		servers->routes = xcalloc(ROUTES, sizeof(struct route));
 	servers->dns = evdns_base_new(loop->base, EVDNS_BASE_INITIALIZE_NAMESERVERS | EVDNS_BASE_DISABLE_WHEN_INACTIVE);
-	/* A machine without a resolver configuration still has its hosts file and numeric addresses. */
+	/* Without a resolver configuration, the hosts file and numeric addresses still work. */
 	if (!servers->dns)
 		servers->dns = evdns_base_new(loop->base, EVDNS_BASE_DISABLE_WHEN_INACTIVE);
 	if (!servers->dns)
@@ -62,7 +62,7 @@ void servers_stop(struct servers *servers)
 	servers_drain(servers);
 }
 
-/* What hears of a failure may ask on, here or elsewhere: until nobody does, all is refused. */
+/* A waiter that gets a failure may make another call, to any server: repeat until there are none. */
 void servers_drain(struct servers *servers)
 {
 	for (int i = 0; i < servers->count; i++) {

@@ -1,4 +1,4 @@
-/* All servers, as one worker sees them: a connection to each, and the ring that says which holds a key. */
+/* A worker's connections to all servers. The ring decides which server gets a call. */
 #ifndef UPSTREAM_SERVERS_H
 #define UPSTREAM_SERVERS_H
 
@@ -7,24 +7,24 @@
 
 struct servers;
 
-/* `ring`, `options` and `random` are borrowed until the end. */
+/* Borrows all arguments until servers_free. `random` is a state of random_next(). */
 struct servers *servers_create(
 	struct loop *loop, const struct ring *ring, const struct server_options *options, uint64_t *random);
 /*
- * The end, in three steps: calls under way get their errors now, and so does all that is called from then on, at the latest in
- * servers_drain.
+ * Closing, in three steps. servers_stop closes all connections, which fails all calls. servers_drain fails the calls that were
+ * made since. servers_free frees the memory.
  */
 void servers_stop(struct servers *servers);
 void servers_drain(struct servers *servers);
 void servers_free(struct servers *servers);
 
-/* Connects to all; `settled` is called once, when each first attempt has ended well or badly. */
+/* Starts to connect to all. `settled` is called once, when the first attempt at each server has succeeded or failed. */
 void servers_start(struct servers *servers, void (*settled)(void *arg), void *arg);
 
-/* Sends a call to the server of its key, or to the one it names. */
+/* Sends a call to call->server, or to the server of its key. As env.call. */
 void servers_call(struct servers *servers, const struct call *call, struct waiter *waiter);
 
-/* How many, and one of them, for what other threads may read: its name and its statistics. */
+/* The number of servers, and one of them. Other threads may read its name and stats. */
 int servers_count(const struct servers *servers);
 const struct server *servers_get(const struct servers *servers, int index);
 

@@ -1,4 +1,4 @@
-/* Allocation that cannot fail: memory exhausted ends the process, since all state is in memcached and a restart is cheap. */
+/* Allocation that cannot fail: without memory the process aborts, since all state is in memcached and a restart is cheap. */
 #ifndef UTIL_ALLOC_H
 #define UTIL_ALLOC_H
 

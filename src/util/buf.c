@@ -15,7 +15,7 @@ void buf_make_room(struct buf *b, size_t n)
 {
 	size_t size = buf_size(b), cap = b->cap ? b->cap : BUF_MIN;
 
-	/* Moving the readable bytes down is worth it only while they are few against what it frees. */
+	/* Moving the readable bytes is worth it only if they are no more than the bytes that it frees. */
 	if (b->data && b->cap - size >= n && size <= b->start) {
 		if (size)
 			memmove(b->data, b->data + b->start, size);

@@ -19,10 +19,10 @@ struct buf {
 	size_t start, end, cap;
 };
 
-/* An empty buffer is all zeroes and owns no memory. */
+/* An empty buffer: all zeroes, owns no memory. */
 #define BUF_EMPTY ((struct buf){ 0 })
 
-/* Frees the memory; the buffer is empty again and may be used. */
+/* Frees the memory; the buffer is empty afterwards and may be used. */
 static inline void buf_free(struct buf *b)
 {
 	if (b->data)
@@ -30,10 +30,10 @@ static inline void buf_free(struct buf *b)
 	*b = BUF_EMPTY;
 }
 
-/* The slow part of buf_reserve: moves the readable bytes to where `n` more fit behind them. */
+/* The slow path of buf_reserve: moves the readable bytes, or grows, so that `n` more bytes fit behind them. */
 void buf_make_room(struct buf *b, size_t n);
 
-/* Makes room for at least `n` more bytes and returns where they go; buf_commit says how many were written. */
+/* Makes room for at least `n` more bytes and gives their address; buf_commit then says how many were written. */
 static inline char *buf_reserve(struct buf *b, size_t n)
 {
 	if (b->cap - b->end < n || !b->data)
@@ -43,7 +43,7 @@ static inline char *buf_reserve(struct buf *b, size_t n)
 
 void buf_commit(struct buf *b, size_t n);
 
-/* Appends bytes, a number in decimal, or a formatted text (not for hot paths). */
+/* These append bytes, a number in decimal, or a formatted text (slow). */
 static inline void buf_add(struct buf *b, const void *p, size_t n)
 {
 	if (!n)
@@ -56,7 +56,7 @@ void buf_add_u64(struct buf *b, uint64_t v);
 void buf_add_i64(struct buf *b, int64_t v);
 void buf_printf(struct buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Drops the first `n` readable bytes. */
+/* Drops the first `n` readable bytes; there must be as many. */
 void buf_consume(struct buf *b, size_t n);
 
 static inline size_t buf_size(const struct buf *b)

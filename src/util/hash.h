@@ -1,6 +1,6 @@
 /*
- * Seeded hashes of short byte strings for tables in memory; never stored, never sent. Clients choose what is hashed, so the seed
- * is secret. hash_slice is for tables of any size; hash_key is faster, for tables that a client cannot make large.
+ * Seeded hashes of short byte strings, for hash tables in memory. Hashes are never stored or sent. Clients choose the strings, so
+ * the seed is secret. hash_slice is for tables of any size; hash_key is faster, for tables that a client cannot make large.
  */
 #ifndef UTIL_HASH_H
 #define UTIL_HASH_H
@@ -71,15 +71,15 @@ static inline uint64_t hash_sip(struct slice s, uint64_t k0, uint64_t k1)
 	return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
-/* Hashes `s` under `seed`, from which both halves of the key follow. */
+/* Hashes `s` with SipHash. Both halves of its key are derived from `seed`. */
 static inline uint64_t hash_slice(struct slice s, uint64_t seed)
 {
 	return hash_sip(s, seed, hash_mix(seed ^ 0x9e3779b97f4a7c15u, 0xd6e8feb86659fd93u));
 }
 
 /*
- * Hashes `s` under `seed`: multiply-and-fold over 16 bytes a step, the construction of Wang Yi's wyhash (public domain). Each
- * factor is masked by the seed, so that nobody who does not know it can make a product zero.
+ * Hashes `s`: multiply and fold, 16 bytes a step, after Wang Yi's wyhash (public domain). The seed masks each factor, so that a
+ * client that does not know the seed cannot make a product zero.
  */
 static inline uint64_t hash_key(struct slice s, uint64_t seed)
 {

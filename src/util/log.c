@@ -18,7 +18,7 @@ int log_level(void)
 	return atomic_load(&current);
 }
 
-/* One write a line, so that the lines of several threads do not mix. */
+/* One write per line, so that lines of several threads do not mix. */
 void log_write(enum log_level level, const char *format, ...)
 {
 	static const char *const names[] = { "error", "warning", "info", "debug" };

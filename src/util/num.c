@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* So many digits never overflow. */
+/* A number of up to this many digits fits 64 bits. */
 enum { SAFE_DIGITS = 19 };
 
 bool num_parse_u64(struct slice s, uint64_t *out)
@@ -63,7 +63,7 @@ size_t num_format_u64(char *p, uint64_t v)
 		*p = (char)('0' + v);
 		return 1;
 	}
-	for (uint64_t rest = v; rest >= 10; rest /= 10)
+	for (uint64_t high = v; high >= 10; high /= 10)
 		digits++;
 	for (size_t i = digits; i-- > 0; v /= 10)
 		p[i] = (char)('0' + v % 10);

@@ -1,4 +1,4 @@
-/* Decimal numbers, in and out, with every digit and every overflow checked. */
+/* Decimal numbers: strict parsing, which refuses overflow, and formatting. */
 #ifndef UTIL_NUM_H
 #define UTIL_NUM_H
 
@@ -9,7 +9,7 @@
 
 enum { NUM_U64_MAX = 20 }; /* digits of the largest u64 */
 
-/* True, with the value in `*out`, when the whole slice is one number in range: digits only, a '-' in front for the signed ones. */
+/* If the whole slice is one number in range, gives true and sets `*out`. Only digits are allowed; signed ones may begin with '-'. */
 bool num_parse_u64(struct slice s, uint64_t *out);
 bool num_parse_u32(struct slice s, uint32_t *out);
 bool num_parse_i64(struct slice s, int64_t *out);
@@ -17,7 +17,7 @@ bool num_parse_i32(struct slice s, int32_t *out);
 
 /* Writes `v` to `p`, which has room for NUM_U64_MAX bytes, without a terminator; gives the number of bytes. */
 size_t num_format_u64(char *p, uint64_t v);
-/* As above, with a sign in front of what is below 0: one byte more. */
+/* The same for signed numbers, which may need one byte more. */
 size_t num_format_i64(char *p, int64_t v);
 
 #endif

@@ -4,54 +4,54 @@
 
 #include "util/alloc.h"
 
-/* The size class of a size, POOL_CLASSES when it is too large for any. */
-static unsigned level_of(size_t size)
+/* The size class; POOL_CLASSES if the size is too large for any. */
+static unsigned class_of(size_t size)
 {
-	unsigned level;
+	unsigned class;
 
 	if (size <= POOL_SMALLEST)
 		return 0;
-	level = 64 - (unsigned)__builtin_clzll((unsigned long long)(size - 1) / POOL_SMALLEST);
-	return level < POOL_CLASSES ? level : POOL_CLASSES;
+	class = 64 - (unsigned)__builtin_clzll((unsigned long long)(size - 1) / POOL_SMALLEST);
+	return class < POOL_CLASSES ? class : POOL_CLASSES;
 }
 
 void *pool_get(struct pool *pool, size_t size)
 {
-	unsigned level = level_of(size);
+	unsigned class = class_of(size);
 	struct pool_free *p;
 
-	if (level == POOL_CLASSES)
+	if (class == POOL_CLASSES)
 		return xmalloc(size);
-	p = pool->free[level];
+	p = pool->free[class];
 	if (!p)
-		return xmalloc((size_t)POOL_SMALLEST << level);
-	pool->free[level] = p->next;
-	pool->kept[level]--;
+		return xmalloc((size_t)POOL_SMALLEST << class);
+	pool->free[class] = p->next;
+	pool->kept[class]--;
 	return p;
 }
 
 void pool_put(struct pool *pool, void *memory, size_t size)
 {
-	unsigned level = level_of(size);
+	unsigned class = class_of(size);
 	struct pool_free *p = memory;
 
-	if (level == POOL_CLASSES || pool->kept[level] >= (unsigned)POOL_KEEP >> level) {
+	if (class == POOL_CLASSES || pool->kept[class] >= (unsigned)POOL_KEEP >> class) {
 		free(memory);
 		return;
 	}
-	p->next = pool->free[level];
-	pool->free[level] = p;
-	pool->kept[level]++;
+	p->next = pool->free[class];
+	pool->free[class] = p;
+	pool->kept[class]++;
 }
 
 void pool_free(struct pool *pool)
 {
-	for (unsigned level = 0; level < POOL_CLASSES; level++) {
-		while (pool->free[level]) {
-			struct pool_free *p = pool->free[level];
-			pool->free[level] = p->next;
+	for (unsigned class = 0; class < POOL_CLASSES; class ++) {
+		while (pool->free[class]) {
+			struct pool_free *p = pool->free[class];
+			pool->free[class] = p->next;
 			free(p);
 		}
-		pool->kept[level] = 0;
+		pool->kept[class] = 0;
 	}
 }

@@ -1,10 +1,10 @@
-/* Short-lived objects of many sizes: what was given back is used again before more is allocated. */
+/* A pool of short-lived objects: memory that was given back is reused. A free list for each power of two. */
 #ifndef UTIL_POOL_H
 #define UTIL_POOL_H
 
 #include <stddef.h>
 
-/* Under AddressSanitizer nothing is kept, so that it sees what is used after it was given back. */
+/* With AddressSanitizer the pool keeps nothing, so that use after pool_put is found. */
 #if defined(__has_feature)
 #define POOL_HAS_ASAN __has_feature(address_sanitizer)
 #elif defined(__SANITIZE_ADDRESS__)
@@ -19,14 +19,14 @@ struct pool {
 	struct pool_free {
 		struct pool_free *next;
 	} * free[POOL_CLASSES];
-	unsigned kept[POOL_CLASSES]; /* how many lie in each list, POOL_KEEP at most */
+	unsigned kept[POOL_CLASSES]; /* the length of each list: at most POOL_KEEP, halved for each larger class */
 };
 
-/* All zeroes is an empty pool. Gives memory for `size` bytes, not cleared; the same size gives it back. */
+/* Gives `size` bytes, not cleared. pool_put takes them back, with the same size. A pool of all zeroes is empty. */
 void *pool_get(struct pool *pool, size_t size) __attribute__((returns_nonnull));
 void pool_put(struct pool *pool, void *p, size_t size);
 
-/* Frees what lies in the lists. */
+/* Frees the memory in the lists. */
 void pool_free(struct pool *pool);
 
 #endif

@@ -1,4 +1,4 @@
-/* Random numbers from a state that the caller keeps: good for jitter, samples and names, not for secrets. */
+/* Random numbers from a state that the caller keeps. For jitter, samples and ids, not for secrets. */
 #ifndef UTIL_RANDOM_H
 #define UTIL_RANDOM_H
 

@@ -1,4 +1,4 @@
-/* A text that several read and nobody changes any more, kept until the last of them is done with it. Of one thread alone. */
+/* A constant text with a reference count. All references belong to one thread. */
 #ifndef UTIL_SHARED_H
 #define UTIL_SHARED_H
 
@@ -9,10 +9,10 @@ struct shared {
 	struct buf text;
 };
 
-/* Takes what is in the buffer, which is empty then; the caller has the first reference. */
+/* Takes the content of `text`, which is empty afterwards. Gives the first reference to the caller. */
 struct shared *shared_create(struct buf *text) __attribute__((returns_nonnull));
 
-/* One more reference, and one less. NULL has none to drop. */
+/* Adds a reference, and gives `shared`; drops one, and frees the text with the last. Dropping NULL does nothing. */
 struct shared *shared_hold(struct shared *shared);
 void shared_drop(struct shared *shared);
 

@@ -1,4 +1,4 @@
-/* A borrowed view of bytes: it owns nothing and lives no longer than what it points into. */
+/* A borrowed view of bytes: it owns nothing, and is valid as long as the memory that it points to. */
 #ifndef UTIL_SLICE_H
 #define UTIL_SLICE_H
 
@@ -31,12 +31,13 @@ static inline bool slice_starts(struct slice s, struct slice prefix)
 	return s.n >= prefix.n && memcmp(s.p, prefix.p, prefix.n) == 0;
 }
 
+/* The slice without its first `n` bytes; it must have as many. */
 static inline struct slice slice_skip(struct slice s, size_t n)
 {
 	return (struct slice){ n ? s.p + n : s.p, s.n - n };
 }
 
-/* Copies a slice to `p`; gives where it ends. */
+/* Copies `s` to `p`; gives the end of the copy. */
 static inline char *slice_write(char *p, struct slice s)
 {
 	if (s.n)
@@ -44,7 +45,7 @@ static inline char *slice_write(char *p, struct slice s)
 	return p + s.n;
 }
 
-/* The first space at or behind `p`, or `end`. */
+/* The first space in [p, end), or `end`. */
 static inline const char *slice_space(const char *p, const char *end)
 {
 	for (; end - p >= WORD_BYTES; p += WORD_BYTES) {
@@ -57,7 +58,7 @@ static inline const char *slice_space(const char *p, const char *end)
 	return p;
 }
 
-/* Splits the next token off `rest`, tokens being parted by one or more spaces; an empty slice when none is left. */
+/* Takes the next token off `rest`. One or more spaces separate tokens. Gives an empty slice when none is left. */
 static inline struct slice slice_token(struct slice *rest)
 {
 	const char *p = rest->p, *end, *start;

@@ -1,6 +1,6 @@
 /*
- * Eight bytes at a time, for searching short strings where a call of memchr costs more than it saves. A search flags the top
- * bit of each byte that it finds; bytes behind the first may be flagged wrongly, the first is right.
+ * Searches short strings eight bytes at a time, which is faster than a call of memchr. A search sets the top bit of each byte
+ * found. Only the first such byte is certain: borrows may flag bytes behind it. Source: Sean Anderson, Bit Twiddling Hacks.
  */
 #ifndef UTIL_WORD_H
 #define UTIL_WORD_H
@@ -12,7 +12,7 @@ enum { WORD_BYTES = 8 };
 
 #define WORD_EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
 
-/* The first byte ends up lowest, whatever the machine's order. */
+/* Loads eight bytes, little-endian on all machines. */
 static inline uint64_t word_load(const char *p)
 {
 	uint64_t w;
@@ -24,7 +24,7 @@ static inline uint64_t word_load(const char *p)
 	return w;
 }
 
-/* The first eight bytes of `n`, padded with zeroes, as a number whose order is that of memcmp. */
+/* The first eight of `n` bytes, padded with zeroes, as a number. Numbers compare as memcmp compares the bytes. */
 static inline uint64_t word_rank(const char *p, size_t n)
 {
 	uint64_t rank = 0;
@@ -36,7 +36,7 @@ static inline uint64_t word_rank(const char *p, size_t n)
 	return n ? rank << (64 - 8 * n) : 0;
 }
 
-/* As memcmp. Members are short, and a call of memcmp costs more than comparing them. */
+/* As memcmp, but faster for short strings: it is inline. */
 static inline int word_compare(const char *a, const char *b, size_t n)
 {
 	uint64_t x, y;
@@ -53,7 +53,7 @@ static inline int word_compare(const char *a, const char *b, size_t n)
 	}
 }
 
-/* Flags the bytes below `n`, which is 128 at most. */
+/* Flags the bytes less than `n`; `n` is at most 128. */
 static inline uint64_t word_below(uint64_t w, unsigned char n)
 {
 	return (w - WORD_EACH(n)) & ~w & WORD_EACH(0x80);
@@ -70,7 +70,7 @@ static inline uint64_t word_control(uint64_t w)
 	return word_below(w, 0x20) | word_equal(w, 0x7f);
 }
 
-/* The index of the first byte flagged; there must be one. */
+/* The index of the first flagged byte; there must be one. */
 static inline size_t word_first(uint64_t flags)
 {
 	return (size_t)__builtin_ctzll(flags) / 8;

@@ -167,13 +167,33 @@ static void check_segment_deleted(struct world *w, struct slice key)
 		world_fail(w, "an item was deleted that is referred to", "%.*s", (int)key.n, key.p);
 }
 
-/* What a call can be about: a set's items, or a list's. */
-static void check_kind(struct world *w, struct slice key)
+/* Items expire when a second begins. */
+static void check_second(struct world *w)
 {
-	if (key.p[0] == 'l')
-		lists_time(w);
-	for (int i = 0; key.p[0] != 'l' && i < SIM_KEYS; i++)
-		check_stored(w, i);
+	if (w->now / 1000 == w->second)
+		return;
+	w->second = w->now / 1000;
+	for (int key = 0; key < SIM_KEYS; key++)
+		check_stored(w, key);
+	lists_time(w);
+}
+
+/* A base is removed when a client asks for that, or when it refers to an item that is gone. */
+static void check_removed(struct world *w, const struct message *message, int key, int list)
+{
+	const struct call *call = &message->call;
+	bool whole = key >= 0 ? !truth_at(&w->truth.sets[key].absent, w->truth.tick)
+			      : list >= 0 && lists_whole(w, list);
+
+	if (whole && (call->verb == CALL_DELETE ? !message->asked : call->verb == CALL_CAS && call->exptime < 0))
+		world_fail(w, "a base was removed that is whole", "%.*s", (int)call->key.n, call->key.p);
+}
+
+/* Base and segments may expire up to a second apart. */
+static bool may_expire(const struct call *call)
+{
+	return (call->verb == CALL_TOUCH || call->verb == CALL_GAT) && call->exptime &&
+		(call->exptime < LIVES_LATE / 2);
 }
 
 void check_execute(struct world *w, struct message *message)
@@ -181,14 +201,20 @@ void check_execute(struct world *w, struct message *message)
 	struct call *call = &message->call;
 	int key = key_index(call->key), list = lists_index(call->key);
 	struct buf before = BUF_EMPTY;
-	struct fake_item *item = world_find(w, call->key);
+	struct fake_item *item, old = { .used = false };
 
 	w->truth.tick++;
-	check_kind(w, call->key);
-	if (item)
+	check_second(w);
+	item = world_find(w, call->key);
+	if (item) {
+		old = *item;
 		buf_add_slice(&before, buf_slice(&item->value));
+	}
 	message->result = fake_call(&w->servers[message->server], call, w->now);
+	if (message->result.status == RESULT_DONE)
+		check_removed(w, message, key, list);
 	w->truth.tick++;
+	lives_executed(w, message, &old);
 	if (list >= 0) {
 		lists_executed(w, message, list);
 	} else if (message->result.status == RESULT_DONE) {
@@ -201,11 +227,15 @@ void check_execute(struct world *w, struct message *message)
 		else if (key < 0 && call->verb == CALL_DELETE)
 			check_segment_deleted(w, call->key);
 	}
-	/* From here on items may end by themselves, base and segments up to a second apart. */
-	if ((call->verb == CALL_TOUCH || call->verb == CALL_GAT) && call->exptime)
+	if (may_expire(call))
 		w->evictions++;
 	buf_free(&before);
-	check_kind(w, call->key);
+	if (call->verb == CALL_GET)
+		return;
+	if (call->key.p[0] == 'l')
+		lists_check(w, call->key.p[1] - '0');
+	else
+		check_stored(w, call->key.p[1] - '0');
 }
 
 /* --- replies --- */
@@ -253,9 +283,10 @@ static bool is_read(enum command_id command)
 void check_reply(struct sim_op *op)
 {
 	struct world *w = op->world;
-	struct truth_set *set = &w->truth.sets[op->key];
 
 	w->truth.tick++;
+	if (!w->form)
+		lives_reply(op);
 	if (check_says(op, "CLIENT_ERROR") || check_says(op, "ERROR")) {
 		world_fail(w, "an error that makes no sense", "%.*s", (int)buf_size(&op->reply), op->reply.data);
 	} else if (check_says(op, "SERVER_ERROR")) {
@@ -268,7 +299,7 @@ void check_reply(struct sim_op *op)
 	} else if (is_read(op->command)) {
 		check_answer(op);
 	} else if (check_says(op, "NOT_FOUND")) {
-		if (!truth_was(&set->absent, check_since(op, op->before_any), true))
+		if (!truth_was(&w->truth.sets[op->key].absent, check_since(op, op->before_any), true))
 			world_fail(w, "a set is not found that was there all the time", "key %d", op->key);
 	}
 }

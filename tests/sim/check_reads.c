@@ -261,9 +261,55 @@ static void check_members(struct sim_op *op, const struct answer *a)
 	}
 }
 
+/* --- many sets --- */
+
+/* The members in the next VALUE of the reply, which is of this set; false when it is of another. */
+static bool next_value(struct slice *rest, int key, struct slice *members)
+{
+	char head[16];
+	struct slice line;
+	size_t n, size;
+
+	if (!slice_starts(*rest, slice_of(head, (size_t)snprintf(head, sizeof(head), "VALUE s%d ", key))) ||
+		!dialect_line(*rest, &line, &n) || sscanf(line.p, "VALUE s%*d 0 %zu", &size) != 1)
+		return false;
+	*members = slice_of(rest->p + n, size);
+	*rest = slice_skip(*rest, n + size + 2);
+	return true;
+}
+
+/* Each set is one of those that were asked for, in that order, and read at a moment of its own. A missing one is left out,
+ * and so is one that cannot be read: then the reply ends with an error. */
+static void check_many(struct sim_op *op)
+{
+	struct slice rest = buf_slice(&op->reply), keys = buf_slice(&op->many->keys), members;
+	bool complete = memmem(rest.p, rest.n, "END\r\n", 5);
+	struct answer answer;
+
+	op->question = (struct sim_question){ .last = SIM_MEMBERS - 1, .most = SIM_MEMBERS + 1 };
+	for (size_t i = 0; i < keys.n; i++) {
+		op->key = keys.p[i];
+		op->before_any = op->many->before_any[op->key];
+		memcpy(op->before, op->many->before[op->key], sizeof(op->before));
+		answer = (struct answer){ .missing = !next_value(&rest, op->key, &members) };
+		if (!answer.missing)
+			read_list(op, members, &answer);
+		if (!answer.missing || complete)
+			check_moment(op, &answer);
+	}
+	op->world->failures += !complete;
+	if (!slice_starts(rest, complete ? SLICE("END\r\n") : SLICE("SERVER_ERROR")))
+		world_fail(op->world, "a reply that makes no sense", "%.*s", (int)rest.n, rest.p);
+}
+
 void check_answer(struct sim_op *op)
 {
 	struct answer answer;
+
+	if (op->many) {
+		check_many(op);
+		return;
+	}
 
 	read_answer(op, &answer);
 	if (op->world->form)

@@ -172,7 +172,7 @@ static bool read_stored(struct world *w, int list, struct sequence *out)
 }
 
 /* Follows what is there; what is whole must be what is true. */
-static void check_stored(struct world *w, int list)
+void lists_check(struct world *w, int list)
 {
 	static struct sequence stored;
 	struct truth_list *t = list_of(w, list);
@@ -195,10 +195,15 @@ static void check_stored(struct world *w, int list)
 	remember(w, list);
 }
 
+bool lists_whole(struct world *w, int list)
+{
+	return !list_of(w, list)->absent && !list_of(w, list)->spoiled;
+}
+
 void lists_time(struct world *w)
 {
 	for (int i = 0; i < SIM_LISTS; i++)
-		check_stored(w, i);
+		lists_check(w, i);
 }
 
 /* --- what is executed --- */
@@ -335,12 +340,12 @@ static enum command_id choose(struct world *w, int list)
 {
 	static const enum command_id ordinary[] = { COMMAND_RPUSH, COMMAND_RPUSH, COMMAND_RPUSH, COMMAND_LPUSH,
 		COMMAND_LPUSH, COMMAND_RPUSHX, COMMAND_LPUSHX, COMMAND_LPOP, COMMAND_LPOP, COMMAND_RPOP, COMMAND_LRANGE,
-		COMMAND_LLEN, COMMAND_SCOMPACT };
+		COMMAND_LLEN, COMMAND_SCOMPACT, COMMAND_TOUCH };
 	static const enum command_id more[] = { COMMAND_LSET, COMMAND_LREM, COMMAND_LTRIM, COMMAND_TOUCH };
 
 	if (list && world_random(w, 100) < 15)
 		return more[world_random(w, 4)];
-	return ordinary[world_random(w, 13)];
+	return ordinary[world_random(w, sizeof(ordinary) / sizeof(*ordinary))];
 }
 
 void lists_write_read(struct sim_op *op, int list, struct buf *line)
@@ -385,7 +390,8 @@ void lists_write_line(struct world *w, struct sim_op *op, struct buf *line)
 		buf_printf(line, " %d %d", (int)world_random(w, 10), -1 - (int)world_random(w, 10));
 		break;
 	case COMMAND_TOUCH:
-		buf_printf(line, " %d", (int)world_random(w, 3));
+		op->exptime = list && world_chance(w, 30) ? (int64_t)world_random(w, 3) : lives_choose(w);
+		buf_printf(line, " %d", (int)op->exptime);
 		break;
 	default:
 		break;
@@ -523,6 +529,7 @@ void lists_reply(struct sim_op *op)
 	uint64_t executed = w->executed[op->list->before], since = executed > op->issued ? executed : op->issued;
 
 	w->truth.tick++;
+	lives_reply(op);
 	if (starts(&op->reply, "CLIENT_ERROR index out of range"))
 		return;
 	if (starts(&op->reply, "CLIENT_ERROR") || starts(&op->reply, "ERROR")) {

@@ -60,6 +60,10 @@ void lists_write_line(struct world *w, struct sim_op *op, struct buf *line);
 /* That of a read of all. */
 void lists_write_read(struct sim_op *op, int list, struct buf *line);
 
+/* Whether nothing that the base of a list refers to is gone. Checks what is stored of a list. */
+bool lists_whole(struct world *w, int list);
+void lists_check(struct world *w, int list);
+
 /* A call on a list's base was executed, or time went by; a reply came; a proxy is about to die; all is over. */
 void lists_executed(struct world *w, const struct message *message, int list);
 void lists_time(struct world *w);

@@ -48,6 +48,7 @@ void mutate_sent(struct world *w, struct message *m)
 	if (w->mutation == MUTATION_NO_CHECK)
 		skip_check(w, m);
 	mutate_runs_sent(w, m);
+	mutate_lives_sent(w, m);
 }
 
 void mutate_execute(struct world *w, struct message *m)
@@ -60,6 +61,7 @@ void mutate_executed(struct world *w, struct message *m)
 	struct seen_pointer *seen;
 
 	mutate_runs_executed(w, m);
+	mutate_lives_executed(w, m);
 	if (w->mutation != MUTATION_NO_CHECK || m->call.key.n != POINTER_KEY || m->result.status != RESULT_HIT)
 		return;
 	seen = m->proxy ? &m->proxy->pointers[form_key(w->form, m->call.key)] : NULL;

@@ -36,6 +36,12 @@ static const struct {
 	{ "a table with another member than was written", "oplog " },
 	{ "what was merged deleted though the commit was lost", "oplog " },
 	{ "a read behind what its client adds later", "oplog " },
+	{ "a command that does not wait for earlier ones of its connection", "oplog " },
+	{ "a rewrite that makes a base live for ever", "oplog " },
+	{ "a rewrite that does not notice a touch between its read and its cas", "oplog " },
+	{ "a broken base removed without cas", "oplog " },
+	{ "a segment of a list deleted after a lost cas", "oplog " },
+	{ "a run whose item is gone taken for an empty one", "oplog " },
 };
 
 static bool makes_sense(int mutation)

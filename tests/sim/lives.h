@@ -28,6 +28,7 @@ struct life {
 	uint32_t flags;
 	struct rewriter {
 		bool corrects;  /* its CAS was executed, and its correction may follow */
+		bool empty;     /* it has read the base last when nothing was in it, and not written it since */
 		int64_t read;   /* the second of its last read of the base */
 		int64_t wrote;  /* the second of its last CAS */
 		int64_t before; /* what that CAS had to keep */

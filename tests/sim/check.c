@@ -182,8 +182,8 @@ static void check_second(struct world *w)
 static void check_removed(struct world *w, const struct message *message, int key, int list)
 {
 	const struct call *call = &message->call;
-	bool whole = key >= 0 ? !truth_at(&w->truth.sets[key].absent, w->truth.tick)
-			      : list >= 0 && lists_whole(w, list);
+	bool whole =
+		key >= 0 ? !truth_at(&w->truth.sets[key].absent, w->truth.tick) : list >= 0 && lists_whole(w, list);
 
 	if (whole && (call->verb == CALL_DELETE ? !message->asked : call->verb == CALL_CAS && call->exptime < 0))
 		world_fail(w, "a base was removed that is whole", "%.*s", (int)call->key.n, call->key.p);

@@ -52,6 +52,14 @@ struct sim_list_op {
 void lists_init(struct world *w);
 void lists_fini(struct world *w);
 
+struct list_sequence {
+	int items[SIM_ITEMS];
+	size_t count;
+};
+
+/* The number of the item i<number>. */
+int lists_item_number(struct world *w, struct slice name);
+
 /* Which list a key is; -1 for none. */
 int lists_index(struct slice key);
 

@@ -282,7 +282,8 @@ void lives_sent(struct world *w, struct message *m)
 
 void lives_reply(const struct sim_op *op)
 {
-	if (op->world->mutation != MUTATION_STALE_CAS && op->command == COMMAND_TOUCH && check_says(op, "TOUCHED") && !op->touched)
+	if (op->world->mutation != MUTATION_STALE_CAS && op->command == COMMAND_TOUCH && check_says(op, "TOUCHED") &&
+		!op->touched)
 		world_fail(op->world, "a touch is acknowledged, but not done", "client %d", op->client);
 }
 
@@ -301,8 +302,7 @@ static void stop_correcting(struct world *w, int i, struct rewriter *by)
 void lives_break(struct world *w, const struct proxy *p, int server)
 {
 	for (int i = 0; i < LIVES; i++) {
-		char name[SIM_KEY_SIZE] = { i < SIM_KEYS ? 's' : 'l',
-			(char)('0' + (i < SIM_KEYS ? i : i - SIM_KEYS)) };
+		char name[SIM_KEY_SIZE] = { i < SIM_KEYS ? 's' : 'l', (char)('0' + (i < SIM_KEYS ? i : i - SIM_KEYS)) };
 		if (world_server(slice_of(name, SIM_KEY_SIZE)) == server)
 			stop_correcting(w, i, &w->lives[i].by[p->index]);
 	}

@@ -269,4 +269,3 @@ void network_step(struct world *w)
 	if (w->ended)
 		pipeline_run(w);
 }
-

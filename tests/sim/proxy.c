@@ -139,4 +139,3 @@ void proxy_kill(struct world *w, int index)
 	proxy_free(p);
 	w->proxies[index] = proxy_create(w, index);
 }
-

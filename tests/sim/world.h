@@ -171,7 +171,7 @@ struct world {
 	int client_proxy[SIM_CLIENTS];
 	struct sim_client clients[SIM_CLIENTS];
 	struct life lives[LIVES];
-	uint64_t second; /* at which all sets and lists were last checked */
+	uint64_t second;                                 /* at which all sets and lists were last checked */
 	size_t last[SIM_CLIENTS][SIM_KEYS][SIM_MEMBERS]; /* numbers of each client's last command on each */
 	size_t last_any[SIM_CLIENTS][SIM_KEYS];
 	uint64_t executed[SIM_COMMANDS];    /* ticks, by the number of the command; 0 for not */

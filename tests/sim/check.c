@@ -1,5 +1,4 @@
-/* What must hold: of the stored bytes after every call that a server executes, and of every reply.
- */
+/* The checks of sets in oplog: of the stored bytes after each executed call, and of each reply. */
 #include "lists.h"
 #include "protocol/dialect.h"
 #include "stored_set.h"
@@ -10,8 +9,10 @@ static int key_index(struct slice key)
 	return key.n == SIM_KEY_SIZE && key.p[0] == 's' ? key.p[1] - '0' : -1;
 }
 
-/* Follows what the present bytes say of presence; what they come to, or did before something of it was gone, must be what is
- * true. */
+/*
+ * Records whether the set is there. Its stored members must be the true ones; when an item is gone, so must those that were
+ * stored before.
+ */
 static void check_stored(struct world *w, int key)
 {
 	struct truth_set *set = &w->truth.sets[key];
@@ -54,9 +55,8 @@ static bool holds(struct slice log, struct slice part)
 }
 
 /*
- * Which commands of its proxy a log comes from: all that such a command says stands there in one piece. What another one wrote may
- * look the same, but of a key a proxy writes one log after the other, so that when a command is acknowledged the last that could
- * be its own was.
+ * Finds the commands whose log is a part of this one. Another command may have the same log. But a proxy writes the logs of a key
+ * one after the other, so the last match before the acknowledgement is right.
  */
 static void match(struct world *w, const struct message *message, int key, struct slice log)
 {
@@ -88,8 +88,7 @@ static void apply_tokens(struct world *w, const struct message *message, int key
 	}
 }
 
-/* An sset that is under way and says just this is done; where what was said is not known, any may
- * be. */
+/* Marks an sset under way as executed: the one with these members, or with NULL each one, since any may be it. */
 static bool is_sset(struct world *w, int key, const bool *members)
 {
 	struct sim_op *op;
@@ -113,7 +112,7 @@ static void take_over(struct world *w, int key, const bool members[SIM_MEMBERS])
 		truth_set_member(&w->truth, key, m, members[m]);
 }
 
-/* A base was written whole: behind what it was, or as a rewrite, or as another set. */
+/* Checks a base that was written whole: created, rewritten, replaced by an sset, or with a longer log. */
 static void check_written(struct world *w, const struct message *message, int key, struct slice before)
 {
 	bool members[SIM_MEMBERS], same = true;
@@ -121,8 +120,8 @@ static void check_written(struct world *w, const struct message *message, int ke
 	enum stored_state state = stored_set_read(w, key, members);
 
 	/*
-	 * Not whole before, or ended at once since a read found an item gone, or a new item was evicted between its write and
-	 * the commit.
+	 * It may have been incomplete before. Or an item was evicted: then a read removes the base, or a rewrite refers to an
+	 * item that went between its write and the CAS.
 	 */
 	if (state != STORED_WHOLE && !truth_was(&w->truth.sets[key].absent, w->truth.tick, true) && !w->evictions)
 		world_fail(w, "a rewrite that is not whole", "key %d", key);
@@ -146,7 +145,7 @@ static void check_written(struct world *w, const struct message *message, int ke
 		world_fail(w, "a rewrite changed the set", "key %d", key);
 }
 
-/* The base of a list names its segments itself; behind an id may stand a window. */
+/* The base of a list names its segments. A window may follow an id. */
 static bool list_refers(struct world *w, struct slice key)
 {
 	struct fake_item *base = world_find(w, slice_of(key.p, SIM_KEY_SIZE));

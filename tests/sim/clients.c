@@ -1,4 +1,4 @@
-/* What clients ask. */
+/* The commands that clients send. */
 #include <assert.h>
 #include <stdio.h>
 
@@ -8,7 +8,7 @@
 
 static const enum command_id shared[] = { COMMAND_SSET, COMMAND_SPOP, COMMAND_TOUCH, COMMAND_DELETE };
 
-/* In another encoding than oplog all reads are answered from one fold, so that one command that reads is enough. */
+/* Other encodings answer all reads from the same fold, so that one command for reading is enough. */
 static enum command_id choose_in_form(struct world *w, int key, uint64_t dice)
 {
 	if (dice < 40)
@@ -26,8 +26,10 @@ static enum command_id choose_in_form(struct world *w, int key, uint64_t dice)
 	return COMMAND_SMEMBERS;
 }
 
-/* Keys 0 and 1 have one writer for each member, but that in another encoding than oplog members of key 1 are popped; key 2 is
- * everybody's, and is replaced, popped and given an end. */
+/*
+ * Each member of keys 0 and 1 has one writer, except that other encodings also pop members of key 1. All clients write all
+ * members of key 2, replace it, pop from it, touch and delete it.
+ */
 static enum command_id choose_command(struct world *w, int key)
 {
 	static const enum command_id reads[] = { COMMAND_SMEMBERS, COMMAND_SMEMBERS, COMMAND_SMEMBERS,
@@ -75,7 +77,7 @@ static void add_word(struct buf *line, struct sim_op *op, int member)
 	op->members[member] = true;
 }
 
-/* Removes all that there may be, so that runs come to nothing. */
+/* Removes all possible members, so that merged runs have nothing left. */
 static void remove_all(struct sim_op *op, struct buf *line)
 {
 	for (int m = 0; m < SIM_MEMBERS; m++)
@@ -94,7 +96,7 @@ static int any_member(const struct sim_op *op)
 
 /* --- reads --- */
 
-/* What a client has written itself tells more than what others have. */
+/* Most are members that the client writes itself: of these the check knows more. */
 static void ask_for_members(struct sim_op *op, size_t count, struct buf *line)
 {
 	struct sim_question *q = &op->question;
@@ -191,7 +193,7 @@ static void write_line(struct sim_op *op, struct buf *line)
 		}
 		break;
 	case COMMAND_TOUCH:
-		/* Key 2 is everybody's, and may also expire soon. */
+		/* Only key 2 may expire within the history. */
 		op->exptime = w->form || (op->key == 2 && world_chance(w, 30)) ? (int64_t)world_random(w, 3)
 									       : lives_choose(w);
 		buf_printf(line, " %d", (int)op->exptime);
@@ -202,7 +204,7 @@ static void write_line(struct sim_op *op, struct buf *line)
 	BUF_ADD(line, "\r\n");
 }
 
-/* What is to be known of a write when its reply, and the operation, are gone. */
+/* Keeps what the checks need of a write after its reply. */
 static void remember(struct sim_op *op)
 {
 	struct world *w = op->world;
@@ -219,7 +221,7 @@ static void remember(struct sim_op *op)
 
 /* --- commands of many keys --- */
 
-/* So many keys that some are asked for only when others were answered. */
+/* With so many keys a command reads in stages. */
 static bool has_many_keys(struct world *w, enum command_id command)
 {
 	return command == COMMAND_GAT || (command == COMMAND_SMEMBERS && !w->form && world_chance(w, 10));

@@ -119,7 +119,7 @@ static bool read_segment(struct world *w, int list, struct slice token, struct l
 	return true;
 }
 
-/* False when something of it is not there. */
+/* False when the base or a segment is missing. */
 static bool read_stored(struct world *w, int list, struct list_sequence *out)
 {
 	char name[SIM_KEY_SIZE] = { 'l', (char)('0' + list) };
@@ -143,7 +143,6 @@ static bool read_stored(struct world *w, int list, struct list_sequence *out)
 	return true;
 }
 
-/* Follows what is there; what is whole must be what is true. */
 void lists_check(struct world *w, int list)
 {
 	static struct list_sequence stored;
@@ -180,7 +179,7 @@ void lists_time(struct world *w)
 
 /* --- what is executed --- */
 
-/* A call that nobody waits for any more may be executed behind what its client asked since. */
+/* When the proxy has lost the connection, a call may be executed after later commands of its client. */
 static void pushed(struct world *w, const struct message *message, int n)
 {
 	struct list_item *item = &w->lists->items[n];

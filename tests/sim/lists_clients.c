@@ -11,7 +11,7 @@ static struct truth_list *list_of(struct world *w, int list)
 	return &w->lists->lists[list];
 }
 
-/* True when the list was, at some moment since, what the test says. */
+/* Whether the test was true of the list at some moment since. */
 static bool was(struct truth_list *t, uint64_t since, bool (*test)(const struct list_version *v, const void *arg),
 	const void *arg)
 {
@@ -148,7 +148,7 @@ static bool starts(const struct buf *reply, const char *word)
 	return slice_starts(buf_slice(reply), slice_of(word, strlen(word)));
 }
 
-/* The second line, of a VALUE. */
+/* Reads the items from the second line of a VALUE. */
 static void read_reply(struct sim_op *op, struct list_sequence *out)
 {
 	struct slice rest = buf_slice(&op->reply), line, word;
@@ -158,7 +158,7 @@ static void read_reply(struct sim_op *op, struct list_sequence *out)
 	out->count = 0;
 	if (!starts(&op->reply, "VALUE ") || !dialect_line(rest, &line, &n))
 		return;
-	/* The items' line is longer than any line of a server. */
+	/* dialect_line() refuses such a long line. */
 	rest = slice_skip(rest, n);
 	end = memchr(rest.p, '\r', rest.n);
 	line = slice_of(rest.p, end ? (size_t)(end - rest.p) : 0);
@@ -183,7 +183,7 @@ static void delivered(struct sim_op *op, const struct list_sequence *got)
 	}
 }
 
-/* Of each client, what it pushed at the tail stands in that order, and what at the head in the other. */
+/* Items that one client pushed at the tail must keep their order; those that it pushed at the head must reverse it. */
 static void check_order(struct world *w, int list)
 {
 	const struct truth_list *t = list_of(w, list);
@@ -205,7 +205,7 @@ static void check_order(struct world *w, int list)
 	}
 }
 
-/* What was taken out for somebody who heard nothing of it is not lost: that was said to be unknown. */
+/* Items whose pop failed with an unknown outcome may be gone. */
 static void forgive(struct world *w, const struct proxy *proxy, int list)
 {
 	for (int i = 0; i < w->lists->item_count; i++) {
@@ -218,7 +218,7 @@ static void forgive(struct world *w, const struct proxy *proxy, int list)
 void lists_proxy_dies(struct world *w, const struct proxy *proxy)
 {
 	forgive(w, proxy, -1);
-	/* Its memory may be that of a later one. */
+	/* A later proxy may have the same address. */
 	for (int i = 0; i < w->lists->item_count; i++) {
 		if (w->lists->items[i].remover == proxy)
 			w->lists->items[i].remover = NULL;

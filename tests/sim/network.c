@@ -29,14 +29,13 @@ struct fake_item *world_find(struct world *w, struct slice key)
 	return fake_find(&w->servers[world_server(key)], key, w->now);
 }
 
-/* What the daemon's upstream does before it sends: an id of another connection is no longer worth
- * anything. */
+/* As the daemon's upstream does, refuses a cas id that was read on another connection. */
 static bool is_stale(const struct proxy *p, const struct call *call, int server)
 {
 	return call->verb == CALL_CAS && call->connection && call->connection != p->connections[server].id;
 }
 
-/* How long a call takes to its server. Where a cas is to be caught by a restart, it takes its time. */
+/* The milliseconds until a call arrives. When a restart is to hit a CAS, the CAS is slow. */
 static uint64_t delay(struct world *w, const struct call *call)
 {
 	if (w->mutation == MUTATION_STALE_CAS && call->verb == CALL_CAS)
@@ -130,8 +129,7 @@ void network_deliver(struct world *w, struct message *m)
 	buf_free(&value);
 }
 
-/* The write of a segment is taken for done while it is still under way; it may be lost with its
- * connection. */
+/* The proxy gets the acknowledgement of a write that is still under way, and that may fail. */
 static void acknowledge_early(struct world *w, struct message *m)
 {
 	struct message *ack;
@@ -168,15 +166,11 @@ static void execute(struct world *w, struct message *m)
 			m->result.value.n ? m->result.value.p : m->call.value.p, (int)m->result.status);
 	m->executed = true;
 	buf_add_slice(&m->value, m->result.value);
-	/* The way back is as long. Replies of a connection stay in order since calls were executed
-	 * in order. */
 	if (!m->proxy) {
 		network_forget(w, m);
 		return;
 	}
-	struct connection *c = &m->proxy->connections[m->server];
 	m->at = w->now + world_random(w, 3);
-	(void)c;
 }
 
 static struct message *next_message(const struct world *w)
@@ -190,7 +184,7 @@ static struct message *next_message(const struct world *w)
 	return first;
 }
 
-/* Replies come back in order: one may not overtake another of its connection. */
+/* Whether an earlier message of the same connection is still under way. */
 static bool overtakes(const struct world *w, const struct message *m)
 {
 	const struct message *other;
@@ -204,8 +198,7 @@ static bool overtakes(const struct world *w, const struct message *m)
 	return false;
 }
 
-/* A cas that waited while the server was away is sent again with the id it had, as if ids outlived
- * a connection. */
+/* A CAS that waited while its server was down is sent again with its old id. */
 static bool sent_again(struct world *w, struct message *m, bool restarted)
 {
 	if (w->mutation != MUTATION_STALE_CAS || m->call.verb != CALL_CAS || m->executed || !restarted)
@@ -214,10 +207,6 @@ static bool sent_again(struct world *w, struct message *m, bool restarted)
 	return true;
 }
 
-/*
- * The connection breaks: what was sent may still be executed, and nobody will hear of it. Nothing
- * is that was sent to a server which is another one now.
- */
 void network_break(struct world *w, struct proxy *p, int server, bool restarted)
 {
 	bool sent = true;

@@ -59,7 +59,7 @@ static void task_ended(struct task *task)
 	task_free(task);
 }
 
-/* The requests of one client keep their order, each of which is an owner of its own here. */
+/* Each command is an owner of its own here, but lanes keep the order of a client. */
 static const void *client_of(const void *owner)
 {
 	const struct sim_op *op = owner;

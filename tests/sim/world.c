@@ -40,7 +40,7 @@ bool world_chance(struct world *w, unsigned percent)
 
 /* --- what goes wrong --- */
 
-/* Something may have gone. */
+/* Items may be gone: checks all that is stored. */
 static void look(struct world *w)
 {
 	if (w->form)
@@ -73,7 +73,7 @@ static void restart_server(struct world *w)
 		network_break(w, w->proxies[i], server, true);
 }
 
-/* Servers restart more often at first, while cas ids are small: then the new ones soon meet the old. */
+/* Servers restart more often at first: while cas ids are small, new ones soon equal old ones. */
 static void trouble(struct world *w, int step)
 {
 	int proxy = (int)world_random(w, SIM_PROXIES), client;
@@ -106,7 +106,7 @@ static void settle(struct world *w)
 	}
 }
 
-/* In the end each proxy must read just what is true. */
+/* When all is settled, each proxy must read exactly what is true. */
 static void final_reads(struct world *w)
 {
 	for (int i = 0; i < SIM_PROXIES; i++) {

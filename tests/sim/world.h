@@ -1,7 +1,6 @@
 /*
- * The simulated world: servers, proxies that are the real lanes, commands and folds, clients of the
- * proxies, and a network between them that delays, loses and breaks. All of it follows from one
- * seed.
+ * The simulated world: servers, proxies, clients, and a network that delays, loses and breaks. The proxies run the real code of
+ * src/command and src/collection. One seed determines the whole history.
  */
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H
@@ -16,19 +15,19 @@
 
 enum { SIM_SERVERS = 2, SIM_PROXIES = 3, SIM_KEY_SIZE = 2, SIM_COMMANDS = 1024, SIM_ASKED = 3, SIM_INDEXES = 256 };
 
-/* Bugs put in on purpose, to see them found. */
+/* Bugs that are put in on purpose. The checks must find each. */
 enum mutation {
 	MUTATION_NONE,
 	MUTATION_SET_FOR_CAS,  /* a rewrite is committed by `set` */
-	MUTATION_EARLY_ACK,    /* a write on which another rests is taken for acknowledged before it was made */
+	MUTATION_EARLY_ACK,    /* a write is acknowledged before it was made, and another refers to it */
 	MUTATION_STALE_CAS,    /* a cas id is used on another connection than that it was read on */
-	MUTATION_ONCE,         /* a member is written once, not as often as it takes */
-	MUTATION_NO_CHECK,     /* flip: a write does not look whether it went to the active list */
+	MUTATION_ONCE,         /* a member is written once when it has to be written several times */
+	MUTATION_NO_CHECK,     /* flip: a write does not check whether its list is still active */
 	MUTATION_FENCE,        /* a fence of an index is above the first member of its table */
 	MUTATION_RUN_ORDER,    /* of several runs the last two change places */
-	MUTATION_BLIND_VIEW,   /* who has a base takes only what it has become more by, whatever the rest is now */
+	MUTATION_BLIND_VIEW,   /* a proxy takes a replaced base for its old one with a longer log */
 	MUTATION_TABLE_BYTE,   /* a member in a table is another than was written */
-	MUTATION_EARLY_DELETE, /* what a merge has read goes though its commit was lost */
+	MUTATION_EARLY_DELETE, /* a merge deletes the tables that it has read though its commit was lost */
 	MUTATION_LATE_READ,    /* a read comes behind what its client adds later */
 	MUTATION_NO_WAIT,      /* a command starts though it must wait for earlier ones of its connection */
 	MUTATION_NO_TTL,       /* a rewrite makes a base that never expires */
@@ -39,7 +38,7 @@ enum mutation {
 	MUTATIONS
 };
 
-/* What the commands want for which a call is sent; see check_form.c. */
+/* The changes that the commands behind a call ask for; see check_form.c. */
 struct wants {
 	uint64_t adds, removes;
 	bool pops, ends;
@@ -55,7 +54,7 @@ struct seen_pointer {
 /* A call on its way, or its result on the way back. */
 struct message {
 	TAILQ_ENTRY(message) link; /* in the order of its connection */
-	struct proxy *proxy;       /* NULL when nobody waits for it any more */
+	struct proxy *proxy;       /* NULL when its connection was lost */
 	struct waiter *waiter;
 	struct call call;
 	struct buf bytes, value; /* what the call's slices, and the result's, point to */
@@ -87,12 +86,12 @@ struct sim_list_op;
 struct lists;
 struct stored_sets;
 
-/* What a read asks for. Members are numbered in byte order. */
+/* The members that a read is about. They are numbered in byte order. */
 struct sim_question {
 	int asked[SIM_ASKED]; /* members, one by one */
 	size_t count;         /* of them */
 	int first, last;      /* a range of members */
-	size_t most;          /* so many of it at most */
+	size_t most;          /* the most members that the reply may list */
 };
 
 /* Of a command of many keys: the client's last earlier commands on each. */
@@ -122,17 +121,17 @@ struct sim_op {
 	bool log_executed;
 	struct sim_list_op *list; /* of a command on a list, NULL else */
 	struct sim_many *many;    /* of a command of many keys, NULL else */
-	bool ended;               /* without anybody knowing how: an sset may still be executed */
+	bool ended;               /* it failed with an unknown outcome: an sset may still be executed */
 };
 
-/* What is still known of an addition or removal after its reply. */
+/* What the checks need of a write after its reply. */
 struct sim_past {
 	int client, key;
 	uint64_t members; /* that it names */
-	bool done;        /* it was acknowledged, and the tick at which it was executed is known */
+	bool done;        /* it was acknowledged, and `executed` has its tick */
 };
 
-/* What is true of sets in an encoding beside oplog. */
+/* What is true of sets in other encodings than oplog. */
 struct form_truth {
 	struct form_command {
 		int client, key;
@@ -190,7 +189,7 @@ struct world {
 	uint64_t commands, failures, compactions, merges, incomplete;
 };
 
-/* Runs one history; true when all was right, else `violation` and `detail` say what was not. */
+/* Runs one history. False when a check failed: then `violation` and `detail` say which. */
 bool world_run(struct world *world, const struct form *form, uint64_t seed, enum mutation mutation, bool verbose);
 
 /* For the parts of the world: */
@@ -238,7 +237,7 @@ void check_time(struct world *world);
 /* How the reply begins. */
 bool check_says(const struct sim_op *op, const char *word);
 
-/* From when on what an operation says may have been: it was asked, and what its client asked before it was done. */
+/* The tick from which on the reply to an operation may be true: after it started, and after that earlier command was executed. */
 uint64_t check_since(const struct sim_op *op, size_t before);
 
 /* check_reads.c: a read has its reply, which is no error. */

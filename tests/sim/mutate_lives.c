@@ -69,13 +69,23 @@ static void leave_out(struct world *w, struct message *m)
 	m->result.value = buf_slice(whole);
 }
 
+/* Each rewrite reads the time to live right before its CAS, and that of a date once more behind it. */
+static bool is_before_cas(const struct message *m)
+{
+	const struct message *next = TAILQ_NEXT(m, link);
+
+	return next && next->call.verb == CALL_CAS && next->proxy == m->proxy &&
+		slice_equal(next->call.key, m->call.key);
+}
+
 void mutate_lives_executed(struct world *w, struct message *m)
 {
 	const struct call *call = &m->call;
 
 	if (!is_base(call->key) || !m->proxy)
 		return;
-	if (w->mutation == MUTATION_NO_FOLLOW && call->verb == CALL_GET && call->want == WANT_TTL)
+	if (w->mutation == (is_before_cas(m) ? MUTATION_NO_FOLLOW : MUTATION_NO_CORRECT) && call->verb == CALL_GET &&
+		call->want == WANT_TTL)
 		m->result = (struct result){ .status = RESULT_MISS };
 	if (w->mutation == MUTATION_LIST_DELETE && call->verb == CALL_CAS && call->key.p[0] == 'l' &&
 		m->result.status == RESULT_EXISTS)

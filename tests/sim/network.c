@@ -122,8 +122,7 @@ void network_deliver(struct world *w, struct message *m)
 	}
 	if (m->server >= 0)
 		r.connection = m->proxy->connections[m->server].id;
-	m->proxy->host.env.now = w->now;
-	m->proxy->host.env.unix_time = (int64_t)(w->now / 1000);
+	proxy_set_clock(m->proxy);
 	network_forget(w, m);
 	waiter->done(waiter, &r);
 	buf_free(&value);
@@ -161,8 +160,8 @@ static void execute(struct world *w, struct message *m)
 	mutate_executed(w, m);
 	if (w->verbose)
 		printf("%6llu P%d server %d verb %d want %u %.*s value %.*s -> %d\n", (unsigned long long)w->now,
-			m->proxy ? (int)(((size_t)m->proxy >> 4) % 1000) : -1, m->server, (int)m->call.verb,
-			m->call.want, (int)m->call.key.n, m->call.key.p, (int)(m->call.value.n + m->result.value.n),
+			m->proxy ? m->proxy->index : -1, m->server, (int)m->call.verb, m->call.want, (int)m->call.key.n,
+			m->call.key.p, (int)(m->call.value.n + m->result.value.n),
 			m->result.value.n ? m->result.value.p : m->call.value.p, (int)m->result.status);
 	m->executed = true;
 	buf_add_slice(&m->value, m->result.value);

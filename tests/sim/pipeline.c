@@ -19,8 +19,7 @@ static void start(struct sim_op *op, const struct request *request)
 	TAILQ_INSERT_TAIL(&w->ops, op, link);
 	if (w->form)
 		form_issued(op);
-	host->env.now = w->now;
-	host->env.unix_time = (int64_t)(w->now / 1000);
+	proxy_set_clock(op->proxy);
 	if (!task_start(host, request, op))
 		world_fail(w, "a request was refused", "%.*s", (int)buf_size(&op->line), op->line.data);
 }

@@ -67,6 +67,12 @@ static const void *client_of(const void *owner)
 	return op->world->mutation == MUTATION_LATE_READ ? owner : &op->world->client_proxy[op->client];
 }
 
+void proxy_set_clock(struct proxy *p)
+{
+	p->host.env.now = p->world->now;
+	p->host.env.unix_time = (int64_t)(p->world->now / 1000) + p->skew;
+}
+
 struct proxy *proxy_create(struct world *w, int index)
 {
 	struct proxy *p = xcalloc(1, sizeof(*p));
@@ -77,8 +83,6 @@ struct proxy *proxy_create(struct world *w, int index)
 		.env = {
 			.call = network_send,
 			.later = network_later,
-			.now = w->now,
-			.unix_time = (int64_t)(w->now / 1000),
 			.random = random_next(&w->random),
 			.seed = random_next(&w->random),
 			.servers = SIM_SERVERS,
@@ -91,6 +95,8 @@ struct proxy *proxy_create(struct world *w, int index)
 		.client = client_of,
 		.done = task_ended,
 	};
+	p->skew = w->skewed ? index - 1 : 0;
+	proxy_set_clock(p);
 	p->host.lanes = lanes_create(&p->host.env, &machines);
 	for (int i = 0; i < SIM_SERVERS; i++)
 		p->connections[i].id = 1;

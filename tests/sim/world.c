@@ -151,6 +151,7 @@ bool world_run(struct world *w, const struct form *form, uint64_t seed, enum mut
 	w->mutation = mutation;
 	w->options = &options[seed % (sizeof(options) / sizeof(*options))];
 	w->verbose = verbose;
+	w->skewed = !form && seed % 4 == 0;
 	if (form)
 		w->rules = (struct rules){ .collections = &form->rule, .collection_count = 1 };
 	TAILQ_INIT(&w->messages);

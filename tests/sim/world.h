@@ -32,6 +32,7 @@ enum mutation {
 	MUTATION_NO_WAIT,      /* a command starts though it must wait for earlier ones of its connection */
 	MUTATION_NO_TTL,       /* a rewrite makes a base that never expires */
 	MUTATION_NO_FOLLOW,    /* a rewrite does not notice a touch between its read and its CAS */
+	MUTATION_NO_CORRECT,   /* a rewrite does not correct a date that is off since clocks differ */
 	MUTATION_BLIND_EXPIRE, /* a broken base is removed by DELETE, not by CAS */
 	MUTATION_LIST_DELETE,  /* after a lost CAS a segment is deleted that the base still refers to */
 	MUTATION_PART,         /* a run whose item is gone is taken for an empty one */
@@ -73,7 +74,7 @@ struct proxy {
 	struct host host;
 	struct pool pool;
 	struct world *world;
-	int index; /* in the world */
+	int index, skew; /* in the world; the seconds that its clock is ahead of the servers */
 	bool dead;
 	struct connection {
 		uint64_t id, last; /* when the last message arrives */
@@ -181,7 +182,8 @@ struct world {
 		uint64_t was, is;
 	} index_checks[SIM_INDEXES]; /* MUTATION_FENCE: those of indexes that were changed */
 	size_t index_count;
-	bool ended; /* a command since pipeline_run() */
+	bool skewed; /* the clocks of proxies differ by a second */
+	bool ended;  /* a command since pipeline_run() */
 	bool verbose;
 	unsigned evictions;    /* of items, and restarts of servers */
 	const char *violation; /* what went wrong, or NULL */
@@ -214,6 +216,7 @@ void network_break(struct world *world, struct proxy *proxy, int server, bool re
 
 /* proxy.c: all that is under way in a killed proxy fails, and a new proxy replaces it. */
 struct proxy *proxy_create(struct world *world, int index);
+void proxy_set_clock(struct proxy *proxy);
 void proxy_free(struct proxy *proxy);
 void proxy_kill(struct world *world, int index);
 void proxy_free_op(struct sim_op *op);

@@ -166,12 +166,12 @@ static void rewritten(struct world *w, const struct message *m, int i, const str
 }
 
 /*
- * Two proxies that correct a date at the same time may each take the correction of the other for a difference of clocks. Only
- * when calls take more than a second does that add up to more than NEAR.
+ * When clocks differ, proxies that correct a date at the same time may each take the correction of the other for such a
+ * difference. The date is then off by more than NEAR.
  */
-static bool is_mutual(const struct world *w, const struct life *life, int64_t expires, int64_t drift)
+static bool is_mutual(const struct world *w, int64_t right, int64_t expires, int64_t drift)
 {
-	return w->skewed && life->expires && is_near(expires + NEAR, life->expires, drift + 2 * NEAR);
+	return w->skewed && right && is_near(expires + NEAR, right, drift + 2 * NEAR);
 }
 
 /* A correction may override what another client has set since the CAS. */
@@ -189,7 +189,8 @@ static void corrected(struct world *w, const struct message *m, struct life *lif
 		life->drift = drift;
 	else if (by->corrects && is_near(item->expires, by->before, drift))
 		set_end(life, by->before, drift);
-	else if (by->corrects && m->call.exptime > MONTH && is_mutual(w, life, item->expires, drift))
+	else if (by->corrects && m->call.exptime > MONTH &&
+		(is_mutual(w, life->expires, item->expires, drift) || is_mutual(w, by->before, item->expires, drift)))
 		set_end(life, item->expires, 0);
 	by->corrects = false;
 }

@@ -108,6 +108,9 @@ static void listed(struct op *op, const struct outcome *outcome)
 	struct set_task *set = task_of(op);
 	struct buf members = op->set->text;
 
+	/* A set that went while it was listed leaves a part of the text behind. */
+	if (outcome->status == OUTCOME_MISSING)
+		buf_consume(&members, buf_size(&members));
 	if (outcome->status == OUTCOME_DONE || outcome->status == OUTCOME_MISSING)
 		reply_members(set, buf_slice(&members));
 	else

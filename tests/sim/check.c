@@ -1,5 +1,4 @@
-/* What must hold: of the stored bytes after every call that a server executes, and of every reply.
- */
+/* The checks of sets in oplog: of the stored bytes after each executed call, and of each reply. */
 #include "lists.h"
 #include "protocol/dialect.h"
 #include "stored_set.h"
@@ -10,8 +9,10 @@ static int key_index(struct slice key)
 	return key.n == SIM_KEY_SIZE && key.p[0] == 's' ? key.p[1] - '0' : -1;
 }
 
-/* Follows what the present bytes say of presence; what they come to, or did before something of it was gone, must be what is
- * true. */
+/*
+ * Records whether the set is there. Its stored members must be the true ones; when an item is gone, so must those that were
+ * stored before.
+ */
 static void check_stored(struct world *w, int key)
 {
 	struct truth_set *set = &w->truth.sets[key];
@@ -54,9 +55,8 @@ static bool holds(struct slice log, struct slice part)
 }
 
 /*
- * Which commands of its proxy a log comes from: all that such a command says stands there in one piece. What another one wrote may
- * look the same, but of a key a proxy writes one log after the other, so that when a command is acknowledged the last that could
- * be its own was.
+ * Finds the commands whose log is a part of this one. Another command may have the same log. But a proxy writes the logs of a key
+ * one after the other, so the last match before the acknowledgement is right.
  */
 static void match(struct world *w, const struct message *message, int key, struct slice log)
 {
@@ -88,8 +88,7 @@ static void apply_tokens(struct world *w, const struct message *message, int key
 	}
 }
 
-/* An sset that is under way and says just this is done; where what was said is not known, any may
- * be. */
+/* Marks an sset under way as executed: the one with these members, or with NULL each one, since any may be it. */
 static bool is_sset(struct world *w, int key, const bool *members)
 {
 	struct sim_op *op;
@@ -113,7 +112,7 @@ static void take_over(struct world *w, int key, const bool members[SIM_MEMBERS])
 		truth_set_member(&w->truth, key, m, members[m]);
 }
 
-/* A base was written whole: behind what it was, or as a rewrite, or as another set. */
+/* Checks a base that was written whole: created, rewritten, replaced by an sset, or with a longer log. */
 static void check_written(struct world *w, const struct message *message, int key, struct slice before)
 {
 	bool members[SIM_MEMBERS], same = true;
@@ -121,8 +120,8 @@ static void check_written(struct world *w, const struct message *message, int ke
 	enum stored_state state = stored_set_read(w, key, members);
 
 	/*
-	 * Not whole before, or ended at once since a read found an item gone, or a new item was evicted between its write and
-	 * the commit.
+	 * It may have been incomplete before. Or an item was evicted: then a read removes the base, or a rewrite refers to an
+	 * item that went between its write and the CAS.
 	 */
 	if (state != STORED_WHOLE && !truth_was(&w->truth.sets[key].absent, w->truth.tick, true) && !w->evictions)
 		world_fail(w, "a rewrite that is not whole", "key %d", key);
@@ -146,7 +145,7 @@ static void check_written(struct world *w, const struct message *message, int ke
 		world_fail(w, "a rewrite changed the set", "key %d", key);
 }
 
-/* The base of a list names its segments itself; behind an id may stand a window. */
+/* The base of a list names its segments. A window may follow an id. */
 static bool list_refers(struct world *w, struct slice key)
 {
 	struct fake_item *base = world_find(w, slice_of(key.p, SIM_KEY_SIZE));
@@ -167,13 +166,33 @@ static void check_segment_deleted(struct world *w, struct slice key)
 		world_fail(w, "an item was deleted that is referred to", "%.*s", (int)key.n, key.p);
 }
 
-/* What a call can be about: a set's items, or a list's. */
-static void check_kind(struct world *w, struct slice key)
+/* Items expire when a second begins. */
+static void check_second(struct world *w)
 {
-	if (key.p[0] == 'l')
-		lists_time(w);
-	for (int i = 0; key.p[0] != 'l' && i < SIM_KEYS; i++)
-		check_stored(w, i);
+	if (w->now / 1000 == w->second)
+		return;
+	w->second = w->now / 1000;
+	for (int key = 0; key < SIM_KEYS; key++)
+		check_stored(w, key);
+	lists_time(w);
+}
+
+/* A base is removed when a client asks for that, or when it refers to an item that is gone. */
+static void check_removed(struct world *w, const struct message *message, int key, int list)
+{
+	const struct call *call = &message->call;
+	bool whole =
+		key >= 0 ? !truth_at(&w->truth.sets[key].absent, w->truth.tick) : list >= 0 && lists_whole(w, list);
+
+	if (whole && (call->verb == CALL_DELETE ? !message->asked : call->verb == CALL_CAS && call->exptime < 0))
+		world_fail(w, "a base was removed that is whole", "%.*s", (int)call->key.n, call->key.p);
+}
+
+/* Base and segments may expire up to a second apart. */
+static bool may_expire(const struct call *call)
+{
+	return (call->verb == CALL_TOUCH || call->verb == CALL_GAT) && call->exptime &&
+		(call->exptime < LIVES_LATE / 2);
 }
 
 void check_execute(struct world *w, struct message *message)
@@ -181,14 +200,20 @@ void check_execute(struct world *w, struct message *message)
 	struct call *call = &message->call;
 	int key = key_index(call->key), list = lists_index(call->key);
 	struct buf before = BUF_EMPTY;
-	struct fake_item *item = world_find(w, call->key);
+	struct fake_item *item, old = { .used = false };
 
 	w->truth.tick++;
-	check_kind(w, call->key);
-	if (item)
+	check_second(w);
+	item = world_find(w, call->key);
+	if (item) {
+		old = *item;
 		buf_add_slice(&before, buf_slice(&item->value));
+	}
 	message->result = fake_call(&w->servers[message->server], call, w->now);
+	if (message->result.status == RESULT_DONE)
+		check_removed(w, message, key, list);
 	w->truth.tick++;
+	lives_executed(w, message, &old);
 	if (list >= 0) {
 		lists_executed(w, message, list);
 	} else if (message->result.status == RESULT_DONE) {
@@ -201,11 +226,15 @@ void check_execute(struct world *w, struct message *message)
 		else if (key < 0 && call->verb == CALL_DELETE)
 			check_segment_deleted(w, call->key);
 	}
-	/* From here on items may end by themselves, base and segments up to a second apart. */
-	if ((call->verb == CALL_TOUCH || call->verb == CALL_GAT) && call->exptime)
+	if (may_expire(call))
 		w->evictions++;
 	buf_free(&before);
-	check_kind(w, call->key);
+	if (call->verb == CALL_GET)
+		return;
+	if (call->key.p[0] == 'l')
+		lists_check(w, call->key.p[1] - '0');
+	else
+		check_stored(w, call->key.p[1] - '0');
 }
 
 /* --- replies --- */
@@ -253,9 +282,10 @@ static bool is_read(enum command_id command)
 void check_reply(struct sim_op *op)
 {
 	struct world *w = op->world;
-	struct truth_set *set = &w->truth.sets[op->key];
 
 	w->truth.tick++;
+	if (!w->form)
+		lives_reply(op);
 	if (check_says(op, "CLIENT_ERROR") || check_says(op, "ERROR")) {
 		world_fail(w, "an error that makes no sense", "%.*s", (int)buf_size(&op->reply), op->reply.data);
 	} else if (check_says(op, "SERVER_ERROR")) {
@@ -268,7 +298,7 @@ void check_reply(struct sim_op *op)
 	} else if (is_read(op->command)) {
 		check_answer(op);
 	} else if (check_says(op, "NOT_FOUND")) {
-		if (!truth_was(&set->absent, check_since(op, op->before_any), true))
+		if (!truth_was(&w->truth.sets[op->key].absent, check_since(op, op->before_any), true))
 			world_fail(w, "a set is not found that was there all the time", "key %d", op->key);
 	}
 }

@@ -1,11 +1,10 @@
 /*
- * What must hold of a set in an encoding beside oplog. After each call that a server executes the stored bytes are read anew,
- * by form.c, and each member that is in now and was not, or the reverse, must be one that a command asks for which the call
- * was sent for. So a compaction changes nothing, and nobody's command undoes another's.
+ * The checks of sets in other encodings than oplog. After each executed call form.c reads the stored bytes. A member may change
+ * only when a command behind the call asks for that. So a compaction changes nothing, and no command undoes another.
  *
- * Each member, then, is a thing that is in or out, and its history is known. A command that was acknowledged must have had
- * what it wanted at some moment between question and reply, or others that were under way at that time wanted the contrary, and
- * it came right before them. What a read shows must have been so between the question and the reply.
+ * The history of each member is known. An acknowledged command must have been in effect at some moment between command and
+ * reply. Or another command under way wanted the contrary, and took effect right behind it. Each member in the reply to a read
+ * must have been true at some moment between command and reply.
  */
 #include <stdio.h>
 
@@ -75,8 +74,8 @@ void form_sent(struct world *w, struct message *m)
 }
 
 /*
- * Whether somebody wanted the contrary while the operation was under way, and not this client before it. Who pops a member may
- * also come right before somebody else who wants it out, but not before another pop.
+ * Whether another command under way, other than an earlier one of this client, wanted the contrary. A pop of a member may also
+ * come right before another command that removes it, unless that is a pop too.
  */
 static bool opposed(const struct sim_op *op, int member, bool want)
 {
@@ -117,7 +116,7 @@ static void take_over(struct world *w, int key, uint64_t members, enum form_stat
 	w->form_truth.members[key] = members;
 }
 
-/* Members that a command which nobody was told the end of yet wants out, or in. */
+/* Members that commands without a reply want in, or out. */
 static uint64_t under_way(const struct world *w, int key, bool want)
 {
 	uint64_t members = 0;
@@ -130,7 +129,7 @@ static uint64_t under_way(const struct world *w, int key, bool want)
 	return members;
 }
 
-/* An sset that is under way has been, when the set says just what it does. */
+/* Marks an sset under way as executed when the set has exactly its members. */
 static void find_sset(struct world *w, int key, uint64_t members)
 {
 	struct sim_op *op;
@@ -185,7 +184,7 @@ static const char *wrong_change(
 	return in ? "a member came in that nobody adds" : out ? "a member went that nobody removes" : NULL;
 }
 
-/* Reads a collection anew behind a call, or behind a loss when there is none. */
+/* Reads a collection after a call, or after a loss when `m` is NULL. */
 static void follow(struct world *w, int key, const struct message *m)
 {
 	uint64_t members = 0, changed;
@@ -231,7 +230,7 @@ void form_execute(struct world *w, struct message *m)
 {
 	int key = form_key(w->form, m->call.key);
 
-	/* Items end with a second. */
+	/* Items expire when a second begins. */
 	if (w->now / 1000 != w->form_truth.second)
 		form_time(w);
 	m->result = fake_call(&w->servers[m->server], &m->call, w->now);

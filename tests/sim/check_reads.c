@@ -1,7 +1,7 @@
 /*
- * What must hold of the reply to a read. A set in oplog is read at one moment, and what the reply says was all true then: between
- * the question, or what its client had done before that, and the reply, or what its client asked for later. Another encoding
- * is read in parts; of that each member by itself was as the reply says.
+ * Checks of replies to reads. A set in oplog is read at one moment, and all of the reply must have been true then. That moment
+ * lies after the command and the earlier writes of its client, and before the reply and the later writes of its client. A set
+ * in another encoding is read in parts, so each member has a moment of its own.
  */
 #include <stdio.h>
 
@@ -11,8 +11,8 @@
 
 struct answer {
 	bool missing;                            /* there is no set */
-	bool nothing;                            /* no member is named: there may be none to name, or no set */
-	bool said[SIM_MEMBERS], in[SIM_MEMBERS]; /* of which something is said, and what */
+	bool nothing;                            /* no member is listed: there is none in the range, or no set */
+	bool said[SIM_MEMBERS], in[SIM_MEMBERS]; /* members that the reply tells about, and what it tells */
 	bool counts;
 	uint64_t number; /* of the members in the range that was asked for */
 };
@@ -51,7 +51,7 @@ static bool is_random(const struct sim_op *op)
 	return op->command == COMMAND_SPOP || op->command == COMMAND_SRANDMEMBER;
 }
 
-/* Of a part of the set in byte order no member is left out up to the last that is listed; or to the end, when there was room. */
+/* A member that is not listed is out, if it sorts before the last one listed, or the list was not cut. */
 static void say_others(const struct sim_op *op, size_t listed, int last, struct answer *a)
 {
 	const struct sim_question *q = &op->question;
@@ -122,7 +122,7 @@ struct window {
 	uint64_t from, until; /* ticks, both within */
 };
 
-/* Behind all that the client had written when it asked, whatever members that was of. */
+/* The first moment of the read: after all earlier writes of its client. */
 static uint64_t earliest(const struct sim_op *op)
 {
 	uint64_t from = op->issued;
@@ -135,8 +135,8 @@ static uint64_t earliest(const struct sim_op *op)
 }
 
 /*
- * Before all that the client wrote later; but single members may be asked for behind what it wrote of others. Of what was not
- * acknowledged it is not known when it was executed.
+ * The last moment of the read: before the later writes of its client. When the read names its members, only writes of these
+ * count. When a write was not acknowledged, its moment is unknown, and it does not count.
  */
 static uint64_t latest(const struct sim_op *op)
 {
@@ -163,7 +163,7 @@ static uint64_t count_at(const struct truth_set *set, const struct sim_question 
 	return count;
 }
 
-/* Whether all that the answer says was true at that moment. A set of which a part is gone may still be in a proxy's memory. */
+/* Whether the whole answer was true at that moment. A proxy may still have a set in memory when an item of it is gone. */
 static bool fits(const struct sim_op *op, const struct answer *a, uint64_t tick)
 {
 	const struct truth_set *set = &op->world->truth.sets[op->key];
@@ -181,7 +181,7 @@ static bool fits(const struct sim_op *op, const struct answer *a, uint64_t tick)
 	return true;
 }
 
-/* Whether it was at a moment within the window at which this changed. */
+/* Whether the answer was true right after a change of this history within the window. */
 static bool fits_at_change(
 	const struct sim_op *op, const struct answer *a, const struct history *h, const struct window *window)
 {
@@ -225,7 +225,7 @@ static bool was_in(const struct sim_op *op, int member, bool in)
 	return truth_was(&op->world->truth.sets[op->key].members[member], check_since(op, op->before[member]), in);
 }
 
-/* Those that were in all the time were counted, and those that never were have not been. */
+/* The number is at least that of the members that were always in, and at most that of those that were ever in. */
 static void check_number(const struct sim_op *op, uint64_t number)
 {
 	uint64_t least = 0, most = 0;
@@ -261,9 +261,55 @@ static void check_members(struct sim_op *op, const struct answer *a)
 	}
 }
 
+/* --- many sets --- */
+
+/* The members in the next VALUE of the reply, which is of this set; false when it is of another. */
+static bool next_value(struct slice *rest, int key, struct slice *members)
+{
+	char head[16];
+	struct slice line;
+	size_t n, size;
+
+	if (!slice_starts(*rest, slice_of(head, (size_t)snprintf(head, sizeof(head), "VALUE s%d ", key))) ||
+		!dialect_line(*rest, &line, &n) || sscanf(line.p, "VALUE s%*d 0 %zu", &size) != 1)
+		return false;
+	*members = slice_of(rest->p + n, size);
+	*rest = slice_skip(*rest, n + size + 2);
+	return true;
+}
+
+/* Each set is one of those that were asked for, in that order, and read at a moment of its own. A missing one is left out,
+ * and so is one that cannot be read: then the reply ends with an error. */
+static void check_many(struct sim_op *op)
+{
+	struct slice rest = buf_slice(&op->reply), keys = buf_slice(&op->many->keys), members;
+	bool complete = memmem(rest.p, rest.n, "END\r\n", 5);
+	struct answer answer;
+
+	op->question = (struct sim_question){ .last = SIM_MEMBERS - 1, .most = SIM_MEMBERS + 1 };
+	for (size_t i = 0; i < keys.n; i++) {
+		op->key = keys.p[i];
+		op->before_any = op->many->before_any[op->key];
+		memcpy(op->before, op->many->before[op->key], sizeof(op->before));
+		answer = (struct answer){ .missing = !next_value(&rest, op->key, &members) };
+		if (!answer.missing)
+			read_list(op, members, &answer);
+		if (!answer.missing || complete)
+			check_moment(op, &answer);
+	}
+	op->world->failures += !complete;
+	if (!slice_starts(rest, complete ? SLICE("END\r\n") : SLICE("SERVER_ERROR")))
+		world_fail(op->world, "a reply that makes no sense", "%.*s", (int)rest.n, rest.p);
+}
+
 void check_answer(struct sim_op *op)
 {
 	struct answer answer;
+
+	if (op->many) {
+		check_many(op);
+		return;
+	}
 
 	read_answer(op, &answer);
 	if (op->world->form)

@@ -1,15 +1,14 @@
-/* What clients ask. */
+/* The commands that clients send. */
 #include <assert.h>
 #include <stdio.h>
 
-#include "command/start.h"
 #include "lists.h"
 #include "util/alloc.h"
 #include "world.h"
 
 static const enum command_id shared[] = { COMMAND_SSET, COMMAND_SPOP, COMMAND_TOUCH, COMMAND_DELETE };
 
-/* In another encoding than oplog all reads are answered from one fold, so that one command that reads is enough. */
+/* Other encodings answer all reads from the same fold, so that one command for reading is enough. */
 static enum command_id choose_in_form(struct world *w, int key, uint64_t dice)
 {
 	if (dice < 40)
@@ -27,8 +26,10 @@ static enum command_id choose_in_form(struct world *w, int key, uint64_t dice)
 	return COMMAND_SMEMBERS;
 }
 
-/* Keys 0 and 1 have one writer for each member, but that in another encoding than oplog members of key 1 are popped; key 2 is
- * everybody's, and is replaced, popped and given an end. */
+/*
+ * Each member of keys 0 and 1 has one writer, except that other encodings also pop members of key 1. All clients write all
+ * members of key 2, replace it, pop from it, touch and delete it.
+ */
 static enum command_id choose_command(struct world *w, int key)
 {
 	static const enum command_id reads[] = { COMMAND_SMEMBERS, COMMAND_SMEMBERS, COMMAND_SMEMBERS,
@@ -48,6 +49,8 @@ static enum command_id choose_command(struct world *w, int key)
 		return COMMAND_SCOMPACT;
 	if (key == 2 && dice < 76)
 		return shared[world_random(w, 4)];
+	if (dice > 96)
+		return dice > 98 && world_chance(w, 50) ? COMMAND_GAT : COMMAND_TOUCH;
 	return reads[world_random(w, sizeof(reads) / sizeof(*reads))];
 }
 
@@ -74,7 +77,7 @@ static void add_word(struct buf *line, struct sim_op *op, int member)
 	op->members[member] = true;
 }
 
-/* Removes all that there may be, so that runs come to nothing. */
+/* Removes all possible members, so that merged runs have nothing left. */
 static void remove_all(struct sim_op *op, struct buf *line)
 {
 	for (int m = 0; m < SIM_MEMBERS; m++)
@@ -93,7 +96,7 @@ static int any_member(const struct sim_op *op)
 
 /* --- reads --- */
 
-/* What a client has written itself tells more than what others have. */
+/* Most are members that the client writes itself: of these the check knows more. */
 static void ask_for_members(struct sim_op *op, size_t count, struct buf *line)
 {
 	struct sim_question *q = &op->question;
@@ -190,7 +193,10 @@ static void write_line(struct sim_op *op, struct buf *line)
 		}
 		break;
 	case COMMAND_TOUCH:
-		buf_printf(line, " %d", (int)world_random(w, 3));
+		/* Only key 2 may expire within the history. */
+		op->exptime = w->form || (op->key == 2 && world_chance(w, 30)) ? (int64_t)world_random(w, 3)
+									       : lives_choose(w);
+		buf_printf(line, " %d", (int)op->exptime);
 		break;
 	default:
 		write_question(op, line);
@@ -198,7 +204,7 @@ static void write_line(struct sim_op *op, struct buf *line)
 	BUF_ADD(line, "\r\n");
 }
 
-/* What is to be known of a write when its reply, and the operation, are gone. */
+/* Keeps what the checks need of a write after its reply. */
 static void remember(struct sim_op *op)
 {
 	struct world *w = op->world;
@@ -213,50 +219,62 @@ static void remember(struct sim_op *op)
 	}
 }
 
-static void send_line(struct sim_op *op, struct slice line)
-{
-	struct request_limits limits = { 1 << 16, 1 << 16, 100 };
-	struct host *host = &op->proxy->host;
-	struct world *w = op->world;
-	struct request request;
-	size_t scanned = 0;
+/* --- commands of many keys --- */
 
-	if (w->verbose)
-		printf("%6llu P%d client %d asks %.*s", (unsigned long long)w->now,
-			(int)(((size_t)op->proxy >> 4) % 1000), op->client, (int)line.n, line.p);
-	host->env.now = w->now;
-	host->env.unix_time = (int64_t)(w->now / 1000);
-	if (request_parse(line, &limits, &scanned, &request) != REQUEST_READY || !task_start(host, &request, op))
-		world_fail(w, "a request was refused", "%.*s", (int)line.n, line.p);
+/* With so many keys a command reads in stages. */
+static bool has_many_keys(struct world *w, enum command_id command)
+{
+	return command == COMMAND_GAT || (command == COMMAND_SMEMBERS && !w->form && world_chance(w, 10));
+}
+
+static void write_many(struct sim_op *op, struct buf *line)
+{
+	struct world *w = op->world;
+	struct sim_many *many = op->many = xcalloc(1, sizeof(*many));
+
+	op->key = -1;
+	memcpy(many->before, w->last[op->client], sizeof(many->before));
+	memcpy(many->before_any, w->last_any[op->client], sizeof(many->before_any));
+	buf_printf(line, "%s", command_get(op->command)->name.p);
+	if (op->command == COMMAND_GAT) {
+		op->exptime = lives_choose_late(w);
+		buf_printf(line, " %d", (int)op->exptime);
+		for (size_t n = 0; n < ORDER_KEYS_FIRST + 5; n++)
+			buf_printf(line, " %c%d", n % LIVES < SIM_KEYS ? 's' : 'l', (int)(n % LIVES % SIM_KEYS));
+	} else {
+		for (size_t n = ORDER_SETS_FIRST + 1 + world_random(w, 4); n > 0; n--) {
+			char key = (char)world_random(w, SIM_KEYS);
+			buf_add(&many->keys, &key, 1);
+			buf_printf(line, " s%d", key);
+		}
+	}
+	BUF_ADD(line, "\r\n");
 }
 
 void clients_issue(struct world *w, struct proxy *proxy, int client, int key, enum command_id command)
 {
 	struct sim_op *op = xcalloc(1, sizeof(*op));
-	struct buf line = BUF_EMPTY;
+	struct buf *line = &op->line;
 
 	op->world = w;
 	op->proxy = proxy;
 	op->client = client;
 	op->key = key;
 	op->command = command;
-	op->issued = w->truth.tick;
 	op->number = ++w->commands;
 	assert(op->number < SIM_COMMANDS);
 	op->before_any = w->last_any[client][key];
 	memcpy(op->before, w->last[client][key], sizeof(op->before));
 	if (command == COMMAND_LPUSH)
-		lists_write_line(w, op, &line);
+		lists_write_line(w, op, line);
 	else if (command == COMMAND_LRANGE)
-		lists_write_read(op, key, &line);
+		lists_write_read(op, key, line);
+	else if (has_many_keys(w, command))
+		write_many(op, line);
 	else
-		write_line(op, &line);
+		write_line(op, line);
 	remember(op);
-	TAILQ_INSERT_TAIL(&w->ops, op, link);
-	if (w->form)
-		form_issued(op);
-	send_line(op, buf_slice(&line));
-	buf_free(&line);
+	pipeline_send(op);
 }
 
 void clients_act(struct world *w)

@@ -12,7 +12,7 @@ static struct fake_item *slot_of(struct fake *fake, struct slice key)
 	size_t at = hash_slice(key, 1) % FAKE_ITEMS, seen = 0;
 	struct fake_item *hole = NULL;
 
-	/* Items are found by looking at all slots from there on, so that removal leaves no trap. */
+	/* A removed item keeps its key, so that the search goes on behind it. */
 	for (; seen < FAKE_ITEMS; seen++, at = (at + 1) % FAKE_ITEMS) {
 		struct fake_item *item = &fake->items[at];
 		if (item->used && slice_equal(buf_slice(&item->key), key))

@@ -1,5 +1,4 @@
-/* A memcached in memory, with the semantics that collections rest on: what append, cas, add, touch
- * and time to live do. */
+/* A memcached in memory, with the semantics that collections need: append, cas, add, touch and times to live. */
 #ifndef SIM_FAKE_H
 #define SIM_FAKE_H
 
@@ -25,16 +24,15 @@ struct fake {
 	size_t item_max;
 };
 
-/* Executes a call at a moment in milliseconds; the result's slices point into the item until the
- * next call. */
+/* Executes a call at this time in milliseconds. The slices of the result point into the item until the next call. */
 struct result fake_call(struct fake *fake, const struct call *call, uint64_t now);
 
-/* The item of a key that is there at that moment, or NULL. */
+/* The item of a key at that time, or NULL. */
 struct fake_item *fake_find(struct fake *fake, struct slice key, uint64_t now);
 
 void fake_remove(struct fake_item *item);
 
-/* As a restart does: everything is gone, and the cas ids start again. */
+/* Drops all items and starts cas ids at 1, as a restart does. */
 void fake_restart(struct fake *fake);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The encodings beside oplog as a reader of their documentation has them: which items a collection is made of, and what these
- * come to. None of the code that is tested is used to read them. And what each does not promise, with the reason.
+ * Readers of the other encodings than oplog, written from their documentation: the items of a collection, and their members.
+ * They use none of the code under test. form.c also has what each encoding does not promise, with the reason.
  */
 #ifndef SIM_FORM_H
 #define SIM_FORM_H
@@ -18,13 +18,13 @@ enum form_state {
 };
 
 /*
- * Checks that are switched off for an encoding, and why; all else holds for each. form.c has the table.
+ * Checks that are switched off for an encoding, and why. All other checks hold for each encoding. form.c has the table.
  *
  * PARTS       The server evicts an item of removals: nothing shows that there was one, and what it removed is in again.
  * SSET_RACES  An sset is one call, but another's command that is under way may have written its part before that.
  * FLICKER     A write that met a flip is repeated: until it is acknowledged it may be in effect, then not, and then again.
- * LATE        A write that met a compaction, or a new list, is repeated: until it is acknowledged it may come into effect with a
- *             call of another's.
+ * LATE        A write that met a compaction, or a new list, is repeated: until it is acknowledged it may take effect with a call
+ *             of another proxy.
  */
 enum form_exempt { EXEMPT_PARTS = 1, EXEMPT_SSET_RACES = 2, EXEMPT_FLICKER = 4, EXEMPT_LATE = 8 };
 
@@ -35,7 +35,7 @@ struct form {
 	unsigned exempt;
 };
 
-/* NULL for a name that is none. */
+/* NULL when no encoding has this name. */
 const struct form *form_named(const char *name);
 
 /* The collection that an item is a part of, or -1. */

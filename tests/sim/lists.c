@@ -1,10 +1,9 @@
+/* What is true of lists, and what is stored of them. */
 #include "lists.h"
 
-#include <inttypes.h>
-#include <stdio.h>
+#include <limits.h>
 #include <stdlib.h>
 
-#include "protocol/dialect.h"
 #include "util/alloc.h"
 #include "util/num.h"
 
@@ -58,52 +57,9 @@ void lists_fini(struct world *w)
 	free(w->lists);
 }
 
-/* True when the list was, at some moment since, what the test says. */
-static bool was(struct truth_list *t, uint64_t since, bool (*test)(const struct list_version *v, const void *arg),
-	const void *arg)
-{
-	for (size_t i = t->version_count; i-- > 0;) {
-		if (test(&t->versions[i], arg))
-			return true;
-		if (t->versions[i].tick <= since)
-			return false;
-	}
-	return false;
-}
-
-static bool is_absent(const struct list_version *v, const void *arg)
-{
-	(void)arg;
-	return v->absent;
-}
-
-static bool is_empty(const struct list_version *v, const void *arg)
-{
-	(void)arg;
-	return v->absent || v->count == 0;
-}
-
-static bool has_count(const struct list_version *v, const void *arg)
-{
-	return !v->absent && v->count == *(const size_t *)arg;
-}
-
-struct sequence {
-	int items[SIM_ITEMS];
-	size_t count;
-};
-
-static bool is_sequence(const struct list_version *v, const void *arg)
-{
-	const struct sequence *s = arg;
-
-	return !v->absent && v->count == s->count && memcmp(v->items, s->items, s->count * sizeof(int)) == 0;
-}
-
 /* --- what is stored --- */
 
-/* Items are named i<number>. */
-static int item_number(struct world *w, struct slice name)
+int lists_item_number(struct world *w, struct slice name)
 {
 	uint32_t n;
 
@@ -118,39 +74,55 @@ static struct fake_item *find(struct world *w, struct slice key)
 	return world_find(w, key);
 }
 
-/* A reference, read without the help of what is tested. */
-static bool read_segment(struct world *w, int list, struct slice token, struct sequence *out)
+/* Takes this character and the number behind it. */
+static bool take_number(struct slice *rest, char mark, unsigned *out)
 {
-	unsigned count, kilobytes, skip = 0, keep = 0, n = 0;
-	char text[80], group[16], key[80];
-	struct fake_item *item;
-	struct slice rest;
+	size_t digits = 1;
 
-	snprintf(text, sizeof(text), "%.*s", (int)token.n, token.p);
-	int fields = sscanf(text, "@%12[0-9a-z].%u.%u:%u:%u", group, &count, &kilobytes, &skip, &keep);
-	if (fields != 3 && fields != 5) {
-		world_fail(w, "a reference that is none", "%s", text);
+	*out = 0;
+	if (!rest->n || rest->p[0] != mark)
+		return false;
+	for (; digits < rest->n && digits < 9 && rest->p[digits] >= '0' && rest->p[digits] <= '9'; digits++)
+		*out = *out * 10 + (unsigned)(rest->p[digits] - '0');
+	*rest = slice_skip(*rest, digits);
+	return digits > 1;
+}
+
+/* Reads @<group>.<count>.<kilobytes>, which :<skip>:<keep> may follow, without the code under test. */
+static bool read_segment(struct world *w, int list, struct slice token, struct list_sequence *out)
+{
+	enum { GROUP = 12 };
+	unsigned count = 0, kilobytes, skip = 0, keep = UINT_MAX, n = 0;
+	char key[80] = { 'l', (char)('0' + list), '.' };
+	struct slice rest = slice_skip(token, token.n > GROUP ? GROUP + 1 : 0), name, item;
+	struct fake_item *segment;
+
+	if (!take_number(&rest, '.', &count) || !take_number(&rest, '.', &kilobytes) || token.n > sizeof(key) / 2 ||
+		(rest.n && (!take_number(&rest, ':', &skip) || !take_number(&rest, ':', &keep) || rest.n))) {
+		world_fail(w, "a reference that is none", "%.*s", (int)token.n, token.p);
 		return false;
 	}
-	snprintf(key, sizeof(key), "l%d.%s.%u.%u", list, group, count, kilobytes);
-	item = find(w, slice_of(key, strlen(key)));
-	if (!item)
+	name = slice_of(token.p + 1, token.n - 1);
+	if (memchr(name.p, ':', name.n))
+		name.n = (size_t)((const char *)memchr(name.p, ':', name.n) - name.p);
+	memcpy(key + 3, name.p, name.n);
+	segment = find(w, slice_of(key, 3 + name.n));
+	if (!segment)
 		return false;
-	rest = buf_slice(&item->value);
-	while ((token = slice_token(&rest)).n) {
-		if (n >= skip && (fields == 3 || n < skip + keep))
-			out->items[out->count++] = item_number(w, slice_skip(token, 1));
-		n++;
+	rest = buf_slice(&segment->value);
+	for (; (item = slice_token(&rest)).n; n++) {
+		if (n >= skip && n - skip < keep)
+			out->items[out->count++] = lists_item_number(w, slice_skip(item, 1));
 	}
 	if (n != count)
 		world_fail(w, "a segment with another count than its name says", "%s has %u", key, n);
 	return true;
 }
 
-/* False when something of it is not there. */
-static bool read_stored(struct world *w, int list, struct sequence *out)
+/* False when the base or a segment is missing. */
+static bool read_stored(struct world *w, int list, struct list_sequence *out)
 {
-	char name[4] = { 'l', (char)('0' + list) };
+	char name[SIM_KEY_SIZE] = { 'l', (char)('0' + list) };
 	struct fake_item *base = find(w, slice_of(name, SIM_KEY_SIZE));
 	struct slice rest, token;
 
@@ -160,7 +132,7 @@ static bool read_stored(struct world *w, int list, struct sequence *out)
 	rest = buf_slice(&base->value);
 	while ((token = slice_token(&rest)).n) {
 		if (token.p[0] == '+')
-			out->items[out->count++] = item_number(w, slice_skip(token, 1));
+			out->items[out->count++] = lists_item_number(w, slice_skip(token, 1));
 		else if (token.p[0] == '@' && token.p[1] == 'l' && token.n > 6) {
 			if (!read_segment(w, list, token, out))
 				return false;
@@ -171,12 +143,11 @@ static bool read_stored(struct world *w, int list, struct sequence *out)
 	return true;
 }
 
-/* Follows what is there; what is whole must be what is true. */
-static void check_stored(struct world *w, int list)
+void lists_check(struct world *w, int list)
 {
-	static struct sequence stored;
+	static struct list_sequence stored;
 	struct truth_list *t = list_of(w, list);
-	char name[4] = { 'l', (char)('0' + list) };
+	char name[SIM_KEY_SIZE] = { 'l', (char)('0' + list) };
 
 	if (!find(w, slice_of(name, SIM_KEY_SIZE))) {
 		t->count = 0;
@@ -195,15 +166,20 @@ static void check_stored(struct world *w, int list)
 	remember(w, list);
 }
 
+bool lists_whole(struct world *w, int list)
+{
+	return !list_of(w, list)->absent && !list_of(w, list)->spoiled;
+}
+
 void lists_time(struct world *w)
 {
 	for (int i = 0; i < SIM_LISTS; i++)
-		check_stored(w, i);
+		lists_check(w, i);
 }
 
 /* --- what is executed --- */
 
-/* A call that nobody waits for any more may be executed behind what its client asked since. */
+/* When the proxy has lost the connection, a call may be executed after later commands of its client. */
 static void pushed(struct world *w, const struct message *message, int n)
 {
 	struct list_item *item = &w->lists->items[n];
@@ -224,7 +200,7 @@ static void push(struct world *w, const struct message *message, int list, struc
 	while ((token = slice_token(&log)).n) {
 		if (token.p[0] == '@')
 			continue;
-		int n = item_number(w, slice_skip(token, 1));
+		int n = lists_item_number(w, slice_skip(token, 1));
 		memmove(t->items + at + 1, t->items + at, (t->count - at) * sizeof(int));
 		t->items[at++] = n;
 		t->count++;
@@ -241,50 +217,73 @@ static void taken(struct world *w, const struct message *message, int list, int 
 	item->uncertain |= list > 0 || !message->proxy;
 }
 
-/* What differs lies between a common start and a common end: there items went, or one took the place of another. */
+/* Only pops change this list: the items that they took lie at its ends. */
+static void check_popped(
+	struct world *w, const struct message *message, struct truth_list *t, const struct list_sequence *now)
+{
+	size_t start = 0;
+
+	while (now->count && start < t->count && t->items[start] != now->items[0])
+		taken(w, message, 0, t->items[start++]);
+	if (start + now->count > t->count || memcmp(t->items + start, now->items, now->count * sizeof(int)) != 0) {
+		world_fail(w, "a rewrite is no part of the list", "list 0");
+		return;
+	}
+	for (size_t i = start + now->count; i < t->count; i++)
+		taken(w, message, 0, t->items[i]);
+}
+
+static bool holds(const struct list_sequence *s, int item)
+{
+	for (size_t i = 0; i < s->count; i++) {
+		if (s->items[i] == item)
+			return true;
+	}
+	return false;
+}
+
+/* Whether the sequence is a part of the list as it was. */
+static bool is_part(const struct truth_list *t, const struct list_sequence *now)
+{
+	size_t at = 0;
+
+	while (now->count && at < t->count && t->items[at] != now->items[0])
+		at++;
+	return at + now->count <= t->count && memcmp(t->items + at, now->items, now->count * sizeof(int)) == 0;
+}
+
+/* Items are gone between a common start and a common end, or before and behind; or one item replaces another. */
+static void check_changed(
+	struct world *w, const struct message *message, struct truth_list *t, const struct list_sequence *now)
+{
+	size_t start = 0, end = 0;
+	bool replaced, removed;
+
+	while (start < t->count && start < now->count && t->items[start] == now->items[start])
+		start++;
+	while (end < t->count - start && end < now->count - start &&
+		t->items[t->count - 1 - end] == now->items[now->count - 1 - end])
+		end++;
+	replaced = now->count == t->count && start + end + 1 == t->count;
+	removed = start + end == now->count;
+	if (!replaced && !removed && !is_part(t, now))
+		world_fail(w, "a rewrite that nobody asked for", "list 1");
+	if (replaced)
+		pushed(w, message, now->items[start]);
+	for (size_t i = 0; i < t->count; i++) {
+		if (!holds(now, t->items[i]))
+			taken(w, message, 1, t->items[i]);
+	}
+}
+
 static void check_rewritten(struct world *w, const struct message *message, int list)
 {
-	static struct sequence now;
+	static struct list_sequence now;
 	struct truth_list *t = list_of(w, list);
-	size_t start = 0, end = 0;
 
 	if (t->spoiled || !read_stored(w, list, &now))
 		return;
-	if (list == 0) {
-		/* Pops leave neighbours: those that were taken lie at the ends. */
-		while (now.count && start < t->count && t->items[start] != now.items[0])
-			taken(w, message, list, t->items[start++]);
-		if (start + now.count > t->count || memcmp(t->items + start, now.items, now.count * sizeof(int)) != 0) {
-			world_fail(w, "a rewrite is no part of the list", "list %d", list);
-			return;
-		}
-		for (size_t i = start + now.count; i < t->count; i++)
-			taken(w, message, list, t->items[i]);
-	} else {
-		while (start < t->count && start < now.count && t->items[start] == now.items[start])
-			start++;
-		while (end < t->count - start && end < now.count - start &&
-			t->items[t->count - 1 - end] == now.items[now.count - 1 - end])
-			end++;
-		bool replaced = now.count == t->count && start + end + 1 == t->count;
-		bool removed = start + end == now.count;
-		size_t at = 0;
-		while (now.count && at < t->count && t->items[at] != now.items[0])
-			at++;
-		bool part =
-			at + now.count <= t->count && memcmp(t->items + at, now.items, now.count * sizeof(int)) == 0;
-		if (!replaced && !removed && !part)
-			world_fail(w, "a rewrite that nobody asked for", "list %d", list);
-		if (replaced)
-			pushed(w, message, now.items[start]);
-		for (size_t i = 0; i < t->count; i++) {
-			bool kept = false;
-			for (size_t j = 0; j < now.count; j++)
-				kept |= now.items[j] == t->items[i];
-			if (!kept)
-				taken(w, message, list, t->items[i]);
-		}
-	}
+	(list == 0 ? check_popped : check_changed)(w, message, t, &now);
 	memcpy(t->items, now.items, now.count * sizeof(int));
 	t->count = now.count;
 }
@@ -299,252 +298,4 @@ void lists_executed(struct world *w, const struct message *message, int list)
 		push(w, message, list, call->value, call->verb == CALL_PREPEND);
 	else if (call_stores(call->verb) && call->exptime >= 0)
 		check_rewritten(w, message, list);
-}
-
-/* --- commands --- */
-
-static struct sim_list_op *begin(struct sim_op *op, int list)
-{
-	struct sim_list_op *l = op->list = xcalloc(1, sizeof(*l));
-
-	l->list = list;
-	l->before = op->world->lists->last[op->client][list];
-	op->key = -1;
-	return l;
-}
-
-static int new_item(struct sim_op *op, bool front, bool set)
-{
-	struct lists *lists = op->world->lists;
-	int n = lists->item_count++;
-
-	lists->items[n] = (struct list_item){
-		.list = op->list->list, .client = op->client, .command = op->number, .front = front, .set = set
-	};
-	op->list->first = op->list->count++ ? op->list->first : n;
-	lists->last[op->client][op->list->list] = op->number;
-	return n;
-}
-
-static int some_item(struct world *w)
-{
-	return w->lists->item_count ? (int)world_random(w, (uint64_t)w->lists->item_count) : 0;
-}
-
-static enum command_id choose(struct world *w, int list)
-{
-	static const enum command_id ordinary[] = { COMMAND_RPUSH, COMMAND_RPUSH, COMMAND_RPUSH, COMMAND_LPUSH,
-		COMMAND_LPUSH, COMMAND_RPUSHX, COMMAND_LPUSHX, COMMAND_LPOP, COMMAND_LPOP, COMMAND_RPOP, COMMAND_LRANGE,
-		COMMAND_LLEN, COMMAND_SCOMPACT };
-	static const enum command_id more[] = { COMMAND_LSET, COMMAND_LREM, COMMAND_LTRIM, COMMAND_TOUCH };
-
-	if (list && world_random(w, 100) < 15)
-		return more[world_random(w, 4)];
-	return ordinary[world_random(w, 13)];
-}
-
-void lists_write_read(struct sim_op *op, int list, struct buf *line)
-{
-	begin(op, list);
-	op->command = COMMAND_LRANGE;
-	buf_printf(line, "lrange l%d 0 -1\r\n", list);
-}
-
-void lists_write_line(struct world *w, struct sim_op *op, struct buf *line)
-{
-	int list = (int)world_random(w, SIM_LISTS);
-	struct sim_list_op *l = begin(op, list);
-
-	op->command = choose(w, list);
-	buf_printf(line, "%s l%d", command_get(op->command)->name.p, list);
-	switch (op->command) {
-	case COMMAND_RPUSH:
-	case COMMAND_RPUSHX:
-	case COMMAND_LPUSH:
-	case COMMAND_LPUSHX:
-		for (uint64_t n = 1 + world_random(w, 12); n > 0; n--)
-			buf_printf(line, " i%d",
-				new_item(op, op->command == COMMAND_LPUSH || op->command == COMMAND_LPUSHX, false));
-		break;
-	case COMMAND_LPOP:
-	case COMMAND_RPOP:
-		l->wanted = 1 + world_random(w, 8);
-		buf_printf(line, " %d", (int)l->wanted);
-		break;
-	case COMMAND_LRANGE:
-		BUF_ADD(line, " 0 -1");
-		break;
-	case COMMAND_LSET:
-		buf_printf(line, " %d", (int)world_random(w, 40) - 20);
-		buf_printf(line, " i%d", new_item(op, false, true));
-		break;
-	case COMMAND_LREM:
-		buf_printf(line, " %d i%d", (int)world_random(w, 3) - 1, some_item(w));
-		break;
-	case COMMAND_LTRIM:
-		buf_printf(line, " %d %d", (int)world_random(w, 10), -1 - (int)world_random(w, 10));
-		break;
-	case COMMAND_TOUCH:
-		buf_printf(line, " %d", (int)world_random(w, 3));
-		break;
-	default:
-		break;
-	}
-	BUF_ADD(line, "\r\n");
-}
-
-/* --- replies --- */
-
-static bool starts(const struct buf *reply, const char *word)
-{
-	return slice_starts(buf_slice(reply), slice_of(word, strlen(word)));
-}
-
-/* The second line, of a VALUE. */
-static void read_reply(struct sim_op *op, struct sequence *out)
-{
-	struct slice rest = buf_slice(&op->reply), line, word;
-	const char *end;
-	size_t n;
-
-	out->count = 0;
-	if (!starts(&op->reply, "VALUE ") || !dialect_line(rest, &line, &n))
-		return;
-	/* The items' line is longer than any line of a server. */
-	rest = slice_skip(rest, n);
-	end = memchr(rest.p, '\r', rest.n);
-	line = slice_of(rest.p, end ? (size_t)(end - rest.p) : 0);
-	while ((word = slice_token(&line)).n)
-		out->items[out->count++] = item_number(op->world, word);
-}
-
-static void delivered(struct sim_op *op, const struct sequence *got)
-{
-	struct world *w = op->world;
-	bool spoiled = list_of(w, op->list->list)->spoiled;
-
-	if (got->count > op->list->wanted)
-		world_fail(w, "more was popped than was asked for", "%zu", got->count);
-	for (size_t i = 0; i < got->count; i++) {
-		struct list_item *item = &w->lists->items[got->items[i]];
-		if (item->delivered)
-			world_fail(w, "an item was handed out twice", "i%d", got->items[i]);
-		if (!item->removed && !spoiled && !w->evictions)
-			world_fail(w, "an item was handed out that is still there", "i%d", got->items[i]);
-		item->delivered = true;
-	}
-}
-
-/* Of each client, what it pushed at the tail stands in that order, and what at the head in the other. */
-static void check_order(struct world *w, int list)
-{
-	const struct truth_list *t = list_of(w, list);
-	int last[SIM_CLIENTS][2];
-
-	for (int c = 0; c < SIM_CLIENTS; c++) {
-		last[c][0] = -1;
-		last[c][1] = SIM_ITEMS;
-	}
-	for (size_t i = 0; i < t->count && !t->spoiled; i++) {
-		const struct list_item *item = &w->lists->items[t->items[i]];
-		int *before = &last[item->client][item->front];
-		if (item->set || !item->acknowledged)
-			continue;
-		if (item->front ? t->items[i] > *before : t->items[i] < *before)
-			world_fail(
-				w, "items of a client are out of order", "list %d i%d i%d", list, *before, t->items[i]);
-		*before = t->items[i];
-	}
-}
-
-/* What was taken out for somebody who heard nothing of it is not lost: that was said to be unknown. */
-static void forgive(struct world *w, const struct proxy *proxy, int list)
-{
-	for (int i = 0; i < w->lists->item_count; i++) {
-		struct list_item *item = &w->lists->items[i];
-		if (item->remover == proxy && (list < 0 || item->list == list) && !item->delivered)
-			item->uncertain = true;
-	}
-}
-
-void lists_proxy_dies(struct world *w, const struct proxy *proxy)
-{
-	forgive(w, proxy, -1);
-	/* Its memory may be that of a later one. */
-	for (int i = 0; i < w->lists->item_count; i++) {
-		if (w->lists->items[i].remover == proxy)
-			w->lists->items[i].remover = NULL;
-	}
-}
-
-static void check_stored_reply(struct sim_op *op)
-{
-	struct world *w = op->world;
-
-	for (int i = op->list->first; i < op->list->first + op->list->count; i++) {
-		struct list_item *item = &w->lists->items[i];
-		if (!item->executed && !(item->set && w->evictions))
-			world_fail(w, "acknowledged, but not pushed", "i%d", i);
-		item->acknowledged = true;
-	}
-	check_order(w, op->list->list);
-}
-
-static void check_read(struct sim_op *op, uint64_t since)
-{
-	static struct sequence got;
-	struct world *w = op->world;
-	struct truth_list *t = list_of(w, op->list->list);
-	uint64_t count;
-
-	read_reply(op, &got);
-	if (op->command == COMMAND_LPOP || op->command == COMMAND_RPOP)
-		delivered(op, &got);
-	if (t->spoiled)
-		return;
-	if (starts(&op->reply, "END")) {
-		if (!was(t, since, is_empty, NULL))
-			world_fail(w, "a list is empty that was not", "list %d", op->list->list);
-	} else if (op->command == COMMAND_LRANGE) {
-		if (!was(t, since, is_sequence, &got) && !was(t, since, is_absent, NULL))
-			world_fail(w, "a read shows what never was", "list %d client %d", op->list->list, op->client);
-	} else if (op->command == COMMAND_LLEN &&
-		num_parse_u64(slice_of(op->reply.data, buf_size(&op->reply) - 2), &count)) {
-		size_t n = (size_t)count;
-		if (!was(t, since, has_count, &n) && !was(t, since, is_absent, NULL))
-			world_fail(w, "a length that never was", "list %d client %d", op->list->list, op->client);
-	}
-}
-
-void lists_reply(struct sim_op *op)
-{
-	struct world *w = op->world;
-	struct truth_list *t = list_of(w, op->list->list);
-	uint64_t executed = w->executed[op->list->before], since = executed > op->issued ? executed : op->issued;
-
-	w->truth.tick++;
-	if (starts(&op->reply, "CLIENT_ERROR index out of range"))
-		return;
-	if (starts(&op->reply, "CLIENT_ERROR") || starts(&op->reply, "ERROR")) {
-		world_fail(w, "an error that makes no sense", "%.*s", (int)buf_size(&op->reply), op->reply.data);
-	} else if (starts(&op->reply, "SERVER_ERROR")) {
-		w->failures++;
-		forgive(w, op->proxy, op->list->list);
-	} else if (starts(&op->reply, "STORED")) {
-		check_stored_reply(op);
-	} else if (starts(&op->reply, "NOT_FOUND")) {
-		if (op->command != COMMAND_LREM && !t->spoiled && !was(t, since, is_absent, NULL))
-			world_fail(w, "a list is not found that was there all the time", "list %d", op->list->list);
-	} else {
-		check_read(op, since);
-	}
-}
-
-void lists_end(struct world *w)
-{
-	for (int i = 0; i < w->lists->item_count; i++) {
-		const struct list_item *item = &w->lists->items[i];
-		if (item->removed && !item->delivered && !item->uncertain)
-			world_fail(w, "an item was taken out and handed to nobody", "i%d", i);
-	}
 }

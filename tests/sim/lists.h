@@ -1,7 +1,6 @@
 /*
- * Lists in the simulated world, beside its sets: every item that is pushed has a name of its own, so that of each it is known
- * when it was pushed, where it is, and to whom it was handed out. Keys are l0, of which items go by pops alone, and l1, which
- * sees everything.
+ * Lists in the simulated world. Each pushed item has a unique name. So the simulation knows when the item was pushed, where it
+ * is, and which client popped it. The keys are l0, from which only pops remove items, and l1, which gets all commands.
  */
 #ifndef SIM_LISTS_H
 #define SIM_LISTS_H
@@ -21,7 +20,7 @@ struct truth_list {
 	int items[SIM_ITEMS];
 	size_t count;
 	bool absent;
-	bool spoiled; /* a segment is gone: what it comes to is not known until the base is gone too */
+	bool spoiled; /* a segment is gone: the items are unknown until the base is gone too */
 	struct list_version *versions;
 	size_t version_count, version_capacity;
 };
@@ -30,7 +29,7 @@ struct list_item {
 	int list, client;
 	size_t command; /* that pushed it */
 	bool front, executed, acknowledged;
-	bool set; /* by lset: it stands anywhere */
+	bool set; /* by lset, so that its place says nothing */
 	bool removed, delivered, uncertain;
 	const struct proxy *remover;
 };
@@ -42,25 +41,39 @@ struct lists {
 	size_t last[SIM_CLIENTS][SIM_LISTS]; /* the number of each client's last push */
 };
 
-/* What a command is about, beside what struct sim_op says. */
+/* The part of struct sim_op that only commands on lists have. */
 struct sim_list_op {
 	int list, first, count; /* items that it pushes */
-	uint64_t wanted;        /* to be popped */
+	uint64_t wanted;        /* how many items it pops at most */
 	size_t before;          /* this client's last push before it */
 };
 
 void lists_init(struct world *w);
 void lists_fini(struct world *w);
 
-/* Which list a key is; -1 for none. */
+struct list_sequence {
+	int items[SIM_ITEMS];
+	size_t count;
+};
+
+/* The number of the item i<number>. */
+int lists_item_number(struct world *w, struct slice name);
+
+/* The number of the list whose base has this key; -1 for any other key. */
 int lists_index(struct slice key);
 
-/* Writes the line of a random command; `op` is then one on a list. */
+/* Makes `op` a random command on a list, and writes its line. */
 void lists_write_line(struct world *w, struct sim_op *op, struct buf *line);
-/* That of a read of all. */
+/* The same for a read of the whole list. */
 void lists_write_read(struct sim_op *op, int list, struct buf *line);
 
-/* A call on a list's base was executed, or time went by; a reply came; a proxy is about to die; all is over. */
+/* Whether the base of a list and all its segments are there. */
+bool lists_whole(struct world *w, int list);
+
+/* Checks a stored list: when it is whole, it must be the true one. */
+void lists_check(struct world *w, int list);
+
+/* To be called when: a call on a base was executed; items may have expired; a reply came; a proxy is killed; all has settled. */
 void lists_executed(struct world *w, const struct message *message, int list);
 void lists_time(struct world *w);
 void lists_reply(struct sim_op *op);

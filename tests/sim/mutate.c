@@ -1,10 +1,10 @@
-/* The bugs that are put in on purpose: into a call that is sent, or into what it brought. */
+/* Bugs that are put in on purpose: into calls that are sent, or into their results. */
 #include "form.h"
 #include "world.h"
 
 enum { POINTER_KEY = SIM_KEY_SIZE + 7, LIST_KEY = SIM_KEY_SIZE + 2 };
 
-/* Of members that follow one another in a delimited text, all but one go. */
+/* Of equal members that follow one another in a delimited text, keeps one. */
 static void write_once(struct call *call)
 {
 	struct slice rest = call->value, last = { "", 0 };
@@ -23,7 +23,7 @@ static void write_once(struct call *call)
 	buf_free(&once);
 }
 
-/* A read of the pointer right behind an append shows what it showed before. */
+/* A read of the pointer right behind an append returns the pointer as it was before the append. */
 static void skip_check(struct world *w, struct message *m)
 {
 	int key = form_key(w->form, m->call.key);
@@ -48,6 +48,7 @@ void mutate_sent(struct world *w, struct message *m)
 	if (w->mutation == MUTATION_NO_CHECK)
 		skip_check(w, m);
 	mutate_runs_sent(w, m);
+	mutate_lives_sent(w, m);
 }
 
 void mutate_execute(struct world *w, struct message *m)
@@ -60,6 +61,7 @@ void mutate_executed(struct world *w, struct message *m)
 	struct seen_pointer *seen;
 
 	mutate_runs_executed(w, m);
+	mutate_lives_executed(w, m);
 	if (w->mutation != MUTATION_NO_CHECK || m->call.key.n != POINTER_KEY || m->result.status != RESULT_HIT)
 		return;
 	seen = m->proxy ? &m->proxy->pointers[form_key(w->form, m->call.key)] : NULL;

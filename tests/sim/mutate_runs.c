@@ -1,4 +1,4 @@
-/* Bugs in sorted runs: in what is stored, and in how a base is read and replaced. */
+/* Bugs in sorted runs: in stored items, and in reading and replacing a base. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -20,7 +20,7 @@ static bool begins(const struct call *call, enum call_verb verb, struct slice ma
 
 /* --- a fence that is too high --- */
 
-/* What was or will be stored under the key of the call but with this id. */
+/* The table with this id, stored or still on its way. */
 static struct slice find_table(struct world *w, const struct call *call, struct slice id)
 {
 	struct message *m;
@@ -37,7 +37,7 @@ static struct slice find_table(struct world *w, const struct call *call, struct 
 	return item ? buf_slice(&item->value) : slice_of("", 0);
 }
 
-/* Above the first member of the table, at most its second one; empty when there is no table. */
+/* A fence above the first member of the table and not above its second one; empty when there is no table. */
 static struct slice raised(struct slice table, char out[16])
 {
 	enum { FIRST = 4, NAME = 4, SECOND = FIRST + NAME };
@@ -74,7 +74,7 @@ static void raise_fence(struct world *w, struct message *m)
 	char first[16];
 	struct buf value = BUF_EMPTY;
 
-	/* All numbers are below 128, and so one byte each, but for bytes of a table, which may be two. */
+	/* All numbers are below 128, so that each takes one byte. Only the bytes of a table may take two. */
 	for (size_t n = 0; next.n; n++) {
 		struct slice entry = next;
 		size_t size = ENTRY + (entry.p[ENTRY - 4] < 0);
@@ -96,7 +96,7 @@ static void raise_fence(struct world *w, struct message *m)
 	}
 }
 
-/* The base says of a changed index what it is now. */
+/* Puts the checks of changed indexes into a base that refers to them. */
 static void set_checks(struct world *w, struct message *m)
 {
 	size_t count = w->index_count < SIM_INDEXES ? w->index_count : SIM_INDEXES;
@@ -165,7 +165,7 @@ static void swap_runs(struct message *m)
 	buf_free(&swapped);
 }
 
-/* The first member's number is another. */
+/* Changes the number of the first member. */
 static void change_member(struct message *m)
 {
 	enum { NUMBER = 7 };
@@ -190,7 +190,7 @@ void mutate_runs_sent(struct world *w, struct message *m)
 
 /* --- bugs at the server, and on the way back --- */
 
-/* Key 2 is also replaced; of the others the references become fewer by merges alone. */
+/* An sset may replace key 2. In the other keys only merges reduce the number of references. */
 void mutate_runs_execute(struct world *w, struct message *m)
 {
 	int key = base_of(m->call.key);

@@ -3,8 +3,8 @@
  *
  *     sim [-c | -e ENCODING] [-n HISTORIES] [-s FIRST_SEED] [-m] [-v]
  *
- * -e names another encoding than oplog, as form.c has it; -c is many proxies on one key, see crowd.h. -m puts in bugs on purpose, one after the other, and demands that each is found. A failure prints
- * its seed, with which `-n 1 -s SEED -v` shows the history again.
+ * -e names another encoding than oplog: see form.c. -c puts many proxies on one key: see crowd.h. -m puts in bugs on purpose, one
+ * after the other, and fails when one is not found. A failure prints its seed: `-n 1 -s SEED -v` shows that history.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,23 +19,29 @@ static struct world world;
 
 static const struct form *form;
 
-/* The encodings that a bug makes sense in. */
+/* What -m prints of each bug, and the encodings in which it can be put. */
 static const struct {
 	const char *name, *encodings;
 } mutations[MUTATIONS] = {
 	{ "none", "" },
-	{ "commit by set in place of cas", "oplog signed csv tombstone paired flip flip-mark indexed " },
-	{ "a write on which another rests taken for acknowledged before it was made",
-		"oplog flip flip-mark indexed paired " },
+	{ "a rewrite committed by set, not by cas", "oplog signed csv tombstone paired flip flip-mark indexed " },
+	{ "a write that another refers to, acknowledged before it was made", "oplog flip flip-mark indexed paired " },
 	{ "a cas id kept across a reconnect", "oplog paired flip flip-mark indexed " },
-	{ "a member written once, not as often as it takes", "tombstone " },
-	{ "a write that does not look whether it went to the active list", "flip " },
+	{ "a member written once when it has to be written several times", "tombstone " },
+	{ "a write that does not check whether its list is still active", "flip " },
 	{ "a fence of an index above the first member of its table", "oplog " },
 	{ "the last two runs of a base in the wrong order", "oplog " },
-	{ "a base that was replaced taken for one that has become longer", "oplog " },
+	{ "a replaced base taken for the old one with a longer log", "oplog " },
 	{ "a table with another member than was written", "oplog " },
-	{ "what was merged deleted though the commit was lost", "oplog " },
+	{ "merged tables deleted though the commit was lost", "oplog " },
 	{ "a read behind what its client adds later", "oplog " },
+	{ "a command that does not wait for earlier ones of its connection", "oplog " },
+	{ "a rewrite that makes a base live for ever", "oplog " },
+	{ "a rewrite that does not notice a touch between its read and its cas", "oplog " },
+	{ "a rewrite that does not correct a date when clocks differ", "oplog " },
+	{ "a broken base removed without cas", "oplog " },
+	{ "a segment of a list deleted after a lost cas", "oplog " },
+	{ "a run whose item is gone taken for an empty one", "oplog " },
 };
 
 static bool makes_sense(int mutation)
@@ -50,7 +56,7 @@ static bool makes_sense(int mutation)
 	return false;
 }
 
-/* The first history that goes wrong; 0 when none does. */
+/* The seed of the first history that fails; 0 for none. */
 static uint64_t run(uint64_t first, uint64_t count, enum mutation mutation, bool verbose)
 {
 	uint64_t commands = 0, failures = 0, compactions = 0, merges = 0, incomplete = 0;
@@ -92,13 +98,13 @@ static int run_mutations(uint64_t first, uint64_t count)
 	return failed ? 1 : 0;
 }
 
-/* Crowds from so many seeds; with the bug each must be found. */
+/* Runs crowds from these seeds. With the bug each must fail. */
 static int run_crowds(uint64_t first, uint64_t count, bool mutated)
 {
 	int passed = 0, failed = 0;
 
 	if (mutated)
-		printf("put in on purpose: nobody notices that a key is crowded, and so nobody holds\n");
+		printf("put in on purpose: no proxy notices that a key is crowded, and so none holds its appends\n");
 	for (uint64_t seed = first; seed < first + count; seed++) {
 		if (crowd_run(seed, !mutated) != mutated)
 			passed++;

@@ -1,6 +1,6 @@
 /*
- * Sets as a reader of the documentation of their stored form has them: a base, runs, their indexes and tables. None of the code
- * that is tested is used to read them. Each rule of the form is checked: what breaks one is a violation.
+ * A reader of sets in oplog, written from the documentation of the stored form: a base, runs, their indexes and tables. It uses
+ * none of the code under test. It checks each rule of the form: bytes that break one are a violation.
  */
 #ifndef SIM_STORED_SET_H
 #define SIM_STORED_SET_H
@@ -11,17 +11,17 @@
 struct world;
 
 enum stored_state {
-	STORED_MISSING, /* there is no base, or something breaks a rule, and is a violation then */
-	STORED_LOST,    /* an item is gone: that is what it was when it was there */
+	STORED_MISSING, /* there is no base, or it breaks a rule, which is a violation */
+	STORED_LOST,    /* an item is gone: these are the members that the set had with it */
 	STORED_WHOLE
 };
 
-/* What set `key` comes to. */
+/* The members of set `key`. */
 enum stored_state stored_set_read(struct world *w, int key, bool members[SIM_MEMBERS]);
 
 /*
- * An item beside a base was written. It never changes, so what it held is known for ever: who has read it may go on with what
- * it says, also when it was evicted.
+ * To be called when an item other than a base was written. It never changes, so a proxy that has read it may use it even after
+ * it was evicted.
  */
 void stored_set_written(struct world *w, struct slice item, struct slice value);
 void stored_set_fini(struct world *w);

@@ -1,6 +1,6 @@
 /*
- * What is true of each set at each moment, told by what the servers have executed: an append adds
- * and removes, a rewrite must change nothing. Every reply that a client gets is checked against it.
+ * The true members of each set at each moment, as the executed calls say: an append adds and removes, a rewrite changes nothing.
+ * All replies are checked against this.
  */
 #ifndef SIM_TRUTH_H
 #define SIM_TRUTH_H
@@ -12,7 +12,7 @@
 
 enum { SIM_KEYS = 3, SIM_CLIENTS = 6, SIM_OWN = 8, SIM_MEMBERS = SIM_CLIENTS * SIM_OWN };
 
-/* A value that changes: when, and to what. */
+/* The changes of a value: when, and to what. */
 struct history {
 	struct change {
 		uint64_t tick;
@@ -42,10 +42,10 @@ void truth_wipe(struct truth *truth, int key);
 void truth_set_absent(struct truth *truth, int key, bool absent);
 void truth_set_gone(struct truth *truth, int key, bool gone);
 
-/* Whether the value was this at some moment from `from` on. */
+/* Whether the history had this value at some moment from `from` on. */
 bool truth_was(const struct history *history, uint64_t from, bool value);
 
-/* What the value was when all of that tick had been done. */
+/* The value at the end of that tick. */
 bool truth_at(const struct history *history, uint64_t tick);
 
 /* Members are named c<client>m<number>; -1 for any other name. */

@@ -1,7 +1,6 @@
 /*
- * The simulated world: servers, proxies that are the real lanes, commands and folds, clients of the
- * proxies, and a network between them that delays, loses and breaks. All of it follows from one
- * seed.
+ * The simulated world: servers, proxies, clients, and a network that delays, loses and breaks. The proxies run the real code of
+ * src/command and src/collection. One seed determines the whole history.
  */
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H
@@ -11,28 +10,36 @@
 #include "collection/lane/lanes.h"
 #include "command/task.h"
 #include "form.h"
+#include "lives.h"
 #include "truth.h"
 
 enum { SIM_SERVERS = 2, SIM_PROXIES = 3, SIM_KEY_SIZE = 2, SIM_COMMANDS = 1024, SIM_ASKED = 3, SIM_INDEXES = 256 };
 
-/* Bugs put in on purpose, to see them found. */
+/* Bugs that are put in on purpose. The checks must find each. */
 enum mutation {
 	MUTATION_NONE,
 	MUTATION_SET_FOR_CAS,  /* a rewrite is committed by `set` */
-	MUTATION_EARLY_ACK,    /* a write on which another rests is taken for acknowledged before it was made */
+	MUTATION_EARLY_ACK,    /* a write is acknowledged before it was made, and another refers to it */
 	MUTATION_STALE_CAS,    /* a cas id is used on another connection than that it was read on */
-	MUTATION_ONCE,         /* a member is written once, not as often as it takes */
-	MUTATION_NO_CHECK,     /* flip: a write does not look whether it went to the active list */
+	MUTATION_ONCE,         /* a member is written once when it has to be written several times */
+	MUTATION_NO_CHECK,     /* flip: a write does not check whether its list is still active */
 	MUTATION_FENCE,        /* a fence of an index is above the first member of its table */
 	MUTATION_RUN_ORDER,    /* of several runs the last two change places */
-	MUTATION_BLIND_VIEW,   /* who has a base takes only what it has become more by, whatever the rest is now */
+	MUTATION_BLIND_VIEW,   /* a proxy takes a replaced base for its old one with a longer log */
 	MUTATION_TABLE_BYTE,   /* a member in a table is another than was written */
-	MUTATION_EARLY_DELETE, /* what a merge has read goes though its commit was lost */
+	MUTATION_EARLY_DELETE, /* a merge deletes the tables that it has read though its commit was lost */
 	MUTATION_LATE_READ,    /* a read comes behind what its client adds later */
+	MUTATION_NO_WAIT,      /* a command starts though it must wait for earlier ones of its connection */
+	MUTATION_NO_TTL,       /* a rewrite makes a base that never expires */
+	MUTATION_NO_FOLLOW,    /* a rewrite does not notice a touch between its read and its CAS */
+	MUTATION_NO_CORRECT,   /* a rewrite does not correct a date that is off since clocks differ */
+	MUTATION_BLIND_EXPIRE, /* a broken base is removed by DELETE, not by CAS */
+	MUTATION_LIST_DELETE,  /* after a lost CAS a segment is deleted that the base still refers to */
+	MUTATION_PART,         /* a run whose item is gone is taken for an empty one */
 	MUTATIONS
 };
 
-/* What the commands want for which a call is sent; see check_form.c. */
+/* The changes that the commands behind a call ask for; see check_form.c. */
 struct wants {
 	uint64_t adds, removes;
 	bool pops, ends;
@@ -48,14 +55,16 @@ struct seen_pointer {
 /* A call on its way, or its result on the way back. */
 struct message {
 	TAILQ_ENTRY(message) link; /* in the order of its connection */
-	struct proxy *proxy;       /* NULL when nobody waits for it any more */
+	struct proxy *proxy;       /* NULL when its connection was lost */
 	struct waiter *waiter;
 	struct call call;
 	struct buf bytes, value; /* what the call's slices, and the result's, point to */
 	struct result result;
 	struct wants wants;
 	struct seen_pointer lie; /* MUTATION_NO_CHECK */
-	bool lost;               /* MUTATION_EARLY_DELETE: nothing is done, and nobody told */
+	bool lost;               /* MUTATION_EARLY_DELETE: nothing is done, and its proxy believes that it was */
+	struct buf part;         /* MUTATION_PART: what is left of a base */
+	uint64_t asked;          /* the number of the command that touches or deletes a base by this call */
 	int server;
 	uint64_t at; /* when it arrives */
 	bool executed, fails;
@@ -65,6 +74,7 @@ struct proxy {
 	struct host host;
 	struct pool pool;
 	struct world *world;
+	int index, skew; /* in the world; the seconds that its clock is ahead of the servers */
 	bool dead;
 	struct connection {
 		uint64_t id, last; /* when the last message arrives */
@@ -77,17 +87,23 @@ struct sim_list_op;
 struct lists;
 struct stored_sets;
 
-/* What a read asks for. Members are numbered in byte order. */
+/* The members that a read is about. They are numbered in byte order. */
 struct sim_question {
 	int asked[SIM_ASKED]; /* members, one by one */
 	size_t count;         /* of them */
 	int first, last;      /* a range of members */
-	size_t most;          /* so many of it at most */
+	size_t most;          /* the most members that the reply may list */
+};
+
+/* Of a command of many keys: the client's last earlier commands on each. */
+struct sim_many {
+	size_t before[SIM_KEYS][SIM_MEMBERS], before_any[SIM_KEYS];
+	struct buf keys; /* the numbers of its sets, as bytes */
 };
 
 /* One command of a client. */
 struct sim_op {
-	TAILQ_ENTRY(sim_op) link;
+	TAILQ_ENTRY(sim_op) link; /* in the world's commands under way, or in those that a client has waiting */
 	struct world *world;
 	struct proxy *proxy;
 	int client, key;
@@ -95,25 +111,28 @@ struct sim_op {
 	bool members[SIM_MEMBERS]; /* that it adds or removes */
 	bool executed[SIM_MEMBERS];
 	struct sim_question question; /* of a read */
-	uint64_t issued;              /* tick */
+	uint64_t issued;              /* tick at which its proxy started it */
+	int64_t exptime;              /* of a touch */
+	bool touches, touched;        /* its touch of the base was sent, and was executed */
 	size_t number;                /* of the command, from 1 on */
 	size_t before[SIM_MEMBERS];   /* this client's last earlier command on each, 0 for none */
 	size_t before_any;
-	struct buf reply;
+	struct buf line, reply;
 	struct buf log; /* what it writes, of an addition or removal */
 	bool log_executed;
 	struct sim_list_op *list; /* of a command on a list, NULL else */
-	bool ended;               /* without anybody knowing how: an sset may still be executed */
+	struct sim_many *many;    /* of a command of many keys, NULL else */
+	bool ended;               /* it failed with an unknown outcome: an sset may still be executed */
 };
 
-/* What is still known of an addition or removal after its reply. */
+/* What the checks need of a write after its reply. */
 struct sim_past {
 	int client, key;
 	uint64_t members; /* that it names */
-	bool done;        /* it was acknowledged, and the tick at which it was executed is known */
+	bool done;        /* it was acknowledged, and `executed` has its tick */
 };
 
-/* What is true of sets in an encoding beside oplog. */
+/* What is true of sets in other encodings than oplog. */
 struct form_truth {
 	struct form_command {
 		int client, key;
@@ -130,6 +149,12 @@ struct form_truth {
 	uint64_t second; /* for which all was looked at */
 };
 
+/* A client's connection. */
+struct sim_client {
+	struct order order;
+	TAILQ_HEAD(, sim_op) waiting; /* sent, but not started */
+};
+
 struct world {
 	const struct form *form; /* NULL for oplog */
 	struct form_truth form_truth;
@@ -138,12 +163,15 @@ struct world {
 	uint64_t now, random; /* milliseconds */
 	struct fake servers[SIM_SERVERS];
 	struct proxy *proxies[SIM_PROXIES];
-	TAILQ_HEAD(, message) messages;
+	TAILQ_HEAD(message_list, message) messages;
 	TAILQ_HEAD(, sim_op) ops;
 	struct truth truth;
 	struct lists *lists;
 	struct stored_sets *stored; /* stored_set.c */
 	int client_proxy[SIM_CLIENTS];
+	struct sim_client clients[SIM_CLIENTS];
+	struct life lives[LIVES];
+	uint64_t second;                                 /* at which all sets and lists were last checked */
 	size_t last[SIM_CLIENTS][SIM_KEYS][SIM_MEMBERS]; /* numbers of each client's last command on each */
 	size_t last_any[SIM_CLIENTS][SIM_KEYS];
 	uint64_t executed[SIM_COMMANDS];    /* ticks, by the number of the command; 0 for not */
@@ -154,6 +182,8 @@ struct world {
 		uint64_t was, is;
 	} index_checks[SIM_INDEXES]; /* MUTATION_FENCE: those of indexes that were changed */
 	size_t index_count;
+	bool skewed; /* the clocks of proxies differ by a second */
+	bool ended;  /* a command since pipeline_run() */
 	bool verbose;
 	unsigned evictions;    /* of items, and restarts of servers */
 	const char *violation; /* what went wrong, or NULL */
@@ -161,7 +191,7 @@ struct world {
 	uint64_t commands, failures, compactions, merges, incomplete;
 };
 
-/* Runs one history; true when all was right, else `violation` and `detail` say what was not. */
+/* Runs one history. False when a check failed: then `violation` and `detail` say which. */
 bool world_run(struct world *world, const struct form *form, uint64_t seed, enum mutation mutation, bool verbose);
 
 /* For the parts of the world: */
@@ -171,7 +201,34 @@ bool world_chance(struct world *world, unsigned percent);
 int world_server(struct slice key);
 struct fake_item *world_find(struct world *world, struct slice key);
 
-/* clients.c: a client asks something, or has this command sent; the lines of lists are written by lists.c. */
+/* network.c: what env.call and env.later do. The next message arrives; one is dropped, or its result is delivered. */
+void network_send(struct env *env, const struct call *call, struct waiter *waiter);
+void network_later(struct env *env, struct waiter *waiter, unsigned ms);
+void network_step(struct world *world);
+void network_forget(struct world *world, struct message *message);
+void network_deliver(struct world *world, struct message *message);
+
+/*
+ * A connection breaks: calls that were sent may still be executed, but nobody learns their results. When the server restarted,
+ * none of them is.
+ */
+void network_break(struct world *world, struct proxy *proxy, int server, bool restarted);
+
+/* proxy.c: all that is under way in a killed proxy fails, and a new proxy replaces it. */
+struct proxy *proxy_create(struct world *world, int index);
+void proxy_set_clock(struct proxy *proxy);
+void proxy_free(struct proxy *proxy);
+void proxy_kill(struct world *world, int index);
+void proxy_free_op(struct sim_op *op);
+void proxy_forget_op(struct sim_op *op);
+
+/* pipeline.c: a client sends a command; commands start that waited; those that wait are dropped: of a proxy, or with NULL all. */
+void pipeline_init(struct world *world);
+void pipeline_send(struct sim_op *op);
+void pipeline_run(struct world *world);
+void pipeline_close(struct world *world, const struct proxy *proxy);
+
+/* clients.c: a client sends random commands, or this one. lists.c writes the lines of lists. */
 void clients_act(struct world *world);
 void clients_issue(struct world *world, struct proxy *proxy, int client, int key, enum command_id command);
 
@@ -183,7 +240,7 @@ void check_time(struct world *world);
 /* How the reply begins. */
 bool check_says(const struct sim_op *op, const char *word);
 
-/* From when on what an operation says may have been: it was asked, and what its client asked before it was done. */
+/* The tick from which on the reply to an operation may be true: after it started, and after that earlier command was executed. */
 uint64_t check_since(const struct sim_op *op, size_t before);
 
 /* check_reads.c: a read has its reply, which is no error. */
@@ -209,5 +266,9 @@ bool mutate_acks_early(const struct world *world, const struct message *message)
 void mutate_runs_sent(struct world *world, struct message *message);
 void mutate_runs_execute(struct world *world, struct message *message);
 void mutate_runs_executed(struct world *world, struct message *message);
+
+/* mutate_lives.c: the same for the bugs in times to live, in deleted bases, and in what is missing. */
+void mutate_lives_sent(struct world *world, struct message *message);
+void mutate_lives_executed(struct world *world, struct message *message);
 
 #endif

@@ -1,0 +1,330 @@
+#include "lives.h"
+
+#include "lists.h"
+#include "world.h"
+
+enum { NEAR = 2, MONTH = 60 * 60 * 24 * 30 };
+
+static int64_t second(const struct world *w)
+{
+	return (int64_t)(w->now / 1000);
+}
+
+/* --- keys and rules --- */
+
+static int index_of(struct slice key)
+{
+	int list = lists_index(key);
+
+	if (list >= 0)
+		return SIM_KEYS + list;
+	return key.n == SIM_KEY_SIZE && key.p[0] == 's' ? key.p[1] - '0' : -1;
+}
+
+static struct fake_item *find(struct world *w, int i)
+{
+	char name[SIM_KEY_SIZE] = { i < SIM_KEYS ? 's' : 'l', (char)('0' + (i < SIM_KEYS ? i : i - SIM_KEYS)) };
+
+	return world_find(w, slice_of(name, SIM_KEY_SIZE));
+}
+
+#define RULE(name, seconds) \
+	{ \
+		.prefix = { name, 2 }, .ttl = (seconds), .compact_waste = 0.5, .delimiter = ',' \
+	}
+
+static const struct collection_rule rules[] = {
+	RULE("s0", MONTH),
+	RULE("s2", 2 * LIVES_LATE),
+	RULE("l0", LIVES_LATE),
+	RULE("l1", MONTH),
+};
+
+void lives_init(struct world *w, uint64_t seed)
+{
+	if (seed % 2)
+		w->rules = (struct rules){ .collections = rules, .collection_count = sizeof(rules) / sizeof(*rules) };
+}
+
+static int64_t rule_of(const struct world *w, struct slice key)
+{
+	return rules_collection(&w->rules, key)->ttl;
+}
+
+int64_t lives_choose_late(struct world *w)
+{
+	return LIVES_LATE + (int64_t)world_random(w, MONTH - LIVES_LATE);
+}
+
+int64_t lives_choose(struct world *w)
+{
+	int64_t late = lives_choose_late(w);
+
+	switch (world_random(w, 4)) {
+	case 0:
+		return 0;
+	case 1:
+		return second(w) + MONTH + late;
+	case 2:
+		/* With time this becomes less than 30 days. */
+		return second(w) + MONTH + (int64_t)world_random(w, 60);
+	default:
+		return late;
+	}
+}
+
+/* --- what is right --- */
+
+static bool is_near(int64_t is, int64_t expires, int64_t drift)
+{
+	if (!is || !expires)
+		return is == expires;
+	return is >= expires - NEAR && is <= expires + NEAR + drift;
+}
+
+static void check(struct world *w, int i)
+{
+	const struct life *life = &w->lives[i];
+	const struct fake_item *item = find(w, i);
+
+	if (!item)
+		return;
+	if (item->flags != life->flags)
+		world_fail(w, "a base with other flags", "base %d has %u, not %u", i, item->flags, life->flags);
+	if (is_near(item->expires, life->expires, life->drift))
+		return;
+	for (int p = 0; p < LIVES_PROXIES; p++) {
+		if (life->by[p].corrects)
+			return;
+	}
+	world_fail(w, "a base with another time to live", "base %d expires %lld, not %lld, drift %lld", i,
+		(long long)item->expires, (long long)life->expires, (long long)life->drift);
+}
+
+static void set_end(struct life *life, int64_t expires, int64_t drift)
+{
+	life->expires = expires;
+	life->drift = drift;
+}
+
+/* --- what is executed --- */
+
+/* The server gives a new base flags, as if a client had created it with them. */
+static void made(struct world *w, struct life *life, struct fake_item *item)
+{
+	item->flags = life->flags = (uint32_t)w->truth.tick + 1;
+	set_end(life, item->expires, 0);
+}
+
+static bool is_as_rule_says(const struct world *w, const struct message *m, const struct fake_item *item)
+{
+	int64_t ttl = rule_of(w, m->call.key);
+
+	return item->expires == (ttl ? second(w) + ttl : 0) && item->flags == 0;
+}
+
+static void created(struct world *w, const struct message *m, struct life *life, struct fake_item *item)
+{
+	if (!is_as_rule_says(w, m, item))
+		world_fail(w, "a base is not created as its rule says", "%.*s expires %lld", (int)m->call.key.n,
+			m->call.key.p, (long long)item->expires);
+	made(w, life, item);
+}
+
+static bool may_be_sset(const struct world *w, int i)
+{
+	const struct sim_op *op;
+
+	TAILQ_FOREACH(op, &w->ops, link) {
+		if (op->command == COMMAND_SSET && op->key == i)
+			return true;
+	}
+	return false;
+}
+
+/* When nobody waits for the CAS, nobody corrects it. */
+static void rewritten(struct world *w, const struct message *m, int i, const struct fake_item *before)
+{
+	struct life *life = &w->lives[i];
+	struct fake_item *item = find(w, i);
+	struct rewriter *by = m->proxy ? &life->by[m->proxy->index] : NULL;
+
+	if (!item)
+		return;
+	if (may_be_sset(w, i) && is_as_rule_says(w, m, item)) {
+		made(w, life, item);
+	} else if (!by) {
+		set_end(life, item->expires, 0);
+	} else {
+		by->corrects = true;
+		by->empty = false;
+		by->wrote = second(w);
+		by->before = before->expires;
+		by->drift = life->drift;
+		life->drift += second(w) - by->read;
+	}
+}
+
+/*
+ * When clocks differ, proxies that correct a date at the same time may each take the correction of the other for such a
+ * difference. The date is then off by more than NEAR.
+ */
+static bool is_mutual(const struct world *w, int64_t right, int64_t expires, int64_t drift)
+{
+	return w->skewed && right && is_near(expires + NEAR, right, drift + 2 * NEAR);
+}
+
+/* A correction may override what another client has set since the CAS. */
+static void corrected(struct world *w, const struct message *m, struct life *life, const struct fake_item *item)
+{
+	struct rewriter *by = m->proxy ? &life->by[m->proxy->index] : NULL;
+	int64_t drift;
+
+	if (!by) {
+		set_end(life, item->expires, 0);
+		return;
+	}
+	drift = by->drift + second(w) - (m->call.exptime > MONTH ? by->read : by->wrote);
+	if (by->corrects && is_near(item->expires, life->expires, drift))
+		life->drift = drift;
+	else if (by->corrects && is_near(item->expires, by->before, drift))
+		set_end(life, by->before, drift);
+	else if (by->corrects && m->call.exptime > MONTH &&
+		(is_mutual(w, life->expires, item->expires, drift) || is_mutual(w, by->before, item->expires, drift)))
+		set_end(life, item->expires, 0);
+	by->corrects = false;
+}
+
+static void touched(struct world *w, const struct message *m, struct life *life, const struct fake_item *item)
+{
+	uint64_t *last = &life->touched[w->past[m->asked].client];
+	struct sim_op *op;
+
+	set_end(life, item->expires, 0);
+	if (!m->proxy || !m->asked)
+		return;
+	if (m->asked < *last)
+		world_fail(w, "touches of a client in another order", "%.*s: command %llu behind %llu",
+			(int)m->call.key.n, m->call.key.p, (unsigned long long)m->asked, (unsigned long long)*last);
+	*last = m->asked;
+	TAILQ_FOREACH(op, &w->ops, link) {
+		if (op->number == m->asked)
+			op->touched = true;
+	}
+}
+
+static void read_by(struct world *w, const struct message *m, struct rewriter *by, const struct fake_item *item)
+{
+	const unsigned whole = WANT_CAS | WANT_TTL;
+
+	if (m->call.want & WANT_VALUE)
+		by->empty = buf_size(&item->value) == 0;
+	if ((m->call.want & whole) != whole)
+		return;
+	by->read = second(w);
+	by->corrects = false;
+}
+
+void lives_executed(struct world *w, const struct message *m, const struct fake_item *before)
+{
+	int i = index_of(m->call.key);
+	struct life *life = &w->lives[i < 0 ? 0 : i];
+	struct fake_item *item = i < 0 ? NULL : find(w, i);
+	bool done = m->result.status == RESULT_DONE;
+
+	/* This bug lets a touch come between the last read of a rewrite and its CAS. */
+	if (!item || w->mutation == MUTATION_STALE_CAS)
+		return;
+	if (m->call.verb == CALL_GET && m->proxy)
+		read_by(w, m, &life->by[m->proxy->index], item);
+	else if (m->call.verb == CALL_ADD && done)
+		created(w, m, life, item);
+	else if (m->call.verb == CALL_CAS && done)
+		rewritten(w, m, i, before);
+	else if (m->call.verb == CALL_TOUCH && !m->asked && done)
+		corrected(w, m, life, item);
+	else if (m->call.verb == CALL_GAT || m->call.verb == CALL_TOUCH)
+		touched(w, m, life, item);
+	check(w, i);
+}
+
+/* --- who asked --- */
+
+static bool names(const struct sim_op *op, struct slice key)
+{
+	int list = lists_index(key);
+
+	if (op->many)
+		return true;
+	return list >= 0 ? op->list && op->list->list == list : !op->list && op->key == index_of(key);
+}
+
+/* A base that has nothing in it is touched without GAT. */
+static bool may_send(const struct sim_op *op, const struct call *call)
+{
+	switch (call->verb) {
+	case CALL_DELETE:
+		return op->command == COMMAND_DELETE;
+	case CALL_GAT:
+		if (op->command == COMMAND_GAT && op->exptime == call->exptime)
+			return true;
+		return op->command == COMMAND_TOUCH && !op->touches && op->exptime == call->exptime;
+	case CALL_TOUCH:
+		return op->command == COMMAND_TOUCH && !op->touches && op->exptime == call->exptime &&
+			op->world->lives[index_of(call->key)].by[op->proxy->index].empty;
+	default:
+		return false;
+	}
+}
+
+void lives_sent(struct world *w, struct message *m)
+{
+	struct sim_op *op;
+
+	if (index_of(m->call.key) < 0)
+		return;
+	TAILQ_FOREACH(op, &w->ops, link) {
+		if (op->proxy != m->proxy || !names(op, m->call.key) || !may_send(op, &m->call))
+			continue;
+		m->asked = op->number;
+		op->touches = true;
+		return;
+	}
+}
+
+void lives_reply(const struct sim_op *op)
+{
+	if (op->world->mutation != MUTATION_STALE_CAS && op->command == COMMAND_TOUCH && check_says(op, "TOUCHED") &&
+		!op->touched)
+		world_fail(op->world, "a touch is acknowledged, but not done", "client %d", op->client);
+}
+
+/* --- ends --- */
+
+static void stop_correcting(struct world *w, int i, struct rewriter *by)
+{
+	struct life *life = &w->lives[i];
+	const struct fake_item *item = find(w, i);
+
+	if (by->corrects && item && !is_near(item->expires, life->expires, life->drift))
+		set_end(life, item->expires, 0);
+	by->corrects = false;
+}
+
+void lives_break(struct world *w, const struct proxy *p, int server)
+{
+	for (int i = 0; i < LIVES; i++) {
+		char name[SIM_KEY_SIZE] = { i < SIM_KEYS ? 's' : 'l', (char)('0' + (i < SIM_KEYS ? i : i - SIM_KEYS)) };
+		if (world_server(slice_of(name, SIM_KEY_SIZE)) == server)
+			stop_correcting(w, i, &w->lives[i].by[p->index]);
+	}
+}
+
+void lives_end(struct world *w)
+{
+	for (int i = 0; i < LIVES && w->mutation != MUTATION_STALE_CAS; i++) {
+		for (int p = 0; p < LIVES_PROXIES; p++)
+			w->lives[i].by[p].corrects = false;
+		check(w, i);
+	}
+}

@@ -1,0 +1,59 @@
+/*
+ * Times to live and flags of the bases of sets and lists in oplog. A base expires when its creation or the last touch of a
+ * client said, whoever rewrites it. Its flags never change, except by sset.
+ *
+ * A rewrite keeps the time by seconds that are left, so each second that passes between its read and its write may postpone the
+ * end by one: that is its drift. A CAS may also restore a time that a touch has just changed. Its proxy must then correct it,
+ * and until it does, any time is excused.
+ */
+#ifndef SIM_LIVES_H
+#define SIM_LIVES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "util/slice.h"
+
+enum { LIVES = 5, LIVES_PROXIES = 3, LIVES_CLIENTS = 6, LIVES_LATE = 5000 /* seconds; no history takes that long */ };
+
+struct fake_item;
+struct message;
+struct proxy;
+struct sim_op;
+struct world;
+
+struct life {
+	int64_t expires; /* as the last touch or the creation said; 0 for never */
+	int64_t drift;   /* so many seconds later is right too */
+	uint32_t flags;
+	struct rewriter {
+		bool corrects;  /* its CAS was executed, and its correction may follow */
+		bool empty;     /* it has read the base last when nothing was in it, and not written it since */
+		int64_t read;   /* the second of its last read of the base */
+		int64_t wrote;  /* the second of its last CAS */
+		int64_t before; /* what that CAS had to keep */
+		int64_t drift;  /* of the base before that CAS */
+	} by[LIVES_PROXIES];
+	uint64_t touched[LIVES_CLIENTS]; /* the number of each client's last touch that was executed */
+};
+
+/* Sets the rules of keys of this history, some with a time to live. */
+void lives_init(struct world *w, uint64_t seed);
+
+/* An exptime for a touch: none, a late one, or a date beyond 30 days. */
+int64_t lives_choose(struct world *w);
+/* A late one that hardly any other touch has, so that a call shows which command sent it. */
+int64_t lives_choose_late(struct world *w);
+
+/* A call is sent; it was executed, and `before` is a copy of the base before that. */
+void lives_sent(struct world *w, struct message *m);
+void lives_executed(struct world *w, const struct message *m, const struct fake_item *before);
+
+/* A proxy lost a connection: whatever it was about to correct stays. */
+void lives_break(struct world *w, const struct proxy *p, int server);
+
+/* A client has the reply to its touch; all is over. */
+void lives_reply(const struct sim_op *op);
+void lives_end(struct world *w);
+
+#endif

@@ -1,0 +1,96 @@
+/* Bugs in times to live, in bases that are deleted, and in what is missing. */
+#include <stdio.h>
+
+#include "lists.h"
+#include "stored_set.h"
+#include "util/alloc.h"
+#include "world.h"
+
+static bool is_base(struct slice key)
+{
+	return key.n == SIM_KEY_SIZE;
+}
+
+void mutate_lives_sent(struct world *w, struct message *m)
+{
+	struct call *call = &m->call;
+
+	if (call->verb != CALL_CAS || !is_base(call->key))
+		return;
+	if (w->mutation == MUTATION_NO_TTL && call->exptime > 0)
+		call->exptime = 0;
+	if (w->mutation == MUTATION_BLIND_EXPIRE && call->exptime < 0)
+		call->verb = CALL_DELETE;
+}
+
+/* Deletes the first segment that the base of a list refers to. */
+static void delete_segment(struct world *w, const struct message *m)
+{
+	struct fake_item *base = world_find(w, m->call.key);
+	struct slice rest = base ? buf_slice(&base->value) : slice_of("", 0), id = { "", 0 };
+	struct message *delete;
+
+	/* `@list` is the mark of the base. */
+	for (struct slice token; !id.n && (token = slice_token(&rest)).n;) {
+		if (slice_starts(token, SLICE("@l")) && token.n > 6)
+			id = slice_skip(token, 1);
+	}
+	if (!id.n)
+		return;
+	if (memchr(id.p, ':', id.n))
+		id.n = (size_t)((const char *)memchr(id.p, ':', id.n) - id.p);
+	delete = xcalloc(1, sizeof(*delete));
+	buf_add_slice(&delete->bytes, m->call.key);
+	BUF_ADD(&delete->bytes, ".");
+	buf_add_slice(&delete->bytes, id);
+	delete->call = (struct call){ .verb = CALL_DELETE, .key = buf_slice(&delete->bytes) };
+	delete->server = world_server(delete->call.key);
+	delete->at = w->now;
+	TAILQ_INSERT_TAIL(&w->messages, delete, link);
+}
+
+/* Leaves out of a base that is read each run of which the item is gone. */
+static void leave_out(struct world *w, struct message *m)
+{
+	struct slice rest = m->result.value;
+	struct buf *whole = &m->part;
+	char key[32];
+
+	buf_consume(whole, buf_size(whole));
+	while (rest.n) {
+		const char *space = memchr(rest.p, ' ', rest.n);
+		struct slice token = slice_of(rest.p, space ? (size_t)(space - rest.p) + 1 : rest.n);
+		size_t n = (size_t)snprintf(key, sizeof(key), "%.*s.%.*s", (int)m->call.key.n, m->call.key.p, 12,
+			token.n > 13 ? token.p + 1 : "");
+		rest = slice_skip(rest, token.n);
+		if (token.p[0] != '@' || token.n < 20 || world_find(w, slice_of(key, n)))
+			buf_add_slice(whole, token);
+	}
+	m->result.value = buf_slice(whole);
+}
+
+/* Each rewrite reads the time to live right before its CAS, and that of a date once more behind it. */
+static bool is_before_cas(const struct message *m)
+{
+	const struct message *next = TAILQ_NEXT(m, link);
+
+	return next && next->call.verb == CALL_CAS && next->proxy == m->proxy &&
+		slice_equal(next->call.key, m->call.key);
+}
+
+void mutate_lives_executed(struct world *w, struct message *m)
+{
+	const struct call *call = &m->call;
+
+	if (!is_base(call->key) || !m->proxy)
+		return;
+	if (w->mutation == (is_before_cas(m) ? MUTATION_NO_FOLLOW : MUTATION_NO_CORRECT) && call->verb == CALL_GET &&
+		call->want == WANT_TTL)
+		m->result = (struct result){ .status = RESULT_MISS };
+	if (w->mutation == MUTATION_LIST_DELETE && call->verb == CALL_CAS && call->key.p[0] == 'l' &&
+		m->result.status == RESULT_EXISTS)
+		delete_segment(w, m);
+	if (w->mutation == MUTATION_PART && call->verb == CALL_GET && call->want & WANT_VALUE &&
+		call->key.p[0] == 's' && m->result.status == RESULT_HIT)
+		leave_out(w, m);
+}

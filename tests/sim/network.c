@@ -1,0 +1,259 @@
+/* The network: what proxies send to servers, what comes back, and what breaks. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "util/alloc.h"
+#include "world.h"
+
+static struct slice keep(struct buf *bytes, size_t *at, struct slice s)
+{
+	struct slice copy = slice_of(bytes->data + *at, s.n);
+
+	if (s.n)
+		memcpy(bytes->data + *at, s.p, s.n);
+	*at += s.n;
+	return copy;
+}
+
+int world_server(struct slice key)
+{
+	unsigned sum = 0;
+
+	for (size_t i = 0; i < key.n; i++)
+		sum += (unsigned char)key.p[i];
+	return (int)(sum % SIM_SERVERS);
+}
+
+struct fake_item *world_find(struct world *w, struct slice key)
+{
+	return fake_find(&w->servers[world_server(key)], key, w->now);
+}
+
+/* As the daemon's upstream does, refuses a cas id that was read on another connection. */
+static bool is_stale(const struct proxy *p, const struct call *call, int server)
+{
+	return call->verb == CALL_CAS && call->connection && call->connection != p->connections[server].id;
+}
+
+/* The milliseconds until a call arrives. When a restart is to hit a CAS, the CAS is slow. */
+static uint64_t delay(struct world *w, const struct call *call)
+{
+	if (w->mutation == MUTATION_STALE_CAS && call->verb == CALL_CAS)
+		return world_random(w, 60);
+	return world_chance(w, 5) ? world_random(w, 40) : world_random(w, 3);
+}
+
+/*
+ * A rewrite reads the time to live right before its CAS. Both calls are in one packet, so that nothing comes between them here.
+ * A touch that did would be lost.
+ */
+static bool is_behind_look(const struct world *w, const struct message *m)
+{
+	const struct message *last = TAILQ_LAST(&w->messages, message_list);
+
+	return !w->form && w->mutation != MUTATION_STALE_CAS && m->call.verb == CALL_CAS && last &&
+		last->proxy == m->proxy && last->call.verb == CALL_GET && last->call.want == WANT_TTL &&
+		slice_equal(last->call.key, m->call.key);
+}
+
+void network_send(struct env *env, const struct call *call, struct waiter *waiter)
+{
+	struct proxy *p = (struct proxy *)env;
+	struct world *w = p->world;
+	struct message *m = xcalloc(1, sizeof(*m));
+	struct connection *c;
+	size_t at = 0;
+
+	m->proxy = p;
+	m->waiter = waiter;
+	m->call = *call;
+	m->server = world_server(call->key);
+	buf_reserve(&m->bytes, call->key.n + call->value.n + 1);
+	m->call.key = keep(&m->bytes, &at, call->key);
+	m->call.value = keep(&m->bytes, &at, call->value);
+	c = &p->connections[m->server];
+	m->at = (c->last > w->now ? c->last : w->now) + delay(w, call);
+	if (is_behind_look(w, m))
+		m->at = c->last;
+	c->last = m->at;
+	if (p->dead || is_stale(p, call, m->server)) {
+		m->executed = true;
+		m->result = (struct result){ .status = p->dead ? RESULT_UNAVAILABLE : RESULT_EXISTS, .server = "sim" };
+	}
+	if (w->form)
+		form_sent(w, m);
+	else
+		lives_sent(w, m);
+	mutate_sent(w, m);
+	TAILQ_INSERT_TAIL(&w->messages, m, link);
+}
+
+void network_later(struct env *env, struct waiter *waiter, unsigned ms)
+{
+	struct proxy *p = (struct proxy *)env;
+	struct message *m = xcalloc(1, sizeof(*m));
+
+	*m = (struct message){ .proxy = p, .waiter = waiter, .server = -1, .at = p->world->now + ms, .executed = true };
+	TAILQ_INSERT_TAIL(&p->world->messages, m, link);
+}
+
+void network_forget(struct world *w, struct message *m)
+{
+	TAILQ_REMOVE(&w->messages, m, link);
+	buf_free(&m->bytes);
+	buf_free(&m->value);
+	buf_free(&m->part);
+	free(m);
+}
+
+void network_deliver(struct world *w, struct message *m)
+{
+	struct waiter *waiter = m->waiter;
+	struct result r = m->result;
+	struct buf value = m->value;
+
+	m->value = BUF_EMPTY;
+	if (buf_size(&value))
+		r.value = buf_slice(&value);
+	r.server = "sim";
+	if (!m->proxy) {
+		network_forget(w, m);
+		return;
+	}
+	if (m->server >= 0)
+		r.connection = m->proxy->connections[m->server].id;
+	proxy_set_clock(m->proxy);
+	network_forget(w, m);
+	waiter->done(waiter, &r);
+	buf_free(&value);
+}
+
+/* The proxy gets the acknowledgement of a write that is still under way, and that may fail. */
+static void acknowledge_early(struct world *w, struct message *m)
+{
+	struct message *ack;
+
+	if (!mutate_acks_early(w, m))
+		return;
+	ack = xcalloc(1, sizeof(*ack));
+	*ack = (struct message){
+		.proxy = m->proxy, .waiter = m->waiter, .server = m->server, .at = w->now, .executed = true
+	};
+	ack->result.status = RESULT_DONE;
+	m->proxy = NULL;
+	m->at += 5 + world_random(w, 20);
+	m->fails = world_chance(w, 20);
+	TAILQ_INSERT_TAIL(&w->messages, ack, link);
+}
+
+static void execute(struct world *w, struct message *m)
+{
+	if (m->fails) {
+		network_forget(w, m);
+		return;
+	}
+	mutate_execute(w, m);
+	if (w->form)
+		form_execute(w, m);
+	else
+		check_execute(w, m);
+	mutate_executed(w, m);
+	if (w->verbose)
+		printf("%6llu P%d server %d verb %d want %u %.*s value %.*s -> %d\n", (unsigned long long)w->now,
+			m->proxy ? m->proxy->index : -1, m->server, (int)m->call.verb, m->call.want, (int)m->call.key.n,
+			m->call.key.p, (int)(m->call.value.n + m->result.value.n),
+			m->result.value.n ? m->result.value.p : m->call.value.p, (int)m->result.status);
+	m->executed = true;
+	buf_add_slice(&m->value, m->result.value);
+	if (!m->proxy) {
+		network_forget(w, m);
+		return;
+	}
+	m->at = w->now + world_random(w, 3);
+}
+
+static struct message *next_message(const struct world *w)
+{
+	struct message *m, *first = NULL;
+
+	TAILQ_FOREACH(m, &w->messages, link) {
+		if (!first || m->at < first->at)
+			first = m;
+	}
+	return first;
+}
+
+/* Whether an earlier message of the same connection is still under way. */
+static bool overtakes(const struct world *w, const struct message *m)
+{
+	const struct message *other;
+
+	TAILQ_FOREACH(other, &w->messages, link) {
+		if (other == m)
+			return false;
+		if (other->proxy && other->proxy == m->proxy && other->server == m->server)
+			return true;
+	}
+	return false;
+}
+
+/* A CAS that waited while its server was down is sent again with its old id. */
+static bool sent_again(struct world *w, struct message *m, bool restarted)
+{
+	if (w->mutation != MUTATION_STALE_CAS || m->call.verb != CALL_CAS || m->executed || !restarted)
+		return false;
+	m->at += world_random(w, 200);
+	return true;
+}
+
+void network_break(struct world *w, struct proxy *p, int server, bool restarted)
+{
+	bool sent = true;
+	struct message *m, *next;
+	TAILQ_HEAD(, message) lost = TAILQ_HEAD_INITIALIZER(lost);
+
+	p->connections[server].id++;
+	if (!w->form)
+		lives_break(w, p, server);
+	for (m = TAILQ_FIRST(&w->messages); m; m = next) {
+		struct message *copy;
+		next = TAILQ_NEXT(m, link);
+		if (m->proxy != p || m->server != server || sent_again(w, m, restarted))
+			continue;
+		copy = xcalloc(1, sizeof(*copy));
+		copy->waiter = m->waiter;
+		sent = sent && world_chance(w, 70);
+		copy->result.status = sent || m->executed ? RESULT_LOST : RESULT_UNAVAILABLE;
+		TAILQ_INSERT_TAIL(&lost, copy, link);
+		m->proxy = NULL;
+		if (!sent || m->executed || restarted || world_chance(w, 50))
+			network_forget(w, m);
+	}
+	while ((m = TAILQ_FIRST(&lost))) {
+		struct result r = m->result;
+		struct waiter *waiter = m->waiter;
+		TAILQ_REMOVE(&lost, m, link);
+		free(m);
+		r.server = "sim";
+		waiter->done(waiter, &r);
+	}
+}
+
+void network_step(struct world *w)
+{
+	struct message *m = next_message(w);
+
+	if (m->at > w->now)
+		w->now = m->at;
+	if (!m->executed) {
+		acknowledge_early(w, m);
+		if (m->at <= w->now)
+			execute(w, m);
+	} else if (overtakes(w, m)) {
+		m->at = w->now + 1;
+	} else {
+		network_deliver(w, m);
+	}
+	if (w->ended)
+		pipeline_run(w);
+}

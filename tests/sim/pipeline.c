@@ -1,0 +1,85 @@
+/*
+ * The connection of each client. A client sends several commands without waiting for replies, and its proxy starts them in
+ * that order: each as soon as command/order.h allows.
+ */
+#include <stdio.h>
+
+#include "command/start.h"
+#include "world.h"
+
+static void start(struct sim_op *op, const struct request *request)
+{
+	struct host *host = &op->proxy->host;
+	struct world *w = op->world;
+
+	if (w->verbose)
+		printf("%6llu P%d client %d asks %.*s", (unsigned long long)w->now, op->proxy->index, op->client,
+			(int)buf_size(&op->line), op->line.data);
+	op->issued = w->truth.tick;
+	TAILQ_INSERT_TAIL(&w->ops, op, link);
+	if (w->form)
+		form_issued(op);
+	proxy_set_clock(op->proxy);
+	if (!task_start(host, request, op))
+		world_fail(w, "a request was refused", "%.*s", (int)buf_size(&op->line), op->line.data);
+}
+
+/* True when the first command that waits was started. */
+static bool start_next(struct world *w, struct sim_client *c)
+{
+	const struct request_limits limits = { 1 << 16, 1 << 16, 100 };
+	struct sim_op *op = TAILQ_FIRST(&c->waiting);
+	struct request request;
+	size_t scanned = 0;
+
+	if (!op)
+		return false;
+	if (request_parse(buf_slice(&op->line), &limits, &scanned, &request) != REQUEST_READY) {
+		world_fail(w, "a request was refused", "%.*s", (int)buf_size(&op->line), op->line.data);
+		return false;
+	}
+	if (order_must_wait(&c->order, request.command) && w->mutation != MUTATION_NO_WAIT)
+		return false;
+	TAILQ_REMOVE(&c->waiting, op, link);
+	start(op, &request);
+	return true;
+}
+
+void pipeline_init(struct world *w)
+{
+	for (int i = 0; i < SIM_CLIENTS; i++)
+		TAILQ_INIT(&w->clients[i].waiting);
+}
+
+void pipeline_run(struct world *w)
+{
+	w->ended = false;
+	for (int i = 0; i < SIM_CLIENTS; i++) {
+		while (start_next(w, &w->clients[i]))
+			;
+	}
+}
+
+void pipeline_send(struct sim_op *op)
+{
+	struct sim_client *c = &op->world->clients[op->client];
+
+	TAILQ_INSERT_TAIL(&c->waiting, op, link);
+	while (start_next(op->world, c))
+		;
+}
+
+void pipeline_close(struct world *w, const struct proxy *p)
+{
+	struct sim_op *op, *next;
+
+	for (int i = 0; i < SIM_CLIENTS; i++) {
+		for (op = TAILQ_FIRST(&w->clients[i].waiting); op; op = next) {
+			next = TAILQ_NEXT(op, link);
+			if (p && op->proxy != p)
+				continue;
+			TAILQ_REMOVE(&w->clients[i].waiting, op, link);
+			proxy_free_op(op);
+		}
+	}
+}

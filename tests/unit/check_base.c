@@ -263,6 +263,7 @@ START_TEST(missing)
 	server.items[0].there = false;
 	server_answer_all(&server);
 	ends_with(OUTCOME_MISSING);
+	ck_assert_uint_eq(lanes.stats.conflicts, 0);
 }
 END_TEST
 

@@ -85,6 +85,8 @@ START_TEST(without_a_look)
 {
 	struct call add = { .verb = CALL_ADD, .key = SLICE("k"), .value = SLICE("value"), .exptime = 60 };
 
+	/* What a write before this one saw says nothing. */
+	cas.looked = (struct result){ .status = RESULT_HIT, .ttl = 500 };
 	ended = 0;
 	cas_send(&cas, &fake.host.env, add, 60, false, done);
 	server_is_asked("add k 0 60 5\r\nvalue\r\n");

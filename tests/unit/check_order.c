@@ -42,7 +42,7 @@ static bool waits(enum order_class second, enum order_class first, size_t keys)
 	must = order_must_wait(&order, of_class(second));
 	order_end(&order, effect);
 	ck_assert(!order_must_wait(&order, of_class(second)));
-	ck_assert_uint_eq(order.tasks + order.staged_reads + order.hidden_writes, 0);
+	ck_assert_uint_eq(order.tasks + order.calls + order.staged_reads + order.hidden_writes, 0);
 	return must;
 }
 
@@ -135,13 +135,37 @@ START_TEST(refused)
 }
 END_TEST
 
+/* The calls that a request may have under way at once; a refused one is a task as well. */
+START_TEST(calls_under_way)
+{
+	struct request bad = { .command = of_class(ORDER_READ_KEYS), .keys = MANY, .error = "CLIENT_ERROR" };
+	struct order_effect get = effect_of(ORDER_READ_KEYS, MANY), set = effect_of(ORDER_WRITE, 1);
+	struct order order = { 0 };
+
+	ck_assert_uint_eq(get.calls, MANY);
+	ck_assert_uint_eq(set.calls, 1);
+	ck_assert_uint_eq(effect_of(ORDER_READ, 0).calls, 1);
+	ck_assert_uint_eq(order_effect(&bad).calls, 1);
+	ck_assert_uint_eq(effect_of(ORDER_READ_KEYS, ORDER_CALLS_MAX).calls, ORDER_CALLS_MAX);
+	ck_assert_uint_eq(effect_of(ORDER_READ_KEYS, 1 << 20).calls, ORDER_CALLS_MAX);
+	ck_assert_uint_eq(effect_of(ORDER_EVENT_READ, 1).calls, ORDER_EVENT_CALLS);
+	ck_assert_uint_eq(effect_of(ORDER_EVENT_BLOCKS, 1).calls, ORDER_EVENT_CALLS);
+	ck_assert_uint_eq(effect_of(ORDER_EVENT_STORE, 1).calls, 1);
+	order_begin(&order, get);
+	order_begin(&order, set);
+	ck_assert_uint_eq(order.calls, MANY + 1);
+	order_end(&order, get);
+	ck_assert_uint_eq(order.calls, 1);
+}
+END_TEST
+
 /* What waits for several tasks waits for the last of them. */
 START_TEST(begin_and_end)
 {
 	const struct command *read = of_class(ORDER_READ), *write = of_class(ORDER_WRITE),
 			     *flush = of_class(ORDER_FLUSH);
 	struct order_effect store = effect_of(ORDER_EVENT_STORE, 1), blocks = effect_of(ORDER_READ_BLOCKS, 2);
-	struct order_effect touch = effect_of(ORDER_TOUCH_KEYS, MANY), none = { false, false };
+	struct order_effect touch = effect_of(ORDER_TOUCH_KEYS, MANY), none = effect_of(ORDER_WRITE, 1);
 	struct order order = { 0 };
 
 	order_begin(&order, store);
@@ -164,4 +188,4 @@ START_TEST(begin_and_end)
 }
 END_TEST
 
-SUITE(order, each_class_behind_each, thresholds, always_or_never, refused, begin_and_end)
+SUITE(order, each_class_behind_each, thresholds, always_or_never, refused, calls_under_way, begin_and_end)

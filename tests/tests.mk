@@ -91,6 +91,18 @@ check-san:
 	@$(SAN_BUILD) build/san/setlistd build/san/check_unit
 	@tests/sum 'CK_TIMEOUT_MULTIPLIER=100 build/san/check_unit' 'tests/wire/run --setlistd build/san/setlistd'
 
+# --- what of the source units and the simulation run: gcc, whose gcov reads what it counts
+
+COVER_BUILD = build/cover
+COVER_RUNS = 'CK_TIMEOUT_MULTIPLIER=100 $(COVER_BUILD)/check_unit' '$(COVER_BUILD)/sim -n 500' \
+	$(foreach e, $(SIM_ENCODINGS), '$(COVER_BUILD)/sim -e $(e) -n 200')
+
+cover:
+	@$(QUIET_MAKE) BUILD=$(COVER_BUILD) CC=gcc CFLAGS='-O0 -g' SANITIZE=--coverage $(COVER_BUILD)/check_unit $(COVER_BUILD)/sim
+	@find $(COVER_BUILD) -name '*.gcda' -delete
+	@tests/sum -j $(JOBS) $(COVER_RUNS)
+	@tests/cover $(COVER_BUILD)
+
 # --- the source itself
 
 lint: $(PURE_LIB)
@@ -115,4 +127,4 @@ bench-quick: setlistd build/loadgen
 
 -include $(patsubst %, $(BUILD)/tests/fuzz/%.d, $(FUZZERS)) $(SIM_OBJECTS:.o=.d)
 
-.PHONY: check sim check-sim check-unit check-fuzz check-wire check-clang check-san fuzzers fuzz lint format bench bench-quick
+.PHONY: check sim check-sim check-unit check-fuzz check-wire check-clang check-san cover fuzzers fuzz lint format bench bench-quick

@@ -325,7 +325,7 @@ static int run(const struct config *config, const struct ring *ring)
 	pthread_mutex_init(&p.daemon.lock, NULL);
 	p.daemon.large = xcalloc(1, sizeof(*p.daemon.large));
 	signal(SIGPIPE, SIG_IGN);
-	/* Before there is a socket: whoever sees one may signal, and must find more than the default action. */
+	/* Before the sockets: a signal may come as soon as the first one exists, and its default action kills the process. */
 	for (int i = 0; i < 2; i++) {
 		signals[i] = evsignal_new(p.base, numbers[i], on_signal, &p);
 		event_add(signals[i], NULL);

@@ -91,7 +91,7 @@ check-san:
 	@$(SAN_BUILD) build/san/setlistd build/san/check_unit
 	@tests/sum 'CK_TIMEOUT_MULTIPLIER=100 build/san/check_unit' 'tests/wire/run --setlistd build/san/setlistd'
 
-# --- what of the source units and the simulation run: gcc, whose gcov reads what it counts
+# --- coverage: the lines and branches that units and the simulation run. gcov comes with gcc
 
 COVER_BUILD = build/cover
 COVER_RUNS = 'CK_TIMEOUT_MULTIPLIER=100 $(COVER_BUILD)/check_unit' '$(COVER_BUILD)/sim -n 500' \

@@ -101,7 +101,7 @@ START_TEST(head)
 }
 END_TEST
 
-/* What was read before need not be read again; when that is lost, it is. */
+/* If the caller has read the base, it is not read again, except after a lost race. */
 START_TEST(head_that_was_read)
 {
 	struct result read = {
@@ -192,7 +192,7 @@ START_TEST(part_without_a_block)
 }
 END_TEST
 
-/* Others append before each CAS: what they said is kept, and at some point it is enough. */
+/* Others append before each CAS. Their tokens are kept, and the retries are limited. */
 static void race(size_t losses)
 {
 	put("+a +b ");

@@ -51,7 +51,7 @@ START_TEST(is_stored)
 }
 END_TEST
 
-/* What is lost changes nothing: a time that somebody gave the item is theirs. */
+/* After a lost CAS nothing is touched: the item is the other writer's. */
 START_TEST(is_lost)
 {
 	replace(100, 100);
@@ -85,7 +85,7 @@ START_TEST(without_a_look)
 {
 	struct call add = { .verb = CALL_ADD, .key = SLICE("k"), .value = SLICE("value"), .exptime = 60 };
 
-	/* What a write before this one saw says nothing. */
+	/* The look of an earlier write must not count. */
 	cas.looked = (struct result){ .status = RESULT_HIT, .ttl = 500 };
 	ended = 0;
 	cas_send(&cas, &fake.host.env, add, 60, false, done);

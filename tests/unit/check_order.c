@@ -159,7 +159,7 @@ START_TEST(calls_under_way)
 }
 END_TEST
 
-/* What waits for several tasks waits for the last of them. */
+/* A request that waits for several tasks waits for the last one. */
 START_TEST(begin_and_end)
 {
 	const struct command *read = of_class(ORDER_READ), *write = of_class(ORDER_WRITE),

@@ -84,7 +84,7 @@ START_TEST(whatever_it_gains)
 }
 END_TEST
 
-/* What is as short as it can be is not written again. */
+/* A text that cannot become shorter is not written again. */
 START_TEST(nothing_to_gain)
 {
 	struct form form = forms[_i];
@@ -109,7 +109,7 @@ START_TEST(nothing_to_gain)
 }
 END_TEST
 
-/* Without that a rewrite has to save a tenth. */
+/* A compaction that no client asked for needs to save a tenth. */
 START_TEST(by_itself)
 {
 	struct snapshot s = { .forced = false };

@@ -89,7 +89,7 @@ START_TEST(in_pieces_of_every_size)
 }
 END_TEST
 
-/* What is added while a part is written goes behind all that waits. */
+/* A text that is added later goes behind all bytes that wait. */
 START_TEST(added_later)
 {
 	struct shared *text = text_of("TEXT");
@@ -107,7 +107,7 @@ START_TEST(added_later)
 	shared_chunks_written(&chunks, &out, 2);
 	ck_assert_uint_eq(text->refs, 2);
 	assert_next(&chunks, &out, " two TEXT");
-	/* A connection that is closed drops what it has not written. */
+	/* A connection that is closed drops the rest. */
 	shared_chunks_free(&chunks);
 	ck_assert_uint_eq(text->refs, 1);
 	ck_assert_uint_eq(chunks.waiting + chunks.covered, 0);
@@ -116,7 +116,7 @@ START_TEST(added_later)
 }
 END_TEST
 
-/* With fewer vectors than there are pieces: what comes first, without a gap. */
+/* With fewer vectors than pieces, the vectors hold the first bytes without a gap. */
 START_TEST(few_vectors)
 {
 	static const char whole[] = "0 TEXT1 TEXT2 TEXT3 TEXT4";

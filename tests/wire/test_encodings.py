@@ -360,7 +360,7 @@ class ExactBytes(EncodingTest):
                 self.assertEqual(written, items)
 
     def written(self, name, talk):
-        """What these commands leave; None where a write had it compacted, which it does by chance."""
+        """The items after these commands; None if a write requested a compaction, which happens by chance."""
         before = counter(self.conn, "compactions")
         self.clear(name)
         for command in talk:

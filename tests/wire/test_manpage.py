@@ -11,14 +11,14 @@ from harness import OPTIONS
 from stored import counter
 from wire import Conn
 
-# A write has what it wrote to compacted, by a chance of one in a hundred or less.
+# A write requests a compaction by chance, once in a hundred or less.
 COMPACTED_AT_MOST = 20
 EXAMPLES_AT_LEAST = {"setlistd-protocol.7": 6, "setlistd-encodings.7": 8}
 
 
 class Examples(WireTest):
     def play_once(self, page, number, last):
-        """Whether it was played; False where it went another way and something was compacted, which may be why."""
+        """Whether it was played; False if it failed and a compaction by chance may be the reason."""
         script = manpage.examples(page)[number]
         _, proxy = self.pool(2, config="\n".join(script.config) if script.config else None)
         try:

@@ -325,12 +325,13 @@ static int run(const struct config *config, const struct ring *ring)
 	pthread_mutex_init(&p.daemon.lock, NULL);
 	p.daemon.large = xcalloc(1, sizeof(*p.daemon.large));
 	signal(SIGPIPE, SIG_IGN);
-	for (int i = 0; i < 2; i++)
+	/* Before the sockets: a signal may come as soon as the first one exists, and its default action kills the process. */
+	for (int i = 0; i < 2; i++) {
 		signals[i] = evsignal_new(p.base, numbers[i], on_signal, &p);
+		event_add(signals[i], NULL);
+	}
 	raise_descriptors(config, ring_count(ring));
 	if (open_listeners(&p) && switch_user(config->user)) {
-		for (int i = 0; i < 2; i++)
-			event_add(signals[i], NULL);
 		start_workers(&p);
 		event_base_dispatch(p.base);
 		join_workers(&p);

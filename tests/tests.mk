@@ -7,7 +7,7 @@ QUIET_MAKE = $(MAKE) -s --no-print-directory -j$(JOBS)
 check:
 	@tests/sum $(foreach stage, $(TEST_STAGES), '$(MAKE) --no-print-directory $(stage)')
 
-# --- units: they link nothing but the pure library and Check
+# --- units: they link nothing but the pure library, a file beside it that does no I/O, and Check
 
 CHECK_CFLAGS = $(shell $(PKG_CONFIG) --cflags check)
 CHECK_LIBS = $(shell $(PKG_CONFIG) --libs check)
@@ -16,7 +16,7 @@ UNIT_OBJECTS = $(patsubst %.c, $(BUILD)/%.o, $(UNIT) tests/bench/hist.c)
 # What Check's macros come to is not ours to be pedantic about.
 $(UNIT_OBJECTS): LIB_CFLAGS = $(CHECK_CFLAGS) -Wno-pedantic
 
-$(BUILD)/check_unit: $(UNIT_OBJECTS) $(PURE_LIB)
+$(BUILD)/check_unit: $(UNIT_OBJECTS) $(BUILD)/src/net/shared_chunks.o $(PURE_LIB)
 	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS)
 
 # With the tests of the benchmark, which measure nothing.
@@ -91,6 +91,18 @@ check-san:
 	@$(SAN_BUILD) build/san/setlistd build/san/check_unit
 	@tests/sum 'CK_TIMEOUT_MULTIPLIER=100 build/san/check_unit' 'tests/wire/run --setlistd build/san/setlistd'
 
+# --- coverage: the lines and branches that units and the simulation run. gcov comes with gcc
+
+COVER_BUILD = build/cover
+COVER_RUNS = 'CK_TIMEOUT_MULTIPLIER=100 $(COVER_BUILD)/check_unit' '$(COVER_BUILD)/sim -n 500' \
+	$(foreach e, $(SIM_ENCODINGS), '$(COVER_BUILD)/sim -e $(e) -n 200')
+
+cover:
+	@$(QUIET_MAKE) BUILD=$(COVER_BUILD) CC=gcc CFLAGS='-O0 -g' SANITIZE=--coverage $(COVER_BUILD)/check_unit $(COVER_BUILD)/sim
+	@find $(COVER_BUILD) -name '*.gcda' -delete
+	@tests/sum -j $(JOBS) $(COVER_RUNS)
+	@tests/cover $(COVER_BUILD)
+
 # --- the source itself
 
 lint: $(PURE_LIB)
@@ -115,4 +127,4 @@ bench-quick: setlistd build/loadgen
 
 -include $(patsubst %, $(BUILD)/tests/fuzz/%.d, $(FUZZERS)) $(SIM_OBJECTS:.o=.d)
 
-.PHONY: check sim check-sim check-unit check-fuzz check-wire check-clang check-san fuzzers fuzz lint format bench bench-quick
+.PHONY: check sim check-sim check-unit check-fuzz check-wire check-clang check-san cover fuzzers fuzz lint format bench bench-quick

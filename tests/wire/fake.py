@@ -302,14 +302,6 @@ def late(seconds):
     return fault
 
 
-def endless(link, request):
-    """A reply that never comes to its end, a byte now and then, until setlistd closes."""
-    link.send(b"VA 1000000 k%s f0\r\n" % request.key)
-    while True:
-        link.send(b"x")
-        time.sleep(0.02)
-
-
 def held(link_is_free):
     """The right answer, once the event is set."""
     def fault(link, request):

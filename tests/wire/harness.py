@@ -232,20 +232,20 @@ class Setlistd:
     """One setlistd in front of the named servers.
 
     config: text of a configuration file (the servers are given with -S all the same, unless it names its own). The
-    limits on a server's time are generous, unless it names its own or patient is false.
+    limits on a server's time are generous, unless it names its own or patient is false. `under` is a command that runs it.
     """
 
-    def __init__(self, servers, *args, config=None, tcp=True, patient=True):
+    def __init__(self, servers, *args, config=None, tcp=True, patient=True, under=()):
         config = config or ""
         if patient:
             config = "\n".join([f"{name} = {value}" for name, value in PATIENT.items()
                                 if not re.search(rf"^{name}\b", config, re.MULTILINE)] + [config])
-        start_somewhere(lambda port: self._start(port, servers, args, config, tcp))
+        start_somewhere(lambda port: self._start(port, servers, args, config, tcp, under))
 
-    def _start(self, port, servers, args, config, tcp):
+    def _start(self, port, servers, args, config, tcp, under):
         self.port = port
         self.stopped = False
-        argv = [OPTIONS.setlistd]
+        argv = [*under, OPTIONS.setlistd]
         self.config_path = None
         if config:
             argv += ["-f", self._write_config(config)]

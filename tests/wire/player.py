@@ -4,11 +4,13 @@ import random
 import re
 import time
 
-from transcript import CONNECT, EXPECT, FRESH, SEND, USE, WAIT, bucket_names, substitute
+from harness import PATIENCE
+from transcript import CONNECT, END, EXPECT, FRESH, RETRY, SEND, USE, bucket_names, substitute
 from wire import Closed, Conn
 
 SHOWN = 300
 PIECES = 40
+POLL = 0.05
 
 
 class Mismatch(AssertionError):
@@ -97,22 +99,39 @@ class Player:
             return index
         if step.kind == EXPECT:
             self._expect(step, steps[index + 1:index + 2])
+        elif step.kind == RETRY:
+            return self._retry(index + 1)
         else:
             self._connection_step(step)
         return index + 1
 
+    def _retry(self, start):
+        limit = time.monotonic() + PATIENCE
+        while True:
+            try:
+                index = start
+                while self.script.steps[index].kind != END:
+                    index = self._step(index)
+                return index + 1
+            except Mismatch:
+                if time.monotonic() > limit:
+                    raise
+            self._connect_again()
+            time.sleep(POLL)
+
     def _connection_step(self, step):
-        if step.kind == WAIT:
-            time.sleep(float(step.data))
-        elif step.kind == CONNECT:
+        if step.kind == CONNECT:
             self.current = step.data
             self.conns[step.data] = Conn(self.port)
         elif step.kind == USE:
             self.current = step.data
         elif step.kind == FRESH:
-            self.conn.close()
-            self.closed.discard(self.current)
-            self.conns[self.current] = Conn(self.port)
+            self._connect_again()
+
+    def _connect_again(self):
+        self.conn.close()
+        self.closed.discard(self.current)
+        self.conns[self.current] = Conn(self.port)
 
     # --- expectations
 

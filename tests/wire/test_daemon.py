@@ -356,6 +356,20 @@ class Ending(WireTest):
             proxy = self.setlistd([server], config=UNHURRIED)
             self.assertEqual(self.status_of(proxy, number), 0)
 
+    def test_signal_at_the_first_socket(self):
+        """A daemon that has just started is stopped like any other: the signal comes when the first of many sockets appears."""
+        server = self.memcached()
+        folder = tempfile.TemporaryDirectory(prefix="setlistd-wire-")
+        self.addCleanup(folder.cleanup)
+        paths = [os.path.join(folder.name, str(number)) for number in range(500)]
+        listen = 'listen = { "%s" }' % '", "'.join(f"unix:{path}" for path in paths)
+        for number in (15, 2) * 5:
+            proxy = self.setlistd([server], config=f"{UNHURRIED}\n{listen}", tcp=False)
+            while not os.path.exists(paths[0]):
+                self.assertTrue(proxy.process.alive(), proxy.process.describe())
+            self.assertEqual(self.status_of(proxy, number), 0)
+            proxy.stop()
+
     def test_idle_clients_do_not_hold_it_up(self):
         proxy = self.setlistd([self.memcached()], config=UNHURRIED)
         conns = [self.connect(proxy) for _ in range(50)]

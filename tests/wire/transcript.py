@@ -21,14 +21,15 @@
     !connect NAME               open a connection and go on with it (the first one is called main)
     !use NAME                   go on with a connection opened before
     !fresh                      close the connection and go on with a new one
-    !wait SECONDS               let time pass
+    !retry                      what stands from here to !end is repeated, each time on a fresh connection, until all of it
+                                is as expected
 """
 import ast
 import os
 import re
 import time
 
-SEND, EXPECT, CONNECT, USE, FRESH, WAIT = "send", "expect", "connect", "use", "fresh", "wait"
+SEND, EXPECT, CONNECT, USE, FRESH, RETRY, END = "send", "expect", "connect", "use", "fresh", "retry", "end"
 NAME = re.compile(rb"\$\{(\w+)\}")
 
 
@@ -120,7 +121,7 @@ def _add_directive(script, words, number):
     elif name == "let":
         key, _, expression = rest.partition(" ")
         script.names[key] = evaluate(expression)
-    elif name in (CONNECT, USE, FRESH, WAIT):
+    elif name in (CONNECT, USE, FRESH, RETRY, END):
         script.steps.append(Step(name, rest, number=number))
     else:
         raise ValueError(f"no such directive: !{name}")

@@ -82,7 +82,7 @@ void plan_free(struct plan *plan)
 	*plan = (struct plan){ 0 };
 }
 
-bool worth_rewriting(size_t now, size_t size)
+bool worth_rewriting(const struct snapshot *s, size_t now, size_t size)
 {
-	return size + size / 9 < now;
+	return size + (s->forced ? 0 : size / 9) < now;
 }

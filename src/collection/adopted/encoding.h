@@ -49,6 +49,7 @@ struct snapshot {
 	enum purpose purpose;
 	const struct fold *change; /* FOR_WRITE: the members to add and remove; else NULL */
 	unsigned attempt;          /* lost races so far */
+	bool forced;               /* a client asked for this compaction: any gain is worth a rewrite */
 	struct snapshot_item **items;
 	size_t count;
 };
@@ -127,7 +128,7 @@ struct buf *plan_rewrite(struct plan *plan, struct snapshot_item *item);
 void plan_expire(struct plan *plan, struct snapshot_item *item);
 void plan_free(struct plan *plan);
 
-/* True when writing `size` bytes instead of `now` saves at least a tenth. */
-bool worth_rewriting(size_t now, size_t size);
+/* True when writing `size` bytes instead of `now` saves at least a tenth or, if the snapshot is forced, anything. */
+bool worth_rewriting(const struct snapshot *s, size_t now, size_t size);
 
 #endif

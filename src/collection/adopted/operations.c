@@ -375,6 +375,7 @@ static void take_again(struct adopted *c)
 void adopted_compact(struct adopted *c)
 {
 	c->lane->compaction_requested = false;
+	c->s.forced = lane_first(c->lane)->all;
 	adopted_read(c, &c->s, FOR_REWRITE, compact_read);
 }
 

@@ -103,7 +103,7 @@ static void compact(struct snapshot *s, const struct fold *all, struct plan *pla
 	struct snapshot_item *item = s->items[0];
 
 	if (s->rule->type == COLLECTION_SET &&
-		worth_rewriting(snapshot_item_value(item).n, all->live_bytes + all->live))
+		worth_rewriting(s, snapshot_item_value(item).n, all->live_bytes + all->live))
 		delimited_encode(all, s->rule->delimiter, plan_rewrite(plan, item));
 }
 

@@ -408,7 +408,7 @@ static void compact(struct snapshot *s, const struct fold *all, struct plan *pla
 		unmark(&l, plan);
 	else if (has_words(l.inactive))
 		plan_move(s, &l, all, plan);
-	else if (worth_rewriting(words(l.active).n, signed_size(all, false)) && !fold_contains(all, SLICE("^")))
+	else if (worth_rewriting(s, words(l.active).n, signed_size(all, false)) && !fold_contains(all, SLICE("^")))
 		plan_flip(s, &l, plan);
 	plan->again = plan->count > 0;
 }

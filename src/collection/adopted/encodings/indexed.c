@@ -237,8 +237,8 @@ static void take(const struct snapshot *s, const struct fold *all, const struct 
  * Keeps the words of a list on members that no later list mentions; in the first list only additions. A seal stays, except in
  * the last list.
  */
-static void compress(struct snapshot_item *list, struct fold *words, bool first, bool last, const struct fold *later,
-	struct plan *plan)
+static void compress(const struct snapshot *s, struct snapshot_item *list, struct fold *words, bool first, bool last,
+	const struct fold *later, struct plan *plan)
 {
 	struct buf shorter = BUF_EMPTY;
 	bool live;
@@ -251,7 +251,7 @@ static void compress(struct snapshot_item *list, struct fold *words, bool first,
 		buf_add(&shorter, m->live ? "+" : "-", 1);
 		buf_add_slice(&shorter, member_of(m));
 	}
-	if (worth_rewriting(snapshot_item_value(list).n, buf_size(&shorter)))
+	if (worth_rewriting(s, snapshot_item_value(list).n, buf_size(&shorter)))
 		buf_add_slice(plan_rewrite(plan, list), buf_slice(&shorter));
 	buf_free(&shorter);
 }
@@ -278,7 +278,7 @@ static void compact(struct snapshot *s, const struct fold *all, struct plan *pla
 		bool good = signed_fold(&words, snapshot_item_value(s->items[i]));
 		assert(good);
 		(void)good;
-		compress(s->items[i], &words, i == LISTS, i + 1 == s->count, &later, plan);
+		compress(s, s->items[i], &words, i == LISTS, i + 1 == s->count, &later, plan);
 		for (size_t j = 0; j < words.member_count; j++)
 			fold_add(&later, member_of(&words.members[j]));
 		fold_free(&words);

@@ -190,7 +190,7 @@ static void compact(struct snapshot *s, const struct fold *all, struct plan *pla
 	struct counted c = { .fold.seed = s->seed };
 	size_t now = snapshot_item_value(s->items[ADDED]).n + snapshot_item_value(s->items[REMOVED]).n;
 
-	if (worth_rewriting(now, all->live_bytes + all->live) && count(s, &c) == ADOPTED_OK)
+	if (worth_rewriting(s, now, all->live_bytes + all->live) && count(s, &c) == ADOPTED_OK)
 		plan_compaction(s, &c, plan);
 	counted_free(&c);
 }

@@ -44,7 +44,7 @@ static void take(const struct snapshot *s, const struct fold *all, const struct 
 
 static void compact(struct snapshot *s, const struct fold *all, struct plan *plan)
 {
-	if (worth_rewriting(snapshot_item_value(s->items[0]).n, signed_size(all, false)))
+	if (worth_rewriting(s, snapshot_item_value(s->items[0]).n, signed_size(all, false)))
 		signed_encode(all, false, plan_rewrite(plan, s->items[0]));
 }
 

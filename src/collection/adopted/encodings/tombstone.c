@@ -107,7 +107,7 @@ static void compact(struct snapshot *s, const struct fold *all, struct plan *pla
 {
 	struct snapshot_item *item = s->items[0];
 
-	if (worth_rewriting(snapshot_item_value(item).n, 1 + all->live_bytes + all->live))
+	if (worth_rewriting(s, snapshot_item_value(item).n, 1 + all->live_bytes + all->live))
 		write_all(s, all, plan_rewrite(plan, item));
 }
 

@@ -1,0 +1,191 @@
+/* What a request must wait for on its connection: each class of commands against each. */
+#include "command/order.h"
+#include "unit.h"
+
+enum { CLASSES = ORDER_FLUSH + 1, MANY = 1000 };
+
+/* A command of each class. */
+static const struct command *of_class(enum order_class class)
+{
+	static const enum command_id ids[CLASSES] = {
+		[ORDER_READ] = COMMAND_SCARD,
+		[ORDER_READ_KEYS] = COMMAND_GET,
+		[ORDER_READ_SETS] = COMMAND_SMEMBERS,
+		[ORDER_READ_BLOCKS] = COMMAND_SUNION,
+		[ORDER_WRITE] = COMMAND_SET,
+		[ORDER_TOUCH_KEYS] = COMMAND_GAT,
+		[ORDER_EVENT_READ] = COMMAND_EVCOUNT,
+		[ORDER_EVENT_BLOCKS] = COMMAND_EVRANGE,
+		[ORDER_EVENT_COUNT] = COMMAND_EVINCR,
+		[ORDER_EVENT_STORE] = COMMAND_EVADD,
+		[ORDER_FLUSH] = COMMAND_FLUSH_ALL,
+	};
+	const struct command *command = command_get(ids[class]);
+
+	ck_assert_int_eq(command->order, class);
+	return command;
+}
+
+static struct order_effect effect_of(enum order_class class, size_t keys)
+{
+	return order_effect(&(struct request){ .command = of_class(class), .keys = keys });
+}
+
+/* Whether the second must wait while the first is under way, and that nothing waits when it has ended. */
+static bool waits(enum order_class second, enum order_class first, size_t keys)
+{
+	struct order order = { 0 };
+	struct order_effect effect = effect_of(first, keys);
+	bool must;
+
+	order_begin(&order, effect);
+	must = order_must_wait(&order, of_class(second));
+	order_end(&order, effect);
+	ck_assert(!order_must_wait(&order, of_class(second)));
+	ck_assert_uint_eq(order.tasks + order.calls + order.staged_reads + order.hidden_writes, 0);
+	return must;
+}
+
+/*
+ * A row is a class under way, on many keys: then these wait behind it. `.` goes ahead, in the order of enum order_class:
+ *
+ *     READ READ_KEYS READ_SETS READ_BLOCKS  WRITE TOUCH_KEYS  EVENT_READ EVENT_BLOCKS EVENT_COUNT EVENT_STORE  FLUSH
+ */
+START_TEST(each_class_behind_each)
+{
+	static const struct {
+		enum order_class class;
+		const char *few, *many;
+	} rows[] = {
+		{ ORDER_READ, "....  ..  ....  w", "....  ..  ....  w" },
+		{ ORDER_READ_KEYS, "....  ..  ....  w", "....  ww  ..ww  w" },
+		{ ORDER_READ_SETS, "....  ..  ....  w", "....  ww  ..ww  w" },
+		{ ORDER_READ_BLOCKS, "....  ww  ..ww  w", "....  ww  ..ww  w" },
+		{ ORDER_WRITE, "....  ..  ....  w", "....  ..  ....  w" },
+		{ ORDER_TOUCH_KEYS, "....  ..  ....  w", "wwww  ww  ..ww  w" },
+		{ ORDER_EVENT_READ, "....  ..  ....  w", "....  ..  ....  w" },
+		{ ORDER_EVENT_BLOCKS, "....  ww  ..ww  w", "....  ww  ..ww  w" },
+		{ ORDER_EVENT_COUNT, "....  ..  ....  w", "....  ..  ....  w" },
+		{ ORDER_EVENT_STORE, "wwww  ww  ....  w", "wwww  ww  ....  w" },
+		{ ORDER_FLUSH, "....  ..  ....  w", "....  ..  ....  w" },
+	};
+
+	ck_assert_uint_eq(sizeof(rows) / sizeof(rows[0]), CLASSES);
+	for (size_t i = 0; i < CLASSES; i++) {
+		const char *few = rows[i].few, *many = rows[i].many;
+		ck_assert_uint_eq(rows[i].class, i);
+		for (int second = 0; second < CLASSES; second++, few++, many++) {
+			few += strspn(few, " ");
+			many += strspn(many, " ");
+			ck_assert_msg(
+				waits(second, rows[i].class, 1) == (*few == 'w'), "%d behind %zu, one key", second, i);
+			ck_assert_msg(waits(second, rows[i].class, MANY) == (*many == 'w'), "%d behind %zu, many keys",
+				second, i);
+		}
+	}
+}
+END_TEST
+
+START_TEST(thresholds)
+{
+	static const struct {
+		enum order_class class;
+		size_t first;
+		bool hides;
+	} given[] = {
+		{ ORDER_READ_KEYS, ORDER_KEYS_FIRST, false },
+		{ ORDER_READ_SETS, ORDER_SETS_FIRST, false },
+		{ ORDER_TOUCH_KEYS, ORDER_KEYS_FIRST, true },
+	};
+
+	for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
+		struct order_effect at = effect_of(given[i].class, given[i].first);
+		struct order_effect beyond = effect_of(given[i].class, given[i].first + 1);
+		ck_assert(!at.stages_reads && !at.hides_writes);
+		ck_assert(beyond.stages_reads);
+		ck_assert(beyond.hides_writes == given[i].hides);
+	}
+}
+END_TEST
+
+START_TEST(always_or_never)
+{
+	struct order_effect blocks = effect_of(ORDER_READ_BLOCKS, 1), store = effect_of(ORDER_EVENT_STORE, 1);
+	struct order_effect read = effect_of(ORDER_READ, MANY), write = effect_of(ORDER_WRITE, MANY);
+
+	ck_assert(blocks.stages_reads && !blocks.hides_writes);
+	ck_assert(!store.stages_reads && store.hides_writes);
+	ck_assert(!read.stages_reads && !read.hides_writes);
+	ck_assert(!write.stages_reads && !write.hides_writes);
+}
+END_TEST
+
+START_TEST(refused)
+{
+	struct request request = { .command = of_class(ORDER_EVENT_STORE), .keys = 1, .error = "CLIENT_ERROR" };
+	struct order_effect effect = order_effect(&request);
+
+	ck_assert(!effect.stages_reads && !effect.hides_writes);
+	request = (struct request){ .command = of_class(ORDER_READ_KEYS), .keys = MANY, .error = "CLIENT_ERROR" };
+	effect = order_effect(&request);
+	ck_assert(!effect.stages_reads && !effect.hides_writes);
+	request = (struct request){ .command = NULL, .keys = MANY };
+	effect = order_effect(&request);
+	ck_assert(!effect.stages_reads && !effect.hides_writes);
+}
+END_TEST
+
+/* The calls that a request may have under way at once; a refused one is a task as well. */
+START_TEST(calls_under_way)
+{
+	struct request bad = { .command = of_class(ORDER_READ_KEYS), .keys = MANY, .error = "CLIENT_ERROR" };
+	struct order_effect get = effect_of(ORDER_READ_KEYS, MANY), set = effect_of(ORDER_WRITE, 1);
+	struct order order = { 0 };
+
+	ck_assert_uint_eq(get.calls, MANY);
+	ck_assert_uint_eq(set.calls, 1);
+	ck_assert_uint_eq(effect_of(ORDER_READ, 0).calls, 1);
+	ck_assert_uint_eq(order_effect(&bad).calls, 1);
+	ck_assert_uint_eq(effect_of(ORDER_READ_KEYS, ORDER_CALLS_MAX).calls, ORDER_CALLS_MAX);
+	ck_assert_uint_eq(effect_of(ORDER_READ_KEYS, 1 << 20).calls, ORDER_CALLS_MAX);
+	ck_assert_uint_eq(effect_of(ORDER_EVENT_READ, 1).calls, ORDER_EVENT_CALLS);
+	ck_assert_uint_eq(effect_of(ORDER_EVENT_BLOCKS, 1).calls, ORDER_EVENT_CALLS);
+	ck_assert_uint_eq(effect_of(ORDER_EVENT_STORE, 1).calls, 1);
+	order_begin(&order, get);
+	order_begin(&order, set);
+	ck_assert_uint_eq(order.calls, MANY + 1);
+	order_end(&order, get);
+	ck_assert_uint_eq(order.calls, 1);
+}
+END_TEST
+
+/* A request that waits for several tasks waits for the last one. */
+START_TEST(begin_and_end)
+{
+	const struct command *read = of_class(ORDER_READ), *write = of_class(ORDER_WRITE),
+			     *flush = of_class(ORDER_FLUSH);
+	struct order_effect store = effect_of(ORDER_EVENT_STORE, 1), blocks = effect_of(ORDER_READ_BLOCKS, 2);
+	struct order_effect touch = effect_of(ORDER_TOUCH_KEYS, MANY), none = effect_of(ORDER_WRITE, 1);
+	struct order order = { 0 };
+
+	order_begin(&order, store);
+	order_begin(&order, store);
+	order_begin(&order, blocks);
+	order_begin(&order, touch);
+	order_begin(&order, none);
+	order_end(&order, store);
+	ck_assert(order_must_wait(&order, read));
+	order_end(&order, touch);
+	ck_assert(order_must_wait(&order, read));
+	order_end(&order, store);
+	ck_assert(!order_must_wait(&order, read));
+	ck_assert(order_must_wait(&order, write));
+	order_end(&order, blocks);
+	ck_assert(!order_must_wait(&order, write));
+	ck_assert(order_must_wait(&order, flush));
+	order_end(&order, none);
+	ck_assert(!order_must_wait(&order, flush));
+}
+END_TEST
+
+SUITE(order, each_class_behind_each, thresholds, always_or_never, refused, calls_under_way, begin_and_end)

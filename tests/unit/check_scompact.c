@@ -1,0 +1,137 @@
+/* A compaction that a client asks for: any gain is worth a rewrite, in each encoding. */
+#include <stdio.h>
+
+#include "collection/adopted/encodings/encodings.h"
+#include "conversations.h"
+#include "server.h"
+
+static const struct collection_rule rules[] = {
+	{ .prefix = BYTES("csv-"), .encoding = ENCODING_CSV, .delimiter = ',' },
+	{ .prefix = BYTES("flip-"), .encoding = ENCODING_FLIP, .pointer = true },
+	{ .prefix = BYTES("indexed-"), .encoding = ENCODING_INDEXED },
+	{ .prefix = BYTES("mark-"), .encoding = ENCODING_FLIP },
+	{ .prefix = BYTES("paired-"), .encoding = ENCODING_PAIRED, .delimiter = ',', .removed = BYTES("un") },
+	{ .prefix = BYTES("signed-"), .encoding = ENCODING_SIGNED },
+	{ .prefix = BYTES("tombstone-"), .encoding = ENCODING_TOMBSTONE, .delimiter = ',' },
+};
+static const struct collection_options options = {
+	.base_size = 16384, .segment_size = 65536, .log_size = 4096, .table_size = 65536, .merges = 1
+};
+
+static struct server server;
+
+static void setup(void)
+{
+	fake_setup();
+	fake.rules = (struct rules){ .collections = rules, .collection_count = sizeof(rules) / sizeof(rules[0]) };
+	fake_takes(&options);
+	server_init(&server, &fake);
+}
+
+static void teardown(void)
+{
+	server_free(&server);
+	fake_teardown();
+}
+
+/* Each wastes less than a tenth: one member of some bytes in a text that is twenty times as long. */
+#define LONG "member_with_a_name_that_is_quite_long"
+
+struct form {
+	const char *key;
+	struct form_item {
+		const char *key, *before, *after; /* NULL for one that is not there */
+	} items[3];
+};
+
+static const struct form forms[] = {
+	{ "oplog-k", { { "oplog-k", "+" LONG " +a +a ", "+" LONG " +a " } } },
+	{ "signed-k", { { "signed-k", "+" LONG "+a-a", "+" LONG } } },
+	{ "csv-k", { { "csv-k", LONG ",a,a,", LONG ",a," } } },
+	{ "tombstone-k", { { "tombstone-k", "|" LONG ",a,a,", "|" LONG ",a," } } },
+	{ "paired-k", { { "paired-k", LONG ",a,", LONG "," }, { "unk", "a,", "" } } },
+	{ "flip-k",
+		{ { "flip-k.a", "+" LONG "+a-a", "" }, { "flip-k.b", NULL, "+" LONG },
+			{ "flip-k.active", "flip-k.a", "flip-k.b" } } },
+	{ "mark-k", { { "mark-k.a", "+" LONG "+a-a", "^" }, { "mark-k.b", NULL, "+" LONG } } },
+	{ "indexed-k", { { "indexed-k", "+0", "+0" }, { "indexed-k.0", "+" LONG "+a-a", "+" LONG } } },
+};
+
+static struct slice text(const char *s)
+{
+	return slice_of(s, strlen(s));
+}
+
+START_TEST(whatever_it_gains)
+{
+	const struct form *form = &forms[_i];
+	char request[64];
+
+	for (size_t i = 0; i < 3 && form->items[i].key; i++) {
+		if (form->items[i].before)
+			server_put(&server, text(form->items[i].key), text(form->items[i].before));
+	}
+	snprintf(request, sizeof(request), "scompact %s\r\n", form->key);
+	client_asks(request);
+	server_answer_all(&server);
+	client_is_told("OK\r\n");
+	for (size_t i = 0; i < 3 && form->items[i].key; i++) {
+		const struct server_item *item = server_find(&server, text(form->items[i].key));
+		ck_assert_msg(item, "%s is gone", form->items[i].key);
+		assert_bytes(buf_slice(&item->value), form->items[i].after);
+	}
+	ck_assert_uint_ge(lanes_statistics(fake.host.lanes)->compactions, 1);
+}
+END_TEST
+
+/* A text that cannot become shorter is not written again. */
+START_TEST(nothing_to_gain)
+{
+	struct form form = forms[_i];
+	char request[64];
+
+	server_put(&server, SLICE("signed-k"), SLICE("+a"));
+	server_put(&server, SLICE("oplog-k"), SLICE("+a "));
+	server_put(&server, SLICE("csv-k"), SLICE("a,"));
+	server_put(&server, SLICE("tombstone-k"), SLICE("|a,"));
+	server_put(&server, SLICE("paired-k"), SLICE("a,"));
+	server_put(&server, SLICE("flip-k.a"), SLICE("+a"));
+	server_put(&server, SLICE("flip-k.active"), SLICE("flip-k.a"));
+	server_put(&server, SLICE("mark-k.a"), SLICE("+a"));
+	server_put(&server, SLICE("indexed-k"), SLICE("+0"));
+	server_put(&server, SLICE("indexed-k.0"), SLICE("+a"));
+	snprintf(request, sizeof(request), "scompact %s\r\n", form.key);
+	client_asks(request);
+	server_answer_all(&server);
+	client_is_told("OK\r\n");
+	for (size_t i = 0; i < fake.count; i++)
+		ck_assert_int_eq(fake.calls[i].call.verb, CALL_GET);
+}
+END_TEST
+
+/* A compaction that no client asked for needs to save a tenth. */
+START_TEST(by_itself)
+{
+	struct snapshot s = { .forced = false };
+
+	ck_assert(!worth_rewriting(&s, 100, 90));
+	ck_assert(worth_rewriting(&s, 101, 90));
+	s.forced = true;
+	ck_assert(worth_rewriting(&s, 100, 99));
+	ck_assert(!worth_rewriting(&s, 100, 100));
+}
+END_TEST
+
+Suite *suite_scompact(void)
+{
+	enum { FORMS = sizeof(forms) / sizeof(forms[0]) };
+	Suite *suite = suite_create("scompact");
+	TCase *all = tcase_create("all");
+
+	tcase_add_checked_fixture(all, setup, teardown);
+	tcase_add_loop_test(all, whatever_it_gains, 0, FORMS);
+	tcase_add_loop_test(all, nothing_to_gain, 0, FORMS);
+	tcase_add_test(all, by_itself);
+	suite_add_tcase(suite, all);
+	return suite;
+}

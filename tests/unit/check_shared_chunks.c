@@ -1,0 +1,150 @@
+/* Shared texts among the bytes that a stream is to write, written in pieces of every size. */
+#include "net/shared_chunks.h"
+#include "unit.h"
+
+enum { ROOM = 16 };
+
+static struct shared *text_of(const char *s)
+{
+	struct buf text = BUF_EMPTY;
+
+	buf_add(&text, s, strlen(s));
+	return shared_create(&text);
+}
+
+static void join(const struct iovec *vectors, int count, struct buf *joined)
+{
+	for (int i = 0; i < count; i++)
+		buf_add(joined, vectors[i].iov_base, vectors[i].iov_len);
+}
+
+static void assert_next(const struct shared_chunks *chunks, const struct buf *out, const char *expected)
+{
+	struct iovec vectors[ROOM];
+	struct buf joined = BUF_EMPTY;
+
+	join(vectors, shared_chunks_vectors(chunks, out, vectors, ROOM), &joined);
+	assert_bytes(buf_slice(&joined), expected);
+	buf_free(&joined);
+}
+
+START_TEST(without_texts)
+{
+	struct shared_chunks chunks;
+	struct buf out = BUF_EMPTY;
+
+	shared_chunks_init(&chunks);
+	assert_next(&chunks, &out, "");
+	BUF_ADD(&out, "hello");
+	assert_next(&chunks, &out, "hello");
+	shared_chunks_written(&chunks, &out, 2);
+	assert_next(&chunks, &out, "llo");
+	shared_chunks_written(&chunks, &out, 3);
+	ck_assert_uint_eq(buf_size(&out), 0);
+	shared_chunks_free(&chunks);
+	buf_free(&out);
+}
+END_TEST
+
+#define WHOLE "a header TEXT middle SECOND THIRD end"
+
+static void fill(struct shared_chunks *chunks, struct buf *out, struct shared *const texts[3])
+{
+	shared_chunks_init(chunks);
+	BUF_ADD(out, "a header ");
+	shared_chunks_add(chunks, out, texts[0]);
+	BUF_ADD(out, " middle ");
+	shared_chunks_add(chunks, out, texts[1]);
+	shared_chunks_add(chunks, out, texts[2]);
+	BUF_ADD(out, " end");
+}
+
+START_TEST(in_pieces_of_every_size)
+{
+	struct shared *texts[] = { text_of("TEXT"), text_of("SECOND"), text_of(" THIRD") };
+	size_t total = strlen(WHOLE),
+	       shared = strlen("TEXT"
+			       "SECOND"
+			       " THIRD");
+
+	for (size_t size = 1; size <= total; size++) {
+		struct shared_chunks chunks;
+		struct buf out = BUF_EMPTY;
+		fill(&chunks, &out, texts);
+		ck_assert_uint_eq(chunks.waiting, shared);
+		for (size_t at = 0; at < total; at += size) {
+			assert_next(&chunks, &out, &WHOLE[at]);
+			ck_assert_uint_eq(buf_size(&out) + chunks.waiting, total - at);
+			shared_chunks_written(&chunks, &out, size < total - at ? size : total - at);
+		}
+		ck_assert_uint_eq(buf_size(&out) + chunks.waiting + chunks.covered, 0);
+		ck_assert(STAILQ_EMPTY(&chunks.list));
+		shared_chunks_free(&chunks);
+		buf_free(&out);
+	}
+	for (size_t i = 0; i < 3; i++) {
+		ck_assert_uint_eq(texts[i]->refs, 1);
+		shared_drop(texts[i]);
+	}
+}
+END_TEST
+
+/* A text that is added later goes behind all bytes that wait. */
+START_TEST(added_later)
+{
+	struct shared *text = text_of("TEXT");
+	struct shared_chunks chunks;
+	struct buf out = BUF_EMPTY;
+
+	shared_chunks_init(&chunks);
+	BUF_ADD(&out, "one ");
+	shared_chunks_add(&chunks, &out, text);
+	shared_chunks_written(&chunks, &out, 6);
+	BUF_ADD(&out, " two ");
+	shared_chunks_add(&chunks, &out, text);
+	ck_assert_uint_eq(text->refs, 3);
+	assert_next(&chunks, &out, "XT two TEXT");
+	shared_chunks_written(&chunks, &out, 2);
+	ck_assert_uint_eq(text->refs, 2);
+	assert_next(&chunks, &out, " two TEXT");
+	/* A connection that is closed drops the rest. */
+	shared_chunks_free(&chunks);
+	ck_assert_uint_eq(text->refs, 1);
+	ck_assert_uint_eq(chunks.waiting + chunks.covered, 0);
+	shared_drop(text);
+	buf_free(&out);
+}
+END_TEST
+
+/* With fewer vectors than pieces, the vectors hold the first bytes without a gap. */
+START_TEST(few_vectors)
+{
+	static const char whole[] = "0 TEXT1 TEXT2 TEXT3 TEXT4";
+	struct shared *text = text_of("TEXT");
+	struct shared_chunks chunks;
+	struct buf out = BUF_EMPTY;
+	struct iovec vectors[ROOM];
+
+	shared_chunks_init(&chunks);
+	for (int i = 0; i < 4; i++) {
+		buf_printf(&out, "%d ", i);
+		shared_chunks_add(&chunks, &out, text);
+	}
+	BUF_ADD(&out, "4");
+	for (int max = 3; max < ROOM; max++) {
+		struct buf joined = BUF_EMPTY;
+		int count = shared_chunks_vectors(&chunks, &out, vectors, max);
+		ck_assert_int_gt(count, 0);
+		ck_assert_int_le(count, max);
+		join(vectors, count, &joined);
+		ck_assert(slice_starts(SLICE(whole), buf_slice(&joined)));
+		ck_assert(count < 9 || buf_size(&joined) == strlen(whole));
+		buf_free(&joined);
+	}
+	shared_chunks_free(&chunks);
+	shared_drop(text);
+	buf_free(&out);
+}
+END_TEST
+
+SUITE(shared_chunks, without_texts, in_pieces_of_every_size, added_later, few_vectors)

@@ -1,0 +1,149 @@
+"""The base of the tests of setlistd-convert: proxies, rules of every encoding, a client that writes meanwhile."""
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+
+from case import WireTest
+from harness import HOST, PATIENCE, wait_until
+from wire import Conn
+
+SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../scripts")
+sys.path.insert(0, SCRIPTS)
+
+LIMIT = 2 * PATIENCE
+# By name: what a rule says. Old keys begin with o-<name>-, new ones with n-<name>-.
+ENCODINGS = {
+    "oplog": "", "signed": 'encoding = "signed"', "csv": 'encoding = "csv"', "tombstone": 'encoding = "tombstone"',
+    "paired": 'encoding = "paired" removed = "%sgone-"', "flip": 'encoding = "flip" pointer = false',
+    "pointer": 'encoding = "flip" pointer = true', "indexed": 'encoding = "indexed"',
+}
+
+
+def rules():
+    # A busy machine may stand still for longer than a request has by default.
+    return "request_timeout = 30000\n" + "\n".join('collection "%s" { %s }' % (prefix, rule % prefix if "%" in rule else rule)
+                     for name, rule in ENCODINGS.items() for prefix in (f"o-{name}-", f"n-{name}-"))
+
+
+class ConvertTest(WireTest):
+    config = rules()
+
+    def setUp(self):
+        super().setUp()
+        self.folder = tempfile.mkdtemp(prefix="setlistd-wire-")
+        self.addCleanup(shutil.rmtree, self.folder, True)
+        self.server = self.memcached()
+        self.proxy = self.setlistd([self.server], config=self.config)
+        self.conn = self.connect(self.proxy)
+        self.state = os.path.join(self.folder, "state")
+
+    def argv(self, old, new, *options, source=None, target=None):
+        argv = ["--from-prefix", old, "--to-prefix", new, "--state", self.state,
+                "--from", f"{HOST}:{(source or self.proxy).port}"]
+        return argv + (["--to", f"{HOST}:{target.port}"] if target else []) + list(options)
+
+    def start(self, keys, *args, **kwargs):
+        """A conversion of these keys, under way."""
+        listed = tempfile.NamedTemporaryFile("wb", dir=self.folder, delete=False)
+        listed.write(b"".join(key.encode() + b"\n" for key in keys))
+        listed.close()
+        # Not a pipe: nobody reads while it runs.
+        self.said = tempfile.TemporaryFile(dir=self.folder)
+        self.addCleanup(self.said.close)
+        child = subprocess.Popen([sys.executable, os.path.join(SCRIPTS, "convert"), *self.argv(*args, **kwargs), listed.name],
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.said)
+        self.addCleanup(self.reap, child)
+        return child
+
+    @staticmethod
+    def reap(child):
+        child.kill()
+        child.wait()
+
+    def what_it_said(self):
+        self.said.seek(0)
+        return self.said.read().decode("utf-8", "replace")
+
+    def convert(self, keys, *args, status=0, **kwargs):
+        """A conversion to its end; what it said."""
+        child = self.start(keys, *args, **kwargs)
+        child.wait(LIMIT)
+        said = self.what_it_said()
+        self.assertEqual(child.returncode, status, said[-2000:])
+        return said
+
+    def records(self):
+        """Those of the state file that are complete."""
+        if not os.path.exists(self.state):
+            return []
+        with open(self.state, "rb") as file:
+            return [json.loads(line) for line in file.read().splitlines(keepends=True) if line.endswith(b"\n")]
+
+    def passes(self):
+        return max([record["pass"] for record in self.records() if "end" in record], default=0)
+
+    def members(self, key, conn=None):
+        found, end = (conn or self.conn).values(f"smembers {key}")
+        self.assertEqual(end, "END", key)
+        return set(found[key][1].decode().split()) if key in found else None
+
+    def ask(self, command, reply, conn=None):
+        self.assertEqual((conn or self.conn).ask(command), reply, command)
+
+    @staticmethod
+    def items_of(prefix, name="k"):
+        """What that collection may be made of, in any encoding."""
+        return [prefix + name, f"{prefix}gone-{name}", *(f"{prefix}{name}.{part}" for part in ("a", "b", "active", "0", "1"))]
+
+    def ttl(self, key):
+        return next(int(line.split()[2]) for line in self.info(key) if line.startswith("STAT ttl "))
+
+    def info(self, key):
+        self.conn.send(f"sinfo {key}\r\n".encode())
+        return self.conn.lines_until("END")
+
+
+class Writer:
+    """A client: adds and removes members that nobody else touches, and knows which are in."""
+
+    def __init__(self, port, seed):
+        self.conn, self.random = Conn(port), random.Random(seed)
+        self.model, self.lock, self.ended = {}, threading.Lock(), False
+        self.key, self.names, self.failure, self.turns = None, [], None, 0
+        self.thread = threading.Thread(target=self.run, daemon=True)
+
+    def turn(self):
+        with self.lock:
+            name, add = self.random.choice(self.names), self.random.random() < 0.5
+            reply = self.conn.ask(f"{'sadd' if add else 'srem'} {self.key} {name}")
+            assert reply == ("STORED" if add else "DELETED"), reply
+            self.model[name] = add
+            self.turns += 1
+
+    def run(self):
+        try:
+            while not self.ended:
+                self.turn()
+        except Exception as error:
+            self.failure = error
+
+    def use(self, key, names):
+        """From now on it writes these members to this key."""
+        with self.lock:
+            self.key, self.names, self.turns = key, names, 0
+
+    def wait(self, turns):
+        wait_until("the client writes", LIMIT, lambda: self.failure or self.turns >= turns)
+
+    def close(self):
+        self.ended = True
+        if self.thread.is_alive():
+            self.thread.join(LIMIT)
+        self.conn.close()
+        if self.failure:
+            raise self.failure

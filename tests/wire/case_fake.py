@@ -1,0 +1,88 @@
+"""The base of the tests with a server that misbehaves: no reply may ever reach the wrong request.
+
+A request gets its own value (each names its key) or an error that names the server, never anything else; where the framing is
+in doubt the connection to the server is closed; a new one serves the next request.
+"""
+import fake
+from case import WireTest
+from fake import FakeServer, value_of
+from harness import PATIENCE, wait_until
+from stored import stats
+
+CONFIG = "retry_min = 10\nretry_max = 200"
+# Where a limit is to pass. A machine that stands still lets it pass anywhere, so more than "own value or error" can be said
+# there only of what is never answered.
+HASTY = f"{CONFIG}\nrequest_timeout = 400"
+# Whoever waits for a limit here waits too long for the test.
+NEVER = f"{CONFIG}\nrequest_timeout = 600000"
+
+
+class FakeTest(WireTest):
+    def serve(self, config=CONFIG, patient=True, **kwargs):
+        """One fake server, a setlistd in front of it, and a connection; those of before are ended."""
+        self.end_serving()
+        self.fake = self.fake_server(**kwargs)
+        self.proxy = self.setlistd([self.fake], config=config, patient=patient)
+        self.conn = self.connect(self.proxy)
+
+    def serve_hastily(self, config=HASTY, **kwargs):
+        """With limits that may pass. The server is greeted: what is asked now is sent to it."""
+        self.serve(config=config, **kwargs)
+        self.usable_again()
+
+    def end_serving(self):
+        if getattr(self, "proxy", None):
+            self.conn.close()
+            self.proxy.stop()
+            self.processes.remove(self.proxy)
+            self.fake.stop()
+
+    def fake_server(self, **kwargs):
+        server = FakeServer(**kwargs)
+        self.addCleanup(server.stop)
+        return server
+
+    def error(self, what):
+        return f"SERVER_ERROR upstream {self.fake.name} {what}"
+
+    def fault(self, key, action, once=True):
+        self.fake.faults[key.encode()] = fake.one_shot(action) if once else action
+
+    def own_or_error(self, keys, conn=None):
+        """Read one reply for each `get key` in turn. Returns {key: error line or None}."""
+        conn = conn or self.conn
+        outcome = {}
+        for key in keys:
+            found, end = conn.read_values()
+            if end == "END":
+                self.assertEqual(set(found), {key}, f"reply to get {key}")
+                self.assertEqual(found[key][1], value_of(key.encode()), f"reply to get {key}")
+                outcome[key] = None
+            else:
+                self.assertEqual(found, {}, f"reply to get {key}")
+                self.assertTrue(end.startswith(f"SERVER_ERROR upstream {self.fake.name} "), f"get {key}: {end}")
+                outcome[key] = end
+        return outcome
+
+    def ask_all(self, keys, conn=None):
+        (conn or self.conn).send(b"".join(b"get %s\r\n" % key.encode() for key in keys))
+
+    def uptime(self):
+        return int(stats(self.conn, "stats")["uptime"])
+
+    def usable_again(self):
+        """Each key is answered with its own value."""
+        def good():
+            keys = ["key-after-1", "key-after-2", "key-after-3"]
+            self.ask_all(keys)
+            return not any(self.own_or_error(keys).values())
+        wait_until("setlistd is usable again", PATIENCE, good, pause=0.02)
+
+    def was_sent(self, key, times, line):
+        """So often, and not once more."""
+        wait_until(f"{line} arrives", PATIENCE, lambda: len(self.fake.requests_for(key)) >= times)
+        self.assertEqual(len(self.fake.requests_for(key)), times, f"{line} was sent again")
+
+    def was_closed(self, key):
+        link = wait_until(f"a request for {key} arrives", PATIENCE, lambda: self.fake.link_with(key))
+        self.assertTrue(link.closed_by_peer.wait(PATIENCE), "setlistd kept a connection whose framing is in doubt")

@@ -1,0 +1,326 @@
+"""A server whose replies cannot be right, that answers unasked, or that dies."""
+import random
+import threading
+import time
+
+import fake
+from case_fake import CONFIG, HASTY, NEVER, FakeTest
+from fake import FullBacklog
+from harness import PATIENCE, wait_until
+
+
+class Garbage(FakeTest):
+    """Replies that cannot be right: an error, the connection closed, nothing after them believed."""
+
+    def bad_reply(self, data, verb=None):
+        """`get key-1` is answered with these bytes, other requests wait behind it."""
+        for behind in (0, 3):
+            with self.subTest(data=data[:60], behind=behind):
+                self.serve_hastily()
+                self.fault("key-1", fake.raw(data))
+                keys = ["key-1"] + [f"key-behind-{i}" for i in range(behind)]
+                self.ask_all(keys)
+                outcome = self.own_or_error(keys)
+                self.assertIsNotNone(outcome["key-1"], "a reply that cannot be right was taken")
+                self.was_closed("key-1")
+                self.usable_again()
+
+    def test_words(self):
+        for data in (b"nonsense\r\n", b"\r\n", b"\x00\x01\x02\r\n", b"EnD\r\n", b"STORED\r\n", b"END\r\nEND\r\n", b"HELLO 5\r\n",
+                     b"VALUE\r\n", b"VA\r\n", b"DELETED\r\n", b"-ERR no\r\n", b"5\r\n"):
+            self.bad_reply(data)
+
+    def test_wrong_key(self):
+        for data in (b"VA 5 kother f0\r\nother\r\n", b"VA 3 kkey-12 f0\r\nabc\r\n", b"VA 3 kkey- f0\r\nabc\r\n",
+                     b"VALUE other 0 5\r\nother\r\nEND\r\n", b"EN kother\r\n"):
+            self.bad_reply(data)
+
+    def test_another_requests_value(self):
+        """Replies in the wrong order: each names its key, none may be given to the other."""
+        self.serve_hastily()
+
+        def swapped(link, request):
+            other = fake.Request([b"mg", b"key-2"] + request.words[2:])
+            link.send(link.answer(other) + link.answer(request))
+        self.fault("key-1", swapped)
+        self.fake.faults[b"key-2"] = fake.one_shot(fake.silence)
+        keys = ["key-1", "key-2", "key-3"]
+        self.ask_all(keys)
+        self.assertIsNotNone(self.own_or_error(keys)["key-1"])
+        self.was_closed("key-1")
+        self.usable_again()
+
+    def test_lengths(self):
+        for size in (b"18446744073709551616", b"18446744073709551615", b"4294967295", b"4294967296", b"-1",
+                     b"2147483648", b"2147483647", b"x", b"1x", b"", b"99999999999999999999999999"):
+            self.bad_reply(b"VA " + size + b" k{key} f0\r\n{value}\r\n")
+        self.assertLess(self.proxy.peak_mib(), 512, "memory was taken by a declared length")
+
+    def test_lengths_without_meta(self):
+        for size in (b"18446744073709551616", b"4294967295", b"-1", b"2147483648", b"x"):
+            self.serve_hastily(meta=False, version=b"1.4.39")
+            self.fault("key-1", fake.raw(b"VALUE {key} 0 " + size + b"\r\n{value}\r\nEND\r\n"))
+            keys = ["key-1", "key-2"]
+            self.ask_all(keys)
+            self.assertIsNotNone(self.own_or_error(keys)["key-1"], size)
+            self.was_closed("key-1")
+            self.usable_again()
+
+    def test_garbage_without_meta(self):
+        for data in (b"nonsense\r\n", b"VALUE other 0 5\r\nother\r\nEND\r\n", b"VALUE {key} 0 3\r\nabcdef\r\nEND\r\n",
+                     b"VALUE {key}\r\nEND\r\n", b"VALUE {key} 0\r\nEND\r\n", b"VALUE {key} x 1\r\n1\r\nEND\r\n",
+                     b"VALUE {key} 0 1\r\n1\r\nVALUE {key} 0 1\r\n1\r\nEND\r\n", b"HD\r\n", b"STORED\r\n"):
+            with self.subTest(data=data):
+                self.serve_hastily(meta=False, version=b"1.4.39")
+                self.fault("key-1", fake.raw(data))
+                self.ask_all(["key-1"])
+                self.assertIsNotNone(self.own_or_error(["key-1"])["key-1"])
+                self.was_closed("key-1")
+                self.usable_again()
+
+    def test_data_without_its_end(self):
+        for data in (b"VA 3 k{key} f0\r\nabcdef\r\n", b"VA {size} k{key} f0\r\n{value}", b"VA 3 k{key} f0\r\nabc\n\n",
+                     b"VA 2 k{key} f0\r\nab\rc\r\n"):
+            self.bad_reply(data)
+
+    def test_line_without_its_end(self):
+        self.bad_reply(b"x" * 3000)
+        self.bad_reply(b"VA 5 k{key}" + b" " * 100000)
+        self.bad_reply(b"SERVER_ERROR " + b"x" * 1000000)
+
+    def test_replies_to_writes(self):
+        for line, reply in (("incr key-1 1", b"nonsense\r\n"), ("incr key-1 1", b"STORED\r\n"), ("delete key-1", b"STORED\r\n"),
+                            ("delete key-1", b"END\r\n"), ("touch key-1 0", b"5\r\n"), ("incr key-1 1", b"12x\r\n"),
+                            ("delete key-1", b"VALUE key-1 0 1\r\n1\r\nEND\r\n"), ("touch key-1 0", b"\r\n")):
+            with self.subTest(line=line, reply=reply):
+                self.serve_hastily()
+                self.fault("key-1", fake.raw(reply))
+                self.assertTrue(self.conn.ask(line).startswith(f"SERVER_ERROR upstream {self.fake.name} "))
+                self.was_closed("key-1")
+                self.usable_again()
+                self.was_sent("key-1", 1, line)
+
+    def test_bare_error_to_a_request_of_ours(self):
+        """ERROR or CLIENT_ERROR to a request that setlistd built right: passed on or replaced, never paired wrongly."""
+        for data in (b"ERROR\r\n", b"CLIENT_ERROR bad command line format\r\n"):
+            self.serve_hastily()
+            self.fault("key-1", fake.raw(data))
+            self.ask_all(["key-1"])
+            self.assertRegex(self.conn.line(), rb"^(ERROR|(CLIENT|SERVER)_ERROR .+)$")
+            self.usable_again()
+
+    def test_server_error_is_passed_on(self):
+        self.serve()
+        for command in ("get key-1", "incr key-1 1", "delete key-1", "touch key-1 1"):
+            self.fault("key-1", fake.raw(b"SERVER_ERROR out of memory\r\n"))
+            self.ask_all(["key-0"])
+            self.conn.send(command.encode() + b"\r\n")
+            self.ask_all(["key-2"])
+            self.own_or_error(["key-0"])
+            self.assertEqual(self.conn.line(), b"SERVER_ERROR out of memory", command)
+            self.assertIsNone(self.own_or_error(["key-2"])["key-2"])
+
+    def test_random_replies(self):
+        """Right replies with a few bytes changed or lost. Only the value itself may go unnoticed."""
+        dice = random.Random(11)
+        self.serve_hastily()
+        for round_number in range(60):
+            key = f"key-{round_number}"
+            self.fake.faults[key.encode()] = fake.one_shot(mangled(dice.randrange(1 << 30)))
+            keys = [key, "key-behind"]
+            self.ask_all(keys)
+            self.check_mangled(key)
+            self.own_or_error(["key-behind"])
+        self.usable_again()
+
+    def check_mangled(self, key):
+        found, end = self.conn.read_values()
+        self.assertTrue(set(found) <= {key}, f"get {key} gave {found}")
+        self.assertRegex(end, r"^(END|(SERVER_|CLIENT_)?ERROR.*)$")
+
+
+def mangled(seed):
+    """The head of the reply damaged; the data is left alone, since nothing protects it."""
+    def fault(link, request):
+        dice = random.Random(seed)
+        reply = bytearray(link.answer(request))
+        head = reply.index(b"\r\n") + 2
+        for _ in range(dice.randrange(1, 3)):
+            reply[dice.randrange(head)] = dice.choice((dice.randrange(256), 10, 13, 32, 48))
+        link.send(bytes(reply))
+    return fault
+
+
+class Stray(FakeTest):
+    """Bytes that nobody asked for."""
+
+    def test_with_nothing_asked(self):
+        for data in (b"VA 5 kkey-2 f0\r\nstray\r\n", b"STORED\r\n", b"\r\n", b"x", b"SERVER_ERROR idle\r\n"):
+            with self.subTest(data=data):
+                self.serve()
+                self.ask_all(["key-1"])
+                self.own_or_error(["key-1"])
+                self.fake.link_with("key-1").send(data)
+                self.was_closed("key-1")
+                self.usable_again()
+
+    def test_a_reply_too_many(self):
+        """Twice the same reply, with other requests behind it: the second copy is for none of them."""
+        self.serve()
+        self.fault("key-1", fake.twice)
+        keys = ["key-1"] + [f"key-behind-{i}" for i in range(20)]
+        self.ask_all(keys)
+        self.own_or_error(keys)
+        self.was_closed("key-1")
+        self.usable_again()
+
+    def test_a_reply_too_many_to_writes(self):
+        """STORED twice: the copy may pass for the reply of the next write, but no value goes astray, and it comes to light."""
+        self.serve()
+        self.fault("key-1", fake.raw(b"DELETED\r\nDELETED\r\n"))
+        self.assertEqual(self.conn.ask("delete key-1"), "DELETED")
+        self.was_closed("key-1")
+        self.usable_again()
+
+    def test_bytes_after_the_handshake(self):
+        """Stray bytes at the very beginning are no reply to the first request."""
+        self.serve(greeting=b"VA 5 kkey-1 f0\r\nstray\r\n")
+        self.ask_all(["key-1"])
+        self.assertIsNotNone(self.own_or_error(["key-1"])["key-1"])
+
+
+class Dying(FakeTest):
+    """The server goes away."""
+
+    def test_in_the_middle_of_a_reply(self):
+        for part in (0, 1, 5, 12, 20, 30):
+            with self.subTest(part=part):
+                self.serve()
+                self.fault("key-1", fake.die_after(part))
+                keys = ["key-1", "key-2", "key-3"]
+                self.ask_all(keys)
+                outcome = self.own_or_error(keys)
+                self.assertIn(outcome["key-1"], (None, self.error("connection lost, outcome unknown")))
+                self.usable_again()
+
+    def test_writes_are_not_sent_again(self):
+        for line, want in (("incr key-1 1", 1), ("delete key-1", 1), ("touch key-1 0", 1), ("sadd key-1 a", 1),
+                           ("evincr key", None)):
+            with self.subTest(line=line):
+                self.serve()
+                self.fault(line.split()[1], fake.die, once=False)
+                if want is None:
+                    self.die_on_events()
+                self.assertEqual(self.conn.ask(line), self.error("connection lost, outcome unknown"))
+                if want:
+                    self.assertEqual(len(self.fake.requests_for("key-1")), want, "sent again")
+                self.usable_again()
+
+    def die_on_events(self):
+        """The counter's key has the hour in it: the present and the next one."""
+        for seconds in (0, 3600):
+            hour = time.strftime("%Y%m%d%H", time.gmtime(time.time() + seconds))
+            self.fault(f"key::{hour}", fake.die, once=False)
+
+    def test_with_many_requests_outstanding(self):
+        self.serve()
+        keys = [f"key-{i}" for i in range(200)]
+        self.fault("key-77", fake.die)
+        self.ask_all(keys)
+        outcome = self.own_or_error(keys)
+        self.assertFalse([k for k in keys[:77] if outcome[k]], "what was answered before was lost")
+        self.usable_again()
+
+    def test_while_the_proxy_writes(self):
+        """That the write fails is seen before the last replies are read. Whether it comes to that is chance: in rounds."""
+        keys = [f"key-{i}" for i in range(20)]
+        for turn in range(20):
+            self.serve(CONFIG + "\nmax_pipeline = 100000")
+            other = self.connect(self.proxy)
+            for _ in range(200):                            # what its replies are like is known: many may be under way
+                other.values("get key-other")
+            at, answers = threading.Event(), []
+            for key in keys[:-1]:
+                self.fault(key, fake.gather(answers))
+            self.fault(keys[-1], fake.send_and_die(answers, at))
+            self.ask_all(keys)
+            wait_until("they arrive", PATIENCE, lambda: self.fake.requests_for(keys[-1]))
+            threading.Timer(turn / 5000, at.set).start()
+            self.ask_all(["key-other"] * 8000, other)
+            outcome = self.own_or_error(keys)
+            self.assertFalse([k for k in keys[:-1] if outcome[k]], "what was answered before was lost")
+            other.close()
+
+    def test_clients_of_one_server_in_common(self):
+        self.serve()
+        conns = [self.connect(self.proxy) for _ in range(10)]
+        self.fault("key-5-3", fake.die)
+        for number, conn in enumerate(conns):
+            self.ask_all([f"key-{number}-{i}" for i in range(10)], conn)
+        for number, conn in enumerate(conns):
+            self.own_or_error([f"key-{number}-{i}" for i in range(10)], conn)
+        self.usable_again()
+
+    def test_refused_then_back(self):
+        self.serve()
+        self.usable_again()
+        self.fake.stop_listening()
+        self.fake.drop_links()
+        wait_until("it is noticed", PATIENCE, self.unavailable)
+        for i in range(20):
+            self.ask_all([f"key-{i}"])
+            self.assertEqual(self.own_or_error([f"key-{i}"])[f"key-{i}"], self.error("unavailable"))
+        self.assertEqual(self.conn.ask("sadd s a"), self.error("unavailable"))
+        self.assertEqual(self.conn.ask("evincr E"), self.error("unavailable"))
+        self.fake.start()
+        self.usable_again()
+
+    def unavailable(self):
+        self.ask_all(["key-1"])
+        return self.own_or_error(["key-1"])["key-1"] == self.error("unavailable")
+
+    def test_down_at_the_start(self):
+        self.fake = self.fake_server()
+        self.fake.stop_listening()
+        self.proxy = self.setlistd([self.fake], config=CONFIG)
+        self.conn = self.connect(self.proxy)
+        self.ask_all(["key-1"])
+        self.assertEqual(self.own_or_error(["key-1"])["key-1"], self.error("unavailable"))
+        self.fake.start()
+        self.usable_again()
+
+    def test_never_accepting(self):
+        """Neither accepted nor refused: the connect limit passes."""
+        self.fake = FullBacklog()
+        self.addCleanup(self.fake.stop)
+        self.proxy = self.setlistd([self.fake], config=f"{NEVER}\nconnect_timeout = 300")
+        self.conn = self.connect(self.proxy)
+        self.ask_all(["key-1", "key-2"])
+        outcome = self.own_or_error(["key-1", "key-2"])
+        self.assertEqual(set(outcome.values()), {self.error("unavailable")})
+
+    def test_no_answer_to_the_handshake(self):
+        self.serve(config=HASTY, mute=True)
+        self.ask_all(["key-1"])
+        outcome = self.own_or_error(["key-1"])
+        self.assertEqual(outcome["key-1"], self.error("unavailable"), "nothing of the request was sent")
+        self.fake.mute = False
+        self.usable_again()
+
+    def test_too_many_connections(self):
+        """memcached's refusal is no reply to a request."""
+        self.serve(greeting=b"ERROR Too many open connections\r\n", hang_up=True)
+        for key in ("key-1", "key-2"):
+            self.ask_all([key])
+            self.assertEqual(self.own_or_error([key])[key], self.error("unavailable"))
+        self.fake.greeting, self.fake.hang_up = b"", False
+        self.usable_again()
+
+    def test_garbage_for_a_handshake(self):
+        for greeting in (b"SSH-2.0-OpenSSH_9.2\r\n", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x00" * 100):
+            with self.subTest(greeting=greeting):
+                self.serve(config=HASTY, greeting=greeting)
+                self.ask_all(["key-1"])
+                self.assertEqual(self.own_or_error(["key-1"])["key-1"], self.error("unavailable"))
+                self.fake.greeting = b""
+                self.usable_again()

@@ -1,0 +1,98 @@
+"""Clients that do not read: what is kept for them is bounded, and others are served."""
+import threading
+import time
+
+from case import WireTest
+from harness import built_with_sanitizer
+from wire import Conn
+
+# MiB; without bounds these would be several hundred, and with them there were 40 at most
+RSS_LIMIT = 128
+# a sanitizer's build keeps freed memory back, and has its shadow on top
+RSS_LIMIT_SANITIZER = 640
+
+
+class Slow(WireTest):
+    """Clients that ask for much and do not read: memory stays bounded, others are served."""
+    alone = True
+
+    def limit(self):
+        return RSS_LIMIT_SANITIZER if built_with_sanitizer() else RSS_LIMIT
+
+    def watch(self, proxy, seconds, others):
+        """Other clients work for a while; the most memory that was held in it."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            others()
+        return proxy.peak_mib()
+
+    def flood(self, proxy, request, count):
+        """Send requests without reading, until they are sent or nobody takes them any more."""
+        conn = self.connect(proxy)
+
+        def send():
+            try:
+                conn.send(request * count)
+            except OSError:
+                pass
+        threading.Thread(target=send, daemon=True).start()
+        return conn
+
+    def other(self, proxy):
+        conn = self.connect(proxy)
+
+        def work():
+            assert conn.set("small", b"x") == "STORED"
+            assert conn.get("small") == b"x"
+            time.sleep(0.005)
+        return work
+
+    def test_large_values(self):
+        _, proxy = self.pool(2)
+        with Conn(proxy.port) as conn:
+            self.assertEqual(conn.set("big", b"x" * 500000), "STORED")
+        self.flood(proxy, b"get big\r\n", 2000)
+        self.assertLess(self.watch(proxy, 2, self.other(proxy)), self.limit())
+
+    def test_large_values_of_one_get(self):
+        """A single get of much: 400 MB in one reply."""
+        _, proxy = self.pool(2)
+        with Conn(proxy.port) as conn:
+            self.assertEqual(conn.set("big", b"x" * 500000), "STORED")
+        self.flood(proxy, b"get" + b" big" * 800 + b"\r\n", 1)
+        self.assertLess(self.watch(proxy, 2, self.other(proxy)), self.limit())
+
+    def test_large_sets(self):
+        _, proxy = self.pool(2)
+        with Conn(proxy.port) as conn:
+            for i in range(20):
+                self.assertEqual(conn.ask("sadd big " + " ".join(f"{i}-{j}-{'m' * 30}" for j in range(500))), "STORED")
+        self.flood(proxy, b"smembers big\r\n", 2000)
+        self.assertLess(self.watch(proxy, 2, self.other(proxy)), self.limit())
+
+    def test_many_small_requests(self):
+        _, proxy = self.pool(2)
+        conns = [self.flood(proxy, b"get missing\r\nincr missing 1\r\nmn\r\n", 200000) for _ in range(3)]
+        self.assertLess(self.watch(proxy, 2, self.other(proxy)), self.limit())
+        for conn in conns:
+            conn.close()
+
+    def test_what_was_not_read_comes_later(self):
+        """A client that was held up gets all of its replies once it reads."""
+        _, proxy = self.pool(2)
+        with Conn(proxy.port) as conn:
+            self.assertEqual(conn.set("big", b"x" * 200000), "STORED")
+        conn = self.flood(proxy, b"get big\r\nmn\r\n", 300)
+        time.sleep(0.5)
+        for _ in range(300):
+            found, _ = conn.read_values()
+            self.assertEqual(len(found["big"][1]), 200000)
+            self.assertEqual(conn.line(), b"MN")
+
+    def test_uploads_that_stall(self):
+        """Many large values that are only begun: what was sent may be kept, what was declared is not."""
+        _, proxy = self.pool(2)
+        conns = [self.connect(proxy) for _ in range(100)]
+        for conn in conns:
+            conn.send(b"set k 0 0 1000000\r\nbegun")
+        self.assertLess(self.watch(proxy, 0.5, self.other(proxy)), self.limit() / 2)

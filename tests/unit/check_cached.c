@@ -100,9 +100,10 @@ START_TEST(listed_in_part)
 			cupboard.items[i].id[0] == OPLOG_TABLE)
 			server_find(&server, slice_of(key, strlen(key)))->there = false;
 	}
-	client_asks("sscan k 3\r\nsscan k 100\r\n");
+	/* The first two tables are likely to hold so many; the third is read when they do not. */
+	client_asks("sscan k 5\r\n");
 	server_answer_all(&server);
-	ck_assert_str_eq(fake_told(&fake) + strlen("VALUE k 0 5\r\na b c\r\nEND\r\n"), "END\r\n");
+	client_is_told("END\r\n");
 }
 END_TEST
 

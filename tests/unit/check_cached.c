@@ -87,26 +87,6 @@ static void counts(const char *number, const char *calls_)
 
 /* --- what changed --- */
 
-/* What was written of a set before one of its tables was found missing is not shown. */
-START_TEST(listed_in_part)
-{
-	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c +d +e +f ", 2);
-	char key[64];
-
-	put(&run, 1);
-	for (size_t i = 0; i < cupboard.count; i++) {
-		snprintf(key, sizeof(key), "k.%.*s", OPLOG_ID, cupboard.items[i].id);
-		if (memmem(buf_slice(&cupboard.items[i].data).p, buf_size(&cupboard.items[i].data), "e", 1) &&
-			cupboard.items[i].id[0] == OPLOG_TABLE)
-			server_find(&server, slice_of(key, strlen(key)))->there = false;
-	}
-	/* The first two tables are likely to hold so many; the third is read when they do not. */
-	client_asks("sscan k 5\r\n");
-	server_answer_all(&server);
-	client_is_told("END\r\n");
-}
-END_TEST
-
 /* A base that refers to one run many times would take as much memory for each. */
 START_TEST(run_twice)
 {
@@ -391,4 +371,4 @@ END_TEST
 
 SUITE_AROUND(cached, setup, teardown, a_short_base_is_read, a_longer_one_is_asked_about, another_connection, pops_read,
 	items_are_kept, presence, an_item_is_lost, an_item_seems_lost, suspected_for_the_last_time, an_index_is_garbled,
-	presence_is_not_known, within_the_budget, run_twice, listed_in_part)
+	presence_is_not_known, within_the_budget, run_twice)

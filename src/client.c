@@ -157,21 +157,12 @@ static size_t window(const struct client *c)
 	return n < config->max_pipeline ? n : config->max_pipeline;
 }
 
-/* How many calls the client may have unanswered before its next request waits: a share of a server's queue. */
-static size_t calls_max(const struct client *c)
-{
-	enum { SHARE = 4 };
-	size_t share = config_of(c)->server_queue / SHARE;
-
-	return share < ORDER_CALLS_MAX ? share : ORDER_CALLS_MAX;
-}
-
 /* Whether another request may start: the window has room. Multiplies instead of dividing. */
 static bool may_start_request(const struct client *c)
 {
 	const struct config *config = config_of(c);
 
-	if (c->barrier || c->order.tasks >= config->max_pipeline || c->order.calls >= calls_max(c) ||
+	if (c->barrier || c->order.tasks >= config->max_pipeline || c->order.calls >= c->worker->host.calls_max ||
 		stream_waiting(&c->stream) >= config->client_buffer)
 		return false;
 	return c->order.tasks < PIPELINE_LEAST || (c->order.tasks + 1) * (c->average + 1) <= config->client_buffer;
@@ -317,7 +308,7 @@ static void maybe_resume(struct client *c)
 	if (room && first && first->resume)
 		first->resume(first);
 	if (!c->paused || c->closing || c->barrier || !room || c->order.tasks > window(c) / 2 ||
-		c->order.calls > calls_max(c) / 2)
+		c->order.calls > c->worker->host.calls_max / 2)
 		return;
 	c->paused = false;
 	stream_resume(&c->stream);

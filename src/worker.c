@@ -159,6 +159,15 @@ static void *run(void *arg)
 	return NULL;
 }
 
+/* A share of a server's queue, so that one client leaves room for others. */
+static size_t calls_max(const struct config *config)
+{
+	enum { SHARE = 4 };
+	size_t share = config->server_queue / SHARE;
+
+	return share < ORDER_CALLS_MAX ? share : ORDER_CALLS_MAX;
+}
+
 static void init_host(struct worker *w, uint64_t seed)
 {
 	const struct config *config = w->daemon->config;
@@ -178,6 +187,7 @@ static void init_host(struct worker *w, uint64_t seed)
 		.share = client_task_share,
 		.room = client_task_room,
 		.done = client_task_done,
+		.calls_max = calls_max(config),
 	};
 	w->host.env.seed = random_next(&w->host.env.random);
 	w->collection_options = (struct collection_options){

@@ -22,10 +22,10 @@ static bool parse_counter(struct slice value, uint64_t *out)
 /* Asks for more counters, a limited number at a time, so that other calls get through. */
 static void ask(struct counters *counters)
 {
-	enum { AT_ONCE = ORDER_EVENT_CALLS };
+	size_t share = counters->host->calls_max, most = share && share < ORDER_EVENT_CALLS ? share : ORDER_EVENT_CALLS;
 	struct call call = { .verb = CALL_GET, .want = WANT_VALUE, .server = CALL_ANY_SERVER };
 
-	while (counters->asked < counters->count && counters->asked - counters->answered < AT_ONCE) {
+	while (counters->asked < counters->count && counters->asked - counters->answered < most) {
 		struct counter *counter = &counters->all[counters->asked++];
 		call.key = counter->waiter.key;
 		lanes_call(counters->host->lanes, &call, &counter->waiter);

@@ -40,6 +40,8 @@ static bool may_ask(const struct fan *fan)
 {
 	struct host *host = fan->task->host;
 
+	if (host->calls_max && fan->asked - fan->answered >= host->calls_max)
+		return false;
 	if (fan->complete || fan->asked - fan->answered >= window(fan) || fan->asked - fan->written >= span(fan))
 		return false;
 	if (fan->asked < fan->first)

@@ -25,6 +25,7 @@ struct host {
 	/* The reply of the task is complete. The host owns the task from now on. */
 	void (*done)(struct task *task);
 
+	size_t calls_max; /* calls that one client may have unanswered: its share of a server's queue; 0 for no limit */
 	struct time_bucket_memo bucket;
 	uint64_t event_size; /* a moving average of the size of stored events that were read, in bytes */
 };

@@ -19,7 +19,7 @@ enum { ORDER_KEYS_FIRST = 32, ORDER_SETS_FIRST = 8 };
  * The calls that a connection may have unanswered before its next request waits, so that it leaves other clients their share of a
  * server's queue; and the calls of a request that reads the counters of many buckets, as counted here.
  */
-enum { ORDER_CALLS_MAX = 4096, ORDER_EVENT_CALLS = 512 };
+enum { ORDER_CALLS_MAX = 4096, ORDER_EVENT_CALLS = 2048 };
 
 /*
  * The numbers of unfinished tasks of a connection, and of those of each kind; and of the calls that they may have unanswered. All

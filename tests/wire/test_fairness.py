@@ -32,6 +32,14 @@ class Overload(WireTest):
             self.assertEqual((len(found), end), (len(keys), "END"))
         self.assertEqual(self.refused(), 0)
 
+    def test_one_request_for_very_many_keys(self):
+        keys = [f"k{number}" for number in range(3 * QUEUE)]
+        for key in keys:
+            self.conn.send(f"set {key} 0 0 1 noreply\r\nx\r\n".encode())
+        found, end = self.conn.values(f"get {' '.join(keys)}")
+        self.assertEqual((len(found), end), (len(keys), "END"))
+        self.assertEqual(self.refused(), 0)
+
     def test_counters_of_many_buckets(self):
         """All buckets of some years, asked for many times at once; and others who ask for little meanwhile."""
         self.other.set("small", b"x")

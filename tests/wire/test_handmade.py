@@ -5,7 +5,6 @@ What setlistd writes itself is only a part of what may be there: other fences, t
 import random
 
 from case_large import LargeSetTest
-from stored import Stored
 from test_ordered import Ordered, spread
 from test_stored import fence, run, table
 
@@ -57,7 +56,7 @@ class Handmade(Ordered, LargeSetTest):
         return pool
 
     def look(self, pool, dice, conn):
-        stored = Stored(self.at, "k")
+        stored = self.stored("k")
         members = stored.members()
         for command, reply in dice.sample([
                 ("scard k", str(len(members))),

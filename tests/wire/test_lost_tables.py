@@ -138,12 +138,12 @@ class LostTables(LargeSetTest):
         """
         self.large_set()
         conn = self.fresh()
-        self.assertEqual(conn.ask("sset whole " + LONG), "STORED")
+        self.assertEqual(conn.ask("sset whole " + b" ".join(names(800)).decode()), "STORED")
         table, = split(self.at.get("whole")).refs
         table = f"whole.{table[1].decode()}"
 
         def used():
-            self.assertEqual(conn.ask("scard whole"), "200")
+            self.assertEqual(conn.ask("scard whole"), "800")
             return self.at.meta(table, "h u")["h"] == "1"
 
         def found_out():

@@ -357,6 +357,7 @@ int main(int argc, char **argv)
 	char error[256];
 	int status = 1;
 
+	event_set_mem_functions(xmalloc, xrealloc, free);
 	config_init(&config);
 	if (configure(&config, &options)) {
 		log_set_level(LOG_LEVEL_WARN + (int)(config.verbose < 2 ? config.verbose : 2));

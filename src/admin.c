@@ -57,6 +57,7 @@ static void print_general(struct worker *w, struct buf *out)
 	reply_stat(out, "pointer_size", 8 * sizeof(void *));
 	reply_stat(out, "threads", d->config->threads);
 	reply_stat(out, "curr_connections", (uint64_t)atomic_load(&d->connections));
+	reply_stat(out, "client_bytes", atomic_load_explicit(&d->client_bytes, memory_order_relaxed));
 	reply_stat(out, "total_connections", atomic_load(&d->accepted));
 	reply_stat(out, "rejected_connections", atomic_load(&d->rejected));
 }

@@ -4,17 +4,15 @@
 #include <stdlib.h>
 
 #include "admin.h"
+#include "client_limits.h"
+#include "client_window.h"
 #include "command/start.h"
 #include "protocol/reply.h"
 #include "util/alloc.h"
 #include "util/log.h"
 
 enum {
-	SLOW_FACTOR = 16,           /* a client is closed if this multiple of client_buffer waits for it */
-	STALL_MS = 2000,            /* and nothing was written for this time */
-	AVERAGE_FIRST = 128 * 1024, /* the assumed size of a reply before the first one */
-	BATCH_REPLIES = 16,         /* replies that are written without waiting for more */
-	PIPELINE_LEAST = 4          /* unanswered requests that are allowed for any size of replies */
+	BATCH_REPLIES = 16 /* replies that are written without waiting for more */
 };
 
 static struct client *client_of(struct stream *stream)
@@ -54,6 +52,7 @@ void client_close(struct client *c)
 	c->order = (struct order){ 0 };
 	stream_close(&c->stream);
 	TAILQ_REMOVE(&w->clients, c, link);
+	limits_close(c);
 	atomic_fetch_sub(&w->daemon->connections, 1);
 	worker_count(w, COUNT_closed_connections, 1);
 	loop_later(&w->loop, &c->release);
@@ -69,7 +68,7 @@ static bool is_answered(const struct client *c)
 static bool is_quiet(const struct client *c)
 {
 	return is_answered(c) && buf_size(&c->stream.in) == 0 && c->skip == 0 && !c->barrier && !c->paused &&
-		!c->closing;
+		!c->closing && !c->ended;
 }
 
 static void move_when_quiet(struct client *c)
@@ -81,6 +80,7 @@ static void move_when_quiet(struct client *c)
 	TAILQ_REMOVE(&w->clients, c, link);
 	worker_count(w, COUNT_moved_connections, 1);
 	worker_send(c->destination, stream_detach(&c->stream));
+	limits_close(c);
 	loop_later(&w->loop, &c->release);
 }
 
@@ -114,58 +114,35 @@ struct client *client_next(struct client *c)
 	return TAILQ_NEXT(c, link);
 }
 
+/* A close with unread input resets the connection, and the peer loses what it has not received by then. */
 static void close_if_finished(struct client *c)
 {
-	if (c->closing && is_answered(c))
+	if (!c->closing || c->lingering || !is_answered(c))
+		return;
+	if (c->ended || stream_is_settled(&c->stream)) {
 		client_close(c);
+		return;
+	}
+	c->lingering = true;
+	limits_linger(c);
+	stream_finish(&c->stream);
+	stream_resume(&c->stream);
 }
 
 void client_drain(struct client *c)
 {
-	if (!stream_is_open(&c->stream))
+	if (!stream_is_open(&c->stream) || c->lingering)
 		return;
 	c->closing = true;
 	stream_pause(&c->stream);
 	close_if_finished(c);
 }
 
-static void close_slow(struct client *c)
-{
-	log_warn(
-		"client closed: it does not read its replies, %zu bytes wait", stream_waiting(&c->stream) + c->spilled);
-	worker_count(c->worker, COUNT_closed_slow_clients, 1);
-	client_close(c);
-}
-
-static bool is_slow(const struct client *c)
-{
-	if (c->worker->loop.now - c->progress < STALL_MS)
-		return false;
-	return stream_waiting(&c->stream) + c->spilled > SLOW_FACTOR * config_of(c)->client_buffer;
-}
-
 /* --- requests --- */
 
-/* How many requests may be unanswered: replies of the average size must fit the buffer. */
-static size_t window(const struct client *c)
-{
-	const struct config *config = config_of(c);
-	size_t n = config->client_buffer / (c->average + 1);
-
-	if (n < PIPELINE_LEAST)
-		n = PIPELINE_LEAST;
-	return n < config->max_pipeline ? n : config->max_pipeline;
-}
-
-/* Whether another request may start: the window has room. Multiplies instead of dividing. */
 static bool may_start_request(const struct client *c)
 {
-	const struct config *config = config_of(c);
-
-	if (c->barrier || c->order.tasks >= config->max_pipeline || c->order.calls >= c->worker->host.calls_max ||
-		stream_waiting(&c->stream) >= config->client_buffer)
-		return false;
-	return c->order.tasks < PIPELINE_LEAST || (c->order.tasks + 1) * (c->average + 1) <= config->client_buffer;
+	return !c->barrier && window_lets_go_on(c);
 }
 
 static void carry_out(struct client *c, const struct request *request)
@@ -187,6 +164,14 @@ static void refuse(struct client *c, const struct request *request)
 {
 	worker_count(c->worker, COUNT_cmd_refused, 1);
 	task_refuse(&c->worker->host, request, c, request->error);
+}
+
+void client_refuse(struct client *c, const char *error)
+{
+	const struct request request = { .error = error };
+
+	refuse(c, &request);
+	client_drain(c);
 }
 
 /* Takes a request off the front of `in`. Gives its size, or 0 if it is incomplete or must wait. */
@@ -223,17 +208,31 @@ static size_t take_request(struct client *c, struct slice in)
 	return request.consumed;
 }
 
+static size_t discard(struct client *c, size_t n)
+{
+	c->skip -= n < c->skip ? n : c->skip;
+	if (c->skip == 0)
+		client_close(c);
+	return n;
+}
+
 static size_t on_data(struct stream *stream, struct slice in)
 {
 	struct client *c = client_of(stream);
 	size_t used = 0, n;
+	bool complete = false;
 
+	if (c->lingering)
+		return discard(c, in.n);
+	limits_active(c);
 	while (used < in.n && !c->closing && may_start_request(c)) {
 		if (c->skip) {
 			n = in.n - used < c->skip ? in.n - used : c->skip;
 			c->skip -= n;
+			complete |= c->skip == 0;
 		} else {
 			n = take_request(c, slice_skip(in, used));
+			complete |= n > 0;
 		}
 		if (n == 0)
 			break;
@@ -248,6 +247,9 @@ static size_t on_data(struct stream *stream, struct slice in)
 		c->paused = true;
 		stream_pause(stream);
 	}
+	if (used < in.n || limits_have_grown(c, LIMITS_AFTER_READ))
+		limits_weigh(c, buf_size(&stream->in) ? 0 : in.n - used);
+	limits_unfinished(c, !c->paused && (used < in.n || c->skip), complete);
 	return used;
 }
 
@@ -259,6 +261,14 @@ void client_task_begin(struct task *task)
 
 	STAILQ_INSERT_TAIL(&c->tasks, task, link);
 	order_begin(&c->order, task->order);
+	window_task_begin(c, task);
+}
+
+/* Counts what a task has added to its spill. */
+static void count_spill(struct client *c, struct task *task)
+{
+	c->spilled += buf_size(&task->spill) - task->spilled;
+	task->spilled = buf_size(&task->spill);
 }
 
 struct buf *client_task_reply(struct task *task)
@@ -270,10 +280,12 @@ struct buf *client_task_reply(struct task *task)
 		buf_consume(trash, buf_size(trash));
 		return trash;
 	}
-	if (STAILQ_FIRST(&c->tasks) != task)
+	if (STAILQ_FIRST(&c->tasks) != task) {
+		count_spill(c, task);
 		return &task->spill;
+	}
 	if (stream_waiting(&c->stream) == 0)
-		c->progress = c->worker->loop.now;
+		limits_waits(c);
 	stream_dirty(&c->stream);
 	return &c->stream.out;
 }
@@ -285,16 +297,34 @@ bool client_task_share(struct task *task, struct shared *text)
 	if (!c || task->quiet || STAILQ_FIRST(&c->tasks) != task)
 		return false;
 	if (stream_waiting(&c->stream) == 0)
-		c->progress = c->worker->loop.now;
+		limits_waits(c);
 	stream_share(&c->stream, text);
 	return true;
 }
 
+void client_task_hold(struct task *task, size_t more, size_t less)
+{
+	struct client *c = task->owner;
+
+	if (!c)
+		return;
+	c->spilled += more - less;
+	if (limits_have_grown(c, LIMITS_WITHIN_TURN))
+		limits_weigh(c, 0);
+}
+
+/* The first task waits for nobody but the client: what others hold comes behind it, and must not stop it. */
 bool client_task_room(const struct task *task)
 {
 	const struct client *c = task->owner;
+	size_t waiting;
 
-	return !c || stream_waiting(&c->stream) + c->spilled + buf_size(&task->spill) < config_of(c)->client_buffer / 2;
+	if (!c)
+		return true;
+	waiting = stream_waiting(&c->stream);
+	if (STAILQ_FIRST(&c->tasks) != task)
+		waiting += c->spilled + buf_size(&task->spill) - task->spilled;
+	return waiting < config_of(c)->client_buffer / 2;
 }
 
 /* Resumes only when well below the limits, so that it does not pause and resume for each request. */
@@ -307,19 +337,20 @@ static void maybe_resume(struct client *c)
 		c->barrier = false;
 	if (room && first && first->resume)
 		first->resume(first);
-	if (!c->paused || c->closing || c->barrier || !room || c->order.tasks > window(c) / 2 ||
-		c->order.calls > c->worker->host.calls_max / 2)
+	if (!c->paused || c->closing || c->barrier || !room || !window_lets_resume(c))
 		return;
 	c->paused = false;
+	limits_unfinished(c, c->skip, true);
 	stream_resume(&c->stream);
 }
 
-static void update_average(struct client *c)
+/* The size of the reply of the task that has just ended. */
+static size_t measure_reply(struct client *c)
 {
 	uint64_t size = c->produced + stream_waiting(&c->stream) - c->measured;
 
 	c->measured += size;
-	c->average = c->average - c->average / 8 + (size_t)size / 8;
+	return (size_t)size;
 }
 
 static void pop_finished(struct client *c)
@@ -328,7 +359,8 @@ static void pop_finished(struct client *c)
 
 	while ((task = STAILQ_FIRST(&c->tasks))) {
 		if (buf_size(&task->spill)) {
-			c->spilled -= task->done ? buf_size(&task->spill) : 0;
+			c->spilled -= task->spilled;
+			task->spilled = 0;
 			stream_dirty(&c->stream);
 			buf_add_slice(&c->stream.out, buf_slice(&task->spill));
 			buf_free(&task->spill);
@@ -337,7 +369,7 @@ static void pop_finished(struct client *c)
 			break;
 		STAILQ_REMOVE_HEAD(&c->tasks, link);
 		order_end(&c->order, task->order);
-		update_average(c);
+		window_task_end(c, task, measure_reply(c));
 		task_free(task);
 		c->unsent++;
 	}
@@ -356,13 +388,11 @@ void client_task_done(struct task *task)
 		worker_stop_if_drained(w);
 		return;
 	}
-	c->spilled += buf_size(&task->spill);
+	count_spill(c, task);
 	if (STAILQ_FIRST(&c->tasks) == task)
 		pop_finished(c);
-	if (is_slow(c)) {
-		close_slow(c);
-		return;
-	}
+	if (limits_have_grown(c, LIMITS_WITHIN_TURN))
+		limits_weigh(c, 0);
 	maybe_resume(c);
 	close_if_finished(c);
 }
@@ -374,12 +404,11 @@ static void on_written(struct stream *stream, size_t n)
 	worker_count(c->worker, COUNT_bytes_written, n);
 	c->produced += n;
 	c->unsent = 0;
-	if (n > 0)
-		c->progress = c->worker->loop.now;
-	if (is_slow(c)) {
-		close_slow(c);
-		return;
+	if (n > 0) {
+		limits_waits(c);
+		limits_active(c);
 	}
+	limits_weigh(c, 0);
 	maybe_resume(c);
 	close_if_finished(c);
 	move_when_quiet(c);
@@ -390,7 +419,8 @@ static void on_ended(struct stream *stream, int error)
 	struct client *c = client_of(stream);
 
 	/* Without an error the client has closed its sending side only: its requests are answered. */
-	if (error)
+	c->ended = true;
+	if (error || c->lingering)
 		client_close(c);
 	else
 		client_drain(c);
@@ -404,11 +434,10 @@ void client_open(struct worker *w, int fd)
 
 	c->worker = w;
 	c->release.run = release;
-	c->average = AVERAGE_FIRST;
-	c->progress = w->loop.now;
 	STAILQ_INIT(&c->tasks);
 	stream_open(&c->stream, &w->loop, LOOP_CLIENTS, fd, &ops);
 	TAILQ_INSERT_TAIL(&w->clients, c, link);
+	limits_open(c);
 	if (w->draining)
 		client_drain(c);
 }

@@ -14,24 +14,41 @@
 #include "net/stream.h"
 #include "worker.h"
 
+/* For client_limits.c and client_window.c. All times are milliseconds of the loop. */
+struct client_limits {
+	TAILQ_ENTRY(client) rank, attended;
+	size_t held;       /* bytes of memory that the daemon counts for it */
+	uint64_t progress; /* when something was last written, or began to wait for it */
+	uint64_t active;   /* when it last sent or took something */
+	uint64_t listed;   /* when it got its place among the worker's clients */
+	uint64_t begun;    /* when the incomplete request began, or the lingering; 0: neither */
+	uint32_t values;   /* that the unfinished replies may carry */
+	uint32_t estimate; /* the assumed size of one of them */
+	uint32_t largest;  /* the largest value since the last estimate */
+	uint32_t due;      /* values that must still come before the next estimate */
+};
+
 struct client {
-	struct stream stream; /* first: a pointer to one is a pointer to the other */
-	TAILQ_ENTRY(client) link;
+	struct stream stream;     /* first: a pointer to one is a pointer to the other */
+	TAILQ_ENTRY(client) link; /* among the worker's, in the order of `limits.listed` */
 	struct worker *worker;
 	STAILQ_HEAD(, task) tasks;
-	size_t unsent;               /* replies since the last write */
-	size_t spilled;              /* bytes of complete replies that wait for earlier ones */
-	size_t average;              /* a moving average of the bytes of a reply */
-	uint64_t produced, measured; /* bytes of replies: written in all; included in `average` */
-	uint64_t progress;           /* when output last began to wait, or was written; in milliseconds */
+	size_t asked;                /* bytes of the unfinished requests and their tasks */
+	size_t spilled;              /* bytes of replies that wait for earlier ones */
+	uint64_t produced, measured; /* bytes of replies: written in all; up to the last finished task */
 	struct order order;          /* of the unfinished tasks */
 	size_t scanned;              /* bytes of an incomplete line that were searched for its end */
-	size_t skip;                 /* bytes of input to discard: the data block of a refused request */
-	bool barrier;                /* the next request waits until all tasks are done */
-	bool paused;                 /* not read: too many requests are unanswered, or too much output waits */
-	bool closing;                /* no longer read; closed when all is answered and written */
-	uint64_t watched;            /* `produced` at the last client_watch */
-	struct worker *destination;  /* the worker to move to, or NULL */
+	size_t skip;                 /* bytes of input to discard: of a refused request, or while it lingers */
+	struct client_limits limits;
+	uint32_t unsent;            /* replies since the last write */
+	bool barrier : 1;           /* the next request waits until all tasks are done */
+	bool paused : 1;            /* not read: too many requests are unanswered, or too much output waits */
+	bool closing : 1;           /* no more requests are read; closed when all is answered and written */
+	bool ended : 1;             /* the client sends no more */
+	bool lingering : 1;         /* all is written; input is discarded */
+	bool is_attended : 1;       /* the timer of the worker checks it */
+	uint64_t watched;           /* `produced` at the last client_watch */
+	struct worker *destination; /* the worker to move to, or NULL */
 	struct loop_job release;
 };
 
@@ -40,6 +57,9 @@ void client_open(struct worker *worker, int fd);
 
 /* Closes now. Its tasks continue, but their replies are discarded. */
 void client_close(struct client *client);
+
+/* Replies with an error to the request that is incomplete, and drains the client. */
+void client_refuse(struct client *client, const char *error);
 
 /* Stops reading, and closes when all requests are answered: at once, if they are. */
 void client_drain(struct client *client);
@@ -61,6 +81,7 @@ void client_task_begin(struct task *task);
 struct buf *client_task_reply(struct task *task);
 bool client_task_share(struct task *task, struct shared *text);
 bool client_task_room(const struct task *task);
+void client_task_hold(struct task *task, size_t more, size_t less);
 void client_task_done(struct task *task);
 
 #endif

@@ -28,6 +28,8 @@ struct daemon {
 	struct worker **workers; /* config->threads of them */
 	int64_t started;         /* Unix time */
 	atomic_int connections;  /* open clients */
+	atomic_int replacing;    /* of these, those that wait for an idle one to be closed */
+	atomic_size_t client_bytes;
 	atomic_uint_fast64_t accepted, rejected;
 	struct large_filter *large;
 	int news;                    /* the writing end of a pipe for DAEMON_SETTLED and DAEMON_EXITED */

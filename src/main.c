@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "balance.h"
+#include "client_limits.h"
 #include "config/file.h"
 #include "daemon.h"
 #include "net/listener.h"
@@ -42,7 +43,13 @@ static const char usage[] =
 	"\n"
 	"When it runs, connect with telnet and type: help\n";
 
-enum { LISTEN_MAX = 16 };
+enum {
+	LISTEN_MAX = 16,
+	REPLACING_MOST = 16, /* connections beyond max_connections, each of which waits for an idle one to be closed */
+	DESCRIPTORS = 24 + REPLACING_MOST, /* beside clients, listeners and workers */
+	DESCRIPTORS_WORKER = 8,
+	DESCRIPTORS_SERVER = 2 /* of each worker: one that goes and one that comes */
+};
 
 struct options {
 	const char *file, *socket, *servers, *user;
@@ -175,18 +182,37 @@ static bool configure(struct config *config, const struct options *o)
 	return true;
 }
 
-/* Raises the limit of descriptors to those of all clients and servers, and some more. A lower hard limit is a warning only. */
-static void raise_descriptors(const struct config *config, int servers)
+/*
+ * Servers come first: what they, the listeners and the workers need is set aside, and clients share what the system leaves. False
+ * if it leaves no place at all.
+ */
+static bool fit_descriptors(struct config *config, int servers)
 {
-	rlim_t want = config->max_connections + config->threads * ((rlim_t)servers + 8) + 64;
+	rlim_t own = DESCRIPTORS + config->listen_count +
+		config->threads * (DESCRIPTORS_WORKER + DESCRIPTORS_SERVER * (rlim_t)servers);
+	rlim_t want = own + config->max_connections;
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= want)
-		return;
-	limit.rlim_cur = limit.rlim_max == RLIM_INFINITY || limit.rlim_max >= want ? want : limit.rlim_max;
-	if (setrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur < want)
-		log_warn("only %llu file descriptors are allowed, but max_connections needs %llu",
-			(unsigned long long)limit.rlim_cur, (unsigned long long)want);
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= want)
+		return true;
+	if (limit.rlim_cur < limit.rlim_max) {
+		rlim_t before = limit.rlim_cur;
+		limit.rlim_cur = limit.rlim_max >= want ? want : limit.rlim_max;
+		if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+			limit.rlim_cur = before;
+	}
+	if (limit.rlim_cur >= want)
+		return true;
+	if (limit.rlim_cur <= own) {
+		log_error("%llu file descriptors are allowed, and without any client %llu are needed",
+			(unsigned long long)limit.rlim_cur, (unsigned long long)own);
+		return false;
+	}
+	log_warn("max_connections is %llu, not %llu: %llu file descriptors are allowed, and %llu would be needed",
+		(unsigned long long)(limit.rlim_cur - own), (unsigned long long)config->max_connections,
+		(unsigned long long)limit.rlim_cur, (unsigned long long)want);
+	config->max_connections = limit.rlim_cur - own;
+	return true;
 }
 
 static bool switch_user(const char *user)
@@ -205,16 +231,29 @@ static bool switch_user(const char *user)
 
 /* --- running --- */
 
+/* No place is left: with replace_idle the worker whose client was silent first may have one. */
+static void find_place(struct daemon *d, int fd)
+{
+	struct worker *worker = d->workers[0];
+
+	for (size_t i = 1; i < d->config->threads; i++) {
+		if (limits_oldest(d->workers[i]) < limits_oldest(worker))
+			worker = d->workers[i];
+	}
+	if (!d->config->replace_idle || atomic_load(&d->replacing) >= REPLACING_MOST) {
+		daemon_reject(d, fd);
+		return;
+	}
+	atomic_fetch_add(&d->replacing, 1);
+	worker_send(worker, WORKER_REPLACE - fd);
+}
+
 static void on_accepted(int fd, void *arg)
 {
-	static const char full[] = "ERROR Too many open connections\r\n";
 	struct process *p = arg;
 
 	if ((uint64_t)atomic_fetch_add(&p->daemon.connections, 1) >= p->daemon.config->max_connections) {
-		atomic_fetch_sub(&p->daemon.connections, 1);
-		atomic_fetch_add(&p->daemon.rejected, 1);
-		(void)!send(fd, full, sizeof(full) - 1, MSG_NOSIGNAL);
-		close(fd);
+		find_place(&p->daemon, fd);
 		return;
 	}
 	atomic_fetch_add(&p->daemon.accepted, 1);
@@ -330,7 +369,6 @@ static int run(const struct config *config, const struct ring *ring)
 		signals[i] = evsignal_new(p.base, numbers[i], on_signal, &p);
 		event_add(signals[i], NULL);
 	}
-	raise_descriptors(config, ring_count(ring));
 	if (open_listeners(&p) && switch_user(config->user)) {
 		start_workers(&p);
 		event_base_dispatch(p.base);
@@ -357,6 +395,7 @@ int main(int argc, char **argv)
 	char error[256];
 	int status = 1;
 
+	event_set_mem_functions(xmalloc, xrealloc, free);
 	config_init(&config);
 	if (configure(&config, &options)) {
 		log_set_level(LOG_LEVEL_WARN + (int)(config.verbose < 2 ? config.verbose : 2));
@@ -366,7 +405,7 @@ int main(int argc, char **argv)
 		} else if (options.test) {
 			puts("configuration ok");
 			status = 0;
-		} else {
+		} else if (fit_descriptors(&config, ring_count(ring))) {
 			status = run(&config, ring);
 		}
 	}

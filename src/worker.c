@@ -2,9 +2,11 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "client.h"
+#include "client_limits.h"
 #include "collection/machines.h"
 #include "util/alloc.h"
 #include "util/log.h"
@@ -121,6 +123,44 @@ void worker_stop_if_drained(struct worker *w)
 		loop_stop(&w->loop);
 }
 
+void daemon_reject(struct daemon *d, int fd)
+{
+	static const char full[] = "ERROR Too many open connections\r\n";
+
+	atomic_fetch_sub(&d->connections, 1);
+	atomic_fetch_add(&d->rejected, 1);
+	(void)!send(fd, full, sizeof(full) - 1, MSG_NOSIGNAL);
+	close(fd);
+}
+
+/* The main thread has counted the newcomer already. */
+static void replace(struct worker *w, int fd)
+{
+	struct daemon *d = w->daemon;
+
+	atomic_fetch_sub(&d->replacing, 1);
+	if (limits_replace(w)) {
+		atomic_fetch_add(&d->accepted, 1);
+		client_open(w, fd);
+	} else {
+		daemon_reject(d, fd);
+	}
+}
+
+static void take(struct worker *w, int message)
+{
+	if (message >= 0)
+		client_open(w, message);
+	else if (message == WORKER_DRAIN)
+		drain(w);
+	else if (message == WORKER_STOP)
+		stop(w);
+	else if (message == WORKER_RECLAIM)
+		limits_reclaim(w);
+	else
+		replace(w, WORKER_REPLACE - message);
+}
+
 static void on_mail(evutil_socket_t fd, short what, void *arg)
 {
 	struct worker *w = arg;
@@ -129,14 +169,8 @@ static void on_mail(evutil_socket_t fd, short what, void *arg)
 
 	(void)what;
 	loop_enter(&w->loop);
-	for (ssize_t i = 0; i < n / (ssize_t)sizeof(int); i++) {
-		if (messages[i] == WORKER_DRAIN)
-			drain(w);
-		else if (messages[i] == WORKER_STOP)
-			stop(w);
-		else
-			client_open(w, messages[i]);
-	}
+	for (ssize_t i = 0; i < n / (ssize_t)sizeof(int); i++)
+		take(w, messages[i]);
 }
 
 static void notify(struct worker *w, char news)
@@ -186,6 +220,7 @@ static void init_host(struct worker *w, uint64_t seed)
 		.reply = client_task_reply,
 		.share = client_task_share,
 		.room = client_task_room,
+		.hold = client_task_hold,
 		.done = client_task_done,
 		.calls_max = calls_max(config),
 	};
@@ -220,6 +255,7 @@ struct worker *worker_start(struct daemon *daemon, uint64_t seed)
 	init_host(w, seed);
 	loop_init(&w->loop);
 	deferred_init(&w->deferred, &w->loop);
+	limits_init(w);
 	w->loop.turn = at_turn;
 	w->loop.turn_arg = w;
 	at_turn(&w->loop, w);
@@ -253,6 +289,7 @@ void worker_join(struct worker *w)
 	}
 	servers_free(w->servers);
 	deferred_fini(&w->deferred);
+	limits_fini(w);
 	event_del(&w->mail);
 	event_del(&w->deadline);
 	close(w->mailbox[0]);

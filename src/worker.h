@@ -11,6 +11,22 @@
 
 struct client;
 
+enum { CLIENT_RANKS = 48 };
+
+/* For client_limits.c. */
+struct limits {
+	TAILQ_HEAD(client_list, client) attended; /* those that the timer looks after */
+	struct event tick;
+	struct client_list
+		ranks[CLIENT_RANKS]; /* those that hold so many bytes, by powers of two; the first list stays empty */
+	uint64_t ranks_used;         /* a bit for each list that is not empty */
+	struct loop_job reclaim;
+	size_t shared_again; /* what the total knows of the loop's */
+	atomic_uint highest; /* rank of a client */
+	atomic_bool asked_to_reclaim;
+	atomic_uint_fast64_t oldest; /* when the client that stands first got its place */
+};
+
 struct worker {
 	struct host host; /* first: a pointer to one is a pointer to the other */
 	struct daemon *daemon;
@@ -19,7 +35,8 @@ struct worker {
 	struct server_options server_options;
 	struct collection_options collection_options;
 	struct servers *servers;
-	TAILQ_HEAD(, client) clients;
+	struct client_list clients; /* in the order in which they last sent something, to a second */
+	struct limits limits;
 	struct buf trash; /* for replies that are discarded */
 	struct deferred deferred;
 	struct balance balance;
@@ -32,8 +49,11 @@ struct worker {
 	atomic_uint_fast64_t counters[COUNTERS];
 };
 
-/* Finish requests in progress, then stop; stop now. */
-enum { WORKER_DRAIN = -1, WORKER_STOP = -2 };
+/*
+ * Finish requests in progress, then stop; stop now; close clients that hold most. WORKER_REPLACE - fd: a socket for the place of
+ * an idle client.
+ */
+enum { WORKER_DRAIN = -1, WORKER_STOP = -2, WORKER_RECLAIM = -3, WORKER_REPLACE = -4 };
 
 /* Starts the thread. Borrows `daemon` until worker_join. */
 struct worker *worker_start(struct daemon *daemon, uint64_t seed);
@@ -52,6 +72,9 @@ static inline void worker_count(struct worker *worker, enum counter counter, uin
 	/* There is one writer, so no atomic addition is needed. */
 	atomic_store_explicit(c, atomic_load_explicit(c, memory_order_relaxed) + n, memory_order_relaxed);
 }
+
+/* Refuses an accepted socket that was counted as a connection. From any thread. */
+void daemon_reject(struct daemon *daemon, int fd);
 
 /* Stops the loop of a draining worker that has no clients and no work left. Clients call it when they close. */
 void worker_stop_if_drained(struct worker *worker);

@@ -112,6 +112,15 @@ struct buf *fan_reply_shared(struct fan_part *part, struct buf *out, struct shar
 	return task_reply(part->fan->task);
 }
 
+static void hold(struct fan *fan, size_t more, size_t less)
+{
+	struct host *host = fan->task->host;
+
+	fan->held += more - less;
+	if (host->hold && more != less)
+		host->hold(fan->task, more, less);
+}
+
 /* The oldest part is done: replies what it held, and advances. */
 static void write_oldest(struct fan *fan, struct fan_part *part)
 {
@@ -119,7 +128,7 @@ static void write_oldest(struct fan *fan, struct fan_part *part)
 		buf_add_slice(task_reply(fan->task), buf_slice(&part->held));
 		fan->replied++;
 	}
-	fan->held -= buf_size(&part->held);
+	hold(fan, 0, buf_size(&part->held));
 	buf_free(&part->held);
 	fan->written++;
 	if (part->failed)
@@ -132,7 +141,7 @@ void fan_part_done(struct fan_part *part)
 
 	part->done = true;
 	fan->answered++;
-	fan->held += buf_size(&part->held);
+	hold(fan, buf_size(&part->held), 0);
 	while (fan->written < fan->asked && part_at(fan, fan->written)->done)
 		write_oldest(fan, part_at(fan, fan->written));
 	fan->complete |= !may_reply(fan);

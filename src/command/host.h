@@ -20,6 +20,8 @@ struct host {
 	bool (*share)(struct task *task, struct shared *text);
 	/* Whether the client has room for more replies. If not, task->resume is called later. NULL: it always has. */
 	bool (*room)(const struct task *task);
+	/* Parts of the reply that wait in the task take `more` bytes now, and `less` no longer. NULL: nobody counts them. */
+	void (*hold)(struct task *task, size_t more, size_t less);
 	/* The client of an owner, for op.client. NULL: the owner is the client. */
 	const void *(*client)(const void *owner);
 	/* The reply of the task is complete. The host owns the task from now on. */

@@ -10,6 +10,8 @@ void *task_new(struct host *host, const struct request *request, void *owner, si
 		.host = host,
 		.owner = owner,
 		.size = size,
+		.taken = (uint32_t)request->consumed,
+		.values = (uint32_t)request->keys,
 		.command = request->command,
 		.quiet = request->noreply,
 		.order = order_effect(request),

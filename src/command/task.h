@@ -20,6 +20,9 @@ struct task {
 	struct buf spill;   /* for the host: a reply that waits for earlier ones */
 	struct buf scratch; /* for the command; freed with the task */
 	size_t size;        /* of the whole object */
+	uint32_t taken;     /* bytes of the request */
+	uint32_t values;    /* that the reply may have, and the host's after that: at first the keys of the request */
+	size_t spilled;     /* the host's: bytes of `spill` that it has counted */
 	const struct command *command;
 	void (*resume)(struct task *task); /* set by a task that pauses while host->room is false; else NULL */
 	void *resume_arg;                  /* for the command */

@@ -6,6 +6,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,7 @@ struct listener {
 	struct event *again; /* after a pause */
 	void (*accepted)(int fd, void *arg);
 	void *arg;
+	bool failing;                                              /* since the last connection that was accepted */
 	char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)]; /* "" for TCP */
 };
 
@@ -34,6 +36,7 @@ static void on_accept(struct evconnlistener *events, evutil_socket_t fd, struct 
 
 	(void)events;
 	(void)n;
+	l->failing = false;
 	if (from->sa_family != AF_UNIX)
 		setsockopt((int)fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	l->accepted((int)fd, l->arg);
@@ -45,7 +48,9 @@ static void on_error(struct evconnlistener *events, void *arg)
 	struct listener *l = arg;
 	struct timeval pause = { 0, 100000 };
 
-	log_warn("accepting pauses: %s", strerror(errno));
+	if (!l->failing)
+		log_warn("accepting pauses until it succeeds again: %s", strerror(errno));
+	l->failing = true;
 	evconnlistener_disable(events);
 	event_add(l->again, &pause);
 }

@@ -12,16 +12,19 @@ struct shared_chunk {
 	size_t before; /* bytes of the buffer between the previous text and this one */
 };
 
-void shared_chunks_init(struct shared_chunks *chunks)
+void shared_chunks_init(struct shared_chunks *chunks, size_t *again)
 {
-	*chunks = (struct shared_chunks){ .list = STAILQ_HEAD_INITIALIZER(chunks->list) };
+	*chunks = (struct shared_chunks){ .list = STAILQ_HEAD_INITIALIZER(chunks->list), .again = again };
 }
 
 static void drop_first(struct shared_chunks *chunks)
 {
 	struct shared_chunk *chunk = STAILQ_FIRST(&chunks->list);
+	size_t size = buf_size(&chunk->text->text);
 
 	STAILQ_REMOVE_HEAD(&chunks->list, link);
+	chunks->held -= size;
+	*chunks->again -= --chunk->text->streams ? size : 0;
 	shared_drop(chunk->text);
 	free(chunk);
 }
@@ -30,16 +33,19 @@ void shared_chunks_free(struct shared_chunks *chunks)
 {
 	while (!STAILQ_EMPTY(&chunks->list))
 		drop_first(chunks);
-	shared_chunks_init(chunks);
+	shared_chunks_init(chunks, chunks->again);
 }
 
 void shared_chunks_add(struct shared_chunks *chunks, const struct buf *out, struct shared *text)
 {
 	struct shared_chunk *chunk = xmalloc(sizeof(*chunk));
+	size_t size = buf_size(&text->text);
 
 	*chunk = (struct shared_chunk){ .text = shared_hold(text), .before = buf_size(out) - chunks->covered };
 	chunks->covered = buf_size(out);
-	chunks->waiting += buf_size(&text->text);
+	chunks->waiting += size;
+	chunks->held += size;
+	*chunks->again += text->streams++ ? size : 0;
 	STAILQ_INSERT_TAIL(&chunks->list, chunk, link);
 }
 

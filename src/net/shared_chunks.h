@@ -20,9 +20,13 @@ struct shared_chunks {
 	STAILQ_HEAD(, shared_chunk) list;
 	size_t covered; /* bytes of the buffer before the last text: all but the tail */
 	size_t waiting; /* unwritten bytes of texts */
+	size_t held;    /* bytes of texts */
+	size_t *again;  /* borrowed: of several streams together, bytes of texts that one holds beside another */
 };
 
-void shared_chunks_init(struct shared_chunks *chunks);
+/* What all streams of one `again` hold, less that number, is the memory that their texts take. */
+void shared_chunks_init(struct shared_chunks *chunks, size_t *again);
+
 /* Drops all texts; there are none afterwards. */
 void shared_chunks_free(struct shared_chunks *chunks);
 

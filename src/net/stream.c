@@ -2,6 +2,8 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -80,7 +82,7 @@ static void on_kick(struct loop_job *job)
 void stream_open(struct stream *stream, struct loop *loop, enum loop_rank rank, int fd, const struct stream_ops *ops)
 {
 	*stream = (struct stream){ .loop = loop, .ops = ops, .rank = rank, .fd = fd, .kick = { .run = on_kick } };
-	shared_chunks_init(&stream->chunks);
+	shared_chunks_init(&stream->chunks, &loop->shared_again);
 	event_assign(&stream->read, loop->base, fd, EV_READ | EV_PERSIST, on_readable, stream);
 	event_assign(&stream->write, loop->base, fd, EV_WRITE, on_writable, stream);
 	stream_resume(stream);
@@ -223,6 +225,20 @@ void stream_flush(struct stream *stream)
 		release_output(stream, out.n);
 	}
 	stream->ops->written(stream, n > 0 ? (size_t)n : 0);
+}
+
+bool stream_is_settled(const struct stream *stream)
+{
+	int unread = 0, unsent = 0;
+
+	if (ioctl(stream->fd, FIONREAD, &unread) < 0 || ioctl(stream->fd, SIOCOUTQ, &unsent) < 0)
+		return true;
+	return unread == 0 && unsent == 0;
+}
+
+void stream_finish(struct stream *stream)
+{
+	shutdown(stream->fd, SHUT_WR);
 }
 
 void stream_pause(struct stream *stream)

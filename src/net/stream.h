@@ -64,6 +64,12 @@ void stream_expect(struct stream *stream, bool more);
 /* Moves a dirty stream to the held list, if it expects more. Gives false if it does not. For the loop. */
 bool stream_hold(struct stream *stream);
 
+/* Whether the peer's system has all that was written, and all that it sent was read: then a close loses nothing. */
+bool stream_is_settled(const struct stream *stream);
+
+/* Tells the peer that nothing more will be written. */
+void stream_finish(struct stream *stream);
+
 /* Stops and starts reading. After a start, input that was not consumed is passed to the owner again. */
 void stream_pause(struct stream *stream);
 void stream_resume(struct stream *stream);
@@ -72,6 +78,12 @@ void stream_resume(struct stream *stream);
 static inline size_t stream_waiting(const struct stream *stream)
 {
 	return buf_size(&stream->out) + stream->chunks.waiting;
+}
+
+/* Bytes of memory that it takes: what was read and not used up, what waits to be written. What was never filled takes none. */
+static inline size_t stream_memory(const struct stream *stream)
+{
+	return stream->in.end + stream->out.end + stream->chunks.held;
 }
 
 static inline bool stream_is_open(const struct stream *stream)

@@ -1,8 +1,9 @@
 #include "protocol/command.h"
 
 static const struct command commands[COMMAND_COUNT] = {
-#define COMMAND(id, name, grammar, start, order, counter, noreply, usage, summary) \
-	{ COMMAND_##id, GRAMMAR_##grammar, ORDER_##order, noreply, { name, sizeof(name) - 1 }, usage, summary },
+#define COMMAND(id, name, grammar, start, order, counter, reply, noreply, usage, summary) \
+	{ COMMAND_##id, GRAMMAR_##grammar, ORDER_##order, REPLY_##reply, noreply, { name, sizeof(name) - 1 }, usage, \
+		summary },
 #define PROXY_COMMAND COMMAND
 #include "protocol/commands.def"
 #undef PROXY_COMMAND

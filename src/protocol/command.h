@@ -48,10 +48,16 @@ enum order_class {
 	ORDER_FLUSH         /* invalidates everything */
 };
 
+enum reply_kind {
+	REPLY_LINE, /* one short line */
+	REPLY_DATA  /* a text or values of any size */
+};
+
 struct command {
 	enum command_id id;
 	enum grammar grammar;
 	enum order_class order;
+	enum reply_kind reply;
 	bool noreply;
 	struct slice name;
 	const char *usage, *summary;

@@ -2,12 +2,18 @@
 
 #include <stdlib.h>
 
+__attribute__((weak)) void alloc_failed(size_t size)
+{
+	(void)size;
+	abort();
+}
+
 void *xmalloc(size_t size)
 {
 	void *p = malloc(size ? size : 1);
 
 	if (!p)
-		abort();
+		alloc_failed(size);
 	return p;
 }
 
@@ -16,7 +22,7 @@ void *xcalloc(size_t count, size_t size)
 	void *p = calloc(count ? count : 1, size ? size : 1);
 
 	if (!p)
-		abort();
+		alloc_failed(size && count > (size_t)-1 / size ? (size_t)-1 : count * size);
 	return p;
 }
 
@@ -24,6 +30,6 @@ void *xrealloc(void *p, size_t size)
 {
 	p = realloc(p, size ? size : 1);
 	if (!p)
-		abort();
+		alloc_failed(size);
 	return p;
 }

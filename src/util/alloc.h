@@ -9,4 +9,10 @@ void *xmalloc(size_t size) __attribute__((malloc, returns_nonnull));
 void *xcalloc(size_t count, size_t size) __attribute__((malloc, returns_nonnull));
 void *xrealloc(void *p, size_t size) __attribute__((returns_nonnull));
 
+/*
+ * What these do when there is no memory: ends the process. util/log.c has one that first says so; where that is not linked, as in
+ * the pure library by itself, the process ends without a word.
+ */
+void alloc_failed(size_t size) __attribute__((noreturn));
+
 #endif

@@ -3,8 +3,12 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "util/alloc.h"
+#include "util/num.h"
 
 static atomic_int current = LOG_LEVEL_WARN;
 
@@ -44,4 +48,17 @@ void log_write(enum log_level level, const char *format, ...)
 	line[n++] = '\n';
 	if (write(STDERR_FILENO, line, n) < 0)
 		return;
+}
+
+/* The time would need the C library's tables of time zones, which may allocate. */
+void alloc_failed(size_t size)
+{
+	static const char before[] = "error: no memory: ", after[] = " bytes were asked for; the process ends\n";
+	char line[sizeof(before) + NUM_U64_MAX + sizeof(after)], *at = line;
+
+	at = slice_write(at, SLICE(before));
+	at += num_format_u64(at, size);
+	at = slice_write(at, SLICE(after));
+	(void)!write(STDERR_FILENO, line, (size_t)(at - line));
+	abort();
 }

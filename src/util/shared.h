@@ -6,6 +6,7 @@
 
 struct shared {
 	size_t refs;
+	size_t streams; /* of these, how many are of streams that are to write it */
 	struct buf text;
 };
 

@@ -4,6 +4,8 @@
 
 enum { ROOM = 16 };
 
+static size_t again; /* bytes of texts that several of the chunks hold */
+
 static struct shared *text_of(const char *s)
 {
 	struct buf text = BUF_EMPTY;
@@ -33,7 +35,7 @@ START_TEST(without_texts)
 	struct shared_chunks chunks;
 	struct buf out = BUF_EMPTY;
 
-	shared_chunks_init(&chunks);
+	shared_chunks_init(&chunks, &again);
 	assert_next(&chunks, &out, "");
 	BUF_ADD(&out, "hello");
 	assert_next(&chunks, &out, "hello");
@@ -50,7 +52,7 @@ END_TEST
 
 static void fill(struct shared_chunks *chunks, struct buf *out, struct shared *const texts[3])
 {
-	shared_chunks_init(chunks);
+	shared_chunks_init(chunks, &again);
 	BUF_ADD(out, "a header ");
 	shared_chunks_add(chunks, out, texts[0]);
 	BUF_ADD(out, " middle ");
@@ -96,7 +98,7 @@ START_TEST(added_later)
 	struct shared_chunks chunks;
 	struct buf out = BUF_EMPTY;
 
-	shared_chunks_init(&chunks);
+	shared_chunks_init(&chunks, &again);
 	BUF_ADD(&out, "one ");
 	shared_chunks_add(&chunks, &out, text);
 	shared_chunks_written(&chunks, &out, 6);
@@ -125,7 +127,7 @@ START_TEST(few_vectors)
 	struct buf out = BUF_EMPTY;
 	struct iovec vectors[ROOM];
 
-	shared_chunks_init(&chunks);
+	shared_chunks_init(&chunks, &again);
 	for (int i = 0; i < 4; i++) {
 		buf_printf(&out, "%d ", i);
 		shared_chunks_add(&chunks, &out, text);
@@ -147,4 +149,31 @@ START_TEST(few_vectors)
 }
 END_TEST
 
-SUITE(shared_chunks, without_texts, in_pieces_of_every_size, added_later, few_vectors)
+/* What two streams hold, less what they hold again, is the size of the texts, whoever drops them first. */
+START_TEST(counted_once)
+{
+	struct shared *text = text_of("TEXT"), *other = text_of("OTHER");
+	struct shared_chunks first, second;
+	struct buf out = BUF_EMPTY;
+
+	again = 0;
+	shared_chunks_init(&first, &again);
+	shared_chunks_init(&second, &again);
+	shared_chunks_add(&first, &out, text);
+	ck_assert_uint_eq(first.held - again, 4);
+	shared_chunks_add(&second, &out, text);
+	shared_chunks_add(&second, &out, other);
+	ck_assert_uint_eq(first.held + second.held - again, 9);
+	shared_chunks_written(&first, &out, 3);
+	ck_assert_uint_eq(first.held + second.held - again, 9);
+	shared_chunks_written(&first, &out, 1);
+	ck_assert_uint_eq(first.held, 0);
+	ck_assert_uint_eq(second.held - again, 9);
+	shared_chunks_free(&second);
+	ck_assert_uint_eq(second.held + again, 0);
+	shared_drop(text);
+	shared_drop(other);
+}
+END_TEST
+
+SUITE(shared_chunks, without_texts, in_pieces_of_every_size, added_later, few_vectors, counted_once)

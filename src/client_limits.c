@@ -1,0 +1,389 @@
+#include "client_limits.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <event2/event.h>
+#include <stdio.h>
+#include <sys/un.h>
+
+#include "client_window.h"
+#include "util/log.h"
+
+enum {
+	SLOW_FACTOR = 16,   /* a client that has so many times its buffer waiting does not read its replies */
+	STALL_MS = 2000,    /* and it is closed if it has taken none for this time */
+	WEIGH_LEAST = 4096, /* bytes that are worth to be told to the others */
+	TICK_MS = 200,
+	RELIST_MS = 1000,     /* a client that sends all the time gets another place so often */
+	IDLE_LEAST_MS = 1000, /* who was silent for less is not closed for another */
+	LINGER_MS = 2000,
+	LINGER_MOST = 16 << 20,
+	LOOK_AT = 64 /* clients that are looked at for the one idle longest */
+};
+
+static const struct config *config_of(const struct client *c)
+{
+	return c->worker->daemon->config;
+}
+
+/* --- memory --- */
+
+static unsigned rank_of(size_t held)
+{
+	unsigned rank = held ? 63 - (unsigned)__builtin_clzll(held) : 0;
+
+	return rank < CLIENT_RANKS ? rank : CLIENT_RANKS - 1;
+}
+
+static unsigned highest(const struct worker *w)
+{
+	return w->limits.ranks_used ? 63 - (unsigned)__builtin_clzll(w->limits.ranks_used) : 0;
+}
+
+static void change_rank(struct client *c, size_t held)
+{
+	struct limits *l = &c->worker->limits;
+	unsigned before = rank_of(c->limits.held), after = rank_of(held);
+
+	if (before == after)
+		return;
+	if (before) {
+		TAILQ_REMOVE(&l->ranks[before], c, limits.rank);
+		if (TAILQ_EMPTY(&l->ranks[before]))
+			l->ranks_used &= ~(1ull << before);
+	}
+	if (after) {
+		TAILQ_INSERT_TAIL(&l->ranks[after], c, limits.rank);
+		l->ranks_used |= 1ull << after;
+	}
+	atomic_store_explicit(&l->highest, highest(c->worker), memory_order_relaxed);
+}
+
+/* The texts that several of the worker's clients are to be written count once. */
+static void publish(struct worker *w, size_t change)
+{
+	struct limits *l = &w->limits;
+	struct daemon *d = w->daemon;
+	size_t total;
+
+	change -= w->loop.shared_again - l->shared_again;
+	l->shared_again = w->loop.shared_again;
+	total = atomic_fetch_add_explicit(&d->client_bytes, change, memory_order_relaxed) + change;
+	if (d->config->client_memory && total > d->config->client_memory)
+		loop_later(&w->loop, &l->reclaim);
+}
+
+static bool is_overdue(const struct client *c)
+{
+	return stream_waiting(&c->stream) + c->spilled > SLOW_FACTOR * config_of(c)->client_buffer;
+}
+
+static void attend(struct client *c)
+{
+	static const struct timeval tick = { 0, TICK_MS * 1000 };
+	struct limits *l = &c->worker->limits;
+
+	if (c->is_attended)
+		return;
+	c->is_attended = true;
+	TAILQ_INSERT_TAIL(&l->attended, c, limits.attended);
+	if (!event_pending(&l->tick, EV_TIMEOUT, NULL))
+		event_add(&l->tick, &tick);
+}
+
+static size_t memory_of(const struct client *c)
+{
+	return stream_memory(&c->stream) + c->asked + c->spilled;
+}
+
+void limits_weigh(struct client *c, size_t more)
+{
+	size_t held = memory_of(c) + more, change = held - c->limits.held;
+
+	assert(stream_is_open(&c->stream));
+	if (is_overdue(c))
+		attend(c);
+	if (change + WEIGH_LEAST <= 2 * (size_t)WEIGH_LEAST)
+		return;
+	change_rank(c, held);
+	c->limits.held = held;
+	publish(c->worker, change);
+}
+
+static void peer_of(const struct client *c, char name[static INET6_ADDRSTRLEN + 16])
+{
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+		struct sockaddr_un path;
+	} a;
+	socklen_t n = sizeof(a);
+	char host[INET6_ADDRSTRLEN] = "?";
+
+	a.any.sa_family = AF_UNSPEC;
+	if (getpeername(c->stream.fd, &a.any, &n) == 0 && a.any.sa_family == AF_INET) {
+		inet_ntop(AF_INET, &a.v4.sin_addr, host, sizeof(host));
+		sprintf(name, "%s:%u", host, ntohs(a.v4.sin_port));
+	} else if (a.any.sa_family == AF_INET6) {
+		inet_ntop(AF_INET6, &a.v6.sin6_addr, host, sizeof(host));
+		sprintf(name, "[%s]:%u", host, ntohs(a.v6.sin6_port));
+	} else {
+		sprintf(name, "%s", a.any.sa_family == AF_UNIX ? "on a Unix socket" : "unknown");
+	}
+}
+
+/* Closes a client that has gone beyond a limit. */
+static void close_for(struct client *c, enum counter counter, const char *why)
+{
+	char name[INET6_ADDRSTRLEN + 16];
+
+	peer_of(c, name);
+	log_warn("client %s closed: %s; it holds %zu bytes", name, why, memory_of(c));
+	worker_count(c->worker, counter, 1);
+	client_close(c);
+}
+
+/* Of those of the highest rank who has been there longest: one that reads its replies is soon in another. */
+static struct client *largest(const struct worker *w)
+{
+	return TAILQ_FIRST(&w->limits.ranks[highest(w)]);
+}
+
+static struct worker *worker_of_largest(struct worker *own)
+{
+	const struct daemon *d = own->daemon;
+	unsigned most = atomic_load_explicit(&own->limits.highest, memory_order_relaxed), other;
+	struct worker *found = own;
+
+	for (size_t i = 0; i < d->config->threads; i++) {
+		other = atomic_load_explicit(&d->workers[i]->limits.highest, memory_order_relaxed);
+		if (other > most) {
+			most = other;
+			found = d->workers[i];
+		}
+	}
+	return found;
+}
+
+void limits_reclaim(struct worker *w)
+{
+	struct daemon *d = w->daemon;
+	struct worker *whose;
+	struct client *c;
+
+	atomic_store(&w->limits.asked_to_reclaim, false);
+	while (atomic_load_explicit(&d->client_bytes, memory_order_relaxed) > d->config->client_memory) {
+		whose = worker_of_largest(w);
+		if (whose != w) {
+			if (!atomic_exchange(&whose->limits.asked_to_reclaim, true))
+				worker_send(whose, WORKER_RECLAIM);
+			return;
+		}
+		c = largest(w);
+		if (!c)
+			return;
+		close_for(c, COUNT_closed_memory_clients, "all clients hold more than client_memory, and it most");
+	}
+}
+
+static void on_reclaim(struct loop_job *job)
+{
+	limits_reclaim((struct worker *)((char *)job - offsetof(struct worker, limits.reclaim)));
+}
+
+/* --- time --- */
+
+static bool is_slow(const struct client *c)
+{
+	return is_overdue(c) && c->worker->loop.now - c->limits.progress >= STALL_MS;
+}
+
+void limits_waits(struct client *c)
+{
+	c->limits.progress = c->worker->loop.now;
+}
+
+/* Tells the other threads. */
+static void tell_oldest(struct worker *w)
+{
+	const struct client *c = TAILQ_FIRST(&w->clients);
+
+	atomic_store_explicit(&w->limits.oldest, c ? c->limits.listed : UINT64_MAX, memory_order_relaxed);
+}
+
+static void relist(struct client *c)
+{
+	struct worker *w = c->worker;
+
+	TAILQ_REMOVE(&w->clients, c, link);
+	TAILQ_INSERT_TAIL(&w->clients, c, link);
+	c->limits.listed = w->loop.now;
+	tell_oldest(w);
+}
+
+void limits_active(struct client *c)
+{
+	struct client_limits *l = &c->limits;
+
+	l->active = c->worker->loop.now;
+	if (l->active - l->listed >= RELIST_MS)
+		relist(c);
+}
+
+void limits_unfinished(struct client *c, bool is_unfinished, bool restart)
+{
+	struct client_limits *l = &c->limits;
+
+	if (!is_unfinished || config_of(c)->request_read_timeout == 0) {
+		l->begun = 0;
+	} else if (restart || !l->begun) {
+		l->begun = c->worker->loop.now;
+		attend(c);
+	}
+}
+
+void limits_linger(struct client *c)
+{
+	c->limits.begun = c->worker->loop.now;
+	c->skip = LINGER_MOST;
+	attend(c);
+}
+
+/* Its requests are not answered yet, and it takes what is. */
+static bool is_busy(const struct client *c)
+{
+	return c->order.tasks > 0 && stream_waiting(&c->stream) == 0;
+}
+
+/* The first stand in the order in which they last sent something, to a second or so. */
+static struct client *first_idle(struct worker *w, uint64_t ms)
+{
+	struct client *c, *next, *found = NULL;
+	unsigned looked_at = 0;
+
+	for (c = TAILQ_FIRST(&w->clients); c && looked_at < LOOK_AT; c = next, looked_at++) {
+		next = client_next(c);
+		if (w->loop.now - c->limits.listed < ms || (found && c->limits.listed > found->limits.active))
+			break;
+		if (is_busy(c))
+			relist(c);
+		else if (w->loop.now - c->limits.active < ms || c->lingering)
+			continue;
+		else if (!found || c->limits.active < found->limits.active)
+			found = c;
+	}
+	return found;
+}
+
+bool limits_replace(struct worker *w)
+{
+	struct client *c = first_idle(w, IDLE_LEAST_MS);
+
+	if (c)
+		close_for(c, COUNT_replaced_clients, "it was idle longest, and another needs its place");
+	return c;
+}
+
+uint64_t limits_oldest(const struct worker *w)
+{
+	return atomic_load_explicit(&w->limits.oldest, memory_order_relaxed);
+}
+
+static void check(struct client *c)
+{
+	const struct config *config = config_of(c);
+	uint64_t lasted = c->worker->loop.now - c->limits.begun;
+
+	if (c->lingering && lasted >= LINGER_MS) {
+		client_close(c);
+	} else if (is_slow(c)) {
+		close_for(c, COUNT_closed_slow_clients, "it does not read its replies");
+	} else if (!c->lingering && !c->closing && c->limits.begun && lasted >= config->request_read_timeout) {
+		log_info("client closed: its request was not complete in time");
+		worker_count(c->worker, COUNT_closed_unfinished_clients, 1);
+		client_refuse(c, "CLIENT_ERROR request not complete in time");
+	}
+}
+
+static bool is_to_be_attended(const struct client *c)
+{
+	return c->limits.begun || c->lingering || is_overdue(c);
+}
+
+static void no_longer_attend(struct client *c)
+{
+	if (c->is_attended)
+		TAILQ_REMOVE(&c->worker->limits.attended, c, limits.attended);
+	c->is_attended = false;
+}
+
+static void close_idle(struct worker *w)
+{
+	uint64_t timeout = w->daemon->config->idle_timeout;
+	struct client *c;
+
+	while (timeout && (c = first_idle(w, timeout))) {
+		log_info("client closed: it was idle");
+		worker_count(w, COUNT_closed_idle_clients, 1);
+		client_close(c);
+	}
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *arg)
+{
+	static const struct timeval tick = { 0, TICK_MS * 1000 };
+	struct worker *w = arg;
+	struct client *c, *next;
+
+	(void)fd;
+	(void)what;
+	loop_enter(&w->loop);
+	for (c = TAILQ_FIRST(&w->limits.attended); c; c = next) {
+		next = TAILQ_NEXT(c, limits.attended);
+		check(c);
+		if (stream_is_open(&c->stream) && !is_to_be_attended(c))
+			no_longer_attend(c);
+	}
+	close_idle(w);
+	if (!TAILQ_EMPTY(&w->limits.attended) || (w->daemon->config->idle_timeout && !TAILQ_EMPTY(&w->clients)))
+		event_add(&w->limits.tick, &tick);
+}
+
+/* --- the beginning and the end --- */
+
+void limits_open(struct client *c)
+{
+	static const struct timeval tick = { 0, TICK_MS * 1000 };
+	struct worker *w = c->worker;
+
+	c->limits.progress = c->limits.active = c->limits.listed = w->loop.now;
+	tell_oldest(w);
+	window_open(c);
+	if (config_of(c)->idle_timeout && !event_pending(&w->limits.tick, EV_TIMEOUT, NULL))
+		event_add(&w->limits.tick, &tick);
+}
+
+void limits_close(struct client *c)
+{
+	change_rank(c, 0);
+	if (c->limits.held)
+		publish(c->worker, -c->limits.held);
+	c->limits.held = 0;
+	no_longer_attend(c);
+	tell_oldest(c->worker);
+}
+
+void limits_init(struct worker *w)
+{
+	TAILQ_INIT(&w->limits.attended);
+	for (int i = 0; i < CLIENT_RANKS; i++)
+		TAILQ_INIT(&w->limits.ranks[i]);
+	w->limits.reclaim.run = on_reclaim;
+	event_assign(&w->limits.tick, w->loop.base, -1, 0, on_tick, w);
+}
+
+void limits_fini(struct worker *w)
+{
+	event_del(&w->limits.tick);
+}

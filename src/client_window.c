@@ -1,0 +1,99 @@
+#include "client_window.h"
+
+enum {
+	VALUES_FIRST = 4, /* that may be under way before one has come */
+	VALUES_MOST = 32, /* that one request asks for before it knows how large they are */
+	VALUE_LEAST = 64, /* bytes of a value and what stands around it */
+	NO_VALUE = 8      /* bytes of a reply that says that there is none */
+};
+
+static const struct config *config_of(const struct client *c)
+{
+	return c->worker->daemon->config;
+}
+
+static void estimate(struct client *c, size_t size)
+{
+	struct client_limits *l = &c->limits;
+	size_t due;
+
+	size = size < VALUE_LEAST ? VALUE_LEAST : size < UINT32_MAX ? size : UINT32_MAX;
+	due = config_of(c)->client_buffer / size + 1;
+	l->estimate = (uint32_t)size;
+	l->due = (uint32_t)due;
+	l->largest = 0;
+}
+
+/*
+ * A value that is larger than any is taken to be counts at once. For small ones as many must come as could be under way, before
+ * twice as many may be. Replies without a value tell nothing.
+ */
+static void learn(struct client *c, size_t values, size_t size)
+{
+	struct client_limits *l = &c->limits;
+
+	if (values == 0 || size <= NO_VALUE)
+		return;
+	if (values > 1)
+		size /= values;
+	if (size > l->estimate) {
+		estimate(c, size);
+		return;
+	}
+	if (size > l->largest)
+		l->largest = (uint32_t)size;
+	if (l->due > values)
+		l->due -= (uint32_t)values;
+	else
+		estimate(c, l->largest > l->estimate / 2 ? l->largest : l->estimate / 2);
+}
+
+void window_task_begin(struct client *c, struct task *task)
+{
+	if (!task->command || task->command->reply == REPLY_LINE)
+		task->values = 0;
+	else if (task->values == 0 || task->values > VALUES_MOST)
+		task->values = task->values ? VALUES_MOST : 1;
+	c->limits.values += task->values;
+	c->asked += task->size + task->taken;
+}
+
+void window_task_end(struct client *c, const struct task *task, size_t size)
+{
+	c->limits.values -= task->values;
+	c->asked -= task->size + task->taken;
+	c->spilled -= task->spilled;
+	learn(c, task->values, size);
+}
+
+/* What the requests under way, with one more, come to if the values are as large as they may be. */
+static size_t demand(const struct client *c)
+{
+	const struct client_limits *l = &c->limits;
+
+	return stream_waiting(&c->stream) + c->asked + c->spilled +
+		(l->values ? (l->values + (size_t)1) * l->estimate : 0);
+}
+
+bool window_lets_go_on(const struct client *c)
+{
+	const struct config *config = config_of(c);
+
+	if (c->order.tasks >= config->max_pipeline || c->order.calls >= c->worker->host.calls_max ||
+		stream_waiting(&c->stream) >= config->client_buffer)
+		return false;
+	return c->order.tasks == 0 || demand(c) <= config->client_buffer;
+}
+
+bool window_lets_resume(const struct client *c)
+{
+	const struct config *config = config_of(c);
+
+	return c->order.tasks <= config->max_pipeline / 2 && c->order.calls <= c->worker->host.calls_max / 2 &&
+		(c->order.tasks == 0 || demand(c) <= config->client_buffer / 2);
+}
+
+void window_open(struct client *c)
+{
+	estimate(c, config_of(c)->client_buffer / VALUES_FIRST);
+}

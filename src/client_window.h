@@ -1,0 +1,20 @@
+/*
+ * How many requests of a client are under way: as many as have replies that fit client_buffer, if their values are like the largest
+ * that came lately. What is not known is taken to be large.
+ */
+#ifndef CLIENT_WINDOW_H
+#define CLIENT_WINDOW_H
+
+#include "client.h"
+
+void window_open(struct client *client);
+
+/* A task begins, and has ended with a reply of so many bytes. */
+void window_task_begin(struct client *client, struct task *task);
+void window_task_end(struct client *client, const struct task *task, size_t size);
+
+/* Whether one more request may be carried out; whether enough has ended since that was false. */
+bool window_lets_go_on(const struct client *client);
+bool window_lets_resume(const struct client *client);
+
+#endif

@@ -1,0 +1,393 @@
+"""What the daemon holds and how long: memory, times, places and descriptors, and what it says when there are none."""
+import resource
+import signal
+import threading
+import time
+
+import fake
+from case import WireTest
+from harness import EVENLY, HOST, PATIENCE, accepts, built_with_sanitizer, wait_until
+from wire import Closed, small_windows
+
+MIB = 1 << 20
+
+
+def status_kib(proxy, name):
+    with open(f"/proc/{proxy.pid}/status", encoding="ascii") as status:
+        for line in status:
+            if line.startswith(f"{name}:"):
+                return int(line.split()[1])
+    raise AssertionError(f"no {name}")
+
+
+class NoMemory(WireTest):
+    def test_last_words(self):
+        """The process ends, and says why."""
+        if built_with_sanitizer():
+            self.skipTest("a sanitizer ends the process itself")
+        proxy = self.setlistd([self.memcached()])
+        conn = self.connect(proxy)
+        self.assertEqual(conn.ask("mn"), "MN")
+        most = status_kib(proxy, "VmData") * 1024 + MIB
+        resource.prlimit(proxy.pid, resource.RLIMIT_DATA, (most, most))
+        try:
+            conn.send(b"set k 0 0 8000000\r\n" + b"x" * 8000000 + b"\r\n")
+        except OSError:
+            pass
+        self.assertEqual(proxy.process.child.wait(PATIENCE), -signal.SIGABRT)
+        proxy.stopped = True
+        self.assertRegex(proxy.process.stderr(), r"error: no memory: \d+ bytes were asked for; the process ends\n")
+
+
+def stats(conn, group=""):
+    conn.send(f"stats {group}".strip().encode() + b"\r\n")
+    return dict(line.split(" ", 2)[1:] for line in conn.lines_until("END")[:-1])
+
+
+class BoundsTest(WireTest):
+    def serve(self, config="", **kwargs):
+        self.server = self.memcached()
+        self.proxy = self.setlistd([self.server], config=config, **kwargs)
+        self.watcher = self.connect(self.proxy)
+        self.assertEqual(self.watcher.ask("mn"), "MN")
+
+    def serve_fake(self, config=""):
+        self.server = fake.FakeServer()
+        self.addCleanup(self.server.stop)
+        self.proxy = self.setlistd([self.server], config=config)
+        self.watcher = self.connect(self.proxy)
+        wait_until("the server is greeted", PATIENCE, lambda: self.watcher.get("key-0"))
+
+    def hold(self, key):
+        """The server answers a request for this key once the event is set."""
+        event = threading.Event()
+        self.addCleanup(event.set)
+        self.server.faults[key.encode()] = fake.held_until(event)
+        return event
+
+    def deaf(self):
+        """A connection that takes next to nothing."""
+        sock = small_windows(self.proxy.port)
+        self.addCleanup(sock.close)
+        return sock
+
+    def wait_for(self, counter, least=1):
+        wait_until(counter, PATIENCE, lambda: int(stats(self.watcher)[counter]) >= least, pause=0.05)
+
+
+class Window(BoundsTest):
+    """How many requests whose values may be large are under way."""
+
+    def under_way(self, prelude, replies):
+        self.serve_fake()
+        held = self.hold("key-1")
+        conn = self.connect(self.proxy)
+        conn.send(prelude)
+        for _ in range(replies):
+            conn.line()
+        conn.send(b"get key-1\r\n" * 1024)
+        wait_until("some are asked", PATIENCE, lambda: self.server.requests_for("key-1"))
+        asked = int(stats(self.watcher)["cmd_get"]) - prelude.count(b"get") - 1
+        held.set()
+        for _ in range(1024):
+            self.assertEqual(conn.read_values()[0]["key-1"][1], fake.value_of(b"key-1"))
+        return asked
+
+    def test_at_first(self):
+        self.assertLessEqual(self.under_way(b"", 0), 4)
+
+    def test_replies_without_a_value_tell_nothing(self):
+        self.assertLessEqual(self.under_way(b"mn\r\n" * 2000, 2000), 4)
+
+    def test_misses_tell_nothing(self):
+        self.assertLessEqual(self.under_way(b"get missing\r\n" * 2000, 2000), 4)
+
+    def test_small_values_open_it_slowly(self):
+        self.assertLessEqual(self.under_way(b"get key-2\r\n" * 8, 24), 8)
+
+    def test_one_large_value_closes_it(self):
+        """Two hundred small ones open it, of those that are under way then one is large."""
+        self.serve_fake()
+        self.server.faults[b"key-big"] = fake.raw(b"VA 1000000 k{key} f0\r\n" + b"x" * 1000000 + b"\r\n")
+        conn = self.connect(self.proxy)
+        conn.send(b"get key-2\r\n" * 200 + b"get key-big\r\n")
+        for _ in range(201):
+            conn.read_values()
+        held = self.hold("key-1")
+        before = int(stats(self.watcher)["cmd_get"])
+        conn.send(b"get key-1\r\n" * 1024)
+        wait_until("some are asked", PATIENCE, lambda: self.server.requests_for("key-1"))
+        self.assertLessEqual(int(stats(self.watcher)["cmd_get"]) - before, 4)
+        held.set()
+
+    def test_what_is_sent_counts(self):
+        """Values on their way to a server that does not take them: as many as fit client_buffer."""
+        self.serve_fake()
+        held = self.hold("key-1")
+        conn = self.connect(self.proxy)
+        sender = threading.Thread(target=lambda: conn.send((b"set key-1 0 0 1000000\r\n" + b"x" * 1000000 + b"\r\n") * 40), daemon=True)
+        sender.start()
+        self.wait_for("cmd_set", 4)
+        self.assertLessEqual(int(stats(self.watcher)["cmd_set"]), 6)
+        held.set()
+        for _ in range(40):
+            conn.line()
+        sender.join(PATIENCE)
+
+
+class Memory(BoundsTest):
+    """client_memory: those that hold most go, the others notice nothing."""
+    alone = True
+
+    def serve_big(self, config):
+        self.serve(config)
+        self.assertEqual(self.watcher.set("big", b"x" * 1000000), "STORED")
+        self.assertEqual(self.watcher.set("little", b"x"), "STORED")
+        self.small = self.connect(self.proxy)
+
+    def bounded(self, limit):
+        wait_until("memory is reclaimed", PATIENCE, lambda: int(stats(self.watcher)["client_bytes"]) <= limit)
+        self.assertEqual(self.small.get("little"), b"x")
+        if not built_with_sanitizer():
+            self.assertLess(self.proxy.peak_mib(), limit / MIB + 64)
+
+    def test_clients_that_do_not_read(self):
+        self.serve_big("client_memory = 16777216")
+        socks = [self.deaf() for _ in range(40)]
+        for sock in socks:
+            sock.sendall(b"get big\r\n" * 32)
+        self.wait_for("closed_memory_clients", 10)
+        self.bounded(16 * MIB)
+        self.assertIn("all clients hold more than client_memory", self.proxy.process.stderr())
+
+    def test_requests_that_are_not_complete(self):
+        self.serve_big("client_memory = 16777216\nmax_value = 8388608")
+        for part in (b"set k 0 0 1000000\r\n" + b"x" * 999999, b"get " + b"k" * 999000):
+            with self.subTest(part=part[:10]):
+                before = int(stats(self.watcher)["closed_memory_clients"])
+                for conn in [self.connect(self.proxy) for _ in range(40)]:
+                    try:
+                        conn.send(part)
+                    except OSError:
+                        pass
+                self.wait_for("closed_memory_clients", before + 10)
+                self.bounded(16 * MIB)
+
+    def test_one_text_for_many_counts_once(self):
+        self.serve_big("client_memory = 16777216")
+        for i in range(40):
+            self.assertEqual(self.watcher.ask("sadd set " + " ".join(f"{i}-{j}-{'m' * 40}" for j in range(500))), "STORED")
+        readers = [self.connect(self.proxy) for _ in range(60)]
+        sizes = set()
+        for conn in readers:
+            conn.send(b"smembers set\r\n")
+        for conn in readers:
+            sizes.add(len(conn.read_values()[0]["set"][1]))
+        self.assertEqual(len(sizes), 1)
+        self.assertEqual(stats(self.watcher)["closed_memory_clients"], "0")
+
+    def test_all_is_given_back(self):
+        self.serve_big("")
+        socks = [self.deaf() for _ in range(5)]
+        for sock in socks:
+            sock.sendall(b"smembers big\r\nget big\r\n" * 4)
+        wait_until("they hold something", PATIENCE, lambda: int(stats(self.watcher)["client_bytes"]) > 4 * MIB)
+        for sock in socks:
+            sock.close()
+        wait_until("all is given back", PATIENCE, lambda: int(stats(self.watcher)["client_bytes"]) < 16384)
+
+
+class Times(BoundsTest):
+    def test_requests_that_are_not_complete(self):
+        self.serve("request_read_timeout = 500")
+        quiet = self.connect(self.proxy)
+        self.assertEqual(quiet.ask("mn"), "MN")
+        parts = (b"get ke", b"set k 0 0 100\r\nhalf", b"set k 0 0 9000000\r\n" + b"x" * 100)
+        conns = [self.connect(self.proxy) for _ in parts]
+        for conn, part in zip(conns, parts):
+            conn.send(part)
+        for conn, error in zip(conns, (b"", b"", b"SERVER_ERROR object too large for cache\r\n")):
+            self.assertEqual(conn.rest(), error + b"CLIENT_ERROR request not complete in time\r\n")
+        self.assertEqual(stats(self.watcher)["closed_unfinished_clients"], "3")
+        self.assertEqual(quiet.ask("mn"), "MN")
+
+    def test_a_byte_now_and_then(self):
+        self.serve("request_read_timeout = 500")
+        conn = self.connect(self.proxy)
+        conn.send(b"mn\r\nget ")
+
+        def drip():
+            try:
+                conn.send(b"x")
+            except OSError:
+                return True
+            return stats(self.watcher)["closed_unfinished_clients"] == "1"
+        wait_until("it is closed", PATIENCE, drip, pause=0.02)
+        self.assertEqual(conn.line(), b"MN")
+
+    def test_what_the_daemon_does_not_read_yet(self):
+        """A request that waits for others is not the client's fault."""
+        self.serve_fake("request_read_timeout = 500")
+        held = self.hold("key-1")
+        waiting, late = self.connect(self.proxy), self.connect(self.proxy)
+        waiting.send(b"get key-1\r\nflush_all\r\nget key-2\r\n")
+        wait_until("it is asked", PATIENCE, lambda: self.server.requests_for("key-1"))
+        late.send(b"get ke")
+        self.assertIn(b"CLIENT_ERROR", late.rest())
+        held.set()
+        self.assertIn("key-1", waiting.read_values()[0])
+        self.assertEqual(waiting.line(), b"OK")
+        self.assertIn("key-2", waiting.read_values()[0])
+
+    def test_idle_clients(self):
+        self.serve_fake("idle_timeout = 1000")
+        held = self.hold("key-1")
+        waiting, idle = self.connect(self.proxy), self.connect(self.proxy)
+        waiting.send(b"get key-1\r\n")
+        wait_until("it is asked", PATIENCE, lambda: self.server.requests_for("key-1"))
+        self.assertEqual(idle.rest(), b"")
+        held.set()
+        self.assertIn("key-1", waiting.read_values()[0])
+        self.assertEqual(waiting.rest(), b"")
+        with self.connect(self.proxy) as conn:
+            self.assertGreaterEqual(int(stats(conn)["closed_idle_clients"]), 2)
+
+    def test_idle_clients_stay(self):
+        """Unless told otherwise."""
+        self.serve("request_read_timeout = 500")
+        late = self.connect(self.proxy)
+        late.send(b"g")
+        self.assertIn(b"CLIENT_ERROR", late.rest())
+        self.assertEqual(stats(self.watcher)["closed_idle_clients"], "0")
+
+
+class Places(BoundsTest):
+    def place(self):
+        """A new connection that was let in, or None."""
+        conn = self.connect(self.proxy)
+        try:
+            return conn if conn.ask("mn") == "MN" else conn.close()
+        except (Closed, OSError):
+            return conn.close()
+
+    def fill(self, count):
+        conns = []
+        for _ in range(count):
+            conns.append(wait_until("a place", PATIENCE, self.place))
+        return conns
+
+    def replaced(self, config, *args):
+        self.server = self.memcached()
+        self.proxy = self.setlistd([self.server], *args, config=f"max_connections = 3\nreplace_idle = 1\n{config}")
+        first, second, third = self.fill(3)
+        third.send(b"get ")
+        newcomer = wait_until("a place", PATIENCE, self.place, pause=0.05)
+        self.assertEqual(stats(newcomer)["replaced_clients"], "1")
+        return first, second
+
+    def test_the_one_idle_longest_goes(self):
+        first, second = self.replaced("")
+        self.assertEqual(first.rest(), b"")
+        self.assertEqual(second.ask("mn"), "MN")
+
+    def test_of_several_threads(self):
+        self.replaced(EVENLY, "-t", "2")
+
+    def test_nobody_goes_unless_told(self):
+        self.server = self.memcached()
+        self.proxy = self.setlistd([self.server], config="max_connections = 3")
+        conns = self.fill(3)
+        self.assertEqual(self.connect(self.proxy).rest(), b"ERROR Too many open connections\r\n")
+        for conn in conns:
+            self.assertEqual(conn.ask("mn"), "MN")
+
+
+def few(descriptors):
+    """A command that runs another one with so many descriptors."""
+    return ["sh", "-c", f'ulimit -n {descriptors} && exec "$@"', "sh"]
+
+
+class Descriptors(BoundsTest):
+    def test_few_are_allowed(self):
+        """The servers have theirs: one that comes back is used, however many clients there are."""
+        self.serve(under=few(100))
+        conns = [self.connect(self.proxy) for _ in range(150)]
+        self.assertEqual(self.watcher.set("k", b"x"), "STORED")
+        self.server.kill()
+        self.server.start(self.server.port)
+        wait_until("it is used again", PATIENCE, lambda: self.watcher.set("k", b"x") == "STORED")
+        places = int(stats(self.watcher, "settings")["max_connections"])
+        self.assertIn(places, range(20, 90))
+        self.assertRegex(self.proxy.process.stderr(), rf"max_connections is {places}, not 10000\b")
+        self.assertNotIn("accepting pauses", self.proxy.process.stderr())
+        del conns
+
+    def test_too_few_even_for_servers(self):
+        with self.assertRaisesRegex(AssertionError, "30 file descriptors are allowed"):
+            self.serve(under=few(30))
+
+    def test_none_left(self):
+        """Accepting pauses, which is said once; later all goes on."""
+        self.serve()
+        limits = resource.prlimit(self.proxy.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(self.proxy.pid, resource.RLIMIT_NOFILE, (self.proxy.fd_count(), limits[1]))
+        conns = []
+
+        def said():
+            conns.append(self.connect(self.proxy))
+            return "accepting pauses" in self.proxy.process.stderr()
+        wait_until("it is said", PATIENCE, said, pause=0.1)
+        time.sleep(1)  # for ten more attempts; fewer prove less
+        self.assertEqual(self.watcher.ask("mn"), "MN")
+        self.assertEqual(self.proxy.process.stderr().count("accepting pauses"), 1)
+        resource.prlimit(self.proxy.pid, resource.RLIMIT_NOFILE, limits)
+        for conn in conns:
+            self.assertEqual(conn.ask("mn"), "MN")
+
+
+class LastReplies(BoundsTest):
+    """What was carried out is answered, though there is something that nobody reads any more."""
+
+    VALUE = b"x" * 1000000
+
+    def reader(self):
+        """A connection with a small window: much of a reply waits in the kernel of the daemon's side."""
+        conn = self.connect(self.proxy)
+        conn.sock = self.deaf()
+        conn.sock.settimeout(PATIENCE)
+        return conn
+
+    def test_at_the_end_of_the_daemon(self):
+        self.serve_fake("shutdown_timeout = 600000")
+        held = self.hold("key-1")
+        self.server.faults[b"key-big"] = fake.raw(b"VA 1000000 k{key} f0\r\n" + self.VALUE + b"\r\n")
+        conn = self.reader()
+        conn.send(b"get key-1\r\nget key-big\r\n")
+        wait_until("all is asked", PATIENCE, lambda: self.server.requests_for("key-1"))
+        self.proxy.process.signal(signal.SIGTERM)
+        wait_until("it ends", PATIENCE, lambda: not accepts((HOST, self.proxy.port)))
+        conn.send(b"get key-2\r\n" * 1000)
+        held.set()
+        self.assertIn("key-1", conn.read_values()[0])
+        self.assertEqual(conn.read_values()[0]["key-big"][1], self.VALUE)
+        self.assertEqual(conn.rest(), b"")
+        conn.close()
+        self.assertEqual(self.proxy.process.child.wait(PATIENCE), 0)
+
+    def test_after_a_fatal_error(self):
+        self.serve()
+        self.assertEqual(self.watcher.set("big", self.VALUE), "STORED")
+        conn = self.reader()
+        conn.send(b"get big\r\n" * 2 + b"x" * 1100000)
+        for _ in range(2):
+            self.assertEqual(conn.read_values()[0]["big"][1], self.VALUE)
+        self.assertRegex(conn.line(), b"ERROR")
+        self.assertEqual(conn.rest(), b"")
+
+    def test_a_peer_that_never_ends(self):
+        """It is waited for no longer than some seconds."""
+        self.serve()
+        conn = self.connect(self.proxy)
+        conn.send(b"quit\r\n" + b"mn\r\n" * 10000)
+        self.assertEqual(conn.rest(), b"")
+        wait_until("it is closed", PATIENCE, lambda: stats(self.watcher)["curr_connections"] == "1", pause=0.05)

@@ -19,19 +19,19 @@ struct client {
 	TAILQ_ENTRY(client) link;
 	struct worker *worker;
 	STAILQ_HEAD(, task) tasks;
-	size_t unsent;               /* replies since the last write */
-	size_t spilled;              /* bytes of complete replies that wait for earlier ones */
-	size_t average;              /* a moving average of the bytes of a reply */
-	uint64_t produced, measured; /* bytes of replies: written in all; included in `average` */
-	uint64_t progress;           /* when output last began to wait, or was written; in milliseconds */
-	struct order order;          /* of the unfinished tasks */
-	size_t scanned;              /* bytes of an incomplete line that were searched for its end */
-	size_t skip;                 /* bytes of input to discard: the data block of a refused request */
-	bool barrier;                /* the next request waits until all tasks are done */
-	bool paused;                 /* not read: too many requests are unanswered, or too much output waits */
-	bool closing;                /* no longer read; closed when all is answered and written */
-	uint64_t watched;            /* `produced` at the last client_watch */
-	struct worker *destination;  /* the worker to move to, or NULL */
+	size_t unsent;                   /* replies since the last write */
+	size_t spilled;                  /* bytes of complete replies that wait for earlier ones */
+	size_t average;                  /* a moving average of the bytes of a reply */
+	uint64_t produced, measured;     /* bytes of replies: written in all; included in `average` */
+	uint64_t progress;               /* when output last began to wait, or was written; in milliseconds */
+	struct order order;              /* of the unfinished tasks */
+	struct request_progress request; /* of an incomplete request */
+	size_t skip;                     /* bytes of input to discard: the data block of a refused request */
+	bool barrier;                    /* the next request waits until all tasks are done */
+	bool paused;                     /* not read: too many requests are unanswered, or too much output waits */
+	bool closing;                    /* no longer read; closed when all is answered and written */
+	uint64_t watched;                /* `produced` at the last client_watch */
+	struct worker *destination;      /* the worker to move to, or NULL */
 	struct loop_job release;
 };
 

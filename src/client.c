@@ -163,7 +163,7 @@ static void carry_out(struct client *c, const struct request *request)
 static void refuse(struct client *c, const struct request *request)
 {
 	worker_count(c->worker, COUNT_cmd_refused, 1);
-	task_refuse(&c->worker->host, request, c, request->error);
+	task_start_refused(&c->worker->host, request, c);
 }
 
 void client_refuse(struct client *c, const char *error)
@@ -181,7 +181,7 @@ static size_t take_request(struct client *c, struct slice in)
 	struct request_limits limits = { config->max_line, config->max_value, config->max_keys };
 	struct request request;
 
-	switch (request_parse(in, &limits, &c->scanned, &request)) {
+	switch (request_parse(in, &limits, &c->request, &request)) {
 	case REQUEST_MORE:
 		return 0;
 	case REQUEST_HANGUP:
@@ -194,6 +194,10 @@ static size_t take_request(struct client *c, struct slice in)
 		c->closing = true;
 		break;
 	case REQUEST_REFUSED:
+		if (request_discards(&request) && order_must_wait(&c->order, request.command)) {
+			c->barrier = true;
+			return 0;
+		}
 		refuse(c, &request);
 		c->skip = request.skip;
 		break;
@@ -204,7 +208,7 @@ static size_t take_request(struct client *c, struct slice in)
 		}
 		carry_out(c, &request);
 	}
-	c->scanned = 0;
+	c->request = (struct request_progress){ 0 };
 	return request.consumed;
 }
 

@@ -33,12 +33,12 @@ struct client {
 	TAILQ_ENTRY(client) link; /* among the worker's, in the order of `limits.listed` */
 	struct worker *worker;
 	STAILQ_HEAD(, task) tasks;
-	size_t asked;                /* bytes of the unfinished requests and their tasks */
-	size_t spilled;              /* bytes of replies that wait for earlier ones */
-	uint64_t produced, measured; /* bytes of replies: written in all; up to the last finished task */
-	struct order order;          /* of the unfinished tasks */
-	size_t scanned;              /* bytes of an incomplete line that were searched for its end */
-	size_t skip;                 /* bytes of input to discard: of a refused request, or while it lingers */
+	size_t asked;                    /* bytes of the unfinished requests and their tasks */
+	size_t spilled;                  /* bytes of replies that wait for earlier ones */
+	uint64_t produced, measured;     /* bytes of replies: written in all; up to the last finished task */
+	struct order order;              /* of the unfinished tasks */
+	struct request_progress request; /* of an incomplete request */
+	size_t skip;                     /* bytes of input to discard: of a refused request, or while it lingers */
 	struct client_limits limits;
 	uint32_t unsent;            /* replies since the last write */
 	bool barrier : 1;           /* the next request waits until all tasks are done */

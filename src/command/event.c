@@ -11,6 +11,10 @@
 #include "util/num.h"
 
 static const char bad_format[] = "CLIENT_ERROR bad command line format";
+static const char bad_time[] = "CLIENT_ERROR unixtime out of range";
+
+/* A counter wraps around at 2^64: no one event may take it there. */
+static const uint64_t DELTA_MAX = INT64_MAX;
 
 struct event_task {
 	struct task task;
@@ -118,8 +122,16 @@ void evincr_start(struct host *host, const struct request *request, void *owner)
 		task_refuse(host, request, owner, "CLIENT_ERROR invalid numeric delta argument");
 		return;
 	}
-	if ((time.n && (!num_parse_u64(time, &at) || !time_bucket_valid(at))) || slice_token(&rest).n) {
+	if (by > DELTA_MAX) {
+		task_refuse(host, request, owner, "CLIENT_ERROR delta too large");
+		return;
+	}
+	if ((time.n && !num_parse_u64(time, &at)) || slice_token(&rest).n) {
 		task_refuse(host, request, owner, bad_format);
+		return;
+	}
+	if (!time_bucket_valid(at)) {
+		task_refuse(host, request, owner, bad_time);
 		return;
 	}
 	event = new_event(host, request, owner, at);
@@ -136,7 +148,7 @@ void evadd_start(struct host *host, const struct request *request, void *owner)
 	if (event_refuses_type(host, request, owner))
 		return;
 	if (!time_bucket_valid(at)) {
-		task_refuse(host, request, owner, bad_format);
+		task_refuse(host, request, owner, bad_time);
 		return;
 	}
 	event = new_event(host, request, owner, at);

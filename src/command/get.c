@@ -31,7 +31,7 @@ static void finish(struct fan *fan)
 /* gat sets the time to live of a collection's segments, too. */
 static void touch_others(struct host *host, const struct call *call, struct slice key, const struct result *r)
 {
-	if (call->verb == CALL_GAT && !collection_item_covers(host, key))
+	if (call->verb == CALL_GAT && key.n <= COLLECTION_KEY_MAX && !collection_item_covers(host, key))
 		touch_followers(host->lanes, key, r->value, call->exptime);
 }
 

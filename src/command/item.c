@@ -1,9 +1,11 @@
 /* memcached's commands with one key and a reply of one line. Each is one call; delete and touch may be an operation. */
 #include "collection/lane/lanes.h"
 #include "collection/large.h"
+#include "collection/text/oplog.h"
 #include "command/collection_item.h"
 #include "command/outcome.h"
 #include "command/start.h"
+#include "protocol/metaflags.h"
 #include "protocol/reply.h"
 
 struct item_task {
@@ -115,7 +117,7 @@ static bool has_other_items(const struct host *host, enum call_verb verb, struct
 	const struct collection_rule *rule = rules_collection(host->env.rules, key);
 
 	/* The keys of its other items would be too long. */
-	if (rule->encoding != ENCODING_OPLOG && key.n > COLLECTION_KEY_MAX)
+	if (key.n > COLLECTION_KEY_MAX)
 		return false;
 	return verb == CALL_TOUCH || (verb == CALL_DELETE && may_be_large(host, rule, key));
 }
@@ -152,6 +154,38 @@ void item_start(struct host *host, const struct request *request, void *owner)
 			.flags = request->flags,
 			.exptime = request->exptime,
 			.number = request->number,
+			.discards = item->verb == CALL_SET,
 		},
+		&item->waiter);
+}
+
+/* The key as the server has it. */
+static struct slice plain_key(const struct request *request, char decoded[KEY_MAX])
+{
+	struct metaflags flags;
+
+	if (request->command->grammar != GRAMMAR_META_DATA ||
+		metaflags_parse(request->command->id, request->rest, &flags) || !flags.base64)
+		return request->key;
+	return slice_of(decoded, metaflags_decode_key(request->key, decoded));
+}
+
+void item_discard_start(struct host *host, const struct request *request, void *owner)
+{
+	char decoded[KEY_MAX];
+	struct slice key = plain_key(request, decoded);
+	struct item_task *item;
+	char *at;
+
+	if (collection_item_covers(host, key) || oplog_is_item_key(key)) {
+		task_refuse(host, request, owner, request->error);
+		return;
+	}
+	item = task_new(host, request, owner, sizeof(*item) + key.n);
+	at = item->key;
+	item->verb = CALL_DISCARD;
+	item->waiter = (struct waiter){ answered, task_keep(&at, key) };
+	lanes_call(host->lanes,
+		&(struct call){ .verb = CALL_DISCARD, .server = CALL_ANY_SERVER, .key = item->waiter.key },
 		&item->waiter);
 }

@@ -1,8 +1,12 @@
 /*
  * The meta commands. They are passed on without q: each call needs a reply. If the client sent q, nominal replies are suppressed
  * here.
+ *
+ * memcached may print a base64 key as its decoded bytes, which may be line ends. So a server is never asked for a key with spaces
+ * or control bytes: the client's own text of the key is put into the reply.
  */
 #include "collection/lane/lanes.h"
+#include "collection/text/oplog.h"
 #include "command/start.h"
 #include "command/task.h"
 #include "protocol/metaflags.h"
@@ -11,8 +15,10 @@
 struct meta_task {
 	struct task task;
 	struct waiter waiter;
-	bool quiet;
-	char key[];
+	struct metaflags flags;
+	bool fenced;          /* the server suppresses the reply itself */
+	struct slice own_key; /* the client's text of the key, if it goes into the reply, else empty */
+	char bytes[];
 };
 
 /* Whether q suppresses this code: a miss for mg, success for the others. */
@@ -31,62 +37,122 @@ static bool is_nominal(enum command_id id, struct slice code)
 	}
 }
 
+static void reply(struct meta_task *meta, const struct result *r, struct slice code)
+{
+	struct buf *out = task_reply(&meta->task);
+
+	if (meta->own_key.n) {
+		metaflags_copy_with_key(r->line, meta->flags.before_key, meta->own_key, out);
+		BUF_ADD(out, "\r\n");
+	} else {
+		reply_line(out, r->line);
+	}
+	if (slice_equal(code, SLICE("VA")))
+		reply_line(out, r->value);
+}
+
+static bool is_kept_back(const struct meta_task *meta, struct slice code)
+{
+	if (meta->fenced)
+		return slice_equal(code, SLICE("MN"));
+	return meta->flags.quiet && is_nominal(meta->task.command->id, code);
+}
+
 static void answered(struct waiter *waiter, const struct result *r)
 {
 	struct meta_task *meta = (struct meta_task *)((char *)waiter - offsetof(struct meta_task, waiter));
 	struct slice rest = r->line, code;
-	struct buf *out;
 
 	if (result_failed(r)) {
 		task_reply_failure(&meta->task, r);
 		return;
 	}
 	code = slice_token(&rest);
-	if (!meta->quiet || !is_nominal(meta->task.command->id, code)) {
-		out = task_reply(&meta->task);
-		reply_line(out, r->line);
-		if (slice_equal(code, SLICE("VA")))
-			reply_line(out, r->value);
-	}
+	if (!is_kept_back(meta, code))
+		reply(meta, r, code);
 	task_done(&meta->task);
 }
 
 /* A base64 key names the same item as its decoded key, which decides the server. */
-static struct slice decoded_key(const struct request *request, bool base64, char *key)
+static struct slice decoded_key(struct slice key, bool base64, char **at)
 {
-	if (base64)
-		return slice_of(key, metaflags_decode_key(request->key, key));
-	memcpy(key, request->key.p, request->key.n);
-	return slice_of(key, request->key.n);
+	struct slice plain;
+
+	if (!base64)
+		return task_keep(at, key);
+	plain = slice_of(*at, metaflags_decode_key(key, *at));
+	*at += plain.n;
+	return plain;
+}
+
+/* Writes the line for the server. */
+static void write_line(const struct meta_task *meta, const struct request *request, struct buf *line)
+{
+	static const char *const without[2][2] = { { "q", "" }, { "qk", "k" } };
+	bool debug = request->command->id == COMMAND_ME;
+
+	buf_add_slice(line, request->command->name);
+	BUF_ADD(line, " ");
+	buf_add_slice(line, debug ? meta->waiter.key : request->key);
+	if (request->command->grammar == GRAMMAR_META_DATA) {
+		BUF_ADD(line, " ");
+		buf_add_u64(line, request->data.n);
+	}
+	if (!debug)
+		metaflags_copy(request->rest, without[meta->own_key.n > 0][meta->fenced], line);
+}
+
+/*
+ * The no-ops that `ma` needs around it. If memcached has not written an earlier reply with this item yet, it loses the T. With q it
+ * replies if it made the item, and does not reply if it changed the item. Nothing else tells which it did.
+ */
+static unsigned wants(const struct meta_task *meta)
+{
+	if (meta->task.command->id != COMMAND_MA)
+		return 0;
+	return (meta->flags.expire ? WANT_FLUSH : 0u) | (meta->fenced ? WANT_FENCE : 0u);
+}
+
+static bool changes(const struct request *request, const struct metaflags *flags)
+{
+	switch (request->command->id) {
+	case COMMAND_ME:
+		return false;
+	case COMMAND_MG:
+		return flags->vivify || flags->expire;
+	default:
+		return true;
+	}
 }
 
 void meta_start(struct host *host, const struct request *request, void *owner)
 {
-	struct meta_task *meta = task_new(host, request, owner, sizeof(*meta) + request->key.n);
+	struct meta_task *meta = task_new(host, request, owner, sizeof(*meta) + 2 * request->key.n);
 	struct buf *line = &meta->task.scratch;
-	bool data = request->command->grammar == GRAMMAR_META_DATA;
-	struct metaflags flags;
+	char *at = meta->bytes;
 
 	/* The parser has checked the flags. */
-	(void)metaflags_parse(request->command->id, request->rest, &flags);
-	meta->quiet = flags.quiet;
-	meta->waiter = (struct waiter){ answered, decoded_key(request, flags.base64, meta->key) };
-	buf_add_slice(line, request->command->name);
-	BUF_ADD(line, " ");
-	buf_add_slice(line, request->key);
-	if (data) {
-		BUF_ADD(line, " ");
-		buf_add_u64(line, request->data.n);
+	(void)metaflags_parse(request->command->id, request->rest, &meta->flags);
+	meta->waiter = (struct waiter){ answered, decoded_key(request->key, meta->flags.base64, &at) };
+	meta->own_key = slice_of("", 0);
+	if (meta->flags.key && meta->flags.base64 && !request_key_valid(meta->waiter.key, KEY_MAX))
+		meta->own_key = task_keep(&at, request->key);
+	meta->fenced = request->command->id == COMMAND_MA && meta->flags.quiet && meta->flags.vivify;
+	if (changes(request, &meta->flags) && oplog_is_item_key(meta->waiter.key)) {
+		task_reply_line(&meta->task, refused_item_key);
+		return;
 	}
-	metaflags_copy(request->rest, line);
+	write_line(meta, request, line);
 	lanes_call(host->lanes,
 		&(struct call){
 			.verb = CALL_META,
+			.want = wants(meta),
 			.server = CALL_ANY_SERVER,
 			.key = meta->waiter.key,
 			.line = buf_slice(line),
 			.value = request->data,
-			.has_value = data,
+			.has_value = request->command->grammar == GRAMMAR_META_DATA,
+			.discards = true,
 		},
 		&meta->waiter);
 }

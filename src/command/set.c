@@ -55,35 +55,6 @@ static void tested(struct op *op, const struct outcome *outcome)
 	buf_free(&digits);
 }
 
-static void described(struct op *op, const struct outcome *outcome)
-{
-	struct set_task *set = task_of(op);
-	const struct set_info *info = &op->set->info;
-	struct buf *out;
-
-	if (outcome_ends(outcome, &set->task))
-		return;
-	out = task_reply(&set->task);
-	reply_stat_text(out, "encoding", encoding_name(rules_collection(set->task.host->env.rules, op->key)->encoding));
-	reply_stat_text(out, "server", outcome->result->server);
-	reply_stat(out, "members", info->members);
-	reply_stat(out, "bytes", info->base_bytes + info->table_bytes);
-	reply_stat(out, "base_bytes", info->base_bytes);
-	reply_stat(out, "table_bytes", info->table_bytes);
-	reply_stat(out, "tokens", info->tokens);
-	buf_printf(out, "STAT waste %.2f\r\n", info->waste);
-	reply_stat(out, "runs", info->runs);
-	reply_stat(out, "tables", info->tables);
-	reply_stat(out, "entries", info->entries);
-	reply_stat(out, "removals", info->removals);
-	if (outcome->result->ttl == TTL_UNKNOWN)
-		reply_stat_text(out, "ttl", "unknown");
-	else
-		buf_printf(out, "STAT ttl %lld\r\n", (long long)outcome->result->ttl);
-	reply_text(out, "END");
-	task_done(&set->task);
-}
-
 /* VALUE with the members, and END; or END alone if there are none. In `members` a space follows each one. */
 static void reply_members(struct set_task *set, struct slice members)
 {
@@ -391,13 +362,6 @@ void srandmember_start(struct host *host, const struct request *request, void *o
 
 	asked.random = random_next(&host->env.random);
 	start_read(host, request, owner, error, &asked, listed);
-}
-
-void sinfo_start(struct host *host, const struct request *request, void *owner)
-{
-	const struct set_request asked = { .verb = SET_INFO };
-
-	start_read(host, request, owner, check_nothing(request), &asked, described);
 }
 
 void spop_start(struct host *host, const struct request *request, void *owner)

@@ -1,5 +1,42 @@
 #include "command/start.h"
 
+#include "collection/text/oplog.h"
+#include "command/task.h"
+
+const char refused_item_key[] = "CLIENT_ERROR the key is that of a part of a set or list: it can only be read";
+
+static bool names_item(struct slice keys)
+{
+	struct slice key;
+
+	while ((key = slice_token(&keys)).n) {
+		if (oplog_is_item_key(key))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Whether it would write an item that belongs to a set or list. What reads a set or list may compact it, which is a write. The
+ * meta commands see to it themselves.
+ */
+static bool writes_item(const struct request *request)
+{
+	switch (request->command->grammar) {
+	case GRAMMAR_STORAGE:
+	case GRAMMAR_ARITHMETIC:
+	case GRAMMAR_DELETE:
+	case GRAMMAR_TOUCH:
+	case GRAMMAR_COLLECTION:
+		return oplog_is_item_key(request->key);
+	case GRAMMAR_TOUCH_KEYS:
+	case GRAMMAR_COLLECTION_KEYS:
+		return oplog_is_item_key(request->key) || (request->keys > 1 && names_item(request->rest));
+	default:
+		return false;
+	}
+}
+
 bool task_start(struct host *host, const struct request *request, void *owner)
 {
 	static command_start *const starts[COMMAND_COUNT] = {
@@ -11,7 +48,17 @@ bool task_start(struct host *host, const struct request *request, void *owner)
 	};
 	command_start *start = starts[request->command->id];
 
-	if (start)
+	if (start && writes_item(request))
+		task_refuse(host, request, owner, refused_item_key);
+	else if (start)
 		start(host, request, owner);
 	return start != NULL;
+}
+
+void task_start_refused(struct host *host, const struct request *request, void *owner)
+{
+	if (request_discards(request))
+		item_discard_start(host, request, owner);
+	else
+		task_refuse(host, request, owner, request->error);
 }

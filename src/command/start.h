@@ -14,6 +14,15 @@ typedef void command_start(struct host *host, const struct request *request, voi
 #undef PROXY_COMMAND
 #undef COMMAND
 
+/* Replies the error of a refused request, after what memcached does as well. `request->command` may be NULL. */
+void task_start_refused(struct host *host, const struct request *request, void *owner);
+
+/* Deletes the item whose new value is too large, as memcached does, so that nobody reads a stale value. Replies the error. */
+command_start item_discard_start;
+
+/* The reply to a command that would write a table, an index or a segment. */
+extern const char refused_item_key[];
+
 /* Starts a request. Gives false, and does nothing, for a PROXY_COMMAND, which the host carries out. */
 bool task_start(struct host *host, const struct request *request, void *owner) __attribute__((warn_unused_result));
 

@@ -76,3 +76,8 @@ const char *address_parse(const char *text, uint16_t port, bool weighted, struct
 	}
 	return parse_tcp(where, out);
 }
+
+bool address_same(const struct address *a, const struct address *b)
+{
+	return a->port == b->port && strcmp(a->host, b->host) == 0;
+}

@@ -17,4 +17,7 @@ struct address {
  */
 const char *address_parse(const char *text, uint16_t port, bool weighted, struct address *out);
 
+/* True when both are one place, as far as their text tells. */
+bool address_same(const struct address *a, const struct address *b);
+
 #endif

@@ -91,6 +91,10 @@ static const char *add_server(struct config *config, const char *text)
 
 	if (error)
 		return error;
+	for (size_t i = 0; i < config->server_count; i++) {
+		if (config->servers[i].port == address.port && strcmp(config->servers[i].host, address.host) == 0)
+			return "a server is named twice";
+	}
 	config->servers = xrealloc(config->servers, (config->server_count + 1) * sizeof(*config->servers));
 	server = &config->servers[config->server_count++];
 	*server = (struct ring_server){ strdup(address.host), address.port, address.weight };

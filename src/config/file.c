@@ -9,7 +9,7 @@
 #include "util/num.h"
 
 /* A time to live is at most 30 days: memcached reads a larger time as a date. */
-enum { TTL_MAX = 2592000, SEPARATOR_MAX = 16, LOOKBACK_MAX = 10000, REMOVED_MAX = 30 };
+enum { TTL_MAX = 2592000, SEPARATOR_MAX = 16, LOOKBACK_MAX = 10000, REMOVED_MAX = 30, READ_MORE = 16384 };
 
 static const struct word {
 	const char *word;
@@ -113,9 +113,22 @@ static int check_listen(cfg_t *cfg, cfg_opt_t *opt)
 	return check_address(cfg, opt, false);
 }
 
+/* With a server that is named twice its share of the keys would be double, which is what a weight is for. */
 static int check_server(cfg_t *cfg, cfg_opt_t *opt)
 {
-	return check_address(cfg, opt, true);
+	unsigned last = cfg_opt_size(opt) - 1;
+	const char *text = cfg_opt_getnstr(opt, last);
+	struct address address, other;
+
+	if (check_address(cfg, opt, true) || address_parse(text, 11211, true, &address))
+		return strncmp(text, "--", 2) == 0 ? 0 : -1;
+	for (unsigned i = 0; i < last; i++) {
+		if (address_parse(cfg_opt_getnstr(opt, i), 11211, true, &other) || !address_same(&address, &other))
+			continue;
+		cfg_error(cfg, "servers: \"%s\" is named twice", text);
+		return -1;
+	}
+	return 0;
 }
 
 static bool parse_mode(const char *text, mode_t *mode)
@@ -310,7 +323,8 @@ static void set_checks(cfg_t *cfg)
 	cfg_set_validate_func(cfg, "events|lookback", check_number);
 }
 
-bool config_file_read(struct config *config, const char *path)
+/* A tree that knows all options and checks their values. */
+static cfg_t *new_tree(void)
 {
 	cfg_opt_t collection[] = {
 		CFG_STR("type", "set", CFGF_NONE),
@@ -344,15 +358,71 @@ bool config_file_read(struct config *config, const char *path)
 		CFG_END(),
 	};
 	cfg_t *cfg = cfg_init(options, CFGF_NONE);
+
+	set_checks(cfg);
+	return cfg;
+}
+
+static bool read_text(const char *path, struct buf *text)
+{
+	FILE *file = fopen(path, "r");
+	char *at;
+	size_t n;
+	bool good;
+
+	while (file && (at = buf_reserve(text, READ_MORE), n = fread(at, 1, READ_MORE, file)) > 0)
+		buf_commit(text, n);
+	good = file && !ferror(file);
+	if (!good)
+		fprintf(stderr, "%s: %s\n", path, strerror(errno));
+	if (file)
+		fclose(file);
+	return good;
+}
+
+static void say_nothing(cfg_t *cfg, const char *format, va_list arguments)
+{
+	(void)cfg;
+	(void)format;
+	(void)arguments;
+}
+
+/*
+ * libconfuse takes the end of the file for the end of a section. So a good file is read again with one more brace: it must not be
+ * good any more.
+ */
+static bool is_closed(const char *path, struct buf *text)
+{
+	cfg_t *cfg = new_tree();
+	unsigned lines = 1;
+	bool closed;
+
+	for (size_t i = 0; i + 1 < buf_size(text); i++)
+		lines += buf_slice(text).p[i] == '\n';
+	BUF_ADD(text, "\n}\n\0");
+	cfg_set_error_function(cfg, say_nothing);
+	closed = cfg_parse_buf(cfg, buf_slice(text).p) != CFG_SUCCESS;
+	cfg_free(cfg);
+	if (!closed)
+		fprintf(stderr, "%s:%u: the file ends in a section that is not closed\n", path, lines);
+	return closed;
+}
+
+bool config_file_read(struct config *config, const char *path)
+{
+	cfg_t *cfg = new_tree();
+	struct buf text = BUF_EMPTY;
 	bool good = false;
 	int rc;
 
-	set_checks(cfg);
-	rc = cfg_parse(cfg, path);
-	if (rc == CFG_FILE_ERROR)
-		fprintf(stderr, "%s: %s\n", path, strerror(errno));
-	else if (rc == CFG_SUCCESS)
-		good = read_options(cfg, config);
+	if (read_text(path, &text)) {
+		rc = cfg_parse(cfg, path);
+		if (rc == CFG_FILE_ERROR)
+			fprintf(stderr, "%s: %s\n", path, strerror(errno));
+		else if (rc == CFG_SUCCESS && is_closed(path, &text))
+			good = read_options(cfg, config);
+	}
+	buf_free(&text);
 	cfg_free(cfg);
 	return good;
 }

@@ -24,7 +24,8 @@ enum call_verb {
 	CALL_DELETE,
 	CALL_TOUCH,
 	CALL_FLUSH_ALL,
-	CALL_META, /* a client's meta command, passed on */
+	CALL_DISCARD, /* deletes an item whose new value is too large */
+	CALL_META,    /* a client's meta command, passed on */
 	/* the greeting of a new connection: */
 	CALL_VERSION,
 	CALL_NOOP,
@@ -34,17 +35,24 @@ enum call_verb {
 /* What a GET or GAT reads of the item. */
 enum { WANT_VALUE = 1, WANT_CAS = 2, WANT_TTL = 4, WANT_SIZE = 8 };
 
+/*
+ * What a META command needs around it. FLUSH: a no-op in front, at which a server writes all pending replies, and releases their
+ * items. FENCE: a no-op behind, as the command may have no reply; then the line of the result is MN.
+ */
+enum { WANT_FLUSH = 16, WANT_FENCE = 32 };
+
 enum { CALL_ANY_SERVER = -1 };
 
 /* One call. Its slices are borrowed until the function that sends it returns. */
 struct call {
 	enum call_verb verb;
-	unsigned want;      /* WANT_ bits of a GET or GAT */
+	unsigned want;      /* WANT_ bits of a GET, GAT or META */
 	int server;         /* the index of a server, or CALL_ANY_SERVER for the one that holds the key */
 	struct slice key;   /* also decides the server of a META */
 	struct slice value; /* the data block of a storage verb, or of a META with has_value */
 	struct slice line;  /* META: the line without its end; STATS: the group */
 	bool has_value;     /* META: a data block follows */
+	bool discards;      /* SET, META: if the value is too large, the call becomes a DISCARD */
 	uint32_t flags;
 	int64_t exptime;
 	uint64_t number;     /* CAS: the cas id; INCR, DECR: the delta */
@@ -60,7 +68,7 @@ enum result_status {
 	RESULT_NUMBER,      /* INCR, DECR: number */
 	RESULT_TEXT,        /* META: line and value; VERSION, NOOP, STATS: line */
 	RESULT_REFUSED,     /* the server replied an error: line */
-	RESULT_TOO_LARGE,   /* not sent: above the server's item size */
+	RESULT_TOO_LARGE,   /* not sent: above the server's item size; DISCARD: done, or a miss */
 	RESULT_BUSY,        /* not sent: the server's queue is full */
 	RESULT_UNAVAILABLE, /* not sent: the server is down */
 	RESULT_TIMED_OUT,   /* sent, no reply in time: outcome unknown */

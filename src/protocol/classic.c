@@ -2,6 +2,8 @@
 #include <assert.h>
 
 #include "protocol/dialect.h"
+#include "protocol/metaflags.h"
+#include "protocol/request.h"
 #include "util/num.h"
 
 /* A verb that has a key ends with a space. */
@@ -17,6 +19,7 @@ static const struct slice verbs[] = {
 	[CALL_INCR] = { "incr ", 5 },
 	[CALL_DECR] = { "decr ", 5 },
 	[CALL_DELETE] = { "delete ", 7 },
+	[CALL_DISCARD] = { "delete ", 7 },
 	[CALL_TOUCH] = { "touch ", 6 },
 	[CALL_FLUSH_ALL] = { "flush_all", 9 },
 	[CALL_VERSION] = { "version", 7 },
@@ -50,6 +53,32 @@ static void encode_storage(const struct call *call, struct buf *out)
 	buf_commit(out, (size_t)(p - start));
 }
 
+/* The key is the client's own: it may be one that only base64 can name. */
+static void encode_discard(const struct call *call, struct buf *out)
+{
+	if (request_key_valid(call->key, KEY_MAX)) {
+		buf_add_slice(out, verbs[CALL_DISCARD]);
+		buf_add_slice(out, call->key);
+		return;
+	}
+	BUF_ADD(out, "md ");
+	metaflags_encode_key(call->key, out);
+	BUF_ADD(out, " b");
+}
+
+static void encode_meta(const struct call *call, struct buf *out)
+{
+	if (call->want & WANT_FLUSH)
+		BUF_ADD(out, "mn\r\n");
+	buf_add_slice(out, call->line);
+	if (call->has_value) {
+		BUF_ADD(out, "\r\n");
+		buf_add_slice(out, call->value);
+	}
+	if (call->want & WANT_FENCE)
+		BUF_ADD(out, "\r\nmn");
+}
+
 static void encode_line(const struct call *call, struct buf *out)
 {
 	bool cas = call->want & WANT_CAS;
@@ -66,11 +95,10 @@ static void encode_line(const struct call *call, struct buf *out)
 		buf_add_slice(out, call->key);
 		return;
 	case CALL_META:
-		buf_add_slice(out, call->line);
-		if (call->has_value) {
-			BUF_ADD(out, "\r\n");
-			buf_add_slice(out, call->value);
-		}
+		encode_meta(call, out);
+		return;
+	case CALL_DISCARD:
+		encode_discard(call, out);
 		return;
 	case CALL_FLUSH_ALL:
 		buf_add_slice(out, verbs[call->verb]);
@@ -179,6 +207,17 @@ static bool may_be_missing(enum call_verb verb)
 	return verb == CALL_CAS || verb == CALL_INCR || verb == CALL_DECR || verb == CALL_DELETE || verb == CALL_TOUCH;
 }
 
+static ssize_t decode_discarded(struct slice line, size_t at, const struct expect *expect, struct result *out)
+{
+	struct slice rest = line, word = slice_token(&rest);
+
+	if (!slice_equal(word, SLICE("DELETED")) && !slice_equal(word, SLICE("NOT_FOUND")) &&
+		!slice_equal(word, SLICE("HD")) && !slice_equal(word, SLICE("NF")))
+		return dialect_error(line, at, expect, out);
+	out->status = RESULT_TOO_LARGE;
+	return (ssize_t)at;
+}
+
 static ssize_t decode_word(struct slice line, size_t at, const struct expect *expect, struct result *out)
 {
 	if (slice_equal(line, success(expect->verb)) && expect->verb != CALL_INCR && expect->verb != CALL_DECR)
@@ -197,7 +236,7 @@ static ssize_t decode_word(struct slice line, size_t at, const struct expect *ex
 }
 
 /* ME <key> <name>=<value>..., VA <bytes> <flag>* and its data, or two letters and flags. */
-static ssize_t decode_passed(
+static ssize_t decode_passed_line(
 	struct slice in, struct slice line, size_t at, const struct expect *expect, struct result *out)
 {
 	static const struct slice codes[] = { { "HD", 2 }, { "EN", 2 }, { "NF", 2 }, { "NS", 2 }, { "EX", 2 },
@@ -216,6 +255,41 @@ static ssize_t decode_passed(
 	return dialect_error(line, at, expect, out);
 }
 
+/* Takes the answer to a no-op at `at`; as decode. */
+static ssize_t decode_noop(struct slice in, size_t at)
+{
+	struct slice line;
+	size_t n;
+
+	in = slice_skip(in, at);
+	if (!dialect_line(in, &line, &n))
+		return dialect_incomplete(in);
+	return slice_equal(line, SLICE("MN")) ? (ssize_t)(at + n) : -1;
+}
+
+/* The reply, and what is answered to the no-ops around it. Behind a command without a reply there is only that to the last. */
+static ssize_t decode_passed(struct slice in, const struct expect *expect, struct result *out)
+{
+	ssize_t before = expect->want & WANT_FLUSH ? decode_noop(in, 0) : 0, n;
+	struct slice line;
+	size_t at;
+
+	if (before < 0 || (expect->want & WANT_FLUSH && before == 0))
+		return before;
+	in = slice_skip(in, (size_t)before);
+	if (!dialect_line(in, &line, &at))
+		return dialect_incomplete(in);
+	if (expect->want & WANT_FENCE && slice_equal(line, SLICE("MN"))) {
+		out->status = RESULT_TEXT;
+		out->line = line;
+		return before + (ssize_t)at;
+	}
+	n = decode_passed_line(in, line, at, expect, out);
+	if (n > 0 && expect->want & WANT_FENCE)
+		n = decode_noop(in, (size_t)n);
+	return n > 0 ? before + n : n;
+}
+
 static ssize_t classic_decode(struct slice in, const struct expect *expect, struct result *out)
 {
 	struct slice line;
@@ -228,14 +302,16 @@ static ssize_t classic_decode(struct slice in, const struct expect *expect, stru
 	}
 	if (expect->verb == CALL_STATS)
 		return decode_stats(in, expect, out);
+	if (expect->verb == CALL_META)
+		return decode_passed(in, expect, out);
 	if (!dialect_line(in, &line, &at))
 		return dialect_incomplete(in);
 	switch (expect->verb) {
 	case CALL_GET:
 	case CALL_GAT:
 		return decode_get(in, line, at, expect, out);
-	case CALL_META:
-		return decode_passed(in, line, at, expect, out);
+	case CALL_DISCARD:
+		return decode_discarded(line, at, expect, out);
 	case CALL_VERSION:
 	case CALL_NOOP:
 		out->status = RESULT_TEXT;

@@ -1,105 +1,131 @@
 #include "protocol/metaflags.h"
 
-#include <stdint.h>
-
 #include "protocol/limits.h"
 #include "util/num.h"
 
 /* memcached takes 20 tokens, flags and others. On an `ms` with more it loses sync: it reads the data block as commands. */
 enum { FLAGS_MAX = 16 };
 
-struct letters {
-	const char *bare;    /* without an argument */
-	const char *number;  /* an unsigned number follows */
-	const char *seconds; /* a time follows, which may be negative */
-	const char *modes;   /* the arguments of M */
-};
-
-/* Beside these, O, P and L are allowed with all commands. Servers ignore P and L, which are reserved for proxies. */
-static struct letters letters_of(enum command_id command)
-{
-	switch (command) {
-	case COMMAND_MG:
-		return (struct letters){ "bcfhklqstuv", "CE", "NRT", "" };
-	case COMMAND_MS:
-		return (struct letters){ "bcfIkqs", "CEF", "NT", "EeAaPpRrSs" };
-	case COMMAND_MD:
-		return (struct letters){ "bIkqx", "CE", "T", "" };
-	case COMMAND_MA:
-		return (struct letters){ "bckqtv", "CDEJ", "NT", "IiDd+-" };
-	default:
-		return (struct letters){ "bkq", "", "", "" };
-	}
-}
-
 static bool has(const char *letters, char c)
 {
 	return c && strchr(letters, c);
 }
 
-static const char *check_flag(const struct letters *known, struct slice flag)
+/* The letters that M may have. */
+static bool is_mode(enum command_id command, struct slice mode)
 {
+	const char *known = command == COMMAND_MS ? "EeAaPpRrSs" : command == COMMAND_MA ? "IiDd+-" : NULL;
+
+	return known ? mode.n == 1 && has(known, mode.p[0]) : mode.n > 0;
+}
+
+/*
+ * memcached checks the flags of the four commands alike, and a command ignores those that mean nothing to it. P and L are free
+ * for proxies: servers ignore them.
+ */
+static const char *check_flag(enum command_id command, struct slice flag)
+{
+	static const char bad_token[] = "CLIENT_ERROR bad token in command line format";
 	struct slice token = slice_skip(flag, 1);
 	uint64_t number;
+	uint32_t flags;
 	int32_t seconds;
 
+	if (has("cfhklqstuvxILP", flag.p[0]))
+		return NULL;
+	if (has("CDEJ", flag.p[0]))
+		return num_parse_u64(token, &number) ? NULL : bad_token;
+	if (has("NRT", flag.p[0]))
+		return num_parse_i32(token, &seconds) ? NULL : bad_token;
 	switch (flag.p[0]) {
+	case 'b':
+		return token.n ? "CLIENT_ERROR invalid flag" : NULL;
+	case 'F':
+		return num_parse_u32(token, &flags) ? NULL : bad_token;
+	case 'M':
+		return is_mode(command, token) ? NULL : "CLIENT_ERROR invalid mode";
 	case 'O':
 		return token.n > OPAQUE_MAX ? "CLIENT_ERROR opaque token too long" : NULL;
-	case 'L':
-	case 'P':
-		return NULL;
+	default:
+		return "CLIENT_ERROR invalid flag";
 	}
-	if (has(known->bare, flag.p[0]))
-		return token.n ? "CLIENT_ERROR invalid flag" : NULL;
-	if (has(known->number, flag.p[0])) {
-		bool flags = flag.p[0] == 'F';
-		bool good = num_parse_u64(token, &number) && (!flags || number <= UINT32_MAX);
-		return good ? NULL : "CLIENT_ERROR bad token in command line format";
+}
+
+static void take_flag(char c, uint64_t seen, struct metaflags *out)
+{
+	out->quiet |= c == 'q';
+	out->base64 |= c == 'b';
+	out->value |= c == 'v';
+	out->vivify |= c == 'N';
+	out->expire |= c == 'T';
+	if (c == 'k') {
+		out->key = true;
+		out->before_key = seen;
 	}
-	if (has(known->seconds, flag.p[0]))
-		return num_parse_i32(token, &seconds) ? NULL : "CLIENT_ERROR bad token in command line format";
-	if (flag.p[0] == 'M' && known->modes[0])
-		return token.n == 1 && has(known->modes, token.p[0]) ? NULL : "CLIENT_ERROR invalid mode";
-	return "CLIENT_ERROR invalid flag";
+}
+
+/* Of the flags of `me` memcached looks at none but b. */
+static const char *parse_debug(struct slice flags, struct metaflags *out)
+{
+	struct slice flag;
+
+	while ((flag = slice_token(&flags)).n)
+		out->base64 |= slice_equal(flag, SLICE("b"));
+	return NULL;
 }
 
 const char *metaflags_parse(enum command_id command, struct slice flags, struct metaflags *out)
 {
-	struct letters known = letters_of(command);
-	uint64_t seen[2] = { 0, 0 };
+	uint64_t seen = 0;
 	struct slice flag;
 	int count = 0;
 
 	*out = (struct metaflags){ 0 };
+	if (command == COMMAND_ME)
+		return parse_debug(flags, out);
 	while ((flag = slice_token(&flags)).n) {
-		unsigned char c = (unsigned char)flag.p[0];
-		const char *error = check_flag(&known, flag);
+		const char *error = check_flag(command, flag);
+		uint64_t bit = metaflags_bit(flag.p[0]);
 
 		if (error)
 			return error;
 		if (++count > FLAGS_MAX)
 			return "CLIENT_ERROR options flags too long";
-		if (seen[c / 64] & UINT64_C(1) << c % 64)
+		if (seen & bit)
 			return "CLIENT_ERROR duplicate flag";
-		seen[c / 64] |= UINT64_C(1) << c % 64;
-		out->quiet |= c == 'q';
-		out->base64 |= c == 'b';
-		out->value |= c == 'v';
+		take_flag(flag.p[0], seen, out);
+		seen |= bit;
 	}
 	return NULL;
 }
 
-void metaflags_copy(struct slice flags, struct buf *out)
+void metaflags_copy(struct slice flags, const char *without, struct buf *out)
 {
 	struct slice flag;
 
 	while ((flag = slice_token(&flags)).n) {
-		if (flag.p[0] == 'q')
+		if (has(without, flag.p[0]))
 			continue;
 		BUF_ADD(out, " ");
 		buf_add_slice(out, flag);
 	}
+}
+
+void metaflags_copy_with_key(struct slice line, uint64_t before, struct slice key, struct buf *out)
+{
+	struct slice rest = line, behind;
+
+	if (slice_equal(slice_token(&rest), SLICE("VA")))
+		(void)slice_token(&rest);
+	behind = rest;
+	for (struct slice flag = slice_token(&behind); flag.n && metaflags_bit(flag.p[0]) & before;
+		flag = slice_token(&behind))
+		rest = behind;
+	buf_add(out, line.p, (size_t)(rest.p - line.p));
+	BUF_ADD(out, " k");
+	buf_add_slice(out, key);
+	BUF_ADD(out, " b");
+	metaflags_copy(rest, "", out);
 }
 
 static int sextet(char c)
@@ -134,4 +160,18 @@ size_t metaflags_decode_key(struct slice in, char *out)
 		out[n++] = (char)bits;
 	}
 	return n - padding;
+}
+
+void metaflags_encode_key(struct slice key, struct buf *out)
+{
+	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+	for (size_t i = 0; i < key.n; i += 3) {
+		size_t n = key.n - i < 3 ? key.n - i : 3;
+		uint32_t bits = 0;
+		for (size_t j = 0; j < 3; j++)
+			bits = bits << 8 | (j < n ? (unsigned char)key.p[i + j] : 0);
+		for (size_t j = 0; j < 4; j++)
+			buf_add(out, j <= n ? &digits[bits >> (18 - 6 * j) & 63] : "=", 1);
+	}
 }

@@ -2,23 +2,43 @@
 #ifndef PROTOCOL_METAFLAGS_H
 #define PROTOCOL_METAFLAGS_H
 
+#include <stdint.h>
+
 #include "protocol/command.h"
 #include "util/buf.h"
 #include "util/slice.h"
 
 struct metaflags {
-	bool quiet;  /* q: nominal replies are suppressed */
-	bool base64; /* b: the key is base64 */
-	bool value;  /* v: the value is requested */
+	bool quiet;          /* q: nominal replies are suppressed */
+	bool base64;         /* b: the key is base64 */
+	bool value;          /* v: the value is requested */
+	bool key;            /* k: the key is requested */
+	bool vivify;         /* N: a missing item is made */
+	bool expire;         /* T: the item gets another time to live */
+	uint64_t before_key; /* the flags in front of k: their metaflags_bit */
 };
 
 /* Parses the flags of `command` to `out`. Gives NULL, or the error line that refuses them. */
 const char *metaflags_parse(enum command_id command, struct slice flags, struct metaflags *out);
 
-/* Appends each flag except q to `out`, after a space. */
-void metaflags_copy(struct slice flags, struct buf *out);
+/* The bit of a flag in a set of flags; 0 for a byte that is no letter. */
+static inline uint64_t metaflags_bit(char letter)
+{
+	unsigned char c = (unsigned char)letter;
+
+	return c >= 64 && c < 128 ? UINT64_C(1) << (c - 64) : 0;
+}
+
+/* Appends each flag whose letter is not in `without` to `out`, after a space. */
+void metaflags_copy(struct slice flags, const char *without, struct buf *out);
+
+/* Appends a reply's line with the flag k and this base64 key, behind the flags whose bits are in `before`. */
+void metaflags_copy_with_key(struct slice line, uint64_t before, struct slice key, struct buf *out);
 
 /* Decodes base64 to `out`, which has room for 3/4 of `in`. Gives the number of bytes, 0 if `in` is not base64. */
 size_t metaflags_decode_key(struct slice in, char *out);
+
+/* Appends a key in base64. */
+void metaflags_encode_key(struct slice key, struct buf *out);
 
 #endif

@@ -6,6 +6,7 @@
 #include "util/num.h"
 
 static const char bad_format[] = "CLIENT_ERROR bad command line format";
+static const char control[] = "CLIENT_ERROR control character in line";
 static const char too_large[] = "SERVER_ERROR object too large for cache";
 
 static enum request_status refuse(struct request *out, const char *error)
@@ -18,6 +19,12 @@ static enum request_status fatal(struct request *out, const char *error)
 {
 	out->error = error;
 	return REQUEST_FATAL;
+}
+
+static enum request_status wait_for(struct request_progress *progress, size_t bytes)
+{
+	progress->needed = bytes;
+	return REQUEST_MORE;
 }
 
 /* The index of the first control byte, or s.n. */
@@ -84,12 +91,13 @@ static bool take_key(struct request *out, size_t max)
 static enum request_status parse_keys(
 	struct request *out, struct slice keys, size_t key_max, const struct request_limits *limits)
 {
+	bool collections = out->command->grammar == GRAMMAR_COLLECTION_KEYS;
 	struct slice key;
 
 	out->key = slice_token(&keys);
 	out->rest = keys;
 	if (out->key.n == 0)
-		return refuse(out, "ERROR");
+		return refuse(out, collections ? bad_format : "ERROR");
 	for (key = out->key; key.n; key = slice_token(&keys)) {
 		if (key.n > key_max)
 			return refuse(out, "CLIENT_ERROR key too long");
@@ -103,28 +111,30 @@ static enum request_status parse_keys(
  * The data block. If the line has an error, in out->error, the block is not awaited: the client skips it as it comes. A block may
  * end with a line feed alone only if the line did: else a length that is one too large would pass.
  */
-static enum request_status parse_block(
-	struct slice in, const struct request_limits *limits, uint64_t bytes, struct request *out)
+static enum request_status parse_block(struct slice in, const struct request_limits *limits, uint64_t bytes,
+	struct request_progress *progress, struct request *out)
 {
 	struct slice block = slice_skip(in, out->consumed);
 	bool bare = out->consumed < 2 || in.p[out->consumed - 2] != '\r';
 
-	if (!out->error && bytes > limits->max_value)
+	if (!out->error && bytes > limits->max_value) {
 		out->error = too_large;
+		out->too_large = true;
+	}
 	if (out->error) {
 		out->skip = (size_t)bytes + (bare ? 1 : 2);
 		return REQUEST_REFUSED;
 	}
 	/* One byte behind the data shows which line end comes. */
 	if (block.n < bytes + 1)
-		return REQUEST_MORE;
+		return wait_for(progress, out->consumed + (size_t)bytes + 1);
 	out->data = slice_of(block.p, (size_t)bytes);
 	if (block.p[bytes] == '\n' && bare) {
 		out->consumed += (size_t)bytes + 1;
 		return REQUEST_READY;
 	}
 	if (block.p[bytes] == '\r' && block.n < bytes + 2)
-		return REQUEST_MORE;
+		return wait_for(progress, out->consumed + (size_t)bytes + 2);
 	if (block.p[bytes] != '\r' || block.p[bytes + 1] != '\n')
 		return fatal(out, "CLIENT_ERROR bad data chunk");
 	out->consumed += (size_t)bytes + 2;
@@ -140,9 +150,28 @@ static bool take_bytes(struct request *out, struct slice token, uint64_t *bytes)
 	return false;
 }
 
-static enum request_status parse_storage(
-	struct slice in, const struct request_limits *limits, bool clean, struct request *out)
+/* Two spaces behind the verb: a client with an empty key writes them. */
+static bool has_gap(const struct request *out)
 {
+	return out->rest.n >= 2 && out->rest.p[0] == ' ' && out->rest.p[1] == ' ';
+}
+
+/* If the last token may be missing, a line with a gap and one token too few has two readings. */
+static bool is_ambiguous(const struct request *out)
+{
+	struct slice rest = out->rest;
+	uint32_t flags;
+
+	if (slice_token(&rest).n)
+		return false;
+	return out->command->id == COMMAND_CAS ||
+		(out->command->grammar == GRAMMAR_EVENT_DATA && num_parse_u32(out->key, &flags));
+}
+
+static enum request_status parse_storage(struct slice in, const struct request_limits *limits, bool clean,
+	struct request_progress *progress, struct request *out)
+{
+	bool gap = has_gap(out);
 	struct slice flags, exptime, token;
 	uint64_t bytes;
 
@@ -151,6 +180,13 @@ static enum request_status parse_storage(
 	flags = slice_token(&out->rest);
 	exptime = slice_token(&out->rest);
 	token = slice_token(&out->rest);
+	if (gap && token.n && is_ambiguous(out))
+		return fatal(out, bad_format);
+	/* Without the key each token is one place too far to the front. The data must not run as commands. */
+	if (gap && token.n == 0) {
+		out->error = bad_format;
+		token = exptime;
+	}
 	/* Without a length there is no data block, as in memcached. */
 	if (token.n == 0)
 		return refuse(out, bad_format);
@@ -169,39 +205,61 @@ static enum request_status parse_storage(
 	if (!no_more(out->rest))
 		out->error = bad_format;
 	if (!clean && !out->error)
-		out->error = "CLIENT_ERROR control character in line";
-	return parse_block(in, limits, bytes, out);
+		out->error = control;
+	return parse_block(in, limits, bytes, progress, out);
 }
 
-static enum request_status parse_meta(
-	struct slice in, const struct request_limits *limits, bool clean, size_t line, struct request *out)
+/* What is wrong with a base64 key, or NULL. The reply to `me` has the decoded key in it. */
+static const char *check_encoded_key(const struct request *out)
 {
-	bool data = out->command->grammar == GRAMMAR_META_DATA;
+	char decoded[KEY_MAX];
+	size_t n = metaflags_decode_key(out->key, decoded);
+
+	if (n == 0)
+		return "CLIENT_ERROR error decoding key";
+	if (out->command->id == COMMAND_ME && !request_key_valid(slice_of(decoded, n), KEY_MAX))
+		return "CLIENT_ERROR me takes no key with spaces or control characters";
+	return NULL;
+}
+
+/* What is wrong with the line behind the key and the length, or NULL. */
+static const char *check_meta(const struct request *out, bool clean, size_t line)
+{
 	struct metaflags meta;
+	const char *error;
+
+	if (line > META_LINE_MAX)
+		return "CLIENT_ERROR line too long";
+	if (!clean)
+		return control;
+	error = metaflags_parse(out->command->id, out->rest, &meta);
+	return error || !meta.base64 ? error : check_encoded_key(out);
+}
+
+static enum request_status parse_meta(struct slice in, const struct request_limits *limits, bool clean, size_t line,
+	struct request_progress *progress, struct request *out)
+{
+	bool data = out->command->grammar == GRAMMAR_META_DATA, gap = has_gap(out);
 	struct slice token;
 	uint64_t bytes = 0;
 
 	(void)take_key(out, KEY_MAX);
 	if (data) {
 		token = slice_token(&out->rest);
+		/* The key is empty: its token is the length. */
+		if (gap && !num_parse_u64(token, &bytes) && num_parse_u64(out->key, &bytes)) {
+			out->error = bad_format;
+			token = out->key;
+		}
 		if (token.n == 0)
 			return refuse(out, bad_format);
 		if (!take_bytes(out, token, &bytes))
 			return REQUEST_FATAL;
 	}
-	if (!out->error && line > META_LINE_MAX)
-		out->error = "CLIENT_ERROR line too long";
-	if (!out->error && !clean)
-		out->error = "CLIENT_ERROR control character in line";
 	if (!out->error)
-		out->error = metaflags_parse(out->command->id, out->rest, &meta);
-	if (!out->error && meta.base64) {
-		char decoded[KEY_MAX];
-		if (!metaflags_decode_key(out->key, decoded))
-			out->error = "CLIENT_ERROR error decoding key";
-	}
+		out->error = check_meta(out, clean, line);
 	if (data)
-		return parse_block(in, limits, bytes, out);
+		return parse_block(in, limits, bytes, progress, out);
 	return out->error ? REQUEST_REFUSED : REQUEST_READY;
 }
 
@@ -272,10 +330,12 @@ static enum request_status parse_flush(struct request *out)
 }
 
 /* Parses a line without a data block. */
-static enum request_status parse_line(struct request *out, const struct request_limits *limits)
+static enum request_status parse_line(struct request *out, const struct request_limits *limits, bool clean)
 {
 	if (out->command->noreply)
 		take_noreply(out);
+	if (!clean)
+		return refuse(out, control);
 	switch (out->command->grammar) {
 	case GRAMMAR_KEYS:
 		return parse_keys(out, out->rest, KEY_MAX, limits);
@@ -350,26 +410,31 @@ static size_t find_line(struct slice in, size_t *scanned, bool *clean)
 	return n;
 }
 
+bool request_discards(const struct request *request)
+{
+	return request->too_large && (request->command->id == COMMAND_SET || request->command->id == COMMAND_MS);
+}
+
 enum request_status request_parse(
-	struct slice in, const struct request_limits *limits, size_t *scanned, struct request *out)
+	struct slice in, const struct request_limits *limits, struct request_progress *progress, struct request *out)
 {
 	struct slice line;
 	bool clean;
 	size_t n;
 
 	*out = (struct request){ 0 };
-	if (in.n == 0)
+	if (in.n == 0 || in.n < progress->needed)
 		return REQUEST_MORE;
 	if (is_foreign(in))
 		return fatal(out, "CLIENT_ERROR only the memcached text protocol is spoken here");
-	n = find_line(in, scanned, &clean);
-	if (n == SIZE_MAX ? in.n >= limits->max_line : *scanned + 1 > limits->max_line)
+	n = find_line(in, &progress->scanned, &clean);
+	if (n == SIZE_MAX ? in.n >= limits->max_line : progress->scanned + 1 > limits->max_line)
 		return fatal(out, "CLIENT_ERROR line too long");
 	if (n == SIZE_MAX)
 		return REQUEST_MORE;
 
 	line = slice_of(in.p, n);
-	out->consumed = *scanned + 1;
+	out->consumed = progress->scanned + 1;
 	out->rest = line;
 	out->command = command_lookup(slice_token(&out->rest));
 	if (!out->command)
@@ -377,13 +442,11 @@ enum request_status request_parse(
 	switch (out->command->grammar) {
 	case GRAMMAR_STORAGE:
 	case GRAMMAR_EVENT_DATA:
-		return parse_storage(in, limits, clean, out);
+		return parse_storage(in, limits, clean, progress, out);
 	case GRAMMAR_META:
 	case GRAMMAR_META_DATA:
-		return parse_meta(in, limits, clean, n, out);
+		return parse_meta(in, limits, clean, n, progress, out);
 	default:
-		if (clean)
-			return parse_line(out, limits);
-		return refuse(out, "CLIENT_ERROR control character in line");
+		return parse_line(out, limits, clean);
 	}
 }

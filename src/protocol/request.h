@@ -1,6 +1,6 @@
 /*
- * The parser of requests. It copies nothing, and keeps no state between calls: an incomplete request is parsed again from its
- * start when more bytes have come.
+ * The parser of requests. It copies nothing. The caller keeps how far an incomplete request was parsed, so that no byte of it is
+ * read again each time that more bytes come.
  */
 #ifndef PROTOCOL_REQUEST_H
 #define PROTOCOL_REQUEST_H
@@ -25,6 +25,12 @@ enum request_status {
 	REQUEST_HANGUP   /* HTTP: close without a reply */
 };
 
+/* How far an incomplete request was parsed. All zeroes for a new request. */
+struct request_progress {
+	size_t scanned; /* bytes of the line that were searched for its end */
+	size_t needed;  /* it is incomplete below this size */
+};
+
 struct request {
 	const struct command *command; /* NULL if unknown */
 	struct slice key;              /* the first key, or an event's type */
@@ -35,6 +41,7 @@ struct request {
 	uint64_t number; /* a delta, a cas id, or an event's time */
 	bool has_number; /* evadd: the line has a time */
 	bool noreply;
+	bool too_large;    /* REFUSED: the data block is too large, and nothing else is wrong */
 	size_t keys;       /* grammars of several keys: their number, `key` included */
 	const char *error; /* REFUSED, FATAL: the reply without its line end */
 	size_t consumed;   /* the size of the request in the input */
@@ -42,12 +49,14 @@ struct request {
 };
 
 /*
- * Parses one request at the front of `in`. `*scanned` says how far an incomplete line was searched for its end. The caller sets
- * it to 0 for each new request. Unless the result is MORE, `out` is filled in, and its
- * slices point into `in`.
+ * Parses one request at the front of `in`. `progress` is as the last call for the same request left it. Unless the result is MORE,
+ * `out` is filled in, and its slices point into `in`.
  */
 enum request_status request_parse(
-	struct slice in, const struct request_limits *limits, size_t *scanned, struct request *out);
+	struct slice in, const struct request_limits *limits, struct request_progress *progress, struct request *out);
+
+/* Whether a refused request deletes the item that it would have replaced, as in memcached. */
+bool request_discards(const struct request *request);
 
 /* Whether `key` has 1 to `max` bytes, without spaces and control bytes. */
 bool request_key_valid(struct slice key, size_t max);

@@ -114,11 +114,11 @@ static enum result_status obstacle(const struct server *s, const struct call *ca
 		return RESULT_UNAVAILABLE;
 	if (s->pipeline.count >= s->options->queue)
 		return RESULT_BUSY;
-	if (too_large(s, call))
-		return RESULT_TOO_LARGE;
 	/* A server without `ms` would read the data block as commands. */
 	if (call->verb == CALL_META && !s->meta)
 		return RESULT_REFUSED;
+	if (too_large(s, call))
+		return RESULT_TOO_LARGE;
 	/* A restarted server reuses cas ids: one of an earlier connection may match another item. */
 	if (call->verb == CALL_CAS && call->connection && (call->connection != s->connection || s->state != SERVER_UP))
 		return RESULT_EXISTS;
@@ -129,7 +129,13 @@ void server_call(struct server *s, const struct call *call, struct waiter *waite
 {
 	enum result_status status = obstacle(s, call);
 	const struct dialect *dialect = s->meta ? &dialect_meta : &dialect_classic;
+	struct call discard;
 
+	if (status == RESULT_TOO_LARGE && call->discards) {
+		discard = (struct call){ .verb = CALL_DISCARD, .server = call->server, .key = call->key };
+		call = &discard;
+		status = RESULT_HIT;
+	}
 	if (status != RESULT_HIT) {
 		reject(s, waiter, status);
 		return;

@@ -71,11 +71,11 @@ static inline void dialect_fuzz_encode(const struct dialect *d, struct slice in)
 	};
 	struct buf out = BUF_EMPTY;
 	struct request r;
-	size_t scanned = 0;
+	struct request_progress progress = { 0 };
 	call.value = in;
 
 	d->encode(&call, &out);
-	MUST(request_parse(buf_slice(&out), &limits, &scanned, &r) == REQUEST_READY);
+	MUST(request_parse(buf_slice(&out), &limits, &progress, &r) == REQUEST_READY);
 	MUST(r.consumed == buf_size(&out) && !r.noreply && slice_equal(r.key, call.key));
 	if (call_stores(call.verb)) {
 		MUST(slice_equal(r.data, call.value) && r.flags == call.flags && r.exptime == call.exptime);

@@ -4,13 +4,14 @@
 
 static const struct request_limits limits = { .max_line = 600, .max_value = 300, .max_keys = 8 };
 
-static enum request_status parse(struct slice in, size_t *scanned, struct request *r)
+static enum request_status parse(struct slice in, struct request_progress *progress, struct request *r)
 {
 	char *copy = input_copy(in);
-	enum request_status status = request_parse(slice_of(copy, in.n), &limits, scanned, r);
+	enum request_status status = request_parse(slice_of(copy, in.n), &limits, progress, r);
 	struct slice all = slice_of(copy, in.n);
 
-	MUST(*scanned <= in.n);
+	MUST(progress->scanned <= in.n);
+	MUST(status != REQUEST_MORE || progress->needed == 0 || progress->needed > in.n);
 	if (status == REQUEST_READY || status == REQUEST_REFUSED) {
 		MUST(r->consumed > 0 && r->consumed <= in.n);
 		MUST(input_within(r->key, all) && input_within(r->rest, all) && input_within(r->data, all));
@@ -39,12 +40,13 @@ static bool same(enum request_status a, const struct request *x, enum request_st
  * searched again. */
 static void check_prefixes(struct slice in, enum request_status status, const struct request *whole)
 {
-	size_t kept = 0, step = in.n > 200 ? in.n / 100 : 1;
+	size_t step = in.n > 200 ? in.n / 100 : 1;
+	struct request_progress kept = { 0 };
 	enum request_status before = REQUEST_MORE;
 	struct request r, again;
 
 	for (size_t n = 0; n <= in.n && before == REQUEST_MORE; n += step) {
-		size_t fresh = 0;
+		struct request_progress fresh = { 0 };
 		before = parse(slice_of(in.p, n), &fresh, &r);
 		MUST(same(before, &r, parse(slice_of(in.p, n), &kept, &again), &again));
 		if (before == REQUEST_READY || before == REQUEST_REFUSED)
@@ -60,8 +62,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	for (int i = 0; i < 20 && in.n; i++) {
 		struct request r;
-		size_t scanned = 0;
-		enum request_status status = parse(in, &scanned, &r);
+		struct request_progress progress = { 0 };
+		enum request_status status = parse(in, &progress, &r);
 		check_prefixes(in, status, &r);
 		if (status != REQUEST_READY && status != REQUEST_REFUSED)
 			break;

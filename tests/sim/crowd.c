@@ -184,9 +184,9 @@ static void ask(struct slot *slot, const char *line)
 {
 	struct request_limits limits = { 1 << 16, 1 << 16, 100 };
 	struct request request;
-	size_t scanned = 0;
+	struct request_progress progress = { 0 };
 
-	if (request_parse(slice_of(line, strlen(line)), &limits, &scanned, &request) != REQUEST_READY ||
+	if (request_parse(slice_of(line, strlen(line)), &limits, &progress, &request) != REQUEST_READY ||
 		!task_start(&slot->proxy->host, &request, slot))
 		slot->proxy->crowd->wrong = "a request was refused";
 }

@@ -30,11 +30,11 @@ static bool start_next(struct world *w, struct sim_client *c)
 	const struct request_limits limits = { 1 << 16, 1 << 16, 100 };
 	struct sim_op *op = TAILQ_FIRST(&c->waiting);
 	struct request request;
-	size_t scanned = 0;
+	struct request_progress progress = { 0 };
 
 	if (!op)
 		return false;
-	if (request_parse(buf_slice(&op->line), &limits, &scanned, &request) != REQUEST_READY) {
+	if (request_parse(buf_slice(&op->line), &limits, &progress, &request) != REQUEST_READY) {
 		world_fail(w, "a request was refused", "%.*s", (int)buf_size(&op->line), op->line.data);
 		return false;
 	}

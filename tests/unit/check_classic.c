@@ -222,6 +222,61 @@ START_TEST(decode_passed)
 }
 END_TEST
 
+/* No-ops around a command: what is answered to them is no part of the reply. */
+START_TEST(decode_between_noops)
+{
+	static const struct expect flushed = { CALL_META, WANT_FLUSH, { "k", 1 }, 0 },
+				   fenced = { CALL_META, WANT_FENCE, { "k", 1 }, 0 },
+				   both = { CALL_META, WANT_FLUSH | WANT_FENCE, { "k", 1 }, 0 };
+	static const struct reply_case after[] = {
+		{ "MN\r\nHD\r\n", "text [HD]" },
+		{ "MN\r\nVA 1\r\n5\r\n", "text [VA 1] {5}" },
+		{ "MN\r\nCLIENT_ERROR no\r\n", "refused [CLIENT_ERROR no]" },
+		{ "MN\r\nMN\r\n", "garbage" },
+		{ "HD\r\n", "garbage" },
+	};
+	static const struct reply_case before[] = {
+		{ "HD\r\nMN\r\n", "text [HD]" },
+		{ "VA 1\r\n5\r\nMN\r\n", "text [VA 1] {5}" },
+		{ "MN\r\n", "text [MN]" },
+		{ "SERVER_ERROR out of memory\r\nMN\r\n", "refused [SERVER_ERROR out of memory]" },
+		{ "HD\r\nHD\r\n", "garbage" },
+	};
+	static const struct reply_case around[] = {
+		{ "MN\r\nMN\r\n", "text [MN]" },
+		{ "MN\r\nNF\r\nMN\r\n", "text [NF]" },
+	};
+	struct call call = { .verb = CALL_META, .want = WANT_FLUSH | WANT_FENCE, .line = SLICE("ma k T1 N0 q") };
+
+	dialect_encodes(classic, &call, "mn\r\nma k T1 N0 q\r\nmn\r\n");
+	DECODES(classic, &flushed, after);
+	DECODES(classic, &fenced, before);
+	DECODES(classic, &both, around);
+}
+END_TEST
+
+START_TEST(discard)
+{
+	static const struct expect expect = { CALL_DISCARD, 0, { "k", 1 }, 0 };
+	static const struct reply_case cases[] = {
+		{ "DELETED\r\n", "too large" },
+		{ "NOT_FOUND\r\n", "too large" },
+		{ "HD\r\n", "too large" },
+		{ "NF\r\n", "too large" },
+		{ "SERVER_ERROR no\r\n", "refused [SERVER_ERROR no]" },
+		{ "STORED\r\n", "garbage" },
+	};
+	struct call call = { .verb = CALL_DISCARD, .key = SLICE("k") };
+
+	dialect_encodes(classic, &call, "delete k\r\n");
+	call.key = SLICE("a b");
+	dialect_encodes(classic, &call, "md YSBi b\r\n");
+	call.key = SLICE("\xff\xfe\r\n");
+	dialect_encodes(classic, &call, "md //4NCg== b\r\n");
+	DECODES(classic, &expect, cases);
+}
+END_TEST
+
 START_TEST(decode_stats)
 {
 	static const struct expect expect = { CALL_STATS, 0, { "", 0 }, 0 };
@@ -264,4 +319,4 @@ START_TEST(bounded)
 END_TEST
 
 SUITE(classic, encode_storage, encode_lines, encode_without_a_key, decode_get, decode_gets, decode_words,
-	decode_numbers, decode_errors_of_storage, decode_passed, decode_stats, bounded)
+	decode_numbers, decode_errors_of_storage, decode_passed, decode_between_noops, discard, decode_stats, bounded)

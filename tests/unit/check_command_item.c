@@ -1,4 +1,6 @@
 /* memcached's commands of one key, and flush_all. */
+#include <stdio.h>
+
 #include "conversations.h"
 
 START_TEST(storage)
@@ -77,6 +79,63 @@ START_TEST(failures)
 }
 END_TEST
 
+/* memcached deletes what a `set` that is too large would have replaced, so that no stale value is read. */
+START_TEST(too_large)
+{
+	client_asks("set k 0 0 2000000\r\n");
+	client_asks("set k 0 0 2000000 noreply\r\n");
+	server_is_asked("delete k\r\ndelete k\r\n");
+	server_answers("DELETED\r\nNOT_FOUND\r\n");
+	client_is_told("SERVER_ERROR object too large for cache\r\n");
+	client_asks("set k 0 0 2000000\r\n");
+	fake_fail(&fake, RESULT_UNAVAILABLE);
+	client_is_told("SERVER_ERROR upstream mc:11211 unavailable\r\n");
+	ck_assert_str_eq(fake_ask(&fake, "add k 0 0 2000000\r\n"), "SERVER_ERROR object too large for cache");
+	/* Where it is the server to which it is too large, the same. */
+	client_asks("set k 0 0 1\r\nx\r\nadd k 0 0 1\r\nx\r\ncas k 0 0 1 5\r\nx\r\n");
+	ck_assert(fake.calls[3].call.discards && !fake.calls[4].call.discards && !fake.calls[5].call.discards);
+	server_answers("STORED\r\nSTORED\r\nSTORED\r\n");
+	client_is_told("STORED\r\nSTORED\r\nSTORED\r\n");
+}
+END_TEST
+
+/* The items of a set or list beside its base have longer keys than it, so one that long has none. */
+START_TEST(touching_a_long_key)
+{
+	char line[300], asked[300];
+
+	snprintf(line, sizeof(line), "touch %0250d 30\r\n", 0);
+	client_asks(line);
+	snprintf(asked, sizeof(asked), "touch %0250d 30\r\n", 0);
+	server_is_asked(asked);
+	server_answers("TOUCHED\r\n");
+	client_is_told("TOUCHED\r\n");
+}
+END_TEST
+
+#define REFUSED "CLIENT_ERROR the key is that of a part of a set or list: it can only be read\r\n"
+
+/* Those of what a set or list has beside its base. */
+START_TEST(keys_of_parts)
+{
+	client_asks(
+		"set k.t1abcdefghij 0 0 1\r\nx\r\ncas k.i1abcdefghij 0 0 1 1\r\nx\r\n"
+		"append k.labcdefghijk.1.2 0 0 1\r\nx\r\ndelete k.t1abcdefghij\r\nincr k.t1abcdefghij 1\r\n"
+		"touch k.t1abcdefghij 1\r\ngat 1 a k.t1abcdefghij\r\nsadd k.t1abcdefghij m\r\n"
+		"rpop k.labcdefghijk.1.2\r\nsmembers a k.labcdefghijk.1.2\r\nset k.t1abcdefghij 0 0 1 noreply\r\nx\r\n"
+		"sunion k.t1abcdefghij\r\n");
+	server_hears_nothing();
+	client_is_told(REFUSED REFUSED REFUSED REFUSED REFUSED REFUSED REFUSED REFUSED REFUSED REFUSED REFUSED);
+	client_asks("set k.t1abcdefghij 0 0 2000000\r\n");
+	server_hears_nothing();
+	client_is_told("SERVER_ERROR object too large for cache\r\n");
+	client_asks("get k.t1abcdefghij\r\nset k.transactions 0 0 1\r\nx\r\n");
+	server_is_asked("mg k.t1abcdefghij k f v\r\nset k.transactions 0 0 1\r\nx\r\n");
+	server_answers("EN\r\nSTORED\r\n");
+	client_is_told("END\r\nSTORED\r\n");
+}
+END_TEST
+
 START_TEST(flush_goes_to_all_servers)
 {
 	fake.host.env.servers = 3;
@@ -109,4 +168,5 @@ START_TEST(flush_fails)
 }
 END_TEST
 
-CONVERSATIONS(command_item, storage, lines, touching, noreply, failures, flush_goes_to_all_servers, flush_fails)
+CONVERSATIONS(command_item, storage, lines, touching, noreply, failures, too_large, touching_a_long_key, keys_of_parts,
+	flush_goes_to_all_servers, flush_fails)

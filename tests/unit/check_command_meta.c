@@ -57,6 +57,93 @@ START_TEST(encoded_keys)
 }
 END_TEST
 
+/* The same item as with the plain key: it is the server that knows in which of both forms it prints the key. */
+START_TEST(encoded_keys_that_could_be_plain)
+{
+	client_asks("mg Zm9v b k v\r\nmd Zm9v k b q\r\n");
+	server_is_asked("mg Zm9v b k v\r\nmd Zm9v k b\r\n");
+	server_answers("VA 1 kfoo\r\nx\r\nNF kZm9v b\r\n");
+	client_is_told("VA 1 kfoo\r\nx\r\nNF kZm9v b\r\n");
+}
+END_TEST
+
+/*
+ * A server may print an encoded key with line ends in it: it is not asked for the key, and the client gets its own text, where
+ * it asked for it.
+ */
+START_TEST(encoded_keys_come_from_the_client)
+{
+	client_asks("mg YQ0KRU4= b N30 k\r\nmg YQ0KRU4= t k O1 v b\r\nms YQ0KRU4= 1 k b F1 c\r\nx\r\n"
+		    "md YQ0KRU4= b O5 k\r\nma YQ0KRU4= k b v\r\nmg YQ0KRU4= b k O3\r\nmg YQ0KRU4= b O3\r\n");
+	server_is_asked("mg YQ0KRU4= b N30\r\nmg YQ0KRU4= t O1 v b\r\nms YQ0KRU4= 1 b F1 c\r\nx\r\n"
+			"md YQ0KRU4= b O5\r\nma YQ0KRU4= b v\r\nmg YQ0KRU4= b O3\r\nmg YQ0KRU4= b O3\r\n");
+	server_answers("HD W\r\nVA 1 t9 O1 Z\r\nx\r\nHD c7\r\nNF O5\r\nVA 1\r\n5\r\nEN O3\r\nHD O3\r\n");
+	client_is_told("HD kYQ0KRU4= b W\r\nVA 1 t9 kYQ0KRU4= b O1 Z\r\nx\r\nHD kYQ0KRU4= b c7\r\n"
+		       "NF O5 kYQ0KRU4= b\r\nVA 1 kYQ0KRU4= b\r\n5\r\nEN kYQ0KRU4= b O3\r\nHD O3\r\n");
+}
+END_TEST
+
+START_TEST(debug)
+{
+	client_asks("me Zm9v b\r\nme foo x Z\r\nme Zm9v b\r\n");
+	server_is_asked("me foo\r\nme foo\r\nme foo\r\n");
+	server_answers("ME foo exp=-1 la=0\r\nME Zm9v exp=-1 la=0\r\nEN\r\n");
+	client_is_told("ME foo exp=-1 la=0\r\nME Zm9v exp=-1 la=0\r\nEN\r\n");
+}
+END_TEST
+
+/* Only memcached knows whether it made the item, which q does not hide: it is asked with q, and a no-op behind. */
+START_TEST(quiet_arithmetic)
+{
+	client_asks("ma a N0 q\r\nma a q N0\r\nma a N0 J5 q v\r\nma a N0 q\r\nma YSBi b k N0 q\r\n");
+	server_is_asked("ma a N0 q\r\nmn\r\nma a q N0\r\nmn\r\nma a N0 J5 q v\r\nmn\r\nma a N0 q\r\nmn\r\n"
+			"ma YSBi b N0 q\r\nmn\r\n");
+	server_answers("HD\r\nMN\r\nMN\r\nVA 1\r\n5\r\nMN\r\nCLIENT_ERROR not a number\r\nMN\r\nHD\r\nMN\r\n");
+	client_is_told("HD\r\nVA 1\r\n5\r\nCLIENT_ERROR not a number\r\nHD kYSBi b\r\n");
+}
+END_TEST
+
+/* An answer that the server holds back would keep the item, and the time to live would go to one that nobody sees. */
+START_TEST(arithmetic_with_a_time)
+{
+	client_asks("get a\r\nma a T100\r\nma a T100 N0 q\r\n");
+	server_is_asked("mg a k f v\r\nmn\r\nma a T100\r\nmn\r\nma a T100 N0 q\r\nmn\r\n");
+	server_answers("EN\r\nMN\r\nHD\r\nMN\r\nMN\r\n");
+	client_is_told("END\r\nHD\r\n");
+}
+END_TEST
+
+/* memcached deletes what an `ms` that is too large would have replaced. */
+START_TEST(too_large)
+{
+	client_asks("ms k 2000000 T0\r\n");
+	client_asks("ms YSBi 2000000 b q\r\n");
+	server_is_asked("delete k\r\nmd YSBi b\r\n");
+	server_answers("DELETED\r\nNF\r\n");
+	client_is_told("SERVER_ERROR object too large for cache\r\nSERVER_ERROR object too large for cache\r\n");
+	client_asks("ms k 1\r\nx\r\n");
+	ck_assert(fake.calls[2].call.discards);
+	server_answers("HD\r\n");
+	client_is_told("HD\r\n");
+}
+END_TEST
+
+#define REFUSED "CLIENT_ERROR the key is that of a part of a set or list: it can only be read\r\n"
+
+/* Those of what a set or list has beside its base. */
+START_TEST(keys_of_parts)
+{
+	client_asks("ms k.t1abcdefghij 1\r\nx\r\nmd k.i1abcdefghij q\r\nma k.labcdefghijk.1.2\r\n"
+		    "mg k.t1abcdefghij N30\r\nmg k.t1abcdefghij T30\r\nmd ay50MWFiY2RlZmdoaWo= b\r\n");
+	server_hears_nothing();
+	client_is_told(REFUSED REFUSED REFUSED REFUSED REFUSED REFUSED);
+	client_asks("mg k.t1abcdefghij v R30\r\nme k.t1abcdefghij\r\n");
+	server_is_asked("mg k.t1abcdefghij v R30\r\nme k.t1abcdefghij\r\n");
+	server_answers("EN\r\nEN\r\n");
+	client_is_told("EN\r\nEN\r\n");
+}
+END_TEST
+
 /* The length that goes upstream is written anew, the flags each behind one space. */
 START_TEST(written_anew)
 {
@@ -67,4 +154,6 @@ START_TEST(written_anew)
 }
 END_TEST
 
-CONVERSATIONS(command_meta, passed_on, quiet_get, quiet_writes, quiet_failures, encoded_keys, written_anew)
+CONVERSATIONS(command_meta, passed_on, quiet_get, quiet_writes, quiet_failures, encoded_keys,
+	encoded_keys_that_could_be_plain, encoded_keys_come_from_the_client, debug, quiet_arithmetic,
+	arithmetic_with_a_time, too_large, keys_of_parts, written_anew)

@@ -69,9 +69,11 @@ START_TEST(info)
 {
 	client_asks("sinfo k\r\n");
 	server_answers("VA 12 kk f0 c1 t30\r\n+a +b +c -b \r\n");
+	server_answers("VA 12 kk f0 c1 t30\r\n+a +b +c -b \r\n");
 	client_is_told("STAT encoding oplog\r\n"
 		       "STAT server mc:11211\r\n"
 		       "STAT members 2\r\n"
+		       "STAT items 2\r\n"
 		       "STAT bytes 12\r\n"
 		       "STAT base_bytes 12\r\n"
 		       "STAT table_bytes 0\r\n"
@@ -83,6 +85,19 @@ START_TEST(info)
 		       "STAT removals 0\r\n"
 		       "STAT ttl 30\r\n"
 		       "END\r\n");
+}
+END_TEST
+
+/* An item counts as often as it is in the list. */
+START_TEST(info_of_a_list)
+{
+	const char *told;
+
+	client_asks("sinfo k\r\n");
+	server_answers(FOUND("k", 9, "+a +b +a "));
+	server_answers(FOUND("k", 9, "+a +b +a "));
+	told = fake_told(&fake);
+	ck_assert_ptr_nonnull(strstr(told, "STAT members 2\r\nSTAT items 3\r\n"));
 }
 END_TEST
 
@@ -136,4 +151,4 @@ START_TEST(members_do_not_smuggle)
 END_TEST
 
 CONVERSATIONS(command_set, issue_example, members_of_many, members_of_some, the_same_set_twice, questions, info,
-	replacing, wrong_arguments, members_do_not_smuggle)
+	info_of_a_list, replacing, wrong_arguments, members_do_not_smuggle)

@@ -72,12 +72,12 @@ END_TEST
 
 START_TEST(counts_wrap_around)
 {
-	client_asks("evincr E\r\nevincr E 18446744073709551615\r\nevincr E 3\r\n");
+	client_asks("evincr E\r\nevincr E 9223372036854775807\r\nevincr E 9223372036854775807\r\nevincr E 3\r\n");
 	server_is_asked("incr E::2015022016 1\r\n");
 	server_answers("7\r\n");
-	server_is_asked("incr E::2015022016 2\r\n");
-	server_answers("9\r\n");
-	client_is_told("7\r\n6\r\n9\r\n");
+	server_is_asked("incr E::2015022016 1\r\n");
+	server_answers("8\r\n");
+	client_is_told("7\r\n9223372036854775814\r\n5\r\n8\r\n");
 }
 END_TEST
 

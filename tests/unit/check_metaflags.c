@@ -31,6 +31,7 @@ START_TEST(known_flags)
 	good(COMMAND_MD, " b C1 I k O q T30 x");
 	good(COMMAND_MA, " b C1 D18446744073709551615 E1 J0 N0 T1 MI k q t v c");
 	good(COMMAND_ME, " b");
+	good(COMMAND_ME, " b b \xff T Mx");
 	for (const char *mode = "EeAaPpRrSs"; *mode; mode++)
 		good(COMMAND_MS, (char[]){ 'M', *mode, '\0' });
 	for (const char *mode = "IiDd+-"; *mode; mode++)
@@ -41,14 +42,10 @@ END_TEST
 START_TEST(unknown_flags)
 {
 	bad(COMMAND_MG, " Z", "CLIENT_ERROR invalid flag");
-	bad(COMMAND_MG, " I", "CLIENT_ERROR invalid flag");
-	bad(COMMAND_MG, " vv", "CLIENT_ERROR invalid flag");
-	bad(COMMAND_MG, " v1", "CLIENT_ERROR invalid flag");
-	bad(COMMAND_MG, " q1", "CLIENT_ERROR invalid flag");
-	bad(COMMAND_MG, " MA", "CLIENT_ERROR invalid flag");
-	bad(COMMAND_MS, " v", "CLIENT_ERROR invalid flag");
-	bad(COMMAND_MD, " v", "CLIENT_ERROR invalid flag");
-	bad(COMMAND_ME, " v", "CLIENT_ERROR invalid flag");
+	bad(COMMAND_MG, " b1", "CLIENT_ERROR invalid flag");
+	bad(COMMAND_MS, " G", "CLIENT_ERROR invalid flag");
+	bad(COMMAND_MD, " -", "CLIENT_ERROR invalid flag");
+	bad(COMMAND_MG, " M", "CLIENT_ERROR invalid mode");
 	bad(COMMAND_MS, " M", "CLIENT_ERROR invalid mode");
 	bad(COMMAND_MS, " MZ", "CLIENT_ERROR invalid mode");
 	bad(COMMAND_MS, " MSS", "CLIENT_ERROR invalid mode");
@@ -56,6 +53,21 @@ START_TEST(unknown_flags)
 	bad(COMMAND_MG, " v v", "CLIENT_ERROR duplicate flag");
 	bad(COMMAND_MG, " O1 O2", "CLIENT_ERROR duplicate flag");
 	bad(COMMAND_MG, " \xff", "CLIENT_ERROR invalid flag");
+}
+END_TEST
+
+/* memcached takes them from any of the four commands, and those that mean nothing to one are ignored. */
+START_TEST(ignored_flags)
+{
+	static const enum command_id commands[] = { COMMAND_MG, COMMAND_MS, COMMAND_MD, COMMAND_MA };
+
+	for (size_t i = 0; i < 4; i++) {
+		good(commands[i], " c f h k l q s t u v I x L P");
+		good(commands[i], " v1 kk qx");
+		good(commands[i], " C1 D1 E1 F1 J1 N1 R1 T1");
+	}
+	good(COMMAND_MG, " MA");
+	good(COMMAND_MD, " Mxy");
 }
 END_TEST
 
@@ -101,10 +113,10 @@ START_TEST(copies_all_but_q)
 {
 	struct buf out = BUF_EMPTY;
 
-	metaflags_copy(guard_text("  v  q Oq T30   q"), &out);
+	metaflags_copy(guard_text("  v  q Oq T30   q"), "q", &out);
 	assert_bytes(buf_slice(&out), " v Oq T30");
 	buf_free(&out);
-	metaflags_copy(guard_text(""), &out);
+	metaflags_copy(guard_text(""), "q", &out);
 	assert_bytes(buf_slice(&out), "");
 	buf_free(&out);
 }
@@ -141,4 +153,5 @@ START_TEST(not_base64)
 }
 END_TEST
 
-SUITE(metaflags, known_flags, unknown_flags, numbers, bounded, what_is_asked_for, copies_all_but_q, base64, not_base64)
+SUITE(metaflags, known_flags, unknown_flags, ignored_flags, numbers, bounded, what_is_asked_for, copies_all_but_q,
+	base64, not_base64)

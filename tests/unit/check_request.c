@@ -167,14 +167,42 @@ START_TEST(up_to_the_limits)
 }
 END_TEST
 
+/*
+ * What was read is not looked at again, however the rest comes: bytes that would be read as something else by now are not
+ * noticed.
+ */
+START_TEST(nothing_is_read_twice)
+{
+	char in[] = "set   k 0 0 12\r\nhello, world\r\nget";
+	const size_t line = strlen("set   k 0 0 12\r\n"), whole = sizeof(in) - 1 - strlen("get");
+	struct request_progress progress = { 0 };
+	struct request r;
+
+	for (size_t n = 1; n < line; n++) {
+		ck_assert_int_eq(request_parse(slice_of(in, n), &request_test_limits, &progress, &r), REQUEST_MORE);
+		in[n - 1] = '\n';
+	}
+	memcpy(in, "set   k 0 0 12\r\n", line);
+	ck_assert_int_eq(request_parse(slice_of(in, line), &request_test_limits, &progress, &r), REQUEST_MORE);
+	memset(in, '\n', line);
+	for (size_t n = line + 1; n <= line + 12; n++)
+		ck_assert_int_eq(request_parse(slice_of(in, n), &request_test_limits, &progress, &r), REQUEST_MORE);
+	memcpy(in, "set   k 0 0 12\r\n", line);
+	ck_assert_int_eq(request_parse(slice_of(in, whole - 1), &request_test_limits, &progress, &r), REQUEST_MORE);
+	ck_assert_int_eq(request_parse(slice_of(in, whole), &request_test_limits, &progress, &r), REQUEST_READY);
+	ck_assert_uint_eq(r.consumed, whole);
+	assert_bytes(r.data, "hello, world");
+}
+END_TEST
+
 /* `before`, a key of `n` bytes, `after`. */
 static enum request_status parse_key(const char *before, int n, const char *after, struct request *r)
 {
 	char in[512];
-	size_t scanned = 0;
+	struct request_progress progress = { 0 };
 	int length = snprintf(in, sizeof(in), "%s%0*d%s", before, n, 0, after);
 
-	return request_parse(guard_place(slice_of(in, (size_t)length)), &request_test_limits, &scanned, r);
+	return request_parse(guard_place(slice_of(in, (size_t)length)), &request_test_limits, &progress, r);
 }
 
 START_TEST(longest_keys)
@@ -218,4 +246,5 @@ START_TEST(valid_keys)
 }
 END_TEST
 
-SUITE(request, storage, reading, one_line, meta, sets, events, up_to_the_limits, longest_keys, valid_keys)
+SUITE(request, storage, reading, one_line, meta, sets, events, up_to_the_limits, nothing_is_read_twice, longest_keys,
+	valid_keys)

@@ -31,7 +31,9 @@ START_TEST(unknown)
 		{ "incr k 1 2\r\n", BAD_FORMAT },
 		{ "touch k\r\n", BAD_FORMAT },
 		{ "touch k 1 2\r\n", BAD_FORMAT },
-		{ "smembers\r\n", "refused ERROR" },
+		{ "smembers\r\n", BAD_FORMAT },
+		{ "sunion  \r\n", BAD_FORMAT },
+		{ "scard\r\n", BAD_FORMAT },
 	};
 	CHECK(cases);
 }
@@ -137,6 +139,67 @@ START_TEST(no_length)
 		{ "evadd E 0 0\r\n", BAD_FORMAT },
 		{ "ms\r\n", BAD_FORMAT },
 		{ "ms k\r\n", BAD_FORMAT },
+		{ "ms  k\r\n", BAD_FORMAT },
+		{ "set  k\r\n", BAD_FORMAT },
+	};
+	CHECK(cases);
+}
+END_TEST
+
+/* Of a client whose key is empty: two spaces, and a word less. Its data must not run as commands. */
+START_TEST(empty_keys)
+{
+	static const struct request_case cases[] = {
+		{ "ms  17\r\n", BAD_FORMAT " skip=19" },
+		{ "ms   17\n", BAD_FORMAT " skip=18" },
+		{ "ms  17 T0 q\r\n", BAD_FORMAT " skip=19" },
+		{ "set  0 0 5\r\n", BAD_FORMAT " skip=7" },
+		{ "set  0 0 5 noreply\r\n", BAD_FORMAT " skip=7 noreply" },
+		{ "append    0 0 5\r\n", BAD_FORMAT " skip=7" },
+		{ "set  0 0 x\r\n", "fatal CLIENT_ERROR bad command line format" },
+		{ "evadd  0 0 5\r\n", BAD_FORMAT " skip=7" },
+		{ "evadd  0 0 5 99\r\n", "fatal CLIENT_ERROR bad command line format" },
+		{ "cas  0 0 5 99\r\n", "fatal CLIENT_ERROR bad command line format" },
+		{ "ms  k 1\r\nx\r\n", "ms k {x}" },
+		{ "ms  5 1\r\nx\r\n", "ms 5 {x}" },
+		{ "set  k 0 0 1\r\nx\r\n", "set k {x}" },
+		{ "cas  k 0 0 1 9\r\nx\r\n", "cas k {x} number=9" },
+		{ "evadd  E 0 0 1\r\nx\r\n", "evadd E {x}" },
+	};
+	CHECK(cases);
+}
+END_TEST
+
+/* As in memcached a client that asks for no reply gets none, whatever is wrong with its line. */
+START_TEST(noreply)
+{
+	static const struct request_case cases[] = {
+		{ "incr a\x01 1 noreply\r\n", "refused CLIENT_ERROR control character in line noreply" },
+		{ "sadd k \x01 noreply\r\n", "refused CLIENT_ERROR control character in line noreply" },
+		{ "touch k\x7f 1 noreply\r\n", "refused CLIENT_ERROR control character in line noreply" },
+		{ "delete a\tb noreply\r\n", "refused CLIENT_ERROR control character in line noreply" },
+		{ "evincr a\tb 1 noreply\r\n", "refused CLIENT_ERROR control character in line noreply" },
+		{ "set k\x01 0 0 3 noreply\r\n", "refused CLIENT_ERROR control character in line skip=5 noreply" },
+		{ "set k 0 0 1001 noreply\r\n", "refused SERVER_ERROR object too large for cache skip=1003 noreply" },
+		{ "incr k noreply\r\n", BAD_FORMAT " noreply" },
+		{ "touch k x noreply\r\n", "refused CLIENT_ERROR invalid exptime argument noreply" },
+		{ "delete k 5 noreply\r\n", BAD_FORMAT ".  Usage: delete <key> [noreply] noreply" },
+		{ "flush_all x noreply\r\n", "refused CLIENT_ERROR invalid exptime argument noreply" },
+		{ "get a\x01 noreply\r\n", "refused CLIENT_ERROR control character in line" },
+		{ "foo a noreply\r\n", "refused ERROR" },
+	};
+	CHECK(cases);
+}
+END_TEST
+
+/* An answer of memcached to `me` names the key with all of its bytes. */
+START_TEST(debug_keys)
+{
+	static const struct request_case cases[] = {
+		{ "me Zm9v b\r\n", "me Zm9v [b]" },
+		{ "me YSBi b\r\n", "refused CLIENT_ERROR me takes no key with spaces or control characters" },
+		{ "me YQ0KRU4= b\r\n", "refused CLIENT_ERROR me takes no key with spaces or control characters" },
+		{ "me ! x b\r\n", "refused CLIENT_ERROR error decoding key" },
 	};
 	CHECK(cases);
 }
@@ -182,19 +245,20 @@ START_TEST(line_too_long)
 {
 	struct buf in = BUF_EMPTY;
 	struct request r;
-	size_t scanned = 0;
+	struct request_progress progress = { 0 };
 
 	BUF_ADD(&in, "sadd k ");
 	while (buf_size(&in) < request_test_limits.max_line)
 		BUF_ADD(&in, "m");
 	struct slice text = buf_slice(&in);
-	ck_assert_int_eq(request_parse(guard_place(slice_of(text.p, text.n - 1)), &request_test_limits, &scanned, &r),
+	ck_assert_int_eq(request_parse(guard_place(slice_of(text.p, text.n - 1)), &request_test_limits, &progress, &r),
 		REQUEST_MORE);
-	ck_assert_int_eq(request_parse(guard_place(text), &request_test_limits, &scanned, &r), REQUEST_FATAL);
+	ck_assert_int_eq(request_parse(guard_place(text), &request_test_limits, &progress, &r), REQUEST_FATAL);
 	ck_assert_str_eq(r.error, "CLIENT_ERROR line too long");
 	BUF_ADD(&in, "\n");
-	scanned = 0;
-	ck_assert_int_eq(request_parse(guard_place(buf_slice(&in)), &request_test_limits, &scanned, &r), REQUEST_FATAL);
+	progress = (struct request_progress){ 0 };
+	ck_assert_int_eq(
+		request_parse(guard_place(buf_slice(&in)), &request_test_limits, &progress, &r), REQUEST_FATAL);
 	buf_free(&in);
 }
 END_TEST
@@ -207,9 +271,9 @@ START_TEST(meta_line_too_long)
 
 	ck_assert_int_eq(n, META_LINE_MAX + 2);
 	struct request r;
-	size_t scanned = 0;
-	ck_assert_int_eq(
-		request_parse(guard_place(slice_of(in, (size_t)n)), &request_test_limits, &scanned, &r), REQUEST_READY);
+	struct request_progress progress = { 0 };
+	ck_assert_int_eq(request_parse(guard_place(slice_of(in, (size_t)n)), &request_test_limits, &progress, &r),
+		REQUEST_READY);
 	n = snprintf(in, sizeof(in), "mg k L%0*d\r\n", META_LINE_MAX - 5, 0);
 	request_check(slice_of(in, (size_t)n), "refused CLIENT_ERROR line too long");
 	n = snprintf(in, sizeof(in), "ms k 9 L%0*d\r\n", META_LINE_MAX - 5, 0);
@@ -229,5 +293,5 @@ START_TEST(long_keys_before_a_block)
 }
 END_TEST
 
-SUITE(request_refused, unknown, other_protocols, bad_lines, zero_bytes, block_is_skipped, no_length, bad_length,
-	bad_data_chunk, line_too_long, meta_line_too_long, long_keys_before_a_block)
+SUITE(request_refused, unknown, other_protocols, bad_lines, zero_bytes, block_is_skipped, no_length, empty_keys,
+	noreply, debug_keys, bad_length, bad_data_chunk, line_too_long, meta_line_too_long, long_keys_before_a_block)

@@ -23,8 +23,8 @@ static void show_number(struct buf *out, const char *name, long long value)
 
 static void show_result(const struct result *r, struct buf *out)
 {
-	static const char *const names[] = { "hit", "miss", "done", "not stored", "exists", "number", "text",
-		"refused" };
+	static const char *const names[] = { "hit", "miss", "done", "not stored", "exists", "number", "text", "refused",
+		"too large" };
 
 	ck_assert_uint_lt(r->status, sizeof(names) / sizeof(names[0]));
 	buf_printf(out, "%s", names[r->status]);

@@ -133,12 +133,18 @@ const char *fake_ask(struct fake *f, const char *text)
 
 	while (in.n) {
 		struct request request;
-		size_t scanned = 0;
+		struct request_progress progress = { 0 };
 		/* What a request's slices point to is gone once it was started. */
 		char *bytes = xmalloc(in.n);
 
 		memcpy(bytes, in.p, in.n);
-		if (request_parse(slice_of(bytes, in.n), &limits, &scanned, &request) != REQUEST_READY) {
+		enum request_status status = request_parse(slice_of(bytes, in.n), &limits, &progress, &request);
+		if (status == REQUEST_REFUSED && request_discards(&request)) {
+			task_start_refused(&f->host, &request, f);
+			free(bytes);
+			return NULL;
+		}
+		if (status != REQUEST_READY) {
 			free(bytes);
 			return request.error ? request.error : "not a whole request";
 		}

@@ -47,7 +47,7 @@ void fake_init(struct fake *f);
 /* Everything must have been answered and be done. */
 void fake_fini(struct fake *f);
 
-/* Starts the requests in `text`, one client's. NULL when all went well, else what did not. */
+/* Starts the requests in `text`, one client's, up to one whose data block is too long. NULL when all went well, else what did not. */
 const char *fake_ask(struct fake *f, const char *text);
 
 /* The calls that were made since the last time. */

@@ -65,9 +65,9 @@ static const char *show(enum request_status status, const struct request *r, str
 	return buf_slice(out).p;
 }
 
-static enum request_status parse(struct slice in, size_t *scanned, struct request *r)
+static enum request_status parse(struct slice in, struct request_progress *progress, struct request *r)
 {
-	return request_parse(guard_place(in), &request_test_limits, scanned, r);
+	return request_parse(guard_place(in), &request_test_limits, progress, r);
 }
 
 /* Nothing more can be learned: it will not do to wait for the rest. */
@@ -80,17 +80,20 @@ static bool decides_early(enum request_status status)
  * end. */
 static void check_prefixes(struct slice in, const char *outcome, bool fatal, struct buf *text)
 {
-	size_t kept = 0, needed = in.n;
+	struct request_progress kept = { 0 };
+	size_t needed = in.n;
 	struct request r;
 
 	for (size_t n = 0; n < needed; n++) {
-		size_t fresh = 0;
+		struct request_progress fresh = { 0 };
 		enum request_status status = parse(slice_of(in.p, n), &fresh, &r);
 		enum request_status same = parse(slice_of(in.p, n), &kept, &r);
 		ck_assert_int_eq(status, same);
-		ck_assert_uint_eq(fresh, kept);
-		if (status == REQUEST_MORE)
+		ck_assert_uint_eq(fresh.scanned, kept.scanned);
+		if (status == REQUEST_MORE) {
+			ck_assert_uint_eq(fresh.needed, kept.needed);
 			continue;
+		}
 		ck_assert_msg(
 			fatal && decides_early(status), "decided after %zu of %zu bytes of \"%s\"", n, in.n, in.p);
 		ck_assert_str_eq(show(status, &r, text), outcome);
@@ -100,8 +103,8 @@ static void check_prefixes(struct slice in, const char *outcome, bool fatal, str
 static void check_one(struct slice in, size_t consumed, const char *outcome, struct buf *text)
 {
 	struct request r;
-	size_t scanned = 0;
-	enum request_status status = parse(in, &scanned, &r);
+	struct request_progress progress = { 0 };
+	enum request_status status = parse(in, &progress, &r);
 	const char *got = show(status, &r, text);
 
 	ck_assert_msg(

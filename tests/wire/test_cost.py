@@ -75,7 +75,7 @@ class FirstRead(CostTest):
         """The number of members stands in the base; a page, a few random members and a part need the tables that they are in."""
         members = sorted(names(COUNT))
         self.fill(members)
-        for command, most in (("scard k", 1), ("sinfo k", 1), ("sscan k 100", 3), (f"sscan k 100 {members[COUNT // 2].decode()}", 4),
+        for command, most in (("scard k", 1), ("sinfo k", 2), ("sscan k 100", 3), (f"sscan k 100 {members[COUNT // 2].decode()}", 4),
                               ("srandmember k 1", 3), ("srandmember k 5", 7),
                               (f"scount k {members[1].decode()} {members[-2].decode()}", 4), ("spop k 1", 4)):
             conn = self.fresh()

@@ -215,6 +215,29 @@ class Configuration(Scratch):
         self.bad(servers + 'socket_mode = "999"\n', 2)
         self.bad(servers + 'socket_mode = "rwx"\n', 2)
 
+    def test_servers_named_twice(self):
+        self.bad('servers = {"127.0.0.1:1", "127.0.0.1:2",\n"127.0.0.1:1"}\n', 2, "twice")
+        self.bad('servers = {"127.0.0.1:1",\n"127.0.0.1:2",\n"127.0.0.1:1 weight=2"}\n', 3, "127.0.0.1:1")
+        self.bad('servers = {"unix:/a",\n"/a"}\n', 2, "twice")
+        self.good('servers = {"127.0.0.1:1", "127.0.0.2:1", "127.0.0.1:2", "unix:/a"}\n')
+        done = setlistd("-T", "-S", "127.0.0.1:1,127.0.0.1:2,127.0.0.1:1")
+        self.assertEqual(done.returncode, 1, done)
+        self.assertIn("named twice", done.stderr)
+
+    def test_section_that_is_not_closed(self):
+        servers = 'servers = {"127.0.0.1:11211"}\n'
+        self.bad(servers + 'collection "a-" {\n  ttl = 5\n', 3, "not closed")
+        self.bad(servers + 'collection "a-" { }\nevents "E" {', 3, "not closed")
+        self.bad(servers + 'events "E" {\n  ttl = 5\n# }', 4, "not closed")
+        self.bad(servers + 'events "E" {\n}\n}\n', 4, "brace")
+        self.good(servers + 'events "E{" {\n  separator = "}"\n}\n# {')
+        self.good(servers + "# {")
+
+    def test_directory(self):
+        done = setlistd("-T", "-f", self.path("."))
+        self.assertEqual(done.returncode, 1, done)
+        self.assertRegex(done.stderr, rf"^{re.escape(self.path('.'))}: .*directory")
+
     def test_number_ranges(self):
         servers = 'servers = {"127.0.0.1:11211"}\n'
         for option in ("threads", "connect_timeout", "request_timeout", "retry_min", "retry_max", "max_connections",

@@ -40,6 +40,47 @@ bool oplog_is_id(struct slice id, enum oplog_kind kind)
 	return id.n == OPLOG_ID && id.p[0] == (char)kind && is_word(id);
 }
 
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* Gives what is behind a dot at the end of a key, if it is long enough for an id, else nothing. */
+static struct slice last_id(struct slice key)
+{
+	size_t n = key.n > OPLOG_ID + 1 ? key.n - OPLOG_ID : 0;
+
+	return n && key.p[n - 1] == '.' ? slice_skip(key, n) : slice_of("", 0);
+}
+
+static bool is_new_id(struct slice id)
+{
+	return is_digit(id.p[1]) && !is_digit(id.p[2]) && !is_digit(id.p[OPLOG_ID - 1]);
+}
+
+/* Takes .<digits> off the end. */
+static bool drop_number(struct slice *key)
+{
+	size_t n = key->n;
+
+	while (n > 0 && is_digit(key->p[n - 1]))
+		n--;
+	if (n == 0 || n == key->n || key->p[n - 1] != '.')
+		return false;
+	key->n = n - 1;
+	return true;
+}
+
+bool oplog_is_item_key(struct slice key)
+{
+	struct slice id = last_id(key);
+
+	if (oplog_is_id(id, OPLOG_TABLE) || oplog_is_id(id, OPLOG_INDEX))
+		return is_new_id(id);
+	/* The numbers behind it say enough of a segment; those of 0.1.0 have any letters and digits. */
+	return drop_number(&key) && drop_number(&key) && oplog_is_id(last_id(key), OPLOG_LIST);
+}
+
 /* l<random>.<count>.<size> */
 static bool parse_id(struct slice id, struct oplog_ref *out)
 {
@@ -301,8 +342,10 @@ void oplog_new_id(enum oplog_kind kind, uint64_t *random, char id[OPLOG_ID])
 
 	id[0] = (char)kind;
 	for (int i = 1; i < OPLOG_ID; i++) {
-		id[i] = letters[bits % 36];
-		bits /= 36;
+		/* The first is a digit, the second and the last are letters. */
+		unsigned least = i == 2 || i == OPLOG_ID - 1 ? 10 : 0, count = (i == 1 ? 10 : 36) - least;
+		id[i] = letters[least + bits % count];
+		bits /= count;
 	}
 }
 

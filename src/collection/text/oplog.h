@@ -13,8 +13,8 @@
  *
  *     @<id>.<tables>.<entries>.<removals>.<bytes>.<check>
  *
- * An id is a letter and eleven random letters or digits. `t`: the run is one table, the item <key>.<id>. `i`: that item
- * is an index (fences.h), which names the tables. The check is that of the item's value (util/check.h), 16 hexadecimal
+ * An id is a letter and eleven random letters or digits: first a digit, then a letter, and a letter at the end. So few
+ * other keys end like one. `t`: the run is one table, the item <key>.<id>. `i`: that item is an index (fences.h), which names the tables. The check is that of the item's value (util/check.h), 16 hexadecimal
  * digits. Entries, removals among them, and bytes are totals of the run's tables. Removals in the oldest run have no
  * effect; it has some only if all older runs were merged to nothing.
  *
@@ -73,6 +73,9 @@ struct oplog_run {
 
 /* Whether `id` is an id of this kind, or the fixed-size first part of one. */
 bool oplog_is_id(struct slice id, enum oplog_kind kind);
+
+/* True if a key ends in the id of an item beside a base. Only setlistd writes such items. */
+bool oplog_is_item_key(struct slice key);
 
 /*
  * Splits a base; `out` borrows it. False if it cannot be read, with the reason in out->form: the head or the references

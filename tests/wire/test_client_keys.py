@@ -1,0 +1,204 @@
+"""Keys, flags and lengths of a client's choosing: nothing of them ends up where it is read as something else."""
+import re
+from base64 import b64encode
+
+from case import WireTest
+from wire import Conn
+
+PART = "CLIENT_ERROR the key is that of a part of a set or list: it can only be read"
+TOO_LARGE = b"SERVER_ERROR object too large for cache"
+MIB = 1 << 20
+
+
+class EncodedKeys(WireTest):
+    """memcached forgets that the key of an item came encoded where the item is made or grown by some flags, and prints all its bytes."""
+
+    def setUp(self):
+        super().setUp()
+        self.servers, self.proxy = self.pool(1)
+        self.conn = self.connect(self.proxy)
+
+    def exchange(self, data, *lines):
+        self.conn.send(data)
+        for line in lines:
+            self.assertEqual(self.conn.line(), line, data)
+
+    def test_line_end_in_a_key(self):
+        """As a reply of its own it would be another client's, or end the connection for all."""
+        key = b64encode(b'q\r\nVA 4 kx f0\r\nevil\r\nHD kq')
+        other = self.connect(self.proxy)
+        self.assertEqual(other.set("x", b"good"), "STORED")
+        self.exchange(b"mg %s b N30 k\r\n" % key, b"HD k%s b W" % key)
+        for _ in range(20):
+            self.conn.send(b"mg %s b k t\r\n" % key)
+            other.send(b"get x\r\n")
+            self.assertRegex(self.conn.line(), rb"^HD k%s b t\d+ Z$" % re.escape(key))
+            self.assertEqual(other.read_values()[0], {"x": (0, b"good")})
+        self.assertIn(b"CLIENT_ERROR", self.conn.ask(b"me %s b" % key).encode())
+        with Conn(self.proxy.port) as admin:
+            self.assertEqual(admin.get("x"), b"good")
+
+    def test_every_command(self):
+        key = b64encode(b"a\r\nEN")
+        named = b" k%s b" % key
+        self.exchange(b"ma %s b N0 J5 v k\r\n" % key, b"VA 1" + named, b"5")
+        self.exchange(b"ma %s b v k O1\r\n" % key, b"VA 1" + named + b" O1", b"6")
+        self.exchange(b"ms %s 1 b MA k\r\n0\r\n" % key, b"HD" + named)
+        self.exchange(b"mg %s O2 b k v s\r\n" % key, b"VA 2 O2" + named + b" s2", b"60")
+        self.exchange(b"ms %s 1 b ME k O3\r\nx\r\n" % key, b"NS" + named + b" O3")
+        self.exchange(b"ms %s 1 b C1 O3 k\r\nx\r\n" % key, b"EX O3" + named)
+        self.exchange(b"md %s b k q\r\nmd %s b k O4\r\nmn\r\n" % (key, key), b"NF" + named + b" O4", b"MN")
+        self.exchange(b"mg %s b k O5\r\n" % key, b"EN" + named + b" O5")
+
+
+class Parts(WireTest):
+    """The items that a large set or list has beside the one under its key."""
+
+    def setUp(self):
+        super().setUp()
+        self.servers, self.proxy = self.pool(2, config="log_size = 1024\ntable_size = 4096\nbase_size = 1024\nsegment_size = 4096")
+        self.conn = self.connect(self.proxy)
+
+    def refused(self, part):
+        for line in (f"delete {part}", f"incr {part} 1", f"touch {part} 9", f"gat 9 {part}", f"sadd {part} EVIL", f"srem {part} x",
+                     f"sset {part}", f"spop {part}", f"smembers {part}", f"scompact {part}", f"rpush {part} x", f"lpop {part}",
+                     f"md {part} I", f"mg {part} T1", f"mg {part} N1", f"ma {part} N1", f"md {b64encode(part.encode()).decode()} b"):
+            self.assertEqual(self.conn.ask(line), PART, line)
+        for verb in ("set", "add", "replace", "append", "prepend"):
+            self.assertEqual(self.conn.ask(f"{verb} {part} 0 0 4\r\nEVIL"), PART)
+        self.assertEqual(self.conn.ask(f"cas {part} 0 0 4 1\r\nEVIL"), PART)
+        self.assertEqual(self.conn.ask(f"ms {part} 4\r\nEVIL"), PART)
+        self.conn.send(f"set {part} 0 0 4 noreply\r\nEVIL\r\nset {part} 0 0 30000000\r\n".encode() + b"x" * 30000000 + b"\r\n")
+        self.assertEqual(self.conn.line(), TOO_LARGE)
+
+    def test_a_set(self):
+        members = {b"%03d" % i + b"m" * 100 for i in range(100)}
+        self.assertEqual(self.conn.ask(b"sadd victim " + b" ".join(members)), "STORED")
+        self.assertEqual(self.conn.ask("scompact victim"), "OK")
+        ids = re.findall(rb"@([ti][0-9a-z]{11})\.", self.conn.get("victim"))
+        self.assertTrue(ids)
+        for part in ids:
+            part = f"victim.{part.decode()}"
+            before = self.conn.get(part)
+            self.refused(part)
+            self.assertEqual(self.conn.get(part), before)
+            self.assertEqual(self.conn.ask(f"mg {part} s"), f"HD s{len(before)}")
+        with Conn(self.proxy.port) as other:
+            self.assertEqual(other.ask("scard victim"), "100")
+
+    def test_a_list(self):
+        items = [b"%03d" % i + b"m" * 100 for i in range(100)]
+        self.assertEqual(self.conn.ask(b"rpush victim " + b" ".join(items)), "STORED")
+        self.assertEqual(self.conn.ask("scompact victim"), "OK")
+        ids = re.findall(rb"@(l[0-9a-z]{11}\.\d+\.\d+)", self.conn.get("victim"))
+        self.assertTrue(ids)
+        for part in ids:
+            self.refused(f"victim.{part.decode()}")
+        self.assertEqual(self.conn.values("lrange victim 0 -1")[0]["victim"][1], b" ".join(items))
+
+    def test_a_list_by_hand(self):
+        """As the manual has it, with the items written at the servers."""
+        for key, data in (("queue.l4k0zq81mfw2.3.1", b"+a +b +c "), ("queue", b"+z @list @l4k0zq81mfw2.3.1:1:2 +d +e +e ")):
+            name = self.conn.ask(f"route {key}").split()[2]
+            with Conn(next(server.port for server in self.servers if server.name == name)) as direct:
+                self.assertEqual(direct.set(key, data), "STORED")
+        self.assertEqual(self.conn.values("lrange queue 0 -1")[0]["queue"][1], b"z b c d e e")
+        self.assertEqual(self.conn.values("lpop queue 2")[0]["queue"][1], b"z b")
+        self.assertEqual(self.conn.get("queue"), b"@list @l4k0zq81mfw2.3.1:2:1 +d +e +e ")
+
+    def test_others_are_written(self):
+        for key in ("app.transactions", "app.introduction", "app.transaction1", "user.t20251123101", "v.1.2"):
+            self.assertEqual(self.conn.set(key, b"x"), "STORED")
+            self.assertEqual(self.conn.ask(f"delete {key}"), "DELETED")
+
+
+class EmptyKeys(WireTest):
+    """A client whose key is empty, and whose data would run as commands."""
+
+    def test_data_is_swallowed(self):
+        _, proxy = self.pool()
+        data = b"set inj 0 0 1\r\nx"
+        for line in (b"ms  %d", b"ms  %d T0", b"set  0 0 %d", b"set  0 0 %d noreply", b"evadd  0 0 %d"):
+            with Conn(proxy.port) as conn:
+                conn.send(line % len(data) + b"\r\n" + data + b"\r\nmn\r\n")
+                if not line.endswith(b"noreply"):
+                    self.assertEqual(conn.line(), b"CLIENT_ERROR bad command line format", line)
+                self.assertEqual(conn.line(), b"MN", line)
+                self.assertIsNone(conn.get("inj"), line)
+        for line in (b"cas  0 0 %d 1", b"evadd  0 0 %d 99"):
+            with Conn(proxy.port) as conn:
+                conn.send(line % len(data) + b"\r\n" + data + b"\r\nmn\r\n")
+                self.assertEqual(conn.rest(), b"CLIENT_ERROR bad command line format\r\n", line)
+            with Conn(proxy.port) as conn:
+                self.assertIsNone(conn.get("inj"), line)
+
+
+class Memcached(WireTest):
+    """What memcached does in places that few look at. `run --direct` asks memcached itself."""
+    direct = True
+
+    def setUp(self):
+        super().setUp()
+        self.servers, self.proxy = self.pool(1)
+        self.conn = self.connect(self.proxy)
+
+    def test_too_large(self):
+        """No stale value is left to be read, not even by what is in flight behind it."""
+        big = b"x" * (2 * MIB)
+        for line, reply in ((b"set k 0 0 %d", TOO_LARGE), (b"set k 0 0 %d noreply", None), (b"ms k %d", TOO_LARGE),
+                            (b"ms azE= %d b q", TOO_LARGE), (b"ms YSBi %d b", TOO_LARGE), (b"ms k %d C1", TOO_LARGE)):
+            self.conn.send(b"ms k 3\r\nold\r\nms azE= 3 b\r\nold\r\nms YSBi 3 b\r\nold\r\n")
+            self.assertEqual([self.conn.line() for _ in range(3)], [b"HD"] * 3)
+            key = line.split()[1]
+            flags = b" b v" if b" b" in line else b" v"
+            self.conn.send(line % len(big) + b"\r\n" + big + b"\r\nmg " + key + flags + b"\r\n")
+            if reply:
+                self.assertEqual(self.conn.line(), reply, line)
+            self.assertEqual(self.conn.line(), b"EN", line)
+        for verb in (b"add", b"replace", b"append", b"prepend"):
+            self.conn.set("k", b"old")
+            self.conn.send(verb + b" k 0 0 %d\r\n" % len(big) + big + b"\r\n")
+            self.assertEqual(self.conn.line(), TOO_LARGE)
+            self.assertEqual(self.conn.get("k"), b"old")
+
+    def test_noreply(self):
+        """An error to it is as silent as success: what is read next is the next command's."""
+        for line in (b"incr x" + b"x" * 250 + b" 1", b"incr a x", b"touch a x", b"delete a 5", b"set a 0 0", b"incr a"):
+            self.conn.send(line + b" noreply\r\nmn\r\n")
+            self.assertEqual(self.conn.line(), b"MN", line)
+
+    def test_time_to_live_behind_a_read(self):
+        """The answer to a read holds its item until it was written: `ma` must not give its T to that one."""
+        for i in range(20):
+            key = f"d{i}"
+            self.assertEqual(self.conn.set(key, b"10"), "STORED")
+            self.conn.send(f"get {key}\r\nma {key} T100\r\nmg {key} t\r\n".encode())
+            self.assertEqual(self.conn.read_values()[0], {key: (0, b"10")})
+            self.assertEqual(self.conn.line(), b"HD")
+            self.assertRegex(self.conn.line(), rb"^HD t(100|[1-9]\d?)$")
+
+    def test_touch_of_a_long_key(self):
+        for key in ("k" * 250, "k" * 238, "k" * 221, "k" * 220, "k" * 200):
+            for value in (b"@", b"@x", b"@set.1 @x ", b"+a @", b"+a ", b"-", b"@list @labcdefghijk.1.1 ",
+                          b"@set.1 @t4k0zq81mfwx.1.3.0.29.1048f82143307346 ", b"@set.9 @x "):
+                self.assertEqual(self.conn.set(key, value), "STORED")
+                if len(key) <= 220 and value.startswith((b"@list", b"@set")):
+                    continue  # what a collection may have
+                self.assertEqual(self.conn.ask(f"touch {key} 100"), "TOUCHED", (len(key), value))
+                self.assertRegex(self.conn.ask(f"mg {key} t"), r"^HD t(100|[1-9]\d?)$")
+
+    def test_flags_that_mean_nothing(self):
+        for line, reply in ((b"ms a 1 t v f s h l u\r\n5", b"HD"), (b"mg a F1 I MX J9 D2 s", b"HD s1"),
+                            (b"ma a F1 l h I R5", b"HD"), (b"md a v F7 N3 MX s u", b"HD"), (b"mg a v1", b"EN")):
+            self.conn.send(line + b"\r\n")
+            self.assertEqual(self.conn.line()[:len(reply)], reply, line)
+
+
+class ControlBytes(WireTest):
+    def test_noreply(self):
+        """memcached takes control bytes in keys; here they are refused, but as silently as all else."""
+        _, proxy = self.pool(1)
+        conn = self.connect(proxy)
+        for line in (b"incr a\x01 1", b"sadd k \x02", b"delete a\tb", b"touch a\x7f 1", b"set a\x01 0 0 1", b"evincr a\x01 1"):
+            conn.send(line + b" noreply\r\n" + (b"x\r\n" if line.startswith(b"set") else b"") + b"mn\r\n")
+            self.assertEqual(conn.line(), b"MN", line)

@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 
+#include "collection/machines.h"
 #include "cupboard.h"
 #include "fake.h"
 #include "input.h"

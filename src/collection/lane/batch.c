@@ -24,13 +24,16 @@ void lane_count_reads(struct lane *lane)
 		lane->lanes->stats.reads++;
 }
 
+/* A set may have a longer log for its own reasons, but many proxies that write it must notice soon. */
 bool lane_by_chance(struct lane *lane, size_t bytes)
 {
 	enum { LOOKS = 4 };
 	struct env *env = lane_env(lane);
+	bool set = !lane->pushes && lane->rule->type == COLLECTION_SET && lane->rule->encoding == ENCODING_OPLOG;
+	size_t size = set ? env->options->log_size : env->options->base_size;
 
 	/* The upper half of a random number as a fraction of the range avoids a division. */
-	return (random_next(&env->random) >> 32) * (lane_log_size(lane) / LOOKS) >> 32 < bytes;
+	return (random_next(&env->random) >> 32) * (size / LOOKS) >> 32 < bytes;
 }
 
 struct slice lane_log(const struct lane *lane)

@@ -116,3 +116,8 @@ void pipeline_fail(struct pipeline *p, enum result_status sent, const struct pip
 	}
 	pipeline_free(&old);
 }
+
+bool pipeline_is_writing_first(const struct pipeline *p)
+{
+	return p->count && entry_at(p, 0)->end > p->written;
+}

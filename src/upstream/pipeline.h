@@ -51,4 +51,7 @@ ssize_t pipeline_read(struct pipeline *p, struct slice in, const struct pipeline
  */
 void pipeline_fail(struct pipeline *p, enum result_status sent, const struct pipeline_peer *peer);
 
+/* Whether the oldest call is not written to its end; false if there is none. */
+bool pipeline_is_writing_first(const struct pipeline *p);
+
 #endif

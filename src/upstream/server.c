@@ -144,7 +144,7 @@ void server_call(struct server *s, const struct call *call, struct waiter *waite
 	if (s->state == SERVER_UP)
 		stream_dirty(&s->stream);
 	if (s->pipeline.count == 0)
-		s->progress = s->loop->now;
+		s->progress = s->first_since = s->loop->now;
 	pipeline_push(&s->pipeline, dialect, call, waiter, s->state == SERVER_UP ? &s->stream.out : &s->held);
 	update_awaited(s);
 	if (!s->timed)
@@ -168,7 +168,7 @@ static void come_up(struct server *s, const struct greeting *g)
 	if (!g->cas)
 		log_warn("upstream %s: gives no cas ids (memcached -C): sets and lists cannot be rewritten", s->name);
 	set_state(s, SERVER_UP);
-	s->progress = s->loop->now;
+	s->progress = s->first_since = s->loop->now;
 	buf_add_slice(&s->stream.out, buf_slice(&s->held));
 	buf_free(&s->held);
 	if (buf_size(&s->stream.out))
@@ -206,12 +206,16 @@ static size_t on_data(struct stream *stream, struct slice in)
 {
 	struct server *s = (struct server *)((char *)stream - offsetof(struct server, stream));
 	struct pipeline_peer peer = peer_of(s);
+	size_t count;
 	ssize_t n;
 
 	if (s->state == SERVER_GREETING)
 		return read_greeting(s, in);
 	s->progress = s->loop->now;
+	count = s->pipeline.count;
 	n = pipeline_read(&s->pipeline, in, &peer);
+	if (s->pipeline.count != count)
+		s->first_since = s->loop->now;
 	update_awaited(s);
 	if (n < 0) {
 		fail(s, RESULT_LOST, "unexpected reply");
@@ -225,7 +229,8 @@ static void on_written(struct stream *stream, size_t n)
 	struct server *s = (struct server *)((char *)stream - offsetof(struct server, stream));
 	size_t greeting = n < s->greeting ? n : s->greeting;
 
-	if (n)
+	/* Later calls may still fit the buffers of a server that does nothing any more. */
+	if (pipeline_is_writing_first(&s->pipeline))
 		s->progress = s->loop->now;
 	s->greeting -= greeting;
 	pipeline_written(&s->pipeline, n - greeting);
@@ -398,6 +403,16 @@ static void fail(struct server *s, enum result_status sent, const char *why)
 	}
 }
 
+/* A reply may take longer than the limit as long as it goes on, but not for ever. */
+static uint64_t due_of(const struct server *s)
+{
+	enum { LONGEST = 30 };
+	uint64_t limit = s->options->request_timeout;
+	uint64_t silent = s->progress + limit, slow = s->first_since + LONGEST * limit;
+
+	return silent < slow ? silent : slow;
+}
+
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct server *s = arg;
@@ -423,7 +438,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	}
 	if (s->pipeline.count == 0)
 		return;
-	due = s->progress + s->options->request_timeout;
+	due = due_of(s);
 	if (now < due)
 		set_timer(s, due - now);
 	else

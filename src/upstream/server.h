@@ -63,10 +63,12 @@ struct server {
 	uint64_t item_max;   /* bytes of a whole item; 0 if unknown */
 	uint64_t connection; /* the number of the connection, from 1 */
 	uint64_t since;      /* when the state began, in milliseconds */
-	uint64_t progress;   /* when a byte was last sent or received, or the pipeline was empty; in milliseconds */
-	uint64_t pause;      /* milliseconds before the next attempt */
-	unsigned attempts;   /* chooses among the addresses of a name */
-	size_t greeting;     /* unwritten bytes of the greeting */
+	uint64_t
+		progress; /* when the oldest call was last sent or answered a byte, or became the oldest; in milliseconds */
+	uint64_t first_since; /* when the oldest call became that, or other replies were read */
+	uint64_t pause;       /* milliseconds before the next attempt */
+	unsigned attempts;    /* chooses among the addresses of a name */
+	size_t greeting;      /* unwritten bytes of the greeting */
 	struct server_reject *rejects;
 	size_t reject_count, reject_capacity;
 	struct loop_job reject_job;

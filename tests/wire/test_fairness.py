@@ -108,3 +108,43 @@ class Huge(WireTest):
         server.faults[b"key2"] = one_shot(lambda link, request: link.send(b"VA 1000000000 kkey2 f0\r\n" + b"x" * 100))
         self.assertEqual(conn.ask("get key2"), f"SERVER_ERROR upstream {server.name} connection lost, outcome unknown")
         wait_until("it is used again", 60, lambda: conn.ask("get key3").startswith("VALUE"))
+
+
+class Dripping(WireTest):
+    """A reply that goes on for ever, byte by byte, is given up in the end."""
+
+    def test_is_given_up(self):
+        server = FakeServer()
+        self.addCleanup(server.stop)
+        proxy = self.setlistd([server], config="request_timeout = 100\nretry_min = 10", patient=False)
+        conn = self.connect(proxy)
+        wait_until("it is used", 60, lambda: conn.ask("get other") == "END")
+
+        def drip(link, _):
+            link.send(b"VA 1000000 kkey1 f0\r\n")
+            link.drip(b"x" * 1000000, pause=0.02)
+        server.faults[b"key1"] = one_shot(drip)
+        conn.sock.settimeout(60)
+        self.assertRegex(conn.ask("get key1"), f"SERVER_ERROR upstream {server.name} .*outcome unknown")
+
+
+class Stalled(WireTest):
+    """A server that takes what it is sent and answers nothing is given up, however much it is sent."""
+
+    def test_is_given_up(self):
+        server = FakeServer()
+        self.addCleanup(server.stop)
+        proxy = self.setlistd([server], config="request_timeout = 1000\nretry_min = 10", patient=False)
+        conn, other = self.connect(proxy), self.connect(proxy)
+        self.assertEqual(conn.get("key0"), b"value of key0")
+        server.faults[b"key1"] = one_shot(lambda link, request: time.sleep(600))
+        conn.send(b"get key1\r\n")
+        conn.sock.settimeout(0.1)
+        for _ in range(600):
+            other.send(b"get key2\r\n")
+            try:
+                self.assertRegex(conn.line(), b"SERVER_ERROR upstream .* timed out, outcome unknown")
+                return
+            except TimeoutError:
+                pass
+        self.fail("it is waited for")

@@ -263,7 +263,7 @@ class TablesOutOfReach(LargeSetTest):
         conn = self.impatient()
         self.b.pause()
         try:
-            for command in ("smembers {}", "srandmember {} 500", "spop {} 500", "sscan {} 2000", "srange {} a z 2000", "sinter {}"):
+            for command in ("smembers {}", "srandmember {} 500", "spop {} 500", "sscan {} 3000", "srange {} a z 3000", "sinter {}"):
                 self.assert_error(command.format(self.key), f"SERVER_ERROR upstream {self.b.name} .*", conn)
             self.assertEqual(conn.ask(f"scard {self.key}"), "3000")
         finally:

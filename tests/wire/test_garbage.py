@@ -237,8 +237,8 @@ class Dying(FakeTest):
         for turn in range(20):
             self.serve(CONFIG + "\nmax_pipeline = 100000")
             other = self.connect(self.proxy)
-            for _ in range(200):                            # what its replies are like is known: many may be under way
-                other.values("get key-other")
+            for conn in [self.conn] * 200 + [other] * 200:  # what replies are like is known: many may be under way
+                conn.values("get key-other")
             at, answers = threading.Event(), []
             for key in keys[:-1]:
                 self.fault(key, fake.gather(answers))

@@ -116,7 +116,7 @@ class Dripping(WireTest):
     def test_is_given_up(self):
         server = FakeServer()
         self.addCleanup(server.stop)
-        proxy = self.setlistd([server], config="request_timeout = 100\nretry_min = 10", patient=False)
+        proxy = self.setlistd([server], config="request_timeout = 300\nretry_min = 10", patient=False)
         conn = self.connect(proxy)
         wait_until("it is used", 60, lambda: conn.ask("get other") == "END")
 
@@ -141,7 +141,7 @@ class Stalled(WireTest):
         conn.send(b"get key1\r\n")
         conn.sock.settimeout(0.1)
         for _ in range(600):
-            other.send(b"get key2\r\n")
+            other.send(b"set key2 0 0 1\r\nx\r\n")
             try:
                 self.assertRegex(conn.line(), b"SERVER_ERROR upstream .* timed out, outcome unknown")
                 return

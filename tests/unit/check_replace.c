@@ -247,6 +247,26 @@ START_TEST(deleting)
 }
 END_TEST
 
+/* A call that cannot be sent is answered before those that were. */
+START_TEST(delete_is_refused_early)
+{
+	static struct large_filter large;
+
+	fake_takes(&reading);
+	fake.host.env.large = &large;
+	put("+x ");
+	asks_and_hears("sismember k a\r\n", "1\r\n");
+	client_asks("delete k\r\n");
+	size_t read = fake_oldest(&fake);
+	fake_result(&fake, read + 1, &(struct result){ .status = RESULT_BUSY });
+	client_is_told("");
+	server_answer(&server, read);
+	client_is_told("SERVER_ERROR busy\r\n");
+	ck_assert_ptr_nonnull(server_find(&server, SLICE("k")));
+	fake.host.env.large = NULL;
+}
+END_TEST
+
 /* --- taking members out --- */
 
 START_TEST(popping)
@@ -281,5 +301,5 @@ START_TEST(popping_loses)
 END_TEST
 
 SUITE_AROUND(replace, setup, teardown, a_large_one_is_written_first, of_another, others_come_between,
-	never_in_place_of_anything_else, failures, touching, touching_what_changes, touching_fails, deleting, popping,
-	popping_loses)
+	never_in_place_of_anything_else, failures, touching, touching_what_changes, touching_fails, deleting,
+	delete_is_refused_early, popping, popping_loses)

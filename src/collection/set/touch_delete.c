@@ -12,8 +12,11 @@
 
 struct touch_delete {
 	struct lane *lane;
-	struct waiter read; /* of the read before a delete */
-	struct buf refs;    /* references of the base */
+	struct waiter read;     /* of the read before a delete */
+	struct buf refs;        /* references of the base */
+	unsigned pending;       /* of a delete: its two calls */
+	struct result deletion; /* the result of the second, without slices; `failure` has them */
+	struct failure failure;
 };
 
 static lane_step base_read, base_touched, deleted;
@@ -41,12 +44,14 @@ static void end(struct lane *lane, enum outcome_status status, const struct resu
 	struct touch_delete *t = lane->work;
 
 	lane->work = NULL;
-	buf_free(&t->refs);
-	pool_put(lane_env(lane)->pool, t, sizeof(*t));
 	if (status == OUTCOME_FAILED)
-		lane_finish_failed(lane, failure);
+		lane_end_all(lane, &(struct outcome){ .status = status, .result = failure });
 	else
-		lane_finish(lane, status);
+		lane_end_all(lane, &(struct outcome){ .status = status });
+	buf_free(&t->refs);
+	failure_free(&t->failure);
+	pool_put(lane_env(lane)->pool, t, sizeof(*t));
+	lane_next(lane);
 }
 
 static void end_with(struct lane *lane, const struct result *r)
@@ -151,9 +156,22 @@ void delete_start(struct lane *lane)
 {
 	struct touch_delete *t = start(lane);
 
+	t->pending = 2;
 	t->read = (struct waiter){ read_beside_delete, lane->waiter.key };
 	env_get(lane_env(lane), WANT_VALUE, &t->read);
 	lane_call(lane, (struct call){ .verb = CALL_DELETE }, deleted);
+}
+
+/* A call that cannot be sent may be answered before one that was. */
+static void count_answer(struct touch_delete *t)
+{
+	struct lane *lane = t->lane;
+
+	if (--t->pending > 0)
+		return;
+	if (t->deletion.status == RESULT_DONE)
+		segments_forget_all(lane->lanes, lane->waiter.key, buf_slice(&t->refs));
+	end_with(lane, t->failure.happened ? &t->failure.result : &t->deletion);
 }
 
 static void read_beside_delete(struct waiter *waiter, const struct result *r)
@@ -162,11 +180,15 @@ static void read_beside_delete(struct waiter *waiter, const struct result *r)
 
 	if (r->status == RESULT_HIT)
 		keep_refs(t, r->value);
+	count_answer(t);
 }
 
 static void deleted(struct lane *lane, const struct result *r)
 {
-	if (r->status == RESULT_DONE)
-		segments_forget_all(lane->lanes, lane->waiter.key, refs_of(lane));
-	end_with(lane, r);
+	struct touch_delete *t = lane->work;
+
+	t->deletion = *r;
+	if (result_failed(r))
+		failure_keep(&t->failure, r);
+	count_answer(t);
 }

@@ -149,7 +149,7 @@ END_TEST
 
 static struct slice name_of(unsigned member)
 {
-	static const char *const names[WORLD] = { "a", "bb", "c", "dd", "eee", "f", "gg", "h", "ii", "j", "kk", "l" };
+	static const char *const names[WORLD] = { "a", "bb", "c", "dd", "eee", "f", "gg", "h", "ii", "j", "kk", "^l" };
 
 	return slice_of(names[member], strlen(names[member]));
 }
@@ -256,4 +256,39 @@ START_TEST(random_lives)
 }
 END_TEST
 
-SUITE(encodings, signed_words, delimited_texts, counting, documented, reserved, random_lives)
+/* The words of the list that is active at first say `head`; the other list is missing. */
+static void removes_first(unsigned form, const char *head, enum adopted_status expected)
+{
+	struct fold change = { .seed = 5 }, all = { 0 };
+	struct snapshot s;
+	struct box box;
+
+	box_init(&box, form);
+	box_put(&box, "s.a", slice_of(head, strlen(head)));
+	box_put(&box, "s.active", SLICE("s.a"));
+	fold_add(&change, SLICE("bob"));
+	if (form == 5)
+		ck_assert_int_eq(box_change(&box, &change, true), ADOPTED_OK);
+	ck_assert_int_eq(box_fold(&box, &s, &all), expected);
+	if (expected == ADOPTED_OK)
+		joins(&all, form == 5 ? "bob" : "");
+	fold_free(&all);
+	fold_free(&change);
+	snapshot_free(&s);
+	box_free(&box);
+}
+
+/* A removal of a member that begins with the guard's byte is no guard. */
+START_TEST(like_the_guard)
+{
+	for (unsigned form = 4; form <= 5; form++) {
+		removes_first(form, "-^a", ADOPTED_OK);
+		removes_first(form, "-^^", ADOPTED_OK);
+		removes_first(form, "-^", ADOPTED_LOST);
+		removes_first(form, "-^+bob-bob", ADOPTED_LOST);
+		removes_first(form, "-^-^a", ADOPTED_LOST);
+	}
+}
+END_TEST
+
+SUITE(encodings, signed_words, delimited_texts, counting, documented, reserved, random_lives, like_the_guard)

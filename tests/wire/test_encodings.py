@@ -85,6 +85,14 @@ class SetBehaviours(EncodingTest):
             self.assertEqual(self.conn.values(f"spop {k}"), ({}, "END"))
             self.assertEqual(self.conn.values(f"srandmember {k} 3"), ({}, "END"))
 
+    def test_members_like_a_mark(self):
+        """A member may begin with the byte with which an encoding writes its marks."""
+        for _, k in self.each():
+            self.expect((f"sset {k}", "STORED"), (f"srem {k} ^a", "DELETED"), (f"sadd {k} bob", "STORED"))
+            self.assert_members(k, {b"bob"})
+            self.expect((f"sadd {k} ^a ^^", "STORED"), (f"scompact {k}", "OK"), (f"srem {k} ^^", "DELETED"))
+            self.assert_members(k, {b"^a", b"bob"}, self.others[0])
+
     def test_sset(self):
         for _, k in self.each():
             self.expect((f"sset {k} a b c a", "STORED"))

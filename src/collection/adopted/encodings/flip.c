@@ -70,10 +70,20 @@ static bool has_words(const struct snapshot_item *list)
 	return said.n && !slice_equal(said, guard);
 }
 
+/* Whether the first word is the guard, and not a removal of a longer member. */
+static bool is_guarded(const struct snapshot_item *list)
+{
+	struct slice said = words(list);
+
+	if (!slice_starts(said, guard))
+		return false;
+	return said.n == guard.n || said.p[guard.n] == '+' || said.p[guard.n] == '-';
+}
+
 /* The inactive list is missing, and had words that were not moved yet. */
 static bool is_torn(const struct lists *l)
 {
-	return slice_starts(words(l->active), guard) && !l->inactive->there;
+	return is_guarded(l->active) && !l->inactive->there;
 }
 
 static void name_with_pointer(struct snapshot *s)
@@ -119,7 +129,7 @@ static enum adopted_status find_by_pointer(const struct snapshot *s, struct list
 /* If both are marked, a flip is half done, to the guarded or the shorter list. If none is, the one with words is newer. */
 static bool is_newer(const struct snapshot_item *list, const struct snapshot_item *other)
 {
-	bool guarded = slice_starts(words(list), guard), other_guarded = slice_starts(words(other), guard);
+	bool guarded = is_guarded(list), other_guarded = is_guarded(other);
 
 	if (!is_marked(list))
 		return has_words(list) || !has_words(other);

@@ -308,6 +308,7 @@ class TablesOutOfReach(LargeSetTest):
 
 class NoCas(WireTest):
     """memcached -C: what needs no CAS works, the rest says why it cannot."""
+    refusal = "SERVER_ERROR the server gives no cas ids (memcached -C)"
 
     def test_errors_say_why(self):
         server = self.memcached("-C")
@@ -318,5 +319,25 @@ class NoCas(WireTest):
         self.assertEqual(conn.ask("rpush l a b"), "STORED")
         self.assertEqual(conn.values("lrange l 0 -1")[0]["l"][1], b"a b")
         for command in ("spop k", "sset k a", "lpop l"):
-            self.assertEqual(conn.ask(command), "SERVER_ERROR the server gives no cas ids (memcached -C)")
+            self.assertEqual(conn.ask(command), self.refusal)
         self.assertEqual(proxy.process.stderr().count("gives no cas ids"), 1)
+
+    def test_other_encodings(self):
+        """A rewrite with the token 0 would overwrite whatever is there."""
+        options = {name: "" for name in ("csv", "signed", "tombstone", "paired", "flip", "indexed")}
+        options["paired"] = 'removed = "unpaired-"'
+        server = self.memcached("-C")
+        conn = self.connect(self.setlistd([server], config="\n".join(
+            f'collection "{name}-" {{ encoding = "{name}" {more} }}' for name, more in options.items())))
+        at = self.connect(server)
+        items = "get " + " ".join(f"{name}-k{end}" for name in (*options, "unpaired") for end in ("", ".a", ".b", ".active", ".0"))
+        for key in (f"{name}-k" for name in options):
+            self.assertEqual(conn.ask(f"sadd {key} a b"), "STORED", key)
+            for _ in range(3):
+                self.assertEqual(conn.ask(f"sadd {key} c d"), "STORED", key)
+                self.assertEqual(conn.ask(f"srem {key} c d"), self.refusal if key == "csv-k" else "DELETED", key)
+            before = at.values(items)
+            for command in (f"sset {key} e", f"spop {key}"):
+                self.assertEqual(conn.ask(command), self.refusal, command)
+            self.assertEqual(conn.ask(f"scompact {key}"), "OK", key)
+            self.assertEqual(before, at.values(items))

@@ -379,7 +379,9 @@ static void send_step(struct adopted *c)
 		.number = step->item->cas,
 		.connection = step->item->connection,
 	};
-	if (!life_of(c, step, &call)) {
+	if (step->verb == CALL_CAS && step->item->cas == 0) {
+		adopted_end(c, c->kind == OP_COMPACT ? OUTCOME_DONE : OUTCOME_NO_CAS);
+	} else if (!life_of(c, step, &call)) {
 		adopted_end(c, c->kind == OP_COMPACT ? OUTCOME_DONE : OUTCOME_BUSY);
 	} else if (step->like && !step->expire) {
 		cas_send(&c->cas, env, call, step->like->ttl, step->verb == CALL_CAS && step->like == step->item,

@@ -235,6 +235,16 @@ static struct result result_of(const struct snapshot_item *item)
 	return (struct result){ .status = RESULT_HIT, .ttl = item->ttl, .server = item->server, .flags = item->flags };
 }
 
+/* Whether the servers tell times to live and give tokens. */
+static bool may_compact(const struct snapshot *s)
+{
+	for (size_t i = 0; i < s->count; i++) {
+		if (s->items[i]->there && (s->items[i]->ttl == TTL_UNKNOWN || s->items[i]->cas == 0))
+			return false;
+	}
+	return true;
+}
+
 void adopted_answer(struct adopted *c)
 {
 	lane_count_reads(c->lane);
@@ -252,7 +262,7 @@ static void answer_all(struct adopted *c)
 		return;
 	main = result_of(adopted_main_item(c));
 	main.cas = cas_of(&c->s);
-	if (bytes_of(&c->s) >= LEAST && waste_of(c) > c->s.rule->compact_waste && main.ttl != TTL_UNKNOWN)
+	if (bytes_of(&c->s) >= LEAST && waste_of(c) > c->s.rule->compact_waste && may_compact(&c->s))
 		lane_request_compaction(lane);
 	STAILQ_FOREACH(op, &lane->batch, link)
 		answer(c, op->set);
@@ -383,11 +393,9 @@ static void compact_read(struct adopted *c)
 {
 	if (ended(c, fold_all(c)))
 		return;
-	for (size_t i = 0; i < c->s.count; i++) {
-		if (c->s.items[i]->there && c->s.items[i]->ttl == TTL_UNKNOWN) {
-			adopted_end(c, OUTCOME_DONE);
-			return;
-		}
+	if (!may_compact(&c->s)) {
+		adopted_end(c, OUTCOME_DONE);
+		return;
 	}
 	c->encoding->compact(&c->s, &c->all, &c->plan);
 	if (c->plan.count == 0)

@@ -31,12 +31,15 @@ static struct snapshot_item *next_item(const struct adopted *c, size_t i)
 	return item->there && (i >= n || item != vital) ? item : NULL;
 }
 
-/* Once the main item is deleted, others may create the collection again. So the other items are removed by CAS. */
+/*
+ * Once the main item is deleted, others may create the collection again. So the other items are removed by CAS, if the server
+ * gives tokens.
+ */
 static void plan_step_for(struct adopted *c, struct snapshot_item *item, bool touch)
 {
 	if (touch)
 		plan_add(&c->plan, CALL_TOUCH, item, NULL);
-	else if (item == adopted_main_item(c))
+	else if (item == adopted_main_item(c) || item->cas == 0)
 		plan_add(&c->plan, CALL_DELETE, item, NULL);
 	else
 		plan_expire(&c->plan, item);

@@ -1,6 +1,7 @@
 #include "collection/ttl.h"
 
-#include <stdlib.h>
+#include "protocol/dialect.h"
+#include "util/num.h"
 
 bool ttl_exptime(const struct env *env, int64_t ttl, int64_t *exptime)
 {
@@ -16,13 +17,36 @@ bool ttl_touch_is_due(const struct env *env, int64_t ttl, const struct result *l
 	return looked->status == RESULT_HIT && looked->ttl != ttl && ttl_exptime(env, looked->ttl, exptime);
 }
 
-bool ttl_date_is_off(int64_t ttl, const struct result *after, int64_t *exptime)
+int64_t ttl_clock(const struct result *stats)
 {
-	enum { NEAR = 2 };
+	struct slice text = stats->status == RESULT_TEXT ? stats->line : SLICE(""), line;
+	int64_t now;
+	size_t n;
 
-	if (after->status != RESULT_HIT || after->ttl == TTL_NEVER || after->ttl == ttl ||
-		llabs(after->ttl - ttl) > NEAR)
+	while (dialect_line(text, &line, &n)) {
+		text = slice_skip(text, n);
+		(void)slice_token(&line);
+		if (slice_equal(slice_token(&line), SLICE("time")))
+			return num_parse_i64(slice_token(&line), &now) ? now : 0;
+	}
+	return 0;
+}
+
+bool ttl_date(const struct env *env, int64_t now, int64_t ttl, int64_t *exptime)
+{
+	if (!ttl_exptime(env, ttl, exptime))
 		return false;
-	*exptime += ttl - after->ttl;
+	if (now && ttl != TTL_NEVER)
+		*exptime = now + ttl;
 	return true;
+}
+
+bool ttl_touch_of_date_is_due(const struct env *env, int64_t now, int64_t ttl, int64_t date,
+	const struct result *looked, int64_t *exptime)
+{
+	if (looked->status != RESULT_HIT || !ttl_date(env, now, looked->ttl, exptime))
+		return false;
+	if (ttl == TTL_NEVER || looked->ttl == TTL_NEVER)
+		return ttl != looked->ttl;
+	return looked->ttl > ttl || (ttl_is_date(date) && *exptime + 1 < date);
 }

@@ -21,12 +21,21 @@ bool ttl_exptime(const struct env *env, int64_t ttl, int64_t *exptime);
  */
 bool ttl_touch_is_due(const struct env *env, int64_t ttl, const struct result *looked, int64_t *exptime);
 
+/* The server's clock, from the result of a STATS: seconds since 1970, or 0 if it does not say. */
+int64_t ttl_clock(const struct result *stats);
+
 /*
- * Called after a CAS with the date `exptime`; `after` is a read behind it. True if its time to live differs from
- * `ttl` by at most 2 seconds, because memcached's clock is not in step with ours: then touch the item with the
- * corrected `exptime`. A larger difference is the touch of another client.
+ * Gives the exptime of an item that had `ttl` seconds left when the server's clock showed `now`: a date by that clock. If `now`
+ * is 0, the same as ttl_exptime. False as there.
  */
-bool ttl_date_is_off(int64_t ttl, const struct result *after, int64_t *exptime);
+bool ttl_date(const struct env *env, int64_t now, int64_t ttl, int64_t *exptime);
+
+/*
+ * The same as ttl_touch_is_due, after a CAS with the exptime `date` of ttl_date. `now` is the server's clock at the time of
+ * `looked`, or later. `ttl` was read before, so a longer one is the touch of another client.
+ */
+bool ttl_touch_of_date_is_due(const struct env *env, int64_t now, int64_t ttl, int64_t date,
+	const struct result *looked, int64_t *exptime);
 
 static inline bool ttl_is_date(int64_t exptime)
 {

@@ -47,8 +47,11 @@ void form_issued(struct sim_op *op)
 		c->pops = true;
 		c->removes = everything;
 		break;
-	case COMMAND_DELETE:
 	case COMMAND_TOUCH:
+		if (op->exptime > SIM_DATE)
+			break;
+		/* fall through */
+	case COMMAND_DELETE:
 		c->ends = true;
 		c->removes = everything;
 		break;
@@ -235,6 +238,7 @@ void form_execute(struct world *w, struct message *m)
 		form_time(w);
 	m->result = fake_call(&w->servers[m->server], &m->call, w->now);
 	w->truth.tick++;
+	dates_check(w, m);
 	if (m->result.status != RESULT_DONE || m->call.verb == CALL_GET)
 		return;
 	if (key < 0)

@@ -21,6 +21,8 @@ static enum command_id choose_in_form(struct world *w, int key, uint64_t dice)
 		return COMMAND_SCOMPACT;
 	if (key == 1 && dice < 80)
 		return COMMAND_SPOP;
+	if (key != 2 && w->dated && dice > 95)
+		return COMMAND_TOUCH;
 	if (key == 2 && dice < 80)
 		return shared[world_random(w, 4)];
 	return COMMAND_SMEMBERS;
@@ -194,8 +196,10 @@ static void write_line(struct sim_op *op, struct buf *line)
 		break;
 	case COMMAND_TOUCH:
 		/* Only key 2 may expire within the history. */
-		op->exptime = w->form || (op->key == 2 && world_chance(w, 30)) ? (int64_t)world_random(w, 3)
-									       : lives_choose(w);
+		if (w->form)
+			op->exptime = w->dated ? dates_choose(w) : (int64_t)world_random(w, 3);
+		else
+			op->exptime = op->key == 2 && world_chance(w, 30) ? (int64_t)world_random(w, 3) : lives_choose(w);
 		buf_printf(line, " %d", (int)op->exptime);
 		break;
 	default:

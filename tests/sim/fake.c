@@ -36,6 +36,7 @@ struct fake_item *fake_find(struct fake *fake, struct slice key, uint64_t now)
 {
 	struct fake_item *item = slot_of(fake, key);
 
+	now += fake->ahead;
 	if (item->used && item->expires && (int64_t)(now / 1000) >= item->expires)
 		fake_remove(item);
 	return item->used ? item : NULL;
@@ -47,6 +48,7 @@ void fake_restart(struct fake *fake)
 		fake_remove(&fake->items[i]);
 		buf_free(&fake->items[i].key);
 	}
+	buf_free(&fake->stats);
 	fake->next_cas = 0;
 }
 
@@ -118,6 +120,7 @@ struct result fake_call(struct fake *fake, const struct call *call, uint64_t now
 {
 	struct fake_item *item = fake_find(fake, call->key, now);
 
+	now += fake->ahead;
 	switch (call->verb) {
 	case CALL_GET:
 	case CALL_GAT:
@@ -141,6 +144,10 @@ struct result fake_call(struct fake *fake, const struct call *call, uint64_t now
 		if (item)
 			item->expires = expiry(call->exptime, now);
 		return (struct result){ .status = item ? RESULT_DONE : RESULT_MISS };
+	case CALL_STATS:
+		buf_consume(&fake->stats, buf_size(&fake->stats));
+		buf_printf(&fake->stats, "STAT pid 1\r\nSTAT time %llu\r\n", (unsigned long long)(now / 1000));
+		return (struct result){ .status = RESULT_TEXT, .value = buf_slice(&fake->stats) };
 	default:
 		assert(!"not simulated");
 		return (struct result){ .status = RESULT_LOST };

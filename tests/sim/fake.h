@@ -21,6 +21,8 @@ struct fake_item {
 struct fake {
 	struct fake_item items[FAKE_ITEMS];
 	uint64_t next_cas;
+	uint64_t ahead;   /* milliseconds of its clock */
+	struct buf stats; /* the reply to STATS */
 	size_t item_max;
 };
 

@@ -69,11 +69,13 @@ static void leave_out(struct world *w, struct message *m)
 	m->result.value = buf_slice(whole);
 }
 
-/* Each rewrite reads the time to live right before its CAS, and that of a date once more behind it. */
+/* Each rewrite reads the time to live right before its CAS, and of a date the server's clock. */
 static bool is_before_cas(const struct message *m)
 {
 	const struct message *next = TAILQ_NEXT(m, link);
 
+	if (next && next->call.verb == CALL_STATS)
+		next = TAILQ_NEXT(next, link);
 	return next && next->call.verb == CALL_CAS && next->proxy == m->proxy &&
 		slice_equal(next->call.key, m->call.key);
 }
@@ -84,8 +86,9 @@ void mutate_lives_executed(struct world *w, struct message *m)
 
 	if (!is_base(call->key) || !m->proxy)
 		return;
-	if (w->mutation == (is_before_cas(m) ? MUTATION_NO_FOLLOW : MUTATION_NO_CORRECT) && call->verb == CALL_GET &&
-		call->want == WANT_TTL)
+	if (w->mutation == MUTATION_NO_CLOCK && call->verb == CALL_STATS)
+		m->result = (struct result){ .status = RESULT_MISS };
+	if (w->mutation == MUTATION_NO_FOLLOW && is_before_cas(m) && call->verb == CALL_GET && call->want == WANT_TTL)
 		m->result = (struct result){ .status = RESULT_MISS };
 	if (w->mutation == MUTATION_LIST_DELETE && call->verb == CALL_CAS && call->key.p[0] == 'l' &&
 		m->result.status == RESULT_EXISTS)

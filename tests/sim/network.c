@@ -40,20 +40,26 @@ static uint64_t delay(struct world *w, const struct call *call)
 {
 	if (w->mutation == MUTATION_STALE_CAS && call->verb == CALL_CAS)
 		return world_random(w, 60);
+	if (w->slow && world_chance(w, 2))
+		return world_random(w, 3000);
 	return world_chance(w, 5) ? world_random(w, 40) : world_random(w, 3);
 }
 
 /*
- * A rewrite reads the time to live right before its CAS. Both calls are in one packet, so that nothing comes between them here.
- * A touch that did would be lost.
+ * A rewrite reads the time to live, and of a date the server's clock, right before its CAS. These calls are in one packet, so
+ * that nothing comes between them here. A touch that did would be lost.
  */
-static bool is_behind_look(const struct world *w, const struct message *m)
+static bool is_in_packet(const struct world *w, const struct message *m)
 {
 	const struct message *last = TAILQ_LAST(&w->messages, message_list);
 
-	return !w->form && w->mutation != MUTATION_STALE_CAS && m->call.verb == CALL_CAS && last &&
-		last->proxy == m->proxy && last->call.verb == CALL_GET && last->call.want == WANT_TTL &&
-		slice_equal(last->call.key, m->call.key);
+	if (w->mutation == MUTATION_STALE_CAS || !last || last->proxy != m->proxy ||
+		!slice_equal(last->call.key, m->call.key))
+		return false;
+	if (last->call.verb == CALL_STATS)
+		return m->call.verb == CALL_CAS;
+	return last->call.verb == CALL_GET && last->call.want == WANT_TTL &&
+		(m->call.verb == CALL_CAS || m->call.verb == CALL_STATS);
 }
 
 void network_send(struct env *env, const struct call *call, struct waiter *waiter)
@@ -73,7 +79,7 @@ void network_send(struct env *env, const struct call *call, struct waiter *waite
 	m->call.value = keep(&m->bytes, &at, call->value);
 	c = &p->connections[m->server];
 	m->at = (c->last > w->now ? c->last : w->now) + delay(w, call);
-	if (is_behind_look(w, m))
+	if (is_in_packet(w, m))
 		m->at = c->last;
 	c->last = m->at;
 	if (p->dead || is_stale(p, call, m->server)) {
@@ -114,7 +120,7 @@ void network_deliver(struct world *w, struct message *m)
 
 	m->value = BUF_EMPTY;
 	if (buf_size(&value))
-		r.value = buf_slice(&value);
+		r.value = r.line = buf_slice(&value);
 	r.server = "sim";
 	if (!m->proxy) {
 		network_forget(w, m);
@@ -159,8 +165,8 @@ static void execute(struct world *w, struct message *m)
 		check_execute(w, m);
 	mutate_executed(w, m);
 	if (w->verbose)
-		printf("%6llu P%d server %d verb %d want %u %.*s value %.*s -> %d\n", (unsigned long long)w->now,
-			m->proxy ? m->proxy->index : -1, m->server, (int)m->call.verb, m->call.want, (int)m->call.key.n,
+		printf("%6llu P%d server %d verb %d want %u exp %lld ttl %lld %.*s value %.*s -> %d\n", (unsigned long long)w->now,
+			m->proxy ? m->proxy->index : -1, m->server, (int)m->call.verb, m->call.want, (long long)m->call.exptime, (long long)m->result.ttl, (int)m->call.key.n,
 			m->call.key.p, (int)(m->call.value.n + m->result.value.n),
 			m->result.value.n ? m->result.value.p : m->call.value.p, (int)m->result.status);
 	m->executed = true;

@@ -9,6 +9,8 @@
 
 enum { STEPS = 160, EVENTS_MAX = 100000, ITEM_MAX = 1500, LONG_TIME = 180000 /* milliseconds */ };
 
+static const uint64_t START = 1700000000000; /* milliseconds since 1970: a date is more than 30 days */
+
 /* Small and large tables. The seed chooses. */
 static const struct collection_options options[] = {
 	{ .base_size = 96, .segment_size = 120, .log_size = 96, .table_size = 120, .cache = 4096, .merges = 2 },
@@ -146,12 +148,13 @@ bool world_run(struct world *w, const struct form *form, uint64_t seed, enum mut
 {
 	memset(w, 0, sizeof(*w));
 	w->form = form;
-	w->now = 1000000;
+	w->now = START;
 	w->random = seed;
 	w->mutation = mutation;
 	w->options = &options[seed % (sizeof(options) / sizeof(*options))];
 	w->verbose = verbose;
 	w->skewed = !form && seed % 4 == 0;
+	dates_init(w, seed);
 	if (form)
 		w->rules = (struct rules){ .collections = &form->rule, .collection_count = 1 };
 	TAILQ_INIT(&w->messages);

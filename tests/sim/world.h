@@ -13,7 +13,8 @@
 #include "lives.h"
 #include "truth.h"
 
-enum { SIM_SERVERS = 2, SIM_PROXIES = 3, SIM_KEY_SIZE = 2, SIM_COMMANDS = 1024, SIM_ASKED = 3, SIM_INDEXES = 256 };
+enum { SIM_SERVERS = 2, SIM_PROXIES = 3, SIM_KEY_SIZE = 2, SIM_COMMANDS = 1024, SIM_ASKED = 3, SIM_INDEXES = 256,
+	SIM_DATE = 60 * 60 * 24 * 30 /* seconds; a time to live above it is a date */ };
 
 /* Bugs that are put in on purpose. The checks must find each. */
 enum mutation {
@@ -32,7 +33,7 @@ enum mutation {
 	MUTATION_NO_WAIT,      /* a command starts though it must wait for earlier ones of its connection */
 	MUTATION_NO_TTL,       /* a rewrite makes a base that never expires */
 	MUTATION_NO_FOLLOW,    /* a rewrite does not notice a touch between its read and its CAS */
-	MUTATION_NO_CORRECT,   /* a rewrite does not correct a date that is off since clocks differ */
+	MUTATION_NO_CLOCK,     /* a rewrite makes a date by the clock of its proxy, not by the server's */
 	MUTATION_BLIND_EXPIRE, /* a broken base is removed by DELETE, not by CAS */
 	MUTATION_LIST_DELETE,  /* after a lost CAS a segment is deleted that the base still refers to */
 	MUTATION_PART,         /* a run whose item is gone is taken for an empty one */
@@ -183,6 +184,10 @@ struct world {
 	} index_checks[SIM_INDEXES]; /* MUTATION_FENCE: those of indexes that were changed */
 	size_t index_count;
 	bool skewed; /* the clocks of proxies differ by a second */
+	bool dated;  /* clients touch sets with dates */
+	bool date_lost[SIM_KEYS];                     /* dates.c: this date is not checked any more */
+	uint64_t date_written[SIM_PROXIES][SIM_KEYS]; /* when a proxy last carried out a CAS */
+	bool slow;   /* some calls take seconds */
 	bool ended;  /* a command since pipeline_run() */
 	bool verbose;
 	unsigned evictions;    /* of items, and restarts of servers */
@@ -255,6 +260,11 @@ void form_reply(struct sim_op *op);
 void form_stored(struct sim_op *op);
 void form_popped(struct sim_op *op, int member);
 void form_time(struct world *world);
+
+/* dates.c: says which histories have dates and slow calls; a date for a touch; a message was executed. */
+void dates_init(struct world *w, uint64_t seed);
+int64_t dates_choose(struct world *w);
+void dates_check(struct world *w, const struct message *m);
 
 /* mutate.c: puts the bug into a call that is sent, that is about to be executed, or into what it brought. */
 void mutate_sent(struct world *world, struct message *message);

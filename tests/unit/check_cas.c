@@ -80,23 +80,57 @@ START_TEST(fails)
 }
 END_TEST
 
-/* An item that is new had no time that anybody could have changed. */
+/* A copy of an item that never ends needs neither a look nor a clock. */
 START_TEST(without_a_look)
 {
-	struct call add = { .verb = CALL_ADD, .key = SLICE("k"), .value = SLICE("value"), .exptime = 60 };
+	struct call add = { .verb = CALL_ADD, .key = SLICE("k"), .value = SLICE("value") };
 
 	/* The look of an earlier write must not count. */
 	cas.looked = (struct result){ .status = RESULT_HIT, .ttl = 500 };
 	ended = 0;
-	cas_send(&cas, &fake.host.env, add, 60, false, done);
-	server_is_asked("add k 0 60 5\r\nvalue\r\n");
+	cas_send(&cas, &fake.host.env, add, SLICE("o"), TTL_NEVER, done);
+	server_is_asked("add k 0 0 5\r\nvalue\r\n");
 	server_answers(STORED);
-	ends_with(RESULT_DONE, 60);
+	ends_with(RESULT_DONE, TTL_NEVER);
 	ended = 0;
-	cas_send(&cas, &fake.host.env, add, 60, false, done);
-	server_is_asked("add k 0 60 5\r\nvalue\r\n");
+	cas_send(&cas, &fake.host.env, add, SLICE("o"), TTL_NEVER, done);
+	server_is_asked("add k 0 0 5\r\nvalue\r\n");
 	server_answers("NOT_STORED\r\n");
-	ends_with(RESULT_NOT_STORED, 60);
+	ends_with(RESULT_NOT_STORED, TTL_NEVER);
+}
+END_TEST
+
+/* What an item gets from another is a date by the clock of that item's server. */
+START_TEST(a_copy)
+{
+	struct call add = { .verb = CALL_ADD, .key = SLICE("k"), .value = SLICE("value"), .exptime = 60 };
+
+	ended = 0;
+	cas_send(&cas, &fake.host.env, add, SLICE("o"), 60, done);
+	server_is_asked("mg o k f t\r\nstats \r\nmg o k f t\r\n");
+	server_answers("HD ko f7 t59\r\nSTAT pid 1\r\nSTAT time 2000000000\r\nEND\r\nHD ko f7 t59\r\n");
+	server_is_asked("add k 0 2000000059 5\r\nvalue\r\n");
+	server_answers(STORED);
+	ends_with(RESULT_DONE, 59);
+	ended = 0;
+	cas_send(&cas, &fake.host.env, add, SLICE("o"), 60, done);
+	server_is_asked("mg o k f t\r\nstats \r\nmg o k f t\r\n");
+	server_answers("EN\r\nSTAT time 2000000000\r\nEND\r\nEN\r\n");
+	ends_with(RESULT_MISS, 60);
+}
+END_TEST
+
+/* A call that cannot be sent is answered before those that were sent. */
+START_TEST(refused_before_the_look)
+{
+	const struct result too_large = { .status = RESULT_TOO_LARGE, .server = "mc:11211" };
+
+	replace(100, 100);
+	server_is_asked(LOOK_AT_TTL CAS(100));
+	fake_result(&fake, fake_oldest(&fake) + 1, &too_large);
+	ck_assert_uint_eq(ended, 0);
+	server_answers(TTL(100));
+	ends_with(RESULT_TOO_LARGE, 100);
 }
 END_TEST
 
@@ -119,7 +153,9 @@ START_TEST(a_touch_is_kept)
 	replace(100, 100);
 	server_is_asked(LOOK_AT_TTL CAS(100));
 	server_answers(TTL(3456000) STORED);
-	server_is_asked("touch k 1427906096\r\n");
+	server_is_asked("stats \r\n");
+	server_answers("STAT time 2000000000\r\nEND\r\n");
+	server_is_asked("touch k 2003456000\r\n");
 	server_answers("TOUCHED\r\n");
 	ends_with(RESULT_DONE, 40 * DAY);
 }
@@ -159,53 +195,76 @@ START_TEST(a_look_that_says_nothing)
 }
 END_TEST
 
-/* A date is by memcached's clock, which is not ours: behind the write the time is looked at and, if it is off a little, put right. */
+#define CLOCK(seconds) "STAT time " #seconds "\r\nEND\r\n"
+
+static void rewrite_a_date(void)
+{
+	replace(40 * DAY, NOW + 40 * DAY);
+	server_is_asked(LOOK_AT_TTL "stats \r\n" LOOK_AT_TTL);
+}
+
+/* A date is by the server's clock, which is not ours. */
 START_TEST(a_date)
 {
 	static const struct {
 		const char *found, *touch; /* NULL for none */
 	} given[] = {
-		{ "HD kk f7 t3456000\r\n", NULL },
-		{ "HD kk f7 t3455999\r\n", "touch k 1427906097\r\n" },
-		{ "HD kk f7 t3456001\r\n", "touch k 1427906095\r\n" },
-		{ "HD kk f7 t3455998\r\n", "touch k 1427906098\r\n" },
-		{ "HD kk f7 t3456002\r\n", "touch k 1427906094\r\n" },
-		/* Somebody else's touch. */
-		{ "HD kk f7 t3455997\r\n", NULL },
-		{ "HD kk f7 t3456003\r\n", NULL },
-		{ "HD kk f7 t100\r\n", NULL },
-		{ "HD kk f7 t-1\r\n", NULL },
-		{ "EN\r\n", NULL },
-		{ "SERVER_ERROR out of memory\r\n", NULL },
+		{ TTL(3456000) CLOCK(2000000000), NULL },
+		{ TTL(3455990) CLOCK(2000000010), NULL },
+		/* The clock went on between the two. */
+		{ TTL(3455999) CLOCK(2000000002), NULL },
+		{ TTL(3455999) CLOCK(2000000000), NULL },
+		{ "EN\r\n" CLOCK(2000000000), NULL },
+		{ "SERVER_ERROR out of memory\r\n" CLOCK(2000000000), NULL },
+		/* The touch of another client. */
+		{ TTL(3456001) CLOCK(2000000000), "touch k 2003456001\r\n" },
+		{ TTL(3455998) CLOCK(2000000000), "touch k 2003455998\r\n" },
+		{ TTL(50) CLOCK(2000000000), "touch k 2000000050\r\n" },
+		{ TTL(-1) CLOCK(2000000000), "touch k 0\r\n" },
 	};
 
 	for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
-		replace(40 * DAY, NOW + 40 * DAY);
-		server_is_asked(LOOK_AT_TTL CAS(1427906096));
-		server_answers(TTL(3456000) STORED);
-		server_is_asked(LOOK_AT_TTL);
+		rewrite_a_date();
+		server_answers(TTL(3456000) CLOCK(2000000000) TTL(3456000));
+		server_is_asked(LOOK_AT_TTL "stats \r\n" CAS(2003456000));
 		server_answers(given[i].found);
+		server_answers(STORED);
 		if (given[i].touch) {
 			ck_assert_uint_eq(ended, 0);
 			server_is_asked(given[i].touch);
 			server_answers("TOUCHED\r\n");
 		}
-		ends_with(RESULT_DONE, 40 * DAY);
+		ck_assert_int_eq(got.status, RESULT_DONE);
+		ck_assert_uint_eq(ended, 1);
+		server_hears_nothing();
 	}
 }
 END_TEST
 
-/* It is known that the item is touched: that time is given, and no other. */
-START_TEST(a_touch_of_a_date)
+/* While a second begins, the clock and the time to live do not belong together. */
+START_TEST(a_date_when_a_second_begins)
 {
-	replace(40 * DAY, NOW + 40 * DAY);
-	server_is_asked(LOOK_AT_TTL CAS(1427906096));
-	server_answers(TTL(50) STORED);
-	server_is_asked("touch k 50\r\n");
-	server_answers("TOUCHED\r\n");
-	ends_with(RESULT_DONE, 50);
+	rewrite_a_date();
+	server_answers(TTL(3456000) CLOCK(2000000000) TTL(3455999));
+	server_is_asked(LOOK_AT_TTL "stats \r\n" LOOK_AT_TTL);
+	server_answers(TTL(3455999) CLOCK(2000000001) TTL(3455999));
+	server_is_asked(LOOK_AT_TTL "stats \r\n" CAS(2003456000));
+	server_answers(TTL(3455999) CLOCK(2000000001) STORED);
+	ends_with(RESULT_DONE, 3455999);
+}
+END_TEST
+
+/* A server that does not tell its clock: then ours has to do. */
+START_TEST(a_date_without_a_clock)
+{
+	rewrite_a_date();
+	server_answers(TTL(3456000) "ERROR\r\n" TTL(3456000));
+	server_is_asked(LOOK_AT_TTL "stats \r\n" CAS(1427906096));
+	server_answers(TTL(3456000) "STAT pid 1\r\nEND\r\n" STORED);
+	ends_with(RESULT_DONE, 40 * DAY);
 }
 END_TEST
 
 CONVERSATIONS(cas, is_stored, is_lost, fails, without_a_look, a_touch_is_kept, a_touch_that_fails,
-	a_look_that_says_nothing, a_date, a_touch_of_a_date)
+	a_look_that_says_nothing, a_copy, refused_before_the_look, a_date, a_date_when_a_second_begins,
+	a_date_without_a_clock)

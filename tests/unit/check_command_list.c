@@ -292,31 +292,17 @@ START_TEST(set_commands)
 }
 END_TEST
 
-/* A pop from a list whose time to live is too long for a relative time, so that memcached needs a date. */
-static void pop_of_a_date(const char *then)
-{
-	fake_calls(&fake);
-	client_asks("lpop k\r\n");
-	server_answers("VA 6 kk f0 c5 t3000000\r\n+x +y \r\n");
-	server_is_asked(FETCH("k") LOOK_TTL("k") "connection 1: cas k 0 1427450096 3 5\r\n+y \r\n");
-	server_answers("HD kk f0 t3000000\r\nSTORED\r\n");
-	server_is_asked(LOOK_TTL("k"));
-	client_hears_nothing();
-	server_answers(then);
-}
-
-/* The clocks of memcached and setlistd may differ by a second. A larger difference is a new time to live. */
+/* A time to live that is too long for a relative time is written as a date, by the server's clock. */
 START_TEST(dates)
 {
-	pop_of_a_date("HD kk f0 t3000000\r\n");
-	client_is_told("VALUE k 0 1\r\nx\r\nEND\r\n");
-	pop_of_a_date("HD kk f0 t2999999\r\n");
-	server_is_asked("touch k 1427450097\r\n");
-	server_answers("TOUCHED\r\n");
-	client_is_told("VALUE k 0 1\r\nx\r\nEND\r\n");
-	pop_of_a_date("HD kk f0 t100\r\n");
-	client_is_told("VALUE k 0 1\r\nx\r\nEND\r\n");
-	pop_of_a_date("HD kk f0 t-1\r\n");
+	client_asks("lpop k\r\n");
+	server_answers("VA 6 kk f0 c5 t3000000\r\n+x +y \r\n");
+	server_is_asked(FETCH("k") LOOK_TTL("k") "stats \r\n" LOOK_TTL("k"));
+	server_answers("HD kk f0 t3000000\r\nSTAT time 2000000000\r\nEND\r\nHD kk f0 t3000000\r\n");
+	server_is_asked(LOOK_TTL("k") "stats \r\n"
+			"connection 1: cas k 0 2003000000 3 5\r\n+y \r\n");
+	client_hears_nothing();
+	server_answers("HD kk f0 t3000000\r\nSTAT time 2000000000\r\nEND\r\nSTORED\r\n");
 	client_is_told("VALUE k 0 1\r\nx\r\nEND\r\n");
 	server_hears_nothing();
 }

@@ -384,8 +384,7 @@ static void send_step(struct adopted *c)
 	} else if (!life_of(c, step, &call)) {
 		adopted_end(c, c->kind == OP_COMPACT ? OUTCOME_DONE : OUTCOME_BUSY);
 	} else if (step->like && !step->expire) {
-		cas_send(&c->cas, env, call, step->like->ttl, step->verb == CALL_CAS && step->like == step->item,
-			stored);
+		cas_send(&c->cas, env, call, step->like->waiter.key, step->like->ttl, stored);
 	} else {
 		c->waiter = (struct waiter){ called, call.key };
 		env->call(env, &call, &c->waiter);

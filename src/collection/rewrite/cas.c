@@ -4,35 +4,87 @@
 
 #include "collection/ttl.h"
 
+enum { TRIES_MAX = 8 };
+
 typedef void waiter_done(struct waiter *waiter, const struct result *r);
-static waiter_done looked, stored, corrected, date_read;
+static waiter_done looked, clock_read, answered;
+typedef void cas_next(struct cas *cas);
+static cas_next measure, measured, write_item, written, touch_with_date, touched;
 
-static struct cas *cas_of(struct waiter *waiter)
-{
-	return (struct cas *)((char *)waiter - offsetof(struct cas, waiter));
-}
+/* --- calls --- */
 
-static void ask(struct cas *cas, struct call call, waiter_done *done)
+static void ask(struct cas *cas, struct waiter *waiter, struct slice key, struct call call, waiter_done *done)
 {
-	call.key = cas->waiter.key;
+	call.key = key;
 	call.server = CALL_ANY_SERVER;
-	cas->waiter.done = done;
-	cas->env->call(cas->env, &call, &cas->waiter);
+	*waiter = (struct waiter){ done, key };
+	cas->pending++;
+	cas->env->call(cas->env, &call, waiter);
 }
 
-void cas_send(struct cas *cas, struct env *env, struct call call, int64_t ttl, bool look,
+static const struct call read_ttl = { .verb = CALL_GET, .want = WANT_TTL };
+static const struct call read_clock = { .verb = CALL_STATS };
+
+/* A call that cannot be sent may be answered before those that were sent. */
+static void count_answer(struct cas *cas)
+{
+	if (--cas->pending == 0)
+		cas->next(cas);
+}
+
+static void looked(struct waiter *waiter, const struct result *r)
+{
+	struct cas *cas = (struct cas *)((char *)waiter - offsetof(struct cas, look));
+
+	cas->looked = *r;
+	count_answer(cas);
+}
+
+static void clock_read(struct waiter *waiter, const struct result *r)
+{
+	struct cas *cas = (struct cas *)((char *)waiter - offsetof(struct cas, clock));
+
+	cas->now = ttl_clock(r);
+	count_answer(cas);
+}
+
+static void answered(struct waiter *waiter, const struct result *r)
+{
+	struct cas *cas = (struct cas *)((char *)waiter - offsetof(struct cas, waiter));
+
+	cas->last = *r;
+	if (result_failed(r))
+		failure_keep(&cas->failure, r);
+	count_answer(cas);
+}
+
+/* The owner may free `cas` in `done`. */
+static void finish(struct cas *cas, enum result_status status)
+{
+	struct result r = { .status = status, .server = cas->last.server };
+	struct failure failure = cas->failure;
+
+	buf_free(&cas->value);
+	cas->done(cas, result_failed(&r) ? &failure.result : &r);
+	failure_free(&failure);
+}
+
+/* --- steps --- */
+
+void cas_send(struct cas *cas, struct env *env, struct call call, struct slice like, int64_t ttl,
 	void (*done)(struct cas *cas, const struct result *r))
 {
-	cas->env = env;
-	cas->waiter.key = call.key;
-	cas->look = (struct waiter){ looked, call.key };
-	cas->looked.status = RESULT_MISS;
-	cas->ttl = ttl;
-	cas->exptime = call.exptime;
-	cas->done = done;
-	if (look)
-		env_get(env, WANT_TTL, &cas->look);
-	ask(cas, call, stored);
+	bool copied = !slice_equal(like, call.key);
+
+	*cas = (struct cas){ .env = env, .call = call, .like = like, .ttl = ttl, .done = done };
+	cas->exact = ttl != TTL_NEVER && (copied || ttl_is_date(call.exptime));
+	if (!cas->exact) {
+		write_item(cas);
+		return;
+	}
+	buf_add_slice(&cas->value, call.value);
+	cas->call.value = buf_slice(&cas->value);
+	measure(cas);
 }
 
 void cas_replace(struct cas *cas, struct env *env, struct slice key, struct slice value, const struct result *read,
@@ -48,55 +100,85 @@ void cas_replace(struct cas *cas, struct env *env, struct slice key, struct slic
 		.connection = read->connection,
 	};
 
-	cas_send(cas, env, call, read->ttl, true, done);
+	cas_send(cas, env, call, key, read->ttl, done);
 }
 
-static void looked(struct waiter *waiter, const struct result *r)
+static void measure(struct cas *cas)
 {
-	struct cas *cas = (struct cas *)((char *)waiter - offsetof(struct cas, look));
-
-	cas->looked = *r;
+	cas->next = measured;
+	ask(cas, &cas->look, cas->like, read_ttl, looked);
+	ask(cas, &cas->clock, cas->like, read_clock, clock_read);
+	ask(cas, &cas->waiter, cas->like, read_ttl, answered);
 }
 
-static void correct(struct cas *cas, const struct result *r)
+static void measured(struct cas *cas)
+{
+	int64_t ttl = cas->last.ttl;
+
+	if (cas->last.status != RESULT_HIT)
+		finish(cas, cas->last.status);
+	else if ((cas->looked.status != RESULT_HIT || cas->looked.ttl != ttl) && ++cas->tries < TRIES_MAX)
+		measure(cas);
+	else if (!ttl_date(cas->env, cas->now, ttl, &cas->call.exptime))
+		finish(cas, RESULT_MISS);
+	else
+		cas->ttl = ttl, write_item(cas);
+}
+
+static void write_item(struct cas *cas)
+{
+	cas->next = written;
+	cas->looked.status = RESULT_MISS;
+	if (slice_equal(cas->like, cas->call.key)) {
+		ask(cas, &cas->look, cas->like, read_ttl, looked);
+		if (cas->exact)
+			ask(cas, &cas->clock, cas->like, read_clock, clock_read);
+	}
+	ask(cas, &cas->waiter, cas->call.key, cas->call, answered);
+}
+
+static bool touch_is_due(const struct cas *cas, int64_t *exptime)
+{
+	if (cas->exact)
+		return ttl_touch_of_date_is_due(cas->env, cas->now, cas->ttl, cas->call.exptime, &cas->looked, exptime);
+	return ttl_touch_is_due(cas->env, cas->ttl, &cas->looked, exptime);
+}
+
+static void touch(struct cas *cas, int64_t exptime)
+{
+	cas->ttl = cas->looked.ttl;
+	cas->next = touched;
+	ask(cas, &cas->waiter, cas->call.key, (struct call){ .verb = CALL_TOUCH, .exptime = exptime }, answered);
+}
+
+static void written(struct cas *cas)
 {
 	int64_t exptime;
 
-	if (ttl_touch_is_due(cas->env, cas->ttl, &cas->looked, &exptime)) {
-		cas->ttl = cas->looked.ttl;
-		ask(cas, (struct call){ .verb = CALL_TOUCH, .exptime = exptime }, corrected);
-	} else if (ttl_is_date(cas->exptime)) {
-		ask(cas, (struct call){ .verb = CALL_GET, .want = WANT_TTL }, date_read);
+	cas->written = cas->env->now;
+	if (cas->last.status != RESULT_DONE || !touch_is_due(cas, &exptime)) {
+		finish(cas, cas->last.status);
+	} else if (cas->exact || !ttl_is_date(exptime)) {
+		touch(cas, exptime);
 	} else {
-		cas->done(cas, r);
+		cas->next = touch_with_date;
+		ask(cas, &cas->clock, cas->like, read_clock, clock_read);
 	}
 }
 
-static void stored(struct waiter *waiter, const struct result *r)
+/* The time to live was read before the server's clock. */
+static void touch_with_date(struct cas *cas)
 {
-	struct cas *cas = cas_of(waiter);
+	int64_t exptime, later = (int64_t)((cas->env->now - cas->written) / 1000);
 
-	if (r->status == RESULT_DONE)
-		correct(cas, r);
+	if (ttl_date(cas->env, cas->now, cas->looked.ttl - later, &exptime))
+		touch(cas, exptime);
 	else
-		cas->done(cas, r);
+		finish(cas, RESULT_DONE);
 }
 
-/* The write is done, even if the correction failed. */
-static void corrected(struct waiter *waiter, const struct result *r)
+/* The write is done, even if the touch failed. */
+static void touched(struct cas *cas)
 {
-	const struct result stored = { .status = RESULT_DONE, .server = r->server };
-	struct cas *cas = cas_of(waiter);
-
-	cas->done(cas, &stored);
-}
-
-static void date_read(struct waiter *waiter, const struct result *r)
-{
-	struct cas *cas = cas_of(waiter);
-
-	if (ttl_date_is_off(cas->ttl, r, &cas->exptime))
-		ask(cas, (struct call){ .verb = CALL_TOUCH, .exptime = cas->exptime }, corrected);
-	else
-		corrected(waiter, r);
+	finish(cas, RESULT_DONE);
 }

@@ -3,31 +3,49 @@
  * time but not the CAS token.
  *
  *     read the time to live, and pipeline the write behind it
- *         -> not stored: done
- *         -> stored: that time is not the one of the first read -> touch the item with that time -> done
- *                    the exptime is a date                      -> read the time to live, correct it -> done
- *                    else                                       -> done
+ *         -> stored, and that time is not the one of the first read -> touch the item with that time -> done;
+ *                                                                      if it is a date, read the server's clock before
+ *         -> else                                                   -> done
+ *
+ * A time to live of more than 30 days is written as a date, by the server's clock. So is one that is copied from another item.
+ * A date that is derived from our own clock, and corrected later, would be taken for the true one by other proxies that rewrite
+ * the item meanwhile. So the server's clock is read first, between two reads of the time to live: if both show the same, the
+ * date is exact.
+ *
+ *     read time to live, clock, time to live -> the two differ: again
+ *                                            -> else: read time to live and clock, and pipeline the write behind them, as above
  */
 #ifndef COLLECTION_REWRITE_CAS_H
 #define COLLECTION_REWRITE_CAS_H
 
 #include "collection/env.h"
+#include "protocol/failure.h"
 
 struct cas {
 	struct env *env;
-	struct waiter waiter, look;
-	struct result looked; /* without slices */
-	int64_t ttl;          /* seconds; the time to live that the item has when `done` is called */
-	int64_t exptime;
+	struct waiter waiter, look, clock;
+	size_t pending;       /* calls that are not answered */
+	struct result looked; /* without slices, like `last` */
+	struct result last;   /* of `waiter` */
+	struct failure failure;
+	int64_t now;      /* seconds by the server's clock; 0 if it is not known */
+	uint64_t written; /* milliseconds by our clock */
+	struct call call;
+	struct buf value; /* of the call, until it is sent */
+	struct slice like;
+	bool exact; /* the exptime is a date by the server's clock */
+	unsigned tries;
+	int64_t ttl; /* seconds; the time to live that the item has when `done` is called */
+	void (*next)(struct cas *cas);
 	void (*done)(struct cas *cas, const struct result *r);
 };
 
 /*
- * Sends `call`, a CAS or ADD whose exptime means `ttl` seconds. Calls `done` with its result, never within this
- * function. `cas` and the key must stay until then; other slices are borrowed until the return. If `look`, a touch by
- * another client right before the write is kept.
+ * Sends `call`, a CAS or ADD whose exptime means `ttl` seconds, the time to live of the item `like`. Calls `done` with its
+ * result, never within this function; MISS also if that item is gone. `cas` and the keys must stay until then; other slices are
+ * borrowed until the return. If `like` is the key of the call, a touch by another client right before the write is kept.
  */
-void cas_send(struct cas *cas, struct env *env, struct call call, int64_t ttl, bool look,
+void cas_send(struct cas *cas, struct env *env, struct call call, struct slice like, int64_t ttl,
 	void (*done)(struct cas *cas, const struct result *r));
 
 /*

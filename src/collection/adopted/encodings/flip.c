@@ -338,11 +338,23 @@ static void write_empty(const struct snapshot *s, bool guarded, struct buf *out)
 
 static bool same_life(const struct snapshot_item *a, const struct snapshot_item *b)
 {
+	enum { NEAR = 2 };
 	int64_t apart = a->ttl - b->ttl;
 
+	if (a->flags != b->flags)
+		return false;
 	if (a->ttl == TTL_NEVER || b->ttl == TTL_NEVER)
 		return a->ttl == b->ttl;
-	return apart >= -1 && apart <= 1;
+	return apart >= -NEAR && apart <= NEAR;
+}
+
+/*
+ * The one of the two whose life an item is to have. If both end at about the same time, that is the item itself. So the time to
+ * live does not wander when it is copied forth and back between two servers.
+ */
+static const struct snapshot_item *life_of(const struct snapshot_item *item, const struct snapshot_item *active)
+{
+	return item->there && same_life(item, active) ? item : active;
 }
 
 /*
@@ -389,22 +401,22 @@ static void take(const struct snapshot *s, const struct fold *all, const struct 
 	}
 }
 
-static void plan_flip(const struct snapshot *s, const struct lists *l, struct plan *plan)
+/* If the clocks of two servers differ, the times to live of the lists differ although one was copied from the other. */
+static void plan_flip(struct snapshot *s, const struct lists *l, struct plan *plan)
 {
+	const struct snapshot_item *life = life_of(l->inactive, l->active);
 	struct buf *value;
 
-	if (!l->inactive->there) {
-		write_empty(s, true, plan_add(plan, CALL_ADD, l->inactive, l->active));
-	} else if (!slice_equal(words(l->inactive), guard) || !same_life(l->inactive, l->active) ||
-		l->inactive->flags != l->active->flags) {
-		write_empty(s, true, plan_add(plan, CALL_CAS, l->inactive, l->active));
+	if (!slice_equal(words(l->inactive), guard) || (life == l->active && !s->copied)) {
+		s->copied = true;
+		write_empty(s, true, plan_add(plan, l->inactive->there ? CALL_CAS : CALL_ADD, l->inactive, life));
 	} else if (l->pointer) {
-		point_to(s, l->pointer, l->inactive, l->active, plan);
+		point_to(s, l->pointer, l->inactive, life_of(l->pointer, l->active), plan);
 	} else {
 		value = plan_rewrite(plan, l->active);
 		BUF_ADD(value, "^");
 		buf_add_slice(value, words(l->active));
-		buf_add_slice(plan_add(plan, CALL_CAS, l->inactive, l->active), guard);
+		buf_add_slice(plan_add(plan, CALL_CAS, l->inactive, life), guard);
 	}
 }
 

@@ -41,8 +41,8 @@ bool ttl_date(const struct env *env, int64_t now, int64_t ttl, int64_t *exptime)
 	return true;
 }
 
-bool ttl_touch_of_date_is_due(const struct env *env, int64_t now, int64_t ttl, int64_t date,
-	const struct result *looked, int64_t *exptime)
+bool ttl_touch_of_date_is_due(
+	const struct env *env, int64_t now, int64_t ttl, int64_t date, const struct result *looked, int64_t *exptime)
 {
 	if (looked->status != RESULT_HIT || !ttl_date(env, now, looked->ttl, exptime))
 		return false;

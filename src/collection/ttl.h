@@ -34,8 +34,8 @@ bool ttl_date(const struct env *env, int64_t now, int64_t ttl, int64_t *exptime)
  * The same as ttl_touch_is_due, after a CAS with the exptime `date` of ttl_date. `now` is the server's clock at the time of
  * `looked`, or later. `ttl` was read before, so a longer one is the touch of another client.
  */
-bool ttl_touch_of_date_is_due(const struct env *env, int64_t now, int64_t ttl, int64_t date,
-	const struct result *looked, int64_t *exptime);
+bool ttl_touch_of_date_is_due(
+	const struct env *env, int64_t now, int64_t ttl, int64_t date, const struct result *looked, int64_t *exptime);
 
 static inline bool ttl_is_date(int64_t exptime)
 {

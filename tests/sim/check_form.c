@@ -301,7 +301,12 @@ void form_popped(struct sim_op *op, int member)
 
 void form_reply(struct sim_op *op)
 {
+	struct world *w = op->world;
+
 	check_reply(op);
+	if (op->command == COMMAND_DELETE && check_says(op, "DELETED") &&
+		!truth_was(&w->truth.sets[op->key].absent, op->issued, true))
+		world_fail(w, "deleted, and there all the time", "key %d client %d", op->key, op->client);
 	/* After a failure it may still be executed. */
 	if (!check_says(op, "SERVER_ERROR"))
 		op->world->form_truth.commands[op->number].ended = op->world->truth.tick;

@@ -225,8 +225,7 @@ static const struct form forms[] = {
 	{ "tombstone", RULE(ENCODING_TOMBSTONE, .type = COLLECTION_SET), read_tombstone, 0 },
 	{ "paired", RULE(ENCODING_PAIRED, .removed = { "t", 1 }), read_paired,
 		EXEMPT_PARTS | EXEMPT_SSET_RACES | EXEMPT_LATE },
-	{ "flip", RULE(ENCODING_FLIP, .pointer = true), read_flip,
-		EXEMPT_FLICKER | EXEMPT_SSET_RACES | EXEMPT_LATE },
+	{ "flip", RULE(ENCODING_FLIP, .pointer = true), read_flip, EXEMPT_FLICKER | EXEMPT_SSET_RACES | EXEMPT_LATE },
 	{ "flip-mark", RULE(ENCODING_FLIP, .pointer = false), read_marked, EXEMPT_FLICKER | EXEMPT_SSET_RACES },
 	{ "indexed", RULE(ENCODING_INDEXED, .type = COLLECTION_SET), read_indexed, EXEMPT_LATE },
 };

@@ -165,8 +165,9 @@ static void execute(struct world *w, struct message *m)
 		check_execute(w, m);
 	mutate_executed(w, m);
 	if (w->verbose)
-		printf("%6llu P%d server %d verb %d want %u exp %lld ttl %lld %.*s value %.*s -> %d\n", (unsigned long long)w->now,
-			m->proxy ? m->proxy->index : -1, m->server, (int)m->call.verb, m->call.want, (long long)m->call.exptime, (long long)m->result.ttl, (int)m->call.key.n,
+		printf("%6llu P%d server %d verb %d want %u exp %lld ttl %lld %.*s value %.*s -> %d\n",
+			(unsigned long long)w->now, m->proxy ? m->proxy->index : -1, m->server, (int)m->call.verb,
+			m->call.want, (long long)m->call.exptime, (long long)m->result.ttl, (int)m->call.key.n,
 			m->call.key.p, (int)(m->call.value.n + m->result.value.n),
 			m->result.value.n ? m->result.value.p : m->call.value.p, (int)m->result.status);
 	m->executed = true;

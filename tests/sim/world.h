@@ -13,8 +13,15 @@
 #include "lives.h"
 #include "truth.h"
 
-enum { SIM_SERVERS = 2, SIM_PROXIES = 3, SIM_KEY_SIZE = 2, SIM_COMMANDS = 1024, SIM_ASKED = 3, SIM_INDEXES = 256,
-	SIM_DATE = 60 * 60 * 24 * 30 /* seconds; a time to live above it is a date */ };
+enum {
+	SIM_SERVERS = 2,
+	SIM_PROXIES = 3,
+	SIM_KEY_SIZE = 2,
+	SIM_COMMANDS = 1024,
+	SIM_ASKED = 3,
+	SIM_INDEXES = 256,
+	SIM_DATE = 60 * 60 * 24 * 30 /* seconds; a time to live above it is a date */
+};
 
 /* Bugs that are put in on purpose. The checks must find each. */
 enum mutation {
@@ -183,12 +190,12 @@ struct world {
 		uint64_t was, is;
 	} index_checks[SIM_INDEXES]; /* MUTATION_FENCE: those of indexes that were changed */
 	size_t index_count;
-	bool skewed; /* the clocks of proxies differ by a second */
-	bool dated;  /* clients touch sets with dates */
+	bool skewed;                                  /* the clocks of proxies differ by a second */
+	bool dated;                                   /* clients touch sets with dates */
 	bool date_lost[SIM_KEYS];                     /* dates.c: this date is not checked any more */
 	uint64_t date_written[SIM_PROXIES][SIM_KEYS]; /* when a proxy last carried out a CAS */
-	bool slow;   /* some calls take seconds */
-	bool ended;  /* a command since pipeline_run() */
+	bool slow;                                    /* some calls take seconds */
+	bool ended;                                   /* a command since pipeline_run() */
 	bool verbose;
 	unsigned evictions;    /* of items, and restarts of servers */
 	const char *violation; /* what went wrong, or NULL */

@@ -300,7 +300,7 @@ START_TEST(dates)
 	server_is_asked(FETCH("k") LOOK_TTL("k") "stats \r\n" LOOK_TTL("k"));
 	server_answers("HD kk f0 t3000000\r\nSTAT time 2000000000\r\nEND\r\nHD kk f0 t3000000\r\n");
 	server_is_asked(LOOK_TTL("k") "stats \r\n"
-			"connection 1: cas k 0 2003000000 3 5\r\n+y \r\n");
+				      "connection 1: cas k 0 2003000000 3 5\r\n+y \r\n");
 	client_hears_nothing();
 	server_answers("HD kk f0 t3000000\r\nSTAT time 2000000000\r\nEND\r\nSTORED\r\n");
 	client_is_told("VALUE k 0 1\r\nx\r\nEND\r\n");

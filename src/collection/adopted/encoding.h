@@ -79,6 +79,7 @@ struct plan {
 	size_t count;
 	bool again; /* after these steps, take a new snapshot and plan again */
 	bool check; /* after these steps, check that they went to the right place */
+	bool must;  /* touch and delete: each step must find the item as the plan expects it */
 };
 
 struct encoding {
@@ -92,6 +93,11 @@ struct encoding {
 	enum adopted_status (*fold)(const struct snapshot *s, struct fold *out);
 	/* The item whose flags and time to live are those of the collection. If NULL, that is the item under the key itself. */
 	const struct snapshot_item *(*main_item)(const struct snapshot *s);
+	/*
+	 * The item without which there is no collection. A delete removes it first, by CAS, so that it deletes what it has
+	 * read. If NULL, that is the main item, and it is deleted whatever it is.
+	 */
+	struct snapshot_item *(*vital_item)(const struct snapshot *s);
 	/* Plans s->change; without `create`, a missing collection stays missing. The plan may be empty. */
 	enum adopted_status (*change)(struct snapshot *s, bool create, struct plan *plan);
 	/* FOR_REWRITE: plans to replace the collection by the live members of `members`. */

@@ -86,9 +86,10 @@ void adopted_end(struct adopted *c, enum outcome_status status)
 bool adopted_retry(struct adopted *c)
 {
 	enum { ROUNDS_MAX = 64 };
+	unsigned attempts = c->kind == OP_COMPACT ? ROUNDS_MAX : LANE_ATTEMPTS;
 
 	plan_free(&c->plan);
-	if (++c->rounds <= ROUNDS_MAX && c->s.attempt <= LANE_ATTEMPTS)
+	if (++c->rounds <= ROUNDS_MAX && c->s.attempt <= attempts)
 		return true;
 	adopted_end(c, c->full ? OUTCOME_TOO_LARGE : OUTCOME_BUSY);
 	return false;
@@ -350,7 +351,9 @@ static bool life_of(const struct adopted *c, const struct plan_step *step, struc
 /* Whether the step must find the item as the plan expects it. */
 static bool must_be_done(const struct adopted *c, const struct plan_step *step)
 {
-	return step->verb != CALL_DELETE && step->verb != CALL_TOUCH && c->kind != OP_TOUCH && c->kind != OP_DELETE;
+	if (c->kind == OP_TOUCH || c->kind == OP_DELETE)
+		return c->plan.must;
+	return step->verb != CALL_DELETE;
 }
 
 void adopted_run(struct adopted *c, adopted_next *next, adopted_next *lost)

@@ -18,7 +18,8 @@
 #include "util/random.h"
 
 static adopted_next cleared, not_cleared;
-static adopted_next change_read, change_run, change_checked, finish_change, change_lost, make_room, room_made;
+static adopted_next change_all, change_read, change_run, change_checked, finish_change, change_lost, make_room,
+	room_made;
 static adopted_next answer_all;
 static adopted_next replace_read, replace_run, replace_checked, replace_again;
 static adopted_next take_read, take_run, take_again;
@@ -47,9 +48,20 @@ static void cleared(struct adopted *c)
 		adopted_change(c);
 }
 
+/* Another proxy may have cleared it. */
 static void not_cleared(struct adopted *c)
 {
-	adopted_end(c, OUTCOME_BUSY);
+	static adopted_next *const kinds[] = {
+		[OP_APPEND] = change_all,
+		[OP_READ] = adopted_answer,
+		[OP_REPLACE] = adopted_replace,
+		[OP_POP] = adopted_take,
+		[OP_COMPACT] = adopted_compact,
+	};
+
+	c->s.attempt++;
+	if (adopted_retry(c))
+		kinds[c->kind](c);
 }
 
 /* Ends the batch, or clears what is left, if there is no collection to work with; true when it did. */

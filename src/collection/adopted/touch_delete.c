@@ -1,8 +1,13 @@
-/* Touch and delete of a collection in an adopted encoding: read all items -> touch or delete each. */
+/*
+ * Touch and delete of a collection in an adopted encoding: read all items -> touch or delete each.
+ *
+ * A compaction of flip makes another list the active one. So a delete removes first what names the active list, if it is unchanged.
+ * A touch looks afterwards whether there are items that it did not touch, and then touches all once more.
+ */
 #include "collection/adopted/adopted.h"
 #include "collection/ttl.h"
 
-static adopted_next snapshot_read, run_round, finished;
+static adopted_next snapshot_read, run_round, round_run, touch_checked, again, finished;
 
 /* Whether a touch makes an item live longer. If its time to live is not known, it may. */
 static bool prolongs(const struct adopted *c, const struct snapshot_item *item)
@@ -39,7 +44,7 @@ static void plan_step_for(struct adopted *c, struct snapshot_item *item, bool to
 {
 	if (touch)
 		plan_add(&c->plan, CALL_TOUCH, item, NULL);
-	else if (item == adopted_main_item(c) || item->cas == 0)
+	else if ((item == adopted_main_item(c) && !c->encoding->vital_item) || item->cas == 0)
 		plan_add(&c->plan, CALL_DELETE, item, NULL);
 	else
 		plan_expire(&c->plan, item);
@@ -50,11 +55,26 @@ void adopted_touch_delete(struct adopted *c)
 	adopted_read(c, &c->s, FOR_ALL, snapshot_read);
 }
 
+static void delete_vital(struct adopted *c)
+{
+	struct snapshot_item *vital = c->encoding->vital_item(&c->s);
+
+	plan_free(&c->plan);
+	if (vital->there)
+		plan_step_for(c, vital, false);
+	c->plan.must = vital->cas != 0;
+	adopted_run(c, run_round, again);
+}
+
 static void snapshot_read(struct adopted *c)
 {
 	fold_reset(&c->all);
 	c->missing = c->encoding->fold(&c->s, &c->all) == ADOPTED_MISSING;
-	run_round(c);
+	c->reached = 0;
+	if (c->kind == OP_DELETE && c->encoding->vital_item)
+		delete_vital(c);
+	else
+		run_round(c);
 }
 
 static void run_round(struct adopted *c)
@@ -69,7 +89,37 @@ static void run_round(struct adopted *c)
 		if (item)
 			plan_step_for(c, item, touch);
 	}
-	adopted_run(c, c->reached < end ? run_round : finished, finished);
+	adopted_run(c, c->reached < end ? run_round : round_run, finished);
+}
+
+static void round_run(struct adopted *c)
+{
+	if (c->kind == OP_TOUCH && c->encoding->vital_item && !c->missing)
+		adopted_read(c, &c->now, FOR_ALL, touch_checked);
+	else
+		finished(c);
+}
+
+/* Additions and removals change the main item only. */
+static void touch_checked(struct adopted *c)
+{
+	const struct snapshot_item *main = adopted_main_item(c);
+
+	for (size_t i = 0; i < c->now.count; i++) {
+		const struct snapshot_item *item = c->now.items[i], *before = snapshot_find(&c->s, item->role);
+		if (item->there && (!before->there || (item->cas != before->cas && before != main))) {
+			again(c);
+			return;
+		}
+	}
+	finished(c);
+}
+
+static void again(struct adopted *c)
+{
+	c->s.attempt++;
+	if (adopted_retry(c))
+		adopted_read(c, &c->s, FOR_ALL, snapshot_read);
 }
 
 static void finished(struct adopted *c)

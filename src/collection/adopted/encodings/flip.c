@@ -191,6 +191,14 @@ static const struct snapshot_item *main_item(const struct snapshot *s)
 	return l.active;
 }
 
+static struct snapshot_item *vital_item(const struct snapshot *s)
+{
+	struct lists l;
+
+	(void)find(s, &l);
+	return l.pointer ? l.pointer : l.active;
+}
+
 static void point_to(const struct snapshot *s, struct snapshot_item *pointer, const struct snapshot_item *list,
 	const struct snapshot_item *like, struct plan *plan)
 {
@@ -451,6 +459,7 @@ const struct encoding encoding_flip = {
 	.name_items = name_items,
 	.fold = fold,
 	.main_item = main_item,
+	.vital_item = vital_item,
 	.change = change,
 	.replace = replace,
 	.take = take,

@@ -157,6 +157,7 @@ static void rewritten(struct world *w, const struct message *m, int i, const str
 		set_end(life, item->expires, 0);
 	} else {
 		by->corrects = true;
+		by->broke = false;
 		by->empty = false;
 		by->wrote = second(w);
 		by->before = before->expires;
@@ -192,7 +193,9 @@ static void corrected(struct world *w, const struct message *m, struct life *lif
 	else if (by->corrects && m->call.exptime > MONTH &&
 		(is_mutual(w, life->expires, item->expires, drift) || is_mutual(w, by->before, item->expires, drift)))
 		set_end(life, item->expires, 0);
-	by->corrects = false;
+	else if (by->broke && is_near(item->expires, by->before, drift))
+		set_end(life, by->before, drift);
+	by->corrects = by->broke = false;
 }
 
 static void touched(struct world *w, const struct message *m, struct life *life, const struct fake_item *item)
@@ -222,7 +225,7 @@ static void read_by(struct world *w, const struct message *m, struct rewriter *b
 	if ((m->call.want & whole) != whole)
 		return;
 	by->read = second(w);
-	by->corrects = false;
+	by->corrects = by->broke = false;
 }
 
 void lives_executed(struct world *w, const struct message *m, const struct fake_item *before)
@@ -308,6 +311,7 @@ static void stop_correcting(struct world *w, int i, struct rewriter *by)
 
 	if (by->corrects && item && !is_near(item->expires, life->expires, life->drift))
 		set_end(life, item->expires, 0);
+	by->broke |= by->corrects;
 	by->corrects = false;
 }
 

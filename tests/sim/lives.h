@@ -28,6 +28,7 @@ struct life {
 	uint32_t flags;
 	struct rewriter {
 		bool corrects;  /* its CAS was executed, and its correction may follow */
+		bool broke;     /* meanwhile it lost its connection: the correction may follow, or never come */
 		bool empty;     /* it has read the base last when nothing was in it, and not written it since */
 		int64_t read;   /* the second of its last read of the base */
 		int64_t wrote;  /* the second of its last CAS */

@@ -142,6 +142,8 @@ static bool may_be_sset(const struct world *w, int i)
 	return false;
 }
 
+enum { SLOW = 10 };
+
 /* When nobody waits for the CAS, nobody corrects it. */
 static void rewritten(struct world *w, const struct message *m, int i, const struct fake_item *before)
 {
@@ -163,6 +165,9 @@ static void rewritten(struct world *w, const struct message *m, int i, const str
 		by->before = before->expires;
 		by->drift = life->drift;
 		life->drift += second(w) - by->read;
+		/* Request limits do not let a rewrite take so long. Then a short touch meanwhile looks like none. */
+		if (second(w) - by->read > SLOW)
+			set_end(life, item->expires, life->drift);
 	}
 }
 
@@ -192,6 +197,9 @@ static void corrected(struct world *w, const struct message *m, struct life *lif
 		set_end(life, by->before, drift);
 	else if (by->corrects && m->call.exptime > MONTH &&
 		(is_mutual(w, life->expires, item->expires, drift) || is_mutual(w, by->before, item->expires, drift)))
+		set_end(life, item->expires, 0);
+	else if (by->corrects && m->call.exptime > MONTH &&
+		is_near(item->expires + second(w) - by->wrote, by->before, drift + second(w) - by->wrote))
 		set_end(life, item->expires, 0);
 	else if (by->broke && is_near(item->expires, by->before, drift))
 		set_end(life, by->before, drift);

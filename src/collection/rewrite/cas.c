@@ -9,7 +9,7 @@ enum { TRIES_MAX = 8 };
 typedef void waiter_done(struct waiter *waiter, const struct result *r);
 static waiter_done looked, clock_read, answered;
 typedef void cas_next(struct cas *cas);
-static cas_next measure, measured, write_item, written, touch_with_date, touched;
+static cas_next measure, measured, write_item, written, read_clock_for_date, touch_with_date, touched;
 
 /* --- calls --- */
 
@@ -161,17 +161,26 @@ static void written(struct cas *cas)
 	} else if (cas->exact || !ttl_is_date(exptime)) {
 		touch(cas, exptime);
 	} else {
-		cas->next = touch_with_date;
-		ask(cas, &cas->clock, cas->like, read_clock, clock_read);
+		read_clock_for_date(cas);
 	}
 }
 
-/* The time to live was read before the server's clock. */
+static void read_clock_for_date(struct cas *cas)
+{
+	cas->asked = cas->env->now;
+	cas->next = touch_with_date;
+	ask(cas, &cas->clock, cas->like, read_clock, clock_read);
+}
+
+/* The time to live was read before the server's clock. When that was read is known to the time that the reply took. */
 static void touch_with_date(struct cas *cas)
 {
-	int64_t exptime, later = (int64_t)((cas->env->now - cas->written) / 1000);
+	enum { SOON_MS = 1000 };
+	int64_t exptime, later = (int64_t)((cas->asked - cas->written) / 1000);
 
-	if (ttl_date(cas->env, cas->now, cas->looked.ttl - later, &exptime))
+	if (cas->env->now - cas->asked > SOON_MS && ++cas->tries < TRIES_MAX)
+		read_clock_for_date(cas);
+	else if (ttl_date(cas->env, cas->now, cas->looked.ttl - later, &exptime))
 		touch(cas, exptime);
 	else
 		finish(cas, RESULT_DONE);

@@ -28,8 +28,8 @@ struct cas {
 	struct result looked; /* without slices, like `last` */
 	struct result last;   /* of `waiter` */
 	struct failure failure;
-	int64_t now;      /* seconds by the server's clock; 0 if it is not known */
-	uint64_t written; /* milliseconds by our clock */
+	int64_t now;             /* seconds by the server's clock; 0 if it is not known */
+	uint64_t written, asked; /* when the write was answered, and the clock asked for: milliseconds by our clock */
 	struct call call;
 	struct buf value; /* of the call, until it is sent */
 	struct slice like;

@@ -419,7 +419,7 @@ enum request_status request_parse(
 	struct slice in, const struct request_limits *limits, struct request_progress *progress, struct request *out)
 {
 	struct slice line;
-	bool clean;
+	bool clean = false;
 	size_t n;
 
 	*out = (struct request){ 0 };

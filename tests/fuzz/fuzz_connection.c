@@ -1,0 +1,489 @@
+/*
+ * Two connections of clients, and two servers: any bytes from both sides, cut anywhere, while connections break, clients go and
+ * time passes.
+ *
+ *     client bytes -> request_parse -> task_start -> lanes -> dialect -> pipeline -> server bytes, and back
+ *
+ * Each request is answered once, by a reply of the form that its command has, with keys that it named and values that a server gave
+ * for them. What is encoded for a call is that call alone. What is left in memory at the end is found by the sanitizer.
+ */
+#include "collection/machines.h"
+#include "command/start.h"
+#include "reply_form.h"
+#include "scripted_server.h"
+
+enum { CLIENTS = 2, SERVERS = 2, REQUESTS_MAX = 96, CALLS_MAX = 30000, ROUNDS_MAX = 200000, GIVEN = 4096 };
+enum { HELD_MAX = 8 << 20 }; /* bytes of replies and calls that wait */
+
+struct client;
+
+/* A request under way. */
+struct asked {
+	STAILQ_ENTRY(asked) link;
+	struct client *client;
+	struct task *task;
+	const struct command *command; /* NULL for a refused request */
+	struct buf words;              /* its line */
+	struct buf reply;
+	bool quiet;
+};
+
+static struct client {
+	STAILQ_HEAD(, asked) asked;
+	struct order order;
+	struct buf in;
+	struct request_progress progress;
+	size_t skip;
+	bool closing, stuck; /* stuck: it takes no replies */
+} clients[CLIENTS];
+
+static struct fake f;
+static struct scripted_server servers[SERVERS];
+static size_t sent, requested;
+static uint64_t given[GIVEN];
+static size_t given_count;
+
+static const char *const requests[] = {
+	"get k\r\n",
+	"gets k l k\r\n",
+	"gat 9 k l\r\n",
+	"set k 1 0 2\r\nab\r\n",
+	"set k 0 0 2 noreply\r\nab\r\n",
+	"set k 0 0 9999\r\n",
+	"cas k 0 0 1 7\r\nx\r\n",
+	"append k 0 0 3\r\n+z \r\n",
+	"incr k 1\r\n",
+	"decr k 1 noreply\r\n",
+	"delete k\r\n",
+	"touch k 30\r\n",
+	"flush_all\r\n",
+	"mg k q v\r\n",
+	"mg k k f t v\r\n",
+	"mg cQ0KVkE= b k v\r\n",
+	"ma k N0 q T9\r\n",
+	"ms k 2 q\r\nab\r\n",
+	"ms  5\r\n",
+	"me k\r\n",
+	"md k q\r\n",
+	"sadd k a b\r\n",
+	"sadd k c noreply\r\n",
+	"srem k a\r\n",
+	"sset k x y\r\n",
+	"scard k\r\n",
+	"smismember k a b\r\n",
+	"smembers k l k\r\n",
+	"sinter k l\r\n",
+	"sunion k l k\r\n",
+	"sdiff k l\r\n",
+	"spop k 2\r\n",
+	"srandmember k 2\r\n",
+	"scompact k\r\n",
+	"sinfo k\r\n",
+	"rpush l a b\r\n",
+	"lpop l 2\r\n",
+	"lrange l 0 -1\r\n",
+	"lset l 0 z\r\n",
+	"evincr E 5\r\n",
+	"evadd E 0 0 1\r\nx\r\n",
+	"evcount E 2015010100 2015010300\r\n",
+	"evrange E now -3\r\n",
+	"evlast E 2\r\n",
+	"sadd k.AAAAAAAAAAA.0 x\r\n",
+	"incr a\001 1 noreply\r\n",
+	"nonsense\r\n",
+	"get\r\n",
+};
+
+static const struct slice values[] = {
+	{ "", 0 },
+	{ "+a ", 3 },
+	{ "+a +b -a ", 9 },
+	{ "17", 2 },
+	{ "ab\r\nEND\r\nVALUE k 0 1", 21 },
+	{ "@c00000000000.0.1 +x ", 21 },
+	{ "@set.1 +a -b ", 13 },
+	{ "+x @set.1 @t00000000000.1.3.0.30.0123456789abcdef -x ", 53 },
+	{ "@list ", 6 },
+	{ "+b @list @l00000000000.3.1:1:2 @l00000000001.3.1 +a ", 52 },
+	{ "-a -b -c +d +e -f +a +b +c +d +e +f +g ", 39 },
+};
+
+/* --- what a server gave --- */
+
+static uint64_t hash(struct slice s, uint64_t h)
+{
+	for (size_t i = 0; i < s.n; i++)
+		h = (h ^ (uint8_t)s.p[i]) * 0x100000001b3;
+	return (h ^ s.n) * 0x100000001b3;
+}
+
+static void scripted_gave(struct slice key, struct slice value)
+{
+	if (given_count < GIVEN)
+		given[given_count++] = hash(value, hash(key, 0xcbf29ce484222325));
+}
+
+static bool was_given(struct slice key, struct slice value)
+{
+	uint64_t h = hash(value, hash(key, 0xcbf29ce484222325));
+
+	for (size_t i = 0; i < given_count; i++) {
+		if (given[i] == h)
+			return true;
+	}
+	return given_count == GIVEN;
+}
+
+/* --- the host's side of tasks --- */
+
+static void on_begin(struct task *task)
+{
+	struct asked *asked = task->owner;
+
+	MUST(!asked->task);
+	asked->task = task;
+	order_begin(&asked->client->order, task->order);
+}
+
+static struct buf *on_reply(struct task *task)
+{
+	struct asked *asked = task->owner;
+
+	MUST(!task->done);
+	if (asked && !task->quiet)
+		return &asked->reply;
+	buf_consume(&f.trash, buf_size(&f.trash));
+	return &f.trash;
+}
+
+static bool on_room(const struct task *task)
+{
+	const struct asked *asked = task->owner;
+
+	return !asked || !asked->client->stuck;
+}
+
+static const void *client_of(const void *owner)
+{
+	return owner ? ((const struct asked *)owner)->client : NULL;
+}
+
+static void forget(struct asked *asked)
+{
+	STAILQ_REMOVE(&asked->client->asked, asked, asked, link);
+	buf_free(&asked->words);
+	buf_free(&asked->reply);
+	free(asked);
+}
+
+static void on_done(struct task *task)
+{
+	struct asked *asked = task->owner;
+
+	MUST(!task->done);
+	task->done = true;
+	if (asked) {
+		form_check(asked->command, buf_slice(&asked->words), asked->quiet, buf_slice(&asked->reply), was_given);
+		order_end(&asked->client->order, task->order);
+		forget(asked);
+	}
+	task_free(task);
+}
+
+/* --- clients --- */
+
+static struct asked *new_asked(struct client *c, const struct request *request, bool refused)
+{
+	struct asked *asked = calloc(1, sizeof(*asked));
+
+	MUST(asked);
+	asked->client = c;
+	asked->quiet = request->noreply;
+	asked->command = refused ? NULL : request->command;
+	if (!refused) {
+		buf_add_slice(&asked->words, request->key);
+		BUF_ADD(&asked->words, " ");
+		buf_add_slice(&asked->words, request->rest);
+	}
+	STAILQ_INSERT_TAIL(&c->asked, asked, link);
+	return asked;
+}
+
+static void refuse(struct client *c, const struct request *request)
+{
+	requested++;
+	task_start_refused(&f.host, request, new_asked(c, request, true));
+}
+
+static void carry_out(struct client *c, const struct request *request)
+{
+	struct asked *asked = new_asked(c, request, false);
+
+	requested++;
+	if (!task_start(&f.host, request, asked))
+		forget(asked);
+}
+
+/* One request off the front of what has come, as client.c does. Gives its size, or 0 when it must wait. */
+static size_t take_request(struct client *c, struct slice in)
+{
+	static const struct request_limits limits = { .max_line = 2100, .max_value = 300, .max_keys = 50 };
+	struct request request;
+	enum request_status status = request_parse(in, &limits, &c->progress, &request);
+
+	switch (status) {
+	case REQUEST_MORE:
+		return 0;
+	case REQUEST_HANGUP:
+		c->closing = true;
+		break;
+	case REQUEST_FATAL:
+		request.noreply = false;
+		refuse(c, &request);
+		c->closing = true;
+		break;
+	case REQUEST_REFUSED:
+		if (request_discards(&request) && order_must_wait(&c->order, request.command))
+			return 0;
+		refuse(c, &request);
+		c->skip = request.skip;
+		break;
+	case REQUEST_READY:
+		if (order_must_wait(&c->order, request.command))
+			return 0;
+		carry_out(c, &request);
+	}
+	c->progress = (struct request_progress){ 0 };
+	return request.consumed;
+}
+
+static void run_client(struct client *c)
+{
+	struct asked *first = STAILQ_FIRST(&c->asked);
+	size_t n = 1;
+
+	if (first && first->task && first->task->resume && !c->stuck)
+		first->task->resume(first->task);
+	while (n && buf_size(&c->in) && !c->closing && requested < REQUESTS_MAX && f.count < CALLS_MAX) {
+		n = c->skip < buf_size(&c->in) ? c->skip : buf_size(&c->in);
+		c->skip -= n;
+		if (n == 0) {
+			/* A task keeps nothing of these bytes. */
+			char *bytes = input_copy(buf_slice(&c->in));
+			n = take_request(c, slice_of(bytes, buf_size(&c->in)));
+			free(bytes);
+		}
+		buf_consume(&c->in, n);
+	}
+	if (c->closing && STAILQ_EMPTY(&c->asked)) {
+		buf_consume(&c->in, buf_size(&c->in));
+		c->closing = false;
+		c->skip = 0;
+	}
+}
+
+static void client_goes(struct client *c)
+{
+	struct asked *asked;
+
+	while ((asked = STAILQ_FIRST(&c->asked))) {
+		struct task *task = asked->task;
+		forget(asked);
+		task->owner = NULL;
+		task->abandoned = true;
+		if (task->resume)
+			task->resume(task);
+	}
+	buf_consume(&c->in, buf_size(&c->in));
+	c->order = (struct order){ 0 };
+	c->progress = (struct request_progress){ 0 };
+	c->skip = 0;
+	c->closing = c->stuck = false;
+}
+
+/* --- servers, and all together --- */
+
+static void send_calls(void)
+{
+	for (; sent < f.count; sent++) {
+		const struct call *call = &f.calls[sent].call;
+		size_t at = call->server == CALL_ANY_SERVER ? call->key.n % SERVERS : (size_t)call->server;
+		scripted_push(&servers[at], sent);
+	}
+}
+
+static void settle(void)
+{
+	size_t held = 0;
+
+	for (size_t i = 0; i < CLIENTS; i++) {
+		struct asked *asked;
+		run_client(&clients[i]);
+		STAILQ_FOREACH(asked, &clients[i].asked, link)
+			held += buf_size(&asked->reply);
+	}
+	send_calls();
+	for (size_t i = 0; i < SERVERS; i++)
+		held += buf_size(&servers[i].out);
+	MUST(held <= HELD_MAX);
+}
+
+static bool reply(struct scripted_server *s, uint8_t choice, size_t cut)
+{
+	struct buf bytes = BUF_EMPTY;
+	struct slice value = values[choice / 2 % (sizeof(values) / sizeof(values[0]))];
+	bool had = scripted_reply(s, value, choice, &bytes);
+
+	scripted_write(s, SIZE_MAX);
+	if (had) {
+		struct slice all = buf_slice(&bytes);
+		cut = cut < all.n ? cut : all.n;
+		scripted_read(s, slice_of(all.p, cut));
+		if (cut < all.n && s->pipeline.count)
+			scripted_read(s, slice_skip(all, cut));
+	}
+	buf_free(&bytes);
+	return had;
+}
+
+static void disturb(uint8_t how, struct slice *in)
+{
+	struct scripted_server *s = &servers[how / 8 % SERVERS];
+	struct client *c = &clients[how / 8 % CLIENTS];
+
+	switch (how % 8) {
+	case 0:
+		scripted_fail(s, RESULT_LOST);
+		break;
+	case 1:
+		scripted_fail(s, RESULT_TIMED_OUT);
+		break;
+	case 2:
+		/* Another version comes up. */
+		scripted_fail(s, RESULT_LOST);
+		s->meta = !s->meta;
+		break;
+	case 3:
+		client_goes(c);
+		break;
+	case 4:
+		c->stuck = !c->stuck;
+		break;
+	case 5:
+		scripted_write(s, input_byte(in));
+		break;
+	default:
+		(void)fake_pass(&f, how);
+	}
+}
+
+static void step(struct slice *in)
+{
+	uint8_t what = input_byte(in), n = input_byte(in);
+	struct client *c = &clients[what / 8 % CLIENTS];
+	struct scripted_server *s = &servers[what / 8 % SERVERS];
+	const char *text = requests[n % (sizeof(requests) / sizeof(requests[0]))];
+
+	switch (what % 8) {
+	case 0:
+	case 1:
+		buf_add(&c->in, text, strlen(text));
+		break;
+	case 2:
+		buf_add_slice(&c->in, input_bytes(in, n));
+		break;
+	case 3:
+	case 4:
+		(void)reply(s, n, SIZE_MAX);
+		break;
+	case 5:
+		(void)reply(s, n, input_byte(in));
+		break;
+	case 6:
+		scripted_write(s, SIZE_MAX);
+		s->lies = true;
+		scripted_read(s, input_bytes(in, n));
+		break;
+	default:
+		disturb(n, in);
+	}
+}
+
+static void start(bool meta, bool small)
+{
+	static const struct collection_options options = { .base_size = 40,
+		.segment_size = 64,
+		.log_size = 40,
+		.table_size = 64,
+		.cache = 4000,
+		.merges = 2,
+		.result_max = 65536 };
+
+	fake_init(&f);
+	if (small) {
+		lanes_destroy(f.host.lanes);
+		f.host.env.options = &options;
+		f.host.lanes = lanes_create(&f.host.env, &machines);
+	}
+	fake_has_time(&f);
+	f.host.begin = on_begin;
+	f.host.reply = on_reply;
+	f.host.room = on_room;
+	f.host.client = client_of;
+	f.host.done = on_done;
+	f.host.calls_max = 256;
+	sent = requested = given_count = 0;
+	for (size_t i = 0; i < CLIENTS; i++) {
+		clients[i] = (struct client){ 0 };
+		STAILQ_INIT(&clients[i].asked);
+	}
+	for (size_t i = 0; i < SERVERS; i++) {
+		struct scripted_server *s = &servers[i];
+		s->fake = &f;
+		s->meta = meta;
+		s->peer = (struct pipeline_peer){ "mc:1", 1, SCRIPTED_VALUE_MAX };
+		s->count = s->replied = 0;
+		s->lies = false;
+	}
+}
+
+/* All calls are answered by misses in the end, and all waits end: then nothing goes on. */
+static void finish(void)
+{
+	size_t rounds = 0;
+
+	for (size_t i = 0; i < SERVERS; i++)
+		scripted_fail(&servers[i], RESULT_LOST);
+	for (size_t i = 0; i < CLIENTS; i++)
+		clients[i].stuck = false;
+	for (settle(); fake_waiting(&f) || f.turn_count; settle()) {
+		(void)fake_pass(&f, 1);
+		for (size_t i = 0; i < SERVERS; i++)
+			(void)reply(&servers[i], 0, SIZE_MAX);
+		MUST(++rounds < ROUNDS_MAX);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct slice in = slice_of((const char *)data, size);
+	uint8_t how = input_byte(&in);
+
+	start(how & 1, how & 2);
+	while (in.n) {
+		step(&in);
+		settle();
+	}
+	finish();
+	for (size_t i = 0; i < CLIENTS; i++) {
+		MUST(STAILQ_EMPTY(&clients[i].asked) && clients[i].order.tasks == 0);
+		buf_free(&clients[i].in);
+	}
+	for (size_t i = 0; i < SERVERS; i++) {
+		pipeline_free(&servers[i].pipeline);
+		buf_free(&servers[i].out);
+		buf_free(&servers[i].in);
+	}
+	fake_fini(&f);
+	return 0;
+}

@@ -305,4 +305,5 @@ class Setlistd:
 def built_with_sanitizer():
     """A sanitizer's shadow memory makes bounds on RSS meaningless: tests of memory ask this first."""
     with open(OPTIONS.setlistd, "rb") as binary:
-        return b"__asan_init" in binary.read()
+        text = binary.read()
+    return b"__asan_init" in text or b"__tsan_init" in text

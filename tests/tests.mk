@@ -91,6 +91,23 @@ check-san:
 	@$(SAN_BUILD) build/san/setlistd build/san/check_unit
 	@tests/sum 'CK_TIMEOUT_MULTIPLIER=100 build/san/check_unit' 'tests/wire/run --setlistd build/san/setlistd'
 
+# Not a part of `make check`. See tests/wire/tsan.supp for what is no fault.
+TSAN_BUILD = $(QUIET_MAKE) BUILD=build/tsan CFLAGS='-O1 -g' SANITIZE='-fsanitize=thread -fno-omit-frame-pointer'
+TSAN_SUPP = TSAN_OPTIONS=suppressions=$(CURDIR)/tests/wire/tsan.supp
+TSAN_TESTS = test_concurrency test_shared_replies test_bounds test_daemon
+
+check-tsan:
+	@$(TSAN_BUILD) build/tsan/setlistd
+	@$(TSAN_SUPP) tests/wire/run --setlistd build/tsan/setlistd $(TSAN_TESTS)
+
+# --- soak: everything at once, for SECONDS. SETLISTD=build/san/setlistd takes a binary with sanitizers
+
+SECONDS ?= 60
+SETLISTD ?= ./setlistd
+
+soak: $(if $(filter ./setlistd, $(SETLISTD)), setlistd)
+	@$(TSAN_SUPP) tests/wire/soak.py --seconds $(SECONDS) --setlistd $(SETLISTD)
+
 # --- coverage: the lines and branches that units and the simulation run. gcov comes with gcc
 
 COVER_BUILD = build/cover
@@ -127,4 +144,4 @@ bench-quick: setlistd build/loadgen
 
 -include $(patsubst %, $(BUILD)/tests/fuzz/%.d, $(FUZZERS)) $(SIM_OBJECTS:.o=.d)
 
-.PHONY: check sim check-sim check-unit check-fuzz check-wire check-clang check-san cover fuzzers fuzz lint format bench bench-quick
+.PHONY: check sim check-sim check-unit check-fuzz check-wire check-clang check-san check-tsan soak cover fuzzers fuzz lint format bench bench-quick

@@ -1,0 +1,229 @@
+#!/usr/bin/python3
+"""Soak: everything at once, for as long as one likes. Not a test that `make check` runs: it takes what the machine has.
+
+    tests/wire/soak.py [--setlistd PATH] [--seconds N] [--seed N]
+
+Two proxies. `torn` has a server that is killed and comes back empty, one that is stopped for a while now and then, and one that
+nothing happens to. `firm` has the last two, and a storm on a large set. Honest clients hold every reply against what they know;
+hostile clients do what they can. After a short round of all this the daemons' descriptors, memory and connections are noted. After
+the long round they must be back there, no reply may have been wrong, and nothing acknowledged lost.
+"""
+import sys
+
+sys.dont_write_bytecode = True
+
+import argparse
+import collections
+import multiprocessing
+import os
+import random
+import time
+import traceback
+
+from harness import EVENLY, OPTIONS, PATIENCE, Memcached, Setlistd, built_with_sanitizer, wait_until
+from soak_honest import Honest
+from soak_hostile import ALL, BIG, VICTIM, Hostile
+from storm import Plan, Storm
+from wire import Closed, Conn
+
+CONFIG = f"{EVENLY}\nrequest_timeout = 1000\nclient_memory = 134217728\ncache_memory = 16777216\nrequest_read_timeout = 5000"
+SMALL_TABLES = "log_size = 1024\ntable_size = 4096"
+HONEST = 6
+# What a heap keeps after such a crowd; with a sanitizer, what it keeps back of freed memory as well.
+GROWTH_MIB, GROWTH_MIB_SANITIZER = 96, 640
+
+
+def honest_process(pipe, *args):
+    try:
+        report = Honest(*args).run()
+    except Exception as error:
+        report = {"problem": str(error) if isinstance(error, AssertionError) else traceback.format_exc()}
+    pipe.send(report)
+
+
+def resident_mib(proxy):
+    with open(f"/proc/{proxy.pid}/status", encoding="ascii") as status:
+        return next(int(text.split()[1]) // 1024 for text in status if text.startswith("VmRSS:"))
+
+
+def connections(proxy):
+    with Conn(proxy.port) as conn:
+        conn.send(b"stats\r\n")
+        return int(next(text.split()[2] for text in conn.lines_until("END") if text.startswith("STAT curr_connections ")))
+
+
+class Found(dict):
+    """What was found; true also if that is nothing."""
+
+    def __bool__(self):
+        return True
+
+
+def read(conn, command):
+    found, end = conn.values(command)
+    return Found(found) if end == "END" else None
+
+
+class Soak:
+    def __init__(self, seconds, seed):
+        self.seconds, self.seed, self.dice = seconds, seed, random.Random(seed)
+        self.count, self.errors, self.problems = collections.Counter(), collections.Counter(), []
+        self.steady, self.stalled, self.mortal = self.servers = [Memcached("-m", "256") for _ in range(3)]
+        self.torn = Setlistd([server.name for server in self.servers], "-t", "2", config=CONFIG, patient=False)
+        self.firm = Setlistd([self.steady.name, self.stalled.name], "-t", "2", config=f"{CONFIG}\n{SMALL_TABLES}", patient=False)
+        self.proxies = [self.torn, self.firm]
+
+    # --- before
+
+    def fill(self):
+        """What hostile clients ask for, where there is no error that says that the server is not up yet."""
+        members = [b"m%06d" % number for number in range(20000)]
+        for proxy in self.proxies:
+            with Conn(proxy.port) as conn:
+                for request in (b"set big 0 0 %d\r\n%s" % (BIG, b"B" * BIG), b"sset %s %s" % (VICTIM, b" ".join(members)),
+                                b"sset large-list\r\nrpush large-list " + b" ".join(members)):
+                    wait_until("it is stored", PATIENCE, lambda request=request: conn.ask(request) == "STORED", pause=0.1)
+
+    def is_mortal(self, name):
+        with Conn(self.torn.port) as conn:
+            return conn.ask(b"route " + name).endswith(self.mortal.name)
+
+    def storm(self, seconds):
+        """Its first set is there before it begins."""
+        key = f"storm-{self.dice.randrange(1 << 30)}"
+        plan = Plan([self.firm.port] * 2, key, members=200, clients=2, seconds=seconds, seed=self.dice.randrange(1 << 30))
+        with Conn(self.firm.port) as conn:
+            wait_until("a set", PATIENCE, lambda: conn.ask(b"sadd %s %s" % (plan.key, plan.name(0, 0))) == "STORED", pause=0.1)
+            wait_until("an empty set", PATIENCE, lambda: conn.ask(b"srem %s %s" % (plan.key, plan.name(0, 0))) == "DELETED", pause=0.1)
+        return Storm(plan)
+
+    # --- meanwhile
+
+    def fault(self):
+        if self.dice.random() < 0.5:
+            self.count["kills"] += 1
+            self.mortal.kill()
+            time.sleep(self.dice.choice((0, 0.2, 1)))
+            self.mortal.start()
+        else:
+            self.count["stalls"] += 1
+            self.stalled.pause()
+            time.sleep(self.dice.choice((0.1, 0.5, 2.5)))
+            self.stalled.resume()
+
+    def round(self, seconds):
+        context = multiprocessing.get_context("fork")
+        children = []
+        hostile = [Hostile(proxy.port, kind, seconds, self.dice.random()) for proxy in self.proxies for kind in ALL]
+        seeds = [self.dice.random() for _ in range(HONEST)]
+        with self.storm(seconds) as storm:
+            for number, seed in enumerate(seeds):
+                mine, theirs = context.Pipe(duplex=False)
+                args = (theirs, self.torn.port, number, seconds, self.is_mortal, seed)
+                child = context.Process(target=honest_process, args=args, daemon=True)
+                child.start()
+                theirs.close()
+                children.append((child, mine))
+            for thread in hostile:
+                thread.start()
+            end = time.monotonic() + seconds
+            while time.monotonic() < end:
+                time.sleep(self.dice.uniform(0.2, 2))
+                self.fault()
+        self.hear_storm(storm)
+        for child, pipe in children:
+            self.hear(pipe.recv() if pipe.poll(PATIENCE + seconds) else {"problem": "an honest client hangs"})
+            child.join(1)
+        for thread in hostile:
+            thread.join(PATIENCE)
+            self.count["hostile turns"] += thread.turns
+            self.problems += [thread.problem] if thread.problem else ["a hostile client hangs"] if thread.is_alive() else []
+
+    def hear(self, report):
+        if "problem" in report:
+            self.problems.append(report["problem"])
+            return
+        self.count["honest requests"] += report["requests"]
+        self.count["outcomes unknown"] += report["unknown"]
+        self.errors.update(report["errors"])
+
+    def hear_storm(self, storm):
+        self.problems += storm.problems()
+        self.count["storm operations"] += storm.operations()
+        self.errors.update(storm.errors())
+        key = storm.plan.key.decode()
+        with Conn(self.firm.port) as conn:
+            found = wait_until("the storm's set", PATIENCE, lambda: read(conn, f"smembers {key}"), pause=0.1)
+        self.problems += storm.wrong_members(found[key][1].split())[:3] if key in found else ["the storm's set is gone"]
+
+    # --- after
+
+    def settled(self, what, count, most):
+        """The figure once it is no more than it may be, or what it is when it does not become that."""
+        try:
+            wait_until(what, PATIENCE, lambda: count() <= most, pause=0.2)
+        except AssertionError:
+            self.problems.append(f"{what}: {count()}, more than {most}")
+        return count()
+
+    def measure(self, before=None):
+        """Descriptors, MiB and connections of each proxy, which must be where they were."""
+        growth = GROWTH_MIB_SANITIZER if built_with_sanitizer() else GROWTH_MIB
+        figures = []
+        for i, proxy in enumerate(self.proxies):
+            if not proxy.process.alive():
+                self.problems.append(proxy.process.describe())
+                return []
+            conns = self.settled("connections", lambda proxy=proxy: connections(proxy), 1)
+            self.fill()
+            with Conn(proxy.port) as conn:
+                if "inj" in wait_until("a reply", PATIENCE, lambda conn=conn: read(conn, b"get inj"), pause=0.1):
+                    self.problems.append("a forged command was carried out")
+            most = before[i] if before else (1 << 20, 1 << 20)
+            figures.append((self.settled("descriptors", proxy.fd_count, most[0]),
+                            self.settled("MiB", lambda proxy=proxy: resident_mib(proxy), most[1] + growth), conns))
+        return figures
+
+    def run(self):
+        self.fill()
+        self.round(min(10, max(3, self.seconds / 6)))
+        before = self.measure()
+        if not self.problems:
+            self.round(self.seconds)
+            after = self.measure(before)
+            self.count["connections"] = sum(figures[2] for figures in after) - len(after)
+            for number, what in enumerate(("descriptors", "MiB")):
+                self.count[what] = " and ".join(f"{was[number]} -> {now[number]}" for was, now in zip(before, after))
+        self.stop()
+        counts = ", ".join(f"{name} {number}" for name, number in self.count.items())
+        for problem in self.problems[:10]:
+            print(f"WRONG: {problem}")
+        print(f"soak: {'FAILED' if self.problems else 'ok'}, {self.seconds} s, seed {self.seed}: {counts}, errors {sum(self.errors.values())}")
+        return 1 if self.problems else 0
+
+    def stop(self):
+        for proxy in self.proxies:
+            try:
+                proxy.stop()
+            except AssertionError as error:
+                self.problems.append(str(error))
+        for server in self.servers:
+            server.stop()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--setlistd", default=os.environ.get("SETLISTD", "./setlistd"), help="the program under test")
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=random.randrange(1, 1 << 30))
+    args = parser.parse_args()
+    OPTIONS.setlistd = os.path.abspath(args.setlistd)
+    try:
+        return Soak(args.seconds, args.seed).run()
+    except (AssertionError, Closed, OSError) as error:
+        print(f"soak: FAILED, seed {args.seed}: {error!r}")
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,5 +1,7 @@
 #include "collection/lane/gather.h"
 
+#include <string.h>
+
 #include "collection/set_request.h"
 #include "util/hash.h"
 
@@ -11,12 +13,13 @@ enum {
 struct seen {
 	const void *client;
 	struct op *reads; /* gathered, the last one first */
-	bool used, waits; /* an operation of the client stays, and so must all behind it */
+	bool waits;       /* an operation of the client stays, and so must all behind it */
 };
 
 struct gathering {
-	struct seen clients[CLIENTS];
-	const struct op *first; /* append */
+	bool used[CLIENTS];           /* the entries of `clients` that are set */
+	struct seen clients[CLIENTS]; /* not cleared: most calls see one client */
+	const struct op *first;       /* append */
 	size_t bytes, most;
 	bool makes; /* an appended operation creates a missing set */
 	struct op_queue *appends, *reads;
@@ -26,12 +29,13 @@ static struct seen *find(struct gathering *g, const void *client)
 {
 	size_t at = (size_t)hash_mix((uintptr_t)client, 0x9e3779b97f4a7c15u) % CLIENTS, n;
 
-	for (n = 0; n < CLIENTS && g->clients[at].used && g->clients[at].client != client; n++)
+	for (n = 0; n < CLIENTS && g->used[at] && g->clients[at].client != client; n++)
 		at = (at + 1) % CLIENTS;
 	if (n == CLIENTS)
 		return NULL;
-	g->clients[at].used = true;
-	g->clients[at].client = client;
+	if (!g->used[at])
+		g->clients[at] = (struct seen){ .client = client };
+	g->used[at] = true;
 	return &g->clients[at];
 }
 
@@ -90,10 +94,17 @@ static bool take(struct gathering *g, struct op *op)
 
 void gather(struct op_queue *waiting, size_t bytes, struct op_queue *appends, struct op_queue *reads)
 {
-	struct gathering g = { .most = bytes, .appends = appends, .reads = reads };
 	struct op_queue left = STAILQ_HEAD_INITIALIZER(left);
+	struct gathering g;
 	struct op *op;
 
+	memset(g.used, 0, sizeof(g.used));
+	g.first = NULL;
+	g.bytes = 0;
+	g.most = bytes;
+	g.makes = false;
+	g.appends = appends;
+	g.reads = reads;
 	for (int n = 0; n < LOOK_MAX && (op = STAILQ_FIRST(waiting)); n++) {
 		if (op->kind != OP_APPEND && op->kind != OP_READ)
 			break;

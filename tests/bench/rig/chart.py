@@ -7,8 +7,8 @@ from xml.sax.saxutils import escape
 
 from .rows import SERVERS
 
-ROWS = ("get-1", "get-16", "set-16", "sadd-1", "sadd-16", "hot-16", "smembers-1000", "smembers-10000", "evincr-16",
-        "rpush-16")
+ROWS = ("get-1", "get-16", "set-16", "sadd-1", "sadd-16", "hot-16", "rw-1000-16", "rw-1000000-16", "smembers-1000",
+        "smembers-10000", "evincr-16", "rpush-16")
 LABELS = {"memcached": "memcached, directly", "redis": "Redis, directly", "nutcracker+redis": "nutcracker + Redis",
           "memcached-proxy": "memcached's proxy"}
 

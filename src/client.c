@@ -20,11 +20,6 @@ static struct client *client_of(struct stream *stream)
 	return (struct client *)stream;
 }
 
-static const struct config *config_of(const struct client *c)
-{
-	return c->worker->daemon->config;
-}
-
 /* --- the end of a connection --- */
 
 static void release(struct loop_job *job)
@@ -177,7 +172,7 @@ void client_refuse(struct client *c, const char *error)
 /* Takes a request off the front of `in`. Gives its size, or 0 if it is incomplete or must wait. */
 static size_t take_request(struct client *c, struct slice in)
 {
-	const struct config *config = config_of(c);
+	const struct config *config = client_config(c);
 	struct request_limits limits = { config->max_line, config->max_value, config->max_keys };
 	struct request request;
 
@@ -328,14 +323,14 @@ bool client_task_room(const struct task *task)
 	waiting = stream_waiting(&c->stream);
 	if (STAILQ_FIRST(&c->tasks) != task)
 		waiting += c->spilled + buf_size(&task->spill) - task->spilled;
-	return waiting < config_of(c)->client_buffer / 2;
+	return waiting < client_config(c)->client_buffer / 2;
 }
 
 /* Resumes only when well below the limits, so that it does not pause and resume for each request. */
 static void maybe_resume(struct client *c)
 {
 	struct task *first = STAILQ_FIRST(&c->tasks);
-	bool room = stream_waiting(&c->stream) <= config_of(c)->client_buffer / 2;
+	bool room = stream_waiting(&c->stream) <= client_config(c)->client_buffer / 2;
 
 	if (c->order.tasks == 0)
 		c->barrier = false;

@@ -84,4 +84,9 @@ bool client_task_room(const struct task *task);
 void client_task_hold(struct task *task, size_t more, size_t less);
 void client_task_done(struct task *task);
 
+static inline const struct config *client_config(const struct client *client)
+{
+	return client->worker->daemon->config;
+}
+
 #endif

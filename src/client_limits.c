@@ -12,19 +12,14 @@
 enum {
 	SLOW_FACTOR = 16,   /* a client that has so many times its buffer waiting does not read its replies */
 	STALL_MS = 2000,    /* and it is closed if it has taken none for this time */
-	WEIGH_LEAST = 4096, /* bytes that are worth to be told to the others */
+	WEIGH_LEAST = 4096, /* bytes; smaller changes are not shared with other threads */
 	TICK_MS = 200,
-	RELIST_MS = 1000,     /* a client that sends all the time gets another place so often */
-	IDLE_LEAST_MS = 1000, /* who was silent for less is not closed for another */
+	RELIST_MS = 1000,     /* how often a busy client moves to the end of the list */
+	IDLE_LEAST_MS = 1000, /* a client that was silent for less keeps its place */
 	LINGER_MS = 2000,
 	LINGER_MOST = 16 << 20,
 	LOOK_AT = 64 /* clients that are looked at for the one idle longest */
 };
-
-static const struct config *config_of(const struct client *c)
-{
-	return c->worker->daemon->config;
-}
 
 /* --- memory --- */
 
@@ -59,7 +54,7 @@ static void change_rank(struct client *c, size_t held)
 	atomic_store_explicit(&l->highest, highest(c->worker), memory_order_relaxed);
 }
 
-/* The texts that several of the worker's clients are to be written count once. */
+/* A text that is queued for several clients of the worker counts once. */
 static void publish(struct worker *w, size_t change)
 {
 	struct limits *l = &w->limits;
@@ -75,7 +70,7 @@ static void publish(struct worker *w, size_t change)
 
 static bool is_overdue(const struct client *c)
 {
-	return stream_waiting(&c->stream) + c->spilled > SLOW_FACTOR * config_of(c)->client_buffer;
+	return stream_waiting(&c->stream) + c->spilled > SLOW_FACTOR * client_config(c)->client_buffer;
 }
 
 static void attend(struct client *c)
@@ -144,7 +139,7 @@ static void close_for(struct client *c, enum counter counter, const char *why)
 	client_close(c);
 }
 
-/* Of those of the highest rank who has been there longest: one that reads its replies is soon in another. */
+/* The client that has the highest rank for the longest time. One that reads its replies soon changes rank. */
 static struct client *largest(const struct worker *w)
 {
 	return TAILQ_FIRST(&w->limits.ranks[highest(w)]);
@@ -235,7 +230,7 @@ void limits_unfinished(struct client *c, bool is_unfinished, bool restart)
 {
 	struct client_limits *l = &c->limits;
 
-	if (!is_unfinished || config_of(c)->request_read_timeout == 0) {
+	if (!is_unfinished || client_config(c)->request_read_timeout == 0) {
 		l->begun = 0;
 	} else if (restart || !l->begun) {
 		l->begun = c->worker->loop.now;
@@ -292,7 +287,7 @@ uint64_t limits_oldest(const struct worker *w)
 
 static void check(struct client *c)
 {
-	const struct config *config = config_of(c);
+	const struct config *config = client_config(c);
 	uint64_t lasted = c->worker->loop.now - c->limits.begun;
 
 	if (c->lingering && lasted >= LINGER_MS) {
@@ -360,7 +355,7 @@ void limits_open(struct client *c)
 	c->limits.progress = c->limits.active = c->limits.listed = w->loop.now;
 	tell_oldest(w);
 	window_open(c);
-	if (config_of(c)->idle_timeout && !event_pending(&w->limits.tick, EV_TIMEOUT, NULL))
+	if (client_config(c)->idle_timeout && !event_pending(&w->limits.tick, EV_TIMEOUT, NULL))
 		event_add(&w->limits.tick, &tick);
 }
 

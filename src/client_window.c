@@ -4,13 +4,8 @@ enum {
 	VALUES_FIRST = 4, /* that may be under way before one has come */
 	VALUES_MOST = 32, /* that one request asks for before it knows how large they are */
 	VALUE_LEAST = 64, /* bytes of a value and what stands around it */
-	NO_VALUE = 8      /* bytes of a reply that says that there is none */
+	NO_VALUE = 8      /* bytes of the longest reply that has no value */
 };
-
-static const struct config *config_of(const struct client *c)
-{
-	return c->worker->daemon->config;
-}
 
 static void estimate(struct client *c, size_t size)
 {
@@ -18,15 +13,15 @@ static void estimate(struct client *c, size_t size)
 	size_t due;
 
 	size = size < VALUE_LEAST ? VALUE_LEAST : size < UINT32_MAX ? size : UINT32_MAX;
-	due = config_of(c)->client_buffer / size + 1;
+	due = client_config(c)->client_buffer / size + 1;
 	l->estimate = (uint32_t)size;
 	l->due = (uint32_t)due;
 	l->largest = 0;
 }
 
 /*
- * A value that is larger than any is taken to be counts at once. For small ones as many must come as could be under way, before
- * twice as many may be. Replies without a value tell nothing.
+ * A value above the estimate raises it at once. To halve it takes as many smaller values as could be under way. A reply without
+ * a value changes nothing.
  */
 static void learn(struct client *c, size_t values, size_t size)
 {
@@ -66,7 +61,7 @@ void window_task_end(struct client *c, const struct task *task, size_t size)
 	learn(c, task->values, size);
 }
 
-/* What the requests under way, with one more, come to if the values are as large as they may be. */
+/* Bytes of the requests under way and one more, if each value is as large as the estimate. */
 static size_t demand(const struct client *c)
 {
 	const struct client_limits *l = &c->limits;
@@ -77,7 +72,7 @@ static size_t demand(const struct client *c)
 
 bool window_lets_go_on(const struct client *c)
 {
-	const struct config *config = config_of(c);
+	const struct config *config = client_config(c);
 
 	if (c->order.tasks >= config->max_pipeline || c->order.calls >= c->worker->host.calls_max ||
 		stream_waiting(&c->stream) >= config->client_buffer)
@@ -87,7 +82,7 @@ bool window_lets_go_on(const struct client *c)
 
 bool window_lets_resume(const struct client *c)
 {
-	const struct config *config = config_of(c);
+	const struct config *config = client_config(c);
 
 	return c->order.tasks <= config->max_pipeline / 2 && c->order.calls <= c->worker->host.calls_max / 2 &&
 		(c->order.tasks == 0 || demand(c) <= config->client_buffer / 2);
@@ -95,5 +90,5 @@ bool window_lets_resume(const struct client *c)
 
 void window_open(struct client *c)
 {
-	estimate(c, config_of(c)->client_buffer / VALUES_FIRST);
+	estimate(c, client_config(c)->client_buffer / VALUES_FIRST);
 }

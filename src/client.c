@@ -5,6 +5,7 @@
 
 #include "admin.h"
 #include "client_limits.h"
+#include "client_turns.h"
 #include "client_window.h"
 #include "command/start.h"
 #include "protocol/reply.h"
@@ -45,6 +46,7 @@ void client_close(struct client *c)
 			task->resume(task);
 	}
 	c->order = (struct order){ 0 };
+	client_turns_leave(c);
 	stream_close(&c->stream);
 	TAILQ_REMOVE(&w->clients, c, link);
 	limits_close(c);
@@ -129,6 +131,7 @@ void client_drain(struct client *c)
 	if (!stream_is_open(&c->stream) || c->lingering)
 		return;
 	c->closing = true;
+	client_turns_leave(c);
 	stream_pause(&c->stream);
 	close_if_finished(c);
 }
@@ -137,7 +140,7 @@ void client_drain(struct client *c)
 
 static bool may_start_request(const struct client *c)
 {
-	return !c->barrier && window_lets_go_on(c);
+	return !c->barrier && !c->turn.waits && window_lets_go_on(c);
 }
 
 static void carry_out(struct client *c, const struct request *request)
@@ -201,6 +204,8 @@ static size_t take_request(struct client *c, struct slice in)
 			c->barrier = true;
 			return 0;
 		}
+		if (client_turns_must_wait(c, &request))
+			return 0;
 		carry_out(c, &request);
 	}
 	c->request = (struct request_progress){ 0 };
@@ -237,6 +242,7 @@ static size_t on_data(struct stream *stream, struct slice in)
 			break;
 		used += n;
 	}
+	client_turns_end(c);
 	if (c->closing) {
 		client_drain(c);
 		return in.n;
@@ -326,6 +332,13 @@ bool client_task_room(const struct task *task)
 	return waiting < client_config(c)->client_buffer / 2;
 }
 
+void client_resume(struct client *c)
+{
+	c->paused = false;
+	limits_unfinished(c, c->skip, true);
+	stream_resume(&c->stream);
+}
+
 /* Resumes only when well below the limits, so that it does not pause and resume for each request. */
 static void maybe_resume(struct client *c)
 {
@@ -336,11 +349,8 @@ static void maybe_resume(struct client *c)
 		c->barrier = false;
 	if (room && first && first->resume)
 		first->resume(first);
-	if (!c->paused || c->closing || c->barrier || !room || !window_lets_resume(c))
-		return;
-	c->paused = false;
-	limits_unfinished(c, c->skip, true);
-	stream_resume(&c->stream);
+	if (c->paused && !c->closing && !c->barrier && !c->turn.waits && room && window_lets_resume(c))
+		client_resume(c);
 }
 
 /* The size of the reply of the task that has just ended. */
@@ -434,6 +444,7 @@ void client_open(struct worker *w, int fd)
 	c->worker = w;
 	c->release.run = release;
 	STAILQ_INIT(&c->tasks);
+	client_turns_leave(c);
 	stream_open(&c->stream, &w->loop, LOOP_CLIENTS, fd, &ops);
 	TAILQ_INSERT_TAIL(&w->clients, c, link);
 	limits_open(c);

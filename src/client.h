@@ -11,6 +11,7 @@
 #define CLIENT_H
 
 #include "command/task.h"
+#include "command/turns.h"
 #include "net/stream.h"
 #include "worker.h"
 
@@ -23,6 +24,7 @@ struct client_limits {
 	uint64_t listed;   /* when it got its place among the worker's clients */
 	uint64_t begun;    /* when the incomplete request began, or the lingering; 0: neither */
 	uint32_t values;   /* that the unfinished replies may carry */
+	uint32_t mean;     /* of the sizes of values lately; 0 if none has come */
 	uint32_t estimate; /* the assumed size of one of them */
 	uint32_t largest;  /* the largest value since the last estimate */
 	uint32_t due;      /* values that must still come before the next estimate */
@@ -40,6 +42,8 @@ struct client {
 	struct request_progress request; /* of an incomplete request */
 	size_t skip;                     /* bytes of input to discard: of a refused request, or while it lingers */
 	struct client_limits limits;
+	struct turn turn; /* at the server `turn_at`, where it has one or waits for one; see client_turns.h */
+	int turn_at;
 	uint32_t unsent;            /* replies since the last write */
 	bool barrier : 1;           /* the next request waits until all tasks are done */
 	bool paused : 1;            /* not read: too many requests are unanswered, or too much output waits */
@@ -63,6 +67,9 @@ void client_refuse(struct client *client, const char *error);
 
 /* Stops reading, and closes when all requests are answered: at once, if they are. */
 void client_drain(struct client *client);
+
+/* Reads requests again, after a pause. */
+void client_resume(struct client *client);
 
 /* Moves the client to another worker as soon as all its requests are answered. */
 void client_move(struct client *client, struct worker *to);

@@ -3,6 +3,9 @@
 #include <arpa/inet.h>
 #include <assert.h>
 #include <event2/event.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <stdio.h>
 #include <sys/un.h>
 
@@ -13,6 +16,7 @@ enum {
 	SLOW_FACTOR = 16,   /* a client that has so many times its buffer waiting does not read its replies */
 	STALL_MS = 2000,    /* and it is closed if it has taken none for this time */
 	WEIGH_LEAST = 4096, /* bytes; smaller changes are not shared with other threads */
+	GIVE_BACK_PART = 4, /* memory is given back to the system when such a part of client_memory was reclaimed */
 	TICK_MS = 200,
 	RELIST_MS = 1000,     /* how often a busy client moves to the end of the list */
 	IDLE_LEAST_MS = 1000, /* a client that was silent for less keeps its place */
@@ -161,6 +165,17 @@ static struct worker *worker_of_largest(struct worker *own)
 	return found;
 }
 
+/* What one thread frees, another does not reuse. So that the process takes little more than is counted, it goes to the system. */
+static void give_back(struct worker *w)
+{
+	if (w->limits.reclaimed < w->daemon->config->client_memory / GIVE_BACK_PART)
+		return;
+	w->limits.reclaimed = 0;
+#ifdef __GLIBC__
+	malloc_trim(0);
+#endif
+}
+
 void limits_reclaim(struct worker *w)
 {
 	struct daemon *d = w->daemon;
@@ -178,8 +193,10 @@ void limits_reclaim(struct worker *w)
 		c = largest(w);
 		if (!c)
 			return;
+		w->limits.reclaimed += c->limits.held;
 		close_for(c, COUNT_closed_memory_clients, "all clients hold more than client_memory, and it most");
 	}
+	give_back(w);
 }
 
 static void on_reclaim(struct loop_job *job)
@@ -248,7 +265,7 @@ void limits_linger(struct client *c)
 /* Its requests are not answered yet, and it takes what is. */
 static bool is_busy(const struct client *c)
 {
-	return c->order.tasks > 0 && stream_waiting(&c->stream) == 0;
+	return (c->order.tasks > 0 || c->turn.waits) && stream_waiting(&c->stream) == 0;
 }
 
 /* The first stand in the order in which they last sent something, to a second or so. */

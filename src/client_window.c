@@ -4,7 +4,9 @@ enum {
 	VALUES_FIRST = 4, /* that may be under way before one has come */
 	VALUES_MOST = 32, /* that one request asks for before it knows how large they are */
 	VALUE_LEAST = 64, /* bytes of a value and what stands around it */
-	NO_VALUE = 8      /* bytes of the longest reply that has no value */
+	NO_VALUE = 8,     /* bytes of the longest reply that has no value */
+	LARGE = 16 << 10, /* bytes of a mean value for which a client takes turns with others */
+	MEMORY = 8        /* values that a mean remembers, about */
 };
 
 static void estimate(struct client *c, size_t size)
@@ -19,6 +21,29 @@ static void estimate(struct client *c, size_t size)
 	l->largest = 0;
 }
 
+/* Of an unknown client, it is never taken to be small. */
+uint32_t window_expected(const struct client *c)
+{
+	size_t first = c->worker->first_value;
+
+	if (c->limits.mean)
+		return c->limits.mean > LARGE ? c->limits.mean : 0;
+	return first > 2 * LARGE ? (uint32_t)first : 2 * LARGE;
+}
+
+static size_t moved(size_t mean, size_t size)
+{
+	return mean - mean / MEMORY + size / MEMORY;
+}
+
+static void learn_mean(struct client *c, size_t size)
+{
+	size = size < VALUE_LEAST ? VALUE_LEAST : size < UINT32_MAX ? size : UINT32_MAX;
+	if (c->limits.mean == 0)
+		c->worker->first_value = moved(c->worker->first_value, size);
+	c->limits.mean = (uint32_t)(c->limits.mean ? moved(c->limits.mean, size) : size);
+}
+
 /*
  * A value above the estimate raises it at once. To halve it takes as many smaller values as could be under way. A reply without
  * a value changes nothing.
@@ -31,6 +56,7 @@ static void learn(struct client *c, size_t values, size_t size)
 		return;
 	if (values > 1)
 		size /= values;
+	learn_mean(c, size);
 	if (size > l->estimate) {
 		estimate(c, size);
 		return;
@@ -50,6 +76,7 @@ void window_task_begin(struct client *c, struct task *task)
 	else if (task->values == 0 || task->values > VALUES_MOST)
 		task->values = task->values ? VALUES_MOST : 1;
 	c->limits.values += task->values;
+	task->expected = task->values ? window_expected(c) : 0;
 	c->asked += task->size + task->taken;
 }
 

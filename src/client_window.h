@@ -13,6 +13,12 @@ void window_open(struct client *client);
 void window_task_begin(struct client *client, struct task *task);
 void window_task_end(struct client *client, const struct task *task, size_t size);
 
+/*
+ * Bytes of a value that the client asks for, if it must take turns with others: the mean of those that came lately. If none has come,
+ * the mean of the first values of other clients. 0 if values are small.
+ */
+uint32_t window_expected(const struct client *client);
+
 /* Whether one more request may be carried out; whether enough has ended since that was false. */
 bool window_lets_go_on(const struct client *client);
 bool window_lets_resume(const struct client *client);

@@ -7,6 +7,7 @@
 
 #include "client.h"
 #include "client_limits.h"
+#include "client_turns.h"
 #include "collection/machines.h"
 #include "util/alloc.h"
 #include "util/log.h"
@@ -256,6 +257,7 @@ struct worker *worker_start(struct daemon *daemon, uint64_t seed)
 	loop_init(&w->loop);
 	deferred_init(&w->deferred, &w->loop);
 	limits_init(w);
+	client_turns_init(w);
 	w->loop.turn = at_turn;
 	w->loop.turn_arg = w;
 	at_turn(&w->loop, w);
@@ -295,6 +297,7 @@ void worker_join(struct worker *w)
 	close(w->mailbox[0]);
 	close(w->mailbox[1]);
 	client_free_closed(w);
+	client_turns_fini(w);
 	loop_fini(&w->loop);
 	lanes_destroy(w->host.lanes);
 	pool_free(&w->pool);

@@ -21,6 +21,7 @@ struct limits {
 		ranks[CLIENT_RANKS]; /* those that hold so many bytes, by powers of two; the first list stays empty */
 	uint64_t ranks_used;         /* a bit for each list that is not empty */
 	struct loop_job reclaim;
+	size_t reclaimed;    /* bytes, since memory was last given back to the system */
 	size_t shared_again; /* what the total knows of the loop's */
 	atomic_uint highest; /* rank of a client */
 	atomic_bool asked_to_reclaim;
@@ -37,7 +38,9 @@ struct worker {
 	struct servers *servers;
 	struct client_list clients; /* in the order in which they last sent something, to a second */
 	struct limits limits;
-	struct buf trash; /* for replies that are discarded */
+	struct server_turns *turns; /* of each server */
+	size_t first_value;         /* a moving average of the size of the first value of each client, in bytes */
+	struct buf trash;           /* for replies that are discarded */
 	struct deferred deferred;
 	struct balance balance;
 	uint64_t bytes_seen; /* COUNT_bytes_read at the last call of env.later */

@@ -99,6 +99,7 @@ static void start_single(struct host *host, const struct request *request, void 
 
 	single->call = *call;
 	single->call.key = task_keep(&at, request->key);
+	single->call.expected = single->task.expected;
 	single->waiter = (struct waiter){ single_answered, single->call.key };
 	call_for(host, &single->call, owner, &single->waiter);
 }
@@ -128,6 +129,7 @@ void get_start(struct host *host, const struct request *request, void *owner)
 	at = (char *)get + size;
 	get->rest = task_keep(&at, keys);
 	get->call = call;
+	get->call.expected = get->task.expected;
 	get->fan = (struct fan){
 		.task = &get->task,
 		.ask = ask,

@@ -153,6 +153,7 @@ void meta_start(struct host *host, const struct request *request, void *owner)
 			.value = request->data,
 			.has_value = request->command->grammar == GRAMMAR_META_DATA,
 			.discards = true,
+			.expected = meta->task.expected,
 		},
 		&meta->waiter);
 }

@@ -22,6 +22,7 @@ struct task {
 	size_t size;        /* of the whole object */
 	uint32_t taken;     /* bytes of the request */
 	uint32_t values;    /* that the reply may have, and the host's after that: at first the keys of the request */
+	uint32_t expected;  /* set by the host in `begin`: for call.expected of each read of a value */
 	size_t spilled;     /* the host's: bytes of `spill` that it has counted */
 	const struct command *command;
 	void (*resume)(struct task *task); /* set by a task that pauses while host->room is false; else NULL */

@@ -54,6 +54,7 @@ struct call {
 	bool has_value;     /* META: a data block follows */
 	bool discards;      /* SET, META: if the value is too large, the call becomes a DISCARD */
 	uint32_t flags;
+	uint32_t expected; /* bytes of the value in the reply, as a guess, where it may be large; else 0 */
 	int64_t exptime;
 	uint64_t number;     /* CAS: the cas id; INCR, DECR: the delta */
 	uint64_t connection; /* CAS: the connection on which the cas id was read; 0 if a client sent it */

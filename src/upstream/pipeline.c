@@ -11,6 +11,7 @@ struct pipeline_entry {
 	struct waiter *waiter;
 	const struct dialect *dialect;
 	uint64_t start, end; /* of its bytes, as pipeline.encoded counts */
+	uint32_t expected;
 	uint8_t verb, want;
 };
 
@@ -53,6 +54,8 @@ void pipeline_push(struct pipeline *p, const struct dialect *dialect, const stru
 	e->start = p->encoded;
 	p->encoded += buf_size(out) - before;
 	e->end = p->encoded;
+	e->expected = call->expected;
+	p->expected += call->expected;
 	e->verb = (uint8_t)call->verb;
 	e->want = (uint8_t)call->want;
 }
@@ -69,6 +72,7 @@ static struct pipeline_entry take_first(struct pipeline *p)
 
 	p->first = (p->first + 1) & (p->capacity - 1);
 	p->count--;
+	p->expected -= e.expected;
 	return e;
 }
 

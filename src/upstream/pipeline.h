@@ -20,6 +20,7 @@ struct pipeline {
 	struct pipeline_entry *ring; /* its capacity is a power of two */
 	size_t capacity, first, count;
 	uint64_t encoded, written; /* bytes since the connection began */
+	uint64_t expected;         /* bytes of large values on the way: call.expected of all calls */
 };
 
 /* What goes into the results: the server's name, and the number of the connection. A reply with a larger value is an error. */

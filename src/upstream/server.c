@@ -62,10 +62,14 @@ static void stop_timer(struct server *s)
 }
 
 /* Called after each change of the pipeline. */
-static void update_awaited(struct server *s)
+static void pipeline_changed(struct server *s)
 {
 	s->loop->awaited += s->pipeline.count - s->awaited;
 	s->awaited = s->pipeline.count;
+	if (s->wants_room && server_has_room(s)) {
+		loop_later(s->loop, s->wants_room);
+		s->wants_room = NULL;
+	}
 }
 
 /* --- calls that are not sent --- */
@@ -146,7 +150,7 @@ void server_call(struct server *s, const struct call *call, struct waiter *waite
 	if (s->pipeline.count == 0)
 		s->progress = s->first_since = s->loop->now;
 	pipeline_push(&s->pipeline, dialect, call, waiter, s->state == SERVER_UP ? &s->stream.out : &s->held);
-	update_awaited(s);
+	pipeline_changed(s);
 	if (!s->timed)
 		set_timer(s, s->options->request_timeout);
 }
@@ -216,7 +220,7 @@ static size_t on_data(struct stream *stream, struct slice in)
 	n = pipeline_read(&s->pipeline, in, &peer);
 	if (s->pipeline.count != count)
 		s->first_since = s->loop->now;
-	update_awaited(s);
+	pipeline_changed(s);
 	if (n < 0) {
 		fail(s, RESULT_LOST, "unexpected reply");
 		return 0;
@@ -395,7 +399,7 @@ static void fail(struct server *s, enum result_status sent, const char *why)
 	close_connection(s);
 	plan_next(s, sent == RESULT_LOST);
 	pipeline_fail(&s->pipeline, sent, &peer);
-	update_awaited(s);
+	pipeline_changed(s);
 	if (s->settled) {
 		void (*settled)(struct server *) = s->settled;
 		s->settled = NULL;
@@ -482,7 +486,7 @@ void server_fini(struct server *s)
 	close_connection(s);
 	set_state(s, SERVER_DOWN);
 	pipeline_fail(&s->pipeline, RESULT_LOST, &peer);
-	update_awaited(s);
+	pipeline_changed(s);
 }
 
 bool server_drain(struct server *s)

@@ -23,6 +23,8 @@ enum server_state { SERVER_DOWN, SERVER_CONNECTING, SERVER_GREETING, SERVER_UP, 
 
 extern const char *const server_state_name[SERVER_STATES];
 
+enum { SERVER_ROOM = 512 << 10 };
+
 struct server_options {
 	uint64_t connect_timeout, request_timeout, retry_min, retry_max; /* milliseconds */
 	size_t queue;                                                    /* unanswered calls at most */
@@ -72,6 +74,7 @@ struct server {
 	struct server_reject *rejects;
 	size_t reject_count, reject_capacity;
 	struct loop_job reject_job;
+	struct loop_job *wants_room; /* set by others while the server has no room: to be queued once it has; or NULL */
 	struct server_stats stats;
 	void (*settled)(struct server *server); /* called once, after the first attempt */
 };
@@ -88,6 +91,15 @@ void server_call(struct server *server, const struct call *call, struct waiter *
 
 /* Closes the connection; unanswered calls fail within this function. Later calls fail in server_drain. */
 void server_fini(struct server *server);
+
+/*
+ * Whether more large values may be asked for: less than SERVER_ROOM bytes of them are on the way. Any call may be sent without
+ * room, but the replies to all calls wait for what is on the way.
+ */
+static inline bool server_has_room(const struct server *server)
+{
+	return server->pipeline.expected < SERVER_ROOM;
+}
 
 /* Fails the calls that were not sent. Gives whether there were any. */
 bool server_drain(struct server *server);

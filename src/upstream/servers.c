@@ -95,7 +95,7 @@ void servers_start(struct servers *servers, void (*settled)(void *arg), void *ar
 		server_start(&servers->entries[i].server, one_settled);
 }
 
-static int server_of(struct servers *servers, struct slice key)
+int servers_index(struct servers *servers, struct slice key)
 {
 	struct route *route;
 
@@ -112,9 +112,19 @@ static int server_of(struct servers *servers, struct slice key)
 
 void servers_call(struct servers *servers, const struct call *call, struct waiter *waiter)
 {
-	int index = call->server == CALL_ANY_SERVER ? server_of(servers, call->key) : call->server;
+	int index = call->server == CALL_ANY_SERVER ? servers_index(servers, call->key) : call->server;
 
 	server_call(&servers->entries[index].server, call, waiter);
+}
+
+bool servers_have_room(const struct servers *servers, int index)
+{
+	return server_has_room(&servers->entries[index].server);
+}
+
+void servers_await_room(struct servers *servers, int index, struct loop_job *job)
+{
+	servers->entries[index].server.wants_room = job;
 }
 
 int servers_count(const struct servers *servers)

@@ -24,6 +24,13 @@ void servers_start(struct servers *servers, void (*settled)(void *arg), void *ar
 /* Sends a call to call->server, or to the server of its key. As env.call. */
 void servers_call(struct servers *servers, const struct call *call, struct waiter *waiter);
 
+/* The index of the server that holds a key. */
+int servers_index(struct servers *servers, struct slice key);
+
+/* As server_has_room. Without room, the job is queued as soon as there is some: one job for each server. */
+bool servers_have_room(const struct servers *servers, int index);
+void servers_await_room(struct servers *servers, int index, struct loop_job *job);
+
 /* The number of servers, and one of them. Other threads may read its name and stats. */
 int servers_count(const struct servers *servers);
 const struct server *servers_get(const struct servers *servers, int index);

@@ -24,12 +24,6 @@
 			(int)bytes_.n, bytes_.p, text_); \
 	} while (0)
 
-/* SLICE as a constant: for what is static. */
-#define BYTES(literal) \
-	{ \
-		(literal), sizeof(literal) - 1 \
-	}
-
 /* A conversation of a fake's client and server. */
 #define asks(f, text) ck_assert_pstr_eq(fake_ask((f), (text)), NULL)
 #define calls(f, text) ck_assert_str_eq(fake_calls(f), (text))

@@ -1,10 +1,14 @@
 """One client's bulk must not fail another client's requests, and never looks like a miss."""
+import contextlib
+import signal
+import threading
 import time
 
 from case import WireTest
-from fake import FakeServer, one_shot
-from harness import wait_until
+from fake import FakeServer, held_until, one_shot, value_of
+from harness import HOST, PATIENCE, accepts, wait_until
 from stored import stats
+from wire import Closed
 
 QUEUE = 2000
 
@@ -66,6 +70,118 @@ class Silence(WireTest):
         found, end = conn.values(f"get {a_key} {b_key}")
         self.assertEqual(list(found), [a_key])
         self.assertTrue(end.startswith("SERVER_ERROR upstream"), end)
+
+
+class Turns(WireTest):
+    """Clients whose values may be large take turns, so that little is on the way from a server at once."""
+    CLIENTS, GETS, AT_ONCE = 60, 3, 16
+    MEMORY = 512 << 10
+
+    def setUp(self):
+        super().setUp()
+        self.event = threading.Event()
+        self.addCleanup(self.event.set)
+        self.fakes = [FakeServer(), FakeServer()]
+        for server in self.fakes:
+            self.addCleanup(server.stop)
+        self.proxy = self.setlistd(self.fakes, config=f"client_memory = {self.MEMORY}")
+        self.watcher = self.connect(self.proxy)
+        self.free, self.held = (self.key_of(server) for server in self.fakes)
+        for key in (self.held, self.free):
+            wait_until("the servers are greeted", PATIENCE, lambda key=key: self.watcher.ask(f"get {key}").startswith("VALUE"))
+            self.watcher.lines_until("END")
+        self.fakes[1].faults[self.held.encode()] = held_until(self.event)
+
+    def key_of(self, server):
+        """A key that this server holds."""
+        return next(key for key in (f"key-{i}" for i in range(1000)) if server.name in self.watcher.ask(f"route {key}"))
+
+    def gets(self):
+        return int(stats(self.watcher, "stats")["cmd_get"])
+
+    def wait_in_line(self, more=b""):
+        """Many new clients ask a server that does not answer yet. Gives those, and how many gets were sent to it."""
+        before = self.gets()
+        conns = [self.connect(self.proxy) for _ in range(self.CLIENTS)]
+        for conn in conns:
+            with contextlib.suppress(OSError):      # closed while it sends more
+                conn.send(f"get {self.held}\r\n".encode() * self.GETS + more)
+        wait_until("some are sent", PATIENCE, lambda: self.gets() - before >= self.AT_ONCE)
+        for _ in range(20):                 # turns in which more could be sent
+            self.watcher.ask("mn")
+        return conns, self.gets() - before
+
+    def all_are_answered(self, conns):
+        for conn in conns:
+            for _ in range(self.GETS):
+                found, end = conn.read_values()
+                self.assertEqual((found[self.held][1], end), (value_of(self.held.encode()), "END"))
+
+    def test_little_is_on_the_way(self):
+        conns, asked = self.wait_in_line()
+        self.assertLessEqual(asked, self.AT_ONCE + self.GETS)
+        self.event.set()
+        self.all_are_answered(conns)
+
+    def test_small_values_do_not_wait(self):
+        """One that is known to read small values is sent at once, however many others wait."""
+        small = self.connect(self.proxy)
+        self.assertEqual(small.get(self.free), value_of(self.free.encode()))
+        conns, _ = self.wait_in_line()
+        before = self.gets()
+        small.send(f"get {self.held}\r\n".encode() * 2)
+        wait_until("it is sent", PATIENCE, lambda: self.gets() == before + 2)
+        self.event.set()
+        self.all_are_answered(conns)
+
+    def test_another_server_is_not_waited_for(self):
+        conns, _ = self.wait_in_line()
+        self.assertEqual(self.connect(self.proxy).get(self.free), value_of(self.free.encode()))
+        self.event.set()
+        self.all_are_answered(conns)
+
+    def test_some_leave(self):
+        """Those that wait behind them are served all the same."""
+        conns, _ = self.wait_in_line()
+        for conn in conns[::2]:
+            conn.close()
+        self.assertEqual(self.watcher.ask("mn"), "MN")
+        self.event.set()
+        self.all_are_answered(conns[1::2])
+
+    def test_some_are_closed(self):
+        """Those that wait hold what they have sent, and it counts."""
+        conns, _ = self.wait_in_line(b"get key-1\r\n" * 20000)
+        wait_until("memory is reclaimed", PATIENCE, lambda: int(stats(self.watcher, "stats")["closed_memory_clients"]) > 0)
+        self.event.set()
+        answered = 0
+        for conn in conns:
+            try:
+                found, _ = conn.read_values()
+                answered += found[self.held][1] == value_of(self.held.encode())
+            except (Closed, OSError):
+                pass
+        self.assertGreater(answered, 0)
+        self.assertEqual(self.watcher.get(self.free), value_of(self.free.encode()))
+
+    def test_the_server_is_lost(self):
+        """All that was sent fails; what waits is sent to the next connection, or fails like any request."""
+        conns, _ = self.wait_in_line()
+        self.event.set()
+        self.fakes[1].drop_links()
+        for conn in conns:
+            for _ in range(self.GETS):
+                _, end = conn.read_values()
+                self.assertTrue(end == "END" or end.startswith(f"SERVER_ERROR upstream {self.fakes[1].name}"), end)
+
+    def test_shutdown(self):
+        """What waits for a turn was not begun, and does not hold the daemon up."""
+        conns, asked = self.wait_in_line()
+        self.assertLess(asked, self.CLIENTS * self.GETS)
+        self.proxy.process.signal(signal.SIGTERM)
+        wait_until("it refuses connections", PATIENCE, lambda: not accepts((HOST, self.proxy.port)))
+        self.event.set()
+        self.proxy.stop()
 
 
 class Slow(WireTest):

@@ -1,0 +1,122 @@
+#include "client_turns.h"
+
+#include <stdlib.h>
+
+#include "client_window.h"
+#include "util/alloc.h"
+
+enum { NO_TURN = -1 };
+
+/* Of one server. */
+struct server_turns {
+	struct turns turns;
+	struct loop_job job; /* gives the next turn */
+	struct worker *worker;
+	int server;
+};
+
+static struct client *client_of(struct turn *turn)
+{
+	return (struct client *)((char *)turn - offsetof(struct client, turn));
+}
+
+/* One client at a time: it sends its requests before this runs again, so they count for the next one. */
+static void give_turn(struct loop_job *job)
+{
+	struct server_turns *at = (struct server_turns *)((char *)job - offsetof(struct server_turns, job));
+	struct client *c;
+
+	if (turns_are_empty(&at->turns))
+		return;
+	if (!servers_have_room(at->worker->servers, at->server)) {
+		servers_await_room(at->worker->servers, at->server, &at->job);
+		return;
+	}
+	c = client_of(turns_next(&at->turns));
+	c->turn_at = at->server;
+	client_resume(c);
+	loop_later(&at->worker->loop, &at->job);
+}
+
+void client_turns_init(struct worker *w)
+{
+	int count = ring_count(w->daemon->ring);
+
+	w->turns = xcalloc((size_t)count, sizeof(*w->turns));
+	for (int i = 0; i < count; i++) {
+		w->turns[i].worker = w;
+		w->turns[i].server = i;
+		w->turns[i].job.run = give_turn;
+		turns_init(&w->turns[i].turns);
+	}
+}
+
+void client_turns_fini(struct worker *w)
+{
+	free(w->turns);
+}
+
+/* Whether it asks for plain values. Sets and lists are read piece by piece, as their client takes them. */
+static bool reads_values(const struct command *command)
+{
+	return command->grammar == GRAMMAR_KEYS || command->grammar == GRAMMAR_TOUCH_KEYS || command->id == COMMAND_MG;
+}
+
+static void wait_at(struct client *c, struct server_turns *at)
+{
+	loop_later(&c->worker->loop, &at->job);
+	turns_wait(&at->turns, &c->turn);
+	c->turn_at = at->server;
+}
+
+static bool has_turn(const struct client *c)
+{
+	return c->turn_at != NO_TURN && c->turn.credit > 0;
+}
+
+/* A client that has a turn at one server goes ahead of those that wait at another, so no two wait for each other. */
+static bool must_wait_at(const struct client *c, int server)
+{
+	const struct worker *w = c->worker;
+
+	if (has_turn(c) && server == c->turn_at)
+		return false;
+	return !servers_have_room(w->servers, server) || (!has_turn(c) && !turns_are_empty(&w->turns[server].turns));
+}
+
+bool client_turns_must_wait(struct client *c, const struct request *request)
+{
+	uint64_t size = window_expected(c);
+	size_t keys = request->keys ? request->keys : 1;
+	struct slice rest = request->rest, key = request->key;
+
+	if (size == 0 || !reads_values(request->command))
+		return false;
+	/* A base64 key is looked for at the server of its text: it takes its turn, though maybe not where it is. */
+	for (size_t i = 0; i < keys && i < ORDER_KEYS_FIRST; i++) {
+		int server = servers_index(c->worker->servers, key);
+		if (must_wait_at(c, server)) {
+			wait_at(c, &c->worker->turns[server]);
+			return true;
+		}
+		key = slice_token(&rest);
+	}
+	if (has_turn(c))
+		turn_charge(&c->turn, size * (keys < ORDER_KEYS_FIRST ? keys : ORDER_KEYS_FIRST));
+	else
+		turn_free_of_charge(&c->turn);
+	return false;
+}
+
+void client_turns_end(struct client *c)
+{
+	if (!c->turn.waits)
+		c->turn_at = NO_TURN;
+}
+
+void client_turns_leave(struct client *c)
+{
+	if (c->turn.waits)
+		turns_leave(&c->worker->turns[c->turn_at].turns, &c->turn);
+	c->turn_at = NO_TURN;
+}

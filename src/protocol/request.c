@@ -30,16 +30,7 @@ static enum request_status wait_for(struct request_progress *progress, size_t by
 /* The index of the first control byte, or s.n. */
 static size_t first_control(struct slice s)
 {
-	size_t i = 0;
-
-	for (; s.n - i >= WORD_BYTES; i += WORD_BYTES) {
-		uint64_t found = word_control(word_load(s.p + i));
-		if (found)
-			return i + word_first(found);
-	}
-	while (i < s.n && (unsigned char)s.p[i] >= 0x20 && s.p[i] != 0x7f)
-		i++;
-	return i;
+	return (size_t)(word_find_below(s.p, s.p + s.n, ' ') - s.p);
 }
 
 static bool has_control(struct slice s)
@@ -49,7 +40,7 @@ static bool has_control(struct slice s)
 
 bool request_key_valid(struct slice key, size_t max)
 {
-	return key.n > 0 && key.n <= max && !has_control(key) && !memchr(key.p, ' ', key.n);
+	return key.n > 0 && key.n <= max && word_end(key.p, key.p + key.n) == key.p + key.n;
 }
 
 /* Removes `noreply` from the end of the line. If the command has a key, and this is the first token, it is the key. */

@@ -64,16 +64,29 @@ static inline uint64_t word_equal(uint64_t w, unsigned char c)
 	return word_below(w ^ WORD_EACH(c), 1);
 }
 
-/* Flags control bytes. */
-static inline uint64_t word_control(uint64_t w)
-{
-	return word_below(w, 0x20) | word_equal(w, 0x7f);
-}
-
 /* The index of the first flagged byte; there must be one. */
 static inline size_t word_first(uint64_t flags)
 {
 	return (size_t)__builtin_ctzll(flags) / 8;
+}
+
+/* The first control byte from `p` on, or byte less than `n`; `end` if there is none. `n` is from 0x20 to 128. */
+static inline const char *word_find_below(const char *p, const char *end, unsigned char n)
+{
+	for (; end - p >= WORD_BYTES; p += WORD_BYTES) {
+		uint64_t word = word_load(p), found = word_below(word, n) | word_equal(word, 0x7f);
+		if (found)
+			return p + word_first(found);
+	}
+	while (p < end && (unsigned char)*p >= n && *p != 0x7f)
+		p++;
+	return p;
+}
+
+/* The first space or control byte from `p` on; `end` if there is none. */
+static inline const char *word_end(const char *p, const char *end)
+{
+	return word_find_below(p, end, ' ' + 1);
 }
 
 #endif

@@ -193,6 +193,21 @@ static void add_words(struct buf *base, struct slice *in, size_t most)
 	}
 }
 
+/* Refers to some runs. Gives whether to one of them twice, which makes a base corrupt. */
+static bool add_runs(struct buf *base, struct slice *in, const struct oplog_run *runs, size_t count)
+{
+	unsigned used = 0, bit;
+	bool repeats = false;
+
+	for (size_t i = input_byte(in) % 8; i > 0; i--) {
+		bit = input_byte(in) % count;
+		oplog_add_run(base, &runs[bit]);
+		repeats |= used >> bit & 1;
+		used |= 1u << bit;
+	}
+	return repeats;
+}
+
 static void no_sense(struct slice *in)
 {
 	struct oplog_run runs[RUNS_MAX];
@@ -204,11 +219,9 @@ static void no_sense(struct slice *in)
 		struct buf base = BUF_EMPTY;
 		add_words(&base, in, 4);
 		BUF_ADD(&base, OPLOG_SET_MARK);
-		/* The same run may be referred to twice. */
-		for (size_t i = input_byte(in) % 8; i > 0; i--)
-			oplog_add_run(&base, &runs[input_byte(in) % count]);
+		bool repeats = add_runs(&base, in, runs, count);
 		add_words(&base, in, 20);
-		MUST(update(buf_slice(&base)) == OPLOG_GOOD);
+		MUST(update(buf_slice(&base)) == (repeats ? OPLOG_CORRUPT : OPLOG_GOOD));
 		ask_some(in);
 		while (!TAILQ_EMPTY(&store.used) && input_byte(in) % 4 == 0)
 			set_item_drop(TAILQ_FIRST(&store.used));

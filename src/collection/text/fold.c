@@ -120,19 +120,6 @@ void fold_remove(struct fold *f, struct slice member)
 	apply(f, false, member.p, member.n);
 }
 
-/* The end of the member at `p`: a space, or a control character. */
-static const char *end_of_member(const char *p, const char *end)
-{
-	for (; end - p >= WORD_BYTES; p += WORD_BYTES) {
-		uint64_t word = word_load(p), found = word_control(word) | word_equal(word, ' ');
-		if (found)
-			return p + word_first(found);
-	}
-	while (p < end && (unsigned char)*p > ' ' && *p != 0x7f)
-		p++;
-	return p;
-}
-
 void fold_rebase(struct fold *f, const char *from, const char *to)
 {
 	for (size_t i = 0; i < f->member_count; i++)
@@ -155,7 +142,7 @@ bool fold_log(struct fold *f, struct slice log)
 
 		if (!add && p[-1] != '-')
 			return false;
-		p = end_of_member(p, end);
+		p = word_end(p, end);
 		if (p == end || *p != ' ' || p == member || p - member > MEMBER_MAX)
 			return false;
 		apply(f, add, member, (size_t)(p - member));

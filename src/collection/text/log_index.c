@@ -4,6 +4,7 @@
 
 #include "protocol/request.h"
 #include "util/alloc.h"
+#include "util/word.h"
 
 enum { OFFSETS_MIN = 32 };
 
@@ -23,8 +24,7 @@ static const char *token_end(const char *p, const char *end)
 
 	if (*p != '+' && *p != '-')
 		return NULL;
-	for (p = item; p < end && (unsigned char)*p > ' ' && *p != 0x7f; p++)
-		;
+	p = word_end(item, end);
 	return p == end || *p != ' ' || p == item || p - item > MEMBER_MAX ? NULL : p + 1;
 }
 

@@ -49,16 +49,7 @@ static void read_entry(struct table_cursor *c)
 
 static bool is_member_text(const char *p, size_t n)
 {
-	for (; n >= WORD_BYTES; p += WORD_BYTES, n -= WORD_BYTES) {
-		uint64_t word = word_load(p);
-		if (word_control(word) | word_equal(word, ' '))
-			return false;
-	}
-	for (; n; p++, n--) {
-		if ((unsigned char)*p <= ' ' || *p == 0x7f)
-			return false;
-	}
-	return true;
+	return word_end(p, p + n) == p + n;
 }
 
 /* Reads the entry at `c->next` of an unchecked table; false if it is malformed or out of order. */

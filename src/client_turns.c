@@ -34,7 +34,11 @@ static void give_turn(struct loop_job *job)
 	}
 	c = client_of(turns_next(&at->turns));
 	c->turn_at = at->server;
-	client_resume(c);
+	/* Nobody else would notice that it has gone, and what it asks for would take the time of others. */
+	if (stream_is_broken(&c->stream))
+		client_close(c);
+	else
+		client_resume(c);
 	loop_later(&at->worker->loop, &at->job);
 }
 

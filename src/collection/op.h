@@ -92,7 +92,7 @@ struct op {
 	struct slice log; /* APPEND, REPLACE, COMMIT */
 	struct slice prefix;
 	uint64_t count;  /* COUNT, POP */
-	unsigned rounds; /* COMPACT: merges that this operation has waited for */
+	unsigned rounds; /* COMPACT: merges that this operation has waited for, and races that it has lost */
 	int64_t ttl;     /* seconds, of a collection that is created */
 	uint32_t flags;  /* REPLACE: the client's flags */
 	uint64_t cas;    /* REPLACE_SAME */

@@ -108,11 +108,6 @@ static void popped(struct op *op, const struct outcome *outcome)
 
 static void compacted(struct op *op, const struct outcome *outcome)
 {
-	/* If it was repeated after a merge, the set may have been deleted since. */
-	struct outcome gone = { .status = OUTCOME_BUSY };
-
-	if (op->rounds && outcome->status == OUTCOME_MISSING)
-		outcome = &gone;
 	if (!outcome_ends(outcome, &task_of(op)->task))
 		task_reply_line(&task_of(op)->task, "OK");
 }

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <linux/sockios.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -234,6 +235,13 @@ bool stream_is_settled(const struct stream *stream)
 	if (ioctl(stream->fd, FIONREAD, &unread) < 0 || ioctl(stream->fd, SIOCOUTQ, &unsent) < 0)
 		return true;
 	return unread == 0 && unsent == 0;
+}
+
+bool stream_is_broken(const struct stream *stream)
+{
+	struct pollfd at = { .fd = stream->fd };
+
+	return poll(&at, 1, 0) > 0 && at.revents & (POLLERR | POLLHUP);
 }
 
 void stream_finish(struct stream *stream)

@@ -67,6 +67,9 @@ bool stream_hold(struct stream *stream);
 /* Whether the peer's system has all that was written, and all that it sent was read: then a close loses nothing. */
 bool stream_is_settled(const struct stream *stream);
 
+/* Whether the connection broke, which a stream that is paused and writes nothing does not notice. */
+bool stream_is_broken(const struct stream *stream);
+
 /* Tells the peer that nothing more will be written. */
 void stream_finish(struct stream *stream);
 

@@ -86,7 +86,9 @@ class Soak:
 
     def is_mortal(self, name):
         with Conn(self.torn.port) as conn:
-            return conn.ask(b"route " + name).endswith(self.mortal.name)
+            reply = conn.ask(b"route " + name)
+        assert reply.startswith("ROUTE "), reply
+        return reply.endswith(self.mortal.name)
 
     def storm(self, seconds):
         """Its first set is there before it begins."""

@@ -156,6 +156,23 @@ class TimeToLive(LargeSetTest):
         return min(int(meta["t"]) if meta else 0 for meta in metas)
 
 
+class Together(LargeSetTest):
+    """Nobody is told that a set is busy while nobody else writes to it."""
+
+    def test_two_proxies_compact_one_set(self):
+        members = []
+        for step in range(40):
+            more = names(300, 300 * step)
+            members += more
+            self.write("sadd", "k", more, (self.conn, *self.others)[step % 2])
+            conns = (self.conn, *self.others)
+            for conn in conns:
+                conn.send(b"scompact k\r\n")
+            self.assertEqual([conn.line() for conn in conns], [b"OK", b"OK"])
+        self.assert_members("k", members)
+        self.assertEqual(len(self.stored("k").runs), 1)
+
+
 class Corrupt(RefusingTest):
     """Bytes that do not parse are never rewritten."""
 

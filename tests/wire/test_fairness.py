@@ -164,6 +164,15 @@ class Turns(WireTest):
         self.assertGreater(answered, 0)
         self.assertEqual(self.watcher.get(self.free), value_of(self.free.encode()))
 
+    def test_those_that_are_gone_ask_for_nothing(self):
+        conns, asked = self.wait_in_line()
+        for conn in conns[:-1]:
+            conn.reset()
+        before = self.gets()
+        self.event.set()
+        self.all_are_answered(conns[-1:])
+        self.assertLessEqual(self.gets(), before + self.GETS)
+
     def test_the_server_is_lost(self):
         """All that was sent fails; what waits is sent to the next connection, or fails like any request."""
         conns, _ = self.wait_in_line()

@@ -239,10 +239,15 @@ void compact_start(struct lane *lane)
 
 static void op_compacted(struct lane *lane, enum outcome_status status, const struct result *failure)
 {
+	struct op *op = lane_first(lane);
+
 	lane->compaction_requested = false;
-	if (status == OUTCOME_FAILED)
+	/* Another proxy has compacted the set, or is about to: a client that asked for it waits. */
+	if (status == OUTCOME_BUSY && op->all && op->rounds++ < LANE_ATTEMPTS)
+		compact_run(lane, op_compacted);
+	else if (status == OUTCOME_FAILED)
 		lane_finish_failed(lane, failure);
-	else if (status == OUTCOME_DONE && lane_first(lane)->all)
+	else if (status == OUTCOME_DONE && op->all)
 		lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_TTL }, merge_all);
 	else
 		lane_finish(lane, status);

@@ -366,8 +366,8 @@ static void end(struct merge *m, enum outcome_status status)
 	free(m);
 	while ((op = STAILQ_FIRST(&waiting))) {
 		STAILQ_REMOVE_HEAD(&waiting, link);
-		/* This merge did not include all runs that the operation asks for. */
-		if (status == OUTCOME_DONE && !all && op->rounds++ < LANE_ATTEMPTS)
+		/* The merge did not include all runs that the operation asks for, or another proxy has merged them. */
+		if ((status != OUTCOME_DONE || !all) && op->rounds++ < LANE_ATTEMPTS)
 			lanes_submit(lanes, op);
 		else
 			op->done(op, &outcome);

@@ -11,6 +11,8 @@ struct counter {
 	uint64_t value;
 };
 
+static void answered(struct waiter *waiter, const struct result *r);
+
 /* memcached pads a number that has become shorter with spaces. */
 static bool parse_counter(struct slice value, uint64_t *out)
 {
@@ -19,14 +21,32 @@ static bool parse_counter(struct slice value, uint64_t *out)
 	return num_parse_u64(value, out);
 }
 
-/* Asks for more counters, a limited number at a time, so that other calls get through. */
+/* The keys, all of one length, lie behind the counters. */
+static char *key_at(const struct counters *counters, size_t i)
+{
+	return (char *)(counters->all + (counters->range.last - counters->range.first + 1)) + i * counters->key_size;
+}
+
+static void make_key(struct counters *counters, size_t i)
+{
+	char name[TIME_BUCKET_NAME_MAX], *at = key_at(counters, i);
+	size_t n = time_bucket_name(counters->rule->bucket, counters->range.first + (int64_t)i, name);
+
+	if (i > 0)
+		memcpy(at, counters->type.p, counters->key_size - n);
+	memcpy(at + counters->key_size - n, name, n);
+	counters->all[i] = (struct counter){ { answered, slice_of(at, counters->key_size) }, counters, 0 };
+}
+
+/* Asks for more counters, and makes their keys, a limited number at a time, so that other work gets through. */
 static void ask(struct counters *counters)
 {
 	size_t share = counters->host->calls_max, most = share && share < ORDER_EVENT_CALLS ? share : ORDER_EVENT_CALLS;
 	struct call call = { .verb = CALL_GET, .want = WANT_VALUE, .server = CALL_ANY_SERVER };
 
 	while (counters->asked < counters->count && counters->asked - counters->answered < most) {
-		struct counter *counter = &counters->all[counters->asked++];
+		struct counter *counter = &counters->all[counters->asked];
+		make_key(counters, counters->asked++);
 		call.key = counter->waiter.key;
 		lanes_call(counters->host->lanes, &call, &counter->waiter);
 	}
@@ -51,13 +71,11 @@ static void answered(struct waiter *waiter, const struct result *r)
 		counters->done(counters);
 }
 
-/* The keys, all of one length, lie behind the counters. */
 void counters_read(struct counters *counters, struct host *host, const struct event_rule *rule, struct slice type,
 	struct time_bucket_range range, struct buf *failure, void (*done)(struct counters *counters))
 {
 	size_t n = (size_t)(range.last - range.first) + 1;
 	struct buf key = BUF_EMPTY;
-	char *at;
 
 	time_bucket_key(rule, type, range.first, &key);
 	*counters = (struct counters){
@@ -67,18 +85,12 @@ void counters_read(struct counters *counters, struct host *host, const struct ev
 		.range = range,
 		.count = n,
 		.size = n * (sizeof(struct counter) + buf_size(&key)),
+		.key_size = buf_size(&key),
+		.rule = rule,
 	};
 	counters->all = pool_get(host->env.pool, counters->size);
-	at = (char *)(counters->all + n);
-	for (size_t i = 0; i < n; i++) {
-		size_t size;
-		buf_consume(&key, buf_size(&key));
-		time_bucket_key(rule, type, range.first + (int64_t)i, &key);
-		size = buf_size(&key);
-		memcpy(at, buf_slice(&key).p, size);
-		counters->all[i] = (struct counter){ { answered, slice_of(at, size) }, counters, 0 };
-		at += size;
-	}
+	counters->type = slice_of(key_at(counters, 0), type.n);
+	memcpy(key_at(counters, 0), buf_slice(&key).p, buf_size(&key));
 	buf_free(&key);
 	ask(counters);
 }

@@ -88,14 +88,12 @@ static bool must_wait_at(const struct client *c, int server)
 	return !servers_have_room(w->servers, server) || (!has_turn(c) && !turns_are_empty(&w->turns[server].turns));
 }
 
-bool client_turns_must_wait(struct client *c, const struct request *request)
+/* Each value is expected to have `size` bytes. */
+static bool must_wait(struct client *c, const struct request *request, uint64_t size)
 {
-	uint64_t size = window_expected(c);
 	size_t keys = request->keys ? request->keys : 1;
 	struct slice rest = request->rest, key = request->key;
 
-	if (size == 0 || !reads_values(request->command))
-		return false;
 	/* A base64 key is looked for at the server of its text: it takes its turn, though maybe not where it is. */
 	for (size_t i = 0; i < keys && i < ORDER_KEYS_FIRST; i++) {
 		int server = servers_index(c->worker->servers, key);
@@ -110,6 +108,13 @@ bool client_turns_must_wait(struct client *c, const struct request *request)
 	else
 		turn_free_of_charge(&c->turn);
 	return false;
+}
+
+bool client_turns_must_wait(struct client *c, const struct request *request)
+{
+	uint32_t size = window_expected(c);
+
+	return size && reads_values(request->command) && must_wait(c, request, size);
 }
 
 void client_turns_end(struct client *c)

@@ -38,6 +38,9 @@ static size_t moved(size_t mean, size_t size)
 
 static void learn_mean(struct client *c, size_t size)
 {
+	/* Where both are small, it does not matter how small. */
+	if (size <= LARGE && c->limits.mean && c->limits.mean <= LARGE)
+		return;
 	size = size < VALUE_LEAST ? VALUE_LEAST : size < UINT32_MAX ? size : UINT32_MAX;
 	if (c->limits.mean == 0)
 		c->worker->first_value = moved(c->worker->first_value, size);

@@ -43,22 +43,6 @@ struct order_effect order_effect(const struct request *request)
 	};
 }
 
-void order_begin(struct order *order, struct order_effect effect)
-{
-	order->tasks++;
-	order->calls += effect.calls;
-	order->staged_reads += effect.stages_reads;
-	order->hidden_writes += effect.hides_writes;
-}
-
-void order_end(struct order *order, struct order_effect effect)
-{
-	order->tasks--;
-	order->calls -= effect.calls;
-	order->staged_reads -= effect.stages_reads;
-	order->hidden_writes -= effect.hides_writes;
-}
-
 bool order_must_wait(const struct order *order, const struct command *command)
 {
 	const struct traits *t = &classes[command->order];

@@ -39,8 +39,21 @@ struct order_effect {
 struct order_effect order_effect(const struct request *request);
 
 /* A task with this effect begins, is done. */
-void order_begin(struct order *order, struct order_effect effect);
-void order_end(struct order *order, struct order_effect effect);
+static inline void order_begin(struct order *order, struct order_effect effect)
+{
+	order->tasks++;
+	order->calls += effect.calls;
+	order->staged_reads += effect.stages_reads;
+	order->hidden_writes += effect.hides_writes;
+}
+
+static inline void order_end(struct order *order, struct order_effect effect)
+{
+	order->tasks--;
+	order->calls -= effect.calls;
+	order->staged_reads -= effect.stages_reads;
+	order->hidden_writes -= effect.hides_writes;
+}
 
 /* Whether this command must not start before all tasks are done. */
 bool order_must_wait(const struct order *order, const struct command *command);

@@ -108,6 +108,11 @@ static void popped(struct op *op, const struct outcome *outcome)
 
 static void compacted(struct op *op, const struct outcome *outcome)
 {
+	/* If it was repeated, a later request of the same client may have deleted the set since. */
+	struct outcome gone = { .status = OUTCOME_BUSY };
+
+	if (op->rounds && outcome->status == OUTCOME_MISSING)
+		outcome = &gone;
 	if (!outcome_ends(outcome, &task_of(op)->task))
 		task_reply_line(&task_of(op)->task, "OK");
 }

@@ -371,7 +371,7 @@ START_TEST(compaction_of_another_base)
 	server_answers(FOUND("k", 29, "+y+a +b +c +d +e +f +g +h +i "));
 	server_answers("DELETED\r\n");
 	server_answers("EN\r\n");
-	client_is_told("NOT_FOUND\r\n");
+	client_is_told("SERVER_ERROR busy\r\n");
 }
 END_TEST
 

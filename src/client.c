@@ -444,7 +444,6 @@ void client_open(struct worker *w, int fd)
 	c->worker = w;
 	c->release.run = release;
 	STAILQ_INIT(&c->tasks);
-	client_turns_leave(c);
 	stream_open(&c->stream, &w->loop, LOOP_CLIENTS, fd, &ops);
 	TAILQ_INSERT_TAIL(&w->clients, c, link);
 	limits_open(c);

@@ -42,17 +42,17 @@ struct client {
 	struct request_progress request; /* of an incomplete request */
 	size_t skip;                     /* bytes of input to discard: of a refused request, or while it lingers */
 	struct client_limits limits;
-	struct turn turn; /* at the server `turn_at`, where it has one or waits for one; see client_turns.h */
-	int turn_at;
-	uint32_t unsent;            /* replies since the last write */
-	bool barrier : 1;           /* the next request waits until all tasks are done */
-	bool paused : 1;            /* not read: too many requests are unanswered, or too much output waits */
-	bool closing : 1;           /* no more requests are read; closed when all is answered and written */
-	bool ended : 1;             /* the client sends no more */
-	bool lingering : 1;         /* all is written; input is discarded */
-	bool is_attended : 1;       /* the timer of the worker checks it */
-	uint64_t watched;           /* `produced` at the last client_watch */
-	struct worker *destination; /* the worker to move to, or NULL */
+	struct turn turn;             /* see client_turns.h */
+	struct server_turns *turn_at; /* where it has a turn or waits for one; else NULL */
+	uint32_t unsent;              /* replies since the last write */
+	bool barrier : 1;             /* the next request waits until all tasks are done */
+	bool paused : 1;              /* not read: too many requests are unanswered, or too much output waits */
+	bool closing : 1;             /* no more requests are read; closed when all is answered and written */
+	bool ended : 1;               /* the client sends no more */
+	bool lingering : 1;           /* all is written; input is discarded */
+	bool is_attended : 1;         /* the timer of the worker checks it */
+	uint64_t watched;             /* `produced` at the last client_watch */
+	struct worker *destination;   /* the worker to move to, or NULL */
 	struct loop_job release;
 };
 

@@ -5,8 +5,6 @@
 #include "client_window.h"
 #include "util/alloc.h"
 
-enum { NO_TURN = -1 };
-
 /* Of one server. */
 struct server_turns {
 	struct turns turns;
@@ -33,7 +31,7 @@ static void give_turn(struct loop_job *job)
 		return;
 	}
 	c = client_of(turns_next(&at->turns));
-	c->turn_at = at->server;
+	c->turn_at = at;
 	/* Nobody else would notice that it has gone, and what it asks for would take the time of others. */
 	if (stream_is_broken(&c->stream))
 		client_close(c);
@@ -60,32 +58,24 @@ void client_turns_fini(struct worker *w)
 	free(w->turns);
 }
 
-/* Whether it asks for plain values. Sets and lists are read piece by piece, as their client takes them. */
-static bool reads_values(const struct command *command)
-{
-	return command->grammar == GRAMMAR_KEYS || command->grammar == GRAMMAR_TOUCH_KEYS || command->id == COMMAND_MG;
-}
-
 static void wait_at(struct client *c, struct server_turns *at)
 {
 	loop_later(&c->worker->loop, &at->job);
 	turns_wait(&at->turns, &c->turn);
-	c->turn_at = at->server;
+	c->turn_at = at;
 }
 
 static bool has_turn(const struct client *c)
 {
-	return c->turn_at != NO_TURN && c->turn.credit > 0;
+	return c->turn_at && c->turn.credit > 0;
 }
 
 /* A client that has a turn at one server goes ahead of those that wait at another, so no two wait for each other. */
-static bool must_wait_at(const struct client *c, int server)
+static bool must_wait_at(const struct client *c, const struct server_turns *at)
 {
-	const struct worker *w = c->worker;
-
-	if (has_turn(c) && server == c->turn_at)
+	if (has_turn(c) && at == c->turn_at)
 		return false;
-	return !servers_have_room(w->servers, server) || (!has_turn(c) && !turns_are_empty(&w->turns[server].turns));
+	return !servers_have_room(at->worker->servers, at->server) || (!has_turn(c) && !turns_are_empty(&at->turns));
 }
 
 /* Each value is expected to have `size` bytes. */
@@ -96,9 +86,9 @@ static bool must_wait(struct client *c, const struct request *request, uint64_t 
 
 	/* A base64 key is looked for at the server of its text: it takes its turn, though maybe not where it is. */
 	for (size_t i = 0; i < keys && i < ORDER_KEYS_FIRST; i++) {
-		int server = servers_index(c->worker->servers, key);
-		if (must_wait_at(c, server)) {
-			wait_at(c, &c->worker->turns[server]);
+		struct server_turns *at = &c->worker->turns[servers_index(c->worker->servers, key)];
+		if (must_wait_at(c, at)) {
+			wait_at(c, at);
 			return true;
 		}
 		key = slice_token(&rest);
@@ -114,18 +104,18 @@ bool client_turns_must_wait(struct client *c, const struct request *request)
 {
 	uint32_t size = window_expected(c);
 
-	return size && reads_values(request->command) && must_wait(c, request, size);
+	return size && command_reads_values(request->command) && must_wait(c, request, size);
 }
 
 void client_turns_end(struct client *c)
 {
 	if (!c->turn.waits)
-		c->turn_at = NO_TURN;
+		c->turn_at = NULL;
 }
 
 void client_turns_leave(struct client *c)
 {
 	if (c->turn.waits)
-		turns_leave(&c->worker->turns[c->turn_at].turns, &c->turn);
-	c->turn_at = NO_TURN;
+		turns_leave(&c->turn_at->turns, &c->turn);
+	c->turn_at = NULL;
 }

@@ -21,7 +21,7 @@ static bool parse_counter(struct slice value, uint64_t *out)
 	return num_parse_u64(value, out);
 }
 
-/* The keys, all of one length, lie behind the counters. */
+/* The keys, all of one length, lie behind the counters. They differ in the name of their bucket at the end. */
 static char *key_at(const struct counters *counters, size_t i)
 {
 	return (char *)(counters->all + (counters->range.last - counters->range.first + 1)) + i * counters->key_size;
@@ -30,10 +30,10 @@ static char *key_at(const struct counters *counters, size_t i)
 static void make_key(struct counters *counters, size_t i)
 {
 	char name[TIME_BUCKET_NAME_MAX], *at = key_at(counters, i);
-	size_t n = time_bucket_name(counters->rule->bucket, counters->range.first + (int64_t)i, name);
+	size_t n = time_bucket_name(counters->bucket, counters->range.first + (int64_t)i, name);
 
 	if (i > 0)
-		memcpy(at, counters->type.p, counters->key_size - n);
+		memcpy(at, key_at(counters, 0), counters->key_size - n);
 	memcpy(at + counters->key_size - n, name, n);
 	counters->all[i] = (struct counter){ { answered, slice_of(at, counters->key_size) }, counters, 0 };
 }
@@ -86,10 +86,9 @@ void counters_read(struct counters *counters, struct host *host, const struct ev
 		.count = n,
 		.size = n * (sizeof(struct counter) + buf_size(&key)),
 		.key_size = buf_size(&key),
-		.rule = rule,
+		.bucket = rule->bucket,
 	};
 	counters->all = pool_get(host->env.pool, counters->size);
-	counters->type = slice_of(key_at(counters, 0), type.n);
 	memcpy(key_at(counters, 0), buf_slice(&key).p, buf_size(&key));
 	buf_free(&key);
 	ask(counters);

@@ -12,8 +12,7 @@ struct counters {
 	struct host *host;
 	void (*done)(struct counters *counters); /* all are read, or `failure` has an error line */
 	struct buf *failure;                     /* borrowed; the caller clears it */
-	const struct event_rule *rule;
-	struct slice type; /* in the first key */
+	enum granularity bucket;
 	struct time_bucket_range range;
 	size_t count, asked, answered; /* counters: to read, and of these asked for and answered */
 	size_t size, key_size;         /* bytes of the memory at `all`, and of each key */

@@ -63,6 +63,12 @@ struct command {
 	const char *usage, *summary;
 };
 
+/* Whether it asks for plain values. Sets and lists are read piece by piece, as their client takes them. */
+static inline bool command_reads_values(const struct command *command)
+{
+	return command->grammar == GRAMMAR_KEYS || command->grammar == GRAMMAR_TOUCH_KEYS || command->id == COMMAND_MG;
+}
+
 /* The command of that name, or NULL. Exact case. */
 const struct command *command_lookup(struct slice name);
 

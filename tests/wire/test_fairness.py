@@ -165,7 +165,7 @@ class Turns(WireTest):
         self.assertEqual(self.watcher.get(self.free), value_of(self.free.encode()))
 
     def test_those_that_are_gone_ask_for_nothing(self):
-        conns, asked = self.wait_in_line()
+        conns, _ = self.wait_in_line()
         for conn in conns[:-1]:
             conn.reset()
         before = self.gets()

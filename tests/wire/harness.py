@@ -27,6 +27,7 @@ PATIENT = {"connect_timeout": 60000, "request_timeout": 60000}
 EVENLY = "thread_load = 0"  # of setlistd: each thread has clients, however little they ask for
 SANITIZER_MARKS = ("Sanitizer", "runtime error:")
 STDERR_TAIL = 25
+ESTABLISHED, LISTEN = "01", "0A"  # states in /proc/net/tcp
 
 
 class Options:
@@ -113,6 +114,13 @@ def accepts(address):
             return True
         except OSError:
             return False
+
+
+def tcp_sockets(state):
+    """(hexadecimal address, port) of this side of all IPv4 sockets in that state."""
+    with open("/proc/net/tcp", encoding="ascii") as table:
+        rows = [line.split() for line in table.readlines()[1:]]
+    return [(row[1].split(":")[0], int(row[1].split(":")[1], 16)) for row in rows if row[3] == state]
 
 
 class Process:

@@ -8,7 +8,7 @@ import threading
 
 import fake
 from case import WireTest
-from harness import EVENLY, HOST, OPTIONS, PATIENCE, Process, accepts, free_port, wait_until
+from harness import EVENLY, HOST, LISTEN, OPTIONS, PATIENCE, Process, accepts, free_port, tcp_sockets, wait_until
 from wire import Closed, Conn
 
 RUN_LIMIT = PATIENCE
@@ -83,7 +83,7 @@ class Options(Scratch):
     def test_listens_on_loopback_only(self):
         """Unless told otherwise."""
         proxy = self.setlistd([self.memcached()])
-        self.assertEqual({address for address, port in listening() if port == proxy.port}, {"0100007F"})
+        self.assertEqual({address for address, port in tcp_sockets(LISTEN) if port == proxy.port}, {"0100007F"})
 
     def test_server_strings(self):
         a, b = self.memcached(), self.memcached()
@@ -114,13 +114,6 @@ class Options(Scratch):
         with Conn(proxy.port) as conn:
             self.assertEqual(conn.set("k", b"x"), "STORED")
             self.assertEqual(conn.get("k"), b"x")
-
-
-def listening():
-    """(hexadecimal address, port) of all IPv4 sockets that listen."""
-    with open("/proc/net/tcp", encoding="ascii") as table:
-        rows = [line.split() for line in table.readlines()[1:]]
-    return [(row[1].split(":")[0], int(row[1].split(":")[1], 16)) for row in rows if row[3] == "0A"]
 
 
 class SameServers(WireTest):

@@ -6,7 +6,7 @@ import time
 
 from case import WireTest
 from fake import FakeServer, held_until, one_shot, value_of
-from harness import HOST, PATIENCE, accepts, wait_until
+from harness import ESTABLISHED, HOST, PATIENCE, accepts, tcp_sockets, wait_until
 from stored import stats
 from wire import Closed
 
@@ -103,6 +103,8 @@ class Turns(WireTest):
         """Many new clients ask a server that does not answer yet. Gives those, and how many gets were sent to it."""
         before = self.gets()
         conns = [self.connect(self.proxy) for _ in range(self.CLIENTS)]
+        for conn in conns:                  # none is accepted later than the turns are given
+            self.assertEqual(conn.ask("mn"), "MN")
         for conn in conns:
             with contextlib.suppress(OSError):      # closed while it sends more
                 conn.send(f"get {self.held}\r\n".encode() * self.GETS + more)
@@ -168,6 +170,8 @@ class Turns(WireTest):
         conns, _ = self.wait_in_line()
         for conn in conns[:-1]:
             conn.reset()
+        proxy = ("0100007F", self.proxy.port)
+        wait_until("they are gone", PATIENCE, lambda: tcp_sockets(ESTABLISHED).count(proxy) == 2)
         before = self.gets()
         self.event.set()
         self.all_are_answered(conns[-1:])

@@ -76,7 +76,7 @@ static void move_when_quiet(struct client *c)
 		return;
 	TAILQ_REMOVE(&w->clients, c, link);
 	worker_count(w, COUNT_moved_connections, 1);
-	worker_send(c->destination, stream_detach(&c->stream));
+	worker_send(c->destination, (struct mail){ WORKER_TAKE, stream_detach(&c->stream) });
 	limits_close(c);
 	loop_later(&w->loop, &c->release);
 }

@@ -1,7 +1,6 @@
 /* setlistd: reads options and configuration, starts listeners and workers, and stops both on signals. */
 #include <errno.h>
 #include <event2/event.h>
-#include <getopt.h>
 #include <grp.h>
 #include <pwd.h>
 #include <signal.h>
@@ -16,47 +15,18 @@
 
 #include "balance.h"
 #include "client_limits.h"
-#include "config/file.h"
 #include "daemon.h"
 #include "net/listener.h"
+#include "options.h"
 #include "util/alloc.h"
 #include "util/log.h"
-#include "util/num.h"
 #include "worker.h"
 
-static const char usage[] =
-	"usage: setlistd [-f FILE] [-l ADDR] [-p PORT] [-s SOCKET] [-S SERVERS] [-t THREADS] [-u USER] [-v] [-T] [-V] "
-	"[-h]\n"
-	"Sets, lists and event counters on any memcached: a proxy that speaks the memcached text protocol.\n"
-	"\n"
-	"  -f FILE      configuration file; the other options override it\n"
-	"  -l ADDR      listen on this address (127.0.0.1); may be repeated\n"
-	"  -p PORT      listen on this TCP port (11211), 0 for none\n"
-	"  -s SOCKET    listen on this Unix socket\n"
-	"  -S SERVERS   the memcached servers: host:port,host:port or a libmemcached string (--SERVER=...)\n"
-	"  -t THREADS   worker threads (1)\n"
-	"  -u USER      become this user after the sockets are open\n"
-	"  -v           log more; twice for debugging\n"
-	"  -T           check the configuration and exit\n"
-	"  -V           print the version and exit\n"
-	"  -h           print this and exit\n"
-	"\n"
-	"When it runs, connect with telnet and type: help\n";
-
 enum {
-	LISTEN_MAX = 16,
 	REPLACING_MOST = 16, /* connections beyond max_connections, each of which waits for an idle one to be closed */
 	DESCRIPTORS = 24 + REPLACING_MOST, /* beside clients, listeners and workers */
 	DESCRIPTORS_WORKER = 8,
 	DESCRIPTORS_SERVER = 2 /* of each worker: one that goes and one that comes */
-};
-
-struct options {
-	const char *file, *socket, *servers, *user;
-	const char *listen[LISTEN_MAX];
-	int listen_count, verbose;
-	int64_t port, threads; /* -1 for none */
-	bool test;
 };
 
 struct process {
@@ -66,121 +36,6 @@ struct process {
 	size_t listener_count, next, settled, exited;
 	bool draining;
 };
-
-static bool parse_number(const char *text, int64_t least, int64_t most, int64_t *out)
-{
-	return num_parse_i64(slice_of(text, strlen(text)), out) && *out >= least && *out <= most;
-}
-
-static void refuse(const char *option, const char *value)
-{
-	fprintf(stderr, "setlistd: %s %s: not allowed here; see setlistd -h\n", option, value);
-	exit(2);
-}
-
-static struct options parse_options(int argc, char **argv)
-{
-	struct options o = { .port = -1, .threads = -1 };
-	int c;
-
-	while ((c = getopt(argc, argv, "f:l:p:s:S:t:u:vTVh")) != -1) {
-		switch (c) {
-		case 'f':
-			o.file = optarg;
-			break;
-		case 'l':
-			if (o.listen_count == LISTEN_MAX)
-				refuse("-l", optarg);
-			o.listen[o.listen_count++] = optarg;
-			break;
-		case 'p':
-			if (!parse_number(optarg, 0, 65535, &o.port))
-				refuse("-p", optarg);
-			break;
-		case 's':
-			o.socket = optarg;
-			break;
-		case 'S':
-			o.servers = optarg;
-			break;
-		case 't':
-			if (!parse_number(optarg, 1, 64, &o.threads))
-				refuse("-t", optarg);
-			break;
-		case 'u':
-			o.user = optarg;
-			break;
-		case 'v':
-			o.verbose++;
-			break;
-		case 'T':
-			o.test = true;
-			break;
-		case 'V':
-			puts("setlistd " DAEMON_VERSION);
-			exit(0);
-		case 'h':
-			fputs(usage, stdout);
-			exit(0);
-		default:
-			fputs("see setlistd -h\n", stderr);
-			exit(2);
-		}
-	}
-	if (optind < argc)
-		refuse("argument", argv[optind]);
-	return o;
-}
-
-/* -l, -p and -s override the file's listeners. */
-static const char *apply_listen(struct config *config, const struct options *o)
-{
-	const char *error = NULL;
-	char path[300];
-
-	if (o->listen_count == 0 && o->port < 0 && !o->socket)
-		return NULL;
-	if (o->listen_count || o->port >= 0)
-		config_clear_listen(config);
-	for (int i = 0; i < o->listen_count && o->port != 0 && !error; i++)
-		error = config_add_listen(config, o->listen[i], o->port > 0 ? (uint16_t)o->port : 0);
-	if (o->listen_count == 0 && o->port > 0)
-		error = config_add_listen(config, "127.0.0.1", (uint16_t)o->port);
-	if (!error && o->socket) {
-		snprintf(path, sizeof(path), "unix:%s", o->socket);
-		error = config_add_listen(config, path, 0);
-	}
-	return error;
-}
-
-/* Reads the file; the command line overrides it. */
-static bool configure(struct config *config, const struct options *o)
-{
-	const char *error;
-
-	if (o->file && !config_file_read(config, o->file))
-		return false;
-	config_complete(config);
-	error = apply_listen(config, o);
-
-	if (!error && o->servers)
-		error = config_set_servers(config, o->servers);
-	if (error) {
-		fprintf(stderr, "setlistd: %s\n", error);
-		return false;
-	}
-	if (o->threads > 0)
-		config->threads = (uint64_t)o->threads;
-	if (o->verbose)
-		config->verbose = (uint64_t)o->verbose;
-	if (o->user) {
-		free(config->user);
-		config->user = strdup(o->user);
-		if (!config->user)
-			abort();
-	}
-	return true;
-}
 
 /*
  * Servers come first: what they, the listeners and the workers need is set aside, and clients share what the system leaves. False
@@ -245,7 +100,7 @@ static void find_place(struct daemon *d, int fd)
 		return;
 	}
 	atomic_fetch_add(&d->replacing, 1);
-	worker_send(worker, WORKER_REPLACE - fd);
+	worker_send(worker, (struct mail){ WORKER_REPLACE, fd });
 }
 
 static void on_accepted(int fd, void *arg)
@@ -257,7 +112,7 @@ static void on_accepted(int fd, void *arg)
 		return;
 	}
 	atomic_fetch_add(&p->daemon.accepted, 1);
-	worker_send(balance_choose(&p->daemon, p->next++), fd);
+	worker_send(balance_choose(&p->daemon, p->next++), (struct mail){ WORKER_TAKE, fd });
 }
 
 static void close_listeners(struct process *p)
@@ -278,7 +133,7 @@ static void on_signal(evutil_socket_t number, short what, void *arg)
 	log_info("signal %d: shutting down", (int)number);
 	close_listeners(p);
 	for (size_t i = 0; i < p->daemon.config->threads; i++)
-		worker_send(p->daemon.workers[i], p->draining ? WORKER_STOP : WORKER_DRAIN);
+		worker_send(p->daemon.workers[i], (struct mail){ p->draining ? WORKER_STOP : WORKER_DRAIN, -1 });
 	p->draining = true;
 }
 
@@ -389,7 +244,7 @@ static int run(const struct config *config, const struct ring *ring)
 
 int main(int argc, char **argv)
 {
-	struct options options = parse_options(argc, argv);
+	struct options options = options_parse(argc, argv);
 	struct ring *ring = NULL;
 	struct config config;
 	char error[256];
@@ -397,7 +252,7 @@ int main(int argc, char **argv)
 
 	event_set_mem_functions(xmalloc, xrealloc, free);
 	config_init(&config);
-	if (configure(&config, &options)) {
+	if (options_configure(&options, &config)) {
 		log_set_level(LOG_LEVEL_WARN + (int)(config.verbose < 2 ? config.verbose : 2));
 		ring = config_ring(&config, error);
 		if (!ring) {

@@ -148,30 +148,38 @@ static void replace(struct worker *w, int fd)
 	}
 }
 
-static void take(struct worker *w, int message)
+static void take(struct worker *w, struct mail mail)
 {
-	if (message >= 0)
-		client_open(w, message);
-	else if (message == WORKER_DRAIN)
-		drain(w);
-	else if (message == WORKER_STOP)
-		stop(w);
-	else if (message == WORKER_RECLAIM)
+	switch (mail.kind) {
+	case WORKER_TAKE:
+		client_open(w, mail.fd);
+		break;
+	case WORKER_REPLACE:
+		replace(w, mail.fd);
+		break;
+	case WORKER_RECLAIM:
 		limits_reclaim(w);
-	else
-		replace(w, WORKER_REPLACE - message);
+		break;
+	case WORKER_DRAIN:
+		drain(w);
+		break;
+	case WORKER_STOP:
+		stop(w);
+		break;
+	}
 }
 
+/* A write to a pipe of a message this small is whole, and so is each message read. */
 static void on_mail(evutil_socket_t fd, short what, void *arg)
 {
 	struct worker *w = arg;
-	int messages[64];
-	ssize_t n = read((int)fd, messages, sizeof(messages));
+	struct mail mails[64];
+	ssize_t n = read((int)fd, mails, sizeof(mails));
 
 	(void)what;
 	loop_enter(&w->loop);
-	for (ssize_t i = 0; i < n / (ssize_t)sizeof(int); i++)
-		take(w, messages[i]);
+	for (ssize_t i = 0; i < n / (ssize_t)sizeof(mails[0]); i++)
+		take(w, mails[i]);
 }
 
 static void notify(struct worker *w, char news)
@@ -273,9 +281,9 @@ struct worker *worker_start(struct daemon *daemon, uint64_t seed)
 	return w;
 }
 
-void worker_send(struct worker *w, int message)
+void worker_send(struct worker *w, struct mail mail)
 {
-	while (write(w->mailbox[1], &message, sizeof(message)) < 0) {
+	while (write(w->mailbox[1], &mail, sizeof(mail)) < 0) {
 		if (errno != EINTR)
 			abort();
 	}

@@ -52,17 +52,25 @@ struct worker {
 	atomic_uint_fast64_t counters[COUNTERS];
 };
 
-/*
- * Finish requests in progress, then stop; stop now; close clients that hold most. WORKER_REPLACE - fd: a socket for the place of
- * an idle client.
- */
-enum { WORKER_DRAIN = -1, WORKER_STOP = -2, WORKER_RECLAIM = -3, WORKER_REPLACE = -4 };
+enum mail_kind {
+	WORKER_TAKE,    /* a new or moved client: the worker owns the socket */
+	WORKER_REPLACE, /* a new client for the place of an idle one */
+	WORKER_RECLAIM, /* close clients that hold most */
+	WORKER_DRAIN,   /* finish requests in progress, then stop */
+	WORKER_STOP     /* stop now */
+};
+
+/* A message to a worker. */
+struct mail {
+	enum mail_kind kind;
+	int fd; /* or -1 */
+};
 
 /* Starts the thread. Borrows `daemon` until worker_join. */
 struct worker *worker_start(struct daemon *daemon, uint64_t seed);
 
-/* Sends a socket, which the worker takes, or WORKER_DRAIN or WORKER_STOP. From any thread. */
-void worker_send(struct worker *worker, int message);
+/* From any thread. */
+void worker_send(struct worker *worker, struct mail mail);
 
 /* Waits until the thread has exited, and frees the worker. */
 void worker_join(struct worker *worker);

@@ -1,0 +1,143 @@
+#include "options.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/file.h"
+#include "daemon.h"
+#include "util/num.h"
+
+static const char usage[] =
+	"usage: setlistd [-f FILE] [-l ADDR] [-p PORT] [-s SOCKET] [-S SERVERS] [-t THREADS] [-u USER] [-v] [-T] [-V] "
+	"[-h]\n"
+	"Sets, lists and event counters on any memcached: a proxy that speaks the memcached text protocol.\n"
+	"\n"
+	"  -f FILE      configuration file; the other options override it\n"
+	"  -l ADDR      listen on this address (127.0.0.1); may be repeated\n"
+	"  -p PORT      listen on this TCP port (11211), 0 for none\n"
+	"  -s SOCKET    listen on this Unix socket\n"
+	"  -S SERVERS   the memcached servers: host:port,host:port or a libmemcached string (--SERVER=...)\n"
+	"  -t THREADS   worker threads (1)\n"
+	"  -u USER      become this user after the sockets are open\n"
+	"  -v           log more; twice for debugging\n"
+	"  -T           check the configuration and exit\n"
+	"  -V           print the version and exit\n"
+	"  -h           print this and exit\n"
+	"\n"
+	"When it runs, connect with telnet and type: help\n";
+
+static bool parse_number(const char *text, int64_t least, int64_t most, int64_t *out)
+{
+	return num_parse_i64(slice_of(text, strlen(text)), out) && *out >= least && *out <= most;
+}
+
+static void refuse(const char *option, const char *value)
+{
+	fprintf(stderr, "setlistd: %s %s: not allowed here; see setlistd -h\n", option, value);
+	exit(2);
+}
+
+struct options options_parse(int argc, char **argv)
+{
+	struct options o = { .port = -1, .threads = -1 };
+	int c;
+
+	while ((c = getopt(argc, argv, "f:l:p:s:S:t:u:vTVh")) != -1) {
+		switch (c) {
+		case 'f':
+			o.file = optarg;
+			break;
+		case 'l':
+			if (o.listen_count == OPTIONS_LISTEN)
+				refuse("-l", optarg);
+			o.listen[o.listen_count++] = optarg;
+			break;
+		case 'p':
+			if (!parse_number(optarg, 0, 65535, &o.port))
+				refuse("-p", optarg);
+			break;
+		case 's':
+			o.socket = optarg;
+			break;
+		case 'S':
+			o.servers = optarg;
+			break;
+		case 't':
+			if (!parse_number(optarg, 1, 64, &o.threads))
+				refuse("-t", optarg);
+			break;
+		case 'u':
+			o.user = optarg;
+			break;
+		case 'v':
+			o.verbose++;
+			break;
+		case 'T':
+			o.test = true;
+			break;
+		case 'V':
+			puts("setlistd " DAEMON_VERSION);
+			exit(0);
+		case 'h':
+			fputs(usage, stdout);
+			exit(0);
+		default:
+			fputs("see setlistd -h\n", stderr);
+			exit(2);
+		}
+	}
+	if (optind < argc)
+		refuse("argument", argv[optind]);
+	return o;
+}
+
+/* -l, -p and -s override the file's listeners. */
+static const char *apply_listen(struct config *config, const struct options *o)
+{
+	const char *error = NULL;
+	char path[300];
+
+	if (o->listen_count == 0 && o->port < 0 && !o->socket)
+		return NULL;
+	if (o->listen_count || o->port >= 0)
+		config_clear_listen(config);
+	for (int i = 0; i < o->listen_count && o->port != 0 && !error; i++)
+		error = config_add_listen(config, o->listen[i], o->port > 0 ? (uint16_t)o->port : 0);
+	if (o->listen_count == 0 && o->port > 0)
+		error = config_add_listen(config, "127.0.0.1", (uint16_t)o->port);
+	if (!error && o->socket) {
+		snprintf(path, sizeof(path), "unix:%s", o->socket);
+		error = config_add_listen(config, path, 0);
+	}
+	return error;
+}
+
+bool options_configure(const struct options *o, struct config *config)
+{
+	const char *error;
+
+	if (o->file && !config_file_read(config, o->file))
+		return false;
+	config_complete(config);
+	error = apply_listen(config, o);
+
+	if (!error && o->servers)
+		error = config_set_servers(config, o->servers);
+	if (error) {
+		fprintf(stderr, "setlistd: %s\n", error);
+		return false;
+	}
+	if (o->threads > 0)
+		config->threads = (uint64_t)o->threads;
+	if (o->verbose)
+		config->verbose = (uint64_t)o->verbose;
+	if (o->user) {
+		free(config->user);
+		config->user = strdup(o->user);
+		if (!config->user)
+			abort();
+	}
+	return true;
+}

@@ -1,0 +1,27 @@
+/* The command line, and the configuration that it makes together with the file. */
+#ifndef OPTIONS_H
+#define OPTIONS_H
+
+#include "config/config.h"
+
+enum { OPTIONS_LISTEN = 16 };
+
+/* Its texts are those of the command line. */
+struct options {
+	const char *file, *socket, *servers, *user;
+	const char *listen[OPTIONS_LISTEN];
+	int listen_count, verbose;
+	int64_t port, threads; /* -1 for none */
+	bool test;
+};
+
+/* Parses the command line. Prints help or a version, or an error, and exits, where that is all there is to do. */
+struct options options_parse(int argc, char **argv);
+
+/*
+ * Fills in an initialized `config`: the defaults, overridden by the file, overridden by the command line. On an error gives false,
+ * after printing it to standard error.
+ */
+bool options_configure(const struct options *options, struct config *config) __attribute__((warn_unused_result));
+
+#endif

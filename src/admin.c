@@ -12,12 +12,13 @@
 static const unsigned unknown_version = 1u << 16 | 6u << 8;
 
 /* The lowest version of all servers, so that a client uses no command that one of them lacks. */
-static unsigned oldest_version(const struct daemon *d)
+static unsigned oldest_version(struct daemon *d)
 {
 	unsigned oldest = 0;
 
-	for (size_t i = 0; i < d->config->threads; i++) {
-		const struct servers *servers = d->workers[i]->servers;
+	pthread_mutex_lock(&d->lock);
+	for (size_t i = 0; i < d->threads; i++) {
+		const struct servers *servers = d->workers[i]->current->servers;
 		for (int j = 0; j < servers_count(servers); j++) {
 			unsigned version =
 				atomic_load_explicit(&servers_get(servers, j)->stats.version, memory_order_relaxed);
@@ -25,10 +26,11 @@ static unsigned oldest_version(const struct daemon *d)
 				oldest = version;
 		}
 	}
+	pthread_mutex_unlock(&d->lock);
 	return oldest ? oldest : unknown_version;
 }
 
-static void print_version(const struct daemon *d, struct buf *out)
+static void print_version(struct daemon *d, struct buf *out)
 {
 	unsigned v = oldest_version(d);
 
@@ -39,7 +41,7 @@ static void sum_counters(const struct daemon *d, uint64_t sums[COUNTERS])
 {
 	for (int i = 0; i < COUNTERS; i++)
 		sums[i] = 0;
-	for (size_t w = 0; w < d->config->threads; w++) {
+	for (size_t w = 0; w < d->threads; w++) {
 		for (int i = 0; i < COUNTERS; i++)
 			sums[i] += atomic_load_explicit(&d->workers[w]->counters[i], memory_order_relaxed);
 	}
@@ -50,12 +52,13 @@ static void print_general(struct worker *w, struct buf *out)
 	struct daemon *d = w->daemon;
 
 	reply_stat(out, "pid", (uint64_t)getpid());
-	reply_stat(out, "uptime", (uint64_t)(w->host.env.unix_time - d->started));
-	reply_stat(out, "time", (uint64_t)w->host.env.unix_time);
+	reply_stat(out, "uptime", (uint64_t)(w->loop.unix_time - d->started));
+	reply_stat(out, "time", (uint64_t)w->loop.unix_time);
 	BUF_ADD(out, "STAT version ");
 	print_version(d, out);
 	reply_stat(out, "pointer_size", 8 * sizeof(void *));
-	reply_stat(out, "threads", d->config->threads);
+	reply_stat(out, "threads", d->threads);
+	buf_printf(out, "STAT ring %016" PRIx64 "\r\n", w->current->settings->ring_hash);
 	reply_stat(out, "curr_connections", (uint64_t)atomic_load(&d->connections));
 	reply_stat(out, "client_bytes", atomic_load_explicit(&d->client_bytes, memory_order_relaxed));
 	reply_stat(out, "total_connections", atomic_load(&d->accepted));
@@ -88,28 +91,49 @@ static uint64_t load(const atomic_uint_fast64_t *counter)
 	return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-static struct upstream_sum sum_upstream(const struct daemon *d, int index)
+/* Another worker has the same servers in the same order, except while a reload changes them. */
+static const struct server *counterpart(const struct servers *servers, const struct server *s, int index)
+{
+	const struct server *other = index < servers_count(servers) ? servers_get(servers, index) : NULL;
+
+	if (other && strcmp(other->name, s->name) == 0)
+		return other;
+	for (int i = 0; i < servers_count(servers); i++) {
+		other = servers_get(servers, i);
+		if (strcmp(other->name, s->name) == 0)
+			return other;
+	}
+	return NULL;
+}
+
+static struct upstream_sum sum_upstream(struct daemon *d, const struct server *server, int index)
 {
 	struct upstream_sum sum = { 0 };
 
-	for (size_t i = 0; i < d->config->threads; i++) {
-		const struct server_stats *s = &servers_get(d->workers[i]->servers, index)->stats;
-		sum.calls += load(&s->calls);
-		sum.unavailable += load(&s->unavailable);
-		sum.busy += load(&s->busy);
-		sum.timeouts += load(&s->timeouts);
-		sum.lost += load(&s->lost);
-		sum.connects += load(&s->connects);
-		sum.up += atomic_load_explicit(&s->state, memory_order_relaxed) == SERVER_UP;
+	pthread_mutex_lock(&d->lock);
+	for (size_t i = 0; i < d->threads; i++) {
+		const struct server *other = counterpart(d->workers[i]->current->servers, server, index);
+		if (!other)
+			continue;
+		sum.calls += load(&other->stats.calls);
+		sum.unavailable += load(&other->stats.unavailable);
+		sum.busy += load(&other->stats.busy);
+		sum.timeouts += load(&other->stats.timeouts);
+		sum.lost += load(&other->stats.lost);
+		sum.connects += load(&other->stats.connects);
+		sum.up += atomic_load_explicit(&other->stats.state, memory_order_relaxed) == SERVER_UP;
 	}
+	pthread_mutex_unlock(&d->lock);
 	return sum;
 }
 
 static void print_upstream(const struct worker *w, struct buf *out)
 {
-	for (int i = 0; i < servers_count(w->servers); i++) {
-		const struct server *s = servers_get(w->servers, i);
-		struct upstream_sum sum = sum_upstream(w->daemon, i);
+	const struct servers *servers = w->current->servers;
+
+	for (int i = 0; i < servers_count(servers); i++) {
+		const struct server *s = servers_get(servers, i);
+		struct upstream_sum sum = sum_upstream(w->daemon, s, i);
 		unsigned v = atomic_load_explicit(&s->stats.version, memory_order_relaxed);
 
 		buf_printf(out, "STAT %s:state %s\r\n", s->name, sum.up ? "up" : "down");
@@ -145,7 +169,7 @@ void admin_stats(struct client *client, const struct request *request, struct bu
 	} else if (slice_equal(group, SLICE("collections"))) {
 		print_counters(d, COUNT_bytes_written + 1, COUNTERS - 1, out);
 	} else if (slice_equal(group, SLICE("settings"))) {
-		config_print(d->config, out);
+		config_print(worker_config(w), out);
 	} else {
 		reply_text(out, "CLIENT_ERROR unknown stats group");
 		return;
@@ -177,8 +201,8 @@ void admin_help(struct client *client, const struct request *request, struct buf
 
 void admin_route(struct client *client, const struct request *request, struct buf *out)
 {
-	const struct worker *w = client->worker;
-	const struct server *s = servers_get(w->servers, ring_lookup(w->daemon->ring, request->key));
+	const struct generation *g = client->generation;
+	const struct server *s = servers_get(g->servers, ring_lookup(g->settings->ring, request->key));
 	struct slice rest = request->rest;
 
 	if (slice_token(&rest).n) {
@@ -235,7 +259,7 @@ void admin_start(struct client *client, const struct request *request)
 #undef COMMAND
 #undef PROXY_COMMAND
 	};
-	struct task *task = task_new(&client->worker->host, request, client, sizeof(*task));
+	struct task *task = task_new(&client->generation->host, request, client, sizeof(*task));
 
 	starts[request->command->id](client, request, task_reply(task));
 	task_done(task);

@@ -47,7 +47,7 @@ static struct worker *least_loaded(const struct daemon *d, uint64_t now)
 {
 	struct worker *least = d->workers[0];
 
-	for (size_t i = 1; i < d->config->threads; i++) {
+	for (size_t i = 1; i < d->threads; i++) {
 		if (load_of(d->workers[i], now) < load_of(least, now))
 			least = d->workers[i];
 	}
@@ -58,10 +58,10 @@ struct worker *balance_choose(const struct daemon *d, uint64_t turn)
 {
 	uint64_t now = clock_ns(CLOCK_MONOTONIC) / 1000000;
 
-	if (d->config->thread_load == 0)
-		return d->workers[turn % d->config->threads];
-	for (size_t i = 0; i < d->config->threads; i++) {
-		if (load_of(d->workers[i], now) < d->config->thread_load)
+	if (d->settings->config.thread_load == 0)
+		return d->workers[turn % d->threads];
+	for (size_t i = 0; i < d->threads; i++) {
+		if (load_of(d->workers[i], now) < d->settings->config.thread_load)
 			return d->workers[i];
 	}
 	return least_loaded(d, now);
@@ -111,7 +111,7 @@ static void on_full_window(struct worker *w, unsigned load, uint64_t window)
 
 void balance_turn(struct worker *w)
 {
-	const struct config *config = w->daemon->config;
+	const struct config *config = worker_config(w);
 	struct balance *b = &w->balance;
 	uint64_t now = w->loop.now, window = now - b->began, cpu;
 	unsigned load;

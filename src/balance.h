@@ -23,7 +23,10 @@ struct balance {
 	atomic_uint_fast64_t ended; /* the end of the last window */
 };
 
-/* The worker for a new client. If thread_load is 0, `turn`, the number of the client, shares them out evenly. */
+/*
+ * The worker for a new client. If thread_load is 0, `turn`, the number of the client, shares them out evenly. From the main
+ * thread only.
+ */
 struct worker *balance_choose(const struct daemon *daemon, uint64_t turn);
 
 /* Measures the load, and may hand over clients. The worker's thread calls it in each turn of its loop. */

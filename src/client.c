@@ -8,6 +8,7 @@
 #include "client_turns.h"
 #include "client_window.h"
 #include "command/start.h"
+#include "generation.h"
 #include "protocol/reply.h"
 #include "util/alloc.h"
 #include "util/log.h"
@@ -19,6 +20,23 @@ enum {
 static struct client *client_of(struct stream *stream)
 {
 	return (struct client *)stream;
+}
+
+static struct generation *generation_of(const struct task *task)
+{
+	return (struct generation *)task->host;
+}
+
+static void free_task(struct task *task)
+{
+	generation_of(task)->tasks--;
+	task_free(task);
+}
+
+static void enter_generation(struct client *c)
+{
+	c->generation = c->worker->current;
+	c->generation->clients++;
 }
 
 /* --- the end of a connection --- */
@@ -41,12 +59,13 @@ void client_close(struct client *c)
 		task->abandoned = true;
 		/* If it is done, it only waited for earlier ones. */
 		if (task->done)
-			task_free(task);
+			free_task(task);
 		else if (task->resume)
 			task->resume(task);
 	}
 	c->order = (struct order){ 0 };
 	client_turns_leave(c);
+	c->generation->clients--;
 	stream_close(&c->stream);
 	TAILQ_REMOVE(&w->clients, c, link);
 	limits_close(c);
@@ -75,6 +94,7 @@ static void move_when_quiet(struct client *c)
 	if (!c->destination || w->draining || !stream_is_open(&c->stream) || !is_quiet(c))
 		return;
 	TAILQ_REMOVE(&w->clients, c, link);
+	c->generation->clients--;
 	worker_count(w, COUNT_moved_connections, 1);
 	worker_send(c->destination, (struct mail){ WORKER_TAKE, stream_detach(&c->stream) });
 	limits_close(c);
@@ -154,14 +174,14 @@ static void carry_out(struct client *c, const struct request *request)
 	};
 
 	worker_count(c->worker, counters[request->command->id], 1);
-	if (!task_start(&c->worker->host, request, c))
+	if (!task_start(&c->generation->host, request, c))
 		admin_start(c, request);
 }
 
 static void refuse(struct client *c, const struct request *request)
 {
 	worker_count(c->worker, COUNT_cmd_refused, 1);
-	task_start_refused(&c->worker->host, request, c);
+	task_start_refused(&c->generation->host, request, c);
 }
 
 void client_refuse(struct client *c, const char *error)
@@ -265,6 +285,7 @@ void client_task_begin(struct task *task)
 	struct client *c = task->owner;
 
 	STAILQ_INSERT_TAIL(&c->tasks, task, link);
+	generation_of(task)->tasks++;
 	order_begin(&c->order, task->order);
 	window_task_begin(c, task);
 }
@@ -281,7 +302,7 @@ struct buf *client_task_reply(struct task *task)
 	struct client *c = task->owner;
 
 	if (!c || task->quiet) {
-		struct buf *trash = &((struct worker *)task->host)->trash;
+		struct buf *trash = &generation_of(task)->worker->trash;
 		buf_consume(trash, buf_size(trash));
 		return trash;
 	}
@@ -345,12 +366,24 @@ static void maybe_resume(struct client *c)
 	struct task *first = STAILQ_FIRST(&c->tasks);
 	bool room = stream_waiting(&c->stream) <= client_config(c)->client_buffer / 2;
 
-	if (c->order.tasks == 0)
+	if (c->order.tasks == 0) {
 		c->barrier = false;
+		if (c->generation != c->worker->current) {
+			c->generation->clients--;
+			enter_generation(c);
+		}
+	}
 	if (room && first && first->resume)
 		first->resume(first);
 	if (c->paused && !c->closing && !c->barrier && !c->turn.waits && room && window_lets_resume(c))
 		client_resume(c);
+}
+
+void client_renew(struct client *c)
+{
+	client_turns_leave(c);
+	c->barrier = true;
+	maybe_resume(c);
 }
 
 /* The size of the reply of the task that has just ended. */
@@ -379,7 +412,7 @@ static void pop_finished(struct client *c)
 		STAILQ_REMOVE_HEAD(&c->tasks, link);
 		order_end(&c->order, task->order);
 		window_task_end(c, task, measure_reply(c));
-		task_free(task);
+		free_task(task);
 		c->unsent++;
 	}
 	stream_expect(&c->stream, c->order.tasks > 0 && c->unsent < BATCH_REPLIES);
@@ -387,13 +420,13 @@ static void pop_finished(struct client *c)
 
 void client_task_done(struct task *task)
 {
-	struct worker *w = (struct worker *)task->host;
+	struct worker *w = generation_of(task)->worker;
 	struct client *c = task->owner;
 
 	assert(!task->done);
 	task->done = true;
 	if (!c) {
-		task_free(task);
+		free_task(task);
 		worker_stop_if_drained(w);
 		return;
 	}
@@ -442,6 +475,7 @@ void client_open(struct worker *w, int fd)
 	struct client *c = xcalloc(1, sizeof(*c));
 
 	c->worker = w;
+	enter_generation(c);
 	c->release.run = release;
 	STAILQ_INIT(&c->tasks);
 	stream_open(&c->stream, &w->loop, LOOP_CLIENTS, fd, &ops);

@@ -34,6 +34,7 @@ struct client {
 	struct stream stream;     /* first: a pointer to one is a pointer to the other */
 	TAILQ_ENTRY(client) link; /* among the worker's, in the order of `limits.listed` */
 	struct worker *worker;
+	struct generation *generation; /* in which its next request begins, unless there is a newer one by then */
 	STAILQ_HEAD(, task) tasks;
 	size_t asked;                    /* bytes of the unfinished requests and their tasks */
 	size_t spilled;                  /* bytes of replies that wait for earlier ones */
@@ -71,6 +72,9 @@ void client_drain(struct client *client);
 /* Reads requests again, after a pause. */
 void client_resume(struct client *client);
 
+/* The worker has a new generation: the client's next request begins in it, when all earlier ones are answered. */
+void client_renew(struct client *client);
+
 /* Moves the client to another worker as soon as all its requests are answered. */
 void client_move(struct client *client, struct worker *to);
 
@@ -93,7 +97,7 @@ void client_task_done(struct task *task);
 
 static inline const struct config *client_config(const struct client *client)
 {
-	return client->worker->daemon->config;
+	return worker_config(client->worker);
 }
 
 #endif

@@ -68,7 +68,7 @@ static void publish(struct worker *w, size_t change)
 	change -= w->loop.shared_again - l->shared_again;
 	l->shared_again = w->loop.shared_again;
 	total = atomic_fetch_add_explicit(&d->client_bytes, change, memory_order_relaxed) + change;
-	if (d->config->client_memory && total > d->config->client_memory)
+	if (worker_config(w)->client_memory && total > worker_config(w)->client_memory)
 		loop_later(&w->loop, &l->reclaim);
 }
 
@@ -155,7 +155,7 @@ static struct worker *worker_of_largest(struct worker *own)
 	unsigned most = atomic_load_explicit(&own->limits.highest, memory_order_relaxed), other;
 	struct worker *found = own;
 
-	for (size_t i = 0; i < d->config->threads; i++) {
+	for (size_t i = 0; i < d->threads; i++) {
 		other = atomic_load_explicit(&d->workers[i]->limits.highest, memory_order_relaxed);
 		if (other > most) {
 			most = other;
@@ -168,7 +168,7 @@ static struct worker *worker_of_largest(struct worker *own)
 /* What one thread frees, another does not reuse. So that the process takes little more than is counted, it goes to the system. */
 static void give_back(struct worker *w)
 {
-	if (w->limits.reclaimed < w->daemon->config->client_memory / GIVE_BACK_PART)
+	if (w->limits.reclaimed < worker_config(w)->client_memory / GIVE_BACK_PART)
 		return;
 	w->limits.reclaimed = 0;
 #ifdef __GLIBC__
@@ -183,7 +183,7 @@ void limits_reclaim(struct worker *w)
 	struct client *c;
 
 	atomic_store(&w->limits.asked_to_reclaim, false);
-	while (atomic_load_explicit(&d->client_bytes, memory_order_relaxed) > d->config->client_memory) {
+	while (atomic_load_explicit(&d->client_bytes, memory_order_relaxed) > worker_config(w)->client_memory) {
 		whose = worker_of_largest(w);
 		if (whose != w) {
 			if (!atomic_exchange(&whose->limits.asked_to_reclaim, true))
@@ -332,7 +332,7 @@ static void no_longer_attend(struct client *c)
 
 static void close_idle(struct worker *w)
 {
-	uint64_t timeout = w->daemon->config->idle_timeout;
+	uint64_t timeout = worker_config(w)->idle_timeout;
 	struct client *c;
 
 	while (timeout && (c = first_idle(w, timeout))) {
@@ -358,22 +358,35 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 			no_longer_attend(c);
 	}
 	close_idle(w);
-	if (!TAILQ_EMPTY(&w->limits.attended) || (w->daemon->config->idle_timeout && !TAILQ_EMPTY(&w->clients)))
+	if (!TAILQ_EMPTY(&w->limits.attended) || (worker_config(w)->idle_timeout && !TAILQ_EMPTY(&w->clients)))
 		event_add(&w->limits.tick, &tick);
 }
 
 /* --- the beginning and the end --- */
 
-void limits_open(struct client *c)
+static void start_tick(struct worker *w)
 {
 	static const struct timeval tick = { 0, TICK_MS * 1000 };
+
+	if (worker_config(w)->idle_timeout && !event_pending(&w->limits.tick, EV_TIMEOUT, NULL))
+		event_add(&w->limits.tick, &tick);
+}
+
+void limits_renew(struct worker *w)
+{
+	start_tick(w);
+	if (worker_config(w)->client_memory)
+		loop_later(&w->loop, &w->limits.reclaim);
+}
+
+void limits_open(struct client *c)
+{
 	struct worker *w = c->worker;
 
 	c->limits.progress = c->limits.active = c->limits.listed = w->loop.now;
 	tell_oldest(w);
 	window_open(c);
-	if (client_config(c)->idle_timeout && !event_pending(&w->limits.tick, EV_TIMEOUT, NULL))
-		event_add(&w->limits.tick, &tick);
+	start_tick(w);
 }
 
 void limits_close(struct client *c)

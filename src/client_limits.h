@@ -42,6 +42,9 @@ static inline bool limits_have_grown(const struct client *client, size_t by)
 /* Throws away what still comes from it, for a time. */
 void limits_linger(struct client *client);
 
+/* The worker has new settings. */
+void limits_renew(struct worker *worker);
+
 /* Closes clients until all together take no more than they may. */
 void limits_reclaim(struct worker *worker);
 

@@ -1,15 +1,17 @@
 #include "client_turns.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "client_window.h"
+#include "generation.h"
 #include "util/alloc.h"
 
 /* Of one server. */
 struct server_turns {
 	struct turns turns;
 	struct loop_job job; /* gives the next turn */
-	struct worker *worker;
+	struct generation *generation;
 	int server;
 };
 
@@ -26,8 +28,8 @@ static void give_turn(struct loop_job *job)
 
 	if (turns_are_empty(&at->turns))
 		return;
-	if (!servers_have_room(at->worker->servers, at->server)) {
-		servers_await_room(at->worker->servers, at->server, &at->job);
+	if (!servers_have_room(at->generation->servers, at->server)) {
+		servers_await_room(at->generation->servers, at->server, &at->job);
 		return;
 	}
 	c = client_of(turns_next(&at->turns));
@@ -37,25 +39,31 @@ static void give_turn(struct loop_job *job)
 		client_close(c);
 	else
 		client_resume(c);
-	loop_later(&at->worker->loop, &at->job);
+	loop_later(&at->generation->worker->loop, &at->job);
 }
 
-void client_turns_init(struct worker *w)
+void client_turns_init(struct generation *g)
 {
-	int count = ring_count(w->daemon->ring);
+	int count = servers_count(g->servers);
 
-	w->turns = xcalloc((size_t)count, sizeof(*w->turns));
+	g->turns = xcalloc((size_t)count, sizeof(*g->turns));
 	for (int i = 0; i < count; i++) {
-		w->turns[i].worker = w;
-		w->turns[i].server = i;
-		w->turns[i].job.run = give_turn;
-		turns_init(&w->turns[i].turns);
+		g->turns[i].generation = g;
+		g->turns[i].server = i;
+		g->turns[i].job.run = give_turn;
+		turns_init(&g->turns[i].turns);
 	}
 }
 
-void client_turns_fini(struct worker *w)
+void client_turns_fini(struct generation *g)
 {
-	free(w->turns);
+	for (int i = 0; g->turns && i < servers_count(g->servers); i++) {
+		assert(turns_are_empty(&g->turns[i].turns));
+		loop_forget(&g->worker->loop, &g->turns[i].job);
+		servers_forget_room(g->servers, i, &g->turns[i].job);
+	}
+	free(g->turns);
+	g->turns = NULL;
 }
 
 static void wait_at(struct client *c, struct server_turns *at)
@@ -75,7 +83,8 @@ static bool must_wait_at(const struct client *c, const struct server_turns *at)
 {
 	if (has_turn(c) && at == c->turn_at)
 		return false;
-	return !servers_have_room(at->worker->servers, at->server) || (!has_turn(c) && !turns_are_empty(&at->turns));
+	return !servers_have_room(at->generation->servers, at->server) ||
+		(!has_turn(c) && !turns_are_empty(&at->turns));
 }
 
 /* Each value is expected to have `size` bytes. */
@@ -86,7 +95,7 @@ static bool must_wait(struct client *c, const struct request *request, uint64_t 
 
 	/* A base64 key is looked for at the server of its text: it takes its turn, though maybe not where it is. */
 	for (size_t i = 0; i < keys && i < ORDER_KEYS_FIRST; i++) {
-		struct server_turns *at = &c->worker->turns[servers_index(c->worker->servers, key)];
+		struct server_turns *at = &c->generation->turns[servers_index(c->generation->servers, key)];
 		if (must_wait_at(c, at)) {
 			wait_at(c, at);
 			return true;

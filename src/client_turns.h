@@ -8,8 +8,11 @@
 
 #include "client.h"
 
-void client_turns_init(struct worker *worker);
-void client_turns_fini(struct worker *worker);
+struct generation;
+
+void client_turns_init(struct generation *generation);
+/* No client may wait for a turn. Does nothing if it was called before. */
+void client_turns_fini(struct generation *generation);
 
 /* Whether this request must wait for a turn. If so, the client stands in line, and client_resume is called when its turn comes. */
 bool client_turns_must_wait(struct client *client, const struct request *request);

@@ -104,7 +104,7 @@ bool window_lets_go_on(const struct client *c)
 {
 	const struct config *config = client_config(c);
 
-	if (c->order.tasks >= config->max_pipeline || c->order.calls >= c->worker->host.calls_max ||
+	if (c->order.tasks >= config->max_pipeline || c->order.calls >= c->generation->host.calls_max ||
 		stream_waiting(&c->stream) >= config->client_buffer)
 		return false;
 	return c->order.tasks == 0 || demand(c) <= config->client_buffer;
@@ -114,7 +114,7 @@ bool window_lets_resume(const struct client *c)
 {
 	const struct config *config = client_config(c);
 
-	return c->order.tasks <= config->max_pipeline / 2 && c->order.calls <= c->worker->host.calls_max / 2 &&
+	return c->order.tasks <= config->max_pipeline / 2 && c->order.calls <= c->generation->host.calls_max / 2 &&
 		(c->order.tasks == 0 || demand(c) <= config->client_buffer / 2);
 }
 

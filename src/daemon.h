@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 
 #include "collection/large.h"
-#include "config/config.h"
+#include "settings.h"
 
 #define DAEMON_VERSION SETLISTD_VERSION
 
@@ -17,15 +17,19 @@ enum counter {
 	COUNTERS
 };
 
-/* Messages from workers, one byte each: it has tried to connect to all servers; its loop has stopped. */
+/*
+ * Messages from workers, one byte each: it has tried to connect to all servers, at the start or of new settings, which it uses from
+ * now on; its loop has stopped.
+ */
 enum { DAEMON_SETTLED = 's', DAEMON_EXITED = 'e' };
 
 struct worker;
 
 struct daemon {
-	const struct config *config;
-	const struct ring *ring;
-	struct worker **workers; /* config->threads of them */
+	struct settings
+		*settings; /* the latest. Of the main thread, which changes it; workers that start or reload share it */
+	size_t threads;
+	struct worker **workers; /* `threads` of them */
 	int64_t started;         /* Unix time */
 	atomic_int connections;  /* open clients */
 	atomic_int replacing;    /* of these, those that wait for an idle one to be closed */
@@ -33,7 +37,7 @@ struct daemon {
 	atomic_uint_fast64_t accepted, rejected;
 	struct large_filter *large;
 	int news;                    /* the writing end of a pipe for DAEMON_SETTLED and DAEMON_EXITED */
-	pthread_mutex_t lock;        /* protects the baseline */
+	pthread_mutex_t lock;        /* protects the baseline, and each worker's pointer to its current generation */
 	uint64_t baseline[COUNTERS]; /* the counters at the last `stats reset` */
 };
 

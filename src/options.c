@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "config/file.h"
-#include "daemon.h"
+#include "util/alloc.h"
 #include "util/num.h"
 
 static const char usage[] =
@@ -78,7 +78,7 @@ struct options options_parse(int argc, char **argv)
 			o.test = true;
 			break;
 		case 'V':
-			puts("setlistd " DAEMON_VERSION);
+			puts("setlistd " SETLISTD_VERSION);
 			exit(0);
 		case 'h':
 			fputs(usage, stdout);
@@ -135,9 +135,7 @@ bool options_configure(const struct options *o, struct config *config)
 		config->verbose = (uint64_t)o->verbose;
 	if (o->user) {
 		free(config->user);
-		config->user = strdup(o->user);
-		if (!config->user)
-			abort();
+		config->user = xstrdup(o->user);
 	}
 	return true;
 }

@@ -1,27 +1,20 @@
 #include "worker.h"
 
 #include <errno.h>
+#include <event2/dns.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "client.h"
 #include "client_limits.h"
-#include "client_turns.h"
 #include "collection/machines.h"
 #include "util/alloc.h"
 #include "util/log.h"
 #include "util/random.h"
 
-static void send_call(struct env *env, const struct call *call, struct waiter *waiter)
+void worker_later(struct worker *w, struct waiter *waiter, unsigned ms)
 {
-	servers_call(((struct worker *)env)->servers, call, waiter);
-}
-
-/* While clients send requests, sliced work pauses for a millisecond between two slices. */
-static void call_later(struct env *env, struct waiter *waiter, unsigned ms)
-{
-	struct worker *w = (struct worker *)env;
 	uint64_t bytes_read = atomic_load_explicit(&w->counters[COUNT_bytes_read], memory_order_relaxed);
 	bool busy = bytes_read != w->bytes_seen;
 
@@ -29,44 +22,173 @@ static void call_later(struct env *env, struct waiter *waiter, unsigned ms)
 	deferred_add(&w->deferred, waiter, ms ? ms : busy);
 }
 
+/* --- counters --- */
+
 static void set_counter(struct worker *w, enum counter counter, uint64_t n)
 {
 	atomic_store_explicit(&w->counters[counter], n, memory_order_relaxed);
 }
 
+static void add_stats(struct lanes_stats *sum, const struct generation *g)
+{
+	const struct lanes_stats *s = lanes_statistics(g->host.lanes);
+
+	sum->appends += s->appends;
+	sum->appended_operations += s->appended_operations;
+	sum->reads += s->reads;
+	sum->cache_hits += s->cache_hits;
+	sum->compactions += s->compactions;
+	sum->spills += s->spills;
+	sum->merges += s->merges;
+	sum->conflicts += s->conflicts;
+	sum->segments_written += s->segments_written;
+	sum->segments_deleted += s->segments_deleted;
+	sum->incomplete_sets += s->incomplete_sets;
+	sum->corrupt_values += s->corrupt_values;
+}
+
 /* Copies the counters of the lanes to those that other threads may read. */
 static void publish(struct worker *w)
 {
-	const struct lanes_stats *s = lanes_statistics(w->host.lanes);
 	uint64_t incomplete = atomic_load_explicit(&w->counters[COUNT_incomplete_sets], memory_order_relaxed);
+	size_t cache = machines_cache_memory(w->current->host.lanes);
+	struct lanes_stats s = w->past;
+	const struct generation *g;
 
-	if (s->incomplete_sets > incomplete)
+	add_stats(&s, w->current);
+	TAILQ_FOREACH(g, &w->retired, link) {
+		add_stats(&s, g);
+		cache += machines_cache_memory(g->host.lanes);
+	}
+	if (s.incomplete_sets > incomplete)
 		log_warn("%llu sets had lost a segment and were removed",
-			(unsigned long long)(s->incomplete_sets - incomplete));
-	set_counter(w, COUNT_appends, s->appends);
-	set_counter(w, COUNT_appended_operations, s->appended_operations);
-	set_counter(w, COUNT_reads, s->reads);
-	set_counter(w, COUNT_cache_hits, s->cache_hits);
-	set_counter(w, COUNT_compactions, s->compactions);
-	set_counter(w, COUNT_spills, s->spills);
-	set_counter(w, COUNT_merges, s->merges);
-	set_counter(w, COUNT_conflicts, s->conflicts);
-	set_counter(w, COUNT_segments_written, s->segments_written);
-	set_counter(w, COUNT_segments_deleted, s->segments_deleted);
-	set_counter(w, COUNT_incomplete_sets, s->incomplete_sets);
-	set_counter(w, COUNT_corrupt_values, s->corrupt_values);
-	set_counter(w, COUNT_cache_bytes, machines_cache_memory(w->host.lanes));
+			(unsigned long long)(s.incomplete_sets - incomplete));
+	set_counter(w, COUNT_appends, s.appends);
+	set_counter(w, COUNT_appended_operations, s.appended_operations);
+	set_counter(w, COUNT_reads, s.reads);
+	set_counter(w, COUNT_cache_hits, s.cache_hits);
+	set_counter(w, COUNT_compactions, s.compactions);
+	set_counter(w, COUNT_spills, s.spills);
+	set_counter(w, COUNT_merges, s.merges);
+	set_counter(w, COUNT_conflicts, s.conflicts);
+	set_counter(w, COUNT_segments_written, s.segments_written);
+	set_counter(w, COUNT_segments_deleted, s.segments_deleted);
+	set_counter(w, COUNT_incomplete_sets, s.incomplete_sets);
+	set_counter(w, COUNT_corrupt_values, s.corrupt_values);
+	set_counter(w, COUNT_cache_bytes, cache);
+}
+
+static void set_clock(struct generation *g)
+{
+	g->host.env.now = g->worker->loop.now;
+	g->host.env.unix_time = g->worker->loop.unix_time;
 }
 
 static void at_turn(struct loop *loop, void *arg)
 {
 	struct worker *w = arg;
+	struct generation *g;
 
-	w->host.env.now = loop->now;
-	w->host.env.unix_time = loop->unix_time;
+	(void)loop;
+	set_clock(w->current);
+	TAILQ_FOREACH(g, &w->retired, link)
+		set_clock(g);
 	publish(w);
 	balance_turn(w);
 }
+
+static void notify(struct worker *w, char news)
+{
+	(void)!write(w->daemon->news, &news, 1);
+}
+
+/* --- generations --- */
+
+/* Background work does not report that it has finished, so a timer looks. */
+static void set_retire_timer(struct worker *w)
+{
+	struct timeval tv = { 0, 100000 };
+
+	if (!TAILQ_EMPTY(&w->retired))
+		event_add(&w->retire, &tv);
+}
+
+static void drop_generation(struct worker *w, struct generation *g)
+{
+	TAILQ_REMOVE(&w->retired, g, link);
+	add_stats(&w->past, g);
+	servers_stop(g->servers);
+	generation_destroy(g);
+}
+
+static void on_retire(evutil_socket_t fd, short what, void *arg)
+{
+	struct worker *w = arg;
+	struct generation *g, *next;
+
+	(void)fd;
+	(void)what;
+	loop_enter(&w->loop);
+	for (g = TAILQ_FIRST(&w->retired); g; g = next) {
+		next = TAILQ_NEXT(g, link);
+		if (generation_is_idle(g))
+			drop_generation(w, g);
+	}
+	set_retire_timer(w);
+}
+
+/* The servers of the next generation were tried: clients move to it. */
+static void on_settled(void *arg)
+{
+	struct worker *w = arg;
+	struct generation *before = w->current;
+	struct client *client, *next;
+
+	pthread_mutex_lock(&w->daemon->lock);
+	w->current = w->next;
+	pthread_mutex_unlock(&w->daemon->lock);
+	w->next = NULL;
+	set_clock(w->current);
+	TAILQ_INSERT_TAIL(&w->retired, before, link);
+	for (client = TAILQ_FIRST(&w->clients); client; client = next) {
+		next = client_next(client);
+		client_renew(client);
+	}
+	generation_retire(before);
+	set_retire_timer(w);
+	notify(w, DAEMON_SETTLED);
+}
+
+static void set_server_options(struct worker *w)
+{
+	const struct config *config = worker_config(w);
+
+	w->server_options = (struct server_options){
+		.connect_timeout = config->connect_timeout,
+		.request_timeout = config->request_timeout,
+		.retry_min = config->retry_min,
+		.retry_max = config->retry_max > config->retry_min ? config->retry_max : config->retry_min,
+		.queue = config->server_queue,
+		.value_max = config->max_value,
+	};
+}
+
+/* The main thread sends this again only after it was told that the last one is done. */
+static void reload(struct worker *w)
+{
+	settings_release(w->settings);
+	w->settings = settings_share(w->daemon->settings);
+	set_server_options(w);
+	limits_renew(w);
+	if (settings_same_data(w->current->settings, w->settings)) {
+		notify(w, DAEMON_SETTLED);
+		return;
+	}
+	w->next = generation_create(w, w->settings, w->current);
+	servers_start(w->next->servers, on_settled, w);
+}
+
+/* --- stopping --- */
 
 static void stop(struct worker *w)
 {
@@ -109,7 +231,7 @@ static void drain(struct worker *w)
 	if (w->draining)
 		return;
 	w->draining = true;
-	w->drain_until = w->loop.now + w->daemon->config->shutdown_timeout;
+	w->drain_until = w->loop.now + worker_config(w)->shutdown_timeout;
 	set_drain_timer(w);
 	for (client = TAILQ_FIRST(&w->clients); client; client = next) {
 		next = client_next(client);
@@ -118,11 +240,24 @@ static void drain(struct worker *w)
 	worker_stop_if_drained(w);
 }
 
+static bool is_drained(const struct worker *w)
+{
+	const struct generation *g;
+
+	TAILQ_FOREACH(g, &w->retired, link) {
+		if (!lanes_idle(g->host.lanes))
+			return false;
+	}
+	return TAILQ_EMPTY(&w->clients) && lanes_idle(w->current->host.lanes);
+}
+
 void worker_stop_if_drained(struct worker *w)
 {
-	if (w->draining && TAILQ_EMPTY(&w->clients) && lanes_idle(w->host.lanes))
+	if (w->draining && is_drained(w))
 		loop_stop(&w->loop);
 }
+
+/* --- messages --- */
 
 void daemon_reject(struct daemon *d, int fd)
 {
@@ -160,6 +295,9 @@ static void take(struct worker *w, struct mail mail)
 	case WORKER_RECLAIM:
 		limits_reclaim(w);
 		break;
+	case WORKER_RELOAD:
+		reload(w);
+		break;
 	case WORKER_DRAIN:
 		drain(w);
 		break;
@@ -182,12 +320,9 @@ static void on_mail(evutil_socket_t fd, short what, void *arg)
 		take(w, mails[i]);
 }
 
-static void notify(struct worker *w, char news)
-{
-	(void)!write(w->daemon->news, &news, 1);
-}
+/* --- the thread --- */
 
-static void on_settled(void *arg)
+static void on_first_settled(void *arg)
 {
 	notify(arg, DAEMON_SETTLED);
 }
@@ -196,63 +331,23 @@ static void *run(void *arg)
 {
 	struct worker *w = arg;
 
-	servers_start(w->servers, on_settled, w);
+	servers_start(w->current->servers, on_first_settled, w);
 	loop_run(&w->loop);
 	notify(w, DAEMON_EXITED);
 	return NULL;
 }
 
-/* A share of a server's queue, so that one client leaves room for others. */
-static size_t calls_max(const struct config *config)
+static struct evdns_base *resolver(struct event_base *base)
 {
-	enum { SHARE = 4 };
-	size_t share = config->server_queue / SHARE;
+	struct evdns_base *dns =
+		evdns_base_new(base, EVDNS_BASE_INITIALIZE_NAMESERVERS | EVDNS_BASE_DISABLE_WHEN_INACTIVE);
 
-	return share < ORDER_CALLS_MAX ? share : ORDER_CALLS_MAX;
-}
-
-static void init_host(struct worker *w, uint64_t seed)
-{
-	const struct config *config = w->daemon->config;
-
-	w->host = (struct host){
-		.env = {
-			.call = send_call,
-			.later = call_later,
-			.random = seed,
-			.servers = ring_count(w->daemon->ring),
-			.rules = &config->rules,
-			.pool = &w->pool,
-			.large = w->daemon->large,
-		},
-		.begin = client_task_begin,
-		.reply = client_task_reply,
-		.share = client_task_share,
-		.room = client_task_room,
-		.hold = client_task_hold,
-		.done = client_task_done,
-		.calls_max = calls_max(config),
-	};
-	w->host.env.seed = random_next(&w->host.env.random);
-	w->collection_options = (struct collection_options){
-		.base_size = config->base_size,
-		.segment_size = config->segment_size,
-		.log_size = config->log_size,
-		.table_size = config->table_size,
-		.cache = config->cache_memory / config->threads,
-		.result_max = config->max_result,
-		.merges = config->merges,
-	};
-	w->host.env.options = &w->collection_options;
-	w->host.lanes = lanes_create(&w->host.env, &machines);
-	w->server_options = (struct server_options){
-		.connect_timeout = config->connect_timeout,
-		.request_timeout = config->request_timeout,
-		.retry_min = config->retry_min,
-		.retry_max = config->retry_max > config->retry_min ? config->retry_max : config->retry_min,
-		.queue = config->server_queue,
-		.value_max = config->max_value,
-	};
+	/* Without a resolver configuration, the hosts file and numeric addresses still work. */
+	if (!dns)
+		dns = evdns_base_new(base, EVDNS_BASE_DISABLE_WHEN_INACTIVE);
+	if (!dns)
+		abort();
+	return dns;
 }
 
 struct worker *worker_start(struct daemon *daemon, uint64_t seed)
@@ -260,21 +355,25 @@ struct worker *worker_start(struct daemon *daemon, uint64_t seed)
 	struct worker *w = xcalloc(1, sizeof(*w));
 
 	w->daemon = daemon;
+	w->random = seed;
+	w->settings = settings_share(daemon->settings);
+	set_server_options(w);
 	TAILQ_INIT(&w->clients);
-	init_host(w, seed);
+	TAILQ_INIT(&w->retired);
 	loop_init(&w->loop);
 	deferred_init(&w->deferred, &w->loop);
 	limits_init(w);
-	client_turns_init(w);
+	w->dns = resolver(w->loop.base);
+	w->current = generation_create(w, w->settings, NULL);
 	w->loop.turn = at_turn;
 	w->loop.turn_arg = w;
 	at_turn(&w->loop, w);
-	w->servers = servers_create(&w->loop, daemon->ring, &w->server_options, &w->host.env.random);
 	if (pipe(w->mailbox) < 0)
 		abort();
 	evutil_make_socket_nonblocking(w->mailbox[0]);
 	event_assign(&w->mail, w->loop.base, w->mailbox[0], EV_READ | EV_PERSIST, on_mail, w);
 	event_assign(&w->deadline, w->loop.base, -1, 0, on_deadline, w);
+	event_assign(&w->retire, w->loop.base, -1, 0, on_retire, w);
 	event_add(&w->mail, NULL);
 	if (pthread_create(&w->thread, NULL, run, w) != 0)
 		abort();
@@ -289,26 +388,47 @@ void worker_send(struct worker *w, struct mail mail)
 	}
 }
 
-void worker_join(struct worker *w)
+/* In all generations, until no failed call makes another one. */
+static void stop_calls(struct worker *w)
 {
-	pthread_join(w->thread, NULL);
-	servers_stop(w->servers);
+	struct generation *g;
+
+	servers_stop(w->current->servers);
+	TAILQ_FOREACH(g, &w->retired, link)
+		servers_stop(g->servers);
 	while (w->deferred.count) {
 		deferred_run_all(&w->deferred);
-		servers_drain(w->servers);
+		servers_drain(w->current->servers);
+		TAILQ_FOREACH(g, &w->retired, link)
+			servers_drain(g->servers);
 	}
-	servers_free(w->servers);
+}
+
+void worker_join(struct worker *w)
+{
+	struct generation *g;
+
+	pthread_join(w->thread, NULL);
+	if (w->next)
+		TAILQ_INSERT_TAIL(&w->retired, w->next, link);
+	stop_calls(w);
+	client_free_closed(w);
+	while ((g = TAILQ_FIRST(&w->retired))) {
+		TAILQ_REMOVE(&w->retired, g, link);
+		generation_destroy(g);
+	}
+	generation_destroy(w->current);
+	evdns_base_free(w->dns, 0);
 	deferred_fini(&w->deferred);
 	limits_fini(w);
 	event_del(&w->mail);
 	event_del(&w->deadline);
+	event_del(&w->retire);
 	close(w->mailbox[0]);
 	close(w->mailbox[1]);
-	client_free_closed(w);
-	client_turns_fini(w);
 	loop_fini(&w->loop);
-	lanes_destroy(w->host.lanes);
 	pool_free(&w->pool);
 	buf_free(&w->trash);
+	settings_release(w->settings);
 	free(w);
 }

@@ -3,11 +3,10 @@
 #define WORKER_H
 
 #include "balance.h"
-#include "command/host.h"
 #include "daemon.h"
 #include "deferred.h"
+#include "generation.h"
 #include "net/loop.h"
-#include "upstream/servers.h"
 
 struct client;
 
@@ -29,24 +28,29 @@ struct limits {
 };
 
 struct worker {
-	struct host host; /* first: a pointer to one is a pointer to the other */
 	struct daemon *daemon;
 	struct loop loop;
 	struct pool pool;
+	uint64_t random;           /* state of random_next() */
+	struct settings *settings; /* the latest: limits are read from here */
 	struct server_options server_options;
-	struct collection_options collection_options;
-	struct servers *servers;
-	struct client_list clients; /* in the order in which they last sent something, to a second */
+	struct evdns_base *dns;
+	struct generation
+		*current; /* carries out new requests. Changed with daemon.lock: other threads read its servers */
+	struct generation *next;        /* after a reload: its servers are not tried yet; or NULL */
+	struct generation_list retired; /* finish what began in them */
+	struct event retire;            /* a timer, while there are any */
+	struct lanes_stats past;        /* of generations that are gone */
+	struct client_list clients;     /* in the order in which they last sent something, to a second */
 	struct limits limits;
-	struct server_turns *turns; /* of each server */
-	size_t first_value;         /* a moving average of the size of the first value of each client, in bytes */
-	struct buf trash;           /* for replies that are discarded */
+	size_t first_value; /* a moving average of the size of the first value of each client, in bytes */
+	struct buf trash;   /* for replies that are discarded */
 	struct deferred deferred;
 	struct balance balance;
 	uint64_t bytes_seen; /* COUNT_bytes_read at the last call of env.later */
 	bool draining;
 	uint64_t drain_until; /* when unfinished requests are given up */
-	int mailbox[2];       /* a pipe of ints: an accepted socket, WORKER_DRAIN or WORKER_STOP */
+	int mailbox[2];       /* a pipe of struct mail */
 	struct event mail, deadline;
 	pthread_t thread;
 	atomic_uint_fast64_t counters[COUNTERS];
@@ -56,6 +60,7 @@ enum mail_kind {
 	WORKER_TAKE,    /* a new or moved client: the worker owns the socket */
 	WORKER_REPLACE, /* a new client for the place of an idle one */
 	WORKER_RECLAIM, /* close clients that hold most */
+	WORKER_RELOAD,  /* take over daemon.settings */
 	WORKER_DRAIN,   /* finish requests in progress, then stop */
 	WORKER_STOP     /* stop now */
 };
@@ -66,7 +71,7 @@ struct mail {
 	int fd; /* or -1 */
 };
 
-/* Starts the thread. Borrows `daemon` until worker_join. */
+/* Starts the thread, with daemon.settings. Borrows `daemon` until worker_join. */
 struct worker *worker_start(struct daemon *daemon, uint64_t seed);
 
 /* From any thread. */
@@ -86,6 +91,14 @@ static inline void worker_count(struct worker *worker, enum counter counter, uin
 
 /* Refuses an accepted socket that was counted as a connection. From any thread. */
 void daemon_reject(struct daemon *daemon, int fd);
+
+/* For env.later. While clients send requests, sliced work pauses for a millisecond between two slices. */
+void worker_later(struct worker *worker, struct waiter *waiter, unsigned ms);
+
+static inline const struct config *worker_config(const struct worker *worker)
+{
+	return &worker->settings->config;
+}
 
 /* Stops the loop of a draining worker that has no clients and no work left. Clients call it when they close. */
 void worker_stop_if_drained(struct worker *worker);

@@ -30,3 +30,27 @@ const struct event_rule *rules_event(const struct rules *rules, struct slice typ
 	}
 	return best;
 }
+
+static bool same_collection(const struct collection_rule *a, const struct collection_rule *b)
+{
+	return slice_equal(a->prefix, b->prefix) && a->type == b->type && a->encoding == b->encoding &&
+		a->ttl == b->ttl && a->compact_waste == b->compact_waste && a->delimiter == b->delimiter &&
+		slice_equal(a->removed, b->removed) && a->pointer == b->pointer && a->plain_verbs == b->plain_verbs;
+}
+
+static bool same_event(const struct event_rule *a, const struct event_rule *b)
+{
+	return slice_equal(a->prefix, b->prefix) && a->bucket == b->bucket && a->ttl == b->ttl &&
+		slice_equal(a->separator, b->separator) && a->lookback == b->lookback;
+}
+
+bool rules_same(const struct rules *a, const struct rules *b)
+{
+	bool same = a->collection_count == b->collection_count && a->event_count == b->event_count;
+
+	for (size_t i = 0; same && i < a->collection_count; i++)
+		same = same_collection(&a->collections[i], &b->collections[i]);
+	for (size_t i = 0; same && i < a->event_count; i++)
+		same = same_event(&a->events[i], &b->events[i]);
+	return same;
+}

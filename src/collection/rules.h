@@ -58,7 +58,10 @@ extern const struct collection_rule rules_default_collection;
 const struct collection_rule *rules_find_collection(const struct rules *rules, struct slice key);
 const struct event_rule *rules_event(const struct rules *rules, struct slice type);
 
-/* The same, inline for a configuration without rules. */
+/* Whether both hold the same rules, in the same order. */
+bool rules_same(const struct rules *a, const struct rules *b);
+
+/* rules_find_collection, inline for a configuration without rules. */
 static inline const struct collection_rule *rules_collection(const struct rules *rules, struct slice key)
 {
 	return rules->collection_count ? rules_find_collection(rules, key) : &rules_default_collection;

@@ -18,9 +18,8 @@ void config_init(struct config *config)
 #include "config/options.def"
 #undef NUMBER
 	};
-	config->user = strdup("");
-	if (!config->user)
-		abort();
+	config->user = xstrdup("");
+	config->control = xstrdup("");
 }
 
 void config_complete(struct config *config)
@@ -68,6 +67,7 @@ void config_fini(struct config *config)
 	clear_servers(config);
 	free_rules(&config->rules);
 	free(config->user);
+	free(config->control);
 	*config = (struct config){ 0 };
 }
 
@@ -97,19 +97,15 @@ static const char *add_server(struct config *config, const char *text)
 	}
 	config->servers = xrealloc(config->servers, (config->server_count + 1) * sizeof(*config->servers));
 	server = &config->servers[config->server_count++];
-	*server = (struct ring_server){ strdup(address.host), address.port, address.weight };
-	if (!server->host)
-		abort();
+	*server = (struct ring_server){ xstrdup(address.host), address.port, address.weight };
 	return NULL;
 }
 
 const char *config_set_servers(struct config *config, const char *text)
 {
 	const char *error = NULL;
-	char *copy = strdup(text), *rest = copy, *one;
+	char *copy = xstrdup(text), *rest = copy, *one;
 
-	if (!copy)
-		abort();
 	clear_servers(config);
 	if (strncmp(text, "--", 2) == 0) {
 		config->ring_string = copy;
@@ -147,4 +143,5 @@ void config_print(const struct config *config, struct buf *out)
 #include "config/options.def"
 #undef NUMBER
 	buf_printf(out, "STAT socket_mode %04o\r\n", (unsigned)config->socket_mode);
+	reply_stat(out, "reuseport", config->reuseport);
 }

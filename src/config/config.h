@@ -19,7 +19,9 @@ struct config {
 	char *ring_string; /* a libmemcached configuration string instead of the servers; or NULL */
 	enum ring_distribution distribution;
 	mode_t socket_mode;
-	char *user; /* "" for none */
+	char *user;    /* "" for none */
+	char *control; /* path of the operators' socket; "" for none */
+	bool reuseport;
 	struct rules rules;
 #define NUMBER(name, initial, least, most, unit, about) uint64_t name;
 #include "config/options.def"

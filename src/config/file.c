@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/un.h>
 
 #include "util/alloc.h"
 #include "util/num.h"
@@ -138,6 +139,17 @@ static bool parse_mode(const char *text, mode_t *mode)
 
 	*mode = (mode_t)value;
 	return *text && !*end && value <= 0777;
+}
+
+static int check_control(cfg_t *cfg, cfg_opt_t *opt)
+{
+	const char *path = cfg_opt_getnstr(opt, 0);
+
+	if (!*path || (*path == '/' && strlen(path) < sizeof(((struct sockaddr_un *)NULL)->sun_path)))
+		return 0;
+	cfg_error(cfg, "control = \"%s\": an absolute path of a socket is allowed, of at most %zu bytes", path,
+		sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1);
+	return -1;
 }
 
 static int check_mode(cfg_t *cfg, cfg_opt_t *opt)
@@ -293,7 +305,10 @@ static bool read_options(cfg_t *cfg, struct config *config)
 	(void)parse_mode(cfg_getstr(cfg, "socket_mode"), &config->socket_mode);
 	config->distribution = (enum ring_distribution)find_word(distributions, cfg_getstr(cfg, "distribution"))->value;
 	free(config->user);
-	config->user = (char *)copy_string(cfg_getstr(cfg, "user")).p;
+	free(config->control);
+	config->user = xstrdup(cfg_getstr(cfg, "user"));
+	config->control = xstrdup(cfg_getstr(cfg, "control"));
+	config->reuseport = cfg_getbool(cfg, "reuseport");
 	read_rules(cfg, &config->rules);
 	if (error)
 		cfg_error(cfg, "%s", error);
@@ -310,6 +325,7 @@ static void set_checks(cfg_t *cfg)
 	cfg_set_validate_func(cfg, "servers", check_server);
 	cfg_set_validate_func(cfg, "distribution", check_distribution);
 	cfg_set_validate_func(cfg, "socket_mode", check_mode);
+	cfg_set_validate_func(cfg, "control", check_control);
 	cfg_set_validate_func(cfg, "collection|type", check_type);
 	cfg_set_validate_func(cfg, "collection|encoding", check_encoding);
 	cfg_set_validate_func(cfg, "collection|ttl", check_number);
@@ -353,6 +369,8 @@ static cfg_t *new_tree(void)
 		CFG_STR("distribution", "ketama", CFGF_NONE),
 		CFG_STR("socket_mode", "0700", CFGF_NONE),
 		CFG_STR("user", "", CFGF_NONE),
+		CFG_STR("control", "", CFGF_NONE),
+		CFG_BOOL("reuseport", cfg_false, CFGF_NONE),
 		CFG_SEC("collection", collection, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
 		CFG_SEC("events", events, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
 		CFG_END(),

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <event2/listener.h>
+#include <linux/filter.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -23,23 +24,28 @@ enum { BACKLOG = 1024 };
 struct listener {
 	struct evconnlistener *events;
 	struct event *again; /* after a pause */
-	void (*accepted)(int fd, void *arg);
+	listener_accepted *accepted;
 	void *arg;
+	bool started, reuseport;
 	bool failing;                                              /* since the last connection that was accepted */
 	char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)]; /* "" for TCP */
 };
 
-static void on_accept(struct evconnlistener *events, evutil_socket_t fd, struct sockaddr *from, int n, void *arg)
+static void take(struct listener *l, int fd, sa_family_t family)
 {
-	struct listener *l = arg;
 	int on = 1;
 
+	l->failing = false;
+	if (family != AF_UNIX)
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	l->accepted(fd, l->arg);
+}
+
+static void on_accept(struct evconnlistener *events, evutil_socket_t fd, struct sockaddr *from, int n, void *arg)
+{
 	(void)events;
 	(void)n;
-	l->failing = false;
-	if (from->sa_family != AF_UNIX)
-		setsockopt((int)fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	l->accepted((int)fd, l->arg);
+	take(arg, (int)fd, from->sa_family);
 }
 
 /* Most likely no file descriptor is left. Without a pause, the level-triggered loop would spin. */
@@ -64,11 +70,13 @@ static void on_again(evutil_socket_t fd, short what, void *arg)
 
 void listener_start(struct listener *l)
 {
+	l->started = true;
 	evconnlistener_enable(l->events);
 }
 
-static int open_unix(const char *path, mode_t mode, char error[256])
+static int open_unix(const struct listener_place *place, char error[256])
 {
+	const char *path = place->host;
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), rc;
 	struct stat st;
@@ -83,7 +91,7 @@ static int open_unix(const char *path, mode_t mode, char error[256])
 		}
 		unlink(path);
 	}
-	mask = umask(0777 & ~mode);
+	mask = umask(0777 & ~place->mode);
 	rc = fd < 0 ? -1 : bind(fd, (struct sockaddr *)&address, sizeof(address));
 	umask(mask);
 	if (rc == 0)
@@ -94,23 +102,25 @@ static int open_unix(const char *path, mode_t mode, char error[256])
 	return -1;
 }
 
-static int open_tcp(const char *host, uint16_t port, char error[256])
+static int open_tcp(const struct listener_place *place, char error[256])
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE }, *found = NULL;
 	char service[8];
 	int fd = -1, on = 1, rc;
 
-	snprintf(service, sizeof(service), "%u", port);
-	rc = getaddrinfo(strcmp(host, "*") == 0 ? NULL : host, service, &hints, &found);
+	snprintf(service, sizeof(service), "%u", place->port);
+	rc = getaddrinfo(strcmp(place->host, "*") == 0 ? NULL : place->host, service, &hints, &found);
 	if (rc != 0) {
-		snprintf(error, 256, "%s:%u: %s", host, port, gai_strerror(rc));
+		snprintf(error, 256, "%s:%u: %s", place->host, place->port, gai_strerror(rc));
 		return -1;
 	}
 	fd = socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd >= 0)
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (fd >= 0 && place->reuseport)
+		setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
 	if (fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) < 0) {
-		snprintf(error, 256, "%s:%u: %s", host, port, strerror(errno));
+		snprintf(error, 256, "%s:%u: %s", place->host, place->port, strerror(errno));
 		if (fd >= 0)
 			close(fd);
 		fd = -1;
@@ -119,24 +129,21 @@ static int open_tcp(const char *host, uint16_t port, char error[256])
 	return fd;
 }
 
-struct listener *listener_create(struct event_base *base, const char *host, uint16_t port, mode_t mode,
-	void (*accepted)(int fd, void *arg), void *arg, char error[256])
+/* Owns the socket. */
+static struct listener *new_listener(
+	struct event_base *base, int fd, listener_accepted *accepted, void *arg, char error[256])
 {
-	int fd = port ? open_tcp(host, port, error) : open_unix(host, mode, error);
-	struct listener *l;
+	struct listener *l = xcalloc(1, sizeof(*l));
 
-	if (fd < 0)
-		return NULL;
-	l = xcalloc(1, sizeof(*l));
 	l->accepted = accepted;
 	l->arg = arg;
-	if (!port)
-		strncpy(l->path, host, sizeof(l->path) - 1);
 	l->events = evconnlistener_new(
 		base, on_accept, l, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_DISABLED, BACKLOG, fd);
 	l->again = evtimer_new(base, on_again, l);
 	if (!l->events || !l->again) {
-		snprintf(error, 256, "%s:%u: %s", host, port, strerror(errno));
+		snprintf(error, 256, "%s", strerror(errno));
+		if (!l->events)
+			close(fd);
 		listener_destroy(l);
 		return NULL;
 	}
@@ -144,10 +151,64 @@ struct listener *listener_create(struct event_base *base, const char *host, uint
 	return l;
 }
 
+struct listener *listener_create(struct event_base *base, const struct listener_place *place,
+	listener_accepted *accepted, void *arg, char error[256])
+{
+	int fd = place->port ? open_tcp(place, error) : open_unix(place, error);
+	struct listener *l = fd < 0 ? NULL : new_listener(base, fd, accepted, arg, error);
+
+	if (!l)
+		return NULL;
+	if (!place->port)
+		strncpy(l->path, place->host, sizeof(l->path) - 1);
+	l->reuseport = place->port && place->reuseport;
+	return l;
+}
+
+struct listener *listener_adopt(
+	struct event_base *base, int fd, listener_accepted *accepted, void *arg, char error[256])
+{
+	evutil_make_socket_nonblocking(fd);
+	return new_listener(base, fd, accepted, arg, error);
+}
+
+void listener_set_mode(struct listener *l, mode_t mode)
+{
+	if (l->path[0] && chmod(l->path, mode) < 0)
+		log_warn("%s: its mode stays: %s", l->path, strerror(errno));
+}
+
+/* Sockets of one port are numbered in the order in which they began to listen. A number that does not exist is no choice. */
+bool listener_step_aside(struct listener *l)
+{
+	struct sock_filter second[] = { BPF_STMT(BPF_RET | BPF_K, 1) };
+	struct sock_fprog program = { 1, second };
+
+	return l->reuseport &&
+		setsockopt(evconnlistener_get_fd(l->events), SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program,
+			sizeof(program)) == 0;
+}
+
+static void accept_all(struct listener *l)
+{
+	int listening = evconnlistener_get_fd(l->events), fd;
+	struct sockaddr_storage from;
+	socklen_t n = sizeof(from);
+
+	if (l->reuseport)
+		setsockopt(listening, SOL_SOCKET, SO_DETACH_REUSEPORT_BPF, &n, sizeof(n));
+	while ((fd = accept4(listening, (struct sockaddr *)&from, &n, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
+		take(l, fd, from.ss_family);
+		n = sizeof(from);
+	}
+}
+
 void listener_destroy(struct listener *l)
 {
 	if (!l)
 		return;
+	if (l->started)
+		accept_all(l);
 	if (l->events)
 		evconnlistener_free(l->events);
 	if (l->again)

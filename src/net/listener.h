@@ -2,24 +2,44 @@
 #ifndef NET_LISTENER_H
 #define NET_LISTENER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 struct event_base;
 struct listener;
 
+struct listener_place {
+	const char *host; /* or the path of a Unix socket */
+	uint16_t port;    /* 0 for a Unix socket */
+	mode_t mode;      /* of the file of a Unix socket */
+	bool reuseport;   /* other processes may listen on the same TCP port, if they say so too */
+};
+
+/* Takes each new socket, which is non-blocking. */
+typedef void listener_accepted(int fd, void *arg);
+
 /*
- * Listens on a TCP address, or, if `port` is 0, on a Unix socket with the path `host`. Its file gets `mode`; the file of a socket
- * on which nothing listens is replaced. `accepted` takes each new socket, which is non-blocking. On failure gives NULL, with the
- * reason in `error`.
+ * Listens on a TCP address or a Unix socket. The file of a socket on which nothing listens is replaced. `place` is borrowed for the
+ * call. On failure gives NULL, with the reason in `error`.
  */
-struct listener *listener_create(struct event_base *base, const char *host, uint16_t port, mode_t mode,
-	void (*accepted)(int fd, void *arg), void *arg, char error[256]);
+struct listener *listener_create(struct event_base *base, const struct listener_place *place,
+	listener_accepted *accepted, void *arg, char error[256]);
+
+/* The same on a socket that listens already, which it owns from now on. It does not remove the file of a Unix socket. */
+struct listener *listener_adopt(
+	struct event_base *base, int fd, listener_accepted *accepted, void *arg, char error[256]);
 
 /* Starts accepting. Before that, connections wait in the kernel. */
 void listener_start(struct listener *listener);
 
-/* Closes the socket, and removes the file of a Unix socket. NULL does nothing. */
+/* Changes the mode of the file of a Unix socket. */
+void listener_set_mode(struct listener *listener, mode_t mode);
+
+/* Has the system send new connections to another process on the same port, if there is one. True if there may be one. */
+bool listener_step_aside(struct listener *listener);
+
+/* Accepts what waits, closes the socket, and removes the file of a Unix socket. NULL does nothing. */
 void listener_destroy(struct listener *listener);
 
 #endif

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "util/alloc.h"
+#include "util/buf.h"
+#include "util/check.h"
 
 struct ring {
 	memcached_st *hash;
@@ -159,4 +161,21 @@ int ring_lookup(const struct ring *ring, struct slice key)
 	if (ring->count == 1)
 		return 0;
 	return (int)memcached_generate_hash(ring->hash, key.p, key.n);
+}
+
+uint64_t ring_fingerprint(const struct ring *ring)
+{
+	enum { KEYS = 4096 };
+	struct buf places = BUF_EMPTY;
+	uint64_t sum;
+
+	for (int i = 0; i < KEYS; i++) {
+		char key[16];
+		int n = snprintf(key, sizeof(key), "key-%d", i);
+		const struct ring_server *s = ring_server(ring, ring_lookup(ring, slice_of(key, (size_t)n)));
+		buf_printf(&places, "%s %u\n", s->host, s->port);
+	}
+	sum = check_of(buf_slice(&places));
+	buf_free(&places);
+	return sum;
 }

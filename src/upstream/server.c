@@ -27,6 +27,7 @@ const char *const server_state_name[SERVER_STATES] = { "down", "connecting", "gr
 
 static void attempt(struct server *s);
 static void fail(struct server *s, enum result_status sent, const char *why);
+static void release(struct server *s);
 
 static void set_state(struct server *s, enum server_state state)
 {
@@ -157,6 +158,16 @@ void server_call(struct server *s, const struct call *call, struct waiter *waite
 
 /* --- the connection --- */
 
+/* The first attempt is over. */
+static void settle(struct server *s)
+{
+	void (*settled)(void *) = s->settled;
+
+	s->settled = NULL;
+	if (settled)
+		settled(s->settled_arg);
+}
+
 static void come_up(struct server *s, const struct greeting *g)
 {
 	s->meta = g->meta;
@@ -179,11 +190,7 @@ static void come_up(struct server *s, const struct greeting *g)
 		stream_dirty(&s->stream);
 	if (s->pipeline.count == 0)
 		stop_timer(s);
-	if (s->settled) {
-		void (*settled)(struct server *) = s->settled;
-		s->settled = NULL;
-		settled(s);
-	}
+	settle(s);
 }
 
 /* Reads all replies of the greeting at once, so that no state is kept. */
@@ -303,8 +310,12 @@ static void on_resolved(int error, struct evutil_addrinfo *found, void *arg)
 	unsigned count = 0, skip;
 
 	s->resolving = NULL;
-	if (error == EVUTIL_EAI_CANCEL)
+	if (error == EVUTIL_EAI_CANCEL) {
+		s->cancelled--;
+		if (s->is_orphan && s->cancelled == 0)
+			release(s);
 		return;
+	}
 	loop_enter(s->loop);
 	for (choice = found; choice; choice = choice->ai_next)
 		count++;
@@ -324,11 +335,11 @@ static void connect_unix(struct server *s)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 
-	if (strlen(s->where->host) >= sizeof(address.sun_path)) {
+	if (strlen(s->where.host) >= sizeof(address.sun_path)) {
 		fail(s, RESULT_LOST, "path too long");
 		return;
 	}
-	strcpy(address.sun_path, s->where->host);
+	strcpy(address.sun_path, s->where.host);
 	connect_to(s, (struct sockaddr *)&address, sizeof(address));
 }
 
@@ -339,21 +350,23 @@ static void attempt(struct server *s)
 
 	set_state(s, SERVER_CONNECTING);
 	set_timer(s, s->options->connect_timeout);
-	if (s->where->port == 0) {
+	if (s->where.port == 0) {
 		connect_unix(s);
 		return;
 	}
-	snprintf(port, sizeof(port), "%u", s->where->port);
+	snprintf(port, sizeof(port), "%u", s->where.port);
 	/* A numeric address, or a name in the hosts file, is resolved within this call. */
-	s->resolving = evdns_getaddrinfo(s->dns, s->where->host, port, &hints, on_resolved, s);
+	s->resolving = evdns_getaddrinfo(s->dns, s->where.host, port, &hints, on_resolved, s);
 }
 
 /* --- failure --- */
 
 static void close_connection(struct server *s)
 {
-	if (s->resolving)
+	if (s->resolving) {
+		s->cancelled++;
 		evdns_getaddrinfo_cancel(s->resolving);
+	}
 	s->resolving = NULL;
 	if (s->state == SERVER_CONNECTING && event_initialized(&s->connected) &&
 		event_pending(&s->connected, EV_WRITE, NULL)) {
@@ -400,11 +413,7 @@ static void fail(struct server *s, enum result_status sent, const char *why)
 	plan_next(s, sent == RESULT_LOST);
 	pipeline_fail(&s->pipeline, sent, &peer);
 	pipeline_changed(s);
-	if (s->settled) {
-		void (*settled)(struct server *) = s->settled;
-		s->settled = NULL;
-		settled(s);
-	}
+	settle(s);
 }
 
 /* A reply may take longer than the limit as long as it goes on, but not for ever. */
@@ -449,11 +458,14 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 		fail(s, RESULT_TIMED_OUT, "no reply in time");
 }
 
-void server_init(struct server *s, struct loop *loop, const struct ring_server *where,
-	const struct server_options *options, struct evdns_base *dns, uint64_t *random)
+struct server *server_create(struct loop *loop, const struct ring_server *where, const struct server_options *options,
+	struct evdns_base *dns, uint64_t *random)
 {
+	struct server *s = xcalloc(1, sizeof(*s));
+
 	*s = (struct server){
-		.where = where,
+		.where = { xstrdup(where->host), where->port, where->weight },
+		.users = 1,
 		.options = options,
 		.loop = loop,
 		.dns = dns,
@@ -469,15 +481,17 @@ void server_init(struct server *s, struct loop *loop, const struct ring_server *
 	else
 		snprintf(s->name, sizeof(s->name), "%s:%u", where->host, where->port);
 	event_assign(&s->timer, loop->base, -1, 0, on_timer, s);
+	return s;
 }
 
-void server_start(struct server *s, void (*settled)(struct server *server))
+void server_start(struct server *s, void (*settled)(void *arg), void *arg)
 {
 	s->settled = settled;
+	s->settled_arg = arg;
 	attempt(s);
 }
 
-void server_fini(struct server *s)
+void server_stop(struct server *s)
 {
 	struct pipeline_peer peer = peer_of(s);
 
@@ -487,6 +501,20 @@ void server_fini(struct server *s)
 	set_state(s, SERVER_DOWN);
 	pipeline_fail(&s->pipeline, RESULT_LOST, &peer);
 	pipeline_changed(s);
+}
+
+static void release(struct server *s)
+{
+	free(s->where.host);
+	free(s);
+}
+
+/* The resolver reports a lookup that was cancelled only later. */
+void server_free(struct server *s)
+{
+	s->is_orphan = true;
+	if (s->cancelled == 0)
+		release(s);
 }
 
 bool server_drain(struct server *s)

@@ -46,7 +46,8 @@ struct server_reject {
 
 struct server {
 	char name[300]; /* "host:port" or "unix:/path", for errors */
-	const struct ring_server *where;
+	struct ring_server where;
+	unsigned users; /* of servers.h that share it */
 	const struct server_options *options;
 	struct loop *loop;
 	struct evdns_base *dns; /* borrowed */
@@ -76,21 +77,27 @@ struct server {
 	struct loop_job reject_job;
 	struct loop_job *wants_room; /* set by others while the server has no room: to be queued once it has; or NULL */
 	struct server_stats stats;
-	void (*settled)(struct server *server); /* called once, after the first attempt */
+	void (*settled)(void *arg); /* called once, after the first attempt; then NULL */
+	void *settled_arg;
+	unsigned cancelled; /* lookups that the resolver has still to report */
+	bool is_orphan;     /* to be freed after that */
 };
 
-/* Borrows all arguments until server_fini. `random` is a state of random_next(). */
-void server_init(struct server *server, struct loop *loop, const struct ring_server *where,
-	const struct server_options *options, struct evdns_base *dns, uint64_t *random);
+/* Borrows all arguments but `where` until server_free. `random` is a state of random_next(). */
+struct server *server_create(struct loop *loop, const struct ring_server *where, const struct server_options *options,
+	struct evdns_base *dns, uint64_t *random);
 
 /* Starts the first attempt to connect. `settled` is called when it has succeeded or failed. */
-void server_start(struct server *server, void (*settled)(struct server *server));
+void server_start(struct server *server, void (*settled)(void *arg), void *arg);
 
 /* Sends a call, or has it fail later. As env.call: the waiter gets its result after the return. */
 void server_call(struct server *server, const struct call *call, struct waiter *waiter);
 
 /* Closes the connection; unanswered calls fail within this function. Later calls fail in server_drain. */
-void server_fini(struct server *server);
+void server_stop(struct server *server);
+
+/* Frees a server that was stopped and drained. */
+void server_free(struct server *server);
 
 /*
  * Whether more large values may be asked for: less than SERVER_ROOM bytes of them are on the way. Any call may be sent without

@@ -1,6 +1,5 @@
 #include "upstream/servers.h"
 
-#include <event2/dns.h>
 #include <stdlib.h>
 
 #include "util/alloc.h"
@@ -21,44 +20,59 @@ struct servers {
 	const struct ring *ring;
 	struct route *routes; /* by hash of the key, without probing; NULL if there is one server */
 	uint64_t seed;
-	struct evdns_base *dns;
 	int count, unsettled;
 	void (*settled)(void *arg);
 	void *settled_arg;
-	struct servers_entry {
-		struct server server;
-		struct servers *servers;
-	} entries[];
+	struct server *list[];
 };
 
-struct servers *servers_create(
-	struct loop *loop, const struct ring *ring, const struct server_options *options, uint64_t *random)
+static bool has(const struct servers *servers, const struct server *server)
+{
+	for (int i = 0; i < servers->count; i++) {
+		if (servers->list[i] == server)
+			return true;
+	}
+	return false;
+}
+
+/* A server of `before` at this place that the new ones do not have yet; NULL if there is none. */
+static struct server *find(const struct servers *before, const struct ring_server *where, const struct servers *servers)
+{
+	for (int i = 0; before && i < before->count; i++) {
+		struct server *s = before->list[i];
+		if (s->where.port == where->port && strcmp(s->where.host, where->host) == 0 && !has(servers, s))
+			return s;
+	}
+	return NULL;
+}
+
+struct servers *servers_create(struct loop *loop, struct evdns_base *dns, const struct ring *ring,
+	const struct server_options *options, uint64_t *random, const struct servers *before)
 {
 	int count = ring_count(ring);
-	struct servers *servers = xcalloc(1, sizeof(*servers) + (size_t)count * sizeof(struct servers_entry));
+	struct servers *servers = xcalloc(1, sizeof(*servers) + (size_t)count * sizeof(servers->list[0]));
 
 	servers->ring = ring;
 	servers->count = count;
 	servers->seed = random_next(random);
 	if (count > 1 && count <= UINT16_MAX)
 		servers->routes = xcalloc(ROUTES, sizeof(struct route));
-	servers->dns = evdns_base_new(loop->base, EVDNS_BASE_INITIALIZE_NAMESERVERS | EVDNS_BASE_DISABLE_WHEN_INACTIVE);
-	/* Without a resolver configuration, the hosts file and numeric addresses still work. */
-	if (!servers->dns)
-		servers->dns = evdns_base_new(loop->base, EVDNS_BASE_DISABLE_WHEN_INACTIVE);
-	if (!servers->dns)
-		abort();
 	for (int i = 0; i < count; i++) {
-		servers->entries[i].servers = servers;
-		server_init(&servers->entries[i].server, loop, ring_server(ring, i), options, servers->dns, random);
+		servers->list[i] = find(before, ring_server(ring, i), servers);
+		if (servers->list[i])
+			servers->list[i]->users++;
+		else
+			servers->list[i] = server_create(loop, ring_server(ring, i), options, dns, random);
 	}
 	return servers;
 }
 
 void servers_stop(struct servers *servers)
 {
-	for (int i = 0; i < servers->count; i++)
-		server_fini(&servers->entries[i].server);
+	for (int i = 0; i < servers->count; i++) {
+		if (servers->list[i]->users == 1)
+			server_stop(servers->list[i]);
+	}
 	servers_drain(servers);
 }
 
@@ -66,33 +80,42 @@ void servers_stop(struct servers *servers)
 void servers_drain(struct servers *servers)
 {
 	for (int i = 0; i < servers->count; i++) {
-		if (server_drain(&servers->entries[i].server))
+		if (server_drain(servers->list[i]))
 			i = -1;
 	}
 }
 
 void servers_free(struct servers *servers)
 {
-	evdns_base_free(servers->dns, 0);
+	for (int i = 0; i < servers->count; i++) {
+		if (--servers->list[i]->users == 0)
+			server_free(servers->list[i]);
+	}
 	free(servers->routes);
 	free(servers);
 }
 
-static void one_settled(struct server *server)
+static void one_settled(void *arg)
 {
-	struct servers *servers = ((struct servers_entry *)server)->servers;
+	struct servers *servers = arg;
 
 	if (--servers->unsettled == 0)
 		servers->settled(servers->settled_arg);
 }
 
+/* One more than there are, so that the last one settles behind the loop. */
 void servers_start(struct servers *servers, void (*settled)(void *arg), void *arg)
 {
-	servers->unsettled = servers->count;
+	servers->unsettled = 1;
 	servers->settled = settled;
 	servers->settled_arg = arg;
-	for (int i = 0; i < servers->count; i++)
-		server_start(&servers->entries[i].server, one_settled);
+	for (int i = 0; i < servers->count; i++) {
+		if (servers->list[i]->users > 1)
+			continue;
+		servers->unsettled++;
+		server_start(servers->list[i], one_settled, servers);
+	}
+	one_settled(servers);
 }
 
 int servers_index(struct servers *servers, struct slice key)
@@ -114,17 +137,23 @@ void servers_call(struct servers *servers, const struct call *call, struct waite
 {
 	int index = call->server == CALL_ANY_SERVER ? servers_index(servers, call->key) : call->server;
 
-	server_call(&servers->entries[index].server, call, waiter);
+	server_call(servers->list[index], call, waiter);
 }
 
 bool servers_have_room(const struct servers *servers, int index)
 {
-	return server_has_room(&servers->entries[index].server);
+	return server_has_room(servers->list[index]);
 }
 
 void servers_await_room(struct servers *servers, int index, struct loop_job *job)
 {
-	servers->entries[index].server.wants_room = job;
+	servers->list[index]->wants_room = job;
+}
+
+void servers_forget_room(struct servers *servers, int index, const struct loop_job *job)
+{
+	if (servers->list[index]->wants_room == job)
+		servers->list[index]->wants_room = NULL;
 }
 
 int servers_count(const struct servers *servers)
@@ -134,5 +163,5 @@ int servers_count(const struct servers *servers)
 
 const struct server *servers_get(const struct servers *servers, int index)
 {
-	return &servers->entries[index].server;
+	return servers->list[index];
 }

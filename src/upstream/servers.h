@@ -1,24 +1,34 @@
-/* A worker's connections to all servers. The ring decides which server gets a call. */
+/*
+ * A worker's connections to all servers. The ring decides which server gets a call. After a change of the configuration a worker has
+ * two of these for a while: servers that both have are shared, with their connections.
+ */
 #ifndef UPSTREAM_SERVERS_H
 #define UPSTREAM_SERVERS_H
 
 #include "upstream/ring.h"
 #include "upstream/server.h"
 
+struct evdns_base;
 struct servers;
 
-/* Borrows all arguments until servers_free. `random` is a state of random_next(). */
-struct servers *servers_create(
-	struct loop *loop, const struct ring *ring, const struct server_options *options, uint64_t *random);
 /*
- * Closing, in three steps. servers_stop closes all connections, which fails all calls. servers_drain fails the calls that were
- * made since. servers_free frees the memory.
+ * Borrows all arguments until servers_free; `random` is a state of random_next(). Servers that are in `before`, too, are those of
+ * `before`, which may be NULL, and may be freed first.
+ */
+struct servers *servers_create(struct loop *loop, struct evdns_base *dns, const struct ring *ring,
+	const struct server_options *options, uint64_t *random, const struct servers *before);
+/*
+ * Closing, in three steps. servers_stop closes all connections, which fails all calls; a server that others share stays. servers_drain
+ * fails the calls that were made since. servers_free frees the memory.
  */
 void servers_stop(struct servers *servers);
 void servers_drain(struct servers *servers);
 void servers_free(struct servers *servers);
 
-/* Starts to connect to all. `settled` is called once, when the first attempt at each server has succeeded or failed. */
+/*
+ * Starts to connect to all that are not shared. `settled` is called once, when the first attempt at each of them has succeeded or
+ * failed; this may be within the call.
+ */
 void servers_start(struct servers *servers, void (*settled)(void *arg), void *arg);
 
 /* Sends a call to call->server, or to the server of its key. As env.call. */
@@ -30,6 +40,8 @@ int servers_index(struct servers *servers, struct slice key);
 /* As server_has_room. Without room, the job is queued as soon as there is some: one job for each server. */
 bool servers_have_room(const struct servers *servers, int index);
 void servers_await_room(struct servers *servers, int index, struct loop_job *job);
+/* The job is not queued any more. */
+void servers_forget_room(struct servers *servers, int index, const struct loop_job *job);
 
 /* The number of servers, and one of them. Other threads may read its name and stats. */
 int servers_count(const struct servers *servers);

@@ -1,6 +1,7 @@
 #include "util/alloc.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 __attribute__((weak)) void alloc_failed(size_t size)
 {
@@ -32,4 +33,11 @@ void *xrealloc(void *p, size_t size)
 	if (!p)
 		alloc_failed(size);
 	return p;
+}
+
+char *xstrdup(const char *text)
+{
+	size_t size = strlen(text) + 1;
+
+	return memcpy(xmalloc(size), text, size);
 }

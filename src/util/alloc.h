@@ -4,10 +4,12 @@
 
 #include <stddef.h>
 
-/* As malloc, calloc and realloc; the caller owns the result and frees it with free(). */
+/* As malloc, calloc, realloc and strdup; the caller owns the result and frees it with free(). */
 void *xmalloc(size_t size) __attribute__((malloc, returns_nonnull));
 void *xcalloc(size_t count, size_t size) __attribute__((malloc, returns_nonnull));
 void *xrealloc(void *p, size_t size) __attribute__((returns_nonnull));
+/* A copy of a string. */
+char *xstrdup(const char *text) __attribute__((malloc, returns_nonnull));
 
 /*
  * What these do when there is no memory: ends the process. util/log.c has one that first says so; where that is not linked, as in

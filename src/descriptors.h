@@ -1,0 +1,16 @@
+/* How many file descriptors the daemon may have, and how many of them are for clients. */
+#ifndef DESCRIPTORS_H
+#define DESCRIPTORS_H
+
+#include "config/config.h"
+
+/* Connections beyond max_connections, each of which waits for an idle one to be closed. */
+enum { DESCRIPTORS_REPLACING = 16 };
+
+/*
+ * Raises the limit of the process as far as needed and allowed. Servers come first: what they, the listeners and the workers need is set
+ * aside, and clients share what is left: max_connections is lowered to that. Gives false, after logging, if nothing is left.
+ */
+bool descriptors_fit(struct config *config, int servers) __attribute__((warn_unused_result));
+
+#endif

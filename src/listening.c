@@ -1,0 +1,229 @@
+#include "listening.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "util/alloc.h"
+#include "util/log.h"
+#include "util/num.h"
+
+/* The first descriptor that a parent passes; and how long connections that are on their way find the old listener. */
+enum { INHERITED_FIRST = 3, INHERITED_MAX = 64, LEAVE_MS = 100 };
+
+struct entry {
+	struct address address;
+	struct listener *listener;
+	bool wanted; /* by the latest configuration */
+	bool is_new;
+	bool inherited;
+};
+
+struct listening {
+	struct event_base *base;
+	listener_accepted *accepted;
+	void *arg;
+	struct entry *entries;
+	size_t count;
+	mode_t mode;
+	struct event *leave;
+	void (*closed)(void *arg);
+	void *closed_arg;
+};
+
+static struct entry *add(struct listening *l, struct listener *listener)
+{
+	l->entries = xrealloc(l->entries, (l->count + 1) * sizeof(*l->entries));
+	l->entries[l->count] = (struct entry){ .listener = listener, .wanted = true, .is_new = true };
+	return &l->entries[l->count++];
+}
+
+/* Closes those that are not wanted. */
+static void sweep(struct listening *l)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < l->count; i++) {
+		if (l->entries[i].wanted)
+			l->entries[kept++] = l->entries[i];
+		else
+			listener_destroy(l->entries[i].listener);
+	}
+	l->count = kept;
+}
+
+static void want_none(struct listening *l)
+{
+	for (size_t i = 0; i < l->count; i++)
+		l->entries[i].wanted = false;
+}
+
+static void close_all(struct listening *l)
+{
+	want_none(l);
+	sweep(l);
+}
+
+struct listening *listening_create(struct event_base *base, listener_accepted *accepted, void *arg)
+{
+	struct listening *l = xcalloc(1, sizeof(*l));
+
+	l->base = base;
+	l->accepted = accepted;
+	l->arg = arg;
+	return l;
+}
+
+/* --- from the parent --- */
+
+static int64_t number_in(const char *name)
+{
+	const char *text = getenv(name);
+	int64_t n;
+
+	return text && num_parse_i64(slice_of(text, strlen(text)), &n) ? n : -1;
+}
+
+bool listening_inherit(struct listening *l, char error[256])
+{
+	int64_t count = number_in("LISTEN_FDS");
+	char why[256];
+
+	if (count <= 0 || number_in("LISTEN_PID") != getpid())
+		return true;
+	unsetenv("LISTEN_PID");
+	unsetenv("LISTEN_FDS");
+	unsetenv("LISTEN_FDNAMES");
+	for (int fd = INHERITED_FIRST; fd < INHERITED_FIRST + (count < INHERITED_MAX ? count : INHERITED_MAX); fd++) {
+		int listens = 0;
+		socklen_t n = sizeof(listens);
+		struct listener *listener = NULL;
+
+		if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n) < 0)
+			snprintf(why, sizeof(why), "%s", strerror(errno));
+		else if (!listens)
+			snprintf(why, sizeof(why), "it is no socket that listens for connections");
+		else
+			listener = listener_adopt(l->base, fd, l->accepted, l->arg, why);
+		if (!listener) {
+			snprintf(error, 256, "descriptor %d of LISTEN_FDS: %.200s", fd, why);
+			close_all(l);
+			return false;
+		}
+		add(l, listener)->inherited = true;
+	}
+	return true;
+}
+
+/* --- from the configuration --- */
+
+static bool has_inherited(const struct listening *l)
+{
+	return l->count && l->entries[0].inherited;
+}
+
+static struct entry *find(struct listening *l, const struct address *address)
+{
+	for (size_t i = 0; i < l->count; i++) {
+		const struct address *a = &l->entries[i].address;
+		if (a->port == address->port && strcmp(a->host, address->host) == 0)
+			return &l->entries[i];
+	}
+	return NULL;
+}
+
+/* Back to what was open before listening_prepare. */
+static void undo(struct listening *l)
+{
+	for (size_t i = 0; i < l->count; i++)
+		l->entries[i].wanted = !l->entries[i].is_new;
+	sweep(l);
+}
+
+bool listening_prepare(struct listening *l, const struct config *config, char error[256])
+{
+	l->mode = config->socket_mode;
+	if (has_inherited(l))
+		return true;
+	want_none(l);
+	for (size_t i = 0; i < config->listen_count; i++) {
+		const struct address *a = &config->listen[i];
+		struct listener_place place = { a->host, a->port, config->socket_mode, config->reuseport };
+		struct entry *entry = find(l, a);
+		struct listener *listener;
+
+		if (entry) {
+			entry->wanted = true;
+			continue;
+		}
+		listener = listener_create(l->base, &place, l->accepted, l->arg, error);
+		if (!listener) {
+			undo(l);
+			return false;
+		}
+		add(l, listener)->address = *a;
+	}
+	if (config->listen_count == 0) {
+		snprintf(error, 256, "nothing to listen on");
+		undo(l);
+	}
+	return config->listen_count > 0;
+}
+
+void listening_commit(struct listening *l)
+{
+	sweep(l);
+	for (size_t i = 0; i < l->count; i++) {
+		if (l->entries[i].is_new)
+			listener_start(l->entries[i].listener);
+		else
+			listener_set_mode(l->entries[i].listener, l->mode);
+		l->entries[i].is_new = false;
+	}
+}
+
+/* --- the end --- */
+
+static void finish(struct listening *l)
+{
+	close_all(l);
+	l->closed(l->closed_arg);
+}
+
+static void on_left(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	finish(arg);
+}
+
+void listening_leave(struct listening *l, void (*closed)(void *arg), void *arg)
+{
+	struct timeval tv = { 0, LEAVE_MS * 1000 };
+	bool waits = false;
+
+	l->closed = closed;
+	l->closed_arg = arg;
+	for (size_t i = 0; i < l->count; i++)
+		waits |= listener_step_aside(l->entries[i].listener);
+	if (!waits) {
+		finish(l);
+		return;
+	}
+	l->leave = evtimer_new(l->base, on_left, l);
+	if (!l->leave || event_add(l->leave, &tv) < 0)
+		abort();
+}
+
+void listening_destroy(struct listening *l)
+{
+	close_all(l);
+	if (l->leave)
+		event_free(l->leave);
+	free(l->entries);
+	free(l);
+}

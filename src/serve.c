@@ -1,0 +1,310 @@
+#include "serve.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <grp.h>
+#include <inttypes.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "balance.h"
+#include "client_limits.h"
+#include "control.h"
+#include "daemon.h"
+#include "descriptors.h"
+#include "listening.h"
+#include "notify.h"
+#include "util/alloc.h"
+#include "util/log.h"
+#include "worker.h"
+
+static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
+enum { SIGNALS = sizeof(signals) / sizeof(signals[0]) };
+
+struct process {
+	struct daemon daemon;
+	const struct options *options;
+	struct event_base *base;
+	struct listening *listening;
+	struct control *control;
+	size_t next, settled, exited; /* clients; workers that have taken over the settings; that have stopped */
+	bool settling;                /* workers are taking over the settings, at the start or after a reload */
+	bool again;                   /* a reload was asked for meanwhile */
+	bool started, stopping;
+};
+
+/* --- clients --- */
+
+/* No place is left: with replace_idle the worker whose client was silent first may have one. */
+static void find_place(struct daemon *d, int fd)
+{
+	struct worker *worker = d->workers[0];
+
+	for (size_t i = 1; i < d->threads; i++) {
+		if (limits_oldest(d->workers[i]) < limits_oldest(worker))
+			worker = d->workers[i];
+	}
+	if (!d->settings->config.replace_idle || atomic_load(&d->replacing) >= DESCRIPTORS_REPLACING) {
+		daemon_reject(d, fd);
+		return;
+	}
+	atomic_fetch_add(&d->replacing, 1);
+	worker_send(worker, (struct mail){ WORKER_REPLACE, fd });
+}
+
+static void on_accepted(int fd, void *arg)
+{
+	struct process *p = arg;
+	struct daemon *d = &p->daemon;
+
+	if ((uint64_t)atomic_fetch_add(&d->connections, 1) >= d->settings->config.max_connections) {
+		find_place(d, fd);
+		return;
+	}
+	atomic_fetch_add(&d->accepted, 1);
+	worker_send(balance_choose(d, p->next++), (struct mail){ WORKER_TAKE, fd });
+}
+
+/* --- workers --- */
+
+static void send_all(struct process *p, enum mail_kind kind)
+{
+	for (size_t i = 0; i < p->daemon.threads; i++)
+		worker_send(p->daemon.workers[i], (struct mail){ kind, -1 });
+}
+
+static uint64_t seed(void)
+{
+	uint64_t value;
+
+	if (getrandom(&value, sizeof(value), 0) != sizeof(value))
+		abort();
+	return value;
+}
+
+static void start_workers(struct process *p)
+{
+	struct daemon *d = &p->daemon;
+
+	p->settling = true;
+	d->workers = xcalloc(d->threads, sizeof(struct worker *));
+	for (size_t i = 0; i < d->threads; i++)
+		d->workers[i] = worker_start(d, seed());
+}
+
+static void join_workers(struct process *p)
+{
+	for (size_t i = 0; i < p->daemon.threads; i++)
+		worker_join(p->daemon.workers[i]);
+	free(p->daemon.workers);
+}
+
+/* --- the configuration --- */
+
+/* New settings that can be used, or NULL. What cannot change stays as it is. */
+static struct settings *read_again(struct process *p)
+{
+	struct settings *s = settings_read(p->options);
+	const struct config *now = &p->daemon.settings->config;
+	char error[256];
+
+	if (!s)
+		return NULL;
+	if (s->config.threads != now->threads)
+		log_warn("threads stays %" PRIu64 ": it cannot change without a restart", now->threads);
+	if (strcmp(s->config.user, now->user) != 0)
+		log_warn("user stays \"%s\": it cannot change without a restart", now->user);
+	if (strcmp(s->config.control, now->control) != 0)
+		log_warn("control stays \"%s\": it cannot change without a restart", now->control);
+	s->config.threads = now->threads;
+	if (descriptors_fit(&s->config, ring_count(s->ring))) {
+		if (listening_prepare(p->listening, &s->config, error))
+			return s;
+		log_error("cannot listen: %s", error);
+	}
+	settings_release(s);
+	return NULL;
+}
+
+static void reload(void *arg)
+{
+	struct process *p = arg;
+	struct settings *s;
+
+	p->again = p->settling;
+	if (p->settling || p->stopping)
+		return;
+	notify_reloading();
+	s = read_again(p);
+	if (!s) {
+		log_error("the new configuration was refused: all is as before");
+		control_reloaded(p->control, false);
+		notify_ready();
+		return;
+	}
+	settings_release(p->daemon.settings);
+	p->daemon.settings = s;
+	log_set_level(LOG_LEVEL_WARN + (int)s->config.verbose);
+	p->settling = true;
+	p->settled = 0;
+	send_all(p, WORKER_RELOAD);
+}
+
+/*
+ * Each worker has tried all servers. So the first request knows what the servers can do, and a listener is closed only when there
+ * is another one.
+ */
+static void on_settled(struct process *p)
+{
+	static const char *const done[] = { "ready", "reloaded" };
+	bool reloaded = p->started;
+
+	p->settling = false;
+	p->started = true;
+	if (p->stopping)
+		return;
+	listening_commit(p->listening);
+	log_info("%s: ring %016" PRIx64 " of %d servers", done[reloaded], p->daemon.settings->ring_hash,
+		ring_count(p->daemon.settings->ring));
+	notify_ready();
+	if (reloaded && !p->again)
+		control_reloaded(p->control, true);
+	if (p->again)
+		reload(p);
+}
+
+static void on_news(evutil_socket_t fd, short what, void *arg)
+{
+	struct process *p = arg;
+	char news[128];
+	ssize_t n = read((int)fd, news, sizeof(news));
+
+	(void)what;
+	for (ssize_t i = 0; i < n; i++) {
+		p->settled += news[i] == DAEMON_SETTLED;
+		p->exited += news[i] == DAEMON_EXITED;
+		if (news[i] == DAEMON_SETTLED && p->settled == p->daemon.threads)
+			on_settled(p);
+	}
+	if (p->exited == p->daemon.threads)
+		event_base_loopbreak(p->base);
+}
+
+/* --- signals --- */
+
+static void on_closed(void *arg)
+{
+	send_all(arg, WORKER_DRAIN);
+}
+
+/* The first signal stops accepting and lets requests in progress finish; the second one does not wait for them. */
+static void stop(struct process *p)
+{
+	if (p->stopping) {
+		send_all(p, WORKER_STOP);
+		return;
+	}
+	p->stopping = true;
+	notify_stopping();
+	listening_leave(p->listening, on_closed, p);
+}
+
+static void on_signal(evutil_socket_t number, short what, void *arg)
+{
+	struct process *p = arg;
+
+	(void)what;
+	if (number == SIGHUP) {
+		log_info("signal %d: reading the configuration again", (int)number);
+		reload(p);
+	} else {
+		log_info("signal %d: shutting down", (int)number);
+		stop(p);
+	}
+}
+
+/* --- the start --- */
+
+static bool switch_user(const char *user)
+{
+	struct passwd *pw;
+
+	if (!*user)
+		return true;
+	errno = 0;
+	pw = getpwnam(user);
+	if (pw && setgroups(1, &pw->pw_gid) == 0 && setgid(pw->pw_gid) == 0 && setuid(pw->pw_uid) == 0)
+		return true;
+	fprintf(stderr, "setlistd: user %s: %s\n", user, pw || errno ? strerror(errno) : "unknown");
+	return false;
+}
+
+static bool open_all(struct process *p)
+{
+	const struct config *config = &p->daemon.settings->config;
+	char error[256];
+
+	p->listening = listening_create(p->base, on_accepted, p);
+	if (!listening_inherit(p->listening, error) || !listening_prepare(p->listening, config, error)) {
+		fprintf(stderr, "setlistd: cannot listen: %s\n", error);
+		return false;
+	}
+	p->control = *config->control ? control_create(p->base, config->control, reload, p, error) : NULL;
+	if (*config->control && !p->control) {
+		fprintf(stderr, "setlistd: control: %s\n", error);
+		return false;
+	}
+	return switch_user(config->user);
+}
+
+static void init(struct process *p, struct event *events[SIGNALS + 1], int pipes[2])
+{
+	p->base = event_base_new();
+	if (!p->base || pipe(pipes) < 0)
+		abort();
+	p->daemon.news = pipes[1];
+	pthread_mutex_init(&p->daemon.lock, NULL);
+	p->daemon.large = xcalloc(1, sizeof(*p->daemon.large));
+	signal(SIGPIPE, SIG_IGN);
+	events[SIGNALS] = event_new(p->base, pipes[0], EV_READ | EV_PERSIST, on_news, p);
+	/* Before the sockets: a signal may come as soon as the first one exists, and its default action kills the process. */
+	for (int i = 0; i < SIGNALS; i++)
+		events[i] = evsignal_new(p->base, signals[i], on_signal, p);
+	for (int i = 0; i < SIGNALS + 1; i++)
+		event_add(events[i], NULL);
+}
+
+int serve(const struct options *options, struct settings *settings)
+{
+	struct process p = {
+		.daemon = { .settings = settings, .threads = settings->config.threads, .started = time(NULL) },
+		.options = options,
+	};
+	struct event *events[SIGNALS + 1];
+	int status = 1, pipes[2];
+
+	init(&p, events, pipes);
+	if (open_all(&p)) {
+		start_workers(&p);
+		event_base_dispatch(p.base);
+		join_workers(&p);
+		status = 0;
+	}
+	listening_destroy(p.listening);
+	control_destroy(p.control);
+	for (int i = 0; i < SIGNALS + 1; i++)
+		event_free(events[i]);
+	close(pipes[0]);
+	close(pipes[1]);
+	pthread_mutex_destroy(&p.daemon.lock);
+	free(p.daemon.large);
+	event_base_free(p.base);
+	settings_release(p.daemon.settings);
+	return status;
+}

@@ -1,0 +1,13 @@
+/* The main thread: it accepts clients, hands them to workers, and follows signals and the configuration. */
+#ifndef SERVE_H
+#define SERVE_H
+
+#include "settings.h"
+
+/*
+ * Serves until a signal stops it. Takes over the caller's reference to the settings; a reload reads `options` again. Gives the exit
+ * status of the process.
+ */
+int serve(const struct options *options, struct settings *settings);
+
+#endif

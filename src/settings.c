@@ -1,0 +1,69 @@
+#include "settings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/alloc.h"
+
+struct settings *settings_read(const struct options *options)
+{
+	struct settings *s = xcalloc(1, sizeof(*s));
+	char error[256];
+
+	s->references = 1;
+	config_init(&s->config);
+	if (options_configure(options, &s->config)) {
+		s->ring = config_ring(&s->config, error);
+		if (s->ring) {
+			s->ring_hash = ring_fingerprint(s->ring);
+			return s;
+		}
+		fprintf(stderr, "setlistd: %s\n", error);
+	}
+	settings_release(s);
+	return NULL;
+}
+
+struct settings *settings_share(struct settings *settings)
+{
+	atomic_fetch_add(&settings->references, 1);
+	return settings;
+}
+
+void settings_release(struct settings *settings)
+{
+	if (!settings || atomic_fetch_sub(&settings->references, 1) > 1)
+		return;
+	ring_destroy(settings->ring);
+	config_fini(&settings->config);
+	free(settings);
+}
+
+/* --- comparing --- */
+
+static bool same_servers(const struct settings *a, const struct settings *b)
+{
+	if (ring_count(a->ring) != ring_count(b->ring) || a->ring_hash != b->ring_hash)
+		return false;
+	for (int i = 0; i < ring_count(a->ring); i++) {
+		const struct ring_server *s = ring_server(a->ring, i), *t = ring_server(b->ring, i);
+		if (strcmp(s->host, t->host) != 0 || s->port != t->port || s->weight != t->weight)
+			return false;
+	}
+	return a->config.distribution == b->config.distribution && !a->config.ring_string == !b->config.ring_string &&
+		(!a->config.ring_string || strcmp(a->config.ring_string, b->config.ring_string) == 0);
+}
+
+static bool same_engine(const struct config *a, const struct config *b)
+{
+	return a->base_size == b->base_size && a->segment_size == b->segment_size && a->log_size == b->log_size &&
+		a->table_size == b->table_size && a->cache_memory == b->cache_memory &&
+		a->max_result == b->max_result && a->merges == b->merges && a->server_queue == b->server_queue;
+}
+
+bool settings_same_data(const struct settings *a, const struct settings *b)
+{
+	return same_servers(a, b) && same_engine(&a->config, &b->config) &&
+		rules_same(&a->config.rules, &b->config.rules);
+}

@@ -1,0 +1,35 @@
+/*
+ * A configuration that was read and checked, and what is made of it. It never changes, so threads share it: whoever holds a
+ * reference may read it.
+ */
+#ifndef SETTINGS_H
+#define SETTINGS_H
+
+#include <stdatomic.h>
+
+#include "config/config.h"
+#include "options.h"
+
+struct settings {
+	struct config config;
+	struct ring *ring;
+	uint64_t ring_hash; /* as ring_fingerprint gives it */
+	atomic_uint references;
+};
+
+/*
+ * Reads the configuration file, overridden by the command line, and checks all of it. The caller owns a reference. On an error
+ * gives NULL, after printing it to standard error.
+ */
+struct settings *settings_read(const struct options *options);
+
+/* Adds a reference, and gives it. From any thread that has one. */
+struct settings *settings_share(struct settings *settings);
+
+/* Drops a reference. The last one frees the settings. NULL does nothing. */
+void settings_release(struct settings *settings);
+
+/* Whether lanes and servers that were made for the one suit the other: same servers, rules and options of the engine. */
+bool settings_same_data(const struct settings *a, const struct settings *b);
+
+#endif

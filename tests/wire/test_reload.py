@@ -1,0 +1,417 @@
+"""A new configuration is taken over without a stop: no connection is dropped, no reply is lost or given to the wrong request."""
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+
+from case import WireTest
+from fake import FakeServer, held_until, value_of
+from harness import ESTABLISHED, HOST, OPTIONS, PATIENCE, accepts, free_port, tcp_sockets, wait_until
+from stored import stats
+from wire import Closed, Conn
+
+RELOADS = int(os.environ.get("RELOADS", "60"))
+HANDOVERS = int(os.environ.get("HANDOVERS", "6"))
+REFUSED = "ERROR refused, all is as before; the log says why"
+
+
+def names(servers):
+    quoted = (f'"{server.name}"' for server in servers)
+    return f"servers = {{{', '.join(quoted)}}}"
+
+
+class Reloads(WireTest):
+    """Commands for a test that reloads."""
+
+    def scratch(self):
+        folder = tempfile.mkdtemp(prefix="setlistd-reload-")
+        self.addCleanup(lambda: subprocess.run(["rm", "-rf", folder], check=True))
+        return folder
+
+    def start(self, config, *args, port=None):
+        """`port` is that of a listener in `config`; without one, -p overrides those."""
+        self.control = os.path.join(self.scratch(), "control")
+        self.proxy = self.setlistd([], *args, config=self.whole(config), tcp=not port)
+        if port:
+            wait_until("it listens", PATIENCE, lambda: accepts((HOST, port)))
+            self.proxy.port = port
+        self.conn = self.connect(self.proxy)
+        self.assertEqual(self.conn.ask("mn"), "MN")
+
+    def whole(self, config):
+        return f'control = "{self.control}"\nrequest_timeout = 60000\nconnect_timeout = 60000\n{config}'
+
+    def write(self, config):
+        with open(self.proxy.config_path, "w", encoding="ascii") as file:
+            file.write(self.whole(config))
+
+    def reload(self, config):
+        self.write(config)
+        with Conn(self.control) as operator:
+            return operator.ask("reload")
+
+    def settings(self):
+        return stats(self.connect(self.proxy), "stats settings")
+
+
+class Changes(Reloads):
+    """What may change, and what stays."""
+
+    def setUp(self):
+        super().setUp()
+        self.servers = [self.memcached() for _ in range(3)]
+        self.a, self.b, self.c = self.servers
+
+    def test_limits(self):
+        self.start(names([self.a]))
+        self.assertEqual(self.reload(names([self.a]) + "\nmax_value = 100000"), "OK")
+        self.assertEqual(self.settings()["max_value"], "100000")
+        self.conn.send(b"set k 0 0 200000\r\n" + bytes(200000) + b"\r\n")
+        self.assertEqual(self.conn.line(), b"SERVER_ERROR object too large for cache")
+
+    def test_unchanged_servers_keep_what_they_know(self):
+        """Only limits have changed: connections and cached views are those of before."""
+        self.start(names([self.a]))
+        self.conn.ask("sadd s " + " ".join(f"m{i}" for i in range(100)))
+        self.conn.ask("scard s")
+        before = stats(self.conn, "stats collections")["cache_bytes"]
+        self.assertEqual(self.reload(names([self.a]) + "\nmax_keys = 1000"), "OK")
+        self.assertEqual(stats(self.conn, "stats collections")["cache_bytes"], before)
+        self.assertEqual(stats(self.conn, "stats upstream")[f"{self.a.name}:connects"], "1")
+
+    def test_servers(self):
+        self.start(names([self.a, self.b]))
+        ring = stats(self.conn, "stats")["ring"]
+        keys = {server: self.keys_on(self.conn, server, 5) for server in (self.a, self.b)}
+        for key in keys[self.a] + keys[self.b]:
+            self.assertEqual(self.conn.set(key, b"x"), "STORED")
+        self.assertEqual(self.reload(names([self.a, self.c])), "OK")
+        upstream = stats(self.conn, "stats upstream")
+        self.assertEqual(upstream[f"{self.a.name}:connects"], "1")
+        self.assertEqual(upstream[f"{self.c.name}:state"], "up")
+        self.assertNotIn(f"{self.b.name}:state", upstream)
+        for key in keys[self.a] + keys[self.b]:
+            stays = self.conn.ask(f"route {key}").endswith(self.a.name)
+            self.assertEqual(self.conn.get(key), b"x" if stays and key in keys[self.a] else None)
+        self.assertNotEqual(stats(self.conn, "stats")["ring"], ring)
+        self.assertEqual(self.reload(names([self.a, self.b])), "OK")
+        self.assertEqual(stats(self.conn, "stats")["ring"], ring)
+        for key in keys[self.a] + keys[self.b]:
+            self.assertEqual(self.conn.get(key), b"x")
+
+    def test_a_server_that_is_gone_is_left(self):
+        self.start(names([self.a, self.b]))
+        self.assertEqual(self.reload(names([self.a])), "OK")
+        with Conn(self.b.port) as direct:
+            wait_until("its connection is closed", PATIENCE, lambda: stats(direct, "stats")["curr_connections"] == "2")
+
+    def test_a_new_server_is_down(self):
+        """It is tried before it is used, and found to be down: only its keys fail."""
+        port = free_port()
+        self.start(names([self.a]))
+        self.assertEqual(self.reload(f'servers = {{"{self.a.name}", "{HOST}:{port}"}}'), "OK")
+        replies = {self.conn.ask(f"delete key-{i}") for i in range(100)}
+        self.assertIn("NOT_FOUND", replies)
+        self.assertEqual(len(replies), 2)
+        self.assertTrue((replies - {"NOT_FOUND"}).pop().startswith(f"SERVER_ERROR upstream {HOST}:{port}"))
+
+    def test_distribution_and_weights(self):
+        self.start(names([self.a, self.b]))
+        places = [self.conn.ask(f"route key-{i}") for i in range(200)]
+        self.assertEqual(self.reload(names([self.a, self.b]) + '\ndistribution = "modula"'), "OK")
+        self.assertNotEqual([self.conn.ask(f"route key-{i}") for i in range(200)], places)
+        self.assertEqual(self.reload(f'servers = {{"{self.a.name} weight=99", "{self.b.name}"}}'), "OK")
+        heavy = [self.conn.ask(f"route key-{i}").endswith(self.a.name) for i in range(200)]
+        self.assertGreater(sum(heavy), 150)
+
+    def test_rules(self):
+        rule = 'collection "list-" {\n type = list\n plain_verbs = true\n}'
+        self.start(names([self.a]))
+        self.assertEqual(self.conn.set("list-1", b"a"), "STORED")
+        self.assertEqual(self.conn.ask("delete list-1"), "DELETED")
+        self.assertEqual(self.reload(f"{names([self.a])}\n{rule}"), "OK")
+        self.assertEqual(self.conn.ask("rpush list-1 one two"), "STORED")
+        self.assertEqual(self.conn.get("list-1"), b"one,two,")
+        self.assertEqual(self.reload(names([self.a])), "OK")
+        self.assertNotEqual(self.conn.get("list-1"), b"one,two,")
+
+    def test_threads_stay(self):
+        self.start(names([self.a]) + "\nthreads = 2")
+        self.assertEqual(self.reload(names([self.a]) + '\nthreads = 3\nuser = "nobody"'), "OK")
+        self.assertEqual(self.settings()["threads"], "2")
+        self.assertIn("threads stays 2", self.proxy.process.stderr())
+        self.assertIn('user stays ""', self.proxy.process.stderr())
+
+    def test_sighup(self):
+        self.start(names([self.a]))
+        self.write(names([self.a]) + "\nmax_keys = 77")
+        self.proxy.process.signal(signal.SIGHUP)
+        wait_until("it is read", PATIENCE, lambda: self.settings()["max_keys"] == "77")
+
+    def test_sighup_without_a_file(self):
+        proxy = self.setlistd([self.a], patient=False)
+        conn = self.connect(proxy)
+        proxy.process.signal(signal.SIGHUP)
+        wait_until("it is handled", PATIENCE, lambda: not signals_pending(proxy.pid))
+        self.assertEqual(conn.ask("mn"), "MN")
+
+    def test_the_command_line_overrides_again(self):
+        """-S and -p are what they were."""
+        self.start(names([self.b]), "-S", self.a.name)
+        self.assertEqual(self.reload(names([self.c]) + '\nlisten = {"127.0.0.1:1"}'), "OK")
+        self.assertEqual(self.conn.ask("route k"), f"ROUTE k {self.a.name}")
+        self.assertTrue(accepts((HOST, self.proxy.port)))
+
+    def test_control(self):
+        """Its commands, several operators at once, one that leaves, and one that talks too much."""
+        self.start(names([self.a]))
+        self.assertEqual(os.stat(self.control).st_mode & 0o777, 0o600)
+        conns = [Conn(self.control) for _ in range(8)]
+        for conn in conns:
+            conn.send(b"reload\r\nreload\r\n")
+            conn.half_close()
+        conns.pop().close()
+        for conn in conns:
+            self.assertEqual(conn.rest(), b"OK\r\nOK\r\n")
+            conn.close()
+        with Conn(self.control) as operator:
+            self.assertEqual(operator.ask("help"), "ERROR unknown command; there is: reload")
+            operator.send(b"x" * 10000)
+            operator.rest()
+        self.assertEqual(self.reload(names([self.a])), "OK")
+
+
+def signals_pending(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as status:
+        return any(line.startswith("ShdPnd:") and int(line.split()[1], 16) for line in status)
+
+
+BAD = [
+    "servers = {", "servers = {}", 'servers = {"127.0.0.1:0"}', 'servers = {"127.0.0.1:99999"}', 'servers = {"a b c"}',
+    'servers = {"127.0.0.1:1", "127.0.0.1:1"}', 'servers = {"--NONSENSE"}', 'servers = {"127.0.0.1:1 weight=0"}',
+    'listen = {"127.0.0.1:x"}', 'listen = {"192.0.2.1:4000"}', 'listen = {"unix:/no/such/folder/socket"}', "max_keys = 0",
+    "max_keys = many", "max_keys = 99999999", "client_memory = -1", "threads = 0", "threads = 65", "nonsense = 1", "max_keys 1",
+    "max_keys = ", 'distribution = "random"', 'socket_mode = "9"', 'socket_mode = "7777777"', 'control = "relative"',
+    'collection "x" {', 'collection "x" { type = heap }', 'collection "x" { encoding = none }', 'collection "x" { ttl = -1 }',
+    'collection "x" { compact_waste = 2 }', 'collection { type = set }', 'events "x" { bucket = "week" }',
+    'events "x" { lookback = 0 }', 'collection "x" { encoding = paired }', 'collection "x" { delimiter = "" }', '"', "{", "}",
+]
+
+
+class Bad(Reloads):
+    """A bad file changes nothing, and the log says the line."""
+
+    def test_each(self):
+        server, port = self.memcached(), free_port()
+        listen = f'listen = {{"{HOST}:{port}"}}'
+        self.start(f"{names([server])}\n{listen}", port=port)
+        before = self.settings(), stats(self.conn, "stats")["ring"], self.proxy.fd_count()
+        for number, text in enumerate(BAD):
+            with self.subTest(text):
+                said = len(self.proxy.process.stderr())
+                rest = [line for line in (names([server]), listen) if line.split()[0] != text.split()[0]]
+                file = "\n".join([*rest, text])
+                self.assertEqual(self.reload("\n" * number + file), REFUSED)
+                said = self.proxy.process.stderr()[said:]
+                line = 4 + number + len(rest)
+                place = f"{self.proxy.config_path}:{line}"
+                self.assertTrue(place in said or "no server" in said or "cannot listen" in said or "libmemcached" in said,
+                                f"{place} is not in: {said}")
+        self.assertEqual((self.settings(), stats(self.conn, "stats")["ring"], self.proxy.fd_count()), before)
+
+    def test_the_file_is_gone(self):
+        self.start(names([self.memcached()]))
+        os.rename(self.proxy.config_path, self.proxy.config_path + ".away")
+        self.addCleanup(os.unlink, self.proxy.config_path + ".away")
+        with Conn(self.control) as operator:
+            self.assertEqual(operator.ask("reload"), REFUSED)
+        self.assertIn("No such file", self.proxy.process.stderr())
+        self.assertEqual(self.conn.ask("mn"), "MN")
+
+
+class Listeners(Reloads):
+    def test_added_and_removed(self):
+        """Clients of a listener that is closed stay; those that wait to be accepted are accepted."""
+        server = self.memcached()
+        first, second = free_port(), free_port()
+        path = os.path.join(self.scratch(), "socket")
+        self.start(names([server]) + f'\nlisten = {{"{HOST}:{first}"}}', port=first)
+        old = self.connect(first)
+        self.assertEqual(old.ask("mn"), "MN")
+        both = f'\nsocket_mode = "0640"\nlisten = {{"{HOST}:{first}", "{HOST}:{second}", "unix:{path}"}}'
+        self.assertEqual(self.reload(names([server]) + both), "OK")
+        for address in (first, second, path):
+            with Conn(address) as conn:
+                self.assertEqual(conn.ask("mn"), "MN")
+        self.assertEqual(os.stat(path).st_mode & 0o777, 0o640)
+        self.assertEqual(self.reload(names([server]) + both.replace("0640", "0600")), "OK")
+        self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
+        self.assertEqual(self.reload(names([server]) + f'\nlisten = {{"{HOST}:{second}"}}'), "OK")
+        self.assertFalse(accepts((HOST, first)))
+        self.assertFalse(os.path.exists(path))
+        self.assertEqual(old.ask("mn"), "MN")
+
+
+class InProgress(Reloads):
+    """Requests finish where they began, and the order of each client's requests stays."""
+
+    def setUp(self):
+        super().setUp()
+        self.event = threading.Event()
+        self.addCleanup(self.event.set)
+        self.old, self.new = FakeServer(), FakeServer()
+        for server in (self.old, self.new):
+            self.addCleanup(server.stop)
+        self.old.faults[b"key-held"] = held_until(self.event)
+        self.start(names([self.old]))
+
+    def value(self, key):
+        found, end = self.conn.read_values()
+        self.assertEqual(end, "END")
+        return found[key][1]
+
+    def test_a_request_is_answered_by_the_server_it_was_sent_to(self):
+        other = self.connect(self.proxy)
+        self.conn.send(b"get key-held\r\n")
+        wait_until("it is sent", PATIENCE, lambda: self.old.requests_for(b"key-held"))
+        self.assertEqual(self.reload(names([self.new])), "OK")
+        self.conn.send(b"get key-next\r\n")
+        self.assertEqual(other.get("key-other"), value_of(b"key-other"))
+        self.assertTrue(self.new.requests_for(b"key-other"))
+        self.assertFalse(self.new.requests_for(b"key-next"), "it must wait for the request before it")
+        self.event.set()
+        self.assertEqual(self.value("key-held"), value_of(b"key-held"))
+        self.assertEqual(self.value("key-next"), value_of(b"key-next"))
+        self.assertTrue(self.new.requests_for(b"key-next"))
+        wait_until("the old server is left", PATIENCE, lambda: not tcp_connections_to(self.old))
+
+    def test_the_client_leaves_meanwhile(self):
+        self.conn.send(b"get key-held\r\n" * 3)
+        wait_until("it is sent", PATIENCE, lambda: self.old.requests_for(b"key-held"))
+        self.assertEqual(self.reload(names([self.new])), "OK")
+        self.conn.close()
+        self.event.set()
+        wait_until("the old server is left", PATIENCE, lambda: not tcp_connections_to(self.old))
+
+    def test_several_generations(self):
+        """Each reload finds a client whose first request was never answered."""
+        self.conn.send(b"get key-held\r\n")
+        wait_until("it is sent", PATIENCE, lambda: self.old.requests_for(b"key-held"))
+        for _ in range(5):
+            self.assertEqual(self.reload(names([self.new])), "OK")
+            self.assertEqual(self.reload(names([self.new, self.old])), "OK")
+        self.event.set()
+        self.assertEqual(self.value("key-held"), value_of(b"key-held"))
+
+    def test_it_is_stopped_meanwhile(self):
+        self.conn.send(b"get key-held\r\n")
+        wait_until("it is sent", PATIENCE, lambda: self.old.requests_for(b"key-held"))
+        self.assertEqual(self.reload(names([self.new])), "OK")
+        self.proxy.process.signal(signal.SIGTERM)
+        wait_until("it refuses connections", PATIENCE, lambda: not accepts((HOST, self.proxy.port)))
+        self.event.set()
+        self.assertEqual(self.value("key-held"), value_of(b"key-held"))
+        self.proxy.stop()
+
+    def test_clients_in_line_for_large_values(self):
+        """Their turns are in the line of a server that is gone."""
+        conns = [self.connect(self.proxy) for _ in range(60)]
+        for conn in conns:
+            self.assertEqual(conn.ask("mn"), "MN")
+            conn.send(b"get key-held\r\n" * 3)
+        watcher = self.connect(self.proxy)
+        wait_until("some are sent", PATIENCE, lambda: int(stats(watcher, "stats")["cmd_get"]) >= 16)
+        self.assertEqual(self.reload(names([self.new])), "OK")
+        self.event.set()
+        for conn in conns:
+            for _ in range(3):
+                found, end = conn.read_values()
+                self.assertEqual((found["key-held"][1], end), (value_of(b"key-held"), "END"))
+
+
+def tcp_connections_to(server):
+    """Connections that the server has with anybody."""
+    return tcp_sockets(ESTABLISHED).count(("0100007F", server.port))
+
+
+class Load:
+    """Clients that send sixteen requests at a time and check what comes back: each reply names its request."""
+    CONNECTIONS, BATCH, THREADS = 50, 16, 5
+
+    def __init__(self, port, may_close=False):
+        self.port, self.may_close = port, may_close
+        self.stop, self.faults, self.answered, self.number = threading.Event(), [], 0, 0
+        self.lock = threading.Lock()
+        self.threads = [threading.Thread(target=self.run, args=(number,)) for number in range(self.THREADS)]
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop.set()
+        for thread in self.threads:
+            thread.join()
+
+    def batch(self, who, round_number):
+        kinds = (
+            lambda tag, i: (f"mg none-{who}-{i} O{tag}", f"EN O{tag}"),
+            lambda tag, i: (f"ms key-{who}-{i} 1 O{tag}\r\nx", f"HD O{tag}"),
+            lambda _, i: (f"sadd set-{who % 7} m{who}.{i}.{round_number % 50}", "STORED"),
+            lambda tag, i: (f"md none-{who} O{tag}", f"NF O{tag}"),
+        )
+        return [kinds[i % len(kinds)](f"{who}-{round_number % 50}-{i}", i) for i in range(self.BATCH)]
+
+    def exchange(self, conn, who, round_number):
+        requests = self.batch(who, round_number)
+        conn.send("".join(f"{text}\r\n" for text, _ in requests).encode())
+        for text, expected in requests:
+            line = conn.line().decode()
+            if line != expected:
+                self.faults.append(f"{text!r}: {line!r}")
+            with self.lock:
+                self.answered += 1
+
+    def run(self, number):
+        conns = {who: Conn(self.port) for who in range(number, self.CONNECTIONS, self.THREADS)}
+        round_number = 0
+        while not self.stop.is_set() and not self.faults:
+            round_number += 1
+            for who, conn in conns.items():
+                try:
+                    self.exchange(conn, who, round_number)
+                except (Closed, OSError) as error:
+                    if not self.may_close:
+                        self.faults.append(f"client {who}: {error}")
+                        break
+                    conn.close()
+                    conns[who] = Conn(self.port)
+        for conn in conns.values():
+            conn.close()
+
+
+class UnderLoad(Reloads):
+    alone = True
+
+    def test_reloads(self):
+        """Between two configurations, with sets and plain items: nothing dropped, lost or mispaired; descriptors as before."""
+        servers = [self.memcached() for _ in range(3)]
+        one = names(servers[:2]) + "\nthreads = 2\n"
+        other = names(servers[1:]) + '\nthreads = 2\nclient_buffer = 1000000\ncollection "set-1" { encoding = signed }\n'
+        self.start(one)
+        descriptors = self.proxy.fd_count()
+        with Load(self.proxy.port) as load:
+            for number in range(RELOADS):
+                self.assertEqual(self.reload((other, one)[number % 2]), "OK")
+                if load.faults:
+                    break
+            wait_until("it goes on", PATIENCE, lambda start=load.answered: load.faults or load.answered > start)
+        self.assertEqual(load.faults, [])
+        wait_until("all is as before", PATIENCE, lambda: self.proxy.fd_count() == descriptors)
+        print(f"{RELOADS} reloads, {load.answered} replies, {self.proxy.peak_mib():.0f} MiB", file=sys.stderr)
+
+

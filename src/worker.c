@@ -104,12 +104,12 @@ static void notify(struct worker *w, char news)
 
 /* --- generations --- */
 
-/* Background work does not report that it has finished, so a timer looks. */
+/* Background work does not report that it has finished, so a timer looks. A later reload does not put it off. */
 static void set_retire_timer(struct worker *w)
 {
 	struct timeval tv = { 0, 100000 };
 
-	if (!TAILQ_EMPTY(&w->retired))
+	if (!TAILQ_EMPTY(&w->retired) && !event_pending(&w->retire, EV_TIMEOUT, NULL))
 		event_add(&w->retire, &tv);
 }
 
@@ -117,7 +117,7 @@ static void drop_generation(struct worker *w, struct generation *g)
 {
 	TAILQ_REMOVE(&w->retired, g, link);
 	add_stats(&w->past, g);
-	servers_stop(g->servers);
+	servers_stop(g->servers, false);
 	generation_destroy(g);
 }
 
@@ -393,9 +393,9 @@ static void stop_calls(struct worker *w)
 {
 	struct generation *g;
 
-	servers_stop(w->current->servers);
+	servers_stop(w->current->servers, true);
 	TAILQ_FOREACH(g, &w->retired, link)
-		servers_stop(g->servers);
+		servers_stop(g->servers, true);
 	while (w->deferred.count) {
 		deferred_run_all(&w->deferred);
 		servers_drain(w->current->servers);

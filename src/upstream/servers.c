@@ -67,10 +67,10 @@ struct servers *servers_create(struct loop *loop, struct evdns_base *dns, const 
 	return servers;
 }
 
-void servers_stop(struct servers *servers)
+void servers_stop(struct servers *servers, bool all)
 {
 	for (int i = 0; i < servers->count; i++) {
-		if (servers->list[i]->users == 1)
+		if (all || servers->list[i]->users == 1)
 			server_stop(servers->list[i]);
 	}
 	servers_drain(servers);

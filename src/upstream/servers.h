@@ -18,10 +18,10 @@ struct servers;
 struct servers *servers_create(struct loop *loop, struct evdns_base *dns, const struct ring *ring,
 	const struct server_options *options, uint64_t *random, const struct servers *before);
 /*
- * Closing, in three steps. servers_stop closes all connections, which fails all calls; a server that others share stays. servers_drain
- * fails the calls that were made since. servers_free frees the memory.
+ * Closing, in three steps. servers_stop closes the connections, which fails all calls; a server that others share stays, unless `all`.
+ * servers_drain fails the calls that were made since. servers_free frees the memory.
  */
-void servers_stop(struct servers *servers);
+void servers_stop(struct servers *servers, bool all);
 void servers_drain(struct servers *servers);
 void servers_free(struct servers *servers);
 

@@ -126,12 +126,12 @@ def tcp_sockets(state):
 class Process:
     """A child process with its stderr in a scratch file."""
 
-    def __init__(self, name, argv):
+    def __init__(self, name, argv, pass_fds=()):
         self.name, self.argv = name, argv
         self.scratch = tempfile.mkdtemp(prefix="setlistd-wire-")
         self.stderr_path = os.path.join(self.scratch, "stderr")
         with open(self.stderr_path, "wb") as err:
-            self.child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=err, stderr=err)
+            self.child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=err, stderr=err, pass_fds=pass_fds)
         _running.append(self)
 
     @property
@@ -240,17 +240,18 @@ class Setlistd:
     """One setlistd in front of the named servers.
 
     config: text of a configuration file (the servers are given with -S all the same, unless it names its own). The
-    limits on a server's time are generous, unless it names its own or patient is false. `under` is a command that runs it.
+    limits on a server's time are generous, unless it names its own or patient is false. `under` is a command that runs it,
+    with the descriptors `pass_fds`.
     """
 
-    def __init__(self, servers, *args, config=None, tcp=True, patient=True, under=()):
+    def __init__(self, servers, *args, config=None, tcp=True, patient=True, under=(), pass_fds=()):
         config = config or ""
         if patient:
             config = "\n".join([f"{name} = {value}" for name, value in PATIENT.items()
                                 if not re.search(rf"^{name}\b", config, re.MULTILINE)] + [config])
-        start_somewhere(lambda port: self._start(port, servers, args, config, tcp, under))
+        start_somewhere(lambda port: self._start(port, servers, args, config, tcp, under, pass_fds))
 
-    def _start(self, port, servers, args, config, tcp, under):
+    def _start(self, port, servers, args, config, tcp, under, pass_fds):
         self.port = port
         self.stopped = False
         argv = [*under, OPTIONS.setlistd]
@@ -261,7 +262,7 @@ class Setlistd:
             argv += ["-S", ",".join(servers)]
         if tcp:
             argv += ["-p", str(self.port)]
-        self.process = Process("setlistd", argv + list(args))
+        self.process = Process("setlistd", argv + list(args), pass_fds)
         if tcp:
             try:
                 self.process.wait_ready((HOST, self.port))

@@ -10,11 +10,11 @@ import threading
 from case import WireTest
 from fake import FakeServer, held_until, value_of
 from harness import ESTABLISHED, HOST, OPTIONS, PATIENCE, accepts, free_port, tcp_sockets, wait_until
+from load import Load
 from stored import stats
-from wire import Closed, Conn
+from wire import Conn
 
 RELOADS = int(os.environ.get("RELOADS", "60"))
-HANDOVERS = int(os.environ.get("HANDOVERS", "6"))
 REFUSED = "ERROR refused, all is as before; the log says why"
 
 
@@ -335,63 +335,6 @@ class InProgress(Reloads):
 def tcp_connections_to(server):
     """Connections that the server has with anybody."""
     return tcp_sockets(ESTABLISHED).count(("0100007F", server.port))
-
-
-class Load:
-    """Clients that send sixteen requests at a time and check what comes back: each reply names its request."""
-    CONNECTIONS, BATCH, THREADS = 50, 16, 5
-
-    def __init__(self, port, may_close=False):
-        self.port, self.may_close = port, may_close
-        self.stop, self.faults, self.answered, self.number = threading.Event(), [], 0, 0
-        self.lock = threading.Lock()
-        self.threads = [threading.Thread(target=self.run, args=(number,)) for number in range(self.THREADS)]
-
-    def __enter__(self):
-        for thread in self.threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.stop.set()
-        for thread in self.threads:
-            thread.join()
-
-    def batch(self, who, round_number):
-        kinds = (
-            lambda tag, i: (f"mg none-{who}-{i} O{tag}", f"EN O{tag}"),
-            lambda tag, i: (f"ms key-{who}-{i} 1 O{tag}\r\nx", f"HD O{tag}"),
-            lambda _, i: (f"sadd set-{who % 7} m{who}.{i}.{round_number % 50}", "STORED"),
-            lambda tag, i: (f"md none-{who} O{tag}", f"NF O{tag}"),
-        )
-        return [kinds[i % len(kinds)](f"{who}-{round_number % 50}-{i}", i) for i in range(self.BATCH)]
-
-    def exchange(self, conn, who, round_number):
-        requests = self.batch(who, round_number)
-        conn.send("".join(f"{text}\r\n" for text, _ in requests).encode())
-        for text, expected in requests:
-            line = conn.line().decode()
-            if line != expected:
-                self.faults.append(f"{text!r}: {line!r}")
-            with self.lock:
-                self.answered += 1
-
-    def run(self, number):
-        conns = {who: Conn(self.port) for who in range(number, self.CONNECTIONS, self.THREADS)}
-        round_number = 0
-        while not self.stop.is_set() and not self.faults:
-            round_number += 1
-            for who, conn in conns.items():
-                try:
-                    self.exchange(conn, who, round_number)
-                except (Closed, OSError) as error:
-                    if not self.may_close:
-                        self.faults.append(f"client {who}: {error}")
-                        break
-                    conn.close()
-                    conns[who] = Conn(self.port)
-        for conn in conns.values():
-            conn.close()
 
 
 class UnderLoad(Reloads):

@@ -1,0 +1,179 @@
+"""One setlistd takes over from another on the same port, and no request is lost. Supervisors are told, as sd_notify says."""
+import os
+import select
+import signal
+import socket
+import sys
+import tempfile
+
+from case import WireTest
+from harness import HOST, PATIENCE, accepts, free_port, wait_until
+from load import Load
+from stored import stats
+
+HANDOVERS = int(os.environ.get("HANDOVERS", "5"))
+
+
+class Supervisor(WireTest):
+    """Starts setlistd as systemd does."""
+
+    def setUp(self):
+        super().setUp()
+        self.server = self.memcached()
+        folder = tempfile.mkdtemp(prefix="setlistd-notify-")
+        self.path = os.path.join(folder, "notify")
+        self.notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.notify.bind(self.path)
+        self.addCleanup(lambda: (self.notify.close(), os.unlink(self.path), os.rmdir(folder)))
+        self.under = ["env", f"NOTIFY_SOCKET={self.path}"]
+
+    def told(self):
+        ready, _, _ = select.select([self.notify], [], [], PATIENCE)
+        self.assertTrue(ready, "nothing was said")
+        return self.notify.recv(1000).decode()
+
+    def start(self, port, config="", **kwargs):
+        """A setlistd that is ready."""
+        config = f'listen = {{"{HOST}:{port}"}}\n{config}'
+        proxy = self.setlistd([self.server], tcp=False, config=config, **{"under": self.under, **kwargs})
+        self.assertEqual(self.told(), "READY=1")
+        return proxy
+
+    def refusal(self, config, **kwargs):
+        """What a setlistd says that does not start."""
+        proxy = self.setlistd([self.server], tcp=False, config=config, **kwargs)
+        wait_until("it exits", PATIENCE, lambda: not proxy.process.alive())
+        proxy.stopped, said = True, proxy.process.stderr()
+        self.assertEqual(proxy.process.child.returncode, 1)
+        proxy.discard()
+        return said
+
+    def inherit(self, listeners, count=None):
+        """What starts setlistd with these as descriptors 3 and following, as systemd does; sh becomes setlistd."""
+        dups = " ".join(f"{number}<&{listener.fileno()}" for number, listener in enumerate(listeners, 3))
+        line = f'exec {dups}; export LISTEN_FDS={count or len(listeners)} LISTEN_PID=$$; exec "$@"'
+        return {"under": [*self.under, "bash", "-c", line, "bash"], "pass_fds": [item.fileno() for item in listeners]}
+
+    def stop(self, proxy):
+        proxy.stop()
+        self.assertEqual(self.told(), "STOPPING=1")
+
+
+class Notify(Supervisor):
+    def test_states(self):
+        port = free_port()
+        proxy = self.start(port)
+        self.assertEqual(self.connect(port).ask("mn"), "MN")
+        proxy.process.signal(signal.SIGHUP)
+        reloading, since = self.told().split("\n")
+        self.assertEqual(reloading, "RELOADING=1")
+        self.assertTrue(since.removeprefix("MONOTONIC_USEC=").isdigit())
+        self.assertEqual(self.told(), "READY=1")
+        with open(proxy.config_path, "a", encoding="ascii") as file:
+            file.write("nonsense\n")
+        proxy.process.signal(signal.SIGHUP)
+        self.assertTrue(self.told().startswith("RELOADING=1"))
+        self.assertEqual(self.told(), "READY=1")
+        self.stop(proxy)
+
+    def test_nobody_listens(self):
+        proxy = self.setlistd([self.server], under=["env", "NOTIFY_SOCKET=/no/such/socket"])
+        self.assertEqual(self.connect(proxy).ask("mn"), "MN")
+
+
+class Inherited(Supervisor):
+    """The parent keeps the sockets: whoever is started with them serves their connections."""
+
+    def listener(self):
+        listener = socket.create_server((HOST, 0), backlog=1000)
+        self.addCleanup(listener.close)
+        return listener
+
+    def test_they_are_used(self):
+        """In place of the addresses of the configuration, also after a reload; the file of a Unix socket stays."""
+        tcp, path, unused = self.listener(), self.path + ".socket", free_port()
+        unix = socket.socket(socket.AF_UNIX)
+        self.addCleanup(unix.close)
+        unix.bind(path)
+        self.addCleanup(os.unlink, path)
+        unix.listen(100)
+        early = self.connect(tcp.getsockname()[1])
+        early.send(b"mn\r\n")
+        proxy = self.start(unused, **self.inherit([tcp, unix]))
+        self.assertEqual(early.line(), b"MN")
+        self.assertEqual(self.connect(path).ask("mn"), "MN")
+        self.assertFalse(accepts((HOST, unused)))
+        proxy.process.signal(signal.SIGHUP)
+        self.assertTrue(self.told().startswith("RELOADING=1"))
+        self.assertEqual(self.told(), "READY=1")
+        self.assertEqual(self.connect(tcp.getsockname()[1]).ask("mn"), "MN")
+        self.stop(proxy)
+        self.assertTrue(os.path.exists(path))
+
+    def test_bad_ones(self):
+        datagram = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.addCleanup(datagram.close)
+        for listeners, count, error in (([datagram], 1, "descriptor 3 of LISTEN_FDS: it is no socket that listens"),
+                                        ([self.listener()], 2, "descriptor 4 of LISTEN_FDS: ")):
+            with self.subTest(error):
+                self.assertIn(error, self.refusal("", **self.inherit(listeners, count)))
+
+    def test_for_another_process(self):
+        """LISTEN_PID names who is meant."""
+        port = free_port()
+        under = [*self.under, "env", "LISTEN_FDS=1", "LISTEN_PID=1"]
+        proxy = self.start(port, under=under)
+        self.assertEqual(self.connect(port).ask("mn"), "MN")
+        self.stop(proxy)
+
+    def test_under_load(self):
+        listener = self.listener()
+        port = listener.getsockname()[1]
+        old = self.start(free_port(), **self.inherit([listener]))
+        with Load(port, may_close=True) as load:
+            for _ in range(HANDOVERS):
+                new = self.start(free_port(), **self.inherit([listener]))
+                self.stop(old)
+                old = new
+                self.goes_on(load)
+        self.assertEqual(load.faults, [])
+        print(f"{HANDOVERS} times inherited, {load.answered} replies", file=sys.stderr)
+
+    def goes_on(self, load):
+        wait_until("it goes on", PATIENCE, lambda start=load.answered: load.faults or load.answered > start)
+
+
+class SamePort(Supervisor):
+    """Two processes listen on one port, if both say `reuseport`."""
+    alone = True
+
+    def test_only_with_reuseport(self):
+        port = free_port()
+        self.start(port)
+        self.assertIn("Address already in use", self.refusal(f'listen = {{"{HOST}:{port}"}}'))
+
+    def test_under_load(self):
+        port = free_port()
+        old = self.start(port, "reuseport = true")
+        with Load(port, may_close=True) as load:
+            for _ in range(HANDOVERS):
+                new = self.start(port, "reuseport = true")
+                self.stop(old)
+                old = new
+                wait_until("it goes on", PATIENCE, lambda start=load.answered: load.faults or load.answered > start)
+        self.assertEqual(load.faults, [])
+        print(f"{HANDOVERS} handovers, {load.answered} replies", file=sys.stderr)
+
+    def test_the_newcomer_gets_all(self):
+        """From the signal on, the old one is offered no connection that the new one could take."""
+        port = free_port()
+        old = self.start(port, "reuseport = true")
+        busy = self.connect(port)
+        busy.send(b"set slow 0 0 10\r\n")
+        new = self.start(port, "reuseport = true")
+        old.process.signal(signal.SIGTERM)
+        self.assertEqual(self.told(), "STOPPING=1")
+        pids = {stats(self.connect(port), "stats")["pid"] for _ in range(20)}
+        self.assertEqual(pids, {str(new.pid)})
+        busy.close()
+        old.stop()

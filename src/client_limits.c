@@ -183,6 +183,9 @@ void limits_reclaim(struct worker *w)
 	struct client *c;
 
 	atomic_store(&w->limits.asked_to_reclaim, false);
+	/* A reload may have removed the limit meanwhile. */
+	if (worker_config(w)->client_memory == 0)
+		return;
 	while (atomic_load_explicit(&d->client_bytes, memory_order_relaxed) > worker_config(w)->client_memory) {
 		whose = worker_of_largest(w);
 		if (whose != w) {
@@ -311,7 +314,8 @@ static void check(struct client *c)
 		client_close(c);
 	} else if (is_slow(c)) {
 		close_for(c, COUNT_closed_slow_clients, "it does not read its replies");
-	} else if (!c->lingering && !c->closing && c->limits.begun && lasted >= config->request_read_timeout) {
+	} else if (!c->lingering && !c->closing && c->limits.begun && config->request_read_timeout &&
+		lasted >= config->request_read_timeout) {
 		log_info("client closed: its request was not complete in time");
 		worker_count(c->worker, COUNT_closed_unfinished_clients, 1);
 		client_refuse(c, "CLIENT_ERROR request not complete in time");

@@ -72,8 +72,7 @@ static void on_written(struct bufferevent *stream, void *arg)
 {
 	struct peer *peer = arg;
 
-	if (take_lines(peer) && peer->ended && !peer->waits &&
-		evbuffer_get_length(bufferevent_get_output(stream)) == 0)
+	if (take_lines(peer) && peer->ended && !peer->waits && evbuffer_get_length(bufferevent_get_output(stream)) == 0)
 		close_peer(peer);
 }
 

@@ -72,6 +72,18 @@ class Changes(Reloads):
         self.conn.send(b"set k 0 0 200000\r\n" + bytes(200000) + b"\r\n")
         self.assertEqual(self.conn.line(), b"SERVER_ERROR object too large for cache")
 
+    def test_limits_of_time_end(self):
+        """0 is no limit, also for a request that began before."""
+        self.start(names([self.a]) + "\nrequest_read_timeout = 600000")
+        self.conn.send(b"set half 0 0 4\r\nab")
+        other = self.connect(self.proxy)
+        other.send(b"get wh")
+        self.assertEqual(self.reload(names([self.a]) + "\nrequest_read_timeout = 0\nclient_memory = 0"), "OK")
+        self.conn.send(b"cd\r\n")
+        self.assertEqual(self.conn.line(), b"STORED")
+        other.send(b"ole\r\n")
+        self.assertEqual(other.line(), b"END")
+
     def test_unchanged_servers_keep_what_they_know(self):
         """Only limits have changed: connections and cached views are those of before."""
         self.start(names([self.a]))

@@ -8,7 +8,7 @@ import tempfile
 import threading
 
 from case import WireTest
-from fake import FakeServer, held_until, value_of
+from fake import FakeServer, held_until, silence, value_of
 from harness import ESTABLISHED, HOST, OPTIONS, PATIENCE, accepts, free_port, tcp_sockets, wait_until
 from load import Load
 from stored import stats
@@ -25,6 +25,7 @@ def names(servers):
 
 class Reloads(WireTest):
     """Commands for a test that reloads."""
+    timeout = 60000     # of requests to servers, in milliseconds
 
     def scratch(self):
         folder = tempfile.mkdtemp(prefix="setlistd-reload-")
@@ -42,7 +43,7 @@ class Reloads(WireTest):
         self.assertEqual(self.conn.ask("mn"), "MN")
 
     def whole(self, config):
-        return f'control = "{self.control}"\nrequest_timeout = 60000\nconnect_timeout = 60000\n{config}'
+        return f'control = "{self.control}"\nrequest_timeout = {self.timeout}\nconnect_timeout = 60000\n{config}'
 
     def write(self, config):
         with open(self.proxy.config_path, "w", encoding="ascii") as file:
@@ -74,15 +75,19 @@ class Changes(Reloads):
 
     def test_limits_of_time_end(self):
         """0 is no limit, also for a request that began before."""
-        self.start(names([self.a]) + "\nrequest_read_timeout = 600000")
-        self.conn.send(b"set half 0 0 4\r\nab")
-        other = self.connect(self.proxy)
-        other.send(b"get wh")
-        self.assertEqual(self.reload(names([self.a]) + "\nrequest_read_timeout = 0\nclient_memory = 0"), "OK")
+        mute = FakeServer()
+        self.addCleanup(mute.stop)
+        servers = names([self.a, mute])
+        self.start(servers + "\nrequest_read_timeout = 600000")
+        here, there = self.key_on(self.conn, self.a), self.key_on(self.conn, mute)
+        mute.faults[there.encode()] = silence
+        self.conn.send(f"set {here} 0 0 4\r\nab".encode())
+        self.timeout = 1000
+        self.assertEqual(self.reload(servers + "\nrequest_read_timeout = 0"), "OK")
+        # The timer that looks after clients is shorter than this one, and of the same loop.
+        self.assertIn("timed out", self.connect(self.proxy).ask(f"get {there}"))
         self.conn.send(b"cd\r\n")
         self.assertEqual(self.conn.line(), b"STORED")
-        other.send(b"ole\r\n")
-        self.assertEqual(other.line(), b"END")
 
     def test_unchanged_servers_keep_what_they_know(self):
         """Only limits have changed: connections and cached views are those of before."""

@@ -1,80 +1,99 @@
-"""Clients that keep a proxy busy while something is done to it, and notice each reply that is lost or wrong."""
+"""A constant load that checks every reply: clients in threads that ask for keys whose values name them."""
+import collections
 import threading
+import time
 
-from wire import Closed, Conn
+from harness import PATIENCE, wait_until
+from wire import Conn
+
+# what: "hit", "miss", or the error line. The order of a connection's events is that of its requests.
+Event = collections.namedtuple("Event", "sent answered key what")
 
 
-class Strict(Conn):
-    """A reset is not taken for the end of the connection."""
+class Checker(threading.Thread):
+    """One connection that gets one key after another and notes what came: own value, miss, error, or something wrong."""
 
-    def _fill(self):
-        data = self.sock.recv(1 << 18)
-        if not data:
-            raise Closed(f"closed by the peer, unread: {bytes(self.buffer)!r:.200}")
-        self.buffer += data
+    def __init__(self, port, keys, pipeline=1):
+        super().__init__(daemon=True)
+        self.port, self.keys, self.pipeline = port, keys, pipeline
+        self.stop_asked = threading.Event()
+        self.wrong = []
+        self.events = []
+
+    def run(self):
+        try:
+            with Conn(self.port) as conn:
+                index = 0
+                while not self.stop_asked.is_set():
+                    batch = [self.keys[(index + i) % len(self.keys)] for i in range(self.pipeline)]
+                    index += self.pipeline
+                    self.ask(conn, batch)
+        except Exception as error:                  # a thread's exception would be lost otherwise
+            self.wrong.append(f"the checking client failed: {error!r}")
+
+    def ask(self, conn, batch):
+        start = time.monotonic()
+        conn.send(b"".join(b"get %s\r\n" % key.encode() for key in batch))
+        for key in batch:
+            found, end = conn.read_values()
+            self.events.append(Event(start, time.monotonic(), key, self.judge(key, found, end)))
+
+    def judge(self, key, found, end):
+        if end != "END":
+            if found or not end.startswith("SERVER_ERROR upstream "):
+                self.wrong.append(f"get {key}: {found} {end}")
+            return end
+        if not found:
+            return "miss"
+        if set(found) != {key} or found[key][1] != named_value(key):
+            self.wrong.append(f"get {key}: got {found}")
+        return "hit"
 
 
 class Load:
-    """Clients that send sixteen requests at a time and check what comes back: each reply names its request.
+    """Several checkers at once; `with Load(...) as load:` runs them around a fault."""
 
-    With may_close the server may close a connection behind any reply, and the client then makes another one; but it may not
-    refuse one, reset one, or cut a reply.
-    """
-    CONNECTIONS, BATCH, THREADS = 50, 16, 5
-
-    def __init__(self, port, may_close=False):
-        self.port, self.may_close = port, may_close
-        self.stop, self.faults, self.answered, self.number = threading.Event(), [], 0, 0
-        self.lock = threading.Lock()
-        self.threads = [threading.Thread(target=self.run, args=(number,)) for number in range(self.THREADS)]
+    def __init__(self, port, keys, count=4, pipeline=1):
+        self.checkers = [Checker(port, keys[i:] + keys[:i], pipeline) for i in range(count)]
 
     def __enter__(self):
-        for thread in self.threads:
-            thread.start()
+        for checker in self.checkers:
+            checker.start()
         return self
 
     def __exit__(self, *_):
-        self.stop.set()
-        for thread in self.threads:
-            thread.join()
+        for checker in self.checkers:
+            checker.stop_asked.set()
+        for checker in self.checkers:
+            checker.join(PATIENCE)
 
-    def batch(self, who, round_number):
-        kinds = (
-            lambda tag, i: (f"mg none-{who}-{i} O{tag}", f"EN O{tag}"),
-            lambda tag, i: (f"ms key-{who}-{i} 1 O{tag}\r\nx", f"HD O{tag}"),
-            lambda _, i: (f"sadd set-{who % 7} m{who}.{i}.{round_number % 50}", "STORED"),
-            lambda tag, i: (f"md none-{who} O{tag}", f"NF O{tag}"),
-        )
-        return [kinds[i % len(kinds)](f"{who}-{round_number % 50}-{i}", i) for i in range(self.BATCH)]
+    def wrong_replies(self):
+        return [text for checker in self.checkers for text in checker.wrong][:5]
 
-    def exchange(self, conn, who, round_number):
-        requests = self.batch(who, round_number)
-        conn.send("".join(f"{text}\r\n" for text, _ in requests).encode())
-        for text, expected in requests:
-            line = conn.line().decode()
-            if line != expected:
-                self.faults.append(f"{text!r}: {line!r}")
-            with self.lock:
-                self.answered += 1
+    def wrong(self):
+        """Asked at the end: a client that still runs by then hangs."""
+        return ["a checking client hangs" for checker in self.checkers if checker.is_alive()] + self.wrong_replies()
 
-    def run(self, number):
-        try:
-            self.work(number)
-        except OSError as error:
-            self.faults.append(f"{type(error).__name__}: {error}")
+    def events(self, since=0.0):
+        """What was asked since then and answered, a list for each connection."""
+        return [[event for event in list(checker.events) if event.sent >= since] for checker in self.checkers]
 
-    def work(self, number):
-        conns = {who: Strict(self.port) for who in range(number, self.CONNECTIONS, self.THREADS)}
-        round_number = 0
-        while not self.stop.is_set() and not self.faults:
-            round_number += 1
-            for who, conn in conns.items():
-                try:
-                    self.exchange(conn, who, round_number)
-                except Closed as error:
-                    if not self.may_close or conn.buffer:
-                        self.faults.append(f"client {who}: {error}")
-                    conn.close()
-                    conns[who] = Strict(self.port)
-        for conn in conns.values():
-            conn.close()
+    def whats(self, since=0.0):
+        return {event.what for some in self.events(since) for event in some}
+
+    def gets_on(self, count=20):
+        """Wait until each connection got so many replies to what it asked from now on, or found something wrong."""
+        now = time.monotonic()
+        wait_until("the load gets on", PATIENCE,
+                   lambda: self.wrong_replies() or all(len(some) >= count for some in self.events(now)), pause=0.02)
+
+
+def named_value(key):
+    return b"the value of " + key.encode() + b"\r\nEND"
+
+
+def store(conn, keys):
+    for key in keys:
+        reply = conn.set(key, named_value(key))
+        if reply != "STORED":
+            raise AssertionError(f"set {key}: {reply}")

@@ -8,8 +8,8 @@ import tempfile
 
 from case import WireTest
 from harness import HOST, PATIENCE, accepts, free_port, wait_until
-from load import Load
 from stored import stats
+from witness import Load
 
 HANDOVERS = int(os.environ.get("HANDOVERS", "5"))
 

@@ -10,9 +10,9 @@ import threading
 from case import WireTest
 from fake import FakeServer, held_until, silence, value_of
 from harness import ESTABLISHED, HOST, OPTIONS, PATIENCE, accepts, free_port, tcp_sockets, wait_until
-from load import Load
 from stored import stats
 from wire import Conn
+from witness import Load
 
 RELOADS = int(os.environ.get("RELOADS", "60"))
 REFUSED = "ERROR refused, all is as before; the log says why"

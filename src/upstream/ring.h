@@ -44,7 +44,7 @@ const struct ring_server *ring_server(const struct ring *ring, int index);
 int ring_lookup(const struct ring *ring, struct slice key);
 
 /*
- * A checksum of where keys are: equal for two rings that find all of some thousand keys at servers of the same name, however they
+ * A checksum of where keys are: equal for two rings that find all of a thousand keys at servers of the same name, however they
  * were configured.
  */
 uint64_t ring_fingerprint(const struct ring *ring);

@@ -55,7 +55,7 @@ class Reloads(WireTest):
             return operator.ask("reload")
 
     def settings(self):
-        return stats(self.connect(self.proxy), "stats settings")
+        return stats(self.conn, "stats settings")
 
 
 class Changes(Reloads):

@@ -61,6 +61,10 @@ const char *address_parse(const char *text, uint16_t port, bool weighted, struct
 	weight = slice_token(&rest);
 	if (where.n == 0)
 		return "empty";
+	for (const char *c = text; *c; c++) {
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			return "a control byte";
+	}
 	if (slice_token(&rest).n || (weight.n && !weighted))
 		return "something behind the address";
 	if (weight.n &&

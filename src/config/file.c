@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/un.h>
 
+#include "config/text.h"
 #include "util/alloc.h"
 #include "util/num.h"
 
@@ -29,13 +30,12 @@ static const struct word {
 static const struct range {
 	const char *name;
 	long least, most;
-	bool of_section;
 } ranges[] = {
-#define NUMBER(name, initial, least, most, unit, about) { #name, least, most, false },
+#define NUMBER(name, initial, least, most, unit, about) { #name, least, most },
 #include "config/options.def"
 #undef NUMBER
-	{ "ttl", 0, TTL_MAX, true },
-	{ "lookback", 1, LOOKBACK_MAX, true },
+	{ "ttl", 0, TTL_MAX },
+	{ "lookback", 1, LOOKBACK_MAX },
 };
 
 static const struct word *find_word(const struct word *words, const char *text)
@@ -47,17 +47,20 @@ static const struct word *find_word(const struct word *words, const char *text)
 
 /* --- checks: libconfuse calls them while it knows the line --- */
 
-static int check_number(cfg_t *cfg, cfg_opt_t *opt)
+/* libconfuse's own numbers are octal behind a 0, and 0 if the text is empty. */
+static int take_number(cfg_t *cfg, cfg_opt_t *opt, const char *text, void *result)
 {
-	long value = cfg_opt_getnint(opt, 0);
+	const struct range *r = ranges;
+	int64_t value;
 
-	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
-		const struct range *r = &ranges[i];
-		if (strcmp(r->name, cfg_opt_name(opt)) != 0 || (value >= r->least && value <= r->most))
-			continue;
-		cfg_error(cfg, "%s = %ld: from %ld to %ld is allowed", r->name, value, r->least, r->most);
+	while (strcmp(r->name, cfg_opt_name(opt)) != 0)
+		r++;
+	if (!num_parse_i64(slice_of(text, strlen(text)), &value) || value < r->least || value > r->most) {
+		cfg_error(
+			cfg, "%s = %s: a decimal number from %ld to %ld is allowed", r->name, text, r->least, r->most);
 		return -1;
 	}
+	*(long *)result = (long)value;
 	return 0;
 }
 
@@ -99,11 +102,9 @@ static int check_encoding(cfg_t *cfg, cfg_opt_t *opt)
 static int check_address(cfg_t *cfg, cfg_opt_t *opt, bool weighted)
 {
 	struct address address;
-	const char *text = cfg_opt_getnstr(opt, cfg_opt_size(opt) - 1), *error;
+	const char *text = cfg_opt_getnstr(opt, cfg_opt_size(opt) - 1);
+	const char *error = address_parse(text, 11211, weighted, &address);
 
-	if (weighted && strncmp(text, "--", 2) == 0)
-		return 0;
-	error = address_parse(text, 11211, weighted, &address);
 	if (error)
 		cfg_error(cfg, "%s: \"%s\": %s", cfg_opt_name(opt), text, error);
 	return error ? -1 : 0;
@@ -114,15 +115,36 @@ static int check_listen(cfg_t *cfg, cfg_opt_t *opt)
 	return check_address(cfg, opt, false);
 }
 
+static bool is_ring_string(const char *text)
+{
+	return strncmp(text, "--", 2) == 0;
+}
+
+/* What joins the servers puts commas between them. */
+static const char *server_form(cfg_opt_t *opt, const char *text)
+{
+	if (cfg_opt_size(opt) > 1 && (is_ring_string(text) || is_ring_string(cfg_opt_getnstr(opt, 0))))
+		return "a configuration string of libmemcached stands alone";
+	if (!is_ring_string(text) && strchr(text, ','))
+		return "each server is a string of its own";
+	return NULL;
+}
+
 /* With a server that is named twice its share of the keys would be double, which is what a weight is for. */
 static int check_server(cfg_t *cfg, cfg_opt_t *opt)
 {
 	unsigned last = cfg_opt_size(opt) - 1;
-	const char *text = cfg_opt_getnstr(opt, last);
+	const char *text = cfg_opt_getnstr(opt, last), *error = server_form(opt, text);
 	struct address address, other;
 
+	if (error) {
+		cfg_error(cfg, "servers: \"%s\": %s", text, error);
+		return -1;
+	}
+	if (is_ring_string(text))
+		return 0;
 	if (check_address(cfg, opt, true) || address_parse(text, 11211, true, &address))
-		return strncmp(text, "--", 2) == 0 ? 0 : -1;
+		return -1;
 	for (unsigned i = 0; i < last; i++) {
 		if (address_parse(cfg_opt_getnstr(opt, i), 11211, true, &other) || !address_same(&address, &other))
 			continue;
@@ -134,11 +156,10 @@ static int check_server(cfg_t *cfg, cfg_opt_t *opt)
 
 static bool parse_mode(const char *text, mode_t *mode)
 {
-	char *end;
-	unsigned long value = strtoul(text, &end, 8);
+	unsigned long value = strtoul(text, NULL, 8);
 
 	*mode = (mode_t)value;
-	return *text && !*end && value <= 0777;
+	return *text && !text[strspn(text, "01234567")] && value <= 0777;
 }
 
 static int check_control(cfg_t *cfg, cfg_opt_t *opt)
@@ -226,14 +247,18 @@ static const char *rule_error(cfg_t *section)
 	return NULL;
 }
 
-static int check_collection(cfg_t *cfg, cfg_opt_t *opt)
+/* At the end of the file: a name such as collection|encoding changes a section that was complete. */
+static bool check_rules(cfg_t *cfg)
 {
-	cfg_t *section = cfg_opt_getnsec(opt, cfg_opt_size(opt) - 1);
-	const char *error = rule_error(section);
+	const char *error = NULL;
 
-	if (error)
-		cfg_error(cfg, "collection \"%s\": %s", cfg_title(section), error);
-	return error ? -1 : 0;
+	for (unsigned i = 0; i < cfg_size(cfg, "collection") && !error; i++) {
+		cfg_t *section = cfg_getnsec(cfg, "collection", i);
+		error = rule_error(section);
+		if (error)
+			cfg_error(section, "collection \"%s\": %s", cfg_title(section), error);
+	}
+	return !error;
 }
 
 /* --- from libconfuse's tree to struct config --- */
@@ -317,10 +342,6 @@ static bool read_options(cfg_t *cfg, struct config *config)
 
 static void set_checks(cfg_t *cfg)
 {
-	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
-		if (!ranges[i].of_section)
-			cfg_set_validate_func(cfg, ranges[i].name, check_number);
-	}
 	cfg_set_validate_func(cfg, "listen", check_listen);
 	cfg_set_validate_func(cfg, "servers", check_server);
 	cfg_set_validate_func(cfg, "distribution", check_distribution);
@@ -328,15 +349,11 @@ static void set_checks(cfg_t *cfg)
 	cfg_set_validate_func(cfg, "control", check_control);
 	cfg_set_validate_func(cfg, "collection|type", check_type);
 	cfg_set_validate_func(cfg, "collection|encoding", check_encoding);
-	cfg_set_validate_func(cfg, "collection|ttl", check_number);
 	cfg_set_validate_func(cfg, "collection|compact_waste", check_waste);
 	cfg_set_validate_func(cfg, "collection|delimiter", check_delimiter);
 	cfg_set_validate_func(cfg, "collection|removed", check_removed);
-	cfg_set_validate_func(cfg, "collection", check_collection);
 	cfg_set_validate_func(cfg, "events|bucket", check_bucket);
-	cfg_set_validate_func(cfg, "events|ttl", check_number);
 	cfg_set_validate_func(cfg, "events|separator", check_separator);
-	cfg_set_validate_func(cfg, "events|lookback", check_number);
 }
 
 /* A tree that knows all options and checks their values. */
@@ -345,7 +362,7 @@ static cfg_t *new_tree(void)
 	cfg_opt_t collection[] = {
 		CFG_STR("type", "set", CFGF_NONE),
 		CFG_STR("encoding", "oplog", CFGF_NONE),
-		CFG_INT("ttl", 0, CFGF_NONE),
+		CFG_INT_CB("ttl", 0, CFGF_NONE, take_number),
 		CFG_FLOAT("compact_waste", 0.5, CFGF_NONE),
 		CFG_STR("delimiter", ",", CFGF_NONE),
 		CFG_STR("removed", "", CFGF_NONE),
@@ -355,13 +372,13 @@ static cfg_t *new_tree(void)
 	};
 	cfg_opt_t events[] = {
 		CFG_STR("bucket", "hour", CFGF_NONE),
-		CFG_INT("ttl", 0, CFGF_NONE),
+		CFG_INT_CB("ttl", 0, CFGF_NONE, take_number),
 		CFG_STR("separator", "::", CFGF_NONE),
-		CFG_INT("lookback", 24, CFGF_NONE),
+		CFG_INT_CB("lookback", 24, CFGF_NONE, take_number),
 		CFG_END(),
 	};
 	cfg_opt_t options[] = {
-#define NUMBER(name, initial, least, most, unit, about) CFG_INT(#name, initial, CFGF_NONE),
+#define NUMBER(name, initial, least, most, unit, about) CFG_INT_CB(#name, initial, CFGF_NONE, take_number),
 #include "config/options.def"
 #undef NUMBER
 		CFG_STR_LIST("listen", NULL, CFGF_NONE),
@@ -398,48 +415,69 @@ static bool read_text(const char *path, struct buf *text)
 	return good;
 }
 
-static void say_nothing(cfg_t *cfg, const char *format, va_list arguments)
+/* Whether anything was said: libconfuse refuses an empty name without a word. */
+static bool said;
+
+/* Control bytes of the file would make two lines of one. */
+static __attribute__((format(printf, 2, 0))) void say(cfg_t *cfg, const char *format, va_list arguments)
 {
-	(void)cfg;
-	(void)format;
-	(void)arguments;
+	char text[1024];
+
+	vsnprintf(text, sizeof(text), format, arguments);
+	for (char *c = text; *c; c++) {
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			*c = '?';
+	}
+	fprintf(stderr, "%s:%d: %s\n", cfg->filename, cfg->line, text);
+	said = true;
 }
 
-/*
- * libconfuse takes the end of the file for the end of a section. So a good file is read again with one more brace: it must not be
- * good any more.
- */
-static bool is_closed(const char *path, struct buf *text)
+static bool say_at(cfg_t *cfg, unsigned line, const char *error)
 {
-	cfg_t *cfg = new_tree();
-	unsigned lines = 1;
-	bool closed;
+	cfg->line = (int)line;
+	cfg_error(cfg, "%s", error);
+	return false;
+}
 
-	for (size_t i = 0; i + 1 < buf_size(text); i++)
-		lines += buf_slice(text).p[i] == '\n';
-	BUF_ADD(text, "\n}\n\0");
-	cfg_set_error_function(cfg, say_nothing);
-	closed = cfg_parse_buf(cfg, buf_slice(text).p) != CFG_SUCCESS;
-	cfg_free(cfg);
-	if (!closed)
-		fprintf(stderr, "%s:%u: the file ends in a section that is not closed\n", path, lines);
-	return closed;
+static bool parse(cfg_t *cfg, struct buf *text)
+{
+	size_t n = buf_size(text);
+	struct config_text found;
+	const char *error;
+	FILE *file;
+	int rc = CFG_SUCCESS;
+
+	BUF_ADD(text, "\0");
+	error = config_text_clean(text->data + text->start, n, &found);
+	if (error)
+		return say_at(cfg, found.line, error);
+	if (n) {
+		file = fmemopen(text->data + text->start, n, "r");
+		if (!file)
+			abort();
+		said = false;
+		rc = cfg_parse_fp(cfg, file);
+		fclose(file);
+	}
+	if (rc != CFG_SUCCESS)
+		return said ? false : say_at(cfg, (unsigned)cfg->line, "syntax error");
+	/* libconfuse takes the end of the file for the end of a section. */
+	if (found.open > 0)
+		return say_at(cfg, found.line, "the file ends in a section that is not closed");
+	return check_rules(cfg);
 }
 
 bool config_file_read(struct config *config, const char *path)
 {
 	cfg_t *cfg = new_tree();
 	struct buf text = BUF_EMPTY;
-	bool good = false;
-	int rc;
+	bool good;
 
-	if (read_text(path, &text)) {
-		rc = cfg_parse(cfg, path);
-		if (rc == CFG_FILE_ERROR)
-			fprintf(stderr, "%s: %s\n", path, strerror(errno));
-		else if (rc == CFG_SUCCESS && is_closed(path, &text))
-			good = read_options(cfg, config);
-	}
+	cfg_set_error_function(cfg, say);
+	cfg->filename = strdup(path);
+	if (!cfg->filename)
+		abort();
+	good = read_text(path, &text) && parse(cfg, &text) && read_options(cfg, config);
 	buf_free(&text);
 	cfg_free(cfg);
 	return good;

@@ -79,6 +79,9 @@ START_TEST(wrong)
 	ck_assert_str_eq(reads("[::1]x:7", false), "something between ] and the port");
 	ck_assert_str_eq(reads("[::1]7", false), "something between ] and the port");
 	ck_assert_str_eq(reads("[::1]:", false), "bad port");
+	ck_assert_str_eq(reads("h\n:7", false), "a control byte");
+	ck_assert_str_eq(reads("/a\x7f", false), "a control byte");
+	ck_assert_str_eq(reads("h weight=1\t", true), "a control byte");
 	snprintf(host, sizeof(host), "%0256d", 0);
 	ck_assert_str_eq(reads(host, false), "too long");
 	snprintf(host, sizeof(host), "%0255d", 0);

@@ -213,6 +213,9 @@ class Configuration(Scratch):
         self.bad('servers = {"127.0.0.1:1",\n"127.0.0.1:2",\n"127.0.0.1:1 weight=2"}\n', 3, "127.0.0.1:1")
         self.bad('servers = {"unix:/a",\n"/a"}\n', 2, "twice")
         self.good('servers = {"127.0.0.1:1", "127.0.0.2:1", "127.0.0.1:2", "unix:/a"}\n')
+        self.bad('servers = {"127.0.0.1,127.0.0.2"}\n', 1, "of its own")
+        self.bad('servers = {"127.0.0.1:1",\n"--SERVER=127.0.0.2"}\n', 2, "alone")
+        self.bad('servers = {"--SERVER=127.0.0.2",\n"127.0.0.1:1"}\n', 2, "alone")
         done = setlistd("-T", "-S", "127.0.0.1:1,127.0.0.1:2,127.0.0.1:1")
         self.assertEqual(done.returncode, 1, done)
         self.assertIn("named twice", done.stderr)
@@ -226,6 +229,24 @@ class Configuration(Scratch):
         self.good(servers + 'events "E{" {\n  separator = "}"\n}\n# {')
         self.good(servers + "# {")
 
+    def test_comments(self):
+        """They may stand in a list, and the lines behind them are counted rightly."""
+        servers = '# one\n// two /*\n/* three\n  # four */ servers = { # five\n  "a", /* six */ "b" }\nuser = "#" user = a//b\n'
+        self.good(servers)
+        self.bad(servers + "threads = 0\n", 7, "threads")
+        self.bad(servers + "\n/* eight\n\n", 8, "comment")
+
+    def test_strings_that_are_not_closed(self):
+        self.bad('servers = {"a"}\nuser = "abc\nthreads = 2\ndistribution = "modula"\n', 2, "not closed on its line")
+        self.bad("user = 'abc", 1, "not closed on its line")
+        self.bad('user = "${HOME"\nevents "E" { }\n', 1, "not closed on its line")
+
+    def test_unusual_bytes(self):
+        """An error is one line, whatever the file holds."""
+        for text in ("\0", '"" = 5', 'listen = {"a\\nb"}', 'distribution = "a\\nb"', '"a\\nb" = 5'):
+            self.bad(f"threads = 2\n{text}\n", 2)
+            self.assertEqual(self.check(f"threads = 2\n{text}\n").stderr.count("\n"), 1, text)
+
     def test_directory(self):
         done = setlistd("-T", "-f", self.path("."))
         self.assertEqual(done.returncode, 1, done)
@@ -238,6 +259,9 @@ class Configuration(Scratch):
             self.bad(servers + f"{option} = -1\n", 2, option)
             self.bad(servers + f"{option} = 99999999999999999999\n", 2)
             self.bad(servers + f"{option} = 0\n", 2, option)
+        for text in ('""', "0x10", "1e3", "${NO_SUCH_VARIABLE}"):
+            self.bad(servers + f"idle_timeout = {text}\n", 2, "decimal")
+        self.good(servers + "idle_timeout = 0800\n")
 
     def test_collections(self):
         servers = 'servers = {"127.0.0.1:11211"}\n'
@@ -264,6 +288,7 @@ class Configuration(Scratch):
                               ('encoding = "csv"\n removed = "b-"', "paired alone"),
                               ('encoding = "tombstone"\n delimiter = "|"', "bar")):
             self.bad(servers + f'collection "a-" {{\n {options}\n}}\n', 5, word)
+        self.bad('collection "a-" { delimiter = "|" }\ncollection|encoding = "tombstone"\n', 1, "bar")
 
     def test_bad_events(self):
         servers = 'servers = {"127.0.0.1:11211"}\n'

@@ -1,0 +1,78 @@
+#include <stdio.h>
+
+#include "config/text.h"
+#include "unit.h"
+
+/* The cleaned text with line and braces behind it, or the line and what is wrong. */
+static const char *cleans(const char *text)
+{
+	static char out[512];
+	/* The zero byte lies at the trap. */
+	struct slice copy = guard_place(slice_of(text, strlen(text) + 1));
+	struct config_text found;
+	const char *error = config_text_clean((char *)copy.p, copy.n - 1, &found);
+
+	if (error)
+		snprintf(out, sizeof(out), "%u: %s", found.line, error);
+	else
+		snprintf(out, sizeof(out), "%s|%u %ld", copy.p, found.line, found.open);
+	return out;
+}
+
+START_TEST(comments)
+{
+	ck_assert_str_eq(cleans(""), "|1 0");
+	ck_assert_str_eq(cleans("a = 1 # b\n#\nc"), "a = 1    \n \nc|3 0");
+	ck_assert_str_eq(cleans("a // b \" {\n"), "a         \n|1 0");
+	ck_assert_str_eq(cleans("/* a\n { */b"), "    \n     b|2 0");
+	ck_assert_str_eq(cleans("/**/a/*/"), "    a/*/|1 0");
+	ck_assert_str_eq(cleans("a = /*/ b */ c"), "a =          c|1 0");
+	ck_assert_str_eq(cleans("a#b"), "a  |1 0");
+}
+END_TEST
+
+START_TEST(no_comments)
+{
+	static const char *const same[] = { "a//b", "a/*b", "\"# // /* \\\" #\"", "'# \" // \\' #'", "\"${#\"}\"",
+		"${a # b}", "= \"a\\\\\"" };
+	char want[64];
+
+	for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++) {
+		snprintf(want, sizeof(want), "%s|1 0", same[i]);
+		ck_assert_str_eq(cleans(same[i]), want);
+	}
+	ck_assert_str_eq(cleans("'a\\\n# b'\n#"), "'a\\\n# b'\n |3 0");
+}
+END_TEST
+
+START_TEST(braces)
+{
+	ck_assert_str_eq(cleans("a {\n}\n"), "a {\n}\n|2 0");
+	ck_assert_str_eq(cleans("a {\nb = {\"}\"}\n"), "a {\nb = {\"}\"}\n|2 1");
+	ck_assert_str_eq(cleans("}}{"), "}}{|1 -1");
+}
+END_TEST
+
+START_TEST(wrong)
+{
+	ck_assert_str_eq(cleans("a\nb = \"c\nd\""), "2: a string is not closed on its line");
+	ck_assert_str_eq(cleans("\"a\\"), "1: a string is not closed on its line");
+	ck_assert_str_eq(cleans("'a\\\nb"), "2: a string is not closed on its line");
+	ck_assert_str_eq(cleans("\"${a\"\n}\""), "1: a string is not closed on its line");
+	ck_assert_str_eq(cleans("\n${a\n}"), "2: a variable is not closed on its line");
+	ck_assert_str_eq(cleans("\n/* a\n\n/"), "2: a comment is not closed");
+	ck_assert_str_eq(cleans("/*/"), "1: a comment is not closed");
+}
+END_TEST
+
+START_TEST(zero_byte)
+{
+	char text[] = "a\n\0b\n";
+	struct config_text found;
+
+	ck_assert_str_eq(config_text_clean(text, sizeof(text) - 1, &found), "a zero byte");
+	ck_assert_uint_eq(found.line, 2);
+}
+END_TEST
+
+SUITE(config_text, comments, no_comments, braces, wrong, zero_byte)

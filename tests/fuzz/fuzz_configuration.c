@@ -1,0 +1,312 @@
+/*
+ * The configuration. An input that begins with S is the text of -S, one that begins with A is an address, and any other is a
+ * file. A file that is taken is read again behind a broken one; behind one that is refused a good one is read. No read may depend
+ * on those before it.
+ */
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "config/address.h"
+#include "config/config.h"
+#include "config/file.h"
+#include "input.h"
+
+/* libmemcached makes a ring once more for each server that it adds: one of fifty takes a tenth of a second. */
+enum { RING_MAX = 8 };
+
+/* libconfuse gives up inside of the string. */
+static const char broken[] = "user = \"\\9\"\n";
+
+/* Every option. The numbers are the least that are allowed. */
+static const char good[] =
+#define NUMBER(name, initial, least, most, unit, about) #name " = " #least "\n"
+#include "config/options.def"
+#undef NUMBER
+	"listen = {\"[::1]:1\", 'unix:/a'}\n"
+	"servers = {\"10.0.0.1\", \"/b weight=3\"}\n"
+	"distribution = \"modula\" socket_mode = \"0711\" user = \"nobody\"\n"
+	"collection \"c-\" { encoding = \"paired\" removed = \"r-\" delimiter = \";\" ttl = 3 compact_waste = 0.25 }\n"
+	"collection \"l-\" { type = \"list\" plain_verbs = true pointer = false }\n"
+	"events \"e\" { bucket = \"day\" ttl = 4 separator = \"/\" lookback = 5 }\n";
+
+static struct slice text_of(const char *text)
+{
+	return slice_of(text, strlen(text));
+}
+
+/* --- a configuration that was taken --- */
+
+static bool within(uint64_t value, uint64_t least, uint64_t most)
+{
+	return value >= least && value <= most;
+}
+
+static bool visible(struct slice s, size_t least, size_t most)
+{
+	for (size_t i = 0; i < s.n; i++) {
+		if ((unsigned char)s.p[i] <= ' ' || s.p[i] == 0x7f)
+			return false;
+	}
+	return within(s.n, least, most);
+}
+
+static void check_rules(const struct rules *rules)
+{
+	for (size_t i = 0; i < rules->collection_count; i++) {
+		const struct collection_rule *c = &rules->collections[i];
+		bool list = c->type == COLLECTION_LIST, paired = c->encoding == ENCODING_PAIRED;
+		MUST(within((uint64_t)c->ttl, 0, 2592000) && c->compact_waste > 0 && c->compact_waste <= 1);
+		MUST(visible(slice_of(&c->delimiter, 1), 1, 1) && visible(c->removed, paired, paired ? 30 : 0));
+		MUST(!list || c->encoding == ENCODING_OPLOG || c->encoding == ENCODING_CSV);
+		MUST(!paired || !slice_equal(c->removed, c->prefix));
+		MUST(c->encoding != ENCODING_TOMBSTONE || c->delimiter != '|');
+		for (size_t k = 0; k < i; k++)
+			MUST(!slice_equal(c->prefix, rules->collections[k].prefix));
+	}
+	for (size_t i = 0; i < rules->event_count; i++) {
+		const struct event_rule *e = &rules->events[i];
+		MUST(within((uint64_t)e->ttl, 0, 2592000) && within(e->lookback, 1, 10000));
+		MUST(visible(e->separator, 1, 16) && e->bucket <= GRANULARITY_MINUTE);
+		for (size_t k = 0; k < i; k++)
+			MUST(!slice_equal(e->prefix, rules->events[k].prefix));
+	}
+}
+
+static void check_server(const struct config *config, size_t i)
+{
+	const struct ring_server *s = &config->servers[i];
+
+	MUST(visible(text_of(s->host), 1, 255) && within(s->weight, 1, 99999));
+	for (size_t k = 0; k < i; k++)
+		MUST(s->port != config->servers[k].port || strcmp(s->host, config->servers[k].host) != 0);
+}
+
+static void check_config(const struct config *config)
+{
+#define NUMBER(name, initial, least, most, unit, about) MUST(within(config->name, least, most));
+#include "config/options.def"
+#undef NUMBER
+	MUST(config->listen_count > 0 && config->socket_mode <= 0777);
+	for (size_t i = 0; i < config->listen_count; i++)
+		MUST(visible(text_of(config->listen[i].host), 1, 255));
+	for (size_t i = 0; i < config->server_count; i++)
+		check_server(config, i);
+	MUST(!config->ring_string || config->server_count == 0);
+	check_rules(&config->rules);
+}
+
+/* Appends all that the configuration says, with what it prints. */
+static void describe(const struct config *config, struct buf *out)
+{
+	size_t lines = 0, numbers = 0;
+
+	config_print(config, out);
+	for (size_t i = 0; i < buf_size(out); i++)
+		lines += buf_slice(out).p[i] == '\n';
+#define NUMBER(name, initial, least, most, unit, about) numbers++;
+#include "config/options.def"
+#undef NUMBER
+	MUST(lines == config->listen_count + numbers + 2);
+	buf_printf(out, "%s %s\n", config->user, config->ring_string ? config->ring_string : "");
+	for (size_t i = 0; i < config->server_count; i++)
+		buf_printf(
+			out, "%s %u %u\n", config->servers[i].host, config->servers[i].port, config->servers[i].weight);
+	for (size_t i = 0; i < config->rules.collection_count; i++) {
+		const struct collection_rule *c = &config->rules.collections[i];
+		buf_printf(out, "%.*s %d %d %lld %g %c %.*s %d %d\n", (int)c->prefix.n, c->prefix.p, c->type,
+			c->encoding, (long long)c->ttl, c->compact_waste, c->delimiter, (int)c->removed.n, c->removed.p,
+			c->pointer, c->plain_verbs);
+	}
+	for (size_t i = 0; i < config->rules.event_count; i++) {
+		const struct event_rule *e = &config->rules.events[i];
+		buf_printf(out, "%.*s %d %lld %.*s %u\n", (int)e->prefix.n, e->prefix.p, e->bucket, (long long)e->ttl,
+			(int)e->separator.n, e->separator.p, e->lookback);
+	}
+}
+
+/*
+ * A ring that is small, of a text that is not absurd: INCLUDE and --CONFIGURE-FILE read other files, DEBUG prints what the parser
+ * of libmemcached does.
+ */
+static bool is_for_ring(const struct config *config)
+{
+	static const char *const absurd[] = { "INCLUDE", "FILE", "DEBUG" };
+	const char *text = config->ring_string;
+	size_t servers = config->server_count;
+
+	for (size_t i = 0; text && i < sizeof(absurd) / sizeof(absurd[0]); i++) {
+		if (strcasestr(text, absurd[i]))
+			return false;
+	}
+	for (; text && (text = strcasestr(text, "--S")); text++)
+		servers++;
+	return servers <= RING_MAX;
+}
+
+static void try_ring(const struct config *config)
+{
+	char error[256] = "";
+	struct ring *ring;
+	int count;
+
+	if (!is_for_ring(config))
+		return;
+	ring = config_ring(config, error);
+	MUST((error[0] != '\0') == (ring == NULL));
+	MUST(config->ring_string || (ring != NULL) == (config->server_count > 0));
+	if (!ring)
+		return;
+	count = ring_count(ring);
+	MUST(count > 0 && (config->ring_string || count == (int)config->server_count));
+	for (int i = 0; i < count; i++)
+		MUST(ring_server(ring, i)->host[0]);
+	for (char key = 'a'; key < 'k'; key++)
+		MUST(within((uint64_t)ring_lookup(ring, slice_of(&key, 1)), 0, (uint64_t)count - 1));
+	ring_destroy(ring);
+}
+
+/* --- files --- */
+
+/* One line, "path:line: what", and the file has such a line. */
+static void check_error(struct slice said, const char *path, struct slice file)
+{
+	uint32_t line = 0, lines = 1;
+	size_t i = strlen(path) + 1, digit = i;
+
+	for (size_t k = 0; k < file.n; k++)
+		lines += file.p[k] == '\n';
+	MUST(said.n > i && said.p[i - 1] == ':' && memcmp(said.p, path, i - 1) == 0);
+	for (; i < said.n && said.p[i] >= '0' && said.p[i] <= '9'; i++)
+		line = line * 10 + (uint32_t)(said.p[i] - '0');
+	MUST(i > digit && i + 3 < said.n && said.p[i] == ':' && said.p[i + 1] == ' ' && within(line, 1, lines));
+	for (; i + 1 < said.n; i++)
+		MUST((unsigned char)said.p[i] >= ' ' && said.p[i] != 0x7f);
+	MUST(said.p[i] == '\n');
+}
+
+/* Reads a file of these bytes. Appends what the configuration is, or what was said to be wrong; true if it was taken. */
+static bool read_file(struct slice file, struct buf *out, bool ring)
+{
+	FILE *before = stderr;
+	char path[40], *said = NULL;
+	size_t said_size = 0;
+	int fd = memfd_create("configuration", MFD_CLOEXEC);
+	struct config config;
+	bool taken;
+
+	MUST(fd >= 0 && write(fd, file.p, file.n) == (ssize_t)file.n);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	config_init(&config);
+	stderr = open_memstream(&said, &said_size);
+	MUST(stderr);
+	taken = config_file_read(&config, path);
+	fclose(stderr);
+	stderr = before;
+	if (taken) {
+		MUST(said_size == 0);
+		config_complete(&config);
+		check_config(&config);
+		describe(&config, out);
+		if (ring)
+			try_ring(&config);
+	} else {
+		check_error(slice_of(said, said_size), path, file);
+		buf_add(out, said, said_size);
+	}
+	config_fini(&config);
+	free(said);
+	close(fd);
+	return taken;
+}
+
+static void try_file(struct slice file)
+{
+	static struct buf reference;
+	struct buf first = BUF_EMPTY, again = BUF_EMPTY;
+
+	if (buf_size(&reference) == 0)
+		MUST(read_file(text_of(good), &reference, true));
+	if (read_file(file, &first, true)) {
+		MUST(!read_file(text_of(broken), &again, false));
+		buf_free(&again);
+		MUST(read_file(file, &again, false));
+		MUST(slice_equal(buf_slice(&again), buf_slice(&first)));
+	} else {
+		MUST(read_file(text_of(good), &again, false));
+		MUST(slice_equal(buf_slice(&again), buf_slice(&reference)));
+	}
+	buf_free(&first);
+	buf_free(&again);
+}
+
+/* --- -S and addresses --- */
+
+static char *string_of(struct slice in)
+{
+	char *copy = malloc(in.n + 1);
+
+	MUST(copy);
+	if (in.n)
+		memcpy(copy, in.p, in.n);
+	copy[in.n] = '\0';
+	return copy;
+}
+
+static void try_servers(struct slice in)
+{
+	char *text = string_of(in);
+	struct config config;
+	const char *error;
+
+	config_init(&config);
+	error = config_set_servers(&config, text);
+	MUST(!error || error[0]);
+	if (!error) {
+		config_complete(&config);
+		check_config(&config);
+		try_ring(&config);
+	}
+	/* What was read before is gone, whether that was good or not. */
+	MUST(!config_set_servers(&config, "a:1,b:2 weight=5"));
+	MUST(config.server_count == 2 && !config.ring_string && config.servers[1].weight == 5);
+	config_fini(&config);
+	free(text);
+}
+
+/* An address that is taken is read as the same again when it is written in full. */
+static void try_address(struct slice in)
+{
+	bool weighted = input_byte(&in) % 2;
+	char *text = string_of(in), full[320];
+	struct address a, again;
+	const char *error = address_parse(text, 11211, weighted, &a);
+
+	if (error) {
+		MUST(error[0] && !strpbrk(error, "\r\n"));
+	} else {
+		MUST(visible(text_of(a.host), 1, sizeof(a.host) - 1) && within(a.weight, 1, 99999));
+		MUST(weighted || a.weight == 1);
+		if (a.port)
+			snprintf(full, sizeof(full), "[%s]:%u weight=%u", a.host, a.port, a.weight);
+		else
+			snprintf(full, sizeof(full), "unix:%s weight=%u", a.host, a.weight);
+		MUST(!address_parse(full, 1, true, &again));
+		MUST(address_same(&a, &again) && a.weight == again.weight);
+	}
+	free(text);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct slice in = slice_of((const char *)data, size), rest = in;
+	uint8_t kind = input_byte(&rest);
+
+	if (kind == 'S')
+		try_servers(rest);
+	else if (kind == 'A')
+		try_address(rest);
+	else
+		try_file(in);
+	return 0;
+}

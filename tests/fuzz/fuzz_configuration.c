@@ -11,6 +11,7 @@
 #include "config/config.h"
 #include "config/file.h"
 #include "input.h"
+#include "reply_form.h"
 
 /* libmemcached makes a ring once more for each server that it adds: one of fifty takes a tenth of a second. */
 enum { RING_MAX = 8 };
@@ -22,7 +23,7 @@ static const char good[] =
 #undef NUMBER
 	"listen = {\"[::1]:1\", 'unix:/a'}\n"
 	"servers = {\"10.0.0.1\", \"/b weight=3\"}\n"
-	"distribution = \"modula\" socket_mode = \"0711\" user = \"nobody\"\n"
+	"distribution = \"modula\" socket_mode = \"0711\" user = \"nobody\" control = \"/c\" reuseport = true\n"
 	"collection \"c-\" { encoding = \"paired\" removed = \"r-\" delimiter = \";\" ttl = 3 compact_waste = 0.25 }\n"
 	"collection \"l-\" { type = \"list\" plain_verbs = true pointer = false }\n"
 	"events \"e\" { bucket = \"day\" ttl = 4 separator = \"/\" lookback = 5 }\n";
@@ -90,22 +91,35 @@ static void check_config(const struct config *config)
 	for (size_t i = 0; i < config->server_count; i++)
 		check_server(config, i);
 	MUST(!config->ring_string || config->server_count == 0);
+	MUST(!config->control[0] || (config->control[0] == '/' && strlen(config->control) < 108));
 	check_rules(&config->rules);
 }
 
-/* Appends all that the configuration says, with what it prints. */
-static void describe(const struct config *config, struct buf *out)
+/* Appends what the configuration prints: a line for each listener, and always the same number of others. */
+static void print(const struct config *config, struct buf *out)
 {
-	size_t lines = 0, numbers = 0;
+	static size_t others;
+	struct slice rest;
+	size_t lines = 0;
 
 	config_print(config, out);
-	for (size_t i = 0; i < buf_size(out); i++)
-		lines += buf_slice(out).p[i] == '\n';
-#define NUMBER(name, initial, least, most, unit, about) numbers++;
-#include "config/options.def"
-#undef NUMBER
-	MUST(lines == config->listen_count + numbers + 2);
-	buf_printf(out, "%s %s\n", config->user, config->ring_string ? config->ring_string : "");
+	rest = buf_slice(out);
+	while (rest.n) {
+		MUST(slice_starts(rest, SLICE("STAT ")));
+		(void)form_line(&rest);
+		lines++;
+	}
+	if (!others)
+		others = lines - config->listen_count;
+	MUST(lines == config->listen_count + others);
+}
+
+/* Appends all that the configuration says. */
+static void describe(const struct config *config, struct buf *out)
+{
+	print(config, out);
+	buf_printf(out, "%s %s %s %d\n", config->user, config->ring_string ? config->ring_string : "", config->control,
+		config->reuseport);
 	for (size_t i = 0; i < config->server_count; i++)
 		buf_printf(
 			out, "%s %u %u\n", config->servers[i].host, config->servers[i].port, config->servers[i].weight);

@@ -474,13 +474,7 @@ bool config_file_read(struct config *config, const char *path)
 	bool good;
 
 	cfg_set_error_function(cfg, say);
-<<<<<<< HEAD
-	cfg->filename = strdup(path);
-	if (!cfg->filename)
-		abort();
-=======
 	cfg->filename = xstrdup(path);
->>>>>>> h-fuzz
 	good = read_text(path, &text) && parse(cfg, &text) && read_options(cfg, config);
 	buf_free(&text);
 	cfg_free(cfg);

@@ -250,6 +250,7 @@ static void init_host(struct worker *w, uint64_t seed)
 		.request_timeout = config->request_timeout,
 		.retry_min = config->retry_min,
 		.retry_max = config->retry_max > config->retry_min ? config->retry_max : config->retry_min,
+		.dns_interval = config->dns_interval,
 		.queue = config->server_queue,
 		.value_max = config->max_value,
 	};
@@ -292,6 +293,8 @@ void worker_send(struct worker *w, struct mail mail)
 void worker_join(struct worker *w)
 {
 	pthread_join(w->thread, NULL);
+	event_del(&w->mail);
+	event_del(&w->deadline);
 	servers_stop(w->servers);
 	while (w->deferred.count) {
 		deferred_run_all(&w->deferred);
@@ -300,8 +303,6 @@ void worker_join(struct worker *w)
 	servers_free(w->servers);
 	deferred_fini(&w->deferred);
 	limits_fini(w);
-	event_del(&w->mail);
-	event_del(&w->deadline);
 	close(w->mailbox[0]);
 	close(w->mailbox[1]);
 	client_free_closed(w);

@@ -1,6 +1,7 @@
 #include "upstream/servers.h"
 
-#include <event2/dns.h>
+#include <event2/event.h>
+#include <event2/event_struct.h>
 #include <stdlib.h>
 
 #include "util/alloc.h"
@@ -21,7 +22,9 @@ struct servers {
 	const struct ring *ring;
 	struct route *routes; /* by hash of the key, without probing; NULL if there is one server */
 	uint64_t seed;
-	struct evdns_base *dns;
+	struct resolver *resolver;
+	struct loop *loop;
+	struct event check; /* of the names, every dns_interval */
 	int count, unsettled;
 	void (*settled)(void *arg);
 	void *settled_arg;
@@ -30,6 +33,25 @@ struct servers {
 		struct servers *servers;
 	} entries[];
 };
+
+static void on_check(evutil_socket_t fd, short what, void *arg)
+{
+	struct servers *servers = arg;
+
+	(void)fd;
+	(void)what;
+	loop_enter(servers->loop);
+	for (int i = 0; i < servers->count; i++)
+		server_check_name(&servers->entries[i].server);
+}
+
+static void set_check(struct servers *servers, uint64_t ms)
+{
+	struct timeval tv = { (time_t)(ms / 1000), (suseconds_t)(ms % 1000 * 1000) };
+
+	if (ms)
+		event_add(&servers->check, &tv);
+}
 
 struct servers *servers_create(
 	struct loop *loop, const struct ring *ring, const struct server_options *options, uint64_t *random)
@@ -42,21 +64,21 @@ struct servers *servers_create(
 	servers->seed = random_next(random);
 	if (count > 1 && count <= UINT16_MAX)
 		servers->routes = xcalloc(ROUTES, sizeof(struct route));
-	servers->dns = evdns_base_new(loop->base, EVDNS_BASE_INITIALIZE_NAMESERVERS | EVDNS_BASE_DISABLE_WHEN_INACTIVE);
-	/* Without a resolver configuration, the hosts file and numeric addresses still work. */
-	if (!servers->dns)
-		servers->dns = evdns_base_new(loop->base, EVDNS_BASE_DISABLE_WHEN_INACTIVE);
-	if (!servers->dns)
-		abort();
+	servers->loop = loop;
+	servers->resolver = resolver_create(loop->base);
+	event_assign(&servers->check, loop->base, -1, EV_PERSIST, on_check, servers);
+	set_check(servers, options->dns_interval);
 	for (int i = 0; i < count; i++) {
 		servers->entries[i].servers = servers;
-		server_init(&servers->entries[i].server, loop, ring_server(ring, i), options, servers->dns, random);
+		server_init(
+			&servers->entries[i].server, loop, ring_server(ring, i), options, servers->resolver, random);
 	}
 	return servers;
 }
 
 void servers_stop(struct servers *servers)
 {
+	event_del(&servers->check);
 	for (int i = 0; i < servers->count; i++)
 		server_fini(&servers->entries[i].server);
 	servers_drain(servers);
@@ -73,7 +95,7 @@ void servers_drain(struct servers *servers)
 
 void servers_free(struct servers *servers)
 {
-	evdns_base_free(servers->dns, 0);
+	resolver_destroy(servers->resolver);
 	free(servers->routes);
 	free(servers);
 }

@@ -17,7 +17,7 @@ UNIT_OBJECTS = $(patsubst %.c, $(BUILD)/%.o, $(UNIT) tests/bench/hist.c)
 $(UNIT_OBJECTS): LIB_CFLAGS = $(CHECK_CFLAGS) -Wno-pedantic
 
 $(BUILD)/check_unit: $(UNIT_OBJECTS) $(BUILD)/src/net/shared_chunks.o $(PURE_LIB)
-	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS)
+	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(CHECK_LIBS)
 
 # With the tests of the benchmark, which measure nothing.
 check-unit: $(BUILD)/check_unit build/loadgen
@@ -32,7 +32,7 @@ SIM_OBJECTS = $(patsubst %.c, $(BUILD)/%.o, $(wildcard tests/sim/*.c))
 $(SIM_OBJECTS): LIB_CFLAGS = -Itests/sim
 
 $(BUILD)/sim: $(SIM_OBJECTS) $(PURE_LIB)
-	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^
+	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^
 
 sim: $(BUILD)/sim
 	@$(BUILD)/sim -n $(SEEDS) -s $(FIRST_SEED)
@@ -58,7 +58,7 @@ FUZZ_MAKE = $(QUIET_MAKE) BUILD=$(FUZZ_BUILD) CC=clang CFLAGS='-O1 -g' \
 $(FUZZ_OBJECTS): LIB_CFLAGS = -Itests/unit
 
 $(BUILD)/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(FUZZ_HELPERS) $(PURE_LIB)
-	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^
+	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer $(ALL_LDFLAGS) -o $@ $^
 
 fuzzers: $(addprefix $(BUILD)/, $(FUZZERS))
 

@@ -18,6 +18,7 @@
 #include "daemon.h"
 #include "net/listener.h"
 #include "options.h"
+#include "sandbox.h"
 #include "util/alloc.h"
 #include "util/log.h"
 #include "worker.h"
@@ -225,6 +226,8 @@ static int run(const struct config *config, const struct ring *ring)
 		event_add(signals[i], NULL);
 	}
 	if (open_listeners(&p) && switch_user(config->user)) {
+		if (config->sandbox)
+			sandbox_enter();
 		start_workers(&p);
 		event_base_dispatch(p.base);
 		join_workers(&p);

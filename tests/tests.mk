@@ -74,7 +74,11 @@ fuzz:
 
 # --- wire: the daemon with real servers, a scripted one, and real clients
 
-check-wire: setlistd
+# Enters the sandbox, and tries what is forbidden there.
+$(BUILD)/sandboxed: $(BUILD)/tests/wire/sandboxed.o $(BUILD)/src/sandbox.o $(BUILD)/src/util/log.o $(PURE_LIB)
+	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) -lpthread
+
+check-wire: setlistd $(BUILD)/sandboxed
 	@tests/wire/run --setlistd ./setlistd
 
 # --- other compilers, other ways to compile
@@ -142,6 +146,6 @@ bench: setlistd build/loadgen
 bench-quick: setlistd build/loadgen
 	@scripts/bench --quick $(BENCH)
 
--include $(patsubst %, $(BUILD)/tests/fuzz/%.d, $(FUZZERS)) $(SIM_OBJECTS:.o=.d)
+-include $(BUILD)/tests/wire/sandboxed.d $(patsubst %, $(BUILD)/tests/fuzz/%.d, $(FUZZERS)) $(SIM_OBJECTS:.o=.d)
 
 .PHONY: check sim check-sim check-unit check-fuzz check-wire check-clang check-san check-tsan soak cover fuzzers fuzz lint format bench bench-quick

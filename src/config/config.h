@@ -20,6 +20,7 @@ struct config {
 	enum ring_distribution distribution;
 	mode_t socket_mode;
 	char *user; /* "" for none */
+	bool sandbox;
 	struct rules rules;
 #define NUMBER(name, initial, least, most, unit, about) uint64_t name;
 #include "config/options.def"

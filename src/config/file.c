@@ -294,6 +294,7 @@ static bool read_options(cfg_t *cfg, struct config *config)
 	config->distribution = (enum ring_distribution)find_word(distributions, cfg_getstr(cfg, "distribution"))->value;
 	free(config->user);
 	config->user = (char *)copy_string(cfg_getstr(cfg, "user")).p;
+	config->sandbox = cfg_getbool(cfg, "sandbox");
 	read_rules(cfg, &config->rules);
 	if (error)
 		cfg_error(cfg, "%s", error);
@@ -353,6 +354,7 @@ static cfg_t *new_tree(void)
 		CFG_STR("distribution", "ketama", CFGF_NONE),
 		CFG_STR("socket_mode", "0700", CFGF_NONE),
 		CFG_STR("user", "", CFGF_NONE),
+		CFG_BOOL("sandbox", cfg_true, CFGF_NONE),
 		CFG_SEC("collection", collection, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
 		CFG_SEC("events", events, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
 		CFG_END(),

@@ -4,12 +4,14 @@
 #include <event2/dns.h>
 #include <event2/event.h>
 #include <event2/util.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
 
 #include "util/alloc.h"
+#include "util/log.h"
 
 /* A later libevent caches answers, unless it is asked not to. */
 #ifndef EVDNS_BASE_NO_CACHE
@@ -76,10 +78,24 @@ static void read_files(struct resolver *r)
 	}
 }
 
+/* It would write to standard error itself. */
+static void on_log(int is_warning, const char *text)
+{
+	if (is_warning)
+		log_info("name servers: %s", text);
+}
+
+static void set_log(void)
+{
+	evdns_set_log_fn(on_log);
+}
+
 struct resolver *resolver_create(struct event_base *base)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct resolver *r = xcalloc(1, sizeof(*r));
 
+	pthread_once(&once, set_log);
 	r->base = base;
 	r->dns = evdns_base_new(base, EVDNS_BASE_DISABLE_WHEN_INACTIVE | EVDNS_BASE_NO_CACHE);
 	if (!r->dns)

@@ -165,6 +165,8 @@ static scmp_filter_ctx build_filter(void)
 		return NULL;
 	/* System calls of another kind of processor, such as the 32-bit ones. */
 	(void)seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+	/* A library may have started a thread. */
+	(void)seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
 	add_all(filter, allowed, COUNT(allowed));
 	if (SANITIZED) {
 		add_all(filter, sanitizers, COUNT(sanitizers));

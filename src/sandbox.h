@@ -18,8 +18,8 @@
 #define SANDBOX_H
 
 /*
- * Enters the sandbox, with all threads that are started from now on. There is no way out. The process also gets no new privileges
- * from a program that it would execute. If the kernel has no seccomp, a warning says so, and that is all it gets.
+ * Enters the sandbox, with all threads. There is no way out. The process also gets no new privileges from a program that it would
+ * execute. If the kernel has no seccomp, there is no filter, and a warning says so.
  */
 void sandbox_enter(void);
 

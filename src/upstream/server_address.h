@@ -32,7 +32,8 @@ struct server_address {
 	union server_sockaddr current, next; /* of the connection, and the one that is being connected to */
 	uint64_t began;                      /* the attempt or check, in milliseconds */
 	unsigned tried;                      /* addresses; chooses among those of a name */
-	bool is_name, checks;
+	bool is_name;
+	bool checks;   /* there is a connection, which stays if the name still has its address */
 	bool failing;  /* the last lookup or check failed */
 	bool is_news;  /* the one before it had not failed: to be logged */
 	char why[120]; /* of a failure */

@@ -6,8 +6,19 @@ WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-proto
 	-Wundef -Wformat=2 -Wvla
 WERROR ?=
 SANITIZE ?=
-ALL_CPPFLAGS = -Isrc -D_GNU_SOURCE -DSETLISTD_VERSION='"$(VERSION)"' $(CPPFLAGS)
-ALL_CFLAGS = -std=c11 $(WARNINGS) $(WERROR) $(CFLAGS) $(SANITIZE)
+
+# What makes an error in memory harder to exploit, as far as the compiler knows it. The user's own flags come behind and override
+# it. _FORTIFY_SOURCE needs optimisation, and hides calls from sanitizers; some compilers define it themselves.
+known = $(foreach flag, $(1), $(shell $(CC) -Werror $(flag) -c -x c /dev/null -o /dev/null 2>/dev/null && echo $(flag)))
+HARD_CFLAGS := $(call known, -fstack-protector-strong -fstack-clash-protection -fPIE)
+HARD_LDFLAGS = -pie -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack
+UNFORTIFIED = $(filter-out -O1 -O2 -O3 -Os -Oz -Ofast -O -Og, $(or $(lastword $(filter -O%, $(CFLAGS))), -O0)) $(SANITIZE) \
+	$(findstring -fsanitize, $(CFLAGS)) $(findstring _FORTIFY_SOURCE, $(CPPFLAGS) $(CFLAGS))
+HARD_CPPFLAGS = $(if $(strip $(UNFORTIFIED)),, -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+
+ALL_CPPFLAGS = -Isrc -D_GNU_SOURCE -DSETLISTD_VERSION='"$(VERSION)"' $(HARD_CPPFLAGS) $(CPPFLAGS)
+ALL_CFLAGS = -std=c11 $(WARNINGS) $(WERROR) $(HARD_CFLAGS) $(CFLAGS) $(SANITIZE)
+ALL_LDFLAGS = $(HARD_LDFLAGS) $(LDFLAGS)
 
 # The layers. What is pure does no I/O, reads no clock and keeps no state of its own, and links without libevent and
 # libmemcached: tests, fuzzers and the simulation are made from it alone. Only the fuzzer of the configuration needs more.
@@ -31,7 +42,7 @@ setlistd: $(BUILD)/setlistd
 	@cp -f --remove-destination $< $@
 
 $(BUILD)/setlistd: $(OBJECTS)
-	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(OBJECTS) $(LIBS) -lpthread
+	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(OBJECTS) $(LIBS) -lpthread
 
 $(PURE_LIB): $(patsubst %.c, $(BUILD)/%.o, $(PURE))
 	@rm -f $@

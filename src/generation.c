@@ -74,7 +74,7 @@ struct generation *generation_create(struct worker *w, struct settings *settings
 	g->settings = settings_share(settings);
 	init_host(g);
 	g->servers = servers_create(
-		&w->loop, w->dns, settings->ring, &w->server_options, &w->random, before ? before->servers : NULL);
+		&w->loop, w->resolver, settings->ring, &w->server_options, &w->random, before ? before->servers : NULL);
 	client_turns_init(g);
 	return g;
 }

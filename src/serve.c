@@ -20,6 +20,7 @@
 #include "descriptors.h"
 #include "listening.h"
 #include "notify.h"
+#include "sandbox.h"
 #include "util/alloc.h"
 #include "util/log.h"
 #include "worker.h"
@@ -291,6 +292,8 @@ int serve(const struct options *options, struct settings *settings)
 
 	init(&p, events, pipes);
 	if (open_all(&p)) {
+		if (settings->config.sandbox)
+			sandbox_enter();
 		start_workers(&p);
 		event_base_dispatch(p.base);
 		join_workers(&p);

@@ -59,7 +59,8 @@ static bool same_engine(const struct config *a, const struct config *b)
 {
 	return a->base_size == b->base_size && a->segment_size == b->segment_size && a->log_size == b->log_size &&
 		a->table_size == b->table_size && a->cache_memory == b->cache_memory &&
-		a->max_result == b->max_result && a->merges == b->merges && a->server_queue == b->server_queue;
+		a->max_result == b->max_result && a->merges == b->merges && a->server_queue == b->server_queue &&
+		a->dns_interval == b->dns_interval;
 }
 
 bool settings_same_data(const struct settings *a, const struct settings *b)

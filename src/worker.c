@@ -1,7 +1,6 @@
 #include "worker.h"
 
 #include <errno.h>
-#include <event2/dns.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -9,6 +8,7 @@
 #include "client.h"
 #include "client_limits.h"
 #include "collection/machines.h"
+#include "upstream/resolver.h"
 #include "util/alloc.h"
 #include "util/log.h"
 #include "util/random.h"
@@ -168,6 +168,7 @@ static void set_server_options(struct worker *w)
 		.request_timeout = config->request_timeout,
 		.retry_min = config->retry_min,
 		.retry_max = config->retry_max > config->retry_min ? config->retry_max : config->retry_min,
+		.dns_interval = config->dns_interval,
 		.queue = config->server_queue,
 		.value_max = config->max_value,
 	};
@@ -337,19 +338,6 @@ static void *run(void *arg)
 	return NULL;
 }
 
-static struct evdns_base *resolver(struct event_base *base)
-{
-	struct evdns_base *dns =
-		evdns_base_new(base, EVDNS_BASE_INITIALIZE_NAMESERVERS | EVDNS_BASE_DISABLE_WHEN_INACTIVE);
-
-	/* Without a resolver configuration, the hosts file and numeric addresses still work. */
-	if (!dns)
-		dns = evdns_base_new(base, EVDNS_BASE_DISABLE_WHEN_INACTIVE);
-	if (!dns)
-		abort();
-	return dns;
-}
-
 struct worker *worker_start(struct daemon *daemon, uint64_t seed)
 {
 	struct worker *w = xcalloc(1, sizeof(*w));
@@ -363,7 +351,7 @@ struct worker *worker_start(struct daemon *daemon, uint64_t seed)
 	loop_init(&w->loop);
 	deferred_init(&w->deferred, &w->loop);
 	limits_init(w);
-	w->dns = resolver(w->loop.base);
+	w->resolver = resolver_create(w->loop.base);
 	w->current = generation_create(w, w->settings, NULL);
 	w->loop.turn = at_turn;
 	w->loop.turn_arg = w;
@@ -409,6 +397,9 @@ void worker_join(struct worker *w)
 	struct generation *g;
 
 	pthread_join(w->thread, NULL);
+	event_del(&w->mail);
+	event_del(&w->deadline);
+	event_del(&w->retire);
 	if (w->next)
 		TAILQ_INSERT_TAIL(&w->retired, w->next, link);
 	stop_calls(w);
@@ -418,12 +409,9 @@ void worker_join(struct worker *w)
 		generation_destroy(g);
 	}
 	generation_destroy(w->current);
-	evdns_base_free(w->dns, 0);
+	resolver_destroy(w->resolver);
 	deferred_fini(&w->deferred);
 	limits_fini(w);
-	event_del(&w->mail);
-	event_del(&w->deadline);
-	event_del(&w->retire);
 	close(w->mailbox[0]);
 	close(w->mailbox[1]);
 	loop_fini(&w->loop);

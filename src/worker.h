@@ -34,7 +34,7 @@ struct worker {
 	uint64_t random;           /* state of random_next() */
 	struct settings *settings; /* the latest: limits are read from here */
 	struct server_options server_options;
-	struct evdns_base *dns;
+	struct resolver *resolver;
 	struct generation
 		*current; /* carries out new requests. Changed with daemon.lock: other threads read its servers */
 	struct generation *next;        /* after a reload: its servers are not tried yet; or NULL */

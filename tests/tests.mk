@@ -17,7 +17,7 @@ UNIT_OBJECTS = $(patsubst %.c, $(BUILD)/%.o, $(UNIT) tests/bench/hist.c)
 $(UNIT_OBJECTS): LIB_CFLAGS = $(CHECK_CFLAGS) -Wno-pedantic
 
 $(BUILD)/check_unit: $(UNIT_OBJECTS) $(BUILD)/src/net/shared_chunks.o $(PURE_LIB)
-	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS)
+	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(CHECK_LIBS)
 
 # With the tests of the benchmark, which measure nothing.
 check-unit: $(BUILD)/check_unit build/loadgen
@@ -32,7 +32,7 @@ SIM_OBJECTS = $(patsubst %.c, $(BUILD)/%.o, $(wildcard tests/sim/*.c))
 $(SIM_OBJECTS): LIB_CFLAGS = -Itests/sim
 
 $(BUILD)/sim: $(SIM_OBJECTS) $(PURE_LIB)
-	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^
+	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^
 
 sim: $(BUILD)/sim
 	@$(BUILD)/sim -n $(SEEDS) -s $(FIRST_SEED)
@@ -58,7 +58,7 @@ FUZZ_MAKE = $(QUIET_MAKE) BUILD=$(FUZZ_BUILD) CC=clang CFLAGS='-O1 -g' \
 $(FUZZ_OBJECTS): LIB_CFLAGS = -Itests/unit
 
 $(BUILD)/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(FUZZ_HELPERS) $(PURE_LIB)
-	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -o $@ $(filter %.o, $^) $(PURE_LIB) $(FUZZ_LIBS)
+	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer $(ALL_LDFLAGS) -o $@ $(filter %.o, $^) $(PURE_LIB) $(FUZZ_LIBS)
 
 # The configuration is no part of the pure library: libconfuse reads files, and libmemcached makes the ring.
 $(BUILD)/fuzz_configuration: $(patsubst %, $(BUILD)/src/%.o, config/config config/file upstream/ring)
@@ -78,7 +78,11 @@ fuzz:
 
 # --- wire: the daemon with real servers, a scripted one, and real clients
 
-check-wire: setlistd
+# Enters the sandbox, and tries what is forbidden there.
+$(BUILD)/sandboxed: $(BUILD)/tests/wire/sandboxed.o $(BUILD)/src/sandbox.o $(BUILD)/src/util/log.o $(PURE_LIB)
+	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) -lpthread
+
+check-wire: setlistd $(BUILD)/sandboxed
 	@tests/wire/run --setlistd ./setlistd
 
 # --- other compilers, other ways to compile
@@ -146,6 +150,6 @@ bench: setlistd build/loadgen
 bench-quick: setlistd build/loadgen
 	@scripts/bench --quick $(BENCH)
 
--include $(patsubst %, $(BUILD)/tests/fuzz/%.d, $(FUZZERS)) $(SIM_OBJECTS:.o=.d)
+-include $(BUILD)/tests/wire/sandboxed.d $(patsubst %, $(BUILD)/tests/fuzz/%.d, $(FUZZERS)) $(SIM_OBJECTS:.o=.d)
 
 .PHONY: check sim check-sim check-unit check-fuzz check-wire check-clang check-san check-tsan soak cover fuzzers fuzz lint format bench bench-quick

@@ -14,6 +14,7 @@ void config_init(struct config *config)
 	*config = (struct config){
 		.socket_mode = 0700,
 		.distribution = RING_KETAMA,
+		.sandbox = true,
 #define NUMBER(name, initial, least, most, unit, about) .name = (initial),
 #include "config/options.def"
 #undef NUMBER
@@ -142,6 +143,7 @@ void config_print(const struct config *config, struct buf *out)
 #define NUMBER(name, initial, least, most, unit, about) reply_stat(out, #name, config->name);
 #include "config/options.def"
 #undef NUMBER
+	reply_stat(out, "sandbox", config->sandbox);
 	buf_printf(out, "STAT socket_mode %04o\r\n", (unsigned)config->socket_mode);
 	reply_stat(out, "reuseport", config->reuseport);
 }

@@ -22,6 +22,7 @@ struct config {
 	char *user;    /* "" for none */
 	char *control; /* path of the operators' socket; "" for none */
 	bool reuseport;
+	bool sandbox;
 	struct rules rules;
 #define NUMBER(name, initial, least, most, unit, about) uint64_t name;
 #include "config/options.def"

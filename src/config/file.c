@@ -334,6 +334,7 @@ static bool read_options(cfg_t *cfg, struct config *config)
 	config->user = xstrdup(cfg_getstr(cfg, "user"));
 	config->control = xstrdup(cfg_getstr(cfg, "control"));
 	config->reuseport = cfg_getbool(cfg, "reuseport");
+	config->sandbox = cfg_getbool(cfg, "sandbox");
 	read_rules(cfg, &config->rules);
 	if (error)
 		cfg_error(cfg, "%s", error);
@@ -388,6 +389,7 @@ static cfg_t *new_tree(void)
 		CFG_STR("user", "", CFGF_NONE),
 		CFG_STR("control", "", CFGF_NONE),
 		CFG_BOOL("reuseport", cfg_false, CFGF_NONE),
+		CFG_BOOL("sandbox", cfg_true, CFGF_NONE),
 		CFG_SEC("collection", collection, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
 		CFG_SEC("events", events, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
 		CFG_END(),

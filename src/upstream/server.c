@@ -1,16 +1,8 @@
 #include "upstream/server.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <event2/dns.h>
-#include <event2/util.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include "upstream/greeting.h"
 #include "util/alloc.h"
@@ -27,7 +19,6 @@ const char *const server_state_name[SERVER_STATES] = { "down", "connecting", "gr
 
 static void attempt(struct server *s);
 static void fail(struct server *s, enum result_status sent, const char *why);
-static void release(struct server *s);
 
 static void set_state(struct server *s, enum server_state state)
 {
@@ -199,6 +190,9 @@ static size_t read_greeting(struct server *s, struct slice in)
 	struct greeting g = { 0 };
 	size_t taken = 0;
 
+	/* Both addresses may be those of one server. Then a call must not overtake the calls before it. */
+	if (s->former)
+		return 0;
 	for (unsigned which = 0; which < GREETING_REPLIES; which++) {
 		ssize_t n = greeting_decode(slice_skip(in, taken), which, &g);
 		if (n == 0)
@@ -256,123 +250,74 @@ static void on_ended(struct stream *stream, int error)
 
 static const struct stream_ops stream_ops = { on_data, on_written, on_ended };
 
-static void on_connected(evutil_socket_t fd, short what, void *arg)
+static void on_former_gone(void *arg)
 {
 	struct server *s = arg;
-	int error = 0;
-	socklen_t n = sizeof(error);
 
-	(void)what;
-	loop_enter(s->loop);
-	if (getsockopt((int)fd, SOL_SOCKET, SO_ERROR, &error, &n) < 0)
-		error = errno;
-	if (error) {
-		close((int)fd);
-		fail(s, RESULT_LOST, strerror(error));
+	s->former = NULL;
+	if (s->state != SERVER_GREETING)
+		return;
+	/* The greeting may have come meanwhile. */
+	set_timer(s, s->options->request_timeout);
+	stream_pause(&s->stream);
+	stream_resume(&s->stream);
+}
+
+/* The new address may hold other items than the former one, so nothing that was read there is written here: see obstacle(). */
+static void leave_former(struct server *s)
+{
+	log_info("upstream %s: its name has another address: the former one has %zu calls left to answer", s->name,
+		s->pipeline.count);
+	stop_timer(s);
+	s->former = server_former_create(
+		&s->stream, &s->pipeline, peer_of(s), s->options->request_timeout, on_former_gone, s);
+	pipeline_changed(s);
+	s->waits = true;
+}
+
+static void on_address(void *arg, int fd, const char *why)
+{
+	struct server *s = arg;
+
+	if (fd < 0 && s->state == SERVER_UP) {
+		if (s->address.is_news)
+			log_warn("upstream %s: %s; the connection stays", s->name, why);
 		return;
 	}
+	if (fd < 0) {
+		fail(s, RESULT_LOST, why);
+		return;
+	}
+	if (s->state == SERVER_UP)
+		leave_former(s);
 	s->connection++;
 	bump(&s->stats.connects);
 	set_state(s, SERVER_GREETING);
-	stream_open(&s->stream, s->loop, LOOP_SERVERS, (int)fd, &stream_ops);
+	stream_open(&s->stream, s->loop, LOOP_SERVERS, fd, &stream_ops);
 	greeting_encode(&s->stream.out);
 	s->greeting = buf_size(&s->stream.out);
 	stream_dirty(&s->stream);
 	set_timer(s, s->options->request_timeout);
 }
 
-static void connect_to(struct server *s, const struct sockaddr *address, socklen_t length)
-{
-	int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), on = 1;
-
-	if (fd < 0) {
-		fail(s, RESULT_LOST, strerror(errno));
-		return;
-	}
-	if (address->sa_family != AF_UNIX) {
-		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-		setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-	}
-	if (connect(fd, address, length) < 0 && errno != EINPROGRESS) {
-		int error = errno;
-		close(fd);
-		fail(s, RESULT_LOST, strerror(error));
-		return;
-	}
-	event_assign(&s->connected, s->loop->base, fd, EV_WRITE, on_connected, s);
-	event_add(&s->connected, NULL);
-}
-
-static void on_resolved(int error, struct evutil_addrinfo *found, void *arg)
-{
-	struct server *s = arg;
-	struct evutil_addrinfo *choice;
-	unsigned count = 0, skip;
-
-	s->resolving = NULL;
-	if (error == EVUTIL_EAI_CANCEL) {
-		s->cancelled--;
-		if (s->is_orphan && s->cancelled == 0)
-			release(s);
-		return;
-	}
-	loop_enter(s->loop);
-	for (choice = found; choice; choice = choice->ai_next)
-		count++;
-	if (error || count == 0) {
-		fail(s, RESULT_LOST, error ? evutil_gai_strerror(error) : "no address");
-		return;
-	}
-	/* Each attempt tries the next address of the name. */
-	choice = found;
-	for (skip = s->attempts++ % count; skip > 0; skip--)
-		choice = choice->ai_next;
-	connect_to(s, choice->ai_addr, (socklen_t)choice->ai_addrlen);
-	evutil_freeaddrinfo(found);
-}
-
-static void connect_unix(struct server *s)
-{
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-
-	if (strlen(s->where.host) >= sizeof(address.sun_path)) {
-		fail(s, RESULT_LOST, "path too long");
-		return;
-	}
-	strcpy(address.sun_path, s->where.host);
-	connect_to(s, (struct sockaddr *)&address, sizeof(address));
-}
-
 static void attempt(struct server *s)
 {
-	struct evutil_addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
-	char port[8];
-
 	set_state(s, SERVER_CONNECTING);
 	set_timer(s, s->options->connect_timeout);
-	if (s->where.port == 0) {
-		connect_unix(s);
-		return;
-	}
-	snprintf(port, sizeof(port), "%u", s->where.port);
-	/* A numeric address, or a name in the hosts file, is resolved within this call. */
-	s->resolving = evdns_getaddrinfo(s->dns, s->where.host, port, &hints, on_resolved, s);
+	server_address_connect(&s->address);
+}
+
+void server_check_name(struct server *s)
+{
+	if (s->state == SERVER_UP)
+		server_address_check(&s->address, s->options->connect_timeout);
 }
 
 /* --- failure --- */
 
 static void close_connection(struct server *s)
 {
-	if (s->resolving) {
-		s->cancelled++;
-		evdns_getaddrinfo_cancel(s->resolving);
-	}
-	s->resolving = NULL;
-	if (s->state == SERVER_CONNECTING && event_initialized(&s->connected) &&
-		event_pending(&s->connected, EV_WRITE, NULL)) {
-		event_del(&s->connected);
-		close(event_get_fd(&s->connected));
-	}
+	server_address_stop(&s->address);
 	stream_close(&s->stream);
 	buf_free(&s->held);
 	stop_timer(s);
@@ -399,7 +344,7 @@ static void plan_next(struct server *s, bool lost)
 static void fail(struct server *s, enum result_status sent, const char *why)
 {
 	struct pipeline_peer peer = peer_of(s);
-	bool is_new = s->state == SERVER_UP || s->settled;
+	bool is_new = s->state == SERVER_UP || s->settled || s->address.is_news;
 
 	if (is_new)
 		log_warn("upstream %s: %s, %zu calls fail", s->name, why, s->pipeline.count);
@@ -441,9 +386,11 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 		attempt(s);
 		return;
 	case SERVER_CONNECTING:
-		fail(s, RESULT_LOST, "connecting took too long");
+		server_address_give_up(&s->address);
 		return;
 	case SERVER_GREETING:
+		if (s->former)
+			return;
 		fail(s, RESULT_LOST, "no greeting in time");
 		return;
 	default:
@@ -459,7 +406,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 }
 
 struct server *server_create(struct loop *loop, const struct ring_server *where, const struct server_options *options,
-	struct evdns_base *dns, uint64_t *random)
+	struct resolver *resolver, uint64_t *random)
 {
 	struct server *s = xcalloc(1, sizeof(*s));
 
@@ -468,7 +415,6 @@ struct server *server_create(struct loop *loop, const struct ring_server *where,
 		.users = 1,
 		.options = options,
 		.loop = loop,
-		.dns = dns,
 		.random = random,
 		.stream = { .fd = -1 },
 		.pause = options->retry_min,
@@ -481,6 +427,7 @@ struct server *server_create(struct loop *loop, const struct ring_server *where,
 	else
 		snprintf(s->name, sizeof(s->name), "%s:%u", where->host, where->port);
 	event_assign(&s->timer, loop->base, -1, 0, on_timer, s);
+	server_address_init(&s->address, loop, resolver, &s->where, on_address, s);
 	return s;
 }
 
@@ -497,24 +444,18 @@ void server_stop(struct server *s)
 
 	s->settled = NULL;
 	s->waits = false;
+	server_former_destroy(s->former);
+	s->former = NULL;
 	close_connection(s);
 	set_state(s, SERVER_DOWN);
 	pipeline_fail(&s->pipeline, RESULT_LOST, &peer);
 	pipeline_changed(s);
 }
 
-static void release(struct server *s)
+void server_free(struct server *s)
 {
 	free(s->where.host);
 	free(s);
-}
-
-/* The resolver reports a lookup that was cancelled only later. */
-void server_free(struct server *s)
-{
-	s->is_orphan = true;
-	if (s->cancelled == 0)
-		release(s);
 }
 
 bool server_drain(struct server *s)

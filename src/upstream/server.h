@@ -6,6 +6,8 @@
  *
  * When a connection fails, all calls on it fail. After the loss of a steady connection the first attempt to reconnect starts at
  * once, and calls wait for it. After that, calls fail at once, and attempts follow after growing, jittered pauses.
+ *
+ * If its name gets another address, a connection goes from UP to GREETING with that: see server_check_name.
  */
 #ifndef UPSTREAM_SERVER_H
 #define UPSTREAM_SERVER_H
@@ -15,9 +17,8 @@
 #include "net/stream.h"
 #include "upstream/pipeline.h"
 #include "upstream/ring.h"
-
-struct evdns_base;
-struct evdns_getaddrinfo_request;
+#include "upstream/server_address.h"
+#include "upstream/server_former.h"
 
 enum server_state { SERVER_DOWN, SERVER_CONNECTING, SERVER_GREETING, SERVER_UP, SERVER_STATES };
 
@@ -27,6 +28,7 @@ enum { SERVER_ROOM = 512 << 10 };
 
 struct server_options {
 	uint64_t connect_timeout, request_timeout, retry_min, retry_max; /* milliseconds */
+	uint64_t dns_interval;                                           /* milliseconds; 0: never */
 	size_t queue;                                                    /* unanswered calls at most */
 	size_t value_max;                                                /* bytes of a value in a reply */
 };
@@ -50,14 +52,14 @@ struct server {
 	unsigned users; /* of servers.h that share it */
 	const struct server_options *options;
 	struct loop *loop;
-	struct evdns_base *dns; /* borrowed */
-	struct evdns_getaddrinfo_request *resolving;
+	struct server_address address;
+	struct server_former *former; /* while calls are left there; or NULL */
 	uint64_t *random;
 	struct stream stream;
 	struct pipeline pipeline;
 	size_t awaited;  /* its share of loop.awaited */
 	struct buf held; /* calls encoded while there is no connection */
-	struct event connected, timer;
+	struct event timer;
 	enum server_state state;
 	bool timed;          /* the timer runs */
 	bool waits;          /* calls may wait for the attempt to connect */
@@ -70,7 +72,6 @@ struct server {
 		progress; /* when the oldest call was last sent or answered a byte, or became the oldest; in milliseconds */
 	uint64_t first_since; /* when the oldest call became that, or other replies were read */
 	uint64_t pause;       /* milliseconds before the next attempt */
-	unsigned attempts;    /* chooses among the addresses of a name */
 	size_t greeting;      /* unwritten bytes of the greeting */
 	struct server_reject *rejects;
 	size_t reject_count, reject_capacity;
@@ -79,19 +80,23 @@ struct server {
 	struct server_stats stats;
 	void (*settled)(void *arg); /* called once, after the first attempt; then NULL */
 	void *settled_arg;
-	unsigned cancelled; /* lookups that the resolver has still to report */
-	bool is_orphan;     /* to be freed after that */
 };
 
 /* Borrows all arguments but `where` until server_free. `random` is a state of random_next(). */
 struct server *server_create(struct loop *loop, const struct ring_server *where, const struct server_options *options,
-	struct evdns_base *dns, uint64_t *random);
+	struct resolver *resolver, uint64_t *random);
 
 /* Starts the first attempt to connect. `settled` is called when it has succeeded or failed. */
 void server_start(struct server *server, void (*settled)(void *arg), void *arg);
 
 /* Sends a call, or has it fail later. As env.call: the waiter gets its result after the return. */
 void server_call(struct server *server, const struct call *call, struct waiter *waiter);
+
+/*
+ * Looks up the name again, if there is one and the connection is up. If the connection's address is none of the name's any more,
+ * connects to another one. Once that is open, new calls wait until those at the former address are answered, and go to the new one.
+ */
+void server_check_name(struct server *server);
 
 /* Closes the connection; unanswered calls fail within this function. Later calls fail in server_drain. */
 void server_stop(struct server *server);

@@ -1,5 +1,7 @@
 #include "upstream/servers.h"
 
+#include <event2/event.h>
+#include <event2/event_struct.h>
 #include <stdlib.h>
 
 #include "util/alloc.h"
@@ -17,9 +19,11 @@ struct route {
 };
 
 struct servers {
+	struct loop *loop;
 	const struct ring *ring;
 	struct route *routes; /* by hash of the key, without probing; NULL if there is one server */
 	uint64_t seed;
+	struct event check; /* of the names, every dns_interval */
 	int count, unsettled;
 	void (*settled)(void *arg);
 	void *settled_arg;
@@ -46,29 +50,52 @@ static struct server *find(const struct servers *before, const struct ring_serve
 	return NULL;
 }
 
-struct servers *servers_create(struct loop *loop, struct evdns_base *dns, const struct ring *ring,
+static void on_check(evutil_socket_t fd, short what, void *arg)
+{
+	struct servers *servers = arg;
+
+	(void)fd;
+	(void)what;
+	loop_enter(servers->loop);
+	for (int i = 0; i < servers->count; i++)
+		server_check_name(servers->list[i]);
+}
+
+static void set_check(struct servers *servers, uint64_t ms)
+{
+	struct timeval tv = { (time_t)(ms / 1000), (suseconds_t)(ms % 1000 * 1000) };
+
+	if (ms)
+		event_add(&servers->check, &tv);
+}
+
+struct servers *servers_create(struct loop *loop, struct resolver *resolver, const struct ring *ring,
 	const struct server_options *options, uint64_t *random, const struct servers *before)
 {
 	int count = ring_count(ring);
 	struct servers *servers = xcalloc(1, sizeof(*servers) + (size_t)count * sizeof(servers->list[0]));
 
+	servers->loop = loop;
 	servers->ring = ring;
 	servers->count = count;
 	servers->seed = random_next(random);
 	if (count > 1 && count <= UINT16_MAX)
 		servers->routes = xcalloc(ROUTES, sizeof(struct route));
+	event_assign(&servers->check, loop->base, -1, EV_PERSIST, on_check, servers);
+	set_check(servers, options->dns_interval);
 	for (int i = 0; i < count; i++) {
 		servers->list[i] = find(before, ring_server(ring, i), servers);
 		if (servers->list[i])
 			servers->list[i]->users++;
 		else
-			servers->list[i] = server_create(loop, ring_server(ring, i), options, dns, random);
+			servers->list[i] = server_create(loop, ring_server(ring, i), options, resolver, random);
 	}
 	return servers;
 }
 
 void servers_stop(struct servers *servers, bool all)
 {
+	event_del(&servers->check);
 	for (int i = 0; i < servers->count; i++) {
 		if (all || servers->list[i]->users == 1)
 			server_stop(servers->list[i]);

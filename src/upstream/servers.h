@@ -8,14 +8,14 @@
 #include "upstream/ring.h"
 #include "upstream/server.h"
 
-struct evdns_base;
+struct resolver;
 struct servers;
 
 /*
  * Borrows all arguments until servers_free; `random` is a state of random_next(). Servers that are in `before`, too, are those of
  * `before`, which may be NULL, and may be freed first.
  */
-struct servers *servers_create(struct loop *loop, struct evdns_base *dns, const struct ring *ring,
+struct servers *servers_create(struct loop *loop, struct resolver *resolver, const struct ring *ring,
 	const struct server_options *options, uint64_t *random, const struct servers *before);
 /*
  * Closing, in three steps. servers_stop closes the connections, which fails all calls; a server that others share stays, unless `all`.

@@ -142,10 +142,11 @@ def body_size(request):
 
 
 class FakeServer:
-    def __init__(self, meta=True, version=b"1.6.18", greeting=b"", hang_up=False, mute=False, delay=0, port=None):
+    def __init__(self, meta=True, version=b"1.6.18", greeting=b"", hang_up=False, mute=False, delay=0, port=None,
+                 host=HOST):
         self.meta, self.version = meta, version
         self.greeting, self.hang_up, self.mute, self.delay = greeting, hang_up, mute, delay
-        self.port = port or free_port()
+        self.host, self.port = host, port or free_port()
         self.faults, self.header_faults = {}, {}
         self.links = []
         self.listener = None
@@ -153,10 +154,10 @@ class FakeServer:
 
     @property
     def name(self):
-        return f"{HOST}:{self.port}"
+        return f"{self.host}:{self.port}"
 
     def start(self):
-        self.listener = socket.create_server((HOST, self.port), backlog=64)
+        self.listener = socket.create_server((self.host, self.port), backlog=64)
         self.accepting = threading.Thread(target=self._accept, args=(self.listener,), daemon=True)
         self.accepting.start()
 

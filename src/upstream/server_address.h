@@ -1,0 +1,65 @@
+/*
+ * Connects to a server: looks up its name, and tries the next of its addresses. Later it checks whether the name still has the
+ * address, and connects to another one if it has not.
+ */
+#ifndef UPSTREAM_SERVER_ADDRESS_H
+#define UPSTREAM_SERVER_ADDRESS_H
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <netinet/in.h>
+#include <sys/un.h>
+
+#include "net/loop.h"
+#include "upstream/resolver.h"
+#include "upstream/ring.h"
+
+union server_sockaddr {
+	struct sockaddr any;
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
+	struct sockaddr_un un;
+};
+
+struct server_address {
+	struct loop *loop;
+	struct resolver *resolver;
+	const struct ring_server *where;
+	void (*done)(void *arg, int fd, const char *why);
+	void *arg;
+	struct lookup *lookup;               /* NULL if none is under way */
+	struct event connecting;             /* the socket that is being connected */
+	union server_sockaddr current, next; /* of the connection, and the one that is being connected to */
+	uint64_t began;                      /* the attempt or check, in milliseconds */
+	unsigned tried;                      /* addresses; chooses among those of a name */
+	bool is_name;
+	bool checks;   /* there is a connection, which stays if the name still has its address */
+	bool failing;  /* the last lookup or check failed */
+	bool is_news;  /* the one before it had not failed: to be logged */
+	char why[120]; /* of a failure */
+};
+
+/*
+ * Borrows all but `address` until server_address_stop is called for the last time. `done` gets a connected socket, which it owns,
+ * or -1 and the reason.
+ */
+void server_address_init(struct server_address *address, struct loop *loop, struct resolver *resolver,
+	const struct ring_server *where, void (*done)(void *arg, int fd, const char *why), void *arg);
+
+/* Starts to connect. `done` is called once, perhaps within this function, unless server_address_stop is called before. */
+void server_address_connect(struct server_address *address);
+
+/*
+ * Looks up the name of an open connection. If it has lost the address of the connection, starts to connect to another one. `done`
+ * is called as above, but not if the name still has the address. Without a name, or while an earlier check is younger than `limit`
+ * milliseconds, this does nothing. An older check is given up.
+ */
+void server_address_check(struct server_address *address, uint64_t limit);
+
+/* Gives up what is under way: `done` is called, within this function, with what took too long. */
+void server_address_give_up(struct server_address *address);
+
+/* Gives up what is under way, without a call of `done`. */
+void server_address_stop(struct server_address *address);
+
+#endif

@@ -1,0 +1,251 @@
+"""Servers that are given by name: their addresses change, their names are not known at the start, or not any more."""
+import os
+import tempfile
+import threading
+import unittest
+
+import fake
+from case import WireTest
+from dns import NameServer, command_with
+from harness import ESTABLISHED, PATIENCE, Process, start_somewhere, tcp_sockets, wait_until
+from stored import stats
+from wire import Conn
+
+NAME = "mc.test"
+A, B = "127.0.0.2", "127.0.0.3"
+OFTEN = "dns_interval = 20\nretry_min = 1\nretry_max = 10\n"
+LOST = "its name is not resolved"
+
+
+def hex_address(address):
+    return "".join(f"{int(part):02X}" for part in reversed(address.split(".")))
+
+
+class NamesTest(WireTest):
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory(prefix="setlistd-wire-")
+        self.addCleanup(folder.cleanup)
+        self.hosts_path, self.resolv_path = (os.path.join(folder.name, name) for name in ("hosts", "resolv.conf"))
+        self.write_hosts(None)
+        self.write_resolv("127.0.0.1")
+
+    def write_hosts(self, address):
+        with open(self.hosts_path, "w", encoding="ascii") as out:
+            out.write("127.0.0.1 localhost\n" + (f"{address} {NAME}\n" if address else ""))
+
+    def write_resolv(self, address):
+        with open(self.resolv_path, "w", encoding="ascii") as out:
+            out.write(f"search .\nnameserver {address}\n")
+
+    def name_server(self, **names):
+        try:
+            server = NameServer(**names)
+        except OSError as error:
+            raise unittest.SkipTest(f"port 53 of the loopback interface: {error}") from error
+        self.addCleanup(server.stop)
+        return server
+
+    def memcached_at(self, address, port, who):
+        """A memcached with the key `who`, whose value says which one it is."""
+        user = ["-u", "nobody"] if os.geteuid() == 0 else []
+        server = Process("memcached", ["memcached", "-l", address, "-p", str(port), "-U", "0", "-t", "1", "-m", "64", *user])
+        self.addCleanup(server.kill)
+        server.wait_ready((address, port))
+        with Conn((address, port)) as conn:
+            self.assertEqual(conn.set("who", who), "STORED")
+        return server
+
+    def pair(self):
+        """Two memcached with the same port."""
+        def start(port):
+            self.memcached_at(A, port, b"a")
+            self.memcached_at(B, port, b"b")
+            return port
+        return start_somewhere(start)
+
+    def fake_pair(self):
+        """Two scripted servers with the same port."""
+        former = fake.FakeServer(host=A)
+        self.addCleanup(former.stop)
+        new = fake.FakeServer(host=B, port=former.port)
+        self.addCleanup(new.stop)
+        return former, new
+
+    def follow(self, port, *args, config=OFTEN):
+        under = command_with(hosts=self.hosts_path, resolv=self.resolv_path)
+        if not under:
+            self.skipTest("no right to put another file over /etc/hosts")
+        return self.setlistd([f"{NAME}:{port}"], *args, config=config, under=under)
+
+    def connections_to(self, address, port):
+        """As the server's side sees them."""
+        return tcp_sockets(ESTABLISHED).count((hex_address(address), port))
+
+    def wait_for(self, conn, who):
+        wait_until(f"{who} answers", PATIENCE, lambda: conn.get("who") == who)
+
+    def log_lines(self, proxy, *words):
+        return [line for line in proxy.process.stderr().splitlines() if all(word in line for word in words)]
+
+
+class Hosts(NamesTest):
+    def test_followed_without_a_failed_request(self):
+        port = self.pair()
+        self.write_hosts(A)
+        proxy = self.follow(port, "-t", "2")
+        problems, done = [], threading.Event()
+
+        def work():
+            with Conn(proxy.port) as conn:
+                while not done.is_set():
+                    conn.send(b"get who\r\n" * 50)
+                    for _ in range(50):
+                        found, end = conn.read_values()
+                        if end != "END" or found.get("who", (0, b""))[1] not in (b"a", b"b"):
+                            problems.append((found, end))
+        threads = [threading.Thread(target=work, daemon=True) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        conn = self.connect(proxy)
+        for address, former, who in ((B, A, b"b"), (A, B, b"a"), (B, A, b"b")):
+            self.write_hosts(address)
+            self.wait_for(conn, who)
+            wait_until(f"{former} is left", PATIENCE, lambda: not self.connections_to(former, port))
+        done.set()
+        for thread in threads:
+            thread.join(PATIENCE)
+        self.assertEqual(problems[:3], [])
+        self.assertEqual(conn.get("who"), b"b")
+
+    def test_calls_at_the_former_address_are_answered_first(self):
+        """The connection is there until then, and what is asked meanwhile waits: both may be addresses of one server."""
+        former, new = self.fake_pair()
+        release, early = threading.Event(), []
+        self.addCleanup(release.set)
+        former.faults[b"key-held"] = fake.held_until(release)
+
+        def note(link, request):
+            early.append(not release.is_set())
+            link.send(link.answer(request))
+        new.faults[b"key-next"] = note
+        self.write_hosts(A)
+        proxy = self.follow(former.port)
+        first, second, watcher = self.connect(proxy), self.connect(proxy), self.connect(proxy)
+        self.assertEqual(first.get("key-1"), b"value of key-1")
+        first.send(b"get key-held\r\n")
+        wait_until("the request arrives", PATIENCE, lambda: former.requests_for("key-held"))
+        self.write_hosts(B)
+        wait_until("the new address is greeted", PATIENCE, lambda: new.links and new.links[0].requests)
+        gets = int(stats(watcher, "stats")["cmd_get"])
+        second.send(b"get key-next\r\n")
+        wait_until("the request is taken", PATIENCE, lambda: int(stats(watcher, "stats")["cmd_get"]) > gets)
+        release.set()
+        self.assertEqual(first.read_values()[0]["key-held"][1], b"value of key-held")
+        self.assertEqual(second.read_values()[0]["key-next"][1], b"value of key-next")
+        self.assertEqual(early, [False], "asked of the new address before the former one had answered")
+        self.assertTrue(former.link_with("key-held").closed_by_peer.wait(PATIENCE))
+        self.assertEqual(first.get("key-next"), b"value of key-next")
+
+    def test_a_former_address_that_does_not_answer(self):
+        """Its calls fail after request_timeout; the others go on."""
+        former, new = self.fake_pair()
+        former.faults[b"key-lost"] = fake.silence
+        self.write_hosts(A)
+        proxy = self.follow(former.port, config=OFTEN + "request_timeout = 2000")
+        first, second = self.connect(proxy), self.connect(proxy)
+        first.send(b"get key-lost\r\n")
+        wait_until("the request arrives", PATIENCE, lambda: former.requests_for("key-lost"))
+        self.write_hosts(B)
+        wait_until("the new address is greeted", PATIENCE, lambda: new.links and new.links[0].requests)
+        self.assertRegex(first.line(), b"^SERVER_ERROR upstream .* timed out")
+        wait_until("the new address answers", PATIENCE, lambda: second.values("get key-1")[1] == "END")
+        self.assertTrue(new.requests_for("key-1"))
+        self.assertTrue(former.link_with("key-lost").closed_by_peer.wait(PATIENCE))
+
+    def test_a_new_address_where_nothing_listens(self):
+        """The connection stays where it is, with one line in the log, until something does."""
+        port = start_somewhere(lambda port: (self.memcached_at(A, port, b"a"), port)[1])
+        self.write_hosts(A)
+        proxy = self.follow(port, "-vv")
+        conn = self.connect(proxy)
+        self.assertEqual(conn.get("who"), b"a")
+        self.write_hosts(B)
+        wait_until("it is tried", PATIENCE, lambda: self.log_lines(proxy, "warning", "the connection stays"))
+        self.assertEqual(conn.get("who"), b"a")
+        self.memcached_at(B, port, b"b")
+        self.wait_for(conn, b"b")
+        self.assertEqual(len(self.log_lines(proxy, "warning")), 1, proxy.process.stderr())
+
+
+class NameServers(NamesTest):
+    def test_followed(self):
+        port = self.pair()
+        server = self.name_server(**{NAME: [A]})
+        self.write_resolv(server.address)
+        proxy = self.follow(port)
+        conn = self.connect(proxy)
+        self.wait_for(conn, b"a")
+        server.names = {NAME: [B]}
+        self.wait_for(conn, b"b")
+        server.names = {NAME: [A, B]}
+        asked = len(server.asked)
+        wait_until("it asks", PATIENCE, lambda: len(server.asked) > asked + 10)
+        self.assertEqual(conn.get("who"), b"b", "the address that it has is still one of the name's")
+
+    def test_another_name_server(self):
+        """resolv.conf changes while it runs."""
+        port = self.pair()
+        one, other = self.name_server(**{NAME: [A]}), self.name_server(**{NAME: [B]})
+        self.write_resolv(one.address)
+        proxy = self.follow(port, config=OFTEN + "connect_timeout = 500")
+        conn = self.connect(proxy)
+        self.wait_for(conn, b"a")
+        one.mute = True
+        self.write_resolv(other.address)
+        self.wait_for(conn, b"b")
+
+    def test_not_known_at_the_start(self):
+        """It starts all the same, says so once, and has the server as soon as the name is known."""
+        port = self.pair()
+        server = self.name_server()
+        self.write_resolv(server.address)
+        proxy = self.follow(port)
+        conn = self.connect(proxy)
+        self.assertRegex(conn.ask("get who"), "^SERVER_ERROR upstream")
+        wait_until("it tries again", PATIENCE, lambda: len(server.asked) > 20)
+        self.assertEqual(len(self.log_lines(proxy, NAME)), 1, proxy.process.stderr())
+        self.assertEqual(len(self.log_lines(proxy, NAME, LOST)), 1)
+        server.names = {NAME: [A]}
+        wait_until("the server is there", PATIENCE, lambda: conn.values("get who")[1] == "END")
+        self.assertEqual(conn.get("who"), b"a")
+
+    def test_known_no_more(self):
+        """The connection stays, with one line in the log."""
+        port = self.pair()
+        server = self.name_server(**{NAME: [A]})
+        self.write_resolv(server.address)
+        proxy = self.follow(port)
+        conn = self.connect(proxy)
+        self.wait_for(conn, b"a")
+        server.names = {}
+        wait_until("it is noticed", PATIENCE, lambda: self.log_lines(proxy, LOST))
+        asked = len(server.asked)
+        wait_until("it asks again", PATIENCE, lambda: len(server.asked) > asked + 20)
+        self.assertEqual(conn.get("who"), b"a")
+        self.assertEqual(len(self.log_lines(proxy, NAME)), 1, proxy.process.stderr())
+        server.names = {NAME: [B]}
+        self.wait_for(conn, b"b")
+
+    def test_no_answer(self):
+        """A lookup that waits for ever is none of the requests' business, and no obstacle to an end."""
+        port = self.pair()
+        server = self.name_server(**{NAME: [A]})
+        self.write_resolv(server.address)
+        proxy = self.follow(port, config=OFTEN + "connect_timeout = 50")
+        conn = self.connect(proxy)
+        self.wait_for(conn, b"a")
+        server.mute = True
+        wait_until("it is noticed", PATIENCE, lambda: self.log_lines(proxy, LOST))
+        self.assertEqual(conn.get("who"), b"a")
+        proxy.stop()

@@ -1,0 +1,127 @@
+"""The sandbox: what setlistd may ask of the kernel, and what its binary is built with."""
+import os
+import re
+import shutil
+import signal
+import subprocess
+
+from case import WireTest
+from harness import EVENLY, OPTIONS, PATIENCE, built_with_sanitizer
+from stored import stats
+
+
+def helper():
+    """The program that enters the sandbox and tries something; `make` puts it beside the daemon or in build/."""
+    folder = os.path.dirname(OPTIONS.setlistd)
+    for path in (os.path.join(folder, "sandboxed"), os.path.join(folder, "build", "sandboxed")):
+        if os.access(path, os.X_OK):
+            return path
+    return None
+
+
+def states(pid):
+    """(NoNewPrivs, Seccomp) of each thread."""
+    found = []
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{thread}/status", encoding="utf-8") as status:
+            lines = dict(line.split(":", 1) for line in status)
+        if "Seccomp" not in lines:
+            return None
+        found.append((int(lines["NoNewPrivs"]), int(lines["Seccomp"])))
+    return found
+
+
+class Sandbox(WireTest):
+    def threads_of(self, config):
+        proxy = self.setlistd([self.memcached(), self.memcached()], "-t", "3", config=f"{EVENLY}\n{config}")
+        conn = self.connect(proxy)
+        self.assertEqual(conn.set("k", b"x"), "STORED")
+        found = states(proxy.pid)
+        if found is None:
+            self.skipTest("the kernel tells nothing about seccomp")
+        self.assertGreaterEqual(len(found), 4)
+        return conn, set(found)
+
+    def test_every_thread_is_in_it(self):
+        conn, found = self.threads_of("")
+        self.assertEqual(found, {(1, 2)})
+        self.assertEqual(stats(conn, "stats settings")["sandbox"], "1")
+
+    def test_off(self):
+        conn, found = self.threads_of("sandbox = false")
+        inherited = set(states(os.getpid()))
+        self.assertEqual(found, inherited)
+        self.assertEqual(stats(conn, "stats settings")["sandbox"], "0")
+
+
+class Actions(WireTest):
+    """What happens to a process that is in it. Outside of it the same actions are no reason to die."""
+
+    def run_helper(self, where, action):
+        return subprocess.run([self.path, where, action], capture_output=True, text=True, timeout=PATIENCE, check=False,
+                              env=dict(os.environ, LC_ALL="C"))
+
+    def setUp(self):
+        super().setUp()
+        if built_with_sanitizer():
+            self.skipTest("a sanitizer needs what the sandbox forbids")
+        self.path = helper()
+        if not self.path:
+            self.skipTest("build/sandboxed is not there: make check-wire makes it")
+
+    def test_killed(self):
+        for action in ("execve", "fork", "ptrace", "mprotect", "packets", "kill", "thread-execve"):
+            with self.subTest(action=action):
+                self.assertEqual(self.run_helper("in", action).returncode, -signal.SIGSYS)
+                self.assertEqual(self.run_helper("out", action).returncode, 0, "it means nothing")
+
+    def test_refused(self):
+        for action, error in (("mmap", "not permitted"), ("write-file", "Permission denied"), ("clone3", "not implemented")):
+            with self.subTest(action=action):
+                done = self.run_helper("in", action)
+                self.assertEqual(done.returncode, 1, done)
+                self.assertIn(error, done.stdout)
+                self.assertNotIn(error, self.run_helper("out", action).stdout, "it means nothing")
+
+    def test_allowed(self):
+        for action in ("read-file", "thread", "socket"):
+            with self.subTest(action=action):
+                done = self.run_helper("in", action)
+                self.assertEqual((done.returncode, done.stderr), (0, ""), done)
+
+    def test_an_abort_is_still_one(self):
+        self.assertEqual(self.run_helper("in", "abort").returncode, -signal.SIGABRT)
+
+
+class Build(WireTest):
+    """How the binary was compiled and linked."""
+
+    def readelf(self, *options):
+        if not shutil.which("readelf"):
+            self.skipTest("there is no readelf")
+        return subprocess.run(["readelf", "-W", *options, OPTIONS.setlistd], capture_output=True, text=True, timeout=PATIENCE,
+                              check=True, env=dict(os.environ, LC_ALL="C")).stdout
+
+    def setUp(self):
+        super().setUp()
+        if built_with_sanitizer():
+            self.skipTest("with a sanitizer it is built differently")
+
+    def test_loaded_anywhere(self):
+        self.assertRegex(self.readelf("-h"), r"Type:\s+DYN")
+        self.assertRegex(self.readelf("-d"), r"FLAGS_1.*\bPIE\b")
+
+    def test_tables_are_read_only(self):
+        """All symbols are bound at the start, and what they are bound by is not writable then."""
+        self.assertIn("GNU_RELRO", self.readelf("-l"))
+        self.assertRegex(self.readelf("-d"), r"BIND_NOW|FLAGS_1.*\bNOW\b")
+
+    def test_no_memory_is_writable_and_executable(self):
+        headers = self.readelf("-l")
+        self.assertRegex(headers, r"GNU_STACK.*\bRW\b")
+        self.assertEqual(re.findall(r"^.*\bRWE\b.*$", headers, re.MULTILINE), [])
+
+    def test_checks_of_the_compiler(self):
+        symbols = self.readelf("--dyn-syms")
+        self.assertIn("__stack_chk_fail", symbols)
+        self.assertRegex(symbols, r"__(v?snprintf|memcpy|fread|read|recv)_chk")

@@ -42,11 +42,13 @@ struct client {
 	struct request_progress request; /* of an incomplete request */
 	size_t skip;                     /* bytes of input to discard: of a refused request, or while it lingers */
 	struct client_limits limits;
+	struct client_auth *auth;     /* see client_auth.h; NULL once it is authenticated, or if it need not be */
 	struct turn turn;             /* see client_turns.h */
 	struct server_turns *turn_at; /* where it has a turn or waits for one; else NULL */
 	uint32_t unsent;              /* replies since the last write */
 	bool barrier : 1;             /* the next request waits until all tasks are done */
 	bool paused : 1;              /* not read: too many requests are unanswered, or too much output waits */
+	bool slowed : 1;              /* not read: its last request was refused before it was authenticated */
 	bool closing : 1;             /* no more requests are read; closed when all is answered and written */
 	bool ended : 1;               /* the client sends no more */
 	bool lingering : 1;           /* all is written; input is discarded */
@@ -56,14 +58,17 @@ struct client {
 	struct loop_job release;
 };
 
-/* Takes an accepted socket. The client frees itself after it was closed. */
-void client_open(struct worker *worker, int fd);
+/* Takes a new socket, or one of another worker. The client frees itself after it was closed. */
+void client_open(struct worker *worker, int fd, bool is_new);
 
 /* Closes now. Its tasks continue, but their replies are discarded. */
 void client_close(struct client *client);
 
 /* Replies with an error to the request that is incomplete, and drains the client. */
 void client_refuse(struct client *client, const char *error);
+
+/* Carries out a request by this reply alone. */
+void client_reply(struct client *client, const struct request *request, const char *line);
 
 /* Stops reading, and closes when all requests are answered: at once, if they are. */
 void client_drain(struct client *client);

@@ -15,6 +15,7 @@
 
 #include "balance.h"
 #include "client_limits.h"
+#include "client_peer.h"
 #include "daemon.h"
 #include "net/listener.h"
 #include "options.h"
@@ -74,6 +75,8 @@ static bool switch_user(const char *user)
 {
 	struct passwd *pw;
 
+	if (!*user && geteuid() == 0)
+		log_warn("it runs as root: `user` in the configuration, or -u, names another user");
 	if (!*user)
 		return true;
 	errno = 0;
@@ -86,7 +89,7 @@ static bool switch_user(const char *user)
 
 /* --- running --- */
 
-/* No place is left: with replace_idle the worker whose client was silent first may have one. */
+/* No place is left: the worker may have one that has a client who is not authenticated, or with replace_idle the longest silent one. */
 static void find_place(struct daemon *d, int fd)
 {
 	struct worker *worker = d->workers[0];
@@ -95,7 +98,7 @@ static void find_place(struct daemon *d, int fd)
 		if (limits_oldest(d->workers[i]) < limits_oldest(worker))
 			worker = d->workers[i];
 	}
-	if (!d->config->replace_idle || atomic_load(&d->replacing) >= REPLACING_MOST) {
+	if (!limits_may_replace(worker) || atomic_load(&d->replacing) >= REPLACING_MOST) {
 		daemon_reject(d, fd);
 		return;
 	}
@@ -107,6 +110,10 @@ static void on_accepted(int fd, void *arg)
 {
 	struct process *p = arg;
 
+	if (!client_peer_admit(p->daemon.config, fd)) {
+		atomic_fetch_add(&p->daemon.rejected, 1);
+		return;
+	}
 	if ((uint64_t)atomic_fetch_add(&p->daemon.connections, 1) >= p->daemon.config->max_connections) {
 		find_place(&p->daemon, fd);
 		return;

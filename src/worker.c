@@ -142,7 +142,7 @@ static void replace(struct worker *w, int fd)
 	atomic_fetch_sub(&d->replacing, 1);
 	if (limits_replace(w)) {
 		atomic_fetch_add(&d->accepted, 1);
-		client_open(w, fd);
+		client_open(w, fd, true);
 	} else {
 		daemon_reject(d, fd);
 	}
@@ -152,7 +152,10 @@ static void take(struct worker *w, struct mail mail)
 {
 	switch (mail.kind) {
 	case WORKER_TAKE:
-		client_open(w, mail.fd);
+		client_open(w, mail.fd, true);
+		break;
+	case WORKER_ADOPT:
+		client_open(w, mail.fd, false);
 		break;
 	case WORKER_REPLACE:
 		replace(w, mail.fd);
@@ -252,6 +255,7 @@ static void init_host(struct worker *w, uint64_t seed)
 		.retry_max = config->retry_max > config->retry_min ? config->retry_max : config->retry_min,
 		.queue = config->server_queue,
 		.value_max = config->max_value,
+		.login = config->server_login,
 	};
 }
 

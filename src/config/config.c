@@ -4,10 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/users.h"
 #include "protocol/reply.h"
 #include "util/alloc.h"
 
 static const uint16_t default_port = 11211;
+
+static char *copy(const char *text)
+{
+	char *own = strdup(text);
+
+	if (!own)
+		abort();
+	return own;
+}
 
 void config_init(struct config *config)
 {
@@ -18,9 +28,11 @@ void config_init(struct config *config)
 #include "config/options.def"
 #undef NUMBER
 	};
-	config->user = strdup("");
-	if (!config->user)
-		abort();
+	config->user = copy("");
+	config->auth_file = copy("");
+	config->server_user = copy("");
+	config->server_password_file = copy("");
+	config->server_login = copy("");
 }
 
 void config_complete(struct config *config)
@@ -68,6 +80,12 @@ void config_fini(struct config *config)
 	clear_servers(config);
 	free_rules(&config->rules);
 	free(config->user);
+	free(config->auth_file);
+	free(config->server_user);
+	free(config->server_password_file);
+	free(config->server_login);
+	free(config->socket_users);
+	users_destroy(config->users);
 	*config = (struct config){ 0 };
 }
 
@@ -106,18 +124,16 @@ static const char *add_server(struct config *config, const char *text)
 const char *config_set_servers(struct config *config, const char *text)
 {
 	const char *error = NULL;
-	char *copy = strdup(text), *rest = copy, *one;
+	char *own = copy(text), *rest = own, *one;
 
-	if (!copy)
-		abort();
 	clear_servers(config);
 	if (strncmp(text, "--", 2) == 0) {
-		config->ring_string = copy;
+		config->ring_string = own;
 		return NULL;
 	}
 	while (!error && (one = strsep(&rest, ",")))
 		error = add_server(config, one);
-	free(copy);
+	free(own);
 	return error;
 }
 
@@ -147,4 +163,10 @@ void config_print(const struct config *config, struct buf *out)
 #include "config/options.def"
 #undef NUMBER
 	buf_printf(out, "STAT socket_mode %04o\r\n", (unsigned)config->socket_mode);
+	reply_stat_text(out, "auth_file", config->auth_file);
+	reply_stat_text(out, "insecure", config->insecure ? "true" : "false");
+	for (int id = 0; id < COMMAND_COUNT; id++) {
+		if (command_set_has(&config->denied, (enum command_id)id))
+			reply_stat_text(out, "deny", command_get((enum command_id)id)->name.p);
+	}
 }

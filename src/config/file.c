@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "config/file_access.h"
 #include "util/alloc.h"
 #include "util/num.h"
 
@@ -294,6 +295,7 @@ static bool read_options(cfg_t *cfg, struct config *config)
 	config->distribution = (enum ring_distribution)find_word(distributions, cfg_getstr(cfg, "distribution"))->value;
 	free(config->user);
 	config->user = (char *)copy_string(cfg_getstr(cfg, "user")).p;
+	file_access_read(cfg, config);
 	read_rules(cfg, &config->rules);
 	if (error)
 		cfg_error(cfg, "%s", error);
@@ -310,6 +312,7 @@ static void set_checks(cfg_t *cfg)
 	cfg_set_validate_func(cfg, "servers", check_server);
 	cfg_set_validate_func(cfg, "distribution", check_distribution);
 	cfg_set_validate_func(cfg, "socket_mode", check_mode);
+	file_access_set_checks(cfg);
 	cfg_set_validate_func(cfg, "collection|type", check_type);
 	cfg_set_validate_func(cfg, "collection|encoding", check_encoding);
 	cfg_set_validate_func(cfg, "collection|ttl", check_number);
@@ -353,6 +356,7 @@ static cfg_t *new_tree(void)
 		CFG_STR("distribution", "ketama", CFGF_NONE),
 		CFG_STR("socket_mode", "0700", CFGF_NONE),
 		CFG_STR("user", "", CFGF_NONE),
+		FILE_ACCESS_OPTIONS,
 		CFG_SEC("collection", collection, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
 		CFG_SEC("events", events, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
 		CFG_END(),

@@ -29,6 +29,7 @@ struct server_options {
 	uint64_t connect_timeout, request_timeout, retry_min, retry_max; /* milliseconds */
 	size_t queue;                                                    /* unanswered calls at most */
 	size_t value_max;                                                /* bytes of a value in a reply */
+	const char *login; /* "user password" that each connection begins with; "" for none */
 };
 
 /* Counters and state that other threads may read. */
@@ -60,6 +61,7 @@ struct server {
 	enum server_state state;
 	bool timed;          /* the timer runs */
 	bool waits;          /* calls may wait for the attempt to connect */
+	bool refused;        /* the server refused the login, which was logged */
 	bool meta;           /* as the greeting says: has meta commands */
 	bool cas;            /* as the greeting says: has cas ids */
 	uint64_t item_max;   /* bytes of a whole item; 0 if unknown */

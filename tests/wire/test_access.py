@@ -3,8 +3,10 @@ import os
 import tempfile
 import threading
 
-from case_access import RIGHT, UNAUTHENTICATED, WRONG, AuthTest, request_of, usages
-from harness import EVENLY, HOST, PATIENCE, wait_until
+import manpage
+import player
+from case_access import RIGHT, UNAUTHENTICATED, USERS, WRONG, AuthTest, request_of, usages
+from harness import EVENLY, HOST, OPTIONS, PATIENCE, wait_until
 from wire import Closed, Conn
 
 FAILURE = "CLIENT_ERROR authentication failure"
@@ -155,6 +157,16 @@ class Users(AuthTest):
         self.serve("-s", path)
         with Conn(path) as conn:
             self.assertEqual(conn.ask("mn"), UNAUTHENTICATED)
+
+
+class Examples(AuthTest):
+    def test_of_the_manual(self):
+        """Those that want a user are run here; a wrong password in one costs it a pause."""
+        found = [each for page in OPTIONS.manpages for each in manpage.examples(page, "guarded")]
+        self.assertGreater(len(found), 0)
+        self.serve(users=USERS + "ann:secret\n")
+        for example in found:
+            player.Player(example, self.proxy.port).play()
 
 
 class Failures(AuthTest):

@@ -181,7 +181,7 @@ class Listeners(WireTest):
         path = self.private_file(f'servers = {{"127.0.0.1:1"}}\nlisten = {{{listed}}}\n{config}\n')
         return setlistd("-T", "-f", path)
 
-    OPEN = ("0.0.0.0:11311", "*:11311", "[::]:11311", "192.0.2.1:11311", "[2001:db8::1]:11311", "no-such-host.invalid:11311")
+    OPEN = ("0.0.0.0:11311", "*:11311", "[::]:11311", "192.0.2.1:11311", "[2001:db8::1]:11311")
 
     def test_open(self):
         for address in self.OPEN:

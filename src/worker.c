@@ -1,6 +1,7 @@
 #include "worker.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -255,8 +256,9 @@ static void init_host(struct worker *w, uint64_t seed)
 		.retry_max = config->retry_max > config->retry_min ? config->retry_max : config->retry_min,
 		.queue = config->server_queue,
 		.value_max = config->max_value,
-		.login = config->server_login,
 	};
+	/* A copy: connections may outlive a configuration. */
+	snprintf(w->server_options.login, sizeof(w->server_options.login), "%s", config->server_login);
 }
 
 struct worker *worker_start(struct daemon *daemon, uint64_t seed)

@@ -191,7 +191,7 @@ static void come_up(struct server *s, const struct greeting *g)
 static size_t read_greeting(struct server *s, struct slice in)
 {
 	struct greeting g = { 0 };
-	ssize_t n = greeting_read(in, *s->options->login, &g);
+	ssize_t n = greeting_read(in, s->options->login[0], &g);
 
 	if (n > 0)
 		come_up(s, &g);

@@ -29,7 +29,7 @@ struct server_options {
 	uint64_t connect_timeout, request_timeout, retry_min, retry_max; /* milliseconds */
 	size_t queue;                                                    /* unanswered calls at most */
 	size_t value_max;                                                /* bytes of a value in a reply */
-	const char *login; /* "user password" that each connection begins with; "" for none */
+	char login[512]; /* "user password" that each connection begins with; "" for none */
 };
 
 /* Counters and state that other threads may read. */

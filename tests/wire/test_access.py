@@ -236,10 +236,19 @@ class Places(AuthTest):
         except (AssertionError, Closed, OSError):
             return None
 
+    def serve_few(self, places, *args, config=""):
+        """Nobody but the watcher has one: not the connection that tried whether it listens, either."""
+        self.serve(*args, config=f"max_connections = {places}\n{config}")
+        self.open(1)
+
+    def open(self, count):
+        wait_until(f"{count} connections", PATIENCE, lambda: self.count("curr_connections") == count)
+
     def replaced(self, *args, config=""):
         """Which of two that did not authenticate keep their places."""
-        self.serve(*args, config=f"max_connections = 3\n{config}")
+        self.serve_few(3, *args, config=config)
         strangers = [self.connect(self.proxy) for _ in range(2)]
+        self.open(3)
         newcomer = wait_until("a place", PATIENCE, self.admitted, pause=0.05)
         self.assertEqual(newcomer.ask("mn"), "MN")
         self.assertEqual(self.watcher.ask("mn"), "MN")
@@ -259,7 +268,7 @@ class Places(AuthTest):
         self.assertEqual(sorted(self.replaced("-t", "2", config=EVENLY)), [False, True])
 
     def test_who_is_stays(self):
-        self.serve(config="max_connections = 2")
+        self.serve_few(2)
         second = self.user()
         self.assertEqual(self.connect(self.proxy).rest(), b"ERROR Too many open connections\r\n")
         self.assertEqual((self.watcher.ask("mn"), second.ask("mn")), ("MN", "MN"))

@@ -207,13 +207,18 @@ class Listeners(WireTest):
             self.assertEqual(done.returncode, 1, done)
             self.assertIn("insecure = true", done.stderr)
 
+    def started(self, *args):
+        """What one has logged that has begun to answer."""
+        proxy = self.setlistd([self.memcached()], *args)
+        with Conn(proxy.port) as conn:
+            self.assertEqual(conn.ask("mn"), "MN")
+        return proxy.process.stderr()
+
     def test_root(self):
         """Without another user to become, it warns once."""
-        proxy = self.setlistd([self.memcached()], "-t", "2")
-        self.assertEqual(proxy.process.stderr().count("runs as root"), 1 if os.geteuid() == 0 else 0)
+        self.assertEqual(self.started("-t", "2").count("runs as root"), 1 if os.geteuid() == 0 else 0)
         if os.geteuid() == 0:
-            other = self.setlistd([self.memcached()], "-u", "nobody")
-            self.assertNotIn("runs as root", other.process.stderr())
+            self.assertNotIn("runs as root", self.started("-u", "nobody"))
 
 
 PEER = """

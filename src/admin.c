@@ -185,17 +185,23 @@ static void help_line(const struct command *command, struct buf *out)
 void admin_help(struct client *client, const struct request *request, struct buf *out)
 {
 	struct slice rest = request->rest, name = slice_token(&rest);
+	const struct command_set *denied = &client_config(client)->denied;
 	const struct command *command = command_lookup(name);
 
-	(void)client;
 	if (name.n && !command) {
 		reply_text(out, "CLIENT_ERROR no such command");
 		return;
 	}
+	if (command && command_set_has(denied, command->id)) {
+		reply_text(out, command_denied(command->id));
+		return;
+	}
 	if (command)
 		help_line(command, out);
-	for (int id = 0; !command && id < COMMAND_COUNT; id++)
-		help_line(command_get((enum command_id)id), out);
+	for (int id = 0; !command && id < COMMAND_COUNT; id++) {
+		if (!command_set_has(denied, (enum command_id)id))
+			help_line(command_get((enum command_id)id), out);
+	}
 	reply_text(out, "END");
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "admin.h"
+#include "client_auth.h"
 #include "client_limits.h"
 #include "client_turns.h"
 #include "client_window.h"
@@ -66,6 +67,7 @@ void client_close(struct client *c)
 	c->order = (struct order){ 0 };
 	client_turns_leave(c);
 	c->generation->clients--;
+	client_auth_end(c);
 	stream_close(&c->stream);
 	TAILQ_REMOVE(&w->clients, c, link);
 	limits_close(c);
@@ -84,7 +86,7 @@ static bool is_answered(const struct client *c)
 static bool is_quiet(const struct client *c)
 {
 	return is_answered(c) && buf_size(&c->stream.in) == 0 && c->skip == 0 && !c->barrier && !c->paused &&
-		!c->closing && !c->ended;
+		!c->closing && !c->ended && !c->auth;
 }
 
 static void move_when_quiet(struct client *c)
@@ -96,24 +98,9 @@ static void move_when_quiet(struct client *c)
 	TAILQ_REMOVE(&w->clients, c, link);
 	c->generation->clients--;
 	worker_count(w, COUNT_moved_connections, 1);
-	worker_send(c->destination, (struct mail){ WORKER_TAKE, stream_detach(&c->stream) });
+	worker_send(c->destination, (struct mail){ WORKER_ADOPT, stream_detach(&c->stream) });
 	limits_close(c);
 	loop_later(&w->loop, &c->release);
-}
-
-void client_move(struct client *c, struct worker *to)
-{
-	c->destination = to;
-}
-
-void client_watch(struct client *c)
-{
-	c->watched = c->produced;
-}
-
-bool client_was_busy(const struct client *c)
-{
-	return c->watched != c->produced;
 }
 
 void client_free_closed(struct worker *w)
@@ -124,11 +111,6 @@ void client_free_closed(struct worker *w)
 		loop_forget(&w->loop, job);
 		job->run(job);
 	}
-}
-
-struct client *client_next(struct client *c)
-{
-	return TAILQ_NEXT(c, link);
 }
 
 /* A close with unread input resets the connection, and the peer loses what it has not received by then. */
@@ -160,7 +142,7 @@ void client_drain(struct client *c)
 
 static bool may_start_request(const struct client *c)
 {
-	return !c->barrier && !c->turn.waits && window_lets_go_on(c);
+	return !c->barrier && !c->turn.waits && !c->slowed && window_lets_go_on(c);
 }
 
 static void carry_out(struct client *c, const struct request *request)
@@ -184,6 +166,11 @@ static void refuse(struct client *c, const struct request *request)
 	task_start_refused(&c->generation->host, request, c);
 }
 
+void client_reply(struct client *c, const struct request *request, const char *line)
+{
+	task_refuse(&c->generation->host, request, c, line);
+}
+
 void client_refuse(struct client *c, const char *error)
 {
 	const struct request request = { .error = error };
@@ -192,14 +179,31 @@ void client_refuse(struct client *c, const char *error)
 	client_drain(c);
 }
 
+/* A denied command is refused without another effect: one that is too large would delete its item. */
+static enum request_status check_denied(
+	const struct config *config, enum request_status status, struct request *request)
+{
+	if (status != REQUEST_READY && status != REQUEST_REFUSED)
+		return status;
+	if (!request->command || !command_set_has(&config->denied, request->command->id))
+		return status;
+	request->error = command_denied(request->command->id);
+	request->too_large = false;
+	return REQUEST_REFUSED;
+}
+
 /* Takes a request off the front of `in`. Gives its size, or 0 if it is incomplete or must wait. */
 static size_t take_request(struct client *c, struct slice in)
 {
 	const struct config *config = client_config(c);
 	struct request_limits limits = { config->max_line, config->max_value, config->max_keys };
 	struct request request;
+	enum request_status status;
 
-	switch (request_parse(in, &limits, &c->request, &request)) {
+	if (c->auth)
+		return client_auth_take(c, in);
+	status = request_parse(in, &limits, &c->request, &request);
+	switch (check_denied(config, status, &request)) {
 	case REQUEST_MORE:
 		return 0;
 	case REQUEST_HANGUP:
@@ -375,7 +379,7 @@ static void maybe_resume(struct client *c)
 	}
 	if (room && first && first->resume)
 		first->resume(first);
-	if (c->paused && !c->closing && !c->barrier && !c->turn.waits && room && window_lets_resume(c))
+	if (c->paused && !c->closing && !c->barrier && !c->turn.waits && !c->slowed && room && window_lets_resume(c))
 		client_resume(c);
 }
 
@@ -470,7 +474,7 @@ static void on_ended(struct stream *stream, int error)
 
 static const struct stream_ops ops = { on_data, on_written, on_ended };
 
-void client_open(struct worker *w, int fd)
+void client_open(struct worker *w, int fd, bool is_new)
 {
 	struct client *c = xcalloc(1, sizeof(*c));
 
@@ -480,6 +484,8 @@ void client_open(struct worker *w, int fd)
 	STAILQ_INIT(&c->tasks);
 	stream_open(&c->stream, &w->loop, LOOP_CLIENTS, fd, &ops);
 	TAILQ_INSERT_TAIL(&w->clients, c, link);
+	if (is_new)
+		client_auth_open(c);
 	limits_open(c);
 	if (w->draining)
 		client_drain(c);

@@ -43,11 +43,13 @@ struct client {
 	struct request_progress request; /* of an incomplete request */
 	size_t skip;                     /* bytes of input to discard: of a refused request, or while it lingers */
 	struct client_limits limits;
+	struct client_auth *auth;     /* see client_auth.h; NULL once it is authenticated, or if it need not be */
 	struct turn turn;             /* see client_turns.h */
 	struct server_turns *turn_at; /* where it has a turn or waits for one; else NULL */
 	uint32_t unsent;              /* replies since the last write */
 	bool barrier : 1;             /* the next request waits until all tasks are done */
 	bool paused : 1;              /* not read: too many requests are unanswered, or too much output waits */
+	bool slowed : 1;              /* not read: its last request was refused before it was authenticated */
 	bool closing : 1;             /* no more requests are read; closed when all is answered and written */
 	bool ended : 1;               /* the client sends no more */
 	bool lingering : 1;           /* all is written; input is discarded */
@@ -57,14 +59,17 @@ struct client {
 	struct loop_job release;
 };
 
-/* Takes an accepted socket. The client frees itself after it was closed. */
-void client_open(struct worker *worker, int fd);
+/* Takes a new socket, or one of another worker. The client frees itself after it was closed. */
+void client_open(struct worker *worker, int fd, bool is_new);
 
 /* Closes now. Its tasks continue, but their replies are discarded. */
 void client_close(struct client *client);
 
 /* Replies with an error to the request that is incomplete, and drains the client. */
 void client_refuse(struct client *client, const char *error);
+
+/* Carries out a request by this reply alone. */
+void client_reply(struct client *client, const struct request *request, const char *line);
 
 /* Stops reading, and closes when all requests are answered: at once, if they are. */
 void client_drain(struct client *client);
@@ -74,15 +79,6 @@ void client_resume(struct client *client);
 
 /* The worker has a new generation: the client's next request begins in it, when all earlier ones are answered. */
 void client_renew(struct client *client);
-
-/* Moves the client to another worker as soon as all its requests are answered. */
-void client_move(struct client *client, struct worker *to);
-
-/* client_was_busy: whether any reply was written since the last client_watch. */
-void client_watch(struct client *client);
-bool client_was_busy(const struct client *client);
-
-struct client *client_next(struct client *client);
 
 /* Frees the closed clients of a worker whose loop has stopped. */
 void client_free_closed(struct worker *worker);
@@ -94,6 +90,28 @@ bool client_task_share(struct task *task, struct shared *text);
 bool client_task_room(const struct task *task);
 void client_task_hold(struct task *task, size_t more, size_t less);
 void client_task_done(struct task *task);
+
+/* Moves the client to another worker as soon as all its requests are answered. */
+static inline void client_move(struct client *client, struct worker *to)
+{
+	client->destination = to;
+}
+
+/* client_was_busy: whether any reply was written since the last client_watch. */
+static inline void client_watch(struct client *client)
+{
+	client->watched = client->produced;
+}
+
+static inline bool client_was_busy(const struct client *client)
+{
+	return client->watched != client->produced;
+}
+
+static inline struct client *client_next(struct client *client)
+{
+	return TAILQ_NEXT(client, link);
+}
 
 static inline const struct config *client_config(const struct client *client)
 {

@@ -1,14 +1,13 @@
 #include "client_limits.h"
 
-#include <arpa/inet.h>
 #include <assert.h>
 #include <event2/event.h>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
-#include <stdio.h>
-#include <sys/un.h>
 
+#include "client_auth.h"
+#include "client_peer.h"
 #include "client_window.h"
 #include "util/log.h"
 
@@ -24,6 +23,9 @@ enum {
 	LINGER_MOST = 16 << 20,
 	LOOK_AT = 64 /* clients that are looked at for the one idle longest */
 };
+
+/* In limits.oldest: behind all clients that are not authenticated. */
+static const uint64_t AUTHENTICATED = UINT64_C(1) << 63;
 
 /* --- memory --- */
 
@@ -109,35 +111,12 @@ void limits_weigh(struct client *c, size_t more)
 	publish(c->worker, change);
 }
 
-static void peer_of(const struct client *c, char name[static INET6_ADDRSTRLEN + 16])
-{
-	union {
-		struct sockaddr any;
-		struct sockaddr_in v4;
-		struct sockaddr_in6 v6;
-		struct sockaddr_un path;
-	} a;
-	socklen_t n = sizeof(a);
-	char host[INET6_ADDRSTRLEN] = "?";
-
-	a.any.sa_family = AF_UNSPEC;
-	if (getpeername(c->stream.fd, &a.any, &n) == 0 && a.any.sa_family == AF_INET) {
-		inet_ntop(AF_INET, &a.v4.sin_addr, host, sizeof(host));
-		sprintf(name, "%s:%u", host, ntohs(a.v4.sin_port));
-	} else if (a.any.sa_family == AF_INET6) {
-		inet_ntop(AF_INET6, &a.v6.sin6_addr, host, sizeof(host));
-		sprintf(name, "[%s]:%u", host, ntohs(a.v6.sin6_port));
-	} else {
-		sprintf(name, "%s", a.any.sa_family == AF_UNIX ? "on a Unix socket" : "unknown");
-	}
-}
-
 /* Closes a client that has gone beyond a limit. */
 static void close_for(struct client *c, enum counter counter, const char *why)
 {
-	char name[INET6_ADDRSTRLEN + 16];
+	char name[CLIENT_PEER];
 
-	peer_of(c, name);
+	client_peer(c, name);
 	log_warn("client %s closed: %s; it holds %zu bytes", name, why, memory_of(c));
 	worker_count(c->worker, counter, 1);
 	client_close(c);
@@ -222,9 +201,15 @@ void limits_waits(struct client *c)
 /* Tells the other threads. */
 static void tell_oldest(struct worker *w)
 {
-	const struct client *c = TAILQ_FIRST(&w->clients);
+	const struct client *stranger = client_auth_oldest(w), *c = TAILQ_FIRST(&w->clients);
+	uint64_t oldest = stranger ? stranger->auth->since : c ? AUTHENTICATED | c->limits.listed : UINT64_MAX;
 
-	atomic_store_explicit(&w->limits.oldest, c ? c->limits.listed : UINT64_MAX, memory_order_relaxed);
+	atomic_store_explicit(&w->limits.oldest, oldest, memory_order_relaxed);
+}
+
+void limits_authenticated(struct client *c)
+{
+	tell_oldest(c->worker);
 }
 
 static void relist(struct client *c)
@@ -291,10 +276,20 @@ static struct client *first_idle(struct worker *w, uint64_t ms)
 	return found;
 }
 
+bool limits_has_stranger(const struct worker *w)
+{
+	return limits_oldest(w) < AUTHENTICATED;
+}
+
 bool limits_replace(struct worker *w)
 {
-	struct client *c = first_idle(w, IDLE_LEAST_MS);
+	struct client *c = client_auth_oldest(w);
 
+	if (c && w->loop.now - c->auth->since >= IDLE_LEAST_MS) {
+		close_for(c, COUNT_replaced_clients, "it was not authenticated, and another needs its place");
+		return true;
+	}
+	c = worker_config(w)->replace_idle ? first_idle(w, IDLE_LEAST_MS) : NULL;
 	if (c)
 		close_for(c, COUNT_replaced_clients, "it was idle longest, and another needs its place");
 	return c;
@@ -319,12 +314,14 @@ static void check(struct client *c)
 		log_info("client closed: its request was not complete in time");
 		worker_count(c->worker, COUNT_closed_unfinished_clients, 1);
 		client_refuse(c, "CLIENT_ERROR request not complete in time");
+	} else {
+		client_auth_check(c);
 	}
 }
 
 static bool is_to_be_attended(const struct client *c)
 {
-	return c->limits.begun || c->lingering || is_overdue(c);
+	return c->limits.begun || c->lingering || c->auth || is_overdue(c);
 }
 
 static void no_longer_attend(struct client *c)
@@ -389,6 +386,8 @@ void limits_open(struct client *c)
 
 	c->limits.progress = c->limits.active = c->limits.listed = w->loop.now;
 	tell_oldest(w);
+	if (c->auth)
+		attend(c);
 	window_open(c);
 	start_tick(w);
 }
@@ -406,6 +405,7 @@ void limits_close(struct client *c)
 void limits_init(struct worker *w)
 {
 	TAILQ_INIT(&w->limits.attended);
+	TAILQ_INIT(&w->limits.strangers);
 	for (int i = 0; i < CLIENT_RANKS; i++)
 		TAILQ_INIT(&w->limits.ranks[i]);
 	w->limits.reclaim.run = on_reclaim;

@@ -48,10 +48,19 @@ void limits_renew(struct worker *worker);
 /* Closes clients until all together take no more than they may. */
 void limits_reclaim(struct worker *worker);
 
-/* Closes the client that has been idle longest, if one is; false if none is. */
+/* Closes a client that is not authenticated, or with replace_idle one that is idle, whichever is so longest; false if none is. */
 bool limits_replace(struct worker *worker);
 
-/* How long the worker's clients have been silent: the moment from which on the first has been. From any thread. */
+/*
+ * How near a client of the worker is to losing its place to a new one: less is nearer. First come those that are not authenticated,
+ * then those that have been silent longest. From any thread.
+ */
 uint64_t limits_oldest(const struct worker *worker);
+
+/* Whether any client of the worker is not authenticated. From any thread. */
+bool limits_has_stranger(const struct worker *worker);
+
+/* The client is authenticated. */
+void limits_authenticated(struct client *client);
 
 #endif

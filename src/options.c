@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/access.h"
 #include "config/file.h"
 #include "util/alloc.h"
 #include "util/num.h"
@@ -117,6 +118,7 @@ static const char *apply_listen(struct config *config, const struct options *o)
 bool options_configure(const struct options *o, struct config *config)
 {
 	const char *error;
+	char why[256];
 
 	if (o->file && !config_file_read(config, o->file))
 		return false;
@@ -137,5 +139,8 @@ bool options_configure(const struct options *o, struct config *config)
 		free(config->user);
 		config->user = xstrdup(o->user);
 	}
-	return true;
+	if (config_access(config, why))
+		return true;
+	fprintf(stderr, "setlistd: %s\n", why);
+	return false;
 }

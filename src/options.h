@@ -19,8 +19,8 @@ struct options {
 struct options options_parse(int argc, char **argv);
 
 /*
- * Fills in an initialized `config`: the defaults, overridden by the file, overridden by the command line. On an error gives false,
- * after printing it to standard error.
+ * Fills in an initialized `config`: the defaults, overridden by the file, overridden by the command line. Does what config_access does,
+ * as the last step. On an error gives false, after printing it to standard error.
  */
 bool options_configure(const struct options *options, struct config *config) __attribute__((warn_unused_result));
 

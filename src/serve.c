@@ -15,6 +15,7 @@
 
 #include "balance.h"
 #include "client_limits.h"
+#include "client_peer.h"
 #include "control.h"
 #include "daemon.h"
 #include "descriptors.h"
@@ -42,7 +43,7 @@ struct process {
 
 /* --- clients --- */
 
-/* No place is left: with replace_idle the worker whose client was silent first may have one. */
+/* No place is left: a worker may have one with a client that is not authenticated, or with replace_idle the one silent longest. */
 static void find_place(struct daemon *d, int fd)
 {
 	struct worker *worker = d->workers[0];
@@ -51,7 +52,8 @@ static void find_place(struct daemon *d, int fd)
 		if (limits_oldest(d->workers[i]) < limits_oldest(worker))
 			worker = d->workers[i];
 	}
-	if (!d->settings->config.replace_idle || atomic_load(&d->replacing) >= DESCRIPTORS_REPLACING) {
+	if (!(d->settings->config.replace_idle || limits_has_stranger(worker)) ||
+		atomic_load(&d->replacing) >= DESCRIPTORS_REPLACING) {
 		daemon_reject(d, fd);
 		return;
 	}
@@ -64,6 +66,10 @@ static void on_accepted(int fd, void *arg)
 	struct process *p = arg;
 	struct daemon *d = &p->daemon;
 
+	if (!client_peer_admit(&d->settings->config, fd)) {
+		atomic_fetch_add(&d->rejected, 1);
+		return;
+	}
 	if ((uint64_t)atomic_fetch_add(&d->connections, 1) >= d->settings->config.max_connections) {
 		find_place(d, fd);
 		return;
@@ -236,6 +242,8 @@ static bool switch_user(const char *user)
 {
 	struct passwd *pw;
 
+	if (!*user && geteuid() == 0)
+		log_warn("it runs as root: `user` in the configuration, or -u, names another user");
 	if (!*user)
 		return true;
 	errno = 0;

@@ -1,7 +1,7 @@
 #include "worker.h"
 
 #include <errno.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -172,6 +172,7 @@ static void set_server_options(struct worker *w)
 		.queue = config->server_queue,
 		.value_max = config->max_value,
 	};
+	snprintf(w->server_options.login, sizeof(w->server_options.login), "%s", config->server_login);
 }
 
 /* The main thread sends this again only after it was told that the last one is done. */
@@ -278,7 +279,7 @@ static void replace(struct worker *w, int fd)
 	atomic_fetch_sub(&d->replacing, 1);
 	if (limits_replace(w)) {
 		atomic_fetch_add(&d->accepted, 1);
-		client_open(w, fd);
+		client_open(w, fd, true);
 	} else {
 		daemon_reject(d, fd);
 	}
@@ -288,7 +289,10 @@ static void take(struct worker *w, struct mail mail)
 {
 	switch (mail.kind) {
 	case WORKER_TAKE:
-		client_open(w, mail.fd);
+		client_open(w, mail.fd, true);
+		break;
+	case WORKER_ADOPT:
+		client_open(w, mail.fd, false);
 		break;
 	case WORKER_REPLACE:
 		replace(w, mail.fd);

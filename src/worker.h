@@ -24,7 +24,8 @@ struct limits {
 	size_t shared_again; /* what the total knows of the loop's */
 	atomic_uint highest; /* rank of a client */
 	atomic_bool asked_to_reclaim;
-	atomic_uint_fast64_t oldest; /* when the client that stands first got its place */
+	TAILQ_HEAD(client_auth_list, client_auth) strangers; /* see client_auth.h */
+	atomic_uint_fast64_t oldest;                         /* as limits_oldest gives it */
 };
 
 struct worker {
@@ -57,7 +58,8 @@ struct worker {
 };
 
 enum mail_kind {
-	WORKER_TAKE,    /* a new or moved client: the worker owns the socket */
+	WORKER_TAKE,    /* a new client: the worker owns the socket */
+	WORKER_ADOPT,   /* a client of another worker, likewise */
 	WORKER_REPLACE, /* a new client for the place of an idle one */
 	WORKER_RECLAIM, /* close clients that hold most */
 	WORKER_RELOAD,  /* take over daemon.settings */

@@ -7,7 +7,7 @@ QUIET_MAKE = $(MAKE) -s --no-print-directory -j$(JOBS)
 check:
 	@tests/sum $(foreach stage, $(TEST_STAGES), '$(MAKE) --no-print-directory $(stage)')
 
-# --- units: they link nothing but the pure library, a file beside it that does no I/O, and Check
+# --- units: they link nothing but the pure library, files beside it that do no I/O, and Check
 
 CHECK_CFLAGS = $(shell $(PKG_CONFIG) --cflags check)
 CHECK_LIBS = $(shell $(PKG_CONFIG) --libs check)
@@ -16,8 +16,8 @@ UNIT_OBJECTS = $(patsubst %.c, $(BUILD)/%.o, $(UNIT) tests/bench/hist.c)
 # What Check's macros come to is not ours to be pedantic about.
 $(UNIT_OBJECTS): LIB_CFLAGS = $(CHECK_CFLAGS) -Wno-pedantic
 
-$(BUILD)/check_unit: $(UNIT_OBJECTS) $(BUILD)/src/net/shared_chunks.o $(PURE_LIB)
-	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(CHECK_LIBS)
+$(BUILD)/check_unit: $(UNIT_OBJECTS) $(BUILD)/src/net/shared_chunks.o $(BUILD)/src/config/users.o $(PURE_LIB)
+	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(CRYPTO_LIBS)
 
 # With the tests of the benchmark, which measure nothing.
 check-unit: $(BUILD)/check_unit build/loadgen

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/users.h"
 #include "protocol/reply.h"
 #include "util/alloc.h"
 
@@ -21,6 +22,10 @@ void config_init(struct config *config)
 	};
 	config->user = xstrdup("");
 	config->control = xstrdup("");
+	config->auth_file = xstrdup("");
+	config->server_user = xstrdup("");
+	config->server_password_file = xstrdup("");
+	config->server_login = xstrdup("");
 }
 
 void config_complete(struct config *config)
@@ -69,6 +74,12 @@ void config_fini(struct config *config)
 	free_rules(&config->rules);
 	free(config->user);
 	free(config->control);
+	free(config->auth_file);
+	free(config->server_user);
+	free(config->server_password_file);
+	free(config->server_login);
+	free(config->socket_users);
+	users_destroy(config->users);
 	*config = (struct config){ 0 };
 }
 
@@ -146,4 +157,10 @@ void config_print(const struct config *config, struct buf *out)
 	reply_stat(out, "sandbox", config->sandbox);
 	buf_printf(out, "STAT socket_mode %04o\r\n", (unsigned)config->socket_mode);
 	reply_stat(out, "reuseport", config->reuseport);
+	reply_stat_text(out, "auth_file", config->auth_file);
+	reply_stat_text(out, "insecure", config->insecure ? "true" : "false");
+	for (int id = 0; id < COMMAND_COUNT; id++) {
+		if (command_set_has(&config->denied, (enum command_id)id))
+			reply_stat_text(out, "deny", command_get((enum command_id)id)->name.p);
+	}
 }

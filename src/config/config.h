@@ -8,8 +8,11 @@
 
 #include "collection/rules.h"
 #include "config/address.h"
+#include "protocol/command.h"
 #include "upstream/ring.h"
 #include "util/buf.h"
+
+struct users;
 
 struct config {
 	struct address *listen;
@@ -24,6 +27,13 @@ struct config {
 	bool reuseport;
 	bool sandbox;
 	struct rules rules;
+	char *auth_file, *server_user, *server_password_file; /* "" for none */
+	struct command_set denied;
+	uid_t *socket_users; /* who may connect to Unix sockets, beside root and the daemon's own user; none for everybody */
+	size_t socket_user_count;
+	bool insecure;       /* anybody may listen everywhere */
+	struct users *users; /* of auth_file, made by config_access; NULL if nobody must authenticate */
+	char *server_login;  /* "user password" for servers, made by config_access; "" for none */
 #define NUMBER(name, initial, least, most, unit, about) uint64_t name;
 #include "config/options.def"
 #undef NUMBER

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/un.h>
 
+#include "config/file_access.h"
 #include "config/text.h"
 #include "util/alloc.h"
 #include "util/num.h"
@@ -335,6 +336,7 @@ static bool read_options(cfg_t *cfg, struct config *config)
 	config->control = xstrdup(cfg_getstr(cfg, "control"));
 	config->reuseport = cfg_getbool(cfg, "reuseport");
 	config->sandbox = cfg_getbool(cfg, "sandbox");
+	file_access_read(cfg, config);
 	read_rules(cfg, &config->rules);
 	if (error)
 		cfg_error(cfg, "%s", error);
@@ -348,6 +350,7 @@ static void set_checks(cfg_t *cfg)
 	cfg_set_validate_func(cfg, "distribution", check_distribution);
 	cfg_set_validate_func(cfg, "socket_mode", check_mode);
 	cfg_set_validate_func(cfg, "control", check_control);
+	file_access_set_checks(cfg);
 	cfg_set_validate_func(cfg, "collection|type", check_type);
 	cfg_set_validate_func(cfg, "collection|encoding", check_encoding);
 	cfg_set_validate_func(cfg, "collection|compact_waste", check_waste);
@@ -390,6 +393,7 @@ static cfg_t *new_tree(void)
 		CFG_STR("control", "", CFGF_NONE),
 		CFG_BOOL("reuseport", cfg_false, CFGF_NONE),
 		CFG_BOOL("sandbox", cfg_true, CFGF_NONE),
+		FILE_ACCESS_OPTIONS,
 		CFG_SEC("collection", collection, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
 		CFG_SEC("events", events, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
 		CFG_END(),

@@ -25,7 +25,8 @@ const struct command *command_lookup(struct slice name)
 	uint64_t rank = word_rank(name.p, name.n);
 	size_t at = 0;
 
-	_Static_assert(COMMAND_COUNT <= 128, "the first step covers half of the table");
+	_Static_assert(
+		COMMAND_COUNT <= 128, "the first step covers half of the table, and a command_set has that many bits");
 
 	for (size_t step = 64; step > 0; step /= 2) {
 		if (at + step < COMMAND_COUNT && word_rank(heads[at + step], sizeof(heads[0])) <= rank)
@@ -37,4 +38,17 @@ const struct command *command_lookup(struct slice name)
 const struct command *command_get(enum command_id id)
 {
 	return &commands[id];
+}
+
+const char *command_denied(enum command_id id)
+{
+	static const char *const lines[COMMAND_COUNT] = {
+#define COMMAND(name_id, name, ...) [COMMAND_##name_id] = "CLIENT_ERROR " name " is denied here",
+#define PROXY_COMMAND COMMAND
+#include "protocol/commands.def"
+#undef PROXY_COMMAND
+#undef COMMAND
+	};
+
+	return lines[id];
 }

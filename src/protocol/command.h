@@ -3,6 +3,7 @@
 #define PROTOCOL_COMMAND_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "util/slice.h"
 
@@ -63,6 +64,21 @@ struct command {
 	const char *usage, *summary;
 };
 
+/* A set of commands. All zeroes is empty. */
+struct command_set {
+	uint64_t bits[2];
+};
+
+static inline void command_set_add(struct command_set *set, enum command_id id)
+{
+	set->bits[id / 64] |= UINT64_C(1) << id % 64;
+}
+
+static inline bool command_set_has(const struct command_set *set, enum command_id id)
+{
+	return set->bits[id / 64] >> id % 64 & 1;
+}
+
 /* Whether it asks for plain values. Sets and lists are read piece by piece, as their client takes them. */
 static inline bool command_reads_values(const struct command *command)
 {
@@ -74,5 +90,8 @@ const struct command *command_lookup(struct slice name);
 
 /* The command of that id. Ids are in the order of the names. */
 const struct command *command_get(enum command_id id);
+
+/* The error line of a command that the configuration denies: "CLIENT_ERROR <name> is denied here". */
+const char *command_denied(enum command_id id);
 
 #endif

@@ -102,7 +102,7 @@ static enum request_status parse_keys(
  * The data block. If the line has an error, in out->error, the block is not awaited: the client skips it as it comes. A block may
  * end with a line feed alone only if the line did: else a length that is one too large would pass.
  */
-static enum request_status parse_block(struct slice in, const struct request_limits *limits, uint64_t bytes,
+enum request_status request_parse_block(struct slice in, const struct request_limits *limits, uint64_t bytes,
 	struct request_progress *progress, struct request *out)
 {
 	struct slice block = slice_skip(in, out->consumed);
@@ -197,7 +197,7 @@ static enum request_status parse_storage(struct slice in, const struct request_l
 		out->error = bad_format;
 	if (!clean && !out->error)
 		out->error = control;
-	return parse_block(in, limits, bytes, progress, out);
+	return request_parse_block(in, limits, bytes, progress, out);
 }
 
 /* What is wrong with a base64 key, or NULL. The reply to `me` has the decoded key in it. */
@@ -250,7 +250,7 @@ static enum request_status parse_meta(struct slice in, const struct request_limi
 	if (!out->error)
 		out->error = check_meta(out, clean, line);
 	if (data)
-		return parse_block(in, limits, bytes, progress, out);
+		return request_parse_block(in, limits, bytes, progress, out);
 	return out->error ? REQUEST_REFUSED : REQUEST_READY;
 }
 

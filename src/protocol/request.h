@@ -55,6 +55,13 @@ struct request {
 enum request_status request_parse(
 	struct slice in, const struct request_limits *limits, struct request_progress *progress, struct request *out);
 
+/*
+ * Parses the data block of `bytes` bytes behind the line of a request, which has `out->consumed` bytes. Fills in `out` and gives a
+ * status as request_parse does. If the line has an error, in `out->error`, or the block is too large, `out->skip` is set.
+ */
+enum request_status request_parse_block(struct slice in, const struct request_limits *limits, uint64_t bytes,
+	struct request_progress *progress, struct request *out);
+
 /* Whether a refused request deletes the item that it would have replaced, as in memcached. */
 bool request_discards(const struct request *request);
 

@@ -3,8 +3,13 @@
 #include "protocol/dialect.h"
 #include "util/num.h"
 
-void greeting_encode(struct buf *out)
+void greeting_encode(struct slice login, struct buf *out)
 {
+	if (login.n) {
+		buf_printf(out, "set setlistd-authentication 0 -1 %zu\r\n", login.n);
+		buf_add_slice(out, login);
+		BUF_ADD(out, "\r\n");
+	}
 	BUF_ADD(out, "version\r\nmn\r\nstats settings\r\n");
 }
 
@@ -69,4 +74,37 @@ ssize_t greeting_decode(struct slice in, unsigned which, struct greeting *g)
 			parse_settings(r.line, g);
 	}
 	return n;
+}
+
+/*
+ * memcached answers only the last of several requests that it refuses. So the first reply that says no may be the reply to any part
+ * of the greeting.
+ */
+static bool is_refusal(struct slice line)
+{
+	return slice_starts(line, SLICE("CLIENT_ERROR unauthenticated")) ||
+		slice_starts(line, SLICE("CLIENT_ERROR auth"));
+}
+
+ssize_t greeting_read(struct slice in, bool has_login, struct greeting *g)
+{
+	struct slice rest = in, line;
+	size_t length;
+	ssize_t n;
+
+	if (!dialect_line(in, &line, &length))
+		return dialect_incomplete(in);
+	g->refused = is_refusal(line);
+	if (has_login) {
+		if (!slice_equal(line, SLICE("STORED")))
+			return -1;
+		rest = slice_skip(rest, length);
+	}
+	for (unsigned which = 0; which < GREETING_REPLIES; which++) {
+		n = greeting_decode(rest, which, g);
+		if (n <= 0)
+			return n;
+		rest = slice_skip(rest, (size_t)n);
+	}
+	return (ssize_t)(in.n - rest.n);
 }

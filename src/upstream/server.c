@@ -164,6 +164,7 @@ static void come_up(struct server *s, const struct greeting *g)
 	s->meta = g->meta;
 	s->cas = g->cas;
 	s->item_max = g->item_max;
+	s->refused = false;
 	atomic_store_explicit(&s->stats.version, g->version, memory_order_relaxed);
 	log_info("upstream %s: up, version %u.%u.%u%s%s", s->name, g->version >> 16, g->version >> 8 & 255,
 		g->version & 255, g->meta ? "" : ", no meta commands", g->cas ? "" : ", no cas ids");
@@ -188,23 +189,21 @@ static void come_up(struct server *s, const struct greeting *g)
 static size_t read_greeting(struct server *s, struct slice in)
 {
 	struct greeting g = { 0 };
-	size_t taken = 0;
+	ssize_t n;
 
 	/* Both addresses may be those of one server. Then a call must not overtake the calls before it. */
 	if (s->former)
 		return 0;
-	for (unsigned which = 0; which < GREETING_REPLIES; which++) {
-		ssize_t n = greeting_decode(slice_skip(in, taken), which, &g);
-		if (n == 0)
-			return 0;
-		if (n < 0) {
-			fail(s, RESULT_LOST, "no memcached greeting");
-			return 0;
-		}
-		taken += (size_t)n;
+	n = greeting_read(in, s->has_login, &g);
+	if (n > 0)
+		come_up(s, &g);
+	if (n < 0 && g.refused && !s->refused)
+		log_warn("upstream %s: it refuses server_user and its password, or needs them", s->name);
+	if (n < 0) {
+		s->refused = g.refused;
+		fail(s, RESULT_LOST, g.refused ? "it refuses to talk" : "no memcached greeting");
 	}
-	come_up(s, &g);
-	return taken;
+	return n > 0 ? (size_t)n : 0;
 }
 
 static size_t on_data(struct stream *stream, struct slice in)
@@ -294,7 +293,8 @@ static void on_address(void *arg, int fd, const char *why)
 	bump(&s->stats.connects);
 	set_state(s, SERVER_GREETING);
 	stream_open(&s->stream, s->loop, LOOP_SERVERS, fd, &stream_ops);
-	greeting_encode(&s->stream.out);
+	greeting_encode(slice_of(s->options->login, strlen(s->options->login)), &s->stream.out);
+	s->has_login = s->options->login[0];
 	s->greeting = buf_size(&s->stream.out);
 	stream_dirty(&s->stream);
 	set_timer(s, s->options->request_timeout);
@@ -344,7 +344,7 @@ static void plan_next(struct server *s, bool lost)
 static void fail(struct server *s, enum result_status sent, const char *why)
 {
 	struct pipeline_peer peer = peer_of(s);
-	bool is_new = s->state == SERVER_UP || s->settled || s->address.is_news;
+	bool is_new = s->state == SERVER_UP || (s->settled && !s->refused) || s->address.is_news;
 
 	if (is_new)
 		log_warn("upstream %s: %s, %zu calls fail", s->name, why, s->pipeline.count);

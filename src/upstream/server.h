@@ -31,6 +31,7 @@ struct server_options {
 	uint64_t dns_interval;                                           /* milliseconds; 0: never */
 	size_t queue;                                                    /* unanswered calls at most */
 	size_t value_max;                                                /* bytes of a value in a reply */
+	char login[512]; /* "user password" that each connection begins with; "" for none */
 };
 
 /* Counters and state that other threads may read. */
@@ -63,6 +64,8 @@ struct server {
 	enum server_state state;
 	bool timed;          /* the timer runs */
 	bool waits;          /* calls may wait for the attempt to connect */
+	bool has_login;      /* the greeting began with one */
+	bool refused;        /* the server refused the login, which was logged */
 	bool meta;           /* as the greeting says: has meta commands */
 	bool cas;            /* as the greeting says: has cas ids */
 	uint64_t item_max;   /* bytes of a whole item; 0 if unknown */

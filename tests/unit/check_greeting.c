@@ -13,8 +13,12 @@ START_TEST(what_is_asked)
 {
 	struct buf out = BUF_EMPTY;
 
-	greeting_encode(&out);
+	greeting_encode(SLICE(""), &out);
 	assert_bytes(buf_slice(&out), "version\r\nmn\r\nstats settings\r\n");
+	buf_consume(&out, buf_size(&out));
+	greeting_encode(SLICE("ann secret"), &out);
+	assert_bytes(buf_slice(&out),
+		"set setlistd-authentication 0 -1 10\r\nann secret\r\nversion\r\nmn\r\nstats settings\r\n");
 	buf_free(&out);
 }
 END_TEST
@@ -35,6 +39,55 @@ START_TEST(cut_at_every_byte)
 	ck_assert_uint_eq(g.version, 1 << 16 | 6 << 8 | 18);
 	ck_assert(g.meta && g.cas);
 	ck_assert_uint_eq(g.item_max, 1048576);
+}
+END_TEST
+
+/* All replies at once, with a login and without one. */
+START_TEST(all_cut_at_every_byte)
+{
+	struct greeting g;
+	char all[512];
+
+	for (int has_login = 0; has_login < 2; has_login++) {
+		size_t length = (size_t)snprintf(all, sizeof(all), "%s%s%s%s", has_login ? "STORED\r\n" : "",
+			replies[0], replies[1], replies[2]);
+		for (size_t n = 0; n < length; n++) {
+			g = (struct greeting){ 0 };
+			ck_assert_int_eq(greeting_read(guard_place(slice_of(all, n)), has_login, &g), 0);
+			ck_assert(!g.refused);
+		}
+		g = (struct greeting){ 0 };
+		ck_assert_int_eq(greeting_read(guard_text(all), has_login, &g), (ssize_t)length);
+		ck_assert(g.meta && g.cas && !g.refused);
+	}
+}
+END_TEST
+
+START_TEST(refused_logins)
+{
+	static const struct {
+		const char *text;
+		bool has_login, refused;
+	} cases[] = {
+		{ "CLIENT_ERROR authentication failure\r\n", true, true },
+		{ "CLIENT_ERROR unauthenticated\r\n", true, true },
+		{ "CLIENT_ERROR unauthenticated\r\n", false, true },
+		{ "CLIENT_ERROR bad command line format\r\n", true, false },
+		{ "ERROR Too many open connections\r\n", true, false },
+		{ "SERVER_ERROR out of memory storing object\r\n", true, false },
+		{ "VERSION 1.6.18\r\n", true, false },
+		{ "STORED\r\nERROR\r\n", true, false },
+	};
+	struct greeting g;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		size_t first = strcspn(cases[i].text, "\n");
+		g = (struct greeting){ 0 };
+		ck_assert_int_eq(greeting_read(guard_place(slice_of(cases[i].text, first)), cases[i].has_login, &g), 0);
+		ck_assert_msg(
+			greeting_read(guard_text(cases[i].text), cases[i].has_login, &g) == -1, "%s", cases[i].text);
+		ck_assert_msg(g.refused == cases[i].refused, "%s", cases[i].text);
+	}
 }
 END_TEST
 
@@ -97,4 +150,5 @@ START_TEST(abilities)
 }
 END_TEST
 
-SUITE(greeting, what_is_asked, cut_at_every_byte, versions, no_greeting, abilities)
+SUITE(greeting, what_is_asked, cut_at_every_byte, all_cut_at_every_byte, refused_logins, versions, no_greeting,
+	abilities)

@@ -1,4 +1,8 @@
 """The base of all tests: processes and connections that are cleaned up, and shown when the test fails."""
+import os
+import pwd
+import shutil
+import tempfile
 import unittest
 
 from harness import OPTIONS, Memcached, Setlistd
@@ -28,6 +32,19 @@ class WireTest(unittest.TestCase):
         self.processes.append(proxy)
         self.addCleanup(proxy.stop)
         return proxy
+
+    def private_file(self, text):
+        """A file that nobody but its owner may read: the user as whom memcached runs, which root may read as well."""
+        folder = tempfile.mkdtemp(prefix="setlistd-wire-")
+        self.addCleanup(shutil.rmtree, folder)
+        path = os.path.join(folder, "private")
+        os.chmod(folder, 0o755)
+        with open(path, "w", encoding="utf-8") as out:
+            out.write(text)
+        os.chmod(path, 0o600)
+        if os.geteuid() == 0:
+            os.chown(path, pwd.getpwnam("nobody").pw_uid, -1)
+        return path
 
     def pool(self, count=2, *args, **kwargs):
         """`count` memcached servers with one setlistd in front; with --direct, one memcached alone."""

@@ -3,26 +3,29 @@
 In the source a block stands between the comments "example" and "end". In it a line that begins with "> " is sent, the others
 are the whole reply. YYYYMMDDHH stands for the present bucket of an hour, YYYYMMDD for the day, a line of three dots for
 any number of lines. Macros in a block only lay it out. What stands between "config" and "end" is a part of a configuration: all
-such parts of a page together are that of the setlistd on which its examples are run.
+such parts of a page together are that of the setlistd on which its examples are run. A block that begins with the comment
+"guarded" is an example for a setlistd that wants a user.
 """
 import re
 
 from transcript import EXPECT, SEND, Step, Transcript, bucket_names
 
 BEGIN = re.compile(r"""^\.\\" example\b""")
+GUARDED = re.compile(r"""^\.\\" guarded\b""")
 CONFIG = re.compile(r"""^\.\\" config\b""")
 END = re.compile(r"""^\.\\" end\b""")
+MARKS = {"example": BEGIN, "guarded": GUARDED, "config": CONFIG}
 UNESCAPED = {r"\-": "-", r"\e": "\\", r"\(aq": "'", r"\(dq": '"', r"\&": "", r"\(ti": "~", r"\(ha": "^"}
 ESCAPE = re.compile("|".join(re.escape(escape) for escape in UNESCAPED))
 
 
-def examples(path):
-    """One transcript for each example, in the order of the page."""
+def examples(path, wanted="example"):
+    """One transcript for each example, or block of the kind that is wanted, in the order of the page."""
     blocks, config = [], []
     for number, kind, lines in marked(path):
         if kind == "config":
             config += [unescape(text) for _, text in lines]
-        else:
+        elif kind == wanted:
             blocks.append(complete(new_block(path, number, lines)))
     for block in blocks:
         block.config = config
@@ -35,7 +38,7 @@ def marked(path):
     with open(path, encoding="utf-8") as page:
         for number, line in enumerate(page, 1):
             line = line.rstrip("\n")
-            kind = "example" if BEGIN.match(line) else "config" if CONFIG.match(line) else None
+            kind = next((kind for kind, mark in MARKS.items() if mark.match(line)), None)
             if kind and lines is not None or END.match(line) and lines is None:
                 raise ValueError(f"{path}:{number}: an example or config inside of another, or an end without one")
             if kind:

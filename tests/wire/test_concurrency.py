@@ -419,13 +419,15 @@ def without_statistics():
 
 
 class Moved(WireTest):
-    """Clients that are given from one thread to the other, since theirs has too much to do, notice nothing."""
+    """Clients that are given from one thread to the other, since theirs has too much to do, notice nothing, and stay authenticated."""
     alone = True
 
     def test_all_replies_are_right(self):
         under = without_statistics()
-        _, proxy = self.pool(2, "-t", "2", config="thread_load = 1", under=under)
+        users = self.private_file("foo:bar\n")
+        _, proxy = self.pool(2, "-t", "2", config=f'thread_load = 1\nauth_file = "{users}"', under=under)
         watcher, done, rounds = self.connect(proxy), threading.Event(), [0] * 8
+        self.assertEqual(watcher.set("auth", b"foo bar"), "STORED")
 
         end = time.monotonic() + PATIENCE / 2
 
@@ -437,6 +439,7 @@ class Moved(WireTest):
 
         def work(number):
             with Conn(proxy.port) as conn:
+                assert conn.set("auth", b"foo bar") == "STORED"
                 while not done.is_set():
                     i = rounds[number]
                     again = b"get k%d\r\n" % number

@@ -1,0 +1,166 @@
+#include "client_auth.h"
+
+#include <stdlib.h>
+
+#include "client_limits.h"
+#include "client_peer.h"
+#include "config/users.h"
+#include "protocol/login.h"
+#include "util/alloc.h"
+#include "util/log.h"
+
+enum {
+	LOGIN_REFUSED_MOST = 10, /* requests */
+	PAUSE_FIRST_MS = 100,
+	PAUSE_MOST_MS = 2000,
+	HELD_MOST = 4096, /* bytes that may wait during a pause */
+	TIME_MS = 60000   /* to authenticate, if request_read_timeout is 0 */
+};
+
+static void log_about(const struct client *c, const char *what)
+{
+	char name[CLIENT_PEER];
+
+	client_peer(c, name);
+	log_info("client %s: %s", name, what);
+}
+
+static void on_pause_over(evutil_socket_t fd, short what, void *arg)
+{
+	struct client *c = ((struct client_auth *)arg)->client;
+
+	(void)fd;
+	(void)what;
+	loop_enter(&c->worker->loop);
+	c->slowed = false;
+	if (!c->closing)
+		client_resume(c);
+}
+
+void client_auth_open(struct client *c)
+{
+	struct worker *w = c->worker;
+
+	if (!client_config(c)->users)
+		return;
+	c->auth = xcalloc(1, sizeof(*c->auth));
+	c->auth->client = c;
+	c->auth->since = w->loop.now;
+	event_assign(&c->auth->timer, w->loop.base, -1, 0, on_pause_over, c->auth);
+	TAILQ_INSERT_TAIL(&w->limits.strangers, c->auth, link);
+}
+
+void client_auth_end(struct client *c)
+{
+	if (!c->auth)
+		return;
+	event_del(&c->auth->timer);
+	TAILQ_REMOVE(&c->worker->limits.strangers, c->auth, link);
+	free(c->auth);
+	c->auth = NULL;
+	c->slowed = false;
+}
+
+struct client *client_auth_oldest(const struct worker *w)
+{
+	const struct client_auth *first = TAILQ_FIRST(&w->limits.strangers);
+
+	return first ? first->client : NULL;
+}
+
+/* Only this client waits: its requests are not read until the timer fires. */
+static void slow_down(struct client *c, size_t waiting)
+{
+	unsigned refused = ++c->auth->refused;
+	unsigned ms = PAUSE_FIRST_MS << (refused - 1);
+	struct timeval pause;
+
+	if (refused >= LOGIN_REFUSED_MOST || waiting > HELD_MOST) {
+		log_about(c, "closed: it is not authenticated, and sends on");
+		c->closing = true;
+		return;
+	}
+	if (ms > PAUSE_MOST_MS)
+		ms = PAUSE_MOST_MS;
+	pause = (struct timeval){ ms / 1000, ms % 1000 * 1000 };
+	event_add(&c->auth->timer, &pause);
+	c->slowed = true;
+}
+
+/* The request has no command here, so that it has no effect but its reply. */
+static void answer(struct client *c, const struct request *request, const char *line)
+{
+	const struct request plain = { .noreply = request->noreply, .consumed = request->consumed };
+
+	client_reply(c, &plain, line);
+}
+
+static void refuse(struct client *c, const struct request *request)
+{
+	worker_count(c->worker, COUNT_cmd_refused, 1);
+	answer(c, request, request->error);
+}
+
+/* The log gets no name: a client that mixes up user and password would write the password there. */
+static void authenticate(struct client *c, const struct request *request, size_t waiting)
+{
+	const char *error = "CLIENT_ERROR bad authentication token format";
+	const struct users *users = client_config(c)->users;
+	struct slice user, password;
+
+	worker_count(c->worker, COUNT_auth_cmds, 1);
+	if (login_split(request->data, &user, &password)) {
+		/* If a new configuration names no users, everybody is right. */
+		if (!users || users_authenticate(users, user, password)) {
+			worker_count(c->worker, COUNT_auth_ok, 1);
+			client_auth_end(c);
+			limits_authenticated(c);
+			answer(c, request, "STORED");
+			return;
+		}
+		error = "CLIENT_ERROR authentication failure";
+	}
+	worker_count(c->worker, COUNT_auth_failures, 1);
+	worker_count(c->worker, COUNT_auth_errors, 1);
+	log_about(c, "authentication failure");
+	answer(c, request, error);
+	slow_down(c, waiting);
+}
+
+size_t client_auth_take(struct client *c, struct slice in)
+{
+	struct request request;
+
+	switch (login_parse(in, &c->request, &request)) {
+	case REQUEST_MORE:
+		return 0;
+	case REQUEST_HANGUP:
+		log_about(c, "closed: it speaks HTTP");
+		c->closing = true;
+		break;
+	case REQUEST_FATAL:
+		refuse(c, &request);
+		c->closing = true;
+		break;
+	case REQUEST_REFUSED:
+		refuse(c, &request);
+		c->skip = request.skip;
+		slow_down(c, in.n - request.consumed);
+		break;
+	case REQUEST_READY:
+		authenticate(c, &request, in.n - request.consumed);
+	}
+	c->request = (struct request_progress){ 0 };
+	return request.consumed;
+}
+
+void client_auth_check(struct client *c)
+{
+	uint64_t time = client_config(c)->request_read_timeout;
+
+	if (!c->auth || c->closing || c->worker->loop.now - c->auth->since < (time ? time : TIME_MS))
+		return;
+	log_about(c, "closed: it did not authenticate in time");
+	worker_count(c->worker, COUNT_closed_unfinished_clients, 1);
+	client_refuse(c, "CLIENT_ERROR not authenticated in time");
+}

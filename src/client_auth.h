@@ -1,0 +1,42 @@
+/*
+ * Clients that must authenticate first. Until then a client has no requests but `set` with a user and a password; all others are
+ * refused here, and nothing of them reaches a server.
+ *
+ *     open -> take -> authenticated: the client is like any other
+ *              |  ^
+ *              v  |   after each refused request, a pause that grows; after LOGIN_REFUSED_MOST, the end
+ *             pause
+ *
+ * Such a client can hold little: what is read of it is limited by login_parse, and what waits behind a refused request by
+ * HELD_MOST. It has request_read_timeout to authenticate, and gives its place to a new client when there is no other.
+ */
+#ifndef CLIENT_AUTH_H
+#define CLIENT_AUTH_H
+
+#include "client.h"
+
+/* Of a client that is not authenticated. */
+struct client_auth {
+	TAILQ_ENTRY(client_auth) link; /* among the worker's, the oldest first */
+	struct client *client;
+	struct event timer;
+	uint64_t since;   /* when it connected; milliseconds of the loop */
+	unsigned refused; /* requests */
+};
+
+/* Of a new client: once it stands among the worker's. It need not authenticate if no users are configured. */
+void client_auth_open(struct client *client);
+
+/* The client is closed, or authenticated. */
+void client_auth_end(struct client *client);
+
+/* Takes a request off the front of `in`, of a client that must authenticate. Gives its size, or 0 if it is incomplete. */
+size_t client_auth_take(struct client *client, struct slice in);
+
+/* Closes a client that has had its time; does nothing to others. */
+void client_auth_check(struct client *client);
+
+/* The client of the worker that has waited longest to be authenticated, or NULL. */
+struct client *client_auth_oldest(const struct worker *worker);
+
+#endif

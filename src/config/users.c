@@ -1,0 +1,127 @@
+#include "config/users.h"
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <openssl/rand.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "util/alloc.h"
+#include "util/buf.h"
+
+enum { HASH = 32 };
+
+struct users {
+	unsigned char key[HASH];
+	size_t count;
+	unsigned char hashes[][HASH];
+};
+
+/* A space cannot be part of either, so no two pairs are hashed as the same text. */
+static void hash(const struct users *users, struct slice user, struct slice password, unsigned char out[HASH])
+{
+	struct buf text = BUF_EMPTY;
+
+	buf_add_slice(&text, user);
+	BUF_ADD(&text, " ");
+	buf_add_slice(&text, password);
+	if (!HMAC(EVP_sha256(), users->key, HASH, (const unsigned char *)text.data, buf_size(&text), out, NULL))
+		abort();
+	OPENSSL_cleanse(text.data, text.end);
+	buf_free(&text);
+}
+
+const char *users_check_word(struct slice word)
+{
+	if (word.n == 0)
+		return "empty";
+	if (word.n > USERS_LINE_MAX)
+		return "too long";
+	if (word_end(word.p, word.p + word.n) != word.p + word.n)
+		return "a space or a control character";
+	return NULL;
+}
+
+/* Takes the next line off `text`, without its end. */
+static struct slice take_line(struct slice *text)
+{
+	const char *end = memchr(text->p, '\n', text->n);
+	struct slice line = slice_of(text->p, end ? (size_t)(end - text->p) : text->n);
+
+	*text = slice_skip(*text, line.n + (end ? 1 : 0));
+	return line;
+}
+
+/* Adds the user of a line. Gives NULL, or the error. */
+static const char *add(struct users *users, struct slice line)
+{
+	const char *colon = memchr(line.p, ':', line.n), *error;
+	struct slice user, password;
+
+	if (line.n > USERS_LINE_MAX)
+		return "the line is too long";
+	if (!colon)
+		return "no colon: a line is user:password";
+	if (users->count == USERS_MAX)
+		return "too many users";
+	user = slice_of(line.p, (size_t)(colon - line.p));
+	password = slice_skip(line, user.n + 1);
+	error = users_check_word(user);
+	if (!error)
+		error = users_check_word(password);
+	if (!error)
+		hash(users, user, password, users->hashes[users->count++]);
+	return error;
+}
+
+static size_t count_lines(struct slice text)
+{
+	size_t lines = 0;
+
+	while (text.n) {
+		(void)take_line(&text);
+		lines++;
+	}
+	return lines;
+}
+
+struct users *users_create(struct slice text, const char *name, char error[256])
+{
+	size_t lines = count_lines(text), most = lines < USERS_MAX ? lines : USERS_MAX, number = 0;
+	struct users *users = xcalloc(1, sizeof(*users) + most * HASH);
+	const char *what = lines ? NULL : "no user";
+
+	if (RAND_bytes(users->key, HASH) != 1)
+		abort();
+	while (text.n && !what) {
+		what = add(users, take_line(&text));
+		number++;
+	}
+	if (!what)
+		return users;
+	snprintf(error, 256, "%s:%zu: %s", name, number ? number : 1, what);
+	users_destroy(users);
+	return NULL;
+}
+
+void users_destroy(struct users *users)
+{
+	free(users);
+}
+
+size_t users_count(const struct users *users)
+{
+	return users->count;
+}
+
+bool users_authenticate(const struct users *users, struct slice user, struct slice password)
+{
+	unsigned char tried[HASH];
+	unsigned found = 0;
+
+	hash(users, user, password, tried);
+	for (size_t i = 0; i < users->count; i++)
+		found |= CRYPTO_memcmp(tried, users->hashes[i], HASH) == 0;
+	return found;
+}

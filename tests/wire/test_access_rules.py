@@ -1,0 +1,295 @@
+"""What the configuration says about access: files with passwords, denied commands, listeners, users of Unix sockets; and servers
+that want a login."""
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from case import WireTest
+from case_access import USERS, request_of, setlistd, usages
+from harness import PATIENCE, free_port, wait_until
+from stored import stats
+from wire import Conn
+
+
+class Files(WireTest):
+    """What is wrong with a file of users is said at the start, and by -T."""
+
+    def check(self, *args, config=""):
+        return setlistd("-S", "127.0.0.1:1", "-p", str(free_port()), "-T", "-f", self.private_file(config), *args)
+
+    def bad(self, text, said, mode=0o600):
+        path = self.private_file(text)
+        os.chmod(path, mode)
+        done = self.check(config=f'auth_file = "{path}"')
+        self.assertEqual(done.returncode, 1, done)
+        self.assertIn(path + said, done.stderr)
+        return done.stderr
+
+    def test_good(self):
+        done = self.check(config=f'auth_file = "{self.private_file(USERS)}"')
+        self.assertEqual((done.returncode, done.stdout), (0, "configuration ok\n"), done)
+
+    def test_modes(self):
+        for mode in (0o640, 0o604, 0o644, 0o620, 0o666):
+            self.bad(USERS, f": its mode is {mode:04o},", mode)
+
+    def test_bad_lines(self):
+        for text, said in (("", ":1: no user"), ("foo:bar\nsecret\n", ":2: no colon"), ("foo:bar\n:x\n", ":2: empty"),
+                           ("foo:se cret\n", ":1: a space"), ("u:p\n" * 1001, ":1001: too many users"),
+                           ("u:" + "p" * 254, ":1: the line is too long")):
+            self.assertNotRegex(self.bad(text, said), "secret|se cret")
+
+    def test_no_file(self):
+        for path in ("/nonexistent/users", "/dev", "/dev/null"):
+            done = self.check(config=f'auth_file = "{path}"')
+            self.assertEqual(done.returncode, 1, done)
+            self.assertIn(f"{path}: ", done.stderr)
+
+    def test_server_password(self):
+        good = self.private_file("secret\n")
+        done = self.check(config=f'server_user = "foo"\nserver_password_file = "{good}"')
+        self.assertEqual(done.returncode, 0, done)
+        for text in ("", "two\nlines\n", "two words\n"):
+            bad = self.private_file(text)
+            done = self.check(config=f'server_user = "foo"\nserver_password_file = "{bad}"')
+            self.assertEqual(done.returncode, 1, done)
+            self.assertIn(f"{bad}:1: the password: ", done.stderr)
+        os.chmod(good, 0o604)
+        done = self.check(config=f'server_user = "foo"\nserver_password_file = "{good}"')
+        self.assertIn("its mode is 0604", done.stderr)
+        for config in ('server_user = "foo"', f'server_password_file = "{good}"'):
+            self.assertIn("need each other", self.check(config=config).stderr)
+        done = self.check(config='\nserver_user = "f oo"')
+        self.assertRegex(done.stderr, r":2: server_user: a space")
+
+
+class Upstream(WireTest):
+    """Servers that want a login."""
+
+    def serve(self, password, *extra, user="foo"):
+        self.server = self.memcached(*extra)
+        config = f'server_user = "{user}"\nserver_password_file = "{self.private_file(password)}"' if user else None
+        self.proxy = self.setlistd([self.server], config=config)
+        self.conn = self.connect(self.proxy)
+
+    def test_right(self):
+        users = self.private_file(USERS)
+        self.serve("bar\n", "-Y", users)
+        self.assertEqual(self.conn.set("k", b"x"), "STORED")
+        self.assertEqual(self.conn.get("k"), b"x")
+        self.assertEqual(self.conn.ask("sadd s a b"), "STORED")
+        self.assertEqual(self.conn.ask("scard s"), "2")
+        self.server.kill()
+        self.server.start(self.server.port)
+        wait_until("it is used again", PATIENCE, lambda: self.conn.set("k", b"y") == "STORED")
+        self.assertIsNone(self.conn.get("setlistd-authentication"))
+
+    def refused(self):
+        """Said once, however often it is tried."""
+        self.assertEqual(self.conn.set("k", b"x"), f"SERVER_ERROR upstream {self.server.name} unavailable")
+
+        def tried():
+            return int(stats(self.conn, "stats upstream")[f"{self.server.name}:connects"]) >= 4
+        wait_until("it is tried again", PATIENCE, tried)
+        said = self.proxy.process.stderr()
+        self.assertEqual(said.count("refuses server_user"), 1, said)
+        self.assertNotIn("secret", said)
+
+    def test_wrong(self):
+        self.serve("secret\n", "-Y", self.private_file(USERS))
+        self.refused()
+        self.server.kill()
+        self.server.extra = ["-Y", self.private_file("foo:secret\n")]
+        self.server.start(self.server.port)
+        wait_until("it is used", PATIENCE, lambda: self.conn.set("k", b"y") == "STORED")
+
+    def test_none(self):
+        self.serve(None, "-Y", self.private_file(USERS), user=None)
+        self.refused()
+
+    def test_not_wanted(self):
+        """A memcached that wants no login keeps nothing of it."""
+        self.serve("bar\n")
+        self.assertEqual(self.conn.set("k", b"x"), "STORED")
+        with Conn(self.server.port) as direct:
+            self.assertEqual(direct.get("k"), b"x")
+            self.assertIsNone(direct.get("setlistd-authentication"))
+            wait_until("nothing stays", PATIENCE, lambda: stats(direct, "stats")["curr_items"] == "1")
+
+
+class Denied(WireTest):
+    def serve(self, names):
+        listed = ", ".join(f'"{name}"' for name in names)
+        self.server = self.memcached()
+        self.proxy = self.setlistd([self.server], config=f"deny = {{{listed}}}")
+        return self.connect(self.proxy)
+
+    def test_each_command(self):
+        """Everything that `help` names: with its data, alone and in order, and without an effect."""
+        _, plain = self.pool(1)
+        commands = usages(self.connect(plain))
+        self.assertGreater(len(commands), 50)
+        conn = self.serve(commands)
+        conn.send(b"".join(request_of(name, usage) for name, usage in commands.items()))
+        for name in commands:
+            self.assertEqual(conn.line().decode(), f"CLIENT_ERROR {name} is denied here")
+        self.assertEqual(conn.ask("nonsense"), "ERROR")
+        with Conn(self.server.port) as direct:
+            found = stats(direct, "stats")
+        self.assertEqual({found[name] for name in ("cmd_get", "cmd_set", "cmd_touch", "cmd_flush", "curr_items", "delete_misses")}, {"0"})
+
+    def test_the_others(self):
+        conn = self.serve(["flush_all", "set", "mg"])
+        with Conn(self.server.port) as direct:
+            self.assertEqual(direct.set("k", b"old"), "STORED")
+        self.assertEqual(conn.ask("flush_all"), "CLIENT_ERROR flush_all is denied here")
+        self.assertEqual(conn.set("k", b"new"), "CLIENT_ERROR set is denied here")
+        self.assertEqual(conn.get("k"), b"old")
+        self.assertEqual(conn.ask("ms k 3\r\nnew"), "HD")
+        self.assertEqual(conn.get("k"), b"new")
+        conn.send(b"flush_all noreply\r\nset k 0 0 3 noreply\r\nxxx\r\nmn\r\n")
+        self.assertEqual(conn.line(), b"MN")
+        self.assertEqual(conn.get("k"), b"new")
+        self.assertNotIn("flush_all", usages(conn))
+        self.assertIn("get", usages(conn))
+        self.assertEqual(conn.ask("help set"), "CLIENT_ERROR set is denied here")
+
+    def test_a_value_that_is_too_large(self):
+        """A `set` of one deletes the item; one that is denied does not."""
+        conn = self.serve(["set"])
+        with Conn(self.server.port) as direct:
+            self.assertEqual(direct.set("k", b"old"), "STORED")
+        self.assertEqual(conn.set("k", b"x" * 8388609), "CLIENT_ERROR set is denied here")
+        self.assertEqual(conn.get("k"), b"old")
+
+    def test_unknown_names(self):
+        for name in ("FLUSH_ALL", "flush", ""):
+            config = self.private_file(f'servers = {{"127.0.0.1:1"}}\ndeny = {{"flush_all",\n"{name}"}}\n')
+            done = setlistd("-T", "-f", config)
+            self.assertEqual(done.returncode, 1, done)
+            self.assertIn(f'{config}:3: deny: "{name}" is no command', done.stderr)
+
+
+class Listeners(WireTest):
+    """A TCP address that the network reaches needs a reason."""
+
+    def check(self, *addresses, config=""):
+        listed = ", ".join(f'"{address}"' for address in addresses)
+        path = self.private_file(f'servers = {{"127.0.0.1:1"}}\nlisten = {{{listed}}}\n{config}\n')
+        return setlistd("-T", "-f", path)
+
+    OPEN = ("0.0.0.0:11311", "*:11311", "[::]:11311", "192.0.2.1:11311", "[2001:db8::1]:11311")
+
+    def test_open(self):
+        for address in self.OPEN:
+            done = self.check("127.0.0.1:11312", address)
+            self.assertEqual(done.returncode, 1, done)
+            self.assertIn(f'"{address.replace("[", "").replace("]", "")}"', done.stderr)
+            for way in ("auth_file", "tls_client_ca", "insecure = true"):
+                self.assertIn(way, done.stderr)
+
+    def test_local(self):
+        done = self.check("127.0.0.1:1", "127.1.2.3:1", "[::1]:1", "localhost:1", "unix:/run/x.sock")
+        self.assertEqual((done.returncode, done.stdout + done.stderr), (0, "configuration ok\n"))
+
+    def test_guarded(self):
+        for config in ("insecure = true", f'auth_file = "{self.private_file(USERS)}"'):
+            done = self.check(*self.OPEN, config=config)
+            self.assertEqual((done.returncode, done.stdout + done.stderr), (0, "configuration ok\n"), config)
+        self.assertEqual(self.check(self.OPEN[0], config="insecure = false").returncode, 1)
+
+    def test_command_line(self):
+        for args in (("-l", "0.0.0.0"), ("-l", "127.0.0.1", "-l", "0.0.0.0")):
+            done = setlistd("-S", "127.0.0.1:1", "-p", str(free_port()), *args)
+            self.assertEqual(done.returncode, 1, done)
+            self.assertIn("insecure = true", done.stderr)
+
+    def started(self, *args):
+        """What one has logged that has begun to answer."""
+        proxy = self.setlistd([self.memcached()], *args)
+        with Conn(proxy.port) as conn:
+            self.assertEqual(conn.ask("mn"), "MN")
+        return proxy.process.stderr()
+
+    def test_root(self):
+        """Without another user to become, it warns once."""
+        self.assertEqual(self.started("-t", "2").count("runs as root"), 1 if os.geteuid() == 0 else 0)
+        if os.geteuid() == 0:
+            self.assertNotIn("runs as root", self.started("-u", "nobody"))
+
+
+PEER = """
+import socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.connect(sys.argv[1])
+try:
+    s.sendall(b"mn\\r\\n")
+except OSError:
+    pass  # it is closed already, and its last words can be read
+sys.stdout.write(s.makefile().readline())
+"""
+
+
+class SocketUsers(WireTest):
+    def serve(self, *users, args=()):
+        folder = tempfile.mkdtemp(prefix="setlistd-wire-")
+        self.addCleanup(shutil.rmtree, folder)
+        os.chmod(folder, 0o755)
+        self.path = os.path.join(folder, "s.sock")
+        listed = ", ".join(f'"{user}"' for user in users)
+        self.proxy = self.setlistd([self.memcached()], "-s", self.path, *args,
+                                   config=f'socket_users = {{{listed}}}\nsocket_mode = "0777"')
+        self.proxy.process.wait_ready(self.path)
+
+    def asks(self, user):
+        """What another user gets as a reply."""
+        if os.geteuid() != 0:
+            self.skipTest("only root can connect as another user")
+        return subprocess.run([sys.executable, "-c", PEER, self.path], capture_output=True, text=True, timeout=PATIENCE,
+                              check=False, user=user, cwd="/").stdout
+
+    def rejected(self):
+        with Conn(self.proxy.port) as conn:
+            return int(stats(conn, "stats")["rejected_connections"])
+
+    def test_own_user(self):
+        self.serve("daemon")
+        with Conn(self.path) as conn:
+            self.assertEqual(conn.ask("mn"), "MN")
+        self.assertEqual(self.rejected(), 0)
+
+    def test_by_name_and_by_number(self):
+        nobody = pwd.getpwnam("nobody").pw_uid
+        for user in ("nobody", str(nobody)):
+            self.serve("daemon", user)
+            self.assertEqual(self.asks(nobody), "MN\n")
+        self.assertEqual(self.asks(pwd.getpwnam("daemon").pw_uid), "MN\n")
+
+    def test_others(self):
+        self.serve("daemon")
+        self.assertEqual(self.asks(pwd.getpwnam("nobody").pw_uid), "ERROR this user may not connect\n")
+        self.assertEqual(self.asks(54321), "ERROR this user may not connect\n")
+        self.assertEqual(self.rejected(), 2)
+        with Conn(self.proxy.port) as conn:
+            self.assertEqual(conn.ask("mn"), "MN", "TCP is for everybody")
+
+    def test_everybody(self):
+        self.serve()
+        self.assertEqual(self.asks(54321), "MN\n")
+
+    def test_user_of_the_daemon(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can become another user")
+        self.serve("daemon", args=("-u", "nobody"))
+        self.assertEqual(self.asks(pwd.getpwnam("nobody").pw_uid), "MN\n")
+        self.assertEqual(self.asks(0), "MN\n")
+
+    def test_unknown(self):
+        for user in ("no-such-user-here", "", "-1", "4294967295"):
+            config = self.private_file(f'servers = {{"127.0.0.1:1"}}\nsocket_users = {{"nobody",\n"{user}"}}\n')
+            done = setlistd("-T", "-f", config)
+            self.assertEqual(done.returncode, 1, done)
+            self.assertIn(f'{config}:3: socket_users: "{user}" is no user of this system', done.stderr)

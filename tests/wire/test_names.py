@@ -175,7 +175,7 @@ class Hosts(NamesTest):
         self.assertEqual(conn.get("who"), b"a")
         self.memcached_at(B, port, b"b")
         self.wait_for(conn, b"b")
-        self.assertEqual(len(self.log_lines(proxy, "warning")), 1, proxy.process.stderr())
+        self.assertEqual(len(self.log_lines(proxy, "warning", "upstream")), 1, proxy.process.stderr())
 
 
 class NameServers(NamesTest):

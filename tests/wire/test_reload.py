@@ -219,7 +219,7 @@ BAD = [
 
 
 # What is wrong with a whole file, or with the machine.
-WITHOUT_LINE = ("no server is named", "cannot listen", "libmemcached")
+WITHOUT_LINE = ("no server is named", "cannot listen", "whoever reaches it", "libmemcached")
 
 
 class Bad(Reloads):

@@ -62,6 +62,12 @@ class Users(AuthTest):
         self.assertEqual(conn.set("auth", b"ann wrong"), "STORED")
         self.assertEqual(conn.get("auth"), b"ann wrong")
 
+    def test_denied_commands(self):
+        """They do not matter until the client is authenticated, which a denied `set` still can do."""
+        self.serve(config='deny = {"set", "get"}')
+        self.assertEqual(self.watcher.set("k", b"x"), "CLIENT_ERROR set is denied here")
+        self.assertEqual(self.connect(self.proxy).ask("get k"), UNAUTHENTICATED)
+
     def test_pipelined_behind_a_right_one(self):
         self.serve()
         conn = self.connect(self.proxy)

@@ -177,6 +177,18 @@ class Hosts(NamesTest):
         self.wait_for(conn, b"b")
         self.assertEqual(len(self.log_lines(proxy, "warning", "upstream")), 1, proxy.process.stderr())
 
+    def test_looked_up_for_each_connection(self):
+        """Also without any check in between."""
+        port, first = start_somewhere(lambda port: (port, self.memcached_at(A, port, b"a")))
+        self.memcached_at(B, port, b"b")
+        self.write_hosts(A)
+        proxy = self.follow(port, config=OFTEN.replace("dns_interval = 20", "dns_interval = 0"))
+        conn = self.connect(proxy)
+        self.assertEqual(conn.get("who"), b"a")
+        self.write_hosts(B)
+        first.kill()
+        wait_until("the new address answers", PATIENCE, lambda: conn.values("get who")[0].get("who", (0, b""))[1] == b"b")
+
 
 class NameServers(NamesTest):
     def test_followed(self):

@@ -23,7 +23,8 @@ static const char good[] =
 #undef NUMBER
 	"listen = {\"[::1]:1\", 'unix:/a'}\n"
 	"servers = {\"10.0.0.1\", \"/b weight=3\"}\n"
-	"distribution = \"modula\" socket_mode = \"0711\" user = \"nobody\" control = \"/c\" reuseport = true\n"
+	"distribution = \"modula\" socket_mode = \"0711\" user = \"nobody\" control = \"/c\" reuseport = true sandbox "
+	"= false\n"
 	"collection \"c-\" { encoding = \"paired\" removed = \"r-\" delimiter = \";\" ttl = 3 compact_waste = 0.25 }\n"
 	"collection \"l-\" { type = \"list\" plain_verbs = true pointer = false }\n"
 	"events \"e\" { bucket = \"day\" ttl = 4 separator = \"/\" lookback = 5 }\n";

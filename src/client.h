@@ -56,8 +56,8 @@ struct client {
 	struct loop_job release;
 };
 
-/* Takes an accepted socket. The client frees itself after it was closed. */
-void client_open(struct worker *worker, int fd);
+/* Takes an accepted socket, and its TLS session or NULL. The client frees itself after it was closed. */
+void client_open(struct worker *worker, int fd, struct tls *tls);
 
 /* Closes now. Its tasks continue, but their replies are discarded. */
 void client_close(struct client *client);

@@ -20,11 +20,13 @@ enum counter {
 /* Messages from workers, one byte each: it has tried to connect to all servers; its loop has stopped. */
 enum { DAEMON_SETTLED = 's', DAEMON_EXITED = 'e' };
 
+struct tls_context;
 struct worker;
 
 struct daemon {
 	const struct config *config;
 	const struct ring *ring;
+	struct tls_context *tls; /* of the configuration */
 	struct worker **workers; /* config->threads of them */
 	int64_t started;         /* Unix time */
 	atomic_int connections;  /* open clients */

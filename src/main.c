@@ -15,8 +15,10 @@
 
 #include "balance.h"
 #include "client_limits.h"
+#include "config/tls.h"
 #include "daemon.h"
 #include "net/listener.h"
+#include "net/tls_context.h"
 #include "options.h"
 #include "util/alloc.h"
 #include "util/log.h"
@@ -87,7 +89,7 @@ static bool switch_user(const char *user)
 /* --- running --- */
 
 /* No place is left: with replace_idle the worker whose client was silent first may have one. */
-static void find_place(struct daemon *d, int fd)
+static void find_place(struct daemon *d, int fd, struct tls *tls)
 {
 	struct worker *worker = d->workers[0];
 
@@ -96,23 +98,23 @@ static void find_place(struct daemon *d, int fd)
 			worker = d->workers[i];
 	}
 	if (!d->config->replace_idle || atomic_load(&d->replacing) >= REPLACING_MOST) {
-		daemon_reject(d, fd);
+		daemon_reject(d, fd, tls);
 		return;
 	}
 	atomic_fetch_add(&d->replacing, 1);
-	worker_send(worker, (struct mail){ WORKER_REPLACE, fd });
+	worker_send(worker, (struct mail){ WORKER_REPLACE, fd, tls });
 }
 
-static void on_accepted(int fd, void *arg)
+static void on_accepted(int fd, struct tls *tls, void *arg)
 {
 	struct process *p = arg;
 
 	if ((uint64_t)atomic_fetch_add(&p->daemon.connections, 1) >= p->daemon.config->max_connections) {
-		find_place(&p->daemon, fd);
+		find_place(&p->daemon, fd, tls);
 		return;
 	}
 	atomic_fetch_add(&p->daemon.accepted, 1);
-	worker_send(balance_choose(&p->daemon, p->next++), (struct mail){ WORKER_TAKE, fd });
+	worker_send(balance_choose(&p->daemon, p->next++), (struct mail){ WORKER_TAKE, fd, tls });
 }
 
 static void close_listeners(struct process *p)
@@ -133,7 +135,7 @@ static void on_signal(evutil_socket_t number, short what, void *arg)
 	log_info("signal %d: shutting down", (int)number);
 	close_listeners(p);
 	for (size_t i = 0; i < p->daemon.config->threads; i++)
-		worker_send(p->daemon.workers[i], (struct mail){ p->draining ? WORKER_STOP : WORKER_DRAIN, -1 });
+		worker_send(p->daemon.workers[i], (struct mail){ p->draining ? WORKER_STOP : WORKER_DRAIN, -1, NULL });
 	p->draining = true;
 }
 
@@ -151,6 +153,8 @@ static bool open_listeners(struct process *p)
 			fprintf(stderr, "setlistd: cannot listen: %s\n", error);
 			return false;
 		}
+		if (a->tls)
+			listener_use_tls(l, p->daemon.tls);
 		p->listeners[p->listener_count++] = l;
 	}
 	if (p->listener_count == 0)
@@ -203,9 +207,9 @@ static void join_workers(struct process *p)
 	free(p->daemon.workers);
 }
 
-static int run(const struct config *config, const struct ring *ring)
+static int run(const struct config *config, const struct ring *ring, struct tls_context *tls)
 {
-	struct process p = { .daemon = { .config = config, .ring = ring, .started = time(NULL) } };
+	struct process p = { .daemon = { .config = config, .ring = ring, .tls = tls, .started = time(NULL) } };
 	struct event *signals[2], *news;
 	static const int numbers[2] = { SIGTERM, SIGINT };
 	int status = 1, pipes[2];
@@ -245,25 +249,29 @@ static int run(const struct config *config, const struct ring *ring)
 int main(int argc, char **argv)
 {
 	struct options options = options_parse(argc, argv);
+	struct tls_context *tls = NULL;
 	struct ring *ring = NULL;
 	struct config config;
 	char error[256];
 	int status = 1;
 
 	event_set_mem_functions(xmalloc, xrealloc, free);
+	tls_init();
 	config_init(&config);
 	if (options_configure(&options, &config)) {
 		log_set_level(LOG_LEVEL_WARN + (int)(config.verbose < 2 ? config.verbose : 2));
 		ring = config_ring(&config, error);
-		if (!ring) {
+		tls = ring ? config_tls(&config, error) : NULL;
+		if (!tls) {
 			fprintf(stderr, "setlistd: %s\n", error);
 		} else if (options.test) {
 			puts("configuration ok");
 			status = 0;
 		} else if (fit_descriptors(&config, ring_count(ring))) {
-			status = run(&config, ring);
+			status = run(&config, ring, tls);
 		}
 	}
+	tls_context_drop(tls);
 	ring_destroy(ring);
 	config_fini(&config);
 	return status;

@@ -124,27 +124,29 @@ void worker_stop_if_drained(struct worker *w)
 		loop_stop(&w->loop);
 }
 
-void daemon_reject(struct daemon *d, int fd)
+void daemon_reject(struct daemon *d, int fd, struct tls *tls)
 {
 	static const char full[] = "ERROR Too many open connections\r\n";
 
 	atomic_fetch_sub(&d->connections, 1);
 	atomic_fetch_add(&d->rejected, 1);
-	(void)!send(fd, full, sizeof(full) - 1, MSG_NOSIGNAL);
+	if (!tls)
+		(void)!send(fd, full, sizeof(full) - 1, MSG_NOSIGNAL);
+	tls_destroy(tls);
 	close(fd);
 }
 
 /* The main thread has counted the newcomer already. */
-static void replace(struct worker *w, int fd)
+static void replace(struct worker *w, int fd, struct tls *tls)
 {
 	struct daemon *d = w->daemon;
 
 	atomic_fetch_sub(&d->replacing, 1);
 	if (limits_replace(w)) {
 		atomic_fetch_add(&d->accepted, 1);
-		client_open(w, fd);
+		client_open(w, fd, tls);
 	} else {
-		daemon_reject(d, fd);
+		daemon_reject(d, fd, tls);
 	}
 }
 
@@ -152,10 +154,10 @@ static void take(struct worker *w, struct mail mail)
 {
 	switch (mail.kind) {
 	case WORKER_TAKE:
-		client_open(w, mail.fd);
+		client_open(w, mail.fd, mail.tls);
 		break;
 	case WORKER_REPLACE:
-		replace(w, mail.fd);
+		replace(w, mail.fd, mail.tls);
 		break;
 	case WORKER_RECLAIM:
 		limits_reclaim(w);
@@ -252,6 +254,7 @@ static void init_host(struct worker *w, uint64_t seed)
 		.retry_max = config->retry_max > config->retry_min ? config->retry_max : config->retry_min,
 		.queue = config->server_queue,
 		.value_max = config->max_value,
+		.tls = config->server_tls ? w->daemon->tls : NULL,
 	};
 }
 

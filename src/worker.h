@@ -10,6 +10,7 @@
 #include "upstream/servers.h"
 
 struct client;
+struct tls;
 
 enum { CLIENT_RANKS = 48 };
 
@@ -63,7 +64,8 @@ enum mail_kind {
 /* A message to a worker. */
 struct mail {
 	enum mail_kind kind;
-	int fd; /* or -1 */
+	int fd;          /* or -1 */
+	struct tls *tls; /* its session, owned like the socket; or NULL */
 };
 
 /* Starts the thread. Borrows `daemon` until worker_join. */
@@ -84,8 +86,8 @@ static inline void worker_count(struct worker *worker, enum counter counter, uin
 	atomic_store_explicit(c, atomic_load_explicit(c, memory_order_relaxed) + n, memory_order_relaxed);
 }
 
-/* Refuses an accepted socket that was counted as a connection. From any thread. */
-void daemon_reject(struct daemon *daemon, int fd);
+/* Refuses an accepted socket that was counted as a connection, and frees its session. From any thread. */
+void daemon_reject(struct daemon *daemon, int fd, struct tls *tls);
 
 /* Stops the loop of a draining worker that has no clients and no work left. Clients call it when they close. */
 void worker_stop_if_drained(struct worker *worker);

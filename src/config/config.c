@@ -14,13 +14,15 @@ void config_init(struct config *config)
 	*config = (struct config){
 		.socket_mode = 0700,
 		.distribution = RING_KETAMA,
+		.server_tls_verify = true,
 #define NUMBER(name, initial, least, most, unit, about) .name = (initial),
 #include "config/options.def"
 #undef NUMBER
 	};
-	config->user = strdup("");
-	if (!config->user)
-		abort();
+	config->user = xcalloc(1, 1);
+#define PATH(name) config->name = xcalloc(1, 1);
+#include "config/paths.def"
+#undef PATH
 }
 
 void config_complete(struct config *config)
@@ -68,6 +70,9 @@ void config_fini(struct config *config)
 	clear_servers(config);
 	free_rules(&config->rules);
 	free(config->user);
+#define PATH(name) free(config->name);
+#include "config/paths.def"
+#undef PATH
 	*config = (struct config){ 0 };
 }
 
@@ -137,7 +142,7 @@ void config_print(const struct config *config, struct buf *out)
 	for (size_t i = 0; i < config->listen_count; i++) {
 		const struct address *a = &config->listen[i];
 		if (a->port)
-			buf_printf(out, "STAT listen %s:%u\r\n", a->host, a->port);
+			buf_printf(out, "STAT listen %s%s:%u\r\n", a->tls ? "tls:" : "", a->host, a->port);
 		else
 			buf_printf(out, "STAT listen unix:%s\r\n", a->host);
 	}
@@ -146,5 +151,7 @@ void config_print(const struct config *config, struct buf *out)
 #define NUMBER(name, initial, least, most, unit, about) reply_stat(out, #name, config->name);
 #include "config/options.def"
 #undef NUMBER
+	reply_stat(out, "server_tls", config->server_tls);
+	reply_stat(out, "server_tls_verify", config->server_tls_verify);
 	buf_printf(out, "STAT socket_mode %04o\r\n", (unsigned)config->socket_mode);
 }

@@ -20,6 +20,10 @@ struct config {
 	enum ring_distribution distribution;
 	mode_t socket_mode;
 	char *user; /* "" for none */
+	bool server_tls, server_tls_verify;
+#define PATH(name) char *name; /* "" for none */
+#include "config/paths.def"
+#undef PATH
 	struct rules rules;
 #define NUMBER(name, initial, least, most, unit, about) uint64_t name;
 #include "config/options.def"

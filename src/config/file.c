@@ -279,6 +279,15 @@ static const char *read_servers(cfg_t *cfg, struct config *config)
 	return error;
 }
 
+static void read_paths(cfg_t *cfg, struct config *config)
+{
+#define PATH(name) \
+	free(config->name); \
+	config->name = (char *)copy_string(cfg_getstr(cfg, #name)).p;
+#include "config/paths.def"
+#undef PATH
+}
+
 static bool read_options(cfg_t *cfg, struct config *config)
 {
 	const char *error = NULL;
@@ -294,6 +303,9 @@ static bool read_options(cfg_t *cfg, struct config *config)
 	config->distribution = (enum ring_distribution)find_word(distributions, cfg_getstr(cfg, "distribution"))->value;
 	free(config->user);
 	config->user = (char *)copy_string(cfg_getstr(cfg, "user")).p;
+	config->server_tls = cfg_getbool(cfg, "server_tls");
+	config->server_tls_verify = cfg_getbool(cfg, "server_tls_verify");
+	read_paths(cfg, config);
 	read_rules(cfg, &config->rules);
 	if (error)
 		cfg_error(cfg, "%s", error);
@@ -353,6 +365,11 @@ static cfg_t *new_tree(void)
 		CFG_STR("distribution", "ketama", CFGF_NONE),
 		CFG_STR("socket_mode", "0700", CFGF_NONE),
 		CFG_STR("user", "", CFGF_NONE),
+		CFG_BOOL("server_tls", cfg_false, CFGF_NONE),
+		CFG_BOOL("server_tls_verify", cfg_true, CFGF_NONE),
+#define PATH(name) CFG_STR(#name, "", CFGF_NONE),
+#include "config/paths.def"
+#undef PATH
 		CFG_SEC("collection", collection, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
 		CFG_SEC("events", events, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
 		CFG_END(),

@@ -15,6 +15,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "net/tls.h"
+#include "net/tls_context.h"
 #include "util/alloc.h"
 #include "util/log.h"
 
@@ -23,8 +25,9 @@ enum { BACKLOG = 1024 };
 struct listener {
 	struct evconnlistener *events;
 	struct event *again; /* after a pause */
-	void (*accepted)(int fd, void *arg);
+	void (*accepted)(int fd, struct tls *tls, void *arg);
 	void *arg;
+	struct tls_context *tls;                                   /* or NULL */
 	bool failing;                                              /* since the last connection that was accepted */
 	char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)]; /* "" for TCP */
 };
@@ -39,7 +42,7 @@ static void on_accept(struct evconnlistener *events, evutil_socket_t fd, struct 
 	l->failing = false;
 	if (from->sa_family != AF_UNIX)
 		setsockopt((int)fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	l->accepted((int)fd, l->arg);
+	l->accepted((int)fd, l->tls ? tls_accept(l->tls) : NULL, l->arg);
 }
 
 /* Most likely no file descriptor is left. Without a pause, the level-triggered loop would spin. */
@@ -120,7 +123,7 @@ static int open_tcp(const char *host, uint16_t port, char error[256])
 }
 
 struct listener *listener_create(struct event_base *base, const char *host, uint16_t port, mode_t mode,
-	void (*accepted)(int fd, void *arg), void *arg, char error[256])
+	void (*accepted)(int fd, struct tls *tls, void *arg), void *arg, char error[256])
 {
 	int fd = port ? open_tcp(host, port, error) : open_unix(host, mode, error);
 	struct listener *l;
@@ -144,6 +147,14 @@ struct listener *listener_create(struct event_base *base, const char *host, uint
 	return l;
 }
 
+void listener_use_tls(struct listener *l, struct tls_context *tls)
+{
+	struct tls_context *before = l->tls;
+
+	l->tls = tls_context_hold(tls);
+	tls_context_drop(before);
+}
+
 void listener_destroy(struct listener *l)
 {
 	if (!l)
@@ -154,5 +165,6 @@ void listener_destroy(struct listener *l)
 		event_free(l->again);
 	if (l->path[0])
 		unlink(l->path);
+	tls_context_drop(l->tls);
 	free(l);
 }

@@ -2,15 +2,8 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <event2/dns.h>
-#include <event2/util.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include "upstream/greeting.h"
 #include "util/alloc.h"
@@ -171,6 +164,7 @@ static void come_up(struct server *s, const struct greeting *g)
 			s->name, (unsigned long long)g->item_max, s->options->value_max);
 	if (!g->cas)
 		log_warn("upstream %s: gives no cas ids (memcached -C): sets and lists cannot be rewritten", s->name);
+	s->refusal[0] = '\0';
 	set_state(s, SERVER_UP);
 	s->progress = s->first_since = s->loop->now;
 	buf_add_slice(&s->stream.out, buf_slice(&s->held));
@@ -240,126 +234,81 @@ static void on_written(struct stream *stream, size_t n)
 	pipeline_written(&s->pipeline, n - greeting);
 }
 
+/* A server that was down for another reason may come back with a certificate that is refused. This is logged once for each reason. */
+static void log_refusal(struct server *s, const char *why)
+{
+	if (s->state != SERVER_UP && !s->settled && strcmp(s->refusal, why) != 0)
+		log_warn("upstream %s: %s", s->name, why);
+	snprintf(s->refusal, sizeof(s->refusal), "%s", why);
+}
+
 static void on_ended(struct stream *stream, int error)
 {
 	struct server *s = (struct server *)((char *)stream - offsetof(struct server, stream));
+	const char *why = error ? stream_error(stream, error) : "closed by the server";
 
-	fail(s, RESULT_LOST, error ? strerror(error) : "closed by the server");
+	if (error == EPROTO)
+		log_refusal(s, why);
+	fail(s, RESULT_LOST, why);
 }
 
-static const struct stream_ops stream_ops = { on_data, on_written, on_ended };
-
-static void on_connected(evutil_socket_t fd, short what, void *arg)
+static void greet(struct server *s)
 {
-	struct server *s = arg;
-	int error = 0;
-	socklen_t n = sizeof(error);
-
-	(void)what;
-	loop_enter(s->loop);
-	if (getsockopt((int)fd, SOL_SOCKET, SO_ERROR, &error, &n) < 0)
-		error = errno;
-	if (error) {
-		close((int)fd);
-		fail(s, RESULT_LOST, strerror(error));
-		return;
-	}
-	s->connection++;
-	bump(&s->stats.connects);
 	set_state(s, SERVER_GREETING);
-	stream_open(&s->stream, s->loop, LOOP_SERVERS, (int)fd, &stream_ops);
 	greeting_encode(&s->stream.out);
 	s->greeting = buf_size(&s->stream.out);
 	stream_dirty(&s->stream);
 	set_timer(s, s->options->request_timeout);
 }
 
-static void connect_to(struct server *s, const struct sockaddr *address, socklen_t length)
+static void on_secured(struct stream *stream)
 {
-	int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), on = 1;
-
-	if (fd < 0) {
-		fail(s, RESULT_LOST, strerror(errno));
-		return;
-	}
-	if (address->sa_family != AF_UNIX) {
-		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-		setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-	}
-	if (connect(fd, address, length) < 0 && errno != EINPROGRESS) {
-		int error = errno;
-		close(fd);
-		fail(s, RESULT_LOST, strerror(error));
-		return;
-	}
-	event_assign(&s->connected, s->loop->base, fd, EV_WRITE, on_connected, s);
-	event_add(&s->connected, NULL);
+	greet((struct server *)((char *)stream - offsetof(struct server, stream)));
 }
 
-static void on_resolved(int error, struct evutil_addrinfo *found, void *arg)
+/*
+ * memcached with TLS reads a value without looking further, and sleeps on what else was in the record (seen in 1.6.18). So no call
+ * shares a record with a part of another.
+ */
+static size_t together(struct stream *stream, size_t skip, size_t max)
 {
-	struct server *s = arg;
-	struct evutil_addrinfo *choice;
-	unsigned count = 0, skip;
+	const struct server *s = (struct server *)((char *)stream - offsetof(struct server, stream));
 
-	s->resolving = NULL;
-	if (error == EVUTIL_EAI_CANCEL)
-		return;
-	loop_enter(s->loop);
-	for (choice = found; choice; choice = choice->ai_next)
-		count++;
-	if (error || count == 0) {
-		fail(s, RESULT_LOST, error ? evutil_gai_strerror(error) : "no address");
-		return;
-	}
-	/* Each attempt tries the next address of the name. */
-	choice = found;
-	for (skip = s->attempts++ % count; skip > 0; skip--)
-		choice = choice->ai_next;
-	connect_to(s, choice->ai_addr, (socklen_t)choice->ai_addrlen);
-	evutil_freeaddrinfo(found);
+	return s->greeting ? max : pipeline_together(&s->pipeline, skip, max);
 }
 
-static void connect_unix(struct server *s)
-{
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
+static const struct stream_ops stream_ops = { on_data, on_written, on_ended, on_secured, together };
 
-	if (strlen(s->where->host) >= sizeof(address.sun_path)) {
-		fail(s, RESULT_LOST, "path too long");
+/* With TLS the time to connect includes the handshake. */
+static void on_dialled(struct server_dial *dial, int fd, const char *why)
+{
+	struct server *s = (struct server *)((char *)dial - offsetof(struct server, dial));
+
+	if (why) {
+		fail(s, RESULT_LOST, why);
 		return;
 	}
-	strcpy(address.sun_path, s->where->host);
-	connect_to(s, (struct sockaddr *)&address, sizeof(address));
+	s->connection++;
+	bump(&s->stats.connects);
+	stream_open(&s->stream, s->loop, LOOP_SERVERS, fd, &stream_ops);
+	if (s->options->tls && s->where->port)
+		stream_encrypt(&s->stream, tls_connect(s->options->tls, s->tls));
+	else
+		greet(s);
 }
 
 static void attempt(struct server *s)
 {
-	struct evutil_addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
-	char port[8];
-
 	set_state(s, SERVER_CONNECTING);
 	set_timer(s, s->options->connect_timeout);
-	if (s->where->port == 0) {
-		connect_unix(s);
-		return;
-	}
-	snprintf(port, sizeof(port), "%u", s->where->port);
-	/* A numeric address, or a name in the hosts file, is resolved within this call. */
-	s->resolving = evdns_getaddrinfo(s->dns, s->where->host, port, &hints, on_resolved, s);
+	server_dial_start(&s->dial, s->where);
 }
 
 /* --- failure --- */
 
 static void close_connection(struct server *s)
 {
-	if (s->resolving)
-		evdns_getaddrinfo_cancel(s->resolving);
-	s->resolving = NULL;
-	if (s->state == SERVER_CONNECTING && event_initialized(&s->connected) &&
-		event_pending(&s->connected, EV_WRITE, NULL)) {
-		event_del(&s->connected);
-		close(event_get_fd(&s->connected));
-	}
+	server_dial_cancel(&s->dial);
 	stream_close(&s->stream);
 	buf_free(&s->held);
 	stop_timer(s);
@@ -456,7 +405,6 @@ void server_init(struct server *s, struct loop *loop, const struct ring_server *
 		.where = where,
 		.options = options,
 		.loop = loop,
-		.dns = dns,
 		.random = random,
 		.stream = { .fd = -1 },
 		.pause = options->retry_min,
@@ -468,6 +416,9 @@ void server_init(struct server *s, struct loop *loop, const struct ring_server *
 		snprintf(s->name, sizeof(s->name), "[%s]:%u", where->host, where->port);
 	else
 		snprintf(s->name, sizeof(s->name), "%s:%u", where->host, where->port);
+	server_dial_init(&s->dial, loop, dns, on_dialled);
+	if (where->port)
+		s->tls = tls_peer_create(where->host);
 	event_assign(&s->timer, loop->base, -1, 0, on_timer, s);
 }
 
@@ -484,6 +435,8 @@ void server_fini(struct server *s)
 	s->settled = NULL;
 	s->waits = false;
 	close_connection(s);
+	tls_peer_destroy(s->tls);
+	s->tls = NULL;
 	set_state(s, SERVER_DOWN);
 	pipeline_fail(&s->pipeline, RESULT_LOST, &peer);
 	pipeline_changed(s);

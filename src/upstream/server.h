@@ -15,9 +15,9 @@
 #include "net/stream.h"
 #include "upstream/pipeline.h"
 #include "upstream/ring.h"
+#include "upstream/server_dial.h"
 
-struct evdns_base;
-struct evdns_getaddrinfo_request;
+struct tls_context;
 
 enum server_state { SERVER_DOWN, SERVER_CONNECTING, SERVER_GREETING, SERVER_UP, SERVER_STATES };
 
@@ -29,6 +29,7 @@ struct server_options {
 	uint64_t connect_timeout, request_timeout, retry_min, retry_max; /* milliseconds */
 	size_t queue;                                                    /* unanswered calls at most */
 	size_t value_max;                                                /* bytes of a value in a reply */
+	struct tls_context *tls;                                         /* for TCP servers; borrowed; or NULL */
 };
 
 /* Counters and state that other threads may read. */
@@ -49,14 +50,15 @@ struct server {
 	const struct ring_server *where;
 	const struct server_options *options;
 	struct loop *loop;
-	struct evdns_base *dns; /* borrowed */
-	struct evdns_getaddrinfo_request *resolving;
+	struct server_dial dial;
+	struct tls_peer *tls; /* NULL on a Unix socket */
+	char refusal[160];    /* why TLS with it last failed, since it was up; "" for none */
 	uint64_t *random;
 	struct stream stream;
 	struct pipeline pipeline;
 	size_t awaited;  /* its share of loop.awaited */
 	struct buf held; /* calls encoded while there is no connection */
-	struct event connected, timer;
+	struct event timer;
 	enum server_state state;
 	bool timed;          /* the timer runs */
 	bool waits;          /* calls may wait for the attempt to connect */
@@ -69,7 +71,6 @@ struct server {
 		progress; /* when the oldest call was last sent or answered a byte, or became the oldest; in milliseconds */
 	uint64_t first_since; /* when the oldest call became that, or other replies were read */
 	uint64_t pause;       /* milliseconds before the next attempt */
-	unsigned attempts;    /* chooses among the addresses of a name */
 	size_t greeting;      /* unwritten bytes of the greeting */
 	struct server_reject *rejects;
 	size_t reject_count, reject_capacity;

@@ -133,7 +133,7 @@ format:
 build/loadgen: $(wildcard tests/bench/*.[ch])
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) $(WERROR) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -Itests/bench -o $@ \
-		$(filter %.c, $^) -lpthread -lm
+		$(filter %.c, $^) -lssl -lcrypto -lpthread -lm
 
 # All rows, in about eleven minutes. `make bench-quick` compares a few with tests/bench/baseline.json.
 bench: setlistd build/loadgen

@@ -1,6 +1,7 @@
 #include "client.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 
 #include "admin.h"
@@ -92,13 +93,15 @@ static bool is_quiet(const struct client *c)
 static void move_when_quiet(struct client *c)
 {
 	struct worker *w = c->worker;
+	struct mail mail = { .kind = WORKER_ADOPT };
 
 	if (!c->destination || w->draining || !stream_is_open(&c->stream) || !is_quiet(c))
 		return;
 	TAILQ_REMOVE(&w->clients, c, link);
 	c->generation->clients--;
 	worker_count(w, COUNT_moved_connections, 1);
-	worker_send(c->destination, (struct mail){ WORKER_ADOPT, stream_detach(&c->stream) });
+	mail.fd = stream_detach(&c->stream, &mail.tls);
+	worker_send(c->destination, mail);
 	limits_close(c);
 	loop_later(&w->loop, &c->release);
 }
@@ -132,6 +135,10 @@ void client_drain(struct client *c)
 {
 	if (!stream_is_open(&c->stream) || c->lingering)
 		return;
+	if (stream_is_securing(&c->stream)) {
+		client_close(c);
+		return;
+	}
 	c->closing = true;
 	client_turns_leave(c);
 	stream_pause(&c->stream);
@@ -464,6 +471,8 @@ static void on_ended(struct stream *stream, int error)
 {
 	struct client *c = client_of(stream);
 
+	if (error == EPROTO)
+		log_info("client closed: %s", stream_error(stream, error));
 	/* Without an error the client has closed its sending side only: its requests are answered. */
 	c->ended = true;
 	if (error || c->lingering)
@@ -472,9 +481,14 @@ static void on_ended(struct stream *stream, int error)
 		client_drain(c);
 }
 
-static const struct stream_ops ops = { on_data, on_written, on_ended };
+static void on_secured(struct stream *stream)
+{
+	limits_unfinished(client_of(stream), false, false);
+}
 
-void client_open(struct worker *w, int fd, bool is_new)
+static const struct stream_ops ops = { on_data, on_written, on_ended, on_secured, NULL };
+
+void client_open(struct worker *w, int fd, struct tls *tls, bool is_new)
 {
 	struct client *c = xcalloc(1, sizeof(*c));
 
@@ -487,6 +501,11 @@ void client_open(struct worker *w, int fd, bool is_new)
 	if (is_new)
 		client_auth_open(c);
 	limits_open(c);
+	if (tls) {
+		stream_encrypt(&c->stream, tls);
+		limits_weigh(c, 0);
+		limits_unfinished(c, stream_is_securing(&c->stream), true);
+	}
 	if (w->draining)
 		client_drain(c);
 }

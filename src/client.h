@@ -59,8 +59,8 @@ struct client {
 	struct loop_job release;
 };
 
-/* Takes a new socket, or one of another worker. The client frees itself after it was closed. */
-void client_open(struct worker *worker, int fd, bool is_new);
+/* Takes a new socket, or one of another worker, and its TLS session or NULL. The client frees itself after it was closed. */
+void client_open(struct worker *worker, int fd, struct tls *tls, bool is_new);
 
 /* Closes now. Its tasks continue, but their replies are discarded. */
 void client_close(struct client *client);

@@ -169,7 +169,7 @@ void limits_reclaim(struct worker *w)
 		whose = worker_of_largest(w);
 		if (whose != w) {
 			if (!atomic_exchange(&whose->limits.asked_to_reclaim, true))
-				worker_send(whose, (struct mail){ WORKER_RECLAIM, -1 });
+				worker_send(whose, (struct mail){ WORKER_RECLAIM, -1, NULL });
 			return;
 		}
 		c = largest(w);

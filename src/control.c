@@ -87,12 +87,13 @@ static void on_event(struct bufferevent *stream, short what, void *arg)
 		close_peer(peer);
 }
 
-static void on_accepted(int fd, void *arg)
+static void on_accepted(int fd, struct tls *tls, void *arg)
 {
 	static const struct timeval limit = { TIMEOUT_S, 0 };
 	struct control *control = arg;
 	struct peer *peer;
 
+	(void)tls;
 	if (control->count == PEERS_MAX) {
 		close(fd);
 		return;

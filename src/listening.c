@@ -21,6 +21,7 @@ struct entry {
 	bool wanted; /* by the latest configuration */
 	bool is_new;
 	bool inherited;
+	bool next_tls; /* clients must speak TLS from the next commit on */
 };
 
 struct listening {
@@ -144,8 +145,10 @@ static void undo(struct listening *l)
 	sweep(l);
 }
 
-bool listening_prepare(struct listening *l, const struct config *config, char error[256])
+bool listening_prepare(struct listening *l, const struct settings *settings, char error[256])
 {
+	const struct config *config = &settings->config;
+
 	l->mode = config->socket_mode;
 	if (has_inherited(l))
 		return true;
@@ -158,6 +161,7 @@ bool listening_prepare(struct listening *l, const struct config *config, char er
 
 		if (entry) {
 			entry->wanted = true;
+			entry->next_tls = a->tls;
 			continue;
 		}
 		listener = listener_create(l->base, &place, l->accepted, l->arg, error);
@@ -165,7 +169,9 @@ bool listening_prepare(struct listening *l, const struct config *config, char er
 			undo(l);
 			return false;
 		}
-		add(l, listener)->address = *a;
+		entry = add(l, listener);
+		entry->address = *a;
+		entry->next_tls = a->tls;
 	}
 	if (config->listen_count == 0) {
 		snprintf(error, 256, "nothing to listen on");
@@ -174,10 +180,11 @@ bool listening_prepare(struct listening *l, const struct config *config, char er
 	return config->listen_count > 0;
 }
 
-void listening_commit(struct listening *l)
+void listening_commit(struct listening *l, const struct settings *settings)
 {
 	sweep(l);
 	for (size_t i = 0; i < l->count; i++) {
+		listener_use_tls(l->entries[i].listener, l->entries[i].next_tls ? settings->tls : NULL);
 		if (l->entries[i].is_new)
 			listener_start(l->entries[i].listener);
 		else

@@ -2,8 +2,8 @@
 #ifndef LISTENING_H
 #define LISTENING_H
 
-#include "config/config.h"
 #include "net/listener.h"
+#include "settings.h"
 
 struct listening;
 
@@ -17,14 +17,17 @@ struct listening *listening_create(struct event_base *base, listener_accepted *a
 bool listening_inherit(struct listening *listening, char error[256]) __attribute__((warn_unused_result));
 
 /*
- * Opens the listeners that `config` has and that are not open. They accept nothing yet. On failure none is added, and this gives
+ * Opens the listeners that the configuration has and that are not open. They accept nothing yet. On failure none is added, and this gives
  * false, with the reason in `error`.
  */
-bool listening_prepare(struct listening *listening, const struct config *config, char error[256])
+bool listening_prepare(struct listening *listening, const struct settings *settings, char error[256])
 	__attribute__((warn_unused_result));
 
-/* Starts those that listening_prepare has opened, and closes those that its configuration does not have. */
-void listening_commit(struct listening *listening);
+/*
+ * Starts those that listening_prepare has opened, closes those that its configuration does not have, and has new clients use the
+ * certificates of `settings`, which are those of listening_prepare.
+ */
+void listening_commit(struct listening *listening, const struct settings *settings);
 
 /*
  * Closes all. If another process listens on the same port, new connections go there first, and `closed` is called a moment later;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "descriptors.h"
+#include "net/tls_context.h"
 #include "serve.h"
 #include "util/alloc.h"
 #include "util/log.h"
@@ -13,6 +14,7 @@ int main(int argc, char **argv)
 	struct settings *settings;
 
 	event_set_mem_functions(xmalloc, xrealloc, free);
+	tls_init();
 	settings = settings_read(&options);
 	if (!settings)
 		return 1;

@@ -44,7 +44,7 @@ struct process {
 /* --- clients --- */
 
 /* No place is left: a worker may have one with a client that is not authenticated, or with replace_idle the one silent longest. */
-static void find_place(struct daemon *d, int fd)
+static void find_place(struct daemon *d, int fd, struct tls *tls)
 {
 	struct worker *worker = d->workers[0];
 
@@ -54,14 +54,14 @@ static void find_place(struct daemon *d, int fd)
 	}
 	if (!(d->settings->config.replace_idle || limits_has_stranger(worker)) ||
 		atomic_load(&d->replacing) >= DESCRIPTORS_REPLACING) {
-		daemon_reject(d, fd);
+		daemon_reject(d, fd, tls);
 		return;
 	}
 	atomic_fetch_add(&d->replacing, 1);
-	worker_send(worker, (struct mail){ WORKER_REPLACE, fd });
+	worker_send(worker, (struct mail){ WORKER_REPLACE, fd, tls });
 }
 
-static void on_accepted(int fd, void *arg)
+static void on_accepted(int fd, struct tls *tls, void *arg)
 {
 	struct process *p = arg;
 	struct daemon *d = &p->daemon;
@@ -71,11 +71,11 @@ static void on_accepted(int fd, void *arg)
 		return;
 	}
 	if ((uint64_t)atomic_fetch_add(&d->connections, 1) >= d->settings->config.max_connections) {
-		find_place(d, fd);
+		find_place(d, fd, tls);
 		return;
 	}
 	atomic_fetch_add(&d->accepted, 1);
-	worker_send(balance_choose(d, p->next++), (struct mail){ WORKER_TAKE, fd });
+	worker_send(balance_choose(d, p->next++), (struct mail){ WORKER_TAKE, fd, tls });
 }
 
 /* --- workers --- */
@@ -83,7 +83,7 @@ static void on_accepted(int fd, void *arg)
 static void send_all(struct process *p, enum mail_kind kind)
 {
 	for (size_t i = 0; i < p->daemon.threads; i++)
-		worker_send(p->daemon.workers[i], (struct mail){ kind, -1 });
+		worker_send(p->daemon.workers[i], (struct mail){ kind, -1, NULL });
 }
 
 static uint64_t seed(void)
@@ -131,7 +131,7 @@ static struct settings *read_again(struct process *p)
 		log_warn("control stays \"%s\": it cannot change without a restart", now->control);
 	s->config.threads = now->threads;
 	if (descriptors_fit(&s->config, ring_count(s->ring))) {
-		if (listening_prepare(p->listening, &s->config, error))
+		if (listening_prepare(p->listening, s, error))
 			return s;
 		log_error("cannot listen: %s", error);
 	}
@@ -176,7 +176,7 @@ static void on_settled(struct process *p)
 	p->started = true;
 	if (p->stopping)
 		return;
-	listening_commit(p->listening);
+	listening_commit(p->listening, p->daemon.settings);
 	log_info("%s: ring %016" PRIx64 " of %d servers", done[reloaded], p->daemon.settings->ring_hash,
 		ring_count(p->daemon.settings->ring));
 	notify_ready();
@@ -260,7 +260,7 @@ static bool open_all(struct process *p)
 	char error[256];
 
 	p->listening = listening_create(p->base, on_accepted, p);
-	if (!listening_inherit(p->listening, error) || !listening_prepare(p->listening, config, error)) {
+	if (!listening_inherit(p->listening, error) || !listening_prepare(p->listening, p->daemon.settings, error)) {
 		fprintf(stderr, "setlistd: cannot listen: %s\n", error);
 		return false;
 	}

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/tls.h"
+#include "net/tls_context.h"
 #include "util/alloc.h"
 
 struct settings *settings_read(const struct options *options)
@@ -15,7 +17,8 @@ struct settings *settings_read(const struct options *options)
 	config_init(&s->config);
 	if (options_configure(options, &s->config)) {
 		s->ring = config_ring(&s->config, error);
-		if (s->ring) {
+		s->tls = s->ring ? config_tls(&s->config, error) : NULL;
+		if (s->tls) {
 			s->ring_hash = ring_fingerprint(s->ring);
 			return s;
 		}
@@ -35,6 +38,7 @@ void settings_release(struct settings *settings)
 {
 	if (!settings || atomic_fetch_sub(&settings->references, 1) > 1)
 		return;
+	tls_context_drop(settings->tls);
 	ring_destroy(settings->ring);
 	config_fini(&settings->config);
 	free(settings);

@@ -13,6 +13,7 @@
 struct settings {
 	struct config config;
 	struct ring *ring;
+	struct tls_context *tls;
 	uint64_t ring_hash; /* as ring_fingerprint gives it */
 	atomic_uint references;
 };

@@ -8,6 +8,7 @@
 #include "client.h"
 #include "client_limits.h"
 #include "collection/machines.h"
+#include "net/tls.h"
 #include "upstream/resolver.h"
 #include "util/alloc.h"
 #include "util/log.h"
@@ -171,6 +172,7 @@ static void set_server_options(struct worker *w)
 		.dns_interval = config->dns_interval,
 		.queue = config->server_queue,
 		.value_max = config->max_value,
+		.tls = config->server_tls ? w->settings->tls : NULL,
 	};
 	snprintf(w->server_options.login, sizeof(w->server_options.login), "%s", config->server_login);
 }
@@ -261,27 +263,29 @@ void worker_stop_if_drained(struct worker *w)
 
 /* --- messages --- */
 
-void daemon_reject(struct daemon *d, int fd)
+void daemon_reject(struct daemon *d, int fd, struct tls *tls)
 {
 	static const char full[] = "ERROR Too many open connections\r\n";
 
 	atomic_fetch_sub(&d->connections, 1);
 	atomic_fetch_add(&d->rejected, 1);
-	(void)!send(fd, full, sizeof(full) - 1, MSG_NOSIGNAL);
+	if (!tls)
+		(void)!send(fd, full, sizeof(full) - 1, MSG_NOSIGNAL);
+	tls_destroy(tls);
 	close(fd);
 }
 
 /* The main thread has counted the newcomer already. */
-static void replace(struct worker *w, int fd)
+static void replace(struct worker *w, int fd, struct tls *tls)
 {
 	struct daemon *d = w->daemon;
 
 	atomic_fetch_sub(&d->replacing, 1);
 	if (limits_replace(w)) {
 		atomic_fetch_add(&d->accepted, 1);
-		client_open(w, fd, true);
+		client_open(w, fd, tls, true);
 	} else {
-		daemon_reject(d, fd);
+		daemon_reject(d, fd, tls);
 	}
 }
 
@@ -289,13 +293,13 @@ static void take(struct worker *w, struct mail mail)
 {
 	switch (mail.kind) {
 	case WORKER_TAKE:
-		client_open(w, mail.fd, true);
+		client_open(w, mail.fd, mail.tls, true);
 		break;
 	case WORKER_ADOPT:
-		client_open(w, mail.fd, false);
+		client_open(w, mail.fd, mail.tls, false);
 		break;
 	case WORKER_REPLACE:
-		replace(w, mail.fd);
+		replace(w, mail.fd, mail.tls);
 		break;
 	case WORKER_RECLAIM:
 		limits_reclaim(w);

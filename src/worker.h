@@ -9,6 +9,7 @@
 #include "net/loop.h"
 
 struct client;
+struct tls;
 
 enum { CLIENT_RANKS = 48 };
 
@@ -70,7 +71,8 @@ enum mail_kind {
 /* A message to a worker. */
 struct mail {
 	enum mail_kind kind;
-	int fd; /* or -1 */
+	int fd;          /* or -1 */
+	struct tls *tls; /* its session, owned like the socket; or NULL */
 };
 
 /* Starts the thread, with daemon.settings. Borrows `daemon` until worker_join. */
@@ -91,8 +93,8 @@ static inline void worker_count(struct worker *worker, enum counter counter, uin
 	atomic_store_explicit(c, atomic_load_explicit(c, memory_order_relaxed) + n, memory_order_relaxed);
 }
 
-/* Refuses an accepted socket that was counted as a connection. From any thread. */
-void daemon_reject(struct daemon *daemon, int fd);
+/* Refuses an accepted socket that was counted as a connection, and frees its session. From any thread. */
+void daemon_reject(struct daemon *daemon, int fd, struct tls *tls);
 
 /* For env.later. While clients send requests, sliced work pauses for a millisecond between two slices. */
 void worker_later(struct worker *worker, struct waiter *waiter, unsigned ms);

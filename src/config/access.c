@@ -38,8 +38,7 @@ static bool is_local(const char *host)
 /* Whether those who connect to this address prove who they are, or the operator wants everybody. */
 static bool is_guarded(const struct config *config, const struct address *address)
 {
-	(void)address;
-	return config->insecure || config->users;
+	return config->insecure || config->users || (address->tls && *config->tls_client_ca);
 }
 
 static bool check_listeners(const struct config *config, char error[256])

@@ -53,7 +53,7 @@ static const char *parse_tcp(struct slice text, struct address *out)
 
 const char *address_parse(const char *text, uint16_t port, bool weighted, struct address *out)
 {
-	static const struct slice local = { "unix:", 5 };
+	static const struct slice local = { "unix:", 5 }, tls = { "tls:", 4 };
 	struct slice rest = slice_of(text, strlen(text)), where, weight;
 
 	*out = (struct address){ .port = port, .weight = 1 };
@@ -72,13 +72,18 @@ const char *address_parse(const char *text, uint16_t port, bool weighted, struct
 			!num_parse_u32(slice_skip(weight, weight_word.n), &out->weight) || out->weight == 0 ||
 			out->weight > 99999))
 		return "bad weight (weight=1 to weight=99999)";
-	if (slice_starts(where, local) || where.p[0] == '/') {
+	out->tls = !weighted && slice_starts(where, tls);
+	if (out->tls)
+		where = slice_skip(where, tls.n);
+	if (where.n && (slice_starts(where, local) || where.p[0] == '/')) {
+		if (out->tls)
+			return "no TLS on a Unix socket";
 		out->port = 0;
 		where = slice_starts(where, local) ? slice_skip(where, local.n) : where;
 		/* The size of sockaddr_un.sun_path. */
 		return where.n >= 108 ? "path too long" : take_host(where, out);
 	}
-	return parse_tcp(where, out);
+	return where.n ? parse_tcp(where, out) : "no host";
 }
 
 bool address_same(const struct address *a, const struct address *b)

@@ -1,4 +1,4 @@
-/* Addresses in the configuration: "host:port", "[::1]:11211", "unix:/path". */
+/* Addresses in the configuration: "host:port", "[::1]:11211", "unix:/path", "tls:host:port". */
 #ifndef CONFIG_ADDRESS_H
 #define CONFIG_ADDRESS_H
 
@@ -8,12 +8,13 @@
 struct address {
 	char host[256]; /* or the path of a Unix socket */
 	uint16_t port;  /* 0 for a Unix socket */
+	bool tls;       /* "tls:" stands before it */
 	uint32_t weight;
 };
 
 /*
- * Parses an address; `port` is the default port. `weighted` allows " weight=N" behind it. Gives NULL, or the error: a constant
- * text.
+ * Parses an address; `port` is the default port. `weighted` allows " weight=N" behind it, but not "tls:" before it. Gives NULL, or
+ * the error: a constant text.
  */
 const char *address_parse(const char *text, uint16_t port, bool weighted, struct address *out);
 

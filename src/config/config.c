@@ -16,6 +16,7 @@ void config_init(struct config *config)
 		.socket_mode = 0700,
 		.distribution = RING_KETAMA,
 		.sandbox = true,
+		.server_tls_verify = true,
 #define NUMBER(name, initial, least, most, unit, about) .name = (initial),
 #include "config/options.def"
 #undef NUMBER
@@ -26,6 +27,9 @@ void config_init(struct config *config)
 	config->server_user = xstrdup("");
 	config->server_password_file = xstrdup("");
 	config->server_login = xstrdup("");
+#define PATH(name) config->name = xstrdup("");
+#include "config/paths.def"
+#undef PATH
 }
 
 void config_complete(struct config *config)
@@ -80,6 +84,9 @@ void config_fini(struct config *config)
 	free(config->server_login);
 	free(config->socket_users);
 	users_destroy(config->users);
+#define PATH(name) free(config->name);
+#include "config/paths.def"
+#undef PATH
 	*config = (struct config){ 0 };
 }
 
@@ -145,7 +152,7 @@ void config_print(const struct config *config, struct buf *out)
 	for (size_t i = 0; i < config->listen_count; i++) {
 		const struct address *a = &config->listen[i];
 		if (a->port)
-			buf_printf(out, "STAT listen %s:%u\r\n", a->host, a->port);
+			buf_printf(out, "STAT listen %s%s:%u\r\n", a->tls ? "tls:" : "", a->host, a->port);
 		else
 			buf_printf(out, "STAT listen unix:%s\r\n", a->host);
 	}
@@ -155,6 +162,8 @@ void config_print(const struct config *config, struct buf *out)
 #include "config/options.def"
 #undef NUMBER
 	reply_stat(out, "sandbox", config->sandbox);
+	reply_stat(out, "server_tls", config->server_tls);
+	reply_stat(out, "server_tls_verify", config->server_tls_verify);
 	buf_printf(out, "STAT socket_mode %04o\r\n", (unsigned)config->socket_mode);
 	reply_stat(out, "reuseport", config->reuseport);
 	reply_stat_text(out, "auth_file", config->auth_file);

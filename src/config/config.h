@@ -26,6 +26,10 @@ struct config {
 	char *control; /* path of the operators' socket; "" for none */
 	bool reuseport;
 	bool sandbox;
+	bool server_tls, server_tls_verify;
+#define PATH(name) char *name; /* "" for none */
+#include "config/paths.def"
+#undef PATH
 	struct rules rules;
 	char *auth_file, *server_user, *server_password_file; /* "" for none */
 	struct command_set denied;

@@ -16,6 +16,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "net/tls.h"
+#include "net/tls_context.h"
 #include "util/alloc.h"
 #include "util/log.h"
 
@@ -26,6 +28,7 @@ struct listener {
 	struct event *again; /* after a pause */
 	listener_accepted *accepted;
 	void *arg;
+	struct tls_context *tls; /* or NULL */
 	bool started, reuseport;
 	bool failing;                                              /* since the last connection that was accepted */
 	char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)]; /* "" for TCP */
@@ -38,7 +41,7 @@ static void take(struct listener *l, int fd, sa_family_t family)
 	l->failing = false;
 	if (family != AF_UNIX)
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	l->accepted(fd, l->arg);
+	l->accepted(fd, l->tls ? tls_accept(l->tls) : NULL, l->arg);
 }
 
 static void on_accept(struct evconnlistener *events, evutil_socket_t fd, struct sockaddr *from, int n, void *arg)
@@ -172,6 +175,14 @@ struct listener *listener_adopt(
 	return new_listener(base, fd, accepted, arg, error);
 }
 
+void listener_use_tls(struct listener *l, struct tls_context *tls)
+{
+	struct tls_context *before = l->tls;
+
+	l->tls = tls ? tls_context_hold(tls) : NULL;
+	tls_context_drop(before);
+}
+
 void listener_set_mode(struct listener *l, mode_t mode)
 {
 	if (l->path[0] && chmod(l->path, mode) < 0)
@@ -215,5 +226,6 @@ void listener_destroy(struct listener *l)
 		event_free(l->again);
 	if (l->path[0])
 		unlink(l->path);
+	tls_context_drop(l->tls);
 	free(l);
 }

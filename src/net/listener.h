@@ -8,6 +8,8 @@
 
 struct event_base;
 struct listener;
+struct tls;
+struct tls_context;
 
 struct listener_place {
 	const char *host; /* or the path of a Unix socket */
@@ -16,8 +18,8 @@ struct listener_place {
 	bool reuseport;   /* other processes may listen on the same TCP port, if they say so too */
 };
 
-/* Takes each new socket, which is non-blocking. */
-typedef void listener_accepted(int fd, void *arg);
+/* Takes each new socket, which is non-blocking, and its TLS session, or NULL. */
+typedef void listener_accepted(int fd, struct tls *tls, void *arg);
 
 /*
  * Listens on a TCP address or a Unix socket. The file of a socket on which nothing listens is replaced. `place` is borrowed for the
@@ -32,6 +34,9 @@ struct listener *listener_adopt(
 
 /* Starts accepting. Before that, connections wait in the kernel. */
 void listener_start(struct listener *listener);
+
+/* From now on new clients must speak TLS with this context, of which it takes a share; with NULL, plain text. */
+void listener_use_tls(struct listener *listener, struct tls_context *tls);
 
 /* Changes the mode of the file of a Unix socket. */
 void listener_set_mode(struct listener *listener, mode_t mode);

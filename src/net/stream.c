@@ -24,17 +24,51 @@ static void pass_input(struct stream *stream, struct slice in)
 		buf_free(&stream->in);
 }
 
+/* Has the socket read in the next turn, though it may have nothing: OpenSSL holds data, or has something to say. */
+static void read_at_once(struct stream *stream)
+{
+	static const struct timeval none = { 0, 0 };
+
+	event_add(&stream->read, &none);
+}
+
+/* As recv. The session itself may have to answer, and output may have waited for the end of the handshake. */
+static ssize_t receive_encrypted(struct stream *stream, void *to, size_t size)
+{
+	bool was_ready = tls_is_ready(stream->tls);
+	ssize_t n = tls_read(stream->tls, to, size);
+	int error = errno;
+
+	if (!was_ready && tls_is_ready(stream->tls)) {
+		if (stream->ops->secured)
+			stream->ops->secured(stream);
+		if (stream_waiting(stream))
+			stream_dirty(stream);
+	}
+	if (tls_has_output(stream->tls))
+		stream_dirty(stream);
+	if (tls_stopped(stream->tls) && stream->reading)
+		read_at_once(stream);
+	errno = error;
+	return n;
+}
+
+static ssize_t receive(struct stream *stream, void *to, size_t size)
+{
+	return stream->tls ? receive_encrypted(stream, to, size) : recv(stream->fd, to, size, 0);
+}
+
 /* Reads to the loop's scratch, unless there is unconsumed input. So idle connections own no buffer. */
 static ssize_t read_some(struct stream *stream, struct slice *in)
 {
 	ssize_t n;
 
 	if (buf_size(&stream->in) == 0) {
-		n = recv(stream->fd, stream->loop->scratch, LOOP_SCRATCH, 0);
+		n = receive(stream, stream->loop->scratch, LOOP_SCRATCH);
 		*in = slice_of(stream->loop->scratch, n > 0 ? (size_t)n : 0);
 		return n;
 	}
-	n = recv(stream->fd, buf_reserve(&stream->in, READ_MORE), READ_MORE, 0);
+	n = receive(stream, buf_reserve(&stream->in, READ_MORE), READ_MORE);
 	if (n > 0)
 		buf_commit(&stream->in, (size_t)n);
 	*in = buf_slice(&stream->in);
@@ -48,8 +82,10 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 	ssize_t n;
 
 	(void)fd;
-	(void)what;
 	loop_enter(stream->loop);
+	/* With its time libevent has also taken the event away. */
+	if (what & EV_TIMEOUT)
+		event_add(&stream->read, NULL);
 	n = read_some(stream, &in);
 	if (n > 0) {
 		pass_input(stream, in);
@@ -89,6 +125,13 @@ void stream_open(struct stream *stream, struct loop *loop, enum loop_rank rank, 
 	stream_resume(stream);
 }
 
+void stream_encrypt(struct stream *stream, struct tls *tls)
+{
+	stream->tls = tls;
+	tls_attach(tls, stream->fd);
+	read_at_once(stream);
+}
+
 static struct stream_list *list_of(const struct stream *stream)
 {
 	return stream->held ? &stream->loop->held : &stream->loop->dirty[stream->rank];
@@ -101,7 +144,7 @@ static void unlist(struct stream *stream)
 	stream->dirty = stream->held = false;
 }
 
-int stream_detach(struct stream *stream)
+int stream_detach(struct stream *stream, struct tls **tls)
 {
 	int fd = stream->fd;
 
@@ -110,6 +153,8 @@ int stream_detach(struct stream *stream)
 	unlist(stream);
 	loop_forget(stream->loop, &stream->kick);
 	stream->fd = -1;
+	*tls = stream->tls;
+	stream->tls = NULL;
 	buf_free(&stream->in);
 	buf_free(&stream->out);
 	shared_chunks_free(&stream->chunks);
@@ -118,8 +163,14 @@ int stream_detach(struct stream *stream)
 
 void stream_close(struct stream *stream)
 {
-	if (stream_is_open(stream))
-		close(stream_detach(stream));
+	struct tls *tls;
+	int fd;
+
+	if (!stream_is_open(stream))
+		return;
+	fd = stream_detach(stream, &tls);
+	tls_destroy(tls);
+	close(fd);
 }
 
 /*
@@ -182,12 +233,22 @@ void stream_share(struct stream *stream, struct shared *text)
 	shared_chunks_add(&stream->chunks, &stream->out, text);
 }
 
+static size_t together(void *arg, size_t skip, size_t max)
+{
+	struct stream *stream = arg;
+
+	return stream->ops->together(stream, skip, max);
+}
+
 static ssize_t send_chunks(struct stream *stream)
 {
 	struct iovec vectors[VECTORS_MAX];
 	struct msghdr message = { .msg_iov = vectors };
+	int count = shared_chunks_vectors(&stream->chunks, &stream->out, vectors, VECTORS_MAX);
 
-	message.msg_iovlen = (size_t)shared_chunks_vectors(&stream->chunks, &stream->out, vectors, VECTORS_MAX);
+	if (stream->tls)
+		return tls_write(stream->tls, vectors, count, stream->ops->together ? together : NULL, stream);
+	message.msg_iovlen = (size_t)count;
 	return sendmsg(stream->fd, &message, MSG_NOSIGNAL);
 }
 
@@ -202,6 +263,14 @@ static void fail(struct stream *stream, int error)
 		stream->ops->ended(stream, error);
 }
 
+/* Whether something waits for the socket. During a handshake, output does not. */
+static bool is_blocked(const struct stream *stream)
+{
+	if (!stream->tls)
+		return stream_waiting(stream) > 0;
+	return tls_has_output(stream->tls) || (stream_waiting(stream) && tls_is_ready(stream->tls));
+}
+
 void stream_flush(struct stream *stream)
 {
 	struct slice out = buf_slice(&stream->out);
@@ -209,7 +278,7 @@ void stream_flush(struct stream *stream)
 
 	assert(stream->dirty);
 	unlist(stream);
-	if (stream->chunks.waiting)
+	if (stream->chunks.waiting || stream->tls)
 		n = send_chunks(stream);
 	else if (out.n)
 		n = send(stream->fd, out.p, out.n, MSG_NOSIGNAL);
@@ -219,12 +288,14 @@ void stream_flush(struct stream *stream)
 	}
 	if (n > 0)
 		shared_chunks_written(&stream->chunks, &stream->out, (size_t)n);
-	if (stream_waiting(stream)) {
+	if (is_blocked(stream)) {
 		stream->writing = true;
 		event_add(&stream->write, NULL);
-	} else {
-		release_output(stream, out.n);
+	} else if (stream->finishing) {
+		shutdown(stream->fd, SHUT_WR);
 	}
+	if (stream_waiting(stream) == 0)
+		release_output(stream, out.n);
 	stream->ops->written(stream, n > 0 ? (size_t)n : 0);
 }
 
@@ -234,7 +305,8 @@ bool stream_is_settled(const struct stream *stream)
 
 	if (ioctl(stream->fd, FIONREAD, &unread) < 0 || ioctl(stream->fd, SIOCOUTQ, &unsent) < 0)
 		return true;
-	return unread == 0 && unsent == 0;
+	return unread == 0 && unsent == 0 &&
+		!(stream->tls && (tls_has_input(stream->tls) || tls_has_output(stream->tls)));
 }
 
 bool stream_is_broken(const struct stream *stream)
@@ -244,9 +316,22 @@ bool stream_is_broken(const struct stream *stream)
 	return poll(&at, 1, 0) > 0 && at.revents & (POLLERR | POLLHUP);
 }
 
+const char *stream_error(const struct stream *stream, int error)
+{
+	const char *reason = stream->tls ? tls_reason(stream->tls) : NULL;
+
+	return reason ? reason : strerror(error);
+}
+
 void stream_finish(struct stream *stream)
 {
-	shutdown(stream->fd, SHUT_WR);
+	if (!stream->tls) {
+		shutdown(stream->fd, SHUT_WR);
+		return;
+	}
+	tls_finish(stream->tls);
+	stream->finishing = true;
+	stream_dirty(stream);
 }
 
 void stream_pause(struct stream *stream)
@@ -262,7 +347,10 @@ void stream_resume(struct stream *stream)
 	if (stream->reading)
 		return;
 	stream->reading = true;
-	event_add(&stream->read, NULL);
+	if (stream->tls && tls_has_input(stream->tls))
+		read_at_once(stream);
+	else
+		event_add(&stream->read, NULL);
 	if (buf_size(&stream->in))
 		loop_later(stream->loop, &stream->kick);
 }

@@ -1,6 +1,6 @@
 /*
  * A non-blocking socket. Input is passed to the owner as it comes. Output is collected in a buffer, and written once at the end
- * of the loop's turn.
+ * of the loop's turn. With a TLS session both are encrypted, and output waits for the end of the handshake.
  */
 #ifndef NET_STREAM_H
 #define NET_STREAM_H
@@ -10,6 +10,7 @@
 
 #include "net/loop.h"
 #include "net/shared_chunks.h"
+#include "net/tls.h"
 #include "util/buf.h"
 
 struct stream;
@@ -22,8 +23,12 @@ struct stream_ops {
 	size_t (*data)(struct stream *stream, struct slice in);
 	/* A write took `n` bytes, which may be 0. */
 	void (*written)(struct stream *stream, size_t n);
-	/* The peer sends no more (error is 0), or the connection broke (error is an errno). */
+	/* The peer sends no more (error is 0), or the connection broke (error is an errno, see stream_error). */
 	void (*ended)(struct stream *stream, int error);
+	/* The handshake of a TLS session is done. May not close the stream. */
+	void (*secured)(struct stream *stream);
+	/* How many bytes behind the first `skip` unwritten ones belong in one TLS record, up to `max`; NULL for as many as fit. */
+	size_t (*together)(struct stream *stream, size_t skip, size_t max);
 };
 
 struct stream {
@@ -32,22 +37,27 @@ struct stream {
 	const struct stream_ops *ops;
 	struct event read, write;
 	struct loop_job kick; /* passes `in` to the owner after a pause */
+	struct tls *tls;      /* owned; NULL for plain text */
 	struct buf in, out;
 	struct shared_chunks chunks; /* in `out` */
 	enum loop_rank rank;
 	int fd;                             /* -1 when closed */
 	bool dirty, held, reading, writing; /* writing: waits for the socket to take more */
 	bool more;                          /* as stream_expect says */
+	bool finishing;                     /* the socket is shut down once all is written */
 };
 
 /* Takes a connected, non-blocking socket, and starts reading. `ops` is borrowed. */
 void stream_open(struct stream *stream, struct loop *loop, enum loop_rank rank, int fd, const struct stream_ops *ops);
 
+/* Takes a TLS session, new or of a detached stream, and carries on its handshake. Called before anything was read or written. */
+void stream_encrypt(struct stream *stream, struct tls *tls);
+
 /* Closes the socket, and discards unwritten output. Does nothing if the stream is closed. */
 void stream_close(struct stream *stream);
 
-/* Closes an open stream, but gives its socket, open, to the caller. */
-int stream_detach(struct stream *stream);
+/* Closes an open stream, but gives its socket, open, to the caller, and in `tls` its session, or NULL. */
+int stream_detach(struct stream *stream, struct tls **tls);
 
 /* Has `out` written at the end of the turn. Called before `out` is filled, it reuses a spare buffer. */
 void stream_dirty(struct stream *stream);
@@ -70,6 +80,9 @@ bool stream_is_settled(const struct stream *stream);
 /* Whether the connection broke, which a stream that is paused and writes nothing does not notice. */
 bool stream_is_broken(const struct stream *stream);
 
+/* The text of an error that `ended` was given, valid as long as the stream is open. */
+const char *stream_error(const struct stream *stream, int error);
+
 /* Tells the peer that nothing more will be written. */
 void stream_finish(struct stream *stream);
 
@@ -86,7 +99,13 @@ static inline size_t stream_waiting(const struct stream *stream)
 /* Bytes of memory that it takes: what was read and not used up, what waits to be written. What was never filled takes none. */
 static inline size_t stream_memory(const struct stream *stream)
 {
-	return stream->in.end + stream->out.end + stream->chunks.held;
+	return stream->in.end + stream->out.end + stream->chunks.held + (stream->tls ? tls_memory(stream->tls) : 0);
+}
+
+/* Whether the handshake of a TLS session is under way: until it is done nothing can be written. */
+static inline bool stream_is_securing(const struct stream *stream)
+{
+	return stream->tls && !tls_is_ready(stream->tls);
 }
 
 static inline bool stream_is_open(const struct stream *stream)

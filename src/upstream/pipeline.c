@@ -125,3 +125,31 @@ bool pipeline_is_writing_first(const struct pipeline *p)
 {
 	return p->count && entry_at(p, 0)->end > p->written;
 }
+
+/* The number of calls that end at or before a position, as pipeline.encoded counts. */
+static size_t calls_before(const struct pipeline *p, uint64_t position)
+{
+	size_t low = 0, high = p->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (entry_at(p, middle)->end <= position)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+size_t pipeline_together(const struct pipeline *p, size_t skip, size_t max)
+{
+	uint64_t from = p->written + skip;
+	size_t first = calls_before(p, from), last = calls_before(p, from + max);
+
+	if (first == p->count)
+		return max;
+	/* Behind the rest of a call that was cut, nothing else. */
+	if (entry_at(p, first)->start < from && last > first)
+		last = first + 1;
+	return last > first ? (size_t)(entry_at(p, last - 1)->end - from) : max;
+}

@@ -52,6 +52,12 @@ ssize_t pipeline_read(struct pipeline *p, struct slice in, const struct pipeline
  */
 void pipeline_fail(struct pipeline *p, enum result_status sent, const struct pipeline_peer *peer);
 
+/*
+ * How many bytes, up to `max`, a receiver should get at once, behind `skip` unwritten ones: whole calls, as many as fit, or the next
+ * part of a call that does not fit. Gives `max` if there is no call.
+ */
+size_t pipeline_together(const struct pipeline *p, size_t skip, size_t max);
+
 /* Whether the oldest call is not written to its end; false if there is none. */
 bool pipeline_is_writing_first(const struct pipeline *p);
 

@@ -20,6 +20,8 @@
 #include "upstream/server_address.h"
 #include "upstream/server_former.h"
 
+struct tls_context;
+
 enum server_state { SERVER_DOWN, SERVER_CONNECTING, SERVER_GREETING, SERVER_UP, SERVER_STATES };
 
 extern const char *const server_state_name[SERVER_STATES];
@@ -31,6 +33,7 @@ struct server_options {
 	uint64_t dns_interval;                                           /* milliseconds; 0: never */
 	size_t queue;                                                    /* unanswered calls at most */
 	size_t value_max;                                                /* bytes of a value in a reply */
+	struct tls_context *tls;                                         /* for TCP servers; borrowed; or NULL */
 	char login[512]; /* "user password" that each connection begins with; "" for none */
 };
 
@@ -55,6 +58,8 @@ struct server {
 	struct loop *loop;
 	struct server_address address;
 	struct server_former *former; /* while calls are left there; or NULL */
+	struct tls_peer *tls;         /* NULL on a Unix socket */
+	char refusal[160];            /* why TLS with it last failed, since it was up; "" for none */
 	uint64_t *random;
 	struct stream stream;
 	struct pipeline pipeline;

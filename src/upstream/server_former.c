@@ -94,7 +94,13 @@ static void on_ended(struct stream *stream, int error)
 	close_later(former_of(stream), RESULT_LOST);
 }
 
-static const struct stream_ops stream_ops = { on_data, on_written, on_ended };
+/* As for the server's own connection. */
+static size_t together(struct stream *stream, size_t skip, size_t max)
+{
+	return pipeline_together(&former_of(stream)->pipeline, skip, max);
+}
+
+static const struct stream_ops stream_ops = { on_data, on_written, on_ended, NULL, together };
 
 static void set_timer(struct server_former *f, uint64_t ms)
 {
@@ -124,9 +130,14 @@ struct server_former *server_former_create(struct stream *stream, struct pipelin
 	struct server_former *f = xcalloc(1, sizeof(*f));
 	struct buf in = stream->in, out = stream->out;
 	struct loop *loop = stream->loop;
+	struct tls *tls;
+	int fd;
 
 	stream->in = stream->out = BUF_EMPTY;
-	stream_open(&f->stream, loop, LOOP_SERVERS, stream_detach(stream), &stream_ops);
+	fd = stream_detach(stream, &tls);
+	stream_open(&f->stream, loop, LOOP_SERVERS, fd, &stream_ops);
+	if (tls)
+		stream_encrypt(&f->stream, tls);
 	f->stream.in = in;
 	f->stream.out = out;
 	f->pipeline = *pipeline;

@@ -3,9 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +42,17 @@ static int connect_to(const char *host, uint16_t number)
 	return fd;
 }
 
-bool conn_open(struct conn *conn, const char *host, uint16_t port, size_t depth)
+/* Certificates are not checked: it is speed that is measured. */
+static bool shake_hands(struct conn *conn, SSL_CTX *context)
+{
+	conn->tls = SSL_new(context);
+	if (conn->tls && SSL_set_fd(conn->tls, conn->fd) && SSL_connect(conn->tls) == 1)
+		return true;
+	fprintf(stderr, "loadgen: TLS: %s\n", ERR_reason_error_string(ERR_peek_error()));
+	return false;
+}
+
+bool conn_open(struct conn *conn, const char *host, uint16_t port, size_t depth, SSL_CTX *tls)
 {
 	const int on = 1;
 	uint64_t slots = 1;
@@ -50,6 +63,10 @@ bool conn_open(struct conn *conn, const char *host, uint16_t port, size_t depth)
 	if (conn->fd < 0)
 		return false;
 	setsockopt(conn->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	if (tls && !shake_hands(conn, tls)) {
+		conn_close(conn);
+		return false;
+	}
 	fcntl(conn->fd, F_SETFL, O_NONBLOCK);
 	conn->times = calloc(slots, sizeof(*conn->times));
 	if (conn->times == NULL) {
@@ -61,11 +78,57 @@ bool conn_open(struct conn *conn, const char *host, uint16_t port, size_t depth)
 
 void conn_close(struct conn *conn)
 {
+	SSL_free(conn->tls);
+	conn->tls = NULL;
 	if (conn->fd >= 0)
 		close(conn->fd);
 	conn->fd = -1;
 	free(conn->times);
 	conn->times = NULL;
+}
+
+/* The result of a call of OpenSSL, as send and recv would give it. */
+static ssize_t result_of(const struct conn *conn, int done)
+{
+	if (done > 0)
+		return done;
+	switch (SSL_get_error(conn->tls, done)) {
+	case SSL_ERROR_WANT_READ:
+	case SSL_ERROR_WANT_WRITE:
+		errno = EAGAIN;
+		return -1;
+	case SSL_ERROR_ZERO_RETURN:
+		return 0;
+	default:
+		errno = EPROTO;
+		return -1;
+	}
+}
+
+static ssize_t send_some(const struct conn *conn)
+{
+	size_t size = conn->unwritten_size < INT_MAX ? conn->unwritten_size : INT_MAX;
+
+	if (conn->tls == NULL)
+		return send(conn->fd, conn->unwritten, conn->unwritten_size, MSG_NOSIGNAL);
+	ERR_clear_error();
+	return result_of(conn, SSL_write(conn->tls, conn->unwritten, (int)size));
+}
+
+ssize_t conn_receive(struct conn *conn, char *to, size_t size)
+{
+	size_t all = 0;
+	ssize_t got;
+
+	if (conn->tls == NULL)
+		return recv(conn->fd, to, size, 0);
+	do {
+		ERR_clear_error();
+		got = result_of(conn, SSL_read(conn->tls, to + all, (int)(size - all)));
+		if (got > 0)
+			all += (size_t)got;
+	} while (got > 0 && all < size);
+	return all ? (ssize_t)all : got;
 }
 
 bool conn_flush(struct conn *conn)
@@ -74,7 +137,7 @@ bool conn_flush(struct conn *conn)
 
 	if (conn->unwritten_size == 0)
 		return true;
-	written = send(conn->fd, conn->unwritten, conn->unwritten_size, MSG_NOSIGNAL);
+	written = send_some(conn);
 	if (written < 0) {
 		if (errno == EAGAIN || errno == EINTR)
 			return true;

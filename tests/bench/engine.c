@@ -14,6 +14,7 @@
 #include "conn.h"
 
 #include <errno.h>
+#include <openssl/ssl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +49,7 @@ struct engine {
 	uint64_t released; /* open loop: requests whose time has come */
 	double own_cpu_before;
 	char *buffer;
+	SSL_CTX *tls; /* or NULL */
 };
 
 static uint64_t clock_ns(void)
@@ -204,7 +206,7 @@ static bool consume(struct engine *engine, struct conn *conn, const char *at, co
 static bool receive(struct engine *engine, struct conn *conn)
 {
 	char *fresh = engine->buffer + conn->stash_size;
-	ssize_t length = recv(conn->fd, fresh, READ_SIZE, 0);
+	ssize_t length = conn_receive(conn, fresh, READ_SIZE);
 
 	if (length < 0 && (errno == EAGAIN || errno == EINTR))
 		return true;
@@ -215,7 +217,10 @@ static bool receive(struct engine *engine, struct conn *conn)
 	memcpy(engine->buffer, conn->stash, conn->stash_size);
 	engine->now = clock_ns();
 	engine->last_reply = engine->now;
-	return consume(engine, conn, engine->buffer, fresh + length);
+	if (!consume(engine, conn, engine->buffer, fresh + length))
+		return false;
+	/* With TLS the socket does not tell of what was left. */
+	return !conn->tls || (size_t)length < READ_SIZE || receive(engine, conn);
 }
 
 static bool tick(struct engine *engine)
@@ -407,7 +412,8 @@ static bool open_conns(struct engine *engine)
 	for (size_t i = 0; i < options->conns; i++) {
 		struct conn *conn = &engine->conns[i];
 
-		if (!conn_open(conn, options->host, options->ports[i % options->port_count], options->depth))
+		if (!conn_open(
+			    conn, options->host, options->ports[i % options->port_count], options->depth, engine->tls))
 			return false;
 		engine->conn_count++;
 		conn->next_send = conn->next_reply = i * engine->pool->count / options->conns;
@@ -420,9 +426,21 @@ static bool open_conns(struct engine *engine)
 	return true;
 }
 
+static SSL_CTX *tls_context(void)
+{
+	SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+
+	if (context == NULL)
+		abort();
+	SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE);
+	SSL_CTX_set_read_ahead(context, 1);
+	return context;
+}
+
 bool engine_run(const struct options *options, struct pool *pool, struct result *result)
 {
 	struct engine engine = {
+		.tls = options->tls ? tls_context() : NULL,
 		.options = options,
 		.pool = pool,
 		.result = result,
@@ -444,6 +462,7 @@ bool engine_run(const struct options *options, struct pool *pool, struct result 
 		close(engine.timer);
 	if (engine.epoll >= 0)
 		close(engine.epoll);
+	SSL_CTX_free(engine.tls);
 	free(engine.conns);
 	free(engine.buffer);
 	return good;

@@ -27,6 +27,7 @@ static const char usage_text[] = "usage: loadgen [option ...]\n"
 				 "  --member-size N        bytes of a member (12)\n"
 				 "  --prefill              first store what the op is to find\n"
 				 "  --pids A,B,...         report CPU and memory of these processes\n"
+				 "  --tls                  speak TLS; certificates are not checked\n"
 				 "  --json                 report as one JSON object\n"
 				 "  --help                 this text\n";
 
@@ -119,6 +120,7 @@ enum {
 	MEMBERS,
 	MEMBER_SIZE,
 	PREFILL,
+	TLS,
 	PIDS,
 	JSON,
 	HELP
@@ -141,6 +143,7 @@ static const struct option long_options[] = {
 	{ "members", required_argument, NULL, MEMBERS },
 	{ "member-size", required_argument, NULL, MEMBER_SIZE },
 	{ "prefill", no_argument, NULL, PREFILL },
+	{ "tls", no_argument, NULL, TLS },
 	{ "pids", required_argument, NULL, PIDS },
 	{ "json", no_argument, NULL, JSON },
 	{ "help", no_argument, NULL, HELP },
@@ -207,6 +210,9 @@ static void apply(struct options *options, int option, const char *name, const c
 		break;
 	case PREFILL:
 		options->prefill = true;
+		break;
+	case TLS:
+		options->tls = true;
 		break;
 	case PIDS:
 		parse_pids(options, name, text);

@@ -24,6 +24,7 @@ struct options {
 	uint64_t requests; /* 0: run for ${seconds} */
 	double rate;       /* 0: closed loop */
 	bool prefill;
+	bool tls;
 	bool json;
 	pid_t pids[MAX_PIDS];
 	size_t pid_count;

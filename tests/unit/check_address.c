@@ -45,6 +45,26 @@ START_TEST(unix_sockets)
 }
 END_TEST
 
+START_TEST(with_tls)
+{
+	struct address a;
+
+	ck_assert_str_eq(reads("tls:127.0.0.1:7", false), "127.0.0.1 7 1");
+	ck_assert_str_eq(reads("tls:[::1]", false), "::1 11211 1");
+	ck_assert_str_eq(reads("tls:", false), "no host");
+	ck_assert_str_eq(reads("tls::7", false), "no host");
+	ck_assert_str_eq(reads("tls:unix:/x", false), "no TLS on a Unix socket");
+	ck_assert_str_eq(reads("tls:/x", false), "no TLS on a Unix socket");
+	ck_assert_str_eq(reads("tls:h:7", true), "an IPv6 address needs [ ]");
+	ck_assert_ptr_null(address_parse("tls:h", 7, false, &a));
+	ck_assert(a.tls);
+	ck_assert_ptr_null(address_parse("h", 7, false, &a));
+	ck_assert(!a.tls);
+	ck_assert_ptr_null(address_parse("tls", 7, false, &a));
+	ck_assert(!a.tls);
+}
+END_TEST
+
 START_TEST(weights)
 {
 	ck_assert_str_eq(reads("h:7 weight=2", true), "h 7 2");
@@ -89,4 +109,4 @@ START_TEST(wrong)
 }
 END_TEST
 
-SUITE(address, tcp, unix_sockets, weights, wrong)
+SUITE(address, tcp, unix_sockets, with_tls, weights, wrong)

@@ -267,6 +267,35 @@ START_TEST(push_while_failing)
 }
 END_TEST
 
+/* What goes into one record: whole calls, or a part of one. A set here has 18 bytes, a delete 10. */
+START_TEST(together)
+{
+	push(0, CALL_SET);
+	push(1, CALL_DELETE);
+	push(2, CALL_DELETE);
+	push(3, CALL_SET);
+	ck_assert_uint_eq(buf_size(&out), 18 + 10 + 10 + 18);
+	ck_assert_uint_eq(pipeline_together(&pipeline, 0, 1000), 56);
+	ck_assert_uint_eq(pipeline_together(&pipeline, 0, 56), 56);
+	ck_assert_uint_eq(pipeline_together(&pipeline, 0, 55), 38);
+	ck_assert_uint_eq(pipeline_together(&pipeline, 0, 18), 18);
+	/* A part, then the rest alone. */
+	ck_assert_uint_eq(pipeline_together(&pipeline, 0, 10), 10);
+	ck_assert_uint_eq(pipeline_together(&pipeline, 10, 1000), 8);
+	ck_assert_uint_eq(pipeline_together(&pipeline, 10, 5), 5);
+	ck_assert_uint_eq(pipeline_together(&pipeline, 18, 1000), 38);
+	ck_assert_uint_eq(pipeline_together(&pipeline, 56, 1000), 1000);
+	pipeline_written(&pipeline, 20);
+	ck_assert_uint_eq(pipeline_together(&pipeline, 0, 1000), 8);
+	ck_assert_uint_eq(pipeline_together(&pipeline, 8, 1000), 28);
+	ck_assert_int_eq(reads("STORED\r\n"), 8);
+	ck_assert_uint_eq(pipeline_together(&pipeline, 8, 27), 10);
+	pipeline_fail(&pipeline, RESULT_LOST, &peer);
+	ck_assert_uint_eq(pipeline_together(&pipeline, 0, 7), 7);
+	end();
+}
+END_TEST
+
 START_TEST(failing_nothing)
 {
 	pipeline_fail(&pipeline, RESULT_LOST, &peer);
@@ -277,4 +306,4 @@ START_TEST(failing_nothing)
 END_TEST
 
 SUITE(pipeline, answers_in_order, many, cut_at_every_byte, stray_reply, reply_to_what_was_not_sent, early_reply,
-	garbage, suspect_reply, sent_or_not, push_while_reading, push_while_failing, failing_nothing)
+	garbage, suspect_reply, sent_or_not, push_while_reading, push_while_failing, together, failing_nothing)

@@ -287,7 +287,7 @@ class Pipelines(WireTest):
         model = Model(seed)
         commands = [model.command() for _ in range(self.COUNT)]
         sent = b"".join(command for command, _ in commands)
-        with Conn(proxy.port) as conn:
+        with self.connect(proxy) as conn:
             sender = threading.Thread(target=self.send, args=(conn, sent, piece), daemon=True)
             sender.start()
             for number, (command, reply) in enumerate(commands):
@@ -323,7 +323,7 @@ class Pipelines(WireTest):
         _, proxy = self.pool(2, "-t", "2", config=EVENLY)
 
         def work(number):
-            with Conn(proxy.port) as conn:
+            with self.connect(proxy) as conn:
                 keys = [f"c{number}-{i}" for i in range(50)]
                 sent = b"".join(b"set %s 0 0 %d\r\n%s\r\n" % (k.encode(), len(k), k.encode()) for k in keys) * 20
                 gets = b"".join(b"get %s\r\n" % k.encode() for k in keys) * 20
@@ -385,7 +385,7 @@ class HalfClose(WireTest):
     def test_commands_then_fin(self):
         """All is answered, then the proxy closes."""
         _, proxy = self.pool(2)
-        with Conn(proxy.port) as conn:
+        with self.connect(proxy) as conn:
             conn.send(b"sadd t a b c\r\nsrem t b\r\nsmembers t\r\nget x\r\nset x 0 0 1\r\n1\r\nget x\r\n")
             conn.half_close()
             self.assertEqual(conn.rest(), b"STORED\r\nDELETED\r\nVALUE t 0 3\r\na c\r\nEND\r\nEND\r\nSTORED\r\n"
@@ -393,18 +393,18 @@ class HalfClose(WireTest):
 
     def test_many_commands_then_fin(self):
         _, proxy = self.pool(2)
-        with Conn(proxy.port) as conn:
+        with self.connect(proxy) as conn:
             conn.send(b"incr n 1\r\nmn\r\n" * 5000)
             conn.half_close()
             self.assertEqual(conn.rest(), b"NOT_FOUND\r\nMN\r\n" * 5000)
 
     def test_half_a_command_then_fin(self):
         _, proxy = self.pool(2)
-        with Conn(proxy.port) as conn:
+        with self.connect(proxy) as conn:
             conn.send(b"mn\r\nset x 0 0 5\r\nab")
             conn.half_close()
             self.assertEqual(conn.rest(), b"MN\r\n")
-        with Conn(proxy.port) as conn:
+        with self.connect(proxy) as conn:
             self.assertIsNone(conn.get("x"))
 
 
@@ -438,7 +438,7 @@ class Moved(WireTest):
             return time.monotonic() > end
 
         def work(number):
-            with Conn(proxy.port) as conn:
+            with self.connect(proxy) as conn:
                 assert conn.set("auth", b"foo bar") == "STORED"
                 while not done.is_set():
                     i = rounds[number]

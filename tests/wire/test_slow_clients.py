@@ -4,7 +4,6 @@ import time
 
 from case import WireTest
 from harness import built_with_sanitizer
-from wire import Conn
 
 # MiB; without bounds these would be several hundred, and with them there were 40 at most
 RSS_LIMIT = 128
@@ -49,7 +48,7 @@ class Slow(WireTest):
 
     def test_large_values(self):
         _, proxy = self.pool(2)
-        with Conn(proxy.port) as conn:
+        with self.connect(proxy) as conn:
             self.assertEqual(conn.set("big", b"x" * 500000), "STORED")
         self.flood(proxy, b"get big\r\n", 2000)
         self.assertLess(self.watch(proxy, 2, self.other(proxy)), self.limit())
@@ -57,14 +56,14 @@ class Slow(WireTest):
     def test_large_values_of_one_get(self):
         """A single get of much: 400 MB in one reply."""
         _, proxy = self.pool(2)
-        with Conn(proxy.port) as conn:
+        with self.connect(proxy) as conn:
             self.assertEqual(conn.set("big", b"x" * 500000), "STORED")
         self.flood(proxy, b"get" + b" big" * 800 + b"\r\n", 1)
         self.assertLess(self.watch(proxy, 2, self.other(proxy)), self.limit())
 
     def test_large_sets(self):
         _, proxy = self.pool(2)
-        with Conn(proxy.port) as conn:
+        with self.connect(proxy) as conn:
             for i in range(20):
                 self.assertEqual(conn.ask("sadd big " + " ".join(f"{i}-{j}-{'m' * 30}" for j in range(500))), "STORED")
         self.flood(proxy, b"smembers big\r\n", 2000)
@@ -80,7 +79,7 @@ class Slow(WireTest):
     def test_what_was_not_read_comes_later(self):
         """A client that was held up gets all of its replies once it reads."""
         _, proxy = self.pool(2)
-        with Conn(proxy.port) as conn:
+        with self.connect(proxy) as conn:
             self.assertEqual(conn.set("big", b"x" * 200000), "STORED")
         conn = self.flood(proxy, b"get big\r\nmn\r\n", 300)
         time.sleep(0.5)

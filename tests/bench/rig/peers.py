@@ -60,8 +60,9 @@ class Failed(Exception):
 class Server:
     """One that listens. Behind a proxy, `behind` is the server that it stands in front of; `others` stand beside it."""
 
-    def __init__(self, name, proto, port, process, behind=None):
+    def __init__(self, name, proto, port, process, behind=None, tls=False):
         self.name, self.proto, self.port, self.process, self.behind = name, proto, port, process, behind
+        self.tls = tls
         self.others = []
 
     def ports(self):
@@ -180,6 +181,12 @@ class Lab:
             return self._start_nutcracker(name, "redis")
         if name == "memcached-proxy":
             return self._start_proxy()
+        if name == "memcached-tls":
+            certificate, key = self._certificate()
+            return self._start_memcached(name, "-Z", "-o", f"ssl_chain_cert={certificate},ssl_key={key}", tls=True)
+        if name == "setlistd-tls":
+            config = 'tls_certificate = "%s"\ntls_key = "%s"\n' % self._certificate()
+            return self._start_setlistd(name, self.threads, config, tls=True)
         if name == "setlistd-nocache":
             return self._start_setlistd(name, self.threads, "cache_memory = 0\n")
         if name == "setlistd-x20":
@@ -192,11 +199,22 @@ class Lab:
             raise Missing(self.missing[name])
         return server
 
-    def _start_memcached(self, name):
+    def _certificate(self):
+        """The paths of a certificate that is signed by itself, and of its key."""
+        paths = os.path.join(self.work, "cert.pem"), os.path.join(self.work, "key.pem")
+        if not os.path.exists(paths[0]):
+            command = [find_program("openssl"), "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+                       "-nodes", "-subj", "/CN=bench", "-out", paths[0], "-keyout", paths[1]]
+            subprocess.run(command, capture_output=True, timeout=PATIENCE, check=True)
+            os.chmod(paths[1], 0o644)
+            os.chmod(self.work, 0o755)
+        return paths
+
+    def _start_memcached(self, name, *options, tls=False):
         program, port = find_program("memcached"), self._free_port()
         self.versions["memcached"] = first_number(program, "--version")
-        process = self._run(name, port, self._memcached(program, port, "-m", "1024"))
-        return Server(name, "memcache", port, process)
+        process = self._run(name, port, self._memcached(program, port, "-m", "1024", *options))
+        return Server(name, "memcache", port, process, tls=tls)
 
     def _start_proxy(self):
         program = self.proxy or find_program("memcached")
@@ -241,16 +259,16 @@ class Lab:
         first.others = others
         return first
 
-    def _start_setlistd(self, name, threads, config="", behind=None):
+    def _start_setlistd(self, name, threads, config="", behind=None, tls=False):
         if not os.access(self.setlistd, os.X_OK):
             raise Missing(f"{self.setlistd} is not built")
         behind, port = behind or self._needed("memcached"), self._free_port()
         self.versions["setlistd"] = first_number(self.setlistd, "-V")
-        command = [self.setlistd, "-l", "127.0.0.1", "-p", str(port), "-S", f"127.0.0.1:{behind.port}", "-t",
+        command = [self.setlistd, "-l", "tls:127.0.0.1" if tls else "127.0.0.1", "-p", str(port), "-S", f"127.0.0.1:{behind.port}", "-t",
                    str(threads)]
         if config:
             command += ["-f", self._write(f"{name}.conf", config)]
-        return Server(name, "memcache", port, self._run(name, port, command), behind)
+        return Server(name, "memcache", port, self._run(name, port, command), behind, tls)
 
     # --- processes, ports, files
 

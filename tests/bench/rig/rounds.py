@@ -86,6 +86,8 @@ class Run:
         command = [self.loadgen, "--proto", server.proto, "--port", ",".join(map(str, server.ports())), "--op", op,
                    "--json", "--conns", str(self.settings["conns"]), "--seconds", str(seconds or self.settings["seconds"]),
                    "--warmup", str(WARMUP), "--pids", ",".join(map(str, server.pids())), *options]
+        if server.tls:
+            command.append("--tls")
         if rate:
             # As deep as it takes for no request to wait for another one's reply.
             command += ["--rate", f"{rate:.0f}", "--depth", "64"]
@@ -136,7 +138,7 @@ def build_loadgen(root):
         return path
     os.makedirs(os.path.dirname(path), exist_ok=True)
     command = [os.environ.get("CC", "cc"), "-std=c11", "-O2", "-Wall", "-Wextra", "-D_GNU_SOURCE", "-I" + folder,
-               *(name for name in sources if name.endswith(".c")), "-o", path]
+               *(name for name in sources if name.endswith(".c")), "-o", path, "-lssl", "-lcrypto"]
     if subprocess.run(command, check=False).returncode:
         raise Failed("the load generator does not compile")
     return path

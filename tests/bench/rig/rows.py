@@ -5,7 +5,7 @@ from . import fill
 
 # Each proxy stands in front of the memcached, or the Redis, that is also measured directly.
 SERVERS = ("setlistd", "setlistd-t2", "setlistd-nocache", "memcached", "nutcracker", "memcached-proxy", "redis",
-           "nutcracker+redis", "setlistd-x20")
+           "nutcracker+redis", "setlistd-x20", "setlistd-tls", "memcached-tls")
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,7 @@ LARGE = ("--keys", "1", "--members", "200000")
 ROWS = [
     *_pair("get", "get of 100 bytes", "get", OURS + MEMCACHED + ("redis",),
            quick=(("setlistd", "memcached", "nutcracker"), ("setlistd", "memcached"))),
+    *_pair("get-tls", "get of 100 bytes by clients with TLS", "get", ("setlistd-tls", "memcached-tls")),
     # Of half a second, a hundredth is what one pause of the machine makes of it.
     Row("get-half", "get at half of the peak rate", "get", ("setlistd",) + MEMCACHED, half_peak=True, stretch=4),
     Row("get-compacting", "get at half of the peak rate beside the compaction of 200,000 members", "get",

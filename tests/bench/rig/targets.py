@@ -94,6 +94,8 @@ TARGETS = [
            Value("get-1", ("memcached",), "cpu_us"), at_most=1.15),
     _rate("5.2", "get-16", PROXIES, 3),
     _rate("5.2", "get-16", "memcached", 3),
+    _rate("tls", "get-tls-1", "memcached-tls", 0.8, mine="setlistd-tls"),
+    _rate("tls", "get-tls-16", "memcached-tls", 1, mine="setlistd-tls"),
     _rate("5.3", "set-16", PROXIES, 1),
     *_both("5.4", "sadd", "nutcracker+redis", 1.5, 2),
     *_both("5.4", "sadd", "redis", 0.85, 1.2),

@@ -1,0 +1,71 @@
+/*
+ * The TLS session of one connection. It reads and writes the socket itself, and nothing here waits. For stream.c alone, except what
+ * makes a session: others only pass one along.
+ *
+ *     tls_read <- OpenSSL <- socket
+ *     tls_write -> OpenSSL -> records (a batch) -> socket
+ */
+#ifndef NET_TLS_H
+#define NET_TLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+struct tls;
+struct tls_context;
+
+/* A server, from one connection to the next: its name, and the last session with it, which the next connection resumes. */
+struct tls_peer;
+
+/* `host` is a name or an IP address, which the certificate must be for; copied. The caller owns the result. */
+struct tls_peer *tls_peer_create(const char *host);
+void tls_peer_destroy(struct tls_peer *peer);
+
+/*
+ * Make a session with a client, or with a server. The handshake begins with the first tls_read. They hold the context, which has
+ * the files that they need; `peer` is borrowed as long as the session is there. The caller owns the result.
+ */
+struct tls *tls_accept(struct tls_context *context);
+struct tls *tls_connect(struct tls_context *context, struct tls_peer *peer);
+
+/* Tells the peer that nothing more comes, if that is possible at once, and frees the session. NULL does nothing. */
+void tls_destroy(struct tls *tls);
+
+/* Says which socket the session uses from now on; borrowed. */
+void tls_attach(struct tls *tls, int fd);
+
+/* As recv: gives the number of bytes, 0 at the end, or -1 with an errno. EPROTO: see tls_reason. Also carries on the handshake. */
+ssize_t tls_read(struct tls *tls, void *to, size_t size);
+
+/*
+ * As writev, but several calls may be needed for a batch of bytes. The next call must come with those that were not taken, and may
+ * add more behind them. Changes the vectors. During a handshake takes none. Also sends what OpenSSL itself has to say. If `together`
+ * is not NULL, it says how many bytes go into a record: behind the first `skip` of the vectors, and not more than `max`.
+ */
+ssize_t tls_write(struct tls *tls, struct iovec *vectors, int count,
+	size_t (*together)(void *arg, size_t skip, size_t max), void *arg);
+
+/* The handshake is done. */
+bool tls_is_ready(const struct tls *tls);
+
+/* A read may give something at once, though the socket may have nothing. */
+bool tls_has_input(const struct tls *tls);
+
+/* The last read stopped before it had everything. */
+bool tls_stopped(const struct tls *tls);
+
+/* Records wait for the socket. */
+bool tls_has_output(const struct tls *tls);
+
+/* Queues the message that nothing more will be written. */
+void tls_finish(struct tls *tls);
+
+/* Why the session failed, or NULL if it did not. Valid as long as the session is there. */
+const char *tls_reason(const struct tls *tls);
+
+/* About the bytes of memory that it takes. */
+size_t tls_memory(const struct tls *tls);
+
+#endif

@@ -1,0 +1,259 @@
+"""Certificates, and what speaks TLS beside setlistd: clients, memcached -Z, and a server of Python's that says what it saw."""
+import contextlib
+import functools
+import os
+import socket
+import ssl
+import struct
+import subprocess
+import tempfile
+import threading
+
+from case import WireTest
+from harness import HOST, PATIENCE, Memcached
+from wire import Conn
+
+
+class Authority:
+    """A CA with the certificates that it signs, as PEM files in a folder. The `openssl` command makes them."""
+
+    def __init__(self, folder, name="ca"):
+        self.folder, self.name = folder, name
+        self.ca = self.path(f"{name}.pem")
+        self._run("req", "-x509", *self._key(name), "-out", self.ca, "-days", "9", "-subj", f"/CN={name}")
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def _run(self, *args):
+        subprocess.run(["openssl", *args], check=True, capture_output=True, timeout=PATIENCE)
+
+    def _key(self, name):
+        return ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", self.path(f"{name}.key")]
+
+    def sign(self, name, names=f"IP:{HOST},DNS:localhost", days="9"):
+        """The paths of a certificate and its key. With -1 day it has expired."""
+        request, extensions, pem = (self.path(f"{name}.{end}") for end in ("csr", "ext", "pem"))
+        with open(extensions, "w", encoding="ascii") as out:
+            out.write(f"subjectAltName={names}\n")
+        self._run("req", *self._key(name), "-out", request, "-subj", f"/CN={name}")
+        self._run("x509", "-req", "-in", request, "-CA", self.ca, "-CAkey", self.path(f"{self.name}.key"), "-out", pem,
+                  "-days", days, "-extfile", extensions, "-set_serial", str(abs(hash((name, days))) % 2**40 + 1))
+        return pem, self.path(f"{name}.key")
+
+    def sign_itself(self, name):
+        pem = self.path(f"{name}.pem")
+        self._run("req", "-x509", *self._key(name), "-out", pem, "-days", "9", "-subj", f"/CN={name}",
+                  "-addext", f"subjectAltName=IP:{HOST}")
+        return pem, self.path(f"{name}.key")
+
+
+class TlsSocket:
+    """A socket with TLS, as far as Conn uses one. Unlike Python's own, one thread may read while another writes."""
+
+    def __init__(self, sock, context, session=None):
+        self.sock = sock
+        self.lock = threading.Lock()
+        self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.tls = context.wrap_bio(self.incoming, self.outgoing, server_hostname=HOST, session=session)
+        self.sent = 0           # bytes of records
+        self.received = bytearray()
+        self.announced = False  # the peer said that nothing more comes, before it closed
+        while not self._try(self.tls.do_handshake):
+            self._flush()
+            self._receive()
+        self._flush()
+
+    def _try(self, step):
+        """What the step gives, in a list; None if more must come from the peer first."""
+        try:
+            with self.lock:
+                return [step()]
+        except ssl.SSLWantReadError:
+            return None
+
+    def _flush(self):
+        self.sock.sendall(self.outgoing.read())
+
+    def _receive(self):
+        data = self.sock.recv(1 << 16)
+        self.received += data
+        with self.lock:
+            self.incoming.write(data) if data else self.incoming.write_eof()
+
+    def sendall(self, data):
+        for start in range(0, len(data), 1 << 16):
+            with self.lock:
+                self.tls.write(data[start:start + (1 << 16)])
+                records = self.outgoing.read()
+            self.sock.sendall(records)
+            self.sent += len(records)
+
+    def recv(self, size):
+        while True:
+            try:
+                got = self._try(lambda: self.tls.read(size))
+            except ssl.SSLZeroReturnError:
+                self.announced = True
+                return b""
+            except ssl.SSLEOFError:
+                return b""
+            if got:
+                self.announced = not got[0]
+                return got[0]
+            self._receive()
+
+    def take_records(self):
+        """The sizes of the records that have come since the last call."""
+        sizes = []
+        while self.received:
+            sizes.append(5 + int.from_bytes(self.received[3:5], "big"))
+            del self.received[:sizes[-1]]
+        return sizes
+
+    def say_end(self):
+        """Says that nothing more comes. The connection stays open."""
+        self._try(self.tls.unwrap)
+        self._flush()
+
+    def shutdown(self, how):
+        self.say_end()
+        self.sock.shutdown(how)
+
+    def __getattr__(self, name):
+        return getattr(self.sock, name)
+
+
+class TlsConn(Conn):
+    """A client's side of a connection with TLS; `session` is one to resume."""
+
+    def __init__(self, address, context, session=None, **kwargs):
+        super().__init__(address, **kwargs)
+        self.sock = TlsSocket(self.sock, context, session)
+
+
+class TlsServer:
+    """Accepts connections with TLS, answers as an empty memcached with meta commands would, and notes each handshake.
+
+    One thread for each connection. `context` may be replaced between two connections.
+    """
+
+    def __init__(self, context):
+        self.context = context
+        self.resumed, self.errors, self.conns = [], [], []
+        self.listener = socket.create_server((HOST, 0))
+        self.port = self.listener.getsockname()[1]
+        self.name = f"{HOST}:{self.port}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                sock, _ = self.listener.accept()
+            except OSError:
+                return
+            sock.settimeout(PATIENCE)
+            threading.Thread(target=self._serve, args=(sock,), daemon=True).start()
+
+    def _serve(self, sock):
+        try:
+            conn = self.context.wrap_socket(sock, server_side=True)
+            self.conns.append(conn)
+            self.resumed.append(conn.session_reused)
+            for line in conn.makefile("rb"):
+                conn.sendall(self._answer(line.strip()))
+        except (OSError, ValueError) as error:
+            self.errors.append(error)
+
+    @staticmethod
+    def _answer(line):
+        fixed = {b"version": b"VERSION 1.6.18\r\n", b"mn": b"MN\r\n", b"stats settings": b"STAT item_size_max 1048576\r\nEND\r\n"}
+        if line.startswith(b"mg "):
+            return b"EN\r\n"
+        return fixed.get(line, b"ERROR\r\n")
+
+    def cut(self):
+        """Breaks all connections that there are, but not the listener."""
+        conns, self.conns = self.conns, []
+        for conn in conns:
+            conn.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            sock = socket.socket(fileno=conn.detach())
+            with contextlib.suppress(OSError):  # the other side may have gone
+                sock.shutdown(socket.SHUT_RD)  # so that the thread stops reading
+            sock.close()
+
+    def stop(self):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        self.cut()
+
+
+class TlsTest(WireTest):
+    @functools.cached_property
+    def folder(self):
+        folder = tempfile.TemporaryDirectory(prefix="setlistd-wire-")
+        self.addCleanup(folder.cleanup)
+        os.chmod(folder.name, 0o755)  # memcached reads its files as another user
+        return folder.name
+
+    @functools.cached_property
+    def authority(self):
+        return Authority(self.folder)
+
+    @functools.cached_property
+    def files(self):
+        """The certificate of every server here, and its key."""
+        return self.authority.sign("server")
+
+    def memcached_tls(self, *extra, files=None, ca=None):
+        certificate, key = files or self.files
+        os.chmod(key, 0o644)
+        options = f"ssl_chain_cert={certificate},ssl_key={key}" + (f",ssl_ca_cert={ca},ssl_verify_mode=2" if ca else "")
+        server = Memcached("-Z", "-o", options, *extra)
+        self.processes.append(server)
+        self.addCleanup(server.stop)
+        return server
+
+    def listening(self, more=""):
+        """The configuration of a listener with TLS."""
+        return 'tls_certificate = "%s"\ntls_key = "%s"\n' % self.files + f"{more}\n"
+
+    def verifying(self, more=""):
+        """The configuration of TLS to the servers."""
+        return f'server_tls = true\nserver_tls_ca = "{self.authority.ca}"\n{more}\n'
+
+    def setlistd_tls(self, servers, *args, config="", **kwargs):
+        """setlistd, whose one listener has TLS."""
+        return self.setlistd(servers, "-l", f"tls:{HOST}", *args, config=self.listening(config), **kwargs)
+
+    def context(self, certificate=None):
+        """A client's, which trusts the CA; `certificate`: its own, with the key."""
+        context = ssl.create_default_context(cafile=self.authority.ca)
+        # An end that was not announced is an error, as far as Python has an option for this.
+        context.options &= ~getattr(ssl, "OP_IGNORE_UNEXPECTED_EOF", 0)
+        if certificate:
+            context.load_cert_chain(*certificate)
+        return context
+
+    def server_context(self, files=None):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*(files or self.files))
+        return context
+
+    def secured(self, peer, context=None, **kwargs):
+        conn = TlsConn(getattr(peer, "port", peer), context or self.context(), **kwargs)
+        self.addCleanup(conn.close)
+        return conn
+
+
+class Secured(TlsTest):
+    """Put before a class of other tests: they are the same with TLS, as far as they use these functions."""
+
+    def setlistd(self, servers, *args, config="", **kwargs):
+        return super().setlistd(servers, "-l", f"tls:{HOST}", *args, config=self.listening(config), **kwargs)
+
+    def connect(self, peer, **kwargs):
+        return self.secured(peer, **kwargs)
+
+    def wrap(self, sock):
+        return TlsSocket(sock, self.context())

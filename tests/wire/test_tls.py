@@ -1,0 +1,389 @@
+"""TLS between clients and setlistd. What goes through it is checked byte by byte."""
+import os
+import re
+import signal
+import ssl
+import subprocess
+import sys
+
+import test_bounds
+import test_concurrency
+import test_shared_replies
+import test_slow_clients
+from case_tls import Secured, TlsTest
+from harness import EVENLY, HOST, OPTIONS, PATIENCE, free_port, wait_until
+from stored import stats
+from wire import Closed
+
+MIB = 1 << 20
+
+
+class Clients(TlsTest):
+    def start(self, config="", *args, server=()):
+        self.server = self.memcached(*server)
+        self.proxy = self.setlistd_tls([self.server], *args, config=config)
+        return self.secured(self.proxy)
+
+    def test_commands(self):
+        conn = self.start()
+        self.assertEqual(conn.set("k", b"hello"), "STORED")
+        self.assertEqual(conn.get("k"), b"hello")
+        self.assertEqual(conn.ask("sadd s ann bob"), "STORED")
+        self.assertEqual(conn.ask("scard s"), "2")
+        self.assertIn(conn.sock.tls.version(), ("TLSv1.2", "TLSv1.3"))
+
+    def test_versions(self):
+        self.start()
+        for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+            context = self.context()
+            context.minimum_version = context.maximum_version = version
+            conn = self.secured(self.proxy, context)
+            self.assertEqual(conn.sock.tls.version(), version.name.replace("_", "."))
+            self.assertEqual(conn.ask("mn"), "MN")
+        old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        old.load_verify_locations(self.authority.ca)
+        old.minimum_version = old.maximum_version = ssl.TLSVersion.TLSv1_1
+        old.set_ciphers("ALL:@SECLEVEL=0")
+        with self.assertRaises((ssl.SSLError, OSError)):
+            self.secured(self.proxy, old)
+
+    def test_large_values(self):
+        conn = self.start(server=("-I", "16m"))
+        for size in (1, 16383, 16384, 16385, 100000, MIB, 8 * MIB - 1000):
+            data = os.urandom(size)
+            self.assertEqual(conn.set("k", data), "STORED", size)
+            self.assertEqual(conn.get("k"), data, size)
+
+    def test_pipeline(self):
+        """A thousand requests at once, small and large replies among each other."""
+        conn = self.start()
+        data = os.urandom(20000)
+        self.assertEqual(conn.set("large", data), "STORED")
+        conn.send(b"".join(b"set k%d 0 0 4\r\n%04d\r\nget k%d\r\n%s" % (i, i, i, b"get large\r\n" if i % 50 == 0 else b"")
+                           for i in range(1000)))
+        for i in range(1000):
+            self.assertEqual(conn.line(), b"STORED")
+            self.assertEqual(conn.read_values()[0][f"k{i}"][1], b"%04d" % i)
+            if i % 50 == 0:
+                self.assertEqual(conn.read_values()[0]["large"][1], data)
+
+    def test_byte_by_byte(self):
+        """Each byte in a record of its own."""
+        conn = self.start()
+        for byte in b"set k 0 0 5\r\nhello\r\nget k\r\nsadd s a b\r\nscard s\r\n":
+            conn.send(bytes([byte]))
+        self.assertEqual(conn.line(), b"STORED")
+        self.assertEqual(conn.read_values()[0]["k"][1], b"hello")
+        self.assertEqual([conn.line(), conn.line()], [b"STORED", b"2"])
+
+    def test_what_the_session_holds(self):
+        """The last record was received with those before it: nothing more comes from the socket, and it is read all the same."""
+        conn = self.start("max_pipeline = 8")
+        for count in (0, 500):
+            asked = b"get a\r\n" * count
+            begun, rest = 300000, 65536 - len(asked) - 2
+            conn.send(b"set k 0 0 %d\r\n" % (begun + rest) + b"x" * begun)
+            wait_until("that is read", PATIENCE, lambda: self.unread(conn) == 0)
+            self.proxy.process.signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, self.proxy.pid, os.WSTOPPED)
+            before = conn.sock.sent
+            last = b"x" * rest + b"\r\n" + asked  # as much as is read at once, in records of 1000 bytes
+            for start in range(0, len(last), 1000):
+                conn.send(last[start:start + 1000])
+            conn.send(b"get a\r\n")
+            wait_until("all is there", PATIENCE, lambda: self.unread(conn) == conn.sock.sent - before)
+            self.proxy.process.signal(signal.SIGCONT)
+            self.assertEqual(conn.line(), b"STORED")
+            self.assertEqual([conn.line() for _ in range(count + 1)], [b"END"] * (count + 1))
+
+    @staticmethod
+    def unread(conn):
+        """Bytes that setlistd's side of a connection has received and not read."""
+        near = conn.sock.getsockname()[1]
+        with open("/proc/net/tcp", encoding="ascii") as table:
+            rows = [line.split() for line in table.readlines()[1:]]
+        return sum(int(row[4].split(":")[1], 16) for row in rows if int(row[2].split(":")[1], 16) == near)
+
+    def test_two_threads(self):
+        self.start(EVENLY, "-t", "2")
+        for i, conn in enumerate([self.secured(self.proxy) for _ in range(6)]):
+            self.assertEqual(conn.set(f"k{i}", b"%d" % i), "STORED")
+        for i in range(6):
+            self.assertEqual(self.secured(self.proxy).get(f"k{i}"), b"%d" % i)
+
+    def test_both_kinds_of_listener(self):
+        """One port with TLS, one without. Whoever takes one for the other is closed, and others notice nothing."""
+        port = free_port()
+        self.server = self.memcached()
+        self.proxy = self.setlistd([self.server], "-l", f"tls:{HOST}", "-l", f"{HOST}:{port}", "-v", config=self.listening())
+        conn, plain = self.secured(self.proxy), self.connect(port)
+        self.assertEqual(conn.set("k", b"v"), "STORED")
+        self.assertEqual(plain.get("k"), b"v")
+        for text in (b"get k\r\n", b"GET / HTTP/1.1\r\n\r\n", b"x" * 100000):
+            wrong = self.connect(self.proxy)
+            wrong.send(text)
+            self.assertNotIn(b"VALUE", wrong.rest())
+        wait_until("the log says so", PATIENCE, lambda: "it does not speak TLS" in self.proxy.process.stderr())
+        with self.assertRaises((ssl.SSLError, OSError)):
+            self.secured(port)
+        self.assertEqual(conn.get("k"), b"v")
+        self.assertEqual(plain.get("k"), b"v")
+        self.assertIn(f"tls:{HOST}:{self.proxy.port}", str(stats_lines(conn, "stats settings")))
+
+
+def stats_lines(conn, command):
+    conn.send(command.encode() + b"\r\n")
+    return conn.lines_until("END")
+
+
+class Shared(Secured, test_shared_replies.Order):
+    """Sets that are written without a copy."""
+
+    def small_windows(self):
+        return self.wrap(super().small_windows())
+
+    def test_records_are_full(self):
+        """Texts and what stands between them are gathered, and no record is begun for each."""
+        members = [b"m-%04d" % n for n in range(2500)]  # just large enough to be shared
+        reply = self.load("small", members)
+        conn = self.connect(self.peer)
+        self.assertEqual(conn.ask("mn"), "MN")
+        conn.sock.take_records()
+        conn.send(b"smembers" + b" small" * 20 + b"\r\n")
+        size = 20 * (len(reply) - 5) + 5
+        while len(conn.buffer) < size:
+            conn._fill()
+        self.assertEqual(bytes(conn.buffer), reply[:-5] * 20 + reply[-5:])
+        self.assertLess(len(conn.sock.take_records()), 2 * size // 16384)
+
+
+class Moved(Secured, test_concurrency.Moved):
+    """Clients that are given to another thread under way, and their sessions with them."""
+
+
+class Pipelines(Secured, test_concurrency.Pipelines):
+    pass
+
+
+class HalfClose(Secured, test_concurrency.HalfClose):
+    """The client announces its end, and its requests are answered."""
+
+
+class Slow(Secured, test_slow_clients.Slow):
+    pass
+
+
+class LastReplies(Secured, test_bounds.LastReplies):
+    """What was carried out is answered, whatever is read no more."""
+
+    def deaf(self):
+        return self.wrap(super().deaf())
+
+
+class Memory(Secured, test_bounds.Memory):
+    test_all_is_given_back = None  # a session takes some as long as it is there
+
+    def deaf(self):
+        return self.wrap(super().deaf())
+
+
+class Ends(TlsTest):
+    def start(self, config="", **kwargs):
+        self.server = self.memcached()
+        self.proxy = self.setlistd_tls([self.server], config=config, **kwargs)
+
+    def test_quit(self):
+        """The end is announced, so that nobody can cut off replies unnoticed."""
+        self.start()
+        conn = self.secured(self.proxy)
+        conn.send(b"mn\r\nquit\r\n")
+        self.assertEqual(conn.rest(), b"MN\r\n")
+        self.assertTrue(conn.sock.announced)
+
+    def test_idle(self):
+        """It is also announced to a client that is closed for its silence."""
+        self.start("idle_timeout = 50")
+        conn = self.secured(self.proxy)
+        self.assertEqual(conn.rest(), b"")
+        self.assertTrue(conn.sock.announced)
+
+    def test_half_closed(self):
+        """The client says that it sends no more: it gets its replies, and the same from the other side."""
+        self.start()
+        conn = self.secured(self.proxy)
+        conn.send(b"set k 0 0 5\r\nhello\r\nget k\r\n")
+        conn.half_close()
+        self.assertEqual(conn.rest(), b"STORED\r\nVALUE k 0 5\r\nhello\r\nEND\r\n")
+        self.assertTrue(conn.sock.announced)
+
+    def test_a_word_is_no_end(self):
+        """A client says that it sends no more, but keeps the connection open: it is served, and closed, as well."""
+        self.start()
+        conn = self.secured(self.proxy)
+        conn.send(b"set k 0 0 5\r\nhello\r\nget k\r\n")
+        conn.sock.say_end()
+        self.assertEqual(conn.rest(), b"STORED\r\nVALUE k 0 5\r\nhello\r\nEND\r\n")
+
+    def test_cut_off(self):
+        """A client that goes away without a word, with and without unread replies."""
+        self.start()
+        for unread in (b"", b"mn\r\n"):
+            for end in ("close", "reset"):
+                conn = self.secured(self.proxy)
+                conn.send(unread)
+                getattr(conn, end)()
+        other = self.secured(self.proxy)
+        wait_until("all but one are gone", PATIENCE, lambda: stats(other, "stats")["curr_connections"] == "1")
+
+    def test_handshake_takes_too_long(self):
+        """A handshake that is not begun, or not completed, ends as a request that is not complete."""
+        self.start("request_read_timeout = 100")
+        silent, begun, done = self.connect(self.proxy), self.connect(self.proxy), self.secured(self.proxy)
+        begun.send(b"\x16\x03\x01\x02\x00\x01")
+        self.assertEqual((silent.rest(), begun.rest()), (b"", b""))
+        self.assertEqual(done.ask("mn"), "MN")
+        self.assertEqual(stats(done, "stats")["closed_unfinished_clients"], "2")
+
+    def test_end_of_the_daemon(self):
+        """With clients before, in and behind their handshake."""
+        self.start()
+        waiting, begun = self.connect(self.proxy), self.connect(self.proxy)
+        begun.send(b"\x16\x03\x01\x02\x00\x01")
+        conn = self.secured(self.proxy)
+        self.assertEqual(conn.ask("mn"), "MN")
+        self.assertTrue(wait_until("all are accepted", PATIENCE, lambda: stats(conn, "stats")["curr_connections"] == "3"))
+        self.proxy.stop()
+        self.assertEqual((conn.rest(), waiting.rest(), begun.rest()), (b"", b"", b""))
+        self.assertTrue(conn.sock.announced)
+
+    def test_no_place(self):
+        self.start("max_connections = 1")
+        first = wait_until("there is a place", PATIENCE, self.try_it)
+        self.assertIsNone(self.try_it())
+        self.assertEqual(first.ask("mn"), "MN")
+
+    def try_it(self):
+        try:
+            return self.secured(self.proxy)
+        except OSError:
+            return None
+
+    def test_garbage(self):
+        """Bytes that are no TLS, at the start and behind a good handshake."""
+        self.start()
+        for i in range(50):
+            conn = self.connect(self.proxy)
+            conn.send(b"\x16\x03\x03" + os.urandom(i * 40 + 2))
+            conn.half_close()
+            conn.rest()
+        broken = self.secured(self.proxy)
+        self.assertEqual(broken.ask("mn"), "MN")
+        broken.sock.sock.sendall(b"\x17\x03\x03\x00\x30" + os.urandom(48))
+        with self.assertRaises((Closed, ssl.SSLError)):
+            broken.line()
+        self.assertEqual(self.secured(self.proxy).ask("mn"), "MN")
+
+
+class Sessions(TlsTest):
+    def test_resumed(self):
+        proxy = self.setlistd_tls([self.memcached()], "-t", "2", config=EVENLY)
+        for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+            context = self.context()
+            context.minimum_version = context.maximum_version = version
+            first = self.secured(proxy, context)
+            self.assertEqual(first.ask("mn"), "MN")
+            self.assertFalse(first.sock.tls.session_reused)
+            again = self.secured(proxy, context, session=first.sock.tls.session)
+            self.assertEqual(again.ask("mn"), "MN")
+            self.assertTrue(again.sock.tls.session_reused)
+
+    def test_resumed_with_a_certificate(self):
+        own = self.authority.sign("client")
+        proxy = self.setlistd_tls([self.memcached()], config=f'tls_client_ca = "{self.authority.ca}"')
+        context = self.context(own)
+        first = self.secured(proxy, context)
+        self.assertEqual(first.ask("mn"), "MN")
+        again = self.secured(proxy, context, session=first.sock.tls.session)
+        self.assertEqual(again.ask("mn"), "MN")
+        self.assertTrue(again.sock.tls.session_reused)
+
+
+class Certificates(TlsTest):
+    """tls_client_ca: clients must show who they are."""
+
+    def refused(self, context):
+        """With TLS 1.3 a client learns of it behind its handshake, with its first read."""
+        with self.assertRaises((ssl.SSLError, OSError, Closed)):
+            conn = self.secured(self.proxy, context)
+            conn.send(b"mn\r\n")
+            conn.line()
+
+    def test_right_and_wrong(self):
+        self.proxy = self.setlistd_tls([self.memcached()], "-v", config=f'tls_client_ca = "{self.authority.ca}"')
+        good, late = self.authority.sign("client"), self.authority.sign("late", days="-1")
+        other = type(self.authority)(self.folder, "other").sign("stranger")
+        self.assertEqual(self.secured(self.proxy, self.context(good)).ask("mn"), "MN")
+        for own, reason in ((None, "peer did not return a certificate"), (late, "certificate refused: expired"),
+                            (other, "certificate refused: unknown CA")):
+            self.refused(self.context(own))
+            wait_until(reason, PATIENCE, lambda: reason in self.proxy.process.stderr())
+        self.assertEqual(self.secured(self.proxy, self.context(good)).ask("mn"), "MN")
+
+
+class Configuration(TlsTest):
+    def check(self, text):
+        path = os.path.join(self.folder, "setlistd.conf")
+        with open(path, "w", encoding="utf-8") as out:
+            out.write(f'servers = {{"{HOST}:1"}}\n' + text)
+        done = subprocess.run([OPTIONS.setlistd, "-T", "-f", path], capture_output=True, text=True, timeout=PATIENCE, check=False,
+                              stdin=subprocess.DEVNULL)
+        return done.returncode, done.stdout + done.stderr
+
+    def test_good(self):
+        for text in (self.listening(f'listen = {{"tls:{HOST}"}}'), self.listening(), self.verifying(),
+                     self.listening(self.verifying()), "server_tls = true\nserver_tls_verify = false\n"):
+            self.assertEqual(self.check(text), (0, "configuration ok\n"), text)
+
+    def test_bad(self):
+        other, key = self.authority.sign("other")
+        locked = os.path.join(self.folder, "locked.key")
+        subprocess.run(["openssl", "ec", "-in", key, "-aes128", "-passout", "pass:secret", "-out", locked], check=True,
+                       capture_output=True, timeout=PATIENCE)
+        missing, text = os.path.join(self.folder, "none.pem"), os.path.join(self.folder, "setlistd.conf")
+        for config, wanted in (
+                (f'listen = {{"tls:{HOST}"}}', f"tls_certificate: needed to listen on tls:{HOST}:11211"),
+                (f'listen = {{"tls:unix:/x"}}', "no TLS on a Unix socket"),
+                (f'tls_certificate = "{other}"', "tls_key: needed with tls_certificate"),
+                (f'tls_key = "{key}"', "tls_certificate: needed with tls_key"),
+                (f'tls_certificate = "{missing}"\ntls_key = "{key}"', f"tls_certificate: {missing}: No such file or directory"),
+                (f'tls_certificate = "{text}"\ntls_key = "{key}"', f"tls_certificate: {text}: no start line"),
+                (f'tls_certificate = "{other}"\ntls_key = "{self.files[1]}"', f"tls_key: {self.files[1]}: key values mismatch"),
+                (f'tls_certificate = "{other}"\ntls_key = "{locked}"', f"tls_key: {locked}: "),
+                (self.listening(f'tls_client_ca = "{missing}"'), f"tls_client_ca: {missing}: No such file or directory"),
+                (f'server_tls_ca = "{text}"', f"server_tls_ca: {text}: no certificate or crl found"),
+                (f'server_tls_certificate = "{other}"', "server_tls_key: needed with server_tls_certificate"),
+                (f'server_tls_certificate = "{other}"\nserver_tls_key = "{missing}"', f"server_tls_key: {missing}: No such file")):
+            status, said = self.check(config)
+            self.assertEqual(status, 1, said)
+            self.assertIn(wanted, said, config)
+
+    def test_unreadable_for_the_user(self):
+        """The files are read before the process becomes another user."""
+        if os.geteuid() != 0:
+            self.skipTest("not root")
+        os.chmod(self.files[1], 0o600)
+        proxy = self.setlistd_tls([self.memcached()], "-u", "nobody")
+        self.assertEqual(self.secured(proxy).ask("mn"), "MN")
+
+
+class Pymemcache(TlsTest):
+    def test_client(self):
+        proxy = self.setlistd_tls([self.memcached()])
+        script = ("import ssl, sys\nfrom pymemcache.client.base import Client\n"
+                  "c = Client((sys.argv[1], int(sys.argv[2])), tls_context=ssl.create_default_context(cafile=sys.argv[3]))\n"
+                  "print(c.set('k', b'x' * 500000, noreply=False), len(c.get('k')), c.get_many(['k', 'none']).keys(), c.delete('k', noreply=False))")
+        done = subprocess.run([sys.executable, "-B", "-c", script, HOST, str(proxy.port), self.authority.ca], capture_output=True,
+                              text=True, timeout=PATIENCE, check=False)
+        if re.search("No module named 'pymemcache'", done.stderr):
+            self.skipTest("there is no python3-pymemcache")
+        self.assertEqual((done.stdout, done.stderr), ("True 500000 dict_keys(['k']) True\n", ""))

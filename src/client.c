@@ -7,6 +7,7 @@
 #include "admin.h"
 #include "client_auth.h"
 #include "client_limits.h"
+#include "client_reply.h"
 #include "client_turns.h"
 #include "client_window.h"
 #include "command/start.h"
@@ -15,24 +16,9 @@
 #include "util/alloc.h"
 #include "util/log.h"
 
-enum {
-	BATCH_REPLIES = 16 /* replies that are written without waiting for more */
-};
-
 static struct client *client_of(struct stream *stream)
 {
 	return (struct client *)stream;
-}
-
-static struct generation *generation_of(const struct task *task)
-{
-	return (struct generation *)task->host;
-}
-
-static void free_task(struct task *task)
-{
-	generation_of(task)->tasks--;
-	task_free(task);
 }
 
 static void enter_generation(struct client *c)
@@ -61,7 +47,7 @@ void client_close(struct client *c)
 		task->abandoned = true;
 		/* If it is done, it only waited for earlier ones. */
 		if (task->done)
-			free_task(task);
+			client_task_free(task);
 		else if (task->resume)
 			task->resume(task);
 	}
@@ -116,12 +102,16 @@ void client_free_closed(struct worker *w)
 	}
 }
 
-/* A close with unread input resets the connection, and the peer loses what it has not received by then. */
+/*
+ * A close with unread input resets the connection, and the peer loses what it has not received by then. While the daemon shuts down,
+ * a request may come at any moment.
+ */
 static void close_if_finished(struct client *c)
 {
 	if (!c->closing || c->lingering || !is_answered(c))
 		return;
-	if (c->ended || stream_is_settled(&c->stream)) {
+	c->settled = stream_is_settled(&c->stream);
+	if (c->ended || (c->settled && !c->worker->draining)) {
 		client_close(c);
 		return;
 	}
@@ -245,6 +235,7 @@ static size_t take_request(struct client *c, struct slice in)
 
 static size_t discard(struct client *c, size_t n)
 {
+	c->settled = false;
 	c->skip -= n < c->skip ? n : c->skip;
 	if (c->skip == 0)
 		client_close(c);
@@ -289,81 +280,6 @@ static size_t on_data(struct stream *stream, struct slice in)
 	return used;
 }
 
-/* --- replies --- */
-
-void client_task_begin(struct task *task)
-{
-	struct client *c = task->owner;
-
-	STAILQ_INSERT_TAIL(&c->tasks, task, link);
-	generation_of(task)->tasks++;
-	order_begin(&c->order, task->order);
-	window_task_begin(c, task);
-}
-
-/* Counts what a task has added to its spill. */
-static void count_spill(struct client *c, struct task *task)
-{
-	c->spilled += buf_size(&task->spill) - task->spilled;
-	task->spilled = buf_size(&task->spill);
-}
-
-struct buf *client_task_reply(struct task *task)
-{
-	struct client *c = task->owner;
-
-	if (!c || task->quiet) {
-		struct buf *trash = &generation_of(task)->worker->trash;
-		buf_consume(trash, buf_size(trash));
-		return trash;
-	}
-	if (STAILQ_FIRST(&c->tasks) != task) {
-		count_spill(c, task);
-		return &task->spill;
-	}
-	if (stream_waiting(&c->stream) == 0)
-		limits_waits(c);
-	stream_dirty(&c->stream);
-	return &c->stream.out;
-}
-
-bool client_task_share(struct task *task, struct shared *text)
-{
-	struct client *c = task->owner;
-
-	if (!c || task->quiet || STAILQ_FIRST(&c->tasks) != task)
-		return false;
-	if (stream_waiting(&c->stream) == 0)
-		limits_waits(c);
-	stream_share(&c->stream, text);
-	return true;
-}
-
-void client_task_hold(struct task *task, size_t more, size_t less)
-{
-	struct client *c = task->owner;
-
-	if (!c)
-		return;
-	c->spilled += more - less;
-	if (limits_have_grown(c, LIMITS_WITHIN_TURN))
-		limits_weigh(c, 0);
-}
-
-/* The first task waits for nobody but the client: what others hold comes behind it, and must not stop it. */
-bool client_task_room(const struct task *task)
-{
-	const struct client *c = task->owner;
-	size_t waiting;
-
-	if (!c)
-		return true;
-	waiting = stream_waiting(&c->stream);
-	if (STAILQ_FIRST(&c->tasks) != task)
-		waiting += c->spilled + buf_size(&task->spill) - task->spilled;
-	return waiting < client_config(c)->client_buffer / 2;
-}
-
 void client_resume(struct client *c)
 {
 	c->paused = false;
@@ -397,53 +313,8 @@ void client_renew(struct client *c)
 	maybe_resume(c);
 }
 
-/* The size of the reply of the task that has just ended. */
-static size_t measure_reply(struct client *c)
+void client_answered(struct client *c)
 {
-	uint64_t size = c->produced + stream_waiting(&c->stream) - c->measured;
-
-	c->measured += size;
-	return (size_t)size;
-}
-
-static void pop_finished(struct client *c)
-{
-	struct task *task;
-
-	while ((task = STAILQ_FIRST(&c->tasks))) {
-		if (buf_size(&task->spill)) {
-			c->spilled -= task->spilled;
-			task->spilled = 0;
-			stream_dirty(&c->stream);
-			buf_add_slice(&c->stream.out, buf_slice(&task->spill));
-			buf_free(&task->spill);
-		}
-		if (!task->done)
-			break;
-		STAILQ_REMOVE_HEAD(&c->tasks, link);
-		order_end(&c->order, task->order);
-		window_task_end(c, task, measure_reply(c));
-		free_task(task);
-		c->unsent++;
-	}
-	stream_expect(&c->stream, c->order.tasks > 0 && c->unsent < BATCH_REPLIES);
-}
-
-void client_task_done(struct task *task)
-{
-	struct worker *w = generation_of(task)->worker;
-	struct client *c = task->owner;
-
-	assert(!task->done);
-	task->done = true;
-	if (!c) {
-		free_task(task);
-		worker_stop_if_drained(w);
-		return;
-	}
-	count_spill(c, task);
-	if (STAILQ_FIRST(&c->tasks) == task)
-		pop_finished(c);
 	if (limits_have_grown(c, LIMITS_WITHIN_TURN))
 		limits_weigh(c, 0);
 	maybe_resume(c);

@@ -53,6 +53,7 @@ struct client {
 	bool closing : 1;             /* no more requests are read; closed when all is answered and written */
 	bool ended : 1;               /* the client sends no more */
 	bool lingering : 1;           /* all is written; input is discarded */
+	bool settled : 1;             /* lingers, and has sent nothing meanwhile */
 	bool is_attended : 1;         /* the timer of the worker checks it */
 	uint64_t watched;             /* `produced` at the last client_watch */
 	struct worker *destination;   /* the worker to move to, or NULL */
@@ -83,13 +84,8 @@ void client_renew(struct client *client);
 /* Frees the closed clients of a worker whose loop has stopped. */
 void client_free_closed(struct worker *worker);
 
-/* The functions of struct host. */
-void client_task_begin(struct task *task);
-struct buf *client_task_reply(struct task *task);
-bool client_task_share(struct task *task, struct shared *text);
-bool client_task_room(const struct task *task);
-void client_task_hold(struct task *task, size_t more, size_t less);
-void client_task_done(struct task *task);
+/* A task of the client is done. */
+void client_answered(struct client *client);
 
 /* Moves the client to another worker as soon as all its requests are answered. */
 static inline void client_move(struct client *client, struct worker *to)

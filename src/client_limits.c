@@ -20,6 +20,7 @@ enum {
 	RELIST_MS = 1000,     /* how often a busy client moves to the end of the list */
 	IDLE_LEAST_MS = 1000, /* a client that was silent for less keeps its place */
 	LINGER_MS = 2000,
+	LINGER_SETTLED_MS = 100, /* of one that sends nothing meanwhile */
 	LINGER_MOST = 16 << 20,
 	LOOK_AT = 64 /* clients that are looked at for the one idle longest */
 };
@@ -305,7 +306,7 @@ static void check(struct client *c)
 	const struct config *config = client_config(c);
 	uint64_t lasted = c->worker->loop.now - c->limits.begun;
 
-	if (c->lingering && lasted >= LINGER_MS) {
+	if (c->lingering && lasted >= (c->settled ? LINGER_SETTLED_MS : LINGER_MS)) {
 		client_close(c);
 	} else if (is_slow(c)) {
 		close_for(c, COUNT_closed_slow_clients, "it does not read its replies");

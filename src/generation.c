@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "client.h"
+#include "client_reply.h"
 #include "client_turns.h"
 #include "collection/machines.h"
 #include "util/alloc.h"

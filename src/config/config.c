@@ -23,9 +23,7 @@ void config_init(struct config *config)
 	};
 	config->user = xstrdup("");
 	config->control = xstrdup("");
-	config->auth_file = xstrdup("");
 	config->server_user = xstrdup("");
-	config->server_password_file = xstrdup("");
 	config->server_login = xstrdup("");
 #define PATH(name) config->name = xstrdup("");
 #include "config/paths.def"
@@ -78,9 +76,7 @@ void config_fini(struct config *config)
 	free_rules(&config->rules);
 	free(config->user);
 	free(config->control);
-	free(config->auth_file);
 	free(config->server_user);
-	free(config->server_password_file);
 	free(config->server_login);
 	free(config->socket_users);
 	users_destroy(config->users);

@@ -31,7 +31,7 @@ struct config {
 #include "config/paths.def"
 #undef PATH
 	struct rules rules;
-	char *auth_file, *server_user, *server_password_file; /* "" for none */
+	char *server_user; /* "" for none */
 	struct command_set denied;
 	uid_t *socket_users; /* who may connect to Unix sockets, beside root and the daemon's own user; none for everybody */
 	size_t socket_user_count;

@@ -317,15 +317,6 @@ static const char *read_servers(cfg_t *cfg, struct config *config)
 	return error;
 }
 
-static void read_paths(cfg_t *cfg, struct config *config)
-{
-#define PATH(name) \
-	free(config->name); \
-	config->name = xstrdup(cfg_getstr(cfg, #name));
-#include "config/paths.def"
-#undef PATH
-}
-
 static bool read_options(cfg_t *cfg, struct config *config)
 {
 	const char *error = NULL;
@@ -346,9 +337,6 @@ static bool read_options(cfg_t *cfg, struct config *config)
 	config->reuseport = cfg_getbool(cfg, "reuseport");
 	config->sandbox = cfg_getbool(cfg, "sandbox");
 	file_access_read(cfg, config);
-	config->server_tls = cfg_getbool(cfg, "server_tls");
-	config->server_tls_verify = cfg_getbool(cfg, "server_tls_verify");
-	read_paths(cfg, config);
 	read_rules(cfg, &config->rules);
 	if (error)
 		cfg_error(cfg, "%s", error);
@@ -406,8 +394,6 @@ static cfg_t *new_tree(void)
 		CFG_BOOL("reuseport", cfg_false, CFGF_NONE),
 		CFG_BOOL("sandbox", cfg_true, CFGF_NONE),
 		FILE_ACCESS_OPTIONS,
-		CFG_BOOL("server_tls", cfg_false, CFGF_NONE),
-		CFG_BOOL("server_tls_verify", cfg_true, CFGF_NONE),
 #define PATH(name) CFG_STR(#name, "", CFGF_NONE),
 #include "config/paths.def"
 #undef PATH

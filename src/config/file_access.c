@@ -70,18 +70,19 @@ void file_access_set_checks(cfg_t *cfg)
 static void replace(char **text, const char *with)
 {
 	free(*text);
-	*text = strdup(with);
-	if (!*text)
-		abort();
+	*text = xstrdup(with);
 }
 
 void file_access_read(cfg_t *cfg, struct config *config)
 {
 	unsigned users = cfg_size(cfg, "socket_users");
 
-	replace(&config->auth_file, cfg_getstr(cfg, "auth_file"));
 	replace(&config->server_user, cfg_getstr(cfg, "server_user"));
-	replace(&config->server_password_file, cfg_getstr(cfg, "server_password_file"));
+#define PATH(name) replace(&config->name, cfg_getstr(cfg, #name));
+#include "config/paths.def"
+#undef PATH
+	config->server_tls = cfg_getbool(cfg, "server_tls");
+	config->server_tls_verify = cfg_getbool(cfg, "server_tls_verify");
 	config->insecure = cfg_getbool(cfg, "insecure");
 	for (unsigned i = 0; i < cfg_size(cfg, "deny"); i++)
 		command_set_add(&config->denied, find_command(cfg_getnstr(cfg, "deny", i))->id);

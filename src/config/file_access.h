@@ -8,9 +8,9 @@
 
 /* For the table of libconfuse. */
 #define FILE_ACCESS_OPTIONS \
-	CFG_STR("auth_file", "", CFGF_NONE), CFG_STR("server_user", "", CFGF_NONE), \
-		CFG_STR("server_password_file", "", CFGF_NONE), CFG_STR_LIST("deny", NULL, CFGF_NONE), \
-		CFG_BOOL("insecure", cfg_false, CFGF_NONE), CFG_STR_LIST("socket_users", NULL, CFGF_NONE)
+	CFG_STR("server_user", "", CFGF_NONE), CFG_STR_LIST("deny", NULL, CFGF_NONE), \
+		CFG_BOOL("insecure", cfg_false, CFGF_NONE), CFG_STR_LIST("socket_users", NULL, CFGF_NONE), \
+		CFG_BOOL("server_tls", cfg_false, CFGF_NONE), CFG_BOOL("server_tls_verify", cfg_true, CFGF_NONE)
 
 /* Has libconfuse check their values while it knows the line. */
 void file_access_set_checks(cfg_t *cfg);

@@ -64,36 +64,15 @@ static void pipeline_changed(struct server *s)
 	}
 }
 
-/* --- calls that are not sent --- */
-
-static void run_rejects(struct loop_job *job)
-{
-	struct server *s = (struct server *)((char *)job - offsetof(struct server, reject_job));
-	struct server_reject *rejects = s->rejects;
-	size_t count = s->reject_count;
-
-	s->rejects = NULL;
-	s->reject_count = s->reject_capacity = 0;
-	for (size_t i = 0; i < count; i++) {
-		struct result r = { .status = rejects[i].status, .server = s->name };
-		r.line = SLICE("ERROR");
-		rejects[i].waiter->done(rejects[i].waiter, &r);
-	}
-	free(rejects);
-}
+/* --- calls --- */
 
 static void reject(struct server *s, struct waiter *waiter, enum result_status status)
 {
-	if (s->reject_count == s->reject_capacity) {
-		s->reject_capacity = s->reject_capacity ? s->reject_capacity * 2 : 16;
-		s->rejects = xrealloc(s->rejects, s->reject_capacity * sizeof(*s->rejects));
-	}
-	s->rejects[s->reject_count++] = (struct server_reject){ waiter, status };
 	if (status == RESULT_UNAVAILABLE)
 		bump(&s->stats.unavailable);
 	if (status == RESULT_BUSY)
 		bump(&s->stats.busy);
-	loop_later(s->loop, &s->reject_job);
+	rejects_add(&s->rejects, waiter, status);
 }
 
 static bool too_large(const struct server *s, const struct call *call)
@@ -461,7 +440,6 @@ struct server *server_create(struct loop *loop, const struct ring_server *where,
 		.random = random,
 		.stream = { .fd = -1 },
 		.pause = options->retry_min,
-		.reject_job = { .run = run_rejects },
 	};
 	if (where->port == 0)
 		snprintf(s->name, sizeof(s->name), "unix:%s", where->host);
@@ -469,6 +447,7 @@ struct server *server_create(struct loop *loop, const struct ring_server *where,
 		snprintf(s->name, sizeof(s->name), "[%s]:%u", where->host, where->port);
 	else
 		snprintf(s->name, sizeof(s->name), "%s:%u", where->host, where->port);
+	rejects_init(&s->rejects, loop, s->name);
 	event_assign(&s->timer, loop->base, -1, 0, on_timer, s);
 	server_address_init(&s->address, loop, resolver, &s->where, on_address, s);
 	if (where->port)
@@ -506,9 +485,5 @@ void server_free(struct server *s)
 
 bool server_drain(struct server *s)
 {
-	if (s->reject_count == 0)
-		return false;
-	loop_forget(s->loop, &s->reject_job);
-	run_rejects(&s->reject_job);
-	return true;
+	return rejects_run(&s->rejects);
 }

@@ -16,6 +16,7 @@
 
 #include "net/stream.h"
 #include "upstream/pipeline.h"
+#include "upstream/rejects.h"
 #include "upstream/ring.h"
 #include "upstream/server_address.h"
 #include "upstream/server_former.h"
@@ -42,12 +43,6 @@ struct server_stats {
 	atomic_uint_fast64_t calls, unavailable, busy, timeouts, lost, connects;
 	atomic_int state;
 	atomic_uint version; /* major << 16 | minor << 8 | patch; 0 if unknown */
-};
-
-/* A call that was not sent. It fails at the end of the turn. */
-struct server_reject {
-	struct waiter *waiter;
-	enum result_status status;
 };
 
 struct server {
@@ -81,9 +76,7 @@ struct server {
 	uint64_t first_since; /* when the oldest call became that, or other replies were read */
 	uint64_t pause;       /* milliseconds before the next attempt */
 	size_t greeting;      /* unwritten bytes of the greeting */
-	struct server_reject *rejects;
-	size_t reject_count, reject_capacity;
-	struct loop_job reject_job;
+	struct rejects rejects;
 	struct loop_job *wants_room; /* set by others while the server has no room: to be queued once it has; or NULL */
 	struct server_stats stats;
 	void (*settled)(void *arg); /* called once, after the first attempt; then NULL */

@@ -1,0 +1,146 @@
+#include "client_reply.h"
+
+#include <assert.h>
+
+#include "client.h"
+#include "client_limits.h"
+#include "client_window.h"
+#include "generation.h"
+
+enum {
+	BATCH_REPLIES = 16 /* replies that are written without waiting for more */
+};
+
+static struct generation *generation_of(const struct task *task)
+{
+	return (struct generation *)task->host;
+}
+
+void client_task_free(struct task *task)
+{
+	generation_of(task)->tasks--;
+	task_free(task);
+}
+
+void client_task_begin(struct task *task)
+{
+	struct client *c = task->owner;
+
+	STAILQ_INSERT_TAIL(&c->tasks, task, link);
+	generation_of(task)->tasks++;
+	order_begin(&c->order, task->order);
+	window_task_begin(c, task);
+}
+
+/* Counts what a task has added to its spill. */
+static void count_spill(struct client *c, struct task *task)
+{
+	c->spilled += buf_size(&task->spill) - task->spilled;
+	task->spilled = buf_size(&task->spill);
+}
+
+struct buf *client_task_reply(struct task *task)
+{
+	struct client *c = task->owner;
+
+	if (!c || task->quiet) {
+		struct buf *trash = &generation_of(task)->worker->trash;
+		buf_consume(trash, buf_size(trash));
+		return trash;
+	}
+	if (STAILQ_FIRST(&c->tasks) != task) {
+		count_spill(c, task);
+		return &task->spill;
+	}
+	if (stream_waiting(&c->stream) == 0)
+		limits_waits(c);
+	stream_dirty(&c->stream);
+	return &c->stream.out;
+}
+
+bool client_task_share(struct task *task, struct shared *text)
+{
+	struct client *c = task->owner;
+
+	if (!c || task->quiet || STAILQ_FIRST(&c->tasks) != task)
+		return false;
+	if (stream_waiting(&c->stream) == 0)
+		limits_waits(c);
+	stream_share(&c->stream, text);
+	return true;
+}
+
+void client_task_hold(struct task *task, size_t more, size_t less)
+{
+	struct client *c = task->owner;
+
+	if (!c)
+		return;
+	c->spilled += more - less;
+	if (limits_have_grown(c, LIMITS_WITHIN_TURN))
+		limits_weigh(c, 0);
+}
+
+/* The first task waits for nobody but the client: what others hold comes behind it, and must not stop it. */
+bool client_task_room(const struct task *task)
+{
+	const struct client *c = task->owner;
+	size_t waiting;
+
+	if (!c)
+		return true;
+	waiting = stream_waiting(&c->stream);
+	if (STAILQ_FIRST(&c->tasks) != task)
+		waiting += c->spilled + buf_size(&task->spill) - task->spilled;
+	return waiting < client_config(c)->client_buffer / 2;
+}
+
+/* The size of the reply of the task that has just ended. */
+static size_t measure_reply(struct client *c)
+{
+	uint64_t size = c->produced + stream_waiting(&c->stream) - c->measured;
+
+	c->measured += size;
+	return (size_t)size;
+}
+
+static void pop_finished(struct client *c)
+{
+	struct task *task;
+
+	while ((task = STAILQ_FIRST(&c->tasks))) {
+		if (buf_size(&task->spill)) {
+			c->spilled -= task->spilled;
+			task->spilled = 0;
+			stream_dirty(&c->stream);
+			buf_add_slice(&c->stream.out, buf_slice(&task->spill));
+			buf_free(&task->spill);
+		}
+		if (!task->done)
+			break;
+		STAILQ_REMOVE_HEAD(&c->tasks, link);
+		order_end(&c->order, task->order);
+		window_task_end(c, task, measure_reply(c));
+		client_task_free(task);
+		c->unsent++;
+	}
+	stream_expect(&c->stream, c->order.tasks > 0 && c->unsent < BATCH_REPLIES);
+}
+
+void client_task_done(struct task *task)
+{
+	struct worker *w = generation_of(task)->worker;
+	struct client *c = task->owner;
+
+	assert(!task->done);
+	task->done = true;
+	if (!c) {
+		client_task_free(task);
+		worker_stop_if_drained(w);
+		return;
+	}
+	count_spill(c, task);
+	if (STAILQ_FIRST(&c->tasks) == task)
+		pop_finished(c);
+	client_answered(c);
+}

@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 
 #include "collection/large.h"
-#include "settings.h"
+#include "config/settings.h"
 
 #define DAEMON_VERSION SETLISTD_VERSION
 

@@ -9,7 +9,7 @@
 
 #include "collection/lane/lanes.h"
 #include "command/host.h"
-#include "settings.h"
+#include "config/settings.h"
 #include "upstream/servers.h"
 
 struct client;

@@ -2,9 +2,9 @@
 #include <event2/event.h>
 #include <stdio.h>
 
-#include "descriptors.h"
 #include "net/tls_context.h"
-#include "serve.h"
+#include "process/descriptors.h"
+#include "process/serve.h"
 #include "util/alloc.h"
 #include "util/log.h"
 

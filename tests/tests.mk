@@ -79,7 +79,7 @@ fuzz:
 # --- wire: the daemon with real servers, a scripted one, and real clients
 
 # Enters the sandbox, and tries what is forbidden there.
-$(BUILD)/sandboxed: $(BUILD)/tests/wire/sandboxed.o $(BUILD)/src/sandbox.o $(BUILD)/src/util/log.o $(PURE_LIB)
+$(BUILD)/sandboxed: $(BUILD)/tests/wire/sandboxed.o $(BUILD)/src/process/sandbox.o $(BUILD)/src/util/log.o $(PURE_LIB)
 	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) -lpthread
 
 check-wire: setlistd $(BUILD)/sandboxed

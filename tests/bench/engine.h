@@ -1,8 +1,8 @@
 #ifndef BENCH_ENGINE_H
 #define BENCH_ENGINE_H
 
+#include "config/command_line.h"
 #include "hist.h"
-#include "options.h"
 #include "process.h"
 #include "workload.h"
 

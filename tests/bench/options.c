@@ -1,5 +1,5 @@
 /* The command line. */
-#include "options.h"
+#include "config/command_line.h"
 
 #include <errno.h>
 #include <getopt.h>

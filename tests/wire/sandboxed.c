@@ -2,7 +2,7 @@
  * Enters the sandbox and does what it is asked to: sandboxed in|out ACTION. With `out` it does not enter. The exit status is 0 if
  * the action succeeded and 1 if it failed; then the error is printed. The test looks at the signal, if one killed it.
  */
-#include "sandbox.h"
+#include "process/sandbox.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "descriptors.h"
+#include "process/descriptors.h"
 
 #include <sys/resource.h>
 

@@ -1,4 +1,4 @@
-#include "options.h"
+#include "config/command_line.h"
 
 #include <getopt.h>
 #include <stdio.h>

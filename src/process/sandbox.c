@@ -1,4 +1,4 @@
-#include "sandbox.h"
+#include "process/sandbox.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 /* All listeners of the daemon, and how they follow the configuration. For the main thread. */
-#ifndef LISTENING_H
-#define LISTENING_H
+#ifndef PROCESS_LISTENING_H
+#define PROCESS_LISTENING_H
 
+#include "config/settings.h"
 #include "net/listener.h"
-#include "settings.h"
 
 struct listening;
 

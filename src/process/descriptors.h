@@ -1,6 +1,6 @@
 /* How many file descriptors the daemon may have, and how many of them are for clients. */
-#ifndef DESCRIPTORS_H
-#define DESCRIPTORS_H
+#ifndef PROCESS_DESCRIPTORS_H
+#define PROCESS_DESCRIPTORS_H
 
 #include "config/config.h"
 

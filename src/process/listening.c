@@ -1,4 +1,4 @@
-#include "listening.h"
+#include "process/listening.h"
 
 #include <errno.h>
 #include <event2/event.h>

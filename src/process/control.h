@@ -2,8 +2,8 @@
  * A private Unix socket for operators. Its commands are lines: `reload` reads the configuration again, and is answered when all workers
  * use it. For the main thread.
  */
-#ifndef CONTROL_H
-#define CONTROL_H
+#ifndef PROCESS_CONTROL_H
+#define PROCESS_CONTROL_H
 
 #include <stdbool.h>
 

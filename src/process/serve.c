@@ -1,4 +1,4 @@
-#include "serve.h"
+#include "process/serve.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -16,12 +16,12 @@
 #include "balance.h"
 #include "client_limits.h"
 #include "client_peer.h"
-#include "control.h"
 #include "daemon.h"
-#include "descriptors.h"
-#include "listening.h"
-#include "notify.h"
-#include "sandbox.h"
+#include "process/control.h"
+#include "process/descriptors.h"
+#include "process/listening.h"
+#include "process/notify.h"
+#include "process/sandbox.h"
 #include "util/alloc.h"
 #include "util/log.h"
 #include "worker.h"

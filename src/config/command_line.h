@@ -1,6 +1,6 @@
 /* The command line, and the configuration that it makes together with the file. */
-#ifndef OPTIONS_H
-#define OPTIONS_H
+#ifndef CONFIG_COMMAND_LINE_H
+#define CONFIG_COMMAND_LINE_H
 
 #include "config/config.h"
 

@@ -1,4 +1,4 @@
-#include "control.h"
+#include "process/control.h"
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>

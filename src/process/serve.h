@@ -1,8 +1,8 @@
 /* The main thread: it accepts clients, hands them to workers, and follows signals and the configuration. */
-#ifndef SERVE_H
-#define SERVE_H
+#ifndef PROCESS_SERVE_H
+#define PROCESS_SERVE_H
 
-#include "settings.h"
+#include "config/settings.h"
 
 /*
  * Serves until a signal stops it. Takes over the caller's reference to the settings; a reload reads `options` again. Gives the exit

@@ -2,13 +2,13 @@
  * A configuration that was read and checked, and what is made of it. It never changes, so threads share it: whoever holds a
  * reference may read it.
  */
-#ifndef SETTINGS_H
-#define SETTINGS_H
+#ifndef CONFIG_SETTINGS_H
+#define CONFIG_SETTINGS_H
 
 #include <stdatomic.h>
 
+#include "config/command_line.h"
 #include "config/config.h"
-#include "options.h"
 
 struct settings {
 	struct config config;

@@ -14,8 +14,8 @@
  * A file is mapped executable if the C library loads a module for nsswitch.conf. Then a name is looked up without this module. In a
  * build with a sanitizer more is allowed: its checks at the exit are processes of their own.
  */
-#ifndef SANDBOX_H
-#define SANDBOX_H
+#ifndef PROCESS_SANDBOX_H
+#define PROCESS_SANDBOX_H
 
 /*
  * Enters the sandbox, with all threads. There is no way out. The process also gets no new privileges from a program that it would

@@ -114,22 +114,35 @@ static void join_workers(struct process *p)
 
 /* --- the configuration --- */
 
-/* New settings that can be used, or NULL. What cannot change stays as it is. */
+static void stays(const char *option, const char *value, bool differs)
+{
+	if (differs)
+		log_warn("%s stays %s: it cannot change without a restart", option, value);
+}
+
+/* What cannot change stays as it is. */
+static void keep_fixed(struct config *config, const struct config *now)
+{
+	char threads[24];
+
+	snprintf(threads, sizeof(threads), "%" PRIu64, now->threads);
+	stays("threads", threads, config->threads != now->threads);
+	stays("user", *now->user ? now->user : "unset", strcmp(config->user, now->user) != 0);
+	stays("control", *now->control ? now->control : "unset", strcmp(config->control, now->control) != 0);
+	stays("sandbox", now->sandbox ? "true" : "false", config->sandbox != now->sandbox);
+	config->threads = now->threads;
+	config->sandbox = now->sandbox;
+}
+
+/* New settings that can be used, or NULL. */
 static struct settings *read_again(struct process *p)
 {
 	struct settings *s = settings_read(p->options);
-	const struct config *now = &p->daemon.settings->config;
 	char error[256];
 
 	if (!s)
 		return NULL;
-	if (s->config.threads != now->threads)
-		log_warn("threads stays %" PRIu64 ": it cannot change without a restart", now->threads);
-	if (strcmp(s->config.user, now->user) != 0)
-		log_warn("user stays \"%s\": it cannot change without a restart", now->user);
-	if (strcmp(s->config.control, now->control) != 0)
-		log_warn("control stays \"%s\": it cannot change without a restart", now->control);
-	s->config.threads = now->threads;
+	keep_fixed(&s->config, &p->daemon.settings->config);
 	if (descriptors_fit(&s->config, ring_count(s->ring))) {
 		if (listening_prepare(p->listening, s, error))
 			return s;

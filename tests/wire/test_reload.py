@@ -1,13 +1,16 @@
 """A new configuration is taken over without a stop: no connection is dropped, no reply is lost or given to the wrong request."""
 import os
+import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
 import threading
 
 from case import WireTest
+from case_tls import Authority, TlsConn
 from fake import FakeServer, held_until, silence, value_of
 from harness import ESTABLISHED, HOST, OPTIONS, PATIENCE, accepts, free_port, tcp_sockets, wait_until
 from stored import stats
@@ -160,7 +163,7 @@ class Changes(Reloads):
         self.assertEqual(self.reload(names([self.a]) + '\nthreads = 3\nuser = "nobody"'), "OK")
         self.assertEqual(self.settings()["threads"], "2")
         self.assertIn("threads stays 2", self.proxy.process.stderr())
-        self.assertIn('user stays ""', self.proxy.process.stderr())
+        self.assertIn("user stays unset", self.proxy.process.stderr())
 
     def test_sighup(self):
         self.start(names([self.a]))
@@ -251,6 +254,106 @@ class Bad(Reloads):
             self.assertEqual(operator.ask("reload"), REFUSED)
         self.assertIn("No such file", self.proxy.process.stderr())
         self.assertEqual(self.conn.ask("mn"), "MN")
+
+
+class Secrets(Reloads):
+    """Files that the configuration names are read again. They hold for new connections."""
+
+    def private(self, name, text):
+        path = os.path.join(self.scratch(), name)
+        with open(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600), "w", encoding="ascii") as file:
+            file.write(text)
+        return path
+
+    def test_users(self):
+        users = self.private("users", "foo:bar\n")
+        config = names([self.memcached()]) + f'\nauth_file = "{users}"'
+        self.start(config.replace("auth_file", "#auth_file"))
+        self.assertEqual(self.reload(config), "OK")
+        self.assertEqual(self.conn.ask("get k"), "END", "it was there before")
+        first, second = self.connect(self.proxy), self.connect(self.proxy)
+        self.assertEqual(first.set("login", b"foo bar"), "STORED")
+        with open(users, "w", encoding="ascii") as file:
+            file.write("foo:new\n")
+        self.assertEqual(self.reload(config), "OK")
+        self.assertEqual(first.ask("get k"), "END")
+        self.assertEqual(second.set("login", b"foo new"), "STORED")
+        self.assertEqual(self.connect(self.proxy).set("login", b"foo bar"), "CLIENT_ERROR authentication failure")
+        os.chmod(users, 0o644)
+        self.assertEqual(self.reload(config), REFUSED)
+        self.assertEqual(self.reload(config.replace("auth_file", "#auth_file")), "OK")
+        self.assertEqual(self.connect(self.proxy).ask("get k"), "END")
+
+    def test_login_for_servers(self):
+        password = self.private("password", "bar\n")
+        guarded = self.memcached("-Y", self.shared(self.private("users", "foo:bar\n")))
+        config = names([guarded])
+        self.start(config)
+        self.assertTrue(self.conn.ask("get k").startswith("SERVER_ERROR upstream"))
+        self.assertEqual(self.reload(f'{config}\nserver_user = "foo"\nserver_password_file = "{password}"'), "OK")
+        wait_until("the server takes it", PATIENCE, lambda: self.conn.ask("get k") == "END")
+
+    def shared(self, path):
+        """memcached reads it as another user."""
+        os.chmod(path, 0o644)
+        os.chmod(os.path.dirname(path), 0o755)
+        return path
+
+    def test_certificates(self):
+        """A renewed certificate, for clients and for servers; sessions of before go on."""
+        authority = Authority(self.scratch())
+        old, renewed = authority.sign("old"), authority.sign("renewed")
+        paths = [os.path.join(authority.folder, name) for name in ("current.pem", "current.key")]
+        port = free_port()
+        tls = ssl.create_default_context(cafile=authority.ca)
+        config = (names([self.memcached()]) + f'\nlisten = {{"tls:{HOST}:{port}", "{HOST}:{{}}"}}\n'
+                  f'tls_certificate = "{paths[0]}"\ntls_key = "{paths[1]}"')
+        plain = free_port()
+        self.install(old, paths)
+        self.start(config.format(plain), port=plain)
+        before = TlsConn(port, tls)
+        self.addCleanup(before.close)
+        self.assertEqual(self.subject(before), "old")
+        self.install(renewed, paths)
+        self.assertEqual(self.reload(config.format(plain)), "OK")
+        self.assertEqual(before.ask("mn"), "MN")
+        with TlsConn(port, tls) as conn:
+            self.assertEqual((self.subject(conn), conn.ask("mn")), ("renewed", "MN"))
+        self.install((renewed[0], old[1]), paths)
+        self.assertEqual(self.reload(config.format(plain)), REFUSED)
+        self.assertIn("tls_key", self.proxy.process.stderr())
+        with TlsConn(port, tls) as conn:
+            self.assertEqual((self.subject(conn), conn.ask("mn")), ("renewed", "MN"))
+
+    def install(self, files, paths):
+        for source, path in zip(files, paths):
+            shutil.copy(source, path)
+
+    def subject(self, conn):
+        return dict(item[0] for item in conn.sock.tls.getpeercert()["subject"])["commonName"]
+
+    def test_plain_text_becomes_tls(self):
+        """On the same port: who is connected stays, and who comes must speak TLS."""
+        authority = Authority(self.scratch())
+        certificate, key = authority.sign("server")
+        port = free_port()
+        config = names([self.memcached()]) + f'\ntls_certificate = "{certificate}"\ntls_key = "{key}"\n'
+        self.start(config + f'listen = {{"{HOST}:{port}"}}', port=port)
+        self.assertEqual(self.reload(config + f'listen = {{"tls:{HOST}:{port}"}}'), "OK")
+        self.assertEqual(self.conn.ask("mn"), "MN")
+        with TlsConn(port, ssl.create_default_context(cafile=authority.ca)) as conn:
+            self.assertEqual(conn.ask("mn"), "MN")
+
+    def test_tls_to_servers(self):
+        """A CA that did not sign the server's certificate, and then the one that did."""
+        right, wrong = Authority(self.scratch()), Authority(self.scratch(), "wrong")
+        certificate, key = right.sign("server")
+        server = self.memcached("-Z", "-o", f"ssl_chain_cert={self.shared(certificate)},ssl_key={self.shared(key)}")
+        config = f'{names([server])}\nserver_tls = true\nserver_tls_ca = '
+        self.start(f'{config}"{wrong.ca}"')
+        self.assertTrue(self.conn.ask("get k").startswith("SERVER_ERROR upstream"))
+        self.assertEqual(self.reload(f'{config}"{right.ca}"'), "OK")
+        wait_until("the server is trusted", PATIENCE, lambda: self.conn.ask("get k") == "END")
 
 
 class Listeners(Reloads):

@@ -2,7 +2,6 @@
 import os
 import shutil
 import signal
-import socket
 import ssl
 import subprocess
 import sys
@@ -12,7 +11,7 @@ import threading
 from case import WireTest
 from case_tls import Authority, TlsConn
 from fake import FakeServer, held_until, silence, value_of
-from harness import ESTABLISHED, HOST, OPTIONS, PATIENCE, accepts, free_port, tcp_sockets, wait_until
+from harness import ESTABLISHED, HOST, PATIENCE, accepts, free_port, tcp_sockets, wait_until
 from stored import stats
 from wire import Conn
 from witness import Load
@@ -304,23 +303,22 @@ class Secrets(Reloads):
         authority = Authority(self.scratch())
         old, renewed = authority.sign("old"), authority.sign("renewed")
         paths = [os.path.join(authority.folder, name) for name in ("current.pem", "current.key")]
-        port = free_port()
+        port, plain = free_port(), free_port()
         tls = ssl.create_default_context(cafile=authority.ca)
-        config = (names([self.memcached()]) + f'\nlisten = {{"tls:{HOST}:{port}", "{HOST}:{{}}"}}\n'
+        config = (names([self.memcached()]) + f'\nlisten = {{"tls:{HOST}:{port}", "{HOST}:{plain}"}}\n'
                   f'tls_certificate = "{paths[0]}"\ntls_key = "{paths[1]}"')
-        plain = free_port()
         self.install(old, paths)
-        self.start(config.format(plain), port=plain)
+        self.start(config, port=plain)
         before = TlsConn(port, tls)
         self.addCleanup(before.close)
         self.assertEqual(self.subject(before), "old")
         self.install(renewed, paths)
-        self.assertEqual(self.reload(config.format(plain)), "OK")
+        self.assertEqual(self.reload(config), "OK")
         self.assertEqual(before.ask("mn"), "MN")
         with TlsConn(port, tls) as conn:
             self.assertEqual((self.subject(conn), conn.ask("mn")), ("renewed", "MN"))
         self.install((renewed[0], old[1]), paths)
-        self.assertEqual(self.reload(config.format(plain)), REFUSED)
+        self.assertEqual(self.reload(config), REFUSED)
         self.assertIn("tls_key", self.proxy.process.stderr())
         with TlsConn(port, tls) as conn:
             self.assertEqual((self.subject(conn), conn.ask("mn")), ("renewed", "MN"))

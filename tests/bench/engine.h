@@ -1,7 +1,7 @@
 #ifndef BENCH_ENGINE_H
 #define BENCH_ENGINE_H
 
-#include "config/command_line.h"
+#include "options.h"
 #include "hist.h"
 #include "process.h"
 #include "workload.h"

@@ -3,7 +3,7 @@
  * throughput, latency and what the servers spent. One thread, one event loop; the requests are
  * rendered before the run, so that little but system calls is left to do during it.
  */
-#include "config/command_line.h"
+#include "options.h"
 #include "engine.h"
 #include "report.h"
 #include "workload.h"

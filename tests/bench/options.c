@@ -1,5 +1,5 @@
 /* The command line. */
-#include "config/command_line.h"
+#include "options.h"
 
 #include <errno.h>
 #include <getopt.h>

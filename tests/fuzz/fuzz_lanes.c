@@ -10,7 +10,7 @@
 #include "input.h"
 
 /* More than any machine may take, whatever it is answered. */
-enum { REQUESTS_MAX = 64, ANSWERS_MAX = 20000 };
+enum { REQUESTS_MAX = 64, ANSWERS_MAX = 30000 };
 
 static const char *const requests[] = {
 	"sadd k a b\r\n",
@@ -200,7 +200,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	};
 	static struct fake f;
 	struct slice in = slice_of((const char *)data, size);
-	size_t asked = 0, answers = 0;
+	size_t asked = 0, answers = 0, compacts = 0;
 	uint8_t last = 0;
 
 	make_sets();
@@ -215,7 +215,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	while (in.n) {
 		uint8_t what = input_byte(&in);
 		if (what % 2 && asked < REQUESTS_MAX) {
-			MUST(!fake_ask(&f, requests[what / 2 % (sizeof(requests) / sizeof(requests[0]))]));
+			const char *request = requests[what / 2 % (sizeof(requests) / sizeof(requests[0]))];
+			/* One that loses every race takes thousands of answers: so many attempts, each of so many calls. */
+			if (strncmp(request, "scompact", 8) == 0 && compacts++)
+				continue;
+			MUST(!fake_ask(&f, request));
 			asked++;
 		} else if (what >= 240) {
 			(void)fake_pass(&f, what == 254 ? 60000 : what % 8);

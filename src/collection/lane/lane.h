@@ -11,6 +11,7 @@
 
 enum {
 	LANE_ATTEMPTS = 16,        /* races that a batch may lose to other writers */
+	LANE_ROUNDS = 4,           /* times that an operation which waits for other proxies makes such attempts again */
 	LANE_MERGE_MAX = 32 * 1024 /* maximum bytes of log in one append; a longer log is sent in chunks */
 };
 

@@ -243,7 +243,7 @@ static void op_compacted(struct lane *lane, enum outcome_status status, const st
 
 	lane->compaction_requested = false;
 	/* Another proxy has compacted the set, or is about to: a client that asked for it waits. */
-	if (status == OUTCOME_BUSY && op->all && op->rounds++ < LANE_ATTEMPTS)
+	if (status == OUTCOME_BUSY && op->all && op->rounds++ < LANE_ROUNDS)
 		compact_run(lane, op_compacted);
 	else if (status == OUTCOME_FAILED)
 		lane_finish_failed(lane, failure);

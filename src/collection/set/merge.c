@@ -367,7 +367,7 @@ static void end(struct merge *m, enum outcome_status status)
 	while ((op = STAILQ_FIRST(&waiting))) {
 		STAILQ_REMOVE_HEAD(&waiting, link);
 		/* The merge did not include all runs that the operation asks for, or another proxy has merged them. */
-		if ((status != OUTCOME_DONE || !all) && op->rounds++ < LANE_ATTEMPTS)
+		if ((status != OUTCOME_DONE || !all) && op->rounds++ < LANE_ROUNDS)
 			lanes_submit(lanes, op);
 		else
 			op->done(op, &outcome);

@@ -1,8 +1,8 @@
 #ifndef BENCH_ENGINE_H
 #define BENCH_ENGINE_H
 
-#include "options.h"
 #include "hist.h"
+#include "options.h"
 #include "process.h"
 #include "workload.h"
 

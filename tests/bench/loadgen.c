@@ -3,8 +3,8 @@
  * throughput, latency and what the servers spent. One thread, one event loop; the requests are
  * rendered before the run, so that little but system calls is left to do during it.
  */
-#include "options.h"
 #include "engine.h"
+#include "options.h"
 #include "report.h"
 #include "workload.h"
 

@@ -30,22 +30,28 @@ static void set_counter(struct worker *w, enum counter counter, uint64_t n)
 	atomic_store_explicit(&w->counters[counter], n, memory_order_relaxed);
 }
 
+/* The counters that lanes keep. */
+#define LANES_COUNTERS(X) \
+	X(appends) \
+	X(appended_operations) \
+	X(reads) \
+	X(cache_hits) \
+	X(compactions) \
+	X(spills) \
+	X(merges) \
+	X(conflicts) \
+	X(segments_written) \
+	X(segments_deleted) \
+	X(incomplete_sets) \
+	X(corrupt_values)
+
 static void add_stats(struct lanes_stats *sum, const struct generation *g)
 {
 	const struct lanes_stats *s = lanes_statistics(g->host.lanes);
 
-	sum->appends += s->appends;
-	sum->appended_operations += s->appended_operations;
-	sum->reads += s->reads;
-	sum->cache_hits += s->cache_hits;
-	sum->compactions += s->compactions;
-	sum->spills += s->spills;
-	sum->merges += s->merges;
-	sum->conflicts += s->conflicts;
-	sum->segments_written += s->segments_written;
-	sum->segments_deleted += s->segments_deleted;
-	sum->incomplete_sets += s->incomplete_sets;
-	sum->corrupt_values += s->corrupt_values;
+#define ADD(name) sum->name += s->name;
+	LANES_COUNTERS(ADD)
+#undef ADD
 }
 
 /* Copies the counters of the lanes to those that other threads may read. */
@@ -64,18 +70,9 @@ static void publish(struct worker *w)
 	if (s.incomplete_sets > incomplete)
 		log_warn("%llu sets had lost a segment and were removed",
 			(unsigned long long)(s.incomplete_sets - incomplete));
-	set_counter(w, COUNT_appends, s.appends);
-	set_counter(w, COUNT_appended_operations, s.appended_operations);
-	set_counter(w, COUNT_reads, s.reads);
-	set_counter(w, COUNT_cache_hits, s.cache_hits);
-	set_counter(w, COUNT_compactions, s.compactions);
-	set_counter(w, COUNT_spills, s.spills);
-	set_counter(w, COUNT_merges, s.merges);
-	set_counter(w, COUNT_conflicts, s.conflicts);
-	set_counter(w, COUNT_segments_written, s.segments_written);
-	set_counter(w, COUNT_segments_deleted, s.segments_deleted);
-	set_counter(w, COUNT_incomplete_sets, s.incomplete_sets);
-	set_counter(w, COUNT_corrupt_values, s.corrupt_values);
+#define SET(name) set_counter(w, COUNT_##name, s.name);
+	LANES_COUNTERS(SET)
+#undef SET
 	set_counter(w, COUNT_cache_bytes, cache);
 }
 

@@ -266,11 +266,7 @@ static bool check_rules(cfg_t *cfg)
 
 static struct slice copy_string(const char *text)
 {
-	char *copy = strdup(text);
-
-	if (!copy)
-		abort();
-	return slice_of(copy, strlen(copy));
+	return slice_of(xstrdup(text), strlen(text));
 }
 
 static void read_rules(cfg_t *cfg, struct rules *rules)

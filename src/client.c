@@ -213,7 +213,7 @@ static size_t take_request(struct client *c, struct slice in)
 		c->closing = true;
 		break;
 	case REQUEST_REFUSED:
-		if (request_discards(&request) && order_must_wait(&c->order, request.command)) {
+		if (request_discards(&request) && order_must_wait(&c->order, &request)) {
 			c->barrier = true;
 			return 0;
 		}
@@ -221,7 +221,7 @@ static size_t take_request(struct client *c, struct slice in)
 		c->skip = request.skip;
 		break;
 	case REQUEST_READY:
-		if (order_must_wait(&c->order, request.command)) {
+		if (order_must_wait(&c->order, &request)) {
 			c->barrier = true;
 			return 0;
 		}

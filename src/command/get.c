@@ -2,6 +2,7 @@
 #include "collection/lane/lanes.h"
 #include "collection/set/touch_delete.h"
 #include "command/collection_item.h"
+#include "command/event_item.h"
 #include "command/fan.h"
 #include "command/start.h"
 #include "protocol/reply.h"
@@ -39,6 +40,8 @@ static void call_for(struct host *host, const struct call *call, const void *own
 {
 	if (collection_item_covers(host, call->key) && call->key.n <= COLLECTION_KEY_MAX)
 		collection_item_read(host, call, owner, waiter);
+	else if (event_item_covers(host->env.rules, call->key))
+		event_item_read(host, call, waiter);
 	else
 		lanes_call(host->lanes, call, waiter);
 }

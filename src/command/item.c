@@ -3,6 +3,7 @@
 #include "collection/large.h"
 #include "collection/text/oplog.h"
 #include "command/collection_item.h"
+#include "command/event_item.h"
 #include "command/outcome.h"
 #include "command/start.h"
 #include "protocol/metaflags.h"
@@ -131,6 +132,10 @@ void item_start(struct host *host, const struct request *request, void *owner)
 		collection_item_start(host, request, owner);
 		return;
 	}
+	if (event_item_covers(host->env.rules, request->key)) {
+		event_item_start(host, request, owner);
+		return;
+	}
 	item = task_new(host, request, owner, sizeof(*item) + request->key.n);
 	at = item->key;
 	item->verb = verb_of(request->command->id);
@@ -177,7 +182,7 @@ void item_discard_start(struct host *host, const struct request *request, void *
 	struct item_task *item;
 	char *at;
 
-	if (collection_item_covers(host, key) || oplog_is_item_key(key)) {
+	if (collection_item_covers(host, key) || event_item_covers(host->env.rules, key) || oplog_is_item_key(key)) {
 		task_refuse(host, request, owner, request->error);
 		return;
 	}

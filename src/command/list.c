@@ -111,7 +111,7 @@ static struct list_task *new_task(
 	char *at = list->bytes;
 
 	list->op = (struct op){ .kind = kind, .key = task_keep(&at, request->key), .client = task_client(host, owner) };
-	list->op.ttl = rules_collection(host->env.rules, list->op.key)->ttl;
+	list->op.ttl = task_ttl(request, rules_collection(host->env.rules, list->op.key)->ttl);
 	return list;
 }
 

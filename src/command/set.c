@@ -31,6 +31,15 @@ static void stored(struct op *op, const struct outcome *outcome)
 		task_reply_line(&task_of(op)->task, "STORED");
 }
 
+/* Only a conditional sset finds the set changed. */
+static void replaced(struct op *op, const struct outcome *outcome)
+{
+	if (outcome->status == OUTCOME_CHANGED)
+		task_reply_line(&task_of(op)->task, "EXISTS");
+	else
+		stored(op, outcome);
+}
+
 static void removed(struct op *op, const struct outcome *outcome)
 {
 	if (!outcome_ends(outcome, &task_of(op)->task))
@@ -192,7 +201,7 @@ static struct set_task *new_task(
 	set->op = (struct op){
 		.kind = kind, .key = task_keep(&at, request->key), .client = task_client(host, owner), .done = done
 	};
-	set->op.ttl = rules_collection(host->env.rules, set->op.key)->ttl;
+	set->op.ttl = task_ttl(request, rules_collection(host->env.rules, set->op.key)->ttl);
 	return set;
 }
 
@@ -261,7 +270,9 @@ void sset_start(struct host *host, const struct request *request, void *owner)
 		task_refuse(host, request, owner, error);
 		return;
 	}
-	set = new_task(host, request, owner, OP_REPLACE, stored, 0);
+	set = new_task(host, request, owner, OP_REPLACE, replaced, 0);
+	set->op.mode = request->has_number ? REPLACE_SAME : REPLACE_ANY;
+	set->op.cas = request->number;
 	while ((member = slice_token(&rest)).n)
 		fold_add(&fold, member);
 	fold_encode(&fold, &set->task.scratch);

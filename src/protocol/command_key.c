@@ -1,6 +1,6 @@
 #include "protocol/command_key.h"
 
-#include "util/num.h"
+#include "protocol/reply_reader.h"
 
 static const char no_command[] = "CLIENT_ERROR no such command";
 static const char empty_word[] = "CLIENT_ERROR empty word in the key";
@@ -191,96 +191,64 @@ bool command_key_parse(const struct command_keys *keys, const struct request *ou
 
 /* --- its reply --- */
 
-static struct slice first_line(struct slice reply)
+static bool is_one_of(struct slice line, const char *const *words)
 {
-	const char *end = reply.n ? memchr(reply.p, '\r', reply.n) : NULL;
-
-	return slice_of(reply.p, end ? (size_t)(end - reply.p) : reply.n);
+	while (*words && !slice_equal(line, slice_of(*words, strlen(*words))))
+		words++;
+	return *words != NULL;
 }
 
-static bool is_error(struct slice line)
-{
-	return slice_equal(line, SLICE("ERROR")) || slice_starts(line, SLICE("CLIENT_ERROR ")) ||
-		slice_starts(line, SLICE("SERVER_ERROR ")) || slice_starts(line, SLICE("ERROR "));
-}
-
+/* The last two are those of meta commands. */
 static bool is_miss(struct slice line)
 {
-	return line.n == 0 || slice_equal(line, SLICE("END")) || slice_equal(line, SLICE("NOT_FOUND")) ||
-		slice_equal(line, SLICE("EN")) || slice_equal(line, SLICE("NF"));
-}
+	static const char *const words[] = { "END", "NOT_FOUND", "EN", "NF", NULL };
 
-/* The size of the data behind the line VALUE <key> <flags> <bytes>. */
-static size_t data_size(struct slice line)
-{
-	uint64_t bytes = 0;
-
-	for (int i = 0; i < 3; i++)
-		(void)slice_token(&line);
-	(void)num_parse_u64(slice_token(&line), &bytes);
-	return (size_t)bytes;
-}
-
-/* The reply behind all its VALUEs. */
-static struct slice behind_values(struct slice reply)
-{
-	struct slice line;
-
-	while (line = first_line(reply), slice_starts(line, SLICE("VALUE ")))
-		reply = slice_skip(reply, line.n + 2 + data_size(line) + 2);
-	return reply;
+	return is_one_of(line, words);
 }
 
 /* Whether the reply has no more than one VALUE, however much is stored. */
-static bool has_one_value(const struct request *request)
+static bool has_one_value(const struct command *command, size_t keys)
 {
-	if (request->command->order == ORDER_EVENT_BLOCKS)
-		return false;
-	return request->keys <= 1 || request->command->order == ORDER_READ_BLOCKS;
+	return command->order == ORDER_READ_BLOCKS || (command->order != ORDER_EVENT_BLOCKS && keys <= 1);
 }
 
-/* Lines that are not VALUEs hold no data but those of mg and ma, which have no END. */
-static struct slice before_end(struct slice reply)
+enum command_key_answer command_key_value(
+	const struct command *command, size_t keys, struct slice reply, struct slice *out)
 {
-	static const struct slice end = { "END\r\n", 5 }, line_end = { "\r\n", 2 };
+	struct slice rest = reply;
+	struct reply_part first, part;
+	size_t size;
 
-	if (reply.n > end.n && slice_equal(slice_skip(reply, reply.n - end.n), end))
-		reply.n -= end.n;
-	if (reply.n >= line_end.n)
-		reply.n -= line_end.n;
-	return reply;
-}
-
-enum command_key_answer command_key_value(const struct request *request, struct slice reply, struct slice *out)
-{
-	struct slice line = first_line(reply);
-
-	if (is_miss(line))
+	/* A meta command with q may say nothing. */
+	if (!reply_next(&rest, &first) || is_miss(first.line))
 		return COMMAND_KEY_MISS;
-	*out = first_line(behind_values(reply));
-	if (is_error(*out))
-		return COMMAND_KEY_FAILED;
-	if (slice_starts(line, SLICE("VALUE ")) && has_one_value(request))
-		*out = slice_of(reply.p + line.n + 2, data_size(line));
-	else if (request->command->grammar == GRAMMAR_META)
-		*out = slice_of(reply.p, reply.n - 2);
-	else
-		*out = before_end(reply);
+	part = first;
+	do {
+		if (part.kind == REPLY_PART_ERROR) {
+			*out = part.line;
+			return COMMAND_KEY_FAILED;
+		}
+		size = reply.n - rest.n;
+	} while (reply_next(&rest, &part) && part.kind != REPLY_PART_END);
+	*out = first.key.n && has_one_value(command, keys) ? first.data : slice_of(reply.p, size - 2);
 	return COMMAND_KEY_VALUE;
 }
 
 struct slice command_key_stored(const struct command *outer, struct slice reply)
 {
-	struct slice line = first_line(reply);
+	static const char *const changed[] = { "EXISTS", "EX", NULL }, *const not_stored[] = { "NOT_STORED", "NS", NULL };
+	struct reply_part part;
 
-	if (is_error(line))
-		return line;
-	if (slice_equal(line, SLICE("EXISTS")) || slice_equal(line, SLICE("EX")))
+	if (!reply_next(&reply, &part))
+		return SLICE("STORED");
+	if (part.kind == REPLY_PART_ERROR)
+		return part.line;
+	if (is_one_of(part.line, changed))
 		return SLICE("EXISTS");
-	if (slice_equal(line, SLICE("NOT_STORED")) || slice_equal(line, SLICE("NS")))
+	if (is_one_of(part.line, not_stored))
 		return SLICE("NOT_STORED");
 	/* To a set no client expects that nothing is found. */
-	if (line.n && is_miss(line))
+	if (is_miss(part.line))
 		return outer->id == COMMAND_CAS ? SLICE("NOT_FOUND") : SLICE("NOT_STORED");
 	return SLICE("STORED");
 }

@@ -50,10 +50,12 @@ enum command_key_answer {
 };
 
 /*
- * What the whole reply to `request` is for a get. `out` is the value, or the error line without its end. It points into `reply`.
- * If the request can have one VALUE at most, the value is its data. Else it is the reply, without END and the last line end.
+ * What the whole reply to `command` is for a get. `keys` is the number of keys that its request names. `out` is the value, or the
+ * error line without its end. It points into `reply`. If the reply has one VALUE at most, whatever is stored, the value is its data.
+ * Else it is the reply, without END and the last line end.
  */
-enum command_key_answer command_key_value(const struct request *request, struct slice reply, struct slice *out);
+enum command_key_answer command_key_value(
+	const struct command *command, size_t keys, struct slice reply, struct slice *out);
 
 /* The line that answers a set, or a cas, with this reply of its command. It is static or points into `reply`. */
 struct slice command_key_stored(const struct command *outer, struct slice reply);

@@ -190,7 +190,7 @@ static void check_value(const char *line, const char *reply, const char *expecte
 	struct slice out = { "", 0 };
 
 	ck_assert(command_key_parse(&keys, &outer, slice_of(line, strlen(line)), 5, &words, &inner));
-	switch (command_key_value(&inner, guard_text(reply), &out)) {
+	switch (command_key_value(inner.command, inner.keys, guard_text(reply), &out)) {
 	case COMMAND_KEY_VALUE:
 		BUF_ADD(&text, "value ");
 		break;

@@ -175,6 +175,15 @@ static struct slice plain_key(const struct request *request, char decoded[KEY_MA
 	return slice_of(decoded, metaflags_decode_key(request->key, decoded));
 }
 
+/* Whether a set of this key writes no item of that key. */
+static bool is_other_than_item(const struct host *host, struct slice key)
+{
+	const struct rules *rules = host->env.rules;
+
+	return collection_item_covers(host, key) || event_item_covers(rules, key) || oplog_is_item_key(key) ||
+		command_key_is(&rules->commands, key);
+}
+
 void item_discard_start(struct host *host, const struct request *request, void *owner)
 {
 	char decoded[KEY_MAX];
@@ -182,7 +191,7 @@ void item_discard_start(struct host *host, const struct request *request, void *
 	struct item_task *item;
 	char *at;
 
-	if (collection_item_covers(host, key) || event_item_covers(host->env.rules, key) || oplog_is_item_key(key)) {
+	if (is_other_than_item(host, key)) {
 		task_refuse(host, request, owner, request->error);
 		return;
 	}

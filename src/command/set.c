@@ -48,6 +48,7 @@ static void removed(struct op *op, const struct outcome *outcome)
 
 static void counted(struct op *op, const struct outcome *outcome)
 {
+	outcome_tell_cas(outcome, &task_of(op)->task);
 	if (!outcome_ends(outcome, &task_of(op)->task))
 		task_reply_number(&task_of(op)->task, op->set->number);
 }
@@ -57,6 +58,7 @@ static void tested(struct op *op, const struct outcome *outcome)
 	struct set_task *set = task_of(op);
 	struct buf digits = op->set->text;
 
+	outcome_tell_cas(outcome, &set->task);
 	if (!outcome_ends(outcome, &set->task)) {
 		reply_line(task_reply(&set->task), buf_slice(&digits));
 		task_done(&set->task);
@@ -88,6 +90,7 @@ static void listed(struct op *op, const struct outcome *outcome)
 	struct set_task *set = task_of(op);
 	struct buf members = op->set->text;
 
+	outcome_tell_cas(outcome, &set->task);
 	/* A set that went while it was listed leaves a part of the text behind. */
 	if (outcome->status == OUTCOME_MISSING)
 		buf_consume(&members, buf_size(&members));

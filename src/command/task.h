@@ -46,6 +46,7 @@ struct nest {
 	void (*done)(struct nest *nest, struct slice reply);
 
 	struct task *task; /* the task inside, while it runs; else NULL */
+	uint64_t cas;      /* set by the task inside: of the set or list that it has read; else 0 */
 };
 
 /* For the `resume` of an outer task that is abandoned: the task inside may stop early, too. `done` is called as ever. */

@@ -63,6 +63,18 @@ const struct command *command_key_find(const struct command_keys *keys, struct s
 	return command_lookup(name);
 }
 
+struct slice command_key_item(const struct command_keys *keys, struct slice key)
+{
+	struct slice rest = slice_skip(key, keys->prefix.n);
+	const struct command *command = command_lookup(take_word(&rest, separator_of(keys)));
+
+	if (!command || !command_reads_values(command))
+		return slice_of(key.p, 0);
+	if (command->grammar == GRAMMAR_TOUCH_KEYS)
+		(void)take_word(&rest, separator_of(keys));
+	return take_word(&rest, separator_of(keys));
+}
+
 static const char *refusal_of(const struct command *command)
 {
 	static const char *const lines[COMMAND_COUNT][4] = {
@@ -157,10 +169,11 @@ static bool takes_exptime(const struct command *command)
 	return has_data(command) || command->grammar == GRAMMAR_COLLECTION || command->order == ORDER_EVENT_COUNT;
 }
 
-bool command_key_parse(const struct command_keys *keys, const struct request *outer, struct slice key, size_t max_keys,
-	struct buf *text, struct request *out)
+bool command_key_parse(const struct command_keys *keys, const struct request *outer, struct slice key, struct buf *text,
+	struct request *out)
 {
-	const struct request_limits limits = { .max_keys = max_keys };
+	/* The length of a key bounds how many keys it names. */
+	static const struct request_limits limits = { .max_keys = KEY_MAX };
 	size_t words;
 
 	*out = (struct request){ .command = command_key_find(keys, key, &words) };

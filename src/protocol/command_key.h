@@ -36,12 +36,15 @@ const struct command *command_key_find(const struct command_keys *keys, struct s
 const char *command_key_refusal(const struct command_keys *keys, struct slice key);
 
 /*
- * Makes the request that such a key stands for. `outer` is the get, gets, set or cas that names the key. `max_keys` is the number
- * of keys that one request may name. Gives true and fills in `out`, or gives false with the line in `out->error`. The slices of
- * `out` point into `text`, which is empty at first and which the caller frees, and into the data of `outer`.
+ * Makes the request that such a key stands for. `outer` is the get, gets, set or cas that names the key. Gives true and fills in
+ * `out`, or gives false with the line in `out->error`. The slices of `out` point into `text`, which is empty at first and which the
+ * caller frees, and into the data of `outer`.
  */
-bool command_key_parse(const struct command_keys *keys, const struct request *outer, struct slice key, size_t max_keys,
-	struct buf *text, struct request *out);
+bool command_key_parse(const struct command_keys *keys, const struct request *outer, struct slice key, struct buf *text,
+	struct request *out);
+
+/* The key of the item that such a key reads as a whole; empty if it reads none. */
+struct slice command_key_item(const struct command_keys *keys, struct slice key);
 
 enum command_key_answer {
 	COMMAND_KEY_VALUE,  /* a value */

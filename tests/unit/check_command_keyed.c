@@ -112,7 +112,7 @@ START_TEST(order_within_a_request)
 	server_answers(FOUND("9", 3, "+x "));
 	ck_assert_uint_eq(fake_waiting(&fake), 1);
 	server_answers("EN\r\n");
-	client_is_told("VALUE q|smembers|1|2|3|4|5|6|7|8|9 0 16\r\nVALUE 9 0 1\r\nx\r\nEND\r\n");
+	client_is_told("VALUE q|smembers|1|2|3|4|5|6|7|8|9 0 14\r\nVALUE 9 0 1\r\nx\r\nEND\r\n");
 	fake.shown = fake.count;
 	client_asks("get q|sinter|a|b q|scard|a\r\n");
 	server_is_asked(FETCH("a") FETCH("b"));

@@ -1,5 +1,6 @@
 #include "process/admin_port.h"
 
+#include <errno.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/event.h>
@@ -27,7 +28,7 @@ enum { PEERS_MAX = 32, HEADERS_MAX = 8192, TIMEOUT_S = 15 };
 
 /* A connection. libevent owns it, and has no limit of their number and their time: that is what these are for. */
 struct peer {
-	TAILQ_ENTRY(peer) link; /* in the order of their last requests */
+	TAILQ_ENTRY(peer) link;              /* in the order of their last requests */
 	struct admin_port *port;             /* NULL when that is gone */
 	struct bufferevent *stream, *socket; /* what libevent has of it, and what lies below */
 	struct event *deadline;
@@ -37,8 +38,8 @@ struct peer {
 /* An address that is open. */
 struct site {
 	char text[256]; /* "" for none */
-	int fd;         /* before it is served */
-	struct evhttp_bound_socket *socket;
+	struct evconnlistener *listener;
+	struct evhttp_bound_socket *socket; /* once it is served */
 };
 
 struct admin_port {
@@ -93,7 +94,7 @@ static void make_place(struct admin_port *port)
 	}
 	if (peer)
 		cut(peer);
-	evconnlistener_disable(evhttp_bound_socket_get_listener(port->now.socket));
+	evconnlistener_disable(port->now.listener);
 }
 
 static void detach(struct peer *peer)
@@ -103,8 +104,8 @@ static void detach(struct peer *peer)
 	TAILQ_REMOVE(&port->peers, peer, link);
 	event_free(peer->deadline);
 	peer->port = NULL;
-	if (port->count-- > PEERS_MAX - 1 && port->now.socket)
-		evconnlistener_enable(evhttp_bound_socket_get_listener(port->now.socket));
+	if (port->count-- > PEERS_MAX - 1 && port->now.listener)
+		evconnlistener_enable(port->now.listener);
 }
 
 static void on_freed(void *arg)
@@ -135,8 +136,7 @@ static struct bufferevent *on_connection(struct event_base *base, void *arg)
 
 static void renew(struct admin_port *port, struct evhttp_request *request)
 {
-	struct bufferevent *stream =
-		evhttp_connection_get_bufferevent(evhttp_request_get_connection(request));
+	struct bufferevent *stream = evhttp_connection_get_bufferevent(evhttp_request_get_connection(request));
 	struct peer *peer;
 
 	TAILQ_FOREACH(peer, &port->peers, link) {
@@ -300,32 +300,42 @@ static void close_site(struct admin_port *port, struct site *site)
 {
 	if (site->socket)
 		evhttp_del_accept_socket(port->http, site->socket);
-	else if (site->fd >= 0)
-		close(site->fd);
-	*site = (struct site){ .fd = -1 };
+	else if (site->listener)
+		evconnlistener_free(site->listener);
+	*site = (struct site){ .listener = NULL };
 }
 
 void admin_port_undo(struct admin_port *port)
 {
-	if (port->next.fd >= 0)
-		close_site(port, &port->next);
-	port->next = (struct site){ .fd = -1 };
+	close_site(port, &port->next);
+	memcpy(port->next.text, port->now.text, sizeof(port->next.text));
 }
 
 bool admin_port_prepare(struct admin_port *port, const struct config *config, char error[256])
 {
+	enum { BACKLOG = 128, FLAGS = LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC };
 	struct address a = { .port = 0 };
 	struct listener_place place = { .host = a.host, .reuseport = config->reuseport };
+	int fd;
 
 	admin_port_undo(port);
+	if (strcmp(config->admin, port->now.text) == 0)
+		return true;
 	snprintf(port->next.text, sizeof(port->next.text), "%s", config->admin);
-	if (!*config->admin || strcmp(port->next.text, port->now.text) == 0)
+	if (!*config->admin)
 		return true;
 	/* config_access has parsed it. */
 	(void)config_admin_address(config->admin, &a);
 	place.port = a.port;
-	port->next.fd = listener_bind(&place, error);
-	return port->next.fd >= 0;
+	fd = listener_bind(&place, error);
+	if (fd < 0)
+		return false;
+	port->next.listener = evconnlistener_new(port->base, NULL, NULL, FLAGS, BACKLOG, fd);
+	if (port->next.listener)
+		return true;
+	snprintf(error, 256, "%s: %s", config->admin, strerror(errno));
+	close(fd);
+	return false;
 }
 
 void admin_port_commit(struct admin_port *port)
@@ -334,13 +344,9 @@ void admin_port_commit(struct admin_port *port)
 		return;
 	close_site(port, &port->now);
 	port->now = port->next;
-	port->next = (struct site){ .fd = -1 };
-	snprintf(port->next.text, sizeof(port->next.text), "%s", port->now.text);
-	if (port->now.fd < 0)
-		return;
-	port->now.socket = evhttp_accept_socket_with_handle(port->http, port->now.fd);
-	if (!port->now.socket)
-		abort();
+	port->next.listener = NULL;
+	if (port->now.listener)
+		port->now.socket = evhttp_bind_listener(port->http, port->now.listener);
 }
 
 /* --- the whole --- */
@@ -351,7 +357,6 @@ struct admin_port *admin_port_create(struct event_base *base, struct daemon *dae
 
 	port->base = base;
 	port->daemon = daemon;
-	port->now.fd = port->next.fd = -1;
 	port->facts = process_facts_create();
 	TAILQ_INIT(&port->peers);
 	port->http = evhttp_new(base);

@@ -88,6 +88,12 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 		stream->watched = false;
 		return;
 	}
+	/* What was read before the pause comes first: if the peer's end overtook it, it would be lost. */
+	if (stream->kick.queued) {
+		if (what & EV_TIMEOUT)
+			read_at_once(stream);
+		return;
+	}
 	loop_enter(stream->loop);
 	/* With its time libevent has also taken the event away. */
 	if (what & EV_TIMEOUT)

@@ -8,7 +8,11 @@
 #include "daemon.h"
 #include "deferred.h"
 #include "generation.h"
+#include "hotkeys.h"
+#include "largest.h"
+#include "latency.h"
 #include "net/loop.h"
+#include "slow.h"
 
 struct client;
 struct tls;
@@ -61,6 +65,11 @@ struct worker {
 		void *arg;
 		sem_t done;
 	} errand; /* of worker_call */
+	struct pipeline_answer answer; /* whose reply is read */
+	struct latency latency;
+	struct hotkeys hotkeys;
+	struct largest largest;
+	struct slow slow;
 	pthread_t thread;
 	atomic_uint_fast64_t counters[COUNTERS];
 };

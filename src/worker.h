@@ -64,7 +64,7 @@ struct worker {
 		void (*run)(void *arg);
 		void *arg;
 		sem_t done;
-	} errand; /* of worker_call */
+	} errand;                      /* of worker_call */
 	struct pipeline_answer answer; /* whose reply is read */
 	struct latency latency;
 	struct hotkeys hotkeys;

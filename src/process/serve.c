@@ -195,24 +195,26 @@ static void on_news(evutil_socket_t fd, short what, void *arg)
 
 /* --- signals --- */
 
-/* In the thread of the worker that accepts. */
-static void close_listeners(void *arg)
+/*
+ * In the thread of the worker that accepts. Others drain behind their last new client. This one, which reads its message later, drains
+ * before a client that was refused could send it anything.
+ */
+static void close_and_drain(void *arg)
 {
-	listening_close(((struct process *)arg)->listening);
-}
+	static const struct mail drain = { WORKER_DRAIN, -1, NULL };
+	struct process *p = arg;
 
-/* Once it returns, no worker is sent another new client. */
-static void stop_accepting(struct process *p)
-{
-	if (!p->closed)
-		worker_call(p->daemon.workers[0], close_listeners, p);
-	p->closed = true;
+	worker_send(p->daemon.workers[0], drain);
+	listening_close(p->listening);
+	for (size_t i = 1; i < p->daemon.threads; i++)
+		worker_send(p->daemon.workers[i], drain);
 }
 
 static void leave(struct process *p)
 {
-	stop_accepting(p);
-	send_all(p, WORKER_DRAIN);
+	if (!p->closed)
+		worker_call(p->daemon.workers[0], close_and_drain, p);
+	p->closed = true;
 }
 
 static void on_left(evutil_socket_t fd, short what, void *arg)
@@ -228,7 +230,7 @@ static void stop(struct process *p)
 	static const struct timeval pause = { 0, LEAVE_MS * 1000 };
 
 	if (p->stopping) {
-		stop_accepting(p);
+		leave(p);
 		send_all(p, WORKER_STOP);
 		return;
 	}

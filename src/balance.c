@@ -54,17 +54,18 @@ static struct worker *least_loaded(const struct daemon *d, uint64_t now)
 	return least;
 }
 
-struct worker *balance_choose(const struct daemon *d, uint64_t turn)
+struct worker *balance_choose(struct worker *w)
 {
-	uint64_t now = clock_ns(CLOCK_MONOTONIC) / 1000000;
+	const struct daemon *d = w->daemon;
+	uint64_t limit = worker_config(w)->thread_load;
 
-	if (d->settings->config.thread_load == 0)
-		return d->workers[turn % d->threads];
+	if (limit == 0)
+		return d->workers[w->balance.turn++ % d->threads];
 	for (size_t i = 0; i < d->threads; i++) {
-		if (load_of(d->workers[i], now) < d->settings->config.thread_load)
+		if (load_of(d->workers[i], w->loop.now) < limit)
 			return d->workers[i];
 	}
-	return least_loaded(d, now);
+	return least_loaded(d, w->loop.now);
 }
 
 /* Moves every second busy client. So a single busy client stays. */

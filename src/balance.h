@@ -18,16 +18,14 @@ struct balance {
 	uint64_t began;             /* the beginning of this window */
 	uint64_t cpu;               /* CPU time of the thread at that time, in nanoseconds */
 	uint64_t idle;              /* idle time of all cores at that time, in milliseconds; if `full` */
+	uint64_t turn;              /* the number of clients that balance_choose has given a worker */
 	bool full;                  /* the last window was full: its load reached thread_load */
 	atomic_uint load;           /* percent of a core used in the last window */
 	atomic_uint_fast64_t ended; /* the end of the last window */
 };
 
-/*
- * The worker for a new client. If thread_load is 0, `turn`, the number of the client, shares them out evenly. From the main
- * thread only.
- */
-struct worker *balance_choose(const struct daemon *daemon, uint64_t turn);
+/* The worker for a new client, which `worker` has accepted. From its thread only. If thread_load is 0, they are shared out evenly. */
+struct worker *balance_choose(struct worker *worker);
 
 /* Measures the load, and may hand over clients. The worker's thread calls it in each turn of its loop. */
 void balance_turn(struct worker *worker);

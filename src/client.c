@@ -113,7 +113,8 @@ static void close_if_finished(struct client *c)
 {
 	if (!c->closing || c->lingering || !is_answered(c))
 		return;
-	c->settled = stream_is_settled(&c->stream);
+	/* One that sends no more has closed its connection as a rule, and need not be asked about. */
+	c->settled = c->ended || stream_is_settled(&c->stream);
 	if (c->ended || (c->settled && !c->worker->draining)) {
 		client_close(c);
 		return;

@@ -276,7 +276,7 @@ void daemon_reject(struct daemon *d, int fd, struct tls *tls)
 	close(fd);
 }
 
-/* The main thread has counted the newcomer already. */
+/* The thread that accepts has counted the newcomer already. */
 static void replace(struct worker *w, int fd, struct tls *tls)
 {
 	struct daemon *d = w->daemon;
@@ -307,6 +307,10 @@ static void take(struct worker *w, struct mail mail)
 		break;
 	case WORKER_RELOAD:
 		reload(w);
+		break;
+	case WORKER_CALL:
+		w->errand.run(w->errand.arg);
+		sem_post(&w->errand.done);
 		break;
 	case WORKER_DRAIN:
 		drain(w);
@@ -375,7 +379,7 @@ struct worker *worker_start(struct daemon *daemon, uint64_t seed)
 	w->loop.turn = at_turn;
 	w->loop.turn_arg = w;
 	at_turn(&w->loop, w);
-	if (pipe(w->mailbox) < 0)
+	if (pipe(w->mailbox) < 0 || sem_init(&w->errand.done, 0, 0) < 0)
 		abort();
 	evutil_make_socket_nonblocking(w->mailbox[0]);
 	event_assign(&w->mail, w->loop.base, w->mailbox[0], EV_READ | EV_PERSIST, on_mail, w);
@@ -390,6 +394,17 @@ struct worker *worker_start(struct daemon *daemon, uint64_t seed)
 void worker_send(struct worker *w, struct mail mail)
 {
 	while (write(w->mailbox[1], &mail, sizeof(mail)) < 0) {
+		if (errno != EINTR)
+			abort();
+	}
+}
+
+void worker_call(struct worker *w, void (*errand)(void *arg), void *arg)
+{
+	w->errand.run = errand;
+	w->errand.arg = arg;
+	worker_send(w, (struct mail){ WORKER_CALL, -1, NULL });
+	while (sem_wait(&w->errand.done) < 0) {
 		if (errno != EINTR)
 			abort();
 	}
@@ -437,6 +452,7 @@ void worker_join(struct worker *w)
 	slow_fini(&w->slow);
 	close(w->mailbox[0]);
 	close(w->mailbox[1]);
+	sem_destroy(&w->errand.done);
 	loop_fini(&w->loop);
 	pool_free(&w->pool);
 	buf_free(&w->trash);

@@ -2,6 +2,8 @@
 #ifndef WORKER_H
 #define WORKER_H
 
+#include <semaphore.h>
+
 #include "balance.h"
 #include "daemon.h"
 #include "deferred.h"
@@ -58,6 +60,11 @@ struct worker {
 	uint64_t drain_until; /* when unfinished requests are given up */
 	int mailbox[2];       /* a pipe of struct mail */
 	struct event mail, deadline;
+	struct {
+		void (*run)(void *arg);
+		void *arg;
+		sem_t done;
+	} errand;                      /* of worker_call */
 	struct pipeline_answer answer; /* whose reply is read */
 	struct latency latency;
 	struct hotkeys hotkeys;
@@ -73,6 +80,7 @@ enum mail_kind {
 	WORKER_REPLACE, /* a new client for the place of an idle one */
 	WORKER_RECLAIM, /* close clients that hold most */
 	WORKER_RELOAD,  /* take over daemon.settings */
+	WORKER_CALL,    /* run the errand */
 	WORKER_DRAIN,   /* finish requests in progress, then stop */
 	WORKER_STOP     /* stop now */
 };
@@ -89,6 +97,9 @@ struct worker *worker_start(struct daemon *daemon, uint64_t seed);
 
 /* From any thread. */
 void worker_send(struct worker *worker, struct mail mail);
+
+/* Has the worker's thread call errand(arg), and waits until it has. From the main thread, before it sends WORKER_DRAIN or WORKER_STOP. */
+void worker_call(struct worker *worker, void (*errand)(void *arg), void *arg);
 
 /* Waits until the thread has exited, and frees the worker. */
 void worker_join(struct worker *worker);

@@ -103,7 +103,7 @@ check-san:
 # Not a part of `make check`. See tests/wire/tsan.supp for what is no fault.
 TSAN_BUILD = $(QUIET_MAKE) BUILD=build/tsan CFLAGS='-O1 -g' SANITIZE='-fsanitize=thread -fno-omit-frame-pointer'
 TSAN_SUPP = TSAN_OPTIONS=suppressions=$(CURDIR)/tests/wire/tsan.supp
-TSAN_TESTS = test_concurrency test_shared_replies test_bounds test_daemon test_reload test_handover test_tls.Moved test_tls_servers test_measures test_log.Servers
+TSAN_TESTS = test_sidecar test_concurrency test_shared_replies test_bounds test_daemon test_reload test_handover test_tls.Moved test_tls_servers test_measures test_log.Servers
 
 check-tsan:
 	@$(TSAN_BUILD) build/tsan/setlistd
@@ -144,7 +144,7 @@ build/loadgen: $(wildcard tests/bench/*.[ch])
 	$(call say,LD,$@)$(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) $(WERROR) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -Itests/bench -o $@ \
 		$(filter %.c, $^) -lssl -lcrypto -lpthread -lm
 
-# All rows, in about eleven minutes. `make bench-quick` compares a few with tests/bench/baseline.json.
+# All rows, in about fourteen minutes. `make bench-quick` compares a few with tests/bench/baseline.json.
 bench: setlistd build/loadgen
 	@scripts/bench $(BENCH)
 

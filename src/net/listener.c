@@ -1,8 +1,9 @@
 #include "net/listener.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <event2/event.h>
-#include <event2/listener.h>
+#include <event2/event_struct.h>
 #include <linux/filter.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -21,60 +22,86 @@
 #include "util/alloc.h"
 #include "util/log.h"
 
-enum { BACKLOG = 1024 };
+/* One turn of the loop accepts a part of those that wait, so that a flood of them does not keep it from those that are served. */
+enum { BACKLOG = 1024, ACCEPT_MOST = 64, PAUSE_MS = 100 };
 
 struct listener {
-	struct evconnlistener *events;
-	struct event *again; /* after a pause */
+	struct event_base *base;
 	listener_accepted *accepted;
 	void *arg;
-	struct tls_context *tls; /* or NULL */
+	int fd;
+	struct event ready, again; /* if `started`; `again`: after a pause */
+	struct tls_context *tls;   /* or NULL */
 	bool started, reuseport;
 	bool failing;                                              /* since the last connection that was accepted */
 	char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)]; /* "" for TCP */
 };
 
-static void take(struct listener *l, int fd, sa_family_t family)
+/* Gives a new socket, or -1. */
+static int accept_one(const struct listener *l)
 {
-	int on = 1;
+	int fd;
 
+	do
+		fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	while (fd < 0 && (errno == EINTR || errno == ECONNABORTED));
+	return fd;
+}
+
+static void take(struct listener *l, int fd)
+{
 	l->failing = false;
-	if (family != AF_UNIX)
-		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	l->accepted(fd, l->tls ? tls_accept(l->tls) : NULL, l->arg);
 }
 
-static void on_accept(struct evconnlistener *events, evutil_socket_t fd, struct sockaddr *from, int n, void *arg)
-{
-	(void)events;
-	(void)n;
-	take(arg, (int)fd, from->sa_family);
-}
-
 /* Most likely no file descriptor is left. Without a pause, the level-triggered loop would spin. */
-static void on_error(struct evconnlistener *events, void *arg)
+static void pause_accepting(struct listener *l)
 {
-	struct listener *l = arg;
-	struct timeval pause = { 0, 100000 };
+	static const struct timeval pause = { 0, PAUSE_MS * 1000 };
 
 	if (!l->failing)
 		log_warn("accepting pauses until it succeeds again: %s", strerror(errno));
 	l->failing = true;
-	evconnlistener_disable(events);
-	event_add(l->again, &pause);
+	event_del(&l->ready);
+	event_add(&l->again, &pause);
+}
+
+static void on_ready(evutil_socket_t listening, short what, void *arg)
+{
+	struct listener *l = arg;
+	int fd = -1;
+
+	(void)listening;
+	(void)what;
+	for (int i = 0; i < ACCEPT_MOST && (fd = accept_one(l)) >= 0; i++)
+		take(l, fd);
+	if (fd < 0 && errno != EAGAIN)
+		pause_accepting(l);
 }
 
 static void on_again(evutil_socket_t fd, short what, void *arg)
 {
+	struct listener *l = arg;
+
 	(void)fd;
 	(void)what;
-	listener_start(arg);
+	event_add(&l->ready, NULL);
+}
+
+void listener_hand_over(struct listener *l, struct event_base *base, void *arg)
+{
+	assert(!l->started);
+	l->base = base;
+	l->arg = arg;
 }
 
 void listener_start(struct listener *l)
 {
+	assert(!l->started);
 	l->started = true;
-	evconnlistener_enable(l->events);
+	event_assign(&l->ready, l->base, l->fd, EV_READ | EV_PERSIST, on_ready, l);
+	event_assign(&l->again, l->base, -1, 0, on_again, l);
+	event_add(&l->ready, NULL);
 }
 
 static int open_unix(const struct listener_place *place, char error[256])
@@ -132,25 +159,24 @@ int listener_bind(const struct listener_place *place, char error[256])
 	return fd;
 }
 
-/* Owns the socket. */
+/* Owns the socket. Those that are accepted from it send at once, too, as Linux has it. */
 static struct listener *new_listener(
 	struct event_base *base, int fd, listener_accepted *accepted, void *arg, char error[256])
 {
-	struct listener *l = xcalloc(1, sizeof(*l));
+	struct listener *l;
+	int on = 1;
 
-	l->accepted = accepted;
-	l->arg = arg;
-	l->events = evconnlistener_new(
-		base, on_accept, l, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_DISABLED, BACKLOG, fd);
-	l->again = evtimer_new(base, on_again, l);
-	if (!l->events || !l->again) {
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	if (listen(fd, BACKLOG) < 0) {
 		snprintf(error, 256, "%s", strerror(errno));
-		if (!l->events)
-			close(fd);
-		listener_destroy(l);
+		close(fd);
 		return NULL;
 	}
-	evconnlistener_set_error_cb(l->events, on_error);
+	l = xcalloc(1, sizeof(*l));
+	l->base = base;
+	l->accepted = accepted;
+	l->arg = arg;
+	l->fd = fd;
 	return l;
 }
 
@@ -195,35 +221,29 @@ bool listener_step_aside(struct listener *l)
 	struct sock_filter second[] = { BPF_STMT(BPF_RET | BPF_K, 1) };
 	struct sock_fprog program = { 1, second };
 
-	return l->reuseport &&
-		setsockopt(evconnlistener_get_fd(l->events), SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program,
-			sizeof(program)) == 0;
+	return l->reuseport && setsockopt(l->fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof(program)) == 0;
 }
 
 static void accept_all(struct listener *l)
 {
-	int listening = evconnlistener_get_fd(l->events), fd;
-	struct sockaddr_storage from;
-	socklen_t n = sizeof(from);
+	int none = 0, fd;
 
 	if (l->reuseport)
-		setsockopt(listening, SOL_SOCKET, SO_DETACH_REUSEPORT_BPF, &n, sizeof(n));
-	while ((fd = accept4(listening, (struct sockaddr *)&from, &n, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
-		take(l, fd, from.ss_family);
-		n = sizeof(from);
-	}
+		setsockopt(l->fd, SOL_SOCKET, SO_DETACH_REUSEPORT_BPF, &none, sizeof(none));
+	while ((fd = accept_one(l)) >= 0)
+		take(l, fd);
 }
 
 void listener_destroy(struct listener *l)
 {
 	if (!l)
 		return;
-	if (l->started)
+	if (l->started) {
+		event_del(&l->ready);
+		event_del(&l->again);
 		accept_all(l);
-	if (l->events)
-		evconnlistener_free(l->events);
-	if (l->again)
-		event_free(l->again);
+	}
+	close(l->fd);
 	if (l->path[0])
 		unlink(l->path);
 	tls_context_drop(l->tls);

@@ -1,4 +1,8 @@
-/* Listening sockets. Without a free file descriptor, accepting pauses for 100 ms. */
+/*
+ * Listening sockets. Without a free file descriptor, accepting pauses for 100 ms.
+ *
+ * Once a listener is started, only the thread of its loop may use TLS with it or destroy it.
+ */
 #ifndef NET_LISTENER_H
 #define NET_LISTENER_H
 
@@ -34,6 +38,9 @@ int listener_bind(const struct listener_place *place, char error[256]);
 /* The same on a socket that listens already, which it owns from now on. It does not remove the file of a Unix socket. */
 struct listener *listener_adopt(
 	struct event_base *base, int fd, listener_accepted *accepted, void *arg, char error[256]);
+
+/* Has another loop accept, with another argument for `accepted`. Before listener_start. */
+void listener_hand_over(struct listener *listener, struct event_base *base, void *arg);
 
 /* Starts accepting. Before that, connections wait in the kernel. */
 void listener_start(struct listener *listener);

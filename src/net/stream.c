@@ -30,6 +30,7 @@ static void read_at_once(struct stream *stream)
 	static const struct timeval none = { 0, 0 };
 
 	event_add(&stream->read, &none);
+	stream->watched = true;
 }
 
 /* As recv. The session itself may have to answer, and output may have waited for the end of the handshake. */
@@ -82,6 +83,17 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 	ssize_t n;
 
 	(void)fd;
+	if (!stream->reading) {
+		event_del(&stream->read);
+		stream->watched = false;
+		return;
+	}
+	/* What was read before the pause comes first: if the peer's end overtook it, it would be lost. */
+	if (stream->kick.queued) {
+		if (what & EV_TIMEOUT)
+			read_at_once(stream);
+		return;
+	}
 	loop_enter(stream->loop);
 	/* With its time libevent has also taken the event away. */
 	if (what & EV_TIMEOUT)
@@ -313,7 +325,8 @@ bool stream_is_broken(const struct stream *stream)
 {
 	struct pollfd at = { .fd = stream->fd };
 
-	return poll(&at, 1, 0) > 0 && at.revents & (POLLERR | POLLHUP);
+	/* If the socket is watched, nothing has come since the pause began, not even an error. */
+	return !stream->watched && poll(&at, 1, 0) > 0 && at.revents & (POLLERR | POLLHUP);
 }
 
 const char *stream_error(const struct stream *stream, int error)
@@ -338,8 +351,8 @@ void stream_pause(struct stream *stream)
 {
 	if (!stream->reading)
 		return;
+	/* Most pauses are over before anything comes. So the socket is watched until then, which saves two system calls. */
 	stream->reading = false;
-	event_del(&stream->read);
 }
 
 void stream_resume(struct stream *stream)
@@ -349,8 +362,9 @@ void stream_resume(struct stream *stream)
 	stream->reading = true;
 	if (stream->tls && tls_has_input(stream->tls))
 		read_at_once(stream);
-	else
+	else if (!stream->watched)
 		event_add(&stream->read, NULL);
+	stream->watched = true;
 	if (buf_size(&stream->in))
 		loop_later(stream->loop, &stream->kick);
 }

@@ -43,6 +43,7 @@ struct stream {
 	enum loop_rank rank;
 	int fd;                             /* -1 when closed */
 	bool dirty, held, reading, writing; /* writing: waits for the socket to take more */
+	bool watched;                       /* `read` is added, maybe though the stream is paused */
 	bool more;                          /* as stream_expect says */
 	bool finishing;                     /* the socket is shut down once all is written */
 };

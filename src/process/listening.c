@@ -1,7 +1,6 @@
 #include "process/listening.h"
 
 #include <errno.h>
-#include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +11,8 @@
 #include "util/log.h"
 #include "util/num.h"
 
-/* The first descriptor that a parent passes; and how long connections that are on their way find the old listener. */
-enum { INHERITED_FIRST = 3, INHERITED_MAX = 64, LEAVE_MS = 100 };
+/* The first descriptor that a parent passes. */
+enum { INHERITED_FIRST = 3, INHERITED_MAX = 64 };
 
 struct entry {
 	struct address address;
@@ -25,15 +24,10 @@ struct entry {
 };
 
 struct listening {
-	struct event_base *base;
 	listener_accepted *accepted;
-	void *arg;
 	struct entry *entries;
 	size_t count;
 	mode_t mode;
-	struct event *leave;
-	void (*closed)(void *arg);
-	void *closed_arg;
 };
 
 static struct entry *add(struct listening *l, struct listener *listener)
@@ -63,19 +57,11 @@ static void want_none(struct listening *l)
 		l->entries[i].wanted = false;
 }
 
-static void close_all(struct listening *l)
-{
-	want_none(l);
-	sweep(l);
-}
-
-struct listening *listening_create(struct event_base *base, listener_accepted *accepted, void *arg)
+struct listening *listening_create(listener_accepted *accepted)
 {
 	struct listening *l = xcalloc(1, sizeof(*l));
 
-	l->base = base;
 	l->accepted = accepted;
-	l->arg = arg;
 	return l;
 }
 
@@ -109,10 +95,10 @@ bool listening_inherit(struct listening *l, char error[256])
 		else if (!listens)
 			snprintf(why, sizeof(why), "it is no socket that listens for connections");
 		else
-			listener = listener_adopt(l->base, fd, l->accepted, l->arg, why);
+			listener = listener_adopt(NULL, fd, l->accepted, NULL, why);
 		if (!listener) {
 			snprintf(error, 256, "descriptor %d of LISTEN_FDS: %.200s", fd, why);
-			close_all(l);
+			listening_close(l);
 			return false;
 		}
 		add(l, listener)->inherited = true;
@@ -164,7 +150,7 @@ bool listening_prepare(struct listening *l, const struct settings *settings, cha
 			entry->next_tls = a->tls;
 			continue;
 		}
-		listener = listener_create(l->base, &place, l->accepted, l->arg, error);
+		listener = listener_create(NULL, &place, l->accepted, NULL, error);
 		if (!listener) {
 			undo(l);
 			return false;
@@ -180,57 +166,41 @@ bool listening_prepare(struct listening *l, const struct settings *settings, cha
 	return config->listen_count > 0;
 }
 
-void listening_commit(struct listening *l, const struct settings *settings)
+void listening_commit(struct listening *l, const struct settings *settings, struct event_base *base, void *arg)
 {
 	sweep(l);
 	for (size_t i = 0; i < l->count; i++) {
 		listener_use_tls(l->entries[i].listener, l->entries[i].next_tls ? settings->tls : NULL);
-		if (l->entries[i].is_new)
+		if (l->entries[i].is_new) {
+			listener_hand_over(l->entries[i].listener, base, arg);
 			listener_start(l->entries[i].listener);
-		else
+		} else {
 			listener_set_mode(l->entries[i].listener, l->mode);
+		}
 		l->entries[i].is_new = false;
 	}
 }
 
 /* --- the end --- */
 
-static void finish(struct listening *l)
+bool listening_step_aside(struct listening *l)
 {
-	close_all(l);
-	l->closed(l->closed_arg);
-}
+	bool aside = false;
 
-static void on_left(evutil_socket_t fd, short what, void *arg)
-{
-	(void)fd;
-	(void)what;
-	finish(arg);
-}
-
-void listening_leave(struct listening *l, void (*closed)(void *arg), void *arg)
-{
-	struct timeval tv = { 0, LEAVE_MS * 1000 };
-	bool waits = false;
-
-	l->closed = closed;
-	l->closed_arg = arg;
 	for (size_t i = 0; i < l->count; i++)
-		waits |= listener_step_aside(l->entries[i].listener);
-	if (!waits) {
-		finish(l);
-		return;
-	}
-	l->leave = evtimer_new(l->base, on_left, l);
-	if (!l->leave || event_add(l->leave, &tv) < 0)
-		abort();
+		aside |= listener_step_aside(l->entries[i].listener);
+	return aside;
+}
+
+void listening_close(struct listening *l)
+{
+	want_none(l);
+	sweep(l);
 }
 
 void listening_destroy(struct listening *l)
 {
-	close_all(l);
-	if (l->leave)
-		event_free(l->leave);
+	listening_close(l);
 	free(l->entries);
 	free(l);
 }

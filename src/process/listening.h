@@ -1,4 +1,7 @@
-/* All listeners of the daemon, and how they follow the configuration. For the main thread. */
+/*
+ * All listeners of the daemon, and how they follow the configuration. For the main thread, but listening_commit and listening_close are
+ * for the thread that accepts: there is one at most.
+ */
 #ifndef PROCESS_LISTENING_H
 #define PROCESS_LISTENING_H
 
@@ -8,7 +11,7 @@
 struct listening;
 
 /* `accepted` takes each new socket. */
-struct listening *listening_create(struct event_base *base, listener_accepted *accepted, void *arg);
+struct listening *listening_create(listener_accepted *accepted);
 
 /*
  * Takes over the sockets that the parent process passes, as systemd does (LISTEN_PID, LISTEN_FDS). If there are any, the addresses
@@ -25,17 +28,21 @@ bool listening_prepare(struct listening *listening, const struct settings *setti
 
 /*
  * Starts those that listening_prepare has opened, closes those that its configuration does not have, and has new clients use the
- * certificates of `settings`, which are those of listening_prepare.
+ * certificates of `settings`, which are those of listening_prepare. Those that it starts accept in the loop `base`, with `arg` for
+ * `accepted`.
  */
-void listening_commit(struct listening *listening, const struct settings *settings);
+void listening_commit(struct listening *listening, const struct settings *settings, struct event_base *base, void *arg);
 
 /*
- * Closes all. If another process listens on the same port, new connections go there first, and `closed` is called a moment later;
- * else it is called at once.
+ * Has new connections go to another process that listens on the same port, if there is one. True if there may be one: a connection
+ * that is on its way finds this one for a moment more.
  */
-void listening_leave(struct listening *listening, void (*closed)(void *arg), void *arg);
+bool listening_step_aside(struct listening *listening);
 
-/* Closes what is open, and frees the memory. */
+/* Accepts what waits, and closes all. */
+void listening_close(struct listening *listening);
+
+/* Closes what was never started, and frees the memory. */
 void listening_destroy(struct listening *listening);
 
 #endif

@@ -13,9 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "balance.h"
-#include "client_limits.h"
-#include "client_peer.h"
+#include "admission.h"
 #include "daemon.h"
 #include "process/admin_port.h"
 #include "process/control.h"
@@ -39,48 +37,15 @@ struct process {
 	struct listening *listening;
 	struct control *control;
 	struct admin_port *admin;
-	size_t next, settled, exited; /* clients; workers that have taken over the settings; that have stopped */
-	bool settling;                /* workers are taking over the settings, at the start or after a reload */
-	bool again;                   /* a reload was asked for meanwhile */
-	bool started, stopping;
+	struct event *leave;
+	size_t settled, exited; /* workers that have taken over the settings; that have stopped */
+	bool settling;          /* workers are taking over the settings, at the start or after a reload */
+	bool again;             /* a reload was asked for meanwhile */
+	bool started, stopping, closed;
 };
 
-/* --- clients --- */
-
-/* No place is left: a worker may have one with a client that is not authenticated, or with replace_idle the one silent longest. */
-static void find_place(struct daemon *d, int fd, struct tls *tls)
-{
-	struct worker *worker = d->workers[0];
-
-	for (size_t i = 1; i < d->threads; i++) {
-		if (limits_oldest(d->workers[i]) < limits_oldest(worker))
-			worker = d->workers[i];
-	}
-	if (!(d->settings->config.replace_idle || limits_has_stranger(worker)) ||
-		atomic_load(&d->replacing) >= DESCRIPTORS_REPLACING) {
-		daemon_reject(d, fd, tls);
-		return;
-	}
-	atomic_fetch_add(&d->replacing, 1);
-	worker_send(worker, (struct mail){ WORKER_REPLACE, fd, tls });
-}
-
-static void on_accepted(int fd, struct tls *tls, void *arg)
-{
-	struct process *p = arg;
-	struct daemon *d = &p->daemon;
-
-	if (!client_peer_admit(&d->settings->config, fd)) {
-		atomic_fetch_add(&d->rejected, 1);
-		return;
-	}
-	if ((uint64_t)atomic_fetch_add(&d->connections, 1) >= d->settings->config.max_connections) {
-		find_place(d, fd, tls);
-		return;
-	}
-	atomic_fetch_add(&d->accepted, 1);
-	worker_send(balance_choose(d, p->next++), (struct mail){ WORKER_TAKE, fd, tls });
-}
+/* How long connections that are on their way to another process still find this one. */
+enum { LEAVE_MS = 100 };
 
 /* --- workers --- */
 
@@ -182,6 +147,15 @@ static void reload(void *arg)
 	send_all(p, WORKER_RELOAD);
 }
 
+/* In the thread of the worker that accepts. */
+static void commit_listeners(void *arg)
+{
+	struct process *p = arg;
+	struct worker *worker = p->daemon.workers[0];
+
+	listening_commit(p->listening, p->daemon.settings, worker->loop.base, worker);
+}
+
 /*
  * Each worker has tried all servers. So the first request knows what the servers can do, and a listener is closed only when there
  * is another one.
@@ -195,7 +169,7 @@ static void on_settled(struct process *p)
 	p->started = true;
 	if (p->stopping)
 		return;
-	listening_commit(p->listening, p->daemon.settings);
+	worker_call(p->daemon.workers[0], commit_listeners, p);
 	admin_port_commit(p->admin);
 	admin_port_set_phase(p->admin, ADMIN_SERVING);
 	log_info("%s: ring %016" PRIx64 " of %d servers", done[reloaded], p->daemon.settings->ring_hash,
@@ -226,22 +200,52 @@ static void on_news(evutil_socket_t fd, short what, void *arg)
 
 /* --- signals --- */
 
-static void on_closed(void *arg)
+/*
+ * In the thread of the worker that accepts. Others drain behind their last new client. This one, which reads its message later, drains
+ * before a client that was refused could send it anything.
+ */
+static void close_and_drain(void *arg)
 {
-	send_all(arg, WORKER_DRAIN);
+	static const struct mail drain = { WORKER_DRAIN, -1, NULL };
+	struct process *p = arg;
+
+	worker_send(p->daemon.workers[0], drain);
+	listening_close(p->listening);
+	for (size_t i = 1; i < p->daemon.threads; i++)
+		worker_send(p->daemon.workers[i], drain);
+}
+
+static void leave(struct process *p)
+{
+	if (!p->closed)
+		worker_call(p->daemon.workers[0], close_and_drain, p);
+	p->closed = true;
+}
+
+static void on_left(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	leave(arg);
 }
 
 /* The first signal stops accepting and lets requests in progress finish; the second one does not wait for them. */
 static void stop(struct process *p)
 {
+	static const struct timeval pause = { 0, LEAVE_MS * 1000 };
+
 	if (p->stopping) {
+		leave(p);
 		send_all(p, WORKER_STOP);
 		return;
 	}
 	p->stopping = true;
 	notify_stopping();
 	admin_port_set_phase(p->admin, ADMIN_DRAINING);
-	listening_leave(p->listening, on_closed, p);
+	if (listening_step_aside(p->listening))
+		event_add(p->leave, &pause);
+	else
+		leave(p);
 }
 
 static void on_signal(evutil_socket_t number, short what, void *arg)
@@ -299,7 +303,7 @@ static bool open_all(struct process *p)
 	const struct config *config = &p->daemon.settings->config;
 	char error[256];
 
-	p->listening = listening_create(p->base, on_accepted, p);
+	p->listening = listening_create(admission_take);
 	if (!listening_inherit(p->listening, error) || !listening_prepare(p->listening, p->daemon.settings, error)) {
 		fprintf(stderr, "setlistd: cannot listen: %s\n", error);
 		return false;
@@ -327,6 +331,7 @@ static void init(struct process *p, struct event *events[SIGNALS + 1], int pipes
 	p->daemon.large = xcalloc(1, sizeof(*p->daemon.large));
 	p->daemon.server_news = server_news_create();
 	signal(SIGPIPE, SIG_IGN);
+	p->leave = evtimer_new(p->base, on_left, p);
 	events[SIGNALS] = event_new(p->base, pipes[0], EV_READ | EV_PERSIST, on_news, p);
 	/* Before the sockets: a signal may come as soon as the first one exists, and its default action kills the process. */
 	for (int i = 0; i < SIGNALS; i++)
@@ -360,6 +365,7 @@ int serve(const struct options *options, struct settings *settings)
 	admin_port_destroy(p.admin);
 	for (int i = 0; i < SIGNALS + 1; i++)
 		event_free(events[i]);
+	event_free(p.leave);
 	event_free(p.log_timer);
 	close(pipes[0]);
 	close(pipes[1]);

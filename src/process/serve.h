@@ -1,4 +1,4 @@
-/* The main thread: it accepts clients, hands them to workers, and follows signals and the configuration. */
+/* The main thread: it opens the listeners, starts the workers, and follows signals and the configuration. */
 #ifndef PROCESS_SERVE_H
 #define PROCESS_SERVE_H
 

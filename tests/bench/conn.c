@@ -13,33 +13,75 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
-static int connect_to(const char *host, uint16_t number)
+static bool find_socket(struct place *place, const char *path)
 {
-	struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
-	struct addrinfo *list;
-	int fd = -1, error;
-	char port[8];
+	struct sockaddr_un *address = (struct sockaddr_un *)&place->address;
 
+	if (strlen(path) >= sizeof(address->sun_path)) {
+		fprintf(stderr, "loadgen: %s: too long\n", path);
+		return false;
+	}
+	address->sun_family = AF_UNIX;
+	strcpy(address->sun_path, path);
+	place->address_size = sizeof(*address);
+	return true;
+}
+
+bool place_find(struct place *place, const char *socket, const char *host, uint16_t number)
+{
+	struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM }, *list;
+	char port[8];
+	int error;
+
+	*place = (struct place){ .from.sin_family = AF_UNSPEC };
+	if (socket)
+		return find_socket(place, socket);
 	snprintf(port, sizeof(port), "%u", number);
 	error = getaddrinfo(host, port, &hints, &list);
 	if (error) {
 		fprintf(stderr, "loadgen: %s:%s: %s\n", host, port, gai_strerror(error));
-		return -1;
+		return false;
 	}
-	for (struct addrinfo *one = list; one != NULL && fd < 0; one = one->ai_next) {
-		fd = socket(one->ai_family, one->ai_socktype | SOCK_CLOEXEC, one->ai_protocol);
-		if (fd >= 0 && connect(fd, one->ai_addr, one->ai_addrlen) != 0) {
-			error = errno;
-			close(fd);
-			fd = -1;
-		}
-	}
+	memcpy(&place->address, list->ai_addr, list->ai_addrlen);
+	place->address_size = list->ai_addrlen;
 	freeaddrinfo(list);
-	if (fd < 0)
-		fprintf(stderr, "loadgen: cannot connect to %s:%s: %s\n", host, port, strerror(error));
-	return fd;
+	return true;
+}
+
+void place_spread(struct place *place, size_t number)
+{
+	enum { ADDRESSES = 200 };
+	const struct sockaddr_in *to = (const struct sockaddr_in *)&place->address;
+
+	if (to->sin_family != AF_INET || to->sin_addr.s_addr != htonl(INADDR_LOOPBACK))
+		return;
+	place->from.sin_family = AF_INET;
+	place->from.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1 + (uint32_t)(number % ADDRESSES));
+}
+
+static int connect_to(const struct place *place)
+{
+	const int on = 1;
+	int fd = socket(place->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool good = fd >= 0;
+
+	if (good && place->from.sin_family == AF_INET) {
+		/* The port is chosen with the connection: one of another peer may be used at the same time. */
+		good = setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on)) == 0 &&
+			bind(fd, (const struct sockaddr *)&place->from, sizeof(place->from)) == 0;
+	}
+	if (good && connect(fd, (const struct sockaddr *)&place->address, place->address_size) == 0) {
+		if (place->address.ss_family != AF_UNIX)
+			setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+		return fd;
+	}
+	fprintf(stderr, "loadgen: cannot connect: %s\n", strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return -1;
 }
 
 /* Certificates are not checked: it is speed that is measured. */
@@ -52,28 +94,35 @@ static bool shake_hands(struct conn *conn, SSL_CTX *context)
 	return false;
 }
 
-bool conn_open(struct conn *conn, const char *host, uint16_t port, size_t depth, SSL_CTX *tls)
+bool conn_open(struct conn *conn, const struct place *place, size_t depth, SSL_CTX *tls)
 {
-	const int on = 1;
 	uint64_t slots = 1;
 
 	while (slots < depth)
 		slots *= 2;
-	*conn = (struct conn){ .fd = connect_to(host, port), .mask = slots - 1 };
+	*conn = (struct conn){ .fd = connect_to(place), .place = place, .mask = slots - 1 };
 	if (conn->fd < 0)
 		return false;
-	setsockopt(conn->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	if (tls && !shake_hands(conn, tls)) {
 		conn_close(conn);
 		return false;
 	}
-	fcntl(conn->fd, F_SETFL, O_NONBLOCK);
+	if (tls)
+		fcntl(conn->fd, F_SETFL, O_NONBLOCK);
 	conn->times = calloc(slots, sizeof(*conn->times));
 	if (conn->times == NULL) {
 		fprintf(stderr, "loadgen: out of memory\n");
 		exit(1);
 	}
 	return true;
+}
+
+bool conn_reopen(struct conn *conn)
+{
+	close(conn->fd);
+	conn->wants_write = false;
+	conn->fd = connect_to(conn->place);
+	return conn->fd >= 0;
 }
 
 void conn_close(struct conn *conn)
@@ -110,7 +159,7 @@ static ssize_t send_some(const struct conn *conn)
 	size_t size = conn->unwritten_size < INT_MAX ? conn->unwritten_size : INT_MAX;
 
 	if (conn->tls == NULL)
-		return send(conn->fd, conn->unwritten, conn->unwritten_size, MSG_NOSIGNAL);
+		return send(conn->fd, conn->unwritten, conn->unwritten_size, MSG_NOSIGNAL | MSG_DONTWAIT);
 	ERR_clear_error();
 	return result_of(conn, SSL_write(conn->tls, conn->unwritten, (int)size));
 }
@@ -121,7 +170,7 @@ ssize_t conn_receive(struct conn *conn, char *to, size_t size)
 	ssize_t got;
 
 	if (conn->tls == NULL)
-		return recv(conn->fd, to, size, 0);
+		return recv(conn->fd, to, size, MSG_DONTWAIT);
 	do {
 		ERR_clear_error();
 		got = result_of(conn, SSL_read(conn->tls, to + all, (int)(size - all)));

@@ -37,6 +37,7 @@ struct engine {
 	struct pool *pool;
 	struct result *result;
 	struct conn *conns;
+	struct place *places; /* of each connection */
 	size_t conn_count;
 	int epoll;
 	int timer; /* open loop only, else -1 */
@@ -249,6 +250,15 @@ static bool tick(struct engine *engine)
 	return true;
 }
 
+/* For each request a connection: the one whose reply has come is closed. */
+static bool renew(struct engine *engine, struct conn *conn)
+{
+	if (!engine->options->reconnect || conn->sent == 0 || conn_in_flight(conn) || conn->sent == conn->quota ||
+		engine->phase == DRAINING)
+		return true;
+	return conn_reopen(conn) && watch(engine, EPOLL_CTL_ADD, conn->fd, false, conn);
+}
+
 static bool handle(struct engine *engine, const struct epoll_event *event)
 {
 	struct conn *conn = event->data.ptr;
@@ -259,7 +269,7 @@ static bool handle(struct engine *engine, const struct epoll_event *event)
 		return false;
 	if (event->events & EPOLLOUT && !conn_flush(conn))
 		return false;
-	return pump(engine, conn);
+	return renew(engine, conn) && pump(engine, conn);
 }
 
 static uint64_t in_flight(const struct engine *engine)
@@ -412,8 +422,12 @@ static bool open_conns(struct engine *engine)
 	for (size_t i = 0; i < options->conns; i++) {
 		struct conn *conn = &engine->conns[i];
 
-		if (!conn_open(
-			    conn, options->host, options->ports[i % options->port_count], options->depth, engine->tls))
+		if (!place_find(&engine->places[i], options->socket, options->host,
+			    options->ports[i % options->port_count]))
+			return false;
+		if (options->reconnect)
+			place_spread(&engine->places[i], i);
+		if (!conn_open(conn, &engine->places[i], options->depth, engine->tls))
 			return false;
 		engine->conn_count++;
 		conn->next_send = conn->next_reply = i * engine->pool->count / options->conns;
@@ -445,6 +459,7 @@ bool engine_run(const struct options *options, struct pool *pool, struct result 
 		.pool = pool,
 		.result = result,
 		.conns = calloc(options->conns, sizeof(struct conn)),
+		.places = calloc(options->conns, sizeof(struct place)),
 		.epoll = epoll_create1(EPOLL_CLOEXEC),
 		.timer = -1,
 		.buffer = malloc(READ_SIZE + CONN_STASH_SIZE),
@@ -452,7 +467,7 @@ bool engine_run(const struct options *options, struct pool *pool, struct result 
 	bool good = false;
 
 	memset(result, 0, sizeof(*result));
-	if (engine.conns == NULL || engine.buffer == NULL || engine.epoll < 0)
+	if (engine.conns == NULL || engine.places == NULL || engine.buffer == NULL || engine.epoll < 0)
 		fprintf(stderr, "loadgen: out of memory or descriptors\n");
 	else
 		good = open_conns(&engine) && loop(&engine);
@@ -464,6 +479,7 @@ bool engine_run(const struct options *options, struct pool *pool, struct result 
 		close(engine.epoll);
 	SSL_CTX_free(engine.tls);
 	free(engine.conns);
+	free(engine.places);
 	free(engine.buffer);
 	return good;
 }

@@ -25,6 +25,7 @@ static bool prefill(const struct options *options, struct result *result)
 	load.depth = LOAD_DEPTH;
 	load.batch = 1;
 	load.rate = 0;
+	load.reconnect = false;
 	load.pid_count = 0;
 	if (pool.count) {
 		good = engine_run(&load, &pool, result);

@@ -5,6 +5,9 @@
 
 #define TEN_KEYS "%k %k %k %k %k %k %k %k %k %k"
 
+#define FIFTY_KEYS TEN_KEYS " " TEN_KEYS " " TEN_KEYS " " TEN_KEYS " " TEN_KEYS
+#define HUNDRED_KEYS FIFTY_KEYS " " FIFTY_KEYS
+
 /* clang-format off */
 const struct op ops[] = {
 	{ "get", LOAD_VALUE,
@@ -12,6 +15,9 @@ const struct op ops[] = {
 	{ "mget", LOAD_VALUE,
 	  { { "get " TEN_KEYS, REPLY_VALUES }, { "MGET " TEN_KEYS, REPLY_RESP_ARRAY } },
 	  .keys = 10 },
+	{ "mget100", LOAD_VALUE,
+	  { { "get " HUNDRED_KEYS, REPLY_VALUES }, { "MGET " HUNDRED_KEYS, REPLY_RESP_ARRAY } },
+	  .keys = 100 },
 	{ "mg", LOAD_VALUE,
 	  { { "mg %k k f v", REPLY_META_VALUE } }, .keys = 1 },
 	{ "set", LOAD_NOTHING,

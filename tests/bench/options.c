@@ -12,6 +12,7 @@ static const char usage_text[] = "usage: loadgen [option ...]\n"
 				 "  --proto memcache|resp  protocol to speak (memcache)\n"
 				 "  --host HOST            server (127.0.0.1)\n"
 				 "  --port PORT[,...]      its port (11211); of several the connections take turns\n"
+				 "  --socket PATH          a Unix socket, in place of host and port\n"
 				 "  --op OP                what to ask for (get); see below\n"
 				 "  --conns N              connections (50)\n"
 				 "  --depth N              requests in flight on each connection (1)\n"
@@ -28,6 +29,8 @@ static const char usage_text[] = "usage: loadgen [option ...]\n"
 				 "  --prefill              first store what the op is to find\n"
 				 "  --pids A,B,...         report CPU and memory of these processes\n"
 				 "  --tls                  speak TLS; certificates are not checked\n"
+				 "  --reconnect            a new connection for each request; latency counts from\n"
+				 "                         before it; one request in flight\n"
 				 "  --json                 report as one JSON object\n"
 				 "  --help                 this text\n";
 
@@ -107,6 +110,7 @@ enum {
 	PROTO,
 	HOST,
 	PORT,
+	SOCKET,
 	OP,
 	CONNS,
 	DEPTH,
@@ -121,6 +125,7 @@ enum {
 	MEMBER_SIZE,
 	PREFILL,
 	TLS,
+	RECONNECT,
 	PIDS,
 	JSON,
 	HELP
@@ -130,6 +135,7 @@ static const struct option long_options[] = {
 	{ "proto", required_argument, NULL, PROTO },
 	{ "host", required_argument, NULL, HOST },
 	{ "port", required_argument, NULL, PORT },
+	{ "socket", required_argument, NULL, SOCKET },
 	{ "op", required_argument, NULL, OP },
 	{ "conns", required_argument, NULL, CONNS },
 	{ "depth", required_argument, NULL, DEPTH },
@@ -144,6 +150,7 @@ static const struct option long_options[] = {
 	{ "member-size", required_argument, NULL, MEMBER_SIZE },
 	{ "prefill", no_argument, NULL, PREFILL },
 	{ "tls", no_argument, NULL, TLS },
+	{ "reconnect", no_argument, NULL, RECONNECT },
 	{ "pids", required_argument, NULL, PIDS },
 	{ "json", no_argument, NULL, JSON },
 	{ "help", no_argument, NULL, HELP },
@@ -187,6 +194,9 @@ static void apply(struct options *options, int option, const char *name, const c
 	case PORT:
 		parse_ports(options, name, text);
 		break;
+	case SOCKET:
+		options->socket = text;
+		break;
 	case CONNS:
 		options->conns = whole_number(name, text, 1, 100000);
 		break;
@@ -213,6 +223,9 @@ static void apply(struct options *options, int option, const char *name, const c
 		break;
 	case TLS:
 		options->tls = true;
+		break;
+	case RECONNECT:
+		options->reconnect = true;
 		break;
 	case PIDS:
 		parse_pids(options, name, text);
@@ -256,6 +269,10 @@ void options_parse(struct options *options, int argc, char **argv)
 	}
 	if (optind < argc) {
 		fprintf(stderr, "loadgen: unexpected argument '%s' (see --help)\n", argv[optind]);
+		exit(2);
+	}
+	if (options->reconnect && (options->depth > 1 || options->rate > 0 || options->tls)) {
+		fprintf(stderr, "loadgen: --reconnect goes without --depth, --rate and --tls (see --help)\n");
 		exit(2);
 	}
 	if (options->batch > options->depth)

@@ -8,11 +8,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define MAX_PIDS 32
+#define MAX_PIDS 256
 #define MAX_PORTS 32
 
 struct options {
 	const char *host;
+	const char *socket;        /* the path of a Unix socket, in place of host and ports; or NULL */
 	uint16_t ports[MAX_PORTS]; /* connections take turns */
 	size_t port_count;
 	struct workload workload;
@@ -25,6 +26,7 @@ struct options {
 	double rate;       /* 0: closed loop */
 	bool prefill;
 	bool tls;
+	bool reconnect; /* a connection for each request */
 	bool json;
 	pid_t pids[MAX_PIDS];
 	size_t pid_count;

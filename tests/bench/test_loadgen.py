@@ -3,6 +3,7 @@ import json
 import os
 import socket
 import subprocess
+import tempfile
 import threading
 import time
 import unittest
@@ -181,6 +182,66 @@ class Ports(unittest.TestCase):
         for text in ("", "0", "65536", "1,x", "x", ",1", ",".join(["1"] * 33)):
             ran = subprocess.run([LOADGEN, "--port", text], capture_output=True, timeout=LIMIT, check=False)
             self.assertEqual(ran.returncode, 2, text)
+
+
+class Connections(unittest.TestCase):
+    """Counts them at a server that answers every request, by TCP and by a Unix socket."""
+
+    def serve(self, listener):
+        self.count = 0
+
+        def serve_one(conn):
+            with conn, conn.makefile("rb") as lines:
+                for _ in lines:
+                    conn.sendall(b"END\r\n")
+
+        def accept():
+            while True:
+                try:
+                    conn, _ = listener.accept()
+                except OSError:
+                    return
+                self.count += 1
+                threading.Thread(target=serve_one, args=(conn,), daemon=True).start()
+        self.addCleanup(listener.close)
+        threading.Thread(target=accept, daemon=True).start()
+
+    def load(self, *options):
+        return subprocess.run([LOADGEN, "--conns", "3", "--requests", "30", "--json", *options], capture_output=True,
+                              text=True, timeout=LIMIT, check=False)
+
+    def check(self, where, *options, conns):
+        ran = self.load(*where, *options)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertEqual((json.loads(ran.stdout)["requests"], self.count), (30, conns))
+
+    def test_tcp(self):
+        for options, conns in ((), 3), (("--reconnect",), 30):
+            listener = socket.create_server(("127.0.0.1", 0))
+            self.serve(listener)
+            self.check(["--port", str(listener.getsockname()[1])], *options, conns=conns)
+
+    def test_unix(self):
+        with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+            for options, conns in ((), 3), (("--reconnect",), 30):
+                listener, path = socket.socket(socket.AF_UNIX), os.path.join(folder, f"socket-{conns}")
+                listener.bind(path)
+                listener.listen()
+                self.serve(listener)
+                self.check(["--socket", path], *options, conns=conns)
+
+    def test_what_does_not_go_together(self):
+        for options in (["--depth", "2"], ["--rate", "10"], ["--tls"]):
+            self.assertEqual(self.load("--reconnect", *options).returncode, 2)
+
+
+class Keys(unittest.TestCase):
+    def test_a_hundred(self):
+        def answer(_, line):
+            keys = line.split()[1:]
+            self.assertEqual(len(keys), 100)
+            return b"".join(f"VALUE {key} 0 100\r\n{key}{'x' * 92}\r\n".encode() for key in keys) + b"END\r\n"
+        self.assertEqual(json.loads(load(answer, "--op", "mget100", "--requests", "5").stdout)["misses"], 0)
 
 
 if __name__ == "__main__":

@@ -91,8 +91,9 @@ class Summaries(unittest.TestCase):
     def test_processes_of_one_kind_are_one(self):
         own = [{"name": "own", "cpu_us": cpu, "rss_kb": 10} for cpu in (1, 2, 3)]
         behind = {"name": "behind", "cpu_us": 9, "rss_kb": 90}
-        self.assertEqual(rounds.together([*own, behind], 3), [{"name": "own", "cpu_us": 6, "rss_kb": 30}, behind])
-        self.assertEqual(rounds.together([own[0], behind], 1), [own[0], behind])
+        self.assertEqual(rounds.together([*own, behind], [3, 1]), [{"name": "own", "cpu_us": 6, "rss_kb": 30}, behind])
+        self.assertEqual(rounds.together([own[0], behind], [1, 1]), [own[0], behind])
+        self.assertEqual(rounds.together([behind, *own], [1, 3]), [behind, {"name": "own", "cpu_us": 6, "rss_kb": 30}])
 
 
 class Targets(unittest.TestCase):

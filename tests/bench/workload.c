@@ -13,7 +13,8 @@
 /* Enough to reach most keys often, small enough to stay near the processor's caches. */
 #define POOL_REQUESTS 65536
 #define POOL_BYTES ((size_t)32 << 20)
-#define MAX_KEYS_NAMED 10
+#define MAX_KEYS_NAMED 100
+#define KEYS_DRAWN 10 /* for each request at least, so that all ops of few keys have the same ones */
 #define REQUEST_OVERHEAD 64
 
 struct text {
@@ -256,11 +257,12 @@ bool workload_render(const struct workload *work, struct pool *pool)
 {
 	const struct op *op = find_op(work);
 	struct text out = { .bytes = NULL }, scratch = { .bytes = NULL };
-	size_t count = POOL_REQUESTS, fitting;
+	size_t count = POOL_REQUESTS, fitting, keys;
 
 	if (op == NULL)
 		return false;
-	fitting = POOL_BYTES / (work->value_size + work->member_size + REQUEST_OVERHEAD) + 1;
+	keys = op->keys > KEYS_DRAWN ? op->keys : KEYS_DRAWN;
+	fitting = POOL_BYTES / (work->value_size + work->member_size + REQUEST_OVERHEAD * (keys / KEYS_DRAWN)) + 1;
 	count = count < fitting ? count : fitting;
 	count += count % 2; /* behind the last comes the first again, and those that alternate still do */
 	*pool = (struct pool){ .count = count, .members = work->members, .random = 1 };
@@ -273,7 +275,7 @@ bool workload_render(const struct workload *work, struct pool *pool)
 		struct request *request = &pool->requests[i];
 		struct draw draw;
 
-		for (unsigned k = 0; k < MAX_KEYS_NAMED; k++)
+		for (size_t k = 0; k < keys; k++)
 			draw.keys[k] = next_random(&pool->random) % work->keys;
 		draw.member = next_member(pool);
 		request->form = is_minor(op, work->resp, i, &pool->random);

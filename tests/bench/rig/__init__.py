@@ -4,7 +4,8 @@
     peers       the servers that are measured         rounds      measuring, in turns
     background  work that goes on beside a row        fill        what is stored before some rows
     memory      the rows about a setlistd's memory    stored      the rows about bytes where a set is stored
-    cold        the rows about the first request      results     from samples to one document (JSON)
-    table       the document for people               chart       the document as SVG
-    cli         the command line                      baseline    comparing two documents; the guard against falls
+    cold        the rows about the first request      start       the row about the start of a process
+    results     from samples to one document (JSON)   table       the document for people
+    chart       the document as SVG                   cli         the command line
+    baseline    comparing two documents; the guard against falls
 """

@@ -33,7 +33,7 @@ end
 
 NUTCRACKER_CONFIG = """\
 pool:
-  listen: 127.0.0.1:{listen}
+  listen: {listen}
   distribution: ketama
   hash: md5
   redis: {redis}
@@ -41,8 +41,13 @@ pool:
   auto_eject_hosts: false
   backlog: 1024
   servers:
-   - 127.0.0.1:{port}:1
+{servers}
 """
+
+
+# Those that hold data, and how they are told to drop it.
+STORES = (*((name, "flush_all", "OK") for name in ("memcached", "memcached-unix", "memcached-x20", "memcached-x100")),
+          ("redis", "FLUSHALL", "+OK"))
 
 
 def say(text):
@@ -58,11 +63,12 @@ class Failed(Exception):
 
 
 class Server:
-    """One that listens. Behind a proxy, `behind` is the server that it stands in front of; `others` stand beside it."""
+    """One that listens, on a Unix socket if it has a path. Behind a proxy, `behind` is the server that it stands in
+    front of; `others` stand beside it."""
 
-    def __init__(self, name, proto, port, process, behind=None, tls=False):
+    def __init__(self, name, proto, port, process, behind=None, tls=False, path=None):
         self.name, self.proto, self.port, self.process, self.behind = name, proto, port, process, behind
-        self.tls = tls
+        self.tls, self.path = tls, path
         self.others = []
 
     def ports(self):
@@ -73,9 +79,13 @@ class Server:
         beside = [other.process.pid for other in self.others]
         return [self.process.pid] + beside + (self.behind.pids() if self.behind else [])
 
+    def counts(self):
+        """How many of pids() are the server under test, and how many those behind it, and so on."""
+        return [1 + len(self.others)] + (self.behind.counts() if self.behind else [])
+
     def ask(self, line):
         """The first line of the answer to a line."""
-        with socket.create_connection(("127.0.0.1", self.port), PATIENCE) as conn:
+        with connect(self.path or self.port) as conn:
             conn.sendall(line.encode() + b"\r\n")
             with conn.makefile("rb") as replies:
                 return replies.readline().rstrip(b"\r\n").decode("latin-1")
@@ -127,6 +137,8 @@ class Lab:
         self.servers, self.missing, self.versions = {}, {}, {}
         self.processes, self.ports = [], set()
         self.work = None
+        self.hurry = False   # what is started is not waited for
+        self.started = None  # when the last process was
 
     def __enter__(self):
         self.work = tempfile.mkdtemp(prefix="bench-")
@@ -150,10 +162,11 @@ class Lab:
         return self.servers.get(name)
 
     def drop_data(self):
-        for name, line, answer in (("memcached", "flush_all", "OK"), ("redis", "FLUSHALL", "+OK")):
+        for name, line, answer in STORES:
             server = self.servers.get(name)
-            if server is not None and server.ask(line) != answer:
-                raise Failed(f"{name} does not drop its data")
+            for one in [server, *server.others] if server else ():
+                if one.ask(line) != answer:
+                    raise Failed(f"{name} does not drop its data")
 
     def fresh_setlistd(self, config="", behind=None):
         """A further setlistd, for one measurement; end it with stop()."""
@@ -162,6 +175,14 @@ class Lab:
     def fresh_memcached(self):
         """The same of memcached."""
         return self._start_memcached("memcached-fresh")
+
+    def start_another(self, name):
+        """A further proxy of that name, which may not listen yet, and when it was started; end it with stop()."""
+        self.hurry = True
+        try:
+            return self._start(name), self.started
+        finally:
+            self.hurry = False
 
     def stop(self, server):
         server.process.terminate()
@@ -173,12 +194,24 @@ class Lab:
     def _start(self, name):
         if name == "memcached":
             return self._start_memcached(name)
+        if name == "memcached-unix":
+            return self._start_memcached(name, path=self._socket(name))
+        if name.startswith("memcached-x"):
+            return self._start_pool(name, int(name.removeprefix("memcached-x")))
         if name == "redis":
             return self._start_redis()
+        if name in ("setlistd-unix", "redis-unix"):
+            return self._on_socket(name)
         if name == "nutcracker":
             return self._start_nutcracker(name, "memcached")
         if name == "nutcracker+redis":
             return self._start_nutcracker(name, "redis")
+        if name == "nutcracker-unix":
+            return self._start_nutcracker(name, "memcached", self._socket(name))
+        if name.startswith("nutcracker-s"):
+            return self._start_nutcracker(name, "memcached-x" + name.removeprefix("nutcracker-s"))
+        if name.startswith("setlistd-s"):
+            return self._start_setlistd(name, self.threads, behind=self._needed("memcached-x" + name.removeprefix("setlistd-s")))
         if name == "memcached-proxy":
             return self._start_proxy()
         if name == "memcached-tls":
@@ -207,14 +240,32 @@ class Lab:
                        "-nodes", "-subj", "/CN=bench", "-out", paths[0], "-keyout", paths[1]]
             subprocess.run(command, capture_output=True, timeout=PATIENCE, check=True)
             os.chmod(paths[1], 0o644)
-            os.chmod(self.work, 0o755)
+            os.chmod(self.work, 0o777)
         return paths
 
-    def _start_memcached(self, name, *options, tls=False):
+    def _start_memcached(self, name, *options, tls=False, path=None):
         program, port = find_program("memcached"), self._free_port()
         self.versions["memcached"] = first_number(program, "--version")
-        process = self._run(name, port, self._memcached(program, port, "-m", "1024", *options))
-        return Server(name, "memcache", port, process, tls=tls)
+        if path:
+            options += ("-s", path, "-a", "0777")
+        process = self._run(name, path or port, self._memcached(program, port, "-m", "1024", *options))
+        return Server(name, "memcache", port, process, tls=tls, path=path)
+
+    def _start_pool(self, name, count):
+        """Several memcached."""
+        first, *others = [self._start_memcached(name) for _ in range(count)]
+        first.others = others
+        return first
+
+    def _on_socket(self, name):
+        """A server that also listens on TCP, by its Unix socket."""
+        other = self._needed(name.removesuffix("-unix"))
+        return Server(name, other.proto, other.port, other.process, other.behind, path=self._socket(name))
+
+    def _socket(self, name):
+        """The path of a server's Unix socket."""
+        os.chmod(self.work, 0o777)  # servers may give up being root before they listen
+        return os.path.join(self.work, name + ".socket")
 
     def _start_proxy(self):
         program = self.proxy or find_program("memcached")
@@ -240,18 +291,21 @@ class Lab:
         program, port = find_program("redis-server"), self._free_port()
         self.versions["redis"] = first_number(program, "--version")
         process = self._run("redis", port, [program, "--bind", "127.0.0.1", "--port", str(port), "--save", "",
-                                            "--appendonly", "no", "--dir", self.work, "--daemonize", "no"])
+                                            "--appendonly", "no", "--dir", self.work, "--daemonize", "no",
+                                            "--unixsocket", self._socket("redis-unix")])
         return Server("redis", "resp", port, process)
 
-    def _start_nutcracker(self, name, behind):
+    def _start_nutcracker(self, name, behind, path=None):
         program, behind, port = find_program("nutcracker"), self._needed(behind), self._free_port()
         self.versions["nutcracker"] = first_number(program, "-V")
         redis = "true" if behind.proto == "resp" else "false"
-        config = self._write(f"{name}.yml", NUTCRACKER_CONFIG.format(listen=port, redis=redis, port=behind.port))
+        config = self._write(f"{name}.yml", NUTCRACKER_CONFIG.format(
+            listen=f"{path} 0777" if path else f"127.0.0.1:{port}", redis=redis,
+            servers="\n".join(f"   - 127.0.0.1:{one}:1" for one in behind.ports())))
         files = os.path.join(self.work, name)
-        process = self._run(name, port, [program, "-c", config, "-a", "127.0.0.1", "-s", str(self._free_port()), "-v",
+        process = self._run(name, path or port, [program, "-c", config, "-a", "127.0.0.1", "-s", str(self._free_port()), "-v",
                                          "0", "-o", files + ".out", "-p", files + ".pid"])
-        return Server(name, behind.proto, port, process, behind)
+        return Server(name, behind.proto, port, process, behind, path=path)
 
     def _start_many(self, name, count):
         """Several setlistd that share one memcached, each with one thread."""
@@ -264,8 +318,11 @@ class Lab:
             raise Missing(f"{self.setlistd} is not built")
         behind, port = behind or self._needed("memcached"), self._free_port()
         self.versions["setlistd"] = first_number(self.setlistd, "-V")
-        command = [self.setlistd, "-l", "tls:127.0.0.1" if tls else "127.0.0.1", "-p", str(port), "-S", f"127.0.0.1:{behind.port}", "-t",
-                   str(threads)]
+        command = [self.setlistd, "-l", "tls:127.0.0.1" if tls else "127.0.0.1",
+                   "-p", str(port), "-S", ",".join(f"127.0.0.1:{one}" for one in behind.ports()),
+                   "-t", str(threads)]
+        if name == "setlistd":
+            command += ["-s", self._socket("setlistd-unix")]
         if config:
             command += ["-f", self._write(f"{name}.conf", config)]
         return Server(name, "memcache", port, self._run(name, port, command), behind, tls)
@@ -276,17 +333,21 @@ class Lab:
         path = os.path.join(self.work, name)
         with open(path, "w", encoding="ascii") as file:
             file.write(text)
-        os.chmod(self.work, 0o755)  # servers may give up being root before they read
+        os.chmod(self.work, 0o777)  # servers may give up being root before they read
         return path
 
-    def _run(self, name, port, command):
+    def _run(self, name, place, command):
+        """Starts a server that listens on a port or a Unix socket, and waits until it does."""
         log = os.path.join(self.work, name + ".log")
+        self.started = time.monotonic()
         with open(log, "wb") as file:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
         self.processes.append(process)
+        if self.hurry:
+            return process
         limit = time.monotonic() + PATIENCE
         while time.monotonic() < limit and process.poll() is None:
-            if _listens(port):
+            if _listens(place):
                 return process
             time.sleep(0.02)
         with open(log, encoding="utf-8", errors="replace") as file:
@@ -309,9 +370,23 @@ class Lab:
                 return port
 
 
-def _listens(port):
+def connect(place, patience=PATIENCE):
+    """A connection to a port, or to the Unix socket at a path."""
+    if isinstance(place, int):
+        return socket.create_connection(("127.0.0.1", place), patience)
+    conn = socket.socket(socket.AF_UNIX)
+    conn.settimeout(patience)
     try:
-        socket.create_connection(("127.0.0.1", port), 1).close()
+        conn.connect(place)
+    except OSError:
+        conn.close()
+        raise
+    return conn
+
+
+def _listens(place):
+    try:
+        connect(place, 1).close()
         return True
     except OSError:
         return False

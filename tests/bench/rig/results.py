@@ -25,7 +25,7 @@ A cell is what one server did in one row. Numbers are medians over the rounds:
 Cells of the rows about memory have, in place of a rate: rss_before_kb, rss_after_kb, and connections and bytes_each, or
 readers, reply_bytes, growth_bytes and copies; or rss_before_kb, peak_kb and growth_mb. Those about what is stored have
 members, growth_bytes and member_bytes. Those about a cold start have cold_ms, and of setlistd cold_kb and
-cold_requests, which went between it and memcached.
+cold_requests, which went between it and memcached. Those about the start of a process have start_ms.
 
 A ratio is the median of the ratios within each round: the machine's speed changes from one to the next.
 """
@@ -37,7 +37,8 @@ import statistics
 SCHEMA = 1
 METRICS = ("rate", "p50_us", "p95_us", "p99_us", "p999_us", "cpu_us", "loadgen_cpu_us", "offered", "rss_before_kb",
            "rss_after_kb", "connections", "bytes_each", "readers", "reply_bytes", "growth_bytes", "copies", "beside",
-           "peak_kb", "growth_mb", "members", "member_bytes", "cold_ms", "cold_kb", "cold_requests", "pair_us")
+           "peak_kb", "growth_mb", "members", "member_bytes", "cold_ms", "cold_kb", "cold_requests", "pair_us",
+           "start_ms")
 MAXIMA = ("base_bytes",)
 SUMS = ("errors", "misses", "lost")
 

@@ -4,13 +4,13 @@ import json
 import os
 import subprocess
 
-from . import background, cold, fill, memory, stored
+from . import background, cold, fill, memory, start, stored
 from .peers import Failed, Missing, say
 
 LIMIT = 180  # seconds for one measurement
 WARMUP = 0.15
 PROBE_SECONDS = 0.3
-SPECIAL = {**memory.KINDS, **stored.KINDS, **cold.KINDS}
+SPECIAL = {**memory.KINDS, **stored.KINDS, **cold.KINDS, **start.KINDS}
 
 
 class Run:
@@ -83,7 +83,8 @@ class Run:
 
     def _load(self, server, op, options=(), rate=None, seconds=None):
         """Runs the load generator and gives what it found, which is a failure unless all replies were right."""
-        command = [self.loadgen, "--proto", server.proto, "--port", ",".join(map(str, server.ports())), "--op", op,
+        where = ["--socket", server.path] if server.path else ["--port", ",".join(map(str, server.ports()))]
+        command = [self.loadgen, "--proto", server.proto, *where, "--op", op,
                    "--json", "--conns", str(self.settings["conns"]), "--seconds", str(seconds or self.settings["seconds"]),
                    "--warmup", str(WARMUP), "--pids", ",".join(map(str, server.pids())), *options]
         if server.tls:
@@ -102,7 +103,7 @@ class Run:
         if ran.returncode:
             self.wrong = True
             say(f"{op}, {server.name}: {sample['errors']} errors, {sample['lost']} lost: {sample['first_error']}")
-        sample["processes"] = together(sample["processes"], len(server.ports()))
+        sample["processes"] = together(sample["processes"], server.counts())
         return sample
 
     def _rate_of(self, row):
@@ -122,12 +123,14 @@ class Run:
         return self._load(self.lab.servers[name], "get", ("--prefill",), seconds=PROBE_SECONDS)["rate"]
 
 
-def together(processes, count):
-    """The processes, the first so many as one."""
-    first = dict(processes[0])
-    for metric in ("cpu_us", "rss_kb"):
-        first[metric] = sum(one[metric] for one in processes[:count])
-    return [first, *processes[count:]]
+def together(processes, counts):
+    """The processes, so many of each kind as one."""
+    found, at = [], 0
+    for count in counts:
+        kind = processes[at:at + count]
+        found.append(dict(kind[0], **{metric: sum(one[metric] for one in kind) for metric in ("cpu_us", "rss_kb")}))
+        at += count
+    return found
 
 
 def build_loadgen(root):

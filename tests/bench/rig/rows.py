@@ -5,7 +5,8 @@ from . import fill
 
 # Each proxy stands in front of the memcached, or the Redis, that is also measured directly.
 SERVERS = ("setlistd", "setlistd-t2", "setlistd-nocache", "memcached", "nutcracker", "memcached-proxy", "redis",
-           "nutcracker+redis", "setlistd-x20", "setlistd-tls", "memcached-tls")
+           "nutcracker+redis", "setlistd-x20", "setlistd-tls", "memcached-tls", "setlistd-unix", "memcached-unix",
+           "nutcracker-unix", "redis-unix", "setlistd-s20", "nutcracker-s20", "setlistd-s100", "nutcracker-s100")
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,19 @@ def _drawn(name, command, size):
                ("setlistd", "redis"), data, f"{command} p", pairs=True)
 
 
+def _deep(name, about, op, servers, depths):
+    """The same at several depths."""
+    for depth in depths:
+        yield Row(f"{name}-{depth}", f"{about}, {depth} in flight", op, servers, ("--depth", str(depth)))
+
+
+def _pool(count, *rows):
+    """Rows in front of so many memcached."""
+    servers = (f"setlistd-s{count}", f"nutcracker-s{count}")
+    for name, op, depths in rows:
+        yield from _deep(f"servers{count}-{name}", f"{name} with {count} memcached behind", op, servers, depths)
+
+
 def _onto(size):
     return Row(f"sadd-onto-{size}", f"sadd, one set of {size:,} members", "sadd-onto", ("setlistd",),
                ("--keys", "1", "--members", str(size)), "scompact p")
@@ -71,6 +85,7 @@ def _onto(size):
 OURS = ("setlistd", "setlistd-t2")
 REDIS = ("redis", "nutcracker+redis")
 MEMCACHED = ("memcached", "nutcracker", "memcached-proxy")
+UNIX = ("setlistd-unix", "setlistd", "memcached", "memcached-unix", "redis", "redis-unix")
 LARGE = ("--keys", "1", "--members", "200000")
 
 # A log that nothing compacts grows with every write. Rows that write spread over many keys, and all data is dropped
@@ -115,6 +130,16 @@ ROWS = [
     Row("proxies20-hot", "half sadd, half srem of one set (of 1,000): one setlistd, and twenty of them", "churn",
         ("setlistd", "setlistd-x20"), ("--keys", "1", "--conns", "40", "--depth", "4"), "scompact p",
         beside="base size"),
+    *_deep("unix-get", "get of 100 bytes by a Unix socket, or by TCP", "get", UNIX, (1, 16)),
+    *_deep("unix-sadd", "add to a set by a Unix socket, or by TCP", "sadd",
+           ("setlistd-unix", "setlistd", "redis", "redis-unix"), (1,)),
+    *_pool(20, ("get", "get", (1, 16)), ("set", "set", (16,)), ("mget10", "mget", (1, 4)), ("mget100", "mget100", (1,))),
+    *_pool(100, ("get", "get", (1, 16)), ("set", "set", (16,)), ("mget10", "mget", (1, 4)), ("mget100", "mget100", (1,))),
+    Row("servers100-start", "from the start of the process to its first reply", "", ("setlistd-s100", "nutcracker-s100"),
+        measure="start"),
+    Row("churn-tcp", "connect, get and close by TCP", "get", ("setlistd", "nutcracker", "memcached"), ("--reconnect",)),
+    Row("churn-unix", "connect, get and close by a Unix socket", "get",
+        ("setlistd-unix", "nutcracker", "nutcracker-unix", "memcached-unix"), ("--reconnect",)),
     Row("cold-sismember-1000000", "the first sismember of a process that has just been started", "",
         ("setlistd", "redis"), probe="scompact p", measure="sismember", once=True),
     Row("memory-set-seq", "stored bytes for each of 1,000,000 members user-0000001 ...", "", ("setlistd", "redis"),

@@ -50,6 +50,8 @@ def _special(cell):
         passed = (f", {cell['cold_kb']:,.1f} KB and {cell['cold_requests']:.0f} requests between it and memcached"
                   if "cold_kb" in cell else "")
         return f"{cell['cold_ms']:,.2f} ms{passed}"
+    if "start_ms" in cell:
+        return f"{cell['start_ms']:,.0f} ms to the first reply"
     if "member_bytes" in cell:
         return f"{cell['members']:,.0f} members: {cell['member_bytes']:.2f} bytes each"
     if "growth_mb" in cell:

@@ -41,7 +41,8 @@ NOT_SLOWER = 0.95
 def _rate(number, row, peers, at_least, mine="setlistd"):
     peers = (peers,) if isinstance(peers, str) else peers
     name = "the better proxy" if peers == PROXIES else peers[0]
-    return Target(number, f"{row}: rate over that of {name}", Value(row, (mine,)), Value(row, peers), at_least=at_least)
+    whose = "" if mine == "setlistd" else f" of {mine}"
+    return Target(number, f"{row}: rate{whose} over that of {name}", Value(row, (mine,)), Value(row, peers), at_least=at_least)
 
 
 def _both(number, name, peers, at_1, at_16):
@@ -77,6 +78,11 @@ def _drawn(name):
     return Target("random", f"{name}-1000000: time of a pair over that of {name}-1000",
                   Value(f"{name}-1000000", ("setlistd",), "pair_us"), Value(f"{name}-1000", ("setlistd",), "pair_us"),
                   at_most=3)
+
+
+def _pool(count, **least):
+    for name, at_least in least.items():
+        yield _rate("sidecar", f"servers{count}-{name.replace('_', '-')}", f"nutcracker-s{count}", at_least, f"setlistd-s{count}")
 
 
 TARGETS = [
@@ -116,6 +122,16 @@ TARGETS = [
            Value("proxies20-hot", ("setlistd",)), at_least=0.6),
     _most("many", "proxies20-hot", "bytes of the base", "base_bytes", 131072, "setlistd-x20"),
     _most("many", "proxies20-hot", "failures", "failures", 0, "setlistd-x20"),
+    _rate("sidecar", "unix-get-1", "memcached", 1.1, "setlistd-unix"),
+    _rate("sidecar", "unix-get-1", "memcached", 0.8),
+    _rate("sidecar", "unix-get-16", "memcached", 3.2, "setlistd-unix"),
+    _rate("sidecar", "unix-sadd-1", "redis", 1.2, "setlistd-unix"),
+    _rate("sidecar", "unix-sadd-1", "redis-unix", 0.8, "setlistd-unix"),
+    *_pool(20, get_1=1.25, get_16=2.3, set_16=1.8, mget10_1=1.8, mget10_4=2.3, mget100_1=2.5),
+    *_pool(100, get_1=1, get_16=1, set_16=1, mget10_1=1, mget10_4=1, mget100_1=1),
+    _most("sidecar", "servers100-start", "milliseconds to the first reply", "start_ms", 1000, "setlistd-s100"),
+    _rate("sidecar", "churn-tcp", "nutcracker", 1),
+    _rate("sidecar", "churn-unix", "nutcracker", 1.8, "setlistd-unix"),
     _most("cold", "cold-sismember-1000000", "milliseconds", "cold_ms", 2),
     _most("cold", "cold-sismember-1000000", "KB between setlistd and memcached", "cold_kb", 128),
     _most("stored", "memory-set-seq", "stored bytes for each member", "member_bytes", 5),

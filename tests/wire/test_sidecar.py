@@ -1,0 +1,121 @@
+"""setlistd beside an application: what the README says about it, and clients that come and go."""
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+
+from harness import EVENLY, OPTIONS, PATIENCE, Process, wait_until
+from stored import stats
+from test_stock_clients import PHP, PYLIBMC, PYMEMCACHE, RUN_LIMIT, ProgramTest
+from wire import Conn
+
+README = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../README.md")
+PATH, SERVERS = "/run/setlistd.sock", "10.0.0.1:11211,10.0.0.2:11211"
+
+
+def commands():
+    """Those of the section, by their first word."""
+    with open(README, encoding="utf-8") as file:
+        section = re.search(r"^## As a sidecar$(.*?)^## ", file.read(), re.M | re.S)[1]
+    return {line.split()[0]: line.strip() for line in section.splitlines() if line.startswith("    ")}
+
+
+class Scratch(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory(prefix="setlistd-wire-")
+        self.addCleanup(folder.cleanup)
+        self.path = os.path.join(folder.name, "socket")
+
+
+class Readme(Scratch):
+    """Its commands as they stand there, but with another socket and other servers."""
+
+    def setUp(self):
+        super().setUp()
+        self.servers = [self.memcached(), self.memcached()]
+        line = commands()["setlistd"]
+        self.assertIn(SERVERS, line)
+        words = shlex.split(self.replaced(line).replace(SERVERS, ",".join(server.name for server in self.servers)))
+        proxy = Process("setlistd", [OPTIONS.setlistd, *words[1:]])
+        self.addCleanup(proxy.kill)
+        proxy.wait_ready(self.path)
+
+    def replaced(self, line):
+        self.assertIn(PATH, line)
+        return line.replace(PATH, self.path)
+
+    def run_line(self, client, word):
+        """What the second command prints."""
+        self.need(client)
+        environment = dict(os.environ, PATH=os.path.dirname(sys.executable) + ":" + os.environ["PATH"])
+        done = subprocess.run(self.replaced(commands()[word]), shell=True, capture_output=True, text=True, timeout=RUN_LIMIT,
+                              env=environment, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout.strip()
+
+    def test_python(self):
+        self.assertEqual(self.run_line(PYMEMCACHE, "python3"), "b'none'")
+        with Conn(self.path) as conn:
+            self.assertEqual(conn.set("greeting", b"hello"), "STORED")
+        self.assertEqual(self.run_line(PYMEMCACHE, "python3"), "b'hello'")
+
+    def test_php(self):
+        self.assertEqual(self.run_line(PHP, "php"), "bool(true)")
+        with Conn(self.path) as conn:
+            self.assertEqual(conn.get("greeting"), b"hello")
+
+    def test_pylibmc(self):
+        self.need(PYLIBMC)
+        import pylibmc
+        client = pylibmc.Client([self.path])
+        self.assertTrue(client.set("greeting", "hello"))
+        self.assertEqual(client.get("greeting"), "hello")
+
+
+class ComeAndGo(Scratch):
+    """A connection for each request."""
+
+    def serve(self, *args, config=""):
+        self.server = self.memcached()
+        self.proxy = self.setlistd([self.server], "-s", self.path, *args, config=config)
+        self.watcher = self.connect(self.proxy)
+        self.assertEqual(self.watcher.set("key", b"value"), "STORED")
+
+    def look(self):
+        found = stats(self.watcher, "stats")
+        return self.proxy.fd_count(), int(found["curr_connections"]), int(found["client_bytes"])
+
+    def come_and_go(self, count):
+        before = self.look()
+        for number in range(count):
+            with Conn(self.path if number % 2 else self.proxy.port) as conn:
+                self.assertEqual(conn.get("key"), b"value")
+                if number % 10 == 0:
+                    conn.reset()
+        wait_until("nothing is left of them", PATIENCE, lambda: self.look() == before)
+
+    def test_nothing_is_left(self):
+        self.serve()
+        self.come_and_go(4000)
+
+    def test_nothing_is_left_in_two_threads(self):
+        self.serve("-t", "2", config=EVENLY)
+        self.come_and_go(2000)
+
+    def test_many_at_once(self):
+        """More than are accepted in one turn, all of which wait before the first one is."""
+        for args in ((), ("-t", "2")):
+            self.serve(*args, config=EVENLY)
+            self.proxy.process.signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, self.proxy.pid, os.WSTOPPED)
+            conns = [self.connect(place) for _ in range(200) for place in (self.proxy.port, self.path)]
+            for conn in conns:
+                conn.send(b"get key\r\n")
+            self.proxy.process.signal(signal.SIGCONT)
+            for conn in conns:
+                self.assertEqual(conn.read_values()[0]["key"][1], b"value")
+            self.proxy.stop()

@@ -287,7 +287,7 @@ void algebra_start(struct host *host, const struct request *request, void *owner
 	while ((key = slice_token(&rest)).n)
 		add_set(a, &keys, key, owner, &at);
 	fold_free(&keys);
-	(void)task_keys(&a->task, slice_of((char *)a + size, (size_t)(at - ((char *)a + size))), a->count);
+	(void)task_keys(&a->task, slice_of((char *)a + size, (size_t)(at - 1 - ((char *)a + size))), a->count);
 	a->block = BLOCKS_MAX / a->count;
 	a->block = a->block > BLOCK_MAX ? BLOCK_MAX : a->block < BLOCK_LEAST ? BLOCK_LEAST : a->block;
 	read_blocks(a);

@@ -108,7 +108,7 @@ static void start_single(struct host *host, const struct request *request, void 
 	if (command_key_parse(keys, request, request->key, command, room, &inside)) {
 		single = task_new(host, request, owner, sizeof(*single) + request->key.n);
 		at = single->key;
-		(void)task_keep(&at, request->key);
+		(void)task_keys(&single->task, task_keep(&at, request->key), 1);
 		single->inside = command;
 		single->keys = inside.keys;
 		single->nest = (struct nest){
@@ -270,7 +270,7 @@ static void start_many(struct host *host, const struct request *request, void *o
 	struct many *many = task_new(host, request, owner, size + keys.n);
 	char *at = (char *)many + size;
 
-	many->rest = task_keep(&at, keys);
+	many->rest = task_keys(&many->task, task_keep(&at, keys), request->keys);
 	many->order = (struct order){ 0 };
 	many->call = (struct call){
 		.verb = CALL_GET,

@@ -114,7 +114,7 @@ class HotKeys(WireTest):
         conn = self.connect(proxy)
         requests = {"set a 0 0 1\r\nx": "a", "append b 0 0 1\r\nx": "b", "delete c": "c", "incr d 1": "d", "touch e 0": "e",
                     "mg f v": "f", "sadd g x": "g", "scard h": "h", "smembers i": "i", "rpush j x": "j", "lrange k 0 1": "k",
-                    "sinfo l": "l", "evincr m": "m", "sunion n o": "n", "gat 0 p": "p", "evcount q": "q", "ms r 1\r\nx": "r",
+                    "sinfo l": "l", "evincr m": "m", "sunion n": "n", "gat 0 p": "p", "evcount q": "q", "ms r 1\r\nx": "r",
                     "evrange s now": "s"}
         for request in requests:
             conn.send(f"{request}\r\n".encode() * GAP_MOST)
@@ -122,6 +122,15 @@ class HotKeys(WireTest):
         while conn.line() != b"MN":
             pass
         self.assertEqual(set(requests.values()) - {key for _, key in top(conn, "requests")}, set())
+
+    def test_commands_as_keys(self):
+        _, proxy = self.pool(1, config='commands = "q|"')
+        conn = self.connect(proxy)
+        for request, count in (("get q|scard|a", GAP_MOST), ("get q|scard|b q|scard|b", GAP_MOST)):
+            for _ in range(count):
+                conn.send(f"{request}\r\n".encode())
+                self.assertEqual(conn.read_values()[1], "END")
+        self.assertEqual({key for _, key in top(conn, "requests")}, {"q|scard|a", "q|scard|b"})
 
 
 class Largest(WireTest):

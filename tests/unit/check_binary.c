@@ -128,7 +128,7 @@ START_TEST(requests)
 		{ 0x0a, 0, 0, 0, BYTES(""), "mn" },
 		{ 0x10, 8, 0, 0, BYTES("upstream"), "stats upstream" },
 		{ 0x1b, 0, 4, 0, BYTES("\0\0\0\2"), "verbosity number=2" },
-		{ 0x21, 5, 0, 0, BYTES("PLAIN\0a\0b"), "mn PLAIN {" },
+		{ 0x21, 5, 0, 0, BYTES("PLAIN\0a\0b"), "mn PLAIN {}" },
 		{ 0x00, 3, 0, 0, BYTES("a b"), "get a b odd" },
 		{ 0x04, 2, 0, 0, BYTES("a\n"), "delete a\n odd" },
 	};

@@ -19,6 +19,9 @@ static const struct shape {
 /* memcached takes no larger body, whatever its largest item is. */
 static const uint32_t body_max = UINT32_C(1) << 30;
 
+/* Such a key goes to a server in base64, which is to fit into KEY_MAX. */
+enum { ODD_KEY_MAX = KEY_MAX / 4 * 3 };
+
 static const char invalid[] = "CLIENT_ERROR Invalid arguments";
 
 /* The numbers of a header. */
@@ -149,6 +152,10 @@ static enum request_status parse_body(struct slice in, const struct request_limi
 	if (in.n < r->consumed)
 		return wait_for(progress, r->consumed);
 	take_arguments(in.p + BINARY_HEADER, h, r);
+	if (r->odd_key && r->key.n > ODD_KEY_MAX) {
+		r->skip = value;
+		return fail(r, REQUEST_REFUSED, "CLIENT_ERROR key with spaces or control characters too long");
+	}
 	if (value > limits->max_value) {
 		r->too_large = true;
 		r->skip = value;

@@ -182,7 +182,7 @@ void item_start(struct host *host, const struct request *request, void *owner)
 			.number = request->number,
 			.initial = request->initial,
 			.compare = request->compare,
-			.discards = item->verb == CALL_SET,
+			.discards = item->verb == CALL_SET || request->discards,
 			.vivifies = request->has_initial,
 		},
 		&item->waiter);

@@ -140,6 +140,7 @@ static void choose_cas(const struct header *h, struct request *r)
 	if (h->cas == 0 || (id != COMMAND_SET && id != COMMAND_ADD && id != COMMAND_REPLACE))
 		return;
 	r->command = command_get(COMMAND_CAS);
+	r->discards = id == COMMAND_SET;
 	r->number = h->cas;
 }
 

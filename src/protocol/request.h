@@ -49,6 +49,7 @@ struct request {
 	bool wants_cas;
 	bool has_initial; /* incr, decr: a missing item is made, with the value `initial` and `exptime` */
 	bool odd_key;     /* the key has spaces or control bytes */
+	bool discards;    /* cas: if the value is too large for the server, the item is deleted, as by `set` */
 	uint64_t initial;
 	uint64_t
 		compare; /* append, prepend, incr, decr, delete: only if the item has this cas id; 0: whatever it has */

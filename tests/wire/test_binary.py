@@ -4,13 +4,15 @@ import random
 import re
 import struct
 import subprocess
+import sys
 
 from binary import (ADD, ADDQ, APPEND, APPENDQ, DECR, DECRQ, DELETE, DELETEQ, FLUSH, FLUSHQ, GAT, GATK, GATKQ, GATQ, GET, GETK, GETKQ,
                     GETQ, INCR, INCRQ, NO_INITIAL, NOOP, PREPEND, PREPENDQ, QUIT, QUITQ, REPLACE, REPLACEQ, SASL_AUTH, SASL_LIST,
                     SASL_STEP, SET, SETQ, STAT, TOUCH, VERBOSITY, VERSION, BinaryConn, count, packet, store, touch)
 from case import WireTest
 from case_access import AuthTest
-from harness import HOST, PATIENCE
+from harness import HOST, OPTIONS, PATIENCE
+from manpage import marked, unescape
 from wire import Closed, Conn
 
 REQUESTS = int(os.environ.get("BINARY_REQUESTS", "3000"))
@@ -411,6 +413,14 @@ class Clients(BinaryTest):
         self.assertTrue(client.set("tag-x", b"ann,"))
         self.assertTrue(client.append("tag-x", b"bob,"))
         self.assertEqual(sorted(client.get("tag-x").split(b",")), [b"", b"ann", b"bob"])
+
+    def test_example_of_the_manual(self):
+        self.serve()
+        programs = [lines for path in OPTIONS.manpages for _, kind, lines in marked(path) if kind == "python"]
+        self.assertEqual(len(programs), 1)
+        text = "\n".join(unescape(line) for _, line in programs[0]).replace("11211", str(self.proxy.port))
+        done = subprocess.run([sys.executable, "-B", "-c", text], capture_output=True, timeout=PATIENCE, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
 
     def test_memcstat(self):
         self.serve()

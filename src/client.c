@@ -12,6 +12,7 @@
 #include "client_sasl.h"
 #include "client_turns.h"
 #include "client_window.h"
+#include "command/keys.h"
 #include "command/start.h"
 #include "generation.h"
 #include "protocol/reply.h"
@@ -217,6 +218,7 @@ static size_t take_request(struct client *c, struct slice in)
 	bool binary = client_binary_speaks(c, in);
 	struct binary_request b;
 	struct request *request = &b.request;
+	struct order_needs needs;
 
 	if (c->auth)
 		return binary ? client_sasl_take(c, in) : client_auth_take(c, in);
@@ -233,7 +235,7 @@ static size_t take_request(struct client *c, struct slice in)
 		c->closing = true;
 		break;
 	case REQUEST_REFUSED:
-		if (request_discards(request) && order_must_wait(&c->order, request->command)) {
+		if (request_discards(request) && order_must_wait(&c->order, request)) {
 			c->barrier = true;
 			return 0;
 		}
@@ -241,7 +243,9 @@ static size_t take_request(struct client *c, struct slice in)
 		c->skip = request->skip;
 		break;
 	case REQUEST_READY:
-		if (order_must_wait(&c->order, request->command)) {
+		if (keys_needs(c->generation->host.env.rules, request, &needs))
+			request->needs = &needs;
+		if (order_must_wait(&c->order, request)) {
 			c->barrier = true;
 			return 0;
 		}

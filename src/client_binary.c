@@ -5,7 +5,10 @@
 #include "admin.h"
 #include "client_sasl.h"
 #include "collection/text/oplog.h"
+#include "command/collection_item.h"
 #include "command/get.h"
+#include "command/item_read.h"
+#include "command/keys.h"
 #include "command/start.h"
 #include "generation.h"
 #include "protocol/binary_reply.h"
@@ -60,10 +63,6 @@ static void start_read(struct client *c, const struct binary_request *b)
 	struct read_task *read;
 	char *at;
 
-	if (touches && oplog_is_item_key(request->key)) {
-		reply_line(c, b, refused_item_key);
-		return;
-	}
 	read = task_new(host_of(c), request, c, sizeof(*read) + request->key.n);
 	at = read->key;
 	read->head = b->head;
@@ -76,7 +75,7 @@ static void start_read(struct client *c, const struct binary_request *b)
 		.expected = read->task.expected,
 		.exptime = request->exptime,
 	};
-	get_call(host_of(c), &read->call, c, &read->waiter);
+	item_read(host_of(c), &read->call, c, &read->waiter);
 }
 
 /* --- what has one line of reply in text --- */
@@ -85,6 +84,7 @@ struct line_task {
 	struct task task;
 	struct nest nest;
 	struct binary_head head;
+	char key[];
 };
 
 static void was_replied(struct nest *nest, struct slice reply)
@@ -103,14 +103,48 @@ static void resume(struct task *task)
 		task_abandon_inside(&((struct line_task *)task)->nest);
 }
 
-static struct nest *start_outer(struct client *c, const struct binary_request *b)
+static struct nest *start_outer(
+	struct client *c, const struct binary_request *b, void (*done)(struct nest *nest, struct slice reply))
 {
-	struct line_task *line = task_new(host_of(c), &b->request, c, sizeof(*line));
+	struct slice key = b->request.key;
+	struct line_task *line = task_new(host_of(c), &b->request, c, sizeof(*line) + key.n);
+	char *at = line->key;
 
+	(void)task_keep(&at, key);
 	line->task.resume = resume;
 	line->head = b->head;
-	line->nest = (struct nest){ .outer = &line->task, .done = was_replied };
+	line->nest = (struct nest){ .outer = &line->task, .done = done };
 	return &line->nest;
+}
+
+/* --- a read of a key that is a command --- */
+
+static void was_got(struct nest *nest, struct slice reply)
+{
+	struct line_task *line = (struct line_task *)((char *)nest - offsetof(struct line_task, nest));
+	struct slice key = slice_of(line->key, line->task.size - sizeof(*line));
+	struct result r = { .status = RESULT_MISS };
+	struct reply_part part = { .line = slice_of("", 0) };
+
+	if (!reply_next(&reply, &part) || part.kind == REPLY_PART_ERROR) {
+		binary_reply_line(task_reply(&line->task), &line->head, part.line);
+		task_done(&line->task);
+		return;
+	}
+	if (part.kind == REPLY_PART_VALUE)
+		r = (struct result){ .status = RESULT_HIT, .value = part.data, .flags = part.flags, .cas = part.cas };
+	binary_reply_read(task_reply(&line->task), &line->head, key, &r);
+	task_done(&line->task);
+}
+
+/* The answer has a cas id where there is one. */
+static void start_keyed_read(struct client *c, const struct binary_request *b)
+{
+	struct request gets = b->request;
+
+	gets.command = command_get(COMMAND_GETS);
+	if (!task_start_inside(start_outer(c, b, was_got), &gets))
+		assert(false);
 }
 
 /* --- what is answered at once --- */
@@ -181,15 +215,36 @@ static bool reads(const struct request *request)
 		request->command->id == COMMAND_TOUCH;
 }
 
+/* Why the key is refused, or NULL. In text a key has no spaces: what a rule makes of it goes to servers as it stands. */
+static const char *key_refusal(const struct host *host, const struct request *request)
+{
+	const struct rules *rules = host->env.rules;
+	struct slice key = request->key;
+	bool touches = request->command->id == COMMAND_GAT || request->command->id == COMMAND_TOUCH;
+
+	if (request->odd_key &&
+		(command_key_is(&rules->commands, key) || keys_event(rules, key) || collection_item_covers(host, key)))
+		return "CLIENT_ERROR key with spaces or control characters, which is no plain item";
+	if (touches && oplog_is_item_key(key))
+		return refused_item_key;
+	return touches ? keys_refusal(rules, request) : NULL;
+}
+
 void client_binary_start(struct client *c, const struct binary_request *b)
 {
-	if (reads(&b->request))
+	const char *refusal = key_refusal(host_of(c), &b->request);
+
+	if (refusal)
+		reply_line(c, b, refusal);
+	else if (b->request.command->id == COMMAND_GET && keys_have_command(host_of(c)->env.rules, &b->request))
+		start_keyed_read(c, b);
+	else if (reads(&b->request))
 		start_read(c, b);
 	else if (client_sasl_is(b))
 		client_sasl_start(c, b);
 	else if (is_admins(b))
 		start_admin(c, b);
-	else if (!task_start_inside(start_outer(c, b), &b->request))
+	else if (!task_start_inside(start_outer(c, b, was_replied), &b->request))
 		assert(false);
 }
 
@@ -201,6 +256,6 @@ void client_binary_refuse(struct client *c, const struct binary_request *b)
 		reply_line(c, b, b->request.error);
 		return;
 	}
-	inside.into = start_outer(c, b);
+	inside.into = start_outer(c, b, was_replied);
 	task_start_refused(host_of(c), &inside, c);
 }

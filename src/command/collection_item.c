@@ -239,8 +239,6 @@ void collection_item_start(struct host *host, const struct request *request, voi
 		error = "CLIENT_ERROR cannot increment or decrement a collection";
 	else if (request->compare)
 		error = "CLIENT_ERROR a cas id is for the commands that replace a collection";
-	else if (request->odd_key)
-		error = "CLIENT_ERROR the key of a collection has no spaces and control characters";
 	else
 		error = parse_value(rule, request->data, removes ? '-' : '+', &log);
 	if (error) {

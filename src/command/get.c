@@ -5,6 +5,9 @@
 #include "collection/set/touch_delete.h"
 #include "command/collection_item.h"
 #include "command/fan.h"
+#include "command/item_read.h"
+#include "command/keyed.h"
+#include "command/keys.h"
 #include "command/start.h"
 #include "protocol/reply.h"
 
@@ -43,14 +46,6 @@ void get_answered(struct host *host, const struct call *call, const struct resul
 		touch_others(host, call, call->key, r);
 }
 
-void get_call(struct host *host, const struct call *call, const void *owner, struct waiter *waiter)
-{
-	if (collection_item_covers(host, call->key) && call->key.n <= COLLECTION_KEY_MAX)
-		collection_item_read(host, call, owner, waiter);
-	else
-		lanes_call(host->lanes, call, waiter);
-}
-
 static void answered(struct waiter *waiter, const struct result *r)
 {
 	struct get_part *part = (struct get_part *)((char *)waiter - offsetof(struct get_part, waiter));
@@ -72,7 +67,7 @@ static bool ask(struct fan *fan, struct fan_part *fan_part)
 
 	get->call.key = slice_token(&get->rest);
 	part->waiter = (struct waiter){ answered, get->call.key };
-	get_call(get->task.host, &get->call, get->task.owner, &part->waiter);
+	item_read(get->task.host, &get->call, get->task.owner, &part->waiter);
 	return true;
 }
 
@@ -109,7 +104,7 @@ static void start_single(struct host *host, const struct request *request, void 
 	single->call.key = task_keep(&at, request->key);
 	single->call.expected = single->task.expected;
 	single->waiter = (struct waiter){ single_answered, single->call.key };
-	get_call(host, &single->call, owner, &single->waiter);
+	item_read(host, &single->call, owner, &single->waiter);
 }
 
 void get_start(struct host *host, const struct request *request, void *owner)
@@ -118,8 +113,7 @@ void get_start(struct host *host, const struct request *request, void *owner)
 	bool cas = request->command->id == COMMAND_GETS || request->command->id == COMMAND_GATS;
 	size_t ring = request->keys < FAN_RING ? request->keys : FAN_RING;
 	size_t size = sizeof(struct get_task) + ring * sizeof(struct get_part);
-	/* All keys, as they are in the line. */
-	struct slice keys = slice_of(request->key.p, (size_t)(request->rest.p + request->rest.n - request->key.p));
+	struct slice keys = keys_of(request);
 	struct call call = {
 		.verb = touches ? CALL_GAT : CALL_GET,
 		.want = WANT_VALUE | (cas ? WANT_CAS : 0u),
@@ -129,6 +123,10 @@ void get_start(struct host *host, const struct request *request, void *owner)
 	struct get_task *get;
 	char *at;
 
+	if (keys_have_command(host->env.rules, request)) {
+		keyed_get_start(host, request, owner);
+		return;
+	}
 	if (request->keys == 1) {
 		start_single(host, request, owner, &call);
 		return;

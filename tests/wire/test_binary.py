@@ -265,6 +265,31 @@ class Conversation(BinaryTest):
         for size in (187, 250):
             self.answers(4, b"key with spaces or control characters too long", SET, b" " * size, bytes(8), b"x" * 1000)
 
+    def test_commands_as_keys(self):
+        self.serve(config='commands = "q|"\nevents "Err" { plain_verbs = true }')
+        self.answers(0, b"", SET, "q|sadd|s", bytes(8), b"ann bob")
+        self.answers(0, b"2", GET, "q|scard|s")
+        self.assertEqual(self.answers(0, b"1", GETK, "q|sismember|s|ann").key, b"q|sismember|s|ann")
+        self.assertEqual(self.answers(1, b"", GETK, "q|lpop|none").key, b"q|lpop|none")
+        self.answers(4, b"bad command line format", GET, "q|scard|s|more")
+        self.assertEqual({self.conn.request(opcode, "q|scard|s", extras).status for opcode, extras in (
+            (ADD, bytes(8)), (APPEND, b""), (DELETE, b""), (TOUCH, bytes(4)), (GAT, bytes(4)), (INCR, bytes(20)))}, {4})
+        self.conn.send(store(SETQ, "q|sadd|s", b"cyd") + packet(GETQ, "q|lpop|none") + packet(GETKQ, "q|scard|s") + packet(NOOP))
+        self.assertEqual([(r.status, r.key, r.value) for r in self.conn.until_noop(0)], [(0, b"q|scard|s", b"3"), (0, b"", b"")])
+        found = self.conn.request(GET, "q|smembers|s")
+        self.assertEqual(sorted(found.value.split()), [b"ann", b"bob", b"cyd"])
+        self.assertGreater(found.cas, 0)
+        self.answers(0, b"", SET, "q|sset|s", bytes(8), b"dee", cas=found.cas)
+        self.answers(2, b"Data exists for key.", SET, "q|sset|s", bytes(8), b"eve", cas=found.cas)
+        self.answers(0, struct.pack(">Q", 4), INCR, "Err", struct.pack(">QQI", 4, 0, NO_INITIAL))
+        self.answers(0, b"4", GET, "Err")
+        self.answers(0, b"", SET, "Err", bytes(8), b"it")
+        self.assertEqual(self.conn.request(DECR, "Err", bytes(20)).status, 4)
+        for key in (b"q|sadd|s ann", b"q|scard|s\r\nflush_all", b"Err\r\nflush_all"):
+            for opcode, extras in ((SET, bytes(8)), (GET, b""), (INCR, bytes(20))):
+                self.answers(4, b"key with spaces or control characters, which is no plain item", opcode, key, extras)
+        self.answers(0, b"1", GET, "q|scard|s")
+
     def test_parts_of_sets(self):
         self.serve(config="log_size = 1024\ntable_size = 4096\nbase_size = 1024\nsegment_size = 4096")
         with Conn(self.proxy.port) as text:

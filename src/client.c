@@ -8,6 +8,7 @@
 #include "client_auth.h"
 #include "client_binary.h"
 #include "client_limits.h"
+#include "client_peer.h"
 #include "client_reply.h"
 #include "client_sasl.h"
 #include "client_turns.h"
@@ -17,6 +18,7 @@
 #include "generation.h"
 #include "protocol/reply.h"
 #include "util/alloc.h"
+#include "util/escape.h"
 #include "util/log.h"
 
 static struct client *client_of(struct stream *stream)
@@ -148,17 +150,9 @@ static bool may_start_request(const struct client *c)
 /* A request in either protocol; of one in text, `head` says nothing. */
 static void carry_out(struct client *c, const struct binary_request *b)
 {
-	static const enum counter counters[COMMAND_COUNT] = {
-#define COMMAND(id, name, grammar, start, order, counter, ...) [COMMAND_##id] = COUNT_cmd_##counter,
-#define PROXY_COMMAND COMMAND
-#include "protocol/commands.def"
-#undef PROXY_COMMAND
-#undef COMMAND
-	};
-
 	const struct request *request = &b->request;
 
-	worker_count(c->worker, counters[request->command->id], 1);
+	worker_count(c->worker, latency_class(request->command->id), 1);
 	if (c->is_binary)
 		client_binary_start(c, b);
 	else if (!task_start(&c->generation->host, request, c))
@@ -183,10 +177,18 @@ void client_refuse(struct client *c, const char *error)
 {
 	const struct binary_request b = { .request.error = error };
 
+	c->began = c->worker->loop.now_us;
 	/* A response that belongs to no request says nothing. */
 	if (!c->is_binary)
 		refuse(c, &b);
 	client_drain(c);
+}
+
+/* The request waits, unread. It took its time from now on. Gives 0. */
+static size_t delay(struct client *c)
+{
+	c->delayed = c->began;
+	return 0;
 }
 
 /* A denied command is refused without another effect: one that is too large would delete its item. */
@@ -200,6 +202,19 @@ static enum request_status check_denied(
 	request->error = command_denied(request->command->id);
 	request->too_large = false;
 	return REQUEST_REFUSED;
+}
+
+/* Not inline: its arrays would cost every request. */
+static __attribute__((noinline)) void log_http(const struct client *c, struct slice in)
+{
+	enum { SHOWN = 40 };
+	char name[CLIENT_PEER], text[ESCAPE_SIZE(SHOWN)];
+
+	if (log_level() < LOG_LEVEL_INFO)
+		return;
+	client_peer(c, name);
+	escape_text(text, in, SHOWN);
+	log_info("client %s: closed: it speaks HTTP: %s", name, text);
 }
 
 static enum request_status parse(struct client *c, struct slice in, struct binary_request *out)
@@ -226,7 +241,10 @@ static size_t take_request(struct client *c, struct slice in)
 	case REQUEST_MORE:
 		return 0;
 	case REQUEST_HANGUP:
-		log_info("client closed: it speaks %s", binary ? "no protocol any more" : "HTTP");
+		if (binary)
+			client_log(c, "closed: it has lost the binary protocol");
+		else
+			log_http(c, in);
 		c->closing = true;
 		break;
 	case REQUEST_FATAL:
@@ -237,7 +255,7 @@ static size_t take_request(struct client *c, struct slice in)
 	case REQUEST_REFUSED:
 		if (request_discards(request) && order_must_wait(&c->order, request)) {
 			c->barrier = true;
-			return 0;
+			return delay(c);
 		}
 		refuse(c, &b);
 		c->skip = request->skip;
@@ -247,10 +265,10 @@ static size_t take_request(struct client *c, struct slice in)
 			request->needs = &needs;
 		if (order_must_wait(&c->order, request)) {
 			c->barrier = true;
-			return 0;
+			return delay(c);
 		}
 		if (client_turns_must_wait(c, request))
-			return 0;
+			return delay(c);
 		carry_out(c, &b);
 	}
 	c->request = (struct request_progress){ 0 };
@@ -275,6 +293,8 @@ static size_t on_data(struct stream *stream, struct slice in)
 	if (c->lingering)
 		return discard(c, in.n);
 	limits_active(c);
+	c->began = c->delayed ? c->delayed : c->worker->loop.now_us;
+	c->delayed = 0;
 	while (used < in.n && !c->closing && may_start_request(c)) {
 		if (c->skip) {
 			n = in.n - used < c->skip ? in.n - used : c->skip;
@@ -367,7 +387,7 @@ static void on_ended(struct stream *stream, int error)
 	struct client *c = client_of(stream);
 
 	if (error == EPROTO)
-		log_info("client closed: %s", stream_error(stream, error));
+		client_log(c, stream_error(stream, error));
 	/* Without an error the client has closed its sending side only: its requests are answered. */
 	c->ended = true;
 	if (error || c->lingering)

@@ -17,14 +17,6 @@ enum {
 	TIME_MS = 60000   /* to authenticate, if request_read_timeout is 0 */
 };
 
-static void log_about(const struct client *c, const char *what)
-{
-	char name[CLIENT_PEER];
-
-	client_peer(c, name);
-	log_info("client %s: %s", name, what);
-}
-
 static void on_pause_over(evutil_socket_t fd, short what, void *arg)
 {
 	struct client *c = ((struct client_auth *)arg)->client;
@@ -76,7 +68,7 @@ void client_auth_slow_down(struct client *c, size_t waiting)
 	struct timeval pause;
 
 	if (refused >= LOGIN_REFUSED_MOST || waiting > HELD_MOST) {
-		log_about(c, "closed: it is not authenticated, and sends on");
+		client_log(c, "closed: it is not authenticated, and sends on");
 		c->closing = true;
 		return;
 	}
@@ -123,7 +115,7 @@ void client_auth_fail(struct client *c)
 	worker_count(c->worker, COUNT_auth_cmds, 1);
 	worker_count(c->worker, COUNT_auth_failures, 1);
 	worker_count(c->worker, COUNT_auth_errors, 1);
-	log_about(c, "authentication failure");
+	client_log(c, "authentication failure");
 }
 
 static void authenticate(struct client *c, const struct request *request, size_t waiting)
@@ -152,7 +144,7 @@ size_t client_auth_take(struct client *c, struct slice in)
 	case REQUEST_MORE:
 		return 0;
 	case REQUEST_HANGUP:
-		log_about(c, "closed: it speaks HTTP");
+		client_log(c, "closed: it speaks HTTP");
 		c->closing = true;
 		break;
 	case REQUEST_FATAL:
@@ -177,7 +169,7 @@ void client_auth_check(struct client *c)
 
 	if (!c->auth || c->closing || c->worker->loop.now - c->auth->since < (time ? time : TIME_MS))
 		return;
-	log_about(c, "closed: it did not authenticate in time");
+	client_log(c, "closed: it did not authenticate in time");
 	worker_count(c->worker, COUNT_closed_unfinished_clients, 1);
 	client_refuse(c, "CLIENT_ERROR not authenticated in time");
 }

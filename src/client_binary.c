@@ -36,6 +36,14 @@ static void reply_line(struct client *c, const struct binary_request *request, c
 	task_done(task);
 }
 
+/* Keeps the key of the request, for the response and for those who look at the task when it is done. */
+static struct slice keep_key(struct task *task, const struct request *request, char *at)
+{
+	struct slice key = task_keep(&at, request->key);
+
+	return key.n && !request->odd_key ? task_keys(task, key, 1) : key;
+}
+
 /* --- reads, and TOUCH, which responds with the flags and the cas id of the item --- */
 
 struct read_task {
@@ -61,12 +69,10 @@ static void start_read(struct client *c, const struct binary_request *b)
 	const struct request *request = &b->request;
 	bool touches = request->command->id != COMMAND_GET;
 	struct read_task *read;
-	char *at;
 
 	read = task_new(host_of(c), request, c, sizeof(*read) + request->key.n);
-	at = read->key;
 	read->head = b->head;
-	read->waiter = (struct waiter){ was_read, task_keep(&at, request->key) };
+	read->waiter = (struct waiter){ was_read, keep_key(&read->task, request, read->key) };
 	read->call = (struct call){
 		.verb = touches ? CALL_GAT : CALL_GET,
 		.want = WANT_VALUE | WANT_CAS | (request->odd_key ? WANT_ENCODED : 0u),
@@ -108,9 +114,8 @@ static struct nest *start_outer(
 {
 	struct slice key = b->request.key;
 	struct line_task *line = task_new(host_of(c), &b->request, c, sizeof(*line) + key.n);
-	char *at = line->key;
 
-	(void)task_keep(&at, key);
+	(void)keep_key(&line->task, &b->request, line->key);
 	line->task.resume = resume;
 	line->head = b->head;
 	line->nest = (struct nest){ .outer = &line->task, .done = done };
@@ -227,7 +232,9 @@ static const char *key_refusal(const struct host *host, const struct request *re
 		return "CLIENT_ERROR key with spaces or control characters, which is no plain item";
 	if (touches && oplog_is_item_key(key))
 		return refused_item_key;
-	return touches ? keys_refusal(rules, request) : NULL;
+	if (touches && keys_have_command(rules, request))
+		return keys_refusal(&rules->commands, request);
+	return NULL;
 }
 
 void client_binary_start(struct client *c, const struct binary_request *b)

@@ -52,6 +52,9 @@ $(BUILD)/%.o: %.c config.mk
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(ALL_CPPFLAGS) $(LIB_CFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
+# Its file is a part of it.
+$(BUILD)/src/process/page.o: src/process/page.html
+
 # The pure ones are compiled without the libraries' include paths.
 $(patsubst %.c, $(BUILD)/%.o, $(PURE)): LIB_CFLAGS =
 

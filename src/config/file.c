@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/un.h>
 
 #include "config/file_access.h"
+#include "config/file_admin.h"
 #include "config/file_commands.h"
 #include "config/file_log.h"
 #include "config/file_rules.h"
@@ -90,17 +90,6 @@ static bool parse_mode(const char *text, mode_t *mode)
 	return *text && !text[strspn(text, "01234567")] && value <= 0777;
 }
 
-static int check_control(cfg_t *cfg, cfg_opt_t *opt)
-{
-	const char *path = cfg_opt_getnstr(opt, 0);
-
-	if (!*path || (*path == '/' && strlen(path) < sizeof(((struct sockaddr_un *)NULL)->sun_path)))
-		return 0;
-	cfg_error(cfg, "control = \"%s\": an absolute path of a socket is allowed, of at most %zu bytes", path,
-		sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1);
-	return -1;
-}
-
 static int check_mode(cfg_t *cfg, cfg_opt_t *opt)
 {
 	mode_t mode;
@@ -142,11 +131,10 @@ static bool read_options(cfg_t *cfg, struct config *config)
 	(void)parse_mode(cfg_getstr(cfg, "socket_mode"), &config->socket_mode);
 	config->distribution = (enum ring_distribution)file_word(distributions, cfg_getstr(cfg, "distribution"))->value;
 	free(config->user);
-	free(config->control);
 	config->user = xstrdup(cfg_getstr(cfg, "user"));
-	config->control = xstrdup(cfg_getstr(cfg, "control"));
 	config->reuseport = cfg_getbool(cfg, "reuseport");
 	config->sandbox = cfg_getbool(cfg, "sandbox");
+	file_admin_read(cfg, config);
 	file_access_read(cfg, config);
 	file_log_read(cfg, config);
 	file_rules_read(cfg, &config->rules);
@@ -162,7 +150,7 @@ static void set_checks(cfg_t *cfg)
 	cfg_set_validate_func(cfg, "servers", check_server);
 	cfg_set_validate_func(cfg, "distribution", check_distribution);
 	cfg_set_validate_func(cfg, "socket_mode", check_mode);
-	cfg_set_validate_func(cfg, "control", check_control);
+	file_admin_set_checks(cfg);
 	file_access_set_checks(cfg);
 	file_commands_set_checks(cfg);
 	file_log_set_checks(cfg);
@@ -181,9 +169,9 @@ static cfg_t *new_tree(void)
 		CFG_STR("distribution", "ketama", CFGF_NONE),
 		CFG_STR("socket_mode", "0700", CFGF_NONE),
 		CFG_STR("user", "", CFGF_NONE),
-		CFG_STR("control", "", CFGF_NONE),
 		CFG_BOOL("reuseport", cfg_false, CFGF_NONE),
 		CFG_BOOL("sandbox", cfg_true, CFGF_NONE),
+		FILE_ADMIN_OPTIONS,
 		FILE_ACCESS_OPTIONS,
 		FILE_COMMANDS_OPTIONS,
 		FILE_LOG_OPTIONS,

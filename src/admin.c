@@ -188,7 +188,7 @@ void admin_quit(struct client *client, const struct request *request, struct buf
 	client->closing = true;
 }
 
-void admin_start(struct client *client, const struct request *request)
+void admin_answer(struct client *client, const struct request *request, struct buf *out)
 {
 	static admin_command *const starts[COMMAND_COUNT] = {
 #define PROXY_COMMAND(id, name, grammar, start, ...) [COMMAND_##id] = start,
@@ -197,8 +197,14 @@ void admin_start(struct client *client, const struct request *request)
 #undef COMMAND
 #undef PROXY_COMMAND
 	};
+
+	starts[request->command->id](client, request, out);
+}
+
+void admin_start(struct client *client, const struct request *request)
+{
 	struct task *task = task_new(&client->generation->host, request, client, sizeof(*task));
 
-	starts[request->command->id](client, request, task_reply(task));
+	admin_answer(client, request, task_reply(task));
 	task_done(task);
 }

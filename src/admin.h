@@ -13,7 +13,10 @@ typedef void admin_command(struct client *client, const struct request *request,
 #undef COMMAND
 #undef PROXY_COMMAND
 
-/* Carries out a request for which task_start gave false. */
+/* Carries out a request for which task_start gave false, and appends its reply to `out`. */
+void admin_answer(struct client *client, const struct request *request, struct buf *out);
+
+/* The same, as a task of the client. */
 void admin_start(struct client *client, const struct request *request);
 
 #endif

@@ -6,9 +6,11 @@
 
 #include "admin.h"
 #include "client_auth.h"
+#include "client_binary.h"
 #include "client_limits.h"
 #include "client_peer.h"
 #include "client_reply.h"
+#include "client_sasl.h"
 #include "client_turns.h"
 #include "client_window.h"
 #include "command/keys.h"
@@ -146,17 +148,25 @@ static bool may_start_request(const struct client *c)
 	return !c->barrier && !c->turn.waits && !c->slowed && window_lets_go_on(c);
 }
 
-static void carry_out(struct client *c, const struct request *request)
+/* A request in either protocol; of one in text, `head` says nothing. */
+static void carry_out(struct client *c, const struct binary_request *b)
 {
+	const struct request *request = &b->request;
+
 	worker_count(c->worker, latency_class(request->command->id), 1);
-	if (!task_start(&c->generation->host, request, c))
+	if (c->is_binary)
+		client_binary_start(c, b);
+	else if (!task_start(&c->generation->host, request, c))
 		admin_start(c, request);
 }
 
-static void refuse(struct client *c, const struct request *request)
+static void refuse(struct client *c, const struct binary_request *b)
 {
 	worker_count(c->worker, COUNT_cmd_refused, 1);
-	task_start_refused(&c->generation->host, request, c);
+	if (c->is_binary)
+		client_binary_refuse(c, b);
+	else
+		task_start_refused(&c->generation->host, &b->request, c);
 }
 
 void client_reply(struct client *c, const struct request *request, const char *line)
@@ -166,10 +176,12 @@ void client_reply(struct client *c, const struct request *request, const char *l
 
 void client_refuse(struct client *c, const char *error)
 {
-	const struct request request = { .error = error };
+	const struct binary_request b = { .request.error = error };
 
 	c->began = c->worker->loop.now_us;
-	refuse(c, &request);
+	/* A response that belongs to no request says nothing. */
+	if (!c->is_binary)
+		refuse(c, &b);
 	client_drain(c);
 }
 
@@ -206,51 +218,62 @@ static __attribute__((noinline)) void log_http(const struct client *c, struct sl
 	log_info("client %s: closed: it speaks HTTP: %s", name, text);
 }
 
-/* Takes a request off the front of `in`. Gives its size, or 0 if it is incomplete or must wait. */
-static size_t take_request(struct client *c, struct slice in)
+static enum request_status parse(struct client *c, struct slice in, struct binary_request *out)
 {
 	const struct config *config = client_config(c);
 	struct request_limits limits = { config->max_line, config->max_value, config->max_keys };
-	struct request request;
+	enum request_status status = c->is_binary ? binary_parse(in, &limits, &c->request, out)
+						  : request_parse(in, &limits, &c->request, &out->request);
+
+	return check_denied(config, status, &out->request);
+}
+
+/* Takes a request off the front of `in`. Gives its size, or 0 if it is incomplete or must wait. */
+static size_t take_request(struct client *c, struct slice in)
+{
+	bool binary = client_binary_speaks(c, in);
+	struct binary_request b;
+	struct request *request = &b.request;
 	struct order_needs needs;
-	enum request_status status;
 
 	if (c->auth)
-		return client_auth_take(c, in);
-	status = request_parse(in, &limits, &c->request, &request);
-	switch (check_denied(config, status, &request)) {
+		return binary ? client_sasl_take(c, in) : client_auth_take(c, in);
+	switch (parse(c, in, &b)) {
 	case REQUEST_MORE:
 		return 0;
 	case REQUEST_HANGUP:
-		log_http(c, in);
+		if (binary)
+			client_log(c, "closed: it has lost the binary protocol");
+		else
+			log_http(c, in);
 		c->closing = true;
 		break;
 	case REQUEST_FATAL:
-		request.noreply = false;
-		refuse(c, &request);
+		request->noreply = false;
+		refuse(c, &b);
 		c->closing = true;
 		break;
 	case REQUEST_REFUSED:
-		if (request_discards(&request) && order_must_wait(&c->order, &request)) {
+		if (request_discards(request) && order_must_wait(&c->order, request)) {
 			c->barrier = true;
 			return delay(c);
 		}
-		refuse(c, &request);
-		c->skip = request.skip;
+		refuse(c, &b);
+		c->skip = request->skip;
 		break;
 	case REQUEST_READY:
-		if (keys_needs(c->generation->host.env.rules, &request, &needs))
-			request.needs = &needs;
-		if (order_must_wait(&c->order, &request)) {
+		if (keys_needs(c->generation->host.env.rules, request, &needs))
+			request->needs = &needs;
+		if (order_must_wait(&c->order, request)) {
 			c->barrier = true;
 			return delay(c);
 		}
-		if (client_turns_must_wait(c, &request))
+		if (client_turns_must_wait(c, request))
 			return delay(c);
-		carry_out(c, &request);
+		carry_out(c, &b);
 	}
 	c->request = (struct request_progress){ 0 };
-	return request.consumed;
+	return request->consumed;
 }
 
 static size_t discard(struct client *c, size_t n)

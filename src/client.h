@@ -55,6 +55,8 @@ struct client {
 	bool lingering : 1;           /* all is written; input is discarded */
 	bool settled : 1;             /* lingers, and has sent nothing meanwhile */
 	bool is_attended : 1;         /* the timer of the worker checks it */
+	bool has_spoken : 1;          /* its first byte has come, which says whether */
+	bool is_binary : 1;           /* it speaks the binary protocol: see client_binary.h */
 	uint64_t watched;             /* `produced` at the last client_watch */
 	struct worker *destination;   /* the worker to move to, or NULL */
 	uint64_t began;               /* when the requests that are read now came; microseconds */

@@ -61,7 +61,7 @@ struct client *client_auth_oldest(const struct worker *w)
 }
 
 /* Only this client waits: its requests are not read until the timer fires. */
-static void slow_down(struct client *c, size_t waiting)
+void client_auth_slow_down(struct client *c, size_t waiting)
 {
 	unsigned refused = ++c->auth->refused;
 	unsigned ms = PAUSE_FIRST_MS << (refused - 1);
@@ -93,30 +93,47 @@ static void refuse(struct client *c, const struct request *request)
 	answer(c, request, request->error);
 }
 
+/* If a new configuration names no users, everybody is right. */
+bool client_auth_is_right(const struct client *c, struct slice user, struct slice password)
+{
+	const struct users *users = client_config(c)->users;
+
+	return !users || users_authenticate(users, user, password);
+}
+
+void client_auth_succeed(struct client *c)
+{
+	worker_count(c->worker, COUNT_auth_cmds, 1);
+	worker_count(c->worker, COUNT_auth_ok, 1);
+	client_auth_end(c);
+	limits_authenticated(c);
+}
+
 /* The log gets no name: a client that mixes up user and password would write the password there. */
+void client_auth_fail(struct client *c)
+{
+	worker_count(c->worker, COUNT_auth_cmds, 1);
+	worker_count(c->worker, COUNT_auth_failures, 1);
+	worker_count(c->worker, COUNT_auth_errors, 1);
+	client_log(c, "authentication failure");
+}
+
 static void authenticate(struct client *c, const struct request *request, size_t waiting)
 {
 	const char *error = "CLIENT_ERROR bad authentication token format";
-	const struct users *users = client_config(c)->users;
 	struct slice user, password;
 
-	worker_count(c->worker, COUNT_auth_cmds, 1);
 	if (login_split(request->data, &user, &password)) {
-		/* If a new configuration names no users, everybody is right. */
-		if (!users || users_authenticate(users, user, password)) {
-			worker_count(c->worker, COUNT_auth_ok, 1);
-			client_auth_end(c);
-			limits_authenticated(c);
+		if (client_auth_is_right(c, user, password)) {
+			client_auth_succeed(c);
 			answer(c, request, "STORED");
 			return;
 		}
 		error = "CLIENT_ERROR authentication failure";
 	}
-	worker_count(c->worker, COUNT_auth_failures, 1);
-	worker_count(c->worker, COUNT_auth_errors, 1);
-	client_log(c, "authentication failure");
+	client_auth_fail(c);
 	answer(c, request, error);
-	slow_down(c, waiting);
+	client_auth_slow_down(c, waiting);
 }
 
 size_t client_auth_take(struct client *c, struct slice in)
@@ -137,7 +154,7 @@ size_t client_auth_take(struct client *c, struct slice in)
 	case REQUEST_REFUSED:
 		refuse(c, &request);
 		c->skip = request.skip;
-		slow_down(c, in.n - request.consumed);
+		client_auth_slow_down(c, in.n - request.consumed);
 		break;
 	case REQUEST_READY:
 		authenticate(c, &request, in.n - request.consumed);

@@ -22,6 +22,7 @@ struct client_auth {
 	struct event timer;
 	uint64_t since;   /* when it connected; milliseconds of the loop */
 	unsigned refused; /* requests */
+	bool is_begun;    /* SASL: the client's next message is the one of PLAIN */
 };
 
 /* Of a new client: once it stands among the worker's. It need not authenticate if no users are configured. */
@@ -32,6 +33,16 @@ void client_auth_end(struct client *client);
 
 /* Takes a request off the front of `in`, of a client that must authenticate. Gives its size, or 0 if it is incomplete. */
 size_t client_auth_take(struct client *client, struct slice in);
+
+/* Whether this is the password of the user. */
+bool client_auth_is_right(const struct client *client, struct slice user, struct slice password);
+
+/* Counts a success: then the client is like any other; or a failure. The reply is the caller's. */
+void client_auth_succeed(struct client *client);
+void client_auth_fail(struct client *client);
+
+/* A request was refused: the next one is read after a pause. `waiting` is how much has come behind it. */
+void client_auth_slow_down(struct client *client, size_t waiting);
 
 /* Closes a client that has had its time; does nothing to others. */
 void client_auth_check(struct client *client);

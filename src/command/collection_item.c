@@ -237,6 +237,8 @@ void collection_item_start(struct host *host, const struct request *request, voi
 		error = "CLIENT_ERROR key too long";
 	else if (request->command->grammar == GRAMMAR_ARITHMETIC)
 		error = "CLIENT_ERROR cannot increment or decrement a collection";
+	else if (request->compare)
+		error = "CLIENT_ERROR a cas id is for the commands that replace a collection";
 	else
 		error = parse_value(rule, request->data, removes ? '-' : '+', &log);
 	if (error) {

@@ -10,7 +10,8 @@ void event_item_start(struct host *host, const struct request *request, void *ow
 	struct request event = *request;
 	char delta[NUM_U64_MAX];
 
-	switch (request->command->id) {
+	/* Nothing here has a cas id to compare. */
+	switch (request->compare ? COMMAND_CAS : request->command->id) {
 	case COMMAND_INCR:
 		event.rest = slice_of(delta, num_format_u64(delta, request->number));
 		evincr_start(host, &event, owner);

@@ -1,4 +1,6 @@
 /* get gets gat gats: one call for each key, to all servers in parallel. The reply is in the order of the request. */
+#include "command/get.h"
+
 #include "collection/lane/lanes.h"
 #include "collection/set/touch_delete.h"
 #include "command/collection_item.h"
@@ -36,6 +38,12 @@ static void touch_others(struct host *host, const struct call *call, struct slic
 {
 	if (call->verb == CALL_GAT && key.n <= COLLECTION_KEY_MAX && !collection_item_covers(host, key))
 		touch_followers(host->lanes, key, r->value, call->exptime);
+}
+
+void get_answered(struct host *host, const struct call *call, const struct result *r)
+{
+	if (r->status == RESULT_HIT && !(call->want & WANT_ENCODED))
+		touch_others(host, call, call->key, r);
 }
 
 static void answered(struct waiter *waiter, const struct result *r)

@@ -1,10 +1,10 @@
-/* What get shares with requests of which some keys stand for other requests. */
+/* What a GET or GAT of one key does besides reading, for tasks that write a reply of their own. */
 #ifndef COMMAND_GET_H
 #define COMMAND_GET_H
 
 #include "command/host.h"
 
-/* Carries out the GET or GAT of one key of a client: of an item, or of what a rule makes of its key. The waiter is as in env.call. */
-void get_call(struct host *host, const struct call *call, const void *owner, struct waiter *waiter);
+/* To be called with the result of item_read: a GAT sets the time to live of the other items of a set or list, too. */
+void get_answered(struct host *host, const struct call *call, const struct result *r);
 
 #endif

@@ -50,10 +50,29 @@ static const char *done_word(enum call_verb verb)
 	return verb == CALL_DELETE ? "DELETED" : verb == CALL_TOUCH ? "TOUCHED" : "STORED";
 }
 
+/* "STORED 17" or "5 17": see request.wants_cas. */
+static void reply_with_cas(struct item_task *item, const struct result *r)
+{
+	struct buf *out = task_reply(&item->task);
+	const char *word = done_word(item->verb);
+
+	if (r->status == RESULT_NUMBER)
+		buf_add_u64(out, r->number);
+	else
+		buf_add(out, word, strlen(word));
+	BUF_ADD(out, " ");
+	reply_number(out, r->cas);
+	task_done(&item->task);
+}
+
 static void answered(struct waiter *waiter, const struct result *r)
 {
 	struct item_task *item = (struct item_task *)((char *)waiter - offsetof(struct item_task, waiter));
 
+	if (r->cas && (r->status == RESULT_DONE || r->status == RESULT_NUMBER)) {
+		reply_with_cas(item, r);
+		return;
+	}
 	switch (r->status) {
 	case RESULT_DONE:
 		task_reply_line(&item->task, done_word(item->verb));
@@ -115,14 +134,20 @@ static bool may_be_large(const struct host *host, const struct collection_rule *
 }
 
 /* Whether the key may be that of a collection with other items, to which the verb applies as well. */
-static bool has_other_items(const struct host *host, enum call_verb verb, struct slice key)
+static bool has_other_items(const struct host *host, enum call_verb verb, const struct request *request)
 {
+	struct slice key = request->key;
 	const struct collection_rule *rule = rules_collection(host->env.rules, key);
 
 	/* The keys of its other items would be too long. */
-	if (key.n > COLLECTION_KEY_MAX)
+	if (key.n > COLLECTION_KEY_MAX || request->odd_key || request->compare)
 		return false;
 	return verb == CALL_TOUCH || (verb == CALL_DELETE && may_be_large(host, rule, key));
+}
+
+static unsigned wants(const struct request *request)
+{
+	return (request->wants_cas || request->compare ? WANT_CAS : 0u) | (request->odd_key ? WANT_ENCODED : 0u);
 }
 
 void item_start(struct host *host, const struct request *request, void *owner)
@@ -146,7 +171,7 @@ void item_start(struct host *host, const struct request *request, void *owner)
 	at = item->key;
 	item->verb = verb_of(request->command->id);
 	item->waiter = (struct waiter){ answered, task_keys(&item->task, task_keep(&at, request->key), 1) };
-	if (has_other_items(host, item->verb, request->key)) {
+	if (has_other_items(host, item->verb, request)) {
 		item->op = (struct op){
 			.kind = item->verb == CALL_TOUCH ? OP_TOUCH : OP_DELETE,
 			.key = item->waiter.key,
@@ -159,13 +184,17 @@ void item_start(struct host *host, const struct request *request, void *owner)
 	lanes_call(host->lanes,
 		&(struct call){
 			.verb = item->verb,
+			.want = wants(request),
 			.server = CALL_ANY_SERVER,
 			.key = item->waiter.key,
 			.value = request->data,
 			.flags = request->flags,
 			.exptime = request->exptime,
 			.number = request->number,
-			.discards = item->verb == CALL_SET,
+			.initial = request->initial,
+			.compare = request->compare,
+			.discards = item->verb == CALL_SET || request->discards,
+			.vivifies = request->has_initial,
 		},
 		&item->waiter);
 }

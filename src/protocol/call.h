@@ -41,22 +41,28 @@ enum { WANT_VALUE = 1, WANT_CAS = 2, WANT_TTL = 4, WANT_SIZE = 8 };
  */
 enum { WANT_FLUSH = 16, WANT_FENCE = 32 };
 
+/* Of a GET, a GAT or a write: the key has spaces or control bytes, and goes to the server in base64. */
+enum { WANT_ENCODED = 64 };
+
 enum { CALL_ANY_SERVER = -1 };
 
 /* One call. Its slices are borrowed until the function that sends it returns. */
 struct call {
 	enum call_verb verb;
-	unsigned want;      /* WANT_ bits of a GET, GAT or META */
+	unsigned want;      /* WANT_ bits; a write may have WANT_CAS, for the cas id that the item gets */
 	int server;         /* the index of a server, or CALL_ANY_SERVER for the one that holds the key */
 	struct slice key;   /* also decides the server of a META */
 	struct slice value; /* the data block of a storage verb, or of a META with has_value */
 	struct slice line;  /* META: the line without its end; STATS: the group */
 	bool has_value;     /* META: a data block follows */
 	bool discards;      /* SET, META: if the value is too large, the call becomes a DISCARD */
+	bool vivifies;      /* INCR, DECR with WANT_CAS: a missing item is made, with `initial` and `exptime` */
 	uint32_t flags;
 	uint32_t expected; /* bytes of the value in the reply, as a guess, where it may be large; else 0 */
 	int64_t exptime;
 	uint64_t number;     /* CAS: the cas id; INCR, DECR: the delta */
+	uint64_t initial;    /* of an item that is made */
+	uint64_t compare;    /* a write with WANT_CAS: only if the item has this cas id; 0: whatever it has */
 	uint64_t connection; /* CAS: the connection on which the cas id was read; 0 if a client sent it */
 };
 
@@ -65,7 +71,7 @@ enum result_status {
 	RESULT_MISS,        /* END, NOT_FOUND */
 	RESULT_DONE,        /* STORED, DELETED, TOUCHED, OK */
 	RESULT_NOT_STORED,  /* ADD, REPLACE, APPEND, PREPEND */
-	RESULT_EXISTS,      /* CAS: the item has changed */
+	RESULT_EXISTS,      /* CAS, or a call that compares: the item has changed */
 	RESULT_NUMBER,      /* INCR, DECR: number */
 	RESULT_TEXT,        /* META: line and value; VERSION, NOOP, STATS: line */
 	RESULT_REFUSED,     /* the server replied an error: line */
@@ -103,6 +109,18 @@ struct waiter {
 static inline bool result_failed(const struct result *r)
 {
 	return r->status >= RESULT_REFUSED;
+}
+
+/* Whether it changes one item, and says so in a way that only a server with meta commands understands. */
+static inline bool call_is_meta_write(enum call_verb verb, unsigned want)
+{
+	return (want & (WANT_CAS | WANT_ENCODED)) && verb >= CALL_SET && verb <= CALL_DELETE;
+}
+
+/* Whether a server without meta commands cannot carry it out. If it only asks for the cas id of a write, it gets 0. */
+static inline bool call_needs_meta(const struct call *call)
+{
+	return call->verb == CALL_META || call->compare || call->vivifies || call->want & WANT_ENCODED;
 }
 
 /* Whether the verb is followed by a data block of its own. */

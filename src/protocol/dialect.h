@@ -29,7 +29,8 @@ struct dialect {
 };
 
 extern const struct dialect dialect_classic; /* get, set and so on */
-extern const struct dialect dialect_meta;    /* reads with `mg`; all else as dialect_classic */
+extern const struct dialect
+	dialect_meta; /* reads with `mg`; what only `ms`, `ma` and `md` can write; all else as dialect_classic */
 
 /* For dialects: the first line, without its end (\r\n or \n), and the bytes with it; false if it is incomplete. */
 bool dialect_line(struct slice in, struct slice *line, size_t *consumed);

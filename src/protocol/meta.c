@@ -1,21 +1,44 @@
 /*
  * The meta dialect reads with `mg`. memcached sends many replies to `mg` in one write, but one system call for each reply to
- * `get`; and only `mg` gives the time to live. Writes use the classic verbs, since an `ms` that fails deletes the item.
+ * `get`; and only `mg` gives the time to live. Writes use the classic verbs where these can say it, since an `ms` that fails
+ * deletes the item.
  */
 #include "protocol/dialect.h"
 #include "protocol/metaflags.h"
+#include "protocol/metawrite.h"
 #include "protocol/request.h"
 #include "util/num.h"
 
 /* The largest line without its key: "mg ", a time, all flags, and the line end. */
 enum { MG_MAX = 3 + 2 + NUM_U64_MAX + 1 + 4 + 4 * 2 + 2 };
 
+/* The reply would have the key as the item was stored, in base64 or not: it is not asked for. */
+static void encode_with_encoded_key(const struct call *call, struct buf *out)
+{
+	BUF_ADD(out, "mg ");
+	metaflags_encode_key(call->key, out);
+	BUF_ADD(out, " b");
+	if (call->verb == CALL_GAT) {
+		BUF_ADD(out, " T");
+		buf_add_i64(out, call->exptime);
+	}
+	BUF_ADD(out, " f c v\r\n");
+}
+
 static void meta_encode(const struct call *call, struct buf *out)
 {
 	char *start, *p;
 
+	if (call_is_meta_write(call->verb, call->want)) {
+		metawrite_encode(call, out);
+		return;
+	}
 	if (call->verb != CALL_GET && call->verb != CALL_GAT) {
 		dialect_classic.encode(call, out);
+		return;
+	}
+	if (call->want & WANT_ENCODED) {
+		encode_with_encoded_key(call, out);
 		return;
 	}
 	start = p = buf_reserve(out, call->key.n + MG_MAX);
@@ -83,15 +106,17 @@ static bool parse_flags(struct slice flags, struct slice *key, bool *base64, boo
 }
 
 /* An item that was stored with a base64 key replies with a base64 key. */
-static bool same_key(struct slice key, bool base64, struct slice expected)
+static bool same_key(struct slice key, bool base64, const struct expect *expect)
 {
 	char decoded[KEY_MAX + 4];
 
+	if (expect->want & WANT_ENCODED)
+		return !key.p;
 	if (!base64)
-		return slice_equal(key, expected);
+		return slice_equal(key, expect->key);
 	if (key.n > sizeof(decoded) / 3 * 4)
 		return false;
-	return slice_equal(slice_of(decoded, metaflags_decode_key(key, decoded)), expected);
+	return slice_equal(slice_of(decoded, metaflags_decode_key(key, decoded)), expect->key);
 }
 
 static ssize_t meta_decode(struct slice in, const struct expect *expect, struct result *out)
@@ -101,6 +126,8 @@ static ssize_t meta_decode(struct slice in, const struct expect *expect, struct 
 	uint64_t n = 0;
 	size_t at;
 
+	if (call_is_meta_write(expect->verb, expect->want))
+		return metawrite_decode(in, expect, out);
 	if (expect->verb != CALL_GET && expect->verb != CALL_GAT)
 		return dialect_classic.decode(in, expect, out);
 	if (!dialect_line(in, &line, &at))
@@ -109,8 +136,8 @@ static ssize_t meta_decode(struct slice in, const struct expect *expect, struct 
 	code = slice_token(&rest);
 	if (slice_equal(code, SLICE("EN"))) {
 		/* Only some versions of memcached name the key in a miss. */
-		bool good = parse_flags(rest, &key, &base64, &has_cas, out) &&
-			(!key.p || same_key(key, base64, expect->key));
+		bool good =
+			parse_flags(rest, &key, &base64, &has_cas, out) && (!key.p || same_key(key, base64, expect));
 		out->status = RESULT_MISS;
 		return good ? (ssize_t)at : -1;
 	}
@@ -118,7 +145,7 @@ static ssize_t meta_decode(struct slice in, const struct expect *expect, struct 
 		return dialect_error(line, at, expect, out);
 	if (value && !num_parse_u64(slice_token(&rest), &n))
 		return -1;
-	if (!parse_flags(rest, &key, &base64, &has_cas, out) || !same_key(key, base64, expect->key))
+	if (!parse_flags(rest, &key, &base64, &has_cas, out) || !same_key(key, base64, expect))
 		return -1;
 	if ((expect->want & WANT_CAS) && !has_cas)
 		return -1;

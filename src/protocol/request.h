@@ -42,6 +42,17 @@ struct request {
 	int64_t exptime;
 	uint64_t number; /* a delta, a cas id, or an event's time */
 	bool has_number; /* evadd: the line has a time */
+	/*
+	 * What no line says, but a request of the binary protocol. A storage command, `incr` and `decr` may ask for the cas id that
+	 * the item gets: it follows the word or the number of the reply, after a space; without one, none is known.
+	 */
+	bool wants_cas;
+	bool has_initial; /* incr, decr: a missing item is made, with the value `initial` and `exptime` */
+	bool odd_key;     /* the key has spaces or control bytes */
+	bool discards;    /* cas: if the value is too large for the server, the item is deleted, as by `set` */
+	uint64_t initial;
+	uint64_t
+		compare; /* append, prepend, incr, decr, delete: only if the item has this cas id; 0: whatever it has */
 	bool noreply;
 	bool too_large;    /* REFUSED: the data block is too large, and nothing else is wrong */
 	size_t keys;       /* grammars of several keys: their number, `key` included */

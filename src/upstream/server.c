@@ -92,7 +92,7 @@ static enum result_status obstacle(const struct server *s, const struct call *ca
 	if (s->pipeline.count >= s->options->queue)
 		return RESULT_BUSY;
 	/* A server without `ms` would read the data block as commands. */
-	if (call->verb == CALL_META && !s->meta)
+	if (!s->meta && call_needs_meta(call))
 		return RESULT_REFUSED;
 	if (too_large(s, call))
 		return RESULT_TOO_LARGE;

@@ -20,6 +20,8 @@ const struct op ops[] = {
 	  .keys = 100 },
 	{ "mg", LOAD_VALUE,
 	  { { "mg %k k f v", REPLY_META_VALUE } }, .keys = 1 },
+	{ "get-binary", LOAD_VALUE,
+	  { { "%b", REPLY_BINARY_VALUE } }, .keys = 1 },
 	{ "set", LOAD_NOTHING,
 	  { { "set %k 0 0 %n\r\n%v", REPLY_STORED }, { "SET %k %v", REPLY_RESP_OK } },
 	  .keys = 1 },

@@ -9,7 +9,8 @@
  * A request as text, with
  *   %k a key        %v a value    %n the bytes of a value
  *   %m a member     %M a run of up to OPS_RUN members    %l the bytes of "+<member> "
- * In memcache it goes out as it stands, with CRLF behind it. For RESP the words become an array.
+ * In memcache it goes out as it stands, with CRLF behind it. For RESP the words become an array. "%b" alone is a get of the
+ * binary protocol, with nothing behind it.
  */
 struct form {
 	const char *text; /* NULL: the protocol has no such request */

@@ -153,6 +153,37 @@ static enum reply_outcome head_meta(
 	return enter_body(reply, want, cursor, cursor->at, size);
 }
 
+/* A number in network byte order. */
+static size_t big_endian(const char *at, size_t bytes)
+{
+	size_t number = 0;
+
+	for (size_t i = 0; i < bytes; i++)
+		number = number << 8 | (unsigned char)at[i];
+	return number;
+}
+
+static enum reply_outcome head_binary(struct reply *reply, const struct reply_want *want, struct cursor *cursor)
+{
+	enum { HEADER = 24, EXTRAS = 4 };
+	size_t here = (size_t)(cursor->end - cursor->at), status, body;
+	const char *line = cursor->line = cursor->at;
+
+	if (here < HEADER + EXTRAS)
+		return REPLY_MORE;
+	status = big_endian(line + 6, 2);
+	body = big_endian(line + 8, 4);
+	if ((unsigned char)*line != 0x81 || line[1] != 0 || body < EXTRAS)
+		return garbage(cursor, "no response to a binary get");
+	if (status == 0)
+		return enter_body(reply, want, cursor, line + HEADER + EXTRAS, body - EXTRAS);
+	if (here < HEADER + body)
+		return REPLY_MORE;
+	cursor->at = line + HEADER + body;
+	cursor->why = "error response";
+	return status == 1 ? REPLY_MISS : REPLY_ERROR;
+}
+
 static enum reply_outcome head_bulk(
 	struct reply *reply, const struct reply_want *want, struct cursor *cursor, size_t length)
 {
@@ -227,9 +258,12 @@ static enum reply_outcome one_line(enum reply_kind kind, struct cursor *cursor, 
 static enum reply_outcome head(struct reply *reply, const struct reply_want *want, struct cursor *cursor)
 {
 	const char *line = cursor->at;
-	const char *newline = memchr(line, '\n', (size_t)(cursor->end - line));
+	const char *newline;
 	size_t length;
 
+	if (want->kind == REPLY_BINARY_VALUE)
+		return head_binary(reply, want, cursor);
+	newline = memchr(line, '\n', (size_t)(cursor->end - line));
 	if (newline == NULL)
 		return REPLY_MORE;
 	cursor->line = line;
@@ -258,7 +292,7 @@ static bool leave_body(struct reply *reply, const struct reply_want *want)
 {
 	reply->state = REPLY_HEAD;
 	reply->found++;
-	return want->kind == REPLY_META_VALUE || want->kind == REPLY_RESP_BULK;
+	return want->kind == REPLY_META_VALUE || want->kind == REPLY_RESP_BULK || want->kind == REPLY_BINARY_VALUE;
 }
 
 /* One step of a reply; *${done} tells whether the outcome is that of the whole reply. */
@@ -272,7 +306,9 @@ static enum reply_outcome step(struct reply *reply, const struct reply_want *wan
 		here = here < reply->skip ? here : reply->skip;
 		cursor->at += here;
 		reply->skip -= here;
-		if (reply->skip == 0)
+		if (reply->skip == 0 && want->kind == REPLY_BINARY_VALUE)
+			*done = leave_body(reply, want);
+		else if (reply->skip == 0)
 			reply->state = REPLY_TAIL;
 	} else if (reply->state == REPLY_TAIL) {
 		if (here < 2)

@@ -6,17 +6,18 @@
 
 /* The kinds of right answer; each kind of request has one. */
 enum reply_kind {
-	REPLY_STORED,      /* STORED; a miss is NOT_STORED or NOT_FOUND */
-	REPLY_DELETED,     /* DELETED; a miss is NOT_FOUND */
-	REPLY_NUMBER,      /* digits; a miss is NOT_FOUND */
-	REPLY_VALUES,      /* VALUE blocks, END; a miss is one value too few */
-	REPLY_EVENT,       /* EVENT <key> */
-	REPLY_META_STORED, /* HD; a miss is NS or NF */
-	REPLY_META_VALUE,  /* VA block; a miss is EN */
-	REPLY_RESP_OK,     /* +OK */
-	REPLY_RESP_NUMBER, /* :<n> */
-	REPLY_RESP_BULK,   /* $<n> block; a miss is $-1 */
-	REPLY_RESP_ARRAY,  /* *<n> of $<n> blocks */
+	REPLY_STORED,       /* STORED; a miss is NOT_STORED or NOT_FOUND */
+	REPLY_DELETED,      /* DELETED; a miss is NOT_FOUND */
+	REPLY_NUMBER,       /* digits; a miss is NOT_FOUND */
+	REPLY_VALUES,       /* VALUE blocks, END; a miss is one value too few */
+	REPLY_EVENT,        /* EVENT <key> */
+	REPLY_META_STORED,  /* HD; a miss is NS or NF */
+	REPLY_META_VALUE,   /* VA block; a miss is EN */
+	REPLY_BINARY_VALUE, /* the response to a binary get */
+	REPLY_RESP_OK,      /* +OK */
+	REPLY_RESP_NUMBER,  /* :<n> */
+	REPLY_RESP_BULK,    /* $<n> block; a miss is $-1 */
+	REPLY_RESP_ARRAY,   /* *<n> of $<n> blocks */
 };
 
 /* What the answer to a request must be like. */

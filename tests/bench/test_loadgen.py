@@ -2,6 +2,7 @@
 import json
 import os
 import socket
+import struct
 import subprocess
 import tempfile
 import threading
@@ -32,8 +33,8 @@ class Fake(threading.Thread):
                 pass  # the generator has seen enough
 
 
-def load(answer, *options):
-    fake = Fake(answer)
+def load(answer, *options, fake=Fake):
+    fake = fake(answer)
     ran = subprocess.run([LOADGEN, "--port", str(fake.port), "--conns", "1", "--warmup", "0", "--json", *options],
                          capture_output=True, text=True, timeout=LIMIT, check=False)
     fake.listener.close()
@@ -127,6 +128,45 @@ class Replies(unittest.TestCase):
         for members, size, status in ((5, 12, 0), (4, 12, 1), (5, 11, 1)):
             ran = load(answer(members, size), "--proto", "resp", "--op", "sinter", "--members", "5", "--requests", "3")
             self.assertEqual(ran.returncode, status, ran.stderr)
+
+
+class BinaryFake(Fake):
+    """The same for requests of the binary protocol: each is a get of a key of 8 bytes."""
+
+    def run(self):
+        conn, _ = self.listener.accept()
+        with conn, conn.makefile("rb") as requests:
+            try:
+                for number, request in enumerate(iter(lambda: requests.read(32), b"")):
+                    conn.sendall(self.answer(number, request))
+            except OSError:
+                pass  # the generator has seen enough
+
+
+class Binary(unittest.TestCase):
+    def load(self, answer):
+        return load(answer, "--op", "get-binary", "--requests", "50", fake=BinaryFake)
+
+    @staticmethod
+    def response(status, extras, value):
+        return struct.pack(">BBHBBHIIQ", 0x81, 0, 0, len(extras), 0, status, len(extras) + len(value), 0, 0) + extras + value
+
+    def test_right(self):
+        asked = []
+        ran = self.load(record(asked, lambda _, request: self.response(0, bytes(4), request[24:] + b"x" * 92)))
+        self.assertEqual((ran.returncode, json.loads(ran.stdout)["misses"]), (0, 0), ran.stderr)
+        self.assertEqual(len(asked), 50)
+        for request in asked:
+            self.assertEqual(request[:24], struct.pack(">BBHBBHIIQ", 0x80, 0, 8, 0, 0, 0, 8, 0, 0))
+
+    def test_misses(self):
+        ran = self.load(lambda *_: self.response(1, b"", b"Not found"))
+        self.assertEqual((ran.returncode, json.loads(ran.stdout)["misses"]), (0, 50), ran.stderr)
+
+    def test_wrong(self):
+        for wrong in (self.response(0, bytes(4), b"k" * 100), self.response(0, bytes(4), b"k"),
+                      self.response(4, b"", b"Invalid arguments"), b"END\r\n" * 10):
+            self.assertEqual(self.load(lambda *_, wrong=wrong: wrong).returncode, 1)
 
 
 class Mixes(unittest.TestCase):

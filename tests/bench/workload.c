@@ -73,6 +73,14 @@ static void add_key(struct text *text, size_t key)
 	text_print(text, "k%07zu", key);
 }
 
+static void add_binary_get(struct text *text, size_t key)
+{
+	static const char header[24] = { (char)0x80, 0, 0, WORKLOAD_KEY_SIZE, [11] = WORKLOAD_KEY_SIZE };
+
+	text_add(text, header, sizeof(header));
+	add_key(text, key);
+}
+
 static void add_filler(struct text *text, size_t length)
 {
 	memset(text_reserve(text, length), 'x', length);
@@ -108,6 +116,9 @@ static void expand(struct text *text, const struct workload *work, const char *f
 		switch (*++at) {
 		case 'k':
 			add_key(text, draw->keys[keys++]);
+			break;
+		case 'b':
+			add_binary_get(text, draw->keys[keys++]);
 			break;
 		case 'v':
 			add_value(text, work, draw->keys[0]);
@@ -179,7 +190,8 @@ static void render(struct text *out, struct text *scratch, const struct workload
 		add_resp(out, scratch);
 	} else {
 		expand(out, work, form, draw);
-		text_add(out, "\r\n", 2);
+		if (strcmp(form, "%b") != 0)
+			text_add(out, "\r\n", 2);
 	}
 	snprintf(name, sizeof(name), "k%07u", (unsigned)draw->keys[0]);
 	request->key = place_of(out, request->offset, name);

@@ -36,8 +36,10 @@ static void show_result(const struct result *r, struct buf *out)
 		buf_printf(out, " {%.*s}", (int)r->value.n, r->value.p);
 	if (r->status == RESULT_HIT) {
 		show_number(out, "flags", r->flags);
-		if (r->cas)
-			buf_printf(out, " cas=%llu", (unsigned long long)r->cas);
+	}
+	if (r->cas)
+		buf_printf(out, " cas=%llu", (unsigned long long)r->cas);
+	if (r->status == RESULT_HIT) {
 		show_number(out, "ttl", r->ttl);
 		show_number(out, "size", (long long)r->size);
 	}

@@ -4,7 +4,7 @@ In the source a block stands between the comments "example" and "end". In it a l
 are the whole reply. YYYYMMDDHH stands for the present bucket of an hour, YYYYMMDD for the day, a line of three dots for
 any number of lines. Macros in a block only lay it out. What stands between "config" and "end" is a part of a configuration: all
 such parts of a page together are that of the setlistd on which its examples are run. A block that begins with the comment
-"guarded" is an example for a setlistd that wants a user.
+"guarded" is an example for a setlistd that wants a user. "python" begins a program, which is run on a port of its own.
 """
 import re
 
@@ -14,7 +14,8 @@ BEGIN = re.compile(r"""^\.\\" example\b""")
 GUARDED = re.compile(r"""^\.\\" guarded\b""")
 CONFIG = re.compile(r"""^\.\\" config\b""")
 END = re.compile(r"""^\.\\" end\b""")
-MARKS = {"example": BEGIN, "guarded": GUARDED, "config": CONFIG}
+PYTHON = re.compile(r"""^\.\\" python\b""")
+MARKS = {"example": BEGIN, "guarded": GUARDED, "config": CONFIG, "python": PYTHON}
 UNESCAPED = {r"\-": "-", r"\e": "\\", r"\(aq": "'", r"\(dq": '"', r"\&": "", r"\(ti": "~", r"\(ha": "^"}
 ESCAPE = re.compile("|".join(re.escape(escape) for escape in UNESCAPED))
 

@@ -125,7 +125,7 @@ class Users(AuthTest):
         before = self.seen_by_server()
         for data in (b"set auth 0 0 1025\r\n" + b"x" * 1025 + b"\r\n", b"add k 0 0 1025\r\n", b"set auth 0 0 9999999999\r\n",
                      b"set auth 0 0 many\r\n", b"get " + b"k" * 2048, b"set " + b"k" * 2048, b"ms k 99999999\r\n",
-                     b"set auth 0 0 7\r\nfoo bars\r\n", b"\x80\x0b"):
+                     b"set auth 0 0 7\r\nfoo bars\r\n", b"\x16\x03"):
             with Conn(self.proxy.port) as conn:
                 conn.send(data)
                 lines = conn.rest().split(b"\r\n")

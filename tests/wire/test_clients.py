@@ -232,13 +232,13 @@ class Tools(ClientTest):
         self.assertRegex(done.stdout + done.stderr, rb":%d 1\.\d+\.\d+" % self.peer.port)
 
     def test_conformance(self):
-        """memccapable: each of its tests of the text protocol passes."""
-        done = subprocess.run(["memccapable", "-a", "-t", "60", "-h", HOST, "-p", str(self.peer.port)], capture_output=True,
+        """memccapable: each of its tests, of the text and of the binary protocol, passes."""
+        done = subprocess.run(["memccapable", "-t", "60", "-h", HOST, "-p", str(self.peer.port)], capture_output=True,
                               timeout=TOOL_LIMIT, check=False)
         lines = done.stdout.decode().splitlines()
-        verdicts = [re.fullmatch(r"(ascii .*?) +\[(.*)\]", line) for line in lines]
+        verdicts = [re.fullmatch(r"((?:ascii|binary) .*?) +\[(.*)\]", line) for line in lines]
         verdicts = [match.groups() for match in verdicts if match]
-        self.assertGreaterEqual(len(verdicts), 27, done.stdout.decode())
+        self.assertGreaterEqual(len(verdicts), 54, done.stdout.decode())
         self.assertEqual([v for v in verdicts if v[1] != "pass"], [], done.stderr.decode())
         self.assertEqual(done.returncode, 0)
         self.assertIn("All tests passed", lines)

@@ -94,6 +94,7 @@ ROWS = [
     *_pair("get", "get of 100 bytes", "get", OURS + MEMCACHED + ("redis",),
            quick=(("setlistd", "memcached", "nutcracker"), ("setlistd", "memcached"))),
     *_pair("get-tls", "get of 100 bytes by clients with TLS", "get", ("setlistd-tls", "memcached-tls")),
+    *_pair("get-binary", "get of 100 bytes in the binary protocol", "get-binary", OURS + ("memcached",)),
     # Of half a second, a hundredth is what one pause of the machine makes of it.
     Row("get-half", "get at half of the peak rate", "get", ("setlistd",) + MEMCACHED, half_peak=True, stretch=4),
     Row("get-compacting", "get at half of the peak rate beside the compaction of 200,000 members", "get",

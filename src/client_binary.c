@@ -1,0 +1,268 @@
+#include "client_binary.h"
+
+#include <assert.h>
+
+#include "admin.h"
+#include "client_sasl.h"
+#include "collection/text/oplog.h"
+#include "command/collection_item.h"
+#include "command/get.h"
+#include "command/item_read.h"
+#include "command/keys.h"
+#include "command/start.h"
+#include "generation.h"
+#include "protocol/binary_reply.h"
+#include "protocol/reply_reader.h"
+#include "util/num.h"
+
+static struct host *host_of(struct client *c)
+{
+	return &c->generation->host;
+}
+
+void client_binary_reply(struct client *c, const struct binary_request *request, unsigned status, struct slice text)
+{
+	struct task *task = task_new(host_of(c), &request->request, c, sizeof(*task));
+
+	binary_reply_text(task_reply(task), &request->head, status, text);
+	task_done(task);
+}
+
+static void reply_line(struct client *c, const struct binary_request *request, const char *line)
+{
+	struct task *task = task_new(host_of(c), &request->request, c, sizeof(*task));
+
+	binary_reply_line(task_reply(task), &request->head, slice_of(line, strlen(line)));
+	task_done(task);
+}
+
+/* Keeps the key of the request, for the response and for those who look at the task when it is done. */
+static struct slice keep_key(struct task *task, const struct request *request, char *at)
+{
+	struct slice key = task_keep(&at, request->key);
+
+	return key.n && !request->odd_key ? task_keys(task, key, 1) : key;
+}
+
+/* --- reads, and TOUCH, which responds with the flags and the cas id of the item --- */
+
+struct read_task {
+	struct task task;
+	struct waiter waiter;
+	struct call call;
+	struct binary_head head;
+	char key[];
+};
+
+static void was_read(struct waiter *waiter, const struct result *r)
+{
+	struct read_task *read = (struct read_task *)((char *)waiter - offsetof(struct read_task, waiter));
+
+	get_answered(read->task.host, &read->call, r);
+	if (r->status != RESULT_MISS || !read->head.quiet)
+		binary_reply_read(task_reply(&read->task), &read->head, waiter->key, r);
+	task_done(&read->task);
+}
+
+static void start_read(struct client *c, const struct binary_request *b)
+{
+	const struct request *request = &b->request;
+	bool touches = request->command->id != COMMAND_GET;
+	struct read_task *read;
+
+	read = task_new(host_of(c), request, c, sizeof(*read) + request->key.n);
+	read->head = b->head;
+	read->waiter = (struct waiter){ was_read, keep_key(&read->task, request, read->key) };
+	read->call = (struct call){
+		.verb = touches ? CALL_GAT : CALL_GET,
+		.want = WANT_VALUE | WANT_CAS | (request->odd_key ? WANT_ENCODED : 0u),
+		.server = CALL_ANY_SERVER,
+		.key = read->waiter.key,
+		.expected = read->task.expected,
+		.exptime = request->exptime,
+	};
+	item_read(host_of(c), &read->call, c, &read->waiter);
+}
+
+/* --- what has one line of reply in text --- */
+
+struct line_task {
+	struct task task;
+	struct nest nest;
+	struct binary_head head;
+	char key[];
+};
+
+static void was_replied(struct nest *nest, struct slice reply)
+{
+	struct line_task *line = (struct line_task *)((char *)nest - offsetof(struct line_task, nest));
+	struct reply_part part = { .line = slice_of("", 0) };
+
+	(void)reply_next(&reply, &part);
+	binary_reply_line(task_reply(&line->task), &line->head, part.line);
+	task_done(&line->task);
+}
+
+static void resume(struct task *task)
+{
+	if (task->abandoned)
+		task_abandon_inside(&((struct line_task *)task)->nest);
+}
+
+static struct nest *start_outer(
+	struct client *c, const struct binary_request *b, void (*done)(struct nest *nest, struct slice reply))
+{
+	struct slice key = b->request.key;
+	struct line_task *line = task_new(host_of(c), &b->request, c, sizeof(*line) + key.n);
+
+	(void)keep_key(&line->task, &b->request, line->key);
+	line->task.resume = resume;
+	line->head = b->head;
+	line->nest = (struct nest){ .outer = &line->task, .done = done };
+	return &line->nest;
+}
+
+/* --- a read of a key that is a command --- */
+
+static void was_got(struct nest *nest, struct slice reply)
+{
+	struct line_task *line = (struct line_task *)((char *)nest - offsetof(struct line_task, nest));
+	struct slice key = slice_of(line->key, line->task.size - sizeof(*line));
+	struct result r = { .status = RESULT_MISS };
+	struct reply_part part = { .line = slice_of("", 0) };
+
+	if (!reply_next(&reply, &part) || part.kind == REPLY_PART_ERROR) {
+		binary_reply_line(task_reply(&line->task), &line->head, part.line);
+		task_done(&line->task);
+		return;
+	}
+	if (part.kind == REPLY_PART_VALUE)
+		r = (struct result){ .status = RESULT_HIT, .value = part.data, .flags = part.flags, .cas = part.cas };
+	binary_reply_read(task_reply(&line->task), &line->head, key, &r);
+	task_done(&line->task);
+}
+
+/* The answer has a cas id where there is one. */
+static void start_keyed_read(struct client *c, const struct binary_request *b)
+{
+	struct request gets = b->request;
+
+	gets.command = command_get(COMMAND_GETS);
+	if (!task_start_inside(start_outer(c, b, was_got), &gets))
+		assert(false);
+}
+
+/* --- what is answered at once --- */
+
+/* The text of the reply, without its first word and its end. */
+static struct slice behind_word(struct slice text)
+{
+	(void)slice_token(&text);
+	if (text.n < 3)
+		return slice_of("", 0);
+	return slice_of(text.p + 1, text.n - 3);
+}
+
+static void respond(struct buf *out, const struct binary_head *head, struct slice text)
+{
+	switch (head->opcode) {
+	case BINARY_STAT:
+		binary_reply_stats(out, head, text);
+		break;
+	case BINARY_VERSION:
+		binary_reply_text(out, head, BINARY_OK, behind_word(text));
+		break;
+	case BINARY_QUITQ:
+		break;
+	case BINARY_QUIT:
+		binary_reply_text(out, head, BINARY_OK, slice_of("", 0));
+		break;
+	default:
+		binary_reply_line(out, head, slice_of(text.p, text.n - 2));
+	}
+}
+
+static void start_admin(struct client *c, const struct binary_request *b)
+{
+	struct task *task = task_new(host_of(c), &b->request, c, sizeof(*task));
+	struct request request = b->request;
+	struct buf text = BUF_EMPTY;
+	char level[NUM_U64_MAX];
+
+	if (b->head.opcode == BINARY_VERBOSITY)
+		request.rest = slice_of(level, num_format_u64(level, request.number));
+	admin_answer(c, &request, &text);
+	respond(task_reply(task), &b->head, buf_slice(&text));
+	buf_free(&text);
+	task_done(task);
+}
+
+/* --- all --- */
+
+static bool is_admins(const struct binary_request *b)
+{
+	switch (b->head.opcode) {
+	case BINARY_NOOP:
+	case BINARY_QUIT:
+	case BINARY_QUITQ:
+	case BINARY_STAT:
+	case BINARY_VERBOSITY:
+	case BINARY_VERSION:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool reads(const struct request *request)
+{
+	return request->command->id == COMMAND_GET || request->command->id == COMMAND_GAT ||
+		request->command->id == COMMAND_TOUCH;
+}
+
+/* Why the key is refused, or NULL. In text a key has no spaces: what a rule makes of it goes to servers as it stands. */
+static const char *key_refusal(const struct host *host, const struct request *request)
+{
+	const struct rules *rules = host->env.rules;
+	struct slice key = request->key;
+	bool touches = request->command->id == COMMAND_GAT || request->command->id == COMMAND_TOUCH;
+
+	if (request->odd_key &&
+		(command_key_is(&rules->commands, key) || keys_event(rules, key) || collection_item_covers(host, key)))
+		return "CLIENT_ERROR key with spaces or control characters, which is no plain item";
+	if (touches && oplog_is_item_key(key))
+		return refused_item_key;
+	if (touches && keys_have_command(rules, request))
+		return keys_refusal(&rules->commands, request);
+	return NULL;
+}
+
+void client_binary_start(struct client *c, const struct binary_request *b)
+{
+	const char *refusal = key_refusal(host_of(c), &b->request);
+
+	if (refusal)
+		reply_line(c, b, refusal);
+	else if (b->request.command->id == COMMAND_GET && keys_have_command(host_of(c)->env.rules, &b->request))
+		start_keyed_read(c, b);
+	else if (reads(&b->request))
+		start_read(c, b);
+	else if (client_sasl_is(b))
+		client_sasl_start(c, b);
+	else if (is_admins(b))
+		start_admin(c, b);
+	else if (!task_start_inside(start_outer(c, b, was_replied), &b->request))
+		assert(false);
+}
+
+void client_binary_refuse(struct client *c, const struct binary_request *b)
+{
+	struct request inside = b->request;
+
+	if (!request_discards(&b->request)) {
+		reply_line(c, b, b->request.error);
+		return;
+	}
+	inside.into = start_outer(c, b, was_replied);
+	task_start_refused(host_of(c), &inside, c);
+}

@@ -1,0 +1,35 @@
+/*
+ * Clients that speak memcached's binary protocol. A request is a task like any other. Its reply is made in text, and turned into a
+ * response. Only a read of an item goes without text, since there are so many of them.
+ *
+ *     take_request -> binary_parse -> client_binary_start -> read                      -> response
+ *                                                         -> a task inside, its reply  -> response
+ *                                                         -> admin, its text           -> response
+ */
+#ifndef CLIENT_BINARY_H
+#define CLIENT_BINARY_H
+
+#include "client.h"
+#include "protocol/binary.h"
+
+/* Whether the client speaks it. As in memcached, the first byte of the connection decides. `in` is not empty. */
+static inline bool client_binary_speaks(struct client *client, struct slice in)
+{
+	if (!client->has_spoken) {
+		client->has_spoken = true;
+		client->is_binary = (unsigned char)in.p[0] == BINARY_REQUEST;
+	}
+	return client->is_binary;
+}
+
+/* Carries out a request. It is borrowed for the call, like that of the next two. */
+void client_binary_start(struct client *client, const struct binary_request *request);
+
+/* Responds with the error of a refused request, after what memcached does as well. */
+void client_binary_refuse(struct client *client, const struct binary_request *request);
+
+/* Carries out a request by this response alone. */
+void client_binary_reply(
+	struct client *client, const struct binary_request *request, unsigned status, struct slice text);
+
+#endif

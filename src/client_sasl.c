@@ -1,0 +1,138 @@
+#include "client_sasl.h"
+
+#include "client_auth.h"
+#include "client_binary.h"
+#include "config/users.h"
+#include "protocol/binary_reply.h"
+#include "protocol/login.h"
+#include "util/log.h"
+
+static const struct slice mechanism = { "PLAIN", 5 };
+
+static struct slice take_until_zero(struct slice *rest)
+{
+	const char *end = rest->n ? memchr(rest->p, 0, rest->n) : NULL;
+	struct slice taken = slice_of(rest->p, end ? (size_t)(end - rest->p) : rest->n);
+
+	*rest = slice_skip(*rest, taken.n + (end ? 1 : 0));
+	return taken;
+}
+
+/* [authzid] NUL user NUL password (RFC 4616). Everybody is only himself: the first part is ignored. */
+static bool is_right(struct client *c, struct slice message)
+{
+	struct slice user;
+
+	(void)take_until_zero(&message);
+	user = take_until_zero(&message);
+	return client_auth_is_right(c, user, message);
+}
+
+static void succeed(struct client *c, const struct binary_request *request)
+{
+	client_binary_reply(c, request, BINARY_OK, SLICE("Authenticated"));
+}
+
+static void fail(struct client *c, const struct binary_request *request)
+{
+	client_binary_reply(c, request, BINARY_AUTH_ERROR, SLICE("Auth failure."));
+}
+
+/* Else one user could try the passwords of all others without a pause. */
+static void fail_for_good(struct client *c, const struct binary_request *request)
+{
+	fail(c, request);
+	c->closing = true;
+}
+
+/* Whether the request has the message of PLAIN. It may come with AUTH, or with STEP after an AUTH without one. */
+static bool has_message(const struct binary_request *request, bool is_begun)
+{
+	return slice_equal(request->request.key, mechanism) &&
+		(request->head.opcode == BINARY_SASL_STEP ? is_begun : request->request.data.n > 0);
+}
+
+static bool begins(const struct binary_request *request)
+{
+	return request->head.opcode == BINARY_SASL_AUTH && slice_equal(request->request.key, mechanism) &&
+		request->request.data.n == 0;
+}
+
+/* `waiting` is how much has come behind the request. */
+static void authenticate(struct client *c, const struct binary_request *request, size_t waiting)
+{
+	if (begins(request)) {
+		c->auth->is_begun = true;
+		client_binary_reply(c, request, BINARY_AUTH_CONTINUE, slice_of("", 0));
+	} else if (has_message(request, c->auth->is_begun) && is_right(c, request->request.data)) {
+		client_auth_succeed(c);
+		succeed(c, request);
+	} else {
+		client_auth_fail(c);
+		fail(c, request);
+		client_auth_slow_down(c, waiting);
+	}
+}
+
+void client_sasl_start(struct client *c, const struct binary_request *request)
+{
+	if (!client_config(c)->users)
+		client_binary_reply(c, request, BINARY_UNKNOWN, SLICE("Unknown command"));
+	else if (request->head.opcode == BINARY_SASL_LIST)
+		client_binary_reply(c, request, BINARY_OK, mechanism);
+	else if (has_message(request, false) && is_right(c, request->request.data))
+		succeed(c, request);
+	else
+		fail_for_good(c, request);
+}
+
+static bool is_allowed(unsigned char opcode)
+{
+	return (opcode >= BINARY_SASL_LIST && opcode <= BINARY_SASL_STEP) || opcode == BINARY_VERSION;
+}
+
+/* What is refused for its form, as it would be if the client were authenticated. */
+static void refuse(struct client *c, const struct binary_request *request, enum request_status status)
+{
+	client_binary_refuse(c, request);
+	if (status == REQUEST_FATAL || request->request.skip > LOGIN_BLOCK_MAX)
+		c->closing = true;
+	else
+		c->skip = request->request.skip;
+}
+
+static void carry_out(struct client *c, const struct binary_request *request, size_t waiting)
+{
+	if (request->head.opcode == BINARY_VERSION)
+		client_binary_start(c, request);
+	else if (request->head.opcode == BINARY_SASL_LIST)
+		client_binary_reply(c, request, BINARY_OK, mechanism);
+	else
+		authenticate(c, request, waiting);
+}
+
+size_t client_sasl_take(struct client *c, struct slice in)
+{
+	static const struct request_limits limits = { .max_value = LOGIN_BLOCK_MAX };
+	struct binary_request b;
+	enum request_status status = binary_parse(in, &limits, &c->request, &b);
+
+	if (status == REQUEST_HANGUP) {
+		c->closing = true;
+		return in.n;
+	}
+	/* What is not allowed is not waited for. */
+	if (in.n >= BINARY_HEADER && !is_allowed((unsigned char)in.p[1])) {
+		worker_count(c->worker, COUNT_cmd_refused, 1);
+		fail_for_good(c, &b);
+		return in.n;
+	}
+	if (status == REQUEST_MORE)
+		return 0;
+	if (status == REQUEST_READY)
+		carry_out(c, &b, in.n - b.request.consumed);
+	else
+		refuse(c, &b, status);
+	c->request = (struct request_progress){ 0 };
+	return b.request.consumed;
+}

@@ -1,0 +1,205 @@
+#include "protocol/binary.h"
+
+#include <limits.h>
+
+enum key_rule { NONE, ALLOWED, NEEDED };
+
+static const struct shape {
+	bool known, value, quiet;
+	enum key_rule key;
+	uint8_t extras;
+	enum command_id command;
+} shapes[BINARY_OPCODES] = {
+#define BINARY(opcode, name, command, extras, key, value, quiet) \
+	[opcode] = { true, value, quiet, key, extras, COMMAND_##command },
+#include "protocol/binary.def"
+#undef BINARY
+};
+
+/* memcached takes no larger body, whatever its largest item is. */
+static const uint32_t body_max = UINT32_C(1) << 30;
+
+/* Such a key goes to a server in base64, which is to fit into KEY_MAX. */
+enum { ODD_KEY_MAX = KEY_MAX / 4 * 3 };
+
+static const char invalid[] = "CLIENT_ERROR Invalid arguments";
+
+/* The numbers of a header. */
+struct header {
+	uint8_t opcode, extras;
+	uint16_t key;
+	uint32_t body;
+	uint64_t cas;
+};
+
+static uint64_t number(const char *p, size_t bytes)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < bytes; i++)
+		n = n << 8 | (unsigned char)p[i];
+	return n;
+}
+
+static struct header read_header(const char *p)
+{
+	return (struct header){
+		.opcode = (uint8_t)p[1],
+		.extras = (uint8_t)p[4],
+		.key = (uint16_t)number(p + 2, 2),
+		.body = (uint32_t)number(p + 8, 4),
+		.cas = number(p + 16, 8),
+	};
+}
+
+static enum request_status wait_for(struct request_progress *progress, size_t bytes)
+{
+	progress->needed = bytes;
+	return REQUEST_MORE;
+}
+
+static enum request_status fail(struct request *r, enum request_status status, const char *error)
+{
+	r->error = error;
+	return status;
+}
+
+static bool fits(const struct shape *shape, const struct header *h)
+{
+	bool no_extras = h->extras == 0 && shape->command == COMMAND_FLUSH_ALL;
+
+	if (h->extras != shape->extras && !no_extras)
+		return false;
+	if (h->key ? shape->key == NONE : shape->key == NEEDED)
+		return false;
+	return shape->value || h->body == (uint32_t)h->extras + h->key;
+}
+
+/* Text has times of 31 bits and a sign. What is above is a date later than any that matters. */
+static int64_t exptime(const char *p)
+{
+	uint64_t n = number(p, 4);
+
+	return n < INT32_MAX ? (int64_t)n : INT32_MAX;
+}
+
+/* The key lies behind the extras, at `p`. */
+static void take_arguments(const char *p, const struct header *h, struct request *r)
+{
+	r->key = slice_of(p + h->extras, h->key);
+	r->rest = slice_of(r->key.p + r->key.n, 0);
+	switch (r->command->id) {
+	case COMMAND_SET:
+	case COMMAND_ADD:
+	case COMMAND_REPLACE:
+		r->flags = (uint32_t)number(p, 4);
+		r->exptime = exptime(p + 4);
+		r->wants_cas = true;
+		break;
+	case COMMAND_INCR:
+	case COMMAND_DECR:
+		r->number = number(p, 8);
+		r->initial = number(p + 8, 8);
+		r->has_initial = number(p + 16, 4) != UINT32_MAX;
+		r->exptime = exptime(p + 16);
+		r->compare = h->cas;
+		r->wants_cas = true;
+		break;
+	case COMMAND_APPEND:
+	case COMMAND_PREPEND:
+		r->compare = h->cas;
+		r->wants_cas = true;
+		break;
+	case COMMAND_DELETE:
+		r->compare = h->cas;
+		break;
+	case COMMAND_GAT:
+	case COMMAND_TOUCH:
+	case COMMAND_FLUSH_ALL:
+		r->exptime = h->extras ? exptime(p) : 0;
+		break;
+	case COMMAND_VERBOSITY:
+		r->number = number(p, 4);
+		break;
+	case COMMAND_STATS:
+		r->rest = r->key;
+		break;
+	default:
+		break;
+	}
+	if (r->command->grammar == GRAMMAR_KEYS || r->command->grammar == GRAMMAR_TOUCH_KEYS)
+		r->keys = 1;
+	r->odd_key = r->key.n > 0 && r->command->order != ORDER_READ && !request_key_valid(r->key, KEY_MAX);
+}
+
+/* With a cas id these three are one. */
+static void choose_cas(const struct header *h, struct request *r)
+{
+	enum command_id id = r->command->id;
+
+	if (h->cas == 0 || (id != COMMAND_SET && id != COMMAND_ADD && id != COMMAND_REPLACE))
+		return;
+	r->command = command_get(COMMAND_CAS);
+	r->discards = id == COMMAND_SET;
+	r->number = h->cas;
+}
+
+static enum request_status parse_body(struct slice in, const struct request_limits *limits, const struct header *h,
+	struct request_progress *progress, struct request *r)
+{
+	size_t value = h->body - h->extras - h->key;
+
+	r->consumed = BINARY_HEADER + (size_t)h->extras + h->key;
+	if (in.n < r->consumed)
+		return wait_for(progress, r->consumed);
+	take_arguments(in.p + BINARY_HEADER, h, r);
+	if (r->odd_key && r->key.n > ODD_KEY_MAX) {
+		r->skip = value;
+		return fail(r, REQUEST_REFUSED, "CLIENT_ERROR key with spaces or control characters too long");
+	}
+	if (value > limits->max_value) {
+		r->too_large = true;
+		r->skip = value;
+		return fail(r, REQUEST_REFUSED, "SERVER_ERROR object too large for cache");
+	}
+	if (in.n < r->consumed + value)
+		return wait_for(progress, r->consumed + value);
+	r->data = slice_of(in.p + r->consumed, value);
+	r->consumed += value;
+	choose_cas(h, r);
+	return REQUEST_READY;
+}
+
+enum request_status binary_parse(struct slice in, const struct request_limits *limits,
+	struct request_progress *progress, struct binary_request *out)
+{
+	struct request *r = &out->request;
+	const struct shape *shape;
+	struct header h;
+
+	*out = (struct binary_request){ 0 };
+	if (in.n == 0 || in.n < progress->needed)
+		return REQUEST_MORE;
+	if ((unsigned char)in.p[0] != BINARY_REQUEST)
+		return REQUEST_HANGUP;
+	if (in.n < BINARY_HEADER)
+		return wait_for(progress, BINARY_HEADER);
+	h = read_header(in.p);
+	out->head.opcode = h.opcode;
+	memcpy(&out->head.opaque, in.p + 12, sizeof(out->head.opaque));
+	shape = h.opcode < BINARY_OPCODES && shapes[h.opcode].known ? &shapes[h.opcode] : NULL;
+	out->head.quiet = shape && shape->quiet;
+	r->consumed = BINARY_HEADER;
+	if ((uint32_t)h.key + h.extras > h.body)
+		return fail(r, REQUEST_FATAL, "ERROR");
+	if (h.key > KEY_MAX || h.body > body_max)
+		return fail(r, REQUEST_FATAL, invalid);
+	if (!shape) {
+		r->skip = h.body;
+		return fail(r, REQUEST_REFUSED, "ERROR");
+	}
+	if (!fits(shape, &h))
+		return fail(r, REQUEST_FATAL, invalid);
+	r->command = command_get(shape->command);
+	return parse_body(in, limits, &h, progress, r);
+}

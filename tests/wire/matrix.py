@@ -1,0 +1,97 @@
+"""The matrix of clients: which there are, what each lacks, and where it answers otherwise than most.
+
+README.md has it as a table, which the tests compare with this one. So what is not true here fails a test.
+"""
+import os
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+FOLDER = os.path.join(HERE, "clients")
+BUILD = os.path.abspath(os.path.join(HERE, "../../build/clients"))
+JAR = "/usr/share/java/spymemcached.jar"
+PYTHON = ["/usr/bin/python3", "-B"]
+PLAIN, VERBS, KEYS = "plain use", "plain_verbs", "commands as keys"
+
+
+class Client:
+    """
+    name: as its users call it. package, version: of Debian 12, or of npm. protocols: those that it speaks.
+    argv: what runs its program; a name of a file is one in `clients`, or a program that `build` makes there.
+    build: (source, command but for the source), where the program has to be built.
+    look: tells with status 0 that the client is installed.
+    lacks: calls that it has not. sets: what its users set so that values arrive unchanged, or None.
+    packed: what its users see if they do not, as an expression; None where nothing has to be set.
+    otherwise: {step: answer}, where it answers otherwise than most; each has its reason in a comment.
+    silent: the verbs that tell of an error by the answer `no` or `missing` alone.
+    """
+
+    def __init__(self, name, package, version, protocols, argv, look, **more):
+        self.name, self.package, self.version, self.protocols = name, package, version, protocols
+        self.argv, self.look = argv, look
+        self.lacks = more.get("lacks", ())
+        self.sets = more.get("sets")
+        self.packed = more.get("packed")
+        self.otherwise = more.get("otherwise", {})
+        self.silent = more.get("silent", ())
+        self.build = more.get("build")
+        self.npm = package.startswith("npm ")
+
+    def row(self):
+        """Its line of the table in README.md."""
+        cells = (self.name, self.package, self.version, " and ".join(self.protocols), ", ".join(self.lacks), f"`{self.sets}`" if self.sets else "")
+        return "|" + "|".join(f" {cell} " if cell else " " for cell in cells) + "|"
+
+
+def python(name, package, version, protocols, program, module, **more):
+    return Client(name, package, version, protocols, [*PYTHON, program], [*PYTHON, "-c", f"import {module}"], **more)
+
+
+def php(name, version, protocols, program, extension, **more):
+    look = ["php", "-r", f"exit(extension_loaded('{extension}') ? 0 : 1);"]
+    return Client(name, name, version, protocols, ["php", program], look, **more)
+
+
+def perl(name, version, protocols, program, **more):
+    package = f"lib{name.lower().replace('::', '-')}-perl"
+    return Client(name, package, version, protocols, ["perl", program], ["perl", f"-M{name}", "-e", "1"], **more)
+
+
+def node(name, version, protocols, program, **more):
+    return Client(f"{name} (Node)", f"npm {name}", version, protocols, ["node", program], ["node", "-e", f"require('{name}')"], **more)
+
+
+TEXT, BINARY, BOTH = ("text",), ("binary",), ("text", "binary")
+STORING = ("set", "add", "append", "prepend", "cas")
+ALL = (*STORING, "get", "gets", "multi", "incr", "touch", "delete")
+CLIENTS = [
+    python("pymemcache", "python3-pymemcache", "3.5.2", TEXT, "pymemcache_client.py", "pymemcache"),
+    python("pylibmc", "python3-pylibmc", "1.6.3", BOTH, "pylibmc_client.py", "pylibmc"),
+    python("python-memcache", "python3-memcache", "1.59", TEXT, "python_memcache.py", "memcache", silent=STORING + ("get", "gets", "multi", "touch", "delete"),
+           # It takes no notice of what delete found.
+           otherwise={"delete absent": "yes", "delete tag-absent": "yes"}),
+    python("bmemcached", "python3-binary-memcached", "0.31.1+dfsg1", BINARY, "bmemcached_client.py", "bmemcached",
+           lacks=("append", "prepend", "touch"), sets="compress_level=0",
+           # It makes a number that is missing, and takes no notice of what delete found.
+           otherwise={"incr missing 1": "0", "delete absent": "yes", "delete tag-absent": "yes"}),
+    php("php-memcached", "3.2.0+2.2.0", BOTH, "php_memcached.php", "memcached", sets="OPT_COMPRESSION, false"),
+    php("php-memcache", "8.0+4.0.5.2+3.0.9~20170802.e702b5f9+", BOTH, "php_memcache.php", "memcache", lacks=("touch",),
+        sets="setCompressThreshold(0)"),
+    perl("Cache::Memcached", "1.30", TEXT, "cache_memcached.pl", lacks=("cas", "touch"), silent=ALL),
+    perl("Cache::Memcached::Fast", "0.28", TEXT, "cache_memcached_fast.pl", silent=ALL),
+    perl("Cache::Memcached::libmemcached", "0.04001", BOTH, "cache_memcached_libmemcached.pl", lacks=("cas", "touch"), silent=ALL),
+    Client("Dalli (Ruby)", "ruby-dalli", "3.0.6", BINARY, ["ruby", "dalli_client.rb"], ["ruby", "-rdalli", "-e", "1"], sets="raw: true, compress: false"),
+    node("memjs", "1.3.2", BINARY, "memjs_client.js", lacks=("multi", "cas"),
+         # It makes a number that is missing; its prepend is an append.
+         otherwise={"incr missing 1": "0", "prepend d y": "yes", "get d": "<onexy>"}),
+    node("memcached", "2.2.2", TEXT, "node_memcached.js"),
+    Client("gomemcache (Go)", "golang-github-bradfitz-gomemcache-dev", "0.0~git20141109", TEXT, ["gomemcache_client"],
+           ["sh", "-c", "go version && test -d /usr/share/gocode/src/github.com/bradfitz/gomemcache"], lacks=("append", "prepend"),
+           build=("gomemcache_client.go", ["env", "GO111MODULE=off", "GOPATH=/usr/share/gocode", "go", "build", "-o", "gomemcache_client"])),
+    Client("spymemcached (Java)", "libspymemcached-java", "2.12.3+dfsg", BOTH,
+           ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{JAR}:{BUILD}", "SpymemcachedClient"],
+           ["sh", "-c", f"javac -version && test -e {JAR}"],
+           sets="setCompressionThreshold", silent=("incr",), build=("SpymemcachedClient.java", ["javac", "-cp", JAR, "-d", "."])),
+    Client("libmemcached (C)", "libmemcached11", "1.1.4", BOTH, ["libmemcached_client"], ["sh", "-c", "cc --version"],
+           build=("libmemcached_client.c", ["cc", "-O1", "-Wall", "-Wextra", "-Werror", "-o", "libmemcached_client", "-Wl,--no-as-needed", "-lmemcached"])),
+    Client("libmemcached's tools", "libmemcached-tools", "1.1.4", BOTH, [*PYTHON, "libmemcached_tools.py"], ["memccat", "--version"],
+           lacks=("append", "prepend", "cas", "incr"), silent=ALL),
+]

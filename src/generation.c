@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "admin.h"
 #include "client_reply.h"
 #include "client_turns.h"
 #include "collection/machines.h"
@@ -16,6 +17,18 @@ static void send_call(struct env *env, const struct call *call, struct waiter *w
 static void call_later(struct env *env, struct waiter *waiter, unsigned ms)
 {
 	worker_later(((struct generation *)env)->worker, waiter, ms);
+}
+
+static bool denies(const struct host *host, enum command_id command)
+{
+	const struct generation *g = (const struct generation *)host;
+
+	return command_set_has(&worker_config(g->worker)->denied, command);
+}
+
+static void start_inside(const struct request *request, void *owner)
+{
+	admin_start(owner, request);
 }
 
 /* A share of a server's queue, so that one client leaves room for others. */
@@ -51,6 +64,8 @@ static void init_host(struct generation *g)
 		.share = client_task_share,
 		.room = client_task_room,
 		.hold = client_task_hold,
+		.denies = denies,
+		.start_inside = start_inside,
 		.done = client_task_done,
 		.calls_max = calls_max(config),
 	};

@@ -52,6 +52,10 @@ static void stored(struct waiter *waiter, const struct result *r)
 		task_reply_line(&event->task, "NOT_STORED");
 		return;
 	}
+	if (event->task.command->id == COMMAND_SET) {
+		task_reply_line(&event->task, "STORED");
+		return;
+	}
 	out = task_reply(&event->task);
 	BUF_ADD(out, "EVENT ");
 	reply_line(out, waiter->key);
@@ -105,6 +109,7 @@ static struct event_task *new_event(struct host *host, const struct request *req
 	struct slice key = slice_of(event->bytes, (size_t)(at - event->bytes));
 
 	event->op = (struct op){ .kind = OP_COUNT, .key = key, .ttl = rule->ttl };
+	event->exptime = task_ttl(request, rule->ttl);
 	event->separator = rule->separator;
 	event->data = task_keep(&at, request->data);
 	return event;
@@ -136,6 +141,7 @@ void evincr_start(struct host *host, const struct request *request, void *owner)
 	}
 	event = new_event(host, request, owner, at);
 	event->op.count = by;
+	event->op.ttl = event->exptime;
 	event->op.done = counted;
 	lanes_submit(host->lanes, &event->op);
 }
@@ -155,7 +161,6 @@ void evadd_start(struct host *host, const struct request *request, void *owner)
 	event->op.count = 1;
 	event->op.done = numbered;
 	event->flags = request->flags;
-	event->exptime = request->exptime ? request->exptime : event->op.ttl;
 	lanes_submit(host->lanes, &event->op);
 }
 

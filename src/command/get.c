@@ -2,7 +2,9 @@
 #include "collection/lane/lanes.h"
 #include "collection/set/touch_delete.h"
 #include "command/collection_item.h"
+#include "command/event_item.h"
 #include "command/fan.h"
+#include "command/get.h"
 #include "command/start.h"
 #include "protocol/reply.h"
 
@@ -35,10 +37,12 @@ static void touch_others(struct host *host, const struct call *call, struct slic
 		touch_followers(host->lanes, key, r->value, call->exptime);
 }
 
-static void call_for(struct host *host, const struct call *call, const void *owner, struct waiter *waiter)
+void get_call(struct host *host, const struct call *call, const void *owner, struct waiter *waiter)
 {
 	if (collection_item_covers(host, call->key) && call->key.n <= COLLECTION_KEY_MAX)
 		collection_item_read(host, call, owner, waiter);
+	else if (event_item_covers(host->env.rules, call->key))
+		event_item_read(host, call, waiter);
 	else
 		lanes_call(host->lanes, call, waiter);
 }
@@ -64,7 +68,7 @@ static bool ask(struct fan *fan, struct fan_part *fan_part)
 
 	get->call.key = slice_token(&get->rest);
 	part->waiter = (struct waiter){ answered, get->call.key };
-	call_for(get->task.host, &get->call, get->task.owner, &part->waiter);
+	get_call(get->task.host, &get->call, get->task.owner, &part->waiter);
 	return true;
 }
 
@@ -101,7 +105,7 @@ static void start_single(struct host *host, const struct request *request, void 
 	single->call.key = task_keep(&at, request->key);
 	single->call.expected = single->task.expected;
 	single->waiter = (struct waiter){ single_answered, single->call.key };
-	call_for(host, &single->call, owner, &single->waiter);
+	get_call(host, &single->call, owner, &single->waiter);
 }
 
 void get_start(struct host *host, const struct request *request, void *owner)

@@ -4,8 +4,10 @@
 
 #include "collection/env.h"
 #include "collection/event/time_bucket.h"
+#include "protocol/command.h"
 
 struct lanes;
+struct request;
 struct shared;
 struct task;
 
@@ -24,6 +26,10 @@ struct host {
 	void (*hold)(struct task *task, size_t more, size_t less);
 	/* The client of an owner, for op.client. NULL: the owner is the client. */
 	const void *(*client)(const void *owner);
+	/* Whether the configuration denies the command. NULL: it denies none. */
+	bool (*denies)(const struct host *host, enum command_id command);
+	/* Starts the request of a PROXY_COMMAND inside of a task of this owner. NULL: there are no such commands. */
+	void (*start_inside)(const struct request *request, void *owner);
 	/* The reply of the task is complete. The host owns the task from now on. */
 	void (*done)(struct task *task);
 

@@ -3,6 +3,7 @@
 #include "collection/large.h"
 #include "collection/text/oplog.h"
 #include "command/collection_item.h"
+#include "command/event_item.h"
 #include "command/outcome.h"
 #include "command/start.h"
 #include "protocol/metaflags.h"
@@ -131,6 +132,10 @@ void item_start(struct host *host, const struct request *request, void *owner)
 		collection_item_start(host, request, owner);
 		return;
 	}
+	if (event_item_covers(host->env.rules, request->key)) {
+		event_item_start(host, request, owner);
+		return;
+	}
 	item = task_new(host, request, owner, sizeof(*item) + request->key.n);
 	at = item->key;
 	item->verb = verb_of(request->command->id);
@@ -170,6 +175,15 @@ static struct slice plain_key(const struct request *request, char decoded[KEY_MA
 	return slice_of(decoded, metaflags_decode_key(request->key, decoded));
 }
 
+/* Whether a set of this key writes no item of that key. */
+static bool is_other_than_item(const struct host *host, struct slice key)
+{
+	const struct rules *rules = host->env.rules;
+
+	return collection_item_covers(host, key) || event_item_covers(rules, key) || oplog_is_item_key(key) ||
+		command_key_is(&rules->commands, key);
+}
+
 void item_discard_start(struct host *host, const struct request *request, void *owner)
 {
 	char decoded[KEY_MAX];
@@ -177,7 +191,7 @@ void item_discard_start(struct host *host, const struct request *request, void *
 	struct item_task *item;
 	char *at;
 
-	if (collection_item_covers(host, key) || oplog_is_item_key(key)) {
+	if (is_other_than_item(host, key)) {
 		task_refuse(host, request, owner, request->error);
 		return;
 	}

@@ -1,6 +1,7 @@
 #include "command/start.h"
 
 #include "collection/text/oplog.h"
+#include "command/keyed.h"
 #include "command/task.h"
 
 const char refused_item_key[] = "CLIENT_ERROR the key is that of a part of a set or list: it can only be read";
@@ -48,7 +49,9 @@ bool task_start(struct host *host, const struct request *request, void *owner)
 	};
 	command_start *start = starts[request->command->id];
 
-	if (start && writes_item(request))
+	if (start && keyed_is_command(host->env.rules, request))
+		keyed_start(host, request, owner);
+	else if (start && writes_item(request))
 		task_refuse(host, request, owner, refused_item_key);
 	else if (start)
 		start(host, request, owner);

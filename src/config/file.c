@@ -7,6 +7,7 @@
 #include <sys/un.h>
 
 #include "config/file_access.h"
+#include "config/file_commands.h"
 #include "config/text.h"
 #include "util/alloc.h"
 #include "util/num.h"
@@ -294,8 +295,13 @@ static void read_rules(cfg_t *cfg, struct rules *rules)
 		e[i].ttl = cfg_getint(section, "ttl");
 		e[i].separator = copy_string(cfg_getstr(section, "separator"));
 		e[i].lookback = (unsigned)cfg_getint(section, "lookback");
+		e[i].plain_verbs = cfg_getbool(section, "plain_verbs");
+		rules->plain_events |= e[i].plain_verbs;
 	}
-	*rules = (struct rules){ c, collections, e, events };
+	rules->collections = c;
+	rules->collection_count = collections;
+	rules->events = e;
+	rules->event_count = events;
 }
 
 static const char *read_servers(cfg_t *cfg, struct config *config)
@@ -334,6 +340,7 @@ static bool read_options(cfg_t *cfg, struct config *config)
 	config->sandbox = cfg_getbool(cfg, "sandbox");
 	file_access_read(cfg, config);
 	read_rules(cfg, &config->rules);
+	file_commands_read(cfg, &config->rules.commands);
 	if (error)
 		cfg_error(cfg, "%s", error);
 	return !error;
@@ -347,6 +354,7 @@ static void set_checks(cfg_t *cfg)
 	cfg_set_validate_func(cfg, "socket_mode", check_mode);
 	cfg_set_validate_func(cfg, "control", check_control);
 	file_access_set_checks(cfg);
+	file_commands_set_checks(cfg);
 	cfg_set_validate_func(cfg, "collection|type", check_type);
 	cfg_set_validate_func(cfg, "collection|encoding", check_encoding);
 	cfg_set_validate_func(cfg, "collection|compact_waste", check_waste);
@@ -375,6 +383,7 @@ static cfg_t *new_tree(void)
 		CFG_INT_CB("ttl", 0, CFGF_NONE, take_number),
 		CFG_STR("separator", "::", CFGF_NONE),
 		CFG_INT_CB("lookback", 24, CFGF_NONE, take_number),
+		CFG_BOOL("plain_verbs", cfg_false, CFGF_NONE),
 		CFG_END(),
 	};
 	cfg_opt_t options[] = {
@@ -390,6 +399,7 @@ static cfg_t *new_tree(void)
 		CFG_BOOL("reuseport", cfg_false, CFGF_NONE),
 		CFG_BOOL("sandbox", cfg_true, CFGF_NONE),
 		FILE_ACCESS_OPTIONS,
+		FILE_COMMANDS_OPTIONS,
 #define PATH(name) CFG_STR(#name, "", CFGF_NONE),
 #include "config/paths.def"
 #undef PATH

@@ -9,6 +9,7 @@ FOLDER = os.path.join(HERE, "clients")
 BUILD = os.path.abspath(os.path.join(HERE, "../../build/clients"))
 JAR = "/usr/share/java/spymemcached.jar"
 PYTHON = ["/usr/bin/python3", "-B"]
+REFUSED = object()  # an answer: an error, in the words of the client
 PLAIN, VERBS, KEYS = "plain use", "plain_verbs", "commands as keys"
 
 
@@ -20,8 +21,9 @@ class Client:
     look: tells with status 0 that the client is installed.
     lacks: calls that it has not. sets: what its users set so that values arrive unchanged, or None.
     packed: what its users see if they do not, as an expression; None where nothing has to be set.
-    otherwise: {step: answer}, where it answers otherwise than most; each has its reason in a comment.
-    silent: the verbs that tell of an error by the answer `no` or `missing` alone.
+    otherwise: {step: answer}, or {"binary: step": answer}, where it answers otherwise than most. A comment says why.
+    silent: the verbs, or "text: verb", for which an error may look like the answer `no` or `missing`.
+    waits: the steps that its program is not asked for, since the client would wait for its time limit.
     """
 
     def __init__(self, name, package, version, protocols, argv, look, **more):
@@ -32,6 +34,7 @@ class Client:
         self.packed = more.get("packed")
         self.otherwise = more.get("otherwise", {})
         self.silent = more.get("silent", ())
+        self.waits = more.get("waits", ())
         self.build = more.get("build")
         self.npm = package.startswith("npm ")
 
@@ -62,9 +65,11 @@ def node(name, version, protocols, program, **more):
 TEXT, BINARY, BOTH = ("text",), ("binary",), ("text", "binary")
 STORING = ("set", "add", "append", "prepend", "cas")
 ALL = (*STORING, "get", "gets", "multi", "incr", "touch", "delete")
+# libmemcached takes an error of a get for a miss.
+READ_IN_TEXT = ("text: get", "text: gets", "text: multi")
 CLIENTS = [
     python("pymemcache", "python3-pymemcache", "3.5.2", TEXT, "pymemcache_client.py", "pymemcache"),
-    python("pylibmc", "python3-pylibmc", "1.6.3", BOTH, "pylibmc_client.py", "pylibmc"),
+    python("pylibmc", "python3-pylibmc", "1.6.3", BOTH, "pylibmc_client.py", "pylibmc", silent=READ_IN_TEXT),
     python("python-memcache", "python3-memcache", "1.59", TEXT, "python_memcache.py", "memcache", silent=STORING + ("get", "gets", "multi", "touch", "delete"),
            # It takes no notice of what delete found.
            otherwise={"delete absent": "yes", "delete tag-absent": "yes"}),
@@ -72,16 +77,21 @@ CLIENTS = [
            lacks=("append", "prepend", "touch"), sets="compress_level=0",
            # It makes a number that is missing, and takes no notice of what delete found.
            otherwise={"incr missing 1": "0", "delete absent": "yes", "delete tag-absent": "yes"}),
-    php("php-memcached", "3.2.0+2.2.0", BOTH, "php_memcached.php", "memcached", sets="OPT_COMPRESSION, false"),
+    php("php-memcached", "3.2.0+2.2.0", BOTH, "php_memcached.php", "memcached", sets="OPT_COMPRESSION, false",
+        silent=READ_IN_TEXT),
     php("php-memcache", "8.0+4.0.5.2+3.0.9~20170802.e702b5f9+", BOTH, "php_memcache.php", "memcache", lacks=("touch",),
-        sets="setCompressThreshold(0)"),
-    perl("Cache::Memcached", "1.30", TEXT, "cache_memcached.pl", lacks=("cas", "touch"), silent=ALL),
+        sets="setCompressThreshold(0)",
+        # To its binary protocol what is not stored is an error.
+        otherwise={"binary: append tag-none ann": REFUSED}),
+    perl("Cache::Memcached", "1.30", TEXT, "cache_memcached.pl", lacks=("cas", "touch"), silent=ALL,
+         # It waits for an END behind the error, and then says that nothing is there.
+         waits=("get q|sadd|topic-1", "get q|nonsense|topic-1")),
     perl("Cache::Memcached::Fast", "0.28", TEXT, "cache_memcached_fast.pl", silent=ALL),
     perl("Cache::Memcached::libmemcached", "0.04001", BOTH, "cache_memcached_libmemcached.pl", lacks=("cas", "touch"), silent=ALL),
     Client("Dalli (Ruby)", "ruby-dalli", "3.0.6", BINARY, ["ruby", "dalli_client.rb"], ["ruby", "-rdalli", "-e", "1"], sets="raw: true, compress: false"),
     node("memjs", "1.3.2", BINARY, "memjs_client.js", lacks=("multi", "cas"),
          # It makes a number that is missing; its prepend is an append.
-         otherwise={"incr missing 1": "0", "prepend d y": "yes", "get d": "<onexy>"}),
+         otherwise={"incr missing 1": "0", "get d": "<onexy>", "get tag-pend": "<ann,bob,cyd,>", "get feed-pend": "<1,2,0,>"}),
     node("memcached", "2.2.2", TEXT, "node_memcached.js"),
     Client("gomemcache (Go)", "golang-github-bradfitz-gomemcache-dev", "0.0~git20141109", TEXT, ["gomemcache_client"],
            ["sh", "-c", "go version && test -d /usr/share/gocode/src/github.com/bradfitz/gomemcache"], lacks=("append", "prepend"),
@@ -91,6 +101,7 @@ CLIENTS = [
            ["sh", "-c", f"javac -version && test -e {JAR}"],
            sets="setCompressionThreshold", silent=("incr",), build=("SpymemcachedClient.java", ["javac", "-cp", JAR, "-d", "."])),
     Client("libmemcached (C)", "libmemcached11", "1.1.4", BOTH, ["libmemcached_client"], ["sh", "-c", "cc --version"],
+           silent=READ_IN_TEXT,
            build=("libmemcached_client.c", ["cc", "-O1", "-Wall", "-Wextra", "-Werror", "-o", "libmemcached_client", "-Wl,--no-as-needed", "-lmemcached"])),
     Client("libmemcached's tools", "libmemcached-tools", "1.1.4", BOTH, [*PYTHON, "libmemcached_tools.py"], ["memccat", "--version"],
            lacks=("append", "prepend", "cas", "incr"), silent=ALL),

@@ -9,9 +9,9 @@ verbs of steps are those of clients/steps.py, and two that the test carries out 
 Words are written as for a shell. A word in capitals stands for a long text of LONG.
 """
 import random
-from matrix import KEYS, PLAIN, VERBS
 
-REFUSED = object()  # an error, in the client's words
+from matrix import KEYS, PLAIN, REFUSED, VERBS
+
 LONG = {"LARGE": "".join(random.Random(1).choices("0123456789abcdef", k=500000)),
         "MANY": " ".join(f"member-{i:05}" for i in range(2500))}
 # A rule of sets and one of lists.
@@ -160,10 +160,9 @@ KEYS_STEPS = [
         get q|lrange|jobs|0|9: <one two three>
         get q|lpop|jobs: <one>
         get q|lrange|jobs|0|9: <two three>
-        set q|evincr|RouterError 4: yes
-        get q|evcount|RouterError: <4>
-        set q|evadd|RouterError 'the event': yes
-        get q|evlast|RouterError|10: <the event>"""),
+        set q|evincr|RouterError '4 1424448000': yes
+        get q|evcount|RouterError|2015022016: <COUNT 2015022016 4>
+        set q|evadd|RouterError 'the event': yes"""),
     Group("multi", """
         set q|sadd|many-1 'ann bob': yes
         set q|sadd|many-2 cyd: yes

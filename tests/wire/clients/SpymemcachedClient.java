@@ -15,6 +15,7 @@ import net.spy.memcached.ConnectionFactoryBuilder.Protocol;
 import net.spy.memcached.MemcachedClient;
 import net.spy.memcached.internal.OperationFuture;
 import net.spy.memcached.ops.StatusCode;
+import net.spy.memcached.transcoders.SerializingTranscoder;
 
 public class SpymemcachedClient {
     private static MemcachedClient client;
@@ -81,10 +82,16 @@ public class SpymemcachedClient {
     public static void main(String[] args) throws Exception {
         System.setProperty("net.spy.log.LoggerImpl", "net.spy.memcached.compat.log.SunLogger");
         Logger.getLogger("net.spy.memcached").setLevel(Level.OFF);
+        SerializingTranscoder transcoder = new SerializingTranscoder();
+        if (args.length < 3) {
+            transcoder.setCompressionThreshold(Integer.MAX_VALUE);
+        }
         client = new MemcachedClient(
             new ConnectionFactoryBuilder()
                 .setProtocol(args[1].equals("binary") ? Protocol.BINARY : Protocol.TEXT)
                 .setOpTimeout(60000)
+                .setMaxReconnectDelay(0) // it reconnects after each CLIENT_ERROR
+                .setTranscoder(transcoder)
                 .build(),
             List.of(new InetSocketAddress("127.0.0.1", Integer.parseInt(args[0]))));
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in));

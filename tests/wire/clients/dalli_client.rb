@@ -1,9 +1,10 @@
-# ruby-dalli. Without raw it stores a marshalled object.
+# ruby-dalli. It stores marshalled objects if raw does not say otherwise.
 require 'dalli'
 
 Dalli.logger.level = 5
-RAW = { raw: true }.freeze
-$client = Dalli::Client.new("127.0.0.1:#{ARGV[0]}", protocol: :binary, socket_timeout: 60, socket_max_failures: 0)
+DEFAULTS = ARGV[2] == 'defaults'
+RAW = { raw: !DEFAULTS }.freeze
+$client = Dalli::Client.new("127.0.0.1:#{ARGV[0]}", protocol: :binary, compress: DEFAULTS, socket_timeout: 60, socket_max_failures: 0)
 $token = 0
 
 VERBS = {

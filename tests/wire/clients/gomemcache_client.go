@@ -80,7 +80,9 @@ func store(verb string, words []string) (string, error) {
 	return yesNo(client.Set(item))
 }
 
-func swap(data string) (string, error) {
+// The item has the token, whatever the key.
+func swap(key, data string) (string, error) {
+	seen.Key = key
 	seen.Value = []byte(data)
 	return yesNo(client.CompareAndSwap(seen))
 }
@@ -94,7 +96,7 @@ func answer(verb string, words []string) (string, error) {
 	case "set", "add":
 		return store(verb, words)
 	case "cas":
-		return swap(words[1])
+		return swap(words[0], words[1])
 	case "incr":
 		return count(client.Increment(words[0], number(words[1])))
 	case "decr":

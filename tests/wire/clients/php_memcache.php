@@ -4,7 +4,10 @@ require __DIR__ . '/steps.php';
 
 ini_set('memcache.protocol', $argv[2] === 'binary' ? 'binary' : 'ascii');
 $client = new Memcache();
-$client->addServer('127.0.0.1', (int)$argv[1], true, 1, 60);
+$client->addServer('127.0.0.1', (int)$argv[1], true, 1, 60, 0);
+if (($argv[3] ?? '') !== 'defaults') {
+    $client->setCompressThreshold(0);
+}
 $token = null;
 $notice = null;
 set_error_handler(function ($level, $text) {

@@ -4,7 +4,7 @@ require __DIR__ . '/steps.php';
 
 $client = new Memcached();
 $client->setOption(Memcached::OPT_BINARY_PROTOCOL, $argv[2] === 'binary');
-$client->setOption(Memcached::OPT_COMPRESSION, ($argv[3] ?? '') === 'compressed');
+$client->setOption(Memcached::OPT_COMPRESSION, ($argv[3] ?? '') === 'defaults');
 $client->setOption(Memcached::OPT_CONNECT_TIMEOUT, 60000);
 $client->setOption(Memcached::OPT_POLL_TIMEOUT, 60000);
 $client->addServer('127.0.0.1', (int)$argv[1]);

@@ -9,9 +9,12 @@ class Memcache(steps.Steps):
         self.client = memcache.Client([f"127.0.0.1:{port}"], cache_cas=True, socket_timeout=60)
 
     def gets(self, key):
-        return self.text_of(self.client.gets(key))
+        text = self.text_of(self.client.gets(key))
+        self.token = self.client.cas_ids.get(key.encode())
+        return text
 
     def cas(self, key, text):
+        self.client.cas_ids[key.encode()] = self.token
         return self.client.cas(key, text)
 
 

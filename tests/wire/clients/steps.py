@@ -1,6 +1,8 @@
 """Steps, which every program in this folder carries out with its client. The programs in other languages do the same.
 
-    PROGRAM PORT text|binary
+    PROGRAM PORT text|binary [defaults]
+
+With defaults, the client changes values as it does if nobody turns that off.
 
 A step is a line of words separated by tabs: a verb, a key, and what else the verb takes. The answer is a line:
 
@@ -25,6 +27,7 @@ class Steps:
     client = None
     token = None
     lacks = ()
+    defaults = False
 
     @staticmethod
     def data_of(text):
@@ -87,6 +90,7 @@ class Steps:
 
 def main(steps_of, errors=Exception):
     """steps_of(port, whether binary) connects. errors are the exceptions of the client."""
+    steps_of.defaults = sys.argv[3:] == ["defaults"]
     steps = steps_of(int(sys.argv[1]), sys.argv[2] == "binary")
     for line in sys.stdin:
         try:

@@ -10,7 +10,7 @@
 #include "client_reply.h"
 #include "client_turns.h"
 #include "client_window.h"
-#include "command/keyed.h"
+#include "command/keys.h"
 #include "command/start.h"
 #include "generation.h"
 #include "protocol/reply.h"
@@ -223,7 +223,7 @@ static size_t take_request(struct client *c, struct slice in)
 		c->skip = request.skip;
 		break;
 	case REQUEST_READY:
-		if (keyed_needs(c->generation->host.env.rules, &request, &needs))
+		if (keys_needs(c->generation->host.env.rules, &request, &needs))
 			request.needs = &needs;
 		if (order_must_wait(&c->order, &request)) {
 			c->barrier = true;

@@ -5,26 +5,6 @@
 #include "command/start.h"
 #include "util/num.h"
 
-bool event_item_finds(const struct rules *rules, struct slice key)
-{
-	const struct event_rule *rule = rules_event(rules, key);
-
-	return rule->plain_verbs && key.n + rule->separator.n + TIME_BUCKET_NAME_MAX <= KEY_MAX &&
-		!memmem(key.p, key.n, rule->separator.p, rule->separator.n);
-}
-
-const struct command *event_item_command(const struct command *command)
-{
-	switch (command->id) {
-	case COMMAND_INCR:
-		return command_get(COMMAND_EVINCR);
-	case COMMAND_SET:
-		return command_get(COMMAND_EVADD);
-	default:
-		return NULL;
-	}
-}
-
 void event_item_start(struct host *host, const struct request *request, void *owner)
 {
 	struct request event = *request;

@@ -8,19 +8,7 @@
 
 #include "command/task.h"
 
-/* event_item_covers, if any rule says plain_verbs. */
-bool event_item_finds(const struct rules *rules, struct slice key);
-
-/* Whether the key is a type whose rule says plain_verbs. */
-static inline bool event_item_covers(const struct rules *rules, struct slice key)
-{
-	return rules->plain_events && event_item_finds(rules, key);
-}
-
-/* The command that a storage command, arithmetic, delete or touch on such a key stands for. NULL: it is refused. */
-const struct command *event_item_command(const struct command *command);
-
-/* Starts such a command. */
+/* Starts a storage command, arithmetic, delete or touch on a key for which keys_event() holds. */
 void event_item_start(struct host *host, const struct request *request, void *owner);
 
 /* Carries out a GET or GAT on such a key: of its counter, whose value is 0 if it is missing. The waiter is as in env.call. */

@@ -4,6 +4,8 @@
 #include "collection/text/oplog.h"
 #include "command/collection_item.h"
 #include "command/event_item.h"
+#include "command/keyed.h"
+#include "command/keys.h"
 #include "command/outcome.h"
 #include "command/start.h"
 #include "protocol/metaflags.h"
@@ -128,11 +130,15 @@ void item_start(struct host *host, const struct request *request, void *owner)
 	struct item_task *item;
 	char *at;
 
+	if (command_key_is(&host->env.rules->commands, request->key)) {
+		keyed_set_start(host, request, owner);
+		return;
+	}
 	if (collection_item_covers(host, request->key)) {
 		collection_item_start(host, request, owner);
 		return;
 	}
-	if (event_item_covers(host->env.rules, request->key)) {
+	if (keys_event(host->env.rules, request->key)) {
 		event_item_start(host, request, owner);
 		return;
 	}
@@ -180,7 +186,7 @@ static bool is_other_than_item(const struct host *host, struct slice key)
 {
 	const struct rules *rules = host->env.rules;
 
-	return collection_item_covers(host, key) || event_item_covers(rules, key) || oplog_is_item_key(key) ||
+	return collection_item_covers(host, key) || keys_event(rules, key) || oplog_is_item_key(key) ||
 		command_key_is(&rules->commands, key);
 }
 

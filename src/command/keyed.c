@@ -1,54 +1,10 @@
 #include "command/keyed.h"
 
-#include "command/collection_item.h"
-#include "command/event_item.h"
 #include "command/fan.h"
-#include "command/get.h"
+#include "command/item_read.h"
+#include "command/keys.h"
 #include "command/start.h"
-#include "protocol/metaflags.h"
 #include "protocol/reply.h"
-
-/* --- which requests --- */
-
-static bool any_is_command(const struct command_keys *keys, const struct request *request)
-{
-	struct slice rest = request->rest, key = request->key;
-
-	for (; key.n; key = slice_token(&rest)) {
-		if (command_key_is(keys, key))
-			return true;
-	}
-	return false;
-}
-
-static bool meta_is_command(const struct command_keys *keys, const struct request *request)
-{
-	struct metaflags flags;
-	char decoded[KEY_MAX];
-
-	if (metaflags_parse(request->command->id, request->rest, &flags) || !flags.base64)
-		return command_key_is(keys, request->key);
-	return command_key_is(keys, slice_of(decoded, metaflags_decode_key(request->key, decoded)));
-}
-
-bool keyed_finds_command(const struct rules *rules, const struct request *request)
-{
-	switch (request->command->grammar) {
-	case GRAMMAR_KEYS:
-	case GRAMMAR_TOUCH_KEYS:
-	case GRAMMAR_COLLECTION_KEYS:
-		return any_is_command(&rules->commands, request);
-	case GRAMMAR_META:
-	case GRAMMAR_META_DATA:
-		return meta_is_command(&rules->commands, request);
-	case GRAMMAR_FLUSH:
-	case GRAMMAR_ARGS:
-	case GRAMMAR_BARE:
-		return false;
-	default:
-		return command_key_is(&rules->commands, request->key);
-	}
-}
 
 /* --- a task inside --- */
 
@@ -227,8 +183,7 @@ static void part_got(struct nest *nest, struct slice reply)
 
 	switch (command_key_value(part->inside, part->keys, reply, &value)) {
 	case COMMAND_KEY_VALUE:
-		reply_value_of(
-			fan_reply(&part->part, value.n), nest->outer, part->waiter.key, value, &nest->cas);
+		reply_value_of(fan_reply(&part->part, value.n), nest->outer, part->waiter.key, value, &nest->cas);
 		break;
 	case COMMAND_KEY_MISS:
 		break;
@@ -274,24 +229,8 @@ static bool ask(struct fan *fan, struct fan_part *fan_part)
 	many->call.key = part->waiter.key;
 	part->effect = (struct order_effect){ .calls = 1 };
 	order_begin(&many->order, part->effect);
-	get_call(host, &many->call, many->task.owner, &part->waiter);
+	item_read(host, &many->call, many->task.owner, &part->waiter);
 	return true;
-}
-
-/* The class of a key's request, and its effect. A set, as a key, may store an event. */
-static enum order_class class_of(const struct rules *rules, struct slice key, struct order_effect *effect)
-{
-	struct request inside = { .command = command_get(COMMAND_GET), .keys = 1 };
-	const struct command *event;
-
-	if (command_key_is(&rules->commands, key)) {
-		inside.command = command_key_find(&rules->commands, key, &inside.keys);
-		event = inside.command && rules->plain_events ? event_item_command(inside.command) : NULL;
-		if (event)
-			inside.command = event;
-	}
-	*effect = order_effect(&inside);
-	return inside.command ? inside.command->order : ORDER_READ;
 }
 
 /* Keeps to the order in which a connection carries out these commands, and leaves other clients their share of a server. */
@@ -304,7 +243,7 @@ static bool waits(const struct fan *fan)
 
 	if (host->calls_max && many->order.calls >= host->calls_max)
 		return true;
-	return order_class_must_wait(&many->order, class_of(host->env.rules, slice_token(&rest), &effect));
+	return order_class_must_wait(&many->order, keys_class(host->env.rules, slice_token(&rest), &effect));
 }
 
 static void abandon(struct fan *fan)
@@ -316,96 +255,12 @@ static void abandon(struct fan *fan)
 	}
 }
 
-/* --- the order of requests --- */
-
-static bool has_large_reply(const struct command_keys *keys, struct slice key)
-{
-	const struct command *command;
-	size_t words;
-
-	if (!command_key_is(keys, key))
-		return false;
-	command = command_key_find(keys, key, &words);
-	return command && command->reply == REPLY_DATA;
-}
-
-/* How many keys are asked for before the size of their answers is known. */
-static size_t first_keys(const struct command_keys *keys, struct slice all)
-{
-	struct slice key;
-
-	while ((key = slice_token(&all)).n) {
-		if (has_large_reply(keys, key))
-			return ORDER_SETS_FIRST;
-	}
-	return ORDER_KEYS_FIRST;
-}
-
-/* All keys, as they are in the line. */
-static struct slice all_keys(const struct request *request)
-{
-	return slice_of(request->key.p, (size_t)(request->rest.p + request->rest.n - request->key.p));
-}
-
-/*
- * If a part may start late, behind others, later requests must not change what it reads. If any part writes, that may start late, too.
- */
-static void find_needs_of_many(const struct rules *rules, const struct request *request, struct order_needs *out)
-{
-	struct slice all = all_keys(request), key;
-	bool late = request->keys > first_keys(&rules->commands, all), writes = false;
-	size_t calls = 0;
-
-	while ((key = slice_token(&all)).n) {
-		struct order_effect effect;
-		enum order_class class = class_of(rules, key, &effect);
-		out->classes |= (uint16_t)(1u << class);
-		writes |= order_class_changes(class);
-		late |= effect.stages_reads || effect.hides_writes || class == ORDER_FLUSH;
-		calls += effect.calls;
-	}
-	late |= calls > ORDER_KEYS_FIRST;
-	out->effect = (struct order_effect){
-		.stages_reads = late,
-		.writes_later = late && writes,
-		.calls = (uint16_t)(calls < ORDER_CALLS_MAX ? calls : ORDER_CALLS_MAX),
-	};
-}
-
-static bool finds_event(const struct rules *rules, const struct request *request, struct order_needs *out)
-{
-	struct request inside = { .command = event_item_command(request->command), .keys = 1 };
-
-	if (!inside.command || !event_item_covers(rules, request->key) ||
-		rules_collection(rules, request->key)->plain_verbs)
-		return false;
-	out->classes = (uint16_t)(1u << inside.command->order);
-	out->effect = order_effect(&inside);
-	return true;
-}
-
-bool keyed_finds_needs(const struct rules *rules, const struct request *request, struct order_needs *out)
-{
-	enum grammar grammar = request->command->grammar;
-
-	*out = (struct order_needs){ 0 };
-	if (!keyed_is_command(rules, request))
-		return finds_event(rules, request, out);
-	if (grammar == GRAMMAR_KEYS && request->keys > 1)
-		find_needs_of_many(rules, request, out);
-	else if (grammar == GRAMMAR_KEYS || grammar == GRAMMAR_STORAGE)
-		out->classes = (uint16_t)(1u << class_of(rules, request->key, &out->effect));
-	else
-		return false;
-	return true;
-}
-
 static void start_many(struct host *host, const struct request *request, void *owner)
 {
 	bool cas = request->command->id == COMMAND_GETS;
 	size_t ring = request->keys < FAN_RING ? request->keys : FAN_RING;
 	size_t size = sizeof(struct many) + ring * sizeof(struct part);
-	struct slice keys = all_keys(request);
+	struct slice keys = keys_of(request);
 	struct many *many = task_new(host, request, owner, size + keys.n);
 	char *at = (char *)many + size;
 
@@ -427,28 +282,18 @@ static void start_many(struct host *host, const struct request *request, void *o
 		.stride = sizeof(struct part),
 		.ring = ring,
 		.total = request->keys,
-		.first = first_keys(&host->env.rules->commands, keys),
+		.first = keys_first(&host->env.rules->commands, keys),
 		.limit = SIZE_MAX,
 	};
 	fan_start(&many->fan);
 }
 
-void keyed_start(struct host *host, const struct request *request, void *owner)
+void keyed_get_start(struct host *host, const struct request *request, void *owner)
 {
-	const struct command_keys *keys = &host->env.rules->commands;
-	enum command_id id = request->command->id;
-	struct slice rest = request->rest, key = request->key;
+	(request->keys > 1 ? start_many : start_single)(host, request, owner);
+}
 
-	if (request->command->grammar == GRAMMAR_KEYS) {
-		(request->keys > 1 ? start_many : start_single)(host, request, owner);
-		return;
-	}
-	if (id == COMMAND_SET || id == COMMAND_CAS) {
-		start_single(host, request, owner);
-		return;
-	}
-	/* The first key that is a command, or that of a meta command in base64. */
-	while (key.n && !command_key_is(keys, key))
-		key = slice_token(&rest);
-	task_refuse(host, request, owner, key.n ? command_key_refusal(keys, key) : "CLIENT_ERROR use get or set for a command");
+void keyed_set_start(struct host *host, const struct request *request, void *owner)
+{
+	start_single(host, request, owner);
 }

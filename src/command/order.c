@@ -52,8 +52,7 @@ bool order_class_must_wait(const struct order *order, enum order_class class)
 	/* No call of an earlier request may reach a server after the flush. */
 	if (class == ORDER_FLUSH)
 		return order->tasks > 0;
-	return order->later_writes || (order->hidden_writes && !t->knows_hidden) ||
-		(order->staged_reads && t->changes);
+	return order->later_writes || (order->hidden_writes && !t->knows_hidden) || (order->staged_reads && t->changes);
 }
 
 bool order_must_wait(const struct order *order, const struct request *request)

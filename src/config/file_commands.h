@@ -6,8 +6,7 @@
 
 #include "protocol/command_key.h"
 
-#define FILE_COMMANDS_OPTIONS \
-	CFG_STR("commands", "", CFGF_NONE), CFG_STR("commands_delimiter", " ", CFGF_NONE)
+#define FILE_COMMANDS_OPTIONS CFG_STR("commands", "", CFGF_NONE), CFG_STR("commands_delimiter", " ", CFGF_NONE)
 
 /* Sets the checks of their values. */
 void file_commands_set_checks(cfg_t *cfg);

@@ -249,7 +249,8 @@ enum command_key_answer command_key_value(
 
 struct slice command_key_stored(const struct command *outer, struct slice reply)
 {
-	static const char *const changed[] = { "EXISTS", "EX", NULL }, *const not_stored[] = { "NOT_STORED", "NS", NULL };
+	static const char *const changed[] = { "EXISTS", "EX", NULL },
+				 *const not_stored[] = { "NOT_STORED", "NS", NULL };
 	struct reply_part part;
 
 	if (!reply_next(&reply, &part))

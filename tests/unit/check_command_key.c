@@ -180,8 +180,7 @@ START_TEST(which_keys)
 	assert_bytes(command_key_item(&keys, SLICE("q|scard|x")), "");
 	assert_bytes(command_key_item(&keys, SLICE("q|nothing|x")), "");
 	ck_assert_str_eq(command_key_refusal(&keys, SLICE("q|x")), "CLIENT_ERROR no such command");
-	ck_assert_str_eq(
-		command_key_refusal(&keys, SLICE("q|sadd|x")), "CLIENT_ERROR use set for the command sadd");
+	ck_assert_str_eq(command_key_refusal(&keys, SLICE("q|sadd|x")), "CLIENT_ERROR use set for the command sadd");
 }
 END_TEST
 

@@ -5,6 +5,7 @@ README.md has it as a table, which the tests compare with this one. So what is n
 import os
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+README = os.path.join(HERE, "../../README.md")
 FOLDER = os.path.join(HERE, "clients")
 BUILD = os.path.abspath(os.path.join(HERE, "../../build/clients"))
 JAR = "/usr/share/java/spymemcached.jar"
@@ -40,8 +41,12 @@ class Client:
 
     def row(self):
         """Its line of the table in README.md."""
-        cells = (self.name, self.package, self.version, " and ".join(self.protocols), ", ".join(self.lacks), f"`{self.sets}`" if self.sets else "")
+        cells = (self.name, self.package, self.version.split("+")[0], ", ".join(self.protocols), ", ".join(self.lacks),
+                 f"`{self.sets}`" if self.sets else "")
         return "|" + "|".join(f" {cell} " if cell else " " for cell in cells) + "|"
+
+
+HEAD = ("| client | package | version | protocols | has no | needs |", "|---|---|---|---|---|---|")
 
 
 def python(name, package, version, protocols, program, module, **more):
@@ -74,13 +79,13 @@ CLIENTS = [
            # It takes no notice of what delete found.
            otherwise={"delete absent": "yes", "delete tag-absent": "yes"}),
     python("bmemcached", "python3-binary-memcached", "0.31.1+dfsg1", BINARY, "bmemcached_client.py", "bmemcached",
-           lacks=("append", "prepend", "touch"), sets="compress_level=0",
+           lacks=("append", "prepend", "touch"), sets="compress_level=0", packed="bad word in the data",
            # It makes a number that is missing, and takes no notice of what delete found.
            otherwise={"incr missing 1": "0", "delete absent": "yes", "delete tag-absent": "yes"}),
-    php("php-memcached", "3.2.0+2.2.0", BOTH, "php_memcached.php", "memcached", sets="OPT_COMPRESSION, false",
+    php("php-memcached", "3.2.0+2.2.0", BOTH, "php_memcached.php", "memcached", sets="OPT_COMPRESSION, false", packed="bad word in the data",
         silent=READ_IN_TEXT),
     php("php-memcache", "8.0+4.0.5.2+3.0.9~20170802.e702b5f9+", BOTH, "php_memcache.php", "memcache", lacks=("touch",),
-        sets="setCompressThreshold(0)",
+        sets="setCompressThreshold(0)", packed="bad word in the data",
         # To its binary protocol what is not stored is an error.
         otherwise={"binary: append tag-none ann": REFUSED}),
     perl("Cache::Memcached", "1.30", TEXT, "cache_memcached.pl", lacks=("cas", "touch"), silent=ALL,
@@ -88,7 +93,7 @@ CLIENTS = [
          waits=("get q|sadd|topic-1", "get q|nonsense|topic-1")),
     perl("Cache::Memcached::Fast", "0.28", TEXT, "cache_memcached_fast.pl", silent=ALL),
     perl("Cache::Memcached::libmemcached", "0.04001", BOTH, "cache_memcached_libmemcached.pl", lacks=("cas", "touch"), silent=ALL),
-    Client("Dalli (Ruby)", "ruby-dalli", "3.0.6", BINARY, ["ruby", "dalli_client.rb"], ["ruby", "-rdalli", "-e", "1"], sets="raw: true, compress: false"),
+    Client("Dalli (Ruby)", "ruby-dalli", "3.0.6", BINARY, ["ruby", "dalli_client.rb"], ["ruby", "-rdalli", "-e", "1"], sets="raw: true, compress: false", packed="bad word in the data"),
     node("memjs", "1.3.2", BINARY, "memjs_client.js", lacks=("multi", "cas"),
          # It makes a number that is missing; its prepend is an append.
          otherwise={"incr missing 1": "0", "get d": "<onexy>", "get tag-pend": "<ann,bob,cyd,>", "get feed-pend": "<1,2,0,>"}),
@@ -99,7 +104,7 @@ CLIENTS = [
     Client("spymemcached (Java)", "libspymemcached-java", "2.12.3+dfsg", BOTH,
            ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{JAR}:{BUILD}", "SpymemcachedClient"],
            ["sh", "-c", f"javac -version && test -e {JAR}"],
-           sets="setCompressionThreshold", silent=("incr",), build=("SpymemcachedClient.java", ["javac", "-cp", JAR, "-d", "."])),
+           sets="setCompressionThreshold", packed="bad word in the data", silent=("incr",), build=("SpymemcachedClient.java", ["javac", "-cp", JAR, "-d", "."])),
     Client("libmemcached (C)", "libmemcached11", "1.1.4", BOTH, ["libmemcached_client"], ["sh", "-c", "cc --version"],
            silent=READ_IN_TEXT,
            build=("libmemcached_client.c", ["cc", "-O1", "-Wall", "-Wextra", "-Werror", "-o", "libmemcached_client", "-Wl,--no-as-needed", "-lmemcached"])),

@@ -109,6 +109,7 @@ void generation_destroy(struct generation *g)
 	client_turns_fini(g);
 	servers_free(g->servers);
 	lanes_destroy(g->host.lanes);
+	buf_free(&g->host.spare);
 	settings_release(g->settings);
 	free(g);
 }

@@ -5,6 +5,7 @@
 #include "collection/env.h"
 #include "collection/event/time_bucket.h"
 #include "protocol/command.h"
+#include "util/buf.h"
 
 struct lanes;
 struct request;
@@ -35,6 +36,8 @@ struct host {
 
 	size_t calls_max; /* calls that one client may have unanswered: its share of a server's queue; 0 for no limit */
 	struct time_bucket_memo bucket;
+	struct buf
+		spare; /* task.c's: memory for the next reply of a task inside of another; whoever made the host frees it */
 	uint64_t event_size; /* a moving average of the size of stored events that were read, in bytes */
 };
 

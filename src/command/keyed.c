@@ -97,28 +97,30 @@ static void single_stored(struct nest *nest, struct slice reply)
 
 static void start_single(struct host *host, const struct request *request, void *owner)
 {
-	struct buf words = BUF_EMPTY;
+	const struct command_keys *keys = &host->env.rules->commands;
+	size_t room_size = command_key_room(request, request->key), words;
+	char *room = pool_get(host->env.pool, room_size), *at;
+	const struct command *command =
+		request->needs ? request->needs->inside : command_key_find(keys, request->key, &words);
 	struct request inside;
 	struct single *single;
-	char *at;
 
-	if (!command_key_parse(&host->env.rules->commands, request, request->key, &words, &inside)) {
-		buf_free(&words);
+	if (command_key_parse(keys, request, request->key, command, room, &inside)) {
+		single = task_new(host, request, owner, sizeof(*single) + request->key.n);
+		at = single->key;
+		(void)task_keep(&at, request->key);
+		single->inside = command;
+		single->keys = inside.keys;
+		single->nest = (struct nest){
+			.outer = &single->task,
+			.done = request->command->grammar == GRAMMAR_KEYS ? single_got : single_stored,
+		};
+		single->task.resume = resume_single;
+		start_inside(&single->nest, &inside);
+	} else {
 		task_refuse(host, request, owner, inside.error);
-		return;
 	}
-	single = task_new(host, request, owner, sizeof(*single) + request->key.n);
-	at = single->key;
-	(void)task_keep(&at, request->key);
-	single->inside = inside.command;
-	single->keys = inside.keys;
-	single->nest = (struct nest){
-		.outer = &single->task,
-		.done = request->command->grammar == GRAMMAR_KEYS ? single_got : single_stored,
-	};
-	single->task.resume = resume_single;
-	start_inside(&single->nest, &inside);
-	buf_free(&words);
+	pool_put(host->env.pool, room, room_size);
 }
 
 /* --- many keys --- */
@@ -196,11 +198,13 @@ static void part_got(struct nest *nest, struct slice reply)
 
 static void ask_inside(struct many *many, struct part *part)
 {
-	const struct rules *rules = many->task.host->env.rules;
+	const struct command_keys *keys = &many->task.host->env.rules->commands;
 	const struct request get = { .command = command_get(COMMAND_GET) };
-	struct buf words = BUF_EMPTY;
+	struct slice key = part->waiter.key;
+	char room[KEY_MAX + 2];
 	struct request inside;
-	bool good = command_key_parse(&rules->commands, &get, part->waiter.key, &words, &inside);
+	size_t words;
+	bool good = command_key_parse(keys, &get, key, command_key_find(keys, key, &words), room, &inside);
 
 	part->nest = (struct nest){ .outer = &many->task, .done = part_got };
 	part->inside = inside.command;
@@ -211,7 +215,6 @@ static void ask_inside(struct many *many, struct part *part)
 		start_inside(&part->nest, &inside);
 	else
 		fail(&part->nest, inside.error);
-	buf_free(&words);
 }
 
 static bool ask(struct fan *fan, struct fan_part *fan_part)
@@ -240,10 +243,13 @@ static bool waits(const struct fan *fan)
 	const struct host *host = many->task.host;
 	struct slice rest = many->rest;
 	struct order_effect effect;
+	const struct command *inside;
+	enum order_class class;
 
 	if (host->calls_max && many->order.calls >= host->calls_max)
 		return true;
-	return order_class_must_wait(&many->order, keys_class(host->env.rules, slice_token(&rest), &effect));
+	class = keys_class(host->env.rules, slice_token(&rest), &effect, &inside);
+	return order_class_must_wait(&many->order, class);
 }
 
 static void abandon(struct fan *fan)

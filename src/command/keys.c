@@ -83,20 +83,22 @@ const char *keys_refusal(const struct rules *rules, const struct request *reques
 
 /* --- the order of requests --- */
 
-enum order_class keys_class(const struct rules *rules, struct slice key, struct order_effect *effect)
+enum order_class keys_class(
+	const struct rules *rules, struct slice key, struct order_effect *effect, const struct command **inside)
 {
-	struct request inside = { .command = command_get(COMMAND_GET), .keys = 1 };
+	struct request request = { .command = command_get(COMMAND_GET), .keys = 1 };
 	const struct command *event;
 
+	*inside = NULL;
 	if (command_key_is(&rules->commands, key)) {
-		inside.command = command_key_find(&rules->commands, key, &inside.keys);
+		request.command = *inside = command_key_find(&rules->commands, key, &request.keys);
 		/* A set, as a key, may store an event. */
-		event = inside.command && rules->plain_events ? keys_event_command(inside.command) : NULL;
+		event = *inside && rules->plain_events ? keys_event_command(*inside) : NULL;
 		if (event)
-			inside.command = event;
+			request.command = event;
 	}
-	*effect = order_effect(&inside);
-	return inside.command ? inside.command->order : ORDER_READ;
+	*effect = order_effect(&request);
+	return request.command ? request.command->order : ORDER_READ;
 }
 
 static bool has_large_reply(const struct command_keys *keys, struct slice key)
@@ -132,7 +134,8 @@ static void find_needs_of_many(const struct rules *rules, const struct request *
 
 	while ((key = slice_token(&all)).n) {
 		struct order_effect effect;
-		enum order_class class = keys_class(rules, key, &effect);
+		const struct command *inside;
+		enum order_class class = keys_class(rules, key, &effect, &inside);
 		out->classes |= (uint16_t)(1u << class);
 		writes |= order_class_changes(class);
 		late |= effect.stages_reads || effect.hides_writes || class == ORDER_FLUSH;
@@ -167,7 +170,7 @@ bool keys_find_needs(const struct rules *rules, const struct request *request, s
 	if (grammar == GRAMMAR_KEYS && request->keys > 1)
 		find_needs_of_many(rules, request, out);
 	else if (grammar == GRAMMAR_KEYS || grammar == GRAMMAR_STORAGE)
-		out->classes = (uint16_t)(1u << keys_class(rules, request->key, &out->effect));
+		out->classes = (uint16_t)(1u << keys_class(rules, request->key, &out->effect, &out->inside));
 	else
 		return false;
 	return true;

@@ -35,8 +35,9 @@ static inline bool keys_event(const struct rules *rules, struct slice key)
 /* The command that a storage command, arithmetic, delete or touch of such a type stands for. NULL: it is refused. */
 const struct command *keys_event_command(const struct command *command);
 
-/* The class of the request for which one key of a get, or a set, stands; and its effect. */
-enum order_class keys_class(const struct rules *rules, struct slice key, struct order_effect *effect);
+/* The class of the request for which one key of a get, or a set, stands; its effect; and the command that the key names, or NULL. */
+enum order_class keys_class(
+	const struct rules *rules, struct slice key, struct order_effect *effect, const struct command **inside);
 
 /* All keys of a request, as they are in the line. */
 static inline struct slice keys_of(const struct request *request)

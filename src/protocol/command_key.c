@@ -101,50 +101,56 @@ const char *command_key_refusal(const struct command_keys *keys, struct slice ke
 
 /* --- its request --- */
 
-/* Appends the words of a key, with spaces between them. False if one is empty; behind the last separator there need not be one. */
-static bool add_words(struct slice rest, char separator, struct buf *text)
+/* Writes the words of a key, with spaces between them. NULL if one is empty; behind the last separator there need not be one. */
+static char *write_key_words(struct slice rest, char separator, char *at)
 {
 	while (rest.n) {
 		struct slice word = take_word(&rest, separator);
 		if (word.n == 0)
-			return false;
-		if (buf_size(text))
-			BUF_ADD(text, " ");
-		buf_add_slice(text, word);
+			return NULL;
+		at = slice_write(at, word);
+		*at++ = ' ';
 	}
-	return true;
+	return at;
 }
 
-/* Appends the words of data. Several spaces separate two words as one does; another delimiter must have a word in front of it. */
-static bool add_data(struct slice data, char delimiter, struct buf *text)
+/* Writes the words of data. Several spaces separate two words as one does; another delimiter must have a word in front of it. */
+static char *write_data_words(struct slice data, char delimiter, char *at)
 {
 	if (word_find_below(data.p, data.p + data.n, ' ') != data.p + data.n)
-		return false;
-	if (delimiter == ' ') {
-		BUF_ADD(text, " ");
-		buf_add_slice(text, data);
-		return true;
-	}
+		return NULL;
+	if (delimiter == ' ')
+		return slice_write(at, data);
 	while (data.n) {
 		struct slice word = take_word(&data, delimiter);
 		if (!request_key_valid(word, word.n))
-			return false;
-		BUF_ADD(text, " ");
-		buf_add_slice(text, word);
+			return NULL;
+		at = slice_write(at, word);
+		*at++ = ' ';
 	}
-	return true;
+	return at;
 }
 
-/* The words of the request. Gives NULL, or the error line. */
+/* Writes the words of the request to `room`. Gives NULL, or the error line. */
 static const char *write_words(
-	const struct command_keys *keys, const struct request *outer, struct slice key, struct buf *text, bool data)
+	const struct command_keys *keys, struct slice key, const struct slice *data, char *room, struct slice *words)
 {
 	struct slice rest = slice_skip(key, keys->prefix.n);
+	char *at;
 
 	(void)take_word(&rest, separator_of(keys));
-	if (!add_words(rest, separator_of(keys), text))
+	at = write_key_words(rest, separator_of(keys), room);
+	if (!at)
 		return empty_word;
-	return data && !add_data(outer->data, keys->delimiter, text) ? bad_data : NULL;
+	if (data)
+		at = write_data_words(*data, keys->delimiter, at);
+	if (!at)
+		return bad_data;
+	/* No space behind the last word of a key. */
+	if (at > room && !data)
+		at--;
+	*words = slice_of(room, (size_t)(at - room));
+	return NULL;
 }
 
 static bool is_get(const struct request *outer)
@@ -169,29 +175,29 @@ static bool takes_exptime(const struct command *command)
 	return has_data(command) || command->grammar == GRAMMAR_COLLECTION || command->order == ORDER_EVENT_COUNT;
 }
 
-bool command_key_parse(const struct command_keys *keys, const struct request *outer, struct slice key, struct buf *text,
-	struct request *out)
+bool command_key_parse(const struct command_keys *keys, const struct request *outer, struct slice key,
+	const struct command *command, char *room, struct request *out)
 {
 	/* The length of a key bounds how many keys it names. */
 	static const struct request_limits limits = { .max_keys = KEY_MAX };
-	size_t words;
 
-	*out = (struct request){ .command = command_key_find(keys, key, &words) };
-	/* A key in another form than text may hold anything. */
-	if (!request_key_valid(key, KEY_MAX) || !out->command)
+	*out = (struct request){ .command = command };
+	/* A key that did not come as text may hold anything. */
+	if (!request_key_valid(key, KEY_MAX) || !command)
 		out->error = no_command;
 	else
-		out->error = check_reach(outer, out->command);
-	if (!out->error)
-		out->error = write_words(keys, outer, key, text, !is_get(outer) && !has_data(out->command));
+		out->error = check_reach(outer, command);
+	if (!out->error) {
+		bool words = !is_get(outer) && !has_data(command);
+		out->error = write_words(keys, key, words ? &outer->data : NULL, room, &out->rest);
+	}
 	if (out->error)
 		return false;
-	out->rest = buf_slice(text);
-	if (has_data(out->command)) {
+	if (has_data(command)) {
 		out->data = outer->data;
 		out->flags = outer->flags;
 	}
-	if (!is_get(outer) && takes_exptime(out->command))
+	if (!is_get(outer) && takes_exptime(command))
 		out->exptime = outer->exptime;
 	if (request_parse_words(&limits, out) != REQUEST_READY)
 		return false;
@@ -204,19 +210,11 @@ bool command_key_parse(const struct command_keys *keys, const struct request *ou
 
 /* --- its reply --- */
 
-static bool is_one_of(struct slice line, const char *const *words)
-{
-	while (*words && !slice_equal(line, slice_of(*words, strlen(*words))))
-		words++;
-	return *words != NULL;
-}
-
 /* The last two are those of meta commands. */
 static bool is_miss(struct slice line)
 {
-	static const char *const words[] = { "END", "NOT_FOUND", "EN", "NF", NULL };
-
-	return is_one_of(line, words);
+	return slice_equal(line, SLICE("END")) || slice_equal(line, SLICE("NOT_FOUND")) ||
+		slice_equal(line, SLICE("EN")) || slice_equal(line, SLICE("NF"));
 }
 
 /* Whether the reply has no more than one VALUE, however much is stored. */
@@ -249,17 +247,15 @@ enum command_key_answer command_key_value(
 
 struct slice command_key_stored(const struct command *outer, struct slice reply)
 {
-	static const char *const changed[] = { "EXISTS", "EX", NULL },
-				 *const not_stored[] = { "NOT_STORED", "NS", NULL };
 	struct reply_part part;
 
 	if (!reply_next(&reply, &part))
 		return SLICE("STORED");
 	if (part.kind == REPLY_PART_ERROR)
 		return part.line;
-	if (is_one_of(part.line, changed))
+	if (slice_equal(part.line, SLICE("EXISTS")) || slice_equal(part.line, SLICE("EX")))
 		return SLICE("EXISTS");
-	if (is_one_of(part.line, not_stored))
+	if (slice_equal(part.line, SLICE("NOT_STORED")) || slice_equal(part.line, SLICE("NS")))
 		return SLICE("NOT_STORED");
 	/* To a set no client expects that nothing is found. */
 	if (is_miss(part.line))

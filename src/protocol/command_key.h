@@ -9,7 +9,7 @@
 #define PROTOCOL_COMMAND_KEY_H
 
 #include "protocol/request.h"
-#include "util/buf.h"
+#include "util/slice.h"
 
 /* The configuration of these keys. All zeroes: there are none. */
 struct command_keys {
@@ -35,13 +35,19 @@ const struct command *command_key_find(const struct command_keys *keys, struct s
 /* The error line for a request that does not reach such a key: it says what does. */
 const char *command_key_refusal(const struct command_keys *keys, struct slice key);
 
+/* The bytes of room for the next function. */
+static inline size_t command_key_room(const struct request *outer, struct slice key)
+{
+	return key.n + outer->data.n + 2;
+}
+
 /*
- * Makes the request that such a key stands for. `outer` is the get, gets, set or cas that names the key. Gives true and fills in
- * `out`, or gives false with the line in `out->error`. The slices of `out` point into `text`, which is empty at first and which the
- * caller frees, and into the data of `outer`.
+ * Makes the request that such a key stands for. `outer` is the get, gets, set or cas that names the key, `command` is what
+ * command_key_find gives. Gives true and fills in `out`, or gives false with the line in `out->error`. The slices of `out` point into
+ * `room`, which the caller provides, and into the data of `outer`.
  */
-bool command_key_parse(const struct command_keys *keys, const struct request *outer, struct slice key, struct buf *text,
-	struct request *out);
+bool command_key_parse(const struct command_keys *keys, const struct request *outer, struct slice key,
+	const struct command *command, char *room, struct request *out);
 
 /* The key of the item that such a key reads as a whole; empty if it reads none. */
 struct slice command_key_item(const struct command_keys *keys, struct slice key);

@@ -59,7 +59,7 @@ class Program:
         argv = [located(word) if "/" not in word else word for word in client.argv]
         self.errors = tempfile.TemporaryFile("w+")
         self.child = subprocess.Popen([*argv, str(port), protocol, *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                      stderr=self.errors, text=True, cwd=FOLDER, env=ENVIRONMENT)
+                                      stderr=self.errors, text=True, errors="backslashreplace", cwd=FOLDER, env=ENVIRONMENT)
         self.watch = threading.Timer(LIMIT, self.child.kill)
         self.watch.start()
 

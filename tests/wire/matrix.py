@@ -64,32 +64,34 @@ def perl(name, version, protocols, program, **more):
 
 
 def node(name, version, protocols, program, **more):
-    return Client(f"{name} (Node)", f"npm {name}", version, protocols, ["node", program], ["node", "-e", f"require('{name}')"], **more)
+    look = ["node", "-e", f"require('{name}')"]
+    return Client(f"{name} (Node)", f"npm {name}", version, protocols, ["node", program], look, **more)
 
 
 BAD_WORD = "bad word in the data"
+BOTH_SAY = {"text": BAD_WORD, "binary": BAD_WORD}
 TEXT, BINARY, BOTH = ("text",), ("binary",), ("text", "binary")
 STORING = ("set", "add", "append", "prepend", "cas")
-# libmemcached takes an error of a get for a miss.
 READING = ("get", "gets", "multi")
 ALL = STORING + READING + ("incr", "touch", "delete")
+GOPATH = "/usr/share/gocode"
 CLIENTS = [
     python("pymemcache", "python3-pymemcache", "3.5.2", TEXT, "pymemcache_client.py", "pymemcache"),
+    # libmemcached takes an error of a get for a miss.
     python("pylibmc", "python3-pylibmc", "1.6.3", BOTH, "pylibmc_client.py", "pylibmc", silent=READING),
-    python("python-memcache", "python3-memcache", "1.59", TEXT, "python_memcache.py", "memcache", silent=STORING + READING + ("touch", "delete"),
+    python("python-memcache", "python3-memcache", "1.59", TEXT, "python_memcache.py", "memcache",
+           silent=STORING + READING + ("touch", "delete"),
            # It takes no notice of what delete found.
            otherwise={"delete absent": "yes", "delete tag-absent": "yes"}),
     python("bmemcached", "python3-binary-memcached", "0.31.1+dfsg1", BINARY, "bmemcached_client.py", "bmemcached",
-           lacks=("append", "prepend", "touch"), sets="compress_level=0", packed={"text": BAD_WORD, "binary": BAD_WORD},
+           lacks=("append", "prepend", "touch"), sets="compress_level=0", packed=BOTH_SAY,
            # It makes a number that is missing, and takes no notice of what delete found.
            otherwise={"incr missing 1": "0", "delete absent": "yes", "delete tag-absent": "yes"}),
-    php("php-memcached", "3.2.0+2.2.0", BOTH, "php_memcached.php", "memcached", sets="OPT_COMPRESSION, false",
-        # libmemcached does not know the status.
-        packed={"text": BAD_WORD, "binary": "UNKNOWN READ FAILURE"},
-        silent=READING),
+    php("php-memcached", "3.2.0+2.2.0", BOTH, "php_memcached.php", "memcached", silent=READING,
+        # libmemcached does not know the status of the binary protocol.
+        sets="OPT_COMPRESSION, false", packed={"text": BAD_WORD, "binary": "UNKNOWN READ FAILURE"}),
     php("php-memcache", "8.0+4.0.5.2+3.0.9~20170802.e702b5f9+", BOTH, "php_memcache.php", "memcache", lacks=("touch",),
-        sets="setCompressThreshold(0)", packed={"text": BAD_WORD, "binary": BAD_WORD},
-        silent=("binary: get",),
+        sets="setCompressThreshold(0)", packed=BOTH_SAY, silent=("binary: get",),
         # In binary what is not stored is an error.
         otherwise={"binary: append tag-none ann": REFUSED}),
     perl("Cache::Memcached", "1.30", TEXT, "cache_memcached.pl", lacks=("cas", "touch"), silent=ALL,
@@ -97,23 +99,23 @@ CLIENTS = [
          waits=("get q|sadd|topic-1", "get q|nonsense|topic-1")),
     perl("Cache::Memcached::Fast", "0.28", TEXT, "cache_memcached_fast.pl", silent=ALL),
     perl("Cache::Memcached::libmemcached", "0.04001", BOTH, "cache_memcached_libmemcached.pl", lacks=("cas", "touch"), silent=ALL),
-    Client("Dalli (Ruby)", "ruby-dalli", "3.0.6", BINARY, ["ruby", "dalli_client.rb"], ["ruby", "-rdalli", "-e", "1"], sets="raw: true, compress: false",
-           packed={"binary": "Response error 4: Invalid arguments"}),
+    Client("Dalli (Ruby)", "ruby-dalli", "3.0.6", BINARY, ["ruby", "dalli_client.rb"], ["ruby", "-rdalli", "-e", "1"],
+           sets="raw: true, compress: false", packed={"binary": "Response error 4: Invalid arguments"}),
     node("memjs", "1.3.2", BINARY, "memjs_client.js", lacks=("multi", "cas"),
          # It makes a number that is missing, its prepend is an append, and what append does not find is an error.
          otherwise={"incr missing 1": "0", "get d": "<onexy>", "get tag-pend": "<ann,bob,cyd,>", "get feed-pend": "<1,2,0,>",
                     "append tag-none ann": REFUSED}),
     node("memcached", "2.2.2", TEXT, "node_memcached.js"),
     Client("gomemcache (Go)", "golang-github-bradfitz-gomemcache-dev", "0.0~git20141109", TEXT, ["gomemcache_client"],
-           ["sh", "-c", "go version && test -d /usr/share/gocode/src/github.com/bradfitz/gomemcache"], lacks=("append", "prepend"),
-           build=("gomemcache_client.go", ["env", "GO111MODULE=off", "GOPATH=/usr/share/gocode", "go", "build", "-o", "gomemcache_client"])),
+           ["sh", "-c", f"go version && test -d {GOPATH}/src/github.com/bradfitz/gomemcache"], lacks=("append", "prepend"),
+           build=("gomemcache_client.go", ["go", "build", "-o", "gomemcache_client"])),
     Client("spymemcached (Java)", "libspymemcached-java", "2.12.3+dfsg", BOTH,
            ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{JAR}:{BUILD}", "SpymemcachedClient"],
-           ["sh", "-c", f"javac -version && test -e {JAR}"],
-           sets="setCompressionThreshold", packed={"text": BAD_WORD, "binary": BAD_WORD}, silent=("incr", "binary: get"), build=("SpymemcachedClient.java", ["javac", "-cp", JAR, "-d", "."])),
-    Client("libmemcached (C)", "libmemcached11", "1.1.4", BOTH, ["libmemcached_client"], ["sh", "-c", "cc --version"],
-           silent=READING,
-           build=("libmemcached_client.c", ["cc", "-O1", "-Wall", "-Wextra", "-Werror", "-o", "libmemcached_client", "-Wl,--no-as-needed", "-lmemcached"])),
+           ["sh", "-c", f"javac -version && test -e {JAR}"], sets="setCompressionThreshold", packed=BOTH_SAY,
+           # incr gives a number alone; in binary, get gives no error.
+           silent=("incr", "binary: get"), build=("SpymemcachedClient.java", ["javac", "-cp", JAR, "-d", "."])),
+    Client("libmemcached (C)", "libmemcached11", "1.1.4", BOTH, ["libmemcached_client"], ["sh", "-c", "cc --version"], silent=READING,
+           build=("libmemcached_client.c", ["cc", "-O1", "-o", "libmemcached_client", "-Wl,--no-as-needed", "-lmemcached"])),
     Client("libmemcached's tools", "libmemcached-tools", "1.1.4", BOTH, [*PYTHON, "libmemcached_tools.py"], ["memccat", "--version"],
            lacks=("append", "prepend", "cas", "incr"), silent=ALL),
 ]

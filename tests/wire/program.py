@@ -1,6 +1,7 @@
 """A client's program in `clients`: built where it has to be, and asked one step after the other."""
 import contextlib
 import fcntl
+import functools
 import hashlib
 import os
 import shutil
@@ -9,13 +10,15 @@ import tempfile
 import threading
 
 from harness import PATIENCE
-from matrix import BUILD, FOLDER
+from matrix import BUILD, FOLDER, GOPATH
 
 LIMIT = 5 * PATIENCE
 # scripts/deps installs the clients of npm there.
-ENVIRONMENT = dict(os.environ, NODE_PATH=os.path.join(BUILD, "node_modules"), GOCACHE=os.path.join(BUILD, "go"))
+ENVIRONMENT = dict(os.environ, NODE_PATH=os.path.join(BUILD, "node_modules"), GOCACHE=os.path.join(BUILD, "go"), GOPATH=GOPATH,
+                   GO111MODULE="off")
 
 
+@functools.lru_cache
 def installed(client):
     if not shutil.which(client.look[0]):
         return False

@@ -20,7 +20,7 @@ LANGUAGES = {
     "php": ("php-memcached", WHOLE, "php {source}"),
     "ruby": ("Dalli (Ruby)", WHOLE, "ruby {source}"),
     "perl": ("Cache::Memcached::Fast", "use strict; use warnings;\n%s", "perl {source}"),
-    "go": ("gomemcache (Go)", GO, "env GO111MODULE=off GOPATH=/usr/share/gocode go run {source}"),
+    "go": ("gomemcache (Go)", GO, "go run {source}"),
     "js": ("memjs (Node)", JS, "node {source}"),
     "c": ("libmemcached (C)", C, "cc -o {source}.out {source} -lmemcached && {source}.out"),
 }

@@ -93,7 +93,8 @@ class Readme(WireTest):
                 self.skipTest("this is no Debian 12")
         for client in CLIENTS:
             if not client.npm and installed(client):
-                done = subprocess.run(["dpkg-query", "-W", "-f", "${Version}", client.package], capture_output=True, text=True, check=False)
+                done = subprocess.run(["dpkg-query", "-W", "-f", "${Version}", client.package], capture_output=True, text=True,
+                                      check=False)
                 upstream = done.stdout.rpartition(":")[2].rpartition("-")[0]
                 self.assertEqual(upstream, client.version, client.package)
 

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <unistd.h>
 
+#include "admin_measures.h"
+#include "measures.h"
 #include "protocol/reply.h"
 #include "util/log.h"
 #include "util/num.h"
@@ -148,6 +150,14 @@ static void print_upstream(const struct worker *w, struct buf *out)
 	}
 }
 
+static void reset(struct daemon *d)
+{
+	pthread_mutex_lock(&d->lock);
+	sum_counters(d, d->baseline);
+	pthread_mutex_unlock(&d->lock);
+	measures_reset(d);
+}
+
 void admin_stats(struct client *client, const struct request *request, struct buf *out)
 {
 	struct slice rest = request->rest, group = slice_token(&rest);
@@ -155,9 +165,12 @@ void admin_stats(struct client *client, const struct request *request, struct bu
 	struct daemon *d = w->daemon;
 
 	if (slice_equal(group, SLICE("reset"))) {
-		pthread_mutex_lock(&d->lock);
-		sum_counters(d, d->baseline);
-		pthread_mutex_unlock(&d->lock);
+		reset(d);
+		reply_text(out, "RESET");
+		return;
+	}
+	if (slice_equal(group, SLICE("slow")) && slice_equal(slice_token(&rest), SLICE("reset"))) {
+		measures_reset_slow(d);
 		reply_text(out, "RESET");
 		return;
 	}
@@ -170,7 +183,7 @@ void admin_stats(struct client *client, const struct request *request, struct bu
 		print_counters(d, COUNT_bytes_written + 1, COUNTERS - 1, out);
 	} else if (slice_equal(group, SLICE("settings"))) {
 		config_print(worker_config(w), out);
-	} else {
+	} else if (!admin_measures(d, w->current->servers, group, out)) {
 		reply_text(out, "CLIENT_ERROR unknown stats group");
 		return;
 	}

@@ -7,6 +7,7 @@
 #include "admin.h"
 #include "client_auth.h"
 #include "client_limits.h"
+#include "client_peer.h"
 #include "client_reply.h"
 #include "client_turns.h"
 #include "client_window.h"
@@ -15,6 +16,7 @@
 #include "generation.h"
 #include "protocol/reply.h"
 #include "util/alloc.h"
+#include "util/escape.h"
 #include "util/log.h"
 
 static struct client *client_of(struct stream *stream)
@@ -145,15 +147,7 @@ static bool may_start_request(const struct client *c)
 
 static void carry_out(struct client *c, const struct request *request)
 {
-	static const enum counter counters[COMMAND_COUNT] = {
-#define COMMAND(id, name, grammar, start, order, counter, ...) [COMMAND_##id] = COUNT_cmd_##counter,
-#define PROXY_COMMAND COMMAND
-#include "protocol/commands.def"
-#undef PROXY_COMMAND
-#undef COMMAND
-	};
-
-	worker_count(c->worker, counters[request->command->id], 1);
+	worker_count(c->worker, latency_class(request->command->id), 1);
 	if (!task_start(&c->generation->host, request, c))
 		admin_start(c, request);
 }
@@ -173,8 +167,16 @@ void client_refuse(struct client *c, const char *error)
 {
 	const struct request request = { .error = error };
 
+	c->began = c->worker->loop.now_us;
 	refuse(c, &request);
 	client_drain(c);
+}
+
+/* The request waits, unread. It took its time from now on. Gives 0. */
+static size_t delay(struct client *c)
+{
+	c->delayed = c->began;
+	return 0;
 }
 
 /* A denied command is refused without another effect: one that is too large would delete its item. */
@@ -188,6 +190,19 @@ static enum request_status check_denied(
 	request->error = command_denied(request->command->id);
 	request->too_large = false;
 	return REQUEST_REFUSED;
+}
+
+/* Not inline: its arrays would cost every request. */
+static __attribute__((noinline)) void log_http(const struct client *c, struct slice in)
+{
+	enum { SHOWN = 40 };
+	char name[CLIENT_PEER], text[ESCAPE_SIZE(SHOWN)];
+
+	if (log_level() < LOG_LEVEL_INFO)
+		return;
+	client_peer(c, name);
+	escape_text(text, in, SHOWN);
+	log_info("client %s: closed: it speaks HTTP: %s", name, text);
 }
 
 /* Takes a request off the front of `in`. Gives its size, or 0 if it is incomplete or must wait. */
@@ -206,7 +221,7 @@ static size_t take_request(struct client *c, struct slice in)
 	case REQUEST_MORE:
 		return 0;
 	case REQUEST_HANGUP:
-		log_info("client closed: it speaks HTTP");
+		log_http(c, in);
 		c->closing = true;
 		break;
 	case REQUEST_FATAL:
@@ -217,7 +232,7 @@ static size_t take_request(struct client *c, struct slice in)
 	case REQUEST_REFUSED:
 		if (request_discards(&request) && order_must_wait(&c->order, &request)) {
 			c->barrier = true;
-			return 0;
+			return delay(c);
 		}
 		refuse(c, &request);
 		c->skip = request.skip;
@@ -227,10 +242,10 @@ static size_t take_request(struct client *c, struct slice in)
 			request.needs = &needs;
 		if (order_must_wait(&c->order, &request)) {
 			c->barrier = true;
-			return 0;
+			return delay(c);
 		}
 		if (client_turns_must_wait(c, &request))
-			return 0;
+			return delay(c);
 		carry_out(c, &request);
 	}
 	c->request = (struct request_progress){ 0 };
@@ -255,6 +270,8 @@ static size_t on_data(struct stream *stream, struct slice in)
 	if (c->lingering)
 		return discard(c, in.n);
 	limits_active(c);
+	c->began = c->delayed ? c->delayed : c->worker->loop.now_us;
+	c->delayed = 0;
 	while (used < in.n && !c->closing && may_start_request(c)) {
 		if (c->skip) {
 			n = in.n - used < c->skip ? in.n - used : c->skip;
@@ -347,7 +364,7 @@ static void on_ended(struct stream *stream, int error)
 	struct client *c = client_of(stream);
 
 	if (error == EPROTO)
-		log_info("client closed: %s", stream_error(stream, error));
+		client_log(c, stream_error(stream, error));
 	/* Without an error the client has closed its sending side only: its requests are answered. */
 	c->ended = true;
 	if (error || c->lingering)

@@ -31,6 +31,11 @@ static void start_inside(const struct request *request, void *owner)
 	admin_start(owner, request);
 }
 
+static void note_size(struct env *env, struct slice key, uint64_t members, uint64_t bytes)
+{
+	largest_note(&((struct generation *)env)->worker->largest, key, members, bytes, env->unix_time);
+}
+
 /* A share of a server's queue, so that one client leaves room for others. */
 static size_t calls_max(const struct config *config)
 {
@@ -49,6 +54,7 @@ static void init_host(struct generation *g)
 		.env = {
 			.call = send_call,
 			.later = call_later,
+			.measured = note_size,
 			.now = w->loop.now,
 			.unix_time = w->loop.unix_time,
 			.random = random_next(&w->random),

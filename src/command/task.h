@@ -22,9 +22,12 @@ struct task {
 		spill; /* for the host: a reply that waits for earlier ones; or the reply of a task inside of another one */
 	struct buf scratch; /* for the command; freed with the task */
 	size_t size;        /* of the whole object */
+	struct slice keys;  /* set by task_keys: those of the request; none at first */
+	uint64_t began;     /* the host's: when the request came */
 	uint32_t taken;     /* bytes of the request */
 	uint32_t values;    /* that the reply may have, and the host's after that: at first the keys of the request */
 	uint32_t expected;  /* set by the host in `begin`: for call.expected of each read of a value */
+	uint32_t key_count; /* of `keys` */
 	size_t spilled;     /* the host's: bytes of `spill` that it has counted */
 	const struct command *command;
 	void (*resume)(struct task *task); /* set by a task that pauses while host->room is false; else NULL */
@@ -89,6 +92,17 @@ void task_reply_failure(struct task *task, const struct result *r);
 static inline int64_t task_ttl(const struct request *request, int64_t ttl)
 {
 	return request->exptime ? request->exptime : ttl;
+}
+
+/*
+ * Says which keys the request has, for those who look at the task when it is done: `count` of them, separated by spaces if there are
+ * several. They must stay as long as the task. Gives `keys`.
+ */
+static inline struct slice task_keys(struct task *task, struct slice keys, size_t count)
+{
+	task->keys = keys;
+	task->key_count = (uint32_t)count;
+	return keys;
 }
 
 /* Copies `s` to `*at`, and advances `*at`. Gives the copy: for slices of the request that a task keeps. */

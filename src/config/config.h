@@ -26,6 +26,7 @@ struct config {
 	char *control; /* path of the operators' socket; "" for none */
 	bool reuseport;
 	bool sandbox;
+	bool syslog; /* the log goes there, else to standard error */
 	bool server_tls, server_tls_verify;
 #define PATH(name) char *name; /* "" for none */
 #include "config/paths.def"

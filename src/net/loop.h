@@ -47,6 +47,7 @@ struct loop {
 	size_t awaited;                 /* unanswered calls to all servers */
 	struct buf spares[LOOP_SPARES]; /* empty buffers for streams to write to */
 	size_t spare_count;
+	uint64_t now_us;     /* `now` in microseconds */
 	size_t shared_again; /* bytes of shared texts that a stream waits to write beside another */
 	char *scratch;       /* LOOP_SCRATCH bytes to read sockets into */
 	void (*turn)(struct loop *loop, void *arg); /* called when a turn has read the clocks; or NULL */

@@ -1,59 +1,55 @@
 <?php
-/* php-memcached. It refuses to append while it compresses. What it does is said in scenario.py. */
+/* php-memcached. It refuses to append while it compresses. */
+require __DIR__ . '/steps.php';
+
 $client = new Memcached();
-$client->setOption(Memcached::OPT_COMPRESSION, false);
+$client->setOption(Memcached::OPT_BINARY_PROTOCOL, $argv[2] === 'binary');
+$client->setOption(Memcached::OPT_COMPRESSION, ($argv[3] ?? '') === 'defaults');
 $client->setOption(Memcached::OPT_CONNECT_TIMEOUT, 60000);
 $client->setOption(Memcached::OPT_POLL_TIMEOUT, 60000);
 $client->addServer('127.0.0.1', (int)$argv[1]);
-[, , $one, $other, $items] = $argv;
+$token = null;
 
-function reply($what, $good)
-{
-    echo "$what: ", $good ? 'yes' : 'no', "\n";
-}
-
-function value($what, $text)
-{
-    echo "$what: ", is_string($text) ? "<$text>" : 'missing', "\n";
-}
-
-function gets($key)
+/* What was not found or not stored is no error; all else is. */
+function checked($outcome)
 {
     global $client;
-    $found = $client->get($key, null, Memcached::GET_EXTENDED);
-    return [$found['value'] ?? null, $found['cas'] ?? 0];
+    $ordinary = [Memcached::RES_SUCCESS, Memcached::RES_NOTFOUND, Memcached::RES_NOTSTORED, Memcached::RES_DATA_EXISTS];
+    if ($outcome === false && !in_array($client->getResultCode(), $ordinary, true)) {
+        $text = $client->getLastErrorMessage();
+        throw new RuntimeException($text && $text !== 'SUCCESS' ? $text : $client->getResultMessage());
+    }
+    return $outcome;
 }
 
-value('missing set', $client->get($one));
-reply('append to what is missing', $client->append($one, 'ann,bob,'));
-reply('add', $client->add($one, 'ann,bob,'));
-reply('append', $client->append($one, 'cyd'));
-value('set', $client->get($one));
-reply('prepend removes', $client->prepend($one, 'bob,'));
-value('set', $client->get($one));
-[, $token] = gets($one);
-reply('cas', $client->cas($token, $one, 'dee,eve,'));
-reply('cas with an old token', $client->cas($token, $one, 'fay,'));
-[$text, $token] = gets($one);
-value('gets', $text);
-reply('append', $client->append($one, 'gus,'));
-reply('cas after a change', $client->cas($token, $one, 'fay,'));
-value('set', $client->get($one));
-reply('set replaces', $client->set($other, 'hal,hal,ida'));
-reply('append to what is missing', $client->append($items, '1,2,'));
-reply('add', $client->add($items, '1,2,'));
-reply('append to the list', $client->append($items, '2,3,'));
-reply('prepend to the list', $client->prepend($items, '0,'));
-value('list', $client->get($items));
-[, $token] = gets($items);
-reply('cas of the list', $client->cas($token, $items, '9,8,9,'));
-reply('cas of the list with an old token', $client->cas($token, $items, '7,'));
-$found = $client->getMulti([$one, $other, "$one-missing", $items]);
-echo 'found: ', count($found), "\n";
-foreach (['set' => $one, 'other set' => $other, 'list' => $items] as $what => $key) {
-    value($what, $found[$key] ?? null);
+function value($outcome)
+{
+    return checked($outcome) === false ? null : $outcome;
 }
-foreach ([$one, $other, $items] as $key) {
-    reply('delete', $client->delete($key));
-    value('deleted', $client->get($key));
-}
+
+play([
+    'get' => fn($key) => value($client->get($key)),
+    'gets' => function ($key) {
+        global $client, $token;
+        $found = checked($client->get($key, null, Memcached::GET_EXTENDED));
+        $token = $found['cas'] ?? null;
+        return $found['value'] ?? null;
+    },
+    'multi' => function (...$keys) {
+        global $client;
+        $found = checked($client->getMulti($keys));
+        return array_map(fn($key) => $found[$key] ?? null, $keys);
+    },
+    'set' => fn($key, $data, $ttl = 0) => checked($client->set($key, $data, (int)$ttl)),
+    'add' => fn($key, $data) => checked($client->add($key, $data)),
+    'append' => fn($key, $data) => checked($client->append($key, $data)),
+    'prepend' => fn($key, $data) => checked($client->prepend($key, $data)),
+    'cas' => function ($key, $data) {
+        global $client, $token;
+        return checked($client->cas($token, $key, $data));
+    },
+    'incr' => fn($key, $number) => value($client->increment($key, (int)$number)),
+    'decr' => fn($key, $number) => value($client->decrement($key, (int)$number)),
+    'touch' => fn($key, $ttl) => checked($client->touch($key, (int)$ttl)),
+    'delete' => fn($key) => checked($client->delete($key)),
+]);

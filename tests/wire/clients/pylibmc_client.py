@@ -1,17 +1,29 @@
 """python3-pylibmc. It is given bytes: text would be flagged as text, and come back as bytes where `append` created the item."""
 import pylibmc
 
-import scenario
+import steps
 
 
-class Pylibmc(scenario.Scenario):
-    def __init__(self, port):
-        self.client = pylibmc.Client([f"127.0.0.1:{port}"], binary=False,
+class Pylibmc(steps.Steps):
+    def __init__(self, port, binary):
+        self.client = pylibmc.Client([f"127.0.0.1:{port}"], binary=binary,
                                      behaviors={"cas": True, "connect_timeout": 60000, "_poll_timeout": 60000})
 
     @staticmethod
     def data_of(text):
         return text.encode()
 
+    def incr(self, key, number):
+        try:
+            return self.client.incr(key, int(number))
+        except pylibmc.NotFound:
+            return None
 
-scenario.main(Pylibmc)
+    def touch(self, key, ttl):
+        try:
+            return self.client.touch(key, int(ttl))
+        except pylibmc.NotFound:
+            return False
+
+
+steps.main(Pylibmc, pylibmc.Error)

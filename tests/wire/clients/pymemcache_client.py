@@ -1,15 +1,13 @@
 """python3-pymemcache"""
 from pymemcache.client.base import Client
+from pymemcache.exceptions import MemcacheError
 
-import scenario
+import steps
 
 
-class Pymemcache(scenario.Scenario):
-    def __init__(self, port):
+class Pymemcache(steps.Steps):
+    def __init__(self, port, _):
         self.client = Client(("127.0.0.1", port), timeout=60, connect_timeout=60, default_noreply=False)
 
-    def get_many(self, keys):
-        return {key: self.text_of(data) for key, data in self.client.get_many(keys).items()}
 
-
-scenario.main(Pymemcache)
+steps.main(Pymemcache, MemcacheError)

@@ -1,0 +1,121 @@
+"""The matrix of clients: which there are, what each lacks, and where it answers otherwise than most.
+
+README.md has it as a table, which the tests compare with this one. So what is not true here fails a test.
+"""
+import os
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+README = os.path.join(HERE, "../../README.md")
+FOLDER = os.path.join(HERE, "clients")
+BUILD = os.path.abspath(os.path.join(HERE, "../../build/clients"))
+JAR = "/usr/share/java/spymemcached.jar"
+PYTHON = ["/usr/bin/python3", "-B"]
+REFUSED = object()  # an answer: an error, in the words of the client
+PLAIN, VERBS, KEYS = "plain use", "plain_verbs", "commands as keys"
+
+
+class Client:
+    """
+    name: as its users call it. package, version: of Debian 12, or of npm. protocols: those that it speaks.
+    argv: what runs its program; a name of a file is one in `clients`, or a program that `build` makes there.
+    build: (source, command but for the source), where the program has to be built.
+    look: tells with status 0 that the client is installed.
+    lacks: calls that it has not. sets: what its users set so that values arrive unchanged, or None.
+    packed: {protocol: what its users see if they do not}; None where nothing has to be set.
+    otherwise: {step: answer}, or {"binary: step": answer}, where it answers otherwise than most. A comment says why.
+    silent: the verbs, or "text: verb", for which an error may look like the answer `no` or `missing`.
+    waits: the steps that its program is not asked for, since the client would wait for its time limit.
+    """
+
+    def __init__(self, name, package, version, protocols, argv, look, **more):
+        self.name, self.package, self.version, self.protocols = name, package, version, protocols
+        self.argv, self.look = argv, look
+        self.lacks = more.get("lacks", ())
+        self.sets = more.get("sets")
+        self.packed = more.get("packed")
+        self.otherwise = more.get("otherwise", {})
+        self.silent = more.get("silent", ())
+        self.waits = more.get("waits", ())
+        self.build = more.get("build")
+        self.npm = package.startswith("npm ")
+
+    def row(self):
+        """Its line of the table in README.md."""
+        cells = (self.name, self.package, self.version.split("+")[0], ", ".join(self.protocols), ", ".join(self.lacks),
+                 f"`{self.sets}`" if self.sets else "")
+        return "|" + "|".join(f" {cell} " if cell else " " for cell in cells) + "|"
+
+
+HEAD = ("| client | package | version | protocols | has no | needs |", "|---|---|---|---|---|---|")
+
+
+def python(name, package, version, protocols, program, module, **more):
+    return Client(name, package, version, protocols, [*PYTHON, program], [*PYTHON, "-c", f"import {module}"], **more)
+
+
+def php(name, version, protocols, program, extension, **more):
+    look = ["php", "-r", f"exit(extension_loaded('{extension}') ? 0 : 1);"]
+    return Client(name, name, version, protocols, ["php", program], look, **more)
+
+
+def perl(name, version, protocols, program, **more):
+    package = f"lib{name.lower().replace('::', '-')}-perl"
+    return Client(name, package, version, protocols, ["perl", program], ["perl", f"-M{name}", "-e", "1"], **more)
+
+
+def node(name, version, protocols, program, **more):
+    look = ["node", "-e", f"require('{name}')"]
+    return Client(f"{name} (Node)", f"npm {name}", version, protocols, ["node", program], look, **more)
+
+
+BAD_WORD = "bad word in the data"
+BOTH_SAY = {"text": BAD_WORD, "binary": BAD_WORD}
+TEXT, BINARY, BOTH = ("text",), ("binary",), ("text", "binary")
+STORING = ("set", "add", "append", "prepend", "cas")
+READING = ("get", "gets", "multi")
+ALL = STORING + READING + ("incr", "touch", "delete")
+GOPATH = "/usr/share/gocode"
+CLIENTS = [
+    python("pymemcache", "python3-pymemcache", "3.5.2", TEXT, "pymemcache_client.py", "pymemcache"),
+    # libmemcached takes an error of a get for a miss.
+    python("pylibmc", "python3-pylibmc", "1.6.3", BOTH, "pylibmc_client.py", "pylibmc", silent=READING),
+    python("python-memcache", "python3-memcache", "1.59", TEXT, "python_memcache.py", "memcache",
+           silent=STORING + READING + ("touch", "delete"),
+           # It takes no notice of what delete found.
+           otherwise={"delete absent": "yes", "delete tag-absent": "yes"}),
+    python("bmemcached", "python3-binary-memcached", "0.31.1+dfsg1", BINARY, "bmemcached_client.py", "bmemcached",
+           lacks=("append", "prepend", "touch"), sets="compress_level=0", packed=BOTH_SAY,
+           # It makes a number that is missing, and takes no notice of what delete found.
+           otherwise={"incr missing 1": "0", "delete absent": "yes", "delete tag-absent": "yes"}),
+    php("php-memcached", "3.2.0+2.2.0", BOTH, "php_memcached.php", "memcached", silent=READING,
+        # libmemcached does not know the status of the binary protocol.
+        sets="OPT_COMPRESSION, false", packed={"text": BAD_WORD, "binary": "UNKNOWN READ FAILURE"}),
+    php("php-memcache", "8.0+4.0.5.2+3.0.9~20170802.e702b5f9+", BOTH, "php_memcache.php", "memcache", lacks=("touch",),
+        sets="setCompressThreshold(0)", packed=BOTH_SAY, silent=("binary: get",),
+        # In binary what is not stored is an error.
+        otherwise={"binary: append tag-none ann": REFUSED}),
+    perl("Cache::Memcached", "1.30", TEXT, "cache_memcached.pl", lacks=("cas", "touch"), silent=ALL,
+         # It waits for an END behind the error, and then says that nothing is there.
+         waits=("get q|sadd|topic-1", "get q|nonsense|topic-1")),
+    perl("Cache::Memcached::Fast", "0.28", TEXT, "cache_memcached_fast.pl", silent=ALL),
+    perl("Cache::Memcached::libmemcached", "0.04001", BOTH, "cache_memcached_libmemcached.pl", lacks=("cas", "touch"), silent=ALL),
+    Client("Dalli (Ruby)", "ruby-dalli", "3.0.6", BINARY, ["ruby", "dalli_client.rb"], ["ruby", "-rdalli", "-e", "1"],
+           sets="raw: true, compress: false", packed={"binary": "Response error 4: Invalid arguments"}),
+    node("memjs", "1.3.2", BINARY, "memjs_client.js", lacks=("multi", "cas"),
+         # It makes a number that is missing, its prepend is an append, and what append does not find is an error.
+         otherwise={"incr missing 1": "0", "get d": "<onexy>", "get tag-pend": "<ann,bob,cyd,>", "get feed-pend": "<1,2,0,>",
+                    "append tag-none ann": REFUSED}),
+    node("memcached", "2.2.2", TEXT, "node_memcached.js"),
+    Client("gomemcache (Go)", "golang-github-bradfitz-gomemcache-dev", "0.0~git20141109", TEXT, ["gomemcache_client"],
+           ["sh", "-c", f"go version && test -d {GOPATH}/src/github.com/bradfitz/gomemcache"], lacks=("append", "prepend"),
+           build=("gomemcache_client.go", ["go", "build", "-o", "gomemcache_client"])),
+    Client("spymemcached (Java)", "libspymemcached-java", "2.12.3+dfsg", BOTH,
+           ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{JAR}:{BUILD}", "SpymemcachedClient"],
+           ["sh", "-c", f"javac -version && test -e {JAR}"], sets="setCompressionThreshold", packed=BOTH_SAY,
+           # incr gives a number alone; in binary, get gives no error.
+           silent=("incr", "binary: get"), build=("SpymemcachedClient.java", ["javac", "-cp", JAR, "-d", "."])),
+    Client("libmemcached (C)", "libmemcached11", "1.1.4", BOTH, ["libmemcached_client"], ["sh", "-c", "cc --version"], silent=READING,
+           build=("libmemcached_client.c", ["cc", "-O1", "-o", "libmemcached_client", "-Wl,--no-as-needed", "-lmemcached"])),
+    Client("libmemcached's tools", "libmemcached-tools", "1.1.4", BOTH, [*PYTHON, "libmemcached_tools.py"], ["memccat", "--version"],
+           lacks=("append", "prepend", "cas", "incr"), silent=ALL),
+]

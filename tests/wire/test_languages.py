@@ -1,0 +1,77 @@
+"""The programs of README.md, "From your language": each runs as it stands there, but for the port."""
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+
+from case import WireTest
+from matrix import CLIENTS, README
+from program import ENVIRONMENT, LIMIT, installed
+
+TRIES = 8
+PORT = "11311"  # that of README.md
+# The client that a program uses, and what is around a part of a program. Python, Ruby, Perl and PHP need nothing around them.
+WHOLE = "%s"
+GO = 'package main\n\nimport (\n"fmt"\n"github.com/bradfitz/gomemcache/memcache"\n)\n\nfunc main() {\n%s}\n'
+JS = "(async () => {\n%sc.close();\n})();\n"
+C = "#include <libmemcached/memcached.h>\n#include <stdio.h>\n\nint main(void)\n{\n%sreturn 0;\n}\n"
+LANGUAGES = {
+    "python": ("pymemcache", WHOLE, "{python} {source}"),
+    "php": ("php-memcached", WHOLE, "php {source}"),
+    "ruby": ("Dalli (Ruby)", WHOLE, "ruby {source}"),
+    "perl": ("Cache::Memcached::Fast", "use strict; use warnings;\n%s", "perl {source}"),
+    "go": ("gomemcache (Go)", GO, "go run {source}"),
+    "js": ("memjs (Node)", JS, "node {source}"),
+    "c": ("libmemcached (C)", C, "cc -o {source}.out {source} -lmemcached && {source}.out"),
+}
+
+
+def programs():
+    """(language, text) of each program in README.md."""
+    with open(README, encoding="utf-8") as text:
+        return re.findall(r"^```(\w+)\n(.*?)^```$", text.read(), re.MULTILINE | re.DOTALL)
+
+
+class Languages(WireTest):
+    def play(self, language):
+        name, around, command = LANGUAGES[language]
+        client = next(client for client in CLIENTS if client.name == name)
+        if not installed(client):
+            self.skipTest(f"{client.package} is not installed")
+        text = dict(programs())[language]
+        self.assertEqual(text.count(PORT), 1, text)
+        _, proxy = self.pool(2, config='commands = "q|"')
+        conn = self.connect(proxy)
+        self.assertEqual(conn.ask("sadd topic-2 cyd dee"), "STORED")
+        folder = tempfile.mkdtemp(prefix="setlistd-wire-")
+        self.addCleanup(shutil.rmtree, folder)
+        source = os.path.join(folder, f"program.{language}")
+        with open(source, "w", encoding="utf-8") as out:
+            out.write(around % text.replace(PORT, str(proxy.port)))
+        # Some of the clients give up within a second, gomemcache within a tenth. A machine that stands still gets further tries.
+        for _ in range(TRIES):
+            done = subprocess.run(["sh", "-c", command.format(source=source, python="/usr/bin/python3 -B")], env=ENVIRONMENT,
+                                  capture_output=True, text=True, timeout=LIMIT, check=False)
+            if (done.returncode, done.stderr) == (0, ""):
+                break
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+        # Behind each line that prints stands what it prints.
+        self.assertEqual(done.stdout.splitlines(), re.findall(r"\)+;?(?:, \"\\n\";)?  +(?:#|//) (.*)$", text, re.MULTILINE))
+        self.assertEqual(len(done.stdout.splitlines()), 3)
+        self.assertEqual(conn.ask("smembers topic-1")[:15], "VALUE topic-1 0")
+
+    def test_languages(self):
+        """No program of README.md is left out, and each has a test."""
+        self.assertEqual([language for language, _ in programs()], list(LANGUAGES))
+
+
+def add(language):
+    def test(self):
+        self.play(language)
+    test.__name__ = f"test_{language}"
+    setattr(Languages, test.__name__, test)
+
+
+for each in LANGUAGES:
+    add(each)

@@ -1,0 +1,121 @@
+"""Every client of the matrix, in each of its protocols: plain use, plain_verbs, commands as keys."""
+import json
+import os
+import re
+import shlex
+import subprocess
+
+from case import WireTest
+from harness import OPTIONS, PATIENCE, wait_until
+from matrix import CLIENTS, FOLDER, HEAD, PLAIN, README, REFUSED
+from matrix_steps import CONFIG, LONG, SET_PREFIX, STEPS
+from program import Program, installed
+
+
+class Clients(WireTest):
+    def client_program(self, client, protocol, *args):
+        if not installed(client):
+            self.skipTest(f"{client.package} is not installed")
+        _, peer = self.pool(2, config=CONFIG)
+        self.raw = self.connect(peer)
+        return Program(client, peer.port, protocol, *args)
+
+    def ask(self, program, step):
+        verb, *words = shlex.split(step)
+        if verb == "ttl":
+            return "yes" if 0 < int(self.raw.ask(f"mg {words[0]} t").removeprefix("HD t")) <= 1000 else "no"
+        if verb == "gone":
+            wait_until(f"{words[0]} expires", PATIENCE, lambda: self.raw.ask(f"mg {words[0]}") == "EN")
+            return "yes"
+        answer = program.ask(verb, *[LONG.get(word, word) for word in words])
+        if words[0].startswith(SET_PREFIX) and answer.endswith(",>"):
+            return f"<{','.join(sorted(answer[1:-2].split(',')))},>"
+        return answer
+
+
+class Matrix(Clients):
+    direct = True
+
+    def play(self, client, protocol):
+        with self.client_program(client, protocol) as program:
+            for mode in (PLAIN,) if OPTIONS.direct else STEPS:
+                with self.subTest(mode):
+                    self.play_mode(client, protocol, program, STEPS[mode])
+            complaints = program.said()
+        self.assertEqual(complaints, "")
+
+    def play_mode(self, client, protocol, program, groups):
+        for group in groups:
+            lacked = [verb for verb in group.needs if verb in client.lacks]
+            for verb in lacked:
+                step = next(step for step, _ in group.steps if step.startswith(f"{verb} "))
+                self.assertEqual(self.ask(program, step), "none", step)
+            for step, answer in [] if lacked else group.steps:
+                if step not in client.waits:
+                    self.check(client, protocol, step, answer, self.ask(program, step))
+
+    def check(self, client, protocol, step, wanted, answer):
+        wanted = client.otherwise.get(f"{protocol}: {step}", client.otherwise.get(step, wanted))
+        if wanted is REFUSED:
+            verb = step.split()[0]
+            silent = verb in client.silent or f"{protocol}: {verb}" in client.silent
+            self.assertRegex(answer, "^(error: .*|no|missing)$" if silent else "^error: ", step)
+        else:
+            for name, text in LONG.items():
+                answer = answer.replace(text, name)
+            self.assertEqual(answer[:200], wanted, step)
+
+
+class Packed(Clients):
+    """A client that packs values, if its users do not turn that off: a command refuses what comes of it, and its user is told."""
+
+    def play(self, client, protocol):
+        with self.client_program(client, protocol, "defaults") as program:
+            self.assertIn(client.packed[protocol], self.ask(program, "set q|sadd|packed MANY"))
+            self.assertEqual(self.raw.ask("scard packed"), "NOT_FOUND")
+
+
+class Readme(WireTest):
+    """The table of clients in README.md is that of the matrix, and its versions are those that run."""
+
+    def test_table(self):
+        with open(README, encoding="utf-8") as text:
+            lines = text.read().splitlines()
+        rows = [*HEAD, *(client.row() for client in CLIENTS)]
+        start = lines.index(HEAD[0]) if HEAD[0] in lines else 0
+        self.assertEqual(lines[start:start + len(rows)], rows)
+        self.assertEqual(lines[start + len(rows)], "")
+
+    def test_versions_of_debian(self):
+        """Those of Debian 12; elsewhere others may be installed."""
+        with open("/etc/os-release", encoding="utf-8") as text:
+            if "VERSION_CODENAME=bookworm" not in text.read():
+                self.skipTest("this is no Debian 12")
+        for client in CLIENTS:
+            if not client.npm and installed(client):
+                done = subprocess.run(["dpkg-query", "-W", "-f", "${Version}", client.package], capture_output=True, text=True,
+                                      check=False)
+                upstream = done.stdout.rpartition(":")[2].rpartition("-")[0]
+                self.assertEqual(upstream, client.version, client.package)
+
+    def test_versions_of_npm(self):
+        with open(os.path.join(FOLDER, "package-lock.json"), encoding="utf-8") as text:
+            packages = json.load(text)["packages"]
+        for client in CLIENTS:
+            if client.npm:
+                self.assertEqual(packages[f"node_modules/{client.package.split()[1]}"]["version"], client.version)
+
+
+def add(group, client, protocol):
+    def test(self):
+        self.play(client, protocol)
+    name = "_".join(re.findall(r"\w+", client.name.lower()))
+    test.__name__ = f"test_{name}_{protocol}"
+    setattr(group, test.__name__, test)
+
+
+for each in CLIENTS:
+    for spoken in each.protocols:
+        add(Matrix, each, spoken)
+        if each.packed:
+            add(Packed, each, spoken)

@@ -23,7 +23,7 @@ ALL_LDFLAGS = $(HARD_LDFLAGS) $(LDFLAGS)
 # The layers. What is pure does no I/O, reads no clock and keeps no state of its own, and links without libevent and
 # libmemcached: tests, fuzzers and the simulation are made from it alone. Only the fuzzer of the configuration needs more.
 PURE = $(wildcard src/protocol/*.c src/collection/*.c src/collection/*/*.c src/collection/*/*/*.c src/command/*.c) src/upstream/pipeline.c \
-	src/upstream/greeting.c src/util/alloc.c src/util/buf.c src/util/num.c src/util/pool.c src/util/shared.c src/config/address.c src/config/text.c
+	src/upstream/greeting.c src/util/alloc.c src/util/buf.c src/util/escape.c src/util/histogram.c src/util/num.c src/util/pool.c src/util/shared.c src/util/topk.c src/config/address.c src/config/text.c
 REST = $(filter-out $(PURE), $(wildcard src/*.c src/*/*.c src/*/*/*.c src/*/*/*/*.c))
 UNIT = $(wildcard tests/unit/*.c)
 FUZZERS = $(patsubst tests/fuzz/%.c, %, $(wildcard tests/fuzz/fuzz_*.c))
@@ -51,6 +51,9 @@ $(PURE_LIB): $(patsubst %.c, $(BUILD)/%.o, $(PURE))
 $(BUILD)/%.o: %.c config.mk
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(ALL_CPPFLAGS) $(LIB_CFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+# Its file is a part of it.
+$(BUILD)/src/process/page.o: src/process/page.html
 
 # The pure ones are compiled without the libraries' include paths.
 $(patsubst %.c, $(BUILD)/%.o, $(PURE)): LIB_CFLAGS =

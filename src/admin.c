@@ -2,150 +2,74 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <unistd.h>
 
+#include "admin_measures.h"
+#include "measures.h"
 #include "protocol/reply.h"
+#include "snapshot.h"
 #include "util/log.h"
 #include "util/num.h"
 
 /* The version if no server has been up: it has all commands that setlistd has. */
 static const unsigned unknown_version = 1u << 16 | 6u << 8;
 
-/* The lowest version of all servers, so that a client uses no command that one of them lacks. */
-static unsigned oldest_version(struct daemon *d)
+static void print_version(const struct snapshot *s, struct buf *out)
 {
-	unsigned oldest = 0;
-
-	pthread_mutex_lock(&d->lock);
-	for (size_t i = 0; i < d->threads; i++) {
-		const struct servers *servers = d->workers[i]->current->servers;
-		for (int j = 0; j < servers_count(servers); j++) {
-			unsigned version =
-				atomic_load_explicit(&servers_get(servers, j)->stats.version, memory_order_relaxed);
-			if (version && (!oldest || version < oldest))
-				oldest = version;
-		}
-	}
-	pthread_mutex_unlock(&d->lock);
-	return oldest ? oldest : unknown_version;
-}
-
-static void print_version(struct daemon *d, struct buf *out)
-{
-	unsigned v = oldest_version(d);
+	unsigned v = s->version ? s->version : unknown_version;
 
 	buf_printf(out, "%u.%u.%u setlistd/%s\r\n", v >> 16, v >> 8 & 255, v & 255, DAEMON_VERSION);
 }
 
-static void sum_counters(const struct daemon *d, uint64_t sums[COUNTERS])
+static void print_general(struct worker *w, const struct snapshot *s, struct buf *out)
 {
-	for (int i = 0; i < COUNTERS; i++)
-		sums[i] = 0;
-	for (size_t w = 0; w < d->threads; w++) {
-		for (int i = 0; i < COUNTERS; i++)
-			sums[i] += atomic_load_explicit(&d->workers[w]->counters[i], memory_order_relaxed);
-	}
-}
-
-static void print_general(struct worker *w, struct buf *out)
-{
-	struct daemon *d = w->daemon;
-
 	reply_stat(out, "pid", (uint64_t)getpid());
-	reply_stat(out, "uptime", (uint64_t)(w->loop.unix_time - d->started));
+	reply_stat(out, "uptime", (uint64_t)(w->loop.unix_time - s->started));
 	reply_stat(out, "time", (uint64_t)w->loop.unix_time);
 	BUF_ADD(out, "STAT version ");
-	print_version(d, out);
+	print_version(s, out);
 	reply_stat(out, "pointer_size", 8 * sizeof(void *));
-	reply_stat(out, "threads", d->threads);
-	buf_printf(out, "STAT ring %016" PRIx64 "\r\n", w->current->settings->ring_hash);
-	reply_stat(out, "curr_connections", (uint64_t)atomic_load(&d->connections));
-	reply_stat(out, "client_bytes", atomic_load_explicit(&d->client_bytes, memory_order_relaxed));
-	reply_stat(out, "total_connections", atomic_load(&d->accepted));
-	reply_stat(out, "rejected_connections", atomic_load(&d->rejected));
+	reply_stat(out, "threads", s->threads);
+	buf_printf(out, "STAT ring %016" PRIx64 "\r\n", s->ring);
+	reply_stat(out, "curr_connections", s->connections);
+	reply_stat(out, "client_bytes", s->client_bytes);
+	reply_stat(out, "total_connections", s->accepted);
+	reply_stat(out, "rejected_connections", s->rejected);
 }
 
-static void print_counters(struct daemon *d, enum counter from, enum counter to, struct buf *out)
+static void print_counters(const struct snapshot *s, enum counter from, enum counter to, struct buf *out)
 {
-	static const char *const names[COUNTERS] = {
-#define COUNTER(name) #name,
-#include "counters.def"
-#undef COUNTER
-	};
-	uint64_t sums[COUNTERS];
-
-	sum_counters(d, sums);
-	pthread_mutex_lock(&d->lock);
 	for (enum counter i = from; i <= to; i++)
-		reply_stat(out, names[i], sums[i] - (i == COUNT_cache_bytes ? 0 : d->baseline[i]));
-	pthread_mutex_unlock(&d->lock);
-}
-
-struct upstream_sum {
-	uint64_t calls, unavailable, busy, timeouts, lost, connects;
-	int up; /* workers that are connected */
-};
-
-static uint64_t load(const atomic_uint_fast64_t *counter)
-{
-	return atomic_load_explicit(counter, memory_order_relaxed);
-}
-
-/* Another worker has the same servers in the same order, except while a reload changes them. */
-static const struct server *counterpart(const struct servers *servers, const struct server *s, int index)
-{
-	const struct server *other = index < servers_count(servers) ? servers_get(servers, index) : NULL;
-
-	if (other && strcmp(other->name, s->name) == 0)
-		return other;
-	for (int i = 0; i < servers_count(servers); i++) {
-		other = servers_get(servers, i);
-		if (strcmp(other->name, s->name) == 0)
-			return other;
-	}
-	return NULL;
-}
-
-static struct upstream_sum sum_upstream(struct daemon *d, const struct server *server, int index)
-{
-	struct upstream_sum sum = { 0 };
-
-	pthread_mutex_lock(&d->lock);
-	for (size_t i = 0; i < d->threads; i++) {
-		const struct server *other = counterpart(d->workers[i]->current->servers, server, index);
-		if (!other)
-			continue;
-		sum.calls += load(&other->stats.calls);
-		sum.unavailable += load(&other->stats.unavailable);
-		sum.busy += load(&other->stats.busy);
-		sum.timeouts += load(&other->stats.timeouts);
-		sum.lost += load(&other->stats.lost);
-		sum.connects += load(&other->stats.connects);
-		sum.up += atomic_load_explicit(&other->stats.state, memory_order_relaxed) == SERVER_UP;
-	}
-	pthread_mutex_unlock(&d->lock);
-	return sum;
+		reply_stat(out, snapshot_counter_name(i), s->counters[i]);
 }
 
 static void print_upstream(const struct worker *w, struct buf *out)
 {
-	const struct servers *servers = w->current->servers;
+	size_t count;
+	struct snapshot_server *servers = snapshot_servers(w->daemon, w, &count);
 
-	for (int i = 0; i < servers_count(servers); i++) {
-		const struct server *s = servers_get(servers, i);
-		struct upstream_sum sum = sum_upstream(w->daemon, s, i);
-		unsigned v = atomic_load_explicit(&s->stats.version, memory_order_relaxed);
+	for (size_t i = 0; i < count; i++) {
+		const struct snapshot_server *s = &servers[i];
+		unsigned v = s->version;
 
-		buf_printf(out, "STAT %s:state %s\r\n", s->name, sum.up ? "up" : "down");
+		buf_printf(out, "STAT %s:state %s\r\n", s->name, s->up ? "up" : "down");
 		buf_printf(out, "STAT %s:version %u.%u.%u\r\n", s->name, v >> 16, v >> 8 & 255, v & 255);
-		buf_printf(out, "STAT %s:connections %d\r\n", s->name, sum.up);
-		buf_printf(out, "STAT %s:connects %" PRIu64 "\r\n", s->name, sum.connects);
-		buf_printf(out, "STAT %s:calls %" PRIu64 "\r\n", s->name, sum.calls);
-		buf_printf(out, "STAT %s:unavailable %" PRIu64 "\r\n", s->name, sum.unavailable);
-		buf_printf(out, "STAT %s:busy %" PRIu64 "\r\n", s->name, sum.busy);
-		buf_printf(out, "STAT %s:timeouts %" PRIu64 "\r\n", s->name, sum.timeouts);
-		buf_printf(out, "STAT %s:lost_connections %" PRIu64 "\r\n", s->name, sum.lost);
+		buf_printf(out, "STAT %s:connections %d\r\n", s->name, s->up);
+		buf_printf(out, "STAT %s:connects %" PRIu64 "\r\n", s->name, s->connects);
+		buf_printf(out, "STAT %s:calls %" PRIu64 "\r\n", s->name, s->calls);
+		buf_printf(out, "STAT %s:unavailable %" PRIu64 "\r\n", s->name, s->unavailable);
+		buf_printf(out, "STAT %s:busy %" PRIu64 "\r\n", s->name, s->busy);
+		buf_printf(out, "STAT %s:timeouts %" PRIu64 "\r\n", s->name, s->timeouts);
+		buf_printf(out, "STAT %s:lost_connections %" PRIu64 "\r\n", s->name, s->lost);
 	}
+	free(servers);
+}
+
+static void reset(struct daemon *d)
+{
+	snapshot_reset(d);
+	measures_reset(d);
 }
 
 void admin_stats(struct client *client, const struct request *request, struct buf *out)
@@ -153,24 +77,29 @@ void admin_stats(struct client *client, const struct request *request, struct bu
 	struct slice rest = request->rest, group = slice_token(&rest);
 	struct worker *w = client->worker;
 	struct daemon *d = w->daemon;
+	struct snapshot s;
 
 	if (slice_equal(group, SLICE("reset"))) {
-		pthread_mutex_lock(&d->lock);
-		sum_counters(d, d->baseline);
-		pthread_mutex_unlock(&d->lock);
+		reset(d);
 		reply_text(out, "RESET");
 		return;
 	}
+	if (slice_equal(group, SLICE("slow")) && slice_equal(slice_token(&rest), SLICE("reset"))) {
+		measures_reset_slow(d);
+		reply_text(out, "RESET");
+		return;
+	}
+	snapshot_take(d, w, &s);
 	if (group.n == 0) {
-		print_general(w, out);
-		print_counters(d, 0, COUNT_bytes_written, out);
+		print_general(w, &s, out);
+		print_counters(&s, 0, COUNT_bytes_written, out);
 	} else if (slice_equal(group, SLICE("upstream"))) {
 		print_upstream(w, out);
 	} else if (slice_equal(group, SLICE("collections"))) {
-		print_counters(d, COUNT_bytes_written + 1, COUNTERS - 1, out);
+		print_counters(&s, COUNT_bytes_written + 1, COUNTERS - 1, out);
 	} else if (slice_equal(group, SLICE("settings"))) {
 		config_print(worker_config(w), out);
-	} else {
+	} else if (!admin_measures(d, w->current->servers, group, out)) {
 		reply_text(out, "CLIENT_ERROR unknown stats group");
 		return;
 	}
@@ -237,9 +166,12 @@ void admin_verbosity(struct client *client, const struct request *request, struc
 
 void admin_version(struct client *client, const struct request *request, struct buf *out)
 {
+	struct snapshot s;
+
 	(void)request;
+	snapshot_take(client->worker->daemon, client->worker, &s);
 	BUF_ADD(out, "VERSION ");
-	print_version(client->worker->daemon, out);
+	print_version(&s, out);
 }
 
 void admin_mn(struct client *client, const struct request *request, struct buf *out)

@@ -144,15 +144,7 @@ static bool may_start_request(const struct client *c)
 
 static void carry_out(struct client *c, const struct request *request)
 {
-	static const enum counter counters[COMMAND_COUNT] = {
-#define COMMAND(id, name, grammar, start, order, counter, ...) [COMMAND_##id] = COUNT_cmd_##counter,
-#define PROXY_COMMAND COMMAND
-#include "protocol/commands.def"
-#undef PROXY_COMMAND
-#undef COMMAND
-	};
-
-	worker_count(c->worker, counters[request->command->id], 1);
+	worker_count(c->worker, latency_class(request->command), 1);
 	if (!task_start(&c->generation->host, request, c))
 		admin_start(c, request);
 }
@@ -174,6 +166,14 @@ void client_refuse(struct client *c, const char *error)
 
 	refuse(c, &request);
 	client_drain(c);
+}
+
+/* The request waits, unread. It took its time from now on. Gives 0. */
+static size_t delay(struct client *c)
+{
+	if (!c->delayed)
+		c->delayed = c->worker->loop.now_us;
+	return 0;
 }
 
 /* A denied command is refused without another effect: one that is too large would delete its item. */
@@ -215,7 +215,7 @@ static size_t take_request(struct client *c, struct slice in)
 	case REQUEST_REFUSED:
 		if (request_discards(&request) && order_must_wait(&c->order, request.command)) {
 			c->barrier = true;
-			return 0;
+			return delay(c);
 		}
 		refuse(c, &request);
 		c->skip = request.skip;
@@ -223,10 +223,10 @@ static size_t take_request(struct client *c, struct slice in)
 	case REQUEST_READY:
 		if (order_must_wait(&c->order, request.command)) {
 			c->barrier = true;
-			return 0;
+			return delay(c);
 		}
 		if (client_turns_must_wait(c, &request))
-			return 0;
+			return delay(c);
 		carry_out(c, &request);
 	}
 	c->request = (struct request_progress){ 0 };

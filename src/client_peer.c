@@ -26,7 +26,7 @@ void client_peer(const struct client *c, char name[static CLIENT_PEER])
 		inet_ntop(AF_INET6, &a.v6.sin6_addr, host, sizeof(host));
 		sprintf(name, "[%s]:%u", host, ntohs(a.v6.sin6_port));
 	} else {
-		sprintf(name, "%s", a.any.sa_family == AF_UNIX ? "on a Unix socket" : "unknown");
+		sprintf(name, "%s", a.any.sa_family == AF_UNIX ? "unix" : "unknown");
 	}
 }
 

@@ -4,6 +4,7 @@
 
 #include "client.h"
 #include "client_limits.h"
+#include "client_measure.h"
 #include "client_window.h"
 #include "generation.h"
 
@@ -26,6 +27,8 @@ void client_task_begin(struct task *task)
 {
 	struct client *c = task->owner;
 
+	task->began = c->delayed ? c->delayed : c->worker->loop.now_us;
+	c->delayed = 0;
 	STAILQ_INSERT_TAIL(&c->tasks, task, link);
 	generation_of(task)->tasks++;
 	order_begin(&c->order, task->order);
@@ -106,7 +109,9 @@ static size_t measure_reply(struct client *c)
 
 static void pop_finished(struct client *c)
 {
+	struct hotkeys *hotkeys = &c->worker->hotkeys;
 	struct task *task;
+	size_t size;
 
 	while ((task = STAILQ_FIRST(&c->tasks))) {
 		if (buf_size(&task->spill)) {
@@ -120,7 +125,10 @@ static void pop_finished(struct client *c)
 			break;
 		STAILQ_REMOVE_HEAD(&c->tasks, link);
 		order_end(&c->order, task->order);
-		window_task_end(c, task, measure_reply(c));
+		size = measure_reply(c);
+		window_task_end(c, task, size);
+		if (!hotkeys_pass(hotkeys, task->key_count))
+			client_measure_keys(task, size);
 		client_task_free(task);
 		c->unsent++;
 	}
@@ -134,6 +142,8 @@ void client_task_done(struct task *task)
 
 	assert(!task->done);
 	task->done = true;
+	if (latency_count(&w->latency, latency_class(task->command), task->began))
+		client_measure_slow(task);
 	if (!c) {
 		client_task_free(task);
 		worker_stop_if_drained(w);

@@ -18,6 +18,11 @@ static void call_later(struct env *env, struct waiter *waiter, unsigned ms)
 	worker_later(((struct generation *)env)->worker, waiter, ms);
 }
 
+static void note_size(struct env *env, struct slice key, uint64_t members, uint64_t bytes)
+{
+	largest_note(&((struct generation *)env)->worker->largest, key, members, bytes, env->unix_time);
+}
+
 /* A share of a server's queue, so that one client leaves room for others. */
 static size_t calls_max(const struct config *config)
 {
@@ -36,6 +41,7 @@ static void init_host(struct generation *g)
 		.env = {
 			.call = send_call,
 			.later = call_later,
+			.measured = note_size,
 			.now = w->loop.now,
 			.unix_time = w->loop.unix_time,
 			.random = random_next(&w->random),

@@ -88,6 +88,7 @@ static void at_turn(struct loop *loop, void *arg)
 	struct generation *g;
 
 	(void)loop;
+	latency_flush(&w->latency);
 	set_clock(w->current);
 	TAILQ_FOREACH(g, &w->retired, link)
 		set_clock(g);
@@ -169,6 +170,7 @@ static void set_server_options(struct worker *w)
 		.dns_interval = config->dns_interval,
 		.queue = config->server_queue,
 		.value_max = config->max_value,
+		.answer = &w->answer,
 		.tls = config->server_tls ? w->settings->tls : NULL,
 	};
 	snprintf(w->server_options.login, sizeof(w->server_options.login), "%s", config->server_login);
@@ -181,6 +183,7 @@ static void reload(struct worker *w)
 	w->settings = settings_share(w->daemon->settings);
 	set_server_options(w);
 	limits_renew(w);
+	latency_set_threshold(&w->latency, worker_config(w)->slow_threshold);
 	if (settings_same_data(w->current->settings, w->settings)) {
 		notify(w, DAEMON_SETTLED);
 		return;
@@ -343,6 +346,15 @@ static void *run(void *arg)
 	return NULL;
 }
 
+static void init_measures(struct worker *w)
+{
+	latency_init(&w->latency, &w->loop);
+	latency_set_threshold(&w->latency, worker_config(w)->slow_threshold);
+	hotkeys_init(&w->hotkeys, random_next(&w->random), w->loop.now);
+	largest_init(&w->largest);
+	slow_init(&w->slow);
+}
+
 struct worker *worker_start(struct daemon *daemon, uint64_t seed)
 {
 	struct worker *w = xcalloc(1, sizeof(*w));
@@ -354,6 +366,7 @@ struct worker *worker_start(struct daemon *daemon, uint64_t seed)
 	TAILQ_INIT(&w->clients);
 	TAILQ_INIT(&w->retired);
 	loop_init(&w->loop);
+	init_measures(w);
 	deferred_init(&w->deferred, &w->loop);
 	limits_init(w);
 	w->resolver = resolver_create(w->loop.base);
@@ -417,6 +430,10 @@ void worker_join(struct worker *w)
 	resolver_destroy(w->resolver);
 	deferred_fini(&w->deferred);
 	limits_fini(w);
+	loop_forget(&w->loop, &w->latency.job);
+	hotkeys_fini(&w->hotkeys);
+	largest_fini(&w->largest);
+	slow_fini(&w->slow);
 	close(w->mailbox[0]);
 	close(w->mailbox[1]);
 	loop_fini(&w->loop);

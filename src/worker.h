@@ -6,7 +6,11 @@
 #include "daemon.h"
 #include "deferred.h"
 #include "generation.h"
+#include "hotkeys.h"
+#include "largest.h"
+#include "latency.h"
 #include "net/loop.h"
+#include "slow.h"
 
 struct client;
 struct tls;
@@ -54,6 +58,11 @@ struct worker {
 	uint64_t drain_until; /* when unfinished requests are given up */
 	int mailbox[2];       /* a pipe of struct mail */
 	struct event mail, deadline;
+	struct pipeline_answer answer; /* whose reply is read */
+	struct latency latency;
+	struct hotkeys hotkeys;
+	struct largest largest;
+	struct slow slow;
 	pthread_t thread;
 	atomic_uint_fast64_t counters[COUNTERS];
 };

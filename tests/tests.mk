@@ -61,7 +61,7 @@ $(BUILD)/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(FUZZ_HELPERS) $(PURE_LIB)
 	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer $(ALL_LDFLAGS) -o $@ $(filter %.o, $^) $(PURE_LIB) $(FUZZ_LIBS)
 
 # The configuration is no part of the pure library: libconfuse reads files, and libmemcached makes the ring.
-$(BUILD)/fuzz_configuration: $(patsubst %, $(BUILD)/src/%.o, config/config config/file config/file_access config/users upstream/ring)
+$(BUILD)/fuzz_configuration: $(patsubst %, $(BUILD)/src/%.o, config/config config/file config/file_access config/file_admin config/users upstream/ring)
 $(BUILD)/fuzz_configuration: FUZZ_LIBS = $(LIBS)
 
 fuzzers: $(addprefix $(BUILD)/, $(FUZZERS))

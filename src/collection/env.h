@@ -26,6 +26,12 @@ struct env {
 	 */
 	void (*later)(struct env *env, struct waiter *waiter, unsigned ms);
 
+	/*
+	 * A set or list was read or compacted: its members or items, and its stored bytes, about. At most once a second for a key.
+	 * `key` is borrowed for the call. NULL: nobody wants to know.
+	 */
+	void (*measured)(struct env *env, struct slice key, uint64_t members, uint64_t bytes);
+
 	uint64_t now;      /* monotonic clock in milliseconds, fixed during one turn of the event loop */
 	int64_t unix_time; /* seconds */
 	uint64_t random;   /* state of random_next() */

@@ -267,12 +267,13 @@ static void add_set(struct algebra_task *a, struct fold *keys, struct slice key,
 		.set = &part->request,
 		.done = read_done,
 	};
+	*(*at)++ = ' ';
 }
 
 void algebra_start(struct host *host, const struct request *request, void *owner)
 {
 	size_t size = sizeof(struct algebra_task) + request->keys * sizeof(struct algebra_part);
-	struct algebra_task *a = task_new(host, request, owner, size + request->key.n + request->rest.n);
+	struct algebra_task *a = task_new(host, request, owner, size + request->key.n + request->rest.n + 1);
 	struct slice rest = request->rest, key;
 	struct fold keys = { .seed = host->env.seed };
 	char *at = (char *)a + size;
@@ -286,6 +287,7 @@ void algebra_start(struct host *host, const struct request *request, void *owner
 	while ((key = slice_token(&rest)).n)
 		add_set(a, &keys, key, owner, &at);
 	fold_free(&keys);
+	(void)task_keys(&a->task, slice_of((char *)a + size, (size_t)(at - ((char *)a + size))), a->count);
 	a->block = BLOCKS_MAX / a->count;
 	a->block = a->block > BLOCK_MAX ? BLOCK_MAX : a->block < BLOCK_LEAST ? BLOCK_LEAST : a->block;
 	read_blocks(a);

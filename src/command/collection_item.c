@@ -248,7 +248,7 @@ void collection_item_start(struct host *host, const struct request *request, voi
 	at = v->key;
 	v->op = op_of(rule, request);
 	v->op.client = task_client(host, owner);
-	v->op.key = task_keep(&at, request->key);
+	v->op.key = task_keys(&v->task, task_keep(&at, request->key), 1);
 	if (v->op.kind == OP_REPLACE && !v->op.push)
 		remove_duplicates(&log, host->env.seed);
 	v->task.scratch = log;

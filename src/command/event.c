@@ -104,6 +104,8 @@ static struct event_task *new_event(struct host *host, const struct request *req
 	char *at = time_bucket_write_key(&host->bucket, rule, request->key, bucket, event->bytes);
 	struct slice key = slice_of(event->bytes, (size_t)(at - event->bytes));
 
+	/* The key of the counter begins with the type. */
+	(void)task_keys(&event->task, slice_of(event->bytes, request->key.n), 1);
 	event->op = (struct op){ .kind = OP_COUNT, .key = key, .ttl = rule->ttl };
 	event->separator = rule->separator;
 	event->data = task_keep(&at, request->data);

@@ -7,6 +7,7 @@ struct count_task {
 	struct task task;
 	struct counters counters;
 	enum granularity bucket;
+	char type[];
 };
 
 static void finish(struct counters *counters)
@@ -37,6 +38,7 @@ void evcount_start(struct host *host, const struct request *request, void *owner
 	struct slice rest = request->rest, from = slice_token(&rest), to = slice_token(&rest);
 	struct time_bucket_range range, end;
 	struct count_task *count;
+	char *at;
 
 	if (event_refuses_type(host, request, owner))
 		return;
@@ -55,7 +57,9 @@ void evcount_start(struct host *host, const struct request *request, void *owner
 		task_refuse(host, request, owner, "CLIENT_ERROR too many buckets");
 		return;
 	}
-	count = task_new(host, request, owner, sizeof(*count));
+	count = task_new(host, request, owner, sizeof(*count) + request->key.n);
+	at = count->type;
+	(void)task_keys(&count->task, task_keep(&at, request->key), 1);
 	count->bucket = rule->bucket;
 	counters_read(&count->counters, host, rule, request->key, range, &count->task.scratch, finish);
 }

@@ -248,7 +248,7 @@ static struct events_task *new_events(struct host *host, const struct request *r
 	events->limit = SIZE_MAX;
 	events->holes = 0;
 	events->prefix = BUF_EMPTY;
-	events->type = task_keep(&at, request->key);
+	events->type = task_keys(&events->task, task_keep(&at, request->key), 1);
 	return events;
 }
 

@@ -46,7 +46,7 @@ static bool may_ask(const struct fan *fan)
 		return false;
 	if (fan->asked < fan->first)
 		return true;
-	return fan->held < WINDOW_BYTES && (!host->room || host->room(fan->task));
+	return fan->held < WINDOW_BYTES && task_has_room(fan->task);
 }
 
 /* Asks as far as the window allows. Finishes if all is answered. */
@@ -114,11 +114,9 @@ struct buf *fan_reply_shared(struct fan_part *part, struct buf *out, struct shar
 
 static void hold(struct fan *fan, size_t more, size_t less)
 {
-	struct host *host = fan->task->host;
-
 	fan->held += more - less;
-	if (host->hold && more != less)
-		host->hold(fan->task, more, less);
+	if (more != less)
+		task_hold(fan->task, more, less);
 }
 
 /* The oldest part is done: replies what it held, and advances. */

@@ -98,7 +98,7 @@ static void start_single(struct host *host, const struct request *request, void 
 	char *at = single->key;
 
 	single->call = *call;
-	single->call.key = task_keep(&at, request->key);
+	single->call.key = task_keys(&single->task, task_keep(&at, request->key), 1);
 	single->call.expected = single->task.expected;
 	single->waiter = (struct waiter){ single_answered, single->call.key };
 	call_for(host, &single->call, owner, &single->waiter);
@@ -127,7 +127,7 @@ void get_start(struct host *host, const struct request *request, void *owner)
 	}
 	get = task_new(host, request, owner, size + keys.n);
 	at = (char *)get + size;
-	get->rest = task_keep(&at, keys);
+	get->rest = task_keys(&get->task, task_keep(&at, keys), request->keys);
 	get->call = call;
 	get->call.expected = get->task.expected;
 	get->fan = (struct fan){

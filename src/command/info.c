@@ -103,7 +103,7 @@ void sinfo_start(struct host *host, const struct request *request, void *owner)
 	}
 	info = task_new(host, request, owner, sizeof(*info) + request->key.n);
 	at = info->key;
-	key = task_keep(&at, request->key);
+	key = task_keys(&info->task, task_keep(&at, request->key), 1);
 	info->is_list = false;
 	info->request = (struct set_request){ .verb = SET_INFO };
 	info->list = (struct list_request){ .verb = LIST_LENGTH };

@@ -134,7 +134,7 @@ void item_start(struct host *host, const struct request *request, void *owner)
 	item = task_new(host, request, owner, sizeof(*item) + request->key.n);
 	at = item->key;
 	item->verb = verb_of(request->command->id);
-	item->waiter = (struct waiter){ answered, task_keep(&at, request->key) };
+	item->waiter = (struct waiter){ answered, task_keys(&item->task, task_keep(&at, request->key), 1) };
 	if (has_other_items(host, item->verb, request->key)) {
 		item->op = (struct op){
 			.kind = item->verb == CALL_TOUCH ? OP_TOUCH : OP_DELETE,
@@ -184,7 +184,7 @@ void item_discard_start(struct host *host, const struct request *request, void *
 	item = task_new(host, request, owner, sizeof(*item) + key.n);
 	at = item->key;
 	item->verb = CALL_DISCARD;
-	item->waiter = (struct waiter){ answered, task_keep(&at, key) };
+	item->waiter = (struct waiter){ answered, task_keys(&item->task, task_keep(&at, key), 1) };
 	lanes_call(host->lanes,
 		&(struct call){ .verb = CALL_DISCARD, .server = CALL_ANY_SERVER, .key = item->waiter.key },
 		&item->waiter);

@@ -110,7 +110,9 @@ static struct list_task *new_task(
 	struct list_task *list = task_new(host, request, owner, sizeof(*list) + request->key.n + bytes);
 	char *at = list->bytes;
 
-	list->op = (struct op){ .kind = kind, .key = task_keep(&at, request->key), .client = task_client(host, owner) };
+	list->op = (struct op){ .kind = kind,
+		.key = task_keys(&list->task, task_keep(&at, request->key), 1),
+		.client = task_client(host, owner) };
 	list->op.ttl = rules_collection(host->env.rules, list->op.key)->ttl;
 	return list;
 }

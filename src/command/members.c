@@ -95,7 +95,7 @@ void members_start(struct host *host, const struct request *request, void *owner
 	struct members_task *members = task_new(host, request, owner, size + keys.n);
 	char *at = (char *)members + size;
 
-	members->rest = task_keep(&at, keys);
+	members->rest = task_keys(&members->task, task_keep(&at, keys), request->keys);
 	if (request->keys == 1) {
 		read_next(members, members->parts, single_read);
 		return;

@@ -135,6 +135,7 @@ void meta_start(struct host *host, const struct request *request, void *owner)
 	(void)metaflags_parse(request->command->id, request->rest, &meta->flags);
 	meta->waiter = (struct waiter){ answered, decoded_key(request->key, meta->flags.base64, &at) };
 	meta->own_key = slice_of("", 0);
+	(void)task_keys(&meta->task, meta->waiter.key, 1);
 	if (meta->flags.key && meta->flags.base64 && !request_key_valid(meta->waiter.key, KEY_MAX))
 		meta->own_key = task_keep(&at, request->key);
 	meta->fenced = request->command->id == COMMAND_MA && meta->flags.quiet && meta->flags.vivify;

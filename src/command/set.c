@@ -189,9 +189,10 @@ static struct set_task *new_task(
 	struct set_task *set = task_new(host, request, owner, sizeof(*set) + request->key.n + bytes);
 	char *at = set->bytes;
 
-	set->op = (struct op){
-		.kind = kind, .key = task_keep(&at, request->key), .client = task_client(host, owner), .done = done
-	};
+	set->op = (struct op){ .kind = kind,
+		.key = task_keys(&set->task, task_keep(&at, request->key), 1),
+		.client = task_client(host, owner),
+		.done = done };
 	set->op.ttl = rules_collection(host->env.rules, set->op.key)->ttl;
 	return set;
 }

@@ -26,4 +26,10 @@ extern const char refused_item_key[];
 /* Starts a request. Gives false, and does nothing, for a PROXY_COMMAND, which the host carries out. */
 bool task_start(struct host *host, const struct request *request, void *owner) __attribute__((warn_unused_result));
 
+/*
+ * Starts a request inside of nest->outer, which gets the reply. nest->done may be called before this returns. Gives false, and does
+ * nothing, as task_start does.
+ */
+bool task_start_inside(struct nest *nest, const struct request *request) __attribute__((warn_unused_result));
+
 #endif

@@ -9,6 +9,7 @@ void *task_new(struct host *host, const struct request *request, void *owner, si
 	*task = (struct task){
 		.host = host,
 		.owner = owner,
+		.nest = request->into,
 		.size = size,
 		.taken = (uint32_t)request->consumed,
 		.values = (uint32_t)request->keys,
@@ -16,7 +17,12 @@ void *task_new(struct host *host, const struct request *request, void *owner, si
 		.quiet = request->noreply,
 		.order = order_effect(request),
 	};
-	host->begin(task);
+	if (task->nest) {
+		task->nest->task = task;
+		task->expected = task->nest->outer->expected;
+	} else {
+		host->begin(task);
+	}
 	return task;
 }
 
@@ -32,9 +38,36 @@ const void *task_client(const struct host *host, const void *owner)
 	return host->client ? host->client(owner) : owner;
 }
 
+/* Counts what a task inside has added to its reply. */
+static void count_collected(struct task *task)
+{
+	size_t size = buf_size(&task->spill);
+
+	if (size != task->spilled)
+		task_hold(task->nest->outer, size, task->spilled);
+	task->spilled = size;
+}
+
 struct buf *task_reply(struct task *task)
 {
-	return task->host->reply(task);
+	if (!task->nest)
+		return task->host->reply(task);
+	count_collected(task);
+	return &task->spill;
+}
+
+/* What is collected is bounded by the limits of the client, which close it. A pause would last for ever: nothing is on its way. */
+bool task_has_room(const struct task *task)
+{
+	return task->nest || !task->host->room || task->host->room(task);
+}
+
+void task_hold(struct task *task, size_t more, size_t less)
+{
+	while (task->nest)
+		task = task->nest->outer;
+	if (task->host->hold)
+		task->host->hold(task, more, less);
 }
 
 void task_reply_shared(struct task *task, struct shared *text)
@@ -42,13 +75,38 @@ void task_reply_shared(struct task *task, struct shared *text)
 	enum { WORTH_SHARING = 16 * 1024 };
 	struct host *host = task->host;
 
-	if (buf_size(&text->text) < WORTH_SHARING || !host->share || !host->share(task, text))
+	if (buf_size(&text->text) < WORTH_SHARING || task->nest || !host->share || !host->share(task, text))
 		buf_add_slice(task_reply(task), buf_slice(&text->text));
+}
+
+static void finish_inside(struct task *task)
+{
+	struct nest *nest = task->nest;
+
+	task_hold(nest->outer, 0, task->spilled);
+	nest->task = NULL;
+	nest->done(nest, buf_slice(&task->spill));
+	task_free(task);
 }
 
 void task_done(struct task *task)
 {
-	task->host->done(task);
+	if (task->nest)
+		finish_inside(task);
+	else
+		task->host->done(task);
+}
+
+void task_abandon_inside(struct nest *nest)
+{
+	struct task *task = nest->task;
+
+	if (!task)
+		return;
+	task->owner = NULL;
+	task->abandoned = true;
+	if (task->resume)
+		task->resume(task);
 }
 
 void task_reply_line(struct task *task, const char *line)

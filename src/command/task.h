@@ -16,10 +16,15 @@
 struct task {
 	STAILQ_ENTRY(task) link; /* for the host: tasks in the order of their requests */
 	struct host *host;
-	void *owner;        /* for the host */
-	struct buf spill;   /* for the host: a reply that waits for earlier ones */
+	void *owner;       /* for the host */
+	struct nest *nest; /* of a task inside of another one, which the host does not see; else NULL */
+	struct buf
+		spill; /* for the host: a reply that waits for earlier ones; or the reply of a task inside of another one */
 	struct buf scratch; /* for the command; freed with the task */
 	size_t size;        /* of the whole object */
+	struct slice keys;  /* set by task_keys: those of the request; none at first */
+	uint32_t key_count; /* of them */
+	uint64_t began;     /* the host's: when the request came */
 	uint32_t taken;     /* bytes of the request */
 	uint32_t values;    /* that the reply may have, and the host's after that: at first the keys of the request */
 	uint32_t expected;  /* set by the host in `begin`: for call.expected of each read of a value */
@@ -32,6 +37,22 @@ struct task {
 	bool done;      /* for the host: the reply is complete */
 	bool abandoned; /* the client has gone, and `resume` was called: the task may stop early */
 };
+
+/*
+ * A place for a task inside of another one. The outer task gets the reply of a request as a text, and makes its own reply from it.
+ * The reply is collected, and counts as a part of what the outer task holds.
+ */
+struct nest {
+	/* The outer task sets these. */
+	struct task *outer;
+	/* The reply is complete; it is borrowed for the call. The outer task may be done, and the nest freed, when this returns. */
+	void (*done)(struct nest *nest, struct slice reply);
+
+	struct task *task; /* the task inside, while it runs; else NULL */
+};
+
+/* For the `resume` of an outer task that is abandoned: the task inside may stop early, too. `done` is called as ever. */
+void task_abandon_inside(struct nest *nest);
 
 /* For the host: frees a task that is done. */
 void task_free(struct task *task);
@@ -54,6 +75,10 @@ struct buf *task_reply(struct task *task);
 /* Adds a text to the reply: without a copy, if it is large and the host can. The caller keeps its reference. */
 void task_reply_shared(struct task *task, struct shared *text);
 
+/* Whether the client has room for more of the reply, and parts of it that wait in the task: as host->room and host->hold. */
+bool task_has_room(const struct task *task);
+void task_hold(struct task *task, size_t more, size_t less);
+
 /* The reply is complete. The task may be freed when this returns. */
 void task_done(struct task *task);
 
@@ -61,6 +86,17 @@ void task_done(struct task *task);
 void task_reply_line(struct task *task, const char *line);
 void task_reply_number(struct task *task, uint64_t n);
 void task_reply_failure(struct task *task, const struct result *r);
+
+/*
+ * Says which keys the request has, for those who look at the task when it is done: `count` of them, separated by spaces if there are
+ * several. They must stay as long as the task. Gives `keys`.
+ */
+static inline struct slice task_keys(struct task *task, struct slice keys, size_t count)
+{
+	task->keys = keys;
+	task->key_count = (uint32_t)count;
+	return keys;
+}
 
 /* Copies `s` to `*at`, and advances `*at`. Gives the copy: for slices of the request that a task keeps. */
 struct slice task_keep(char **at, struct slice s);

@@ -58,6 +58,22 @@ static bool check_listeners(const struct config *config, char error[256])
 	return true;
 }
 
+/* Nobody has to authenticate there, whatever clients must do. */
+static bool check_admin(const struct config *config, char error[256])
+{
+	struct address a;
+	const char *what = *config->admin ? config_admin_address(config->admin, &a) : NULL;
+
+	if (what)
+		snprintf(error, 256, "admin \"%.100s\": %s", config->admin, what);
+	else if (*config->admin && !config->insecure && !is_local(a.host))
+		snprintf(error, 256, "admin \"%.100s\": whoever reaches it could read keys and statistics: set insecure = true",
+			config->admin);
+	else
+		return true;
+	return false;
+}
+
 /* --- files with passwords --- */
 
 static bool read_users(struct config *config, char error[256])
@@ -117,5 +133,6 @@ static bool read_server_login(struct config *config, char error[256])
 
 bool config_access(struct config *config, char error[256])
 {
-	return read_users(config, error) && read_server_login(config, error) && check_listeners(config, error);
+	return read_users(config, error) && read_server_login(config, error) && check_listeners(config, error) &&
+		check_admin(config, error);
 }

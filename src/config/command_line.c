@@ -11,10 +11,11 @@
 #include "util/num.h"
 
 static const char usage[] =
-	"usage: setlistd [-f FILE] [-l ADDR] [-p PORT] [-s SOCKET] [-S SERVERS] [-t THREADS] [-u USER] [-v] [-T] [-V] "
+	"usage: setlistd [-a ADDR] [-f FILE] [-l ADDR] [-p PORT] [-s SOCKET] [-S SERVERS] [-t THREADS] [-u USER] [-v] [-T] [-V] "
 	"[-h]\n"
 	"Sets, lists and event counters on any memcached: a proxy that speaks the memcached text protocol.\n"
 	"\n"
+	"  -a ADDR      HTTP port for operators: its page, metrics and health\n"
 	"  -f FILE      configuration file; the other options override it\n"
 	"  -l ADDR      listen on this address (127.0.0.1); may be repeated\n"
 	"  -p PORT      listen on this TCP port (11211), 0 for none\n"
@@ -45,8 +46,11 @@ struct options options_parse(int argc, char **argv)
 	struct options o = { .port = -1, .threads = -1 };
 	int c;
 
-	while ((c = getopt(argc, argv, "f:l:p:s:S:t:u:vTVh")) != -1) {
+	while ((c = getopt(argc, argv, "a:f:l:p:s:S:t:u:vTVh")) != -1) {
 		switch (c) {
+		case 'a':
+			o.admin = optarg;
+			break;
 		case 'f':
 			o.file = optarg;
 			break;
@@ -138,6 +142,10 @@ bool options_configure(const struct options *o, struct config *config)
 	if (o->user) {
 		free(config->user);
 		config->user = xstrdup(o->user);
+	}
+	if (o->admin) {
+		free(config->admin);
+		config->admin = xstrdup(o->admin);
 	}
 	if (config_access(config, why))
 		return true;

@@ -8,7 +8,7 @@
 #include "protocol/reply.h"
 #include "util/alloc.h"
 
-static const uint16_t default_port = 11211;
+static const uint16_t default_port = 11211, default_admin_port = 11312;
 
 void config_init(struct config *config)
 {
@@ -23,6 +23,7 @@ void config_init(struct config *config)
 	};
 	config->user = xstrdup("");
 	config->control = xstrdup("");
+	config->admin = xstrdup("");
 	config->server_user = xstrdup("");
 	config->server_login = xstrdup("");
 #define PATH(name) config->name = xstrdup("");
@@ -76,6 +77,10 @@ void config_fini(struct config *config)
 	free_rules(&config->rules);
 	free(config->user);
 	free(config->control);
+	free(config->admin);
+	for (size_t i = 0; i < config->admin_host_count; i++)
+		free(config->admin_hosts[i]);
+	free(config->admin_hosts);
 	free(config->server_user);
 	free(config->server_login);
 	free(config->socket_users);
@@ -96,6 +101,15 @@ const char *config_add_listen(struct config *config, const char *text, uint16_t 
 	config->listen = xrealloc(config->listen, (config->listen_count + 1) * sizeof(address));
 	config->listen[config->listen_count++] = address;
 	return NULL;
+}
+
+const char *config_admin_address(const char *text, struct address *address)
+{
+	const char *error = address_parse(text, default_admin_port, false, address);
+
+	if (!error && (address->port == 0 || address->tls))
+		error = "a TCP address without TLS is allowed";
+	return error;
 }
 
 static const char *add_server(struct config *config, const char *text)
@@ -162,6 +176,7 @@ void config_print(const struct config *config, struct buf *out)
 	reply_stat(out, "server_tls_verify", config->server_tls_verify);
 	buf_printf(out, "STAT socket_mode %04o\r\n", (unsigned)config->socket_mode);
 	reply_stat(out, "reuseport", config->reuseport);
+	reply_stat_text(out, "admin", config->admin);
 	reply_stat_text(out, "auth_file", config->auth_file);
 	reply_stat_text(out, "insecure", config->insecure ? "true" : "false");
 	for (int id = 0; id < COMMAND_COUNT; id++) {

@@ -24,6 +24,9 @@ struct config {
 	mode_t socket_mode;
 	char *user;    /* "" for none */
 	char *control; /* path of the operators' socket; "" for none */
+	char *admin;   /* "host:port" of the HTTP port for operators; "" for none */
+	char **admin_hosts; /* by which it may be called, beside addresses and localhost */
+	size_t admin_host_count;
 	bool reuseport;
 	bool sandbox;
 	bool server_tls, server_tls_verify;
@@ -49,6 +52,8 @@ void config_fini(struct config *config);
 
 /* Adds a listener, whose default port is `port`, or 11211 if that is 0. Gives NULL, or the error: a constant text. */
 const char *config_add_listen(struct config *config, const char *text, uint16_t port);
+/* The address of the HTTP port for operators. Gives NULL, or the error: a constant text. */
+const char *config_admin_address(const char *text, struct address *address);
 /* Replaces the servers by those of "host:port,host:port" or "--SERVER=...". Gives NULL, or the error: a constant text. */
 const char *config_set_servers(struct config *config, const char *text);
 

@@ -7,6 +7,7 @@
 #include <sys/un.h>
 
 #include "config/file_access.h"
+#include "config/file_admin.h"
 #include "config/text.h"
 #include "util/alloc.h"
 #include "util/num.h"
@@ -332,6 +333,7 @@ static bool read_options(cfg_t *cfg, struct config *config)
 	config->control = xstrdup(cfg_getstr(cfg, "control"));
 	config->reuseport = cfg_getbool(cfg, "reuseport");
 	config->sandbox = cfg_getbool(cfg, "sandbox");
+	file_admin_read(cfg, config);
 	file_access_read(cfg, config);
 	read_rules(cfg, &config->rules);
 	if (error)
@@ -346,6 +348,7 @@ static void set_checks(cfg_t *cfg)
 	cfg_set_validate_func(cfg, "distribution", check_distribution);
 	cfg_set_validate_func(cfg, "socket_mode", check_mode);
 	cfg_set_validate_func(cfg, "control", check_control);
+	file_admin_set_checks(cfg);
 	file_access_set_checks(cfg);
 	cfg_set_validate_func(cfg, "collection|type", check_type);
 	cfg_set_validate_func(cfg, "collection|encoding", check_encoding);
@@ -389,6 +392,7 @@ static cfg_t *new_tree(void)
 		CFG_STR("control", "", CFGF_NONE),
 		CFG_BOOL("reuseport", cfg_false, CFGF_NONE),
 		CFG_BOOL("sandbox", cfg_true, CFGF_NONE),
+		FILE_ADMIN_OPTIONS,
 		FILE_ACCESS_OPTIONS,
 #define PATH(name) CFG_STR(#name, "", CFGF_NONE),
 #include "config/paths.def"

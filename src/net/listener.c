@@ -105,7 +105,7 @@ static int open_unix(const struct listener_place *place, char error[256])
 	return -1;
 }
 
-static int open_tcp(const struct listener_place *place, char error[256])
+int listener_bind(const struct listener_place *place, char error[256])
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE }, *found = NULL;
 	char service[8];
@@ -157,7 +157,7 @@ static struct listener *new_listener(
 struct listener *listener_create(struct event_base *base, const struct listener_place *place,
 	listener_accepted *accepted, void *arg, char error[256])
 {
-	int fd = place->port ? open_tcp(place, error) : open_unix(place, error);
+	int fd = place->port ? listener_bind(place, error) : open_unix(place, error);
 	struct listener *l = fd < 0 ? NULL : new_listener(base, fd, accepted, arg, error);
 
 	if (!l)

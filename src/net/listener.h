@@ -28,6 +28,9 @@ typedef void listener_accepted(int fd, struct tls *tls, void *arg);
 struct listener *listener_create(struct event_base *base, const struct listener_place *place,
 	listener_accepted *accepted, void *arg, char error[256]);
 
+/* Binds a TCP socket for whoever else listens on it. Gives the descriptor, or -1 with the reason in `error`. */
+int listener_bind(const struct listener_place *place, char error[256]);
+
 /* The same on a socket that listens already, which it owns from now on. It does not remove the file of a Unix socket. */
 struct listener *listener_adopt(
 	struct event_base *base, int fd, listener_accepted *accepted, void *arg, char error[256]);

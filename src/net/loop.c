@@ -56,7 +56,8 @@ void loop_enter(struct loop *loop)
 	if (loop->fresh)
 		return;
 	clock_gettime(CLOCK_MONOTONIC, &ts);
-	loop->now = (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+	loop->now_us = (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+	loop->now = loop->now_us / 1000;
 	loop->unix_time = (int64_t)time(NULL);
 	loop->fresh = true;
 	if (loop->turn)

@@ -36,6 +36,7 @@ enum loop_rank { LOOP_SERVERS, LOOP_CLIENTS, LOOP_RANKS };
 struct loop {
 	struct event_base *base;
 	uint64_t now;      /* milliseconds, monotonic */
+	uint64_t now_us;   /* the same in microseconds */
 	int64_t unix_time; /* seconds */
 	bool fresh;        /* the times were read in this turn */
 	bool stopping;

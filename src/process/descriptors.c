@@ -5,7 +5,7 @@
 #include "util/log.h"
 
 enum {
-	OTHERS = 24 + DESCRIPTORS_REPLACING, /* beside clients, listeners and workers */
+	OTHERS = 64 + DESCRIPTORS_REPLACING, /* beside clients, listeners and workers */
 	EACH_WORKER = 8,
 	EACH_SERVER = 2 /* of each worker: one that goes and one that comes */
 };

@@ -17,6 +17,7 @@
 #include "client_limits.h"
 #include "client_peer.h"
 #include "daemon.h"
+#include "process/admin_port.h"
 #include "process/control.h"
 #include "process/descriptors.h"
 #include "process/listening.h"
@@ -35,6 +36,7 @@ struct process {
 	struct event_base *base;
 	struct listening *listening;
 	struct control *control;
+	struct admin_port *admin;
 	size_t next, settled, exited; /* clients; workers that have taken over the settings; that have stopped */
 	bool settling;                /* workers are taking over the settings, at the start or after a reload */
 	bool again;                   /* a reload was asked for meanwhile */
@@ -144,8 +146,9 @@ static struct settings *read_again(struct process *p)
 		return NULL;
 	keep_fixed(&s->config, &p->daemon.settings->config);
 	if (descriptors_fit(&s->config, ring_count(s->ring))) {
-		if (listening_prepare(p->listening, s, error))
+		if (admin_port_prepare(p->admin, &s->config, error) && listening_prepare(p->listening, s, error))
 			return s;
+		admin_port_undo(p->admin);
 		log_error("cannot listen: %s", error);
 	}
 	settings_release(s);
@@ -190,6 +193,8 @@ static void on_settled(struct process *p)
 	if (p->stopping)
 		return;
 	listening_commit(p->listening, p->daemon.settings);
+	admin_port_commit(p->admin);
+	admin_port_set_phase(p->admin, ADMIN_SERVING);
 	log_info("%s: ring %016" PRIx64 " of %d servers", done[reloaded], p->daemon.settings->ring_hash,
 		ring_count(p->daemon.settings->ring));
 	notify_ready();
@@ -232,6 +237,7 @@ static void stop(struct process *p)
 	}
 	p->stopping = true;
 	notify_stopping();
+	admin_port_set_phase(p->admin, ADMIN_DRAINING);
 	listening_leave(p->listening, on_closed, p);
 }
 
@@ -277,6 +283,11 @@ static bool open_all(struct process *p)
 		fprintf(stderr, "setlistd: cannot listen: %s\n", error);
 		return false;
 	}
+	p->admin = admin_port_create(p->base, &p->daemon);
+	if (!admin_port_prepare(p->admin, config, error)) {
+		fprintf(stderr, "setlistd: admin: %s\n", error);
+		return false;
+	}
 	p->control = *config->control ? control_create(p->base, config->control, reload, p, error) : NULL;
 	if (*config->control && !p->control) {
 		fprintf(stderr, "setlistd: control: %s\n", error);
@@ -316,12 +327,14 @@ int serve(const struct options *options, struct settings *settings)
 		if (settings->config.sandbox)
 			sandbox_enter();
 		start_workers(&p);
+		admin_port_commit(p.admin);
 		event_base_dispatch(p.base);
 		join_workers(&p);
 		status = 0;
 	}
 	listening_destroy(p.listening);
 	control_destroy(p.control);
+	admin_port_destroy(p.admin);
 	for (int i = 0; i < SIGNALS + 1; i++)
 		event_free(events[i]);
 	close(pipes[0]);

@@ -11,6 +11,8 @@
 #include "protocol/limits.h"
 #include "util/slice.h"
 
+struct nest;
+
 struct request_limits {
 	size_t max_line;  /* bytes of a line, its end included */
 	size_t max_value; /* bytes of a data block */
@@ -46,6 +48,7 @@ struct request {
 	const char *error; /* REFUSED, FATAL: the reply without its line end */
 	size_t consumed;   /* the size of the request in the input */
 	size_t skip;       /* REFUSED: the size of the data block behind it, to be discarded as it comes */
+	struct nest *into; /* the task that gets the reply, see command/task.h; NULL: the client */
 };
 
 /*

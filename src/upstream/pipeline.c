@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "util/alloc.h"
+#include "util/histogram.h"
 
 enum { RING_MIN = 64 };
 
@@ -11,6 +12,7 @@ struct pipeline_entry {
 	struct waiter *waiter;
 	const struct dialect *dialect;
 	uint64_t start, end; /* of its bytes, as pipeline.encoded counts */
+	uint64_t since;      /* when it was pushed */
 	uint32_t expected;
 	uint8_t verb, want;
 };
@@ -51,6 +53,7 @@ void pipeline_push(struct pipeline *p, const struct dialect *dialect, const stru
 	struct pipeline_entry *e = entry_at(p, p->count++);
 	e->waiter = waiter;
 	e->dialect = dialect;
+	e->since = p->now;
 	e->start = p->encoded;
 	p->encoded += buf_size(out) - before;
 	e->end = p->encoded;
@@ -76,7 +79,31 @@ static struct pipeline_entry take_first(struct pipeline *p)
 	return e;
 }
 
-ssize_t pipeline_read(struct pipeline *p, struct slice in, const struct pipeline_peer *peer)
+/* Calls in a row that were pushed at one time. They took equally long, and are counted together. */
+struct batch {
+	uint64_t since, count;
+};
+
+static void end_batch(const struct batch *batch, const struct pipeline_peer *peer)
+{
+	if (!peer->latency || !batch->count)
+		return;
+	histogram_add(peer->latency, peer->now - batch->since, batch->count);
+	peer->answer->server = NULL;
+}
+
+static void count(struct batch *batch, uint64_t since, const struct pipeline_peer *peer)
+{
+	if (batch->since != since || !batch->count) {
+		end_batch(batch, peer);
+		*batch = (struct batch){ since, 0 };
+		if (peer->answer)
+			*peer->answer = (struct pipeline_answer){ peer->server, since };
+	}
+	batch->count++;
+}
+
+static ssize_t read_all(struct pipeline *p, struct slice in, const struct pipeline_peer *peer, struct batch *batch)
 {
 	size_t taken = 0;
 
@@ -96,6 +123,7 @@ ssize_t pipeline_read(struct pipeline *p, struct slice in, const struct pipeline
 		taken += (size_t)n;
 		struct pipeline_entry e = take_first(p);
 		bool early = e.end > p->written;
+		count(batch, e.since, peer);
 		e.waiter->done(e.waiter, &r);
 		if (early || r.suspect)
 			return -1;
@@ -103,9 +131,19 @@ ssize_t pipeline_read(struct pipeline *p, struct slice in, const struct pipeline
 	return (ssize_t)taken;
 }
 
+ssize_t pipeline_read(struct pipeline *p, struct slice in, const struct pipeline_peer *peer)
+{
+	struct batch batch = { 0 };
+	ssize_t n = read_all(p, in, peer, &batch);
+
+	end_batch(&batch, peer);
+	return n;
+}
+
 void pipeline_fail(struct pipeline *p, enum result_status sent, const struct pipeline_peer *peer)
 {
 	struct pipeline old = *p;
+	struct batch batch = { 0 };
 
 	*p = (struct pipeline){ 0 };
 	while (old.count) {
@@ -116,8 +154,11 @@ void pipeline_fail(struct pipeline *p, enum result_status sent, const struct pip
 			.server = peer->server,
 			.connection = peer->connection,
 		};
+		if (written)
+			count(&batch, e.since, peer);
 		e.waiter->done(e.waiter, &r);
 	}
+	end_batch(&batch, peer);
 	pipeline_free(&old);
 }
 

@@ -14,20 +14,34 @@
 #include "protocol/dialect.h"
 #include "util/buf.h"
 
+struct histogram;
 struct pipeline_entry;
 
 struct pipeline {
+	uint64_t now;                /* set by the owner before it pushes: microseconds of its clock */
 	struct pipeline_entry *ring; /* its capacity is a power of two */
 	size_t capacity, first, count;
 	uint64_t encoded, written; /* bytes since the connection began */
 	uint64_t expected;         /* bytes of large values on the way: call.expected of all calls */
 };
 
-/* What goes into the results: the server's name, and the number of the connection. A reply with a larger value is an error. */
+/* While a waiter gets its result: the server, and when the call was pushed. Else `server` is NULL. */
+struct pipeline_answer {
+	const char *server;
+	uint64_t since;
+};
+
+/*
+ * What goes into the results: the server's name, and the number of the connection. A reply with a larger value is an error. The
+ * other three are all set or none: where to count how long calls took, the time, and where others see whose reply is read.
+ */
 struct pipeline_peer {
 	const char *server;
 	uint64_t connection;
 	size_t value_max;
+	uint64_t now; /* as pipeline.now */
+	struct histogram *latency;
+	struct pipeline_answer *answer;
 };
 
 /* Frees the memory of a pipeline, which must be empty. One of all zeroes is empty. */

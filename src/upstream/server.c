@@ -34,9 +34,10 @@ static void bump(atomic_uint_fast64_t *counter)
 	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + 1, memory_order_relaxed);
 }
 
-static struct pipeline_peer peer_of(const struct server *s)
+static struct pipeline_peer peer_of(struct server *s)
 {
-	return (struct pipeline_peer){ s->name, s->connection, s->options->value_max };
+	return (struct pipeline_peer){ s->name, s->connection, s->options->value_max, s->loop->now_us,
+		&s->stats.latency, s->options->answer };
 }
 
 static void set_timer(struct server *s, uint64_t ms)
@@ -120,6 +121,7 @@ void server_call(struct server *s, const struct call *call, struct waiter *waite
 		stream_dirty(&s->stream);
 	if (s->pipeline.count == 0)
 		s->progress = s->first_since = s->loop->now;
+	s->pipeline.now = s->loop->now_us;
 	pipeline_push(&s->pipeline, dialect, call, waiter, s->state == SERVER_UP ? &s->stream.out : &s->held);
 	pipeline_changed(s);
 	if (!s->timed)

@@ -20,6 +20,7 @@
 #include "upstream/ring.h"
 #include "upstream/server_address.h"
 #include "upstream/server_former.h"
+#include "util/histogram.h"
 
 struct tls_context;
 
@@ -35,6 +36,7 @@ struct server_options {
 	size_t queue;                                                    /* unanswered calls at most */
 	size_t value_max;                                                /* bytes of a value in a reply */
 	struct tls_context *tls;                                         /* for TCP servers; borrowed; or NULL */
+	struct pipeline_answer *answer;                                  /* whose reply is read; borrowed */
 	char login[512]; /* "user password" that each connection begins with; "" for none */
 };
 
@@ -43,6 +45,8 @@ struct server_stats {
 	atomic_uint_fast64_t calls, unavailable, busy, timeouts, lost, connects;
 	atomic_int state;
 	atomic_uint version; /* major << 16 | minor << 8 | patch; 0 if unknown */
+	/* From the push of a call to its reply, or to its failure if it was sent. Those that fail without being sent do not count. */
+	struct histogram latency;
 };
 
 struct server {

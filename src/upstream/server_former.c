@@ -42,6 +42,7 @@ void server_former_destroy(struct server_former *f)
 	loop_forget(f->stream.loop, &f->closing);
 	event_del(&f->timer);
 	stream_close(&f->stream);
+	f->peer.now = f->stream.loop->now_us;
 	pipeline_fail(&f->pipeline, f->why, &f->peer);
 	pipeline_changed(f);
 	pipeline_free(&f->pipeline);
@@ -68,7 +69,10 @@ static void close_later(struct server_former *f, enum result_status why)
 static size_t on_data(struct stream *stream, struct slice in)
 {
 	struct server_former *f = former_of(stream);
-	ssize_t n = pipeline_read(&f->pipeline, in, &f->peer);
+	ssize_t n;
+
+	f->peer.now = stream->loop->now_us;
+	n = pipeline_read(&f->pipeline, in, &f->peer);
 
 	pipeline_changed(f);
 	f->progress = stream->loop->now;

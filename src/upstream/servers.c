@@ -192,3 +192,9 @@ const struct server *servers_get(const struct servers *servers, int index)
 {
 	return servers->list[index];
 }
+
+void servers_reset_latencies(struct servers *servers)
+{
+	for (int i = 0; i < servers->count; i++)
+		histogram_reset(&servers->list[i]->stats.latency);
+}

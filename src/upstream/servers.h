@@ -43,6 +43,9 @@ void servers_await_room(struct servers *servers, int index, struct loop_job *job
 /* The job is not queued any more. */
 void servers_forget_room(struct servers *servers, int index, const struct loop_job *job);
 
+/* Starts to count the latencies of all servers from 0 again. From any thread: see histogram_reset. */
+void servers_reset_latencies(struct servers *servers);
+
 /* The number of servers, and one of them. Other threads may read its name and stats. */
 int servers_count(const struct servers *servers);
 const struct server *servers_get(const struct servers *servers, int index);

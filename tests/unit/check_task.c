@@ -1,4 +1,7 @@
 /* Tasks of one client: the order of their replies, and what is no task. */
+#include <stdio.h>
+
+#include "command/start.h"
 #include "conversations.h"
 
 /* However the answers come, the client hears them in the order in which it asked. */
@@ -43,4 +46,81 @@ START_TEST(keep_copies)
 }
 END_TEST
 
-CONVERSATIONS(task, replies_in_order, not_for_tasks, keep_copies)
+/* A task that carries out two requests, and replies with what it was told, in brackets. */
+struct outer {
+	struct task task;
+	struct nest first, second;
+};
+
+static void told_inside(struct nest *nest, struct slice reply)
+{
+	struct task *task = nest->outer;
+	struct outer *outer = (struct outer *)task;
+	struct buf *out = task_reply(task);
+
+	ck_assert_ptr_null(nest->task);
+	BUF_ADD(out, "(");
+	buf_add_slice(out, reply);
+	BUF_ADD(out, ")");
+	if (!outer->first.task && !outer->second.task)
+		task_done(task);
+}
+
+static struct outer *start_outer(void)
+{
+	static const struct request request = { 0 };
+	struct outer *outer = task_new(&fake.host, &request, NULL, sizeof(*outer));
+
+	outer->first = outer->second = (struct nest){ .outer = &outer->task, .done = told_inside };
+	return outer;
+}
+
+static void start_inside(struct nest *nest, const char *line)
+{
+	struct request_limits limits = { 2048, 2048, 100 };
+	struct request_progress progress = { 0 };
+	struct request request;
+
+	ck_assert_int_eq(request_parse(slice_of(line, strlen(line)), &limits, &progress, &request), REQUEST_READY);
+	ck_assert(task_start_inside(nest, &request));
+}
+
+START_TEST(inside)
+{
+	struct outer *outer = start_outer();
+
+	start_inside(&outer->first, "get a b\r\n");
+	start_inside(&outer->second, "delete c noreply\r\n");
+	client_asks("delete d\r\n");
+	server_is_asked("mg a k f v\r\nmg b k f v\r\ndelete c\r\ndelete d\r\n");
+	client_hears_nothing();
+	fake_result(&fake, 2, &(struct result){ .status = RESULT_DONE });
+	fake_result(&fake, 3, &(struct result){ .status = RESULT_DONE });
+	fake_result(&fake, 1, &(struct result){ .status = RESULT_HIT, .value = SLICE("x") });
+	fake_result(&fake, 0, &(struct result){ .status = RESULT_MISS });
+	client_is_told("(DELETED\r\n)(VALUE b 0 1\r\nx\r\nEND\r\n)DELETED\r\n");
+}
+END_TEST
+
+/* A task inside whose client has gone asks for nothing more. */
+START_TEST(abandoned_inside)
+{
+	static char line[4 * 1000];
+	struct outer *outer = start_outer();
+	size_t n = (size_t)sprintf(line, "get");
+
+	for (int i = 0; i < 99; i++)
+		n += (size_t)sprintf(line + n, " %d", i);
+	sprintf(line + n, "\r\n");
+	start_inside(&outer->first, line);
+	task_abandon_inside(&outer->second);
+	task_abandon_inside(&outer->first);
+	ck_assert_uint_eq(fake.count, 32);
+	for (size_t i = 0; i < 32; i++)
+		fake_result(&fake, i, &(struct result){ .status = RESULT_MISS });
+	ck_assert_uint_eq(fake.count, 32);
+	client_is_told("(END\r\n)");
+}
+END_TEST
+
+CONVERSATIONS(task, replies_in_order, not_for_tasks, keep_copies, inside, abandoned_inside)

@@ -223,8 +223,13 @@ static size_t bytes_of(const struct snapshot *s)
 
 static enum adopted_status fold_all(struct adopted *c)
 {
+	enum adopted_status status;
+
 	fold_reset(&c->all);
-	return c->encoding->fold(&c->s, &c->all);
+	status = c->encoding->fold(&c->s, &c->all);
+	if (status == ADOPTED_OK && lane_is_measured(c->lane))
+		lane_measured(c->lane, c->all.live, bytes_of(&c->s));
+	return status;
 }
 
 static double waste_of(const struct adopted *c)

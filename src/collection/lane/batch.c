@@ -24,6 +24,25 @@ void lane_count_reads(struct lane *lane)
 		lane->lanes->stats.reads++;
 }
 
+bool lane_is_measured(struct lane *lane)
+{
+	uint64_t *last = &lane->lanes->measured[lane->hash % LANES_MEASURED];
+	const struct env *env = lane_env(lane);
+	uint64_t now = lane->hash + env->now / 1000;
+
+	if (!env->measured || *last == now)
+		return false;
+	*last = now;
+	return true;
+}
+
+void lane_measured(struct lane *lane, uint64_t members, uint64_t bytes)
+{
+	struct env *env = lane_env(lane);
+
+	env->measured(env, lane->waiter.key, members, bytes);
+}
+
 /* A set may have a longer log for its own reasons, but many proxies that write it must notice soon. */
 bool lane_by_chance(struct lane *lane, size_t bytes)
 {

@@ -9,6 +9,8 @@
 #include "collection/lane/lanes.h"
 #include "collection/text/oplog.h"
 
+enum { LANES_MEASURED = 64 };
+
 enum {
 	LANE_ATTEMPTS = 16,        /* races that a batch may lose to other writers */
 	LANE_ROUNDS = 4,           /* times that an operation which waits for other proxies makes such attempts again */
@@ -36,6 +38,7 @@ struct lanes {
 	size_t background; /* calls in flight that no lane and no merge waits for */
 	struct crowds crowds;
 	struct lanes_stats stats;
+	uint64_t measured[LANES_MEASURED]; /* the last key of each hash and its second, mixed; see lane_is_measured */
 };
 
 struct lane {
@@ -118,6 +121,13 @@ bool lane_end_missing(struct lane *lane);
 
 /* Ends a batch of LIST operations with their outcomes. `text` is their joined text, `base` the reply about the base. */
 void lane_answer_lists(struct lane *lane, struct slice text, const struct result *base);
+
+/*
+ * Whether to measure the lane's set or list for env.measured: not if that was done in the same second. Then lane_measured gives its
+ * members or items, and its stored bytes.
+ */
+bool lane_is_measured(struct lane *lane);
+void lane_measured(struct lane *lane, uint64_t members, uint64_t bytes);
 
 /* The outcome for a base that cannot be read; counts it if it is corrupt. */
 enum outcome_status lane_unreadable(struct lane *lane, enum oplog_form form);

@@ -57,6 +57,8 @@ void list_compact(struct lane *lane, const struct result *r, lane_after *after)
 		return;
 	}
 	list->is_list = true;
+	if (!list->tangled && lane_is_measured(lane))
+		lane_measured(lane, segmented_list_count(list), segmented_list_bytes(list));
 	if (!ttl_exptime(lane_env(lane), r->ttl, &c->exptime) ||
 		!segmented_list_plan(list, options->base_size, options->segment_size, true))
 		end(lane, OUTCOME_DONE, NULL);

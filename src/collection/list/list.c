@@ -127,6 +127,8 @@ static void found(struct lane *lane, const struct result *r)
 	} else {
 		list->is_list |= lane_is_list(lane, &(struct oplog_base){ .is_list = list->is_list });
 		request_compaction(lane, list, r);
+		if (!list->tangled && lane_is_measured(lane))
+			lane_measured(lane, segmented_list_count(list), segmented_list_bytes(list));
 		need(lane, list);
 		w->read = *r;
 		w->read.value = w->read.line = slice_of("", 0);

@@ -97,6 +97,15 @@ size_t segmented_list_count(const struct segmented_list *list)
 	return count;
 }
 
+uint64_t segmented_list_bytes(const struct segmented_list *list)
+{
+	uint64_t bytes = buf_size(&list->base);
+
+	for (size_t i = 0; i < list->part_count; i++)
+		bytes += (uint64_t)list->parts[i].kilobytes * 1024;
+	return bytes;
+}
+
 /* --- the segments that a request needs --- */
 
 static void need_span(struct segmented_list *list, struct items_span span)

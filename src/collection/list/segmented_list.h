@@ -54,6 +54,9 @@ void segmented_list_free(struct segmented_list *list);
 /* The number of items. It is not known while the list is tangled. */
 size_t segmented_list_count(const struct segmented_list *list);
 
+/* The size of the base and of all segments, these to the KB. */
+uint64_t segmented_list_bytes(const struct segmented_list *list);
+
 /* Marks the segments that a request needs; or that neighbouring pops need, which take `front` and `back` items; or all. */
 void segmented_list_need(struct segmented_list *list, const struct list_request *request);
 void segmented_list_need_ends(struct segmented_list *list, uint64_t front, uint64_t back);

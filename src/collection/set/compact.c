@@ -149,6 +149,21 @@ static bool is_worth_it(const struct lane *lane, const struct oplog_base *base, 
 		size > lane_log_size(lane) || size + size / 9 < base->log.n;
 }
 
+/* As a read measures it: see fetch.c. */
+static void measure(struct lane *lane, size_t size, const struct oplog_base *base, const struct fold *fold)
+{
+	uint64_t members = fold->live, gone = 0, bytes = size;
+	struct slice refs = base->refs;
+	struct oplog_run run;
+
+	while (oplog_next_run(&refs, &run)) {
+		members += run.entries;
+		gone += 2 * run.removals;
+		bytes += run.bytes;
+	}
+	lane_measured(lane, members > gone ? members - gone : 0, bytes);
+}
+
 static void hand_to_list(struct lane *lane, const struct result *r)
 {
 	struct compaction *c = lane->work;
@@ -182,6 +197,8 @@ static void base_read(struct lane *lane, const struct result *r)
 			merge_consider(lane->lanes, lane->waiter.key, base.block, c->exptime);
 		end(lane, OUTCOME_DONE, NULL);
 	} else {
+		if (lane_is_measured(lane))
+			measure(lane, r->value.n, &base, &fold);
 		rewrite(lane, r, &base, &fold);
 	}
 	fold_free(&fold);

@@ -185,12 +185,28 @@ static void request_compaction(struct lane *lane, const struct set_view *view)
 		lane_request_compaction(lane);
 }
 
+/* A removal of what an older run has cancels two entries. Those of what was never added are too few to matter. */
+static void measure(struct lane *lane)
+{
+	const struct set_view *view = &((struct fetch *)lane->work)->entry->view;
+	uint64_t members = view->head.live + view->overlay.live, gone = 0, bytes = buf_size(&view->base);
+
+	for (size_t i = 0; i < view->run_count; i++) {
+		members += view->runs[i].ref.entries;
+		gone += 2 * view->runs[i].ref.removals;
+		bytes += view->runs[i].ref.bytes;
+	}
+	lane_measured(lane, members > gone ? members - gone : 0, bytes);
+}
+
 static void answered(struct lane *lane)
 {
 	struct fetch *f = lane->work;
 
 	if (!f->is_list && f->read.ttl != TTL_UNKNOWN)
 		request_compaction(lane, &f->entry->view);
+	if (!f->is_list && lane_is_measured(lane))
+		measure(lane);
 	presence_consider(lane->lanes, lane->waiter.key, f->entry);
 	finish(lane, OUTCOME_DONE, NULL);
 }

@@ -1,0 +1,15 @@
+/* The groups of `stats` about what was measured: latency, hotkeys, largest, slow. */
+#ifndef ADMIN_MEASURES_H
+#define ADMIN_MEASURES_H
+
+#include "daemon.h"
+#include "upstream/servers.h"
+#include "util/buf.h"
+
+/*
+ * Appends the lines of a group, without END. Gives false if there is no such group. `servers` are those whose latencies are shown;
+ * other threads may serve them too.
+ */
+bool admin_measures(struct daemon *d, const struct servers *servers, struct slice group, struct buf *out);
+
+#endif

@@ -1,0 +1,47 @@
+/*
+ * The largest sets and lists that a worker has read or compacted lately, by bytes. The worker writes them, and other threads read
+ * them, both with a lock.
+ */
+#ifndef LARGEST_H
+#define LARGEST_H
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "util/slice.h"
+
+/* What was not read for LARGEST_FORGET seconds is forgotten. */
+enum { LARGEST_ENTRIES = 32, LARGEST_KEY = 250, LARGEST_FORGET = 3600 };
+
+struct large_collection {
+	uint64_t bytes; /* as it is stored, without indexes */
+	uint64_t
+		members; /* or items; of a set with tables about as many, since removals of what was never added count */
+	int64_t seen;    /* Unix time when it was read last */
+	uint8_t n;       /* bytes of the key */
+	char key[LARGEST_KEY];
+};
+
+struct largest {
+	pthread_mutex_t lock; /* protects all below */
+	size_t count;
+	struct large_collection list[LARGEST_ENTRIES];
+};
+
+void largest_init(struct largest *largest);
+void largest_fini(struct largest *largest);
+
+/* A set or list was read at this Unix time. */
+void largest_note(struct largest *largest, struct slice key, uint64_t members, uint64_t bytes, int64_t now);
+
+/* Forgets all. From any thread. */
+void largest_reset(struct largest *largest);
+
+/* Copies those that were read lately, in no order, and gives their number. From any thread. */
+size_t largest_copy(struct largest *largest, int64_t now, struct large_collection out[LARGEST_ENTRIES]);
+
+/* Keeps of each key the entry that was seen last, and sorts them: the largest first. Gives their number. */
+size_t largest_merge(struct large_collection *list, size_t count);
+
+#endif

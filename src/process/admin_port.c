@@ -1,0 +1,387 @@
+#include "process/admin_port.h"
+
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <event2/http.h>
+#include <event2/listener.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "net/listener.h"
+#include "process/admin_host.h"
+#include "process/metrics.h"
+#include "process/page.h"
+#include "process/process_facts.h"
+#include "process/stats_json.h"
+#include "snapshot.h"
+#include "util/alloc.h"
+
+/* A connection has so long for a request and its answer, however it spends the time; then it is closed. */
+enum { PEERS_MAX = 32, HEADERS_MAX = 8192, TIMEOUT_S = 15 };
+
+/* A connection. libevent owns it, and has no limit of their number and their time: that is what these are for. */
+struct peer {
+	TAILQ_ENTRY(peer) link; /* in the order of their last requests */
+	struct admin_port *port;             /* NULL when that is gone */
+	struct bufferevent *stream, *socket; /* what libevent has of it, and what lies below */
+	struct event *deadline;
+	bool is_cut;
+};
+
+/* An address that is open. */
+struct site {
+	char text[256]; /* "" for none */
+	int fd;         /* before it is served */
+	struct evhttp_bound_socket *socket;
+};
+
+struct admin_port {
+	struct event_base *base;
+	struct daemon *daemon;
+	struct evhttp *http;
+	struct site now, next;
+	enum admin_phase phase;
+	struct process_facts *facts;
+	TAILQ_HEAD(peer_list, peer) peers;
+	int count;
+};
+
+/* --- connections --- */
+
+/* libevent sees the end of the connection, and frees it. */
+static void cut(struct peer *peer)
+{
+	int fd = (int)bufferevent_getfd(peer->socket);
+
+	peer->is_cut = true;
+	if (fd >= 0)
+		shutdown(fd, SHUT_RDWR);
+}
+
+static void on_deadline(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	cut(arg);
+}
+
+static void restart(struct peer *peer)
+{
+	static const struct timeval limit = { TIMEOUT_S, 0 };
+
+	TAILQ_REMOVE(&peer->port->peers, peer, link);
+	TAILQ_INSERT_TAIL(&peer->port->peers, peer, link);
+	event_add(peer->deadline, &limit);
+}
+
+/* The oldest one gives its place to a new one. Until it is gone, connections wait in the kernel. */
+static void make_place(struct admin_port *port)
+{
+	struct peer *peer;
+
+	if (port->count < PEERS_MAX)
+		return;
+	TAILQ_FOREACH(peer, &port->peers, link) {
+		if (!peer->is_cut)
+			break;
+	}
+	if (peer)
+		cut(peer);
+	evconnlistener_disable(evhttp_bound_socket_get_listener(port->now.socket));
+}
+
+static void detach(struct peer *peer)
+{
+	struct admin_port *port = peer->port;
+
+	TAILQ_REMOVE(&port->peers, peer, link);
+	event_free(peer->deadline);
+	peer->port = NULL;
+	if (port->count-- > PEERS_MAX - 1 && port->now.socket)
+		evconnlistener_enable(evhttp_bound_socket_get_listener(port->now.socket));
+}
+
+static void on_freed(void *arg)
+{
+	struct peer *peer = arg;
+
+	if (peer->port)
+		detach(peer);
+	free(peer);
+}
+
+/* A filter that changes nothing: it says when libevent frees the connection. */
+static struct bufferevent *on_connection(struct event_base *base, void *arg)
+{
+	struct admin_port *port = arg;
+	struct peer *peer = xcalloc(1, sizeof(*peer));
+
+	make_place(port);
+	peer->port = port;
+	peer->socket = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
+	peer->stream = bufferevent_filter_new(peer->socket, NULL, NULL, BEV_OPT_CLOSE_ON_FREE, on_freed, peer);
+	peer->deadline = evtimer_new(base, on_deadline, peer);
+	TAILQ_INSERT_TAIL(&port->peers, peer, link);
+	port->count++;
+	restart(peer);
+	return peer->stream;
+}
+
+static void renew(struct admin_port *port, struct evhttp_request *request)
+{
+	struct bufferevent *stream =
+		evhttp_connection_get_bufferevent(evhttp_request_get_connection(request));
+	struct peer *peer;
+
+	TAILQ_FOREACH(peer, &port->peers, link) {
+		if (peer->stream == stream) {
+			restart(peer);
+			return;
+		}
+	}
+}
+
+/* --- answers --- */
+
+static void add_header(struct evhttp_request *request, const char *name, const char *value)
+{
+	evhttp_add_header(evhttp_request_get_output_headers(request), name, value);
+}
+
+/* Takes the text. */
+static void answer(struct evhttp_request *request, int status, const char *type, struct buf *text)
+{
+	struct evbuffer *out = evbuffer_new();
+	struct slice s = buf_slice(text);
+	char length[24];
+
+	snprintf(length, sizeof(length), "%zu", s.n);
+	add_header(request, "Content-Type", type);
+	add_header(request, "Content-Length", length);
+	add_header(request, "Cache-Control", "no-store");
+	add_header(request, "X-Content-Type-Options", "nosniff");
+	evbuffer_add(out, s.p, s.n);
+	evhttp_send_reply(request, status, NULL, out);
+	evbuffer_free(out);
+	buf_free(text);
+}
+
+static void answer_line(struct evhttp_request *request, int status, const char *line)
+{
+	struct buf text = BUF_EMPTY;
+
+	buf_printf(&text, "%s\n", line);
+	answer(request, status, "text/plain; charset=utf-8", &text);
+}
+
+/* Why clients are not served; NULL if they are. */
+static const char *obstacle(const struct admin_port *port)
+{
+	if (port->phase == ADMIN_DRAINING)
+		return "draining";
+	if (port->phase == ADMIN_STARTING)
+		return "starting: not all servers were tried";
+	return snapshot_any_server_up(port->daemon) ? NULL : "no server is up";
+}
+
+static struct snapshot look(const struct admin_port *port)
+{
+	const struct config *config = &port->daemon->settings->config;
+	struct snapshot s;
+
+	snapshot_take(port->daemon, port->daemon->workers[0], &s);
+	s.ready = !obstacle(port);
+	s.connections_max = config->max_connections;
+	s.client_bytes_max = config->client_memory;
+	s.cache_max = config->cache_memory;
+	return s;
+}
+
+static void on_health(struct admin_port *port, struct evhttp_request *request)
+{
+	(void)port;
+	answer_line(request, HTTP_OK, "alive");
+}
+
+static void on_ready(struct admin_port *port, struct evhttp_request *request)
+{
+	const char *why = obstacle(port);
+
+	answer_line(request, why ? HTTP_SERVUNAVAIL : HTTP_OK, why ? why : "ready");
+}
+
+static void on_metrics(struct admin_port *port, struct evhttp_request *request)
+{
+	struct snapshot s = look(port);
+	struct buf text = BUF_EMPTY;
+
+	metrics_print(port->daemon, &s, &text);
+	process_facts_print(port->facts, port->daemon->started, &text);
+	answer(request, HTTP_OK, "text/plain; version=0.0.4; charset=utf-8", &text);
+}
+
+static void on_stats(struct admin_port *port, struct evhttp_request *request)
+{
+	const char *why = obstacle(port);
+	struct snapshot s = look(port);
+	struct buf text = BUF_EMPTY;
+
+	stats_json_print(port->daemon, &s, why ? why : "ready", &text);
+	answer(request, HTTP_OK, "application/json", &text);
+}
+
+/* The script and the style of the page are allowed by a number that nobody can know before, and nothing else is. */
+static void on_page(struct admin_port *port, struct evhttp_request *request)
+{
+	struct buf text = BUF_EMPTY;
+	uint64_t random[2];
+	char nonce[33], policy[256];
+
+	(void)port;
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+		abort();
+	snprintf(nonce, sizeof(nonce), "%016llx%016llx", (unsigned long long)random[0], (unsigned long long)random[1]);
+	snprintf(policy, sizeof(policy),
+		"default-src 'none'; script-src 'nonce-%s'; style-src 'nonce-%s'; connect-src 'self'; base-uri 'none'; "
+		"form-action 'none'; frame-ancestors 'none'",
+		nonce, nonce);
+	page_print(nonce, &text);
+	add_header(request, "Content-Security-Policy", policy);
+	add_header(request, "Referrer-Policy", "no-referrer");
+	answer(request, HTTP_OK, "text/html; charset=utf-8", &text);
+}
+
+static const struct {
+	const char *path;
+	void (*answer)(struct admin_port *port, struct evhttp_request *request);
+} paths[] = {
+	{ "/", on_page },
+	{ "/healthz", on_health },
+	{ "/metrics", on_metrics },
+	{ "/readyz", on_ready },
+	{ "/stats.json", on_stats },
+};
+
+static void on_request(struct evhttp_request *request, void *arg)
+{
+	struct admin_port *port = arg;
+	enum evhttp_cmd_type method = evhttp_request_get_command(request);
+	const char *host = evhttp_find_header(evhttp_request_get_input_headers(request), "Host");
+	const char *path = evhttp_uri_get_path(evhttp_request_get_evhttp_uri(request));
+
+	renew(port, request);
+	if (!host || !admin_host_allowed(&port->daemon->settings->config, host)) {
+		answer_line(request, 403, "The host is no IP address, not localhost, and not in admin_hosts.");
+		return;
+	}
+	if (method != EVHTTP_REQ_GET && method != EVHTTP_REQ_HEAD) {
+		add_header(request, "Allow", "GET, HEAD");
+		answer_line(request, HTTP_BADMETHOD, "Only GET and HEAD are answered.");
+		return;
+	}
+	for (size_t i = 0; path && i < sizeof(paths) / sizeof(paths[0]); i++) {
+		if (strcmp(path, paths[i].path) == 0) {
+			paths[i].answer(port, request);
+			return;
+		}
+	}
+	answer_line(request, HTTP_NOTFOUND, "There is: / /healthz /metrics /readyz /stats.json");
+}
+
+/* --- the address --- */
+
+static void close_site(struct admin_port *port, struct site *site)
+{
+	if (site->socket)
+		evhttp_del_accept_socket(port->http, site->socket);
+	else if (site->fd >= 0)
+		close(site->fd);
+	*site = (struct site){ .fd = -1 };
+}
+
+void admin_port_undo(struct admin_port *port)
+{
+	if (port->next.fd >= 0)
+		close_site(port, &port->next);
+	port->next = (struct site){ .fd = -1 };
+}
+
+bool admin_port_prepare(struct admin_port *port, const struct config *config, char error[256])
+{
+	struct address a = { .port = 0 };
+	struct listener_place place = { .host = a.host, .reuseport = config->reuseport };
+
+	admin_port_undo(port);
+	snprintf(port->next.text, sizeof(port->next.text), "%s", config->admin);
+	if (!*config->admin || strcmp(port->next.text, port->now.text) == 0)
+		return true;
+	/* config_access has parsed it. */
+	(void)config_admin_address(config->admin, &a);
+	place.port = a.port;
+	port->next.fd = listener_bind(&place, error);
+	return port->next.fd >= 0;
+}
+
+void admin_port_commit(struct admin_port *port)
+{
+	if (strcmp(port->next.text, port->now.text) == 0)
+		return;
+	close_site(port, &port->now);
+	port->now = port->next;
+	port->next = (struct site){ .fd = -1 };
+	snprintf(port->next.text, sizeof(port->next.text), "%s", port->now.text);
+	if (port->now.fd < 0)
+		return;
+	port->now.socket = evhttp_accept_socket_with_handle(port->http, port->now.fd);
+	if (!port->now.socket)
+		abort();
+}
+
+/* --- the whole --- */
+
+struct admin_port *admin_port_create(struct event_base *base, struct daemon *daemon)
+{
+	struct admin_port *port = xcalloc(1, sizeof(*port));
+
+	port->base = base;
+	port->daemon = daemon;
+	port->now.fd = port->next.fd = -1;
+	port->facts = process_facts_create();
+	TAILQ_INIT(&port->peers);
+	port->http = evhttp_new(base);
+	evhttp_set_bevcb(port->http, on_connection, port);
+	evhttp_set_gencb(port->http, on_request, port);
+	evhttp_set_max_headers_size(port->http, HEADERS_MAX);
+	evhttp_set_max_body_size(port->http, 0);
+	evhttp_set_timeout(port->http, TIMEOUT_S);
+	evhttp_set_allowed_methods(port->http,
+		EVHTTP_REQ_GET | EVHTTP_REQ_HEAD | EVHTTP_REQ_POST | EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE |
+			EVHTTP_REQ_OPTIONS | EVHTTP_REQ_PATCH);
+	return port;
+}
+
+void admin_port_set_phase(struct admin_port *port, enum admin_phase phase)
+{
+	port->phase = phase;
+}
+
+void admin_port_destroy(struct admin_port *port)
+{
+	struct peer *peer;
+
+	if (!port)
+		return;
+	admin_port_undo(port);
+	/* libevent frees connections when it frees its base. */
+	while ((peer = TAILQ_FIRST(&port->peers)))
+		detach(peer);
+	evhttp_free(port->http);
+	process_facts_destroy(port->facts);
+	free(port);
+}

@@ -1,0 +1,39 @@
+/*
+ * The HTTP port for operators, served by the main thread: a live page, /metrics for Prometheus, /healthz, /readyz, and /stats.json
+ * for programs. It only reads: GET and HEAD, without a body.
+ */
+#ifndef PROCESS_ADMIN_PORT_H
+#define PROCESS_ADMIN_PORT_H
+
+#include <stdbool.h>
+
+#include "daemon.h"
+
+struct admin_port;
+struct event_base;
+
+/* What the process is doing. */
+enum admin_phase { ADMIN_STARTING, ADMIN_SERVING, ADMIN_DRAINING };
+
+/* Borrows both until admin_port_destroy. Nothing is open yet. Must run before the user is switched. */
+struct admin_port *admin_port_create(struct event_base *base, struct daemon *daemon);
+
+/*
+ * Opens the address that the configuration names, if it is not open. It is not served yet. On failure gives false, with the reason
+ * in `error`, and what was open stays. A second call forgets the first one.
+ */
+bool admin_port_prepare(struct admin_port *port, const struct config *config, char error[256])
+	__attribute__((warn_unused_result));
+
+/* Serves what the last admin_port_prepare has opened, and closes what its configuration does not have. */
+void admin_port_commit(struct admin_port *port);
+
+/* Closes what the last admin_port_prepare has opened. */
+void admin_port_undo(struct admin_port *port);
+
+void admin_port_set_phase(struct admin_port *port, enum admin_phase phase);
+
+/* NULL does nothing. */
+void admin_port_destroy(struct admin_port *port);
+
+#endif

@@ -1,0 +1,51 @@
+#include "util/histogram.h"
+
+static uint64_t load(const atomic_uint_fast64_t *count)
+{
+	return atomic_load_explicit(count, memory_order_relaxed);
+}
+
+void histogram_reset(struct histogram *h)
+{
+	for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++)
+		h->counts_before[i] = load(&h->counts[i]);
+	h->total_before = load(&h->total);
+}
+
+void histogram_sum(const struct histogram *h, struct histogram_sum *sum)
+{
+	for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {
+		uint64_t count = load(&h->counts[i]) - h->counts_before[i];
+		sum->counts[i] += count;
+		sum->count += count;
+	}
+	sum->total += load(&h->total) - h->total_before;
+}
+
+uint64_t histogram_quantile(const struct histogram_sum *sum, double q)
+{
+	double wanted = q * (double)sum->count;
+	uint64_t seen = 0;
+
+	if (sum->count == 0)
+		return 0;
+	for (unsigned i = 0; i < HISTOGRAM_BUCKETS - 1; i++) {
+		seen += sum->counts[i];
+		if (seen && (double)seen >= wanted)
+			return histogram_to(i);
+	}
+	return HISTOGRAM_MOST;
+}
+
+/* The inverse of histogram_bucket. */
+uint64_t histogram_from(unsigned bucket)
+{
+	unsigned place = bucket + HISTOGRAM_LEAST - 1, shift = place < 16 ? 0 : place / 8 - 1;
+
+	return bucket ? (uint64_t)(place - shift * 8) << shift : 0;
+}
+
+uint64_t histogram_to(unsigned bucket)
+{
+	return bucket < HISTOGRAM_BUCKETS - 1 ? histogram_from(bucket + 1) : UINT64_MAX;
+}

@@ -1,0 +1,70 @@
+/*
+ * Histograms of durations, in microseconds. Each power of two has eight buckets of equal width, so a bucket is at most an eighth
+ * wider than its lower bound. Durations below 10 us share the first bucket, those from 10.5 s on the last one.
+ *
+ * One thread adds. Other threads read meanwhile, without a lock: each count is right, and all of them together may be of slightly
+ * different moments.
+ */
+#ifndef UTIL_HISTOGRAM_H
+#define UTIL_HISTOGRAM_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { HISTOGRAM_LEAST = 10, HISTOGRAM_MOST = 10485760, HISTOGRAM_BUCKETS = 162 };
+
+/* All zeroes is empty. */
+struct histogram {
+	atomic_uint_fast64_t counts[HISTOGRAM_BUCKETS];
+	atomic_uint_fast64_t total; /* microseconds */
+	/* What histogram_reset found. Its callers and those of histogram_sum share a lock. */
+	uint64_t counts_before[HISTOGRAM_BUCKETS], total_before;
+};
+
+/* What one or more histograms have counted. */
+struct histogram_sum {
+	uint64_t counts[HISTOGRAM_BUCKETS];
+	uint64_t count; /* of all buckets */
+	uint64_t total; /* microseconds */
+};
+
+/* The bucket of a duration. */
+static inline unsigned histogram_bucket(uint64_t us)
+{
+	enum { STEPS_BITS = 3 };
+	unsigned shift;
+
+	us = us < HISTOGRAM_LEAST ? HISTOGRAM_LEAST - 1 : us > HISTOGRAM_MOST ? HISTOGRAM_MOST : us;
+	shift = 63u - STEPS_BITS - (unsigned)__builtin_clzll(us);
+	return (shift << STEPS_BITS) + (unsigned)(us >> shift) - (HISTOGRAM_LEAST - 1);
+}
+
+/* Adds `n` durations of `us` microseconds each. From one thread only. */
+static inline void histogram_add(struct histogram *h, uint64_t us, uint64_t n)
+{
+	atomic_uint_fast64_t *count = &h->counts[histogram_bucket(us)];
+
+	/* There is one writer, so no atomic addition is needed. */
+	atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + n, memory_order_relaxed);
+	atomic_store_explicit(
+		&h->total, atomic_load_explicit(&h->total, memory_order_relaxed) + us * n, memory_order_relaxed);
+}
+
+/* Starts to count from 0 again, for readers. From any thread, see `counts_before`. */
+void histogram_reset(struct histogram *h);
+
+/* Adds what was counted since the last reset to `sum`. From any thread, see `counts_before`. */
+void histogram_sum(const struct histogram *h, struct histogram_sum *sum);
+
+/*
+ * The duration that the part `q` of all, 0 to 1, does not exceed: the upper bound of its bucket, so at most an eighth too large.
+ * HISTOGRAM_MOST if it is in the last bucket; 0 if nothing was counted.
+ */
+uint64_t histogram_quantile(const struct histogram_sum *sum, double q);
+
+/* The bounds of a bucket: `from` <= duration < `to`. The last bucket has no upper bound, and gives UINT64_MAX. */
+uint64_t histogram_from(unsigned bucket);
+uint64_t histogram_to(unsigned bucket);
+
+#endif

@@ -129,8 +129,7 @@ static void add_server(struct snapshot_server *sum, const struct server *server)
 }
 
 /* Requires daemon.lock. */
-static void sum_server(
-	const struct daemon *d, const struct server *server, int index, struct snapshot_server *sum)
+static void sum_server(const struct daemon *d, const struct server *server, int index, struct snapshot_server *sum)
 {
 	_Static_assert(sizeof(sum->name) == sizeof(server->name), "names of servers have one size");
 	memcpy(sum->name, server->name, sizeof(sum->name));

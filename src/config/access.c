@@ -67,7 +67,8 @@ static bool check_admin(const struct config *config, char error[256])
 	if (what)
 		snprintf(error, 256, "admin \"%.100s\": %s", config->admin, what);
 	else if (*config->admin && !config->insecure && !is_local(a.host))
-		snprintf(error, 256, "admin \"%.100s\": whoever reaches it could read keys and statistics: set insecure = true",
+		snprintf(error, 256,
+			"admin \"%.100s\": whoever reaches it could read keys and statistics: set insecure = true",
 			config->admin);
 	else
 		return true;

@@ -11,7 +11,8 @@
 #include "util/num.h"
 
 static const char usage[] =
-	"usage: setlistd [-a ADDR] [-f FILE] [-l ADDR] [-p PORT] [-s SOCKET] [-S SERVERS] [-t THREADS] [-u USER] [-v] [-T] [-V] "
+	"usage: setlistd [-a ADDR] [-f FILE] [-l ADDR] [-p PORT] [-s SOCKET] [-S SERVERS] [-t THREADS] [-u USER] [-v] "
+	"[-T] [-V] "
 	"[-h]\n"
 	"Sets, lists and event counters on any memcached: a proxy that speaks the memcached text protocol.\n"
 	"\n"

@@ -22,9 +22,9 @@ struct config {
 	char *ring_string; /* a libmemcached configuration string instead of the servers; or NULL */
 	enum ring_distribution distribution;
 	mode_t socket_mode;
-	char *user;    /* "" for none */
-	char *control; /* path of the operators' socket; "" for none */
-	char *admin;   /* "host:port" of the HTTP port for operators; "" for none */
+	char *user;         /* "" for none */
+	char *control;      /* path of the operators' socket; "" for none */
+	char *admin;        /* "host:port" of the HTTP port for operators; "" for none */
 	char **admin_hosts; /* by which it may be called, beside addresses and localhost */
 	size_t admin_host_count;
 	bool reuseport;

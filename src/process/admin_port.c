@@ -1,5 +1,6 @@
 #include "process/admin_port.h"
 
+#include <errno.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/event.h>
@@ -11,6 +12,7 @@
 #include <sys/queue.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "net/listener.h"
@@ -22,23 +24,28 @@
 #include "snapshot.h"
 #include "util/alloc.h"
 
-/* A connection has so long for a request and its answer, however it spends the time; then it is closed. */
-enum { PEERS_MAX = 32, HEADERS_MAX = 8192, TIMEOUT_S = 15 };
+/*
+ * A connection has so long for a request and its answer, however it spends the time; then it is closed. The timer looks after
+ * connections while there are any, and soon when a new one waits for a place.
+ */
+enum { PEERS_MAX = 32, HEADERS_MAX = 8192, TIMEOUT_S = 15, LOOK_MS = 1000, LOOK_SOON_MS = 10 };
 
-/* A connection. libevent owns it, and has no limit of their number and their time: that is what these are for. */
+/*
+ * A connection, which is libevent's. It has no limit of their number and of the time of each, nor does it tell of their end. So each
+ * has a second reference, which shows whether libevent has dropped its own one.
+ */
 struct peer {
 	TAILQ_ENTRY(peer) link; /* in the order of their last requests */
-	struct admin_port *port;             /* NULL when that is gone */
-	struct bufferevent *stream, *socket; /* what libevent has of it, and what lies below */
-	struct event *deadline;
+	struct bufferevent *stream;
+	time_t since; /* its last request, by the monotonic clock */
 	bool is_cut;
 };
 
 /* An address that is open. */
 struct site {
 	char text[256]; /* "" for none */
-	int fd;         /* before it is served */
-	struct evhttp_bound_socket *socket;
+	struct evconnlistener *listener;
+	struct evhttp_bound_socket *socket; /* once it is served */
 };
 
 struct admin_port {
@@ -48,103 +55,131 @@ struct admin_port {
 	struct site now, next;
 	enum admin_phase phase;
 	struct process_facts *facts;
+	struct event *timer;
 	TAILQ_HEAD(peer_list, peer) peers;
 	int count;
 };
 
 /* --- connections --- */
 
-/* libevent sees the end of the connection, and frees it. */
+static time_t now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec;
+}
+
+/* libevent sees the end of the connection, and closes it. */
 static void cut(struct peer *peer)
 {
-	int fd = (int)bufferevent_getfd(peer->socket);
+	int fd = (int)bufferevent_getfd(peer->stream);
 
 	peer->is_cut = true;
 	if (fd >= 0)
 		shutdown(fd, SHUT_RDWR);
 }
 
-static void on_deadline(evutil_socket_t fd, short what, void *arg)
+static void forget(struct admin_port *port, struct peer *peer)
 {
+	TAILQ_REMOVE(&port->peers, peer, link);
+	port->count--;
+	bufferevent_decref(peer->stream);
+	free(peer);
+}
+
+/* Whether libevent has closed it. */
+static bool is_gone(const struct peer *peer)
+{
+	bufferevent_event_cb on_event;
+
+	bufferevent_getcb(peer->stream, NULL, NULL, &on_event, NULL);
+	return !on_event;
+}
+
+static void set_timer(struct admin_port *port)
+{
+	bool soon = port->count >= PEERS_MAX;
+	struct timeval tv = { soon ? 0 : LOOK_MS / 1000, soon ? LOOK_SOON_MS * 1000 : 0 };
+
+	if (port->count)
+		event_add(port->timer, &tv);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct admin_port *port = arg;
+	struct peer *peer, *next;
+
 	(void)fd;
 	(void)what;
-	cut(arg);
+	for (peer = TAILQ_FIRST(&port->peers); peer; peer = next) {
+		next = TAILQ_NEXT(peer, link);
+		if (is_gone(peer))
+			forget(port, peer);
+		else if (now() - peer->since >= TIMEOUT_S)
+			cut(peer);
+	}
+	if (port->count < PEERS_MAX && port->now.listener)
+		evconnlistener_enable(port->now.listener);
+	set_timer(port);
 }
 
-static void restart(struct peer *peer)
-{
-	static const struct timeval limit = { TIMEOUT_S, 0 };
-
-	TAILQ_REMOVE(&peer->port->peers, peer, link);
-	TAILQ_INSERT_TAIL(&peer->port->peers, peer, link);
-	event_add(peer->deadline, &limit);
-}
-
-/* The oldest one gives its place to a new one. Until it is gone, connections wait in the kernel. */
+/* The oldest one gives its place to the next one, which waits in the kernel meanwhile. */
 static void make_place(struct admin_port *port)
 {
 	struct peer *peer;
 
-	if (port->count < PEERS_MAX)
-		return;
 	TAILQ_FOREACH(peer, &port->peers, link) {
-		if (!peer->is_cut)
+		if (!peer->is_cut && !is_gone(peer))
 			break;
 	}
 	if (peer)
 		cut(peer);
-	evconnlistener_disable(evhttp_bound_socket_get_listener(port->now.socket));
+	evconnlistener_disable(port->now.listener);
 }
 
-static void detach(struct peer *peer)
-{
-	struct admin_port *port = peer->port;
-
-	TAILQ_REMOVE(&port->peers, peer, link);
-	event_free(peer->deadline);
-	peer->port = NULL;
-	if (port->count-- > PEERS_MAX - 1 && port->now.socket)
-		evconnlistener_enable(evhttp_bound_socket_get_listener(port->now.socket));
-}
-
-static void on_freed(void *arg)
-{
-	struct peer *peer = arg;
-
-	if (peer->port)
-		detach(peer);
-	free(peer);
-}
-
-/* A filter that changes nothing: it says when libevent frees the connection. */
 static struct bufferevent *on_connection(struct event_base *base, void *arg)
 {
 	struct admin_port *port = arg;
 	struct peer *peer = xcalloc(1, sizeof(*peer));
 
-	make_place(port);
-	peer->port = port;
-	peer->socket = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
-	peer->stream = bufferevent_filter_new(peer->socket, NULL, NULL, BEV_OPT_CLOSE_ON_FREE, on_freed, peer);
-	peer->deadline = evtimer_new(base, on_deadline, peer);
+	peer->stream = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
+	bufferevent_incref(peer->stream);
+	peer->since = now();
 	TAILQ_INSERT_TAIL(&port->peers, peer, link);
-	port->count++;
-	restart(peer);
+	if (++port->count >= PEERS_MAX)
+		make_place(port);
+	if (port->count == 1 || port->count >= PEERS_MAX)
+		set_timer(port);
 	return peer->stream;
 }
 
+/* A new request: its time begins. */
 static void renew(struct admin_port *port, struct evhttp_request *request)
 {
-	struct bufferevent *stream =
-		evhttp_connection_get_bufferevent(evhttp_request_get_connection(request));
+	struct bufferevent *stream = evhttp_connection_get_bufferevent(evhttp_request_get_connection(request));
 	struct peer *peer;
 
 	TAILQ_FOREACH(peer, &port->peers, link) {
-		if (peer->stream == stream) {
-			restart(peer);
-			return;
-		}
+		if (peer->stream == stream)
+			break;
 	}
+	if (!peer)
+		return;
+	peer->since = now();
+	TAILQ_REMOVE(&port->peers, peer, link);
+	TAILQ_INSERT_TAIL(&port->peers, peer, link);
+}
+
+/* Most likely no file descriptor is left. Without a pause, the loop would spin. */
+static void on_error(struct evconnlistener *listener, void *arg)
+{
+	static const struct timeval pause = { LOOK_MS / 1000, 0 };
+	struct admin_port *port = arg;
+
+	evconnlistener_disable(listener);
+	event_add(port->timer, &pause);
 }
 
 /* --- answers --- */
@@ -248,7 +283,8 @@ static void on_page(struct admin_port *port, struct evhttp_request *request)
 		abort();
 	snprintf(nonce, sizeof(nonce), "%016llx%016llx", (unsigned long long)random[0], (unsigned long long)random[1]);
 	snprintf(policy, sizeof(policy),
-		"default-src 'none'; script-src 'nonce-%s'; style-src 'nonce-%s'; connect-src 'self'; base-uri 'none'; "
+		"default-src 'none'; script-src 'nonce-%s'; style-src 'nonce-%s'; connect-src 'self'; img-src data:; "
+		"base-uri 'none'; "
 		"form-action 'none'; frame-ancestors 'none'",
 		nonce, nonce);
 	page_print(nonce, &text);
@@ -300,32 +336,42 @@ static void close_site(struct admin_port *port, struct site *site)
 {
 	if (site->socket)
 		evhttp_del_accept_socket(port->http, site->socket);
-	else if (site->fd >= 0)
-		close(site->fd);
-	*site = (struct site){ .fd = -1 };
+	else if (site->listener)
+		evconnlistener_free(site->listener);
+	*site = (struct site){ .listener = NULL };
 }
 
 void admin_port_undo(struct admin_port *port)
 {
-	if (port->next.fd >= 0)
-		close_site(port, &port->next);
-	port->next = (struct site){ .fd = -1 };
+	close_site(port, &port->next);
+	memcpy(port->next.text, port->now.text, sizeof(port->next.text));
 }
 
 bool admin_port_prepare(struct admin_port *port, const struct config *config, char error[256])
 {
+	enum { BACKLOG = 128, FLAGS = LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC };
 	struct address a = { .port = 0 };
 	struct listener_place place = { .host = a.host, .reuseport = config->reuseport };
+	int fd;
 
 	admin_port_undo(port);
+	if (strcmp(config->admin, port->now.text) == 0)
+		return true;
 	snprintf(port->next.text, sizeof(port->next.text), "%s", config->admin);
-	if (!*config->admin || strcmp(port->next.text, port->now.text) == 0)
+	if (!*config->admin)
 		return true;
 	/* config_access has parsed it. */
 	(void)config_admin_address(config->admin, &a);
 	place.port = a.port;
-	port->next.fd = listener_bind(&place, error);
-	return port->next.fd >= 0;
+	fd = listener_bind(&place, error);
+	if (fd < 0)
+		return false;
+	port->next.listener = evconnlistener_new(port->base, NULL, NULL, FLAGS, BACKLOG, fd);
+	if (port->next.listener)
+		return true;
+	snprintf(error, 256, "%s: %s", config->admin, strerror(errno));
+	close(fd);
+	return false;
 }
 
 void admin_port_commit(struct admin_port *port)
@@ -334,13 +380,11 @@ void admin_port_commit(struct admin_port *port)
 		return;
 	close_site(port, &port->now);
 	port->now = port->next;
-	port->next = (struct site){ .fd = -1 };
-	snprintf(port->next.text, sizeof(port->next.text), "%s", port->now.text);
-	if (port->now.fd < 0)
-		return;
-	port->now.socket = evhttp_accept_socket_with_handle(port->http, port->now.fd);
-	if (!port->now.socket)
-		abort();
+	port->next.listener = NULL;
+	if (port->now.listener)
+		port->now.socket = evhttp_bind_listener(port->http, port->now.listener);
+	if (port->now.listener)
+		evconnlistener_set_error_cb(port->now.listener, on_error);
 }
 
 /* --- the whole --- */
@@ -351,9 +395,9 @@ struct admin_port *admin_port_create(struct event_base *base, struct daemon *dae
 
 	port->base = base;
 	port->daemon = daemon;
-	port->now.fd = port->next.fd = -1;
 	port->facts = process_facts_create();
 	TAILQ_INIT(&port->peers);
+	port->timer = evtimer_new(base, on_timer, port);
 	port->http = evhttp_new(base);
 	evhttp_set_bevcb(port->http, on_connection, port);
 	evhttp_set_gencb(port->http, on_request, port);
@@ -378,10 +422,10 @@ void admin_port_destroy(struct admin_port *port)
 	if (!port)
 		return;
 	admin_port_undo(port);
-	/* libevent frees connections when it frees its base. */
-	while ((peer = TAILQ_FIRST(&port->peers)))
-		detach(peer);
 	evhttp_free(port->http);
+	while ((peer = TAILQ_FIRST(&port->peers)))
+		forget(port, peer);
+	event_free(port->timer);
 	process_facts_destroy(port->facts);
 	free(port);
 }

@@ -141,10 +141,12 @@ static void print_servers(const struct snapshot_server *servers, size_t count, s
 {
 	static const char name[] = "setlistd_server_call_duration_seconds";
 
-	metrics_head(out, "setlistd_server_info", "gauge", "The version of the server, 0.0.0 if it is not known; always 1.");
+	metrics_head(
+		out, "setlistd_server_info", "gauge", "The version of the server, 0.0.0 if it is not known; always 1.");
 	for (const struct snapshot_server *v = servers; v < servers + count; v++) {
 		add_name(out, "setlistd_server_info", "", "server", v->name);
-		buf_printf(out, ",version=\"%u.%u.%u\"} 1\n", v->version >> 16, v->version >> 8 & 255, v->version & 255);
+		buf_printf(
+			out, ",version=\"%u.%u.%u\"} 1\n", v->version >> 16, v->version >> 8 & 255, v->version & 255);
 	}
 #define FACT(...)
 #define COUNTED(...)

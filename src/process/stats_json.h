@@ -6,7 +6,6 @@
 #include "util/buf.h"
 
 /* Appends the object. `state` is "ready", or why no client is served. setlistd(8) describes its members. */
-void stats_json_print(
-	struct daemon *daemon, const struct snapshot *snapshot, const char *state, struct buf *out);
+void stats_json_print(struct daemon *daemon, const struct snapshot *snapshot, const char *state, struct buf *out);
 
 #endif

@@ -180,3 +180,30 @@ HTTP_GET = r"""exec 3<>/dev/tcp/127.0.0.1/$1 || exit
 printf 'GET %s HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n' "$2" >&3
 read -r _ status _ <&3 && printf %s "$status"
 """
+
+
+class Completion(Package):
+    def completed(self, *words):
+        """What bash offers for the last of the words."""
+        script = 'source "$0"; spec=$(complete -p "$1"); function=${spec##*-F }; function=${function%% *}; COMP_WORDS=("$@")\n' \
+                 'COMP_CWORD=$(($# - 1)); $function; printf "%s\\n" "${COMPREPLY[@]}"'
+        done = run("bash", "-c", script, os.path.join(TOP, "conf/setlistd.bash-completion"), *words)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return set(done.stdout.split())
+
+    def test_options(self):
+        usage = setlistd("-h").stdout
+        self.assertEqual(self.completed("setlistd", "-"), set(re.findall(r"^  (-\w) ", usage, re.MULTILINE)))
+
+    def test_options_of_convert(self):
+        usage = run(os.path.join(TOP, "scripts/convert"), "--help").stdout
+        options = set(re.findall(r"^  (?:-h, )?(--[\w-]+)", usage, re.MULTILINE))
+        self.assertGreater(len(options), 10)
+        self.assertEqual(self.completed("setlistd-convert", "--"), options)
+        documented = re.findall(r"Fl (-[\w-]+)", " ".join(re.findall(r"^\.It (Fl.*)", read("man/setlistd-convert.1"), re.MULTILINE)))
+        self.assertEqual({f"-{name}" for name in documented}, options)
+
+    def test_arguments(self):
+        path = self.file("")
+        self.assertEqual(self.completed("setlistd", "-f", path[:-3]), {path})
+        self.assertEqual(self.completed("setlistd-convert", "--type", "l"), {"list"})

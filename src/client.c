@@ -7,6 +7,7 @@
 #include "admin.h"
 #include "client_auth.h"
 #include "client_limits.h"
+#include "client_peer.h"
 #include "client_reply.h"
 #include "client_turns.h"
 #include "client_window.h"
@@ -14,6 +15,7 @@
 #include "generation.h"
 #include "protocol/reply.h"
 #include "util/alloc.h"
+#include "util/escape.h"
 #include "util/log.h"
 
 static struct client *client_of(struct stream *stream)
@@ -189,6 +191,18 @@ static enum request_status check_denied(
 	return REQUEST_REFUSED;
 }
 
+static void log_http(const struct client *c, struct slice in)
+{
+	enum { SHOWN = 40 };
+	char name[CLIENT_PEER], text[ESCAPE_SIZE(SHOWN)];
+
+	if (log_level() < LOG_LEVEL_INFO)
+		return;
+	client_peer(c, name);
+	escape_text(text, in, SHOWN);
+	log_info("client %s: closed: it speaks HTTP: %s", name, text);
+}
+
 /* Takes a request off the front of `in`. Gives its size, or 0 if it is incomplete or must wait. */
 static size_t take_request(struct client *c, struct slice in)
 {
@@ -204,7 +218,7 @@ static size_t take_request(struct client *c, struct slice in)
 	case REQUEST_MORE:
 		return 0;
 	case REQUEST_HANGUP:
-		log_info("client closed: it speaks HTTP");
+		log_http(c, in);
 		c->closing = true;
 		break;
 	case REQUEST_FATAL:
@@ -343,7 +357,7 @@ static void on_ended(struct stream *stream, int error)
 	struct client *c = client_of(stream);
 
 	if (error == EPROTO)
-		log_info("client closed: %s", stream_error(stream, error));
+		client_log(c, stream_error(stream, error));
 	/* Without an error the client has closed its sending side only: its requests are answered. */
 	c->ended = true;
 	if (error || c->lingering)

@@ -17,14 +17,6 @@ enum {
 	TIME_MS = 60000   /* to authenticate, if request_read_timeout is 0 */
 };
 
-static void log_about(const struct client *c, const char *what)
-{
-	char name[CLIENT_PEER];
-
-	client_peer(c, name);
-	log_info("client %s: %s", name, what);
-}
-
 static void on_pause_over(evutil_socket_t fd, short what, void *arg)
 {
 	struct client *c = ((struct client_auth *)arg)->client;
@@ -76,7 +68,7 @@ static void slow_down(struct client *c, size_t waiting)
 	struct timeval pause;
 
 	if (refused >= LOGIN_REFUSED_MOST || waiting > HELD_MOST) {
-		log_about(c, "closed: it is not authenticated, and sends on");
+		client_log(c, "closed: it is not authenticated, and sends on");
 		c->closing = true;
 		return;
 	}
@@ -122,7 +114,7 @@ static void authenticate(struct client *c, const struct request *request, size_t
 	}
 	worker_count(c->worker, COUNT_auth_failures, 1);
 	worker_count(c->worker, COUNT_auth_errors, 1);
-	log_about(c, "authentication failure");
+	client_log(c, "authentication failure");
 	answer(c, request, error);
 	slow_down(c, waiting);
 }
@@ -135,7 +127,7 @@ size_t client_auth_take(struct client *c, struct slice in)
 	case REQUEST_MORE:
 		return 0;
 	case REQUEST_HANGUP:
-		log_about(c, "closed: it speaks HTTP");
+		client_log(c, "closed: it speaks HTTP");
 		c->closing = true;
 		break;
 	case REQUEST_FATAL:
@@ -160,7 +152,7 @@ void client_auth_check(struct client *c)
 
 	if (!c->auth || c->closing || c->worker->loop.now - c->auth->since < (time ? time : TIME_MS))
 		return;
-	log_about(c, "closed: it did not authenticate in time");
+	client_log(c, "closed: it did not authenticate in time");
 	worker_count(c->worker, COUNT_closed_unfinished_clients, 1);
 	client_refuse(c, "CLIENT_ERROR not authenticated in time");
 }

@@ -118,7 +118,7 @@ static void close_for(struct client *c, enum counter counter, const char *why)
 	char name[CLIENT_PEER];
 
 	client_peer(c, name);
-	log_warn("client %s closed: %s; it holds %zu bytes", name, why, memory_of(c));
+	log_warn("client %s: closed: %s; it holds %zu bytes", name, why, memory_of(c));
 	worker_count(c->worker, counter, 1);
 	client_close(c);
 }
@@ -312,7 +312,7 @@ static void check(struct client *c)
 		close_for(c, COUNT_closed_slow_clients, "it does not read its replies");
 	} else if (!c->lingering && !c->closing && c->limits.begun && config->request_read_timeout &&
 		lasted >= config->request_read_timeout) {
-		log_info("client closed: its request was not complete in time");
+		client_log(c, "closed: its request was not complete in time");
 		worker_count(c->worker, COUNT_closed_unfinished_clients, 1);
 		client_refuse(c, "CLIENT_ERROR request not complete in time");
 	} else {
@@ -338,7 +338,7 @@ static void close_idle(struct worker *w)
 	struct client *c;
 
 	while (timeout && (c = first_idle(w, timeout))) {
-		log_info("client closed: it was idle");
+		client_log(c, "closed: it was idle");
 		worker_count(w, COUNT_closed_idle_clients, 1);
 		client_close(c);
 	}

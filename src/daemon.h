@@ -23,6 +23,7 @@ enum counter {
  */
 enum { DAEMON_SETTLED = 's', DAEMON_EXITED = 'e' };
 
+struct server_news;
 struct worker;
 
 struct daemon {
@@ -36,6 +37,7 @@ struct daemon {
 	atomic_size_t client_bytes;
 	atomic_uint_fast64_t accepted, rejected;
 	struct large_filter *large;
+	struct server_news *server_news;
 	int news;                    /* the writing end of a pipe for DAEMON_SETTLED and DAEMON_EXITED */
 	pthread_mutex_t lock;        /* protects the baseline, and each worker's pointer to its current generation */
 	uint64_t baseline[COUNTERS]; /* the counters at the last `stats reset` */

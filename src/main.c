@@ -24,6 +24,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	log_set_level(LOG_LEVEL_WARN + (int)settings->config.verbose);
+	log_open(settings->config.syslog);
 	if (!descriptors_fit(&settings->config, ring_count(settings->ring))) {
 		settings_release(settings);
 		return 1;

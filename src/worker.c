@@ -171,6 +171,7 @@ static void set_server_options(struct worker *w)
 		.queue = config->server_queue,
 		.value_max = config->max_value,
 		.answer = &w->answer,
+		.news = w->daemon->server_news,
 		.tls = config->server_tls ? w->settings->tls : NULL,
 	};
 	snprintf(w->server_options.login, sizeof(w->server_options.login), "%s", config->server_login);

@@ -172,6 +172,7 @@ void config_print(const struct config *config, struct buf *out)
 #include "config/options.def"
 #undef NUMBER
 	reply_stat(out, "sandbox", config->sandbox);
+	reply_stat_text(out, "log", config->syslog ? "syslog" : "stderr");
 	reply_stat(out, "server_tls", config->server_tls);
 	reply_stat(out, "server_tls_verify", config->server_tls_verify);
 	buf_printf(out, "STAT socket_mode %04o\r\n", (unsigned)config->socket_mode);

@@ -29,6 +29,7 @@ struct config {
 	size_t admin_host_count;
 	bool reuseport;
 	bool sandbox;
+	bool syslog; /* the log goes there, else to standard error */
 	bool server_tls, server_tls_verify;
 #define PATH(name) char *name; /* "" for none */
 #include "config/paths.def"

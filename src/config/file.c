@@ -8,6 +8,7 @@
 
 #include "config/file_access.h"
 #include "config/file_admin.h"
+#include "config/file_log.h"
 #include "config/text.h"
 #include "util/alloc.h"
 #include "util/num.h"
@@ -335,6 +336,7 @@ static bool read_options(cfg_t *cfg, struct config *config)
 	config->sandbox = cfg_getbool(cfg, "sandbox");
 	file_admin_read(cfg, config);
 	file_access_read(cfg, config);
+	file_log_read(cfg, config);
 	read_rules(cfg, &config->rules);
 	if (error)
 		cfg_error(cfg, "%s", error);
@@ -350,6 +352,7 @@ static void set_checks(cfg_t *cfg)
 	cfg_set_validate_func(cfg, "control", check_control);
 	file_admin_set_checks(cfg);
 	file_access_set_checks(cfg);
+	file_log_set_checks(cfg);
 	cfg_set_validate_func(cfg, "collection|type", check_type);
 	cfg_set_validate_func(cfg, "collection|encoding", check_encoding);
 	cfg_set_validate_func(cfg, "collection|compact_waste", check_waste);
@@ -394,6 +397,7 @@ static cfg_t *new_tree(void)
 		CFG_BOOL("sandbox", cfg_true, CFGF_NONE),
 		FILE_ADMIN_OPTIONS,
 		FILE_ACCESS_OPTIONS,
+		FILE_LOG_OPTIONS,
 #define PATH(name) CFG_STR(#name, "", CFGF_NONE),
 #include "config/paths.def"
 #undef PATH

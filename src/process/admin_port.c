@@ -26,7 +26,7 @@
 
 /*
  * A connection has so long for a request and its answer, however it spends the time; then it is closed. The timer looks after
- * connections while there are any, and soon when a new one waits for a place.
+ * them, and soon when a new one waits for a place.
  */
 enum { PEERS_MAX = 32, HEADERS_MAX = 8192, TIMEOUT_S = 15, LOOK_MS = 1000, LOOK_SOON_MS = 10 };
 
@@ -102,7 +102,7 @@ static void set_timer(struct admin_port *port)
 	bool soon = port->count >= PEERS_MAX;
 	struct timeval tv = { soon ? 0 : LOOK_MS / 1000, soon ? LOOK_SOON_MS * 1000 : 0 };
 
-	if (port->count)
+	if (port->count || port->now.listener)
 		event_add(port->timer, &tv);
 }
 
@@ -150,7 +150,7 @@ static struct bufferevent *on_connection(struct event_base *base, void *arg)
 	TAILQ_INSERT_TAIL(&port->peers, peer, link);
 	if (++port->count >= PEERS_MAX)
 		make_place(port);
-	if (port->count == 1 || port->count >= PEERS_MAX)
+	if (port->count >= PEERS_MAX)
 		set_timer(port);
 	return peer->stream;
 }
@@ -172,14 +172,11 @@ static void renew(struct admin_port *port, struct evhttp_request *request)
 	TAILQ_INSERT_TAIL(&port->peers, peer, link);
 }
 
-/* Most likely no file descriptor is left. Without a pause, the loop would spin. */
+/* Most likely no file descriptor is left. Until the timer fires, the loop would spin. `arg` is not ours: it is libevent's. */
 static void on_error(struct evconnlistener *listener, void *arg)
 {
-	static const struct timeval pause = { LOOK_MS / 1000, 0 };
-	struct admin_port *port = arg;
-
+	(void)arg;
 	evconnlistener_disable(listener);
-	event_add(port->timer, &pause);
 }
 
 /* --- answers --- */
@@ -381,10 +378,11 @@ void admin_port_commit(struct admin_port *port)
 	close_site(port, &port->now);
 	port->now = port->next;
 	port->next.listener = NULL;
-	if (port->now.listener)
-		port->now.socket = evhttp_bind_listener(port->http, port->now.listener);
-	if (port->now.listener)
-		evconnlistener_set_error_cb(port->now.listener, on_error);
+	if (!port->now.listener)
+		return;
+	port->now.socket = evhttp_bind_listener(port->http, port->now.listener);
+	evconnlistener_set_error_cb(port->now.listener, on_error);
+	set_timer(port);
 }
 
 /* --- the whole --- */

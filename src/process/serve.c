@@ -23,6 +23,7 @@
 #include "process/listening.h"
 #include "process/notify.h"
 #include "process/sandbox.h"
+#include "upstream/server_news.h"
 #include "util/alloc.h"
 #include "util/log.h"
 #include "worker.h"
@@ -34,6 +35,7 @@ struct process {
 	struct daemon daemon;
 	const struct options *options;
 	struct event_base *base;
+	struct event *log_timer;
 	struct listening *listening;
 	struct control *control;
 	struct admin_port *admin;
@@ -174,6 +176,7 @@ static void reload(void *arg)
 	settings_release(p->daemon.settings);
 	p->daemon.settings = s;
 	log_set_level(LOG_LEVEL_WARN + (int)s->config.verbose);
+	log_open(s->config.syslog);
 	p->settling = true;
 	p->settled = 0;
 	send_all(p, WORKER_RELOAD);
@@ -255,6 +258,24 @@ static void on_signal(evutil_socket_t number, short what, void *arg)
 	}
 }
 
+/* --- the log --- */
+
+static void on_log_time(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	(void)arg;
+	log_summarize(false);
+}
+
+static void start_log_timer(struct process *p)
+{
+	static const struct timeval interval = { LOG_SECONDS, 0 };
+
+	p->log_timer = event_new(p->base, -1, EV_PERSIST, on_log_time, NULL);
+	event_add(p->log_timer, &interval);
+}
+
 /* --- the start --- */
 
 static bool switch_user(const char *user)
@@ -304,6 +325,7 @@ static void init(struct process *p, struct event *events[SIGNALS + 1], int pipes
 	p->daemon.news = pipes[1];
 	pthread_mutex_init(&p->daemon.lock, NULL);
 	p->daemon.large = xcalloc(1, sizeof(*p->daemon.large));
+	p->daemon.server_news = server_news_create();
 	signal(SIGPIPE, SIG_IGN);
 	events[SIGNALS] = event_new(p->base, pipes[0], EV_READ | EV_PERSIST, on_news, p);
 	/* Before the sockets: a signal may come as soon as the first one exists, and its default action kills the process. */
@@ -311,6 +333,7 @@ static void init(struct process *p, struct event *events[SIGNALS + 1], int pipes
 		events[i] = evsignal_new(p->base, signals[i], on_signal, p);
 	for (int i = 0; i < SIGNALS + 1; i++)
 		event_add(events[i], NULL);
+	start_log_timer(p);
 }
 
 int serve(const struct options *options, struct settings *settings)
@@ -337,10 +360,13 @@ int serve(const struct options *options, struct settings *settings)
 	admin_port_destroy(p.admin);
 	for (int i = 0; i < SIGNALS + 1; i++)
 		event_free(events[i]);
+	event_free(p.log_timer);
 	close(pipes[0]);
 	close(pipes[1]);
 	pthread_mutex_destroy(&p.daemon.lock);
 	free(p.daemon.large);
+	server_news_destroy(p.daemon.server_news);
+	log_summarize(true);
 	event_base_free(p.base);
 	settings_release(p.daemon.settings);
 	return status;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "upstream/greeting.h"
+#include "upstream/server_news.h"
 #include "util/alloc.h"
 #include "util/log.h"
 #include "util/random.h"
@@ -148,14 +149,8 @@ static void come_up(struct server *s, const struct greeting *g)
 	s->refused = false;
 	s->refusal[0] = '\0';
 	atomic_store_explicit(&s->stats.version, g->version, memory_order_relaxed);
-	log_info("upstream %s: up, version %u.%u.%u%s%s", s->name, g->version >> 16, g->version >> 8 & 255,
-		g->version & 255, g->meta ? "" : ", no meta commands", g->cas ? "" : ", no cas ids");
-	if (g->item_max > s->options->value_max)
-		log_warn("upstream %s: stores items of up to %llu bytes, but max_value is %zu: a larger item costs the "
-			 "connection",
-			s->name, (unsigned long long)g->item_max, s->options->value_max);
-	if (!g->cas)
-		log_warn("upstream %s: gives no cas ids (memcached -C): sets and lists cannot be rewritten", s->name);
+	server_news_connected(s->options->news, s->name, s->lost, s->loop->now, g, s->options->value_max);
+	s->lost = false;
 	set_state(s, SERVER_UP);
 	s->progress = s->first_since = s->loop->now;
 	buf_add_slice(&s->stream.out, buf_slice(&s->held));
@@ -361,16 +356,28 @@ static void plan_next(struct server *s, bool lost)
 	s->pause = s->pause * 2 < s->options->retry_max ? s->pause * 2 : s->options->retry_max;
 }
 
+static void tell_failure(struct server *s, const char *why)
+{
+	const struct server_failure failure = {
+		.name = s->name,
+		.why = why,
+		.now = s->loop->now,
+		.calls = s->pipeline.count,
+		.was_lost = s->lost,
+		.was_told = s->refused,
+		.is_reason = s->address.is_news,
+	};
+
+	server_news_failed(s->options->news, &failure);
+	s->lost = true;
+}
+
 /* Closes the connection, or gives up the attempt, and fails all calls. */
 static void fail(struct server *s, enum result_status sent, const char *why)
 {
 	struct pipeline_peer peer = peer_of(s);
-	bool is_new = s->state == SERVER_UP || (s->settled && !s->refused) || s->address.is_news;
 
-	if (is_new)
-		log_warn("upstream %s: %s, %zu calls fail", s->name, why, s->pipeline.count);
-	else
-		log_debug("upstream %s: %s", s->name, why);
+	tell_failure(s, why);
 	if (sent == RESULT_TIMED_OUT)
 		bump(&s->stats.timeouts);
 	else if (s->state == SERVER_UP)
@@ -480,6 +487,8 @@ void server_stop(struct server *s)
 
 void server_free(struct server *s)
 {
+	if (s->lost)
+		server_news_dropped(s->options->news, s->name);
 	tls_peer_destroy(s->tls);
 	free(s->where.host);
 	free(s);

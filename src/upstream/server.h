@@ -20,6 +20,7 @@
 #include "upstream/ring.h"
 #include "upstream/server_address.h"
 #include "upstream/server_former.h"
+#include "upstream/server_news.h"
 #include "util/histogram.h"
 
 struct tls_context;
@@ -36,6 +37,7 @@ struct server_options {
 	size_t queue;                                                    /* unanswered calls at most */
 	size_t value_max;                                                /* bytes of a value in a reply */
 	struct tls_context *tls;                                         /* for TCP servers; borrowed; or NULL */
+	struct server_news *news;                                        /* of all workers; borrowed */
 	struct pipeline_answer *answer;                                  /* whose reply is read; borrowed */
 	char login[512]; /* "user password" that each connection begins with; "" for none */
 };
@@ -67,6 +69,7 @@ struct server {
 	struct event timer;
 	enum server_state state;
 	bool timed;          /* the timer runs */
+	bool lost;           /* server_news knows that there is no connection */
 	bool waits;          /* calls may wait for the attempt to connect */
 	bool has_login;      /* the greeting began with one */
 	bool refused;        /* the server refused the login, which was logged */

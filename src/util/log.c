@@ -1,16 +1,30 @@
 #include "util/log.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <syslog.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "util/alloc.h"
 #include "util/num.h"
 
+enum { TEXT = 1024 };
+
+static const struct {
+	const char *name;
+	int syslog; /* its number there, and for journald */
+} levels[] = { { "error", LOG_ERR }, { "warning", LOG_WARNING }, { "info", LOG_INFO }, { "debug", LOG_DEBUG } };
+
 static atomic_int current = LOG_LEVEL_WARN;
+static atomic_bool to_journal, to_system;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct log_kind *left_out; /* kinds of which lines were left out */
 
 void log_set_level(int level)
 {
@@ -22,32 +36,143 @@ int log_level(void)
 	return atomic_load(&current);
 }
 
-/* One write per line, so that lines of several threads do not mix. */
-void log_write(enum log_level level, const char *format, ...)
+/* Whether standard error is the stream whose device and inode are in the environment, as sd-daemon(3) says. */
+static bool journald_reads(void)
 {
-	static const char *const names[] = { "error", "warning", "info", "debug" };
-	char line[1024];
+	const char *stream = getenv("JOURNAL_STREAM");
+	unsigned long long device, inode;
+	struct stat st;
+
+	return stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 && fstat(STDERR_FILENO, &st) == 0 &&
+		st.st_dev == device && st.st_ino == inode;
+}
+
+void log_open(bool to_syslog)
+{
+	atomic_store(&to_journal, journald_reads());
+	if (to_syslog)
+		openlog("setlistd", LOG_PID | LOG_NDELAY, LOG_DAEMON);
+	else if (atomic_load(&to_system))
+		closelog();
+	atomic_store(&to_system, to_syslog);
+}
+
+static size_t write_time(char *line, size_t size)
+{
 	struct timespec ts;
 	struct tm tm;
 	size_t n;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	gmtime_r(&ts.tv_sec, &tm);
+	n = strftime(line, size, "%Y-%m-%dT%H:%M:%S", &tm);
+	return n + (size_t)snprintf(line + n, size - n, ".%03ldZ ", ts.tv_nsec / 1000000);
+}
+
+/* One write per line, so that lines of several threads do not mix. */
+static void emit(enum log_level level, const char *text)
+{
+	char line[TEXT + 64];
+	size_t n = 0;
+
+	if (atomic_load(&to_system)) {
+		syslog(levels[level].syslog, "%s", text);
+		return;
+	}
+	if (atomic_load(&to_journal)) {
+		n = (size_t)snprintf(line, sizeof(line), "<%d>%s\n", levels[level].syslog, text);
+	} else {
+		n = write_time(line, sizeof(line));
+		n += (size_t)snprintf(line + n, sizeof(line) - n, "%s: %s\n", levels[level].name, text);
+	}
+	(void)!write(STDERR_FILENO, line, n);
+}
+
+static uint64_t seconds(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec;
+}
+
+/* Takes a kind whose time is over, or any kind, off those of which lines were left out. */
+static bool take_left_out(bool any, uint64_t now, struct log_kind *copy)
+{
+	struct log_kind **at, *kind;
+
+	pthread_mutex_lock(&lock);
+	for (at = &left_out; *at && !any && now - (*at)->since < LOG_SECONDS; at = &(*at)->next)
+		;
+	kind = *at;
+	if (kind) {
+		*at = kind->next;
+		*copy = *kind;
+		kind->left_out = 0;
+	}
+	pthread_mutex_unlock(&lock);
+	return kind;
+}
+
+void log_summarize(bool all)
+{
+	uint64_t now = seconds();
+	struct log_kind kind;
+	char text[TEXT];
+
+	while (take_left_out(all, now, &kind)) {
+		snprintf(text, sizeof(text), "%u more suppressed like: %s", kind.left_out, kind.last);
+		emit(kind.level, text);
+	}
+}
+
+/* Whether one more line of the kind is logged. Otherwise counts it. */
+static bool admit(struct log_kind *kind, enum log_level level, uint64_t now)
+{
+	bool admitted;
+
+	pthread_mutex_lock(&lock);
+	kind->level = level;
+	if (now - kind->since >= LOG_SECONDS && !kind->left_out) {
+		kind->since = now;
+		kind->lines = 0;
+	}
+	admitted = kind->lines < LOG_LINES;
+	kind->lines += admitted;
+	if (!admitted && kind->left_out++ == 0) {
+		kind->next = left_out;
+		left_out = kind;
+	}
+	pthread_mutex_unlock(&lock);
+	return admitted;
+}
+
+static void keep_sample(struct log_kind *kind, const char *text)
+{
+	pthread_mutex_lock(&lock);
+	snprintf(kind->last, sizeof(kind->last), "%.*s", LOG_SAMPLE - 1, text);
+	pthread_mutex_unlock(&lock);
+}
+
+void log_write(struct log_kind *kind, enum log_level level, const char *format, ...)
+{
+	char text[TEXT];
 	va_list ap;
-	int more;
 
 	if ((int)level > log_level())
 		return;
-	clock_gettime(CLOCK_REALTIME, &ts);
-	gmtime_r(&ts.tv_sec, &tm);
-	n = strftime(line, sizeof(line), "%Y-%m-%dT%H:%M:%S", &tm);
-	n += (size_t)snprintf(line + n, sizeof(line) - n, ".%03ldZ %s: ", ts.tv_nsec / 1000000, names[level]);
+	log_summarize(false);
+	if (level != LOG_LEVEL_DEBUG && !admit(kind, level, seconds()))
+		return;
 	va_start(ap, format);
-	more = vsnprintf(line + n, sizeof(line) - n - 1, format, ap);
+	vsnprintf(text, sizeof(text), format, ap);
 	va_end(ap);
-	if (more < 0)
-		return;
-	n += (size_t)more < sizeof(line) - n - 2 ? (size_t)more : sizeof(line) - n - 2;
-	line[n++] = '\n';
-	if (write(STDERR_FILENO, line, n) < 0)
-		return;
+	for (char *c = text; *c; c++) {
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			*c = '?';
+	}
+	keep_sample(kind, text);
+	emit(level, text);
 }
 
 /* The time would need the C library's tables of time zones, which may allocate. */

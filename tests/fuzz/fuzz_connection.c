@@ -441,7 +441,7 @@ static void start(bool meta, bool small)
 		struct scripted_server *s = &servers[i];
 		s->fake = &f;
 		s->meta = meta;
-		s->peer = (struct pipeline_peer){ "mc:1", 1, SCRIPTED_VALUE_MAX };
+		s->peer = (struct pipeline_peer){ .server = "mc:1", .connection = 1, .value_max = SCRIPTED_VALUE_MAX };
 		s->count = s->replied = 0;
 		s->lies = false;
 	}

@@ -17,7 +17,7 @@ static bool failing;
 static size_t push_again;
 static struct pipeline pipeline;
 static struct buf out;
-static const struct pipeline_peer peer = { "mc:1", 7 };
+static const struct pipeline_peer peer = { .server = "mc:1", .connection = 7 };
 
 static void push(uint8_t kind);
 

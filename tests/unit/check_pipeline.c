@@ -1,10 +1,11 @@
 #include "unit.h"
 #include "upstream/pipeline.h"
 #include "util/buf.h"
+#include "util/histogram.h"
 
 enum { MANY = 300 };
 
-static const struct pipeline_peer peer = { "mc:1", 7, 1000 };
+static const struct pipeline_peer peer = { .server = "mc:1", .connection = 7, .value_max = 1000 };
 
 /* One who waits, and notes what came and when. */
 struct listener {
@@ -305,5 +306,75 @@ START_TEST(failing_nothing)
 }
 END_TEST
 
+/* Calls are counted from their push to the reply, or to the failure if they were sent. */
+START_TEST(latencies)
+{
+	static struct histogram latency;
+	struct pipeline_answer answer = { 0 };
+	struct pipeline_peer timed = peer;
+	struct histogram_sum sum = { .count = 0 };
+
+	timed.latency = &latency;
+	timed.answer = &answer;
+	pipeline.now = 1000;
+	push(0, CALL_SET);
+	push(1, CALL_SET);
+	pipeline.now = 3000;
+	push(2, CALL_SET);
+	push(3, CALL_SET);
+	write_all();
+	push(4, CALL_SET);
+	timed.now = 9000;
+	ck_assert_int_eq(pipeline_read(&pipeline, SLICE("HD\r\nHD\r\nHD\r\n"), &timed), 12);
+	histogram_sum(&latency, &sum);
+	ck_assert_uint_eq(sum.count, 3);
+	ck_assert_uint_eq(sum.counts[histogram_bucket(8000)], 2);
+	ck_assert_uint_eq(sum.counts[histogram_bucket(6000)], 1);
+	timed.now = 103000;
+	pipeline_fail(&pipeline, RESULT_TIMED_OUT, &timed);
+	sum = (struct histogram_sum){ .count = 0 };
+	histogram_sum(&latency, &sum);
+	ck_assert_uint_eq(sum.count, 4);
+	ck_assert_uint_eq(sum.total, 8000 + 8000 + 6000 + 100000);
+	ck_assert_ptr_null(answer.server);
+	end();
+}
+END_TEST
+
+static struct pipeline_answer seen;
+static const struct pipeline_answer *shown;
+
+static void look(struct listener *listener)
+{
+	(void)listener;
+	seen = *shown;
+}
+
+/* While a waiter gets its result, others may see from whom, and when it was asked. */
+START_TEST(shows_who_answers)
+{
+	static struct histogram latency;
+	struct pipeline_answer answer = { 0 };
+	struct pipeline_peer timed = peer;
+
+	timed.latency = &latency;
+	timed.answer = &answer;
+	shown = &answer;
+	pipeline.now = 5;
+	push(0, CALL_SET);
+	pipeline.now = 6;
+	push(1, CALL_SET);
+	listeners[1].then = look;
+	write_all();
+	ck_assert_int_eq(pipeline_read(&pipeline, SLICE("HD\r\nHD\r\n"), &timed), 8);
+	ck_assert_str_eq(seen.server, "mc:1");
+	ck_assert_uint_eq(seen.since, 6);
+	ck_assert_ptr_null(answer.server);
+	listeners[1].then = NULL;
+	end();
+}
+END_TEST
+
 SUITE(pipeline, answers_in_order, many, cut_at_every_byte, stray_reply, reply_to_what_was_not_sent, early_reply,
-	garbage, suspect_reply, sent_or_not, push_while_reading, push_while_failing, together, failing_nothing)
+	garbage, suspect_reply, sent_or_not, push_while_reading, push_while_failing, together, failing_nothing,
+	latencies, shows_who_answers)

@@ -1,0 +1,299 @@
+"""The HTTP port for operators: what it answers, whom it refuses, and what bounds it."""
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import unittest
+
+from case import WireTest
+from harness import HOST, OPTIONS, PATIENCE, accepts, free_port, wait_until
+from fake import FakeServer
+from wire import Conn
+
+COUNTERS = os.path.join(os.path.dirname(__file__), "..", "..", "src", "counters.def")
+
+
+def counters():
+    with open(COUNTERS, encoding="ascii") as table:
+        return re.findall(r"^COUNTER\((\w+)\)", table.read(), re.M)
+
+
+def fetch(port, path, method="GET", headers=None, body=None):
+    """(status, headers, text) of one request on a connection of its own."""
+    conn = http.client.HTTPConnection(HOST, port, timeout=PATIENCE)
+    try:
+        conn.request(method, path, body, headers or {})
+        reply = conn.getresponse()
+        return reply.status, reply.headers, reply.read().decode()
+    finally:
+        conn.close()
+
+
+def raw(port, data):
+    with Conn(port) as conn:
+        conn.send(data)
+        return conn.rest()
+
+
+class AdminCase(WireTest):
+    def start(self, servers=None, config="", *args):
+        self.servers = [self.memcached()] if servers is None else servers
+        self.admin = free_port()
+        self.proxy = self.setlistd(self.servers, "-a", f"{HOST}:{self.admin}", *args, config=config)
+        wait_until("ready", PATIENCE, lambda: self.get("/readyz")[0] == 200)
+
+    def get(self, path, **kwargs):
+        return fetch(self.admin, path, **kwargs)
+
+    def stats(self):
+        return json.loads(self.get("/stats.json")[2])
+
+    def metrics(self):
+        """{name with labels: value}"""
+        lines = self.get("/metrics")[2].splitlines()
+        return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))}
+
+
+class Paths(AdminCase):
+    def test_health_page_and_nothing_else(self):
+        self.start()
+        self.assertEqual(self.get("/healthz")[::2], (200, "alive\n"))
+        status, headers, text = self.get("/")
+        self.assertEqual((status, headers["Content-Type"]), (200, "text/html; charset=utf-8"))
+        nonce = re.search(r"script-src 'nonce-(\w{32})'", headers["Content-Security-Policy"])[1]
+        self.assertEqual(text.count(f'nonce="{nonce}"'), 2)
+        self.assertNotIn('nonce=""', text)
+        self.assertNotIn(nonce, self.get("/")[1]["Content-Security-Policy"])
+        self.assertEqual(self.get("/nothing")[0], 404)
+        self.assertEqual(self.get("/metrics/")[0], 404)
+
+    def test_head_has_the_length_and_no_text(self):
+        self.start()
+        status, headers, text = self.get("/healthz", method="HEAD")
+        self.assertEqual((status, headers["Content-Length"], text), (200, "6", ""))
+
+    def test_two_requests_on_one_connection(self):
+        self.start()
+        conn = http.client.HTTPConnection(HOST, self.admin, timeout=PATIENCE)
+        self.addCleanup(conn.close)
+        for _ in range(3):
+            conn.request("GET", "/healthz")
+            self.assertEqual(conn.getresponse().read(), b"alive\n")
+
+    def test_only_reading_is_allowed(self):
+        self.start()
+        for method in "POST", "PUT", "DELETE", "OPTIONS", "PATCH":
+            status, headers, _ = self.get("/", method=method)
+            self.assertEqual((method, status, headers["Allow"]), (method, 405, "GET, HEAD"))
+        self.assertEqual(self.get("/", method="POST", body=b"x" * 100)[0], 413)
+        self.assertEqual(raw(self.admin, b"get x\r\n\r\n").split(b" ")[1][:3], b"400")
+
+    def test_off_by_default(self):
+        proxy = self.setlistd([self.memcached()])
+        conn = self.connect(proxy)
+        conn.send(b"stats settings\r\n")
+        self.assertIn("STAT admin ", conn.lines_until("END"))
+
+
+class Hosts(AdminCase):
+    def test_names_of_strangers_are_refused(self):
+        self.start(config='admin_hosts = {"cache-7.example.org"}')
+        for host, status in (("localhost", 200), ("LOCALHOST:80", 200), ("10.1.2.3", 200), ("127.0.0.1:1", 200), ("[::1]:80", 200),
+                             ("cache-7.example.org:11312", 200), ("Cache-7.example.org", 200), ("evil.example.org", 403),
+                             ("localhost.evil.example.org", 403), ("127.0.0.1.evil.org", 403), ("[evil]", 403), ("[::1", 403),
+                             ("127.0.0.1:x", 403), ("", 403), ("localhost:", 403), ("::1", 403)):
+            with self.subTest(host):
+                self.assertEqual(self.get("/stats.json", headers={"Host": host})[0], status)
+        self.assertIn(b" 403 ", raw(self.admin, b"GET /stats.json HTTP/1.0\r\n\r\n"))
+
+    def test_addresses_that_the_network_reaches_need_insecure(self):
+        def check(*lines):
+            path = self.private_file("\n".join(('servers = {"127.0.0.1:1"}',) + lines) + "\n")
+            return subprocess.run([OPTIONS.setlistd, "-T", "-f", path], capture_output=True, text=True, timeout=PATIENCE, check=False)
+        done = check('admin = "*:11312"')
+        self.assertEqual(done.returncode, 1, done)
+        self.assertIn("set insecure = true", done.stderr)
+        self.assertEqual(check('admin = "*:11312"', "insecure = true").returncode, 0)
+        self.assertEqual(check('admin = "127.0.0.1"').returncode, 0)
+        for value in "unix:/tmp/x", "tls:127.0.0.1:5", "127.0.0.1:x":
+            done = check(f'admin = "{value}"')
+            self.assertEqual(done.returncode, 1, done)
+            self.assertRegex(done.stderr, r"private:2: admin = ")
+        self.assertRegex(check('admin_hosts = {"a b"}').stderr, r"private:2: admin_hosts")
+
+
+class Limits(AdminCase):
+    def test_a_huge_header_is_refused(self):
+        self.start()
+        reply = raw(self.admin, b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 20000 + b"\r\n\r\n")
+        self.assertRegex(reply, rb"^HTTP/1.1 400 |^$")
+        self.assertEqual(self.get("/healthz")[0], 200)
+
+    def test_a_slow_sender_is_closed(self):
+        self.start()
+        with Conn(self.admin) as slow:
+            slow.send(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n")
+
+            def closed():
+                try:
+                    slow.send(b"X: 1\r\n")
+                    slow.sock.settimeout(0.2)
+                    return slow.sock.recv(1000) == b""
+                except TimeoutError:
+                    return False
+                except OSError:
+                    return True
+            wait_until("the connection is closed", PATIENCE, closed)
+        self.assertEqual(self.get("/healthz")[0], 200)
+
+    def test_many_connections_leave_a_place_for_one_more(self):
+        self.start()
+        before = self.proxy.fd_count()
+        conns = [self.connect(self.admin) for _ in range(100)]
+        for _ in range(3):
+            self.assertEqual(self.get("/healthz")[0], 200)
+        wait_until("at most 33 are open", PATIENCE, lambda: self.proxy.fd_count() <= before + 33)
+        for conn in conns:
+            conn.close()
+        wait_until("all are closed", PATIENCE, lambda: self.proxy.fd_count() < before + 3)
+        # Clients of memcached's protocol do not notice any of it.
+        self.assertEqual(self.connect(self.proxy).ask("mn"), "MN")
+
+
+class Readiness(AdminCase):
+    def test_ready_follows_the_servers(self):
+        self.start()
+        self.assertEqual(self.get("/readyz")[::2], (200, "ready\n"))
+        self.servers[0].kill()
+        wait_until("not ready", PATIENCE, lambda: self.get("/readyz")[::2] == (503, "no server is up\n"))
+        self.assertEqual(self.get("/healthz")[0], 200)
+        self.assertEqual(self.metrics()["setlistd_ready"], 0)
+        self.servers[0].start()
+        wait_until("ready", PATIENCE, lambda: self.get("/readyz")[0] == 200)
+
+    def test_not_ready_before_the_servers_were_tried(self):
+        server = FakeServer(mute=True)
+        self.addCleanup(server.stop)
+        self.admin = free_port()
+        self.setlistd([server.name], "-a", f"{HOST}:{self.admin}", tcp=False)
+        wait_until("it listens", PATIENCE, lambda: accepts((HOST, self.admin)))
+        status, _, text = self.get("/readyz")
+        self.assertEqual(status, 503)
+        self.assertIn("starting", text)
+
+    def test_not_ready_while_draining(self):
+        self.start(config="shutdown_timeout = 600000\nrequest_timeout = 600000")
+        conn = self.connect(self.proxy)
+        self.assertEqual(conn.ask("mn"), "MN")
+        self.servers[0].pause()
+        conn.send(b"get held\r\n")
+        wait_until("the request is on its way", PATIENCE, lambda: self.stats()["counters"]["cmd_get"] == 1)
+        self.proxy.process.signal(signal.SIGTERM)
+        wait_until("draining", PATIENCE, lambda: self.get("/readyz")[::2] == (503, "draining\n"))
+        self.assertEqual(self.get("/healthz")[0], 200)
+        self.servers[0].resume()
+        self.assertEqual(conn.read_values(), ({}, "END"))
+
+
+class Reloading(AdminCase):
+    def write(self, port):
+        with open(self.proxy.config_path, "w", encoding="ascii") as file:
+            file.write(f'servers = {{"{self.servers[0].name}"}}\n' + (f'admin = "{HOST}:{port}"\n' if port else ""))
+
+    def test_the_address_may_change(self):
+        first, second = free_port(), free_port()
+        self.servers = [self.memcached()]
+        self.proxy = self.setlistd([], config=f'servers = {{"{self.servers[0].name}"}}\nadmin = "{HOST}:{first}"')
+        self.assertEqual(fetch(first, "/healthz")[0], 200)
+        for old, new in ((first, second), (second, first), (first, None)):
+            self.write(new)
+            self.proxy.process.signal(signal.SIGHUP)
+            if new:
+                wait_until("the new one is open", PATIENCE, lambda port=new: accepts((HOST, port)))
+                self.assertEqual(fetch(new, "/healthz")[0], 200)
+            wait_until("the old one is closed", PATIENCE, lambda port=old: not accepts((HOST, port)))
+
+    def test_an_address_in_use_changes_nothing(self):
+        first = free_port()
+        self.servers = [self.memcached()]
+        self.proxy = self.setlistd([], config=f'servers = {{"{self.servers[0].name}"}}\nadmin = "{HOST}:{first}"')
+        self.write(self.servers[0].port)
+        self.proxy.process.signal(signal.SIGHUP)
+        wait_until("it is refused", PATIENCE, lambda: "all is as before" in self.proxy.process.stderr())
+        self.assertEqual(fetch(first, "/readyz")[0], 200)
+
+
+class Numbers(AdminCase):
+    def load(self):
+        conn = self.connect(self.proxy)
+        self.assertEqual(conn.set("k", b"v"), "STORED")
+        for _ in range(5):
+            conn.get("k")
+        conn.ask("sadd s a b c")
+        conn.values("smembers s")
+
+    def test_every_counter_is_in_both(self):
+        self.start()
+        names = counters()
+        self.assertGreater(len(names), 30)
+        self.load()
+        stats, text = self.stats(), self.get("/metrics")[2]
+        self.assertEqual(list(stats["counters"]), names)
+        with open(os.path.join(os.path.dirname(COUNTERS), "process", "metrics.def"), encoding="ascii") as table:
+            rows = dict(re.findall(r'^(?:COUNTED|HELD)\((\w+), "(\w+)"', table.read(), re.M))
+        for name in names:
+            self.assertRegex(text, rf"(?m)^{rows.get(name, f'setlistd_{name}_total')}[{{ ]")
+        metrics = self.metrics()
+        self.assertEqual(metrics['setlistd_requests_total{class="get"}'], 5)
+        self.assertEqual(metrics['setlistd_request_duration_seconds_count{class="get"}'], 5)
+        self.assertEqual(metrics['setlistd_request_duration_seconds_bucket{class="get",le="+Inf"}'], 5)
+        server = self.servers[0].name
+        self.assertEqual(metrics[f'setlistd_server_up{{server="{server}"}}'], 1)
+        self.assertEqual(metrics[f'setlistd_server_call_duration_seconds_count{{server="{server}"}}'],
+                         stats["servers"][0]["count"])
+        for name in ("resident_memory_bytes", "open_fds", "max_fds", "cpu_seconds_total", "start_time_seconds", "virtual_memory_bytes"):
+            self.assertGreater(metrics[f"process_{name}"], 0, name)
+        self.assertNotIn('"k"', text)
+
+    def test_stats_and_http_say_the_same(self):
+        self.start()
+        self.load()
+        conn = self.connect(self.proxy)
+        conn.send(b"stats\r\nstats collections\r\n")
+        lines = conn.lines_until("END") + conn.lines_until("END")
+        said = dict(line.split(" ")[1:3] for line in lines if line.startswith("STAT "))
+        found = self.stats()["counters"]
+        for name in set(counters()) - {"bytes_read", "bytes_written", "cmd_other"}:
+            self.assertEqual(said[name], str(found[name]), name)
+
+    def test_buckets_grow_and_have_the_sum(self):
+        self.start()
+        self.load()
+        found = [(name, value) for name, value in self.metrics().items() if name.startswith("setlistd_request_duration_seconds_bucket") and '"get"' in name]
+        bounds = [float(re.search(r'le="([^"]+)"', name)[1]) for name, _ in found]
+        self.assertEqual(bounds, sorted(bounds))
+        self.assertEqual((bounds[0], bounds[-2], len(bounds)), (1e-05, 10.48576, 22))
+        self.assertEqual([value for _, value in found], sorted(value for _, value in found))
+
+    def test_keys_are_escaped(self):
+        """A key with any bytes gets through as ASCII."""
+        self.start(config="slow_threshold = 1")
+        conn = self.connect(self.proxy)
+        key = "\"<b>\\\u00e9" + "x" * 20
+        for _ in range(400):
+            conn.get(key)
+        keys = [entry["key"] for entry in self.stats()["hot_by_requests"]["keys"]]
+        self.assertEqual(keys, ["\"<b>\\x5c\\xc3\\xa9" + "x" * 20])
+
+    @unittest.skipUnless(shutil.which("promtool"), "there is no promtool")
+    def test_promtool_has_nothing_to_say(self):
+        self.start()
+        self.load()
+        text = self.get("/metrics")[2]
+        done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+        self.assertEqual(self.get("/metrics")[1]["Content-Type"], "text/plain; version=0.0.4; charset=utf-8")

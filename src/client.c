@@ -146,7 +146,7 @@ static bool may_start_request(const struct client *c)
 
 static void carry_out(struct client *c, const struct request *request)
 {
-	worker_count(c->worker, latency_class(request->command), 1);
+	worker_count(c->worker, latency_class(request->command->id), 1);
 	if (!task_start(&c->generation->host, request, c))
 		admin_start(c, request);
 }
@@ -166,6 +166,7 @@ void client_refuse(struct client *c, const char *error)
 {
 	const struct request request = { .error = error };
 
+	c->began = c->worker->loop.now_us;
 	refuse(c, &request);
 	client_drain(c);
 }
@@ -173,8 +174,7 @@ void client_refuse(struct client *c, const char *error)
 /* The request waits, unread. It took its time from now on. Gives 0. */
 static size_t delay(struct client *c)
 {
-	if (!c->delayed)
-		c->delayed = c->worker->loop.now_us;
+	c->delayed = c->began;
 	return 0;
 }
 
@@ -191,7 +191,8 @@ static enum request_status check_denied(
 	return REQUEST_REFUSED;
 }
 
-static void log_http(const struct client *c, struct slice in)
+/* Not inline: its arrays would cost every request. */
+static __attribute__((noinline)) void log_http(const struct client *c, struct slice in)
 {
 	enum { SHOWN = 40 };
 	char name[CLIENT_PEER], text[ESCAPE_SIZE(SHOWN)];
@@ -265,6 +266,8 @@ static size_t on_data(struct stream *stream, struct slice in)
 	if (c->lingering)
 		return discard(c, in.n);
 	limits_active(c);
+	c->began = c->delayed ? c->delayed : c->worker->loop.now_us;
+	c->delayed = 0;
 	while (used < in.n && !c->closing && may_start_request(c)) {
 		if (c->skip) {
 			n = in.n - used < c->skip ? in.n - used : c->skip;

@@ -57,6 +57,7 @@ struct client {
 	bool is_attended : 1;         /* the timer of the worker checks it */
 	uint64_t watched;             /* `produced` at the last client_watch */
 	struct worker *destination;   /* the worker to move to, or NULL */
+	uint64_t began;               /* when the requests that are read now came; microseconds */
 	uint64_t delayed; /* since when the next request waits for its turn or for earlier ones; microseconds, or 0 */
 	struct loop_job release;
 };

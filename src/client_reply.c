@@ -27,8 +27,7 @@ void client_task_begin(struct task *task)
 {
 	struct client *c = task->owner;
 
-	task->began = c->delayed ? c->delayed : c->worker->loop.now_us;
-	c->delayed = 0;
+	task->began = c->began;
 	STAILQ_INSERT_TAIL(&c->tasks, task, link);
 	generation_of(task)->tasks++;
 	order_begin(&c->order, task->order);
@@ -142,7 +141,7 @@ void client_task_done(struct task *task)
 
 	assert(!task->done);
 	task->done = true;
-	if (latency_count(&w->latency, latency_class(task->command), task->began))
+	if (latency_count(&w->latency, task->command, task->began))
 		client_measure_slow(task);
 	if (!c) {
 		client_task_free(task);

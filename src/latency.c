@@ -4,7 +4,7 @@
 
 static void on_end_of_turn(struct loop_job *job)
 {
-	latency_flush((struct latency *)((char *)job - offsetof(struct latency, job)));
+	latency_turn((struct latency *)((char *)job - offsetof(struct latency, job)));
 }
 
 void latency_init(struct latency *l, struct loop *loop)
@@ -20,20 +20,32 @@ void latency_set_threshold(struct latency *l, uint64_t ms)
 	l->slow = ms ? ms * 1000 : UINT64_MAX;
 }
 
+static void count(struct latency *l, const struct command *command, uint64_t took, uint64_t n)
+{
+	histogram_add(&l->classes[command ? latency_class(command->id) : COUNT_cmd_refused], took, n);
+}
+
 void latency_flush(struct latency *l)
 {
-	if (l->waiting)
-		histogram_add(&l->classes[l->class], l->took, l->waiting);
+	count(l, l->command, l->took, l->waiting);
 	l->waiting = 0;
 	l->began = UINT64_MAX;
 }
 
-void latency_turn_to(struct latency *l, unsigned class, uint64_t began)
+/* Slow ones are not counted together, so that each comes here. */
+bool latency_count_other(struct latency *l, const struct command *command, uint64_t began)
 {
-	latency_flush(l);
-	l->class = class;
+	uint64_t took = l->loop->now_us - began;
+
+	if (took >= l->slow) {
+		count(l, command, took, 1);
+		return true;
+	}
+	latency_turn(l);
+	l->command = command;
 	l->began = began;
-	l->took = l->loop->now_us - began;
-	l->is_slow = l->took >= l->slow;
+	l->took = took;
+	l->waiting = 1;
 	loop_later(l->loop, &l->job);
+	return false;
 }

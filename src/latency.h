@@ -21,11 +21,10 @@ enum { LATENCY_CLASSES = COUNT_cmd_refused + 1 };
 struct latency {
 	struct histogram classes[LATENCY_CLASSES];
 	struct loop *loop;
-	uint64_t slow;        /* microseconds from which on a request is slow; UINT64_MAX for never */
-	uint64_t began, took; /* of those that are not counted yet; microseconds */
-	uint64_t waiting;     /* their number */
-	unsigned class;       /* theirs */
-	bool is_slow;         /* they took too long */
+	uint64_t slow;                 /* microseconds from which on a request is slow; UINT64_MAX for never */
+	uint64_t began, took;          /* of those that are not counted yet; microseconds */
+	uint64_t waiting;              /* their number */
+	const struct command *command; /* theirs; or NULL */
 	struct loop_job job;
 };
 
@@ -34,14 +33,21 @@ void latency_init(struct latency *latency, struct loop *loop);
 /* Requests that take so many milliseconds are slow; 0 for none. */
 void latency_set_threshold(struct latency *latency, uint64_t ms);
 
-/* Counts those that wait. Must be called when the clock was read. */
+/* Counts those that wait. */
 void latency_flush(struct latency *latency);
 
-/* For latency_count: these requests took another time than the last ones. */
-void latency_turn_to(struct latency *latency, unsigned class, uint64_t began);
+/* The clock was read. */
+static inline void latency_turn(struct latency *latency)
+{
+	if (latency->waiting)
+		latency_flush(latency);
+}
 
-/* The class of a command; NULL is none. */
-static inline unsigned latency_class(const struct command *command)
+/* For latency_count: the request is not like the last ones, or it is slow. */
+bool latency_count_other(struct latency *latency, const struct command *command, uint64_t began);
+
+/* The class of a command. */
+static inline unsigned latency_class(enum command_id id)
 {
 	static const unsigned char classes[COMMAND_COUNT] = {
 #define COMMAND(id, name, grammar, start, order, counter, ...) [COMMAND_##id] = COUNT_cmd_##counter,
@@ -51,16 +57,16 @@ static inline unsigned latency_class(const struct command *command)
 #undef COMMAND
 	};
 
-	return command ? classes[command->id] : COUNT_cmd_refused;
+	return classes[id];
 }
 
-/* A request that began at this microsecond of the loop is answered. Gives whether it was slow. */
-static inline bool latency_count(struct latency *latency, unsigned class, uint64_t began)
+/* A request that began at this microsecond of the loop is answered; `command` may be NULL. Gives whether it was slow. */
+static inline bool latency_count(struct latency *latency, const struct command *command, uint64_t began)
 {
-	if (latency->began != began || latency->class != class)
-		latency_turn_to(latency, class, began);
+	if (latency->began != began || latency->command != command)
+		return latency_count_other(latency, command, began);
 	latency->waiting++;
-	return latency->is_slow;
+	return false;
 }
 
 #endif

@@ -88,7 +88,7 @@ static void at_turn(struct loop *loop, void *arg)
 	struct generation *g;
 
 	(void)loop;
-	latency_flush(&w->latency);
+	latency_turn(&w->latency);
 	set_clock(w->current);
 	TAILQ_FOREACH(g, &w->retired, link)
 		set_clock(g);

@@ -23,11 +23,11 @@ struct task {
 	struct buf scratch; /* for the command; freed with the task */
 	size_t size;        /* of the whole object */
 	struct slice keys;  /* set by task_keys: those of the request; none at first */
-	uint32_t key_count; /* of them */
 	uint64_t began;     /* the host's: when the request came */
 	uint32_t taken;     /* bytes of the request */
 	uint32_t values;    /* that the reply may have, and the host's after that: at first the keys of the request */
 	uint32_t expected;  /* set by the host in `begin`: for call.expected of each read of a value */
+	uint32_t key_count; /* of `keys` */
 	size_t spilled;     /* the host's: bytes of `spill` that it has counted */
 	const struct command *command;
 	void (*resume)(struct task *task); /* set by a task that pauses while host->room is false; else NULL */

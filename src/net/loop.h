@@ -36,7 +36,6 @@ enum loop_rank { LOOP_SERVERS, LOOP_CLIENTS, LOOP_RANKS };
 struct loop {
 	struct event_base *base;
 	uint64_t now;      /* milliseconds, monotonic */
-	uint64_t now_us;   /* the same in microseconds */
 	int64_t unix_time; /* seconds */
 	bool fresh;        /* the times were read in this turn */
 	bool stopping;
@@ -48,6 +47,7 @@ struct loop {
 	size_t awaited;                 /* unanswered calls to all servers */
 	struct buf spares[LOOP_SPARES]; /* empty buffers for streams to write to */
 	size_t spare_count;
+	uint64_t now_us;     /* `now` in microseconds */
 	size_t shared_again; /* bytes of shared texts that a stream waits to write beside another */
 	char *scratch;       /* LOOP_SCRATCH bytes to read sockets into */
 	void (*turn)(struct loop *loop, void *arg); /* called when a turn has read the clocks; or NULL */

@@ -5,14 +5,16 @@
 #include "util/log.h"
 
 enum {
-	OTHERS = 64 + DESCRIPTORS_REPLACING, /* beside clients, listeners and workers */
+	OTHERS = 24 + DESCRIPTORS_REPLACING, /* beside clients, listeners and workers */
+	ADMIN = 36,                          /* the HTTP port and its connections */
 	EACH_WORKER = 8,
 	EACH_SERVER = 2 /* of each worker: one that goes and one that comes */
 };
 
 bool descriptors_fit(struct config *config, int servers)
 {
-	rlim_t own = OTHERS + config->listen_count + config->threads * (EACH_WORKER + EACH_SERVER * (rlim_t)servers);
+	rlim_t own = OTHERS + (*config->admin ? ADMIN : 0) + config->listen_count +
+		config->threads * (EACH_WORKER + EACH_SERVER * (rlim_t)servers);
 	rlim_t want = own + config->max_connections;
 	struct rlimit limit;
 

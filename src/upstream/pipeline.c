@@ -94,7 +94,7 @@ static void end_batch(const struct batch *batch, const struct pipeline_peer *pee
 
 static void count(struct batch *batch, uint64_t since, const struct pipeline_peer *peer)
 {
-	if (batch->since != since || !batch->count) {
+	if (batch->since != since) {
 		end_batch(batch, peer);
 		*batch = (struct batch){ since, 0 };
 		if (peer->answer)
@@ -133,7 +133,7 @@ static ssize_t read_all(struct pipeline *p, struct slice in, const struct pipeli
 
 ssize_t pipeline_read(struct pipeline *p, struct slice in, const struct pipeline_peer *peer)
 {
-	struct batch batch = { 0 };
+	struct batch batch = { .since = UINT64_MAX };
 	ssize_t n = read_all(p, in, peer, &batch);
 
 	end_batch(&batch, peer);
@@ -143,7 +143,7 @@ ssize_t pipeline_read(struct pipeline *p, struct slice in, const struct pipeline
 void pipeline_fail(struct pipeline *p, enum result_status sent, const struct pipeline_peer *peer)
 {
 	struct pipeline old = *p;
-	struct batch batch = { 0 };
+	struct batch batch = { .since = UINT64_MAX };
 
 	*p = (struct pipeline){ 0 };
 	while (old.count) {

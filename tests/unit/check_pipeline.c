@@ -325,7 +325,7 @@ START_TEST(latencies)
 	write_all();
 	push(4, CALL_SET);
 	timed.now = 9000;
-	ck_assert_int_eq(pipeline_read(&pipeline, SLICE("HD\r\nHD\r\nHD\r\n"), &timed), 12);
+	ck_assert_int_eq(pipeline_read(&pipeline, SLICE("STORED\r\nSTORED\r\nSTORED\r\n"), &timed), 24);
 	histogram_sum(&latency, &sum);
 	ck_assert_uint_eq(sum.count, 3);
 	ck_assert_uint_eq(sum.counts[histogram_bucket(8000)], 2);
@@ -366,7 +366,7 @@ START_TEST(shows_who_answers)
 	push(1, CALL_SET);
 	listeners[1].then = look;
 	write_all();
-	ck_assert_int_eq(pipeline_read(&pipeline, SLICE("HD\r\nHD\r\n"), &timed), 8);
+	ck_assert_int_eq(pipeline_read(&pipeline, SLICE("STORED\r\nSTORED\r\n"), &timed), 16);
 	ck_assert_str_eq(seen.server, "mc:1");
 	ck_assert_uint_eq(seen.since, 6);
 	ck_assert_ptr_null(answer.server);

@@ -1,0 +1,159 @@
+"""The log: one line for one event, a limit for each kind, journald and syslog."""
+import os
+import re
+import socket
+import subprocess
+import tempfile
+
+from case import WireTest
+from harness import EVENLY, PATIENCE, wait_until
+from stored import stats
+from wire import Closed, Conn
+
+LINES = 100          # of a kind in ten seconds
+HTTP = "it speaks HTTP"
+
+
+def lines_with(proxy, *words):
+    return [line for line in proxy.process.stderr().splitlines() if all(word in line for word in words)]
+
+
+class Servers(WireTest):
+    def connections(self, conn, server):
+        return int(stats(conn, "stats upstream")[f"{server.name}:connections"])
+
+    def fall_and_return(self, threads):
+        server = self.memcached()
+        proxy = self.setlistd([server], "-t", str(threads), config=f"{EVENLY}\nretry_min = 10\nretry_max = 100")
+        conns = [self.connect(proxy) for _ in range(2 * threads)]
+        wait_until("all are connected", PATIENCE, lambda: self.connections(conns[0], server) == threads)
+        for _ in range(3):
+            server.kill()
+            wait_until("all have noticed", PATIENCE, lambda: self.connections(conns[0], server) == 0)
+            for conn in conns:
+                for number in range(20):
+                    self.assertIn("SERVER_ERROR", conn.ask(f"get key-{number}"))
+            server.start()
+            wait_until("all are connected", PATIENCE, lambda: self.connections(conns[0], server) == threads)
+            for conn in conns:
+                self.assertEqual(conn.set("key", b"x"), "STORED")
+        self.assertEqual(len(lines_with(proxy, "warning", f"upstream {server.name}: down: ")), 3, proxy.process.stderr())
+        self.assertEqual(len(lines_with(proxy, f"upstream {server.name}: up again after ")), 3, proxy.process.stderr())
+        self.assertEqual(len(lines_with(proxy, "upstream")), 6, proxy.process.stderr())
+
+    def test_one_line_each(self):
+        self.fall_and_return(1)
+
+    def test_one_line_for_all_threads(self):
+        self.fall_and_return(4)
+
+    def test_down_from_the_start(self):
+        server = self.memcached()
+        server.kill()
+        proxy = self.setlistd([server], "-t", "2", config=f"{EVENLY}\nretry_min = 10\nretry_max = 100")
+        conn = self.connect(proxy)
+        self.assertIn("SERVER_ERROR", conn.ask("get key"))
+        server.start()
+        wait_until("all are connected", PATIENCE, lambda: self.connections(conn, server) == 2)
+        self.assertEqual(len(lines_with(proxy, f"upstream {server.name}: down: ")), 1, proxy.process.stderr())
+        self.assertEqual(len(lines_with(proxy, f"upstream {server.name}: up again after ")), 1, proxy.process.stderr())
+
+
+class Clients(WireTest):
+    def closed_for_http(self, proxy, text, count=1):
+        conns = [Conn(proxy.port) for _ in range(count)]
+        for conn in conns:
+            conn.send(text)
+        for conn in conns:
+            try:
+                conn.rest()
+            except Closed:
+                pass
+            conn.close()
+
+    def test_escaped_and_cut(self):
+        proxy = self.setlistd([self.memcached()], "-v")
+        self.closed_for_http(proxy, b"GET /\xff\x1b[2J HTTP/1.1\r\nX: " + b"y" * 100 + b"\r\n\r\n")
+        line, = wait_until("the line is there", PATIENCE, lambda: lines_with(proxy, HTTP))
+        self.assertRegex(line, r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z info: client 127\.0\.0\.1:\d+: closed: it speaks HTTP: "
+                               r"GET\\x20/\\xff\\x1b\[2J\\x20HTTP/1\.1\\x0d\\x0aX:\\x20y+\.\.\.$")
+
+    def test_limit(self):
+        """All that is left out is counted, at the end at the latest."""
+        proxy = self.setlistd([self.memcached()], "-v")
+        count = 4 * LINES
+        self.closed_for_http(proxy, b"GET / HTTP/1.1\r\n\r\n", count)
+
+        def told():
+            lines = lines_with(proxy, HTTP)
+            left_out = [int(re.search(r"(\d+) more suppressed like: client ", line)[1]) for line in lines
+                        if "more suppressed" in line]
+            return len(lines) - len(left_out), sum(left_out)
+        wait_until("all are told", PATIENCE, lambda: sum(told()) == count)
+        self.assertGreaterEqual(told()[0], LINES)
+        self.assertGreater(told()[1], 0)
+
+
+class Journal(WireTest):
+    def say(self, stream):
+        """The first line about a server that is down, with JOURNAL_STREAM as given."""
+        under = ("sh", "-c", f'JOURNAL_STREAM={stream} exec "$@"', "sh")
+        proxy = self.setlistd(["127.0.0.1:1"], under=under)
+        return wait_until("it is told", PATIENCE, lambda: lines_with(proxy, "upstream"))[0]
+
+    def test_journald_reads_standard_error(self):
+        self.assertRegex(self.say("$(stat -L -c %d:%i /proc/self/fd/2)"), r"^<4>upstream 127\.0\.0\.1:1: down: ")
+
+    def test_journald_reads_something_else(self):
+        self.assertRegex(self.say("$(stat -L -c %d:1 /proc/self/fd/2)"), r"^\d{4}-.* warning: upstream ")
+
+
+class Syslog(WireTest):
+    """In a mount namespace, whose /dev is a folder of the test with a socket `log`."""
+
+    ENTER = 'mount --rbind /dev/shm "$0/shm" && mount --rbind "$0" /dev && exec "$@"'
+
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory(prefix="setlistd-wire-")
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        os.mkdir(os.path.join(self.folder, "shm"))
+        os.chmod(self.folder, 0o755)
+        flags = ["-m"] if os.geteuid() == 0 else ["-rm"]
+        self.under = ["unshare", *flags, "sh", "-c", self.ENTER, self.folder]
+        if subprocess.run([*self.under, "true"], capture_output=True, check=False).returncode:
+            self.skipTest("no mount namespace is allowed here")
+
+    def listen(self):
+        path = os.path.join(self.folder, "log")
+        if os.path.exists(path):
+            os.unlink(path)
+        log = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.addCleanup(log.close)
+        log.bind(path)
+        log.settimeout(PATIENCE)
+        return log
+
+    def line_with(self, log, words):
+        while True:
+            line = log.recv(4096).decode()
+            if words in line:
+                return line
+
+    def test_lines(self):
+        """Inside of the sandbox; and a syslog that restarts is found again."""
+        log = self.listen()
+        server = self.memcached()
+        proxy = self.setlistd([server], config='log = "syslog"\nretry_min = 10', under=self.under)
+        conn = self.connect(proxy)
+        self.assertEqual(conn.set("key", b"x"), "STORED")
+        server.kill()
+        line = self.line_with(log, f"upstream {server.name}: down: ")
+        self.assertRegex(line, rf"^<28>.* setlistd\[{proxy.pid}\]: upstream ")
+        log.close()
+        log = self.listen()
+        server.start()
+        self.line_with(log, f"upstream {server.name}: up again after ")
+        self.assertEqual(conn.set("key", b"x"), "STORED")
+        self.assertEqual(lines_with(proxy, "upstream"), [])

@@ -1,0 +1,218 @@
+"""What is measured: stats latency, hotkeys, largest and slow."""
+import re
+import threading
+import time
+
+import fake
+from case import WireTest
+from case_fake import FakeTest
+from harness import EVENLY, PATIENCE, wait_until
+from stored import stats
+
+CLASSES = "get set delete touch incr flush meta collection event other refused".split()
+SAMPLE, GAP_MOST = 64, 127
+KEPT = 128
+
+
+def latencies(conn):
+    return {name: int(value) for name, value in stats(conn, "stats latency").items()}
+
+
+def top(conn, kind):
+    """[(weight, key)] of stats hotkeys, the hottest first."""
+    found = stats(conn, "stats hotkeys")
+    rows = [found[f"{kind}:{rank}"].split(" ") for rank in range(1, 21) if f"{kind}:{rank}" in found]
+    return [(int(weight), key) for weight, key in rows]
+
+
+def slow(conn):
+    """The slow requests, the newest first, as lists of fields."""
+    found = stats(conn, "stats slow")
+    return [found[f"slow:{rank}"].split(" ") for rank in range(1, KEPT + 1) if f"slow:{rank}" in found]
+
+
+class Latency(WireTest):
+    def test_counts(self):
+        servers, proxy = self.pool(2, "-t", "2", config=EVENLY)
+        conns = [self.connect(proxy) for _ in range(4)]
+        for conn in conns:
+            for number in range(10):
+                self.assertEqual(conn.set(f"key-{number}", b"x"), "STORED")
+            for number in range(5):
+                self.assertEqual(conn.get(f"key-{number}"), b"x")
+            self.assertEqual(conn.ask("nonsense"), "ERROR")
+        found = latencies(conns[0])
+        self.assertEqual({name.split(":")[0] for name in found if name[0] != "1"}, set(CLASSES))
+        self.assertEqual((found["set:count"], found["get:count"], found["refused:count"]), (40, 20, 4))
+        self.assertEqual(sum(found[f"{server.name}:count"] for server in servers), 60)
+        for name in ("get", "set"):
+            values = [found[f"{name}:{quantile}"] for quantile in ("p50", "p90", "p99", "p999")]
+            self.assertEqual(values, sorted(values))
+            self.assertGreater(values[0], 0)
+        self.assertEqual(conns[0].ask("stats reset"), "RESET")
+        found = latencies(conns[1])
+        self.assertEqual([name for name, value in found.items() if value and not name.startswith("other:")], [])
+
+
+class HeldLatency(FakeTest):
+    def test_is_not_too_short(self):
+        """It is at least the time that the server was seen to take."""
+        self.serve()
+        free = threading.Event()
+        self.fault("key-1", fake.held(free))
+        self.conn.send(b"get key-1\r\n")
+        wait_until("the server is asked", PATIENCE, lambda: self.fake.requests_for("key-1"))
+        start = time.monotonic()
+        wait_until("time passes", PATIENCE, lambda: time.monotonic() > start + 0.02)
+        least = int((time.monotonic() - start) * 1e6)
+        free.set()
+        self.own_or_error(["key-1"])
+        found = latencies(self.conn)
+        self.assertEqual((found["get:count"], found[f"{self.fake.name}:count"]), (1, 1))
+        self.assertGreaterEqual(found["get:p50"], least)
+        self.assertGreaterEqual(found[f"{self.fake.name}:p50"], least)
+
+    def test_a_call_without_a_reply_counts(self):
+        self.serve_hastily(config="retry_min = 10\nretry_max = 200\nrequest_timeout = 100")
+        self.assertEqual(self.conn.ask("stats reset"), "RESET")
+        self.fault("key-1", fake.silence)
+        self.ask_all(["key-1"])
+        self.assertTrue(self.own_or_error(["key-1"])["key-1"])
+        found = latencies(self.conn)
+        self.assertGreaterEqual(found[f"{self.fake.name}:p999"], 98000)
+
+
+class HotKeys(WireTest):
+    ROUNDS = 800
+
+    def test_ranks(self):
+        """Of the gaps between two samples none is longer than 127 keys, so there is a bound that no chance can break."""
+        _, proxy = self.pool(1, "-t", "2", config=EVENLY)
+        conns = [self.connect(proxy) for _ in range(2)]
+        self.assertEqual(conns[0].set("large", b"x" * 100000), "STORED")
+        for conn in conns:
+            for _ in range(self.ROUNDS // 8):
+                conn.send(b"get hot k1 hot k\xff hot k3 hot k4\r\n" * 8)
+                for _ in range(8):
+                    self.assertEqual(conn.read_values()[1], "END")
+            for _ in range(2 * GAP_MOST):
+                self.assertEqual(len(conn.get("large")), 100000)
+        by_requests, by_bytes = top(conns[0], "requests"), top(conns[0], "bytes")
+        self.assertEqual(by_requests[0][1], "hot")
+        self.assertEqual(by_bytes[0][1], "large")
+        self.assertEqual({key for _, key in by_requests}, {"hot", "k1", "k\\xff", "k3", "k4", "large"})
+        asked = 2 * 4 * self.ROUNDS
+        self.assertGreater(by_requests[0][0], asked * 0.6)
+        self.assertLess(by_requests[0][0], asked * 1.4)
+        total = int(stats(conns[0], "stats hotkeys")["requests"])
+        self.assertGreaterEqual(total, (2 * 8 * self.ROUNDS // GAP_MOST - 2) * SAMPLE)
+        self.assertEqual(conns[0].ask("stats reset"), "RESET")
+        self.assertEqual(top(conns[0], "requests"), [])
+
+    def test_all_commands(self):
+        _, proxy = self.pool(1)
+        conn = self.connect(proxy)
+        requests = {"set a 0 0 1\r\nx": "a", "append b 0 0 1\r\nx": "b", "delete c": "c", "incr d 1": "d", "touch e 0": "e",
+                    "mg f v": "f", "sadd g x": "g", "scard h": "h", "smembers i": "i", "rpush j x": "j", "lrange k 0 1": "k",
+                    "sinfo l": "l", "evincr m": "m", "sunion n o": "n", "gat 0 p": "p", "evcount q": "q", "ms r 1\r\nx": "r",
+                    "evrange s now": "s"}
+        for request in requests:
+            conn.send(f"{request}\r\n".encode() * GAP_MOST)
+        conn.send(b"mn\r\n")
+        while conn.line() != b"MN":
+            pass
+        self.assertEqual(set(requests.values()) - {key for _, key in top(conn, "requests")}, set())
+
+
+class Largest(WireTest):
+    def test_sets_and_lists(self):
+        _, proxy = self.pool(2, config='collection "csv-" { encoding = "csv" }')
+        conn = self.connect(proxy)
+        for start in range(0, 20000, 1000):
+            members = " ".join(f"member-{number}" for number in range(start, start + 1000))
+            self.assertEqual(conn.ask(f"sadd large {members}"), "STORED")
+        self.assertEqual(conn.ask("rpush list " + " ".join(f"i{number}" for number in range(300))), "STORED")
+        self.assertEqual(conn.ask("sadd csv-a x y z"), "STORED")
+        self.assertEqual(conn.ask("sadd small x"), "STORED")
+
+        def rows():
+            for request in ("scard large", "llen list", "scard csv-a", "scard small"):
+                conn.ask(request)
+            found = stats(conn, "stats largest")
+            return [found[f"largest:{rank}"].split(" ") for rank in range(1, len(found) + 1)]
+
+        def measured():
+            found = {row[3]: (int(row[1]), int(row[0])) for row in rows()}
+            info = stats(conn, "sinfo large")
+            return (found.get("large") == (20000, int(info["bytes"])) and found.get("list", [0])[0] == 300 and
+                    found.get("csv-a") == (3, 6) and found.get("small") == (1, 3))
+        wait_until("all are measured", PATIENCE, measured)
+        self.assertEqual([row[3] for row in rows()], ["large", "list", "csv-a", "small"])
+        self.assertEqual(conn.ask("stats reset"), "RESET")
+        self.assertEqual(stats(conn, "stats largest"), {})
+
+
+class Slow(FakeTest):
+    HASTY = "retry_min = 10\nretry_max = 200\nrequest_timeout = 200\nslow_threshold = 50"
+    LEAST = 198000  # microseconds: clocks in milliseconds are cut off
+
+    def test_stalled_server(self):
+        self.serve_hastily(config=self.HASTY)
+        key = "key-\xe4" + 100 * "x"
+        self.fake.faults[key.encode("latin-1")] = fake.silence
+        self.assertEqual(self.conn.ask("stats slow reset"), "RESET")
+        before = time.time()
+        self.conn.send(b"get %s\r\n" % key.encode("latin-1"))
+        self.assertIn("SERVER_ERROR upstream", self.conn.line().decode())
+        row = slow(self.conn)[-1]
+        client = "%s:%d" % self.conn.sock.getsockname()
+        self.assertEqual(row[1:5], [client, "get", "key-\\xe4" + 59 * "x" + "...", self.fake.name])
+        took, waited, server, taken = map(int, row[5:])
+        self.assertGreaterEqual(took, self.LEAST)
+        self.assertEqual((took, taken), (waited + server, 0))
+        self.assertTrue(before - 1 <= float(row[0]) <= time.time() + 1, row)
+        self.assertEqual(self.conn.ask("stats reset"), "RESET")
+        self.assertEqual(stats(self.conn, "stats slow"), {"slow": "0"})
+
+    def hold(self, *requests):
+        """Sends the requests, the first of which is held for some milliseconds."""
+        free = threading.Event()
+        self.fault("set", fake.held(free))
+        self.conn.send(requests[0])
+        wait_until("the server is asked", PATIENCE, lambda: self.fake.requests_for("set"))
+        for request in requests[1:]:
+            self.conn.send(request)
+        # Behind the requests, an answer that waits for nothing.
+        self.connect(self.proxy).ask("mn")
+        start = time.monotonic()
+        wait_until("time passes", PATIENCE, lambda: time.monotonic() > start + 0.03)
+        free.set()
+
+    def test_lane(self):
+        """What waits for an earlier operation on its key is not the server's time."""
+        self.serve(config="slow_threshold = 10")
+        self.hold(b"sadd set a\r\n", b"sset set b\r\n")
+        self.assertEqual([self.conn.line(), self.conn.line()], [b"STORED", b"STORED"])
+        rows = {row[2]: [int(number) for number in row[5:8]] for row in slow(self.conn)}
+        self.assertGreater(rows["sadd"][2], 0)
+        self.assertGreater(rows["sset"][1], 0, rows)
+
+    def test_off(self):
+        self.serve(config="slow_threshold = 0")
+        self.hold(b"sadd set a\r\n")
+        self.assertEqual(self.conn.line(), b"STORED")
+        self.assertEqual(stats(self.conn, "stats slow"), {"slow": "0"})
+
+    def test_only_the_last(self):
+        """Many slow ones: the newest 128 of each thread are kept, and all are counted or left out of a turn."""
+        self.serve_hastily(config=self.HASTY)
+        self.fake.faults[b"key-s"] = fake.silence
+        self.conn.send(b"get key-s\r\n" * 300)
+        for _ in range(300):
+            self.assertIn("SERVER_ERROR", self.conn.line().decode())
+        rows = slow(self.conn)
+        self.assertLessEqual(len(rows), KEPT)
+        self.assertGreater(len(rows), 0)
+        times = [float(row[0]) for row in rows]
+        self.assertEqual(times, sorted(times, reverse=True))
+        self.assertTrue(all(re.fullmatch(r"\d+\.\d{3}", row[0]) for row in rows))

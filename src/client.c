@@ -11,6 +11,7 @@
 #include "client_reply.h"
 #include "client_turns.h"
 #include "client_window.h"
+#include "command/keys.h"
 #include "command/start.h"
 #include "generation.h"
 #include "protocol/reply.h"
@@ -210,6 +211,7 @@ static size_t take_request(struct client *c, struct slice in)
 	const struct config *config = client_config(c);
 	struct request_limits limits = { config->max_line, config->max_value, config->max_keys };
 	struct request request;
+	struct order_needs needs;
 	enum request_status status;
 
 	if (c->auth)
@@ -228,7 +230,7 @@ static size_t take_request(struct client *c, struct slice in)
 		c->closing = true;
 		break;
 	case REQUEST_REFUSED:
-		if (request_discards(&request) && order_must_wait(&c->order, request.command)) {
+		if (request_discards(&request) && order_must_wait(&c->order, &request)) {
 			c->barrier = true;
 			return delay(c);
 		}
@@ -236,7 +238,9 @@ static size_t take_request(struct client *c, struct slice in)
 		c->skip = request.skip;
 		break;
 	case REQUEST_READY:
-		if (order_must_wait(&c->order, request.command)) {
+		if (keys_needs(c->generation->host.env.rules, &request, &needs))
+			request.needs = &needs;
+		if (order_must_wait(&c->order, &request)) {
 			c->barrier = true;
 			return delay(c);
 		}

@@ -87,6 +87,16 @@ static bool must_wait_at(const struct client *c, const struct server_turns *at)
 		(!has_turn(c) && !turns_are_empty(&at->turns));
 }
 
+/* Those of the server whose value is read; NULL if the key is a command that reads no value. */
+static struct server_turns *turns_of(struct generation *g, struct slice key)
+{
+	const struct command_keys *commands = &g->host.env.rules->commands;
+
+	if (command_key_is(commands, key))
+		key = command_key_item(commands, key);
+	return key.n ? &g->turns[servers_index(g->servers, key)] : NULL;
+}
+
 /* Each value is expected to have `size` bytes. */
 static bool must_wait(struct client *c, const struct request *request, uint64_t size)
 {
@@ -95,8 +105,8 @@ static bool must_wait(struct client *c, const struct request *request, uint64_t 
 
 	/* A base64 key is looked for at the server of its text: it takes its turn, though maybe not where it is. */
 	for (size_t i = 0; i < keys && i < ORDER_KEYS_FIRST; i++) {
-		struct server_turns *at = &c->generation->turns[servers_index(c->generation->servers, key)];
-		if (must_wait_at(c, at)) {
+		struct server_turns *at = turns_of(c->generation, key);
+		if (at && must_wait_at(c, at)) {
 			wait_at(c, at);
 			return true;
 		}

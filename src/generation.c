@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "admin.h"
 #include "client_reply.h"
 #include "client_turns.h"
 #include "collection/machines.h"
@@ -21,6 +22,18 @@ static void call_later(struct env *env, struct waiter *waiter, unsigned ms)
 static void note_size(struct env *env, struct slice key, uint64_t members, uint64_t bytes)
 {
 	largest_note(&((struct generation *)env)->worker->largest, key, members, bytes, env->unix_time);
+}
+
+static bool denies(const struct host *host, enum command_id command)
+{
+	const struct generation *g = (const struct generation *)host;
+
+	return command_set_has(&worker_config(g->worker)->denied, command);
+}
+
+static void start_inside(const struct request *request, void *owner)
+{
+	admin_start(owner, request);
 }
 
 /* A share of a server's queue, so that one client leaves room for others. */
@@ -57,6 +70,8 @@ static void init_host(struct generation *g)
 		.share = client_task_share,
 		.room = client_task_room,
 		.hold = client_task_hold,
+		.denies = denies,
+		.start_inside = start_inside,
 		.done = client_task_done,
 		.calls_max = calls_max(config),
 	};
@@ -100,6 +115,7 @@ void generation_destroy(struct generation *g)
 	client_turns_fini(g);
 	servers_free(g->servers);
 	lanes_destroy(g->host.lanes);
+	buf_free(&g->host.spare);
 	settings_release(g->settings);
 	free(g);
 }

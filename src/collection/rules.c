@@ -41,12 +41,14 @@ static bool same_collection(const struct collection_rule *a, const struct collec
 static bool same_event(const struct event_rule *a, const struct event_rule *b)
 {
 	return slice_equal(a->prefix, b->prefix) && a->bucket == b->bucket && a->ttl == b->ttl &&
-		slice_equal(a->separator, b->separator) && a->lookback == b->lookback;
+		slice_equal(a->separator, b->separator) && a->lookback == b->lookback &&
+		a->plain_verbs == b->plain_verbs;
 }
 
 bool rules_same(const struct rules *a, const struct rules *b)
 {
-	bool same = a->collection_count == b->collection_count && a->event_count == b->event_count;
+	bool same = a->collection_count == b->collection_count && a->event_count == b->event_count &&
+		slice_equal(a->commands.prefix, b->commands.prefix) && a->commands.delimiter == b->commands.delimiter;
 
 	for (size_t i = 0; same && i < a->collection_count; i++)
 		same = same_collection(&a->collections[i], &b->collections[i]);

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "protocol/command_key.h"
 #include "util/slice.h"
 
 /*
@@ -42,6 +43,7 @@ struct event_rule {
 	int64_t ttl;            /* seconds to live of a counter and an event, 0 for ever */
 	struct slice separator; /* the separator of type, bucket and number in keys */
 	unsigned lookback;      /* buckets that a query for the last events searches */
+	bool plain_verbs;       /* plain commands count events, and store them */
 };
 
 struct rules {
@@ -49,6 +51,8 @@ struct rules {
 	size_t collection_count;
 	const struct event_rule *events;
 	size_t event_count;
+	struct command_keys commands;
+	bool plain_events; /* any rule for events has plain_verbs */
 };
 
 /* The rule of a key that matches no prefix. */

@@ -52,6 +52,10 @@ static void stored(struct waiter *waiter, const struct result *r)
 		task_reply_line(&event->task, "NOT_STORED");
 		return;
 	}
+	if (event->task.command->id == COMMAND_SET) {
+		task_reply_line(&event->task, "STORED");
+		return;
+	}
 	out = task_reply(&event->task);
 	BUF_ADD(out, "EVENT ");
 	reply_line(out, waiter->key);
@@ -107,6 +111,7 @@ static struct event_task *new_event(struct host *host, const struct request *req
 	/* The key of the counter begins with the type. */
 	(void)task_keys(&event->task, slice_of(event->bytes, request->key.n), 1);
 	event->op = (struct op){ .kind = OP_COUNT, .key = key, .ttl = rule->ttl };
+	event->exptime = task_ttl(request, rule->ttl);
 	event->separator = rule->separator;
 	event->data = task_keep(&at, request->data);
 	return event;
@@ -138,6 +143,7 @@ void evincr_start(struct host *host, const struct request *request, void *owner)
 	}
 	event = new_event(host, request, owner, at);
 	event->op.count = by;
+	event->op.ttl = event->exptime;
 	event->op.done = counted;
 	lanes_submit(host->lanes, &event->op);
 }
@@ -157,7 +163,6 @@ void evadd_start(struct host *host, const struct request *request, void *owner)
 	event->op.count = 1;
 	event->op.done = numbered;
 	event->flags = request->flags;
-	event->exptime = request->exptime ? request->exptime : event->op.ttl;
 	lanes_submit(host->lanes, &event->op);
 }
 

@@ -6,7 +6,7 @@
  */
 enum { WINDOW_UNKNOWN = 512, WINDOW_BYTES = 4 << 20, SPARE = 16 };
 
-static struct fan_part *part_at(const struct fan *fan, size_t i)
+struct fan_part *fan_part_at(const struct fan *fan, size_t i)
 {
 	/* Few fans wrap around, and a division is slow. */
 	size_t place = i < fan->ring ? i : i % fan->ring;
@@ -42,6 +42,8 @@ static bool may_ask(const struct fan *fan)
 
 	if (host->calls_max && fan->asked - fan->answered >= host->calls_max)
 		return false;
+	if (fan->waits && fan->waits(fan))
+		return false;
 	if (fan->complete || fan->asked - fan->answered >= window(fan) || fan->asked - fan->written >= span(fan))
 		return false;
 	if (fan->asked < fan->first)
@@ -56,12 +58,13 @@ static void ask_more(struct fan *fan)
 		return;
 	fan->asking = true;
 	while (fan->asked < fan->total && may_ask(fan)) {
-		struct fan_part *part = part_at(fan, fan->asked);
+		struct fan_part *part = fan_part_at(fan, fan->asked);
 		*part = (struct fan_part){ .fan = fan };
-		if (fan->ask(fan, part))
-			fan->asked++;
-		else
+		fan->asked++;
+		if (!fan->ask(fan, part)) {
+			fan->asked--;
 			fan->complete = true;
+		}
 	}
 	fan->asking = false;
 	fan->complete |= fan->asked == fan->total;
@@ -73,7 +76,14 @@ static void resume(struct task *task)
 {
 	struct fan *fan = task->resume_arg;
 
-	fan->complete |= task->abandoned;
+	if (task->abandoned) {
+		fan->complete = true;
+		/* The last part to be done must not finish before all have been told. */
+		fan->asking = true;
+		if (fan->abandon)
+			fan->abandon(fan);
+		fan->asking = false;
+	}
 	ask_more(fan);
 }
 
@@ -96,7 +106,7 @@ struct buf *fan_reply(struct fan_part *part, size_t bytes)
 	part->hit = true;
 	fan->hits++;
 	fan->bytes += bytes;
-	if (part != part_at(fan, fan->written) || !may_reply(fan))
+	if (part != fan_part_at(fan, fan->written) || !may_reply(fan))
 		return &part->held;
 	fan->replied++;
 	return task_reply(fan->task);
@@ -140,8 +150,8 @@ void fan_part_done(struct fan_part *part)
 	part->done = true;
 	fan->answered++;
 	hold(fan, buf_size(&part->held), 0);
-	while (fan->written < fan->asked && part_at(fan, fan->written)->done)
-		write_oldest(fan, part_at(fan, fan->written));
+	while (fan->written < fan->asked && fan_part_at(fan, fan->written)->done)
+		write_oldest(fan, fan_part_at(fan, fan->written));
 	fan->complete |= !may_reply(fan);
 	ask_more(fan);
 }

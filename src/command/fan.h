@@ -26,6 +26,8 @@ struct fan {
 	struct task *task;
 	bool (*ask)(struct fan *fan, struct fan_part *part); /* asks for the next key; false if there is none */
 	void (*finish)(struct fan *fan);                     /* all answers were replied: completes the task */
+	bool (*waits)(const struct fan *fan);                /* the next key must wait for an earlier one; or NULL */
+	void (*abandon)(struct fan *fan);                    /* asked parts may stop early; or NULL */
 	char *parts;                                         /* memory of the ring, not cleared */
 	size_t stride, ring;                                 /* bytes of a part; parts of the ring */
 	size_t total;                                        /* parts at most */
@@ -40,12 +42,15 @@ struct fan {
 	bool asking;
 };
 
+/* The part of that number, which must be asked and not yet written. */
+struct fan_part *fan_part_at(const struct fan *fan, size_t i);
+
 /* Starts to ask. `fan` is part of its task, which may be freed when this returns. */
 void fan_start(struct fan *fan);
 
 /*
  * Gives the buffer for the whole answer of a part, which has `bytes` bytes of data. It is valid as task_reply says, until
- * fan_part_done, which must follow. It is not called for an answer without data.
+ * fan_part_done, which must follow, even within `ask`. It is not called for an answer without data.
  */
 struct buf *fan_reply(struct fan_part *part, size_t bytes);
 

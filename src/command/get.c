@@ -3,6 +3,9 @@
 #include "collection/set/touch_delete.h"
 #include "command/collection_item.h"
 #include "command/fan.h"
+#include "command/item_read.h"
+#include "command/keyed.h"
+#include "command/keys.h"
 #include "command/start.h"
 #include "protocol/reply.h"
 
@@ -35,14 +38,6 @@ static void touch_others(struct host *host, const struct call *call, struct slic
 		touch_followers(host->lanes, key, r->value, call->exptime);
 }
 
-static void call_for(struct host *host, const struct call *call, const void *owner, struct waiter *waiter)
-{
-	if (collection_item_covers(host, call->key) && call->key.n <= COLLECTION_KEY_MAX)
-		collection_item_read(host, call, owner, waiter);
-	else
-		lanes_call(host->lanes, call, waiter);
-}
-
 static void answered(struct waiter *waiter, const struct result *r)
 {
 	struct get_part *part = (struct get_part *)((char *)waiter - offsetof(struct get_part, waiter));
@@ -64,7 +59,7 @@ static bool ask(struct fan *fan, struct fan_part *fan_part)
 
 	get->call.key = slice_token(&get->rest);
 	part->waiter = (struct waiter){ answered, get->call.key };
-	call_for(get->task.host, &get->call, get->task.owner, &part->waiter);
+	item_read(get->task.host, &get->call, get->task.owner, &part->waiter);
 	return true;
 }
 
@@ -101,7 +96,7 @@ static void start_single(struct host *host, const struct request *request, void 
 	single->call.key = task_keys(&single->task, task_keep(&at, request->key), 1);
 	single->call.expected = single->task.expected;
 	single->waiter = (struct waiter){ single_answered, single->call.key };
-	call_for(host, &single->call, owner, &single->waiter);
+	item_read(host, &single->call, owner, &single->waiter);
 }
 
 void get_start(struct host *host, const struct request *request, void *owner)
@@ -110,8 +105,7 @@ void get_start(struct host *host, const struct request *request, void *owner)
 	bool cas = request->command->id == COMMAND_GETS || request->command->id == COMMAND_GATS;
 	size_t ring = request->keys < FAN_RING ? request->keys : FAN_RING;
 	size_t size = sizeof(struct get_task) + ring * sizeof(struct get_part);
-	/* All keys, as they are in the line. */
-	struct slice keys = slice_of(request->key.p, (size_t)(request->rest.p + request->rest.n - request->key.p));
+	struct slice keys = keys_of(request);
 	struct call call = {
 		.verb = touches ? CALL_GAT : CALL_GET,
 		.want = WANT_VALUE | (cas ? WANT_CAS : 0u),
@@ -121,6 +115,10 @@ void get_start(struct host *host, const struct request *request, void *owner)
 	struct get_task *get;
 	char *at;
 
+	if (keys_have_command(host->env.rules, request)) {
+		keyed_get_start(host, request, owner);
+		return;
+	}
 	if (request->keys == 1) {
 		start_single(host, request, owner, &call);
 		return;

@@ -4,8 +4,11 @@
 
 #include "collection/env.h"
 #include "collection/event/time_bucket.h"
+#include "protocol/command.h"
+#include "util/buf.h"
 
 struct lanes;
+struct request;
 struct shared;
 struct task;
 
@@ -24,11 +27,17 @@ struct host {
 	void (*hold)(struct task *task, size_t more, size_t less);
 	/* The client of an owner, for op.client. NULL: the owner is the client. */
 	const void *(*client)(const void *owner);
+	/* Whether the configuration denies the command. NULL: it denies none. */
+	bool (*denies)(const struct host *host, enum command_id command);
+	/* Starts the request of a PROXY_COMMAND inside of a task of this owner. NULL: there are no such commands. */
+	void (*start_inside)(const struct request *request, void *owner);
 	/* The reply of the task is complete. The host owns the task from now on. */
 	void (*done)(struct task *task);
 
 	size_t calls_max; /* calls that one client may have unanswered: its share of a server's queue; 0 for no limit */
 	struct time_bucket_memo bucket;
+	struct buf
+		spare; /* task.c's: memory for the next reply of a task inside of another; whoever made the host frees it */
 	uint64_t event_size; /* a moving average of the size of stored events that were read, in bytes */
 };
 

@@ -3,6 +3,9 @@
 #include "collection/large.h"
 #include "collection/text/oplog.h"
 #include "command/collection_item.h"
+#include "command/event_item.h"
+#include "command/keyed.h"
+#include "command/keys.h"
 #include "command/outcome.h"
 #include "command/start.h"
 #include "protocol/metaflags.h"
@@ -127,8 +130,16 @@ void item_start(struct host *host, const struct request *request, void *owner)
 	struct item_task *item;
 	char *at;
 
+	if (command_key_is(&host->env.rules->commands, request->key)) {
+		keyed_set_start(host, request, owner);
+		return;
+	}
 	if (collection_item_covers(host, request->key)) {
 		collection_item_start(host, request, owner);
+		return;
+	}
+	if (keys_event(host->env.rules, request->key)) {
+		event_item_start(host, request, owner);
 		return;
 	}
 	item = task_new(host, request, owner, sizeof(*item) + request->key.n);
@@ -170,6 +181,15 @@ static struct slice plain_key(const struct request *request, char decoded[KEY_MA
 	return slice_of(decoded, metaflags_decode_key(request->key, decoded));
 }
 
+/* Whether a set of this key writes no item of that key. */
+static bool is_other_than_item(const struct host *host, struct slice key)
+{
+	const struct rules *rules = host->env.rules;
+
+	return collection_item_covers(host, key) || keys_event(rules, key) || oplog_is_item_key(key) ||
+		command_key_is(&rules->commands, key);
+}
+
 void item_discard_start(struct host *host, const struct request *request, void *owner)
 {
 	char decoded[KEY_MAX];
@@ -177,7 +197,7 @@ void item_discard_start(struct host *host, const struct request *request, void *
 	struct item_task *item;
 	char *at;
 
-	if (collection_item_covers(host, key) || oplog_is_item_key(key)) {
+	if (is_other_than_item(host, key)) {
 		task_refuse(host, request, owner, request->error);
 		return;
 	}

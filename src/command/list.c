@@ -32,6 +32,7 @@ static void stored(struct op *op, const struct outcome *outcome)
 
 static void counted(struct op *op, const struct outcome *outcome)
 {
+	outcome_tell_cas(outcome, &task_of(op)->task);
 	if (!outcome_ends(outcome, &task_of(op)->task))
 		task_reply_number(&task_of(op)->task, outcome->number);
 }
@@ -42,6 +43,7 @@ static void listed(struct op *op, const struct outcome *outcome)
 	struct list_task *list = task_of(op);
 	struct buf *out;
 
+	outcome_tell_cas(outcome, &list->task);
 	if (outcome->status != OUTCOME_MISSING && outcome_ends(outcome, &list->task))
 		return;
 	out = task_reply(&list->task);
@@ -113,7 +115,7 @@ static struct list_task *new_task(
 	list->op = (struct op){ .kind = kind,
 		.key = task_keys(&list->task, task_keep(&at, request->key), 1),
 		.client = task_client(host, owner) };
-	list->op.ttl = rules_collection(host->env.rules, list->op.key)->ttl;
+	list->op.ttl = task_ttl(request, rules_collection(host->env.rules, list->op.key)->ttl);
 	return list;
 }
 

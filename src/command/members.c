@@ -41,6 +41,7 @@ static void single_read(struct op *op, const struct outcome *outcome)
 	struct task *task = (struct task *)((char *)op - offset);
 	struct shared *text = op->set->shared;
 
+	outcome_tell_cas(outcome, task);
 	if (outcome->status == OUTCOME_DONE) {
 		reply_value_head(task_reply(task), op->key, 0, buf_size(&text->text), NULL);
 		task_reply_shared(task, text);

@@ -33,6 +33,8 @@ struct order_effect order_effect(const struct request *request)
 
 	if (!command || request->error)
 		return (struct order_effect){ .calls = 1 };
+	if (request->needs)
+		return request->needs->effect;
 	t = &classes[command->order];
 	calls = t->fans_out ? ORDER_EVENT_CALLS : request->keys > 1 ? request->keys : 1;
 	staged = t->staged_from == ALWAYS || (t->staged_from != NEVER && request->keys >= t->staged_from);
@@ -43,12 +45,28 @@ struct order_effect order_effect(const struct request *request)
 	};
 }
 
-bool order_must_wait(const struct order *order, const struct command *command)
+bool order_class_must_wait(const struct order *order, enum order_class class)
 {
-	const struct traits *t = &classes[command->order];
+	const struct traits *t = &classes[class];
 
 	/* No call of an earlier request may reach a server after the flush. */
-	if (command->order == ORDER_FLUSH)
+	if (class == ORDER_FLUSH)
 		return order->tasks > 0;
-	return (order->hidden_writes && !t->knows_hidden) || (order->staged_reads && t->changes);
+	return order->later_writes || (order->hidden_writes && !t->knows_hidden) || (order->staged_reads && t->changes);
+}
+
+bool order_must_wait(const struct order *order, const struct request *request)
+{
+	if (!request->needs)
+		return order_class_must_wait(order, request->command->order);
+	for (unsigned left = request->needs->classes; left; left &= left - 1) {
+		if (order_class_must_wait(order, (enum order_class)__builtin_ctz(left)))
+			return true;
+	}
+	return false;
+}
+
+bool order_class_changes(enum order_class class)
+{
+	return classes[class].changes;
 }

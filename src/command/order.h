@@ -4,6 +4,7 @@
  *
  *     staged reads     a task will read more keys: a later request must not change them before
  *     hidden writes    a task will write keys that are not known yet: a later request must not miss them
+ *     later writes     a task will write more keys: no later request may start before
  */
 #ifndef COMMAND_ORDER_H
 #define COMMAND_ORDER_H
@@ -26,13 +27,20 @@ enum { ORDER_CALLS_MAX = 4096, ORDER_EVENT_CALLS = 2048 };
  * zeroes at first.
  */
 struct order {
-	size_t tasks, calls, staged_reads, hidden_writes;
+	size_t tasks, calls, staged_reads, hidden_writes, later_writes;
 };
 
 /* The kinds of one task. */
 struct order_effect {
-	bool stages_reads, hides_writes;
+	bool stages_reads, hides_writes, writes_later;
 	uint16_t calls;
+};
+
+/* What matters of a request whose keys stand for other requests; see command/keys.h. */
+struct order_needs {
+	uint16_t classes; /* a bit for each enum order_class of these requests */
+	struct order_effect effect;
+	const struct command *inside; /* of one key: the command that it names, or NULL */
 };
 
 /* The effect of this request's task. A refused request has none. */
@@ -45,6 +53,7 @@ static inline void order_begin(struct order *order, struct order_effect effect)
 	order->calls += effect.calls;
 	order->staged_reads += effect.stages_reads;
 	order->hidden_writes += effect.hides_writes;
+	order->later_writes += effect.writes_later;
 }
 
 static inline void order_end(struct order *order, struct order_effect effect)
@@ -53,9 +62,16 @@ static inline void order_end(struct order *order, struct order_effect effect)
 	order->calls -= effect.calls;
 	order->staged_reads -= effect.stages_reads;
 	order->hidden_writes -= effect.hides_writes;
+	order->later_writes -= effect.writes_later;
 }
 
-/* Whether this command must not start before all tasks are done. */
-bool order_must_wait(const struct order *order, const struct command *command);
+/* Whether a request of this class must not start before all tasks are done. */
+bool order_class_must_wait(const struct order *order, enum order_class class);
+
+/* Whether this request must not start before all tasks are done. */
+bool order_must_wait(const struct order *order, const struct request *request);
+
+/* Whether requests of this class change anything. */
+bool order_class_changes(enum order_class class);
 
 #endif

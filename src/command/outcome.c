@@ -41,3 +41,9 @@ bool outcome_ends(const struct outcome *outcome, struct task *task)
 	task_done(task);
 	return true;
 }
+
+void outcome_tell_cas(const struct outcome *outcome, struct task *task)
+{
+	if (task->nest && outcome->status == OUTCOME_DONE && !order_class_changes(task->command->order))
+		task->nest->cas = outcome->result->cas;
+}

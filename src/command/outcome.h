@@ -14,4 +14,7 @@ void outcome_reply_failure(struct buf *out, const struct outcome *outcome);
 /* If the outcome is not DONE: replies NOT_FOUND or the error line, completes the task, and gives true. */
 bool outcome_ends(const struct outcome *outcome, struct task *task);
 
+/* If the task is inside of another one and reads alone: tells nest->cas what the outcome of its READ or LIST says about the base. */
+void outcome_tell_cas(const struct outcome *outcome, struct task *task);
+
 #endif

@@ -31,6 +31,15 @@ static void stored(struct op *op, const struct outcome *outcome)
 		task_reply_line(&task_of(op)->task, "STORED");
 }
 
+/* Only a conditional sset finds the set changed. */
+static void replaced(struct op *op, const struct outcome *outcome)
+{
+	if (outcome->status == OUTCOME_CHANGED)
+		task_reply_line(&task_of(op)->task, "EXISTS");
+	else
+		stored(op, outcome);
+}
+
 static void removed(struct op *op, const struct outcome *outcome)
 {
 	if (!outcome_ends(outcome, &task_of(op)->task))
@@ -39,6 +48,7 @@ static void removed(struct op *op, const struct outcome *outcome)
 
 static void counted(struct op *op, const struct outcome *outcome)
 {
+	outcome_tell_cas(outcome, &task_of(op)->task);
 	if (!outcome_ends(outcome, &task_of(op)->task))
 		task_reply_number(&task_of(op)->task, op->set->number);
 }
@@ -48,6 +58,7 @@ static void tested(struct op *op, const struct outcome *outcome)
 	struct set_task *set = task_of(op);
 	struct buf digits = op->set->text;
 
+	outcome_tell_cas(outcome, &set->task);
 	if (!outcome_ends(outcome, &set->task)) {
 		reply_line(task_reply(&set->task), buf_slice(&digits));
 		task_done(&set->task);
@@ -79,6 +90,7 @@ static void listed(struct op *op, const struct outcome *outcome)
 	struct set_task *set = task_of(op);
 	struct buf members = op->set->text;
 
+	outcome_tell_cas(outcome, &set->task);
 	/* A set that went while it was listed leaves a part of the text behind. */
 	if (outcome->status == OUTCOME_MISSING)
 		buf_consume(&members, buf_size(&members));
@@ -193,7 +205,7 @@ static struct set_task *new_task(
 		.key = task_keys(&set->task, task_keep(&at, request->key), 1),
 		.client = task_client(host, owner),
 		.done = done };
-	set->op.ttl = rules_collection(host->env.rules, set->op.key)->ttl;
+	set->op.ttl = task_ttl(request, rules_collection(host->env.rules, set->op.key)->ttl);
 	return set;
 }
 
@@ -262,7 +274,9 @@ void sset_start(struct host *host, const struct request *request, void *owner)
 		task_refuse(host, request, owner, error);
 		return;
 	}
-	set = new_task(host, request, owner, OP_REPLACE, stored, 0);
+	set = new_task(host, request, owner, OP_REPLACE, replaced, 0);
+	set->op.mode = request->has_number ? REPLACE_SAME : REPLACE_ANY;
+	set->op.cas = request->number;
 	while ((member = slice_token(&rest)).n)
 		fold_add(&fold, member);
 	fold_encode(&fold, &set->task.scratch);

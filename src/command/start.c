@@ -1,6 +1,7 @@
 #include "command/start.h"
 
 #include "collection/text/oplog.h"
+#include "command/keys.h"
 #include "command/task.h"
 
 const char refused_item_key[] = "CLIENT_ERROR the key is that of a part of a set or list: it can only be read";
@@ -47,9 +48,13 @@ bool task_start(struct host *host, const struct request *request, void *owner)
 #undef COMMAND
 	};
 	command_start *start = starts[request->command->id];
+	const char *refusal;
 
-	if (start && writes_item(request))
-		task_refuse(host, request, owner, refused_item_key);
+	refusal = start ? keys_refusal(host->env.rules, request) : NULL;
+	if (!refusal && start && !command_key_is(&host->env.rules->commands, request->key) && writes_item(request))
+		refusal = refused_item_key;
+	if (refusal)
+		task_refuse(host, request, owner, refusal);
 	else if (start)
 		start(host, request, owner);
 	return start != NULL;

@@ -52,6 +52,10 @@ struct buf *task_reply(struct task *task)
 {
 	if (!task->nest)
 		return task->host->reply(task);
+	if (!task->spill.data) {
+		task->spill = task->host->spare;
+		task->host->spare = BUF_EMPTY;
+	}
 	count_collected(task);
 	return &task->spill;
 }
@@ -79,6 +83,19 @@ void task_reply_shared(struct task *task, struct shared *text)
 		buf_add_slice(task_reply(task), buf_slice(&text->text));
 }
 
+/* Keeps the memory of a short reply. */
+static void reuse_spill(struct task *task)
+{
+	enum { SPARE_MAX = 4096 };
+	struct host *host = task->host;
+
+	if (host->spare.data || task->spill.cap > SPARE_MAX)
+		return;
+	buf_consume(&task->spill, buf_size(&task->spill));
+	host->spare = task->spill;
+	task->spill = BUF_EMPTY;
+}
+
 static void finish_inside(struct task *task)
 {
 	struct nest *nest = task->nest;
@@ -86,6 +103,7 @@ static void finish_inside(struct task *task)
 	task_hold(nest->outer, 0, task->spilled);
 	nest->task = NULL;
 	nest->done(nest, buf_slice(&task->spill));
+	reuse_spill(task);
 	task_free(task);
 }
 

@@ -49,6 +49,7 @@ struct nest {
 	void (*done)(struct nest *nest, struct slice reply);
 
 	struct task *task; /* the task inside, while it runs; else NULL */
+	uint64_t cas;      /* set by the task inside: of the set or list that it has read; else 0 */
 };
 
 /* For the `resume` of an outer task that is abandoned: the task inside may stop early, too. `done` is called as ever. */
@@ -96,6 +97,12 @@ static inline struct slice task_keys(struct task *task, struct slice keys, size_
 	task->keys = keys;
 	task->key_count = (uint32_t)count;
 	return keys;
+}
+
+/* The time to live of what this request creates: its own exptime, or `ttl`, that of the rule. */
+static inline int64_t task_ttl(const struct request *request, int64_t ttl)
+{
+	return request->exptime ? request->exptime : ttl;
 }
 
 /* Copies `s` to `*at`, and advances `*at`. Gives the copy: for slices of the request that a task keeps. */

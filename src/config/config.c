@@ -67,6 +67,7 @@ static void free_rules(struct rules *rules)
 	}
 	free((void *)rules->collections);
 	free((void *)rules->events);
+	free((char *)rules->commands.prefix.p);
 	*rules = (struct rules){ 0 };
 }
 
@@ -171,6 +172,7 @@ void config_print(const struct config *config, struct buf *out)
 #define NUMBER(name, initial, least, most, unit, about) reply_stat(out, #name, config->name);
 #include "config/options.def"
 #undef NUMBER
+	reply_stat_text(out, "commands", config->rules.commands.prefix.n ? config->rules.commands.prefix.p : "");
 	reply_stat(out, "sandbox", config->sandbox);
 	reply_stat_text(out, "log", config->syslog ? "syslog" : "stderr");
 	reply_stat(out, "server_tls", config->server_tls);

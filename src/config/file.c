@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/un.h>
 
 #include "config/file_access.h"
 #include "config/file_admin.h"
+#include "config/file_commands.h"
 #include "config/file_log.h"
 #include "config/text.h"
 #include "util/alloc.h"
@@ -165,17 +165,6 @@ static bool parse_mode(const char *text, mode_t *mode)
 	return *text && !text[strspn(text, "01234567")] && value <= 0777;
 }
 
-static int check_control(cfg_t *cfg, cfg_opt_t *opt)
-{
-	const char *path = cfg_opt_getnstr(opt, 0);
-
-	if (!*path || (*path == '/' && strlen(path) < sizeof(((struct sockaddr_un *)NULL)->sun_path)))
-		return 0;
-	cfg_error(cfg, "control = \"%s\": an absolute path of a socket is allowed, of at most %zu bytes", path,
-		sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1);
-	return -1;
-}
-
 static int check_mode(cfg_t *cfg, cfg_opt_t *opt)
 {
 	mode_t mode;
@@ -296,8 +285,13 @@ static void read_rules(cfg_t *cfg, struct rules *rules)
 		e[i].ttl = cfg_getint(section, "ttl");
 		e[i].separator = copy_string(cfg_getstr(section, "separator"));
 		e[i].lookback = (unsigned)cfg_getint(section, "lookback");
+		e[i].plain_verbs = cfg_getbool(section, "plain_verbs");
+		rules->plain_events |= e[i].plain_verbs;
 	}
-	*rules = (struct rules){ c, collections, e, events };
+	rules->collections = c;
+	rules->collection_count = collections;
+	rules->events = e;
+	rules->event_count = events;
 }
 
 static const char *read_servers(cfg_t *cfg, struct config *config)
@@ -329,15 +323,14 @@ static bool read_options(cfg_t *cfg, struct config *config)
 	(void)parse_mode(cfg_getstr(cfg, "socket_mode"), &config->socket_mode);
 	config->distribution = (enum ring_distribution)find_word(distributions, cfg_getstr(cfg, "distribution"))->value;
 	free(config->user);
-	free(config->control);
 	config->user = xstrdup(cfg_getstr(cfg, "user"));
-	config->control = xstrdup(cfg_getstr(cfg, "control"));
 	config->reuseport = cfg_getbool(cfg, "reuseport");
 	config->sandbox = cfg_getbool(cfg, "sandbox");
 	file_admin_read(cfg, config);
 	file_access_read(cfg, config);
 	file_log_read(cfg, config);
 	read_rules(cfg, &config->rules);
+	file_commands_read(cfg, &config->rules.commands);
 	if (error)
 		cfg_error(cfg, "%s", error);
 	return !error;
@@ -349,10 +342,10 @@ static void set_checks(cfg_t *cfg)
 	cfg_set_validate_func(cfg, "servers", check_server);
 	cfg_set_validate_func(cfg, "distribution", check_distribution);
 	cfg_set_validate_func(cfg, "socket_mode", check_mode);
-	cfg_set_validate_func(cfg, "control", check_control);
 	file_admin_set_checks(cfg);
 	file_access_set_checks(cfg);
 	file_log_set_checks(cfg);
+	file_commands_set_checks(cfg);
 	cfg_set_validate_func(cfg, "collection|type", check_type);
 	cfg_set_validate_func(cfg, "collection|encoding", check_encoding);
 	cfg_set_validate_func(cfg, "collection|compact_waste", check_waste);
@@ -381,6 +374,7 @@ static cfg_t *new_tree(void)
 		CFG_INT_CB("ttl", 0, CFGF_NONE, take_number),
 		CFG_STR("separator", "::", CFGF_NONE),
 		CFG_INT_CB("lookback", 24, CFGF_NONE, take_number),
+		CFG_BOOL("plain_verbs", cfg_false, CFGF_NONE),
 		CFG_END(),
 	};
 	cfg_opt_t options[] = {
@@ -392,12 +386,12 @@ static cfg_t *new_tree(void)
 		CFG_STR("distribution", "ketama", CFGF_NONE),
 		CFG_STR("socket_mode", "0700", CFGF_NONE),
 		CFG_STR("user", "", CFGF_NONE),
-		CFG_STR("control", "", CFGF_NONE),
 		CFG_BOOL("reuseport", cfg_false, CFGF_NONE),
 		CFG_BOOL("sandbox", cfg_true, CFGF_NONE),
 		FILE_ADMIN_OPTIONS,
 		FILE_ACCESS_OPTIONS,
 		FILE_LOG_OPTIONS,
+		FILE_COMMANDS_OPTIONS,
 #define PATH(name) CFG_STR(#name, "", CFGF_NONE),
 #include "config/paths.def"
 #undef PATH

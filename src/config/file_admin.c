@@ -2,8 +2,20 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/un.h>
 
 #include "util/alloc.h"
+
+static int check_control(cfg_t *cfg, cfg_opt_t *opt)
+{
+	const char *path = cfg_opt_getnstr(opt, 0);
+
+	if (!*path || (*path == '/' && strlen(path) < sizeof(((struct sockaddr_un *)NULL)->sun_path)))
+		return 0;
+	cfg_error(cfg, "control = \"%s\": an absolute path of a socket is allowed, of at most %zu bytes", path,
+		sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1);
+	return -1;
+}
 
 static int check_admin(cfg_t *cfg, cfg_opt_t *opt)
 {
@@ -30,6 +42,7 @@ static int check_host(cfg_t *cfg, cfg_opt_t *opt)
 
 void file_admin_set_checks(cfg_t *cfg)
 {
+	cfg_set_validate_func(cfg, "control", check_control);
 	cfg_set_validate_func(cfg, "admin", check_admin);
 	cfg_set_validate_func(cfg, "admin_hosts", check_host);
 }
@@ -38,6 +51,8 @@ void file_admin_read(cfg_t *cfg, struct config *config)
 {
 	unsigned hosts = cfg_size(cfg, "admin_hosts");
 
+	free(config->control);
+	config->control = xstrdup(cfg_getstr(cfg, "control"));
 	free(config->admin);
 	config->admin = xstrdup(cfg_getstr(cfg, "admin"));
 	config->admin_hosts = xcalloc(hosts, sizeof(char *));

@@ -1,4 +1,4 @@
-/* The options of the configuration file about the HTTP port for operators: a part of file.c, which reads the file. */
+/* The options of the configuration file about ports for operators, the socket and the HTTP port: a part of file.c, which reads the file. */
 #ifndef CONFIG_FILE_ADMIN_H
 #define CONFIG_FILE_ADMIN_H
 
@@ -7,7 +7,8 @@
 #include "config/config.h"
 
 /* For the table of libconfuse. */
-#define FILE_ADMIN_OPTIONS CFG_STR("admin", "", CFGF_NONE), CFG_STR_LIST("admin_hosts", NULL, CFGF_NONE)
+#define FILE_ADMIN_OPTIONS \
+	CFG_STR("control", "", CFGF_NONE), CFG_STR("admin", "", CFGF_NONE), CFG_STR_LIST("admin_hosts", NULL, CFGF_NONE)
 
 /* Has libconfuse check their values while it knows the line. */
 void file_admin_set_checks(cfg_t *cfg);

@@ -320,13 +320,9 @@ static enum request_status parse_flush(struct request *out)
 	return delay.n ? parse_exptime(out, delay) : REQUEST_READY;
 }
 
-/* Parses a line without a data block. */
-static enum request_status parse_line(struct request *out, const struct request_limits *limits, bool clean)
+/* Parses the words of a line without a data block. */
+static enum request_status parse_words(struct request *out, const struct request_limits *limits)
 {
-	if (out->command->noreply)
-		take_noreply(out);
-	if (!clean)
-		return refuse(out, control);
 	switch (out->command->grammar) {
 	case GRAMMAR_KEYS:
 		return parse_keys(out, out->rest, KEY_MAX, limits);
@@ -348,6 +344,47 @@ static enum request_status parse_line(struct request *out, const struct request_
 		return take_key(out, KEY_MAX) ? REQUEST_READY : REQUEST_REFUSED;
 	default:
 		return REQUEST_READY;
+	}
+}
+
+/* Parses a line without a data block. */
+static enum request_status parse_line(struct request *out, const struct request_limits *limits, bool clean)
+{
+	if (out->command->noreply)
+		take_noreply(out);
+	return clean ? parse_words(out, limits) : refuse(out, control);
+}
+
+/* The key of a command with data, and the number that may follow. */
+static enum request_status parse_data_words(struct request *out)
+{
+	bool numbered = out->command->id == COMMAND_CAS || out->command->grammar == GRAMMAR_EVENT_DATA;
+	struct slice token;
+
+	if (!take_key(out, KEY_MAX))
+		return REQUEST_REFUSED;
+	token = slice_token(&out->rest);
+	out->has_number = token.n > 0;
+	if (token.n ? !numbered || !num_parse_u64(token, &out->number) : out->command->id == COMMAND_CAS)
+		return refuse(out, bad_format);
+	return no_more(out->rest) ? REQUEST_READY : refuse(out, bad_format);
+}
+
+enum request_status request_parse_words(const struct request_limits *limits, struct request *out)
+{
+	size_t line = out->rest.n;
+
+	switch (out->command->grammar) {
+	case GRAMMAR_STORAGE:
+	case GRAMMAR_EVENT_DATA:
+		return parse_data_words(out);
+	case GRAMMAR_META:
+	case GRAMMAR_META_DATA:
+		if (take_key(out, KEY_MAX))
+			out->error = check_meta(out, true, line);
+		return out->error ? REQUEST_REFUSED : REQUEST_READY;
+	default:
+		return parse_words(out, limits);
 	}
 }
 

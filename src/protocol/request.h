@@ -49,6 +49,8 @@ struct request {
 	size_t consumed;   /* the size of the request in the input */
 	size_t skip;       /* REFUSED: the size of the data block behind it, to be discarded as it comes */
 	struct nest *into; /* the task that gets the reply, see command/task.h; NULL: the client */
+	/* What its keys name, if they stand for other requests; else NULL. Not the parser's, see command/keys.h. */
+	const struct order_needs *needs;
 };
 
 /*
@@ -64,6 +66,13 @@ enum request_status request_parse(
  */
 enum request_status request_parse_block(struct slice in, const struct request_limits *limits, uint64_t bytes,
 	struct request_progress *progress, struct request *out);
+
+/*
+ * Parses the words of a request that does not come as a line, in `out->rest`, which hold no control bytes. The caller has set
+ * `out->command`, and the data, flags and exptime of a command with data; all else is 0. The word `noreply` has no meaning here.
+ * Gives READY, or REFUSED with `out->error`.
+ */
+enum request_status request_parse_words(const struct request_limits *limits, struct request *out);
 
 /* Whether a refused request deletes the item that it would have replaced, as in memcached. */
 bool request_discards(const struct request *request);

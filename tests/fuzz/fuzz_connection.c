@@ -243,13 +243,13 @@ static size_t take_request(struct client *c, struct slice in)
 		c->closing = true;
 		break;
 	case REQUEST_REFUSED:
-		if (request_discards(&request) && order_must_wait(&c->order, request.command))
+		if (request_discards(&request) && order_must_wait(&c->order, &request))
 			return 0;
 		refuse(c, &request);
 		c->skip = request.skip;
 		break;
 	case REQUEST_READY:
-		if (order_must_wait(&c->order, request.command))
+		if (order_must_wait(&c->order, &request))
 			return 0;
 		carry_out(c, &request);
 	}

@@ -38,7 +38,7 @@ static bool start_next(struct world *w, struct sim_client *c)
 		world_fail(w, "a request was refused", "%.*s", (int)buf_size(&op->line), op->line.data);
 		return false;
 	}
-	if (order_must_wait(&c->order, request.command) && w->mutation != MUTATION_NO_WAIT)
+	if (order_must_wait(&c->order, &request) && w->mutation != MUTATION_NO_WAIT)
 		return false;
 	TAILQ_REMOVE(&c->waiting, op, link);
 	start(op, &request);

@@ -204,7 +204,7 @@ END_TEST
 /* Counters that promise what is not there cost no more than some thousands of reads each, and not without end. */
 START_TEST(counters_lie)
 {
-	static const struct event_rule far = { { "", 0 }, GRANULARITY_HOUR, 0, { "::", 2 }, 100 };
+	static const struct event_rule far = { { "", 0 }, GRANULARITY_HOUR, 0, { "::", 2 }, 100, false };
 
 	client_asks("evlast E 10\r\n");
 	for (int i = 0; i < 24; i++)
@@ -412,7 +412,7 @@ START_TEST(wrong_arguments)
 		{ "evlast E 1 then\r\n", "CLIENT_ERROR bad bucket\r\n" },
 		{ "evlast E 0 then\r\n", "CLIENT_ERROR bad bucket\r\n" },
 	};
-	static const struct event_rule minutes = { { "M", 1 }, GRANULARITY_MINUTE, 0, { "::", 2 }, 24 };
+	static const struct event_rule minutes = { { "M", 1 }, GRANULARITY_MINUTE, 0, { "::", 2 }, 24, false };
 
 	fake.rules = (struct rules){ .events = &minutes, .event_count = 1 };
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

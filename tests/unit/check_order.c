@@ -39,9 +39,9 @@ static bool waits(enum order_class second, enum order_class first, size_t keys)
 	bool must;
 
 	order_begin(&order, effect);
-	must = order_must_wait(&order, of_class(second));
+	must = order_class_must_wait(&order, second);
 	order_end(&order, effect);
-	ck_assert(!order_must_wait(&order, of_class(second)));
+	ck_assert(!order_class_must_wait(&order, second));
 	ck_assert_uint_eq(order.tasks + order.calls + order.staged_reads + order.hidden_writes, 0);
 	return must;
 }
@@ -162,8 +162,7 @@ END_TEST
 /* A request that waits for several tasks waits for the last one. */
 START_TEST(begin_and_end)
 {
-	const struct command *read = of_class(ORDER_READ), *write = of_class(ORDER_WRITE),
-			     *flush = of_class(ORDER_FLUSH);
+	enum order_class read = ORDER_READ, write = ORDER_WRITE, flush = ORDER_FLUSH;
 	struct order_effect store = effect_of(ORDER_EVENT_STORE, 1), blocks = effect_of(ORDER_READ_BLOCKS, 2);
 	struct order_effect touch = effect_of(ORDER_TOUCH_KEYS, MANY), none = effect_of(ORDER_WRITE, 1);
 	struct order order = { 0 };
@@ -174,17 +173,17 @@ START_TEST(begin_and_end)
 	order_begin(&order, touch);
 	order_begin(&order, none);
 	order_end(&order, store);
-	ck_assert(order_must_wait(&order, read));
+	ck_assert(order_class_must_wait(&order, read));
 	order_end(&order, touch);
-	ck_assert(order_must_wait(&order, read));
+	ck_assert(order_class_must_wait(&order, read));
 	order_end(&order, store);
-	ck_assert(!order_must_wait(&order, read));
-	ck_assert(order_must_wait(&order, write));
+	ck_assert(!order_class_must_wait(&order, read));
+	ck_assert(order_class_must_wait(&order, write));
 	order_end(&order, blocks);
-	ck_assert(!order_must_wait(&order, write));
-	ck_assert(order_must_wait(&order, flush));
+	ck_assert(!order_class_must_wait(&order, write));
+	ck_assert(order_class_must_wait(&order, flush));
 	order_end(&order, none);
-	ck_assert(!order_must_wait(&order, flush));
+	ck_assert(!order_class_must_wait(&order, flush));
 }
 END_TEST
 

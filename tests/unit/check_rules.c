@@ -24,7 +24,9 @@ START_TEST(empty_prefix_is_for_all)
 	const struct collection_rule collections[] = { { .prefix = SLICE(""), .ttl = 9 },
 		{ .prefix = SLICE("a"), .ttl = 1 } };
 	const struct event_rule events[] = { { .prefix = SLICE(""), .ttl = 8, .separator = SLICE(".") } };
-	const struct rules rules = { collections, 2, events, 1 };
+	const struct rules rules = {
+		.collections = collections, .collection_count = 2, .events = events, .event_count = 1
+	};
 
 	ck_assert_int_eq(rules_collection(&rules, SLICE("b"))->ttl, 9);
 	ck_assert_int_eq(rules_collection(&rules, SLICE("ab"))->ttl, 1);

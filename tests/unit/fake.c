@@ -116,6 +116,7 @@ void fake_fini(struct fake *f)
 	assert(STAILQ_EMPTY(&f->tasks));
 	assert(lanes_idle(f->host.lanes));
 	lanes_destroy(f->host.lanes);
+	buf_free(&f->host.spare);
 	pool_free(&f->pool);
 	for (size_t i = 0; i < f->count; i++)
 		free(f->calls[i].bytes);

@@ -1,0 +1,305 @@
+#include "command/keyed.h"
+
+#include "command/fan.h"
+#include "command/item_read.h"
+#include "command/keys.h"
+#include "command/start.h"
+#include "protocol/reply.h"
+
+/* --- a task inside --- */
+
+/* Gives the error line as the whole reply. */
+static void fail(struct nest *nest, const char *line)
+{
+	struct buf reply = BUF_EMPTY;
+
+	reply_text(&reply, line);
+	nest->done(nest, buf_slice(&reply));
+	buf_free(&reply);
+}
+
+static void start_inside(struct nest *nest, struct request *inside)
+{
+	struct task *outer = nest->outer;
+	struct host *host = outer->host;
+
+	if (host->denies && host->denies(host, inside->command->id)) {
+		fail(nest, command_denied(inside->command->id));
+	} else if (!task_start_inside(nest, inside)) {
+		inside->into = nest;
+		if (host->start_inside)
+			host->start_inside(inside, outer->owner);
+		else
+			fail(nest, "CLIENT_ERROR no such command");
+	}
+}
+
+/* --- one key --- */
+
+struct single {
+	struct task task;
+	struct nest nest;
+	const struct command *inside;
+	size_t keys; /* that the request inside names */
+	char key[];
+};
+
+static struct single *single_of(struct nest *nest)
+{
+	return (struct single *)((char *)nest - offsetof(struct single, nest));
+}
+
+static void resume_single(struct task *task)
+{
+	if (task->abandoned)
+		task_abandon_inside(&((struct single *)task)->nest);
+}
+
+static struct slice key_of(struct single *single)
+{
+	return slice_of(single->key, single->task.size - sizeof(*single));
+}
+
+static void reply_value_of(
+	struct buf *out, const struct task *outer, struct slice key, struct slice value, const uint64_t *cas)
+{
+	reply_value_head(out, key, 0, value.n, outer->command->id == COMMAND_GETS ? cas : NULL);
+	reply_line(out, value);
+}
+
+static void single_got(struct nest *nest, struct slice reply)
+{
+	struct single *single = single_of(nest);
+	struct buf *out = task_reply(&single->task);
+	struct slice value;
+
+	switch (command_key_value(single->inside, single->keys, reply, &value)) {
+	case COMMAND_KEY_VALUE:
+		reply_value_of(out, &single->task, key_of(single), value, &nest->cas);
+		BUF_ADD(out, "END\r\n");
+		break;
+	case COMMAND_KEY_MISS:
+		BUF_ADD(out, "END\r\n");
+		break;
+	case COMMAND_KEY_FAILED:
+		reply_line(out, value);
+	}
+	task_done(&single->task);
+}
+
+static void single_stored(struct nest *nest, struct slice reply)
+{
+	struct single *single = single_of(nest);
+
+	reply_line(task_reply(&single->task), command_key_stored(single->task.command, reply));
+	task_done(&single->task);
+}
+
+static void start_single(struct host *host, const struct request *request, void *owner)
+{
+	const struct command_keys *keys = &host->env.rules->commands;
+	size_t room_size = command_key_room(request, request->key), words;
+	char *room = pool_get(host->env.pool, room_size), *at;
+	const struct command *command =
+		request->needs ? request->needs->inside : command_key_find(keys, request->key, &words);
+	struct request inside;
+	struct single *single;
+
+	if (command_key_parse(keys, request, request->key, command, room, &inside)) {
+		single = task_new(host, request, owner, sizeof(*single) + request->key.n);
+		at = single->key;
+		(void)task_keep(&at, request->key);
+		single->inside = command;
+		single->keys = inside.keys;
+		single->nest = (struct nest){
+			.outer = &single->task,
+			.done = request->command->grammar == GRAMMAR_KEYS ? single_got : single_stored,
+		};
+		single->task.resume = resume_single;
+		start_inside(&single->nest, &inside);
+	} else {
+		task_refuse(host, request, owner, inside.error);
+	}
+	pool_put(host->env.pool, room, room_size);
+}
+
+/* --- many keys --- */
+
+struct part {
+	struct fan_part part;
+	struct waiter waiter; /* its key is that of the part, also if this is a command */
+	struct nest nest;
+	const struct command *inside;
+	size_t keys;
+	struct order_effect effect;
+};
+
+struct many {
+	struct task task;
+	struct fan fan;
+	struct order order; /* of the parts under way */
+	struct call call;   /* for all plain keys */
+	struct slice rest;  /* the keys not yet read */
+	struct part parts[];
+};
+
+static struct part *part_of(struct nest *nest)
+{
+	return (struct part *)((char *)nest - offsetof(struct part, nest));
+}
+
+static void finish(struct fan *fan)
+{
+	struct buf *failure = &fan->task->scratch;
+
+	buf_add_slice(task_reply(fan->task), buf_size(failure) ? buf_slice(failure) : SLICE("END\r\n"));
+	task_done(fan->task);
+}
+
+static void part_done(struct part *part)
+{
+	struct many *many = (struct many *)part->part.fan->task;
+
+	order_end(&many->order, part->effect);
+	fan_part_done(&part->part);
+}
+
+static void answered(struct waiter *waiter, const struct result *r)
+{
+	struct part *part = (struct part *)((char *)waiter - offsetof(struct part, waiter));
+	struct many *many = (struct many *)part->part.fan->task;
+
+	if (result_failed(r) && buf_size(&many->task.scratch) == 0)
+		reply_failure(&many->task.scratch, r);
+	if (r->status == RESULT_HIT)
+		reply_value(fan_reply(&part->part, r->value.n), waiter->key, r, many->call.want & WANT_CAS);
+	part_done(part);
+}
+
+/* A failure is sent instead of END, as that of a plain key. */
+static void part_got(struct nest *nest, struct slice reply)
+{
+	struct part *part = part_of(nest);
+	struct buf *failure = &nest->outer->scratch;
+	struct slice value;
+
+	switch (command_key_value(part->inside, part->keys, reply, &value)) {
+	case COMMAND_KEY_VALUE:
+		reply_value_of(fan_reply(&part->part, value.n), nest->outer, part->waiter.key, value, &nest->cas);
+		break;
+	case COMMAND_KEY_MISS:
+		break;
+	case COMMAND_KEY_FAILED:
+		if (buf_size(failure) == 0)
+			reply_line(failure, value);
+	}
+	part_done(part);
+}
+
+static void ask_inside(struct many *many, struct part *part)
+{
+	const struct command_keys *keys = &many->task.host->env.rules->commands;
+	const struct request get = { .command = command_get(COMMAND_GET) };
+	struct slice key = part->waiter.key;
+	char room[KEY_MAX + 2];
+	struct request inside;
+	size_t words;
+	bool good = command_key_parse(keys, &get, key, command_key_find(keys, key, &words), room, &inside);
+
+	part->nest = (struct nest){ .outer = &many->task, .done = part_got };
+	part->inside = inside.command;
+	part->keys = inside.keys;
+	part->effect = order_effect(&inside);
+	order_begin(&many->order, part->effect);
+	if (good)
+		start_inside(&part->nest, &inside);
+	else
+		fail(&part->nest, inside.error);
+}
+
+static bool ask(struct fan *fan, struct fan_part *fan_part)
+{
+	struct many *many = (struct many *)fan->task;
+	struct part *part = (struct part *)fan_part;
+	struct host *host = many->task.host;
+
+	part->waiter = (struct waiter){ answered, slice_token(&many->rest) };
+	part->nest.task = NULL;
+	if (command_key_is(&host->env.rules->commands, part->waiter.key)) {
+		ask_inside(many, part);
+		return true;
+	}
+	many->call.key = part->waiter.key;
+	part->effect = (struct order_effect){ .calls = 1 };
+	order_begin(&many->order, part->effect);
+	item_read(host, &many->call, many->task.owner, &part->waiter);
+	return true;
+}
+
+/* Keeps to the order in which a connection carries out these commands, and leaves other clients their share of a server. */
+static bool waits(const struct fan *fan)
+{
+	const struct many *many = (const struct many *)fan->task;
+	const struct host *host = many->task.host;
+	struct slice rest = many->rest;
+	struct order_effect effect;
+	const struct command *inside;
+	enum order_class class;
+
+	if (host->calls_max && many->order.calls >= host->calls_max)
+		return true;
+	class = keys_class(host->env.rules, slice_token(&rest), &effect, &inside);
+	return order_class_must_wait(&many->order, class);
+}
+
+static void abandon(struct fan *fan)
+{
+	for (size_t i = fan->written, end = fan->asked; i < end; i++) {
+		struct part *part = (struct part *)fan_part_at(fan, i);
+		if (!part->part.done)
+			task_abandon_inside(&part->nest);
+	}
+}
+
+static void start_many(struct host *host, const struct request *request, void *owner)
+{
+	bool cas = request->command->id == COMMAND_GETS;
+	size_t ring = request->keys < FAN_RING ? request->keys : FAN_RING;
+	size_t size = sizeof(struct many) + ring * sizeof(struct part);
+	struct slice keys = keys_of(request);
+	struct many *many = task_new(host, request, owner, size + keys.n);
+	char *at = (char *)many + size;
+
+	many->rest = task_keep(&at, keys);
+	many->order = (struct order){ 0 };
+	many->call = (struct call){
+		.verb = CALL_GET,
+		.want = WANT_VALUE | (cas ? WANT_CAS : 0u),
+		.server = CALL_ANY_SERVER,
+		.expected = many->task.expected,
+	};
+	many->fan = (struct fan){
+		.task = &many->task,
+		.ask = ask,
+		.waits = waits,
+		.abandon = abandon,
+		.finish = finish,
+		.parts = (char *)many->parts,
+		.stride = sizeof(struct part),
+		.ring = ring,
+		.total = request->keys,
+		.first = keys_first(&host->env.rules->commands, keys),
+		.limit = SIZE_MAX,
+	};
+	fan_start(&many->fan);
+}
+
+void keyed_get_start(struct host *host, const struct request *request, void *owner)
+{
+	(request->keys > 1 ? start_many : start_single)(host, request, owner);
+}
+
+void keyed_set_start(struct host *host, const struct request *request, void *owner)
+{
+	start_single(host, request, owner);
+}

@@ -1,0 +1,264 @@
+#include "protocol/command_key.h"
+
+#include "protocol/reply_reader.h"
+
+static const char no_command[] = "CLIENT_ERROR no such command";
+static const char empty_word[] = "CLIENT_ERROR empty word in the key";
+static const char bad_data[] = "CLIENT_ERROR bad word in the data";
+
+/* --- the command of a key --- */
+
+static bool is_answered_by_number(const struct command *command)
+{
+	return command->grammar == GRAMMAR_ARITHMETIC || command->order == ORDER_EVENT_COUNT;
+}
+
+static bool has_data(const struct command *command)
+{
+	return command->grammar == GRAMMAR_STORAGE || command->grammar == GRAMMAR_EVENT_DATA ||
+		command->grammar == GRAMMAR_META_DATA;
+}
+
+static bool changes(const struct command *command)
+{
+	return command->order == ORDER_WRITE || command->order == ORDER_EVENT_COUNT ||
+		command->order == ORDER_EVENT_STORE || command->order == ORDER_FLUSH;
+}
+
+/*
+ * A get must have an answer worth to be read, since clients may repeat it. What a set changes must not have an answer that would be
+ * lost.
+ */
+unsigned command_key_reach(const struct command *command)
+{
+	bool get = !has_data(command) && (!command->noreply || is_answered_by_number(command));
+	bool set = changes(command) && command->reply == REPLY_LINE;
+
+	if (command->id == COMMAND_QUIT)
+		return 0;
+	return (get ? COMMAND_KEY_GET : 0u) | (set ? COMMAND_KEY_SET : 0u);
+}
+
+static char separator_of(const struct command_keys *keys)
+{
+	return keys->prefix.p[keys->prefix.n - 1];
+}
+
+/* Takes the next word off `rest`, with the separator behind it. */
+static struct slice take_word(struct slice *rest, char separator)
+{
+	const char *end = rest->n ? memchr(rest->p, separator, rest->n) : NULL;
+	struct slice word = slice_of(rest->p, end ? (size_t)(end - rest->p) : rest->n);
+
+	*rest = slice_skip(*rest, word.n + (end ? 1 : 0));
+	return word;
+}
+
+const struct command *command_key_find(const struct command_keys *keys, struct slice key, size_t *words)
+{
+	struct slice rest = slice_skip(key, keys->prefix.n), name = take_word(&rest, separator_of(keys));
+
+	for (*words = 0; rest.n; ++*words)
+		(void)take_word(&rest, separator_of(keys));
+	return command_lookup(name);
+}
+
+struct slice command_key_item(const struct command_keys *keys, struct slice key)
+{
+	struct slice rest = slice_skip(key, keys->prefix.n);
+	const struct command *command = command_lookup(take_word(&rest, separator_of(keys)));
+
+	if (!command || !command_reads_values(command))
+		return slice_of(key.p, 0);
+	if (command->grammar == GRAMMAR_TOUCH_KEYS)
+		(void)take_word(&rest, separator_of(keys));
+	return take_word(&rest, separator_of(keys));
+}
+
+static const char *refusal_of(const struct command *command)
+{
+	static const char *const lines[COMMAND_COUNT][4] = {
+#define COMMAND(id, name, ...) \
+	[COMMAND_##id] = { "CLIENT_ERROR the command " name " cannot be a key", \
+		"CLIENT_ERROR use get for the command " name, "CLIENT_ERROR use set for the command " name, \
+		"CLIENT_ERROR use get or set for the command " name },
+#define PROXY_COMMAND COMMAND
+#include "protocol/commands.def"
+#undef PROXY_COMMAND
+#undef COMMAND
+	};
+
+	return lines[command->id][command_key_reach(command)];
+}
+
+const char *command_key_refusal(const struct command_keys *keys, struct slice key)
+{
+	size_t words;
+	const struct command *command = command_key_find(keys, key, &words);
+
+	return command ? refusal_of(command) : no_command;
+}
+
+/* --- its request --- */
+
+/* Writes the words of a key, with spaces between them. NULL if one is empty; behind the last separator there need not be one. */
+static char *write_key_words(struct slice rest, char separator, char *at)
+{
+	while (rest.n) {
+		struct slice word = take_word(&rest, separator);
+		if (word.n == 0)
+			return NULL;
+		at = slice_write(at, word);
+		*at++ = ' ';
+	}
+	return at;
+}
+
+/* Writes the words of data. Several spaces separate two words as one does; another delimiter must have a word in front of it. */
+static char *write_data_words(struct slice data, char delimiter, char *at)
+{
+	if (word_find_below(data.p, data.p + data.n, ' ') != data.p + data.n)
+		return NULL;
+	if (delimiter == ' ')
+		return slice_write(at, data);
+	while (data.n) {
+		struct slice word = take_word(&data, delimiter);
+		if (!request_key_valid(word, word.n))
+			return NULL;
+		at = slice_write(at, word);
+		*at++ = ' ';
+	}
+	return at;
+}
+
+/* Writes the words of the request to `room`. Gives NULL, or the error line. */
+static const char *write_words(
+	const struct command_keys *keys, struct slice key, const struct slice *data, char *room, struct slice *words)
+{
+	struct slice rest = slice_skip(key, keys->prefix.n);
+	char *at;
+
+	(void)take_word(&rest, separator_of(keys));
+	at = write_key_words(rest, separator_of(keys), room);
+	if (!at)
+		return empty_word;
+	if (data)
+		at = write_data_words(*data, keys->delimiter, at);
+	if (!at)
+		return bad_data;
+	/* No space behind the last word of a key. */
+	if (at > room && !data)
+		at--;
+	*words = slice_of(room, (size_t)(at - room));
+	return NULL;
+}
+
+static bool is_get(const struct request *outer)
+{
+	return outer->command->grammar == GRAMMAR_KEYS;
+}
+
+/* Gives NULL, or the error line. */
+static const char *check_reach(const struct request *outer, const struct command *command)
+{
+	unsigned by = is_get(outer) ? COMMAND_KEY_GET : COMMAND_KEY_SET;
+	bool conditional = outer->command->id == COMMAND_CAS;
+
+	if (!(command_key_reach(command) & by) || (conditional && command->id != COMMAND_SSET))
+		return refusal_of(command);
+	return NULL;
+}
+
+/* A flush and a touch have a time of their own among their words. */
+static bool takes_exptime(const struct command *command)
+{
+	return has_data(command) || command->grammar == GRAMMAR_COLLECTION || command->order == ORDER_EVENT_COUNT;
+}
+
+bool command_key_parse(const struct command_keys *keys, const struct request *outer, struct slice key,
+	const struct command *command, char *room, struct request *out)
+{
+	/* The length of a key bounds how many keys it names. */
+	static const struct request_limits limits = { .max_keys = KEY_MAX };
+
+	*out = (struct request){ .command = command };
+	/* A key that did not come as text may hold anything. */
+	if (!request_key_valid(key, KEY_MAX) || !command)
+		out->error = no_command;
+	else
+		out->error = check_reach(outer, command);
+	if (!out->error) {
+		bool words = !is_get(outer) && !has_data(command);
+		out->error = write_words(keys, key, words ? &outer->data : NULL, room, &out->rest);
+	}
+	if (out->error)
+		return false;
+	if (has_data(command)) {
+		out->data = outer->data;
+		out->flags = outer->flags;
+	}
+	if (!is_get(outer) && takes_exptime(command))
+		out->exptime = outer->exptime;
+	if (request_parse_words(&limits, out) != REQUEST_READY)
+		return false;
+	if (outer->command->id == COMMAND_CAS) {
+		out->number = outer->number;
+		out->has_number = true;
+	}
+	return true;
+}
+
+/* --- its reply --- */
+
+/* The last two are those of meta commands. */
+static bool is_miss(struct slice line)
+{
+	return slice_equal(line, SLICE("END")) || slice_equal(line, SLICE("NOT_FOUND")) ||
+		slice_equal(line, SLICE("EN")) || slice_equal(line, SLICE("NF"));
+}
+
+/* Whether the reply has no more than one VALUE, however much is stored. */
+static bool has_one_value(const struct command *command, size_t keys)
+{
+	return command->order == ORDER_READ_BLOCKS || (command->order != ORDER_EVENT_BLOCKS && keys <= 1);
+}
+
+enum command_key_answer command_key_value(
+	const struct command *command, size_t keys, struct slice reply, struct slice *out)
+{
+	struct slice rest = reply;
+	struct reply_part first, part;
+	size_t size;
+
+	/* A meta command with q may say nothing. */
+	if (!reply_next(&rest, &first) || is_miss(first.line))
+		return COMMAND_KEY_MISS;
+	part = first;
+	do {
+		if (part.kind == REPLY_PART_ERROR) {
+			*out = part.line;
+			return COMMAND_KEY_FAILED;
+		}
+		size = reply.n - rest.n;
+	} while (reply_next(&rest, &part) && part.kind != REPLY_PART_END);
+	*out = first.key.n && has_one_value(command, keys) ? first.data : slice_of(reply.p, size - 2);
+	return COMMAND_KEY_VALUE;
+}
+
+struct slice command_key_stored(const struct command *outer, struct slice reply)
+{
+	struct reply_part part;
+
+	if (!reply_next(&reply, &part))
+		return SLICE("STORED");
+	if (part.kind == REPLY_PART_ERROR)
+		return part.line;
+	if (slice_equal(part.line, SLICE("EXISTS")) || slice_equal(part.line, SLICE("EX")))
+		return SLICE("EXISTS");
+	if (slice_equal(part.line, SLICE("NOT_STORED")) || slice_equal(part.line, SLICE("NS")))
+		return SLICE("NOT_STORED");
+	/* To a set no client expects that nothing is found. */
+	if (is_miss(part.line))
+		return outer->id == COMMAND_CAS ? SLICE("NOT_FOUND") : SLICE("NOT_STORED");
+	return SLICE("STORED");
+}

@@ -1,0 +1,72 @@
+/*
+ * Commands as keys. With the prefix "q|" the key "q|scard|topic-1" is the command `scard topic-1`, so that a client which has get
+ * and set alone reaches all commands:
+ *
+ *     get q|scard|topic-1              -> scard topic-1              -> "2"      -> VALUE q|scard|topic-1 0 1
+ *     set q|sadd|topic-1, "ann bob"    -> sadd topic-1 ann bob       -> "STORED" -> STORED
+ */
+#ifndef PROTOCOL_COMMAND_KEY_H
+#define PROTOCOL_COMMAND_KEY_H
+
+#include "protocol/request.h"
+#include "util/slice.h"
+
+/* The configuration of these keys. All zeroes: there are none. */
+struct command_keys {
+	struct slice prefix; /* the last byte of it separates the words of a key */
+	char delimiter;      /* separates the words of data */
+};
+
+/* What reaches a command: get and gets, or set. */
+enum { COMMAND_KEY_GET = 1, COMMAND_KEY_SET = 2 };
+
+/* The bits of what reaches this command. 0 if nothing does. */
+unsigned command_key_reach(const struct command *command);
+
+/* Whether the key is a command. */
+static inline bool command_key_is(const struct command_keys *keys, struct slice key)
+{
+	return keys->prefix.n && slice_starts(key, keys->prefix);
+}
+
+/* The command that such a key names, or NULL; and how many words follow its name. */
+const struct command *command_key_find(const struct command_keys *keys, struct slice key, size_t *words);
+
+/* The error line for a request that does not reach such a key: it says what does. */
+const char *command_key_refusal(const struct command_keys *keys, struct slice key);
+
+/* The bytes of room for the next function. */
+static inline size_t command_key_room(const struct request *outer, struct slice key)
+{
+	return key.n + outer->data.n + 2;
+}
+
+/*
+ * Makes the request that such a key stands for. `outer` is the get, gets, set or cas that names the key, `command` is what
+ * command_key_find gives. Gives true and fills in `out`, or gives false with the line in `out->error`. The slices of `out` point into
+ * `room`, which the caller provides, and into the data of `outer`.
+ */
+bool command_key_parse(const struct command_keys *keys, const struct request *outer, struct slice key,
+	const struct command *command, char *room, struct request *out);
+
+/* The key of the item that such a key reads as a whole; empty if it reads none. */
+struct slice command_key_item(const struct command_keys *keys, struct slice key);
+
+enum command_key_answer {
+	COMMAND_KEY_VALUE,  /* a value */
+	COMMAND_KEY_MISS,   /* nothing is there */
+	COMMAND_KEY_FAILED, /* an error line */
+};
+
+/*
+ * What the whole reply to `command` is for a get. `keys` is the number of keys that its request names. `out` is the value, or the
+ * error line without its end. It points into `reply`. If the reply has one VALUE at most, whatever is stored, the value is its data.
+ * Else it is the reply, without END and the last line end.
+ */
+enum command_key_answer command_key_value(
+	const struct command *command, size_t keys, struct slice reply, struct slice *out);
+
+/* The line that answers a set, or a cas, with this reply of its command. It is static or points into `reply`. */
+struct slice command_key_stored(const struct command *outer, struct slice reply);
+
+#endif

@@ -1,0 +1,278 @@
+/* Commands as keys: the request that a key stands for, and what its reply is for the client. */
+#include "protocol/command_key.h"
+#include "unit.h"
+
+static const struct command_keys keys = { BYTES("q|"), ' ' };
+static const struct command_keys comma = { BYTES("q|"), ',' };
+
+static const char *const verbs[] = { "get", "gets", "set", "cas" };
+
+static struct request outer_of(const char *verb, const char *data)
+{
+	return (struct request){
+		.command = command_lookup(slice_of(verb, strlen(verb))),
+		.data = slice_of(data, strlen(data)),
+		.flags = 5,
+		.exptime = 60,
+		.number = 7,
+	};
+}
+
+/* The request as text: its name, key, then what is not empty or 0. Or the error. */
+static const char *show(const struct request *r, struct buf *out)
+{
+	struct slice rest = r->rest;
+
+	if (r->error) {
+		buf_printf(out, "%s", r->error);
+	} else {
+		while (rest.n && rest.p[0] == ' ')
+			rest = slice_skip(rest, 1);
+		buf_printf(out, "%s %.*s", r->command->name.p, (int)r->key.n, r->key.p);
+		if (rest.n)
+			buf_printf(out, " [%.*s]", (int)rest.n, rest.p);
+		if (r->data.n)
+			buf_printf(out, " {%.*s}", (int)r->data.n, r->data.p);
+		if (r->flags)
+			buf_printf(out, " flags=%u", r->flags);
+		if (r->exptime)
+			buf_printf(out, " exptime=%d", (int)r->exptime);
+		if (r->has_number || r->number)
+			buf_printf(out, " number=%u", (unsigned)r->number);
+		if (r->keys)
+			buf_printf(out, " keys=%u", (unsigned)r->keys);
+	}
+	BUF_ADD(out, "\0");
+	return buf_slice(out).p;
+}
+
+static void check(
+	const struct command_keys *how, const char *verb, struct slice key, const char *data, const char *expected)
+{
+	struct request outer = outer_of(verb, data), inner;
+	struct buf text = BUF_EMPTY;
+	char room[200];
+	size_t words;
+	bool good;
+
+	ck_assert(command_key_is(how, key));
+	ck_assert_uint_le(command_key_room(&outer, key), sizeof(room));
+	good = command_key_parse(how, &outer, key, command_key_find(how, key, &words), room, &inner);
+	ck_assert_int_eq(good, inner.error == NULL);
+	ck_assert_str_eq(show(&inner, &text), expected);
+	buf_free(&text);
+}
+
+#define CHECK(how, verb, key, data, expected) check(&(how), verb, SLICE(key), data, expected)
+
+START_TEST(requests_of_get)
+{
+	for (int i = 0; i < 2; i++) {
+		CHECK(keys, verbs[i], "q|scard|topic-1", "", "scard topic-1");
+		CHECK(keys, verbs[i], "q|smembers|a|b", "", "smembers a [b] keys=2");
+		CHECK(keys, verbs[i], "q|lrange|jobs|0|-1", "", "lrange jobs [0 -1]");
+		CHECK(keys, verbs[i], "q|sscan|a|10|", "", "sscan a [10]");
+		CHECK(keys, verbs[i], "q|sismember|a|noreply", "", "sismember a [noreply]");
+		CHECK(keys, verbs[i], "q|evincr|E|4|noreply", "", "evincr E [4 noreply]");
+		CHECK(keys, verbs[i], "q|evlast|E|10", "", "evlast E [10]");
+		CHECK(keys, verbs[i], "q|incr|n|3", "", "incr n number=3");
+		CHECK(keys, verbs[i], "q|gat|30|n", "", "gat n exptime=30 keys=1");
+		CHECK(keys, verbs[i], "q|mg|x|v|t", "", "mg x [v t]");
+		CHECK(keys, verbs[i], "q|help", "", "help ");
+		CHECK(keys, verbs[i], "q|stats|upstream", "", "stats  [upstream]");
+	}
+}
+END_TEST
+
+/* The data are words, or one block for a command that has a block of its own. */
+START_TEST(requests_of_set)
+{
+	CHECK(keys, "set", "q|sadd|topic-1", "ann bob", "sadd topic-1 [ann bob] exptime=60");
+	CHECK(keys, "set", "q|sadd|topic-1", "  ann  noreply ", "sadd topic-1 [ann  noreply ] exptime=60");
+	CHECK(keys, "set", "q|sadd|topic-1|ann", "", "sadd topic-1 [ann ] exptime=60");
+	CHECK(keys, "set", "q|sadd", "topic-1 ann", "sadd topic-1 [ann] exptime=60");
+	CHECK(keys, "set", "q|sset|topic-1", "", "sset topic-1 exptime=60");
+	CHECK(keys, "set", "q|lset|jobs|0", "x", "lset jobs [0 x] exptime=60");
+	CHECK(keys, "set", "q|evincr|E", "4", "evincr E [4] exptime=60");
+	CHECK(keys, "set", "q|evadd|E", "the event", "evadd E {the event} flags=5 exptime=60");
+	CHECK(keys, "set", "q|evadd|E|1424448000", "x\r\n", "evadd E {x\r\n} flags=5 exptime=60 number=1424448000");
+	CHECK(keys, "set", "q|append|k", "x", "append k {x} flags=5 exptime=60");
+	CHECK(keys, "set", "q|cas|k|9", "x", "cas k {x} flags=5 exptime=60 number=9");
+	CHECK(keys, "set", "q|ms|k|T5", "x", "ms k [T5] {x} flags=5 exptime=60");
+	/* These have a time of their own. */
+	CHECK(keys, "set", "q|touch|k", "30", "touch k exptime=30");
+	CHECK(keys, "set", "q|flush_all", "", "flush_all ");
+	CHECK(keys, "cas", "q|sset|topic-1", "ann", "sset topic-1 [ann] exptime=60 number=7");
+}
+END_TEST
+
+START_TEST(delimiters)
+{
+	CHECK(comma, "set", "q|sadd|t", "ann,bob", "sadd t [ann bob ] exptime=60");
+	CHECK(comma, "set", "q|sadd|t", "ann,bob,", "sadd t [ann bob ] exptime=60");
+	CHECK(comma, "set", "q|sadd|t", "ann,,bob", "CLIENT_ERROR bad word in the data");
+	CHECK(comma, "set", "q|sadd|t", ",ann", "CLIENT_ERROR bad word in the data");
+	CHECK(comma, "set", "q|sadd|t", "ann bob", "CLIENT_ERROR bad word in the data");
+	CHECK(comma, "set", "q|sset|t", "", "sset t exptime=60");
+	CHECK(comma, "set", "q|evadd|E", "a b,,c", "evadd E {a b,,c} flags=5 exptime=60");
+}
+END_TEST
+
+START_TEST(refused)
+{
+	CHECK(keys, "get", "q|", "", "CLIENT_ERROR no such command");
+	CHECK(keys, "get", "q||scard|a", "", "CLIENT_ERROR no such command");
+	CHECK(keys, "get", "q|SCARD|a", "", "CLIENT_ERROR no such command");
+	CHECK(keys, "get", "q|scard||a", "", "CLIENT_ERROR empty word in the key");
+	CHECK(keys, "get", "q|sinter|a||b", "", "CLIENT_ERROR empty word in the key");
+	CHECK(keys, "get", "q|scard", "", "CLIENT_ERROR bad command line format");
+	CHECK(keys, "get", "q|mg|x|v v", "", "CLIENT_ERROR no such command");
+	CHECK(keys, "get", "q|scard|a\r\nflush_all", "", "CLIENT_ERROR no such command");
+	CHECK(keys, "set", "q|sadd|a", "x\r\nflush_all", "CLIENT_ERROR bad word in the data");
+	CHECK(keys, "set", "q|sadd|a", "x\ty", "CLIENT_ERROR bad word in the data");
+	CHECK(keys, "get", "q|sadd|a|ann", "", "CLIENT_ERROR use set for the command sadd");
+	CHECK(keys, "set", "q|scard|a", "", "CLIENT_ERROR use get for the command scard");
+	CHECK(keys, "set", "q|lpop|a", "", "CLIENT_ERROR use get for the command lpop");
+	CHECK(keys, "cas", "q|sadd|a", "ann", "CLIENT_ERROR use set for the command sadd");
+	CHECK(keys, "cas", "q|evincr|a", "1", "CLIENT_ERROR use get or set for the command evincr");
+	CHECK(keys, "get", "q|quit", "", "CLIENT_ERROR the command quit cannot be a key");
+	CHECK(keys, "set", "q|evadd|E|now", "x", "CLIENT_ERROR bad command line format");
+	CHECK(keys, "set", "q|add|k|1", "x", "CLIENT_ERROR bad command line format");
+	CHECK(keys, "set", "q|cas|k", "x", "CLIENT_ERROR bad command line format");
+}
+END_TEST
+
+/* A command is got if it has an answer, and set if it changes something; no command but quit is out of reach. */
+START_TEST(each_command_is_reached)
+{
+	static const char *const by_set[] = { "add", "append", "cas", "delete", "evadd", "flush_all", "lpush", "lpushx",
+		"lset", "ltrim", "ms", "prepend", "replace", "rpush", "rpushx", "sadd", "saddx", "set", "srem", "sset",
+		"touch", "verbosity" };
+	static const char *const by_both[] = { "decr", "evincr", "incr", "lrem", "md", "scompact" };
+	unsigned reach[COMMAND_COUNT];
+
+	for (int i = 0; i < COMMAND_COUNT; i++)
+		reach[i] = COMMAND_KEY_GET;
+	reach[COMMAND_QUIT] = 0;
+	for (size_t i = 0; i < sizeof(by_set) / sizeof(by_set[0]); i++)
+		reach[command_lookup(slice_of(by_set[i], strlen(by_set[i])))->id] = COMMAND_KEY_SET;
+	for (size_t i = 0; i < sizeof(by_both) / sizeof(by_both[0]); i++)
+		reach[command_lookup(slice_of(by_both[i], strlen(by_both[i])))->id] = COMMAND_KEY_GET | COMMAND_KEY_SET;
+	for (int i = 0; i < COMMAND_COUNT; i++)
+		ck_assert_msg(command_key_reach(command_get(i)) == reach[i], "%s", command_get(i)->name.p);
+}
+END_TEST
+
+START_TEST(which_keys)
+{
+	const struct command_keys none = { { NULL, 0 }, ' ' };
+	size_t words;
+
+	ck_assert(!command_key_is(&none, SLICE("q|scard|a")));
+	ck_assert(!command_key_is(&keys, SLICE("q")));
+	ck_assert(!command_key_is(&keys, SLICE("p|scard|a")));
+	ck_assert_ptr_null(command_key_find(&keys, SLICE("q|nothing|a"), &words));
+	ck_assert_ptr_eq(command_key_find(&keys, SLICE("q|help"), &words), command_get(COMMAND_HELP));
+	ck_assert_uint_eq(words, 0);
+	ck_assert_ptr_eq(command_key_find(&keys, SLICE("q|smembers|a|b|"), &words), command_get(COMMAND_SMEMBERS));
+	ck_assert_uint_eq(words, 2);
+	assert_bytes(command_key_item(&keys, SLICE("q|mg|x|v")), "x");
+	assert_bytes(command_key_item(&keys, SLICE("q|gat|60|x|y")), "x");
+	assert_bytes(command_key_item(&keys, SLICE("q|get")), "");
+	assert_bytes(command_key_item(&keys, SLICE("q|scard|x")), "");
+	assert_bytes(command_key_item(&keys, SLICE("q|nothing|x")), "");
+	ck_assert_str_eq(command_key_refusal(&keys, SLICE("q|x")), "CLIENT_ERROR no such command");
+	ck_assert_str_eq(command_key_refusal(&keys, SLICE("q|sadd|x")), "CLIENT_ERROR use set for the command sadd");
+}
+END_TEST
+
+/* --- replies --- */
+
+static void check_value(const char *line, const char *reply, const char *expected)
+{
+	struct request outer = outer_of("get", ""), inner;
+	struct buf text = BUF_EMPTY;
+	struct slice out = { "", 0 }, key = slice_of(line, strlen(line));
+	char room[200];
+	size_t words;
+
+	ck_assert(command_key_parse(&keys, &outer, key, command_key_find(&keys, key, &words), room, &inner));
+	switch (command_key_value(inner.command, inner.keys, guard_text(reply), &out)) {
+	case COMMAND_KEY_VALUE:
+		BUF_ADD(&text, "value ");
+		break;
+	case COMMAND_KEY_MISS:
+		BUF_ADD(&text, "miss");
+		break;
+	case COMMAND_KEY_FAILED:
+		BUF_ADD(&text, "failed ");
+	}
+	buf_add_slice(&text, out);
+	assert_bytes(buf_slice(&text), expected);
+	buf_free(&text);
+}
+
+START_TEST(values)
+{
+	check_value("q|scard|a", "12\r\n", "value 12");
+	check_value("q|smismember|a|x|y", "1 0\r\n", "value 1 0");
+	check_value("q|scard|a", "NOT_FOUND\r\n", "miss");
+	check_value("q|smembers|a", "VALUE a 0 7\r\nann cyd\r\nEND\r\n", "value ann cyd");
+	check_value("q|smembers|a", "VALUE a 0 0\r\n\r\nEND\r\n", "value ");
+	check_value("q|smembers|a", "END\r\n", "miss");
+	check_value("q|get|a", "VALUE a 0 14\r\n\r\nERROR\r\nEND\r\n\r\nEND\r\n", "value \r\nERROR\r\nEND\r\n");
+	check_value("q|sinter|a|b", "VALUE sinter 0 3\r\ncyd\r\nEND\r\n", "value cyd");
+	check_value("q|smembers|a|b", "VALUE a 0 1\r\nx\r\nVALUE b 0 1\r\ny\r\nEND\r\n",
+		"value VALUE a 0 1\r\nx\r\nVALUE b 0 1\r\ny");
+	check_value("q|smembers|a|b", "VALUE b 0 1\r\ny\r\nEND\r\n", "value VALUE b 0 1\r\ny");
+	check_value("q|evlast|E|1", "VALUE E::1 5 1\r\nx\r\nEND\r\n", "value VALUE E::1 5 1\r\nx");
+	check_value("q|evlast|E|1", "END\r\n", "miss");
+	check_value("q|evcount|E", "COUNT 2015022016 5\r\nCOUNT 2015022017 6\r\nEND\r\n",
+		"value COUNT 2015022016 5\r\nCOUNT 2015022017 6");
+	check_value("q|mg|a|v", "VA 3\r\nEND\r\n", "value VA 3\r\nEND");
+	check_value("q|mg|a|v", "EN\r\n", "miss");
+	check_value("q|mg|a|v|q", "", "miss");
+	check_value("q|mn", "MN\r\n", "value MN");
+}
+END_TEST
+
+START_TEST(failures)
+{
+	check_value("q|scard|a", "CLIENT_ERROR value is not a collection\r\n",
+		"failed CLIENT_ERROR value is not a collection");
+	check_value("q|scard|a", "SERVER_ERROR busy\r\n", "failed SERVER_ERROR busy");
+	check_value("q|mg|a|v", "ERROR\r\n", "failed ERROR");
+	check_value("q|evlast|E|2", "VALUE E::1 5 21\r\nSERVER_ERROR x\r\nEND\r\n\r\nSERVER_ERROR busy\r\n",
+		"failed SERVER_ERROR busy");
+	/* What is stored may look like an error. */
+	check_value("q|evlast|E|2", "VALUE E::1 5 17\r\nSERVER_ERROR busy\r\nEND\r\n",
+		"value VALUE E::1 5 17\r\nSERVER_ERROR busy");
+}
+END_TEST
+
+START_TEST(stored)
+{
+	static const char *const cases[][3] = {
+		{ "set", "STORED\r\n", "STORED" },
+		{ "set", "DELETED\r\n", "STORED" },
+		{ "set", "5\r\n", "STORED" },
+		{ "set", "EVENT E::2015022016::1\r\n", "STORED" },
+		{ "set", "", "STORED" },
+		{ "set", "NOT_FOUND\r\n", "NOT_STORED" },
+		{ "set", "NOT_STORED\r\n", "NOT_STORED" },
+		{ "set", "NF\r\n", "NOT_STORED" },
+		{ "cas", "NOT_FOUND\r\n", "NOT_FOUND" },
+		{ "cas", "EXISTS\r\n", "EXISTS" },
+		{ "set", "CLIENT_ERROR bad member\r\n", "CLIENT_ERROR bad member" },
+		{ "set", "SERVER_ERROR busy\r\n", "SERVER_ERROR busy" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct command *outer = command_lookup(slice_of(cases[i][0], 3));
+		assert_bytes(command_key_stored(outer, guard_text(cases[i][1])), cases[i][2]);
+	}
+}
+END_TEST
+
+SUITE(command_key, requests_of_get, requests_of_set, delimiters, refused, each_command_is_reached, which_keys, values,
+	failures, stored)

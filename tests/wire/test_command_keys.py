@@ -1,0 +1,310 @@
+"""Commands as keys: every command of `help`, as a key and as a line, to two setlistd in front of servers of their own.
+
+A new command is in by itself, and fails here until it has an example. What a key must answer is made from the reply to the line, by
+the rules of the manual. Afterwards both pools must hold the same.
+"""
+import os
+import re
+
+from case import WireTest
+from harness import HOST, PATIENCE, wait_until
+from wire import Conn
+
+SETTINGS = 'commands = "q|"\nevents "Router" { plain_verbs = true }'
+# Every example has keys of its own, which begin with these.
+SET, LIST, ITEM, TYPE = "{k}set", "{k}list", "{k}item", "{k}Error"
+OTHER = "{k}other"
+NOW = 1424448000
+# The lines before each example.
+PREPARE = (f"sadd {SET} ann bob cyd", f"sadd {OTHER} cyd dee", f"rpush {LIST} one two three two", f"set {ITEM} 5 0 2\r\n10",
+           f"sadd {{k}}only ann", f"evincr {TYPE} 2 {NOW}", f"evadd {TYPE} 7 0 5 {NOW}\r\nevent")
+# For each command its lines. In those for `set` a slash stands where the words of the data begin.
+LINES = {
+    "decr": [f"decr {ITEM} 3", f"decr {ITEM} / 3", "decr {k}none 3"],
+    "delete": [f"delete {ITEM} /", f"delete {SET} /", "delete {k}none /"],
+    "evcount": [f"evcount {TYPE}", f"evcount {TYPE} 20150220", f"evcount {TYPE} x"],
+    "evincr": [f"evincr {TYPE} 4", f"evincr {TYPE} / 4", f"evincr {TYPE} 4 {NOW}", f"evincr {TYPE} / x"],
+    "evlast": [f"evlast {TYPE} 3 2015022016", f"evlast {TYPE} 3", f"evlast {TYPE} x"],
+    "evrange": [f"evrange {TYPE} 2015022016", f"evrange {TYPE} 2015022015"],
+    "flush_all": ["flush_all / 1000000", "flush_all / x"],
+    "gat": [f"gat 100 {ITEM}", f"gat 100 {ITEM} {{k}}none {SET}", "gat 100 {k}none"],
+    "gats": [f"gats 100 {ITEM}", "gats 100 {k}none"],
+    "get": [f"get {ITEM}", f"get {ITEM} {SET}", "get {k}none"],
+    "gets": [f"gets {ITEM}", "gets {k}none"],
+    "help": ["help", "help sadd", "help nothing"],
+    "incr": [f"incr {ITEM} 3", f"incr {ITEM} / 3", f"incr {SET} 3"],
+    "lindex": [f"lindex {LIST} -1", f"lindex {LIST} 9", f"lindex {LIST} x"],
+    "llen": [f"llen {LIST}", "llen {k}none", f"llen {ITEM}"],
+    "lpop": [f"lpop {LIST}", f"lpop {LIST} 2", "lpop {k}none"],
+    "lpos": [f"lpos {LIST} two", f"lpos {LIST} ten"],
+    "lpush": [f"lpush {LIST} / a b", "lpush {k}new / a b", f"lpush {LIST} /"],
+    "lpushx": [f"lpushx {LIST} / a b", "lpushx {k}none / a"],
+    "lrange": [f"lrange {LIST} 0 9", f"lrange {LIST} 7 9", f"lrange {LIST} 0"],
+    "lrem": [f"lrem {LIST} 1 two", f"lrem {LIST} 1 / two", f"lrem {LIST} 0 ten", "lrem {k}none 0 ten"],
+    "lset": [f"lset {LIST} 1 / x", f"lset {LIST} / 1 x", f"lset {LIST} 9 / x", "lset {k}none 0 / x"],
+    "ltrim": [f"ltrim {LIST} / 1 2", f"ltrim {LIST} 1 2 /", "ltrim {k}none / 1 2"],
+    "ma": [f"ma {ITEM} v", f"ma {ITEM} D5 v", "ma {k}none v"],
+    "md": [f"md {ITEM}", f"md {ITEM} /", "md {k}none", "md {k}none /", f"md {ITEM} q"],
+    "me": [f"me {ITEM}", "me {k}none"],
+    "mg": [f"mg {ITEM} v", f"mg {ITEM} t f", f"mg {SET} v k", "mg {k}none v", "mg {k}none v q"],
+    "mn": ["mn"],
+    "route": [f"route {SET}"],
+    "rpop": [f"rpop {LIST}", f"rpop {LIST} 3"],
+    "rpush": [f"rpush {LIST} / a b", "rpush {k}new / a"],
+    "rpushx": [f"rpushx {LIST} / a b", "rpushx {k}none / a"],
+    "sadd": [f"sadd {SET} / gus hal", f"sadd {SET} gus / hal", "sadd {k}new / ann", f"sadd {SET} /"],
+    "saddx": [f"saddx {SET} / gus hal", "saddx {k}none / gus"],
+    "scard": [f"scard {SET}", "scard {k}none", f"scard {ITEM}", f"scard {SET} x"],
+    "scompact": [f"scompact {SET}", f"scompact {SET} /", "scompact {k}none"],
+    "scount": [f"scount {SET} a bz", f"scount {SET} a"],
+    "sdiff": [f"sdiff {SET} {OTHER}"],
+    "sinfo": [f"sinfo {SET}", "sinfo {k}none"],
+    "sinter": [f"sinter {SET} {OTHER}", f"sinter {SET} {{k}}none", f"sinter {SET} {ITEM}"],
+    "sismember": [f"sismember {SET} ann", f"sismember {SET} eve", "sismember {k}none ann"],
+    "smembers": [f"smembers {SET}", f"smembers {SET} {OTHER} {{k}}none", "smembers {k}none", f"smembers {ITEM}"],
+    "smismember": [f"smismember {SET} ann eve cyd"],
+    "spop": ["spop {k}only", "spop {k}none"],
+    "srandmember": ["srandmember {k}only", "srandmember {k}only 5"],
+    "srange": [f"srange {SET} a bz 10", f"srange {SET} x y 10"],
+    "srem": [f"srem {SET} / ann bob", "srem {k}none / ann"],
+    "sscan": [f"sscan {SET} 2", f"sscan {SET} 2 bob", f"sscan {SET} 2 zoe"],
+    "sset": [f"sset {SET} / zoe", f"sset {SET} /", "sset {k}new / zoe", f"sset {ITEM} / zoe"],
+    "stats": ["stats settings", "stats nothing"],
+    "sunion": [f"sunion {SET} {OTHER}"],
+    "touch": [f"touch {ITEM} / 100", "touch {k}none / 100"],
+    "verbosity": ["verbosity / 0", "verbosity / x"],
+    "version": ["version"],
+}
+# Those with a block of data: the words of the key, flags and exptime, the data.
+BLOCKS = {
+    "add": [("add {k}new", "5 0", "x y"), (f"add {ITEM}", "5 0", "x")],
+    "append": [(f"append {ITEM}", "0 0", "5"), ("append {k}none", "0 0", "5")],
+    "cas": [(f"cas {ITEM}", "0 0", "5")],
+    "evadd": [(f"evadd {TYPE}", "7 100", "the\r\nevent"), (f"evadd {TYPE}", "0 0", "")],
+    "ms": [(f"ms {ITEM}", "", "5"), ("ms {k}none", "", "5")],
+    "prepend": [(f"prepend {ITEM}", "0 0", "5"), ("prepend {k}none", "0 0", "5")],
+    "replace": [(f"replace {ITEM}", "5 0", "x"), ("replace {k}none", "5 0", "x")],
+    "set": [("set {k}new", "5 0", "x"), (f"set {ITEM}", "6 100", "y")],
+}
+OUT_OF_REACH = {"quit": "CLIENT_ERROR the command quit cannot be a key"}
+# What differs from one pool to another, or from one moment to the next.
+VARIES = re.compile(rb"127\.0\.0\.1:\d+|la=\d+|cas=\d+|t(100|9\d)\b")
+ERROR = re.compile(rb"(ERROR|CLIENT_ERROR .*|SERVER_ERROR .*)\r\n")
+MISSES = (b"END\r\n", b"NOT_FOUND\r\n", b"EN\r\n", b"NF\r\n", b"")
+# Commands of which a reply may have several VALUEs, whatever is stored.
+SEVERAL = ("evlast", "evrange")
+
+
+def reply_to(conn, data):
+    """All bytes of the reply to one request."""
+    conn.send(data + b"\r\nmn\r\n")
+    while not conn.buffer.endswith(b"MN\r\n") or data == b"mn" and conn.buffer.count(b"MN\r\n") < 2:
+        conn._fill()
+    reply = bytes(conn.buffer[:-4])
+    conn.buffer.clear()
+    return reply
+
+
+def value_of(line, reply):
+    """The value that a get of this command must have, given the reply to its line; None for a miss."""
+    words = line.split()
+    if reply in MISSES:
+        return None
+    found = re.match(rb"VALUE \S+ \d+ (\d+)(?: \d+)?\r\n", reply)
+    keys = len(words) - (2 if words[0].startswith("gat") else 1)
+    one = words[0] not in SEVERAL and (keys == 1 or words[0] not in ("get", "gets", "gat", "gats", "smembers"))
+    if found and one:
+        return reply[found.end():found.end() + int(found[1])]
+    if reply.endswith(b"END\r\n") and words[0] not in ("mg", "ma"):
+        reply = reply[:-5]
+    return reply[:-2]
+
+
+def as_get(line, reply):
+    key = b"q|" + "|".join(line.split()).encode()
+    if ERROR.match(reply):
+        return reply
+    value = value_of(line, reply)
+    return b"END\r\n" if value is None else b"VALUE %s 0 %d\r\n%s\r\nEND\r\n" % (key, len(value), value)
+
+
+def as_set(reply):
+    if ERROR.match(reply):
+        return reply
+    missed = reply != b"" and reply in MISSES or reply in (b"NOT_STORED\r\n", b"NS\r\n")
+    return b"NOT_STORED\r\n" if missed else b"EXISTS\r\n" if reply in (b"EXISTS\r\n", b"EX\r\n") else b"STORED\r\n"
+
+
+def set_of(words, data, flags="0 0"):
+    return f"set q|{'|'.join(words.split())} {flags} {len(data)}\r\n{data}".encode()
+
+
+class EveryCommand(WireTest):
+    def setUp(self):
+        super().setUp()
+        self.by_line, self.by_key = (self.connect(self.pool(2, config=SETTINGS)[1]) for _ in range(2))
+        self.count = 0
+
+    def both(self, line, request, expect):
+        """One example: `line` to one pool and `request`, which is the same as a key, to the other."""
+        self.count += 1
+        name = f"x{self.count}"
+        for prepare in PREPARE:
+            for conn in (self.by_line, self.by_key):
+                reply_to(conn, prepare.replace("{k}", name).encode())
+        line, request = line.replace("{k}", name), request.replace(b"{k}", name.encode())
+        wanted = expect(line, VARIES.sub(b"*", reply_to(self.by_line, line.encode())))
+        got = VARIES.sub(b"*", reply_to(self.by_key, request))
+        self.assertEqual(self.unsized(got), self.unsized(wanted), line)
+        self.same_state(name, line)
+
+    @staticmethod
+    def unsized(reply):
+        """Where an address or a time was replaced, the size of the data varies as well."""
+        return re.sub(rb"^(VALUE \S+ 0 )\d+", rb"\1n", reply) if b"*" in reply else reply
+
+    def same_state(self, name, line):
+        for suffix in ("set", "list", "item", "other", "only", "none", "new"):
+            states = [VARIES.sub(b"*", reply_to(conn, f"mg {name}{suffix} v f t".encode()))
+                      for conn in (self.by_line, self.by_key)]
+            self.assertEqual(*states, line)
+
+    def names(self):
+        return [line.split()[0].decode() for line in reply_to(self.by_key, b"help").split(b"\r\n")[:-2]]
+
+    def test_each_has_an_example(self):
+        self.assertEqual(sorted(self.names()), sorted([*LINES, *BLOCKS, *OUT_OF_REACH]))
+
+    def test_lines(self):
+        for line in (line for name in LINES for line in LINES[name]):
+            words, slash, data = line.partition(" /")
+            if slash:
+                self.both(words + data, set_of(words, data.strip()), lambda _, reply: as_set(reply))
+            else:
+                self.both(line, b"get q|" + "|".join(line.split()).encode(), as_get)
+
+    def test_blocks_of_data(self):
+        for name in BLOCKS:
+            for words, flags, data in BLOCKS[name]:
+                more = " 1" if name == "cas" else ""
+                self.both(f"{words} {flags} {len(data)}{more}\r\n{data}", set_of(words + more, data, flags or "0 0"),
+                          lambda _, reply: as_set(reply))
+
+    def test_out_of_reach(self):
+        for name, error in OUT_OF_REACH.items():
+            for request in (f"get q|{name}".encode(), set_of(name, "")):
+                self.assertEqual(reply_to(self.by_key, request), error.encode() + b"\r\n")
+
+    def test_all_reads_in_one_get(self):
+        """What each get of many keys has for a key is what a get of this key alone has."""
+        for prepare in PREPARE:
+            reply_to(self.by_key, prepare.replace("{k}", "x").encode())
+        lines = [line.replace("{k}", "x") for name in LINES for line in LINES[name]
+                 if "/" not in line and name not in ("stats", "me", "mn") and not name.startswith("gat")]
+        keys = [f"q|{'|'.join(line.split())}" for line in lines]
+        keys = [key for key in keys if not re.match(r"q\|([lrs]pop|lrem|scompact|m[ad]|incr|decr|evincr)\b", key)]
+        keys[5:5], keys[20:20] = ["xitem"], ["nothing", "xset"]
+        alone, errors = b"", []
+        for key in keys:
+            reply = reply_to(self.by_key, f"get {key}".encode())
+            error = ERROR.match(reply)
+            errors += [reply] if error else []
+            alone += b"" if error else reply[:-5]
+        self.assertGreater(len(keys), 50)
+        together = reply_to(self.by_key, f"get {' '.join(keys)}".encode())
+        random = re.compile(rb"(VALUE q\|s(?:members)\S* 0 \d+\r\n)[^\r]*")
+        self.assertEqual(random.sub(rb"\1", together), random.sub(rb"\1", alone + errors[0]))
+
+
+class Configured(WireTest):
+    def test_denied(self):
+        _, proxy = self.pool(2, config='commands = "q|"\ndeny = {"spop", "help"}')
+        conn = self.connect(proxy)
+        conn.set("name", b"value")
+        self.assertEqual(conn.ask("get q|spop|x"), "CLIENT_ERROR spop is denied here")
+        self.assertEqual(conn.values("get q|help name q|spop|x"), ({"name": (0, b"value")}, "CLIENT_ERROR help is denied here"))
+        self.assertEqual(conn.ask("sadd x a"), "STORED")
+        self.assertEqual(conn.get("q|scard|x"), b"1")
+
+    def test_a_delimiter(self):
+        _, proxy = self.pool(2, config='commands = "do:"\ncommands_delimiter = ","')
+        conn = self.connect(proxy)
+        self.assertEqual(conn.set("do:sadd:x", b"ann,bob,"), "STORED")
+        self.assertEqual(conn.set("do:sadd:x", b"ann bob"), "CLIENT_ERROR bad word in the data")
+        self.assertEqual(conn.set("do:sadd:x", b"ann,,bob"), "CLIENT_ERROR bad word in the data")
+        self.assertEqual(conn.get("do:scard:x"), b"2")
+
+    def test_off_by_default(self):
+        servers, proxy = self.pool(1)
+        conn, server = self.connect(proxy), self.connect(servers[0])
+        self.assertEqual(conn.set("q|scard|x", b"value"), "STORED")
+        self.assertEqual(server.get("q|scard|x"), b"value")
+
+    def test_nothing_reaches_a_server(self):
+        servers, proxy = self.pool(1, config='commands = "q|"')
+        conn, server = self.connect(proxy), self.connect(servers[0])
+        for verb in ("set", "add", "replace", "append", "prepend"):
+            for data in (b"x", b"x" * 9000000):
+                conn.send(b"%s q|sadd|x 0 0 %d\r\n%s\r\n" % (verb.encode(), len(data), data))
+                conn.line()
+        conn.ask("ms q|x 9000000")
+        conn.send(b"x" * 9000000 + b"\r\n")
+        self.assertEqual(conn.get("q|scard|x"), b"1")
+        self.assertEqual(conn.ask("get name q|scard|x q|scard"), "VALUE q|scard|x 0 1")
+        server.send(b"stats\r\n")
+        stats = dict(line.split()[1:3] for line in server.lines_until("END")[:-1])
+        # Only the append, and an ADD where there was nothing; one DISCARD would be a delete.
+        self.assertEqual((stats["delete_hits"], stats["delete_misses"], stats["curr_items"]), ("0", "0", "1"))
+
+    def test_reload(self):
+        servers, proxy = self.pool(1, config="verbose = 0")
+        conn = self.connect(proxy)
+        conn.ask("sadd x a")
+        self.assertIsNone(conn.get("q|scard|x"))
+        with open(proxy.config_path, "a", encoding="utf-8") as config:
+            config.write('commands = "q|"\n')
+        proxy.process.signal(1)
+        wait_until("the new configuration holds", PATIENCE, lambda: conn.get("q|scard|x") == b"1")
+
+    def test_mistakes_are_found(self):
+        for line in ('commands = "q"', 'commands = "q |"', 'commands = "q-"', f'commands = "{"x" * 40}|"',
+                     'commands_delimiter = ""', 'commands_delimiter = ",,"', 'commands_delimiter = "\\t"'):
+            with self.assertRaises(AssertionError, msg=line):
+                self.setlistd([self.memcached()], config=line)
+
+
+class Hostile(WireTest):
+    def test_clients_that_leave(self):
+        """Requests are abandoned at any moment; nothing is left behind."""
+        servers, proxy = self.pool(2, config='commands = "q|"')
+        conn = self.connect(proxy)
+        for number in range(40):
+            conn.ask(f"sadd s{number} " + " ".join(f"m{i}" for i in range(number * 20 + 1)))
+        keys = " ".join(f"q|smembers|s{i} q|sinter|s{i}|s{(i + 7) % 40} s{i} q|scard" for i in range(40))
+        for server in servers:
+            server.pause()
+        leaving = [self.connect(proxy) for _ in range(20)]
+        for each in leaving:
+            each.send(f"get {keys}\r\n".encode() * 3)
+        for each in leaving:
+            each.reset()
+        for server in servers:
+            server.resume()
+        found, end = conn.values(f"get {keys}")
+        self.assertEqual((len(found), end), (120, "CLIENT_ERROR bad command line format"))
+
+    def test_memory(self):
+        """What a get of many commands collects counts: the client that asks for too much is closed."""
+        _, proxy = self.pool(2, config='commands = "q|"\nclient_memory = 4194304\nclient_buffer = 65536')
+        conn = self.connect(proxy)
+        for part in range(30):
+            conn.ask("sadd large " + " ".join(f"member-{part}-{i:06}" for i in range(2000)))
+        greedy = self.connect(proxy)
+        greedy.send(("get " + " ".join(["q|smembers|large"] * 2000) + "\r\n").encode())
+        counter = lambda: int(dict(line.split()[1:] for line in self.stats(conn))["closed_memory_clients"])
+        wait_until("the client is closed", PATIENCE, lambda: counter() > 0)
+
+    @staticmethod
+    def stats(conn):
+        conn.send(b"stats\r\n")
+        return [line for line in conn.lines_until("END")[:-1] if len(line.split()) == 3]

@@ -19,11 +19,6 @@ static void call_later(struct env *env, struct waiter *waiter, unsigned ms)
 	worker_later(((struct generation *)env)->worker, waiter, ms);
 }
 
-static void note_size(struct env *env, struct slice key, uint64_t members, uint64_t bytes)
-{
-	largest_note(&((struct generation *)env)->worker->largest, key, members, bytes, env->unix_time);
-}
-
 static bool denies(const struct host *host, enum command_id command)
 {
 	const struct generation *g = (const struct generation *)host;
@@ -34,6 +29,11 @@ static bool denies(const struct host *host, enum command_id command)
 static void start_inside(const struct request *request, void *owner)
 {
 	admin_start(owner, request);
+}
+
+static void note_size(struct env *env, struct slice key, uint64_t members, uint64_t bytes)
+{
+	largest_note(&((struct generation *)env)->worker->largest, key, members, bytes, env->unix_time);
 }
 
 /* A share of a server's queue, so that one client leaves room for others. */

@@ -16,7 +16,8 @@ UNIT_OBJECTS = $(patsubst %.c, $(BUILD)/%.o, $(UNIT) tests/bench/hist.c)
 # What Check's macros come to is not ours to be pedantic about.
 $(UNIT_OBJECTS): LIB_CFLAGS = $(CHECK_CFLAGS) -Wno-pedantic
 
-$(BUILD)/check_unit: $(UNIT_OBJECTS) $(BUILD)/src/net/shared_chunks.o $(BUILD)/src/config/users.o $(PURE_LIB)
+$(BUILD)/check_unit: $(UNIT_OBJECTS) $(BUILD)/src/net/shared_chunks.o $(BUILD)/src/config/users.o \
+	$(patsubst %, $(BUILD)/src/%.o, hotkeys largest slow) $(PURE_LIB)
 	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(CRYPTO_LIBS)
 
 # With the tests of the benchmark, which measure nothing.
@@ -61,7 +62,7 @@ $(BUILD)/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(FUZZ_HELPERS) $(PURE_LIB)
 	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer $(ALL_LDFLAGS) -o $@ $(filter %.o, $^) $(PURE_LIB) $(FUZZ_LIBS)
 
 # The configuration is no part of the pure library: libconfuse reads files, and libmemcached makes the ring.
-$(BUILD)/fuzz_configuration: $(patsubst %, $(BUILD)/src/%.o, config/config config/file config/file_access config/file_admin config/users upstream/ring)
+$(BUILD)/fuzz_configuration: $(patsubst %.c, $(BUILD)/%.o, $(wildcard src/config/file*.c) $(addprefix src/, config/config.c config/users.c upstream/ring.c))
 $(BUILD)/fuzz_configuration: FUZZ_LIBS = $(LIBS)
 
 fuzzers: $(addprefix $(BUILD)/, $(FUZZERS))
@@ -102,7 +103,7 @@ check-san:
 # Not a part of `make check`. See tests/wire/tsan.supp for what is no fault.
 TSAN_BUILD = $(QUIET_MAKE) BUILD=build/tsan CFLAGS='-O1 -g' SANITIZE='-fsanitize=thread -fno-omit-frame-pointer'
 TSAN_SUPP = TSAN_OPTIONS=suppressions=$(CURDIR)/tests/wire/tsan.supp
-TSAN_TESTS = test_concurrency test_shared_replies test_bounds test_daemon test_reload test_handover test_tls.Moved test_tls_servers
+TSAN_TESTS = test_concurrency test_shared_replies test_bounds test_daemon test_reload test_handover test_tls.Moved test_tls_servers test_measures test_log.Servers
 
 check-tsan:
 	@$(TSAN_BUILD) build/tsan/setlistd

@@ -67,18 +67,17 @@ bool keys_find_command(const struct rules *rules, const struct request *request)
 	}
 }
 
-const char *keys_refusal(const struct rules *rules, const struct request *request)
+const char *keys_refusal(const struct command_keys *keys, const struct request *request)
 {
 	enum command_id id = request->command->id;
 	struct slice rest = request->rest, key = request->key;
 
-	if (!keys_have_command(rules, request) || request->command->grammar == GRAMMAR_KEYS || id == COMMAND_SET ||
-		id == COMMAND_CAS)
+	if (request->command->grammar == GRAMMAR_KEYS || id == COMMAND_SET || id == COMMAND_CAS)
 		return NULL;
-	while (key.n && !command_key_is(&rules->commands, key))
+	while (key.n && !command_key_is(keys, key))
 		key = slice_token(&rest);
 	/* A key in base64 is not decoded to say more. */
-	return key.n ? command_key_refusal(&rules->commands, key) : "CLIENT_ERROR use get or set for a command";
+	return key.n ? command_key_refusal(keys, key) : "CLIENT_ERROR use get or set for a command";
 }
 
 /* --- the order of requests --- */

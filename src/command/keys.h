@@ -17,8 +17,8 @@ static inline bool keys_have_command(const struct rules *rules, const struct req
 	return rules->commands.prefix.n && keys_find_command(rules, request);
 }
 
-/* The error line for a request that reaches no command, and has the key of one. NULL if all is well. */
-const char *keys_refusal(const struct rules *rules, const struct request *request);
+/* The error line for a request that has the key of a command. NULL if it reaches commands. */
+const char *keys_refusal(const struct command_keys *keys, const struct request *request);
 
 /* The same as the next function, if any rule for events has plain_verbs. */
 bool keys_find_event(const struct rules *rules, struct slice key);

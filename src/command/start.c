@@ -38,6 +38,14 @@ static bool writes_item(const struct request *request)
 	}
 }
 
+/* The error line of a request whose key is not for its command, or NULL. */
+static const char *refusal_of(const struct rules *rules, const struct request *request)
+{
+	if (keys_have_command(rules, request))
+		return keys_refusal(&rules->commands, request);
+	return writes_item(request) ? refused_item_key : NULL;
+}
+
 bool task_start(struct host *host, const struct request *request, void *owner)
 {
 	static command_start *const starts[COMMAND_COUNT] = {
@@ -48,11 +56,8 @@ bool task_start(struct host *host, const struct request *request, void *owner)
 #undef COMMAND
 	};
 	command_start *start = starts[request->command->id];
-	const char *refusal;
+	const char *refusal = start ? refusal_of(host->env.rules, request) : NULL;
 
-	refusal = start ? keys_refusal(host->env.rules, request) : NULL;
-	if (!refusal && start && !command_key_is(&host->env.rules->commands, request->key) && writes_item(request))
-		refusal = refused_item_key;
 	if (refusal)
 		task_refuse(host, request, owner, refusal);
 	else if (start)

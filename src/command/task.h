@@ -88,6 +88,12 @@ void task_reply_line(struct task *task, const char *line);
 void task_reply_number(struct task *task, uint64_t n);
 void task_reply_failure(struct task *task, const struct result *r);
 
+/* The time to live of what this request creates: its own exptime, or `ttl`, that of the rule. */
+static inline int64_t task_ttl(const struct request *request, int64_t ttl)
+{
+	return request->exptime ? request->exptime : ttl;
+}
+
 /*
  * Says which keys the request has, for those who look at the task when it is done: `count` of them, separated by spaces if there are
  * several. They must stay as long as the task. Gives `keys`.
@@ -97,12 +103,6 @@ static inline struct slice task_keys(struct task *task, struct slice keys, size_
 	task->keys = keys;
 	task->key_count = (uint32_t)count;
 	return keys;
-}
-
-/* The time to live of what this request creates: its own exptime, or `ttl`, that of the rule. */
-static inline int64_t task_ttl(const struct request *request, int64_t ttl)
-{
-	return request->exptime ? request->exptime : ttl;
 }
 
 /* Copies `s` to `*at`, and advances `*at`. Gives the copy: for slices of the request that a task keeps. */

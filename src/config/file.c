@@ -9,97 +9,22 @@
 #include "config/file_admin.h"
 #include "config/file_commands.h"
 #include "config/file_log.h"
+#include "config/file_rules.h"
+#include "config/file_values.h"
 #include "config/text.h"
 #include "util/alloc.h"
 #include "util/num.h"
 
-/* A time to live is at most 30 days: memcached reads a larger time as a date. */
-enum { TTL_MAX = 2592000, SEPARATOR_MAX = 16, LOOKBACK_MAX = 10000, REMOVED_MAX = 30, READ_MORE = 16384 };
+enum { READ_MORE = 16384 };
 
-static const struct word {
-	const char *word;
-	int value;
-} distributions[] = { { "ketama", RING_KETAMA }, { "consistent", RING_CONSISTENT }, { "modula", RING_MODULA },
-	{ NULL, 0 } },
-  buckets[] = { { "day", GRANULARITY_DAY }, { "hour", GRANULARITY_HOUR }, { "minute", GRANULARITY_MINUTE },
-	  { NULL, 0 } },
-  types[] = { { "set", COLLECTION_SET }, { "list", COLLECTION_LIST }, { NULL, 0 } },
-  encodings[] = { { "oplog", ENCODING_OPLOG },
-#define ENCODING(id, name) { #name, ENCODING_##id },
-#include "collection/encodings.def"
-#undef ENCODING
-	  { NULL, 0 } };
-
-static const struct range {
-	const char *name;
-	long least, most;
-} ranges[] = {
-#define NUMBER(name, initial, least, most, unit, about) { #name, least, most },
-#include "config/options.def"
-#undef NUMBER
-	{ "ttl", 0, TTL_MAX },
-	{ "lookback", 1, LOOKBACK_MAX },
-};
-
-static const struct word *find_word(const struct word *words, const char *text)
-{
-	while (words->word && strcmp(words->word, text) != 0)
-		words++;
-	return words->word ? words : NULL;
-}
+static const struct file_word distributions[] = { { "ketama", RING_KETAMA }, { "consistent", RING_CONSISTENT },
+	{ "modula", RING_MODULA }, { NULL, 0 } };
 
 /* --- checks: libconfuse calls them while it knows the line --- */
 
-/* libconfuse's own numbers are octal behind a 0, and 0 if the text is empty. */
-static int take_number(cfg_t *cfg, cfg_opt_t *opt, const char *text, void *result)
-{
-	const struct range *r = ranges;
-	int64_t value;
-
-	while (strcmp(r->name, cfg_opt_name(opt)) != 0)
-		r++;
-	if (!num_parse_i64(slice_of(text, strlen(text)), &value) || value < r->least || value > r->most) {
-		cfg_error(
-			cfg, "%s = %s: a decimal number from %ld to %ld is allowed", r->name, text, r->least, r->most);
-		return -1;
-	}
-	*(long *)result = (long)value;
-	return 0;
-}
-
-static int check_word(cfg_t *cfg, cfg_opt_t *opt, const struct word *words)
-{
-	const char *text = cfg_opt_getnstr(opt, 0);
-	char known[128] = "";
-
-	if (find_word(words, text))
-		return 0;
-	for (; words->word; words++) {
-		strncat(known, known[0] ? ", " : "", sizeof(known) - strlen(known) - 1);
-		strncat(known, words->word, sizeof(known) - strlen(known) - 1);
-	}
-	cfg_error(cfg, "%s = \"%s\" is not known, only: %s", cfg_opt_name(opt), text, known);
-	return -1;
-}
-
 static int check_distribution(cfg_t *cfg, cfg_opt_t *opt)
 {
-	return check_word(cfg, opt, distributions);
-}
-
-static int check_bucket(cfg_t *cfg, cfg_opt_t *opt)
-{
-	return check_word(cfg, opt, buckets);
-}
-
-static int check_type(cfg_t *cfg, cfg_opt_t *opt)
-{
-	return check_word(cfg, opt, types);
-}
-
-static int check_encoding(cfg_t *cfg, cfg_opt_t *opt)
-{
-	return check_word(cfg, opt, encodings);
+	return file_check_word(cfg, opt, distributions);
 }
 
 static int check_address(cfg_t *cfg, cfg_opt_t *opt, bool weighted)
@@ -175,124 +100,7 @@ static int check_mode(cfg_t *cfg, cfg_opt_t *opt)
 	return -1;
 }
 
-static int check_separator(cfg_t *cfg, cfg_opt_t *opt)
-{
-	const char *text = cfg_opt_getnstr(opt, 0);
-	size_t n = strlen(text);
-	bool good = n > 0 && n <= SEPARATOR_MAX;
-
-	for (size_t i = 0; i < n; i++)
-		good = good && (unsigned char)text[i] > ' ' && text[i] != 0x7f;
-	if (!good)
-		cfg_error(
-			cfg, "separator = \"%s\": 1 to %d bytes, no space, no control character", text, SEPARATOR_MAX);
-	return good ? 0 : -1;
-}
-
-static int check_waste(cfg_t *cfg, cfg_opt_t *opt)
-{
-	double value = cfg_opt_getnfloat(opt, 0);
-
-	if (value > 0 && value <= 1)
-		return 0;
-	cfg_error(cfg, "compact_waste = %g: above 0 and up to 1 is allowed", value);
-	return -1;
-}
-
-static int check_delimiter(cfg_t *cfg, cfg_opt_t *opt)
-{
-	const char *text = cfg_opt_getnstr(opt, 0);
-
-	if (strlen(text) == 1 && (unsigned char)text[0] > ' ' && text[0] != 0x7f)
-		return 0;
-	cfg_error(cfg, "delimiter = \"%s\": one byte is allowed, no space, no control character", text);
-	return -1;
-}
-
-static int check_removed(cfg_t *cfg, cfg_opt_t *opt)
-{
-	const char *text = cfg_opt_getnstr(opt, 0);
-	bool good = strlen(text) <= REMOVED_MAX;
-
-	for (const char *c = text; *c; c++)
-		good = good && (unsigned char)*c > ' ' && *c != 0x7f;
-	if (!good)
-		cfg_error(cfg, "removed = \"%s\": up to %d bytes, no space, no control character", text, REMOVED_MAX);
-	return good ? 0 : -1;
-}
-
-/* Checks a whole rule. Gives NULL, or the error. */
-static const char *rule_error(cfg_t *section)
-{
-	int encoding = find_word(encodings, cfg_getstr(section, "encoding"))->value;
-	bool list = find_word(types, cfg_getstr(section, "type"))->value == COLLECTION_LIST;
-	const char *removed = cfg_getstr(section, "removed"), *prefix = cfg_title(section);
-
-	if (list && encoding != ENCODING_OPLOG && encoding != ENCODING_CSV)
-		return "a list has the encoding oplog or csv";
-	if (encoding == ENCODING_PAIRED && (!*removed || strcmp(removed, prefix) == 0))
-		return "the encoding paired needs another prefix in `removed`";
-	if (encoding != ENCODING_PAIRED && *removed)
-		return "`removed` is for the encoding paired alone";
-	if (encoding == ENCODING_TOMBSTONE && cfg_getstr(section, "delimiter")[0] == '|')
-		return "the delimiter of the encoding tombstone is not its bar";
-	return NULL;
-}
-
-/* At the end of the file: a name such as collection|encoding changes a section that was complete. */
-static bool check_rules(cfg_t *cfg)
-{
-	const char *error = NULL;
-
-	for (unsigned i = 0; i < cfg_size(cfg, "collection") && !error; i++) {
-		cfg_t *section = cfg_getnsec(cfg, "collection", i);
-		error = rule_error(section);
-		if (error)
-			cfg_error(section, "collection \"%s\": %s", cfg_title(section), error);
-	}
-	return !error;
-}
-
 /* --- from libconfuse's tree to struct config --- */
-
-static struct slice copy_string(const char *text)
-{
-	return slice_of(xstrdup(text), strlen(text));
-}
-
-static void read_rules(cfg_t *cfg, struct rules *rules)
-{
-	size_t collections = cfg_size(cfg, "collection"), events = cfg_size(cfg, "events");
-	struct collection_rule *c = xcalloc(collections, sizeof(*c));
-	struct event_rule *e = xcalloc(events, sizeof(*e));
-
-	for (size_t i = 0; i < collections; i++) {
-		cfg_t *section = cfg_getnsec(cfg, "collection", (unsigned)i);
-		c[i].prefix = copy_string(cfg_title(section));
-		c[i].type = (enum collection_type)find_word(types, cfg_getstr(section, "type"))->value;
-		c[i].encoding = (enum encoding_id)find_word(encodings, cfg_getstr(section, "encoding"))->value;
-		c[i].delimiter = cfg_getstr(section, "delimiter")[0];
-		c[i].removed = copy_string(cfg_getstr(section, "removed"));
-		c[i].pointer = cfg_getbool(section, "pointer");
-		c[i].plain_verbs = cfg_getbool(section, "plain_verbs");
-		c[i].ttl = cfg_getint(section, "ttl");
-		c[i].compact_waste = cfg_getfloat(section, "compact_waste");
-	}
-	for (size_t i = 0; i < events; i++) {
-		cfg_t *section = cfg_getnsec(cfg, "events", (unsigned)i);
-		e[i].prefix = copy_string(cfg_title(section));
-		e[i].bucket = (enum granularity)find_word(buckets, cfg_getstr(section, "bucket"))->value;
-		e[i].ttl = cfg_getint(section, "ttl");
-		e[i].separator = copy_string(cfg_getstr(section, "separator"));
-		e[i].lookback = (unsigned)cfg_getint(section, "lookback");
-		e[i].plain_verbs = cfg_getbool(section, "plain_verbs");
-		rules->plain_events |= e[i].plain_verbs;
-	}
-	rules->collections = c;
-	rules->collection_count = collections;
-	rules->events = e;
-	rules->event_count = events;
-}
 
 static const char *read_servers(cfg_t *cfg, struct config *config)
 {
@@ -321,7 +129,7 @@ static bool read_options(cfg_t *cfg, struct config *config)
 	if (!error)
 		error = read_servers(cfg, config);
 	(void)parse_mode(cfg_getstr(cfg, "socket_mode"), &config->socket_mode);
-	config->distribution = (enum ring_distribution)find_word(distributions, cfg_getstr(cfg, "distribution"))->value;
+	config->distribution = (enum ring_distribution)file_word(distributions, cfg_getstr(cfg, "distribution"))->value;
 	free(config->user);
 	config->user = xstrdup(cfg_getstr(cfg, "user"));
 	config->reuseport = cfg_getbool(cfg, "reuseport");
@@ -329,7 +137,7 @@ static bool read_options(cfg_t *cfg, struct config *config)
 	file_admin_read(cfg, config);
 	file_access_read(cfg, config);
 	file_log_read(cfg, config);
-	read_rules(cfg, &config->rules);
+	file_rules_read(cfg, &config->rules);
 	file_commands_read(cfg, &config->rules.commands);
 	if (error)
 		cfg_error(cfg, "%s", error);
@@ -344,41 +152,16 @@ static void set_checks(cfg_t *cfg)
 	cfg_set_validate_func(cfg, "socket_mode", check_mode);
 	file_admin_set_checks(cfg);
 	file_access_set_checks(cfg);
-	file_log_set_checks(cfg);
 	file_commands_set_checks(cfg);
-	cfg_set_validate_func(cfg, "collection|type", check_type);
-	cfg_set_validate_func(cfg, "collection|encoding", check_encoding);
-	cfg_set_validate_func(cfg, "collection|compact_waste", check_waste);
-	cfg_set_validate_func(cfg, "collection|delimiter", check_delimiter);
-	cfg_set_validate_func(cfg, "collection|removed", check_removed);
-	cfg_set_validate_func(cfg, "events|bucket", check_bucket);
-	cfg_set_validate_func(cfg, "events|separator", check_separator);
+	file_log_set_checks(cfg);
+	file_rules_set_checks(cfg);
 }
 
 /* A tree that knows all options and checks their values. */
 static cfg_t *new_tree(void)
 {
-	cfg_opt_t collection[] = {
-		CFG_STR("type", "set", CFGF_NONE),
-		CFG_STR("encoding", "oplog", CFGF_NONE),
-		CFG_INT_CB("ttl", 0, CFGF_NONE, take_number),
-		CFG_FLOAT("compact_waste", 0.5, CFGF_NONE),
-		CFG_STR("delimiter", ",", CFGF_NONE),
-		CFG_STR("removed", "", CFGF_NONE),
-		CFG_BOOL("pointer", cfg_true, CFGF_NONE),
-		CFG_BOOL("plain_verbs", cfg_false, CFGF_NONE),
-		CFG_END(),
-	};
-	cfg_opt_t events[] = {
-		CFG_STR("bucket", "hour", CFGF_NONE),
-		CFG_INT_CB("ttl", 0, CFGF_NONE, take_number),
-		CFG_STR("separator", "::", CFGF_NONE),
-		CFG_INT_CB("lookback", 24, CFGF_NONE, take_number),
-		CFG_BOOL("plain_verbs", cfg_false, CFGF_NONE),
-		CFG_END(),
-	};
 	cfg_opt_t options[] = {
-#define NUMBER(name, initial, least, most, unit, about) CFG_INT_CB(#name, initial, CFGF_NONE, take_number),
+#define NUMBER(name, initial, least, most, unit, about) CFG_INT_CB(#name, initial, CFGF_NONE, file_number),
 #include "config/options.def"
 #undef NUMBER
 		CFG_STR_LIST("listen", NULL, CFGF_NONE),
@@ -390,13 +173,12 @@ static cfg_t *new_tree(void)
 		CFG_BOOL("sandbox", cfg_true, CFGF_NONE),
 		FILE_ADMIN_OPTIONS,
 		FILE_ACCESS_OPTIONS,
-		FILE_LOG_OPTIONS,
 		FILE_COMMANDS_OPTIONS,
+		FILE_LOG_OPTIONS,
 #define PATH(name) CFG_STR(#name, "", CFGF_NONE),
 #include "config/paths.def"
 #undef PATH
-		CFG_SEC("collection", collection, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
-		CFG_SEC("events", events, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
+		FILE_RULES_OPTIONS,
 		CFG_END(),
 	};
 	cfg_t *cfg = cfg_init(options, CFGF_NONE);
@@ -471,7 +253,7 @@ static bool parse(cfg_t *cfg, struct buf *text)
 	/* libconfuse takes the end of the file for the end of a section. */
 	if (found.open > 0)
 		return say_at(cfg, found.line, "the file ends in a section that is not closed");
-	return check_rules(cfg);
+	return file_rules_check(cfg);
 }
 
 bool config_file_read(struct config *config, const char *path)

@@ -207,6 +207,7 @@ class Configuration(Scratch):
         self.bad(servers + 'listen = {"127.0.0.1:99999"}\n', 2)
         self.bad(servers + 'socket_mode = "999"\n', 2)
         self.bad(servers + 'socket_mode = "rwx"\n', 2)
+        self.bad(servers + 'log = "file"\n', 2, "syslog")
 
     def test_servers_named_twice(self):
         self.bad('servers = {"127.0.0.1:1", "127.0.0.1:2",\n"127.0.0.1:1"}\n', 2, "twice")

@@ -1,6 +1,7 @@
 """The log: one line for one event, a limit for each kind, journald and syslog."""
 import os
 import re
+import signal
 import socket
 import subprocess
 import tempfile
@@ -157,3 +158,16 @@ class Syslog(WireTest):
         self.line_with(log, f"upstream {server.name}: up again after ")
         self.assertEqual(conn.set("key", b"x"), "STORED")
         self.assertEqual(lines_with(proxy, "upstream"), [])
+        self.reload_without(proxy, server)
+
+    def reload_without(self, proxy, server):
+        """The next configuration may name the other place."""
+        with open(proxy.config_path, "r+", encoding="utf-8") as config:
+            text = config.read().replace('log = "syslog"', 'log = "stderr"\nverbose = 1')
+            config.seek(0)
+            config.write(text)
+            config.truncate()
+        proxy.process.signal(signal.SIGHUP)
+        wait_until("it is reloaded", PATIENCE, lambda: lines_with(proxy, "reloaded: "))
+        server.kill()
+        wait_until("the line is there", PATIENCE, lambda: lines_with(proxy, f"upstream {server.name}: down: "))

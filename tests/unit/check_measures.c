@@ -1,0 +1,199 @@
+/* What a worker measures, as far as it needs no worker: hot keys over time, the largest sets, the last slow requests. */
+#include <stdio.h>
+
+#include "hotkeys.h"
+#include "largest.h"
+#include "slow.h"
+#include "unit.h"
+
+enum { HALF = HOTKEYS_HALF_LIFE * 1000, START = 1000 * HALF };
+
+static struct hotkeys hotkeys;
+static struct largest largest;
+static struct slow slow;
+static struct topk_entry entries[TOPK_ENTRIES];
+
+static void setup(void)
+{
+	hotkeys_init(&hotkeys, 1, START);
+	largest_init(&largest);
+	slow_init(&slow);
+}
+
+static void teardown(void)
+{
+	hotkeys_fini(&hotkeys);
+	largest_fini(&largest);
+	slow_fini(&slow);
+}
+
+/* --- hot keys --- */
+
+/* As the client does: `times` requests of these keys. */
+static void ask(const char *keys, uint64_t count, uint64_t times, uint64_t bytes, uint64_t now)
+{
+	for (uint64_t i = 0; i < times; i++) {
+		if (!hotkeys_pass(&hotkeys, count))
+			hotkeys_sample(&hotkeys, guard_text(keys), count, bytes, now);
+	}
+}
+
+static uint64_t weight_of(enum hotkeys_by by, const char *key, uint64_t now)
+{
+	uint64_t total = 0;
+	size_t n = hotkeys_copy(&hotkeys, by, now, entries, &total);
+
+	for (size_t i = 0; i < n; i++) {
+		if (slice_equal(slice_of(entries[i].key, entries[i].n), slice_of(key, strlen(key))))
+			return entries[i].weight;
+	}
+	return 0;
+}
+
+static void assert_about(uint64_t got, uint64_t wanted)
+{
+	ck_assert_msg(got * 100 >= wanted * 85 && got * 100 <= wanted * 115, "%llu is not about %llu",
+		(unsigned long long)got, (unsigned long long)wanted);
+}
+
+START_TEST(each_key_counts)
+{
+	ask("a b a c", 4, 64000, 400, START);
+	assert_about(weight_of(HOTKEYS_REQUESTS, "a", START), 2000);
+	assert_about(weight_of(HOTKEYS_REQUESTS, "b", START), 1000);
+	assert_about(weight_of(HOTKEYS_REQUESTS, "c", START), 1000);
+	assert_about(weight_of(HOTKEYS_BYTES, "b", START), 1000 * 100);
+}
+END_TEST
+
+/* A request of very many keys is sampled many times, and one key may have spaces. */
+START_TEST(many_keys_and_odd_ones)
+{
+	static char keys[4 * 12800];
+
+	for (size_t i = 0; i < sizeof(keys); i += 4)
+		memcpy(keys + i, i % 8 ? "k1 " : "k22", 3);
+	for (size_t i = 3; i < sizeof(keys); i += 4)
+		keys[i] = ' ';
+	hotkeys_sample(&hotkeys, slice_of(keys, sizeof(keys)), 12800, 12800, START);
+	assert_about(weight_of(HOTKEYS_REQUESTS, "k1", START) + weight_of(HOTKEYS_REQUESTS, "k22", START), 200);
+	ask("a b", 1, 64 * 200, 1, START);
+	assert_about(weight_of(HOTKEYS_REQUESTS, "a b", START), 200);
+}
+END_TEST
+
+/* Yesterday's hot key leaves. The seconds are weighed alike, so the rate of a steady key stays. */
+START_TEST(half_life)
+{
+	uint64_t now = START, weight;
+
+	ask("old", 1, 64 * 1000, 1, now);
+	weight = weight_of(HOTKEYS_REQUESTS, "old", now);
+	ck_assert_uint_eq(weight_of(HOTKEYS_REQUESTS, "old", now + HALF - 1), weight);
+	ck_assert_uint_eq(weight_of(HOTKEYS_REQUESTS, "old", now + HALF), weight / 2);
+	ck_assert_uint_eq(weight_of(HOTKEYS_REQUESTS, "old", now + 100 * (uint64_t)HALF), 0);
+	hotkeys_reset(&hotkeys, now + 200 * (uint64_t)HALF);
+	now += 200 * (uint64_t)HALF;
+	for (int second = 0; second < 1000; second++, now += 1000)
+		ask("steady", 1, 64 * 10, 1, now);
+	assert_about(
+		(uint64_t)(100 * (double)weight_of(HOTKEYS_REQUESTS, "steady", now) / hotkeys_seconds(&hotkeys, now)),
+		100 * 10);
+}
+END_TEST
+
+START_TEST(seconds)
+{
+	ck_assert_double_eq(hotkeys_seconds(&hotkeys, START), 0);
+	ck_assert_double_eq(hotkeys_seconds(&hotkeys, START + 2500), 2.5);
+	ck_assert_double_eq_tol(hotkeys_seconds(&hotkeys, START + HALF + 1000), HOTKEYS_HALF_LIFE / 2.0 + 1, 0.01);
+	ck_assert_double_eq_tol(hotkeys_seconds(&hotkeys, START + 50 * (uint64_t)HALF), HOTKEYS_HALF_LIFE, 0.1);
+}
+END_TEST
+
+/* --- the largest sets --- */
+
+static void note(const char *key, uint64_t bytes, int64_t now)
+{
+	largest_note(&largest, slice_of(key, strlen(key)), bytes / 10, bytes, now);
+}
+
+START_TEST(keeps_the_largest)
+{
+	static struct large_collection list[2 * LARGEST_ENTRIES];
+	char key[8];
+	size_t n;
+
+	for (int i = 0; i < 100; i++) {
+		sprintf(key, "k%d", i);
+		note(key, 1000 + (uint64_t)(i * 37 % 100), 50);
+	}
+	note("k99", 5000, 51);
+	note("tiny", 1, 52);
+	n = largest_copy(&largest, 60, list);
+	ck_assert_uint_eq(n, LARGEST_ENTRIES);
+	memcpy(list + n, list, n * sizeof(*list));
+	for (size_t i = n; i < 2 * n; i++)
+		list[i].seen--, list[i].bytes += 10000;
+	ck_assert_uint_eq(largest_merge(list, 2 * n), n);
+	assert_bytes(slice_of(list[0].key, list[0].n), "k99");
+	ck_assert_uint_eq(list[0].bytes, 5000);
+	ck_assert_uint_eq(list[0].members, 500);
+	for (size_t i = 1; i < n; i++)
+		ck_assert_uint_eq(list[i].bytes, 1100 - i);
+	largest_reset(&largest);
+	ck_assert_uint_eq(largest_copy(&largest, 60, list), 0);
+}
+END_TEST
+
+/* A set may shrink, and what is not read any more gives its place up. */
+START_TEST(forgets)
+{
+	static struct large_collection list[LARGEST_ENTRIES];
+	char key[8];
+
+	for (int i = 0; i < LARGEST_ENTRIES; i++) {
+		sprintf(key, "k%d", i);
+		note(key, 1000, i);
+	}
+	note("k0", 10, 100);
+	ck_assert_uint_eq(largest_copy(&largest, 100, list), LARGEST_ENTRIES);
+	ck_assert_uint_eq(list[0].bytes, 10);
+	ck_assert_uint_eq(largest_copy(&largest, LARGEST_FORGET + 100, list), 1);
+	note("new", 5, LARGEST_FORGET + 100);
+	ck_assert_uint_eq(largest_copy(&largest, LARGEST_FORGET + 100, list), 2);
+}
+END_TEST
+
+/* --- slow requests --- */
+
+START_TEST(keeps_the_last)
+{
+	static struct slow_request list[SLOW_REQUESTS];
+	uint64_t count = 0, sum = 0;
+
+	for (uint64_t i = 1; i <= 1000; i++)
+		slow_add(&slow, &(struct slow_request){ .time = i });
+	ck_assert_uint_eq(slow_copy(&slow, list, &count), SLOW_REQUESTS);
+	ck_assert_uint_eq(count, 1000);
+	for (size_t i = 0; i < SLOW_REQUESTS; i++) {
+		ck_assert_uint_gt(list[i].time, 1000 - SLOW_REQUESTS);
+		sum += list[i].time;
+	}
+	ck_assert_uint_eq(sum, SLOW_REQUESTS * (1000 + 1000 - SLOW_REQUESTS + 1) / 2);
+	slow_reset(&slow);
+	ck_assert_uint_eq(slow_copy(&slow, list, &count), 0);
+}
+END_TEST
+
+START_TEST(a_turn_has_room_for_as_many)
+{
+	for (int i = 0; i < SLOW_REQUESTS; i++)
+		ck_assert(slow_has_room(&slow, 7));
+	ck_assert(!slow_has_room(&slow, 7));
+	ck_assert(slow_has_room(&slow, 8));
+}
+END_TEST
+
+SUITE_AROUND(measures, setup, teardown, each_key_counts, many_keys_and_odd_ones, half_life, seconds, keeps_the_largest,
+	forgets, keeps_the_last, a_turn_has_room_for_as_many)

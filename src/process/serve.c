@@ -299,14 +299,15 @@ static bool open_all(struct process *p)
 	const struct config *config = &p->daemon.settings->config;
 	char error[256];
 
-	p->listening = listening_create(p->base, on_accepted, p);
-	if (!listening_inherit(p->listening, error) || !listening_prepare(p->listening, p->daemon.settings, error)) {
-		fprintf(stderr, "setlistd: cannot listen: %s\n", error);
-		return false;
-	}
+	/* First, so that it is open as soon as clients can connect. */
 	p->admin = admin_port_create(p->base, &p->daemon);
 	if (!admin_port_prepare(p->admin, config, error)) {
 		fprintf(stderr, "setlistd: admin: %s\n", error);
+		return false;
+	}
+	p->listening = listening_create(p->base, on_accepted, p);
+	if (!listening_inherit(p->listening, error) || !listening_prepare(p->listening, p->daemon.settings, error)) {
+		fprintf(stderr, "setlistd: cannot listen: %s\n", error);
 		return false;
 	}
 	p->control = *config->control ? control_create(p->base, config->control, reload, p, error) : NULL;
@@ -355,7 +356,8 @@ int serve(const struct options *options, struct settings *settings)
 		join_workers(&p);
 		status = 0;
 	}
-	listening_destroy(p.listening);
+	if (p.listening)
+		listening_destroy(p.listening);
 	control_destroy(p.control);
 	admin_port_destroy(p.admin);
 	for (int i = 0; i < SIGNALS + 1; i++)

@@ -67,18 +67,7 @@ configure: configure.ac
 -include $(patsubst %.c, $(BUILD)/%.d, $(PURE) $(REST) $(UNIT))
 
 include tests/tests.mk
-
-install: setlistd
-	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(sbindir) $(DESTDIR)$(datadir)/setlistd/conversion $(DESTDIR)$(mandir)/man5 $(DESTDIR)$(mandir)/man7 $(DESTDIR)$(mandir)/man8 \
-		$(DESTDIR)$(docdir)
-	install -m 755 setlistd $(DESTDIR)$(sbindir)/
-	sed 's,^PARTS = .*,PARTS = "$(datadir)/setlistd",' scripts/convert >$(DESTDIR)$(bindir)/setlistd-convert
-	chmod 755 $(DESTDIR)$(bindir)/setlistd-convert
-	install -m 644 scripts/conversion/*.py $(DESTDIR)$(datadir)/setlistd/conversion/
-	install -m 644 man/*.5 $(DESTDIR)$(mandir)/man5/
-	install -m 644 man/*.7 $(DESTDIR)$(mandir)/man7/
-	install -m 644 man/*.8 $(DESTDIR)$(mandir)/man8/
-	install -m 644 README.md CHANGES LICENSE conf/setlistd.conf $(DESTDIR)$(docdir)/
+include scripts/install.mk
 
 DIST = setlistd-$(VERSION)
 
@@ -94,4 +83,4 @@ clean:
 distclean: clean
 	rm -rf config.mk config.log config.status configure autom4te.cache
 
-.PHONY: all install dist clean distclean
+.PHONY: all dist clean distclean

@@ -1,0 +1,61 @@
+# Installing. Each line of INSTALLED is mode:source:folder, and `make uninstall` removes what `make install` puts there. The
+# folders are those of configure; DESTDIR stands before each of them.
+STAGE = $(BUILD)/install
+completionsdir = $(datadir)/bash-completion/completions
+
+INSTALLED = \
+	755:setlistd:$(sbindir) \
+	755:$(STAGE)/setlistd-convert:$(bindir) \
+	$(patsubst %, 644:%:$(datadir)/setlistd/conversion, $(wildcard scripts/conversion/*.py)) \
+	$(foreach n, 1 5 7 8, $(patsubst %, 644:%:$(mandir)/man$(n), $(wildcard man/*.$(n)))) \
+	$(patsubst %, 644:%:$(docdir), README.md CHANGES LICENSE) \
+	$(patsubst %, 644:conf/%:$(docdir)/examples, setlistd.conf Dockerfile kubernetes.yaml prometheus-rules.yml grafana.json) \
+	$(patsubst %, 644:$(STAGE)/completions/%:$(completionsdir), setlistd setlistd-convert) \
+	$(if $(systemdsystemunitdir), $(patsubst %, 644:$(STAGE)/%:$(systemdsystemunitdir), setlistd.service setlistd.socket))
+
+# Those that nobody else uses. They are removed if nothing else is in them.
+OWN_FOLDERS = $(datadir)/setlistd/conversion $(datadir)/setlistd $(docdir)/examples $(docdir) $(sysconfdir)/setlistd
+
+CONFIGURATION = $(DESTDIR)$(sysconfdir)/setlistd/setlistd.conf
+
+# What says where other files are.
+$(STAGE)/setlistd-convert: scripts/convert config.mk
+	@mkdir -p $(@D)
+	sed 's,^PARTS = .*,PARTS = "$(datadir)/setlistd",' $< >$@
+
+$(STAGE)/%.service: conf/%.service config.mk
+	@mkdir -p $(@D)
+	sed 's,/usr/sbin/,$(sbindir)/,; s,/etc/setlistd/,$(sysconfdir)/setlistd/,' $< >$@
+
+$(STAGE)/%.socket: conf/%.socket
+	@mkdir -p $(@D)
+	cp $< $@
+
+$(STAGE)/completions/%: conf/setlistd.bash-completion
+	@mkdir -p $(@D)
+	cp $< $@
+
+# A configuration that is there already stays.
+install: $(foreach line, $(INSTALLED), $(word 2, $(subst :, ,$(line))))
+	@set -e; for line in $(INSTALLED); do \
+		IFS=:; set -- $$line; \
+		echo "install -D -m $$1 $$2 $(DESTDIR)$$3/$${2##*/}"; \
+		install -D -m "$$1" "$$2" "$(DESTDIR)$$3/$${2##*/}"; \
+	done
+	[ -e $(CONFIGURATION) ] || install -D -m 644 conf/minimal.conf $(CONFIGURATION)
+
+# A configuration that was changed stays.
+uninstall:
+	@set -e; for line in $(INSTALLED); do \
+		IFS=:; set -- $$line; \
+		echo "rm -f $(DESTDIR)$$3/$${2##*/}"; \
+		rm -f "$(DESTDIR)$$3/$${2##*/}"; \
+	done
+	if cmp -s conf/minimal.conf $(CONFIGURATION); then rm $(CONFIGURATION); fi
+	-@rmdir $(addprefix $(DESTDIR), $(OWN_FOLDERS)) 2>/dev/null || true
+
+# The Debian packages, in build/deb.
+deb: configure
+	scripts/deb
+
+.PHONY: install uninstall deb

@@ -1,0 +1,209 @@
+"""What a distribution gets: `make install`, the units of systemd, the files for containers, the completion of bash."""
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+
+import yaml
+
+from harness import HOST, OPTIONS, PATIENCE, free_port, wait_until
+from stored import stat
+from test_daemon import Scratch, setlistd
+
+TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
+INSTALLED_CONF = "/etc/setlistd/setlistd.conf"
+EXPOSURE_TENTHS = 20
+
+
+def read(path):
+    with open(os.path.join(TOP, path), encoding="utf-8") as file:
+        return file.read()
+
+
+def run(*command, env=None, cwd=None):
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False, cwd=cwd,
+                          stdin=subprocess.DEVNULL, env=dict(os.environ, LC_ALL="C", **(env or {})))
+
+
+def files_below(folder):
+    return {os.path.join(where, name)[len(folder):] for where, _, names in os.walk(folder) for name in names}
+
+
+class Package(Scratch):
+    def accepted(self, argv, config):
+        """The command line is one that setlistd takes, with this configuration where it is installed."""
+        path = self.file(config)
+        self.assertEqual(os.path.basename(argv[0]), "setlistd")
+        done = setlistd(*[path if arg == INSTALLED_CONF else arg for arg in argv[1:]], "-T")
+        self.assertEqual((done.returncode, done.stdout + done.stderr), (0, "configuration ok\n"), argv)
+
+    def make(self, target):
+        """As a distribution calls it. What it stages stays out of the build."""
+        if not os.path.exists(os.path.join(TOP, "setlistd")):
+            self.skipTest("make has not built setlistd")
+        done = run("make", "-s", "-C", TOP, "-o", "setlistd", f"BUILD={self.path('build')}", f"DESTDIR={self.path('root')}",
+                   "prefix=/usr", "sysconfdir=/etc", target)
+        self.assertEqual(done.returncode, 0, done)
+        return files_below(self.path("root"))
+
+
+class Install(Package):
+    def test_what_is_installed_is_removed(self):
+        installed = self.make("install")
+        for name in ("/usr/sbin/setlistd", "/usr/bin/setlistd-convert", "/usr/share/man/man1/setlistd-convert.1",
+                     "/usr/share/man/man5/setlistd.conf.5", "/usr/share/man/man8/setlistd.8", "/usr/lib/systemd/system/setlistd.service",
+                     "/usr/lib/systemd/system/setlistd.socket", "/usr/share/bash-completion/completions/setlistd",
+                     "/usr/share/doc/setlistd/examples/setlistd.conf", INSTALLED_CONF):
+            self.assertIn(name, installed)
+        self.file("not ours", "root/usr/share/man/man8/other.8")
+        self.assertEqual(self.make("uninstall"), {"/usr/share/man/man8/other.8"})
+        folders = {name for _, names, _ in os.walk(self.path("root")) for name in names}
+        self.assertNotIn("setlistd", folders)
+
+    def test_a_changed_configuration_stays(self):
+        self.make("install")
+        changed = 'servers = {"10.0.0.1:11211"}\n'
+        path = self.file(changed, f"root{INSTALLED_CONF}")
+        self.make("install")
+        self.assertEqual(read(path), changed)
+        self.assertEqual(self.make("uninstall"), {INSTALLED_CONF})
+
+    def test_the_installed_convert_runs(self):
+        self.make("install")
+        done = run(sys.executable, self.path("root/usr/bin/setlistd-convert"), "--help")
+        self.assertEqual(done.returncode, 0, done)
+        self.assertIn("--from-prefix", done.stdout)
+
+
+class Systemd(Package):
+    def unit(self):
+        """Both units as they are installed, with the program under test: systemd looks whether it is there."""
+        self.make("install")
+        folder = self.path("root/usr/lib/systemd/system")
+        text = read(os.path.join(folder, "setlistd.service")).replace("/usr/sbin/setlistd", OPTIONS.setlistd)
+        return [self.file(text, "root/usr/lib/systemd/system/setlistd.service"), os.path.join(folder, "setlistd.socket")]
+
+    def test_units_are_good(self):
+        done = run("systemd-analyze", "verify", *self.unit(), env={"MANPATH": self.path("root/usr/share/man")})
+        self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ""))
+
+    def test_the_service_is_not_exposed(self):
+        done = run("systemd-analyze", "security", "--offline=true", f"--threshold={EXPOSURE_TENTHS}", self.unit()[0])
+        self.assertEqual(done.returncode, 0, done)
+        exposure = re.search(r"exposure level for setlistd.service: ([\d.]+)", done.stdout)
+        self.assertLessEqual(float(exposure[1]) * 10, EXPOSURE_TENTHS)
+
+    def test_command_lines(self):
+        service = read("conf/setlistd.service")
+        lines = [line for line in re.findall(r"^Exec\w+=(.*)", service, re.MULTILINE) if "setlistd" in line]
+        self.assertEqual(len(lines), 2)
+        for line in lines:
+            self.accepted(shlex.split(line), read("conf/minimal.conf"))
+
+
+class Container(Package):
+    def instruction(self, name):
+        """The JSON list of an instruction of the Dockerfile."""
+        text = read("conf/Dockerfile").replace("\\\n", "")
+        return json.loads(re.search(rf"^{name}\b[^\[\n]*(\[.*\])$", text, re.MULTILINE)[1])
+
+    def edited(self):
+        """The configuration in the image: what is installed, as the Dockerfile edits it."""
+        script = re.search(r"sed -i '([^']*)' " + INSTALLED_CONF, read("conf/Dockerfile"))
+        done = run("sed", script[1], os.path.join(TOP, "conf/minimal.conf"))
+        self.assertNotEqual(done.stdout, read("conf/minimal.conf"))
+        return done.stdout
+
+    def test_command_lines(self):
+        entry = self.instruction("ENTRYPOINT")
+        self.accepted(entry, self.edited())
+        examples = re.findall(r"^# docker run .* setlistd( -.*)$", read("conf/Dockerfile"), re.MULTILINE)
+        self.assertTrue(examples)
+        for arguments in examples:
+            self.accepted(entry + shlex.split(arguments), self.edited())
+
+    def test_health_check(self):
+        admin = free_port()
+        proxy = self.setlistd([self.memcached()], config=self.edited().replace("127.0.0.1:11312", f"{HOST}:{admin}")
+                              .replace("listen =", "#listen =").replace("servers =", "#servers ="))
+        command = [word.replace("11312", str(admin)) for word in self.instruction("HEALTHCHECK")[1:]]
+        command = self.instruction("HEALTHCHECK")[:1] + command
+        wait_until("the process is healthy", PATIENCE, lambda: run(*command).returncode == 0)
+        proxy.stop()
+        self.assertNotEqual(run(*command).returncode, 0)
+
+
+class Kubernetes(Package):
+    def setUp(self):
+        super().setUp()
+        documents = {document["kind"]: document for document in yaml.safe_load_all(read("conf/kubernetes.yaml"))}
+        self.config = documents["ConfigMap"]["data"]["setlistd.conf"]
+        self.pod = documents["Deployment"]["spec"]["template"]["spec"]
+        self.sidecar = self.pod["initContainers"][0]
+
+    def test_configuration(self):
+        """The container runs what the image names, with the file of the ConfigMap."""
+        self.assertEqual(self.sidecar["volumeMounts"][0]["mountPath"], os.path.dirname(INSTALLED_CONF))
+        self.accepted(["setlistd", "-f", INSTALLED_CONF, *self.sidecar.get("args", [])], self.config)
+
+    def test_probes(self):
+        """They ask for the paths that there are, on the port that the configuration opens."""
+        admin = free_port()
+        self.setlistd([self.memcached()], config=re.sub(r"^(listen|servers) .*", "", self.config, flags=re.MULTILINE)
+                      .replace("0.0.0.0:11312", f"{HOST}:{admin}"))
+        self.assertEqual(self.sidecar["ports"], [{"name": "admin", "containerPort": 11312}])
+        for name in ("startupProbe", "livenessProbe", "readinessProbe"):
+            request = self.sidecar[name]["httpGet"]
+            self.assertEqual(request["port"], "admin")
+            url = f"http://{HOST}:{admin}{request['path']}"
+            wait_until(f"{url} is well", PATIENCE, lambda: run("bash", "-c", HTTP_GET, "-", str(admin), request["path"]).stdout == "200")
+
+    def test_stop_waits_for_the_application(self):
+        proxy = self.setlistd([self.memcached()])
+        command = [word.replace("11311", str(proxy.port)) for word in self.sidecar["lifecycle"]["preStop"]["exec"]["command"]]
+        with self.connect(proxy) as application, self.connect(proxy) as observer:
+            self.assertEqual(application.ask("mn"), "MN")
+            before = stat(observer, "stats", "total_connections")
+            with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as waiting:
+                self.addCleanup(waiting.kill)
+                wait_until("it has looked twice", PATIENCE, lambda: stat(observer, "stats", "total_connections") >= before + 3)
+                self.assertIsNone(waiting.poll(), "it does not wait for the application")
+                application.close()
+                observer.close()
+                self.assertEqual(waiting.wait(PATIENCE), 0)
+
+
+# Prints the status of a GET.
+HTTP_GET = r"""exec 3<>/dev/tcp/127.0.0.1/$1 || exit
+printf 'GET %s HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n' "$2" >&3
+read -r _ status _ <&3 && printf %s "$status"
+"""
+
+
+class Completion(Package):
+    def completed(self, *words):
+        """What bash offers for the last of the words."""
+        script = 'source "$0"; spec=$(complete -p "$1"); function=${spec##*-F }; function=${function%% *}; COMP_WORDS=("$@")\n' \
+                 'COMP_CWORD=$(($# - 1)); $function; printf "%s\\n" "${COMPREPLY[@]}"'
+        done = run("bash", "-c", script, os.path.join(TOP, "conf/setlistd.bash-completion"), *words)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return set(done.stdout.split())
+
+    def test_options(self):
+        usage = setlistd("-h").stdout
+        self.assertEqual(self.completed("setlistd", "-"), set(re.findall(r"^  (-\w) ", usage, re.MULTILINE)))
+
+    def test_options_of_convert(self):
+        usage = run(os.path.join(TOP, "scripts/convert"), "--help").stdout
+        options = set(re.findall(r"^  (?:-h, )?(--[\w-]+)", usage, re.MULTILINE))
+        self.assertGreater(len(options), 10)
+        self.assertEqual(self.completed("setlistd-convert", "--"), options)
+        documented = re.findall(r"Fl (-[\w-]+)", " ".join(re.findall(r"^\.It (Fl.*)", read("man/setlistd-convert.1"), re.MULTILINE)))
+        self.assertEqual({f"-{name}" for name in documented}, options)
+
+    def test_arguments(self):
+        path = self.file("")
+        self.assertEqual(self.completed("setlistd", "-f", path[:-3]), {path})
+        self.assertEqual(self.completed("setlistd-convert", "--type", "l"), {"list"})

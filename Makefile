@@ -16,7 +16,8 @@ UNFORTIFIED = $(filter-out -O1 -O2 -O3 -Os -Oz -Ofast -O -Og, $(or $(lastword $(
 	$(findstring -fsanitize, $(CFLAGS)) $(findstring _FORTIFY_SOURCE, $(CPPFLAGS) $(CFLAGS))
 HARD_CPPFLAGS = $(if $(strip $(UNFORTIFIED)),, -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
 
-# The daemon is optimised as a whole, if the compiler can keep ordinary code in the objects too: tests and lint use that. `make LTO=` links faster.
+# The daemon is optimised as a whole, if the compiler can keep ordinary code in the objects too, which tests and lint use.
+# `make LTO=` links faster.
 LTO := $(shell $(CC) -Werror -flto=auto -ffat-lto-objects -c -x c /dev/null -o /dev/null 2>/dev/null && echo -flto=auto -ffat-lto-objects)
 LTO_CFLAGS = $(if $(strip $(UNFORTIFIED)),, $(LTO))
 
@@ -53,6 +54,7 @@ $(BUILD)/setlistd: $(OBJECTS)
 $(PURE_LIB): $(patsubst %.c, $(BUILD)/%.o, $(PURE))
 	@rm -f $@
 	$(call say,AR,$@)$(AR) rcs $@ $^
+	$(if $(LTO_CFLAGS),@objcopy -R '.gnu.lto_*' $@)
 
 $(BUILD)/%.o: %.c config.mk
 	@mkdir -p $(@D)

@@ -36,13 +36,13 @@ static void finish(struct fan *fan)
 /* gat sets the time to live of a collection's segments, too. */
 static void touch_others(struct host *host, const struct call *call, struct slice key, const struct result *r)
 {
-	if (call->verb == CALL_GAT && key.n <= COLLECTION_KEY_MAX && !collection_item_covers(host, key))
+	if (key.n <= COLLECTION_KEY_MAX && !collection_item_covers(host, key))
 		touch_followers(host->lanes, key, r->value, call->exptime);
 }
 
 void get_answered(struct host *host, const struct call *call, const struct result *r)
 {
-	if (r->status == RESULT_HIT && !(call->want & WANT_ENCODED))
+	if (call->verb == CALL_GAT && r->status == RESULT_HIT && !(call->want & WANT_ENCODED))
 		touch_others(host, call, call->key, r);
 }
 
@@ -54,7 +54,8 @@ static void answered(struct waiter *waiter, const struct result *r)
 	if (result_failed(r) && buf_size(&get->task.scratch) == 0)
 		reply_failure(&get->task.scratch, r);
 	if (r->status == RESULT_HIT) {
-		touch_others(get->task.host, &get->call, waiter->key, r);
+		if (get->call.verb == CALL_GAT)
+			touch_others(get->task.host, &get->call, waiter->key, r);
 		reply_value(fan_reply(&part->part, r->value.n), waiter->key, r, get->call.want & WANT_CAS);
 	}
 	fan_part_done(&part->part);
@@ -88,8 +89,8 @@ static void single_answered(struct waiter *waiter, const struct result *r)
 		task_reply_failure(task, r);
 		return;
 	}
+	get_answered(task->host, &single->call, r);
 	if (r->status == RESULT_HIT) {
-		touch_others(task->host, &single->call, waiter->key, r);
 		reply_value(task_reply(task), waiter->key, r, single->call.want & WANT_CAS);
 	}
 	task_reply_line(task, "END");

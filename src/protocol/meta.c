@@ -105,18 +105,20 @@ static bool parse_flags(struct slice flags, struct slice *key, bool *base64, boo
 	return good;
 }
 
-/* An item that was stored with a base64 key replies with a base64 key. */
-static bool same_key(struct slice key, bool base64, const struct expect *expect)
+static bool same_decoded_key(struct slice key, const struct expect *expect)
 {
 	char decoded[KEY_MAX + 4];
 
+	return key.n <= sizeof(decoded) / 3 * 4 &&
+		slice_equal(slice_of(decoded, metaflags_decode_key(key, decoded)), expect->key);
+}
+
+/* An item that was stored with a base64 key replies with a base64 key. */
+static bool same_key(struct slice key, bool base64, const struct expect *expect)
+{
 	if (expect->want & WANT_ENCODED)
 		return !key.p;
-	if (!base64)
-		return slice_equal(key, expect->key);
-	if (key.n > sizeof(decoded) / 3 * 4)
-		return false;
-	return slice_equal(slice_of(decoded, metaflags_decode_key(key, decoded)), expect->key);
+	return base64 ? same_decoded_key(key, expect) : slice_equal(key, expect->key);
 }
 
 static ssize_t meta_decode(struct slice in, const struct expect *expect, struct result *out)

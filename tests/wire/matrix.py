@@ -5,7 +5,7 @@ README.md has it as a table, which the tests compare with this one. So what is n
 import os
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-README = os.path.join(HERE, "../../README.md")
+
 FOLDER = os.path.join(HERE, "clients")
 BUILD = os.path.abspath(os.path.join(HERE, "../../build/clients"))
 JAR = "/usr/share/java/spymemcached.jar"

@@ -6,8 +6,9 @@ import subprocess
 import tempfile
 
 from case import WireTest
-from matrix import CLIENTS, README
+from matrix import CLIENTS
 from program import ENVIRONMENT, LIMIT, installed
+from readme import programs
 
 TRIES = 8
 PORT = "11311"  # that of README.md
@@ -25,12 +26,6 @@ LANGUAGES = {
     "js": ("memjs (Node)", JS, "node {source}"),
     "c": ("libmemcached (C)", C, "cc -o {source}.out {source} -lmemcached && {source}.out"),
 }
-
-
-def programs():
-    """(language, text) of each program in README.md."""
-    with open(README, encoding="utf-8") as text:
-        return re.findall(r"^```(\w+)\n(.*?)^```$", text.read(), re.MULTILINE | re.DOTALL)
 
 
 class Languages(WireTest):

@@ -7,9 +7,10 @@ import subprocess
 
 from case import WireTest
 from harness import OPTIONS, PATIENCE, wait_until
-from matrix import CLIENTS, FOLDER, HEAD, PLAIN, README, REFUSED
+from matrix import CLIENTS, FOLDER, HEAD, PLAIN, REFUSED
 from matrix_steps import CONFIG, LONG, SET_PREFIX, STEPS
 from program import Program, installed
+from readme import README
 
 
 class Clients(WireTest):

@@ -6,16 +6,8 @@ import socket
 from case_access import USERS, setlistd
 from case_tls import TlsTest
 from harness import HOST, PATIENCE, free_port, wait_until
+from readme import blocks
 from wire import Conn
-
-README = os.path.join(os.path.dirname(__file__), "..", "..", "README.md")
-
-
-def blocks(section):
-    """The indented blocks of a section, each as one text."""
-    with open(README, encoding="utf-8") as readme:
-        text = re.search(rf"^## {section}\n(.*?)(?=^## |\Z)", readme.read(), re.DOTALL | re.MULTILINE).group(1)
-    return [re.sub("^    ", "", block, flags=re.MULTILINE) for block in re.findall(r"(?:^    .*\n)+", text, re.MULTILINE)]
 
 
 class Access(TlsTest):

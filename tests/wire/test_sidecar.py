@@ -1,29 +1,28 @@
 """setlistd beside an application: what the README says about it, and clients that come and go."""
 import os
-import re
 import shlex
 import signal
 import subprocess
 import sys
 import tempfile
 
+from case import WireTest
 from harness import EVENLY, OPTIONS, PATIENCE, Process, wait_until
+from matrix import CLIENTS
+from program import LIMIT, installed
+from readme import blocks
 from stored import stats
-from test_stock_clients import PHP, PYLIBMC, PYMEMCACHE, RUN_LIMIT, ProgramTest
 from wire import Conn
 
-README = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../README.md")
 PATH, SERVERS = "/run/setlistd.sock", "10.0.0.1:11211,10.0.0.2:11211"
 
 
 def commands():
     """Those of the section, by their first word."""
-    with open(README, encoding="utf-8") as file:
-        section = re.search(r"^## As a sidecar$(.*?)^## ", file.read(), re.M | re.S)[1]
-    return {line.split()[0]: line.strip() for line in section.splitlines() if line.startswith("    ")}
+    return {line.split()[0]: line.strip() for block in blocks("As a sidecar") for line in block.splitlines()}
 
 
-class Scratch(ProgramTest):
+class Scratch(WireTest):
     def setUp(self):
         super().setUp()
         folder = tempfile.TemporaryDirectory(prefix="setlistd-wire-")
@@ -48,28 +47,33 @@ class Readme(Scratch):
         self.assertIn(PATH, line)
         return line.replace(PATH, self.path)
 
+    def need(self, name):
+        """Without this client the test is passed over."""
+        if not installed(next(client for client in CLIENTS if client.name == name)):
+            self.skipTest(f"{name} is not installed")
+
     def run_line(self, client, word):
         """What the second command prints."""
         self.need(client)
         environment = dict(os.environ, PATH=os.path.dirname(sys.executable) + ":" + os.environ["PATH"])
-        done = subprocess.run(self.replaced(commands()[word]), shell=True, capture_output=True, text=True, timeout=RUN_LIMIT,
+        done = subprocess.run(self.replaced(commands()[word]), shell=True, capture_output=True, text=True, timeout=LIMIT,
                               env=environment, check=False)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         return done.stdout.strip()
 
     def test_python(self):
-        self.assertEqual(self.run_line(PYMEMCACHE, "python3"), "b'none'")
+        self.assertEqual(self.run_line("pymemcache", "python3"), "b'none'")
         with Conn(self.path) as conn:
             self.assertEqual(conn.set("greeting", b"hello"), "STORED")
-        self.assertEqual(self.run_line(PYMEMCACHE, "python3"), "b'hello'")
+        self.assertEqual(self.run_line("pymemcache", "python3"), "b'hello'")
 
     def test_php(self):
-        self.assertEqual(self.run_line(PHP, "php"), "bool(true)")
+        self.assertEqual(self.run_line("php-memcached", "php"), "bool(true)")
         with Conn(self.path) as conn:
             self.assertEqual(conn.get("greeting"), b"hello")
 
     def test_pylibmc(self):
-        self.need(PYLIBMC)
+        self.need("pylibmc")
         import pylibmc
         client = pylibmc.Client([self.path])
         self.assertTrue(client.set("greeting", "hello"))

@@ -1,0 +1,23 @@
+"""README.md, as far as tests run what stands there."""
+import os
+import re
+
+README = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../README.md")
+
+
+def section(title):
+    """The text below a heading."""
+    with open(README, encoding="utf-8") as text:
+        return re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", text.read(), re.DOTALL | re.MULTILINE)[1]
+
+
+def blocks(title):
+    """The indented blocks of a section, each as one text."""
+    return [re.sub("^    ", "", block, flags=re.MULTILINE)
+            for block in re.findall(r"(?:^    .*\n)+", section(title), re.MULTILINE)]
+
+
+def programs():
+    """(language, text) of each fenced block."""
+    with open(README, encoding="utf-8") as text:
+        return re.findall(r"^```(\w+)\n(.*?)^```$", text.read(), re.MULTILINE | re.DOTALL)

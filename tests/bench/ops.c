@@ -69,6 +69,8 @@ const struct op ops[] = {
 	  { { "smembers %k", REPLY_VALUES }, { "SMEMBERS %k", REPLY_RESP_ARRAY } }, .keys = 1 },
 	{ "scard", LOAD_MEMBERS,
 	  { { "scard %k", REPLY_NUMBER }, { "SCARD %k", REPLY_RESP_NUMBER } }, .keys = 1 },
+	{ "scard-key", LOAD_MEMBERS,
+	  { { "get q|scard|%k", REPLY_VALUES } }, .keyed = true, .keys = 1 },
 	{ "sismember", LOAD_MEMBERS,
 	  { { "sismember %k %m", REPLY_NUMBER }, { "SISMEMBER %k %m", REPLY_RESP_NUMBER } },
 	  .keys = 1 },

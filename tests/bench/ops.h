@@ -42,6 +42,7 @@ struct op {
 	unsigned minor_percent; /* this many of a hundred requests, drawn at random, are ${minor} */
 	bool alternating;       /* instead, each second one is ${minor} */
 	bool new_members;       /* members are not of those that were loaded */
+	bool keyed;             /* the key is a command: its value is any number */
 	unsigned keys;          /* keys named by one request; 0: others than the workload's */
 	unsigned items;         /* members in a reply, where it is not all that there are */
 };

@@ -224,6 +224,8 @@ static struct reply_want wanted(const struct workload *work, const struct op *op
 	size_t members = op->items && op->items < work->members ? op->items : work->members;
 	enum load load = op->load;
 
+	if (op->keyed)
+		return want;
 	want.key_named = op->keys == 1;
 	if (load == LOAD_VALUE) {
 		want.body = work->value_size;

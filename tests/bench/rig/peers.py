@@ -222,6 +222,8 @@ class Lab:
             return self._start_setlistd(name, self.threads, config, tls=True)
         if name == "setlistd-nocache":
             return self._start_setlistd(name, self.threads, "cache_memory = 0\n")
+        if name == "setlistd-keys":
+            return self._start_setlistd(name, self.threads, 'commands = "q|"\n')
         if name == "setlistd-x20":
             return self._start_many(name, 20)
         return self._start_setlistd(name, 2 if name == "setlistd-t2" else self.threads)

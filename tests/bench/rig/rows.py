@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from . import fill
 
 # Each proxy stands in front of the memcached, or the Redis, that is also measured directly.
-SERVERS = ("setlistd", "setlistd-t2", "setlistd-nocache", "memcached", "nutcracker", "memcached-proxy", "redis",
+SERVERS = ("setlistd", "setlistd-t2", "setlistd-nocache", "setlistd-keys", "memcached", "nutcracker", "memcached-proxy", "redis",
            "nutcracker+redis", "setlistd-x20", "setlistd-tls", "memcached-tls", "setlistd-unix", "memcached-unix",
            "nutcracker-unix", "redis-unix", "setlistd-s20", "nutcracker-s20", "setlistd-s100", "nutcracker-s100")
 
@@ -111,6 +111,8 @@ ROWS = [
     Row("smembers-uncached", "smembers of 10,000 members, none cached", "smembers", ("setlistd-nocache",) + REDIS,
         ("--keys", "10", "--members", "10000"), "scompact p"),
     *_pair("sismember", "sismember, one set of 200,000 members", "sismember", OURS + REDIS, "scompact p", LARGE),
+    *_pair("scard", "scard of 100 members (setlistd-keys: as the value of a key)", "scard",
+           ("setlistd", "setlistd-keys:scard-key", "redis"), "scard p", ("--members", "100")),
     _onto(10),
     _onto(1000000),
     *_pair("rpush", "push to a list (memcached: a raw append)", "rpush", OURS + ("memcached:append",) + REDIS,

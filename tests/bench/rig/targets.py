@@ -104,6 +104,8 @@ TARGETS = [
     _rate("tls", "get-tls-16", "memcached-tls", 1, mine="setlistd-tls"),
     *(Target("binary", f"get-binary-{depth}: rate over that of get-{depth}", Value(f"get-binary-{depth}", ("setlistd",)),
              Value(f"get-{depth}", ("setlistd",)), at_least=NOT_SLOWER) for depth in (1, 16)),
+    *(Target("keys", f"scard-{depth}: rate of the command as a key over that of the command",
+             Value(f"scard-{depth}", ("setlistd-keys",)), Value(f"scard-{depth}", ("setlistd",)), at_least=0.9) for depth in (1, 16)),
     _rate("5.3", "set-16", PROXIES, 1),
     *_both("5.4", "sadd", "nutcracker+redis", 1.5, 2),
     *_both("5.4", "sadd", "redis", 0.85, 1.2),

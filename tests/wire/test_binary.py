@@ -97,7 +97,9 @@ class Dice(random.Random):
         return key, lambda known: touch(opcode, key, exptime, opaque=opaque)
 
     def deleting(self, opaque):
-        key, opcode, cas = self.key(), self.choice((DELETE, DELETEQ)), self.cas(self.key())
+        # The cas id of another key, from another server, may by chance be that of this one.
+        key, opcode = self.key(), self.choice((DELETE, DELETEQ))
+        cas = self.cas(key)
         return key, lambda known: packet(opcode, key, cas=cas(known), opaque=opaque)
 
     def other(self, opaque):

@@ -11,6 +11,11 @@ SANITIZE ?=
 # it. _FORTIFY_SOURCE needs optimisation, and hides calls from sanitizers; some compilers define it themselves.
 known = $(foreach flag, $(1), $(shell $(CC) -Werror $(flag) -c -x c /dev/null -o /dev/null 2>/dev/null && echo $(flag)))
 HARD_CFLAGS := $(call known, -fstack-protector-strong -fstack-clash-protection -fPIE)
+# GCC clears and copies structures of some hundred bytes with string instructions, which take long to start.
+comma := ,
+by_vectors = vector_loop:512:noalign$(comma)libcall:-1:noalign
+COPY_CFLAGS := $(call known, -mmemset-strategy=$(by_vectors) -mmemcpy-strategy=$(by_vectors))
+
 HARD_LDFLAGS = -pie -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack
 UNFORTIFIED = $(filter-out -O1 -O2 -O3 -Os -Oz -Ofast -O -Og, $(or $(lastword $(filter -O%, $(CFLAGS))), -O0)) $(SANITIZE) \
 	$(findstring -fsanitize, $(CFLAGS)) $(findstring _FORTIFY_SOURCE, $(CPPFLAGS) $(CFLAGS))
@@ -22,7 +27,7 @@ LTO := $(shell $(CC) -Werror -flto=auto -ffat-lto-objects -c -x c /dev/null -o /
 LTO_CFLAGS = $(if $(strip $(UNFORTIFIED)),, $(LTO))
 
 ALL_CPPFLAGS = -Isrc -D_GNU_SOURCE -DSETLISTD_VERSION='"$(VERSION)"' $(HARD_CPPFLAGS) $(CPPFLAGS)
-ALL_CFLAGS = -std=c11 $(WARNINGS) $(WERROR) $(HARD_CFLAGS) $(CFLAGS) $(SANITIZE)
+ALL_CFLAGS = -std=c11 $(WARNINGS) $(WERROR) $(HARD_CFLAGS) $(COPY_CFLAGS) $(CFLAGS) $(SANITIZE)
 ALL_LDFLAGS = $(HARD_LDFLAGS) $(LDFLAGS) $(LINK_LTO)
 LINK_LTO = $(if $(LTO_CFLAGS), -fno-lto)
 

@@ -19,7 +19,7 @@ static const char heads[COMMAND_COUNT][16] = {
 #undef COMMAND
 };
 
-/* A binary search by the first eight bytes; then the names are compared once. */
+/* A binary search by the first eight bytes, which are all of most names. */
 const struct command *command_lookup(struct slice name)
 {
 	uint64_t rank = word_rank(name.p, name.n);
@@ -32,7 +32,9 @@ const struct command *command_lookup(struct slice name)
 		if (at + step < COMMAND_COUNT && word_rank(heads[at + step], sizeof(heads[0])) <= rank)
 			at += step;
 	}
-	return slice_equal(name, commands[at].name) ? &commands[at] : NULL;
+	if (commands[at].name.n != name.n || word_rank(heads[at], sizeof(heads[0])) != rank)
+		return NULL;
+	return name.n <= WORD_BYTES || slice_equal(name, commands[at].name) ? &commands[at] : NULL;
 }
 
 const struct command *command_get(enum command_id id)

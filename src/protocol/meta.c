@@ -121,6 +121,39 @@ static bool same_key(struct slice key, bool base64, const struct expect *expect)
 	return base64 ? same_decoded_key(key, expect) : slice_equal(key, expect->key);
 }
 
+static bool take(struct slice *s, struct slice text)
+{
+	if (!slice_starts(*s, text))
+		return false;
+	*s = slice_skip(*s, text.n);
+	return true;
+}
+
+/*
+ * A value as memcached gives it, with the flags in the order of the call: VA <bytes> k<key> f<flags> [c<cas>]. Gives 0 for all else,
+ * which may be right, too.
+ */
+static ssize_t decode_plain(struct slice in, const struct expect *expect, struct result *out)
+{
+	struct slice rest = in;
+	uint64_t n, flags;
+
+	if (!take(&rest, SLICE("VA ")) || !num_take_u64(&rest, &n) || !take(&rest, SLICE(" k")) ||
+		!take(&rest, expect->key))
+		return 0;
+	if (!take(&rest, SLICE(" f")) || !num_take_u64(&rest, &flags) || flags > UINT32_MAX)
+		return 0;
+	if (expect->want & WANT_CAS && (!take(&rest, SLICE(" c")) || !num_take_u64(&rest, &out->cas)))
+		return 0;
+	if (!take(&rest, SLICE("\r\n")))
+		return 0;
+	out->status = RESULT_HIT;
+	out->flags = (uint32_t)flags;
+	out->ttl = TTL_UNKNOWN;
+	out->size = n;
+	return dialect_block(in, in.n - rest.n, n, expect, &out->value);
+}
+
 static ssize_t meta_decode(struct slice in, const struct expect *expect, struct result *out)
 {
 	bool value = expect->want & WANT_VALUE, base64 = false, has_cas = false;
@@ -128,6 +161,11 @@ static ssize_t meta_decode(struct slice in, const struct expect *expect, struct 
 	uint64_t n = 0;
 	size_t at;
 
+	if (expect->verb == CALL_GET && (expect->want & ~(unsigned)WANT_CAS) == WANT_VALUE) {
+		ssize_t taken = decode_plain(in, expect, out);
+		if (taken)
+			return taken;
+	}
 	if (call_is_meta_write(expect->verb, expect->want))
 		return metawrite_decode(in, expect, out);
 	if (expect->verb != CALL_GET && expect->verb != CALL_GAT)

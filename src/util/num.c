@@ -5,16 +5,41 @@
 /* A number of up to this many digits fits 64 bits. */
 enum { SAFE_DIGITS = 19 };
 
-bool num_parse_u64(struct slice s, uint64_t *out)
+static inline unsigned digit_of(char c)
 {
+	return (unsigned)(unsigned char)c - '0';
+}
+
+/* Gives how many digits there are in front, up to SAFE_DIGITS. */
+static inline size_t read_digits(struct slice s, uint64_t *out)
+{
+	size_t most = s.n < SAFE_DIGITS ? s.n : SAFE_DIGITS, i;
 	uint64_t v = 0;
 
-	if (s.n == 0)
-		return false;
-	for (size_t i = 0; i < s.n; i++) {
-		unsigned digit = (unsigned)(unsigned char)s.p[i] - '0';
+	for (i = 0; i < most && digit_of(s.p[i]) <= 9; i++)
+		v = v * 10 + digit_of(s.p[i]);
+	*out = v;
+	return i;
+}
 
-		if (digit > 9 || (i >= SAFE_DIGITS && v > (UINT64_MAX - digit) / 10))
+bool num_take_u64(struct slice *s, uint64_t *out)
+{
+	size_t n = read_digits(*s, out);
+
+	*s = slice_skip(*s, n);
+	return n > 0;
+}
+
+bool num_parse_u64(struct slice s, uint64_t *out)
+{
+	uint64_t v;
+	size_t n = read_digits(s, &v);
+
+	if (n == 0)
+		return false;
+	for (; n < s.n; n++) {
+		unsigned digit = digit_of(s.p[n]);
+		if (digit > 9 || v > (UINT64_MAX - digit) / 10)
 			return false;
 		v = v * 10 + digit;
 	}
@@ -63,7 +88,7 @@ size_t num_format_u64(char *p, uint64_t v)
 		*p = (char)('0' + v);
 		return 1;
 	}
-	for (uint64_t high = v; high >= 10; high /= 10)
+	for (uint64_t power = 10; digits < NUM_U64_MAX && v >= power; power *= 10)
 		digits++;
 	for (size_t i = digits; i-- > 0; v /= 10)
 		p[i] = (char)('0' + v % 10);

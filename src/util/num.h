@@ -15,6 +15,9 @@ bool num_parse_u32(struct slice s, uint32_t *out);
 bool num_parse_i64(struct slice s, int64_t *out);
 bool num_parse_i32(struct slice s, int32_t *out);
 
+/* Takes up to 19 digits off the front of `s`, which fit 64 bits. Gives false if there are none. */
+bool num_take_u64(struct slice *s, uint64_t *out);
+
 /* Writes `v` to `p`, which has room for NUM_U64_MAX bytes, without a terminator; gives the number of bytes. */
 size_t num_format_u64(char *p, uint64_t v);
 /* The same for signed numbers, which may need one byte more. */

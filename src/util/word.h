@@ -24,16 +24,25 @@ static inline uint64_t word_load(const char *p)
 	return w;
 }
 
+/* Loads four bytes, big-endian on all machines. */
+static inline uint32_t word_load_half(const unsigned char *p)
+{
+	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
 /* The first eight of `n` bytes, padded with zeroes, as a number. Numbers compare as memcmp compares the bytes. */
 static inline uint64_t word_rank(const char *p, size_t n)
 {
-	uint64_t rank = 0;
+	const unsigned char *u = (const unsigned char *)p;
 
 	if (n >= WORD_BYTES)
 		return __builtin_bswap64(word_load(p));
-	for (size_t i = 0; i < n; i++)
-		rank = rank << 8 | (unsigned char)p[i];
-	return n ? rank << (64 - 8 * n) : 0;
+	if (n == 0)
+		return 0;
+	/* Both halves may hold the same byte, at the same place. */
+	if (n >= 4)
+		return (uint64_t)word_load_half(u) << 32 | (uint64_t)word_load_half(u + n - 4) << (64 - 8 * n);
+	return (uint64_t)u[0] << 56 | (uint64_t)u[n / 2] << (56 - 8 * (n / 2)) | (uint64_t)u[n - 1] << (64 - 8 * n);
 }
 
 /* As memcmp, but faster for short strings: it is inline. */

@@ -89,6 +89,29 @@ START_TEST(decode_all_that_may_be_wanted)
 }
 END_TEST
 
+/* Also as memcached does not write it: other flags, in another order. */
+START_TEST(decode_value_and_cas)
+{
+	static const struct expect expect = { CALL_GET, WANT_VALUE | WANT_CAS, { "k", 1 }, 0 };
+	static const struct reply_case cases[] = {
+		{ "VA 1 kk f0 c9\r\nx\r\n", "hit {x} cas=9 ttl=-2 size=1" },
+		{ "VA 1 kk f4294967295 c18446744073709551615\r\nx\r\n",
+			"hit {x} flags=4294967295 cas=18446744073709551615 ttl=-2 size=1" },
+		{ "VA 01 kk f00 c09\r\nx\r\n", "hit {x} cas=9 ttl=-2 size=1" },
+		{ "VA 1 c9 f0 kk\r\nx\r\n", "hit {x} cas=9 ttl=-2 size=1" },
+		{ "VA 1 kk f0 c9 W\r\nx\r\n", "hit {x} cas=9 ttl=-2 size=1" },
+		{ "VA 1 kk f4294967296 c9\r\nx\r\n", "garbage" },
+		{ "VA 1 kk f0 c18446744073709551616\r\nx\r\n", "garbage" },
+		{ "VA 1 kk f0 c\r\nx\r\n", "garbage" },
+		{ "VA 1 kk f0\r\nx\r\n", "garbage" },
+		{ "VA 1 kkk f0 c9\r\nx\r\n", "garbage" },
+		{ "VA 1 k f0 c9\r\nx\r\n", "garbage" },
+		{ "VA 1 kk f0 c9\r\nxx\r\n", "garbage" },
+	};
+	DECODES(meta, &expect, cases);
+}
+END_TEST
+
 START_TEST(decode_without_value)
 {
 	static const struct expect expect = { CALL_GET, WANT_SIZE, { "k", 1 }, 0 };
@@ -136,5 +159,5 @@ START_TEST(long_keys)
 }
 END_TEST
 
-SUITE(meta, encode_reads, encode_the_rest_as_classic, decode_value, decode_all_that_may_be_wanted, decode_without_value,
-	decode_the_rest_as_classic, long_keys)
+SUITE(meta, encode_reads, encode_the_rest_as_classic, decode_value, decode_all_that_may_be_wanted, decode_value_and_cas,
+	decode_without_value, decode_the_rest_as_classic, long_keys)

@@ -62,6 +62,20 @@ START_TEST(i32)
 }
 END_TEST
 
+START_TEST(take)
+{
+	struct slice s = text("12 345");
+	uint64_t v = 7;
+
+	ck_assert(num_take_u64(&s, &v) && v == 12 && s.n == 4);
+	ck_assert(!num_take_u64(&s, &v) && s.n == 4);
+	s = text("");
+	ck_assert(!num_take_u64(&s, &v));
+	s = text("18446744073709551616");
+	ck_assert(num_take_u64(&s, &v) && v == UINT64_C(1844674407370955161) && s.n == 1);
+}
+END_TEST
+
 START_TEST(format)
 {
 	char out[NUM_U64_MAX + 1] = { 0 };
@@ -79,4 +93,4 @@ START_TEST(format)
 }
 END_TEST
 
-SUITE(num, u64, u32, i64, i32, format)
+SUITE(num, u64, u32, i64, i32, take, format)

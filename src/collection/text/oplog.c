@@ -73,8 +73,12 @@ static bool drop_number(struct slice *key)
 
 bool oplog_is_item_key(struct slice key)
 {
-	struct slice id = last_id(key);
+	struct slice id;
 
+	/* So are most keys of others. */
+	if (key.n < OPLOG_ID + 2)
+		return false;
+	id = last_id(key);
 	if (oplog_is_id(id, OPLOG_TABLE) || oplog_is_id(id, OPLOG_INDEX))
 		return is_new_id(id);
 	/* The numbers behind it say enough of a segment; those of 0.1.0 have any letters and digits. */

@@ -237,6 +237,14 @@ static const char *key_refusal(const struct host *host, const struct request *re
 	return NULL;
 }
 
+static void start_inside(struct client *c, const struct binary_request *b)
+{
+	struct request inside = b->request;
+
+	if (!task_start_inside(start_outer(c, b, was_replied), &inside))
+		assert(false);
+}
+
 void client_binary_start(struct client *c, const struct binary_request *b)
 {
 	const char *refusal = key_refusal(host_of(c), &b->request);
@@ -251,8 +259,8 @@ void client_binary_start(struct client *c, const struct binary_request *b)
 		client_sasl_start(c, b);
 	else if (is_admins(b))
 		start_admin(c, b);
-	else if (!task_start_inside(start_outer(c, b, was_replied), &b->request))
-		assert(false);
+	else
+		start_inside(c, b);
 }
 
 void client_binary_refuse(struct client *c, const struct binary_request *b)

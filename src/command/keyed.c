@@ -26,7 +26,6 @@ static void start_inside(struct nest *nest, struct request *inside)
 	if (host->denies && host->denies(host, inside->command->id)) {
 		fail(nest, command_denied(inside->command->id));
 	} else if (!task_start_inside(nest, inside)) {
-		inside->into = nest;
 		if (host->start_inside)
 			host->start_inside(inside, outer->owner);
 		else
@@ -99,7 +98,7 @@ static void start_single(struct host *host, const struct request *request, void 
 {
 	const struct command_keys *keys = &host->env.rules->commands;
 	size_t room_size = command_key_room(request, request->key), words;
-	char *room = pool_get(host->env.pool, room_size), *at;
+	char small[2 * KEY_MAX], *room = room_size <= sizeof(small) ? small : pool_get(host->env.pool, room_size), *at;
 	const struct command *command =
 		request->needs ? request->needs->inside : command_key_find(keys, request->key, &words);
 	struct request inside;
@@ -120,7 +119,8 @@ static void start_single(struct host *host, const struct request *request, void 
 	} else {
 		task_refuse(host, request, owner, inside.error);
 	}
-	pool_put(host->env.pool, room, room_size);
+	if (room != small)
+		pool_put(host->env.pool, room, room_size);
 }
 
 /* --- many keys --- */

@@ -166,6 +166,7 @@ bool keys_find_needs(const struct rules *rules, const struct request *request, s
 	*out = (struct order_needs){ 0 };
 	if (!keys_have_command(rules, request))
 		return finds_event(rules, request, out);
+	out->has_command = true;
 	if (grammar == GRAMMAR_KEYS && request->keys > 1)
 		find_needs_of_many(rules, request, out);
 	else if (grammar == GRAMMAR_KEYS || grammar == GRAMMAR_STORAGE)

@@ -14,7 +14,8 @@ bool keys_find_command(const struct rules *rules, const struct request *request)
 /* Whether any key of the request is a command. */
 static inline bool keys_have_command(const struct rules *rules, const struct request *request)
 {
-	return rules->commands.prefix.n && keys_find_command(rules, request);
+	return rules->commands.prefix.n &&
+		((request->needs && request->needs->has_command) || keys_find_command(rules, request));
 }
 
 /* The error line for a request that has the key of a command. NULL if it reaches commands. */

@@ -40,6 +40,7 @@ struct order_effect {
 struct order_needs {
 	uint16_t classes; /* a bit for each enum order_class of these requests */
 	struct order_effect effect;
+	bool has_command;             /* a key names a command, known or not */
 	const struct command *inside; /* of one key: the command that it names, or NULL */
 };
 

@@ -65,13 +65,11 @@ bool task_start(struct host *host, const struct request *request, void *owner)
 	return start != NULL;
 }
 
-bool task_start_inside(struct nest *nest, const struct request *request)
+bool task_start_inside(struct nest *nest, struct request *request)
 {
-	struct request inside = *request;
-
-	inside.into = nest;
-	inside.noreply = false;
-	return task_start(nest->outer->host, &inside, nest->outer->owner);
+	request->into = nest;
+	request->noreply = false;
+	return task_start(nest->outer->host, request, nest->outer->owner);
 }
 
 void task_start_refused(struct host *host, const struct request *request, void *owner)

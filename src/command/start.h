@@ -27,9 +27,9 @@ extern const char refused_item_key[];
 bool task_start(struct host *host, const struct request *request, void *owner) __attribute__((warn_unused_result));
 
 /*
- * Starts a request inside of nest->outer, which gets the reply. nest->done may be called before this returns. Gives false, and does
- * nothing, as task_start does.
+ * Starts a request inside of nest->outer, which gets the reply. Sets `into` of the request, and clears its `noreply`. nest->done may
+ * be called before this returns. Gives false, and starts nothing, as task_start does.
  */
-bool task_start_inside(struct nest *nest, const struct request *request) __attribute__((warn_unused_result));
+bool task_start_inside(struct nest *nest, struct request *request) __attribute__((warn_unused_result));
 
 #endif

@@ -15,12 +15,12 @@ void *task_new(struct host *host, const struct request *request, void *owner, si
 		.values = (uint32_t)request->keys,
 		.command = request->command,
 		.quiet = request->noreply,
-		.order = order_effect(request),
 	};
 	if (task->nest) {
 		task->nest->task = task;
 		task->expected = task->nest->outer->expected;
 	} else {
+		task->order = order_effect(request);
 		host->begin(task);
 	}
 	return task;

@@ -47,10 +47,12 @@ static char separator_of(const struct command_keys *keys)
 /* Takes the next word off `rest`, with the separator behind it. */
 static struct slice take_word(struct slice *rest, char separator)
 {
-	const char *end = rest->n ? memchr(rest->p, separator, rest->n) : NULL;
-	struct slice word = slice_of(rest->p, end ? (size_t)(end - rest->p) : rest->n);
+	struct slice word = slice_of(rest->p, 0);
 
-	*rest = slice_skip(*rest, word.n + (end ? 1 : 0));
+	if (rest->n == 0)
+		return word;
+	word.n = (size_t)(slice_find(rest->p, rest->p + rest->n, separator) - rest->p);
+	*rest = slice_skip(*rest, word.n < rest->n ? word.n + 1 : word.n);
 	return word;
 }
 

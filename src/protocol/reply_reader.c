@@ -55,6 +55,12 @@ bool reply_next(struct slice *reply, struct reply_part *out)
 	if (reply->n == 0)
 		return false;
 	*out = (struct reply_part){ .kind = REPLY_PART_LINE, .line = take_line(reply) };
+	if (is_number(out->line)) {
+		out->kind = REPLY_PART_NUMBER;
+		if (!num_parse_u64(out->line, &out->number))
+			out->number = UINT64_MAX;
+		return true;
+	}
 	rest = out->line;
 	word = slice_token(&rest);
 	if (slice_equal(word, SLICE("VALUE"))) {
@@ -68,10 +74,6 @@ bool reply_next(struct slice *reply, struct reply_part *out)
 	} else if (slice_equal(word, SLICE("ERROR")) || slice_equal(word, SLICE("CLIENT_ERROR")) ||
 		slice_equal(word, SLICE("SERVER_ERROR"))) {
 		out->kind = REPLY_PART_ERROR;
-	} else if (is_number(out->line)) {
-		out->kind = REPLY_PART_NUMBER;
-		if (!num_parse_u64(out->line, &out->number))
-			out->number = UINT64_MAX;
 	}
 	return true;
 }

@@ -45,17 +45,23 @@ static inline char *slice_write(char *p, struct slice s)
 	return p + s.n;
 }
 
-/* The first space in [p, end), or `end`. */
-static inline const char *slice_space(const char *p, const char *end)
+/* The first such byte in [p, end), or `end`. */
+static inline const char *slice_find(const char *p, const char *end, char byte)
 {
 	for (; end - p >= WORD_BYTES; p += WORD_BYTES) {
-		uint64_t found = word_equal(word_load(p), ' ');
+		uint64_t found = word_equal(word_load(p), (unsigned char)byte);
 		if (found)
 			return p + word_first(found);
 	}
-	while (p < end && *p != ' ')
+	while (p < end && *p != byte)
 		p++;
 	return p;
+}
+
+/* The first space in [p, end), or `end`. */
+static inline const char *slice_space(const char *p, const char *end)
+{
+	return slice_find(p, end, ' ');
 }
 
 /* Takes the next token off `rest`. One or more spaces separate tokens. Gives an empty slice when none is left. */

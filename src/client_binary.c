@@ -49,7 +49,8 @@ static struct slice keep_key(struct task *task, const struct request *request, c
 struct read_task {
 	struct task task;
 	struct waiter waiter;
-	struct call call;
+	bool touches;
+	int64_t exptime;
 	struct binary_head head;
 	char key[];
 };
@@ -58,7 +59,8 @@ static void was_read(struct waiter *waiter, const struct result *r)
 {
 	struct read_task *read = (struct read_task *)((char *)waiter - offsetof(struct read_task, waiter));
 
-	get_answered(read->task.host, &read->call, r);
+	if (read->touches)
+		get_touched(read->task.host, waiter->key, read->exptime, r);
 	if (r->status != RESULT_MISS || !read->head.quiet)
 		binary_reply_read(task_reply(&read->task), &read->head, waiter->key, r);
 	task_done(&read->task);
@@ -68,12 +70,14 @@ static void start_read(struct client *c, const struct binary_request *b)
 {
 	const struct request *request = &b->request;
 	bool touches = request->command->id != COMMAND_GET;
-	struct read_task *read;
+	struct read_task *read = task_new(host_of(c), request, c, sizeof(*read) + request->key.n);
+	struct call call;
 
-	read = task_new(host_of(c), request, c, sizeof(*read) + request->key.n);
+	read->touches = touches && !request->odd_key;
+	read->exptime = request->exptime;
 	read->head = b->head;
 	read->waiter = (struct waiter){ was_read, keep_key(&read->task, request, read->key) };
-	read->call = (struct call){
+	call = (struct call){
 		.verb = touches ? CALL_GAT : CALL_GET,
 		.want = WANT_VALUE | WANT_CAS | (request->odd_key ? WANT_ENCODED : 0u),
 		.server = CALL_ANY_SERVER,
@@ -81,7 +85,7 @@ static void start_read(struct client *c, const struct binary_request *b)
 		.expected = read->task.expected,
 		.exptime = request->exptime,
 	};
-	item_read(host_of(c), &read->call, c, &read->waiter);
+	item_read(host_of(c), &call, c, &read->waiter);
 }
 
 /* --- what has one line of reply in text --- */

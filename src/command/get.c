@@ -33,17 +33,10 @@ static void finish(struct fan *fan)
 	task_done(fan->task);
 }
 
-/* gat sets the time to live of a collection's segments, too. */
-static void touch_others(struct host *host, const struct call *call, struct slice key, const struct result *r)
+void get_touched(struct host *host, struct slice key, int64_t exptime, const struct result *r)
 {
-	if (key.n <= COLLECTION_KEY_MAX && !collection_item_covers(host, key))
-		touch_followers(host->lanes, key, r->value, call->exptime);
-}
-
-void get_answered(struct host *host, const struct call *call, const struct result *r)
-{
-	if (call->verb == CALL_GAT && r->status == RESULT_HIT && !(call->want & WANT_ENCODED))
-		touch_others(host, call, call->key, r);
+	if (r->status == RESULT_HIT && key.n <= COLLECTION_KEY_MAX && !collection_item_covers(host, key))
+		touch_followers(host->lanes, key, r->value, exptime);
 }
 
 static void answered(struct waiter *waiter, const struct result *r)
@@ -55,7 +48,7 @@ static void answered(struct waiter *waiter, const struct result *r)
 		reply_failure(&get->task.scratch, r);
 	if (r->status == RESULT_HIT) {
 		if (get->call.verb == CALL_GAT)
-			touch_others(get->task.host, &get->call, waiter->key, r);
+			get_touched(get->task.host, waiter->key, get->call.exptime, r);
 		reply_value(fan_reply(&part->part, r->value.n), waiter->key, r, get->call.want & WANT_CAS);
 	}
 	fan_part_done(&part->part);
@@ -72,11 +65,12 @@ static bool ask(struct fan *fan, struct fan_part *fan_part)
 	return true;
 }
 
-/* The task for one key, as in most requests: it needs no fan. */
+/* The task for one key, as in most requests: it needs no fan. So many of them are under way that it keeps no more of the call. */
 struct single_task {
 	struct task task;
 	struct waiter waiter;
-	struct call call;
+	bool touches, cas;
+	int64_t exptime;
 	char key[];
 };
 
@@ -89,23 +83,25 @@ static void single_answered(struct waiter *waiter, const struct result *r)
 		task_reply_failure(task, r);
 		return;
 	}
-	get_answered(task->host, &single->call, r);
-	if (r->status == RESULT_HIT) {
-		reply_value(task_reply(task), waiter->key, r, single->call.want & WANT_CAS);
-	}
+	if (single->touches)
+		get_touched(task->host, waiter->key, single->exptime, r);
+	if (r->status == RESULT_HIT)
+		reply_value(task_reply(task), waiter->key, r, single->cas);
 	task_reply_line(task, "END");
 }
 
-static void start_single(struct host *host, const struct request *request, void *owner, const struct call *call)
+static void start_single(struct host *host, const struct request *request, void *owner, struct call *call)
 {
 	struct single_task *single = task_new(host, request, owner, sizeof(*single) + request->key.n);
 	char *at = single->key;
 
-	single->call = *call;
-	single->call.key = task_keys(&single->task, task_keep(&at, request->key), 1);
-	single->call.expected = single->task.expected;
-	single->waiter = (struct waiter){ single_answered, single->call.key };
-	item_read(host, &single->call, owner, &single->waiter);
+	call->key = task_keys(&single->task, task_keep(&at, request->key), 1);
+	call->expected = single->task.expected;
+	single->touches = call->verb == CALL_GAT;
+	single->cas = call->want & WANT_CAS;
+	single->exptime = call->exptime;
+	single->waiter = (struct waiter){ single_answered, call->key };
+	item_read(host, call, owner, &single->waiter);
 }
 
 void get_start(struct host *host, const struct request *request, void *owner)

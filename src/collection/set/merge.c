@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 
+#include "collection/set/cache.h"
 #include "collection/set/merge_plan.h"
 #include "collection/set/presence.h"
 #include "collection/set/run_writer.h"
@@ -197,11 +198,38 @@ static void index_read(struct waiter *waiter, const struct result *r)
 	proceed(m);
 }
 
+/* The next table of an input is in table_data. */
+static void take_table(struct merge *m, struct merge_input *in)
+{
+	in->next++;
+	table_merge_feed(&m->streams, (size_t)(in - m->inputs), &in->table, slice_of("", 0));
+}
+
+/* The view may have the table: it was checked when it came there. */
+static bool take_from_view(struct merge *m, struct merge_input *in)
+{
+	struct cache_entry *entry = cache_find(m->lanes->cache, key_of(m));
+	struct slice data = entry ? set_view_table_data(&entry->view, &in->run, in->next) : slice_of("", 0);
+
+	if (!data.n)
+		return false;
+	keep(&in->table_data, data);
+	return table_trust(&in->table, buf_slice(&in->table_data));
+}
+
+static void read_table(struct merge *m, struct merge_input *in)
+{
+	if (take_from_view(m, in))
+		take_table(m, in);
+	else
+		read_item(in, slice_of(in->fences.list[in->next].id, OPLOG_ID), table_read);
+}
+
 static void begin(struct merge *m)
 {
 	m->begun = true;
 	for (size_t i = 0; i < m->count; i++)
-		read_item(&m->inputs[i], slice_of(m->inputs[i].fences.list[0].id, OPLOG_ID), table_read);
+		read_table(m, &m->inputs[i]);
 }
 
 static void table_read(struct waiter *waiter, const struct result *r)
@@ -218,8 +246,7 @@ static void table_read(struct waiter *waiter, const struct result *r)
 		!fences_hold(&in->fences, in->next, &in->table)) {
 		m->abandoned = true;
 	} else {
-		in->next++;
-		table_merge_feed(&m->streams, (size_t)(in - m->inputs), &in->table, slice_of("", 0));
+		take_table(m, in);
 	}
 	proceed(m);
 }
@@ -248,7 +275,7 @@ static void feed(struct merge *m, struct merge_input *in)
 	if (in->next == in->fences.count)
 		table_merge_end(&m->streams, (size_t)(in - m->inputs));
 	else if (!reuse(m, in))
-		read_item(in, slice_of(in->fences.list[in->next].id, OPLOG_ID), table_read);
+		read_table(m, in);
 }
 
 /* A busy loop makes slices longer, so that merging keeps up with writes whatever the load. */
@@ -306,7 +333,8 @@ static void proceed(struct merge *m)
 		return;
 	if (!m->begun) {
 		begin(m);
-		return;
+		if (m->reading)
+			return;
 	}
 	while (!m->writer.finished && m->writer.pending < WRITES_AT_ONCE && work(m)) {
 		if (m->lanes->env->later) {

@@ -50,20 +50,22 @@ static void make_spare(struct set_slot *slot)
 	TAILQ_INSERT_TAIL(&item->view->spare, item, spare);
 }
 
-static struct set_item *new_item(struct set_view *v, struct slice id, bool table, struct slice data)
+typedef bool open_table(struct table *t, struct slice data);
+
+/* `open` is that of a table; NULL for an index. */
+static struct set_item *new_item(struct set_view *v, struct slice id, open_table *open, struct slice data)
 {
 	struct set_item *item = xcalloc(1, sizeof(*item));
 
 	memcpy(item->id, id.p, OPLOG_ID);
 	item->view = v;
 	buf_add_slice(&item->data, data);
-	if (table ? !table_open(&item->table, buf_slice(&item->data))
-		  : !fences_read(&item->fences, buf_slice(&item->data))) {
+	if (open ? !open(&item->table, buf_slice(&item->data)) : !fences_read(&item->fences, buf_slice(&item->data))) {
 		buf_free(&item->data);
 		free(item);
 		return NULL;
 	}
-	if (table && item->table.count) {
+	if (open && item->table.count) {
 		item->ranks = xcalloc(table_restarts(&item->table), sizeof(*item->ranks));
 		table_rank(&item->table, item->ranks);
 	}
@@ -97,7 +99,7 @@ static struct set_item *take_spare(struct set_view *v, const char id[OPLOG_ID])
 
 void set_view_keep(struct set_view *v, struct slice id, bool table, struct slice data)
 {
-	struct set_item *item = new_item(v, id, table, data);
+	struct set_item *item = new_item(v, id, table ? table_trust : NULL, data);
 
 	if (item)
 		TAILQ_INSERT_TAIL(&v->spare, item, spare);
@@ -270,7 +272,7 @@ bool set_view_load(struct set_view *v, const struct set_want *want, struct slice
 	}
 	if (check_of(data) != (fence ? fence->check : run->ref.check))
 		return false;
-	item = new_item(v, fence ? slice_of(fence->id, OPLOG_ID) : run->ref.id, !is_index, data);
+	item = new_item(v, fence ? slice_of(fence->id, OPLOG_ID) : run->ref.id, is_index ? NULL : table_open, data);
 	if (!item)
 		return false;
 	put(is_index ? &run->index : &run->tables[want->table], item);
@@ -316,6 +318,17 @@ const struct table *set_view_table(struct set_view *v, size_t run, size_t table)
 	}
 	use(slot->item);
 	return &slot->item->table;
+}
+
+struct slice set_view_table_data(const struct set_view *v, const struct oplog_run *ref, size_t table)
+{
+	for (size_t i = 0; i < v->run_count; i++) {
+		const struct set_run *run = &v->runs[i];
+		if (slice_equal(run->ref.id, ref->id) && run->ref.check == ref->check && run->tables &&
+			run->tables[table].item)
+			return buf_slice(&run->tables[table].item->data);
+	}
+	return slice_of("", 0);
 }
 
 static void add_to_filter(struct set_view *v, struct set_run *run, struct set_slot *slot)

@@ -98,7 +98,7 @@ bool set_view_load(struct set_view *v, const struct set_want *want, struct slice
 /* Forgets all wants, loaded or not. */
 void set_view_end_wants(struct set_view *v);
 
-/* Keeps a copy of an item that was just written as a spare one: a base will refer to it. If not `table`, it is an index. */
+/* Keeps a copy of an item that was just written here as a spare one: a base will refer to it. If not `table`, it is an index. */
 void set_view_keep(struct set_view *v, struct slice id, bool table, struct slice data);
 
 /* Drops an item from memory. */
@@ -107,6 +107,9 @@ void set_item_drop(struct set_item *item);
 /* The index of a run, or a table by its number. NULL if it must be loaded; then it is wanted. */
 const struct fences *set_view_index(struct set_view *v, size_t run);
 const struct table *set_view_table(struct set_view *v, size_t run, size_t table);
+
+/* The bytes of a table of a run, if it is in memory; else none. Borrowed from the view. */
+struct slice set_view_table_data(const struct set_view *v, const struct oplog_run *ref, size_t table);
 
 /* Whether the filter of a run excludes the members with this hash under the view's seed. Needs no table in memory. */
 bool set_view_excludes(const struct set_view *v, size_t run, uint64_t hash);

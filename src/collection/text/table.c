@@ -80,9 +80,8 @@ static bool check_entry(struct table_cursor *c)
 	return true;
 }
 
-bool table_open(struct table *t, struct slice data)
+bool table_trust(struct table *t, struct slice data)
 {
-	struct table_cursor c = { .table = t, .next = MAGIC_SIZE };
 	size_t behind;
 
 	if (data.n < MAGIC_SIZE + NUMBER || memcmp(data.p, MAGIC, MAGIC_SIZE) != 0)
@@ -95,6 +94,15 @@ bool table_open(struct table *t, struct slice data)
 	if (behind > data.n - MAGIC_SIZE)
 		return false;
 	t->entries_end = data.n - behind;
+	return true;
+}
+
+bool table_open(struct table *t, struct slice data)
+{
+	struct table_cursor c = { .table = t, .next = MAGIC_SIZE };
+
+	if (!table_trust(t, data))
+		return false;
 	for (; c.at < t->count; c.at++) {
 		if (!check_entry(&c))
 			return false;

@@ -336,7 +336,7 @@ void client_resume(struct client *c)
 static void maybe_resume(struct client *c)
 {
 	struct task *first = STAILQ_FIRST(&c->tasks);
-	bool room = stream_waiting(&c->stream) <= client_config(c)->client_buffer / 2;
+	bool room;
 
 	if (c->order.tasks == 0) {
 		c->barrier = false;
@@ -345,6 +345,10 @@ static void maybe_resume(struct client *c)
 			enter_generation(c);
 		}
 	}
+	/* As after most replies. */
+	if (!c->paused && !(first && first->resume))
+		return;
+	room = stream_waiting(&c->stream) <= client_config(c)->client_buffer / 2;
 	if (room && first && first->resume)
 		first->resume(first);
 	if (c->paused && !c->closing && !c->barrier && !c->turn.waits && !c->slowed && room && window_lets_resume(c))

@@ -37,6 +37,8 @@ void client_task_begin(struct task *task)
 /* Counts what a task has added to its spill. */
 static void count_spill(struct client *c, struct task *task)
 {
+	if (!task->spill.data)
+		return;
 	c->spilled += buf_size(&task->spill) - task->spilled;
 	task->spilled = buf_size(&task->spill);
 }

@@ -9,19 +9,20 @@ static const struct traits {
 	bool hides;           /* hides writes; if staged_from is a number, only when it is staged */
 	bool knows_hidden;    /* waits for hidden writes of events anyway, in the lanes of their counters */
 	bool fans_out;        /* reads the counters of many buckets */
+	bool is_plain;        /* of one key: it makes one call, when it starts */
 	uint16_t staged_from; /* the number of keys from which it is staged; NEVER or ALWAYS */
 } classes[] = {
-	[ORDER_READ] = { .staged_from = NEVER },
-	[ORDER_READ_KEYS] = { .staged_from = ORDER_KEYS_FIRST + 1 },
-	[ORDER_READ_SETS] = { .staged_from = ORDER_SETS_FIRST + 1 },
+	[ORDER_READ] = { .is_plain = true },
+	[ORDER_READ_KEYS] = { .is_plain = true, .staged_from = ORDER_KEYS_FIRST + 1 },
+	[ORDER_READ_SETS] = { .is_plain = true, .staged_from = ORDER_SETS_FIRST + 1 },
 	[ORDER_READ_BLOCKS] = { .staged_from = ALWAYS },
-	[ORDER_WRITE] = { .changes = true },
-	[ORDER_TOUCH_KEYS] = { .changes = true, .hides = true, .staged_from = ORDER_KEYS_FIRST + 1 },
+	[ORDER_WRITE] = { .changes = true, .is_plain = true },
+	[ORDER_TOUCH_KEYS] = { .changes = true, .hides = true, .is_plain = true, .staged_from = ORDER_KEYS_FIRST + 1 },
 	[ORDER_EVENT_READ] = { .knows_hidden = true, .fans_out = true },
 	[ORDER_EVENT_BLOCKS] = { .knows_hidden = true, .fans_out = true, .staged_from = ALWAYS },
-	[ORDER_EVENT_COUNT] = { .changes = true, .knows_hidden = true },
+	[ORDER_EVENT_COUNT] = { .changes = true, .knows_hidden = true, .is_plain = true },
 	[ORDER_EVENT_STORE] = { .changes = true, .knows_hidden = true, .hides = true },
-	[ORDER_FLUSH] = { .changes = true },
+	[ORDER_FLUSH] = { .changes = true, .is_plain = true },
 };
 
 struct order_effect order_effect(const struct request *request)
@@ -36,6 +37,8 @@ struct order_effect order_effect(const struct request *request)
 	if (request->needs)
 		return request->needs->effect;
 	t = &classes[command->order];
+	if (t->is_plain && request->keys <= 1)
+		return (struct order_effect){ .calls = 1 };
 	calls = t->fans_out ? ORDER_EVENT_CALLS : request->keys > 1 ? request->keys : 1;
 	staged = t->staged_from == ALWAYS || (t->staged_from != NEVER && request->keys >= t->staged_from);
 	return (struct order_effect){

@@ -85,19 +85,19 @@ const char *keys_refusal(const struct command_keys *keys, const struct request *
 enum order_class keys_class(
 	const struct rules *rules, struct slice key, struct order_effect *effect, const struct command **inside)
 {
-	struct request request = { .command = command_get(COMMAND_GET), .keys = 1 };
-	const struct command *event;
+	const struct command *command = command_get(COMMAND_GET), *event;
+	size_t keys = 1;
 
 	*inside = NULL;
 	if (command_key_is(&rules->commands, key)) {
-		request.command = *inside = command_key_find(&rules->commands, key, &request.keys);
+		command = *inside = command_key_find(&rules->commands, key, &keys);
 		/* A set, as a key, may store an event. */
 		event = *inside && rules->plain_events ? keys_event_command(*inside) : NULL;
 		if (event)
-			request.command = event;
+			command = event;
 	}
-	*effect = order_effect(&request);
-	return request.command ? request.command->order : ORDER_READ;
+	*effect = command ? order_effect_of(command, keys) : (struct order_effect){ .calls = 1 };
+	return command ? command->order : ORDER_READ;
 }
 
 static bool has_large_reply(const struct command_keys *keys, struct slice key)
@@ -150,12 +150,12 @@ static void find_needs_of_many(const struct rules *rules, const struct request *
 
 static bool finds_event(const struct rules *rules, const struct request *request, struct order_needs *out)
 {
-	struct request inside = { .command = keys_event_command(request->command), .keys = 1 };
+	const struct command *inside = keys_event_command(request->command);
 
-	if (!inside.command || !keys_event(rules, request->key) || rules_collection(rules, request->key)->plain_verbs)
+	if (!inside || !keys_event(rules, request->key) || rules_collection(rules, request->key)->plain_verbs)
 		return false;
-	out->classes = (uint16_t)(1u << inside.command->order);
-	out->effect = order_effect(&inside);
+	out->classes = (uint16_t)(1u << inside->order);
+	out->effect = order_effect_of(inside, 1);
 	return true;
 }
 

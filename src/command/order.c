@@ -25,27 +25,27 @@ static const struct traits {
 	[ORDER_FLUSH] = { .changes = true, .is_plain = true },
 };
 
-struct order_effect order_effect(const struct request *request)
+struct order_effect order_effect_of(const struct command *command, size_t keys)
 {
-	const struct command *command = request->command;
-	const struct traits *t;
-	size_t calls;
+	const struct traits *t = &classes[command->order];
+	size_t calls = t->fans_out ? ORDER_EVENT_CALLS : keys > 1 ? keys : 1;
 	bool staged;
 
-	if (!command || request->error)
+	if (t->is_plain && keys <= 1)
 		return (struct order_effect){ .calls = 1 };
-	if (request->needs)
-		return request->needs->effect;
-	t = &classes[command->order];
-	if (t->is_plain && request->keys <= 1)
-		return (struct order_effect){ .calls = 1 };
-	calls = t->fans_out ? ORDER_EVENT_CALLS : request->keys > 1 ? request->keys : 1;
-	staged = t->staged_from == ALWAYS || (t->staged_from != NEVER && request->keys >= t->staged_from);
+	staged = t->staged_from == ALWAYS || (t->staged_from != NEVER && keys >= t->staged_from);
 	return (struct order_effect){
 		.stages_reads = staged,
 		.hides_writes = t->hides && (staged || t->staged_from == NEVER),
 		.calls = (uint16_t)(calls < ORDER_CALLS_MAX ? calls : ORDER_CALLS_MAX),
 	};
+}
+
+struct order_effect order_effect(const struct request *request)
+{
+	if (!request->command || request->error)
+		return (struct order_effect){ .calls = 1 };
+	return request->needs ? request->needs->effect : order_effect_of(request->command, request->keys);
 }
 
 bool order_class_must_wait(const struct order *order, enum order_class class)

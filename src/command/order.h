@@ -47,6 +47,9 @@ struct order_needs {
 /* The effect of this request's task. A refused request has none. */
 struct order_effect order_effect(const struct request *request);
 
+/* The effect of a task of this command, with so many keys; 0 if it takes only one. */
+struct order_effect order_effect_of(const struct command *command, size_t keys);
+
 /* A task with this effect begins, is done. */
 static inline void order_begin(struct order *order, struct order_effect effect)
 {

@@ -85,6 +85,13 @@ static inline bool command_reads_values(const struct command *command)
 	return command->grammar == GRAMMAR_KEYS || command->grammar == GRAMMAR_TOUCH_KEYS || command->id == COMMAND_MG;
 }
 
+/* Whether it takes any number of keys. */
+static inline bool command_has_keys(const struct command *command)
+{
+	return command->grammar == GRAMMAR_KEYS || command->grammar == GRAMMAR_TOUCH_KEYS ||
+		command->grammar == GRAMMAR_COLLECTION_KEYS;
+}
+
 /* The command of that name, or NULL. Exact case. */
 const struct command *command_lookup(struct slice name);
 

@@ -59,10 +59,14 @@ static struct slice take_word(struct slice *rest, char separator)
 const struct command *command_key_find(const struct command_keys *keys, struct slice key, size_t *words)
 {
 	struct slice rest = slice_skip(key, keys->prefix.n), name = take_word(&rest, separator_of(keys));
+	const struct command *command = command_lookup(name);
 
+	*words = 1;
+	if (!command || !command_has_keys(command))
+		return command;
 	for (*words = 0; rest.n; ++*words)
 		(void)take_word(&rest, separator_of(keys));
-	return command_lookup(name);
+	return command;
 }
 
 struct slice command_key_item(const struct command_keys *keys, struct slice key)
@@ -184,8 +188,7 @@ bool command_key_parse(const struct command_keys *keys, const struct request *ou
 	static const struct request_limits limits = { .max_keys = KEY_MAX };
 
 	*out = (struct request){ .command = command };
-	/* A key that did not come as text may hold anything. */
-	if (!request_key_valid(key, KEY_MAX) || !command)
+	if (outer->odd_key || !command)
 		out->error = no_command;
 	else
 		out->error = check_reach(outer, command);
@@ -235,6 +238,10 @@ enum command_key_answer command_key_value(
 	/* A meta command with q may say nothing. */
 	if (!reply_next(&rest, &first) || is_miss(first.line))
 		return COMMAND_KEY_MISS;
+	if (first.kind == REPLY_PART_NUMBER && rest.n == 0) {
+		*out = first.line;
+		return COMMAND_KEY_VALUE;
+	}
 	part = first;
 	do {
 		if (part.kind == REPLY_PART_ERROR) {

@@ -29,7 +29,7 @@ static inline bool command_key_is(const struct command_keys *keys, struct slice 
 	return keys->prefix.n && slice_starts(key, keys->prefix);
 }
 
-/* The command that such a key names, or NULL; and how many words follow its name. */
+/* The command that such a key names, or NULL; and how many words follow its name, if these are keys, else 1. */
 const struct command *command_key_find(const struct command_keys *keys, struct slice key, size_t *words);
 
 /* The error line for a request that does not reach such a key: it says what does. */

@@ -55,6 +55,7 @@ static void check(
 	size_t words;
 	bool good;
 
+	outer.odd_key = !request_key_valid(key, KEY_MAX);
 	ck_assert(command_key_is(how, key));
 	ck_assert_uint_le(command_key_room(&outer, key), sizeof(room));
 	good = command_key_parse(how, &outer, key, command_key_find(how, key, &words), room, &inner);
@@ -173,6 +174,8 @@ START_TEST(which_keys)
 	ck_assert(!command_key_is(&keys, SLICE("p|scard|a")));
 	ck_assert_ptr_null(command_key_find(&keys, SLICE("q|nothing|a"), &words));
 	ck_assert_ptr_eq(command_key_find(&keys, SLICE("q|help"), &words), command_get(COMMAND_HELP));
+	ck_assert_uint_eq(words, 1);
+	ck_assert_ptr_eq(command_key_find(&keys, SLICE("q|smembers"), &words), command_get(COMMAND_SMEMBERS));
 	ck_assert_uint_eq(words, 0);
 	ck_assert_ptr_eq(command_key_find(&keys, SLICE("q|smembers|a|b|"), &words), command_get(COMMAND_SMEMBERS));
 	ck_assert_uint_eq(words, 2);

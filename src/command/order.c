@@ -9,7 +9,7 @@ static const struct traits {
 	bool hides;           /* hides writes; if staged_from is a number, only when it is staged */
 	bool knows_hidden;    /* waits for hidden writes of events anyway, in the lanes of their counters */
 	bool fans_out;        /* reads the counters of many buckets */
-	bool is_plain;        /* of one key: it makes one call, when it starts */
+	bool is_plain;        /* with one key it stages and hides nothing, and counts as one call */
 	uint16_t staged_from; /* the number of keys from which it is staged; NEVER or ALWAYS */
 } classes[] = {
 	[ORDER_READ] = { .is_plain = true },

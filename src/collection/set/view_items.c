@@ -325,7 +325,7 @@ struct slice set_view_table_data(const struct set_view *v, const struct oplog_ru
 	for (size_t i = 0; i < v->run_count; i++) {
 		const struct set_run *run = &v->runs[i];
 		if (slice_equal(run->ref.id, ref->id) && run->ref.check == ref->check && run->tables &&
-			run->tables[table].item)
+			table < run->ref.tables && run->tables[table].item)
 			return buf_slice(&run->tables[table].item->data);
 	}
 	return slice_of("", 0);

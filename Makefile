@@ -11,15 +11,15 @@ SANITIZE ?=
 # it. _FORTIFY_SOURCE needs optimisation, and hides calls from sanitizers; some compilers define it themselves.
 known = $(foreach flag, $(1), $(shell $(CC) -Werror $(flag) -c -x c /dev/null -o /dev/null 2>/dev/null && echo $(flag)))
 HARD_CFLAGS := $(call known, -fstack-protector-strong -fstack-clash-protection -fPIE)
-# GCC clears and copies structures of some hundred bytes with string instructions, which take long to start.
-comma := ,
-by_vectors = vector_loop:512:noalign$(comma)libcall:-1:noalign
-COPY_CFLAGS := $(call known, -mmemset-strategy=$(by_vectors) -mmemcpy-strategy=$(by_vectors))
-
 HARD_LDFLAGS = -pie -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack
 UNFORTIFIED = $(filter-out -O1 -O2 -O3 -Os -Oz -Ofast -O -Og, $(or $(lastword $(filter -O%, $(CFLAGS))), -O0)) $(SANITIZE) \
 	$(findstring -fsanitize, $(CFLAGS)) $(findstring _FORTIFY_SOURCE, $(CPPFLAGS) $(CFLAGS))
 HARD_CPPFLAGS = $(if $(strip $(UNFORTIFIED)),, -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+
+# GCC clears and copies structures of some hundred bytes with string instructions, which take long to start.
+comma := ,
+by_vectors = vector_loop:512:noalign$(comma)libcall:-1:noalign
+COPY_CFLAGS := $(call known, -mmemset-strategy=$(by_vectors) -mmemcpy-strategy=$(by_vectors))
 
 # The daemon is optimised as a whole, if the compiler can keep ordinary code in the objects too, which tests and lint use.
 # `make LTO=` links faster.

@@ -126,6 +126,16 @@ static struct nest *start_outer(
 	return &line->nest;
 }
 
+static void start_inside(struct client *c, const struct binary_request *b, enum command_id command,
+	void (*done)(struct nest *nest, struct slice reply))
+{
+	struct request inside = b->request;
+
+	inside.command = command_get(command);
+	if (!task_start_inside(start_outer(c, b, done), &inside))
+		assert(false);
+}
+
 /* --- a read of a key that is a command --- */
 
 static void was_got(struct nest *nest, struct slice reply)
@@ -144,16 +154,6 @@ static void was_got(struct nest *nest, struct slice reply)
 		r = (struct result){ .status = RESULT_HIT, .value = part.data, .flags = part.flags, .cas = part.cas };
 	binary_reply_read(task_reply(&line->task), &line->head, key, &r);
 	task_done(&line->task);
-}
-
-/* The answer has a cas id where there is one. */
-static void start_keyed_read(struct client *c, const struct binary_request *b)
-{
-	struct request gets = b->request;
-
-	gets.command = command_get(COMMAND_GETS);
-	if (!task_start_inside(start_outer(c, b, was_got), &gets))
-		assert(false);
 }
 
 /* --- what is answered at once --- */
@@ -241,14 +241,6 @@ static const char *key_refusal(const struct host *host, const struct request *re
 	return NULL;
 }
 
-static void start_inside(struct client *c, const struct binary_request *b)
-{
-	struct request inside = b->request;
-
-	if (!task_start_inside(start_outer(c, b, was_replied), &inside))
-		assert(false);
-}
-
 void client_binary_start(struct client *c, const struct binary_request *b)
 {
 	const char *refusal = key_refusal(host_of(c), &b->request);
@@ -256,7 +248,7 @@ void client_binary_start(struct client *c, const struct binary_request *b)
 	if (refusal)
 		reply_line(c, b, refusal);
 	else if (b->request.command->id == COMMAND_GET && keys_have_command(host_of(c)->env.rules, &b->request))
-		start_keyed_read(c, b);
+		start_inside(c, b, COMMAND_GETS, was_got); /* for the cas id of a set */
 	else if (reads(&b->request))
 		start_read(c, b);
 	else if (client_sasl_is(b))
@@ -264,7 +256,7 @@ void client_binary_start(struct client *c, const struct binary_request *b)
 	else if (is_admins(b))
 		start_admin(c, b);
 	else
-		start_inside(c, b);
+		start_inside(c, b, b->request.command->id, was_replied);
 }
 
 void client_binary_refuse(struct client *c, const struct binary_request *b)

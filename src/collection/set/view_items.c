@@ -174,12 +174,17 @@ static void age_spares(struct set_view *v, unsigned most)
 	}
 }
 
+static bool is_same_run(const struct oplog_run *a, const struct oplog_run *b)
+{
+	return slice_equal(a->id, b->id) && a->check == b->check;
+}
+
 /* Moves what an old run of the same id has. Items point to their slots, and that of the index moves. */
 static void take_old(struct set_view *v, struct set_run *run)
 {
 	for (size_t i = 0; i < v->run_count; i++) {
 		struct set_run *old = &v->runs[i];
-		if (memcmp(old->id, run->id, OPLOG_ID) != 0 || old->ref.check != run->ref.check)
+		if (!is_same_run(&old->ref, &run->ref))
 			continue;
 		if (old->index.item)
 			put(&run->index, old->index.item);
@@ -324,8 +329,7 @@ struct slice set_view_table_data(const struct set_view *v, const struct oplog_ru
 {
 	for (size_t i = 0; i < v->run_count; i++) {
 		const struct set_run *run = &v->runs[i];
-		if (slice_equal(run->ref.id, ref->id) && run->ref.check == ref->check && run->tables &&
-			table < run->ref.tables && run->tables[table].item)
+		if (is_same_run(&run->ref, ref) && run->tables && table < run->ref.tables && run->tables[table].item)
 			return buf_slice(&run->tables[table].item->data);
 	}
 	return slice_of("", 0);

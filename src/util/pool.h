@@ -1,4 +1,7 @@
-/* A pool of short-lived objects: memory that was given back is reused. A free list for each power of two. */
+/*
+ * A pool of short-lived objects: memory that was given back is reused. A free list for each POOL_STEP bytes up to
+ * POOL_FINE, since rounding up to a power of two would spoil up to half of the cache, and for each power of two above.
+ */
 #ifndef UTIL_POOL_H
 #define UTIL_POOL_H
 
@@ -13,16 +16,21 @@
 #define POOL_HAS_ASAN 0
 #endif
 
-enum { POOL_CLASSES = 6, POOL_SMALLEST = 128, POOL_KEEP = POOL_HAS_ASAN ? 0 : 4096 };
+enum {
+	POOL_STEP = 64, /* bytes, a cache line */
+	POOL_FINE = 1024,
+	POOL_CLASSES = POOL_FINE / POOL_STEP + 2,  /* the largest has 4 * POOL_FINE bytes */
+	POOL_KEEP = POOL_HAS_ASAN ? 0 : 512 * 1024 /* bytes in each list at most */
+};
 
 struct pool {
 	struct pool_free {
 		struct pool_free *next;
 	} * free[POOL_CLASSES];
-	unsigned kept[POOL_CLASSES]; /* the length of each list: at most POOL_KEEP, halved for each larger class */
+	size_t kept[POOL_CLASSES]; /* bytes in each list */
 };
 
-/* Gives `size` bytes, not cleared. pool_put takes them back, with the same size. A pool of all zeroes is empty. */
+/* Gives `size` bytes, at least 1, not cleared. pool_put takes them back, with the same size. A pool of all zeroes is empty. */
 void *pool_get(struct pool *pool, size_t size) __attribute__((returns_nonnull));
 void pool_put(struct pool *pool, void *p, size_t size);
 

@@ -18,7 +18,8 @@ START_TEST(gives_again_what_came_back)
 	pool_put(&pool, p, 128);
 	pool_put(&pool, other, 128);
 	pool_free(&pool);
-	ck_assert_uint_eq(pool.kept[0], 0);
+	for (size_t class = 0; class < POOL_CLASSES; class ++)
+		ck_assert_uint_eq(pool.kept[class], 0);
 }
 END_TEST
 
@@ -45,17 +46,39 @@ END_TEST
 
 START_TEST(keeps_a_bounded_number)
 {
-	enum { MANY = POOL_KEEP + 10 };
+	enum { MANY = POOL_KEEP / POOL_STEP + 10 };
 	static void *held[MANY];
 	struct pool pool = { 0 };
 
 	for (int i = 0; i < MANY; i++)
-		held[i] = pool_get(&pool, POOL_SMALLEST);
+		held[i] = pool_get(&pool, POOL_STEP);
 	for (int i = 0; i < MANY; i++)
-		pool_put(&pool, held[i], POOL_SMALLEST);
+		pool_put(&pool, held[i], POOL_STEP);
 	ck_assert_uint_eq(pool.kept[0], POOL_KEEP);
 	pool_free(&pool);
 }
 END_TEST
 
-SUITE(pool, gives_again_what_came_back, every_size, keeps_a_bounded_number)
+/* What is kept in one class is not given for a size of the next one. */
+START_TEST(each_class_on_its_own)
+{
+	static const size_t most[] = { POOL_STEP, 2 * POOL_STEP, POOL_FINE - POOL_STEP, POOL_FINE, 2 * POOL_FINE };
+	struct pool pool = { 0 };
+
+	for (size_t i = 0; i < sizeof(most) / sizeof(*most); i++) {
+		void *p = pool_get(&pool, most[i]), *larger;
+		pool_put(&pool, p, most[i]);
+		larger = pool_get(&pool, most[i] + 1);
+		if (POOL_KEEP)
+			ck_assert_ptr_eq(pool_get(&pool, most[i]), p);
+		else
+			p = pool_get(&pool, most[i]);
+		ck_assert_ptr_ne(larger, p);
+		pool_put(&pool, larger, most[i] + 1);
+		pool_put(&pool, p, most[i]);
+		pool_free(&pool);
+	}
+}
+END_TEST
+
+SUITE(pool, gives_again_what_came_back, every_size, keeps_a_bounded_number, each_class_on_its_own)

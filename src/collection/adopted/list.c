@@ -11,6 +11,7 @@
  */
 #include "collection/adopted/adopted.h"
 #include "collection/adopted/encodings/words.h"
+#include "collection/lane/batch.h"
 #include "collection/list/segmented_list.h"
 
 static adopted_next push_blind, push_read, push_lost, pushed;

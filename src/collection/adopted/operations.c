@@ -13,6 +13,7 @@
 #include <assert.h>
 
 #include "collection/adopted/adopted.h"
+#include "collection/lane/batch.h"
 #include "collection/set/view.h"
 #include "util/hash.h"
 #include "util/random.h"

@@ -1,10 +1,6 @@
-#include "collection/lane/lane.h"
-#include "util/random.h"
+#include "collection/lane/batch.h"
 
-struct op *lane_first(const struct lane *lane)
-{
-	return STAILQ_FIRST(&lane->batch);
-}
+#include "util/random.h"
 
 void lane_count_appends(struct lane *lane)
 {

@@ -2,6 +2,7 @@
  * Holding appends to a crowded key back: see crowd.h. Operations that arrive meanwhile wait in the lane and become
  * one append.
  */
+#include "collection/lane/batch.h"
 #include "collection/lane/lane.h"
 #include "util/random.h"
 

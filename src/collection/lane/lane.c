@@ -344,9 +344,14 @@ void lane_compact(struct lane *lane)
 	STAILQ_INSERT_HEAD(&lane->waiting, op, link);
 }
 
+struct op *lane_first(const struct lane *lane)
+{
+	return STAILQ_FIRST(&lane->batch);
+}
+
 void lane_end_first(struct lane *lane, const struct outcome *outcome)
 {
-	struct op *op = STAILQ_FIRST(&lane->batch);
+	struct op *op = lane_first(lane);
 
 	STAILQ_REMOVE_HEAD(&lane->batch, link);
 	op->done(op, outcome);

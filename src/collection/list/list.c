@@ -12,6 +12,7 @@
 
 #include <stdlib.h>
 
+#include "collection/lane/batch.h"
 #include "collection/list/store.h"
 #include "collection/rewrite/base.h"
 #include "collection/ttl.h"

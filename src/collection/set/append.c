@@ -10,6 +10,7 @@
  */
 #include "collection/set/append.h"
 
+#include "collection/lane/batch.h"
 #include "collection/set/compact.h"
 
 static lane_step appended, size_read, added;

@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 
+#include "collection/lane/batch.h"
 #include "collection/list/compact.h"
 #include "collection/rewrite/base.h"
 #include "collection/set/cache.h"

@@ -1,5 +1,6 @@
 #include "collection/set/fetch.h"
 
+#include "collection/lane/batch.h"
 #include "collection/rewrite/base.h"
 #include "collection/rewrite/segments.h"
 #include "collection/set/presence.h"

@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 
+#include "collection/lane/batch.h"
 #include "collection/set/run_writer.h"
 #include "collection/text/fold.h"
 #include "util/alloc.h"

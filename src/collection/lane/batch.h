@@ -1,0 +1,46 @@
+/* The operations of a lane's batch, for the machines of all encodings. */
+#ifndef COLLECTION_LANE_BATCH_H
+#define COLLECTION_LANE_BATCH_H
+
+#include "collection/lane/lane.h"
+
+/* Statistics: counts the batch as one append of all its operations, or each operation as a read. */
+void lane_count_appends(struct lane *lane);
+void lane_count_reads(struct lane *lane);
+
+/*
+ * Whether to check the key after writing `bytes` of log. Random, so that a check is expected once for each quarter of
+ * the log size that triggers compaction.
+ */
+bool lane_by_chance(struct lane *lane, size_t bytes);
+
+/*
+ * lane_merge_log joins the logs of the batch, in reverse order if they go to the front. lane_log gives the joined
+ * log, borrowed; for a batch of one operation it is the operation's own.
+ */
+void lane_merge_log(struct lane *lane);
+struct slice lane_log(const struct lane *lane);
+
+/* For a missing collection: ends all operations before the first with `create`, as missing. False if none is left. */
+bool lane_end_missing(struct lane *lane);
+
+/* Ends a batch of LIST operations with their outcomes. `text` is their joined text, `base` the reply about the base. */
+void lane_answer_lists(struct lane *lane, struct slice text, const struct result *base);
+
+/*
+ * Whether to measure the lane's set or list for env.measured: not if that was done in the same second. Then lane_measured gives its
+ * members or items, and its stored bytes.
+ */
+bool lane_is_measured(struct lane *lane);
+void lane_measured(struct lane *lane, uint64_t members, uint64_t bytes);
+
+/* The outcome for a base that cannot be read; counts it if it is corrupt. */
+enum outcome_status lane_unreadable(struct lane *lane, enum oplog_form form);
+
+/* Bytes of log that trigger compaction of the lane's key. */
+size_t lane_log_size(const struct lane *lane);
+
+/* Whether a base is that of a list, by its mark or else by the rule of the key. */
+bool lane_is_list(const struct lane *lane, const struct oplog_base *base);
+
+#endif

@@ -21,14 +21,19 @@ static bool is_loopback(const struct sockaddr *address)
 		IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)address)->sin6_addr);
 }
 
-/* Whether every address of the name is on loopback. A name without an address, such as "*", is not. */
+/*
+ * Whether every address of the name is on loopback. A name without an address, such as "*", is not; but "localhost" is, since RFC 6761
+ * promises it, also where a bare system has no /etc/hosts that says so.
+ */
 static bool is_local(const char *host)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *found = NULL;
 	bool local = true;
 
-	if (strcmp(host, "*") == 0 || getaddrinfo(host, NULL, &hints, &found) != 0)
+	if (strcmp(host, "*") == 0)
 		return false;
+	if (getaddrinfo(host, NULL, &hints, &found) != 0)
+		return strcmp(host, "localhost") == 0;
 	for (const struct addrinfo *one = found; one; one = one->ai_next)
 		local = local && is_loopback(one->ai_addr);
 	freeaddrinfo(found);

@@ -13,9 +13,9 @@ WRONG = b"set auth 0 0 7\r\nfoo baz\r\n"
 UNAUTHENTICATED = "CLIENT_ERROR unauthenticated"
 
 
-def setlistd(*args):
-    """Run it to its end."""
-    return subprocess.run([OPTIONS.setlistd, *args], capture_output=True, text=True, timeout=PATIENCE, check=False,
+def setlistd(*args, under=()):
+    """Run it to its end; `under` is a command to run it with."""
+    return subprocess.run([*under, OPTIONS.setlistd, *args], capture_output=True, text=True, timeout=PATIENCE, check=False,
                           env=dict(os.environ, LC_ALL="C"))
 
 

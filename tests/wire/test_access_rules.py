@@ -9,6 +9,7 @@ import tempfile
 
 from case import WireTest
 from case_access import USERS, request_of, setlistd, usages
+from dns import command_with
 from harness import PATIENCE, free_port, wait_until
 from stored import stats
 from wire import Conn
@@ -176,10 +177,10 @@ class Denied(WireTest):
 class Listeners(WireTest):
     """A TCP address that the network reaches needs a reason."""
 
-    def check(self, *addresses, config=""):
+    def check(self, *addresses, config="", under=()):
         listed = ", ".join(f'"{address}"' for address in addresses)
         path = self.private_file(f'servers = {{"127.0.0.1:1"}}\nlisten = {{{listed}}}\n{config}\n')
-        return setlistd("-T", "-f", path)
+        return setlistd("-T", "-f", path, under=under)
 
     OPEN = ("0.0.0.0:11311", "*:11311", "[::]:11311", "192.0.2.1:11311", "[2001:db8::1]:11311")
 
@@ -194,6 +195,15 @@ class Listeners(WireTest):
     def test_local(self):
         done = self.check("127.0.0.1:1", "127.1.2.3:1", "[::1]:1", "localhost:1", "unix:/run/x.sock")
         self.assertEqual((done.returncode, done.stdout + done.stderr), (0, "configuration ok\n"))
+
+    def test_nothing_resolves(self):
+        """localhost is local all the same; of another name nothing is known."""
+        under = command_with(hosts=self.private_file("\n"), resolv=self.private_file("nameserver 127.0.0.1\n"))
+        if not under:
+            self.skipTest("no right to put another file over /etc/hosts")
+        done = self.check("localhost:1", under=under)
+        self.assertEqual((done.returncode, done.stdout + done.stderr), (0, "configuration ok\n"))
+        self.assertEqual(self.check("example.invalid:1", under=under).returncode, 1)
 
     def test_guarded(self):
         for config in ("insecure = true", f'auth_file = "{self.private_file(USERS)}"'):

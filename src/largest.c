@@ -2,10 +2,17 @@
 
 #include <stdlib.h>
 
+#include "util/word.h"
+
+/* Seconds after which entries that have become old are looked for. */
+enum { SEARCH_AGAIN = 60 };
+
 void largest_init(struct largest *l)
 {
 	pthread_mutex_init(&l->lock, NULL);
 	l->count = 0;
+	l->least = 0;
+	l->searched = 0;
 }
 
 void largest_fini(struct largest *l)
@@ -18,25 +25,53 @@ static bool is_old(const struct large_collection *c, int64_t now)
 	return now - c->seen > LARGEST_FORGET;
 }
 
-/* The entry of the key; else a free one, an old one, or the smallest. */
-static struct large_collection *place_of(struct largest *l, struct slice key, int64_t now)
+/* The end of a key, where the keys of one application differ most. */
+static uint64_t mark_of(struct slice key)
+{
+	size_t n = key.n < WORD_BYTES ? key.n : WORD_BYTES;
+
+	return word_rank(key.p + key.n - n, n);
+}
+
+static struct large_collection *find(struct largest *l, struct slice key)
+{
+	uint64_t mark = mark_of(key);
+
+	for (size_t i = 0; i < l->count; i++) {
+		if (l->marks[i] == mark && slice_equal(slice_of(l->list[i].key, l->list[i].n), key))
+			return &l->list[i];
+	}
+	return NULL;
+}
+
+/* The smallest entry; old ones count as empty. */
+static struct large_collection *smallest(struct largest *l, int64_t now)
 {
 	struct large_collection *place = &l->list[0];
 
 	for (size_t i = 0; i < l->count; i++) {
 		struct large_collection *c = &l->list[i];
-		if (slice_equal(slice_of(c->key, c->n), key))
-			return c;
 		if (is_old(c, now))
 			c->bytes = 0;
 		if (c->bytes < place->bytes)
 			place = c;
 	}
-	if (l->count == LARGEST_ENTRIES)
-		return place;
-	place = &l->list[l->count++];
-	*place = (struct large_collection){ 0 };
+	l->least = place->bytes;
+	l->searched = now;
 	return place;
+}
+
+/* An entry for a new key; NULL if all entries are larger. */
+static struct large_collection *place_for(struct largest *l, uint64_t bytes, int64_t now)
+{
+	struct large_collection *place;
+
+	if (l->count < LARGEST_ENTRIES)
+		return &l->list[l->count++];
+	if (bytes <= l->least && now - l->searched < SEARCH_AGAIN)
+		return NULL;
+	place = smallest(l, now);
+	return place->bytes < bytes ? place : NULL;
 }
 
 void largest_note(struct largest *l, struct slice key, uint64_t members, uint64_t bytes, int64_t now)
@@ -46,10 +81,18 @@ void largest_note(struct largest *l, struct slice key, uint64_t members, uint64_
 	if (key.n > LARGEST_KEY)
 		return;
 	pthread_mutex_lock(&l->lock);
-	c = place_of(l, key, now);
-	if (c->bytes < bytes || slice_equal(slice_of(c->key, c->n), key)) {
-		*c = (struct large_collection){ bytes, members, now, (uint8_t)key.n, { 0 } };
+	c = find(l, key);
+	if (!c && (c = place_for(l, bytes, now))) {
+		c->n = (uint8_t)key.n;
 		memcpy(c->key, key.p, key.n);
+		l->marks[c - l->list] = mark_of(key);
+	}
+	if (c) {
+		c->bytes = bytes;
+		c->members = members;
+		c->seen = now;
+		if (bytes < l->least)
+			l->least = bytes;
 	}
 	pthread_mutex_unlock(&l->lock);
 }

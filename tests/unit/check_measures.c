@@ -146,6 +146,41 @@ START_TEST(keeps_the_largest)
 }
 END_TEST
 
+static bool is_listed(const char *key)
+{
+	static struct large_collection list[LARGEST_ENTRIES];
+	size_t n = largest_copy(&largest, 60, list);
+
+	for (size_t i = 0; i < n; i++) {
+		if (slice_equal(slice_of(list[i].key, list[i].n), slice_of(key, strlen(key))))
+			return true;
+	}
+	return false;
+}
+
+/* Keys that end alike are different keys. */
+START_TEST(takes_the_place_of_the_smallest)
+{
+	char key[24];
+
+	for (int i = 0; i < LARGEST_ENTRIES; i++) {
+		sprintf(key, "%d:of-this-set", i);
+		note(key, 1000 + (uint64_t)i, 50);
+	}
+	note("small", 999, 50);
+	note("equal", 1000, 50);
+	ck_assert(!is_listed("small") && !is_listed("equal") && is_listed("0:of-this-set"));
+	note("large", 1001, 50);
+	ck_assert(is_listed("large") && !is_listed("0:of-this-set") && is_listed("1:of-this-set"));
+	note("9:of-this-set", 10, 51);
+	note("small", 999, 51);
+	ck_assert(is_listed("small") && !is_listed("9:of-this-set") && is_listed("1:of-this-set"));
+	largest_reset(&largest);
+	note("1", 1, 52);
+	ck_assert(is_listed("1") && !is_listed("small"));
+}
+END_TEST
+
 /* A set may shrink, and what is not read any more gives its place up. */
 START_TEST(forgets)
 {
@@ -196,4 +231,4 @@ START_TEST(a_turn_has_room_for_as_many)
 END_TEST
 
 SUITE_AROUND(measures, setup, teardown, each_key_counts, many_keys_and_odd_ones, half_life, seconds, keeps_the_largest,
-	forgets, keeps_the_last, a_turn_has_room_for_as_many)
+	takes_the_place_of_the_smallest, forgets, keeps_the_last, a_turn_has_room_for_as_many)

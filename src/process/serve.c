@@ -233,6 +233,7 @@ static void on_left(evutil_socket_t fd, short what, void *arg)
 static void stop(struct process *p)
 {
 	static const struct timeval pause = { 0, LEAVE_MS * 1000 };
+	bool aside;
 
 	if (p->stopping) {
 		leave(p);
@@ -240,9 +241,11 @@ static void stop(struct process *p)
 		return;
 	}
 	p->stopping = true;
+	/* First, so that who connects after the notice finds the new process. */
+	aside = listening_step_aside(p->listening);
 	notify_stopping();
 	admin_port_set_phase(p->admin, ADMIN_DRAINING);
-	if (listening_step_aside(p->listening))
+	if (aside)
 		event_add(p->leave, &pause);
 	else
 		leave(p);

@@ -28,8 +28,8 @@ struct largest {
 	size_t count;
 	uint64_t least; /* bytes of the smallest entry, or fewer, as it was at `searched`, a Unix time */
 	int64_t searched;
-	uint64_t
-		marks[LARGEST_ENTRIES]; /* of the keys, so that most keys that are not in the list need no comparison */
+	/* Of the keys, so that most keys that are not in the list need no comparison. */
+	uint64_t marks[LARGEST_ENTRIES];
 	struct large_collection list[LARGEST_ENTRIES];
 };
 

@@ -90,7 +90,7 @@ class ComeAndGo(Scratch):
         self.assertEqual(self.watcher.set("key", b"value"), "STORED")
 
     def wake_all_threads(self):
-        """Each thread has its own connection to the server, which it may open later than the first client comes."""
+        """Each thread opens its own connection to the server, and that which found the port open is gone: what is there now stays."""
         conns = [Conn(place) for place in (self.proxy.port, self.path) * 4]
         for conn in conns:
             self.assertEqual(conn.get("key"), b"value")

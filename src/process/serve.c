@@ -265,6 +265,17 @@ static void on_signal(evutil_socket_t number, short what, void *arg)
 	}
 }
 
+/* With its events freed, a signal has its default action again: it would make an exit that is all but over look like a kill. */
+static void block_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (int i = 0; i < SIGNALS; i++)
+		sigaddset(&set, signals[i]);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
 /* --- the log --- */
 
 static void on_log_time(evutil_socket_t fd, short what, void *arg)
@@ -364,6 +375,7 @@ int serve(const struct options *options, struct settings *settings)
 		join_workers(&p);
 		status = 0;
 	}
+	block_signals();
 	if (p.listening)
 		listening_destroy(p.listening);
 	control_destroy(p.control);

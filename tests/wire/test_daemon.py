@@ -398,6 +398,15 @@ class Ending(WireTest):
             proxy = self.setlistd([server], config=UNHURRIED)
             self.assertEqual(self.status_of(proxy, number), 0)
 
+    def test_signals_up_to_the_last_moment(self):
+        """Who sends one more while it exits does not turn a clean exit into a killed one."""
+        server = self.memcached()
+        for _ in range(20):
+            proxy = self.setlistd([server], config=UNHURRIED)
+            while proxy.process.alive():
+                proxy.process.child.send_signal(15)
+            self.assertEqual(proxy.process.child.wait(RUN_LIMIT), 0)
+
     def test_signal_at_the_first_socket(self):
         """A daemon that has just started is stopped like any other: the signal comes when the first of many sockets appears."""
         server = self.memcached()

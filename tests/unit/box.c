@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "util/random.h"
+
 enum { ROUNDS_MAX = 20 };
 
 void box_init(struct box *box, unsigned form)
@@ -83,6 +85,7 @@ struct snapshot box_look(const struct box *box, enum purpose purpose, const stru
 		.options = &box->options,
 		.key = SLICE("s"),
 		.seed = 3,
+		.random = box->cas,
 		.purpose = purpose,
 		.change = change };
 	size_t asked;
@@ -155,15 +158,19 @@ static bool checked(const struct box *box, const struct snapshot *s, bool check)
 enum adopted_status box_change(struct box *box, const struct fold *change, bool create)
 {
 	enum purpose purpose = FOR_WRITE;
+	uint64_t random = 1;
 	bool ended = false;
 
 	for (int round = 0; round < ROUNDS_MAX; round++) {
 		struct snapshot s = box_look(box, purpose, change);
 		struct plan plan = { 0 };
-		enum adopted_status status = box->encoding->change(&s, create, &plan);
-		bool done = status == ADOPTED_OK && run(box, &plan, &ended) && ended;
+		enum adopted_status status;
+		bool done;
+		s.attempt = (unsigned)round;
+		s.random = random_next(&random);
+		status = box->encoding->change(&s, create, &plan);
+		done = status == ADOPTED_OK && run(box, &plan, &ended) && ended;
 		done = done && checked(box, &s, plan.check);
-		s.attempt++;
 		plan_free(&plan);
 		snapshot_free(&s);
 		if (done || (status != ADOPTED_OK && status != ADOPTED_NEEDS_ALL))
@@ -175,6 +182,7 @@ enum adopted_status box_change(struct box *box, const struct fold *change, bool 
 
 enum adopted_status box_replace(struct box *box, const struct fold *members)
 {
+	uint64_t random = 1;
 	bool ended = false;
 
 	for (int round = 0; round < ROUNDS_MAX; round++) {
@@ -182,6 +190,7 @@ enum adopted_status box_replace(struct box *box, const struct fold *members)
 		struct plan plan = { 0 };
 		enum adopted_status status;
 		s.attempt = (unsigned)round;
+		s.random = random_next(&random);
 		status = box->encoding->replace(&s, members, &plan);
 		bool done = status == ADOPTED_OK && run(box, &plan, &ended) && ended;
 		plan_free(&plan);

@@ -291,4 +291,60 @@ START_TEST(like_the_guard)
 }
 END_TEST
 
-SUITE(encodings, signed_words, delimited_texts, counting, documented, reserved, random_lives, like_the_guard)
+/* A number of a list has up to 19 digits, and there is one more list behind the largest number. */
+static void numbered(const char *index, const char *list, enum adopted_status expected)
+{
+	enum { INDEXED = 6 };
+	struct fold all = { .seed = 3 };
+	enum adopted_status status;
+	struct snapshot s;
+	struct box box;
+
+	box_init(&box, INDEXED);
+	box.options.base_size = 4;
+	box_put(&box, "s", slice_of(index, strlen(index)));
+	box_put(&box, list, SLICE("+ann+bob"));
+	status = box_fold(&box, &s, &all);
+	ck_assert_int_eq(status, expected);
+	snapshot_free(&s);
+	if (expected == ADOPTED_OK) {
+		ck_assert(box_compact(&box, 2, &status) && status == ADOPTED_OK);
+		fold_reset(&all);
+		ck_assert_int_eq(box_fold(&box, &s, &all), ADOPTED_OK);
+		joins(&all, "ann bob");
+		ck_assert_uint_eq(s.count, 3);
+		snapshot_free(&s);
+	}
+	fold_free(&all);
+	box_free(&box);
+}
+
+START_TEST(numbers_of_lists)
+{
+	numbered("+1000000000000000000", "s.1000000000000000000", ADOPTED_OK);
+	numbered("+9999999999999999999", "s.9999999999999999999", ADOPTED_OK);
+	numbered("+10000000000000000000", "s.10000000000000000000", ADOPTED_CORRUPT);
+}
+END_TEST
+
+/* Both lists have words, and none is marked: that is no set, but an item that can be deleted. */
+START_TEST(flip_without_a_mark)
+{
+	enum { FLIP_BY_MARK = 4 };
+	struct fold all = { .seed = 3 };
+	struct snapshot s;
+	struct box box;
+
+	box_init(&box, FLIP_BY_MARK);
+	box_put(&box, "s.a", SLICE("+ann"));
+	box_put(&box, "s.b", SLICE("+bob"));
+	ck_assert_int_eq(box_fold(&box, &s, &all), ADOPTED_CORRUPT);
+	ck_assert(box.encoding->vital_item(&s) && box.encoding->vital_item(&s)->there);
+	snapshot_free(&s);
+	fold_free(&all);
+	box_free(&box);
+}
+END_TEST
+
+SUITE(encodings, signed_words, delimited_texts, counting, documented, reserved, random_lives, like_the_guard,
+	numbers_of_lists, flip_without_a_mark)

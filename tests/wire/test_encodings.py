@@ -49,6 +49,10 @@ class EncodingTest(LargeSetTest):
         found = {item.format(key): self.at.get(item.format(key)) for item in ITEMS.get(name, [f"{name}-{{}}"])}
         return {item: data for item, data in found.items() if data is not None}
 
+    def give(self, items, flags=0):
+        for item, data in items.items():
+            self.assertEqual(self.at.of(item).set(item, data, flags), "STORED")
+
     def expect(self, *talk, conn=None):
         for command, reply in talk:
             self.assertEqual((conn or self.conn).ask(command), reply, command)
@@ -325,10 +329,6 @@ class ExactBytes(EncodingTest):
         "oplog": ({"oplog-k": b"+1234 +222 +987 -222 "}, {b"1234", b"987"}),
     }
 
-    def give(self, items, flags=0):
-        for item, data in items.items():
-            self.assertEqual(self.at.of(item).set(item, data, flags), "STORED")
-
     def test_reads(self):
         for name, k in self.each():
             items, members = self.GIVEN[name]
@@ -423,6 +423,9 @@ class ExactBytes(EncodingTest):
                 if verb not in self.BLIND.get(name, ()):
                     self.expect((f"{verb} {k} a", BAD))
             self.assertEqual(self.items(name), items, "it was changed")
+            self.assertIn(self.conn.ask(f"touch {k} 100"), ("TOUCHED", "NOT_FOUND"))
+            self.assertIn(self.conn.ask(f"delete {k}"), ("DELETED", "NOT_FOUND"))
+            self.expect((f"scard {k}", "NOT_FOUND"))
 
     def test_not_of_the_encoding(self):
         for name, values in self.WRONG.items():
@@ -442,3 +445,25 @@ class ExactBytes(EncodingTest):
                 self.assert_missing(f"{name}-k")
                 self.expect((f"sadd {name}-k fresh", "STORED"))
                 wait_until("the new set", 30, lambda name=name: self.read(f"{name}-k") == {b"fresh"})
+
+
+class ManyLists(EncodingTest):
+    """Under indexed, with more lists than usual."""
+    KEY, MOST = "indexed-k", 4096
+
+    def test_lists_that_no_index_names(self):
+        """An application drops a set by its index alone. Then the lists stay, and others take their place."""
+        for members in ("sset indexed-k a b", "sadd indexed-k a b"):
+            for _ in range(40):
+                self.expect((members, "STORED"))
+                self.assertEqual(self.read(self.KEY), {b"a", b"b"})
+                self.at.delete(self.KEY)
+
+    def test_as_many_as_there_may_be(self):
+        """No list is added to these, which would make the index one that nobody reads."""
+        index = b"".join(b"+%d" % number for number in range(self.MOST))
+        self.give({self.KEY: index, **{f"{self.KEY}.{number}": b"+m%d" % number for number in range(self.MOST)}})
+        words = " ".join(f"word{number}" for number in range(2000))
+        self.expect((f"sadd {self.KEY} {words}", "STORED"), (f"scompact {self.KEY}", "OK"),
+                    (f"scard {self.KEY}", str(self.MOST + 2000)))
+        self.assertEqual(self.at.get(self.KEY), index)

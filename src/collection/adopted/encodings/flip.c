@@ -141,11 +141,11 @@ static enum adopted_status find_by_mark(const struct snapshot *s, struct lists *
 	struct snapshot_item *a = snapshot_find(s, LIST_A), *b = snapshot_find(s, LIST_B);
 	bool is_a = !is_marked(a) && a->there, is_b = !is_marked(b) && b->there;
 
-	if (is_a && is_b && has_words(a) && has_words(b))
-		return ADOPTED_CORRUPT;
 	bool choose_a = is_a == is_b ? is_newer(a, b) : is_a;
 	l->active = choose_a ? a : b;
 	l->inactive = choose_a ? b : a;
+	if (is_a && is_b && has_words(a) && has_words(b))
+		return ADOPTED_CORRUPT;
 	l->both_marked = is_marked(a) && is_marked(b);
 	if (l->both_marked || (l->active->there && !is_marked(l->active)))
 		return is_torn(l) ? ADOPTED_LOST : ADOPTED_OK;

@@ -9,10 +9,13 @@
 
 #include "collection/adopted/encodings/encodings.h"
 #include "collection/adopted/encodings/words.h"
-#include "util/hash.h"
 #include "util/num.h"
+#include "util/random.h"
 
-enum { INDEX, LISTS /* the first of them */, LISTS_MAX = 4096, NEW_LISTS_MAX = 8, PER_ROUND = 8, SPREAD = 1000 };
+enum { INDEX, LISTS /* the first of them */, LISTS_MAX = 4096, NEW_LISTS_MAX = 8, PER_ROUND = 8 };
+
+/* The largest number of 19 digits. */
+#define NUMBER_MAX UINT64_C(9999999999999999999)
 
 /* A removal of a member that cannot exist. */
 static const struct slice seal = { "-^", 2 };
@@ -21,7 +24,7 @@ static bool is_number(struct slice name)
 {
 	uint64_t n;
 
-	return name.n < NUM_U64_MAX - 1 && num_parse_u64(name, &n);
+	return num_parse_u64(name, &n) && name.n < NUM_U64_MAX;
 }
 
 /* The names in the index; false when it is malformed. */
@@ -93,20 +96,40 @@ static enum adopted_status fold(const struct snapshot *s, struct fold *out)
 	return status;
 }
 
-/* A number that the index does not name. After a lost race, also one that other writers have not used. */
-static uint64_t free_number(const struct snapshot *s)
+/* The number behind the largest one from `from` to `through` in the index, or `from` if there is none. */
+static uint64_t behind(const struct fold *names, uint64_t from, uint64_t through)
+{
+	uint64_t n, next = from;
+
+	for (size_t i = 0; i < names->member_count; i++) {
+		if (num_parse_u64(member_of(&names->members[i]), &n) && n >= next && n <= through)
+			next = n + 1;
+	}
+	return next;
+}
+
+/* A distance that differs each time. It grows with the lost races: lists that no index names may have many numbers. */
+static uint64_t random_gap(const struct snapshot *s)
+{
+	enum { LEAST = 1000, DOUBLED_MAX = 16 };
+
+	return s->random % ((uint64_t)LEAST << (s->attempt < DOUBLED_MAX ? s->attempt : DOUBLED_MAX));
+}
+
+/* The first of `count` numbers that the index does not name: they follow all others, with this gap, as long as there is room. */
+static uint64_t free_numbers(const struct snapshot *s, uint64_t count, uint64_t gap)
 {
 	struct fold names = { .seed = s->seed };
-	uint64_t n, next = 0;
+	uint64_t first = gap, random = s->random;
 
 	if (read_index(s, &names)) {
-		for (size_t i = 0; i < names.member_count; i++) {
-			if (num_parse_u64(member_of(&names.members[i]), &n) && n >= next)
-				next = n + 1;
-		}
+		first += behind(&names, 0, NUMBER_MAX);
+		/* The order of the lists is that of the index, so any numbers will do. */
+		while (first > NUMBER_MAX - count || behind(&names, first, first + count - 1) != first)
+			first = random_next(&random) % (NUMBER_MAX - count);
 	}
 	fold_free(&names);
-	return next + (uint64_t)s->attempt * NEW_LISTS_MAX;
+	return first;
 }
 
 /* Plans an ADD of the list with this number. */
@@ -139,7 +162,7 @@ static enum adopted_status change(struct snapshot *s, bool create, struct plan *
 	/* An index without lists gets its first list as a new collection does. */
 	if (status == ADOPTED_OK || (status == ADOPTED_MISSING && create)) {
 		/* Avoids the numbers of lists that an earlier collection left, and to which writers may still append. */
-		number = free_number(s) + (s->attempt ? hash_mix(s->seed, s->attempt) % SPREAD : 0);
+		number = free_numbers(s, 1, s->attempt ? random_gap(s) : 0);
 		signed_encode(s->change, true, plan_list(s, number, NULL, plan));
 		add_names(number, 1,
 			plan_add(plan, status == ADOPTED_OK ? CALL_APPEND : CALL_ADD, s->items[INDEX], NULL));
@@ -173,7 +196,7 @@ static enum adopted_status replace(struct snapshot *s, const struct fold *member
 {
 	struct snapshot_item *index = s->items[INDEX];
 	size_t old = s->count, most = s->options->segment_size;
-	uint64_t first = free_number(s), count = 0;
+	uint64_t first = free_numbers(s, NEW_LISTS_MAX, s->attempt ? random_gap(s) : 0), count = 0;
 	struct buf all = BUF_EMPTY;
 	struct slice unwritten;
 
@@ -259,7 +282,7 @@ static void compress(const struct snapshot *s, struct snapshot_item *list, struc
 static void plan_new_list(struct snapshot *s, const struct snapshot_item *last, struct plan *plan)
 {
 	/* Avoids the next number: a late writer could write that list again after it was named and evicted. */
-	uint64_t number = free_number(s) + hash_mix(s->seed, s->items[INDEX]->cas) % SPREAD;
+	uint64_t number = free_numbers(s, 1, random_gap(s));
 	struct buf *index;
 
 	plan_list(s, number, last, plan);
@@ -288,7 +311,8 @@ static void compact(struct snapshot *s, const struct fold *all, struct plan *pla
 		plan->again = true;
 		return;
 	}
-	if (s->count > LISTS && snapshot_item_value(s->items[s->count - 1]).n > s->options->base_size)
+	if (s->count > LISTS && s->count < LISTS + LISTS_MAX &&
+		snapshot_item_value(s->items[s->count - 1]).n > s->options->base_size)
 		plan_new_list(s, s->items[s->count - 1], plan);
 }
 

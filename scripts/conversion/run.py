@@ -49,7 +49,8 @@ what to know:
     next run takes them as they are.
   - --delete deletes an old key if it still is what was carried over: its items are compared and deleted, one after the other,
     the one that is written to first. If the first was written to meanwhile, all stay. If a later one was, it stays, and
-    that is an error: only paired, flip and indexed have more than one. Empty sets stay.
+    that is an error: only paired, flip and indexed have more than one. Empty sets stay. So do the tables of a large set and
+    the segments of a list, until they expire or memcached evicts them: nothing refers to them any more.
   - Under paired, --to-removed is needed where a time to live changes after a key is begun. Without --from-removed --delete leaves
     the removals; they go when the set is created again."""
 

@@ -53,7 +53,7 @@ class Visit:
             raise Failed("is no key")
         self.key, self.new = key, self.options.to_prefix + key[len(prefix):]
         self.entry = self.state.keys.get(key) or Entry()
-        self.wrote, self.count, self.deadline, self.encoding, self.expiring = False, None, None, "", False
+        self.wrote, self.count, self.deadline, self.expiring = False, None, None, False
 
     def write(self, **record):
         if not self.options.dry_run:
@@ -68,7 +68,6 @@ class Visit:
         self.expiring = bool(self.deadline) and self.deadline - time.time() <= 2
         if info is None or self.expiring:
             return None
-        self.encoding = info.get("encoding", "")
         return self.source.collection(self.key, self.is_list)
 
     def carry(self):
@@ -246,8 +245,4 @@ class Visit:
                 raise Failed(f"it was written to while it was deleted; the item {key} is left")
             if number == 0 and reply != "HD":
                 return False
-        # What only the log that is gone referred to.
-        for word in tokens[self.key][1].split(" ") if tokens and self.encoding == "oplog" else ():
-            if word.startswith("@"):
-                self.source.read(f"md {self.key}.{word[1:]}")
         return bool(tokens)

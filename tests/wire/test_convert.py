@@ -127,6 +127,27 @@ class Killed(ConvertTest):
         self.assertIsNone(self.members("o-oplog-k"))
 
 
+    def test_delete_spares_other_keys(self):
+        """What a base names beside its mark is no key of a client."""
+        names = " ".join(f"m{n:05d}" for n in range(4000))
+        self.ask(f"sset o-oplog-set {names}", "STORED")
+        self.ask("scompact o-oplog-set", "OK")
+        for near in ("list", "set.1"):
+            self.ask(f"set o-oplog-set.{near} 0 0 4\r\nkeep", "STORED")
+        self.convert(["o-oplog-set"], "o-oplog-", "n-oplog-", "--final", "--delete")
+        os.unlink(self.state)
+        for key in ("o-oplog-list", "o-oplog-long"):
+            self.ask(f"rpush {key} a b c", "STORED")
+            self.ask(f"set {key}.list 0 0 4\r\nkeep", "STORED")
+        self.ask(f"rpush o-oplog-long {names}", "STORED")
+        self.ask("scompact o-oplog-long", "OK")
+        self.convert(["o-oplog-list", "o-oplog-long"], "o-oplog-", "n-oplog-", "--type", "list", "--final", "--delete")
+        for key in ("o-oplog-set", "o-oplog-list", "o-oplog-long"):
+            self.ask(f"scard {key}", "NOT_FOUND")
+        self.assertEqual(self.conn.values("get o-oplog-set.list o-oplog-set.set.1 o-oplog-list.list o-oplog-long.list")[0].keys(),
+                         {"o-oplog-set.list", "o-oplog-set.set.1", "o-oplog-list.list", "o-oplog-long.list"})
+
+
 class Rules(ConvertTest):
     config = rules() + '\ncollection "n-short-" { ttl = 500 }' \
         '\ncollection "n-verbs-" { encoding = "flip" plain_verbs = true }'

@@ -142,6 +142,7 @@ class Kubernetes(Package):
         self.config = documents["ConfigMap"]["data"]["setlistd.conf"]
         self.pod = documents["Deployment"]["spec"]["template"]["spec"]
         self.sidecar = self.pod["initContainers"][0]
+        self.policy = documents["NetworkPolicy"]
 
     def test_configuration(self):
         """The container runs what the image names, with the file of the ConfigMap."""
@@ -159,6 +160,12 @@ class Kubernetes(Package):
             self.assertEqual(request["port"], "admin")
             url = f"http://{HOST}:{admin}{request['path']}"
             wait_until(f"{url} is well", PATIENCE, lambda: run("bash", "-c", HTTP_GET, "-", str(admin), request["path"]).stdout == "200")
+
+    def test_policy_names_a_port_by_its_number(self):
+        """Not every network policy engine knows the names of ports of init containers."""
+        ports = [port["port"] for rule in self.policy["spec"]["ingress"] for port in rule["ports"]]
+        self.assertIn(self.sidecar["ports"][0]["containerPort"], ports)
+        self.assertNotIn("admin", ports)
 
     def test_stop_waits_for_the_application(self):
         proxy = self.setlistd([self.memcached()])

@@ -36,17 +36,16 @@ enum grammar {
 
 /* What a command does, as far as it matters to the order of requests on a connection; see command/order.h. */
 enum order_class {
-	ORDER_READ,         /* changes nothing, and sends all its reads when it starts */
-	ORDER_READ_KEYS,    /* reads items; more than ORDER_KEYS_FIRST in stages */
-	ORDER_READ_SETS,    /* reads whole sets; more than ORDER_SETS_FIRST in stages */
-	ORDER_READ_BLOCKS,  /* reads sets block by block */
-	ORDER_WRITE,        /* changes an item, and sends that when it starts */
-	ORDER_TOUCH_KEYS,   /* touches items; more than ORDER_KEYS_FIRST in stages */
-	ORDER_EVENT_READ,   /* reads event counters */
-	ORDER_EVENT_BLOCKS, /* reads event counters, then events in stages */
-	ORDER_EVENT_COUNT,  /* counts an event */
-	ORDER_EVENT_STORE,  /* counts an event, then stores it under a key made from the count */
-	ORDER_FLUSH         /* invalidates everything */
+	ORDER_READ,        /* changes nothing, and sends all its reads when it starts */
+	ORDER_READ_KEYS,   /* reads items; more than ORDER_KEYS_FIRST in stages */
+	ORDER_READ_SETS,   /* reads whole sets; more than ORDER_SETS_FIRST in stages */
+	ORDER_READ_BLOCKS, /* reads sets block by block */
+	ORDER_WRITE,       /* changes an item, and sends that when it starts */
+	ORDER_TOUCH_KEYS,  /* touches items; more than ORDER_KEYS_FIRST in stages */
+	ORDER_EVENT_READ,  /* reads event counters, and perhaps events, in stages */
+	ORDER_EVENT_COUNT, /* counts an event */
+	ORDER_EVENT_STORE, /* counts an event, then stores it under a key made from the count */
+	ORDER_FLUSH        /* invalidates everything */
 };
 
 enum reply_kind {

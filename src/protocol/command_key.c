@@ -225,7 +225,7 @@ static bool is_miss(struct slice line)
 /* Whether the reply has no more than one VALUE, however much is stored. */
 static bool has_one_value(const struct command *command, size_t keys)
 {
-	return command->order == ORDER_READ_BLOCKS || (command->order != ORDER_EVENT_BLOCKS && keys <= 1);
+	return command->order == ORDER_READ_BLOCKS || (command->order != ORDER_EVENT_READ && keys <= 1);
 }
 
 enum command_key_answer command_key_value(

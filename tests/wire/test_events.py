@@ -244,6 +244,16 @@ class Holes(WireTest):
         self.assertEqual(list(conn.values("evlast RouterError 10 2015022013")[0]), [])
         self.assertEqual(list(conn.values("evrange RouterError 20150220")[0]), sorted(there))
 
+    def test_a_long_count_and_a_later_event(self):
+        """Counters are read many at a time. The last ones must not show what the client has counted since."""
+        _, proxy = self.pool(2)
+        conn, hours = self.connect(proxy), 3000
+        last = time.strftime("%Y%m%d%H", time.gmtime(MOMENT + 3600 * (hours - 1)))
+        conn.send(f"evcount E {BUCKET} {last}\r\nevincr E 7 {MOMENT + 3600 * (hours - 1)}\r\n".encode())
+        rows = [conn.line() for _ in range(hours)]
+        self.assertEqual((rows[0], rows[-1]), (f"COUNT {BUCKET} 0".encode(), f"COUNT {last} 0".encode()))
+        self.assertEqual((conn.line(), conn.line()), (b"END", b"7"))
+
     def test_counter_that_promises_too_much(self):
         """It ends, and soon enough, though the counters name more keys than anyone could read."""
         _, proxy = self.pool(2)

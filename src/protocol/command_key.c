@@ -215,11 +215,15 @@ bool command_key_parse(const struct command_keys *keys, const struct request *ou
 
 /* --- its reply --- */
 
-/* The last two are those of meta commands. */
+/* Whether the line is the word of a classic command, or begins with that of a meta command, which puts flags behind it. */
+static bool says(struct slice line, struct slice classic, struct slice meta)
+{
+	return slice_equal(line, classic) || slice_equal(slice_token(&line), meta);
+}
+
 static bool is_miss(struct slice line)
 {
-	return slice_equal(line, SLICE("END")) || slice_equal(line, SLICE("NOT_FOUND")) ||
-		slice_equal(line, SLICE("EN")) || slice_equal(line, SLICE("NF"));
+	return says(line, SLICE("END"), SLICE("EN")) || says(line, SLICE("NOT_FOUND"), SLICE("NF"));
 }
 
 /* Whether the reply has no more than one VALUE, however much is stored. */
@@ -262,9 +266,9 @@ struct slice command_key_stored(const struct command *outer, struct slice reply)
 		return SLICE("STORED");
 	if (part.kind == REPLY_PART_ERROR)
 		return part.line;
-	if (slice_equal(part.line, SLICE("EXISTS")) || slice_equal(part.line, SLICE("EX")))
+	if (says(part.line, SLICE("EXISTS"), SLICE("EX")))
 		return SLICE("EXISTS");
-	if (slice_equal(part.line, SLICE("NOT_STORED")) || slice_equal(part.line, SLICE("NS")))
+	if (says(part.line, SLICE("NOT_STORED"), SLICE("NS")))
 		return SLICE("NOT_STORED");
 	/* To a set no client expects that nothing is found. */
 	if (is_miss(part.line))

@@ -234,6 +234,8 @@ START_TEST(values)
 		"value COUNT 2015022016 5\r\nCOUNT 2015022017 6");
 	check_value("q|mg|a|v", "VA 3\r\nEND\r\n", "value VA 3\r\nEND");
 	check_value("q|mg|a|v", "EN\r\n", "miss");
+	check_value("q|mg|a|v|k", "EN ka\r\n", "miss");
+	check_value("q|md|a|k", "NF ka\r\n", "miss");
 	check_value("q|mg|a|v|q", "", "miss");
 	check_value("q|mn", "MN\r\n", "value MN");
 }
@@ -264,6 +266,10 @@ START_TEST(stored)
 		{ "set", "NOT_FOUND\r\n", "NOT_STORED" },
 		{ "set", "NOT_STORED\r\n", "NOT_STORED" },
 		{ "set", "NF\r\n", "NOT_STORED" },
+		{ "set", "NS Oabc\r\n", "NOT_STORED" },
+		{ "set", "NF kx\r\n", "NOT_STORED" },
+		{ "set", "EX kx Oabc\r\n", "EXISTS" },
+		{ "set", "HD Oabc\r\n", "STORED" },
 		{ "cas", "NOT_FOUND\r\n", "NOT_FOUND" },
 		{ "cas", "EXISTS\r\n", "EXISTS" },
 		{ "set", "CLIENT_ERROR bad member\r\n", "CLIENT_ERROR bad member" },

@@ -74,10 +74,16 @@ static bool is_answered(const struct client *c)
 	return c->order.tasks == 0 && stream_waiting(&c->stream) == 0;
 }
 
+/* Whether data of a refused request are still to come. */
+static bool is_skipping(const struct client *c)
+{
+	return c->skip || c->skip_end;
+}
+
 /* Whether there is no state that another worker would need. */
 static bool is_quiet(const struct client *c)
 {
-	return is_answered(c) && buf_size(&c->stream.in) == 0 && c->skip == 0 && !c->barrier && !c->paused &&
+	return is_answered(c) && buf_size(&c->stream.in) == 0 && !is_skipping(c) && !c->barrier && !c->paused &&
 		!c->closing && !c->ended && !c->auth;
 }
 
@@ -260,6 +266,7 @@ static size_t take_request(struct client *c, struct slice in)
 		}
 		refuse(c, &b);
 		c->skip = request->skip;
+		c->skip_end = request->skip_end;
 		break;
 	case REQUEST_READY:
 		if (keys_needs(c->generation->host.env.rules, request, &needs))
@@ -274,6 +281,21 @@ static size_t take_request(struct client *c, struct slice in)
 	}
 	c->request = (struct request_progress){ 0 };
 	return request->consumed;
+}
+
+/* Discards the data of a refused request; gives how many bytes. A lone CR stays until it is known what follows. */
+static size_t skip_data(struct client *c, struct slice in)
+{
+	size_t n = in.n < c->skip ? in.n : c->skip;
+
+	c->skip -= n;
+	in = slice_skip(in, n);
+	if (c->skip || in.n == 0 || slice_equal(in, SLICE("\r")))
+		return n;
+	if (c->skip_end)
+		n += slice_starts(in, SLICE("\r\n")) ? 2 : in.p[0] == '\n';
+	c->skip_end = false;
+	return n;
 }
 
 static size_t discard(struct client *c, size_t n)
@@ -297,16 +319,17 @@ static size_t on_data(struct stream *stream, struct slice in)
 	c->began = c->delayed ? c->delayed : c->worker->loop.now_us;
 	c->delayed = 0;
 	while (used < in.n && !c->closing && may_start_request(c)) {
-		if (c->skip) {
-			n = in.n - used < c->skip ? in.n - used : c->skip;
-			c->skip -= n;
-			complete |= c->skip == 0;
-		} else {
-			n = take_request(c, slice_skip(in, used));
-			complete |= n > 0;
+		if (is_skipping(c)) {
+			used += skip_data(c, slice_skip(in, used));
+			if (is_skipping(c))
+				break;
+			complete = true;
+			continue;
 		}
+		n = take_request(c, slice_skip(in, used));
 		if (n == 0)
 			break;
+		complete = true;
 		used += n;
 	}
 	client_turns_end(c);
@@ -321,14 +344,14 @@ static size_t on_data(struct stream *stream, struct slice in)
 	}
 	if (used < in.n || limits_have_grown(c, LIMITS_AFTER_READ))
 		limits_weigh(c, buf_size(&stream->in) ? 0 : in.n - used);
-	limits_unfinished(c, !c->paused && (used < in.n || c->skip), complete);
+	limits_unfinished(c, !c->paused && (used < in.n || is_skipping(c)), complete);
 	return used;
 }
 
 void client_resume(struct client *c)
 {
 	c->paused = false;
-	limits_unfinished(c, c->skip, true);
+	limits_unfinished(c, is_skipping(c), true);
 	stream_resume(&c->stream);
 }
 

@@ -154,6 +154,7 @@ size_t client_auth_take(struct client *c, struct slice in)
 	case REQUEST_REFUSED:
 		refuse(c, &request);
 		c->skip = request.skip;
+		c->skip_end = request.skip_end;
 		client_auth_slow_down(c, in.n - request.consumed);
 		break;
 	case REQUEST_READY:

@@ -17,6 +17,7 @@ static enum request_status refuse(struct request *out, enum request_status statu
 		.noreply = out->noreply && !is_fatal,
 		.consumed = out->consumed,
 		.skip = out->skip,
+		.skip_end = out->skip_end,
 	};
 	return is_fatal ? REQUEST_FATAL : REQUEST_REFUSED;
 }

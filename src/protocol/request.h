@@ -59,6 +59,7 @@ struct request {
 	const char *error; /* REFUSED, FATAL: the reply without its line end */
 	size_t consumed;   /* the size of the request in the input */
 	size_t skip;       /* REFUSED: the size of the data block behind it, to be discarded as it comes */
+	bool skip_end;     /* REFUSED: a line end follows the block, CR LF or a bare LF, to be discarded too */
 	struct nest *into; /* the task that gets the reply, see command/task.h; NULL: the client */
 	/* What its keys name, if they stand for other requests; else NULL. Not the parser's, see command/keys.h. */
 	const struct order_needs *needs;

@@ -103,7 +103,7 @@ START_TEST(block_is_skipped)
 {
 	static const struct request_case cases[] = {
 		{ "set k x 0 3\r\n", BAD_FORMAT " skip=5" },
-		{ "set k x 0 3\n", BAD_FORMAT " skip=4" },
+		{ "set k x 0 3\n", BAD_FORMAT " skip=3 end" },
 		{ "set k -1 0 3\r\n", BAD_FORMAT " skip=5" },
 		{ "set k 4294967296 0 3\r\n", BAD_FORMAT " skip=5" },
 		{ "set k 0 x 3 noreply\r\n", BAD_FORMAT " skip=5 noreply" },
@@ -151,7 +151,7 @@ START_TEST(empty_keys)
 {
 	static const struct request_case cases[] = {
 		{ "ms  17\r\n", BAD_FORMAT " skip=19" },
-		{ "ms   17\n", BAD_FORMAT " skip=18" },
+		{ "ms   17\n", BAD_FORMAT " skip=17 end" },
 		{ "ms  17 T0 q\r\n", BAD_FORMAT " skip=19" },
 		{ "set  0 0 5\r\n", BAD_FORMAT " skip=7" },
 		{ "set  0 0 5 noreply\r\n", BAD_FORMAT " skip=7 noreply" },

@@ -55,6 +55,8 @@ static const char *show(enum request_status status, const struct request *r, str
 	case REQUEST_REFUSED:
 		buf_printf(out, "refused %s", r->error);
 		show_number(out, "skip", (long long)r->skip);
+		if (r->skip_end)
+			BUF_ADD(out, " end");
 		break;
 	case REQUEST_READY:
 		show_request(r, out);

@@ -89,6 +89,18 @@ class Framing(BadInput):
         reply = self.replies(b"set k 0 0 3\r\n123\nmn\r\n")
         self.assertIn(reply, (b"STORED\r\nMN\r\n", BAD_CHUNK + b"\r\n"))
 
+    def test_data_of_a_refused_bare_line(self):
+        """They end in either form, and are discarded with it wherever they are cut: one request, one reply."""
+        watcher = self.connect(self.proxy)
+        for data in (b"abc\n", b"abc\r\n", b"\r\n\r\n\r\n"):
+            request = b"set k x 0 %d\n" % len(data.rstrip(b"\r\n") or data[:4]) + data + b"mn\r\nmn\n"
+            for cut in range(len(request)):
+                with self.subTest(data=data, cut=cut), Conn(self.proxy.port) as conn:
+                    conn.send(request[:cut])
+                    self.assertEqual(watcher.ask("mn"), "MN")
+                    conn.send(request[cut:])
+                    self.assertEqual([conn.line() for _ in range(3)], [BAD_LINE, b"MN", b"MN"])
+
     def test_bad_data_chunk_does_not_store(self):
         with Conn(self.proxy.port) as conn:
             conn.set("k", b"old")

@@ -113,6 +113,11 @@ void client_free_closed(struct worker *w)
 	}
 }
 
+static bool may_start_request(const struct client *c)
+{
+	return !c->barrier && !c->turn.waits && !c->slowed && window_lets_go_on(c);
+}
+
 /*
  * A close with unread input resets the connection, and the peer loses what it has not received by then. While the daemon shuts down,
  * a request may come at any moment.
@@ -133,6 +138,16 @@ static void close_if_finished(struct client *c)
 	stream_resume(&c->stream);
 }
 
+/* Requests that were read and wait, for earlier ones or for their turn, are still carried out. */
+static bool is_owed(struct client *c)
+{
+	if (c->closing || c->departing || c->auth || may_start_request(c))
+		return false;
+	c->owed = buf_size(&c->stream.in);
+	c->departing = c->owed > 0;
+	return c->departing;
+}
+
 void client_drain(struct client *c)
 {
 	if (!stream_is_open(&c->stream) || c->lingering)
@@ -141,6 +156,8 @@ void client_drain(struct client *c)
 		client_close(c);
 		return;
 	}
+	if (is_owed(c))
+		return;
 	c->closing = true;
 	client_turns_leave(c);
 	stream_pause(&c->stream);
@@ -148,11 +165,6 @@ void client_drain(struct client *c)
 }
 
 /* --- requests --- */
-
-static bool may_start_request(const struct client *c)
-{
-	return !c->barrier && !c->turn.waits && !c->slowed && window_lets_go_on(c);
-}
 
 /* A request in either protocol; of one in text, `head` says nothing. */
 static void carry_out(struct client *c, const struct binary_request *b)
@@ -315,6 +327,8 @@ static size_t on_data(struct stream *stream, struct slice in)
 
 	if (c->lingering)
 		return discard(c, in.n);
+	if (c->departing && in.n > c->owed)
+		in.n = c->owed;
 	limits_active(c);
 	c->began = c->delayed ? c->delayed : c->worker->loop.now_us;
 	c->delayed = 0;
@@ -333,10 +347,12 @@ static size_t on_data(struct stream *stream, struct slice in)
 		used += n;
 	}
 	client_turns_end(c);
-	if (c->closing) {
+	if (c->closing || (c->departing && may_start_request(c))) {
 		client_drain(c);
 		return in.n;
 	}
+	if (c->departing)
+		c->owed -= used;
 	worker_count(c->worker, COUNT_bytes_read, used);
 	if (!may_start_request(c)) {
 		c->paused = true;

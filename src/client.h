@@ -43,6 +43,7 @@ struct client {
 	struct request_progress request; /* of an incomplete request */
 	size_t skip;                     /* bytes of input to discard: of a refused request, or while it lingers */
 	bool skip_end;                   /* and a line end behind them */
+	size_t owed;                     /* bytes of input read before the daemon began to drain, whose requests are answered */
 	struct client_limits limits;
 	struct client_auth *auth;     /* see client_auth.h; NULL once it is authenticated, or if it need not be */
 	struct turn turn;             /* see client_turns.h */
@@ -51,6 +52,7 @@ struct client {
 	bool barrier : 1;             /* the next request waits until all tasks are done */
 	bool paused : 1;              /* not read: too many requests are unanswered, or too much output waits */
 	bool slowed : 1;              /* not read: its last request was refused before it was authenticated */
+	bool departing : 1;           /* closing, once the requests in `owed` have begun */
 	bool closing : 1;             /* no more requests are read; closed when all is answered and written */
 	bool ended : 1;               /* the client sends no more */
 	bool lingering : 1;           /* all is written; input is discarded */

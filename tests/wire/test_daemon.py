@@ -470,6 +470,27 @@ class Ending(WireTest):
         self.assertEqual(conn.rest(), b"")
         self.assertEqual(proxy.process.child.wait(RUN_LIMIT), 0)
 
+    def test_what_was_read_and_waits_is_answered(self):
+        """Requests behind one that must wait for others, and that have come before the signal."""
+        server = fake.FakeServer()
+        self.addCleanup(server.stop)
+        ending = threading.Event()
+        server.faults[b"key-1"] = fake.held(ending)
+        proxy = self.setlistd([server], config=UNHURRIED)
+        conn, watcher = self.connect(proxy), self.connect(proxy)
+        conn.send(b"get key-1\r\nflush_all\r\nget key-0\r\nget key-2\r\nget key-half")
+        wait_until("it is sent", PATIENCE, lambda: server.requests_for("key-1"))
+        self.assertEqual(watcher.ask("mn"), "MN")
+        proxy.process.signal(15)
+        wait_until("it ends", PATIENCE, lambda: not accepts((HOST, proxy.port)))
+        ending.set()
+        self.assertIn("key-1", conn.read_values()[0])
+        self.assertEqual(conn.line(), b"OK")
+        for key in ("key-0", "key-2"):
+            self.assertIn(key, conn.read_values()[0])
+        self.assertEqual(conn.rest(), b"")
+        self.assertEqual(proxy.process.child.wait(RUN_LIMIT), 0)
+
     def test_servers_that_never_answer_do_not_hold_it_up(self):
         """The limit on a request passes, and that is all that is waited for."""
         server = fake.FakeServer()

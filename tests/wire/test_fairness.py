@@ -188,12 +188,13 @@ class Turns(WireTest):
                 self.assertTrue(end == "END" or end.startswith(f"SERVER_ERROR upstream {self.fakes[1].name}"), end)
 
     def test_shutdown(self):
-        """What waits for a turn was not begun, and does not hold the daemon up."""
+        """What was read and waits for its turn is still answered."""
         conns, asked = self.wait_in_line()
         self.assertLess(asked, self.CLIENTS * self.GETS)
         self.proxy.process.signal(signal.SIGTERM)
         wait_until("it refuses connections", PATIENCE, lambda: not accepts((HOST, self.proxy.port)))
         self.event.set()
+        self.all_are_answered(conns)
         self.proxy.stop()
 
 

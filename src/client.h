@@ -43,7 +43,7 @@ struct client {
 	struct request_progress request; /* of an incomplete request */
 	size_t skip;                     /* bytes of input to discard: of a refused request, or while it lingers */
 	bool skip_end;                   /* and a line end behind them */
-	size_t owed;                     /* bytes of input read before the daemon began to drain, whose requests are answered */
+	size_t owed; /* bytes of input read before the daemon began to drain, whose requests are answered */
 	struct client_limits limits;
 	struct client_auth *auth;     /* see client_auth.h; NULL once it is authenticated, or if it need not be */
 	struct turn turn;             /* see client_turns.h */

@@ -156,6 +156,27 @@ static void was_got(struct nest *nest, struct slice reply)
 	task_done(&line->task);
 }
 
+/* --- TOUCH of a set or list in an adopted encoding, whose flags may be on several items --- */
+
+static bool touches_adopted(struct client *c, const struct request *request)
+{
+	return request->command->id == COMMAND_TOUCH && !request->odd_key &&
+		rules_collection(host_of(c)->env.rules, request->key)->encoding != ENCODING_OPLOG;
+}
+
+static void was_touched(struct nest *nest, struct slice reply)
+{
+	struct line_task *line = (struct line_task *)((char *)nest - offsetof(struct line_task, nest));
+	struct result r = { .status = RESULT_HIT };
+
+	if (!slice_starts(reply, SLICE("TOUCHED"))) {
+		was_replied(nest, reply);
+		return;
+	}
+	binary_reply_read(task_reply(&line->task), &line->head, SLICE(""), &r);
+	task_done(&line->task);
+}
+
 /* --- what is answered at once --- */
 
 /* The text of the reply, without its first word and its end. */
@@ -249,6 +270,8 @@ void client_binary_start(struct client *c, const struct binary_request *b)
 		reply_line(c, b, refusal);
 	else if (b->request.command->id == COMMAND_GET && keys_have_command(host_of(c)->env.rules, &b->request))
 		start_inside(c, b, COMMAND_GETS, was_got); /* for the cas id of a set */
+	else if (touches_adopted(c, &b->request))
+		start_inside(c, b, COMMAND_TOUCH, was_touched);
 	else if (reads(&b->request))
 		start_read(c, b);
 	else if (client_sasl_is(b))

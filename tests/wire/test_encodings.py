@@ -2,6 +2,7 @@
 import random
 import time
 
+import binary
 from case_large import SMALL, LargeSetTest, names
 from harness import PATIENCE, wait_until
 from stored import counter
@@ -218,6 +219,21 @@ class SetBehaviours(EncodingTest):
             self.assert_missing(k)
             self.expect((f"sadd {k} new", "STORED"))
             self.assert_members(k, {b"new"})
+
+    def test_touch_in_the_binary_protocol(self):
+        def touched(k, exptime):
+            conn.send(binary.touch(binary.TOUCH, k, exptime))
+            return conn.response()._replace(cas=0)
+
+        with binary.BinaryConn(self.proxies[0].port) as conn:
+            for name, _ in self.each():
+                for k in (f"{name}-k", f"{name}.verbs-k"):
+                    self.assertEqual(touched(k, 100).status, 1, k)
+                    self.expect((f"sadd {k} a b c", "STORED"), (f"srem {k} b", "DELETED"))
+                    self.assertEqual(touched(k, 300), (binary.TOUCH, 0, 0, 0, bytes(4), b"", b""), k)
+                    self.compact(k)
+                    self.assert_ttl_near(k, 300)
+                    self.assert_members(k, {b"a", b"c"})
 
     def churn(self, k, rounds=40):
         """Leaves much waste behind."""

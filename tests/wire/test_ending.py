@@ -1,0 +1,131 @@
+"""The end of the daemon: signals, and what it still answers."""
+import os
+import tempfile
+import threading
+
+import fake
+from case import WireTest
+from harness import EVENLY, HOST, PATIENCE, accepts, wait_until
+from wire import Closed, Conn
+
+# More than the limit of any wait here: whoever waited for requests under way would fail the test.
+UNHURRIED = "shutdown_timeout = 600000"
+
+
+class Ending(WireTest):
+    alone = True
+
+    def status_of(self, proxy, number=15):
+        proxy.process.signal(number)
+        return proxy.process.child.wait(PATIENCE)
+
+    def test_signals(self):
+        server = self.memcached()
+        for number in (15, 2):
+            proxy = self.setlistd([server], config=UNHURRIED)
+            self.assertEqual(self.status_of(proxy, number), 0)
+
+    def test_signals_up_to_the_last_moment(self):
+        """Who sends one more while it exits does not turn a clean exit into a killed one."""
+        server = self.memcached()
+        for _ in range(20):
+            proxy = self.setlistd([server], config=UNHURRIED)
+            while proxy.process.alive():
+                proxy.process.child.send_signal(15)
+            self.assertEqual(proxy.process.child.wait(PATIENCE), 0)
+
+    def test_signal_at_the_first_socket(self):
+        """A daemon that has just started is stopped like any other: the signal comes when the first of many sockets appears."""
+        server = self.memcached()
+        folder = tempfile.TemporaryDirectory(prefix="setlistd-wire-")
+        self.addCleanup(folder.cleanup)
+        paths = [os.path.join(folder.name, str(number)) for number in range(500)]
+        listen = 'listen = { "%s" }' % '", "'.join(f"unix:{path}" for path in paths)
+        for number in (15, 2) * 5:
+            proxy = self.setlistd([server], config=f"{UNHURRIED}\n{listen}", tcp=False)
+            while not os.path.exists(paths[0]):
+                self.assertTrue(proxy.process.alive(), proxy.process.describe())
+            self.assertEqual(self.status_of(proxy, number), 0)
+            proxy.stop()
+
+    def test_idle_clients_do_not_hold_it_up(self):
+        proxy = self.setlistd([self.memcached()], config=UNHURRIED)
+        conns = [self.connect(proxy) for _ in range(50)]
+        conns[0].send(b"set k 0 0 100\r\nhalf")
+        self.assertEqual(self.status_of(proxy), 0)
+        for conn in conns:
+            self.assertEqual(conn.rest(), b"")
+
+    def test_under_load(self):
+        proxy = self.setlistd([self.memcached(), self.memcached()], "-t", "2", config=EVENLY)
+        counts = [0] * 8
+        threads = [threading.Thread(target=self.hammer, args=(proxy.port, counts, i), daemon=True) for i in range(8)]
+        for thread in threads:
+            thread.start()
+        wait_until("all clients are at work", PATIENCE, lambda: min(counts) > 10)
+        self.assertEqual(self.status_of(proxy), 0)
+        for thread in threads:
+            thread.join(PATIENCE)
+            self.assertFalse(thread.is_alive(), "a client hangs after the end")
+
+    @staticmethod
+    def hammer(port, counts, number):
+        try:
+            with Conn(port) as conn:
+                while True:
+                    conn.send(b"set k%d 0 0 1\r\n1\r\nget k%d\r\nsadd s%d a\r\n" % (number, number, number))
+                    conn.line(), conn.read_values(), conn.line()
+                    counts[number] += 1
+        except (Closed, OSError):
+            pass
+
+    def test_what_is_in_flight_is_answered(self):
+        """A server that takes its time: the reply still comes."""
+        server = fake.FakeServer()
+        self.addCleanup(server.stop)
+        ending = threading.Event()
+        server.faults[b"key-1"] = fake.held(ending)
+        proxy = self.setlistd([server])
+        conn = self.connect(proxy)
+        self.assertEqual(conn.get("key-0"), fake.value_of(b"key-0"))
+        conn.send(b"get key-1\r\n")
+        wait_until("it is sent", PATIENCE, lambda: server.requests_for("key-1"))
+        proxy.process.signal(15)
+        wait_until("it ends", PATIENCE, lambda: not accepts((HOST, proxy.port)))
+        ending.set()
+        self.assertEqual(conn.read_values()[0]["key-1"][1], fake.value_of(b"key-1"))
+        self.assertEqual(conn.rest(), b"")
+        self.assertEqual(proxy.process.child.wait(PATIENCE), 0)
+
+    def test_what_was_read_and_waits_is_answered(self):
+        """Requests behind one that must wait for others, and that have come before the signal."""
+        server = fake.FakeServer()
+        self.addCleanup(server.stop)
+        ending = threading.Event()
+        server.faults[b"key-1"] = fake.held(ending)
+        proxy = self.setlistd([server], config=UNHURRIED)
+        conn, watcher = self.connect(proxy), self.connect(proxy)
+        conn.send(b"get key-1\r\nflush_all\r\nget key-0\r\nget key-2\r\nget key-half")
+        wait_until("it is sent", PATIENCE, lambda: server.requests_for("key-1"))
+        self.assertEqual(watcher.ask("mn"), "MN")
+        proxy.process.signal(15)
+        wait_until("it ends", PATIENCE, lambda: not accepts((HOST, proxy.port)))
+        ending.set()
+        self.assertIn("key-1", conn.read_values()[0])
+        self.assertEqual(conn.line(), b"OK")
+        for key in ("key-0", "key-2"):
+            self.assertIn(key, conn.read_values()[0])
+        self.assertEqual(conn.rest(), b"")
+        self.assertEqual(proxy.process.child.wait(PATIENCE), 0)
+
+    def test_servers_that_never_answer_do_not_hold_it_up(self):
+        """The limit on a request passes, and that is all that is waited for."""
+        server = fake.FakeServer()
+        self.addCleanup(server.stop)
+        server.faults[b"key-1"] = fake.silence
+        proxy = self.setlistd([server], config=f"{UNHURRIED}\nrequest_timeout = 1000")
+        conn = self.connect(proxy)
+        wait_until("the server is greeted", PATIENCE, lambda: conn.values("get key-0")[1] == "END")
+        conn.send(b"get key-1\r\n")
+        wait_until("it is sent", PATIENCE, lambda: server.requests_for("key-1"))
+        self.assertEqual(self.status_of(proxy), 0)

@@ -28,6 +28,7 @@ struct client_limits {
 	uint32_t estimate; /* the assumed size of one of them */
 	uint32_t largest;  /* the largest value since the last estimate */
 	uint32_t due;      /* values that must still come before the next estimate */
+	bool is_late;      /* its time was over at the last tick: at the next one it is closed, unless it has gone on */
 };
 
 struct client {

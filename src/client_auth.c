@@ -164,12 +164,15 @@ size_t client_auth_take(struct client *c, struct slice in)
 	return request.consumed;
 }
 
-void client_auth_check(struct client *c)
+bool client_auth_is_late(const struct client *c)
 {
 	uint64_t time = client_config(c)->request_read_timeout;
 
-	if (!c->auth || c->closing || c->worker->loop.now - c->auth->since < (time ? time : TIME_MS))
-		return;
+	return c->auth && !c->closing && c->worker->loop.now - c->auth->since >= (time ? time : TIME_MS);
+}
+
+void client_auth_give_up(struct client *c)
+{
 	client_log(c, "closed: it did not authenticate in time");
 	worker_count(c->worker, COUNT_closed_unfinished_clients, 1);
 	client_refuse(c, "CLIENT_ERROR not authenticated in time");

@@ -44,8 +44,10 @@ void client_auth_fail(struct client *client);
 /* A request was refused: the next one is read after a pause. `waiting` is how much has come behind it. */
 void client_auth_slow_down(struct client *client, size_t waiting);
 
-/* Closes a client that has had its time; does nothing to others. */
-void client_auth_check(struct client *client);
+/* Whether the client has had its time to authenticate. */
+bool client_auth_is_late(const struct client *client);
+/* Closes a client that is late. */
+void client_auth_give_up(struct client *client);
 
 /* The client of the worker that has waited longest to be authenticated, or NULL. */
 struct client *client_auth_oldest(const struct worker *worker);

@@ -271,7 +271,7 @@ static struct client *first_idle(struct worker *w, uint64_t ms)
 			relist(c);
 		else if (w->loop.now - c->limits.active < ms || c->lingering)
 			continue;
-		else if (!found || c->limits.active < found->limits.active)
+		else if ((!found || c->limits.active < found->limits.active) && !stream_is_ready(&c->stream))
 			found = c;
 	}
 	return found;
@@ -301,23 +301,39 @@ uint64_t limits_oldest(const struct worker *w)
 	return atomic_load_explicit(&w->limits.oldest, memory_order_relaxed);
 }
 
-static void check(struct client *c)
+static bool is_unfinished(const struct client *c)
 {
-	const struct config *config = client_config(c);
-	uint64_t lasted = c->worker->loop.now - c->limits.begun;
+	uint64_t limit = client_config(c)->request_read_timeout;
 
-	if (c->lingering && lasted >= (c->settled ? LINGER_SETTLED_MS : LINGER_MS)) {
-		client_close(c);
-	} else if (is_slow(c)) {
+	return !c->lingering && !c->closing && c->limits.begun && limit &&
+		c->worker->loop.now - c->limits.begun >= limit;
+}
+
+static void give_up(struct client *c)
+{
+	if (is_slow(c)) {
 		close_for(c, COUNT_closed_slow_clients, "it does not read its replies");
-	} else if (!c->lingering && !c->closing && c->limits.begun && config->request_read_timeout &&
-		lasted >= config->request_read_timeout) {
+	} else if (is_unfinished(c)) {
 		client_log(c, "closed: its request was not complete in time");
 		worker_count(c->worker, COUNT_closed_unfinished_clients, 1);
 		client_refuse(c, "CLIENT_ERROR request not complete in time");
 	} else {
-		client_auth_check(c);
+		client_auth_give_up(c);
 	}
+}
+
+static void check(struct client *c)
+{
+	bool was_late = c->limits.is_late;
+
+	if (c->lingering && c->worker->loop.now - c->limits.begun >= (c->settled ? LINGER_SETTLED_MS : LINGER_MS)) {
+		client_close(c);
+		return;
+	}
+	/* After a standstill of the process the tick may come before what the client has sent or taken meanwhile. */
+	c->limits.is_late = is_slow(c) || is_unfinished(c) || client_auth_is_late(c);
+	if (was_late && c->limits.is_late)
+		give_up(c);
 }
 
 static bool is_to_be_attended(const struct client *c)

@@ -49,14 +49,24 @@ void loop_fini(struct loop *loop)
 	free(loop->scratch);
 }
 
-void loop_enter(struct loop *loop)
+static uint64_t microseconds(void)
 {
 	struct timespec ts;
 
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
+uint64_t loop_clock(void)
+{
+	return microseconds() / 1000;
+}
+
+void loop_enter(struct loop *loop)
+{
 	if (loop->fresh)
 		return;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	loop->now_us = (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+	loop->now_us = microseconds();
 	loop->now = loop->now_us / 1000;
 	loop->unix_time = (int64_t)time(NULL);
 	loop->fresh = true;

@@ -65,6 +65,9 @@ void loop_stop(struct loop *loop);
 /* Reads the clocks, once per turn. Each callback of libevent calls this first. */
 void loop_enter(struct loop *loop);
 
+/* The time as loop.now counts it, but at this moment: a turn may take long. */
+uint64_t loop_clock(void);
+
 /* Queues the job for the end of this turn. A queued job is not queued twice. */
 void loop_later(struct loop *loop, struct loop_job *job);
 /* Removes a job from the queue, if it is queued. */

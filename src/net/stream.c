@@ -329,6 +329,18 @@ bool stream_is_broken(const struct stream *stream)
 	return !stream->watched && poll(&at, 1, 0) > 0 && at.revents & (POLLERR | POLLHUP);
 }
 
+bool stream_is_ready(const struct stream *stream)
+{
+	struct pollfd at = { .fd = stream->fd };
+
+	if (!stream_is_open(stream))
+		return false;
+	if (stream->reading && stream->tls && tls_has_input(stream->tls))
+		return true;
+	at.events = (short)((stream->reading ? POLLIN : 0) | (stream->writing ? POLLOUT : 0));
+	return at.events && poll(&at, 1, 0) > 0 && at.revents & at.events;
+}
+
 const char *stream_error(const struct stream *stream, int error)
 {
 	const char *reason = stream->tls ? tls_reason(stream->tls) : NULL;

@@ -81,6 +81,12 @@ bool stream_is_settled(const struct stream *stream);
 /* Whether the connection broke, which a stream that is paused and writes nothing does not notice. */
 bool stream_is_broken(const struct stream *stream);
 
+/*
+ * Whether the socket has input, or takes output that waits, of which the loop does not know yet. An end or an error of a stream that
+ * reads is input too. A stream that is closed has nothing.
+ */
+bool stream_is_ready(const struct stream *stream);
+
 /* The text of an error that `ended` was given, valid as long as the stream is open. */
 const char *stream_error(const struct stream *stream, int error);
 

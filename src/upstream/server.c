@@ -41,20 +41,6 @@ static struct pipeline_peer peer_of(struct server *s)
 		&s->stats.latency, s->options->answer };
 }
 
-static void set_timer(struct server *s, uint64_t ms)
-{
-	struct timeval tv = { (time_t)(ms / 1000), (suseconds_t)(ms % 1000 * 1000) };
-
-	event_add(&s->timer, &tv);
-	s->timed = true;
-}
-
-static void stop_timer(struct server *s)
-{
-	event_del(&s->timer);
-	s->timed = false;
-}
-
 /* Called after each change of the pipeline. */
 static void pipeline_changed(struct server *s)
 {
@@ -125,8 +111,8 @@ void server_call(struct server *s, const struct call *call, struct waiter *waite
 	s->pipeline.now = s->loop->now_us;
 	pipeline_push(&s->pipeline, dialect, call, waiter, s->state == SERVER_UP ? &s->stream.out : &s->held);
 	pipeline_changed(s);
-	if (!s->timed)
-		set_timer(s, s->options->request_timeout);
+	if (!s->timer.runs)
+		countdown_start(&s->timer, s->options->request_timeout);
 }
 
 /* --- the connection --- */
@@ -158,7 +144,7 @@ static void come_up(struct server *s, const struct greeting *g)
 	if (buf_size(&s->stream.out))
 		stream_dirty(&s->stream);
 	if (s->pipeline.count == 0)
-		stop_timer(s);
+		countdown_stop(&s->timer);
 	settle(s);
 }
 
@@ -192,7 +178,7 @@ static size_t on_data(struct stream *stream, struct slice in)
 
 	if (s->state == SERVER_GREETING)
 		return read_greeting(s, in);
-	s->progress = s->loop->now;
+	s->progress = loop_clock();
 	count = s->pipeline.count;
 	n = pipeline_read(&s->pipeline, in, &peer);
 	if (s->pipeline.count != count)
@@ -212,7 +198,9 @@ static void on_written(struct stream *stream, size_t n)
 
 	/* Later calls may still fit the buffers of a server that does nothing any more. */
 	if (pipeline_is_writing_first(&s->pipeline))
-		s->progress = s->loop->now;
+		s->progress = loop_clock();
+	if (greeting)
+		countdown_start(&s->timer, s->options->request_timeout);
 	s->greeting -= greeting;
 	pipeline_written(&s->pipeline, n - greeting);
 }
@@ -242,7 +230,7 @@ static void greet(struct server *s)
 	s->has_login = s->options->login[0];
 	s->greeting = buf_size(&s->stream.out);
 	stream_dirty(&s->stream);
-	set_timer(s, s->options->request_timeout);
+	countdown_start(&s->timer, s->options->request_timeout);
 }
 
 static void on_secured(struct stream *stream)
@@ -271,7 +259,7 @@ static void on_former_gone(void *arg)
 	if (s->state != SERVER_GREETING)
 		return;
 	/* The greeting may have come meanwhile. */
-	set_timer(s, s->options->request_timeout);
+	countdown_start(&s->timer, s->options->request_timeout);
 	stream_pause(&s->stream);
 	stream_resume(&s->stream);
 }
@@ -281,7 +269,7 @@ static void leave_former(struct server *s)
 {
 	log_info("upstream %s: its name has another address: the former one has %zu calls left to answer", s->name,
 		s->pipeline.count);
-	stop_timer(s);
+	countdown_stop(&s->timer);
 	s->former = server_former_create(
 		&s->stream, &s->pipeline, peer_of(s), s->options->request_timeout, on_former_gone, s);
 	pipeline_changed(s);
@@ -311,15 +299,16 @@ static void on_address(void *arg, int fd, const char *why)
 		return;
 	}
 	set_state(s, SERVER_CONNECTING);
-	if (!s->timed)
-		set_timer(s, s->options->connect_timeout);
+	/* A connection that was only seen at the second look may have been there long before. */
+	if (!s->timer.runs || s->timer.again)
+		countdown_start(&s->timer, s->options->connect_timeout);
 	stream_encrypt(&s->stream, tls_connect(s->options->tls, s->tls));
 }
 
 static void attempt(struct server *s)
 {
 	set_state(s, SERVER_CONNECTING);
-	set_timer(s, s->options->connect_timeout);
+	countdown_start(&s->timer, s->options->connect_timeout);
 	server_address_connect(&s->address);
 }
 
@@ -336,7 +325,7 @@ static void close_connection(struct server *s)
 	server_address_stop(&s->address);
 	stream_close(&s->stream);
 	buf_free(&s->held);
-	stop_timer(s);
+	countdown_stop(&s->timer);
 }
 
 static void plan_next(struct server *s, bool lost)
@@ -348,11 +337,11 @@ static void plan_next(struct server *s, bool lost)
 	s->waits = lost && steady;
 	set_state(s, SERVER_DOWN);
 	if (steady) {
-		set_timer(s, 0);
+		countdown_start(&s->timer, 0);
 		return;
 	}
 	/* Half of the pause is random, so that many proxies do not reconnect at once. */
-	set_timer(s, s->pause / 2 + random_next(s->random) % (s->pause / 2 + 1));
+	countdown_start(&s->timer, s->pause / 2 + random_next(s->random) % (s->pause / 2 + 1));
 	s->pause = s->pause * 2 < s->options->retry_max ? s->pause * 2 : s->options->retry_max;
 }
 
@@ -399,41 +388,35 @@ static uint64_t due_of(const struct server *s)
 	return silent < slow ? silent : slow;
 }
 
-static void on_timer(evutil_socket_t fd, short what, void *arg)
+static void give_up(struct server *s)
+{
+	if (s->state == SERVER_UP)
+		fail(s, RESULT_TIMED_OUT, "no reply in time");
+	else if (s->state == SERVER_GREETING)
+		fail(s, RESULT_LOST, "no greeting in time");
+	else if (stream_is_open(&s->stream))
+		fail(s, RESULT_LOST, "the TLS handshake took too long");
+	else
+		server_address_give_up(&s->address);
+}
+
+static void on_time(void *arg)
 {
 	struct server *s = arg;
-	uint64_t now, due;
+	uint64_t now = s->loop->now;
 
-	(void)fd;
-	(void)what;
-	s->timed = false;
-	loop_enter(s->loop);
-	now = s->loop->now;
-	switch (s->state) {
-	case SERVER_DOWN:
+	if (s->state == SERVER_DOWN) {
 		attempt(s);
 		return;
-	case SERVER_CONNECTING:
-		if (stream_is_open(&s->stream))
-			fail(s, RESULT_LOST, "the TLS handshake took too long");
-		else
-			server_address_give_up(&s->address);
-		return;
-	case SERVER_GREETING:
-		if (s->former)
-			return;
-		fail(s, RESULT_LOST, "no greeting in time");
-		return;
-	default:
-		break;
 	}
-	if (s->pipeline.count == 0)
+	if (s->state == SERVER_UP ? s->pipeline.count == 0 : s->state == SERVER_GREETING && s->former)
 		return;
-	due = due_of(s);
-	if (now < due)
-		set_timer(s, due - now);
+	if (s->state == SERVER_UP && now < due_of(s))
+		countdown_start(&s->timer, due_of(s) - now);
+	else if (!s->timer.again || stream_is_ready(&s->stream))
+		countdown_again(&s->timer);
 	else
-		fail(s, RESULT_TIMED_OUT, "no reply in time");
+		give_up(s);
 }
 
 struct server *server_create(struct loop *loop, const struct ring_server *where, const struct server_options *options,
@@ -457,7 +440,7 @@ struct server *server_create(struct loop *loop, const struct ring_server *where,
 	else
 		snprintf(s->name, sizeof(s->name), "%s:%u", where->host, where->port);
 	rejects_init(&s->rejects, loop, s->name);
-	event_assign(&s->timer, loop->base, -1, 0, on_timer, s);
+	countdown_init(&s->timer, loop, on_time, s);
 	server_address_init(&s->address, loop, resolver, &s->where, on_address, s);
 	if (where->port)
 		s->tls = tls_peer_create(where->host);

@@ -14,6 +14,7 @@
 
 #include <stdatomic.h>
 
+#include "net/countdown.h"
 #include "net/stream.h"
 #include "upstream/pipeline.h"
 #include "upstream/rejects.h"
@@ -66,9 +67,8 @@ struct server {
 	struct pipeline pipeline;
 	size_t awaited;  /* its share of loop.awaited */
 	struct buf held; /* calls encoded while there is no connection */
-	struct event timer;
+	struct countdown timer;
 	enum server_state state;
-	bool timed;          /* the timer runs */
 	bool lost;           /* server_news knows that there is no connection */
 	bool waits;          /* calls may wait for the attempt to connect */
 	bool has_login;      /* the greeting began with one */

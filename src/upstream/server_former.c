@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "net/countdown.h"
 #include "util/alloc.h"
 #include "util/log.h"
 
@@ -13,7 +14,7 @@ struct server_former {
 	struct stream stream;
 	struct pipeline pipeline;
 	struct pipeline_peer peer;
-	struct event timer;
+	struct countdown timer;
 	struct loop_job closing;
 	uint64_t timeout, since, progress; /* milliseconds */
 	size_t awaited;                    /* its share of loop.awaited */
@@ -40,7 +41,7 @@ void server_former_destroy(struct server_former *f)
 	if (f->pipeline.count)
 		log_warn("upstream %s: its former address: %zu calls fail", f->peer.server, f->pipeline.count);
 	loop_forget(f->stream.loop, &f->closing);
-	event_del(&f->timer);
+	countdown_stop(&f->timer);
 	stream_close(&f->stream);
 	f->peer.now = f->stream.loop->now_us;
 	pipeline_fail(&f->pipeline, f->why, &f->peer);
@@ -75,7 +76,7 @@ static size_t on_data(struct stream *stream, struct slice in)
 	n = pipeline_read(&f->pipeline, in, &f->peer);
 
 	pipeline_changed(f);
-	f->progress = stream->loop->now;
+	f->progress = loop_clock();
 	if (n < 0 || f->pipeline.count == 0) {
 		stream_pause(stream);
 		close_later(f, RESULT_LOST);
@@ -89,7 +90,7 @@ static void on_written(struct stream *stream, size_t n)
 
 	pipeline_written(&f->pipeline, n);
 	if (n)
-		f->progress = stream->loop->now;
+		f->progress = loop_clock();
 }
 
 static void on_ended(struct stream *stream, int error)
@@ -106,24 +107,16 @@ static size_t together(struct stream *stream, size_t skip, size_t max)
 
 static const struct stream_ops stream_ops = { on_data, on_written, on_ended, NULL, together };
 
-static void set_timer(struct server_former *f, uint64_t ms)
-{
-	struct timeval tv = { (time_t)(ms / 1000), (suseconds_t)(ms % 1000 * 1000) };
-
-	event_add(&f->timer, &tv);
-}
-
-static void on_timer(evutil_socket_t fd, short what, void *arg)
+static void on_time(void *arg)
 {
 	struct server_former *f = arg;
-	uint64_t silent = f->progress + f->timeout, slow = f->since + LONGEST * f->timeout;
+	uint64_t now = f->stream.loop->now, silent = f->progress + f->timeout, slow = f->since + LONGEST * f->timeout;
 	uint64_t due = silent < slow ? silent : slow;
 
-	(void)fd;
-	(void)what;
-	loop_enter(f->stream.loop);
-	if (f->stream.loop->now < due)
-		set_timer(f, due - f->stream.loop->now);
+	if (now < due)
+		countdown_start(&f->timer, due - now);
+	else if (!f->timer.again || stream_is_ready(&f->stream))
+		countdown_again(&f->timer);
 	else
 		close_later(f, RESULT_TIMED_OUT);
 }
@@ -153,12 +146,12 @@ struct server_former *server_former_create(struct stream *stream, struct pipelin
 	f->gone = gone;
 	f->arg = arg;
 	f->closing.run = on_closing;
-	event_assign(&f->timer, loop->base, -1, 0, on_timer, f);
+	countdown_init(&f->timer, loop, on_time, f);
 	pipeline_changed(f);
 	if (buf_size(&out))
 		stream_dirty(&f->stream);
 	if (f->pipeline.count)
-		set_timer(f, timeout);
+		countdown_start(&f->timer, timeout);
 	else
 		close_later(f, RESULT_LOST);
 	return f;

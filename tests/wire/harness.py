@@ -164,6 +164,14 @@ class Process:
     def signal(self, number):
         os.kill(self.pid, number)
 
+    def pause(self):
+        """None of its threads runs any more when this returns: a signal takes its time on a busy machine."""
+        self.signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED)
+
+    def resume(self):
+        self.signal(signal.SIGCONT)
+
     def kill(self):
         """End it at once; its exit status tells nothing."""
         if self.alive():
@@ -225,12 +233,10 @@ class Memcached:
         self.process.kill()
 
     def pause(self):
-        """None of its threads runs any more when this returns: a signal takes its time on a busy machine."""
-        self.process.signal(signal.SIGSTOP)
-        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED)
+        self.process.pause()
 
     def resume(self):
-        self.process.signal(signal.SIGCONT)
+        self.process.resume()
 
     def stop(self):
         self.process.kill()

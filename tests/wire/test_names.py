@@ -1,7 +1,9 @@
 """Servers that are given by name: their addresses change, their names are not known at the start, or not any more."""
 import os
+import re
 import tempfile
 import threading
+import time
 import unittest
 
 import fake
@@ -162,6 +164,38 @@ class Hosts(NamesTest):
         wait_until("the new address answers", PATIENCE, lambda: second.values("get key-1")[1] == "END")
         self.assertTrue(new.requests_for("key-1"))
         self.assertTrue(former.link_with("key-lost").closed_by_peer.wait(PATIENCE))
+
+    def test_a_former_address_that_answers_while_the_daemon_stands_still(self):
+        wait_until("it is stopped in time", PATIENCE, self.former_while_stopped)
+
+    def former_while_stopped(self):
+        former, new = self.fake_pair()
+        free, links = threading.Event(), []
+        self.addCleanup(free.set)
+
+        def held(link, request):
+            free.wait(PATIENCE)
+            link.send(link.answer(request))
+            links.append(link)
+        former.faults[b"key-held"] = held
+        self.write_hosts(A)
+        proxy = self.follow(former.port, config=OFTEN + "request_timeout = 1000")
+        conn = self.connect(proxy)
+        conn.send(b"get key-held\r\n")
+        wait_until("the request arrives", PATIENCE, lambda: former.requests_for("key-held"))
+        self.write_hosts(B)
+        wait_until("the new address is greeted", PATIENCE, lambda: new.links and new.links[0].requests)
+        proxy.process.pause()
+        try:
+            if re.search("calls fail|no reply", proxy.process.stderr()):
+                return False
+            free.set()
+            wait_until("the answer arrives", PATIENCE, lambda: links and not links[0].unsent())
+            time.sleep(1.5)
+        finally:
+            proxy.process.resume()
+        self.assertEqual(conn.read_values()[0]["key-held"][1], b"value of key-held")
+        return True
 
     def test_a_new_address_where_nothing_listens(self):
         """The connection stays where it is, with one line in the log, until something does."""

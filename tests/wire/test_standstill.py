@@ -1,0 +1,212 @@
+"""The daemon stands still: it is stopped, or one turn of its loop takes long. Nobody is given up for what it has not looked at.
+
+While it is stopped, what its peers owe it comes, and a limit passes. Where a slow machine lets the limit pass before, the attempt
+tells nothing, and there is another one.
+"""
+import fcntl
+import os
+import socket
+import ssl
+import struct
+import tempfile
+import termios
+import threading
+import time
+
+import fake
+from case import WireTest
+from case_tls import TlsTest
+from fake import FakeServer, value_of
+from harness import HOST, PATIENCE, wait_until
+
+LIMIT = 1000  # milliseconds
+CONFIG = f"request_timeout = {LIMIT}\nconnect_timeout = {LIMIT}\nretry_min = 10\nretry_max = 50\n"
+
+
+def unsent(sock):
+    """Bytes that the daemon's socket does not hold yet."""
+    return struct.unpack("i", fcntl.ioctl(sock, termios.TIOCOUTQ, bytes(4)))[0]
+
+
+def arrive(sock):
+    wait_until("what was sent arrives", PATIENCE, lambda: not unsent(sock))
+
+
+class Held:
+    """What a fake server answers to one request: not before the test wants it."""
+
+    def __init__(self, server, key):
+        self.asked, self.free, self.links = threading.Event(), threading.Event(), []
+        server.faults[key] = fake.one_shot(self.handle)
+
+    def handle(self, link, request):
+        self.asked.set()
+        self.free.wait(PATIENCE)
+        link.send(link.answer(request))
+        self.links.append(link)
+
+    def come(self):
+        self.free.set()
+        wait_until("the answer is sent", PATIENCE, lambda: self.links)
+        arrive(self.links[0].sock)
+
+
+def sleeps(pid):
+    """Whether all threads of a process sleep: then they wait for events, where the stop interrupts them."""
+    states = []
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/stat", encoding="ascii") as stat:
+            states.append(stat.read().rsplit(")", 1)[1].split()[0])
+    return set(states) == {"S"}
+
+
+class StandstillTest(WireTest):
+    def server(self):
+        server = FakeServer()
+        self.addCleanup(server.stop)
+        return server
+
+    def stands_still(self, proxy, happens, given_up):
+        """Stops the daemon until something has happened and the limit has passed. False if it had given up before."""
+        wait_until("it has nothing to do", PATIENCE, lambda: sleeps(proxy.pid))
+        proxy.process.pause()
+        try:
+            if given_up in proxy.process.stderr():
+                return False
+            happens()
+            time.sleep(1.5 * LIMIT / 1000)
+            return True
+        finally:
+            proxy.process.resume()
+
+    def repeat(self, attempt):
+        wait_until("the daemon is stopped in time", PATIENCE, attempt)
+
+
+class Servers(StandstillTest):
+    def test_a_reply(self):
+        self.repeat(self.reply)
+
+    def reply(self):
+        server = self.server()
+        proxy = self.setlistd([server], config=CONFIG, patient=False)
+        conn, held = self.connect(proxy), Held(server, b"key-1")
+        wait_until("the server is used", PATIENCE, lambda: conn.ask("get other") == "END")
+        conn.send(b"get key-1\r\nincr key-2 1\r\n")
+        wait_until("it is asked", PATIENCE, held.asked.is_set)
+        if not self.stands_still(proxy, held.come, "no reply in time"):
+            return False
+        self.assertEqual(conn.read_values()[0]["key-1"][1], value_of(b"key-1"))
+        return True
+
+    def test_a_greeting(self):
+        self.repeat(self.greeting)
+
+    def greeting(self):
+        server = self.server()
+        proxy = self.setlistd([server], config=CONFIG, patient=False)
+        conn, held = self.connect(proxy), Held(server, b"settings")
+        server.drop_links()
+        wait_until("it is greeted again", PATIENCE, held.asked.is_set)
+        if not self.stands_still(proxy, held.come, "no greeting in time"):
+            return False
+        wait_until("the server is used", PATIENCE, lambda: conn.ask("get other") == "END")
+        self.assertNotIn("no greeting in time", proxy.process.stderr())
+        return True
+
+    def test_a_long_turn(self):
+        """Calls are not overdue when they are only written. A log that nobody reads makes a turn as long as a test likes."""
+        self.assertTrue(any(self.long_turn() for _ in range(10)), "given up each time")
+
+    def long_turn(self):
+        server = self.server()
+        reader, writer, path = self.pipe()
+        proxy = self.setlistd([server], "-v", config=CONFIG, patient=False, under=["sh", "-c", f'exec "$@" 2>{path}', "sh"])
+        conn = self.connect(proxy)
+        wait_until("the server is used", PATIENCE, lambda: conn.ask("get other") == "END")
+        server.faults[b"key-1"] = fake.one_shot(fake.late(LIMIT / 10000))
+        fill(writer)
+        conn.send(b"get key-1\r\nGET / HTTP/1.1\r\n\r\n")   # the second one is logged
+        time.sleep(1.5 * LIMIT / 1000)
+        drain(reader)
+        return conn.read_values()[1] == "END"
+
+    def pipe(self):
+        """A named one, and both its ends, open as long as the test."""
+        folder = tempfile.TemporaryDirectory(prefix="setlistd-wire-")
+        self.addCleanup(folder.cleanup)
+        path = os.path.join(folder.name, "log")
+        os.mkfifo(path)
+        reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        writer = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+        self.addCleanup(os.close, reader)
+        self.addCleanup(os.close, writer)
+        return reader, writer, path
+
+
+def fill(writer):
+    for size in (4096, 1):
+        try:
+            while True:
+                os.write(writer, b"x" * size)
+        except BlockingIOError:
+            pass
+
+
+def drain(reader):
+    try:
+        while os.read(reader, 65536):
+            pass
+    except BlockingIOError:
+        pass
+
+
+class Handshake(StandstillTest, TlsTest):
+    def test_with_a_server(self):
+        self.repeat(self.handshake)
+
+    def handshake(self):
+        listener = socket.create_server((HOST, 0))
+        self.addCleanup(listener.close)
+        listener.settimeout(PATIENCE)
+        proxy = self.setlistd([f"{HOST}:{listener.getsockname()[1]}"], config=self.verifying(CONFIG), patient=False)
+        sock, _ = listener.accept()
+        self.addCleanup(sock.close)
+        sock.settimeout(PATIENCE)
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        tls = self.server_context().wrap_bio(incoming, outgoing, server_side=True)
+
+        def answer():
+            incoming.write(sock.recv(65536))
+            with self.assertRaises(ssl.SSLWantReadError):
+                tls.do_handshake()
+            sock.sendall(outgoing.read())
+            arrive(sock)
+        if not self.stands_still(proxy, answer, "the TLS handshake took too long"):
+            return False
+        incoming.write(sock.recv(65536))
+        tls.do_handshake()
+        return True
+
+
+class Clients(StandstillTest):
+    def attempt(self, config, before, during, given_up):
+        server = self.server()
+        proxy = self.setlistd([server], "-v", config=config)
+        conn = self.connect(proxy)
+        conn.send(b"mn\r\n" + before)
+        self.assertEqual(conn.line(), b"MN")
+
+        def happens():
+            conn.send(during)
+            arrive(conn.sock)
+        if not self.stands_still(proxy, happens, given_up):
+            return False
+        self.assertEqual(conn.read_values()[0]["key-1"][1], value_of(b"key-1"))
+        return True
+
+    def test_a_request_that_was_begun(self):
+        self.repeat(lambda: self.attempt(f"request_read_timeout = {LIMIT}", b"get key", b"-1\r\n", "not complete in time"))
+
+    def test_a_client_that_was_idle(self):
+        self.repeat(lambda: self.attempt(f"idle_timeout = {LIMIT}", b"", b"get key-1\r\n", "it was idle"))

@@ -173,16 +173,14 @@ static size_t on_data(struct stream *stream, struct slice in)
 {
 	struct server *s = (struct server *)((char *)stream - offsetof(struct server, stream));
 	struct pipeline_peer peer = peer_of(s);
-	size_t count;
 	ssize_t n;
 
 	if (s->state == SERVER_GREETING)
 		return read_greeting(s, in);
 	s->progress = loop_clock();
-	count = s->pipeline.count;
 	n = pipeline_read(&s->pipeline, in, &peer);
-	if (s->pipeline.count != count)
-		s->first_since = s->loop->now;
+	if (n > 0)
+		s->first_since = s->progress;
 	pipeline_changed(s);
 	if (n < 0) {
 		fail(s, RESULT_LOST, "unexpected reply");

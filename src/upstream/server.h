@@ -80,7 +80,7 @@ struct server {
 	uint64_t since;      /* when the state began, in milliseconds */
 	uint64_t
 		progress; /* when the oldest call was last sent or answered a byte, or became the oldest; in milliseconds */
-	uint64_t first_since; /* when the oldest call became that, or other replies were read */
+	uint64_t first_since; /* when the oldest call became that */
 	uint64_t pause;       /* milliseconds before the next attempt */
 	size_t greeting;      /* unwritten bytes of the greeting */
 	struct rejects rejects;

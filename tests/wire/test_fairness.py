@@ -226,6 +226,28 @@ class Slow(WireTest):
         self.assertTrue(any(self.attempt() for _ in range(20)))
 
 
+class Many(WireTest):
+    """A get whose next key is asked for when one is answered: the server always has as many calls as before."""
+    LIMIT, LONGEST, KEYS, PAUSE = 100, 30, 450, 0.01
+
+    def attempt(self):
+        server = FakeServer()
+        self.addCleanup(server.stop)
+        proxy = self.setlistd([server], config=f"request_timeout = {self.LIMIT}\nserver_queue = 64", patient=False)
+        conn = self.connect(proxy)
+        self.assertEqual(conn.get("key0"), b"value of key0")
+        server.delay = self.PAUSE
+        began = time.monotonic()
+        found, end = conn.values("get " + " ".join(f"key{number}" for number in range(self.KEYS)))
+        good = len(found) == self.KEYS and end == "END"
+        self.assertTrue(not good or time.monotonic() - began > self.LONGEST * self.LIMIT / 1000)
+        return good
+
+    def test_all_are_answered(self):
+        """As above."""
+        self.assertTrue(any(self.attempt() for _ in range(20)))
+
+
 class Huge(WireTest):
     """A server that announces a value that nobody can have stored."""
 

@@ -14,16 +14,24 @@ struct deferred_call {
 /* libevent runs a timer that is due after all sockets that are ready. */
 static void set_timer(struct deferred *deferred)
 {
-	uint64_t first = UINT64_MAX, ms;
-	struct timeval tv;
+	uint64_t now = deferred->loop->now, ms = deferred->first > now ? deferred->first - now : 0;
+	struct timeval tv = { (time_t)(ms / 1000), (suseconds_t)(ms % 1000 * 1000) };
 
-	for (size_t i = 0; i < deferred->count; i++)
-		first = deferred->list[i].due < first ? deferred->list[i].due : first;
-	if (deferred->count == 0)
-		return;
-	ms = first > deferred->loop->now ? first - deferred->loop->now : 0;
-	tv = (struct timeval){ (time_t)(ms / 1000), (suseconds_t)(ms % 1000 * 1000) };
 	event_add(&deferred->event, &tv);
+}
+
+/* Gives true if it is the earliest. */
+static bool add(struct deferred *deferred, struct deferred_call call)
+{
+	if (deferred->count == deferred->capacity) {
+		deferred->capacity = deferred->capacity ? deferred->capacity * 2 : 4;
+		deferred->list = xrealloc(deferred->list, deferred->capacity * sizeof(*deferred->list));
+	}
+	deferred->list[deferred->count++] = call;
+	if (call.due >= deferred->first)
+		return false;
+	deferred->first = call.due;
+	return true;
 }
 
 static void run(struct deferred *deferred, uint64_t now)
@@ -34,14 +42,16 @@ static void run(struct deferred *deferred, uint64_t now)
 
 	deferred->list = NULL;
 	deferred->count = deferred->capacity = 0;
+	deferred->first = UINT64_MAX;
 	for (size_t i = 0; i < count; i++) {
 		if (list[i].due <= now)
 			list[i].waiter->done(list[i].waiter, &nothing);
 		else
-			deferred_add(deferred, list[i].waiter, (unsigned)(list[i].due - now));
+			(void)add(deferred, list[i]);
 	}
 	free(list);
-	set_timer(deferred);
+	if (deferred->count)
+		set_timer(deferred);
 }
 
 static void on_time(evutil_socket_t fd, short what, void *arg)
@@ -56,7 +66,7 @@ static void on_time(evutil_socket_t fd, short what, void *arg)
 
 void deferred_init(struct deferred *deferred, struct loop *loop)
 {
-	*deferred = (struct deferred){ .loop = loop };
+	*deferred = (struct deferred){ .loop = loop, .first = UINT64_MAX };
 	event_assign(&deferred->event, loop->base, -1, 0, on_time, deferred);
 }
 
@@ -69,12 +79,8 @@ void deferred_fini(struct deferred *deferred)
 
 void deferred_add(struct deferred *deferred, struct waiter *waiter, unsigned ms)
 {
-	if (deferred->count == deferred->capacity) {
-		deferred->capacity = deferred->capacity ? deferred->capacity * 2 : 4;
-		deferred->list = xrealloc(deferred->list, deferred->capacity * sizeof(*deferred->list));
-	}
-	deferred->list[deferred->count++] = (struct deferred_call){ waiter, deferred->loop->now + ms };
-	set_timer(deferred);
+	if (add(deferred, (struct deferred_call){ waiter, deferred->loop->now + ms }))
+		set_timer(deferred);
 }
 
 void deferred_run_all(struct deferred *deferred)

@@ -12,6 +12,7 @@ struct deferred {
 	struct event event; /* a timer for the earliest */
 	struct deferred_call *list;
 	size_t count, capacity;
+	uint64_t first; /* when the earliest is due */
 };
 
 void deferred_init(struct deferred *deferred, struct loop *loop);

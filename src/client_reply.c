@@ -85,6 +85,21 @@ void client_task_hold(struct task *task, size_t more, size_t less)
 		limits_weigh(c, 0);
 }
 
+/*
+ * It counts with the requests: as replies it would keep later tasks waiting, and make the client one that does not read. What is given
+ * back is not left to the next write either, which an earlier task may put off.
+ */
+void client_task_use(struct task *task, size_t more, size_t less)
+{
+	struct client *c = task->owner;
+
+	if (!c)
+		return;
+	c->asked += more - less;
+	if (less > LIMITS_WITHIN_TURN || limits_have_grown(c, LIMITS_WITHIN_TURN))
+		limits_weigh(c, 0);
+}
+
 /* The first task waits for nobody but the client: what others hold comes behind it, and must not stop it. */
 bool client_task_room(const struct task *task)
 {

@@ -70,6 +70,7 @@ static void init_host(struct generation *g)
 		.share = client_task_share,
 		.room = client_task_room,
 		.hold = client_task_hold,
+		.use = client_task_use,
 		.denies = denies,
 		.start_inside = start_inside,
 		.done = client_task_done,

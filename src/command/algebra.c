@@ -42,13 +42,22 @@ struct algebra_task {
 
 static void merge(struct algebra_task *a);
 
+static void free_block(struct algebra_part *part)
+{
+	task_use(&part->algebra->task, 0, part->request.text.cap);
+	set_request_free(&part->request);
+}
+
 static void finish(struct algebra_task *a)
 {
-	struct buf *out = task_reply(&a->task), *failure = &a->task.scratch;
+	struct buf *out, *failure = &a->task.scratch;
 	struct shared *text;
 
 	for (size_t i = 0; i < a->count; i++)
-		set_request_free(&a->parts[i].request);
+		free_block(&a->parts[i]);
+	/* From here on the result is a part of the reply. */
+	task_use(&a->task, 0, a->result.cap);
+	out = task_reply(&a->task);
 	if (buf_size(failure)) {
 		buf_add_slice(out, buf_slice(failure));
 		buf_free(&a->result);
@@ -92,6 +101,8 @@ static void read_done(struct op *op, const struct outcome *outcome)
 
 	part->asking = false;
 	a->asking--;
+	/* How large it would be was not known before: most sets are small. */
+	task_use(&a->task, part->request.text.cap, 0);
 	part->ended = outcome->status != OUTCOME_DONE || !part->request.more;
 	if (outcome->status == OUTCOME_DONE) {
 		part->rest = buf_slice(&part->request.text);
@@ -107,7 +118,7 @@ static void read_block(struct algebra_part *part)
 {
 	struct algebra_task *a = part->algebra;
 
-	set_request_free(&part->request);
+	free_block(part);
 	part->request = (struct set_request){
 		.verb = SET_RANGE,
 		.range = { .from = slice_of(part->from, part->from_size), .after = part->request.range.after },
@@ -236,13 +247,19 @@ static bool unite(struct algebra_task *a)
 static void merge(struct algebra_task *a)
 {
 	enum command_id id = a->task.command->id;
-	size_t most = a->task.host->env.options->result_max;
-	bool done = buf_size(&a->task.scratch) > 0;
+	size_t most = a->task.host->env.options->result_max, before = a->result.cap;
+	struct buf *failure = &a->task.scratch;
+	bool done;
 
+	/* Nobody reads this. It ends the task, whose memory counts for no client any more. */
+	if (a->task.abandoned && buf_size(failure) == 0)
+		reply_text(failure, "SERVER_ERROR client closed");
+	done = buf_size(failure) > 0;
 	if (!done)
 		done = id == COMMAND_SINTER ? intersect(a) : id == COMMAND_SDIFF ? subtract(a) : unite(a);
+	task_use(&a->task, a->result.cap, before);
 	if (most && buf_size(&a->result) > most) {
-		reply_text(&a->task.scratch, "SERVER_ERROR result too large");
+		reply_text(failure, "SERVER_ERROR result too large");
 		done = true;
 	}
 	if (done || !read_blocks(a))

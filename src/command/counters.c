@@ -41,14 +41,15 @@ static void make_key(struct counters *counters, size_t i)
 /* Asks for more counters, and makes their keys, a limited number at a time, so that other work gets through. */
 static void ask(struct counters *counters)
 {
-	size_t share = counters->host->calls_max, most = share && share < ORDER_EVENT_CALLS ? share : ORDER_EVENT_CALLS;
+	size_t share = counters->task->host->calls_max,
+	       most = share && share < ORDER_EVENT_CALLS ? share : ORDER_EVENT_CALLS;
 	struct call call = { .verb = CALL_GET, .want = WANT_VALUE, .server = CALL_ANY_SERVER };
 
 	while (counters->asked < counters->count && counters->asked - counters->answered < most) {
 		struct counter *counter = &counters->all[counters->asked];
 		make_key(counters, counters->asked++);
 		call.key = counter->waiter.key;
-		lanes_call(counters->host->lanes, &call, &counter->waiter);
+		lanes_call(counters->task->host->lanes, &call, &counter->waiter);
 	}
 }
 
@@ -56,39 +57,43 @@ static void answered(struct waiter *waiter, const struct result *r)
 {
 	struct counter *counter = (struct counter *)waiter;
 	struct counters *counters = counter->counters;
+	struct buf *failure = &counters->task->scratch;
 
-	if (buf_size(counters->failure) == 0) {
+	if (buf_size(failure) == 0) {
 		if (r->status == RESULT_HIT && !parse_counter(r->value, &counter->value))
-			reply_text(counters->failure, "CLIENT_ERROR value is not a counter");
+			reply_text(failure, "CLIENT_ERROR value is not a counter");
 		else if (result_failed(r))
-			reply_failure(counters->failure, r);
+			reply_failure(failure, r);
+		/* Nobody reads this. It ends the task, whose memory counts for no client any more. */
+		else if (counters->task->abandoned)
+			reply_text(failure, "SERVER_ERROR client closed");
 	}
 	counters->answered++;
-	if (buf_size(counters->failure))
+	if (buf_size(failure))
 		counters->count = counters->asked;
 	ask(counters);
 	if (counters->answered == counters->count)
 		counters->done(counters);
 }
 
-void counters_read(struct counters *counters, struct host *host, const struct event_rule *rule, struct slice type,
-	struct time_bucket_range range, struct buf *failure, void (*done)(struct counters *counters))
+void counters_read(struct counters *counters, struct task *task, const struct event_rule *rule, struct slice type,
+	struct time_bucket_range range, void (*done)(struct counters *counters))
 {
 	size_t n = (size_t)(range.last - range.first) + 1;
 	struct buf key = BUF_EMPTY;
 
 	time_bucket_key(rule, type, range.first, &key);
 	*counters = (struct counters){
-		.host = host,
+		.task = task,
 		.done = done,
-		.failure = failure,
 		.range = range,
 		.count = n,
 		.size = n * (sizeof(struct counter) + buf_size(&key)),
 		.key_size = buf_size(&key),
 		.bucket = rule->bucket,
 	};
-	counters->all = pool_get(host->env.pool, counters->size);
+	counters->all = pool_get(task->host->env.pool, counters->size);
+	task_use(task, counters->size, 0);
 	memcpy(key_at(counters, 0), buf_slice(&key).p, buf_size(&key));
 	buf_free(&key);
 	ask(counters);
@@ -101,5 +106,6 @@ uint64_t counters_get(const struct counters *counters, int64_t bucket)
 
 void counters_free(struct counters *counters)
 {
-	pool_put(counters->host->env.pool, counters->all, counters->size);
+	task_use(counters->task, 0, counters->size);
+	pool_put(counters->task->host->env.pool, counters->all, counters->size);
 }

@@ -3,15 +3,13 @@
 #define COMMAND_COUNTERS_H
 
 #include "collection/event/time_bucket.h"
-#include "command/host.h"
-#include "util/buf.h"
+#include "command/task.h"
 
 struct counter;
 
 struct counters {
-	struct host *host;
-	void (*done)(struct counters *counters); /* all are read, or `failure` has an error line */
-	struct buf *failure;                     /* borrowed; the caller clears it */
+	struct task *task;
+	void (*done)(struct counters *counters); /* all are read, or the task's scratch has an error line */
 	enum granularity bucket;
 	struct time_bucket_range range;
 	size_t count, asked, answered; /* counters: to read, and of these asked for and answered */
@@ -19,9 +17,12 @@ struct counters {
 	struct counter *all;           /* in the order of their buckets */
 };
 
-/* Starts to read. `counters` must not move until counters_free; `type` is borrowed for the call, `failure` until `done`. */
-void counters_read(struct counters *counters, struct host *host, const struct event_rule *rule, struct slice type,
-	struct time_bucket_range range, struct buf *failure, void (*done)(struct counters *counters));
+/*
+ * Starts to read for a task, which uses the memory until counters_free. `counters` must not move until then; `type` is borrowed for
+ * the call. If the task is abandoned, this ends early, as a failure.
+ */
+void counters_read(struct counters *counters, struct task *task, const struct event_rule *rule, struct slice type,
+	struct time_bucket_range range, void (*done)(struct counters *counters));
 
 /* The count of a bucket of the range; 0 if it has no counter. */
 uint64_t counters_get(const struct counters *counters, int64_t bucket);

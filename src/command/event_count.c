@@ -13,11 +13,11 @@ struct count_task {
 static void finish(struct counters *counters)
 {
 	struct count_task *count = (struct count_task *)((char *)counters - offsetof(struct count_task, counters));
-	struct buf *out = task_reply(&count->task);
+	struct buf *out = task_reply(&count->task), *failure = &count->task.scratch;
 	char name[TIME_BUCKET_NAME_MAX];
 
-	if (buf_size(counters->failure)) {
-		buf_add_slice(out, buf_slice(counters->failure));
+	if (buf_size(failure)) {
+		buf_add_slice(out, buf_slice(failure));
 	} else {
 		for (int64_t bucket = counters->range.first; bucket <= counters->range.last; bucket++) {
 			size_t n = time_bucket_name(count->bucket, bucket, name);
@@ -61,5 +61,5 @@ void evcount_start(struct host *host, const struct request *request, void *owner
 	at = count->type;
 	(void)task_keys(&count->task, task_keep(&at, request->key), 1);
 	count->bucket = rule->bucket;
-	counters_read(&count->counters, host, rule, request->key, range, &count->task.scratch, finish);
+	counters_read(&count->counters, &count->task, rule, request->key, range, finish);
 }

@@ -187,6 +187,7 @@ static void finish(struct fan *fan)
 {
 	struct events_task *events = (struct events_task *)fan->task;
 
+	task_use(&events->task, 0, events->ring_size);
 	pool_put(events->task.host->env.pool, fan->parts, events->ring_size);
 	buf_free(&events->prefix);
 	end(events);
@@ -204,7 +205,7 @@ static void counted(struct counters *counters)
 	size_t align = _Alignof(struct event_part), stride, ring;
 	uint64_t total;
 
-	if (buf_size(counters->failure)) {
+	if (buf_size(&events->task.scratch)) {
 		end(events);
 		return;
 	}
@@ -222,6 +223,7 @@ static void counted(struct counters *counters)
 	ring = events->limit < FIRST_MOST ? FIRST_MOST : FAN_RING;
 	ring = least(ring, total);
 	events->ring_size = ring * stride;
+	task_use(&events->task, events->ring_size, 0);
 	events->fan = (struct fan){
 		.task = &events->task,
 		.ask = ask,
@@ -254,8 +256,7 @@ static struct events_task *new_events(struct host *host, const struct request *r
 
 static void read_counters(struct events_task *events, struct time_bucket_range range)
 {
-	counters_read(&events->counters, events->task.host, events->rule, events->type, range, &events->task.scratch,
-		counted);
+	counters_read(&events->counters, &events->task, events->rule, events->type, range, counted);
 }
 
 void evrange_start(struct host *host, const struct request *request, void *owner)

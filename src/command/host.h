@@ -25,6 +25,8 @@ struct host {
 	bool (*room)(const struct task *task);
 	/* Parts of the reply that wait in the task take `more` bytes now, and `less` no longer. NULL: nobody counts them. */
 	void (*hold)(struct task *task, size_t more, size_t less);
+	/* The same of what a task takes beside its own object and the reply. */
+	void (*use)(struct task *task, size_t more, size_t less);
 	/* The client of an owner, for op.client. NULL: the owner is the client. */
 	const void *(*client)(const void *owner);
 	/* Whether the configuration denies the command. NULL: it denies none. */

@@ -66,12 +66,26 @@ bool task_has_room(const struct task *task)
 	return task->nest || !task->host->room || task->host->room(task);
 }
 
-void task_hold(struct task *task, size_t more, size_t less)
+/* The task that the host sees. */
+static struct task *outermost(struct task *task)
 {
 	while (task->nest)
 		task = task->nest->outer;
+	return task;
+}
+
+void task_hold(struct task *task, size_t more, size_t less)
+{
+	task = outermost(task);
 	if (task->host->hold)
 		task->host->hold(task, more, less);
+}
+
+void task_use(struct task *task, size_t more, size_t less)
+{
+	task = outermost(task);
+	if (task->host->use)
+		task->host->use(task, more, less);
 }
 
 void task_reply_shared(struct task *task, struct shared *text)

@@ -76,9 +76,13 @@ struct buf *task_reply(struct task *task);
 /* Adds a text to the reply: without a copy, if it is large and the host can. The caller keeps its reference. */
 void task_reply_shared(struct task *task, struct shared *text);
 
-/* Whether the client has room for more of the reply, and parts of it that wait in the task: as host->room and host->hold. */
+/*
+ * Whether the client has room for more of the reply; parts of it that wait in the task, and what else the task takes: as host->room,
+ * host->hold and host->use. A task that is done must hold and use nothing.
+ */
 bool task_has_room(const struct task *task);
 void task_hold(struct task *task, size_t more, size_t less);
+void task_use(struct task *task, size_t more, size_t less);
 
 /* The reply is complete. The task may be freed when this returns. */
 void task_done(struct task *task);

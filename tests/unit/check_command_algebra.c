@@ -1,4 +1,6 @@
-/* What sinter, sunion and sdiff ask for, and how much they may collect. */
+/* What sinter, sunion and sdiff ask for, how much they may collect, and what memory they say that they take. */
+#include <stdio.h>
+
 #include "conversations.h"
 
 static const struct collection_options options = { .log_size = 4096, .table_size = 65536, .result_max = 20 };
@@ -49,4 +51,94 @@ START_TEST(too_large)
 }
 END_TEST
 
-CONVERSATIONS(command_algebra, sets_named_twice, subtracted_from_itself, too_large)
+enum { MANY = 8000, MEMBER = 12, BLOCK = 32 * 1024 };
+
+/* A log of MANY members is left as it is. */
+static const struct collection_options roomy = { .base_size = 1 << 20, .log_size = 1 << 20, .table_size = 65536 };
+static const struct collection_options small_result = {
+	.base_size = 1 << 20, .log_size = 1 << 20, .table_size = 65536, .result_max = 20
+};
+
+/* The next read is answered with a set of MANY members: a few blocks. */
+static void next_is_large(void)
+{
+	struct buf log = BUF_EMPTY;
+
+	for (int i = 0; i < MANY; i++)
+		buf_printf(&log, "+member-%04d ", i);
+	fake_result(&fake, fake_oldest(&fake),
+		&(struct result){ .status = RESULT_HIT, .value = buf_slice(&log), .cas = 5, .ttl = -1 });
+	buf_free(&log);
+}
+
+static void starts(const char *line)
+{
+	client_asks(line);
+	ck_assert_uint_eq(fake.used, 0);
+	next_is_large();
+	ck_assert_uint_ge(fake.used, BLOCK - MEMBER);
+}
+
+/* All blocks count, one of each set, and the result while it grows. */
+START_TEST(memory)
+{
+	size_t blocks;
+
+	fake_takes(&roomy);
+	starts("sunion k l\r\n");
+	ck_assert_uint_le(fake.used, 2 * BLOCK + MEMBER);
+	blocks = 2 * fake.used;
+	next_is_large();
+	ck_assert_uint_ge(fake.used, BLOCK - MEMBER);
+	for (int reads = 2; fake_waiting(&fake); reads += 2) {
+		next_is_large();
+		ck_assert_uint_ge(fake.used, (size_t)reads / 2 * (BLOCK - MEMBER));
+		ck_assert_uint_le(fake.used, blocks + 2 * (size_t)MANY * MEMBER);
+		if (fake_waiting(&fake))
+			next_is_large();
+	}
+	ck_assert_uint_eq(fake.used, 0);
+	ck_assert_ptr_nonnull(strstr(fake_told(&fake), "member-7999\r\nEND\r\n"));
+}
+END_TEST
+
+START_TEST(memory_of_failures)
+{
+	/* Of one set, while the other one is there. */
+	fake_takes(&roomy);
+	starts("sinter k l\r\n");
+	fake_fail(&fake, RESULT_UNAVAILABLE);
+	ck_assert_uint_eq(fake.used, 0);
+	client_is_told("SERVER_ERROR upstream mc:11211 unavailable\r\n");
+	/* Of the second block, when a part of the result is there. */
+	starts("sunion k l\r\n");
+	next_is_large();
+	next_is_large();
+	ck_assert_uint_ge(fake.used, BLOCK - MEMBER);
+	fake_fail(&fake, RESULT_UNAVAILABLE);
+	ck_assert_uint_eq(fake.used, 0);
+	client_is_told("SERVER_ERROR upstream mc:11211 unavailable\r\n");
+	/* There is more than max_result. */
+	fake_takes(&small_result);
+	starts("sunion k l\r\n");
+	next_is_large();
+	ck_assert_uint_eq(fake.used, 0);
+	client_is_told("SERVER_ERROR result too large\r\n");
+}
+END_TEST
+
+/* The client goes: no more blocks are read. */
+START_TEST(abandoned)
+{
+	fake_takes(&roomy);
+	starts("sunion k l\r\n");
+	STAILQ_FIRST(&fake.tasks)->abandoned = true;
+	next_is_large();
+	ck_assert_uint_eq(fake_waiting(&fake), 0);
+	ck_assert_uint_eq(fake.used, 0);
+	ck_assert(STAILQ_EMPTY(&fake.tasks));
+}
+END_TEST
+
+CONVERSATIONS(
+	command_algebra, sets_named_twice, subtracted_from_itself, too_large, memory, memory_of_failures, abandoned)

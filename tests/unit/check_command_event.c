@@ -1,5 +1,6 @@
 #include <stdio.h>
 
+#include "command/order.h"
 #include "conversations.h"
 
 START_TEST(counting)
@@ -115,6 +116,64 @@ START_TEST(reading_fails)
 }
 END_TEST
 
+/* The 8760 hours of a year: the keys are 13 bytes long. */
+static void counts_a_year(void)
+{
+	client_asks("evcount E 2014\r\n");
+	ck_assert_uint_ge(fake.used, 8760 * (sizeof(struct waiter) + 13));
+}
+
+/* Answers all calls but the last one with misses; gives how many those were. */
+static size_t all_but_one_miss(void)
+{
+	size_t n = 0;
+
+	for (; fake_waiting(&fake) > 1; n++)
+		fake_result(&fake, fake_oldest(&fake), &(struct result){ .status = RESULT_MISS });
+	return n;
+}
+
+/* What a task has taken for its counters is told until the last of them has come. */
+START_TEST(memory_of_many)
+{
+	size_t used;
+
+	counts_a_year();
+	used = fake.used;
+	ck_assert_uint_eq(all_but_one_miss(), 8760 - 1);
+	ck_assert_uint_eq(fake.used, used);
+	server_answers("EN\r\n");
+	ck_assert_uint_eq(fake.used, 0);
+	ck_assert_ptr_nonnull(strstr(fake_told(&fake), "COUNT 2014123123 0\r\nEND\r\n"));
+	/* Half-way a server fails: the other calls are still waited for. */
+	counts_a_year();
+	for (int i = 0; i < 4380; i++)
+		fake_result(&fake, fake_oldest(&fake), &(struct result){ .status = RESULT_MISS });
+	fake_fail(&fake, RESULT_UNAVAILABLE);
+	ck_assert_uint_lt(all_but_one_miss(), ORDER_EVENT_CALLS);
+	ck_assert_uint_eq(fake.used, used);
+	server_answers("EN\r\n");
+	ck_assert_uint_eq(fake.used, 0);
+	client_is_told("SERVER_ERROR upstream mc:11211 unavailable\r\n");
+}
+END_TEST
+
+/* The client goes: no more counters are asked for. */
+START_TEST(abandoned)
+{
+	size_t asked;
+
+	counts_a_year();
+	asked = fake.count;
+	STAILQ_FIRST(&fake.tasks)->abandoned = true;
+	(void)all_but_one_miss();
+	server_answers("EN\r\n");
+	ck_assert_uint_eq(fake.count, asked);
+	ck_assert_uint_eq(fake.used, 0);
+	ck_assert(STAILQ_EMPTY(&fake.tasks));
+}
+END_TEST
+
 START_TEST(wrong_arguments)
 {
 	static const struct {
@@ -161,4 +220,4 @@ START_TEST(longest_type)
 END_TEST
 
 CONVERSATIONS(command_event, counting, by_rule, storing, storing_fails, reading_one, reading_many, reading_fails,
-	wrong_arguments, longest_type)
+	memory_of_many, abandoned, wrong_arguments, longest_type)

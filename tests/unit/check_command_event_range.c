@@ -391,6 +391,40 @@ START_TEST(abandoned)
 }
 END_TEST
 
+/* What a task has taken is told: for the counters from the beginning to the end, and for the events once they are asked for. */
+START_TEST(memory)
+{
+	struct result down = { .status = RESULT_UNAVAILABLE };
+
+	for (int fails = 0; fails < 2; fails++) {
+		size_t used;
+
+		client_asks("evrange E 20150220\r\n");
+		used = fake.used;
+		ck_assert_uint_ge(used, 24 * (sizeof(struct waiter) + 13));
+		for (int i = 0; i < 23; i++)
+			count_is(0);
+		ck_assert_uint_eq(fake.used, used);
+		count_is(1000);
+		ck_assert_uint_ge(fake.used, used + 1000 * (sizeof(struct fan_part) + sizeof(struct waiter) + 16));
+		used = fake.used;
+		while (next < fake.count - 1)
+			fake_result(&fake, next++, &miss);
+		ck_assert_uint_ge(fake.used, used);
+		fake_result(&fake, next++, fails ? &down : &miss);
+		ck_assert_uint_eq(fake.used, 0);
+		client_is_told(fails ? "SERVER_ERROR upstream mc:11211 unavailable\r\n" : "END\r\n");
+	}
+	/* It fails before there are events. */
+	client_asks("evlast E 5\r\n");
+	ck_assert_uint_gt(fake.used, 0);
+	fake_result(&fake, next++, &down);
+	all_are(&miss);
+	ck_assert_uint_eq(fake.used, 0);
+	client_is_told("SERVER_ERROR upstream mc:11211 unavailable\r\n");
+}
+END_TEST
+
 START_TEST(wrong_arguments)
 {
 	static const struct {
@@ -425,4 +459,4 @@ END_TEST
 
 CONVERSATIONS(command_event_range, in_order, nothing_there, numbers, several_buckets, three_hundred, past_holes,
 	newest_comes_late, counters_lie, server_fails, behind_ones_own_event, slow_client, slow_server, abandoned,
-	wrong_arguments)
+	memory, wrong_arguments)

@@ -51,6 +51,14 @@ static void on_begin(struct task *task)
 	STAILQ_INSERT_TAIL(&f->tasks, task, link);
 }
 
+static void on_use(struct task *task, size_t more, size_t less)
+{
+	struct fake *f = (struct fake *)task->host;
+
+	assert(f->used + more >= less);
+	f->used += more - less;
+}
+
 static struct buf *on_reply(struct task *task)
 {
 	struct fake *f = (struct fake *)task->host;
@@ -99,6 +107,8 @@ void fake_init(struct fake *f)
 			},
 			.begin = on_begin,
 			.reply = on_reply,
+			.hold = on_use,
+			.use = on_use,
 			.done = on_done,
 		},
 		.connection = 1,
@@ -114,6 +124,7 @@ void fake_fini(struct fake *f)
 {
 	assert(fake_waiting(f) == 0 && f->turn_count == 0);
 	assert(STAILQ_EMPTY(&f->tasks));
+	assert(f->used == 0);
 	assert(lanes_idle(f->host.lanes));
 	lanes_destroy(f->host.lanes);
 	buf_free(&f->host.spare);

@@ -37,6 +37,7 @@ struct fake {
 		uint64_t at;
 	} * turns;
 	size_t turn_count;
+	size_t used;         /* bytes that tasks hold and use, as they say */
 	struct buf out;      /* what the client was sent and the test has not seen */
 	struct buf trash;    /* what quiet tasks say */
 	struct buf text;     /* what was shown last */

@@ -197,6 +197,60 @@ class Memory(BoundsTest):
         wait_until("all is given back", PATIENCE, lambda: int(stats(self.watcher)["client_bytes"]) < 16384)
 
 
+class CounterMemory(BoundsTest):
+    """Memory of requests that read very many counters: here some megabytes for a request of 230 bytes."""
+    TYPE = "T" * 210
+    REQUEST = f"evcount {TYPE} 2012 2013\r\n".encode()
+    HOURS = (366 + 365) * 24
+
+    def hold_first(self):
+        return self.hold(f"{self.TYPE}::2012010100")
+
+    def is_answered(self, conn):
+        try:
+            self.assertEqual(len(conn.lines_until("END")), self.HOURS + 1)
+        except (Closed, OSError):
+            return False
+        return True
+
+    def test_of_many_clients(self):
+        """Two of these requests are too much, and one alone is carried out, although it takes more than client_buffer."""
+        self.serve_fake("client_memory = 8388608\nrequest_timeout = 600000")
+        held = self.hold_first()
+        conns = [self.connect(self.proxy) for _ in range(4)]
+        for conn in conns:
+            conn.send(self.REQUEST)
+        self.wait_for("closed_memory_clients", 3)
+        self.assertGreater(int(stats(self.watcher)["client_bytes"]), 4 * MIB)
+        held.set()
+        self.assertEqual([self.is_answered(conn) for conn in conns].count(True), 1)
+        self.assertEqual(stats(self.watcher)["closed_memory_clients"], "3")
+        wait_until("all is given back", PATIENCE, lambda: int(stats(self.watcher)["client_bytes"]) < 16384)
+
+    def test_is_no_reply(self):
+        """A client that waits for its counters is not one that does not read: such a one is closed meanwhile."""
+        self.serve_fake("client_buffer = 65536\nrequest_timeout = 600000")
+        conn, deaf = self.connect(self.proxy), self.deaf()
+        self.assertEqual(conn.ask("mn"), "MN")
+        self.server.faults[b"key-big"] = fake.raw(b"VA 1000000 k{key} f0\r\n" + b"x" * 1000000 + b"\r\n")
+        deaf.sendall(b"get key-big\r\n" * 2)
+        wait_until("it does not read", PATIENCE, lambda: int(stats(self.watcher)["client_bytes"]) > 16 * 65536)
+        held = self.hold_first()
+        conn.send(self.REQUEST)
+        self.wait_for("closed_slow_clients")
+        held.set()
+        self.assertTrue(self.is_answered(conn))
+        self.assertEqual(stats(self.watcher)["closed_slow_clients"], "1")
+
+    def test_is_given_back_at_once(self):
+        """Though nothing can be written to the client."""
+        self.serve()
+        self.assertEqual(self.watcher.set("big", b"x" * 1000000), "STORED")
+        self.deaf().sendall(b"get big\r\nget big\r\n" + self.REQUEST.replace(b"2012 2013", b"2012 2016"))
+        self.wait_for("cmd_event")
+        wait_until("it is given back", PATIENCE, lambda: int(stats(self.watcher)["client_bytes"]) < 8 * MIB)
+
+
 class Times(BoundsTest):
     def test_requests_that_are_not_complete(self):
         self.serve("request_read_timeout = 500")

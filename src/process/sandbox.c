@@ -14,6 +14,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+/* TCGETS2 contains the size of a struct that the headers of the C library lack. */
+#ifdef TCGETS2
+#include <asm/termbits.h>
+#endif
+
 #include "util/log.h"
 
 #if defined(__has_feature)
@@ -124,7 +129,14 @@ static const struct rule rules[] = {
 	{ "socketpair", 0, IS(0, AF_UNIX) },
 	{ "ioctl", 0, IS(1, FIONREAD) },
 	{ "ioctl", 0, IS(1, SIOCOUTQ) },
-	{ "ioctl", ENOTTY, IS(1, TCGETS) }, /* stdio asks whether a file is a terminal */
+	/* getaddrinfo and getnameinfo translate the scope of a link-local address, as in fe80::1%eth0 */
+	{ "ioctl", 0, IS(1, SIOCGIFINDEX) },
+	{ "ioctl", 0, IS(1, SIOCGIFNAME) },
+	/* stdio and the lexer of libconfuse ask whether a file is a terminal; since glibc 2.42 by TCGETS2 */
+	{ "ioctl", ENOTTY, IS(1, TCGETS) },
+#ifdef TCGETS2
+	{ "ioctl", ENOTTY, IS(1, TCGETS2) },
+#endif
 	{ "prctl", 0, IS(0, PR_SET_NAME) },
 	{ "prctl", EINVAL, IS_NOT(0, PR_SET_NAME) },
 	{ "prlimit64", 0, IS(0, 0) },

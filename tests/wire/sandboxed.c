@@ -6,18 +6,26 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#ifdef TCGETS2
+#include <asm/termbits.h>
+#else
+#define TCGETS2 TCGETS
+#endif
 
 enum { PAGE = 4096 };
 
@@ -123,6 +131,37 @@ static bool do_socket(void)
 	return socket(AF_INET6, SOCK_STREAM, 0) >= 0 || errno == EAFNOSUPPORT;
 }
 
+/* Of the loopback interface, which has the number 1 everywhere. */
+static bool do_if_nametoindex(void)
+{
+	return if_nametoindex("lo") == 1;
+}
+
+static bool do_if_indextoname(void)
+{
+	char name[IF_NAMESIZE];
+
+	return if_indextoname(1, name) && strcmp(name, "lo") == 0;
+}
+
+/* Asks about a terminal, as isatty does with one C library or another. */
+static bool ask_terminal(unsigned long request)
+{
+	char settings[PAGE];
+
+	return ioctl(open("/dev/ptmx", O_RDONLY | O_NOCTTY), request, settings) == 0;
+}
+
+static bool do_tcgets(void)
+{
+	return ask_terminal(TCGETS);
+}
+
+static bool do_tcgets2(void)
+{
+	return ask_terminal(TCGETS2);
+}
+
 static bool do_abort(void)
 {
 	abort();
@@ -134,7 +173,9 @@ static const struct action {
 } actions[] = { { "execve", do_execve }, { "fork", do_fork }, { "ptrace", do_ptrace }, { "mprotect", do_mprotect },
 	{ "mmap", do_mmap }, { "packets", do_packets }, { "kill", do_kill }, { "clone3", do_clone3 },
 	{ "write-file", do_write_file }, { "read-file", do_read_file }, { "thread", do_thread },
-	{ "thread-execve", do_thread_execve }, { "socket", do_socket }, { "abort", do_abort } };
+	{ "thread-execve", do_thread_execve }, { "socket", do_socket }, { "if_nametoindex", do_if_nametoindex },
+	{ "if_indextoname", do_if_indextoname }, { "tcgets", do_tcgets }, { "tcgets2", do_tcgets2 },
+	{ "abort", do_abort } };
 
 int main(int argc, char **argv)
 {

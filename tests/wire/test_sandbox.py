@@ -76,7 +76,8 @@ class Actions(WireTest):
                 self.assertEqual(self.run_helper("out", action).returncode, 0, "it means nothing")
 
     def test_refused(self):
-        for action, error in (("mmap", "not permitted"), ("write-file", "Permission denied"), ("clone3", "not implemented")):
+        for action, error in (("mmap", "not permitted"), ("write-file", "Permission denied"), ("clone3", "not implemented"),
+                              ("tcgets", "Inappropriate ioctl"), ("tcgets2", "Inappropriate ioctl")):
             with self.subTest(action=action):
                 done = self.run_helper("in", action)
                 self.assertEqual(done.returncode, 1, done)
@@ -84,7 +85,7 @@ class Actions(WireTest):
                 self.assertNotIn(error, self.run_helper("out", action).stdout, "it means nothing")
 
     def test_allowed(self):
-        for action in ("read-file", "thread", "socket"):
+        for action in ("read-file", "thread", "socket", "if_nametoindex", "if_indextoname"):
             with self.subTest(action=action):
                 done = self.run_helper("in", action)
                 self.assertEqual((done.returncode, done.stderr), (0, ""), done)

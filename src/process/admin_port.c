@@ -186,7 +186,7 @@ static void add_header(struct evhttp_request *request, const char *name, const c
 	evhttp_add_header(evhttp_request_get_output_headers(request), name, value);
 }
 
-/* Takes the text. */
+/* Takes the text. The reply to HEAD has the length that the text would have. */
 static void answer(struct evhttp_request *request, int status, const char *type, struct buf *text)
 {
 	struct evbuffer *out = evbuffer_new();
@@ -198,7 +198,8 @@ static void answer(struct evhttp_request *request, int status, const char *type,
 	add_header(request, "Content-Length", length);
 	add_header(request, "Cache-Control", "no-store");
 	add_header(request, "X-Content-Type-Options", "nosniff");
-	evbuffer_add(out, s.p, s.n);
+	if (evhttp_request_get_command(request) != EVHTTP_REQ_HEAD)
+		evbuffer_add(out, s.p, s.n);
 	evhttp_send_reply(request, status, NULL, out);
 	evbuffer_free(out);
 	buf_free(text);

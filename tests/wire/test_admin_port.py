@@ -72,9 +72,15 @@ class Paths(AdminCase):
         self.assertEqual(self.get("/metrics/")[0], 404)
 
     def test_head_has_the_length_and_no_text(self):
+        """Byte by byte: a client that skips a text would not notice one."""
         self.start()
-        status, headers, text = self.get("/healthz", method="HEAD")
-        self.assertEqual((status, headers["Content-Length"], text), (200, "6", ""))
+        for path, status, length in ("/healthz", b"200", b"6"), ("/nothing", b"404", b"50"):
+            asked = b"HEAD %s HTTP/1.1\r\nHost: localhost\r\n" % path.encode()
+            first, second, rest = raw(self.admin, asked + b"\r\n" + asked + b"Connection: close\r\n\r\n").split(b"\r\n\r\n")
+            for head in first, second:
+                self.assertEqual(head.split(b" ")[:2], [b"HTTP/1.1", status])
+                self.assertIn(b"\r\nContent-Length: %s\r\n" % length, head + b"\r\n")
+            self.assertEqual(rest, b"")
 
     def test_two_requests_on_one_connection(self):
         self.start()

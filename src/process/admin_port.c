@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/queue.h>
 #include <sys/random.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -28,7 +27,8 @@
  * A connection has so long for a request and its answer, however it spends the time; then it is closed. The timer looks after
  * them, and soon when a new one waits for a place.
  */
-enum { PEERS_MAX = 32, HEADERS_MAX = 8192, TIMEOUT_S = 15, LOOK_MS = 1000, LOOK_SOON_MS = 10 };
+enum { PEERS_MAX = 32, HEADERS_MAX = 8192, INPUT_MAX = 2 * HEADERS_MAX };
+enum { TIMEOUT_S = 15, LOOK_MS = 1000, LOOK_SOON_MS = 10 };
 
 /*
  * A connection, which is libevent's. It has no limit of their number and of the time of each, nor does it tell of their end. So each
@@ -38,6 +38,7 @@ struct peer {
 	TAILQ_ENTRY(peer) link; /* in the order of their last requests */
 	struct bufferevent *stream;
 	time_t since; /* its last request, by the monotonic clock */
+	bool is_full; /* when the timer looked last, as in is_stuck; since then there was no request */
 	bool is_cut;
 };
 
@@ -70,14 +71,11 @@ static time_t now(void)
 	return ts.tv_sec;
 }
 
-/* libevent sees the end of the connection, and closes it. */
+/* libevent takes the connection as broken, and closes it. It might not see that it is: from one with a full input it reads nothing. */
 static void cut(struct peer *peer)
 {
-	int fd = (int)bufferevent_getfd(peer->stream);
-
 	peer->is_cut = true;
-	if (fd >= 0)
-		shutdown(fd, SHUT_RDWR);
+	bufferevent_trigger_event(peer->stream, BEV_EVENT_READING | BEV_EVENT_ERROR, BEV_TRIG_DEFER_CALLBACKS);
 }
 
 static void forget(struct admin_port *port, struct peer *peer)
@@ -95,6 +93,20 @@ static bool is_gone(const struct peer *peer)
 
 	bufferevent_getcb(peer->stream, NULL, NULL, &on_event, NULL);
 	return !on_event;
+}
+
+/*
+ * Whether libevent reads a request, and finds no end of a line in a full input. It bounds all lines but those of chunks, and goes on
+ * looking without a pause. What was full at one time only may be requests, which it is about to answer.
+ */
+static bool is_stuck(struct peer *peer)
+{
+	bool was_full = peer->is_full;
+	bufferevent_data_cb on_data;
+
+	bufferevent_getcb(peer->stream, &on_data, NULL, NULL, NULL);
+	peer->is_full = on_data && evbuffer_get_length(bufferevent_get_input(peer->stream)) >= INPUT_MAX;
+	return was_full && peer->is_full;
 }
 
 static void set_timer(struct admin_port *port)
@@ -117,7 +129,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 		next = TAILQ_NEXT(peer, link);
 		if (is_gone(peer))
 			forget(port, peer);
-		else if (now() - peer->since >= TIMEOUT_S)
+		else if (is_stuck(peer) || now() - peer->since >= TIMEOUT_S)
 			cut(peer);
 	}
 	if (port->count < PEERS_MAX && port->now.listener)
@@ -146,6 +158,8 @@ static struct bufferevent *on_connection(struct event_base *base, void *arg)
 
 	peer->stream = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
 	bufferevent_incref(peer->stream);
+	/* While a reply waits for the client, libevent goes on reading. */
+	bufferevent_setwatermark(peer->stream, EV_READ, 0, INPUT_MAX);
 	peer->since = now();
 	TAILQ_INSERT_TAIL(&port->peers, peer, link);
 	if (++port->count >= PEERS_MAX)
@@ -168,6 +182,7 @@ static void renew(struct admin_port *port, struct evhttp_request *request)
 	if (!peer)
 		return;
 	peer->since = now();
+	peer->is_full = false;
 	TAILQ_REMOVE(&port->peers, peer, link);
 	TAILQ_INSERT_TAIL(&port->peers, peer, link);
 }

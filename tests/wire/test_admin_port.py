@@ -1,4 +1,5 @@
 """The HTTP port for operators: what it answers, whom it refuses, and what bounds it."""
+import contextlib
 import http.client
 import json
 import os
@@ -10,10 +11,11 @@ import subprocess
 import unittest
 
 from case import WireTest
-from harness import HOST, OPTIONS, PATIENCE, accepts, free_port, wait_until
+from harness import HOST, OPTIONS, PATIENCE, accepts, backlog, free_port, wait_until
 from fake import FakeServer
 from wire import Conn
 
+MUCH = 4 << 20  # bytes: more than the kernel moves from one side to the other at once
 COUNTERS = os.path.join(os.path.dirname(__file__), "..", "..", "src", "counters.def")
 
 
@@ -155,6 +157,56 @@ class Limits(AdminCase):
                     return True
             wait_until("the connection is closed", PATIENCE, closed)
         self.assertEqual(self.get("/healthz")[0], 200)
+
+    def feed(self, begun, more):
+        """Sends `begun` and then `more`, again and again. Gives the bytes that were read when nothing more is, or soon too many."""
+        conn, other = Conn(self.admin), http.client.HTTPConnection(HOST, self.admin, timeout=PATIENCE)
+        self.addCleanup(conn.close)
+        self.addCleanup(other.close)
+        conn.sock.setblocking(False)
+        rest, sent, before, read = begun, 0, None, 0
+        while read < MUCH and read != before:
+            try:
+                while True:
+                    n = conn.sock.send(rest)
+                    rest, sent = rest[n:] or more, sent + n
+            except BlockingIOError:
+                pass
+            except ConnectionError:
+                break
+            # A turn of the loop, in which something would be read.
+            other.request("GET", "/healthz")
+            self.assertEqual(other.getresponse().read(), b"alive\n")
+            waiting = backlog(conn.sock)
+            if not waiting:
+                break
+            before, read = read, sent - sum(waiting)
+        return read
+
+    def test_who_takes_no_replies_is_read_no_further(self):
+        """What follows waits in the kernel, which stops the sender."""
+        self.start()
+        self.assertLess(self.feed(b"", b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 100), MUCH)
+
+    def test_many_requests_at_once_are_all_answered(self):
+        self.start()
+        request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+        reply = raw(self.admin, (request + b"\r\n") * 3000 + request + b"Connection: close\r\n\r\n")
+        self.assertEqual(reply.count(b"\r\n\r\nalive\n"), 3001)
+
+    def test_a_line_without_end_is_read_no_further(self):
+        """The size of a chunk is a line as well. Many such connections leave a place for others."""
+        self.start()
+        begun = b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+        self.assertLess(self.feed(begun, b"0" * MUCH), MUCH)
+        conns = [self.connect(self.admin) for _ in range(40)]
+        for conn in conns:
+            with contextlib.suppress(ConnectionError):  # it may have lost its place already
+                conn.send(begun + b"0" * 20000)
+        for _ in range(3):
+            self.assertEqual(self.get("/healthz")[0], 200)
+        for conn in conns:
+            self.assertEqual(conn.rest(), b"")
 
     def test_many_connections_leave_a_place_for_one_more(self):
         self.start()

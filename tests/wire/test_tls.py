@@ -11,7 +11,7 @@ import test_concurrency
 import test_shared_replies
 import test_slow_clients
 from case_tls import Secured, TlsTest
-from harness import EVENLY, HOST, OPTIONS, PATIENCE, free_port, wait_until
+from harness import EVENLY, HOST, OPTIONS, PATIENCE, backlog, free_port, wait_until
 from stored import stats
 from wire import Closed
 
@@ -83,7 +83,7 @@ class Clients(TlsTest):
             asked = b"get a\r\n" * count
             begun, rest = 300000, 65536 - len(asked) - 2
             conn.send(b"set k 0 0 %d\r\n" % (begun + rest) + b"x" * begun)
-            wait_until("that is read", PATIENCE, lambda: self.unread(conn) == 0)
+            wait_until("that is read", PATIENCE, lambda: backlog(conn.sock)[1] == 0)
             self.proxy.process.signal(signal.SIGSTOP)
             os.waitid(os.P_PID, self.proxy.pid, os.WSTOPPED)
             before = conn.sock.sent
@@ -91,18 +91,10 @@ class Clients(TlsTest):
             for start in range(0, len(last), 1000):
                 conn.send(last[start:start + 1000])
             conn.send(b"get a\r\n")
-            wait_until("all is there", PATIENCE, lambda: self.unread(conn) == conn.sock.sent - before)
+            wait_until("all is there", PATIENCE, lambda: backlog(conn.sock)[1] == conn.sock.sent - before)
             self.proxy.process.signal(signal.SIGCONT)
             self.assertEqual(conn.line(), b"STORED")
             self.assertEqual([conn.line() for _ in range(count + 1)], [b"END"] * (count + 1))
-
-    @staticmethod
-    def unread(conn):
-        """Bytes that setlistd's side of a connection has received and not read."""
-        near = conn.sock.getsockname()[1]
-        with open("/proc/net/tcp", encoding="ascii") as table:
-            rows = [line.split() for line in table.readlines()[1:]]
-        return sum(int(row[4].split(":")[1], 16) for row in rows if int(row[2].split(":")[1], 16) == near)
 
     def test_two_threads(self):
         self.start(EVENLY, "-t", "2")

@@ -14,10 +14,12 @@
 #include "util/alloc.h"
 
 enum {
-	RECORD = 16384,         /* bytes of data in a record at most */
-	BATCH = 3 * RECORD,     /* with what encryption adds, it just fits a buffer of 64 KB */
-	WRITE_MOST = 1 << 20,   /* bytes in one call, so that others have their turn */
-	MEMORY_IDLE = 16 * 1024 /* what OpenSSL keeps for a connection that waits */
+	RECORD = 16384,           /* bytes of data in a record at most */
+	BATCH = 3 * RECORD,       /* with what encryption adds, it just fits a buffer of 64 KB */
+	WRITE_MOST = 1 << 20,     /* bytes in one call, so that others have their turn */
+	READ_SPARE = RECORD,      /* bytes that one call reads beside data, for the same reason */
+	SILENT_MOST = 4 * RECORD, /* bytes without data */
+	MEMORY_IDLE = 16 * 1024   /* what OpenSSL keeps for a connection that waits */
 };
 
 /*
@@ -227,17 +229,42 @@ static void judge(struct tls *tls)
 
 /* --- reading --- */
 
-ssize_t tls_read(struct tls *tls, void *to, size_t size)
+/* Gives the number of bytes, 0 for none. OpenSSL goes on reading as long as nothing but key updates and the like comes. */
+static size_t read_data(struct tls *tls, char *to, size_t size)
 {
 	size_t all = 0, n;
 
+	ERR_clear_error();
+	tls->wire.empty = false;
+	tls->wire.left = READ_SPARE;
+	while (all < size && SSL_read_ex(tls->ssl, to + all, size - all, &n)) {
+		all += n;
+		tls->wire.left += (long)n;
+		tls->wire.silent = 0;
+	}
+	return all;
+}
+
+/* A key update costs more than a small request, and needs no password. Nobody has a use for many of them without data in between. */
+static void refuse_silence(struct tls *tls)
+{
+	if (!tls->ready)
+		tls->wire.silent = 0;
+	if (tls->wire.silent <= SILENT_MOST || tls->ended || tls->error)
+		return;
+	tls->error = EPROTO;
+	snprintf(tls->reason, sizeof(tls->reason), "TLS: records without data");
+}
+
+ssize_t tls_read(struct tls *tls, void *to, size_t size)
+{
+	size_t all = 0;
+
 	if (!tls->ended && !tls->error) {
-		ERR_clear_error();
-		tls->wire.empty = false;
-		while (all < size && SSL_read_ex(tls->ssl, (char *)to + all, size - all, &n))
-			all += n;
+		all = read_data(tls, to, size);
 		if (all < size)
 			judge(tls);
+		refuse_silence(tls);
 		tls->ready = tls->ready || SSL_is_init_finished(tls->ssl);
 	}
 	tls->stopped = all > 0 && (all == size || tls->ended || tls->error);

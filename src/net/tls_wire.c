@@ -15,12 +15,16 @@ static int read_socket(BIO *bio, char *to, int size)
 	ssize_t n;
 
 	BIO_clear_retry_flags(bio);
-	if (wire->empty) {
+	if (wire->empty || wire->left <= 0) {
 		BIO_set_retry_read(bio);
 		return -1;
 	}
 	n = recv(wire->fd, to, (size_t)size, 0);
 	wire->empty = n < size;
+	if (n > 0) {
+		wire->left -= n;
+		wire->silent += (size_t)n;
+	}
 	if (n == 0)
 		wire->ended = true;
 	else if (n < 0 && (errno == EAGAIN || errno == EINTR))

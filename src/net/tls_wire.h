@@ -16,6 +16,8 @@ struct tls_wire {
 	int fd;         /* -1 before there is a socket */
 	struct buf out; /* records to be sent */
 	bool empty;     /* the socket has no more to read; set by a read, and reset by whoever reads again later */
+	long left;      /* bytes to read; below 0 if a read took more. Set by whoever reads, and raised by the data */
+	size_t silent;  /* bytes that were read; reset by whoever got data from them */
 	bool ended;     /* the peer has closed the connection */
 	int error;      /* of reading: an errno; 0 for none */
 };

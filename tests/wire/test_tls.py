@@ -12,6 +12,7 @@ import test_shared_replies
 import test_slow_clients
 from case_tls import Secured, TlsTest
 from harness import EVENLY, HOST, OPTIONS, PATIENCE, backlog, free_port, wait_until
+from key_updates import Context
 from stored import stats
 from wire import Closed
 
@@ -121,6 +122,49 @@ class Clients(TlsTest):
         self.assertEqual(conn.get("k"), b"v")
         self.assertEqual(plain.get("k"), b"v")
         self.assertIn(f"tls:{HOST}:{self.proxy.port}", str(stats_lines(conn, "stats settings")))
+
+
+class KeyUpdates(TlsTest):
+    """Records without data, of which OpenSSL says nothing. A client may send them before it is authenticated."""
+
+    def setUp(self):
+        super().setUp()
+        self.updating = Context()
+        if not self.updating.is_usable:
+            self.skipTest("there is no libssl")
+        self.proxy = self.setlistd_tls([self.memcached()], "-v")
+        self.conn, self.other = self.secured(self.proxy, self.updating), self.secured(self.proxy)
+        self.assertEqual((self.conn.ask("mn"), self.other.ask("mn")), ("MN", "MN"))
+
+    def send(self, updates):
+        self.conn.sock.tls.update_keys(updates)
+        self.conn.send(b"mn\r\n")
+
+    def test_some_are_carried_out(self):
+        for _ in range(10):
+            self.send(1000)
+            self.assertEqual(self.conn.line(), b"MN")
+
+    def test_many_without_data_are_refused(self):
+        with self.assertRaises((Closed, ConnectionError)):
+            self.send(3000)
+            self.conn.line()
+        wait_until("the log says so", PATIENCE, lambda: "TLS: records without data" in self.proxy.process.stderr())
+        self.assertEqual(self.other.ask("mn"), "MN")
+
+    def test_others_have_their_turn(self):
+        """However much has come, little of it is read at once: a request behind further updates is answered in a later turn."""
+        self.conn.sock.take_records()
+        before = self.conn.sock.sent
+        self.proxy.process.signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.proxy.pid, os.WSTOPPED)
+        for _ in range(3):
+            self.send(700)
+        wait_until("all is there", PATIENCE, lambda: backlog(self.conn.sock) == (0, self.conn.sock.sent - before))
+        self.assertGreater(self.conn.sock.sent - before, 3 * 16384)
+        self.proxy.process.signal(signal.SIGCONT)
+        self.assertEqual([self.conn.line() for _ in range(3)], [b"MN"] * 3)
+        self.assertEqual(len(self.conn.sock.take_records()), 3)
 
 
 def stats_lines(conn, command):

@@ -22,7 +22,7 @@ static void setup(void)
 	fake_setup();
 	fake_takes(&options);
 	server_init(&server, &fake);
-	cupboard.random = 1;
+	cupboard.random = 99; /* other ids than those of the fake */
 }
 
 static void teardown(void)
@@ -369,6 +369,119 @@ START_TEST(within_the_budget)
 }
 END_TEST
 
+static void ask_about(const char *command, int first, int count)
+{
+	struct buf line = BUF_EMPTY;
+
+	buf_printf(&line, "%s k", command);
+	for (int i = 0; i < count; i++)
+		buf_printf(&line, " member%d", (first + i) % 1000);
+	BUF_ADD(&line, "\r\n\0");
+	client_asks(buf_slice(&line).p);
+	server_answer_all(&server);
+	buf_free(&line);
+}
+
+/* What is written is kept for the next read, which may never come. */
+START_TEST(writes_within_the_budget)
+{
+	static const struct collection_options small = {
+		.log_size = 1024, .table_size = 1024, .cache = 40000, .merges = 1
+	};
+	size_t most = 0;
+
+	fake_takes(&small);
+	ask_about("sadd", 0, 100);
+	ask_about("scard", 0, 0);
+	for (int i = 0; i < 300; i++) {
+		ask_about(i % 3 ? "sadd" : "srem", i * 70, 200);
+		ck_assert_uint_le(machines_cache_memory(fake.host.lanes), 40000);
+		if (machines_cache_memory(fake.host.lanes) > most)
+			most = machines_cache_memory(fake.host.lanes);
+	}
+	ck_assert_uint_gt(lanes_statistics(fake.host.lanes)->merges, 10);
+	ck_assert_uint_gt(most, 30000);
+	(void)fake_told(&fake);
+	/* No reader has come for a long time: the set is not kept any more. */
+	ck_assert_uint_eq(machines_cache_memory(fake.host.lanes), 0);
+}
+END_TEST
+
+/* Puts 280 members there and a run that removes some of them, so that a merge writes nearly all tables anew. */
+static void put_two_runs(void)
+{
+	struct buf all = BUF_EMPTY, some = BUF_EMPTY;
+	struct oplog_run runs[2];
+
+	for (int i = 0; i < 280; i++) {
+		buf_printf(&all, "+member%04d ", i);
+		if (i % 20 == 0)
+			buf_printf(&some, "-member%04d ", i);
+	}
+	BUF_ADD(&all, "\0");
+	BUF_ADD(&some, "\0");
+	runs[0] = cupboard_log_run(&cupboard, buf_slice(&all).p, 20);
+	runs[1] = cupboard_log_run(&cupboard, buf_slice(&some).p, 20);
+	put(runs, 2);
+	buf_free(&all);
+	buf_free(&some);
+}
+
+static void reads_all(const char *calls_)
+{
+	ask_about("smembers", 0, 0);
+	ck_assert_str_eq(asked(), calls_);
+	ck_assert_int_eq(strncmp(fake_told(&fake), "VALUE k 0 2925\r\n", 16), 0);
+}
+
+/* A merge takes the place of what it merges, though for a while there is no room for both. */
+START_TEST(a_merge_is_kept)
+{
+	static const struct collection_options small = {
+		.log_size = 16384, .table_size = 128, .cache = 24000, .merges = 1
+	};
+
+	fake_takes(&small);
+	put_two_runs();
+	reads_all("Viiiiiiiiiiiiiiii");
+	ask_about("scompact", 0, 0);
+	client_is_told("OK\r\n");
+	ck_assert_uint_le(machines_cache_memory(fake.host.lanes), 24000);
+	(void)asked();
+	reads_all("V");
+	ck_assert_uint_le(machines_cache_memory(fake.host.lanes), 24000);
+}
+END_TEST
+
+/* Nothing of a set is dropped while it is read. At the end of the read there is room again. */
+START_TEST(a_merge_beside_a_read)
+{
+	static const struct collection_options small = {
+		.log_size = 16384, .table_size = 128, .cache = 20000, .merges = 1
+	};
+
+	fake_takes(&small);
+	put_two_runs();
+	ask_about("smembers", 0, 0);
+	client_asks("scompact k\r\n");
+	while (fake.calls[fake_oldest(&fake)].call.verb != CALL_ADD)
+		server_answer_one(&server);
+	size_t read = fake.count;
+	client_asks("smembers k\r\n");
+	for (size_t i = 0; i < fake.count; i++) {
+		if (i != read && !fake.calls[i].answered)
+			server_answer(&server, i);
+	}
+	ck_assert_uint_eq(fake_waiting(&fake), 1);
+	ck_assert_uint_gt(machines_cache_memory(fake.host.lanes), 20000);
+	server_answer_all(&server);
+	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->merges, 1);
+	ck_assert_uint_le(machines_cache_memory(fake.host.lanes), 20000);
+	(void)fake_told(&fake);
+}
+END_TEST
+
 SUITE_AROUND(cached, setup, teardown, a_short_base_is_read, a_longer_one_is_asked_about, another_connection, pops_read,
 	items_are_kept, presence, an_item_is_lost, an_item_seems_lost, suspected_for_the_last_time, an_index_is_garbled,
-	presence_is_not_known, within_the_budget, run_twice)
+	presence_is_not_known, within_the_budget, writes_within_the_budget, a_merge_is_kept, a_merge_beside_a_read,
+	run_twice)

@@ -80,18 +80,23 @@ static struct cache_entry *create(struct cache *cache, struct slice key, uint64_
 	return entry;
 }
 
+static void use(struct cache *cache, struct cache_entry *entry)
+{
+	entry->when = ++cache->store.clock;
+	if (entry == TAILQ_FIRST(&cache->used))
+		return;
+	TAILQ_REMOVE(&cache->used, entry, link);
+	TAILQ_INSERT_HEAD(&cache->used, entry, link);
+}
+
 struct cache_entry *cache_open(struct cache *cache, struct slice key)
 {
 	uint64_t hash = hash_key(key, cache->seed);
 	struct cache_entry *entry = find(cache, key, hash);
 
-	if (!entry) {
+	if (!entry)
 		entry = create(cache, key, hash);
-	} else if (entry != TAILQ_FIRST(&cache->used)) {
-		TAILQ_REMOVE(&cache->used, entry, link);
-		TAILQ_INSERT_HEAD(&cache->used, entry, link);
-	}
-	entry->when = ++cache->store.clock;
+	use(cache, entry);
 	entry->view.pins++;
 	return entry;
 }
@@ -135,9 +140,20 @@ void cache_close(struct cache *cache, struct cache_entry *entry)
 	cache->memory -= entry->memory;
 	entry->memory = sizeof(*entry) + entry->key_size + set_view_memory(&entry->view);
 	cache->memory += entry->memory;
+	/* The items were used before: one by one they go first, and only then the view. */
+	use(cache, entry);
 	entry->view.pins--;
-	if (cache_memory(cache) > cache->budget)
-		shrink(cache);
+	shrink(cache);
+}
+
+void cache_keep(struct cache *cache, struct slice key, struct slice id, bool table, struct slice data)
+{
+	struct cache_entry *entry = cache_find(cache, key);
+
+	if (!entry)
+		return;
+	set_view_keep(&entry->view, id, table, data);
+	shrink(cache);
 }
 
 size_t cache_memory(const struct cache *cache)

@@ -36,6 +36,12 @@ struct cache_entry *cache_find(struct cache *cache, struct slice key);
 struct cache_entry *cache_open(struct cache *cache, struct slice key);
 void cache_close(struct cache *cache, struct cache_entry *entry);
 
+/*
+ * Keeps a copy of an item of a set that was just written, if the set has an entry: see set_view_keep. What was used longest ago makes
+ * room for it. So a set that is only written loses its entry in time.
+ */
+void cache_keep(struct cache *cache, struct slice key, struct slice id, bool table, struct slice data);
+
 /* Drops an entry that is not pinned. */
 void cache_drop(struct cache *cache, struct cache_entry *entry);
 

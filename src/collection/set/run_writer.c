@@ -44,13 +44,10 @@ static void written(void *arg, const struct result *failure)
 /* A proxy that reads the set will need the item: keeps it in the view. */
 static void write_item(struct run_writer *w, enum oplog_kind kind, char id[OPLOG_ID], struct slice data)
 {
-	struct cache_entry *entry = cache_find(w->lanes->cache, w->key);
-
 	oplog_new_id(kind, &w->lanes->env->random, id);
 	buf_add(&w->ids, id, OPLOG_ID);
 	BUF_ADD(&w->ids, " ");
-	if (entry)
-		set_view_keep(&entry->view, slice_of(id, OPLOG_ID), kind == OPLOG_TABLE, data);
+	cache_keep(w->lanes->cache, w->key, slice_of(id, OPLOG_ID), kind == OPLOG_TABLE, data);
 	w->pending++;
 	segments_write(w->lanes, w->key, slice_of(id, OPLOG_ID), data, w->exptime, written, w);
 }

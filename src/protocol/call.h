@@ -111,6 +111,18 @@ static inline bool result_failed(const struct result *r)
 	return r->status >= RESULT_REFUSED;
 }
 
+/*
+ * Whether a write that failed has stored nothing for certain. Of the errors that a server replies, only those are certain by which
+ * memcached says that it has no room for the value. Others may come from a proxy that has lost its server after the write was sent.
+ */
+static inline bool result_stored_nothing(const struct result *r)
+{
+	if (r->status == RESULT_REFUSED)
+		return slice_equal(r->line, SLICE("SERVER_ERROR out of memory storing object")) ||
+			slice_equal(r->line, SLICE("SERVER_ERROR object too large for cache"));
+	return r->status == RESULT_TOO_LARGE || r->status == RESULT_BUSY || r->status == RESULT_UNAVAILABLE;
+}
+
 /* Whether it changes one item, and says so in a way that only a server with meta commands understands. */
 static inline bool call_is_meta_write(enum call_verb verb, unsigned want)
 {

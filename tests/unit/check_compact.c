@@ -237,6 +237,22 @@ START_TEST(nobody_knows)
 }
 END_TEST
 
+START_TEST(everybody_knows)
+{
+	static const struct result refusal = { .status = RESULT_REFUSED,
+		.line = { "SERVER_ERROR out of memory storing object", 41 } };
+
+	put(MANY);
+	client_asks("scompact k\r\n");
+	(void)comes_to(CALL_CAS);
+	fake_result(&fake, fake_oldest(&fake), &refusal);
+	server_answer_all(&server);
+	client_is_told("SERVER_ERROR out of memory storing object\r\n");
+	ck_assert_uint_eq(stored_items(&server), 0);
+	stores(MANY);
+}
+END_TEST
+
 START_TEST(write_fails)
 {
 	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c ", 9);
@@ -356,5 +372,5 @@ START_TEST(behind_a_read)
 END_TEST
 
 SUITE_AROUND(compact, setup, teardown, folding, spilling, spilling_much, spilling_over_runs, head, another_appends,
-	another_replaces, others_win_every_race, nobody_knows, write_fails, no_collection, what_is_kept,
-	touched_meanwhile, ttl_is_not_known, full, behind_a_read)
+	another_replaces, others_win_every_race, nobody_knows, everybody_knows, write_fails, no_collection,
+	what_is_kept, touched_meanwhile, ttl_is_not_known, full, behind_a_read)

@@ -363,6 +363,66 @@ START_TEST(a_call_fails)
 }
 END_TEST
 
+#define REFUSES(text) \
+	{ \
+		.status = RESULT_REFUSED, .line = {(text), sizeof(text) - 1 } \
+	}
+
+/* Answers all calls, each commit with this result; gives how many those were. */
+static int answer_commits(const struct result *r)
+{
+	int commits = 0;
+
+	for (int n = 0; n < 1000 && fake_waiting(&fake); n++) {
+		if (fake.calls[fake_oldest(&fake)].call.verb == CALL_CAS) {
+			fake_result(&fake, fake_oldest(&fake), r);
+			commits++;
+		} else {
+			server_answer_one(&server);
+		}
+	}
+	ck_assert_uint_eq(fake_waiting(&fake), 0);
+	return commits;
+}
+
+/* It is not tried again at once. What was written is deleted, unless the base may refer to it. */
+START_TEST(the_commit_fails)
+{
+	static const struct {
+		struct result result;
+		size_t left; /* items beside those of the set */
+	} cases[] = {
+		{ REFUSES("SERVER_ERROR out of memory storing object"), 0 },
+		{ REFUSES("SERVER_ERROR object too large for cache"), 0 },
+		{ { .status = RESULT_TOO_LARGE }, 0 },
+		{ { .status = RESULT_BUSY }, 0 },
+		{ { .status = RESULT_UNAVAILABLE }, 0 },
+		{ REFUSES("SERVER_ERROR backend failure"), 3 },
+		{ REFUSES("ERROR"), 3 },
+		{ { .status = RESULT_TIMED_OUT }, 3 },
+		{ { .status = RESULT_LOST }, 3 },
+	};
+	struct oplog_run runs[] = { run_of("+a +b +c +d +e +f +g +h +i +j +k +l +m +n +o +p +q ", 9),
+		run_of("-b +r ", 2), run_of("-c +s ", 2), run_of("-d +t ", 2), run_of("-e +u ", 2) };
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		server_free(&server);
+		put(runs, 5, "");
+		size_t items = stored_items(&server);
+		client_asks("sismember k a\r\n");
+		ck_assert_int_eq(answer_commits(&cases[i].result), 1);
+		client_is_told("1\r\n");
+		ck_assert(lanes_idle(fake.host.lanes));
+		ck_assert_uint_eq(merges(), i);
+		ck_assert_uint_eq(stored_items(&server) - items, cases[i].left);
+		/* The next compaction does it. */
+		asks_and_hears("sismember k a\r\n", "1\r\n");
+		ck_assert_uint_eq(merges(), i + 1);
+		asks_and_hears("scard k\r\n", "17\r\n");
+	}
+}
+END_TEST
+
 SUITE_AROUND(merge, setup, teardown, all_in_one, nobody_waits_for_it, without_the_oldest, nothing_is_left, tables_stay,
 	in_slices, asked_for_twice, touched_meanwhile, others_add, others_change_it, it_is_gone, an_item_is_gone,
-	a_call_fails)
+	a_call_fails, the_commit_fails)

@@ -155,6 +155,13 @@ START_TEST(failures)
 	client_is_told("SERVER_ERROR upstream mc:11211 connection lost, outcome unknown\r\n");
 	stores("@[+a +b|+c] +x ");
 	ck_assert_uint_eq(stored_items(&server), 6);
+	/* It was not even sent. */
+	client_asks("sset k " MANY "\r\n");
+	(void)comes_to(CALL_CAS);
+	fake_fail(&fake, RESULT_UNAVAILABLE);
+	server_answer_all(&server);
+	client_is_told("SERVER_ERROR upstream mc:11211 unavailable\r\n");
+	ck_assert_uint_eq(stored_items(&server), 6);
 	client_asks("sset k " MANY "\r\n");
 	(void)comes_to(CALL_GET);
 	fake_fail(&fake, RESULT_UNAVAILABLE);

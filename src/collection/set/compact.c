@@ -244,7 +244,7 @@ static void committed(struct lane *lane, enum outcome_status status, const struc
 		}
 		if (oplog_split(buf_slice(&c->replacement), &base) && base.ref_count)
 			merge_consider(lanes, lane->waiter.key, base.block, c->exptime);
-	} else if (c->spills && status != OUTCOME_FAILED) {
+	} else if (c->spills && (status != OUTCOME_FAILED || result_stored_nothing(failure))) {
 		forget(c);
 	}
 	end(lane, status, failure);

@@ -465,10 +465,12 @@ static void committed(struct op *op, const struct outcome *outcome)
 		m->lanes->stats.merges++;
 		run_writer_follow(&m->writer, outcome->result->ttl);
 		forget_inputs(m);
-	} else if (outcome->status != OUTCOME_FAILED) {
+	} else if (outcome->status != OUTCOME_FAILED || result_stored_nothing(outcome->result)) {
 		run_writer_forget(&m->writer);
 	}
-	consider_again(m->lanes, key_of(m));
+	/* What refused the commit is likely to refuse it again at once. The next compaction considers a merge anyway. */
+	if (outcome->status != OUTCOME_FAILED)
+		consider_again(m->lanes, key_of(m));
 	/* A set that is missing now was there when the merge was requested. */
 	end(m, outcome->status == OUTCOME_DONE ? OUTCOME_DONE : OUTCOME_BUSY);
 }

@@ -168,7 +168,7 @@ static void written(struct lane *lane, const struct result *r)
 		clean_up(lane, true, false);
 		lane_finish(lane, OUTCOME_DONE);
 	} else if (result_failed(r)) {
-		clean_up(lane, false, false);
+		clean_up(lane, false, result_stored_nothing(r));
 		lane_finish_failed(lane, r);
 	} else if (lane_may_retry(lane)) {
 		read_base(lane);

@@ -88,8 +88,9 @@ void snapshot_take(struct daemon *d, const struct worker *worker, struct snapsho
 		.client_bytes = atomic_load_explicit(&d->client_bytes, memory_order_relaxed),
 		.slow = count_slow(d),
 	};
-	sum_counters(d, s->counters);
 	pthread_mutex_lock(&d->lock);
+	/* Under the lock: a reset after the sum would make the baseline larger than it. */
+	sum_counters(d, s->counters);
 	for (int i = 0; i < COUNTERS; i++)
 		s->counters[i] -= d->baseline[i];
 	s->version = oldest_version(d);

@@ -225,3 +225,31 @@ class Slow(FakeTest):
         times = [float(row[0]) for row in rows]
         self.assertEqual(times, sorted(times, reverse=True))
         self.assertTrue(all(re.fullmatch(r"\d+\.\d{3}", row[0]) for row in rows))
+
+
+class Resets(WireTest):
+    RESETS, READS, ROUNDS = 2000, 50, 60
+
+    def reset_until(self, conn, enough):
+        while not enough.is_set():
+            conn.send(b"stats reset\r\n" * self.RESETS)
+            for _ in range(self.RESETS):
+                conn.line()
+
+    def test_another_thread_reads(self):
+        """A number that was summed before a reset, and printed after it, would be below 0: it has twenty digits then."""
+        _, proxy = self.pool(1, "-t", "8", config=EVENLY)
+        resets, reads = self.connect(proxy), self.connect(proxy)
+        self.assertEqual((resets.ask("mn"), reads.ask("mn")), ("MN", "MN"))
+        enough = threading.Event()
+        thread = threading.Thread(target=self.reset_until, args=(resets, enough), daemon=True)
+        thread.start()
+        try:
+            for _ in range(self.ROUNDS):
+                reads.send(b"stats\r\n" * self.READS)
+                lines = [line for _ in range(self.READS) for line in reads.lines_until("END")]
+                self.assertEqual([line for line in lines if re.search(r" \d{20}$", line)], [])
+        finally:
+            enough.set()
+            thread.join(PATIENCE)
+        self.assertFalse(thread.is_alive())

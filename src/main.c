@@ -12,10 +12,11 @@ int main(int argc, char **argv)
 {
 	struct options options = options_parse(argc, argv);
 	struct settings *settings;
+	char error[256];
 
 	event_set_mem_functions(xmalloc, xrealloc, free);
 	tls_init();
-	settings = settings_read(&options);
+	settings = settings_read(&options, false);
 	if (!settings)
 		return 1;
 	if (options.test) {
@@ -25,7 +26,8 @@ int main(int argc, char **argv)
 	}
 	log_set_level(LOG_LEVEL_WARN + (int)settings->config.verbose);
 	log_open(settings->config.syslog);
-	if (!descriptors_fit(&settings->config, ring_count(settings->ring))) {
+	if (!descriptors_fit(&settings->config, ring_count(settings->ring), error)) {
+		fprintf(stderr, "setlistd: %s\n", error);
 		settings_release(settings);
 		return 1;
 	}

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "config/access.h"
-#include "config/file.h"
 #include "util/alloc.h"
 #include "util/num.h"
 
@@ -120,20 +119,16 @@ static const char *apply_listen(struct config *config, const struct options *o)
 	return error;
 }
 
-bool options_configure(const struct options *o, struct config *config)
+bool options_configure(const struct options *o, struct config *config, char error[256])
 {
-	const char *error;
-	char why[256];
+	const char *what;
 
-	if (o->file && !config_file_read(config, o->file))
-		return false;
 	config_complete(config);
-	error = apply_listen(config, o);
-
-	if (!error && o->servers)
-		error = config_set_servers(config, o->servers);
-	if (error) {
-		fprintf(stderr, "setlistd: %s\n", error);
+	what = apply_listen(config, o);
+	if (!what && o->servers)
+		what = config_set_servers(config, o->servers);
+	if (what) {
+		snprintf(error, 256, "%s", what);
 		return false;
 	}
 	if (o->threads > 0)
@@ -148,8 +143,5 @@ bool options_configure(const struct options *o, struct config *config)
 		free(config->admin);
 		config->admin = xstrdup(o->admin);
 	}
-	if (config_access(config, why))
-		return true;
-	fprintf(stderr, "setlistd: %s\n", why);
-	return false;
+	return config_access(config, error);
 }

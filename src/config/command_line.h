@@ -19,9 +19,10 @@ struct options {
 struct options options_parse(int argc, char **argv);
 
 /*
- * Fills in an initialized `config`: the defaults, overridden by the file, overridden by the command line. Does what config_access does,
- * as the last step. On an error gives false, after printing it to standard error.
+ * Completes an initialized `config`, into which the file was read if there is one: the command line overrides it. Does what config_access
+ * does, as the last step. On failure gives false, with the reason in `error`.
  */
-bool options_configure(const struct options *options, struct config *config) __attribute__((warn_unused_result));
+bool options_configure(const struct options *options, struct config *config, char error[256])
+	__attribute__((warn_unused_result));
 
 #endif

@@ -187,7 +187,7 @@ static cfg_t *new_tree(void)
 	return cfg;
 }
 
-static bool read_text(const char *path, struct buf *text)
+static bool read_text(const char *path, struct buf *text, char error[CONFIG_ERROR])
 {
 	FILE *file = fopen(path, "r");
 	char *at;
@@ -198,27 +198,28 @@ static bool read_text(const char *path, struct buf *text)
 		buf_commit(text, n);
 	good = file && !ferror(file);
 	if (!good)
-		fprintf(stderr, "%s: %s\n", path, strerror(errno));
+		snprintf(error, CONFIG_ERROR, "%s: %s", path, strerror(errno));
 	if (file)
 		fclose(file);
 	return good;
 }
 
-/* Whether anything was said: libconfuse refuses an empty name without a word. */
-static bool said;
+/* Where the error of a file goes while it is read. "" as long as there is none: libconfuse refuses an empty name without a word. */
+static char *said;
 
-/* Control bytes of the file would make two lines of one. */
+/* Control bytes of the file would make two lines of one. What follows the first error may be no more than its consequence. */
 static __attribute__((format(printf, 2, 0))) void say(cfg_t *cfg, const char *format, va_list arguments)
 {
 	char text[1024];
 
+	if (*said)
+		return;
 	vsnprintf(text, sizeof(text), format, arguments);
 	for (char *c = text; *c; c++) {
 		if ((unsigned char)*c < ' ' || *c == 0x7f)
 			*c = '?';
 	}
-	fprintf(stderr, "%s:%d: %s\n", cfg->filename, cfg->line, text);
-	said = true;
+	snprintf(said, CONFIG_ERROR, "%s:%d: %s", cfg->filename, cfg->line, text);
 }
 
 static bool say_at(cfg_t *cfg, unsigned line, const char *error)
@@ -244,19 +245,18 @@ static bool parse(cfg_t *cfg, struct buf *text)
 		file = fmemopen(text->data + text->start, n, "r");
 		if (!file)
 			abort();
-		said = false;
 		rc = cfg_parse_fp(cfg, file);
 		fclose(file);
 	}
 	if (rc != CFG_SUCCESS)
-		return said ? false : say_at(cfg, (unsigned)cfg->line, "syntax error");
+		return *said ? false : say_at(cfg, (unsigned)cfg->line, "syntax error");
 	/* libconfuse takes the end of the file for the end of a section. */
 	if (found.open > 0)
 		return say_at(cfg, found.line, "the file ends in a section that is not closed");
 	return file_rules_check(cfg);
 }
 
-bool config_file_read(struct config *config, const char *path)
+bool config_file_read(struct config *config, const char *path, char error[CONFIG_ERROR])
 {
 	cfg_t *cfg = new_tree();
 	struct buf text = BUF_EMPTY;
@@ -264,7 +264,9 @@ bool config_file_read(struct config *config, const char *path)
 
 	cfg_set_error_function(cfg, say);
 	cfg->filename = xstrdup(path);
-	good = read_text(path, &text) && parse(cfg, &text) && read_options(cfg, config);
+	said = error;
+	*said = '\0';
+	good = read_text(path, &text, error) && parse(cfg, &text) && read_options(cfg, config);
 	buf_free(&text);
 	cfg_free(cfg);
 	return good;

@@ -4,26 +4,39 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/file.h"
 #include "config/tls.h"
 #include "net/tls_context.h"
 #include "util/alloc.h"
+#include "util/log.h"
 
-struct settings *settings_read(const struct options *options)
+/* On the standard error, an error of the file begins with the file's name, and any other with the program's. */
+static void say(const char *error, bool in_file, bool again)
+{
+	if (again)
+		log_error("%s", error);
+	else
+		fprintf(stderr, "%s%s\n", in_file ? "" : "setlistd: ", error);
+}
+
+struct settings *settings_read(const struct options *options, bool again)
 {
 	struct settings *s = xcalloc(1, sizeof(*s));
-	char error[256];
+	char error[CONFIG_ERROR];
+	bool taken;
 
 	s->references = 1;
 	config_init(&s->config);
-	if (options_configure(options, &s->config)) {
+	taken = !options->file || config_file_read(&s->config, options->file, error);
+	if (taken && options_configure(options, &s->config, error)) {
 		s->ring = config_ring(&s->config, error);
 		s->tls = s->ring ? config_tls(&s->config, error) : NULL;
 		if (s->tls) {
 			s->ring_hash = ring_fingerprint(s->ring);
 			return s;
 		}
-		fprintf(stderr, "setlistd: %s\n", error);
 	}
+	say(error, !taken, again);
 	settings_release(s);
 	return NULL;
 }

@@ -20,9 +20,9 @@ struct settings {
 
 /*
  * Reads the configuration file, overridden by the command line, and checks all of it. The caller owns a reference. On an error
- * gives NULL, after printing it to standard error.
+ * gives NULL, after saying it: on the standard error, or in the log if it is read `again`.
  */
-struct settings *settings_read(const struct options *options);
+struct settings *settings_read(const struct options *options, bool again);
 
 /* Adds a reference, and gives it. From any thread that has one. */
 struct settings *settings_share(struct settings *settings);

@@ -1,5 +1,6 @@
 #include "process/descriptors.h"
 
+#include <stdio.h>
 #include <sys/resource.h>
 
 #include "util/log.h"
@@ -11,7 +12,7 @@ enum {
 	EACH_SERVER = 2 /* of each worker: one that goes and one that comes */
 };
 
-bool descriptors_fit(struct config *config, int servers)
+bool descriptors_fit(struct config *config, int servers, char error[256])
 {
 	rlim_t own = OTHERS + (*config->admin ? ADMIN : 0) + config->listen_count +
 		config->threads * (EACH_WORKER + EACH_SERVER * (rlim_t)servers);
@@ -29,7 +30,7 @@ bool descriptors_fit(struct config *config, int servers)
 	if (limit.rlim_cur >= want)
 		return true;
 	if (limit.rlim_cur <= own) {
-		log_error("%llu file descriptors are allowed, and without any client %llu are needed",
+		snprintf(error, 256, "%llu file descriptors are allowed, and without any client %llu are needed",
 			(unsigned long long)limit.rlim_cur, (unsigned long long)own);
 		return false;
 	}

@@ -106,13 +106,15 @@ static void keep_fixed(struct config *config, const struct config *now)
 /* New settings that can be used, or NULL. */
 static struct settings *read_again(struct process *p)
 {
-	struct settings *s = settings_read(p->options);
+	struct settings *s = settings_read(p->options, true);
 	char error[256];
 
 	if (!s)
 		return NULL;
 	keep_fixed(&s->config, &p->daemon.settings->config);
-	if (descriptors_fit(&s->config, ring_count(s->ring))) {
+	if (!descriptors_fit(&s->config, ring_count(s->ring), error)) {
+		log_error("%s", error);
+	} else {
 		if (admin_port_prepare(p->admin, &s->config, error) && listening_prepare(p->listening, s, error))
 			return s;
 		admin_port_undo(p->admin);

@@ -191,18 +191,15 @@ static void check_error(struct slice said, const char *path, struct slice file)
 	MUST(said.n > i && said.p[i - 1] == ':' && memcmp(said.p, path, i - 1) == 0);
 	for (; i < said.n && said.p[i] >= '0' && said.p[i] <= '9'; i++)
 		line = line * 10 + (uint32_t)(said.p[i] - '0');
-	MUST(i > digit && i + 3 < said.n && said.p[i] == ':' && said.p[i + 1] == ' ' && within(line, 1, lines));
-	for (; i + 1 < said.n; i++)
+	MUST(i > digit && i + 2 < said.n && said.p[i] == ':' && said.p[i + 1] == ' ' && within(line, 1, lines));
+	for (; i < said.n; i++)
 		MUST((unsigned char)said.p[i] >= ' ' && said.p[i] != 0x7f);
-	MUST(said.p[i] == '\n');
 }
 
 /* Reads a file of these bytes. Appends what the configuration is, or what was said to be wrong; true if it was taken. */
 static bool read_file(struct slice file, struct buf *out, bool ring)
 {
-	FILE *before = stderr;
-	char path[40], *said = NULL;
-	size_t said_size = 0;
+	char path[40], error[CONFIG_ERROR];
 	int fd = memfd_create("configuration", MFD_CLOEXEC);
 	struct config config;
 	bool taken;
@@ -210,24 +207,18 @@ static bool read_file(struct slice file, struct buf *out, bool ring)
 	MUST(fd >= 0 && write(fd, file.p, file.n) == (ssize_t)file.n);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	config_init(&config);
-	stderr = open_memstream(&said, &said_size);
-	MUST(stderr);
-	taken = config_file_read(&config, path);
-	fclose(stderr);
-	stderr = before;
+	taken = config_file_read(&config, path, error);
 	if (taken) {
-		MUST(said_size == 0);
 		config_complete(&config);
 		check_config(&config);
 		describe(&config, out);
 		if (ring)
 			try_ring(&config);
 	} else {
-		check_error(slice_of(said, said_size), path, file);
-		buf_add(out, said, said_size);
+		check_error(text_of(error), path, file);
+		buf_add(out, error, strlen(error));
 	}
 	config_fini(&config);
-	free(said);
 	close(fd);
 	return taken;
 }

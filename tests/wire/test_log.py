@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 
 from case import WireTest
-from harness import EVENLY, PATIENCE, wait_until
+from harness import EVENLY, OPTIONS, PATIENCE, free_port, wait_until
 from stored import stats
 from wire import Closed, Conn
 
@@ -159,6 +159,31 @@ class Syslog(WireTest):
         self.assertEqual(conn.set("key", b"x"), "STORED")
         self.assertEqual(lines_with(proxy, "upstream"), [])
         self.reload_without(proxy, server)
+
+    def test_errors_of_a_reload(self):
+        """They are said where all else is said."""
+        log = self.listen()
+        proxy = self.setlistd([self.memcached()], config='log = "syslog"', under=self.under)
+        with open(proxy.config_path, "a", encoding="utf-8") as config:
+            config.write("nonsense = 1\n")
+        with open(proxy.config_path, encoding="utf-8") as config:
+            number = len(config.readlines())
+        proxy.process.signal(signal.SIGHUP)
+        line = self.line_with(log, f"{proxy.config_path}:{number}: ")
+        self.assertRegex(line, rf"^<27>.* setlistd\[{proxy.pid}\]: {proxy.config_path}:")
+        self.line_with(log, "all is as before")
+        self.assertEqual(lines_with(proxy, proxy.config_path), [])
+
+    def test_errors_at_the_start(self):
+        """They are said on the standard error, where a supervisor looks."""
+        self.listen()
+        for limit, config, words in ((40, "", "40 file descriptors are allowed, and without any client "), (1000, "nonsense", ":2: ")):
+            path = self.private_file(f'log = "syslog"\n{config}\n')
+            os.chmod(path, 0o644)
+            limited = ["sh", "-c", f'ulimit -n {limit}; exec "$@"', "sh", OPTIONS.setlistd, "-S", "127.0.0.1:1", "-f", path]
+            done = subprocess.run([*self.under, *limited, "-p", str(free_port())], capture_output=True, text=True, timeout=PATIENCE, check=False)
+            self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (1, "", 1), done)
+            self.assertIn(words, done.stderr)
 
     def reload_without(self, proxy, server):
         """The next configuration may name the other place."""

@@ -99,6 +99,10 @@ const char *config_add_listen(struct config *config, const char *text, uint16_t 
 
 	if (error)
 		return error;
+	for (size_t i = 0; i < config->listen_count; i++) {
+		if (address_same(&config->listen[i], &address))
+			return "an address to listen on is named twice";
+	}
 	config->listen = xrealloc(config->listen, (config->listen_count + 1) * sizeof(address));
 	config->listen[config->listen_count++] = address;
 	return NULL;

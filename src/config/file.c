@@ -38,9 +38,26 @@ static int check_address(cfg_t *cfg, cfg_opt_t *opt, bool weighted)
 	return error ? -1 : 0;
 }
 
+/* Whether a place before the last one is the same. Both were checked. */
+static int check_once(cfg_t *cfg, cfg_opt_t *opt, bool weighted)
+{
+	unsigned last = cfg_opt_size(opt) - 1;
+	struct address address, other;
+
+	(void)address_parse(cfg_opt_getnstr(opt, last), 11211, weighted, &address);
+	for (unsigned i = 0; i < last; i++) {
+		if (address_parse(cfg_opt_getnstr(opt, i), 11211, weighted, &other) || !address_same(&address, &other))
+			continue;
+		cfg_error(cfg, "%s: \"%s\" is named twice", cfg_opt_name(opt), cfg_opt_getnstr(opt, last));
+		return -1;
+	}
+	return 0;
+}
+
+/* Of a port that is named with TLS and without it, only one could be true. */
 static int check_listen(cfg_t *cfg, cfg_opt_t *opt)
 {
-	return check_address(cfg, opt, false);
+	return check_address(cfg, opt, false) ? -1 : check_once(cfg, opt, false);
 }
 
 static bool is_ring_string(const char *text)
@@ -61,9 +78,7 @@ static const char *server_form(cfg_opt_t *opt, const char *text)
 /* With a server that is named twice its share of the keys would be double, which is what a weight is for. */
 static int check_server(cfg_t *cfg, cfg_opt_t *opt)
 {
-	unsigned last = cfg_opt_size(opt) - 1;
-	const char *text = cfg_opt_getnstr(opt, last), *error = server_form(opt, text);
-	struct address address, other;
+	const char *text = cfg_opt_getnstr(opt, cfg_opt_size(opt) - 1), *error = server_form(opt, text);
 
 	if (error) {
 		cfg_error(cfg, "servers: \"%s\": %s", text, error);
@@ -71,15 +86,7 @@ static int check_server(cfg_t *cfg, cfg_opt_t *opt)
 	}
 	if (is_ring_string(text))
 		return 0;
-	if (check_address(cfg, opt, true) || address_parse(text, 11211, true, &address))
-		return -1;
-	for (unsigned i = 0; i < last; i++) {
-		if (address_parse(cfg_opt_getnstr(opt, i), 11211, true, &other) || !address_same(&address, &other))
-			continue;
-		cfg_error(cfg, "servers: \"%s\" is named twice", text);
-		return -1;
-	}
-	return 0;
+	return check_address(cfg, opt, true) ? -1 : check_once(cfg, opt, true);
 }
 
 static bool parse_mode(const char *text, mode_t *mode)

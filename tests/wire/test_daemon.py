@@ -217,6 +217,17 @@ class Configuration(Scratch):
         self.assertEqual(done.returncode, 1, done)
         self.assertIn("named twice", done.stderr)
 
+    def test_listen_named_twice(self):
+        for one, other in (("127.0.0.1:1", "127.0.0.1:1"), ("tls:127.0.0.1:1", "127.0.0.1:1"), ("127.0.0.1", "127.0.0.1:11211"),
+                           ("[::1]", "[::1]:11211"), ("unix:/a", "/a"), ("*", "*")):
+            self.bad(f'servers = {{"a"}}\nlisten = {{"{one}", "127.0.0.1:2",\n"{other}"}}\n', 3, f'listen: "{other}" is named twice')
+        self.good('servers = {"127.0.0.1:1"}\nlisten = {"127.0.0.1:1", "127.0.0.2:1", "127.0.0.1:2", "unix:/1"}\n')
+        self.refused_twice("-l", "127.0.0.1:1", "-l", "127.0.0.1:1")
+
+    def refused_twice(self, *args):
+        done = setlistd("-T", "-S", "127.0.0.1:1", *args)
+        self.assertEqual((done.returncode, done.stderr), (1, "setlistd: an address to listen on is named twice\n"))
+
     def test_section_that_is_not_closed(self):
         servers = 'servers = {"127.0.0.1:11211"}\n'
         self.bad(servers + 'collection "a-" {\n  ttl = 5\n', 3, "not closed")

@@ -32,9 +32,11 @@ struct listener {
 	int fd;
 	struct event ready, again; /* if `started`; `again`: after a pause */
 	struct tls_context *tls;   /* or NULL */
-	bool started, reuseport;
+	bool started;
+	bool shared;                                               /* other processes may listen on its port */
 	bool failing;                                              /* since the last connection that was accepted */
 	char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)]; /* "" for TCP */
+	mode_t mode;                                               /* of the file at `path` */
 };
 
 /* Gives a new socket, or -1. */
@@ -190,7 +192,8 @@ struct listener *listener_create(struct event_base *base, const struct listener_
 		return NULL;
 	if (!place->port)
 		strncpy(l->path, place->host, sizeof(l->path) - 1);
-	l->reuseport = place->port && place->reuseport;
+	l->mode = place->mode;
+	l->shared = place->port && place->reuseport;
 	return l;
 }
 
@@ -211,8 +214,29 @@ void listener_use_tls(struct listener *l, struct tls_context *tls)
 
 void listener_set_mode(struct listener *l, mode_t mode)
 {
-	if (l->path[0] && chmod(l->path, mode) < 0)
+	/* Another user than the one that opened it may not even set the mode that it has. */
+	if (!l->path[0] || mode == l->mode)
+		return;
+	if (chmod(l->path, mode) == 0)
+		l->mode = mode;
+	else
 		log_warn("%s: its mode stays: %s", l->path, strerror(errno));
+}
+
+void listener_share_port(int fd)
+{
+	int on = 1;
+
+	if (setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) < 0)
+		log_warn("reuseport stays false for a port that is open: %s", strerror(errno));
+}
+
+void listener_share(struct listener *l)
+{
+	if (l->path[0] || l->shared)
+		return;
+	listener_share_port(l->fd);
+	l->shared = true;
 }
 
 /* Sockets of one port are numbered in the order in which they began to listen. A number that does not exist is no choice. */
@@ -221,14 +245,14 @@ bool listener_step_aside(struct listener *l)
 	struct sock_filter second[] = { BPF_STMT(BPF_RET | BPF_K, 1) };
 	struct sock_fprog program = { 1, second };
 
-	return l->reuseport && setsockopt(l->fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof(program)) == 0;
+	return l->shared && setsockopt(l->fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof(program)) == 0;
 }
 
 static void accept_all(struct listener *l)
 {
 	int none = 0, fd;
 
-	if (l->reuseport)
+	if (l->shared)
 		setsockopt(l->fd, SOL_SOCKET, SO_DETACH_REUSEPORT_BPF, &none, sizeof(none));
 	while ((fd = accept_one(l)) >= 0)
 		take(l, fd);

@@ -48,8 +48,14 @@ void listener_start(struct listener *listener);
 /* From now on new clients must speak TLS with this context, of which it takes a share; with NULL, plain text. */
 void listener_use_tls(struct listener *listener, struct tls_context *tls);
 
-/* Changes the mode of the file of a Unix socket. */
+/* Changes the mode of the file of a Unix socket. On failure it stays, and the log says so. */
 void listener_set_mode(struct listener *listener, mode_t mode);
+
+/* From now on other processes may listen on the same TCP port. This cannot be taken back. A Unix socket stays as it is. */
+void listener_share(struct listener *listener);
+
+/* The same for a socket of listener_bind that listens. */
+void listener_share_port(int fd);
 
 /* Has the system send new connections to another process on the same port, if there is one. True if there may be one. */
 bool listener_step_aside(struct listener *listener);

@@ -54,6 +54,7 @@ struct admin_port {
 	struct daemon *daemon;
 	struct evhttp *http;
 	struct site now, next;
+	bool reuseport; /* as the configuration of the last admin_port_prepare has it */
 	enum admin_phase phase;
 	struct process_facts *facts;
 	struct event *timer;
@@ -368,6 +369,7 @@ bool admin_port_prepare(struct admin_port *port, const struct config *config, ch
 	int fd;
 
 	admin_port_undo(port);
+	port->reuseport = config->reuseport;
 	if (strcmp(config->admin, port->now.text) == 0)
 		return true;
 	snprintf(port->next.text, sizeof(port->next.text), "%s", config->admin);
@@ -389,8 +391,11 @@ bool admin_port_prepare(struct admin_port *port, const struct config *config, ch
 
 void admin_port_commit(struct admin_port *port)
 {
-	if (strcmp(port->next.text, port->now.text) == 0)
+	if (strcmp(port->next.text, port->now.text) == 0) {
+		if (port->now.listener && port->reuseport)
+			listener_share_port(evconnlistener_get_fd(port->now.listener));
 		return;
+	}
 	close_site(port, &port->now);
 	port->now = port->next;
 	port->next.listener = NULL;

@@ -28,6 +28,7 @@ struct listening {
 	struct entry *entries;
 	size_t count;
 	mode_t mode;
+	bool reuseport;
 };
 
 static struct entry *add(struct listening *l, struct listener *listener)
@@ -116,8 +117,7 @@ static bool has_inherited(const struct listening *l)
 static struct entry *find(struct listening *l, const struct address *address)
 {
 	for (size_t i = 0; i < l->count; i++) {
-		const struct address *a = &l->entries[i].address;
-		if (a->port == address->port && strcmp(a->host, address->host) == 0)
+		if (address_same(&l->entries[i].address, address))
 			return &l->entries[i];
 	}
 	return NULL;
@@ -136,6 +136,7 @@ bool listening_prepare(struct listening *l, const struct settings *settings, cha
 	const struct config *config = &settings->config;
 
 	l->mode = config->socket_mode;
+	l->reuseport = config->reuseport;
 	if (has_inherited(l))
 		return true;
 	want_none(l);
@@ -176,6 +177,8 @@ void listening_commit(struct listening *l, const struct settings *settings, stru
 			listener_start(l->entries[i].listener);
 		} else {
 			listener_set_mode(l->entries[i].listener, l->mode);
+			if (l->reuseport && !l->entries[i].inherited)
+				listener_share(l->entries[i].listener);
 		}
 		l->entries[i].is_new = false;
 	}

@@ -89,6 +89,12 @@ static void stays(const char *option, const char *value, bool differs)
 		log_warn("%s stays %s: it cannot change without a restart", option, value);
 }
 
+static void keep_text(char **text, const char *now)
+{
+	free(*text);
+	*text = xstrdup(now);
+}
+
 /* What cannot change stays as it is. */
 static void keep_fixed(struct config *config, const struct config *now)
 {
@@ -99,8 +105,13 @@ static void keep_fixed(struct config *config, const struct config *now)
 	stays("user", *now->user ? now->user : "unset", strcmp(config->user, now->user) != 0);
 	stays("control", *now->control ? now->control : "unset", strcmp(config->control, now->control) != 0);
 	stays("sandbox", now->sandbox ? "true" : "false", config->sandbox != now->sandbox);
+	/* The kernel notes of a port that it may be shared, and does not forget it while anybody listens there. */
+	stays("reuseport", "true", now->reuseport && !config->reuseport);
+	config->reuseport |= now->reuseport;
 	config->threads = now->threads;
 	config->sandbox = now->sandbox;
+	keep_text(&config->user, now->user);
+	keep_text(&config->control, now->control);
 }
 
 /* New settings that can be used, or NULL. */

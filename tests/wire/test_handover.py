@@ -152,6 +152,32 @@ class SamePort(Supervisor):
         self.start(port)
         self.assertIn("Address already in use", self.refusal(f'listen = {{"{HOST}:{port}"}}'))
 
+    def reload(self, proxy, port, config):
+        with open(proxy.config_path, "w", encoding="ascii") as file:
+            file.write(f'listen = {{"{HOST}:{port}"}}\n{config}\n')
+        proxy.process.signal(signal.SIGHUP)
+        self.assertTrue(self.told().startswith("RELOADING=1"))
+        self.assertEqual(self.told(), "READY=1")
+
+    def test_a_reload_prepares_it(self):
+        """For ports that are open already, that of operators too. It cannot be taken back."""
+        port, admin = free_port(), f'admin = "{HOST}:{free_port()}"'
+        shared = f"reuseport = true\n{admin}"
+        old = self.start(port, admin)
+        self.reload(old, port, shared)
+        new = self.start(port, shared)
+        busy = self.connect(port)
+        busy.send(b"set slow 0 0 10\r\n")
+        old.process.signal(signal.SIGTERM)
+        self.assertEqual(self.told(), "STOPPING=1")
+        pids = {stats(self.connect(port), "stats")["pid"] for _ in range(20)}
+        self.assertEqual(pids, {str(new.pid)})
+        busy.close()
+        old.stop()
+        self.reload(new, port, admin)
+        self.assertIn("reuseport stays true: ", new.process.stderr())
+        self.assertEqual(stats(self.connect(port), "stats settings")["reuseport"], "1")
+
     def test_under_load(self):
         port = free_port()
         old = self.start(port, "reuseport = true")

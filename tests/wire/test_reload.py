@@ -157,12 +157,17 @@ class Changes(Reloads):
         self.assertEqual(self.reload(names([self.a])), "OK")
         self.assertNotEqual(self.conn.get("list-1"), b"one,two,")
 
-    def test_threads_stay(self):
-        self.start(names([self.a]) + "\nthreads = 2")
-        self.assertEqual(self.reload(names([self.a]) + '\nthreads = 3\nuser = "nobody"'), "OK")
+    def test_what_stays(self):
+        """It is told as often as it is wanted otherwise."""
+        same, other = "threads = 2", 'threads = 3\nuser = "nobody"\ncontrol = "/no/such/folder/control"'
+        self.start(f"{names([self.a])}\n{same}")
+        for count, config in ((1, other), (2, other), (2, same), (3, other)):
+            self.assertEqual(self.reload(f"{names([self.a])}\n{config}"), "OK")
+            said = self.proxy.process.stderr()
+            for stays in ("threads stays 2: ", "user stays unset: ", f"control stays {self.control}: "):
+                self.assertEqual(said.count(stays), count, said)
+            self.assertEqual(said.count(" stays "), 3 * count, said)
         self.assertEqual(self.settings()["threads"], "2")
-        self.assertIn("threads stays 2", self.proxy.process.stderr())
-        self.assertIn("user stays unset", self.proxy.process.stderr())
 
     def test_sighup(self):
         self.start(names([self.a]))
@@ -355,6 +360,17 @@ class Secrets(Reloads):
 
 
 class Listeners(Reloads):
+    def test_the_mode_is_set_only_when_it_changes(self):
+        """The file is gone, so each attempt is told; another user than the one that opened it would fail with the file too."""
+        server, path = self.memcached(), os.path.join(self.scratch(), "socket")
+        mode = 'socket_mode = "0640"'
+        self.start(f'{names([server])}\n{mode}', "-s", path)
+        os.unlink(path)
+        self.assertEqual(self.reload(f'{names([server])}\n{mode}'), "OK")
+        self.assertNotIn("its mode stays", self.proxy.process.stderr())
+        self.assertEqual(self.reload(f'{names([server])}\nsocket_mode = "0600"'), "OK")
+        wait_until("the attempt is told", PATIENCE, lambda: "its mode stays" in self.proxy.process.stderr())
+
     def test_added_and_removed(self):
         """Clients of a listener that is closed stay; those that wait to be accepted are accepted."""
         server = self.memcached()

@@ -22,6 +22,10 @@ void client_peer(const struct client *c, char name[static CLIENT_PEER])
 	if (getpeername(c->stream.fd, &a.any, &n) == 0 && a.any.sa_family == AF_INET) {
 		inet_ntop(AF_INET, &a.v4.sin_addr, host, sizeof(host));
 		sprintf(name, "%s:%u", host, ntohs(a.v4.sin_port));
+	} else if (a.any.sa_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&a.v6.sin6_addr)) {
+		/* A client of IPv4 has one name, on whichever socket it was accepted. */
+		inet_ntop(AF_INET, &a.v6.sin6_addr.s6_addr[12], host, sizeof(host));
+		sprintf(name, "%s:%u", host, ntohs(a.v6.sin6_port));
 	} else if (a.any.sa_family == AF_INET6) {
 		inet_ntop(AF_INET6, &a.v6.sin6_addr, host, sizeof(host));
 		sprintf(name, "[%s]:%u", host, ntohs(a.v6.sin6_port));

@@ -134,14 +134,27 @@ static int open_unix(const struct listener_place *place, char error[256])
 	return -1;
 }
 
+static bool has_ipv6(void)
+{
+	int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
 int listener_bind(const struct listener_place *place, char error[256])
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE }, *found = NULL;
+	bool every = strcmp(place->host, "*") == 0;
 	char service[8];
-	int fd = -1, on = 1, rc;
+	int fd = -1, on = 1, off = 0, rc;
 
+	/* An IPv6 socket takes the connections of both. */
+	if (every)
+		hints.ai_family = has_ipv6() ? AF_INET6 : AF_INET;
 	snprintf(service, sizeof(service), "%u", place->port);
-	rc = getaddrinfo(strcmp(place->host, "*") == 0 ? NULL : place->host, service, &hints, &found);
+	rc = getaddrinfo(every ? NULL : place->host, service, &hints, &found);
 	if (rc != 0) {
 		snprintf(error, 256, "%s:%u: %s", place->host, place->port, gai_strerror(rc));
 		return -1;
@@ -149,6 +162,8 @@ int listener_bind(const struct listener_place *place, char error[256])
 	fd = socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd >= 0)
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (fd >= 0 && every && found->ai_family == AF_INET6)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
 	if (fd >= 0 && place->reuseport)
 		setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
 	if (fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) < 0) {

@@ -32,7 +32,10 @@ typedef void listener_accepted(int fd, struct tls *tls, void *arg);
 struct listener *listener_create(struct event_base *base, const struct listener_place *place,
 	listener_accepted *accepted, void *arg, char error[256]);
 
-/* Binds a TCP socket for whoever else listens on it. Gives the descriptor, or -1 with the reason in `error`. */
+/*
+ * Binds a TCP socket for whoever else listens on it. The host "*" is every address, of IPv6 and IPv4. Gives the descriptor, or -1 with the
+ * reason in `error`.
+ */
 int listener_bind(const struct listener_place *place, char error[256]);
 
 /* The same on a socket that listens already, which it owns from now on. It does not remove the file of a Unix socket. */

@@ -3,6 +3,7 @@ that want a login."""
 import os
 import pwd
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -10,7 +11,7 @@ import tempfile
 from case import WireTest
 from case_access import USERS, request_of, setlistd, usages
 from dns import command_with
-from harness import PATIENCE, free_port, wait_until
+from harness import HOST, PATIENCE, free_port, wait_until
 from stored import stats
 from wire import Conn
 
@@ -174,6 +175,14 @@ class Denied(WireTest):
             self.assertIn(f'{config}:3: deny: "{name}" is no command', done.stderr)
 
 
+def has_ipv6_loopback():
+    try:
+        with socket.create_server(("::1", 0), family=socket.AF_INET6):
+            return True
+    except OSError:
+        return False
+
+
 class Listeners(WireTest):
     """A TCP address that the network reaches needs a reason."""
 
@@ -210,6 +219,22 @@ class Listeners(WireTest):
             done = self.check(*self.OPEN, config=config)
             self.assertEqual((done.returncode, done.stdout + done.stderr), (0, "configuration ok\n"), config)
         self.assertEqual(self.check(self.OPEN[0], config="insecure = false").returncode, 1)
+
+    def test_every_address(self):
+        """Of IPv6 too, where there is any; a client of IPv4 has the name that it has elsewhere."""
+        port = free_port()
+        proxy = self.setlistd([self.memcached()], "-v", config=f'listen = {{"*:{port}"}}\ninsecure = true', tcp=False)
+        proxy.process.wait_ready((HOST, port))
+        clients = [(socket.AF_INET, HOST, HOST)]
+        if has_ipv6_loopback():
+            clients.append((socket.AF_INET6, "::1", "[::1]"))
+        for family, host, name in clients:
+            with socket.socket(family) as client:
+                client.settimeout(PATIENCE)
+                client.connect((host, port))
+                client.sendall(b"mn\r\nGET / HTTP/1.1\r\n\r\n")
+                self.assertEqual(client.recv(4), b"MN\r\n")
+            wait_until("it is told", PATIENCE, lambda said=f"client {name}:": said in proxy.process.stderr())
 
     def test_command_line(self):
         for args in (("-l", "0.0.0.0"), ("-l", "127.0.0.1", "-l", "0.0.0.0")):

@@ -189,9 +189,10 @@ static void on_reclaim(struct loop_job *job)
 
 /* --- time --- */
 
+/* If nothing waits for the client itself, there is nothing that it could take: its replies wait for an earlier one. */
 static bool is_slow(const struct client *c)
 {
-	return is_overdue(c) && c->worker->loop.now - c->limits.progress >= STALL_MS;
+	return stream_waiting(&c->stream) && is_overdue(c) && c->worker->loop.now - c->limits.progress >= STALL_MS;
 }
 
 void limits_waits(struct client *c)

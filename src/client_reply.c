@@ -43,6 +43,14 @@ static void count_spill(struct client *c, struct task *task)
 	task->spilled = buf_size(&task->spill);
 }
 
+/* Called before anything is added to the output. */
+static void begin_output(struct client *c)
+{
+	if (stream_waiting(&c->stream) == 0)
+		limits_waits(c);
+	stream_dirty(&c->stream);
+}
+
 struct buf *client_task_reply(struct task *task)
 {
 	struct client *c = task->owner;
@@ -56,9 +64,7 @@ struct buf *client_task_reply(struct task *task)
 		count_spill(c, task);
 		return &task->spill;
 	}
-	if (stream_waiting(&c->stream) == 0)
-		limits_waits(c);
-	stream_dirty(&c->stream);
+	begin_output(c);
 	return &c->stream.out;
 }
 
@@ -68,8 +74,7 @@ bool client_task_share(struct task *task, struct shared *text)
 
 	if (!c || task->quiet || STAILQ_FIRST(&c->tasks) != task)
 		return false;
-	if (stream_waiting(&c->stream) == 0)
-		limits_waits(c);
+	begin_output(c);
 	stream_share(&c->stream, text);
 	return true;
 }
@@ -133,7 +138,7 @@ static void pop_finished(struct client *c)
 		if (buf_size(&task->spill)) {
 			c->spilled -= task->spilled;
 			task->spilled = 0;
-			stream_dirty(&c->stream);
+			begin_output(c);
 			buf_add_slice(&c->stream.out, buf_slice(&task->spill));
 			buf_free(&task->spill);
 		}

@@ -293,6 +293,26 @@ class Times(BoundsTest):
         self.assertEqual(waiting.line(), b"OK")
         self.assertIn("key-2", waiting.read_values()[0])
 
+    def test_replies_that_wait_for_an_earlier_one(self):
+        """Their client can take none of them. Another one, which takes none though it could, is closed meanwhile."""
+        fast, self.server = self.memcached(), fake.FakeServer()
+        self.addCleanup(self.server.stop)
+        self.proxy = self.setlistd([fast, self.server], config="client_buffer = 65536")
+        self.watcher = self.connect(self.proxy)
+        key, big = self.key_on(self.watcher, self.server), self.keys_on(self.watcher, fast, 3, "big")
+        size = 360000  # three are just too much: once they are written, what the kernel does not take is not
+        wait_until("the server is greeted", PATIENCE, lambda: self.watcher.get(key))
+        for each in big:
+            self.assertEqual(self.watcher.set(each, b"x" * size), "STORED")
+        held = self.hold(key)
+        conn, deaf = self.connect(self.proxy), self.deaf()
+        conn.send(b"set %s 0 0 1 noreply\r\nx\r\nget %s\r\n" % (key.encode(), " ".join(big).encode()))
+        deaf.sendall(b"get %s\r\n" % " ".join(big * 2).encode())
+        self.wait_for("closed_slow_clients")
+        held.set()
+        self.assertEqual({name: len(value) for name, (_, value) in conn.read_values()[0].items()}, dict.fromkeys(big, size))
+        self.assertEqual(stats(self.watcher)["closed_slow_clients"], "1")
+
     def test_idle_clients(self):
         self.serve_fake("idle_timeout = 1000")
         held = self.hold("key-1")

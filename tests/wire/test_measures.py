@@ -206,6 +206,23 @@ class Slow(FakeTest):
         self.assertGreater(rows["sadd"][2], 0)
         self.assertGreater(rows["sset"][1], 0, rows)
 
+    def test_client_that_could_take_nothing(self):
+        """A reply that waited for that of an earlier request has not waited for the client, when one behind it comes in the same turn."""
+        self.serve(config="slow_threshold = 10")
+        free, answers = threading.Event(), []
+
+        def both(link, request):
+            free.wait(PATIENCE)
+            link.send(b"".join(answers) + link.answer(request))
+        self.fake.faults[b"key-1"], self.fake.faults[b"key-2"] = fake.gather(answers), both
+        self.conn.send(b"set key-1 0 0 1 noreply\r\nx\r\nmn\r\nget key-2\r\n")
+        wait_until("the server is asked", PATIENCE, lambda: self.fake.requests_for("key-2"))
+        start = time.monotonic()
+        wait_until("time passes", PATIENCE, lambda: time.monotonic() > start + 0.03)
+        free.set()
+        self.assertEqual((self.conn.line(), len(self.conn.read_values()[0])), (b"MN", 1))
+        self.assertEqual([row[8] for row in slow(self.conn) if row[3] == "key-2"], ["0"])
+
     def test_off(self):
         self.serve(config="slow_threshold = 0")
         self.hold(b"sadd set a\r\n")

@@ -61,15 +61,19 @@ static void change_rank(struct client *c, size_t held)
 	atomic_store_explicit(&l->highest, highest(c->worker), memory_order_relaxed);
 }
 
-/* A text that is queued for several clients of the worker counts once. */
+/*
+ * A text that is queued for several clients of the worker counts once. What the loop knows of such texts may be newer than what its
+ * clients were last weighed with, so the difference could be negative.
+ */
 static void publish(struct worker *w, size_t change)
 {
 	struct limits *l = &w->limits;
 	struct daemon *d = w->daemon;
-	size_t total;
+	size_t again = w->loop.shared_again, before = l->counted, total;
 
-	change -= w->loop.shared_again - l->shared_again;
-	l->shared_again = w->loop.shared_again;
+	l->held += change;
+	l->counted = l->held > again ? l->held - again : 0;
+	change = l->counted - before;
 	total = atomic_fetch_add_explicit(&d->client_bytes, change, memory_order_relaxed) + change;
 	if (worker_config(w)->client_memory && total > worker_config(w)->client_memory)
 		loop_later(&w->loop, &l->reclaim);

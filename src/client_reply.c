@@ -76,6 +76,7 @@ bool client_task_share(struct task *task, struct shared *text)
 		return false;
 	begin_output(c);
 	stream_share(&c->stream, text);
+	limits_weigh(c, 0);
 	return true;
 }
 

@@ -28,7 +28,8 @@ struct limits {
 	uint64_t ranks_used;         /* a bit for each list that is not empty */
 	struct loop_job reclaim;
 	size_t reclaimed;    /* bytes, since memory was last given back to the system */
-	size_t shared_again; /* what the total knows of the loop's */
+	size_t held;         /* by its clients: a text that several have counts for each */
+	size_t counted;      /* of that, in the total of the daemon */
 	atomic_uint highest; /* rank of a client */
 	atomic_bool asked_to_reclaim;
 	TAILQ_HEAD(client_auth_list, client_auth) strangers; /* see client_auth.h */

@@ -10,6 +10,7 @@ from harness import EVENLY, HOST, PATIENCE, accepts, built_with_sanitizer, wait_
 from wire import Closed, small_windows
 
 MIB = 1 << 20
+LIMITS_WITHIN_TURN = 256 * 1024  # of client_limits.h
 
 
 def status_kib(proxy, name):
@@ -184,6 +185,25 @@ class Memory(BoundsTest):
         for conn in readers:
             sizes.add(len(conn.read_values()[0]["set"][1]))
         self.assertEqual(len(sizes), 1)
+        self.assertEqual(stats(self.watcher)["closed_memory_clients"], "0")
+
+    def test_a_text_counts_before_it_is_written(self):
+        """Several get it in one turn, and another in the same turn so much that it is weighed at once."""
+        self.serve_big("")
+        for i in range(20):
+            self.assertEqual(self.watcher.ask("sadd set " + " ".join(f"{i}-{j}-{'m' * 10}" for j in range(500))), "STORED")
+        size = len(self.watcher.values("smembers set")[0]["set"][1])
+        self.assertIn(size, range(LIMITS_WITHIN_TURN // 2, LIMITS_WITHIN_TURN), "those that get it once are weighed at once too")
+        conns = [self.connect(self.proxy) for _ in range(5)]
+        conns.append(conns[-1])
+        asked = int(stats(self.watcher)["cmd_collection"])
+        self.server.pause()
+        for number, conn in enumerate(conns, 1):
+            conn.send(b"smembers set\r\n")
+            self.wait_for("cmd_collection", asked + number)
+        self.server.resume()
+        for conn in conns:
+            self.assertEqual(len(conn.read_values()[0]["set"][1]), size)
         self.assertEqual(stats(self.watcher)["closed_memory_clients"], "0")
 
     def test_all_is_given_back(self):

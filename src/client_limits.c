@@ -431,6 +431,7 @@ void limits_init(struct worker *w)
 	for (int i = 0; i < CLIENT_RANKS; i++)
 		TAILQ_INIT(&w->limits.ranks[i]);
 	w->limits.reclaim.run = on_reclaim;
+	tell_oldest(w);
 	event_assign(&w->limits.tick, w->loop.base, -1, 0, on_tick, w);
 }
 

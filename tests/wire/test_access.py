@@ -273,6 +273,9 @@ class Places(AuthTest):
     def test_of_several_threads(self):
         self.assertEqual(sorted(self.replaced("-t", "2", config=EVENLY)), [False, True])
 
+    def test_of_threads_without_clients(self):
+        self.assertEqual(sorted(self.replaced("-t", "3")), [False, True])
+
     def test_who_is_stays(self):
         self.serve_few(2)
         second = self.user()

@@ -387,6 +387,10 @@ class Places(BoundsTest):
     def test_of_several_threads(self):
         self.replaced(EVENLY, "-t", "2")
 
+    def test_of_threads_without_clients(self):
+        """All that may go are in the first one."""
+        self.replaced("", "-t", "3")
+
     def test_nobody_goes_unless_told(self):
         self.server = self.memcached()
         self.proxy = self.setlistd([self.server], config="max_connections = 3")

@@ -345,6 +345,8 @@ static void *run(void *arg)
 {
 	struct worker *w = arg;
 
+	/* Not before the thread runs: its own time is measured. */
+	at_turn(&w->loop, w);
 	servers_start(w->current->servers, on_first_settled, w);
 	loop_run(&w->loop);
 	notify(w, DAEMON_EXITED);
@@ -378,7 +380,6 @@ struct worker *worker_start(struct daemon *daemon, uint64_t seed)
 	w->current = generation_create(w, w->settings, NULL);
 	w->loop.turn = at_turn;
 	w->loop.turn_arg = w;
-	at_turn(&w->loop, w);
 	if (pipe(w->mailbox) < 0 || sem_init(&w->errand.done, 0, 0) < 0)
 		abort();
 	evutil_make_socket_nonblocking(w->mailbox[0]);

@@ -6,6 +6,7 @@ import threading
 import time
 
 from case import WireTest
+from fake import FakeServer, value_of
 from harness import EVENLY, PATIENCE, wait_until
 from stored import stats
 from wire import Conn, small_windows
@@ -156,6 +157,18 @@ class Workers(WireTest):
                 conn.send(f"sadd s-{number} m{i}\r\nscard s-{number}\r\n".encode())
                 assert (conn.line(), conn.line()) == (b"STORED", str(i + 1).encode())
         together(60, work)
+
+    def test_one_thread_for_few_clients(self):
+        """From the beginning, when no load was measured yet. Each thread has a connection of its own to the server."""
+        server = FakeServer()
+        self.addCleanup(server.stop)
+        proxy = self.setlistd([server], "-t", "2", config="thread_load = 100")
+        keys = [f"key-{i}" for i in range(60)]
+        for key in keys:
+            with Conn(proxy.port) as conn:
+                self.assertEqual(conn.get(key), value_of(key.encode()))
+            time.sleep(0.005)  # so that some come while the first measurements are used
+        self.assertEqual(len({server.link_with(key) for key in keys}), 1)
 
     def test_four_threads(self):
         _, proxy = self.pool(2, "-t", "4", config=EVENLY)

@@ -387,7 +387,7 @@ static void maybe_resume(struct client *c)
 	/* As after most replies. */
 	if (!c->paused && !(first && first->resume))
 		return;
-	room = stream_waiting(&c->stream) <= client_config(c)->client_buffer / 2;
+	room = stream_waiting(&c->stream) <= window_buffer(c) / 2;
 	if (room && first && first->resume)
 		first->resume(first);
 	if (c->paused && !c->closing && !c->barrier && !c->turn.waits && !c->slowed && room && window_lets_resume(c))

@@ -4,6 +4,7 @@
 
 #include "client_limits.h"
 #include "client_peer.h"
+#include "client_window.h"
 #include "config/users.h"
 #include "protocol/login.h"
 #include "util/alloc.h"
@@ -13,7 +14,7 @@ enum {
 	LOGIN_REFUSED_MOST = 10, /* requests */
 	PAUSE_FIRST_MS = 100,
 	PAUSE_MOST_MS = 2000,
-	HELD_MOST = 4096, /* bytes that may wait during a pause */
+	HELD_MOST = 4096, /* bytes that may wait during a pause, or until the client takes its replies */
 	TIME_MS = 60000   /* to authenticate, if request_read_timeout is 0 */
 };
 
@@ -60,6 +61,18 @@ struct client *client_auth_oldest(const struct worker *w)
 	return first ? first->client : NULL;
 }
 
+static void end(struct client *c)
+{
+	client_log(c, "closed: it is not authenticated, and sends on");
+	c->closing = true;
+}
+
+void client_auth_bound(struct client *c, size_t waiting)
+{
+	if (c->auth && !c->closing && waiting > HELD_MOST && !window_lets_go_on(c))
+		end(c);
+}
+
 /* Only this client waits: its requests are not read until the timer fires. */
 void client_auth_slow_down(struct client *c, size_t waiting)
 {
@@ -68,8 +81,7 @@ void client_auth_slow_down(struct client *c, size_t waiting)
 	struct timeval pause;
 
 	if (refused >= LOGIN_REFUSED_MOST || waiting > HELD_MOST) {
-		client_log(c, "closed: it is not authenticated, and sends on");
-		c->closing = true;
+		end(c);
 		return;
 	}
 	if (ms > PAUSE_MOST_MS)

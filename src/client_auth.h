@@ -7,8 +7,8 @@
  *              v  |   after each refused request, a pause that grows; after LOGIN_REFUSED_MOST, the end
  *             pause
  *
- * Such a client can hold little: what is read of it is limited by login_parse, and what waits behind a refused request by
- * HELD_MOST. It has request_read_timeout to authenticate, and gives its place to a new client when there is no other.
+ * Such a client can hold little: what is read of it is limited by login_parse, what waits behind a refused request by HELD_MOST, and
+ * its replies by window_buffer. It has request_read_timeout to authenticate, and gives its place to a new client when there is no other.
  */
 #ifndef CLIENT_AUTH_H
 #define CLIENT_AUTH_H
@@ -43,6 +43,9 @@ void client_auth_fail(struct client *client);
 
 /* A request was refused: the next one is read after a pause. `waiting` is how much has come behind it. */
 void client_auth_slow_down(struct client *client, size_t waiting);
+
+/* A request was answered. If replies wait for the client, `waiting`, how much has come behind the request, must be little. */
+void client_auth_bound(struct client *client, size_t waiting);
 
 /* Whether the client has had its time to authenticate. */
 bool client_auth_is_late(const struct client *client);

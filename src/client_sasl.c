@@ -133,6 +133,7 @@ size_t client_sasl_take(struct client *c, struct slice in)
 		carry_out(c, &b, in.n - b.request.consumed);
 	else
 		refuse(c, &b, status);
+	client_auth_bound(c, in.n - b.request.consumed);
 	c->request = (struct request_progress){ 0 };
 	return b.request.consumed;
 }

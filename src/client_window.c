@@ -100,12 +100,19 @@ static size_t demand(const struct client *c)
 		(l->values ? (l->values + (size_t)1) * l->estimate : 0);
 }
 
+size_t window_buffer(const struct client *c)
+{
+	enum { STRANGER = 4096 };
+
+	return c->auth ? STRANGER : client_config(c)->client_buffer;
+}
+
 bool window_lets_go_on(const struct client *c)
 {
 	const struct config *config = client_config(c);
 
 	if (c->order.tasks >= config->max_pipeline || c->order.calls >= c->generation->host.calls_max ||
-		stream_waiting(&c->stream) >= config->client_buffer)
+		stream_waiting(&c->stream) >= window_buffer(c))
 		return false;
 	return c->order.tasks == 0 || demand(c) <= config->client_buffer;
 }

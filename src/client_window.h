@@ -19,6 +19,9 @@ void window_task_end(struct client *client, const struct task *task, size_t size
  */
 uint32_t window_expected(const struct client *client);
 
+/* Bytes of replies that may wait to be written before no more requests are carried out. */
+size_t window_buffer(const struct client *client);
+
 /* Whether one more request may be carried out; whether enough has ended since that was false. */
 bool window_lets_go_on(const struct client *client);
 bool window_lets_resume(const struct client *client);

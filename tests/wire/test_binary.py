@@ -13,7 +13,7 @@ from case import WireTest
 from case_access import AuthTest
 from harness import HOST, OPTIONS, PATIENCE
 from manpage import marked, unescape
-from wire import Closed, Conn
+from wire import Closed, Conn, small_windows
 
 REQUESTS = int(os.environ.get("BINARY_REQUESTS", "3000"))
 SEED = os.environ.get("BINARY_SEED", "20261122")
@@ -411,6 +411,35 @@ class Sasl(AuthTest):
         with self.assertRaises((Closed, ConnectionError)):
             for _ in range(20):
                 self.answers(0x20, b"Auth failure.", SASL_AUTH, "PLAIN", value=b"\0foo\0baz")
+
+    def test_much_that_is_allowed(self):
+        """A client that waits for its replies may ask a lot; of one that sends on, no more than some are answered."""
+        begin = packet(SASL_AUTH, "PLAIN")
+        for asked in (packet(VERSION), packet(SASL_LIST), begin):
+            for _ in range(3):
+                self.conn.send(asked * 100)
+                self.assertEqual({self.conn.response().opcode for _ in range(100)}, {asked[1]})
+            with BinaryConn(self.proxy.port) as conn:
+                self.proxy.process.pause()
+                conn.send(asked * 1000)
+                conn.half_close()
+                self.proxy.process.resume()
+                self.assertLess(len(conn.rest()), 20000)
+        self.conn.send(packet(VERSION) + packet(SASL_LIST) + begin + packet(SASL_STEP, "PLAIN", value=b"\0foo\0bar") +
+                       packet(VERSION) * 1000)
+        self.assertEqual([self.conn.response().status for _ in range(1004)], [0, 0, 0x21] + [0] * 1001)
+
+    def test_replies_that_are_not_taken(self):
+        """Though it sends slowly, little is kept for a client that is not authenticated."""
+        sock = small_windows(self.proxy.port)
+        self.addCleanup(sock.close)
+        sock.setblocking(False)
+        for _ in range(400):
+            try:
+                sock.send(packet(VERSION) * 100)
+            except (BlockingIOError, ConnectionError):
+                break
+            self.assertLess(self.count("client_bytes"), 65536)
 
     def test_a_client_library(self):
         import pylibmc

@@ -119,12 +119,25 @@ static bool read_segment(struct world *w, int list, struct slice token, struct l
 	return true;
 }
 
+/* A removal applies to everything before it. */
+static void remove_item(struct list_sequence *s, int item)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < s->count; i++) {
+		if (s->items[i] != item)
+			s->items[kept++] = s->items[i];
+	}
+	s->count = kept;
+}
+
 /* False when the base or a segment is missing. */
 static bool read_stored(struct world *w, int list, struct list_sequence *out)
 {
 	char name[SIM_KEY_SIZE] = { 'l', (char)('0' + list) };
 	struct fake_item *base = find(w, slice_of(name, SIM_KEY_SIZE));
 	struct slice rest, token;
+	bool marked = false;
 
 	out->count = 0;
 	if (!base)
@@ -133,13 +146,19 @@ static bool read_stored(struct world *w, int list, struct list_sequence *out)
 	while ((token = slice_token(&rest)).n) {
 		if (token.p[0] == '+')
 			out->items[out->count++] = lists_item_number(w, slice_skip(token, 1));
+		else if (token.p[0] == '-')
+			remove_item(out, lists_item_number(w, slice_skip(token, 1)));
 		else if (token.p[0] == '@' && token.p[1] == 'l' && token.n > 6) {
 			if (!read_segment(w, list, token, out))
 				return false;
-		} else if (!slice_equal(token, SLICE("@list"))) {
+		} else if (slice_equal(token, SLICE("@list"))) {
+			marked = true;
+		} else {
 			world_fail(w, "a token that nobody wrote", "%.*s", (int)token.n, token.p);
 		}
 	}
+	if (!marked)
+		world_fail(w, "a list that is none any more", "list %d", list);
 	return true;
 }
 
@@ -217,7 +236,33 @@ static void taken(struct world *w, const struct message *message, int list, int 
 	item->uncertain |= list > 0 || !message->proxy;
 }
 
-/* Only pops change this list: the items that they took lie at its ends. */
+static bool removes(struct world *w, struct slice base, int item)
+{
+	struct slice token;
+
+	while ((token = slice_token(&base)).n) {
+		if (token.p[0] == '-' && lists_item_number(w, slice_skip(token, 1)) == item)
+			return true;
+	}
+	return false;
+}
+
+/* Whether all items that are gone are removed in the log, as a pop of random items does it. */
+static bool is_random_pop(
+	struct world *w, const struct truth_list *t, const struct list_sequence *now, struct slice base)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < t->count; i++) {
+		if (at < now->count && t->items[i] == now->items[at])
+			at++;
+		else if (!removes(w, base, t->items[i]))
+			return false;
+	}
+	return at == now->count;
+}
+
+/* Only pops change this list: the items that they took from an end are gone there. */
 static void check_popped(
 	struct world *w, const struct message *message, struct truth_list *t, const struct list_sequence *now)
 {
@@ -252,6 +297,16 @@ static bool is_part(const struct truth_list *t, const struct list_sequence *now)
 	return at + now->count <= t->count && memcmp(t->items + at, now->items, now->count * sizeof(int)) == 0;
 }
 
+static void take_missing(struct world *w, const struct message *message, int list, const struct list_sequence *now)
+{
+	const struct truth_list *t = list_of(w, list);
+
+	for (size_t i = 0; i < t->count; i++) {
+		if (!holds(now, t->items[i]))
+			taken(w, message, list, t->items[i]);
+	}
+}
+
 /* Items are gone between a common start and a common end, or before and behind; or one item replaces another. */
 static void check_changed(
 	struct world *w, const struct message *message, struct truth_list *t, const struct list_sequence *now)
@@ -270,10 +325,7 @@ static void check_changed(
 		world_fail(w, "a rewrite that nobody asked for", "list 1");
 	if (replaced)
 		pushed(w, message, now->items[start]);
-	for (size_t i = 0; i < t->count; i++) {
-		if (!holds(now, t->items[i]))
-			taken(w, message, 1, t->items[i]);
-	}
+	take_missing(w, message, 1, now);
 }
 
 static void check_rewritten(struct world *w, const struct message *message, int list)
@@ -283,7 +335,10 @@ static void check_rewritten(struct world *w, const struct message *message, int 
 
 	if (t->spoiled || !read_stored(w, list, &now))
 		return;
-	(list == 0 ? check_popped : check_changed)(w, message, t, &now);
+	if (is_random_pop(w, t, &now, message->call.value))
+		take_missing(w, message, list, &now);
+	else
+		(list == 0 ? check_popped : check_changed)(w, message, t, &now);
 	memcpy(t->items, now.items, now.count * sizeof(int));
 	t->count = now.count;
 }

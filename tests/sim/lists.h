@@ -1,6 +1,6 @@
 /*
  * Lists in the simulated world. Each pushed item has a unique name. So the simulation knows when the item was pushed, where it
- * is, and which client popped it. The keys are l0, from which only pops remove items, and l1, which gets all commands.
+ * is, and which client popped it. The keys are l0, from which only pops, also of random items, remove items, and l1, which gets all commands.
  */
 #ifndef SIM_LISTS_H
 #define SIM_LISTS_H

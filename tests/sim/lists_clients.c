@@ -81,8 +81,8 @@ static int some_item(struct world *w)
 static enum command_id choose(struct world *w, int list)
 {
 	static const enum command_id ordinary[] = { COMMAND_RPUSH, COMMAND_RPUSH, COMMAND_RPUSH, COMMAND_LPUSH,
-		COMMAND_LPUSH, COMMAND_RPUSHX, COMMAND_LPUSHX, COMMAND_LPOP, COMMAND_LPOP, COMMAND_RPOP, COMMAND_LRANGE,
-		COMMAND_LLEN, COMMAND_SCOMPACT, COMMAND_TOUCH };
+		COMMAND_LPUSH, COMMAND_RPUSHX, COMMAND_LPUSHX, COMMAND_LPOP, COMMAND_LPOP, COMMAND_RPOP, COMMAND_SPOP,
+		COMMAND_LRANGE, COMMAND_LLEN, COMMAND_SCOMPACT, COMMAND_TOUCH };
 	static const enum command_id more[] = { COMMAND_LSET, COMMAND_LREM, COMMAND_LTRIM, COMMAND_TOUCH };
 
 	if (list && world_random(w, 100) < 15)
@@ -115,6 +115,7 @@ void lists_write_line(struct world *w, struct sim_op *op, struct buf *line)
 		break;
 	case COMMAND_LPOP:
 	case COMMAND_RPOP:
+	case COMMAND_SPOP:
 		l->wanted = 1 + world_random(w, 8);
 		buf_printf(line, " %d", (int)l->wanted);
 		break;
@@ -246,7 +247,7 @@ static void check_read(struct sim_op *op, uint64_t since)
 	uint64_t count;
 
 	read_reply(op, &got);
-	if (op->command == COMMAND_LPOP || op->command == COMMAND_RPOP)
+	if (op->command == COMMAND_LPOP || op->command == COMMAND_RPOP || op->command == COMMAND_SPOP)
 		delivered(op, &got);
 	if (t->spoiled)
 		return;

@@ -242,6 +242,39 @@ class Stored(ListTest):
         self.assertEqual(self.conn.ask("scard k"), "2")
         self.assertEqual(self.all(conn=self.others[0]), items)
 
+    def test_random_pops(self):
+        """spop takes out all items that equal those that it returns. The others stay, in their order, and it is still a list."""
+        items = names(1000) + names(500) + names(1000)[::-1]
+        self.push("k", items)
+        self.compact("k")
+        segments = self.refs()
+        self.assertGreater(len(segments), 2)
+        for count in (1, 1, 20, 1):
+            conn = (self.conn, *self.others)[count % 2]
+            popped = self.items(f"spop k {count}", conn)
+            self.assertEqual(len(set(popped)), count)
+            self.assertLessEqual(set(popped), set(items))
+            self.assertEqual(self.refs(), segments, "a pop rewrites the list")
+            items = [item for item in items if item not in popped]
+            if count > 1:
+                self.assertEqual(conn.ask("scard k"), str(len(set(items))))
+                self.push("k", [b"new"])
+                items.append(b"new")
+        self.assertEqual(self.conn.ask("llen k"), str(len(items)))
+        for conn in (self.conn, *self.others):
+            self.assertEqual(self.all(conn=conn), items)
+        self.compact("k")
+        self.assertEqual(self.all(), items)
+        self.assertTrue(self.at.get("k").startswith(b"@list @l"))
+        self.assert_no_litter()
+
+    def test_random_pop_of_a_list_larger_than_an_item(self):
+        items = names(120000)
+        self.push("k", items)
+        self.compact("k")
+        popped, = self.items("spop k")
+        self.assertEqual(self.all(), [item for item in items if item != popped])
+
     def test_rule(self):
         """A rule makes a list of what no push has made."""
         try:

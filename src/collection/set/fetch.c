@@ -30,12 +30,18 @@ void fetch_end(struct fetch *f, struct lane *lane, bool drop)
 	struct cache_entry *entry = f->entry;
 
 	segments_destroy(f->segments);
+	buf_free(&f->list_base);
 	if ((drop || f->is_list) && entry->view.pins == 1) {
 		entry->view.pins = 0;
 		cache_drop(cache, entry);
 	} else {
 		cache_close(cache, entry);
 	}
+}
+
+struct slice fetch_base(const struct fetch *f)
+{
+	return buf_slice(f->is_list ? &f->list_base : &f->entry->view.base);
 }
 
 static bool is_current(const struct set_view *view, const struct result *r)
@@ -120,9 +126,11 @@ static void view_updated(struct lane *lane, const struct result *r)
 
 	view->cas = r->cas;
 	view->connection = r->connection;
+	/* After a lost race the key may hold something else. */
+	f->is_list = view->parts.is_list && view->parts.ref_count;
 	if (is_broken(f)) {
 		base_expire(lane, r, removed);
-	} else if (view->parts.is_list && view->parts.ref_count) {
+	} else if (f->is_list) {
 		read_list(lane);
 	} else if (f->entry->suspect && view->run_count) {
 		segments_destroy(f->segments);
@@ -145,7 +153,6 @@ static void base_read(struct lane *lane, const struct result *r)
 		finish(lane, OUTCOME_FAILED, r);
 	} else {
 		remember(f, r);
-		f->base_size = r->value.n;
 		if (is_current(&f->entry->view, r)) {
 			lane->lanes->stats.cache_hits++;
 			f->entry->churning = false;
@@ -335,7 +342,6 @@ static void read_list(struct lane *lane)
 	struct fetch *f = lane->work;
 	struct buf ids = BUF_EMPTY;
 
-	f->is_list = true;
 	segments_ids(f->entry->view.parts.refs, &ids);
 	segments_destroy(f->segments);
 	f->segments = segments_create(lane->lanes, lane->waiter.key, buf_slice(&ids));
@@ -369,6 +375,9 @@ static void list_read(struct segments *segments)
 		f->segment_bytes += buf_size(&segments->list[i].data);
 	}
 	buf_add_slice(&log, view->parts.log);
+	buf_free(&f->list_base);
+	f->list_base = view->base;
+	view->base = BUF_EMPTY;
 	good = set_view_take_log(view, buf_slice(&log));
 	buf_free(&log);
 	if (good)
@@ -394,7 +403,7 @@ static void describe_list(struct lane *lane)
 			continue;
 		info->table_bytes = f->segment_bytes;
 		info->tables = f->segments->count;
-		info->base_bytes = f->base_size;
+		info->base_bytes = buf_size(&f->list_base);
 	}
 }
 

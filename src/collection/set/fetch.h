@@ -27,7 +27,6 @@ struct fetch {
 	lane_after *after;
 	struct cache_entry *entry;
 	struct result read; /* the reply about the base, without slices */
-	size_t base_size;
 	struct segments *segments;
 	size_t checked;      /* segments that the view has taken */
 	struct waiter pause; /* between two slices of work */
@@ -35,7 +34,8 @@ struct fetch {
 	size_t segment_bytes;   /* bytes of the segments of a list */
 	char missing[OPLOG_ID]; /* id of a run with a missing item; empty for none */
 	uint64_t missing_refs;  /* check of the references when any item was missing; 0 for none */
-	bool is_list;           /* the base is a list, whose view is dropped at the end */
+	bool is_list;           /* the base is a list with segments, whose view is dropped at the end */
+	struct buf list_base;   /* its base: the view has all items as one log instead */
 };
 
 /*
@@ -43,6 +43,9 @@ struct fetch {
  * prevented that; it calls fetch_end. If `fresh`, the base is read even if the view may be current.
  */
 void fetch_begin(struct fetch *fetch, struct lane *lane, struct set_request *only, bool fresh, lane_after *after);
+
+/* The base as it is stored, to put more behind it. Requires that the requests are answered. Borrowed from the fetch. */
+struct slice fetch_base(const struct fetch *fetch);
 
 /* Reads the base and answers again. If the batch has lost too many races, `after` gets OUTCOME_BUSY. */
 void fetch_again(struct lane *lane);

@@ -47,6 +47,15 @@ void pop_start(struct lane *lane)
 	fetch_begin(&pop->fetch, lane, &pop->chosen, true, chosen);
 }
 
+/* Pops make the base of a list longer, and no read that sees only its items notices. */
+static void request_compaction(struct lane *lane, struct slice value)
+{
+	struct oplog_base base;
+
+	if (oplog_split(value, &base) && base.is_list && base.log.n > lane_env(lane)->options->base_size)
+		lane_request_compaction(lane);
+}
+
 static void chosen(struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct pop *pop = lane->work;
@@ -61,8 +70,9 @@ static void chosen(struct lane *lane, enum outcome_status status, const struct r
 	} else if (!ttl_exptime(lane_env(lane), read->ttl, &exptime)) {
 		end(lane, OUTCOME_BUSY, NULL);
 	} else {
-		buf_add_slice(&value, buf_slice(&pop->fetch.entry->view.base));
+		buf_add_slice(&value, fetch_base(&pop->fetch));
 		buf_add_slice(&value, buf_slice(&pop->chosen.text));
+		request_compaction(lane, buf_slice(&value));
 		cas_replace(&pop->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), read, exptime, stored);
 		buf_free(&value);
 	}

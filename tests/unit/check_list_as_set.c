@@ -1,0 +1,164 @@
+/* Set commands on lists with segments: what they read, and that a pop leaves a list. */
+#include <stdio.h>
+
+#include "conversations.h"
+#include "server.h"
+
+#define SEGMENT "l00000000001.6.1"
+#define OTHER "l00000000002.2.1"
+#define LONG "l00000000003.400.4"
+#define LIST "@list @" SEGMENT " +e "
+
+static const struct collection_options options = {
+	.base_size = 64, .segment_size = 4096, .log_size = 4096, .table_size = 4096, .cache = 1 << 20, .merges = 1
+};
+
+static struct server server;
+
+static void put(const char *key, const char *value)
+{
+	server_put(&server, slice_of(key, strlen(key)), slice_of(value, strlen(value)));
+}
+
+static void setup(void)
+{
+	fake_setup();
+	fake_takes(&options);
+	server_init(&server, &fake);
+	put("k." SEGMENT, "+a +b +a +c +d +b ");
+	put("k." OTHER, "+x +y ");
+	put("k", LIST);
+}
+
+static void teardown(void)
+{
+	server_free(&server);
+	fake_teardown();
+}
+
+static void asks_and_hears(const char *request, const char *reply)
+{
+	client_asks(request);
+	server_answer_all(&server);
+	client_is_told(reply);
+}
+
+static void is_stored(const char *base)
+{
+	assert_bytes(buf_slice(&server_find(&server, SLICE("k"))->value), base);
+}
+
+/* Asks, and answers calls up to the CAS, which waits. */
+static void pops(const char *request)
+{
+	client_asks(request);
+	while (fake.calls[fake_oldest(&fake)].call.verb != CALL_CAS)
+		ck_assert(server_answer_one(&server));
+}
+
+/* Answers all; gives the only member that the client was told. */
+static char popped(void)
+{
+	const char *reply;
+
+	server_answer_all(&server);
+	reply = fake_told(&fake);
+	ck_assert_msg(strlen(reply) == strlen("VALUE k 0 1\r\nx\r\nEND\r\n"), "%s", reply);
+	return reply[strlen("VALUE k 0 1\r\n")];
+}
+
+/* The mark, the segments, the order and what is there twice stay. */
+START_TEST(stays_a_list)
+{
+	static const char items[] = "abacdbe";
+	char log[64], left[64];
+	size_t n = 0;
+	char member;
+
+	client_asks("spop k\r\n");
+	member = popped();
+	snprintf(log, sizeof(log), LIST "-%c ", member);
+	is_stored(log);
+	for (const char *item = items; *item; item++)
+		n += *item == member ? 0 : (size_t)snprintf(left + n, sizeof(left) - n, "%c ", *item);
+	snprintf(log, sizeof(log), "VALUE k 0 %zu\r\n%.*s\r\nEND\r\n", n - 1, (int)n - 1, left);
+	asks_and_hears("lrange k 0 -1\r\n", log);
+	asks_and_hears("scard k\r\n", "4\r\n");
+}
+END_TEST
+
+/* What was put in front meanwhile stays in front. */
+START_TEST(loses_to_a_push)
+{
+	char base[64];
+
+	pops("spop k\r\n");
+	put("k", "+z " LIST);
+	snprintf(base, sizeof(base), "+z " LIST "-%c ", popped());
+	is_stored(base);
+}
+END_TEST
+
+/* The key holds something else: nothing of the list comes back. */
+START_TEST(loses_to_another_value)
+{
+	static const char *const others[] = { "+x +y ", "@list +x +y +x ", "@list @" OTHER " ",
+		"@list @" OTHER ":0:1 +y ", "+a +b +a +c +d +b +e +x +y -a -b -c -d -e " };
+	char base[100];
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		put("k", LIST);
+		pops("spop k\r\n");
+		put("k", others[i]);
+		snprintf(base, sizeof(base), "%s-%c ", others[i], popped());
+		is_stored(base);
+	}
+}
+END_TEST
+
+/* Nothing is known of a list whose segment is gone, even if its base could not be removed. */
+START_TEST(a_segment_is_gone)
+{
+	struct buf base = BUF_EMPTY;
+
+	BUF_ADD(&base, LIST);
+	for (int i = 0; i < 200; i++)
+		buf_printf(&base, "+i%d ", i);
+	server_put(&server, SLICE("k"), buf_slice(&base));
+	server_find(&server, SLICE("k." SEGMENT))->there = false;
+	client_asks("scard k\r\n");
+	for (int i = 0; i < 3; i++)
+		ck_assert(server_answer_one(&server));
+	fake_fail(&fake, RESULT_TIMED_OUT);
+	server_answer_all(&server);
+	ck_assert_int_eq(strncmp(fake_told(&fake), "SERVER_ERROR ", 13), 0);
+	asks_and_hears("scard k\r\n", "NOT_FOUND\r\n");
+	ck_assert_ptr_null(server_find(&server, SLICE("k")));
+	buf_free(&base);
+}
+END_TEST
+
+/* Before removals fill the base, they go. */
+START_TEST(pops_are_compacted)
+{
+	struct buf log = BUF_EMPTY;
+
+	for (int i = 0; i < 200; i++)
+		buf_printf(&log, "+item-%03d +twice ", i);
+	server_put(&server, SLICE("k." LONG), buf_slice(&log));
+	put("k", "@list @" LONG " ");
+	for (int i = 0; i < 201; i++) {
+		client_asks("spop k\r\n");
+		server_answer_all(&server);
+		ck_assert_int_eq(strncmp(fake_told(&fake), "VALUE k 0 ", 10), 0);
+		ck_assert_uint_lt(buf_size(&server_find(&server, SLICE("k"))->value), 3 * options.base_size);
+	}
+	ck_assert_uint_gt(lanes_statistics(fake.host.lanes)->compactions, 5);
+	asks_and_hears("llen k\r\n", "0\r\n");
+	is_stored("@list ");
+	buf_free(&log);
+}
+END_TEST
+
+SUITE_AROUND(list_as_set, setup, teardown, stays_a_list, loses_to_a_push, loses_to_another_value, a_segment_is_gone,
+	pops_are_compacted)

@@ -193,15 +193,34 @@ static void add_words(struct buf *base, struct slice *in, size_t most)
 	}
 }
 
+/* Makes a reference say something else of the same item, which a base may say all the same. */
+static void alter(struct oplog_run *run, unsigned how)
+{
+	uint64_t many = how & 4 ? UINT32_MAX : run->entries + 1;
+
+	if (how & 1)
+		run->entries = many;
+	else if (run->indexed)
+		run->tables = how & 4 ? UINT32_MAX : run->tables + 1;
+	if (how & 2)
+		run->removals = run->entries - run->removals;
+	run->bytes += how & 8;
+}
+
 /* Refers to some runs. Gives whether to one of them twice, which makes a base corrupt. */
 static bool add_runs(struct buf *base, struct slice *in, const struct oplog_run *runs, size_t count)
 {
-	unsigned used = 0, bit;
+	enum { ALTERED = 128 };
+	unsigned used = 0, byte, bit;
 	bool repeats = false;
 
 	for (size_t i = input_byte(in) % 8; i > 0; i--) {
-		bit = input_byte(in) % count;
-		oplog_add_run(base, &runs[bit]);
+		byte = input_byte(in);
+		bit = byte % count;
+		struct oplog_run run = runs[bit];
+		if (byte >= ALTERED)
+			alter(&run, byte / RUNS_MAX);
+		oplog_add_run(base, &run);
 		repeats |= used >> bit & 1;
 		used |= 1u << bit;
 	}

@@ -1,6 +1,8 @@
 /* Reading a set that is in runs: what is asked for, what is kept, and what happens when something is gone. */
 #include <stdio.h>
 
+#include "collection/lane/lane.h"
+#include "collection/set/cache.h"
 #include "conversations.h"
 #include "cupboard.h"
 
@@ -330,5 +332,29 @@ START_TEST(forms)
 }
 END_TEST
 
+/* A view that contradicts itself has no answer to wait for: who asks is told, and the view is dropped. */
+START_TEST(a_view_makes_no_sense)
+{
+	static const struct collection_options caching = { .log_size = 4096, .table_size = 4096, .cache = 1 << 20 };
+	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c ", 3);
+
+	fake_takes(&caching);
+	client_asks("smembers k\r\n");
+	server_answers(base(7, &run, 1, ""));
+	server_brings_item();
+	client_is_told("VALUE k 0 5\r\na b c\r\nEND\r\n");
+	cache_find(fake.host.lanes->cache, SLICE("k"))->view.runs[0].ref.entries += 1000;
+	client_asks("srandmember k 5\r\n");
+	server_answers(base(7, &run, 1, ""));
+	client_is_told("CLIENT_ERROR value is not a collection\r\n");
+	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->corrupt_values, 1);
+	client_asks("smembers k\r\n");
+	server_answers(base(7, &run, 1, ""));
+	ck_assert_int_eq(server_brings_items(), 1);
+	client_is_told("VALUE k 0 5\r\na b c\r\nEND\r\n");
+}
+END_TEST
+
 SUITE_AROUND(segments, setup, teardown, base_and_table, index_and_tables, single_members, counting, in_order,
-	table_is_gone, items_are_others, table_was_merged, nothing_refers_to_it, failures, bounded, forms)
+	table_is_gone, items_are_others, table_was_merged, nothing_refers_to_it, failures, bounded, forms,
+	a_view_makes_no_sense)

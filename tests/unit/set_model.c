@@ -262,11 +262,14 @@ bool set_model_ask(struct set_model *m, struct set_view *v, struct set_request *
 	enum { ROUNDS = 2000 };
 
 	for (int i = 0; i < ROUNDS; i++) {
+		uint64_t slices = v->slices;
 		if (set_answer(v, r)) {
 			/* Something may have been wanted in vain. */
 			set_view_end_wants(v);
 			return r->answered;
 		}
+		if (v->want_count == 0 && v->slices == slices)
+			return false;
 		/* Only a range is written slice by slice into the request. */
 		if ((r->verb != SET_RANGE && buf_size(&r->text)) || r->shared)
 			return false;

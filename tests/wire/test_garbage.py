@@ -5,6 +5,7 @@ import time
 
 import fake
 from case_fake import CONFIG, HASTY, NEVER, FakeTest
+from case_large import NOT_A_SET, LargeSetTest, names
 from fake import FullBacklog
 from harness import PATIENCE, wait_until
 
@@ -324,3 +325,47 @@ class Dying(FakeTest):
                 self.assertEqual(self.own_or_error(["key-1"])["key-1"], self.error("unavailable"))
                 self.fake.greeting = b""
                 self.usable_again()
+
+
+class Altered(LargeSetTest):
+    """A client writes a base whose references say something else of tables that setlistd has in memory."""
+    proxy_count = 1
+    FAKE = b"@t4k0zq81mfwx.1.3.0.29.1048f82143307346 "
+    COMMANDS = ("sismember k x", "srandmember k 5", "srandmember k 500", "spop k", "smembers k", "scard k", "scount k a z",
+                "sscan k 5", "sinfo k")
+
+    def write_base(self, base, read=False):
+        self.assertEqual(self.conn.set("k", base), "STORED")
+        if read:
+            self.assert_members("k", self.members)
+            self.assertEqual(self.conn.ask("sismember k x"), "0")
+
+    def alter_numbers(self):
+        """Each number of the only reference, for each command: nothing is served, and the set is there again with its base."""
+        good = self.at.get("k")
+        mark, ref, end = good.split(b" ")
+        self.assertEqual(end, b"")
+        words = ref.split(b".")
+        for place in range(1, 5):
+            number = int(words[place])
+            for value in {4000000000, number + 1, max(number - 1, 0)} - {number}:
+                altered = b".".join([*words[:place], b"%d" % value, *words[place + 1:]])
+                for command in self.COMMANDS:
+                    self.write_base(good, read=True)
+                    self.write_base(b"%s %s %s" % (mark, altered, self.FAKE))
+                    self.assertIn(self.conn.ask(command), ("NOT_FOUND", "END", NOT_A_SET), (altered, command))
+        self.write_base(good, read=True)
+
+    def test_index(self):
+        self.members = self.large_set()
+        self.alter_numbers()
+
+    def test_table(self):
+        self.members = names(100)
+        self.write("sadd", "k", self.members)
+        # The log of a set that nobody reads may be longer.
+        self.assert_members("k", self.members)
+        self.compact("k")
+        run, = self.stored("k").runs
+        self.assertEqual(run.id[0], "t")
+        self.alter_numbers()

@@ -66,7 +66,10 @@ static enum written write_slice(
 		return WRITTEN_WANTS;
 	if (step == SET_STEP_END)
 		return WRITTEN_ALL;
-	return *written == count || (bytes && buf_size(text) >= bytes) ? WRITTEN_LIMIT : WRITTEN_SLICE;
+	if (*written == count || (bytes && buf_size(text) >= bytes))
+		return WRITTEN_LIMIT;
+	v->slices++;
+	return WRITTEN_SLICE;
 }
 
 static bool answer_range(struct set_view *v, struct set_request *r)

@@ -262,12 +262,20 @@ static void next_slice(struct lane *lane, const struct result *r)
 static void answer(struct lane *lane)
 {
 	struct fetch *f = lane->work;
+	const struct set_view *view = &f->entry->view;
+	uint64_t slices = view->slices;
 
 	while (!answer_slice(lane)) {
-		if (f->entry->view.want_count) {
+		if (view->want_count) {
 			load(lane);
 			return;
 		}
+		/* The next call would come no further. The view is dropped at the end. */
+		if (view->slices == slices) {
+			finish(lane, lane_unreadable(lane, OPLOG_CORRUPT), NULL);
+			return;
+		}
+		slices = view->slices;
 		if (pause(f, next_slice))
 			return;
 	}

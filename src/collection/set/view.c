@@ -88,7 +88,7 @@ static size_t runs_that_stay(const struct set_view *v, const struct oplog_base *
 	struct oplog_run run;
 	size_t i = 0;
 
-	while (i < v->run_count && oplog_next_run(&refs, &run) && memcmp(run.id.p, v->runs[i].id, OPLOG_ID) == 0)
+	while (i < v->run_count && oplog_next_run(&refs, &run) && oplog_same_run(&run, &v->runs[i].ref))
 		i++;
 	return i;
 }

@@ -45,7 +45,8 @@ enum { SET_SLICE = 64 * 1024 };
 
 /*
  * Answers a request, or a slice of it, to its own fields. False if it must be called again: after v->wants are loaded, or at once
- * if there are none. Finished slices stay in the view and in the request.
+ * if there are none and v->slices has grown. If neither holds, what is in memory contradicts the references, and no call will ever
+ * answer. Finished slices stay in the view and in the request.
  */
 bool set_answer(struct set_view *v, struct set_request *request) __attribute__((warn_unused_result));
 

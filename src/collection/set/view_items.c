@@ -131,10 +131,19 @@ static bool make_slots(struct set_view *v, struct set_run *run, const struct fen
 	run->tables = xcalloc(fences->count, sizeof(*run->tables));
 	for (size_t i = 0; i < fences->count && !TAILQ_EMPTY(&v->spare); i++) {
 		struct set_item *item = take_spare(v, fences->list[i].id);
-		if (item)
-			put(&run->tables[i], item);
+		if (!item)
+			continue;
+		put(&run->tables[i], item);
+		if (!fences_hold(fences, i, &item->table))
+			set_item_drop(item);
 	}
 	return true;
+}
+
+/* Whether an item, the index of a run or its only table, has as many entries as the reference says. An index makes the slots. */
+static bool matches(struct set_view *v, struct set_run *run, const struct set_item *item)
+{
+	return run->ref.indexed ? make_slots(v, run, &item->fences) : item->table.count == run->ref.entries;
 }
 
 static void empty_run(struct set_run *run, void (*each)(struct set_slot *slot))
@@ -174,17 +183,15 @@ static void age_spares(struct set_view *v, unsigned most)
 	}
 }
 
-static bool is_same_run(const struct oplog_run *a, const struct oplog_run *b)
-{
-	return slice_equal(a->id, b->id) && a->check == b->check;
-}
-
-/* Moves what an old run of the same id has. Items point to their slots, and that of the index moves. */
+/*
+ * Moves what the same old run has. Items point to their slots, and that of the index moves. Slots and filter have the sizes that the
+ * reference says: one that says something else must not get them.
+ */
 static void take_old(struct set_view *v, struct set_run *run)
 {
 	for (size_t i = 0; i < v->run_count; i++) {
 		struct set_run *old = &v->runs[i];
-		if (!is_same_run(&old->ref, &run->ref))
+		if (!oplog_same_run(&old->ref, &run->ref))
 			continue;
 		if (old->index.item)
 			put(&run->index, old->index.item);
@@ -210,7 +217,7 @@ static void find_spare(struct set_view *v, struct set_run *run)
 	if (!item)
 		return;
 	put(run->ref.indexed ? &run->index : &run->tables[0], item);
-	if (run->ref.indexed && !make_slots(v, run, &item->fences))
+	if (!matches(v, run, item))
 		set_item_drop(item);
 }
 
@@ -281,9 +288,7 @@ bool set_view_load(struct set_view *v, const struct set_want *want, struct slice
 	if (!item)
 		return false;
 	put(is_index ? &run->index : &run->tables[want->table], item);
-	if (is_index            ? make_slots(v, run, &item->fences)
-			: fence ? fences_hold(&run->index.item->fences, (size_t)want->table, &item->table)
-				: item->table.count == run->ref.entries)
+	if (fence ? fences_hold(&run->index.item->fences, (size_t)want->table, &item->table) : matches(v, run, item))
 		return true;
 	set_item_drop(item);
 	return false;
@@ -329,7 +334,7 @@ struct slice set_view_table_data(const struct set_view *v, const struct oplog_ru
 {
 	for (size_t i = 0; i < v->run_count; i++) {
 		const struct set_run *run = &v->runs[i];
-		if (is_same_run(&run->ref, ref) && run->tables && table < run->ref.tables && run->tables[table].item)
+		if (oplog_same_run(&run->ref, ref) && run->tables && table < run->ref.tables && run->tables[table].item)
 			return buf_slice(&run->tables[table].item->data);
 	}
 	return slice_of("", 0);

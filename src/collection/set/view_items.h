@@ -73,6 +73,7 @@ struct set_view {
 	struct buf part;                        /* the slices of that text so far */
 	uint64_t version;                       /* changes when the set may have changed */
 	size_t slice;                           /* bytes of text that one answer writes */
+	uint64_t slices;                        /* counts slices after which an answer is not complete */
 	size_t counted_runs;                    /* the oldest runs whose members were counted */
 	uint64_t counted;                       /* the number of those members */
 	char *below; /* for each member of the overlay, whether layers below have it; NULL if not computed */

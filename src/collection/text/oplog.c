@@ -187,6 +187,12 @@ bool oplog_next_run(struct slice *refs, struct oplog_run *out)
 	return true;
 }
 
+bool oplog_same_run(const struct oplog_run *a, const struct oplog_run *b)
+{
+	return slice_equal(a->id, b->id) && a->check == b->check && a->tables == b->tables &&
+		a->entries == b->entries && a->removals == b->removals && a->bytes == b->bytes;
+}
+
 /* The offset of the first token that begins with @, or the size of the log. */
 static size_t find_block(struct slice log)
 {

@@ -90,6 +90,9 @@ bool oplog_has_block(struct slice log);
 bool oplog_next_ref(struct slice *refs, struct oplog_ref *out);
 bool oplog_next_run(struct slice *refs, struct oplog_run *out);
 
+/* Whether two references to runs say the same, number by number. */
+bool oplog_same_run(const struct oplog_run *a, const struct oplog_run *b);
+
 /* The part of a segment's log that its reference's window shows. */
 struct slice oplog_window(struct slice data, const struct oplog_ref *ref);
 

@@ -1,0 +1,201 @@
+/* Views of a base that says something else of items in memory than was true when they were read: they are not taken for it. */
+#include "collection/set/view.h"
+
+#include "set_model.h"
+#include "unit.h"
+#include "util/check.h"
+
+enum { RUNS = 3, NUMBERS = 4 };
+
+static const char fake_run[] = "@t4k0zq81mfwx.1.3.0.29.1048f82143307346 ";
+static const char members[] = "a c d e f g i";
+
+static struct cupboard cupboard;
+static struct set_store store;
+static struct set_view view;
+static struct oplog_run runs[RUNS];
+
+static void setup(void)
+{
+	cupboard.random = 1;
+	TAILQ_INIT(&store.used);
+	set_view_init(&view, 42, &store);
+	runs[0] = cupboard_log_run(&cupboard, "+a +b +c +d +e ", 2);
+	runs[1] = cupboard_log_run(&cupboard, "-b +f +g +h ", 1);
+	runs[2] = cupboard_log_run(&cupboard, "-h +i ", 9);
+}
+
+/* Nothing is left, and all that was counted was taken off again. */
+static void teardown(void)
+{
+	set_view_free(&view);
+	cupboard_free(&cupboard);
+	ck_assert(TAILQ_EMPTY(&store.used));
+	ck_assert_uint_eq(store.memory, 0);
+}
+
+static enum oplog_form update(const struct oplog_run *refs, size_t count, const char *more)
+{
+	struct buf base = BUF_EMPTY;
+	enum oplog_form form;
+
+	BUF_ADD(&base, OPLOG_SET_MARK);
+	for (size_t i = 0; i < count; i++)
+		oplog_add_run(&base, &refs[i]);
+	buf_add(&base, more, strlen(more));
+	form = set_view_update(&view, guard_place(buf_slice(&base)));
+	buf_free(&base);
+	return form;
+}
+
+/* Loads what is wanted. False if something is refused or is not there. */
+static bool load(void)
+{
+	bool good = view.want_count > 0;
+
+	for (size_t i = 0; i < view.want_count && good; i++) {
+		struct cupboard_item *item = cupboard_find(&cupboard, set_view_want_id(&view, &view.wants[i]));
+		good = item && set_view_load(&view, &view.wants[i], buf_slice(&item->data));
+	}
+	set_view_end_wants(&view);
+	return good;
+}
+
+/* Asks until there is an answer, or none can be had. Whoever gets none must want something. */
+static bool ask(struct set_request *r)
+{
+	while (!set_answer(&view, r)) {
+		ck_assert_uint_gt(view.want_count, 0);
+		if (!load())
+			return false;
+	}
+	return true;
+}
+
+static bool ask_and_free(struct set_request r)
+{
+	bool answered = ask(&r);
+
+	set_request_free(&r);
+	return answered;
+}
+
+static bool ask_everything(void)
+{
+	bool all = ask_and_free((struct set_request){ .verb = SET_TEST, .members = SLICE("a b e f h i k ~") });
+
+	for (uint64_t random = 0; random < 8; random++)
+		all &= ask_and_free((struct set_request){ .verb = SET_SAMPLE, .count = 1, .random = random });
+	all &= ask_and_free((struct set_request){ .verb = SET_RANGE, .count = 100 });
+	all &= ask_and_free((struct set_request){ .verb = SET_COUNT });
+	all &= ask_and_free((struct set_request){ .verb = SET_COUNT, .range = { .from = SLICE("b"), .after = true } });
+	all &= ask_and_free((struct set_request){ .verb = SET_INFO });
+	return ask_and_free((struct set_request){ .verb = SET_ALL }) && all;
+}
+
+/* The set as it is, with filters of all runs, and all of it in memory. */
+static void is_as_before(void)
+{
+	struct set_request all = { .verb = SET_ALL };
+
+	ck_assert_int_eq(update(runs, RUNS, ""), OPLOG_GOOD);
+	ck_assert(ask_everything() && ask(&all));
+	assert_bytes(buf_slice(&all.shared->text), members);
+	set_request_free(&all);
+}
+
+/* Whether the index, or the only table, shows that it is not what is referred to: a table does not say all of itself. */
+static bool is_noticed(const struct oplog_run *run, int number)
+{
+	return run->indexed || number == 1;
+}
+
+static void alters(int which, int number, uint64_t value, const char *more)
+{
+	struct oplog_run refs[RUNS] = { runs[0], runs[1], runs[2] };
+	uint64_t *const numbers[NUMBERS] = { &refs[which].tables, &refs[which].entries, &refs[which].removals,
+		&refs[which].bytes };
+	bool answered;
+
+	if (*numbers[number] == value)
+		return;
+	*numbers[number] = value;
+	if (update(refs, RUNS, more) != OPLOG_GOOD)
+		return;
+	ck_assert_uint_eq(view.runs[which].ref.entries, refs[which].entries);
+	answered = ask_everything();
+	ck_assert_msg(answered == (*more != '@' && !is_noticed(&refs[which], number)), "run %d, number %d: %d", which,
+		number, answered);
+}
+
+static void alters_everything(void (*before)(void), const char *more)
+{
+	static const uint64_t values[] = { 0, 1, 2, 3, 4, 5, 6, 7, 100, 200000, UINT32_MAX };
+
+	for (int which = 0; which < RUNS; which++) {
+		for (int number = 0; number < NUMBERS; number++) {
+			for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+				before();
+				alters(which, number, values[i], more);
+			}
+		}
+	}
+	is_as_before();
+}
+
+START_TEST(beside_another_run)
+{
+	alters_everything(is_as_before, fake_run);
+}
+END_TEST
+
+/* Nothing else in the base is another. */
+START_TEST(nothing_else)
+{
+	alters_everything(is_as_before, "");
+}
+END_TEST
+
+static void is_spare(void)
+{
+	is_as_before();
+	ck_assert_int_eq(update(NULL, 0, "+x "), OPLOG_GOOD);
+}
+
+/* The items are in memory, but no run has them. */
+START_TEST(spare_items)
+{
+	alters_everything(is_spare, "");
+	alters_everything(is_spare, fake_run);
+}
+END_TEST
+
+/* Another index names tables in memory, with other counts and in another order than they are in. */
+START_TEST(another_index)
+{
+	struct oplog_run other = { .indexed = true, .tables = 2 };
+	struct buf data = BUF_EMPTY;
+	struct fence fences[2];
+
+	is_as_before();
+	for (int i = 0; i < 2; i++) {
+		fences[i] = *set_view_index(&view, (size_t)i)->list;
+		fences[i].first = slice_of("z", i > 0);
+		fences[i].entries += 50;
+		other.entries += fences[i].entries;
+		other.removals += fences[i].removals;
+		other.bytes += fences[i].bytes;
+	}
+	fences_begin(&data);
+	fences_add(&data, &fences[0]);
+	fences_add(&data, &fences[1]);
+	other.id = cupboard_put(&cupboard, OPLOG_INDEX, buf_slice(&data));
+	other.check = check_of(buf_slice(&data));
+	ck_assert_int_eq(update(&other, 1, ""), OPLOG_GOOD);
+	ck_assert(!ask_everything());
+	is_as_before();
+	buf_free(&data);
+}
+END_TEST
+
+SUITE_AROUND(altered_runs, setup, teardown, beside_another_run, nothing_else, spare_items, another_index)

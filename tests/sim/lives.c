@@ -162,6 +162,7 @@ static void rewritten(struct world *w, const struct message *m, int i, const str
 		by->broke = false;
 		by->empty = false;
 		by->wrote = second(w);
+		by->known = by->looked;
 		by->before = before->expires;
 		by->drift = life->drift;
 		life->drift += second(w) - by->read;
@@ -190,7 +191,7 @@ static void corrected(struct world *w, const struct message *m, struct life *lif
 		set_end(life, item->expires, 0);
 		return;
 	}
-	drift = by->drift + second(w) - (m->call.exptime > MONTH ? by->read : by->wrote);
+	drift = by->drift + second(w) - (m->call.exptime > MONTH ? by->read : by->known);
 	if (by->corrects && is_near(item->expires, life->expires, drift))
 		life->drift = drift;
 	else if (by->corrects && is_near(item->expires, by->before, drift))
@@ -230,6 +231,8 @@ static void read_by(struct world *w, const struct message *m, struct rewriter *b
 
 	if (m->call.want & WANT_VALUE)
 		by->empty = buf_size(&item->value) == 0;
+	if (m->call.want & WANT_TTL)
+		by->looked = second(w);
 	if ((m->call.want & whole) != whole)
 		return;
 	by->read = second(w);

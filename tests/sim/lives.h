@@ -32,6 +32,8 @@ struct life {
 		bool empty;     /* it has read the base last when nothing was in it, and not written it since */
 		int64_t read;   /* the second of its last read of the base */
 		int64_t wrote;  /* the second of its last CAS */
+		int64_t looked; /* the second of its last read of the time to live */
+		int64_t known;  /* that of the read right before its last CAS, which a correction repeats */
 		int64_t before; /* what that CAS had to keep */
 		int64_t drift;  /* of the base before that CAS */
 	} by[LIVES_PROXIES];

@@ -3,8 +3,6 @@
 #include <assert.h>
 #include <stdio.h>
 
-#include "util/random.h"
-
 enum { ROUNDS_MAX = 20 };
 
 void box_init(struct box *box, unsigned form)
@@ -85,7 +83,7 @@ struct snapshot box_look(const struct box *box, enum purpose purpose, const stru
 		.options = &box->options,
 		.key = SLICE("s"),
 		.seed = 3,
-		.random = box->cas,
+		.random = (uint64_t *)&box->random,
 		.purpose = purpose,
 		.change = change };
 	size_t asked;
@@ -158,7 +156,6 @@ static bool checked(const struct box *box, const struct snapshot *s, bool check)
 enum adopted_status box_change(struct box *box, const struct fold *change, bool create)
 {
 	enum purpose purpose = FOR_WRITE;
-	uint64_t random = 1;
 	bool ended = false;
 
 	for (int round = 0; round < ROUNDS_MAX; round++) {
@@ -167,7 +164,6 @@ enum adopted_status box_change(struct box *box, const struct fold *change, bool 
 		enum adopted_status status;
 		bool done;
 		s.attempt = (unsigned)round;
-		s.random = random_next(&random);
 		status = box->encoding->change(&s, create, &plan);
 		done = status == ADOPTED_OK && run(box, &plan, &ended) && ended;
 		done = done && checked(box, &s, plan.check);
@@ -182,7 +178,6 @@ enum adopted_status box_change(struct box *box, const struct fold *change, bool 
 
 enum adopted_status box_replace(struct box *box, const struct fold *members)
 {
-	uint64_t random = 1;
 	bool ended = false;
 
 	for (int round = 0; round < ROUNDS_MAX; round++) {
@@ -190,7 +185,6 @@ enum adopted_status box_replace(struct box *box, const struct fold *members)
 		struct plan plan = { 0 };
 		enum adopted_status status;
 		s.attempt = (unsigned)round;
-		s.random = random_next(&random);
 		status = box->encoding->replace(&s, members, &plan);
 		bool done = status == ADOPTED_OK && run(box, &plan, &ended) && ended;
 		plan_free(&plan);

@@ -16,7 +16,7 @@ struct box {
 		bool there;
 	} items[BOX_ITEMS];
 	size_t count;
-	uint64_t cas;
+	uint64_t cas, random;
 };
 
 /* An empty box for encoding `form`, where flip counts twice: with and without the pointer. The key is `s`. */

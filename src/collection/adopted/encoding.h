@@ -49,7 +49,7 @@ struct snapshot {
 	enum purpose purpose;
 	const struct fold *change; /* FOR_WRITE: the members to add and remove; else NULL */
 	unsigned attempt;          /* lost races so far */
-	uint64_t random;           /* another number for each snapshot */
+	uint64_t *random;          /* borrowed: a state for random_next */
 	bool copied;               /* for the encoding: this operation has copied a time to live between items */
 	bool forced;               /* a client asked for this compaction: any gain is worth a rewrite */
 	struct snapshot_item **items;

@@ -204,7 +204,7 @@ void adopted_read(struct adopted *c, struct snapshot *s, enum purpose purpose, a
 	snapshot_free(s);
 	s->purpose = purpose;
 	s->change = &c->change;
-	s->random = random_next(&env_of(c)->random);
+	s->random = &env_of(c)->random;
 	c->taking = s;
 	c->looks = 0;
 	c->next = next;

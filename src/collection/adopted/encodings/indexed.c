@@ -113,20 +113,20 @@ static uint64_t random_gap(const struct snapshot *s)
 {
 	enum { LEAST = 1000, DOUBLED_MAX = 16 };
 
-	return s->random % ((uint64_t)LEAST << (s->attempt < DOUBLED_MAX ? s->attempt : DOUBLED_MAX));
+	return random_next(s->random) % ((uint64_t)LEAST << (s->attempt < DOUBLED_MAX ? s->attempt : DOUBLED_MAX));
 }
 
 /* The first of `count` numbers that the index does not name: they follow all others, with this gap, as long as there is room. */
 static uint64_t free_numbers(const struct snapshot *s, uint64_t count, uint64_t gap)
 {
 	struct fold names = { .seed = s->seed };
-	uint64_t first = gap, random = s->random;
+	uint64_t first = gap;
 
 	if (read_index(s, &names)) {
 		first += behind(&names, 0, NUMBER_MAX);
 		/* The order of the lists is that of the index, so any numbers will do. */
 		while (first > NUMBER_MAX - count || behind(&names, first, first + count - 1) != first)
-			first = random_next(&random) % (NUMBER_MAX - count);
+			first = random_next(s->random) % (NUMBER_MAX - count);
 	}
 	fold_free(&names);
 	return first;

@@ -1,8 +1,6 @@
 /* Reading a set that is remembered: what is asked for when little or nothing has changed, and whether all of it is still there. */
 #include <stdio.h>
 
-#include "collection/lane/lane.h"
-#include "collection/set/cache.h"
 #include "conversations.h"
 #include "server.h"
 #include "set_model.h"

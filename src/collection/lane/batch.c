@@ -7,9 +7,12 @@ void lane_count_appends(struct lane *lane)
 	struct lanes_stats *stats = &lane->lanes->stats;
 	const struct op *op;
 
-	stats->appends++;
+	lane->appended = 0;
 	STAILQ_FOREACH(op, &lane->batch, link)
-		stats->appended_operations++;
+		lane->appended++;
+	stats->appends++;
+	stats->appended_operations += lane->appended;
+	crowd_appends(&lane->lanes->crowds, lane->hash, (unsigned)lane->appended);
 }
 
 void lane_count_reads(struct lane *lane)

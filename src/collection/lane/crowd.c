@@ -20,7 +20,8 @@ void crowd_lost(struct crowds *crowds, uint64_t hash, uint64_t now, bool rewritt
 		slot_of(crowds, hash)->lost = now;
 		return;
 	}
-	*slot_of(crowds, hash) = (struct crowd){ hash, now, share < CROWD_SHARE_MAX ? 2 * share : CROWD_SHARE_MAX };
+	share = share < CROWD_SHARE_MAX ? 2 * share : CROWD_SHARE_MAX;
+	*slot_of(crowds, hash) = (struct crowd){ hash, now, share, crowd_appended(crowds, hash) };
 }
 
 void crowd_won(struct crowds *crowds, uint64_t hash)
@@ -30,4 +31,19 @@ void crowd_won(struct crowds *crowds, uint64_t hash)
 	/* The share stays at 2 or more: only CROWD_FORGET ends crowding. */
 	if (c->hash == hash && c->share > 2)
 		c->share /= 2;
+}
+
+void crowd_appends(struct crowds *crowds, uint64_t hash, unsigned operations)
+{
+	struct crowd *c = slot_of(crowds, hash);
+
+	if (c->hash == hash)
+		c->appended = operations;
+}
+
+unsigned crowd_appended(const struct crowds *crowds, uint64_t hash)
+{
+	const struct crowd *c = &crowds->slots[hash % CROWD_SLOTS];
+
+	return c->hash == hash ? c->appended : 0;
 }

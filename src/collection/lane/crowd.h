@@ -9,6 +9,10 @@
  *
  * The share doubles with each rewrite that was lost to another one, and halves with each success. So it converges to
  * about the number of proxies that hold, and one or two of them rewrite at a time.
+ *
+ * A lane of a crowded key also collects: before it appends, it waits up to COLLECT_MS for as many operations as its
+ * clients have had in flight. So each append carries out what several round trips would, and the server copies the
+ * base less often. Databases know this as group commit.
  */
 #ifndef COLLECTION_CROWD_H
 #define COLLECTION_CROWD_H
@@ -22,7 +26,9 @@ enum {
 	CROWD_SHARE_MAX = 64,
 	CROWD_FORGET = 10 * 1000, /* milliseconds after the last lost rewrite until the key counts as quiet */
 	CROWD_GROWTH = 4,         /* the limit of a base's size is up to this many times larger for a crowded key */
-	HOLD_MAX = 256            /* milliseconds */
+	HOLD_MAX = 256,           /* milliseconds */
+	COLLECT_MS = 1,
+	COLLECT_MOST = 64 /* operations: more in one append save little */
 };
 
 /* A hash table without chains: a key overwrites another one in its slot. All zeroes is an empty table. */
@@ -30,6 +36,7 @@ struct crowds {
 	struct crowd {
 		uint64_t hash, lost; /* of the key; the time of the last lost rewrite, in milliseconds */
 		unsigned share;
+		unsigned appended; /* operations in the last append */
 	} slots[CROWD_SLOTS];
 };
 
@@ -39,6 +46,10 @@ unsigned crowd_share(const struct crowds *crowds, uint64_t hash, uint64_t now);
 /* Record a rewrite that was lost to an append, or to another rewrite if `rewritten`; and one that succeeded. */
 void crowd_lost(struct crowds *crowds, uint64_t hash, uint64_t now, bool rewritten);
 void crowd_won(struct crowds *crowds, uint64_t hash);
+
+/* Records how many operations an append carries out; crowd_appended gives the last such number, 0 if there is none. */
+void crowd_appends(struct crowds *crowds, uint64_t hash, unsigned operations);
+unsigned crowd_appended(const struct crowds *crowds, uint64_t hash);
 
 /*
  * The size in bytes above which a base is too large. It grows with the share and with `written`, the bytes of a

@@ -250,11 +250,12 @@ void lane_next(struct lane *lane)
 		STAILQ_REMOVE_HEAD(&lane->waiting, link);
 		send_deferred(lane, op);
 	}
-	if (op && hold_start(lane))
+	if (op && (hold_start(lane) || collect_start(lane)))
 		return;
+	lane->appended = 0;
 	if (op)
 		lane_run(lane);
-	else if (!lane->looking)
+	else if (!lane->looking && !lane->collect_runs)
 		destroy(lane);
 }
 
@@ -268,6 +269,8 @@ void lanes_submit(struct lanes *lanes, struct op *op)
 	STAILQ_INSERT_TAIL(&lane->waiting, op, link);
 	if (!lane->running)
 		lane_next(lane);
+	else if (lane->missing)
+		collect_came(lane);
 }
 
 static struct slice copy_to(char **at, struct slice s)

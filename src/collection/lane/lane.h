@@ -62,7 +62,12 @@ struct lane {
 	bool pushes;  /* the last append pushed items of a list */
 	bool grown;   /* the key is crowded and its base too large: hold after the batch */
 	struct waiter hold;
-	uint64_t hold_until;       /* milliseconds of env.now; 0 if the lane does not hold */
+	uint64_t hold_until; /* milliseconds of env.now; 0 if the lane does not hold */
+	struct waiter collect;
+	uint64_t collect_until; /* milliseconds of env.now */
+	size_t missing;         /* operations that must still come before the lane, which collects, goes on; else 0 */
+	size_t appended;        /* operations that the append which has just ended carried out; else 0 */
+	bool collect_runs;      /* the timer of `collect` */
 	bool compaction_requested; /* the lane has queued a COMPACT */
 	char key[];
 };
@@ -114,5 +119,13 @@ bool lane_looks_often(struct lane *lane);
 
 /* Starts to hold if that is due; true if it did. */
 bool hold_start(struct lane *lane);
+
+/* --- collect.c: larger appends to crowded keys --- */
+
+/* Starts to collect if more than what waits can be expected; true if it did. */
+bool collect_start(struct lane *lane);
+
+/* Called for each operation that comes while the lane collects. */
+void collect_came(struct lane *lane);
 
 #endif

@@ -1,0 +1,162 @@
+/* How a lane of a crowded key collects operations for one append: see crowd.h. */
+#include <stdio.h>
+
+#include "collection/lane/lane.h"
+#include "conversations.h"
+#include "util/hash.h"
+
+static size_t seen; /* calls that said_appends has looked at */
+
+static void setup(void)
+{
+	struct fake *f = &fake;
+
+	fake_setup();
+	fake_has_time(f);
+	crowd_lost(&f->host.lanes->crowds, hash_key(SLICE("k"), f->host.env.seed), f->host.env.now, true);
+	seen = 0;
+}
+
+static void teardown(void)
+{
+	(void)fake_pass(&fake, COLLECT_MS);
+	fake_teardown();
+}
+
+/* The logs of the appends since the last time. Everything is answered; a crowded key is looked at by chance. */
+static const char *appended(void)
+{
+	static char logs[1024];
+	size_t n = 0;
+
+	for (; seen < fake.count; seen++) {
+		struct slice log = fake.calls[seen].call.value;
+		if (fake.calls[seen].call.verb == CALL_APPEND)
+			n += (size_t)snprintf(logs + n, sizeof(logs) - n, "%.*s|", (int)log.n, log.p);
+	}
+	logs[n] = '\0';
+	return logs;
+}
+
+static void answer_all(void)
+{
+	const struct result done = { .status = RESULT_DONE }, size = { .status = RESULT_HIT, .size = 100 };
+
+	for (size_t n = fake_waiting(&fake); n; n--) {
+		size_t i = fake_oldest(&fake);
+		fake_result(&fake, i, fake.calls[i].call.verb == CALL_APPEND ? &done : &size);
+	}
+}
+
+/* Two operations in flight. */
+static void become_two(void)
+{
+	client_asks("sadd k a\r\nsadd k b\r\n");
+	ck_assert_str_eq(appended(), "+a |");
+	answer_all();
+	client_is_told("STORED\r\n");
+	ck_assert_str_eq(appended(), "");
+	client_asks("sadd k c\r\n");
+	ck_assert_str_eq(appended(), "+b +c |");
+	answer_all();
+	client_is_told("STORED\r\nSTORED\r\n");
+}
+
+/* As many as were in flight go together; the last of them does not wait. */
+START_TEST(together)
+{
+	become_two();
+	for (int i = 0; i < 3; i++) {
+		client_asks("sadd k d\r\n");
+		ck_assert_str_eq(appended(), "");
+		client_asks("srem k e\r\n");
+		ck_assert_str_eq(appended(), "+d -e |");
+		answer_all();
+		client_is_told("STORED\r\nDELETED\r\n");
+	}
+}
+END_TEST
+
+/* A client that has left is waited for once. */
+START_TEST(one_leaves)
+{
+	become_two();
+	(void)fake_pass(&fake, COLLECT_MS);
+	client_asks("sadd k d\r\n");
+	ck_assert_uint_eq(fake_pass(&fake, COLLECT_MS - 1), 0);
+	ck_assert_str_eq(appended(), "");
+	ck_assert_uint_eq(fake_pass(&fake, 1), 1);
+	ck_assert_str_eq(appended(), "+d |");
+	answer_all();
+	client_is_told("STORED\r\n");
+	client_asks("sadd k e\r\n");
+	ck_assert_str_eq(appended(), "+e |");
+	answer_all();
+	client_is_told("STORED\r\n");
+}
+END_TEST
+
+/* The timer of an append that came earlier does not shorten the time of the next. */
+START_TEST(timer_of_an_earlier_append)
+{
+	become_two(); /* which set a timer */
+	fake.host.env.now += COLLECT_MS;
+	client_asks("sadd k d\r\n");
+	ck_assert_uint_eq(fake_pass(&fake, 0), 1);
+	ck_assert_str_eq(appended(), "");
+	ck_assert_uint_eq(fake_pass(&fake, COLLECT_MS), 1);
+	ck_assert_str_eq(appended(), "+d |");
+	answer_all();
+	client_is_told("STORED\r\n");
+}
+END_TEST
+
+/* A lane whose timer runs stays until it has fired. */
+START_TEST(nothing_is_left)
+{
+	become_two();
+	ck_assert(!lanes_idle(fake.host.lanes));
+	(void)fake_pass(&fake, COLLECT_MS);
+	ck_assert(lanes_idle(fake.host.lanes));
+}
+END_TEST
+
+/* What is enough for an append does not wait for more. */
+START_TEST(many_wait_for_nobody)
+{
+	client_asks("sadd k a\r\n");
+	for (int i = 0; i < COLLECT_MOST; i++)
+		client_asks("sadd k b\r\n");
+	ck_assert_str_eq(appended(), "+a |");
+	answer_all();
+	ck_assert_uint_eq(strlen(appended()), strlen("+b ") * COLLECT_MOST + 1);
+	answer_all();
+	ck_assert_uint_eq(strlen(fake_told(&fake)), strlen("STORED\r\n") * (1 + COLLECT_MOST));
+}
+END_TEST
+
+/* A read is not an append: nothing is won by waiting. */
+START_TEST(reads_do_not_wait)
+{
+	become_two();
+	client_asks("scard k\r\n");
+	ck_assert_uint_eq(fake_waiting(&fake), 1);
+	server_answers(FOUND("k", 3, "+a "));
+	client_is_told("1\r\n");
+}
+END_TEST
+
+/* Nobody else writes the key. */
+START_TEST(not_crowded)
+{
+	fake.host.env.now += CROWD_FORGET;
+	client_asks("sadd k a\r\nsadd k b\r\n");
+	answer_all();
+	ck_assert_str_eq(appended(), "+a |+b |");
+	answer_all();
+	client_is_told("STORED\r\nSTORED\r\n");
+}
+END_TEST
+
+SUITE_AROUND(collect, setup, teardown, together, one_leaves, timer_of_an_earlier_append, nothing_is_left,
+	many_wait_for_nobody, reads_do_not_wait, not_crowded)

@@ -98,7 +98,7 @@ SAN_BUILD = $(QUIET_MAKE) BUILD=build/san CFLAGS='-O1 -g' \
 
 check-san:
 	@$(SAN_BUILD) build/san/setlistd build/san/check_unit
-	@tests/sum 'CK_TIMEOUT_MULTIPLIER=100 build/san/check_unit' 'tests/wire/run --setlistd build/san/setlistd'
+	@tests/sum -j 2 'CK_TIMEOUT_MULTIPLIER=100 build/san/check_unit' 'tests/wire/run --setlistd build/san/setlistd'
 
 # Not a part of `make check`. See tests/wire/tsan.supp for what is no fault.
 TSAN_BUILD = $(QUIET_MAKE) BUILD=build/tsan CFLAGS='-O1 -g' SANITIZE='-fsanitize=thread -fno-omit-frame-pointer'

@@ -1,19 +1,8 @@
 /*
- * Collecting operations for one append: see crowd.h. An operation that comes last of those expected starts the batch at once. So
- * the timer fires only if clients have left or pause.
+ * Collecting operations for one append: see crowd.h. The last of the expected operations starts the batch at once. So the timer
+ * matters only if clients have left or pause.
  */
 #include "collection/lane/lane.h"
-
-static void timed_out(struct waiter *waiter, const struct result *r);
-
-static void set_timer(struct lane *lane, uint64_t ms)
-{
-	struct env *env = lane_env(lane);
-
-	lane->collect.done = timed_out;
-	lane->collect_runs = true;
-	env->later(env, &lane->collect, (unsigned)ms);
-}
 
 static void run(struct lane *lane)
 {
@@ -21,20 +10,28 @@ static void run(struct lane *lane)
 	lane_run(lane);
 }
 
-/* A timer cannot be stopped: it may have been set for an earlier batch. */
+/* A timer cannot be stopped. One that was set for an earlier batch shortens the wait. */
 static void timed_out(struct waiter *waiter, const struct result *r)
 {
 	struct lane *lane = (struct lane *)((char *)waiter - offsetof(struct lane, collect));
-	uint64_t now = lane_env(lane)->now;
 
 	(void)r;
 	lane->collect_runs = false;
-	if (lane->missing && now < lane->collect_until)
-		set_timer(lane, lane->collect_until - now);
-	else if (lane->missing)
+	if (lane->missing)
 		run(lane);
 	else if (!lane->running)
 		lane_next(lane);
+}
+
+static void set_timer(struct lane *lane)
+{
+	struct env *env = lane_env(lane);
+
+	if (lane->collect_runs)
+		return;
+	lane->collect.done = timed_out;
+	lane->collect_runs = true;
+	env->later(env, &lane->collect, COLLECT_MS);
 }
 
 /* Those that wait when an append ends are in flight beside the ones that it carried out. */
@@ -61,9 +58,7 @@ bool collect_start(struct lane *lane)
 		return false;
 	lane->missing = wanted - waiting;
 	lane->running = true;
-	lane->collect_until = env->now + COLLECT_MS;
-	if (!lane->collect_runs)
-		set_timer(lane, COLLECT_MS);
+	set_timer(lane);
 	return true;
 }
 

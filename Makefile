@@ -37,7 +37,9 @@ PURE = $(wildcard src/protocol/*.c src/collection/*.c src/collection/*/*.c src/c
 	src/upstream/greeting.c src/util/alloc.c src/util/buf.c src/util/escape.c src/util/histogram.c src/util/num.c src/util/pool.c src/util/shared.c src/util/topk.c src/config/address.c src/config/text.c
 REST = $(filter-out $(PURE), $(wildcard src/*.c src/*/*.c src/*/*/*.c src/*/*/*/*.c))
 UNIT = $(wildcard tests/unit/*.c)
-FUZZERS = $(patsubst tests/fuzz/%.c, %, $(wildcard tests/fuzz/fuzz_*.c))
+# The slowest first, so that none of them is left alone at the end.
+SLOW_FUZZERS = fuzz_view fuzz_table fuzz_connection
+FUZZERS = $(SLOW_FUZZERS) $(filter-out $(SLOW_FUZZERS), $(patsubst tests/fuzz/%.c, %, $(wildcard tests/fuzz/fuzz_*.c)))
 OBJECTS = $(patsubst %.c, $(BUILD)/%.o, $(PURE) $(REST))
 PURE_LIB = $(BUILD)/libpure.a
 

@@ -6,13 +6,10 @@
 
 int table_model_order(struct slice a, struct slice b)
 {
-	size_t i = 0;
+	size_t n = a.n < b.n ? a.n : b.n;
+	int order = n ? memcmp(a.p, b.p, n) : 0;
 
-	while (i < a.n && i < b.n && a.p[i] == b.p[i])
-		i++;
-	if (i == a.n || i == b.n)
-		return a.n < b.n ? -1 : a.n > b.n;
-	return (unsigned char)a.p[i] < (unsigned char)b.p[i] ? -1 : 1;
+	return order ? order : a.n < b.n ? -1 : a.n > b.n;
 }
 
 static int by_name(const void *a, const void *b)

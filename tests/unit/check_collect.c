@@ -5,7 +5,7 @@
 #include "conversations.h"
 #include "util/hash.h"
 
-static size_t seen; /* calls that said_appends has looked at */
+static size_t seen; /* calls that appended() has looked at */
 
 static void setup(void)
 {
@@ -23,7 +23,7 @@ static void teardown(void)
 	fake_teardown();
 }
 
-/* The logs of the appends since the last time. Everything is answered; a crowded key is looked at by chance. */
+/* The logs of the appends since the last time. */
 static const char *appended(void)
 {
 	static char logs[1024];
@@ -38,6 +38,7 @@ static const char *appended(void)
 	return logs;
 }
 
+/* Also looks at the size, which a lane of a crowded key sends by chance. */
 static void answer_all(void)
 {
 	const struct result done = { .status = RESULT_DONE }, size = { .status = RESULT_HIT, .size = 100 };

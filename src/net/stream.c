@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { SPARE_MAX = 8 * 1024, HOLD_MAX = 8 * 1024, READ_MORE = 64 * 1024, VECTORS_MAX = 64 };
+enum { SPARE_MAX = 8 * 1024, HOLD_MAX = 8 * 1024, READ_MORE = 64 * 1024, READ_DIRECT = 16 * 1024, VECTORS_MAX = 64 };
 
 static void pass_input(struct stream *stream, struct slice in)
 {
@@ -59,20 +59,23 @@ static ssize_t receive(struct stream *stream, void *to, size_t size)
 	return stream->tls ? receive_encrypted(stream, to, size) : recv(stream->fd, to, size, 0);
 }
 
-/* Reads to the loop's scratch, unless there is unconsumed input. So idle connections own no buffer. */
+/*
+ * Reads to the loop's scratch, unless there is much unconsumed input. So idle connections own no buffer, and those whose peer has sent
+ * a part of a line a small one.
+ */
 static ssize_t read_some(struct stream *stream, struct slice *in)
 {
-	ssize_t n;
+	size_t before = buf_size(&stream->in);
+	bool direct = before >= READ_DIRECT;
+	char *to = direct ? buf_reserve(&stream->in, READ_MORE) : stream->loop->scratch;
+	ssize_t n = receive(stream, to, direct ? READ_MORE : LOOP_SCRATCH);
+	size_t came = n > 0 ? (size_t)n : 0;
 
-	if (buf_size(&stream->in) == 0) {
-		n = receive(stream, stream->loop->scratch, LOOP_SCRATCH);
-		*in = slice_of(stream->loop->scratch, n > 0 ? (size_t)n : 0);
-		return n;
-	}
-	n = receive(stream, buf_reserve(&stream->in, READ_MORE), READ_MORE);
-	if (n > 0)
-		buf_commit(&stream->in, (size_t)n);
-	*in = buf_slice(&stream->in);
+	if (direct)
+		buf_commit(&stream->in, came);
+	else if (before)
+		buf_add(&stream->in, to, came);
+	*in = direct || before ? buf_slice(&stream->in) : slice_of(to, came);
 	return n;
 }
 

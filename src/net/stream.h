@@ -103,10 +103,13 @@ static inline size_t stream_waiting(const struct stream *stream)
 	return buf_size(&stream->out) + stream->chunks.waiting;
 }
 
-/* Bytes of memory that it takes: what was read and not used up, what waits to be written. What was never filled takes none. */
+/*
+ * Bytes of memory that it takes: for what was read and not used up, and for what waits to be written. Buffers count whole: what is
+ * not filled may be memory that another buffer has filled.
+ */
 static inline size_t stream_memory(const struct stream *stream)
 {
-	return stream->in.end + stream->out.end + stream->chunks.held + (stream->tls ? tls_memory(stream->tls) : 0);
+	return stream->in.cap + stream->out.cap + stream->chunks.held + (stream->tls ? tls_memory(stream->tls) : 0);
 }
 
 /* Whether the handshake of a TLS session is under way: until it is done nothing can be written. */

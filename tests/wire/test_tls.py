@@ -8,6 +8,7 @@ import sys
 
 import test_bounds
 import test_concurrency
+import test_memory
 import test_shared_replies
 import test_slow_clients
 from case_tls import Secured, TlsTest
@@ -216,7 +217,7 @@ class LastReplies(Secured, test_bounds.LastReplies):
         return self.wrap(super().deaf())
 
 
-class Memory(Secured, test_bounds.Memory):
+class Memory(Secured, test_memory.Memory):
     test_all_is_given_back = None  # a session takes some as long as it is there
 
     def deaf(self):

@@ -1,0 +1,194 @@
+"""Memory: how much clients may hold together, and what the daemon says when there is none."""
+import resource
+import signal
+
+import fake
+from case import WireTest
+from case_bounds import BoundsTest, stats
+from harness import PATIENCE, built_with_sanitizer, wait_until
+from wire import Closed
+
+MIB = 1 << 20
+LIMITS_WITHIN_TURN = 256 * 1024  # of client_limits.h
+
+
+def status_kib(proxy, name):
+    with open(f"/proc/{proxy.pid}/status", encoding="ascii") as status:
+        for line in status:
+            if line.startswith(f"{name}:"):
+                return int(line.split()[1])
+    raise AssertionError(f"no {name}")
+
+
+class NoMemory(WireTest):
+    def test_last_words(self):
+        """The process ends, and says why."""
+        if built_with_sanitizer():
+            self.skipTest("a sanitizer ends the process itself")
+        proxy = self.setlistd([self.memcached()])
+        conn = self.connect(proxy)
+        self.assertEqual(conn.ask("mn"), "MN")
+        most = status_kib(proxy, "VmData") * 1024 + MIB
+        resource.prlimit(proxy.pid, resource.RLIMIT_DATA, (most, most))
+        try:
+            conn.send(b"set k 0 0 8000000\r\n" + b"x" * 8000000 + b"\r\n")
+        except OSError:
+            pass
+        self.assertEqual(proxy.process.child.wait(PATIENCE), -signal.SIGABRT)
+        proxy.stopped = True
+        self.assertRegex(proxy.process.stderr(), r"error: no memory: \d+ bytes were asked for; the process ends\n")
+
+
+class Memory(BoundsTest):
+    """client_memory: those that hold most go, the others notice nothing."""
+    alone = True
+
+    def serve_big(self, config):
+        self.serve(config)
+        self.assertEqual(self.watcher.set("big", b"x" * 1000000), "STORED")
+        self.assertEqual(self.watcher.set("little", b"x"), "STORED")
+        self.small = self.connect(self.proxy)
+
+    def bounded(self, limit):
+        wait_until("memory is reclaimed", PATIENCE, lambda: int(stats(self.watcher)["client_bytes"]) <= limit)
+        self.assertEqual(self.small.get("little"), b"x")
+        if not built_with_sanitizer():
+            self.assertLess(self.proxy.peak_mib(), limit / MIB + 64)
+
+    def test_clients_that_do_not_read(self):
+        self.serve_big("client_memory = 16777216")
+        socks = [self.deaf() for _ in range(40)]
+        for sock in socks:
+            sock.sendall(b"get big\r\n" * 32)
+        self.wait_for("closed_memory_clients", 10)
+        self.bounded(16 * MIB)
+        self.assertIn("all clients hold more than client_memory", self.proxy.process.stderr())
+
+    def test_buffers_count_whole(self):
+        """A buffer is larger than what it holds, and its memory was another client's before."""
+        self.serve_big("")
+        conns = [self.connect(self.proxy) for _ in range(300)]
+        for conn in conns:
+            conn.send(b"get big\r\n" * 32)
+        self.wait_for("closed_memory_clients", 220)
+        self.bounded(256 * MIB)
+
+    def test_beginnings_of_lines(self):
+        """A line that comes in pieces takes little more than its length."""
+        self.serve_big("")
+        conns = [self.connect(self.proxy) for _ in range(100)]
+        for _ in range(3):
+            for conn in conns:
+                conn.send(b"get" * 100)
+            for _ in range(20):             # turns in which that is read
+                self.watcher.ask("mn")
+        self.assertLess(int(stats(self.watcher)["client_bytes"]), len(conns) * 32768)
+
+    def test_requests_that_are_not_complete(self):
+        self.serve_big("client_memory = 16777216\nmax_value = 8388608")
+        for part in (b"set k 0 0 1000000\r\n" + b"x" * 999999, b"get " + b"k" * 999000):
+            with self.subTest(part=part[:10]):
+                before = int(stats(self.watcher)["closed_memory_clients"])
+                for conn in [self.connect(self.proxy) for _ in range(40)]:
+                    try:
+                        conn.send(part)
+                    except OSError:
+                        pass
+                self.wait_for("closed_memory_clients", before + 10)
+                self.bounded(16 * MIB)
+
+    def test_one_text_for_many_counts_once(self):
+        self.serve_big("client_memory = 16777216")
+        for i in range(40):
+            self.assertEqual(self.watcher.ask("sadd set " + " ".join(f"{i}-{j}-{'m' * 40}" for j in range(500))), "STORED")
+        readers = [self.connect(self.proxy) for _ in range(60)]
+        sizes = set()
+        for conn in readers:
+            conn.send(b"smembers set\r\n")
+        for conn in readers:
+            sizes.add(len(conn.read_values()[0]["set"][1]))
+        self.assertEqual(len(sizes), 1)
+        self.assertEqual(stats(self.watcher)["closed_memory_clients"], "0")
+
+    def test_a_text_counts_before_it_is_written(self):
+        """Several get it in one turn, and another in the same turn so much that it is weighed at once."""
+        self.serve_big("")
+        for i in range(20):
+            self.assertEqual(self.watcher.ask("sadd set " + " ".join(f"{i}-{j}-{'m' * 10}" for j in range(500))), "STORED")
+        size = len(self.watcher.values("smembers set")[0]["set"][1])
+        self.assertIn(size, range(LIMITS_WITHIN_TURN // 2, LIMITS_WITHIN_TURN), "those that get it once are weighed at once too")
+        conns = [self.connect(self.proxy) for _ in range(5)]
+        conns.append(conns[-1])
+        asked = int(stats(self.watcher)["cmd_collection"])
+        self.server.pause()
+        for number, conn in enumerate(conns, 1):
+            conn.send(b"smembers set\r\n")
+            self.wait_for("cmd_collection", asked + number)
+        self.server.resume()
+        for conn in conns:
+            self.assertEqual(len(conn.read_values()[0]["set"][1]), size)
+        self.assertEqual(stats(self.watcher)["closed_memory_clients"], "0")
+
+    def test_all_is_given_back(self):
+        self.serve_big("")
+        socks = [self.deaf() for _ in range(5)]
+        for sock in socks:
+            sock.sendall(b"smembers big\r\nget big\r\n" * 4)
+        wait_until("they hold something", PATIENCE, lambda: int(stats(self.watcher)["client_bytes"]) > 4 * MIB)
+        for sock in socks:
+            sock.close()
+        wait_until("all is given back", PATIENCE, lambda: int(stats(self.watcher)["client_bytes"]) < 16384)
+
+
+class CounterMemory(BoundsTest):
+    """Memory of requests that read very many counters: here some megabytes for a request of 230 bytes."""
+    TYPE = "T" * 210
+    REQUEST = f"evcount {TYPE} 2012 2013\r\n".encode()
+    HOURS = (366 + 365) * 24
+
+    def hold_first(self):
+        return self.hold(f"{self.TYPE}::2012010100")
+
+    def is_answered(self, conn):
+        try:
+            self.assertEqual(len(conn.lines_until("END")), self.HOURS + 1)
+        except (Closed, OSError):
+            return False
+        return True
+
+    def test_of_many_clients(self):
+        """Two of these requests are too much, and one alone is carried out, although it takes more than client_buffer."""
+        self.serve_fake("client_memory = 8388608\nrequest_timeout = 600000")
+        held = self.hold_first()
+        conns = [self.connect(self.proxy) for _ in range(4)]
+        for conn in conns:
+            conn.send(self.REQUEST)
+        self.wait_for("closed_memory_clients", 3)
+        self.assertGreater(int(stats(self.watcher)["client_bytes"]), 4 * MIB)
+        held.set()
+        self.assertEqual([self.is_answered(conn) for conn in conns].count(True), 1)
+        self.assertEqual(stats(self.watcher)["closed_memory_clients"], "3")
+        wait_until("all is given back", PATIENCE, lambda: int(stats(self.watcher)["client_bytes"]) < 16384)
+
+    def test_is_no_reply(self):
+        """A client that waits for its counters is not one that does not read: such a one is closed meanwhile."""
+        self.serve_fake("client_buffer = 65536\nrequest_timeout = 600000")
+        conn, deaf = self.connect(self.proxy), self.deaf()
+        self.assertEqual(conn.ask("mn"), "MN")
+        self.server.faults[b"key-big"] = fake.raw(b"VA 1000000 k{key} f0\r\n" + b"x" * 1000000 + b"\r\n")
+        deaf.sendall(b"get key-big\r\n" * 2)
+        wait_until("it does not read", PATIENCE, lambda: int(stats(self.watcher)["client_bytes"]) > 16 * 65536)
+        held = self.hold_first()
+        conn.send(self.REQUEST)
+        self.wait_for("closed_slow_clients")
+        held.set()
+        self.assertTrue(self.is_answered(conn))
+        self.assertEqual(stats(self.watcher)["closed_slow_clients"], "1")
+
+    def test_is_given_back_at_once(self):
+        """Though nothing can be written to the client."""
+        self.serve()
+        self.assertEqual(self.watcher.set("big", b"x" * 1000000), "STORED")
+        self.deaf().sendall(b"get big\r\nget big\r\n" + self.REQUEST.replace(b"2012 2013", b"2012 2016"))
+        self.wait_for("cmd_event")
+        wait_until("it is given back", PATIENCE, lambda: int(stats(self.watcher)["client_bytes"]) < 8 * MIB)

@@ -28,12 +28,17 @@ int64_t dates_choose(struct world *w)
 
 /*
  * If a touch comes between the read and the CAS of a rewrite, the rewrite touches the item once more. If its replies take more
- * than a second, it cannot know the date exactly.
+ * than a second, or the server reads its clock more than a second after the time to live, it cannot know the date exactly.
  */
 static bool is_excused(struct world *w, const struct message *m, int key)
 {
 	uint64_t *written = m->proxy ? &w->date_written[m->proxy->index][key] : NULL;
+	uint64_t *read = m->proxy ? &w->date_read[m->proxy->index][key] : NULL;
 
+	if (read && m->call.verb == CALL_GET && m->call.want == WANT_TTL)
+		*read = w->now;
+	else if (read && m->call.verb == CALL_STATS && w->now - *read >= 1000)
+		w->date_lost[key] = true;
 	if (written && m->call.verb == CALL_CAS && m->result.status == RESULT_DONE)
 		*written = w->now;
 	else if (m->call.verb == CALL_TOUCH && m->call.exptime % APART && (!written || w->now - *written >= 1000))

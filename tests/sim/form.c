@@ -226,8 +226,9 @@ static const struct form forms[] = {
 	{ "paired", RULE(ENCODING_PAIRED, .removed = { "t", 1 }), read_paired,
 		EXEMPT_PARTS | EXEMPT_SSET_RACES | EXEMPT_LATE },
 	{ "flip", RULE(ENCODING_FLIP, .pointer = true), read_flip, EXEMPT_FLICKER | EXEMPT_SSET_RACES | EXEMPT_LATE },
-	{ "flip-mark", RULE(ENCODING_FLIP, .pointer = false), read_marked, EXEMPT_FLICKER | EXEMPT_SSET_RACES },
-	{ "indexed", RULE(ENCODING_INDEXED, .type = COLLECTION_SET), read_indexed, EXEMPT_LATE },
+	{ "flip-mark", RULE(ENCODING_FLIP, .pointer = false), read_marked,
+		EXEMPT_FLICKER | EXEMPT_SSET_RACES | EXEMPT_LATE },
+	{ "indexed", RULE(ENCODING_INDEXED, .type = COLLECTION_SET), read_indexed, EXEMPT_SSET_RACES | EXEMPT_LATE },
 };
 
 const struct form *form_named(const char *name)

@@ -246,6 +246,19 @@ void network_break(struct world *w, struct proxy *p, int server, bool restarted)
 	}
 }
 
+void network_restart(struct world *w, int server)
+{
+	struct message *m, *next;
+
+	for (int i = 0; i < SIM_PROXIES; i++)
+		network_break(w, w->proxies[i], server, true);
+	for (m = TAILQ_FIRST(&w->messages); m; m = next) {
+		next = TAILQ_NEXT(m, link);
+		if (!m->proxy && m->server == server && !m->executed)
+			network_forget(w, m);
+	}
+}
+
 void network_step(struct world *w)
 {
 	struct message *m = next_message(w);

@@ -71,8 +71,7 @@ static void restart_server(struct world *w)
 	fake_restart(&w->servers[server]);
 	w->evictions++;
 	look(w);
-	for (int i = 0; i < SIM_PROXIES; i++)
-		network_break(w, w->proxies[i], server, true);
+	network_restart(w, server);
 }
 
 /* Servers restart more often at first: while cas ids are small, new ones soon equal old ones. */

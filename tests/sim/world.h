@@ -193,6 +193,7 @@ struct world {
 	bool skewed;                                  /* the clocks of proxies differ by a second */
 	bool dated;                                   /* clients touch sets with dates */
 	bool date_lost[SIM_KEYS];                     /* dates.c: this date is not checked any more */
+	uint64_t date_read[SIM_PROXIES][SIM_KEYS];    /* when a proxy last read a time to live alone */
 	uint64_t date_written[SIM_PROXIES][SIM_KEYS]; /* when a proxy last carried out a CAS */
 	bool slow;                                    /* some calls take seconds */
 	bool ended;                                   /* a command since pipeline_run() */
@@ -225,6 +226,8 @@ void network_deliver(struct world *world, struct message *message);
  * none of them is.
  */
 void network_break(struct world *world, struct proxy *proxy, int server, bool restarted);
+/* All connections to a server break, as it restarts. Calls on those that broke before are lost too. */
+void network_restart(struct world *world, int server);
 
 /* proxy.c: all that is under way in a killed proxy fails, and a new proxy replaces it. */
 struct proxy *proxy_create(struct world *world, int index);

@@ -214,8 +214,10 @@ static void point_to(const struct snapshot *s, struct snapshot_item *pointer, co
 	}
 }
 
+/* The other list is written first, unchanged, so that a CAS on it that was planned before, to create a set, fails. */
 static void unmark(const struct lists *l, struct plan *plan)
 {
+	buf_add_slice(plan_rewrite(plan, l->inactive), snapshot_item_value(l->inactive));
 	buf_add_slice(plan_rewrite(plan, l->active), words(l->active));
 	plan->again = true;
 }
@@ -230,12 +232,36 @@ static void plan_change(struct snapshot *s, const struct lists *l, struct plan *
 	plan->check = true;
 }
 
+/* Appends an inactive list without words. Before a flip it has the guard. */
+static void write_empty(const struct snapshot *s, bool guarded, struct buf *out)
+{
+	if (!s->rule->pointer)
+		BUF_ADD(out, "^");
+	if (guarded)
+		buf_add_slice(out, guard);
+}
+
+/*
+ * Without a pointer a list is created as an inactive one, and gets its words by CAS. An ADD of words that is late could make a second
+ * active list, where the one that it was meant for has been flipped and evicted.
+ */
+static bool plan_mark(const struct snapshot *s, const struct lists *l, struct plan *plan)
+{
+	if (l->pointer || l->active->there)
+		return false;
+	write_empty(s, false, plan_store(plan, l->active));
+	plan->again = true;
+	return true;
+}
+
 /*
  * A new pointer is written before the words, because words without a pointer count as the remains of a lost set. An existing
  * pointer is written after them: the CAS sets its time to live and fails if it has changed.
  */
 static void plan_creation(struct snapshot *s, const struct lists *l, struct plan *plan)
 {
+	if (plan_mark(s, l, plan))
+		return;
 	if (l->pointer && !l->pointer->there)
 		point_to(s, l->pointer, l->active, NULL, plan);
 	signed_encode(s->change, true, plan_store(plan, l->active));
@@ -316,11 +342,13 @@ static enum adopted_status replace(struct snapshot *s, const struct fold *member
 	enum adopted_status status = find(s, &l);
 	struct buf *value;
 
-	if (status == ADOPTED_OK && !signed_fold(&old, words(l.inactive)))
+	if (status == ADOPTED_MISSING)
+		status = ADOPTED_OK;
+	else if (status == ADOPTED_OK && !signed_fold(&old, words(l.inactive)))
 		status = ADOPTED_CORRUPT;
 	if (status == ADOPTED_OK && l.both_marked) {
 		unmark(&l, plan);
-	} else if (status == ADOPTED_OK || status == ADOPTED_MISSING) {
+	} else if (status == ADOPTED_OK && !plan_mark(s, &l, plan)) {
 		if (l.pointer && !l.pointer->there)
 			point_to(s, l.pointer, l.active, NULL, plan);
 		value = plan_store(plan, l.active);
@@ -329,19 +357,9 @@ static enum adopted_status replace(struct snapshot *s, const struct fold *member
 		/* This CAS fails if the list is not active any more. */
 		if (l.pointer && l.pointer->there)
 			point_to(s, l.pointer, l.active, NULL, plan);
-		status = ADOPTED_OK;
 	}
 	fold_free(&old);
 	return status;
-}
-
-/* Appends an inactive list without words. Before a flip it has the guard. */
-static void write_empty(const struct snapshot *s, bool guarded, struct buf *out)
-{
-	if (!s->rule->pointer)
-		BUF_ADD(out, "^");
-	if (guarded)
-		buf_add_slice(out, guard);
 }
 
 static bool same_life(const struct snapshot_item *a, const struct snapshot_item *b)

@@ -89,7 +89,7 @@ class Model(Ordered, LargeSetTest):
         for seed in range(3):
             pool = spread(random.Random(seed), 1500) + names(1500)
             members = self.live(f"k{seed}", pool, seed, 60, 250)
-            self.assertGreater(len(self.stored(f"k{seed}").segments), 5)
+            self.assertGreater(len(self.stored(f"k{seed}").segments), 2, "it is in several tables, however far they are merged")
             self.assertEqual(self.stored(f"k{seed}").members(), members)
 
     def test_between_tables(self):

@@ -15,8 +15,8 @@ enum {
 	SLOW_FACTOR = 16,   /* a client that has so many times its buffer waiting does not read its replies */
 	STALL_MS = 2000,    /* and it is closed if it has taken none for this time */
 	WEIGH_LEAST = 4096, /* bytes; smaller changes are not shared with other threads */
-	GIVE_BACK_PART = 4, /* memory is given back to the system when such a part of client_memory was reclaimed, */
-	GIVE_BACK_MOST = 16 << 20, /* or so many bytes */
+	GIVE_BACK_PART = 4, /* memory is given back to the system when such a part of client_memory was reclaimed */
+	GIVE_BACK_MOST = 16 << 20, /* or so many bytes, if they are less */
 	TICK_MS = 200,
 	RELIST_MS = 1000,     /* how often a busy client moves to the end of the list */
 	IDLE_LEAST_MS = 1000, /* a client that was silent for less keeps its place */

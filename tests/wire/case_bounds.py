@@ -4,12 +4,8 @@ import threading
 import fake
 from case import WireTest
 from harness import PATIENCE, wait_until
+from stored import stats
 from wire import small_windows
-
-
-def stats(conn, group=""):
-    conn.send(f"stats {group}".strip().encode() + b"\r\n")
-    return dict(line.split(" ", 2)[1:] for line in conn.lines_until("END")[:-1])
 
 
 class BoundsTest(WireTest):

@@ -55,7 +55,7 @@ class Servers:
         return sum(stat(conn, "stats", "curr_items") for conn in self.conns.values())
 
 
-def stats(conn, command):
+def stats(conn, command="stats"):
     """All of a `stats` reply: {name: text}."""
     conn.send(command.encode() + b"\r\n")
     return dict(line.split(" ", 2)[1:] for line in conn.lines_until("END")[:-1])

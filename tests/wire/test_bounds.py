@@ -5,8 +5,9 @@ import threading
 import time
 
 import fake
-from case_bounds import BoundsTest, stats
-from harness import EVENLY, HOST, PATIENCE, accepts, built_with_sanitizer, wait_until
+from case_bounds import BoundsTest
+from harness import EVENLY, HOST, PATIENCE, accepts, wait_until
+from stored import stats
 from wire import Closed
 
 
@@ -213,7 +214,7 @@ class Descriptors(BoundsTest):
         self.server.kill()
         self.server.start(self.server.port)
         wait_until("it is used again", PATIENCE, lambda: self.watcher.set("k", b"x") == "STORED")
-        places = int(stats(self.watcher, "settings")["max_connections"])
+        places = int(stats(self.watcher, "stats settings")["max_connections"])
         self.assertIn(places, range(20, 90))
         self.assertRegex(self.proxy.process.stderr(), rf"max_connections is {places}, not 10000\b")
         self.assertNotIn("accepting pauses", self.proxy.process.stderr())

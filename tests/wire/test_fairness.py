@@ -210,11 +210,11 @@ class Patience(WireTest):
         self.addCleanup(server.stop)
         proxy = self.setlistd([server], config=f"request_timeout = {round(limit * 1000)}\n{config}", patient=False)
         conn = self.connect(proxy)
-        wait_until("the server is used", PATIENCE, lambda: conn.values("get key0")[1] == "END")
+        wait_until("the server is used", PATIENCE, lambda: conn.values("get key0") == ({"key0": (0, b"value of key0")}, "END"))
         return server, conn
 
-    def try_with(self, shortest, attempt):
-        self.assertTrue(any(attempt(shortest * factor) for factor in (1, 1, 1, 1, 2, 2, 4, 4, 8, 8)))
+    def try_from(self, shortest):
+        self.assertTrue(any(self.attempt(shortest * factor) for factor in (1, 1, 1, 1, 2, 2, 4, 4, 8, 8)))
 
 
 class Slow(Patience):
@@ -237,7 +237,7 @@ class Slow(Patience):
         return good
 
     def test_all_are_answered(self):
-        self.try_with(2, self.attempt)
+        self.try_from(2)
 
 
 class Many(Patience):
@@ -254,7 +254,7 @@ class Many(Patience):
         return good
 
     def test_all_are_answered(self):
-        self.try_with(0.1, self.attempt)
+        self.try_from(0.1)
 
 
 class Huge(WireTest):

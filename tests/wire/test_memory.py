@@ -4,8 +4,9 @@ import signal
 
 import fake
 from case import WireTest
-from case_bounds import BoundsTest, stats
+from case_bounds import BoundsTest
 from harness import PATIENCE, built_with_sanitizer, wait_until
+from stored import stats
 from wire import Closed
 
 MIB = 1 << 20

@@ -346,5 +346,70 @@ START_TEST(flip_without_a_mark)
 }
 END_TEST
 
+/* A plan that is to create a set is carried out after others created one, flipped its lists, and lost the first. */
+static void created_late(bool replaces)
+{
+	enum { FLIP_BY_MARK = 4 };
+	struct fold cat = { .seed = 3 }, all = { .seed = 3 };
+	struct plan plan = { 0 };
+	struct snapshot s, late;
+	struct box box;
+
+	box_init(&box, FLIP_BY_MARK);
+	ck_assert(signed_fold(&cat, SLICE("+cat")));
+	late = box_look(&box, replaces ? FOR_REWRITE : FOR_ALL, &cat);
+	if (replaces)
+		ck_assert_int_eq(box.encoding->replace(&late, &cat, &plan), ADOPTED_OK);
+	else
+		ck_assert_int_eq(box.encoding->change(&late, true, &plan), ADOPTED_OK);
+	ck_assert(plan.count > 0 && plan.again);
+	box_put(&box, "s.b", SLICE("+bob"));
+	for (size_t i = 0; i < plan.count; i++)
+		(void)box_step(&box, &plan.steps[i]);
+	ck_assert_int_eq(box_fold(&box, &s, &all), ADOPTED_OK);
+	joins(&all, "bob");
+	plan_free(&plan);
+	snapshot_free(&s);
+	snapshot_free(&late);
+	fold_free(&all);
+	fold_free(&cat);
+	box_free(&box);
+}
+
+START_TEST(flip_created_late)
+{
+	created_late(false);
+	created_late(true);
+}
+END_TEST
+
+/* A half flip is finished by two writes: the first takes the other list away from those who would create a set there. */
+START_TEST(flip_finished)
+{
+	enum { FLIP_BY_MARK = 4 };
+	struct fold cat = { .seed = 3 };
+	struct plan plan = { 0 };
+	struct snapshot s;
+	struct box box;
+
+	box_init(&box, FLIP_BY_MARK);
+	ck_assert(signed_fold(&cat, SLICE("+cat")));
+	box_put(&box, "s.a", SLICE("^"));
+	box_put(&box, "s.b", SLICE("^-^"));
+	s = box_look(&box, FOR_ALL, &cat);
+	ck_assert_int_eq(box.encoding->change(&s, true, &plan), ADOPTED_OK);
+	ck_assert(plan.count == 2 && plan.again);
+	assert_bytes(plan.steps[0].item->waiter.key, "s.a");
+	assert_bytes(buf_slice(&plan.steps[0].value), "^");
+	assert_bytes(plan.steps[1].item->waiter.key, "s.b");
+	assert_bytes(buf_slice(&plan.steps[1].value), "-^");
+	ck_assert(plan.steps[0].verb == CALL_CAS && plan.steps[1].verb == CALL_CAS);
+	plan_free(&plan);
+	snapshot_free(&s);
+	fold_free(&cat);
+	box_free(&box);
+}
+END_TEST
+
 SUITE(encodings, signed_words, delimited_texts, counting, documented, reserved, random_lives, like_the_guard,
-	numbers_of_lists, flip_without_a_mark)
+	numbers_of_lists, flip_without_a_mark, flip_created_late, flip_finished)

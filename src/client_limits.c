@@ -17,6 +17,9 @@ enum {
 	WEIGH_LEAST = 4096, /* bytes; smaller changes are not shared with other threads */
 	GIVE_BACK_PART = 4, /* memory is given back to the system when such a part of client_memory was reclaimed */
 	GIVE_BACK_MOST = 16 << 20, /* or so many bytes, if they are less */
+	KERNEL_PART = 4,           /* such a part of client_memory is what the kernel may hold for all clients */
+	KERNEL_LEAST = 16 << 10,   /* bytes, for one of them */
+	KERNEL_MOST = 256 << 10,
 	TICK_MS = 200,
 	RELIST_MS = 1000,     /* how often a busy client moves to the end of the list */
 	IDLE_LEAST_MS = 1000, /* a client that was silent for less keeps its place */
@@ -125,6 +128,9 @@ static void close_for(struct client *c, enum counter counter, const char *why)
 	client_peer(c, name);
 	log_warn("client %s: closed: %s; it holds %zu bytes", name, why, memory_of(c));
 	worker_count(c->worker, counter, 1);
+	/* Else the kernel keeps for minutes what it was given for a client that takes nothing. */
+	if (stream_waiting(&c->stream))
+		stream_reset_on_close(&c->stream);
 	client_close(c);
 }
 
@@ -405,10 +411,25 @@ void limits_renew(struct worker *w)
 		loop_later(&w->loop, &w->limits.reclaim);
 }
 
+/*
+ * Without this the kernel takes up to 4 MB for each client. Those that do not read would use up the memory of TCP, which is one for
+ * the machine, and then all its sockets wait.
+ */
+static void bound_kernel(struct client *c)
+{
+	size_t limit = client_config(c)->client_memory;
+	size_t share = limit / KERNEL_PART / ((size_t)atomic_load(&c->worker->daemon->connections) + 1);
+
+	if (!limit || share > KERNEL_MOST)
+		share = KERNEL_MOST;
+	stream_bound_kernel(&c->stream, share < KERNEL_LEAST ? KERNEL_LEAST : (int)share);
+}
+
 void limits_open(struct client *c)
 {
 	struct worker *w = c->worker;
 
+	bound_kernel(c);
 	c->limits.progress = c->limits.active = c->limits.listed = w->loop.now;
 	tell_oldest(w);
 	if (c->auth)

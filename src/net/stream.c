@@ -188,6 +188,18 @@ void stream_close(struct stream *stream)
 	close(fd);
 }
 
+void stream_bound_kernel(struct stream *stream, int bytes)
+{
+	setsockopt(stream->fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+}
+
+void stream_reset_on_close(struct stream *stream)
+{
+	struct linger none = { .l_onoff = 1 };
+
+	setsockopt(stream->fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+}
+
 /*
  * Releases the empty output buffer after a write of `n` bytes, so that idle connections own none. A server keeps a buffer that
  * is well used: a new one would have to grow in each turn.

@@ -57,6 +57,12 @@ void stream_encrypt(struct stream *stream, struct tls *tls);
 /* Closes the socket, and discards unwritten output. Does nothing if the stream is closed. */
 void stream_close(struct stream *stream);
 
+/* How many bytes of output the kernel takes before the peer has taken them. Linux allows twice as many, with what it adds to them. */
+void stream_bound_kernel(struct stream *stream, int bytes);
+
+/* From now on a close resets the connection: the kernel discards what it holds for the peer. */
+void stream_reset_on_close(struct stream *stream);
+
 /* Closes an open stream, but gives its socket, open, to the caller, and in `tls` its session, or NULL. */
 int stream_detach(struct stream *stream, struct tls **tls);
 

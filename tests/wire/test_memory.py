@@ -141,6 +141,38 @@ class Memory(BoundsTest):
         wait_until("all is given back", PATIENCE, lambda: int(stats(self.watcher)["client_bytes"]) < 16384)
 
 
+def to_be_sent(port):
+    """What the kernel holds for the peers of this port: (TCP state, bytes) of each connection."""
+    with open("/proc/net/tcp", encoding="ascii") as table:
+        rows = [line.split() for line in table.readlines()[1:]]
+    return [(int(row[3], 16), int(row[4].split(":")[0], 16)) for row in rows if int(row[1].split(":")[1], 16) == port]
+
+
+class KernelMemory(BoundsTest):
+    """The memory of TCP is one for all sockets of a machine: once it is used up, all of them wait."""
+    ESTABLISHED = 1
+
+    def setUp(self):
+        super().setUp()
+        self.serve("client_memory = 16777216")
+        self.assertEqual(self.watcher.set("big", b"x" * 1000000), "STORED")
+
+    def test_little_for_a_client_that_does_not_read(self):
+        """It is less where clients are many."""
+        conns = [self.connect(self.proxy) for _ in range(64)]
+        conns[-1].send(b"get big\r\n" * 15)
+        wait_until("replies wait", PATIENCE, lambda: int(stats(self.watcher)["client_bytes"]) > 4 * MIB)
+        self.assertLess(max(held for _, held in to_be_sent(self.proxy.port)), 256 * 1024)
+
+    def test_nothing_for_a_client_that_was_closed(self):
+        conns = [self.connect(self.proxy) for _ in range(20)]
+        for conn in conns:
+            conn.send(b"get big\r\n" * 16)
+        self.wait_for("closed_memory_clients", 5)
+        closed = [held for state, held in to_be_sent(self.proxy.port) if state != self.ESTABLISHED]
+        self.assertEqual(sum(closed), 0)
+
+
 class CounterMemory(BoundsTest):
     """Memory of requests that read very many counters: here some megabytes for a request of 230 bytes."""
     TYPE = "T" * 210

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "util/alloc.h"
+#include "util/check.h"
 #include "util/num.h"
 
 static struct truth_list *list_of(struct world *w, int list)
@@ -88,23 +89,38 @@ static bool take_number(struct slice *rest, char mark, unsigned *out)
 	return digits > 1;
 }
 
-/* Reads @<group>.<count>.<kilobytes>, which :<skip>:<keep> may follow, without the code under test. */
+/* Takes a dot and 16 hexadecimal digits. */
+static bool take_check(struct slice *rest, uint64_t *out)
+{
+	enum { DIGITS = 16 };
+	char digits[DIGITS + 1] = "", *end;
+
+	if (rest->n <= DIGITS || rest->p[0] != '.')
+		return false;
+	memcpy(digits, rest->p + 1, DIGITS);
+	*out = strtoull(digits, &end, 16);
+	*rest = slice_skip(*rest, DIGITS + 1);
+	return *end == '\0';
+}
+
+/* Reads @<group>.<count>.<kilobytes>.<check>, which :<skip>:<keep> may follow, without the code under test. */
 static bool read_segment(struct world *w, int list, struct slice token, struct list_sequence *out)
 {
 	enum { GROUP = 12 };
 	unsigned count = 0, kilobytes, skip = 0, keep = UINT_MAX, n = 0;
+	uint64_t check;
 	char key[80] = { 'l', (char)('0' + list), '.' };
-	struct slice rest = slice_skip(token, token.n > GROUP ? GROUP + 1 : 0), name, item;
+	struct slice rest = slice_skip(token, token.n > GROUP ? GROUP + 1 : 0), name = { 0 }, item;
 	struct fake_item *segment;
+	bool good = take_number(&rest, '.', &count) && take_number(&rest, '.', &kilobytes);
 
-	if (!take_number(&rest, '.', &count) || !take_number(&rest, '.', &kilobytes) || token.n > sizeof(key) / 2 ||
+	if (good)
+		name = slice_of(token.p + 1, token.n - 1 - rest.n);
+	if (!good || !take_check(&rest, &check) || token.n > sizeof(key) - 3 ||
 		(rest.n && (!take_number(&rest, ':', &skip) || !take_number(&rest, ':', &keep) || rest.n))) {
 		world_fail(w, "a reference that is none", "%.*s", (int)token.n, token.p);
 		return false;
 	}
-	name = slice_of(token.p + 1, token.n - 1);
-	if (memchr(name.p, ':', name.n))
-		name.n = (size_t)((const char *)memchr(name.p, ':', name.n) - name.p);
 	memcpy(key + 3, name.p, name.n);
 	segment = find(w, slice_of(key, 3 + name.n));
 	if (!segment)
@@ -116,6 +132,8 @@ static bool read_segment(struct world *w, int list, struct slice token, struct l
 	}
 	if (n != count)
 		world_fail(w, "a segment with another count than its name says", "%s has %u", key, n);
+	if (check != check_of(buf_slice(&segment->value)))
+		world_fail(w, "a segment with another check than its reference says", "%s", key);
 	return true;
 }
 

@@ -1,15 +1,18 @@
 /* The commands on lists: the calls that they make, and the replies that follow from the results. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "conversations.h"
 #include "util/alloc.h"
+#include "util/check.h"
 
 #define PREPEND(key, bytes, log) "prepend " key " 0 0 " #bytes "\r\n" log "\r\n"
 #define LOOK_TTL(key) "mg " key " k f t\r\n"
 #define LOOKED_TTL(key) "HD k" key " f0 t-1\r\n"
 #define REWRITE(key, cas, bytes, log) "connection 1: cas " key " 0 0 " #bytes " " #cas "\r\n" log "\r\n"
 #define SEGMENT "l00000000001.3.1"
+#define CHECKED SEGMENT ".ff822a2867ea9b22" /* with the check of "+a +b +c " */
 
 START_TEST(pushes)
 {
@@ -251,6 +254,18 @@ START_TEST(segment_is_wrong)
 }
 END_TEST
 
+/* A segment that somebody else has written over counts as missing. */
+START_TEST(segment_is_changed)
+{
+	client_asks("lindex k 0\r\n");
+	server_answers(FOUND("k", 44, "@list @" CHECKED " +z ") "VA 9 kk." SEGMENT " f0\r\n+a +b +d \r\n");
+	server_answers(FOUND("k", 44, "@list @" CHECKED " +z "));
+	server_is_asked(FETCH("k") "mg k." SEGMENT " k f v\r\n" FETCH("k") "connection 1: cas k 0 -1 0 5\r\n\r\n");
+	server_answers("STORED\r\n");
+	client_is_told("END\r\n");
+}
+END_TEST
+
 /* A base that refers to one segment many times would take as much memory for each. */
 START_TEST(segment_twice)
 {
@@ -328,7 +343,7 @@ static const char *write_segment(const char *log)
 
 	ck_assert(call->verb == CALL_ADD);
 	assert_bytes(call->value, log);
-	snprintf(id, sizeof(id), "@%.*s ", (int)call->key.n - 2, call->key.p + 2);
+	snprintf(id, sizeof(id), "@%.*s.%016" PRIx64 " ", (int)call->key.n - 2, call->key.p + 2, check_of(call->value));
 	server_answers("STORED\r\n");
 	return id;
 }
@@ -481,5 +496,5 @@ END_TEST
 
 CONVERSATIONS(command_list, pushes, neighbouring_pushes_merge, creation, never_twice, long_push_at_the_head,
 	reads_share_a_fetch, nothing_there, neighbouring_pops_merge, pop_loses, pop_is_bounded, pop_unknown,
-	pop_of_a_segment, segment_is_gone, segment_is_wrong, segment_twice, set_commands, dates,
+	pop_of_a_segment, segment_is_gone, segment_is_wrong, segment_is_changed, segment_twice, set_commands, dates,
 	compaction_between_pushes, compaction_of_another_base, a_set_in_tables, csv_lists, wrong_arguments)

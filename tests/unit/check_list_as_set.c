@@ -138,6 +138,19 @@ START_TEST(a_segment_is_gone)
 }
 END_TEST
 
+/* So it is where somebody else has written over the segment. */
+START_TEST(a_segment_is_changed)
+{
+	put("k", "@list @" SEGMENT ".cce0bdec59232f14 +e ");
+	asks_and_hears("scard k\r\n", "5\r\n");
+	put("k." SEGMENT, "+a +b +a +c +d +x ");
+	asks_and_hears("sadd k f\r\n", "STORED\r\n");
+	asks_and_hears("smembers k\r\n", "END\r\n");
+	ck_assert_ptr_null(server_find(&server, SLICE("k")));
+	assert_bytes(buf_slice(&server_find(&server, SLICE("k." SEGMENT))->value), "+a +b +a +c +d +x ");
+}
+END_TEST
+
 /* Before removals fill the base, they go. */
 START_TEST(pops_are_compacted)
 {
@@ -161,4 +174,4 @@ START_TEST(pops_are_compacted)
 END_TEST
 
 SUITE_AROUND(list_as_set, setup, teardown, stays_a_list, loses_to_a_push, loses_to_another_value, a_segment_is_gone,
-	pops_are_compacted)
+	a_segment_is_changed, pops_are_compacted)

@@ -8,6 +8,8 @@
 
 #define L1 "l00000000001.3.1"
 #define L2 "l00000000002.40.1"
+#define LC "l00000000001.3.1.0123456789abcdef"
+#define ABC_CHECK 0xff822a2867ea9b22 /* of "+a +b +c " */
 #define T1 "t00000000001.1.3.0.99.0123456789abcdef"
 #define T2 "t0000000000z.1.3.3.99.fedcba9876543210"
 #define I1 "i00000000003.2.4294967295.7.4294967295.0000000000000000"
@@ -27,6 +29,7 @@ static const struct {
 	{ "+x -z @" L1 " -a ", OPLOG_GOOD, "+x -z ", "@" L1 " ", "-a ", 1, true },
 	{ "@" L1 ":1:2 @" L2 " +a ", OPLOG_GOOD, "", "@" L1 ":1:2 @" L2 " ", "+a ", 2, true },
 	{ "+x @list @" L1 " ", OPLOG_GOOD, "+x ", "@" L1 " ", "", 1, true },
+	{ "@list @" LC " @" LC ":1:2 @" L2 " ", OPLOG_GOOD, "", "@" LC " @" LC ":1:2 @" L2 " ", "", 3, true },
 	{ "@set.1 ", OPLOG_GOOD, "", "", "", 0, false },
 	{ "@set.1 @" T1 " ", OPLOG_GOOD, "", "@" T1 " ", "", 1, false },
 	{ "@set.1 @" T1 " @" T2 " @" I1 " +a -b ", OPLOG_GOOD, "", "@" T1 " @" T2 " @" I1 " ", "+a -b ", 3, false },
@@ -72,6 +75,12 @@ static const struct {
 	{ "@" L1 ":1 ", OPLOG_CORRUPT },
 	{ "@" L1 ":1:1:1 ", OPLOG_CORRUPT },
 	{ "@l00000000001.0.1 ", OPLOG_CORRUPT },
+	{ "@list @" L1 ".0123456789abcde ", OPLOG_CORRUPT },
+	{ "@list @" L1 ".0123456789abcdef0 ", OPLOG_CORRUPT },
+	{ "@list @" L1 ".0123456789abcdeF ", OPLOG_CORRUPT },
+	{ "@list @" L1 ".0123456789abcdef.1 ", OPLOG_CORRUPT },
+	{ "@list @l00000000001.3.0123456789012345 ", OPLOG_CORRUPT },
+	{ "@list @" L1 ":1:2.0123456789abcdef ", OPLOG_CORRUPT },
 	{ "@x00000000001.0.1 ", OPLOG_CORRUPT },
 	{ "@list @" C1 " ", OPLOG_CORRUPT },
 	/* Sets of version 0.1.0, which nobody reads any more. */
@@ -243,11 +252,36 @@ START_TEST(windows)
 	assert_bytes(ref.id, L1);
 	ck_assert(ref.count == 3 && ref.skip == 1 && ref.keep == 2);
 	assert_bytes(oplog_window(SLICE("+a +b +c "), &ref), "+b +c ");
-	oplog_add_ref(&again, ref.id, ref.count, ref.skip, ref.keep);
+	oplog_add_ref(&again, &ref);
 	assert_bytes(buf_slice(&again), "@" L1 ":1:2 ");
 	ck_assert(oplog_next_ref(&refs, &ref));
 	ck_assert(ref.skip == 0 && ref.keep == 3);
 	assert_bytes(oplog_window(SLICE("+a +b +c "), &ref), "+a +b +c ");
+	buf_free(&again);
+}
+END_TEST
+
+/* A reference of 0.1.0 has no check, and stays as it is. */
+START_TEST(checks)
+{
+	struct slice refs = SLICE("@l00000000001.3.1.3a3a3a3a3a3a3a3a:1:2 @" L1 " ");
+	struct oplog_ref ref;
+	struct buf again = BUF_EMPTY;
+
+	ck_assert(oplog_next_ref(&refs, &ref));
+	assert_bytes(ref.id, L1);
+	ck_assert(ref.check.known && ref.check.value == 0x3a3a3a3a3a3a3a3a && ref.count == 3 && ref.skip == 1 &&
+		ref.keep == 2);
+	ck_assert(!oplog_matches(ref.check, SLICE("+a +b +c ")));
+	oplog_add_ref(&again, &ref);
+	ck_assert(oplog_next_ref(&refs, &ref));
+	assert_bytes(ref.id, L1);
+	ck_assert(!ref.check.known);
+	ck_assert(oplog_matches(ref.check, SLICE("+a +b +c ")));
+	oplog_add_ref(&again, &ref);
+	assert_bytes(buf_slice(&again), "@l00000000001.3.1.3a3a3a3a3a3a3a3a:1:2 @" L1 " ");
+	ck_assert(oplog_matches((struct oplog_check){ true, ABC_CHECK }, SLICE("+a +b +c ")));
+	ck_assert(!oplog_matches((struct oplog_check){ true, ABC_CHECK }, SLICE("+a +b +d ")));
 	buf_free(&again);
 }
 END_TEST
@@ -273,4 +307,4 @@ START_TEST(cutting)
 END_TEST
 
 SUITE(oplog, splitting, refusing, wrong_references_to_runs, references_to_runs, new_ids, keys_of_items,
-	keys_of_other_items, windows, cutting)
+	keys_of_other_items, windows, checks, cutting)

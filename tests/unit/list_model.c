@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/check.h"
+
 /* Never compiled away. */
 #define MUST(condition) \
 	do { \
@@ -200,7 +202,9 @@ static void load(struct list_model *m, struct segmented_list *list)
 		struct list_part *part = &list->parts[i];
 		if (!part->needed)
 			continue;
-		struct log_index *log_index = log_index_create(buf_slice(&find(m, part->id)->data), NULL);
+		struct slice data = buf_slice(&find(m, part->id)->data);
+		MUST(part->check.known && oplog_matches(part->check, data));
+		struct log_index *log_index = log_index_create(data, NULL);
 		MUST(log_index && segmented_list_load(part, log_index));
 		log_index_release(log_index);
 		m->loaded++;
@@ -225,7 +229,9 @@ static void write_part(struct list_model *m, struct list_part *part, struct buf 
 		segment->there = true;
 		oplog_new_id(OPLOG_LIST, &m->random, group);
 		oplog_add_id(&segment->id, group, oplog_count(buf_slice(&segment->data)), n);
-		oplog_add_ref(refs, buf_slice(&segment->id), 0, 0, 0);
+		oplog_add_ref(refs,
+			&(struct oplog_ref){ .id = buf_slice(&segment->id),
+				.check = { true, check_of(buf_slice(&segment->data)) } });
 		buf_consume(&log, n);
 	}
 	part->refs_to = buf_size(refs);

@@ -10,7 +10,7 @@ from test_concurrency import together
 
 BASE_SIZE = 16384
 LIMIT = 60.0
-REF = re.compile(rb"@(l[0-9a-z]{11}\.(\d+)\.\d+)(?::\d+:(\d+))?$")
+REF = re.compile(rb"@(l[0-9a-z]{11}\.(\d+)\.\d+)\.[0-9a-f]{16}(?::\d+:(\d+))?$")
 
 
 class ListTest(LargeSetTest):
@@ -340,6 +340,34 @@ class Stored(ListTest):
         self.assertEqual(self.conn.ask("llen k"), "NOT_FOUND")
         self.assertEqual(self.conn.ask("rpushx k a"), "NOT_FOUND")
         self.assertGreater(counter(self.conn, "incomplete_sets"), 0)
+
+    def test_segment_is_changed(self):
+        """Somebody writes other bytes over it: that is as good as gone, and what is none of ours is left alone."""
+        for data in (b"", b"hello", b"+x " * 3, None):
+            with self.subTest(data=data):
+                self.push("k", names(2000))
+                self.compact("k")
+                segment = self.refs()[0][0]
+                before = self.at.get(segment)
+                data = before.replace(before[1:2], b"y", 1) if data is None else data
+                self.assertEqual(self.at.of(segment).set(segment, data), "STORED")
+                self.assertEqual(self.conn.ask("llen k"), "2000")
+                self.assertIsNone(self.items("lrange k 0 0"))
+                self.assertEqual(self.conn.ask("llen k"), "NOT_FOUND")
+                self.assertEqual(self.at.get(segment), data)
+
+    def test_segments_of_the_first_release(self):
+        """Their references have no check, and stay readable."""
+        self.push("k", names(2000))
+        self.compact("k")
+        base = self.at.get("k")
+        self.assertEqual(self.at.of("k").set("k", re.sub(rb"(@l[0-9a-z]{11}\.\d+\.\d+)\.[0-9a-f]{16}", rb"\1", base)), "STORED")
+        self.assertNotEqual(self.at.get("k"), base)
+        self.assertEqual(self.all(), names(2000))
+        self.assertEqual(self.items("lpop k"), names(1))
+        self.push("k", names(2000))
+        self.compact("k")
+        self.assertEqual(self.all(), names(2000)[1:] + names(2000))
 
     def test_delete_and_touch_reach_segments(self):
         for number in range(2):

@@ -112,6 +112,18 @@ void segmented_list_compact(struct segmented_list *list, size_t base_size)
 
 /* --- the base --- */
 
+static void add_ref(const struct list_part *part, struct buf *out)
+{
+	oplog_add_ref(out,
+		&(struct oplog_ref){
+			.id = part->id,
+			.check = part->check,
+			.count = (uint32_t)part->count,
+			.skip = (uint32_t)part->skip,
+			.keep = (uint32_t)part->keep,
+		});
+}
+
 void segmented_list_encode(const struct segmented_list *list, struct slice written, struct buf *out)
 {
 	const struct list_part *head = &list->parts[0], *tail = &list->parts[list->part_count - 1];
@@ -124,7 +136,7 @@ void segmented_list_encode(const struct segmented_list *list, struct slice writt
 		if (part->rewritten)
 			buf_add_slice(out, slice_of(written.p + part->refs_from, part->refs_to - part->refs_from));
 		else if (is_segment(part) && part->keep)
-			oplog_add_ref(out, part->id, part->count, part->skip, part->keep);
+			add_ref(part, out);
 	}
 	if (!tail->rewritten)
 		list_part_log(tail, out);
@@ -135,6 +147,6 @@ void segmented_list_dropped(const struct segmented_list *list, struct buf *refs)
 	for (size_t i = 0; i < list->part_count; i++) {
 		const struct list_part *part = &list->parts[i];
 		if (is_segment(part) && (part->rewritten || part->keep == 0))
-			oplog_add_ref(refs, part->id, part->count, 0, part->count);
+			oplog_add_ref(refs, &(struct oplog_ref){ .id = part->id });
 	}
 }

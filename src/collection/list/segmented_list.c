@@ -37,6 +37,7 @@ static bool read_log(struct segmented_list *list, struct list_part *part, struct
 static void read_ref(struct list_part *part, const struct oplog_ref *ref)
 {
 	part->id = ref->id;
+	part->check = ref->check;
 	part->kilobytes = ref->kilobytes;
 	part->count = ref->count;
 	part->skip = ref->skip;

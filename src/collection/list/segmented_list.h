@@ -17,6 +17,7 @@
 
 struct list_part {
 	struct slice id; /* of the segment; empty for a log of the base */
+	struct oplog_check check;
 	uint32_t kilobytes;
 	size_t count;                /* items in the segment or log */
 	size_t skip, keep;           /* the items of the list: `keep` of them, from the one at `skip` on */

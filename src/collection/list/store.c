@@ -43,6 +43,19 @@ static void take_from_cache(struct list_store *store)
 	buf_free(&key);
 }
 
+/* Somebody else has written over it. */
+static bool is_changed(const struct list_store *store)
+{
+	const struct segment *segment = store->segments->list;
+
+	for (size_t i = 0; i < store->list.part_count; i++) {
+		const struct list_part *part = &store->list.parts[i];
+		if (part->needed && !oplog_matches(part->check, buf_slice(&segment++->data)))
+			return true;
+	}
+	return false;
+}
+
 static bool load(struct list_store *store, struct list_part *part, struct segment *segment)
 {
 	struct log_index *log_index = log_index_create(buf_slice(&segment->data), &segment->data);
@@ -64,7 +77,7 @@ static void loaded(struct segments *segments)
 	struct segment *segment = segments->list;
 	bool good = true;
 
-	if (segments->failure.happened || segments->missing) {
+	if (segments->failure.happened || segments->missing || is_changed(store)) {
 		store->done(
 			lane, segments->failure.happened ? OUTCOME_FAILED : OUTCOME_MISSING, &segments->failure.result);
 		return;

@@ -8,6 +8,7 @@
 #include "collection/large.h"
 #include "collection/text/fences.h"
 #include "util/alloc.h"
+#include "util/check.h"
 
 enum { CALLS_AT_ONCE = 128 };
 
@@ -314,16 +315,17 @@ static void written(void *arg, const struct result *failure)
 /* The number in a segment's id is its count of items. */
 static void write_one(struct segment_writer *w, struct slice log)
 {
+	struct oplog_ref ref = { .check = { true, check_of(log) } };
+	struct buf id = BUF_EMPTY;
 	char group[OPLOG_ID];
-	size_t before;
 
 	oplog_new_id(OPLOG_LIST, &w->lanes->env->random, group);
-	BUF_ADD(&w->refs, "@");
-	before = buf_size(&w->refs);
-	oplog_add_id(&w->refs, group, oplog_count(log), log.n);
+	oplog_add_id(&id, group, oplog_count(log), log.n);
+	ref.id = buf_slice(&id);
+	oplog_add_ref(&w->refs, &ref);
 	w->pending++;
-	segments_write(w->lanes, w->key, slice_skip(buf_slice(&w->refs), before), log, w->exptime, written, w);
-	BUF_ADD(&w->refs, " ");
+	segments_write(w->lanes, w->key, ref.id, log, w->exptime, written, w);
+	buf_free(&id);
 }
 
 void segment_writer_add(struct segment_writer *w, struct slice log)

@@ -357,6 +357,18 @@ static void read_list(struct lane *lane)
 	segments_call(f->segments, (struct call){ .verb = CALL_GET, .want = WANT_VALUE }, list_read, lane);
 }
 
+/* Whether somebody else has written over a segment. */
+static bool is_changed(const struct segments *segments, struct slice refs)
+{
+	struct oplog_ref ref;
+
+	for (size_t i = 0; i < segments->count && oplog_next_ref(&refs, &ref); i++) {
+		if (!oplog_matches(ref.check, buf_slice(&segments->list[i].data)))
+			return true;
+	}
+	return false;
+}
+
 static void list_read(struct segments *segments)
 {
 	struct lane *lane = segments->arg;
@@ -371,7 +383,7 @@ static void list_read(struct segments *segments)
 		finish(lane, OUTCOME_FAILED, &segments->failure.result);
 		return;
 	}
-	if (segments->missing) {
+	if (segments->missing || is_changed(segments, refs)) {
 		f->missing_refs = check_of(refs);
 		fetch_again(lane);
 		return;

@@ -4,6 +4,7 @@
 
 #include "protocol/request.h"
 #include "util/alloc.h"
+#include "util/check.h"
 #include "util/num.h"
 #include "util/random.h"
 
@@ -85,6 +86,30 @@ bool oplog_is_item_key(struct slice key)
 	return drop_number(&key) && drop_number(&key) && oplog_is_id(last_id(key), OPLOG_LIST);
 }
 
+static bool parse_check(struct slice digits, uint64_t *out)
+{
+	if (digits.n != CHECK_DIGITS)
+		return false;
+	*out = 0;
+	for (size_t i = 0; i < digits.n; i++) {
+		const char *digit = memchr(hex, digits.p[i], sizeof(hex) - 1);
+		if (!digit)
+			return false;
+		*out = *out << 4 | (uint64_t)(digit - hex);
+	}
+	return true;
+}
+
+/* Takes .<check> off the end, if it is there. No number in front of it has as many digits. */
+static void drop_check(struct slice *id, struct oplog_check *out)
+{
+	size_t n = id->n > CHECK_DIGITS ? id->n - CHECK_DIGITS - 1 : id->n;
+
+	out->known = n < id->n && id->p[n] == '.' && parse_check(slice_skip(*id, n + 1), &out->value);
+	if (out->known)
+		id->n = n;
+}
+
 /* l<random>.<count>.<size> */
 static bool parse_id(struct slice id, struct oplog_ref *out)
 {
@@ -108,13 +133,14 @@ static bool parse_window(struct slice window, struct oplog_ref *out)
 static bool parse_ref(struct slice token, struct oplog_ref *out)
 {
 	const char *colon = memchr(token.p, ':', token.n);
-	size_t n = colon ? (size_t)(colon - token.p) : token.n;
+	struct slice id = slice_of(token.p, colon ? (size_t)(colon - token.p) : token.n);
 
-	if (!parse_id(slice_of(token.p, n), out))
+	drop_check(&id, &out->check);
+	if (!parse_id(id, out))
 		return false;
 	out->skip = 0;
 	out->keep = out->count;
-	return !colon || parse_window(slice_skip(token, n + 1), out);
+	return !colon || parse_window(slice_skip(token, (size_t)(colon - token.p) + 1), out);
 }
 
 /* Takes a token @... off the front; `token` is without the @. */
@@ -136,20 +162,6 @@ bool oplog_next_ref(struct slice *refs, struct oplog_ref *out)
 	if (!take_token(&rest, &token) || !parse_ref(token, out))
 		return false;
 	*refs = rest;
-	return true;
-}
-
-static bool parse_check(struct slice digits, uint64_t *out)
-{
-	if (digits.n != CHECK_DIGITS)
-		return false;
-	*out = 0;
-	for (size_t i = 0; i < digits.n; i++) {
-		const char *digit = memchr(hex, digits.p[i], sizeof(hex) - 1);
-		if (!digit)
-			return false;
-		*out = *out << 4 | (uint64_t)(digit - hex);
-	}
 	return true;
 }
 
@@ -300,6 +312,11 @@ static struct slice skip_tokens(struct slice log, size_t count)
 	return log;
 }
 
+bool oplog_matches(struct oplog_check check, struct slice data)
+{
+	return !check.known || check.value == check_of(data);
+}
+
 struct slice oplog_window(struct slice data, const struct oplog_ref *ref)
 {
 	struct slice shown, behind;
@@ -311,25 +328,33 @@ struct slice oplog_window(struct slice data, const struct oplog_ref *ref)
 	return slice_of(shown.p, shown.n - behind.n);
 }
 
-void oplog_add_ref(struct buf *out, struct slice id, size_t count, size_t skip, size_t keep)
+static void add_check(struct buf *out, uint64_t check)
+{
+	char digits[CHECK_DIGITS];
+
+	for (int i = 0; i < CHECK_DIGITS; i++)
+		digits[i] = hex[check >> (4 * (CHECK_DIGITS - 1 - i)) & 15];
+	BUF_ADD(out, ".");
+	buf_add(out, digits, CHECK_DIGITS);
+}
+
+void oplog_add_ref(struct buf *out, const struct oplog_ref *ref)
 {
 	BUF_ADD(out, "@");
-	buf_add_slice(out, id);
-	if (skip || keep < count) {
+	buf_add_slice(out, ref->id);
+	if (ref->check.known)
+		add_check(out, ref->check.value);
+	if (ref->skip || ref->keep < ref->count) {
 		BUF_ADD(out, ":");
-		buf_add_u64(out, skip);
+		buf_add_u64(out, ref->skip);
 		BUF_ADD(out, ":");
-		buf_add_u64(out, keep);
+		buf_add_u64(out, ref->keep);
 	}
 	BUF_ADD(out, " ");
 }
 
 void oplog_add_run(struct buf *out, const struct oplog_run *run)
 {
-	char digits[CHECK_DIGITS];
-
-	for (int i = 0; i < CHECK_DIGITS; i++)
-		digits[i] = hex[run->check >> (4 * (CHECK_DIGITS - 1 - i)) & 15];
 	BUF_ADD(out, "@");
 	buf_add_slice(out, run->id);
 	BUF_ADD(out, ".");
@@ -340,8 +365,7 @@ void oplog_add_run(struct buf *out, const struct oplog_run *run)
 	buf_add_u64(out, run->removals);
 	BUF_ADD(out, ".");
 	buf_add_u64(out, run->bytes);
-	BUF_ADD(out, ".");
-	buf_add(out, digits, CHECK_DIGITS);
+	add_check(out, run->check);
 	BUF_ADD(out, " ");
 }
 

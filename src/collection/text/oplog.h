@@ -18,9 +18,13 @@
  * digits. Entries, removals among them, and bytes are totals of the run's tables. Removals in the oldest run have no
  * effect; it has some only if all older runs were merged to nothing.
  *
- * A reference to a segment of a list is @l<eleven random>.<count>.<size>. The segment <key>.<id> is written once, never
- * changed, and holds `count` additions; the size is in KB. A window may follow, :<skip>:<keep>, which is no part of the
- * id. It skips the first `skip` items of the segment, and shows the next `keep`.
+ * A reference to a segment of a list is
+ *
+ *     @l<eleven random>.<count>.<size>.<check>:<skip>:<keep>
+ *
+ * The id ends with the size. The segment <key>.<id> is written once, never changed, and holds `count` additions; the size is
+ * in KB. The check is as above, and version 0.1.0 wrote none. The last part is a window, which may be left out. It skips the
+ * first `skip` items of the segment, and shows the next `keep`.
  */
 #ifndef COLLECTION_TEXT_OPLOG_H
 #define COLLECTION_TEXT_OPLOG_H
@@ -55,9 +59,16 @@ struct oplog_base {
 	bool is_list; /* by its mark */
 };
 
+/* What a reference to a segment says of its content. */
+struct oplog_check {
+	bool known;
+	uint64_t value;
+};
+
 /* A reference to a segment of a list. */
 struct oplog_ref {
-	struct slice id; /* without @ and window */
+	struct slice id; /* without @, check and window */
+	struct oplog_check check;
 	uint32_t kilobytes;
 	uint32_t count;      /* items in the segment */
 	uint32_t skip, keep; /* the window; the whole segment if it has none */
@@ -93,11 +104,14 @@ bool oplog_next_run(struct slice *refs, struct oplog_run *out);
 /* Whether two references to runs say the same, number by number. */
 bool oplog_same_run(const struct oplog_run *a, const struct oplog_run *b);
 
+/* Whether this can be the content of the segment. */
+bool oplog_matches(struct oplog_check check, struct slice data);
+
 /* The part of a segment's log that its reference's window shows. */
 struct slice oplog_window(struct slice data, const struct oplog_ref *ref);
 
 /* Append a reference. */
-void oplog_add_ref(struct buf *out, struct slice id, size_t count, size_t skip, size_t keep);
+void oplog_add_ref(struct buf *out, const struct oplog_ref *ref);
 void oplog_add_run(struct buf *out, const struct oplog_run *run);
 
 /* Writes a new random id; of a list's segment the first part. */

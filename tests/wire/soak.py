@@ -5,8 +5,9 @@
 
 Two proxies. `torn` has a server that is killed and comes back empty, one that is stopped for a while now and then, and one that
 nothing happens to. `firm` has the last two, and a storm on a large set. Honest clients hold every reply against what they know;
-hostile clients do what they can. After a short round of all this the daemons' descriptors, memory and connections are noted. After
-the long round they must be back there, no reply may have been wrong, and nothing acknowledged lost.
+hostile clients do what they can. An operator of each proxy has it read new configurations, some with a mistake. After a short round
+of all this the daemons' descriptors, memory and connections are noted. After the long round they must be back there, no reply may
+have been wrong, and nothing acknowledged lost. The configuration is the first one again.
 """
 import sys
 
@@ -23,6 +24,7 @@ import traceback
 from harness import EVENLY, OPTIONS, PATIENCE, Memcached, Setlistd, built_with_sanitizer, wait_until
 from soak_honest import Honest
 from soak_hostile import ALL, BIG, VICTIM, Hostile
+from soak_reload import Operator
 from storm import Plan, Storm
 from wire import Closed, Conn
 
@@ -117,6 +119,7 @@ class Soak:
         context = multiprocessing.get_context("fork")
         children = []
         hostile = [Hostile(proxy.port, kind, seconds, self.dice.random()) for proxy in self.proxies for kind in ALL]
+        operators = [Operator(proxy, seconds, self.dice.random()) for proxy in self.proxies]
         seeds = [self.dice.random() for _ in range(HONEST)]
         with self.storm(seconds) as storm:
             for number, seed in enumerate(seeds):
@@ -126,13 +129,18 @@ class Soak:
                 child.start()
                 theirs.close()
                 children.append((child, mine))
-            for thread in hostile:
+            for thread in hostile + operators:
                 thread.start()
             end = time.monotonic() + seconds
             while time.monotonic() < end:
                 time.sleep(self.dice.uniform(0.2, 2))
                 self.fault()
         self.hear_storm(storm)
+        for operator in operators:
+            operator.join(PATIENCE)
+            self.count["reloads"] += operator.reloads
+            self.count["refused"] += operator.refused
+            self.problems += [operator.problem] if operator.problem else ["a reload hangs"] if operator.is_alive() else []
         for child, pipe in children:
             self.hear(pipe.recv() if pipe.poll(PATIENCE + seconds) else {"problem": "an honest client hangs"})
             child.join(1)

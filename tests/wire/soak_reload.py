@@ -1,0 +1,72 @@
+"""The operator of the soak, who gives a proxy new configurations while it runs, and now and then one with a mistake."""
+import random
+import threading
+import time
+
+from harness import PATIENCE, wait_until
+from stored import stats
+from wire import Conn
+
+# What differs from one to the next; a rule makes servers and lanes anew. No client's keys begin like this.
+CHANGES = ("", "client_buffer = 1048576", "verbose = 1", 'collection "unused-" {\n type = list\n}')
+MISTAKES = ("max_keys = 0", "nonsense = 1", "max_value 1", 'collection "unused-" {', "}", 'listen = {"127.0.0.1:x"}')
+REFUSED = "the new configuration was refused"
+SIGHUP = 1
+
+
+class Operator(threading.Thread):
+    """Each configuration has a max_pipeline of its own, by which it is known. The first one is there again in the end."""
+
+    def __init__(self, proxy, seconds, seed):
+        super().__init__(daemon=True)
+        self.proxy, self.end, self.dice = proxy, time.monotonic() + seconds, random.Random(f"{seed}-operator")
+        self.reloads = self.refused = self.heard = 0
+        self.problem = None
+        with open(proxy.config_path, encoding="ascii") as file:
+            self.first = file.read()
+        self.before = self.settings()
+
+    def settings(self):
+        with Conn(self.proxy.port) as conn:
+            return stats(conn, "stats settings")
+
+    def write(self, text):
+        with open(self.proxy.config_path, "w", encoding="ascii") as file:
+            file.write(text)
+        self.proxy.process.signal(SIGHUP)
+
+    def give(self, max_pipeline, text):
+        """It is taken over once a client sees it."""
+        self.write(text)
+        wait_until(f"max_pipeline {max_pipeline}", PATIENCE, lambda: self.settings()["max_pipeline"] == max_pipeline, pause=0.02)
+        self.reloads += 1
+
+    def refusals(self):
+        """Those that the log has told of since the last mistake."""
+        self.log.seek(self.heard)
+        return self.log.read().count(REFUSED.encode())
+
+    def give_mistake(self):
+        """The log says that it was refused, and all is as before."""
+        before = self.settings()
+        assert self.refusals() == 0, "a good configuration was refused"
+        self.write(f"{self.first}\nmax_pipeline = 77\n{self.dice.choice(MISTAKES)}\n")
+        wait_until("a mistake is refused", PATIENCE, lambda: self.refusals() == 1, pause=0.02)
+        self.heard = self.log.tell()
+        assert self.settings() == before, "a configuration with a mistake left something"
+        self.refused += 1
+
+    def run(self):
+        try:
+            with open(self.proxy.process.stderr_path, "rb") as self.log:
+                self.heard = self.log.seek(0, 2)
+                while time.monotonic() < self.end:
+                    most = 500 + self.reloads % 500
+                    self.give(str(most), f"{self.first}\nmax_pipeline = {most}\n{self.dice.choice(CHANGES)}\n")
+                    if self.dice.random() < 0.3:
+                        self.give_mistake()
+                    time.sleep(self.dice.uniform(0.1, 1))
+                self.give(self.before["max_pipeline"], self.first)
+                assert self.settings() == self.before, "the first configuration is not as before"
+        except Exception as error:              # a thread's exception would be lost otherwise
+            self.problem = f"the operator: {error!r:.500}"

@@ -6,7 +6,7 @@ import time
 
 from case import WireTest
 from fake import FakeServer, held_until, one_shot, value_of
-from harness import ESTABLISHED, HOST, PATIENCE, accepts, tcp_sockets, wait_until
+from harness import ESTABLISHED, HOST, PATIENCE, accepts, built_with_sanitizer, tcp_sockets, wait_until
 from stored import stats
 from wire import Closed
 
@@ -55,6 +55,40 @@ class Overload(WireTest):
             lines = self.conn.lines_until("END")
             self.assertGreater(len(lines), 26000)
         self.assertEqual(self.refused(), 0)
+
+
+class FullQueue(WireTest):
+    """A server that answers nothing meanwhile, and as many calls to it as there may be."""
+    QUEUE, PART = 64, 16        # the least, and what one client may have of it
+
+    def test_a_get_says_so(self):
+        """A key of this server is no miss. Others keep theirs, and so does this client."""
+        (fast, slow), proxy = self.pool(2, config=f"server_queue = {self.QUEUE}")
+        conn, watcher = self.connect(proxy), self.connect(proxy)
+        here, there = self.key_on(conn, fast), self.key_on(conn, slow)
+
+        def count(name):
+            return int(stats(watcher, "stats upstream")[f"{slow.name}:{name}"])
+        for key in (here, there):
+            self.assertEqual(conn.set(key, b"1"), "STORED")
+        slow.pause()
+        sent = count("calls") + self.QUEUE
+        fillers = [self.connect(proxy) for _ in range(self.QUEUE // self.PART)]
+        for filler in fillers:
+            filler.send(f"incr {there} 1\r\n".encode() * self.PART)
+        wait_until("its queue is full", PATIENCE, lambda: count("calls") == sent)
+        before = count("busy")
+        for number, request in enumerate((f"get {here} {there}", f"gets {there} {here}", f"gat 100 {here} {there}"), 1):
+            found, end = conn.values(request)
+            self.assertEqual((list(found), end), ([here], "SERVER_ERROR busy"), request)
+            self.assertEqual(count("busy"), before + number)
+        self.assertEqual(conn.ask(f"mg {there} v"), "SERVER_ERROR busy")
+        self.assertEqual(self.connect(proxy).get(here), b"1")
+        slow.resume()
+        replies = [int(filler.line()) for filler in fillers for _ in range(self.PART)]
+        self.assertEqual(sorted(replies), list(range(2, self.QUEUE + 2)))
+        self.assertEqual(conn.get(there), b"%d" % (self.QUEUE + 1))
+        self.assertEqual(count("busy"), before + 4)
 
 
 class Silence(WireTest):
@@ -259,16 +293,52 @@ class Many(Patience):
 
 class Huge(WireTest):
     """A server that announces a value that nobody can have stored."""
+    MOST = 1000000
+
+    def serve(self):
+        self.server = FakeServer()
+        self.addCleanup(self.server.stop)
+        self.proxy = self.setlistd([self.server], config=f"max_value = {self.MOST}\nrequest_timeout = 600000\nretry_min = 10", patient=False)
+        conn = self.connect(self.proxy)
+        self.assertEqual(conn.get("key1"), b"value of key1")
+        return conn
+
+    def lost(self, conn):
+        return int(stats(conn, "stats upstream")[f"{self.server.name}:lost_connections"])
 
     def test_is_not_waited_for(self):
-        server = FakeServer()
-        self.addCleanup(server.stop)
-        proxy = self.setlistd([server], config="max_value = 1000000\nrequest_timeout = 600000\nretry_min = 10", patient=False)
-        conn = self.connect(proxy)
-        self.assertEqual(conn.get("key1"), b"value of key1")
-        server.faults[b"key2"] = one_shot(lambda link, request: link.send(b"VA 1000000000 kkey2 f0\r\n" + b"x" * 100))
-        self.assertEqual(conn.ask("get key2"), f"SERVER_ERROR upstream {server.name} connection lost, outcome unknown")
-        wait_until("it is used again", 60, lambda: conn.ask("get key3").startswith("VALUE"))
+        """Nor kept, however much of it comes; it is counted."""
+        conn = self.serve()
+        for number, size in enumerate((1000000000, self.MOST + 1), 1):
+            self.server.faults[b"key2"] = one_shot(lambda link, _, size=size: link.send(b"VA %d kkey2 f0\r\n" % size + b"x" * 100))
+            self.assertEqual(conn.ask("get key2"), f"SERVER_ERROR upstream {self.server.name} connection lost, outcome unknown")
+            self.assertEqual(self.lost(conn), number)
+            wait_until("it is used again", PATIENCE, lambda: conn.ask("get key3").startswith("VALUE"))
+            self.assertEqual((conn.line(), conn.line()), (b"value of key3", b"END"))
+        self.assertEqual(self.lost(conn), number)
+
+    def test_is_not_kept(self):
+        if built_with_sanitizer():
+            self.skipTest("its memory is not the daemon's")
+        conn = self.serve()
+        before = self.proxy.peak_mib()
+
+        def pour(link, _):
+            link.send(b"VA 1000000000 kkey2 f0\r\n")
+            for _ in range(256):
+                link.send(bytes(1 << 20))
+        self.server.faults[b"key2"] = pour
+        self.assertEqual(conn.ask("get key2"), f"SERVER_ERROR upstream {self.server.name} connection lost, outcome unknown")
+        link = self.server.link_with("key2")
+        wait_until("it is closed", PATIENCE, lambda: not link.open)
+        self.assertLess(self.proxy.peak_mib(), before + 64)
+
+    def test_the_largest_is_taken(self):
+        conn = self.serve()
+        value = b"x" * self.MOST
+        self.server.faults[b"key2"] = lambda link, _: link.send(b"VA %d kkey2 f0\r\n%s\r\n" % (len(value), value))
+        self.assertEqual(conn.values("get key2"), ({"key2": (0, value)}, "END"))
+        self.assertEqual(self.lost(conn), 0)
 
 
 class Dripping(WireTest):

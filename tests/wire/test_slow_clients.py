@@ -3,7 +3,9 @@ import threading
 import time
 
 from case import WireTest
+from case_bounds import BoundsTest
 from harness import built_with_sanitizer
+from stored import stats
 
 # MiB; without bounds these would be several hundred, and with them there were 40 at most
 RSS_LIMIT = 128
@@ -95,3 +97,31 @@ class Slow(WireTest):
         for conn in conns:
             conn.send(b"set k 0 0 1000000\r\nbegun")
         self.assertLess(self.watch(proxy, 0.5, self.other(proxy)), self.limit() / 2)
+
+
+class LargeReplies(BoundsTest):
+    """Each reply is larger than what may wait for a client. Whoever takes nothing of it is closed, and others are served."""
+    alone = True
+    COUNT, PER_LINE, READERS, REQUESTS = 40000, 500, 8, 200
+
+    def is_closed(self, write, request):
+        self.serve("client_buffer = 65536")
+        for start in range(0, self.COUNT, self.PER_LINE):
+            words = " ".join(f"{number:035}" for number in range(start, start + self.PER_LINE))
+            self.assertEqual(self.watcher.ask(f"{write} big {words}"), "STORED")
+        (value,) = self.watcher.values(request)[0].values()
+        self.assertEqual(len(value[1].replace(b",", b" ").split()), self.COUNT)
+        socks = [self.deaf() for _ in range(self.READERS)]
+        for sock in socks:
+            # What was small before says nothing of what follows.
+            sock.sendall(b"mn\r\n" * 1000 + f"{request}\r\n".encode() * self.REQUESTS)
+        self.wait_for("closed_slow_clients", self.READERS)
+        self.assertEqual(self.connect(self.proxy).set("small", b"x"), "STORED")
+        self.assertEqual(stats(self.watcher)["closed_slow_clients"], str(self.READERS))
+        self.assertLess(self.proxy.peak_mib(), RSS_LIMIT_SANITIZER if built_with_sanitizer() else RSS_LIMIT)
+
+    def test_random_members(self):
+        self.is_closed("sadd", f"srandmember big {self.COUNT}")
+
+    def test_lists(self):
+        self.is_closed("rpush", "lrange big 0 -1")

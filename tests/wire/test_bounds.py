@@ -1,6 +1,8 @@
 """What the daemon holds and how long: requests under way, times, places and descriptors, and the last replies."""
+import contextlib
 import resource
 import signal
+import socket
 import threading
 import time
 
@@ -9,6 +11,8 @@ from case_bounds import BoundsTest
 from harness import EVENLY, HOST, PATIENCE, accepts, wait_until
 from stored import stats
 from wire import Closed
+
+LINGER_MOST = 16 << 20  # of client_limits.c
 
 
 class Window(BoundsTest):
@@ -199,6 +203,19 @@ class Places(BoundsTest):
         for conn in conns:
             self.assertEqual(conn.ask("mn"), "MN")
 
+    def test_requests_that_are_not_complete(self):
+        """Those that hold all places go after their time, and others have these."""
+        self.server = self.memcached()
+        self.proxy = self.setlistd([self.server], config="max_connections = 4\nrequest_read_timeout = 500")
+        parts = (b"get ke", b"g", b"set key 0 0 100\r\nab", b"sadd key a")
+        conns = self.fill(len(parts))
+        for conn, part in zip(conns, parts):
+            conn.send(part)
+        newcomers = self.fill(len(parts))
+        for conn in conns:
+            self.assertEqual(conn.rest(), b"CLIENT_ERROR request not complete in time\r\n")
+        self.assertEqual(stats(newcomers[0])["closed_unfinished_clients"], str(len(parts)))
+
 
 def few(descriptors):
     """A command that runs another one with so many descriptors."""
@@ -289,3 +306,36 @@ class LastReplies(BoundsTest):
         conn.send(b"quit\r\n" + b"mn\r\n" * 10000)
         self.assertEqual(conn.rest(), b"")
         wait_until("it is closed", PATIENCE, lambda: stats(self.watcher)["curr_connections"] == "1", pause=0.05)
+
+    def test_a_peer_that_goes_on(self):
+        """What it sends behind a fatal error is thrown away only up to a bound."""
+        self.serve()
+        conn, sent = self.connect(self.proxy), 0
+        with contextlib.suppress(OSError):
+            while sent < 32 * LINGER_MOST:
+                sent += conn.sock.send(b"x" * (1 << 20))
+        self.assertLess(sent, 2 * LINGER_MOST, "more than that, and what the kernel may hold")
+        self.assertRegex(conn.rest(), rb"^(ERROR|CLIENT_ERROR) .*\r\n$")
+        self.assertEqual(self.watcher.ask("mn"), "MN")
+
+    def test_what_was_counted(self):
+        """A client has many changes under way at the end: those that were carried out are those that were answered."""
+        self.serve("client_buffer = 65536\nshutdown_timeout = 600000")
+        first, requests = 10 ** 18, 30000
+        self.assertEqual(self.watcher.set("n", b"%d" % first), "STORED")
+        conn = self.reader()
+        conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+        sender = threading.Thread(target=conn.send, args=(b"incr n 1\r\n" * requests,), daemon=True)
+        sender.start()
+        for number in range(1, 1001):
+            self.assertEqual(int(conn.line()), first + number)
+        sender.join(PATIENCE)
+        self.assertFalse(sender.is_alive(), "the kernel takes less than it is thought to")
+        self.proxy.process.signal(signal.SIGTERM)
+        wait_until("it ends", PATIENCE, lambda: not accepts((HOST, self.proxy.port)))
+        replies = conn.rest().split()
+        self.assertEqual([int(reply) for reply in replies], list(range(first + 1001, first + 1001 + len(replies))))
+        self.assertEqual(self.connect(self.server).get("n"), b"%d" % (first + 1000 + len(replies)))
+        self.assertLess(1000 + len(replies), requests, "all was carried out before the end")
+        conn.close()
+        self.assertEqual(self.proxy.process.child.wait(PATIENCE), 0)

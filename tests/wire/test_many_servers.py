@@ -1,0 +1,66 @@
+"""More servers than anybody tries by hand: few of them are there, and those work."""
+from harness import HOST, PATIENCE, free_port, wait_until
+from stored import stats
+from test_reload import REFUSED, Reloads, names
+
+MOST = 100                  # of ketama and consistent
+MANY = 500
+TOO_MANY = f"{MANY} servers: libmemcached takes at most {MOST}, unless the distribution is modula"
+
+
+class Absent:
+    """A server at an address of this host where nothing listens."""
+
+    def __init__(self, number, port):
+        self.name = f"127.1.{number // 250}.{number % 250 + 1}:{port}"
+
+
+class ManyServers(Reloads):
+    def setUp(self):
+        super().setUp()
+        self.real = [self.memcached() for _ in range(2)]
+        port = free_port()
+        self.absent = [Absent(number, port) for number in range(MANY)]
+
+    def config(self, count, distribution):
+        """So many servers, of which the first and the last are there."""
+        servers = [self.real[0], *self.absent[:count - 2], self.real[1]]
+        return f'{names(servers)}\ndistribution = "{distribution}"'
+
+    def works(self, count):
+        """Keys of servers that are there are kept; those of others fail, and say why."""
+        self.assertEqual(sum(name.endswith(":state") for name in stats(self.conn, "stats upstream")), count)
+        keys = [self.key_on(self.conn, server, f"k{count}") for server in self.real]
+        for key in keys:
+            wait_until("its server is up", PATIENCE, lambda key=key: self.conn.set(key, b"x") == "STORED", pause=0.02)
+        found, end = self.conn.values(f"get {' '.join(keys)}")
+        self.assertEqual((sorted(found), end), (sorted(keys), "END"))
+        lost = self.key_on(self.conn, self.absent[0])
+        self.assertRegex(self.conn.ask(f"get {lost}"), f"^SERVER_ERROR upstream {self.absent[0].name} unavailable")
+        return keys
+
+    def test_too_many_at_the_start(self):
+        for distribution in ("ketama", "consistent"):
+            with self.assertRaisesRegex(AssertionError, TOO_MANY):
+                self.setlistd([], config=self.config(MANY, distribution))
+
+    def test_modula_takes_them(self):
+        self.start(self.config(MANY, "modula"))
+        self.works(MANY)
+
+    def test_reloads(self):
+        """Too many are refused, which changes nothing; other ways of spreading keys take them."""
+        self.start(self.config(MOST, "ketama"))
+        ring = stats(self.conn, "stats")["ring"]
+        keys = self.works(MOST)
+        for distribution in ("ketama", "consistent"):
+            said = len(self.proxy.process.stderr())
+            self.assertEqual(self.reload(self.config(MANY, distribution)), REFUSED)
+            self.assertIn(TOO_MANY, self.proxy.process.stderr()[said:])
+            self.assertEqual(stats(self.conn, "stats")["ring"], ring)
+            self.assertEqual([self.conn.get(key) for key in keys], [b"x", b"x"])
+        self.assertEqual(self.reload(self.config(MANY, "modula")), "OK")
+        self.works(MANY)
+        self.assertEqual(self.reload(self.config(MOST, "ketama")), "OK")
+        self.assertEqual(stats(self.conn, "stats")["ring"], ring)
+        self.assertEqual([self.conn.get(key) for key in keys], [b"x", b"x"])

@@ -6,6 +6,7 @@ from case_large import NOT_A_SET, SLOW, SMALL, LargeSetTest, RefusingTest, names
 from fake import FakeServer
 from harness import PATIENCE, wait_until
 from stored import Stored, counter
+from test_encodings import EncodingTest
 
 # A reference to a run of one table, and to one with an index.
 TABLE, INDEX = b"@t00000000000.1.9.2.300.0123456789abcdef ", b"@i00000000000.2.9.0.300.0123456789abcdef "
@@ -176,6 +177,37 @@ class Together(LargeSetTest):
             self.assertEqual([conn.line() for conn in conns], [b"OK", b"OK"])
         self.assert_members("k", members)
         self.assertEqual(len(self.stored("k").runs), 1)
+
+
+class TogetherInEncodings(EncodingTest):
+    """The same of the encodings that applications use. Each of two proxies may lose to what the other does, and tries again."""
+
+    def test_two_proxies_compact_one_set(self):
+        for _, k in self.each():
+            members = set()
+            for step in range(20):
+                conns = (self.conn, *self.others)
+                more = names(40, 40 * step)
+                self.write("sadd", k, more, conns[step % 2])
+                self.write("srem", k, more[:10], conns[step // 2 % 2])
+                members |= set(more[10:])
+                for conn in conns:
+                    conn.send(f"scompact {k}\r\n".encode())
+                self.assertEqual([conn.line() for conn in conns], [b"OK", b"OK"])
+            for conn in conns:
+                self.assert_members(k, members, conn)
+
+    def test_behind_a_delete(self):
+        """Nothing of it stands in the way of the next command, by whichever proxy."""
+        for _, k in self.each():
+            for one, other in ((self.conn, self.others[0]), (self.others[0], self.conn)):
+                for conn in (one, other):
+                    self.expect((f"sadd {k} a b", "STORED"), (f"srem {k} a", "DELETED"), (f"scompact {k}", "OK"), conn=one)
+                    self.expect((f"delete {k}", "DELETED"), conn=other)
+                    self.expect((f"sadd {k} c", "STORED"), (f"scompact {k}", "OK"), conn=conn)
+                    self.assert_members(k, {b"c"})
+                    self.expect((f"delete {k}", "DELETED"), conn=conn)
+                    self.expect((f"scompact {k}", "NOT_FOUND"), conn=other)
 
 
 class Corrupt(RefusingTest):

@@ -8,7 +8,7 @@ import time
 import load
 from case import WireTest
 from case_large import LargeSetTest, names
-from harness import PATIENCE, wait_until
+from harness import EVENLY, PATIENCE, wait_until
 from stored import counter
 
 KEYS = 20
@@ -320,6 +320,14 @@ class NoCas(WireTest):
         self.assertEqual(conn.values("lrange l 0 -1")[0]["l"][1], b"a b")
         for command in ("spop k", "sset k a", "lpop l"):
             self.assertEqual(conn.ask(command), self.refusal)
+        self.assertEqual(proxy.process.stderr().count("gives no cas ids"), 1)
+
+    def test_is_said_once(self):
+        """However many threads have a connection to the server."""
+        proxy = self.setlistd([self.memcached("-C")], "-t", "4", config=EVENLY)
+        for conn in [self.connect(proxy) for _ in range(16)]:
+            self.assertEqual(conn.ask("sadd k a b"), "STORED")
+            self.assertEqual(conn.ask("spop k"), self.refusal)
         self.assertEqual(proxy.process.stderr().count("gives no cas ids"), 1)
 
     def test_other_encodings(self):

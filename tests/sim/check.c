@@ -145,15 +145,15 @@ static void check_written(struct world *w, const struct message *message, int ke
 		world_fail(w, "a rewrite changed the set", "key %d", key);
 }
 
-/* The base of a list names its segments. A window may follow an id. */
+/* The base of a list names its segments. A check follows each id. */
 static bool list_refers(struct world *w, struct slice key)
 {
 	struct fake_item *base = world_find(w, slice_of(key.p, SIM_KEY_SIZE));
 	struct slice rest = base ? buf_slice(&base->value) : slice_of("", 0), id = slice_skip(key, SIM_KEY_SIZE + 1);
 
 	for (struct slice token; (token = slice_token(&rest)).n;) {
-		if (token.p[0] == '@' && slice_starts(slice_skip(token, 1), id) &&
-			(token.n == id.n + 1 || token.p[id.n + 1] == ':'))
+		if (token.p[0] == '@' && slice_starts(slice_skip(token, 1), id) && token.n > id.n + 1 &&
+			token.p[id.n + 1] == '.')
 			return true;
 	}
 	return false;

@@ -26,6 +26,7 @@ void mutate_lives_sent(struct world *w, struct message *m)
 /* Deletes the first segment that the base of a list refers to. */
 static void delete_segment(struct world *w, const struct message *m)
 {
+	enum { CHECK = 17 }; /* a dot and 16 digits */
 	struct fake_item *base = world_find(w, m->call.key);
 	struct slice rest = base ? buf_slice(&base->value) : slice_of("", 0), id = { "", 0 };
 	struct message *delete;
@@ -39,6 +40,7 @@ static void delete_segment(struct world *w, const struct message *m)
 		return;
 	if (memchr(id.p, ':', id.n))
 		id.n = (size_t)((const char *)memchr(id.p, ':', id.n) - id.p);
+	id.n -= CHECK;
 	delete = xcalloc(1, sizeof(*delete));
 	buf_add_slice(&delete->bytes, m->call.key);
 	BUF_ADD(&delete->bytes, ".");

@@ -116,20 +116,22 @@ def accepts(address):
             return False
 
 
+def tcp_rows():
+    """The words of each IPv4 socket in /proc/net/tcp: second its own address, fourth its state, fifth what its queues hold."""
+    with open("/proc/net/tcp", encoding="ascii") as table:
+        return [line.split() for line in table.readlines()[1:]]
+
+
 def tcp_sockets(state):
     """(hexadecimal address, port) of this side of all IPv4 sockets in that state."""
-    with open("/proc/net/tcp", encoding="ascii") as table:
-        rows = [line.split() for line in table.readlines()[1:]]
-    return [(row[1].split(":")[0], int(row[1].split(":")[1], 16)) for row in rows if row[3] == state]
+    return [(row[1].split(":")[0], int(row[1].split(":")[1], 16)) for row in tcp_rows() if row[3] == state]
 
 
 def backlog(sock):
     """(bytes to be sent, bytes that the other process has received and not read) of a connection within this host; None if it broke."""
     near, far = sock.getsockname()[1], sock.getpeername()[1]
-    with open("/proc/net/tcp", encoding="ascii") as table:
-        rows = [line.split() for line in table.readlines()[1:]]
     found = {tuple(int(end.split(":")[1], 16) for end in row[1:3]): [int(size, 16) for size in row[4].split(":")]
-             for row in rows if row[3] == ESTABLISHED}
+             for row in tcp_rows() if row[3] == ESTABLISHED}
     return (found[near, far][0], found[far, near][1]) if {(near, far), (far, near)} <= set(found) else None
 
 

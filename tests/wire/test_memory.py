@@ -5,7 +5,7 @@ import signal
 import fake
 from case import WireTest
 from case_bounds import BoundsTest
-from harness import PATIENCE, built_with_sanitizer, wait_until
+from harness import ESTABLISHED, PATIENCE, built_with_sanitizer, tcp_rows, wait_until
 from stored import stats
 from wire import Closed
 
@@ -143,15 +143,11 @@ class Memory(BoundsTest):
 
 def to_be_sent(port):
     """What the kernel holds for the peers of this port: (TCP state, bytes) of each connection."""
-    with open("/proc/net/tcp", encoding="ascii") as table:
-        rows = [line.split() for line in table.readlines()[1:]]
-    return [(int(row[3], 16), int(row[4].split(":")[0], 16)) for row in rows if int(row[1].split(":")[1], 16) == port]
+    return [(row[3], int(row[4].split(":")[0], 16)) for row in tcp_rows() if int(row[1].split(":")[1], 16) == port]
 
 
 class KernelMemory(BoundsTest):
     """The memory of TCP is one for all sockets of a machine: once it is used up, all of them wait."""
-    ESTABLISHED = 1
-
     def setUp(self):
         super().setUp()
         self.serve("client_memory = 16777216")
@@ -169,7 +165,7 @@ class KernelMemory(BoundsTest):
         for conn in conns:
             conn.send(b"get big\r\n" * 16)
         self.wait_for("closed_memory_clients", 5)
-        closed = [held for state, held in to_be_sent(self.proxy.port) if state != self.ESTABLISHED]
+        closed = [held for state, held in to_be_sent(self.proxy.port) if state != ESTABLISHED]
         self.assertEqual(sum(closed), 0)
 
 

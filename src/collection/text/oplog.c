@@ -133,14 +133,15 @@ static bool parse_window(struct slice window, struct oplog_ref *out)
 static bool parse_ref(struct slice token, struct oplog_ref *out)
 {
 	const char *colon = memchr(token.p, ':', token.n);
-	struct slice id = slice_of(token.p, colon ? (size_t)(colon - token.p) : token.n);
+	size_t n = colon ? (size_t)(colon - token.p) : token.n;
+	struct slice id = slice_of(token.p, n);
 
 	drop_check(&id, &out->check);
 	if (!parse_id(id, out))
 		return false;
 	out->skip = 0;
 	out->keep = out->count;
-	return !colon || parse_window(slice_skip(token, (size_t)(colon - token.p) + 1), out);
+	return !colon || parse_window(slice_skip(token, n + 1), out);
 }
 
 /* Takes a token @... off the front; `token` is without the @. */

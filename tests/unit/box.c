@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "unit.h"
+
 enum { ROUNDS_MAX = 20 };
 
 void box_init(struct box *box, unsigned form)
@@ -14,7 +16,6 @@ void box_init(struct box *box, unsigned form)
 		.encoding = encoding_get(ids[form]),
 		.rule = { .prefix = SLICE("s"), .encoding = ids[form], .delimiter = ',', .removed = SLICE("t") },
 		.options = { .base_size = 64, .segment_size = 80 },
-		.cas = 1,
 	};
 	box->rule.pointer = form == 5;
 }
@@ -48,7 +49,7 @@ struct box_item *box_find(struct box *box, struct slice key)
 	return item->there ? item : NULL;
 }
 
-static void write(struct box_item *item, struct slice before, struct slice value)
+static void write(struct box *box, struct box_item *item, struct slice before, struct slice value)
 {
 	struct buf whole = BUF_EMPTY;
 
@@ -57,12 +58,15 @@ static void write(struct box_item *item, struct slice before, struct slice value
 	buf_free(&item->value);
 	item->value = whole;
 	item->there = true;
+	item->cas = ++box->cas;
 }
 
 void box_put(struct box *box, const char *key, struct slice value)
 {
-	write(slot(box, slice_of(key, strlen(key))), SLICE(""), value);
-	box->cas++;
+	struct box_item *item = slot(box, slice_of(key, strlen(key)));
+
+	write(box, item, SLICE(""), value);
+	item->ttl = TTL_NEVER;
 }
 
 static void read_item(const struct box *box, struct snapshot_item *into)
@@ -71,10 +75,11 @@ static void read_item(const struct box *box, struct snapshot_item *into)
 
 	into->asked = true;
 	into->there = item != NULL;
-	into->cas = box->cas;
-	into->ttl = TTL_NEVER;
-	if (item)
-		buf_add_slice(&into->value, buf_slice(&item->value));
+	if (!item)
+		return;
+	into->cas = item->cas;
+	into->ttl = item->ttl;
+	buf_add_slice(&into->value, buf_slice(&item->value));
 }
 
 struct snapshot box_look(const struct box *box, enum purpose purpose, const struct fold *change)
@@ -85,7 +90,8 @@ struct snapshot box_look(const struct box *box, enum purpose purpose, const stru
 		.seed = 3,
 		.random = (uint64_t *)&box->random,
 		.purpose = purpose,
-		.change = change };
+		.change = change,
+		.prepared = box->prepared };
 	size_t asked;
 
 	do {
@@ -105,18 +111,28 @@ bool box_step(struct box *box, const struct plan_step *step)
 	struct slice value = buf_slice(&step->value);
 	bool good = step->verb == CALL_ADD ? !item->there : item->there || step->verb == CALL_DELETE;
 
-	box->cas++;
-	if (!good)
+	if (!good || (step->verb == CALL_CAS && step->item->cas != item->cas))
 		return false;
 	if (step->expire || step->verb == CALL_DELETE)
 		item->there = false;
 	else if (step->verb == CALL_APPEND)
-		write(item, buf_slice(&item->value), value);
+		write(box, item, buf_slice(&item->value), value);
 	else if (step->verb == CALL_PREPEND)
-		write(item, value, buf_slice(&item->value));
+		write(box, item, value, buf_slice(&item->value));
 	else
-		write(item, SLICE(""), value);
+		write(box, item, SLICE(""), value);
+	if (step->verb == CALL_ADD || step->verb == CALL_CAS)
+		item->ttl = step->like ? step->like->ttl : TTL_NEVER;
 	return true;
+}
+
+void assert_members(const struct fold *f, const char *expected)
+{
+	struct buf out = BUF_EMPTY;
+
+	fold_join(f, &out);
+	assert_bytes(buf_slice(&out), expected);
+	buf_free(&out);
 }
 
 enum adopted_status box_fold(const struct box *box, struct snapshot *s, struct fold *out)
@@ -146,8 +162,6 @@ static bool checked(const struct box *box, const struct snapshot *s, bool check)
 	if (!check)
 		return true;
 	now = box_look(box, FOR_CHECK, NULL);
-	for (size_t i = 0; i < now.count; i++)
-		now.items[i]->cas = s->items[0]->cas;
 	good = box->encoding->check(s, &now);
 	snapshot_free(&now);
 	return good;
@@ -229,6 +243,7 @@ bool box_compact(struct box *box, size_t steps, enum adopted_status *status)
 		box->encoding->compact(&s, &all, &plan);
 	for (size_t i = 0; i < plan.count && i < steps; i++)
 		more = box_step(box, &plan.steps[i]);
+	box->prepared = s.prepared;
 	plan_free(&plan);
 	fold_free(&all);
 	snapshot_free(&s);

@@ -13,17 +13,20 @@ struct box {
 	struct box_item {
 		char key[64];
 		struct buf value;
+		uint64_t cas;
+		int64_t ttl;
 		bool there;
 	} items[BOX_ITEMS];
 	size_t count;
-	uint64_t cas, random;
+	uint64_t cas, random;        /* cas: the last that was given */
+	struct preparation prepared; /* by the compaction that is under way */
 };
 
 /* An empty box for encoding `form`, where flip counts twice: with and without the pointer. The key is `s`. */
 void box_init(struct box *box, unsigned form);
 void box_free(struct box *box);
 
-/* Stores an item. */
+/* Stores an item that never expires. */
 void box_put(struct box *box, const char *key, struct slice value);
 
 /* The item, or NULL if it does not exist. */
@@ -35,6 +38,9 @@ struct snapshot box_look(const struct box *box, enum purpose purpose, const stru
 /* Carries out a step of a plan; false when a server would refuse it. */
 bool box_step(struct box *box, const struct plan_step *step);
 
+/* Fails the test unless these are the live members of a fold, in its order, with spaces between them. */
+void assert_members(const struct fold *f, const char *expected);
+
 /* Takes the snapshot `s` and folds it into `out`, which borrows from it. */
 enum adopted_status box_fold(const struct box *box, struct snapshot *s, struct fold *out);
 
@@ -43,7 +49,10 @@ enum adopted_status box_change(struct box *box, const struct fold *change, bool 
 enum adopted_status box_replace(struct box *box, const struct fold *members);
 enum adopted_status box_take(struct box *box, const struct fold *taken);
 
-/* Carries out the first `steps` steps of the next plan of a compaction; false when the plan is empty. */
+/*
+ * Carries out the first `steps` steps of the next plan of a compaction; false when the plan is empty. Who begins another
+ * compaction clears box->prepared.
+ */
 bool box_compact(struct box *box, size_t steps, enum adopted_status *status);
 
 #endif

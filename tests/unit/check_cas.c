@@ -149,10 +149,12 @@ START_TEST(a_touch_is_kept)
 	server_is_asked("touch k 0\r\n");
 	server_answers("TOUCHED\r\n");
 	ends_with(RESULT_DONE, TTL_NEVER);
-	/* A date: 40 days. */
+	/* A date: 40 days. The server's first reply does not say what time it is. */
 	replace(100, 100);
 	server_is_asked(LOOK_AT_TTL CAS(100));
 	server_answers(TTL(3456000) STORED);
+	server_is_asked("stats \r\n");
+	server_answers("END\r\n");
 	server_is_asked("stats \r\n");
 	server_answers("STAT time 2000000000\r\nEND\r\n");
 	server_is_asked("touch k 2003456000\r\n");

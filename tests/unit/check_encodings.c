@@ -10,15 +10,6 @@
 
 enum { WORLD = 12 };
 
-static void joins(const struct fold *f, const char *expected)
-{
-	struct buf out = BUF_EMPTY;
-
-	fold_join(f, &out);
-	assert_bytes(buf_slice(&out), expected);
-	buf_free(&out);
-}
-
 START_TEST(signed_words)
 {
 	static const char *const wrong[] = { "a", "+", "-", "+a+", "++a", "+a -b", "+a\n", " +a", "+a\x7f", "a+b" };
@@ -26,7 +17,7 @@ START_TEST(signed_words)
 	struct buf out = BUF_EMPTY;
 
 	ck_assert(signed_fold(&f, guard_text("+1234+222+987-222")));
-	joins(&f, "1234 987");
+	assert_members(&f, "1234 987");
 	ck_assert_uint_eq(f.tokens, 4);
 	signed_encode(&f, false, &out);
 	assert_bytes(buf_slice(&out), "+1234+987");
@@ -84,7 +75,7 @@ START_TEST(counting)
 
 	ck_assert(counted_read(&c, SLICE("a,b,b,c,b,"), ',', false));
 	ck_assert(counted_read(&c, SLICE("c,b,d,d,"), ',', true));
-	joins(&c.fold, "a b");
+	assert_members(&c.fold, "a b");
 	ck_assert_int_eq(counted_net(&c, SLICE("b")), 2);
 	ck_assert_int_eq(counted_net(&c, SLICE("d")), -2);
 	ck_assert_int_eq(counted_net(&c, SLICE("e")), 0);
@@ -121,7 +112,7 @@ START_TEST(documented)
 			box_put(&box, given[i].items[j],
 				slice_of(given[i].items[j + 1], strlen(given[i].items[j + 1])));
 		ck_assert_int_eq(box_fold(&box, &s, &f), ADOPTED_OK);
-		joins(&f, given[i].members);
+		assert_members(&f, given[i].members);
 		fold_free(&f);
 		snapshot_free(&s);
 		box_free(&box);
@@ -223,6 +214,7 @@ static void random_compaction(struct box *box, const bool in[WORLD], uint64_t *r
 	bool whole = random_next(random) % 2;
 	int most = whole ? 30 : (int)(random_next(random) % 4);
 
+	box->prepared = (struct preparation){ .done = false };
 	while (most > 0 && box_compact(box, whole ? PLAN_STEPS_MAX : 1 + random_next(random) % 2, &status)) {
 		most--;
 		ck_assert_int_eq(status, ADOPTED_OK);
@@ -271,7 +263,7 @@ static void removes_first(unsigned form, const char *head, enum adopted_status e
 		ck_assert_int_eq(box_change(&box, &change, true), ADOPTED_OK);
 	ck_assert_int_eq(box_fold(&box, &s, &all), expected);
 	if (expected == ADOPTED_OK)
-		joins(&all, form == 5 ? "bob" : "");
+		assert_members(&all, form == 5 ? "bob" : "");
 	fold_free(&all);
 	fold_free(&change);
 	snapshot_free(&s);
@@ -311,7 +303,7 @@ static void numbered(const char *index, const char *list, enum adopted_status ex
 		ck_assert(box_compact(&box, 2, &status) && status == ADOPTED_OK);
 		fold_reset(&all);
 		ck_assert_int_eq(box_fold(&box, &s, &all), ADOPTED_OK);
-		joins(&all, "ann bob");
+		assert_members(&all, "ann bob");
 		ck_assert_uint_eq(s.count, 3);
 		snapshot_free(&s);
 	}
@@ -327,89 +319,5 @@ START_TEST(numbers_of_lists)
 }
 END_TEST
 
-/* Both lists have words, and none is marked: that is no set, but an item that can be deleted. */
-START_TEST(flip_without_a_mark)
-{
-	enum { FLIP_BY_MARK = 4 };
-	struct fold all = { .seed = 3 };
-	struct snapshot s;
-	struct box box;
-
-	box_init(&box, FLIP_BY_MARK);
-	box_put(&box, "s.a", SLICE("+ann"));
-	box_put(&box, "s.b", SLICE("+bob"));
-	ck_assert_int_eq(box_fold(&box, &s, &all), ADOPTED_CORRUPT);
-	ck_assert(box.encoding->vital_item(&s) && box.encoding->vital_item(&s)->there);
-	snapshot_free(&s);
-	fold_free(&all);
-	box_free(&box);
-}
-END_TEST
-
-/* A plan that is to create a set is carried out after others created one, flipped its lists, and lost the first. */
-static void created_late(bool replaces)
-{
-	enum { FLIP_BY_MARK = 4 };
-	struct fold cat = { .seed = 3 }, all = { .seed = 3 };
-	struct plan plan = { 0 };
-	struct snapshot s, late;
-	struct box box;
-
-	box_init(&box, FLIP_BY_MARK);
-	ck_assert(signed_fold(&cat, SLICE("+cat")));
-	late = box_look(&box, replaces ? FOR_REWRITE : FOR_ALL, &cat);
-	if (replaces)
-		ck_assert_int_eq(box.encoding->replace(&late, &cat, &plan), ADOPTED_OK);
-	else
-		ck_assert_int_eq(box.encoding->change(&late, true, &plan), ADOPTED_OK);
-	ck_assert(plan.count > 0 && plan.again);
-	box_put(&box, "s.b", SLICE("+bob"));
-	for (size_t i = 0; i < plan.count; i++)
-		(void)box_step(&box, &plan.steps[i]);
-	ck_assert_int_eq(box_fold(&box, &s, &all), ADOPTED_OK);
-	joins(&all, "bob");
-	plan_free(&plan);
-	snapshot_free(&s);
-	snapshot_free(&late);
-	fold_free(&all);
-	fold_free(&cat);
-	box_free(&box);
-}
-
-START_TEST(flip_created_late)
-{
-	created_late(false);
-	created_late(true);
-}
-END_TEST
-
-/* A half flip is finished by two writes: the first takes the other list away from those who would create a set there. */
-START_TEST(flip_finished)
-{
-	enum { FLIP_BY_MARK = 4 };
-	struct fold cat = { .seed = 3 };
-	struct plan plan = { 0 };
-	struct snapshot s;
-	struct box box;
-
-	box_init(&box, FLIP_BY_MARK);
-	ck_assert(signed_fold(&cat, SLICE("+cat")));
-	box_put(&box, "s.a", SLICE("^"));
-	box_put(&box, "s.b", SLICE("^-^"));
-	s = box_look(&box, FOR_ALL, &cat);
-	ck_assert_int_eq(box.encoding->change(&s, true, &plan), ADOPTED_OK);
-	ck_assert(plan.count == 2 && plan.again);
-	assert_bytes(plan.steps[0].item->waiter.key, "s.a");
-	assert_bytes(buf_slice(&plan.steps[0].value), "^");
-	assert_bytes(plan.steps[1].item->waiter.key, "s.b");
-	assert_bytes(buf_slice(&plan.steps[1].value), "-^");
-	ck_assert(plan.steps[0].verb == CALL_CAS && plan.steps[1].verb == CALL_CAS);
-	plan_free(&plan);
-	snapshot_free(&s);
-	fold_free(&cat);
-	box_free(&box);
-}
-END_TEST
-
 SUITE(encodings, signed_words, delimited_texts, counting, documented, reserved, random_lives, like_the_guard,
-	numbers_of_lists, flip_without_a_mark, flip_created_late, flip_finished)
+	numbers_of_lists)

@@ -50,8 +50,12 @@ struct snapshot {
 	const struct fold *change; /* FOR_WRITE: the members to add and remove; else NULL */
 	unsigned attempt;          /* lost races so far */
 	uint64_t *random;          /* borrowed: a state for random_next */
-	bool copied;               /* for the encoding: this operation has copied a time to live between items */
-	bool forced;               /* a client asked for this compaction: any gain is worth a rewrite */
+	struct preparation {
+		bool done;
+		uint64_t cas;  /* of the item that names the others, when it was prepared */
+		int64_t apart; /* seconds between the times to live of both items before that */
+	} prepared;            /* for the encoding: this operation has prepared an item to take the place of another */
+	bool forced;           /* a client asked for this compaction: any gain is worth a rewrite */
 	struct snapshot_item **items;
 	size_t count;
 };

@@ -65,13 +65,18 @@ static void not_cleared(struct adopted *c)
 		kinds[c->kind](c);
 }
 
-/* Ends the batch, or clears what is left, if there is no collection to work with; true when it did. */
+/*
+ * Ends the batch, or clears what is left, if there is no collection to work with; true when it did. Items that were all appended
+ * to need not have been so at one moment. If they make no sense together, they are read once more, as for a rewrite.
+ */
 static bool ended(struct adopted *c, enum adopted_status status)
 {
 	if (status == ADOPTED_OK)
 		return false;
 	if (status == ADOPTED_LOST)
 		clear(c);
+	else if (status == ADOPTED_CORRUPT && c->s.purpose != FOR_REWRITE)
+		adopted_read(c, &c->s, FOR_REWRITE, c->next);
 	else
 		adopted_end(c, status == ADOPTED_MISSING ? OUTCOME_MISSING : OUTCOME_CORRUPT);
 	return true;

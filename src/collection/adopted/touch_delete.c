@@ -2,6 +2,7 @@
  * Touch and delete of a collection in an adopted encoding: read all items -> touch or delete each.
  *
  * A compaction of flip makes another list the active one. So a delete removes first what names the active list, if it is unchanged.
+ * If there is no collection, the delete leaves that item: somebody may be about to use it for a new collection.
  * A touch looks afterwards whether there are items that it did not touch, and then touches all once more.
  */
 #include "collection/adopted/adopted.h"
@@ -71,10 +72,12 @@ static void snapshot_read(struct adopted *c)
 	fold_reset(&c->all);
 	c->missing = c->encoding->fold(&c->s, &c->all) == ADOPTED_MISSING;
 	c->reached = 0;
-	if (c->kind == OP_DELETE && c->encoding->vital_item)
-		delete_vital(c);
-	else
+	if (c->kind != OP_DELETE || !c->encoding->vital_item)
 		run_round(c);
+	else if (c->missing)
+		finished(c);
+	else
+		delete_vital(c);
 }
 
 static void run_round(struct adopted *c)

@@ -172,13 +172,17 @@ static void read_clock_for_date(struct cas *cas)
 	ask(cas, &cas->clock, cas->like, read_clock, clock_read);
 }
 
-/* The time to live was read before the server's clock. When that was read is known to the time that the reply took. */
+/*
+ * The time to live was read before the server's clock. When that was read is known to the time that the reply took. If there is
+ * no reply, the connection broke, and the clock is read on another.
+ */
 static void touch_with_date(struct cas *cas)
 {
 	enum { SOON_MS = 1000 };
 	int64_t exptime, later = (int64_t)((cas->asked - cas->written) / 1000);
+	bool known = cas->now && cas->env->now - cas->asked <= SOON_MS;
 
-	if (cas->env->now - cas->asked > SOON_MS && ++cas->tries < TRIES_MAX)
+	if (!known && ++cas->tries < TRIES_MAX)
 		read_clock_for_date(cas);
 	else if (ttl_date(cas->env, cas->now, cas->looked.ttl - later, &exptime))
 		touch(cas, exptime);

@@ -14,11 +14,13 @@
  * continues. After its append a writer checks that the list is still active, and if not repeats the append.
  */
 #include <assert.h>
+#include <stdlib.h>
 
 #include "collection/adopted/encodings/encodings.h"
 #include "collection/adopted/encodings/words.h"
 
 enum { LIST_A, LIST_B, POINTER };
+enum { NEAR = 2 /* seconds */ };
 
 struct lists {
 	struct snapshot_item *pointer;
@@ -362,25 +364,17 @@ static enum adopted_status replace(struct snapshot *s, const struct fold *member
 	return status;
 }
 
-static bool same_life(const struct snapshot_item *a, const struct snapshot_item *b)
+/* Seconds by which `a` lives longer than `b`; INT64_MAX if that is not a number. */
+static int64_t apart(const struct snapshot_item *a, const struct snapshot_item *b)
 {
-	enum { NEAR = 2 };
-	int64_t apart = a->ttl - b->ttl;
-
-	if (a->flags != b->flags)
-		return false;
-	if (a->ttl == TTL_NEVER || b->ttl == TTL_NEVER)
-		return a->ttl == b->ttl;
-	return apart >= -NEAR && apart <= NEAR;
+	if (!a->there || a->flags != b->flags || (a->ttl == TTL_NEVER) != (b->ttl == TTL_NEVER))
+		return INT64_MAX;
+	return a->ttl - b->ttl;
 }
 
-/*
- * The one of the two whose life an item is to have. If both end at about the same time, that is the item itself. So the time to
- * live does not wander when it is copied forth and back between two servers.
- */
-static const struct snapshot_item *life_of(const struct snapshot_item *item, const struct snapshot_item *active)
+static bool is_about(int64_t seconds, int64_t expected)
 {
-	return item->there && same_life(item, active) ? item : active;
+	return seconds != INT64_MAX && expected != INT64_MAX && llabs(seconds - expected) <= NEAR;
 }
 
 /*
@@ -427,22 +421,41 @@ static void take(const struct snapshot *s, const struct fold *all, const struct 
 	}
 }
 
-/* If the clocks of two servers differ, the times to live of the lists differ although one was copied from the other. */
+/*
+ * Whether this operation has written the guard to the inactive list, for this pointer. So a CAS fails with which somebody wanted to
+ * clear what was left of an older set. A touch may come between the read of a time to live and the late write of its copy. Then
+ * the copy is repeated. If the clocks of the servers differ, it stays as far apart.
+ */
+static bool is_prepared(const struct snapshot *s, const struct lists *l)
+{
+	int64_t by = apart(l->inactive, l->active);
+
+	return s->prepared.done && slice_equal(words(l->inactive), guard) &&
+		(!l->pointer || l->pointer->cas == s->prepared.cas) &&
+		(is_about(by, 0) || is_about(by, s->prepared.apart));
+}
+
+/* A list that ends at about the same time as the other keeps its own time to live, so that this does not wander. */
+static void prepare(struct snapshot *s, const struct lists *l, struct plan *plan)
+{
+	int64_t by = apart(l->inactive, l->active);
+	const struct snapshot_item *like = is_about(by, 0) ? l->inactive : l->active;
+
+	s->prepared = (struct preparation){ true, l->pointer ? l->pointer->cas : 0, by };
+	write_empty(s, true, plan_add(plan, l->inactive->there ? CALL_CAS : CALL_ADD, l->inactive, like));
+}
+
 static void plan_flip(struct snapshot *s, const struct lists *l, struct plan *plan)
 {
-	const struct snapshot_item *life = life_of(l->inactive, l->active);
-	struct buf *value;
-
-	if (!slice_equal(words(l->inactive), guard) || (life == l->active && !s->copied)) {
-		s->copied = true;
-		write_empty(s, true, plan_add(plan, l->inactive->there ? CALL_CAS : CALL_ADD, l->inactive, life));
+	if (!is_prepared(s, l)) {
+		prepare(s, l, plan);
 	} else if (l->pointer) {
-		point_to(s, l->pointer, l->inactive, life_of(l->pointer, l->active), plan);
+		point_to(s, l->pointer, l->inactive, l->pointer, plan);
 	} else {
-		value = plan_rewrite(plan, l->active);
+		struct buf *value = plan_rewrite(plan, l->active);
 		BUF_ADD(value, "^");
 		buf_add_slice(value, words(l->active));
-		buf_add_slice(plan_add(plan, CALL_CAS, l->inactive, life), guard);
+		buf_add_slice(plan_rewrite(plan, l->inactive), guard);
 	}
 }
 

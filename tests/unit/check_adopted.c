@@ -1,4 +1,4 @@
-/* A compaction that a client asks for: any gain is worth a rewrite, in each encoding. */
+/* Compactions that a client asks for, where any gain is worth a rewrite, and deletions, in adopted encodings. */
 #include <stdio.h>
 
 #include "collection/adopted/encodings/encodings.h"
@@ -7,7 +7,7 @@
 
 static const struct collection_rule rules[] = {
 	{ .prefix = BYTES("csv-"), .encoding = ENCODING_CSV, .delimiter = ',' },
-	{ .prefix = BYTES("flip-"), .encoding = ENCODING_FLIP, .pointer = true },
+	{ .prefix = BYTES("flip-"), .encoding = ENCODING_FLIP, .pointer = true, .plain_verbs = true },
 	{ .prefix = BYTES("indexed-"), .encoding = ENCODING_INDEXED },
 	{ .prefix = BYTES("mark-"), .encoding = ENCODING_FLIP },
 	{ .prefix = BYTES("paired-"), .encoding = ENCODING_PAIRED, .delimiter = ',', .removed = BYTES("un") },
@@ -122,16 +122,37 @@ START_TEST(by_itself)
 }
 END_TEST
 
-Suite *suite_scompact(void)
+/*
+ * A pointer without lists is no set. The first who adds to it writes a list and leaves the pointer for now; others add to that list.
+ * So a deletion that finds no set leaves the pointer.
+ */
+START_TEST(deleted_without_a_list)
+{
+	server_put(&server, SLICE("flip-k.active"), SLICE("flip-k.a"));
+	client_asks("delete flip-k\r\n");
+	server_answer_all(&server);
+	client_is_told("NOT_FOUND\r\n");
+	ck_assert_ptr_nonnull(server_find(&server, SLICE("flip-k.active")));
+	server_put(&server, SLICE("flip-k.a"), SLICE("+ann"));
+	client_asks("delete flip-k\r\n");
+	server_answer_all(&server);
+	client_is_told("DELETED\r\n");
+	ck_assert_ptr_null(server_find(&server, SLICE("flip-k.active")));
+	ck_assert_ptr_null(server_find(&server, SLICE("flip-k.a")));
+}
+END_TEST
+
+Suite *suite_adopted(void)
 {
 	enum { FORMS = sizeof(forms) / sizeof(forms[0]) };
-	Suite *suite = suite_create("scompact");
+	Suite *suite = suite_create("adopted");
 	TCase *all = tcase_create("all");
 
 	tcase_add_checked_fixture(all, setup, teardown);
 	tcase_add_loop_test(all, whatever_it_gains, 0, FORMS);
 	tcase_add_loop_test(all, nothing_to_gain, 0, FORMS);
 	tcase_add_test(all, by_itself);
+	tcase_add_test(all, deleted_without_a_list);
 	suite_add_tcase(suite, all);
 	return suite;
 }

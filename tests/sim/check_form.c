@@ -40,6 +40,7 @@ void form_issued(struct sim_op *op)
 		c->removes = mask;
 		break;
 	case COMMAND_SSET:
+		c->dates = true;
 		c->adds = mask;
 		c->removes = everything & ~mask;
 		break;
@@ -48,10 +49,12 @@ void form_issued(struct sim_op *op)
 		c->removes = everything;
 		break;
 	case COMMAND_TOUCH:
+		c->dates = true;
 		if (op->exptime > SIM_DATE)
 			break;
 		/* fall through */
 	case COMMAND_DELETE:
+		c->deletes = op->command == COMMAND_DELETE;
 		c->ends = true;
 		c->removes = everything;
 		break;
@@ -60,9 +63,15 @@ void form_issued(struct sim_op *op)
 	}
 }
 
+static bool is_removal(const struct call *call)
+{
+	return call->verb == CALL_DELETE || (call->verb == CALL_CAS && call->exptime < 0);
+}
+
 void form_sent(struct world *w, struct message *m)
 {
 	int key = form_key(w->form, m->call.key);
+	unsigned deletes = 0;
 	struct sim_op *op;
 
 	TAILQ_FOREACH(op, &w->ops, link) {
@@ -73,7 +82,13 @@ void form_sent(struct world *w, struct message *m)
 		m->wants.removes |= c->removes;
 		m->wants.pops |= c->pops;
 		m->wants.ends |= c->ends;
+		if (c->deletes && is_removal(&m->call)) {
+			m->asked = op->number;
+			deletes++;
+		}
 	}
+	if (deletes > 1)
+		m->asked = 0;
 }
 
 /*
@@ -187,6 +202,20 @@ static const char *wrong_change(
 	return in ? "a member came in that nobody adds" : out ? "a member went that nobody removes" : NULL;
 }
 
+/* A call of a delete took the set away, and with it members that nobody else was removing. */
+static void find_wiped(struct world *w, int key, const struct message *m)
+{
+	struct form_command *c = &w->form_truth.commands[m->asked];
+	uint64_t members = w->form_truth.members[key] & ~w->form_truth.damaged[key] & ~under_way(w, key, true);
+
+	for (size_t i = 1; i <= w->commands; i++) {
+		const struct form_command *other = &w->form_truth.commands[i];
+		if (i != m->asked && other->key == key && other->ended == UINT64_MAX)
+			members &= ~other->removes;
+	}
+	c->wiped |= members != 0;
+}
+
 /* Reads a collection after a call, or after a loss when `m` is NULL. */
 static void follow(struct world *w, int key, const struct message *m)
 {
@@ -216,9 +245,12 @@ static void follow(struct world *w, int key, const struct message *m)
 	if (!m && state != FORM_WHOLE)
 		w->form_truth.gone[key] = w->truth.tick;
 	w->form_truth.taking = m && m->wants.pops;
+	if (m && m->asked && w->form_truth.state[key] == FORM_WHOLE && state != FORM_WHOLE)
+		find_wiped(w, key, m);
 	take_over(w, key, members, state);
 	if (m && state == FORM_WHOLE)
 		find_sset(w, key, members);
+	dates_follow(w, key, m);
 }
 
 void form_time(struct world *w)
@@ -307,6 +339,9 @@ void form_reply(struct sim_op *op)
 	if (op->command == COMMAND_DELETE && check_says(op, "DELETED") &&
 		!truth_was(&w->truth.sets[op->key].absent, op->issued, true))
 		world_fail(w, "deleted, and there all the time", "key %d client %d", op->key, op->client);
+	if (check_says(op, "NOT_FOUND") && w->form_truth.commands[op->number].wiped)
+		world_fail(w, "not found, and deleted", "key %d client %d", op->key, op->client);
+	dates_reply(op);
 	/* After a failure it may still be executed. */
 	if (!check_says(op, "SERVER_ERROR"))
 		op->world->form_truth.commands[op->number].ended = op->world->truth.tick;

@@ -2,11 +2,17 @@
  * Dates of sets in other encodings than oplog. In some histories clients touch sets with dates that lie a round number of
  * seconds apart, and the clocks of servers and proxies differ. Whoever rewrites an item, it never ends more than NEAR seconds
  * off such a date.
+ *
+ * A touch that was answered settles the date of a set, if nobody else gave it one meanwhile. A rewrite that keeps the time to live
+ * of before corrects that. So once nothing is under way, the first item without which the set would be another ends at that date.
+ * If a connection breaks, nobody may be there to correct it.
  */
+#include <stdio.h>
+
 #include "form.h"
 #include "world.h"
 
-enum { APART = 1000, NEAR = 2, AHEAD = 1000 /* milliseconds */ };
+enum { APART = 1000, NEAR = 2, AHEAD = 1000 /* milliseconds */, SETTLED_NAME = 16 };
 
 void dates_init(struct world *w, uint64_t seed)
 {
@@ -44,6 +50,104 @@ static bool is_excused(struct world *w, const struct message *m, int key)
 	else if (m->call.verb == CALL_TOUCH && m->call.exptime % APART && (!written || w->now - *written >= 1000))
 		w->date_lost[key] = true;
 	return w->date_lost[key];
+}
+
+/* Commands that may give the set of `key` a time to live, and had no reply yet at tick `since`. */
+static bool is_dated_since(const struct world *w, int key, uint64_t since, size_t except)
+{
+	for (size_t i = 1; i <= w->commands; i++) {
+		const struct form_command *c = &w->form_truth.commands[i];
+		if (c->key == key && c->dates && c->ended > since && i != except)
+			return true;
+	}
+	return false;
+}
+
+void dates_reply(struct sim_op *op)
+{
+	struct world *w = op->world;
+	const struct form_truth *t = &w->form_truth;
+
+	if (!w->dated || op->command != COMMAND_TOUCH || !check_says(op, "TOUCHED"))
+		return;
+	if (t->state[op->key] == FORM_WHOLE && t->gone[op->key] < op->issued && t->lost[op->key] < op->issued &&
+		w->broken < op->issued && !is_dated_since(w, op->key, op->issued, op->number))
+		w->settled[op->key] = op->exptime;
+}
+
+/* Whether the set would be another without that item. */
+static bool matters(struct world *w, int key, struct fake_item *item)
+{
+	uint64_t members = 0;
+	enum form_state state;
+
+	item->used = false;
+	state = w->form->read(w, key, &members);
+	item->used = true;
+	return state != FORM_WHOLE || members != w->form_truth.members[key];
+}
+
+/* When the first item expires without which the set would be another; INT64_MAX for never. `name` is its name. */
+static int64_t ends(struct world *w, int key, char name[SETTLED_NAME])
+{
+	static const char *const suffixes[] = { "", ".a", ".b", ".active", "+" };
+	int64_t first = INT64_MAX;
+
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+		char tried[SETTLED_NAME];
+		bool removals = suffixes[i][0] == '+';
+		size_t n = (size_t)snprintf(
+			tried, sizeof(tried), "%c%d%s", removals ? 't' : 's', key, removals ? "" : suffixes[i]);
+		struct fake_item *item = world_find(w, slice_of(tried, n));
+		if (item && item->expires && item->expires < first && matters(w, key, item)) {
+			first = item->expires;
+			memcpy(name, tried, sizeof(tried));
+		}
+	}
+	return first;
+}
+
+void dates_broken(struct world *w)
+{
+	memset(w->settled, 0, sizeof(w->settled));
+	w->broken = w->truth.tick;
+}
+
+void dates_quiet(struct world *w)
+{
+	for (int key = 0; key < SIM_KEYS; key++) {
+		char name[SETTLED_NAME] = "no item";
+		int64_t first;
+		if (w->settled[key] == 0 || w->date_lost[key])
+			continue;
+		first = ends(w, key, name);
+		if (first < w->settled[key] - NEAR || first > w->settled[key] + NEAR)
+			world_fail(w, "a touch was undone", "key %d, %s expires %lld, not %lld", key, name,
+				(long long)first, (long long)w->settled[key]);
+	}
+}
+
+/* A touch that no client asks for corrects a rewrite. Memcached has no touch by CAS, so it may undo a second touch. */
+static bool is_correction(const struct world *w, int key, const struct message *m)
+{
+	const struct sim_op *op;
+
+	if (m->call.verb != CALL_TOUCH)
+		return false;
+	TAILQ_FOREACH(op, &w->ops, link) {
+		if (op->command == COMMAND_TOUCH && op->proxy == m->proxy && op->key == key &&
+			op->exptime == m->call.exptime)
+			return false;
+	}
+	return true;
+}
+
+void dates_follow(struct world *w, int key, const struct message *m)
+{
+	bool late = m && ((!m->proxy && m->call.verb == CALL_CAS) || is_correction(w, key, m));
+
+	if (late || w->form_truth.state[key] != FORM_WHOLE || is_dated_since(w, key, w->truth.tick, 0))
+		w->settled[key] = 0;
 }
 
 void dates_check(struct world *w, const struct message *m)

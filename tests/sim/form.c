@@ -124,9 +124,11 @@ static enum form_state read_paired(struct world *w, int key, uint64_t *members)
 	return added.p ? FORM_WHOLE : FORM_MISSING;
 }
 
+/* A removal of the member `^`, and not of one whose name only begins with it. */
 static bool skip_guard(struct slice *list)
 {
-	bool guarded = list->n >= 2 && memcmp(list->p, "-^", 2) == 0;
+	bool guarded = list->n >= 2 && memcmp(list->p, "-^", 2) == 0 &&
+		(list->n == 2 || list->p[2] == '+' || list->p[2] == '-');
 
 	*list = slice_skip(*list, guarded ? 2 : 0);
 	return guarded;

@@ -6,16 +6,17 @@
 #include "util/alloc.h"
 #include "world.h"
 
-static bool is_base(struct slice key)
+/* In other encodings than oplog each item has a time to live that matters. */
+static bool is_base(const struct world *w, struct slice key)
 {
-	return key.n == SIM_KEY_SIZE;
+	return w->form || key.n == SIM_KEY_SIZE;
 }
 
 void mutate_lives_sent(struct world *w, struct message *m)
 {
 	struct call *call = &m->call;
 
-	if (call->verb != CALL_CAS || !is_base(call->key))
+	if (call->verb != CALL_CAS || !is_base(w, call->key))
 		return;
 	if (w->mutation == MUTATION_NO_TTL && call->exptime > 0)
 		call->exptime = 0;
@@ -86,10 +87,12 @@ void mutate_lives_executed(struct world *w, struct message *m)
 {
 	const struct call *call = &m->call;
 
-	if (!is_base(call->key) || !m->proxy)
+	if (!is_base(w, call->key) || !m->proxy)
 		return;
 	if (w->mutation == MUTATION_NO_CLOCK && call->verb == CALL_STATS)
 		m->result = (struct result){ .status = RESULT_MISS };
+	if (w->mutation == MUTATION_LOST_CAS && m->result.status == RESULT_EXISTS && (m->wants.pops || m->asked))
+		m->result = (struct result){ .status = RESULT_DONE };
 	if (w->mutation == MUTATION_NO_FOLLOW && is_before_cas(m) && call->verb == CALL_GET && call->want == WANT_TTL)
 		m->result = (struct result){ .status = RESULT_MISS };
 	if (w->mutation == MUTATION_LIST_DELETE && call->verb == CALL_CAS && call->key.p[0] == 'l' &&

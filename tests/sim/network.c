@@ -220,7 +220,9 @@ void network_break(struct world *w, struct proxy *p, int server, bool restarted)
 	TAILQ_HEAD(, message) lost = TAILQ_HEAD_INITIALIZER(lost);
 
 	p->connections[server].id++;
-	if (!w->form)
+	if (w->form)
+		dates_broken(w);
+	else
 		lives_break(w, p, server);
 	for (m = TAILQ_FIRST(&w->messages); m; m = next) {
 		struct message *copy;

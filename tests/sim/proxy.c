@@ -95,7 +95,7 @@ struct proxy *proxy_create(struct world *w, int index)
 		.client = client_of,
 		.done = task_ended,
 	};
-	p->skew = w->skewed ? index - 1 : 0;
+	p->skew = w->skewed ? (index - 1) * (w->form ? 10 : 1) : 0;
 	proxy_set_clock(p);
 	p->host.lanes = lanes_create(&p->host.env, &machines);
 	for (int i = 0; i < SIM_SERVERS; i++)

@@ -36,12 +36,14 @@ static const struct {
 	{ "merged tables deleted though the commit was lost", "oplog " },
 	{ "a read behind what its client adds later", "oplog " },
 	{ "a command that does not wait for earlier ones of its connection", "oplog " },
-	{ "a rewrite that makes a base live for ever", "oplog " },
-	{ "a rewrite that does not notice a touch between its read and its cas", "oplog " },
-	{ "a rewrite that makes a date by the clock of its proxy", "oplog signed csv tombstone paired indexed " },
-	{ "a broken base removed without cas", "oplog " },
+	{ "a rewrite that makes a base live for ever", "oplog signed csv tombstone paired flip flip-mark indexed " },
+	{ "a rewrite that does not notice a touch between its read and its cas", "oplog signed csv tombstone " },
+	{ "a rewrite that makes a date by the clock of its proxy",
+		"oplog signed csv tombstone paired flip flip-mark indexed " },
+	{ "a broken base removed without cas", "oplog flip flip-mark indexed " },
 	{ "a segment of a list deleted after a lost cas", "oplog " },
 	{ "a run whose item is gone taken for an empty one", "oplog " },
+	{ "a pop or a delete that takes a lost cas for done", "signed csv tombstone paired flip flip-mark indexed " },
 };
 
 static bool makes_sense(int mutation)

@@ -91,7 +91,7 @@ bool truth_at(const struct history *h, uint64_t tick)
 
 int truth_member(struct slice name)
 {
-	if (name.n != 4 || name.p[0] != 'c' || name.p[2] != 'm')
+	if (name.n != 4 || name.p[0] != '^' || name.p[2] != 'm')
 		return -1;
 	int client = name.p[1] - '0', number = name.p[3] - '0';
 	return client < 0 || client >= SIM_CLIENTS || number < 0 || number >= SIM_OWN ? -1 : client * SIM_OWN + number;
@@ -99,5 +99,5 @@ int truth_member(struct slice name)
 
 void truth_name(int member, char name[16])
 {
-	snprintf(name, 16, "c%dm%d", member / SIM_OWN, member % SIM_OWN);
+	snprintf(name, 16, "^%dm%d", member / SIM_OWN, member % SIM_OWN);
 }

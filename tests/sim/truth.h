@@ -48,7 +48,7 @@ bool truth_was(const struct history *history, uint64_t from, bool value);
 /* The value at the end of that tick. */
 bool truth_at(const struct history *history, uint64_t tick);
 
-/* Members are named c<client>m<number>; -1 for any other name. */
+/* Members are named ^<client>m<number>, which begins like the guard of flip; -1 for any other name. */
 int truth_member(struct slice name);
 void truth_name(int member, char name[16]);
 

@@ -121,7 +121,9 @@ static void final_reads(struct world *w)
 		}
 	}
 	lists_end(w);
-	if (!w->form)
+	if (w->form)
+		dates_quiet(w);
+	else
 		lives_end(w);
 }
 
@@ -173,6 +175,8 @@ bool world_run(struct world *w, const struct form *form, uint64_t seed, enum mut
 		clients_act(w);
 		for (uint64_t n = world_random(w, 30); n > 0 && !TAILQ_EMPTY(&w->messages) && !w->violation; n--)
 			network_step(w);
+		if (TAILQ_EMPTY(&w->messages) && !w->violation)
+			dates_quiet(w);
 		trouble(w, step);
 		pipeline_run(w);
 		if (world_chance(w, 3))

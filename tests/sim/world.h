@@ -44,6 +44,7 @@ enum mutation {
 	MUTATION_BLIND_EXPIRE, /* a broken base is removed by DELETE, not by CAS */
 	MUTATION_LIST_DELETE,  /* after a lost CAS a segment is deleted that the base still refers to */
 	MUTATION_PART,         /* a run whose item is gone is taken for an empty one */
+	MUTATION_LOST_CAS,     /* a pop or a delete takes a lost CAS for done */
 	MUTATIONS
 };
 
@@ -72,7 +73,7 @@ struct message {
 	struct seen_pointer lie; /* MUTATION_NO_CHECK */
 	bool lost;               /* MUTATION_EARLY_DELETE: nothing is done, and its proxy believes that it was */
 	struct buf part;         /* MUTATION_PART: what is left of a base */
-	uint64_t asked;          /* the number of the command that touches or deletes a base by this call */
+	uint64_t asked; /* the number of the command that touches or deletes by this call; 0 where it is not known */
 	int server;
 	uint64_t at; /* when it arrives */
 	bool executed, fails;
@@ -146,7 +147,8 @@ struct form_truth {
 		int client, key;
 		uint64_t issued, ended; /* ticks */
 		uint64_t adds, removes;
-		bool pops, ends;
+		bool pops, ends, dates; /* dates: it gives a time to live */
+		bool deletes, wiped;    /* a call of this delete took out members that nobody else was removing */
 	} commands[SIM_COMMANDS];
 	enum form_state state[SIM_KEYS];
 	uint64_t members[SIM_KEYS];
@@ -193,6 +195,8 @@ struct world {
 	bool skewed;                                  /* the clocks of proxies differ by a second */
 	bool dated;                                   /* clients touch sets with dates */
 	bool date_lost[SIM_KEYS];                     /* dates.c: this date is not checked any more */
+	int64_t settled[SIM_KEYS];                    /* dates.c: the date of a touch that was answered, or 0 */
+	uint64_t broken;                              /* dates.c: the tick at which a connection last broke */
 	uint64_t date_read[SIM_PROXIES][SIM_KEYS];    /* when a proxy last read a time to live alone */
 	uint64_t date_written[SIM_PROXIES][SIM_KEYS]; /* when a proxy last carried out a CAS */
 	bool slow;                                    /* some calls take seconds */
@@ -271,10 +275,17 @@ void form_stored(struct sim_op *op);
 void form_popped(struct sim_op *op, int member);
 void form_time(struct world *world);
 
-/* dates.c: says which histories have dates and slow calls; a date for a touch; a message was executed. */
+/*
+ * dates.c: says which histories have dates and slow calls; a date for a touch; a message was executed; the truth of its set
+ * followed; a command has its reply; a connection breaks; nothing is under way.
+ */
 void dates_init(struct world *w, uint64_t seed);
 int64_t dates_choose(struct world *w);
 void dates_check(struct world *w, const struct message *m);
+void dates_follow(struct world *w, int key, const struct message *m);
+void dates_reply(struct sim_op *op);
+void dates_broken(struct world *w);
+void dates_quiet(struct world *w);
 
 /* mutate.c: puts the bug into a call that is sent, that is about to be executed, or into what it brought. */
 void mutate_sent(struct world *world, struct message *message);

@@ -72,6 +72,52 @@ START_TEST(all_members)
 }
 END_TEST
 
+/* Those who ask while it is made wait for the same text. */
+START_TEST(one_for_all)
+{
+	enum { READERS = 20 };
+	size_t slices = MEMBERS * (NAME + 1) / SET_SLICE, alone = pauses("smembers k\r\n"), together = 0, n = 1,
+	       replies = 0;
+	const char *at;
+
+	client_asks("sadd k user-0019999\r\n");
+	server_answer_all(&server);
+	client_is_told("STORED\r\n");
+	for (int i = 0; i < READERS; i++)
+		asks(&fake, "smembers k\r\n");
+	while (n) {
+		server_answer_all(&server);
+		n = fake_pass(&fake, 0);
+		together += n;
+	}
+	for (at = fake_told(&fake); (at = strstr(at, "END\r\n")); at++)
+		replies++;
+	ck_assert_uint_eq(replies, READERS);
+	ck_assert_uint_ge(alone, slices);
+	ck_assert_uint_le(together, slices + 2);
+}
+END_TEST
+
+/* How often the proxy paused or asked the server before it replied with all members. */
+static size_t turns(const char *request)
+{
+	size_t before = fake.count, paused = pauses(request);
+
+	return fake.count - before + paused;
+}
+
+/* Of each set a block is taken from tables in memory. Before each block the server is asked whether the set is still the same. */
+START_TEST(algebra)
+{
+	size_t slices = MEMBERS * (NAME + 1) / SET_SLICE;
+
+	(void)pauses("smembers k\r\n");
+	ck_assert_uint_ge(turns("sunion k other\r\n"), slices);
+	ck_assert_uint_ge(turns("sinter k k\r\n"), slices);
+	ck_assert_uint_ge(turns("sdiff k other\r\n"), slices);
+}
+END_TEST
+
 START_TEST(a_range)
 {
 	ck_assert_uint_ge(pauses("srange k user user-0019999 1000000\r\n"), MEMBERS * (NAME + 1) / SET_SLICE);
@@ -79,4 +125,4 @@ START_TEST(a_range)
 }
 END_TEST
 
-SUITE_AROUND(slices, setup, teardown, all_members, a_range)
+SUITE_AROUND(slices, setup, teardown, all_members, one_for_all, algebra, a_range)

@@ -2,11 +2,11 @@
 import threading
 import time
 
+from case_encodings import EncodingTest
 from case_large import NOT_A_SET, SLOW, SMALL, LargeSetTest, RefusingTest, names
 from fake import FakeServer
 from harness import PATIENCE, wait_until
 from stored import Stored, counter
-from test_encodings import EncodingTest
 
 # A reference to a run of one table, and to one with an index.
 TABLE, INDEX = b"@t00000000000.1.9.2.300.0123456789abcdef ", b"@i00000000000.2.9.0.300.0123456789abcdef "

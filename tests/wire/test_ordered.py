@@ -7,10 +7,10 @@ import os
 import random
 import threading
 
+from case_encodings import EncodingTest
 from case_large import LargeSetTest, names
 from harness import PATIENCE, wait_until
 from tables import read_index
-from test_encodings import EncodingTest
 from wire import Conn
 
 LARGEST = 1000000 if os.environ.get("STORM_MILLION") else 200000

@@ -2,9 +2,10 @@
 import collections
 import random
 import threading
+import unittest
 
 from case_large import SMALL, LargeSetTest, names
-from harness import PATIENCE, wait_until
+from harness import PATIENCE, built_with_sanitizer, wait_until
 from stored import counter, stat
 from test_concurrency import together
 
@@ -234,6 +235,29 @@ class LargeAlgebra(AlgebraTest):
         sets[two] -= set(names(1000, 199000))
         for keys in ((one, two), (two, one), ("few", one, two), (one, "missing", two)):
             self.expect(sets, keys)
+
+    @unittest.skipIf(built_with_sanitizer(), "sanitizers take memory of their own")
+    def test_named_very_often(self):
+        """A set of 100,000 members, 8,000 times: it is read once, and one result is held."""
+        self.write("sadd", "s", names(100000))
+        before = self.proxies[0].peak_mib()
+        for verb in ("sunion", "sinter"):
+            found, _ = self.conn.values(verb + " s" * 8000)
+            self.assertTrue(sorted(found[verb][1].split()) == sorted(names(100000)), verb)
+        found, _ = self.conn.values("sdiff" + " s" * 8000)
+        self.assertEqual(found["sdiff"][1], b"")
+        self.assertLess(self.proxies[0].peak_mib() - before, 64)
+
+    def test_a_result_that_is_too_large(self):
+        proxy = self.setlistd(self.servers, config="max_result = 65536")
+        conn = self.connect(proxy)
+        sets = {key: set(members) for key, members in (("s", names(10000)), ("few", names(10)))}
+        for key, members in sets.items():
+            self.write("sadd", key, sorted(members))
+        for command in ("sunion few s", "sinter s s", "sdiff s few"):
+            self.assertEqual(conn.ask(command), "SERVER_ERROR result too large", command)
+        found, _ = conn.values("sinter s few")
+        self.assertEqual(set(found["sinter"][1].split()), sets["few"])
 
 
 class Cache(LargeSetTest):

@@ -1,0 +1,59 @@
+"""What tests of all encodings share: two servers and two proxies with rules for each, and the items of a set."""
+import time
+
+from case_large import SMALL, LargeSetTest
+
+ENCODINGS = {
+    "oplog": 'encoding = "oplog"',
+    "signed": 'encoding = "signed"',
+    "csv": 'encoding = "csv"',
+    "semicolon": 'encoding = "csv" delimiter = ";"',
+    "tombstone": 'encoding = "tombstone"',
+    "paired": 'encoding = "paired" removed = "un{prefix}"',
+    "flip": 'encoding = "flip" pointer = true',
+    "mark": 'encoding = "flip" pointer = false',
+    "indexed": 'encoding = "indexed"',
+}
+# The items that a set of the encoding may have, `{}` being its key behind the prefix.
+ITEMS = {
+    "paired": ["paired-{}", "unpaired-{}"],
+    "flip": ["flip-{}.a", "flip-{}.b", "flip-{}.active"],
+    "mark": ["mark-{}.a", "mark-{}.b"],
+    "indexed": ["indexed-{}"] + ["indexed-{}." + str(n) for n in range(10)],
+}
+
+
+def rule(prefix, options, more=""):
+    return f'collection "{prefix}" {{ type = "set" {options.format(prefix=prefix)} {more} }}\n'
+
+
+class EncodingTest(LargeSetTest):
+    config = SMALL + "\n" + "".join(
+        rule(f"{name}-", options) + rule(f"{name}.verbs-", options, "plain_verbs = true") + rule(f"{name}.ttl-", options, "ttl = 500")
+        for name, options in ENCODINGS.items())
+
+    def each(self):
+        """Every encoding, and a key of it."""
+        for name in ENCODINGS:
+            yield name, f"{name}-k"
+
+    def items(self, name, key="k"):
+        """{item: its bytes} of a set, as they are on the servers."""
+        found = {item.format(key): self.at.get(item.format(key)) for item in ITEMS.get(name, [f"{name}-{{}}"])}
+        return {item: data for item, data in found.items() if data is not None}
+
+    def give(self, items, flags=0):
+        for item, data in items.items():
+            self.assertEqual(self.at.of(item).set(item, data, flags), "STORED")
+
+    def expect(self, *talk, conn=None):
+        for command, reply in talk:
+            self.assertEqual((conn or self.conn).ask(command), reply, command)
+
+    def ttl(self, k):
+        self.conn.send(f"sinfo {k}\r\n".encode())
+        return int(dict(line.split(" ", 2)[1:] for line in self.conn.lines_until("END")[:-1])["ttl"])
+
+    def assert_date_of_plain(self, k, start):
+        expected = int(self.conn.ask("mg plain t").split(" t")[1])
+        self.assertLess(abs(self.ttl(k) - expected), 3 + time.monotonic() - start, k)

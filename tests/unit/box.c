@@ -3,8 +3,6 @@
 #include <assert.h>
 #include <stdio.h>
 
-#include "unit.h"
-
 enum { ROUNDS_MAX = 20 };
 
 void box_init(struct box *box, unsigned form)
@@ -126,13 +124,15 @@ bool box_step(struct box *box, const struct plan_step *step)
 	return true;
 }
 
-void assert_members(const struct fold *f, const char *expected)
+const char *box_text(const struct fold *f)
 {
+	static char text[1024];
 	struct buf out = BUF_EMPTY;
 
 	fold_join(f, &out);
-	assert_bytes(buf_slice(&out), expected);
+	snprintf(text, sizeof(text), "%.*s", (int)buf_size(&out), buf_slice(&out).p);
 	buf_free(&out);
+	return text;
 }
 
 enum adopted_status box_fold(const struct box *box, struct snapshot *s, struct fold *out)

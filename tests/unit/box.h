@@ -38,8 +38,8 @@ struct snapshot box_look(const struct box *box, enum purpose purpose, const stru
 /* Carries out a step of a plan; false when a server would refuse it. */
 bool box_step(struct box *box, const struct plan_step *step);
 
-/* Fails the test unless these are the live members of a fold, in its order, with spaces between them. */
-void assert_members(const struct fold *f, const char *expected);
+/* The live members of a fold, in its order, with spaces between them; valid until the next call. */
+const char *box_text(const struct fold *f);
 
 /* Takes the snapshot `s` and folds it into `out`, which borrows from it. */
 enum adopted_status box_fold(const struct box *box, struct snapshot *s, struct fold *out);

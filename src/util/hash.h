@@ -8,13 +8,12 @@
 #include <stdint.h>
 
 #include "util/slice.h"
+#include "util/word.h"
 
+/* Up to eight bytes, little-endian on all machines. */
 static inline uint64_t hash_load(const char *p, size_t n)
 {
-	uint64_t v = 0;
-
-	memcpy(&v, p, n);
-	return v;
+	return __builtin_bswap64(word_rank(p, n));
 }
 
 __extension__ typedef unsigned __int128 hash_wide;
@@ -59,8 +58,7 @@ static inline uint64_t hash_sip(struct slice s, uint64_t k0, uint64_t k1)
 		hash_round(v);
 		v[0] ^= block;
 	}
-	if (n)
-		last |= hash_load(p, n);
+	last |= hash_load(p, n);
 	v[3] ^= last;
 	hash_round(v);
 	v[0] ^= last;
@@ -94,7 +92,7 @@ static inline uint64_t hash_key(struct slice s, uint64_t seed)
 		a = hash_load(p, 8);
 		b = hash_load(p + n - 8, 8);
 	} else {
-		a = n ? hash_load(p, n) : 0;
+		a = hash_load(p, n);
 		b = 0;
 	}
 	return hash_mix(seed ^ 0xd6e8feb86659fd93u, hash_mix(a ^ other, b ^ h));

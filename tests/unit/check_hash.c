@@ -12,6 +12,10 @@ START_TEST(is_siphash)
 		uint64_t hash;
 	} known[] = {
 		{ "a", 0x407448d2b89b1813 },
+		{ "ab", 0x555508cbc6add439 },
+		{ "abc", 0xc03bc3a0042630f2 },
+		{ "abcde", 0x251f3c725bd784a2 },
+		{ "abcdefg", 0x6db12aae9070f506 },
 		{ "member", 0x6a0d13241802fe80 },
 		{ "user-001", 0xe064168d82a68a6a },
 		{ "user-0000001", 0xf75fdc7c4823c763 },

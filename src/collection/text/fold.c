@@ -10,9 +10,12 @@
 
 enum { SLOTS_MIN = 64, MEMBERS_MIN = 32 };
 
-/* Half of the hash, which avoids most comparisons of members, and the member's index plus one. */
+/*
+ * Half of the hash, and the member's index plus one. The place of a slot follows from this half, so no hash is made again when the
+ * table grows. It also avoids most comparisons of members.
+ */
 struct fold_slot {
-	uint32_t tag, index;
+	uint32_t hash, index;
 };
 
 void fold_reset(struct fold *f)
@@ -29,27 +32,31 @@ void fold_free(struct fold *f)
 	*f = (struct fold){ .seed = f->seed };
 }
 
-static uint64_t hash_of(const struct fold *f, const char *p, size_t n)
+static uint32_t hash_of(const struct fold *f, const char *p, size_t n)
 {
-	return hash_slice(slice_of(p, n), f->seed);
+	return (uint32_t)hash_slice(slice_of(p, n), f->seed);
 }
 
-static void rehash(struct fold *f)
+static void grow(struct fold *f)
 {
-	f->slot_count = f->slot_count ? f->slot_count * 2 : SLOTS_MIN;
-	free(f->slots);
+	struct fold_slot *old = f->slots;
+	size_t count = f->slot_count, at;
+
+	f->slot_count = count ? count * 2 : SLOTS_MIN;
 	f->slots = xcalloc(f->slot_count, sizeof(*f->slots));
-	for (size_t i = 0; i < f->member_count; i++) {
-		uint64_t hash = hash_of(f, f->members[i].p, f->members[i].n);
-		size_t at = hash & (f->slot_count - 1);
+	for (size_t i = 0; i < count; i++) {
+		if (!old[i].index)
+			continue;
+		at = old[i].hash & (f->slot_count - 1);
 		while (f->slots[at].index)
 			at = (at + 1) & (f->slot_count - 1);
-		f->slots[at] = (struct fold_slot){ (uint32_t)(hash >> 32), (uint32_t)i + 1 };
+		f->slots[at] = old[i];
 	}
+	free(old);
 }
 
 /* The slot of a member, or the empty slot for it. Requires an empty slot. */
-static struct fold_slot *find_slot(const struct fold *f, const char *p, size_t n, uint64_t hash)
+static struct fold_slot *find_slot(const struct fold *f, const char *p, size_t n, uint32_t hash)
 {
 	size_t at = hash & (f->slot_count - 1);
 
@@ -58,12 +65,12 @@ static struct fold_slot *find_slot(const struct fold *f, const char *p, size_t n
 		if (!slot->index)
 			return slot;
 		const struct fold_member *m = &f->members[slot->index - 1];
-		if (slot->tag == (uint32_t)(hash >> 32) && m->n == n && memcmp(m->p, p, n) == 0)
+		if (slot->hash == hash && m->n == n && memcmp(m->p, p, n) == 0)
 			return slot;
 	}
 }
 
-static void new_member(struct fold *f, struct fold_slot *slot, const char *p, size_t n, uint64_t hash)
+static void new_member(struct fold *f, struct fold_slot *slot, const char *p, size_t n, uint32_t hash)
 {
 	if (f->member_count == f->member_capacity) {
 		f->member_capacity = f->member_capacity ? f->member_capacity * 2 : MEMBERS_MIN;
@@ -71,14 +78,14 @@ static void new_member(struct fold *f, struct fold_slot *slot, const char *p, si
 	}
 	f->members[f->member_count++] = (struct fold_member){ p, (uint32_t)n, false };
 	f->all_bytes += n;
-	*slot = (struct fold_slot){ (uint32_t)(hash >> 32), (uint32_t)f->member_count };
+	*slot = (struct fold_slot){ hash, (uint32_t)f->member_count };
 }
 
 static struct fold_member *note(struct fold *f, const char *p, size_t n)
 {
 	if (f->member_count * 2 >= f->slot_count)
-		rehash(f);
-	uint64_t hash = hash_of(f, p, n);
+		grow(f);
+	uint32_t hash = hash_of(f, p, n);
 	struct fold_slot *slot = find_slot(f, p, n, hash);
 	if (!slot->index)
 		new_member(f, slot, p, n, hash);

@@ -8,7 +8,6 @@
 #include "command/keys.h"
 #include "command/outcome.h"
 #include "command/start.h"
-#include "protocol/metaflags.h"
 #include "protocol/reply.h"
 
 struct item_task {
@@ -199,17 +198,6 @@ void item_start(struct host *host, const struct request *request, void *owner)
 		&item->waiter);
 }
 
-/* The key as the server has it. */
-static struct slice plain_key(const struct request *request, char decoded[KEY_MAX])
-{
-	struct metaflags flags;
-
-	if (request->command->grammar != GRAMMAR_META_DATA ||
-		metaflags_parse(request->command->id, request->rest, &flags) || !flags.base64)
-		return request->key;
-	return slice_of(decoded, metaflags_decode_key(request->key, decoded));
-}
-
 /* Whether a set of this key writes no item of that key. */
 static bool is_other_than_item(const struct host *host, struct slice key)
 {
@@ -222,7 +210,7 @@ static bool is_other_than_item(const struct host *host, struct slice key)
 void item_discard_start(struct host *host, const struct request *request, void *owner)
 {
 	char decoded[KEY_MAX];
-	struct slice key = plain_key(request, decoded);
+	struct slice key = keys_plain(request, decoded);
 	struct item_task *item;
 	char *at;
 

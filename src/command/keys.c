@@ -38,18 +38,17 @@ static bool any_is_command(const struct command_keys *keys, const struct request
 	return false;
 }
 
-static bool meta_is_command(const struct command_keys *keys, const struct request *request)
+struct slice keys_plain(const struct request *request, char *decoded)
 {
-	struct metaflags flags;
-	char decoded[KEY_MAX];
-
-	if (metaflags_parse(request->command->id, request->rest, &flags) || !flags.base64)
-		return command_key_is(keys, request->key);
-	return command_key_is(keys, slice_of(decoded, metaflags_decode_key(request->key, decoded)));
+	if (!request->meta.base64)
+		return request->key;
+	return slice_of(decoded, metaflags_decode_key(request->key, decoded));
 }
 
 bool keys_find_command(const struct rules *rules, const struct request *request)
 {
+	char decoded[KEY_MAX];
+
 	switch (request->command->grammar) {
 	case GRAMMAR_KEYS:
 	case GRAMMAR_TOUCH_KEYS:
@@ -57,7 +56,7 @@ bool keys_find_command(const struct rules *rules, const struct request *request)
 		return any_is_command(&rules->commands, request);
 	case GRAMMAR_META:
 	case GRAMMAR_META_DATA:
-		return meta_is_command(&rules->commands, request);
+		return command_key_is(&rules->commands, keys_plain(request, decoded));
 	case GRAMMAR_FLUSH:
 	case GRAMMAR_ARGS:
 	case GRAMMAR_BARE:

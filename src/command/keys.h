@@ -11,6 +11,9 @@
 /* The same as the next function, if the configuration has commands as keys. */
 bool keys_find_command(const struct rules *rules, const struct request *request);
 
+/* The key as servers have it. What is in base64 is decoded to `decoded`, which has room for KEY_MAX bytes. */
+struct slice keys_plain(const struct request *request, char *decoded);
+
 /* Whether any key of the request is a command. */
 static inline bool keys_have_command(const struct rules *rules, const struct request *request)
 {

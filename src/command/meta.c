@@ -9,8 +9,8 @@
 #include "collection/text/oplog.h"
 #include "command/start.h"
 #include "command/task.h"
-#include "protocol/metaflags.h"
 #include "protocol/reply.h"
+#include "util/num.h"
 
 struct meta_task {
 	struct task task;
@@ -85,21 +85,29 @@ static struct slice decoded_key(struct slice key, bool base64, char **at)
 	return plain;
 }
 
-/* Writes the line for the server. */
-static void write_line(const struct meta_task *meta, const struct request *request, struct buf *line)
+/* The room that write_line needs. */
+static size_t line_max(const struct request *request)
+{
+	return request->command->name.n + request->key.n + request->rest.n + NUM_U64_MAX + 3;
+}
+
+/* Writes the line for the server to `at`. */
+static struct slice write_line(const struct meta_task *meta, const struct request *request, char *at)
 {
 	static const char *const without[2][2] = { { "q", "" }, { "qk", "k" } };
 	bool debug = request->command->id == COMMAND_ME;
+	char *line = at;
 
-	buf_add_slice(line, request->command->name);
-	BUF_ADD(line, " ");
-	buf_add_slice(line, debug ? meta->waiter.key : request->key);
+	task_keep(&at, request->command->name);
+	*at++ = ' ';
+	task_keep(&at, debug ? meta->waiter.key : request->key);
 	if (request->command->grammar == GRAMMAR_META_DATA) {
-		BUF_ADD(line, " ");
-		buf_add_u64(line, request->data.n);
+		*at++ = ' ';
+		at += num_format_u64(at, request->data.n);
 	}
 	if (!debug)
-		metaflags_copy(request->rest, without[meta->own_key.n > 0][meta->fenced], line);
+		at += metaflags_copy(request->rest, without[meta->own_key.n > 0][meta->fenced], at);
+	return slice_of(line, (size_t)(at - line));
 }
 
 /*
@@ -127,12 +135,10 @@ static bool changes(const struct request *request, const struct metaflags *flags
 
 void meta_start(struct host *host, const struct request *request, void *owner)
 {
-	struct meta_task *meta = task_new(host, request, owner, sizeof(*meta) + 2 * request->key.n);
-	struct buf *line = &meta->task.scratch;
+	struct meta_task *meta = task_new(host, request, owner, sizeof(*meta) + 2 * request->key.n + line_max(request));
 	char *at = meta->bytes;
 
-	/* The parser has checked the flags. */
-	(void)metaflags_parse(request->command->id, request->rest, &meta->flags);
+	meta->flags = request->meta;
 	meta->waiter = (struct waiter){ answered, decoded_key(request->key, meta->flags.base64, &at) };
 	meta->own_key = slice_of("", 0);
 	(void)task_keys(&meta->task, meta->waiter.key, 1);
@@ -143,14 +149,13 @@ void meta_start(struct host *host, const struct request *request, void *owner)
 		task_reply_line(&meta->task, refused_item_key);
 		return;
 	}
-	write_line(meta, request, line);
 	lanes_call(host->lanes,
 		&(struct call){
 			.verb = CALL_META,
 			.want = wants(meta),
 			.server = CALL_ANY_SERVER,
 			.key = meta->waiter.key,
-			.line = buf_slice(line),
+			.line = write_line(meta, request, at),
 			.value = request->data,
 			.has_value = request->command->grammar == GRAMMAR_META_DATA,
 			.discards = true,

@@ -99,16 +99,19 @@ const char *metaflags_parse(enum command_id command, struct slice flags, struct 
 	return NULL;
 }
 
-void metaflags_copy(struct slice flags, const char *without, struct buf *out)
+size_t metaflags_copy(struct slice flags, const char *without, char *to)
 {
 	struct slice flag;
+	size_t n = 0;
 
 	while ((flag = slice_token(&flags)).n) {
 		if (has(without, flag.p[0]))
 			continue;
-		BUF_ADD(out, " ");
-		buf_add_slice(out, flag);
+		to[n++] = ' ';
+		memcpy(to + n, flag.p, flag.n);
+		n += flag.n;
 	}
+	return n;
 }
 
 void metaflags_copy_with_key(struct slice line, uint64_t before, struct slice key, struct buf *out)
@@ -125,7 +128,7 @@ void metaflags_copy_with_key(struct slice line, uint64_t before, struct slice ke
 	BUF_ADD(out, " k");
 	buf_add_slice(out, key);
 	BUF_ADD(out, " b");
-	metaflags_copy(rest, "", out);
+	buf_commit(out, metaflags_copy(rest, "", buf_reserve(out, rest.n + 1)));
 }
 
 static int sextet(char c)

@@ -29,8 +29,11 @@ static inline uint64_t metaflags_bit(char letter)
 	return c >= 64 && c < 128 ? UINT64_C(1) << (c - 64) : 0;
 }
 
-/* Appends each flag whose letter is not in `without` to `out`, after a space. */
-void metaflags_copy(struct slice flags, const char *without, struct buf *out);
+/*
+ * Writes each flag whose letter is not in `without` to `to`, after a space. `to` has room for flags.n + 1 bytes. Gives the number of
+ * bytes.
+ */
+size_t metaflags_copy(struct slice flags, const char *without, char *to);
 
 /* Appends a reply's line with the flag k and this base64 key, behind the flags whose bits are in `before`. */
 void metaflags_copy_with_key(struct slice line, uint64_t before, struct slice key, struct buf *out);

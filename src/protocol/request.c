@@ -215,17 +215,16 @@ static const char *check_encoded_key(const struct request *out)
 }
 
 /* What is wrong with the line behind the key and the length, or NULL. */
-static const char *check_meta(const struct request *out, bool clean, size_t line)
+static const char *check_meta(struct request *out, bool clean, size_t line)
 {
-	struct metaflags meta;
 	const char *error;
 
 	if (line > META_LINE_MAX)
 		return "CLIENT_ERROR line too long";
 	if (!clean)
 		return control;
-	error = metaflags_parse(out->command->id, out->rest, &meta);
-	return error || !meta.base64 ? error : check_encoded_key(out);
+	error = metaflags_parse(out->command->id, out->rest, &out->meta);
+	return error || !out->meta.base64 ? error : check_encoded_key(out);
 }
 
 static enum request_status parse_meta(struct slice in, const struct request_limits *limits, bool clean, size_t line,

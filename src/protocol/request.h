@@ -9,6 +9,7 @@
 
 #include "protocol/command.h"
 #include "protocol/limits.h"
+#include "protocol/metaflags.h"
 #include "util/slice.h"
 
 struct nest;
@@ -40,8 +41,9 @@ struct request {
 	struct slice data;             /* the data block */
 	uint32_t flags;
 	int64_t exptime;
-	uint64_t number; /* a delta, a cas id, or an event's time */
-	bool has_number; /* evadd: the line has a time */
+	uint64_t number;       /* a delta, a cas id, or an event's time */
+	struct metaflags meta; /* meta commands: what `rest` says */
+	bool has_number;       /* evadd: the line has a time */
 	/*
 	 * What no line says, but a request of the binary protocol. A storage command, `incr` and `decr` may ask for the cas id that
 	 * the item gets: it follows the word or the number of the reply, after a space; without one, none is known.

@@ -7,6 +7,7 @@
  */
 #include "collection/lane/lanes.h"
 #include "collection/text/oplog.h"
+#include "command/keys.h"
 #include "command/start.h"
 #include "command/task.h"
 #include "protocol/reply.h"
@@ -73,18 +74,6 @@ static void answered(struct waiter *waiter, const struct result *r)
 	task_done(&meta->task);
 }
 
-/* A base64 key names the same item as its decoded key, which decides the server. */
-static struct slice decoded_key(struct slice key, bool base64, char **at)
-{
-	struct slice plain;
-
-	if (!base64)
-		return task_keep(at, key);
-	plain = slice_of(*at, metaflags_decode_key(key, *at));
-	*at += plain.n;
-	return plain;
-}
-
 /* The room that write_line needs. */
 static size_t line_max(const struct request *request)
 {
@@ -136,10 +125,11 @@ static bool changes(const struct request *request, const struct metaflags *flags
 void meta_start(struct host *host, const struct request *request, void *owner)
 {
 	struct meta_task *meta = task_new(host, request, owner, sizeof(*meta) + 2 * request->key.n + line_max(request));
-	char *at = meta->bytes;
+	char *at = meta->bytes, decoded[KEY_MAX];
 
 	meta->flags = request->meta;
-	meta->waiter = (struct waiter){ answered, decoded_key(request->key, meta->flags.base64, &at) };
+	/* A base64 key names the same item as its decoded key, which decides the server. */
+	meta->waiter = (struct waiter){ answered, task_keep(&at, keys_plain(request, decoded)) };
 	meta->own_key = slice_of("", 0);
 	(void)task_keys(&meta->task, meta->waiter.key, 1);
 	if (meta->flags.key && meta->flags.base64 && !request_key_valid(meta->waiter.key, KEY_MAX))

@@ -100,8 +100,9 @@ static void pointer_is(struct box *box, const char *list)
 }
 
 /* A pointer, an active list with waste, and an inactive one with no more than the guard. */
-static void put_flipped(struct box *box)
+static void init_flipped(struct box *box)
 {
+	box_init(box, FLIP);
 	box_put(box, "s.active", SLICE("s.a"));
 	box_put(box, "s.a", SLICE("+ann-ann+ann-ann+bob"));
 	box_put(box, "s.b", SLICE("-^"));
@@ -144,8 +145,7 @@ START_TEST(prepared_for_another)
 {
 	struct box box;
 
-	box_init(&box, FLIP);
-	put_flipped(&box);
+	init_flipped(&box);
 	compact_once(&box);
 	box_put(&box, "s.active", SLICE("s.a"));
 	compact_once(&box);
@@ -161,8 +161,7 @@ START_TEST(touched)
 {
 	struct box box;
 
-	box_init(&box, FLIP);
-	put_flipped(&box);
+	init_flipped(&box);
 	box_find(&box, SLICE("s.a"))->ttl = 100;
 	compact_once(&box);
 	ck_assert_int_eq(box_find(&box, SLICE("s.b"))->ttl, 100);
@@ -182,8 +181,7 @@ START_TEST(between_clocks)
 {
 	struct box box;
 
-	box_init(&box, FLIP);
-	put_flipped(&box);
+	init_flipped(&box);
 	box_find(&box, SLICE("s.a"))->ttl = 100;
 	for (int copies = 0; copies < 2; copies++) {
 		compact_once(&box);

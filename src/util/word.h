@@ -62,6 +62,31 @@ static inline int word_compare(const char *a, const char *b, size_t n)
 	}
 }
 
+/* As memcpy, but faster for short strings: it is inline. Both halves may hold the same bytes. */
+static inline void word_copy(char *to, const char *from, size_t n)
+{
+	uint64_t first, last;
+	uint32_t head, tail;
+
+	if (n > 2 * WORD_BYTES) {
+		memcpy(to, from, n);
+	} else if (n >= WORD_BYTES) {
+		memcpy(&first, from, WORD_BYTES);
+		memcpy(&last, from + n - WORD_BYTES, WORD_BYTES);
+		memcpy(to, &first, WORD_BYTES);
+		memcpy(to + n - WORD_BYTES, &last, WORD_BYTES);
+	} else if (n >= sizeof(head)) {
+		memcpy(&head, from, sizeof(head));
+		memcpy(&tail, from + n - sizeof(tail), sizeof(tail));
+		memcpy(to, &head, sizeof(head));
+		memcpy(to + n - sizeof(tail), &tail, sizeof(tail));
+	} else if (n > 0) {
+		to[0] = from[0];
+		to[n / 2] = from[n / 2];
+		to[n - 1] = from[n - 1];
+	}
+}
+
 /* Flags the bytes less than `n`; `n` is at most 128. */
 static inline uint64_t word_below(uint64_t w, unsigned char n)
 {

@@ -16,7 +16,7 @@ static void add_member(struct buf *text, struct slice member)
 {
 	char *at = buf_reserve(text, member.n + 1);
 
-	memcpy(at, member.p, member.n);
+	word_copy(at, member.p, member.n);
 	at[member.n] = ' ';
 	buf_commit(text, member.n + 1);
 }

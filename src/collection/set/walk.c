@@ -64,7 +64,7 @@ bool set_walk_begin(struct set_walk *w, struct set_view *v, const struct set_ran
 	uint64_t entries = 1;
 	bool there = true;
 
-	*w = (struct set_walk){ .view = v, .range = range };
+	*w = (struct set_walk){ .view = v, .range = range, .skips_from = range->after };
 	table_merge_init(&w->merge, v->run_count + 2);
 	w->next = xcalloc(v->run_count + 1, sizeof(*w->next));
 	for (size_t i = 0; i < v->run_count; i++)
@@ -105,12 +105,25 @@ static bool feed(struct set_walk *w, size_t stream)
 	return true;
 }
 
+static inline bool is_above(const struct set_walk *w, struct slice member)
+{
+	return w->range->has_to && member_compare(member, w->range->to) > 0;
+}
+
+/* The streams begin at `from`, so that at most the first member is outside the range. */
+static inline bool is_first_to_skip(struct set_walk *w, struct slice member)
+{
+	bool skip = w->skips_from && member_compare(member, w->range->from) == 0;
+
+	w->skips_from = false;
+	return skip;
+}
+
 enum set_step set_walk_next(struct set_walk *w, struct slice *member)
 {
 	for (;;) {
 		enum merge_state state = table_merge_next(&w->merge);
 		const struct table_cursor *entry;
-		int side;
 
 		if (state == MERGE_END)
 			return SET_STEP_END;
@@ -121,10 +134,9 @@ enum set_step set_walk_next(struct set_walk *w, struct slice *member)
 		}
 		entry = table_merge_entry(&w->merge);
 		*member = table_member(entry);
-		side = set_range_side(w->range, *member);
-		if (side > 0)
+		if (is_above(w, *member))
 			return SET_STEP_END;
-		if (side == 0 && !entry->removed)
+		if (!entry->removed && !is_first_to_skip(w, *member))
 			return SET_STEP_MEMBER;
 	}
 }

@@ -10,6 +10,7 @@ struct set_walk {
 	const struct set_range *range;
 	struct table_merge merge; /* streams: head, runs, overlay */
 	size_t *next;             /* for each run, the number of the next table */
+	bool skips_from;          /* the range excludes `from`, which may still come */
 	struct table head, overlay;
 };
 

@@ -18,21 +18,30 @@ static size_t restart_offset(const struct table *t, uint32_t restart)
 	return (size_t)little_load(t->data + t->entries_end + (size_t)restart * NUMBER, NUMBER);
 }
 
-static const char *read_long_head(const char *p, uint32_t *shared, uint32_t *size)
+static bool take_long_head(const char **p, const char *end, uint32_t *shared, uint32_t *size)
 {
-	bool good = varint_take(&p, p + VARINT_MAX, shared) && varint_take(&p, p + VARINT_MAX, size);
+	return varint_take(p, end, shared) && varint_take(p, end, size);
+}
+
+/* Takes the head of an entry. A number below 128 takes one byte. What is behind the entries may be read in vain. */
+static inline bool take_head(const char **p, const char *end, uint32_t *shared, uint32_t *size)
+{
+	*shared = (unsigned char)(*p)[0];
+	*size = (unsigned char)(*p)[1];
+	if ((*shared | *size) >= 0x80)
+		return take_long_head(p, end, shared, size);
+	*p += 2;
+	return *p <= end;
+}
+
+/* Reads the head of an entry in a checked table; gives the start of its bytes. */
+static inline const char *read_head(const char *p, uint32_t *shared, uint32_t *size)
+{
+	bool good = take_head(&p, p + 2 * VARINT_MAX, shared, size);
 
 	assert(good);
 	(void)good;
 	return p;
-}
-
-/* Reads the head of an entry in a checked table; gives the start of its bytes. A number below 128 takes one byte. */
-static inline const char *read_head(const char *p, uint32_t *shared, uint32_t *size)
-{
-	*shared = (unsigned char)p[0];
-	*size = (unsigned char)p[1];
-	return (*shared | *size) < 0x80 ? p + 2 : read_long_head(p, shared, size);
 }
 
 static void read_entry(struct table_cursor *c)
@@ -42,7 +51,7 @@ static void read_entry(struct table_cursor *c)
 
 	c->removed = size & 1;
 	size >>= 1;
-	memcpy(c->member + shared, p, size);
+	word_copy(c->member + shared, p, size);
 	c->size = (uint16_t)(shared + size);
 	c->next = (size_t)(p - c->table->data) + size;
 }
@@ -62,7 +71,7 @@ static bool check_entry(struct table_cursor *c)
 
 	if (restart && restart_offset(c->table, c->at / TABLE_INTERVAL) != c->next)
 		return false;
-	if (!varint_take(&p, end, &shared) || !varint_take(&p, end, &size))
+	if (!take_head(&p, end, &shared, &size))
 		return false;
 	c->removed = size & 1;
 	size >>= 1;
@@ -74,7 +83,7 @@ static bool check_entry(struct table_cursor *c)
 	if (restart ? member_compare(bytes, table_member(c)) <= 0
 		    : shared < c->size && (unsigned char)*p <= (unsigned char)c->member[shared])
 		return false;
-	memcpy(c->member + shared, p, size);
+	word_copy(c->member + shared, p, size);
 	c->size = (uint16_t)(shared + size);
 	c->next = (size_t)(p - c->table->data) + size;
 	return true;

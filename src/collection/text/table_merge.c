@@ -78,6 +78,8 @@ static void advance_first(struct table_merge *m)
 	size_t stream = m->order[0], place;
 
 	if (table_next(&m->streams[stream].cursor)) {
+		if (m->on == 1)
+			return;
 		place = find_place(m, stream, 1) - 1;
 		memmove(m->order, m->order + 1, place * sizeof(*m->order));
 		m->order[place] = stream;

@@ -1,6 +1,7 @@
 /*
- * Searches short strings eight bytes at a time, which is faster than a call of memchr. A search sets the top bit of each byte
- * found. Only the first such byte is certain: borrows may flag bytes behind it. Source: Sean Anderson, Bit Twiddling Hacks.
+ * Searches, compares and copies short strings eight bytes at a time, which is faster than a call of the C library. A search
+ * sets the top bit of each byte found. Only the first such byte is certain: borrows may flag bytes behind it. Source: Sean
+ * Anderson, Bit Twiddling Hacks.
  */
 #ifndef UTIL_WORD_H
 #define UTIL_WORD_H

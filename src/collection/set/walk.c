@@ -4,13 +4,18 @@
 
 #include "util/alloc.h"
 
+static inline bool is_above(const struct set_range *range, struct slice member)
+{
+	return range->has_to && member_compare(member, range->to) > 0;
+}
+
 int set_range_side(const struct set_range *range, struct slice member)
 {
 	int order = member_compare(member, range->from);
 
 	if (order < 0 || (order == 0 && range->after))
 		return -1;
-	return range->has_to && member_compare(member, range->to) > 0 ? 1 : 0;
+	return is_above(range, member);
 }
 
 /* Writes a fold as a table, removals only if there are layers below. */
@@ -52,7 +57,7 @@ static bool look_ahead(struct set_walk *w, size_t run, uint64_t expect)
 	for (size_t i = w->next[run]; i < fences->count; i++) {
 		const struct fence *fence = &fences->list[i];
 		if (fence->before > fences->list[w->next[run]].before + expect ||
-			(i > w->next[run] && w->range->has_to && member_compare(fence->first, w->range->to) > 0))
+			(i > w->next[run] && is_above(w->range, fence->first)))
 			break;
 		there &= set_view_table(w->view, run, i) != NULL;
 	}
@@ -105,11 +110,6 @@ static bool feed(struct set_walk *w, size_t stream)
 	return true;
 }
 
-static inline bool is_above(const struct set_walk *w, struct slice member)
-{
-	return w->range->has_to && member_compare(member, w->range->to) > 0;
-}
-
 /* The streams begin at `from`, so that at most the first member is outside the range. */
 static inline bool is_first_to_skip(struct set_walk *w, struct slice member)
 {
@@ -134,7 +134,7 @@ enum set_step set_walk_next(struct set_walk *w, struct slice *member)
 		}
 		entry = table_merge_entry(&w->merge);
 		*member = table_member(entry);
-		if (is_above(w, *member))
+		if (is_above(w->range, *member))
 			return SET_STEP_END;
 		if (!entry->removed && !is_first_to_skip(w, *member))
 			return SET_STEP_MEMBER;

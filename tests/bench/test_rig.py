@@ -82,10 +82,13 @@ class Summaries(unittest.TestCase):
             ("memory-sinter", "setlistd"): [{"rss_before_kb": 1024, "peak_kb": 3072, "growth_mb": 2.0}],
             ("cold-sismember-1000000", "setlistd"): [{"cold_ms": 1.5, "cold_kb": 20.5, "cold_requests": 3}],
             ("cold-sismember-1000000", "redis"): [{"cold_ms": 0.25}],
+            ("memory-unread", "setlistd"): [{"connections": 9, "closed": 4, "rss_before_kb": 1024, "peak_kb": 2048, "gets": 77,
+                                             "p99_us": 1234.0}],
         }
         shown = "\n".join(table.lines(document(cells)))
         for text in ("10 members: 4.50 bytes each", "1.0 MB before, 3.0 MB at most: 2.0 MB of growth",
-                     "1.50 ms, 20.5 KB and 3 requests between it and memcached", "0.25 ms\n"):
+                     "1.50 ms, 20.5 KB and 3 requests between it and memcached", "0.25 ms\n",
+                     "9 connections, 4 of them closed: 1.0 MB before, 2.0 MB at most; another's 77 gets: p99 1,234 us"):
             self.assertIn(text, shown)
 
     def test_processes_of_one_kind_are_one(self):

@@ -2,6 +2,7 @@
 import socket
 import threading
 
+from . import flood
 from .fill import Client
 from .peers import PATIENCE, Failed
 
@@ -95,4 +96,4 @@ class BaseSize(threading.Thread):
             self.problem = f"beside the row: {why}"
 
 
-KINDS = {"compaction": Compaction, "base size": BaseSize}
+KINDS = {"compaction": Compaction, "base size": BaseSize, **flood.FLOODS}

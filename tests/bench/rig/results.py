@@ -24,7 +24,8 @@ A cell is what one server did in one row. Numbers are medians over the rounds:
 
 Cells of the rows about memory have, in place of a rate: rss_before_kb, rss_after_kb, and connections and bytes_each, or
 readers, reply_bytes, growth_bytes and copies; or rss_before_kb, peak_kb and growth_mb. Those about what is stored have
-members, growth_bytes and member_bytes. Those about a cold start have cold_ms, and of setlistd cold_kb and
+members, growth_bytes and member_bytes. memory-unread has connections, closed, rss_before_kb and peak_kb, and of another
+client gets and p99_us. Those about a cold start have cold_ms, and of setlistd cold_kb and
 cold_requests, which went between it and memcached. Those about the start of a process have start_ms.
 
 A ratio is the median of the ratios within each round: the machine's speed changes from one to the next.
@@ -38,7 +39,7 @@ SCHEMA = 1
 METRICS = ("rate", "p50_us", "p95_us", "p99_us", "p999_us", "cpu_us", "loadgen_cpu_us", "offered", "rss_before_kb",
            "rss_after_kb", "connections", "bytes_each", "readers", "reply_bytes", "growth_bytes", "copies", "beside",
            "peak_kb", "growth_mb", "members", "member_bytes", "cold_ms", "cold_kb", "cold_requests", "pair_us",
-           "start_ms")
+           "start_ms", "closed", "gets")
 MAXIMA = ("base_bytes",)
 SUMS = ("errors", "misses", "lost")
 

@@ -4,13 +4,13 @@ import json
 import os
 import subprocess
 
-from . import background, cold, fill, memory, start, stored
+from . import background, cold, fill, memory, start, stored, unread
 from .peers import Failed, Missing, say
 
 LIMIT = 180  # seconds for one measurement
 WARMUP = 0.15
 PROBE_SECONDS = 0.3
-SPECIAL = {**memory.KINDS, **stored.KINDS, **cold.KINDS, **start.KINDS}
+SPECIAL = {**memory.KINDS, **stored.KINDS, **cold.KINDS, **start.KINDS, **unread.KINDS}
 
 
 class Run:

@@ -82,6 +82,12 @@ def _onto(size):
                ("--keys", "1", "--members", str(size)), "scompact p")
 
 
+def _flooded(name, about, beside, servers=("setlistd",), **more):
+    """One small get at a time, whatever another client does."""
+    return Row(f"beside-{name}", f"get of 100 bytes, one at a time, beside {about}", "get", servers,
+               ("--conns", "1", "--keys", "100"), beside=beside, stretch=4, **more)
+
+
 OURS = ("setlistd", "setlistd-t2")
 REDIS = ("redis", "nutcracker+redis")
 MEMCACHED = ("memcached", "nutcracker", "memcached-proxy")
@@ -134,6 +140,12 @@ ROWS = [
     Row("proxies20-hot", "half sadd, half srem of one set (of 1,000): one setlistd, and twenty of them", "churn",
         ("setlistd", "setlistd-x20"), ("--keys", "1", "--conns", "40", "--depth", "4"), "scompact p",
         beside="base size"),
+    _flooded("nothing", "nothing", "", ("setlistd", "memcached")),
+    _flooded("large-values", "1,024 gets of 1 MB in flight", "large values", ("setlistd", "memcached")),
+    _flooded("many-keys", "20,000 gets of 100 keys in flight", "many keys", ("setlistd", "memcached")),
+    _flooded("counters", "200 evcount of 49,897 hours in flight", "counters"),
+    _flooded("sunion", "50 sunion of 1,000,000 members in flight", "sunion", probe="scompact p"),
+    _flooded("smembers", "1,000 smembers of 1,000,000 members in flight", "smembers", probe="scompact p"),
     *_deep("unix-get", "get of 100 bytes by a Unix socket, or by TCP", "get", UNIX, (1, 16)),
     *_deep("unix-sadd", "add to a set by a Unix socket, or by TCP", "sadd",
            ("setlistd-unix", "setlistd", "redis", "redis-unix"), (1,)),
@@ -155,6 +167,8 @@ ROWS = [
     Row("memory-idle", "resident memory of 10,000 idle connections", "", ("setlistd",), measure="idle"),
     Row("memory-slow", "resident memory of 100 readers that ask for 10,000 members and do not read", "",
         ("setlistd",), probe="scompact p", measure="slow"),
+    Row("memory-unread", "resident memory of 10,000 clients that each ask for 100 MB and do not read; gets of another", "",
+        ("setlistd",), measure="unread", once=True),
 ]
 
 

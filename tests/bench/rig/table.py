@@ -4,7 +4,7 @@ HEAD = (f"{'row':22} {'server':17} {'requests/s':>11} {'p50':>7} {'p95':>7} {'p9
         f"{'load':>5}  CPU us/request and resident MB of each process")
 
 # Behind all else, where a cell has it.
-MORE = (("pair_us", "pair {:,.1f} us"), ("base_bytes", "base of up to {:,.0f} bytes"))
+MORE = (("pair_us", "pair {:,.1f} us"), ("base_bytes", "base of up to {:,.0f} bytes"), ("beside", "{:,.0f} beside it"))
 
 
 def lines(document):
@@ -57,6 +57,10 @@ def _special(cell):
     if "growth_mb" in cell:
         return (f"{cell['rss_before_kb'] / 1024:.1f} MB before, {cell['peak_kb'] / 1024:.1f} MB at most: "
                 f"{cell['growth_mb']:.1f} MB of growth")
+    if "closed" in cell:
+        return (f"{cell['connections']:,.0f} connections, {cell['closed']:,.0f} of them closed: "
+                f"{cell['rss_before_kb'] / 1024:.1f} MB before, {cell['peak_kb'] / 1024:.1f} MB at most; "
+                f"another's {cell['gets']:,.0f} gets: p99 {cell['p99_us']:,.0f} us")
     return _memory(cell)
 
 

@@ -136,6 +136,10 @@ TARGETS = [
     _most("sidecar", "servers100-start", "milliseconds to the first reply", "start_ms", 1000, "setlistd-s100"),
     _rate("sidecar", "churn-tcp", "nutcracker", 1),
     _rate("sidecar", "churn-unix", "nutcracker", 1.8, "setlistd-unix"),
+    *(_most("beside", f"beside-{name}", "p99 in microseconds", "p99_us", 20000)
+      for name in ("large-values", "many-keys", "counters", "sunion", "smembers")),
+    _most("beside", "memory-unread", "KB resident at most", "peak_kb", (256 + 64) * 1024),
+    _most("beside", "memory-unread", "p99 of another client in microseconds", "p99_us", 20000),
     _most("cold", "cold-sismember-1000000", "milliseconds", "cold_ms", 2),
     _most("cold", "cold-sismember-1000000", "KB between setlistd and memcached", "cold_kb", 128),
     _most("stored", "memory-set-seq", "stored bytes for each member", "member_bytes", 5),

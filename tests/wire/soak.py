@@ -25,12 +25,14 @@ from harness import EVENLY, OPTIONS, PATIENCE, Memcached, Setlistd, built_with_s
 from soak_honest import Honest
 from soak_hostile import ALL, BIG, VICTIM, Hostile
 from soak_reload import Operator
+from stored import stats
 from storm import Plan, Storm
 from wire import Closed, Conn
 
 CONFIG = f"{EVENLY}\nrequest_timeout = 1000\nclient_memory = 134217728\ncache_memory = 16777216\nrequest_read_timeout = 5000"
 SMALL_TABLES = "log_size = 1024\ntable_size = 4096"
 HONEST = 6
+THREADS = 2
 # What a heap keeps after such a crowd; with a sanitizer, what it keeps back of freed memory as well.
 GROWTH_MIB, GROWTH_MIB_SANITIZER = 96, 640
 
@@ -48,10 +50,9 @@ def resident_mib(proxy):
         return next(int(text.split()[1]) // 1024 for text in status if text.startswith("VmRSS:"))
 
 
-def connections(proxy):
-    with Conn(proxy.port) as conn:
-        conn.send(b"stats\r\n")
-        return int(next(text.split()[2] for text in conn.lines_until("END") if text.startswith("STAT curr_connections ")))
+def all_connected(conn):
+    """Whether each thread is connected to each server: a thread may wait for a while before it tries again."""
+    return all(int(value) == THREADS for name, value in stats(conn, "stats upstream").items() if name.endswith(":connections"))
 
 
 class Found(dict):
@@ -71,8 +72,8 @@ class Soak:
         self.seconds, self.seed, self.dice = seconds, seed, random.Random(seed)
         self.count, self.errors, self.problems = collections.Counter(), collections.Counter(), []
         self.steady, self.stalled, self.mortal = self.servers = [Memcached("-m", "256") for _ in range(3)]
-        self.torn = Setlistd([server.name for server in self.servers], "-t", "2", config=CONFIG, patient=False)
-        self.firm = Setlistd([self.steady.name, self.stalled.name], "-t", "2", config=f"{CONFIG}\n{SMALL_TABLES}", patient=False)
+        self.torn = Setlistd([server.name for server in self.servers], "-t", str(THREADS), config=CONFIG, patient=False)
+        self.firm = Setlistd([self.steady.name, self.stalled.name], "-t", str(THREADS), config=f"{CONFIG}\n{SMALL_TABLES}", patient=False)
         self.proxies = [self.torn, self.firm]
 
     # --- before
@@ -184,14 +185,16 @@ class Soak:
             if not proxy.process.alive():
                 self.problems.append(proxy.process.describe())
                 return []
-            conns = self.settled("connections", lambda proxy=proxy: connections(proxy), 1)
+            most = before[i] if before else (1 << 20, 1 << 20)
             self.fill()
+            # Each figure is taken beside this one connection, so that none is of others that are about to close.
             with Conn(proxy.port) as conn:
+                conns = self.settled("connections", lambda conn=conn: int(stats(conn)["curr_connections"]), 1)
                 if "inj" in wait_until("a reply", PATIENCE, lambda conn=conn: read(conn, b"get inj"), pause=0.1):
                     self.problems.append("a forged command was carried out")
-            most = before[i] if before else (1 << 20, 1 << 20)
-            figures.append((self.settled("descriptors", proxy.fd_count, most[0]),
-                            self.settled("MiB", lambda proxy=proxy: resident_mib(proxy), most[1] + growth), conns))
+                wait_until("all servers are connected", PATIENCE, lambda conn=conn: all_connected(conn), pause=0.1)
+                figures.append((self.settled("descriptors", proxy.fd_count, most[0]),
+                                self.settled("MiB", lambda proxy=proxy: resident_mib(proxy), most[1] + growth), conns))
         return figures
 
     def run(self):

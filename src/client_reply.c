@@ -9,7 +9,8 @@
 #include "generation.h"
 
 enum {
-	BATCH_REPLIES = 16 /* replies that are written without waiting for more */
+	BATCH_REPLIES = 16,  /* replies that are written without waiting for more */
+	TRASH_MOST = 1 << 16 /* bytes that are kept for the next reply that is discarded */
 };
 
 static struct generation *generation_of(const struct task *task)
@@ -51,21 +52,28 @@ static void begin_output(struct client *c)
 	stream_dirty(&c->stream);
 }
 
+/*
+ * What has come is weighed here, and not only once it is written or the task is done: a client that takes nothing holds up both, and
+ * one request may be for many large values.
+ */
 struct buf *client_task_reply(struct task *task)
 {
 	struct client *c = task->owner;
+	bool is_first;
 
 	if (!c || task->quiet) {
 		struct buf *trash = &generation_of(task)->worker->trash;
 		buf_consume(trash, buf_size(trash));
 		return trash;
 	}
-	if (STAILQ_FIRST(&c->tasks) != task) {
+	is_first = STAILQ_FIRST(&c->tasks) == task;
+	if (is_first)
+		begin_output(c);
+	else
 		count_spill(c, task);
-		return &task->spill;
-	}
-	begin_output(c);
-	return &c->stream.out;
+	if (limits_have_grown(c, LIMITS_WITHIN_TURN))
+		limits_weigh(c, 0);
+	return is_first ? &c->stream.out : &task->spill;
 }
 
 bool client_task_share(struct task *task, struct shared *text)
@@ -157,6 +165,12 @@ static void pop_finished(struct client *c)
 	stream_expect(&c->stream, c->order.tasks > 0 && c->unsent < BATCH_REPLIES);
 }
 
+static void empty_trash(struct worker *w)
+{
+	if (w->trash.cap > TRASH_MOST)
+		buf_free(&w->trash);
+}
+
 void client_task_done(struct task *task)
 {
 	struct worker *w = generation_of(task)->worker;
@@ -166,6 +180,8 @@ void client_task_done(struct task *task)
 	task->done = true;
 	if (latency_count(&w->latency, task->command, task->began))
 		client_measure_slow(task);
+	if (!c || task->quiet)
+		empty_trash(w);
 	if (!c) {
 		client_task_free(task);
 		worker_stop_if_drained(w);

@@ -69,9 +69,15 @@ static void reply_value_of(
 static void single_got(struct nest *nest, struct slice reply)
 {
 	struct single *single = single_of(nest);
-	struct buf *out = task_reply(&single->task);
+	struct buf *out;
 	struct slice value;
 
+	/* The reply may be large, and nobody takes it. */
+	if (single->task.abandoned) {
+		task_done(&single->task);
+		return;
+	}
+	out = task_reply(&single->task);
 	switch (command_key_value(single->inside, single->keys, reply, &value)) {
 	case COMMAND_KEY_VALUE:
 		reply_value_of(out, &single->task, key_of(single), value, &nest->cas);

@@ -150,7 +150,7 @@ START_TEST(abandoned)
 	while (fake_waiting(&fake))
 		fake_result(&fake, fake_oldest(&fake), &(struct result){ .status = RESULT_MISS });
 	ck_assert_uint_eq(fake.count, ORDER_SETS_FIRST + 7 + ORDER_SETS_FIRST);
-	client_is_told("END\r\n");
+	client_hears_nothing();
 }
 END_TEST
 

@@ -11,6 +11,7 @@ from wire import Closed
 
 MIB = 1 << 20
 LIMITS_WITHIN_TURN = 256 * 1024  # of client_limits.h
+SETS_FIRST = 8  # of order.h: sets that one request reads at first
 
 
 def status_kib(proxy, name):
@@ -73,6 +74,39 @@ class Memory(BoundsTest):
             conn.send(b"get big\r\n" * 32)
         self.wait_for("closed_memory_clients", 220)
         self.bounded(256 * MIB)
+
+    def test_values_of_one_request(self):
+        """They count as they come, though the request is not answered before the client takes some."""
+        self.serve_big("client_memory = 16777216")
+        for sock in [self.deaf() for _ in range(20)]:
+            sock.sendall(b"get" + b" big" * 1000 + b"\r\n")
+        self.wait_for("closed_memory_clients", 19)
+        self.bounded(16 * MIB)
+
+    def test_client_that_takes_nothing_of_one_request(self):
+        self.serve_big("client_buffer = 65536")
+        self.deaf().sendall(b"get" + b" big" * 1000 + b"\r\n")
+        self.wait_for("closed_slow_clients")
+
+    def test_reply_to_a_client_that_has_gone(self):
+        """It is made in vain, and takes no memory afterwards."""
+        self.serve_big('commands = "q|"')
+        for i in range(100):
+            self.assertEqual(self.watcher.ask("sadd set " + " ".join(f"{i}-{j}-{'m' * 90}" for j in range(1000))), "STORED")
+        size = len(self.watcher.values("smembers set")[0]["set"][1])
+        before = status_kib(self.proxy, "VmRSS") / 1024
+        conn = self.connect(self.proxy)
+        asked = int(stats(self.watcher)["cmd_get"])
+        self.server.pause()
+        conn.send(b"get q|smembers" + b"|set" * SETS_FIRST + b" little\r\n")
+        self.wait_for("cmd_get", asked + 1)
+        conn.reset()
+        wait_until("it has gone", PATIENCE, lambda: stats(self.watcher)["curr_connections"] == "2")
+        self.server.resume()
+        reply = SETS_FIRST * size / MIB
+        wait_until("the reply is made", PATIENCE, lambda: self.proxy.peak_mib() > before + reply)
+        if not built_with_sanitizer():
+            wait_until("memory as before", PATIENCE, lambda: status_kib(self.proxy, "VmRSS") / 1024 < before + reply / 2)
 
     def test_beginnings_of_lines(self):
         """A line that comes in pieces takes little more than its length."""

@@ -116,6 +116,17 @@ static const char *rule_error(cfg_t *section)
 	return NULL;
 }
 
+/* The removals of two sets would be one item. */
+static bool shares_removed(cfg_t *cfg, unsigned rule)
+{
+	const char *removed = cfg_getstr(cfg_getnsec(cfg, "collection", rule), "removed");
+
+	for (unsigned i = 0; i < rule && *removed; i++)
+		if (strcmp(cfg_getstr(cfg_getnsec(cfg, "collection", i), "removed"), removed) == 0)
+			return true;
+	return false;
+}
+
 /* At the end of the file: a name such as collection|encoding changes a section that was complete. */
 bool file_rules_check(cfg_t *cfg)
 {
@@ -124,6 +135,8 @@ bool file_rules_check(cfg_t *cfg)
 	for (unsigned i = 0; i < cfg_size(cfg, "collection") && !error; i++) {
 		cfg_t *section = cfg_getnsec(cfg, "collection", i);
 		error = rule_error(section);
+		if (!error && shares_removed(cfg, i))
+			error = "another rule has the same `removed`";
 		if (error)
 			cfg_error(section, "collection \"%s\": %s", cfg_title(section), error);
 	}

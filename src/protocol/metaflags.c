@@ -64,13 +64,10 @@ static void take_flag(char c, uint64_t seen, struct metaflags *out)
 	}
 }
 
-/* Of the flags of `me` memcached looks at none but b. */
+/* Of the flags of `me` memcached looks at the first alone, and there for nothing but b. */
 static const char *parse_debug(struct slice flags, struct metaflags *out)
 {
-	struct slice flag;
-
-	while ((flag = slice_token(&flags)).n)
-		out->base64 |= slice_equal(flag, SLICE("b"));
+	out->base64 = slice_equal(slice_token(&flags), SLICE("b"));
 	return NULL;
 }
 

@@ -116,11 +116,22 @@ static int count_words(const char *text, const char *word)
 	return count;
 }
 
+static bool names_one_twice(const struct ring *ring)
+{
+	for (int i = 0; i < ring->count; i++)
+		for (int j = 0; j < i; j++)
+			if (ring->servers[i].port == ring->servers[j].port &&
+				strcmp(ring->servers[i].host, ring->servers[j].host) == 0)
+				return true;
+	return false;
+}
+
 struct ring *ring_create_from_string(const char *configuration, char error[256])
 {
 	size_t n = strlen(configuration);
 	int servers = count_words(configuration, "--SERVER=") + count_words(configuration, "--SOCKET=");
 	memcached_st *hash;
+	struct ring *ring;
 
 	if (count_words(configuration, "CONSISTENT") && is_too_many(servers, error))
 		return NULL;
@@ -132,7 +143,13 @@ struct ring *ring_create_from_string(const char *configuration, char error[256])
 		snprintf(error, 256, "libmemcached does not accept the configuration");
 		return NULL;
 	}
-	return new_ring(hash, error);
+	ring = new_ring(hash, error);
+	if (ring && names_one_twice(ring)) {
+		snprintf(error, 256, "a server is named twice");
+		ring_destroy(ring);
+		return NULL;
+	}
+	return ring;
 }
 
 void ring_destroy(struct ring *ring)

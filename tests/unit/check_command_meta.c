@@ -85,10 +85,10 @@ END_TEST
 
 START_TEST(debug)
 {
-	client_asks("me Zm9v b\r\nme foo x Z\r\nme Zm9v b\r\n");
-	server_is_asked("me foo\r\nme foo\r\nme foo\r\n");
-	server_answers("ME foo exp=-1 la=0\r\nME Zm9v exp=-1 la=0\r\nEN\r\n");
-	client_is_told("ME foo exp=-1 la=0\r\nME Zm9v exp=-1 la=0\r\nEN\r\n");
+	client_asks("me Zm9v b k\r\nme foo x Z\r\nme Zm9v b\r\nme Zm9v k b\r\n");
+	server_is_asked("me foo\r\nme foo\r\nme foo\r\nme Zm9v\r\n");
+	server_answers("ME foo exp=-1 la=0\r\nME Zm9v exp=-1 la=0\r\nEN\r\nEN\r\n");
+	client_is_told("ME foo exp=-1 la=0\r\nME Zm9v exp=-1 la=0\r\nEN\r\nEN\r\n");
 }
 END_TEST
 

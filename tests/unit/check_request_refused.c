@@ -199,7 +199,8 @@ START_TEST(debug_keys)
 		{ "me Zm9v b\r\n", "me Zm9v [b]" },
 		{ "me YSBi b\r\n", "refused CLIENT_ERROR me takes no key with spaces or control characters" },
 		{ "me YQ0KRU4= b\r\n", "refused CLIENT_ERROR me takes no key with spaces or control characters" },
-		{ "me ! x b\r\n", "refused CLIENT_ERROR error decoding key" },
+		{ "me ! b x\r\n", "refused CLIENT_ERROR error decoding key" },
+		{ "me ! x b\r\n", "me ! [x b]" },
 	};
 	CHECK(cases);
 }

@@ -217,6 +217,10 @@ class Configuration(Scratch):
         done = setlistd("-T", "-S", "127.0.0.1:1,127.0.0.1:2,127.0.0.1:1")
         self.assertEqual(done.returncode, 1, done)
         self.assertIn("named twice", done.stderr)
+        for text in ("--SERVER=127.0.0.1:1 --SERVER=127.0.0.1:2 --SERVER=127.0.0.1:1", '--SOCKET="/a" --SOCKET="/a"'):
+            done = setlistd("-T", "-S", text)
+            self.assertEqual((done.returncode, done.stderr), (1, "setlistd: a server is named twice\n"))
+        self.good('servers = {"--SERVER=127.0.0.1:1 --SERVER=127.0.0.2:1 --SERVER=127.0.0.1:2"}\n')
 
     def test_listen_named_twice(self):
         for one, other in (("127.0.0.1:1", "127.0.0.1:1"), ("tls:127.0.0.1:1", "127.0.0.1:1"), ("127.0.0.1", "127.0.0.1:11211"),
@@ -297,6 +301,13 @@ class Configuration(Scratch):
                               ('encoding = "csv"\n removed = "b-"', "paired alone"),
                               ('encoding = "tombstone"\n delimiter = "|"', "bar")):
             self.bad(servers + f'collection "a-" {{\n {options}\n}}\n', 5, word)
+        for second, good in (("gone-", False), ("gone-b-", True)):
+            rules = "".join(f'collection "{prefix}" {{ encoding = "paired" removed = "{removed}" }}\n'
+                            for prefix, removed in (("a-", "gone-"), ("b-", second)))
+            if good:
+                self.good(servers + rules)
+            else:
+                self.bad(servers + rules, 3, 'collection "b-": another rule has the same `removed`')
         self.bad('collection "a-" { delimiter = "|" }\ncollection|encoding = "tombstone"\n', 1, "bar")
 
     def test_bad_events(self):

@@ -53,8 +53,8 @@ static void begin_output(struct client *c)
 }
 
 /*
- * What has come is weighed here, and not only once it is written or the task is done: a client that takes nothing holds up both, and
- * one request may be for many large values.
+ * What comes for a client that takes nothing is weighed here: nothing is written then, and a task may not be done before there is room,
+ * although it has asked for many large values.
  */
 struct buf *client_task_reply(struct task *task)
 {
@@ -71,7 +71,7 @@ struct buf *client_task_reply(struct task *task)
 		begin_output(c);
 	else
 		count_spill(c, task);
-	if (limits_have_grown(c, LIMITS_WITHIN_TURN))
+	if ((c->stream.writing || !is_first) && limits_have_grown(c, LIMITS_WITHIN_TURN))
 		limits_weigh(c, 0);
 	return is_first ? &c->stream.out : &task->spill;
 }

@@ -147,7 +147,7 @@ build/loadgen: $(wildcard tests/bench/*.[ch])
 	$(call say,LD,$@)$(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) $(WERROR) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -Itests/bench -o $@ \
 		$(filter %.c, $^) -lssl -lcrypto -lpthread -lm
 
-# All rows, in about fourteen minutes. `make bench-quick` compares a few with tests/bench/baseline.json.
+# All rows, in about sixteen minutes. `make bench-quick` compares a few with tests/bench/baseline.json.
 bench: setlistd build/loadgen
 	@scripts/bench $(BENCH)
 

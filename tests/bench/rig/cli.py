@@ -21,7 +21,7 @@ STATUS = """\
 Exit status: 0 all replies were right (and with --quick no ratio fell far below the baseline), 1 not so, or something
 failed, 2 usage.
 """
-# Rounds and seconds: the whole takes about fourteen minutes, the quick run under forty seconds.
+# Rounds and seconds: the whole takes about sixteen minutes, the quick run under forty seconds.
 FULL, QUICK = (3, 0.5), (3, 0.25)
 
 

@@ -15,7 +15,8 @@
  */
 enum { EVENTS_MAX = 1000000, HOLES_IN_A_ROW = 4096, HOLES_IN_ALL = 100000 };
 
-enum { SMALL_RING = 512 };
+/* The first window: as many events as FIRST_BYTES hold, judged by the events read before. */
+enum { FIRST_MOST = 512, FIRST_LEAST = 32, FIRST_BYTES = 4 << 20 };
 
 struct event_part {
 	struct fan_part part;
@@ -123,12 +124,25 @@ static bool next_number(struct events_task *events)
 	return true;
 }
 
+static void update_average(struct host *host, size_t bytes)
+{
+	host->event_size = (host->event_size * 15 + bytes) / 16;
+}
+
+static size_t first_window(const struct host *host)
+{
+	uint64_t fit = FIRST_BYTES / (host->event_size + 1);
+
+	return fit > FIRST_MOST ? FIRST_MOST : fit < FIRST_LEAST ? FIRST_LEAST : (size_t)fit;
+}
+
 static void answered(struct waiter *waiter, const struct result *r)
 {
 	struct event_part *part = (struct event_part *)((char *)waiter - offsetof(struct event_part, waiter));
 	struct events_task *events = (struct events_task *)part->part.fan->task;
 
 	if (r->status == RESULT_HIT) {
+		update_average(events->task.host, r->value.n);
 		reply_value(fan_reply(&part->part, r->value.n), waiter->key, r, false);
 		events->row = 0;
 	} else if (result_failed(r)) {
@@ -206,7 +220,7 @@ static void counted(struct counters *counters)
 	stride = sizeof(struct event_part) + buf_size(&events->prefix) + NUM_U64_MAX;
 	stride = (stride + align - 1) / align * align;
 	/* A small ring is enough for few events, and some holes. */
-	ring = events->limit < SMALL_RING ? SMALL_RING : FAN_RING;
+	ring = events->limit < FIRST_MOST ? FIRST_MOST : FAN_RING;
 	ring = least(ring, total);
 	events->ring_size = ring * stride;
 	task_use(&events->task, events->ring_size, 0);
@@ -218,7 +232,7 @@ static void counted(struct counters *counters)
 		.stride = stride,
 		.ring = ring,
 		.total = least(SIZE_MAX, total),
-		.first = ORDER_KEYS_FIRST,
+		.first = first_window(host),
 		.limit = events->limit,
 	};
 	fan_start(&events->fan);

@@ -12,12 +12,18 @@ PER_LINE = 500
 ROOM = "max_connections = 20000\n"
 
 
+def allowed(row, wanted):
+    """How many connections of those that a row wants the limit of open files allows. Says so if they are fewer."""
+    limit = raise_descriptors(wanted + SPARE_DESCRIPTORS)
+    count = min(wanted, limit - SPARE_DESCRIPTORS)
+    if count < wanted:
+        say(f"{row}: only {count} connections, {limit} open files are allowed")
+    return count
+
+
 def idle(lab, _):
     """Resident memory before and after many connections each asked for one thing and stayed."""
-    limit = raise_descriptors(IDLE_CONNECTIONS + SPARE_DESCRIPTORS)
-    count = min(IDLE_CONNECTIONS, limit - SPARE_DESCRIPTORS)
-    if count < IDLE_CONNECTIONS:
-        say(f"memory-idle: only {count} connections, {limit} open files are allowed")
+    count = allowed("memory-idle", IDLE_CONNECTIONS)
     server, conns = lab.fresh_setlistd(ROOM), []
     try:
         _ask(_connect(server), b"set idle 0 0 100\r\n" + b"x" * 100 + b"\r\n", b"STORED\r\n").close()

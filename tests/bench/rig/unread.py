@@ -5,22 +5,18 @@ import statistics
 import time
 
 from . import fill
-from .peers import PATIENCE, Failed, raise_descriptors, say
+from .memory import ROOM, allowed
+from .peers import PATIENCE, Failed
 
 CLIENTS = 10000
 GETS = 100              # of each, in flight
 VALUE = 1000000
-SPARE_DESCRIPTORS = 200
 SECONDS = 5             # after the last of them has asked
-ROOM = f"max_connections = {2 * CLIENTS}\n"
 
 
 def unread(lab, _):
     """The most memory that a setlistd had, and how long another's gets of a small value took meanwhile."""
-    limit = raise_descriptors(CLIENTS + SPARE_DESCRIPTORS)
-    count = min(CLIENTS, limit - SPARE_DESCRIPTORS)
-    if count < CLIENTS:
-        say(f"memory-unread: only {count} clients, {limit} open files are allowed")
+    count = allowed("memory-unread", CLIENTS)
     server, conns = lab.fresh_setlistd(ROOM), []
     try:
         _store(server)

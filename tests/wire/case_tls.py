@@ -8,44 +8,78 @@ import struct
 import subprocess
 import tempfile
 import threading
+import time
 
 from case import WireTest
 from harness import HOST, PATIENCE, Memcached
 from wire import Conn
 
+DAY = 24 * 60 * 60
+
 
 class Authority:
-    """A CA with the certificates that it signs, as PEM files in a folder. The `openssl` command makes them."""
+    """A CA with the certificates that it signs, as PEM files in a folder. The `openssl` command makes them.
+
+    They have what RFC 5280 asks of them, since Python 3.13 refuses others (VERIFY_X509_STRICT).
+    """
+
+    ROOT = ("basicConstraints=critical,CA:TRUE", "keyUsage=critical,keyCertSign,cRLSign", "subjectKeyIdentifier=hash")
+    LEAF = ("basicConstraints=critical,CA:FALSE", "keyUsage=critical,digitalSignature", "subjectKeyIdentifier=hash",
+            "authorityKeyIdentifier=keyid")
 
     def __init__(self, folder, name="ca"):
         self.folder, self.name = folder, name
         self.ca = self.path(f"{name}.pem")
-        self._run("req", "-x509", *self._key(name), "-out", self.ca, "-days", "9", "-subj", f"/CN={name}")
+        self._sign_itself(name, self.ROOT)
 
     def path(self, name):
         return os.path.join(self.folder, name)
 
     def _run(self, *args):
-        subprocess.run(["openssl", *args], check=True, capture_output=True, timeout=PATIENCE)
+        done = subprocess.run(["openssl", *args], capture_output=True, text=True, timeout=PATIENCE, check=False)
+        if done.returncode != 0:
+            raise AssertionError(f"openssl {args[0]}: {done.stderr}")
 
     def _key(self, name):
         return ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", self.path(f"{name}.key")]
 
-    def sign(self, name, names=f"IP:{HOST},DNS:localhost", days="9"):
-        """The paths of a certificate and its key. With -1 day it has expired."""
-        request, extensions, pem = (self.path(f"{name}.{end}") for end in ("csr", "ext", "pem"))
-        with open(extensions, "w", encoding="ascii") as out:
-            out.write(f"subjectAltName={names}\n")
-        self._run("req", *self._key(name), "-out", request, "-subj", f"/CN={name}")
-        self._run("x509", "-req", "-in", request, "-CA", self.ca, "-CAkey", self.path(f"{self.name}.key"), "-out", pem,
-                  "-days", days, "-extfile", extensions, "-set_serial", str(abs(hash((name, days))) % 2**40 + 1))
+    def _write(self, name, lines):
+        path = self.path(name)
+        with open(path, "w", encoding="ascii") as out:
+            out.write("".join(f"{line}\n" for line in lines))
+        return path
+
+    def _config(self, name, extensions):
+        """A configuration for `openssl req` and `openssl ca`. It overrides the system's, whose extensions differ by version."""
+        return self._write(f"{name}.conf", ["[req]", "distinguished_name = subject", "prompt = no", "x509_extensions = extensions",
+                                            "[subject]", f"CN = {name}", "[extensions]", *extensions,
+                                            "[ca]", "default_ca = own", "[own]", f"database = {self._write(f'{name}.signed', [])}",
+                                            f"new_certs_dir = {self.folder}", "default_md = sha256", "policy = any",
+                                            "rand_serial = yes", "unique_subject = no", "[any]", "commonName = supplied"])
+
+    def _sign_itself(self, name, extensions):
+        self._run("req", "-x509", "-config", self._config(name, extensions), *self._key(name), "-out", self.path(f"{name}.pem"),
+                  "-days", "9")
+
+    def sign(self, name, names=f"IP:{HOST},DNS:localhost", expired=False):
+        """The paths of a certificate and its key."""
+        request, pem = self.path(f"{name}.csr"), self.path(f"{name}.pem")
+        config = self._config(name, [*self.LEAF, f"subjectAltName={names}"])
+        self._run("req", "-config", config, *self._key(name), "-out", request)
+        # `openssl x509` takes dates only from version 3.4 on, and a negative number of days only before that.
+        first, last = time.time() - 9 * DAY, time.time() + (-DAY if expired else 9 * DAY)
+        self._run("ca", "-batch", "-notext", "-config", config, "-extensions", "extensions", "-in", request, "-out", pem,
+                  "-cert", self.ca, "-keyfile", self.path(f"{self.name}.key"), "-startdate", utc(first), "-enddate", utc(last))
         return pem, self.path(f"{name}.key")
 
     def sign_itself(self, name):
-        pem = self.path(f"{name}.pem")
-        self._run("req", "-x509", *self._key(name), "-out", pem, "-days", "9", "-subj", f"/CN={name}",
-                  "-addext", f"subjectAltName=IP:{HOST}")
-        return pem, self.path(f"{name}.key")
+        self._sign_itself(name, [*self.LEAF, f"subjectAltName=IP:{HOST}"])
+        return self.path(f"{name}.pem"), self.path(f"{name}.key")
+
+
+def utc(seconds):
+    """A moment as the certificates write it."""
+    return time.strftime("%Y%m%d%H%M%SZ", time.gmtime(seconds))
 
 
 class TlsSocket:

@@ -107,7 +107,7 @@ class Refused(TlsTest):
         return sum(int(line.split()[2]) for line in conn.lines_until("END")[:-1] if "connects" in line.split()[1])
 
     def test_expired(self):
-        self.refused(self.authority.sign("late", days="-1"), "certificate refused: expired: certificate has expired")
+        self.refused(self.authority.sign("late", expired=True), "certificate refused: expired: certificate has expired")
 
     def test_self_signed(self):
         self.refused(self.authority.sign_itself("own"), "certificate refused: self-signed: self-signed certificate")
@@ -139,7 +139,7 @@ class Refused(TlsTest):
         self.assertIn("it does not speak TLS", proxy.process.stderr())
 
     def test_not_verified(self):
-        for files in (self.authority.sign("late", days="-1"), self.authority.sign_itself("own"),
+        for files in (self.authority.sign("late", expired=True), self.authority.sign_itself("own"),
                       Authority(self.folder, "strangers").sign("strange", names="DNS:elsewhere")):
             proxy = self.setlistd([self.memcached_tls(files=files)], config="server_tls = true\nserver_tls_verify = false")
             self.assertEqual(self.connect(proxy).set("k", b"v"), "STORED")
@@ -152,7 +152,7 @@ class Refused(TlsTest):
         conn = self.connect(proxy)
         self.assertIsNone(conn.get("k"))
         for name, reason in (("late", "expired"), ("own", "self-signed")):
-            files = self.authority.sign(name, days="-1") if name == "late" else self.authority.sign_itself(name)
+            files = self.authority.sign(name, expired=True) if name == "late" else self.authority.sign_itself(name)
             server.context = self.server_context(files)
             server.cut()
             wait_until("it is refused", PATIENCE, lambda: f"refused: {reason}" in proxy.process.stderr())

@@ -2,7 +2,8 @@
 
 In the source a block stands between the comments "example" and "end". In it a line that begins with "> " is sent, the others
 are the whole reply. YYYYMMDDHH stands for the present bucket of an hour, YYYYMMDD for the day, a line of three dots for
-any number of lines. Macros in a block only lay it out. What stands between "config" and "end" is a part of a configuration: all
+any number of lines. The cas ids of a block are placeholders: servers give others, which the lines below send in their place.
+Macros in a block only lay it out. What stands between "config" and "end" is a part of a configuration: all
 such parts of a page together are that of the setlistd on which its examples are run. A block that begins with the comment
 "guarded" is an example for a setlistd that wants a user. "python" begins a program, which is run on a port of its own.
 """
@@ -16,6 +17,8 @@ CONFIG = re.compile(r"""^\.\\" config\b""")
 END = re.compile(r"""^\.\\" end\b""")
 PYTHON = re.compile(r"""^\.\\" python\b""")
 MARKS = {"example": BEGIN, "guarded": GUARDED, "config": CONFIG, "python": PYTHON}
+VALUE_WITH_ID = re.compile(r"(VALUE \S+ \d+ \d+ )(\d+)")
+CAS_WITH_ID = re.compile(r"(cas \S+ \d+ \d+ \d+ )(\d+)")
 UNESCAPED = {r"\-": "-", r"\e": "\\", r"\(aq": "'", r"\(dq": '"', r"\&": "", r"\(ti": "~", r"\(ha": "^"}
 ESCAPE = re.compile("|".join(re.escape(escape) for escape in UNESCAPED))
 
@@ -78,7 +81,12 @@ def step(line, number):
     names = bucket_names()
     text = text.replace("YYYYMMDDHH", names["HOUR"].decode()).replace("YYYYMMDD", names["DAY"].decode())
     if text.startswith("> "):
-        return Step(SEND, text[2:].encode() + b"\r\n", number=number)
+        sent = CAS_WITH_ID.sub(r"\1${cas_\2}", text[2:])
+        return Step(SEND, sent.encode() + b"\r\n", number=number)
     if text == "...":
         return Step(EXPECT, b"", "any", number)
+    value = VALUE_WITH_ID.fullmatch(text)
+    if value:
+        line, cas_id = value.groups()
+        return Step(EXPECT, f"{re.escape(line)}(?P<cas_{cas_id}>\\d+)".encode(), "regex", number)
     return Step(EXPECT, text.encode(), "line", number)

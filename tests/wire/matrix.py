@@ -2,7 +2,9 @@
 
 README.md has it as a table, which the tests compare with this one. So what is not true here fails a test.
 """
+import collections
 import os
+import re
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -16,37 +18,57 @@ PLAIN, VERBS, KEYS = "plain use", "plain_verbs", "commands as keys"
 
 class Client:
     """
-    name: as its users call it. package, version: of Debian 12, or of npm. protocols: those that it speaks.
+    name: as its users call it. package: of Debian, or of npm. protocols: those that it speaks.
+    version: of npm, or of each of RELEASES; one text if they have the same.
     argv: what runs its program; a name of a file is one in `clients`, or a program that `build` makes there.
     build: (source, command but for the source), where the program has to be built.
     look: tells with status 0 that the client is installed.
-    lacks: calls that it has not. sets: what its users set so that values arrive unchanged, or None.
+    lacks: calls that it has not. lacked: {version: those that all releases up to this one have not}. sets: what its users set so that values arrive unchanged, or None.
     packed: {protocol: what its users see if they do not}; None where nothing has to be set.
     otherwise: {step: answer}, or {"binary: step": answer}, where it answers otherwise than most. A comment says why.
+    until: {version: the same of all releases up to this one}.
     silent: the verbs, or "text: verb", for which an error may look like the answer `no` or `missing`.
     waits: the steps that its program is not asked for, since the client would wait for its time limit.
     """
 
     def __init__(self, name, package, version, protocols, argv, look, **more):
-        self.name, self.package, self.version, self.protocols = name, package, version, protocols
+        self.name, self.package, self.protocols = name, package, protocols
+        self.versions = [version] * len(RELEASES) if isinstance(version, str) else version
         self.argv, self.look = argv, look
-        self.lacks = more.get("lacks", ())
+        self._lacks, self._lacked = more.get("lacks", ()), more.get("lacked", {})
         self.sets = more.get("sets")
         self.packed = more.get("packed")
-        self.otherwise = more.get("otherwise", {})
+        self._otherwise, self._until = more.get("otherwise", {}), more.get("until", {})
         self.silent = more.get("silent", ())
         self.waits = more.get("waits", ())
         self.build = more.get("build")
         self.npm = package.startswith("npm ")
 
+    def lacks(self, installed):
+        """The calls that the installed release has not."""
+        return {*self._lacks, *(call for last, calls in self._lacked.items() if not_after(installed, last) for call in calls)}
+
+    def otherwise(self, installed):
+        """Where the installed release answers otherwise than most."""
+        older = (steps for last, steps in self._until.items() if not_after(installed, last))
+        return dict(collections.ChainMap(self._otherwise, *older))
+
     def row(self):
         """Its line of the table in README.md."""
-        cells = (self.name, self.package, self.version.split("+")[0], ", ".join(self.protocols), ", ".join(self.lacks),
+        cells = (self.name, self.package, *(version.split("+")[0] for version in self.versions), ", ".join(self.protocols),
+                 ", ".join([*self._lacks, *(f"{call} (until {last})" for last, calls in self._lacked.items() for call in calls)]),
                  f"`{self.sets}`" if self.sets else "")
         return "|" + "|".join(f" {cell} " if cell else " " for cell in cells) + "|"
 
 
-HEAD = ("| client | package | version | protocols | has no | needs |", "|---|---|---|---|---|---|")
+def not_after(version, last):
+    """Whether a version is this one or an earlier one."""
+    numbers, last_numbers = ([int(number) for number in re.findall(r"\d+", text.split("+")[0])] for text in (version, last))
+    return numbers <= last_numbers
+
+
+RELEASES = {"bookworm": "Debian 12", "trixie": "Debian 13"}
+HEAD = (f"| client | package | {' | '.join(RELEASES.values())} | protocols | has no | needs |", "|---|---|---|---|---|---|---|")
 
 
 def python(name, package, version, protocols, program, module, **more):
@@ -76,21 +98,21 @@ READING = ("get", "gets", "multi")
 ALL = STORING + READING + ("incr", "touch", "delete")
 GOPATH = "/usr/share/gocode"
 CLIENTS = [
-    python("pymemcache", "python3-pymemcache", "3.5.2", TEXT, "pymemcache_client.py", "pymemcache"),
+    python("pymemcache", "python3-pymemcache", ("3.5.2", "4.0.0"), TEXT, "pymemcache_client.py", "pymemcache"),
     # libmemcached takes an error of a get for a miss.
     python("pylibmc", "python3-pylibmc", "1.6.3", BOTH, "pylibmc_client.py", "pylibmc", silent=READING),
-    python("python-memcache", "python3-memcache", "1.59", TEXT, "python_memcache.py", "memcache",
+    python("python-memcache", "python3-memcache", ("1.59", "1.62"), TEXT, "python_memcache.py", "memcache",
            silent=STORING + READING + ("touch", "delete"),
-           # It takes no notice of what delete found.
-           otherwise={"delete absent": "yes", "delete tag-absent": "yes"}),
-    python("bmemcached", "python3-binary-memcached", "0.31.1+dfsg1", BINARY, "bmemcached_client.py", "bmemcached",
+           # It took no notice of what delete found.
+           until={"1.59": {"delete absent": "yes", "delete tag-absent": "yes"}}),
+    python("bmemcached", "python3-binary-memcached", ("0.31.1+dfsg1", "0.31.2+dfsg1"), BINARY, "bmemcached_client.py", "bmemcached",
            lacks=("append", "prepend", "touch"), sets="compress_level=0", packed=BOTH_SAY,
            # It makes a number that is missing, and takes no notice of what delete found.
            otherwise={"incr missing 1": "0", "delete absent": "yes", "delete tag-absent": "yes"}),
-    php("php-memcached", "3.2.0+2.2.0", BOTH, "php_memcached.php", "memcached", silent=READING,
+    php("php-memcached", ("3.2.0+2.2.0", "3.3.0"), BOTH, "php_memcached.php", "memcached", silent=READING,
         # libmemcached does not know the status of the binary protocol.
         sets="OPT_COMPRESSION, false", packed={"text": BAD_WORD, "binary": "UNKNOWN READ FAILURE"}),
-    php("php-memcache", "8.0+4.0.5.2+3.0.9~20170802.e702b5f9+", BOTH, "php_memcache.php", "memcache", lacks=("touch",),
+    php("php-memcache", ("8.0+4.0.5.2+3.0.9~20170802.e702b5f9+", "8.2"), BOTH, "php_memcache.php", "memcache", lacks=("touch",),
         sets="setCompressThreshold(0)", packed=BOTH_SAY, silent=("binary: get",),
         # In binary what is not stored is an error.
         otherwise={"binary: append tag-none ann": REFUSED}),
@@ -99,15 +121,16 @@ CLIENTS = [
          waits=("get q|sadd|topic-1", "get q|nonsense|topic-1")),
     perl("Cache::Memcached::Fast", "0.28", TEXT, "cache_memcached_fast.pl", silent=ALL),
     perl("Cache::Memcached::libmemcached", "0.04001", BOTH, "cache_memcached_libmemcached.pl", lacks=("cas", "touch"), silent=ALL),
-    Client("Dalli (Ruby)", "ruby-dalli", "3.0.6", BINARY, ["ruby", "dalli_client.rb"], ["ruby", "-rdalli", "-e", "1"],
+    Client("Dalli (Ruby)", "ruby-dalli", ("3.0.6", "3.2.8"), BINARY, ["ruby", "dalli_client.rb"], ["ruby", "-rdalli", "-e", "1"],
            sets="raw: true, compress: false", packed={"binary": "Response error 4: Invalid arguments"}),
     node("memjs", "1.3.2", BINARY, "memjs_client.js", lacks=("multi", "cas"),
          # It makes a number that is missing, its prepend is an append, and what append does not find is an error.
          otherwise={"incr missing 1": "0", "get d": "<onexy>", "get tag-pend": "<ann,bob,cyd,>", "get feed-pend": "<1,2,0,>",
                     "append tag-none ann": REFUSED}),
     node("memcached", "2.2.2", TEXT, "node_memcached.js"),
-    Client("gomemcache (Go)", "golang-github-bradfitz-gomemcache-dev", "0.0~git20141109", TEXT, ["gomemcache_client"],
-           ["sh", "-c", f"go version && test -d {GOPATH}/src/github.com/bradfitz/gomemcache"], lacks=("append", "prepend"),
+    Client("gomemcache (Go)", "golang-github-bradfitz-gomemcache-dev", ("0.0~git20141109", "0.0~git20230611.acc6962"), TEXT, ["gomemcache_client"],
+           ["sh", "-c", f"go version && test -d {GOPATH}/src/github.com/bradfitz/gomemcache"],
+           lacked={"0.0~git20141109": ("append", "prepend")},
            build=("gomemcache_client.go", ["go", "build", "-o", "gomemcache_client"])),
     Client("spymemcached (Java)", "libspymemcached-java", "2.12.3+dfsg", BOTH,
            ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{JAR}:{BUILD}", "SpymemcachedClient"],

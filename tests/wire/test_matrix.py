@@ -1,4 +1,5 @@
 """Every client of the matrix, in each of its protocols: plain use, plain_verbs, commands as keys."""
+import functools
 import json
 import os
 import re
@@ -7,10 +8,28 @@ import subprocess
 
 from case import WireTest
 from harness import OPTIONS, PATIENCE, wait_until
-from matrix import CLIENTS, FOLDER, HEAD, PLAIN, REFUSED
+from matrix import CLIENTS, FOLDER, HEAD, PLAIN, REFUSED, RELEASES
 from matrix_steps import CONFIG, LONG, SET_PREFIX, STEPS
 from program import Program, installed
 from readme import README
+
+
+@functools.cache
+def debian_version(client):
+    """What upstream calls the installed release; empty if it is not Debian's."""
+    # Debian 13 renamed the libraries whose interface has times: libmemcached11t64.
+    names = () if client.npm else (client.package, f"{client.package}t64")
+    for name in names:
+        done = subprocess.run(["dpkg-query", "-W", "-f", "${db:Status-Status} ${Version}", name], capture_output=True, text=True,
+                              check=False)
+        status, _, version = done.stdout.partition(" ")
+        if status == "installed":
+            return version.rpartition(":")[2].rpartition("-")[0]
+    return ""
+
+
+def version_of(client):
+    return debian_version(client) or client.versions[0]
 
 
 class Clients(WireTest):
@@ -47,7 +66,7 @@ class Matrix(Clients):
 
     def play_mode(self, client, protocol, program, groups):
         for group in groups:
-            lacked = [verb for verb in group.needs if verb in client.lacks]
+            lacked = [verb for verb in group.needs if verb in client.lacks(version_of(client))]
             for verb in lacked:
                 step = next(step for step, _ in group.steps if step.startswith(f"{verb} "))
                 self.assertEqual(self.ask(program, step), "none", step)
@@ -56,7 +75,8 @@ class Matrix(Clients):
                     self.check(client, protocol, step, answer, self.ask(program, step))
 
     def check(self, client, protocol, step, wanted, answer):
-        wanted = client.otherwise.get(f"{protocol}: {step}", client.otherwise.get(step, wanted))
+        otherwise = client.otherwise(version_of(client))
+        wanted = otherwise.get(f"{protocol}: {step}", otherwise.get(step, wanted))
         if wanted is REFUSED:
             verb = step.split()[0]
             silent = verb in client.silent or f"{protocol}: {verb}" in client.silent
@@ -88,23 +108,22 @@ class Readme(WireTest):
         self.assertEqual(lines[start + len(rows)], "")
 
     def test_versions_of_debian(self):
-        """Those of Debian 12; elsewhere others may be installed."""
+        """Those of this machine's release; elsewhere others may be installed."""
         with open("/etc/os-release", encoding="utf-8") as text:
-            if "VERSION_CODENAME=bookworm" not in text.read():
-                self.skipTest("this is no Debian 12")
+            codename = re.search(r"(?m)^VERSION_CODENAME=(.*)", text.read())
+        if not codename or codename.group(1) not in RELEASES:
+            self.skipTest("the table has no column for this release")
+        column = list(RELEASES).index(codename.group(1))
         for client in CLIENTS:
             if not client.npm and installed(client):
-                done = subprocess.run(["dpkg-query", "-W", "-f", "${Version}", client.package], capture_output=True, text=True,
-                                      check=False)
-                upstream = done.stdout.rpartition(":")[2].rpartition("-")[0]
-                self.assertEqual(upstream, client.version, client.package)
+                self.assertEqual(debian_version(client), client.versions[column], client.package)
 
     def test_versions_of_npm(self):
         with open(os.path.join(FOLDER, "package-lock.json"), encoding="utf-8") as text:
             packages = json.load(text)["packages"]
         for client in CLIENTS:
             if client.npm:
-                self.assertEqual(packages[f"node_modules/{client.package.split()[1]}"]["version"], client.version)
+                self.assertEqual(packages[f"node_modules/{client.package.split()[1]}"]["version"], client.versions[0])
 
 
 def add(group, client, protocol):

@@ -19,6 +19,12 @@ var seen *memcache.Item
 // What has no such call in the client.
 var errNone = errors.New("none")
 
+// Releases before 2023 have no such calls.
+type appender interface {
+	Append(item *memcache.Item) error
+	Prepend(item *memcache.Item) error
+}
+
 func text(item *memcache.Item) string {
 	if item == nil {
 		return "missing"
@@ -80,6 +86,18 @@ func store(verb string, words []string) (string, error) {
 	return yesNo(client.Set(item))
 }
 
+func add(verb, key, data string) (string, error) {
+	appending, ok := interface{}(client).(appender)
+	if !ok {
+		return "", errNone
+	}
+	item := &memcache.Item{Key: key, Value: []byte(data)}
+	if verb == "append" {
+		return yesNo(appending.Append(item))
+	}
+	return yesNo(appending.Prepend(item))
+}
+
 // The item has the token, whatever the key.
 func swap(key, data string) (string, error) {
 	seen.Key = key
@@ -95,6 +113,8 @@ func answer(verb string, words []string) (string, error) {
 		return multi(words)
 	case "set", "add":
 		return store(verb, words)
+	case "append", "prepend":
+		return add(verb, words[0], words[1])
 	case "cas":
 		return swap(words[0], words[1])
 	case "incr":

@@ -18,7 +18,7 @@ static const char *reads(const char *text, bool weighted)
 	return out;
 }
 
-START_TEST(tcp)
+TEST(tcp)
 {
 	ck_assert_str_eq(reads("127.0.0.1", false), "127.0.0.1 11211 1");
 	ck_assert_str_eq(reads("127.0.0.1:1", false), "127.0.0.1 1 1");
@@ -28,9 +28,8 @@ START_TEST(tcp)
 	ck_assert_str_eq(reads("*:7", false), "* 7 1");
 	ck_assert_str_eq(reads("  h:7  ", false), "h 7 1");
 }
-END_TEST
 
-START_TEST(unix_sockets)
+TEST(unix_sockets)
 {
 	char path[200];
 
@@ -43,9 +42,8 @@ START_TEST(unix_sockets)
 	snprintf(path, sizeof(path), "/%0107d", 0);
 	ck_assert_str_eq(reads(path, false), "path too long");
 }
-END_TEST
 
-START_TEST(with_tls)
+TEST(with_tls)
 {
 	struct address a;
 
@@ -63,9 +61,8 @@ START_TEST(with_tls)
 	ck_assert_ptr_null(address_parse("tls", 7, false, &a));
 	ck_assert(!a.tls);
 }
-END_TEST
 
-START_TEST(weights)
+TEST(weights)
 {
 	ck_assert_str_eq(reads("h:7 weight=2", true), "h 7 2");
 	ck_assert_str_eq(reads("h weight=99999", true), "h 11211 99999");
@@ -77,9 +74,8 @@ START_TEST(weights)
 	ck_assert_str_eq(reads("h weight=2", false), "something behind the address");
 	ck_assert_str_eq(reads("h weight=2 x", true), "something behind the address");
 }
-END_TEST
 
-START_TEST(wrong)
+TEST(wrong)
 {
 	char host[300];
 
@@ -107,6 +103,5 @@ START_TEST(wrong)
 	snprintf(host, sizeof(host), "%0255d", 0);
 	ck_assert_str_ne(reads(host, false), "too long");
 }
-END_TEST
 
 SUITE(address, tcp, unix_sockets, with_tls, weights, wrong)

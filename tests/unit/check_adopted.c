@@ -62,7 +62,7 @@ static struct slice text(const char *s)
 	return slice_of(s, strlen(s));
 }
 
-START_TEST(whatever_it_gains)
+TEST(whatever_it_gains)
 {
 	const struct form *form = &forms[_i];
 	char request[64];
@@ -82,10 +82,9 @@ START_TEST(whatever_it_gains)
 	}
 	ck_assert_uint_ge(lanes_statistics(fake.host.lanes)->compactions, 1);
 }
-END_TEST
 
 /* A text that cannot become shorter is not written again. */
-START_TEST(nothing_to_gain)
+TEST(nothing_to_gain)
 {
 	struct form form = forms[_i];
 	char request[64];
@@ -107,10 +106,9 @@ START_TEST(nothing_to_gain)
 	for (size_t i = 0; i < fake.count; i++)
 		ck_assert_int_eq(fake.calls[i].call.verb, CALL_GET);
 }
-END_TEST
 
 /* A compaction that no client asked for needs to save a tenth. */
-START_TEST(by_itself)
+TEST(by_itself)
 {
 	struct snapshot s = { .forced = false };
 
@@ -120,13 +118,12 @@ START_TEST(by_itself)
 	ck_assert(worth_rewriting(&s, 100, 99));
 	ck_assert(!worth_rewriting(&s, 100, 100));
 }
-END_TEST
 
 /*
  * A pointer without lists is no set. The first who adds to it writes a list and leaves the pointer for now; others add to that list.
  * So a deletion that finds no set leaves the pointer.
  */
-START_TEST(deleted_without_a_list)
+TEST(deleted_without_a_list)
 {
 	server_put(&server, SLICE("flip-k.active"), SLICE("flip-k.a"));
 	client_asks("delete flip-k\r\n");
@@ -140,7 +137,6 @@ START_TEST(deleted_without_a_list)
 	ck_assert_ptr_null(server_find(&server, SLICE("flip-k.active")));
 	ck_assert_ptr_null(server_find(&server, SLICE("flip-k.a")));
 }
-END_TEST
 
 Suite *suite_adopted(void)
 {

@@ -143,18 +143,16 @@ static void alters_everything(void (*before)(void), const char *more)
 	is_as_before();
 }
 
-START_TEST(beside_another_run)
+TEST(beside_another_run)
 {
 	alters_everything(is_as_before, fake_run);
 }
-END_TEST
 
 /* Nothing else in the base is another. */
-START_TEST(nothing_else)
+TEST(nothing_else)
 {
 	alters_everything(is_as_before, "");
 }
-END_TEST
 
 static void is_spare(void)
 {
@@ -163,15 +161,14 @@ static void is_spare(void)
 }
 
 /* The items are in memory, but no run has them. */
-START_TEST(spare_items)
+TEST(spare_items)
 {
 	alters_everything(is_spare, "");
 	alters_everything(is_spare, fake_run);
 }
-END_TEST
 
 /* Another index names tables in memory, with other counts and in another order than they are in. */
-START_TEST(another_index)
+TEST(another_index)
 {
 	struct oplog_run other = { .indexed = true, .tables = 2 };
 	struct buf data = BUF_EMPTY;
@@ -196,6 +193,5 @@ START_TEST(another_index)
 	is_as_before();
 	buf_free(&data);
 }
-END_TEST
 
 SUITE_AROUND(altered_runs, setup, teardown, beside_another_run, nothing_else, spare_items, another_index)

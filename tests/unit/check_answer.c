@@ -75,15 +75,14 @@ static void history(uint64_t seed)
 	end();
 }
 
-START_TEST(as_a_sorted_array)
+TEST(as_a_sorted_array)
 {
 	for (uint64_t seed = 1; seed <= 250; seed++)
 		history(seed);
 }
-END_TEST
 
 /* Each verb on a small set and on a large one, when nothing is in memory. */
-START_TEST(from_nothing)
+TEST(from_nothing)
 {
 	struct buf members = BUF_EMPTY;
 	struct set_request r;
@@ -97,12 +96,11 @@ START_TEST(from_nothing)
 	}
 	buf_free(&members);
 }
-END_TEST
 
 /* --- counting, which is remembered --- */
 
 /* Counts while the log grows and runs are added: no item is read again. */
-START_TEST(counts_go_on)
+TEST(counts_go_on)
 {
 	struct set_request r;
 
@@ -126,7 +124,6 @@ START_TEST(counts_go_on)
 		end();
 	}
 }
-END_TEST
 
 /* --- samples --- */
 
@@ -163,7 +160,7 @@ static double draw(size_t count, size_t times)
  * Whether a member is in the log, the head or a run, old or new, each is as likely as any other: one at a time, where entries are
  * drawn, and a third of all at a time, where all are walked through. The seeds being what they are this cannot fail by chance.
  */
-START_TEST(each_is_as_likely)
+TEST(each_is_as_likely)
 {
 	int tried = 0;
 
@@ -180,10 +177,9 @@ START_TEST(each_is_as_likely)
 		end();
 	}
 }
-END_TEST
 
 /* Only the tables that are drawn from are read, and those where something newer might stand. */
-START_TEST(samples_read_little)
+TEST(samples_read_little)
 {
 	struct table_model *entries = calloc(1, sizeof(*entries));
 	struct oplog_run run;
@@ -206,11 +202,10 @@ START_TEST(samples_read_little)
 	cupboard_free(&model.cupboard);
 	set_view_free(&view);
 }
-END_TEST
 
 /* --- a fold that is all there is --- */
 
-START_TEST(from_a_fold)
+TEST(from_a_fold)
 {
 	struct buf members = BUF_EMPTY;
 	struct set_request r;
@@ -233,7 +228,6 @@ START_TEST(from_a_fold)
 	}
 	buf_free(&members);
 }
-END_TEST
 
 SUITE_AROUND(answer, setup, NULL, from_nothing, as_a_sorted_array, counts_go_on, each_is_as_likely, samples_read_little,
 	from_a_fold)

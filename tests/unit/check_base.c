@@ -84,7 +84,7 @@ static size_t casses(void)
 	return count;
 }
 
-START_TEST(head)
+TEST(head)
 {
 	put("+a +b +c ");
 	begin_head("+a +b ", "+ab ");
@@ -99,10 +99,9 @@ START_TEST(head)
 	holds("");
 	ck_assert_uint_eq(lanes.stats.conflicts, 0);
 }
-END_TEST
 
 /* If the caller has read the base, it is not read again, except after a lost race. */
-START_TEST(head_that_was_read)
+TEST(head_that_was_read)
 {
 	struct result read = {
 		.status = RESULT_HIT, .value = SLICE("+a +b "), .flags = 7, .ttl = 100, .connection = 1
@@ -123,9 +122,8 @@ START_TEST(head_that_was_read)
 	ck_assert_uint_eq(fake.count, 2 + 2 + 1 + 2);
 	ck_assert_uint_eq(lanes.stats.conflicts, 1);
 }
-END_TEST
 
-START_TEST(head_that_is_gone)
+TEST(head_that_is_gone)
 {
 	put("+x +a +b ");
 	begin_head("+a +b ", "+ab ");
@@ -136,11 +134,10 @@ START_TEST(head_that_is_gone)
 	ck_assert_uint_eq(lanes.stats.conflicts, 1);
 	ck_assert_uint_eq(crowd_share(&lanes.crowds, lane.hash, fake.host.env.now), 2);
 }
-END_TEST
 
 #define BLOCK "@list @lAAAAAAAAAAA.1.1 "
 
-START_TEST(part_anywhere)
+TEST(part_anywhere)
 {
 	put("+x " BLOCK "+a +b +c ");
 	begin_part(BLOCK "+a +b ", "@list ");
@@ -159,9 +156,8 @@ START_TEST(part_anywhere)
 	ends_with(OUTCOME_DONE);
 	holds("+x+a +b ");
 }
-END_TEST
 
-START_TEST(part_that_is_gone)
+TEST(part_that_is_gone)
 {
 	static const char *const bases[] = { "", "+a ", "+x +y +a +c ", "+x+a +b " };
 
@@ -174,10 +170,9 @@ START_TEST(part_that_is_gone)
 	}
 	ck_assert_uint_eq(casses(), 0);
 }
-END_TEST
 
 /* The log of a base without references is not what the same tokens are beside them: that is another base by now. */
-START_TEST(part_without_a_block)
+TEST(part_without_a_block)
 {
 	static const char *const bases[] = { BLOCK "+a +b ", "+a +b " BLOCK, "+a +b " BLOCK "+a +b " };
 
@@ -190,7 +185,6 @@ START_TEST(part_without_a_block)
 	}
 	ck_assert_uint_eq(casses(), 0);
 }
-END_TEST
 
 /* Others append before each CAS. Their tokens are kept, and the retries are limited. */
 static void race(size_t losses)
@@ -207,7 +201,7 @@ static void race(size_t losses)
 	}
 }
 
-START_TEST(lost_races)
+TEST(lost_races)
 {
 	race(LANE_ATTEMPTS);
 	ends_with(OUTCOME_DONE);
@@ -219,10 +213,9 @@ START_TEST(lost_races)
 	holds("+a +b +c ");
 	ck_assert_uint_eq(casses(), 2 * (LANE_ATTEMPTS + 1));
 }
-END_TEST
 
 /* A crowd halves when a rewrite is won at once, and only then. */
-START_TEST(crowds)
+TEST(crowds)
 {
 	crowd_lost(&lanes.crowds, lane.hash, fake.host.env.now, true);
 	crowd_lost(&lanes.crowds, lane.hash, fake.host.env.now, true);
@@ -234,10 +227,9 @@ START_TEST(crowds)
 	ends_with(OUTCOME_DONE);
 	ck_assert_uint_eq(crowd_share(&lanes.crowds, lane.hash, fake.host.env.now), 2);
 }
-END_TEST
 
 /* A time to live that cannot be kept: nothing is written. */
-START_TEST(unknown_time_to_live)
+TEST(unknown_time_to_live)
 {
 	static const int64_t ttls[] = { TTL_UNKNOWN, 0 };
 
@@ -250,9 +242,8 @@ START_TEST(unknown_time_to_live)
 	}
 	ck_assert_uint_eq(casses(), 0);
 }
-END_TEST
 
-START_TEST(missing)
+TEST(missing)
 {
 	begin_head("+a +b ", "+ab ");
 	server_answer_all(&server);
@@ -265,9 +256,8 @@ START_TEST(missing)
 	ends_with(OUTCOME_MISSING);
 	ck_assert_uint_eq(lanes.stats.conflicts, 0);
 }
-END_TEST
 
-START_TEST(failures)
+TEST(failures)
 {
 	put("+a +b ");
 	begin_head("+a +b ", "+ab ");
@@ -281,7 +271,6 @@ START_TEST(failures)
 	ends_with(OUTCOME_FAILED);
 	ck_assert_int_eq(failure, RESULT_TIMED_OUT);
 }
-END_TEST
 
 /* As an operation of a lane: its outcome has the time to live that the base has then. */
 static int64_t committed_ttl;
@@ -294,7 +283,7 @@ static void committed(struct op *op, const struct outcome *outcome)
 	ended++;
 }
 
-START_TEST(commit)
+TEST(commit)
 {
 	struct op op = {
 		.kind = OP_COMMIT, .key = SLICE("k"), .prefix = SLICE("+a +b "), .log = SLICE("+ab "), .done = committed
@@ -309,7 +298,6 @@ START_TEST(commit)
 	holds("+ab +c ");
 	ck_assert_int_eq(committed_ttl, 100);
 }
-END_TEST
 
 SUITE_AROUND(base, setup, teardown, head, head_that_was_read, head_that_is_gone, part_anywhere, part_that_is_gone,
 	part_without_a_block, lost_races, crowds, unknown_time_to_live, missing, failures, commit)

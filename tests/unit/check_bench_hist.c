@@ -10,16 +10,15 @@ static void assert_near(uint64_t got, double wanted)
 	ck_assert_msg(off <= wanted * 0.008 + 0.5, "%llu is not near %.1f", (unsigned long long)got, wanted);
 }
 
-START_TEST(empty)
+TEST(empty)
 {
 	static struct hist hist;
 
 	ck_assert_uint_eq(hist_quantile(&hist, 0.5), 0);
 	ck_assert_uint_eq(hist_quantile(&hist, 1), 0);
 }
-END_TEST
 
-START_TEST(one_value)
+TEST(one_value)
 {
 	const uint64_t values[] = { 0, 1, 127, 128, 129, 255, 256, 1000, 65535, 1000000, UINT64_C(3600000000000) };
 
@@ -33,9 +32,8 @@ START_TEST(one_value)
 		ck_assert_uint_eq(hist.max, values[i]);
 	}
 }
-END_TEST
 
-START_TEST(quantiles)
+TEST(quantiles)
 {
 	static struct hist hist;
 
@@ -47,10 +45,9 @@ START_TEST(quantiles)
 	assert_near(hist_quantile(&hist, 0.999), 999000);
 	ck_assert_uint_eq(hist_quantile(&hist, 1), 1000000);
 }
-END_TEST
 
 /* One in a hundred is slow: the 99th percentile is the first to show it. */
-START_TEST(tail)
+TEST(tail)
 {
 	static struct hist hist;
 
@@ -59,9 +56,8 @@ START_TEST(tail)
 	assert_near(hist_quantile(&hist, 0.95), 100);
 	assert_near(hist_quantile(&hist, 0.99), 5000000);
 }
-END_TEST
 
-START_TEST(too_large)
+TEST(too_large)
 {
 	static struct hist hist;
 
@@ -69,6 +65,5 @@ START_TEST(too_large)
 	ck_assert_uint_eq(hist.max, UINT64_MAX);
 	ck_assert_uint_ge(hist_quantile(&hist, 0.5), (UINT64_C(1) << HIST_MAX_BITS) / 100 * 99);
 }
-END_TEST
 
 SUITE(bench_hist, empty, one_value, quantiles, tail, too_large)

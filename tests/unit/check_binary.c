@@ -103,7 +103,7 @@ static void check_all(const struct packet *packets, size_t count)
 
 #define CHECK(packets) check_all((packets), sizeof(packets) / sizeof((packets)[0]))
 
-START_TEST(requests)
+TEST(requests)
 {
 	static const struct packet packets[] = {
 		{ 0x00, 1, 0, 0, BYTES("k"), "get k" },
@@ -134,9 +134,8 @@ START_TEST(requests)
 	};
 	CHECK(packets);
 }
-END_TEST
 
-START_TEST(refused)
+TEST(refused)
 {
 	static const struct packet packets[] = {
 		{ 0x1f, 0, 0, 0, BYTES(""), "refused ERROR" },
@@ -158,10 +157,9 @@ START_TEST(refused)
 	};
 	CHECK(packets);
 }
-END_TEST
 
 /* What is only claimed is decided from the header alone, or waited for as far as it may be. */
-START_TEST(claimed)
+TEST(claimed)
 {
 	static const struct {
 		unsigned opcode;
@@ -191,7 +189,6 @@ START_TEST(claimed)
 	ck_assert_int_eq(
 		binary_parse(SLICE("get k\r\n"), &limits, &(struct request_progress){ 0 }, &b), REQUEST_HANGUP);
 }
-END_TEST
 
 /* --- responses --- */
 
@@ -236,7 +233,7 @@ static void is_response(struct buf *out, unsigned opcode, const char *expected)
 	buf_free(out);
 }
 
-START_TEST(responses_from_lines)
+TEST(responses_from_lines)
 {
 	static const struct {
 		unsigned opcode;
@@ -276,9 +273,8 @@ START_TEST(responses_from_lines)
 		is_response(&out, cases[i].opcode, cases[i].expected);
 	}
 }
-END_TEST
 
-START_TEST(responses_to_reads)
+TEST(responses_to_reads)
 {
 	static const struct result hit = { .status = RESULT_HIT, .value = BYTES("abc"), .flags = 7, .cas = 5 };
 	static const struct result miss = { .status = RESULT_MISS },
@@ -307,9 +303,8 @@ START_TEST(responses_to_reads)
 		is_response(&out, cases[i].opcode, cases[i].expected);
 	}
 }
-END_TEST
 
-START_TEST(responses_to_stat)
+TEST(responses_to_stat)
 {
 	struct binary_head head = head_of(0x10, false);
 	struct buf out = BUF_EMPTY;
@@ -321,6 +316,5 @@ START_TEST(responses_to_stat)
 	binary_reply_stats(&out, &head, SLICE("CLIENT_ERROR unknown stats group\r\n"));
 	is_response(&out, 0x10, "01 Not found|");
 }
-END_TEST
 
 SUITE(binary, requests, refused, claimed, responses_from_lines, responses_to_reads, responses_to_stat)

@@ -1,7 +1,7 @@
 #include "unit.h"
 #include "util/buf.h"
 
-START_TEST(empty_owns_nothing)
+TEST(empty_owns_nothing)
 {
 	struct buf b = BUF_EMPTY;
 
@@ -12,9 +12,8 @@ START_TEST(empty_owns_nothing)
 	ck_assert_ptr_null(b.data);
 	buf_free(&b);
 }
-END_TEST
 
-START_TEST(adds_in_order)
+TEST(adds_in_order)
 {
 	struct buf b = BUF_EMPTY;
 
@@ -32,9 +31,8 @@ START_TEST(adds_in_order)
 	buf_free(&b);
 	ck_assert_ptr_null(b.data);
 }
-END_TEST
 
-START_TEST(consume_drops_the_front)
+TEST(consume_drops_the_front)
 {
 	struct buf b = BUF_EMPTY;
 
@@ -48,9 +46,8 @@ START_TEST(consume_drops_the_front)
 	assert_bytes(buf_slice(&b), "gh");
 	buf_free(&b);
 }
-END_TEST
 
-START_TEST(reserve_and_commit)
+TEST(reserve_and_commit)
 {
 	struct buf b = BUF_EMPTY;
 	char *p = buf_reserve(&b, 10000);
@@ -61,20 +58,18 @@ START_TEST(reserve_and_commit)
 	ck_assert_ptr_nonnull(buf_reserve(&b, 0));
 	buf_free(&b);
 }
-END_TEST
 
-START_TEST(reserve_nothing_of_an_empty_one)
+TEST(reserve_nothing_of_an_empty_one)
 {
 	struct buf b = BUF_EMPTY;
 
 	ck_assert_ptr_nonnull(buf_reserve(&b, 0));
 	buf_free(&b);
 }
-END_TEST
 
 /* A stream of numbered bytes goes through in pieces of all sizes; what comes out is what went in.
  */
-START_TEST(many_sizes)
+TEST(many_sizes)
 {
 	struct buf b = BUF_EMPTY;
 	uint64_t state = (uint64_t)_i + 1;
@@ -97,7 +92,6 @@ START_TEST(many_sizes)
 	ck_assert_uint_le(b.cap, 1 << 17);
 	buf_free(&b);
 }
-END_TEST
 
 Suite *suite_buf(void)
 {

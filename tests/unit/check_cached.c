@@ -88,7 +88,7 @@ static void counts(const char *number, const char *calls_)
 /* --- what changed --- */
 
 /* A base that refers to one run many times would take as much memory for each. */
-START_TEST(run_twice)
+TEST(run_twice)
 {
 	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b ", 2), twice[] = { run, run };
 
@@ -98,9 +98,8 @@ START_TEST(run_twice)
 	client_is_told("CLIENT_ERROR value is not a collection\r\n");
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->corrupt_values, 1);
 }
-END_TEST
 
-START_TEST(a_short_base_is_read)
+TEST(a_short_base_is_read)
 {
 	add_to_log("m", 10);
 	put(NULL, 0);
@@ -108,9 +107,8 @@ START_TEST(a_short_base_is_read)
 	counts("10\r\n", "V");
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->cache_hits, 1);
 }
-END_TEST
 
-START_TEST(a_longer_one_is_asked_about)
+TEST(a_longer_one_is_asked_about)
 {
 	add_to_log("m", 100);
 	put(NULL, 0);
@@ -135,10 +133,9 @@ START_TEST(a_longer_one_is_asked_about)
 	server_find(&server, SLICE("k"))->there = false;
 	counts("NOT_FOUND\r\n", "a");
 }
-END_TEST
 
 /* What a connection says of its items says nothing of those on another one. */
-START_TEST(another_connection)
+TEST(another_connection)
 {
 	add_to_log("m", 100);
 	put(NULL, 0);
@@ -149,10 +146,9 @@ START_TEST(another_connection)
 	counts("100\r\n", "V");
 	counts("100\r\n", "a");
 }
-END_TEST
 
 /* A pop will store what it has read, so it reads. */
-START_TEST(pops_read)
+TEST(pops_read)
 {
 	add_to_log("m", 100);
 	put(NULL, 0);
@@ -164,9 +160,8 @@ START_TEST(pops_read)
 	ck_assert_uint_eq(strlen(fake_told(&fake)), strlen("VALUE k 0 11\r\nm0000 m0000\r\nEND\r\n"));
 	counts("98\r\n", "aV");
 }
-END_TEST
 
-START_TEST(items_are_kept)
+TEST(items_are_kept)
 {
 	struct oplog_run runs[] = { cupboard_log_run(&cupboard, "+a +b +c +d +e ", 2),
 		cupboard_log_run(&cupboard, "-a +f ", 2), cupboard_log_run(&cupboard, "-b +g ", 1) };
@@ -186,7 +181,6 @@ START_TEST(items_are_kept)
 	client_is_told("VALUE k 0 15\r\nc d e f g z0000\r\nEND\r\n");
 	ck_assert_str_eq(asked(), "Viii");
 }
-END_TEST
 
 /* --- whether all of it is still there --- */
 
@@ -209,7 +203,7 @@ static void lose(size_t item)
 }
 
 /* Behind a reply, once in a minute, and of those that are not read anyway too. */
-START_TEST(presence)
+TEST(presence)
 {
 	put_and_read();
 	fake.host.env.now += MINUTE - 1;
@@ -233,10 +227,9 @@ START_TEST(presence)
 	counts("105\r\n", "aipppp");
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->incomplete_sets, 0);
 }
-END_TEST
 
 /* Nothing of it is read any more, but a set that is not whole is not served for long. */
-START_TEST(an_item_is_lost)
+TEST(an_item_is_lost)
 {
 	for (size_t lost = 0; lost < 4; lost++) {
 		put_and_read();
@@ -253,10 +246,9 @@ START_TEST(an_item_is_lost)
 		buf_free(&the_log);
 	}
 }
-END_TEST
 
 /* It was there again, or it was another proxy that had merged it. */
-START_TEST(an_item_seems_lost)
+TEST(an_item_seems_lost)
 {
 	struct oplog_run merged;
 
@@ -277,10 +269,9 @@ START_TEST(an_item_seems_lost)
 	client_is_told("104\r\n");
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->incomplete_sets, 0);
 }
-END_TEST
 
 /* While it is asked once more what is there the set becomes another, of which nothing is known to be lost. */
-START_TEST(suspected_for_the_last_time)
+TEST(suspected_for_the_last_time)
 {
 	struct oplog_run merged;
 
@@ -300,10 +291,9 @@ START_TEST(suspected_for_the_last_time)
 	ck_assert_ptr_nonnull(server_find(&server, SLICE("k")));
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->incomplete_sets, 0);
 }
-END_TEST
 
 /* An index that is another one cannot say what there is: as good as lost. */
-START_TEST(an_index_is_garbled)
+TEST(an_index_is_garbled)
 {
 	put_and_read();
 	lose(3);
@@ -317,10 +307,9 @@ START_TEST(an_index_is_garbled)
 	client_is_told("NOT_FOUND\r\n");
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->incomplete_sets, 1);
 }
-END_TEST
 
 /* Nobody knows: then it is not suspected. */
-START_TEST(presence_is_not_known)
+TEST(presence_is_not_known)
 {
 	put_and_read();
 	fake.host.env.now += MINUTE;
@@ -335,11 +324,10 @@ START_TEST(presence_is_not_known)
 	asked();
 	counts("105\r\n", "a");
 }
-END_TEST
 
 /* --- memory --- */
 
-START_TEST(within_the_budget)
+TEST(within_the_budget)
 {
 	static const struct collection_options small = {
 		.log_size = 16384, .table_size = 65536, .cache = 40000, .merges = 1
@@ -367,7 +355,6 @@ START_TEST(within_the_budget)
 	}
 	ck_assert_uint_gt(machines_cache_memory(fake.host.lanes), 10000);
 }
-END_TEST
 
 static void ask_about(const char *command, int first, int count)
 {
@@ -383,7 +370,7 @@ static void ask_about(const char *command, int first, int count)
 }
 
 /* What is written is kept for the next read, which may never come. */
-START_TEST(writes_within_the_budget)
+TEST(writes_within_the_budget)
 {
 	static const struct collection_options small = {
 		.log_size = 1024, .table_size = 1024, .cache = 40000, .merges = 1
@@ -405,7 +392,6 @@ START_TEST(writes_within_the_budget)
 	/* No reader has come for a long time: the set is not kept any more. */
 	ck_assert_uint_eq(machines_cache_memory(fake.host.lanes), 0);
 }
-END_TEST
 
 /* Puts 280 members there and a run that removes some of them, so that a merge writes nearly all tables anew. */
 static void put_two_runs(void)
@@ -435,7 +421,7 @@ static void reads_all(const char *calls_)
 }
 
 /* A merge takes the place of what it merges, though for a while there is no room for both. */
-START_TEST(a_merge_is_kept)
+TEST(a_merge_is_kept)
 {
 	static const struct collection_options small = {
 		.log_size = 16384, .table_size = 128, .cache = 24000, .merges = 1
@@ -451,10 +437,9 @@ START_TEST(a_merge_is_kept)
 	reads_all("V");
 	ck_assert_uint_le(machines_cache_memory(fake.host.lanes), 24000);
 }
-END_TEST
 
 /* Nothing of a set is dropped while it is read. At the end of the read there is room again. */
-START_TEST(a_merge_beside_a_read)
+TEST(a_merge_beside_a_read)
 {
 	static const struct collection_options small = {
 		.log_size = 16384, .table_size = 128, .cache = 20000, .merges = 1
@@ -479,7 +464,6 @@ START_TEST(a_merge_beside_a_read)
 	ck_assert_uint_le(machines_cache_memory(fake.host.lanes), 20000);
 	(void)fake_told(&fake);
 }
-END_TEST
 
 SUITE_AROUND(cached, setup, teardown, a_short_base_is_read, a_longer_one_is_asked_about, another_connection, pops_read,
 	items_are_kept, presence, an_item_is_lost, an_item_seems_lost, suspected_for_the_last_time, an_index_is_garbled,

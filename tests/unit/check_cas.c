@@ -38,7 +38,7 @@ static void ends_with(enum result_status status, int64_t ttl)
 #define CAS(exptime) "connection 3: cas k 7 " #exptime " 5 9\r\nvalue\r\n"
 #define STORED "STORED\r\n"
 
-START_TEST(is_stored)
+TEST(is_stored)
 {
 	replace(100, 100);
 	server_is_asked(LOOK_AT_TTL CAS(100));
@@ -49,10 +49,9 @@ START_TEST(is_stored)
 	server_answers(TTL(-1) STORED);
 	ends_with(RESULT_DONE, TTL_NEVER);
 }
-END_TEST
 
 /* After a lost CAS nothing is touched: the item is the other writer's. */
-START_TEST(is_lost)
+TEST(is_lost)
 {
 	replace(100, 100);
 	server_is_asked(LOOK_AT_TTL CAS(100));
@@ -63,9 +62,8 @@ START_TEST(is_lost)
 	server_answers("EN\r\nNOT_FOUND\r\n");
 	ends_with(RESULT_MISS, 100);
 }
-END_TEST
 
-START_TEST(fails)
+TEST(fails)
 {
 	replace(100, 100);
 	server_is_asked(LOOK_AT_TTL CAS(100));
@@ -78,10 +76,9 @@ START_TEST(fails)
 	server_answers(TTL(500) "SERVER_ERROR out of memory storing object\r\n");
 	ends_with(RESULT_REFUSED, 100);
 }
-END_TEST
 
 /* A copy of an item that never ends needs neither a look nor a clock. */
-START_TEST(without_a_look)
+TEST(without_a_look)
 {
 	struct call add = { .verb = CALL_ADD, .key = SLICE("k"), .value = SLICE("value") };
 
@@ -98,10 +95,9 @@ START_TEST(without_a_look)
 	server_answers("NOT_STORED\r\n");
 	ends_with(RESULT_NOT_STORED, TTL_NEVER);
 }
-END_TEST
 
 /* What an item gets from another is a date by the clock of that item's server. */
-START_TEST(a_copy)
+TEST(a_copy)
 {
 	struct call add = { .verb = CALL_ADD, .key = SLICE("k"), .value = SLICE("value"), .exptime = 60 };
 
@@ -118,10 +114,9 @@ START_TEST(a_copy)
 	server_answers("EN\r\nSTAT time 2000000000\r\nEND\r\nEN\r\n");
 	ends_with(RESULT_MISS, 60);
 }
-END_TEST
 
 /* A call that cannot be sent is answered before those that were sent. */
-START_TEST(refused_before_the_look)
+TEST(refused_before_the_look)
 {
 	const struct result too_large = { .status = RESULT_TOO_LARGE, .server = "mc:11211" };
 
@@ -132,9 +127,8 @@ START_TEST(refused_before_the_look)
 	server_answers(TTL(100));
 	ends_with(RESULT_TOO_LARGE, 100);
 }
-END_TEST
 
-START_TEST(a_touch_is_kept)
+TEST(a_touch_is_kept)
 {
 	replace(100, 100);
 	server_is_asked(LOOK_AT_TTL CAS(100));
@@ -161,10 +155,9 @@ START_TEST(a_touch_is_kept)
 	server_answers("TOUCHED\r\n");
 	ends_with(RESULT_DONE, 40 * DAY);
 }
-END_TEST
 
 /* The write is done, whatever becomes of the touch behind it. */
-START_TEST(a_touch_that_fails)
+TEST(a_touch_that_fails)
 {
 	replace(100, 100);
 	server_is_asked(LOOK_AT_TTL CAS(100));
@@ -180,10 +173,9 @@ START_TEST(a_touch_that_fails)
 	server_answers("NOT_FOUND\r\n");
 	ends_with(RESULT_DONE, 500);
 }
-END_TEST
 
 /* A look that shows no time to keep, or shows nothing. */
-START_TEST(a_look_that_says_nothing)
+TEST(a_look_that_says_nothing)
 {
 	static const char *const looks[] = { "EN\r\n", "HD kk f7 t0\r\n", "SERVER_ERROR out of memory\r\n" };
 
@@ -195,7 +187,6 @@ START_TEST(a_look_that_says_nothing)
 		ends_with(RESULT_DONE, 100);
 	}
 }
-END_TEST
 
 #define CLOCK(seconds) "STAT time " #seconds "\r\nEND\r\n"
 
@@ -206,7 +197,7 @@ static void rewrite_a_date(void)
 }
 
 /* A date is by the server's clock, which is not ours. */
-START_TEST(a_date)
+TEST(a_date)
 {
 	static const struct {
 		const char *found, *touch; /* NULL for none */
@@ -241,10 +232,9 @@ START_TEST(a_date)
 		server_hears_nothing();
 	}
 }
-END_TEST
 
 /* While a second begins, the clock and the time to live do not belong together. */
-START_TEST(a_date_when_a_second_begins)
+TEST(a_date_when_a_second_begins)
 {
 	rewrite_a_date();
 	server_answers(TTL(3456000) CLOCK(2000000000) TTL(3455999));
@@ -254,10 +244,9 @@ START_TEST(a_date_when_a_second_begins)
 	server_answers(TTL(3455999) CLOCK(2000000001) STORED);
 	ends_with(RESULT_DONE, 3455999);
 }
-END_TEST
 
 /* A server that does not tell its clock: then ours has to do. */
-START_TEST(a_date_without_a_clock)
+TEST(a_date_without_a_clock)
 {
 	rewrite_a_date();
 	server_answers(TTL(3456000) "ERROR\r\n" TTL(3456000));
@@ -265,7 +254,6 @@ START_TEST(a_date_without_a_clock)
 	server_answers(TTL(3456000) "STAT pid 1\r\nEND\r\n" STORED);
 	ends_with(RESULT_DONE, 40 * DAY);
 }
-END_TEST
 
 CONVERSATIONS(cas, is_stored, is_lost, fails, without_a_look, a_touch_is_kept, a_touch_that_fails,
 	a_look_that_says_nothing, a_copy, refused_before_the_look, a_date, a_date_when_a_second_begins,

@@ -6,7 +6,7 @@
 
 static const struct dialect *const classic = &dialect_classic;
 
-START_TEST(encode_storage)
+TEST(encode_storage)
 {
 	struct call call = { .verb = CALL_SET,
 		.key = SLICE("k"),
@@ -28,9 +28,8 @@ START_TEST(encode_storage)
 	call.number = UINT64_MAX;
 	dialect_encodes(classic, &call, "cas k 0 0 0 18446744073709551615\r\n\r\n");
 }
-END_TEST
 
-START_TEST(encode_lines)
+TEST(encode_lines)
 {
 	struct call call = { .verb = CALL_GET, .key = SLICE("k"), .want = WANT_VALUE };
 
@@ -52,9 +51,8 @@ START_TEST(encode_lines)
 	call.verb = CALL_DELETE;
 	dialect_encodes(classic, &call, "delete k\r\n");
 }
-END_TEST
 
-START_TEST(encode_without_a_key)
+TEST(encode_without_a_key)
 {
 	struct call call = { .verb = CALL_FLUSH_ALL };
 
@@ -73,9 +71,8 @@ START_TEST(encode_without_a_key)
 	call.has_value = true;
 	dialect_encodes(classic, &call, "ms k 1\r\nx\r\n");
 }
-END_TEST
 
-START_TEST(decode_get)
+TEST(decode_get)
 {
 	static const struct expect expect = { CALL_GET, WANT_VALUE, { "k", 1 }, 0 };
 	static const struct reply_case cases[] = {
@@ -112,9 +109,8 @@ START_TEST(decode_get)
 	};
 	DECODES(classic, &expect, cases);
 }
-END_TEST
 
-START_TEST(decode_gets)
+TEST(decode_gets)
 {
 	static const struct expect expect = { CALL_GAT, WANT_VALUE | WANT_CAS, { "k", 1 }, 0 };
 	static const struct reply_case cases[] = {
@@ -127,10 +123,9 @@ START_TEST(decode_gets)
 	};
 	DECODES(classic, &expect, cases);
 }
-END_TEST
 
 /* Which words answer which verb; every other one is garbage. */
-START_TEST(decode_words)
+TEST(decode_words)
 {
 	static const char *const words[] = { "STORED", "NOT_STORED", "EXISTS", "NOT_FOUND", "DELETED", "TOUCHED", "OK",
 		"5", "HD", "END", "stored", "STORED " };
@@ -161,9 +156,8 @@ START_TEST(decode_words)
 		}
 	}
 }
-END_TEST
 
-START_TEST(decode_numbers)
+TEST(decode_numbers)
 {
 	static const struct expect expect = { CALL_INCR, 0, { "k", 1 }, 0 };
 	static const struct reply_case cases[] = {
@@ -177,10 +171,9 @@ START_TEST(decode_numbers)
 	};
 	DECODES(classic, &expect, cases);
 }
-END_TEST
 
 /* Where data were sent, a server that did not take them has read them as commands. */
-START_TEST(decode_errors_of_storage)
+TEST(decode_errors_of_storage)
 {
 	static const struct expect expect = { CALL_SET, 0, { "k", 1 }, 0 };
 	static const struct reply_case cases[] = {
@@ -192,9 +185,8 @@ START_TEST(decode_errors_of_storage)
 	};
 	DECODES(classic, &expect, cases);
 }
-END_TEST
 
-START_TEST(decode_passed)
+TEST(decode_passed)
 {
 	static const struct expect expect = { CALL_META, 0, { "k", 1 }, 0 };
 	static const struct reply_case cases[] = {
@@ -220,10 +212,9 @@ START_TEST(decode_passed)
 	/* The line of a refusal is the reply's own; that of VA is kept beside the value. */
 	DECODES(classic, &expect, cases);
 }
-END_TEST
 
 /* No-ops around a command: what is answered to them is no part of the reply. */
-START_TEST(decode_between_noops)
+TEST(decode_between_noops)
 {
 	static const struct expect flushed = { CALL_META, WANT_FLUSH, { "k", 1 }, 0 },
 				   fenced = { CALL_META, WANT_FENCE, { "k", 1 }, 0 },
@@ -253,9 +244,8 @@ START_TEST(decode_between_noops)
 	DECODES(classic, &fenced, before);
 	DECODES(classic, &both, around);
 }
-END_TEST
 
-START_TEST(discard)
+TEST(discard)
 {
 	static const struct expect expect = { CALL_DISCARD, 0, { "k", 1 }, 0 };
 	static const struct reply_case cases[] = {
@@ -275,9 +265,8 @@ START_TEST(discard)
 	dialect_encodes(classic, &call, "md //4NCg== b\r\n");
 	DECODES(classic, &expect, cases);
 }
-END_TEST
 
-START_TEST(decode_stats)
+TEST(decode_stats)
 {
 	static const struct expect expect = { CALL_STATS, 0, { "", 0 }, 0 };
 	static const struct reply_case cases[] = {
@@ -289,10 +278,9 @@ START_TEST(decode_stats)
 	};
 	DECODES(classic, &expect, cases);
 }
-END_TEST
 
 /* Lines and replies without an end are not waited for without an end. */
-START_TEST(bounded)
+TEST(bounded)
 {
 	struct buf in = BUF_EMPTY;
 	struct result r = { 0 };
@@ -316,7 +304,6 @@ START_TEST(bounded)
 	ck_assert_int_eq(classic->decode(guard_place(buf_slice(&in)), &get, &r), -1);
 	buf_free(&in);
 }
-END_TEST
 
 SUITE(classic, encode_storage, encode_lines, encode_without_a_key, decode_get, decode_gets, decode_words,
 	decode_numbers, decode_errors_of_storage, decode_passed, decode_between_noops, discard, decode_stats, bounded)

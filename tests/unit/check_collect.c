@@ -64,7 +64,7 @@ static void become_two(void)
 }
 
 /* As many as were in flight go together; the last of them does not wait. */
-START_TEST(together)
+TEST(together)
 {
 	become_two();
 	for (int i = 0; i < 3; i++) {
@@ -76,10 +76,9 @@ START_TEST(together)
 		client_is_told("STORED\r\nDELETED\r\n");
 	}
 }
-END_TEST
 
 /* A client that has left is waited for once. */
-START_TEST(one_leaves)
+TEST(one_leaves)
 {
 	become_two();
 	(void)fake_pass(&fake, COLLECT_MS);
@@ -95,10 +94,9 @@ START_TEST(one_leaves)
 	answer_all();
 	client_is_told("STORED\r\n");
 }
-END_TEST
 
 /* When the daemon exits, timers fire at once, while the clock stands still. */
-START_TEST(timer_that_is_early)
+TEST(timer_that_is_early)
 {
 	become_two();
 	(void)fake_pass(&fake, COLLECT_MS);
@@ -110,20 +108,18 @@ START_TEST(timer_that_is_early)
 	answer_all();
 	client_is_told("STORED\r\n");
 }
-END_TEST
 
 /* A lane whose timer runs stays until it has fired. */
-START_TEST(nothing_is_left)
+TEST(nothing_is_left)
 {
 	become_two();
 	ck_assert(!lanes_idle(fake.host.lanes));
 	(void)fake_pass(&fake, COLLECT_MS);
 	ck_assert(lanes_idle(fake.host.lanes));
 }
-END_TEST
 
 /* What is enough for an append does not wait for more. */
-START_TEST(many_wait_for_nobody)
+TEST(many_wait_for_nobody)
 {
 	client_asks("sadd k a\r\n");
 	for (int i = 0; i < COLLECT_MOST; i++)
@@ -134,10 +130,9 @@ START_TEST(many_wait_for_nobody)
 	answer_all();
 	ck_assert_uint_eq(strlen(fake_told(&fake)), strlen("STORED\r\n") * (1 + COLLECT_MOST));
 }
-END_TEST
 
 /* A read is not an append: nothing is won by waiting. */
-START_TEST(reads_do_not_wait)
+TEST(reads_do_not_wait)
 {
 	become_two();
 	client_asks("scard k\r\n");
@@ -145,10 +140,9 @@ START_TEST(reads_do_not_wait)
 	server_answers(FOUND("k", 3, "+a "));
 	client_is_told("1\r\n");
 }
-END_TEST
 
 /* Nobody else writes the key. */
-START_TEST(not_crowded)
+TEST(not_crowded)
 {
 	fake.host.env.now += CROWD_FORGET;
 	client_asks("sadd k a\r\nsadd k b\r\n");
@@ -157,7 +151,6 @@ START_TEST(not_crowded)
 	answer_all();
 	client_is_told("STORED\r\nSTORED\r\n");
 }
-END_TEST
 
 SUITE_AROUND(collect, setup, teardown, together, one_leaves, timer_that_is_early, nothing_is_left, many_wait_for_nobody,
 	reads_do_not_wait, not_crowded)

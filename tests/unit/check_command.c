@@ -3,16 +3,15 @@
 #include "protocol/command.h"
 #include "unit.h"
 
-START_TEST(sorted)
+TEST(sorted)
 {
 	for (int i = 0; i + 1 < COMMAND_COUNT; i++) {
 		const char *a = command_get(i)->name.p, *b = command_get(i + 1)->name.p;
 		ck_assert_msg(strcmp(a, b) < 0, "%s stands before %s", a, b);
 	}
 }
-END_TEST
 
-START_TEST(every_name_is_found)
+TEST(every_name_is_found)
 {
 	for (int i = 0; i < COMMAND_COUNT; i++) {
 		const struct command *command = command_get(i);
@@ -23,7 +22,6 @@ START_TEST(every_name_is_found)
 		ck_assert_uint_gt(strlen(command->summary), 0);
 	}
 }
-END_TEST
 
 static bool is_command(const char *name)
 {
@@ -35,7 +33,7 @@ static bool is_command(const char *name)
 }
 
 /* Names cut short, lengthened, in upper case, or one letter off. */
-START_TEST(nothing_else_is_found)
+TEST(nothing_else_is_found)
 {
 	char name[64];
 
@@ -58,10 +56,9 @@ START_TEST(nothing_else_is_found)
 		}
 	}
 }
-END_TEST
 
 /* What only reads, or is about the connection, has a reply in any case. */
-START_TEST(noreply_only_where_something_is_written)
+TEST(noreply_only_where_something_is_written)
 {
 	const char *reading[] = { "get", "gets", "gat", "gats", "mg", "ms", "mn", "smembers", "scard", "sismember",
 		"smismember", "sinfo", "evcount", "evrange", "evlast", "version", "stats", "quit" };
@@ -69,6 +66,5 @@ START_TEST(noreply_only_where_something_is_written)
 	for (size_t i = 0; i < sizeof(reading) / sizeof(reading[0]); i++)
 		ck_assert(!command_lookup(slice_of(reading[i], strlen(reading[i])))->noreply);
 }
-END_TEST
 
 SUITE(command, sorted, every_name_is_found, nothing_else_is_found, noreply_only_where_something_is_written)

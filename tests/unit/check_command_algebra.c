@@ -6,7 +6,7 @@
 static const struct collection_options options = { .log_size = 4096, .table_size = 65536, .result_max = 20 };
 
 /* However often a set is named, it is read once. */
-START_TEST(sets_named_twice)
+TEST(sets_named_twice)
 {
 	client_asks("sunion k l k l k\r\n");
 	server_is_asked(FETCH("k") FETCH("l"));
@@ -18,10 +18,9 @@ START_TEST(sets_named_twice)
 	server_answers(FOUND("k", 6, "+a +b "));
 	client_is_told("VALUE sinter 0 3\r\na b\r\nEND\r\n");
 }
-END_TEST
 
 /* The first set may be subtracted from itself. */
-START_TEST(subtracted_from_itself)
+TEST(subtracted_from_itself)
 {
 	client_asks("sdiff k l l\r\n");
 	server_is_asked(FETCH("k") FETCH("l"));
@@ -35,9 +34,8 @@ START_TEST(subtracted_from_itself)
 	server_answers(FOUND("k", 6, "+a +b "));
 	client_is_told("VALUE sdiff 0 0\r\n\r\nEND\r\n");
 }
-END_TEST
 
-START_TEST(too_large)
+TEST(too_large)
 {
 	fake_takes(&options);
 	client_asks("sunion k l\r\n");
@@ -49,7 +47,6 @@ START_TEST(too_large)
 	server_answers(FOUND("l", 20, "+member-2 +member-4 "));
 	client_is_told("VALUE sinter 0 8\r\nmember-2\r\nEND\r\n");
 }
-END_TEST
 
 enum { MANY = 8000, MEMBER = 12, BLOCK = 32 * 1024 };
 
@@ -80,7 +77,7 @@ static void starts(const char *line)
 }
 
 /* All blocks count, one of each set, and the result while it grows. */
-START_TEST(memory)
+TEST(memory)
 {
 	size_t blocks;
 
@@ -100,9 +97,8 @@ START_TEST(memory)
 	ck_assert_uint_eq(fake.used, 0);
 	ck_assert_ptr_nonnull(strstr(fake_told(&fake), "member-7999\r\nEND\r\n"));
 }
-END_TEST
 
-START_TEST(memory_of_failures)
+TEST(memory_of_failures)
 {
 	/* Of one set, while the other one is there. */
 	fake_takes(&roomy);
@@ -125,10 +121,9 @@ START_TEST(memory_of_failures)
 	ck_assert_uint_eq(fake.used, 0);
 	client_is_told("SERVER_ERROR result too large\r\n");
 }
-END_TEST
 
 /* The client goes: no more blocks are read. */
-START_TEST(abandoned)
+TEST(abandoned)
 {
 	fake_takes(&roomy);
 	starts("sunion k l\r\n");
@@ -138,7 +133,6 @@ START_TEST(abandoned)
 	ck_assert_uint_eq(fake.used, 0);
 	ck_assert(STAILQ_EMPTY(&fake.tasks));
 }
-END_TEST
 
 CONVERSATIONS(
 	command_algebra, sets_named_twice, subtracted_from_itself, too_large, memory, memory_of_failures, abandoned)

@@ -3,7 +3,7 @@
 #include "command/order.h"
 #include "conversations.h"
 
-START_TEST(counting)
+TEST(counting)
 {
 	client_asks("evincr E\r\nevincr F 5\r\nevincr G 2 0\r\nevincr H 1 1424450096 noreply\r\n");
 	server_is_asked("incr E::2015022016 1\r\nincr F::2015022016 5\r\nincr G::1970010100 "
@@ -11,9 +11,8 @@ START_TEST(counting)
 	server_answers("1\r\n18\r\n2\r\n9\r\n");
 	client_is_told("1\r\n18\r\n2\r\n");
 }
-END_TEST
 
-START_TEST(by_rule)
+TEST(by_rule)
 {
 	static const struct event_rule rules[] = {
 		{ .prefix = { "D", 1 }, .bucket = GRANULARITY_DAY, .ttl = 100, .separator = { "/", 1 } },
@@ -38,9 +37,8 @@ START_TEST(by_rule)
 	ck_assert_ptr_nonnull(strstr(asked, "set D/20150220/41 0 100 1\r\nx\r\n"));
 	ck_assert_ptr_nonnull(strstr(asked, "set D/20150220/42 0 7 1\r\ny\r\n"));
 }
-END_TEST
 
-START_TEST(storing)
+TEST(storing)
 {
 	client_asks("evadd RouterError 3 60 4 1424450096\r\na\r\nb\r\n");
 	server_is_asked("incr RouterError::2015022016 1\r\n");
@@ -49,9 +47,8 @@ START_TEST(storing)
 	server_answers("STORED\r\n");
 	client_is_told("EVENT RouterError::2015022016::293\r\n");
 }
-END_TEST
 
-START_TEST(storing_fails)
+TEST(storing_fails)
 {
 	client_asks("evadd E 0 0 1\r\nx\r\n");
 	fake_fail(&fake, RESULT_UNAVAILABLE);
@@ -68,9 +65,8 @@ START_TEST(storing_fails)
 	server_answers("3\r\nNOT_STORED\r\n");
 	ck_assert_ptr_null(strstr(fake_told(&fake), "EVENT"));
 }
-END_TEST
 
-START_TEST(reading_one)
+TEST(reading_one)
 {
 	client_asks("evcount E\r\n");
 	server_is_asked("mg E::2015022016 k f v\r\n");
@@ -81,9 +77,8 @@ START_TEST(reading_one)
 	server_answers("EN\r\n");
 	client_is_told("COUNT 2015022015 0\r\nEND\r\n");
 }
-END_TEST
 
-START_TEST(reading_many)
+TEST(reading_many)
 {
 	client_asks("evcount E -2 now\r\n");
 	server_is_asked("mg E::2015022014 k f v\r\nmg E::2015022015 k f v\r\nmg E::2015022016 k f v\r\n");
@@ -99,9 +94,8 @@ START_TEST(reading_many)
 	ck_assert_ptr_nonnull(strstr(text, "COUNT 2015022000 0\r\nCOUNT 2015022001 0\r\n"));
 	ck_assert_ptr_nonnull(strstr(text, "COUNT 2015022023 0\r\nEND\r\n"));
 }
-END_TEST
 
-START_TEST(reading_fails)
+TEST(reading_fails)
 {
 	client_asks("evcount E -1 now\r\n");
 	fake_fail(&fake, RESULT_UNAVAILABLE);
@@ -114,7 +108,6 @@ START_TEST(reading_fails)
 	server_answers("VA 0 kE::2015022016 f0\r\n\r\n");
 	client_is_told("CLIENT_ERROR value is not a counter\r\n");
 }
-END_TEST
 
 /* The 8760 hours of a year: the keys are 13 bytes long. */
 static void counts_a_year(void)
@@ -134,7 +127,7 @@ static size_t all_but_one_miss(void)
 }
 
 /* What a task has taken for its counters is told until the last of them has come. */
-START_TEST(memory_of_many)
+TEST(memory_of_many)
 {
 	size_t used;
 
@@ -156,10 +149,9 @@ START_TEST(memory_of_many)
 	ck_assert_uint_eq(fake.used, 0);
 	client_is_told("SERVER_ERROR upstream mc:11211 unavailable\r\n");
 }
-END_TEST
 
 /* The client goes: no more counters are asked for. */
-START_TEST(abandoned)
+TEST(abandoned)
 {
 	size_t asked;
 
@@ -172,9 +164,8 @@ START_TEST(abandoned)
 	ck_assert_uint_eq(fake.used, 0);
 	ck_assert(STAILQ_EMPTY(&fake.tasks));
 }
-END_TEST
 
-START_TEST(wrong_arguments)
+TEST(wrong_arguments)
 {
 	static const struct {
 		const char *line, *reply;
@@ -200,10 +191,9 @@ START_TEST(wrong_arguments)
 	}
 	server_hears_nothing();
 }
-END_TEST
 
 /* The longest type makes keys that memcached takes, one byte more is refused. */
-START_TEST(longest_type)
+TEST(longest_type)
 {
 	char line[300];
 
@@ -217,7 +207,6 @@ START_TEST(longest_type)
 	client_asks(line);
 	client_is_told("CLIENT_ERROR key too long\r\n");
 }
-END_TEST
 
 CONVERSATIONS(command_event, counting, by_rule, storing, storing_fails, reading_one, reading_many, reading_fails,
 	memory_of_many, abandoned, wrong_arguments, longest_type)

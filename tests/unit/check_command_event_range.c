@@ -33,7 +33,7 @@ static void all_are(const struct result *r)
 		fake_result(&fake, next++, r);
 }
 
-START_TEST(in_order)
+TEST(in_order)
 {
 	client_asks("evrange E now\r\n");
 	server_is_asked(COUNTER);
@@ -44,9 +44,8 @@ START_TEST(in_order)
 	client_is_told("VALUE E::2015022016::1 7 1\r\na\r\nVALUE E::2015022016::2 0 0\r\n\r\n"
 		       "VALUE E::2015022016::4 0 3\r\nEND\r\nEND\r\n");
 }
-END_TEST
 
-START_TEST(nothing_there)
+TEST(nothing_there)
 {
 	client_asks("evrange E -1\r\nevrange E 2015022013\r\nevlast E 0\r\n");
 	server_is_asked("mg E::2015022015 k f v\r\nmg E::2015022013 k f v\r\n");
@@ -60,10 +59,9 @@ START_TEST(nothing_there)
 	all_are(&miss);
 	client_is_told("END\r\n");
 }
-END_TEST
 
 /* Which numbers of 1 to 10 are meant. */
-START_TEST(numbers)
+TEST(numbers)
 {
 	static const struct {
 		const char *arguments;
@@ -104,10 +102,9 @@ START_TEST(numbers)
 		client_is_told("END\r\n");
 	}
 }
-END_TEST
 
 /* A prefix is all its buckets in order, however their rule cuts and parts them. */
-START_TEST(several_buckets)
+TEST(several_buckets)
 {
 	static const struct event_rule rules[] = {
 		{ .prefix = { "D", 1 }, .bucket = GRANULARITY_DAY, .separator = { "/", 1 } },
@@ -132,10 +129,9 @@ START_TEST(several_buckets)
 	client_asks("evrange D 201502 1\r\nevrange D 2015022016\r\n");
 	client_is_told("CLIENT_ERROR bad bucket\r\nCLIENT_ERROR bad bucket\r\n");
 }
-END_TEST
 
 /* All at once: it costs one round trip to each server. */
-START_TEST(three_hundred)
+TEST(three_hundred)
 {
 	client_asks("evrange E now\r\n");
 	count_is(300);
@@ -144,10 +140,9 @@ START_TEST(three_hundred)
 	ck_assert_uint_eq(fake.count, 301);
 	ck_assert_ptr_nonnull(strstr(fake_told(&fake), "::300 0 1\r\nx\r\nEND\r\n"));
 }
-END_TEST
 
 /* The newest ten, past three holes, and no more than ten though more were asked for. */
-START_TEST(past_holes)
+TEST(past_holes)
 {
 	client_asks("evlast E 10\r\n");
 	ck_assert_uint_eq(fake_waiting(&fake), 25);
@@ -169,10 +164,9 @@ START_TEST(past_holes)
 		       "VALUE E::2015022015::100 0 1\r\nx\r\nVALUE E::2015022015::99 0 1\r\nx\r\n"
 		       "VALUE E::2015022015::98 0 1\r\nx\r\nVALUE E::2015022015::97 0 1\r\nx\r\nEND\r\n");
 }
-END_TEST
 
 /* The newest is told first also where it is answered last; what is more than enough is not told, whenever it comes. */
-START_TEST(newest_comes_late)
+TEST(newest_comes_late)
 {
 	static const struct event_rule rules[] = {
 		{ .prefix = { "", 0 }, .bucket = GRANULARITY_HOUR, .separator = { "::", 2 }, .lookback = 1 },
@@ -199,10 +193,9 @@ START_TEST(newest_comes_late)
 	all_are(&miss);
 	client_is_told("END\r\n");
 }
-END_TEST
 
 /* Counters that promise what is not there cost no more than some thousands of reads each, and not without end. */
-START_TEST(counters_lie)
+TEST(counters_lie)
 {
 	static const struct event_rule far = { { "", 0 }, GRANULARITY_HOUR, 0, { "::", 2 }, 100, false };
 
@@ -238,10 +231,9 @@ START_TEST(counters_lie)
 	all_are(&miss);
 	client_is_told("END\r\n");
 }
-END_TEST
 
 /* What comes before the failure is told and nothing behind it, and the error stands in the place of END. */
-START_TEST(server_fails)
+TEST(server_fails)
 {
 	struct result down = { .status = RESULT_UNAVAILABLE };
 
@@ -273,10 +265,9 @@ START_TEST(server_fails)
 	fake_result(&fake, next++, &hit);
 	client_is_told("CLIENT_ERROR value is not a counter\r\n");
 }
-END_TEST
 
 /* A reader sees its client's own events: they are sent before the counter is read that tells of them. */
-START_TEST(behind_ones_own_event)
+TEST(behind_ones_own_event)
 {
 	client_asks("evadd E 0 0 1\r\nx\r\nevadd E 0 0 1\r\ny\r\nevrange E now -2\r\n");
 	server_is_asked("incr E::2015022016 1\r\n");
@@ -290,7 +281,6 @@ START_TEST(behind_ones_own_event)
 	server_answers("VA 1 kE::2015022016::8 f0\r\nx\r\nEN\r\n");
 	client_is_told("VALUE E::2015022016::8 0 1\r\nx\r\nEND\r\n");
 }
-END_TEST
 
 static bool has_room;
 
@@ -301,7 +291,7 @@ static bool room(const struct task *task)
 }
 
 /* A client that does not read is asked for no more than at first; when it does, the rest follows. */
-START_TEST(slow_client)
+TEST(slow_client)
 {
 	struct task *task;
 	size_t first;
@@ -325,10 +315,9 @@ START_TEST(slow_client)
 	ck_assert_uint_eq(fake.count, 100001);
 	ck_assert_ptr_nonnull(strstr(fake_told(&fake), "VALUE E::2015022016::100000 0 1\r\nx\r\nEND\r\n"));
 }
-END_TEST
 
 /* One answer that is late holds up a bounded number of others. */
-START_TEST(slow_server)
+TEST(slow_server)
 {
 	struct result large = { .status = RESULT_HIT };
 	char *value = calloc(1, 100000);
@@ -362,10 +351,9 @@ START_TEST(slow_server)
 	client_is_told("END\r\n");
 	free(value);
 }
-END_TEST
 
 /* The client goes: nothing more is asked for, and what was is waited for. */
-START_TEST(abandoned)
+TEST(abandoned)
 {
 	for (int counted = 0; counted < 2; counted++) {
 		struct task *task;
@@ -389,10 +377,9 @@ START_TEST(abandoned)
 		ck_assert(STAILQ_EMPTY(&fake.tasks));
 	}
 }
-END_TEST
 
 /* What a task has taken is told: for the counters from the beginning to the end, and for the events once they are asked for. */
-START_TEST(memory)
+TEST(memory)
 {
 	struct result down = { .status = RESULT_UNAVAILABLE };
 
@@ -423,9 +410,8 @@ START_TEST(memory)
 	ck_assert_uint_eq(fake.used, 0);
 	client_is_told("SERVER_ERROR upstream mc:11211 unavailable\r\n");
 }
-END_TEST
 
-START_TEST(wrong_arguments)
+TEST(wrong_arguments)
 {
 	static const struct {
 		const char *line, *reply;
@@ -455,7 +441,6 @@ START_TEST(wrong_arguments)
 	}
 	server_hears_nothing();
 }
-END_TEST
 
 CONVERSATIONS(command_event_range, in_order, nothing_there, numbers, several_buckets, three_hundred, past_holes,
 	newest_comes_late, counters_lie, server_fails, behind_ones_own_event, slow_client, slow_server, abandoned,

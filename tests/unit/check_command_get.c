@@ -2,7 +2,7 @@
 
 #include "conversations.h"
 
-START_TEST(one_key)
+TEST(one_key)
 {
 	client_asks("get k\r\n");
 	server_is_asked("mg k k f v\r\n");
@@ -17,19 +17,17 @@ START_TEST(one_key)
 	server_answers("VA 1 kk f7\r\nx\r\nEN\r\n");
 	client_is_told("VALUE k 7 1\r\nx\r\nEND\r\nEND\r\n");
 }
-END_TEST
 
-START_TEST(many_keys)
+TEST(many_keys)
 {
 	client_asks("get a b c  a \r\n");
 	server_is_asked("mg a k f v\r\nmg b k f v\r\nmg c k f v\r\nmg a k f v\r\n");
 	server_answers("VA 1 ka f0\r\n1\r\nEN\r\nVA 1 kc f0\r\n3\r\nVA 1 ka f0\r\n1\r\n");
 	client_is_told("VALUE a 0 1\r\n1\r\nVALUE c 0 1\r\n3\r\nVALUE a 0 1\r\n1\r\nEND\r\n");
 }
-END_TEST
 
 /* Servers answer as they can; the client hears of its keys in the order in which it named them. */
-START_TEST(servers_out_of_order)
+TEST(servers_out_of_order)
 {
 	struct result hit = { .status = RESULT_HIT, .value = SLICE("x") }, miss = { .status = RESULT_MISS };
 
@@ -43,10 +41,9 @@ START_TEST(servers_out_of_order)
 	fake_result(&fake, 2, &hit);
 	client_is_told("VALUE c 0 1\r\nx\r\nVALUE d 0 1\r\nx\r\nEND\r\nVALUE e 0 1\r\nx\r\nEND\r\n");
 }
-END_TEST
 
 /* A key whose server is down is no miss: the error replaces END. */
-START_TEST(failures)
+TEST(failures)
 {
 	struct result down = { .status = RESULT_UNAVAILABLE };
 
@@ -67,10 +64,9 @@ START_TEST(failures)
 	server_answers("SERVER_ERROR out of memory\r\n");
 	client_is_told("SERVER_ERROR out of memory\r\n");
 }
-END_TEST
 
 /* More keys than are asked for at a time: all are asked for in the end, each once, in order. */
-START_TEST(very_many_keys)
+TEST(very_many_keys)
 {
 	struct buf text = BUF_EMPTY, expected = BUF_EMPTY;
 	char answer[64];
@@ -96,6 +92,5 @@ START_TEST(very_many_keys)
 	buf_free(&text);
 	buf_free(&expected);
 }
-END_TEST
 
 CONVERSATIONS(command_get, one_key, many_keys, servers_out_of_order, failures, very_many_keys)

@@ -3,7 +3,7 @@
 
 #include "conversations.h"
 
-START_TEST(storage)
+TEST(storage)
 {
 	client_asks("set k 7 30 3\r\na\r\n\r\nadd k 0 0 0\r\n\r\nreplace k 0 0 1\r\nx\r\nappend k "
 		    "0 0 1\r\nx\r\n"
@@ -18,19 +18,17 @@ START_TEST(storage)
 	client_is_told("STORED\r\nNOT_STORED\r\nNOT_STORED\r\nSTORED\r\nNOT_"
 		       "STORED\r\nSTORED\r\nEXISTS\r\nNOT_FOUND\r\n");
 }
-END_TEST
 
-START_TEST(lines)
+TEST(lines)
 {
 	client_asks("incr k 5\r\ndecr k 5\r\ndecr k 5\r\ndelete k\r\ndelete k 0\r\n");
 	server_is_asked("incr k 5\r\ndecr k 5\r\ndecr k 5\r\ndelete k\r\ndelete k\r\n");
 	server_answers("10\r\n5\r\nNOT_FOUND\r\nDELETED\r\nNOT_FOUND\r\n");
 	client_is_told("10\r\n5\r\nNOT_FOUND\r\nDELETED\r\nNOT_FOUND\r\n");
 }
-END_TEST
 
 /* What a collection has beside its own item lives as long as that: so it is looked at first. */
-START_TEST(touching)
+TEST(touching)
 {
 	client_asks("touch k 30\r\n");
 	server_answers("VA 5 kk f0\r\nhello\r\nTOUCHED\r\n");
@@ -47,10 +45,9 @@ START_TEST(touching)
 	fake_fail(&fake, RESULT_UNAVAILABLE);
 	client_is_told("SERVER_ERROR upstream mc:11211 unavailable\r\n");
 }
-END_TEST
 
 /* Upstream a reply is asked for in any case: it is kept back here. */
-START_TEST(noreply)
+TEST(noreply)
 {
 	client_asks("set k 0 0 1 noreply\r\nx\r\nincr k 1 noreply\r\ndelete k noreply\r\nget k\r\n");
 	server_is_asked("set k 0 0 1\r\nx\r\nincr k 1\r\ndelete k\r\nmg k k f v\r\n");
@@ -58,9 +55,8 @@ START_TEST(noreply)
 		       "DELETED\r\nEN\r\n");
 	client_is_told("END\r\n");
 }
-END_TEST
 
-START_TEST(failures)
+TEST(failures)
 {
 	static const enum result_status statuses[] = { RESULT_UNAVAILABLE, RESULT_TIMED_OUT, RESULT_LOST, RESULT_BUSY,
 		RESULT_TOO_LARGE };
@@ -77,10 +73,9 @@ START_TEST(failures)
 	server_answers("SERVER_ERROR out of memory storing object\r\n");
 	client_is_told("SERVER_ERROR out of memory storing object\r\n");
 }
-END_TEST
 
 /* memcached deletes what a `set` that is too large would have replaced, so that no stale value is read. */
-START_TEST(too_large)
+TEST(too_large)
 {
 	client_asks("set k 0 0 2000000\r\n");
 	client_asks("set k 0 0 2000000 noreply\r\n");
@@ -97,10 +92,9 @@ START_TEST(too_large)
 	server_answers("STORED\r\nSTORED\r\nSTORED\r\n");
 	client_is_told("STORED\r\nSTORED\r\nSTORED\r\n");
 }
-END_TEST
 
 /* The items of a set or list beside its base have longer keys than it, so one that long has none. */
-START_TEST(touching_a_long_key)
+TEST(touching_a_long_key)
 {
 	char line[300], asked[300];
 
@@ -111,12 +105,11 @@ START_TEST(touching_a_long_key)
 	server_answers("TOUCHED\r\n");
 	client_is_told("TOUCHED\r\n");
 }
-END_TEST
 
 #define REFUSED "CLIENT_ERROR the key is that of a part of a set or list: it can only be read\r\n"
 
 /* Those of what a set or list has beside its base. */
-START_TEST(keys_of_parts)
+TEST(keys_of_parts)
 {
 	client_asks(
 		"set k.t1abcdefghij 0 0 1\r\nx\r\ncas k.i1abcdefghij 0 0 1 1\r\nx\r\n"
@@ -134,9 +127,8 @@ START_TEST(keys_of_parts)
 	server_answers("EN\r\nSTORED\r\n");
 	client_is_told("END\r\nSTORED\r\n");
 }
-END_TEST
 
-START_TEST(flush_goes_to_all_servers)
+TEST(flush_goes_to_all_servers)
 {
 	fake.host.env.servers = 3;
 	client_asks("flush_all\r\n");
@@ -151,10 +143,9 @@ START_TEST(flush_goes_to_all_servers)
 	server_answers("OK\r\nOK\r\nOK\r\nOK\r\nOK\r\nOK\r\n");
 	client_is_told("OK\r\n");
 }
-END_TEST
 
 /* One that fails is enough for the client to be told, when all have answered. */
-START_TEST(flush_fails)
+TEST(flush_fails)
 {
 	client_asks("flush_all\r\n");
 	fake_fail(&fake, RESULT_UNAVAILABLE);
@@ -166,7 +157,6 @@ START_TEST(flush_fails)
 	fake_fail(&fake, RESULT_LOST);
 	client_is_told("SERVER_ERROR upstream mc:11211 connection lost, outcome unknown\r\n");
 }
-END_TEST
 
 CONVERSATIONS(command_item, storage, lines, touching, noreply, failures, too_large, touching_a_long_key, keys_of_parts,
 	flush_goes_to_all_servers, flush_fails)

@@ -66,7 +66,7 @@ static void check(
 
 #define CHECK(how, verb, key, data, expected) check(&(how), verb, SLICE(key), data, expected)
 
-START_TEST(requests_of_get)
+TEST(requests_of_get)
 {
 	for (int i = 0; i < 2; i++) {
 		CHECK(keys, verbs[i], "q|scard|topic-1", "", "scard topic-1");
@@ -83,10 +83,9 @@ START_TEST(requests_of_get)
 		CHECK(keys, verbs[i], "q|stats|upstream", "", "stats  [upstream]");
 	}
 }
-END_TEST
 
 /* The data are words, or one block for a command that has a block of its own. */
-START_TEST(requests_of_set)
+TEST(requests_of_set)
 {
 	CHECK(keys, "set", "q|sadd|topic-1", "ann bob", "sadd topic-1 [ann bob] exptime=60");
 	CHECK(keys, "set", "q|sadd|topic-1", "  ann  noreply ", "sadd topic-1 [ann  noreply ] exptime=60");
@@ -105,9 +104,8 @@ START_TEST(requests_of_set)
 	CHECK(keys, "set", "q|flush_all", "", "flush_all ");
 	CHECK(keys, "cas", "q|sset|topic-1", "ann", "sset topic-1 [ann] exptime=60 number=7");
 }
-END_TEST
 
-START_TEST(delimiters)
+TEST(delimiters)
 {
 	CHECK(comma, "set", "q|sadd|t", "ann,bob", "sadd t [ann bob ] exptime=60");
 	CHECK(comma, "set", "q|sadd|t", "ann,bob,", "sadd t [ann bob ] exptime=60");
@@ -117,9 +115,8 @@ START_TEST(delimiters)
 	CHECK(comma, "set", "q|sset|t", "", "sset t exptime=60");
 	CHECK(comma, "set", "q|evadd|E", "a b,,c", "evadd E {a b,,c} flags=5 exptime=60");
 }
-END_TEST
 
-START_TEST(refused)
+TEST(refused)
 {
 	CHECK(keys, "get", "q|", "", "CLIENT_ERROR no such command");
 	CHECK(keys, "get", "q||scard|a", "", "CLIENT_ERROR no such command");
@@ -141,10 +138,9 @@ START_TEST(refused)
 	CHECK(keys, "set", "q|add|k|1", "x", "CLIENT_ERROR bad command line format");
 	CHECK(keys, "set", "q|cas|k", "x", "CLIENT_ERROR bad command line format");
 }
-END_TEST
 
 /* A command is got if it has an answer, and set if it changes something; no command but quit is out of reach. */
-START_TEST(each_command_is_reached)
+TEST(each_command_is_reached)
 {
 	static const char *const by_set[] = { "add", "append", "cas", "delete", "evadd", "flush_all", "lpush", "lpushx",
 		"lset", "ltrim", "ms", "prepend", "replace", "rpush", "rpushx", "sadd", "saddx", "set", "srem", "sset",
@@ -162,9 +158,8 @@ START_TEST(each_command_is_reached)
 	for (int i = 0; i < COMMAND_COUNT; i++)
 		ck_assert_msg(command_key_reach(command_get(i)) == reach[i], "%s", command_get(i)->name.p);
 }
-END_TEST
 
-START_TEST(which_keys)
+TEST(which_keys)
 {
 	const struct command_keys none = { { NULL, 0 }, ' ' };
 	size_t words;
@@ -187,7 +182,6 @@ START_TEST(which_keys)
 	ck_assert_str_eq(command_key_refusal(&keys, SLICE("q|x")), "CLIENT_ERROR no such command");
 	ck_assert_str_eq(command_key_refusal(&keys, SLICE("q|sadd|x")), "CLIENT_ERROR use set for the command sadd");
 }
-END_TEST
 
 /* --- replies --- */
 
@@ -215,7 +209,7 @@ static void check_value(const char *line, const char *reply, const char *expecte
 	buf_free(&text);
 }
 
-START_TEST(values)
+TEST(values)
 {
 	check_value("q|scard|a", "12\r\n", "value 12");
 	check_value("q|smismember|a|x|y", "1 0\r\n", "value 1 0");
@@ -239,9 +233,8 @@ START_TEST(values)
 	check_value("q|mg|a|v|q", "", "miss");
 	check_value("q|mn", "MN\r\n", "value MN");
 }
-END_TEST
 
-START_TEST(failures)
+TEST(failures)
 {
 	check_value("q|scard|a", "CLIENT_ERROR value is not a collection\r\n",
 		"failed CLIENT_ERROR value is not a collection");
@@ -253,9 +246,8 @@ START_TEST(failures)
 	check_value("q|evlast|E|2", "VALUE E::1 5 17\r\nSERVER_ERROR busy\r\nEND\r\n",
 		"value VALUE E::1 5 17\r\nSERVER_ERROR busy");
 }
-END_TEST
 
-START_TEST(stored)
+TEST(stored)
 {
 	static const char *const cases[][3] = {
 		{ "set", "STORED\r\n", "STORED" },
@@ -281,7 +273,6 @@ START_TEST(stored)
 		assert_bytes(command_key_stored(outer, guard_text(cases[i][1])), cases[i][2]);
 	}
 }
-END_TEST
 
 SUITE(command_key, requests_of_get, requests_of_set, delimiters, refused, each_command_is_reached, which_keys, values,
 	failures, stored)

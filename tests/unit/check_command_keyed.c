@@ -18,7 +18,7 @@ static void keyed_setup(void)
 	fake.rules.plain_events = true;
 }
 
-START_TEST(one_key)
+TEST(one_key)
 {
 	client_asks("get q|scard|a\r\n");
 	server_is_asked(FETCH("a"));
@@ -46,10 +46,9 @@ START_TEST(one_key)
 	server_answers("VA 3 ka f0 c5\r\n+z \r\n");
 	client_is_told("EXISTS\r\n");
 }
-END_TEST
 
 /* Servers answer as they can. Refused keys have no call, and the first error is told at the end. */
-START_TEST(many_keys)
+TEST(many_keys)
 {
 	client_asks("get q|scard|a b q|scard q|scard|c q|x\r\n");
 	server_is_asked(FETCH("a") "mg b k f v\r\n" FETCH("c"));
@@ -65,10 +64,9 @@ START_TEST(many_keys)
 	fake_fail(&fake, RESULT_UNAVAILABLE);
 	client_is_told("SERVER_ERROR upstream mc:11211 timed out, outcome unknown\r\n");
 }
-END_TEST
 
 /* More keys than are asked for at first; those that the parser of the key refuses are answered at once. */
-START_TEST(very_many_keys)
+TEST(very_many_keys)
 {
 	struct buf text = BUF_EMPTY, expected = BUF_EMPTY;
 	char answer[64];
@@ -92,10 +90,9 @@ START_TEST(very_many_keys)
 	buf_free(&text);
 	buf_free(&expected);
 }
-END_TEST
 
 /* What the first key reads block by block, the second one must not change before. */
-START_TEST(order_within_a_request)
+TEST(order_within_a_request)
 {
 	client_asks("get q|sinter|a|b q|spop|a\r\n");
 	server_is_asked(FETCH("a") FETCH("b"));
@@ -119,7 +116,6 @@ START_TEST(order_within_a_request)
 	server_answers("EN\r\nEN\r\nEN\r\n");
 	client_is_told("VALUE q|sinter|a|b 0 0\r\n\r\nEND\r\n");
 }
-END_TEST
 
 static void abandon(void)
 {
@@ -130,7 +126,7 @@ static void abandon(void)
 }
 
 /* Nothing more is asked for, neither by the get nor by the tasks inside of it. */
-START_TEST(abandoned)
+TEST(abandoned)
 {
 	char line[1000] = "get q|smembers|0", *end = line + strlen(line);
 
@@ -152,7 +148,6 @@ START_TEST(abandoned)
 	ck_assert_uint_eq(fake.count, ORDER_SETS_FIRST + 7 + ORDER_SETS_FIRST);
 	client_hears_nothing();
 }
-END_TEST
 
 static bool denies_spop(const struct host *host, enum command_id command)
 {
@@ -160,7 +155,7 @@ static bool denies_spop(const struct host *host, enum command_id command)
 	return command == COMMAND_SPOP;
 }
 
-START_TEST(denied)
+TEST(denied)
 {
 	fake.host.denies = denies_spop;
 	client_asks("get q|spop|a\r\n");
@@ -170,10 +165,9 @@ START_TEST(denied)
 	server_answers("VA 1 kb f0\r\nx\r\n");
 	client_is_told("VALUE b 0 1\r\nx\r\nCLIENT_ERROR spop is denied here\r\n");
 }
-END_TEST
 
 /* What is too large must not delete an item of the key of a command. */
-START_TEST(too_large)
+TEST(too_large)
 {
 	client_asks("set q|sadd|a 0 0 2000000\r\n");
 	server_hears_nothing();
@@ -182,9 +176,8 @@ START_TEST(too_large)
 	server_hears_nothing();
 	client_is_told("SERVER_ERROR object too large for cache\r\n");
 }
-END_TEST
 
-START_TEST(plain_events)
+TEST(plain_events)
 {
 	client_asks("incr E 4\r\n");
 	server_is_asked("incr E::2015022016 4\r\n");
@@ -215,7 +208,6 @@ START_TEST(plain_events)
 	server_answers("EN\r\n");
 	client_is_told("END\r\n");
 }
-END_TEST
 
 /* --- the order of requests --- */
 
@@ -230,7 +222,7 @@ static bool find_needs(const char *line, struct order_needs *needs)
 }
 
 /* `effect`: r reads in stages, h hides writes, l writes later. */
-START_TEST(needs)
+TEST(needs)
 {
 	static const struct {
 		const char *line;
@@ -271,10 +263,9 @@ START_TEST(needs)
 	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
 		ck_assert_msg(!find_needs(none[i], &found), "%s", none[i]);
 }
-END_TEST
 
 /* A request waits if any command in it would, and everything waits behind what may write later. */
-START_TEST(order_of_requests)
+TEST(order_of_requests)
 {
 	static const struct {
 		const char *first, *second;
@@ -301,7 +292,6 @@ START_TEST(order_of_requests)
 		ck_assert(!order_must_wait(&order, &request));
 	}
 }
-END_TEST
 
 SUITE_AROUND(command_keyed, keyed_setup, fake_teardown, one_key, many_keys, very_many_keys, order_within_a_request,
 	abandoned, denied, too_large, plain_events, needs, order_of_requests)

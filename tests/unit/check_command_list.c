@@ -14,7 +14,7 @@
 #define SEGMENT "l00000000001.3.1"
 #define CHECKED SEGMENT ".ff822a2867ea9b22" /* with the check of "+a +b +c " */
 
-START_TEST(pushes)
+TEST(pushes)
 {
 	client_asks("rpush k a b\r\n");
 	server_is_asked(APPEND("k", 6, "+a +b "));
@@ -24,10 +24,9 @@ START_TEST(pushes)
 	server_answers("STORED\r\n");
 	client_is_told("STORED\r\nSTORED\r\n");
 }
-END_TEST
 
 /* Neighbouring pushes to the same end merge. At the head, the item pushed last comes first. */
-START_TEST(neighbouring_pushes_merge)
+TEST(neighbouring_pushes_merge)
 {
 	client_asks("rpush k a\r\nrpush k b\r\nrpush k c d\r\nlpush k e f\r\nlpush k g\r\nrpush k h\r\n");
 	server_is_asked(APPEND("k", 3, "+a "));
@@ -40,10 +39,9 @@ START_TEST(neighbouring_pushes_merge)
 	server_answers("STORED\r\n");
 	client_is_told("STORED\r\nSTORED\r\nSTORED\r\nSTORED\r\nSTORED\r\nSTORED\r\n");
 }
-END_TEST
 
 /* A push that creates a list marks it. rpushx and lpushx do not create one. */
-START_TEST(creation)
+TEST(creation)
 {
 	client_asks("lpush k a b\r\n");
 	server_answers("NOT_STORED\r\nEN\r\n");
@@ -60,10 +58,9 @@ START_TEST(creation)
 	server_answers("STORED\r\n");
 	client_is_told("STORED\r\n");
 }
-END_TEST
 
 /* A push that may have been executed is never sent again. A long push that failed half way is one. */
-START_TEST(never_twice)
+TEST(never_twice)
 {
 	char *line = xmalloc(80000);
 	int n = sprintf(line, "rpush k");
@@ -87,10 +84,9 @@ START_TEST(never_twice)
 	while (fake_waiting(&fake))
 		server_answers(LOOKED("k"));
 }
-END_TEST
 
 /* A long push at the head is sent in parts, the last part first. */
-START_TEST(long_push_at_the_head)
+TEST(long_push_at_the_head)
 {
 	char *line = xmalloc(80000);
 	struct buf stored = BUF_EMPTY;
@@ -125,9 +121,8 @@ START_TEST(long_push_at_the_head)
 	buf_free(&stored);
 	free(line);
 }
-END_TEST
 
-START_TEST(reads_share_a_fetch)
+TEST(reads_share_a_fetch)
 {
 	client_asks("lrange k 0 -1\r\nllen k\r\nlrange k 1 1\r\nlindex k -1\r\nlpos k b\r\nlpos k q\r\nlindex k 7\r\n");
 	server_answers(FOUND("k", 18, "+x @list +b +a +b "));
@@ -137,9 +132,8 @@ START_TEST(reads_share_a_fetch)
 		"VALUE k 0 7\r\nx b a b\r\nEND\r\n4\r\nVALUE k 0 1\r\nb\r\nEND\r\nVALUE k 0 1\r\nb\r\nEND\r\n1\r\n"
 		"NOT_FOUND\r\nEND\r\n");
 }
-END_TEST
 
-START_TEST(nothing_there)
+TEST(nothing_there)
 {
 	client_asks("lrange k 0 -1\r\nllen k\r\nlindex k 0\r\nlpos k a\r\nlpop k\r\nrpop k 2\r\nlrem k 0 a\r\nlset k 0 "
 		    "a\r\n"
@@ -148,10 +142,9 @@ START_TEST(nothing_there)
 		server_answers("EN\r\n");
 	client_is_told("END\r\nNOT_FOUND\r\nEND\r\nNOT_FOUND\r\nEND\r\nEND\r\nNOT_FOUND\r\nNOT_FOUND\r\nNOT_FOUND\r\n");
 }
-END_TEST
 
 /* Pops that wait together are one rewrite. Each gets its own items. */
-START_TEST(neighbouring_pops_merge)
+TEST(neighbouring_pops_merge)
 {
 	client_asks("llen k\r\nlpop k\r\nrpop k 2\r\nlpop k\r\nlpop k 9\r\nlpop k\r\n");
 	server_answers(FOUND("k", 21, "@list +a +b +c +d +e "));
@@ -162,10 +155,9 @@ START_TEST(neighbouring_pops_merge)
 	client_is_told("5\r\nVALUE k 0 1\r\na\r\nEND\r\nVALUE k 0 3\r\ne d\r\nEND\r\nVALUE k 0 1\r\nb\r\nEND\r\n"
 		       "VALUE k 0 1\r\nc\r\nEND\r\nEND\r\n");
 }
-END_TEST
 
 /* After a lost race, the pop takes from the new list. */
-START_TEST(pop_loses)
+TEST(pop_loses)
 {
 	client_asks("lpop k\r\n");
 	server_answers("VA 9 kk f3 c5 t-1\r\n+a +b +c \r\n" LOOKED_TTL("k") "EXISTS\r\n");
@@ -173,9 +165,8 @@ START_TEST(pop_loses)
 	server_answers("VA 6 kk f3 c6 t-1\r\n+b +c \r\n" LOOKED_TTL("k") "STORED\r\n");
 	client_is_told("VALUE k 0 1\r\nb\r\nEND\r\n");
 }
-END_TEST
 
-START_TEST(pop_is_bounded)
+TEST(pop_is_bounded)
 {
 	int n = 0;
 
@@ -189,20 +180,18 @@ START_TEST(pop_is_bounded)
 	ck_assert_int_lt(n, 500);
 	client_is_told("SERVER_ERROR busy\r\n");
 }
-END_TEST
 
 /* If the outcome of the CAS is unknown, the client gets no items. */
-START_TEST(pop_unknown)
+TEST(pop_unknown)
 {
 	client_asks("lpop k\r\n");
 	server_answers(FOUND("k", 3, "+a ") LOOKED_TTL("k"));
 	fake_fail(&fake, RESULT_TIMED_OUT);
 	client_is_told("SERVER_ERROR upstream mc:11211 timed out, outcome unknown\r\n");
 }
-END_TEST
 
 /* A pop from a segment writes only the base: the reference excludes the popped items. */
-START_TEST(pop_of_a_segment)
+TEST(pop_of_a_segment)
 {
 	client_asks("lpop k 2\r\n");
 	server_answers(FOUND("k", 27, "@list @" SEGMENT " +z "));
@@ -220,10 +209,9 @@ START_TEST(pop_of_a_segment)
 	server_answers("DELETED\r\n");
 	client_is_told("VALUE k 0 1\r\nc\r\nEND\r\n");
 }
-END_TEST
 
 /* Length, and ranges in other parts, do not read a segment. So it does not matter that it is missing. */
-START_TEST(segment_is_gone)
+TEST(segment_is_gone)
 {
 	client_asks("llen k\r\n");
 	server_answers(FOUND("k", 31, "@list @" SEGMENT ":1:2 +z "));
@@ -237,10 +225,9 @@ START_TEST(segment_is_gone)
 	server_answers("STORED\r\n");
 	client_is_told("END\r\n");
 }
-END_TEST
 
 /* A segment with fewer items than its id says is corrupt. */
-START_TEST(segment_is_wrong)
+TEST(segment_is_wrong)
 {
 	client_asks("lindex k 0\r\n");
 	server_answers(FOUND("k", 27, "@list @" SEGMENT " +z ") "VA 6 kk." SEGMENT " f0\r\n+a +b \r\n");
@@ -252,10 +239,9 @@ START_TEST(segment_is_wrong)
 	server_answers(FOUND("k", 4, "text"));
 	client_is_told("CLIENT_ERROR value is not a collection\r\n");
 }
-END_TEST
 
 /* A segment that somebody else has written over counts as missing. */
-START_TEST(segment_is_changed)
+TEST(segment_is_changed)
 {
 	client_asks("lindex k 0\r\n");
 	server_answers(FOUND("k", 44, "@list @" CHECKED " +z ") "VA 9 kk." SEGMENT " f0\r\n+a +b +d \r\n");
@@ -264,10 +250,9 @@ START_TEST(segment_is_changed)
 	server_answers("STORED\r\n");
 	client_is_told("END\r\n");
 }
-END_TEST
 
 /* A base that refers to one segment many times would take as much memory for each. */
-START_TEST(segment_twice)
+TEST(segment_twice)
 {
 	client_asks("lrange k 0 -1\r\n");
 	server_answers(FOUND("k", 45, "@list @" SEGMENT " @" SEGMENT " +z "));
@@ -278,10 +263,9 @@ START_TEST(segment_twice)
 	client_is_told("CLIENT_ERROR value is not a collection\r\n");
 	server_is_asked(FETCH("k"));
 }
-END_TEST
 
 /* Duplicates are no waste in a list, nor are items in segments. */
-START_TEST(set_commands)
+TEST(set_commands)
 {
 	client_asks("scard k\r\n");
 	server_answers(FOUND("k", 37, "+z @list @" SEGMENT ":1:2 +z +z "));
@@ -305,10 +289,9 @@ START_TEST(set_commands)
 	server_answers(LOOKED_TTL("k") "STORED\r\n");
 	client_is_told("VALUE k 0 1\r\nx\r\nEND\r\n");
 }
-END_TEST
 
 /* A time to live that is too long for a relative time is written as a date, by the server's clock. */
-START_TEST(dates)
+TEST(dates)
 {
 	client_asks("lpop k\r\n");
 	server_answers("VA 6 kk f0 c5 t3000000\r\n+x +y \r\n");
@@ -321,7 +304,6 @@ START_TEST(dates)
 	client_is_told("VALUE k 0 1\r\nx\r\nEND\r\n");
 	server_hears_nothing();
 }
-END_TEST
 
 static const struct collection_options small = {
 	.base_size = 24, .segment_size = 64, .log_size = 6, .table_size = 64, .merges = 1
@@ -349,7 +331,7 @@ static const char *write_segment(const char *log)
 }
 
 /* While a log moves to a segment, pushes at both ends stay. The log is found as whole tokens only. */
-START_TEST(compaction_between_pushes)
+TEST(compaction_between_pushes)
 {
 	char expected[200];
 
@@ -366,10 +348,9 @@ START_TEST(compaction_between_pushes)
 	server_answers(FOUND("k", 3, "+z "));
 	client_is_told("OK\r\n");
 }
-END_TEST
 
 /* The same log behind a block is another log, if the base had no block when it was read. */
-START_TEST(compaction_of_another_base)
+TEST(compaction_of_another_base)
 {
 	struct collection_rule rule = { .prefix = SLICE(""), .type = COLLECTION_LIST, .compact_waste = 0.5 };
 
@@ -388,12 +369,11 @@ START_TEST(compaction_of_another_base)
 	server_answers("EN\r\n");
 	client_is_told("SERVER_ERROR busy\r\n");
 }
-END_TEST
 
 #define SORTED "VA 46 kk f0 c5 t-1\r\n@set.1 @t00000000001.1.3.0.9.0123456789abcdef \r\n"
 
 /* A set in sorted tables is no list, whatever the rule says. A push does not read it, and adds members. */
-START_TEST(a_set_in_tables)
+TEST(a_set_in_tables)
 {
 	static const char *const asked[] = { "llen k\r\n", "lrange k 0 -1\r\n", "lindex k 0\r\n", "lpos k a\r\n",
 		"lpop k\r\n", "rpop k 2\r\n", "lrem k 0 a\r\n", "lset k 0 a\r\n", "ltrim k 0 1\r\n" };
@@ -414,7 +394,6 @@ START_TEST(a_set_in_tables)
 	client_is_told("STORED\r\n");
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->corrupt_values, 0);
 }
-END_TEST
 
 static void rewritten(const char *request, const char *stored, const char *reply)
 {
@@ -430,7 +409,7 @@ static void rewritten(const char *request, const char *stored, const char *reply
 }
 
 /* A csv list is stored as one item, so every change except a push is a CAS of all of it. */
-START_TEST(csv_lists)
+TEST(csv_lists)
 {
 	struct collection_rule rule = {
 		.prefix = SLICE(""), .type = COLLECTION_LIST, .encoding = ENCODING_CSV, .delimiter = ','
@@ -467,9 +446,8 @@ START_TEST(csv_lists)
 	server_answers("EN\r\n");
 	client_is_told("CLIENT_ERROR value is not a collection\r\nEND\r\n");
 }
-END_TEST
 
-START_TEST(wrong_arguments)
+TEST(wrong_arguments)
 {
 	char line[1000];
 
@@ -492,7 +470,6 @@ START_TEST(wrong_arguments)
 	client_is_told("CLIENT_ERROR item too long\r\nCLIENT_ERROR item too long\r\nCLIENT_ERROR item too long\r\n");
 	server_hears_nothing();
 }
-END_TEST
 
 CONVERSATIONS(command_list, pushes, neighbouring_pushes_merge, creation, never_twice, long_push_at_the_head,
 	reads_share_a_fetch, nothing_there, neighbouring_pops_merge, pop_loses, pop_is_bounded, pop_unknown,

@@ -1,25 +1,23 @@
 #include "conversations.h"
 
-START_TEST(passed_on)
+TEST(passed_on)
 {
 	client_asks("mg k v t f O7 k\r\nms k 3 T30 F7\r\nabc\r\nmd k I\r\nma k N0 J5 v\r\nme k\r\n");
 	server_is_asked("mg k v t f O7 k\r\nms k 3 T30 F7\r\nabc\r\nmd k I\r\nma k N0 J5 v\r\nme k\r\n");
 	server_answers("VA 3 t-1 f0 O7 kk\r\nabc\r\nHD\r\nNF\r\nVA 1\r\n5\r\nME k exp=-1\r\n");
 	client_is_told("VA 3 t-1 f0 O7 kk\r\nabc\r\nHD\r\nNF\r\nVA 1\r\n5\r\nME k exp=-1\r\n");
 }
-END_TEST
 
 /* q never goes upstream; what it hides is kept back here, and nothing else. */
-START_TEST(quiet_get)
+TEST(quiet_get)
 {
 	client_asks("mg a q v\r\nmg b q v\r\nmg c q s\r\n");
 	server_is_asked("mg a v\r\nmg b v\r\nmg c s\r\n");
 	server_answers("EN\r\nVA 1\r\nx\r\nHD s1\r\n");
 	client_is_told("VA 1\r\nx\r\nHD s1\r\n");
 }
-END_TEST
 
-START_TEST(quiet_writes)
+TEST(quiet_writes)
 {
 	client_asks("ms a 1 q\r\nx\r\nms b 1 q\r\nx\r\nmd c q\r\nmd d q\r\nma e q\r\nma f q "
 		    "v\r\nma g q\r\n");
@@ -27,10 +25,9 @@ START_TEST(quiet_writes)
 	server_answers("HD\r\nNS\r\nHD\r\nEX\r\nHD\r\nVA 1\r\n5\r\nNS\r\n");
 	client_is_told("NS\r\nEX\r\nNS\r\n");
 }
-END_TEST
 
 /* An error is told even where quiet was asked for. */
-START_TEST(quiet_failures)
+TEST(quiet_failures)
 {
 	client_asks("mg a q v\r\nms b 1 q\r\nx\r\nmg c q\r\n");
 	fake_fail(&fake, RESULT_UNAVAILABLE);
@@ -40,10 +37,9 @@ START_TEST(quiet_failures)
 		       "SERVER_ERROR upstream mc:11211 connection lost, outcome unknown\r\n"
 		       "SERVER_ERROR out of memory\r\n");
 }
-END_TEST
 
 /* The bytes of a key that came encoded decide where it lives, and which lane it waits in. */
-START_TEST(encoded_keys)
+TEST(encoded_keys)
 {
 	client_asks("sadd foo a\r\nmg Zm9v b v\r\nmg YmFy b v\r\n");
 	server_is_asked(APPEND("foo", 3, "+a ") "mg YmFy b v\r\n");
@@ -55,23 +51,21 @@ START_TEST(encoded_keys)
 	server_answers("VA 3\r\n+a \r\n");
 	client_is_told("STORED\r\nVA 3\r\n+a \r\nEN\r\n");
 }
-END_TEST
 
 /* The same item as with the plain key: it is the server that knows in which of both forms it prints the key. */
-START_TEST(encoded_keys_that_could_be_plain)
+TEST(encoded_keys_that_could_be_plain)
 {
 	client_asks("mg Zm9v b k v\r\nmd Zm9v k b q\r\n");
 	server_is_asked("mg Zm9v b k v\r\nmd Zm9v k b\r\n");
 	server_answers("VA 1 kfoo\r\nx\r\nNF kZm9v b\r\n");
 	client_is_told("VA 1 kfoo\r\nx\r\nNF kZm9v b\r\n");
 }
-END_TEST
 
 /*
  * A server may print an encoded key with line ends in it: it is not asked for the key, and the client gets its own text, where
  * it asked for it.
  */
-START_TEST(encoded_keys_come_from_the_client)
+TEST(encoded_keys_come_from_the_client)
 {
 	client_asks("mg YQ0KRU4= b N30 k\r\nmg YQ0KRU4= t k O1 v b\r\nms YQ0KRU4= 1 k b F1 c\r\nx\r\n"
 		    "md YQ0KRU4= b O5 k\r\nma YQ0KRU4= k b v\r\nmg YQ0KRU4= b k O3\r\nmg YQ0KRU4= b O3\r\n");
@@ -81,19 +75,17 @@ START_TEST(encoded_keys_come_from_the_client)
 	client_is_told("HD kYQ0KRU4= b W\r\nVA 1 t9 kYQ0KRU4= b O1 Z\r\nx\r\nHD kYQ0KRU4= b c7\r\n"
 		       "NF O5 kYQ0KRU4= b\r\nVA 1 kYQ0KRU4= b\r\n5\r\nEN kYQ0KRU4= b O3\r\nHD O3\r\n");
 }
-END_TEST
 
-START_TEST(debug)
+TEST(debug)
 {
 	client_asks("me Zm9v b k\r\nme foo x Z\r\nme Zm9v b\r\nme Zm9v k b\r\n");
 	server_is_asked("me foo\r\nme foo\r\nme foo\r\nme Zm9v\r\n");
 	server_answers("ME foo exp=-1 la=0\r\nME Zm9v exp=-1 la=0\r\nEN\r\nEN\r\n");
 	client_is_told("ME foo exp=-1 la=0\r\nME Zm9v exp=-1 la=0\r\nEN\r\nEN\r\n");
 }
-END_TEST
 
 /* Only memcached knows whether it made the item, which q does not hide: it is asked with q, and a no-op behind. */
-START_TEST(quiet_arithmetic)
+TEST(quiet_arithmetic)
 {
 	client_asks("ma a N0 q\r\nma a q N0\r\nma a N0 J5 q v\r\nma a N0 q\r\nma YSBi b k N0 q\r\n");
 	server_is_asked("ma a N0 q\r\nmn\r\nma a q N0\r\nmn\r\nma a N0 J5 q v\r\nmn\r\nma a N0 q\r\nmn\r\n"
@@ -101,20 +93,18 @@ START_TEST(quiet_arithmetic)
 	server_answers("HD\r\nMN\r\nMN\r\nVA 1\r\n5\r\nMN\r\nCLIENT_ERROR not a number\r\nMN\r\nHD\r\nMN\r\n");
 	client_is_told("HD\r\nVA 1\r\n5\r\nCLIENT_ERROR not a number\r\nHD kYSBi b\r\n");
 }
-END_TEST
 
 /* An answer that the server holds back would keep the item, and the time to live would go to one that nobody sees. */
-START_TEST(arithmetic_with_a_time)
+TEST(arithmetic_with_a_time)
 {
 	client_asks("get a\r\nma a T100\r\nma a T100 N0 q\r\n");
 	server_is_asked("mg a k f v\r\nmn\r\nma a T100\r\nmn\r\nma a T100 N0 q\r\nmn\r\n");
 	server_answers("EN\r\nMN\r\nHD\r\nMN\r\nMN\r\n");
 	client_is_told("END\r\nHD\r\n");
 }
-END_TEST
 
 /* memcached deletes what an `ms` that is too large would have replaced. */
-START_TEST(too_large)
+TEST(too_large)
 {
 	client_asks("ms k 2000000 T0\r\n");
 	client_asks("ms YSBi 2000000 b q\r\n");
@@ -126,12 +116,11 @@ START_TEST(too_large)
 	server_answers("HD\r\n");
 	client_is_told("HD\r\n");
 }
-END_TEST
 
 #define REFUSED "CLIENT_ERROR the key is that of a part of a set or list: it can only be read\r\n"
 
 /* Those of what a set or list has beside its base. */
-START_TEST(keys_of_parts)
+TEST(keys_of_parts)
 {
 	client_asks("ms k.t1abcdefghij 1\r\nx\r\nmd k.i1abcdefghij q\r\nma k.labcdefghijk.1.2\r\n"
 		    "mg k.t1abcdefghij N30\r\nmg k.t1abcdefghij T30\r\nmd ay50MWFiY2RlZmdoaWo= b\r\n");
@@ -142,17 +131,15 @@ START_TEST(keys_of_parts)
 	server_answers("EN\r\nEN\r\n");
 	client_is_told("EN\r\nEN\r\n");
 }
-END_TEST
 
 /* The length that goes upstream is written anew, the flags each behind one space. */
-START_TEST(written_anew)
+TEST(written_anew)
 {
 	client_asks("ms  k  003   q   T30\r\nabc\r\n");
 	server_is_asked("ms k 3 T30\r\nabc\r\n");
 	server_answers("HD\r\n");
 	client_hears_nothing();
 }
-END_TEST
 
 CONVERSATIONS(command_meta, passed_on, quiet_get, quiet_writes, quiet_failures, encoded_keys,
 	encoded_keys_that_could_be_plain, encoded_keys_come_from_the_client, debug, quiet_arithmetic,

@@ -2,7 +2,7 @@
 
 #include "conversations.h"
 
-START_TEST(issue_example)
+TEST(issue_example)
 {
 	client_asks("sadd t a b c\r\nsrem t b\r\nsmembers t\r\nevincr E\r\n");
 	server_is_asked(APPEND("t", 9, "+a +b +c ") "incr E::2015022016 1\r\n");
@@ -14,19 +14,17 @@ START_TEST(issue_example)
 	server_answers(FOUND("t", 12, "+a +b +c -b "));
 	client_is_told("STORED\r\nDELETED\r\nVALUE t 0 3\r\na c\r\nEND\r\n1\r\n");
 }
-END_TEST
 
-START_TEST(members_of_many)
+TEST(members_of_many)
 {
 	client_asks("smembers a b c d\r\n");
 	server_is_asked(FETCH("a") FETCH("b") FETCH("c") FETCH("d"));
 	server_answers(FOUND("a", 3, "+x ") "EN\r\n" FOUND("c", 6, "+x -x ") FOUND("d", 6, "+x +y "));
 	client_is_told("VALUE a 0 1\r\nx\r\nVALUE c 0 0\r\n\r\nVALUE d 0 3\r\nx y\r\nEND\r\n");
 }
-END_TEST
 
 /* A failure takes the place of END: nothing must look complete that is not. */
-START_TEST(members_of_some)
+TEST(members_of_some)
 {
 	client_asks("smembers a b c\r\n");
 	server_answers(FOUND("a", 3, "+x "));
@@ -38,9 +36,8 @@ START_TEST(members_of_some)
 	server_answers(FOUND("a", 3, "+x ") FOUND("b", 3, "foo"));
 	client_is_told("VALUE a 0 1\r\nx\r\nCLIENT_ERROR value is not a collection\r\n");
 }
-END_TEST
 
-START_TEST(the_same_set_twice)
+TEST(the_same_set_twice)
 {
 	client_asks("smembers a a\r\n");
 	server_answers(FOUND("a", 3, "+x "));
@@ -48,9 +45,8 @@ START_TEST(the_same_set_twice)
 		server_answers(FOUND("a", 3, "+x "));
 	client_is_told("VALUE a 0 1\r\nx\r\nVALUE a 0 1\r\nx\r\nEND\r\n");
 }
-END_TEST
 
-START_TEST(questions)
+TEST(questions)
 {
 	client_asks("scard k\r\nsismember k a\r\nsmismember k a b\r\nsinfo k\r\n");
 	server_answers("EN\r\n");
@@ -63,9 +59,8 @@ START_TEST(questions)
 		server_answers(FOUND("k", 3, "+a "));
 	client_is_told("1\r\n0\r\n");
 }
-END_TEST
 
-START_TEST(info)
+TEST(info)
 {
 	client_asks("sinfo k\r\n");
 	server_answers("VA 12 kk f0 c1 t30\r\n+a +b +c -b \r\n");
@@ -86,10 +81,9 @@ START_TEST(info)
 		       "STAT ttl 30\r\n"
 		       "END\r\n");
 }
-END_TEST
 
 /* An item counts as often as it is in the list. */
-START_TEST(info_of_a_list)
+TEST(info_of_a_list)
 {
 	const char *told;
 
@@ -99,9 +93,8 @@ START_TEST(info_of_a_list)
 	told = fake_told(&fake);
 	ck_assert_ptr_nonnull(strstr(told, "STAT members 2\r\nSTAT items 3\r\n"));
 }
-END_TEST
 
-START_TEST(replacing)
+TEST(replacing)
 {
 	client_asks("sset k\r\n");
 	server_answers("EN\r\n");
@@ -113,9 +106,8 @@ START_TEST(replacing)
 		server_answers(FOUND("k", 0, ""));
 	client_is_told("0\r\nVALUE k 0 0\r\n\r\nEND\r\n");
 }
-END_TEST
 
-START_TEST(wrong_arguments)
+TEST(wrong_arguments)
 {
 	static const char *const none[] = { "sadd k\r\n", "sadd k  \r\n", "saddx k\r\n", "srem k\r\n",
 		"sismember k\r\n", "smismember k\r\n" };
@@ -136,10 +128,9 @@ START_TEST(wrong_arguments)
 		       "long\r\nCLIENT_ERROR member too long\r\n");
 	server_hears_nothing();
 }
-END_TEST
 
 /* Members that look like parts of the log, or of the protocol, stay what they are. */
-START_TEST(members_do_not_smuggle)
+TEST(members_do_not_smuggle)
 {
 	client_asks("sadd k -a +b @c noreply , x\r\n");
 	server_is_asked(APPEND("k", 27, "+-a ++b +@c +noreply +, +x "));
@@ -148,7 +139,6 @@ START_TEST(members_do_not_smuggle)
 	server_answers(FOUND("k", 27, "+-a ++b +@c +noreply +, +x "));
 	client_is_told("STORED\r\nVALUE k 0 20\r\n-a +b @c noreply , x\r\nEND\r\n");
 }
-END_TEST
 
 CONVERSATIONS(command_set, issue_example, members_of_many, members_of_some, the_same_set_twice, questions, info,
 	info_of_a_list, replacing, wrong_arguments, members_do_not_smuggle)

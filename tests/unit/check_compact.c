@@ -53,7 +53,7 @@ static struct call *comes_to(enum call_verb verb)
 
 /* --- what is written --- */
 
-START_TEST(folding)
+TEST(folding)
 {
 	put("+a +b -a +c ");
 	compacts("OK\r\n");
@@ -66,9 +66,8 @@ START_TEST(folding)
 	server_answer_all(&server);
 	client_is_told("NOT_FOUND\r\n");
 }
-END_TEST
 
-START_TEST(spilling)
+TEST(spilling)
 {
 	put(MANY "-z -m05 +m05 ");
 	client_asks("scompact k\r\n");
@@ -85,10 +84,9 @@ START_TEST(spilling)
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->compactions, 1);
 	ck_assert_uint_eq(stored_items(&server), 1);
 }
-END_TEST
 
 /* A run that is larger than a table: tables at once, and the index with them. */
-START_TEST(spilling_much)
+TEST(spilling_much)
 {
 	struct buf log = BUF_EMPTY;
 
@@ -106,7 +104,6 @@ START_TEST(spilling_much)
 	ck_assert(strncmp(stored_show(&server), "@[+member-0 +member-11 ", 20) == 0);
 	buf_free(&log);
 }
-END_TEST
 
 /* A read that finds the base long has it compacted behind the reply. */
 static void compacts_by_itself(const char *count)
@@ -117,7 +114,7 @@ static void compacts_by_itself(const char *count)
 }
 
 /* Over runs a removal must stay; and a log goes to a run when it is a quarter as long. */
-START_TEST(spilling_over_runs)
+TEST(spilling_over_runs)
 {
 	struct oplog_run runs[] = { cupboard_log_run(&cupboard, "+a +b +c ", 2), cupboard_log_run(&cupboard, "+d ", 1),
 		cupboard_log_run(&cupboard, "+e ", 1) };
@@ -135,10 +132,9 @@ START_TEST(spilling_over_runs)
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->spills, 2);
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->merges, 1);
 }
-END_TEST
 
 /* What others put in front is older than the runs, and of it only what is added counts. */
-START_TEST(head)
+TEST(head)
 {
 	struct oplog_run runs[] = { cupboard_log_run(&cupboard, "+a +b +c ", 2), cupboard_log_run(&cupboard, "-a ", 1),
 		cupboard_log_run(&cupboard, "-e ", 1) };
@@ -154,12 +150,11 @@ START_TEST(head)
 	compacts("OK\r\n");
 	stores("@[+b +c +z] ");
 }
-END_TEST
 
 /* --- who comes between --- */
 
 /* What was appended meanwhile stays behind what is rewritten. */
-START_TEST(another_appends)
+TEST(another_appends)
 {
 	put(MANY);
 	client_asks("scompact k\r\n");
@@ -171,10 +166,9 @@ START_TEST(another_appends)
 	ck_assert_uint_eq(stored_items(&server), 1);
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->conflicts, 1);
 }
-END_TEST
 
 /* It is another set by now: what was written is deleted, and that set is compacted. */
-START_TEST(another_replaces)
+TEST(another_replaces)
 {
 	put(MANY);
 	client_asks("scompact k\r\n");
@@ -200,9 +194,8 @@ START_TEST(another_replaces)
 	client_is_told("OK\r\n");
 	ck_assert_uint_eq(stored_items(&server), 1);
 }
-END_TEST
 
-START_TEST(others_win_every_race)
+TEST(others_win_every_race)
 {
 	int rounds = 0;
 
@@ -220,12 +213,11 @@ START_TEST(others_win_every_race)
 	ck_assert_uint_eq(stored_items(&server), 0);
 	stores(MANY);
 }
-END_TEST
 
 /* --- what fails --- */
 
 /* To leave items behind is harmless, to delete what is referred to is not. */
-START_TEST(nobody_knows)
+TEST(nobody_knows)
 {
 	put(MANY);
 	client_asks("scompact k\r\n");
@@ -235,9 +227,8 @@ START_TEST(nobody_knows)
 	client_is_told("SERVER_ERROR upstream mc:11211 timed out, outcome unknown\r\n");
 	ck_assert_uint_eq(stored_items(&server), 1);
 }
-END_TEST
 
-START_TEST(everybody_knows)
+TEST(everybody_knows)
 {
 	static const struct result refusal = { .status = RESULT_REFUSED,
 		.line = { "SERVER_ERROR out of memory storing object", 41 } };
@@ -251,9 +242,8 @@ START_TEST(everybody_knows)
 	ck_assert_uint_eq(stored_items(&server), 0);
 	stores(MANY);
 }
-END_TEST
 
-START_TEST(write_fails)
+TEST(write_fails)
 {
 	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c ", 9);
 
@@ -267,9 +257,8 @@ START_TEST(write_fails)
 	stores("+q @[+a +b +c] +x ");
 	ck_assert_uint_eq(stored_items(&server), 1);
 }
-END_TEST
 
-START_TEST(no_collection)
+TEST(no_collection)
 {
 	server_put(&server, SLICE("k"), SLICE("hello"));
 	compacts("CLIENT_ERROR value is not a collection\r\n");
@@ -281,11 +270,10 @@ START_TEST(no_collection)
 	compacts("NOT_FOUND\r\n");
 	ck_assert_ptr_nonnull(server_find(&server, SLICE("k")));
 }
-END_TEST
 
 /* --- times to live, flags --- */
 
-START_TEST(what_is_kept)
+TEST(what_is_kept)
 {
 	struct server_item *item;
 
@@ -300,10 +288,9 @@ START_TEST(what_is_kept)
 	stores("@[" MANY_SORTED "] ");
 	ck_assert(item->ttl == 500 && item->flags == 7);
 }
-END_TEST
 
 /* Touched while the run was written: what was written for it lives as long. */
-START_TEST(touched_meanwhile)
+TEST(touched_meanwhile)
 {
 	struct server_item *item;
 
@@ -320,10 +307,9 @@ START_TEST(touched_meanwhile)
 	for (size_t i = 0; i < server.count; i++)
 		ck_assert_int_eq(server.items[i].ttl, 900);
 }
-END_TEST
 
 /* Without a time to live that is known there is no rewrite; nor when it is about to end. */
-START_TEST(ttl_is_not_known)
+TEST(ttl_is_not_known)
 {
 	put(MANY);
 	server_find(&server, SLICE("k"))->ttl = TTL_UNKNOWN;
@@ -334,12 +320,11 @@ START_TEST(ttl_is_not_known)
 	makes("GG");
 	stores(MANY);
 }
-END_TEST
 
 /* --- when it is done --- */
 
 /* An append that finds no room makes some. */
-START_TEST(full)
+TEST(full)
 {
 	server.most = 90;
 	put(MANY);
@@ -348,10 +333,9 @@ START_TEST(full)
 	client_is_told("STORED\r\n");
 	stores("@[" MANY_SORTED "] +m20 +m21 +m22 +m23 +m24 +m25 ");
 }
-END_TEST
 
 /* Behind a read that has found it long; it is what the next command waits for. */
-START_TEST(behind_a_read)
+TEST(behind_a_read)
 {
 	put(MANY MANY);
 	client_asks("scard k\r\n");
@@ -369,7 +353,6 @@ START_TEST(behind_a_read)
 	client_is_told("0\r\n");
 	stores("+a -a +a -a ");
 }
-END_TEST
 
 SUITE_AROUND(compact, setup, teardown, folding, spilling, spilling_much, spilling_over_runs, head, another_appends,
 	another_replaces, others_win_every_race, nobody_knows, everybody_knows, write_fails, no_collection,

@@ -19,7 +19,7 @@ static const char *cleans(const char *text)
 	return out;
 }
 
-START_TEST(comments)
+TEST(comments)
 {
 	ck_assert_str_eq(cleans(""), "|1 0");
 	ck_assert_str_eq(cleans("a = 1 # b\n#\nc"), "a = 1    \n \nc|3 0");
@@ -29,9 +29,8 @@ START_TEST(comments)
 	ck_assert_str_eq(cleans("a = /*/ b */ c"), "a =          c|1 0");
 	ck_assert_str_eq(cleans("a#b"), "a  |1 0");
 }
-END_TEST
 
-START_TEST(no_comments)
+TEST(no_comments)
 {
 	static const char *const same[] = { "a//b", "a/*b", "\"# // /* \\\" #\"", "'# \" // \\' #'", "\"${#\"}\"",
 		"${a # b}", "= \"a\\\\\"" };
@@ -43,17 +42,15 @@ START_TEST(no_comments)
 	}
 	ck_assert_str_eq(cleans("'a\\\n# b'\n#"), "'a\\\n# b'\n |3 0");
 }
-END_TEST
 
-START_TEST(braces)
+TEST(braces)
 {
 	ck_assert_str_eq(cleans("a {\n}\n"), "a {\n}\n|2 0");
 	ck_assert_str_eq(cleans("a {\nb = {\"}\"}\n"), "a {\nb = {\"}\"}\n|2 1");
 	ck_assert_str_eq(cleans("}}{"), "}}{|1 -1");
 }
-END_TEST
 
-START_TEST(wrong)
+TEST(wrong)
 {
 	ck_assert_str_eq(cleans("a\nb = \"c\nd\""), "2: a string is not closed on its line");
 	ck_assert_str_eq(cleans("\"a\\"), "1: a string is not closed on its line");
@@ -63,9 +60,8 @@ START_TEST(wrong)
 	ck_assert_str_eq(cleans("\n/* a\n\n/"), "2: a comment is not closed");
 	ck_assert_str_eq(cleans("/*/"), "1: a comment is not closed");
 }
-END_TEST
 
-START_TEST(zero_byte)
+TEST(zero_byte)
 {
 	char text[] = "a\n\0b\n";
 	struct config_text found;
@@ -73,6 +69,5 @@ START_TEST(zero_byte)
 	ck_assert_str_eq(config_text_clean(text, sizeof(text) - 1, &found), "a zero byte");
 	ck_assert_uint_eq(found.line, 2);
 }
-END_TEST
 
 SUITE(config_text, comments, no_comments, braces, wrong, zero_byte)

@@ -10,7 +10,7 @@
 
 enum { WORLD = 12 };
 
-START_TEST(signed_words)
+TEST(signed_words)
 {
 	static const char *const wrong[] = { "a", "+", "-", "+a+", "++a", "+a -b", "+a\n", " +a", "+a\x7f", "a+b" };
 	struct fold f = { .seed = 1 };
@@ -35,9 +35,8 @@ START_TEST(signed_words)
 	}
 	fold_free(&f);
 }
-END_TEST
 
-START_TEST(delimited_texts)
+TEST(delimited_texts)
 {
 	static const char *const wrong[] = { "a", ",", "a,b", "a,,", "a b,", "a\n,", "a;b;" };
 	struct buf out = BUF_EMPTY;
@@ -53,7 +52,6 @@ START_TEST(delimited_texts)
 	assert_bytes(buf_slice(&out), "a;a;a;");
 	buf_free(&out);
 }
-END_TEST
 
 static void changes(const struct counted *c, const char *log, const char *added, const char *removed)
 {
@@ -69,7 +67,7 @@ static void changes(const struct counted *c, const char *log, const char *added,
 	buf_free(&removes);
 }
 
-START_TEST(counting)
+TEST(counting)
 {
 	struct counted c = { .fold.seed = 1 };
 
@@ -83,10 +81,9 @@ START_TEST(counting)
 	changes(&c, "+a -b +c +d +e -f ", "c,d,d,d,e,", "b,b,");
 	counted_free(&c);
 }
-END_TEST
 
 /* The examples in the manual. */
-START_TEST(documented)
+TEST(documented)
 {
 	static const struct {
 		unsigned form;
@@ -118,9 +115,8 @@ START_TEST(documented)
 		box_free(&box);
 	}
 }
-END_TEST
 
-START_TEST(reserved)
+TEST(reserved)
 {
 	struct box box;
 
@@ -134,7 +130,6 @@ START_TEST(reserved)
 	ck_assert_ptr_nonnull(encoding_check_member(&box.rule, SLICE("a+b")));
 	ck_assert_ptr_null(encoding_check_member(&box.rule, SLICE("a,b")));
 }
-END_TEST
 
 /* --- compared with an array --- */
 
@@ -223,7 +218,7 @@ static void random_compaction(struct box *box, const bool in[WORLD], uint64_t *r
 	ck_assert_msg(!whole || most > 0, "%s: a compaction does not finish", box->encoding->name);
 }
 
-START_TEST(random_lives)
+TEST(random_lives)
 {
 	uint64_t random = 1;
 
@@ -246,7 +241,6 @@ START_TEST(random_lives)
 		box_free(&box);
 	}
 }
-END_TEST
 
 /* The words of the list that is active at first say `head`; the other list is missing. */
 static void removes_first(unsigned form, const char *head, enum adopted_status expected)
@@ -271,7 +265,7 @@ static void removes_first(unsigned form, const char *head, enum adopted_status e
 }
 
 /* A removal of a member that begins with the guard's byte is no guard. */
-START_TEST(like_the_guard)
+TEST(like_the_guard)
 {
 	for (unsigned form = 4; form <= 5; form++) {
 		removes_first(form, "-^a", ADOPTED_OK);
@@ -281,7 +275,6 @@ START_TEST(like_the_guard)
 		removes_first(form, "-^-^a", ADOPTED_LOST);
 	}
 }
-END_TEST
 
 /* A number of a list has up to 19 digits, and there is one more list behind the largest number. */
 static void numbered(const char *index, const char *list, enum adopted_status expected)
@@ -311,13 +304,12 @@ static void numbered(const char *index, const char *list, enum adopted_status ex
 	box_free(&box);
 }
 
-START_TEST(numbers_of_lists)
+TEST(numbers_of_lists)
 {
 	numbered("+1000000000000000000", "s.1000000000000000000", ADOPTED_OK);
 	numbered("+9999999999999999999", "s.9999999999999999999", ADOPTED_OK);
 	numbered("+10000000000000000000", "s.10000000000000000000", ADOPTED_CORRUPT);
 }
-END_TEST
 
 SUITE(encodings, signed_words, delimited_texts, counting, documented, reserved, random_lives, like_the_guard,
 	numbers_of_lists)

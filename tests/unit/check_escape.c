@@ -2,7 +2,7 @@
 #include "unit.h"
 #include "util/escape.h"
 
-START_TEST(escapes)
+TEST(escapes)
 {
 	static const struct {
 		struct slice in;
@@ -20,9 +20,8 @@ START_TEST(escapes)
 		ck_assert_str_eq(out, cases[i].out);
 	}
 }
-END_TEST
 
-START_TEST(cuts)
+TEST(cuts)
 {
 	char out[ESCAPE_SIZE(4)];
 
@@ -33,6 +32,5 @@ START_TEST(cuts)
 	ck_assert_uint_eq(escape_text(out, SLICE("\n\n\n\n\n"), 4), sizeof(out) - 1);
 	ck_assert_str_eq(out, "\\x0a\\x0a\\x0a\\x0a...");
 }
-END_TEST
 
 SUITE(escape, escapes, cuts)

@@ -2,7 +2,7 @@
 #include "protocol/failure.h"
 #include "unit.h"
 
-START_TEST(outlives_its_result)
+TEST(outlives_its_result)
 {
 	struct failure failure = { 0 };
 	char line[] = "SERVER_ERROR out of memory";
@@ -21,9 +21,8 @@ START_TEST(outlives_its_result)
 	assert_bytes(failure.result.value, "");
 	failure_free(&failure);
 }
-END_TEST
 
-START_TEST(the_first_is_kept)
+TEST(the_first_is_kept)
 {
 	struct failure failure = { 0 };
 
@@ -34,6 +33,5 @@ START_TEST(the_first_is_kept)
 	assert_bytes(failure.result.line, "");
 	failure_free(&failure);
 }
-END_TEST
 
 SUITE(failure, outlives_its_result, the_first_is_kept)

@@ -101,7 +101,7 @@ static bool finds_all(const struct fences *f, uint64_t *random)
 	return good;
 }
 
-START_TEST(as_a_sorted_array)
+TEST(as_a_sorted_array)
 {
 	struct buf out = BUF_EMPTY;
 	struct fences f;
@@ -117,14 +117,13 @@ START_TEST(as_a_sorted_array)
 	}
 	buf_free(&out);
 }
-END_TEST
 
 /* --- the form --- */
 
 #define FIRST "t0123456789a\x08\7\6\5\4\3\2\1\x80\1\x12\1\0"
 #define SECOND "tzzzzzzzzzzz\0\0\0\0\0\0\0\xf0\xff\xff\xff\xff\x0f\2\0\2b!"
 
-START_TEST(form)
+TEST(form)
 {
 	const struct fence first = { .id = "t0123456789a",
 		.check = 0x0102030405060708,
@@ -152,7 +151,6 @@ START_TEST(form)
 	fences_free(&f);
 	buf_free(&out);
 }
-END_TEST
 
 /* What stands for a check, and a fence with its size. */
 #define CHECK "12345678"
@@ -186,7 +184,7 @@ static const struct {
 	{ "an id with a line end", BYTES("I1" TABLE("\n", "\7\1\0", "\0")) },
 };
 
-START_TEST(refused)
+TEST(refused)
 {
 	struct fences f;
 
@@ -195,10 +193,9 @@ START_TEST(refused)
 	for (size_t i = 0; i < sizeof(flawed) / sizeof(flawed[0]); i++)
 		ck_assert_msg(!fences_read(&f, guard_place(flawed[i].bytes)), "%zu: %s", i, flawed[i].why);
 }
-END_TEST
 
 /* Behind an entry there may be no more of them, anywhere else it is no index. */
-START_TEST(cut)
+TEST(cut)
 {
 	struct buf out = BUF_EMPTY;
 	struct fences f;
@@ -222,7 +219,6 @@ START_TEST(cut)
 	}
 	buf_free(&out);
 }
-END_TEST
 
 static bool is_id(const char id[OPLOG_ID])
 {
@@ -256,7 +252,7 @@ static bool is_good(const struct fences *f, uint64_t *random)
 	return good && f->entries == entries && f->removals == removals && f->bytes == bytes;
 }
 
-START_TEST(flipped)
+TEST(flipped)
 {
 	struct buf out = BUF_EMPTY;
 	struct fences f;
@@ -279,11 +275,10 @@ START_TEST(flipped)
 	ck_assert(read > 0 && read < flips);
 	buf_free(&out);
 }
-END_TEST
 
 /* --- fences --- */
 
-START_TEST(shortest)
+TEST(shortest)
 {
 	static const struct {
 		struct slice last, first;
@@ -309,6 +304,5 @@ START_TEST(shortest)
 		ck_assert_msg(good, "seed %d", (int)seed);
 	}
 }
-END_TEST
 
 SUITE(fences, form, as_a_sorted_array, refused, cut, flipped, shortest)

@@ -27,7 +27,7 @@ static size_t found(size_t count, size_t of, uint64_t random)
 	return n;
 }
 
-START_TEST(nothing_is_missed)
+TEST(nothing_is_missed)
 {
 	for (size_t count = 0; count < 300; count++) {
 		fill(count, count);
@@ -36,10 +36,9 @@ START_TEST(nothing_is_missed)
 	fill(MOST, 7);
 	ck_assert_uint_eq(found(MOST, MOST, 7), MOST);
 }
-END_TEST
 
 /* One in twenty, and not more than one in twelve. */
-START_TEST(strangers)
+TEST(strangers)
 {
 	fill(MOST, 7);
 	ck_assert_uint_lt(found(MOST, MOST, 8), MOST / 12);
@@ -47,10 +46,9 @@ START_TEST(strangers)
 	fill(0, 0);
 	ck_assert_uint_eq(found(0, MOST, 8), 0);
 }
-END_TEST
 
 /* The word is one of those there are, whatever the hash. */
-START_TEST(within)
+TEST(within)
 {
 	static const uint64_t hashes[] = { 0, 1, UINT32_MAX, (uint64_t)UINT32_MAX << 32, UINT64_MAX };
 
@@ -60,10 +58,9 @@ START_TEST(within)
 	}
 	ck_assert_uint_eq(filter_word(UINT64_MAX, 1000), 999);
 }
-END_TEST
 
 /* As views use it: hashes of members of one length that are much alike. */
-START_TEST(members)
+TEST(members)
 {
 	char name[16];
 	size_t strange = 0;
@@ -81,6 +78,5 @@ START_TEST(members)
 	}
 	ck_assert_uint_lt(strange, MOST / 12);
 }
-END_TEST
 
 SUITE(filter, nothing_is_missed, strangers, within, members)

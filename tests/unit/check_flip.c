@@ -7,7 +7,7 @@
 enum { FLIP_BY_MARK = 4, FLIP = 5 };
 
 /* Both lists have words, and none is marked: that is no set, but an item that can be deleted. */
-START_TEST(without_a_mark)
+TEST(without_a_mark)
 {
 	struct fold all = { .seed = 3 };
 	struct snapshot s;
@@ -22,7 +22,6 @@ START_TEST(without_a_mark)
 	fold_free(&all);
 	box_free(&box);
 }
-END_TEST
 
 /* A plan that is to create a set is carried out after others created one, flipped its lists, and lost the first. */
 static void create_late(bool replaces)
@@ -53,15 +52,14 @@ static void create_late(bool replaces)
 	box_free(&box);
 }
 
-START_TEST(created_late)
+TEST(created_late)
 {
 	create_late(false);
 	create_late(true);
 }
-END_TEST
 
 /* A half flip is finished by two writes: the first takes the other list away from those who would create a set there. */
-START_TEST(finished)
+TEST(finished)
 {
 	struct fold cat = { .seed = 3 };
 	struct plan plan = { 0 };
@@ -85,7 +83,6 @@ START_TEST(finished)
 	fold_free(&cat);
 	box_free(&box);
 }
-END_TEST
 
 static void compact_once(struct box *box)
 {
@@ -109,7 +106,7 @@ static void init_flipped(struct box *box)
 }
 
 /* What is left of a lost set is cleared late, when its guard already is the active list of a new set. */
-START_TEST(cleared_late)
+TEST(cleared_late)
 {
 	struct fold all = { .seed = 3 };
 	struct plan plan = { 0 };
@@ -138,10 +135,9 @@ START_TEST(cleared_late)
 	fold_free(&all);
 	box_free(&box);
 }
-END_TEST
 
 /* The list that was prepared for one pointer is prepared once more for another. */
-START_TEST(prepared_for_another)
+TEST(prepared_for_another)
 {
 	struct box box;
 
@@ -154,10 +150,9 @@ START_TEST(prepared_for_another)
 	pointer_is(&box, "s.b");
 	box_free(&box);
 }
-END_TEST
 
 /* A touch comes between the read of a time to live and the write of its copy. */
-START_TEST(touched)
+TEST(touched)
 {
 	struct box box;
 
@@ -174,10 +169,9 @@ START_TEST(touched)
 	ck_assert_int_eq(box_find(&box, SLICE("s.active"))->ttl, TTL_NEVER);
 	box_free(&box);
 }
-END_TEST
 
 /* The clocks of the lists' servers are 10 seconds apart. */
-START_TEST(between_clocks)
+TEST(between_clocks)
 {
 	struct box box;
 
@@ -193,6 +187,5 @@ START_TEST(between_clocks)
 	pointer_is(&box, "s.b");
 	box_free(&box);
 }
-END_TEST
 
 SUITE(flip, without_a_mark, created_late, finished, cleared_late, prepared_for_another, touched, between_clocks)

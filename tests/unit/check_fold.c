@@ -47,7 +47,7 @@ static void folds(const char *log, const char *joined, const char *encoded)
 	fold_free(&f);
 }
 
-START_TEST(last_word_wins)
+TEST(last_word_wins)
 {
 	folds("", "", "");
 	folds("+a ", "a", "+a ");
@@ -63,10 +63,9 @@ START_TEST(last_word_wins)
 	folds("++a -+a +-a ", "-a", "+-a ");
 	folds("+@x +\x80\xff ", "@x \x80\xff", "+@x +\x80\xff ");
 }
-END_TEST
 
 /* What does not parse is never taken for something else. */
-START_TEST(strict)
+TEST(strict)
 {
 	static const char *const wrong[] = { " ", "a", "a ", "+", "-", "+ ", "- ", "+a", "+a +b", "+a  +b ", " +a ",
 		"+a +b  ", "+a\r\n", "+a\n", "+a\t", "+a\x01 ", "+a\x7f ", "+a\tb ", "@x ", "+a @x ", "+a,b", "1",
@@ -80,9 +79,8 @@ START_TEST(strict)
 	ck_assert(!fold_log(&f, guard_place(SLICE("+a\0 "))));
 	fold_free(&f);
 }
-END_TEST
 
-START_TEST(cut_at_every_byte)
+TEST(cut_at_every_byte)
 {
 	static const char log[] = "+alpha +beta -alpha +\x80x -gamma ";
 	struct fold f = { .seed = 1 };
@@ -94,9 +92,8 @@ START_TEST(cut_at_every_byte)
 	}
 	fold_free(&f);
 }
-END_TEST
 
-START_TEST(longest_member)
+TEST(longest_member)
 {
 	char log[300];
 	struct fold f = { .seed = 1 };
@@ -107,9 +104,8 @@ START_TEST(longest_member)
 	ck_assert(!fold_log(&f, guard_place(slice_of(log, (size_t)n))));
 	fold_free(&f);
 }
-END_TEST
 
-START_TEST(counts)
+TEST(counts)
 {
 	struct fold f = { .seed = 1 };
 
@@ -138,9 +134,8 @@ START_TEST(counts)
 	joins(&f, "y");
 	fold_free(&f);
 }
-END_TEST
 
-START_TEST(delta_keeps_removals)
+TEST(delta_keeps_removals)
 {
 	struct fold f = { .seed = 1 };
 	bool live = true;
@@ -156,7 +151,6 @@ START_TEST(delta_keeps_removals)
 	encodes_delta(&f, "");
 	fold_free(&f);
 }
-END_TEST
 
 /* A log of members from a small or a large world, most of it well-formed. */
 static void random_log(struct buf *log, uint64_t *state, bool flawed)
@@ -208,7 +202,7 @@ static void check_encoded(const struct fold *f, uint64_t seed)
 	buf_free(&second);
 }
 
-START_TEST(as_the_model)
+TEST(as_the_model)
 {
 	static struct model model;
 	struct fold f = { .seed = (uint64_t)_i };
@@ -231,7 +225,6 @@ START_TEST(as_the_model)
 	}
 	fold_free(&f);
 }
-END_TEST
 
 Suite *suite_fold(void)
 {

@@ -69,7 +69,7 @@ static void gathers(size_t bytes, const char *the_appends, const char *the_reads
 
 /* --- what is taken --- */
 
-START_TEST(one_client)
+TEST(one_client)
 {
 	queue(1, OP_APPEND, "+a ");
 	queue(1, OP_APPEND, "-b ");
@@ -91,10 +91,9 @@ START_TEST(one_client)
 	queue(1, OP_APPEND, "+a -ab ");
 	gathers(100, "", "0 ", "1 ");
 }
-END_TEST
 
 /* What asks for more than single members is not passed by an append of its client. */
-START_TEST(reads_of_all)
+TEST(reads_of_all)
 {
 	static const enum set_verb verbs[] = { SET_ALL, SET_SAMPLE, SET_RANGE, SET_COUNT, SET_INFO };
 
@@ -106,9 +105,8 @@ START_TEST(reads_of_all)
 		gathers(100, "2 ", "0 3 ", "1 ");
 	}
 }
-END_TEST
 
-START_TEST(many_clients)
+TEST(many_clients)
 {
 	queue(1, OP_READ, "a");
 	queue(2, OP_APPEND, "+a ");
@@ -119,10 +117,9 @@ START_TEST(many_clients)
 	queue(3, OP_APPEND, "+x ");
 	gathers(100, "1 6 ", "0 3e 4 ", "2 5 ");
 }
-END_TEST
 
 /* Nothing is carried out before what is neither, whoever it is from. */
-START_TEST(barriers)
+TEST(barriers)
 {
 	static const enum op_kind kinds[] = { OP_REPLACE, OP_COUNT, OP_POP, OP_COMPACT, OP_COMMIT, OP_LIST, OP_TOUCH,
 		OP_DELETE, OP_CALL };
@@ -142,10 +139,9 @@ START_TEST(barriers)
 		gathers(100, "", "0 ", "1 2 3 4 ");
 	}
 }
-END_TEST
 
 /* What goes to the other end, or is a list's, is another call. */
-START_TEST(appends_of_one_kind)
+TEST(appends_of_one_kind)
 {
 	queue(1, OP_APPEND, "+a ")->op.push = true;
 	queue(2, OP_APPEND, "+b ");
@@ -156,9 +152,8 @@ START_TEST(appends_of_one_kind)
 	queue(3, OP_APPEND, "+e ")->op.push = true;
 	gathers(100, "0 2 5 ", "", "1 3 4 ");
 }
-END_TEST
 
-START_TEST(bytes)
+TEST(bytes)
 {
 	/* One in any case. */
 	queue(1, OP_APPEND, "+aaaaaaa ");
@@ -175,10 +170,9 @@ START_TEST(bytes)
 	queue(1, OP_APPEND, "+e ");
 	gathers(9, "0 1 5 ", "", "2 3 4 6 ");
 }
-END_TEST
 
 /* More clients than are told apart: what finds no place waits, and goes on later. */
-START_TEST(crowds)
+TEST(crowds)
 {
 	size_t taken = 0, rounds = 0;
 	struct op *op;
@@ -200,7 +194,6 @@ START_TEST(crowds)
 	ck_assert_uint_eq(taken, 4 * CLIENTS);
 	ck_assert_uint_lt(rounds, 10);
 }
-END_TEST
 
 /* --- carried out together, for each client it is as if one came after the other --- */
 
@@ -318,12 +311,11 @@ static void history(uint64_t seed, size_t clients, bool there)
 		ck_assert_msg(is_in_order(client), "seed %d: client %d of %d", (int)seed, (int)client, (int)clients);
 }
 
-START_TEST(as_if_one_after_the_other)
+TEST(as_if_one_after_the_other)
 {
 	for (uint64_t seed = 1; seed <= 3000; seed++)
 		history(seed, 1 + seed % 5, true);
 }
-END_TEST
 
 SUITE(gather, one_client, reads_of_all, many_clients, barriers, appends_of_one_kind, bytes, crowds,
 	as_if_one_after_the_other)

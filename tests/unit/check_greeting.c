@@ -9,7 +9,7 @@ static const char *const replies[GREETING_REPLIES] = {
 	"STAT maxbytes 67108864\r\nSTAT cas_enabled yes\r\nSTAT item_size_max 1048576\r\nEND\r\n",
 };
 
-START_TEST(what_is_asked)
+TEST(what_is_asked)
 {
 	struct buf out = BUF_EMPTY;
 
@@ -21,10 +21,9 @@ START_TEST(what_is_asked)
 		"set setlistd-authentication 0 -1 10\r\nann secret\r\nversion\r\nmn\r\nstats settings\r\n");
 	buf_free(&out);
 }
-END_TEST
 
 /* Each reply waits for its last byte, and takes no more than its own. */
-START_TEST(cut_at_every_byte)
+TEST(cut_at_every_byte)
 {
 	struct greeting g = { 0 };
 	char more[256];
@@ -40,10 +39,9 @@ START_TEST(cut_at_every_byte)
 	ck_assert(g.meta && g.cas);
 	ck_assert_uint_eq(g.item_max, 1048576);
 }
-END_TEST
 
 /* All replies at once, with a login and without one. */
-START_TEST(all_cut_at_every_byte)
+TEST(all_cut_at_every_byte)
 {
 	struct greeting g;
 	char all[512];
@@ -61,9 +59,8 @@ START_TEST(all_cut_at_every_byte)
 		ck_assert(g.meta && g.cas && !g.refused);
 	}
 }
-END_TEST
 
-START_TEST(refused_logins)
+TEST(refused_logins)
 {
 	static const struct {
 		const char *text;
@@ -89,7 +86,6 @@ START_TEST(refused_logins)
 		ck_assert_msg(g.refused == cases[i].refused, "%s", cases[i].text);
 	}
 }
-END_TEST
 
 static struct greeting hears(unsigned which, const char *text)
 {
@@ -99,7 +95,7 @@ static struct greeting hears(unsigned which, const char *text)
 	return g;
 }
 
-START_TEST(versions)
+TEST(versions)
 {
 	static const struct {
 		const char *text;
@@ -118,10 +114,9 @@ START_TEST(versions)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		ck_assert_msg(hears(0, cases[i].text).version == cases[i].version, "%s", cases[i].text);
 }
-END_TEST
 
 /* Whatever else greets us is no server to be used. */
-START_TEST(no_greeting)
+TEST(no_greeting)
 {
 	static const char *const texts[] = { "ERROR Too many open connections\r\n", "ERROR\r\n", "\r\n", "VERSIONS\r\n",
 		"-ERR unknown command\r\n", "HTTP/1.1 400 Bad Request\r\n" };
@@ -130,9 +125,8 @@ START_TEST(no_greeting)
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		ck_assert_msg(greeting_decode(guard_text(texts[i]), 0, &g) == -1, "%s", texts[i]);
 }
-END_TEST
 
-START_TEST(abilities)
+TEST(abilities)
 {
 	ck_assert(hears(1, "MN\r\n").meta);
 	ck_assert(!hears(1, "ERROR\r\n").meta);
@@ -148,7 +142,6 @@ START_TEST(abilities)
 	ck_assert_uint_eq(hears(2, "STAT item_size_max x\r\nEND\r\n").item_max, 0);
 	ck_assert_int_eq(greeting_decode(guard_text("STORED\r\n"), 2, &g), -1);
 }
-END_TEST
 
 SUITE(greeting, what_is_asked, cut_at_every_byte, all_cut_at_every_byte, refused_logins, versions, no_greeting,
 	abilities)

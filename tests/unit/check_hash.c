@@ -5,7 +5,7 @@
 #include "util/hash.h"
 
 /* What CPython's hash() gives with the key of zeroes that PYTHONHASHSEED=0 means. */
-START_TEST(is_siphash)
+TEST(is_siphash)
 {
 	static const struct {
 		const char *text;
@@ -25,9 +25,8 @@ START_TEST(is_siphash)
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		ck_assert_uint_eq(hash_sip(slice_of(known[i].text, strlen(known[i].text)), 0, 0), known[i].hash);
 }
-END_TEST
 
-START_TEST(keys_see_every_byte)
+TEST(keys_see_every_byte)
 {
 	const uint64_t seed = 0x0123456789abcdef;
 	char bytes[64];
@@ -43,10 +42,9 @@ START_TEST(keys_see_every_byte)
 		}
 	}
 }
-END_TEST
 
 /* A factor of zero would hide the other one. The constants are known, so only the seed may decide when a factor is zero. */
-START_TEST(constants_make_no_collision)
+TEST(constants_make_no_collision)
 {
 	static const uint64_t constants[] = { 0, 0x9e3779b97f4a7c15u, 0xd6e8feb86659fd93u };
 	uint64_t seen = 0;
@@ -63,6 +61,5 @@ START_TEST(constants_make_no_collision)
 		}
 	}
 }
-END_TEST
 
 SUITE(hash, is_siphash, keys_see_every_byte, constants_make_no_collision)

@@ -13,7 +13,7 @@ static struct histogram_sum sum_of(const struct histogram *h)
 }
 
 /* Every duration is in one bucket, whose bounds are around it. */
-START_TEST(buckets)
+TEST(buckets)
 {
 	uint64_t us = 0;
 	unsigned before = 0;
@@ -33,9 +33,8 @@ START_TEST(buckets)
 	ck_assert_uint_eq(before, HISTOGRAM_BUCKETS - 1);
 	ck_assert_uint_eq(histogram_bucket(UINT64_MAX), HISTOGRAM_BUCKETS - 1);
 }
-END_TEST
 
-START_TEST(narrow_buckets)
+TEST(narrow_buckets)
 {
 	for (unsigned i = 1; i < HISTOGRAM_BUCKETS - 1; i++) {
 		uint64_t from = histogram_from(i), to = histogram_to(i);
@@ -45,9 +44,8 @@ START_TEST(narrow_buckets)
 		ck_assert_uint_eq(histogram_bucket(to - 1), i);
 	}
 }
-END_TEST
 
-START_TEST(nothing)
+TEST(nothing)
 {
 	struct histogram_sum sum = sum_of(&histogram);
 
@@ -55,7 +53,6 @@ START_TEST(nothing)
 	ck_assert_uint_eq(histogram_quantile(&sum, 0.5), 0);
 	ck_assert_uint_eq(histogram_quantile(&sum, 1), 0);
 }
-END_TEST
 
 /* The upper bound of the bucket: never too small, and at most an eighth too large. */
 static void assert_quantile(const struct histogram_sum *sum, double q, uint64_t wanted)
@@ -66,7 +63,7 @@ static void assert_quantile(const struct histogram_sum *sum, double q, uint64_t 
 		(unsigned long long)wanted);
 }
 
-START_TEST(quantiles)
+TEST(quantiles)
 {
 	struct histogram_sum sum;
 	uint64_t total = 0;
@@ -83,10 +80,9 @@ START_TEST(quantiles)
 	assert_quantile(&sum, 0.99, 990000);
 	assert_quantile(&sum, 1, 1000000);
 }
-END_TEST
 
 /* One in a hundred is slow: the 99th percentile does not show it, the 99.9th does. */
-START_TEST(tail)
+TEST(tail)
 {
 	struct histogram_sum sum;
 
@@ -99,9 +95,8 @@ START_TEST(tail)
 	sum = sum_of(&histogram);
 	ck_assert_uint_eq(histogram_quantile(&sum, 0.999), HISTOGRAM_MOST);
 }
-END_TEST
 
-START_TEST(sums_and_resets)
+TEST(sums_and_resets)
 {
 	static struct histogram other;
 	struct histogram_sum sum = { .count = 0 };
@@ -121,7 +116,6 @@ START_TEST(sums_and_resets)
 	ck_assert_uint_eq(sum.counts[histogram_bucket(50)], 2);
 	ck_assert_uint_eq(sum.total, 100);
 }
-END_TEST
 
 static void setup(void)
 {

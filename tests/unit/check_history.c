@@ -379,11 +379,10 @@ static void history(uint64_t seed)
 	fake_teardown();
 }
 
-START_TEST(histories)
+TEST(histories)
 {
 	for (uint64_t seed = 1; seed <= 150; seed++)
 		history(seed);
 }
-END_TEST
 
 SUITE(history, histories)

@@ -122,7 +122,7 @@ static void applied(size_t i, struct segmented_list *list)
 	buf_free(&after);
 }
 
-START_TEST(one_part)
+TEST(one_part)
 {
 	for (size_t i = 0; i < CASES; i++) {
 		struct items items = items_of(cases[i].before);
@@ -143,7 +143,6 @@ START_TEST(one_part)
 		buf_free(&expected);
 	}
 }
-END_TEST
 
 static void add_part(const struct items *items, size_t from, size_t to, struct buf *log)
 {
@@ -172,7 +171,7 @@ static void divided(size_t i, const struct items *items, size_t first, size_t se
 	buf_free(&base);
 }
 
-START_TEST(three_parts)
+TEST(three_parts)
 {
 	for (size_t i = 0; i < CASES; i++) {
 		struct items items = items_of(cases[i].before);
@@ -183,10 +182,9 @@ START_TEST(three_parts)
 		items_free(&items);
 	}
 }
-END_TEST
 
 /* Other tests compare lists with this model. */
-START_TEST(the_model)
+TEST(the_model)
 {
 	for (size_t i = 0; i < CASES; i++) {
 		struct items items = items_of(cases[i].before);
@@ -201,6 +199,5 @@ START_TEST(the_model)
 		buf_free(&after);
 	}
 }
-END_TEST
 
 SUITE(items, one_part, three_parts, the_model)

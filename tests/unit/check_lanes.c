@@ -3,7 +3,7 @@
 
 #include "conversations.h"
 
-START_TEST(append_is_one_call)
+TEST(append_is_one_call)
 {
 	client_asks("sadd k a b\r\n");
 	server_is_asked(APPEND("k", 6, "+a +b "));
@@ -12,10 +12,9 @@ START_TEST(append_is_one_call)
 	client_is_told("STORED\r\n");
 	server_hears_nothing();
 }
-END_TEST
 
 /* While one append is on its way the others gather. */
-START_TEST(neighbouring_appends_merge)
+TEST(neighbouring_appends_merge)
 {
 	client_asks("sadd k a\r\nsadd k b c\r\nsrem k d\r\nsadd k e noreply\r\nsadd k f\r\n");
 	server_is_asked(APPEND("k", 3, "+a "));
@@ -26,9 +25,8 @@ START_TEST(neighbouring_appends_merge)
 	client_is_told("STORED\r\nDELETED\r\nSTORED\r\n");
 	server_hears_nothing();
 }
-END_TEST
 
-START_TEST(other_keys_do_not_wait)
+TEST(other_keys_do_not_wait)
 {
 	client_asks("sadd k a\r\nsadd l b\r\nsmembers m\r\n");
 	server_is_asked(APPEND("k", 3, "+a ") APPEND("l", 3, "+b ") FETCH("m"));
@@ -37,9 +35,8 @@ START_TEST(other_keys_do_not_wait)
 	server_answers("STORED\r\nEN\r\n");
 	client_is_told("STORED\r\nSTORED\r\nEND\r\n");
 }
-END_TEST
 
-START_TEST(neighbouring_reads_share_a_fetch)
+TEST(neighbouring_reads_share_a_fetch)
 {
 	client_asks("sadd k a\r\nscard k\r\nsmembers k\r\nsismember k b\r\nsmismember k a b "
 		    "c\r\nsadd k z\r\nscard k\r\n");
@@ -54,10 +51,9 @@ START_TEST(neighbouring_reads_share_a_fetch)
 	server_answers(FOUND("k", 9, "+a +c +z "));
 	client_is_told("STORED\r\n3\r\n");
 }
-END_TEST
 
 /* Each learns the value that its own part brought about. */
-START_TEST(neighbouring_counts_merge)
+TEST(neighbouring_counts_merge)
 {
 	client_asks("evincr E\r\nevincr E 5\r\nevincr E 10\r\nevincr E 1\r\n");
 	server_is_asked("incr E::2015022016 1\r\n");
@@ -68,9 +64,8 @@ START_TEST(neighbouring_counts_merge)
 	client_is_told("12\r\n22\r\n23\r\n");
 	server_hears_nothing();
 }
-END_TEST
 
-START_TEST(counts_wrap_around)
+TEST(counts_wrap_around)
 {
 	client_asks("evincr E\r\nevincr E 9223372036854775807\r\nevincr E 9223372036854775807\r\nevincr E 3\r\n");
 	server_is_asked("incr E::2015022016 1\r\n");
@@ -79,10 +74,9 @@ START_TEST(counts_wrap_around)
 	server_answers("8\r\n");
 	client_is_told("7\r\n9223372036854775814\r\n5\r\n8\r\n");
 }
-END_TEST
 
 /* A plain command on a key that has a lane waits its turn in it; on any other key it does not. */
-START_TEST(plain_calls_keep_the_order)
+TEST(plain_calls_keep_the_order)
 {
 	client_asks("sadd k a\r\nget k\r\nset k 1 2 1\r\nx\r\nget j\r\nsadd k b\r\ndelete k\r\nmg "
 		    "k v\r\n");
@@ -97,10 +91,9 @@ START_TEST(plain_calls_keep_the_order)
 	server_answers("DELETED\r\nEN\r\n");
 	client_is_told("DELETED\r\nEN\r\n");
 }
-END_TEST
 
 /* Plain calls before a collection's command are on their way already, on the same connection. */
-START_TEST(plain_calls_before)
+TEST(plain_calls_before)
 {
 	client_asks("delete k\r\nsadd k a\r\nget k\r\n");
 	server_is_asked("delete k\r\n" APPEND("k", 3, "+a "));
@@ -109,9 +102,8 @@ START_TEST(plain_calls_before)
 	server_answers("EN\r\n");
 	client_is_told("DELETED\r\nSTORED\r\nEND\r\n");
 }
-END_TEST
 
-START_TEST(replacing_runs_alone)
+TEST(replacing_runs_alone)
 {
 	client_asks("sadd k a\r\nsset k b\r\nsset k c\r\nsadd k d\r\n");
 	server_is_asked(APPEND("k", 3, "+a "));
@@ -128,10 +120,9 @@ START_TEST(replacing_runs_alone)
 	server_answers("STORED\r\n");
 	client_is_told("STORED\r\nSTORED\r\nSTORED\r\nSTORED\r\n");
 }
-END_TEST
 
 /* All that waited together share the failure, what comes behind tries for itself. */
-START_TEST(failures_reach_all_of_a_batch)
+TEST(failures_reach_all_of_a_batch)
 {
 	client_asks("sadd k a\r\nsadd k b\r\nsrem k c\r\nscard k\r\n");
 	server_is_asked(APPEND("k", 3, "+a "));
@@ -145,9 +136,8 @@ START_TEST(failures_reach_all_of_a_batch)
 		       "SERVER_ERROR upstream mc:11211 timed out, outcome unknown\r\n"
 		       "SERVER_ERROR upstream mc:11211 unavailable\r\n");
 }
-END_TEST
 
-START_TEST(failures_of_counts)
+TEST(failures_of_counts)
 {
 	client_asks("evincr E\r\nevincr E\r\nevincr E\r\n");
 	fake_fail(&fake, RESULT_LOST);
@@ -156,10 +146,9 @@ START_TEST(failures_of_counts)
 		       "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n"
 		       "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n");
 }
-END_TEST
 
 /* Many lanes at once: the table grows, and each finds its own. */
-START_TEST(many_lanes)
+TEST(many_lanes)
 {
 	/* So large that no append looks at the size by chance. */
 	static const struct collection_options options = { .log_size = 1u << 29, .table_size = 65536, .merges = 1 };
@@ -181,10 +170,9 @@ START_TEST(many_lanes)
 	for (int i = 0; i < 5; i++)
 		ck_assert_uint_eq(fake_waiting(&fake), 0);
 }
-END_TEST
 
 /* A merged append stays within bounds, and what is over goes into the next. */
-START_TEST(merging_is_bounded)
+TEST(merging_is_bounded)
 {
 	struct buf text = BUF_EMPTY;
 	size_t appended = 0;
@@ -215,7 +203,6 @@ START_TEST(merging_is_bounded)
 	ck_assert_uint_eq(appended, 3 + 100 * 1200);
 	buf_free(&text);
 }
-END_TEST
 
 CONVERSATIONS(lanes, append_is_one_call, neighbouring_appends_merge, other_keys_do_not_wait,
 	neighbouring_reads_share_a_fetch, neighbouring_counts_merge, counts_wrap_around, plain_calls_keep_the_order,

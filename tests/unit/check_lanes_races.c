@@ -3,7 +3,7 @@
 
 #define NOT_STORED "NOT_STORED\r\n"
 
-START_TEST(creating)
+TEST(creating)
 {
 	client_asks("sadd k a b\r\n");
 	server_is_asked(APPEND("k", 6, "+a +b "));
@@ -14,9 +14,8 @@ START_TEST(creating)
 	server_answers("STORED\r\n");
 	client_is_told("STORED\r\n");
 }
-END_TEST
 
-START_TEST(creating_with_a_ttl)
+TEST(creating_with_a_ttl)
 {
 	static const struct collection_rule rule = { .prefix = { "t-", 2 }, .ttl = 60 };
 
@@ -27,10 +26,9 @@ START_TEST(creating_with_a_ttl)
 	server_answers("STORED\r\n");
 	client_is_told("STORED\r\n");
 }
-END_TEST
 
 /* Another proxy creates it first: then there is something to append to. */
-START_TEST(another_creates_it)
+TEST(another_creates_it)
 {
 	client_asks("sadd k a\r\n");
 	server_answers(NOT_STORED "EN\r\n" NOT_STORED);
@@ -38,10 +36,9 @@ START_TEST(another_creates_it)
 	server_answers("STORED\r\n");
 	client_is_told("STORED\r\n");
 }
-END_TEST
 
 /* It was created between the append and the look. */
-START_TEST(another_creates_it_before_the_look)
+TEST(another_creates_it_before_the_look)
 {
 	client_asks("sadd k a\r\n");
 	server_answers(NOT_STORED LOOKED("k"));
@@ -49,10 +46,9 @@ START_TEST(another_creates_it_before_the_look)
 	server_answers("STORED\r\n");
 	client_is_told("STORED\r\n");
 }
-END_TEST
 
 /* Created and gone again, for ever: bounded. */
-START_TEST(creation_is_lost_again_and_again)
+TEST(creation_is_lost_again_and_again)
 {
 	int rounds = 0;
 
@@ -63,10 +59,9 @@ START_TEST(creation_is_lost_again_and_again)
 	ck_assert_int_lt(rounds, 100);
 	client_is_told("SERVER_ERROR busy\r\n");
 }
-END_TEST
 
 /* The item is there and yet nothing can be appended: it is full. */
-START_TEST(full)
+TEST(full)
 {
 	int rounds = 0;
 
@@ -77,9 +72,8 @@ START_TEST(full)
 	ck_assert_int_lt(rounds, 100);
 	client_is_told("SERVER_ERROR object too large for cache\r\n");
 }
-END_TEST
 
-START_TEST(nothing_to_add_to)
+TEST(nothing_to_add_to)
 {
 	client_asks("saddx k a\r\n");
 	server_is_asked(APPEND("k", 3, "+a "));
@@ -92,11 +86,10 @@ START_TEST(nothing_to_add_to)
 	server_answers(NOT_STORED "EN\r\n");
 	client_is_told("NOT_FOUND\r\n");
 }
-END_TEST
 
 /* In one batch: those before the one that creates find nothing, and leave no trace; those behind it
  * find a set. */
-START_TEST(a_batch_that_creates_in_its_middle)
+TEST(a_batch_that_creates_in_its_middle)
 {
 	client_asks("scard k\r\nsrem k a\r\nsaddx k b\r\nsadd k c\r\nsrem k d\r\nsaddx k e\r\n");
 	server_is_asked(FETCH("k"));
@@ -111,9 +104,8 @@ START_TEST(a_batch_that_creates_in_its_middle)
 	server_answers("STORED\r\n");
 	client_is_told("STORED\r\nDELETED\r\nSTORED\r\n");
 }
-END_TEST
 
-START_TEST(failures_while_creating)
+TEST(failures_while_creating)
 {
 	client_asks("sadd k a\r\n");
 	server_answers(NOT_STORED);
@@ -127,9 +119,8 @@ START_TEST(failures_while_creating)
 	server_answers(NOT_STORED "EN\r\nSERVER_ERROR out of memory storing object\r\n");
 	client_is_told("SERVER_ERROR out of memory storing object\r\n");
 }
-END_TEST
 
-START_TEST(replacing_what_is_missing)
+TEST(replacing_what_is_missing)
 {
 	client_asks("sset k a b a\r\n");
 	server_is_asked(FETCH_TO_REPLACE("k"));
@@ -138,10 +129,9 @@ START_TEST(replacing_what_is_missing)
 	server_answers("STORED\r\n");
 	client_is_told("STORED\r\n");
 }
-END_TEST
 
 /* Every CAS goes with the token, and on the connection, of the read just before it. */
-START_TEST(replacing_loses_and_wins)
+TEST(replacing_loses_and_wins)
 {
 	client_asks("sset k a\r\n");
 	server_answers("VA 3 kk f0 c9\r\n+x \r\n");
@@ -157,9 +147,8 @@ START_TEST(replacing_loses_and_wins)
 	server_answers("STORED\r\n");
 	client_is_told("STORED\r\n");
 }
-END_TEST
 
-START_TEST(replacing_loses_for_ever)
+TEST(replacing_loses_for_ever)
 {
 	int rounds = 0;
 
@@ -174,10 +163,9 @@ START_TEST(replacing_loses_for_ever)
 	server_answers(FOUND("k", 3, "+x "));
 	client_is_told("1\r\n");
 }
-END_TEST
 
 /* What is no collection is left as it is. */
-START_TEST(not_a_collection)
+TEST(not_a_collection)
 {
 	client_asks("sset k a\r\n");
 	server_answers("VA 5 kk f0 c9\r\nhello\r\n");
@@ -190,9 +178,8 @@ START_TEST(not_a_collection)
 	client_is_told("CLIENT_ERROR value is not a collection\r\n");
 	server_is_asked(FETCH_TO_REPLACE("k") FETCH("k") FETCH("k"));
 }
-END_TEST
 
-START_TEST(failures_while_replacing)
+TEST(failures_while_replacing)
 {
 	client_asks("sset k a\r\n");
 	fake_fail(&fake, RESULT_UNAVAILABLE);
@@ -202,9 +189,8 @@ START_TEST(failures_while_replacing)
 	fake_fail(&fake, RESULT_TIMED_OUT);
 	client_is_told("SERVER_ERROR upstream mc:11211 timed out, outcome unknown\r\n");
 }
-END_TEST
 
-START_TEST(beginning_a_count)
+TEST(beginning_a_count)
 {
 	client_asks("evincr E 3\r\n");
 	server_is_asked("incr E::2015022016 3\r\n");
@@ -213,9 +199,8 @@ START_TEST(beginning_a_count)
 	server_answers("STORED\r\n");
 	client_is_told("3\r\n");
 }
-END_TEST
 
-START_TEST(another_begins_the_count)
+TEST(another_begins_the_count)
 {
 	client_asks("evincr E 3\r\nevincr E 4\r\nevincr E 5\r\n");
 	server_answers("1\r\n");
@@ -226,9 +211,8 @@ START_TEST(another_begins_the_count)
 	server_answers("109\r\n");
 	client_is_told("104\r\n109\r\n");
 }
-END_TEST
 
-START_TEST(count_is_lost_for_ever)
+TEST(count_is_lost_for_ever)
 {
 	int rounds = 0;
 
@@ -238,7 +222,6 @@ START_TEST(count_is_lost_for_ever)
 	ck_assert_int_lt(rounds, 100);
 	client_is_told("SERVER_ERROR busy\r\n");
 }
-END_TEST
 
 CONVERSATIONS(lanes_races, creating, creating_with_a_ttl, another_creates_it, another_creates_it_before_the_look,
 	creation_is_lost_again_and_again, full, nothing_to_add_to, a_batch_that_creates_in_its_middle,

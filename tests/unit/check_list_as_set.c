@@ -68,7 +68,7 @@ static char popped(void)
 }
 
 /* The mark, the segments, the order and what is there twice stay. */
-START_TEST(stays_a_list)
+TEST(stays_a_list)
 {
 	static const char items[] = "abacdbe";
 	char log[64], left[64];
@@ -85,10 +85,9 @@ START_TEST(stays_a_list)
 	asks_and_hears("lrange k 0 -1\r\n", log);
 	asks_and_hears("scard k\r\n", "4\r\n");
 }
-END_TEST
 
 /* What was put in front meanwhile stays in front. */
-START_TEST(loses_to_a_push)
+TEST(loses_to_a_push)
 {
 	char base[64];
 
@@ -97,10 +96,9 @@ START_TEST(loses_to_a_push)
 	snprintf(base, sizeof(base), "+z " LIST "-%c ", popped());
 	is_stored(base);
 }
-END_TEST
 
 /* The key holds something else: nothing of the list comes back. */
-START_TEST(loses_to_another_value)
+TEST(loses_to_another_value)
 {
 	static const char *const others[] = { "+x +y ", "@list +x +y +x ", "@list @" OTHER " ",
 		"@list @" OTHER ":0:1 +y ", "+a +b +a +c +d +b +e +x +y -a -b -c -d -e " };
@@ -114,10 +112,9 @@ START_TEST(loses_to_another_value)
 		is_stored(base);
 	}
 }
-END_TEST
 
 /* Nothing is known of a list whose segment is gone, even if its base could not be removed. */
-START_TEST(a_segment_is_gone)
+TEST(a_segment_is_gone)
 {
 	struct buf base = BUF_EMPTY;
 
@@ -136,10 +133,9 @@ START_TEST(a_segment_is_gone)
 	ck_assert_ptr_null(server_find(&server, SLICE("k")));
 	buf_free(&base);
 }
-END_TEST
 
 /* So it is where somebody else has written over the segment. */
-START_TEST(a_segment_is_changed)
+TEST(a_segment_is_changed)
 {
 	put("k", "@list @" SEGMENT ".cce0bdec59232f14 +e ");
 	asks_and_hears("scard k\r\n", "5\r\n");
@@ -149,10 +145,9 @@ START_TEST(a_segment_is_changed)
 	ck_assert_ptr_null(server_find(&server, SLICE("k")));
 	assert_bytes(buf_slice(&server_find(&server, SLICE("k." SEGMENT))->value), "+a +b +a +c +d +x ");
 }
-END_TEST
 
 /* Before removals fill the base, they go. */
-START_TEST(pops_are_compacted)
+TEST(pops_are_compacted)
 {
 	struct buf log = BUF_EMPTY;
 
@@ -171,7 +166,6 @@ START_TEST(pops_are_compacted)
 	is_stored("@list ");
 	buf_free(&log);
 }
-END_TEST
 
 SUITE_AROUND(list_as_set, setup, teardown, stays_a_list, loses_to_a_push, loses_to_another_value, a_segment_is_gone,
 	a_segment_is_changed, pops_are_compacted)

@@ -22,7 +22,7 @@ static const char *const malformed[] = { "a", "a ", "+", "-", "+a", "+a -b", "+ 
 	"+a\n", "+a\t ", "+a\x7f ", "+a b ", "@list ", "+a @list ", "+a *b " };
 
 /* Each log lies right before a page that traps, so a read past its end crashes. */
-START_TEST(tokens)
+TEST(tokens)
 {
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		struct log_index *log_index = log_index_create(guard_text(good[i].log), NULL);
@@ -35,9 +35,8 @@ START_TEST(tokens)
 		log_index_release(log_index);
 	}
 }
-END_TEST
 
-START_TEST(some_tokens)
+TEST(some_tokens)
 {
 	struct log_index *log_index = log_index_create(guard_text("+a -bc +def "), NULL);
 
@@ -50,14 +49,12 @@ START_TEST(some_tokens)
 	assert_bytes(log_index_tokens(log_index, 3, 0), "");
 	log_index_release(log_index);
 }
-END_TEST
 
-START_TEST(refused)
+TEST(refused)
 {
 	for (size_t i = 0; i < sizeof(malformed) / sizeof(malformed[0]); i++)
 		ck_assert_msg(!log_index_create(guard_text(malformed[i]), NULL), "\"%s\"", malformed[i]);
 }
-END_TEST
 
 static struct buf one_token(size_t length)
 {
@@ -70,7 +67,7 @@ static struct buf one_token(size_t length)
 	return log;
 }
 
-START_TEST(the_longest_member)
+TEST(the_longest_member)
 {
 	struct buf fits = one_token(MEMBER_MAX), longer = one_token(MEMBER_MAX + 1);
 	struct log_index *log_index = log_index_create(guard_place(buf_slice(&fits)), NULL);
@@ -81,10 +78,9 @@ START_TEST(the_longest_member)
 	buf_free(&fits);
 	buf_free(&longer);
 }
-END_TEST
 
 /* So many tokens that the table of offsets must grow. */
-START_TEST(many_tokens)
+TEST(many_tokens)
 {
 	enum { TOKENS = 1000 };
 	struct buf log = BUF_EMPTY;
@@ -106,10 +102,9 @@ START_TEST(many_tokens)
 	log_index_release(log_index);
 	buf_free(&log);
 }
-END_TEST
 
 /* The bytes of an owned log stay until its last user releases the index, and count as its memory. */
-START_TEST(sharing)
+TEST(sharing)
 {
 	struct buf own = BUF_EMPTY;
 	struct log_index *log_index, *borrowing = log_index_create(SLICE("+a +b "), NULL);
@@ -127,10 +122,9 @@ START_TEST(sharing)
 	log_index_release(borrowing);
 	log_index_release(NULL);
 }
-END_TEST
 
 /* A malformed log is taken, too. */
-START_TEST(refused_and_taken)
+TEST(refused_and_taken)
 {
 	struct buf own = BUF_EMPTY;
 
@@ -138,6 +132,5 @@ START_TEST(refused_and_taken)
 	ck_assert_ptr_null(log_index_create(buf_slice(&own), &own));
 	ck_assert_ptr_null(own.data);
 }
-END_TEST
 
 SUITE(log_index, tokens, some_tokens, refused, the_longest_member, many_tokens, sharing, refused_and_taken)

@@ -31,7 +31,7 @@ static const char *parses(const char *text)
 	return parses_slice(guard_text(text));
 }
 
-START_TEST(logins)
+TEST(logins)
 {
 	ck_assert_str_eq(parses("set auth 0 0 7\r\nfoo bar\r\n"), "ready <foo bar> 25");
 	ck_assert_str_eq(parses("set auth 0 0 7\r\nfoo bar\r\nget a\r\n"), "ready <foo bar> 25");
@@ -45,11 +45,10 @@ START_TEST(logins)
 	ck_assert_str_eq(parses("set auth 0 0 7\nfoo bar\r\n"), "ready <foo bar> 24");
 	ck_assert_str_eq(parses("set auth 0 0 0\r\n\r\n"), "ready <> 18");
 }
-END_TEST
 
 #define UNAUTHENTICATED "<CLIENT_ERROR unauthenticated>"
 
-START_TEST(others)
+TEST(others)
 {
 	ck_assert_str_eq(parses("get a\r\n"), "refused " UNAUTHENTICATED " 7+0");
 	ck_assert_str_eq(parses("\r\n"), "refused " UNAUTHENTICATED " 2+0");
@@ -62,10 +61,9 @@ START_TEST(others)
 	ck_assert_str_eq(parses("delete k noreply\r\n"), "refused " UNAUTHENTICATED " 18+0 quiet");
 	ck_assert_str_eq(parses("GET / HTTP/1.0\r\n"), "hang up");
 }
-END_TEST
 
 /* Their data must not be read as requests. */
-START_TEST(data_of_others)
+TEST(data_of_others)
 {
 	ck_assert_str_eq(parses("add k 0 0 5\r\nhello\r\n"), "refused " UNAUTHENTICATED " 20+0");
 	ck_assert_str_eq(parses("add k 0 0 5 noreply\r\nhello\r\n"), "refused " UNAUTHENTICATED " 28+0 quiet");
@@ -74,9 +72,8 @@ START_TEST(data_of_others)
 	ck_assert_str_eq(parses("ms k 5\r\nhello\r\n"), "refused " UNAUTHENTICATED " 15+0");
 	ck_assert_str_eq(parses("cas k 0 0 5\r\nhello\r\n"), "refused " UNAUTHENTICATED " 13+7");
 }
-END_TEST
 
-START_TEST(sizes)
+TEST(sizes)
 {
 	static char text[4096];
 
@@ -103,10 +100,9 @@ START_TEST(sizes)
 	snprintf(text, sizeof(text), "set %01000d 0 0 7\r\nfoo bar\r\n", 0);
 	ck_assert_str_eq(parses(text), "ready <foo bar> 1021");
 }
-END_TEST
 
 /* Each request comes byte by byte, with what is known of it kept; and ends where it ends, whatever follows. */
-START_TEST(cut_at_every_byte)
+TEST(cut_at_every_byte)
 {
 	static const char *const texts[] = { "set auth 0 0 7\r\nfoo bar\r\n", "set a 0 0 7 noreply\r\nfoo bar\r\n",
 		"get a\r\n", "add k 0 0 5\r\nhello\r\n", "set auth 0 0\r\n" };
@@ -122,10 +118,9 @@ START_TEST(cut_at_every_byte)
 		ck_assert_uint_eq(r.consumed, length);
 	}
 }
-END_TEST
 
 /* No field may lead to what memcached does for a refused request. */
-START_TEST(no_command)
+TEST(no_command)
 {
 	struct request_progress progress = { 0 };
 	struct request r;
@@ -133,7 +128,6 @@ START_TEST(no_command)
 	ck_assert_int_eq(login_parse(guard_text("ms k 99999999\r\n"), &progress, &r), REQUEST_FATAL);
 	ck_assert(!r.command && !r.too_large && !request_discards(&r));
 }
-END_TEST
 
 static const char *splits(const char *text)
 {
@@ -146,7 +140,7 @@ static const char *splits(const char *text)
 	return out;
 }
 
-START_TEST(splitting)
+TEST(splitting)
 {
 	ck_assert_str_eq(splits("foo bar"), "<foo> <bar>");
 	ck_assert_str_eq(splits(" foo  bar "), "<foo> <bar>");
@@ -157,6 +151,5 @@ START_TEST(splitting)
 	ck_assert_str_eq(splits(""), "no");
 	ck_assert_str_eq(splits("  "), "no");
 }
-END_TEST
 
 SUITE(login, logins, others, data_of_others, sizes, cut_at_every_byte, no_command, splitting)

@@ -56,7 +56,7 @@ static void assert_about(uint64_t got, uint64_t wanted)
 		(unsigned long long)got, (unsigned long long)wanted);
 }
 
-START_TEST(each_key_counts)
+TEST(each_key_counts)
 {
 	ask("a b a c", 4, 64000, 400, START);
 	assert_about(weight_of(HOTKEYS_REQUESTS, "a", START), 2000);
@@ -64,10 +64,9 @@ START_TEST(each_key_counts)
 	assert_about(weight_of(HOTKEYS_REQUESTS, "c", START), 1000);
 	assert_about(weight_of(HOTKEYS_BYTES, "b", START), 1000 * 100);
 }
-END_TEST
 
 /* A request of very many keys is sampled many times, and one key may have spaces. */
-START_TEST(many_keys_and_odd_ones)
+TEST(many_keys_and_odd_ones)
 {
 	static char keys[4 * 12800];
 
@@ -80,10 +79,9 @@ START_TEST(many_keys_and_odd_ones)
 	ask("a b", 1, 64 * 200, 1, START);
 	assert_about(weight_of(HOTKEYS_REQUESTS, "a b", START), 200);
 }
-END_TEST
 
 /* Yesterday's hot key leaves. The seconds are weighed alike, so the rate of a steady key stays. */
-START_TEST(half_life)
+TEST(half_life)
 {
 	uint64_t now = START, weight;
 
@@ -100,16 +98,14 @@ START_TEST(half_life)
 		(uint64_t)(100 * (double)weight_of(HOTKEYS_REQUESTS, "steady", now) / hotkeys_seconds(&hotkeys, now)),
 		100 * 10);
 }
-END_TEST
 
-START_TEST(seconds)
+TEST(seconds)
 {
 	ck_assert_double_eq(hotkeys_seconds(&hotkeys, START), 0);
 	ck_assert_double_eq(hotkeys_seconds(&hotkeys, START + 2500), 2.5);
 	ck_assert_double_eq_tol(hotkeys_seconds(&hotkeys, START + HALF + 1000), HOTKEYS_HALF_LIFE / 2.0 + 1, 0.01);
 	ck_assert_double_eq_tol(hotkeys_seconds(&hotkeys, START + 50 * (uint64_t)HALF), HOTKEYS_HALF_LIFE, 0.1);
 }
-END_TEST
 
 /* --- the largest sets --- */
 
@@ -118,7 +114,7 @@ static void note(const char *key, uint64_t bytes, int64_t now)
 	largest_note(&largest, slice_of(key, strlen(key)), bytes / 10, bytes, now);
 }
 
-START_TEST(keeps_the_largest)
+TEST(keeps_the_largest)
 {
 	static struct large_collection list[2 * LARGEST_ENTRIES];
 	char key[8];
@@ -144,7 +140,6 @@ START_TEST(keeps_the_largest)
 	largest_reset(&largest);
 	ck_assert_uint_eq(largest_copy(&largest, 60, list), 0);
 }
-END_TEST
 
 static bool is_listed(const char *key)
 {
@@ -159,7 +154,7 @@ static bool is_listed(const char *key)
 }
 
 /* Keys that end alike are different keys. */
-START_TEST(takes_the_place_of_the_smallest)
+TEST(takes_the_place_of_the_smallest)
 {
 	char key[24];
 
@@ -179,10 +174,9 @@ START_TEST(takes_the_place_of_the_smallest)
 	note("1", 1, 52);
 	ck_assert(is_listed("1") && !is_listed("small"));
 }
-END_TEST
 
 /* A set may shrink, and what is not read any more gives its place up. */
-START_TEST(forgets)
+TEST(forgets)
 {
 	static struct large_collection list[LARGEST_ENTRIES];
 	char key[8];
@@ -198,11 +192,10 @@ START_TEST(forgets)
 	note("new", 5, LARGEST_FORGET + 100);
 	ck_assert_uint_eq(largest_copy(&largest, LARGEST_FORGET + 100, list), 2);
 }
-END_TEST
 
 /* --- slow requests --- */
 
-START_TEST(keeps_the_last)
+TEST(keeps_the_last)
 {
 	static struct slow_request list[SLOW_REQUESTS];
 	uint64_t count = 0, sum = 0;
@@ -219,16 +212,14 @@ START_TEST(keeps_the_last)
 	slow_reset(&slow);
 	ck_assert_uint_eq(slow_copy(&slow, list, &count), 0);
 }
-END_TEST
 
-START_TEST(a_turn_has_room_for_as_many)
+TEST(a_turn_has_room_for_as_many)
 {
 	for (int i = 0; i < SLOW_REQUESTS; i++)
 		ck_assert(slow_has_room(&slow, 7));
 	ck_assert(!slow_has_room(&slow, 7));
 	ck_assert(slow_has_room(&slow, 8));
 }
-END_TEST
 
 SUITE_AROUND(measures, setup, teardown, each_key_counts, many_keys_and_odd_ones, half_life, seconds, keeps_the_largest,
 	takes_the_place_of_the_smallest, forgets, keeps_the_last, a_turn_has_room_for_as_many)

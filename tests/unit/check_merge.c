@@ -65,7 +65,7 @@ static struct oplog_run run_of(const char *log, size_t most)
 /* --- what is read and written --- */
 
 /* Indexes first, then of each run one table after the other, as they are needed. */
-START_TEST(all_in_one)
+TEST(all_in_one)
 {
 	struct oplog_run runs[] = { run_of("+a +b +c +d +e ", 2), run_of("-b +f ", 2), run_of("+b -c +g -z ", 2) };
 
@@ -86,10 +86,9 @@ START_TEST(all_in_one)
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->segments_deleted, 2 + 3 + 1 + 2);
 	makes("gggaGGCddddddddGGG");
 }
-END_TEST
 
 /* The lane is free meanwhile: whoever asks is answered. */
-START_TEST(nobody_waits_for_it)
+TEST(nobody_waits_for_it)
 {
 	/* So that a read does not find the base too large. */
 	static const struct collection_options reading = { .log_size = 64, .table_size = 60, .merges = 1 };
@@ -110,10 +109,9 @@ START_TEST(nobody_waits_for_it)
 	client_is_told("OK\r\nSTORED\r\nVALUE k 0 5\r\na f x\r\nEND\r\n");
 	stores("@[+a +f +x] ");
 }
-END_TEST
 
 /* A merge that leaves out the oldest run keeps its removals: there is something below that they may be of. */
-START_TEST(without_the_oldest)
+TEST(without_the_oldest)
 {
 	struct buf log = BUF_EMPTY;
 	struct oplog_run runs[5];
@@ -138,10 +136,9 @@ START_TEST(without_the_oldest)
 	ck_assert(!strchr(stored_show(&server), '-'));
 	buf_free(&log);
 }
-END_TEST
 
 /* Where all that was added is removed again, the mark stays, since another run may stand behind it by now. */
-START_TEST(nothing_is_left)
+TEST(nothing_is_left)
 {
 	struct oplog_run runs[] = { run_of("+a +b ", 2), run_of("-a -b -c ", 2) };
 
@@ -153,7 +150,6 @@ START_TEST(nothing_is_left)
 	asks_and_hears("scompact k\r\n", "OK\r\n");
 	asks_and_hears("smembers k\r\n", "VALUE k 0 1\r\nx\r\nEND\r\n");
 }
-END_TEST
 
 /* --- tables that nothing else says anything about --- */
 
@@ -166,7 +162,7 @@ static int count_letters(const char *letters, char letter)
 	return count;
 }
 
-START_TEST(tables_stay)
+TEST(tables_stay)
 {
 	struct buf log = BUF_EMPTY;
 	struct oplog_run runs[2];
@@ -191,12 +187,11 @@ START_TEST(tables_stay)
 	ck_assert_ptr_nonnull(strstr(stored_show(&server), "+m0045 +m0045x +m0046 +m0048"));
 	buf_free(&log);
 }
-END_TEST
 
 /* --- turns, times to live --- */
 
 /* Where others may want their turn it rests between its slices. */
-START_TEST(in_slices)
+TEST(in_slices)
 {
 	struct oplog_run runs[] = { run_of("+a +b +c +d ", 1), run_of("-b +f ", 1) };
 	int turns = 0;
@@ -213,10 +208,9 @@ START_TEST(in_slices)
 	client_is_told("OK\r\n");
 	stores("@[+a +c +d +f] ");
 }
-END_TEST
 
 /* What is asked for while a smaller merge is under way is done behind it. */
-START_TEST(asked_for_twice)
+TEST(asked_for_twice)
 {
 	struct oplog_run runs[] = { run_of("+a +b ", 2), run_of("-b +f ", 2) };
 
@@ -226,9 +220,8 @@ START_TEST(asked_for_twice)
 	asks_and_hears("sadd k x\r\nscompact k\r\n", "OK\r\nSTORED\r\nOK\r\n");
 	stores("@[+a +f +x] ");
 }
-END_TEST
 
-START_TEST(touched_meanwhile)
+TEST(touched_meanwhile)
 {
 	struct oplog_run runs[] = { run_of("+a +b ", 2), run_of("-b +f ", 2) };
 
@@ -244,11 +237,10 @@ START_TEST(touched_meanwhile)
 	for (size_t i = 0; i < server.count; i++)
 		ck_assert(!server.items[i].there || server.items[i].ttl == 900);
 }
-END_TEST
 
 /* --- who comes between --- */
 
-START_TEST(others_add)
+TEST(others_add)
 {
 	struct oplog_run runs[] = { run_of("+a +b ", 2), run_of("-b +f ", 2) }, more[3];
 
@@ -263,7 +255,6 @@ START_TEST(others_add)
 	asks_and_hears("smembers k\r\n", "VALUE k 0 7\r\nf new q\r\nEND\r\n");
 	ck_assert_uint_ge(merges(), 1);
 }
-END_TEST
 
 /* The base refers to something else by now: what was written is deleted, and nothing of what it refers to. That is compacted. */
 static void comes_between(
@@ -280,7 +271,7 @@ static void comes_between(
 	asks_and_hears("smembers k\r\n", members);
 }
 
-START_TEST(others_change_it)
+TEST(others_change_it)
 {
 	struct oplog_run other = run_of("+x +y ", 2);
 
@@ -288,9 +279,8 @@ START_TEST(others_change_it)
 	/* Something in front is older than the runs, and must not be lost. */
 	comes_between("+q +b -a ", NULL, 0, "", "VALUE k 0 5\r\na f q\r\nEND\r\n");
 }
-END_TEST
 
-START_TEST(it_is_gone)
+TEST(it_is_gone)
 {
 	struct oplog_run runs[] = { run_of("+a +b ", 2), run_of("-b +f ", 2) };
 
@@ -304,12 +294,11 @@ START_TEST(it_is_gone)
 	ck_assert_uint_eq(stored_items(&server), 2);
 	ck_assert_ptr_null(server_find(&server, SLICE("k")));
 }
-END_TEST
 
 /* --- what fails --- */
 
 /* The set is not whole: nothing is rewritten. What is gone is found out behind the reply, what is another by who reads it. */
-START_TEST(an_item_is_gone)
+TEST(an_item_is_gone)
 {
 	for (size_t lost = 0; lost < 4; lost++) {
 		struct oplog_run runs[] = { run_of("+a +b +c ", 2), run_of("-b +f ", 2) };
@@ -333,9 +322,8 @@ START_TEST(an_item_is_gone)
 		server_free(&server);
 	}
 }
-END_TEST
 
-START_TEST(a_call_fails)
+TEST(a_call_fails)
 {
 	static const struct {
 		enum call_verb verb;
@@ -361,7 +349,6 @@ START_TEST(a_call_fails)
 		asks_and_hears("smembers k\r\n", "VALUE k 0 5\r\na f x\r\nEND\r\n");
 	}
 }
-END_TEST
 
 #define REFUSES(text) \
 	{ \
@@ -386,7 +373,7 @@ static int answer_commits(const struct result *r)
 }
 
 /* It is not tried again at once. What was written is deleted, unless the base may refer to it. */
-START_TEST(the_commit_fails)
+TEST(the_commit_fails)
 {
 	static const struct {
 		struct result result;
@@ -421,7 +408,6 @@ START_TEST(the_commit_fails)
 		asks_and_hears("scard k\r\n", "17\r\n");
 	}
 }
-END_TEST
 
 SUITE_AROUND(merge, setup, teardown, all_in_one, nobody_waits_for_it, without_the_oldest, nothing_is_left, tables_stay,
 	in_slices, asked_for_twice, touched_meanwhile, others_add, others_change_it, it_is_gone, an_item_is_gone,

@@ -24,7 +24,7 @@ static const struct {
 	{ { 100000, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 }, 1, 17 },
 };
 
-START_TEST(which_runs)
+TEST(which_runs)
 {
 	for (size_t i = 0; i < sizeof(plans) / sizeof(plans[0]); i++) {
 		struct oplog_run runs[20] = { { .bytes = 0 } };
@@ -38,10 +38,9 @@ START_TEST(which_runs)
 			ck_assert_msg(from == plans[i].from && to == plans[i].to, "plan %zu: %zu to %zu", i, from, to);
 	}
 }
-END_TEST
 
 /* However many are added, few are kept. */
-START_TEST(in_the_long_run)
+TEST(in_the_long_run)
 {
 	struct oplog_run runs[64] = { { .bytes = 1000000 } };
 	size_t count = 1, most = 0, from, to;
@@ -61,9 +60,8 @@ START_TEST(in_the_long_run)
 	}
 	ck_assert_uint_lt(most, 24);
 }
-END_TEST
 
-START_TEST(listed)
+TEST(listed)
 {
 	struct oplog_run runs[MERGE_RUNS_MAX];
 	size_t ends[MERGE_RUNS_MAX];
@@ -76,6 +74,5 @@ START_TEST(listed)
 	ck_assert_uint_eq(ends[1], block.n);
 	ck_assert_uint_eq(ends[0], block.n - sizeof("@i00000000003.2.9.7.42.0000000000000000 ") + 1);
 }
-END_TEST
 
 SUITE(merge_plan, which_runs, in_the_long_run, listed)

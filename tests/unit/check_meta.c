@@ -5,7 +5,7 @@
 
 static const struct dialect *const meta = &dialect_meta;
 
-START_TEST(encode_reads)
+TEST(encode_reads)
 {
 	struct call call = { .verb = CALL_GET, .key = SLICE("k"), .want = WANT_VALUE };
 
@@ -18,10 +18,9 @@ START_TEST(encode_reads)
 	call.exptime = -1;
 	dialect_encodes(meta, &call, "mg k T-1 k f c t s v\r\n");
 }
-END_TEST
 
 /* What is written goes by the classic verbs: `ms` deletes what is there when it fails. */
-START_TEST(encode_the_rest_as_classic)
+TEST(encode_the_rest_as_classic)
 {
 	for (enum call_verb verb = CALL_SET; verb <= CALL_STATS; verb++) {
 		struct call call = { .verb = verb, .key = SLICE("k"), .value = SLICE("x"), .line = SLICE("mg k") };
@@ -32,9 +31,8 @@ START_TEST(encode_the_rest_as_classic)
 		buf_free(&out);
 	}
 }
-END_TEST
 
-START_TEST(decode_value)
+TEST(decode_value)
 {
 	static const struct expect expect = { CALL_GET, WANT_VALUE, { "k", 1 }, 0 };
 	static const struct reply_case cases[] = {
@@ -72,9 +70,8 @@ START_TEST(decode_value)
 	};
 	DECODES(meta, &expect, cases);
 }
-END_TEST
 
-START_TEST(decode_all_that_may_be_wanted)
+TEST(decode_all_that_may_be_wanted)
 {
 	static const struct expect expect = { CALL_GAT, WANT_VALUE | WANT_CAS | WANT_TTL, { "k", 1 }, 0 };
 	static const struct reply_case cases[] = {
@@ -87,10 +84,9 @@ START_TEST(decode_all_that_may_be_wanted)
 	};
 	DECODES(meta, &expect, cases);
 }
-END_TEST
 
 /* Also as memcached does not write it: other flags, in another order. */
-START_TEST(decode_value_and_cas)
+TEST(decode_value_and_cas)
 {
 	static const struct expect expect = { CALL_GET, WANT_VALUE | WANT_CAS, { "k", 1 }, 0 };
 	static const struct reply_case cases[] = {
@@ -110,9 +106,8 @@ START_TEST(decode_value_and_cas)
 	};
 	DECODES(meta, &expect, cases);
 }
-END_TEST
 
-START_TEST(decode_without_value)
+TEST(decode_without_value)
 {
 	static const struct expect expect = { CALL_GET, WANT_SIZE, { "k", 1 }, 0 };
 	static const struct reply_case cases[] = {
@@ -124,9 +119,8 @@ START_TEST(decode_without_value)
 	};
 	DECODES(meta, &expect, cases);
 }
-END_TEST
 
-START_TEST(decode_the_rest_as_classic)
+TEST(decode_the_rest_as_classic)
 {
 	static const struct expect append = { CALL_APPEND, 0, { "k", 1 }, 0 }, cas = { CALL_CAS, 0, { "k", 1 }, 0 };
 	static const struct reply_case appends[] = { { "STORED\r\n", "done" }, { "NOT_STORED\r\n", "not stored" },
@@ -136,10 +130,9 @@ START_TEST(decode_the_rest_as_classic)
 	DECODES(meta, &append, appends);
 	DECODES(meta, &cas, loses);
 }
-END_TEST
 
 /* A key of 250 bytes, encoded and not, and one of more. */
-START_TEST(long_keys)
+TEST(long_keys)
 {
 	char key[251], reply[700];
 	struct expect expect = { CALL_GET, WANT_VALUE, slice_of(key, 250), 0 };
@@ -157,7 +150,6 @@ START_TEST(long_keys)
 	n = snprintf(reply, sizeof(reply), "VA 1 k%0400d b f0\r\nx\r\n", 0);
 	ck_assert_int_eq(meta->decode(guard_place(slice_of(reply, (size_t)n)), &expect, &r), -1);
 }
-END_TEST
 
 SUITE(meta, encode_reads, encode_the_rest_as_classic, decode_value, decode_all_that_may_be_wanted, decode_value_and_cas,
 	decode_without_value, decode_the_rest_as_classic, long_keys)

@@ -23,7 +23,7 @@ static void bad(enum command_id id, const char *flags, const char *expected)
 	ck_assert_msg(error && strcmp(error, expected) == 0, "%s: %s: %s", command_get(id)->name.p, flags, error);
 }
 
-START_TEST(known_flags)
+TEST(known_flags)
 {
 	good(COMMAND_MG, "");
 	good(COMMAND_MG, " b c f h k l q s t u v N30 R30 T-1 Oabc");
@@ -37,9 +37,8 @@ START_TEST(known_flags)
 	for (const char *mode = "IiDd+-"; *mode; mode++)
 		good(COMMAND_MA, (char[]){ 'M', *mode, '\0' });
 }
-END_TEST
 
-START_TEST(unknown_flags)
+TEST(unknown_flags)
 {
 	bad(COMMAND_MG, " Z", "CLIENT_ERROR invalid flag");
 	bad(COMMAND_MG, " b1", "CLIENT_ERROR invalid flag");
@@ -54,10 +53,9 @@ START_TEST(unknown_flags)
 	bad(COMMAND_MG, " O1 O2", "CLIENT_ERROR duplicate flag");
 	bad(COMMAND_MG, " \xff", "CLIENT_ERROR invalid flag");
 }
-END_TEST
 
 /* memcached takes them from any of the four commands, and those that mean nothing to one are ignored. */
-START_TEST(ignored_flags)
+TEST(ignored_flags)
 {
 	static const enum command_id commands[] = { COMMAND_MG, COMMAND_MS, COMMAND_MD, COMMAND_MA };
 
@@ -69,9 +67,8 @@ START_TEST(ignored_flags)
 	good(COMMAND_MG, " MA");
 	good(COMMAND_MD, " Mxy");
 }
-END_TEST
 
-START_TEST(numbers)
+TEST(numbers)
 {
 	static const char wrong[] = "CLIENT_ERROR bad token in command line format";
 
@@ -86,19 +83,17 @@ START_TEST(numbers)
 	bad(COMMAND_MA, " D-1", wrong);
 	bad(COMMAND_MA, " Nx", wrong);
 }
-END_TEST
 
 /* A server that is sent more than it takes loses its place. */
-START_TEST(bounded)
+TEST(bounded)
 {
 	good(COMMAND_MG, " O12345678901234567890123456789012");
 	bad(COMMAND_MG, " O123456789012345678901234567890123", "CLIENT_ERROR opaque token too long");
 	good(COMMAND_MG, " b c f h k l q s t u v N1 R1 T1 O1 E1");
 	bad(COMMAND_MG, " b c f h k l q s t u v N1 R1 T1 O1 E1 C1", "CLIENT_ERROR options flags too long");
 }
-END_TEST
 
-START_TEST(what_is_asked_for)
+TEST(what_is_asked_for)
 {
 	struct metaflags out;
 
@@ -107,16 +102,14 @@ START_TEST(what_is_asked_for)
 	ck_assert_ptr_null(parse(COMMAND_MG, " k Oqvb", &out));
 	ck_assert(!out.quiet && !out.value && !out.base64);
 }
-END_TEST
 
-START_TEST(copies_all_but_q)
+TEST(copies_all_but_q)
 {
 	char out[32];
 
 	assert_bytes(slice_of(out, metaflags_copy(guard_text("  v  q Oq T30   q"), "q", out)), " v Oq T30");
 	assert_bytes(slice_of(out, metaflags_copy(guard_text(""), "q", out)), "");
 }
-END_TEST
 
 static void decodes(const char *in, struct slice expected)
 {
@@ -126,7 +119,7 @@ static void decodes(const char *in, struct slice expected)
 	ck_assert_msg(slice_equal(slice_of(out, n), expected), "%s", in);
 }
 
-START_TEST(base64)
+TEST(base64)
 {
 	decodes("Zg==", SLICE("f"));
 	decodes("Zm8=", SLICE("fo"));
@@ -137,9 +130,8 @@ START_TEST(base64)
 	decodes("AP+/", SLICE("\0\xff\xbf"));
 	decodes("+/+/", SLICE("\xfb\xff\xbf"));
 }
-END_TEST
 
-START_TEST(not_base64)
+TEST(not_base64)
 {
 	const char *wrong[] = { "", "Z", "Zg", "Zg=", "====", "Z===", "Zm9v=", "Zg==Zg==", "Zm=v", "Z g=", "Zm9-",
 		"Zm9_", "Zm9vZg=", "Zm9\x80" };
@@ -147,7 +139,6 @@ START_TEST(not_base64)
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
 		decodes(wrong[i], SLICE(""));
 }
-END_TEST
 
 SUITE(metaflags, known_flags, unknown_flags, ignored_flags, numbers, bounded, what_is_asked_for, copies_all_but_q,
 	base64, not_base64)

@@ -4,7 +4,7 @@
 
 static const struct dialect *const meta = &dialect_meta;
 
-START_TEST(encode)
+TEST(encode)
 {
 	struct call call = { .verb = CALL_SET, .want = WANT_CAS, .key = SLICE("k"), .value = SLICE("abc") };
 
@@ -38,9 +38,8 @@ START_TEST(encode)
 	call = (struct call){ .verb = CALL_GAT, .want = WANT_ENCODED | WANT_CAS | WANT_VALUE, .key = SLICE("a b") };
 	dialect_encodes(meta, &call, "mg YSBi b T0 f c v\r\n");
 }
-END_TEST
 
-START_TEST(decode)
+TEST(decode)
 {
 	static const struct expect set = { CALL_SET, WANT_CAS, { "k", 1 }, 0 },
 				   incr = { CALL_INCR, WANT_CAS, { "k", 1 }, 0 },
@@ -86,6 +85,5 @@ START_TEST(decode)
 	DECODES(meta, &del, dels);
 	DECODES(meta, &get, gets);
 }
-END_TEST
 
 SUITE(metawrite, encode, decode)

@@ -6,7 +6,7 @@ static struct slice text(const char *s)
 	return guard_text(s);
 }
 
-START_TEST(u64)
+TEST(u64)
 {
 	uint64_t v = 7;
 
@@ -21,9 +21,8 @@ START_TEST(u64)
 		ck_assert_msg(!num_parse_u64(text(bad[i]), &v), "\"%s\"", bad[i]);
 	ck_assert_uint_eq(v, 7);
 }
-END_TEST
 
-START_TEST(u32)
+TEST(u32)
 {
 	uint32_t v = 7;
 
@@ -32,9 +31,8 @@ START_TEST(u32)
 	ck_assert(!num_parse_u32(text("-1"), &v));
 	ck_assert(!num_parse_u32(text(""), &v));
 }
-END_TEST
 
-START_TEST(i64)
+TEST(i64)
 {
 	int64_t v = 7;
 
@@ -48,9 +46,8 @@ START_TEST(i64)
 	ck_assert(!num_parse_i64(text("--1"), &v));
 	ck_assert(!num_parse_i64(text(""), &v));
 }
-END_TEST
 
-START_TEST(i32)
+TEST(i32)
 {
 	int32_t v = 7;
 
@@ -60,9 +57,8 @@ START_TEST(i32)
 	ck_assert(!num_parse_i32(text("-2147483649"), &v));
 	ck_assert(!num_parse_i32(text(""), &v));
 }
-END_TEST
 
-START_TEST(take)
+TEST(take)
 {
 	struct slice s = text("12 345");
 	uint64_t v = 7;
@@ -74,9 +70,8 @@ START_TEST(take)
 	s = text("18446744073709551616");
 	ck_assert(num_take_u64(&s, &v) && v == UINT64_C(1844674407370955161) && s.n == 1);
 }
-END_TEST
 
-START_TEST(format)
+TEST(format)
 {
 	char out[NUM_U64_MAX + 1] = { 0 };
 	uint64_t v, back;
@@ -91,6 +86,5 @@ START_TEST(format)
 		ck_assert_uint_eq(back, v);
 	}
 }
-END_TEST
 
 SUITE(num, u64, u32, i64, i32, take, format)

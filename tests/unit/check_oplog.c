@@ -101,7 +101,7 @@ static const struct {
 	{ "+x @list.4294967295 ", OPLOG_NEWER },
 };
 
-START_TEST(splitting)
+TEST(splitting)
 {
 	for (size_t i = 0; i < sizeof(splits) / sizeof(splits[0]); i++) {
 		struct oplog_base base;
@@ -119,9 +119,8 @@ START_TEST(splitting)
 		ck_assert(base.refs.n == 0 || base.refs.p + base.refs.n == base.block.p + base.block.n);
 	}
 }
-END_TEST
 
-START_TEST(refusing)
+TEST(refusing)
 {
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
 		struct oplog_base base;
@@ -130,7 +129,6 @@ START_TEST(refusing)
 		ck_assert_msg(base.form == refused[i].form, "\"%s\": %d", refused[i].base, (int)base.form);
 	}
 }
-END_TEST
 
 static const char *const wrong_runs[] = { "t00000000001.2.3.0.99.0123456789abcdef",
 	"i00000000001.1.3.0.99.0123456789abcdef", "t00000000001.0.3.0.99.0123456789abcdef",
@@ -143,7 +141,7 @@ static const char *const wrong_runs[] = { "t00000000001.2.3.0.99.0123456789abcde
 	"t000000000001.1.3.0.99.0123456789abcdef", "tA0000000001.1.3.0.99.0123456789abcdef",
 	"l00000000001.1.3.0.99.0123456789abcdef", "", "t00000000001.1.3.0.99.0123456789abcde\x7f" };
 
-START_TEST(wrong_references_to_runs)
+TEST(wrong_references_to_runs)
 {
 	char base[200];
 
@@ -159,9 +157,8 @@ START_TEST(wrong_references_to_runs)
 		ck_assert_msg(!oplog_split(slice_of(base, (size_t)n), &split), "\"%s\"", wrong_runs[i]);
 	}
 }
-END_TEST
 
-START_TEST(references_to_runs)
+TEST(references_to_runs)
 {
 	struct slice refs = SLICE("@" T2 " @" I1 " +a ");
 	struct buf again = BUF_EMPTY;
@@ -181,9 +178,8 @@ START_TEST(references_to_runs)
 	assert_bytes(refs, "+a ");
 	buf_free(&again);
 }
-END_TEST
 
-START_TEST(new_ids)
+TEST(new_ids)
 {
 	static const enum oplog_kind kinds[] = { OPLOG_TABLE, OPLOG_INDEX, OPLOG_LIST };
 	uint64_t random = 1;
@@ -199,7 +195,6 @@ START_TEST(new_ids)
 			ck_assert(memcmp(ids[i], ids[k], OPLOG_ID) != 0);
 	}
 }
-END_TEST
 
 static bool is_item(const char *before, struct slice id, const char *after)
 {
@@ -209,7 +204,7 @@ static bool is_item(const char *before, struct slice id, const char *after)
 	return oplog_is_item_key(guard_place(slice_of(key, (size_t)n)));
 }
 
-START_TEST(keys_of_items)
+TEST(keys_of_items)
 {
 	static const enum oplog_kind kinds[] = { OPLOG_TABLE, OPLOG_INDEX };
 	uint64_t random = 1;
@@ -228,10 +223,9 @@ START_TEST(keys_of_items)
 	}
 	ck_assert(oplog_is_item_key(SLICE("k.labcdefghijk.3.64")));
 }
-END_TEST
 
 /* What people call their items. */
-START_TEST(keys_of_other_items)
+TEST(keys_of_other_items)
 {
 	static const char *const keys[] = { "", ".", "k", "app.transactions", "app.introduction", "app.transaction1",
 		"user.t20251123101", "user.i12345678901", "user.item12345678", "v1.2.3", "10.0.0.1", "a.list.1.2",
@@ -240,9 +234,8 @@ START_TEST(keys_of_other_items)
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		ck_assert_msg(!oplog_is_item_key(guard_text(keys[i])), "%s", keys[i]);
 }
-END_TEST
 
-START_TEST(windows)
+TEST(windows)
 {
 	struct slice refs = SLICE("@" L1 ":1:2 @" L1 " ");
 	struct oplog_ref ref;
@@ -259,10 +252,9 @@ START_TEST(windows)
 	assert_bytes(oplog_window(SLICE("+a +b +c "), &ref), "+a +b +c ");
 	buf_free(&again);
 }
-END_TEST
 
 /* A reference of 0.1.0 has no check, and stays as it is. */
-START_TEST(checks)
+TEST(checks)
 {
 	struct slice refs = SLICE("@l00000000001.3.1.3a3a3a3a3a3a3a3a:1:2 @" L1 " ");
 	struct oplog_ref ref;
@@ -284,10 +276,9 @@ START_TEST(checks)
 	ck_assert(!oplog_matches((struct oplog_check){ true, ABC_CHECK }, SLICE("+a +b +d ")));
 	buf_free(&again);
 }
-END_TEST
 
 /* A piece ends with a whole token; one at the end begins with one too. */
-START_TEST(cutting)
+TEST(cutting)
 {
 	struct slice log = SLICE("+aa +b +ccc ");
 
@@ -304,7 +295,6 @@ START_TEST(cutting)
 	ck_assert_uint_eq(oplog_cut_end(log, 7), 5);
 	ck_assert_uint_eq(oplog_cut_end(log, 4), 0);
 }
-END_TEST
 
 SUITE(oplog, splitting, refusing, wrong_references_to_runs, references_to_runs, new_ids, keys_of_items,
 	keys_of_other_items, windows, checks, cutting)

@@ -50,7 +50,7 @@ static bool waits(enum order_class second, enum order_class first, size_t keys)
  *
  *     READ READ_KEYS READ_SETS READ_BLOCKS  WRITE TOUCH_KEYS  EVENT_READ EVENT_COUNT EVENT_STORE  FLUSH
  */
-START_TEST(each_class_behind_each)
+TEST(each_class_behind_each)
 {
 	static const struct {
 		enum order_class class;
@@ -82,9 +82,8 @@ START_TEST(each_class_behind_each)
 		}
 	}
 }
-END_TEST
 
-START_TEST(thresholds)
+TEST(thresholds)
 {
 	static const struct {
 		enum order_class class;
@@ -104,9 +103,8 @@ START_TEST(thresholds)
 		ck_assert(beyond.hides_writes == given[i].hides);
 	}
 }
-END_TEST
 
-START_TEST(always_or_never)
+TEST(always_or_never)
 {
 	struct order_effect blocks = effect_of(ORDER_READ_BLOCKS, 1), store = effect_of(ORDER_EVENT_STORE, 1);
 	struct order_effect read = effect_of(ORDER_READ, MANY), write = effect_of(ORDER_WRITE, MANY);
@@ -116,9 +114,8 @@ START_TEST(always_or_never)
 	ck_assert(!read.stages_reads && !read.hides_writes);
 	ck_assert(!write.stages_reads && !write.hides_writes);
 }
-END_TEST
 
-START_TEST(refused)
+TEST(refused)
 {
 	struct request request = { .command = of_class(ORDER_EVENT_STORE), .keys = 1, .error = "CLIENT_ERROR" };
 	struct order_effect effect = order_effect(&request);
@@ -131,10 +128,9 @@ START_TEST(refused)
 	effect = order_effect(&request);
 	ck_assert(!effect.stages_reads && !effect.hides_writes);
 }
-END_TEST
 
 /* The calls that a request may have under way at once; a refused one is a task as well. */
-START_TEST(calls_under_way)
+TEST(calls_under_way)
 {
 	struct request bad = { .command = of_class(ORDER_READ_KEYS), .keys = MANY, .error = "CLIENT_ERROR" };
 	struct order_effect get = effect_of(ORDER_READ_KEYS, MANY), set = effect_of(ORDER_WRITE, 1);
@@ -154,10 +150,9 @@ START_TEST(calls_under_way)
 	order_end(&order, get);
 	ck_assert_uint_eq(order.calls, 1);
 }
-END_TEST
 
 /* A request that waits for several tasks waits for the last one. */
-START_TEST(begin_and_end)
+TEST(begin_and_end)
 {
 	enum order_class read = ORDER_READ, write = ORDER_WRITE, flush = ORDER_FLUSH;
 	struct order_effect store = effect_of(ORDER_EVENT_STORE, 1), blocks = effect_of(ORDER_READ_BLOCKS, 2);
@@ -182,6 +177,5 @@ START_TEST(begin_and_end)
 	order_end(&order, none);
 	ck_assert(!order_class_must_wait(&order, flush));
 }
-END_TEST
 
 SUITE(order, each_class_behind_each, thresholds, always_or_never, refused, calls_under_way, begin_and_end)

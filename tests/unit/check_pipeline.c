@@ -56,7 +56,7 @@ static void end(void)
 	buf_free(&out);
 }
 
-START_TEST(answers_in_order)
+TEST(answers_in_order)
 {
 	push(0, CALL_SET);
 	push(1, CALL_GET);
@@ -75,10 +75,9 @@ START_TEST(answers_in_order)
 	ck_assert_uint_eq(pipeline.count, 0);
 	end();
 }
-END_TEST
 
 /* More than the ring has room for at first, taken and pushed in turns so that it wraps around. */
-START_TEST(many)
+TEST(many)
 {
 	int pushed = 0, answered = 0;
 
@@ -95,9 +94,8 @@ START_TEST(many)
 	}
 	end();
 }
-END_TEST
 
-START_TEST(cut_at_every_byte)
+TEST(cut_at_every_byte)
 {
 	static const char replies[] = "STORED\r\nVA 6 kk f0\r\nEN\r\nHD\r\nDELETED\r\nNOT_FOUND\r\n";
 
@@ -120,7 +118,6 @@ START_TEST(cut_at_every_byte)
 	}
 	end();
 }
-END_TEST
 
 static void fails_with(int i, enum result_status status)
 {
@@ -129,7 +126,7 @@ static void fails_with(int i, enum result_status status)
 	ck_assert_str_eq(listeners[i].result.server, "mc:1");
 }
 
-START_TEST(stray_reply)
+TEST(stray_reply)
 {
 	ck_assert_int_eq(reads("STORED\r\n"), -1);
 	push(0, CALL_SET);
@@ -138,10 +135,9 @@ START_TEST(stray_reply)
 	fails_with(0, RESULT_DONE);
 	end();
 }
-END_TEST
 
 /* What answers a call of which nothing was sent answers nobody. */
-START_TEST(reply_to_what_was_not_sent)
+TEST(reply_to_what_was_not_sent)
 {
 	push(0, CALL_SET);
 	ck_assert_int_eq(reads("STORED\r\n"), -1);
@@ -150,11 +146,10 @@ START_TEST(reply_to_what_was_not_sent)
 	fails_with(0, RESULT_UNAVAILABLE);
 	end();
 }
-END_TEST
 
 /* An answer before all of the call was sent is that call's, an error most likely; nothing behind it
  * can be trusted. */
-START_TEST(early_reply)
+TEST(early_reply)
 {
 	push(0, CALL_SET);
 	push(1, CALL_DELETE);
@@ -166,9 +161,8 @@ START_TEST(early_reply)
 	fails_with(1, RESULT_UNAVAILABLE);
 	end();
 }
-END_TEST
 
-START_TEST(garbage)
+TEST(garbage)
 {
 	push(0, CALL_SET);
 	push(1, CALL_SET);
@@ -180,9 +174,8 @@ START_TEST(garbage)
 	fails_with(1, RESULT_LOST);
 	end();
 }
-END_TEST
 
-START_TEST(suspect_reply)
+TEST(suspect_reply)
 {
 	push(0, CALL_SET);
 	push(1, CALL_SET);
@@ -193,11 +186,10 @@ START_TEST(suspect_reply)
 	pipeline_fail(&pipeline, RESULT_LOST, &peer);
 	end();
 }
-END_TEST
 
 /* A single byte on its way is enough for the outcome to be unknown; not one, and it may be sent
  * again. */
-START_TEST(sent_or_not)
+TEST(sent_or_not)
 {
 	push(0, CALL_SET);
 	push(1, CALL_SET);
@@ -219,7 +211,6 @@ START_TEST(sent_or_not)
 	fails_with(4, RESULT_UNAVAILABLE);
 	end();
 }
-END_TEST
 
 static void push_more(struct listener *listener)
 {
@@ -231,7 +222,7 @@ static void push_more(struct listener *listener)
 }
 
 /* A waiter may ask for more inside its result, so much that the ring moves. */
-START_TEST(push_while_reading)
+TEST(push_while_reading)
 {
 	push(0, CALL_DELETE);
 	push(1, CALL_DELETE);
@@ -248,10 +239,9 @@ START_TEST(push_while_reading)
 	fails_with(189, RESULT_DONE);
 	end();
 }
-END_TEST
 
 /* What is pushed while all fails belongs to the next connection. */
-START_TEST(push_while_failing)
+TEST(push_while_failing)
 {
 	push(0, CALL_DELETE);
 	push(1, CALL_DELETE);
@@ -266,10 +256,9 @@ START_TEST(push_while_failing)
 	fails_with(100, RESULT_UNAVAILABLE);
 	end();
 }
-END_TEST
 
 /* What goes into one record: whole calls, or a part of one. A set here has 18 bytes, a delete 10. */
-START_TEST(together)
+TEST(together)
 {
 	push(0, CALL_SET);
 	push(1, CALL_DELETE);
@@ -295,19 +284,17 @@ START_TEST(together)
 	ck_assert_uint_eq(pipeline_together(&pipeline, 0, 7), 7);
 	end();
 }
-END_TEST
 
-START_TEST(failing_nothing)
+TEST(failing_nothing)
 {
 	pipeline_fail(&pipeline, RESULT_LOST, &peer);
 	ck_assert_int_eq(heard, 0);
 	ck_assert_int_eq(reads(""), 0);
 	end();
 }
-END_TEST
 
 /* Calls are counted from their push to the reply, or to the failure if they were sent. */
-START_TEST(latencies)
+TEST(latencies)
 {
 	static struct histogram latency;
 	struct pipeline_answer answer = { 0 };
@@ -339,7 +326,6 @@ START_TEST(latencies)
 	ck_assert_ptr_null(answer.server);
 	end();
 }
-END_TEST
 
 static struct pipeline_answer seen;
 static const struct pipeline_answer *shown;
@@ -351,7 +337,7 @@ static void look(struct listener *listener)
 }
 
 /* While a waiter gets its result, others may see from whom, and when it was asked. */
-START_TEST(shows_who_answers)
+TEST(shows_who_answers)
 {
 	static struct histogram latency;
 	struct pipeline_answer answer = { 0 };
@@ -373,7 +359,6 @@ START_TEST(shows_who_answers)
 	listeners[1].then = NULL;
 	end();
 }
-END_TEST
 
 SUITE(pipeline, answers_in_order, many, cut_at_every_byte, stray_reply, reply_to_what_was_not_sent, early_reply,
 	garbage, suspect_reply, sent_or_not, push_while_reading, push_while_failing, together, failing_nothing,

@@ -1,7 +1,7 @@
 #include "unit.h"
 #include "util/pool.h"
 
-START_TEST(gives_again_what_came_back)
+TEST(gives_again_what_came_back)
 {
 	struct pool pool = { 0 };
 	void *p = pool_get(&pool, 100);
@@ -21,10 +21,9 @@ START_TEST(gives_again_what_came_back)
 	for (size_t class = 0; class < POOL_CLASSES; class ++)
 		ck_assert_uint_eq(pool.kept[class], 0);
 }
-END_TEST
 
 /* Sizes next to the borders of the classes, each written over its whole length. */
-START_TEST(every_size)
+TEST(every_size)
 {
 	struct pool pool = { 0 };
 	void *held[3];
@@ -42,9 +41,8 @@ START_TEST(every_size)
 	pool_free(&pool);
 	pool_free(&pool);
 }
-END_TEST
 
-START_TEST(keeps_a_bounded_number)
+TEST(keeps_a_bounded_number)
 {
 	enum { MANY = POOL_KEEP / POOL_STEP + 10 };
 	static void *held[MANY];
@@ -57,10 +55,9 @@ START_TEST(keeps_a_bounded_number)
 	ck_assert_uint_eq(pool.kept[0], POOL_KEEP);
 	pool_free(&pool);
 }
-END_TEST
 
 /* What is kept in one class is not given for a size of the next one. */
-START_TEST(each_class_on_its_own)
+TEST(each_class_on_its_own)
 {
 	static const size_t most[] = { POOL_STEP, 2 * POOL_STEP, POOL_FINE - POOL_STEP, POOL_FINE, 2 * POOL_FINE };
 	struct pool pool = { 0 };
@@ -79,6 +76,5 @@ START_TEST(each_class_on_its_own)
 		pool_free(&pool);
 	}
 }
-END_TEST
 
 SUITE(pool, gives_again_what_came_back, every_size, keeps_a_bounded_number, each_class_on_its_own)

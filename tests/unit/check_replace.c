@@ -61,7 +61,7 @@ static struct call *comes_to(enum call_verb verb)
 
 /* --- replacing --- */
 
-START_TEST(a_large_one_is_written_first)
+TEST(a_large_one_is_written_first)
 {
 	client_asks("sset k " MANY "\r\n");
 	makes("aaa");
@@ -76,10 +76,9 @@ START_TEST(a_large_one_is_written_first)
 	client_is_told("STORED\r\n");
 	stores(MANY_STORED);
 }
-END_TEST
 
 /* What it takes the place of is deleted behind it, all of it. */
-START_TEST(of_another)
+TEST(of_another)
 {
 	put("+x ");
 	asks_and_hears("sset k " MANY "\r\n", "STORED\r\n");
@@ -94,9 +93,8 @@ START_TEST(of_another)
 	asks_and_hears("sset k\r\n", "STORED\r\n");
 	stores("");
 }
-END_TEST
 
-START_TEST(others_come_between)
+TEST(others_come_between)
 {
 	client_asks("sset k " MANY "\r\n");
 	(void)comes_to(CALL_GET);
@@ -118,9 +116,8 @@ START_TEST(others_come_between)
 	stores(MANY_STORED);
 	ck_assert_uint_eq(stored_items(&server), 3);
 }
-END_TEST
 
-START_TEST(never_in_place_of_anything_else)
+TEST(never_in_place_of_anything_else)
 {
 	server_put(&server, SLICE("k"), SLICE("hello"));
 	asks_and_hears("sset k " MANY "\r\n", "CLIENT_ERROR value is not a collection\r\n");
@@ -135,9 +132,8 @@ START_TEST(never_in_place_of_anything_else)
 	asks_and_hears("sset k a\r\n", "STORED\r\n");
 	stores("+a ");
 }
-END_TEST
 
-START_TEST(failures)
+TEST(failures)
 {
 	put("+x ");
 	client_asks("sset k " MANY "\r\n");
@@ -169,12 +165,11 @@ START_TEST(failures)
 	client_is_told("SERVER_ERROR upstream mc:11211 unavailable\r\n");
 	ck_assert_uint_eq(stored_items(&server), 6);
 }
-END_TEST
 
 /* --- touching, deleting --- */
 
 /* A base must not outlive what it refers to. */
-START_TEST(touching)
+TEST(touching)
 {
 	put("+x ");
 	client_asks("touch k 100\r\n");
@@ -192,10 +187,9 @@ START_TEST(touching)
 		ck_assert_int_eq(server.items[i].ttl, 100);
 	asks_and_hears("touch l 100\r\n", "NOT_FOUND\r\n");
 }
-END_TEST
 
 /* While its items are touched it comes to refer to others, which are touched too. */
-START_TEST(touching_what_changes)
+TEST(touching_what_changes)
 {
 	struct oplog_run other;
 
@@ -213,9 +207,8 @@ START_TEST(touching_what_changes)
 		ck_assert_int_eq(server.items[i].ttl, referred ? 100 : TTL_NEVER);
 	}
 }
-END_TEST
 
-START_TEST(touching_fails)
+TEST(touching_fails)
 {
 	put("+x ");
 	client_asks("touch k 100\r\n");
@@ -231,9 +224,8 @@ START_TEST(touching_fails)
 	ck_assert_int_eq(strncmp(fake_told(&fake), "TOUCHED", 7) == 0, 0);
 	ck_assert_int_eq(server_find(&server, SLICE("k"))->ttl, TTL_NEVER);
 }
-END_TEST
 
-START_TEST(deleting)
+TEST(deleting)
 {
 	static struct large_filter large;
 
@@ -252,10 +244,9 @@ START_TEST(deleting)
 	ck_assert_uint_eq(server_items(&server), 0);
 	fake.host.env.large = NULL;
 }
-END_TEST
 
 /* A call that cannot be sent is answered before those that were. */
-START_TEST(delete_is_refused_early)
+TEST(delete_is_refused_early)
 {
 	static struct large_filter large;
 
@@ -272,11 +263,10 @@ START_TEST(delete_is_refused_early)
 	ck_assert_ptr_nonnull(server_find(&server, SLICE("k")));
 	fake.host.env.large = NULL;
 }
-END_TEST
 
 /* --- taking members out --- */
 
-START_TEST(popping)
+TEST(popping)
 {
 	fake_takes(&reading);
 	put("+x -a ");
@@ -290,10 +280,9 @@ START_TEST(popping)
 	asks_and_hears("scard k\r\n", "1\r\n");
 	ck_assert_uint_eq(stored_items(&server), 3);
 }
-END_TEST
 
 /* Members that another one has taken out meanwhile are not taken out again. */
-START_TEST(popping_loses)
+TEST(popping_loses)
 {
 	put("");
 	client_asks("spop k 1\r\n");
@@ -305,7 +294,6 @@ START_TEST(popping_loses)
 	asks_and_hears("spop k 3\r\n", "END\r\n");
 	stores("@[+a +b|+c] -a -c -b ");
 }
-END_TEST
 
 SUITE_AROUND(replace, setup, teardown, a_large_one_is_written_first, of_another, others_come_between,
 	never_in_place_of_anything_else, failures, touching, touching_what_changes, touching_fails, deleting,

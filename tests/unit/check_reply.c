@@ -10,7 +10,7 @@ static void says(const char *expected)
 	buf_free(&out);
 }
 
-START_TEST(lines)
+TEST(lines)
 {
 	reply_line(&out, SLICE("STORED"));
 	reply_text(&out, "END");
@@ -19,9 +19,8 @@ START_TEST(lines)
 	reply_stat_text(&out, "b", "x y");
 	says("STORED\r\nEND\r\n18446744073709551615\r\nSTAT a 0\r\nSTAT b x y\r\n");
 }
-END_TEST
 
-START_TEST(values)
+TEST(values)
 {
 	struct result r = { .value = SLICE("a\r\nb"), .flags = UINT32_MAX, .cas = UINT64_MAX };
 	uint64_t none = 0;
@@ -33,9 +32,8 @@ START_TEST(values)
 	reply_value_head(&out, SLICE("k"), 0, 0, &none);
 	says("VALUE k 0 0 0\r\n");
 }
-END_TEST
 
-START_TEST(failures)
+TEST(failures)
 {
 	static const struct {
 		enum result_status status;
@@ -60,6 +58,5 @@ START_TEST(failures)
 	for (enum result_status status = RESULT_HIT; status < RESULT_REFUSED; status++)
 		ck_assert(!result_failed(&(struct result){ .status = status }));
 }
-END_TEST
 
 SUITE(reply, lines, values, failures)

@@ -27,7 +27,7 @@ static const char *reads(const char *text)
 	return out;
 }
 
-START_TEST(lines)
+TEST(lines)
 {
 	ck_assert_str_eq(reads(""), "");
 	ck_assert_str_eq(reads("STORED\r\n"), "line <STORED>");
@@ -45,9 +45,8 @@ START_TEST(lines)
 	ck_assert_str_eq(reads("HD c12 kx\r\n"), "line <HD c12 kx>");
 	ck_assert_str_eq(reads("STAT a 1\r\nEND\r\n"), "line <STAT a 1> end <END>");
 }
-END_TEST
 
-START_TEST(values)
+TEST(values)
 {
 	ck_assert_str_eq(reads("VALUE k 7 3\r\nabc\r\nVALUE l 0 0 9\r\n\r\nEND\r\n"),
 		"value <VALUE k 7 3> key <k> flags 7 cas 0 meta <> <abc> "
@@ -57,6 +56,5 @@ START_TEST(values)
 	ck_assert_str_eq(reads("VALUE k 0 3\r\n\r\n1\r\n12\r\n"),
 		"value <VALUE k 0 3> key <k> flags 0 cas 0 meta <> <\r\n1> number <12> 12");
 }
-END_TEST
 
 SUITE(reply_reader, lines, values)

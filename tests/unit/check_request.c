@@ -7,7 +7,7 @@
 
 #define CHECK(cases) request_check_all((cases), sizeof(cases) / sizeof((cases)[0]))
 
-START_TEST(storage)
+TEST(storage)
 {
 	static const struct request_case cases[] = {
 		{ "set k 1 2 3\r\nabc\r\n", "set k {abc} flags=1 exptime=2" },
@@ -34,9 +34,8 @@ START_TEST(storage)
 	};
 	CHECK(cases);
 }
-END_TEST
 
-START_TEST(reading)
+TEST(reading)
 {
 	static const struct request_case cases[] = {
 		{ "get a\r\n", "get a keys=1" },
@@ -52,9 +51,8 @@ START_TEST(reading)
 	};
 	CHECK(cases);
 }
-END_TEST
 
-START_TEST(one_line)
+TEST(one_line)
 {
 	static const struct request_case cases[] = {
 		{ "incr k 1\r\n", "incr k number=1" },
@@ -84,9 +82,8 @@ START_TEST(one_line)
 	};
 	CHECK(cases);
 }
-END_TEST
 
-START_TEST(meta)
+TEST(meta)
 {
 	static const struct request_case cases[] = {
 		{ "mg k\r\n", "mg k" },
@@ -103,9 +100,8 @@ START_TEST(meta)
 	};
 	CHECK(cases);
 }
-END_TEST
 
-START_TEST(sets)
+TEST(sets)
 {
 	static const struct request_case cases[] = {
 		{ "sadd k a b\r\n", "sadd k [a b]" },
@@ -126,9 +122,8 @@ START_TEST(sets)
 	};
 	CHECK(cases);
 }
-END_TEST
 
-START_TEST(events)
+TEST(events)
 {
 	static const struct request_case cases[] = {
 		{ "evincr E\r\n", "evincr E" },
@@ -140,10 +135,9 @@ START_TEST(events)
 	};
 	CHECK(cases);
 }
-END_TEST
 
 /* A line, with its end, of exactly the limit; a value and a number of keys of exactly the limit. */
-START_TEST(up_to_the_limits)
+TEST(up_to_the_limits)
 {
 	struct buf in = BUF_EMPTY, outcome = BUF_EMPTY;
 
@@ -165,13 +159,12 @@ START_TEST(up_to_the_limits)
 	buf_free(&in);
 	buf_free(&outcome);
 }
-END_TEST
 
 /*
  * What was read is not looked at again, however the rest comes: bytes that would be read as something else by now are not
  * noticed.
  */
-START_TEST(nothing_is_read_twice)
+TEST(nothing_is_read_twice)
 {
 	char in[] = "set   k 0 0 12\r\nhello, world\r\nget";
 	const size_t line = strlen("set   k 0 0 12\r\n"), whole = sizeof(in) - 1 - strlen("get");
@@ -193,7 +186,6 @@ START_TEST(nothing_is_read_twice)
 	ck_assert_uint_eq(r.consumed, whole);
 	assert_bytes(r.data, "hello, world");
 }
-END_TEST
 
 /* `before`, a key of `n` bytes, `after`. */
 static enum request_status parse_key(const char *before, int n, const char *after, struct request *r)
@@ -205,7 +197,7 @@ static enum request_status parse_key(const char *before, int n, const char *afte
 	return request_parse(guard_place(slice_of(in, (size_t)length)), &request_test_limits, &progress, r);
 }
 
-START_TEST(longest_keys)
+TEST(longest_keys)
 {
 	const struct {
 		const char *before, *after;
@@ -230,9 +222,8 @@ START_TEST(longest_keys)
 		ck_assert_str_eq(r.error, "CLIENT_ERROR key too long");
 	}
 }
-END_TEST
 
-START_TEST(valid_keys)
+TEST(valid_keys)
 {
 	char key[] = "k?y";
 
@@ -244,7 +235,6 @@ START_TEST(valid_keys)
 	ck_assert(!request_key_valid(SLICE("abcd"), 3));
 	ck_assert(request_key_valid(SLICE("abc"), 3));
 }
-END_TEST
 
 SUITE(request, storage, reading, one_line, meta, sets, events, up_to_the_limits, nothing_is_read_twice, longest_keys,
 	valid_keys)

@@ -8,7 +8,7 @@
 #define CHECK(cases) request_check_all((cases), sizeof(cases) / sizeof((cases)[0]))
 #define BAD_FORMAT "refused CLIENT_ERROR bad command line format"
 
-START_TEST(unknown)
+TEST(unknown)
 {
 	static const struct request_case cases[] = {
 		{ "\r\n", "refused ERROR" },
@@ -37,9 +37,8 @@ START_TEST(unknown)
 	};
 	CHECK(cases);
 }
-END_TEST
 
-START_TEST(other_protocols)
+TEST(other_protocols)
 {
 	static const struct request_case cases[] = {
 		{ "GET / HTTP/1.1\r\n", "hang up" },
@@ -51,9 +50,8 @@ START_TEST(other_protocols)
 	};
 	CHECK(cases);
 }
-END_TEST
 
-START_TEST(bad_lines)
+TEST(bad_lines)
 {
 	static const struct request_case cases[] = {
 		{ "incr k -1\r\n", "refused CLIENT_ERROR invalid numeric delta argument" },
@@ -85,10 +83,9 @@ START_TEST(bad_lines)
 	};
 	CHECK(cases);
 }
-END_TEST
 
 /* A zero byte is a control byte as well, wherever it stands. */
-START_TEST(zero_bytes)
+TEST(zero_bytes)
 {
 	request_check(SLICE("get a\0\r\n"), "refused CLIENT_ERROR control character in line");
 	request_check(SLICE("get a\0b\r\n"), "refused CLIENT_ERROR control character in line");
@@ -96,10 +93,9 @@ START_TEST(zero_bytes)
 	request_check(SLICE("\0get a\r\n"), "refused ERROR");
 	request_check(SLICE("set k\0 0 0 1\r\n"), "refused CLIENT_ERROR control character in line skip=3");
 }
-END_TEST
 
 /* The line is wrong, but where its data ends is known: they are thrown away. */
-START_TEST(block_is_skipped)
+TEST(block_is_skipped)
 {
 	static const struct request_case cases[] = {
 		{ "set k x 0 3\r\n", BAD_FORMAT " skip=5" },
@@ -125,10 +121,9 @@ START_TEST(block_is_skipped)
 	};
 	CHECK(cases);
 }
-END_TEST
 
 /* No length stands where one should: nothing that follows is taken for data. */
-START_TEST(no_length)
+TEST(no_length)
 {
 	static const struct request_case cases[] = {
 		{ "set\r\n", BAD_FORMAT },
@@ -144,10 +139,9 @@ START_TEST(no_length)
 	};
 	CHECK(cases);
 }
-END_TEST
 
 /* Of a client whose key is empty: two spaces, and a word less. Its data must not run as commands. */
-START_TEST(empty_keys)
+TEST(empty_keys)
 {
 	static const struct request_case cases[] = {
 		{ "ms  17\r\n", BAD_FORMAT " skip=19" },
@@ -168,10 +162,9 @@ START_TEST(empty_keys)
 	};
 	CHECK(cases);
 }
-END_TEST
 
 /* As in memcached a client that asks for no reply gets none, whatever is wrong with its line. */
-START_TEST(noreply)
+TEST(noreply)
 {
 	static const struct request_case cases[] = {
 		{ "incr a\x01 1 noreply\r\n", "refused CLIENT_ERROR control character in line noreply" },
@@ -190,10 +183,9 @@ START_TEST(noreply)
 	};
 	CHECK(cases);
 }
-END_TEST
 
 /* An answer of memcached to `me` names the key with all of its bytes. */
-START_TEST(debug_keys)
+TEST(debug_keys)
 {
 	static const struct request_case cases[] = {
 		{ "me Zm9v b\r\n", "me Zm9v [b]" },
@@ -204,10 +196,9 @@ START_TEST(debug_keys)
 	};
 	CHECK(cases);
 }
-END_TEST
 
 /* A length that is none: what follows cannot be told apart. */
-START_TEST(bad_length)
+TEST(bad_length)
 {
 	static const struct request_case cases[] = {
 		{ "set k 0 0 -1\r\n", "fatal CLIENT_ERROR bad command line format" },
@@ -223,9 +214,8 @@ START_TEST(bad_length)
 	};
 	CHECK(cases);
 }
-END_TEST
 
-START_TEST(bad_data_chunk)
+TEST(bad_data_chunk)
 {
 	static const struct request_case cases[] = {
 		{ "set k 0 0 3\r\nabcd\r\n", "fatal CLIENT_ERROR bad data chunk" },
@@ -239,10 +229,9 @@ START_TEST(bad_data_chunk)
 	};
 	CHECK(cases);
 }
-END_TEST
 
 /* Refused as soon as it is too long, whether its end has come or not. */
-START_TEST(line_too_long)
+TEST(line_too_long)
 {
 	struct buf in = BUF_EMPTY;
 	struct request r;
@@ -262,10 +251,9 @@ START_TEST(line_too_long)
 		request_parse(guard_place(buf_slice(&in)), &request_test_limits, &progress, &r), REQUEST_FATAL);
 	buf_free(&in);
 }
-END_TEST
 
 /* memcached takes no longer ones, so they must not be passed on; but the client may be told. */
-START_TEST(meta_line_too_long)
+TEST(meta_line_too_long)
 {
 	char in[META_LINE_MAX + 16], outcome[64];
 	int n = snprintf(in, sizeof(in), "mg k L%0*d\r\n", META_LINE_MAX - 6, 0);
@@ -281,9 +269,8 @@ START_TEST(meta_line_too_long)
 	snprintf(outcome, sizeof(outcome), "refused CLIENT_ERROR line too long skip=11");
 	request_check(slice_of(in, (size_t)n), outcome);
 }
-END_TEST
 
-START_TEST(long_keys_before_a_block)
+TEST(long_keys_before_a_block)
 {
 	char in[512];
 	int n = snprintf(in, sizeof(in), "set %0251d 0 0 3\r\n", 0);
@@ -292,7 +279,6 @@ START_TEST(long_keys_before_a_block)
 	n = snprintf(in, sizeof(in), "ms %0251d 3\r\n", 0);
 	request_check(slice_of(in, (size_t)n), "refused CLIENT_ERROR key too long skip=5");
 }
-END_TEST
 
 SUITE(request_refused, unknown, other_protocols, bad_lines, zero_bytes, block_is_skipped, no_length, empty_keys,
 	noreply, debug_keys, bad_length, bad_data_chunk, line_too_long, meta_line_too_long, long_keys_before_a_block)

@@ -1,7 +1,7 @@
 #include "collection/rules.h"
 #include "unit.h"
 
-START_TEST(longest_prefix)
+TEST(longest_prefix)
 {
 	const struct collection_rule collections[] = {
 		{ .prefix = SLICE("a"), .ttl = 1 },
@@ -17,9 +17,8 @@ START_TEST(longest_prefix)
 	ck_assert_int_eq(rules_collection(&rules, SLICE("b"))->ttl, 0);
 	ck_assert_int_eq(rules_collection(&rules, SLICE("ba"))->ttl, 0);
 }
-END_TEST
 
-START_TEST(empty_prefix_is_for_all)
+TEST(empty_prefix_is_for_all)
 {
 	const struct collection_rule collections[] = { { .prefix = SLICE(""), .ttl = 9 },
 		{ .prefix = SLICE("a"), .ttl = 1 } };
@@ -32,9 +31,8 @@ START_TEST(empty_prefix_is_for_all)
 	ck_assert_int_eq(rules_collection(&rules, SLICE("ab"))->ttl, 1);
 	ck_assert_int_eq(rules_event(&rules, SLICE("x"))->ttl, 8);
 }
-END_TEST
 
-START_TEST(defaults)
+TEST(defaults)
 {
 	const struct event_rule events[] = { { .prefix = SLICE("Router"), .bucket = GRANULARITY_DAY, .lookback = 3 } };
 	const struct rules rules = { .events = events, .event_count = 1 };
@@ -47,6 +45,5 @@ START_TEST(defaults)
 	ck_assert_int_eq(rules_event(&rules, SLICE("RouterError"))->bucket, GRANULARITY_DAY);
 	ck_assert_int_eq(rules_collection(&rules, SLICE("anything"))->ttl, 0);
 }
-END_TEST
 
 SUITE(rules, longest_prefix, empty_prefix_is_for_all, defaults)

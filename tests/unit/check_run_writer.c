@@ -134,7 +134,7 @@ static void add_all(void)
 
 /* --- runs --- */
 
-START_TEST(nothing)
+TEST(nothing)
 {
 	begin(0);
 	run_writer_finish(&writer);
@@ -146,9 +146,8 @@ START_TEST(nothing)
 	server_hears_nothing();
 	run_writer_fini(&writer);
 }
-END_TEST
 
-START_TEST(one_table)
+TEST(one_table)
 {
 	table_model_add(&model, SLICE("a"), false);
 	table_model_add(&model, SLICE("b"), true);
@@ -167,7 +166,6 @@ START_TEST(one_table)
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->segments_written, 1);
 	run_writer_fini(&writer);
 }
-END_TEST
 
 /* Tables are filled, and no larger than they may be; only what is longer alone than that stands alone. */
 static void sizes(const struct oplog_run *run)
@@ -191,7 +189,7 @@ static void sizes(const struct oplog_run *run)
 	fences_free(&fences);
 }
 
-START_TEST(runs_of_all_kinds)
+TEST(runs_of_all_kinds)
 {
 	for (uint64_t seed = 1; seed <= 300; seed++) {
 		uint64_t random = seed;
@@ -214,9 +212,8 @@ START_TEST(runs_of_all_kinds)
 		server_free(&server);
 	}
 }
-END_TEST
 
-START_TEST(folds)
+TEST(folds)
 {
 	struct fold fold = { .seed = 1 };
 
@@ -242,7 +239,6 @@ START_TEST(folds)
 	run_writer_fini(&writer);
 	fold_free(&fold);
 }
-END_TEST
 
 /* --- tables that are taken over --- */
 
@@ -286,7 +282,7 @@ static size_t take_over(const struct fences *fences, size_t from, uint64_t *rand
 	return adopted;
 }
 
-START_TEST(taking_over)
+TEST(taking_over)
 {
 	size_t adopted_ever = 0;
 
@@ -322,7 +318,6 @@ START_TEST(taking_over)
 	}
 	ck_assert_uint_gt(adopted_ever, 100);
 }
-END_TEST
 
 /* --- times to live, failures --- */
 
@@ -339,7 +334,7 @@ static void write_some(int64_t exptime)
 	run_writer_finish(&writer);
 }
 
-START_TEST(times_to_live)
+TEST(times_to_live)
 {
 	write_some(100);
 	server_answer_all(&server);
@@ -366,10 +361,9 @@ START_TEST(times_to_live)
 	server_hears_nothing();
 	run_writer_fini(&writer);
 }
-END_TEST
 
 /* The first failure is kept, with its text; a name that is taken is one too. */
-START_TEST(failures)
+TEST(failures)
 {
 	write_some(0);
 	size_t count = fake.count;
@@ -390,7 +384,6 @@ START_TEST(failures)
 	server_answer_all(&server);
 	run_writer_fini(&writer);
 }
-END_TEST
 
 SUITE_AROUND(
 	run_writer, setup, teardown, nothing, one_table, runs_of_all_kinds, folds, taking_over, times_to_live, failures)

@@ -30,7 +30,7 @@ static const struct {
 	{ "+a  @list ", OPLOG_CORRUPT, false },
 };
 
-START_TEST(no_list)
+TEST(no_list)
 {
 	struct segmented_list list = { .part_count = 0 };
 
@@ -41,10 +41,9 @@ START_TEST(no_list)
 		segmented_list_free(&list);
 	}
 }
-END_TEST
 
 /* A set that is one log keeps the order of its members, and can be read as a list. */
-START_TEST(parts)
+TEST(parts)
 {
 	struct segmented_list list = { .part_count = 0 };
 
@@ -59,7 +58,6 @@ START_TEST(parts)
 	ck_assert(list.is_list && list.tangled);
 	segmented_list_free(&list);
 }
-END_TEST
 
 static void fill(struct list_model *m, int count)
 {
@@ -74,7 +72,7 @@ static void fill(struct list_model *m, int count)
 }
 
 /* How many segments a request loads. */
-START_TEST(needs)
+TEST(needs)
 {
 	static const struct {
 		struct list_request request;
@@ -105,7 +103,6 @@ START_TEST(needs)
 	buf_free(&text);
 	list_model_fini(&m);
 }
-END_TEST
 
 static void random_step(struct list_model *m, uint64_t *random, struct buf *text)
 {
@@ -136,7 +133,7 @@ static void random_step(struct list_model *m, uint64_t *random, struct buf *text
 }
 
 /* Bases and segments are small, so that each part of a list occurs in each state. */
-START_TEST(as_an_array)
+TEST(as_an_array)
 {
 	static struct list_model m;
 	struct buf text = BUF_EMPTY;
@@ -150,6 +147,5 @@ START_TEST(as_an_array)
 	}
 	buf_free(&text);
 }
-END_TEST
 
 SUITE(segmented_list, no_list, parts, needs, as_an_array)

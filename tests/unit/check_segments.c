@@ -73,7 +73,7 @@ static void teardown(void)
 
 /* --- what is asked for --- */
 
-START_TEST(base_and_table)
+TEST(base_and_table)
 {
 	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c ", 3);
 
@@ -86,10 +86,9 @@ START_TEST(base_and_table)
 	client_is_told("VALUE k 0 5\r\na c x\r\nEND\r\n");
 	server_hears_nothing();
 }
-END_TEST
 
 /* The index first, then its tables, all at once. */
-START_TEST(index_and_tables)
+TEST(index_and_tables)
 {
 	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c +d +e ", 2);
 
@@ -102,10 +101,9 @@ START_TEST(index_and_tables)
 	ck_assert_int_eq(server_brings_items(), 3);
 	client_is_told("VALUE k 0 7\r\na c d e\r\nEND\r\n");
 }
-END_TEST
 
 /* Of a question about single members only the tables where these would be are read, once for all that ask. */
-START_TEST(single_members)
+TEST(single_members)
 {
 	struct oplog_run run = cupboard_log_run(&cupboard, "+b +d +f +h +j ", 1);
 
@@ -119,10 +117,9 @@ START_TEST(single_members)
 	server_answers(base(7, &run, 1, "+x "));
 	client_is_told("1\r\n");
 }
-END_TEST
 
 /* How many there are need not be read: the references say it, as long as there is but one run. */
-START_TEST(counting)
+TEST(counting)
 {
 	struct oplog_run run = cupboard_log_run(&cupboard, "+b +d +f +h +j ", 1);
 
@@ -135,9 +132,8 @@ START_TEST(counting)
 	client_is_told("5\r\n");
 	ck_assert_uint_eq(fake_waiting(&fake), 0);
 }
-END_TEST
 
-START_TEST(in_order)
+TEST(in_order)
 {
 	struct oplog_run runs[] = { cupboard_log_run(&cupboard, "+b +d +f +h +j ", 2),
 		cupboard_log_run(&cupboard, "+a +c -f ", 2) };
@@ -159,12 +155,11 @@ START_TEST(in_order)
 	server_brings_items();
 	client_is_told("3\r\n");
 }
-END_TEST
 
 /* --- what is gone --- */
 
 /* A set that is not whole is never served: it is a miss, and goes by CAS, if it is still what was read. */
-START_TEST(table_is_gone)
+TEST(table_is_gone)
 {
 	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c ", 3);
 
@@ -181,10 +176,9 @@ START_TEST(table_is_gone)
 	client_is_told("END\r\n");
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->incomplete_sets, 1);
 }
-END_TEST
 
 /* The same where an item is there, but another than was referred to. */
-START_TEST(items_are_others)
+TEST(items_are_others)
 {
 	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c ", 2), other = run;
 
@@ -209,10 +203,9 @@ START_TEST(items_are_others)
 	client_is_told("NOT_FOUND\r\n");
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->incomplete_sets, 2);
 }
-END_TEST
 
 /* It was missing since another proxy had just merged it: what the base says now is read. */
-START_TEST(table_was_merged)
+TEST(table_was_merged)
 {
 	struct oplog_run runs[] = { cupboard_log_run(&cupboard, "+a +b +c ", 3),
 		cupboard_log_run(&cupboard, "-a +x ", 3) },
@@ -226,10 +219,9 @@ START_TEST(table_was_merged)
 	server_brings_item();
 	client_is_told("VALUE k 0 5\r\nb x z\r\nEND\r\n");
 }
-END_TEST
 
 /* The set was emptied of what the run had. */
-START_TEST(nothing_refers_to_it)
+TEST(nothing_refers_to_it)
 {
 	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c ", 3);
 
@@ -244,10 +236,9 @@ START_TEST(nothing_refers_to_it)
 	server_answers("EN\r\n");
 	client_is_told("END\r\n");
 }
-END_TEST
 
 /* It cannot be told whether it is gone. */
-START_TEST(failures)
+TEST(failures)
 {
 	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c ", 1);
 
@@ -272,7 +263,6 @@ START_TEST(failures)
 	client_is_told("SERVER_ERROR upstream mc:11211 connection lost, outcome unknown\r\n");
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->incomplete_sets, 0);
 }
-END_TEST
 
 /* Answers all that is asked, with a base that changes or with one that cannot be removed; gives the calls it took. */
 static int never_whole(bool changes)
@@ -293,7 +283,7 @@ static int never_whole(bool changes)
 	return n;
 }
 
-START_TEST(bounded)
+TEST(bounded)
 {
 	client_asks("smembers k\r\nsadd k a\r\n");
 	ck_assert_int_lt(never_whole(true), 500);
@@ -305,11 +295,10 @@ START_TEST(bounded)
 	ck_assert_int_lt(never_whole(false), 500);
 	client_is_told("SERVER_ERROR busy\r\n");
 }
-END_TEST
 
 /* --- other forms --- */
 
-START_TEST(forms)
+TEST(forms)
 {
 	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c ", 3);
 
@@ -330,10 +319,9 @@ START_TEST(forms)
 	server_answers("STORED\r\n");
 	client_is_told("NOT_FOUND\r\n");
 }
-END_TEST
 
 /* A view that contradicts itself has no answer to wait for: who asks is told, and the view is dropped. */
-START_TEST(a_view_makes_no_sense)
+TEST(a_view_makes_no_sense)
 {
 	static const struct collection_options caching = { .log_size = 4096, .table_size = 4096, .cache = 1 << 20 };
 	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c ", 3);
@@ -353,7 +341,6 @@ START_TEST(a_view_makes_no_sense)
 	ck_assert_int_eq(server_brings_items(), 1);
 	client_is_told("VALUE k 0 5\r\na b c\r\nEND\r\n");
 }
-END_TEST
 
 SUITE_AROUND(segments, setup, teardown, base_and_table, index_and_tables, single_members, counting, in_order,
 	table_is_gone, items_are_others, table_was_merged, nothing_refers_to_it, failures, bounded, forms,

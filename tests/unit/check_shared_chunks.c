@@ -30,7 +30,7 @@ static void assert_next(const struct shared_chunks *chunks, const struct buf *ou
 	buf_free(&joined);
 }
 
-START_TEST(without_texts)
+TEST(without_texts)
 {
 	struct shared_chunks chunks;
 	struct buf out = BUF_EMPTY;
@@ -46,7 +46,6 @@ START_TEST(without_texts)
 	shared_chunks_free(&chunks);
 	buf_free(&out);
 }
-END_TEST
 
 #define WHOLE "a header TEXT middle SECOND THIRD end"
 
@@ -61,7 +60,7 @@ static void fill(struct shared_chunks *chunks, struct buf *out, struct shared *c
 	BUF_ADD(out, " end");
 }
 
-START_TEST(in_pieces_of_every_size)
+TEST(in_pieces_of_every_size)
 {
 	struct shared *texts[] = { text_of("TEXT"), text_of("SECOND"), text_of(" THIRD") };
 	size_t total = strlen(WHOLE),
@@ -89,10 +88,9 @@ START_TEST(in_pieces_of_every_size)
 		shared_drop(texts[i]);
 	}
 }
-END_TEST
 
 /* A text that is added later goes behind all bytes that wait. */
-START_TEST(added_later)
+TEST(added_later)
 {
 	struct shared *text = text_of("TEXT");
 	struct shared_chunks chunks;
@@ -116,10 +114,9 @@ START_TEST(added_later)
 	shared_drop(text);
 	buf_free(&out);
 }
-END_TEST
 
 /* With fewer vectors than pieces, the vectors hold the first bytes without a gap. */
-START_TEST(few_vectors)
+TEST(few_vectors)
 {
 	static const char whole[] = "0 TEXT1 TEXT2 TEXT3 TEXT4";
 	struct shared *text = text_of("TEXT");
@@ -147,10 +144,9 @@ START_TEST(few_vectors)
 	shared_drop(text);
 	buf_free(&out);
 }
-END_TEST
 
 /* What two streams hold, less what they hold again, is the size of the texts, whoever drops them first. */
-START_TEST(counted_once)
+TEST(counted_once)
 {
 	struct shared *text = text_of("TEXT"), *other = text_of("OTHER");
 	struct shared_chunks first, second;
@@ -174,6 +170,5 @@ START_TEST(counted_once)
 	shared_drop(text);
 	shared_drop(other);
 }
-END_TEST
 
 SUITE(shared_chunks, without_texts, in_pieces_of_every_size, added_later, few_vectors, counted_once)

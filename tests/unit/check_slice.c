@@ -6,7 +6,7 @@
 #include "util/random.h"
 #include "util/slice.h"
 
-START_TEST(equality)
+TEST(equality)
 {
 	ck_assert(slice_equal(SLICE(""), slice_of(NULL, 0)));
 	ck_assert(slice_equal(SLICE("ab"), SLICE("ab")));
@@ -17,9 +17,8 @@ START_TEST(equality)
 	ck_assert(!slice_starts(SLICE("a"), SLICE("ab")));
 	ck_assert(!slice_starts(SLICE("ba"), SLICE("ab")));
 }
-END_TEST
 
-START_TEST(tokens)
+TEST(tokens)
 {
 	struct slice rest = guard_text("  one two   three ");
 
@@ -30,19 +29,17 @@ START_TEST(tokens)
 	assert_bytes(slice_token(&rest), "");
 	ck_assert_uint_eq(rest.n, 0);
 }
-END_TEST
 
-START_TEST(last_token_ends_with_the_slice)
+TEST(last_token_ends_with_the_slice)
 {
 	struct slice rest = guard_text("one");
 
 	assert_bytes(slice_token(&rest), "one");
 	assert_bytes(slice_token(&rest), "");
 }
-END_TEST
 
 /* Every length is read to its end and no further, and every byte counts. */
-START_TEST(hash_sees_every_byte)
+TEST(hash_sees_every_byte)
 {
 	char bytes[64];
 
@@ -58,10 +55,9 @@ START_TEST(hash_sees_every_byte)
 		}
 	}
 }
-END_TEST
 
 /* Members that differ in little do not crowd into a few slots. */
-START_TEST(hash_spreads)
+TEST(hash_spreads)
 {
 	enum { SLOTS = 1024, MEMBERS = 16 * SLOTS };
 	int low[SLOTS] = { 0 }, high[SLOTS] = { 0 };
@@ -78,9 +74,8 @@ START_TEST(hash_spreads)
 		ck_assert_int_le(high[i], 48);
 	}
 }
-END_TEST
 
-START_TEST(random_is_that_of_its_state)
+TEST(random_is_that_of_its_state)
 {
 	uint64_t a = 1, b = 1, c = 2;
 
@@ -93,7 +88,6 @@ START_TEST(random_is_that_of_its_state)
 		ck_assert_uint_ne(v, random_next(&c));
 	}
 }
-END_TEST
 
 SUITE(slice, equality, tokens, last_token_ends_with_the_slice, hash_sees_every_byte, hash_spreads,
 	random_is_that_of_its_state)

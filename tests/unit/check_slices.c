@@ -57,7 +57,7 @@ static size_t pauses(const char *request)
 }
 
 /* So many tables are checked at a time, and so much text is written. */
-START_TEST(all_members)
+TEST(all_members)
 {
 	size_t slices = MEMBERS * (NAME + 1) / SET_SLICE;
 
@@ -70,10 +70,9 @@ START_TEST(all_members)
 	client_is_told("STORED\r\n");
 	ck_assert_uint_le(pauses("smembers k\r\n"), slices + 1);
 }
-END_TEST
 
 /* Those who ask while it is made wait for the same text. */
-START_TEST(one_for_all)
+TEST(one_for_all)
 {
 	enum { READERS = 20 };
 	size_t slices = MEMBERS * (NAME + 1) / SET_SLICE, alone = pauses("smembers k\r\n"), together = 0, n = 1,
@@ -96,7 +95,6 @@ START_TEST(one_for_all)
 	ck_assert_uint_ge(alone, slices);
 	ck_assert_uint_le(together, slices + 2);
 }
-END_TEST
 
 /* How often the proxy paused or asked the server before it replied with all members. */
 static size_t turns(const char *request)
@@ -107,7 +105,7 @@ static size_t turns(const char *request)
 }
 
 /* Of each set a block is taken from tables in memory. Before each block the server is asked whether the set is still the same. */
-START_TEST(algebra)
+TEST(algebra)
 {
 	size_t slices = MEMBERS * (NAME + 1) / SET_SLICE;
 
@@ -116,13 +114,11 @@ START_TEST(algebra)
 	ck_assert_uint_ge(turns("sinter k k\r\n"), slices);
 	ck_assert_uint_ge(turns("sdiff k other\r\n"), slices);
 }
-END_TEST
 
-START_TEST(a_range)
+TEST(a_range)
 {
 	ck_assert_uint_ge(pauses("srange k user user-0019999 1000000\r\n"), MEMBERS * (NAME + 1) / SET_SLICE);
 	ck_assert_uint_ge(pauses("sscan k 1000000\r\n"), MEMBERS * (NAME + 1) / SET_SLICE);
 }
-END_TEST
 
 SUITE_AROUND(slices, setup, teardown, all_members, one_for_all, algebra, a_range)

@@ -97,7 +97,7 @@ static bool finds_all(const struct table *t, uint64_t *random)
 	return good;
 }
 
-START_TEST(as_a_sorted_array)
+TEST(as_a_sorted_array)
 {
 	struct table_writer w = { .count = 0 };
 	struct buf out = BUF_EMPTY;
@@ -121,9 +121,8 @@ START_TEST(as_a_sorted_array)
 	table_writer_free(&w);
 	buf_free(&out);
 }
-END_TEST
 
-START_TEST(order)
+TEST(order)
 {
 	static const struct slice names[] = { BYTES(""), BYTES("a"), BYTES("aa"), BYTES("ab"), BYTES("b"), BYTES("ba"),
 		BYTES("~"), BYTES("\x80"), BYTES("\xc3\xa9"), BYTES("\xff"), BYTES("\xff!") };
@@ -135,9 +134,8 @@ START_TEST(order)
 		}
 	}
 }
-END_TEST
 
-START_TEST(below_a_rank)
+TEST(below_a_rank)
 {
 	for (uint64_t seed = 1; seed <= TABLES; seed++) {
 		uint64_t random = seed;
@@ -157,7 +155,6 @@ START_TEST(below_a_rank)
 		ck_assert_uint_eq(ranks_below(ranks, count, rank, true), through);
 	}
 }
-END_TEST
 
 /* --- the form --- */
 
@@ -166,7 +163,7 @@ END_TEST
 	"T1\0\6a00\2\0021\2\0022\2\0023\2\0024\2\0025\2\0026\2\0027\2\0028\2\0029\1\00410\2\0021\2\0022\2\0023\2\0024" \
 	"\2\0025\0\7a16\3\6\xc3\xa9!\2\0\0\0\x35\0\0\0\x12\0\0\0"
 
-START_TEST(form)
+TEST(form)
 {
 	struct table_writer w = { .count = 0 };
 	struct buf out = BUF_EMPTY;
@@ -195,7 +192,6 @@ START_TEST(form)
 	table_writer_free(&w);
 	buf_free(&out);
 }
-END_TEST
 
 /* A table by hand, of entries that need not be right. */
 struct raw {
@@ -302,7 +298,7 @@ static const struct {
 	{ "a delete within what is not shared", BYTES("T1\0\2a\1\6b\177c" TWO) },
 };
 
-START_TEST(refused)
+TEST(refused)
 {
 	struct table t;
 
@@ -311,9 +307,8 @@ START_TEST(refused)
 	for (size_t i = 0; i < sizeof(flawed) / sizeof(flawed[0]); i++)
 		ck_assert_msg(!table_open(&t, guard_place(flawed[i].bytes)), "%zu: %s", i, flawed[i].why);
 }
-END_TEST
 
-START_TEST(too_long)
+TEST(too_long)
 {
 	char name[MEMBER_MAX + 1];
 	struct raw r = { .count = 0 };
@@ -329,10 +324,9 @@ START_TEST(too_long)
 		ck_assert(raw_opens(&r) == (more == 1));
 	}
 }
-END_TEST
 
 /* The entry at a restart shares nothing, is where it is said to be, and goes on with the order. */
-START_TEST(second_restart)
+TEST(second_restart)
 {
 	static const struct {
 		size_t shared;
@@ -353,9 +347,8 @@ START_TEST(second_restart)
 		ck_assert_msg(raw_opens(&r) == cases[i].good, "case %zu", i);
 	}
 }
-END_TEST
 
-START_TEST(cut)
+TEST(cut)
 {
 	struct table_writer w = { .count = 0 };
 	struct buf out = BUF_EMPTY;
@@ -374,7 +367,6 @@ START_TEST(cut)
 	table_writer_free(&w);
 	buf_free(&out);
 }
-END_TEST
 
 /* What is open can be read in each way, and is in order, whatever it says. */
 static bool reads_well(const struct table *t)
@@ -398,7 +390,7 @@ static bool reads_well(const struct table *t)
 }
 
 /* One byte is another. */
-START_TEST(flipped)
+TEST(flipped)
 {
 	struct table_writer w = { .count = 0 };
 	struct buf out = BUF_EMPTY;
@@ -427,6 +419,5 @@ START_TEST(flipped)
 	table_writer_free(&w);
 	buf_free(&out);
 }
-END_TEST
 
 SUITE(table, order, below_a_rank, form, as_a_sorted_array, refused, too_long, second_restart, cut, flipped)

@@ -175,7 +175,7 @@ static bool merges(uint64_t *random)
 	}
 }
 
-START_TEST(as_sorted_arrays)
+TEST(as_sorted_arrays)
 {
 	for (uint64_t seed = 1; seed <= MERGES; seed++) {
 		uint64_t random = seed;
@@ -187,10 +187,9 @@ START_TEST(as_sorted_arrays)
 		table_merge_free(&merge);
 	}
 }
-END_TEST
 
 /* Those that are fed before anybody asks need not be asked for. */
-START_TEST(fed_at_first)
+TEST(fed_at_first)
 {
 	for (uint64_t seed = 1; seed <= MERGES / 5; seed++) {
 		uint64_t random = seed;
@@ -204,9 +203,8 @@ START_TEST(fed_at_first)
 		table_merge_free(&merge);
 	}
 }
-END_TEST
 
-START_TEST(nothing)
+TEST(nothing)
 {
 	table_merge_init(&merge, 0);
 	ck_assert_int_eq(table_merge_next(&merge), MERGE_END);
@@ -221,6 +219,5 @@ START_TEST(nothing)
 	ck_assert_int_eq(table_merge_next(&merge), MERGE_END);
 	table_merge_free(&merge);
 }
-END_TEST
 
 SUITE(table_merge, nothing, as_sorted_arrays, fed_at_first)

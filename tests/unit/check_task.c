@@ -5,7 +5,7 @@
 #include "conversations.h"
 
 /* However the answers come, the client hears them in the order in which it asked. */
-START_TEST(replies_in_order)
+TEST(replies_in_order)
 {
 	struct result done = { .status = RESULT_DONE }, miss = { .status = RESULT_MISS };
 
@@ -19,10 +19,9 @@ START_TEST(replies_in_order)
 	fake_result(&fake, 0, &done);
 	client_is_told("STORED\r\nNOT_FOUND\r\nEND\r\nDELETED\r\n");
 }
-END_TEST
 
 /* What is about the connection or the process is its host's affair. */
-START_TEST(not_for_tasks)
+TEST(not_for_tasks)
 {
 	static const char *const lines[] = { "help\r\n", "mn\r\n", "quit\r\n", "route k\r\n", "stats\r\n",
 		"verbosity 1\r\n", "version\r\n" };
@@ -32,9 +31,8 @@ START_TEST(not_for_tasks)
 	client_hears_nothing();
 	server_hears_nothing();
 }
-END_TEST
 
-START_TEST(keep_copies)
+TEST(keep_copies)
 {
 	char text[] = "abc", room[8], *at = room;
 	struct slice kept = task_keep(&at, slice_of(text, 3)), none = task_keep(&at, slice_of(NULL, 0));
@@ -44,7 +42,6 @@ START_TEST(keep_copies)
 	ck_assert_ptr_eq(at, room + 3);
 	ck_assert_uint_eq(none.n, 0);
 }
-END_TEST
 
 /* A task that carries out two requests, and replies with what it was told, in brackets. */
 struct outer {
@@ -85,7 +82,7 @@ static void start_inside(struct nest *nest, const char *line)
 	ck_assert(task_start_inside(nest, &request));
 }
 
-START_TEST(inside)
+TEST(inside)
 {
 	struct outer *outer = start_outer();
 
@@ -100,10 +97,9 @@ START_TEST(inside)
 	fake_result(&fake, 0, &(struct result){ .status = RESULT_MISS });
 	client_is_told("(DELETED\r\n)(VALUE b 0 1\r\nx\r\nEND\r\n)DELETED\r\n");
 }
-END_TEST
 
 /* A task inside whose client has gone asks for nothing more. */
-START_TEST(abandoned_inside)
+TEST(abandoned_inside)
 {
 	static char line[4 * 1000];
 	struct outer *outer = start_outer();
@@ -121,6 +117,5 @@ START_TEST(abandoned_inside)
 	ck_assert_uint_eq(fake.count, 32);
 	client_is_told("(END\r\n)");
 }
-END_TEST
 
 CONVERSATIONS(task, replies_in_order, not_for_tasks, keep_copies, inside, abandoned_inside)

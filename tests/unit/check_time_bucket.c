@@ -17,7 +17,7 @@ static void named(enum granularity g, int64_t unix_time, const char *expected)
 	assert_bytes(slice_of(name, n), expected);
 }
 
-START_TEST(names)
+TEST(names)
 {
 	named(DAY, moment, "20150220");
 	named(HOUR, moment, "2015022016");
@@ -37,17 +37,15 @@ START_TEST(names)
 	ck_assert(!time_bucket_valid(253402300800));
 	ck_assert(!time_bucket_valid(UINT64_MAX));
 }
-END_TEST
 
-START_TEST(before_1970)
+TEST(before_1970)
 {
 	ck_assert_int_eq(time_bucket_of(HOUR, -1), -1);
 	ck_assert_int_eq(time_bucket_of(HOUR, -3600), -1);
 	ck_assert_int_eq(time_bucket_of(HOUR, -3601), -2);
 }
-END_TEST
 
-START_TEST(keys)
+TEST(keys)
 {
 	struct event_rule rule = { .bucket = HOUR, .separator = SLICE("::") };
 	struct buf out = BUF_EMPTY;
@@ -56,7 +54,6 @@ START_TEST(keys)
 	assert_bytes(buf_slice(&out), "RouterError::2015022016");
 	buf_free(&out);
 }
-END_TEST
 
 static void written(struct time_bucket_memo *memo, enum granularity g, int64_t bucket)
 {
@@ -72,7 +69,7 @@ static void written(struct time_bucket_memo *memo, enum granularity g, int64_t b
 }
 
 /* One memo for all: the same bucket again, another one, and the same number at another granularity. */
-START_TEST(remembered)
+TEST(remembered)
 {
 	struct time_bucket_memo memo = { 0 };
 
@@ -85,7 +82,6 @@ START_TEST(remembered)
 		written(&memo, DAY, time_bucket_of(DAY, moment));
 	}
 }
-END_TEST
 
 /* Reads a word, and names the first and the last bucket that it means. */
 static const char *means(enum granularity g, const char *word)
@@ -101,7 +97,7 @@ static const char *means(enum granularity g, const char *word)
 	return text;
 }
 
-START_TEST(relative)
+TEST(relative)
 {
 	ck_assert_str_eq(means(HOUR, "now"), "2015022016-2015022016");
 	ck_assert_str_eq(means(HOUR, "-0"), "2015022016-2015022016");
@@ -110,9 +106,8 @@ START_TEST(relative)
 	ck_assert_str_eq(means(DAY, "-51"), "20141231-20141231");
 	ck_assert_str_eq(means(MINUTE, "-35"), "201502201559-201502201559");
 }
-END_TEST
 
-START_TEST(prefixes)
+TEST(prefixes)
 {
 	ck_assert_str_eq(means(HOUR, "2015022016"), "2015022016-2015022016");
 	ck_assert_str_eq(means(HOUR, "20150220"), "2015022000-2015022023");
@@ -125,9 +120,8 @@ START_TEST(prefixes)
 	ck_assert_str_eq(means(DAY, "1970"), "19700101-19701231");
 	ck_assert_str_eq(means(DAY, "9999"), "99990101-99991231");
 }
-END_TEST
 
-START_TEST(leap_years)
+TEST(leap_years)
 {
 	ck_assert_str_eq(means(DAY, "201602"), "20160201-20160229");
 	ck_assert_str_eq(means(DAY, "20160229"), "20160229-20160229");
@@ -136,9 +130,8 @@ START_TEST(leap_years)
 	ck_assert_str_eq(means(DAY, "21000229"), "nothing");
 	ck_assert_str_eq(means(DAY, "210002"), "21000201-21000228");
 }
-END_TEST
 
-START_TEST(no_such_bucket)
+TEST(no_such_bucket)
 {
 	static const char *const words[] = { "", "-", "--1", "-x", "-18446744073709551615", "-99999999999", "NOW", "2",
 		"20", "201", "20150", "201513", "201500", "20150100", "20150132", "20150431", "20150230", "2015022024",
@@ -152,10 +145,9 @@ START_TEST(no_such_bucket)
 	ck_assert_str_eq(means(DAY, "2015022016"), "nothing");
 	ck_assert_str_eq(means(MINUTE, "201502201660"), "nothing");
 }
-END_TEST
 
 /* Every day for 400 years: its name is the next date, and means that day. */
-START_TEST(calendar)
+TEST(calendar)
 {
 	char name[TIME_BUCKET_NAME_MAX];
 	int64_t day = time_bucket_of(DAY, 0);
@@ -178,6 +170,5 @@ START_TEST(calendar)
 		}
 	}
 }
-END_TEST
 
 SUITE(time_bucket, names, before_1970, keys, remembered, relative, prefixes, leap_years, no_such_bucket, calendar)

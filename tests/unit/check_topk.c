@@ -40,7 +40,7 @@ static unsigned number_of(const struct topk_entry *e)
 	return (unsigned)strtoul(digits, NULL, 10);
 }
 
-START_TEST(counts_few_keys_exactly)
+TEST(counts_few_keys_exactly)
 {
 	ck_assert_uint_eq(sorted(), 0);
 	add("a", 1);
@@ -53,10 +53,9 @@ START_TEST(counts_few_keys_exactly)
 	assert_entry(2, "c", 2);
 	ck_assert_uint_eq(sketch.total, 10);
 }
-END_TEST
 
 /* A key that does not fit takes the place of the least, and inherits its weight as the error. */
-START_TEST(replaces_the_least)
+TEST(replaces_the_least)
 {
 	char key[8];
 
@@ -74,10 +73,9 @@ START_TEST(replaces_the_least)
 	assert_entry(0, "new", 1005);
 	assert_entry(TOPK_ENTRIES - 1, "k77", 11);
 }
-END_TEST
 
 /* However keys come, no weight is too small, the weights are the total, and each is found again. */
-START_TEST(keeps_its_promises)
+TEST(keeps_its_promises)
 {
 	static uint64_t truth[1000];
 	uint64_t random = 7, sum = 0;
@@ -103,9 +101,8 @@ START_TEST(keeps_its_promises)
 	for (size_t i = 0; i < 20; i++)
 		ck_assert_uint_lt(number_of(&entries[i]), 20);
 }
-END_TEST
 
-START_TEST(long_keys_and_any_bytes)
+TEST(long_keys_and_any_bytes)
 {
 	char key[300];
 	struct slice s = slice_of(key, sizeof(key));
@@ -119,9 +116,8 @@ START_TEST(long_keys_and_any_bytes)
 	ck_assert_uint_eq(entries[0].weight, 2);
 	ck_assert_uint_eq(entries[0].n, TOPK_KEY);
 }
-END_TEST
 
-START_TEST(halves)
+TEST(halves)
 {
 	add("a", 100);
 	add("b", 9);
@@ -134,10 +130,9 @@ START_TEST(halves)
 	topk_halve(&sketch, UINT64_MAX);
 	ck_assert_uint_eq(sorted(), 0);
 }
-END_TEST
 
 /* The sketches of two workers. */
-START_TEST(merges)
+TEST(merges)
 {
 	size_t n;
 
@@ -153,10 +148,9 @@ START_TEST(merges)
 	assert_entry(1, "a", 10);
 	assert_entry(2, "ba", 1);
 }
-END_TEST
 
 /* Every place of a period is sampled alike, whatever the period is, and however many keys come at once. */
-START_TEST(sample_is_not_fooled)
+TEST(sample_is_not_fooled)
 {
 	for (unsigned period = 1; period <= 256; period *= 2) {
 		struct topk_sample sample = { .random = period };
@@ -176,7 +170,6 @@ START_TEST(sample_is_not_fooled)
 			ck_assert_uint_ge(hits[i] * period, chosen * 3 / 5);
 	}
 }
-END_TEST
 
 /* --- Zipf's distribution: the key of rank r has the weight 1 / r^1.1 --- */
 
@@ -235,7 +228,7 @@ static void feed(void)
 }
 
 /* The true ten hottest are the ten reported, in whatever order, each within a tenth of its true count. */
-START_TEST(zipf)
+TEST(zipf)
 {
 	feed();
 	ck_assert_uint_ge(sorted(), TOP);
@@ -249,7 +242,6 @@ START_TEST(zipf)
 			"key %u: %llu for %u", rank, (unsigned long long)scaled, truth[rank]);
 	}
 }
-END_TEST
 
 SUITE_AROUND(topk, setup, NULL, counts_few_keys_exactly, replaces_the_least, keeps_its_promises,
 	long_keys_and_any_bytes, halves, merges, sample_is_not_fooled, zipf)

@@ -32,7 +32,7 @@ static uint64_t ask_and_wait(struct turn *turn, uint64_t size)
 	return sum;
 }
 
-START_TEST(one_after_another)
+TEST(one_after_another)
 {
 	struct turn *const all[] = { &a, &b, &c };
 
@@ -48,10 +48,9 @@ START_TEST(one_after_another)
 	}
 	ck_assert(!turns_are_empty(&turns));
 }
-END_TEST
 
 /* Whatever the sizes, each gets as many bytes as the others, but for one value. */
-START_TEST(equal_bytes)
+TEST(equal_bytes)
 {
 	static const uint64_t sizes[] = { 20 * KIB, 1000 * KIB, 32 * 1000 * KIB };
 	struct turn *const all[] = { &a, &b, &c };
@@ -69,10 +68,9 @@ START_TEST(equal_bytes)
 		ck_assert_uint_le(more, sizes[i] + 2 * TURN_BYTES);
 	}
 }
-END_TEST
 
 /* A new one goes ahead of those that wait, but they get every second turn. */
-START_TEST(new_ones_first)
+TEST(new_ones_first)
 {
 	struct turn fresh[4];
 
@@ -96,9 +94,8 @@ START_TEST(new_ones_first)
 	ck_assert_ptr_eq(turns_next(&turns), &a);
 	ck_assert(turns_are_empty(&turns));
 }
-END_TEST
 
-START_TEST(some_leave)
+TEST(some_leave)
 {
 	wait_again(&a);
 	wait_again(&b);
@@ -109,10 +106,9 @@ START_TEST(some_leave)
 	ck_assert_ptr_eq(turns_next(&turns), &b);
 	ck_assert_ptr_null(turns_next(&turns));
 }
-END_TEST
 
 /* What was asked while nobody waited costs nothing later. */
-START_TEST(no_debt_of_quiet_times)
+TEST(no_debt_of_quiet_times)
 {
 	wait_again(&a);
 	ask_and_wait(turns_next(&turns), 100 * TURN_BYTES);
@@ -122,10 +118,9 @@ START_TEST(no_debt_of_quiet_times)
 	wait_again(&b);
 	ck_assert_ptr_eq(turns_next(&turns), &a);
 }
-END_TEST
 
 /* Nor does a turn that was not used up add to the next one. */
-START_TEST(no_savings)
+TEST(no_savings)
 {
 	for (int i = 0; i < 10; i++) {
 		wait_again(&a);
@@ -135,7 +130,6 @@ START_TEST(no_savings)
 	wait_again(&a);
 	ck_assert_uint_le(ask_and_wait(turns_next(&turns), KIB), TURN_BYTES);
 }
-END_TEST
 
 SUITE_AROUND(turns, setup, NULL, one_after_another, equal_bytes, new_ones_first, some_leave, no_debt_of_quiet_times,
 	no_savings)

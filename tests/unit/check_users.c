@@ -18,7 +18,7 @@ static bool is_user(const struct users *users, const char *user, const char *pas
 	return users_authenticate(users, slice_of(user, strlen(user)), slice_of(password, strlen(password)));
 }
 
-START_TEST(right_and_wrong)
+TEST(right_and_wrong)
 {
 	struct users *users = make("foo:bar\nann:b:c\nfoo:second\n");
 
@@ -37,10 +37,9 @@ START_TEST(right_and_wrong)
 	ck_assert(!is_user(users, "FOO", "bar"));
 	users_destroy(users);
 }
-END_TEST
 
 /* A user without an end of line at the end; bytes above 127. */
-START_TEST(odd_files)
+TEST(odd_files)
 {
 	struct users *users = make("foo:bar");
 
@@ -51,9 +50,8 @@ START_TEST(odd_files)
 	users_destroy(users);
 	users_destroy(NULL);
 }
-END_TEST
 
-START_TEST(wrong_lines)
+TEST(wrong_lines)
 {
 	static const struct {
 		const char *text, *error;
@@ -75,9 +73,8 @@ START_TEST(wrong_lines)
 		ck_assert_str_eq(error, cases[i].error);
 	}
 }
-END_TEST
 
-START_TEST(sizes)
+TEST(sizes)
 {
 	struct buf text = BUF_EMPTY;
 	struct users *users;
@@ -103,6 +100,5 @@ START_TEST(sizes)
 	ck_assert_ptr_null(make(line));
 	ck_assert_str_eq(error, "f:1: the line is too long");
 }
-END_TEST
 
 SUITE(users, right_and_wrong, odd_files, wrong_lines, sizes)

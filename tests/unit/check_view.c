@@ -76,14 +76,13 @@ static size_t is(const char *members)
 
 /* --- the base --- */
 
-START_TEST(nothing_is_known_at_first)
+TEST(nothing_is_known_at_first)
 {
 	ck_assert(!view.known);
 	ck_assert_int_eq(update(""), OPLOG_GOOD);
 	ck_assert(view.known);
 	is("");
 }
-END_TEST
 
 /* What is asked once of each member of the log is kept as long as the view follows. */
 static void count(uint64_t expected)
@@ -95,7 +94,7 @@ static void count(uint64_t expected)
 	ck_assert_uint_eq(r.number, expected);
 }
 
-START_TEST(follows_what_is_appended)
+TEST(follows_what_is_appended)
 {
 	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c +d +e ", 2);
 	struct set_run *runs;
@@ -124,7 +123,6 @@ START_TEST(follows_what_is_appended)
 	ck_assert_int_eq(update(base_of("+z -c +y ", &run, 1, "-b +y ")), OPLOG_GOOD);
 	ck_assert_uint_eq(is("a c d e y z"), 0);
 }
-END_TEST
 
 static bool points_into_base(const struct fold *fold)
 {
@@ -138,7 +136,7 @@ static bool points_into_base(const struct fold *fold)
 }
 
 /* The buffer of the base moves as it grows, and all that points into it follows. */
-START_TEST(grows_and_grows)
+TEST(grows_and_grows)
 {
 	static char text[64 * 1024];
 	struct oplog_run run = cupboard_log_run(&cupboard, "+m1 +m3 +m5 ", 1);
@@ -167,7 +165,6 @@ START_TEST(grows_and_grows)
 		ck_assert(fold_mentions(&view.overlay, member, &live_now) && live_now == (i % 7 != 4));
 	}
 }
-END_TEST
 
 static const struct {
 	const char *base;
@@ -185,7 +182,7 @@ static const struct {
 };
 
 /* After any of them it knows nothing, and goes on with what can be read again. */
-START_TEST(what_cannot_be_read)
+TEST(what_cannot_be_read)
 {
 	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c ", 1);
 
@@ -202,10 +199,9 @@ START_TEST(what_cannot_be_read)
 		ck_assert_msg(update(strangers[i].base) == strangers[i].form, "\"%s\"", strangers[i].base);
 	}
 }
-END_TEST
 
 /* As long as it follows what it has read, it must see that what comes behind is no log. */
-START_TEST(stops_to_follow)
+TEST(stops_to_follow)
 {
 	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c ", 1);
 	char text[200];
@@ -225,9 +221,8 @@ START_TEST(stops_to_follow)
 	snprintf(text, sizeof(text), "%s@set.1 ", base_of("+x -b ", &run, 1, "-a "));
 	ck_assert_int_eq(update(text), OPLOG_CORRUPT);
 }
-END_TEST
 
-START_TEST(heads)
+TEST(heads)
 {
 	struct oplog_run runs[] = { cupboard_log_run(&cupboard, "+a +b +c ", 9),
 		cupboard_log_run(&cupboard, "-a +d -x ", 9) };
@@ -246,11 +241,10 @@ START_TEST(heads)
 	is("e f");
 	count(2);
 }
-END_TEST
 
 /* --- lists --- */
 
-START_TEST(lists)
+TEST(lists)
 {
 	ck_assert_int_eq(update("@list +a +b +a "), OPLOG_GOOD);
 	ck_assert(view.parts.is_list && view.parts.ref_count == 0);
@@ -267,11 +261,10 @@ START_TEST(lists)
 	ck_assert(!set_view_take_log(&view, guard_text("+c +a")));
 	ck_assert(!view.known);
 }
-END_TEST
 
 /* --- runs that stay --- */
 
-START_TEST(runs_that_stay_are_kept)
+TEST(runs_that_stay_are_kept)
 {
 	struct oplog_run runs[] = { cupboard_log_run(&cupboard, "+a +b +c +d +e ", 2),
 		cupboard_log_run(&cupboard, "-a +f ", 2), cupboard_log_run(&cupboard, "-b +g +h ", 1),
@@ -299,10 +292,9 @@ START_TEST(runs_that_stay_are_kept)
 	ck_assert_int_eq(update(base_of("", runs, 4, "")), OPLOG_GOOD);
 	ck_assert_uint_eq(is("a c d e f g h i"), 4 + 1);
 }
-END_TEST
 
 /* What was written by this very proxy is there before it is referred to. */
-START_TEST(what_was_written_is_kept)
+TEST(what_was_written_is_kept)
 {
 	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c +d +e ", 2);
 
@@ -317,7 +309,6 @@ START_TEST(what_was_written_is_kept)
 	ck_assert_int_eq(update(base_of("", &run, 1, "+f ")), OPLOG_GOOD);
 	ck_assert_uint_eq(is("a b c d e f"), 0);
 }
-END_TEST
 
 /* --- what is loaded --- */
 
@@ -361,7 +352,7 @@ static void refuses_all_others(struct slice data)
 	refuses("another index", buf_slice(&cupboard.items[0].data));
 }
 
-START_TEST(refuses_other_items)
+TEST(refuses_other_items)
 {
 	struct oplog_run other = cupboard_log_run(&cupboard, "+x ", 2), run;
 	struct set_request all = { .verb = SET_ALL };
@@ -378,10 +369,9 @@ START_TEST(refuses_other_items)
 	load();
 	ck_assert_uint_eq(is("a b c d e"), 0);
 }
-END_TEST
 
 /* The content is what the check says, but the base says something else of it. */
-START_TEST(refuses_other_counts)
+TEST(refuses_other_counts)
 {
 	struct oplog_run table = cupboard_log_run(&cupboard, "+a -b +c ", 3), good = table;
 	struct oplog_run index = cupboard_log_run(&cupboard, "+a -b +c ", 1);
@@ -401,7 +391,6 @@ START_TEST(refuses_other_counts)
 	load();
 	is("a c");
 }
-END_TEST
 
 /* A single member is looked for in one table of each run, and no further down than it is found. */
 static size_t test(const char *members, const char *digits)
@@ -418,7 +407,7 @@ static size_t test(const char *members, const char *digits)
 	return loaded;
 }
 
-START_TEST(loads_what_is_needed)
+TEST(loads_what_is_needed)
 {
 	struct oplog_run runs[] = { cupboard_log_run(&cupboard, "+b +d +f +h +j +l ", 1),
 		cupboard_log_run(&cupboard, "-b +c +d -e +k ", 2) };
@@ -436,10 +425,9 @@ START_TEST(loads_what_is_needed)
 	ck_assert_uint_eq(test("b c d e f h j k l x", "0 1 0 0 1 1 1 1 1 1"), 4);
 	ck_assert_uint_eq(test("nothing of all that", "0 0 0 0"), 0);
 }
-END_TEST
 
 /* The same item, wanted twice, is asked for once; what was wanted in vain may be wanted again. */
-START_TEST(wants_are_noted_once)
+TEST(wants_are_noted_once)
 {
 	struct oplog_run run = cupboard_log_run(&cupboard, "+b +d +f +h +j +l ", 1);
 	struct set_request r = { .verb = SET_TEST, .members = SLICE("a b c d e f") };
@@ -461,10 +449,9 @@ START_TEST(wants_are_noted_once)
 	assert_bytes(buf_slice(&r.text), "0 1 0 1 0 1");
 	set_request_free(&r);
 }
-END_TEST
 
 /* A table that comes when its index has gone is dropped without harm. */
-START_TEST(index_is_thrown_out)
+TEST(index_is_thrown_out)
 {
 	struct oplog_run run = cupboard_log_run(&cupboard, "+b +d +f +h ", 1);
 	struct set_request r = { .verb = SET_TEST, .members = SLICE("f") };
@@ -484,7 +471,6 @@ START_TEST(index_is_thrown_out)
 	ck_assert_uint_eq(test("f", "1"), 1);
 	set_request_free(&r);
 }
-END_TEST
 
 SUITE_AROUND(view, setup, teardown, nothing_is_known_at_first, follows_what_is_appended, grows_and_grows,
 	what_cannot_be_read, stops_to_follow, heads, lists, runs_that_stay_are_kept, what_was_written_is_kept,

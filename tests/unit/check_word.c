@@ -19,7 +19,7 @@ static int sign(int order)
 	return (order > 0) - (order < 0);
 }
 
-START_TEST(copies_every_length)
+TEST(copies_every_length)
 {
 	char bytes[LONGEST], copy[LONGEST + 1];
 
@@ -32,9 +32,8 @@ START_TEST(copies_every_length)
 			ck_assert_int_eq(copy[i], 0);
 	}
 }
-END_TEST
 
-START_TEST(compares_every_byte)
+TEST(compares_every_byte)
 {
 	char bytes[LONGEST], other[LONGEST];
 
@@ -51,9 +50,8 @@ START_TEST(compares_every_byte)
 		}
 	}
 }
-END_TEST
 
-START_TEST(ranks_as_bytes_are_ordered)
+TEST(ranks_as_bytes_are_ordered)
 {
 	static const char *const ascending[] = { "", "a", "ab", "abcd", "abcdefg", "abcdefgh", "abcdefh", "abd", "ac",
 		"b", "\xff" };
@@ -67,9 +65,8 @@ START_TEST(ranks_as_bytes_are_ordered)
 	}
 	ck_assert_uint_eq(word_rank("abcdefghi", 9), word_rank("abcdefgh", 8));
 }
-END_TEST
 
-START_TEST(finds_the_end_of_a_word)
+TEST(finds_the_end_of_a_word)
 {
 	static const char ends[] = { 0, '\r', '\n', '\x1f', ' ', '\x7f' };
 	char bytes[LONGEST];
@@ -86,6 +83,5 @@ START_TEST(finds_the_end_of_a_word)
 		}
 	}
 }
-END_TEST
 
 SUITE(word, copies_every_length, compares_every_byte, ranks_as_bytes_are_ordered, finds_the_end_of_a_word)

@@ -9,6 +9,9 @@
 #include "guard.h"
 #include "util/slice.h"
 
+/* A test. It needs no END_TEST, which is empty in each version of Check that has TTest. */
+#define TEST(name) START_TEST(name)
+
 /* A slice in a table: SLICE is no constant for every compiler. */
 #define BYTES(literal) \
 	{ \

@@ -3,10 +3,10 @@
  * them, and what a client would be sent is kept as text. It knows nothing of Check, so that fuzzers
  * can use it too; what is wrong in itself is an assert.
  *
- *     fake_ask("sadd k a\r\n")                  a client's request
- *     fake_calls() -> "append k 0 0 3\r\n+a \r\n"   what a server is asked for it, in the meta
- * dialect fake_answer("STORED\r\n")                 what the server says fake_told() ->
- * "STORED\r\n"               what the client is told
+ *     fake_ask("sadd k a\r\n")                         a client's request
+ *     fake_calls()  ->  "append k 0 0 3\r\n+a \r\n"      what a server is asked for it, in the meta dialect
+ *     fake_answer("STORED\r\n")                        what the server says
+ *     fake_told()   ->  "STORED\r\n"                   what the client is told
  */
 #ifndef UNIT_FAKE_H
 #define UNIT_FAKE_H

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "admin_measures.h"
-#include "measures.h"
+#include "measure/admin_measures.h"
+#include "measure/measures.h"
+#include "measure/snapshot.h"
 #include "protocol/reply.h"
-#include "snapshot.h"
 #include "util/log.h"
 #include "util/num.h"
 

@@ -4,7 +4,7 @@
 
 #include "client.h"
 #include "client_limits.h"
-#include "client_measure.h"
+#include "client_peer.h"
 #include "client_window.h"
 #include "generation.h"
 
@@ -139,7 +139,6 @@ static size_t measure_reply(struct client *c)
 
 static void pop_finished(struct client *c)
 {
-	struct hotkeys *hotkeys = &c->worker->hotkeys;
 	struct task *task;
 	size_t size;
 
@@ -157,8 +156,7 @@ static void pop_finished(struct client *c)
 		order_end(&c->order, task->order);
 		size = measure_reply(c);
 		window_task_end(c, task, size);
-		if (!hotkeys_pass(hotkeys, task->key_count))
-			client_measure_keys(task, size);
+		meter_sample_keys(&c->worker->meter, task, size);
 		client_task_free(task);
 		c->unsent++;
 	}
@@ -171,6 +169,24 @@ static void empty_trash(struct worker *w)
 		buf_free(&w->trash);
 }
 
+/* Replies of the client have waited for it since its last progress, which is known to a millisecond. */
+static uint64_t waits_for_client(const struct client *c)
+{
+	uint64_t ms = c->worker->loop.now - c->limits.progress;
+
+	return stream_waiting(&c->stream) && ms > 1 ? (ms - 1) * 1000 : 0;
+}
+
+static void note_slow(struct worker *w, const struct task *task)
+{
+	const struct client *c = task->owner;
+	char name[CLIENT_PEER] = "";
+
+	if (c)
+		client_peer(c, name);
+	meter_note_slow(&w->meter, task, name, c ? waits_for_client(c) : 0);
+}
+
 void client_task_done(struct task *task)
 {
 	struct worker *w = generation_of(task)->worker;
@@ -178,8 +194,8 @@ void client_task_done(struct task *task)
 
 	assert(!task->done);
 	task->done = true;
-	if (latency_count(&w->latency, task->command, task->began))
-		client_measure_slow(task);
+	if (meter_task_done(&w->meter, task))
+		note_slow(w, task);
 	if (!c || task->quiet)
 		empty_trash(w);
 	if (!c) {

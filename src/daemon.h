@@ -7,15 +7,9 @@
 
 #include "collection/large.h"
 #include "config/settings.h"
+#include "measure/counters.h"
 
 #define DAEMON_VERSION SETLISTD_VERSION
-
-enum counter {
-#define COUNTER(name) COUNT_##name,
-#include "counters.def"
-#undef COUNTER
-	COUNTERS
-};
 
 /*
  * Messages from workers, one byte each: it has tried to connect to all servers, at the start or of new settings, which it uses from

@@ -16,7 +16,7 @@
 
 void worker_later(struct worker *w, struct waiter *waiter, unsigned ms)
 {
-	uint64_t bytes_read = atomic_load_explicit(&w->counters[COUNT_bytes_read], memory_order_relaxed);
+	uint64_t bytes_read = counters_get(&w->meter.counters, COUNT_bytes_read);
 	bool busy = bytes_read != w->bytes_seen;
 
 	w->bytes_seen = bytes_read;
@@ -24,11 +24,6 @@ void worker_later(struct worker *w, struct waiter *waiter, unsigned ms)
 }
 
 /* --- counters --- */
-
-static void set_counter(struct worker *w, enum counter counter, uint64_t n)
-{
-	atomic_store_explicit(&w->counters[counter], n, memory_order_relaxed);
-}
 
 /* The counters that lanes keep. */
 #define LANES_COUNTERS(X) \
@@ -57,7 +52,7 @@ static void add_stats(struct lanes_stats *sum, const struct generation *g)
 /* Copies the counters of the lanes to those that other threads may read. */
 static void publish(struct worker *w)
 {
-	uint64_t incomplete = atomic_load_explicit(&w->counters[COUNT_incomplete_sets], memory_order_relaxed);
+	uint64_t incomplete = counters_get(&w->meter.counters, COUNT_incomplete_sets);
 	size_t cache = machines_cache_memory(w->current->host.lanes);
 	struct lanes_stats s = w->past;
 	const struct generation *g;
@@ -70,10 +65,10 @@ static void publish(struct worker *w)
 	if (s.incomplete_sets > incomplete)
 		log_warn("%llu sets had lost a segment and were removed",
 			(unsigned long long)(s.incomplete_sets - incomplete));
-#define SET(name) set_counter(w, COUNT_##name, s.name);
+#define SET(name) counters_set(&w->meter.counters, COUNT_##name, s.name);
 	LANES_COUNTERS(SET)
 #undef SET
-	set_counter(w, COUNT_cache_bytes, cache);
+	counters_set(&w->meter.counters, COUNT_cache_bytes, cache);
 }
 
 static void set_clock(struct generation *g)
@@ -88,7 +83,7 @@ static void at_turn(struct loop *loop, void *arg)
 	struct generation *g;
 
 	(void)loop;
-	latency_turn(&w->latency);
+	latency_turn(&w->meter.latency);
 	set_clock(w->current);
 	TAILQ_FOREACH(g, &w->retired, link)
 		set_clock(g);
@@ -170,7 +165,7 @@ static void set_server_options(struct worker *w)
 		.dns_interval = config->dns_interval,
 		.queue = config->server_queue,
 		.value_max = config->max_value,
-		.answer = &w->answer,
+		.answer = &w->meter.answer,
 		.news = w->daemon->server_news,
 		.tls = config->server_tls ? w->settings->tls : NULL,
 	};
@@ -184,7 +179,7 @@ static void reload(struct worker *w)
 	w->settings = settings_share(w->daemon->settings);
 	set_server_options(w);
 	limits_renew(w);
-	latency_set_threshold(&w->latency, worker_config(w)->slow_threshold);
+	meter_set_threshold(&w->meter, worker_config(w)->slow_threshold);
 	if (settings_same_data(w->current->settings, w->settings)) {
 		notify(w, DAEMON_SETTLED);
 		return;
@@ -353,15 +348,6 @@ static void *run(void *arg)
 	return NULL;
 }
 
-static void init_measures(struct worker *w)
-{
-	latency_init(&w->latency, &w->loop);
-	latency_set_threshold(&w->latency, worker_config(w)->slow_threshold);
-	hotkeys_init(&w->hotkeys, random_next(&w->random), w->loop.now);
-	largest_init(&w->largest);
-	slow_init(&w->slow);
-}
-
 struct worker *worker_start(struct daemon *daemon, uint64_t seed)
 {
 	struct worker *w = xcalloc(1, sizeof(*w));
@@ -373,7 +359,8 @@ struct worker *worker_start(struct daemon *daemon, uint64_t seed)
 	TAILQ_INIT(&w->clients);
 	TAILQ_INIT(&w->retired);
 	loop_init(&w->loop);
-	init_measures(w);
+	meter_init(&w->meter, &w->loop, random_next(&w->random));
+	meter_set_threshold(&w->meter, worker_config(w)->slow_threshold);
 	deferred_init(&w->deferred, &w->loop);
 	limits_init(w);
 	w->resolver = resolver_create(w->loop.base);
@@ -447,10 +434,7 @@ void worker_join(struct worker *w)
 	resolver_destroy(w->resolver);
 	deferred_fini(&w->deferred);
 	limits_fini(w);
-	loop_forget(&w->loop, &w->latency.job);
-	hotkeys_fini(&w->hotkeys);
-	largest_fini(&w->largest);
-	slow_fini(&w->slow);
+	meter_fini(&w->meter);
 	close(w->mailbox[0]);
 	close(w->mailbox[1]);
 	sem_destroy(&w->errand.done);

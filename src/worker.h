@@ -8,11 +8,8 @@
 #include "daemon.h"
 #include "deferred.h"
 #include "generation.h"
-#include "hotkeys.h"
-#include "largest.h"
-#include "latency.h"
+#include "measure/meter.h"
 #include "net/loop.h"
-#include "slow.h"
 
 struct client;
 struct tls;
@@ -65,14 +62,9 @@ struct worker {
 		void (*run)(void *arg);
 		void *arg;
 		sem_t done;
-	} errand;                      /* of worker_call */
-	struct pipeline_answer answer; /* whose reply is read */
-	struct latency latency;
-	struct hotkeys hotkeys;
-	struct largest largest;
-	struct slow slow;
+	} errand; /* of worker_call */
+	struct meter meter;
 	pthread_t thread;
-	atomic_uint_fast64_t counters[COUNTERS];
 };
 
 enum mail_kind {
@@ -108,10 +100,7 @@ void worker_join(struct worker *worker);
 /* Adds `n` to a counter. From the worker's thread only. */
 static inline void worker_count(struct worker *worker, enum counter counter, uint64_t n)
 {
-	atomic_uint_fast64_t *c = &worker->counters[counter];
-
-	/* There is one writer, so no atomic addition is needed. */
-	atomic_store_explicit(c, atomic_load_explicit(c, memory_order_relaxed) + n, memory_order_relaxed);
+	meter_count(&worker->meter, counter, n);
 }
 
 /* Refuses an accepted socket that was counted as a connection, and frees its session. From any thread. */

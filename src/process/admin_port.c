@@ -14,13 +14,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "measure/metrics.h"
+#include "measure/process_facts.h"
+#include "measure/snapshot.h"
+#include "measure/stats_json.h"
 #include "net/listener.h"
 #include "process/admin_host.h"
-#include "process/metrics.h"
 #include "process/page.h"
-#include "process/process_facts.h"
-#include "process/stats_json.h"
-#include "snapshot.h"
 #include "util/alloc.h"
 
 /*

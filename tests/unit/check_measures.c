@@ -1,9 +1,9 @@
 /* What a worker measures, as far as it needs no worker: hot keys over time, the largest sets, the last slow requests. */
 #include <stdio.h>
 
-#include "hotkeys.h"
-#include "largest.h"
-#include "slow.h"
+#include "measure/hotkeys.h"
+#include "measure/largest.h"
+#include "measure/slow.h"
 #include "unit.h"
 
 enum { HALF = HOTKEYS_HALF_LIFE * 1000, START = 1000 * HALF };

@@ -16,7 +16,7 @@ from fake import FakeServer
 from wire import Conn
 
 MUCH = 4 << 20  # bytes: more than the kernel moves from one side to the other at once
-COUNTERS = os.path.join(os.path.dirname(__file__), "..", "..", "src", "counters.def")
+COUNTERS = os.path.join(os.path.dirname(__file__), "..", "..", "src", "measure", "counters.def")
 
 
 def counters():
@@ -301,7 +301,7 @@ class Numbers(AdminCase):
         self.load()
         stats, text = self.stats(), self.get("/metrics")[2]
         self.assertEqual(list(stats["counters"]), names)
-        with open(os.path.join(os.path.dirname(COUNTERS), "process", "metrics.def"), encoding="ascii") as table:
+        with open(os.path.join(os.path.dirname(COUNTERS), "metrics.def"), encoding="ascii") as table:
             rows = dict(re.findall(r'^(?:COUNTED|HELD)\((\w+), "(\w+)"', table.read(), re.M))
         for name in names:
             self.assertRegex(text, rf"(?m)^{rows.get(name, f'setlistd_{name}_total')}[{{ ]")

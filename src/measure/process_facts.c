@@ -1,4 +1,4 @@
-#include "process/process_facts.h"
+#include "measure/process_facts.h"
 
 #include <dirent.h>
 #include <inttypes.h>
@@ -6,7 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "process/metrics.h"
+#include "measure/metrics.h"
 #include "util/alloc.h"
 
 struct process_facts {

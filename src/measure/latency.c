@@ -1,4 +1,4 @@
-#include "latency.h"
+#include "measure/latency.h"
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* What Prometheus wants to know of each process: CPU time, memory, file descriptors, the start. */
-#ifndef PROCESS_PROCESS_FACTS_H
-#define PROCESS_PROCESS_FACTS_H
+#ifndef MEASURE_PROCESS_FACTS_H
+#define MEASURE_PROCESS_FACTS_H
 
 #include <stdint.h>
 

@@ -1,8 +1,8 @@
 /* All that was counted and measured, as one JSON object: for programs, and for the live page. */
-#ifndef PROCESS_STATS_JSON_H
-#define PROCESS_STATS_JSON_H
+#ifndef MEASURE_STATS_JSON_H
+#define MEASURE_STATS_JSON_H
 
-#include "snapshot.h"
+#include "measure/snapshot.h"
 #include "util/buf.h"
 
 /* Appends the object. `state` is "ready", or why no client is served. setlistd(8) describes its members. */

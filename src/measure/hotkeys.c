@@ -1,4 +1,4 @@
-#include "hotkeys.h"
+#include "measure/hotkeys.h"
 
 #include "util/hash.h"
 

@@ -1,6 +1,6 @@
 /* The last slow requests of a worker. The worker writes them, and other threads read them, both with a lock. */
-#ifndef SLOW_H
-#define SLOW_H
+#ifndef MEASURE_SLOW_H
+#define MEASURE_SLOW_H
 
 #include <pthread.h>
 #include <stdbool.h>

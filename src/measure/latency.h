@@ -5,12 +5,12 @@
  * Times are those of the loop, which reads its clock once a turn. So requests that began in one turn and are answered in another
  * one took equally long. They are counted together, at the end of the turn.
  */
-#ifndef LATENCY_H
-#define LATENCY_H
+#ifndef MEASURE_LATENCY_H
+#define MEASURE_LATENCY_H
 
 #include <stdbool.h>
 
-#include "daemon.h"
+#include "measure/counters.h"
 #include "net/loop.h"
 #include "protocol/command.h"
 #include "util/histogram.h"

@@ -1,4 +1,4 @@
-#include "snapshot.h"
+#include "measure/snapshot.h"
 
 #include <string.h>
 #include <time.h>
@@ -17,8 +17,8 @@ static void sum_counters(const struct daemon *d, uint64_t sums[COUNTERS])
 {
 	memset(sums, 0, COUNTERS * sizeof(sums[0]));
 	for (size_t w = 0; w < d->threads; w++) {
-		for (int i = 0; i < COUNTERS; i++)
-			sums[i] += load(&d->workers[w]->counters[i]);
+		for (enum counter i = 0; i < COUNTERS; i++)
+			sums[i] += counters_get(&d->workers[w]->meter.counters, i);
 	}
 }
 
@@ -26,7 +26,7 @@ const char *snapshot_counter_name(enum counter counter)
 {
 	static const char *const names[COUNTERS] = {
 #define COUNTER(name) #name,
-#include "counters.def"
+#include "measure/counters.def"
 #undef COUNTER
 	};
 
@@ -66,7 +66,7 @@ static uint64_t count_slow(struct daemon *d)
 	uint64_t count = 0;
 
 	for (size_t i = 0; i < d->threads; i++) {
-		struct slow *slow = &d->workers[i]->slow;
+		struct slow *slow = &d->workers[i]->meter.slow;
 		pthread_mutex_lock(&slow->lock);
 		count += slow->count;
 		pthread_mutex_unlock(&slow->lock);

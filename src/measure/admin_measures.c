@@ -1,10 +1,10 @@
-#include "admin_measures.h"
+#include "measure/admin_measures.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include "measures.h"
+#include "measure/measures.h"
 #include "util/alloc.h"
 #include "util/escape.h"
 

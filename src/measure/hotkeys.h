@@ -6,8 +6,8 @@
  *
  * Other threads read it. So a lock protects what is counted, and the worker takes it for the sampled keys alone.
  */
-#ifndef HOTKEYS_H
-#define HOTKEYS_H
+#ifndef MEASURE_HOTKEYS_H
+#define MEASURE_HOTKEYS_H
 
 #include <pthread.h>
 #include <stdbool.h>

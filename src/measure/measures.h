@@ -2,14 +2,14 @@
  * What the workers have measured, summed over all of them: latencies, hot keys, large sets and lists, slow requests. All functions
  * may be called from any thread, as long as the workers exist.
  */
-#ifndef MEASURES_H
-#define MEASURES_H
+#ifndef MEASURE_MEASURES_H
+#define MEASURE_MEASURES_H
 
 #include "daemon.h"
-#include "hotkeys.h"
-#include "largest.h"
-#include "latency.h"
-#include "slow.h"
+#include "measure/hotkeys.h"
+#include "measure/largest.h"
+#include "measure/latency.h"
+#include "measure/slow.h"
 
 /*
  * Latencies since the start or the last `stats reset`. `class` is a counter from COUNT_cmd_get to COUNT_cmd_refused, less than

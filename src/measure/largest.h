@@ -2,8 +2,8 @@
  * The largest sets and lists that a worker has read or compacted lately, by bytes. The worker writes them, and other threads read
  * them, both with a lock.
  */
-#ifndef LARGEST_H
-#define LARGEST_H
+#ifndef MEASURE_LARGEST_H
+#define MEASURE_LARGEST_H
 
 #include <pthread.h>
 #include <stddef.h>

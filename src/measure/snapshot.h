@@ -2,8 +2,8 @@
  * All that the daemon counts, at one moment and summed over all workers. `stats`, /metrics and /stats.json print it. All functions
  * may be called from any thread, as long as the workers exist.
  */
-#ifndef SNAPSHOT_H
-#define SNAPSHOT_H
+#ifndef MEASURE_SNAPSHOT_H
+#define MEASURE_SNAPSHOT_H
 
 #include <stdbool.h>
 

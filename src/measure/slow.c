@@ -1,4 +1,4 @@
-#include "slow.h"
+#include "measure/slow.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "measures.h"
+#include "measure/measures.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ void latency_collect(struct daemon *d, unsigned class, struct histogram_sum *sum
 {
 	pthread_mutex_lock(&d->lock);
 	for (size_t i = 0; i < d->threads; i++)
-		histogram_sum(&d->workers[i]->latency.classes[class], sum);
+		histogram_sum(&d->workers[i]->meter.latency.classes[class], sum);
 	pthread_mutex_unlock(&d->lock);
 }
 
@@ -43,7 +43,7 @@ const char *latency_class_name(unsigned class)
 {
 	static const char *const names[COUNTERS] = {
 #define COUNTER(name) #name,
-#include "counters.def"
+#include "measure/counters.def"
 #undef COUNTER
 	};
 
@@ -58,9 +58,9 @@ size_t hotkeys_collect(struct daemon *d, enum hotkeys_by by, struct hot_key *out
 	uint64_t now = now_ms(CLOCK_MONOTONIC);
 	size_t count = 0;
 
-	*sum = (struct hot_keys_sum){ .seconds = hotkeys_seconds(&d->workers[0]->hotkeys, now) };
+	*sum = (struct hot_keys_sum){ .seconds = hotkeys_seconds(&d->workers[0]->meter.hotkeys, now) };
 	for (size_t i = 0; i < d->threads; i++)
-		count += hotkeys_copy(&d->workers[i]->hotkeys, by, now, all + count, &sum->total);
+		count += hotkeys_copy(&d->workers[i]->meter.hotkeys, by, now, all + count, &sum->total);
 	sum->total *= TOPK_SAMPLE;
 	count = topk_merge(all, count);
 	count = count < n ? count : n;
@@ -81,7 +81,7 @@ size_t largest_collect(struct daemon *d, struct large_collection *out, size_t n)
 	size_t count = 0;
 
 	for (size_t i = 0; i < d->threads; i++)
-		count += largest_copy(&d->workers[i]->largest, now, all + count);
+		count += largest_copy(&d->workers[i]->meter.largest, now, all + count);
 	count = largest_merge(all, count);
 	count = count < n ? count : n;
 	memcpy(out, all, count * sizeof(*out));
@@ -105,7 +105,7 @@ size_t slow_collect(struct daemon *d, struct slow_request *out, size_t n, uint64
 
 	*count = 0;
 	for (size_t i = 0; i < d->threads; i++)
-		found += slow_copy(&d->workers[i]->slow, all + found, count);
+		found += slow_copy(&d->workers[i]->meter.slow, all + found, count);
 	qsort(all, found, sizeof(*all), newest_first);
 	found = found < n ? found : n;
 	memcpy(out, all, found * sizeof(*out));
@@ -118,7 +118,7 @@ size_t slow_collect(struct daemon *d, struct slow_request *out, size_t n, uint64
 void measures_reset_slow(struct daemon *d)
 {
 	for (size_t i = 0; i < d->threads; i++)
-		slow_reset(&d->workers[i]->slow);
+		slow_reset(&d->workers[i]->meter.slow);
 }
 
 void measures_reset(struct daemon *d)
@@ -129,12 +129,12 @@ void measures_reset(struct daemon *d)
 	pthread_mutex_lock(&d->lock);
 	for (size_t i = 0; i < d->threads; i++) {
 		for (unsigned class = 0; class < LATENCY_CLASSES; class ++)
-			histogram_reset(&d->workers[i]->latency.classes[class]);
+			histogram_reset(&d->workers[i]->meter.latency.classes[class]);
 		servers_reset_latencies(d->workers[i]->current->servers);
 	}
 	pthread_mutex_unlock(&d->lock);
 	for (size_t i = 0; i < d->threads; i++) {
-		hotkeys_reset(&d->workers[i]->hotkeys, now);
-		largest_reset(&d->workers[i]->largest);
+		hotkeys_reset(&d->workers[i]->meter.hotkeys, now);
+		largest_reset(&d->workers[i]->meter.largest);
 	}
 }

@@ -1,11 +1,11 @@
-#include "process/stats_json.h"
+#include "measure/stats_json.h"
 
 #include <inttypes.h>
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "measures.h"
-#include "process/process_facts.h"
+#include "measure/measures.h"
+#include "measure/process_facts.h"
 #include "util/alloc.h"
 #include "util/escape.h"
 

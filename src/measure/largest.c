@@ -1,4 +1,4 @@
-#include "largest.h"
+#include "measure/largest.h"
 
 #include <stdlib.h>
 

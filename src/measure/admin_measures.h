@@ -1,6 +1,6 @@
 /* The groups of `stats` about what was measured: latency, hotkeys, largest, slow. */
-#ifndef ADMIN_MEASURES_H
-#define ADMIN_MEASURES_H
+#ifndef MEASURE_ADMIN_MEASURES_H
+#define MEASURE_ADMIN_MEASURES_H
 
 #include "daemon.h"
 #include "upstream/servers.h"

@@ -1,9 +1,9 @@
-#include "process/metrics.h"
+#include "measure/metrics.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "measures.h"
+#include "measure/measures.h"
 
 void metrics_head(struct buf *out, const char *name, const char *type, const char *help)
 {
@@ -24,7 +24,7 @@ static void print_facts(const struct snapshot *s, struct buf *out)
 #define COUNTED(...)
 #define HELD(...)
 #define SERVER(...)
-#include "process/metrics.def"
+#include "measure/metrics.def"
 #undef FACT
 #undef COUNTED
 #undef HELD
@@ -42,7 +42,7 @@ static const struct counted table[] = {
 #define COUNTED(counter, name, label, help) { COUNT_##counter, name, label, help, "counter" },
 #define HELD(counter, name, help) { COUNT_##counter, name, "", help, "gauge" },
 #define SERVER(...)
-#include "process/metrics.def"
+#include "measure/metrics.def"
 #undef FACT
 #undef COUNTED
 #undef HELD
@@ -157,7 +157,7 @@ static void print_servers(const struct snapshot_server *servers, size_t count, s
 		add_name(out, title, "", "server", v->name); \
 		buf_printf(out, "} %" PRIu64 "\n", (uint64_t)(value)); \
 	}
-#include "process/metrics.def"
+#include "measure/metrics.def"
 #undef FACT
 #undef COUNTED
 #undef HELD

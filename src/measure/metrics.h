@@ -1,8 +1,8 @@
 /* What was counted and measured, as text for Prometheus: the exposition format 0.0.4. */
-#ifndef PROCESS_METRICS_H
-#define PROCESS_METRICS_H
+#ifndef MEASURE_METRICS_H
+#define MEASURE_METRICS_H
 
-#include "snapshot.h"
+#include "measure/snapshot.h"
 #include "util/buf.h"
 
 /* Appends all metrics but those of the process. No label has a key. */

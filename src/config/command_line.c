@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/access.h"
 #include "util/alloc.h"
 #include "util/num.h"
 
@@ -143,5 +142,5 @@ bool options_configure(const struct options *o, struct config *config, char erro
 		free(config->admin);
 		config->admin = xstrdup(o->admin);
 	}
-	return config_access(config, error);
+	return true;
 }

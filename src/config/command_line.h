@@ -19,8 +19,8 @@ struct options {
 struct options options_parse(int argc, char **argv);
 
 /*
- * Completes an initialized `config`, into which the file was read if there is one: the command line overrides it. Does what config_access
- * does, as the last step. On failure gives false, with the reason in `error`.
+ * Completes an initialized `config`, into which the file was read if there is one: the command line overrides it. On failure gives
+ * false, with the reason in `error`.
  */
 bool options_configure(const struct options *options, struct config *config, char error[256])
 	__attribute__((warn_unused_result));

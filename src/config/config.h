@@ -40,8 +40,8 @@ struct config {
 	uid_t *socket_users; /* who may connect to Unix sockets, beside root and the daemon's own user; none for everybody */
 	size_t socket_user_count;
 	bool insecure;       /* anybody may listen everywhere */
-	struct users *users; /* of auth_file, made by config_access; NULL if nobody must authenticate */
-	char *server_login;  /* "user password" for servers, made by config_access; "" for none */
+	struct users *users; /* of auth_file, made by settings_read; NULL if nobody must authenticate */
+	char *server_login;  /* "user password" for servers, made by settings_read; "" for none */
 #define NUMBER(name, initial, least, most, unit, about) uint64_t name;
 #include "config/options.def"
 #undef NUMBER

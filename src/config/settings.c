@@ -1,14 +1,256 @@
 #include "config/settings.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <openssl/crypto.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "config/file.h"
-#include "config/tls.h"
+#include "config/users.h"
 #include "net/tls_context.h"
 #include "util/alloc.h"
 #include "util/log.h"
+
+/* --- files with passwords --- */
+
+static bool is_private(int fd, const char *path, size_t most, char error[256])
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		snprintf(error, 256, "%s: %s", path, strerror(errno));
+	else if (!S_ISREG(st.st_mode))
+		snprintf(error, 256, "%s: not a regular file", path);
+	else if (st.st_mode & (S_IRWXG | S_IRWXO))
+		snprintf(error, 256, "%s: its mode is %04o, which lets its group or others in: make it 0600", path,
+			(unsigned)st.st_mode & 07777);
+	else if ((size_t)st.st_size > most)
+		snprintf(error, 256, "%s: more than %zu bytes", path, most);
+	else
+		return true;
+	return false;
+}
+
+/*
+ * Appends the content of a regular file of up to `most` bytes, on which neither its group nor others have any right. On an error
+ * gives false, with the reason, and the mode if that is the reason, in `error`. forget_secret frees the text.
+ */
+static bool read_secret(const char *path, size_t most, struct buf *text, char error[256])
+{
+	/* Opening a pipe must not wait for its writer. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	bool good = false;
+	ssize_t n;
+
+	if (fd < 0) {
+		snprintf(error, 256, "%s: %s", path, strerror(errno));
+		return false;
+	}
+	if (is_private(fd, path, most, error)) {
+		/* Room for all of it at once: no copy is left behind by a buffer that grows. */
+		while ((n = read(fd, buf_reserve(text, most + 1 - buf_size(text)), most + 1 - buf_size(text))) > 0) {
+			buf_commit(text, (size_t)n);
+			if (buf_size(text) > most)
+				break;
+		}
+		good = n == 0;
+		if (!good)
+			snprintf(error, 256, "%s: %s", path, n < 0 ? strerror(errno) : "it grows");
+	}
+	close(fd);
+	return good;
+}
+
+/* Overwrites and frees the text. */
+static void forget_secret(struct buf *text)
+{
+	if (text->data)
+		OPENSSL_cleanse(text->data, text->cap);
+	buf_free(text);
+}
+
+static bool read_users(struct config *config, char error[256])
+{
+	enum { MOST = USERS_MAX * (USERS_LINE_MAX + 1) };
+	struct buf text = BUF_EMPTY;
+
+	if (!*config->auth_file)
+		return true;
+	if (read_secret(config->auth_file, MOST, &text, error))
+		config->users = users_create(buf_slice(&text), config->auth_file, error);
+	forget_secret(&text);
+	return config->users;
+}
+
+/* The file has one line; a trailing newline is optional. */
+static struct slice first_line(struct slice text)
+{
+	if (text.n && text.p[text.n - 1] == '\n')
+		text.n--;
+	return text;
+}
+
+static bool read_server_password(struct config *config, char error[256])
+{
+	struct slice user = slice_of(config->server_user, strlen(config->server_user)), password;
+	const char *path = config->server_password_file, *what;
+	struct buf text = BUF_EMPTY;
+	bool good = false;
+
+	if (!read_secret(path, USERS_LINE_MAX + 1, &text, error))
+		goto forget;
+	password = first_line(buf_slice(&text));
+	what = users_check_word(password);
+	if (what) {
+		snprintf(error, 256, "%s:1: the password: %s", path, what);
+		goto forget;
+	}
+	free(config->server_login);
+	config->server_login = xcalloc(1, user.n + 1 + password.n + 1);
+	slice_write(slice_write(slice_write(config->server_login, user), SLICE(" ")), password);
+	good = true;
+forget:
+	forget_secret(&text);
+	return good;
+}
+
+static bool read_server_login(struct config *config, char error[256])
+{
+	if (!*config->server_user && !*config->server_password_file)
+		return true;
+	if (*config->server_user && *config->server_password_file)
+		return read_server_password(config, error);
+	snprintf(error, 256, "server_user and server_password_file need each other");
+	return false;
+}
+
+/* --- addresses that the network reaches --- */
+
+static bool is_loopback(const struct sockaddr *address)
+{
+	if (address->sa_family == AF_INET)
+		return ntohl(((const struct sockaddr_in *)address)->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+	return address->sa_family == AF_INET6 &&
+		IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)address)->sin6_addr);
+}
+
+/*
+ * Whether every address of the name is on loopback. A name without an address, such as "*", is not; but "localhost" is, since RFC 6761
+ * promises it, also where a bare system has no /etc/hosts that says so.
+ */
+static bool is_local(const char *host)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *found = NULL;
+	bool local = true;
+
+	if (strcmp(host, "*") == 0)
+		return false;
+	if (getaddrinfo(host, NULL, &hints, &found) != 0)
+		return strcmp(host, "localhost") == 0;
+	for (const struct addrinfo *one = found; one; one = one->ai_next)
+		local = local && is_loopback(one->ai_addr);
+	freeaddrinfo(found);
+	return local;
+}
+
+/* True if clients must authenticate at this address, or if the operator lets everybody in. */
+static bool is_guarded(const struct config *config, const struct address *address)
+{
+	return config->insecure || config->users || (address->tls && *config->tls_client_ca);
+}
+
+static bool check_listeners(const struct config *config, char error[256])
+{
+	for (size_t i = 0; i < config->listen_count; i++) {
+		const struct address *a = &config->listen[i];
+
+		if (a->port == 0 || is_guarded(config, a) || is_local(a->host))
+			continue;
+		snprintf(error, 256,
+			"listen \"%.100s:%u\": whoever reaches it could read and flush everything: set auth_file, or "
+			"use a tls: address with tls_client_ca, or set insecure = true",
+			a->host, a->port);
+		return false;
+	}
+	return true;
+}
+
+/* The HTTP port asks nobody to authenticate, so auth_file does not guard it. */
+static bool check_admin(const struct config *config, char error[256])
+{
+	struct address a;
+	const char *what = *config->admin ? config_admin_address(config->admin, &a) : NULL;
+
+	if (what)
+		snprintf(error, 256, "admin \"%.100s\": %s", config->admin, what);
+	else if (*config->admin && !config->insecure && !is_local(a.host))
+		snprintf(error, 256,
+			"admin \"%.100s\": whoever reaches it could read keys and statistics: set insecure = true",
+			config->admin);
+	else
+		return true;
+	return false;
+}
+
+/*
+ * Reads the files with passwords, and checks that no listener is open to everybody by mistake. Must run as the user that starts the
+ * daemon, who may read these files.
+ */
+static bool read_access(struct config *config, char error[256])
+{
+	return read_users(config, error) && read_server_login(config, error) && check_listeners(config, error) &&
+		check_admin(config, error);
+}
+
+/* --- TLS --- */
+
+static bool is_any_named(const struct tls_files *files)
+{
+	return files->certificate.path[0] || files->key.path[0] || files->ca.path[0];
+}
+
+static const struct address *tls_listener(const struct config *config)
+{
+	for (size_t i = 0; i < config->listen_count; i++) {
+		if (config->listen[i].tls)
+			return &config->listen[i];
+	}
+	return NULL;
+}
+
+/* Reads all files that the options for TLS name, whether they are used or not. Gives a context also for a configuration without TLS. */
+static struct tls_context *read_tls(const struct config *config, char error[256])
+{
+	const struct tls_files clients = {
+		{ "tls_certificate", config->tls_certificate },
+		{ "tls_key", config->tls_key },
+		{ "tls_client_ca", config->tls_client_ca },
+	};
+	const struct tls_files servers = {
+		{ "server_tls_certificate", config->server_tls_certificate },
+		{ "server_tls_key", config->server_tls_key },
+		{ "server_tls_ca", config->server_tls_ca },
+	};
+	const struct address *listener = tls_listener(config);
+	bool to_servers = config->server_tls || is_any_named(&servers);
+
+	if (listener && !config->tls_certificate[0]) {
+		snprintf(error, 256, "tls_certificate: needed to listen on tls:%.100s:%u", listener->host,
+			listener->port);
+		return NULL;
+	}
+	return tls_context_create(is_any_named(&clients) ? &clients : NULL, to_servers ? &servers : NULL,
+		config->server_tls && config->server_tls_verify, error);
+}
+
+/* --- reading --- */
 
 /* On the standard error, an error of the file begins with the file's name, and any other with the program's. */
 static void say(const char *error, bool in_file, bool again)
@@ -28,9 +270,9 @@ struct settings *settings_read(const struct options *options, bool again)
 	s->references = 1;
 	config_init(&s->config);
 	taken = !options->file || config_file_read(&s->config, options->file, error);
-	if (taken && options_configure(options, &s->config, error)) {
+	if (taken && options_configure(options, &s->config, error) && read_access(&s->config, error)) {
 		s->ring = config_ring(&s->config, error);
-		s->tls = s->ring ? config_tls(&s->config, error) : NULL;
+		s->tls = s->ring ? read_tls(&s->config, error) : NULL;
 		if (s->tls) {
 			s->ring_hash = ring_fingerprint(s->ring);
 			return s;

@@ -375,7 +375,7 @@ bool admin_port_prepare(struct admin_port *port, const struct config *config, ch
 	snprintf(port->next.text, sizeof(port->next.text), "%s", config->admin);
 	if (!*config->admin)
 		return true;
-	/* config_access has parsed it. */
+	/* settings_read has checked it. */
 	(void)config_admin_address(config->admin, &a);
 	place.port = a.port;
 	fd = listener_bind(&place, error);

@@ -5,18 +5,23 @@ are the whole reply. YYYYMMDDHH stands for the present bucket of an hour, YYYYMM
 any number of lines. The cas ids of a block are placeholders: servers give others, which the lines below send in their place.
 Macros in a block only lay it out. What stands between "config" and "end" is a part of a configuration: all
 such parts of a page together are that of the setlistd on which its examples are run. A block that begins with the comment
-"guarded" is an example for a setlistd that wants a user. "python" begins a program, which is run on a port of its own.
+"guarded" is an example for a setlistd that wants a user. "python" begins a program, which is run on a port of its own, and
+"program", with the name of its language, one that test_languages.py runs.
 """
+import os
 import re
 
 from transcript import EXPECT, SEND, Step, Transcript, bucket_names
 
+CLIENTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../man/setlistd-clients.7")
 BEGIN = re.compile(r"""^\.\\" example\b""")
 GUARDED = re.compile(r"""^\.\\" guarded\b""")
 CONFIG = re.compile(r"""^\.\\" config\b""")
 END = re.compile(r"""^\.\\" end\b""")
 PYTHON = re.compile(r"""^\.\\" python\b""")
-MARKS = {"example": BEGIN, "guarded": GUARDED, "config": CONFIG, "python": PYTHON}
+PROGRAM = re.compile(r"""^\.\\" program\b""")
+PROGRAMS = re.compile(r"""^\.\\" program (\w+)\n(.*?)^\.\\" end$""", re.DOTALL | re.MULTILINE)
+MARKS = {"example": BEGIN, "guarded": GUARDED, "config": CONFIG, "python": PYTHON, "program": PROGRAM}
 VALUE_WITH_ID = re.compile(r"(VALUE \S+ \d+ \d+ )(\d+)")
 CAS_WITH_ID = re.compile(r"(cas \S+ \d+ \d+ \d+ )(\d+)")
 UNESCAPED = {r"\-": "-", r"\e": "\\", r"\(aq": "'", r"\(dq": '"', r"\&": "", r"\(ti": "~", r"\(ha": "^"}
@@ -55,6 +60,13 @@ def marked(path):
     if lines is not None:
         raise ValueError(f"{path}: the last example has no end")
     return found
+
+
+def programs(path):
+    """(language, text) of each program on a page."""
+    with open(path, encoding="utf-8") as page:
+        return [(language, "".join(f"{unescape(line)}\n" for line in text.splitlines() if not line.startswith(".")))
+                for language, text in PROGRAMS.findall(page.read())]
 
 
 def new_block(path, number, lines):

@@ -1,6 +1,6 @@
 """The matrix of clients: which there are, what each lacks, and where it answers otherwise than most.
 
-README.md has it as a table, which the tests compare with this one. So what is not true here fails a test.
+setlistd-clients(7) has it as tables, which the tests compare with this one. So what is not true here fails a test.
 """
 import collections
 import os
@@ -53,12 +53,9 @@ class Client:
         older = (steps for last, steps in self._until.items() if not_after(installed, last))
         return dict(collections.ChainMap(self._otherwise, *older))
 
-    def row(self):
-        """Its line of the table in README.md."""
-        cells = (self.name, self.package, *(version.split("+")[0] for version in self.versions), ", ".join(self.protocols),
-                 ", ".join([*self._lacks, *(f"{call} (until {last})" for last, calls in self._lacked.items() for call in calls)]),
-                 f"`{self.sets}`" if self.sets else "")
-        return "|" + "|".join(f" {cell} " if cell else " " for cell in cells) + "|"
+    def lacks_cell(self):
+        """The calls that it lacks, for people."""
+        return ", ".join([*self._lacks, *(f"{', '.join(calls)} (until {last})" for last, calls in self._lacked.items())])
 
 
 def not_after(version, last):
@@ -68,7 +65,6 @@ def not_after(version, last):
 
 
 RELEASES = {"bookworm": "Debian 12", "trixie": "Debian 13"}
-HEAD = (f"| client | package | {' | '.join(RELEASES.values())} | protocols | has no | needs |", "|---|---|---|---|---|---|---|")
 
 
 def python(name, package, version, protocols, program, module, **more):
@@ -142,3 +138,22 @@ CLIENTS = [
     Client("libmemcached's tools", "libmemcached-tools", "1.1.4", BOTH, [*PYTHON, "libmemcached_tools.py"], ["memccat", "--version"],
            lacks=("append", "prepend", "cas", "incr"), silent=ALL),
 ]
+
+
+def cell(text):
+    """As it stands in the source of a page. An empty cell needs something that prints nothing."""
+    return text.replace(" ", r"\ ").replace("-", r"\-").replace("~", r"\(ti") or r"\&"
+
+
+def table(*head, clients=CLIENTS, cells):
+    """The lines of a table: its head, and a row with the name and the cells of each client."""
+    rows = ([client.name, *cells(client)] for client in clients)
+    return [f".It {' Ta '.join(f'Sy {cell(text)}' for text in head)}", *(f".It {' Ta '.join(map(cell, row))}" for row in rows)]
+
+
+TABLES = (
+    table("Client", "Package", cells=lambda client: [client.package]),
+    table("Client", *RELEASES.values(), cells=lambda client: [version.split("+")[0] for version in client.versions]),
+    table("Client", "Protocols", "Has no", cells=lambda client: [", ".join(client.protocols), client.lacks_cell()]),
+    table("Client", "Needs", clients=[client for client in CLIENTS if client.sets], cells=lambda client: [client.sets]),
+)

@@ -1,17 +1,19 @@
-"""The programs of README.md, "From your language": each runs as it stands there, but for the port."""
+"""The programs of setlistd-clients(7): each runs as it stands there, but for the port. Those of README.md are among them."""
 import os
 import re
 import shutil
 import subprocess
 import tempfile
 
+import manpage
+import readme
 from case import WireTest
 from matrix import CLIENTS
 from program import ENVIRONMENT, LIMIT, installed
-from readme import programs
 
+PROGRAMS = manpage.programs(manpage.CLIENTS)
 TRIES = 8
-PORT = "11311"  # that of README.md
+PORT = "11311"  # that of the page
 # The client that a program uses, and what is around a part of a program. Python, Ruby, Perl and PHP need nothing around them.
 WHOLE = "%s"
 GO = 'package main\n\nimport (\n"fmt"\n"github.com/bradfitz/gomemcache/memcache"\n)\n\nfunc main() {\n%s}\n'
@@ -29,12 +31,11 @@ LANGUAGES = {
 
 
 class Languages(WireTest):
-    def play(self, language):
+    def play(self, language, text):
         name, around, command = LANGUAGES[language]
         client = next(client for client in CLIENTS if client.name == name)
         if not installed(client):
             self.skipTest(f"{client.package} is not installed")
-        text = dict(programs())[language]
         self.assertEqual(text.count(PORT), 1, text)
         _, proxy = self.pool(2, config='commands = "q|"')
         conn = self.connect(proxy)
@@ -57,16 +58,23 @@ class Languages(WireTest):
         self.assertEqual(conn.ask("smembers topic-1")[:15], "VALUE topic-1 0")
 
     def test_languages(self):
-        """No program of README.md is left out, and each has a test."""
-        self.assertEqual([language for language, _ in programs()], list(LANGUAGES))
+        """Each language has a program, and no program is of another one."""
+        self.assertEqual({language for language, _ in PROGRAMS}, set(LANGUAGES))
+
+    def test_readme(self):
+        """Its programs are some of these, so they run."""
+        found = readme.programs()
+        self.assertGreater(len(found), 0)
+        for program in found:
+            self.assertIn(program, PROGRAMS)
 
 
-def add(language):
+def add(number, language, text):
     def test(self):
-        self.play(language)
-    test.__name__ = f"test_{language}"
+        self.play(language, text)
+    test.__name__ = f"test_{language}_{number}"
     setattr(Languages, test.__name__, test)
 
 
-for each in LANGUAGES:
-    add(each)
+for place, each in enumerate(PROGRAMS, 1):
+    add(place, *each)

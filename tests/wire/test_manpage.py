@@ -13,7 +13,7 @@ from wire import Conn
 
 # A write requests a compaction by chance, once in a hundred or less.
 COMPACTED_AT_MOST = 20
-EXAMPLES_AT_LEAST = {"setlistd-protocol.7": 6, "setlistd-encodings.7": 8}
+EXAMPLES_AT_LEAST = {"setlistd-protocol.7": 6, "setlistd-encodings.7": 8, "setlistd-clients.7": 6}
 
 
 class Examples(WireTest):

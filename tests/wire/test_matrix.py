@@ -8,10 +8,10 @@ import subprocess
 
 from case import WireTest
 from harness import OPTIONS, PATIENCE, wait_until
-from matrix import CLIENTS, FOLDER, HEAD, PLAIN, REFUSED, RELEASES
+from manpage import CLIENTS as PAGE
+from matrix import CLIENTS, FOLDER, PLAIN, REFUSED, RELEASES, TABLES
 from matrix_steps import CONFIG, LONG, SET_PREFIX, STEPS
 from program import Program, installed
-from readme import README
 
 
 @functools.cache
@@ -96,16 +96,16 @@ class Packed(Clients):
             self.assertEqual(self.raw.ask("scard packed"), "NOT_FOUND")
 
 
-class Readme(WireTest):
-    """The table of clients in README.md is that of the matrix, and its versions are those that run."""
+class Manual(WireTest):
+    """The tables of clients in setlistd-clients(7) are those of the matrix, and their versions are those that run."""
 
-    def test_table(self):
-        with open(README, encoding="utf-8") as text:
+    def test_tables(self):
+        with open(PAGE, encoding="utf-8") as text:
             lines = text.read().splitlines()
-        rows = [*HEAD, *(client.row() for client in CLIENTS)]
-        start = lines.index(HEAD[0]) if HEAD[0] in lines else 0
-        self.assertEqual(lines[start:start + len(rows)], rows)
-        self.assertEqual(lines[start + len(rows)], "")
+        for rows in TABLES:
+            start = lines.index(rows[1]) - 1 if rows[1] in lines else 0
+            self.assertEqual(lines[start:start + len(rows)], rows)
+            self.assertEqual(lines[start + len(rows)], ".El")
 
     def test_versions_of_debian(self):
         """Those of this machine's release; elsewhere others may be installed."""

@@ -11,8 +11,7 @@
 #include "command/keys.h"
 #include "command/start.h"
 #include "generation.h"
-#include "protocol/binary_reply.h"
-#include "protocol/reply_reader.h"
+#include "protocol/reply.h"
 #include "util/num.h"
 
 static struct host *host_of(struct client *c)
@@ -28,7 +27,7 @@ void client_binary_reply(struct client *c, const struct binary_request *request,
 	task_done(task);
 }
 
-static void reply_line(struct client *c, const struct binary_request *request, const char *line)
+static void respond_line(struct client *c, const struct binary_request *request, const char *line)
 {
 	struct task *task = task_new(host_of(c), &request->request, c, sizeof(*task));
 
@@ -267,7 +266,7 @@ void client_binary_start(struct client *c, const struct binary_request *b)
 	const char *refusal = key_refusal(host_of(c), &b->request);
 
 	if (refusal)
-		reply_line(c, b, refusal);
+		respond_line(c, b, refusal);
 	else if (b->request.command->id == COMMAND_GET && keys_have_command(host_of(c)->env.rules, &b->request))
 		start_inside(c, b, COMMAND_GETS, was_got); /* for the cas id of a set */
 	else if (touches_adopted(c, &b->request))
@@ -287,7 +286,7 @@ void client_binary_refuse(struct client *c, const struct binary_request *b)
 	struct request inside = b->request;
 
 	if (!request_discards(&b->request)) {
-		reply_line(c, b, b->request.error);
+		respond_line(c, b, b->request.error);
 		return;
 	}
 	inside.into = start_outer(c, b, was_replied);

@@ -3,7 +3,6 @@
 #include "client_auth.h"
 #include "client_binary.h"
 #include "config/users.h"
-#include "protocol/binary_reply.h"
 #include "protocol/login.h"
 #include "util/log.h"
 

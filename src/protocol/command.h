@@ -7,6 +7,15 @@
 
 #include "util/slice.h"
 
+/* The largest sizes in requests, in bytes. */
+enum {
+	KEY_MAX = 250,            /* as in memcached */
+	COLLECTION_KEY_MAX = 220, /* leaves room for the suffixes of tables and segments */
+	MEMBER_MAX = 250,
+	META_LINE_MAX = 1024, /* memcached closes on a longer line that is not a get */
+	OPAQUE_MAX = 32
+};
+
 enum command_id {
 #define COMMAND(id, ...) COMMAND_##id,
 #define PROXY_COMMAND COMMAND

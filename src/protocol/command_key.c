@@ -1,6 +1,6 @@
 #include "protocol/command_key.h"
 
-#include "protocol/reply_reader.h"
+#include "protocol/reply.h"
 
 static const char no_command[] = "CLIENT_ERROR no such command";
 static const char empty_word[] = "CLIENT_ERROR empty word in the key";

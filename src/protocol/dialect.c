@@ -1,4 +1,8 @@
+/* The classic text dialect, and what both dialects use. */
 #include "protocol/dialect.h"
+#include "protocol/metaflags.h"
+#include "protocol/request.h"
+#include "util/num.h"
 
 bool dialect_line(struct slice in, struct slice *line, size_t *consumed)
 {
@@ -51,3 +55,325 @@ ssize_t dialect_block(struct slice in, size_t at, uint64_t n, const struct expec
 	*value = slice_of(in.p + at, (size_t)n);
 	return (ssize_t)(at + n + 2);
 }
+
+/* --- calls --- */
+
+/* A verb that has a key ends with a space. */
+static const struct slice verbs[] = {
+	[CALL_GET] = { "get ", 4 },
+	[CALL_GAT] = { "gat ", 4 },
+	[CALL_SET] = { "set ", 4 },
+	[CALL_ADD] = { "add ", 4 },
+	[CALL_REPLACE] = { "replace ", 8 },
+	[CALL_APPEND] = { "append ", 7 },
+	[CALL_PREPEND] = { "prepend ", 8 },
+	[CALL_CAS] = { "cas ", 4 },
+	[CALL_INCR] = { "incr ", 5 },
+	[CALL_DECR] = { "decr ", 5 },
+	[CALL_DELETE] = { "delete ", 7 },
+	[CALL_DISCARD] = { "delete ", 7 },
+	[CALL_TOUCH] = { "touch ", 6 },
+	[CALL_FLUSH_ALL] = { "flush_all", 9 },
+	[CALL_VERSION] = { "version", 7 },
+	[CALL_NOOP] = { "mn", 2 },
+	[CALL_STATS] = { "stats ", 6 },
+};
+
+/* The longest verb, four numbers, the spaces and the line end. */
+enum { STORAGE_MAX = 8 + 4 * (NUM_U64_MAX + 1) + 1 + 2 };
+
+/* Reserves once: most calls with a value are these. */
+static void encode_storage(const struct call *call, struct buf *out)
+{
+	char *start = buf_reserve(out, STORAGE_MAX + call->key.n + call->value.n + 2), *p = start;
+
+	p = slice_write(p, verbs[call->verb]);
+	p = slice_write(p, call->key);
+	*p++ = ' ';
+	p += num_format_u64(p, call->flags);
+	*p++ = ' ';
+	p += num_format_i64(p, call->exptime);
+	*p++ = ' ';
+	p += num_format_u64(p, call->value.n);
+	if (call->verb == CALL_CAS) {
+		*p++ = ' ';
+		p += num_format_u64(p, call->number);
+	}
+	p = slice_write(p, SLICE("\r\n"));
+	p = slice_write(p, call->value);
+	p = slice_write(p, SLICE("\r\n"));
+	buf_commit(out, (size_t)(p - start));
+}
+
+/* The key is the client's own: it may be one that only base64 can name. */
+static void encode_discard(const struct call *call, struct buf *out)
+{
+	if (request_key_valid(call->key, KEY_MAX)) {
+		buf_add_slice(out, verbs[CALL_DISCARD]);
+		buf_add_slice(out, call->key);
+		return;
+	}
+	BUF_ADD(out, "md ");
+	metaflags_encode_key(call->key, out);
+	BUF_ADD(out, " b");
+}
+
+static void encode_meta(const struct call *call, struct buf *out)
+{
+	if (call->want & WANT_FLUSH)
+		BUF_ADD(out, "mn\r\n");
+	buf_add_slice(out, call->line);
+	if (call->has_value) {
+		BUF_ADD(out, "\r\n");
+		buf_add_slice(out, call->value);
+	}
+	if (call->want & WANT_FENCE)
+		BUF_ADD(out, "\r\nmn");
+}
+
+static void encode_line(const struct call *call, struct buf *out)
+{
+	bool cas = call->want & WANT_CAS;
+
+	switch (call->verb) {
+	case CALL_GET:
+		buf_add(out, cas ? "gets " : "get ", cas ? 5 : 4);
+		buf_add_slice(out, call->key);
+		return;
+	case CALL_GAT:
+		buf_add(out, cas ? "gats " : "gat ", cas ? 5 : 4);
+		buf_add_i64(out, call->exptime);
+		BUF_ADD(out, " ");
+		buf_add_slice(out, call->key);
+		return;
+	case CALL_META:
+		encode_meta(call, out);
+		return;
+	case CALL_DISCARD:
+		encode_discard(call, out);
+		return;
+	case CALL_FLUSH_ALL:
+		buf_add_slice(out, verbs[call->verb]);
+		if (call->exptime) {
+			BUF_ADD(out, " ");
+			buf_add_i64(out, call->exptime);
+		}
+		return;
+	default:
+		break;
+	}
+	buf_add_slice(out, verbs[call->verb]);
+	buf_add_slice(out, call->verb == CALL_STATS ? call->line : call->key);
+	if (call->verb == CALL_INCR || call->verb == CALL_DECR) {
+		BUF_ADD(out, " ");
+		buf_add_u64(out, call->number);
+	} else if (call->verb == CALL_TOUCH) {
+		BUF_ADD(out, " ");
+		buf_add_i64(out, call->exptime);
+	}
+}
+
+static void classic_encode(const struct call *call, struct buf *out)
+{
+	if (call_stores(call->verb)) {
+		encode_storage(call, out);
+		return;
+	}
+	encode_line(call, out);
+	BUF_ADD(out, "\r\n");
+}
+
+/* --- results --- */
+
+/* VALUE <key> <flags> <bytes> [<cas>], its data, END; or END alone. A call has one key, so a second VALUE is an error. */
+static ssize_t decode_get(
+	struct slice in, struct slice line, size_t at, const struct expect *expect, struct result *out)
+{
+	struct slice rest = line, flags, bytes, cas, end;
+	uint64_t n;
+	ssize_t taken;
+	size_t more;
+
+	if (slice_equal(line, SLICE("END"))) {
+		out->status = RESULT_MISS;
+		return (ssize_t)at;
+	}
+	if (!slice_equal(slice_token(&rest), SLICE("VALUE")))
+		return dialect_error(line, at, expect, out);
+	if (!slice_equal(slice_token(&rest), expect->key))
+		return -1;
+	flags = slice_token(&rest);
+	bytes = slice_token(&rest);
+	cas = slice_token(&rest);
+	if (!num_parse_u32(flags, &out->flags) || !num_parse_u64(bytes, &n) || slice_token(&rest).n)
+		return -1;
+	if ((cas.n > 0) != ((expect->want & WANT_CAS) != 0) || (cas.n && !num_parse_u64(cas, &out->cas)))
+		return -1;
+	taken = dialect_block(in, at, n, expect, &out->value);
+	if (taken <= 0)
+		return taken;
+	if (!dialect_line(slice_skip(in, (size_t)taken), &end, &more))
+		return dialect_incomplete(slice_skip(in, (size_t)taken));
+	if (!slice_equal(end, SLICE("END")))
+		return -1;
+	out->status = RESULT_HIT;
+	out->size = n;
+	out->ttl = TTL_UNKNOWN;
+	return taken + (ssize_t)more;
+}
+
+/* STAT lines and END; the result's line is all STAT lines. */
+static ssize_t decode_stats(struct slice in, const struct expect *expect, struct result *out)
+{
+	struct slice line;
+	size_t at = 0, n;
+
+	while (dialect_line(slice_skip(in, at), &line, &n)) {
+		if (slice_equal(line, SLICE("END"))) {
+			out->status = RESULT_TEXT;
+			out->line = slice_of(in.p, at);
+			return (ssize_t)(at + n);
+		}
+		if (!slice_starts(line, SLICE("STAT ")))
+			return at == 0 ? dialect_error(line, n, expect, out) : -1;
+		at += n;
+	}
+	return in.n > DIALECT_STATS_MAX ? -1 : dialect_incomplete(slice_skip(in, at));
+}
+
+/* The line that reports success. */
+static struct slice success(enum call_verb verb)
+{
+	switch (verb) {
+	case CALL_DELETE:
+		return SLICE("DELETED");
+	case CALL_TOUCH:
+		return SLICE("TOUCHED");
+	case CALL_FLUSH_ALL:
+		return SLICE("OK");
+	default:
+		return SLICE("STORED");
+	}
+}
+
+static bool may_be_missing(enum call_verb verb)
+{
+	return verb == CALL_CAS || verb == CALL_INCR || verb == CALL_DECR || verb == CALL_DELETE || verb == CALL_TOUCH;
+}
+
+static ssize_t decode_discarded(struct slice line, size_t at, const struct expect *expect, struct result *out)
+{
+	struct slice rest = line, word = slice_token(&rest);
+
+	if (!slice_equal(word, SLICE("DELETED")) && !slice_equal(word, SLICE("NOT_FOUND")) &&
+		!slice_equal(word, SLICE("HD")) && !slice_equal(word, SLICE("NF")))
+		return dialect_error(line, at, expect, out);
+	out->status = RESULT_TOO_LARGE;
+	return (ssize_t)at;
+}
+
+static ssize_t decode_word(struct slice line, size_t at, const struct expect *expect, struct result *out)
+{
+	if (slice_equal(line, success(expect->verb)) && expect->verb != CALL_INCR && expect->verb != CALL_DECR)
+		out->status = RESULT_DONE;
+	else if (slice_equal(line, SLICE("NOT_FOUND")) && may_be_missing(expect->verb))
+		out->status = RESULT_MISS;
+	else if (slice_equal(line, SLICE("NOT_STORED")) && call_stores(expect->verb) && expect->verb != CALL_CAS)
+		out->status = RESULT_NOT_STORED;
+	else if (slice_equal(line, SLICE("EXISTS")) && expect->verb == CALL_CAS)
+		out->status = RESULT_EXISTS;
+	else if ((expect->verb == CALL_INCR || expect->verb == CALL_DECR) && num_parse_u64(line, &out->number))
+		out->status = RESULT_NUMBER;
+	else
+		return dialect_error(line, at, expect, out);
+	return (ssize_t)at;
+}
+
+/* ME <key> <name>=<value>..., VA <bytes> <flag>* and its data, or two letters and flags. */
+static ssize_t decode_passed_line(
+	struct slice in, struct slice line, size_t at, const struct expect *expect, struct result *out)
+{
+	static const struct slice codes[] = { { "HD", 2 }, { "EN", 2 }, { "NF", 2 }, { "NS", 2 }, { "EX", 2 },
+		{ "ME", 2 } };
+	struct slice rest = line, code = slice_token(&rest);
+	uint64_t n;
+
+	out->line = line;
+	out->status = RESULT_TEXT;
+	if (slice_equal(code, SLICE("VA")))
+		return num_parse_u64(slice_token(&rest), &n) ? dialect_block(in, at, n, expect, &out->value) : -1;
+	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+		if (slice_equal(code, codes[i]))
+			return (ssize_t)at;
+	}
+	return dialect_error(line, at, expect, out);
+}
+
+/* Takes the answer to a no-op at `at`; as decode. */
+static ssize_t decode_noop(struct slice in, size_t at)
+{
+	struct slice line;
+	size_t n;
+
+	in = slice_skip(in, at);
+	if (!dialect_line(in, &line, &n))
+		return dialect_incomplete(in);
+	return slice_equal(line, SLICE("MN")) ? (ssize_t)(at + n) : -1;
+}
+
+/* The reply, and what is answered to the no-ops around it. Behind a command without a reply there is only that to the last. */
+static ssize_t decode_passed(struct slice in, const struct expect *expect, struct result *out)
+{
+	ssize_t before = expect->want & WANT_FLUSH ? decode_noop(in, 0) : 0, n;
+	struct slice line;
+	size_t at;
+
+	if (before < 0 || (expect->want & WANT_FLUSH && before == 0))
+		return before;
+	in = slice_skip(in, (size_t)before);
+	if (!dialect_line(in, &line, &at))
+		return dialect_incomplete(in);
+	if (expect->want & WANT_FENCE && slice_equal(line, SLICE("MN"))) {
+		out->status = RESULT_TEXT;
+		out->line = line;
+		return before + (ssize_t)at;
+	}
+	n = decode_passed_line(in, line, at, expect, out);
+	if (n > 0 && expect->want & WANT_FENCE)
+		n = decode_noop(in, (size_t)n);
+	return n > 0 ? before + n : n;
+}
+
+static ssize_t classic_decode(struct slice in, const struct expect *expect, struct result *out)
+{
+	struct slice line;
+	size_t at;
+
+	/* A short cut for nearly all replies to writes. */
+	if (call_stores(expect->verb) && slice_starts(in, SLICE("STORED\r\n"))) {
+		out->status = RESULT_DONE;
+		return sizeof("STORED\r\n") - 1;
+	}
+	if (expect->verb == CALL_STATS)
+		return decode_stats(in, expect, out);
+	if (expect->verb == CALL_META)
+		return decode_passed(in, expect, out);
+	if (!dialect_line(in, &line, &at))
+		return dialect_incomplete(in);
+	switch (expect->verb) {
+	case CALL_GET:
+	case CALL_GAT:
+		return decode_get(in, line, at, expect, out);
+	case CALL_DISCARD:
+		return decode_discarded(line, at, expect, out);
+	case CALL_VERSION:
+	case CALL_NOOP:
+		out->status = RESULT_TEXT;
+		out->line = line;
+		return (ssize_t)at;
+	default:
+		return decode_word(line, at, expect, out);
+	}
+}
+
+const struct dialect dialect_classic = { "classic", classic_encode, classic_decode };

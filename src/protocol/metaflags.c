@@ -1,6 +1,5 @@
 #include "protocol/metaflags.h"
 
-#include "protocol/limits.h"
 #include "util/num.h"
 
 /* memcached takes 20 tokens, flags and others. On an `ms` with more it loses sync: it reads the data block as commands. */

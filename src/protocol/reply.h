@@ -1,4 +1,7 @@
-/* Replies to clients, in memcached's text protocol. All functions append to `out`. */
+/*
+ * Replies to clients, in memcached's text protocol. Tasks write them, all functions appending to `out`. Whoever gives a reply in
+ * another form, whatever its command was, reads it part by part with reply_next.
+ */
 #ifndef PROTOCOL_REPLY_H
 #define PROTOCOL_REPLY_H
 
@@ -24,5 +27,30 @@ void reply_failure(struct buf *out, const struct result *r);
 /* The line STAT <name> <value>. */
 void reply_stat(struct buf *out, const char *name, uint64_t value);
 void reply_stat_text(struct buf *out, const char *name, const char *value);
+
+/* --- reading --- */
+
+enum reply_part_kind {
+	REPLY_PART_VALUE,  /* a VALUE line and its data, or a VA line of a meta command and its data */
+	REPLY_PART_NUMBER, /* a line of digits */
+	REPLY_PART_END,    /* END */
+	REPLY_PART_ERROR,  /* ERROR, CLIENT_ERROR ..., SERVER_ERROR ... */
+	REPLY_PART_LINE    /* any other line, such as STORED, or HD and its flags */
+};
+
+/* Its slices point into the reply. */
+struct reply_part {
+	enum reply_part_kind kind;
+	struct slice line;      /* without its end */
+	struct slice key;       /* VALUE: of a VALUE line */
+	struct slice metaflags; /* VALUE: of a VA line */
+	struct slice data;      /* VALUE */
+	uint32_t flags;         /* VALUE: of a VALUE line */
+	uint64_t cas;           /* VALUE: of a VALUE line; 0 if there is none */
+	uint64_t number;        /* NUMBER; UINT64_MAX if it is larger */
+};
+
+/* Takes the next part off the front of `reply`. Gives false at its end. The reply must be well-formed. */
+bool reply_next(struct slice *reply, struct reply_part *out);
 
 #endif

@@ -8,7 +8,6 @@
 #include <stdint.h>
 
 #include "protocol/command.h"
-#include "protocol/limits.h"
 #include "protocol/metaflags.h"
 #include "util/slice.h"
 

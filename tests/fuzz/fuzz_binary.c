@@ -1,7 +1,6 @@
 /* A stream of binary requests, however it is cut, and a response to each. */
 #include "input.h"
 #include "protocol/binary.h"
-#include "protocol/binary_reply.h"
 #include "util/buf.h"
 
 static const struct request_limits limits = { .max_line = 600, .max_value = 300, .max_keys = 1 };

@@ -2,7 +2,6 @@
 #include <stdlib.h>
 
 #include "protocol/binary.h"
-#include "protocol/binary_reply.h"
 #include "unit.h"
 #include "util/buf.h"
 

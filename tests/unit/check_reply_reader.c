@@ -1,6 +1,6 @@
 #include <stdio.h>
 
-#include "protocol/reply_reader.h"
+#include "protocol/reply.h"
 #include "unit.h"
 
 /* The parts of a reply, one after the other. */

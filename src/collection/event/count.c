@@ -54,7 +54,7 @@ static void counted(struct lane *lane, const struct result *r)
 	else if (r->status == RESULT_MISS)
 		begin(lane);
 	else
-		lane_finish_failed(lane, r);
+		lane_end(lane, OUTCOME_FAILED, r);
 }
 
 static void begun(struct lane *lane, const struct result *r)
@@ -62,7 +62,7 @@ static void begun(struct lane *lane, const struct result *r)
 	if (r->status == RESULT_DONE)
 		finish(lane, total(lane));
 	else if (result_failed(r))
-		lane_finish_failed(lane, r);
+		lane_end(lane, OUTCOME_FAILED, r);
 	else if (lane_retry(lane))
 		count_start(lane);
 }

@@ -116,11 +116,6 @@ void lane_answer_lists(struct lane *lane, struct slice text, const struct result
 	}
 }
 
-size_t lane_log_size(const struct lane *lane)
-{
-	return lane->lanes->machines->log_size(lane);
-}
-
 enum outcome_status lane_unreadable(struct lane *lane, enum oplog_form form)
 {
 	if (form == OPLOG_NEWER)

@@ -37,9 +37,6 @@ void lane_measured(struct lane *lane, uint64_t members, uint64_t bytes);
 /* The outcome for a base that cannot be read; counts it if it is corrupt. */
 enum outcome_status lane_unreadable(struct lane *lane, enum oplog_form form);
 
-/* Bytes of log that trigger compaction of the lane's key. */
-size_t lane_log_size(const struct lane *lane);
-
 /* Whether a base is that of a list, by its mark or else by the rule of the key. */
 bool lane_is_list(const struct lane *lane, const struct oplog_base *base);
 

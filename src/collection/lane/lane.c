@@ -6,6 +6,7 @@
 #include "collection/lane/gather.h"
 #include "util/alloc.h"
 #include "util/hash.h"
+#include "util/random.h"
 
 enum { BUCKETS_MIN = 64 };
 
@@ -53,6 +54,11 @@ const struct lanes_stats *lanes_statistics(const struct lanes *lanes)
 struct env *lane_env(const struct lane *lane)
 {
 	return lane->lanes->env;
+}
+
+size_t lane_log_size(const struct lane *lane)
+{
+	return lane->lanes->machines->log_size(lane);
 }
 
 static struct lane **bucket_of(const struct lanes *lanes, uint64_t hash)
@@ -236,6 +242,175 @@ static void start_reads(struct lane *lane)
 		lane_next(lane);
 }
 
+/* --- crowded keys: see crowd.h --- */
+
+static lane_step hold_looked;
+
+static unsigned share_of(const struct lane *lane)
+{
+	return crowd_share(&lane->lanes->crowds, lane->hash, lane_env(lane)->now);
+}
+
+static bool is_too_large(const struct lane *lane, size_t size)
+{
+	return size > crowd_limit(share_of(lane), lane_log_size(lane), lane->written);
+}
+
+bool lane_looks_often(struct lane *lane)
+{
+	return share_of(lane) > 1 && (random_next(&lane_env(lane)->random) & 3) == 0;
+}
+
+void lane_grew(struct lane *lane, size_t size)
+{
+	if (!is_too_large(lane, size))
+		return;
+	if (share_of(lane) > 1 && lane_env(lane)->later)
+		lane->grown = true;
+	else
+		lane_compact(lane);
+}
+
+void lane_request_compaction(struct lane *lane)
+{
+	if (share_of(lane) <= 2 || !lane_env(lane)->later)
+		lane_compact(lane);
+}
+
+static void hold_over(struct waiter *waiter, const struct result *r)
+{
+	struct lane *lane = (struct lane *)((char *)waiter - offsetof(struct lane, hold));
+
+	(void)r;
+	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_SIZE }, hold_looked);
+}
+
+static void hold(struct lane *lane)
+{
+	enum { FEW = 4 };
+	struct env *env = lane_env(lane);
+
+	lane->hold.done = hold_over;
+	env->later(env, &lane->hold, (share_of(lane) > FEW) + (unsigned)(random_next(&env->random) & 1));
+}
+
+/* Starts to hold if the base has grown too large; true if it did. */
+static bool hold_start(struct lane *lane)
+{
+	if (!lane->grown)
+		return false;
+	lane->running = true;
+	if (lane->hold_until == 0)
+		lane->hold_until = lane_env(lane)->now + HOLD_MAX;
+	hold(lane);
+	return true;
+}
+
+static void stop_holding(struct lane *lane)
+{
+	lane->grown = false;
+	lane->hold_until = 0;
+}
+
+/* A merge that waits to commit has found its quiet moment: its COMMIT runs next. */
+static bool take_commit(struct lane *lane)
+{
+	struct op *op;
+
+	STAILQ_FOREACH(op, &lane->waiting, link) {
+		if (op->kind != OP_COMMIT)
+			continue;
+		STAILQ_REMOVE(&lane->waiting, op, op, link);
+		STAILQ_INSERT_HEAD(&lane->waiting, op, link);
+		return true;
+	}
+	return false;
+}
+
+static void hold_looked(struct lane *lane, const struct result *r)
+{
+	struct env *env = lane_env(lane);
+
+	if (r->status != RESULT_HIT || !is_too_large(lane, (size_t)r->size)) {
+		stop_holding(lane);
+		lane_next(lane);
+	} else if (take_commit(lane)) {
+		lane_run(lane);
+	} else if (random_next(&env->random) % share_of(lane) == 0) {
+		stop_holding(lane);
+		lane_compact(lane);
+		lane_run(lane);
+	} else if (env->now >= lane->hold_until) {
+		stop_holding(lane);
+		lane_next(lane);
+	} else {
+		hold(lane);
+	}
+}
+
+static void stop_collecting(struct lane *lane)
+{
+	lane->missing = 0;
+	lane_run(lane);
+}
+
+/*
+ * The last of the expected operations starts the batch at once, so this timer matters only if clients have left or pause. It cannot
+ * be stopped: one that was set for an earlier batch shortens the wait.
+ */
+static void collect_timed_out(struct waiter *waiter, const struct result *r)
+{
+	struct lane *lane = (struct lane *)((char *)waiter - offsetof(struct lane, collect));
+
+	(void)r;
+	lane->collect_runs = false;
+	if (lane->missing)
+		stop_collecting(lane);
+	else if (!lane->running)
+		lane_next(lane);
+}
+
+static void set_collect_timer(struct lane *lane)
+{
+	struct env *env = lane_env(lane);
+
+	if (lane->collect_runs)
+		return;
+	lane->collect.done = collect_timed_out;
+	lane->collect_runs = true;
+	env->later(env, &lane->collect, COLLECT_MS);
+}
+
+/* The clients of the last append, and of the operations that wait when it ends, are expected to send as many again. */
+static size_t expected(const struct lane *lane, size_t waiting)
+{
+	size_t n = lane->appended ? lane->appended + waiting : crowd_appended(&lane->lanes->crowds, lane->hash);
+
+	return n < COLLECT_MOST ? n : COLLECT_MOST;
+}
+
+/* Starts to collect if more operations than those that wait are expected; true if it did. */
+static bool collect_start(struct lane *lane)
+{
+	const struct op *op = STAILQ_FIRST(&lane->waiting);
+	size_t waiting = 0, wanted;
+
+	if (op->kind != OP_APPEND || !lane_env(lane)->later || share_of(lane) == 1)
+		return false;
+	for (; op && waiting < COLLECT_MOST; op = STAILQ_NEXT(op, link))
+		waiting++;
+	wanted = expected(lane, waiting);
+	lane->appended = 0;
+	if (waiting >= wanted)
+		return false;
+	lane->missing = wanted - waiting;
+	lane->running = true;
+	set_collect_timer(lane);
+	return true;
+}
+
+/* --- the queue --- */
+
 void lane_next(struct lane *lane)
 {
 	struct op *op;
@@ -269,8 +444,8 @@ void lanes_submit(struct lanes *lanes, struct op *op)
 	STAILQ_INSERT_TAIL(&lane->waiting, op, link);
 	if (!lane->running)
 		lane_next(lane);
-	else if (lane->missing)
-		collect_came(lane);
+	else if (lane->missing && --lane->missing == 0)
+		stop_collecting(lane);
 }
 
 static struct slice copy_to(char **at, struct slice s)
@@ -366,15 +541,9 @@ void lane_end_all(struct lane *lane, const struct outcome *outcome)
 		lane_end_first(lane, outcome);
 }
 
-void lane_finish(struct lane *lane, enum outcome_status status)
+void lane_end(struct lane *lane, enum outcome_status status, const struct result *result)
 {
-	lane_end_all(lane, &(struct outcome){ .status = status });
-	lane_next(lane);
-}
-
-void lane_finish_failed(struct lane *lane, const struct result *r)
-{
-	lane_end_all(lane, &(struct outcome){ .status = OUTCOME_FAILED, .result = r });
+	lane_end_all(lane, &(struct outcome){ .status = status, .result = result });
 	lane_next(lane);
 }
 
@@ -387,6 +556,6 @@ bool lane_retry(struct lane *lane)
 {
 	if (lane_may_retry(lane))
 		return true;
-	lane_finish(lane, OUTCOME_BUSY);
+	lane_end(lane, OUTCOME_BUSY, NULL);
 	return false;
 }

@@ -1,6 +1,6 @@
 /*
  * What machines see of a lane. A machine carries out the lane's batch, whose operations are of one kind. It ends with
- * lane_finish, or calls lane_end_first for each operation and then lane_next.
+ * lane_end, or calls lane_end_first for each operation and then lane_next.
  */
 #ifndef COLLECTION_LANE_LANE_H
 #define COLLECTION_LANE_LANE_H
@@ -92,16 +92,16 @@ struct op *lane_first(const struct lane *lane);
 void lane_end_first(struct lane *lane, const struct outcome *outcome);
 void lane_end_all(struct lane *lane, const struct outcome *outcome);
 
-/* Ends all operations with a status, or with the failure `r`, and calls lane_next. */
-void lane_finish(struct lane *lane, enum outcome_status status);
-void lane_finish_failed(struct lane *lane, const struct result *r);
+/* Ends all operations of the batch, and calls lane_next. `result` is the one of the outcome, or NULL. */
+void lane_end(struct lane *lane, enum outcome_status status, const struct result *result);
 
 /* Counts a lost race; true if the batch may try again. */
 bool lane_may_retry(struct lane *lane);
 /* The same; if the batch may not try again, ends it with OUTCOME_BUSY. */
 bool lane_retry(struct lane *lane);
 
-/* --- hold.c: triggers of compaction, and crowded keys --- */
+/* Bytes of log that trigger compaction of the lane's key. */
+size_t lane_log_size(const struct lane *lane);
 
 /*
  * lane_compact queues a COMPACT to run after the batch. lane_request_compaction does so too, unless the key is
@@ -115,16 +115,5 @@ void lane_grew(struct lane *lane, size_t size);
 
 /* Whether to read the size of the base after a write because the key is crowded. Random. */
 bool lane_looks_often(struct lane *lane);
-
-/* Starts to hold if that is due; true if it did. */
-bool hold_start(struct lane *lane);
-
-/* --- collect.c: larger appends to crowded keys --- */
-
-/* Starts to collect if more than what waits can be expected; true if it did. */
-bool collect_start(struct lane *lane);
-
-/* Called for each operation that comes while the lane collects. */
-void collect_came(struct lane *lane);
 
 #endif

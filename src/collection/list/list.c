@@ -55,7 +55,7 @@ static void end_work(struct lane *lane)
 static void finish(struct lane *lane, enum outcome_status status)
 {
 	end_work(lane);
-	lane_finish(lane, status);
+	lane_end(lane, status, NULL);
 }
 
 /* The failure may be part of the work, which is freed last. */

@@ -45,7 +45,7 @@ static void fail(struct lane *lane, const struct result *r)
 {
 	struct result partly = { .status = RESULT_LOST, .server = r->server };
 
-	lane_finish_failed(lane, lane->log_done && lane_first(lane)->push ? &partly : r);
+	lane_end(lane, OUTCOME_FAILED, lane->log_done && lane_first(lane)->push ? &partly : r);
 }
 
 static void fail_too_large(struct lane *lane, const struct result *r)
@@ -53,7 +53,7 @@ static void fail_too_large(struct lane *lane, const struct result *r)
 	if (lane->log_done && lane_first(lane)->push)
 		fail(lane, r);
 	else
-		lane_finish(lane, OUTCOME_TOO_LARGE);
+		lane_end(lane, OUTCOME_TOO_LARGE, NULL);
 }
 
 static void append(struct lane *lane)
@@ -78,7 +78,7 @@ static void chunk_done(struct lane *lane)
 {
 	lane->log_done += next_chunk(lane).n;
 	if (lane->log_done == lane_log(lane).n)
-		lane_finish(lane, OUTCOME_DONE);
+		lane_end(lane, OUTCOME_DONE, NULL);
 	else
 		append(lane);
 }
@@ -130,7 +130,7 @@ static void added(struct lane *lane, const struct result *r)
 	if (lane->created)
 		chunk_done(lane);
 	else if (r->status != RESULT_NOT_STORED)
-		lane_finish_failed(lane, r);
+		lane_end(lane, OUTCOME_FAILED, r);
 	else if (lane_retry(lane))
 		append(lane);
 }

@@ -264,11 +264,11 @@ static void op_compacted(struct lane *lane, enum outcome_status status, const st
 	if (status == OUTCOME_BUSY && op->all && op->rounds++ < LANE_ROUNDS)
 		compact_run(lane, op_compacted);
 	else if (status == OUTCOME_FAILED)
-		lane_finish_failed(lane, failure);
+		lane_end(lane, OUTCOME_FAILED, failure);
 	else if (status == OUTCOME_DONE && op->all)
 		lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_TTL }, merge_all);
 	else
-		lane_finish(lane, status);
+		lane_end(lane, status, NULL);
 }
 
 /*
@@ -282,13 +282,13 @@ static void merge_all(struct lane *lane, const struct result *r)
 	int64_t exptime;
 
 	if (result_failed(r)) {
-		lane_finish_failed(lane, r);
+		lane_end(lane, OUTCOME_FAILED, r);
 	} else if (r->status == RESULT_HIT && oplog_split(r->value, &base) && base.ref_count &&
 		!lane_is_list(lane, &base) && ttl_exptime(lane_env(lane), r->ttl, &exptime)) {
 		STAILQ_REMOVE_HEAD(&lane->batch, link);
 		merge_force(lane->lanes, lane->waiter.key, base.block, exptime, op);
 		lane_next(lane);
 	} else {
-		lane_finish(lane, r->status == RESULT_HIT ? OUTCOME_DONE : OUTCOME_MISSING);
+		lane_end(lane, r->status == RESULT_HIT ? OUTCOME_DONE : OUTCOME_MISSING, NULL);
 	}
 }

@@ -143,16 +143,16 @@ static void base_read(struct lane *lane, const struct result *r)
 
 	if (result_failed(r)) {
 		clean_up(lane, false, true);
-		lane_finish_failed(lane, r);
+		lane_end(lane, OUTCOME_FAILED, r);
 	} else if (hit && (form = read_old(lane, r->value)) != OPLOG_GOOD) {
 		clean_up(lane, false, true);
-		lane_finish(lane, lane_unreadable(lane, form));
+		lane_end(lane, lane_unreadable(lane, form), NULL);
 	} else if (status == OUTCOME_DONE && hit && r->cas == 0) {
 		clean_up(lane, false, true);
-		lane_finish(lane, OUTCOME_NO_CAS);
+		lane_end(lane, OUTCOME_NO_CAS, NULL);
 	} else if (status != OUTCOME_DONE) {
 		clean_up(lane, false, true);
-		lane_finish(lane, status);
+		lane_end(lane, status, NULL);
 	} else {
 		lane_call(lane, call, written);
 	}
@@ -166,14 +166,14 @@ static void written(struct lane *lane, const struct result *r)
 		if (op->push && op->log.n > 2 * lane_env(lane)->options->base_size)
 			lane_request_compaction(lane);
 		clean_up(lane, true, false);
-		lane_finish(lane, OUTCOME_DONE);
+		lane_end(lane, OUTCOME_DONE, NULL);
 	} else if (result_failed(r)) {
 		clean_up(lane, false, result_stored_nothing(r));
-		lane_finish_failed(lane, r);
+		lane_end(lane, OUTCOME_FAILED, r);
 	} else if (lane_may_retry(lane)) {
 		read_base(lane);
 	} else {
 		clean_up(lane, false, true);
-		lane_finish(lane, OUTCOME_BUSY);
+		lane_end(lane, OUTCOME_BUSY, NULL);
 	}
 }

@@ -1,22 +1,10 @@
 #include "collection/machines.h"
 
-#include "collection/adopted/adopted.h"
-#include "collection/event/count.h"
 #include "collection/lane/lane.h"
-#include "collection/list/list.h"
 #include "collection/list/segment_cache.h"
-#include "collection/rewrite/base.h"
-#include "collection/set/append.h"
 #include "collection/set/cache.h"
-#include "collection/set/compact.h"
-#include "collection/set/fetch.h"
-#include "collection/set/pop.h"
-#include "collection/set/replace.h"
-#include "collection/set/touch_delete.h"
 
-typedef void start_machine(struct lane *lane);
-
-static start_machine *const oplog[] = {
+static machine *const oplog[] = {
 	[OP_APPEND] = append_start,
 	[OP_READ] = fetch_start,
 	[OP_REPLACE] = replace_start,
@@ -50,7 +38,29 @@ static void close(struct lanes *lanes)
 	segment_cache_destroy(lanes->segment_cache);
 }
 
-const struct lane_machines machines = { open, close, start, compact_log_size };
+/*
+ * A long log is slow to read. A short one makes many small runs, and the larger the set, the more its merges cost. So
+ * the log may be longer if this proxy does not read the set, or if its runs are large.
+ */
+static size_t log_size(const struct lane *lane)
+{
+	/* Factors of the option log_size: for a set that this proxy does not read, and for one with LARGE_BYTES of runs. */
+	enum { UNREAD = 4, LARGE = 2, LARGE_BYTES = 1 << 20 };
+	const struct collection_options *options = lane_env(lane)->options;
+	const struct cache_entry *entry;
+	uint64_t bytes = 0;
+
+	if (lane->pushes || lane->rule->type == COLLECTION_LIST || lane->rule->encoding != ENCODING_OPLOG)
+		return options->base_size;
+	entry = cache_find(lane->lanes->cache, lane->waiter.key);
+	if (!entry)
+		return UNREAD * options->log_size;
+	for (size_t i = 0; i < entry->view.run_count; i++)
+		bytes += entry->view.runs[i].ref.bytes;
+	return (bytes < LARGE_BYTES ? 1 : LARGE) * options->log_size;
+}
+
+const struct lane_machines machines = { open, close, start, log_size };
 
 size_t machines_cache_memory(const struct lanes *lanes)
 {

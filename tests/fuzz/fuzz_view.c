@@ -3,7 +3,7 @@
  * the base says they are by check and counts, but their members are not where they should be; or it is a set as it should be,
  * that changes, and what is answered is compared with the sorted array.
  */
-#include "collection/set/view.h"
+#include "collection/set/answer.h"
 #include "collection/text/fences.h"
 #include "input.h"
 #include "set_model.h"

@@ -1,5 +1,5 @@
 /* Views of a base that says something else of items in memory than was true when they were read: they are not taken for it. */
-#include "collection/set/view.h"
+#include "collection/set/answer.h"
 
 #include "set_model.h"
 #include "unit.h"

@@ -1,5 +1,5 @@
 /* What a view answers is what a sorted array answers, however the set is stored and whatever is in memory. */
-#include "collection/set/view.h"
+#include "collection/set/answer.h"
 
 #include <stdio.h>
 

@@ -89,13 +89,13 @@ static const struct {
 
 enum { CASES = sizeof(cases) / sizeof(cases[0]) };
 
-static struct items items_of(const char *text)
+static struct elements items_of(const char *text)
 {
 	struct slice unread = slice_of(text, strlen(text)), item;
-	struct items items = { 0 };
+	struct elements items = { 0 };
 
 	while ((item = slice_token(&unread)).n)
-		items_add(&items, item);
+		elements_add(&items, item);
 	return items;
 }
 
@@ -125,32 +125,32 @@ static void applied(size_t i, struct segmented_list *list)
 TEST(one_part)
 {
 	for (size_t i = 0; i < CASES; i++) {
-		struct items items = items_of(cases[i].before);
+		struct elements items = items_of(cases[i].before);
 		struct segmented_list list;
 		struct buf log = BUF_EMPTY, expected = BUF_EMPTY;
 
 		segmented_list_of(&list, &items);
 		ck_assert_ptr_null(items.list);
 		applied(i, &list);
-		list_part_log(list.parts, &log);
+		list_piece_log(list.pieces, &log);
 		items = items_of(cases[i].after);
 		for (size_t j = 0; j < items.count; j++)
 			buf_printf(&expected, "+%.*s ", (int)items.list[j].n, items.list[j].p);
 		ck_assert(slice_equal(buf_slice(&log), buf_slice(&expected)));
-		items_free(&items);
+		elements_free(&items);
 		segmented_list_free(&list);
 		buf_free(&log);
 		buf_free(&expected);
 	}
 }
 
-static void add_part(const struct items *items, size_t from, size_t to, struct buf *log)
+static void add_part(const struct elements *items, size_t from, size_t to, struct buf *log)
 {
 	for (size_t i = from; i < to; i++)
 		buf_printf(log, "+%.*s ", (int)items->list[i].n, items->list[i].p);
 }
 
-static void divided(size_t i, const struct items *items, size_t first, size_t second)
+static void divided(size_t i, const struct elements *items, size_t first, size_t second)
 {
 	struct buf base = BUF_EMPTY, segment = BUF_EMPTY;
 	struct log_index *log_index;
@@ -164,7 +164,7 @@ static void divided(size_t i, const struct items *items, size_t first, size_t se
 	add_part(items, second, items->count, &base);
 	ck_assert(segmented_list_read(&list, buf_slice(&base)));
 	log_index = log_index_create(buf_slice(&segment), &segment);
-	ck_assert(second == first || segmented_list_load(&list.parts[1], log_index));
+	ck_assert(second == first || segmented_list_load(&list.pieces[1], log_index));
 	applied(i, &list);
 	log_index_release(log_index);
 	segmented_list_free(&list);
@@ -174,12 +174,12 @@ static void divided(size_t i, const struct items *items, size_t first, size_t se
 TEST(three_parts)
 {
 	for (size_t i = 0; i < CASES; i++) {
-		struct items items = items_of(cases[i].before);
+		struct elements items = items_of(cases[i].before);
 		for (size_t first = 0; first <= items.count; first++) {
 			for (size_t second = first; second <= items.count; second++)
 				divided(i, &items, first, second);
 		}
-		items_free(&items);
+		elements_free(&items);
 	}
 }
 
@@ -187,14 +187,14 @@ TEST(three_parts)
 TEST(the_model)
 {
 	for (size_t i = 0; i < CASES; i++) {
-		struct items items = items_of(cases[i].before);
+		struct elements items = items_of(cases[i].before);
 		struct list_request request = cases[i].request, all = RANGE(0, -1);
 		struct buf text = BUF_EMPTY, after = BUF_EMPTY;
 		bool changed = list_model_apply(&items, &request, &text);
 
 		(void)list_model_apply(&items, &all, &after);
 		answered(i, &request, changed, buf_slice(&text), buf_slice(&after));
-		items_free(&items);
+		elements_free(&items);
 		buf_free(&text);
 		buf_free(&after);
 	}

@@ -30,7 +30,7 @@ TEST(tokens)
 		ck_assert_uint_eq(log_index->count, good[i].count);
 		ck_assert_uint_eq(log_index->removals, good[i].removals);
 		for (size_t j = 0; j < log_index->count; j++)
-			assert_bytes(log_index_item(log_index, j), good[i].items[j]);
+			assert_bytes(log_index_element(log_index, j), good[i].items[j]);
 		assert_bytes(log_index_tokens(log_index, 0, log_index->count), good[i].log);
 		log_index_release(log_index);
 	}
@@ -72,7 +72,7 @@ TEST(the_longest_member)
 	struct buf fits = one_token(MEMBER_MAX), longer = one_token(MEMBER_MAX + 1);
 	struct log_index *log_index = log_index_create(guard_place(buf_slice(&fits)), NULL);
 
-	ck_assert(log_index && log_index_item(log_index, 0).n == MEMBER_MAX);
+	ck_assert(log_index && log_index_element(log_index, 0).n == MEMBER_MAX);
 	log_index_release(log_index);
 	ck_assert_ptr_null(log_index_create(guard_place(buf_slice(&longer)), NULL));
 	buf_free(&fits);
@@ -91,7 +91,7 @@ TEST(many_tokens)
 	log_index = log_index_create(buf_slice(&log), NULL);
 	ck_assert(log_index && log_index->count == TOKENS && log_index->removals == (TOKENS + 6) / 7);
 	for (int i = 0; i < TOKENS; i++) {
-		struct slice item = log_index_item(log_index, (size_t)i);
+		struct slice item = log_index_element(log_index, (size_t)i);
 		struct buf name = BUF_EMPTY;
 		buf_printf(&name, "m%d", i);
 		ck_assert(
@@ -117,7 +117,7 @@ TEST(sharing)
 	ck_assert_uint_eq(log_index->users, 2);
 	log_index_release(log_index);
 	ck_assert_uint_eq(log_index->users, 1);
-	assert_bytes(log_index_item(log_index, 1), "b");
+	assert_bytes(log_index_element(log_index, 1), "b");
 	log_index_release(log_index);
 	log_index_release(borrowing);
 	log_index_release(NULL);

@@ -1,5 +1,5 @@
 /* Which runs are merged: those of about one size, or all with the oldest; and what that comes to in the long run. */
-#include "collection/set/merge_plan.h"
+#include "collection/set/merge.h"
 
 #include "unit.h"
 

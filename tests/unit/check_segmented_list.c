@@ -32,7 +32,7 @@ static const struct {
 
 TEST(no_list)
 {
-	struct segmented_list list = { .part_count = 0 };
+	struct segmented_list list = { .piece_count = 0 };
 
 	for (size_t i = 0; i < sizeof(strangers) / sizeof(strangers[0]); i++) {
 		ck_assert_msg(!segmented_list_read(&list, guard_text(strangers[i].base)), "\"%s\"", strangers[i].base);
@@ -45,14 +45,14 @@ TEST(no_list)
 /* A set that is one log keeps the order of its members, and can be read as a list. */
 TEST(parts)
 {
-	struct segmented_list list = { .part_count = 0 };
+	struct segmented_list list = { .piece_count = 0 };
 
 	ck_assert(segmented_list_read(&list, SLICE("+a +b ")));
 	ck_assert(!list.is_list && !list.tangled && segmented_list_count(&list) == 2);
 	segmented_list_free(&list);
 	ck_assert(segmented_list_read(&list, SLICE("+x @list @" L1 ":1:2 @" L1 " +a +b ")));
 	ck_assert(
-		list.is_list && !list.tangled && list.part_count == 4 && segmented_list_count(&list) == 1 + 2 + 3 + 2);
+		list.is_list && !list.tangled && list.piece_count == 4 && segmented_list_count(&list) == 1 + 2 + 3 + 2);
 	segmented_list_free(&list);
 	ck_assert(segmented_list_read(&list, SLICE("@" L1 " -a ")));
 	ck_assert(list.is_list && list.tangled);

@@ -1,7 +1,7 @@
 /* The answers from a large set are made in slices, between which others have their turn. */
 #include <stdio.h>
 
-#include "collection/set/view.h"
+#include "collection/set/answer.h"
 #include "conversations.h"
 #include "server.h"
 

@@ -1,5 +1,5 @@
 /* Views: that they follow the base, keep what stays, refuse what is not what was referred to; what they answer is in check_answer.c. */
-#include "collection/set/view.h"
+#include "collection/set/answer.h"
 
 #include <stdio.h>
 

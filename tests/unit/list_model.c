@@ -26,8 +26,8 @@ void list_model_fini(struct list_model *m)
 	}
 	for (size_t i = 0; i < m->name_count; i++)
 		buf_free(&m->names[i]);
-	items_free(&m->items);
-	items_free(&m->removed);
+	elements_free(&m->items);
+	elements_free(&m->removed);
 	buf_free(&m->base);
 }
 
@@ -42,7 +42,7 @@ static struct slice keep(struct list_model *m, struct slice item)
 
 /* --- requests on an array, one item at a time --- */
 
-static struct slice take_out(struct items *items, size_t at)
+static struct slice take_out(struct elements *items, size_t at)
 {
 	struct slice item = items->list[at];
 
@@ -68,7 +68,7 @@ static bool is_in_range(const struct list_request *request, int64_t i, int64_t c
 }
 
 /* The first equal item in the direction of the search; `count` for none. */
-static size_t position(const struct items *items, struct slice item, bool from_tail)
+static size_t position(const struct elements *items, struct slice item, bool from_tail)
 {
 	size_t found = items->count;
 
@@ -79,7 +79,7 @@ static size_t position(const struct items *items, struct slice item, bool from_t
 	return found;
 }
 
-static void remove_equal(struct items *items, struct list_request *request)
+static void remove_equal(struct elements *items, struct list_request *request)
 {
 	bool from_tail = request->start < 0, all = request->start == 0;
 	uint64_t most = from_tail ? -(uint64_t)request->start : (uint64_t)request->start;
@@ -91,7 +91,7 @@ static void remove_equal(struct items *items, struct list_request *request)
 	}
 }
 
-static void trim(struct items *items, const struct list_request *request)
+static void trim(struct elements *items, const struct list_request *request)
 {
 	size_t before = items->count;
 
@@ -101,7 +101,7 @@ static void trim(struct items *items, const struct list_request *request)
 	}
 }
 
-static bool set(struct items *items, struct list_request *request)
+static bool set(struct elements *items, struct list_request *request)
 {
 	int64_t count = (int64_t)items->count, at = request->start < 0 ? request->start + count : request->start;
 
@@ -113,7 +113,7 @@ static bool set(struct items *items, struct list_request *request)
 	return true;
 }
 
-bool list_model_apply(struct items *items, struct list_request *request, struct buf *text)
+bool list_model_apply(struct elements *items, struct list_request *request, struct buf *text)
 {
 	size_t before = items->count, at;
 
@@ -170,7 +170,7 @@ void list_model_push(struct list_model *m, struct slice item, bool front)
 	m->base = base;
 	if (front && position(&m->removed, name, false) < m->removed.count)
 		return;
-	items_add(&m->items, name);
+	elements_add(&m->items, name);
 	if (front) {
 		memmove(m->items.list + 1, m->items.list, (m->items.count - 1) * sizeof(name));
 		m->items.list[0] = name;
@@ -183,7 +183,7 @@ void list_model_srem(struct list_model *m, struct slice item)
 	buf_add_slice(&m->base, item);
 	BUF_ADD(&m->base, " ");
 	remove_equal(&m->items, &(struct list_request){ .item = item });
-	items_add(&m->removed, keep(m, item));
+	elements_add(&m->removed, keep(m, item));
 }
 
 static struct list_model_segment *find(struct list_model *m, struct slice id)
@@ -198,8 +198,8 @@ static struct list_model_segment *find(struct list_model *m, struct slice id)
 static void load(struct list_model *m, struct segmented_list *list)
 {
 	m->loaded = 0;
-	for (size_t i = 0; i < list->part_count; i++) {
-		struct list_part *part = &list->parts[i];
+	for (size_t i = 0; i < list->piece_count; i++) {
+		struct list_piece *part = &list->pieces[i];
 		if (!part->needed)
 			continue;
 		struct slice data = buf_slice(&find(m, part->id)->data);
@@ -214,12 +214,12 @@ static void load(struct list_model *m, struct segmented_list *list)
 }
 
 /* Writes a part as segment_writer_add does. */
-static void write_part(struct list_model *m, struct list_part *part, struct buf *refs)
+static void write_part(struct list_model *m, struct list_piece *part, struct buf *refs)
 {
 	struct buf log = BUF_EMPTY;
 	char group[OPLOG_ID];
 
-	list_part_log(part, &log);
+	list_piece_log(part, &log);
 	part->refs_from = buf_size(refs);
 	while (buf_size(&log)) {
 		struct list_model_segment *segment = &m->segments[m->segment_count++];
@@ -244,9 +244,9 @@ static void commit(struct list_model *m, struct segmented_list *list)
 	struct oplog_ref ref;
 	struct slice unread;
 
-	for (size_t i = 0; i < list->part_count; i++) {
-		if (list->parts[i].rewritten && list->parts[i].keep)
-			write_part(m, &list->parts[i], &refs);
+	for (size_t i = 0; i < list->piece_count; i++) {
+		if (list->pieces[i].rewritten && list->pieces[i].keep)
+			write_part(m, &list->pieces[i], &refs);
 	}
 	segmented_list_encode(list, buf_slice(&refs), &base);
 	segmented_list_dropped(list, &dropped);
@@ -272,7 +272,7 @@ static void check(struct list_model *m)
 	MUST(segmented_list_read(&list, buf_slice(&m->base)) && list.is_list);
 	for (size_t i = 0; i < m->segment_count; i++)
 		there += m->segments[i].there;
-	MUST(there == list.part_count - 2);
+	MUST(there == list.piece_count - 2);
 	segmented_list_need_all(&list);
 	load(m, &list);
 	MUST(segmented_list_count(&list) == m->items.count);

@@ -16,9 +16,9 @@ struct list_model {
 		bool there;
 	} segments[LIST_MODEL_SEGMENTS];
 	size_t segment_count;
-	struct items items;     /* the same list as an array */
-	struct items removed;   /* items that a removal in the log names */
-	struct buf names[4096]; /* the bytes of the items */
+	struct elements items;   /* the same list as an array */
+	struct elements removed; /* items that a removal in the log names */
+	struct buf names[4096];  /* the bytes of the items */
 	size_t name_count;
 	uint64_t random;
 	size_t base_size, segment_size;
@@ -29,7 +29,7 @@ void list_model_init(struct list_model *m, size_t base_size, size_t segment_size
 void list_model_fini(struct list_model *m);
 
 /* Carries out a request on an array, as segmented_list_apply does on a list. It shares no code with that. */
-bool list_model_apply(struct items *items, struct list_request *request, struct buf *text);
+bool list_model_apply(struct elements *items, struct list_request *request, struct buf *text);
 
 /* A push, as a server executes it. */
 void list_model_push(struct list_model *m, struct slice item, bool front);

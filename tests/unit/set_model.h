@@ -6,7 +6,7 @@
 #ifndef UNIT_SET_MODEL_H
 #define UNIT_SET_MODEL_H
 
-#include "collection/set/view.h"
+#include "collection/set/answer.h"
 #include "cupboard.h"
 
 enum { SET_MODEL_RUNS = 12 };

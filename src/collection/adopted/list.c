@@ -78,14 +78,14 @@ void adopted_list(struct adopted *c)
 	adopted_read(c, &c->s, FOR_REWRITE, list_read);
 }
 
-static bool read_items(const struct adopted *c, struct items *items)
+static bool read_elements(const struct adopted *c, struct elements *elements)
 {
 	struct slice text = snapshot_item_value(c->s.items[0]), item;
 
 	while (text.n) {
 		if (!delimited_next(&text, c->s.rule->delimiter, &item))
 			return false;
-		items_add(items, item);
+		elements_add(elements, item);
 	}
 	return true;
 }
@@ -94,7 +94,7 @@ static void rewrite(struct adopted *c, const struct segmented_list *list)
 {
 	struct buf log = BUF_EMPTY;
 
-	list_part_log(list->parts, &log);
+	list_piece_log(list->pieces, &log);
 	write_log(c, buf_slice(&log), plan_rewrite(&c->plan, c->s.items[0]));
 	buf_free(&log);
 	adopted_run(c, answer, list_lost);
@@ -115,11 +115,11 @@ static void carry_out(struct adopted *c, struct segmented_list *list)
 
 static void list_read(struct adopted *c)
 {
-	struct items items = { 0 };
+	struct elements elements = { 0 };
 	struct segmented_list list;
-	bool good = c->s.items[0]->there && read_items(c, &items);
+	bool good = c->s.items[0]->there && read_elements(c, &elements);
 
-	segmented_list_of(&list, &items);
+	segmented_list_of(&list, &elements);
 	if (good)
 		carry_out(c, &list);
 	else

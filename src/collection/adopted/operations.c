@@ -14,7 +14,7 @@
 
 #include "collection/adopted/adopted.h"
 #include "collection/lane/batch.h"
-#include "collection/set/view.h"
+#include "collection/set/answer.h"
 #include "util/hash.h"
 #include "util/random.h"
 

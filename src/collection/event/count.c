@@ -3,7 +3,8 @@
  *
  *     INCR -> missing -> ADD -> not stored, another proxy was first -> INCR again
  */
-#include "collection/event/count.h"
+#include "collection/lane/lane.h"
+#include "collection/machines.h"
 
 static lane_step counted, begun;
 

@@ -6,17 +6,227 @@
  *
  * A rewrite is a strict CAS with the token of the read that it was computed from, so a push since then makes it fail. The
  * machine then retries from the read, a bounded number of times. When a segment is missing it reads the base once more: if the
- * base is still the same, the list has lost a part and is removed.
+ * base is still the same, the list has lost a segment and is removed.
+ *
+ * Compaction runs alone in its lane; set/compact.c reads the base and starts it. The log at the tail becomes segments behind the
+ * existing ones, and the log at the head becomes segments before them. If a log and the segment beside it fit into one segment,
+ * they are merged, so that segments stay few.
+ *
+ *     plan -> load the segments beside the logs -> write new segments -> commit a base that refers to them
+ *
+ * Duplicates stay. If a log has removals, the whole list is loaded and rewritten.
  */
 #include "collection/list/list.h"
 
 #include <stdlib.h>
 
 #include "collection/lane/batch.h"
-#include "collection/list/store.h"
+#include "collection/list/segment_cache.h"
+#include "collection/list/segmented_list.h"
+#include "collection/machines.h"
 #include "collection/rewrite/base.h"
+#include "collection/rewrite/segments.h"
 #include "collection/ttl.h"
 #include "util/alloc.h"
+
+/* The segments of a list in a machine's work, of which this is the first member. All zeroes except `lane` is an empty list. */
+struct list_store {
+	struct lane *lane;
+	struct segmented_list list;
+	struct segments *segments;
+	struct segment_writer writer;
+	bool writes;      /* the writer is in use */
+	lane_after *done; /* gets the outcome, perhaps before the call returns; OUTCOME_MISSING: a segment is missing */
+};
+
+/* The cache gets segments from small reads only: the ends of a list, and repeated reads of one place. */
+enum { CACHED_MAX = 2, CACHE_FRACTION = 8 };
+
+static struct env *env_of(const struct list_store *store)
+{
+	return lane_env(store->lane);
+}
+
+static void store_fini(struct list_store *store)
+{
+	segments_destroy(store->segments);
+	store->segments = NULL;
+	if (store->writes)
+		segment_writer_fini(&store->writer);
+	store->writes = false;
+	segmented_list_free(&store->list);
+}
+
+/* --- loading segments --- */
+
+static void take_from_cache(struct list_store *store)
+{
+	struct lanes *lanes = store->lane->lanes;
+	struct buf key = BUF_EMPTY;
+
+	for (size_t i = 0; i < store->list.piece_count; i++) {
+		struct list_piece *piece = &store->list.pieces[i];
+		struct log_index *log_index;
+		if (!piece->needed)
+			continue;
+		buf_consume(&key, buf_size(&key));
+		buf_add_slice(&key, store->lane->waiter.key);
+		BUF_ADD(&key, ".");
+		buf_add_slice(&key, piece->id);
+		log_index = segment_cache_find(lanes->segment_cache, buf_slice(&key), env_of(store)->now);
+		if (log_index && segmented_list_load(piece, log_index))
+			piece->needed = false;
+	}
+	buf_free(&key);
+}
+
+/* Whether somebody else has written over a segment. */
+static bool is_changed(const struct list_store *store)
+{
+	const struct segment *segment = store->segments->list;
+
+	for (size_t i = 0; i < store->list.piece_count; i++) {
+		const struct list_piece *piece = &store->list.pieces[i];
+		if (piece->needed && !oplog_matches(piece->check, buf_slice(&segment++->data)))
+			return true;
+	}
+	return false;
+}
+
+static bool take_segment(struct list_store *store, struct list_piece *piece, struct segment *segment)
+{
+	struct log_index *log_index = log_index_create(buf_slice(&segment->data), &segment->data);
+	struct env *env = env_of(store);
+	bool good = log_index && segmented_list_load(piece, log_index);
+
+	piece->needed = false;
+	if (good && store->segments->count <= CACHED_MAX)
+		segment_cache_put(store->lane->lanes->segment_cache, segment->waiter.key, log_index, env->now,
+			env->options->cache / CACHE_FRACTION);
+	log_index_release(log_index);
+	return good;
+}
+
+static void segments_read(struct segments *segments)
+{
+	struct lane *lane = segments->arg;
+	struct list_store *store = lane->work;
+	struct segment *segment = segments->list;
+	bool good = true;
+
+	if (segments->failure.happened || segments->missing || is_changed(store)) {
+		store->done(
+			lane, segments->failure.happened ? OUTCOME_FAILED : OUTCOME_MISSING, &segments->failure.result);
+		return;
+	}
+	for (size_t i = 0; i < store->list.piece_count && good; i++) {
+		if (store->list.pieces[i].needed)
+			good = take_segment(store, &store->list.pieces[i], segment++);
+	}
+	store->done(lane, good ? OUTCOME_DONE : OUTCOME_CORRUPT, NULL);
+}
+
+/* Loads the segments that are marked as needed. */
+static void store_load(struct list_store *store, lane_after *done)
+{
+	struct buf ids = BUF_EMPTY;
+
+	take_from_cache(store);
+	for (size_t i = 0; i < store->list.piece_count; i++) {
+		const struct list_piece *piece = &store->list.pieces[i];
+		if (!piece->needed)
+			continue;
+		buf_add_slice(&ids, piece->id);
+		BUF_ADD(&ids, " ");
+	}
+	store->done = done;
+	if (buf_size(&ids) == 0) {
+		done(store->lane, OUTCOME_DONE, NULL);
+		return;
+	}
+	if (segmented_list_repeats(&store->list)) {
+		buf_free(&ids);
+		done(store->lane, OUTCOME_CORRUPT, NULL);
+		return;
+	}
+	segments_destroy(store->segments);
+	store->segments = segments_create(store->lane->lanes, store->lane->waiter.key, buf_slice(&ids));
+	buf_free(&ids);
+	segments_call(
+		store->segments, (struct call){ .verb = CALL_GET, .want = WANT_VALUE }, segments_read, store->lane);
+}
+
+/* --- writing segments --- */
+
+static void segment_written(struct segment_writer *writer)
+{
+	struct lane *lane = writer->arg;
+	struct list_store *store = lane->work;
+
+	if (writer->pending)
+		return;
+	if (writer->failure.happened)
+		segments_forget_all(lane->lanes, lane->waiter.key, buf_slice(&writer->refs));
+	store->done(lane, writer->failure.happened ? OUTCOME_FAILED : OUTCOME_DONE, &writer->failure.result);
+}
+
+static void write_piece(struct list_store *store, struct list_piece *piece)
+{
+	struct buf log = BUF_EMPTY;
+
+	piece->refs_from = buf_size(&store->writer.refs);
+	list_piece_log(piece, &log);
+	segment_writer_add(&store->writer, buf_slice(&log));
+	piece->refs_to = buf_size(&store->writer.refs);
+	buf_free(&log);
+}
+
+/* Writes the pieces that are marked as rewritten to new segments. */
+static void store_write(struct list_store *store, int64_t exptime, lane_after *done)
+{
+	struct lane *lane = store->lane;
+
+	store->done = done;
+	for (size_t i = 0; i < store->list.piece_count; i++) {
+		struct list_piece *piece = &store->list.pieces[i];
+		if (!piece->rewritten || piece->keep == 0)
+			continue;
+		if (!store->writes)
+			segment_writer_init(
+				&store->writer, lane->lanes, lane->waiter.key, exptime, segment_written, lane);
+		store->writes = true;
+		write_piece(store, piece);
+	}
+	if (!store->writes)
+		done(lane, OUTCOME_DONE, NULL);
+}
+
+/* Appends the base that refers to the segments. */
+static void store_encode(const struct list_store *store, struct buf *out)
+{
+	segmented_list_encode(&store->list, store->writes ? buf_slice(&store->writer.refs) : slice_of("", 0), out);
+}
+
+/* After the base was written: deletes the segments that it dropped. The new ones get `ttl`, its time to live. */
+static void store_committed(struct list_store *store, int64_t ttl)
+{
+	struct buf refs = BUF_EMPTY;
+
+	if (store->writes)
+		segment_writer_follow(&store->writer, ttl);
+	segmented_list_dropped(&store->list, &refs);
+	segments_forget_all(store->lane->lanes, store->lane->waiter.key, buf_slice(&refs));
+	buf_free(&refs);
+}
+
+/* Deletes the new segments. The base must be known not to have been written. */
+static void store_undo(struct list_store *store)
+{
+	if (store->writes)
+		segments_forget_all(store->lane->lanes, store->lane->waiter.key, buf_slice(&store->writer.refs));
+}
+
+/* --- the machine --- */
 
 /* A base that refers to a missing segment. */
 struct broken_base {
@@ -47,21 +257,15 @@ static void end_work(struct lane *lane)
 	struct list_work *w = lane->work;
 
 	lane->work = NULL;
-	list_store_fini(&w->store);
+	store_fini(&w->store);
 	buf_free(&w->text);
 	free(w);
 }
 
-static void finish(struct lane *lane, enum outcome_status status)
+/* `result` may be a part of the work, which is freed last. */
+static void end(struct lane *lane, enum outcome_status status, const struct result *result)
 {
-	end_work(lane);
-	lane_end(lane, status, NULL);
-}
-
-/* The failure may be part of the work, which is freed last. */
-static void finish_failed(struct lane *lane, const struct result *r)
-{
-	lane_end_all(lane, &(struct outcome){ .status = OUTCOME_FAILED, .result = r });
+	lane_end_all(lane, &(struct outcome){ .status = status, .result = result });
 	end_work(lane);
 	lane_next(lane);
 }
@@ -80,7 +284,7 @@ static void read_base(struct lane *lane)
 	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS | WANT_TTL }, found);
 }
 
-/* Neighbouring pops are one rewrite, so the items of all of them are needed. */
+/* Neighbouring pops are one rewrite, so the elements of all of them are needed. */
 static void need(struct lane *lane, struct segmented_list *list)
 {
 	uint64_t front = 0, back = 0, most = segmented_list_count(list);
@@ -120,11 +324,11 @@ static void found(struct lane *lane, const struct result *r)
 	struct segmented_list *list = &w->store.list;
 
 	if (r->status == RESULT_MISS) {
-		finish(lane, OUTCOME_MISSING);
+		end(lane, OUTCOME_MISSING, NULL);
 	} else if (r->status != RESULT_HIT) {
-		finish_failed(lane, r);
+		end(lane, OUTCOME_FAILED, r);
 	} else if (!segmented_list_read(list, r->value)) {
-		finish(lane, list->is_set ? OUTCOME_IS_SET : lane_unreadable(lane, list->form));
+		end(lane, list->is_set ? OUTCOME_IS_SET : lane_unreadable(lane, list->form), NULL);
 	} else {
 		list->is_list |= lane_is_list(lane, &(struct oplog_base){ .is_list = list->is_list });
 		request_compaction(lane, list, r);
@@ -136,7 +340,7 @@ static void found(struct lane *lane, const struct result *r)
 		if (is_broken(&w->broken, r))
 			base_expire(lane, r, removed);
 		else
-			list_store_load(&w->store, loaded);
+			store_load(&w->store, loaded);
 	}
 }
 
@@ -146,21 +350,21 @@ static void again(struct lane *lane)
 {
 	struct list_work *w = lane->work;
 
-	list_store_fini(&w->store);
+	store_fini(&w->store);
 	buf_consume(&w->text, buf_size(&w->text));
 	if (lane_may_retry(lane))
 		read_base(lane);
 	else
-		finish(lane, OUTCOME_BUSY);
+		end(lane, OUTCOME_BUSY, NULL);
 }
 
 static void removed(struct lane *lane, const struct result *r)
 {
 	if (r->status == RESULT_DONE) {
 		lane->lanes->stats.incomplete_sets++;
-		finish(lane, OUTCOME_MISSING);
+		end(lane, OUTCOME_MISSING, NULL);
 	} else if (result_failed(r)) {
-		finish_failed(lane, r);
+		end(lane, OUTCOME_FAILED, r);
 	} else {
 		again(lane);
 	}
@@ -175,13 +379,13 @@ static void loaded(struct lane *lane, enum outcome_status status, const struct r
 	if (status == OUTCOME_DONE) {
 		carry_out(lane);
 	} else if (status == OUTCOME_FAILED) {
-		finish_failed(lane, failure);
+		end(lane, OUTCOME_FAILED, failure);
 	} else if (status == OUTCOME_MISSING) {
 		w->broken = (struct broken_base){ true, w->read.cas, w->read.connection };
 		again(lane);
 	} else {
 		lane->lanes->stats.corrupt_values++;
-		finish(lane, OUTCOME_CORRUPT);
+		end(lane, OUTCOME_CORRUPT, NULL);
 	}
 }
 
@@ -219,12 +423,12 @@ static void rewrite(struct lane *lane)
 	struct segmented_list *list = &w->store.list;
 
 	if (w->read.cas == 0 || !ttl_exptime(lane_env(lane), w->read.ttl, &w->exptime)) {
-		finish(lane, w->read.cas ? OUTCOME_BUSY : OUTCOME_NO_CAS);
+		end(lane, w->read.cas ? OUTCOME_BUSY : OUTCOME_NO_CAS, NULL);
 		return;
 	}
 	if (list->settled)
 		segmented_list_spill(list, lane_env(lane)->options->base_size);
-	list_store_write(&w->store, w->exptime, segments_written);
+	store_write(&w->store, w->exptime, segments_written);
 }
 
 static void segments_written(struct lane *lane, enum outcome_status status, const struct result *failure)
@@ -233,10 +437,10 @@ static void segments_written(struct lane *lane, enum outcome_status status, cons
 	struct buf value = BUF_EMPTY;
 
 	if (status != OUTCOME_DONE) {
-		finish_failed(lane, failure);
+		end(lane, OUTCOME_FAILED, failure);
 		return;
 	}
-	list_store_encode(&w->store, &value);
+	store_encode(&w->store, &value);
 	cas_replace(&w->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), &w->read, w->exptime, stored);
 	buf_free(&value);
 }
@@ -247,13 +451,115 @@ static void stored(struct cas *cas, const struct result *r)
 	struct lane *lane = w->lane;
 
 	if (r->status == RESULT_DONE) {
-		list_store_committed(&w->store, cas->ttl);
+		store_committed(&w->store, cas->ttl);
 		answer(lane);
 	} else if (result_failed(r)) {
-		finish_failed(lane, r);
+		end(lane, OUTCOME_FAILED, r);
 	} else {
 		lane->lanes->stats.conflicts += r->status == RESULT_EXISTS;
-		list_store_undo(&w->store);
+		store_undo(&w->store);
 		again(lane);
 	}
+}
+
+/* --- compaction --- */
+
+struct list_compaction {
+	struct list_store store;
+	struct base_rewrite rewrite;
+	lane_after *after;
+	struct buf replacement;
+	int64_t exptime; /* the expiry of new segments */
+};
+
+static lane_after beside_loaded, logs_written, compaction_committed;
+
+static void end_compaction(struct lane *lane, enum outcome_status status, const struct result *failure)
+{
+	struct list_compaction *c = lane->work;
+	lane_after *after = c->after;
+	struct failure kept = { 0 };
+
+	/* The failure may be a part of the memory that is freed here. */
+	if (failure)
+		failure_keep(&kept, failure);
+	store_fini(&c->store);
+	buf_free(&c->replacement);
+	free(c);
+	lane->work = NULL;
+	after(lane, status, failure ? &kept.result : NULL);
+	failure_free(&kept);
+}
+
+void list_compact(struct lane *lane, const struct result *r, lane_after *after)
+{
+	struct list_compaction *c = xcalloc(1, sizeof(*c));
+	const struct collection_options *options = lane_env(lane)->options;
+	struct segmented_list *list = &c->store.list;
+
+	lane->work = c;
+	c->after = after;
+	c->store.lane = lane;
+	if (!segmented_list_read(list, r->value)) {
+		end_compaction(lane, lane_unreadable(lane, list->form), NULL);
+		return;
+	}
+	list->is_list = true;
+	if (!list->tangled && lane_is_measured(lane))
+		lane_measured(lane, segmented_list_count(list), segmented_list_bytes(list));
+	if (!ttl_exptime(lane_env(lane), r->ttl, &c->exptime) ||
+		!segmented_list_plan(list, options->base_size, options->segment_size, true))
+		end_compaction(lane, OUTCOME_DONE, NULL);
+	else
+		store_load(&c->store, beside_loaded);
+}
+
+static void beside_loaded(struct lane *lane, enum outcome_status status, const struct result *failure)
+{
+	struct list_compaction *c = lane->work;
+	const struct collection_options *options = lane_env(lane)->options;
+	struct segmented_list *list = &c->store.list;
+
+	if (status == OUTCOME_MISSING && !list->tangled) {
+		/* The segment beside the log is missing. The next read reports that; here it is left alone. */
+		(void)segmented_list_plan(list, options->base_size, options->segment_size, false);
+	} else if (status != OUTCOME_DONE) {
+		end_compaction(lane, status == OUTCOME_MISSING ? OUTCOME_BUSY : status, failure);
+		return;
+	}
+	if (list->tangled)
+		segmented_list_settle(list, lane_env(lane)->seed);
+	segmented_list_compact(list, options->base_size);
+	store_write(&c->store, c->exptime, logs_written);
+}
+
+static void logs_written(struct lane *lane, enum outcome_status status, const struct result *failure)
+{
+	struct list_compaction *c = lane->work;
+	struct slice base = buf_slice(&c->store.list.base);
+
+	if (status != OUTCOME_DONE) {
+		end_compaction(lane, status, failure);
+		return;
+	}
+	store_encode(&c->store, &c->replacement);
+	/* The meaning of a removal depends on the elements before it, so no push at the head may have come between. */
+	if (c->store.list.removes)
+		base_rewrite_head(&c->rewrite, lane, base, buf_slice(&c->replacement), NULL, compaction_committed);
+	else
+		base_rewrite_part(&c->rewrite, lane, base, buf_slice(&c->replacement), compaction_committed);
+}
+
+static void compaction_committed(struct lane *lane, enum outcome_status status, const struct result *failure)
+{
+	struct list_compaction *c = lane->work;
+
+	if (status == OUTCOME_DONE) {
+		lane->lanes->stats.compactions++;
+		lane->lanes->stats.spills += c->store.writes;
+		store_committed(&c->store, c->rewrite.cas.ttl);
+	} else if (status != OUTCOME_FAILED) {
+		store_undo(&c->store);
+	}
+	end_compaction(lane, status, failure);
 }

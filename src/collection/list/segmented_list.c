@@ -6,42 +6,134 @@
 #include "collection/text/fold.h"
 #include "util/alloc.h"
 
-static struct list_part *head_of(const struct segmented_list *list)
+/* MOVED_FRACTION: a log shorter than this fraction of a base gets no segment. */
+enum { CAPACITY_MIN = 32, MOVED_FRACTION = 4 };
+
+/* --- sequences --- */
+
+/* Neighbours in a sequence. */
+struct span {
+	size_t first, count;
+};
+
+void elements_free(struct elements *elements)
 {
-	return &list->parts[0];
+	free(elements->list);
+	*elements = (struct elements){ 0 };
 }
 
-static struct list_part *tail_of(const struct segmented_list *list)
+void elements_add(struct elements *elements, struct slice element)
 {
-	return &list->parts[list->part_count - 1];
+	if (elements->count == elements->capacity) {
+		elements->capacity = elements->capacity ? elements->capacity * 2 : CAPACITY_MIN;
+		elements->list = xrealloc(elements->list, elements->capacity * sizeof(*elements->list));
+	}
+	elements->list[elements->count++] = element;
 }
 
-static bool is_loaded(const struct list_part *part)
+/* The position of an index, where a negative index counts from the end. Negative when it is before the start. */
+static int64_t from_start(size_t count, int64_t index)
 {
-	return part->log_index || part->items.list;
+	return index < 0 ? index + (int64_t)count : index;
+}
+
+/* The elements from `start` to `stop` of a list of `count` elements: both ends belong to the range, which is clipped to the list. */
+static struct span range_of(size_t count, int64_t start, int64_t stop)
+{
+	int64_t first = from_start(count, start), last = from_start(count, stop);
+
+	if (first < 0)
+		first = 0;
+	if (last >= (int64_t)count)
+		last = (int64_t)count - 1;
+	return first > last ? (struct span){ 0, 0 } : (struct span){ (size_t)first, (size_t)(last - first) + 1 };
+}
+
+/* The position that an index means; false when the list has no such index. */
+static bool index_of(size_t count, int64_t index, size_t *at)
+{
+	int64_t i = from_start(count, index);
+
+	*at = (size_t)i;
+	return i >= 0 && i < (int64_t)count;
+}
+
+/* The elements that a pop takes from one end of a list of `count` elements. */
+static struct span popped(size_t count, bool front, uint64_t wanted)
+{
+	size_t n = wanted < count ? (size_t)wanted : count;
+
+	return (struct span){ front ? 0 : count - n, n };
+}
+
+/* The number of equal elements that a removal takes out at most, and the end at which it starts. */
+static uint64_t removals(int64_t count, bool *from_tail)
+{
+	*from_tail = count < 0;
+	return count == 0 ? UINT64_MAX : count < 0 ? 0 - (uint64_t)count : (uint64_t)count;
+}
+
+/* Takes out at most `most` elements that are equal to `element`; returns how many. */
+static size_t take_out(struct elements *elements, uint64_t most, bool from_tail, struct slice element)
+{
+	size_t removed = 0;
+
+	for (size_t n = 0; n < elements->count; n++) {
+		size_t i = from_tail ? elements->count - 1 - n : n;
+		if (removed < most && slice_equal(elements->list[i], element))
+			removed++;
+		else
+			elements->list[from_tail ? i + removed : i - removed] = elements->list[i];
+	}
+	elements->count -= removed;
+	if (from_tail && removed)
+		memmove(elements->list, elements->list + removed, elements->count * sizeof(*elements->list));
+	return removed;
+}
+
+/* --- pieces --- */
+
+static struct list_piece *head_of(const struct segmented_list *list)
+{
+	return &list->pieces[0];
+}
+
+static struct list_piece *tail_of(const struct segmented_list *list)
+{
+	return &list->pieces[list->piece_count - 1];
+}
+
+static bool is_loaded(const struct list_piece *piece)
+{
+	return piece->log_index || piece->elements.list;
+}
+
+static bool is_segment(const struct list_piece *piece)
+{
+	return piece->id.n > 0;
 }
 
 /* --- reading --- */
 
-static bool read_log(struct segmented_list *list, struct list_part *part, struct slice log)
+static bool read_log(struct segmented_list *list, struct list_piece *piece, struct slice log)
 {
-	part->log_index = log_index_create(log, NULL);
-	if (!part->log_index)
+	piece->log_index = log_index_create(log, NULL);
+	if (!piece->log_index)
 		return false;
-	part->count = part->keep = part->log_index->count;
-	list->removes |= part->log_index->removals > 0;
+	piece->count = piece->keep = piece->log_index->count;
+	list->removes |= piece->log_index->removals > 0;
 	list->log_bytes += log.n;
 	return true;
 }
 
-static void read_ref(struct list_part *part, const struct oplog_ref *ref)
+static void read_ref(struct list_piece *piece, const struct oplog_ref *ref)
 {
-	part->id = ref->id;
-	part->check = ref->check;
-	part->kilobytes = ref->kilobytes;
-	part->count = ref->count;
-	part->skip = ref->skip;
-	part->keep = ref->keep;
+	piece->id = ref->id;
+	piece->check = ref->check;
+	piece->kilobytes = ref->kilobytes;
+	piece->count = ref->count;
+	piece->skip = ref->skip;
+	piece->keep = ref->keep;
 }
 
 bool segmented_list_read(struct segmented_list *list, struct slice base)
@@ -57,11 +149,11 @@ bool segmented_list_read(struct segmented_list *list, struct slice base)
 	list->is_set = split.form == OPLOG_GOOD && split.block.n && !split.is_list;
 	if (split.form != OPLOG_GOOD || list->is_set)
 		return false;
-	list->part_count = split.ref_count + 2;
-	list->parts = xcalloc(list->part_count, sizeof(*list->parts));
+	list->piece_count = split.ref_count + 2;
+	list->pieces = xcalloc(list->piece_count, sizeof(*list->pieces));
 	list->is_list = split.is_list;
 	while (oplog_next_ref(&split.refs, &ref))
-		read_ref(&list->parts[i++], &ref);
+		read_ref(&list->pieces[i++], &ref);
 	if (!read_log(list, head_of(list), split.head) || !read_log(list, tail_of(list), split.log)) {
 		list->form = OPLOG_CORRUPT;
 		return false;
@@ -70,21 +162,23 @@ bool segmented_list_read(struct segmented_list *list, struct slice base)
 	return true;
 }
 
-void segmented_list_of(struct segmented_list *list, struct items *items)
+void segmented_list_of(struct segmented_list *list, struct elements *elements)
 {
-	*list = (struct segmented_list){ .parts = xcalloc(1, sizeof(*list->parts)), .part_count = 1, .is_list = true };
-	list->parts->items = *items;
-	list->parts->count = list->parts->keep = items->count;
-	*items = (struct items){ 0 };
+	*list = (struct segmented_list){
+		.pieces = xcalloc(1, sizeof(*list->pieces)), .piece_count = 1, .is_list = true
+	};
+	list->pieces->elements = *elements;
+	list->pieces->count = list->pieces->keep = elements->count;
+	*elements = (struct elements){ 0 };
 }
 
 void segmented_list_free(struct segmented_list *list)
 {
-	for (size_t i = 0; list->parts && i < list->part_count; i++) {
-		log_index_release(list->parts[i].log_index);
-		items_free(&list->parts[i].items);
+	for (size_t i = 0; list->pieces && i < list->piece_count; i++) {
+		log_index_release(list->pieces[i].log_index);
+		elements_free(&list->pieces[i].elements);
 	}
-	free(list->parts);
+	free(list->pieces);
 	buf_free(&list->base);
 	*list = (struct segmented_list){ 0 };
 }
@@ -93,8 +187,8 @@ size_t segmented_list_count(const struct segmented_list *list)
 {
 	size_t count = 0;
 
-	for (size_t i = 0; i < list->part_count; i++)
-		count += list->parts[i].keep;
+	for (size_t i = 0; i < list->piece_count; i++)
+		count += list->pieces[i].keep;
 	return count;
 }
 
@@ -102,29 +196,29 @@ uint64_t segmented_list_bytes(const struct segmented_list *list)
 {
 	uint64_t bytes = buf_size(&list->base);
 
-	for (size_t i = 0; i < list->part_count; i++)
-		bytes += (uint64_t)list->parts[i].kilobytes * 1024;
+	for (size_t i = 0; i < list->piece_count; i++)
+		bytes += (uint64_t)list->pieces[i].kilobytes * 1024;
 	return bytes;
 }
 
 /* --- the segments that a request needs --- */
 
-static void need_span(struct segmented_list *list, struct items_span span)
+static void need_span(struct segmented_list *list, struct span span)
 {
 	size_t at = 0;
 
-	for (size_t i = 0; i < list->part_count; i++) {
-		struct list_part *part = &list->parts[i];
-		if (span.count && part->keep && at < span.first + span.count && at + part->keep > span.first)
-			part->needed |= !is_loaded(part);
-		at += part->keep;
+	for (size_t i = 0; i < list->piece_count; i++) {
+		struct list_piece *piece = &list->pieces[i];
+		if (span.count && piece->keep && at < span.first + span.count && at + piece->keep > span.first)
+			piece->needed |= !is_loaded(piece);
+		at += piece->keep;
 	}
 }
 
 void segmented_list_need_all(struct segmented_list *list)
 {
-	for (size_t i = 0; i < list->part_count; i++)
-		list->parts[i].needed |= !is_loaded(&list->parts[i]);
+	for (size_t i = 0; i < list->piece_count; i++)
+		list->pieces[i].needed |= !is_loaded(&list->pieces[i]);
 }
 
 void segmented_list_need_ends(struct segmented_list *list, uint64_t front, uint64_t back)
@@ -135,19 +229,20 @@ void segmented_list_need_ends(struct segmented_list *list, uint64_t front, uint6
 		segmented_list_need_all(list);
 		return;
 	}
-	need_span(list, items_popped(count, true, front));
-	need_span(list, items_popped(count, false, back));
+	need_span(list, popped(count, true, front));
+	need_span(list, popped(count, false, back));
 }
 
-static struct slice item_of(const struct list_part *part, size_t i)
+static struct slice element_of(const struct list_piece *piece, size_t i)
 {
-	return part->items.list ? part->items.list[part->skip + i] : log_index_item(part->log_index, part->skip + i);
+	return piece->elements.list ? piece->elements.list[piece->skip + i]
+				    : log_index_element(piece->log_index, piece->skip + i);
 }
 
-static bool find(const struct list_part *part, struct slice item, size_t *at)
+static bool find(const struct list_piece *piece, struct slice element, size_t *at)
 {
-	for (*at = 0; *at < part->keep; ++*at) {
-		if (slice_equal(item_of(part, *at), item))
+	for (*at = 0; *at < piece->keep; ++*at) {
+		if (slice_equal(element_of(piece, *at), element))
 			return true;
 	}
 	return false;
@@ -163,7 +258,7 @@ void segmented_list_need(struct segmented_list *list, const struct list_request 
 	}
 	switch (request->verb) {
 	case LIST_RANGE:
-		need_span(list, items_range(count, request->start, request->stop));
+		need_span(list, range_of(count, request->start, request->stop));
 		break;
 	case LIST_POSITION:
 		if (!find(head_of(list), request->item, &at))
@@ -173,8 +268,8 @@ void segmented_list_need(struct segmented_list *list, const struct list_request 
 		segmented_list_need_all(list);
 		break;
 	case LIST_SET:
-		if (items_index(count, request->start, &at))
-			need_span(list, (struct items_span){ at, 1 });
+		if (index_of(count, request->start, &at))
+			need_span(list, (struct span){ at, 1 });
 		break;
 	case LIST_POP_FRONT:
 		segmented_list_need_ends(list, request->count, 0);
@@ -189,122 +284,117 @@ void segmented_list_need(struct segmented_list *list, const struct list_request 
 
 bool segmented_list_repeats(const struct segmented_list *list)
 {
-	struct slice *ids = xcalloc(list->part_count, sizeof(*ids));
+	struct slice *ids = xcalloc(list->piece_count, sizeof(*ids));
 	size_t count = 0;
 	bool repeats;
 
-	for (size_t i = 0; i < list->part_count; i++) {
-		if (list->parts[i].id.n)
-			ids[count++] = list->parts[i].id;
+	for (size_t i = 0; i < list->piece_count; i++) {
+		if (list->pieces[i].id.n)
+			ids[count++] = list->pieces[i].id;
 	}
 	repeats = oplog_ids_repeat(ids, count);
 	free(ids);
 	return repeats;
 }
 
-bool segmented_list_load(struct list_part *part, struct log_index *log_index)
+bool segmented_list_load(struct list_piece *piece, struct log_index *log_index)
 {
-	assert(!part->log_index);
-	part->log_index = log_index_share(log_index);
-	return log_index->count == part->count && log_index->removals == 0;
+	assert(!piece->log_index);
+	piece->log_index = log_index_share(log_index);
+	return log_index->count == piece->count && log_index->removals == 0;
 }
 
 /* --- a tangled list --- */
 
-static void reverse(struct items *items)
+static void reverse(struct elements *elements)
 {
-	for (size_t i = 0, j = items->count; i + 1 < j; i++) {
-		struct slice item = items->list[i];
-		items->list[i] = items->list[--j];
-		items->list[j] = item;
+	for (size_t i = 0, j = elements->count; i + 1 < j; i++) {
+		struct slice element = elements->list[i];
+		elements->list[i] = elements->list[--j];
+		elements->list[j] = element;
 	}
 }
 
-/* From right to left: a removal takes back the equal items to its left. */
-static void settle_part(const struct list_part *part, struct fold *removed, struct items *items)
+/* From right to left: a removal takes back the equal elements to its left. */
+static void settle_piece(const struct list_piece *piece, struct fold *removed, struct elements *elements)
 {
-	for (size_t i = part->keep; i-- > 0;) {
-		struct slice item = item_of(part, i);
-		if (log_index_removes(part->log_index, part->skip + i))
-			fold_add(removed, item);
-		else if (!fold_contains(removed, item))
-			items_add(items, item);
+	for (size_t i = piece->keep; i-- > 0;) {
+		struct slice element = element_of(piece, i);
+		if (log_index_removes(piece->log_index, piece->skip + i))
+			fold_add(removed, element);
+		else if (!fold_contains(removed, element))
+			elements_add(elements, element);
 	}
 }
 
 void segmented_list_settle(struct segmented_list *list, uint64_t seed)
 {
 	struct fold removed = { .seed = seed };
-	struct items items = { 0 };
+	struct elements elements = { 0 };
 
-	for (size_t i = list->part_count; i-- > 0;) {
-		settle_part(&list->parts[i], &removed, &items);
-		list->parts[i].keep = 0;
+	for (size_t i = list->piece_count; i-- > 0;) {
+		settle_piece(&list->pieces[i], &removed, &elements);
+		list->pieces[i].keep = 0;
 	}
 	fold_free(&removed);
-	reverse(&items);
-	tail_of(list)->items = items;
+	reverse(&elements);
+	tail_of(list)->elements = elements;
 	tail_of(list)->skip = 0;
-	tail_of(list)->keep = items.count;
+	tail_of(list)->keep = elements.count;
 	list->tangled = false;
 	list->settled = true;
 }
 
 /* --- requests --- */
 
-/* Copies the items of a part to an array, in which they can be changed. */
-static void loosen(struct list_part *part)
+/* Copies the elements of a piece to an array, in which they can be changed. */
+static void loosen(struct list_piece *piece)
 {
-	struct items items = { 0 };
+	struct elements elements = { 0 };
 
-	for (size_t i = 0; i < part->keep; i++)
-		items_add(&items, item_of(part, i));
-	items_free(&part->items);
-	part->items = items;
-	part->skip = 0;
+	for (size_t i = 0; i < piece->keep; i++)
+		elements_add(&elements, element_of(piece, i));
+	elements_free(&piece->elements);
+	piece->elements = elements;
+	piece->skip = 0;
 }
 
-static bool is_segment(const struct list_part *part)
+static void changed(struct list_piece *piece)
 {
-	return part->id.n > 0;
+	piece->keep = piece->elements.count;
+	piece->rewritten = is_segment(piece);
 }
 
-static void changed(struct list_part *part)
-{
-	part->keep = part->items.count;
-	part->rewritten = is_segment(part);
-}
-
-static void join_item(struct buf *out, size_t start, struct slice item)
+static void join_element(struct buf *out, size_t start, struct slice element)
 {
 	if (buf_size(out) > start)
 		BUF_ADD(out, " ");
-	buf_add_slice(out, item);
+	buf_add_slice(out, element);
 }
 
-static void join(const struct segmented_list *list, struct items_span span, bool backwards,
-	struct list_request *request, struct buf *text)
+static void join(const struct segmented_list *list, struct span span, bool backwards, struct list_request *request,
+	struct buf *text)
 {
 	size_t at = 0, end = span.first + span.count;
 
-	for (size_t n = 0; n < list->part_count && at < end; n++) {
-		const struct list_part *part = &list->parts[backwards ? list->part_count - 1 - n : n];
+	for (size_t n = 0; n < list->piece_count && at < end; n++) {
+		const struct list_piece *piece = &list->pieces[backwards ? list->piece_count - 1 - n : n];
 		size_t from = span.first > at ? span.first - at : 0;
-		size_t to = end - at < part->keep ? end - at : part->keep;
+		size_t to = end - at < piece->keep ? end - at : piece->keep;
 		for (size_t i = from; i < to; i++)
-			join_item(text, request->at, item_of(part, backwards ? part->keep - 1 - i : i));
-		at += part->keep;
+			join_element(text, request->at, element_of(piece, backwards ? piece->keep - 1 - i : i));
+		at += piece->keep;
 	}
 	request->size = buf_size(text) - request->at;
 }
 
 static void drop(struct segmented_list *list, size_t count, bool front)
 {
-	for (size_t n = 0; n < list->part_count && count; n++) {
-		struct list_part *part = &list->parts[front ? n : list->part_count - 1 - n];
-		size_t taken = count < part->keep ? count : part->keep;
-		part->keep -= taken;
-		part->skip += front ? taken : 0;
+	for (size_t n = 0; n < list->piece_count && count; n++) {
+		struct list_piece *piece = &list->pieces[front ? n : list->piece_count - 1 - n];
+		size_t taken = count < piece->keep ? count : piece->keep;
+		piece->keep -= taken;
+		piece->skip += front ? taken : 0;
 		count -= taken;
 	}
 }
@@ -312,9 +402,9 @@ static void drop(struct segmented_list *list, size_t count, bool front)
 static bool pop(struct segmented_list *list, struct list_request *request, struct buf *text)
 {
 	bool front = request->verb == LIST_POP_FRONT;
-	size_t n = items_popped(segmented_list_count(list), true, request->count).count;
+	size_t n = popped(segmented_list_count(list), true, request->count).count;
 
-	join(list, (struct items_span){ 0, n }, !front, request, text);
+	join(list, (struct span){ 0, n }, !front, request, text);
 	drop(list, n, front);
 	return n > 0;
 }
@@ -322,7 +412,7 @@ static bool pop(struct segmented_list *list, struct list_request *request, struc
 static bool trim(struct segmented_list *list, const struct list_request *request)
 {
 	size_t count = segmented_list_count(list);
-	struct items_span span = items_range(count, request->start, request->stop);
+	struct span span = range_of(count, request->start, request->stop);
 
 	drop(list, span.first, true);
 	drop(list, count - span.first - span.count, false);
@@ -334,53 +424,53 @@ static void position(const struct segmented_list *list, struct list_request *req
 	size_t before = 0, at;
 
 	request->status = OUTCOME_MISSING;
-	for (size_t i = 0; i < list->part_count; i++) {
-		const struct list_part *part = &list->parts[i];
-		if (part->keep && find(part, request->item, &at)) {
+	for (size_t i = 0; i < list->piece_count; i++) {
+		const struct list_piece *piece = &list->pieces[i];
+		if (piece->keep && find(piece, request->item, &at)) {
 			request->status = OUTCOME_DONE;
 			request->number = before + at;
 			return;
 		}
-		before += part->keep;
+		before += piece->keep;
 	}
 }
 
-static bool remove_items(struct segmented_list *list, struct list_request *request)
+static bool remove_elements(struct segmented_list *list, struct list_request *request)
 {
 	bool from_tail;
-	uint64_t most = items_removals(request->start, &from_tail);
+	uint64_t most = removals(request->start, &from_tail);
 	size_t at;
 
-	for (size_t n = 0; n < list->part_count && most; n++) {
-		struct list_part *part = &list->parts[from_tail ? list->part_count - 1 - n : n];
-		if (part->keep == 0 || !find(part, request->item, &at))
+	for (size_t n = 0; n < list->piece_count && most; n++) {
+		struct list_piece *piece = &list->pieces[from_tail ? list->piece_count - 1 - n : n];
+		if (piece->keep == 0 || !find(piece, request->item, &at))
 			continue;
-		loosen(part);
-		size_t removed = items_remove(&part->items, most, from_tail, request->item);
-		changed(part);
+		loosen(piece);
+		size_t removed = take_out(&piece->elements, most, from_tail, request->item);
+		changed(piece);
 		most -= removed;
 		request->number += removed;
 	}
 	return request->number > 0;
 }
 
-static bool set_item(struct segmented_list *list, struct list_request *request)
+static bool set_element(struct segmented_list *list, struct list_request *request)
 {
 	size_t at;
 
-	if (!items_index(segmented_list_count(list), request->start, &at)) {
+	if (!index_of(segmented_list_count(list), request->start, &at)) {
 		request->status = OUTCOME_RANGE;
 		return false;
 	}
-	for (size_t i = 0; i < list->part_count; i++) {
-		struct list_part *part = &list->parts[i];
-		if (at < part->keep) {
-			loosen(part);
-			part->items.list[at] = request->item;
-			part->rewritten = is_segment(part);
+	for (size_t i = 0; i < list->piece_count; i++) {
+		struct list_piece *piece = &list->pieces[i];
+		if (at < piece->keep) {
+			loosen(piece);
+			piece->elements.list[at] = request->item;
+			piece->rewritten = is_segment(piece);
 			break;
 		}
-		at -= part->keep;
+		at -= piece->keep;
 	}
 	return true;
 }
@@ -392,8 +482,7 @@ bool segmented_list_apply(struct segmented_list *list, struct list_request *requ
 	request->at = buf_size(text);
 	switch (request->verb) {
 	case LIST_RANGE:
-		join(list, items_range(segmented_list_count(list), request->start, request->stop), false, request,
-			text);
+		join(list, range_of(segmented_list_count(list), request->start, request->stop), false, request, text);
 		return false;
 	case LIST_LENGTH:
 		request->number = segmented_list_count(list);
@@ -405,11 +494,155 @@ bool segmented_list_apply(struct segmented_list *list, struct list_request *requ
 	case LIST_POP_BACK:
 		return pop(list, request, text);
 	case LIST_REMOVE:
-		return remove_items(list, request);
+		return remove_elements(list, request);
 	case LIST_SET:
-		return set_item(list, request);
+		return set_element(list, request);
 	case LIST_TRIM:
 		return trim(list, request);
 	}
 	return false;
+}
+
+/* --- segments to be written --- */
+
+static size_t log_size(const struct list_piece *piece)
+{
+	size_t size = 0;
+
+	if (piece->log_index && !piece->elements.list)
+		return log_index_tokens(piece->log_index, piece->skip, piece->keep).n;
+	for (size_t i = 0; i < piece->keep; i++)
+		size += piece->elements.list[piece->skip + i].n + 2;
+	return size;
+}
+
+void list_piece_log(const struct list_piece *piece, struct buf *out)
+{
+	char *p;
+
+	if (piece->log_index && !piece->elements.list) {
+		buf_add_slice(out, log_index_tokens(piece->log_index, piece->skip, piece->keep));
+		return;
+	}
+	p = buf_reserve(out, log_size(piece));
+	for (size_t i = 0; i < piece->keep; i++) {
+		struct slice element = piece->elements.list[piece->skip + i];
+		*p++ = '+';
+		memcpy(p, element.p, element.n);
+		p += element.n;
+		*p++ = ' ';
+	}
+	buf_commit(out, log_size(piece));
+}
+
+/* --- compaction --- */
+
+/* If the log and the segment beside it fit into one segment, plans to merge them. */
+static void plan_absorption(struct list_piece *log, struct list_piece *beside, size_t segment_size)
+{
+	if (!is_segment(beside) || beside->needed || beside->keep < beside->count ||
+		beside->kilobytes * (size_t)1024 + log_size(log) > segment_size)
+		return;
+	log->absorbs = beside->needed = true;
+}
+
+bool segmented_list_plan(struct segmented_list *list, size_t base_size, size_t segment_size, bool absorb)
+{
+	struct list_piece *head = &list->pieces[0], *tail = &list->pieces[list->piece_count - 1];
+
+	if (list->tangled) {
+		segmented_list_need_all(list);
+		return true;
+	}
+	if (list->log_bytes <= base_size)
+		return false;
+	for (size_t i = 0; i < list->piece_count; i++)
+		list->pieces[i].needed = list->pieces[i].absorbs = false;
+	head->rewritten = log_size(head) > base_size / MOVED_FRACTION;
+	tail->rewritten = log_size(tail) > base_size / MOVED_FRACTION;
+	if (absorb && tail->rewritten)
+		plan_absorption(tail, tail - 1, segment_size);
+	if (absorb && head->rewritten)
+		plan_absorption(head, head + 1, segment_size);
+	return true;
+}
+
+static void add_elements(struct elements *elements, const struct list_piece *piece)
+{
+	for (size_t i = 0; i < piece->keep; i++)
+		elements_add(elements, log_index_element(piece->log_index, piece->skip + i));
+}
+
+static void absorb(struct list_piece *log, struct list_piece *first, struct list_piece *second)
+{
+	struct elements elements = { 0 };
+
+	add_elements(&elements, first);
+	add_elements(&elements, second);
+	first->keep = second->keep = 0;
+	log->elements = elements;
+	log->skip = 0;
+	log->keep = elements.count;
+}
+
+void segmented_list_spill(struct segmented_list *list, size_t base_size)
+{
+	struct list_piece *tail = &list->pieces[list->piece_count - 1];
+
+	tail->rewritten = list->is_list && log_size(tail) > base_size;
+}
+
+void segmented_list_compact(struct segmented_list *list, size_t base_size)
+{
+	struct list_piece *head = &list->pieces[0], *tail = &list->pieces[list->piece_count - 1];
+
+	if (list->settled) {
+		segmented_list_spill(list, base_size);
+		return;
+	}
+	if (tail->absorbs)
+		absorb(tail, tail - 1, tail);
+	if (head->absorbs)
+		absorb(head, head, head + 1);
+}
+
+/* --- the base --- */
+
+static void add_ref(const struct list_piece *piece, struct buf *out)
+{
+	oplog_add_ref(out,
+		&(struct oplog_ref){
+			.id = piece->id,
+			.check = piece->check,
+			.count = (uint32_t)piece->count,
+			.skip = (uint32_t)piece->skip,
+			.keep = (uint32_t)piece->keep,
+		});
+}
+
+void segmented_list_encode(const struct segmented_list *list, struct slice written, struct buf *out)
+{
+	const struct list_piece *head = &list->pieces[0], *tail = &list->pieces[list->piece_count - 1];
+
+	if (!head->rewritten)
+		list_piece_log(head, out);
+	if (list->is_list)
+		BUF_ADD(out, OPLOG_LIST_MARK);
+	for (const struct list_piece *piece = head; piece <= tail; piece++) {
+		if (piece->rewritten)
+			buf_add_slice(out, slice_of(written.p + piece->refs_from, piece->refs_to - piece->refs_from));
+		else if (is_segment(piece) && piece->keep)
+			add_ref(piece, out);
+	}
+	if (!tail->rewritten)
+		list_piece_log(tail, out);
+}
+
+void segmented_list_dropped(const struct segmented_list *list, struct buf *refs)
+{
+	for (size_t i = 0; i < list->piece_count; i++) {
+		const struct list_piece *piece = &list->pieces[i];
+		if (is_segment(piece) && (piece->rewritten || piece->keep == 0))
+			oplog_add_ref(refs, &(struct oplog_ref){ .id = piece->id });
+	}
 }

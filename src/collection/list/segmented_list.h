@@ -1,38 +1,46 @@
 /*
- * A list as an array of parts: the log at the head of the base, segments, the log at the tail. The base alone says how many
- * items each part has, so a request loads only the segments that hold its items. If a log has removals the positions are not
+ * A list as an array of pieces: the log at the head of the base, segments, the log at the tail. The base alone says how many
+ * elements each piece has, so a request loads only the segments that hold its elements. If a log has removals the positions are not
  * known, and the list is `tangled`: the whole list must be loaded, and settling makes it one log at the tail.
  *
  *     segmented_list_read -> _need -> load the segments -> _apply, for each request -> write the new segments -> _encode
  *
- * Nothing here does I/O: store.c loads and writes.
+ * Nothing here does I/O: list.c loads and writes segments.
  */
 #ifndef COLLECTION_LIST_SEGMENTED_LIST_H
 #define COLLECTION_LIST_SEGMENTED_LIST_H
 
-#include "collection/list/items.h"
 #include "collection/op.h"
 #include "collection/text/log_index.h"
 #include "collection/text/oplog.h"
 
-struct list_part {
+/* A sequence of elements, which are borrowed slices: the bytes must outlive their use. All zeroes is the empty sequence. */
+struct elements {
+	struct slice *list;
+	size_t count, capacity;
+};
+
+void elements_free(struct elements *elements);
+void elements_add(struct elements *elements, struct slice element);
+
+struct list_piece {
 	struct slice id; /* of the segment; empty for a log of the base */
 	struct oplog_check check;
 	uint32_t kilobytes;
-	size_t count;                /* items in the segment or log */
-	size_t skip, keep;           /* the items of the list: `keep` of them, from the one at `skip` on */
+	size_t count;                /* elements in the segment or log */
+	size_t skip, keep;           /* the elements of the list: `keep` of them, from the one at `skip` on */
 	bool needed;                 /* to be loaded */
 	bool absorbs;                /* a log: the segment beside it is merged with it into a new segment */
 	bool rewritten;              /* to be written to a new segment */
-	struct log_index *log_index; /* the loaded items */
-	struct items items;          /* the items since the part was changed; they override log_index */
+	struct log_index *log_index; /* the loaded elements */
+	struct elements elements;    /* the elements since the piece was changed; they override log_index */
 	size_t refs_from, refs_to;   /* the references to its new segments are these bytes of the writer's refs */
 };
 
 struct segmented_list {
 	struct buf base;
-	struct list_part *parts;
-	size_t part_count;
+	struct list_piece *pieces;
+	size_t piece_count;
 	enum oplog_form form;
 	bool is_set;  /* a set in sorted tables, which does not keep the order of its members */
 	bool is_list; /* marked as a list: duplicates count */
@@ -47,29 +55,29 @@ struct segmented_list {
  */
 bool segmented_list_read(struct segmented_list *list, struct slice base) __attribute__((warn_unused_result));
 
-/* Makes a list of one part, for an encoding that stores its items itself. Takes the items. */
-void segmented_list_of(struct segmented_list *list, struct items *items);
+/* Makes a list of one piece, for an encoding that stores its elements itself. Takes the elements. */
+void segmented_list_of(struct segmented_list *list, struct elements *elements);
 
 void segmented_list_free(struct segmented_list *list);
 
-/* The number of items. It is not known while the list is tangled. */
+/* The number of elements. It is not known while the list is tangled. */
 size_t segmented_list_count(const struct segmented_list *list);
 
 /* The size of the base and of all segments, these to the KB. */
 uint64_t segmented_list_bytes(const struct segmented_list *list);
 
-/* Marks the segments that a request needs; or that neighbouring pops need, which take `front` and `back` items; or all. */
+/* Marks the segments that a request needs; or that neighbouring pops need, which take `front` and `back` elements; or all. */
 void segmented_list_need(struct segmented_list *list, const struct list_request *request);
 void segmented_list_need_ends(struct segmented_list *list, uint64_t front, uint64_t back);
 void segmented_list_need_all(struct segmented_list *list);
 
-/* Gives a part the content of its segment; shares the log_index. False when that is not what the base says. */
-bool segmented_list_load(struct list_part *part, struct log_index *log_index) __attribute__((warn_unused_result));
+/* Gives a piece the content of its segment; shares the log_index. False when that is not what the base says. */
+bool segmented_list_load(struct list_piece *piece, struct log_index *log_index) __attribute__((warn_unused_result));
 
 /* Whether the list refers to a segment twice, so that it is corrupt. */
 bool segmented_list_repeats(const struct segmented_list *list);
 
-/* Makes a tangled list, of which all parts are loaded, one log at the tail. */
+/* Makes a tangled list, of which all pieces are loaded, one log at the tail. */
 void segmented_list_settle(struct segmented_list *list, uint64_t seed);
 
 /*
@@ -88,8 +96,8 @@ void segmented_list_compact(struct segmented_list *list, size_t base_size);
 /* Moves the log of a settled list to segments if it is longer than `base_size`. */
 void segmented_list_spill(struct segmented_list *list, size_t base_size);
 
-/* Appends the items of a part as a log. */
-void list_part_log(const struct list_part *part, struct buf *out);
+/* Appends the elements of a piece as a log. */
+void list_piece_log(const struct list_piece *piece, struct buf *out);
 
 /* Appends the base, where `written` is the references to the new segments; and the references that it drops. */
 void segmented_list_encode(const struct segmented_list *list, struct slice written, struct buf *out);

@@ -2,6 +2,7 @@
 
 #include <stddef.h>
 
+#include "collection/machines.h"
 #include "collection/text/oplog.h"
 #include "collection/ttl.h"
 #include "util/pool.h"

@@ -38,7 +38,4 @@ void base_rewrite_part(struct base_rewrite *rewrite, struct lane *lane, struct s
  */
 void base_expire(struct lane *lane, const struct result *read, lane_step *step);
 
-/* Carries out the COMMIT operation of the lane's batch. */
-void base_commit_start(struct lane *lane);
-
 #endif

@@ -8,7 +8,7 @@
  * memcached answers NOT_STORED both if the key is missing and if the item would be too large. A very long log is
  * appended in chunks, a prepended one from its end. A push that creates a list marks it as one.
  */
-#include "collection/set/append.h"
+#include "collection/machines.h"
 
 #include "collection/lane/batch.h"
 #include "collection/set/compact.h"

@@ -10,7 +10,8 @@
 #include <stdlib.h>
 
 #include "collection/lane/batch.h"
-#include "collection/list/compact.h"
+#include "collection/list/list.h"
+#include "collection/machines.h"
 #include "collection/rewrite/base.h"
 #include "collection/set/cache.h"
 #include "collection/set/merge.h"
@@ -19,12 +20,9 @@
 #include "collection/ttl.h"
 #include "util/alloc.h"
 
-/* Factors of the option log_size: for a set that this proxy does not read, and for one with LARGE_BYTES of runs. */
 static lane_step base_read, merge_all;
 static lane_after committed, op_compacted;
 static void runs_written(void *arg);
-
-enum { UNREAD = 4, LARGE = 2, LARGE_BYTES = 1 << 20 };
 
 struct compaction {
 	struct base_rewrite rewrite;
@@ -35,26 +33,6 @@ struct compaction {
 	int64_t exptime;             /* of new items */
 	bool spills, all;            /* all: spill the log however short it is */
 };
-
-/*
- * A long log is slow to read. A short one makes many small runs, and the larger the set, the more its merges cost. So
- * the log may be longer if this proxy does not read the set, or if its runs are large.
- */
-size_t compact_log_size(const struct lane *lane)
-{
-	const struct collection_options *options = lane_env(lane)->options;
-	const struct cache_entry *entry;
-	uint64_t bytes = 0;
-
-	if (lane->pushes || lane->rule->type == COLLECTION_LIST || lane->rule->encoding != ENCODING_OPLOG)
-		return options->base_size;
-	entry = cache_find(lane->lanes->cache, lane->waiter.key);
-	if (!entry)
-		return UNREAD * options->log_size;
-	for (size_t i = 0; i < entry->view.run_count; i++)
-		bytes += entry->view.runs[i].ref.bytes;
-	return (bytes < LARGE_BYTES ? 1 : LARGE) * options->log_size;
-}
 
 static void end(struct lane *lane, enum outcome_status status, const struct result *failure)
 {

@@ -1,13 +1,59 @@
+/*
+ * Reading a set into its view: the base, then the tables and indexes that the requests need.
+ *
+ *     known view -> read the CAS token -> unchanged: answer
+ *                                      -> changed: read the base
+ *     read the base -> update the view -> answer -> load what the answers want -> answer again
+ *                                                   -> an item is missing: read the base again
+ *
+ * A missing item was replaced by a merge if the base refers to another run now. If it still refers to the same run, the
+ * item was evicted. Then the set is incomplete: it counts as missing, and its base is removed so that it can be loaded
+ * again.
+ *
+ * For set commands a list is the set of its items: all of it is read.
+ *
+ * A read from memory does not touch tables and indexes on the server, which then might evict them before the base. So all items are
+ * read from time to time: that keeps them in use, and finds those that are missing.
+ *
+ * Two concurrent pops must not give the same member, so a pop is a read and a CAS:
+ *
+ *     read -> choose -> CAS of the base with the removals behind its log -> lost the race: read again, choose others
+ */
 #include "collection/set/fetch.h"
 
+#include <stdlib.h>
+
 #include "collection/lane/batch.h"
+#include "collection/machines.h"
 #include "collection/rewrite/base.h"
 #include "collection/rewrite/segments.h"
-#include "collection/set/presence.h"
+#include "collection/set/answer.h"
+#include "collection/set/cache.h"
+#include "collection/ttl.h"
+#include "util/alloc.h"
 #include "util/check.h"
+#include "util/random.h"
 
-/* A smaller base is read at once instead of comparing its CAS token. */
-enum { COMPARE_MIN = 512 };
+/* A read in progress: the first member of the work of its machine. */
+struct fetch {
+	struct lane *lane;
+	struct set_request *only; /* the request to answer; NULL for those of the batch */
+	lane_after *after;
+	struct cache_entry *entry;
+	struct result read; /* the reply about the base, without slices */
+	struct segments *segments;
+	size_t checked;      /* segments that the view has taken */
+	struct waiter pause; /* between two slices of work */
+	lane_step *resume;
+	size_t segment_bytes;   /* bytes of the segments of a list */
+	char missing[OPLOG_ID]; /* id of a run with a missing item; empty for none */
+	uint64_t missing_refs;  /* check of the references when any item was missing; 0 for none */
+	bool is_list;           /* the base is a list with segments, whose view is dropped at the end */
+	struct buf list_base;   /* its base: the view has all items as one log instead */
+};
+
+/* COMPARE_MIN: a smaller base is read at once instead of comparing its CAS token. */
+enum { COMPARE_MIN = 512, PRESENCE_EVERY_MS = 60 * 1000 };
 
 static lane_step token_read, base_read, removed;
 static lane_after reads_done;
@@ -24,7 +70,8 @@ static void finish(struct lane *lane, enum outcome_status status, const struct r
 	f->after(lane, status, failure);
 }
 
-void fetch_end(struct fetch *f, struct lane *lane, bool drop)
+/* Releases the view, and frees what the read allocated; drops the view if `drop`, because it may be wrong. */
+static void fetch_end(struct fetch *f, struct lane *lane, bool drop)
 {
 	struct cache *cache = lane->lanes->cache;
 	struct cache_entry *entry = f->entry;
@@ -39,7 +86,8 @@ void fetch_end(struct fetch *f, struct lane *lane, bool drop)
 	}
 }
 
-struct slice fetch_base(const struct fetch *f)
+/* The base as it is stored, to put more behind it. Requires that the requests are answered. Borrowed from the fetch. */
+static struct slice fetch_base(const struct fetch *f)
 {
 	return buf_slice(f->is_list ? &f->list_base : &f->entry->view.base);
 }
@@ -54,7 +102,8 @@ static void read_base(struct lane *lane)
 	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS | WANT_TTL }, base_read);
 }
 
-void fetch_again(struct lane *lane)
+/* Reads the base and answers again. If the batch has lost too many races, `after` gets OUTCOME_BUSY. */
+static void fetch_again(struct lane *lane)
 {
 	struct fetch *f = lane->work;
 
@@ -70,7 +119,11 @@ static bool should_compare_token(const struct cache_entry *entry)
 	return entry->view.known && !entry->churning && !entry->suspect && buf_size(&entry->view.base) >= COMPARE_MIN;
 }
 
-void fetch_begin(struct fetch *f, struct lane *lane, struct set_request *only, bool fresh, lane_after *after)
+/*
+ * Starts a read, and sets lane->work to it. `after` gets OUTCOME_DONE when all requests are answered, or what
+ * prevented that; it calls fetch_end. If `fresh`, the base is read even if the view may be current.
+ */
+static void fetch_begin(struct fetch *f, struct lane *lane, struct set_request *only, bool fresh, lane_after *after)
 {
 	lane_count_reads(lane);
 	*f = (struct fetch){ .lane = lane, .only = only, .after = after };
@@ -207,6 +260,48 @@ static void measure(struct lane *lane)
 	lane_measured(lane, members > gone ? members - gone : 0, bytes);
 }
 
+struct presence {
+	struct lanes *lanes;
+	size_t key_size;
+	char key[];
+};
+
+static void present(struct segments *segments)
+{
+	struct presence *p = segments->arg;
+	struct cache_entry *entry = cache_find(p->lanes->cache, slice_of(p->key, p->key_size));
+
+	if (entry) {
+		entry->asking = false;
+		entry->present = p->lanes->env->now;
+		entry->suspect |= segments->missing > 0 && !segments->failure.happened;
+	}
+	p->lanes->background--;
+	segments_destroy(segments);
+	free(p);
+}
+
+/* Checks all items of a view in the background if the last check is old. If one is missing, marks the entry as suspect. */
+static void check_presence(struct lanes *lanes, struct slice key, struct cache_entry *entry)
+{
+	uint64_t now = lanes->env->now;
+	struct presence *p;
+
+	if (entry->view.run_count == 0 || entry->asking)
+		return;
+	if (entry->present == 0)
+		entry->present = now;
+	if (now - entry->present < PRESENCE_EVERY_MS)
+		return;
+	entry->asking = true;
+	lanes->background++;
+	p = xcalloc(1, sizeof(*p) + key.n);
+	p->lanes = lanes;
+	p->key_size = key.n;
+	memcpy(p->key, key.p, key.n);
+	segments_call_all(lanes, key, entry->view.parts.refs, (struct call){ .verb = CALL_GET }, present, p);
+}
+
 static void answered(struct lane *lane)
 {
 	struct fetch *f = lane->work;
@@ -215,7 +310,7 @@ static void answered(struct lane *lane)
 		request_compaction(lane, &f->entry->view);
 	if (!f->is_list && lane_is_measured(lane))
 		measure(lane);
-	presence_consider(lane->lanes, lane->waiter.key, f->entry);
+	check_presence(lane->lanes, lane->waiter.key, f->entry);
 	finish(lane, OUTCOME_DONE, NULL);
 }
 
@@ -439,4 +534,127 @@ static void reads_done(struct lane *lane, enum outcome_status status, const stru
 	fetch_end(f, lane, status != OUTCOME_DONE && status != OUTCOME_FAILED);
 	pool_put(lane_env(lane)->pool, f, sizeof(*f));
 	lane_next(lane);
+}
+
+/* --- popping --- */
+
+struct pop {
+	struct fetch fetch;
+	struct set_request chosen; /* the answer: chosen members, as removals */
+	struct lane *lane;
+	struct cas cas;
+};
+
+static void end_pop(struct lane *lane, enum outcome_status status, const struct result *failure)
+{
+	struct pop *pop = lane->work;
+	const struct outcome outcome = { .status = status, .result = failure, .log = buf_slice(&pop->chosen.text) };
+
+	lane_end_all(lane, &outcome);
+	lane->work = NULL;
+	fetch_end(&pop->fetch, lane, status != OUTCOME_DONE && status != OUTCOME_FAILED);
+	set_request_free(&pop->chosen);
+	pool_put(lane_env(lane)->pool, pop, sizeof(*pop));
+	lane_next(lane);
+}
+
+static lane_after chosen;
+
+void pop_start(struct lane *lane)
+{
+	struct pop *pop = pool_get(lane_env(lane)->pool, sizeof(*pop));
+
+	pop->lane = lane;
+	pop->chosen = (struct set_request){
+		.verb = SET_SAMPLE,
+		.count = lane_first(lane)->count,
+		.sign = "-",
+		.random = random_next(&lane_env(lane)->random),
+	};
+	fetch_begin(&pop->fetch, lane, &pop->chosen, true, chosen);
+}
+
+static void popped(struct cas *cas, const struct result *r);
+
+/* Pops make the base of a list longer, and no read that sees only its items notices. */
+static void request_compaction_of_list(struct lane *lane, struct slice value)
+{
+	struct oplog_base base;
+
+	if (oplog_split(value, &base) && base.is_list && base.log.n > lane_env(lane)->options->base_size)
+		lane_request_compaction(lane);
+}
+
+static void chosen(struct lane *lane, enum outcome_status status, const struct result *failure)
+{
+	struct pop *pop = lane->work;
+	const struct result *read = &pop->fetch.read;
+	struct buf value = BUF_EMPTY;
+	int64_t exptime;
+
+	if (status != OUTCOME_DONE || buf_size(&pop->chosen.text) == 0) {
+		end_pop(lane, status, failure);
+	} else if (read->cas == 0) {
+		end_pop(lane, OUTCOME_NO_CAS, NULL);
+	} else if (!ttl_exptime(lane_env(lane), read->ttl, &exptime)) {
+		end_pop(lane, OUTCOME_BUSY, NULL);
+	} else {
+		buf_add_slice(&value, fetch_base(&pop->fetch));
+		buf_add_slice(&value, buf_slice(&pop->chosen.text));
+		request_compaction_of_list(lane, buf_slice(&value));
+		cas_replace(&pop->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), read, exptime, popped);
+		buf_free(&value);
+	}
+}
+
+static void popped(struct cas *cas, const struct result *r)
+{
+	struct pop *pop = (struct pop *)((char *)cas - offsetof(struct pop, cas));
+	struct lane *lane = pop->lane;
+
+	if (r->status == RESULT_DONE) {
+		end_pop(lane, OUTCOME_DONE, NULL);
+	} else if (result_failed(r)) {
+		end_pop(lane, OUTCOME_FAILED, r);
+	} else {
+		pop->chosen.answered = false;
+		buf_consume(&pop->chosen.text, buf_size(&pop->chosen.text));
+		pop->chosen.random = random_next(&lane_env(lane)->random);
+		fetch_again(lane);
+	}
+}
+
+/* --- suspicion --- */
+
+struct suspicion {
+	struct op op;
+	struct set_request request;
+	struct lanes *lanes;
+	struct cache_entry *entry;
+	char key[];
+};
+
+static void found_out(struct op *op, const struct outcome *outcome)
+{
+	struct suspicion *s = (struct suspicion *)op;
+
+	(void)outcome;
+	set_request_free(&s->request);
+	cache_close(s->lanes->cache, s->entry);
+	free(s);
+}
+
+void fetch_suspect(struct lanes *lanes, struct slice key)
+{
+	struct suspicion *s = xcalloc(1, sizeof(*s) + key.n);
+
+	memcpy(s->key, key.p, key.n);
+	s->lanes = lanes;
+	s->entry = cache_open(lanes->cache, key);
+	s->entry->suspect = true;
+	s->op = (struct op){
+		.kind = OP_READ, .key = slice_of(s->key, key.n), .client = s, .set = &s->request, .done = found_out
+	};
+	s->request = (struct set_request){ .verb = SET_TEST, .members = slice_of("", 0) };
+	lanes_submit(lanes, &s->op);
 }

@@ -3,6 +3,7 @@
 #define COLLECTION_SET_MERGE_H
 
 #include "collection/lane/lane.h"
+#include "collection/text/oplog.h"
 
 /*
  * Starts a merge of runs among those that `block`, of a base that parses, refers to. Does nothing if none is due, one
@@ -15,5 +16,19 @@ void merge_consider(struct lanes *lanes, struct slice key, struct slice block, i
  * behind it.
  */
 void merge_force(struct lanes *lanes, struct slice key, struct slice block, int64_t exptime, struct op *op);
+
+/*
+ * Plans a merge of runs[*from] up to but without runs[*to]; the oldest run is first. False if none is due.
+ *
+ * This is size-tiered compaction. Several runs of about one size are merged. All runs are merged once the newer ones are large
+ * compared with the oldest. So the bytes written stay within a small multiple of those added (Bentley and Saxe, "Decomposable
+ * searching problems", 1980; O'Neil and others, "The log-structured merge-tree", 1996).
+ */
+bool merge_plan(const struct oplog_run *runs, size_t count, size_t *from, size_t *to);
+
+enum { MERGE_RUNS_MAX = 512 };
+
+/* Parses the runs of a block that parses, and where each reference ends in it, in bytes. Gives their number. */
+size_t merge_list(struct slice block, struct oplog_run runs[MERGE_RUNS_MAX], size_t ends[MERGE_RUNS_MAX]);
 
 #endif

@@ -4,7 +4,7 @@
  *
  * Never a `set`, which deletes the old item if it fails.
  */
-#include "collection/set/replace.h"
+#include "collection/machines.h"
 
 #include <stdlib.h>
 

@@ -8,6 +8,7 @@
  */
 #include "collection/set/touch_delete.h"
 
+#include "collection/machines.h"
 #include "collection/rewrite/segments.h"
 
 struct touch_delete {

@@ -4,10 +4,6 @@
 
 #include "collection/lane/lane.h"
 
-/* Carry out the TOUCH or the DELETE operation of the lane's batch. */
-void touch_start(struct lane *lane);
-void delete_start(struct lane *lane);
-
 /*
  * Called after a plain command changed the time to live of an item with this value. If the item is a base, touches the
  * items that it refers to in the background.

@@ -2,7 +2,399 @@
 
 #include <stdlib.h>
 
+#include "collection/text/filter.h"
+#include "util/alloc.h"
+#include "util/check.h"
 #include "util/hash.h"
+
+/* --- items --- */
+
+/* Changes of the references after which a spare item is dropped: its run may be about to be referred to. */
+enum { SPARE_AGE = 4 };
+
+static size_t item_memory(const struct set_item *item)
+{
+	size_t ranks = item->ranks ? table_restarts(&item->table) : item->fences.count;
+	return sizeof(*item) + item->data.cap + item->fences.count * sizeof(struct fence) + ranks * sizeof(uint64_t);
+}
+
+void set_item_drop(struct set_item *item)
+{
+	struct set_view *v = item->view;
+
+	if (item->slot)
+		item->slot->item = NULL;
+	else
+		TAILQ_REMOVE(&v->spare, item, spare);
+	TAILQ_REMOVE(&v->store->used, item, link);
+	v->store->memory -= item_memory(item);
+	fences_free(&item->fences);
+	free(item->ranks);
+	buf_free(&item->data);
+	free(item);
+}
+
+static void drop_slot(struct set_slot *slot)
+{
+	if (slot->item)
+		set_item_drop(slot->item);
+}
+
+static void make_spare(struct set_slot *slot)
+{
+	struct set_item *item = slot->item;
+
+	if (!item)
+		return;
+	slot->item = NULL;
+	item->slot = NULL;
+	item->age = 0;
+	TAILQ_INSERT_TAIL(&item->view->spare, item, spare);
+}
+
+typedef bool open_table(struct table *t, struct slice data);
+
+/* `open` is that of a table; NULL for an index. */
+static struct set_item *new_item(struct set_view *v, struct slice id, open_table *open, struct slice data)
+{
+	struct set_item *item = xcalloc(1, sizeof(*item));
+
+	memcpy(item->id, id.p, OPLOG_ID);
+	item->view = v;
+	buf_add_slice(&item->data, data);
+	if (open ? !open(&item->table, buf_slice(&item->data)) : !fences_read(&item->fences, buf_slice(&item->data))) {
+		buf_free(&item->data);
+		free(item);
+		return NULL;
+	}
+	if (open && item->table.count) {
+		item->ranks = xcalloc(table_restarts(&item->table), sizeof(*item->ranks));
+		table_rank(&item->table, item->ranks);
+	}
+	item->when = ++v->store->clock;
+	v->store->memory += item_memory(item);
+	TAILQ_INSERT_HEAD(&v->store->used, item, link);
+	return item;
+}
+
+static void put(struct set_slot *slot, struct set_item *item)
+{
+	drop_slot(slot);
+	slot->item = item;
+	slot->wanted = false;
+	item->slot = slot;
+}
+
+/* Takes the spare item with this id out of the list. */
+static struct set_item *take_spare(struct set_view *v, const char id[OPLOG_ID])
+{
+	struct set_item *item;
+
+	TAILQ_FOREACH(item, &v->spare, spare) {
+		if (memcmp(item->id, id, OPLOG_ID) == 0) {
+			TAILQ_REMOVE(&v->spare, item, spare);
+			return item;
+		}
+	}
+	return NULL;
+}
+
+void set_view_keep(struct set_view *v, struct slice id, bool table, struct slice data)
+{
+	struct set_item *item = new_item(v, id, table ? table_trust : NULL, data);
+
+	if (item)
+		TAILQ_INSERT_TAIL(&v->spare, item, spare);
+}
+
+static void use(struct set_item *item)
+{
+	/* Uses within so many ticks do not change the order noticeably. */
+	enum { CLOSELY = 4096 };
+	struct set_store *store = item->view->store;
+
+	if (++store->clock - item->when < CLOSELY)
+		return;
+	item->when = store->clock;
+	if (item != TAILQ_FIRST(&store->used)) {
+		TAILQ_REMOVE(&store->used, item, link);
+		TAILQ_INSERT_HEAD(&store->used, item, link);
+	}
+}
+
+/* With the index known, creates the slots of the tables, and fills them with spare items. */
+static bool make_slots(struct set_view *v, struct set_run *run, const struct fences *fences)
+{
+	if (fences->count != run->ref.tables || fences->entries != run->ref.entries ||
+		fences->removals != run->ref.removals || fences->bytes != run->ref.bytes)
+		return false;
+	if (run->tables)
+		return true;
+	run->tables = xcalloc(fences->count, sizeof(*run->tables));
+	for (size_t i = 0; i < fences->count && !TAILQ_EMPTY(&v->spare); i++) {
+		struct set_item *item = take_spare(v, fences->list[i].id);
+		if (!item)
+			continue;
+		put(&run->tables[i], item);
+		if (!fences_hold(fences, i, &item->table))
+			set_item_drop(item);
+	}
+	return true;
+}
+
+/* Whether an item, the index of a run or its only table, has as many entries as the reference says. An index makes the slots. */
+static bool matches(struct set_view *v, struct set_run *run, const struct set_item *item)
+{
+	return run->ref.indexed ? make_slots(v, run, &item->fences) : item->table.count == run->ref.entries;
+}
+
+static void empty_run(struct set_run *run, void (*each)(struct set_slot *slot))
+{
+	each(&run->index);
+	for (uint64_t i = 0; run->tables && i < run->ref.tables; i++)
+		each(&run->tables[i]);
+	free(run->tables);
+	run->tables = NULL;
+}
+
+static size_t filter_memory(const struct set_run *run)
+{
+	return run->filter ? filter_words(run->ref.entries) * sizeof(*run->filter) : 0;
+}
+
+static void free_runs(struct set_view *v, void (*each)(struct set_slot *slot))
+{
+	for (size_t i = 0; i < v->run_count; i++) {
+		v->store->memory -= filter_memory(&v->runs[i]);
+		free(v->runs[i].filter);
+		empty_run(&v->runs[i], each);
+	}
+	free(v->runs);
+	v->runs = NULL;
+	v->run_count = 0;
+}
+
+static void age_spares(struct set_view *v, unsigned most)
+{
+	struct set_item *item, *next;
+
+	for (item = TAILQ_FIRST(&v->spare); item; item = next) {
+		next = TAILQ_NEXT(item, spare);
+		if (item->age++ >= most)
+			set_item_drop(item);
+	}
+}
+
+/*
+ * Moves what the same old run has. Items point to their slots, and that of the index moves. Slots and filter have the sizes that the
+ * reference says: one that says something else must not get them.
+ */
+static void take_old(struct set_view *v, struct set_run *run)
+{
+	for (size_t i = 0; i < v->run_count; i++) {
+		struct set_run *old = &v->runs[i];
+		if (!oplog_same_run(&old->ref, &run->ref))
+			continue;
+		if (old->index.item)
+			put(&run->index, old->index.item);
+		old->index.item = NULL;
+		run->tables = old->tables;
+		run->filter = old->filter;
+		run->filtered = old->filtered;
+		old->tables = NULL;
+		old->filter = NULL;
+		return;
+	}
+}
+
+static void find_spare(struct set_view *v, struct set_run *run)
+{
+	struct set_item *item;
+
+	if (!run->ref.indexed && !run->tables)
+		run->tables = xcalloc(1, sizeof(*run->tables));
+	if (run->ref.indexed ? run->index.item != NULL : run->tables[0].item != NULL)
+		return;
+	item = take_spare(v, run->id);
+	if (!item)
+		return;
+	put(run->ref.indexed ? &run->index : &run->tables[0], item);
+	if (!matches(v, run, item))
+		set_item_drop(item);
+}
+
+static void make_runs(struct set_view *v, const struct oplog_base *parts)
+{
+	struct set_run *runs = xcalloc(parts->ref_count + 1, sizeof(*runs));
+	struct slice refs = parts->refs;
+	size_t count = parts->ref_count;
+
+	for (size_t i = 0; i < count && oplog_next_run(&refs, &runs[i].ref); i++) {
+		memcpy(runs[i].id, runs[i].ref.id.p, OPLOG_ID);
+		runs[i].ref.id = slice_of(runs[i].id, OPLOG_ID);
+		take_old(v, &runs[i]);
+	}
+	free_runs(v, make_spare);
+	v->runs = runs;
+	v->run_count = count;
+	for (size_t i = 0; i < count; i++)
+		find_spare(v, &runs[i]);
+	age_spares(v, SPARE_AGE);
+}
+
+static void drop_runs(struct set_view *v)
+{
+	free_runs(v, drop_slot);
+	age_spares(v, 0);
+}
+
+static void want(struct set_view *v, size_t run, int64_t table)
+{
+	struct set_slot *slot = table == SET_INDEX ? &v->runs[run].index : &v->runs[run].tables[table];
+
+	if (slot->wanted)
+		return;
+	slot->wanted = true;
+	if (v->want_count == v->want_capacity) {
+		v->want_capacity = v->want_capacity ? 2 * v->want_capacity : 8;
+		v->wants = xrealloc(v->wants, v->want_capacity * sizeof(*v->wants));
+	}
+	v->wants[v->want_count++] = (struct set_want){ (uint32_t)run, table };
+}
+
+struct slice set_view_want_id(const struct set_view *v, const struct set_want *want)
+{
+	const struct set_run *run = &v->runs[want->run];
+
+	if (want->table == SET_INDEX || !run->ref.indexed)
+		return slice_of(run->id, OPLOG_ID);
+	return slice_of(run->index.item->fences.list[want->table].id, OPLOG_ID);
+}
+
+bool set_view_load(struct set_view *v, const struct set_want *want, struct slice data)
+{
+	struct set_run *run = &v->runs[want->run];
+	bool is_index = want->table == SET_INDEX;
+	const struct fence *fence = NULL;
+	struct set_item *item;
+
+	if (!is_index && run->ref.indexed) {
+		/* The index may have been dropped meanwhile: then it is wanted again. */
+		if (!run->index.item)
+			return true;
+		fence = &run->index.item->fences.list[want->table];
+	}
+	if (check_of(data) != (fence ? fence->check : run->ref.check))
+		return false;
+	item = new_item(v, fence ? slice_of(fence->id, OPLOG_ID) : run->ref.id, is_index ? NULL : table_open, data);
+	if (!item)
+		return false;
+	put(is_index ? &run->index : &run->tables[want->table], item);
+	if (fence ? fences_hold(&run->index.item->fences, (size_t)want->table, &item->table) : matches(v, run, item))
+		return true;
+	set_item_drop(item);
+	return false;
+}
+
+void set_view_end_wants(struct set_view *v)
+{
+	for (size_t i = 0; i < v->want_count; i++) {
+		struct set_run *run = &v->runs[v->wants[i].run];
+		if (v->wants[i].table == SET_INDEX)
+			run->index.wanted = false;
+		else if (run->tables)
+			run->tables[v->wants[i].table].wanted = false;
+	}
+	v->want_count = 0;
+}
+
+const struct fences *set_view_index(struct set_view *v, size_t run)
+{
+	struct set_slot *slot = &v->runs[run].index;
+
+	if (!slot->item) {
+		want(v, run, SET_INDEX);
+		return NULL;
+	}
+	use(slot->item);
+	return &slot->item->fences;
+}
+
+const struct table *set_view_table(struct set_view *v, size_t run, size_t table)
+{
+	struct set_slot *slot = &v->runs[run].tables[table];
+
+	if (!slot->item) {
+		want(v, run, (int64_t)table);
+		return NULL;
+	}
+	use(slot->item);
+	return &slot->item->table;
+}
+
+struct slice set_view_table_data(const struct set_view *v, const struct oplog_run *ref, size_t table)
+{
+	for (size_t i = 0; i < v->run_count; i++) {
+		const struct set_run *run = &v->runs[i];
+		if (oplog_same_run(&run->ref, ref) && run->tables && table < run->ref.tables && run->tables[table].item)
+			return buf_slice(&run->tables[table].item->data);
+	}
+	return slice_of("", 0);
+}
+
+static void add_to_filter(struct set_view *v, struct set_run *run, struct set_slot *slot)
+{
+	size_t words = filter_words(run->ref.entries);
+	struct table_cursor c;
+
+	if (!run->filter) {
+		run->filter = xcalloc(words, sizeof(*run->filter));
+		v->store->memory += words * sizeof(*run->filter);
+	}
+	for (bool more = table_first(&c, &slot->item->table); more; more = table_next(&c))
+		filter_add(run->filter, words, hash_slice(table_member(&c), v->overlay.seed));
+	slot->filtered = true;
+	run->filtered++;
+}
+
+/* Whether the filter of a run excludes the members with this hash under the view's seed. Needs no table in memory. */
+static bool excludes(const struct set_view *v, size_t run, uint64_t hash)
+{
+	const struct set_run *r = &v->runs[run];
+
+	return r->filtered == r->ref.tables && !filter_may_hold(r->filter, filter_words(r->ref.entries), hash);
+}
+
+/* Prefetches the cache line that `excludes` reads. */
+static void prefetch(const struct set_view *v, size_t run, uint64_t hash)
+{
+	const struct set_run *r = &v->runs[run];
+
+	if (r->filter)
+		__builtin_prefetch(&r->filter[filter_word(hash, filter_words(r->ref.entries))]);
+}
+
+/* False if a table in memory has no member with this hash. */
+static bool may_hold(struct set_view *v, size_t run, size_t table, uint64_t hash)
+{
+	struct set_run *r = &v->runs[run];
+
+	if (!r->tables[table].filtered)
+		add_to_filter(v, r, &r->tables[table]);
+	return filter_may_hold(r->filter, filter_words(r->ref.entries), hash);
+}
+
+size_t set_view_table_of(struct set_view *v, size_t run, struct slice member)
+{
+	const struct fences *fences;
+
+	if (!v->runs[run].ref.indexed)
+		return 0;
+	fences = set_view_index(v, run);
+	return fences ? fences_find(fences, member) : SIZE_MAX;
+}
+
+/* --- the view --- */
 
 void set_view_init(struct set_view *v, uint64_t seed, struct set_store *store)
 {
@@ -31,7 +423,7 @@ void set_view_free(struct set_view *v)
 {
 	forget_text(v);
 	forget_below(v);
-	set_view_drop_runs(v);
+	drop_runs(v);
 	fold_free(&v->head);
 	fold_free(&v->overlay);
 	buf_free(&v->base);
@@ -99,11 +491,11 @@ static void take_runs(struct set_view *v, const struct oplog_base *parts, bool h
 	size_t stay = parts->is_list ? 0 : runs_that_stay(v, parts);
 
 	if (parts->is_list)
-		set_view_drop_runs(v);
+		drop_runs(v);
 	if (stay < v->counted_runs || had_head || parts->head.n)
 		v->counted_runs = 0;
 	if (!parts->is_list && (stay != v->run_count || stay != parts->ref_count))
-		set_view_make_runs(v, parts);
+		make_runs(v, parts);
 }
 
 static enum oplog_form start_over(struct set_view *v, struct slice base)
@@ -168,13 +560,13 @@ static enum set_found look_in_run(struct set_view *v, size_t run, struct slice m
 	const struct table *table;
 	size_t number;
 
-	if (filters && set_view_excludes(v, run, hash))
+	if (filters && excludes(v, run, hash))
 		return SET_OUT;
 	number = set_view_table_of(v, run, member);
 	table = number == SIZE_MAX ? NULL : set_view_table(v, run, number);
 	if (!table)
 		return SET_WANTED;
-	if (filters && !set_view_may_hold(v, run, number, hash))
+	if (filters && !may_hold(v, run, number, hash))
 		return SET_OUT;
 	return table_find(table, member, removed) ? SET_IN : SET_OUT;
 }
@@ -187,7 +579,7 @@ enum set_found set_view_below(struct set_view *v, size_t runs, struct slice memb
 
 	/* Each filter is a cache miss: fetch all of them in parallel. */
 	for (size_t i = runs; i-- > 1;)
-		set_view_prefetch(v, i, hash);
+		prefetch(v, i, hash);
 	for (size_t i = runs; i-- > 0;) {
 		enum set_found found = look_in_run(v, i, member, hash, &removed);
 		if (found == SET_WANTED)

@@ -3,6 +3,7 @@
 #define COLLECTION_SET_WALK_H
 
 #include "collection/set/view.h"
+#include "collection/set_request.h"
 #include "collection/text/table_merge.h"
 
 struct set_walk {

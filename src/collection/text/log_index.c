@@ -20,12 +20,12 @@ void log_index_release(struct log_index *log_index)
 /* Returns the end of the token at `p`, behind its space; NULL when it is malformed. */
 static const char *token_end(const char *p, const char *end)
 {
-	const char *item = p + 1;
+	const char *word = p + 1;
 
 	if (*p != '+' && *p != '-')
 		return NULL;
-	p = word_end(item, end);
-	return p == end || *p != ' ' || p == item || p - item > MEMBER_MAX ? NULL : p + 1;
+	p = word_end(word, end);
+	return p == end || *p != ' ' || p == word || p - word > MEMBER_MAX ? NULL : p + 1;
 }
 
 struct log_index *log_index_create(struct slice log, struct buf *own)

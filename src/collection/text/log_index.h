@@ -35,8 +35,8 @@ static inline bool log_index_removes(const struct log_index *log_index, size_t i
 	return log_index->log.p[log_index->offsets[i]] == '-';
 }
 
-/* The item that a token adds or removes. */
-static inline struct slice log_index_item(const struct log_index *log_index, size_t i)
+/* The member or element that a token adds or removes. */
+static inline struct slice log_index_element(const struct log_index *log_index, size_t i)
 {
 	return slice_of(
 		log_index->log.p + log_index->offsets[i] + 1, log_index->offsets[i + 1] - log_index->offsets[i] - 2);

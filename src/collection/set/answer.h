@@ -1,0 +1,21 @@
+/*
+ * Answers to requests, from a view. An answer that needs something which is not in memory notes all wants of that kind
+ * and fails. The caller loads them and asks again.
+ */
+#ifndef COLLECTION_SET_ANSWER_H
+#define COLLECTION_SET_ANSWER_H
+
+#include "collection/set/view.h"
+#include "collection/set_request.h"
+
+/*
+ * Answers a request, or a slice of it, to its own fields. False if it must be called again: after v->wants are loaded, or at once
+ * if there are none and v->slices has grown. If neither holds, what is in memory contradicts the references, and no call will ever
+ * answer. Finished slices stay in the view and in the request.
+ */
+bool set_answer(struct set_view *v, struct set_request *request) __attribute__((warn_unused_result));
+
+/* Answers a request from a fold that is the whole set. */
+void set_answer_fold(const struct fold *all, struct set_request *request);
+
+#endif

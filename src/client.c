@@ -103,16 +103,6 @@ static void move_when_quiet(struct client *c)
 	loop_later(&w->loop, &c->release);
 }
 
-void client_free_closed(struct worker *w)
-{
-	struct loop_job *job;
-
-	while ((job = STAILQ_FIRST(&w->loop.jobs))) {
-		loop_forget(&w->loop, job);
-		job->run(job);
-	}
-}
-
 static bool may_start_request(const struct client *c)
 {
 	return !c->barrier && !c->turn.waits && !c->slowed && window_lets_go_on(c);

@@ -89,9 +89,6 @@ void client_resume(struct client *client);
 /* The worker has a new generation: the client's next request begins in it, when all earlier ones are answered. */
 void client_renew(struct client *client);
 
-/* Frees the closed clients of a worker whose loop has stopped. */
-void client_free_closed(struct worker *worker);
-
 /* A task of the client is done. */
 void client_answered(struct client *client);
 

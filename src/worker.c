@@ -20,7 +20,7 @@ void worker_later(struct worker *w, struct waiter *waiter, unsigned ms)
 	bool busy = bytes_read != w->bytes_seen;
 
 	w->bytes_seen = bytes_read;
-	deferred_add(&w->deferred, waiter, ms ? ms : busy);
+	loop_wake(&w->loop, waiter, ms ? ms : busy);
 }
 
 /* --- counters --- */
@@ -361,7 +361,6 @@ struct worker *worker_start(struct daemon *daemon, uint64_t seed)
 	loop_init(&w->loop);
 	meter_init(&w->meter, &w->loop, random_next(&w->random));
 	meter_set_threshold(&w->meter, worker_config(w)->slow_threshold);
-	deferred_init(&w->deferred, &w->loop);
 	limits_init(w);
 	w->resolver = resolver_create(w->loop.base);
 	w->current = generation_create(w, w->settings, NULL);
@@ -398,7 +397,7 @@ void worker_call(struct worker *w, void (*errand)(void *arg), void *arg)
 	}
 }
 
-/* In all generations, until no failed call makes another one. */
+/* In all generations, until no failed call makes another one. Frees clients that were closed in the last turn, too. */
 static void stop_calls(struct worker *w)
 {
 	struct generation *g;
@@ -406,12 +405,7 @@ static void stop_calls(struct worker *w)
 	servers_stop(w->current->servers, true);
 	TAILQ_FOREACH(g, &w->retired, link)
 		servers_stop(g->servers, true);
-	while (w->deferred.count) {
-		deferred_run_all(&w->deferred);
-		servers_drain(w->current->servers);
-		TAILQ_FOREACH(g, &w->retired, link)
-			servers_drain(g->servers);
-	}
+	loop_finish(&w->loop);
 }
 
 void worker_join(struct worker *w)
@@ -425,14 +419,12 @@ void worker_join(struct worker *w)
 	if (w->next)
 		TAILQ_INSERT_TAIL(&w->retired, w->next, link);
 	stop_calls(w);
-	client_free_closed(w);
 	while ((g = TAILQ_FIRST(&w->retired))) {
 		TAILQ_REMOVE(&w->retired, g, link);
 		generation_destroy(g);
 	}
 	generation_destroy(w->current);
 	resolver_destroy(w->resolver);
-	deferred_fini(&w->deferred);
 	limits_fini(w);
 	meter_fini(&w->meter);
 	close(w->mailbox[0]);

@@ -6,7 +6,6 @@
 
 #include "balance.h"
 #include "daemon.h"
-#include "deferred.h"
 #include "generation.h"
 #include "measure/meter.h"
 #include "net/loop.h"
@@ -51,7 +50,6 @@ struct worker {
 	struct limits limits;
 	size_t first_value; /* a moving average of the size of the first value of each client, in bytes */
 	struct buf trash;   /* for replies that are discarded */
-	struct deferred deferred;
 	struct balance balance;
 	uint64_t bytes_seen; /* COUNT_bytes_read at the last call of env.later */
 	bool draining;

@@ -5,7 +5,128 @@
 #include <time.h>
 
 #include "net/stream.h"
+#include "protocol/call.h"
 #include "util/alloc.h"
+
+/* loop_job.due of what runs at the end of this turn. */
+enum { THIS_TURN = 1 };
+
+struct answer {
+	struct loop_job job;
+	struct waiter *waiter;
+	struct result result;
+};
+
+/* --- later --- */
+
+static struct loop_jobs *queue_of(struct loop *loop, const struct loop_job *job)
+{
+	return job->due == THIS_TURN ? &loop->jobs : &loop->timed;
+}
+
+/* libevent runs a timer that is due after all sockets that are ready. */
+static void set_timer(struct loop *loop)
+{
+	const struct loop_job *first = TAILQ_FIRST(&loop->timed);
+	uint64_t ms = first && first->due > loop->now ? first->due - loop->now : 0;
+	struct timeval tv = { (time_t)(ms / 1000), (suseconds_t)(ms % 1000 * 1000) };
+
+	if (first)
+		event_add(loop->timer, &tv);
+}
+
+void loop_forget(struct loop *loop, struct loop_job *job)
+{
+	if (!job->due)
+		return;
+	TAILQ_REMOVE(queue_of(loop, job), job, link);
+	job->due = 0;
+}
+
+void loop_later(struct loop *loop, struct loop_job *job)
+{
+	if (job->due)
+		return;
+	job->due = THIS_TURN;
+	TAILQ_INSERT_TAIL(&loop->jobs, job, link);
+}
+
+void loop_after(struct loop *loop, struct loop_job *job, uint64_t ms)
+{
+	struct loop_job *before;
+
+	loop_forget(loop, job);
+	before = TAILQ_LAST(&loop->timed, loop_jobs);
+	job->due = loop->now + ms;
+	while (before && before->due > job->due)
+		before = TAILQ_PREV(before, loop_jobs, link);
+	if (before) {
+		TAILQ_INSERT_AFTER(&loop->timed, before, job, link);
+		return;
+	}
+	TAILQ_INSERT_HEAD(&loop->timed, job, link);
+	set_timer(loop);
+}
+
+static void run_first(struct loop *loop, struct loop_jobs *queue)
+{
+	struct loop_job *job = TAILQ_FIRST(queue);
+
+	loop_forget(loop, job);
+	job->run(job);
+}
+
+/* Those that are due run with the jobs of this turn. What they queue for now waits until the timer fires again. */
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct loop *loop = arg;
+	struct loop_job *job;
+
+	(void)fd;
+	(void)what;
+	loop_enter(loop);
+	while ((job = TAILQ_FIRST(&loop->timed)) && job->due <= loop->now) {
+		loop_forget(loop, job);
+		loop_later(loop, job);
+	}
+	set_timer(loop);
+}
+
+static void give(struct loop_job *job)
+{
+	struct answer *a = (struct answer *)job;
+
+	a->waiter->done(a->waiter, &a->result);
+	free(a);
+}
+
+static struct loop_job *new_answer(struct waiter *waiter, const struct result *result)
+{
+	struct answer *a = xmalloc(sizeof(*a));
+
+	*a = (struct answer){ .job = { .run = give }, .waiter = waiter, .result = *result };
+	return &a->job;
+}
+
+void loop_answer(struct loop *loop, struct waiter *waiter, const struct result *result)
+{
+	loop_later(loop, new_answer(waiter, result));
+}
+
+void loop_wake(struct loop *loop, struct waiter *waiter, uint64_t ms)
+{
+	static const struct result nothing;
+
+	loop_after(loop, new_answer(waiter, &nothing), ms);
+}
+
+void loop_finish(struct loop *loop)
+{
+	while (!TAILQ_EMPTY(&loop->jobs) || !TAILQ_EMPTY(&loop->timed))
+		run_first(loop, TAILQ_EMPTY(&loop->jobs) ? &loop->timed : &loop->jobs);
+}
+
+/* --- turns --- */
 
 static void on_patience(evutil_socket_t fd, short what, void *arg)
 {
@@ -22,7 +143,8 @@ void loop_init(struct loop *loop)
 	struct event_config *config = event_config_new();
 
 	*loop = (struct loop){ 0 };
-	STAILQ_INIT(&loop->jobs);
+	TAILQ_INIT(&loop->jobs);
+	TAILQ_INIT(&loop->timed);
 	for (int rank = 0; rank < LOOP_RANKS; rank++)
 		TAILQ_INIT(&loop->dirty[rank]);
 	TAILQ_INIT(&loop->held);
@@ -33,8 +155,9 @@ void loop_init(struct loop *loop)
 	}
 	if (!loop->base)
 		abort();
+	loop->timer = evtimer_new(loop->base, on_timer, loop);
 	loop->patience = evtimer_new(loop->base, on_patience, loop);
-	if (!loop->patience)
+	if (!loop->timer || !loop->patience)
 		abort();
 	loop->scratch = xmalloc(LOOP_SCRATCH);
 	loop_enter(loop);
@@ -42,6 +165,7 @@ void loop_init(struct loop *loop)
 
 void loop_fini(struct loop *loop)
 {
+	event_free(loop->timer);
 	event_free(loop->patience);
 	event_base_free(loop->base);
 	while (loop->spare_count)
@@ -74,33 +198,6 @@ void loop_enter(struct loop *loop)
 		loop->turn(loop, loop->turn_arg);
 }
 
-void loop_later(struct loop *loop, struct loop_job *job)
-{
-	if (job->queued)
-		return;
-	job->queued = true;
-	STAILQ_INSERT_TAIL(&loop->jobs, job, link);
-}
-
-void loop_forget(struct loop *loop, struct loop_job *job)
-{
-	if (!job->queued)
-		return;
-	job->queued = false;
-	STAILQ_REMOVE(&loop->jobs, job, loop_job, link);
-}
-
-static void run_jobs(struct loop *loop)
-{
-	struct loop_job *job;
-
-	while ((job = STAILQ_FIRST(&loop->jobs))) {
-		STAILQ_REMOVE_HEAD(&loop->jobs, link);
-		job->queued = false;
-		job->run(job);
-	}
-}
-
 static bool servers_are_busy(const struct loop *loop)
 {
 	return loop->awaited >= LOOP_BUSY;
@@ -120,7 +217,8 @@ static void end_turn(struct loop *loop, bool idle)
 	static const struct timeval patience = { 0, LOOP_PATIENCE_MS * 1000 };
 	struct stream *stream;
 
-	run_jobs(loop);
+	while (!TAILQ_EMPTY(&loop->jobs))
+		run_first(loop, &loop->jobs);
 	if (loop->impatient || !servers_are_busy(loop))
 		flush(&loop->held);
 	loop->impatient = false;
@@ -136,7 +234,7 @@ static void end_turn(struct loop *loop, bool idle)
 /* A write to a client may make room for calls to servers, and one that fails queues jobs. So more may be left to do. */
 static bool may_sleep(const struct loop *loop)
 {
-	if (!STAILQ_EMPTY(&loop->jobs))
+	if (!TAILQ_EMPTY(&loop->jobs))
 		return false;
 	for (int rank = 0; rank < LOOP_RANKS; rank++) {
 		if (!TAILQ_EMPTY(&loop->dirty[rank]))

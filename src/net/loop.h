@@ -1,7 +1,7 @@
 /*
  * The event loop of a thread. A turn does, in this order:
  *
- *     ready events -> jobs -> one write for each dirty server -> one write for each dirty client
+ *     ready I/O -> jobs that are due -> jobs of this turn -> one write for each dirty server -> one write for each dirty client
  *
  * So all calls of a turn go to a server in one write, and so do all replies to a client.
  *
@@ -19,14 +19,18 @@
 
 struct event;
 struct event_base;
+struct result;
 struct stream;
+struct waiter;
 
-/* A callback at the end of the turn, to be embedded. */
+/* Something to do later, to be embedded. With zeroes in all other fields than `run` it is not queued. */
 struct loop_job {
-	STAILQ_ENTRY(loop_job) link;
+	TAILQ_ENTRY(loop_job) link;
 	void (*run)(struct loop_job *job);
-	bool queued;
+	uint64_t due; /* as loop.now; 1: at the end of this turn; 0: not queued */
 };
+
+TAILQ_HEAD(loop_jobs, loop_job);
 
 enum { LOOP_SCRATCH = 256 * 1024, LOOP_SPARES = 64, LOOP_BUSY = 64, LOOP_PATIENCE_MS = 1 };
 
@@ -39,7 +43,9 @@ struct loop {
 	int64_t unix_time; /* seconds */
 	bool fresh;        /* the times were read in this turn */
 	bool stopping;
-	STAILQ_HEAD(, loop_job) jobs;
+	struct loop_jobs jobs;  /* of this turn, in the order in which they were queued */
+	struct loop_jobs timed; /* in the order of their times */
+	struct event *timer;    /* for the first of them */
 	TAILQ_HEAD(stream_list, stream) dirty[LOOP_RANKS];
 	struct stream_list held;        /* dirty streams that wait for more */
 	struct event *patience;         /* a timer: all held streams are written when it fires */
@@ -68,9 +74,32 @@ void loop_enter(struct loop *loop);
 /* The time as loop.now counts it, but at this moment: a turn may take long. */
 uint64_t loop_clock(void);
 
-/* Queues the job for the end of this turn. A queued job is not queued twice. */
+/*
+ * Things to do later. A job runs once, and never within the call that queues it. It may queue others or itself, and may be freed by
+ * its own run.
+ *
+ *     loop_later     at the end of this turn, before anything is written, in the order in which jobs were queued. What a job
+ *                    queues for the end of the turn runs in the same turn. A job that is queued already keeps its place.
+ *     loop_after     in a later turn, once `ms` milliseconds have passed, after the I/O that is ready then: so with 0 there is
+ *                    I/O between two runs of a job that queues itself. In the order of their times, and of queueing if these
+ *                    are the same. A job that is queued already gets the new time.
+ *     loop_answer    as loop_later: the waiter gets the result, of which a copy is kept.
+ *     loop_wake      as loop_after: the waiter gets an empty result.
+ */
 void loop_later(struct loop *loop, struct loop_job *job);
+void loop_after(struct loop *loop, struct loop_job *job, uint64_t ms);
+void loop_answer(struct loop *loop, struct waiter *waiter, const struct result *result);
+void loop_wake(struct loop *loop, struct waiter *waiter, uint64_t ms);
+
 /* Removes a job from the queue, if it is queued. */
 void loop_forget(struct loop *loop, struct loop_job *job);
+
+/* Runs all that is queued, whatever its time, until nothing is left. For the exit, after loop_run. */
+void loop_finish(struct loop *loop);
+
+static inline bool loop_is_queued(const struct loop_job *job)
+{
+	return job->due;
+}
 
 #endif

@@ -54,13 +54,16 @@ static void pipeline_changed(struct server *s)
 
 /* --- calls --- */
 
+/* The waiter gets the failure at the end of the turn, since it may not get it within the call. */
 static void reject(struct server *s, struct waiter *waiter, enum result_status status)
 {
+	struct result result = { .status = status, .server = s->name, .line = SLICE("ERROR") };
+
 	if (status == RESULT_UNAVAILABLE)
 		bump(&s->stats.unavailable);
 	if (status == RESULT_BUSY)
 		bump(&s->stats.busy);
-	rejects_add(&s->rejects, waiter, status);
+	loop_answer(s->loop, waiter, &result);
 }
 
 static bool too_large(const struct server *s, const struct call *call)
@@ -437,7 +440,6 @@ struct server *server_create(struct loop *loop, const struct ring_server *where,
 		snprintf(s->name, sizeof(s->name), "[%s]:%u", where->host, where->port);
 	else
 		snprintf(s->name, sizeof(s->name), "%s:%u", where->host, where->port);
-	rejects_init(&s->rejects, loop, s->name);
 	countdown_init(&s->timer, loop, on_time, s);
 	server_address_init(&s->address, loop, resolver, &s->where, on_address, s);
 	if (where->port)
@@ -473,9 +475,4 @@ void server_free(struct server *s)
 	tls_peer_destroy(s->tls);
 	free(s->where.host);
 	free(s);
-}
-
-bool server_drain(struct server *s)
-{
-	return rejects_run(&s->rejects);
 }

@@ -17,7 +17,6 @@
 #include "net/countdown.h"
 #include "net/stream.h"
 #include "upstream/pipeline.h"
-#include "upstream/rejects.h"
 #include "upstream/ring.h"
 #include "upstream/server_address.h"
 #include "upstream/server_former.h"
@@ -80,10 +79,9 @@ struct server {
 	uint64_t since;      /* when the state began, in milliseconds */
 	uint64_t
 		progress; /* when the oldest call was last sent or answered a byte, or became the oldest; in milliseconds */
-	uint64_t first_since; /* when the oldest call became that */
-	uint64_t pause;       /* milliseconds before the next attempt */
-	size_t greeting;      /* unwritten bytes of the greeting */
-	struct rejects rejects;
+	uint64_t first_since;        /* when the oldest call became that */
+	uint64_t pause;              /* milliseconds before the next attempt */
+	size_t greeting;             /* unwritten bytes of the greeting */
 	struct loop_job *wants_room; /* set by others while the server has no room: to be queued once it has; or NULL */
 	struct server_stats stats;
 	void (*settled)(void *arg); /* called once, after the first attempt; then NULL */
@@ -106,10 +104,10 @@ void server_call(struct server *server, const struct call *call, struct waiter *
  */
 void server_check_name(struct server *server);
 
-/* Closes the connection; unanswered calls fail within this function. Later calls fail in server_drain. */
+/* Closes the connection; unanswered calls fail within this function, and later calls at the end of their turn. */
 void server_stop(struct server *server);
 
-/* Frees a server that was stopped and drained. */
+/* Frees a server that was stopped, and all of whose calls have got their results. */
 void server_free(struct server *server);
 
 /*
@@ -120,8 +118,5 @@ static inline bool server_has_room(const struct server *server)
 {
 	return server->pipeline.expected < SERVER_ROOM;
 }
-
-/* Fails the calls that were not sent. Gives whether there were any. */
-bool server_drain(struct server *server);
 
 #endif

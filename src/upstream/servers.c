@@ -100,16 +100,6 @@ void servers_stop(struct servers *servers, bool all)
 		if (all || servers->list[i]->users == 1)
 			server_stop(servers->list[i]);
 	}
-	servers_drain(servers);
-}
-
-/* A waiter that gets a failure may make another call, to any server: repeat until there are none. */
-void servers_drain(struct servers *servers)
-{
-	for (int i = 0; i < servers->count; i++) {
-		if (server_drain(servers->list[i]))
-			i = -1;
-	}
 }
 
 void servers_free(struct servers *servers)

@@ -17,12 +17,14 @@ struct servers;
  */
 struct servers *servers_create(struct loop *loop, struct resolver *resolver, const struct ring *ring,
 	const struct server_options *options, uint64_t *random, const struct servers *before);
+
 /*
- * Closing, in three steps. servers_stop closes the connections, which fails all calls; a server that others share stays, unless `all`.
- * servers_drain fails the calls that were made since. servers_free frees the memory.
+ * Closes the connections, which fails all calls. A server that others share stays, unless `all`. Calls that are made afterwards fail at
+ * the end of their turn.
  */
 void servers_stop(struct servers *servers, bool all);
-void servers_drain(struct servers *servers);
+
+/* Frees what was stopped. All calls must have got their results. */
 void servers_free(struct servers *servers);
 
 /*

@@ -30,9 +30,9 @@ SEEDS ?= 10000
 FIRST_SEED ?= 1
 SIM_OBJECTS = $(patsubst %.c, $(BUILD)/%.o, $(wildcard tests/sim/*.c))
 
-$(SIM_OBJECTS): LIB_CFLAGS = -Itests/sim
+$(SIM_OBJECTS): LIB_CFLAGS = -Itests -Itests/sim
 
-$(BUILD)/sim: $(SIM_OBJECTS) $(PURE_LIB)
+$(BUILD)/sim: $(SIM_OBJECTS) $(BUILD)/tests/unit/memcached.o $(PURE_LIB)
 	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^
 
 sim: $(BUILD)/sim

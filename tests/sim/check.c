@@ -148,7 +148,7 @@ static void check_written(struct world *w, const struct message *message, int ke
 /* The base of a list names its segments. A check follows each id. */
 static bool list_refers(struct world *w, struct slice key)
 {
-	struct fake_item *base = world_find(w, slice_of(key.p, SIM_KEY_SIZE));
+	struct memcached_item *base = world_find(w, slice_of(key.p, SIM_KEY_SIZE));
 	struct slice rest = base ? buf_slice(&base->value) : slice_of("", 0), id = slice_skip(key, SIM_KEY_SIZE + 1);
 
 	for (struct slice token; (token = slice_token(&rest)).n;) {
@@ -200,7 +200,7 @@ void check_execute(struct world *w, struct message *message)
 	struct call *call = &message->call;
 	int key = key_index(call->key), list = lists_index(call->key);
 	struct buf before = BUF_EMPTY;
-	struct fake_item *item, old = { .used = false };
+	struct memcached_item *item, old = { .used = false };
 
 	w->truth.tick++;
 	check_second(w);
@@ -209,7 +209,7 @@ void check_execute(struct world *w, struct message *message)
 		old = *item;
 		buf_add_slice(&before, buf_slice(&item->value));
 	}
-	message->result = fake_call(&w->servers[message->server], call, w->now);
+	message->result = memcached_call(&w->servers[message->server], call, w->now);
 	if (message->result.status == RESULT_DONE)
 		check_removed(w, message, key, list);
 	w->truth.tick++;

@@ -268,7 +268,7 @@ void form_execute(struct world *w, struct message *m)
 	/* Items expire when a second begins. */
 	if (w->now / 1000 != w->form_truth.second)
 		form_time(w);
-	m->result = fake_call(&w->servers[m->server], &m->call, w->now);
+	m->result = memcached_call(&w->servers[m->server], &m->call, w->now);
 	w->truth.tick++;
 	dates_check(w, m);
 	if (m->result.status != RESULT_DONE || m->call.verb == CALL_GET)

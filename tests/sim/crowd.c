@@ -6,7 +6,7 @@
 #include "collection/machines.h"
 #include "command/start.h"
 #include "command/task.h"
-#include "fake.h"
+#include "unit/memcached.h"
 #include "util/alloc.h"
 #include "util/random.h"
 
@@ -52,7 +52,7 @@ struct event {
 
 struct crowd {
 	struct crowd_proxy proxies[CROWD_PROXIES];
-	struct fake server;
+	struct memcached server;
 	struct rules rules;
 	struct event **heap;
 	size_t count, capacity;
@@ -152,14 +152,14 @@ static void call_later(struct env *env, struct waiter *waiter, unsigned ms)
 
 static void execute(struct crowd *c, struct event *e)
 {
-	const struct fake_item *base;
+	const struct memcached_item *base;
 
-	e->result = fake_call(&c->server, &e->call, c->now / 1000);
+	e->result = memcached_call(&c->server, &e->call, c->now / 1000);
 	if (c->blind)
 		e->result.size = 0;
 	buf_add_slice(&e->value, e->result.value);
 	e->executed = true;
-	base = fake_find(&c->server, SLICE("k"), c->now / 1000);
+	base = memcached_find(&c->server, SLICE("k"), c->now / 1000);
 	if (base && buf_size(&base->value) > c->base_max)
 		c->base_max = buf_size(&base->value);
 	add_event(c, e, arrival(c, &e->proxy->back));
@@ -301,7 +301,7 @@ static uint64_t end(struct crowd *c)
 			lanes_destroy(p->host.lanes);
 		pool_free(&p->pool);
 	}
-	fake_restart(&c->server);
+	memcached_restart(&c->server);
 	free(c->heap);
 	return compactions;
 }

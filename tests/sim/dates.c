@@ -76,7 +76,7 @@ void dates_reply(struct sim_op *op)
 }
 
 /* Whether the set would be another without that item. */
-static bool matters(struct world *w, int key, struct fake_item *item)
+static bool matters(struct world *w, int key, struct memcached_item *item)
 {
 	uint64_t members = 0;
 	enum form_state state;
@@ -98,7 +98,7 @@ static int64_t ends(struct world *w, int key, char name[SETTLED_NAME])
 		bool removals = suffixes[i][0] == '+';
 		size_t n = (size_t)snprintf(
 			tried, sizeof(tried), "%c%d%s", removals ? 't' : 's', key, removals ? "" : suffixes[i]);
-		struct fake_item *item = world_find(w, slice_of(tried, n));
+		struct memcached_item *item = world_find(w, slice_of(tried, n));
 		if (item && item->expires && item->expires < first && matters(w, key, item)) {
 			first = item->expires;
 			memcpy(name, tried, sizeof(tried));
@@ -152,7 +152,7 @@ void dates_follow(struct world *w, int key, const struct message *m)
 
 void dates_check(struct world *w, const struct message *m)
 {
-	const struct fake_item *item = world_find(w, m->call.key);
+	const struct memcached_item *item = world_find(w, m->call.key);
 	int key = form_key(w->form, m->call.key);
 	int64_t off;
 

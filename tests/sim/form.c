@@ -11,7 +11,7 @@ static struct slice item(struct world *w, const char *format, ...) __attribute__
 
 static struct slice item(struct world *w, const char *format, ...)
 {
-	struct fake_item *found;
+	struct memcached_item *found;
 	char name[64];
 	va_list ap;
 	int n;

@@ -70,7 +70,7 @@ int lists_item_number(struct world *w, struct slice name)
 	return 0;
 }
 
-static struct fake_item *find(struct world *w, struct slice key)
+static struct memcached_item *find(struct world *w, struct slice key)
 {
 	return world_find(w, key);
 }
@@ -111,7 +111,7 @@ static bool read_segment(struct world *w, int list, struct slice token, struct l
 	uint64_t check;
 	char key[80] = { 'l', (char)('0' + list), '.' };
 	struct slice rest = slice_skip(token, token.n > GROUP ? GROUP + 1 : 0), name = { 0 }, item;
-	struct fake_item *segment;
+	struct memcached_item *segment;
 	bool good = take_number(&rest, '.', &count) && take_number(&rest, '.', &kilobytes);
 
 	if (good)
@@ -153,7 +153,7 @@ static void remove_item(struct list_sequence *s, int item)
 static bool read_stored(struct world *w, int list, struct list_sequence *out)
 {
 	char name[SIM_KEY_SIZE] = { 'l', (char)('0' + list) };
-	struct fake_item *base = find(w, slice_of(name, SIM_KEY_SIZE));
+	struct memcached_item *base = find(w, slice_of(name, SIM_KEY_SIZE));
 	struct slice rest, token;
 	bool marked = false;
 

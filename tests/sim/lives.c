@@ -21,7 +21,7 @@ static int index_of(struct slice key)
 	return key.n == SIM_KEY_SIZE && key.p[0] == 's' ? key.p[1] - '0' : -1;
 }
 
-static struct fake_item *find(struct world *w, int i)
+static struct memcached_item *find(struct world *w, int i)
 {
 	char name[SIM_KEY_SIZE] = { i < SIM_KEYS ? 's' : 'l', (char)('0' + (i < SIM_KEYS ? i : i - SIM_KEYS)) };
 
@@ -85,7 +85,7 @@ static bool is_near(int64_t is, int64_t expires, int64_t drift)
 static void check(struct world *w, int i)
 {
 	const struct life *life = &w->lives[i];
-	const struct fake_item *item = find(w, i);
+	const struct memcached_item *item = find(w, i);
 
 	if (!item)
 		return;
@@ -110,20 +110,20 @@ static void set_end(struct life *life, int64_t expires, int64_t drift)
 /* --- what is executed --- */
 
 /* The server gives a new base flags, as if a client had created it with them. */
-static void made(struct world *w, struct life *life, struct fake_item *item)
+static void made(struct world *w, struct life *life, struct memcached_item *item)
 {
 	item->flags = life->flags = (uint32_t)w->truth.tick + 1;
 	set_end(life, item->expires, 0);
 }
 
-static bool is_as_rule_says(const struct world *w, const struct message *m, const struct fake_item *item)
+static bool is_as_rule_says(const struct world *w, const struct message *m, const struct memcached_item *item)
 {
 	int64_t ttl = rule_of(w, m->call.key);
 
 	return item->expires == (ttl ? second(w) + ttl : 0) && item->flags == 0;
 }
 
-static void created(struct world *w, const struct message *m, struct life *life, struct fake_item *item)
+static void created(struct world *w, const struct message *m, struct life *life, struct memcached_item *item)
 {
 	if (!is_as_rule_says(w, m, item))
 		world_fail(w, "a base is not created as its rule says", "%.*s expires %lld", (int)m->call.key.n,
@@ -145,10 +145,10 @@ static bool may_be_sset(const struct world *w, int i)
 enum { SLOW = 10 };
 
 /* When nobody waits for the CAS, nobody corrects it. */
-static void rewritten(struct world *w, const struct message *m, int i, const struct fake_item *before)
+static void rewritten(struct world *w, const struct message *m, int i, const struct memcached_item *before)
 {
 	struct life *life = &w->lives[i];
-	struct fake_item *item = find(w, i);
+	struct memcached_item *item = find(w, i);
 	struct rewriter *by = m->proxy ? &life->by[m->proxy->index] : NULL;
 
 	if (!item)
@@ -182,7 +182,7 @@ static bool is_mutual(const struct world *w, int64_t right, int64_t expires, int
 }
 
 /* A correction may override what another client has set since the CAS. */
-static void corrected(struct world *w, const struct message *m, struct life *life, const struct fake_item *item)
+static void corrected(struct world *w, const struct message *m, struct life *life, const struct memcached_item *item)
 {
 	struct rewriter *by = m->proxy ? &life->by[m->proxy->index] : NULL;
 	int64_t drift;
@@ -207,7 +207,7 @@ static void corrected(struct world *w, const struct message *m, struct life *lif
 	by->corrects = by->broke = false;
 }
 
-static void touched(struct world *w, const struct message *m, struct life *life, const struct fake_item *item)
+static void touched(struct world *w, const struct message *m, struct life *life, const struct memcached_item *item)
 {
 	uint64_t *last = &life->touched[w->past[m->asked].client];
 	struct sim_op *op;
@@ -225,7 +225,7 @@ static void touched(struct world *w, const struct message *m, struct life *life,
 	}
 }
 
-static void read_by(struct world *w, const struct message *m, struct rewriter *by, const struct fake_item *item)
+static void read_by(struct world *w, const struct message *m, struct rewriter *by, const struct memcached_item *item)
 {
 	const unsigned whole = WANT_CAS | WANT_TTL;
 
@@ -239,11 +239,11 @@ static void read_by(struct world *w, const struct message *m, struct rewriter *b
 	by->corrects = by->broke = false;
 }
 
-void lives_executed(struct world *w, const struct message *m, const struct fake_item *before)
+void lives_executed(struct world *w, const struct message *m, const struct memcached_item *before)
 {
 	int i = index_of(m->call.key);
 	struct life *life = &w->lives[i < 0 ? 0 : i];
-	struct fake_item *item = i < 0 ? NULL : find(w, i);
+	struct memcached_item *item = i < 0 ? NULL : find(w, i);
 	bool done = m->result.status == RESULT_DONE;
 
 	/* This bug lets a touch come between the last read of a rewrite and its CAS. */
@@ -318,7 +318,7 @@ void lives_reply(const struct sim_op *op)
 static void stop_correcting(struct world *w, int i, struct rewriter *by)
 {
 	struct life *life = &w->lives[i];
-	const struct fake_item *item = find(w, i);
+	const struct memcached_item *item = find(w, i);
 
 	if (by->corrects && item && !is_near(item->expires, life->expires, life->drift))
 		set_end(life, item->expires, 0);

@@ -16,7 +16,7 @@
 
 enum { LIVES = 5, LIVES_PROXIES = 3, LIVES_CLIENTS = 6, LIVES_LATE = 5000 /* seconds; no history takes that long */ };
 
-struct fake_item;
+struct memcached_item;
 struct message;
 struct proxy;
 struct sim_op;
@@ -50,7 +50,7 @@ int64_t lives_choose_late(struct world *w);
 
 /* A call is sent; it was executed, and `before` is a copy of the base before that. */
 void lives_sent(struct world *w, struct message *m);
-void lives_executed(struct world *w, const struct message *m, const struct fake_item *before);
+void lives_executed(struct world *w, const struct message *m, const struct memcached_item *before);
 
 /* A proxy lost a connection: whatever it was about to correct stays. */
 void lives_break(struct world *w, const struct proxy *p, int server);

@@ -28,7 +28,7 @@ void mutate_lives_sent(struct world *w, struct message *m)
 static void delete_segment(struct world *w, const struct message *m)
 {
 	enum { CHECK = 17 }; /* a dot and 16 digits */
-	struct fake_item *base = world_find(w, m->call.key);
+	struct memcached_item *base = world_find(w, m->call.key);
 	struct slice rest = base ? buf_slice(&base->value) : slice_of("", 0), id = { "", 0 };
 	struct message *delete;
 

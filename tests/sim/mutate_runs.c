@@ -24,7 +24,7 @@ static bool begins(const struct call *call, enum call_verb verb, struct slice ma
 static struct slice find_table(struct world *w, const struct call *call, struct slice id)
 {
 	struct message *m;
-	struct fake_item *item;
+	struct memcached_item *item;
 	char key[32];
 	struct slice name = slice_of(
 		key, (size_t)snprintf(key, sizeof(key), "%.*s.%.*s", SIM_KEY_SIZE, call->key.p, (int)id.n, id.p));
@@ -194,7 +194,7 @@ void mutate_runs_sent(struct world *w, struct message *m)
 void mutate_runs_execute(struct world *w, struct message *m)
 {
 	int key = base_of(m->call.key);
-	struct fake_item *base = key < 0 ? NULL : world_find(w, m->call.key);
+	struct memcached_item *base = key < 0 ? NULL : world_find(w, m->call.key);
 
 	if (w->mutation != MUTATION_EARLY_DELETE || !base || key == 2 || m->call.verb != CALL_CAS ||
 		m->call.number != base->cas || count_refs(m->call.value) >= count_refs(buf_slice(&base->value)))

@@ -24,9 +24,9 @@ int world_server(struct slice key)
 	return (int)(sum % SIM_SERVERS);
 }
 
-struct fake_item *world_find(struct world *w, struct slice key)
+struct memcached_item *world_find(struct world *w, struct slice key)
 {
-	return fake_find(&w->servers[world_server(key)], key, w->now);
+	return memcached_find(&w->servers[world_server(key)], key, w->now);
 }
 
 /* As the daemon's upstream does, refuses a cas id that was read on another connection. */

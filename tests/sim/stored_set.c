@@ -203,7 +203,7 @@ static bool next_run(struct slice *refs, struct run *out)
 
 /* --- items --- */
 
-static struct fake_item *find_base(struct view *v)
+static struct memcached_item *find_base(struct view *v)
 {
 	snprintf(v->item, sizeof(v->item), "s%d", v->key);
 	return world_find(v->w, slice_of(v->item, SIM_KEY_SIZE));
@@ -214,7 +214,7 @@ static bool find_item(struct view *v, struct slice id, struct slice *data)
 {
 	struct slice key =
 		slice_of(v->item, (size_t)snprintf(v->item, sizeof(v->item), "s%d.%.*s", v->key, (int)id.n, id.p));
-	struct fake_item *item = world_find(v->w, key);
+	struct memcached_item *item = world_find(v->w, key);
 	const struct stored_sets *all = v->w->stored;
 
 	if (item)
@@ -443,7 +443,7 @@ static bool read_base(struct view *v, struct slice base)
 enum stored_state stored_set_read(struct world *w, int key, bool members[SIM_MEMBERS])
 {
 	struct view v = { .w = w, .key = key, .members = members };
-	struct fake_item *base = find_base(&v);
+	struct memcached_item *base = find_base(&v);
 
 	memset(members, 0, SIM_MEMBERS * sizeof(*members));
 	if (!base || !read_base(&v, buf_slice(&base->value)))
@@ -459,7 +459,7 @@ static void add_key(struct view *v, struct slice id, struct buf *out)
 void stored_set_items(struct world *w, int key, struct buf *out)
 {
 	struct view v = { .w = w, .key = key };
-	struct fake_item *base = find_base(&v);
+	struct memcached_item *base = find_base(&v);
 	struct slice index;
 	struct parts parts;
 	struct run run;

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "fake.h"
+#include "unit/memcached.h"
 
 enum { SIM_KEYS = 3, SIM_CLIENTS = 6, SIM_OWN = 8, SIM_MEMBERS = SIM_CLIENTS * SIM_OWN };
 

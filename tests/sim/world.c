@@ -53,13 +53,13 @@ static void look(struct world *w)
 
 static void evict(struct world *w)
 {
-	struct fake *fake = &w->servers[world_random(w, SIM_SERVERS)];
-	size_t at = world_random(w, FAKE_ITEMS), seen;
+	struct memcached *server = &w->servers[world_random(w, SIM_SERVERS)];
+	size_t at = world_random(w, MEMCACHED_ITEMS), seen;
 
-	for (seen = 0; seen < FAKE_ITEMS && !fake->items[at].used; seen++)
-		at = (at + 1) % FAKE_ITEMS;
-	if (fake->items[at].used)
-		fake_remove(&fake->items[at]);
+	for (seen = 0; seen < MEMCACHED_ITEMS && !server->items[at].used; seen++)
+		at = (at + 1) % MEMCACHED_ITEMS;
+	if (server->items[at].used)
+		memcached_remove(&server->items[at]);
 	w->evictions++;
 	look(w);
 }
@@ -68,7 +68,7 @@ static void restart_server(struct world *w)
 {
 	int server = (int)world_random(w, SIM_SERVERS);
 
-	fake_restart(&w->servers[server]);
+	memcached_restart(&w->servers[server]);
 	w->evictions++;
 	look(w);
 	network_restart(w, server);
@@ -139,7 +139,7 @@ static void tear_down(struct world *w)
 	while ((op = TAILQ_FIRST(&w->ops)))
 		proxy_forget_op(op);
 	for (int i = 0; i < SIM_SERVERS; i++)
-		fake_restart(&w->servers[i]);
+		memcached_restart(&w->servers[i]);
 	truth_fini(&w->truth);
 	lists_fini(w);
 	stored_set_fini(w);

@@ -171,7 +171,7 @@ struct world {
 	struct rules rules;
 	const struct collection_options *options;
 	uint64_t now, random; /* milliseconds */
-	struct fake servers[SIM_SERVERS];
+	struct memcached servers[SIM_SERVERS];
 	struct proxy *proxies[SIM_PROXIES];
 	TAILQ_HEAD(message_list, message) messages;
 	TAILQ_HEAD(, sim_op) ops;
@@ -216,7 +216,7 @@ void world_fail(struct world *world, const char *what, const char *format, ...) 
 uint64_t world_random(struct world *world, uint64_t below);
 bool world_chance(struct world *world, unsigned percent);
 int world_server(struct slice key);
-struct fake_item *world_find(struct world *world, struct slice key);
+struct memcached_item *world_find(struct world *world, struct slice key);
 
 /* network.c: what env.call and env.later do. The next message arrives; one is dropped, or its result is delivered. */
 void network_send(struct env *env, const struct call *call, struct waiter *waiter);

@@ -76,7 +76,7 @@ TEST(whatever_it_gains)
 	server_answer_all(&server);
 	client_is_told("OK\r\n");
 	for (size_t i = 0; i < 3 && form->items[i].key; i++) {
-		const struct server_item *item = server_find(&server, text(form->items[i].key));
+		const struct memcached_item *item = server_find(&server, text(form->items[i].key));
 		ck_assert_msg(item, "%s is gone", form->items[i].key);
 		assert_bytes(buf_slice(&item->value), form->items[i].after);
 	}

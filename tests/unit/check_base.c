@@ -42,16 +42,16 @@ static struct slice text(const char *s)
 static void put(const char *base)
 {
 	server_put(&server, SLICE("k"), text(base));
-	server.items[0].ttl = 100;
-	server.items[0].flags = 7;
+	server_find(&server, SLICE("k"))->expires = 100;
+	server_find(&server, SLICE("k"))->flags = 7;
 }
 
 static void holds(const char *base)
 {
-	const struct server_item *item = server_find(&server, SLICE("k"));
+	const struct memcached_item *item = server_find(&server, SLICE("k"));
 
 	assert_bytes(buf_slice(&item->value), base);
-	ck_assert_int_eq(item->ttl, 100);
+	ck_assert_int_eq(item->expires, 100);
 	ck_assert_uint_eq(item->flags, 7);
 }
 
@@ -108,7 +108,7 @@ TEST(head_that_was_read)
 	};
 
 	put("+a +b ");
-	read.cas = server.items[0].cas;
+	read.cas = server_find(&server, SLICE("k"))->cas;
 	base_rewrite_head(&rewrite, &lane, SLICE("+a +b "), SLICE("+ab "), &read, after);
 	server_answer_all(&server);
 	ends_with(OUTCOME_DONE);
@@ -251,7 +251,7 @@ TEST(missing)
 	put("+a +b ");
 	begin_head("+a +b ", "+ab ");
 	server_answer_one(&server);
-	server.items[0].there = false;
+	server_find(&server, SLICE("k"))->used = false;
 	server_answer_all(&server);
 	ends_with(OUTCOME_MISSING);
 	ck_assert_uint_eq(lanes.stats.conflicts, 0);
@@ -292,7 +292,7 @@ TEST(commit)
 	put("+a +b +c ");
 	lanes_submit(fake.host.lanes, &op);
 	server_answer_one(&server);
-	server.items[0].ttl = 100;
+	server_find(&server, SLICE("k"))->expires = 100;
 	server_answer_all(&server);
 	ends_with(OUTCOME_DONE);
 	holds("+ab +c ");

@@ -125,12 +125,12 @@ TEST(a_longer_one_is_asked_about)
 	put(NULL, 0);
 	counts("101\r\n", "aV");
 	/* It is gone. */
-	server_find(&server, SLICE("k"))->there = false;
+	server_find(&server, SLICE("k"))->used = false;
 	counts("NOT_FOUND\r\n", "V");
 	put(NULL, 0);
 	counts("101\r\n", "V");
 	counts("101\r\n", "a");
-	server_find(&server, SLICE("k"))->there = false;
+	server_find(&server, SLICE("k"))->used = false;
 	counts("NOT_FOUND\r\n", "a");
 }
 
@@ -199,7 +199,7 @@ static void lose(size_t item)
 	char key[64];
 	int n = snprintf(key, sizeof(key), "k.%.*s", OPLOG_ID, cupboard.items[item].id);
 
-	server_find(&server, slice_of(key, (size_t)n))->there = false;
+	server_find(&server, slice_of(key, (size_t)n))->used = false;
 }
 
 /* Behind a reply, once in a minute, and of those that are not read anyway too. */

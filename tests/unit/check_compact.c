@@ -82,7 +82,7 @@ TEST(spilling)
 	stores("@[" MANY_SORTED "] ");
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->spills, 1);
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->compactions, 1);
-	ck_assert_uint_eq(stored_items(&server), 1);
+	ck_assert_uint_eq(server_items(&server, "k."), 1);
 }
 
 /* A run that is larger than a table: tables at once, and the index with them. */
@@ -100,7 +100,7 @@ TEST(spilling_much)
 	ck_assert(slice_starts(fake.calls[fake.count - 1].call.key, SLICE("k.i")));
 	server_answer_all(&server);
 	client_is_told("OK\r\n");
-	ck_assert_uint_eq(stored_items(&server), 5);
+	ck_assert_uint_eq(server_items(&server, "k."), 5);
 	ck_assert(strncmp(stored_show(&server), "@[+member-0 +member-11 ", 20) == 0);
 	buf_free(&log);
 }
@@ -163,7 +163,7 @@ TEST(another_appends)
 	server_answer_all(&server);
 	client_is_told("OK\r\n");
 	stores("@[" MANY_SORTED "] +new -m01 ");
-	ck_assert_uint_eq(stored_items(&server), 1);
+	ck_assert_uint_eq(server_items(&server, "k."), 1);
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->conflicts, 1);
 }
 
@@ -177,22 +177,22 @@ TEST(another_replaces)
 	server_answer_all(&server);
 	client_is_told("OK\r\n");
 	stores("+other ");
-	ck_assert_uint_eq(stored_items(&server), 0);
+	ck_assert_uint_eq(server_items(&server, "k."), 0);
 	/* It is gone, or something came in front of it. */
 	put(MANY);
 	client_asks("scompact k\r\n");
 	(void)comes_to(CALL_CAS);
-	server_find(&server, SLICE("k"))->there = false;
+	server_find(&server, SLICE("k"))->used = false;
 	server_answer_all(&server);
 	client_is_told("NOT_FOUND\r\n");
-	ck_assert_uint_eq(server_items(&server), 0);
+	ck_assert_uint_eq(server_items(&server, ""), 0);
 	put(MANY);
 	client_asks("scompact k\r\n");
 	(void)comes_to(CALL_CAS);
 	put("+a " MANY);
 	server_answer_all(&server);
 	client_is_told("OK\r\n");
-	ck_assert_uint_eq(stored_items(&server), 1);
+	ck_assert_uint_eq(server_items(&server, "k."), 1);
 }
 
 TEST(others_win_every_race)
@@ -210,7 +210,7 @@ TEST(others_win_every_race)
 	}
 	client_is_told("SERVER_ERROR busy\r\n");
 	ck_assert_int_gt(rounds, LANE_ATTEMPTS);
-	ck_assert_uint_eq(stored_items(&server), 0);
+	ck_assert_uint_eq(server_items(&server, "k."), 0);
 	stores(MANY);
 }
 
@@ -225,7 +225,7 @@ TEST(nobody_knows)
 	fake_fail(&fake, RESULT_TIMED_OUT);
 	server_answer_all(&server);
 	client_is_told("SERVER_ERROR upstream mc:11211 timed out, outcome unknown\r\n");
-	ck_assert_uint_eq(stored_items(&server), 1);
+	ck_assert_uint_eq(server_items(&server, "k."), 1);
 }
 
 TEST(everybody_knows)
@@ -239,7 +239,7 @@ TEST(everybody_knows)
 	fake_result(&fake, fake_oldest(&fake), &refusal);
 	server_answer_all(&server);
 	client_is_told("SERVER_ERROR out of memory storing object\r\n");
-	ck_assert_uint_eq(stored_items(&server), 0);
+	ck_assert_uint_eq(server_items(&server, "k."), 0);
 	stores(MANY);
 }
 
@@ -255,7 +255,7 @@ TEST(write_fails)
 	server_answer_all(&server);
 	client_is_told("SERVER_ERROR upstream mc:11211 connection lost, outcome unknown\r\n");
 	stores("+q @[+a +b +c] +x ");
-	ck_assert_uint_eq(stored_items(&server), 1);
+	ck_assert_uint_eq(server_items(&server, "k."), 1);
 }
 
 TEST(no_collection)
@@ -275,50 +275,51 @@ TEST(no_collection)
 
 TEST(what_is_kept)
 {
-	struct server_item *item;
+	struct memcached_item *item;
 
 	put(MANY);
 	item = server_find(&server, SLICE("k"));
-	item->ttl = 500;
+	item->expires = 500;
 	item->flags = 7;
 	client_asks("scompact k\r\n");
 	ck_assert_int_eq(comes_to(CALL_ADD)->exptime, 500);
 	server_answer_all(&server);
 	client_is_told("OK\r\n");
 	stores("@[" MANY_SORTED "] ");
-	ck_assert(item->ttl == 500 && item->flags == 7);
+	ck_assert(item->expires == 500 && item->flags == 7);
 }
 
 /* Touched while the run was written: what was written for it lives as long. */
 TEST(touched_meanwhile)
 {
-	struct server_item *item;
+	struct memcached_item *item;
 
 	put(MANY);
 	item = server_find(&server, SLICE("k"));
-	item->ttl = 500;
+	item->expires = 500;
 	client_asks("scompact k\r\n");
 	(void)comes_to(CALL_CAS);
-	item->ttl = 900;
+	item->expires = 900;
 	item->cas++;
 	server_answer_all(&server);
 	client_is_told("OK\r\n");
-	ck_assert_int_eq(item->ttl, 900);
-	for (size_t i = 0; i < server.count; i++)
-		ck_assert_int_eq(server.items[i].ttl, 900);
+	ck_assert_uint_eq(server_expiring(&server, 900), 2);
 }
 
 /* Without a time to live that is known there is no rewrite; nor when it is about to end. */
 TEST(ttl_is_not_known)
 {
-	put(MANY);
-	server_find(&server, SLICE("k"))->ttl = TTL_UNKNOWN;
-	compacts("OK\r\n");
-	makes("GG");
-	server_find(&server, SLICE("k"))->ttl = 0;
-	compacts("OK\r\n");
-	makes("GG");
-	stores(MANY);
+	static const int64_t ttls[] = { TTL_UNKNOWN, 0 };
+
+	for (size_t i = 0; i < 2; i++) {
+		client_asks("scompact k\r\n");
+		while (fake_waiting(&fake))
+			fake_result(&fake, fake_oldest(&fake),
+				&(struct result){
+					.status = RESULT_HIT, .value = SLICE(MANY), .cas = 5, .ttl = ttls[i] });
+		client_is_told("OK\r\n");
+		makes("GG");
+	}
 }
 
 /* --- when it is done --- */
@@ -326,7 +327,7 @@ TEST(ttl_is_not_known)
 /* An append that finds no room makes some. */
 TEST(full)
 {
-	server.most = 90;
+	server.memcached.item_max = 90;
 	put(MANY);
 	client_asks("sadd k m20 m21 m22 m23 m24 m25\r\n");
 	server_answer_all(&server);

@@ -122,7 +122,7 @@ TEST(a_segment_is_gone)
 	for (int i = 0; i < 200; i++)
 		buf_printf(&base, "+i%d ", i);
 	server_put(&server, SLICE("k"), buf_slice(&base));
-	server_find(&server, SLICE("k." SEGMENT))->there = false;
+	server_find(&server, SLICE("k." SEGMENT))->used = false;
 	client_asks("scard k\r\n");
 	for (int i = 0; i < 3; i++)
 		ck_assert(server_answer_one(&server));

@@ -81,7 +81,7 @@ TEST(all_in_one)
 	client_is_told("OK\r\n");
 	stores("@[+a +b +d +e +f +g] ");
 	/* Nothing of what there was is left: two indexes, six tables. */
-	ck_assert_uint_eq(stored_items(&server), 1);
+	ck_assert_uint_eq(server_items(&server, "k."), 1);
 	ck_assert_uint_eq(merges(), 1);
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->segments_deleted, 2 + 3 + 1 + 2);
 	makes("gggaGGCddddddddGGG");
@@ -144,7 +144,7 @@ TEST(nothing_is_left)
 
 	put(runs, 2, "");
 	asks_and_hears("scompact k\r\n", "OK\r\n");
-	ck_assert_uint_eq(stored_items(&server), 0);
+	ck_assert_uint_eq(server_items(&server, "k."), 0);
 	assert_bytes(buf_slice(&server_find(&server, SLICE("k"))->value), OPLOG_SET_MARK);
 	asks_and_hears("sadd k x\r\nscard k\r\nsmembers k\r\n", "STORED\r\n1\r\nVALUE k 0 1\r\nx\r\nEND\r\n");
 	asks_and_hears("scompact k\r\n", "OK\r\n");
@@ -174,7 +174,7 @@ TEST(tables_stay)
 	runs[0] = run_of(buf_slice(&log).p, 10);
 	runs[1] = run_of("+m0045x -m0047 ", 2);
 	put(runs, 2, "");
-	ck_assert_uint_eq(stored_items(&server), 12);
+	ck_assert_uint_eq(server_items(&server, "k."), 12);
 	asks_and_hears("scompact k\r\n", "OK\r\n");
 	letters = stored_calls(&fake, &seen);
 	/* The first table and the fifth are read, that of the other run, and the index; the fifth is written anew, and the index. */
@@ -182,7 +182,7 @@ TEST(tables_stay)
 	ck_assert_int_ge(count_letters(letters, 'a'), 2);
 	ck_assert_int_le(count_letters(letters, 'a'), 4);
 	ck_assert_int_eq(count_letters(letters, 'd'), 4);
-	ck_assert_uint_eq(stored_items(&server), 11);
+	ck_assert_uint_eq(server_items(&server, "k."), 11);
 	asks_and_hears("scard k\r\nsmismember k m0045x m0047 m0099 m0000\r\n", "100\r\n1 0 1 1\r\n");
 	ck_assert_ptr_nonnull(strstr(stored_show(&server), "+m0045 +m0045x +m0046 +m0048"));
 	buf_free(&log);
@@ -226,16 +226,15 @@ TEST(touched_meanwhile)
 	struct oplog_run runs[] = { run_of("+a +b ", 2), run_of("-b +f ", 2) };
 
 	put(runs, 2, "");
-	server_find(&server, SLICE("k"))->ttl = 500;
+	server_find(&server, SLICE("k"))->expires = 500;
 	client_asks("scompact k\r\n");
 	ck_assert_int_eq(comes_to(CALL_ADD, true)->exptime, 500);
 	server_answer_one(&server);
-	server_find(&server, SLICE("k"))->ttl = 900;
+	server_find(&server, SLICE("k"))->expires = 900;
 	server_answer_all(&server);
 	client_is_told("OK\r\n");
 	stores("@[+a +f] ");
-	for (size_t i = 0; i < server.count; i++)
-		ck_assert(!server.items[i].there || server.items[i].ttl == 900);
+	ck_assert_uint_eq(server_expiring(&server, 900), server_items(&server, ""));
 }
 
 /* --- who comes between --- */
@@ -287,11 +286,11 @@ TEST(it_is_gone)
 	put(runs, 2, "");
 	client_asks("scompact k\r\n");
 	(void)comes_to(CALL_ADD, true);
-	server_find(&server, SLICE("k"))->there = false;
+	server_find(&server, SLICE("k"))->used = false;
 	server_answer_all(&server);
 	/* There was a set when it was asked for. */
 	client_is_told("SERVER_ERROR busy\r\n");
-	ck_assert_uint_eq(stored_items(&server), 2);
+	ck_assert_uint_eq(server_items(&server, "k."), 2);
 	ck_assert_ptr_null(server_find(&server, SLICE("k")));
 }
 
@@ -304,18 +303,18 @@ TEST(an_item_is_gone)
 		struct oplog_run runs[] = { run_of("+a +b +c ", 2), run_of("-b +f ", 2) };
 		char key[64];
 		put(runs, 2, "");
-		size_t items = stored_items(&server);
+		size_t items = server_items(&server, "k.");
 		int n = snprintf(key, sizeof(key), "k.%.*s", OPLOG_ID, cupboard.items[cupboard.count - 4 + lost].id);
-		struct server_item *item = server_find(&server, slice_of(key, (size_t)n));
-		item->there = false;
+		struct memcached_item *item = server_find(&server, slice_of(key, (size_t)n));
+		item->used = false;
 		asks_and_hears("scompact k\r\n", "SERVER_ERROR busy\r\n");
 		asks_and_hears("smembers k\r\n", "END\r\n");
 		ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->incomplete_sets, 2 * lost + 1);
 		put(runs, 2, "");
-		item->there = true;
+		item->used = true;
 		item->value.data[item->value.start + 3] ^= 1;
 		asks_and_hears("scompact k\r\n", "SERVER_ERROR busy\r\n");
-		ck_assert_uint_eq(stored_items(&server), items);
+		ck_assert_uint_eq(server_items(&server, "k."), items);
 		ck_assert_uint_eq(merges(), 0);
 		asks_and_hears("smembers k\r\n", "END\r\n");
 		cupboard_free(&cupboard);
@@ -395,13 +394,13 @@ TEST(the_commit_fails)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		server_free(&server);
 		put(runs, 5, "");
-		size_t items = stored_items(&server);
+		size_t items = server_items(&server, "k.");
 		client_asks("sismember k a\r\n");
 		ck_assert_int_eq(answer_commits(&cases[i].result), 1);
 		client_is_told("1\r\n");
 		ck_assert(lanes_idle(fake.host.lanes));
 		ck_assert_uint_eq(merges(), i);
-		ck_assert_uint_eq(stored_items(&server) - items, cases[i].left);
+		ck_assert_uint_eq(server_items(&server, "k.") - items, cases[i].left);
 		/* The next compaction does it. */
 		asks_and_hears("sismember k a\r\n", "1\r\n");
 		ck_assert_uint_eq(merges(), i + 1);

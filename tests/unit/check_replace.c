@@ -85,11 +85,11 @@ TEST(of_another)
 	/* The index that goes tells which tables go with it. */
 	makes("aaaGCgddd");
 	stores(MANY_STORED);
-	ck_assert_uint_eq(stored_items(&server), 3);
+	ck_assert_uint_eq(server_items(&server, "k."), 3);
 	asks_and_hears("sset k z y z\r\n", "STORED\r\n");
 	makes("GCgddd");
 	stores("+z +y ");
-	ck_assert_uint_eq(stored_items(&server), 0);
+	ck_assert_uint_eq(server_items(&server, "k."), 0);
 	asks_and_hears("sset k\r\n", "STORED\r\n");
 	stores("");
 }
@@ -108,23 +108,23 @@ TEST(others_come_between)
 	server_answer_one(&server);
 	server_answer_one(&server);
 	/* It is gone. */
-	server_find(&server, SLICE("k"))->there = false;
+	server_find(&server, SLICE("k"))->used = false;
 	server_answer_all(&server);
 	client_is_told("STORED\r\n");
 	/* Nobody can reach what it was made of, once it is known to be gone. */
 	makes("CGCGAgddd");
 	stores(MANY_STORED);
-	ck_assert_uint_eq(stored_items(&server), 3);
+	ck_assert_uint_eq(server_items(&server, "k."), 3);
 }
 
 TEST(never_in_place_of_anything_else)
 {
 	server_put(&server, SLICE("k"), SLICE("hello"));
 	asks_and_hears("sset k " MANY "\r\n", "CLIENT_ERROR value is not a collection\r\n");
-	ck_assert_uint_eq(stored_items(&server), 0);
+	ck_assert_uint_eq(server_items(&server, "k."), 0);
 	server_put(&server, SLICE("k"), SLICE("@set.2 what"));
 	asks_and_hears("sset k " MANY "\r\n", "SERVER_ERROR stored by a newer version of setlistd\r\n");
-	ck_assert_uint_eq(stored_items(&server), 0);
+	ck_assert_uint_eq(server_items(&server, "k."), 0);
 	server_put(&server, SLICE("k"), SLICE("@set.1 +a\t "));
 	asks_and_hears("sset k a\r\n", "CLIENT_ERROR value is not a collection\r\n");
 	/* What nobody reads any more is free. */
@@ -142,7 +142,7 @@ TEST(failures)
 	server_answer_all(&server);
 	client_is_told("SERVER_ERROR upstream mc:11211 timed out, outcome unknown\r\n");
 	stores("@[+a +b|+c] +x ");
-	ck_assert_uint_eq(stored_items(&server), 3);
+	ck_assert_uint_eq(server_items(&server, "k."), 3);
 	/* Whether it refers to what was written nobody knows. */
 	client_asks("sset k " MANY "\r\n");
 	(void)comes_to(CALL_CAS);
@@ -150,20 +150,20 @@ TEST(failures)
 	server_answer_all(&server);
 	client_is_told("SERVER_ERROR upstream mc:11211 connection lost, outcome unknown\r\n");
 	stores("@[+a +b|+c] +x ");
-	ck_assert_uint_eq(stored_items(&server), 6);
+	ck_assert_uint_eq(server_items(&server, "k."), 6);
 	/* It was not even sent. */
 	client_asks("sset k " MANY "\r\n");
 	(void)comes_to(CALL_CAS);
 	fake_fail(&fake, RESULT_UNAVAILABLE);
 	server_answer_all(&server);
 	client_is_told("SERVER_ERROR upstream mc:11211 unavailable\r\n");
-	ck_assert_uint_eq(stored_items(&server), 6);
+	ck_assert_uint_eq(server_items(&server, "k."), 6);
 	client_asks("sset k " MANY "\r\n");
 	(void)comes_to(CALL_GET);
 	fake_fail(&fake, RESULT_UNAVAILABLE);
 	server_answer_all(&server);
 	client_is_told("SERVER_ERROR upstream mc:11211 unavailable\r\n");
-	ck_assert_uint_eq(stored_items(&server), 6);
+	ck_assert_uint_eq(server_items(&server, "k."), 6);
 }
 
 /* --- touching, deleting --- */
@@ -183,8 +183,7 @@ TEST(touching)
 	server_answer_all(&server);
 	makes("H");
 	client_is_told("TOUCHED\r\n");
-	for (size_t i = 0; i < server.count; i++)
-		ck_assert_int_eq(server.items[i].ttl, 100);
+	ck_assert_uint_eq(server_expiring(&server, 100), 4);
 	asks_and_hears("touch l 100\r\n", "NOT_FOUND\r\n");
 }
 
@@ -192,6 +191,7 @@ TEST(touching)
 TEST(touching_what_changes)
 {
 	struct oplog_run other;
+	char key[64];
 
 	put("+x ");
 	client_asks("touch k 100\r\n");
@@ -201,11 +201,10 @@ TEST(touching_what_changes)
 	server_answer_all(&server);
 	client_is_told("TOUCHED\r\n");
 	makes("GgtttHt");
-	for (size_t i = 0; i < server.count; i++) {
-		struct slice key = buf_slice(&server.items[i].key);
-		bool referred = key.n == 1 || slice_equal(slice_skip(key, 2), other.id);
-		ck_assert_int_eq(server.items[i].ttl, referred ? 100 : TTL_NEVER);
-	}
+	snprintf(key, sizeof(key), "k.%.*s", OPLOG_ID, other.id.p);
+	ck_assert_int_eq(server_find(&server, SLICE("k"))->expires, 100);
+	ck_assert_int_eq(server_find(&server, slice_of(key, 2 + OPLOG_ID))->expires, 100);
+	ck_assert_uint_eq(server_expiring(&server, 0), 3);
 }
 
 TEST(touching_fails)
@@ -216,13 +215,13 @@ TEST(touching_fails)
 	fake_fail(&fake, RESULT_UNAVAILABLE);
 	server_answer_all(&server);
 	client_is_told("SERVER_ERROR upstream mc:11211 unavailable\r\n");
-	ck_assert_int_eq(server_find(&server, SLICE("k"))->ttl, TTL_NEVER);
+	ck_assert_int_eq(server_find(&server, SLICE("k"))->expires, 0);
 	/* What cannot be read cannot be touched with its items. */
 	server_put(&server, SLICE("k"), SLICE("@set.2 what"));
 	client_asks("touch k 100\r\n");
 	server_answer_all(&server);
 	ck_assert_int_eq(strncmp(fake_told(&fake), "TOUCHED", 7) == 0, 0);
-	ck_assert_int_eq(server_find(&server, SLICE("k"))->ttl, TTL_NEVER);
+	ck_assert_int_eq(server_find(&server, SLICE("k"))->expires, 0);
 }
 
 TEST(deleting)
@@ -241,7 +240,7 @@ TEST(deleting)
 	client_is_told("DELETED\r\n");
 	ck_assert_ptr_null(server_find(&server, SLICE("k")));
 	server_answer_all(&server);
-	ck_assert_uint_eq(server_items(&server), 0);
+	ck_assert_uint_eq(server_items(&server, ""), 0);
 	fake.host.env.large = NULL;
 }
 
@@ -278,7 +277,7 @@ TEST(popping)
 	snprintf(log, sizeof(log), "@[+a +b|+c] +x -a -%c -%c ", both.p[0], both.p[2]);
 	stores(log);
 	asks_and_hears("scard k\r\n", "1\r\n");
-	ck_assert_uint_eq(stored_items(&server), 3);
+	ck_assert_uint_eq(server_items(&server, "k."), 3);
 }
 
 /* Members that another one has taken out meanwhile are not taken out again. */

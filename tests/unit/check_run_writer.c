@@ -50,7 +50,7 @@ static struct slice item(const char id[OPLOG_ID])
 	char key[OPLOG_ID + 2] = "k.";
 
 	memcpy(key + 2, id, OPLOG_ID);
-	struct server_item *found = server_find(&server, slice_of(key, sizeof(key)));
+	struct memcached_item *found = server_find(&server, slice_of(key, sizeof(key)));
 	ck_assert_ptr_nonnull(found);
 	return buf_slice(&found->value);
 }
@@ -204,10 +204,10 @@ TEST(runs_of_all_kinds)
 		ck_assert(run.indexed == (run.tables > 1));
 		sizes(&run);
 		/* All that was written is deleted again, and nothing else. */
-		ck_assert_uint_eq(server_items(&server), run.tables + run.indexed);
+		ck_assert_uint_eq(server_items(&server, ""), run.tables + run.indexed);
 		run_writer_forget(&writer);
 		server_answer_all(&server);
-		ck_assert_uint_eq(server_items(&server), 0);
+		ck_assert_uint_eq(server_items(&server, ""), 0);
 		run_writer_fini(&writer);
 		server_free(&server);
 	}
@@ -297,7 +297,7 @@ TEST(taking_over)
 		if (!run.indexed)
 			continue;
 		ck_assert(fences_read(&fences, buf_slice(&cupboard_find(&cupboard, run.id)->data)));
-		size_t before = server_items(&server);
+		size_t before = server_items(&server, "");
 		size_t from = random_next(&random) % 2 ? random_next(&random) % fences.count : 0;
 		leave_out(&fences, from);
 		begin(0);
@@ -305,11 +305,11 @@ TEST(taking_over)
 		run_writer_finish(&writer);
 		server_answer_all(&server);
 		struct oplog_run written = run_has_all();
-		ck_assert_uint_eq(server_items(&server) - before,
+		ck_assert_uint_eq(server_items(&server, "") - before,
 			written.tables - adopted + (written.indexed && written.tables > 1));
 		run_writer_forget(&writer);
 		server_answer_all(&server);
-		ck_assert_uint_eq(server_items(&server), before);
+		ck_assert_uint_eq(server_items(&server, ""), before);
 		run_writer_fini(&writer);
 		fences_free(&fences);
 		cupboard_free(&cupboard);
@@ -346,12 +346,12 @@ TEST(times_to_live)
 	run_writer_follow(&writer, 71);
 	server_hears_nothing();
 	run_writer_follow(&writer, 500);
-	ck_assert_uint_eq(fake_waiting(&fake), server_items(&server));
+	ck_assert_uint_eq(fake_waiting(&fake), server_items(&server, ""));
 	for (size_t i = fake_oldest(&fake); i < fake.count; i++)
 		ck_assert(fake.calls[i].call.verb == CALL_TOUCH && fake.calls[i].call.exptime == 500);
 	server_answer_all(&server);
 	run_writer_follow(&writer, TTL_NEVER);
-	ck_assert_uint_eq(fake_waiting(&fake), server_items(&server));
+	ck_assert_uint_eq(fake_waiting(&fake), server_items(&server, ""));
 	ck_assert_int_eq(fake.calls[fake_oldest(&fake)].call.exptime, 0);
 	server_answer_all(&server);
 	/* Nobody knows, or it has ended. */

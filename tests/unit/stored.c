@@ -50,7 +50,7 @@ void stored_put(struct server *s, struct cupboard *c, const char *head, const st
 static struct slice item(struct server *s, struct slice id, uint64_t check)
 {
 	char key[64];
-	struct server_item *found = server_find(s, key_of(id, key));
+	struct memcached_item *found = server_find(s, key_of(id, key));
 
 	MUST(found && check_of(buf_slice(&found->value)) == check);
 	return buf_slice(&found->value);
@@ -92,7 +92,7 @@ static void show_run(struct server *s, const struct oplog_run *run, struct buf *
 const char *stored_show(struct server *s)
 {
 	static char text[16384];
-	struct server_item *found = server_find(s, SLICE("k"));
+	struct memcached_item *found = server_find(s, SLICE("k"));
 	struct buf out = BUF_EMPTY;
 	struct oplog_base parts;
 	struct oplog_run run;
@@ -111,15 +111,6 @@ const char *stored_show(struct server *s)
 	snprintf(text, sizeof(text), "%.*s", (int)buf_size(&out), buf_slice(&out).p);
 	buf_free(&out);
 	return text;
-}
-
-size_t stored_items(struct server *s)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < s->count; i++)
-		count += s->items[i].there && slice_starts(buf_slice(&s->items[i].key), SLICE("k."));
-	return count;
 }
 
 const char *stored_calls(struct fake *f, size_t *seen)

@@ -15,9 +15,6 @@ void stored_put(struct server *s, struct cupboard *c, const char *head, const st
  */
 const char *stored_show(struct server *s);
 
-/* How many items of it there are beside the base. */
-size_t stored_items(struct server *s);
-
 /* The calls since the last time, a letter each, those on items beside the base in lower case: see stored.c. */
 const char *stored_calls(struct fake *f, size_t *seen);
 

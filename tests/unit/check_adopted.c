@@ -2,8 +2,7 @@
 #include <stdio.h>
 
 #include "collection/adopted/encodings/encodings.h"
-#include "conversations.h"
-#include "server.h"
+#include "serving.h"
 
 static const struct collection_rule rules[] = {
 	{ .prefix = BYTES("csv-"), .encoding = ENCODING_CSV, .delimiter = ',' },
@@ -18,20 +17,10 @@ static const struct collection_options options = {
 	.base_size = 16384, .segment_size = 65536, .log_size = 4096, .table_size = 65536, .merges = 1
 };
 
-static struct server server;
-
 static void setup(void)
 {
-	fake_setup();
+	serving_setup(&options);
 	fake.rules = (struct rules){ .collections = rules, .collection_count = sizeof(rules) / sizeof(rules[0]) };
-	fake_takes(&options);
-	server_init(&server, &fake);
-}
-
-static void teardown(void)
-{
-	server_free(&server);
-	fake_teardown();
 }
 
 /* Each wastes less than a tenth: one member of some bytes in a text that is twenty times as long. */
@@ -72,9 +61,7 @@ TEST(whatever_it_gains)
 			server_put(&server, text(form->items[i].key), text(form->items[i].before));
 	}
 	snprintf(request, sizeof(request), "scompact %s\r\n", form->key);
-	client_asks(request);
-	server_answer_all(&server);
-	client_is_told("OK\r\n");
+	asks_and_hears(request, "OK\r\n");
 	for (size_t i = 0; i < 3 && form->items[i].key; i++) {
 		const struct memcached_item *item = server_find(&server, text(form->items[i].key));
 		ck_assert_msg(item, "%s is gone", form->items[i].key);
@@ -100,9 +87,7 @@ TEST(nothing_to_gain)
 	server_put(&server, SLICE("indexed-k"), SLICE("+0"));
 	server_put(&server, SLICE("indexed-k.0"), SLICE("+a"));
 	snprintf(request, sizeof(request), "scompact %s\r\n", form.key);
-	client_asks(request);
-	server_answer_all(&server);
-	client_is_told("OK\r\n");
+	asks_and_hears(request, "OK\r\n");
 	for (size_t i = 0; i < fake.count; i++)
 		ck_assert_int_eq(fake.calls[i].call.verb, CALL_GET);
 }
@@ -126,14 +111,10 @@ TEST(by_itself)
 TEST(deleted_without_a_list)
 {
 	server_put(&server, SLICE("flip-k.active"), SLICE("flip-k.a"));
-	client_asks("delete flip-k\r\n");
-	server_answer_all(&server);
-	client_is_told("NOT_FOUND\r\n");
+	asks_and_hears("delete flip-k\r\n", "NOT_FOUND\r\n");
 	ck_assert_ptr_nonnull(server_find(&server, SLICE("flip-k.active")));
 	server_put(&server, SLICE("flip-k.a"), SLICE("+ann"));
-	client_asks("delete flip-k\r\n");
-	server_answer_all(&server);
-	client_is_told("DELETED\r\n");
+	asks_and_hears("delete flip-k\r\n", "DELETED\r\n");
 	ck_assert_ptr_null(server_find(&server, SLICE("flip-k.active")));
 	ck_assert_ptr_null(server_find(&server, SLICE("flip-k.a")));
 }
@@ -144,7 +125,7 @@ Suite *suite_adopted(void)
 	Suite *suite = suite_create("adopted");
 	TCase *all = tcase_create("all");
 
-	tcase_add_checked_fixture(all, setup, teardown);
+	tcase_add_checked_fixture(all, setup, serving_teardown);
 	tcase_add_loop_test(all, whatever_it_gains, 0, FORMS);
 	tcase_add_loop_test(all, nothing_to_gain, 0, FORMS);
 	tcase_add_test(all, by_itself);

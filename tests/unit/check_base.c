@@ -1,9 +1,7 @@
 /* Rewriting a part of a base while others write in front of it and behind it. */
 #include "collection/rewrite/base.h"
-#include "conversations.h"
-#include "server.h"
+#include "serving.h"
 
-static struct server server;
 static struct lanes lanes;
 static struct lane lane;
 static struct base_rewrite rewrite;
@@ -17,12 +15,6 @@ static void setup(void)
 	server_init(&server, &fake);
 	lanes = (struct lanes){ .env = &fake.host.env };
 	lane = (struct lane){ .lanes = &lanes, .hash = 5, .waiter.key = SLICE("k") };
-}
-
-static void teardown(void)
-{
-	server_free(&server);
-	fake_teardown();
 }
 
 static void after(struct lane *l, enum outcome_status s, const struct result *r)
@@ -299,5 +291,5 @@ TEST(commit)
 	ck_assert_int_eq(committed_ttl, 100);
 }
 
-SUITE_AROUND(base, setup, teardown, head, head_that_was_read, head_that_is_gone, part_anywhere, part_that_is_gone,
-	part_without_a_block, lost_races, crowds, unknown_time_to_live, missing, failures, commit)
+SERVED(base, head, head_that_was_read, head_that_is_gone, part_anywhere, part_that_is_gone, part_without_a_block,
+	lost_races, crowds, unknown_time_to_live, missing, failures, commit)

@@ -1,8 +1,7 @@
 /* Reading a set that is remembered: what is asked for when little or nothing has changed, and whether all of it is still there. */
 #include <stdio.h>
 
-#include "conversations.h"
-#include "server.h"
+#include "serving.h"
 #include "set_model.h"
 #include "util/random.h"
 
@@ -12,44 +11,28 @@ static const struct collection_options options = {
 	.log_size = 16384, .table_size = 65536, .cache = 1 << 20, .merges = 1
 };
 
-static struct server server;
-static struct cupboard cupboard;
 static struct buf the_log;
-static size_t seen; /* calls that were looked at */
 
 static void setup(void)
 {
-	fake_setup();
-	fake_takes(&options);
-	server_init(&server, &fake);
-	cupboard.random = 99; /* other ids than those of the fake */
+	serving_setup(&options);
 }
 
 static void teardown(void)
 {
-	server_free(&server);
-	cupboard_free(&cupboard);
 	buf_free(&the_log);
-	fake_teardown();
+	serving_teardown();
 }
 
 /* Puts the set k there: runs, and the log. */
 static void put(const struct oplog_run *runs, size_t count)
 {
-	struct buf base = BUF_EMPTY;
-	char key[64];
+	struct buf log = BUF_EMPTY;
 
-	if (count)
-		BUF_ADD(&base, OPLOG_SET_MARK);
-	for (size_t i = 0; i < count; i++)
-		oplog_add_run(&base, &runs[i]);
-	buf_add_slice(&base, buf_slice(&the_log));
-	server_put(&server, SLICE("k"), buf_slice(&base));
-	for (size_t i = 0; i < cupboard.count; i++) {
-		int n = snprintf(key, sizeof(key), "k.%.*s", OPLOG_ID, cupboard.items[i].id);
-		server_put(&server, slice_of(key, (size_t)n), buf_slice(&cupboard.items[i].data));
-	}
-	buf_free(&base);
+	buf_printf(&log, "%.*s", (int)buf_size(&the_log), buf_slice(&the_log).p);
+	BUF_ADD(&log, "\0");
+	stored_put(&server, &cupboard, "", runs, count, buf_slice(&log).p);
+	buf_free(&log);
 }
 
 static void add_to_log(const char *prefix, int count)
@@ -79,9 +62,7 @@ static const char *asked(void)
 
 static void counts(const char *number, const char *calls_)
 {
-	client_asks("scard k\r\n");
-	server_answer_all(&server);
-	client_is_told(number);
+	asks_and_hears("scard k\r\n", number);
 	ck_assert_str_eq(asked(), calls_);
 }
 
@@ -93,9 +74,7 @@ TEST(run_twice)
 	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b ", 2), twice[] = { run, run };
 
 	put(twice, 2);
-	client_asks("scard k\r\n");
-	server_answer_all(&server);
-	client_is_told("CLIENT_ERROR value is not a collection\r\n");
+	asks_and_hears("scard k\r\n", "CLIENT_ERROR value is not a collection\r\n");
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->corrupt_values, 1);
 }
 
@@ -167,18 +146,14 @@ TEST(items_are_kept)
 		cupboard_log_run(&cupboard, "-a +f ", 2), cupboard_log_run(&cupboard, "-b +g ", 1) };
 
 	put(runs, 2);
-	client_asks("smembers k\r\n");
-	server_answer_all(&server);
-	client_is_told("VALUE k 0 9\r\nb c d e f\r\nEND\r\n");
+	asks_and_hears("smembers k\r\n", "VALUE k 0 9\r\nb c d e f\r\nEND\r\n");
 	ck_assert_str_eq(asked(), "Viiiii");
 	counts("5\r\n", "V");
 	add_to_log("z", 1);
 	put(runs, 2);
 	counts("6\r\n", "V");
 	put(runs, 3);
-	client_asks("smembers k\r\n");
-	server_answer_all(&server);
-	client_is_told("VALUE k 0 15\r\nc d e f g z0000\r\nEND\r\n");
+	asks_and_hears("smembers k\r\n", "VALUE k 0 15\r\nc d e f g z0000\r\nEND\r\n");
 	ck_assert_str_eq(asked(), "Viii");
 }
 
@@ -237,9 +212,7 @@ TEST(an_item_is_lost)
 		counts("105\r\n", "a");
 		fake.host.env.now += MINUTE;
 		counts("105\r\n", lost == 3 ? "aip" : "aipppp");
-		client_asks("scard k\r\n");
-		server_answer_all(&server);
-		client_is_told("NOT_FOUND\r\n");
+		asks_and_hears("scard k\r\n", "NOT_FOUND\r\n");
 		ck_assert_ptr_null(server_find(&server, SLICE("k")));
 		ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->incomplete_sets, lost + 1);
 		asked();
@@ -264,9 +237,7 @@ TEST(an_item_seems_lost)
 	counts("105\r\n", "aipppp");
 	merged = cupboard_log_run(&cupboard, "+a +b +c +d ", 5);
 	put(&merged, 1);
-	client_asks("scard k\r\n");
-	server_answer_all(&server);
-	client_is_told("104\r\n");
+	asks_and_hears("scard k\r\n", "104\r\n");
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->incomplete_sets, 0);
 }
 
@@ -302,9 +273,7 @@ TEST(an_index_is_garbled)
 	server_put(&server, slice_of(key, (size_t)n), SLICE("I1 is not it"));
 	fake.host.env.now += MINUTE;
 	counts("105\r\n", "aip");
-	client_asks("scard k\r\n");
-	server_answer_all(&server);
-	client_is_told("NOT_FOUND\r\n");
+	asks_and_hears("scard k\r\n", "NOT_FOUND\r\n");
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->incomplete_sets, 1);
 }
 

@@ -1,32 +1,14 @@
 /* Sets whose log has grown: folded where that is enough, else written to a run. */
 #include "collection/lane/lane.h"
-#include "conversations.h"
-#include "stored.h"
+#include "serving.h"
 
 /* No merges: those are in check_merge.c. */
 static const struct collection_options options = { .log_size = 16, .table_size = 100 };
 
-static struct server server;
-static struct cupboard cupboard;
-static size_t seen;
-
 static void setup(void)
 {
-	fake_setup();
-	fake_takes(&options);
-	server_init(&server, &fake);
-	cupboard.random = 99; /* other ids than those of the fake */
+	serving_setup(&options);
 }
-
-static void teardown(void)
-{
-	server_free(&server);
-	cupboard_free(&cupboard);
-	fake_teardown();
-}
-
-#define stores(text) ck_assert_str_eq(stored_show(&server), (text))
-#define makes(letters) ck_assert_str_eq(stored_calls(&fake, &seen), (letters))
 
 static void put(const char *log)
 {
@@ -35,17 +17,7 @@ static void put(const char *log)
 
 static void compacts(const char *reply)
 {
-	client_asks("scompact k\r\n");
-	server_answer_all(&server);
-	client_is_told(reply);
-}
-
-/* Answers what comes before the next call of that kind. */
-static struct call *comes_to(enum call_verb verb)
-{
-	while (fake_waiting(&fake) && fake.calls[fake_oldest(&fake)].call.verb != verb)
-		server_answer_one(&server);
-	return &fake.calls[fake_oldest(&fake)].call;
+	asks_and_hears("scompact k\r\n", reply);
 }
 
 #define MANY "+m01 +m02 +m03 +m04 +m05 +m06 +m07 +m08 +m09 +m10 +m11 +m12 +m13 +m14 "
@@ -62,9 +34,7 @@ TEST(folding)
 	stores("+b +c ");
 	compacts("OK\r\n");
 	makes("GG");
-	client_asks("scompact l\r\n");
-	server_answer_all(&server);
-	client_is_told("NOT_FOUND\r\n");
+	asks_and_hears("scompact l\r\n", "NOT_FOUND\r\n");
 }
 
 TEST(spilling)
@@ -108,9 +78,7 @@ TEST(spilling_much)
 /* A read that finds the base long has it compacted behind the reply. */
 static void compacts_by_itself(const char *count)
 {
-	client_asks("scard k\r\n");
-	server_answer_all(&server);
-	client_is_told(count);
+	asks_and_hears("scard k\r\n", count);
 }
 
 /* Over runs a removal must stay; and a log goes to a run when it is a quarter as long. */
@@ -329,9 +297,7 @@ TEST(full)
 {
 	server.memcached.item_max = 90;
 	put(MANY);
-	client_asks("sadd k m20 m21 m22 m23 m24 m25\r\n");
-	server_answer_all(&server);
-	client_is_told("STORED\r\n");
+	asks_and_hears("sadd k m20 m21 m22 m23 m24 m25\r\n", "STORED\r\n");
 	stores("@[" MANY_SORTED "] +m20 +m21 +m22 +m23 +m24 +m25 ");
 }
 
@@ -343,18 +309,14 @@ TEST(behind_a_read)
 	server_answer_one(&server);
 	client_is_told("14\r\n");
 	makes("GG");
-	client_asks("sadd k x\r\n");
-	server_answer_all(&server);
-	client_is_told("STORED\r\n");
+	asks_and_hears("sadd k x\r\n", "STORED\r\n");
 	stores("@[" MANY_SORTED "] +x ");
 	/* By the rule, when too much of it is waste; but a short one is left alone. */
 	put("+a -a +a -a ");
-	client_asks("scard k\r\n");
-	server_answer_all(&server);
-	client_is_told("0\r\n");
+	asks_and_hears("scard k\r\n", "0\r\n");
 	stores("+a -a +a -a ");
 }
 
-SUITE_AROUND(compact, setup, teardown, folding, spilling, spilling_much, spilling_over_runs, head, another_appends,
-	another_replaces, others_win_every_race, nobody_knows, everybody_knows, write_fails, no_collection,
-	what_is_kept, touched_meanwhile, ttl_is_not_known, full, behind_a_read)
+SERVED(compact, folding, spilling, spilling_much, spilling_over_runs, head, another_appends, another_replaces,
+	others_win_every_race, nobody_knows, everybody_knows, write_fails, no_collection, what_is_kept,
+	touched_meanwhile, ttl_is_not_known, full, behind_a_read)

@@ -1,8 +1,7 @@
 /* Set commands on lists with segments: what they read, and that a pop leaves a list. */
 #include <stdio.h>
 
-#include "conversations.h"
-#include "server.h"
+#include "serving.h"
 
 #define SEGMENT "l00000000001.6.1"
 #define OTHER "l00000000002.2.1"
@@ -13,8 +12,6 @@ static const struct collection_options options = {
 	.base_size = 64, .segment_size = 4096, .log_size = 4096, .table_size = 4096, .cache = 1 << 20, .merges = 1
 };
 
-static struct server server;
-
 static void put(const char *key, const char *value)
 {
 	server_put(&server, slice_of(key, strlen(key)), slice_of(value, strlen(value)));
@@ -22,25 +19,10 @@ static void put(const char *key, const char *value)
 
 static void setup(void)
 {
-	fake_setup();
-	fake_takes(&options);
-	server_init(&server, &fake);
+	serving_setup(&options);
 	put("k." SEGMENT, "+a +b +a +c +d +b ");
 	put("k." OTHER, "+x +y ");
 	put("k", LIST);
-}
-
-static void teardown(void)
-{
-	server_free(&server);
-	fake_teardown();
-}
-
-static void asks_and_hears(const char *request, const char *reply)
-{
-	client_asks(request);
-	server_answer_all(&server);
-	client_is_told(reply);
 }
 
 static void is_stored(const char *base)
@@ -52,8 +34,7 @@ static void is_stored(const char *base)
 static void pops(const char *request)
 {
 	client_asks(request);
-	while (fake.calls[fake_oldest(&fake)].call.verb != CALL_CAS)
-		ck_assert(server_answer_one(&server));
+	(void)comes_to(CALL_CAS);
 }
 
 /* Answers all; gives the only member that the client was told. */
@@ -167,5 +148,5 @@ TEST(pops_are_compacted)
 	buf_free(&log);
 }
 
-SUITE_AROUND(list_as_set, setup, teardown, stays_a_list, loses_to_a_push, loses_to_another_value, a_segment_is_gone,
-	a_segment_is_changed, pops_are_compacted)
+SERVED(list_as_set, stays_a_list, loses_to_a_push, loses_to_another_value, a_segment_is_gone, a_segment_is_changed,
+	pops_are_compacted)

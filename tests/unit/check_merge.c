@@ -1,55 +1,18 @@
 /* Merging the runs of a set, in the background: what is read and written, what is left as it is, who comes between, what fails. */
 #include <stdio.h>
 
-#include "conversations.h"
-#include "stored.h"
+#include "serving.h"
 
 static const struct collection_options options = { .log_size = 16, .table_size = 60, .merges = 1 };
 
-static struct server server;
-static struct cupboard cupboard;
-static size_t seen;
-
 static void setup(void)
 {
-	fake_setup();
-	fake_takes(&options);
-	server_init(&server, &fake);
-	cupboard.random = 99; /* other ids than those of the fake */
+	serving_setup(&options);
 }
-
-static void teardown(void)
-{
-	server_free(&server);
-	cupboard_free(&cupboard);
-	fake_teardown();
-}
-
-#define stores(text) ck_assert_str_eq(stored_show(&server), (text))
-#define makes(letters) ck_assert_str_eq(stored_calls(&fake, &seen), (letters))
 
 static void put(const struct oplog_run *runs, size_t count, const char *log)
 {
 	stored_put(&server, &cupboard, "", runs, count, log);
-}
-
-static void asks_and_hears(const char *question, const char *reply)
-{
-	client_asks(question);
-	server_answer_all(&server);
-	client_is_told(reply);
-}
-
-/* Answers what comes before the next call of that kind on the base, or on another item. */
-static struct call *comes_to(enum call_verb verb, bool item)
-{
-	while (fake_waiting(&fake)) {
-		struct call *call = &fake.calls[fake_oldest(&fake)].call;
-		if (call->verb == verb && (call->key.n > 1) == item)
-			return call;
-		server_answer_one(&server);
-	}
-	ck_abort_msg("there was no such call");
 }
 
 static uint64_t merges(void)
@@ -76,7 +39,7 @@ TEST(all_in_one)
 	server_answer_one(&server);
 	server_answer_one(&server);
 	makes("ggg");
-	(void)comes_to(CALL_ADD, true);
+	(void)comes_to(CALL_ADD);
 	server_answer_all(&server);
 	client_is_told("OK\r\n");
 	stores("@[+a +b +d +e +f +g] ");
@@ -97,7 +60,7 @@ TEST(nobody_waits_for_it)
 	fake_takes(&reading);
 	put(runs, 2, "");
 	client_asks("scompact k\r\n");
-	(void)comes_to(CALL_ADD, true);
+	(void)comes_to(CALL_ADD);
 	size_t write = fake_oldest(&fake);
 	client_asks("sadd k x\r\nsmembers k\r\n");
 	for (size_t i = write + 1; i < fake.count; i++)
@@ -216,7 +179,7 @@ TEST(asked_for_twice)
 
 	put(runs, 2, "");
 	client_asks("scompact k\r\n");
-	(void)comes_to(CALL_ADD, true);
+	(void)comes_to(CALL_ADD);
 	asks_and_hears("sadd k x\r\nscompact k\r\n", "OK\r\nSTORED\r\nOK\r\n");
 	stores("@[+a +f +x] ");
 }
@@ -228,7 +191,7 @@ TEST(touched_meanwhile)
 	put(runs, 2, "");
 	server_find(&server, SLICE("k"))->expires = 500;
 	client_asks("scompact k\r\n");
-	ck_assert_int_eq(comes_to(CALL_ADD, true)->exptime, 500);
+	ck_assert_int_eq(comes_to(CALL_ADD)->exptime, 500);
 	server_answer_one(&server);
 	server_find(&server, SLICE("k"))->expires = 900;
 	server_answer_all(&server);
@@ -245,7 +208,7 @@ TEST(others_add)
 
 	put(runs, 2, "");
 	client_asks("scompact k\r\n");
-	(void)comes_to(CALL_ADD, true);
+	(void)comes_to(CALL_ADD);
 	/* To the log, and another proxy has spilled. */
 	more[0] = runs[0], more[1] = runs[1], more[2] = run_of("-a +q ", 9);
 	put(more, 3, "+new ");
@@ -263,7 +226,7 @@ static void comes_between(
 
 	put(two, 2, "");
 	client_asks("scompact k\r\n");
-	(void)comes_to(CALL_ADD, true);
+	(void)comes_to(CALL_ADD);
 	stored_put(&server, &cupboard, head, count ? runs : two, count ? count : 2, log);
 	server_answer_all(&server);
 	client_is_told("OK\r\n");
@@ -285,7 +248,7 @@ TEST(it_is_gone)
 
 	put(runs, 2, "");
 	client_asks("scompact k\r\n");
-	(void)comes_to(CALL_ADD, true);
+	(void)comes_to(CALL_ADD);
 	server_find(&server, SLICE("k"))->used = false;
 	server_answer_all(&server);
 	/* There was a set when it was asked for. */
@@ -337,9 +300,9 @@ TEST(a_call_fails)
 		asks_and_hears("sismember k x\r\n", "1\r\n");
 		client_asks("scompact k\r\n");
 		/* The log is spilled first. */
-		(void)comes_to(CALL_CAS, false);
+		(void)comes_to(CALL_CAS);
 		server_answer_one(&server);
-		(void)comes_to(cases[i].verb, cases[i].item);
+		(void)comes_to_one(cases[i].verb, cases[i].item);
 		fake_fail(&fake, RESULT_TIMED_OUT);
 		for (int n = 0; n < 200 && server_answer_one(&server); n++)
 			;
@@ -408,6 +371,6 @@ TEST(the_commit_fails)
 	}
 }
 
-SUITE_AROUND(merge, setup, teardown, all_in_one, nobody_waits_for_it, without_the_oldest, nothing_is_left, tables_stay,
-	in_slices, asked_for_twice, touched_meanwhile, others_add, others_change_it, it_is_gone, an_item_is_gone,
-	a_call_fails, the_commit_fails)
+SERVED(merge, all_in_one, nobody_waits_for_it, without_the_oldest, nothing_is_left, tables_stay, in_slices,
+	asked_for_twice, touched_meanwhile, others_add, others_change_it, it_is_gone, an_item_is_gone, a_call_fails,
+	the_commit_fails)

@@ -2,8 +2,7 @@
 #include <stdio.h>
 
 #include "collection/large.h"
-#include "conversations.h"
-#include "stored.h"
+#include "serving.h"
 
 static const struct collection_options options = {
 	.base_size = 64, .segment_size = 64, .log_size = 16, .table_size = 60
@@ -12,48 +11,18 @@ static const struct collection_options options = {
 /* So that a read does not find the base too large. */
 static const struct collection_options reading = { .log_size = 64, .table_size = 60 };
 
-static struct server server;
-static struct cupboard cupboard;
 static struct oplog_run run;
-static size_t seen;
 
 /* A large set of one run: its index and two tables. */
 static void setup(void)
 {
-	fake_setup();
-	fake_takes(&options);
-	server_init(&server, &fake);
-	cupboard.random = 99; /* other ids than those of the fake */
+	serving_setup(&options);
 	run = cupboard_log_run(&cupboard, "+a +b +c ", 2);
 }
-
-static void teardown(void)
-{
-	server_free(&server);
-	cupboard_free(&cupboard);
-	fake_teardown();
-}
-
-#define stores(text) ck_assert_str_eq(stored_show(&server), (text))
-#define makes(letters) ck_assert_str_eq(stored_calls(&fake, &seen), (letters))
 
 static void put(const char *log)
 {
 	stored_put(&server, &cupboard, "", &run, 1, log);
-}
-
-static void asks_and_hears(const char *question, const char *reply)
-{
-	client_asks(question);
-	server_answer_all(&server);
-	client_is_told(reply);
-}
-
-static struct call *comes_to(enum call_verb verb)
-{
-	while (fake_waiting(&fake) && fake.calls[fake_oldest(&fake)].call.verb != verb)
-		server_answer_one(&server);
-	return &fake.calls[fake_oldest(&fake)].call;
 }
 
 #define MANY "m01 m02 m03 m04 m05 m06 m07 m08 m09 m10 m11 m12 m13 m14"
@@ -294,6 +263,6 @@ TEST(popping_loses)
 	stores("@[+a +b|+c] -a -c -b ");
 }
 
-SUITE_AROUND(replace, setup, teardown, a_large_one_is_written_first, of_another, others_come_between,
-	never_in_place_of_anything_else, failures, touching, touching_what_changes, touching_fails, deleting,
-	delete_is_refused_early, popping, popping_loses)
+SERVED(replace, a_large_one_is_written_first, of_another, others_come_between, never_in_place_of_anything_else,
+	failures, touching, touching_what_changes, touching_fails, deleting, delete_is_refused_early, popping,
+	popping_loses)

@@ -3,32 +3,19 @@
 
 #include <stdio.h>
 
-#include "conversations.h"
-#include "server.h"
+#include "serving.h"
 #include "set_model.h"
 #include "util/check.h"
 #include "util/random.h"
 
 static struct collection_options options = { .log_size = 250, .table_size = 300, .merges = 1 };
-static struct server server;
 static struct run_writer writer;
 static struct table_model model;
-static struct cupboard cupboard; /* of a run to take tables over from */
 static size_t told;
 
 static void setup(void)
 {
-	fake_setup();
-	fake_takes(&options);
-	server_init(&server, &fake);
-	cupboard.random = 99; /* other ids than those of the writer */
-}
-
-static void teardown(void)
-{
-	server_free(&server);
-	cupboard_free(&cupboard);
-	fake_teardown();
+	serving_setup(&options);
 }
 
 static void answered(void *arg)
@@ -385,5 +372,4 @@ TEST(failures)
 	run_writer_fini(&writer);
 }
 
-SUITE_AROUND(
-	run_writer, setup, teardown, nothing, one_table, runs_of_all_kinds, folds, taking_over, times_to_live, failures)
+SERVED(run_writer, nothing, one_table, runs_of_all_kinds, folds, taking_over, times_to_live, failures)

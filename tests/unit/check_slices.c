@@ -2,8 +2,7 @@
 #include <stdio.h>
 
 #include "collection/set/answer.h"
-#include "conversations.h"
-#include "server.h"
+#include "serving.h"
 
 enum { MEMBERS = 20000, NAME = 12 };
 
@@ -11,30 +10,18 @@ static const struct collection_options options = {
 	.log_size = 4096, .table_size = 32768, .cache = 1 << 24, .merges = 1
 };
 
-static struct server server;
-
 static void setup(void)
 {
 	struct buf line = BUF_EMPTY;
 
-	fake_setup();
-	fake_takes(&options);
-	server_init(&server, &fake);
+	serving_setup(&options);
 	BUF_ADD(&line, "sset k");
 	for (int i = 0; i < MEMBERS; i++)
 		buf_printf(&line, " user-%07d", i);
 	BUF_ADD(&line, "\r\n\0");
-	asks(&fake, buf_slice(&line).p);
-	server_answer_all(&server);
-	client_is_told("STORED\r\n");
+	asks_and_hears(buf_slice(&line).p, "STORED\r\n");
 	buf_free(&line);
 	fake_has_time(&fake);
-}
-
-static void teardown(void)
-{
-	server_free(&server);
-	fake_teardown();
 }
 
 /* Asks, and gives how often the proxy paused before it replied with all members. */
@@ -121,4 +108,4 @@ TEST(a_range)
 	ck_assert_uint_ge(pauses("sscan k 1000000\r\n"), MEMBERS * (NAME + 1) / SET_SLICE);
 }
 
-SUITE_AROUND(slices, setup, teardown, all_members, one_for_all, algebra, a_range)
+SERVED(slices, all_members, one_for_all, algebra, a_range)

@@ -1,0 +1,64 @@
+/* Conversations with a server behind the fake, which has what a test puts there: runs of sets from a cupboard, or any item. */
+#ifndef UNIT_SERVING_H
+#define UNIT_SERVING_H
+
+#include "conversations.h"
+#include "stored.h"
+
+static struct server server;
+static struct cupboard cupboard;
+static size_t seen; /* calls that makes() has looked at */
+
+static inline void serving_setup(const struct collection_options *options)
+{
+	fake_setup();
+	fake_takes(options);
+	server_init(&server, &fake);
+	cupboard.random = 99; /* other ids than those of the fake */
+}
+
+static inline void serving_teardown(void)
+{
+	server_free(&server);
+	cupboard_free(&cupboard);
+	fake_teardown();
+}
+
+static inline void asks_and_hears(const char *request, const char *reply)
+{
+	client_asks(request);
+	server_answer_all(&server);
+	client_is_told(reply);
+}
+
+/* Answers what comes before the next call of that kind, on a base or, with `item`, on an item beside one. */
+static inline struct call *comes_to_one(enum call_verb verb, bool item)
+{
+	while (fake_waiting(&fake)) {
+		struct call *call = &fake.calls[fake_oldest(&fake)].call;
+		if (call->verb == verb && (!item || memchr(call->key.p, '.', call->key.n)))
+			return call;
+		server_answer_one(&server);
+	}
+	ck_abort_msg("there was no such call");
+}
+
+static inline struct call *comes_to(enum call_verb verb)
+{
+	return comes_to_one(verb, false);
+}
+
+/* What the set k is, as stored_show() has it; and the calls since the last time, as stored_calls() has them. */
+static inline void stores(const char *text)
+{
+	ck_assert_str_eq(stored_show(&server), text);
+}
+
+static inline void makes(const char *letters)
+{
+	ck_assert_str_eq(stored_calls(&fake, &seen), letters);
+}
+
+#define SERVED(name, ...) SUITE_AROUND(name, setup, serving_teardown, __VA_ARGS__)
+
+#endif

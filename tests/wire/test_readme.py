@@ -1,18 +1,64 @@
-"""The example of access in the README: its configuration and its session, as they stand there."""
+"""The examples of the README, as they stand there: loading a set again, and access with its configuration and its session."""
 import os
 import re
 import socket
 
+from case import WireTest
 from case_access import USERS, setlistd
 from case_tls import TlsTest
 from harness import HOST, PATIENCE, free_port, wait_until
+from matrix import CLIENTS
+from program import installed
 from readme import blocks
 from wire import Conn
 
 
+class Database:
+    """What the application would load from."""
+
+    def __init__(self):
+        self.rows = {"topic-1": [b"ann"]}
+
+    def members(self, topic):
+        return self.rows[topic]
+
+    def add(self, topic, member):
+        self.rows[topic].append(member)
+
+
+class Vanishing(WireTest):
+    """A set that is gone is loaded again, by the one who reads it and by the one who adds to it."""
+
+    def setUp(self):
+        super().setUp()
+        if not installed(next(client for client in CLIENTS if client.name == "pymemcache")):
+            self.skipTest("pymemcache is not installed")
+        _, self.proxy = self.pool(2, config='commands = "q|"')
+        self.conn = self.connect(self.proxy)
+        text = blocks("A set can vanish")
+        self.program = {"database": Database()}
+        exec("\n".join(text).replace("11311", str(self.proxy.port)), self.program)
+
+    def test_reader(self):
+        self.assertEqual(self.program["members"]("topic-1"), [b"ann"])
+        self.assertEqual(self.conn.ask("sismember topic-1 ann"), "1")
+        self.assertEqual(self.conn.ask("sadd topic-1 bob"), "STORED")
+        self.assertEqual(sorted(self.program["members"]("topic-1")), [b"ann", b"bob"])
+
+    def test_writer(self):
+        self.program["add"]("topic-1", b"bob")
+        self.assertEqual(self.conn.ask("smismember topic-1 ann bob"), "1 1")
+        self.assertEqual(self.conn.ask("sadd topic-1 cyd"), "STORED")
+        self.program["add"]("topic-1", b"dee")
+        self.assertEqual(self.conn.ask("smismember topic-1 ann bob cyd dee"), "1 1 1 1")
+        self.assertEqual(self.conn.ask("delete topic-1"), "DELETED")
+        self.program["add"]("topic-1", b"eve")
+        self.assertEqual(self.conn.ask("smismember topic-1 ann bob cyd eve"), "1 1 0 1")
+
+
 class Access(TlsTest):
     def configure(self, changes):
-        config = blocks("Access")[0]
+        config = blocks("Security")[0]
         for text, replacement in changes.items():
             self.assertEqual(config.count(text), 1, text)
             config = config.replace(text, replacement)
@@ -34,7 +80,7 @@ class Access(TlsTest):
 
     def log_in(self, conn):
         """The session of the README, behind a request that is refused."""
-        session = blocks("Access")[1].splitlines()
+        session = blocks("Security")[1].splitlines()
         self.assertEqual(conn.ask("get k"), "CLIENT_ERROR unauthenticated")
         conn.send("".join(f"{line}\r\n" for line in session if not line.startswith(" ")).encode())
         self.assertEqual(conn.line().decode(), session[-1].strip())

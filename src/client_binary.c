@@ -5,10 +5,9 @@
 #include "admin.h"
 #include "client_sasl.h"
 #include "collection/text/oplog.h"
-#include "command/collection_item.h"
-#include "command/get.h"
-#include "command/item_read.h"
+#include "command/item.h"
 #include "command/keys.h"
+#include "command/plain.h"
 #include "command/start.h"
 #include "generation.h"
 #include "protocol/reply.h"
@@ -59,7 +58,7 @@ static void was_read(struct waiter *waiter, const struct result *r)
 	struct read_task *read = (struct read_task *)((char *)waiter - offsetof(struct read_task, waiter));
 
 	if (read->touches)
-		get_touched(read->task.host, waiter->key, read->exptime, r);
+		item_touched(read->task.host, waiter->key, read->exptime, r);
 	if (r->status != RESULT_MISS || !read->head.quiet)
 		binary_reply_read(task_reply(&read->task), &read->head, waiter->key, r);
 	task_done(&read->task);
@@ -252,7 +251,7 @@ static const char *key_refusal(const struct host *host, const struct request *re
 	bool touches = request->command->id == COMMAND_GAT || request->command->id == COMMAND_TOUCH;
 
 	if (request->odd_key &&
-		(command_key_is(&rules->commands, key) || keys_event(rules, key) || collection_item_covers(host, key)))
+		(command_key_is(&rules->commands, key) || keys_event(rules, key) || plain_covers(host, key)))
 		return "CLIENT_ERROR key with spaces or control characters, which is no plain item";
 	if (touches && oplog_is_item_key(key))
 		return refused_item_key;

@@ -50,27 +50,22 @@ static void free_block(struct algebra_part *part)
 
 static void finish(struct algebra_task *a)
 {
-	struct buf *out, *failure = &a->task.scratch;
 	struct shared *text;
 
 	for (size_t i = 0; i < a->count; i++)
 		free_block(&a->parts[i]);
 	/* From here on the result is a part of the reply. */
 	task_use(&a->task, 0, a->result.cap);
-	out = task_reply(&a->task);
-	if (buf_size(failure)) {
-		buf_add_slice(out, buf_slice(failure));
-		buf_free(&a->result);
-	} else {
-		/* No space behind the last member. */
-		a->result.end -= buf_size(&a->result) > 0;
-		text = shared_create(&a->result);
-		reply_value_head(out, a->task.command->name, 0, buf_size(&text->text), NULL);
+	/* No space behind the last member. */
+	a->result.end -= buf_size(&a->result) > 0;
+	text = shared_create(&a->result);
+	if (!task_fails(&a->task)) {
+		reply_value_head(task_reply(&a->task), a->task.command->name, 0, buf_size(&text->text), NULL);
 		task_reply_shared(&a->task, text);
 		BUF_ADD(task_reply(&a->task), "\r\nEND\r\n");
-		shared_drop(text);
+		task_done(&a->task);
 	}
-	task_done(&a->task);
+	shared_drop(text);
 }
 
 /* --- reading --- */

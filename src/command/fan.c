@@ -68,8 +68,12 @@ static void ask_more(struct fan *fan)
 	}
 	fan->asking = false;
 	fan->complete |= fan->asked == fan->total;
-	if (fan->complete && fan->answered == fan->asked)
+	if (!fan->complete || fan->answered < fan->asked)
+		return;
+	if (fan->finish)
 		fan->finish(fan);
+	else
+		task_reply_end(fan->task);
 }
 
 static void resume(struct task *task)

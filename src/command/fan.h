@@ -25,7 +25,7 @@ struct fan {
 	/* The caller sets these, and clears the others. */
 	struct task *task;
 	bool (*ask)(struct fan *fan, struct fan_part *part); /* asks for the next key; false if there is none */
-	void (*finish)(struct fan *fan);                     /* all answers were replied: completes the task */
+	void (*finish)(struct fan *fan);                     /* all were replied: task_reply_end; NULL: the fan does */
 	bool (*waits)(const struct fan *fan);                /* the next key must wait for an earlier one; or NULL */
 	void (*abandon)(struct fan *fan);                    /* asked parts may stop early; or NULL */
 	char *parts;                                         /* memory of the ring, not cleared */

@@ -1,12 +1,6 @@
 /* get gets gat gats: one call for each key, to all servers in parallel. The reply is in the order of the request. */
-#include "command/get.h"
-
-#include "collection/lane/lanes.h"
-#include "collection/set/touch_delete.h"
-#include "command/collection_item.h"
 #include "command/fan.h"
-#include "command/item_read.h"
-#include "command/keyed.h"
+#include "command/item.h"
 #include "command/keys.h"
 #include "command/start.h"
 #include "protocol/reply.h"
@@ -24,21 +18,6 @@ struct get_task {
 	struct get_part parts[]; /* a ring; the keys lie behind it */
 };
 
-/* A failure is sent instead of END: a key that was not read must not look like a miss. The scratch has the first failure. */
-static void finish(struct fan *fan)
-{
-	struct buf *failure = &fan->task->scratch;
-
-	buf_add_slice(task_reply(fan->task), buf_size(failure) ? buf_slice(failure) : SLICE("END\r\n"));
-	task_done(fan->task);
-}
-
-void get_touched(struct host *host, struct slice key, int64_t exptime, const struct result *r)
-{
-	if (r->status == RESULT_HIT && key.n <= COLLECTION_KEY_MAX && !collection_item_covers(host, key))
-		touch_followers(host->lanes, key, r->value, exptime);
-}
-
 static void answered(struct waiter *waiter, const struct result *r)
 {
 	struct get_part *part = (struct get_part *)((char *)waiter - offsetof(struct get_part, waiter));
@@ -48,7 +27,7 @@ static void answered(struct waiter *waiter, const struct result *r)
 		reply_failure(&get->task.scratch, r);
 	if (r->status == RESULT_HIT) {
 		if (get->call.verb == CALL_GAT)
-			get_touched(get->task.host, waiter->key, get->call.exptime, r);
+			item_touched(get->task.host, waiter->key, get->call.exptime, r);
 		reply_value(fan_reply(&part->part, r->value.n), waiter->key, r, get->call.want & WANT_CAS);
 	}
 	fan_part_done(&part->part);
@@ -84,7 +63,7 @@ static void single_answered(struct waiter *waiter, const struct result *r)
 		return;
 	}
 	if (single->touches)
-		get_touched(task->host, waiter->key, single->exptime, r);
+		item_touched(task->host, waiter->key, single->exptime, r);
 	if (r->status == RESULT_HIT)
 		reply_value(task_reply(task), waiter->key, r, single->cas);
 	task_reply_line(task, "END");
@@ -136,7 +115,6 @@ void get_start(struct host *host, const struct request *request, void *owner)
 	get->fan = (struct fan){
 		.task = &get->task,
 		.ask = ask,
-		.finish = finish,
 		.parts = (char *)get->parts,
 		.stride = sizeof(struct get_part),
 		.ring = ring,

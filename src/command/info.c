@@ -50,15 +50,9 @@ static void describe(struct info_task *info, struct buf *out)
 
 static void end_one(struct info_task *info)
 {
-	struct buf *failure = &info->task.scratch, *out;
-
-	if (--info->pending)
+	if (--info->pending || task_fails(&info->task))
 		return;
-	out = task_reply(&info->task);
-	if (buf_size(failure))
-		buf_add_slice(out, buf_slice(failure));
-	else
-		describe(info, out);
+	describe(info, task_reply(&info->task));
 	task_done(&info->task);
 }
 

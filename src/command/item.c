@@ -1,12 +1,17 @@
-/* memcached's commands with one key and a reply of one line. Each is one call; delete and touch may be an operation. */
+/*
+ * memcached's commands with a reply of one line. Those with a key are one call each; delete and touch may be an operation. flush_all is
+ * a call to each server.
+ */
+#include "command/item.h"
+
 #include "collection/lane/lanes.h"
 #include "collection/large.h"
+#include "collection/set/touch_delete.h"
 #include "collection/text/oplog.h"
-#include "command/collection_item.h"
-#include "command/event_item.h"
-#include "command/keyed.h"
+#include "command/event.h"
 #include "command/keys.h"
 #include "command/outcome.h"
+#include "command/plain.h"
 #include "command/start.h"
 #include "protocol/reply.h"
 
@@ -158,12 +163,12 @@ void item_start(struct host *host, const struct request *request, void *owner)
 		keyed_set_start(host, request, owner);
 		return;
 	}
-	if (collection_item_covers(host, request->key)) {
-		collection_item_start(host, request, owner);
+	if (plain_covers(host, request->key)) {
+		plain_start(host, request, owner);
 		return;
 	}
 	if (keys_event(host->env.rules, request->key)) {
-		event_item_start(host, request, owner);
+		event_plain_start(host, request, owner);
 		return;
 	}
 	item = task_new(host, request, owner, sizeof(*item) + request->key.n);
@@ -203,7 +208,7 @@ static bool is_other_than_item(const struct host *host, struct slice key)
 {
 	const struct rules *rules = host->env.rules;
 
-	return collection_item_covers(host, key) || keys_event(rules, key) || oplog_is_item_key(key) ||
+	return plain_covers(host, key) || keys_event(rules, key) || oplog_is_item_key(key) ||
 		command_key_is(&rules->commands, key);
 }
 
@@ -225,4 +230,62 @@ void item_discard_start(struct host *host, const struct request *request, void *
 	lanes_call(host->lanes,
 		&(struct call){ .verb = CALL_DISCARD, .server = CALL_ANY_SERVER, .key = item->waiter.key },
 		&item->waiter);
+}
+
+/* --- reads, for tasks that write the reply --- */
+
+void item_read(struct host *host, const struct call *call, const void *owner, struct waiter *waiter)
+{
+	if (call->want & WANT_ENCODED)
+		lanes_call(host->lanes, call, waiter);
+	else if (plain_covers(host, call->key) && call->key.n <= COLLECTION_KEY_MAX)
+		plain_read(host, call, owner, waiter);
+	else if (keys_event(host->env.rules, call->key))
+		event_plain_read(host, call, waiter);
+	else
+		lanes_call(host->lanes, call, waiter);
+}
+
+void item_touched(struct host *host, struct slice key, int64_t exptime, const struct result *r)
+{
+	if (r->status == RESULT_HIT && key.n <= COLLECTION_KEY_MAX && !plain_covers(host, key))
+		touch_followers(host->lanes, key, r->value, exptime);
+}
+
+/* --- flush_all --- */
+
+struct flush_part {
+	struct waiter waiter;
+	struct flush_task *flush;
+};
+
+struct flush_task {
+	struct task task;
+	int pending;
+	struct flush_part parts[];
+};
+
+static void flushed(struct waiter *waiter, const struct result *r)
+{
+	struct flush_task *flush = ((struct flush_part *)waiter)->flush;
+	struct buf *failure = &flush->task.scratch;
+
+	if (result_failed(r) && buf_size(failure) == 0)
+		reply_failure(failure, r);
+	if (--flush->pending == 0 && !task_fails(&flush->task))
+		task_reply_line(&flush->task, "OK");
+}
+
+void flush_start(struct host *host, const struct request *request, void *owner)
+{
+	size_t size = sizeof(struct flush_task) + (size_t)host->env.servers * sizeof(struct flush_part);
+	struct flush_task *flush = task_new(host, request, owner, size);
+	struct call call = { .verb = CALL_FLUSH_ALL, .exptime = request->exptime };
+
+	flush->pending = host->env.servers;
+	for (call.server = 0; call.server < host->env.servers; call.server++) {
+		struct flush_part *part = &flush->parts[call.server];
+		*part = (struct flush_part){ { flushed, { "", 0 } }, flush };
+		lanes_call(host->lanes, &call, &part->waiter);
+	}
 }

@@ -1,7 +1,11 @@
-#include "command/keyed.h"
-
+/*
+ * Carries out commands as keys. Each is a task inside of the task of the get or set that names it. A get of many keys is a fan.
+ *
+ *     get q|scard|a b  -> command_key_parse -> scard a -> task inside -> command_key_value -> VALUE q|scard|a 0 1
+ *                      -> item_read of b                              -> VALUE b
+ */
 #include "command/fan.h"
-#include "command/item_read.h"
+#include "command/item.h"
 #include "command/keys.h"
 #include "command/start.h"
 #include "protocol/reply.h"
@@ -154,14 +158,6 @@ static struct part *part_of(struct nest *nest)
 	return (struct part *)((char *)nest - offsetof(struct part, nest));
 }
 
-static void finish(struct fan *fan)
-{
-	struct buf *failure = &fan->task->scratch;
-
-	buf_add_slice(task_reply(fan->task), buf_size(failure) ? buf_slice(failure) : SLICE("END\r\n"));
-	task_done(fan->task);
-}
-
 static void part_done(struct part *part)
 {
 	struct many *many = (struct many *)part->part.fan->task;
@@ -289,7 +285,6 @@ static void start_many(struct host *host, const struct request *request, void *o
 		.ask = ask,
 		.waits = waits,
 		.abandon = abandon,
-		.finish = finish,
 		.parts = (char *)many->parts,
 		.stride = sizeof(struct part),
 		.ring = ring,

@@ -55,15 +55,6 @@ static void single_read(struct op *op, const struct outcome *outcome)
 	task_done(task);
 }
 
-/* A failure is sent instead of END, since the reply is not complete. The first one waits in the scratch. */
-static void finish(struct fan *fan)
-{
-	struct buf *failure = &fan->task->scratch;
-
-	buf_add_slice(task_reply(fan->task), buf_size(failure) ? buf_slice(failure) : SLICE("END\r\n"));
-	task_done(fan->task);
-}
-
 static void part_read(struct op *op, const struct outcome *outcome)
 {
 	struct members_part *part = (struct members_part *)((char *)op - offsetof(struct members_part, op));
@@ -104,7 +95,6 @@ void members_start(struct host *host, const struct request *request, void *owner
 	members->fan = (struct fan){
 		.task = &members->task,
 		.ask = ask,
-		.finish = finish,
 		.parts = (char *)members->parts,
 		.stride = sizeof(struct members_part),
 		.ring = ring,

@@ -14,6 +14,9 @@ typedef void command_start(struct host *host, const struct request *request, voi
 #undef PROXY_COMMAND
 #undef COMMAND
 
+/* Start a get or gets of which some key is a command; and a set or cas whose key is one. */
+command_start keyed_get_start, keyed_set_start;
+
 /* Replies the error of a refused request, after what memcached does as well. `request->command` may be NULL. */
 void task_start_refused(struct host *host, const struct request *request, void *owner);
 

@@ -159,6 +159,21 @@ void task_reply_failure(struct task *task, const struct result *r)
 	task_done(task);
 }
 
+bool task_fails(struct task *task)
+{
+	if (buf_size(&task->scratch) == 0)
+		return false;
+	buf_add_slice(task_reply(task), buf_slice(&task->scratch));
+	task_done(task);
+	return true;
+}
+
+void task_reply_end(struct task *task)
+{
+	if (!task_fails(task))
+		task_reply_line(task, "END");
+}
+
 struct slice task_keep(char **at, struct slice s)
 {
 	struct slice copy = slice_of(*at, s.n);

@@ -92,6 +92,13 @@ void task_reply_line(struct task *task, const char *line);
 void task_reply_number(struct task *task, uint64_t n);
 void task_reply_failure(struct task *task, const struct result *r);
 
+/*
+ * For a task that keeps the first failure of its parts in the scratch, as the error line. If there is one, task_fails replies it instead
+ * of anything else, and gives true; then the task is done. task_reply_end replies it or END: then the task is done, too.
+ */
+bool task_fails(struct task *task);
+void task_reply_end(struct task *task);
+
 /* The time to live of what this request creates: its own exptime, or `ttl`, that of the rule. */
 static inline int64_t task_ttl(const struct request *request, int64_t ttl)
 {

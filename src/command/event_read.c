@@ -1,13 +1,196 @@
 /*
- * evrange evlast: the stored events, in order or newest first. First the counters of all buckets are read, which say how many
- * events there may be. Then a fan reads the events, bucket by bucket.
+ * evcount, evrange and evlast: the counters of a range of buckets, and the stored events behind them. evrange and evlast read the
+ * counters first, which say how many events there may be. Then a fan reads the events, bucket by bucket, in order or newest first.
  */
 #include "collection/lane/lanes.h"
-#include "command/counters.h"
 #include "command/event.h"
 #include "command/fan.h"
+#include "command/order.h"
 #include "protocol/reply.h"
 #include "util/num.h"
+
+/* --- the counters of a range of buckets, read in parallel: up to ORDER_EVENT_CALLS calls at a time --- */
+
+struct counters {
+	struct task *task;
+	void (*done)(struct counters *counters); /* all are read, or the task's scratch has an error line */
+	enum granularity bucket;
+	struct time_bucket_range range;
+	size_t count, asked, answered; /* counters: to read, and of these asked for and answered */
+	size_t size, key_size;         /* bytes of the memory at `all`, and of each key */
+	struct counter *all;           /* in the order of their buckets */
+};
+
+struct counter {
+	struct waiter waiter;
+	struct counters *counters;
+	uint64_t value;
+};
+
+static void counter_answered(struct waiter *waiter, const struct result *r);
+
+/* memcached pads a number that has become shorter with spaces. */
+static bool parse_count(struct slice value, uint64_t *out)
+{
+	while (value.n && value.p[value.n - 1] == ' ')
+		value.n--;
+	return num_parse_u64(value, out);
+}
+
+/* The keys, all of one length, lie behind the counters. They differ in the name of their bucket at the end. */
+static char *counter_key(const struct counters *counters, size_t i)
+{
+	return (char *)(counters->all + (counters->range.last - counters->range.first + 1)) + i * counters->key_size;
+}
+
+static void make_counter(struct counters *counters, size_t i)
+{
+	char name[TIME_BUCKET_NAME_MAX], *at = counter_key(counters, i);
+	size_t n = time_bucket_name(counters->bucket, counters->range.first + (int64_t)i, name);
+
+	if (i > 0)
+		memcpy(at, counter_key(counters, 0), counters->key_size - n);
+	memcpy(at + counters->key_size - n, name, n);
+	counters->all[i] = (struct counter){ { counter_answered, slice_of(at, counters->key_size) }, counters, 0 };
+}
+
+/* Asks for more counters, and makes their keys, a limited number at a time, so that other work gets through. */
+static void ask_counters(struct counters *counters)
+{
+	size_t share = counters->task->host->calls_max,
+	       most = share && share < ORDER_EVENT_CALLS ? share : ORDER_EVENT_CALLS;
+	struct call call = { .verb = CALL_GET, .want = WANT_VALUE, .server = CALL_ANY_SERVER };
+
+	while (counters->asked < counters->count && counters->asked - counters->answered < most) {
+		struct counter *counter = &counters->all[counters->asked];
+		make_counter(counters, counters->asked++);
+		call.key = counter->waiter.key;
+		lanes_call(counters->task->host->lanes, &call, &counter->waiter);
+	}
+}
+
+static void counter_answered(struct waiter *waiter, const struct result *r)
+{
+	struct counter *counter = (struct counter *)waiter;
+	struct counters *counters = counter->counters;
+	struct buf *failure = &counters->task->scratch;
+
+	if (buf_size(failure) == 0) {
+		if (r->status == RESULT_HIT && !parse_count(r->value, &counter->value))
+			reply_text(failure, "CLIENT_ERROR value is not a counter");
+		else if (result_failed(r))
+			reply_failure(failure, r);
+		/* Nobody reads this. It ends the task, whose memory counts for no client any more. */
+		else if (counters->task->abandoned)
+			reply_text(failure, "SERVER_ERROR client closed");
+	}
+	counters->answered++;
+	if (buf_size(failure))
+		counters->count = counters->asked;
+	ask_counters(counters);
+	if (counters->answered == counters->count)
+		counters->done(counters);
+}
+
+/*
+ * Starts to read for a task, which uses the memory until counters_free. `counters` must not move until then; `type` is borrowed for
+ * the call. If the task is abandoned, this ends early, as a failure.
+ */
+static void counters_read(struct counters *counters, struct task *task, const struct event_rule *rule,
+	struct slice type, struct time_bucket_range range, void (*done)(struct counters *counters))
+{
+	size_t n = (size_t)(range.last - range.first) + 1;
+	struct buf key = BUF_EMPTY;
+
+	time_bucket_key(rule, type, range.first, &key);
+	*counters = (struct counters){
+		.task = task,
+		.done = done,
+		.range = range,
+		.count = n,
+		.size = n * (sizeof(struct counter) + buf_size(&key)),
+		.key_size = buf_size(&key),
+		.bucket = rule->bucket,
+	};
+	counters->all = pool_get(task->host->env.pool, counters->size);
+	task_use(task, counters->size, 0);
+	memcpy(counter_key(counters, 0), buf_slice(&key).p, buf_size(&key));
+	buf_free(&key);
+	ask_counters(counters);
+}
+
+/* The count of a bucket of the range; 0 if it has no counter. */
+static uint64_t counters_get(const struct counters *counters, int64_t bucket)
+{
+	return counters->all[bucket - counters->range.first].value;
+}
+
+static void counters_free(struct counters *counters)
+{
+	task_use(counters->task, 0, counters->size);
+	pool_put(counters->task->host->env.pool, counters->all, counters->size);
+}
+
+/* --- evcount --- */
+
+struct count_task {
+	struct task task;
+	struct counters counters;
+	enum granularity bucket;
+	char type[];
+};
+
+static void counts_read(struct counters *counters)
+{
+	struct count_task *count = (struct count_task *)((char *)counters - offsetof(struct count_task, counters));
+	bool failed = buf_size(&count->task.scratch);
+	struct buf *out = task_reply(&count->task);
+	char name[TIME_BUCKET_NAME_MAX];
+
+	for (int64_t bucket = counters->range.first; !failed && bucket <= counters->range.last; bucket++) {
+		size_t n = time_bucket_name(count->bucket, bucket, name);
+		BUF_ADD(out, "COUNT ");
+		buf_add(out, name, n);
+		BUF_ADD(out, " ");
+		reply_number(out, counters_get(counters, bucket));
+	}
+	counters_free(counters);
+	task_reply_end(&count->task);
+}
+
+void evcount_start(struct host *host, const struct request *request, void *owner)
+{
+	const struct event_rule *rule = rules_event(host->env.rules, request->key);
+	struct slice rest = request->rest, from = slice_token(&rest), to = slice_token(&rest);
+	struct time_bucket_range range, end;
+	struct count_task *count;
+	char *at;
+
+	if (event_refuses_type(host, request, owner))
+		return;
+	if (!event_buckets(host, rule, from, &range) || slice_token(&rest).n) {
+		task_refuse(host, request, owner, "CLIENT_ERROR bad bucket");
+		return;
+	}
+	if (to.n) {
+		if (!event_buckets(host, rule, to, &end) || end.last < range.first) {
+			task_refuse(host, request, owner, "CLIENT_ERROR bad bucket");
+			return;
+		}
+		range.last = end.last;
+	}
+	if (range.last - range.first >= TIME_BUCKET_RANGE_MAX) {
+		task_refuse(host, request, owner, "CLIENT_ERROR too many buckets");
+		return;
+	}
+	count = task_new(host, request, owner, sizeof(*count) + request->key.n);
+	at = count->type;
+	(void)task_keys(&count->task, task_keep(&at, request->key), 1);
+	count->bucket = rule->bucket;
+	counters_read(&count->counters, &count->task, rule, request->key, range, counts_read);
+}
+
+/* --- evrange and evlast --- */
 
 /*
  * Holes are numbers without an event: it was evicted, or only counted. evlast leaves a bucket after HOLES_IN_A_ROW, and stops
@@ -43,11 +226,8 @@ struct events_task {
 
 static void end(struct events_task *events)
 {
-	struct buf *failure = &events->task.scratch;
-
-	buf_add_slice(task_reply(&events->task), buf_size(failure) ? buf_slice(failure) : SLICE("END\r\n"));
 	counters_free(&events->counters);
-	task_done(&events->task);
+	task_reply_end(&events->task);
 }
 
 /* Makes `bucket` the current one, and clips the requested numbers to its count. */
@@ -183,7 +363,7 @@ static bool ask(struct fan *fan, struct fan_part *fan_part)
 	return true;
 }
 
-static void finish(struct fan *fan)
+static void events_read(struct fan *fan)
 {
 	struct events_task *events = (struct events_task *)fan->task;
 
@@ -227,7 +407,7 @@ static void counted(struct counters *counters)
 	events->fan = (struct fan){
 		.task = &events->task,
 		.ask = ask,
-		.finish = finish,
+		.finish = events_read,
 		.parts = pool_get(host->env.pool, events->ring_size),
 		.stride = stride,
 		.ring = ring,
@@ -252,11 +432,6 @@ static struct events_task *new_events(struct host *host, const struct request *r
 	events->prefix = BUF_EMPTY;
 	events->type = task_keys(&events->task, task_keep(&at, request->key), 1);
 	return events;
-}
-
-static void read_counters(struct events_task *events, struct time_bucket_range range)
-{
-	counters_read(&events->counters, &events->task, events->rule, events->type, range, counted);
 }
 
 void evrange_start(struct host *host, const struct request *request, void *owner)
@@ -286,7 +461,7 @@ void evrange_start(struct host *host, const struct request *request, void *owner
 	events = new_events(host, request, owner);
 	events->first = first;
 	events->last = last;
-	read_counters(events, range);
+	counters_read(&events->counters, &events->task, events->rule, events->type, range, counted);
 }
 
 void evlast_start(struct host *host, const struct request *request, void *owner)
@@ -319,5 +494,5 @@ void evlast_start(struct host *host, const struct request *request, void *owner)
 	events = new_events(host, request, owner);
 	events->newest = true;
 	events->limit = (size_t)n;
-	read_counters(events, range);
+	counters_read(&events->counters, &events->task, events->rule, events->type, range, counted);
 }

@@ -1,4 +1,4 @@
-#include "command/collection_item.h"
+#include "command/plain.h"
 
 #include "collection/adopted/encodings/encodings.h"
 #include "collection/lane/lanes.h"
@@ -8,7 +8,7 @@
 #include "protocol/failure.h"
 #include "protocol/reply.h"
 
-bool collection_item_covers(const struct host *host, struct slice key)
+bool plain_covers(const struct host *host, struct slice key)
 {
 	return host->env.rules->collection_count && rules_collection(host->env.rules, key)->plain_verbs;
 }
@@ -88,7 +88,7 @@ static void was_touched(struct op *op, const struct outcome *outcome)
 		failure_keep(&r->failure, outcome->result);
 }
 
-void collection_item_read(struct host *host, const struct call *call, const void *owner, struct waiter *waiter)
+void plain_read(struct host *host, const struct call *call, const void *owner, struct waiter *waiter)
 {
 	size_t size = sizeof(struct reading) + call->key.n;
 	struct reading *r = pool_get(host->env.pool, size);
@@ -116,7 +116,7 @@ void collection_item_read(struct host *host, const struct call *call, const void
 
 /* --- writing --- */
 
-struct collection_item_task {
+struct plain_task {
 	struct task task;
 	struct op op;
 	char key[];
@@ -124,8 +124,7 @@ struct collection_item_task {
 
 static void stored(struct op *op, const struct outcome *outcome)
 {
-	struct collection_item_task *v =
-		(struct collection_item_task *)((char *)op - offsetof(struct collection_item_task, op));
+	struct plain_task *v = (struct plain_task *)((char *)op - offsetof(struct plain_task, op));
 	enum command_id id = v->task.command->id;
 
 	switch (outcome->status) {
@@ -224,11 +223,11 @@ static struct op op_of(const struct collection_rule *rule, const struct request 
 	return op;
 }
 
-void collection_item_start(struct host *host, const struct request *request, void *owner)
+void plain_start(struct host *host, const struct request *request, void *owner)
 {
 	const struct collection_rule *rule = rules_collection(host->env.rules, request->key);
 	struct buf log = BUF_EMPTY;
-	struct collection_item_task *v;
+	struct plain_task *v;
 	bool removes = rule->type == COLLECTION_SET && request->command->id == COMMAND_PREPEND;
 	const char *error = NULL;
 	char *at;

@@ -2,18 +2,18 @@
  * memcached's item commands on a collection, for clients that have no others. If a rule says `plain_verbs`, its collections are
  * read and written as items: each member, followed by the rule's delimiter.
  */
-#ifndef COMMAND_COLLECTION_ITEM_H
-#define COMMAND_COLLECTION_ITEM_H
+#ifndef COMMAND_PLAIN_H
+#define COMMAND_PLAIN_H
 
 #include "command/task.h"
 
 /* Whether the key's rule says plain_verbs. */
-bool collection_item_covers(const struct host *host, struct slice key);
+bool plain_covers(const struct host *host, struct slice key);
 
 /* Starts a storage command, arithmetic, delete or touch on such a key. */
-void collection_item_start(struct host *host, const struct request *request, void *owner);
+void plain_start(struct host *host, const struct request *request, void *owner);
 
 /* Carries out a GET or GAT on such a key, with the result that the item would have. The waiter is as in env.call. */
-void collection_item_read(struct host *host, const struct call *call, const void *owner, struct waiter *waiter);
+void plain_read(struct host *host, const struct call *call, const void *owner, struct waiter *waiter);
 
 #endif

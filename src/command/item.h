@@ -1,10 +1,13 @@
 /* Reads of items, as a client names them: a rule may make something else of a key. */
-#ifndef COMMAND_ITEM_READ_H
-#define COMMAND_ITEM_READ_H
+#ifndef COMMAND_ITEM_H
+#define COMMAND_ITEM_H
 
 #include "command/host.h"
 
 /* Carries out a GET or GAT for a client. The waiter is as in env.call. */
 void item_read(struct host *host, const struct call *call, const void *owner, struct waiter *waiter);
+
+/* To be called with the result of item_read for a GAT: it sets the time to live of the other items of a set or list, too. */
+void item_touched(struct host *host, struct slice key, int64_t exptime, const struct result *r);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef ADMIN_H
 #define ADMIN_H
 
-#include "client.h"
+#include "client/client.h"
 
 /* Carries out a request, and appends its reply to `out`. */
 typedef void admin_command(struct client *client, const struct request *request, struct buf *out);

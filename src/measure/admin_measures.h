@@ -2,9 +2,9 @@
 #ifndef MEASURE_ADMIN_MEASURES_H
 #define MEASURE_ADMIN_MEASURES_H
 
-#include "daemon.h"
 #include "upstream/servers.h"
 #include "util/buf.h"
+#include "worker/daemon.h"
 
 /*
  * Appends the lines of a group, without END. Gives false if there is no such group. `servers` are those whose latencies are shown;

@@ -14,6 +14,7 @@
 #include "net/loop.h"
 #include "protocol/command.h"
 #include "util/histogram.h"
+#include "worker/daemon.h"
 
 /* The classes are the counters from COUNT_cmd_get to COUNT_cmd_refused, which is of what is no command. */
 enum { LATENCY_CLASSES = COUNT_cmd_refused + 1 };

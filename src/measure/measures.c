@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "util/alloc.h"
-#include "worker.h"
+#include "worker/worker.h"
 
 static uint64_t now_ms(clockid_t clock)
 {

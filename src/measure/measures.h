@@ -5,11 +5,11 @@
 #ifndef MEASURE_MEASURES_H
 #define MEASURE_MEASURES_H
 
-#include "daemon.h"
 #include "measure/hotkeys.h"
 #include "measure/largest.h"
 #include "measure/latency.h"
 #include "measure/slow.h"
+#include "worker/daemon.h"
 
 /*
  * Latencies since the start or the last `stats reset`. `class` is a counter from COUNT_cmd_get to COUNT_cmd_refused, less than

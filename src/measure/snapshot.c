@@ -4,7 +4,7 @@
 #include <time.h>
 
 #include "util/alloc.h"
-#include "worker.h"
+#include "worker/worker.h"
 
 static uint64_t load(const atomic_uint_fast64_t *counter)
 {

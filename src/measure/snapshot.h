@@ -7,8 +7,8 @@
 
 #include <stdbool.h>
 
-#include "daemon.h"
 #include "util/histogram.h"
+#include "worker/daemon.h"
 
 struct snapshot {
 	int64_t time, started; /* Unix time */

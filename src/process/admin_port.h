@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "daemon.h"
+#include "worker/daemon.h"
 
 struct admin_port;
 struct event_base;

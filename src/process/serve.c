@@ -13,8 +13,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "admission.h"
-#include "daemon.h"
 #include "process/admin_port.h"
 #include "process/control.h"
 #include "process/descriptors.h"
@@ -24,7 +22,9 @@
 #include "upstream/server_news.h"
 #include "util/alloc.h"
 #include "util/log.h"
-#include "worker.h"
+#include "worker/admission.h"
+#include "worker/daemon.h"
+#include "worker/worker.h"
 
 static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
 enum { SIGNALS = sizeof(signals) / sizeof(signals[0]) };

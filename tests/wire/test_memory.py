@@ -10,7 +10,7 @@ from stored import stats
 from wire import Closed
 
 MIB = 1 << 20
-LIMITS_WITHIN_TURN = 256 * 1024  # of client_limits.h
+LIMITS_WITHIN_TURN = 256 * 1024  # of client/bounds.h
 SETS_FIRST = 8  # of order.h: sets that one request reads at first
 
 

@@ -1,12 +1,12 @@
-#include "client_reply.h"
+#include "client/reply.h"
 
 #include <assert.h>
 
-#include "client.h"
-#include "client_limits.h"
-#include "client_peer.h"
-#include "client_window.h"
-#include "generation.h"
+#include "client/bounds.h"
+#include "client/client.h"
+#include "client/peer.h"
+#include "client/window.h"
+#include "worker/generation.h"
 
 enum {
 	BATCH_REPLIES = 16,  /* replies that are written without waiting for more */

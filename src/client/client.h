@@ -7,15 +7,15 @@
  * Tasks are queued in the order of their requests. The first one writes to the connection's buffer. Each other task writes to a
  * buffer of its own, task.spill, which is moved to the connection's buffer when the task becomes the first.
  */
-#ifndef CLIENT_H
-#define CLIENT_H
+#ifndef CLIENT_CLIENT_H
+#define CLIENT_CLIENT_H
 
 #include "command/task.h"
 #include "command/turns.h"
 #include "net/stream.h"
-#include "worker.h"
+#include "worker/worker.h"
 
-/* For client_limits.c and client_window.c. All times are milliseconds of the loop. */
+/* For bounds.c and window.c. All times are milliseconds of the loop. */
 struct client_limits {
 	TAILQ_ENTRY(client) rank, attended;
 	size_t held;       /* bytes of memory that the daemon counts for it */
@@ -46,8 +46,8 @@ struct client {
 	bool skip_end;                   /* and a line end behind them */
 	size_t owed; /* bytes of input read before the daemon began to drain, whose requests are answered */
 	struct client_limits limits;
-	struct client_auth *auth;     /* see client_auth.h; NULL once it is authenticated, or if it need not be */
-	struct turn turn;             /* see client_turns.h */
+	struct client_auth *auth;     /* see auth.h; NULL once it is authenticated, or if it need not be */
+	struct turn turn;             /* see turns.h */
 	struct server_turns *turn_at; /* where it has a turn or waits for one; else NULL */
 	uint32_t unsent;              /* replies since the last write */
 	bool barrier : 1;             /* the next request waits until all tasks are done */
@@ -60,7 +60,7 @@ struct client {
 	bool settled : 1;             /* lingers, and has sent nothing meanwhile */
 	bool is_attended : 1;         /* the timer of the worker checks it */
 	bool has_spoken : 1;          /* its first byte has come, which says whether */
-	bool is_binary : 1;           /* it speaks the binary protocol: see client_binary.h */
+	bool is_binary : 1;           /* it speaks the binary protocol: see binary.h */
 	uint64_t watched;             /* `produced` at the last client_watch */
 	struct worker *destination;   /* the worker to move to, or NULL */
 	uint64_t began;               /* when the requests that are read now came; microseconds */

@@ -1,7 +1,7 @@
-#include "client_sasl.h"
+#include "client/sasl.h"
 
-#include "client_auth.h"
-#include "client_binary.h"
+#include "client/auth.h"
+#include "client/binary.h"
 #include "config/users.h"
 #include "protocol/login.h"
 #include "util/log.h"

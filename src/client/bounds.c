@@ -1,4 +1,4 @@
-#include "client_limits.h"
+#include "client/bounds.h"
 
 #include <assert.h>
 #include <event2/event.h>
@@ -6,9 +6,9 @@
 #include <malloc.h>
 #endif
 
-#include "client_auth.h"
-#include "client_peer.h"
-#include "client_window.h"
+#include "client/auth.h"
+#include "client/peer.h"
+#include "client/window.h"
 #include "util/log.h"
 
 enum {

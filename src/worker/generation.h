@@ -4,8 +4,8 @@
  * in the new one when all its earlier ones are answered. So no operation meets two rings, and the order of each client's requests
  * stays. What two generations do at once to one key is safe, as with two proxies.
  */
-#ifndef GENERATION_H
-#define GENERATION_H
+#ifndef WORKER_GENERATION_H
+#define WORKER_GENERATION_H
 
 #include "collection/lane/lanes.h"
 #include "command/host.h"

@@ -2,7 +2,7 @@
 #ifndef CLIENT_SASL_H
 #define CLIENT_SASL_H
 
-#include "client.h"
+#include "client/client.h"
 #include "protocol/binary.h"
 
 /* As client_auth_take. A client that asks for anything else before it is authenticated is refused and closed, as by memcached. */

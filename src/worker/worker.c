@@ -1,12 +1,12 @@
-#include "worker.h"
+#include "worker/worker.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "client.h"
-#include "client_limits.h"
+#include "client/bounds.h"
+#include "client/client.h"
 #include "collection/machines.h"
 #include "net/tls.h"
 #include "upstream/resolver.h"

@@ -1,6 +1,6 @@
 /* Which new connections are let in, and which worker serves each. */
-#ifndef ADMISSION_H
-#define ADMISSION_H
+#ifndef WORKER_ADMISSION_H
+#define WORKER_ADMISSION_H
 
 struct tls;
 

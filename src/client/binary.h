@@ -9,7 +9,7 @@
 #ifndef CLIENT_BINARY_H
 #define CLIENT_BINARY_H
 
-#include "client.h"
+#include "client/client.h"
 #include "protocol/binary.h"
 
 /* Whether the client speaks it. As in memcached, the first byte of the connection decides. `in` is not empty. */

@@ -1,25 +1,25 @@
-#include "client.h"
+#include "client/client.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
 #include "admin.h"
-#include "client_auth.h"
-#include "client_binary.h"
-#include "client_limits.h"
-#include "client_peer.h"
-#include "client_reply.h"
-#include "client_sasl.h"
-#include "client_turns.h"
-#include "client_window.h"
+#include "client/auth.h"
+#include "client/binary.h"
+#include "client/bounds.h"
+#include "client/peer.h"
+#include "client/reply.h"
+#include "client/sasl.h"
+#include "client/turns.h"
+#include "client/window.h"
 #include "command/keys.h"
 #include "command/start.h"
-#include "generation.h"
 #include "protocol/reply.h"
 #include "util/alloc.h"
 #include "util/escape.h"
 #include "util/log.h"
+#include "worker/generation.h"
 
 static struct client *client_of(struct stream *stream)
 {

@@ -1,10 +1,10 @@
-#include "admission.h"
+#include "worker/admission.h"
 
-#include "client.h"
-#include "client_limits.h"
-#include "client_peer.h"
+#include "client/bounds.h"
+#include "client/client.h"
+#include "client/peer.h"
 #include "process/descriptors.h"
-#include "worker.h"
+#include "worker/worker.h"
 
 /* No place is left: a worker may have one with a client that is not authenticated, or with replace_idle the one silent longest. */
 static void find_place(const struct worker *own, int fd, struct tls *tls)

@@ -1,4 +1,4 @@
-#include "client_window.h"
+#include "client/window.h"
 
 enum {
 	VALUES_FIRST = 4, /* that may be under way before one has come */

@@ -3,8 +3,8 @@
  * and their appends to a key to fewer calls. A thread hands half of its busy clients to the least loaded one, but only if its load
  * reaches thread_load and other cores are idle.
  */
-#ifndef BALANCE_H
-#define BALANCE_H
+#ifndef WORKER_BALANCE_H
+#define WORKER_BALANCE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -6,7 +6,7 @@
 #ifndef CLIENT_TURNS_H
 #define CLIENT_TURNS_H
 
-#include "client.h"
+#include "client/client.h"
 
 struct generation;
 

@@ -1,21 +1,21 @@
 /* A worker thread: its loop, clients, connections to servers, and lanes. Workers share struct daemon only. */
-#ifndef WORKER_H
-#define WORKER_H
+#ifndef WORKER_WORKER_H
+#define WORKER_WORKER_H
 
 #include <semaphore.h>
 
-#include "balance.h"
-#include "daemon.h"
-#include "generation.h"
 #include "measure/meter.h"
 #include "net/loop.h"
+#include "worker/balance.h"
+#include "worker/daemon.h"
+#include "worker/generation.h"
 
 struct client;
 struct tls;
 
 enum { CLIENT_RANKS = 48 };
 
-/* For client_limits.c. */
+/* For bounds.c. */
 struct limits {
 	TAILQ_HEAD(client_list, client) attended; /* those that the timer looks after */
 	struct event tick;
@@ -28,7 +28,7 @@ struct limits {
 	size_t counted;      /* of that, in the total of the daemon */
 	atomic_uint highest; /* rank of a client */
 	atomic_bool asked_to_reclaim;
-	TAILQ_HEAD(client_auth_list, client_auth) strangers; /* see client_auth.h */
+	TAILQ_HEAD(client_auth_list, client_auth) strangers; /* see auth.h */
 	atomic_uint_fast64_t oldest;                         /* as limits_oldest gives it */
 };
 

@@ -1,6 +1,6 @@
 /* What the main thread and the workers share. */
-#ifndef DAEMON_H
-#define DAEMON_H
+#ifndef WORKER_DAEMON_H
+#define WORKER_DAEMON_H
 
 #include <pthread.h>
 #include <stdatomic.h>

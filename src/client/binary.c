@@ -1,17 +1,17 @@
-#include "client_binary.h"
+#include "client/binary.h"
 
 #include <assert.h>
 
 #include "admin.h"
-#include "client_sasl.h"
+#include "client/sasl.h"
 #include "collection/text/oplog.h"
 #include "command/item.h"
 #include "command/keys.h"
 #include "command/plain.h"
 #include "command/start.h"
-#include "generation.h"
 #include "protocol/reply.h"
 #include "util/num.h"
+#include "worker/generation.h"
 
 static struct host *host_of(struct client *c)
 {

@@ -1,4 +1,4 @@
-#include "client_peer.h"
+#include "client/peer.h"
 
 #include <stdio.h>
 #include <sys/socket.h>

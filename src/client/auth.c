@@ -1,10 +1,10 @@
-#include "client_auth.h"
+#include "client/auth.h"
 
 #include <stdlib.h>
 
-#include "client_limits.h"
-#include "client_peer.h"
-#include "client_window.h"
+#include "client/bounds.h"
+#include "client/peer.h"
+#include "client/window.h"
 #include "config/users.h"
 #include "protocol/login.h"
 #include "util/alloc.h"

@@ -1,10 +1,10 @@
-#include "generation.h"
+#include "worker/generation.h"
 
 #include <stdlib.h>
 
 #include "admin.h"
-#include "client_reply.h"
-#include "client_turns.h"
+#include "client/reply.h"
+#include "client/turns.h"
 #include "collection/machines.h"
 #include "util/alloc.h"
 #include "util/random.h"

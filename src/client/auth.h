@@ -13,7 +13,7 @@
 #ifndef CLIENT_AUTH_H
 #define CLIENT_AUTH_H
 
-#include "client.h"
+#include "client/client.h"
 
 /* Of a client that is not authenticated. */
 struct client_auth {

@@ -1,11 +1,11 @@
-#include "balance.h"
+#include "worker/balance.h"
 
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "client.h"
-#include "worker.h"
+#include "client/client.h"
+#include "worker/worker.h"
 
 enum {
 	WINDOW_MS = 100,

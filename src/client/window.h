@@ -5,7 +5,7 @@
 #ifndef CLIENT_WINDOW_H
 #define CLIENT_WINDOW_H
 
-#include "client.h"
+#include "client/client.h"
 
 void window_open(struct client *client);
 

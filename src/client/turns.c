@@ -1,11 +1,11 @@
-#include "client_turns.h"
+#include "client/turns.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
-#include "client_window.h"
-#include "generation.h"
+#include "client/window.h"
 #include "util/alloc.h"
+#include "worker/generation.h"
 
 /* Of one server. */
 struct server_turns {

@@ -7,10 +7,10 @@
  * A client stands in up to two lists of its worker: of those that take about as much memory, and of those that the worker's timer
  * looks after.
  */
-#ifndef CLIENT_LIMITS_H
-#define CLIENT_LIMITS_H
+#ifndef CLIENT_BOUNDS_H
+#define CLIENT_BOUNDS_H
 
-#include "client.h"
+#include "client/client.h"
 
 enum { LIMITS_AFTER_READ = 16 * 1024, LIMITS_WITHIN_TURN = 256 * 1024 };
 

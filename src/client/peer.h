@@ -4,7 +4,7 @@
 
 #include <arpa/inet.h>
 
-#include "client.h"
+#include "client/client.h"
 #include "util/log.h"
 
 enum { CLIENT_PEER = INET6_ADDRSTRLEN + 16 };

@@ -1,7 +1,6 @@
 """setlistd beside an application: what the README says about it, and clients that come and go."""
 import os
 import shlex
-import signal
 import subprocess
 import sys
 import tempfile
@@ -124,12 +123,11 @@ class ComeAndGo(Scratch):
         """More than are accepted in one turn, all of which wait before the first one is."""
         for args in ((), ("-t", "2")):
             self.serve(*args, config=EVENLY)
-            self.proxy.process.signal(signal.SIGSTOP)
-            os.waitid(os.P_PID, self.proxy.pid, os.WSTOPPED)
+            self.proxy.process.pause()
             conns = [self.connect(place) for _ in range(200) for place in (self.proxy.port, self.path)]
             for conn in conns:
                 conn.send(b"get key\r\n")
-            self.proxy.process.signal(signal.SIGCONT)
+            self.proxy.process.resume()
             for conn in conns:
                 self.assertEqual(conn.read_values()[0]["key"][1], b"value")
             self.proxy.stop()

@@ -2,7 +2,6 @@
 import contextlib
 import os
 import re
-import signal
 import ssl
 import subprocess
 import sys
@@ -87,15 +86,14 @@ class Clients(TlsTest):
             begun, rest = 300000, 65536 - len(asked) - 2
             conn.send(b"set k 0 0 %d\r\n" % (begun + rest) + b"x" * begun)
             wait_until("that is read", PATIENCE, lambda: backlog(conn.sock)[1] == 0)
-            self.proxy.process.signal(signal.SIGSTOP)
-            os.waitid(os.P_PID, self.proxy.pid, os.WSTOPPED)
+            self.proxy.process.pause()
             before = conn.sock.sent
             last = b"x" * rest + b"\r\n" + asked  # as much as is read at once, in records of 1000 bytes
             for start in range(0, len(last), 1000):
                 conn.send(last[start:start + 1000])
             conn.send(b"get a\r\n")
             wait_until("all is there", PATIENCE, lambda: backlog(conn.sock)[1] == conn.sock.sent - before)
-            self.proxy.process.signal(signal.SIGCONT)
+            self.proxy.process.resume()
             self.assertEqual(conn.line(), b"STORED")
             self.assertEqual([conn.line() for _ in range(count + 1)], [b"END"] * (count + 1))
 
@@ -158,13 +156,12 @@ class KeyUpdates(TlsTest):
         """However much has come, little of it is read at once: a request behind further updates is answered in a later turn."""
         self.conn.sock.take_records()
         before = self.conn.sock.sent
-        self.proxy.process.signal(signal.SIGSTOP)
-        os.waitid(os.P_PID, self.proxy.pid, os.WSTOPPED)
+        self.proxy.process.pause()
         for _ in range(3):
             self.send(700)
         wait_until("all is there", PATIENCE, lambda: backlog(self.conn.sock) == (0, self.conn.sock.sent - before))
         self.assertGreater(self.conn.sock.sent - before, 3 * 16384)
-        self.proxy.process.signal(signal.SIGCONT)
+        self.proxy.process.resume()
         self.assertEqual([self.conn.line() for _ in range(3)], [b"MN"] * 3)
         self.assertEqual(len(self.conn.sock.take_records()), 3)
 

@@ -45,6 +45,11 @@ static size_t calls_max(const struct config *config)
 	return share < ORDER_CALLS_MAX ? share : ORDER_CALLS_MAX;
 }
 
+/* `make check-slow` has another. */
+#ifndef BACKGROUND_PAUSE
+#define BACKGROUND_PAUSE 0
+#endif
+
 static void init_host(struct generation *g)
 {
 	const struct config *config = &g->settings->config;
@@ -60,6 +65,7 @@ static void init_host(struct generation *g)
 			.random = random_next(&w->random),
 			.seed = random_next(&w->random),
 			.servers = ring_count(g->settings->ring),
+			.background_pause = BACKGROUND_PAUSE,
 			.rules = &config->rules,
 			.options = &g->collection_options,
 			.pool = &w->pool,

@@ -205,11 +205,27 @@ static void take_batch(struct lane *lane)
 	} while (op && mergeable(first, op, bytes));
 }
 
+static void pause_is_over(struct waiter *waiter, const struct result *r)
+{
+	struct lane *lane = (struct lane *)((char *)waiter - offsetof(struct lane, hold));
+
+	(void)r;
+	lane->lanes->machines->start(lane, OP_COMPACT);
+}
+
 static void start(struct lane *lane, enum op_kind kind)
 {
+	struct env *env = lane_env(lane);
+
 	lane->running = true;
 	lane->attempts = 0;
-	lane->lanes->machines->start(lane, kind);
+	if (kind == OP_COMPACT && env->background_pause) {
+		/* A lane that runs is not held back, so its waiter for that is free. */
+		lane->hold.done = pause_is_over;
+		env->later(env, &lane->hold, env->background_pause);
+	} else {
+		lane->lanes->machines->start(lane, kind);
+	}
 }
 
 void lane_run(struct lane *lane)

@@ -254,7 +254,7 @@ class Turns(unittest.TestCase):
     class Lab:
         """Servers that answer, and are not there."""
         def __init__(self, unknown=()):
-            self.unknown, self.missing = unknown, {"redis": "not installed", "nutcracker+redis": "not installed"}
+            self.unknown, self.missing = unknown, {name: "not installed" for name in ("redis", "valkey", "nutcracker+redis")}
             self.servers = {}
 
         def get(self, name):

@@ -9,8 +9,8 @@ from .rows import SERVERS
 
 ROWS = ("get-1", "get-16", "set-16", "sadd-1", "sadd-16", "hot-16", "rw-1000-16", "rw-1000000-16", "smembers-1000",
         "smembers-10000", "evincr-16", "rpush-16")
-LABELS = {"memcached": "memcached, directly", "redis": "Redis, directly", "nutcracker+redis": "nutcracker + Redis",
-          "memcached-proxy": "memcached's proxy"}
+LABELS = {"memcached": "memcached, directly", "redis": "Redis, directly", "valkey": "Valkey, directly",
+          "nutcracker+redis": "nutcracker + Redis", "memcached-proxy": "memcached's proxy"}
 
 WIDTH, COLUMN, MARGIN, GAP = 900, 430, 10, 20
 NAME, VALUE = 138, 74           # room for the text before and behind a bar

@@ -47,7 +47,7 @@ pool:
 
 # Those that hold data, and how they are told to drop it.
 STORES = (*((name, "flush_all", "OK") for name in ("memcached", "memcached-unix", "memcached-x20", "memcached-x100")),
-          ("redis", "FLUSHALL", "+OK"))
+          ("redis", "FLUSHALL", "+OK"), ("valkey", "FLUSHALL", "+OK"))
 
 
 def say(text):
@@ -198,8 +198,8 @@ class Lab:
             return self._start_memcached(name, path=self._socket(name))
         if name.startswith("memcached-x"):
             return self._start_pool(name, int(name.removeprefix("memcached-x")))
-        if name == "redis":
-            return self._start_redis()
+        if name in ("redis", "valkey"):
+            return self._start_redis(name)
         if name in ("setlistd-unix", "redis-unix"):
             return self._on_socket(name)
         if name == "nutcracker":
@@ -289,13 +289,14 @@ class Lab:
         most = min(4096, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 100)
         return [program, *user, "-t", "1", "-l", "127.0.0.1", "-U", "0", "-c", str(most), "-p", str(port), *options]
 
-    def _start_redis(self):
-        program, port = find_program("redis-server"), self._free_port()
-        self.versions["redis"] = first_number(program, "--version")
-        process = self._run("redis", port, [program, "--bind", "127.0.0.1", "--port", str(port), "--save", "",
-                                            "--appendonly", "no", "--dir", self.work, "--daemonize", "no",
-                                            "--unixsocket", self._socket("redis-unix")])
-        return Server("redis", "resp", port, process)
+    def _start_redis(self, name):
+        """Redis, or Valkey, which has the same options."""
+        program, port = find_program(f"{name}-server"), self._free_port()
+        self.versions[name] = first_number(program, "--version")
+        process = self._run(name, port, [program, "--bind", "127.0.0.1", "--port", str(port), "--save", "",
+                                         "--appendonly", "no", "--dir", self.work, "--daemonize", "no",
+                                         "--unixsocket", self._socket(f"{name}-unix")])
+        return Server(name, "resp", port, process)
 
     def _start_nutcracker(self, name, behind, path=None):
         program, behind, port = find_program("nutcracker"), self._needed(behind), self._free_port()

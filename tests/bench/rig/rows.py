@@ -5,7 +5,7 @@ from . import fill
 
 # Each proxy stands in front of the memcached, or the Redis, that is also measured directly.
 SERVERS = ("setlistd", "setlistd-t2", "setlistd-nocache", "setlistd-keys", "memcached", "nutcracker", "memcached-proxy", "redis",
-           "nutcracker+redis", "setlistd-x20", "setlistd-tls", "memcached-tls", "setlistd-unix", "memcached-unix",
+           "valkey", "nutcracker+redis", "setlistd-x20", "setlistd-tls", "memcached-tls", "setlistd-unix", "memcached-unix",
            "nutcracker-unix", "redis-unix", "setlistd-s20", "nutcracker-s20", "setlistd-s100", "nutcracker-s100")
 
 
@@ -61,7 +61,7 @@ def _mixed(size, keys):
 def _drawn(name, command, size):
     data = ("--keys", "1", "--members", str(size), "--conns", "1")
     return Row(f"{name}-{size}", f"sadd and {command} in turn, one set of {size:,}, 1 connection", name,
-               ("setlistd", "redis"), data, f"{command} p", pairs=True)
+               ("setlistd", "redis", "valkey"), data, f"{command} p", pairs=True)
 
 
 def _deep(name, about, op, servers, depths):
@@ -89,7 +89,7 @@ def _flooded(name, about, beside, servers=("setlistd",), **more):
 
 
 OURS = ("setlistd", "setlistd-t2")
-REDIS = ("redis", "nutcracker+redis")
+REDIS = ("redis", "valkey", "nutcracker+redis")
 MEMCACHED = ("memcached", "nutcracker", "memcached-proxy")
 UNIX = ("setlistd-unix", "setlistd", "memcached", "memcached-unix", "redis", "redis-unix")
 LARGE = ("--keys", "1", "--members", "200000")
@@ -97,7 +97,7 @@ LARGE = ("--keys", "1", "--members", "200000")
 # A log that nothing compacts grows with every write. Rows that write spread over many keys, and all data is dropped
 # between measurements, so that a log stays within a few KB. (hot is one key, and compacted.)
 ROWS = [
-    *_pair("get", "get of 100 bytes", "get", OURS + MEMCACHED + ("redis",),
+    *_pair("get", "get of 100 bytes", "get", OURS + MEMCACHED + ("redis", "valkey"),
            quick=(("setlistd", "memcached", "nutcracker"), ("setlistd", "memcached"))),
     *_pair("get-tls", "get of 100 bytes by clients with TLS", "get", ("setlistd-tls", "memcached-tls")),
     *_pair("get-binary", "get of 100 bytes in the binary protocol", "get-binary", OURS + ("memcached",)),
@@ -119,7 +119,7 @@ ROWS = [
     *_pair("sismember", "sismember, one set of 200,000 members", "sismember", OURS + REDIS, "scompact p", LARGE),
     # As many sets as fit the cache: else the row shows what it costs to fold them.
     *_pair("scard", "scard of 100 members (setlistd-keys: as the value of a key)", "scard",
-           ("setlistd", "setlistd-keys:scard-key", "redis"), "scard p", ("--members", "100", "--keys", "1000")),
+           ("setlistd", "setlistd-keys:scard-key", "redis", "valkey"), "scard p", ("--members", "100", "--keys", "1000")),
     _onto(10),
     _onto(1000000),
     *_pair("rpush", "push to a list (memcached: a raw append)", "rpush", OURS + ("memcached:append",) + REDIS,
@@ -128,14 +128,14 @@ ROWS = [
     *_pair("evincr", "count an event (others: incr)", "evincr", OURS + ("memcached:incr",) + REDIS, "evincr p",
            quick=(("setlistd", "memcached:incr", "redis"), ())),
     *_pair("evadd", "count and store an event of 100 bytes (others: only a set)", "evadd",
-           OURS + ("memcached:set", "redis:set"), "evadd p 0 0 1\r\nx"),
+           OURS + ("memcached:set", "redis:set", "valkey:set"), "evadd p 0 0 1\r\nx"),
     *(row for size, keys in ((100, 1000), (1000, 100), (10000, 20), (200000, 2), (1000000, 1))
       for row in _mixed(size, keys)),
     *(_drawn(name, command, size) for name, command in (("pop", "spop"), ("srand", "srandmember"))
       for size in (1000, 1000000)),
     # A request takes so long that it is the requests that are counted out, not the time.
     Row("sinter-1000000", "sinter of two sets of 1,000,000 that share half, 1 connection", "sinter",
-        ("setlistd", "redis"), ("--members", str(fill.SHARED), "--conns", "1", "--requests", "5"), "sinter p",
+        ("setlistd", "redis", "valkey"), ("--members", str(fill.SHARED), "--conns", "1", "--requests", "5"), "sinter p",
         fill="two sets"),
     Row("proxies20-hot", "half sadd, half srem of one set (of 1,000): one setlistd, and twenty of them", "churn",
         ("setlistd", "setlistd-x20"), ("--keys", "1", "--conns", "40", "--depth", "4"), "scompact p",
@@ -157,11 +157,11 @@ ROWS = [
     Row("churn-unix", "connect, get and close by a Unix socket", "get",
         ("setlistd-unix", "nutcracker", "nutcracker-unix", "memcached-unix"), ("--reconnect",)),
     Row("cold-sismember-1000000", "the first sismember of a process that has just been started", "",
-        ("setlistd", "redis"), probe="scompact p", measure="sismember", once=True),
-    Row("memory-set-seq", "stored bytes for each of 1,000,000 members user-0000001 ...", "", ("setlistd", "redis"),
-        probe="scompact p", measure="set-seq", once=True),
-    Row("memory-set-hex", "stored bytes for each of 1,000,000 members of 16 random digits", "", ("setlistd", "redis"),
-        probe="scompact p", measure="set-hex", once=True),
+        ("setlistd", "redis", "valkey"), probe="scompact p", measure="sismember", once=True),
+    Row("memory-set-seq", "stored bytes for each of 1,000,000 members user-0000001 ...", "",
+        ("setlistd", "redis", "valkey"), probe="scompact p", measure="set-seq", once=True),
+    Row("memory-set-hex", "stored bytes for each of 1,000,000 members of 16 random digits", "",
+        ("setlistd", "redis", "valkey"), probe="scompact p", measure="set-hex", once=True),
     Row("memory-sinter", "growth of resident memory by the first sinter of two sets of 1,000,000", "", ("setlistd",),
         probe="scompact p", measure="sinter", once=True),
     Row("memory-idle", "resident memory of 10,000 idle connections", "", ("setlistd",), measure="idle"),

@@ -37,7 +37,8 @@ struct env {
 	uint64_t random;   /* state of random_next() */
 	uint64_t seed;     /* of hash tables */
 	int servers;
-	unsigned background_pause; /* milliseconds before each compaction, in `make check-slow`; needs `later`. Else 0 */
+	unsigned
+		background_pause; /* milliseconds before each compaction, in `make check-slow`; needs `later`. Else 0 */
 	const struct rules *rules;
 	const struct collection_options *options;
 	struct pool *pool;

@@ -114,7 +114,7 @@ static void help_line(const struct command *command, struct buf *out)
 void admin_help(struct client *client, const struct request *request, struct buf *out)
 {
 	struct slice rest = request->rest, name = slice_token(&rest);
-	const struct command_set *denied = &client_config(client)->denied;
+	const struct command_set *denied = &client_config(client)->deny;
 	const struct command *command = command_lookup(name);
 
 	if (name.n && !command) {

@@ -25,7 +25,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	log_set_level(LOG_LEVEL_WARN + (int)settings->config.verbose);
-	log_open(settings->config.syslog);
+	log_open(settings->config.log == LOG_TO_SYSLOG);
 	if (!descriptors_fit(&settings->config, ring_count(settings->ring), error)) {
 		fprintf(stderr, "setlistd: %s\n", error);
 		settings_release(settings);

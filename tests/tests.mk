@@ -65,7 +65,7 @@ $(BUILD)/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(FUZZ_HELPERS) $(PURE_LIB)
 	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer $(ALL_LDFLAGS) -o $@ $(filter %.o, $^) $(PURE_LIB) $(FUZZ_LIBS)
 
 # The configuration is no part of the pure library: libconfuse reads files, and libmemcached makes the ring.
-$(BUILD)/fuzz_configuration: $(patsubst %.c, $(BUILD)/%.o, $(wildcard src/config/file*.c) $(addprefix src/, config/config.c config/users.c upstream/ring.c))
+$(BUILD)/fuzz_configuration: $(patsubst %.c, $(BUILD)/%.o, $(addprefix src/, config/config.c config/file.c config/users.c upstream/ring.c))
 $(BUILD)/fuzz_configuration: FUZZ_LIBS = $(LIBS)
 
 fuzzers: $(addprefix $(BUILD)/, $(FUZZERS))

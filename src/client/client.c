@@ -206,7 +206,7 @@ static enum request_status check_denied(
 {
 	if (status != REQUEST_READY && status != REQUEST_REFUSED)
 		return status;
-	if (!request->command || !command_set_has(&config->denied, request->command->id))
+	if (!request->command || !command_set_has(&config->deny, request->command->id))
 		return status;
 	request->error = command_denied(request->command->id);
 	request->too_large = false;

@@ -38,8 +38,8 @@ static bool may_connect(const struct config *config, uid_t uid)
 {
 	if (uid == 0 || uid == geteuid())
 		return true;
-	for (size_t i = 0; i < config->socket_user_count; i++) {
-		if (config->socket_users[i] == uid)
+	for (size_t i = 0; i < config->socket_users.count; i++) {
+		if (config->socket_users.at[i] == uid)
 			return true;
 	}
 	return false;
@@ -52,7 +52,7 @@ bool client_peer_admit(const struct config *config, int fd)
 	int domain = AF_UNIX;
 	socklen_t n = sizeof(domain), size = sizeof(peer);
 
-	if (config->socket_user_count == 0)
+	if (config->socket_users.count == 0)
 		return true;
 	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) == 0 && domain != AF_UNIX)
 		return true;

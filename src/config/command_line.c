@@ -42,6 +42,7 @@ static void refuse(const char *option, const char *value)
 
 struct options options_parse(int argc, char **argv)
 {
+	const struct config_option *threads = config_option("threads");
 	struct options o = { .port = -1, .threads = -1 };
 	int c;
 
@@ -69,7 +70,7 @@ struct options options_parse(int argc, char **argv)
 			o.servers = optarg;
 			break;
 		case 't':
-			if (!parse_number(optarg, 1, 64, &o.threads))
+			if (!parse_number(optarg, threads->least, threads->most, &o.threads))
 				refuse("-t", optarg);
 			break;
 		case 'u':
@@ -106,7 +107,7 @@ static const char *apply_listen(struct config *config, const struct options *o)
 	if (o->listen_count == 0 && o->port < 0 && !o->socket)
 		return NULL;
 	if (o->listen_count || o->port >= 0)
-		config_clear_listen(config);
+		config_clear(config, config_option("listen"));
 	for (int i = 0; i < o->listen_count && o->port != 0 && !error; i++)
 		error = config_add_listen(config, o->listen[i], o->port > 0 ? (uint16_t)o->port : 0);
 	if (o->listen_count == 0 && o->port > 0)
@@ -116,6 +117,14 @@ static const char *apply_listen(struct config *config, const struct options *o)
 		error = config_add_listen(config, path, 0);
 	}
 	return error;
+}
+
+static void replace(char **text, const char *with)
+{
+	if (!with)
+		return;
+	free(*text);
+	*text = xstrdup(with);
 }
 
 bool options_configure(const struct options *o, struct config *config, char error[256])
@@ -134,13 +143,7 @@ bool options_configure(const struct options *o, struct config *config, char erro
 		config->threads = (uint64_t)o->threads;
 	if (o->verbose)
 		config->verbose = (uint64_t)o->verbose;
-	if (o->user) {
-		free(config->user);
-		config->user = xstrdup(o->user);
-	}
-	if (o->admin) {
-		free(config->admin);
-		config->admin = xstrdup(o->admin);
-	}
+	replace(&config->user, o->user);
+	replace(&config->admin, o->admin);
 	return true;
 }

@@ -1,58 +1,477 @@
 #include "config/config.h"
 
+#include <ctype.h>
+#include <inttypes.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/un.h>
 
 #include "config/users.h"
 #include "protocol/reply.h"
+#include "protocol/request.h"
 #include "util/alloc.h"
+#include "util/num.h"
 
 static const uint16_t default_port = 11211, default_admin_port = 11312;
+static const char named_twice[] = "is named twice";
+
+static struct slice slice_of_text(const char *text)
+{
+	return slice_of(text, strlen(text));
+}
+
+/* --- what texts are allowed --- */
+
+static const char *check_control(const char *path)
+{
+	if (!*path || (*path == '/' && strlen(path) < sizeof(((struct sockaddr_un *)NULL)->sun_path)))
+		return NULL;
+	return "an absolute path of a socket is allowed, of at most 107 bytes";
+}
+
+const char *config_admin_address(const char *text, struct address *address)
+{
+	const char *error = address_parse(text, default_admin_port, false, address);
+
+	if (!error && (address->port == 0 || address->tls))
+		error = "a TCP address without TLS is allowed";
+	return error;
+}
+
+static const char *check_admin(const char *text)
+{
+	struct address address;
+
+	return *text ? config_admin_address(text, &address) : NULL;
+}
+
+/* A name alone: the port is that of `admin`, or of what stands in front of it. */
+static const char *check_host(const char *name)
+{
+	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
+
+	return *name && !name[strspn(name, allowed)] ? NULL : "is no name of a host";
+}
+
+static const char *check_login(const char *name)
+{
+	return *name ? users_check_word(slice_of_text(name)) : NULL;
+}
+
+/* Leaves room for a command in a key. */
+enum { PREFIX_MAX = 32 };
+
+static bool is_plain(struct slice text)
+{
+	return text.n == 0 || request_key_valid(text, text.n);
+}
+
+/* A separator that names or numbers are made of would cut them. */
+static const char *check_commands(const char *text)
+{
+	struct slice prefix = slice_of_text(text);
+	unsigned char last = prefix.n ? (unsigned char)text[prefix.n - 1] : '|';
+
+	if (prefix.n > PREFIX_MAX || !is_plain(prefix))
+		return "no space or control character, and 32 bytes at most";
+	if (isalnum(last) || last == '_' || last == '-' || last >= 0x80)
+		return "the last byte separates words, and must be no letter, digit, '_' or '-'";
+	return NULL;
+}
+
+static const char *check_delimiter(const char *text)
+{
+	if (strcmp(text, " ") == 0 || (strlen(text) == 1 && is_plain(slice_of_text(text))))
+		return NULL;
+	return "one byte is allowed, no control character";
+}
+
+/* --- the table --- */
+
+static const char *const logs[] = { [LOG_TO_STDERR] = "stderr", [LOG_TO_SYSLOG] = "syslog", NULL };
+static const char *const distributions[] = {
+	[RING_KETAMA] = "ketama",
+	[RING_CONSISTENT] = "consistent",
+	[RING_MODULA] = "modula",
+	NULL,
+};
+
+/* Of options.def: what is allowed. */
+#define RANGE(from, to) .least = (from), .most = (to)
+#define WORDS(list) .words = (list)
+#define CHECK(function) .check = (function)
+#define ANY .check = NULL
+
+const struct config_option config_options[] = {
+#define OPTION(type, member, text, allowed, printed, reloaded, about) \
+	{ \
+		.name = #member, \
+		.kind = KIND_##type, \
+		.offset = offsetof(struct config, member), \
+		.size = sizeof(((struct config *)NULL)->member), \
+		.initial = (text), \
+		allowed, \
+		.shown = OPTION_##printed, \
+		.reload = RELOAD_##reloaded, \
+	},
+#include "config/options.def"
+#undef OPTION
+	{ .name = NULL },
+};
+
+const struct config_option *config_option(const char *name)
+{
+	const struct config_option *o = config_options;
+
+	while (strcmp(o->name, name) != 0)
+		o++;
+	return o;
+}
+
+bool config_is_list(const struct config_option *o)
+{
+	return o->kind >= KIND_TEXTS;
+}
+
+/* --- setting an option, by its kind --- */
+
+void config_clear(struct config *config, const struct config_option *o)
+{
+	void *value = (char *)config + o->offset;
+	struct text_list *texts = value;
+	struct address_list *addresses = value;
+
+	switch (o->kind) {
+	case KIND_TEXT:
+	case KIND_LOGIN:
+		free(*(char **)value);
+		break;
+	case KIND_TEXTS:
+		for (size_t i = 0; i < texts->count; i++)
+			free(texts->at[i]);
+		free(texts->at);
+		break;
+	case KIND_ADDRESSES:
+	case KIND_SERVERS:
+		free(addresses->at);
+		free(addresses->string);
+		break;
+	case KIND_USERS:
+		free(((struct user_list *)value)->at);
+		break;
+	default:
+		break;
+	}
+	memset(value, 0, o->size);
+}
+
+const char *config_number(const char *text, int64_t least, int64_t most, int64_t *value, char why[CONFIG_WHY])
+{
+	if (num_parse_i64(slice_of_text(text), value) && *value >= least && *value <= most)
+		return NULL;
+	snprintf(why, CONFIG_WHY, "a decimal number from %" PRId64 " to %" PRId64 " is allowed", least, most);
+	return why;
+}
+
+const char *config_word(const char *text, const char *const *words, int *value, char why[CONFIG_WHY])
+{
+	int n = snprintf(why, CONFIG_WHY, "is not known, only:");
+
+	for (int i = 0; words[i]; i++) {
+		if (strcmp(words[i], text) == 0) {
+			*value = i;
+			return NULL;
+		}
+		n += snprintf(why + n, CONFIG_WHY - (size_t)n, "%s %s", i ? "," : "", words[i]);
+	}
+	return why;
+}
+
+static const char *set_number(const struct config_option *o, const char *text, uint64_t *value, char why[CONFIG_WHY])
+{
+	int64_t number = 0;
+	const char *error = config_number(text, o->least, o->most, &number, why);
+
+	if (!error)
+		*value = (uint64_t)number;
+	return error;
+}
+
+static const char *set_flag(const char *text, bool *value, char why[CONFIG_WHY])
+{
+	static const char *const words[] = { "false", "true", NULL };
+	int word = 0;
+	const char *error = config_word(text, words, &word, why);
+
+	*value = word;
+	return error;
+}
+
+static const char *set_mode(const char *text, mode_t *value)
+{
+	unsigned long mode = strtoul(text, NULL, 8);
+
+	if (!*text || text[strspn(text, "01234567")] || mode > 0777)
+		return "is no octal mode such as \"0700\"";
+	*value = (mode_t)mode;
+	return NULL;
+}
+
+static const char *add_text(const char *text, struct text_list *list)
+{
+	list->at = xrealloc(list->at, (list->count + 1) * sizeof(*list->at));
+	list->at[list->count++] = xstrdup(text);
+	return NULL;
+}
+
+/*
+ * Of a port that is named with TLS and without it, only one could be true. With a server that is named twice its share of the keys
+ * would be double, which is what a weight is for.
+ */
+static const char *add_address(const char *text, uint16_t port, bool weighted, struct address_list *list)
+{
+	struct address address;
+	const char *error = address_parse(text, port, weighted, &address);
+
+	for (size_t i = 0; i < list->count && !error; i++) {
+		if (address_same(&list->at[i], &address))
+			error = named_twice;
+	}
+	if (error)
+		return error;
+	list->at = xrealloc(list->at, (list->count + 1) * sizeof(*list->at));
+	list->at[list->count++] = address;
+	return NULL;
+}
+
+static bool is_ring_string(const char *text)
+{
+	return strncmp(text, "--", 2) == 0;
+}
+
+static const char *add_server(const char *text, struct address_list *list)
+{
+	if (list->string || (list->count && is_ring_string(text)))
+		return "a configuration string of libmemcached stands alone";
+	if (!is_ring_string(text))
+		return strchr(text, ',') ? "each server is a string of its own"
+					 : add_address(text, default_port, true, list);
+	list->string = xstrdup(text);
+	return NULL;
+}
+
+/* A user by name or by number. The system need not know a number. */
+static const char *add_user(const char *text, struct user_list *list)
+{
+	const struct passwd *pw = getpwnam(text);
+	uint32_t uid = pw ? pw->pw_uid : (uid_t)-1;
+
+	if ((!pw && !num_parse_u32(slice_of_text(text), &uid)) || uid == (uid_t)-1)
+		return "is no user of this system";
+	list->at = xrealloc(list->at, (list->count + 1) * sizeof(*list->at));
+	list->at[list->count++] = uid;
+	return NULL;
+}
+
+static const char *add_command(const char *text, struct command_set *set)
+{
+	const struct command *command = command_lookup(slice_of_text(text));
+
+	if (!command)
+		return "is no command";
+	command_set_add(set, command->id);
+	return NULL;
+}
+
+static const char *set_value(const struct config_option *o, const char *text, void *value, char why[CONFIG_WHY])
+{
+	const char *error = o->check ? o->check(text) : NULL;
+
+	if (error)
+		return error;
+	switch (o->kind) {
+	case KIND_NUMBER:
+		return set_number(o, text, value, why);
+	case KIND_FLAG:
+		return set_flag(text, value, why);
+	case KIND_WORD:
+		return config_word(text, o->words, value, why);
+	case KIND_MODE:
+		return set_mode(text, value);
+	case KIND_TEXT:
+	case KIND_LOGIN:
+		*(char **)value = xstrdup(text);
+		return NULL;
+	case KIND_TEXTS:
+		return add_text(text, value);
+	case KIND_ADDRESSES:
+		return add_address(text, default_port, false, value);
+	case KIND_SERVERS:
+		return add_server(text, value);
+	case KIND_USERS:
+		return add_user(text, value);
+	case KIND_COMMANDS:
+		return add_command(text, value);
+	}
+	abort();
+}
+
+const char *config_joint(const char *why)
+{
+	return strncmp(why, "is ", 3) == 0 ? " " : ": ";
+}
+
+bool config_set(struct config *config, const struct config_option *o, const char *text, char error[CONFIG_VALUE_ERROR])
+{
+	const char *name = o->name, *joint, *why;
+	char room[CONFIG_WHY];
+
+	if (!config_is_list(o))
+		config_clear(config, o);
+	why = set_value(o, text, (char *)config + o->offset, room);
+	if (!why)
+		return true;
+	joint = config_joint(why);
+	if (config_is_list(o))
+		snprintf(error, CONFIG_VALUE_ERROR, "%s: \"%s\"%s%s", name, text, joint, why);
+	else if (o->kind == KIND_LOGIN)
+		snprintf(error, CONFIG_VALUE_ERROR, "%s: %s", name, why);
+	else if (o->kind == KIND_NUMBER)
+		snprintf(error, CONFIG_VALUE_ERROR, "%s = %s%s%s", name, text, joint, why);
+	else
+		snprintf(error, CONFIG_VALUE_ERROR, "%s = \"%s\"%s%s", name, text, joint, why);
+	return false;
+}
+
+/* --- an option as texts --- */
+
+/* Appends a text with its zero byte. */
+static void put(struct buf *out, const char *text)
+{
+	buf_add(out, text, strlen(text) + 1);
+}
+
+static void put_address(const struct address *a, bool weighted, struct buf *out)
+{
+	if (a->port)
+		buf_printf(out, "%s%s:%u", a->tls ? "tls:" : "", a->host, a->port);
+	else
+		buf_printf(out, "unix:%s", a->host);
+	if (weighted)
+		buf_printf(out, " weight=%u", a->weight);
+	put(out, "");
+}
+
+static void put_addresses(const struct address_list *list, bool weighted, struct buf *out)
+{
+	if (list->string)
+		put(out, list->string);
+	for (size_t i = 0; i < list->count; i++)
+		put_address(&list->at[i], weighted, out);
+}
+
+static void put_commands(const struct command_set *set, struct buf *out)
+{
+	for (int id = 0; id < COMMAND_COUNT; id++) {
+		if (command_set_has(set, (enum command_id)id))
+			put(out, command_get((enum command_id)id)->name.p);
+	}
+}
+
+static const void *value_of(const struct config *config, const struct config_option *o)
+{
+	return (const char *)config + o->offset;
+}
+
+void config_texts(const struct config *config, const struct config_option *o, struct buf *out)
+{
+	const void *value = value_of(config, o);
+	const struct text_list *texts = value;
+	const struct user_list *users = value;
+
+	switch (o->kind) {
+	case KIND_NUMBER:
+		buf_printf(out, "%" PRIu64 "%c", *(const uint64_t *)value, 0);
+		break;
+	case KIND_FLAG:
+		put(out, *(const bool *)value ? "true" : "false");
+		break;
+	case KIND_WORD:
+		put(out, o->words[*(const int *)value]);
+		break;
+	case KIND_MODE:
+		buf_printf(out, "%04o%c", (unsigned)*(const mode_t *)value, 0);
+		break;
+	case KIND_TEXT:
+	case KIND_LOGIN:
+		put(out, *(char *const *)value);
+		break;
+	case KIND_TEXTS:
+		for (size_t i = 0; i < texts->count; i++)
+			put(out, texts->at[i]);
+		break;
+	case KIND_ADDRESSES:
+	case KIND_SERVERS:
+		put_addresses(value, o->kind == KIND_SERVERS, out);
+		break;
+	case KIND_USERS:
+		for (size_t i = 0; i < users->count; i++)
+			buf_printf(out, "%u%c", (unsigned)users->at[i], 0);
+		break;
+	case KIND_COMMANDS:
+		put_commands(value, out);
+		break;
+	}
+}
+
+bool config_same(const struct config *a, const struct config *b, const struct config_option *o)
+{
+	struct buf one = BUF_EMPTY, other = BUF_EMPTY;
+	bool same;
+
+	config_texts(a, o, &one);
+	config_texts(b, o, &other);
+	same = slice_equal(buf_slice(&one), buf_slice(&other));
+	buf_free(&one);
+	buf_free(&other);
+	return same;
+}
+
+static void print(const struct config *config, const struct config_option *o, struct buf *out)
+{
+	struct buf texts = BUF_EMPTY;
+
+	config_texts(config, o, &texts);
+	for (struct slice rest = buf_slice(&texts); rest.n; rest = slice_skip(rest, strlen(rest.p) + 1))
+		reply_stat_text(out, o->name, rest.p);
+	buf_free(&texts);
+}
+
+void config_print(const struct config *config, struct buf *out)
+{
+	for (const struct config_option *o = config_options; o->name; o++) {
+		if (o->shown == OPTION_AS_DIGIT)
+			reply_stat(out, o->name, *(const bool *)value_of(config, o));
+		else if (o->shown == OPTION_OF_RING && config->servers.string)
+			reply_stat_text(out, o->name, "libmemcached string");
+		else if (o->shown != OPTION_HIDDEN)
+			print(config, o, out);
+	}
+}
+
+/* --- the configuration --- */
 
 void config_init(struct config *config)
 {
-	*config = (struct config){
-		.socket_mode = 0700,
-		.distribution = RING_KETAMA,
-		.sandbox = true,
-		.server_tls_verify = true,
-#define NUMBER(name, initial, least, most, unit, about) .name = (initial),
-#include "config/options.def"
-#undef NUMBER
-	};
-	config->user = xstrdup("");
-	config->control = xstrdup("");
-	config->admin = xstrdup("");
-	config->server_user = xstrdup("");
-	config->server_login = xstrdup("");
-#define PATH(name) config->name = xstrdup("");
-#include "config/paths.def"
-#undef PATH
-}
+	char error[CONFIG_VALUE_ERROR];
 
-void config_complete(struct config *config)
-{
-	if (config->listen_count == 0)
-		(void)config_add_listen(config, "127.0.0.1", default_port);
-}
-
-void config_clear_listen(struct config *config)
-{
-	free(config->listen);
-	config->listen = NULL;
-	config->listen_count = 0;
-}
-
-static void clear_servers(struct config *config)
-{
-	for (size_t i = 0; i < config->server_count; i++)
-		free(config->servers[i].host);
-	free(config->servers);
-	free(config->ring_string);
-	config->servers = NULL;
-	config->ring_string = NULL;
-	config->server_count = 0;
+	*config = (struct config){ .server_login = xstrdup("") };
+	for (const struct config_option *o = config_options; o->name; o++) {
+		if (o->initial && !config_set(config, o, o->initial, error))
+			abort();
+	}
 }
 
 static void free_rules(struct rules *rules)
@@ -67,72 +486,24 @@ static void free_rules(struct rules *rules)
 	}
 	free((void *)rules->collections);
 	free((void *)rules->events);
-	free((char *)rules->commands.prefix.p);
-	*rules = (struct rules){ 0 };
 }
 
 void config_fini(struct config *config)
 {
-	config_clear_listen(config);
-	clear_servers(config);
+	for (const struct config_option *o = config_options; o->name; o++)
+		config_clear(config, o);
 	free_rules(&config->rules);
-	free(config->user);
-	free(config->control);
-	free(config->admin);
-	for (size_t i = 0; i < config->admin_host_count; i++)
-		free(config->admin_hosts[i]);
-	free(config->admin_hosts);
-	free(config->server_user);
-	free(config->server_login);
-	free(config->socket_users);
 	users_destroy(config->users);
-#define PATH(name) free(config->name);
-#include "config/paths.def"
-#undef PATH
-	*config = (struct config){ 0 };
+	free(config->server_login);
 }
+
+/* --- listeners and servers --- */
 
 const char *config_add_listen(struct config *config, const char *text, uint16_t port)
 {
-	struct address address;
-	const char *error = address_parse(text, port ? port : default_port, false, &address);
+	const char *error = add_address(text, port ? port : default_port, false, &config->listen);
 
-	if (error)
-		return error;
-	for (size_t i = 0; i < config->listen_count; i++) {
-		if (address_same(&config->listen[i], &address))
-			return "an address to listen on is named twice";
-	}
-	config->listen = xrealloc(config->listen, (config->listen_count + 1) * sizeof(address));
-	config->listen[config->listen_count++] = address;
-	return NULL;
-}
-
-const char *config_admin_address(const char *text, struct address *address)
-{
-	const char *error = address_parse(text, default_admin_port, false, address);
-
-	if (!error && (address->port == 0 || address->tls))
-		error = "a TCP address without TLS is allowed";
-	return error;
-}
-
-static const char *add_server(struct config *config, const char *text)
-{
-	struct address address;
-	const char *error = address_parse(text, default_port, true, &address);
-	struct ring_server *server;
-
-	if (error)
-		return error;
-	for (size_t i = 0; i < config->server_count; i++) {
-		if (config->servers[i].port == address.port && strcmp(config->servers[i].host, address.host) == 0)
-			return "a server is named twice";
-	}
-	config->servers = xrealloc(config->servers, (config->server_count + 1) * sizeof(*config->servers));
-	server = &config->servers[config->server_count++];
-	*server = (struct ring_server){ xstrdup(address.host), address.port, address.weight };
-	return NULL;
+	return error == named_twice ? "an address to listen on is named twice" : error;
 }
 
 const char *config_set_servers(struct config *config, const char *text)
@@ -140,54 +511,41 @@ const char *config_set_servers(struct config *config, const char *text)
 	const char *error = NULL;
 	char *copy = xstrdup(text), *rest = copy, *one;
 
-	clear_servers(config);
-	if (strncmp(text, "--", 2) == 0) {
-		config->ring_string = copy;
+	config_clear(config, config_option("servers"));
+	if (is_ring_string(text)) {
+		config->servers.string = copy;
 		return NULL;
 	}
 	while (!error && (one = strsep(&rest, ",")))
-		error = add_server(config, one);
+		error = add_address(one, default_port, true, &config->servers);
 	free(copy);
-	return error;
+	return error == named_twice ? "a server is named twice" : error;
+}
+
+void config_complete(struct config *config)
+{
+	if (config->listen.count == 0)
+		(void)config_add_listen(config, "127.0.0.1", default_port);
+	config->rules.commands.prefix = slice_of_text(config->commands);
+	config->rules.commands.delimiter = config->commands_delimiter[0];
 }
 
 struct ring *config_ring(const struct config *config, char error[256])
 {
-	if (config->ring_string)
-		return ring_create_from_string(config->ring_string, error);
-	if (config->server_count == 0) {
+	const struct address_list *list = &config->servers;
+	struct ring_server *servers;
+	struct ring *ring;
+
+	if (list->string)
+		return ring_create_from_string(list->string, error);
+	if (list->count == 0) {
 		snprintf(error, 256, "no server is named: use -S or `servers` in the configuration file");
 		return NULL;
 	}
-	return ring_create(config->servers, (int)config->server_count, config->distribution, error);
-}
-
-void config_print(const struct config *config, struct buf *out)
-{
-	for (size_t i = 0; i < config->listen_count; i++) {
-		const struct address *a = &config->listen[i];
-		if (a->port)
-			buf_printf(out, "STAT listen %s%s:%u\r\n", a->tls ? "tls:" : "", a->host, a->port);
-		else
-			buf_printf(out, "STAT listen unix:%s\r\n", a->host);
-	}
-	reply_stat_text(out, "distribution",
-		config->ring_string ? "libmemcached string" : ring_distribution_name(config->distribution));
-#define NUMBER(name, initial, least, most, unit, about) reply_stat(out, #name, config->name);
-#include "config/options.def"
-#undef NUMBER
-	reply_stat_text(out, "commands", config->rules.commands.prefix.n ? config->rules.commands.prefix.p : "");
-	reply_stat(out, "sandbox", config->sandbox);
-	reply_stat_text(out, "log", config->syslog ? "syslog" : "stderr");
-	reply_stat(out, "server_tls", config->server_tls);
-	reply_stat(out, "server_tls_verify", config->server_tls_verify);
-	buf_printf(out, "STAT socket_mode %04o\r\n", (unsigned)config->socket_mode);
-	reply_stat(out, "reuseport", config->reuseport);
-	reply_stat_text(out, "admin", config->admin);
-	reply_stat_text(out, "auth_file", config->auth_file);
-	reply_stat_text(out, "insecure", config->insecure ? "true" : "false");
-	for (int id = 0; id < COMMAND_COUNT; id++) {
-		if (command_set_has(&config->denied, (enum command_id)id))
-			reply_stat_text(out, "deny", command_get((enum command_id)id)->name.p);
-	}
+	servers = xcalloc(list->count, sizeof(*servers));
+	for (size_t i = 0; i < list->count; i++)
+		servers[i] = (struct ring_server){ list->at[i].host, list->at[i].port, list->at[i].weight };
+	ring = ring_create(servers, (int)list->count, (enum ring_distribution)config->distribution, error);
+	free(servers);
+	return ring;
 }

@@ -14,38 +14,114 @@
 
 struct users;
 
+struct text_list {
+	char **at;
+	size_t count;
+};
+
+struct address_list {
+	struct address *at;
+	size_t count;
+	char *string; /* of servers: a configuration string of libmemcached instead of addresses; or NULL */
+};
+
+struct user_list {
+	uid_t *at;
+	size_t count;
+};
+
+/* The kinds of options. KIND_TEXTS and those behind it are lists. */
+enum config_kind {
+	KIND_NUMBER,
+	KIND_FLAG,
+	KIND_WORD,
+	KIND_MODE,
+	KIND_TEXT,
+	KIND_LOGIN, /* a text that errors do not show */
+	KIND_TEXTS,
+	KIND_ADDRESSES,
+	KIND_SERVERS,
+	KIND_USERS,
+	KIND_COMMANDS
+};
+
+/* The types of their values in struct config. */
+#define TYPE_NUMBER uint64_t
+#define TYPE_FLAG bool
+#define TYPE_WORD int /* the index among the words that are allowed */
+#define TYPE_MODE mode_t
+#define TYPE_TEXT char * /* "" for none, never NULL */
+#define TYPE_LOGIN char *
+#define TYPE_TEXTS struct text_list
+#define TYPE_ADDRESSES struct address_list
+#define TYPE_SERVERS struct address_list
+#define TYPE_USERS struct user_list
+#define TYPE_COMMANDS struct command_set
+
 struct config {
-	struct address *listen;
-	size_t listen_count;
-	struct ring_server *servers;
-	size_t server_count;
-	char *ring_string; /* a libmemcached configuration string instead of the servers; or NULL */
-	enum ring_distribution distribution;
-	mode_t socket_mode;
-	char *user;         /* "" for none */
-	char *control;      /* path of the operators' socket; "" for none */
-	char *admin;        /* "host:port" of the HTTP port for operators; "" for none */
-	char **admin_hosts; /* by which it may be called, beside addresses and localhost */
-	size_t admin_host_count;
-	bool reuseport;
-	bool sandbox;
-	bool syslog; /* the log goes there, else to standard error */
-	bool server_tls, server_tls_verify;
-#define PATH(name) char *name; /* "" for none */
-#include "config/paths.def"
-#undef PATH
+#define OPTION(kind, name, ...) TYPE_##kind name;
+#include "config/options.def"
+#undef OPTION
 	struct rules rules;
-	char *server_user; /* "" for none */
-	struct command_set denied;
-	uid_t *socket_users; /* who may connect to Unix sockets, beside root and the daemon's own user; none for everybody */
-	size_t socket_user_count;
-	bool insecure;       /* anybody may listen everywhere */
 	struct users *users; /* of auth_file, made by settings_read; NULL if nobody must authenticate */
 	char *server_login;  /* "user password" for servers, made by settings_read; "" for none */
-#define NUMBER(name, initial, least, most, unit, about) uint64_t name;
-#include "config/options.def"
-#undef NUMBER
 };
+
+/* What a reload does with an option that has another value. */
+enum config_reload {
+	RELOAD_TAKES_EFFECT,   /* the new value counts from then on */
+	RELOAD_NEW_GENERATION, /* servers and lanes were made with the value, so the workers make new ones */
+	RELOAD_NEEDS_RESTART,  /* the old value stays, and a warning says so */
+	RELOAD_STAYS_TRUE /* of a flag: RELOAD_TAKES_EFFECT if it becomes true, RELOAD_NEEDS_RESTART if it becomes false */
+};
+
+/* The words of the option `log`. */
+enum { LOG_TO_STDERR, LOG_TO_SYSLOG };
+
+/* How `stats settings` shows an option. */
+enum config_shown {
+	OPTION_HIDDEN,
+	OPTION_SHOWN,    /* as the file has it; a list has a line for each element */
+	OPTION_AS_DIGIT, /* a flag as 1 or 0 */
+	OPTION_OF_RING   /* as OPTION_SHOWN, unless a configuration string of libmemcached says it */
+};
+
+/* A row of options.def. */
+struct config_option {
+	const char *name;
+	enum config_kind kind;
+	enum config_shown shown;
+	enum config_reload reload;
+	size_t offset, size;                    /* of the value in struct config */
+	const char *initial;                    /* as the file has it; NULL for an empty list */
+	int64_t least, most;                    /* of a number */
+	const char *const *words;               /* of a word; NULL ends them */
+	const char *(*check)(const char *text); /* of a text: gives NULL, or what is wrong with it, a constant text */
+};
+
+/* Room for what is wrong with a value, and for that with the name and the value before it. */
+enum { CONFIG_WHY = 256, CONFIG_VALUE_ERROR = 1024 };
+
+/* The table. A row without a name ends it. */
+extern const struct config_option config_options[];
+
+/* The option of that name, which must exist. */
+const struct config_option *config_option(const char *name);
+bool config_is_list(const struct config_option *option);
+
+/* Sets an option, or adds an element to a list. On an error gives false, with "name = value: why" in `error`. */
+bool config_set(struct config *config, const struct config_option *option, const char *text,
+	char error[CONFIG_VALUE_ERROR]) __attribute__((warn_unused_result));
+/* Removes all elements of a list. A text is NULL until it is set again. */
+void config_clear(struct config *config, const struct config_option *option);
+
+/* Appends the value of an option as the file has it, with a zero byte behind; of a list, each element so. */
+void config_texts(const struct config *config, const struct config_option *option, struct buf *out);
+/* True if an option has the same value in both. */
+bool config_same(const struct config *a, const struct config *b, const struct config_option *option);
+
+/* Appends the settings as STAT lines. */
+void config_print(const struct config *config, struct buf *out);
 
 /* Sets the defaults. config_fini frees all that the configuration owns, including its rules. */
 void config_init(struct config *config);
@@ -58,16 +134,17 @@ const char *config_admin_address(const char *text, struct address *address);
 /* Replaces the servers by those of "host:port,host:port" or "--SERVER=...". Gives NULL, or the error: a constant text. */
 const char *config_set_servers(struct config *config, const char *text);
 
-/* Adds the default listener, if there is none. */
+/* Call after the last option is set: adds the default listener if there is none, and makes the rule of commands as keys. */
 void config_complete(struct config *config);
-
-/* Removes all listeners. */
-void config_clear_listen(struct config *config);
-
-/* Appends the settings as STAT lines. */
-void config_print(const struct config *config, struct buf *out);
 
 /* Builds the ring of the configured servers, which the caller owns. On failure gives NULL, with the reason in `error`. */
 struct ring *config_ring(const struct config *config, char error[256]);
+
+/* For options and rules: reads a decimal number within a range. Gives NULL, or what is wrong, written to `why`. */
+const char *config_number(const char *text, int64_t least, int64_t most, int64_t *value, char why[CONFIG_WHY]);
+/* The same for a word: its value is its index in `words`, which NULL ends. */
+const char *config_word(const char *text, const char *const *words, int *value, char why[CONFIG_WHY]);
+/* What stands between a value and what is wrong with it: " " if that begins with "is ", else ": ". */
+const char *config_joint(const char *why);
 
 #endif

@@ -4,195 +4,280 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "config/file_access.h"
-#include "config/file_admin.h"
-#include "config/file_commands.h"
-#include "config/file_log.h"
-#include "config/file_rules.h"
-#include "config/file_values.h"
 #include "config/text.h"
 #include "util/alloc.h"
-#include "util/num.h"
 
-enum { READ_MORE = 16384 };
+/* The file that is being read: libconfuse's callbacks get no argument of ours. */
+static struct reading {
+	struct config *config;
+	char *error;           /* "" as long as there is none: libconfuse refuses an empty name without a word */
+	const cfg_opt_t *last; /* the option that was set last, and how many values it had then */
+	unsigned count;
+} reading;
 
-static const struct file_word distributions[] = { { "ketama", RING_KETAMA }, { "consistent", RING_CONSISTENT },
-	{ "modula", RING_MODULA }, { NULL, 0 } };
+/* --- rules --- */
 
-/* --- checks: libconfuse calls them while it knows the line --- */
+/* A time to live is at most 30 days: memcached reads a larger time as a date. */
+enum { TTL_MAX = 2592000, LOOKBACK_MAX = 10000 };
 
-static int check_distribution(cfg_t *cfg, cfg_opt_t *opt)
+static const char *const buckets[] = {
+	[GRANULARITY_DAY] = "day",
+	[GRANULARITY_HOUR] = "hour",
+	[GRANULARITY_MINUTE] = "minute",
+	NULL,
+};
+static const char *const types[] = { [COLLECTION_SET] = "set", [COLLECTION_LIST] = "list", NULL };
+static const char *const encodings[] = {
+	"oplog",
+#define ENCODING(id, name) #name,
+#include "collection/encodings.def"
+#undef ENCODING
+	NULL,
+};
+
+/* What the texts of a rule may be: a word, or bytes without spaces and control characters. */
+static const struct check {
+	const char *option;
+	const char *const *words;
+	size_t least, most; /* bytes, if it is no word */
+	const char *why;
+} checks[] = {
+	{ "collection|type", types, 0, 0, NULL },
+	{ "collection|encoding", encodings, 0, 0, NULL },
+	{ "collection|delimiter", NULL, 1, 1, "one byte is allowed, no space, no control character" },
+	{ "collection|removed", NULL, 0, 30, "up to 30 bytes, no space, no control character" },
+	{ "events|bucket", buckets, 0, 0, NULL },
+	{ "events|separator", NULL, 1, 16, "1 to 16 bytes, no space, no control character" },
+};
+enum { CHECKS = sizeof(checks) / sizeof(checks[0]) };
+
+/* libconfuse's own numbers are octal behind a 0, and 0 if the text is empty. */
+static int parse_number(cfg_t *cfg, cfg_opt_t *opt, const char *text, void *result)
 {
-	return file_check_word(cfg, opt, distributions);
+	bool ttl = strcmp(cfg_opt_name(opt), "ttl") == 0;
+	char room[CONFIG_WHY];
+	int64_t value = 0;
+	const char *why = config_number(text, !ttl, ttl ? TTL_MAX : LOOKBACK_MAX, &value, room);
+
+	if (why)
+		cfg_error(cfg, "%s = %s%s%s", cfg_opt_name(opt), text, config_joint(why), why);
+	*(long *)result = (long)value;
+	return why ? -1 : 0;
 }
 
-static int check_address(cfg_t *cfg, cfg_opt_t *opt, bool weighted)
+static bool is_visible(const char *text)
 {
-	struct address address;
-	const char *text = cfg_opt_getnstr(opt, cfg_opt_size(opt) - 1);
-	const char *error = address_parse(text, 11211, weighted, &address);
-
-	if (error)
-		cfg_error(cfg, "%s: \"%s\": %s", cfg_opt_name(opt), text, error);
-	return error ? -1 : 0;
-}
-
-/* Whether a place before the last one is the same. Both were checked. */
-static int check_once(cfg_t *cfg, cfg_opt_t *opt, bool weighted)
-{
-	unsigned last = cfg_opt_size(opt) - 1;
-	struct address address, other;
-
-	(void)address_parse(cfg_opt_getnstr(opt, last), 11211, weighted, &address);
-	for (unsigned i = 0; i < last; i++) {
-		if (address_parse(cfg_opt_getnstr(opt, i), 11211, weighted, &other) || !address_same(&address, &other))
-			continue;
-		cfg_error(cfg, "%s: \"%s\" is named twice", cfg_opt_name(opt), cfg_opt_getnstr(opt, last));
-		return -1;
+	for (; *text; text++) {
+		if ((unsigned char)*text <= ' ' || *text == 0x7f)
+			return false;
 	}
-	return 0;
+	return true;
 }
 
-/* Of a port that is named with TLS and without it, only one could be true. */
-static int check_listen(cfg_t *cfg, cfg_opt_t *opt)
+static int check_text(cfg_t *cfg, cfg_opt_t *opt)
 {
-	return check_address(cfg, opt, false) ? -1 : check_once(cfg, opt, false);
+	const char *text = cfg_opt_getnstr(opt, 0), *name = cfg_opt_name(opt), *why;
+	const struct check *c = checks;
+	char room[CONFIG_WHY];
+	int value;
+
+	while (strcmp(strchr(c->option, '|') + 1, name) != 0)
+		c++;
+	if (c->words)
+		why = config_word(text, c->words, &value, room);
+	else
+		why = strlen(text) >= c->least && strlen(text) <= c->most && is_visible(text) ? NULL : c->why;
+	if (why)
+		cfg_error(cfg, "%s = \"%s\"%s%s", name, text, config_joint(why), why);
+	return why ? -1 : 0;
 }
 
-static bool is_ring_string(const char *text)
+static int check_waste(cfg_t *cfg, cfg_opt_t *opt)
 {
-	return strncmp(text, "--", 2) == 0;
-}
+	double value = cfg_opt_getnfloat(opt, 0);
 
-/* What joins the servers puts commas between them. */
-static const char *server_form(cfg_opt_t *opt, const char *text)
-{
-	if (cfg_opt_size(opt) > 1 && (is_ring_string(text) || is_ring_string(cfg_opt_getnstr(opt, 0))))
-		return "a configuration string of libmemcached stands alone";
-	if (!is_ring_string(text) && strchr(text, ','))
-		return "each server is a string of its own";
-	return NULL;
-}
-
-/* With a server that is named twice its share of the keys would be double, which is what a weight is for. */
-static int check_server(cfg_t *cfg, cfg_opt_t *opt)
-{
-	const char *text = cfg_opt_getnstr(opt, cfg_opt_size(opt) - 1), *error = server_form(opt, text);
-
-	if (error) {
-		cfg_error(cfg, "servers: \"%s\": %s", text, error);
-		return -1;
-	}
-	if (is_ring_string(text))
+	if (value > 0 && value <= 1)
 		return 0;
-	return check_address(cfg, opt, true) ? -1 : check_once(cfg, opt, true);
-}
-
-static bool parse_mode(const char *text, mode_t *mode)
-{
-	unsigned long value = strtoul(text, NULL, 8);
-
-	*mode = (mode_t)value;
-	return *text && !text[strspn(text, "01234567")] && value <= 0777;
-}
-
-static int check_mode(cfg_t *cfg, cfg_opt_t *opt)
-{
-	mode_t mode;
-
-	if (parse_mode(cfg_opt_getnstr(opt, 0), &mode))
-		return 0;
-	cfg_error(cfg, "socket_mode = \"%s\" is no octal mode such as \"0700\"", cfg_opt_getnstr(opt, 0));
+	cfg_error(cfg, "compact_waste = %g: above 0 and up to 1 is allowed", value);
 	return -1;
 }
 
-/* --- from libconfuse's tree to struct config --- */
-
-static const char *read_servers(cfg_t *cfg, struct config *config)
+/* The index of a word that was checked. */
+static int word_of(cfg_t *section, const char *option, const char *const *words)
 {
-	struct buf all = BUF_EMPTY;
-	const char *error = NULL;
+	char room[CONFIG_WHY];
+	int value = 0;
 
-	for (unsigned i = 0; i < cfg_size(cfg, "servers"); i++)
-		buf_printf(&all, "%s%s", i ? "," : "", cfg_getnstr(cfg, "servers", i));
-	if (buf_size(&all)) {
-		BUF_ADD(&all, "\0");
-		error = config_set_servers(config, buf_slice(&all).p);
-	}
-	buf_free(&all);
-	return error;
+	(void)config_word(cfg_getstr(section, option), words, &value, room);
+	return value;
 }
 
-static bool read_options(cfg_t *cfg, struct config *config)
+/* Checks a whole rule. Gives NULL, or the error. */
+static const char *rule_error(cfg_t *section)
+{
+	int encoding = word_of(section, "encoding", encodings);
+	bool list = word_of(section, "type", types) == COLLECTION_LIST;
+	const char *removed = cfg_getstr(section, "removed"), *prefix = cfg_title(section);
+
+	if (list && encoding != ENCODING_OPLOG && encoding != ENCODING_CSV)
+		return "a list has the encoding oplog or csv";
+	if (encoding == ENCODING_PAIRED && (!*removed || strcmp(removed, prefix) == 0))
+		return "the encoding paired needs another prefix in `removed`";
+	if (encoding != ENCODING_PAIRED && *removed)
+		return "`removed` is for the encoding paired alone";
+	if (encoding == ENCODING_TOMBSTONE && cfg_getstr(section, "delimiter")[0] == '|')
+		return "the delimiter of the encoding tombstone is not its bar";
+	return NULL;
+}
+
+/* The removals of two sets would be one item. */
+static bool shares_removed(cfg_t *cfg, unsigned rule)
+{
+	const char *removed = cfg_getstr(cfg_getnsec(cfg, "collection", rule), "removed");
+
+	for (unsigned i = 0; i < rule && *removed; i++)
+		if (strcmp(cfg_getstr(cfg_getnsec(cfg, "collection", i), "removed"), removed) == 0)
+			return true;
+	return false;
+}
+
+/* At the end of the file: a name such as collection|encoding changes a section that was complete. */
+static bool check_rules(cfg_t *cfg)
 {
 	const char *error = NULL;
 
-#define NUMBER(name, initial, least, most, unit, about) config->name = (uint64_t)cfg_getint(cfg, #name);
-#include "config/options.def"
-#undef NUMBER
-	for (unsigned i = 0; i < cfg_size(cfg, "listen") && !error; i++)
-		error = config_add_listen(config, cfg_getnstr(cfg, "listen", i), 0);
-	if (!error)
-		error = read_servers(cfg, config);
-	(void)parse_mode(cfg_getstr(cfg, "socket_mode"), &config->socket_mode);
-	config->distribution = (enum ring_distribution)file_word(distributions, cfg_getstr(cfg, "distribution"))->value;
-	free(config->user);
-	config->user = xstrdup(cfg_getstr(cfg, "user"));
-	config->reuseport = cfg_getbool(cfg, "reuseport");
-	config->sandbox = cfg_getbool(cfg, "sandbox");
-	file_admin_read(cfg, config);
-	file_access_read(cfg, config);
-	file_log_read(cfg, config);
-	file_rules_read(cfg, &config->rules);
-	file_commands_read(cfg, &config->rules.commands);
-	if (error)
-		cfg_error(cfg, "%s", error);
+	for (unsigned i = 0; i < cfg_size(cfg, "collection") && !error; i++) {
+		cfg_t *section = cfg_getnsec(cfg, "collection", i);
+		error = rule_error(section);
+		if (!error && shares_removed(cfg, i))
+			error = "another rule has the same `removed`";
+		if (error)
+			cfg_error(section, "collection \"%s\": %s", cfg_title(section), error);
+	}
 	return !error;
 }
 
-static void set_checks(cfg_t *cfg)
+static struct slice copy_string(const char *text)
 {
-	cfg_set_validate_func(cfg, "listen", check_listen);
-	cfg_set_validate_func(cfg, "servers", check_server);
-	cfg_set_validate_func(cfg, "distribution", check_distribution);
-	cfg_set_validate_func(cfg, "socket_mode", check_mode);
-	file_admin_set_checks(cfg);
-	file_access_set_checks(cfg);
-	file_commands_set_checks(cfg);
-	file_log_set_checks(cfg);
-	file_rules_set_checks(cfg);
+	return slice_of(xstrdup(text), strlen(text));
 }
 
-/* A tree that knows all options and checks their values. */
+static void read_rules(cfg_t *cfg, struct rules *rules)
+{
+	size_t collections = cfg_size(cfg, "collection"), events = cfg_size(cfg, "events");
+	struct collection_rule *c = xcalloc(collections, sizeof(*c));
+	struct event_rule *e = xcalloc(events, sizeof(*e));
+
+	for (size_t i = 0; i < collections; i++) {
+		cfg_t *section = cfg_getnsec(cfg, "collection", (unsigned)i);
+		c[i].prefix = copy_string(cfg_title(section));
+		c[i].type = (enum collection_type)word_of(section, "type", types);
+		c[i].encoding = (enum encoding_id)word_of(section, "encoding", encodings);
+		c[i].delimiter = cfg_getstr(section, "delimiter")[0];
+		c[i].removed = copy_string(cfg_getstr(section, "removed"));
+		c[i].pointer = cfg_getbool(section, "pointer");
+		c[i].plain_verbs = cfg_getbool(section, "plain_verbs");
+		c[i].ttl = cfg_getint(section, "ttl");
+		c[i].compact_waste = cfg_getfloat(section, "compact_waste");
+	}
+	for (size_t i = 0; i < events; i++) {
+		cfg_t *section = cfg_getnsec(cfg, "events", (unsigned)i);
+		e[i].prefix = copy_string(cfg_title(section));
+		e[i].bucket = (enum granularity)word_of(section, "bucket", buckets);
+		e[i].ttl = cfg_getint(section, "ttl");
+		e[i].separator = copy_string(cfg_getstr(section, "separator"));
+		e[i].lookback = (unsigned)cfg_getint(section, "lookback");
+		e[i].plain_verbs = cfg_getbool(section, "plain_verbs");
+		rules->plain_events |= e[i].plain_verbs;
+	}
+	rules->collections = c;
+	rules->collection_count = collections;
+	rules->events = e;
+	rules->event_count = events;
+}
+
+/* --- options --- */
+
+/* libconfuse calls this for each value while it knows the line. */
+static int take(cfg_t *cfg, cfg_opt_t *opt)
+{
+	const struct config_option *o = config_option(cfg_opt_name(opt));
+	unsigned count = cfg_opt_size(opt);
+	char error[CONFIG_VALUE_ERROR];
+	const char *text;
+
+	/* At the end of a list libconfuse calls once more. */
+	if (count > 1 && opt == reading.last && count == reading.count)
+		return 0;
+	reading.last = opt;
+	reading.count = count;
+	if (o->kind == KIND_FLAG)
+		text = cfg_opt_getnbool(opt, 0) ? "true" : "false";
+	else
+		text = cfg_opt_getnstr(opt, count - 1);
+	if (count == 1)
+		config_clear(reading.config, o);
+	if (config_set(reading.config, o, text, error))
+		return 0;
+	cfg_error(cfg, "%s", error);
+	return -1;
+}
+
+static cfg_opt_t tree_option(const struct config_option *o)
+{
+	cfg_opt_t text = CFG_STR(o->name, "", CFGF_NONE), flag = CFG_BOOL(o->name, cfg_false, CFGF_NONE),
+		  list = CFG_STR_LIST(o->name, NULL, CFGF_NONE);
+
+	if (o->kind == KIND_FLAG)
+		return flag;
+	return config_is_list(o) ? list : text;
+}
+
+/* A tree that knows all options and rules, and checks their values. */
 static cfg_t *new_tree(void)
 {
+	cfg_opt_t collection[] = {
+		CFG_STR("type", "set", CFGF_NONE),
+		CFG_STR("encoding", "oplog", CFGF_NONE),
+		CFG_INT_CB("ttl", 0, CFGF_NONE, parse_number),
+		CFG_FLOAT("compact_waste", 0.5, CFGF_NONE),
+		CFG_STR("delimiter", ",", CFGF_NONE),
+		CFG_STR("removed", "", CFGF_NONE),
+		CFG_BOOL("pointer", cfg_true, CFGF_NONE),
+		CFG_BOOL("plain_verbs", cfg_false, CFGF_NONE),
+		CFG_END(),
+	};
+	cfg_opt_t events[] = {
+		CFG_STR("bucket", "hour", CFGF_NONE),
+		CFG_INT_CB("ttl", 0, CFGF_NONE, parse_number),
+		CFG_STR("separator", "::", CFGF_NONE),
+		CFG_INT_CB("lookback", 24, CFGF_NONE, parse_number),
+		CFG_BOOL("plain_verbs", cfg_false, CFGF_NONE),
+		CFG_END(),
+	};
 	cfg_opt_t options[] = {
-#define NUMBER(name, initial, least, most, unit, about) CFG_INT_CB(#name, initial, CFGF_NONE, file_number),
+#define OPTION(kind, name, ...) tree_option(config_option(#name)),
 #include "config/options.def"
-#undef NUMBER
-		CFG_STR_LIST("listen", NULL, CFGF_NONE),
-		CFG_STR_LIST("servers", NULL, CFGF_NONE),
-		CFG_STR("distribution", "ketama", CFGF_NONE),
-		CFG_STR("socket_mode", "0700", CFGF_NONE),
-		CFG_STR("user", "", CFGF_NONE),
-		CFG_BOOL("reuseport", cfg_false, CFGF_NONE),
-		CFG_BOOL("sandbox", cfg_true, CFGF_NONE),
-		FILE_ADMIN_OPTIONS,
-		FILE_ACCESS_OPTIONS,
-		FILE_COMMANDS_OPTIONS,
-		FILE_LOG_OPTIONS,
-#define PATH(name) CFG_STR(#name, "", CFGF_NONE),
-#include "config/paths.def"
-#undef PATH
-		FILE_RULES_OPTIONS,
+#undef OPTION
+		CFG_SEC("collection", collection, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
+		CFG_SEC("events", events, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
 		CFG_END(),
 	};
 	cfg_t *cfg = cfg_init(options, CFGF_NONE);
 
-	set_checks(cfg);
+	for (const struct config_option *o = config_options; o->name; o++)
+		cfg_set_validate_func(cfg, o->name, take);
+	for (int i = 0; i < CHECKS; i++)
+		cfg_set_validate_func(cfg, checks[i].option, check_text);
+	cfg_set_validate_func(cfg, "collection|compact_waste", check_waste);
 	return cfg;
 }
+
+/* --- the file --- */
+
+enum { READ_MORE = 16384 };
 
 static bool read_text(const char *path, struct buf *text, char error[CONFIG_ERROR])
 {
@@ -211,22 +296,19 @@ static bool read_text(const char *path, struct buf *text, char error[CONFIG_ERRO
 	return good;
 }
 
-/* Where the error of a file goes while it is read. "" as long as there is none: libconfuse refuses an empty name without a word. */
-static char *said;
-
 /* Control bytes of the file would make two lines of one. What follows the first error may be no more than its consequence. */
 static __attribute__((format(printf, 2, 0))) void say(cfg_t *cfg, const char *format, va_list arguments)
 {
 	char text[1024];
 
-	if (*said)
+	if (*reading.error)
 		return;
 	vsnprintf(text, sizeof(text), format, arguments);
 	for (char *c = text; *c; c++) {
 		if ((unsigned char)*c < ' ' || *c == 0x7f)
 			*c = '?';
 	}
-	snprintf(said, CONFIG_ERROR, "%s:%d: %s", cfg->filename, cfg->line, text);
+	snprintf(reading.error, CONFIG_ERROR, "%s:%d: %s", cfg->filename, cfg->line, text);
 }
 
 static bool say_at(cfg_t *cfg, unsigned line, const char *error)
@@ -256,11 +338,11 @@ static bool parse(cfg_t *cfg, struct buf *text)
 		fclose(file);
 	}
 	if (rc != CFG_SUCCESS)
-		return *said ? false : say_at(cfg, (unsigned)cfg->line, "syntax error");
+		return *reading.error ? false : say_at(cfg, (unsigned)cfg->line, "syntax error");
 	/* libconfuse takes the end of the file for the end of a section. */
 	if (found.open > 0)
 		return say_at(cfg, found.line, "the file ends in a section that is not closed");
-	return file_rules_check(cfg);
+	return check_rules(cfg);
 }
 
 bool config_file_read(struct config *config, const char *path, char error[CONFIG_ERROR])
@@ -271,9 +353,11 @@ bool config_file_read(struct config *config, const char *path, char error[CONFIG
 
 	cfg_set_error_function(cfg, say);
 	cfg->filename = xstrdup(path);
-	said = error;
-	*said = '\0';
-	good = read_text(path, &text, error) && parse(cfg, &text) && read_options(cfg, config);
+	reading = (struct reading){ .config = config, .error = error };
+	*error = '\0';
+	good = read_text(path, &text, error) && parse(cfg, &text);
+	if (good)
+		read_rules(cfg, &config->rules);
 	buf_free(&text);
 	cfg_free(cfg);
 	return good;

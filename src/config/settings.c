@@ -168,8 +168,8 @@ static bool is_guarded(const struct config *config, const struct address *addres
 
 static bool check_listeners(const struct config *config, char error[256])
 {
-	for (size_t i = 0; i < config->listen_count; i++) {
-		const struct address *a = &config->listen[i];
+	for (size_t i = 0; i < config->listen.count; i++) {
+		const struct address *a = &config->listen.at[i];
 
 		if (a->port == 0 || is_guarded(config, a) || is_local(a->host))
 			continue;
@@ -218,9 +218,9 @@ static bool is_any_named(const struct tls_files *files)
 
 static const struct address *tls_listener(const struct config *config)
 {
-	for (size_t i = 0; i < config->listen_count; i++) {
-		if (config->listen[i].tls)
-			return &config->listen[i];
+	for (size_t i = 0; i < config->listen.count; i++) {
+		if (config->listen.at[i].tls)
+			return &config->listen.at[i];
 	}
 	return NULL;
 }
@@ -301,6 +301,7 @@ void settings_release(struct settings *settings)
 
 /* --- comparing --- */
 
+/* A configuration string of libmemcached may name a file that has changed. */
 static bool same_servers(const struct settings *a, const struct settings *b)
 {
 	if (ring_count(a->ring) != ring_count(b->ring) || a->ring_hash != b->ring_hash)
@@ -310,20 +311,38 @@ static bool same_servers(const struct settings *a, const struct settings *b)
 		if (strcmp(s->host, t->host) != 0 || s->port != t->port || s->weight != t->weight)
 			return false;
 	}
-	return a->config.distribution == b->config.distribution && !a->config.ring_string == !b->config.ring_string &&
-		(!a->config.ring_string || strcmp(a->config.ring_string, b->config.ring_string) == 0);
-}
-
-static bool same_engine(const struct config *a, const struct config *b)
-{
-	return a->base_size == b->base_size && a->segment_size == b->segment_size && a->log_size == b->log_size &&
-		a->table_size == b->table_size && a->cache_memory == b->cache_memory &&
-		a->max_result == b->max_result && a->merges == b->merges && a->server_queue == b->server_queue &&
-		a->dns_interval == b->dns_interval;
+	return true;
 }
 
 bool settings_same_data(const struct settings *a, const struct settings *b)
 {
-	return same_servers(a, b) && same_engine(&a->config, &b->config) &&
-		rules_same(&a->config.rules, &b->config.rules);
+	for (const struct config_option *o = config_options; o->name; o++) {
+		if (o->reload == RELOAD_NEW_GENERATION && !config_same(&a->config, &b->config, o))
+			return false;
+	}
+	return same_servers(a, b) && rules_same(&a->config.rules, &b->config.rules);
+}
+
+static void keep(struct config *config, const struct config *now, const struct config_option *o)
+{
+	char error[CONFIG_VALUE_ERROR];
+	struct buf all = BUF_EMPTY;
+	const char *text;
+
+	config_texts(now, o, &all);
+	text = buf_slice(&all).p;
+	if (o->reload == RELOAD_NEEDS_RESTART || strcmp(text, "true") == 0) {
+		log_warn("%s stays %s: it cannot change without a restart", o->name, *text ? text : "unset");
+		if (!config_set(config, o, text, error))
+			abort();
+	}
+	buf_free(&all);
+}
+
+void settings_keep_fixed(struct settings *settings, const struct settings *now)
+{
+	for (const struct config_option *o = config_options; o->name; o++) {
+		if (o->reload >= RELOAD_NEEDS_RESTART && !config_same(&settings->config, &now->config, o))
+			keep(&settings->config, &now->config, o);
+	}
 }

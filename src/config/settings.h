@@ -30,7 +30,13 @@ struct settings *settings_share(struct settings *settings);
 /* Drops a reference. The last one frees the settings. NULL does nothing. */
 void settings_release(struct settings *settings);
 
-/* Whether lanes and servers that were made for the one suit the other: same servers, rules and options of the engine. */
+/* Whether lanes and servers that were made for the one suit the other: same servers and rules, and no option that needs new ones. */
 bool settings_same_data(const struct settings *a, const struct settings *b);
+
+/*
+ * At a reload: gives the options that need a restart the values that they have `now`, and warns of those that differ. No other thread
+ * may have `settings` yet.
+ */
+void settings_keep_fixed(struct settings *settings, const struct settings *now);
 
 #endif

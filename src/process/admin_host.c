@@ -44,8 +44,8 @@ bool admin_host_allowed(const struct config *config, const char *host)
 		return inet_pton(AF_INET6, name, address) == 1;
 	if (inet_pton(AF_INET, name, address) == 1 || strcasecmp(name, "localhost") == 0)
 		return true;
-	for (size_t i = 0; i < config->admin_host_count; i++) {
-		if (strcasecmp(name, config->admin_hosts[i]) == 0)
+	for (size_t i = 0; i < config->admin_hosts.count; i++) {
+		if (strcasecmp(name, config->admin_hosts.at[i]) == 0)
 			return true;
 	}
 	return false;

@@ -14,7 +14,7 @@ enum {
 
 bool descriptors_fit(struct config *config, int servers, char error[256])
 {
-	rlim_t own = OTHERS + (*config->admin ? ADMIN : 0) + config->listen_count +
+	rlim_t own = OTHERS + (*config->admin ? ADMIN : 0) + config->listen.count +
 		config->threads * (EACH_WORKER + EACH_SERVER * (rlim_t)servers);
 	rlim_t want = own + config->max_connections;
 	struct rlimit limit;

@@ -140,8 +140,8 @@ bool listening_prepare(struct listening *l, const struct settings *settings, cha
 	if (has_inherited(l))
 		return true;
 	want_none(l);
-	for (size_t i = 0; i < config->listen_count; i++) {
-		const struct address *a = &config->listen[i];
+	for (size_t i = 0; i < config->listen.count; i++) {
+		const struct address *a = &config->listen.at[i];
 		struct listener_place place = { a->host, a->port, config->socket_mode, config->reuseport };
 		struct entry *entry = find(l, a);
 		struct listener *listener;
@@ -160,11 +160,11 @@ bool listening_prepare(struct listening *l, const struct settings *settings, cha
 		entry->address = *a;
 		entry->next_tls = a->tls;
 	}
-	if (config->listen_count == 0) {
+	if (config->listen.count == 0) {
 		snprintf(error, 256, "nothing to listen on");
 		undo(l);
 	}
-	return config->listen_count > 0;
+	return config->listen.count > 0;
 }
 
 void listening_commit(struct listening *l, const struct settings *settings, struct event_base *base, void *arg)

@@ -83,37 +83,6 @@ static void join_workers(struct process *p)
 
 /* --- the configuration --- */
 
-static void stays(const char *option, const char *value, bool differs)
-{
-	if (differs)
-		log_warn("%s stays %s: it cannot change without a restart", option, value);
-}
-
-static void keep_text(char **text, const char *now)
-{
-	free(*text);
-	*text = xstrdup(now);
-}
-
-/* What cannot change stays as it is. */
-static void keep_fixed(struct config *config, const struct config *now)
-{
-	char threads[24];
-
-	snprintf(threads, sizeof(threads), "%" PRIu64, now->threads);
-	stays("threads", threads, config->threads != now->threads);
-	stays("user", *now->user ? now->user : "unset", strcmp(config->user, now->user) != 0);
-	stays("control", *now->control ? now->control : "unset", strcmp(config->control, now->control) != 0);
-	stays("sandbox", now->sandbox ? "true" : "false", config->sandbox != now->sandbox);
-	/* The kernel notes of a port that it may be shared, and does not forget it while anybody listens there. */
-	stays("reuseport", "true", now->reuseport && !config->reuseport);
-	config->reuseport |= now->reuseport;
-	config->threads = now->threads;
-	config->sandbox = now->sandbox;
-	keep_text(&config->user, now->user);
-	keep_text(&config->control, now->control);
-}
-
 /* New settings that can be used, or NULL. */
 static struct settings *read_again(struct process *p)
 {
@@ -122,7 +91,7 @@ static struct settings *read_again(struct process *p)
 
 	if (!s)
 		return NULL;
-	keep_fixed(&s->config, &p->daemon.settings->config);
+	settings_keep_fixed(s, p->daemon.settings);
 	if (!descriptors_fit(&s->config, ring_count(s->ring), error)) {
 		log_error("%s", error);
 	} else {
@@ -154,7 +123,7 @@ static void reload(void *arg)
 	settings_release(p->daemon.settings);
 	p->daemon.settings = s;
 	log_set_level(LOG_LEVEL_WARN + (int)s->config.verbose);
-	log_open(s->config.syslog);
+	log_open(s->config.log == LOG_TO_SYSLOG);
 	p->settling = true;
 	p->settled = 0;
 	send_all(p, WORKER_RELOAD);

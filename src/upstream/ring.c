@@ -43,17 +43,6 @@ static struct ring *new_ring(memcached_st *hash, char error[256])
 	return ring;
 }
 
-const char *ring_distribution_name(enum ring_distribution distribution)
-{
-	static const char *const names[] = {
-		[RING_KETAMA] = "ketama",
-		[RING_CONSISTENT] = "consistent",
-		[RING_MODULA] = "modula",
-	};
-
-	return names[distribution];
-}
-
 static void set_distribution(memcached_st *hash, enum ring_distribution distribution)
 {
 	switch (distribution) {

@@ -17,9 +17,6 @@ enum ring_distribution {
 	RING_MODULA      /* libmemcached's default */
 };
 
-/* The name in the configuration. */
-const char *ring_distribution_name(enum ring_distribution distribution);
-
 /* A server, unresolved. For a Unix socket `host` is its path, and `port` is 0. */
 struct ring_server {
 	char *host;

@@ -23,7 +23,7 @@ static bool denies(const struct host *host, enum command_id command)
 {
 	const struct generation *g = (const struct generation *)host;
 
-	return command_set_has(&worker_config(g->worker)->denied, command);
+	return command_set_has(&worker_config(g->worker)->deny, command);
 }
 
 static void start_inside(const struct request *request, void *owner)

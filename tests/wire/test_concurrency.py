@@ -5,9 +5,11 @@ import subprocess
 import threading
 import time
 
+import model
 from case import WireTest
 from fake import FakeServer, value_of
 from harness import EVENLY, PATIENCE, wait_until
+from model import Key, Op
 from stored import stats
 from wire import Conn, small_windows
 
@@ -183,132 +185,59 @@ class Workers(WireTest):
                 self.assertEqual(conn.ask(f"scard k{i}"), "16")
 
 
-class Model:
-    """What the proxy must answer to a pipeline of mixed commands, kept in dictionaries."""
+class Dialogue:
+    """A long pipeline of mixed commands on a few keys of each kind; see model.py."""
+    WRONG = ((b"bogus", b"ERROR"), (b"mn", b"MN"), (b"sadd k", b"CLIENT_ERROR no member given"),
+             (b"set k x 0 4\r\nquit", b"CLIENT_ERROR bad command line format"))
 
     def __init__(self, seed):
         self.dice = random.Random(seed)
-        self.items, self.sets, self.counters = {}, {}, {}
+        self.keys = {family: [Key(f"{family}{number}".encode()) for number in range(12)] for family in (*model.FAMILIES, "E")}
 
-    def command(self):
-        """One command's bytes and the bytes of its reply."""
-        make = self.dice.choice((self.set, self.get, self.get, self.get_many, self.delete, self.add, self.append, self.count,
-                                 self.sadd, self.sadd, self.srem, self.scard, self.sismember, self.event, self.wrong,
-                                 self.quiet, self.meta))
-        return make(f"{self.dice.choice('abcdefgh')}{self.dice.randrange(4)}")
+    def op(self):
+        others = (self.many, self.quiet, self.event, self.wrong)
+        return self.dice.choice((*[self.of_one_key] * 12, *others))()
 
-    def value(self):
-        return b"v%d" % self.dice.randrange(10 ** self.dice.randrange(1, 9)) + b"\r\nEND" * self.dice.randrange(3)
+    def of_one_key(self):
+        family = self.dice.choice(list(model.FAMILIES))
+        key = self.dice.choice(self.keys[family])
+        return Op(key, *self.dice.choice(list(model.FAMILIES[family](key, self.dice))))
 
-    def store(self, verb, key, tail=b""):
-        value = self.value()
-        return value, b"%s %s 0 0 %d%s\r\n%s\r\n" % (verb, key.encode(), len(value), tail, value)
+    def many(self):
+        keys = self.dice.choices(self.keys["p"], k=8)
 
-    def set(self, key):
-        value, sent = self.store(b"set", key)
-        self.items[key] = value
-        return sent, b"STORED\r\n"
+        def judge(_, reply):
+            model.must(reply == {key.name.decode(): (0, key.state) for key in keys if key.state is not None})
+        return Op(None, b"get " + b" ".join(key.name for key in keys), model.values, judge)
 
-    def quiet(self, key):
-        value, sent = self.store(b"set", key, b" noreply")
-        self.items[key] = value
-        return sent, b""
+    def quiet(self):
+        key, data = self.dice.choice(self.keys["p"]), b"%d" % self.dice.randrange(10 ** 9)
+        return Op(key, b"set %s 0 0 %d noreply\r\n%s" % (key.name, len(data), data), lambda _: None, lambda *_: data)
 
-    def add(self, key):
-        value, sent = self.store(b"add", key)
-        if key in self.items:
-            return sent, b"NOT_STORED\r\n"
-        self.items[key] = value
-        return sent, b"STORED\r\n"
+    def event(self):
+        key = self.dice.choice(self.keys["E"])
 
-    def append(self, key):
-        value, sent = self.store(b"append", key)
-        if key not in self.items:
-            return sent, b"NOT_STORED\r\n"
-        self.items[key] += value
-        return sent, b"STORED\r\n"
+        def judge(state, reply):
+            model.must(reply == b"%d" % ((state or 0) + 1))
+            return (state or 0) + 1
+        return Op(key, b"evincr %s 1 1424448000" % key.name, model.line, judge)
 
-    def delete(self, key):
-        there = self.items.pop(key, None) is not None
-        return b"delete %s\r\n" % key.encode(), b"DELETED\r\n" if there else b"NOT_FOUND\r\n"
-
-    def block(self, key):
-        value = self.items.get(key)
-        return b"" if value is None else b"VALUE %s 0 %d\r\n%s\r\n" % (key.encode(), len(value), value)
-
-    def get(self, key):
-        return b"get %s\r\n" % key.encode(), self.block(key) + b"END\r\n"
-
-    def get_many(self, _):
-        keys = [f"{letter}{self.dice.randrange(4)}" for letter in "abcdefgh"]
-        return b"get " + " ".join(keys).encode() + b"\r\n", b"".join(map(self.block, keys)) + b"END\r\n"
-
-    def meta(self, key):
-        value = self.items.get(key)
-        reply = b"EN\r\n" if value is None else b"VA %d k%s\r\n%s\r\n" % (len(value), key.encode(), value)
-        return b"mg %s v k\r\n" % key.encode(), reply if value is not None else b"EN k%s\r\n" % key.encode()
-
-    def count(self, key):
-        name = f"n-{key}"
-        if name not in self.counters:
-            self.counters[name] = 10
-            return b"add %s 0 0 2\r\n10\r\n" % name.encode(), b"STORED\r\n"
-        step = self.dice.randrange(1000)
-        self.counters[name] += step
-        return b"incr %s %d\r\n" % (name.encode(), step), b"%d\r\n" % self.counters[name]
-
-    def members(self):
-        return {f"m{self.dice.randrange(30)}" for _ in range(self.dice.randrange(1, 5))}
-
-    def sadd(self, key):
-        members = self.members()
-        self.sets.setdefault(key, set()).update(members)
-        return f"sadd s-{key} {' '.join(members)}\r\n".encode(), b"STORED\r\n"
-
-    def srem(self, key):
-        members = self.members()
-        sent = f"srem s-{key} {' '.join(members)}\r\n".encode()
-        if key not in self.sets:
-            return sent, b"NOT_FOUND\r\n"
-        self.sets[key] -= members
-        return sent, b"DELETED\r\n"
-
-    def scard(self, key):
-        reply = b"NOT_FOUND\r\n" if key not in self.sets else b"%d\r\n" % len(self.sets[key])
-        return f"scard s-{key}\r\n".encode(), reply
-
-    def sismember(self, key):
-        member = f"m{self.dice.randrange(30)}"
-        reply = b"NOT_FOUND\r\n" if key not in self.sets else b"%d\r\n" % (member in self.sets[key])
-        return f"sismember s-{key} {member}\r\n".encode(), reply
-
-    def event(self, key):
-        name = f"event-{key}"
-        self.counters[name] = self.counters.get(name, 0) + 1
-        return f"evincr {name} 1 1424448000\r\n".encode(), b"%d\r\n" % self.counters[name]
-
-    def wrong(self, key):
-        return self.dice.choice(((b"bogus\r\n", b"ERROR\r\n"), (b"mn\r\n", b"MN\r\n"),
-                                 (b"sadd %s\r\n" % key.encode(), b"CLIENT_ERROR no member given\r\n"),
-                                 (b"set %s x 0 4\r\nquit\r\n" % key.encode(), b"CLIENT_ERROR bad command line format\r\n")))
+    def wrong(self):
+        sent, reply = self.dice.choice(self.WRONG)
+        return Op(None, sent, model.line, model.is_reply(reply, None))
 
 
 class Pipelines(WireTest):
     COUNT = 10000
 
     def run_model(self, proxy, seed, piece=None):
-        model = Model(seed)
-        commands = [model.command() for _ in range(self.COUNT)]
-        sent = b"".join(command for command, _ in commands)
+        dialogue = Dialogue(seed)
+        ops = [dialogue.op() for _ in range(self.COUNT)]
+        sent = b"".join(op.line + b"\r\n" for op in ops)
         with self.connect(proxy) as conn:
             sender = threading.Thread(target=self.send, args=(conn, sent, piece), daemon=True)
             sender.start()
-            for number, (command, reply) in enumerate(commands):
-                while len(conn.buffer) < len(reply):
-                    conn._fill()
-                got = bytes(conn.buffer[:len(reply)])
-                del conn.buffer[:len(reply)]
-                self.assertEqual(got, reply, f"reply {number} of seed {seed}, to {command!r}")
+            model.take_all(conn, ops, f"seed {seed}")
             self.assertEqual(conn.ask("mn"), "MN")
             sender.join(PATIENCE)
 

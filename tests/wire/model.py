@@ -1,0 +1,291 @@
+"""What commands do to a key, and what they must answer: for tests with long pipelines, and for the soak.
+
+A command is an Op. Its reply is judged when its turn comes, by what the key holds then; so ops can be made long before.
+"""
+MOST_OF_ONE = 60
+
+
+class Key:
+    """A key, what it holds (None: nothing), and whether its server may lose it.
+
+    `world` is what may be a member of a set, `amounts` how many of them a command names.
+    """
+
+    def __init__(self, name, mortal=False, world=None, amounts=(1, 1, 1, 4)):
+        self.name, self.mortal, self.state = name, mortal, None
+        self.world, self.amounts = world or [b"%s|%d" % (name, number) for number in range(MOST_OF_ONE)], amounts
+
+
+class Op:
+    """What is sent, how the reply is read, and what it does: judge(state, reply) gives the new state; it raises Mismatch."""
+
+    def __init__(self, key, line, read, judge, writes=True):
+        self.key, self.line, self.read, self.judge, self.writes = key, line, read, judge, writes
+
+    def take(self, reply):
+        """The key has what it has after this command; Mismatch if the reply is wrong."""
+        try:
+            state = self.judge(self.key and self.key.state, reply)
+        except (TypeError, IndexError, AttributeError, KeyError):       # it is not even of the right form
+            raise Mismatch from None
+        if self.key:
+            self.key.state = state
+
+
+class Mismatch(Exception):
+    pass
+
+
+def must(condition):
+    if not condition:
+        raise Mismatch
+
+
+def is_reply(expected, then):
+    """A judge: the reply is this, and the state is that afterwards."""
+    def judge(_, reply):
+        must(reply == expected)
+        return then
+    return judge
+
+
+def take_all(conn, ops, what, pardoned=lambda op, reply: False):
+    """Read and judge the replies to all that was sent; those that are pardoned do nothing."""
+    for number, op in enumerate(ops):
+        before, reply = op.key and op.key.state, op.read(conn)
+        try:
+            if not pardoned(op, reply):
+                op.take(reply)
+        except Mismatch:
+            raise AssertionError(f"{what}, command {number}: {op.line[:200]!r} got {reply!r:.300}; known: {before!r:.300}") from None
+
+
+# --- readers: what they give is an error line as text, or the reply
+
+def line(conn):
+    got = conn.line()
+    return got.decode() if got.startswith(b"SERVER_ERROR") else got
+
+
+def values(conn):
+    found, end = conn.read_values()
+    return found if end == "END" else end
+
+
+def meta(conn):
+    got = line(conn)
+    if isinstance(got, bytes) and got.startswith(b"VA "):
+        return got, conn.block(int(got.split()[1]))
+    return got
+
+
+def until_end(conn):
+    """STAT, COUNT or COMMAND lines."""
+    lines = [line(conn)]
+    while lines[-1] != b"END" and isinstance(lines[-1], bytes) and lines[-1] != b"NOT_FOUND":
+        lines.append(line(conn))
+    return lines[-1] if isinstance(lines[-1], str) else lines
+
+
+# --- what commands do: each gives (line, reader, judge), or judges by both replies that are possible
+
+def plain_ops(key, dice):
+    name = key.name
+    data = (b"%s|%d|" % (name, dice.randrange(1000)) + b"\r\nEND" * dice.randrange(3)) * dice.choice((1, 1, 1, 5, 2000))
+    verb = dice.choice((b"set", b"add", b"replace", b"append", b"prepend"))
+
+    def store(state, reply):
+        takes = {b"set": True, b"add": state is None}.get(verb, state is not None)
+        must(reply == (b"STORED" if takes else b"NOT_STORED"))
+        extended = {b"append": lambda: state + data, b"prepend": lambda: data + state}.get(verb, lambda: data)
+        return extended() if takes else state
+
+    def found(state, reply):
+        must(set(reply) <= {name.decode()})
+        must((reply[name.decode()][:2] if reply else None) == (None if state is None else (0, state)))
+        return state
+
+    def by_word(good, bad, then):
+        def judge(state, reply):
+            must(reply.split(b" ")[0] == (bad if state is None else good))
+            return then(state)
+        return judge
+
+    def by_meta(state, reply):
+        """A miss names the key as well, or does not: that is the server's version."""
+        must(reply in (b"EN", b"EN k" + name) if state is None else reply[1] == state and reply[0] == b"VA %d k%s" % (len(state), name))
+        return state
+    same = (lambda state: state)
+    yield b"%s %s 0 0 %d\r\n%s" % (verb, name, len(data), data), line, store, True
+    yield b"set %s 0 0 %d\r\n%s" % (name, len(data), data), line, is_reply(b"STORED", data), True
+    yield b"ms %s %d\r\n%s" % (name, len(data), data), line, is_reply(b"HD", data), True
+    for verb_line in (b"get %s", b"gets %s", b"gat 3600 %s", b"gats 3600 %s"):
+        yield verb_line % name, values, found, False
+    yield b"mg %s k v" % name, meta, by_meta, False
+    yield b"me %s" % name, line, by_word(b"ME", b"EN", same), False
+    yield b"touch %s 3600" % name, line, by_word(b"TOUCHED", b"NOT_FOUND", same), False
+    yield b"delete %s" % name, line, by_word(b"DELETED", b"NOT_FOUND", lambda _: None), True
+    yield b"md %s" % name, line, by_word(b"HD", b"NF", lambda _: None), True
+
+
+def number_ops(key, dice):
+    delta = dice.randrange(100)
+
+    def count(change):
+        def judge(state, reply):
+            after = None if state is None else change(state)
+            must(reply == (b"NOT_FOUND" if state is None else b"%d" % after))
+            return after
+        return judge
+
+    def by_meta(state, reply):
+        must(reply == b"NF" if state is None else reply[1] == b"%d" % (state + delta))
+        return None if state is None else state + delta
+    yield b"set %s 0 0 2\r\n17" % key.name, line, is_reply(b"STORED", 17), True
+    yield b"incr %s %d" % (key.name, delta), line, count(lambda state: state + delta), True
+    yield b"decr %s %d" % (key.name, delta), line, count(lambda state: max(0, state - delta)), True
+    yield b"ma %s D%d v" % (key.name, delta), meta, by_meta, True
+
+
+def members_of(key, reply):
+    must(set(reply) <= {key.name.decode()})
+    if not reply:
+        return None
+    flags, data = reply[key.name.decode()]
+    must(flags == 0)
+    return data.split(b" ") if data else []
+
+
+def some_members(key, dice):
+    return dice.choices(key.world, k=dice.choice(key.amounts))
+
+
+def set_writes(key, dice):
+    name, some, count = key.name, some_members(key, dice), dice.choice(key.amounts)
+    words = b" ".join(some)
+
+    def add(state, reply):
+        must(reply == b"STORED")
+        return (state or frozenset()) | set(some)
+
+    def change(word, then):
+        def judge(state, reply):
+            must(reply == (b"NOT_FOUND" if state is None else word))
+            return None if state is None else then(state)
+        return judge
+
+    def sample(taken):
+        def judge(state, reply):
+            got, there = members_of(key, reply) or [], state or frozenset()
+            must(set(got) <= there and len(set(got)) == len(got) == min(count, len(there)))
+            return None if state is None else state - set(got) if taken else state
+        return judge
+
+    yield b"sadd %s %s" % (name, words), line, add, True
+    yield b"saddx %s %s" % (name, words), line, change(b"STORED", lambda state: state | set(some)), True
+    yield b"srem %s %s" % (name, words), line, change(b"DELETED", lambda state: state - set(some)), True
+    yield b"sset %s %s" % (name, words), line, is_reply(b"STORED", frozenset(some)), True
+    yield b"spop %s %d" % (name, count), values, sample(True), True
+    yield b"scompact %s" % name, line, change(b"OK", lambda state: state), False
+    yield b"srandmember %s %d" % (name, count), values, sample(False), False
+
+
+def set_reads(key, dice):
+    name, some, count = key.name, some_members(key, dice), dice.choice(key.amounts)
+    words, (low, high) = b" ".join(some), dice.choices(key.world, k=2)
+
+    def number(answer):
+        def judge(state, reply):
+            must(reply == (b"NOT_FOUND" if state is None else answer(state)))
+            return state
+        return judge
+
+    def members(answer):
+        """The reply has these, in this order; an empty set may show as a missing one."""
+        def judge(state, reply):
+            must((members_of(key, reply) or []) == answer(sorted(state or ())))
+            return state
+        return judge
+
+    def all_members(state, reply):
+        got = members_of(key, reply)
+        must(got is None if state is None else got is not None and len(got) == len(state) and set(got) == state)
+        return state
+
+    def joined(verb, answer):
+        def judge(state, reply):
+            must(set(reply) <= {verb} and (reply[verb][1].split() if reply else []) == answer(sorted(state or ())))
+            return state
+        return judge
+
+    def information(state, reply):
+        must(reply == [b"NOT_FOUND"] if state is None else b"STAT members %d" % len(state) in reply)
+        return state
+    yield b"scard %s" % name, line, number(lambda state: b"%d" % len(state)), False
+    yield b"sismember %s %s" % (name, some[0]), line, number(lambda state: b"%d" % (some[0] in state)), False
+    yield (b"smismember %s %s" % (name, words), line,
+           number(lambda state: b" ".join(b"%d" % (member in state) for member in some)), False)
+    yield b"scount %s %s %s" % (name, low, high), line, number(lambda state: b"%d" % sum(low <= m <= high for m in state)), False
+    yield b"smembers %s" % name, values, all_members, False
+    yield b"sscan %s %d %s" % (name, count, low), values, members(lambda state: [m for m in state if m > low][:count]), False
+    yield (b"srange %s %s %s %d" % (name, low, high, count), values,
+           members(lambda state: [m for m in state if low <= m <= high][:count]), False)
+    yield b"sunion %s %s" % (name, name), values, joined("sunion", lambda state: state), False
+    yield b"sinter %s %s" % (name, name), values, joined("sinter", lambda state: state), False
+    yield b"sdiff %s nothing-there" % name, values, joined("sdiff", lambda state: state), False
+    yield b"sinfo %s" % name, until_end, information, False
+
+
+def list_ops(key, dice):
+    name = key.name
+    some = tuple(b"%s|%d" % (name, dice.randrange(9)) for _ in range(dice.choice((1, 1, 3))))
+    words, index = b" ".join(some), dice.randrange(9)
+
+    def push(joined, always):
+        def judge(state, reply):
+            must(reply == (b"STORED" if always or state is not None else b"NOT_FOUND"))
+            return joined(state or ()) if always or state is not None else None
+        return judge
+
+    def items(answer, left):
+        def judge(state, reply):
+            there = state or ()
+            must((members_of(key, reply) or []) == list(answer(there)))
+            return None if state is None else left(there)
+        return judge
+
+    def change(reply_for, left):
+        def judge(state, reply):
+            must(reply == (b"NOT_FOUND" if state is None else reply_for(state)))
+            return None if state is None else left(state)
+        return judge
+
+    def without_first(state):
+        at = state.index(some[0]) if some[0] in state else len(state)
+        return state[:at] + state[at + 1:]
+
+    def replaced(state):
+        return state[:index] + some[:1] + state[index + 1:] if index < len(state) else state
+    same = (lambda state: state)
+    yield b"rpush %s %s" % (name, words), line, push(lambda state: state + some, True), True
+    yield b"lpush %s %s" % (name, words), line, push(lambda state: some[::-1] + state, True), True
+    yield b"rpushx %s %s" % (name, words), line, push(lambda state: state + some, False), True
+    yield b"lpushx %s %s" % (name, words), line, push(lambda state: some[::-1] + state, False), True
+    yield b"lpop %s 2" % name, values, items(lambda state: state[:2], lambda state: state[2:]), True
+    yield b"rpop %s 3" % name, values, items(lambda state: state[::-1][:3], lambda state: state[:-3]), True
+    yield b"lrange %s 0 -1" % name, values, items(same, same), False
+    yield b"lindex %s %d" % (name, index), values, items(lambda state: state[index:index + 1], same), False
+    yield b"llen %s" % name, line, change(lambda state: b"%d" % len(state), same), False
+    yield (b"lpos %s %s" % (name, some[0]), line,
+           change(lambda state: b"%d" % state.index(some[0]) if some[0] in state else b"NOT_FOUND", same), False)
+    yield b"lrem %s 1 %s" % (name, some[0]), line, change(lambda state: b"%d" % (some[0] in state), without_first), True
+    yield (b"lset %s %d %s" % (name, index, some[0]), line,
+           change(lambda state: b"STORED" if index < len(state) else b"CLIENT_ERROR index out of range", replaced), True)
+    yield b"ltrim %s 0 %d" % (name, MOST_OF_ONE), line, change(lambda _: b"STORED", lambda state: state[:MOST_OF_ONE + 1]), True
+
+
+def set_ops(key, dice):
+    return set_writes(key, dice) if dice.random() < 0.5 else set_reads(key, dice)
+
+
+FAMILIES = {"p": plain_ops, "n": number_ops, "s": set_ops, "l": list_ops}

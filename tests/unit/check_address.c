@@ -103,5 +103,3 @@ TEST(wrong)
 	snprintf(host, sizeof(host), "%0255d", 0);
 	ck_assert_str_ne(reads(host, false), "too long");
 }
-
-SUITE(address, tcp, unix_sockets, with_tls, weights, wrong)

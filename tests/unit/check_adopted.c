@@ -51,7 +51,9 @@ static struct slice text(const char *s)
 	return slice_of(s, strlen(s));
 }
 
-TEST(whatever_it_gains)
+enum { FORMS = sizeof(forms) / sizeof(forms[0]) };
+
+LOOP_TEST(whatever_it_gains, FORMS)
 {
 	const struct form *form = &forms[_i];
 	char request[64];
@@ -71,7 +73,7 @@ TEST(whatever_it_gains)
 }
 
 /* A text that cannot become shorter is not written again. */
-TEST(nothing_to_gain)
+LOOP_TEST(nothing_to_gain, FORMS)
 {
 	struct form form = forms[_i];
 	char request[64];
@@ -119,17 +121,4 @@ TEST(deleted_without_a_list)
 	ck_assert_ptr_null(server_find(&server, SLICE("flip-k.a")));
 }
 
-Suite *suite_adopted(void)
-{
-	enum { FORMS = sizeof(forms) / sizeof(forms[0]) };
-	Suite *suite = suite_create("adopted");
-	TCase *all = tcase_create("all");
-
-	tcase_add_checked_fixture(all, setup, serving_teardown);
-	tcase_add_loop_test(all, whatever_it_gains, 0, FORMS);
-	tcase_add_loop_test(all, nothing_to_gain, 0, FORMS);
-	tcase_add_test(all, by_itself);
-	tcase_add_test(all, deleted_without_a_list);
-	suite_add_tcase(suite, all);
-	return suite;
-}
+FIXTURE(setup, serving_teardown)

@@ -194,4 +194,4 @@ TEST(another_index)
 	buf_free(&data);
 }
 
-SUITE_AROUND(altered_runs, setup, teardown, beside_another_run, nothing_else, spare_items, another_index)
+FIXTURE(setup, teardown)

@@ -229,5 +229,4 @@ TEST(from_a_fold)
 	buf_free(&members);
 }
 
-SUITE_AROUND(answer, setup, NULL, from_nothing, as_a_sorted_array, counts_go_on, each_is_as_likely, samples_read_little,
-	from_a_fold)
+FIXTURE(setup, NULL)

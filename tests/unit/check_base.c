@@ -291,5 +291,4 @@ TEST(commit)
 	ck_assert_int_eq(committed_ttl, 100);
 }
 
-SERVED(base, head, head_that_was_read, head_that_is_gone, part_anywhere, part_that_is_gone, part_without_a_block,
-	lost_races, crowds, unknown_time_to_live, missing, failures, commit)
+FIXTURE(setup, serving_teardown)

@@ -65,5 +65,3 @@ TEST(too_large)
 	ck_assert_uint_eq(hist.max, UINT64_MAX);
 	ck_assert_uint_ge(hist_quantile(&hist, 0.5), (UINT64_C(1) << HIST_MAX_BITS) / 100 * 99);
 }
-
-SUITE(bench_hist, empty, one_value, quantiles, tail, too_large)

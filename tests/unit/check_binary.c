@@ -315,5 +315,3 @@ TEST(responses_to_stat)
 	binary_reply_stats(&out, &head, SLICE("CLIENT_ERROR unknown stats group\r\n"));
 	is_response(&out, 0x10, "01 Not found|");
 }
-
-SUITE(binary, requests, refused, claimed, responses_from_lines, responses_to_reads, responses_to_stat)

@@ -69,7 +69,7 @@ TEST(reserve_nothing_of_an_empty_one)
 
 /* A stream of numbered bytes goes through in pieces of all sizes; what comes out is what went in.
  */
-TEST(many_sizes)
+LOOP_TEST(many_sizes, 10)
 {
 	struct buf b = BUF_EMPTY;
 	uint64_t state = (uint64_t)_i + 1;
@@ -91,19 +91,4 @@ TEST(many_sizes)
 	}
 	ck_assert_uint_le(b.cap, 1 << 17);
 	buf_free(&b);
-}
-
-Suite *suite_buf(void)
-{
-	Suite *suite = suite_create("buf");
-	TCase *all = tcase_create("all");
-
-	tcase_add_test(all, empty_owns_nothing);
-	tcase_add_test(all, adds_in_order);
-	tcase_add_test(all, consume_drops_the_front);
-	tcase_add_test(all, reserve_and_commit);
-	tcase_add_test(all, reserve_nothing_of_an_empty_one);
-	tcase_add_loop_test(all, many_sizes, 0, 10);
-	suite_add_tcase(suite, all);
-	return suite;
 }

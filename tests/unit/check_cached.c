@@ -434,7 +434,4 @@ TEST(a_merge_beside_a_read)
 	(void)fake_told(&fake);
 }
 
-SUITE_AROUND(cached, setup, teardown, a_short_base_is_read, a_longer_one_is_asked_about, another_connection, pops_read,
-	items_are_kept, presence, an_item_is_lost, an_item_seems_lost, suspected_for_the_last_time, an_index_is_garbled,
-	presence_is_not_known, within_the_budget, writes_within_the_budget, a_merge_is_kept, a_merge_beside_a_read,
-	run_twice)
+FIXTURE(setup, teardown)

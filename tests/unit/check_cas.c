@@ -254,7 +254,3 @@ TEST(a_date_without_a_clock)
 	server_answers(TTL(3456000) "STAT pid 1\r\nEND\r\n" STORED);
 	ends_with(RESULT_DONE, 40 * DAY);
 }
-
-CONVERSATIONS(cas, is_stored, is_lost, fails, without_a_look, a_touch_is_kept, a_touch_that_fails,
-	a_look_that_says_nothing, a_copy, refused_before_the_look, a_date, a_date_when_a_second_begins,
-	a_date_without_a_clock)

@@ -304,6 +304,3 @@ TEST(bounded)
 	ck_assert_int_eq(classic->decode(guard_place(buf_slice(&in)), &get, &r), -1);
 	buf_free(&in);
 }
-
-SUITE(classic, encode_storage, encode_lines, encode_without_a_key, decode_get, decode_gets, decode_words,
-	decode_numbers, decode_errors_of_storage, decode_passed, decode_between_noops, discard, decode_stats, bounded)

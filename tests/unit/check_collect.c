@@ -152,5 +152,4 @@ TEST(not_crowded)
 	client_is_told("STORED\r\nSTORED\r\n");
 }
 
-SUITE_AROUND(collect, setup, teardown, together, one_leaves, timer_that_is_early, nothing_is_left, many_wait_for_nobody,
-	reads_do_not_wait, not_crowded)
+FIXTURE(setup, teardown)

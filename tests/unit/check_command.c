@@ -66,5 +66,3 @@ TEST(noreply_only_where_something_is_written)
 	for (size_t i = 0; i < sizeof(reading) / sizeof(reading[0]); i++)
 		ck_assert(!command_lookup(slice_of(reading[i], strlen(reading[i])))->noreply);
 }
-
-SUITE(command, sorted, every_name_is_found, nothing_else_is_found, noreply_only_where_something_is_written)

@@ -133,6 +133,3 @@ TEST(abandoned)
 	ck_assert_uint_eq(fake.used, 0);
 	ck_assert(STAILQ_EMPTY(&fake.tasks));
 }
-
-CONVERSATIONS(
-	command_algebra, sets_named_twice, subtracted_from_itself, too_large, memory, memory_of_failures, abandoned)

@@ -207,6 +207,3 @@ TEST(longest_type)
 	client_asks(line);
 	client_is_told("CLIENT_ERROR key too long\r\n");
 }
-
-CONVERSATIONS(command_event, counting, by_rule, storing, storing_fails, reading_one, reading_many, reading_fails,
-	memory_of_many, abandoned, wrong_arguments, longest_type)

@@ -441,7 +441,3 @@ TEST(wrong_arguments)
 	}
 	server_hears_nothing();
 }
-
-CONVERSATIONS(command_event_range, in_order, nothing_there, numbers, several_buckets, three_hundred, past_holes,
-	newest_comes_late, counters_lie, server_fails, behind_ones_own_event, slow_client, slow_server, abandoned,
-	memory, wrong_arguments)

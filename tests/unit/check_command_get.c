@@ -92,5 +92,3 @@ TEST(very_many_keys)
 	buf_free(&text);
 	buf_free(&expected);
 }
-
-CONVERSATIONS(command_get, one_key, many_keys, servers_out_of_order, failures, very_many_keys)

@@ -157,6 +157,3 @@ TEST(flush_fails)
 	fake_fail(&fake, RESULT_LOST);
 	client_is_told("SERVER_ERROR upstream mc:11211 connection lost, outcome unknown\r\n");
 }
-
-CONVERSATIONS(command_item, storage, lines, touching, noreply, failures, too_large, touching_a_long_key, keys_of_parts,
-	flush_goes_to_all_servers, flush_fails)

@@ -273,6 +273,3 @@ TEST(stored)
 		assert_bytes(command_key_stored(outer, guard_text(cases[i][1])), cases[i][2]);
 	}
 }
-
-SUITE(command_key, requests_of_get, requests_of_set, delimiters, refused, each_command_is_reached, which_keys, values,
-	failures, stored)

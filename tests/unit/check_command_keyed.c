@@ -293,5 +293,4 @@ TEST(order_of_requests)
 	}
 }
 
-SUITE_AROUND(command_keyed, keyed_setup, fake_teardown, one_key, many_keys, very_many_keys, order_within_a_request,
-	abandoned, denied, too_large, plain_events, needs, order_of_requests)
+FIXTURE(keyed_setup, fake_teardown)

@@ -470,8 +470,3 @@ TEST(wrong_arguments)
 	client_is_told("CLIENT_ERROR item too long\r\nCLIENT_ERROR item too long\r\nCLIENT_ERROR item too long\r\n");
 	server_hears_nothing();
 }
-
-CONVERSATIONS(command_list, pushes, neighbouring_pushes_merge, creation, never_twice, long_push_at_the_head,
-	reads_share_a_fetch, nothing_there, neighbouring_pops_merge, pop_loses, pop_is_bounded, pop_unknown,
-	pop_of_a_segment, segment_is_gone, segment_is_wrong, segment_is_changed, segment_twice, set_commands, dates,
-	compaction_between_pushes, compaction_of_another_base, a_set_in_tables, csv_lists, wrong_arguments)

@@ -140,7 +140,3 @@ TEST(written_anew)
 	server_answers("HD\r\n");
 	client_hears_nothing();
 }
-
-CONVERSATIONS(command_meta, passed_on, quiet_get, quiet_writes, quiet_failures, encoded_keys,
-	encoded_keys_that_could_be_plain, encoded_keys_come_from_the_client, debug, quiet_arithmetic,
-	arithmetic_with_a_time, too_large, keys_of_parts, written_anew)

@@ -139,6 +139,3 @@ TEST(members_do_not_smuggle)
 	server_answers(FOUND("k", 27, "+-a ++b +@c +noreply +, +x "));
 	client_is_told("STORED\r\nVALUE k 0 20\r\n-a +b @c noreply , x\r\nEND\r\n");
 }
-
-CONVERSATIONS(command_set, issue_example, members_of_many, members_of_some, the_same_set_twice, questions, info,
-	info_of_a_list, replacing, wrong_arguments, members_do_not_smuggle)

@@ -317,6 +317,4 @@ TEST(behind_a_read)
 	stores("+a -a +a -a ");
 }
 
-SERVED(compact, folding, spilling, spilling_much, spilling_over_runs, head, another_appends, another_replaces,
-	others_win_every_race, nobody_knows, everybody_knows, write_fails, no_collection, what_is_kept,
-	touched_meanwhile, ttl_is_not_known, full, behind_a_read)
+FIXTURE(setup, serving_teardown)

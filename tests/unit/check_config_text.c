@@ -69,5 +69,3 @@ TEST(zero_byte)
 	ck_assert_str_eq(config_text_clean(text, sizeof(text) - 1, &found), "a zero byte");
 	ck_assert_uint_eq(found.line, 2);
 }
-
-SUITE(config_text, comments, no_comments, braces, wrong, zero_byte)

@@ -310,6 +310,3 @@ TEST(numbers_of_lists)
 	numbered("+9999999999999999999", "s.9999999999999999999", ADOPTED_OK);
 	numbered("+10000000000000000000", "s.10000000000000000000", ADOPTED_CORRUPT);
 }
-
-SUITE(encodings, signed_words, delimited_texts, counting, documented, reserved, random_lives, like_the_guard,
-	numbers_of_lists)

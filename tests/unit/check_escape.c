@@ -32,5 +32,3 @@ TEST(cuts)
 	ck_assert_uint_eq(escape_text(out, SLICE("\n\n\n\n\n"), 4), sizeof(out) - 1);
 	ck_assert_str_eq(out, "\\x0a\\x0a\\x0a\\x0a...");
 }
-
-SUITE(escape, escapes, cuts)

@@ -33,5 +33,3 @@ TEST(the_first_is_kept)
 	assert_bytes(failure.result.line, "");
 	failure_free(&failure);
 }
-
-SUITE(failure, outlives_its_result, the_first_is_kept)

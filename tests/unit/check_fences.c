@@ -304,5 +304,3 @@ TEST(shortest)
 		ck_assert_msg(good, "seed %d", (int)seed);
 	}
 }
-
-SUITE(fences, form, as_a_sorted_array, refused, cut, flipped, shortest)

@@ -78,5 +78,3 @@ TEST(members)
 	}
 	ck_assert_uint_lt(strange, MOST / 12);
 }
-
-SUITE(filter, nothing_is_missed, strangers, within, members)

@@ -187,5 +187,3 @@ TEST(between_clocks)
 	pointer_is(&box, "s.b");
 	box_free(&box);
 }
-
-SUITE(flip, without_a_mark, created_late, finished, cleared_late, prepared_for_another, touched, between_clocks)

@@ -202,7 +202,7 @@ static void check_encoded(const struct fold *f, uint64_t seed)
 	buf_free(&second);
 }
 
-TEST(as_the_model)
+LOOP_TEST(as_the_model, 10)
 {
 	static struct model model;
 	struct fold f = { .seed = (uint64_t)_i };
@@ -224,18 +224,4 @@ TEST(as_the_model)
 		buf_free(&log);
 	}
 	fold_free(&f);
-}
-
-Suite *suite_fold(void)
-{
-	Suite *suite = suite_create("fold");
-	TCase *all = tcase_create("all");
-	const TTest *const tests[] = { last_word_wins, strict, cut_at_every_byte, longest_member, counts,
-		delta_keeps_removals };
-
-	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
-		tcase_add_test(all, tests[i]);
-	tcase_add_loop_test(all, as_the_model, 0, 10);
-	suite_add_tcase(suite, all);
-	return suite;
 }

@@ -316,6 +316,3 @@ TEST(as_if_one_after_the_other)
 	for (uint64_t seed = 1; seed <= 3000; seed++)
 		history(seed, 1 + seed % 5, true);
 }
-
-SUITE(gather, one_client, reads_of_all, many_clients, barriers, appends_of_one_kind, bytes, crowds,
-	as_if_one_after_the_other)

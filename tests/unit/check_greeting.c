@@ -142,6 +142,3 @@ TEST(abilities)
 	ck_assert_uint_eq(hears(2, "STAT item_size_max x\r\nEND\r\n").item_max, 0);
 	ck_assert_int_eq(greeting_decode(guard_text("STORED\r\n"), 2, &g), -1);
 }
-
-SUITE(greeting, what_is_asked, cut_at_every_byte, all_cut_at_every_byte, refused_logins, versions, no_greeting,
-	abilities)

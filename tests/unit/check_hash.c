@@ -61,5 +61,3 @@ TEST(constants_make_no_collision)
 		}
 	}
 }
-
-SUITE(hash, is_siphash, keys_see_every_byte, constants_make_no_collision)

@@ -122,4 +122,4 @@ static void setup(void)
 	memset(&histogram, 0, sizeof(histogram));
 }
 
-SUITE_AROUND(histogram, setup, NULL, buckets, narrow_buckets, nothing, quantiles, tail, sums_and_resets)
+FIXTURE(setup, NULL)

@@ -385,4 +385,5 @@ TEST(histories)
 		history(seed);
 }
 
-SUITE(history, histories)
+/* Each history has its own. */
+FIXTURE(NULL, NULL)

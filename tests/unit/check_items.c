@@ -199,5 +199,3 @@ TEST(the_model)
 		buf_free(&after);
 	}
 }
-
-SUITE(items, one_part, three_parts, the_model)

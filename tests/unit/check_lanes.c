@@ -203,8 +203,3 @@ TEST(merging_is_bounded)
 	ck_assert_uint_eq(appended, 3 + 100 * 1200);
 	buf_free(&text);
 }
-
-CONVERSATIONS(lanes, append_is_one_call, neighbouring_appends_merge, other_keys_do_not_wait,
-	neighbouring_reads_share_a_fetch, neighbouring_counts_merge, counts_wrap_around, plain_calls_keep_the_order,
-	plain_calls_before, replacing_runs_alone, failures_reach_all_of_a_batch, failures_of_counts, many_lanes,
-	merging_is_bounded)

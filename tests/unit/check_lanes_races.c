@@ -222,8 +222,3 @@ TEST(count_is_lost_for_ever)
 	ck_assert_int_lt(rounds, 100);
 	client_is_told("SERVER_ERROR busy\r\n");
 }
-
-CONVERSATIONS(lanes_races, creating, creating_with_a_ttl, another_creates_it, another_creates_it_before_the_look,
-	creation_is_lost_again_and_again, full, nothing_to_add_to, a_batch_that_creates_in_its_middle,
-	failures_while_creating, replacing_what_is_missing, replacing_loses_and_wins, replacing_loses_for_ever,
-	not_a_collection, failures_while_replacing, beginning_a_count, another_begins_the_count, count_is_lost_for_ever)

@@ -148,5 +148,4 @@ TEST(pops_are_compacted)
 	buf_free(&log);
 }
 
-SERVED(list_as_set, stays_a_list, loses_to_a_push, loses_to_another_value, a_segment_is_gone, a_segment_is_changed,
-	pops_are_compacted)
+FIXTURE(setup, serving_teardown)

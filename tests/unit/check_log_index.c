@@ -132,5 +132,3 @@ TEST(refused_and_taken)
 	ck_assert_ptr_null(log_index_create(buf_slice(&own), &own));
 	ck_assert_ptr_null(own.data);
 }
-
-SUITE(log_index, tokens, some_tokens, refused, the_longest_member, many_tokens, sharing, refused_and_taken)

@@ -151,5 +151,3 @@ TEST(splitting)
 	ck_assert_str_eq(splits(""), "no");
 	ck_assert_str_eq(splits("  "), "no");
 }
-
-SUITE(login, logins, others, data_of_others, sizes, cut_at_every_byte, no_command, splitting)

@@ -221,5 +221,4 @@ TEST(a_turn_has_room_for_as_many)
 	ck_assert(slow_has_room(&slow, 8));
 }
 
-SUITE_AROUND(measures, setup, teardown, each_key_counts, many_keys_and_odd_ones, half_life, seconds, keeps_the_largest,
-	takes_the_place_of_the_smallest, forgets, keeps_the_last, a_turn_has_room_for_as_many)
+FIXTURE(setup, teardown)

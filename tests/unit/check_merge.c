@@ -371,6 +371,4 @@ TEST(the_commit_fails)
 	}
 }
 
-SERVED(merge, all_in_one, nobody_waits_for_it, without_the_oldest, nothing_is_left, tables_stay, in_slices,
-	asked_for_twice, touched_meanwhile, others_add, others_change_it, it_is_gone, an_item_is_gone, a_call_fails,
-	the_commit_fails)
+FIXTURE(setup, serving_teardown)

@@ -74,5 +74,3 @@ TEST(listed)
 	ck_assert_uint_eq(ends[1], block.n);
 	ck_assert_uint_eq(ends[0], block.n - sizeof("@i00000000003.2.9.7.42.0000000000000000 ") + 1);
 }
-
-SUITE(merge_plan, which_runs, in_the_long_run, listed)

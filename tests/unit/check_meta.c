@@ -150,6 +150,3 @@ TEST(long_keys)
 	n = snprintf(reply, sizeof(reply), "VA 1 k%0400d b f0\r\nx\r\n", 0);
 	ck_assert_int_eq(meta->decode(guard_place(slice_of(reply, (size_t)n)), &expect, &r), -1);
 }
-
-SUITE(meta, encode_reads, encode_the_rest_as_classic, decode_value, decode_all_that_may_be_wanted, decode_value_and_cas,
-	decode_without_value, decode_the_rest_as_classic, long_keys)

@@ -139,6 +139,3 @@ TEST(not_base64)
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
 		decodes(wrong[i], SLICE(""));
 }
-
-SUITE(metaflags, known_flags, unknown_flags, ignored_flags, numbers, bounded, what_is_asked_for, copies_all_but_q,
-	base64, not_base64)

@@ -85,5 +85,3 @@ TEST(decode)
 	DECODES(meta, &del, dels);
 	DECODES(meta, &get, gets);
 }
-
-SUITE(metawrite, encode, decode)

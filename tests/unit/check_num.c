@@ -86,5 +86,3 @@ TEST(format)
 		ck_assert_uint_eq(back, v);
 	}
 }
-
-SUITE(num, u64, u32, i64, i32, take, format)

@@ -295,6 +295,3 @@ TEST(cutting)
 	ck_assert_uint_eq(oplog_cut_end(log, 7), 5);
 	ck_assert_uint_eq(oplog_cut_end(log, 4), 0);
 }
-
-SUITE(oplog, splitting, refusing, wrong_references_to_runs, references_to_runs, new_ids, keys_of_items,
-	keys_of_other_items, windows, checks, cutting)

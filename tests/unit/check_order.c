@@ -177,5 +177,3 @@ TEST(begin_and_end)
 	order_end(&order, none);
 	ck_assert(!order_class_must_wait(&order, flush));
 }
-
-SUITE(order, each_class_behind_each, thresholds, always_or_never, refused, calls_under_way, begin_and_end)

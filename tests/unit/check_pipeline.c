@@ -359,7 +359,3 @@ TEST(shows_who_answers)
 	listeners[1].then = NULL;
 	end();
 }
-
-SUITE(pipeline, answers_in_order, many, cut_at_every_byte, stray_reply, reply_to_what_was_not_sent, early_reply,
-	garbage, suspect_reply, sent_or_not, push_while_reading, push_while_failing, together, failing_nothing,
-	latencies, shows_who_answers)

@@ -76,5 +76,3 @@ TEST(each_class_on_its_own)
 		pool_free(&pool);
 	}
 }
-
-SUITE(pool, gives_again_what_came_back, every_size, keeps_a_bounded_number, each_class_on_its_own)

@@ -263,6 +263,4 @@ TEST(popping_loses)
 	stores("@[+a +b|+c] -a -c -b ");
 }
 
-SERVED(replace, a_large_one_is_written_first, of_another, others_come_between, never_in_place_of_anything_else,
-	failures, touching, touching_what_changes, touching_fails, deleting, delete_is_refused_early, popping,
-	popping_loses)
+FIXTURE(setup, serving_teardown)

@@ -58,5 +58,3 @@ TEST(failures)
 	for (enum result_status status = RESULT_HIT; status < RESULT_REFUSED; status++)
 		ck_assert(!result_failed(&(struct result){ .status = status }));
 }
-
-SUITE(reply, lines, values, failures)

@@ -56,5 +56,3 @@ TEST(values)
 	ck_assert_str_eq(reads("VALUE k 0 3\r\n\r\n1\r\n12\r\n"),
 		"value <VALUE k 0 3> key <k> flags 0 cas 0 meta <> <\r\n1> number <12> 12");
 }
-
-SUITE(reply_reader, lines, values)

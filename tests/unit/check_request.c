@@ -235,6 +235,3 @@ TEST(valid_keys)
 	ck_assert(!request_key_valid(SLICE("abcd"), 3));
 	ck_assert(request_key_valid(SLICE("abc"), 3));
 }
-
-SUITE(request, storage, reading, one_line, meta, sets, events, up_to_the_limits, nothing_is_read_twice, longest_keys,
-	valid_keys)

@@ -279,6 +279,3 @@ TEST(long_keys_before_a_block)
 	n = snprintf(in, sizeof(in), "ms %0251d 3\r\n", 0);
 	request_check(slice_of(in, (size_t)n), "refused CLIENT_ERROR key too long skip=5");
 }
-
-SUITE(request_refused, unknown, other_protocols, bad_lines, zero_bytes, block_is_skipped, no_length, empty_keys,
-	noreply, debug_keys, bad_length, bad_data_chunk, line_too_long, meta_line_too_long, long_keys_before_a_block)

@@ -45,5 +45,3 @@ TEST(defaults)
 	ck_assert_int_eq(rules_event(&rules, SLICE("RouterError"))->bucket, GRANULARITY_DAY);
 	ck_assert_int_eq(rules_collection(&rules, SLICE("anything"))->ttl, 0);
 }
-
-SUITE(rules, longest_prefix, empty_prefix_is_for_all, defaults)

@@ -372,4 +372,4 @@ TEST(failures)
 	run_writer_fini(&writer);
 }
 
-SERVED(run_writer, nothing, one_table, runs_of_all_kinds, folds, taking_over, times_to_live, failures)
+FIXTURE(setup, serving_teardown)

@@ -147,5 +147,3 @@ TEST(as_an_array)
 	}
 	buf_free(&text);
 }
-
-SUITE(segmented_list, no_list, parts, needs, as_an_array)

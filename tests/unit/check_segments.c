@@ -342,6 +342,4 @@ TEST(a_view_makes_no_sense)
 	client_is_told("VALUE k 0 5\r\na b c\r\nEND\r\n");
 }
 
-SUITE_AROUND(segments, setup, teardown, base_and_table, index_and_tables, single_members, counting, in_order,
-	table_is_gone, items_are_others, table_was_merged, nothing_refers_to_it, failures, bounded, forms,
-	a_view_makes_no_sense)
+FIXTURE(setup, teardown)

@@ -170,5 +170,3 @@ TEST(counted_once)
 	shared_drop(text);
 	shared_drop(other);
 }
-
-SUITE(shared_chunks, without_texts, in_pieces_of_every_size, added_later, few_vectors, counted_once)

@@ -88,6 +88,3 @@ TEST(random_is_that_of_its_state)
 		ck_assert_uint_ne(v, random_next(&c));
 	}
 }
-
-SUITE(slice, equality, tokens, last_token_ends_with_the_slice, hash_sees_every_byte, hash_spreads,
-	random_is_that_of_its_state)

@@ -108,4 +108,4 @@ TEST(a_range)
 	ck_assert_uint_ge(pauses("sscan k 1000000\r\n"), MEMBERS * (NAME + 1) / SET_SLICE);
 }
 
-SERVED(slices, all_members, one_for_all, algebra, a_range)
+FIXTURE(setup, serving_teardown)

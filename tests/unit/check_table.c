@@ -419,5 +419,3 @@ TEST(flipped)
 	table_writer_free(&w);
 	buf_free(&out);
 }
-
-SUITE(table, order, below_a_rank, form, as_a_sorted_array, refused, too_long, second_restart, cut, flipped)

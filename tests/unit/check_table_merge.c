@@ -219,5 +219,3 @@ TEST(nothing)
 	ck_assert_int_eq(table_merge_next(&merge), MERGE_END);
 	table_merge_free(&merge);
 }
-
-SUITE(table_merge, nothing, as_sorted_arrays, fed_at_first)

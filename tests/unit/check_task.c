@@ -117,5 +117,3 @@ TEST(abandoned_inside)
 	ck_assert_uint_eq(fake.count, 32);
 	client_is_told("(END\r\n)");
 }
-
-CONVERSATIONS(task, replies_in_order, not_for_tasks, keep_copies, inside, abandoned_inside)

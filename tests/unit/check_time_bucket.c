@@ -170,5 +170,3 @@ TEST(calendar)
 		}
 	}
 }
-
-SUITE(time_bucket, names, before_1970, keys, remembered, relative, prefixes, leap_years, no_such_bucket, calendar)

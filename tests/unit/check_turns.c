@@ -131,5 +131,4 @@ TEST(no_savings)
 	ck_assert_uint_le(ask_and_wait(turns_next(&turns), KIB), TURN_BYTES);
 }
 
-SUITE_AROUND(turns, setup, NULL, one_after_another, equal_bytes, new_ones_first, some_leave, no_debt_of_quiet_times,
-	no_savings)
+FIXTURE(setup, NULL)

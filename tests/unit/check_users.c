@@ -100,5 +100,3 @@ TEST(sizes)
 	ck_assert_ptr_null(make(line));
 	ck_assert_str_eq(error, "f:1: the line is too long");
 }
-
-SUITE(users, right_and_wrong, odd_files, wrong_lines, sizes)

@@ -472,6 +472,4 @@ TEST(index_is_thrown_out)
 	set_request_free(&r);
 }
 
-SUITE_AROUND(view, setup, teardown, nothing_is_known_at_first, follows_what_is_appended, grows_and_grows,
-	what_cannot_be_read, stops_to_follow, heads, lists, runs_that_stay_are_kept, what_was_written_is_kept,
-	refuses_other_items, refuses_other_counts, loads_what_is_needed, wants_are_noted_once, index_is_thrown_out)
+FIXTURE(setup, teardown)

@@ -83,5 +83,3 @@ TEST(finds_the_end_of_a_word)
 		}
 	}
 }
-
-SUITE(word, copies_every_length, compares_every_byte, ranks_as_bytes_are_ordered, finds_the_end_of_a_word)

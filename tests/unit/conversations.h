@@ -35,7 +35,10 @@ static void fake_teardown(void)
 	fake_fini(&fake);
 }
 
-#define CONVERSATIONS(name, ...) SUITE_AROUND(name, fake_setup, fake_teardown, __VA_ARGS__)
+__attribute__((constructor)) static void register_conversations(void)
+{
+	unit_fixture(__BASE_FILE__, fake_setup, fake_teardown);
+}
 
 /* One line of a conversation with that fake. */
 #define client_asks(text) asks(&fake, text)

@@ -59,6 +59,4 @@ static inline void makes(const char *letters)
 	ck_assert_str_eq(stored_calls(&fake, &seen), letters);
 }
 
-#define SERVED(name, ...) SUITE_AROUND(name, setup, serving_teardown, __VA_ARGS__)
-
 #endif

@@ -9,8 +9,37 @@
 #include "guard.h"
 #include "util/slice.h"
 
-/* A test. It needs no END_TEST, which is empty in each version of Check that has TTest. */
-#define TEST(name) START_TEST(name)
+/*
+ * A test of the suite that its file is. It registers itself, so that none can be forgotten. A LOOP_TEST runs so many times, once
+ * for each `_i` from 0 on.
+ */
+#define TEST(name) LOOP_TEST(name, 1)
+#define LOOP_TEST(name, count_) \
+	static const TTest *name; \
+	__attribute__((constructor)) static void register_##name(void) \
+	{ \
+		static struct unit_test test = { .file = __BASE_FILE__, .test = &name, .count = (count_) }; \
+		unit_register(&test); \
+	} \
+	START_TEST(name)
+
+/* What runs before and behind each test of the file. A file has one at most; it overrides that of conversations.h. */
+#define FIXTURE(before, behind) \
+	__attribute__((constructor)) static void register_fixture(void) \
+	{ \
+		unit_fixture(__BASE_FILE__, (before), (behind)); \
+	}
+
+struct unit_test {
+	const char *file;
+	const TTest *const *test;
+	int count;
+	struct unit_test *next;
+};
+
+/* For these macros. Tests run in the order in which they register. */
+void unit_register(struct unit_test *test);
+void unit_fixture(const char *file, SFun before, SFun behind);
 
 /* A slice in a table: SLICE is no constant for every compiler. */
 #define BYTES(literal) \
@@ -32,31 +61,5 @@
 #define calls(f, text) ck_assert_str_eq(fake_calls(f), (text))
 #define answers(f, text) ck_assert_pstr_eq(fake_answer((f), (text)), NULL)
 #define told(f, text) ck_assert_str_eq(fake_told(f), (text))
-
-/* A suite of one case, from a list of tests, each between a setup and a teardown where these are not NULL. */
-static inline Suite *suite_of(const char *name, SFun setup_, SFun teardown_, const TTest *const *tests, size_t count)
-{
-	Suite *suite = suite_create(name);
-	TCase *all = tcase_create("all");
-
-	tcase_add_checked_fixture(all, setup_, teardown_);
-	for (size_t i = 0; i < count; i++)
-		tcase_add_test(all, tests[i]);
-	suite_add_tcase(suite, all);
-	return suite;
-}
-
-#define SUITE_AROUND(name, setup, teardown, ...) \
-	Suite *suite_##name(void) \
-	{ \
-		const TTest *const tests[] = { __VA_ARGS__ }; \
-		return suite_of(#name, setup, teardown, tests, sizeof(tests) / sizeof(tests[0])); \
-	}
-
-#define SUITE(name, ...) SUITE_AROUND(name, NULL, NULL, __VA_ARGS__)
-
-#define SUITE_NAME(name) Suite *suite_##name(void);
-#include "suites.def"
-#undef SUITE_NAME
 
 #endif

@@ -3,51 +3,6 @@
 #include "command/order.h"
 #include "conversations.h"
 
-TEST(counting)
-{
-	client_asks("evincr E\r\nevincr F 5\r\nevincr G 2 0\r\nevincr H 1 1424450096 noreply\r\n");
-	server_is_asked("incr E::2015022016 1\r\nincr F::2015022016 5\r\nincr G::1970010100 "
-			"2\r\nincr H::2015022016 1\r\n");
-	server_answers("1\r\n18\r\n2\r\n9\r\n");
-	client_is_told("1\r\n18\r\n2\r\n");
-}
-
-TEST(by_rule)
-{
-	static const struct event_rule rules[] = {
-		{ .prefix = { "D", 1 }, .bucket = GRANULARITY_DAY, .ttl = 100, .separator = { "/", 1 } },
-		{ .prefix = { "M", 1 }, .bucket = GRANULARITY_MINUTE, .separator = { "::", 2 } },
-	};
-
-	fake.rules = (struct rules){ .events = rules, .event_count = 2 };
-	client_asks("evincr D\r\nevincr M\r\n");
-	server_is_asked("incr D/20150220 1\r\nincr M::201502201634 1\r\n");
-	server_answers("NOT_FOUND\r\n5\r\n");
-	server_is_asked("add D/20150220 0 100 1\r\n1\r\n");
-	server_answers("STORED\r\n");
-	client_is_told("1\r\n5\r\n");
-	client_asks("evadd D 0 0 1\r\nx\r\nevadd D 0 7 1\r\ny\r\n");
-	server_answers("41\r\n");
-	while (fake_waiting(&fake) && fake.calls[fake_oldest(&fake)].call.verb != CALL_INCR)
-		server_answers("STORED\r\n");
-	server_answers("42\r\n");
-	server_answers("STORED\r\n");
-	client_is_told("EVENT D/20150220/41\r\nEVENT D/20150220/42\r\n");
-	const char *asked = fake_calls(&fake);
-	ck_assert_ptr_nonnull(strstr(asked, "set D/20150220/41 0 100 1\r\nx\r\n"));
-	ck_assert_ptr_nonnull(strstr(asked, "set D/20150220/42 0 7 1\r\ny\r\n"));
-}
-
-TEST(storing)
-{
-	client_asks("evadd RouterError 3 60 4 1424450096\r\na\r\nb\r\n");
-	server_is_asked("incr RouterError::2015022016 1\r\n");
-	server_answers("293\r\n");
-	server_is_asked("set RouterError::2015022016::293 3 60 4\r\na\r\nb\r\n");
-	server_answers("STORED\r\n");
-	client_is_told("EVENT RouterError::2015022016::293\r\n");
-}
-
 TEST(storing_fails)
 {
 	client_asks("evadd E 0 0 1\r\nx\r\n");
@@ -64,18 +19,6 @@ TEST(storing_fails)
 	client_asks("evadd E 0 0 1\r\nx\r\n");
 	server_answers("3\r\nNOT_STORED\r\n");
 	ck_assert_ptr_null(strstr(fake_told(&fake), "EVENT"));
-}
-
-TEST(reading_one)
-{
-	client_asks("evcount E\r\n");
-	server_is_asked("mg E::2015022016 k f v\r\n");
-	server_answers("VA 3 kE::2015022016 f0\r\n293\r\n");
-	client_is_told("COUNT 2015022016 293\r\nEND\r\n");
-	client_asks("evcount E -1\r\n");
-	server_is_asked("mg E::2015022015 k f v\r\n");
-	server_answers("EN\r\n");
-	client_is_told("COUNT 2015022015 0\r\nEND\r\n");
 }
 
 TEST(reading_many)

@@ -33,18 +33,6 @@ static void all_are(const struct result *r)
 		fake_result(&fake, next++, r);
 }
 
-TEST(in_order)
-{
-	client_asks("evrange E now\r\n");
-	server_is_asked(COUNTER);
-	server_answers("VA 4 kE::2015022016 f0\r\n4   \r\n");
-	server_is_asked(EVENT(1) EVENT(2) EVENT(3) EVENT(4));
-	server_answers("VA 1 kE::2015022016::1 f7\r\na\r\nVA 0 kE::2015022016::2 f0\r\n\r\nEN\r\n");
-	server_answers("VA 3 kE::2015022016::4 f0\r\nEND\r\n");
-	client_is_told("VALUE E::2015022016::1 7 1\r\na\r\nVALUE E::2015022016::2 0 0\r\n\r\n"
-		       "VALUE E::2015022016::4 0 3\r\nEND\r\nEND\r\n");
-}
-
 TEST(nothing_there)
 {
 	client_asks("evrange E -1\r\nevrange E 2015022013\r\nevlast E 0\r\n");

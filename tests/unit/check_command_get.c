@@ -18,14 +18,6 @@ TEST(one_key)
 	client_is_told("VALUE k 7 1\r\nx\r\nEND\r\nEND\r\n");
 }
 
-TEST(many_keys)
-{
-	client_asks("get a b c  a \r\n");
-	server_is_asked("mg a k f v\r\nmg b k f v\r\nmg c k f v\r\nmg a k f v\r\n");
-	server_answers("VA 1 ka f0\r\n1\r\nEN\r\nVA 1 kc f0\r\n3\r\nVA 1 ka f0\r\n1\r\n");
-	client_is_told("VALUE a 0 1\r\n1\r\nVALUE c 0 1\r\n3\r\nVALUE a 0 1\r\n1\r\nEND\r\n");
-}
-
 /* Servers answer as they can; the client hears of its keys in the order in which it named them. */
 TEST(servers_out_of_order)
 {

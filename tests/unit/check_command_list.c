@@ -14,17 +14,6 @@
 #define SEGMENT "l00000000001.3.1"
 #define CHECKED SEGMENT ".ff822a2867ea9b22" /* with the check of "+a +b +c " */
 
-TEST(pushes)
-{
-	client_asks("rpush k a b\r\n");
-	server_is_asked(APPEND("k", 6, "+a +b "));
-	server_answers("STORED\r\n");
-	client_asks("lpush k a b\r\n");
-	server_is_asked(PREPEND("k", 6, "+b +a "));
-	server_answers("STORED\r\n");
-	client_is_told("STORED\r\nSTORED\r\n");
-}
-
 /* Neighbouring pushes to the same end merge. At the head, the item pushed last comes first. */
 TEST(neighbouring_pushes_merge)
 {
@@ -131,16 +120,6 @@ TEST(reads_share_a_fetch)
 	client_is_told(
 		"VALUE k 0 7\r\nx b a b\r\nEND\r\n4\r\nVALUE k 0 1\r\nb\r\nEND\r\nVALUE k 0 1\r\nb\r\nEND\r\n1\r\n"
 		"NOT_FOUND\r\nEND\r\n");
-}
-
-TEST(nothing_there)
-{
-	client_asks("lrange k 0 -1\r\nllen k\r\nlindex k 0\r\nlpos k a\r\nlpop k\r\nrpop k 2\r\nlrem k 0 a\r\nlset k 0 "
-		    "a\r\n"
-		    "ltrim k 0 1\r\n");
-	while (fake_waiting(&fake))
-		server_answers("EN\r\n");
-	client_is_told("END\r\nNOT_FOUND\r\nEND\r\nNOT_FOUND\r\nEND\r\nEND\r\nNOT_FOUND\r\nNOT_FOUND\r\nNOT_FOUND\r\n");
 }
 
 /* Pops that wait together are one rewrite. Each gets its own items. */

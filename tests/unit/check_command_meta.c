@@ -1,13 +1,5 @@
 #include "conversations.h"
 
-TEST(passed_on)
-{
-	client_asks("mg k v t f O7 k\r\nms k 3 T30 F7\r\nabc\r\nmd k I\r\nma k N0 J5 v\r\nme k\r\n");
-	server_is_asked("mg k v t f O7 k\r\nms k 3 T30 F7\r\nabc\r\nmd k I\r\nma k N0 J5 v\r\nme k\r\n");
-	server_answers("VA 3 t-1 f0 O7 kk\r\nabc\r\nHD\r\nNF\r\nVA 1\r\n5\r\nME k exp=-1\r\n");
-	client_is_told("VA 3 t-1 f0 O7 kk\r\nabc\r\nHD\r\nNF\r\nVA 1\r\n5\r\nME k exp=-1\r\n");
-}
-
 /* q never goes upstream; what it hides is kept back here, and nothing else. */
 TEST(quiet_get)
 {

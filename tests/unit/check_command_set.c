@@ -2,27 +2,6 @@
 
 #include "conversations.h"
 
-TEST(issue_example)
-{
-	client_asks("sadd t a b c\r\nsrem t b\r\nsmembers t\r\nevincr E\r\n");
-	server_is_asked(APPEND("t", 9, "+a +b +c ") "incr E::2015022016 1\r\n");
-	fake_result(&fake, 1, &(struct result){ .status = RESULT_NUMBER, .number = 1 });
-	server_answers("STORED\r\n");
-	server_is_asked(APPEND("t", 3, "-b "));
-	server_answers("STORED\r\n");
-	server_is_asked(FETCH("t"));
-	server_answers(FOUND("t", 12, "+a +b +c -b "));
-	client_is_told("STORED\r\nDELETED\r\nVALUE t 0 3\r\na c\r\nEND\r\n1\r\n");
-}
-
-TEST(members_of_many)
-{
-	client_asks("smembers a b c d\r\n");
-	server_is_asked(FETCH("a") FETCH("b") FETCH("c") FETCH("d"));
-	server_answers(FOUND("a", 3, "+x ") "EN\r\n" FOUND("c", 6, "+x -x ") FOUND("d", 6, "+x +y "));
-	client_is_told("VALUE a 0 1\r\nx\r\nVALUE c 0 0\r\n\r\nVALUE d 0 3\r\nx y\r\nEND\r\n");
-}
-
 /* A failure takes the place of END: nothing must look complete that is not. */
 TEST(members_of_some)
 {
@@ -37,15 +16,6 @@ TEST(members_of_some)
 	client_is_told("VALUE a 0 1\r\nx\r\nCLIENT_ERROR value is not a collection\r\n");
 }
 
-TEST(the_same_set_twice)
-{
-	client_asks("smembers a a\r\n");
-	server_answers(FOUND("a", 3, "+x "));
-	if (fake_waiting(&fake))
-		server_answers(FOUND("a", 3, "+x "));
-	client_is_told("VALUE a 0 1\r\nx\r\nVALUE a 0 1\r\nx\r\nEND\r\n");
-}
-
 TEST(questions)
 {
 	client_asks("scard k\r\nsismember k a\r\nsmismember k a b\r\nsinfo k\r\n");
@@ -53,11 +23,6 @@ TEST(questions)
 	while (fake_waiting(&fake))
 		server_answers("EN\r\n");
 	client_is_told("NOT_FOUND\r\nNOT_FOUND\r\nNOT_FOUND\r\nNOT_FOUND\r\n");
-	client_asks("sismember k a\r\nsismember k b\r\n");
-	server_answers(FOUND("k", 3, "+a "));
-	while (fake_waiting(&fake))
-		server_answers(FOUND("k", 3, "+a "));
-	client_is_told("1\r\n0\r\n");
 }
 
 TEST(info)
@@ -92,19 +57,6 @@ TEST(info_of_a_list)
 	server_answers(FOUND("k", 9, "+a +b +a "));
 	told = fake_told(&fake);
 	ck_assert_ptr_nonnull(strstr(told, "STAT members 2\r\nSTAT items 3\r\n"));
-}
-
-TEST(replacing)
-{
-	client_asks("sset k\r\n");
-	server_answers("EN\r\n");
-	server_is_asked(FETCH_TO_REPLACE("k") ADD("k", 0, ""));
-	server_answers("STORED\r\n");
-	client_is_told("STORED\r\n");
-	client_asks("scard k\r\nsmembers k\r\n");
-	while (fake_waiting(&fake))
-		server_answers(FOUND("k", 0, ""));
-	client_is_told("0\r\nVALUE k 0 0\r\n\r\nEND\r\n");
 }
 
 TEST(wrong_arguments)

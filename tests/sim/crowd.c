@@ -178,6 +178,17 @@ static void give_result(struct crowd *c, struct event *e)
 	free(e);
 }
 
+static void step(struct crowd *c)
+{
+	struct event *e = take_event(c);
+
+	c->now = e->at;
+	if (e->executed)
+		give_result(c, e);
+	else
+		execute(c, e);
+}
+
 /* --- clients --- */
 
 static void ask(struct slot *slot, const char *line)
@@ -264,14 +275,8 @@ static void check_members(struct crowd *c)
 
 	c->ending = true;
 	ask(&reader, "smembers k\r\n");
-	while (c->count) {
-		struct event *e = take_event(c);
-		c->now = e->at;
-		if (e->executed)
-			give_result(c, e);
-		else
-			execute(c, e);
-	}
+	while (c->count)
+		step(c);
 	buf_add(&reader.reply, "", 1);
 	for (unsigned i = 0; i < CROWD_PROXIES * SLOTS && !c->wrong; i++) {
 		snprintf(name, sizeof(name), "member%04u", i);
@@ -318,12 +323,7 @@ bool crowd_run(uint64_t seed, bool noticing)
 	for (unsigned i = 0; i < CROWD_PROXIES; i++)
 		start_proxy(c, i);
 	while (c->count && !c->wrong) {
-		struct event *e = take_event(c);
-		c->now = e->at;
-		if (e->executed)
-			give_result(c, e);
-		else
-			execute(c, e);
+		step(c);
 		if (c->base_max > CROWD_BASE_MAX)
 			c->wrong = "the base grew too large";
 	}

@@ -33,12 +33,16 @@ class WireTest(unittest.TestCase):
         self.addCleanup(proxy.stop)
         return proxy
 
+    def scratch(self):
+        """A folder of the test's own, which goes with the test. Others may read it, as memcached does, which is another user."""
+        folder = tempfile.mkdtemp(prefix="setlistd-wire-")
+        self.addCleanup(shutil.rmtree, folder, True)
+        os.chmod(folder, 0o755)
+        return folder
+
     def private_file(self, text):
         """A file that nobody but its owner may read: the user as whom memcached runs, which root may read as well."""
-        folder = tempfile.mkdtemp(prefix="setlistd-wire-")
-        self.addCleanup(shutil.rmtree, folder)
-        path = os.path.join(folder, "private")
-        os.chmod(folder, 0o755)
+        path = os.path.join(self.scratch(), "private")
         with open(path, "w", encoding="utf-8") as out:
             out.write(text)
         os.chmod(path, 0o600)

@@ -26,7 +26,7 @@ class BoundsTest(WireTest):
         """The server answers a request for this key once the event is set."""
         event = threading.Event()
         self.addCleanup(event.set)
-        self.server.faults[key.encode()] = fake.held_until(event)
+        self.server.faults[key.encode()] = fake.held(event)
         return event
 
     def deaf(self):

@@ -2,7 +2,6 @@
 import json
 import os
 import random
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -35,8 +34,7 @@ class ConvertTest(WireTest):
 
     def setUp(self):
         super().setUp()
-        self.folder = tempfile.mkdtemp(prefix="setlistd-wire-")
-        self.addCleanup(shutil.rmtree, self.folder, True)
+        self.folder = self.scratch()
         self.server = self.memcached()
         self.proxy = self.setlistd([self.server], config=self.config)
         self.conn = self.connect(self.proxy)

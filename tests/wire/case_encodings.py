@@ -2,6 +2,7 @@
 import time
 
 from case_large import SMALL, LargeSetTest
+from stored import stat
 
 ENCODINGS = {
     "oplog": 'encoding = "oplog"',
@@ -51,8 +52,7 @@ class EncodingTest(LargeSetTest):
             self.assertEqual((conn or self.conn).ask(command), reply, command)
 
     def ttl(self, k):
-        self.conn.send(f"sinfo {k}\r\n".encode())
-        return int(dict(line.split(" ", 2)[1:] for line in self.conn.lines_until("END")[:-1])["ttl"])
+        return stat(self.conn, f"sinfo {k}", "ttl")
 
     def assert_date_of_plain(self, k, start):
         expected = int(self.conn.ask("mg plain t").split(" t")[1])

@@ -64,6 +64,16 @@ class LargeSetTest(WireTest):
         self.assertEqual(len(members), len(set(members)), f"{command} {key}: a member twice")
         return set(members)
 
+    def listed(self, command, conn=None):
+        """The words of a reply with one VALUE, in the order in which they came."""
+        found, end = (conn or self.conn).values(command)
+        self.assertEqual(end, "END", command)
+        if not found:
+            return []
+        (key, (flags, data)), = found.items()
+        self.assertEqual((key, flags), (command.split()[1], 0))
+        return data.split(b" ")
+
     def assert_members(self, key, expected, conn=None):
         found = self.read(key, conn)
         self.assertIsNotNone(found, f"{key} is missing")

@@ -6,7 +6,6 @@ import socket
 import ssl
 import struct
 import subprocess
-import tempfile
 import threading
 import time
 
@@ -225,10 +224,7 @@ class TlsServer:
 class TlsTest(WireTest):
     @functools.cached_property
     def folder(self):
-        folder = tempfile.TemporaryDirectory(prefix="setlistd-wire-")
-        self.addCleanup(folder.cleanup)
-        os.chmod(folder.name, 0o755)  # memcached reads its files as another user
-        return folder.name
+        return self.scratch()
 
     @functools.cached_property
     def authority(self):

@@ -321,14 +321,6 @@ def die(link, request):
     link.close()
 
 
-def held_until(event):
-    """The right answer, once the event is set."""
-    def fault(link, request):
-        event.wait(PATIENCE)
-        link.send(link.answer(request))
-    return fault
-
-
 def gather(answers):
     """The right answer is for later."""
     def fault(link, request):

@@ -50,6 +50,10 @@ class Servers:
     def delete(self, key):
         return self.of(key).ask(f"delete {key}")
 
+    def bytes_sent(self):
+        """By all servers together."""
+        return sum(stat(conn, "stats", "bytes_written") for conn in self.conns.values())
+
     def item_count(self):
         """The items on all servers together."""
         return sum(stat(conn, "stats", "curr_items") for conn in self.conns.values())

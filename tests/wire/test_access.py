@@ -1,6 +1,5 @@
 """Users: what a client that must authenticate gets, and what its failures cost the others."""
 import os
-import tempfile
 import threading
 
 import manpage
@@ -157,9 +156,7 @@ class Users(AuthTest):
         self.assertEqual(self.watcher.ask("mn"), "MN")
 
     def test_on_a_unix_socket(self):
-        folder = tempfile.TemporaryDirectory(prefix="setlistd-wire-")
-        self.addCleanup(folder.cleanup)
-        path = os.path.join(folder.name, "s.sock")
+        path = os.path.join(self.scratch(), "s.sock")
         self.serve("-s", path)
         with Conn(path) as conn:
             self.assertEqual(conn.ask("mn"), UNAUTHENTICATED)

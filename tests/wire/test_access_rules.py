@@ -2,11 +2,9 @@
 that want a login."""
 import os
 import pwd
-import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 
 from case import WireTest
 from case_access import USERS, request_of, setlistd, usages
@@ -270,10 +268,7 @@ sys.stdout.write(s.makefile().readline())
 
 class SocketUsers(WireTest):
     def serve(self, *users, args=()):
-        folder = tempfile.mkdtemp(prefix="setlistd-wire-")
-        self.addCleanup(shutil.rmtree, folder)
-        os.chmod(folder, 0o755)
-        self.path = os.path.join(folder, "s.sock")
+        self.path = os.path.join(self.scratch(), "s.sock")
         listed = ", ".join(f'"{user}"' for user in users)
         self.proxy = self.setlistd([self.memcached()], "-s", self.path, *args,
                                    config=f'socket_users = {{{listed}}}\nsocket_mode = "0777"')

@@ -4,7 +4,6 @@ Three outcomes: refused and the connection goes on, refused and closed, closed i
 data block be taken for a command.
 """
 import random
-import time
 
 from case import WireTest
 from harness import PATIENCE, wait_until

@@ -3,11 +3,11 @@
 A new command is in by itself, and fails here until it has an example. What a key must answer is made from the reply to the line, by
 the rules of the manual. Afterwards both pools must hold the same.
 """
-import os
 import re
 
 from case import WireTest
-from harness import HOST, PATIENCE, wait_until
+from harness import PATIENCE, wait_until
+from stored import stat, stats
 from wire import Conn
 
 SETTINGS = 'commands = "q|"\nevents "Router" { plain_verbs = true }'
@@ -251,10 +251,9 @@ class Configured(WireTest):
         conn.send(b"x" * 9000000 + b"\r\n")
         self.assertEqual(conn.get("q|scard|x"), b"1")
         self.assertEqual(conn.ask("get name q|scard|x q|scard"), "VALUE q|scard|x 0 1")
-        server.send(b"stats\r\n")
-        stats = dict(line.split()[1:3] for line in server.lines_until("END")[:-1])
+        found = stats(server)
         # Only the append, and an ADD where there was nothing; one DISCARD would be a delete.
-        self.assertEqual((stats["delete_hits"], stats["delete_misses"], stats["curr_items"]), ("0", "0", "1"))
+        self.assertEqual((found["delete_hits"], found["delete_misses"], found["curr_items"]), ("0", "0", "1"))
 
     def test_reload(self):
         servers, proxy = self.pool(1, config="verbose = 0")
@@ -301,10 +300,4 @@ class Hostile(WireTest):
             conn.ask("sadd large " + " ".join(f"member-{part}-{i:06}" for i in range(2000)))
         greedy = self.connect(proxy)
         greedy.send(("get " + " ".join(["q|smembers|large"] * 2000) + "\r\n").encode())
-        counter = lambda: int(dict(line.split()[1:] for line in self.stats(conn))["closed_memory_clients"])
-        wait_until("the client is closed", PATIENCE, lambda: counter() > 0)
-
-    @staticmethod
-    def stats(conn):
-        conn.send(b"stats\r\n")
-        return [line for line in conn.lines_until("END")[:-1] if len(line.split()) == 3]
+        wait_until("the client is closed", PATIENCE, lambda: stat(conn, "stats", "closed_memory_clients") > 0)

@@ -3,7 +3,6 @@ import os
 import re
 import stat
 import subprocess
-import tempfile
 
 from case import WireTest
 from harness import HOST, LISTEN, OPTIONS, PATIENCE, Process, accepts, free_port, tcp_sockets, wait_until
@@ -23,9 +22,7 @@ def setlistd(*args):
 class Scratch(WireTest):
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory(prefix="setlistd-wire-")
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
+        self.folder = self.scratch()
 
     def path(self, name):
         return os.path.join(self.folder, name)

@@ -6,7 +6,7 @@ import binary
 from case_encodings import EncodingTest, rule
 from case_large import names
 from harness import PATIENCE, wait_until
-from stored import counter
+from stored import counter, stats
 from test_concurrency import together
 
 # What a member may not hold.
@@ -88,8 +88,7 @@ class SetBehaviours(EncodingTest):
     def test_sinfo(self):
         for name, k in self.each():
             self.expect((f"sadd {k} aa bb", "STORED"))
-            self.conn.send(f"sinfo {k}\r\n".encode())
-            info = dict(line.split(" ", 2)[1:] for line in self.conn.lines_until("END")[:-1])
+            info = stats(self.conn, f"sinfo {k}")
             self.assertEqual(info["encoding"], {"semicolon": "csv", "mark": "flip"}.get(name, name))
             self.assertEqual((info["members"], info["tables"], info["ttl"]), ("2", "0", "-1"))
             self.assertGreaterEqual(int(info["bytes"]), 6)

@@ -1,6 +1,5 @@
 """The end of the daemon: signals, and what it still answers."""
 import os
-import tempfile
 import threading
 import time
 
@@ -39,9 +38,8 @@ class Ending(WireTest):
     def test_signal_at_the_first_socket(self):
         """A daemon that has just started is stopped like any other: the signal comes when the first of many sockets appears."""
         server = self.memcached()
-        folder = tempfile.TemporaryDirectory(prefix="setlistd-wire-")
-        self.addCleanup(folder.cleanup)
-        paths = [os.path.join(folder.name, str(number)) for number in range(500)]
+        folder = self.scratch()
+        paths = [os.path.join(folder, str(number)) for number in range(500)]
         listen = 'listen = { "%s" }' % '", "'.join(f"unix:{path}" for path in paths)
         for number in (15, 2) * 5:
             proxy = self.setlistd([server], config=f"{UNHURRIED}\n{listen}", tcp=False)

@@ -5,7 +5,7 @@ import threading
 import time
 
 from case import WireTest
-from fake import FakeServer, held_until, one_shot, value_of
+from fake import FakeServer, held, one_shot, value_of
 from harness import ESTABLISHED, HOST, PATIENCE, accepts, built_with_sanitizer, tcp_sockets, wait_until
 from stored import stats
 from wire import Closed
@@ -124,7 +124,7 @@ class Turns(WireTest):
         for key in (self.held, self.free):
             wait_until("the servers are greeted", PATIENCE, lambda key=key: self.watcher.ask(f"get {key}").startswith("VALUE"))
             self.watcher.lines_until("END")
-        self.fakes[1].faults[self.held.encode()] = held_until(self.event)
+        self.fakes[1].faults[self.held.encode()] = held(self.event)
 
     def key_of(self, server):
         """A key that this server holds."""

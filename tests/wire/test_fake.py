@@ -175,6 +175,13 @@ class EarlyReply(FakeTest):
 
     ERROR = b"SERVER_ERROR out of memory storing object"
 
+    def early(self, then):
+        """The error comes when the line of the upload has, and then something happens to the connection."""
+        def fault(link, request):
+            link.send(self.ERROR + b"\r\n")
+            then(link)
+        self.fake.header_faults[b"key-big"] = fault
+
     def upload(self, size=1000000):
         self.conn.send(b"set key-big 0 0 %d\r\n" % size + b"x" * size + b"\r\nget key-1\r\nget key-2\r\n")
         first = self.conn.line().decode()
@@ -184,22 +191,14 @@ class EarlyReply(FakeTest):
 
     def test_error_then_the_rest_is_read(self):
         self.serve()
-
-        def early(link, request):
-            link.send(self.ERROR + b"\r\n")
-            wait_until("it arrives", PATIENCE, lambda: not link.unsent())
-        self.fake.header_faults[b"key-big"] = early
+        self.early(lambda link: wait_until("it arrives", PATIENCE, lambda: not link.unsent()))
         first, _ = self.upload()
         self.assertEqual(first, self.ERROR.decode())
         self.usable_again()
 
     def test_error_then_closed(self):
         self.serve()
-
-        def early(link, request):
-            link.send(self.ERROR + b"\r\n")
-            link.close()
-        self.fake.header_faults[b"key-big"] = early
+        self.early(fake.Link.close)
         self.upload()
         self.usable_again()
 
@@ -207,12 +206,7 @@ class EarlyReply(FakeTest):
         """The upload never ends: the error, or the time limit, but not for ever."""
         self.serve_hastily()
         over = threading.Event()
-
-        def early(link, request):
-            link.send(self.ERROR + b"\r\n")
-            over.wait(2 * PATIENCE)
-            link.close()
-        self.fake.header_faults[b"key-big"] = early
+        self.early(lambda link: (over.wait(2 * PATIENCE), link.close()))
         self.upload()
         over.set()
         self.usable_again()
@@ -220,10 +214,7 @@ class EarlyReply(FakeTest):
     def test_too_large_by_the_servers_own_limit(self):
         """A server that refuses what the settings allowed: passed on, and the next reply is the next request's."""
         self.serve()
-
-        def early(link, request):
-            link.send(b"SERVER_ERROR object too large for cache\r\n")
-        self.fake.header_faults[b"key-big"] = early
+        self.fake.header_faults[b"key-big"] = fake.raw(b"SERVER_ERROR object too large for cache\r\n")
         self.conn.send(b"set key-big 0 0 5\r\nhello\r\nget key-1\r\n")
         self.assertRegex(self.conn.line().decode(), re.compile("^SERVER_ERROR (object too large for cache|upstream .*)$"))
         self.own_or_error(["key-1"])
@@ -245,13 +236,8 @@ class EarlyReply(FakeTest):
         self.conn = self.connect(self.proxy)
         big = self.key_on(self.conn, self.fake, "key-big")
         other = self.key_on(self.conn, real, "other")
-
         over = threading.Event()
-
-        def stuck(link, request):
-            over.wait(2 * PATIENCE)
-            link.close()
-        self.fake.header_faults[big.encode()] = stuck
+        self.fake.header_faults[big.encode()] = lambda link, request: (over.wait(2 * PATIENCE), link.close())
         self.conn.send(b"set %s 0 0 1000000\r\n" % big.encode() + b"x" * 1000000 + b"\r\n")
         with Conn(self.proxy.port) as conn:
             for _ in range(50):

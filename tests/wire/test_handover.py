@@ -4,7 +4,6 @@ import select
 import signal
 import socket
 import sys
-import tempfile
 
 from case import WireTest
 from harness import HOST, PATIENCE, accepts, free_port, wait_until
@@ -20,11 +19,10 @@ class Supervisor(WireTest):
     def setUp(self):
         super().setUp()
         self.server = self.memcached()
-        folder = tempfile.mkdtemp(prefix="setlistd-notify-")
-        self.path = os.path.join(folder, "notify")
+        self.path = os.path.join(self.scratch(), "notify")
         self.notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.notify.bind(self.path)
-        self.addCleanup(lambda: (self.notify.close(), os.unlink(self.path), os.rmdir(folder)))
+        self.addCleanup(self.notify.close)
         self.under = ["env", f"NOTIFY_SOCKET={self.path}"]
 
     def told(self):
@@ -159,6 +157,14 @@ class SamePort(Supervisor):
         self.assertTrue(self.told().startswith("RELOADING=1"))
         self.assertEqual(self.told(), "READY=1")
 
+    def gets_all(self, old, new, port, busy):
+        """The old one lives on for a client that is busy, and is offered no connection any more."""
+        old.process.signal(signal.SIGTERM)
+        self.assertEqual(self.told(), "STOPPING=1")
+        self.assertEqual({stats(self.connect(port), "stats")["pid"] for _ in range(20)}, {str(new.pid)})
+        busy.close()
+        old.stop()
+
     def test_a_reload_prepares_it(self):
         """For ports that are open already, that of operators too. It cannot be taken back."""
         port, admin = free_port(), f'admin = "{HOST}:{free_port()}"'
@@ -168,12 +174,7 @@ class SamePort(Supervisor):
         new = self.start(port, shared)
         busy = self.connect(port)
         busy.send(b"set slow 0 0 10\r\n")
-        old.process.signal(signal.SIGTERM)
-        self.assertEqual(self.told(), "STOPPING=1")
-        pids = {stats(self.connect(port), "stats")["pid"] for _ in range(20)}
-        self.assertEqual(pids, {str(new.pid)})
-        busy.close()
-        old.stop()
+        self.gets_all(old, new, port, busy)
         self.reload(new, port, admin)
         self.assertIn("reuseport stays true: ", new.process.stderr())
         self.assertEqual(stats(self.connect(port), "stats settings")["reuseport"], "1")
@@ -196,10 +197,4 @@ class SamePort(Supervisor):
         old = self.start(port, "reuseport = true")
         busy = self.connect(port)
         busy.send(b"set slow 0 0 10\r\n")
-        new = self.start(port, "reuseport = true")
-        old.process.signal(signal.SIGTERM)
-        self.assertEqual(self.told(), "STOPPING=1")
-        pids = {stats(self.connect(port), "stats")["pid"] for _ in range(20)}
-        self.assertEqual(pids, {str(new.pid)})
-        busy.close()
-        old.stop()
+        self.gets_all(old, self.start(port, "reuseport = true"), port, busy)

@@ -7,7 +7,7 @@ import unittest
 
 from case_large import SLOW, SMALL, LargeSetTest, names
 from harness import PATIENCE, wait_until
-from stored import Stored, counter, stat
+from stored import Stored, counter, stat, stats
 
 TABLE_SIZE, LOG_SIZE = 32768, 4096
 BASE_SIZE = 4 * LOG_SIZE    # what a read tolerates of a set with more than a megabyte of tables
@@ -155,10 +155,6 @@ class Runs(LargeSetTest):
                 for conn in (self.conn, *self.others):
                     self.assertEqual((conn.ask("scard k"), self.read("k", conn)), ("0", set()))
 
-    def sinfo(self, conn):
-        conn.send(b"sinfo k\r\n")
-        return dict(line.split()[1:] for line in conn.lines_until("END")[:-1])
-
     def test_sinfo(self):
         """In all layers, as their reader here counts them; the same from a proxy that reads the set for the first time."""
         members = self.large_set()
@@ -172,7 +168,7 @@ class Runs(LargeSetTest):
         expected["bytes"] = expected["base_bytes"] + expected["table_bytes"]
         self.assertEqual((expected["members"], expected["tokens"]), (815, 25))
         for conn in (self.conn, *self.others):
-            info = self.sinfo(conn)
+            info = stats(conn, "sinfo k")
             self.assertEqual({name: int(info[name]) for name in expected}, expected)
             self.assertEqual((info["waste"], info["ttl"], info["server"]), ("0.20", "-1", self.conn.ask("route k").split()[2]))
 

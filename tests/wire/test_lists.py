@@ -19,12 +19,7 @@ class ListTest(LargeSetTest):
 
     def items(self, command, conn=None):
         """The items of a reply, None where there is only END."""
-        found, end = (conn or self.conn).values(command)
-        self.assertEqual(end, "END", command)
-        if not found:
-            return None
-        (_, data), = found.values()
-        return data.split(b" ")
+        return self.listed(command, conn) or None
 
     def all(self, key="k", conn=None):
         return self.items(f"lrange {key} 0 -1", conn)
@@ -195,27 +190,19 @@ class Large(ListTest):
             self.assertEqual(self.items("lrange k 0 99", conn), items[:100])
             self.assertEqual(self.items("lrange k -100 -1", conn), items[-100:])
             self.assertEqual(self.items("lindex k 500000", conn), [items[500000]])
-        before = self.server_bytes()
+        before = self.at.bytes_sent()
         self.push("k", [b"new"] * 500, per_line=1)
-        self.assertLess(self.server_bytes() - before, 2 * 1024 * 1024)
-        before = self.server_bytes()
+        self.assertLess(self.at.bytes_sent() - before, 2 * 1024 * 1024)
+        before = self.at.bytes_sent()
         for i in range(500):
             self.assertEqual(self.items("lpop k"), [items[i]])
-        self.assertLess(self.server_bytes() - before, 500 * 4 * BASE_SIZE)
+        self.assertLess(self.at.bytes_sent() - before, 500 * 4 * BASE_SIZE)
         self.assertEqual(self.conn.ask("llen k"), "1000000")
         self.assertEqual(self.conn.ask("ltrim k 1000 -1001"), "STORED")
         self.assertEqual(self.items("lindex k 0"), [items[1500]])
         self.assertEqual(self.conn.ask("llen k"), "998000")
         self.assertEqual(self.all(), items[1500:-500])
         self.assert_no_litter()
-
-    def server_bytes(self):
-        """What the servers have sent."""
-        total = 0
-        for conn in self.at.conns.values():
-            conn.send(b"stats\r\n")
-            total += int(dict(line.split()[1:3] for line in conn.lines_until("END")[:-1])["bytes_written"])
-        return total
 
     def test_from_both_ends(self):
         items = names(60000)

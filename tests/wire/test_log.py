@@ -4,7 +4,6 @@ import re
 import signal
 import socket
 import subprocess
-import tempfile
 
 from case import WireTest
 from harness import EVENLY, OPTIONS, PATIENCE, free_port, wait_until
@@ -116,11 +115,8 @@ class Syslog(WireTest):
 
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory(prefix="setlistd-wire-")
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
+        self.folder = self.scratch()
         os.mkdir(os.path.join(self.folder, "shm"))
-        os.chmod(self.folder, 0o755)
         flags = ["-m"] if os.geteuid() == 0 else ["-rm"]
         self.under = ["unshare", *flags, "sh", "-c", self.ENTER, self.folder]
         if subprocess.run([*self.under, "true"], capture_output=True, check=False).returncode:

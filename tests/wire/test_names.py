@@ -1,7 +1,6 @@
 """Servers that are given by name: their addresses change, their names are not known at the start, or not any more."""
 import os
 import re
-import tempfile
 import threading
 import time
 import unittest
@@ -26,9 +25,8 @@ def hex_address(address):
 class NamesTest(WireTest):
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory(prefix="setlistd-wire-")
-        self.addCleanup(folder.cleanup)
-        self.hosts_path, self.resolv_path = (os.path.join(folder.name, name) for name in ("hosts", "resolv.conf"))
+        folder = self.scratch()
+        self.hosts_path, self.resolv_path = (os.path.join(folder, name) for name in ("hosts", "resolv.conf"))
         self.write_hosts(None)
         self.write_resolv("127.0.0.1")
 
@@ -125,7 +123,7 @@ class Hosts(NamesTest):
         former, new = self.fake_pair()
         release, early = threading.Event(), []
         self.addCleanup(release.set)
-        former.faults[b"key-held"] = fake.held_until(release)
+        former.faults[b"key-held"] = fake.held(release)
 
         def note(link, request):
             early.append(not release.is_set())

@@ -19,22 +19,12 @@ LARGEST = 1000000 if os.environ.get("STORM_MILLION") else 200000
 class Ordered:
     """What the three commands must say. Mixed into tests of large sets."""
 
-    def page(self, command, conn=None):
-        """The members of a reply, in the order in which they came."""
-        found, end = (conn or self.conn).values(command)
-        self.assertEqual(end, "END", command)
-        if not found:
-            return []
-        (key, (flags, data)), = found.items()
-        self.assertEqual((key, flags), (command.split()[1], 0))
-        return data.split(b" ")
-
     def walk(self, key, count, conn=None):
         """All members by cursor, at most so many at a time."""
-        found = page = self.page(f"sscan {key} {count}", conn)
+        found = page = self.listed(f"sscan {key} {count}", conn)
         while page:
             self.assertLessEqual(len(page), count)
-            page = self.page(f"sscan {key} {count} {found[-1].decode()}", conn)
+            page = self.listed(f"sscan {key} {count} {found[-1].decode()}", conn)
             found = found + page
         return found
 
@@ -48,11 +38,11 @@ class Ordered:
             behind = bisect.bisect_right(members, one.encode())
             for command, expected in ((f"sscan {key} {count} {one}", members[behind:][:count]),
                                       (f"srange {key} {one} {other} {count}", members[low:high][:count])):
-                self.assertEqual(self.page(command, conn), expected, command)
+                self.assertEqual(self.listed(command, conn), expected, command)
             command = f"scount {key} {one} {other}"
             self.assertEqual((conn or self.conn).ask(command), str(max(high - low, 0)), command)
         count = dice.choice((1, 5, 10 ** 6))
-        self.assertEqual(self.page(f"sscan {key} {count}", conn), members[:count])
+        self.assertEqual(self.listed(f"sscan {key} {count}", conn), members[:count])
 
 
 def spread(dice, count, alphabet="ab/~!0", longest=9):
@@ -170,8 +160,8 @@ class Encodings(Ordered, EncodingTest):
         for _, key in self.each():
             self.assertEqual(self.conn.ask(f"sadd {key} a b c"), "STORED")
             for bound in ("a,", "a+", "a-", "a;", "a|", "a^"):
-                self.assertEqual(self.page(f"sscan {key} 5 {bound}"), [b"b", b"c"])
-                self.assertEqual(self.page(f"srange {key} {bound} c 1"), [b"b"])
+                self.assertEqual(self.listed(f"sscan {key} 5 {bound}"), [b"b", b"c"])
+                self.assertEqual(self.listed(f"srange {key} {bound} c 1"), [b"b"])
                 self.assertEqual(self.conn.ask(f"scount {key} a {bound}"), "1")
 
 
@@ -223,7 +213,7 @@ class Walk(Ordered, LargeSetTest):
         found, page, pages = [], [b"!"], 0
         while page:
             self.wait_for(changers)
-            page = self.page(f"sscan k {self.PAGE} {page[-1].decode()}", (self.conn, *self.others)[pages % 2])
+            page = self.listed(f"sscan k {self.PAGE} {page[-1].decode()}", (self.conn, *self.others)[pages % 2])
             self.assertEqual(page, sorted(set(page)))
             self.assertLessEqual(len(page), self.PAGE)
             self.assertTrue(not page or not found or found[-1] < page[0], "a page begins before the one before it has ended")

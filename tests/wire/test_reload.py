@@ -3,14 +3,12 @@ import os
 import shutil
 import signal
 import ssl
-import subprocess
 import sys
-import tempfile
 import threading
 
 from case import WireTest
 from case_tls import Authority, TlsConn
-from fake import FakeServer, held_until, silence, value_of
+from fake import FakeServer, held, silence, value_of
 from harness import ESTABLISHED, HOST, PATIENCE, accepts, free_port, tcp_sockets, wait_until
 from stored import stats
 from wire import Conn
@@ -29,11 +27,6 @@ def names(servers):
 class Reloads(WireTest):
     """Commands for a test that reloads."""
     timeout = 60000     # of requests to servers, in milliseconds
-
-    def scratch(self):
-        folder = tempfile.mkdtemp(prefix="setlistd-reload-")
-        self.addCleanup(lambda: subprocess.run(["rm", "-rf", folder], check=True))
-        return folder
 
     def start(self, config, *args, port=None):
         """`port` is that of a listener in `config`; without one, -p overrides those."""
@@ -404,7 +397,7 @@ class InProgress(Reloads):
         self.old, self.new = FakeServer(), FakeServer()
         for server in (self.old, self.new):
             self.addCleanup(server.stop)
-        self.old.faults[b"key-held"] = held_until(self.event)
+        self.old.faults[b"key-held"] = held(self.event)
         self.start(names([self.old]))
 
     def value(self, key):

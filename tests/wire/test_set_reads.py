@@ -11,25 +11,15 @@ from test_concurrency import together
 
 
 class RandomMembers(LargeSetTest):
-    def take(self, command, conn=None):
-        """The members that came, as a list."""
-        found, end = (conn or self.conn).values(command)
-        self.assertEqual(end, "END", command)
-        if not found:
-            return []
-        (key, (flags, data)), = found.items()
-        self.assertEqual((key, flags), (command.split()[1], 0))
-        return data.split(b" ")
-
     def test_srandmember(self):
         members = set(self.large_set())
         for count in (1, 2, 10, 500, 999, 1000, 1001, 5000):
-            taken = self.take(f"srandmember k {count}")
+            taken = self.listed(f"srandmember k {count}")
             self.assertEqual(len(taken), min(count, 1000))
             self.assertEqual(len(set(taken)), len(taken), "a member twice")
             self.assertLessEqual(set(taken), members)
-        self.assertEqual(len(self.take("srandmember k")), 1)
-        self.assertEqual(self.take("srandmember k 0"), [])
+        self.assertEqual(len(self.listed("srandmember k")), 1)
+        self.assertEqual(self.listed("srandmember k 0"), [])
         self.assert_members("k", members)
 
     def test_srandmember_is_random(self):
@@ -39,7 +29,7 @@ class RandomMembers(LargeSetTest):
         for key, size, draws in (("small", 10, 1), ("small", 10, 3), ("k", 1000, 100)):
             times = {}
             for _ in range(1000):
-                for member in self.take(f"srandmember {key} {draws}"):
+                for member in self.listed(f"srandmember {key} {draws}"):
                     times[member] = times.get(member, 0) + 1
             expected = 1000 * draws / size
             self.assertEqual(len(times), size)
@@ -82,8 +72,8 @@ class RandomMembers(LargeSetTest):
         layers = self.layers()
         taken = []
         for conn in (self.conn, *self.others) * 20:
-            taken += self.take("spop k 25", conn)
-        while some := self.take("spop k 100"):
+            taken += self.listed("spop k 25", conn)
+        while some := self.listed("spop k 100"):
             taken += some
         self.assertEqual(sorted(taken), sorted(set().union(*layers.values())))
         for conn in (self.conn, *self.others):
@@ -92,15 +82,15 @@ class RandomMembers(LargeSetTest):
     def test_spop(self):
         members = set(self.large_set())
         for count in (1, 7, 300):
-            taken = self.take(f"spop k {count}", self.others[0])
+            taken = self.listed(f"spop k {count}", self.others[0])
             self.assertEqual((len(taken), len(set(taken))), (count, count))
             self.assertLessEqual(set(taken), members)
             members -= set(taken)
             self.assert_members("k", members)
-        self.assertEqual(self.take("spop k 0"), [])
-        self.assertEqual(set(self.take("spop k 5000")), members)
+        self.assertEqual(self.listed("spop k 0"), [])
+        self.assertEqual(set(self.listed("spop k 5000")), members)
         self.assertEqual(self.conn.ask("scard k"), "0")
-        self.assertEqual(self.take("spop k"), [])
+        self.assertEqual(self.listed("spop k"), [])
 
     def test_spop_in_a_pipeline(self):
         self.conn.send(b"sadd p a b c\r\nspop p\r\nscard p\r\nspop p 5\r\nscard p\r\nspop p\r\nsadd p d\r\nspop p 1\r\n")
@@ -149,7 +139,7 @@ class RandomMembers(LargeSetTest):
 
     def test_spop_keeps_time_and_flags(self):
         self.assertEqual(self.at.of("k").set("k", b"+a +b +c ", 9, 300), "STORED")
-        self.assertEqual(len(self.take("spop k 2")), 2)
+        self.assertEqual(len(self.listed("spop k 2")), 2)
         self.assertEqual(self.at.meta("k", "f")["f"], "9")
         self.assert_ttl("k", 300)
 
@@ -267,10 +257,6 @@ class Cache(LargeSetTest):
     def hits(self, conn=None):
         return counter(conn or self.conn, "cache_hits")
 
-    def bytes_sent(self):
-        """By all memcached servers."""
-        return sum(stat(conn, "stats", "bytes_written") for conn in self.at.conns.values())
-
     def test_hits(self):
         for key, members in (("few", names(100)), ("k", names(1000))):
             self.write("sadd", key, members)
@@ -285,14 +271,14 @@ class Cache(LargeSetTest):
     def test_asking_does_not_transfer(self):
         members = self.large_set(count=5000)
         self.assert_members("k", members)
-        before = self.bytes_sent()
+        before = self.at.bytes_sent()
         for i in range(self.READS):
             self.assertEqual(self.conn.ask("scard k"), "5000")
             self.assertEqual(self.conn.ask(b"sismember k %s" % members[i]), "1")
             self.assertEqual(self.conn.ask(b"smismember k x %s" % members[i]), "0 1")
             self.assert_members("k", members)
         # A line for the base and one for each segment, not their bytes.
-        self.assertLess((self.bytes_sent() - before) / (4 * self.READS), sum(map(len, members)) / 50)
+        self.assertLess((self.at.bytes_sent() - before) / (4 * self.READS), sum(map(len, members)) / 50)
 
     def changes(self):
         """What changes a set, each with what is in it then."""

@@ -3,7 +3,6 @@ import os
 import shlex
 import subprocess
 import sys
-import tempfile
 
 from case import WireTest
 from harness import EVENLY, OPTIONS, PATIENCE, Process, wait_until
@@ -24,9 +23,7 @@ def commands():
 class Scratch(WireTest):
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory(prefix="setlistd-wire-")
-        self.addCleanup(folder.cleanup)
-        self.path = os.path.join(folder.name, "socket")
+        self.path = os.path.join(self.scratch(), "socket")
 
 
 class Readme(Scratch):

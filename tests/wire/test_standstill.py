@@ -8,7 +8,6 @@ import os
 import socket
 import ssl
 import struct
-import tempfile
 import termios
 import threading
 import time
@@ -133,9 +132,7 @@ class Servers(StandstillTest):
 
     def pipe(self):
         """A named one, and both its ends, open as long as the test."""
-        folder = tempfile.TemporaryDirectory(prefix="setlistd-wire-")
-        self.addCleanup(folder.cleanup)
-        path = os.path.join(folder.name, "log")
+        path = os.path.join(self.scratch(), "log")
         os.mkfifo(path)
         reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         writer = os.open(path, os.O_WRONLY | os.O_NONBLOCK)

@@ -1,8 +1,10 @@
 """The base of the tests of what a set is stored as: two servers, proxies in front, a look at the servers past them."""
+import random
 import re
 
 from case import WireTest
 from harness import PATIENCE, wait_until
+from model import Op, take_all
 from stored import Servers, Stored
 
 # The smallest that there are, so that a few hundred members make a large set.
@@ -89,6 +91,14 @@ class LargeSetTest(WireTest):
             self.assertEqual(conn.ask(command), "NOT_FOUND", command)
         for command in (f"srandmember {key} 5", f"spop {key} 5", f"sscan {key} 5", f"sscan {key} 5 a", f"srange {key} a z 5"):
             self.assertEqual(conn.values(command), ({}, "END"), command)
+
+    def live(self, key, ops, steps, seed):
+        """So many commands on a key, each through any proxy; see model.py."""
+        dice = random.Random(seed)
+        for _ in range(steps):
+            op, conn = Op(key, *dice.choice(list(ops(key, dice)))), dice.choice((self.conn, *self.others))
+            conn.send(op.line + b"\r\n")
+            take_all(conn, [op], f"seed {seed}")
 
     def stored(self, key):
         """All of it, as it was at one time: a merge may delete what the base referred to a moment ago."""

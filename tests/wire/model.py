@@ -8,11 +8,11 @@ MOST_OF_ONE = 60
 class Key:
     """A key, what it holds (None: nothing), and whether its server may lose it.
 
-    `world` is what may be a member of a set, `amounts` how many of them a command names.
+    `world` is what may be in a set or list, `amounts` how many of them a command names. No more than `most` are left in a list.
     """
 
-    def __init__(self, name, mortal=False, world=None, amounts=(1, 1, 1, 4)):
-        self.name, self.mortal, self.state = name, mortal, None
+    def __init__(self, name, mortal=False, world=None, amounts=(1, 1, 1, 4), most=MOST_OF_ONE):
+        self.name, self.mortal, self.most, self.state = name, mortal, most, None
         self.world, self.amounts = world or [b"%s|%d" % (name, number) for number in range(MOST_OF_ONE)], amounts
 
 
@@ -237,9 +237,9 @@ def set_reads(key, dice):
 
 
 def list_ops(key, dice):
-    name = key.name
-    some = tuple(b"%s|%d" % (name, dice.randrange(9)) for _ in range(dice.choice((1, 1, 3))))
-    words, index = b" ".join(some), dice.randrange(9)
+    name, some, count = key.name, tuple(some_members(key, dice)), dice.choice(key.amounts)
+    words, first, once = b" ".join(some), some[0], dice.randrange(2)
+    index = dice.choice((dice.randrange(-9, 9), dice.randrange(-1000, 1000)))
 
     def push(joined, always):
         def judge(state, reply):
@@ -260,28 +260,35 @@ def list_ops(key, dice):
             return None if state is None else left(state)
         return judge
 
-    def without_first(state):
-        at = state.index(some[0]) if some[0] in state else len(state)
-        return state[:at] + state[at + 1:]
+    def at(state):
+        """The place that the index means, or one behind the end."""
+        place = index + len(state) if index < 0 else index
+        return place if 0 <= place < len(state) else len(state)
 
     def replaced(state):
-        return state[:index] + some[:1] + state[index + 1:] if index < len(state) else state
+        return state[:at(state)] + some[:1] + state[at(state) + 1:] if at(state) < len(state) else state
+
+    def removed(state):
+        place = state.index(first) if first in state else len(state)
+        return state[:place] + state[place + 1:] if once else tuple(item for item in state if item != first)
     same = (lambda state: state)
     yield b"rpush %s %s" % (name, words), line, push(lambda state: state + some, True), True
     yield b"lpush %s %s" % (name, words), line, push(lambda state: some[::-1] + state, True), True
     yield b"rpushx %s %s" % (name, words), line, push(lambda state: state + some, False), True
     yield b"lpushx %s %s" % (name, words), line, push(lambda state: some[::-1] + state, False), True
-    yield b"lpop %s 2" % name, values, items(lambda state: state[:2], lambda state: state[2:]), True
-    yield b"rpop %s 3" % name, values, items(lambda state: state[::-1][:3], lambda state: state[:-3]), True
+    yield b"lpop %s %d" % (name, count), values, items(lambda state: state[:count], lambda state: state[count:]), True
+    yield (b"rpop %s %d" % (name, count), values,
+           items(lambda state: state[::-1][:count], lambda state: state[:max(0, len(state) - count)]), True)
     yield b"lrange %s 0 -1" % name, values, items(same, same), False
-    yield b"lindex %s %d" % (name, index), values, items(lambda state: state[index:index + 1], same), False
+    yield b"lindex %s %d" % (name, index), values, items(lambda state: state[at(state):][:1], same), False
     yield b"llen %s" % name, line, change(lambda state: b"%d" % len(state), same), False
-    yield (b"lpos %s %s" % (name, some[0]), line,
-           change(lambda state: b"%d" % state.index(some[0]) if some[0] in state else b"NOT_FOUND", same), False)
-    yield b"lrem %s 1 %s" % (name, some[0]), line, change(lambda state: b"%d" % (some[0] in state), without_first), True
-    yield (b"lset %s %d %s" % (name, index, some[0]), line,
-           change(lambda state: b"STORED" if index < len(state) else b"CLIENT_ERROR index out of range", replaced), True)
-    yield b"ltrim %s 0 %d" % (name, MOST_OF_ONE), line, change(lambda _: b"STORED", lambda state: state[:MOST_OF_ONE + 1]), True
+    yield (b"lpos %s %s" % (name, first), line,
+           change(lambda state: b"%d" % state.index(first) if first in state else b"NOT_FOUND", same), False)
+    yield (b"lrem %s %d %s" % (name, once, first), line,
+           change(lambda state: b"%d" % (len(state) - len(removed(state))), removed), True)
+    yield (b"lset %s %d %s" % (name, index, first), line,
+           change(lambda state: b"STORED" if at(state) < len(state) else b"CLIENT_ERROR index out of range", replaced), True)
+    yield b"ltrim %s 0 %d" % (name, key.most), line, change(lambda _: b"STORED", lambda state: state[:key.most + 1]), True
 
 
 def set_ops(key, dice):

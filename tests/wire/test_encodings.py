@@ -214,33 +214,6 @@ class Large(EncodingTest):
             if name != "oplog":
                 self.assertLess(sum(map(len, self.items(name).values())), 14 * len(left) + 300, name)
 
-    def test_a_random_life(self):
-        """Against a Python set; each command on either proxy, compactions whenever."""
-        for _, k in self.each():
-            dice, members, alive = random.Random(3), set(), False
-            conns = (self.conn, self.others[0])
-            for _ in range(250):
-                some = [b"m%d" % dice.randrange(40) for _ in range(dice.randrange(1, 5))]
-                verb = dice.choice(["sadd", "sadd", "srem", "srem", "saddx", "sset", "scompact", "smembers"])
-                conn = dice.choice(conns)
-                if verb == "smembers":
-                    self.assertEqual(self.read(k, conn), members if alive else None)
-                    continue
-                words = b"" if verb == "scompact" else b" " + b" ".join(some)
-                if verb == "sset" and dice.randrange(4):
-                    continue
-                conn.send(verb.encode() + b" " + k.encode() + words + b"\r\n")
-                done = {"srem": b"DELETED", "scompact": b"OK"}.get(verb, b"STORED")
-                alive = alive or verb in ("sadd", "sset")
-                self.assertEqual(conn.line(), done if alive else b"NOT_FOUND", verb)
-                if not alive or verb == "scompact":
-                    continue
-                if verb == "srem":
-                    members -= set(some)
-                else:
-                    members = set(some) | (members if verb != "sset" else set())
-            self.assertEqual(self.read(k), members)
-
     def test_two_proxies_at_once(self):
         """Four clients add and remove members of their own, while all is compacted: each has what it said last."""
         for _, k in self.each():

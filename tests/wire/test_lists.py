@@ -5,6 +5,7 @@ import threading
 
 from case_large import LargeSetTest, names
 from harness import PATIENCE, wait_until
+from model import Key, list_ops
 from stored import counter
 from test_concurrency import together
 
@@ -268,13 +269,7 @@ class Stored(ListTest):
 
     def test_rule(self):
         """A rule makes a list of what no push has made."""
-        try:
-            proxy = self.setlistd(self.servers, config=self.config + '\ncollection "p-" { type = "list" }')
-        except AssertionError as error:
-            if 'type = "list" is not known' not in str(error):
-                raise
-            self.skipTest("the configuration knows of no lists")
-        conn = self.connect(proxy)
+        conn = self.connect(self.setlistd(self.servers, config=self.config + '\ncollection "p-" { type = "list" }'))
         self.at.of("p-1").set("p-1", b"+a +b " * 2000)
         wait_until("compacted", LIMIT, lambda: conn.ask("scompact p-1") == "OK")
         self.assertEqual(self.all("p-1", conn), [b"a", b"b"] * 2000)
@@ -282,42 +277,11 @@ class Stored(ListTest):
 
     def test_random(self):
         """Beside a list of our own, through two proxies, with all that changes one."""
-        choose = random.Random(20260101)
-        model = []
-        for step in range(1500):
-            conn = choose.choice((self.conn, *self.others))
-            new = [b"i%d" % choose.randrange(300) for _ in range(choose.randrange(1, 60))]
-            at = choose.randrange(-5, 5) if choose.random() < 0.5 else choose.randrange(-1000, 1000)
-            line = b" ".join(new).decode()
-            match choose.randrange(12):
-                case 0 | 1 | 2:
-                    self.assertEqual(conn.ask("rpush k " + line), "STORED")
-                    model += new
-                case 3 | 4 | 5:
-                    self.assertEqual(conn.ask("lpush k " + line), "STORED")
-                    model = new[::-1] + model
-                case 6:
-                    self.assertEqual(self.items(f"lpop k {len(new)}", conn), model[:len(new)] or None)
-                    del model[:len(new)]
-                case 7:
-                    self.assertEqual(self.items(f"rpop k {len(new)}", conn), model[::-1][:len(new)] or None)
-                    del model[max(0, len(model) - len(new)):]
-                case 8 if model and -len(model) <= at < len(model):
-                    self.assertEqual(conn.ask(f"lset k {at} x{step}"), "STORED")
-                    model[at] = b"x%d" % step
-                case 9 if model:
-                    self.assertEqual(conn.ask("lrem k 0 " + new[0].decode()), str(model.count(new[0])))
-                    model = [item for item in model if item != new[0]]
-                case 10 if len(model) > 2000:
-                    self.assertEqual(conn.ask(f"ltrim k {len(new)} -{len(new)}"), "STORED")
-                    model = model[len(new):len(model) - len(new) + 1]
-                case _ if model:
-                    self.assertEqual(conn.ask("llen k"), str(len(model)))
-                    self.assertEqual(self.items(f"lindex k {at}", conn),
-                                     [model[at]] if -len(model) <= at < len(model) else None)
-        self.assertEqual(self.all() or [], model)
+        key = Key(b"k", world=[b"i%d" % number for number in range(300)], amounts=range(1, 60), most=3000)
+        self.live(key, list_ops, 1500, 20260101)
+        self.assertEqual(self.all() or [], list(key.state))
         self.compact("k")
-        self.assertEqual(self.all(conn=self.others[0]) or [], model)
+        self.assertEqual(self.all(conn=self.others[0]) or [], list(key.state))
         self.assert_no_litter()
 
     def test_segment_is_gone(self):

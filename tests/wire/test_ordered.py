@@ -10,6 +10,7 @@ import threading
 from case_encodings import EncodingTest
 from case_large import LargeSetTest, names
 from harness import PATIENCE, wait_until
+from model import Key, set_ops
 from tables import read_index
 from wire import Conn
 
@@ -135,25 +136,11 @@ class Model(Ordered, LargeSetTest):
 class Encodings(Ordered, EncodingTest):
     def test_model(self):
         """In all forms that a set may have."""
-        for seed, (_, key) in enumerate(self.each()):
-            dice, members = random.Random(seed), set()
-            pool = spread(dice, 60, "ab/~!0", 6)
-            conns = (self.conn, *self.others)
-            for command in (f"sscan {key} 5", f"sscan {key} 5 a", f"srange {key} a z 5"):
-                self.assertEqual(self.conn.values(command), ({}, "END"), command)
-            self.assertEqual(self.conn.ask(f"scount {key} a z"), "NOT_FOUND")
-            self.assertEqual(self.conn.ask(f"sset {key}"), "STORED")
-            self.expect(key, members, pool, dice)
-            for step in range(25):
-                some = dice.sample(pool, dice.randint(1, 15))
-                verb = dice.choice(("sadd", "sadd", "srem"))
-                self.write(verb, key, some, dice.choice(conns))
-                members = members | set(some) if verb == "sadd" else members - set(some)
-                if step % 8 == 0:
-                    self.compact(key, dice.choice(conns))
-                self.expect(key, members, pool, dice, dice.choice(conns))
-            for conn in conns:
-                self.assertEqual(self.walk(key, 7, conn), sorted(members))
+        for seed, (_, name) in enumerate(self.each()):
+            key = Key(name.encode(), world=spread(random.Random(seed), 60, "ab/~!0", 6), amounts=(1, 1, 5, 15))
+            self.live(key, set_ops, 300, seed)
+            for conn in (self.conn, *self.others):
+                self.assertEqual(self.walk(name, 7, conn), sorted(key.state or ()))
 
     def test_bounds_need_not_be_members(self):
         """Bytes that no member may hold in some form are good for a bound: nothing of it is stored."""

@@ -1,109 +1,31 @@
 #include "admin.h"
 
 #include <assert.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <unistd.h>
 
-#include "measure/admin_measures.h"
-#include "measure/measures.h"
-#include "measure/snapshot.h"
+#include "measure/collect.h"
+#include "measure/report.h"
 #include "protocol/reply.h"
 #include "util/log.h"
 #include "util/num.h"
 
-/* The version if no server has been up: it has all commands that setlistd has. */
-static const unsigned unknown_version = 1u << 16 | 6u << 8;
-
-static void print_version(const struct snapshot *s, struct buf *out)
-{
-	unsigned v = s->version ? s->version : unknown_version;
-
-	buf_printf(out, "%u.%u.%u setlistd/%s\r\n", v >> 16, v >> 8 & 255, v & 255, DAEMON_VERSION);
-}
-
-static void print_general(struct worker *w, const struct snapshot *s, struct buf *out)
-{
-	reply_stat(out, "pid", (uint64_t)getpid());
-	reply_stat(out, "uptime", (uint64_t)(w->loop.unix_time - s->started));
-	reply_stat(out, "time", (uint64_t)w->loop.unix_time);
-	BUF_ADD(out, "STAT version ");
-	print_version(s, out);
-	reply_stat(out, "pointer_size", 8 * sizeof(void *));
-	reply_stat(out, "threads", s->threads);
-	buf_printf(out, "STAT ring %016" PRIx64 "\r\n", s->ring);
-	reply_stat(out, "curr_connections", s->connections);
-	reply_stat(out, "client_bytes", s->client_bytes);
-	reply_stat(out, "total_connections", s->accepted);
-	reply_stat(out, "rejected_connections", s->rejected);
-}
-
-static void print_counters(const struct snapshot *s, enum counter from, enum counter to, struct buf *out)
-{
-	for (enum counter i = from; i <= to; i++)
-		reply_stat(out, snapshot_counter_name(i), s->counters[i]);
-}
-
-static void print_upstream(const struct worker *w, struct buf *out)
-{
-	size_t count;
-	struct snapshot_server *servers = snapshot_servers(w->daemon, w, &count);
-
-	for (size_t i = 0; i < count; i++) {
-		const struct snapshot_server *s = &servers[i];
-		unsigned v = s->version;
-
-		buf_printf(out, "STAT %s:state %s\r\n", s->name, s->up ? "up" : "down");
-		buf_printf(out, "STAT %s:version %u.%u.%u\r\n", s->name, v >> 16, v >> 8 & 255, v & 255);
-		buf_printf(out, "STAT %s:connections %d\r\n", s->name, s->up);
-		buf_printf(out, "STAT %s:connects %" PRIu64 "\r\n", s->name, s->connects);
-		buf_printf(out, "STAT %s:calls %" PRIu64 "\r\n", s->name, s->calls);
-		buf_printf(out, "STAT %s:unavailable %" PRIu64 "\r\n", s->name, s->unavailable);
-		buf_printf(out, "STAT %s:busy %" PRIu64 "\r\n", s->name, s->busy);
-		buf_printf(out, "STAT %s:timeouts %" PRIu64 "\r\n", s->name, s->timeouts);
-		buf_printf(out, "STAT %s:lost_connections %" PRIu64 "\r\n", s->name, s->lost);
-	}
-	free(servers);
-}
-
-static void reset(struct daemon *d)
-{
-	snapshot_reset(d);
-	measures_reset(d);
-}
-
 void admin_stats(struct client *client, const struct request *request, struct buf *out)
 {
 	struct slice rest = request->rest, group = slice_token(&rest);
-	struct worker *w = client->worker;
-	struct daemon *d = w->daemon;
-	struct snapshot s;
+	struct daemon *d = client->worker->daemon;
+	const char *end = "END";
 
 	if (slice_equal(group, SLICE("reset"))) {
-		reset(d);
-		reply_text(out, "RESET");
-		return;
-	}
-	if (slice_equal(group, SLICE("slow")) && slice_equal(slice_token(&rest), SLICE("reset"))) {
-		measures_reset_slow(d);
-		reply_text(out, "RESET");
-		return;
-	}
-	snapshot_take(d, w, &s);
-	if (group.n == 0) {
-		print_general(w, &s, out);
-		print_counters(&s, 0, COUNT_bytes_written, out);
-	} else if (slice_equal(group, SLICE("upstream"))) {
-		print_upstream(w, out);
-	} else if (slice_equal(group, SLICE("collections"))) {
-		print_counters(&s, COUNT_bytes_written + 1, COUNTERS - 1, out);
+		collect_reset(d);
+		end = "RESET";
+	} else if (slice_equal(group, SLICE("slow")) && slice_equal(slice_token(&rest), SLICE("reset"))) {
+		collect_reset_slow(d);
+		end = "RESET";
 	} else if (slice_equal(group, SLICE("settings"))) {
-		config_print(worker_config(w), out);
-	} else if (!admin_measures(d, w->current->servers, group, out)) {
-		reply_text(out, "CLIENT_ERROR unknown stats group");
-		return;
+		config_print(client_config(client), out);
+	} else if (!report_stats(d, &client->worker->meter, group, out)) {
+		end = "CLIENT_ERROR unknown stats group";
 	}
-	reply_text(out, "END");
+	reply_text(out, end);
 }
 
 static void help_line(const struct command *command, struct buf *out)
@@ -166,12 +88,9 @@ void admin_verbosity(struct client *client, const struct request *request, struc
 
 void admin_version(struct client *client, const struct request *request, struct buf *out)
 {
-	struct snapshot s;
-
 	(void)request;
-	snapshot_take(client->worker->daemon, client->worker, &s);
 	BUF_ADD(out, "VERSION ");
-	print_version(&s, out);
+	report_version(client->worker->daemon, out);
 }
 
 void admin_mn(struct client *client, const struct request *request, struct buf *out)

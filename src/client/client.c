@@ -161,7 +161,7 @@ static void carry_out(struct client *c, const struct binary_request *b)
 {
 	const struct request *request = &b->request;
 
-	worker_count(c->worker, latency_class(request->command->id), 1);
+	worker_count(c->worker, meter_class(request->command->id), 1);
 	if (c->is_binary)
 		client_binary_start(c, b);
 	else if (!task_start(&c->generation->host, request, c))

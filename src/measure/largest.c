@@ -1,7 +1,5 @@
 #include "measure/largest.h"
 
-#include <stdlib.h>
-
 #include "util/word.h"
 
 /* Seconds after which entries that have become old are looked for. */
@@ -38,7 +36,7 @@ static struct large_collection *find(struct largest *l, struct slice key)
 	uint64_t mark = mark_of(key);
 
 	for (size_t i = 0; i < l->count; i++) {
-		if (l->marks[i] == mark && slice_equal(slice_of(l->list[i].key, l->list[i].n), key))
+		if (l->marks[i] == mark && slice_equal(slice_of(l->list[i].top.key, l->list[i].top.n), key))
 			return &l->list[i];
 	}
 	return NULL;
@@ -52,11 +50,11 @@ static struct large_collection *smallest(struct largest *l, int64_t now)
 	for (size_t i = 0; i < l->count; i++) {
 		struct large_collection *c = &l->list[i];
 		if (is_old(c, now))
-			c->bytes = 0;
-		if (c->bytes < place->bytes)
+			c->top.weight = 0;
+		if (c->top.weight < place->top.weight)
 			place = c;
 	}
-	l->least = place->bytes;
+	l->least = place->top.weight;
 	l->searched = now;
 	return place;
 }
@@ -71,24 +69,24 @@ static struct large_collection *place_for(struct largest *l, uint64_t bytes, int
 	if (bytes <= l->least && now - l->searched < SEARCH_AGAIN)
 		return NULL;
 	place = smallest(l, now);
-	return place->bytes < bytes ? place : NULL;
+	return place->top.weight < bytes ? place : NULL;
 }
 
 void largest_note(struct largest *l, struct slice key, uint64_t members, uint64_t bytes, int64_t now)
 {
 	struct large_collection *c;
 
-	if (key.n > LARGEST_KEY)
+	if (key.n > TOPK_KEY)
 		return;
 	pthread_mutex_lock(&l->lock);
 	c = find(l, key);
 	if (!c && (c = place_for(l, bytes, now))) {
-		c->n = (uint8_t)key.n;
-		memcpy(c->key, key.p, key.n);
+		c->top.n = (uint8_t)key.n;
+		memcpy(c->top.key, key.p, key.n);
 		l->marks[c - l->list] = mark_of(key);
 	}
 	if (c) {
-		c->bytes = bytes;
+		c->top.weight = bytes;
 		c->members = members;
 		c->seen = now;
 		if (bytes < l->least)
@@ -117,37 +115,11 @@ size_t largest_copy(struct largest *l, int64_t now, struct large_collection out[
 	return n;
 }
 
-static int compare_keys(const struct large_collection *a, const struct large_collection *b)
+/* The entry that was seen last counts. */
+void largest_join(void *into, const void *from)
 {
-	int order = memcmp(a->key, b->key, a->n < b->n ? a->n : b->n);
+	const struct large_collection *a = into, *b = from;
 
-	return order ? order : a->n - b->n;
-}
-
-static int by_key_and_time(const void *left, const void *right)
-{
-	const struct large_collection *a = left, *b = right;
-	int order = compare_keys(a, b);
-
-	return order ? order : (a->seen < b->seen) - (a->seen > b->seen);
-}
-
-static int by_size(const void *left, const void *right)
-{
-	const struct large_collection *a = left, *b = right;
-
-	return a->bytes == b->bytes ? compare_keys(a, b) : a->bytes < b->bytes ? 1 : -1;
-}
-
-size_t largest_merge(struct large_collection *list, size_t count)
-{
-	size_t n = 0;
-
-	qsort(list, count, sizeof(*list), by_key_and_time);
-	for (size_t i = 0; i < count; i++) {
-		if (n == 0 || compare_keys(&list[n - 1], &list[i]) != 0)
-			list[n++] = list[i];
-	}
-	qsort(list, n, sizeof(*list), by_size);
-	return n;
+	if (b->seen > a->seen)
+		memcpy(into, from, sizeof(*a));
 }

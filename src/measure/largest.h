@@ -9,18 +9,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "util/slice.h"
+#include "util/topk.h"
 
 /* What was not read for LARGEST_FORGET seconds is forgotten. */
-enum { LARGEST_ENTRIES = 32, LARGEST_KEY = 250, LARGEST_FORGET = 3600 };
+enum { LARGEST_ENTRIES = 32, LARGEST_FORGET = 3600 };
 
 struct large_collection {
-	uint64_t bytes; /* as it is stored, without indexes */
+	struct topk_key top; /* weighs as many bytes as it has, as it is stored, without indexes */
 	uint64_t
 		members; /* or items; of a set with tables about as many, since removals of what was never added count */
 	int64_t seen;    /* Unix time when it was read last */
-	uint8_t n;       /* bytes of the key */
-	char key[LARGEST_KEY];
 };
 
 struct largest {
@@ -45,7 +43,7 @@ void largest_reset(struct largest *largest);
 /* Copies those that were read lately, in no order, and gives their number. From any thread. */
 size_t largest_copy(struct largest *largest, int64_t now, struct large_collection out[LARGEST_ENTRIES]);
 
-/* Keeps of each key the entry that was seen last, and sorts them: the largest first. Gives their number. */
-size_t largest_merge(struct large_collection *list, size_t count);
+/* For topk_merge, with entries of several workers. */
+void largest_join(void *into, const void *from);
 
 #endif

@@ -3,27 +3,49 @@
 #include <stdio.h>
 #include <time.h>
 
-void meter_init(struct meter *m, struct loop *loop, uint64_t random)
+/* --- latencies --- */
+
+static void count(struct meter *m, const struct command *command, uint64_t took, uint64_t n)
 {
-	m->loop = loop;
-	latency_init(&m->latency, loop);
-	hotkeys_init(&m->hotkeys, random, loop->now);
-	largest_init(&m->largest);
-	slow_init(&m->slow);
+	histogram_add(&m->latencies[command ? meter_class(command->id) : COUNT_cmd_refused], took, n);
 }
 
-void meter_fini(struct meter *m)
+void meter_flush(struct meter *m)
 {
-	loop_forget(m->loop, &m->latency.job);
-	hotkeys_fini(&m->hotkeys);
-	largest_fini(&m->largest);
-	slow_fini(&m->slow);
+	count(m, m->command, m->took, m->waiting);
+	m->waiting = 0;
+	m->began = UINT64_MAX;
+}
+
+static void on_end_of_turn(struct loop_job *job)
+{
+	meter_turn((struct meter *)((char *)job - offsetof(struct meter, job)));
+}
+
+/* Slow ones are not counted together, so that each comes here. */
+bool meter_other_done(struct meter *m, const struct task *task)
+{
+	uint64_t took = m->loop->now_us - task->began;
+
+	if (took >= m->slow_us) {
+		count(m, task->command, took, 1);
+		return slow_has_room(&m->slow, m->loop->now_us);
+	}
+	meter_turn(m);
+	m->command = task->command;
+	m->began = task->began;
+	m->took = took;
+	m->waiting = 1;
+	loop_later(m->loop, &m->job);
+	return false;
 }
 
 void meter_set_threshold(struct meter *m, uint64_t ms)
 {
-	latency_set_threshold(&m->latency, ms);
+	m->slow_us = ms ? ms * 1000 : UINT64_MAX;
 }
+
+/* --- slow requests --- */
 
 static uint64_t least(uint64_t a, uint64_t b)
 {
@@ -55,4 +77,25 @@ void meter_note_slow(struct meter *m, const struct task *task, const char *clien
 	snprintf(r.client, sizeof(r.client), "%s", client);
 	r.on_client = least(on_client, r.took);
 	slow_add(&m->slow, &r);
+}
+
+/* --- the whole --- */
+
+void meter_init(struct meter *m, struct loop *loop, uint64_t random)
+{
+	m->loop = loop;
+	m->began = UINT64_MAX;
+	m->slow_us = UINT64_MAX;
+	m->job.run = on_end_of_turn;
+	hotkeys_init(&m->hotkeys, random, loop->now);
+	largest_init(&m->largest);
+	slow_init(&m->slow);
+}
+
+void meter_fini(struct meter *m)
+{
+	loop_forget(m->loop, &m->job);
+	hotkeys_fini(&m->hotkeys);
+	largest_fini(&m->largest);
+	slow_fini(&m->slow);
 }

@@ -1,26 +1,54 @@
 /*
- * All that a worker counts and measures of the requests of its clients. Only the worker's thread writes to it. Other threads read the
- * parts as the header of each part says.
+ * All that a worker counts and measures of the requests of its clients. The worker's thread writes to it, and other threads read it.
+ *
+ * The latency of a request is the time from its start to the moment when its reply is complete. If it had to wait for its turn or for
+ * earlier ones of its connection, that counts too. Times are those of the loop, which reads its clock once a turn. So requests that
+ * began in one turn and are answered in another one took equally long. They are counted together, at the end of the turn.
  */
 #ifndef MEASURE_METER_H
 #define MEASURE_METER_H
 
+#include <stdbool.h>
+
 #include "command/task.h"
-#include "measure/counters.h"
 #include "measure/hotkeys.h"
 #include "measure/largest.h"
-#include "measure/latency.h"
 #include "measure/slow.h"
+#include "net/loop.h"
 #include "upstream/pipeline.h"
+#include "util/histogram.h"
+
+struct servers;
+
+enum counter {
+#define CLASS(name) COUNT_cmd_##name,
+#define COUNTER(name, ...) COUNT_##name,
+#define LANES(name, ...) COUNT_##name,
+#define HELD(name, ...) COUNT_##name,
+#include "measure/facts.def"
+	COUNTERS
+};
+
+/* A class of commands has the number of its counter. COUNT_cmd_refused counts what is no command. */
+enum { LATENCY_CLASSES = COUNT_cmd_refused + 1 };
 
 struct meter {
 	struct loop *loop;
 	struct pipeline_answer answer; /* whose reply is read: the pipelines of all servers set it */
-	struct latency latency;
+	atomic_uint_fast64_t counters[COUNTERS];
+	struct histogram latencies[LATENCY_CLASSES];
+	uint64_t slow_us;              /* a request that takes so many microseconds is slow; UINT64_MAX: none */
+	uint64_t began, took;          /* of those requests that are not counted yet; microseconds */
+	uint64_t waiting;              /* their number */
+	const struct command *command; /* theirs; or NULL */
+	struct loop_job job;           /* counts them at the end of the turn */
 	struct hotkeys hotkeys;
 	struct largest largest;
 	struct slow slow;
-	struct counters counters;
+	/* For other threads, with daemon.lock: */
+	uint64_t counters_before[COUNTERS]; /* as they were at the last `stats reset` */
+	struct servers *servers;            /* those of the worker's current generation */
+	uint64_t ring;                      /* their fingerprint */
 };
 
 /* Borrows the loop until meter_fini. `random` is any number that clients do not know. All other members must be zero. */
@@ -30,22 +58,62 @@ void meter_fini(struct meter *meter);
 /* Requests that take so many milliseconds are slow; 0 for none. */
 void meter_set_threshold(struct meter *meter, uint64_t ms);
 
-/* Adds `n` to a counter. */
-static inline void meter_count(struct meter *meter, enum counter counter, uint64_t n)
+/* From any thread. */
+static inline uint64_t meter_get(const struct meter *meter, enum counter counter)
 {
-	counters_add(&meter->counters, counter, n);
+	return atomic_load_explicit(&meter->counters[counter], memory_order_relaxed);
 }
 
-/* A task is done. Gives whether it was so slow that meter_note_slow is to be called. */
+static inline void meter_set(struct meter *meter, enum counter counter, uint64_t value)
+{
+	atomic_store_explicit(&meter->counters[counter], value, memory_order_relaxed);
+}
+
+/* Adds `n` to a counter. There is one writer, so no atomic addition is needed. */
+static inline void meter_count(struct meter *meter, enum counter counter, uint64_t n)
+{
+	meter_set(meter, counter, meter_get(meter, counter) + n);
+}
+
+/* The counter of a command's class. */
+static inline enum counter meter_class(enum command_id id)
+{
+	static const unsigned char classes[COMMAND_COUNT] = {
+#define COMMAND(id, name, grammar, start, order, counter, ...) [COMMAND_##id] = COUNT_cmd_##counter,
+#define PROXY_COMMAND COMMAND
+#include "protocol/commands.def"
+#undef PROXY_COMMAND
+#undef COMMAND
+	};
+
+	return (enum counter)classes[id];
+}
+
+/* Counts the requests that wait for the end of the turn. */
+void meter_flush(struct meter *meter);
+
+/* The clock was read. */
+static inline void meter_turn(struct meter *meter)
+{
+	if (meter->waiting)
+		meter_flush(meter);
+}
+
+/* For meter_task_done: the task is not like the last ones, or it is slow. */
+bool meter_other_done(struct meter *meter, const struct task *task);
+
+/* A task is done. Gives whether it is to be noted as slow: then call meter_note_slow. */
 static inline bool meter_task_done(struct meter *meter, const struct task *task)
 {
-	return latency_count(&meter->latency, task->command, task->began) &&
-		slow_has_room(&meter->slow, meter->loop->now_us);
+	if (meter->began != task->began || meter->command != task->command)
+		return meter_other_done(meter, task);
+	meter->waiting++;
+	return false;
 }
 
 /*
- * Notes a slow task. `client` is the name of its client, "" if the client is gone. Replies of the client have waited for the client to
- * take them for `on_client` microseconds.
+ * Notes a slow task. `client` is the name of its client, "" if the client is gone. Replies have waited `on_client` microseconds for the
+ * client to take them.
  */
 void meter_note_slow(struct meter *meter, const struct task *task, const char *client, uint64_t on_client);
 

@@ -14,10 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "measure/metrics.h"
-#include "measure/process_facts.h"
-#include "measure/snapshot.h"
-#include "measure/stats_json.h"
+#include "measure/collect.h"
+#include "measure/report.h"
 #include "net/listener.h"
 #include "process/admin_host.h"
 #include "process/page.h"
@@ -56,7 +54,6 @@ struct admin_port {
 	struct site now, next;
 	bool reuseport; /* as the configuration of the last admin_port_prepare has it */
 	enum admin_phase phase;
-	struct process_facts *facts;
 	struct event *timer;
 	TAILQ_HEAD(peer_list, peer) peers;
 	int count;
@@ -236,20 +233,7 @@ static const char *obstacle(const struct admin_port *port)
 		return "draining";
 	if (port->phase == ADMIN_STARTING)
 		return "starting: not all servers were tried";
-	return snapshot_any_server_up(port->daemon) ? NULL : "no server is up";
-}
-
-static struct snapshot look(const struct admin_port *port)
-{
-	const struct config *config = &port->daemon->settings->config;
-	struct snapshot s;
-
-	snapshot_take(port->daemon, port->daemon->workers[0], &s);
-	s.ready = !obstacle(port);
-	s.connections_max = config->max_connections;
-	s.client_bytes_max = config->client_memory;
-	s.cache_max = config->cache_memory;
-	return s;
+	return collect_any_server_up(port->daemon) ? NULL : "no server is up";
 }
 
 static void on_health(struct admin_port *port, struct evhttp_request *request)
@@ -267,21 +251,17 @@ static void on_ready(struct admin_port *port, struct evhttp_request *request)
 
 static void on_metrics(struct admin_port *port, struct evhttp_request *request)
 {
-	struct snapshot s = look(port);
 	struct buf text = BUF_EMPTY;
 
-	metrics_print(port->daemon, &s, &text);
-	process_facts_print(port->facts, port->daemon->started, &text);
+	report_metrics(port->daemon, obstacle(port), &text);
 	answer(request, HTTP_OK, "text/plain; version=0.0.4; charset=utf-8", &text);
 }
 
 static void on_stats(struct admin_port *port, struct evhttp_request *request)
 {
-	const char *why = obstacle(port);
-	struct snapshot s = look(port);
 	struct buf text = BUF_EMPTY;
 
-	stats_json_print(port->daemon, &s, why ? why : "ready", &text);
+	report_json(port->daemon, obstacle(port), &text);
 	answer(request, HTTP_OK, "application/json", &text);
 }
 
@@ -414,7 +394,6 @@ struct admin_port *admin_port_create(struct event_base *base, struct daemon *dae
 
 	port->base = base;
 	port->daemon = daemon;
-	port->facts = process_facts_create();
 	TAILQ_INIT(&port->peers);
 	port->timer = evtimer_new(base, on_timer, port);
 	port->http = evhttp_new(base);
@@ -445,6 +424,5 @@ void admin_port_destroy(struct admin_port *port)
 	while ((peer = TAILQ_FIRST(&port->peers)))
 		forget(port, peer);
 	event_free(port->timer);
-	process_facts_destroy(port->facts);
 	free(port);
 }

@@ -70,8 +70,11 @@ static void start_workers(struct process *p)
 
 	p->settling = true;
 	d->workers = xcalloc(d->threads, sizeof(struct worker *));
-	for (size_t i = 0; i < d->threads; i++)
+	d->meters = xcalloc(d->threads, sizeof(struct meter *));
+	for (size_t i = 0; i < d->threads; i++) {
 		d->workers[i] = worker_start(d, seed());
+		d->meters[i] = &d->workers[i]->meter;
+	}
 }
 
 static void join_workers(struct process *p)
@@ -79,6 +82,7 @@ static void join_workers(struct process *p)
 	for (size_t i = 0; i < p->daemon.threads; i++)
 		worker_join(p->daemon.workers[i]);
 	free(p->daemon.workers);
+	free(p->daemon.meters);
 }
 
 /* --- the configuration --- */
@@ -327,6 +331,7 @@ static void init(struct process *p, struct event *events[SIGNALS + 1], int pipes
 	pthread_mutex_init(&p->daemon.lock, NULL);
 	p->daemon.large = xcalloc(1, sizeof(*p->daemon.large));
 	p->daemon.server_news = server_news_create();
+	p->daemon.descriptors = opendir("/proc/self/fd");
 	signal(SIGPIPE, SIG_IGN);
 	p->leave = evtimer_new(p->base, on_left, p);
 	events[SIGNALS] = event_new(p->base, pipes[0], EV_READ | EV_PERSIST, on_news, p);
@@ -371,6 +376,8 @@ int serve(const struct options *options, struct settings *settings)
 	pthread_mutex_destroy(&p.daemon.lock);
 	free(p.daemon.large);
 	server_news_destroy(p.daemon.server_news);
+	if (p.daemon.descriptors)
+		closedir(p.daemon.descriptors);
 	log_summarize(true);
 	event_base_free(p.base);
 	settings_release(p.daemon.settings);

@@ -371,7 +371,7 @@ static void fail(struct server *s, enum result_status sent, const char *why)
 	if (sent == RESULT_TIMED_OUT)
 		bump(&s->stats.timeouts);
 	else if (s->state == SERVER_UP)
-		bump(&s->stats.lost);
+		bump(&s->stats.lost_connections);
 	close_connection(s);
 	plan_next(s, sent == RESULT_LOST);
 	pipeline_fail(&s->pipeline, sent, &peer);

@@ -44,7 +44,8 @@ struct server_options {
 
 /* Counters and state that other threads may read. */
 struct server_stats {
-	atomic_uint_fast64_t calls, unavailable, busy, timeouts, lost, connects;
+#define SERVER(name, ...) atomic_uint_fast64_t name;
+#include "measure/facts.def"
 	atomic_int state;
 	atomic_uint version; /* major << 16 | minor << 8 | patch; 0 if unknown */
 	/* From the push of a call to its reply, or to its failure if it was sent. Those that fail without being sent do not count. */

@@ -15,7 +15,7 @@ static uint8_t *chain_of(struct topk *t, uint64_t hash)
 
 static struct slice key_of(const struct topk_entry *e)
 {
-	return slice_of(e->key, e->n);
+	return slice_of(e->top.key, e->top.n);
 }
 
 /* The number of the entry plus 1; 0 if there is none. */
@@ -70,8 +70,8 @@ void topk_add(struct topk *t, struct slice key, uint64_t hash, uint64_t weight)
 	i = at ? at - 1 : make_place(t);
 	if (!at) {
 		t->entries[i].error = t->weights[i];
-		t->entries[i].n = (uint8_t)key.n;
-		memcpy(t->entries[i].key, key.p, key.n);
+		t->entries[i].top.n = (uint8_t)key.n;
+		memcpy(t->entries[i].top.key, key.p, key.n);
 		t->hashes[i] = hash;
 		t->next[i] = *chain_of(t, hash);
 		*chain_of(t, hash) = (uint8_t)(i + 1);
@@ -100,14 +100,16 @@ size_t topk_entries(const struct topk *t, struct topk_entry out[TOPK_ENTRIES])
 		if (t->weights[i] == 0)
 			continue;
 		out[n] = t->entries[i];
-		out[n++].weight = t->weights[i];
+		out[n++].top.weight = t->weights[i];
 	}
 	return n;
 }
 
+/* --- merging --- */
+
 static int by_key(const void *left, const void *right)
 {
-	const struct topk_entry *a = left, *b = right;
+	const struct topk_key *a = left, *b = right;
 	int order = memcmp(a->key, b->key, a->n < b->n ? a->n : b->n);
 
 	return order ? order : (a->n > b->n) - (a->n < b->n);
@@ -115,24 +117,35 @@ static int by_key(const void *left, const void *right)
 
 static int by_weight(const void *left, const void *right)
 {
-	const struct topk_entry *a = left, *b = right;
+	const struct topk_key *a = left, *b = right;
 
 	return a->weight == b->weight ? by_key(a, b) : a->weight < b->weight ? 1 : -1;
 }
 
-size_t topk_merge(struct topk_entry *entries, size_t count)
+void topk_join(void *into, const void *from)
 {
-	size_t n = 0;
+	struct topk_entry *a = into;
+	const struct topk_entry *b = from;
 
-	qsort(entries, count, sizeof(*entries), by_key);
-	for (size_t i = 0; i < count; i++) {
-		if (n && by_key(&entries[n - 1], &entries[i]) == 0) {
-			entries[n - 1].weight += entries[i].weight;
-			entries[n - 1].error += entries[i].error;
-		} else {
-			entries[n++] = entries[i];
-		}
+	a->top.weight += b->top.weight;
+	a->error += b->error;
+}
+
+size_t topk_merge(void *list, size_t count, size_t size, void (*join)(void *into, const void *from))
+{
+	char *last = list, *entry = list;
+
+	if (count == 0)
+		return 0;
+	qsort(list, count, size, by_key);
+	for (size_t i = 1; i < count; i++) {
+		entry += size;
+		if (by_key(last, entry) == 0)
+			join(last, entry);
+		else
+			memmove(last += size, entry, size);
 	}
-	qsort(entries, n, sizeof(*entries), by_weight);
-	return n;
+	count = (size_t)(last - (char *)list) / size + 1;
+	qsort(list, count, size, by_weight);
+	return count;
 }

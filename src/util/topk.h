@@ -14,11 +14,16 @@
 
 enum { TOPK_ENTRIES = 128, TOPK_KEY = 250 };
 
-/* A key and its weight. */
-struct topk_entry {
-	uint64_t weight, error;
+/* What an entry of any list of keys with weights begins with. */
+struct topk_key {
+	uint64_t weight;
 	uint8_t n; /* bytes of the key */
 	char key[TOPK_KEY];
+};
+
+struct topk_entry {
+	struct topk_key top;
+	uint64_t error;
 };
 
 /* Weights and hashes stand apart from the entries, since each addition searches them. */
@@ -28,7 +33,7 @@ struct topk {
 	size_t size;
 	uint64_t weights[TOPK_ENTRIES], hashes[TOPK_ENTRIES];
 	uint8_t first[TOPK_ENTRIES], next[TOPK_ENTRIES]; /* chains of entries by hash, as number + 1; 0 is the end */
-	struct topk_entry entries[TOPK_ENTRIES];         /* their `weight` is unused */
+	struct topk_entry entries[TOPK_ENTRIES];         /* their weights are unused */
 };
 
 /* Makes it empty. */
@@ -43,8 +48,14 @@ void topk_halve(struct topk *t, uint64_t times);
 /* Copies the entries with a weight to `out`, in no order. Gives their number. */
 size_t topk_entries(const struct topk *t, struct topk_entry out[TOPK_ENTRIES]);
 
-/* Makes one of all entries with the same key, and sorts them: the largest weight first. Gives their number. */
-size_t topk_merge(struct topk_entry *entries, size_t count);
+/* For topk_merge: adds one entry to another. */
+void topk_join(void *into, const void *from);
+
+/*
+ * Makes one of all entries with the same key, and sorts them: the largest weight first. Gives their number. An entry has `size` bytes,
+ * and begins with a struct topk_key. `join` adds the entry `from` to the entry `into`, which has the same key.
+ */
+size_t topk_merge(void *list, size_t count, size_t size, void (*join)(void *into, const void *from));
 
 /* --- the sample --- */
 

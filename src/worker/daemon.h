@@ -2,12 +2,12 @@
 #ifndef WORKER_DAEMON_H
 #define WORKER_DAEMON_H
 
+#include <dirent.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
 #include "collection/large.h"
 #include "config/settings.h"
-#include "measure/counters.h"
 
 #define DAEMON_VERSION SETLISTD_VERSION
 
@@ -17,6 +17,7 @@
  */
 enum { DAEMON_SETTLED = 's', DAEMON_EXITED = 'e' };
 
+struct meter;
 struct server_news;
 struct worker;
 
@@ -25,6 +26,7 @@ struct daemon {
 		*settings; /* the latest. Of the main thread, which changes it; workers that start or reload share it */
 	size_t threads;
 	struct worker **workers; /* `threads` of them */
+	struct meter **meters;   /* of each worker */
 	int64_t started;         /* Unix time */
 	atomic_int connections;  /* open clients */
 	atomic_int replacing;    /* of these, those that wait for an idle one to be closed */
@@ -32,9 +34,9 @@ struct daemon {
 	atomic_uint_fast64_t accepted, rejected;
 	struct large_filter *large;
 	struct server_news *server_news;
-	int news;                    /* the writing end of a pipe for DAEMON_SETTLED and DAEMON_EXITED */
-	pthread_mutex_t lock;        /* protects the baseline, and each worker's pointer to its current generation */
-	uint64_t baseline[COUNTERS]; /* the counters at the last `stats reset` */
+	int news;             /* the writing end of a pipe for DAEMON_SETTLED and DAEMON_EXITED */
+	DIR *descriptors;     /* of the process; opened before the user is switched; or NULL */
+	pthread_mutex_t lock; /* protects each worker's pointer to its current generation, and what struct meter says */
 };
 
 #endif

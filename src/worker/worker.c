@@ -16,7 +16,7 @@
 
 void worker_later(struct worker *w, struct waiter *waiter, unsigned ms)
 {
-	uint64_t bytes_read = counters_get(&w->meter.counters, COUNT_bytes_read);
+	uint64_t bytes_read = meter_get(&w->meter, COUNT_bytes_read);
 	bool busy = bytes_read != w->bytes_seen;
 
 	w->bytes_seen = bytes_read;
@@ -25,34 +25,18 @@ void worker_later(struct worker *w, struct waiter *waiter, unsigned ms)
 
 /* --- counters --- */
 
-/* The counters that lanes keep. */
-#define LANES_COUNTERS(X) \
-	X(appends) \
-	X(appended_operations) \
-	X(reads) \
-	X(cache_hits) \
-	X(compactions) \
-	X(spills) \
-	X(merges) \
-	X(conflicts) \
-	X(segments_written) \
-	X(segments_deleted) \
-	X(incomplete_sets) \
-	X(corrupt_values)
-
 static void add_stats(struct lanes_stats *sum, const struct generation *g)
 {
 	const struct lanes_stats *s = lanes_statistics(g->host.lanes);
 
-#define ADD(name) sum->name += s->name;
-	LANES_COUNTERS(ADD)
-#undef ADD
+#define LANES(name, ...) sum->name += s->name;
+#include "measure/facts.def"
 }
 
 /* Copies the counters of the lanes to those that other threads may read. */
 static void publish(struct worker *w)
 {
-	uint64_t incomplete = counters_get(&w->meter.counters, COUNT_incomplete_sets);
+	uint64_t incomplete = meter_get(&w->meter, COUNT_incomplete_sets);
 	size_t cache = machines_cache_memory(w->current->host.lanes);
 	struct lanes_stats s = w->past;
 	const struct generation *g;
@@ -65,10 +49,9 @@ static void publish(struct worker *w)
 	if (s.incomplete_sets > incomplete)
 		log_warn("%llu sets had lost a segment and were removed",
 			(unsigned long long)(s.incomplete_sets - incomplete));
-#define SET(name) counters_set(&w->meter.counters, COUNT_##name, s.name);
-	LANES_COUNTERS(SET)
-#undef SET
-	counters_set(&w->meter.counters, COUNT_cache_bytes, cache);
+#define LANES(name, ...) meter_set(&w->meter, COUNT_##name, s.name);
+#include "measure/facts.def"
+	meter_set(&w->meter, COUNT_cache_bytes, cache);
 }
 
 static void set_clock(struct generation *g)
@@ -83,7 +66,7 @@ static void at_turn(struct loop *loop, void *arg)
 	struct generation *g;
 
 	(void)loop;
-	latency_turn(&w->meter.latency);
+	meter_turn(&w->meter);
 	set_clock(w->current);
 	TAILQ_FOREACH(g, &w->retired, link)
 		set_clock(g);
@@ -131,6 +114,15 @@ static void on_retire(evutil_socket_t fd, short what, void *arg)
 	set_retire_timer(w);
 }
 
+static void set_current(struct worker *w, struct generation *g)
+{
+	pthread_mutex_lock(&w->daemon->lock);
+	w->current = g;
+	w->meter.servers = g->servers;
+	w->meter.ring = g->settings->ring_hash;
+	pthread_mutex_unlock(&w->daemon->lock);
+}
+
 /* The servers of the next generation were tried: clients move to it. */
 static void on_settled(void *arg)
 {
@@ -138,9 +130,7 @@ static void on_settled(void *arg)
 	struct generation *before = w->current;
 	struct client *client, *next;
 
-	pthread_mutex_lock(&w->daemon->lock);
-	w->current = w->next;
-	pthread_mutex_unlock(&w->daemon->lock);
+	set_current(w, w->next);
 	w->next = NULL;
 	set_clock(w->current);
 	TAILQ_INSERT_TAIL(&w->retired, before, link);
@@ -363,7 +353,7 @@ struct worker *worker_start(struct daemon *daemon, uint64_t seed)
 	meter_set_threshold(&w->meter, worker_config(w)->slow_threshold);
 	limits_init(w);
 	w->resolver = resolver_create(w->loop.base);
-	w->current = generation_create(w, w->settings, NULL);
+	set_current(w, generation_create(w, w->settings, NULL));
 	w->loop.turn = at_turn;
 	w->loop.turn_arg = w;
 	if (pipe(w->mailbox) < 0 || sem_init(&w->errand.done, 0, 0) < 0)

@@ -44,8 +44,8 @@ static uint64_t weight_of(enum hotkeys_by by, const char *key, uint64_t now)
 	size_t n = hotkeys_copy(&hotkeys, by, now, entries, &total);
 
 	for (size_t i = 0; i < n; i++) {
-		if (slice_equal(slice_of(entries[i].key, entries[i].n), slice_of(key, strlen(key))))
-			return entries[i].weight;
+		if (slice_equal(slice_of(entries[i].top.key, entries[i].top.n), slice_of(key, strlen(key))))
+			return entries[i].top.weight;
 	}
 	return 0;
 }
@@ -130,13 +130,13 @@ TEST(keeps_the_largest)
 	ck_assert_uint_eq(n, LARGEST_ENTRIES);
 	memcpy(list + n, list, n * sizeof(*list));
 	for (size_t i = n; i < 2 * n; i++)
-		list[i].seen--, list[i].bytes += 10000;
-	ck_assert_uint_eq(largest_merge(list, 2 * n), n);
-	assert_bytes(slice_of(list[0].key, list[0].n), "k99");
-	ck_assert_uint_eq(list[0].bytes, 5000);
+		list[i].seen--, list[i].top.weight += 10000;
+	ck_assert_uint_eq(topk_merge(list, 2 * n, sizeof(list[0]), largest_join), n);
+	assert_bytes(slice_of(list[0].top.key, list[0].top.n), "k99");
+	ck_assert_uint_eq(list[0].top.weight, 5000);
 	ck_assert_uint_eq(list[0].members, 500);
 	for (size_t i = 1; i < n; i++)
-		ck_assert_uint_eq(list[i].bytes, 1100 - i);
+		ck_assert_uint_eq(list[i].top.weight, 1100 - i);
 	largest_reset(&largest);
 	ck_assert_uint_eq(largest_copy(&largest, 60, list), 0);
 }
@@ -147,7 +147,7 @@ static bool is_listed(const char *key)
 	size_t n = largest_copy(&largest, 60, list);
 
 	for (size_t i = 0; i < n; i++) {
-		if (slice_equal(slice_of(list[i].key, list[i].n), slice_of(key, strlen(key))))
+		if (slice_equal(slice_of(list[i].top.key, list[i].top.n), slice_of(key, strlen(key))))
 			return true;
 	}
 	return false;
@@ -187,7 +187,7 @@ TEST(forgets)
 	}
 	note("k0", 10, 100);
 	ck_assert_uint_eq(largest_copy(&largest, 100, list), LARGEST_ENTRIES);
-	ck_assert_uint_eq(list[0].bytes, 10);
+	ck_assert_uint_eq(list[0].top.weight, 10);
 	ck_assert_uint_eq(largest_copy(&largest, LARGEST_FORGET + 100, list), 1);
 	note("new", 5, LARGEST_FORGET + 100);
 	ck_assert_uint_eq(largest_copy(&largest, LARGEST_FORGET + 100, list), 2);

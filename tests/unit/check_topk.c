@@ -23,20 +23,20 @@ static void add(const char *key, uint64_t weight)
 
 static size_t sorted(void)
 {
-	return topk_merge(entries, topk_entries(&sketch, entries));
+	return topk_merge(entries, topk_entries(&sketch, entries), sizeof(entries[0]), topk_join);
 }
 
 static void assert_entry(size_t i, const char *key, uint64_t weight)
 {
-	assert_bytes(slice_of(entries[i].key, entries[i].n), key);
-	ck_assert_uint_eq(entries[i].weight, weight);
+	assert_bytes(slice_of(entries[i].top.key, entries[i].top.n), key);
+	ck_assert_uint_eq(entries[i].top.weight, weight);
 }
 
 static unsigned number_of(const struct topk_entry *e)
 {
 	char digits[8] = "";
 
-	memcpy(digits, e->key, e->n);
+	memcpy(digits, e->top.key, e->top.n);
 	return (unsigned)strtoul(digits, NULL, 10);
 }
 
@@ -93,9 +93,9 @@ TEST(keeps_its_promises)
 	n = sorted();
 	for (size_t i = 0; i < n; i++) {
 		uint64_t wanted = truth[number_of(&entries[i])];
-		ck_assert_uint_ge(entries[i].weight, wanted);
-		ck_assert_uint_le(entries[i].weight - entries[i].error, wanted);
-		sum += entries[i].weight;
+		ck_assert_uint_ge(entries[i].top.weight, wanted);
+		ck_assert_uint_le(entries[i].top.weight - entries[i].error, wanted);
+		sum += entries[i].top.weight;
 	}
 	ck_assert_uint_eq(sum, sketch.total);
 	for (size_t i = 0; i < 20; i++)
@@ -113,8 +113,8 @@ TEST(long_keys_and_any_bytes)
 	topk_add(&sketch, s, 1, 1);
 	topk_add(&sketch, slice_of("", 0), 1, 1);
 	ck_assert_uint_eq(sorted(), 2);
-	ck_assert_uint_eq(entries[0].weight, 2);
-	ck_assert_uint_eq(entries[0].n, TOPK_KEY);
+	ck_assert_uint_eq(entries[0].top.weight, 2);
+	ck_assert_uint_eq(entries[0].top.n, TOPK_KEY);
 }
 
 TEST(halves)
@@ -143,7 +143,7 @@ TEST(merges)
 	add("b", 7);
 	add("ba", 1);
 	n += topk_entries(&sketch, entries + n);
-	ck_assert_uint_eq(topk_merge(entries, n), 3);
+	ck_assert_uint_eq(topk_merge(entries, n, sizeof(entries[0]), topk_join), 3);
 	assert_entry(0, "b", 12);
 	assert_entry(1, "a", 10);
 	assert_entry(2, "ba", 1);
@@ -234,7 +234,7 @@ TEST(zipf)
 	ck_assert_uint_ge(sorted(), TOP);
 	for (size_t i = 0; i < TOP; i++) {
 		unsigned rank = number_of(&entries[i]);
-		uint64_t scaled = entries[i].weight * TOPK_SAMPLE, hotter = 0;
+		uint64_t scaled = entries[i].top.weight * TOPK_SAMPLE, hotter = 0;
 		for (unsigned j = 0; j < KEYS; j++)
 			hotter += truth[j] > truth[rank];
 		ck_assert_msg(hotter < TOP, "key %u is only the hottest but %u", rank, (unsigned)hotter);

@@ -15,12 +15,14 @@ from fake import FakeServer
 from wire import Conn
 
 MUCH = 4 << 20  # bytes: more than the kernel moves from one side to the other at once
-COUNTERS = os.path.join(os.path.dirname(__file__), "..", "..", "src", "measure", "counters.def")
+FACTS = os.path.join(os.path.dirname(__file__), "..", "..", "src", "measure", "facts.def")
 
 
 def counters():
-    with open(COUNTERS, encoding="ascii") as table:
-        return re.findall(r"^COUNTER\((\w+)\)", table.read(), re.M)
+    """{name: metric} of all counters, in their order."""
+    with open(FACTS, encoding="ascii") as table:
+        rows = re.findall(r'^(CLASS|COUNTER|LANES|HELD)\((\w+)(?:, "(\w+)")?', table.read(), re.M)
+    return {"cmd_" + name if kind == "CLASS" else name: metric or "setlistd_requests_total" for kind, name, metric in rows}
 
 
 def fetch(port, path, method="GET", headers=None, body=None):
@@ -299,11 +301,9 @@ class Numbers(AdminCase):
         self.assertGreater(len(names), 30)
         self.load()
         stats, text = self.stats(), self.get("/metrics")[2]
-        self.assertEqual(list(stats["counters"]), names)
-        with open(os.path.join(os.path.dirname(COUNTERS), "metrics.def"), encoding="ascii") as table:
-            rows = dict(re.findall(r'^(?:COUNTED|HELD)\((\w+), "(\w+)"', table.read(), re.M))
-        for name in names:
-            self.assertRegex(text, rf"(?m)^{rows.get(name, f'setlistd_{name}_total')}[{{ ]")
+        self.assertEqual(list(stats["counters"]), list(names))
+        for metric in names.values():
+            self.assertRegex(text, rf"(?m)^{metric}[{{ ]")
         metrics = self.metrics()
         self.assertEqual(metrics['setlistd_requests_total{class="get"}'], 5)
         self.assertEqual(metrics['setlistd_request_duration_seconds_count{class="get"}'], 5)

@@ -25,9 +25,8 @@ struct lane_machines {
 
 /* Totals since lanes_create. */
 struct lanes_stats {
-	uint64_t appends, appended_operations, reads, cache_hits;
-	uint64_t compactions, spills, merges, conflicts;
-	uint64_t segments_written, segments_deleted, incomplete_sets, corrupt_values;
+#define LANES(name, ...) uint64_t name;
+#include "measure/facts.def"
 };
 
 /* Borrows both arguments until lanes_destroy. */

@@ -1,0 +1,296 @@
+#include "measure/collect.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "upstream/servers.h"
+#include "util/alloc.h"
+
+enum { SHOWN = 20 /* hot keys, and large sets and lists */ };
+
+static uint64_t load(const atomic_uint_fast64_t *counter)
+{
+	return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+static uint64_t now_us(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
+/* --- counters --- */
+
+void collect_counters(struct daemon *d, uint64_t values[static COUNTERS])
+{
+	memset(values, 0, COUNTERS * sizeof(values[0]));
+	pthread_mutex_lock(&d->lock);
+	for (size_t w = 0; w < d->threads; w++) {
+		for (enum counter i = 0; i < COUNTERS; i++)
+			values[i] += meter_get(d->meters[w], i) - d->meters[w]->counters_before[i];
+	}
+	pthread_mutex_unlock(&d->lock);
+}
+
+/* --- servers --- */
+
+/* Another worker has the same servers in the same order, except while a reload changes them. */
+static const struct server *counterpart(const struct servers *servers, const char *name, int index)
+{
+	const struct server *other = index < servers_count(servers) ? servers_get(servers, index) : NULL;
+
+	if (other && strcmp(other->name, name) == 0)
+		return other;
+	for (int i = 0; i < servers_count(servers); i++) {
+		other = servers_get(servers, i);
+		if (strcmp(other->name, name) == 0)
+			return other;
+	}
+	return NULL;
+}
+
+static bool is_up(const struct server *server)
+{
+	return atomic_load_explicit(&server->stats.state, memory_order_relaxed) == SERVER_UP;
+}
+
+/* Requires daemon.lock. */
+static void sum_server(const struct daemon *d, const struct server *server, int index, struct server_sum *sum)
+{
+	unsigned version = atomic_load_explicit(&server->stats.version, memory_order_relaxed), up = 0;
+
+	_Static_assert(sizeof(sum->name) == sizeof(server->name), "names of servers have one size");
+	memcpy(sum->name, server->name, sizeof(sum->name));
+	for (size_t i = 0; i < d->threads; i++) {
+		const struct server *other = counterpart(d->meters[i]->servers, server->name, index);
+		if (!other)
+			continue;
+		up += is_up(other);
+		histogram_sum(&other->stats.latency, &sum->latency);
+#define SERVER(name, ...) sum->values[SERVER_FACT_##name] += load(&other->stats.name);
+#include "measure/facts.def"
+	}
+#define SEEN(name, form, metric, help, value) sum->values[SERVER_FACT_##name] = value;
+#include "measure/facts.def"
+}
+
+struct server_sum *collect_servers(struct daemon *d, const struct meter *from, size_t *count)
+{
+	struct server_sum *list;
+
+	pthread_mutex_lock(&d->lock);
+	*count = (size_t)servers_count(from->servers);
+	list = xcalloc(*count, sizeof(*list));
+	for (size_t i = 0; i < *count; i++)
+		sum_server(d, servers_get(from->servers, (int)i), (int)i, &list[i]);
+	pthread_mutex_unlock(&d->lock);
+	return list;
+}
+
+bool collect_any_server_up(struct daemon *d)
+{
+	bool up = false;
+
+	pthread_mutex_lock(&d->lock);
+	for (size_t i = 0; i < d->threads; i++) {
+		for (int j = 0; j < servers_count(d->meters[i]->servers); j++)
+			up |= is_up(servers_get(d->meters[i]->servers, j));
+	}
+	pthread_mutex_unlock(&d->lock);
+	return up;
+}
+
+/* The lowest version, so that a client uses no command that one of the servers lacks. */
+unsigned collect_version(struct daemon *d)
+{
+	unsigned oldest = 0;
+
+	pthread_mutex_lock(&d->lock);
+	for (size_t i = 0; i < d->threads; i++) {
+		const struct servers *servers = d->meters[i]->servers;
+		for (int j = 0; j < servers_count(servers); j++) {
+			unsigned version =
+				atomic_load_explicit(&servers_get(servers, j)->stats.version, memory_order_relaxed);
+			if (version && (!oldest || version < oldest))
+				oldest = version;
+		}
+	}
+	pthread_mutex_unlock(&d->lock);
+	return oldest;
+}
+
+/* --- the daemon: what the expressions in facts.def call --- */
+
+static uint64_t ring_of(struct daemon *d, const struct meter *from)
+{
+	uint64_t ring;
+
+	pthread_mutex_lock(&d->lock);
+	ring = from->ring;
+	pthread_mutex_unlock(&d->lock);
+	return ring;
+}
+
+/* A client that is closed may be subtracted before it is added. */
+static int open_connections(const struct daemon *d)
+{
+	int n = atomic_load(&d->connections);
+
+	return n > 0 ? n : 0;
+}
+
+static uint64_t count_slow(struct daemon *d)
+{
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < d->threads; i++) {
+		struct slow *slow = &d->meters[i]->slow;
+		pthread_mutex_lock(&slow->lock);
+		count += slow->count;
+		pthread_mutex_unlock(&slow->lock);
+	}
+	return count;
+}
+
+enum memory { VIRTUAL, RESIDENT };
+
+/* Of the process, in bytes; 0 if it is not known. */
+static uint64_t memory_of(enum memory which)
+{
+	FILE *file = fopen("/proc/self/statm", "r");
+	uint64_t pages[2] = { 0 };
+
+	if (!file || fscanf(file, "%" SCNu64 " %" SCNu64, &pages[VIRTUAL], &pages[RESIDENT]) != 2)
+		pages[which] = 0;
+	if (file)
+		fclose(file);
+	return pages[which] * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static uint64_t count_descriptors(const struct daemon *d)
+{
+	const struct dirent *entry;
+	uint64_t count = 0;
+
+	if (!d->descriptors)
+		return FACT_UNKNOWN;
+	rewinddir(d->descriptors);
+	while ((entry = readdir(d->descriptors)))
+		count += entry->d_name[0] != '.';
+	return count;
+}
+
+static uint64_t descriptors_max(void)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : FACT_UNKNOWN;
+}
+
+void collect_daemon(struct daemon *d, const struct meter *from, bool all, const char *obstacle,
+	uint64_t values[static DAEMON_FACTS])
+{
+#define DAEMON(stats, json, form, metric, type, help, value) *values++ = *(stats) || all ? (uint64_t)(value) : 0;
+#include "measure/facts.def"
+}
+
+/* --- what was measured --- */
+
+void collect_latency(struct daemon *d, unsigned class, struct histogram_sum *sum)
+{
+	pthread_mutex_lock(&d->lock);
+	for (size_t i = 0; i < d->threads; i++)
+		histogram_sum(&d->meters[i]->latencies[class], sum);
+	pthread_mutex_unlock(&d->lock);
+}
+
+struct topk_entry *collect_hot_keys(struct daemon *d, enum hotkeys_by by, size_t *count, struct hot_keys_sum *sum)
+{
+	struct topk_entry *list = xmalloc(d->threads * TOPK_ENTRIES * sizeof(*list));
+	uint64_t now = now_us(CLOCK_MONOTONIC) / 1000;
+	size_t n = 0;
+
+	*sum = (struct hot_keys_sum){ .seconds = hotkeys_seconds(&d->meters[0]->hotkeys, now) };
+	for (size_t i = 0; i < d->threads; i++)
+		n += hotkeys_copy(&d->meters[i]->hotkeys, by, now, list + n, &sum->total);
+	sum->total *= TOPK_SAMPLE;
+	n = topk_merge(list, n, sizeof(*list), topk_join);
+	for (size_t i = 0; i < n; i++)
+		list[i].top.weight *= TOPK_SAMPLE;
+	*count = n < SHOWN ? n : SHOWN;
+	return list;
+}
+
+struct large_collection *collect_largest(struct daemon *d, size_t *count)
+{
+	struct large_collection *list = xmalloc(d->threads * LARGEST_ENTRIES * sizeof(*list));
+	int64_t now = (int64_t)time(NULL);
+	size_t n = 0;
+
+	for (size_t i = 0; i < d->threads; i++)
+		n += largest_copy(&d->meters[i]->largest, now, list + n);
+	n = topk_merge(list, n, sizeof(*list), largest_join);
+	*count = n < SHOWN ? n : SHOWN;
+	return list;
+}
+
+static int newest_first(const void *left, const void *right)
+{
+	const struct slow_request *a = left, *b = right;
+
+	return (a->time < b->time) - (a->time > b->time);
+}
+
+struct slow_request *collect_slow(struct daemon *d, size_t *count, uint64_t *total)
+{
+	struct slow_request *list = xmalloc(d->threads * SLOW_REQUESTS * sizeof(*list));
+	size_t n = 0;
+
+	*total = 0;
+	for (size_t i = 0; i < d->threads; i++)
+		n += slow_copy(&d->meters[i]->slow, list + n, total);
+	qsort(list, n, sizeof(*list), newest_first);
+	*count = n < SLOW_REQUESTS ? n : SLOW_REQUESTS;
+	return list;
+}
+
+/* --- resets --- */
+
+void collect_reset_slow(struct daemon *d)
+{
+	for (size_t i = 0; i < d->threads; i++)
+		slow_reset(&d->meters[i]->slow);
+}
+
+static void reset_counters(struct meter *m)
+{
+	for (enum counter i = 0; i < COUNTERS; i++)
+		m->counters_before[i] = meter_get(m, i);
+#define HELD(name, ...) m->counters_before[COUNT_##name] = 0;
+#include "measure/facts.def"
+	for (int class = 0; class < LATENCY_CLASSES; class ++)
+		histogram_reset(&m->latencies[class]);
+	servers_reset_latencies(m->servers);
+}
+
+void collect_reset(struct daemon *d)
+{
+	uint64_t now = now_us(CLOCK_MONOTONIC) / 1000;
+
+	collect_reset_slow(d);
+	pthread_mutex_lock(&d->lock);
+	for (size_t i = 0; i < d->threads; i++)
+		reset_counters(d->meters[i]);
+	pthread_mutex_unlock(&d->lock);
+	for (size_t i = 0; i < d->threads; i++) {
+		hotkeys_reset(&d->meters[i]->hotkeys, now);
+		largest_reset(&d->meters[i]->largest);
+	}
+}

@@ -1,0 +1,78 @@
+/*
+ * What facts.def names, and what else the workers have measured, summed over all of them. All functions may be called from any thread, as
+ * long as the workers exist. `from` is the meter of the worker that is asked: while a reload goes on, workers may have different servers.
+ */
+#ifndef MEASURE_COLLECT_H
+#define MEASURE_COLLECT_H
+
+#include <stdbool.h>
+
+#include "measure/meter.h"
+#include "worker/daemon.h"
+
+/* The value of a fact that cannot be read. */
+#define FACT_UNKNOWN UINT64_MAX
+
+/* The numbers of rows in facts.def. */
+enum {
+	DAEMON_FACTS = 0
+#define DAEMON(...) +1
+#include "measure/facts.def"
+};
+
+enum server_fact {
+#define SEEN(name, ...) SERVER_FACT_##name,
+#define SERVER(name, ...) SERVER_FACT_##name,
+#include "measure/facts.def"
+	SERVER_FACTS
+};
+
+/*
+ * Fills in the numbers of the daemon. `obstacle` is why clients are not served; NULL if they are. Numbers that `stats` does not print are
+ * read if `all` is set, which is for the main thread alone; else they are 0.
+ */
+void collect_daemon(struct daemon *d, const struct meter *from, bool all, const char *obstacle,
+	uint64_t values[static DAEMON_FACTS]);
+
+/* The oldest version of all servers, as struct server_stats has it; 0 if none is known. */
+unsigned collect_version(struct daemon *d);
+
+/* Fills in the counters, since the start or the last `stats reset`. */
+void collect_counters(struct daemon *d, uint64_t values[static COUNTERS]);
+
+/* A server, as all workers together know it. */
+struct server_sum {
+	char name[300];
+	uint64_t values[SERVER_FACTS];
+	struct histogram_sum latency; /* of its calls, since the start or the last `stats reset` */
+};
+
+/* Gives the servers of the worker, in their order: `*count` of them. */
+struct server_sum *collect_servers(struct daemon *d, const struct meter *from, size_t *count);
+
+/* Whether any worker is connected to any server. */
+bool collect_any_server_up(struct daemon *d);
+
+/* Adds the latencies of a class, less than LATENCY_CLASSES, since the start or the last `stats reset`. */
+void collect_latency(struct daemon *d, unsigned class, struct histogram_sum *sum);
+
+/* What the weights of hot keys stand for. */
+struct hot_keys_sum {
+	uint64_t total; /* weight of all keys */
+	double seconds; /* a weight divided by them is a rate; 0 at first */
+};
+
+/* Gives the hottest keys, the hottest first, and fills in `sum`. Weights are scaled by the sample. The list has `*count` entries. */
+struct topk_entry *collect_hot_keys(struct daemon *d, enum hotkeys_by by, size_t *count, struct hot_keys_sum *sum);
+
+/* Gives the largest sets and lists, the largest first. */
+struct large_collection *collect_largest(struct daemon *d, size_t *count);
+
+/* Gives the last slow requests, the newest first. `total` is the number of all since the start or the last reset. */
+struct slow_request *collect_slow(struct daemon *d, size_t *count, uint64_t *total);
+
+/* Forgets the slow requests, or all of them and all that was counted and measured besides. */
+void collect_reset_slow(struct daemon *d);
+void collect_reset(struct daemon *d);
+
+#endif

@@ -1,0 +1,562 @@
+#include "measure/report.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "measure/collect.h"
+#include "util/escape.h"
+
+/* --- the table --- */
+
+/* How a value is printed. */
+enum form {
+	NUMBER,
+	SECONDS,       /* microseconds, with a point before the last six digits */
+	STATE,         /* of a server: up or down; as a metric 1 or 0 */
+	VERSION,       /* of a server, as struct server_stats has it; as a metric a label */
+	PROXY_VERSION, /* the oldest version of all servers, and our own */
+	RING           /* a fingerprint; as a metric a label beside our own version */
+};
+
+/* A row of facts.def, without its value. */
+struct fact {
+	const char *stats, *json;
+	enum form form;
+	const char *metric, *label, *type, *help;
+};
+
+static const struct fact daemon_facts[DAEMON_FACTS] = {
+#define DAEMON(stats, json, form, metric, type, help, value) { stats, json, form, metric, "", type, help },
+#include "measure/facts.def"
+};
+
+static const struct fact counter_facts[COUNTERS] = {
+#define CLASS(name) \
+	{ "cmd_" #name, "cmd_" #name, NUMBER, "setlistd_requests_total", "class=\"" #name "\"", "counter", \
+		"Requests of clients, by class of commands." },
+#define COUNTER(name, metric, label, help) { #name, #name, NUMBER, metric, label, "counter", help },
+#define LANES(name, metric, help) { #name, #name, NUMBER, metric, "", "counter", help },
+#define HELD(name, metric, help) { #name, #name, NUMBER, metric, "", "gauge", help },
+#include "measure/facts.def"
+};
+
+static const struct fact server_facts[SERVER_FACTS] = {
+#define SEEN(name, form, metric, help, value) { #name, #name, form, metric, "", "gauge", help },
+#define SERVER(name, metric, help) { #name, #name, NUMBER, metric, "", "counter", help },
+#include "measure/facts.def"
+};
+
+enum latency_of { OF_class, OF_server };
+
+static const struct fact latency_facts[] = {
+#define LATENCY(of, metric, help) [OF_##of] = { "", #of, NUMBER, metric, "", "histogram", help },
+#include "measure/facts.def"
+};
+
+/* The counters in `stats`; `stats collections` has those behind them. */
+enum {
+	GENERAL_COUNTERS = 0
+#define CLASS(...) +1
+#define COUNTER(...) +1
+#include "measure/facts.def"
+};
+
+static const char *class_name(unsigned class)
+{
+	return counter_facts[class].stats + strlen("cmd_");
+}
+
+/* --- values --- */
+
+static void add_version(struct buf *out, unsigned v)
+{
+	buf_printf(out, "%u.%u.%u", v >> 16, v >> 8 & 255, v & 255);
+}
+
+/* If no server has been up, the version is one that has all commands that setlistd has. */
+static void add_proxy_version(struct buf *out, unsigned v)
+{
+	add_version(out, v ? v : 1u << 16 | 6u << 8);
+	buf_printf(out, " setlistd/%s", DAEMON_VERSION);
+}
+
+static void add_value(struct buf *out, enum form form, uint64_t value)
+{
+	switch (form) {
+	case NUMBER:
+		buf_add_u64(out, value);
+		break;
+	case SECONDS:
+		buf_printf(out, "%" PRIu64 ".%06u", value / 1000000, (unsigned)(value % 1000000));
+		break;
+	case STATE:
+		buf_printf(out, "%s", value ? "up" : "down");
+		break;
+	case VERSION:
+		add_version(out, (unsigned)value);
+		break;
+	case PROXY_VERSION:
+		add_proxy_version(out, (unsigned)value);
+		break;
+	case RING:
+		buf_printf(out, "%016" PRIx64, value);
+		break;
+	}
+}
+
+/* --- texts --- */
+
+/* In quotes, as JSON and labels of metrics want it. Labels may have bytes that are not ASCII. */
+static void add_quoted(struct buf *out, const char *text, bool only_ascii)
+{
+	BUF_ADD(out, "\"");
+	for (; *text; text++) {
+		unsigned char byte = (unsigned char)*text;
+		if (byte == '"' || byte == '\\')
+			buf_printf(out, "\\%c", byte);
+		else if (byte == '\n')
+			BUF_ADD(out, "\\n");
+		else if (only_ascii && (byte < ' ' || byte >= 0x7f))
+			buf_printf(out, "\\u%04x", byte);
+		else
+			buf_add(out, text, 1);
+	}
+	BUF_ADD(out, "\"");
+}
+
+/* JSON: a comma before each member but the first one, and what the member begins with. */
+static void next(struct buf *out, const char *begin)
+{
+	struct slice s = buf_slice(out);
+
+	if (s.p[s.n - 1] != '{' && s.p[s.n - 1] != '[')
+		BUF_ADD(out, ",");
+	buf_printf(out, "%s", begin);
+}
+
+static void add_name(struct buf *out, const char *name, const char *begin)
+{
+	next(out, "\"");
+	buf_printf(out, "%s\":%s", name, begin);
+}
+
+static void add_number(struct buf *out, const char *name, uint64_t value)
+{
+	add_name(out, name, "");
+	buf_add_u64(out, value);
+}
+
+static void add_text(struct buf *out, const char *name, const char *text)
+{
+	add_name(out, name, "");
+	add_quoted(out, text, true);
+}
+
+/* Metrics: name{label="value", without the brace at its end. */
+static void add_series(struct buf *out, const char *name, const char *suffix, const char *label, const char *value)
+{
+	buf_printf(out, "%s%s{%s=", name, suffix, label);
+	add_quoted(out, value, false);
+}
+
+/* --- the walk over a table, and its encoders --- */
+
+/* One printing. */
+struct report {
+	struct daemon *d;
+	const struct meter *from;
+	/* Prints a row with its value: of a server, or of the daemon if `server` is "". */
+	void (*encode)(struct report *r, const struct fact *fact, const char *server, uint64_t value);
+	/* Prints the latencies of a class or server with this name. */
+	void (*latency)(struct report *r, enum latency_of of, const char *name, const struct histogram_sum *sum);
+	struct buf *out;
+	const char *family; /* the metric of the last sample */
+};
+
+static void walk(struct report *r, const struct fact *facts, size_t n, const char *server, const uint64_t *values)
+{
+	for (size_t i = 0; i < n; i++)
+		r->encode(r, &facts[i], server, values[i]);
+}
+
+static void encode_stat(struct report *r, const struct fact *fact, const char *server, uint64_t value)
+{
+	if (!*fact->stats)
+		return;
+	buf_printf(r->out, *server ? "STAT %s:%s " : "STAT %s%s ", server, fact->stats);
+	add_value(r->out, fact->form, value);
+	BUF_ADD(r->out, "\r\n");
+}
+
+static void encode_json(struct report *r, const struct fact *fact, const char *server, uint64_t value)
+{
+	const char *quote = fact->form == NUMBER ? "" : "\"";
+
+	(void)server;
+	if (!*fact->json)
+		return;
+	add_name(r->out, fact->json, quote);
+	add_value(r->out, fact->form, value);
+	buf_printf(r->out, "%s", quote);
+}
+
+/* The rows of one metric stand together. */
+static void begin_metric(struct report *r, const struct fact *fact)
+{
+	const char *name = fact->metric;
+
+	if (strcmp(r->family, name) != 0)
+		buf_printf(r->out, "# HELP %s %s\n# TYPE %s %s\n", name, fact->help, name, fact->type);
+	r->family = name;
+}
+
+static void encode_metric(struct report *r, const struct fact *fact, const char *server, uint64_t value)
+{
+	if (!*fact->metric || value == FACT_UNKNOWN)
+		return;
+	begin_metric(r, fact);
+	if (*server)
+		add_series(r->out, fact->metric, "", "server", server);
+	else
+		buf_printf(r->out, *fact->label ? "%s{%s" : "%s%s", fact->metric, fact->label);
+	switch (fact->form) {
+	case RING:
+		buf_printf(r->out, "{version=\"%s\",ring=\"%016" PRIx64 "\"} 1\n", DAEMON_VERSION, value);
+		return;
+	case VERSION:
+		BUF_ADD(r->out, ",version=\"");
+		add_version(r->out, (unsigned)value);
+		BUF_ADD(r->out, "\"} 1\n");
+		return;
+	default:
+		buf_printf(r->out, *server || *fact->label ? "} " : " ");
+		add_value(r->out, fact->form == SECONDS ? SECONDS : NUMBER, value);
+		BUF_ADD(r->out, "\n");
+	}
+}
+
+/* --- latencies, encoded --- */
+
+static const struct {
+	const char *name;
+	double part;
+} quantiles[] = { { "p50", 0.5 }, { "p90", 0.9 }, { "p99", 0.99 }, { "p999", 0.999 } };
+
+enum { QUANTILES = sizeof(quantiles) / sizeof(quantiles[0]) };
+
+static void stat_latency(struct report *r, enum latency_of of, const char *name, const struct histogram_sum *sum)
+{
+	(void)of;
+	buf_printf(r->out, "STAT %s:count %" PRIu64 "\r\n", name, sum->count);
+	for (int i = 0; i < QUANTILES; i++)
+		buf_printf(r->out, "STAT %s:%s %" PRIu64 "\r\n", name, quantiles[i].name,
+			histogram_quantile(sum, quantiles[i].part));
+}
+
+/* Only the buckets that have anything, with their numbers. */
+static void json_latency(struct report *r, enum latency_of of, const char *name, const struct histogram_sum *sum)
+{
+	(void)of;
+	(void)name;
+	add_number(r->out, "count", sum->count);
+	add_number(r->out, "sum_us", sum->total);
+	for (int i = 0; i < QUANTILES; i++) {
+		next(r->out, "\"");
+		buf_printf(r->out, "%s_us\":%" PRIu64, quantiles[i].name, histogram_quantile(sum, quantiles[i].part));
+	}
+	add_name(r->out, "buckets", "[");
+	for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {
+		if (!sum->counts[i])
+			continue;
+		next(r->out, "[");
+		buf_printf(r->out, "%u,%" PRIu64 "]", i, sum->counts[i]);
+	}
+	BUF_ADD(r->out, "]");
+}
+
+/*
+ * Bounds of 10, 20, 40 us and so on, which are bounds of buckets. A bucket here counts what is less than its bound, not equal to it:
+ * times are whole microseconds, so that is one microsecond less than the name says.
+ */
+static void metric_latency(struct report *r, enum latency_of of, const char *name, const struct histogram_sum *sum)
+{
+	const struct fact *fact = &latency_facts[of];
+	uint64_t bound = HISTOGRAM_LEAST, below = 0;
+
+	begin_metric(r, fact);
+	for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {
+		below += sum->counts[i];
+		if (histogram_to(i) != bound)
+			continue;
+		add_series(r->out, fact->metric, "_bucket", fact->json, name);
+		buf_printf(r->out, ",le=\"%.12g\"} %" PRIu64 "\n", (double)bound / 1e6, below);
+		bound *= 2;
+	}
+	add_series(r->out, fact->metric, "_bucket", fact->json, name);
+	buf_printf(r->out, ",le=\"+Inf\"} %" PRIu64 "\n", below);
+	add_series(r->out, fact->metric, "_sum", fact->json, name);
+	buf_printf(r->out, "} %.6f\n", (double)sum->total / 1e6);
+	add_series(r->out, fact->metric, "_count", fact->json, name);
+	buf_printf(r->out, "} %" PRIu64 "\n", below);
+}
+
+/* --- classes and servers --- */
+
+static bool is_json(const struct report *r)
+{
+	return r->encode == encode_json;
+}
+
+static void print_classes(struct report *r)
+{
+	for (unsigned class = 0; class < LATENCY_CLASSES; class ++) {
+		struct histogram_sum sum = { .count = 0 };
+		collect_latency(r->d, class, &sum);
+		if (is_json(r)) {
+			next(r->out, "{");
+			add_text(r->out, "class", class_name(class));
+		}
+		r->latency(r, OF_class, class_name(class), &sum);
+		if (is_json(r))
+			BUF_ADD(r->out, "}");
+	}
+}
+
+/* For each server the rows, the latencies, or both. */
+static void print_servers(struct report *r, bool rows, bool latencies)
+{
+	size_t count;
+	struct server_sum *servers = collect_servers(r->d, r->from, &count);
+
+	for (const struct server_sum *s = servers; s < servers + count; s++) {
+		if (is_json(r)) {
+			next(r->out, "{");
+			add_text(r->out, "name", s->name);
+		}
+		if (rows)
+			walk(r, server_facts, SERVER_FACTS, s->name, s->values);
+		if (latencies)
+			r->latency(r, OF_server, s->name, &s->latency);
+		if (is_json(r))
+			BUF_ADD(r->out, "}");
+	}
+	free(servers);
+}
+
+/* For each row all servers, since the samples of one metric stand together. */
+static void print_server_metrics(struct report *r)
+{
+	size_t count;
+	struct server_sum *servers = collect_servers(r->d, r->from, &count);
+
+	for (int i = 0; i < SERVER_FACTS; i++) {
+		for (const struct server_sum *s = servers; s < servers + count; s++)
+			walk(r, &server_facts[i], 1, s->name, &s->values[i]);
+	}
+	for (const struct server_sum *s = servers; s < servers + count; s++)
+		r->latency(r, OF_server, s->name, &s->latency);
+	free(servers);
+}
+
+/* --- lists: an entry is a line of values in `stats`, and in JSON an object of the same values with names --- */
+
+static void begin_entry(struct report *r, const char *list, size_t i)
+{
+	if (is_json(r))
+		next(r->out, "{");
+	else
+		buf_printf(r->out, "STAT %s:%zu", list, i + 1);
+}
+
+static void entry_number(struct report *r, const char *name, uint64_t value)
+{
+	if (is_json(r))
+		add_number(r->out, name, value);
+	else
+		buf_printf(r->out, " %" PRIu64, value);
+}
+
+static void entry_text(struct report *r, const char *name, const char *text)
+{
+	if (is_json(r))
+		add_text(r->out, name, text);
+	else
+		buf_printf(r->out, " %s", *text ? text : "-");
+}
+
+/* A key of a client, in which any byte may be, is the last value. */
+static void end_entry(struct report *r, const struct topk_key *key)
+{
+	char text[ESCAPE_SIZE(TOPK_KEY)];
+
+	if (key) {
+		escape_text(text, slice_of(key->key, key->n), TOPK_KEY);
+		entry_text(r, "key", text);
+	}
+	buf_printf(r->out, "%s", is_json(r) ? "}" : "\r\n");
+}
+
+static void print_hot_keys(struct report *r, enum hotkeys_by by)
+{
+	static const char *const names[HOTKEYS_KINDS] = { "requests", "bytes" };
+	struct hot_keys_sum sum;
+	size_t count;
+	struct topk_entry *list = collect_hot_keys(r->d, by, &count, &sum);
+
+	if (is_json(r)) {
+		next(r->out, "\"hot_by_");
+		buf_printf(r->out, "%s\":{\"total\":%" PRIu64 ",\"seconds\":%.3f,\"keys\":[", names[by], sum.total,
+			sum.seconds);
+	} else {
+		if (by == 0)
+			buf_printf(r->out, "STAT seconds %.3f\r\n", sum.seconds);
+		buf_printf(r->out, "STAT %s %" PRIu64 "\r\n", names[by], sum.total);
+	}
+	for (size_t i = 0; i < count; i++) {
+		begin_entry(r, names[by], i);
+		entry_number(r, "weight", list[i].top.weight);
+		end_entry(r, &list[i].top);
+	}
+	if (is_json(r))
+		BUF_ADD(r->out, "]}");
+	free(list);
+}
+
+/* `stats` says how many seconds ago a set was seen. */
+static void print_largest(struct report *r)
+{
+	int64_t now = (int64_t)time(NULL);
+	size_t count;
+	struct large_collection *list = collect_largest(r->d, &count);
+
+	for (size_t i = 0; i < count; i++) {
+		int64_t seen = list[i].seen, ago = now > seen ? now - seen : 0;
+		begin_entry(r, "largest", i);
+		entry_number(r, "bytes", list[i].top.weight);
+		entry_number(r, "members", list[i].members);
+		entry_number(r, "seen", (uint64_t)(is_json(r) ? seen : ago));
+		end_entry(r, &list[i].top);
+	}
+	free(list);
+}
+
+static void print_slow(struct report *r)
+{
+	uint64_t total;
+	size_t count;
+	struct slow_request *list = collect_slow(r->d, &count, &total);
+
+	if (!is_json(r))
+		buf_printf(r->out, "STAT slow %" PRIu64 "\r\n", total);
+	for (size_t i = 0; i < count; i++) {
+		const struct slow_request *s = &list[i];
+		begin_entry(r, "slow", i);
+		if (is_json(r))
+			add_number(r->out, "time_ms", s->time);
+		else
+			buf_printf(r->out, " %" PRIu64 ".%03u", s->time / 1000, (unsigned)(s->time % 1000));
+		entry_text(r, "client", s->client);
+		entry_text(r, "command", s->command);
+		entry_text(r, "key", s->key);
+		entry_text(r, "server", s->server);
+		entry_number(r, "took_us", s->took);
+		entry_number(r, "waited_us", s->waited);
+		entry_number(r, "on_server_us", s->on_server);
+		entry_number(r, "on_client_us", s->on_client);
+		end_entry(r, NULL);
+	}
+	free(list);
+}
+
+/* --- the three reports --- */
+
+static void print_counters(struct report *r, size_t from, size_t to)
+{
+	uint64_t values[COUNTERS];
+
+	collect_counters(r->d, values);
+	walk(r, counter_facts + from, to - from, "", values + from);
+}
+
+static void print_daemon(struct report *r, bool all, const char *obstacle)
+{
+	uint64_t values[DAEMON_FACTS];
+
+	collect_daemon(r->d, r->from, all, obstacle, values);
+	walk(r, daemon_facts, DAEMON_FACTS, "", values);
+}
+
+bool report_stats(struct daemon *d, const struct meter *from, struct slice group, struct buf *out)
+{
+	struct report r = { .d = d, .from = from, .encode = encode_stat, .latency = stat_latency, .out = out };
+
+	if (group.n == 0) {
+		print_daemon(&r, false, NULL);
+		print_counters(&r, 0, GENERAL_COUNTERS);
+	} else if (slice_equal(group, SLICE("collections"))) {
+		print_counters(&r, GENERAL_COUNTERS, COUNTERS);
+	} else if (slice_equal(group, SLICE("upstream"))) {
+		print_servers(&r, true, false);
+	} else if (slice_equal(group, SLICE("latency"))) {
+		print_classes(&r);
+		print_servers(&r, false, true);
+	} else if (slice_equal(group, SLICE("hotkeys"))) {
+		buf_printf(out, "STAT sample %d\r\nSTAT half_life %d\r\n", TOPK_SAMPLE, HOTKEYS_HALF_LIFE);
+		print_hot_keys(&r, HOTKEYS_REQUESTS);
+		print_hot_keys(&r, HOTKEYS_BYTES);
+	} else if (slice_equal(group, SLICE("largest"))) {
+		print_largest(&r);
+	} else if (slice_equal(group, SLICE("slow"))) {
+		print_slow(&r);
+	} else {
+		return false;
+	}
+	return true;
+}
+
+void report_version(struct daemon *d, struct buf *out)
+{
+	add_value(out, PROXY_VERSION, collect_version(d));
+	BUF_ADD(out, "\r\n");
+}
+
+void report_json(struct daemon *d, const char *obstacle, struct buf *out)
+{
+	struct report r = { .d = d, .from = d->meters[0], .encode = encode_json, .latency = json_latency, .out = out };
+
+	BUF_ADD(out, "{");
+	add_text(out, "version", DAEMON_VERSION);
+	add_text(out, "state", obstacle ? obstacle : "ready");
+	print_daemon(&r, true, obstacle);
+	add_name(out, "counters", "{");
+	print_counters(&r, 0, COUNTERS);
+	BUF_ADD(out, "},\"bucket_bounds_us\":[");
+	for (unsigned i = 0; i < HISTOGRAM_BUCKETS - 1; i++) {
+		next(out, "");
+		buf_add_u64(out, histogram_to(i));
+	}
+	BUF_ADD(out, "],\"latency\":[");
+	print_classes(&r);
+	BUF_ADD(out, "],\"servers\":[");
+	print_servers(&r, true, true);
+	BUF_ADD(out, "]");
+	print_hot_keys(&r, HOTKEYS_REQUESTS);
+	print_hot_keys(&r, HOTKEYS_BYTES);
+	BUF_ADD(out, ",\"largest\":[");
+	print_largest(&r);
+	BUF_ADD(out, "],\"slow\":[");
+	print_slow(&r);
+	BUF_ADD(out, "]}\n");
+}
+
+void report_metrics(struct daemon *d, const char *obstacle, struct buf *out)
+{
+	struct report r = { d, d->meters[0], encode_metric, metric_latency, out, "" };
+
+	print_daemon(&r, true, obstacle);
+	print_counters(&r, 0, COUNTERS);
+	print_classes(&r);
+	print_server_metrics(&r);
+}

@@ -243,7 +243,7 @@ static void no_sense(struct slice *in)
 		MUST(update(buf_slice(&base)) == (repeats ? OPLOG_CORRUPT : OPLOG_GOOD));
 		ask_some(in);
 		while (!TAILQ_EMPTY(&store.used) && input_byte(in) % 4 == 0)
-			set_item_drop(TAILQ_FIRST(&store.used));
+			set_part_drop(TAILQ_FIRST(&store.used));
 		buf_free(&base);
 	}
 }
@@ -270,7 +270,7 @@ static void as_the_model(struct slice *in)
 			set_request_free(&r);
 		}
 		while (!TAILQ_EMPTY(&store.used) && input_byte(in) % 8 == 0)
-			set_item_drop(TAILQ_LAST(&store.used, set_items));
+			set_part_drop(TAILQ_LAST(&store.used, set_parts));
 	}
 	buf_free(&members);
 	set_model_fini(&model);

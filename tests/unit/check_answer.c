@@ -35,12 +35,12 @@ static void end(void)
 /* As a cache that is too small does when nobody has the view open. */
 static void throw_out(uint64_t *random)
 {
-	struct set_item *item, *next;
+	struct set_part *item, *next;
 
 	for (item = TAILQ_FIRST(&store.used); item; item = next) {
 		next = TAILQ_NEXT(item, link);
 		if (random_next(random) % 3 == 0)
-			set_item_drop(item);
+			set_part_drop(item);
 	}
 }
 

@@ -63,7 +63,7 @@ static void begin_head(const char *prefix, const char *replacement)
 
 static void begin_part(const char *part, const char *replacement)
 {
-	base_rewrite_part(&rewrite, &lane, text(part), text(replacement), after);
+	base_rewrite_anywhere(&rewrite, &lane, text(part), text(replacement), after);
 	ck_assert_uint_eq(ended, 0);
 }
 

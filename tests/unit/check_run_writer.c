@@ -125,7 +125,7 @@ TEST(nothing)
 {
 	begin(0);
 	run_writer_finish(&writer);
-	ck_assert(writer.finished && writer.pending == 0 && writer.run.tables == 0);
+	ck_assert(writer.finished && writer.parts.pending == 0 && writer.run.tables == 0);
 	(void)run_has_all();
 	server_hears_nothing();
 	run_writer_forget(&writer);
@@ -142,12 +142,12 @@ TEST(one_table)
 	add_all();
 	server_hears_nothing();
 	run_writer_finish(&writer);
-	ck_assert_uint_eq(writer.pending, 1);
+	ck_assert_uint_eq(writer.parts.pending, 1);
 	const struct call *call = &fake.calls[0].call;
 	ck_assert(call->verb == CALL_ADD && call->exptime == 77 && call->flags == 0);
 	ck_assert(slice_starts(call->key, SLICE("k.t")) && call->key.n == 2 + OPLOG_ID);
 	server_answer_all(&server);
-	ck_assert(writer.pending == 0 && told == 1 && !writer.failure.happened);
+	ck_assert(writer.parts.pending == 0 && told == 1 && !writer.parts.failure.happened);
 	struct oplog_run run = run_has_all();
 	ck_assert(!run.indexed && run.tables == 1);
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->segments_written, 1);
@@ -186,7 +186,7 @@ TEST(runs_of_all_kinds)
 		add_all();
 		run_writer_finish(&writer);
 		server_answer_all(&server);
-		ck_assert(writer.finished && writer.pending == 0 && !writer.failure.happened);
+		ck_assert(writer.finished && writer.parts.pending == 0 && !writer.parts.failure.happened);
 		struct oplog_run run = run_has_all();
 		ck_assert(run.indexed == (run.tables > 1));
 		sizes(&run);
@@ -360,14 +360,14 @@ TEST(failures)
 		struct result r = { .status = i < 2 ? RESULT_DONE : RESULT_REFUSED, .line = slice_of(line, 14) };
 		fake_result(&fake, i, &r);
 		memset(line, '#', sizeof(line));
-		ck_assert(writer.failure.happened == (i >= 2) && writer.pending == count - 1 - i && told == i + 1);
+		ck_assert(writer.parts.failure.happened == (i >= 2) && writer.parts.pending == count - 1 - i && told == i + 1);
 	}
-	ck_assert_int_eq(writer.failure.result.status, RESULT_REFUSED);
-	assert_bytes(writer.failure.result.line, "SERVER_ERROR 2");
+	ck_assert_int_eq(writer.parts.failure.result.status, RESULT_REFUSED);
+	assert_bytes(writer.parts.failure.result.line, "SERVER_ERROR 2");
 	run_writer_fini(&writer);
 	write_some(0);
 	fake_result(&fake, fake_oldest(&fake), &(struct result){ .status = RESULT_NOT_STORED });
-	ck_assert(writer.failure.happened && writer.failure.result.status == RESULT_BUSY);
+	ck_assert(writer.parts.failure.happened && writer.parts.failure.result.status == RESULT_BUSY);
 	server_answer_all(&server);
 	run_writer_fini(&writer);
 }

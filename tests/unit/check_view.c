@@ -151,9 +151,9 @@ TEST(grows_and_grows)
 		ck_assert_uint_eq(view.overlay.live, live);
 		ck_assert(points_into_base(&view.overlay) && points_into_base(&view.head));
 		ck_assert_uint_eq(view.head.live, 2);
-		ck_assert(view.parts.log.p + view.parts.log.n == view.base.data + view.base.end);
-		ck_assert(slice_starts(view.parts.refs, SLICE("@i")) &&
-			slice_starts(view.parts.block, SLICE("@set.1 @i")));
+		ck_assert(view.split.log.p + view.split.log.n == view.base.data + view.base.end);
+		ck_assert(slice_starts(view.split.refs, SLICE("@i")) &&
+			slice_starts(view.split.block, SLICE("@set.1 @i")));
 		if (i % 200 == 0)
 			count(live + 5 - (i > 0) - (i > 1) - (i > 2) - (i > 3) - (i > 5));
 		live += i % 7 != 4;
@@ -247,10 +247,10 @@ TEST(heads)
 TEST(lists)
 {
 	ck_assert_int_eq(update("@list +a +b +a "), OPLOG_GOOD);
-	ck_assert(view.parts.is_list && view.parts.ref_count == 0);
+	ck_assert(view.split.is_list && view.split.ref_count == 0);
 	is("a b");
 	ck_assert_int_eq(update("+c @list @l00000000001.3.1 +d -b "), OPLOG_GOOD);
-	ck_assert(view.known && view.parts.is_list && view.parts.ref_count == 1 && view.run_count == 0);
+	ck_assert(view.known && view.split.is_list && view.split.ref_count == 1 && view.run_count == 0);
 	ck_assert(set_view_take_log(&view, guard_text("+c +a +b +c +d -b ")));
 	is("c a d");
 	count(3);
@@ -462,12 +462,12 @@ TEST(index_is_thrown_out)
 	load();
 	ck_assert(!set_answer(&view, &r));
 	data = buf_slice(&cupboard_find(&cupboard, set_view_want_id(&view, &view.wants[0]))->data);
-	set_item_drop(view.runs[0].index.item);
+	set_part_drop(view.runs[0].index.part);
 	ck_assert(set_view_load(&view, &view.wants[0], data));
 	set_view_end_wants(&view);
 	ck_assert_uint_eq(test("f", "1"), 2);
 	/* Tables stay when the index goes. */
-	set_item_drop(view.runs[0].index.item);
+	set_part_drop(view.runs[0].index.part);
 	ck_assert_uint_eq(test("f", "1"), 1);
 	set_request_free(&r);
 }

@@ -213,7 +213,7 @@ static void load(struct list_model *m, struct segmented_list *list)
 		segmented_list_settle(list, 1);
 }
 
-/* Writes a part as segment_writer_add does. */
+/* Writes a piece as list.c does. */
 static void write_part(struct list_model *m, struct list_piece *part, struct buf *refs)
 {
 	struct buf log = BUF_EMPTY;

@@ -25,16 +25,18 @@
 #include "collection/list/segmented_list.h"
 #include "collection/machines.h"
 #include "collection/rewrite/base.h"
-#include "collection/rewrite/segments.h"
+#include "collection/rewrite/parts.h"
 #include "collection/ttl.h"
 #include "util/alloc.h"
+#include "util/check.h"
 
 /* The segments of a list in a machine's work, of which this is the first member. All zeroes except `lane` is an empty list. */
 struct list_store {
 	struct lane *lane;
 	struct segmented_list list;
-	struct segments *segments;
-	struct segment_writer writer;
+	struct parts *segments;
+	struct part_writer writer;
+	struct buf refs;  /* references to the written segments, in order */
 	bool writes;      /* the writer is in use */
 	lane_after *done; /* gets the outcome, perhaps before the call returns; OUTCOME_MISSING: a segment is missing */
 };
@@ -49,10 +51,11 @@ static struct env *env_of(const struct list_store *store)
 
 static void store_fini(struct list_store *store)
 {
-	segments_destroy(store->segments);
+	parts_destroy(store->segments);
 	store->segments = NULL;
 	if (store->writes)
-		segment_writer_fini(&store->writer);
+		part_writer_fini(&store->writer);
+	buf_free(&store->refs);
 	store->writes = false;
 	segmented_list_free(&store->list);
 }
@@ -80,20 +83,7 @@ static void take_from_cache(struct list_store *store)
 	buf_free(&key);
 }
 
-/* Whether somebody else has written over a segment. */
-static bool is_changed(const struct list_store *store)
-{
-	const struct segment *segment = store->segments->list;
-
-	for (size_t i = 0; i < store->list.piece_count; i++) {
-		const struct list_piece *piece = &store->list.pieces[i];
-		if (piece->needed && !oplog_matches(piece->check, buf_slice(&segment++->data)))
-			return true;
-	}
-	return false;
-}
-
-static bool take_segment(struct list_store *store, struct list_piece *piece, struct segment *segment)
+static bool take_segment(struct list_store *store, struct list_piece *piece, struct part *segment)
 {
 	struct log_index *log_index = log_index_create(buf_slice(&segment->data), &segment->data);
 	struct env *env = env_of(store);
@@ -107,14 +97,14 @@ static bool take_segment(struct list_store *store, struct list_piece *piece, str
 	return good;
 }
 
-static void segments_read(struct segments *segments)
+static void segments_read(struct parts *segments)
 {
 	struct lane *lane = segments->arg;
 	struct list_store *store = lane->work;
-	struct segment *segment = segments->list;
+	struct part *segment = segments->list;
 	bool good = true;
 
-	if (segments->failure.happened || segments->missing || is_changed(store)) {
+	if (segments->failure.happened || segments->missing) {
 		store->done(
 			lane, segments->failure.happened ? OUTCOME_FAILED : OUTCOME_MISSING, &segments->failure.result);
 		return;
@@ -129,55 +119,67 @@ static void segments_read(struct segments *segments)
 /* Loads the segments that are marked as needed. */
 static void store_load(struct list_store *store, lane_after *done)
 {
-	struct buf ids = BUF_EMPTY;
+	struct buf refs = BUF_EMPTY;
 
 	take_from_cache(store);
-	for (size_t i = 0; i < store->list.piece_count; i++) {
-		const struct list_piece *piece = &store->list.pieces[i];
-		if (!piece->needed)
-			continue;
-		buf_add_slice(&ids, piece->id);
-		BUF_ADD(&ids, " ");
-	}
+	segmented_list_needed(&store->list, &refs);
 	store->done = done;
-	if (buf_size(&ids) == 0) {
+	if (buf_size(&refs) == 0) {
 		done(store->lane, OUTCOME_DONE, NULL);
-		return;
-	}
-	if (segmented_list_repeats(&store->list)) {
-		buf_free(&ids);
+	} else if (segmented_list_repeats(&store->list)) {
 		done(store->lane, OUTCOME_CORRUPT, NULL);
-		return;
+	} else {
+		parts_destroy(store->segments);
+		store->segments = parts_create_of_list(store->lane->lanes, store->lane->waiter.key, buf_slice(&refs));
+		parts_call(store->segments, (struct call){ .verb = CALL_GET, .want = WANT_VALUE }, segments_read,
+			store->lane);
 	}
-	segments_destroy(store->segments);
-	store->segments = segments_create(store->lane->lanes, store->lane->waiter.key, buf_slice(&ids));
-	buf_free(&ids);
-	segments_call(
-		store->segments, (struct call){ .verb = CALL_GET, .want = WANT_VALUE }, segments_read, store->lane);
+	buf_free(&refs);
 }
 
 /* --- writing segments --- */
 
-static void segment_written(struct segment_writer *writer)
+static void segment_written(void *arg)
 {
-	struct lane *lane = writer->arg;
+	struct lane *lane = arg;
 	struct list_store *store = lane->work;
+	const struct failure *failure = &store->writer.failure;
 
-	if (writer->pending)
+	if (store->writer.pending)
 		return;
-	if (writer->failure.happened)
-		segments_forget_all(lane->lanes, lane->waiter.key, buf_slice(&writer->refs));
-	store->done(lane, writer->failure.happened ? OUTCOME_FAILED : OUTCOME_DONE, &writer->failure.result);
+	if (failure->happened)
+		part_writer_forget(&store->writer);
+	store->done(lane, failure->happened ? OUTCOME_FAILED : OUTCOME_DONE, &failure->result);
+}
+
+/* The number in a segment's id is its count of elements. */
+static void write_segment(struct list_store *store, struct slice log)
+{
+	struct oplog_ref ref = { .check = { true, check_of(log) } };
+	struct buf id = BUF_EMPTY;
+	char group[OPLOG_ID];
+
+	oplog_new_id(OPLOG_LIST, &env_of(store)->random, group);
+	oplog_add_id(&id, group, oplog_count(log), log.n);
+	ref.id = buf_slice(&id);
+	oplog_add_ref(&store->refs, &ref);
+	part_writer_add(&store->writer, ref.id, log);
+	buf_free(&id);
 }
 
 static void write_piece(struct list_store *store, struct list_piece *piece)
 {
 	struct buf log = BUF_EMPTY;
+	struct slice rest;
 
-	piece->refs_from = buf_size(&store->writer.refs);
 	list_piece_log(piece, &log);
-	segment_writer_add(&store->writer, buf_slice(&log));
-	piece->refs_to = buf_size(&store->writer.refs);
+	piece->refs_from = buf_size(&store->refs);
+	for (rest = buf_slice(&log); rest.n;) {
+		size_t n = oplog_cut(rest, env_of(store)->options->segment_size);
+		write_segment(store, slice_of(rest.p, n));
+		rest = slice_skip(rest, n);
+	}
+	piece->refs_to = buf_size(&store->refs);
 	buf_free(&log);
 }
 
@@ -192,8 +194,7 @@ static void store_write(struct list_store *store, int64_t exptime, lane_after *d
 		if (!piece->rewritten || piece->keep == 0)
 			continue;
 		if (!store->writes)
-			segment_writer_init(
-				&store->writer, lane->lanes, lane->waiter.key, exptime, segment_written, lane);
+			part_writer_init(&store->writer, lane->lanes, lane->waiter.key, exptime, segment_written, lane);
 		store->writes = true;
 		write_piece(store, piece);
 	}
@@ -204,7 +205,7 @@ static void store_write(struct list_store *store, int64_t exptime, lane_after *d
 /* Appends the base that refers to the segments. */
 static void store_encode(const struct list_store *store, struct buf *out)
 {
-	segmented_list_encode(&store->list, store->writes ? buf_slice(&store->writer.refs) : slice_of("", 0), out);
+	segmented_list_encode(&store->list, buf_slice(&store->refs), out);
 }
 
 /* After the base was written: deletes the segments that it dropped. The new ones get `ttl`, its time to live. */
@@ -213,9 +214,9 @@ static void store_committed(struct list_store *store, int64_t ttl)
 	struct buf refs = BUF_EMPTY;
 
 	if (store->writes)
-		segment_writer_follow(&store->writer, ttl);
+		part_writer_follow(&store->writer, ttl);
 	segmented_list_dropped(&store->list, &refs);
-	segments_forget_all(store->lane->lanes, store->lane->waiter.key, buf_slice(&refs));
+	parts_forget_all(store->lane->lanes, store->lane->waiter.key, buf_slice(&refs));
 	buf_free(&refs);
 }
 
@@ -223,7 +224,7 @@ static void store_committed(struct list_store *store, int64_t ttl)
 static void store_undo(struct list_store *store)
 {
 	if (store->writes)
-		segments_forget_all(store->lane->lanes, store->lane->waiter.key, buf_slice(&store->writer.refs));
+		part_writer_forget(&store->writer);
 }
 
 /* --- the machine --- */
@@ -260,6 +261,7 @@ static void end_work(struct lane *lane)
 	store_fini(&w->store);
 	buf_free(&w->text);
 	free(w);
+	lane_next(lane);
 }
 
 /* `result` may be a part of the work, which is freed last. */
@@ -267,7 +269,6 @@ static void end(struct lane *lane, enum outcome_status status, const struct resu
 {
 	lane_end_all(lane, &(struct outcome){ .status = status, .result = result });
 	end_work(lane);
-	lane_next(lane);
 }
 
 void list_start(struct lane *lane)
@@ -412,7 +413,6 @@ static void answer(struct lane *lane)
 
 	lane_answer_lists(lane, buf_slice(&w->text), &w->read);
 	end_work(lane);
-	lane_next(lane);
 }
 
 /* --- a rewrite --- */
@@ -474,21 +474,16 @@ struct list_compaction {
 
 static lane_after beside_loaded, logs_written, compaction_committed;
 
+/* The failure may be that of the store, which is freed last. */
 static void end_compaction(struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct list_compaction *c = lane->work;
-	lane_after *after = c->after;
-	struct failure kept = { 0 };
 
-	/* The failure may be a part of the memory that is freed here. */
-	if (failure)
-		failure_keep(&kept, failure);
+	lane->work = NULL;
+	c->after(lane, status, failure);
 	store_fini(&c->store);
 	buf_free(&c->replacement);
 	free(c);
-	lane->work = NULL;
-	after(lane, status, failure ? &kept.result : NULL);
-	failure_free(&kept);
 }
 
 void list_compact(struct lane *lane, const struct result *r, lane_after *after)
@@ -547,7 +542,7 @@ static void logs_written(struct lane *lane, enum outcome_status status, const st
 	if (c->store.list.removes)
 		base_rewrite_head(&c->rewrite, lane, base, buf_slice(&c->replacement), NULL, compaction_committed);
 	else
-		base_rewrite_part(&c->rewrite, lane, base, buf_slice(&c->replacement), compaction_committed);
+		base_rewrite_anywhere(&c->rewrite, lane, base, buf_slice(&c->replacement), compaction_committed);
 }
 
 static void compaction_committed(struct lane *lane, enum outcome_status status, const struct result *failure)

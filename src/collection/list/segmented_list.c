@@ -282,6 +282,26 @@ void segmented_list_need(struct segmented_list *list, const struct list_request 
 	}
 }
 
+static void add_ref(const struct list_piece *piece, struct buf *out)
+{
+	oplog_add_ref(out,
+		&(struct oplog_ref){
+			.id = piece->id,
+			.check = piece->check,
+			.count = (uint32_t)piece->count,
+			.skip = (uint32_t)piece->skip,
+			.keep = (uint32_t)piece->keep,
+		});
+}
+
+void segmented_list_needed(const struct segmented_list *list, struct buf *refs)
+{
+	for (size_t i = 0; i < list->piece_count; i++) {
+		if (list->pieces[i].needed)
+			add_ref(&list->pieces[i], refs);
+	}
+}
+
 bool segmented_list_repeats(const struct segmented_list *list)
 {
 	struct slice *ids = xcalloc(list->piece_count, sizeof(*ids));
@@ -607,18 +627,6 @@ void segmented_list_compact(struct segmented_list *list, size_t base_size)
 }
 
 /* --- the base --- */
-
-static void add_ref(const struct list_piece *piece, struct buf *out)
-{
-	oplog_add_ref(out,
-		&(struct oplog_ref){
-			.id = piece->id,
-			.check = piece->check,
-			.count = (uint32_t)piece->count,
-			.skip = (uint32_t)piece->skip,
-			.keep = (uint32_t)piece->keep,
-		});
-}
 
 void segmented_list_encode(const struct segmented_list *list, struct slice written, struct buf *out)
 {

@@ -71,6 +71,9 @@ void segmented_list_need(struct segmented_list *list, const struct list_request 
 void segmented_list_need_ends(struct segmented_list *list, uint64_t front, uint64_t back);
 void segmented_list_need_all(struct segmented_list *list);
 
+/* Appends the references to the needed segments. */
+void segmented_list_needed(const struct segmented_list *list, struct buf *refs);
+
 /* Gives a piece the content of its segment; shares the log_index. False when that is not what the base says. */
 bool segmented_list_load(struct list_piece *piece, struct log_index *log_index) __attribute__((warn_unused_result));
 

@@ -31,26 +31,26 @@ static void read_base(struct base_rewrite *rewrite)
 	env_get(lane_env(rewrite->lane), WANT_VALUE | WANT_CAS | WANT_TTL, &rewrite->cas.waiter);
 }
 
-/* A part without a block must be in a base without one: else the base was replaced. */
+/* Bytes without a block must be in a base without one: else the base was replaced. */
 static bool has_no_block(struct slice before, struct slice behind)
 {
 	return !oplog_has_block(before) && !oplog_has_block(behind);
 }
 
-/* Finds the part at a token boundary. */
-static bool find_part(const struct base_rewrite *rewrite, struct slice base, size_t *at)
+/* Finds the old bytes at a token boundary. */
+static bool find_old(const struct base_rewrite *rewrite, struct slice base, size_t *at)
 {
-	struct slice part = rewrite->part;
-	bool has_block = oplog_has_block(part);
+	struct slice old = rewrite->old;
+	bool has_block = oplog_has_block(old);
 
-	for (*at = 0; part.n <= base.n - *at; ++*at) {
+	for (*at = 0; old.n <= base.n - *at; ++*at) {
 		struct slice rest = slice_skip(base, *at);
-		const char *found = memmem(rest.p, rest.n, part.p, part.n);
+		const char *found = memmem(rest.p, rest.n, old.p, old.n);
 		if (!found)
 			return false;
 		*at = (size_t)(found - base.p);
 		if ((*at == 0 || base.p[*at - 1] == ' ') &&
-			(has_block || has_no_block(slice_of(base.p, *at), slice_skip(base, *at + part.n))))
+			(has_block || has_no_block(slice_of(base.p, *at), slice_skip(base, *at + old.n))))
 			return true;
 	}
 	return false;
@@ -67,7 +67,7 @@ static void found(struct base_rewrite *rewrite, const struct result *r)
 		end(rewrite, OUTCOME_FAILED, r);
 	} else if (r->status == RESULT_MISS) {
 		end(rewrite, OUTCOME_MISSING, NULL);
-	} else if (!(rewrite->anywhere ? find_part(rewrite, r->value, &at) : slice_starts(r->value, rewrite->part)) ||
+	} else if (!(rewrite->anywhere ? find_old(rewrite, r->value, &at) : slice_starts(r->value, rewrite->old)) ||
 		!ttl_exptime(env, r->ttl, &exptime)) {
 		count_lost(rewrite, true);
 		end(rewrite, OUTCOME_BUSY, NULL);
@@ -75,7 +75,7 @@ static void found(struct base_rewrite *rewrite, const struct result *r)
 		buf_consume(value, buf_size(value));
 		buf_add(value, r->value.p, at);
 		buf_add_slice(value, rewrite->replacement);
-		buf_add_slice(value, slice_skip(r->value, at + rewrite->part.n));
+		buf_add_slice(value, slice_skip(r->value, at + rewrite->old.n));
 		cas_replace(&rewrite->cas, env, rewrite->lane->waiter.key, buf_slice(value), r, exptime, stored);
 	}
 }
@@ -110,18 +110,18 @@ static void stored(struct cas *cas, const struct result *r)
 void base_rewrite_head(struct base_rewrite *rewrite, struct lane *lane, struct slice prefix, struct slice replacement,
 	const struct result *read, lane_after *after)
 {
-	*rewrite = (struct base_rewrite){ .lane = lane, .part = prefix, .replacement = replacement, .after = after };
+	*rewrite = (struct base_rewrite){ .lane = lane, .old = prefix, .replacement = replacement, .after = after };
 	if (read)
 		found(rewrite, read);
 	else
 		read_base(rewrite);
 }
 
-void base_rewrite_part(
-	struct base_rewrite *rewrite, struct lane *lane, struct slice part, struct slice replacement, lane_after *after)
+void base_rewrite_anywhere(
+	struct base_rewrite *rewrite, struct lane *lane, struct slice old, struct slice replacement, lane_after *after)
 {
 	*rewrite = (struct base_rewrite){
-		.lane = lane, .part = part, .replacement = replacement, .anywhere = true, .after = after
+		.lane = lane, .old = old, .replacement = replacement, .anywhere = true, .after = after
 	};
 	read_base(rewrite);
 }

@@ -1,8 +1,8 @@
 /*
- * Rewriting a part of a base. Other writers only prepend and append to a base, so the rewrite of a part stays valid
- * whatever they add. The bytes around the part are kept as the last read shows them:
+ * Rewriting some bytes of a base. Other writers only prepend and append to a base, so the rewrite stays valid whatever they add.
+ * The bytes around it are kept as the last read shows them:
  *
- *     read the base -> find the part -> CAS with the token of that read -> lost the race: read the base again
+ *     read the base -> find the bytes -> CAS with the token of that read -> lost the race: read the base again
  */
 #ifndef COLLECTION_REWRITE_BASE_H
 #define COLLECTION_REWRITE_BASE_H
@@ -13,7 +13,7 @@
 struct base_rewrite {
 	struct cas cas; /* cas.ttl: the time to live that the base has at the end */
 	struct lane *lane;
-	struct slice part, replacement;
+	struct slice old, replacement;
 	bool anywhere;
 	unsigned attempts;
 	struct buf value;
@@ -28,9 +28,9 @@ struct base_rewrite {
 void base_rewrite_head(struct base_rewrite *rewrite, struct lane *lane, struct slice prefix, struct slice replacement,
 	const struct result *read, lane_after *after);
 
-/* The same for `part` at any place in the base. The replacement must mean the same at any place. */
-void base_rewrite_part(struct base_rewrite *rewrite, struct lane *lane, struct slice part, struct slice replacement,
-	lane_after *after);
+/* The same for `old` at any place in the base. The replacement must mean the same at any place. */
+void base_rewrite_anywhere(
+	struct base_rewrite *rewrite, struct lane *lane, struct slice old, struct slice replacement, lane_after *after);
 
 /*
  * Removes the base that `read` is a reply about, by a CAS with an exptime in the past. If the base changed since, it

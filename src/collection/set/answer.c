@@ -93,13 +93,13 @@ static bool make_text(struct set_view *v)
 	if (v->text)
 		return true;
 	if (v->run_count == 0 && v->head.member_count == 0)
-		fold_join(&v->overlay, &v->part);
-	else if (write_slice(v, everything, 0, &written, 0, &v->part) != WRITTEN_ALL)
+		fold_join(&v->overlay, &v->unfinished);
+	else if (write_slice(v, everything, 0, &written, 0, &v->unfinished) != WRITTEN_ALL)
 		return false;
 	/* Cut the space behind the last member. */
-	else if (buf_size(&v->part))
-		v->part.end--;
-	v->text = shared_create(&v->part);
+	else if (buf_size(&v->unfinished))
+		v->unfinished.end--;
+	v->text = shared_create(&v->unfinished);
 	return true;
 }
 
@@ -364,7 +364,7 @@ static bool answer_info(struct set_view *v, struct set_request *r)
 	if (!count_everything(v, &info->members))
 		return false;
 	info->base_bytes = buf_size(&v->base);
-	info->log_bytes = v->parts.head.n + v->parts.log.n;
+	info->log_bytes = v->split.head.n + v->split.log.n;
 	info->tokens = v->head.tokens + v->overlay.tokens;
 	info->waste = set_view_waste(v);
 	info->runs = v->run_count;

@@ -5,7 +5,7 @@
  *     append -> not stored -> read the size -> missing: add     -> not stored, another proxy was first: append again
  *                                           -> there:   compact -> append again; give up as too large after some attempts
  *
- * memcached answers NOT_STORED both if the key is missing and if the item would be too large. A very long log is
+ * memcached answers NOT_STORED both if the key is missing and if the part would be too large. A very long log is
  * appended in chunks, a prepended one from its end. A push that creates a list marks it as one.
  */
 #include "collection/machines.h"

@@ -9,7 +9,7 @@
 enum { BUCKETS = 4096 };
 
 struct cache {
-	size_t budget, memory; /* memory: of views without their items */
+	size_t budget, memory; /* memory: of views without their parts */
 	uint64_t seed;
 	struct set_store store;
 	TAILQ_HEAD(cache_list, cache_entry) used; /* most recently used first */
@@ -111,23 +111,23 @@ static struct cache_entry *oldest_entry(const struct cache *cache)
 	return entry;
 }
 
-static struct set_item *oldest_item(const struct cache *cache)
+static struct set_part *oldest_part(const struct cache *cache)
 {
-	struct set_item *item = TAILQ_LAST(&cache->store.used, set_items);
+	struct set_part *part = TAILQ_LAST(&cache->store.used, set_parts);
 
-	while (item && item->view->pins)
-		item = TAILQ_PREV(item, set_items, link);
-	return item;
+	while (part && part->view->pins)
+		part = TAILQ_PREV(part, set_parts, link);
+	return part;
 }
 
 static void shrink(struct cache *cache)
 {
 	while (cache_memory(cache) > cache->budget) {
 		struct cache_entry *entry = oldest_entry(cache);
-		struct set_item *item = oldest_item(cache);
+		struct set_part *part = oldest_part(cache);
 
-		if (item && (!entry || item->when < entry->when))
-			set_item_drop(item);
+		if (part && (!entry || part->when < entry->when))
+			set_part_drop(part);
 		else if (entry)
 			cache_drop(cache, entry);
 		else
@@ -140,7 +140,7 @@ void cache_close(struct cache *cache, struct cache_entry *entry)
 	cache->memory -= entry->memory;
 	entry->memory = sizeof(*entry) + entry->key_size + set_view_memory(&entry->view);
 	cache->memory += entry->memory;
-	/* The items were used before: one by one they go first, and only then the view. */
+	/* The parts were used before: one by one they go first, and only then the view. */
 	use(cache, entry);
 	entry->view.pins--;
 	shrink(cache);

@@ -1,6 +1,6 @@
 /*
- * A least-recently-used cache of the views of sets. Views and their items share one budget of memory. Whatever was used
- * longest ago is dropped first: a view with all its items, or a single item.
+ * A least-recently-used cache of the views of sets. Views and their parts share one budget of memory. Whatever was used
+ * longest ago is dropped first: a view with all its parts, or a single part.
  */
 #ifndef COLLECTION_SET_CACHE_H
 #define COLLECTION_SET_CACHE_H
@@ -16,9 +16,9 @@ struct cache_entry {
 	struct set_view view;
 	size_t memory;
 	bool churning;    /* the base had changed at the last read: read it without comparing the CAS token first */
-	uint64_t present; /* when all items were last found on the server, env.now; 0 before the first check */
+	uint64_t present; /* when all parts were last found on the server, env.now; 0 before the first check */
 	bool asking;      /* such a check is in progress */
-	bool suspect;     /* an item may be missing on the server: the next read checks all of them */
+	bool suspect;     /* a part may be missing on the server: the next read checks all of them */
 	size_t key_size;
 	char key[];
 };
@@ -37,7 +37,7 @@ struct cache_entry *cache_open(struct cache *cache, struct slice key);
 void cache_close(struct cache *cache, struct cache_entry *entry);
 
 /*
- * Keeps a copy of an item of a set that was just written, if the set has an entry: see set_view_keep. What was used longest ago makes
+ * Keeps a copy of a part of a set that was just written, if the set has an entry: see set_view_keep. What was used longest ago makes
  * room for it. So a set that is only written loses its entry in time.
  */
 void cache_keep(struct cache *cache, struct slice key, struct slice id, bool table, struct slice data);

@@ -2,7 +2,7 @@
  *     read -> fold -> short enough: commit the folded log
  *                  -> else: spill it to a new run -> commit a base that refers to the run -> consider a merge
  *
- * An item is referred to only after its write was acknowledged. If the commit certainly failed, the new items are
+ * A part is referred to only after its write was acknowledged. If the commit certainly failed, the new parts are
  * deleted. After an unknown outcome they stay.
  */
 #include "collection/set/compact.h"
@@ -30,19 +30,17 @@ struct compaction {
 	struct buf prefix, replacement;
 	struct run_writer head, log; /* new runs: of the head, and of the log */
 	struct result read;          /* the reply about the prefix, without slices */
-	int64_t exptime;             /* of new items */
+	int64_t exptime;             /* of new parts */
 	bool spills, all;            /* all: spill the log however short it is */
 };
 
+/* The failure may be that of a writer, which is freed last. */
 static void end(struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct compaction *c = lane->work;
-	lane_after *after = c->after;
-	struct failure kept = { 0 };
 
-	/* The failure may be that of a writer, which is freed here. */
-	if (failure)
-		failure_keep(&kept, failure);
+	lane->work = NULL;
+	c->after(lane, status, failure);
 	if (c->spills) {
 		run_writer_fini(&c->head);
 		run_writer_fini(&c->log);
@@ -50,9 +48,6 @@ static void end(struct lane *lane, enum outcome_status status, const struct resu
 	buf_free(&c->prefix);
 	buf_free(&c->replacement);
 	free(c);
-	lane->work = NULL;
-	after(lane, status, failure ? &kept.result : NULL);
-	failure_free(&kept);
 }
 
 static void forget(const struct compaction *c)
@@ -190,11 +185,12 @@ static void runs_written(void *arg)
 	struct compaction *c = lane->work;
 	struct oplog_base base;
 
-	if (c->head.pending || c->log.pending || !c->log.finished)
+	if (c->head.parts.pending || c->log.parts.pending || !c->log.finished)
 		return;
-	if (c->head.failure.happened || c->log.failure.happened) {
+	if (c->head.parts.failure.happened || c->log.parts.failure.happened) {
 		forget(c);
-		end(lane, OUTCOME_FAILED, c->head.failure.happened ? &c->head.failure.result : &c->log.failure.result);
+		end(lane, OUTCOME_FAILED,
+			c->head.parts.failure.happened ? &c->head.parts.failure.result : &c->log.parts.failure.result);
 		return;
 	}
 	(void)oplog_split(buf_slice(&c->prefix), &base);

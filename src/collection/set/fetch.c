@@ -4,15 +4,15 @@
  *     known view -> read the CAS token -> unchanged: answer
  *                                      -> changed: read the base
  *     read the base -> update the view -> answer -> load what the answers want -> answer again
- *                                                   -> an item is missing: read the base again
+ *                                                   -> a part is missing: read the base again
  *
- * A missing item was replaced by a merge if the base refers to another run now. If it still refers to the same run, the
- * item was evicted. Then the set is incomplete: it counts as missing, and its base is removed so that it can be loaded
+ * A missing part was replaced by a merge if the base refers to another run now. If it still refers to the same run, the
+ * part was evicted. Then the set is incomplete: it counts as missing, and its base is removed so that it can be loaded
  * again.
  *
- * For set commands a list is the set of its items: all of it is read.
+ * For set commands a list is the set of its elements: all of it is read.
  *
- * A read from memory does not touch tables and indexes on the server, which then might evict them before the base. So all items are
+ * A read from memory does not touch tables and indexes on the server, which then might evict them before the base. So all parts are
  * read from time to time: that keeps them in use, and finds those that are missing.
  *
  * Two concurrent pops must not give the same member, so a pop is a read and a CAS:
@@ -26,7 +26,7 @@
 #include "collection/lane/batch.h"
 #include "collection/machines.h"
 #include "collection/rewrite/base.h"
-#include "collection/rewrite/segments.h"
+#include "collection/rewrite/parts.h"
 #include "collection/set/answer.h"
 #include "collection/set/cache.h"
 #include "collection/ttl.h"
@@ -41,15 +41,15 @@ struct fetch {
 	lane_after *after;
 	struct cache_entry *entry;
 	struct result read; /* the reply about the base, without slices */
-	struct segments *segments;
-	size_t checked;      /* segments that the view has taken */
+	struct parts *parts;
+	size_t checked;      /* parts that the view has taken */
 	struct waiter pause; /* between two slices of work */
 	lane_step *resume;
 	size_t segment_bytes;   /* bytes of the segments of a list */
-	char missing[OPLOG_ID]; /* id of a run with a missing item; empty for none */
-	uint64_t missing_refs;  /* check of the references when any item was missing; 0 for none */
+	char missing[OPLOG_ID]; /* id of a run with a missing part; empty for none */
+	uint64_t missing_refs;  /* check of the references when any part was missing; 0 for none */
 	bool is_list;           /* the base is a list with segments, whose view is dropped at the end */
-	struct buf list_base;   /* its base: the view has all items as one log instead */
+	struct buf list_base;   /* its base: the view has all elements as one log instead */
 };
 
 /* COMPARE_MIN: a smaller base is read at once instead of comparing its CAS token. */
@@ -59,8 +59,7 @@ static lane_step token_read, base_read, removed;
 static lane_after reads_done;
 static void answer(struct lane *lane);
 static void read_list(struct lane *lane);
-static void loaded(struct segments *segments), items_checked(struct segments *segments),
-	list_read(struct segments *segments);
+static void loaded(struct parts *parts), parts_checked(struct parts *parts), list_read(struct parts *parts);
 
 static void finish(struct lane *lane, enum outcome_status status, const struct result *failure)
 {
@@ -76,7 +75,7 @@ static void fetch_end(struct fetch *f, struct lane *lane, bool drop)
 	struct cache *cache = lane->lanes->cache;
 	struct cache_entry *entry = f->entry;
 
-	segments_destroy(f->segments);
+	parts_destroy(f->parts);
 	buf_free(&f->list_base);
 	if ((drop || f->is_list) && entry->view.pins == 1) {
 		entry->view.pins = 0;
@@ -163,7 +162,7 @@ static bool is_broken(const struct fetch *f)
 {
 	const struct set_view *view = &f->entry->view;
 
-	if (f->missing_refs && f->missing_refs == check_of(view->parts.refs))
+	if (f->missing_refs && f->missing_refs == check_of(view->split.refs))
 		return true;
 	for (size_t i = 0; f->missing[0] && i < view->run_count; i++) {
 		if (memcmp(view->runs[i].id, f->missing, OPLOG_ID) == 0)
@@ -180,16 +179,16 @@ static void view_updated(struct lane *lane, const struct result *r)
 	view->cas = r->cas;
 	view->connection = r->connection;
 	/* After a lost race the key may hold something else. */
-	f->is_list = view->parts.is_list && view->parts.ref_count;
+	f->is_list = view->split.is_list && view->split.ref_count;
 	if (is_broken(f)) {
 		base_expire(lane, r, removed);
 	} else if (f->is_list) {
 		read_list(lane);
 	} else if (f->entry->suspect && view->run_count) {
-		segments_destroy(f->segments);
-		f->segments = NULL;
-		segments_call_all(lane->lanes, lane->waiter.key, view->parts.refs, (struct call){ .verb = CALL_GET },
-			items_checked, lane);
+		parts_destroy(f->parts);
+		f->parts = NULL;
+		parts_call_all(lane->lanes, lane->waiter.key, view->split.refs, (struct call){ .verb = CALL_GET },
+			parts_checked, lane);
 	} else {
 		answer(lane);
 	}
@@ -230,10 +229,10 @@ static void load(struct lane *lane)
 		buf_add_slice(&ids, set_view_want_id(view, &view->wants[i]));
 		BUF_ADD(&ids, " ");
 	}
-	segments_destroy(f->segments);
-	f->segments = segments_create(lane->lanes, lane->waiter.key, buf_slice(&ids));
+	parts_destroy(f->parts);
+	f->parts = parts_create(lane->lanes, lane->waiter.key, buf_slice(&ids));
 	buf_free(&ids);
-	segments_call(f->segments, (struct call){ .verb = CALL_GET, .want = WANT_VALUE }, loaded, lane);
+	parts_call(f->parts, (struct call){ .verb = CALL_GET, .want = WANT_VALUE }, loaded, lane);
 }
 
 /* A read that finds a base too large, or with much waste, requests its compaction. */
@@ -242,7 +241,7 @@ static void request_compaction(struct lane *lane, const struct set_view *view)
 	size_t size = buf_size(&view->base);
 
 	lane_grew(lane, size);
-	if (!view->parts.is_list && size >= COMPARE_MIN && set_view_waste(view) > lane->rule->compact_waste)
+	if (!view->split.is_list && size >= COMPARE_MIN && set_view_waste(view) > lane->rule->compact_waste)
 		lane_request_compaction(lane);
 }
 
@@ -266,22 +265,22 @@ struct presence {
 	char key[];
 };
 
-static void present(struct segments *segments)
+static void present(struct parts *parts)
 {
-	struct presence *p = segments->arg;
+	struct presence *p = parts->arg;
 	struct cache_entry *entry = cache_find(p->lanes->cache, slice_of(p->key, p->key_size));
 
 	if (entry) {
 		entry->asking = false;
 		entry->present = p->lanes->env->now;
-		entry->suspect |= segments->missing > 0 && !segments->failure.happened;
+		entry->suspect |= parts->missing > 0 && !parts->failure.happened;
 	}
 	p->lanes->background--;
-	segments_destroy(segments);
+	parts_destroy(parts);
 	free(p);
 }
 
-/* Checks all items of a view in the background if the last check is old. If one is missing, marks the entry as suspect. */
+/* Checks all parts of a view in the background if the last check is old. If one is missing, marks the entry as suspect. */
 static void check_presence(struct lanes *lanes, struct slice key, struct cache_entry *entry)
 {
 	uint64_t now = lanes->env->now;
@@ -299,7 +298,7 @@ static void check_presence(struct lanes *lanes, struct slice key, struct cache_e
 	p->lanes = lanes;
 	p->key_size = key.n;
 	memcpy(p->key, key.p, key.n);
-	segments_call_all(lanes, key, entry->view.parts.refs, (struct call){ .verb = CALL_GET }, present, p);
+	parts_call_all(lanes, key, entry->view.split.refs, (struct call){ .verb = CALL_GET }, present, p);
 }
 
 static void answered(struct lane *lane)
@@ -384,12 +383,12 @@ static void take_loaded(struct lane *lane, const struct result *r)
 	struct set_view *view = &f->entry->view;
 
 	(void)r;
-	for (size_t n = 0; f->checked < f->segments->count; n++, f->checked++) {
-		struct segment *segment = &f->segments->list[f->checked];
+	for (size_t n = 0; f->checked < f->parts->count; n++, f->checked++) {
+		struct part *part = &f->parts->list[f->checked];
 		const struct set_want *want = &view->wants[f->checked];
 		if (n == AT_ONCE && pause(f, take_loaded))
 			return;
-		if (!segment->missing && set_view_load(view, want, buf_slice(&segment->data)))
+		if (!part->missing && set_view_load(view, want, buf_slice(&part->data)))
 			continue;
 		memcpy(f->missing, view->runs[want->run].id, OPLOG_ID);
 		fetch_again(lane);
@@ -399,14 +398,14 @@ static void take_loaded(struct lane *lane, const struct result *r)
 	answer(lane);
 }
 
-static void loaded(struct segments *segments)
+static void loaded(struct parts *parts)
 {
-	struct lane *lane = segments->arg;
+	struct lane *lane = parts->arg;
 	struct fetch *f = lane->work;
 
 	f->checked = 0;
-	if (segments->failure.happened)
-		finish(lane, OUTCOME_FAILED, &segments->failure.result);
+	if (parts->failure.happened)
+		finish(lane, OUTCOME_FAILED, &parts->failure.result);
 	else
 		take_loaded(lane, NULL);
 }
@@ -423,16 +422,16 @@ static void removed(struct lane *lane, const struct result *r)
 	}
 }
 
-static void items_checked(struct segments *segments)
+static void parts_checked(struct parts *parts)
 {
-	struct lane *lane = segments->arg;
+	struct lane *lane = parts->arg;
 	struct fetch *f = lane->work;
 
-	f->segments = segments;
-	if (segments->failure.happened) {
-		finish(lane, OUTCOME_FAILED, &segments->failure.result);
-	} else if (segments->missing) {
-		f->missing_refs = check_of(f->entry->view.parts.refs);
+	f->parts = parts;
+	if (parts->failure.happened) {
+		finish(lane, OUTCOME_FAILED, &parts->failure.result);
+	} else if (parts->missing) {
+		f->missing_refs = check_of(f->entry->view.split.refs);
 		fetch_again(lane);
 	} else {
 		f->entry->suspect = false;
@@ -443,53 +442,38 @@ static void items_checked(struct segments *segments)
 static void read_list(struct lane *lane)
 {
 	struct fetch *f = lane->work;
-	struct buf ids = BUF_EMPTY;
 
-	segments_ids(f->entry->view.parts.refs, &ids);
-	segments_destroy(f->segments);
-	f->segments = segments_create(lane->lanes, lane->waiter.key, buf_slice(&ids));
-	buf_free(&ids);
-	segments_call(f->segments, (struct call){ .verb = CALL_GET, .want = WANT_VALUE }, list_read, lane);
+	parts_destroy(f->parts);
+	f->parts = parts_create_of_list(lane->lanes, lane->waiter.key, f->entry->view.split.refs);
+	parts_call(f->parts, (struct call){ .verb = CALL_GET, .want = WANT_VALUE }, list_read, lane);
 }
 
-/* Whether somebody else has written over a segment. */
-static bool is_changed(const struct segments *segments, struct slice refs)
+static void list_read(struct parts *parts)
 {
-	struct oplog_ref ref;
-
-	for (size_t i = 0; i < segments->count && oplog_next_ref(&refs, &ref); i++) {
-		if (!oplog_matches(ref.check, buf_slice(&segments->list[i].data)))
-			return true;
-	}
-	return false;
-}
-
-static void list_read(struct segments *segments)
-{
-	struct lane *lane = segments->arg;
+	struct lane *lane = parts->arg;
 	struct fetch *f = lane->work;
 	struct set_view *view = &f->entry->view;
-	struct slice refs = view->parts.refs;
+	struct slice refs = view->split.refs;
 	struct buf log = BUF_EMPTY;
 	struct oplog_ref ref;
 	bool good;
 
-	if (segments->failure.happened) {
-		finish(lane, OUTCOME_FAILED, &segments->failure.result);
+	if (parts->failure.happened) {
+		finish(lane, OUTCOME_FAILED, &parts->failure.result);
 		return;
 	}
-	if (segments->missing || is_changed(segments, refs)) {
+	if (parts->missing) {
 		f->missing_refs = check_of(refs);
 		fetch_again(lane);
 		return;
 	}
-	buf_add_slice(&log, view->parts.head);
+	buf_add_slice(&log, view->split.head);
 	f->segment_bytes = 0;
-	for (size_t i = 0; i < segments->count && oplog_next_ref(&refs, &ref); i++) {
-		buf_add_slice(&log, oplog_window(buf_slice(&segments->list[i].data), &ref));
-		f->segment_bytes += buf_size(&segments->list[i].data);
+	for (size_t i = 0; i < parts->count && oplog_next_ref(&refs, &ref); i++) {
+		buf_add_slice(&log, oplog_window(buf_slice(&parts->list[i].data), &ref));
+		f->segment_bytes += buf_size(&parts->list[i].data);
 	}
-	buf_add_slice(&log, view->parts.log);
+	buf_add_slice(&log, view->split.log);
 	buf_free(&f->list_base);
 	f->list_base = view->base;
 	view->base = BUF_EMPTY;
@@ -517,7 +501,7 @@ static void describe_list(struct lane *lane)
 		if (op->set->verb != SET_INFO)
 			continue;
 		info->table_bytes = f->segment_bytes;
-		info->tables = f->segments->count;
+		info->tables = f->parts->count;
 		info->base_bytes = buf_size(&f->list_base);
 	}
 }
@@ -576,7 +560,7 @@ void pop_start(struct lane *lane)
 
 static void popped(struct cas *cas, const struct result *r);
 
-/* Pops make the base of a list longer, and no read that sees only its items notices. */
+/* Pops make the base of a list longer, and no read that sees only its elements notices. */
 static void request_compaction_of_list(struct lane *lane, struct slice value)
 {
 	struct oplog_base base;

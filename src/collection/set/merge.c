@@ -26,10 +26,10 @@ enum {
 
 /* An input: a run, which is one stream of the merge. */
 struct merge_input {
-	struct waiter waiter; /* waiter.key is the item that is read */
+	struct waiter waiter; /* waiter.key is the part that is read */
 	struct merge *merge;
 	struct oplog_run run;
-	struct buf index, table_data, item_key;
+	struct buf index, table_data, part_key;
 	struct fences fences; /* for a run of one table, just `one` */
 	struct fence one;
 	struct table table;
@@ -54,7 +54,7 @@ struct merge {
 	size_t reading;      /* reads in flight */
 	uint64_t last_slice; /* env.now */
 	bool begun, yielding, abandoned;
-	bool item_missing; /* an item of a run is missing */
+	bool part_missing; /* a part of a run is missing */
 	bool outdated;     /* an operation waits that came after the start */
 	size_t key_size;
 	char key[];
@@ -126,13 +126,13 @@ static struct slice key_of(const struct merge *m)
 	return slice_of(m->key, m->key_size);
 }
 
-static void read_item(struct merge_input *in, struct slice id, waiter_done *done)
+static void read_part(struct merge_input *in, struct slice id, waiter_done *done)
 {
-	buf_consume(&in->item_key, buf_size(&in->item_key));
-	buf_add_slice(&in->item_key, key_of(in->merge));
-	BUF_ADD(&in->item_key, ".");
-	buf_add_slice(&in->item_key, id);
-	in->waiter = (struct waiter){ done, buf_slice(&in->item_key) };
+	buf_consume(&in->part_key, buf_size(&in->part_key));
+	buf_add_slice(&in->part_key, key_of(in->merge));
+	BUF_ADD(&in->part_key, ".");
+	buf_add_slice(&in->part_key, id);
+	in->waiter = (struct waiter){ done, buf_slice(&in->part_key) };
 	in->merge->reading++;
 	env_get(in->merge->lanes->env, WANT_VALUE, &in->waiter);
 }
@@ -143,7 +143,7 @@ static void take_input(struct merge *m, struct merge_input *in, struct slice *re
 	in->merge = m;
 	(void)oplog_next_run(refs, &in->run);
 	if (in->run.indexed) {
-		read_item(in, in->run.id, index_read);
+		read_part(in, in->run.id, index_read);
 		return;
 	}
 	memcpy(in->one.id, in->run.id.p, OPLOG_ID);
@@ -241,7 +241,7 @@ static void index_read(struct waiter *waiter, const struct result *r)
 	struct merge *m = in->merge;
 
 	m->reading--;
-	m->item_missing |= r->status == RESULT_MISS;
+	m->part_missing |= r->status == RESULT_MISS;
 	if (r->status == RESULT_HIT)
 		keep(&in->index, r->value);
 	if (r->status != RESULT_HIT || check_of(r->value) != in->run.check ||
@@ -276,7 +276,7 @@ static void read_table(struct merge *m, struct merge_input *in)
 	if (take_from_view(m, in))
 		take_table(m, in);
 	else
-		read_item(in, slice_of(in->fences.list[in->next].id, OPLOG_ID), table_read);
+		read_part(in, slice_of(in->fences.list[in->next].id, OPLOG_ID), table_read);
 }
 
 static void begin(struct merge *m)
@@ -292,7 +292,7 @@ static void table_read(struct waiter *waiter, const struct result *r)
 	struct merge *m = in->merge;
 
 	m->reading--;
-	m->item_missing |= r->status == RESULT_MISS;
+	m->part_missing |= r->status == RESULT_MISS;
 	if (r->status == RESULT_HIT)
 		keep(&in->table_data, r->value);
 	if (r->status != RESULT_HIT || check_of(r->value) != in->fences.list[in->next].check ||
@@ -346,7 +346,7 @@ static bool work(struct merge *m)
 {
 	size_t slice = slice_size(m);
 
-	for (size_t n = 0; n < slice && m->writer.pending < WRITES_AT_ONCE; n++) {
+	for (size_t n = 0; n < slice && m->writer.parts.pending < WRITES_AT_ONCE; n++) {
 		const struct table_cursor *entry;
 
 		switch (table_merge_next(&m->streams)) {
@@ -365,7 +365,7 @@ static bool work(struct merge *m)
 			break;
 		}
 	}
-	return m->writer.pending < WRITES_AT_ONCE;
+	return m->writer.parts.pending < WRITES_AT_ONCE;
 }
 
 static void yield(struct merge *m)
@@ -379,7 +379,7 @@ static void yield(struct merge *m)
 /* Continues the merge with whatever step is possible. */
 static void proceed(struct merge *m)
 {
-	if (m->abandoned || m->writer.failure.happened) {
+	if (m->abandoned || m->writer.parts.failure.happened) {
 		abandon(m);
 		return;
 	}
@@ -390,13 +390,13 @@ static void proceed(struct merge *m)
 		if (m->reading)
 			return;
 	}
-	while (!m->writer.finished && m->writer.pending < WRITES_AT_ONCE && work(m)) {
+	while (!m->writer.finished && m->writer.parts.pending < WRITES_AT_ONCE && work(m)) {
 		if (m->lanes->env->later) {
 			yield(m);
 			return;
 		}
 	}
-	if (m->writer.finished && m->writer.pending == 0)
+	if (m->writer.finished && m->writer.parts.pending == 0)
 		commit(m);
 }
 
@@ -420,7 +420,7 @@ static void free_input(struct merge_input *in)
 		fences_free(&in->fences);
 	buf_free(&in->index);
 	buf_free(&in->table_data);
-	buf_free(&in->item_key);
+	buf_free(&in->part_key);
 	free(in->reused);
 }
 
@@ -471,7 +471,7 @@ static void commit(struct merge *m)
 	lanes_submit(m->lanes, &m->op);
 }
 
-/* Deletes the items of the merged runs except for the tables that the new run reuses. */
+/* Deletes the parts of the merged runs except for the tables that the new run reuses. */
 static void forget_inputs(const struct merge *m)
 {
 	struct buf ids = BUF_EMPTY;
@@ -489,7 +489,7 @@ static void forget_inputs(const struct merge *m)
 			BUF_ADD(&ids, " ");
 		}
 	}
-	segments_forget(m->lanes, key_of(m), buf_slice(&ids));
+	parts_forget(m->lanes, key_of(m), buf_slice(&ids));
 	buf_free(&ids);
 }
 
@@ -529,14 +529,14 @@ static void committed(struct op *op, const struct outcome *outcome)
 	end(m, outcome->status == OUTCOME_DONE ? OUTCOME_DONE : OUTCOME_BUSY);
 }
 
-/* Abandons the merge once no callback is pending; nothing refers to the new items. */
+/* Abandons the merge once no callback is pending; nothing refers to the new parts. */
 static void abandon(struct merge *m)
 {
 	m->abandoned = true;
-	if (m->writer.pending || m->reading || m->yielding)
+	if (m->writer.parts.pending || m->reading || m->yielding)
 		return;
 	run_writer_forget(&m->writer);
-	if (m->item_missing)
+	if (m->part_missing)
 		fetch_suspect(m->lanes, key_of(m));
 	end(m, OUTCOME_BUSY);
 }

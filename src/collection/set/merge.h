@@ -7,7 +7,7 @@
 
 /*
  * Starts a merge of runs among those that `block`, of a base that parses, refers to. Does nothing if none is due, one
- * is in progress for the key, or too many are for other keys. New items get `exptime`. Slices are copied.
+ * is in progress for the key, or too many are for other keys. New parts get `exptime`. Slices are copied.
  */
 void merge_consider(struct lanes *lanes, struct slice key, struct slice block, int64_t exptime);
 

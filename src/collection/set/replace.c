@@ -16,6 +16,7 @@
 struct replacement {
 	struct run_writer writer;
 	bool spills;
+	bool sent;           /* the base was sent, and the last answer does not say that it was refused */
 	struct buf base;     /* the new base */
 	struct buf old_refs; /* references of the old base */
 };
@@ -23,14 +24,16 @@ struct replacement {
 static lane_step base_read, written;
 static void run_written(void *arg);
 
-/* Deletes the old items after success. If no base can refer to the new run (`sure`), deletes that. */
-static void clean_up(struct lane *lane, bool done, bool sure)
+/* Deletes the old parts after success, and after a failure the new run, if no base can refer to it. */
+static void end(struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct replacement *p = lane->work;
+	bool refused = !p->sent || status != OUTCOME_FAILED || result_stored_nothing(failure);
 
-	if (done)
-		segments_forget_all(lane->lanes, lane->waiter.key, buf_slice(&p->old_refs));
-	else if (sure && p->spills)
+	lane_end_all(lane, &(struct outcome){ .status = status, .result = failure });
+	if (status == OUTCOME_DONE)
+		parts_forget_all(lane->lanes, lane->waiter.key, buf_slice(&p->old_refs));
+	else if (refused && p->spills)
 		run_writer_forget(&p->writer);
 	if (p->spills)
 		run_writer_fini(&p->writer);
@@ -38,10 +41,14 @@ static void clean_up(struct lane *lane, bool done, bool sure)
 	buf_free(&p->old_refs);
 	free(p);
 	lane->work = NULL;
+	lane_next(lane);
 }
 
 static void read_base(struct lane *lane)
 {
+	struct replacement *p = lane->work;
+
+	p->sent = false;
 	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS }, base_read);
 }
 
@@ -81,17 +88,15 @@ static void run_written(void *arg)
 	struct lane *lane = arg;
 	struct replacement *p = lane->work;
 
-	if (p->writer.pending || !p->writer.finished)
+	if (p->writer.parts.pending || !p->writer.finished)
 		return;
-	if (!p->writer.failure.happened) {
-		BUF_ADD(&p->base, OPLOG_SET_MARK);
-		run_writer_ref(&p->writer, &p->base);
-		read_base(lane);
+	if (p->writer.parts.failure.happened) {
+		end(lane, OUTCOME_FAILED, &p->writer.parts.failure.result);
 		return;
 	}
-	lane_end_all(lane, &(struct outcome){ .status = OUTCOME_FAILED, .result = &p->writer.failure.result });
-	clean_up(lane, false, true);
-	lane_next(lane);
+	BUF_ADD(&p->base, OPLOG_SET_MARK);
+	run_writer_ref(&p->writer, &p->base);
+	read_base(lane);
 }
 
 /* Keeps the references of the old base, and tells whether it may be replaced. */
@@ -142,18 +147,15 @@ static void base_read(struct lane *lane, const struct result *r)
 	};
 
 	if (result_failed(r)) {
-		clean_up(lane, false, true);
-		lane_end(lane, OUTCOME_FAILED, r);
+		end(lane, OUTCOME_FAILED, r);
 	} else if (hit && (form = read_old(lane, r->value)) != OPLOG_GOOD) {
-		clean_up(lane, false, true);
-		lane_end(lane, lane_unreadable(lane, form), NULL);
+		end(lane, lane_unreadable(lane, form), NULL);
 	} else if (status == OUTCOME_DONE && hit && r->cas == 0) {
-		clean_up(lane, false, true);
-		lane_end(lane, OUTCOME_NO_CAS, NULL);
+		end(lane, OUTCOME_NO_CAS, NULL);
 	} else if (status != OUTCOME_DONE) {
-		clean_up(lane, false, true);
-		lane_end(lane, status, NULL);
+		end(lane, status, NULL);
 	} else {
+		p->sent = true;
 		lane_call(lane, call, written);
 	}
 }
@@ -165,15 +167,12 @@ static void written(struct lane *lane, const struct result *r)
 	if (r->status == RESULT_DONE) {
 		if (op->push && op->log.n > 2 * lane_env(lane)->options->base_size)
 			lane_request_compaction(lane);
-		clean_up(lane, true, false);
-		lane_end(lane, OUTCOME_DONE, NULL);
+		end(lane, OUTCOME_DONE, NULL);
 	} else if (result_failed(r)) {
-		clean_up(lane, false, result_stored_nothing(r));
-		lane_end(lane, OUTCOME_FAILED, r);
+		end(lane, OUTCOME_FAILED, r);
 	} else if (lane_may_retry(lane)) {
 		read_base(lane);
 	} else {
-		clean_up(lane, false, true);
-		lane_end(lane, OUTCOME_BUSY, NULL);
+		end(lane, OUTCOME_BUSY, NULL);
 	}
 }

@@ -1,11 +1,8 @@
 #include "collection/set/run_writer.h"
 
-#include "collection/ttl.h"
-
 #include <assert.h>
 #include <stdlib.h>
 
-#include "collection/large.h"
 #include "collection/set/cache.h"
 #include "collection/text/fold.h"
 #include "util/check.h"
@@ -16,40 +13,26 @@ enum { ENTRY_MORE = 8, SMALL_PART = 2 };
 void run_writer_init(struct run_writer *w, struct lanes *lanes, struct slice key, int64_t exptime,
 	void (*answered)(void *arg), void *arg)
 {
-	*w = (struct run_writer){ .lanes = lanes, .key = key, .exptime = exptime, .answered = answered, .arg = arg };
-	w->started = lanes->env->now;
+	*w = (struct run_writer){ 0 };
+	part_writer_init(&w->parts, lanes, key, exptime, answered, arg);
 	fences_begin(&w->index);
-	large_mark(lanes->env->large, key);
 }
 
 void run_writer_fini(struct run_writer *w)
 {
-	assert(w->pending == 0);
+	part_writer_fini(&w->parts);
 	table_writer_free(&w->table);
 	buf_free(&w->index);
-	buf_free(&w->ids);
-	failure_free(&w->failure);
 }
 
-static void written(void *arg, const struct result *failure)
+/* A proxy that reads the set will need the part: keeps it in the view. */
+static void write_part(struct run_writer *w, enum oplog_kind kind, char id[OPLOG_ID], struct slice data)
 {
-	struct run_writer *w = arg;
+	struct lanes *lanes = w->parts.lanes;
 
-	w->pending--;
-	if (failure)
-		failure_keep(&w->failure, failure);
-	w->answered(w->arg);
-}
-
-/* A proxy that reads the set will need the item: keeps it in the view. */
-static void write_item(struct run_writer *w, enum oplog_kind kind, char id[OPLOG_ID], struct slice data)
-{
-	oplog_new_id(kind, &w->lanes->env->random, id);
-	buf_add(&w->ids, id, OPLOG_ID);
-	BUF_ADD(&w->ids, " ");
-	cache_keep(w->lanes->cache, w->key, slice_of(id, OPLOG_ID), kind == OPLOG_TABLE, data);
-	w->pending++;
-	segments_write(w->lanes, w->key, slice_of(id, OPLOG_ID), data, w->exptime, written, w);
+	oplog_new_id(kind, &lanes->env->random, id);
+	cache_keep(lanes->cache, w->parts.key, slice_of(id, OPLOG_ID), kind == OPLOG_TABLE, data);
+	part_writer_add(&w->parts, slice_of(id, OPLOG_ID), data);
 }
 
 static void count(struct run_writer *w, const struct fence *fence)
@@ -75,14 +58,14 @@ static void write_table(struct run_writer *w)
 	table_writer_finish(&w->table, &data);
 	fence.bytes = (uint32_t)buf_size(&data);
 	fence.check = check_of(buf_slice(&data));
-	write_item(w, OPLOG_TABLE, fence.id, buf_slice(&data));
+	write_part(w, OPLOG_TABLE, fence.id, buf_slice(&data));
 	count(w, &fence);
 	buf_free(&data);
 }
 
 void run_writer_add(struct run_writer *w, struct slice member, bool removed)
 {
-	size_t most = w->lanes->env->options->table_size;
+	size_t most = w->parts.lanes->env->options->table_size;
 
 	if (w->table.count && table_writer_size(&w->table) + member.n + ENTRY_MORE > most)
 		write_table(w);
@@ -110,7 +93,7 @@ void run_writer_add_fold(struct run_writer *w, const struct fold *fold, bool rem
 
 bool run_writer_reuse(struct run_writer *w, const struct fence *fence)
 {
-	size_t small = w->lanes->env->options->table_size / SMALL_PART;
+	size_t small = w->parts.lanes->env->options->table_size / SMALL_PART;
 	struct fence taken = *fence;
 	bool is_first = w->run.tables == 0 && w->table.count == 0;
 
@@ -133,7 +116,7 @@ void run_writer_finish(struct run_writer *w)
 	if (w->run.tables > 1) {
 		w->run.indexed = true;
 		w->run.check = check_of(buf_slice(&w->index));
-		write_item(w, OPLOG_INDEX, w->id, buf_slice(&w->index));
+		write_part(w, OPLOG_INDEX, w->id, buf_slice(&w->index));
 	} else if (w->run.tables) {
 		memcpy(w->id, w->last_table.id, OPLOG_ID);
 		w->run.check = w->last_table.check;
@@ -152,13 +135,10 @@ void run_writer_ref(const struct run_writer *w, struct buf *out)
 
 void run_writer_follow(const struct run_writer *w, int64_t ttl)
 {
-	int64_t exptime;
-
-	if (segments_ttl_differs(w->lanes, w->exptime, w->started, ttl) && ttl_exptime(w->lanes->env, ttl, &exptime))
-		segments_touch(w->lanes, w->key, buf_slice(&w->ids), exptime);
+	part_writer_follow(&w->parts, ttl);
 }
 
 void run_writer_forget(const struct run_writer *w)
 {
-	segments_forget(w->lanes, w->key, buf_slice(&w->ids));
+	part_writer_forget(&w->parts);
 }

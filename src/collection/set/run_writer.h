@@ -2,15 +2,12 @@
 #ifndef COLLECTION_SET_RUN_WRITER_H
 #define COLLECTION_SET_RUN_WRITER_H
 
-#include "collection/rewrite/segments.h"
+#include "collection/rewrite/parts.h"
 #include "collection/text/fences.h"
 #include "collection/text/table.h"
 
 struct run_writer {
-	struct lanes *lanes;
-	struct slice key; /* borrowed */
-	int64_t exptime;
-	uint64_t started; /* env.now when exptime was computed */
+	struct part_writer parts;
 	struct table_writer table;
 	char first[MEMBER_MAX], last[MEMBER_MAX]; /* the fence of this table; the last member of the one before */
 	size_t first_size, last_size;
@@ -19,17 +16,12 @@ struct run_writer {
 	struct fence last_table; /* the last table, written or reused */
 	struct oplog_run run;
 	char id[OPLOG_ID]; /* of the run */
-	struct buf ids;    /* of all items written, each followed by a space */
-	size_t pending;
 	bool finished;
-	struct failure failure;
-	void (*answered)(void *arg); /* after each answer */
-	void *arg;
 };
 
 void run_writer_init(struct run_writer *w, struct lanes *lanes, struct slice key, int64_t exptime,
 	void (*answered)(void *arg), void *arg);
-/* Requires pending to be 0. */
+/* Requires parts.pending to be 0. */
 void run_writer_fini(struct run_writer *w);
 
 /* Adds an entry, which must be above the last one. The member is copied. */
@@ -45,19 +37,14 @@ void run_writer_add_fold(struct run_writer *w, const struct fold *fold, bool rem
  */
 bool run_writer_reuse(struct run_writer *w, const struct fence *fence);
 
-/* Writes the last table and the index. Once pending is 0, the run may be referred to. */
+/* Writes the last table and the index. Once parts.pending is 0, the run may be referred to. */
 void run_writer_finish(struct run_writer *w);
 
 /* Appends the reference to the run unless it is empty. */
 void run_writer_ref(const struct run_writer *w, struct buf *out);
 
-/*
- * Called after the commit, with the time to live `ttl` of the base. If the base was touched while the run was written,
- * touches the new items in the background. Otherwise it does nothing: a later touch of the base finds them.
- */
+/* As part_writer_follow and part_writer_forget. */
 void run_writer_follow(const struct run_writer *w, int64_t ttl);
-
-/* Deletes all items written, in the background. No base may refer to them. */
 void run_writer_forget(const struct run_writer *w);
 
 #endif

@@ -1,15 +1,15 @@
 /*
- * A touch extends the other items first, since the base must not outlive them:
+ * A touch extends the other parts first, since the base must not outlive them:
  *
  *     read the base -> touch all that it refers to -> touch and read the base -> its references changed: touch those too
  *
- * A delete reads the base and deletes it, both calls in one pipeline. Then the other items are unreachable, and are
+ * A delete reads the base and deletes it, both calls in one pipeline. Then the other parts are unreachable, and are
  * deleted in the background.
  */
 #include "collection/set/touch_delete.h"
 
 #include "collection/machines.h"
-#include "collection/rewrite/segments.h"
+#include "collection/rewrite/parts.h"
 
 struct touch_delete {
 	struct lane *lane;
@@ -21,7 +21,7 @@ struct touch_delete {
 };
 
 static lane_step base_read, base_touched, deleted;
-static void items_touched(struct segments *segments), late_items_touched(struct segments *segments);
+static void parts_touched(struct parts *parts), late_parts_touched(struct parts *parts);
 static void read_beside_delete(struct waiter *waiter, const struct result *r);
 
 static struct slice refs_of(const struct lane *lane)
@@ -45,10 +45,7 @@ static void end(struct lane *lane, enum outcome_status status, const struct resu
 	struct touch_delete *t = lane->work;
 
 	lane->work = NULL;
-	if (status == OUTCOME_FAILED)
-		lane_end_all(lane, &(struct outcome){ .status = status, .result = failure });
-	else
-		lane_end_all(lane, &(struct outcome){ .status = status });
+	lane_end_all(lane, &(struct outcome){ .status = status, .result = failure });
 	buf_free(&t->refs);
 	failure_free(&t->failure);
 	pool_put(lane_env(lane)->pool, t, sizeof(*t));
@@ -101,7 +98,7 @@ static void base_read(struct lane *lane, const struct result *r)
 	if (result_failed(r) || r->status == RESULT_MISS) {
 		end_with(lane, r);
 	} else if (!may_be_base(r->value) || !oplog_split(r->value, &base)) {
-		/* The items of a newer form cannot be found, so they would expire before it. */
+		/* The parts of a newer form cannot be found, so they would expire before it. */
 		if (base.form == OPLOG_NEWER)
 			end(lane, OUTCOME_NEWER, NULL);
 		else
@@ -110,22 +107,22 @@ static void base_read(struct lane *lane, const struct result *r)
 		touch_base(lane);
 	} else {
 		keep_refs(lane->work, r->value);
-		segments_call_all(lane->lanes, lane->waiter.key, refs_of(lane), touch_call(lane), items_touched, lane);
+		parts_call_all(lane->lanes, lane->waiter.key, refs_of(lane), touch_call(lane), parts_touched, lane);
 	}
 }
 
-static void items_touched(struct segments *segments)
+static void parts_touched(struct parts *parts)
 {
-	struct lane *lane = segments->arg;
+	struct lane *lane = parts->arg;
 
-	if (segments->failure.happened)
-		end(lane, OUTCOME_FAILED, &segments->failure.result);
+	if (parts->failure.happened)
+		end(lane, OUTCOME_FAILED, &parts->failure.result);
 	else
 		touch_base(lane);
-	segments_destroy(segments);
+	parts_destroy(parts);
 }
 
-/* A compaction may have replaced the items after the first read. */
+/* A compaction may have replaced the parts after the first read. */
 static void base_touched(struct lane *lane, const struct result *r)
 {
 	struct oplog_base base;
@@ -134,14 +131,14 @@ static void base_touched(struct lane *lane, const struct result *r)
 		slice_equal(base.refs, refs_of(lane)))
 		end_with(lane, r);
 	else
-		segments_call_all(lane->lanes, lane->waiter.key, base.refs, touch_call(lane), late_items_touched, lane);
+		parts_call_all(lane->lanes, lane->waiter.key, base.refs, touch_call(lane), late_parts_touched, lane);
 }
 
-static void late_items_touched(struct segments *segments)
+static void late_parts_touched(struct parts *parts)
 {
-	struct lane *lane = segments->arg;
+	struct lane *lane = parts->arg;
 
-	segments_destroy(segments);
+	parts_destroy(parts);
 	end(lane, OUTCOME_DONE, NULL);
 }
 
@@ -150,7 +147,7 @@ void touch_followers(struct lanes *lanes, struct slice key, struct slice value, 
 	struct oplog_base base;
 
 	if (may_be_base(value) && oplog_split(value, &base) && base.ref_count)
-		segments_touch_all(lanes, key, base.refs, exptime);
+		parts_touch_all(lanes, key, base.refs, exptime);
 }
 
 void delete_start(struct lane *lane)
@@ -171,7 +168,7 @@ static void count_answer(struct touch_delete *t)
 	if (--t->pending > 0)
 		return;
 	if (t->deletion.status == RESULT_DONE)
-		segments_forget_all(lane->lanes, lane->waiter.key, buf_slice(&t->refs));
+		parts_forget_all(lane->lanes, lane->waiter.key, buf_slice(&t->refs));
 	end_with(lane, t->failure.happened ? &t->failure.result : &t->deletion);
 }
 

@@ -7,93 +7,93 @@
 #include "util/check.h"
 #include "util/hash.h"
 
-/* --- items --- */
+/* --- parts --- */
 
-/* Changes of the references after which a spare item is dropped: its run may be about to be referred to. */
+/* Changes of the references after which a spare part is dropped: its run may be about to be referred to. */
 enum { SPARE_AGE = 4 };
 
-static size_t item_memory(const struct set_item *item)
+static size_t part_memory(const struct set_part *part)
 {
-	size_t ranks = item->ranks ? table_restarts(&item->table) : item->fences.count;
-	return sizeof(*item) + item->data.cap + item->fences.count * sizeof(struct fence) + ranks * sizeof(uint64_t);
+	size_t ranks = part->ranks ? table_restarts(&part->table) : part->fences.count;
+	return sizeof(*part) + part->data.cap + part->fences.count * sizeof(struct fence) + ranks * sizeof(uint64_t);
 }
 
-void set_item_drop(struct set_item *item)
+void set_part_drop(struct set_part *part)
 {
-	struct set_view *v = item->view;
+	struct set_view *v = part->view;
 
-	if (item->slot)
-		item->slot->item = NULL;
+	if (part->slot)
+		part->slot->part = NULL;
 	else
-		TAILQ_REMOVE(&v->spare, item, spare);
-	TAILQ_REMOVE(&v->store->used, item, link);
-	v->store->memory -= item_memory(item);
-	fences_free(&item->fences);
-	free(item->ranks);
-	buf_free(&item->data);
-	free(item);
+		TAILQ_REMOVE(&v->spare, part, spare);
+	TAILQ_REMOVE(&v->store->used, part, link);
+	v->store->memory -= part_memory(part);
+	fences_free(&part->fences);
+	free(part->ranks);
+	buf_free(&part->data);
+	free(part);
 }
 
 static void drop_slot(struct set_slot *slot)
 {
-	if (slot->item)
-		set_item_drop(slot->item);
+	if (slot->part)
+		set_part_drop(slot->part);
 }
 
 static void make_spare(struct set_slot *slot)
 {
-	struct set_item *item = slot->item;
+	struct set_part *part = slot->part;
 
-	if (!item)
+	if (!part)
 		return;
-	slot->item = NULL;
-	item->slot = NULL;
-	item->age = 0;
-	TAILQ_INSERT_TAIL(&item->view->spare, item, spare);
+	slot->part = NULL;
+	part->slot = NULL;
+	part->age = 0;
+	TAILQ_INSERT_TAIL(&part->view->spare, part, spare);
 }
 
 typedef bool open_table(struct table *t, struct slice data);
 
 /* `open` is that of a table; NULL for an index. */
-static struct set_item *new_item(struct set_view *v, struct slice id, open_table *open, struct slice data)
+static struct set_part *new_part(struct set_view *v, struct slice id, open_table *open, struct slice data)
 {
-	struct set_item *item = xcalloc(1, sizeof(*item));
+	struct set_part *part = xcalloc(1, sizeof(*part));
 
-	memcpy(item->id, id.p, OPLOG_ID);
-	item->view = v;
-	buf_add_slice(&item->data, data);
-	if (open ? !open(&item->table, buf_slice(&item->data)) : !fences_read(&item->fences, buf_slice(&item->data))) {
-		buf_free(&item->data);
-		free(item);
+	memcpy(part->id, id.p, OPLOG_ID);
+	part->view = v;
+	buf_add_slice(&part->data, data);
+	if (open ? !open(&part->table, buf_slice(&part->data)) : !fences_read(&part->fences, buf_slice(&part->data))) {
+		buf_free(&part->data);
+		free(part);
 		return NULL;
 	}
-	if (open && item->table.count) {
-		item->ranks = xcalloc(table_restarts(&item->table), sizeof(*item->ranks));
-		table_rank(&item->table, item->ranks);
+	if (open && part->table.count) {
+		part->ranks = xcalloc(table_restarts(&part->table), sizeof(*part->ranks));
+		table_rank(&part->table, part->ranks);
 	}
-	item->when = ++v->store->clock;
-	v->store->memory += item_memory(item);
-	TAILQ_INSERT_HEAD(&v->store->used, item, link);
-	return item;
+	part->when = ++v->store->clock;
+	v->store->memory += part_memory(part);
+	TAILQ_INSERT_HEAD(&v->store->used, part, link);
+	return part;
 }
 
-static void put(struct set_slot *slot, struct set_item *item)
+static void put(struct set_slot *slot, struct set_part *part)
 {
 	drop_slot(slot);
-	slot->item = item;
+	slot->part = part;
 	slot->wanted = false;
-	item->slot = slot;
+	part->slot = slot;
 }
 
-/* Takes the spare item with this id out of the list. */
-static struct set_item *take_spare(struct set_view *v, const char id[OPLOG_ID])
+/* Takes the spare part with this id out of the list. */
+static struct set_part *take_spare(struct set_view *v, const char id[OPLOG_ID])
 {
-	struct set_item *item;
+	struct set_part *part;
 
-	TAILQ_FOREACH(item, &v->spare, spare) {
-		if (memcmp(item->id, id, OPLOG_ID) == 0) {
-			TAILQ_REMOVE(&v->spare, item, spare);
-			return item;
+	TAILQ_FOREACH(part, &v->spare, spare) {
+		if (memcmp(part->id, id, OPLOG_ID) == 0) {
+			TAILQ_REMOVE(&v->spare, part, spare);
+			return part;
 		}
 	}
 	return NULL;
@@ -101,28 +101,28 @@ static struct set_item *take_spare(struct set_view *v, const char id[OPLOG_ID])
 
 void set_view_keep(struct set_view *v, struct slice id, bool table, struct slice data)
 {
-	struct set_item *item = new_item(v, id, table ? table_trust : NULL, data);
+	struct set_part *part = new_part(v, id, table ? table_trust : NULL, data);
 
-	if (item)
-		TAILQ_INSERT_TAIL(&v->spare, item, spare);
+	if (part)
+		TAILQ_INSERT_TAIL(&v->spare, part, spare);
 }
 
-static void use(struct set_item *item)
+static void use(struct set_part *part)
 {
 	/* Uses within so many ticks do not change the order noticeably. */
 	enum { CLOSELY = 4096 };
-	struct set_store *store = item->view->store;
+	struct set_store *store = part->view->store;
 
-	if (++store->clock - item->when < CLOSELY)
+	if (++store->clock - part->when < CLOSELY)
 		return;
-	item->when = store->clock;
-	if (item != TAILQ_FIRST(&store->used)) {
-		TAILQ_REMOVE(&store->used, item, link);
-		TAILQ_INSERT_HEAD(&store->used, item, link);
+	part->when = store->clock;
+	if (part != TAILQ_FIRST(&store->used)) {
+		TAILQ_REMOVE(&store->used, part, link);
+		TAILQ_INSERT_HEAD(&store->used, part, link);
 	}
 }
 
-/* With the index known, creates the slots of the tables, and fills them with spare items. */
+/* With the index known, creates the slots of the tables, and fills them with spare parts. */
 static bool make_slots(struct set_view *v, struct set_run *run, const struct fences *fences)
 {
 	if (fences->count != run->ref.tables || fences->entries != run->ref.entries ||
@@ -132,20 +132,20 @@ static bool make_slots(struct set_view *v, struct set_run *run, const struct fen
 		return true;
 	run->tables = xcalloc(fences->count, sizeof(*run->tables));
 	for (size_t i = 0; i < fences->count && !TAILQ_EMPTY(&v->spare); i++) {
-		struct set_item *item = take_spare(v, fences->list[i].id);
-		if (!item)
+		struct set_part *part = take_spare(v, fences->list[i].id);
+		if (!part)
 			continue;
-		put(&run->tables[i], item);
-		if (!fences_hold(fences, i, &item->table))
-			set_item_drop(item);
+		put(&run->tables[i], part);
+		if (!fences_hold(fences, i, &part->table))
+			set_part_drop(part);
 	}
 	return true;
 }
 
-/* Whether an item, the index of a run or its only table, has as many entries as the reference says. An index makes the slots. */
-static bool matches(struct set_view *v, struct set_run *run, const struct set_item *item)
+/* Whether a part, the index of a run or its only table, has as many entries as the reference says. An index makes the slots. */
+static bool matches(struct set_view *v, struct set_run *run, const struct set_part *part)
 {
-	return run->ref.indexed ? make_slots(v, run, &item->fences) : item->table.count == run->ref.entries;
+	return run->ref.indexed ? make_slots(v, run, &part->fences) : part->table.count == run->ref.entries;
 }
 
 static void empty_run(struct set_run *run, void (*each)(struct set_slot *slot))
@@ -176,12 +176,12 @@ static void free_runs(struct set_view *v, void (*each)(struct set_slot *slot))
 
 static void age_spares(struct set_view *v, unsigned most)
 {
-	struct set_item *item, *next;
+	struct set_part *part, *next;
 
-	for (item = TAILQ_FIRST(&v->spare); item; item = next) {
-		next = TAILQ_NEXT(item, spare);
-		if (item->age++ >= most)
-			set_item_drop(item);
+	for (part = TAILQ_FIRST(&v->spare); part; part = next) {
+		next = TAILQ_NEXT(part, spare);
+		if (part->age++ >= most)
+			set_part_drop(part);
 	}
 }
 
@@ -195,9 +195,9 @@ static void take_old(struct set_view *v, struct set_run *run)
 		struct set_run *old = &v->runs[i];
 		if (!oplog_same_run(&old->ref, &run->ref))
 			continue;
-		if (old->index.item)
-			put(&run->index, old->index.item);
-		old->index.item = NULL;
+		if (old->index.part)
+			put(&run->index, old->index.part);
+		old->index.part = NULL;
 		run->tables = old->tables;
 		run->filter = old->filter;
 		run->filtered = old->filtered;
@@ -209,25 +209,25 @@ static void take_old(struct set_view *v, struct set_run *run)
 
 static void find_spare(struct set_view *v, struct set_run *run)
 {
-	struct set_item *item;
+	struct set_part *part;
 
 	if (!run->ref.indexed && !run->tables)
 		run->tables = xcalloc(1, sizeof(*run->tables));
-	if (run->ref.indexed ? run->index.item != NULL : run->tables[0].item != NULL)
+	if (run->ref.indexed ? run->index.part != NULL : run->tables[0].part != NULL)
 		return;
-	item = take_spare(v, run->id);
-	if (!item)
+	part = take_spare(v, run->id);
+	if (!part)
 		return;
-	put(run->ref.indexed ? &run->index : &run->tables[0], item);
-	if (!matches(v, run, item))
-		set_item_drop(item);
+	put(run->ref.indexed ? &run->index : &run->tables[0], part);
+	if (!matches(v, run, part))
+		set_part_drop(part);
 }
 
-static void make_runs(struct set_view *v, const struct oplog_base *parts)
+static void make_runs(struct set_view *v, const struct oplog_base *split)
 {
-	struct set_run *runs = xcalloc(parts->ref_count + 1, sizeof(*runs));
-	struct slice refs = parts->refs;
-	size_t count = parts->ref_count;
+	struct set_run *runs = xcalloc(split->ref_count + 1, sizeof(*runs));
+	struct slice refs = split->refs;
+	size_t count = split->ref_count;
 
 	for (size_t i = 0; i < count && oplog_next_run(&refs, &runs[i].ref); i++) {
 		memcpy(runs[i].id, runs[i].ref.id.p, OPLOG_ID);
@@ -268,7 +268,7 @@ struct slice set_view_want_id(const struct set_view *v, const struct set_want *w
 
 	if (want->table == SET_INDEX || !run->ref.indexed)
 		return slice_of(run->id, OPLOG_ID);
-	return slice_of(run->index.item->fences.list[want->table].id, OPLOG_ID);
+	return slice_of(run->index.part->fences.list[want->table].id, OPLOG_ID);
 }
 
 bool set_view_load(struct set_view *v, const struct set_want *want, struct slice data)
@@ -276,23 +276,23 @@ bool set_view_load(struct set_view *v, const struct set_want *want, struct slice
 	struct set_run *run = &v->runs[want->run];
 	bool is_index = want->table == SET_INDEX;
 	const struct fence *fence = NULL;
-	struct set_item *item;
+	struct set_part *part;
 
 	if (!is_index && run->ref.indexed) {
 		/* The index may have been dropped meanwhile: then it is wanted again. */
-		if (!run->index.item)
+		if (!run->index.part)
 			return true;
-		fence = &run->index.item->fences.list[want->table];
+		fence = &run->index.part->fences.list[want->table];
 	}
 	if (check_of(data) != (fence ? fence->check : run->ref.check))
 		return false;
-	item = new_item(v, fence ? slice_of(fence->id, OPLOG_ID) : run->ref.id, is_index ? NULL : table_open, data);
-	if (!item)
+	part = new_part(v, fence ? slice_of(fence->id, OPLOG_ID) : run->ref.id, is_index ? NULL : table_open, data);
+	if (!part)
 		return false;
-	put(is_index ? &run->index : &run->tables[want->table], item);
-	if (fence ? fences_hold(&run->index.item->fences, (size_t)want->table, &item->table) : matches(v, run, item))
+	put(is_index ? &run->index : &run->tables[want->table], part);
+	if (fence ? fences_hold(&run->index.part->fences, (size_t)want->table, &part->table) : matches(v, run, part))
 		return true;
-	set_item_drop(item);
+	set_part_drop(part);
 	return false;
 }
 
@@ -312,32 +312,32 @@ const struct fences *set_view_index(struct set_view *v, size_t run)
 {
 	struct set_slot *slot = &v->runs[run].index;
 
-	if (!slot->item) {
+	if (!slot->part) {
 		want(v, run, SET_INDEX);
 		return NULL;
 	}
-	use(slot->item);
-	return &slot->item->fences;
+	use(slot->part);
+	return &slot->part->fences;
 }
 
 const struct table *set_view_table(struct set_view *v, size_t run, size_t table)
 {
 	struct set_slot *slot = &v->runs[run].tables[table];
 
-	if (!slot->item) {
+	if (!slot->part) {
 		want(v, run, (int64_t)table);
 		return NULL;
 	}
-	use(slot->item);
-	return &slot->item->table;
+	use(slot->part);
+	return &slot->part->table;
 }
 
 struct slice set_view_table_data(const struct set_view *v, const struct oplog_run *ref, size_t table)
 {
 	for (size_t i = 0; i < v->run_count; i++) {
 		const struct set_run *run = &v->runs[i];
-		if (oplog_same_run(&run->ref, ref) && run->tables && table < run->ref.tables && run->tables[table].item)
-			return buf_slice(&run->tables[table].item->data);
+		if (oplog_same_run(&run->ref, ref) && run->tables && table < run->ref.tables && run->tables[table].part)
+			return buf_slice(&run->tables[table].part->data);
 	}
 	return slice_of("", 0);
 }
@@ -351,7 +351,7 @@ static void add_to_filter(struct set_view *v, struct set_run *run, struct set_sl
 		run->filter = xcalloc(words, sizeof(*run->filter));
 		v->store->memory += words * sizeof(*run->filter);
 	}
-	for (bool more = table_first(&c, &slot->item->table); more; more = table_next(&c))
+	for (bool more = table_first(&c, &slot->part->table); more; more = table_next(&c))
 		filter_add(run->filter, words, hash_slice(table_member(&c), v->overlay.seed));
 	slot->filtered = true;
 	run->filtered++;
@@ -407,7 +407,7 @@ static void forget_text(struct set_view *v)
 {
 	shared_drop(v->text);
 	v->text = NULL;
-	buf_free(&v->part);
+	buf_free(&v->unfinished);
 	v->version++;
 	buf_consume(&v->sorted_overlay, buf_size(&v->sorted_overlay));
 }
@@ -467,16 +467,16 @@ static bool follow(struct set_view *v, struct slice base)
 
 static bool fold_head(struct set_view *v)
 {
-	if (!fold_log(&v->head, v->parts.head))
+	if (!fold_log(&v->head, v->split.head))
 		return false;
 	buf_consume(&v->sorted_head, buf_size(&v->sorted_head));
 	return true;
 }
 
 /* The number of runs, from the oldest one, that are in the new base too. */
-static size_t runs_that_stay(const struct set_view *v, const struct oplog_base *parts)
+static size_t runs_that_stay(const struct set_view *v, const struct oplog_base *split)
 {
-	struct slice refs = parts->refs;
+	struct slice refs = split->refs;
 	struct oplog_run run;
 	size_t i = 0;
 
@@ -486,22 +486,22 @@ static size_t runs_that_stay(const struct set_view *v, const struct oplog_base *
 }
 
 /* Takes the runs of a new base. The count of the oldest runs stays valid if they stay. */
-static void take_runs(struct set_view *v, const struct oplog_base *parts, bool had_head)
+static void take_runs(struct set_view *v, const struct oplog_base *split, bool had_head)
 {
-	size_t stay = parts->is_list ? 0 : runs_that_stay(v, parts);
+	size_t stay = split->is_list ? 0 : runs_that_stay(v, split);
 
-	if (parts->is_list)
+	if (split->is_list)
 		drop_runs(v);
-	if (stay < v->counted_runs || had_head || parts->head.n)
+	if (stay < v->counted_runs || had_head || split->head.n)
 		v->counted_runs = 0;
-	if (!parts->is_list && (stay != v->run_count || stay != parts->ref_count))
-		make_runs(v, parts);
+	if (!split->is_list && (stay != v->run_count || stay != split->ref_count))
+		make_runs(v, split);
 }
 
 static enum oplog_form start_over(struct set_view *v, struct slice base)
 {
 	struct buf old = v->base;
-	struct oplog_base parts;
+	struct oplog_base split;
 	bool had_head = v->head.member_count > 0;
 
 	forget_text(v);
@@ -513,37 +513,37 @@ static enum oplog_form start_over(struct set_view *v, struct slice base)
 	fold_reset(&v->head);
 	fold_reset(&v->overlay);
 	buf_free(&old);
-	if (!oplog_split(buf_slice(&v->base), &parts))
-		return parts.form;
-	if (oplog_refs_repeat(&parts))
+	if (!oplog_split(buf_slice(&v->base), &split))
+		return split.form;
+	if (oplog_refs_repeat(&split))
 		return OPLOG_CORRUPT;
-	v->parts = parts;
-	take_runs(v, &parts, had_head);
-	if (!fold_head(v) || !fold_log(&v->overlay, parts.log))
+	v->split = split;
+	take_runs(v, &split, had_head);
+	if (!fold_head(v) || !fold_log(&v->overlay, split.log))
 		return OPLOG_CORRUPT;
 	v->tokens = v->overlay.tokens;
 	v->known = true;
 	return OPLOG_GOOD;
 }
 
-/* Adjusts v->parts: the base may have moved, and its log grown. */
-static void find_parts(struct set_view *v)
+/* Adjusts v->split: the base may have moved, and its log grown. */
+static void find_split(struct set_view *v)
 {
 	struct slice base = buf_slice(&v->base);
-	struct oplog_base *parts = &v->parts;
-	size_t mark = parts->block.n - parts->refs.n;
+	struct oplog_base *split = &v->split;
+	size_t mark = split->block.n - split->refs.n;
 
-	parts->head.p = base.p;
-	parts->block.p = base.p + parts->head.n;
-	parts->refs.p = parts->block.p + mark;
-	parts->log = slice_skip(base, parts->head.n + parts->block.n);
+	split->head.p = base.p;
+	split->block.p = base.p + split->head.n;
+	split->refs.p = split->block.p + mark;
+	split->log = slice_skip(base, split->head.n + split->block.n);
 }
 
 enum oplog_form set_view_update(struct set_view *v, struct slice base)
 {
 	if (!follow(v, base))
 		return start_over(v, base);
-	find_parts(v);
+	find_split(v);
 	return OPLOG_GOOD;
 }
 
@@ -621,13 +621,13 @@ double set_view_waste(const struct set_view *v)
 {
 	size_t need = v->run_count ? fold_delta_size(&v->overlay) : fold_log_size(&v->overlay);
 
-	return v->parts.log.n ? 1.0 - (double)need / (double)v->parts.log.n : 0.0;
+	return v->split.log.n ? 1.0 - (double)need / (double)v->split.log.n : 0.0;
 }
 
 size_t set_view_memory(const struct set_view *v)
 {
 	size_t memory = v->base.cap + fold_memory(&v->overlay) + fold_memory(&v->head) + v->sorted_overlay.cap +
-		v->sorted_head.cap + v->below_size + v->part.cap + (v->text ? v->text->text.cap : 0) +
+		v->sorted_head.cap + v->below_size + v->unfinished.cap + (v->text ? v->text->text.cap : 0) +
 		v->run_count * sizeof(*v->runs);
 
 	for (size_t i = 0; i < v->run_count; i++)

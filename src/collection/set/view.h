@@ -6,9 +6,9 @@
  *     overlay   the log behind the references, folded
  *
  * set_view_update follows a base that changed. If the base only grew, the added bytes are folded in. If it refers to other runs,
- * those that stay keep their tables. A lookup that needs an item which is not in memory notes a want, to be loaded.
+ * those that stay keep their tables. A lookup that needs a part which is not in memory notes a want, to be loaded.
  *
- * An item never changes, so it is known by its id, and stays in memory until the cache drops it or no run refers to it.
+ * A part never changes, so it is known by its id, and stays in memory until the cache drops it or no run refers to it.
  */
 #ifndef COLLECTION_SET_VIEW_H
 #define COLLECTION_SET_VIEW_H
@@ -21,12 +21,12 @@
 #include "util/shared.h"
 
 /* An index or a table in memory. */
-struct set_item {
-	TAILQ_ENTRY(set_item) link;  /* in set_store.used */
-	TAILQ_ENTRY(set_item) spare; /* in set_view.spare */
+struct set_part {
+	TAILQ_ENTRY(set_part) link;  /* in set_store.used */
+	TAILQ_ENTRY(set_part) spare; /* in set_view.spare */
 	struct set_view *view;       /* the owner */
-	struct set_slot *slot;       /* holds the item; NULL for a spare item */
-	unsigned age;                /* of a spare item: changes of the references since */
+	struct set_slot *slot;       /* holds the part; NULL for a spare part */
+	unsigned age;                /* of a spare part: changes of the references since */
 	uint64_t when;               /* the store's clock at the last use */
 	struct buf data;
 	struct table table; /* of a table */
@@ -34,17 +34,17 @@ struct set_item {
 	struct fences fences; /* of an index */
 	char id[OPLOG_ID];
 };
-TAILQ_HEAD(set_items, set_item);
+TAILQ_HEAD(set_parts, set_part);
 
-/* The items of all views of a worker. */
+/* The parts of all views of a worker. */
 struct set_store {
-	struct set_items used; /* most recently used first */
+	struct set_parts used; /* most recently used first */
 	size_t memory;         /* bytes */
 	uint64_t clock;        /* counts uses */
 };
 
 struct set_slot {
-	struct set_item *item; /* NULL if it is not in memory */
+	struct set_part *part; /* NULL if it is not in memory */
 	bool wanted;
 	bool filtered; /* the filter of the run has its members */
 };
@@ -60,7 +60,7 @@ struct set_run {
 
 enum { SET_INDEX = -1 };
 
-/* An item that must be loaded. */
+/* A part that must be loaded. */
 struct set_want {
 	uint32_t run;
 	int64_t table; /* SET_INDEX for the index */
@@ -73,14 +73,14 @@ struct set_view {
 	struct buf base;
 	bool known; /* all else is derived from the base */
 	uint64_t cas, connection;
-	struct oplog_base parts; /* of the base */
+	struct oplog_base split; /* the base */
 	struct fold head, overlay;
 	size_t tokens; /* of the log */
 	struct set_run *runs;
 	size_t run_count;
 	struct buf sorted_head, sorted_overlay; /* both as tables; empty if not computed */
 	struct shared *text;                    /* all members; NULL if not computed */
-	struct buf part;                        /* the slices of that text so far */
+	struct buf unfinished;                  /* the slices of that text so far */
 	uint64_t version;                       /* changes when the set may have changed */
 	size_t slice;                           /* bytes of text that one answer writes */
 	uint64_t slices;                        /* counts slices after which an answer is not complete */
@@ -92,10 +92,10 @@ struct set_view {
 	size_t want_count, want_capacity;
 	struct set_store *store;
 	unsigned pins;          /* users; nothing may be dropped before it is 0 */
-	struct set_items spare; /* items without a run; a base may soon refer to them */
+	struct set_parts spare; /* parts without a run; a base may soon refer to them */
 };
 
-/* The id of a wanted item. Borrowed from the view. */
+/* The id of a wanted part. Borrowed from the view. */
 struct slice set_view_want_id(const struct set_view *v, const struct set_want *want);
 
 /* Puts a copy of what was loaded where it is wanted. False if it does not match its reference: treat it as missing. */
@@ -105,11 +105,11 @@ bool set_view_load(struct set_view *v, const struct set_want *want, struct slice
 /* Forgets all wants, loaded or not. */
 void set_view_end_wants(struct set_view *v);
 
-/* Keeps a copy of an item that was just written here as a spare one: a base will refer to it. If not `table`, it is an index. */
+/* Keeps a copy of a part that was just written here as a spare one: a base will refer to it. If not `table`, it is an index. */
 void set_view_keep(struct set_view *v, struct slice id, bool table, struct slice data);
 
-/* Drops an item from memory. */
-void set_item_drop(struct set_item *item);
+/* Drops a part from memory. */
+void set_part_drop(struct set_part *part);
 
 /* The index of a run, or a table by its number. NULL if it must be loaded; then it is wanted. */
 const struct fences *set_view_index(struct set_view *v, size_t run);
@@ -126,7 +126,7 @@ void set_view_init(struct set_view *v, uint64_t seed, struct set_store *store);
 void set_view_free(struct set_view *v);
 
 /*
- * Updates the view to a copy of the base. OPLOG_GOOD, or why the base is no set; then the view is unknown. The items of a list
+ * Updates the view to a copy of the base. OPLOG_GOOD, or why the base is no set; then the view is unknown. The elements of a list
  * with segments are set by set_view_take_log, as one log; false if that is malformed.
  */
 enum oplog_form set_view_update(struct set_view *v, struct slice base);
@@ -144,7 +144,7 @@ enum set_found set_view_mentioned(struct set_view *v, size_t from, struct slice 
 /* The part of the log that folding would remove, 0 to 1. */
 double set_view_waste(const struct set_view *v);
 
-/* Bytes of memory that the view uses beside its items. */
+/* Bytes of memory that the view uses beside its parts. */
 size_t set_view_memory(const struct set_view *v);
 
 #endif

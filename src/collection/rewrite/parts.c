@@ -1,0 +1,337 @@
+#include "collection/rewrite/parts.h"
+
+#include "collection/ttl.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "collection/large.h"
+#include "collection/text/fences.h"
+#include "util/alloc.h"
+
+enum { CALLS_AT_ONCE = 128 };
+
+struct parts *parts_create(struct lanes *lanes, struct slice key, struct slice ids)
+{
+	struct parts *s = xcalloc(1, sizeof(*s));
+	struct slice rest, id;
+	size_t at = 0;
+
+	s->lanes = lanes;
+	large_mark(lanes->env->large, key);
+	buf_add_slice(&s->ids, ids);
+	for (rest = buf_slice(&s->ids); (id = slice_token(&rest)).n; s->count++) {
+		buf_add_slice(&s->keys, key);
+		BUF_ADD(&s->keys, ".");
+		buf_add_slice(&s->keys, id);
+	}
+	s->list = xcalloc(s->count, sizeof(*s->list));
+	rest = buf_slice(&s->ids);
+	for (size_t i = 0; (id = slice_token(&rest)).n; i++) {
+		size_t n = key.n + 1 + id.n;
+		s->list[i].owner = s;
+		s->list[i].id = id;
+		s->list[i].waiter.key = slice_of(buf_slice(&s->keys).p + at, n);
+		at += n;
+	}
+	return s;
+}
+
+static bool refs_of_list(struct slice refs)
+{
+	return refs.n > 1 && refs.p[1] == (char)OPLOG_LIST;
+}
+
+/* Appends the ids in `refs`, each followed by a space: of segments, or of runs without the tables of their indexes. */
+static void add_ids(struct slice refs, struct buf *out)
+{
+	bool list = refs_of_list(refs);
+	struct oplog_ref ref;
+	struct oplog_run run;
+
+	while (list ? oplog_next_ref(&refs, &ref) : oplog_next_run(&refs, &run)) {
+		buf_add_slice(out, list ? ref.id : run.id);
+		BUF_ADD(out, " ");
+	}
+}
+
+struct parts *parts_create_of_list(struct lanes *lanes, struct slice key, struct slice refs)
+{
+	struct buf ids = BUF_EMPTY;
+	struct oplog_ref ref;
+	struct parts *s;
+
+	add_ids(refs, &ids);
+	s = parts_create(lanes, key, buf_slice(&ids));
+	for (size_t i = 0; oplog_next_ref(&refs, &ref); i++)
+		s->list[i].check = ref.check;
+	buf_free(&ids);
+	return s;
+}
+
+void parts_destroy(struct parts *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->count; i++)
+		buf_free(&s->list[i].data);
+	free(s->list);
+	buf_free(&s->ids);
+	buf_free(&s->keys);
+	failure_free(&s->failure);
+	free(s);
+}
+
+static void ask(struct parts *s)
+{
+	while (s->asked < s->count && s->asked - s->answered < CALLS_AT_ONCE) {
+		struct part *part = &s->list[s->asked++];
+		s->call.key = part->waiter.key;
+		s->lanes->env->call(s->lanes->env, &s->call, &part->waiter);
+	}
+}
+
+static void answered(struct waiter *waiter, const struct result *r)
+{
+	struct part *part = (struct part *)waiter;
+	struct parts *s = part->owner;
+
+	if (result_failed(r)) {
+		failure_keep(&s->failure, r);
+	} else if (r->status == RESULT_MISS || (r->status == RESULT_HIT && !oplog_matches(part->check, r->value))) {
+		part->missing = true;
+		s->missing++;
+	} else if (r->status == RESULT_HIT) {
+		buf_add_slice(&part->data, r->value);
+	}
+	s->answered++;
+	ask(s);
+	if (s->answered == s->count)
+		s->done(s);
+}
+
+void parts_call(struct parts *s, struct call call, void (*done)(struct parts *parts), void *arg)
+{
+	assert(s->count > 0);
+	s->call = call;
+	s->call.server = CALL_ANY_SERVER;
+	s->done = done;
+	s->arg = arg;
+	s->asked = s->answered = s->missing = 0;
+	for (size_t i = 0; i < s->count; i++)
+		s->list[i].waiter.done = answered;
+	ask(s);
+}
+
+/* A call on the parts of a set, whose indexes are read first. */
+struct parts_of_set {
+	struct lanes *lanes;
+	struct call call;
+	void (*done)(struct parts *parts);
+	void *arg;
+	struct buf ids; /* of all parts that were found */
+	bool incomplete;
+	size_t key_size;
+	char key[];
+};
+
+static void call_all(struct parts_of_set *all)
+{
+	struct parts *s = parts_create(all->lanes, slice_of(all->key, all->key_size), buf_slice(&all->ids));
+
+	parts_call(s, all->call, all->done, all->arg);
+	s->missing = all->incomplete;
+	all->lanes->background--;
+	buf_free(&all->ids);
+	free(all);
+}
+
+static void indexes_read(struct parts *indexes)
+{
+	struct parts_of_set *all = indexes->arg;
+	struct fences fences;
+
+	if (indexes->failure.happened) {
+		indexes->arg = all->arg;
+		all->lanes->background--;
+		all->done(indexes);
+		buf_free(&all->ids);
+		free(all);
+		return;
+	}
+	for (size_t i = 0; i < indexes->count; i++) {
+		if (!fences_read(&fences, buf_slice(&indexes->list[i].data))) {
+			all->incomplete = true;
+			continue;
+		}
+		for (size_t t = 0; t < fences.count; t++) {
+			buf_add(&all->ids, fences.list[t].id, OPLOG_ID);
+			BUF_ADD(&all->ids, " ");
+		}
+		fences_free(&fences);
+	}
+	parts_destroy(indexes);
+	call_all(all);
+}
+
+void parts_call_all(struct lanes *lanes, struct slice key, struct slice refs, struct call call,
+	void (*done)(struct parts *parts), void *arg)
+{
+	struct parts_of_set *all = xcalloc(1, sizeof(*all) + key.n);
+	struct buf indexes = BUF_EMPTY;
+	struct oplog_run run;
+
+	all->lanes = lanes;
+	all->call = call;
+	all->done = done;
+	all->arg = arg;
+	all->key_size = key.n;
+	memcpy(all->key, key.p, key.n);
+	lanes->background++;
+	add_ids(refs, &all->ids);
+	while (!refs_of_list(refs) && oplog_next_run(&refs, &run)) {
+		if (!run.indexed)
+			continue;
+		buf_add_slice(&indexes, run.id);
+		BUF_ADD(&indexes, " ");
+	}
+	if (buf_size(&indexes))
+		parts_call(parts_create(lanes, key, buf_slice(&indexes)),
+			(struct call){ .verb = CALL_GET, .want = WANT_VALUE }, indexes_read, all);
+	else
+		call_all(all);
+	buf_free(&indexes);
+}
+
+/* --- in the background --- */
+
+static void ended(struct parts *s)
+{
+	if (s->call.verb == CALL_DELETE && !s->failure.happened)
+		s->lanes->stats.segments_deleted += s->count - s->missing;
+	s->lanes->background--;
+	parts_destroy(s);
+}
+
+static void call_behind(struct lanes *lanes, struct slice key, struct slice ids, struct call call)
+{
+	if (ids.n == 0)
+		return;
+	lanes->background++;
+	parts_call(parts_create(lanes, key, ids), call, ended, NULL);
+}
+
+static void call_all_behind(struct lanes *lanes, struct slice key, struct slice refs, struct call call)
+{
+	if (refs.n == 0)
+		return;
+	lanes->background++;
+	parts_call_all(lanes, key, refs, call, ended, NULL);
+}
+
+void parts_forget(struct lanes *lanes, struct slice key, struct slice ids)
+{
+	call_behind(lanes, key, ids, (struct call){ .verb = CALL_DELETE });
+}
+
+void parts_forget_all(struct lanes *lanes, struct slice key, struct slice refs)
+{
+	call_all_behind(lanes, key, refs, (struct call){ .verb = CALL_DELETE });
+}
+
+void parts_touch_all(struct lanes *lanes, struct slice key, struct slice refs, int64_t exptime)
+{
+	call_all_behind(lanes, key, refs, (struct call){ .verb = CALL_TOUCH, .exptime = exptime });
+}
+
+/* --- writing --- */
+
+struct part_write {
+	struct waiter waiter;
+	struct part_writer *writer;
+	size_t size;
+	char key[];
+};
+
+void part_writer_init(struct part_writer *w, struct lanes *lanes, struct slice key, int64_t exptime,
+	void (*answered_)(void *arg), void *arg)
+{
+	*w = (struct part_writer){ .lanes = lanes, .key = key, .exptime = exptime, .answered = answered_, .arg = arg };
+	w->started = lanes->env->now;
+	large_mark(lanes->env->large, key);
+}
+
+void part_writer_fini(struct part_writer *w)
+{
+	assert(w->pending == 0);
+	buf_free(&w->ids);
+	failure_free(&w->failure);
+}
+
+static void written(struct waiter *waiter, const struct result *r)
+{
+	struct part_write *write = (struct part_write *)waiter;
+	struct part_writer *w = write->writer;
+	/* Our random id is already taken: the part counts as not written. */
+	struct result taken = { .status = RESULT_BUSY, .server = r->server };
+
+	pool_put(w->lanes->env->pool, write, write->size);
+	w->pending--;
+	if (r->status == RESULT_DONE)
+		w->lanes->stats.segments_written++;
+	else
+		failure_keep(&w->failure, result_failed(r) ? r : &taken);
+	w->answered(w->arg);
+}
+
+void part_writer_add(struct part_writer *w, struct slice id, struct slice data)
+{
+	struct env *env = w->lanes->env;
+	size_t size = sizeof(struct part_write) + w->key.n + 1 + id.n;
+	struct part_write *write = pool_get(env->pool, size);
+	char *p = slice_write(write->key, w->key);
+
+	*p++ = '.';
+	p = slice_write(p, id);
+	write->waiter = (struct waiter){ written, slice_of(write->key, (size_t)(p - write->key)) };
+	write->writer = w;
+	write->size = size;
+	buf_add_slice(&w->ids, id);
+	BUF_ADD(&w->ids, " ");
+	w->pending++;
+	env->call(env,
+		&(struct call){
+			.verb = CALL_ADD,
+			.server = CALL_ANY_SERVER,
+			.key = write->waiter.key,
+			.value = data,
+			.exptime = w->exptime,
+		},
+		&write->waiter);
+}
+
+/* Whether parts that got `exptime` at `started` now have a time to live that differs from `ttl` by more than 2 seconds. */
+static bool ttl_differs(const struct part_writer *w, int64_t ttl)
+{
+	enum { NEAR = 2 };
+	const struct env *env = w->lanes->env;
+	int64_t expected = w->exptime == 0 ? TTL_NEVER
+		: ttl_is_date(w->exptime)  ? w->exptime - env->unix_time
+					   : w->exptime - (int64_t)((env->now - w->started) / 1000);
+
+	return expected != ttl && (expected == TTL_NEVER || ttl == TTL_NEVER || llabs(expected - ttl) > NEAR);
+}
+
+void part_writer_follow(const struct part_writer *w, int64_t ttl)
+{
+	int64_t exptime;
+
+	if (ttl_differs(w, ttl) && ttl_exptime(w->lanes->env, ttl, &exptime))
+		call_behind(
+			w->lanes, w->key, buf_slice(&w->ids), (struct call){ .verb = CALL_TOUCH, .exptime = exptime });
+}
+
+void part_writer_forget(const struct part_writer *w)
+{
+	parts_forget(w->lanes, w->key, buf_slice(&w->ids));
+}

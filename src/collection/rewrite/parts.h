@@ -1,0 +1,92 @@
+/*
+ * The parts of a collection, the items <key>.<id> beside its base: the segments of a list, the indexes and tables of a set. Calls
+ * on many of them with one callback, and a writer of new ones.
+ */
+#ifndef COLLECTION_REWRITE_PARTS_H
+#define COLLECTION_REWRITE_PARTS_H
+
+#include "collection/env.h"
+#include "collection/lane/lane.h"
+#include "collection/text/oplog.h"
+#include "protocol/failure.h"
+
+struct part {
+	struct waiter waiter; /* waiter.key is the part's key */
+	struct parts *owner;
+	struct slice id;
+	struct oplog_check check; /* of its value, if the reference to it has one */
+	struct buf data;          /* GET: the value */
+	bool missing;
+};
+
+/* One call on each part. `missing` counts the misses, and the values that do not have the check of their reference. */
+struct parts {
+	struct lanes *lanes;
+	struct buf ids, keys; /* copies; the parts point into them */
+	struct part *list;
+	size_t count, asked, answered, missing;
+	struct call call;
+	struct failure failure;
+	void (*done)(struct parts *parts); /* may destroy `parts` */
+	void *arg;
+};
+
+/*
+ * Gives an object for the parts with these ids, each followed by a space; or for the segments that the references of a list lead
+ * to, with their checks. Slices are copied. The caller destroys it.
+ */
+struct parts *parts_create(struct lanes *lanes, struct slice key, struct slice ids);
+struct parts *parts_create_of_list(struct lanes *lanes, struct slice key, struct slice refs);
+void parts_destroy(struct parts *parts);
+
+/*
+ * Sends `call` (GET, TOUCH or DELETE) for each part, a limited number at a time. `done` is called once, never within
+ * this function. Requires at least one part.
+ */
+void parts_call(struct parts *parts, struct call call, void (*done)(struct parts *parts), void *arg);
+
+/*
+ * Sends `call` for all parts that the references of a base lead to; reads the indexes of runs to find tables. Requires
+ * at least one reference. `done` owns its argument. If an index could not be read, `failure` or `missing` says so.
+ */
+void parts_call_all(struct lanes *lanes, struct slice key, struct slice refs, struct call call,
+	void (*done)(struct parts *parts), void *arg);
+
+/* Deletes these parts, or all that the references lead to, in the background. */
+void parts_forget(struct lanes *lanes, struct slice key, struct slice ids);
+void parts_forget_all(struct lanes *lanes, struct slice key, struct slice refs);
+
+/* Touches all parts that the references lead to, in the background. */
+void parts_touch_all(struct lanes *lanes, struct slice key, struct slice refs, int64_t exptime);
+
+/* Writes the parts of one collection. */
+struct part_writer {
+	struct lanes *lanes;
+	struct slice key; /* borrowed */
+	int64_t exptime;
+	uint64_t started; /* env.now when exptime was computed */
+	struct buf ids;   /* of all parts written, each followed by a space */
+	size_t pending;
+	struct failure failure;
+	void (*answered)(void *arg); /* after each answer */
+	void *arg;
+};
+
+void part_writer_init(struct part_writer *w, struct lanes *lanes, struct slice key, int64_t exptime,
+	void (*answered)(void *arg), void *arg);
+/* Requires pending to be 0. */
+void part_writer_fini(struct part_writer *w);
+
+/* Writes a part by ADD. Slices are borrowed until the return. Once pending is 0, the part may be referred to. */
+void part_writer_add(struct part_writer *w, struct slice id, struct slice data);
+
+/*
+ * Called after the commit, with the time to live `ttl` of the base. If the base was touched while the parts were written,
+ * touches them in the background. Otherwise it does nothing: a later touch of the base finds them.
+ */
+void part_writer_follow(const struct part_writer *w, int64_t ttl);
+
+/* Deletes all parts written, in the background. No base may refer to them. */
+void part_writer_forget(const struct part_writer *w);
+
+#endif

@@ -1,6 +1,4 @@
 /*
- * The machine for adopted encodings: it takes snapshots and carries out plans.
- *
  *     adopted_read -> read_more, until the encoding names no more items -> one item: next
  *                                                                       -> several: look at the CAS tokens of all
  *         looked_at -> none has changed:  next
@@ -12,11 +10,11 @@
  *
  *     adopted_run -> send_step -> step_done, for each step -> next; a step lost a race: lost
  */
-#include "collection/adopted/adopted.h"
-#include "collection/adopted/encodings/encodings.h"
+#include "collection/adopted/machine.h"
 
 #include <stdlib.h>
 
+#include "collection/adopted/encodings/encodings.h"
 #include "collection/ttl.h"
 #include "util/alloc.h"
 #include "util/random.h"
@@ -26,18 +24,8 @@ static struct env *env_of(const struct adopted *c)
 	return lane_env(c->lane);
 }
 
-void adopted_start(struct lane *lane, enum op_kind kind)
+struct adopted *adopted_create(struct lane *lane, enum op_kind kind)
 {
-	static adopted_next *const kinds[] = {
-		[OP_APPEND] = adopted_change,
-		[OP_READ] = adopted_answer,
-		[OP_REPLACE] = adopted_replace,
-		[OP_POP] = adopted_take,
-		[OP_COMPACT] = adopted_compact,
-		[OP_LIST] = adopted_list,
-		[OP_TOUCH] = adopted_touch_delete,
-		[OP_DELETE] = adopted_touch_delete,
-	};
 	struct adopted *c = xcalloc(1, sizeof(*c));
 	const struct env *env = lane_env(lane);
 
@@ -52,10 +40,7 @@ void adopted_start(struct lane *lane, enum op_kind kind)
 		.seed = env->seed,
 	};
 	lane->work = c;
-	if (kind == OP_APPEND && lane_first(lane)->push)
-		adopted_push(c);
-	else
-		kinds[kind](c);
+	return c;
 }
 
 static void release(struct adopted *c)

@@ -1,5 +1,5 @@
 /*
- * The operations on sets in adopted encodings:
+ * The operations on collections in adopted encodings. Those on sets:
  *
  *     change   read the items that it needs -> plan -> run -> check -> done
  *     answer   read all -> fold -> answer
@@ -9,15 +9,36 @@
  *
  * A call that loses a race changes nothing, and the operation retries from the read, a bounded number of times. If an item of
  * the collection is missing, what is left is cleared first.
+ *
+ * Lists are in the csv encoding. A push is an APPEND or PREPEND without a read:
+ *
+ *     append or prepend -> not stored: read -> the list is there: append or prepend
+ *                                           -> it is missing:     add
+ *
+ * All other requests of a batch are one read and at most one CAS of the whole list:
+ *
+ *     read -> carry out -> only reads: answer
+ *                       -> else:       CAS -> answer
+ *
+ * Touch and delete: read all items -> touch or delete each.
+ *
+ * A compaction of flip makes another list the active one. So a delete removes first what names the active list, if it is unchanged.
+ * If there is no collection, the delete leaves that item: somebody may be about to use it for a new collection.
+ * A touch looks afterwards whether there are items that it did not touch, and then touches all once more.
  */
 #include <assert.h>
 
-#include "collection/adopted/adopted.h"
+#include "collection/adopted/encodings/words.h"
+#include "collection/adopted/machine.h"
 #include "collection/lane/batch.h"
+#include "collection/list/segmented_list.h"
+#include "collection/machines.h"
 #include "collection/set/answer.h"
+#include "collection/ttl.h"
 #include "util/hash.h"
 #include "util/random.h"
 
+static adopted_next start_change, start_answer, start_replace, start_take, start_compact;
 static adopted_next cleared, not_cleared;
 static adopted_next change_all, change_read, change_run, change_checked, finish_change, change_lost, make_room,
 	room_made;
@@ -25,6 +46,17 @@ static adopted_next answer_all;
 static adopted_next replace_read, replace_run, replace_checked, replace_again;
 static adopted_next take_read, take_run, take_again;
 static adopted_next compact_read, compact_run, compact_lost;
+static adopted_next push_blind, push_read, push_lost, pushed;
+static adopted_next list_read, list_lost, answer_list;
+static adopted_next snapshot_read, run_round, round_run, touch_checked, touch_again, touch_finished;
+
+/* After a lost race: takes the snapshot again and calls `next`, unless the batch has lost too many. */
+static void try_again(struct adopted *c, enum purpose purpose, adopted_next *next)
+{
+	c->s.attempt++;
+	if (adopted_retry(c))
+		adopted_read(c, &c->s, purpose, next);
+}
 
 /* --- a collection with a missing item --- */
 
@@ -44,9 +76,9 @@ static void cleared(struct adopted *c)
 	else if (!adopted_retry(c))
 		return;
 	else if (c->kind == OP_REPLACE)
-		adopted_replace(c);
+		start_replace(c);
 	else
-		adopted_change(c);
+		start_change(c);
 }
 
 /* Another proxy may have cleared it. */
@@ -54,10 +86,10 @@ static void not_cleared(struct adopted *c)
 {
 	static adopted_next *const kinds[] = {
 		[OP_APPEND] = change_all,
-		[OP_READ] = adopted_answer,
-		[OP_REPLACE] = adopted_replace,
-		[OP_POP] = adopted_take,
-		[OP_COMPACT] = adopted_compact,
+		[OP_READ] = start_answer,
+		[OP_REPLACE] = start_replace,
+		[OP_POP] = start_take,
+		[OP_COMPACT] = start_compact,
 	};
 
 	c->s.attempt++;
@@ -97,7 +129,7 @@ static void gather(struct adopted *c)
 	}
 }
 
-void adopted_change(struct adopted *c)
+static void start_change(struct adopted *c)
 {
 	lane_count_appends(c->lane);
 	gather(c);
@@ -139,13 +171,10 @@ static void change_run(struct adopted *c)
 
 static void change_checked(struct adopted *c)
 {
-	if (c->encoding->check(&c->s, &c->now)) {
+	if (c->encoding->check(&c->s, &c->now))
 		finish_change(c);
-		return;
-	}
-	c->s.attempt++;
-	if (adopted_retry(c))
-		change_all(c);
+	else
+		try_again(c, FOR_ALL, change_read);
 }
 
 /* At random, requests a compaction. */
@@ -190,7 +219,8 @@ static void room_made(struct adopted *c)
 
 /* --- answer --- */
 
-const struct snapshot_item *adopted_main_item(const struct adopted *c)
+/* The item whose flags and time to live are those of the collection, or NULL if it was not read. */
+static const struct snapshot_item *main_item(const struct adopted *c)
 {
 	if (c->encoding->main_item)
 		return c->encoding->main_item(&c->s);
@@ -268,7 +298,7 @@ static bool may_compact(const struct snapshot *s)
 	return true;
 }
 
-void adopted_answer(struct adopted *c)
+static void start_answer(struct adopted *c)
 {
 	lane_count_reads(c->lane);
 	adopted_read(c, &c->s, FOR_ALL, answer_all);
@@ -283,7 +313,7 @@ static void answer_all(struct adopted *c)
 
 	if (ended(c, fold_all(c)))
 		return;
-	main = result_of(adopted_main_item(c));
+	main = result_of(main_item(c));
 	main.cas = cas_of(&c->s);
 	if (bytes_of(&c->s) >= LEAST && waste_of(c) > c->s.rule->compact_waste && may_compact(&c->s))
 		lane_request_compaction(lane);
@@ -295,7 +325,24 @@ static void answer_all(struct adopted *c)
 
 /* --- replace --- */
 
-void adopted_replace(struct adopted *c)
+/* Writes the elements of a log of additions, each followed by the delimiter. */
+static void write_log(const struct adopted *c, struct slice log, struct buf *out)
+{
+	struct slice token;
+
+	while ((token = slice_token(&log)).n)
+		delimited_add(out, slice_skip(token, 1), c->s.rule->delimiter, 1);
+}
+
+/* Plans to replace the list by the elements of a log of additions. */
+static void plan_list(const struct adopted *c, struct slice log, struct plan *plan)
+{
+	struct snapshot_item *item = c->s.items[0];
+
+	write_log(c, log, plan_store(plan, item));
+}
+
+static void start_replace(struct adopted *c)
 {
 	gather(c);
 	adopted_read(c, &c->s, FOR_REWRITE, replace_read);
@@ -326,7 +373,7 @@ static void replace_read(struct adopted *c)
 		return;
 	status = ADOPTED_OK;
 	if (lane_first(c->lane)->push)
-		adopted_write_list(c, lane_first(c->lane)->log, &c->plan);
+		plan_list(c, lane_first(c->lane)->log, &c->plan);
 	else
 		status = c->encoding->replace(&c->s, &c->change, &c->plan);
 	if (!ended(c, status))
@@ -353,14 +400,12 @@ static void replace_checked(struct adopted *c)
 
 static void replace_again(struct adopted *c)
 {
-	c->s.attempt++;
-	if (adopted_retry(c))
-		adopted_read(c, &c->s, FOR_REWRITE, replace_read);
+	try_again(c, FOR_REWRITE, replace_read);
 }
 
 /* --- take --- */
 
-void adopted_take(struct adopted *c)
+static void start_take(struct adopted *c)
 {
 	adopted_read(c, &c->s, FOR_REWRITE, take_read);
 }
@@ -398,14 +443,12 @@ static void take_run(struct adopted *c)
 
 static void take_again(struct adopted *c)
 {
-	c->s.attempt++;
-	if (adopted_retry(c))
-		adopted_read(c, &c->s, FOR_REWRITE, take_read);
+	try_again(c, FOR_REWRITE, take_read);
 }
 
 /* --- compact --- */
 
-void adopted_compact(struct adopted *c)
+static void start_compact(struct adopted *c)
 {
 	c->lane->compaction_requested = false;
 	c->s.forced = lane_first(c->lane)->all;
@@ -438,7 +481,262 @@ static void compact_run(struct adopted *c)
 
 static void compact_lost(struct adopted *c)
 {
-	c->s.attempt++;
-	if (adopted_retry(c))
-		adopted_read(c, &c->s, FOR_REWRITE, compact_read);
+	try_again(c, FOR_REWRITE, compact_read);
+}
+
+/* --- pushes to a list --- */
+
+static void plan_push(struct adopted *c, enum call_verb verb)
+{
+	lane_merge_log(c->lane);
+	write_log(c, lane_log(c->lane), plan_add(&c->plan, verb, c->s.items[0], NULL));
+	adopted_run(c, pushed, push_lost);
+}
+
+static void start_push(struct adopted *c)
+{
+	lane_count_appends(c->lane);
+	adopted_read(c, &c->s, FOR_WRITE, push_blind);
+}
+
+static void push_blind(struct adopted *c)
+{
+	plan_push(c, lane_first(c->lane)->front ? CALL_PREPEND : CALL_APPEND);
+}
+
+static void pushed(struct adopted *c)
+{
+	adopted_end(c, OUTCOME_DONE);
+}
+
+/* A push that was not stored did not take effect, so it may be sent again. */
+static void push_lost(struct adopted *c)
+{
+	if (c->full && c->s.attempt > 1)
+		adopted_end(c, OUTCOME_TOO_LARGE);
+	else
+		try_again(c, FOR_ALL, push_read);
+}
+
+static void push_read(struct adopted *c)
+{
+	if (c->s.items[0]->there)
+		push_blind(c);
+	else if (lane_end_missing(c->lane))
+		plan_push(c, CALL_ADD);
+	else
+		adopted_end(c, OUTCOME_MISSING);
+}
+
+/* --- lists --- */
+
+static void start_list(struct adopted *c)
+{
+	adopted_read(c, &c->s, FOR_REWRITE, list_read);
+}
+
+static bool read_elements(const struct adopted *c, struct elements *elements)
+{
+	struct slice text = snapshot_item_value(c->s.items[0]), element;
+
+	while (text.n) {
+		if (!delimited_next(&text, c->s.rule->delimiter, &element))
+			return false;
+		elements_add(elements, element);
+	}
+	return true;
+}
+
+static void rewrite_list(struct adopted *c, const struct segmented_list *list)
+{
+	struct buf log = BUF_EMPTY;
+
+	list_piece_log(list->pieces, &log);
+	write_log(c, buf_slice(&log), plan_rewrite(&c->plan, c->s.items[0]));
+	buf_free(&log);
+	adopted_run(c, answer_list, list_lost);
+}
+
+static void carry_out_list(struct adopted *c, struct segmented_list *list)
+{
+	bool changed = false;
+	struct op *op;
+
+	STAILQ_FOREACH(op, &c->lane->batch, link)
+		changed |= segmented_list_apply(list, op->list, &c->text);
+	if (changed)
+		rewrite_list(c, list);
+	else
+		answer_list(c);
+}
+
+static void list_read(struct adopted *c)
+{
+	struct elements elements = { 0 };
+	struct segmented_list list;
+	bool good = c->s.items[0]->there && read_elements(c, &elements);
+
+	segmented_list_of(&list, &elements);
+	if (good)
+		carry_out_list(c, &list);
+	else
+		adopted_end(c, c->s.items[0]->there ? OUTCOME_CORRUPT : OUTCOME_MISSING);
+	segmented_list_free(&list);
+}
+
+static void answer_list(struct adopted *c)
+{
+	const struct snapshot_item *item = c->s.items[0];
+	struct result base = { .status = RESULT_HIT, .flags = item->flags, .cas = item->cas, .ttl = item->ttl };
+
+	lane_answer_lists(c->lane, buf_slice(&c->text), &base);
+	adopted_end(c, OUTCOME_DONE);
+}
+
+static void list_lost(struct adopted *c)
+{
+	buf_consume(&c->text, buf_size(&c->text));
+	try_again(c, FOR_REWRITE, list_read);
+}
+
+/* --- touch and delete --- */
+
+/* Whether a touch makes an item live longer. If its time to live is not known, it may. */
+static bool prolongs(const struct adopted *c, const struct snapshot_item *item)
+{
+	int64_t ttl = lane_first(c->lane)->ttl;
+
+	if (ttl_is_date(ttl))
+		ttl -= lane_env(c->lane)->unix_time;
+	return item->ttl != TTL_NEVER && (ttl == 0 || item->ttl == TTL_UNKNOWN || ttl > item->ttl);
+}
+
+/*
+ * The item at position `i` in the order of a touch or delete, or NULL for none. The main item comes first, since without it
+ * the collection does not exist and its other items do not count. A touch that prolongs it touches the others before it as well.
+ */
+static struct snapshot_item *next_item(const struct adopted *c, size_t i)
+{
+	const struct snapshot_item *vital = main_item(c);
+	size_t n = c->s.count;
+	struct snapshot_item *item = i < n ? c->s.items[i] : c->s.items[n - 1 - (i - n) % n];
+
+	if (i < n && (c->kind != OP_TOUCH || !vital || !vital->there || !prolongs(c, vital)))
+		return NULL;
+	if (i < 2 * n ? i >= n && item != vital : item == vital)
+		return NULL;
+	return item->there && (i >= n || item != vital) ? item : NULL;
+}
+
+/*
+ * Once the main item is deleted, others may create the collection again. So the other items are removed by CAS, if the server
+ * gives tokens.
+ */
+static void plan_step_for(struct adopted *c, struct snapshot_item *item, bool touch)
+{
+	if (touch)
+		plan_add(&c->plan, CALL_TOUCH, item, NULL);
+	else if ((item == main_item(c) && !c->encoding->vital_item) || item->cas == 0)
+		plan_add(&c->plan, CALL_DELETE, item, NULL);
+	else
+		plan_expire(&c->plan, item);
+}
+
+static void start_touch_delete(struct adopted *c)
+{
+	adopted_read(c, &c->s, FOR_ALL, snapshot_read);
+}
+
+static void delete_vital(struct adopted *c)
+{
+	struct snapshot_item *vital = c->encoding->vital_item(&c->s);
+
+	plan_free(&c->plan);
+	if (vital->there)
+		plan_step_for(c, vital, false);
+	c->plan.must = vital->cas != 0;
+	adopted_run(c, run_round, touch_again);
+}
+
+static void snapshot_read(struct adopted *c)
+{
+	fold_reset(&c->all);
+	c->missing = c->encoding->fold(&c->s, &c->all) == ADOPTED_MISSING;
+	c->reached = 0;
+	if (c->kind != OP_DELETE || !c->encoding->vital_item)
+		run_round(c);
+	else if (c->missing)
+		touch_finished(c);
+	else
+		delete_vital(c);
+}
+
+static void run_round(struct adopted *c)
+{
+	bool touch = c->kind == OP_TOUCH;
+	size_t end = 3 * c->s.count;
+
+	plan_free(&c->plan);
+	/* There may be more items than a plan has steps. */
+	while (c->reached < end && c->plan.count < PLAN_STEPS_MAX) {
+		struct snapshot_item *item = next_item(c, c->reached++);
+		if (item)
+			plan_step_for(c, item, touch);
+	}
+	adopted_run(c, c->reached < end ? run_round : round_run, touch_finished);
+}
+
+static void round_run(struct adopted *c)
+{
+	if (c->kind == OP_TOUCH && c->encoding->vital_item && !c->missing)
+		adopted_read(c, &c->now, FOR_ALL, touch_checked);
+	else
+		touch_finished(c);
+}
+
+/* Additions and removals change the main item only. */
+static void touch_checked(struct adopted *c)
+{
+	const struct snapshot_item *main = main_item(c);
+
+	for (size_t i = 0; i < c->now.count; i++) {
+		const struct snapshot_item *item = c->now.items[i], *before = snapshot_find(&c->s, item->role);
+		if (item->there && (!before->there || (item->cas != before->cas && before != main))) {
+			touch_again(c);
+			return;
+		}
+	}
+	touch_finished(c);
+}
+
+static void touch_again(struct adopted *c)
+{
+	try_again(c, FOR_ALL, snapshot_read);
+}
+
+static void touch_finished(struct adopted *c)
+{
+	adopted_end(c, c->missing ? OUTCOME_MISSING : OUTCOME_DONE);
+}
+
+/* --- all --- */
+
+void adopted_start(struct lane *lane, enum op_kind kind)
+{
+	static adopted_next *const kinds[] = {
+		[OP_APPEND] = start_change,
+		[OP_READ] = start_answer,
+		[OP_REPLACE] = start_replace,
+		[OP_POP] = start_take,
+		[OP_COMPACT] = start_compact,
+		[OP_LIST] = start_list,
+		[OP_TOUCH] = start_touch_delete,
+		[OP_DELETE] = start_touch_delete,
+	};
+	struct adopted *c = adopted_create(lane, kind);
+
+	if (kind == OP_APPEND && lane_first(lane)->push)
+		start_push(c);
+	else
+		kinds[kind](c);
 }

@@ -1,19 +1,14 @@
 /*
- * The machine for adopted encodings, which are all except oplog. machine.c reads and writes; operations.c, list.c and
- * touch_delete.c are the operations.
+ * The machine for adopted encodings, which are all except oplog: it takes snapshots of a collection, and carries out plans.
+ * operations.c has the operations.
  */
-#ifndef COLLECTION_ADOPTED_ADOPTED_H
-#define COLLECTION_ADOPTED_ADOPTED_H
+#ifndef COLLECTION_ADOPTED_MACHINE_H
+#define COLLECTION_ADOPTED_MACHINE_H
 
 #include "collection/adopted/encoding.h"
 #include "collection/lane/lane.h"
 #include "collection/rewrite/cas.h"
 #include "protocol/failure.h"
-
-/* Carries out the lane's batch. The rule of its key must have an adopted encoding. */
-void adopted_start(struct lane *lane, enum op_kind kind);
-
-/* --- inside the machine --- */
 
 struct adopted;
 typedef void adopted_next(struct adopted *c);
@@ -35,14 +30,16 @@ struct adopted {
 	adopted_next *next;    /* after a read, or after the plan was carried out */
 	adopted_next *lost;    /* after a step lost a race */
 	struct fold change, all;
-	struct buf
-		text; /* the answer: the members that a pop takes, as removals, or the items that list requests read */
+	struct buf text; /* the answer: members that a pop takes, as removals; elements that list requests read */
 	unsigned rounds;
 	size_t reached; /* touch and delete: position in the order of items */
 	bool missing;   /* touch and delete: the collection is missing, but some of its items may exist */
 	bool full;      /* an append exceeded the item size of the server */
 	struct failure failure;
 };
+
+/* Starts the work on the lane's batch. The rule of its key must have an adopted encoding. */
+struct adopted *adopted_create(struct lane *lane, enum op_kind kind);
 
 /* Takes a snapshot and calls `next`. If a server fails, ends the batch instead. */
 void adopted_read(struct adopted *c, struct snapshot *s, enum purpose purpose, adopted_next *next);
@@ -55,22 +52,5 @@ void adopted_end(struct adopted *c, enum outcome_status status);
 
 /* Counts a retry. After too many, ends the batch with OUTCOME_BUSY or OUTCOME_TOO_LARGE and returns false. */
 bool adopted_retry(struct adopted *c);
-
-/* The item whose flags and time to live are those of the collection, or NULL if it was not read. */
-const struct snapshot_item *adopted_main_item(const struct adopted *c);
-
-/* Start the operations. */
-void adopted_change(struct adopted *c);
-void adopted_answer(struct adopted *c);
-void adopted_replace(struct adopted *c);
-void adopted_take(struct adopted *c);
-void adopted_compact(struct adopted *c);
-void adopted_touch_delete(struct adopted *c);
-
-/* The same for lists, in the csv encoding only. */
-void adopted_push(struct adopted *c);
-void adopted_list(struct adopted *c);
-/* Plans to replace the list by the items of a log of additions. */
-void adopted_write_list(const struct adopted *c, struct slice log, struct plan *plan);
 
 #endif

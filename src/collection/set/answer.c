@@ -3,9 +3,167 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "collection/set/walk.h"
+#include "collection/text/table_merge.h"
 #include "util/alloc.h"
 #include "util/random.h"
+
+/* --- members in byte order: a merge of the layers of a view --- */
+
+struct walk {
+	struct set_view *view;
+	const struct set_range *range;
+	struct table_merge merge; /* streams: head, runs, overlay */
+	size_t *next;             /* for each run, the number of the next table */
+	bool skips_from;          /* the range excludes `from`, which may still come */
+	struct table head, overlay;
+};
+
+enum step { STEP_MEMBER, STEP_END, STEP_WANTED };
+
+static inline bool is_above(const struct set_range *range, struct slice member)
+{
+	return range->has_to && member_compare(member, range->to) > 0;
+}
+
+/* Whether a member is below a range (-1), in it (0) or above it (1). */
+static int side_of(const struct set_range *range, struct slice member)
+{
+	int order = member_compare(member, range->from);
+
+	if (order < 0 || (order == 0 && range->after))
+		return -1;
+	return is_above(range, member);
+}
+
+/* Writes a fold as a table, removals only if there are layers below. */
+static void sort_fold(const struct fold *fold, bool removals, struct buf *out)
+{
+	uint32_t *order = fold_sort(fold);
+	struct table_writer writer = { 0 };
+
+	for (size_t i = 0; i < fold->member_count; i++) {
+		const struct fold_member *m = &fold->members[order[i]];
+		if (m->live || removals)
+			table_writer_add(&writer, slice_of(m->p, m->n), !m->live);
+	}
+	table_writer_finish(&writer, out);
+	table_writer_free(&writer);
+	free(order);
+}
+
+static const struct table *sorted(const struct fold *fold, bool removals, struct buf *text, struct table *table)
+{
+	if (buf_size(text) == 0)
+		sort_fold(fold, removals, text);
+	return table_open(table, buf_slice(text)) ? table : NULL;
+}
+
+/* Wants all tables for about `expect` entries of a run. */
+static bool look_ahead(struct walk *w, size_t run, uint64_t expect)
+{
+	const struct oplog_run *ref = &w->view->runs[run].ref;
+	const struct fences *fences;
+	bool there = true;
+
+	w->next[run] = set_view_table_of(w->view, run, w->range->from);
+	if (w->next[run] == SIZE_MAX)
+		return false;
+	if (!ref->indexed)
+		return set_view_table(w->view, run, 0) != NULL;
+	fences = set_view_index(w->view, run);
+	for (size_t i = w->next[run]; i < fences->count; i++) {
+		const struct fence *fence = &fences->list[i];
+		if (fence->before > fences->list[w->next[run]].before + expect ||
+			(i > w->next[run] && is_above(w->range, fence->first)))
+			break;
+		there &= set_view_table(w->view, run, i) != NULL;
+	}
+	return there;
+}
+
+/*
+ * Begins a walk. About `expect` members will be read, 0 for all: the tables for that are wanted at once. False if some
+ * must be loaded first. walk_end must follow in any case. Borrows `v` and `range` until then.
+ */
+static bool walk_begin(struct walk *w, struct set_view *v, const struct set_range *range, uint64_t expect)
+{
+	uint64_t entries = 1;
+	bool there = true;
+
+	*w = (struct walk){ .view = v, .range = range, .skips_from = range->after };
+	table_merge_init(&w->merge, v->run_count + 2);
+	w->next = xcalloc(v->run_count + 1, sizeof(*w->next));
+	for (size_t i = 0; i < v->run_count; i++)
+		entries += v->runs[i].ref.entries;
+	for (size_t i = 0; i < v->run_count; i++) {
+		uint64_t share = v->runs[i].ref.entries;
+		there &= look_ahead(w, i, expect && expect < entries ? expect * share / entries : share);
+	}
+	if (v->head.member_count && sorted(&v->head, false, &v->sorted_head, &w->head))
+		table_merge_feed(&w->merge, 0, &w->head, range->from);
+	if (v->overlay.member_count &&
+		sorted(&v->overlay, v->run_count || v->head.member_count, &v->sorted_overlay, &w->overlay))
+		table_merge_feed(&w->merge, v->run_count + 1, &w->overlay, range->from);
+	return there;
+}
+
+static void walk_end(struct walk *w)
+{
+	table_merge_free(&w->merge);
+	free(w->next);
+}
+
+/* Feeds a dry stream; false if its next table must be loaded. */
+static bool feed(struct walk *w, size_t stream)
+{
+	size_t run = stream - 1;
+	const struct table *table;
+
+	if (stream == 0 || stream > w->view->run_count || w->next[run] == w->view->runs[run].ref.tables) {
+		table_merge_end(&w->merge, stream);
+		return true;
+	}
+	table = set_view_table(w->view, run, w->next[run]);
+	if (!table)
+		return false;
+	w->next[run]++;
+	table_merge_feed(&w->merge, stream, table, w->range->from);
+	return true;
+}
+
+/* The streams begin at `from`, so that at most the first member is outside the range. */
+static inline bool is_first_to_skip(struct walk *w, struct slice member)
+{
+	bool skip = w->skips_from && member_compare(member, w->range->from) == 0;
+
+	w->skips_from = false;
+	return skip;
+}
+
+/* Gives the next member, valid until the next step. */
+static enum step walk_next(struct walk *w, struct slice *member)
+{
+	for (;;) {
+		enum merge_state state = table_merge_next(&w->merge);
+		const struct table_cursor *entry;
+
+		if (state == MERGE_END)
+			return STEP_END;
+		if (state == MERGE_DRY) {
+			if (!feed(w, w->merge.winner))
+				return STEP_WANTED;
+			continue;
+		}
+		entry = table_merge_entry(&w->merge);
+		*member = table_member(entry);
+		if (is_above(w->range, *member))
+			return STEP_END;
+		if (!entry->removed && !is_first_to_skip(w, *member))
+			return STEP_MEMBER;
+	}
+}
+
+/* --- all members, or those of a range --- */
 
 static const struct set_range everything;
 
@@ -39,10 +197,10 @@ static struct slice last_member(struct slice text)
 static enum written write_slice(
 	struct set_view *v, struct set_range range, uint64_t count, uint64_t *written, size_t bytes, struct buf *text)
 {
-	enum set_step step = SET_STEP_WANTED;
+	enum step step = STEP_WANTED;
 	size_t begin = buf_size(text);
 	char after[MEMBER_MAX];
-	struct set_walk walk;
+	struct walk walk;
 	struct slice member = last_member(buf_slice(text));
 
 	if (member.n) {
@@ -50,18 +208,18 @@ static enum written write_slice(
 		range.from = slice_of(after, member.n);
 		range.after = true;
 	}
-	if (set_walk_begin(&walk, v, &range, count ? count - *written : 0)) {
-		while ((step = set_walk_next(&walk, &member)) == SET_STEP_MEMBER) {
+	if (walk_begin(&walk, v, &range, count ? count - *written : 0)) {
+		while ((step = walk_next(&walk, &member)) == STEP_MEMBER) {
 			add_member(text, member);
 			if (++*written == count || (bytes && buf_size(text) >= bytes) ||
 				buf_size(text) - begin >= v->slice)
 				break;
 		}
 	}
-	set_walk_end(&walk);
-	if (step == SET_STEP_WANTED)
+	walk_end(&walk);
+	if (step == STEP_WANTED)
 		return WRITTEN_WANTS;
-	if (step == SET_STEP_END)
+	if (step == STEP_END)
 		return WRITTEN_ALL;
 	if (*written == count || (bytes && buf_size(text) >= bytes))
 		return WRITTEN_LIMIT;
@@ -173,7 +331,7 @@ static bool count_table(
 	bool there = true;
 
 	for (bool more = table_seek(&cursor, table, range->from); more; more = table_next(&cursor)) {
-		int side = set_range_side(range, table_member(&cursor));
+		int side = side_of(range, table_member(&cursor));
 		if (side > 0)
 			break;
 		if (side == 0)
@@ -206,7 +364,7 @@ static int64_t count_head(const struct set_view *v, const struct set_range *rang
 
 	for (size_t i = 0; i < v->head.member_count; i++) {
 		const struct fold_member *m = &v->head.members[i];
-		count += m->live && set_range_side(range, slice_of(m->p, m->n)) == 0;
+		count += m->live && side_of(range, slice_of(m->p, m->n)) == 0;
 	}
 	return count;
 }
@@ -232,19 +390,19 @@ static bool count_runs(struct set_view *v, const struct set_range *range, int64_
 static bool walk_runs(struct set_view *v, uint64_t *out)
 {
 	struct fold overlay = v->overlay;
-	struct set_walk walk;
+	struct walk walk;
 	struct slice member;
-	enum set_step step = SET_STEP_WANTED;
+	enum step step = STEP_WANTED;
 
 	*out = 0;
 	v->overlay = (struct fold){ 0 };
-	if (set_walk_begin(&walk, v, &everything, 0)) {
-		while ((step = set_walk_next(&walk, &member)) == SET_STEP_MEMBER)
+	if (walk_begin(&walk, v, &everything, 0)) {
+		while ((step = walk_next(&walk, &member)) == STEP_MEMBER)
 			++*out;
 	}
-	set_walk_end(&walk);
+	walk_end(&walk);
 	v->overlay = overlay;
-	return step == SET_STEP_END;
+	return step == STEP_END;
 }
 
 static bool too_much_to_look_up(const struct set_view *v)
@@ -322,7 +480,7 @@ static bool count_overlay(struct set_view *v, const struct set_range *range, int
 	make_below(v);
 	for (size_t i = 0; i < v->overlay.member_count; i++) {
 		const struct fold_member *m = &v->overlay.members[i];
-		if (range != &everything && set_range_side(range, slice_of(m->p, m->n)) != 0)
+		if (range != &everything && side_of(range, slice_of(m->p, m->n)) != 0)
 			continue;
 		there &= look_below(v, i);
 		*out += (m->live && v->below[i] != BELOW_IN) - (!m->live && v->below[i] == BELOW_IN);

@@ -2,7 +2,6 @@
 #include <stdio.h>
 
 #include "box.h"
-#include "collection/adopted/encodings/counted.h"
 #include "collection/adopted/encodings/encodings.h"
 #include "collection/adopted/encodings/words.h"
 #include "unit.h"

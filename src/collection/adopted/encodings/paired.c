@@ -11,7 +11,6 @@
  *
  * A CAS on the removals fails if they have changed since both items were read.
  */
-#include "collection/adopted/encodings/counted.h"
 #include "collection/adopted/encodings/encodings.h"
 #include "collection/adopted/encodings/words.h"
 

@@ -3,7 +3,6 @@
  * A change reads the item first, to know the counts and to see the bar: before a value without one, a removal would read as an
  * addition.
  */
-#include "collection/adopted/encodings/counted.h"
 #include "collection/adopted/encodings/encodings.h"
 #include "collection/adopted/encodings/words.h"
 

@@ -1,5 +1,5 @@
 /*
- * What machines need of the world: calls to servers, time, random numbers, rules, options. A worker, a test or the
+ * The world, as machines see it: calls to servers, time, random numbers, rules, options. A worker, a test or the
  * simulation fills it in.
  */
 #ifndef COLLECTION_ENV_H
@@ -7,10 +7,20 @@
 
 #include <stdint.h>
 
-#include "collection/options.h"
 #include "collection/rules.h"
 #include "protocol/call.h"
 #include "util/pool.h"
+
+/* Settings that all collections of a process share. */
+struct collection_options {
+	size_t base_size;    /* bytes of a list's base, or of an item in an adopted encoding, that trigger compaction */
+	size_t segment_size; /* maximum bytes of a list's segment */
+	size_t log_size;     /* bytes of a set's log that trigger folding, and spilling to a table */
+	size_t table_size;   /* maximum bytes of a table */
+	size_t cache;        /* bytes of memory for views, tables and indexes */
+	size_t result_max;   /* bytes that a command on several sets may collect; 0 for no limit */
+	size_t merges;       /* concurrent merges of runs in one worker */
+};
 
 struct large_filter;
 
@@ -27,8 +37,8 @@ struct env {
 	void (*later)(struct env *env, struct waiter *waiter, unsigned ms);
 
 	/*
-	 * A set or list was read or compacted: its members or items, and its stored bytes, about. At most once a second for a key.
-	 * `key` is borrowed for the call. NULL: nobody wants to know.
+	 * Reports the size of a set or list that was read or compacted: its members or elements, and its stored bytes,
+	 * approximately. Called at most once a second for a key, which is borrowed for the call. NULL for no reports.
 	 */
 	void (*measured)(struct env *env, struct slice key, uint64_t members, uint64_t bytes);
 

@@ -6,8 +6,7 @@
 #ifndef COLLECTION_ADOPTED_ENCODING_H
 #define COLLECTION_ADOPTED_ENCODING_H
 
-#include "collection/options.h"
-#include "collection/rules.h"
+#include "collection/env.h"
 #include "collection/text/fold.h"
 #include "protocol/call.h"
 #include "protocol/request.h"
@@ -111,7 +110,7 @@ struct encoding {
 	void (*take)(const struct snapshot *s, const struct fold *all, const struct fold *taken, struct plan *plan);
 	/* FOR_REWRITE: plans the next step of a compaction; an empty plan when it would save too little. */
 	void (*compact)(struct snapshot *s, const struct fold *all, struct plan *plan);
-	/* Plans to remove what is left of a collection that is ADOPTED_LOST. NULL if that state does not occur. */
+	/* Plans to remove the remaining items of an ADOPTED_LOST collection. NULL if that state does not occur. */
 	void (*clear)(const struct snapshot *s, struct plan *plan);
 	/* Whether a snapshot FOR_CHECK shows that the plan from `s` went to the right place. NULL if it always does. */
 	bool (*check)(const struct snapshot *s, const struct snapshot *now);

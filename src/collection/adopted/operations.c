@@ -231,7 +231,7 @@ static const struct snapshot_item *main_item(const struct adopted *c)
 	return NULL;
 }
 
-/* One token for the CAS tokens of all items, in any order. If there is one item, that is its token. */
+/* Combines the CAS tokens of all items, in any order, into one. The token of a single item stays as it is. */
 static uint64_t cas_of(const struct snapshot *s)
 {
 	uint64_t sum = 0, only = 0;

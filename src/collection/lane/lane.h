@@ -1,5 +1,5 @@
 /*
- * What machines see of a lane. A machine carries out the lane's batch, whose operations are of one kind. It ends with
+ * A lane, as machines see it. A machine carries out the lane's batch, whose operations are of one kind. It ends with
  * lane_end, or calls lane_end_first for each operation and then lane_next.
  */
 #ifndef COLLECTION_LANE_LANE_H

@@ -74,7 +74,7 @@ void segmented_list_need_all(struct segmented_list *list);
 /* Appends the references to the needed segments. */
 void segmented_list_needed(const struct segmented_list *list, struct buf *refs);
 
-/* Gives a piece the content of its segment; shares the log_index. False when that is not what the base says. */
+/* Gives a piece the content of its segment; shares the log_index. False if the base says something else. */
 bool segmented_list_load(struct list_piece *piece, struct log_index *log_index) __attribute__((warn_unused_result));
 
 /* Whether the list refers to a segment twice, so that it is corrupt. */

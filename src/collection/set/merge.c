@@ -522,7 +522,7 @@ static void committed(struct op *op, const struct outcome *outcome)
 	} else if (outcome->status != OUTCOME_FAILED || result_stored_nothing(outcome->result)) {
 		run_writer_forget(&m->writer);
 	}
-	/* What refused the commit is likely to refuse it again at once. The next compaction considers a merge anyway. */
+	/* A server that refused the commit is likely to refuse it again at once. The next compaction considers a merge anyway. */
 	if (outcome->status != OUTCOME_FAILED)
 		consider_again(m->lanes, key_of(m));
 	/* A set that is missing now was there when the merge was requested. */

@@ -552,7 +552,7 @@ bool set_view_take_log(struct set_view *v, struct slice log)
 	return start_over(v, log) == OPLOG_GOOD;
 }
 
-/* What a run says of a member. */
+/* SET_IN if a run has an entry of the member; gives in `removed` whether that is a removal. */
 static enum set_found look_in_run(struct set_view *v, size_t run, struct slice member, uint64_t hash, bool *removed)
 {
 	/* Filters do not pay for the oldest run, which has most of the members. */

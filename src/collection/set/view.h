@@ -138,7 +138,7 @@ enum set_found { SET_OUT, SET_IN, SET_WANTED /* something must be loaded first *
 enum set_found set_view_below(struct set_view *v, size_t runs, struct slice member);
 enum set_found set_view_find(struct set_view *v, struct slice member);
 
-/* Whether a run from number `from` on, or the overlay, has an entry of the member, be it a removal. */
+/* Whether a run from number `from` on, or the overlay, has an entry of the member, an addition or a removal. */
 enum set_found set_view_mentioned(struct set_view *v, size_t from, struct slice member);
 
 /* The part of the log that folding would remove, 0 to 1. */

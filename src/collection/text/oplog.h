@@ -59,7 +59,7 @@ struct oplog_base {
 	bool is_list; /* by its mark */
 };
 
-/* What a reference to a segment says of its content. */
+/* The check of a segment's content, if the reference has one. */
 struct oplog_check {
 	bool known;
 	uint64_t value;

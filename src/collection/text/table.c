@@ -23,7 +23,7 @@ static bool take_long_head(const char **p, const char *end, uint32_t *shared, ui
 	return varint_take(p, end, shared) && varint_take(p, end, size);
 }
 
-/* Takes the head of an entry. A number below 128 takes one byte. What is behind the entries may be read in vain. */
+/* Takes the head of an entry. A number below 128 takes one byte. Reading two bytes is safe: restart points follow the entries. */
 static inline bool take_head(const char **p, const char *end, uint32_t *shared, uint32_t *size)
 {
 	*shared = (unsigned char)(*p)[0];

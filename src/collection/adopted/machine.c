@@ -83,11 +83,11 @@ bool adopted_retry(struct adopted *c)
 /* --- reading --- */
 
 enum { LOOKS_MAX = 32 };
-enum which { ALL, CHANGED, NOT_GROWN };
+enum which { NAMED /* not read yet */, ALL, CHANGED, NOT_GROWN };
+enum { WANT_ITEM = WANT_VALUE | WANT_CAS | WANT_TTL };
 
-static adopted_next back_off, read_more, look_again;
-typedef void reply_step(struct waiter *waiter, const struct result *r);
-static reply_step backed_off, item_read, looked_at, reread, others_looked_at;
+static adopted_next back_off, read_more, look_again, looked_at, reread, others_looked_at;
+static void backed_off(struct waiter *waiter, const struct result *r);
 
 /* Whether the item has been appended to. A very short value does not show that: another one may begin with it by chance. */
 static bool has_grown(const struct snapshot_item *item, const struct result *r)
@@ -123,48 +123,55 @@ static void compare(struct snapshot_item *item, const struct result *r)
 	item->changed = hit != item->there || (hit && (r->cas != item->cas || r->connection != item->connection));
 }
 
-/* Counts a reply; true for the last one, if none has failed. */
-static bool all_answered(struct adopted *c, const struct result *r)
+/* Takes a reply, and after the last one goes on, unless any has failed. */
+static void replied(struct waiter *waiter, const struct result *r)
 {
+	struct snapshot_item *item = (struct snapshot_item *)waiter;
+	struct adopted *c = item->owner;
+
 	if (result_failed(r))
 		failure_keep(&c->failure, r);
+	else if (c->want & WANT_VALUE)
+		keep(item, r);
+	else
+		compare(item, r);
 	if (--c->pending > 0)
-		return false;
-	if (!c->failure.happened)
-		return true;
-	adopted_end(c, OUTCOME_FAILED);
-	return false;
+		return;
+	if (c->failure.happened)
+		adopted_end(c, OUTCOME_FAILED);
+	else
+		c->replied(c);
 }
 
-static void ask(struct adopted *c, struct snapshot_item *item, unsigned want, reply_step *done)
+static void ask(struct adopted *c, struct snapshot_item *item)
 {
-	struct env *env = env_of(c);
-
 	item->asked = true;
 	item->owner = c;
-	item->waiter.done = done;
-	env->call(env,
-		&(struct call){ .verb = CALL_GET, .want = want, .server = CALL_ANY_SERVER, .key = item->waiter.key },
-		&item->waiter);
+	item->waiter.done = replied;
+	env_get(env_of(c), c->want, &item->waiter);
 }
 
 static bool is_which(const struct snapshot_item *item, enum which which)
 {
+	if (which == NAMED)
+		return !item->asked;
 	return item->read && (which == ALL || (which == CHANGED ? item->changed : !item->grown));
 }
 
-/* Reads these items of the snapshot again; false when there are none. */
-static bool ask_again(struct adopted *c, enum which which, unsigned want, reply_step *done)
+/* Reads these items of the snapshot, or with WANT_CAS alone looks at them, and calls `next`; false if there are none. */
+static bool ask_for(struct adopted *c, enum which which, unsigned want, adopted_next *next)
 {
 	const struct snapshot *s = c->taking;
 
+	c->want = want;
+	c->replied = next;
 	for (size_t i = 0; i < s->count; i++)
 		c->pending += is_which(s->items[i], which);
 	if (c->pending == 0)
 		return false;
 	for (size_t i = 0, n = s->count; i < n; i++) {
 		if (is_which(s->items[i], which))
-			ask(c, s->items[i], want, done);
+			ask(c, s->items[i]);
 	}
 	return true;
 }
@@ -219,30 +226,9 @@ static void backed_off(struct waiter *waiter, const struct result *r)
 /* Reads the items that the encoding has named since: the content of one item may name others. */
 static void read_more(struct adopted *c)
 {
-	struct snapshot *s = c->taking;
-
-	c->encoding->name_items(s);
-	for (size_t i = 0; i < s->count; i++)
-		c->pending += !s->items[i]->asked;
-	if (c->pending == 0) {
+	c->encoding->name_items(c->taking);
+	if (!ask_for(c, NAMED, WANT_ITEM, read_more))
 		look_again(c);
-		return;
-	}
-	for (size_t i = 0, n = s->count; i < n; i++) {
-		if (!s->items[i]->asked)
-			ask(c, s->items[i], WANT_VALUE | WANT_CAS | WANT_TTL, item_read);
-	}
-}
-
-static void item_read(struct waiter *waiter, const struct result *r)
-{
-	struct snapshot_item *item = (struct snapshot_item *)waiter;
-	struct adopted *c = item->owner;
-
-	if (!result_failed(r))
-		keep(item, r);
-	if (all_answered(c, r))
-		read_more(c);
 }
 
 /* All items have been read. Several items may not have been so at the same time, so they are checked. */
@@ -258,52 +244,33 @@ static void look_again(struct adopted *c)
 	else if (++c->looks > LOOKS_MAX)
 		adopted_end(c, OUTCOME_BUSY);
 	else
-		ask_again(c, ALL, WANT_CAS, looked_at);
+		ask_for(c, ALL, WANT_CAS, looked_at);
 }
 
-static void looked_at(struct waiter *waiter, const struct result *r)
+static void looked_at(struct adopted *c)
 {
-	struct snapshot_item *item = (struct snapshot_item *)waiter;
-	struct adopted *c = item->owner;
-
-	compare(item, r);
-	if (!all_answered(c, r))
-		return;
 	if (any_changed(c->taking, true))
 		start_over(c);
 	else if (any_changed(c->taking, false))
-		ask_again(c, CHANGED, WANT_VALUE | WANT_CAS | WANT_TTL, reread);
+		ask_for(c, CHANGED, WANT_ITEM, reread);
 	else
 		c->next(c);
 }
 
-static void reread(struct waiter *waiter, const struct result *r)
+static void reread(struct adopted *c)
 {
-	struct snapshot_item *item = (struct snapshot_item *)waiter;
-	struct adopted *c = item->owner;
-
-	if (!result_failed(r))
-		keep(item, r);
-	if (!all_answered(c, r))
-		return;
 	if (c->taking->purpose == FOR_REWRITE) {
 		look_again(c);
 	} else if (any_changed(c->taking, false)) {
 		start_over(c);
-	} else if (!ask_again(c, NOT_GROWN, WANT_CAS, others_looked_at)) {
+	} else if (!ask_for(c, NOT_GROWN, WANT_CAS, others_looked_at)) {
 		c->next(c);
 	}
 }
 
 /* The appended bytes count if all other items were unchanged when they were read. */
-static void others_looked_at(struct waiter *waiter, const struct result *r)
+static void others_looked_at(struct adopted *c)
 {
-	struct snapshot_item *item = (struct snapshot_item *)waiter;
-	struct adopted *c = item->owner;
-
-	compare(item, r);
-	if (!all_answered(c, r))
-		return;
 	if (any_changed(c->taking, false))
 		start_over(c);
 	else

@@ -21,6 +21,8 @@ struct adopted {
 	struct snapshot now;     /* taken after a plan was carried out, to check it */
 	struct snapshot *taking; /* the one of these that is being read */
 	size_t pending;          /* reads in progress */
+	unsigned want;           /* of these reads */
+	adopted_next *replied;   /* after all of them */
 	unsigned looks;          /* checks of the snapshot so far */
 	struct plan plan;
 	size_t step;           /* index of the current step of the plan */

@@ -367,13 +367,18 @@ void segmented_list_settle(struct segmented_list *list, uint64_t seed)
 
 /* --- requests --- */
 
+static void add_elements(struct elements *elements, const struct list_piece *piece)
+{
+	for (size_t i = 0; i < piece->keep; i++)
+		elements_add(elements, element_of(piece, i));
+}
+
 /* Copies the elements of a piece to an array, in which they can be changed. */
 static void loosen(struct list_piece *piece)
 {
 	struct elements elements = { 0 };
 
-	for (size_t i = 0; i < piece->keep; i++)
-		elements_add(&elements, element_of(piece, i));
+	add_elements(&elements, piece);
 	elements_free(&piece->elements);
 	piece->elements = elements;
 	piece->skip = 0;
@@ -585,12 +590,6 @@ bool segmented_list_plan(struct segmented_list *list, size_t base_size, size_t s
 	if (absorb && head->rewritten)
 		plan_absorption(head, head + 1, segment_size);
 	return true;
-}
-
-static void add_elements(struct elements *elements, const struct list_piece *piece)
-{
-	for (size_t i = 0; i < piece->keep; i++)
-		elements_add(elements, log_index_element(piece->log_index, piece->skip + i));
 }
 
 static void absorb(struct list_piece *log, struct list_piece *first, struct list_piece *second)

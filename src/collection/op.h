@@ -13,16 +13,16 @@ struct set_request;
 struct list_request;
 
 enum op_kind {
-	OP_APPEND,  /* add or remove members, push items: put `log` behind what is stored, or before it if `front` */
-	OP_READ,    /* read a set, as `set` says */
-	OP_REPLACE, /* replace all that is stored by the members of `log` */
+	OP_APPEND, /* add or remove members, push elements: put `log` behind the stored value, or before it if `front` */
+	OP_READ,   /* read a set, as `set` says */
+	OP_REPLACE, /* replace the whole collection by the members of `log` */
 	OP_COUNT,   /* add `count` to a counter */
 	OP_POP,     /* remove `count` random members, and give them in the outcome's `log` */
 	OP_COMPACT, /* fold the base; if `all`, merge all runs too */
 	OP_COMMIT,  /* replace `prefix` at the head of the base by `log` */
 	OP_LIST,    /* read or rewrite a list, as `list` says */
-	OP_TOUCH,   /* set the time to live of a collection and all its items to `ttl` */
-	OP_DELETE,  /* delete a collection and all its items */
+	OP_TOUCH,   /* set the time to live of a collection and all its parts to `ttl` */
+	OP_DELETE,  /* delete a collection and all its parts */
 	OP_CALL     /* a plain call, queued behind operations on its key */
 };
 
@@ -37,27 +37,27 @@ enum outcome_status {
 	OUTCOME_PRESENT,   /* REPLACE_MISSING: the key is present */
 	OUTCOME_CHANGED,   /* REPLACE_SAME: the CAS token has changed */
 	OUTCOME_NO_CAS,    /* no rewrite is possible: the server gives no CAS tokens */
-	OUTCOME_RANGE,     /* LIST: there is no item at this index */
+	OUTCOME_RANGE,     /* LIST: there is no element at this index */
 	OUTCOME_FAILED     /* a call failed: see `result` */
 };
 
 enum list_verb {
-	LIST_RANGE,     /* the items from `start` to `stop` */
-	LIST_LENGTH,    /* the number of items */
+	LIST_RANGE,     /* the elements from `start` to `stop` */
+	LIST_LENGTH,    /* the number of elements */
 	LIST_POSITION,  /* the index of the first `item`; MISSING if there is none */
-	LIST_POP_FRONT, /* remove and give the first `count` items */
-	LIST_POP_BACK,  /* remove and give the last `count` items, the last one first */
-	LIST_REMOVE,    /* remove the first `start` items equal to `item`; from the tail if negative; all if 0 */
-	LIST_SET,       /* replace the item at index `start` by `item` */
-	LIST_TRIM       /* remove all items outside of `start` to `stop` */
+	LIST_POP_FRONT, /* remove and give the first `count` elements */
+	LIST_POP_BACK,  /* remove and give the last `count` elements, the last one first */
+	LIST_REMOVE,    /* remove the first `start` elements equal to `item`; from the tail if negative; all if 0 */
+	LIST_SET,       /* replace the element at index `start` by `item` */
+	LIST_TRIM       /* remove all elements outside of `start` to `stop` */
 };
 
-/* A request to a list. Indexes count from 0; negative ones count from the end, -1 being the last item. */
+/* A request to a list. Indexes count from 0; negative ones count from the end, -1 being the last element. */
 struct list_request {
 	enum list_verb verb;
 	int64_t start, stop;
 	uint64_t count;
-	struct slice item;
+	struct slice item; /* an element */
 	/* Set by the machine: the outcome. `at` and `size` are a part of the text of all requests of the batch. */
 	enum outcome_status status;
 	size_t at, size;
@@ -68,7 +68,7 @@ struct list_request {
 struct outcome {
 	enum outcome_status status;
 	const struct result *result; /* FAILED: the failure; READ and LIST: the reply about the base */
-	struct slice log;            /* POP: removed members, each as `-member `; LIST: items, joined by one space */
+	struct slice log;            /* POP: removed members, each as `-member `; LIST: elements, joined by one space */
 	uint64_t number;             /* COUNT: the counter's value after this operation; LIST: a length or index */
 };
 
@@ -87,7 +87,7 @@ struct op {
 	bool front;       /* APPEND: put the log before what is stored */
 	bool all;         /* COMPACT: fold however little that gains, and merge all runs */
 	bool merges_only; /* COMPACT: do not fold, only start a merge if one is due */
-	bool push;        /* APPEND: items of a list, which must not be added twice; REPLACE: create a list */
+	bool push;        /* APPEND: elements of a list, which must not be added twice; REPLACE: create a list */
 	struct slice key;
 	struct slice log; /* APPEND, REPLACE, COMMIT */
 	struct slice prefix;

@@ -10,7 +10,7 @@
 
 /*
  * The type of a collection whose base has no mark. Compaction drops repeated members of a set, and keeps repeated
- * items of a list.
+ * elements of a list.
  */
 enum collection_type { COLLECTION_SET, COLLECTION_LIST };
 

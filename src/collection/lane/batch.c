@@ -61,7 +61,7 @@ struct slice lane_log(const struct lane *lane)
 	return STAILQ_NEXT(op, link) ? buf_slice(&lane->log) : op->log;
 }
 
-/* The item that was pushed last to the head stands first. */
+/* The element that was pushed last to the head stands first. */
 static void merge_backwards(struct lane *lane)
 {
 	size_t size = 0;

@@ -59,7 +59,7 @@ struct lane {
 	unsigned attempts;
 	bool running, looking;
 	bool created; /* the batch created the collection */
-	bool pushes;  /* the last append pushed items of a list */
+	bool pushes;  /* the last append pushed elements of a list */
 	bool grown;   /* the key is crowded and its base too large: hold after the batch */
 	struct waiter hold;
 	uint64_t hold_until; /* milliseconds of env.now; 0 if the lane does not hold */

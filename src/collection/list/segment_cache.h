@@ -17,7 +17,7 @@ void segment_cache_destroy(struct segment_cache *cache);
 
 size_t segment_cache_memory(const struct segment_cache *cache);
 
-/* Returns the segment under this item key, or NULL. It is borrowed until the next call on the cache. */
+/* Returns the segment under this key of a part, or NULL. It is borrowed until the next call on the cache. */
 struct log_index *segment_cache_find(struct segment_cache *cache, struct slice key, uint64_t now);
 
 /* Caches a segment, and drops the least recently used ones while the cache is over `budget` bytes. */

@@ -14,9 +14,10 @@
  *     @<id>.<tables>.<entries>.<removals>.<bytes>.<check>
  *
  * An id is a letter and eleven random letters or digits: first a digit, then a letter, and a letter at the end. So few
- * other keys end like one. `t`: the run is one table, the item <key>.<id>. `i`: that item is an index (fences.h), which names the tables. The check is that of the item's value (util/check.h), 16 hexadecimal
- * digits. Entries, removals among them, and bytes are totals of the run's tables. Removals in the oldest run have no
- * effect; it has some only if all older runs were merged to nothing.
+ * other keys end like one. `t`: the run is one table, the item <key>.<id>. `i`: that item is an index (fences.h), which
+ * names the tables. The check is that of the item's value (util/check.h), 16 hexadecimal digits. Entries, removals among
+ * them, and bytes are totals of the run's tables. Removals in the oldest run have no effect; it has some only if all older
+ * runs were merged to nothing.
  *
  * A reference to a segment of a list is
  *
@@ -24,7 +25,7 @@
  *
  * The id ends with the size. The segment <key>.<id> is written once, never changed, and holds `count` additions; the size is
  * in KB. The check is as above, and version 0.1.0 wrote none. The last part is a window, which may be left out. It skips the
- * first `skip` items of the segment, and shows the next `keep`.
+ * first `skip` elements of the segment, and shows the next `keep`.
  */
 #ifndef COLLECTION_TEXT_OPLOG_H
 #define COLLECTION_TEXT_OPLOG_H
@@ -70,7 +71,7 @@ struct oplog_ref {
 	struct slice id; /* without @, check and window */
 	struct oplog_check check;
 	uint32_t kilobytes;
-	uint32_t count;      /* items in the segment */
+	uint32_t count;      /* elements in the segment */
 	uint32_t skip, keep; /* the window; the whole segment if it has none */
 };
 
@@ -85,7 +86,7 @@ struct oplog_run {
 /* Whether `id` is an id of this kind, or the fixed-size first part of one. */
 bool oplog_is_id(struct slice id, enum oplog_kind kind);
 
-/* True if a key ends in the id of an item beside a base. Only setlistd writes such items. */
+/* True if a key ends in the id of a part. Only setlistd writes such items. */
 bool oplog_is_item_key(struct slice key);
 
 /*
@@ -117,7 +118,7 @@ void oplog_add_run(struct buf *out, const struct oplog_run *run);
 /* Writes a new random id; of a list's segment the first part. */
 void oplog_new_id(enum oplog_kind kind, uint64_t *random, char id[OPLOG_ID]);
 
-/* Appends the id of a list's segment with `number` items in `bytes` bytes. */
+/* Appends the id of a list's segment with `number` elements in `bytes` bytes. */
 void oplog_add_id(struct buf *out, const char group[OPLOG_ID], size_t number, size_t bytes);
 
 /*
@@ -134,7 +135,7 @@ size_t oplog_count(struct slice log);
 /* Whether two of these ids are equal. Sorts them. */
 bool oplog_ids_repeat(struct slice *ids, size_t count);
 
-/* Whether the references of a base, those of a list or of a set, lead to one item twice: nobody writes such a base. */
+/* Whether the references of a base, those of a list or of a set, lead to one part twice. No writer makes such a base. */
 bool oplog_refs_repeat(const struct oplog_base *base);
 
 #endif

@@ -30,7 +30,7 @@ struct collection_rule {
 	enum collection_type type;
 	enum encoding_id encoding;
 	int64_t ttl;          /* seconds to live of a new collection, 0 for ever */
-	double compact_waste; /* the part of a log that may be redundant before a read requests compaction */
+	double compact_waste; /* the fraction of a log that may be redundant before a read requests compaction */
 	char delimiter;       /* the separator of members in csv, tombstone and paired, and in plain commands */
 	struct slice removed; /* paired: replaces `prefix` in the key of the item that holds removals */
 	bool pointer;         /* flip: a separate item names the active list */

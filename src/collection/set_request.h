@@ -28,7 +28,7 @@ struct set_info {
 	uint64_t members;
 	size_t base_bytes, log_bytes, tokens; /* the base; the log in it, in bytes and tokens */
 	uint64_t runs, tables, entries, removals, table_bytes;
-	double waste; /* the part of the log that folding would remove, 0 to 1 */
+	double waste; /* the fraction of the log that folding would remove, 0 to 1 */
 };
 
 struct set_request {

@@ -360,7 +360,8 @@ TEST(failures)
 		struct result r = { .status = i < 2 ? RESULT_DONE : RESULT_REFUSED, .line = slice_of(line, 14) };
 		fake_result(&fake, i, &r);
 		memset(line, '#', sizeof(line));
-		ck_assert(writer.parts.failure.happened == (i >= 2) && writer.parts.pending == count - 1 - i && told == i + 1);
+		ck_assert(writer.parts.failure.happened == (i >= 2) && writer.parts.pending == count - 1 - i &&
+			told == i + 1);
 	}
 	ck_assert_int_eq(writer.parts.failure.result.status, RESULT_REFUSED);
 	assert_bytes(writer.parts.failure.result.line, "SERVER_ERROR 2");

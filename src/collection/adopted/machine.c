@@ -231,7 +231,7 @@ static void read_more(struct adopted *c)
 		look_again(c);
 }
 
-/* All items have been read. Several items may not have been so at the same time, so they are checked. */
+/* All items have been read. Several items need not have had these values at one moment, so their tokens are checked. */
 static void look_again(struct adopted *c)
 {
 	const struct snapshot *s = c->taking;

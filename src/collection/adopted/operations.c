@@ -8,7 +8,7 @@
  *     compact  read all -> fold -> plan -> run -> and so on, until the plan is empty
  *
  * A call that loses a race changes nothing, and the operation retries from the read, a bounded number of times. If an item of
- * the collection is missing, what is left is cleared first.
+ * the collection is missing, the remaining items are cleared first.
  *
  * Lists are in the csv encoding. A push is an APPEND or PREPEND without a read:
  *
@@ -98,8 +98,8 @@ static void not_cleared(struct adopted *c)
 }
 
 /*
- * Ends the batch, or clears what is left, if there is no collection to work with; true when it did. Items that were all appended
- * to need not have been so at one moment. If they make no sense together, they are read once more, as for a rewrite.
+ * Ends the batch, or clears the remaining items, if there is no collection to work with; true when it did. Items that grew while
+ * they were read need not show one moment. If they make no sense together, they are read once more, as for a rewrite.
  */
 static bool ended(struct adopted *c, enum adopted_status status)
 {

@@ -64,9 +64,9 @@ struct lane {
 	struct waiter hold;
 	uint64_t hold_until; /* milliseconds of env.now; 0 if the lane does not hold */
 	struct waiter collect;
-	size_t missing;    /* operations that must still come before the lane, which collects, goes on; else 0 */
-	size_t appended;   /* operations that the append which has just ended carried out; else 0 */
-	bool collect_runs; /* the timer of `collect` */
+	size_t missing;            /* while the lane collects: operations that must still come; else 0 */
+	size_t appended;           /* right after an append: operations that it carried out; else 0 */
+	bool collect_runs;         /* the timer of `collect` */
 	bool compaction_requested; /* the lane has queued a COMPACT */
 	char key[];
 };

@@ -173,8 +173,8 @@ static void read_clock_for_date(struct cas *cas)
 }
 
 /*
- * The time to live was read before the server's clock. When that was read is known to the time that the reply took. If there is
- * no reply, the connection broke, and the clock is read on another.
+ * The time to live was read before the server's clock. The moment of reading the clock is known up to the time that its reply
+ * took. If there is no reply, the connection broke, and the clock is read on another.
  */
 static void touch_with_date(struct cas *cas)
 {

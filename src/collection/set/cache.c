@@ -140,7 +140,7 @@ void cache_close(struct cache *cache, struct cache_entry *entry)
 	cache->memory -= entry->memory;
 	entry->memory = sizeof(*entry) + entry->key_size + set_view_memory(&entry->view);
 	cache->memory += entry->memory;
-	/* The parts were used before: one by one they go first, and only then the view. */
+	/* The parts were used before the view, so they are dropped first, one by one. */
 	use(cache, entry);
 	entry->view.pins--;
 	shrink(cache);

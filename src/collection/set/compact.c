@@ -123,7 +123,7 @@ static bool is_worth_it(const struct lane *lane, const struct oplog_base *base, 
 		size > lane_log_size(lane) || size + size / 9 < base->log.n;
 }
 
-/* As a read measures it: see fetch.c. */
+/* As fetch.c measures a view. */
 static void measure(struct lane *lane, size_t size, const struct oplog_base *base, const struct fold *fold)
 {
 	uint64_t members = fold->live, gone = 0, bytes = size;

@@ -245,7 +245,7 @@ static void request_compaction(struct lane *lane, const struct set_view *view)
 		lane_request_compaction(lane);
 }
 
-/* A removal of what an older run has cancels two entries. Those of what was never added are too few to matter. */
+/* A removal cancels two entries: itself, and the addition in an older run. Removals of non-members are ignored. */
 static void measure(struct lane *lane)
 {
 	const struct set_view *view = &((struct fetch *)lane->work)->entry->view;

@@ -1,9 +1,9 @@
 /*
- * A touch extends the other parts first, since the base must not outlive them:
+ * A touch extends the parts first, since the base must not outlive them:
  *
  *     read the base -> touch all that it refers to -> touch and read the base -> its references changed: touch those too
  *
- * A delete reads the base and deletes it, both calls in one pipeline. Then the other parts are unreachable, and are
+ * A delete reads the base and deletes it, both calls in one pipeline. Then the parts are unreachable, and are
  * deleted in the background.
  */
 #include "collection/set/touch_delete.h"

@@ -2,7 +2,7 @@
  * A view: the copy of a set in one worker. It has layers, and a newer layer overrides an older one:
  *
  *     head      the log before the references; only its additions count
- *     runs      oldest first; their indexes and tables stay in memory as long as that allows
+ *     runs      oldest first; their indexes and tables, as far as memory allows
  *     overlay   the log behind the references, folded
  *
  * set_view_update follows a base that changed. If the base only grew, the added bytes are folded in. If it refers to other runs,
@@ -95,10 +95,21 @@ struct set_view {
 	struct set_parts spare; /* parts without a run; a base may soon refer to them */
 };
 
+/* Makes an empty view. `seed` is that of the hashes. Parts are counted in `store`, which must outlive the view. */
+void set_view_init(struct set_view *v, uint64_t seed, struct set_store *store);
+void set_view_free(struct set_view *v);
+
+/*
+ * Updates the view to a copy of the base. OPLOG_GOOD, or why the base is no set; then the view is unknown. The elements of a list
+ * with segments are set by set_view_take_log, as one log; false if that is malformed.
+ */
+enum oplog_form set_view_update(struct set_view *v, struct slice base);
+bool set_view_take_log(struct set_view *v, struct slice log);
+
 /* The id of a wanted part. Borrowed from the view. */
 struct slice set_view_want_id(const struct set_view *v, const struct set_want *want);
 
-/* Puts a copy of what was loaded where it is wanted. False if it does not match its reference: treat it as missing. */
+/* Puts a copy of a loaded part where it is wanted. False if it does not match its reference: then it counts as missing. */
 bool set_view_load(struct set_view *v, const struct set_want *want, struct slice data)
 	__attribute__((warn_unused_result));
 
@@ -121,17 +132,6 @@ struct slice set_view_table_data(const struct set_view *v, const struct oplog_ru
 /* The number of the only table of a run that can hold a member; SIZE_MAX if the index must be loaded. */
 size_t set_view_table_of(struct set_view *v, size_t run, struct slice member);
 
-/* Makes an empty view. `seed` is that of the hashes. Items are counted in `store`, which must outlive the view. */
-void set_view_init(struct set_view *v, uint64_t seed, struct set_store *store);
-void set_view_free(struct set_view *v);
-
-/*
- * Updates the view to a copy of the base. OPLOG_GOOD, or why the base is no set; then the view is unknown. The elements of a list
- * with segments are set by set_view_take_log, as one log; false if that is malformed.
- */
-enum oplog_form set_view_update(struct set_view *v, struct slice base);
-bool set_view_take_log(struct set_view *v, struct slice log);
-
 enum set_found { SET_OUT, SET_IN, SET_WANTED /* something must be loaded first */ };
 
 /* Whether a member is in the layers that consist of the head and the `runs` oldest runs; or in the set. */
@@ -141,7 +141,7 @@ enum set_found set_view_find(struct set_view *v, struct slice member);
 /* Whether a run from number `from` on, or the overlay, has an entry of the member, an addition or a removal. */
 enum set_found set_view_mentioned(struct set_view *v, size_t from, struct slice member);
 
-/* The part of the log that folding would remove, 0 to 1. */
+/* The fraction of the log that folding would remove, 0 to 1. */
 double set_view_waste(const struct set_view *v);
 
 /* Bytes of memory that the view uses beside its parts. */

@@ -244,8 +244,8 @@ static void write_empty(const struct snapshot *s, bool guarded, struct buf *out)
 }
 
 /*
- * Without a pointer a list is created as an inactive one, and gets its words by CAS. An ADD of words that is late could make a second
- * active list, where the one that it was meant for has been flipped and evicted.
+ * Without a pointer a list is created as an inactive one, and gets its words by CAS. A late ADD of words could make a second active
+ * list, after the list that it was meant for was flipped and evicted.
  */
 static bool plan_mark(const struct snapshot *s, const struct lists *l, struct plan *plan)
 {
@@ -422,9 +422,9 @@ static void take(const struct snapshot *s, const struct fold *all, const struct 
 }
 
 /*
- * Whether this operation has written the guard to the inactive list, for this pointer. So a CAS fails with which somebody wanted to
- * clear what was left of an older set. A touch may come between the read of a time to live and the late write of its copy. Then
- * the copy is repeated. If the clocks of the servers differ, it stays as far apart.
+ * Whether this operation has written the guard to the inactive list, for this pointer. Then a CAS fails by which another proxy
+ * would clear the remains of an older set. A touch may come between the read of a time to live and the late write of its copy.
+ * Then the copy is repeated. If the clocks of the servers differ, both times stay as far apart as they were.
  */
 static bool is_prepared(const struct snapshot *s, const struct lists *l)
 {
@@ -435,7 +435,7 @@ static bool is_prepared(const struct snapshot *s, const struct lists *l)
 		(is_about(by, 0) || is_about(by, s->prepared.apart));
 }
 
-/* A list that ends at about the same time as the other keeps its own time to live, so that this does not wander. */
+/* A list that expires at about the same time as the other keeps its own time to live, so that flips do not shift it. */
 static void prepare(struct snapshot *s, const struct lists *l, struct plan *plan)
 {
 	int64_t by = apart(l->inactive, l->active);

@@ -29,8 +29,8 @@ static inline struct slice member_of(const struct fold_member *m)
 }
 
 /*
- * Counted members: a text may add and remove one several times, and it is in the set when it was added more often. A change
- * reads the counts first, and adds or removes a member as often as needed.
+ * Counted members: a text may add and remove a member several times. The member is in the set if it was added more often than
+ * removed. A change reads the counts first, and adds or removes a member as often as needed.
  */
 struct counted {
 	struct fold fold;       /* a member is live while it is in the set */

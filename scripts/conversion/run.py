@@ -43,7 +43,7 @@ what to know:
   - A set of more than 24 KB is seen in part while it is carried over for the first time, and so is a list.
   - The new collection gets the time that the old one has left to live, also none, and again where it has changed. With
     --no-ttl the rule of the new prefix decides.
-  - A list follows the old one where items were pushed to either end of it. Anything else done to it since it was copied is
+  - A list follows the old one where elements were pushed to either end of it. Anything else done to it since it was copied is
     an error of that key, which is left as it is.
   - --final verifies the members that it writes. If clients change the same ones meanwhile, that is an error too, and the
     next run takes them as they are.

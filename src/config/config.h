@@ -71,8 +71,9 @@ struct config {
 enum config_reload {
 	RELOAD_TAKES_EFFECT,   /* the new value counts from then on */
 	RELOAD_NEW_GENERATION, /* servers and lanes were made with the value, so the workers make new ones */
+	RELOAD_NEW_RING,       /* a new generation, unless the ring is the same */
 	RELOAD_NEEDS_RESTART,  /* the old value stays, and a warning says so */
-	RELOAD_STAYS_TRUE /* of a flag: RELOAD_TAKES_EFFECT if it becomes true, RELOAD_NEEDS_RESTART if it becomes false */
+	RELOAD_STAYS_TRUE      /* of a flag: true takes effect, false needs a restart */
 };
 
 /* The words of the option `log`. */

@@ -301,17 +301,22 @@ void settings_release(struct settings *settings)
 
 /* --- comparing --- */
 
-/* A configuration string of libmemcached may name a file that has changed. */
-static bool same_servers(const struct settings *a, const struct settings *b)
+/*
+ * RELOAD_NEW_RING: the rings count, since servers that are named in another order or way may make the same one, and a configuration
+ * string of libmemcached may name a file that has changed.
+ */
+static bool same_ring(const struct settings *a, const struct settings *b)
 {
+	const char *one = a->config.servers.string, *other = b->config.servers.string;
+
 	if (ring_count(a->ring) != ring_count(b->ring) || a->ring_hash != b->ring_hash)
 		return false;
 	for (int i = 0; i < ring_count(a->ring); i++) {
 		const struct ring_server *s = ring_server(a->ring, i), *t = ring_server(b->ring, i);
-		if (strcmp(s->host, t->host) != 0 || s->port != t->port || s->weight != t->weight)
+		if (strcmp(s->host, t->host) != 0 || s->port != t->port)
 			return false;
 	}
-	return true;
+	return one && other ? strcmp(one, other) == 0 : one == other;
 }
 
 bool settings_same_data(const struct settings *a, const struct settings *b)
@@ -320,9 +325,10 @@ bool settings_same_data(const struct settings *a, const struct settings *b)
 		if (o->reload == RELOAD_NEW_GENERATION && !config_same(&a->config, &b->config, o))
 			return false;
 	}
-	return same_servers(a, b) && rules_same(&a->config.rules, &b->config.rules);
+	return same_ring(a, b) && rules_same(&a->config.rules, &b->config.rules);
 }
 
+/* No list needs a restart. */
 static void keep(struct config *config, const struct config *now, const struct config_option *o)
 {
 	char error[CONFIG_VALUE_ERROR];

@@ -189,26 +189,6 @@ const char *config_word(const char *text, const char *const *words, int *value, 
 	return why;
 }
 
-static const char *set_number(const struct config_option *o, const char *text, uint64_t *value, char why[CONFIG_WHY])
-{
-	int64_t number = 0;
-	const char *error = config_number(text, o->least, o->most, &number, why);
-
-	if (!error)
-		*value = (uint64_t)number;
-	return error;
-}
-
-static const char *set_flag(const char *text, bool *value, char why[CONFIG_WHY])
-{
-	static const char *const words[] = { "false", "true", NULL };
-	int word = 0;
-	const char *error = config_word(text, words, &word, why);
-
-	*value = word;
-	return error;
-}
-
 static const char *set_mode(const char *text, mode_t *value)
 {
 	unsigned long mode = strtoul(text, NULL, 8);
@@ -293,9 +273,10 @@ static const char *set_value(const struct config_option *o, const char *text, vo
 		return error;
 	switch (o->kind) {
 	case KIND_NUMBER:
-		return set_number(o, text, value, why);
+		return config_number(text, o->least, o->most, value, why);
 	case KIND_FLAG:
-		return set_flag(text, value, why);
+		*(bool *)value = strcmp(text, "true") == 0;
+		return NULL;
 	case KIND_WORD:
 		return config_word(text, o->words, value, why);
 	case KIND_MODE:
@@ -318,11 +299,6 @@ static const char *set_value(const struct config_option *o, const char *text, vo
 	abort();
 }
 
-const char *config_joint(const char *why)
-{
-	return strncmp(why, "is ", 3) == 0 ? " " : ": ";
-}
-
 bool config_set(struct config *config, const struct config_option *o, const char *text, char error[CONFIG_VALUE_ERROR])
 {
 	const char *name = o->name, *joint, *why;
@@ -333,7 +309,7 @@ bool config_set(struct config *config, const struct config_option *o, const char
 	why = set_value(o, text, (char *)config + o->offset, room);
 	if (!why)
 		return true;
-	joint = config_joint(why);
+	joint = strncmp(why, "is ", 3) == 0 ? " " : ": ";
 	if (config_is_list(o))
 		snprintf(error, CONFIG_VALUE_ERROR, "%s: \"%s\"%s%s", name, text, joint, why);
 	else if (o->kind == KIND_LOGIN)
@@ -353,23 +329,20 @@ static void put(struct buf *out, const char *text)
 	buf_add(out, text, strlen(text) + 1);
 }
 
-static void put_address(const struct address *a, bool weighted, struct buf *out)
-{
-	if (a->port)
-		buf_printf(out, "%s%s:%u", a->tls ? "tls:" : "", a->host, a->port);
-	else
-		buf_printf(out, "unix:%s", a->host);
-	if (weighted)
-		buf_printf(out, " weight=%u", a->weight);
-	put(out, "");
-}
-
 static void put_addresses(const struct address_list *list, bool weighted, struct buf *out)
 {
 	if (list->string)
 		put(out, list->string);
-	for (size_t i = 0; i < list->count; i++)
-		put_address(&list->at[i], weighted, out);
+	for (size_t i = 0; i < list->count; i++) {
+		const struct address *a = &list->at[i];
+		if (a->port)
+			buf_printf(out, "%s%s:%u", a->tls ? "tls:" : "", a->host, a->port);
+		else
+			buf_printf(out, "unix:%s", a->host);
+		if (weighted)
+			buf_printf(out, " weight=%u", a->weight);
+		put(out, "");
+	}
 }
 
 static void put_commands(const struct command_set *set, struct buf *out)

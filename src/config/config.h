@@ -46,7 +46,7 @@ enum config_kind {
 };
 
 /* The types of their values in struct config. */
-#define TYPE_NUMBER uint64_t
+#define TYPE_NUMBER uint64_t /* below 2^63 */
 #define TYPE_FLAG bool
 #define TYPE_WORD int /* the index among the words that are allowed */
 #define TYPE_MODE mode_t
@@ -145,7 +145,5 @@ struct ring *config_ring(const struct config *config, char error[256]);
 const char *config_number(const char *text, int64_t least, int64_t most, int64_t *value, char why[CONFIG_WHY]);
 /* The same for a word: its value is its index in `words`, which NULL ends. */
 const char *config_word(const char *text, const char *const *words, int *value, char why[CONFIG_WHY]);
-/* What stands between a value and what is wrong with it: " " if that begins with "is ", else ": ". */
-const char *config_joint(const char *why);
 
 #endif

@@ -62,7 +62,7 @@ static int parse_number(cfg_t *cfg, cfg_opt_t *opt, const char *text, void *resu
 	const char *why = config_number(text, !ttl, ttl ? TTL_MAX : LOOKBACK_MAX, &value, room);
 
 	if (why)
-		cfg_error(cfg, "%s = %s%s%s", cfg_opt_name(opt), text, config_joint(why), why);
+		cfg_error(cfg, "%s = %s: %s", cfg_opt_name(opt), text, why);
 	*(long *)result = (long)value;
 	return why ? -1 : 0;
 }
@@ -90,7 +90,7 @@ static int check_text(cfg_t *cfg, cfg_opt_t *opt)
 	else
 		why = strlen(text) >= c->least && strlen(text) <= c->most && is_visible(text) ? NULL : c->why;
 	if (why)
-		cfg_error(cfg, "%s = \"%s\"%s%s", name, text, config_joint(why), why);
+		cfg_error(cfg, "%s = \"%s\"%s%s", name, text, c->words ? " " : ": ", why);
 	return why ? -1 : 0;
 }
 

@@ -75,23 +75,15 @@ static const char *add(struct users *users, struct slice line)
 	return error;
 }
 
-static size_t count_lines(struct slice text)
-{
-	size_t lines = 0;
-
-	while (text.n) {
-		(void)take_line(&text);
-		lines++;
-	}
-	return lines;
-}
-
 struct users *users_create(struct slice text, const char *name, char error[256])
 {
-	size_t lines = count_lines(text), most = lines < USERS_MAX ? lines : USERS_MAX, number = 0;
-	struct users *users = xcalloc(1, sizeof(*users) + most * HASH);
-	const char *what = lines ? NULL : "no user";
+	const char *what = text.n ? NULL : "no user";
+	struct users *users;
+	size_t lines = 1, number = 0;
 
+	for (size_t i = 0; i < text.n; i++)
+		lines += text.p[i] == '\n';
+	users = xcalloc(1, sizeof(*users) + (lines < USERS_MAX ? lines : USERS_MAX) * HASH);
 	if (RAND_bytes(users->key, HASH) != 1)
 		abort();
 	while (text.n && !what) {

@@ -102,7 +102,7 @@ static void check_config(const struct config *config)
 	check_rules(&config->rules);
 }
 
-/* Appends what the configuration prints: a line for each listener, and always the same number of others. */
+/* Appends what the configuration prints: a line for each listener and each denied command, and always the same number of others. */
 static void print(const struct config *config, struct buf *out)
 {
 	static size_t others;
@@ -113,8 +113,8 @@ static void print(const struct config *config, struct buf *out)
 	rest = buf_slice(out);
 	while (rest.n) {
 		MUST(slice_starts(rest, SLICE("STAT ")));
+		lines += !slice_starts(rest, SLICE("STAT deny "));
 		(void)form_line(&rest);
-		lines++;
 	}
 	if (!others)
 		others = lines - config->listen.count;
@@ -125,11 +125,8 @@ static void print(const struct config *config, struct buf *out)
 static void describe(const struct config *config, struct buf *out)
 {
 	print(config, out);
-	buf_printf(out, "%s %s %s %d\n", config->user, config->servers.string ? config->servers.string : "",
-		config->control, config->reuseport);
-	for (size_t i = 0; i < config->servers.count; i++)
-		buf_printf(out, "%s %u %u\n", config->servers.at[i].host, config->servers.at[i].port,
-			config->servers.at[i].weight);
+	for (const struct config_option *o = config_options; o->name; o++)
+		config_texts(config, o, out);
 	for (size_t i = 0; i < config->rules.collection_count; i++) {
 		const struct collection_rule *c = &config->rules.collections[i];
 		buf_printf(out, "%.*s %d %d %lld %g %c %.*s %d %d\n", (int)c->prefix.n, c->prefix.p, c->type,

@@ -17,7 +17,7 @@ UNIT_OBJECTS = $(patsubst %.c, $(BUILD)/%.o, $(UNIT) tests/bench/hist.c)
 $(UNIT_OBJECTS): LIB_CFLAGS = $(CHECK_CFLAGS) -Wno-pedantic
 
 $(BUILD)/check_unit: $(UNIT_OBJECTS) $(BUILD)/src/net/shared_chunks.o $(BUILD)/src/config/users.o \
-	$(patsubst %, $(BUILD)/src/measure/%.o, hotkeys largest slow) $(PURE_LIB)
+	$(BUILD)/src/measure/notes.o $(PURE_LIB)
 	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(CRYPTO_LIBS)
 
 # With the tests of the benchmark, which measure nothing.

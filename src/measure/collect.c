@@ -151,10 +151,10 @@ static uint64_t count_slow(struct daemon *d)
 	uint64_t count = 0;
 
 	for (size_t i = 0; i < d->threads; i++) {
-		struct slow *slow = &d->meters[i]->slow;
-		pthread_mutex_lock(&slow->lock);
-		count += slow->count;
-		pthread_mutex_unlock(&slow->lock);
+		struct notes *notes = &d->meters[i]->notes;
+		pthread_mutex_lock(&notes->lock);
+		count += notes->slow_count;
+		pthread_mutex_unlock(&notes->lock);
 	}
 	return count;
 }
@@ -211,15 +211,15 @@ void collect_latency(struct daemon *d, unsigned class, struct histogram_sum *sum
 	pthread_mutex_unlock(&d->lock);
 }
 
-struct topk_entry *collect_hot_keys(struct daemon *d, enum hotkeys_by by, size_t *count, struct hot_keys_sum *sum)
+struct topk_entry *collect_hot_keys(struct daemon *d, enum hot_by by, size_t *count, struct hot_keys_sum *sum)
 {
 	struct topk_entry *list = xmalloc(d->threads * TOPK_ENTRIES * sizeof(*list));
 	uint64_t now = now_us(CLOCK_MONOTONIC) / 1000;
 	size_t n = 0;
 
-	*sum = (struct hot_keys_sum){ .seconds = hotkeys_seconds(&d->meters[0]->hotkeys, now) };
+	*sum = (struct hot_keys_sum){ .seconds = notes_seconds(&d->meters[0]->notes, now) };
 	for (size_t i = 0; i < d->threads; i++)
-		n += hotkeys_copy(&d->meters[i]->hotkeys, by, now, list + n, &sum->total);
+		n += notes_copy_hot(&d->meters[i]->notes, by, now, list + n, &sum->total);
 	sum->total *= TOPK_SAMPLE;
 	n = topk_merge(list, n, sizeof(*list), topk_join);
 	for (size_t i = 0; i < n; i++)
@@ -230,13 +230,13 @@ struct topk_entry *collect_hot_keys(struct daemon *d, enum hotkeys_by by, size_t
 
 struct large_collection *collect_largest(struct daemon *d, size_t *count)
 {
-	struct large_collection *list = xmalloc(d->threads * LARGEST_ENTRIES * sizeof(*list));
+	struct large_collection *list = xmalloc(d->threads * LARGE_ENTRIES * sizeof(*list));
 	int64_t now = (int64_t)time(NULL);
 	size_t n = 0;
 
 	for (size_t i = 0; i < d->threads; i++)
-		n += largest_copy(&d->meters[i]->largest, now, list + n);
-	n = topk_merge(list, n, sizeof(*list), largest_join);
+		n += notes_copy_large(&d->meters[i]->notes, now, list + n);
+	n = topk_merge(list, n, sizeof(*list), notes_join_large);
 	*count = n < SHOWN ? n : SHOWN;
 	return list;
 }
@@ -255,7 +255,7 @@ struct slow_request *collect_slow(struct daemon *d, size_t *count, uint64_t *tot
 
 	*total = 0;
 	for (size_t i = 0; i < d->threads; i++)
-		n += slow_copy(&d->meters[i]->slow, list + n, total);
+		n += notes_copy_slow(&d->meters[i]->notes, list + n, total);
 	qsort(list, n, sizeof(*list), newest_first);
 	*count = n < SLOW_REQUESTS ? n : SLOW_REQUESTS;
 	return list;
@@ -266,7 +266,7 @@ struct slow_request *collect_slow(struct daemon *d, size_t *count, uint64_t *tot
 void collect_reset_slow(struct daemon *d)
 {
 	for (size_t i = 0; i < d->threads; i++)
-		slow_reset(&d->meters[i]->slow);
+		notes_reset_slow(&d->meters[i]->notes);
 }
 
 static void reset_counters(struct meter *m)
@@ -284,13 +284,10 @@ void collect_reset(struct daemon *d)
 {
 	uint64_t now = now_us(CLOCK_MONOTONIC) / 1000;
 
-	collect_reset_slow(d);
 	pthread_mutex_lock(&d->lock);
 	for (size_t i = 0; i < d->threads; i++)
 		reset_counters(d->meters[i]);
 	pthread_mutex_unlock(&d->lock);
-	for (size_t i = 0; i < d->threads; i++) {
-		hotkeys_reset(&d->meters[i]->hotkeys, now);
-		largest_reset(&d->meters[i]->largest);
-	}
+	for (size_t i = 0; i < d->threads; i++)
+		notes_reset(&d->meters[i]->notes, now);
 }

@@ -29,7 +29,7 @@ bool meter_other_done(struct meter *m, const struct task *task)
 
 	if (took >= m->slow_us) {
 		count(m, task->command, took, 1);
-		return slow_has_room(&m->slow, m->loop->now_us);
+		return notes_have_room(&m->notes, m->loop->now_us);
 	}
 	meter_turn(m);
 	m->command = task->command;
@@ -76,7 +76,7 @@ void meter_note_slow(struct meter *m, const struct task *task, const char *clien
 	tell_server(m, &r);
 	snprintf(r.client, sizeof(r.client), "%s", client);
 	r.on_client = least(on_client, r.took);
-	slow_add(&m->slow, &r);
+	notes_add_slow(&m->notes, &r);
 }
 
 /* --- the whole --- */
@@ -87,15 +87,11 @@ void meter_init(struct meter *m, struct loop *loop, uint64_t random)
 	m->began = UINT64_MAX;
 	m->slow_us = UINT64_MAX;
 	m->job.run = on_end_of_turn;
-	hotkeys_init(&m->hotkeys, random, loop->now);
-	largest_init(&m->largest);
-	slow_init(&m->slow);
+	notes_init(&m->notes, random, loop->now);
 }
 
 void meter_fini(struct meter *m)
 {
 	loop_forget(m->loop, &m->job);
-	hotkeys_fini(&m->hotkeys);
-	largest_fini(&m->largest);
-	slow_fini(&m->slow);
+	notes_fini(&m->notes);
 }

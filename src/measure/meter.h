@@ -11,9 +11,7 @@
 #include <stdbool.h>
 
 #include "command/task.h"
-#include "measure/hotkeys.h"
-#include "measure/largest.h"
-#include "measure/slow.h"
+#include "measure/notes.h"
 #include "net/loop.h"
 #include "upstream/pipeline.h"
 #include "util/histogram.h"
@@ -42,9 +40,7 @@ struct meter {
 	uint64_t waiting;              /* their number */
 	const struct command *command; /* theirs; or NULL */
 	struct loop_job job;           /* counts them at the end of the turn */
-	struct hotkeys hotkeys;
-	struct largest largest;
-	struct slow slow;
+	struct notes notes;
 	/* For other threads, with daemon.lock: */
 	uint64_t counters_before[COUNTERS]; /* as they were at the last `stats reset` */
 	struct servers *servers;            /* those of the worker's current generation */
@@ -120,8 +116,8 @@ void meter_note_slow(struct meter *meter, const struct task *task, const char *c
 /* A reply of `bytes` bytes is complete. Counts those keys of its request that are sampled. */
 static inline void meter_sample_keys(struct meter *meter, const struct task *task, size_t bytes)
 {
-	if (!hotkeys_pass(&meter->hotkeys, task->key_count))
-		hotkeys_sample(&meter->hotkeys, task->keys, task->key_count, bytes + task->taken, meter->loop->now);
+	if (!notes_pass_keys(&meter->notes, task->key_count))
+		notes_sample_keys(&meter->notes, task->keys, task->key_count, bytes + task->taken, meter->loop->now);
 }
 
 #endif

@@ -398,9 +398,9 @@ static void end_entry(struct report *r, const struct topk_key *key)
 	buf_printf(r->out, "%s", is_json(r) ? "}" : "\r\n");
 }
 
-static void print_hot_keys(struct report *r, enum hotkeys_by by)
+static void print_hot_keys(struct report *r, enum hot_by by)
 {
-	static const char *const names[HOTKEYS_KINDS] = { "requests", "bytes" };
+	static const char *const names[HOT_KINDS] = { "requests", "bytes" };
 	struct hot_keys_sum sum;
 	size_t count;
 	struct topk_entry *list = collect_hot_keys(r->d, by, &count, &sum);
@@ -503,9 +503,9 @@ bool report_stats(struct daemon *d, const struct meter *from, struct slice group
 		print_classes(&r);
 		print_servers(&r, false, true);
 	} else if (slice_equal(group, SLICE("hotkeys"))) {
-		buf_printf(out, "STAT sample %d\r\nSTAT half_life %d\r\n", TOPK_SAMPLE, HOTKEYS_HALF_LIFE);
-		print_hot_keys(&r, HOTKEYS_REQUESTS);
-		print_hot_keys(&r, HOTKEYS_BYTES);
+		buf_printf(out, "STAT sample %d\r\nSTAT half_life %d\r\n", TOPK_SAMPLE, NOTES_HALF_LIFE);
+		print_hot_keys(&r, HOT_BY_REQUESTS);
+		print_hot_keys(&r, HOT_BY_BYTES);
 	} else if (slice_equal(group, SLICE("largest"))) {
 		print_largest(&r);
 	} else if (slice_equal(group, SLICE("slow"))) {
@@ -542,8 +542,8 @@ void report_json(struct daemon *d, const char *obstacle, struct buf *out)
 	BUF_ADD(out, "],\"servers\":[");
 	print_servers(&r, true, true);
 	BUF_ADD(out, "]");
-	print_hot_keys(&r, HOTKEYS_REQUESTS);
-	print_hot_keys(&r, HOTKEYS_BYTES);
+	print_hot_keys(&r, HOT_BY_REQUESTS);
+	print_hot_keys(&r, HOT_BY_BYTES);
 	BUF_ADD(out, ",\"largest\":[");
 	print_largest(&r);
 	BUF_ADD(out, "],\"slow\":[");

@@ -33,7 +33,7 @@ static void start_inside(const struct request *request, void *owner)
 
 static void note_size(struct env *env, struct slice key, uint64_t members, uint64_t bytes)
 {
-	largest_note(&((struct generation *)env)->worker->meter.largest, key, members, bytes, env->unix_time);
+	notes_add_large(&((struct generation *)env)->worker->meter.notes, key, members, bytes, env->unix_time);
 }
 
 /* A share of a server's queue, so that one client leaves room for others. */

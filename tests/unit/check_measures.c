@@ -1,30 +1,22 @@
 /* What a worker measures, as far as it needs no worker: hot keys over time, the largest sets, the last slow requests. */
 #include <stdio.h>
 
-#include "measure/hotkeys.h"
-#include "measure/largest.h"
-#include "measure/slow.h"
+#include "measure/notes.h"
 #include "unit.h"
 
-enum { HALF = HOTKEYS_HALF_LIFE * 1000, START = 1000 * HALF };
+enum { HALF = NOTES_HALF_LIFE * 1000, START = 1000 * HALF };
 
-static struct hotkeys hotkeys;
-static struct largest largest;
-static struct slow slow;
+static struct notes notes;
 static struct topk_entry entries[TOPK_ENTRIES];
 
 static void setup(void)
 {
-	hotkeys_init(&hotkeys, 1, START);
-	largest_init(&largest);
-	slow_init(&slow);
+	notes_init(&notes, 1, START);
 }
 
 static void teardown(void)
 {
-	hotkeys_fini(&hotkeys);
-	largest_fini(&largest);
-	slow_fini(&slow);
+	notes_fini(&notes);
 }
 
 /* --- hot keys --- */
@@ -33,15 +25,15 @@ static void teardown(void)
 static void ask(const char *keys, uint64_t count, uint64_t times, uint64_t bytes, uint64_t now)
 {
 	for (uint64_t i = 0; i < times; i++) {
-		if (!hotkeys_pass(&hotkeys, count))
-			hotkeys_sample(&hotkeys, guard_text(keys), count, bytes, now);
+		if (!notes_pass_keys(&notes, count))
+			notes_sample_keys(&notes, guard_text(keys), count, bytes, now);
 	}
 }
 
-static uint64_t weight_of(enum hotkeys_by by, const char *key, uint64_t now)
+static uint64_t weight_of(enum hot_by by, const char *key, uint64_t now)
 {
 	uint64_t total = 0;
-	size_t n = hotkeys_copy(&hotkeys, by, now, entries, &total);
+	size_t n = notes_copy_hot(&notes, by, now, entries, &total);
 
 	for (size_t i = 0; i < n; i++) {
 		if (slice_equal(slice_of(entries[i].top.key, entries[i].top.n), slice_of(key, strlen(key))))
@@ -59,10 +51,10 @@ static void assert_about(uint64_t got, uint64_t wanted)
 TEST(each_key_counts)
 {
 	ask("a b a c", 4, 64000, 400, START);
-	assert_about(weight_of(HOTKEYS_REQUESTS, "a", START), 2000);
-	assert_about(weight_of(HOTKEYS_REQUESTS, "b", START), 1000);
-	assert_about(weight_of(HOTKEYS_REQUESTS, "c", START), 1000);
-	assert_about(weight_of(HOTKEYS_BYTES, "b", START), 1000 * 100);
+	assert_about(weight_of(HOT_BY_REQUESTS, "a", START), 2000);
+	assert_about(weight_of(HOT_BY_REQUESTS, "b", START), 1000);
+	assert_about(weight_of(HOT_BY_REQUESTS, "c", START), 1000);
+	assert_about(weight_of(HOT_BY_BYTES, "b", START), 1000 * 100);
 }
 
 /* A request of very many keys is sampled many times, and one key may have spaces. */
@@ -74,10 +66,10 @@ TEST(many_keys_and_odd_ones)
 		memcpy(keys + i, i % 8 ? "k1 " : "k22", 3);
 	for (size_t i = 3; i < sizeof(keys); i += 4)
 		keys[i] = ' ';
-	hotkeys_sample(&hotkeys, slice_of(keys, sizeof(keys)), 12800, 12800, START);
-	assert_about(weight_of(HOTKEYS_REQUESTS, "k1", START) + weight_of(HOTKEYS_REQUESTS, "k22", START), 200);
+	notes_sample_keys(&notes, slice_of(keys, sizeof(keys)), 12800, 12800, START);
+	assert_about(weight_of(HOT_BY_REQUESTS, "k1", START) + weight_of(HOT_BY_REQUESTS, "k22", START), 200);
 	ask("a b", 1, 64 * 200, 1, START);
-	assert_about(weight_of(HOTKEYS_REQUESTS, "a b", START), 200);
+	assert_about(weight_of(HOT_BY_REQUESTS, "a b", START), 200);
 }
 
 /* Yesterday's hot key leaves. The seconds are weighed alike, so the rate of a steady key stays. */
@@ -86,37 +78,36 @@ TEST(half_life)
 	uint64_t now = START, weight;
 
 	ask("old", 1, 64 * 1000, 1, now);
-	weight = weight_of(HOTKEYS_REQUESTS, "old", now);
-	ck_assert_uint_eq(weight_of(HOTKEYS_REQUESTS, "old", now + HALF - 1), weight);
-	ck_assert_uint_eq(weight_of(HOTKEYS_REQUESTS, "old", now + HALF), weight / 2);
-	ck_assert_uint_eq(weight_of(HOTKEYS_REQUESTS, "old", now + 100 * (uint64_t)HALF), 0);
-	hotkeys_reset(&hotkeys, now + 200 * (uint64_t)HALF);
+	weight = weight_of(HOT_BY_REQUESTS, "old", now);
+	ck_assert_uint_eq(weight_of(HOT_BY_REQUESTS, "old", now + HALF - 1), weight);
+	ck_assert_uint_eq(weight_of(HOT_BY_REQUESTS, "old", now + HALF), weight / 2);
+	ck_assert_uint_eq(weight_of(HOT_BY_REQUESTS, "old", now + 100 * (uint64_t)HALF), 0);
+	notes_reset(&notes, now + 200 * (uint64_t)HALF);
 	now += 200 * (uint64_t)HALF;
 	for (int second = 0; second < 1000; second++, now += 1000)
 		ask("steady", 1, 64 * 10, 1, now);
-	assert_about(
-		(uint64_t)(100 * (double)weight_of(HOTKEYS_REQUESTS, "steady", now) / hotkeys_seconds(&hotkeys, now)),
+	assert_about((uint64_t)(100 * (double)weight_of(HOT_BY_REQUESTS, "steady", now) / notes_seconds(&notes, now)),
 		100 * 10);
 }
 
 TEST(seconds)
 {
-	ck_assert_double_eq(hotkeys_seconds(&hotkeys, START), 0);
-	ck_assert_double_eq(hotkeys_seconds(&hotkeys, START + 2500), 2.5);
-	ck_assert_double_eq_tol(hotkeys_seconds(&hotkeys, START + HALF + 1000), HOTKEYS_HALF_LIFE / 2.0 + 1, 0.01);
-	ck_assert_double_eq_tol(hotkeys_seconds(&hotkeys, START + 50 * (uint64_t)HALF), HOTKEYS_HALF_LIFE, 0.1);
+	ck_assert_double_eq(notes_seconds(&notes, START), 0);
+	ck_assert_double_eq(notes_seconds(&notes, START + 2500), 2.5);
+	ck_assert_double_eq_tol(notes_seconds(&notes, START + HALF + 1000), NOTES_HALF_LIFE / 2.0 + 1, 0.01);
+	ck_assert_double_eq_tol(notes_seconds(&notes, START + 50 * (uint64_t)HALF), NOTES_HALF_LIFE, 0.1);
 }
 
 /* --- the largest sets --- */
 
 static void note(const char *key, uint64_t bytes, int64_t now)
 {
-	largest_note(&largest, slice_of(key, strlen(key)), bytes / 10, bytes, now);
+	notes_add_large(&notes, slice_of(key, strlen(key)), bytes / 10, bytes, now);
 }
 
 TEST(keeps_the_largest)
 {
-	static struct large_collection list[2 * LARGEST_ENTRIES];
+	static struct large_collection list[2 * LARGE_ENTRIES];
 	char key[8];
 	size_t n;
 
@@ -126,25 +117,25 @@ TEST(keeps_the_largest)
 	}
 	note("k99", 5000, 51);
 	note("tiny", 1, 52);
-	n = largest_copy(&largest, 60, list);
-	ck_assert_uint_eq(n, LARGEST_ENTRIES);
+	n = notes_copy_large(&notes, 60, list);
+	ck_assert_uint_eq(n, LARGE_ENTRIES);
 	memcpy(list + n, list, n * sizeof(*list));
 	for (size_t i = n; i < 2 * n; i++)
 		list[i].seen--, list[i].top.weight += 10000;
-	ck_assert_uint_eq(topk_merge(list, 2 * n, sizeof(list[0]), largest_join), n);
+	ck_assert_uint_eq(topk_merge(list, 2 * n, sizeof(list[0]), notes_join_large), n);
 	assert_bytes(slice_of(list[0].top.key, list[0].top.n), "k99");
 	ck_assert_uint_eq(list[0].top.weight, 5000);
 	ck_assert_uint_eq(list[0].members, 500);
 	for (size_t i = 1; i < n; i++)
 		ck_assert_uint_eq(list[i].top.weight, 1100 - i);
-	largest_reset(&largest);
-	ck_assert_uint_eq(largest_copy(&largest, 60, list), 0);
+	notes_reset(&notes, START);
+	ck_assert_uint_eq(notes_copy_large(&notes, 60, list), 0);
 }
 
 static bool is_listed(const char *key)
 {
-	static struct large_collection list[LARGEST_ENTRIES];
-	size_t n = largest_copy(&largest, 60, list);
+	static struct large_collection list[LARGE_ENTRIES];
+	size_t n = notes_copy_large(&notes, 60, list);
 
 	for (size_t i = 0; i < n; i++) {
 		if (slice_equal(slice_of(list[i].top.key, list[i].top.n), slice_of(key, strlen(key))))
@@ -158,7 +149,7 @@ TEST(takes_the_place_of_the_smallest)
 {
 	char key[24];
 
-	for (int i = 0; i < LARGEST_ENTRIES; i++) {
+	for (int i = 0; i < LARGE_ENTRIES; i++) {
 		sprintf(key, "%d:of-this-set", i);
 		note(key, 1000 + (uint64_t)i, 50);
 	}
@@ -170,7 +161,7 @@ TEST(takes_the_place_of_the_smallest)
 	note("9:of-this-set", 10, 51);
 	note("small", 999, 51);
 	ck_assert(is_listed("small") && !is_listed("9:of-this-set") && is_listed("1:of-this-set"));
-	largest_reset(&largest);
+	notes_reset(&notes, START);
 	note("1", 1, 52);
 	ck_assert(is_listed("1") && !is_listed("small"));
 }
@@ -178,19 +169,19 @@ TEST(takes_the_place_of_the_smallest)
 /* A set may shrink, and what is not read any more gives its place up. */
 TEST(forgets)
 {
-	static struct large_collection list[LARGEST_ENTRIES];
+	static struct large_collection list[LARGE_ENTRIES];
 	char key[8];
 
-	for (int i = 0; i < LARGEST_ENTRIES; i++) {
+	for (int i = 0; i < LARGE_ENTRIES; i++) {
 		sprintf(key, "k%d", i);
 		note(key, 1000, i);
 	}
 	note("k0", 10, 100);
-	ck_assert_uint_eq(largest_copy(&largest, 100, list), LARGEST_ENTRIES);
+	ck_assert_uint_eq(notes_copy_large(&notes, 100, list), LARGE_ENTRIES);
 	ck_assert_uint_eq(list[0].top.weight, 10);
-	ck_assert_uint_eq(largest_copy(&largest, LARGEST_FORGET + 100, list), 1);
-	note("new", 5, LARGEST_FORGET + 100);
-	ck_assert_uint_eq(largest_copy(&largest, LARGEST_FORGET + 100, list), 2);
+	ck_assert_uint_eq(notes_copy_large(&notes, LARGE_FORGET + 100, list), 1);
+	note("new", 5, LARGE_FORGET + 100);
+	ck_assert_uint_eq(notes_copy_large(&notes, LARGE_FORGET + 100, list), 2);
 }
 
 /* --- slow requests --- */
@@ -201,24 +192,24 @@ TEST(keeps_the_last)
 	uint64_t count = 0, sum = 0;
 
 	for (uint64_t i = 1; i <= 1000; i++)
-		slow_add(&slow, &(struct slow_request){ .time = i });
-	ck_assert_uint_eq(slow_copy(&slow, list, &count), SLOW_REQUESTS);
+		notes_add_slow(&notes, &(struct slow_request){ .time = i });
+	ck_assert_uint_eq(notes_copy_slow(&notes, list, &count), SLOW_REQUESTS);
 	ck_assert_uint_eq(count, 1000);
 	for (size_t i = 0; i < SLOW_REQUESTS; i++) {
 		ck_assert_uint_gt(list[i].time, 1000 - SLOW_REQUESTS);
 		sum += list[i].time;
 	}
 	ck_assert_uint_eq(sum, SLOW_REQUESTS * (1000 + 1000 - SLOW_REQUESTS + 1) / 2);
-	slow_reset(&slow);
-	ck_assert_uint_eq(slow_copy(&slow, list, &count), 0);
+	notes_reset_slow(&notes);
+	ck_assert_uint_eq(notes_copy_slow(&notes, list, &count), 0);
 }
 
 TEST(a_turn_has_room_for_as_many)
 {
 	for (int i = 0; i < SLOW_REQUESTS; i++)
-		ck_assert(slow_has_room(&slow, 7));
-	ck_assert(!slow_has_room(&slow, 7));
-	ck_assert(slow_has_room(&slow, 8));
+		ck_assert(notes_have_room(&notes, 7));
+	ck_assert(!notes_have_room(&notes, 7));
+	ck_assert(notes_have_room(&notes, 8));
 }
 
 FIXTURE(setup, teardown)

@@ -2,13 +2,13 @@
 import socket
 import time
 
+from .fill import Client
 from .peers import PATIENCE, Failed, raise_descriptors, say
 
 IDLE_CONNECTIONS = 10000
 SPARE_DESCRIPTORS = 200
 READERS = 100
 MEMBERS = 10000
-PER_LINE = 500
 ROOM = "max_connections = 20000\n"
 
 
@@ -85,11 +85,8 @@ def _ask(conn, request, end):
 
 
 def _store(server):
-    conn = _connect(server)
-    for first in range(0, MEMBERS, PER_LINE):
-        members = " ".join(f"m{i:07}xxxx" for i in range(first, first + PER_LINE))
-        _ask(conn, f"sadd slow {members}\r\n".encode(), b"STORED\r\n")
-    conn.close()
+    with Client(server) as client:
+        client.add("slow", [f"m{number:07}xxxx" for number in range(MEMBERS)])
 
 
 def _read_whole(server):

@@ -6,16 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "must.h"
 #include "util/slice.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* An assert that is never compiled away. */
-#define MUST(condition) \
-	do { \
-		if (!(condition)) \
-			abort(); \
-	} while (0)
 
 /* Takes a byte, 0 when none is left. */
 static inline uint8_t input_byte(struct slice *in)

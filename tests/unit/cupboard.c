@@ -3,15 +3,9 @@
 #include <stdlib.h>
 
 #include "collection/text/fences.h"
+#include "must.h"
 #include "util/check.h"
 #include "util/random.h"
-
-/* Never compiled away. */
-#define MUST(condition) \
-	do { \
-		if (!(condition)) \
-			abort(); \
-	} while (0)
 
 void cupboard_free(struct cupboard *c)
 {

@@ -3,14 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "must.h"
 #include "util/check.h"
-
-/* Never compiled away. */
-#define MUST(condition) \
-	do { \
-		if (!(condition)) \
-			abort(); \
-	} while (0)
 
 void list_model_init(struct list_model *m, size_t base_size, size_t segment_size)
 {

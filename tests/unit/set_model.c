@@ -2,14 +2,8 @@
 
 #include <stdlib.h>
 
+#include "must.h"
 #include "util/random.h"
-
-/* Never compiled away. */
-#define MUST(condition) \
-	do { \
-		if (!(condition)) \
-			abort(); \
-	} while (0)
 
 static uint64_t below(struct set_model *m, uint64_t n)
 {

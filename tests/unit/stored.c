@@ -1,17 +1,10 @@
 #include "stored.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "collection/text/fences.h"
+#include "must.h"
 #include "util/check.h"
-
-/* Never compiled away. */
-#define MUST(condition) \
-	do { \
-		if (!(condition)) \
-			abort(); \
-	} while (0)
 
 static const char letters[] = { [CALL_GET] = 'G',
 	[CALL_GAT] = 'H',

@@ -49,6 +49,7 @@ static void holds(const char *base)
 
 static void ends_with(enum outcome_status expected)
 {
+	server_answer_all(&server);
 	ck_assert_uint_eq(ended, 1);
 	ck_assert_int_eq(status, expected);
 	ck_assert_uint_eq(fake_waiting(&fake), 0);
@@ -80,13 +81,11 @@ TEST(head)
 {
 	put("+a +b +c ");
 	begin_head("+a +b ", "+ab ");
-	server_answer_all(&server);
 	ends_with(OUTCOME_DONE);
 	holds("+ab +c ");
 	ck_assert_int_eq(rewrite.cas.ttl, 100);
 	/* The whole of it, and nothing instead. */
 	begin_head("+ab +c ", "");
-	server_answer_all(&server);
 	ends_with(OUTCOME_DONE);
 	holds("");
 	ck_assert_uint_eq(lanes.stats.conflicts, 0);
@@ -102,13 +101,11 @@ TEST(head_that_was_read)
 	put("+a +b ");
 	read.cas = server_find(&server, SLICE("k"))->cas;
 	base_rewrite_head(&rewrite, &lane, SLICE("+a +b "), SLICE("+ab "), &read, after);
-	server_answer_all(&server);
 	ends_with(OUTCOME_DONE);
 	holds("+ab ");
 	ck_assert_uint_eq(fake.count, 2);
 	put("+a +b +c ");
 	base_rewrite_head(&rewrite, &lane, SLICE("+a +b "), SLICE("+ab "), &read, after);
-	server_answer_all(&server);
 	ends_with(OUTCOME_DONE);
 	holds("+ab +c ");
 	ck_assert_uint_eq(fake.count, 2 + 2 + 1 + 2);
@@ -119,7 +116,6 @@ TEST(head_that_is_gone)
 {
 	put("+x +a +b ");
 	begin_head("+a +b ", "+ab ");
-	server_answer_all(&server);
 	ends_with(OUTCOME_BUSY);
 	holds("+x +a +b ");
 	ck_assert_uint_eq(casses(), 0);
@@ -133,18 +129,15 @@ TEST(part_anywhere)
 {
 	put("+x " BLOCK "+a +b +c ");
 	begin_part(BLOCK "+a +b ", "@list ");
-	server_answer_all(&server);
 	ends_with(OUTCOME_DONE);
 	holds("+x @list +c ");
 	put("+x +a +b +y ");
 	begin_part("+a +b ", "+ab ");
-	server_answer_all(&server);
 	ends_with(OUTCOME_DONE);
 	holds("+x +ab +y ");
 	/* At the end, and whole tokens only. */
 	put("+x+a +a ");
 	begin_part("+a ", "+b ");
-	server_answer_all(&server);
 	ends_with(OUTCOME_DONE);
 	holds("+x+a +b ");
 }
@@ -156,7 +149,6 @@ TEST(part_that_is_gone)
 	for (size_t i = 0; i < sizeof(bases) / sizeof(bases[0]); i++) {
 		put(bases[i]);
 		begin_part("+a +b ", "+ab ");
-		server_answer_all(&server);
 		ends_with(OUTCOME_BUSY);
 		holds(bases[i]);
 	}
@@ -171,7 +163,6 @@ TEST(part_without_a_block)
 	for (size_t i = 0; i < sizeof(bases) / sizeof(bases[0]); i++) {
 		put(bases[i]);
 		begin_part("+a +b ", "@list @lBBBBBBBBBBB.2.1 ");
-		server_answer_all(&server);
 		ends_with(OUTCOME_BUSY);
 		holds(bases[i]);
 	}
@@ -238,13 +229,11 @@ TEST(unknown_time_to_live)
 TEST(missing)
 {
 	begin_head("+a +b ", "+ab ");
-	server_answer_all(&server);
 	ends_with(OUTCOME_MISSING);
 	put("+a +b ");
 	begin_head("+a +b ", "+ab ");
 	server_answer_one(&server);
 	server_find(&server, SLICE("k"))->used = false;
-	server_answer_all(&server);
 	ends_with(OUTCOME_MISSING);
 	ck_assert_uint_eq(lanes.stats.conflicts, 0);
 }
@@ -285,7 +274,6 @@ TEST(commit)
 	lanes_submit(fake.host.lanes, &op);
 	server_answer_one(&server);
 	server_find(&server, SLICE("k"))->expires = 100;
-	server_answer_all(&server);
 	ends_with(OUTCOME_DONE);
 	holds("+ab +c ");
 	ck_assert_int_eq(committed_ttl, 100);

@@ -257,8 +257,7 @@ TEST(suspected_for_the_last_time)
 	merged = cupboard_log_run(&cupboard, "+a +b +c +d ", 5);
 	put(&merged, 1);
 	lose(0);
-	server_answer_all(&server);
-	client_is_told("104\r\n");
+	hears("104\r\n");
 	ck_assert_ptr_nonnull(server_find(&server, SLICE("k")));
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->incomplete_sets, 0);
 }

@@ -38,10 +38,16 @@ static void ends_with(enum result_status status, int64_t ttl)
 #define CAS(exptime) "connection 3: cas k 7 " #exptime " 5 9\r\nvalue\r\n"
 #define STORED "STORED\r\n"
 
-TEST(is_stored)
+/* The same of an item with 100 seconds left, up to its CAS. */
+static void replaces(void)
 {
 	replace(100, 100);
 	server_is_asked(LOOK_AT_TTL CAS(100));
+}
+
+TEST(is_stored)
+{
+	replaces();
 	server_answers(TTL(100) STORED);
 	ends_with(RESULT_DONE, 100);
 	replace(TTL_NEVER, 0);
@@ -53,26 +59,22 @@ TEST(is_stored)
 /* After a lost CAS nothing is touched: the item is the other writer's. */
 TEST(is_lost)
 {
-	replace(100, 100);
-	server_is_asked(LOOK_AT_TTL CAS(100));
+	replaces();
 	server_answers(TTL(500) "EXISTS\r\n");
 	ends_with(RESULT_EXISTS, 100);
-	replace(100, 100);
-	server_is_asked(LOOK_AT_TTL CAS(100));
+	replaces();
 	server_answers("EN\r\nNOT_FOUND\r\n");
 	ends_with(RESULT_MISS, 100);
 }
 
 TEST(fails)
 {
-	replace(100, 100);
-	server_is_asked(LOOK_AT_TTL CAS(100));
+	replaces();
 	server_answers(TTL(500));
 	fake_fail(&fake, RESULT_TIMED_OUT);
 	ends_with(RESULT_TIMED_OUT, 100);
 	ck_assert_str_eq(got.server, "mc:11211");
-	replace(100, 100);
-	server_is_asked(LOOK_AT_TTL CAS(100));
+	replaces();
 	server_answers(TTL(500) "SERVER_ERROR out of memory storing object\r\n");
 	ends_with(RESULT_REFUSED, 100);
 }
@@ -120,8 +122,7 @@ TEST(refused_before_the_look)
 {
 	const struct result too_large = { .status = RESULT_TOO_LARGE, .server = "mc:11211" };
 
-	replace(100, 100);
-	server_is_asked(LOOK_AT_TTL CAS(100));
+	replaces();
 	fake_result(&fake, fake_oldest(&fake) + 1, &too_large);
 	ck_assert_uint_eq(ended, 0);
 	server_answers(TTL(100));
@@ -130,22 +131,19 @@ TEST(refused_before_the_look)
 
 TEST(a_touch_is_kept)
 {
-	replace(100, 100);
-	server_is_asked(LOOK_AT_TTL CAS(100));
+	replaces();
 	server_answers(TTL(500) STORED);
 	server_is_asked("touch k 500\r\n");
 	ck_assert_uint_eq(ended, 0);
 	server_answers("TOUCHED\r\n");
 	ends_with(RESULT_DONE, 500);
-	replace(100, 100);
-	server_is_asked(LOOK_AT_TTL CAS(100));
+	replaces();
 	server_answers(TTL(-1) STORED);
 	server_is_asked("touch k 0\r\n");
 	server_answers("TOUCHED\r\n");
 	ends_with(RESULT_DONE, TTL_NEVER);
 	/* A date: 40 days. The server's first reply does not say what time it is. */
-	replace(100, 100);
-	server_is_asked(LOOK_AT_TTL CAS(100));
+	replaces();
 	server_answers(TTL(3456000) STORED);
 	server_is_asked("stats \r\n");
 	server_answers("END\r\n");
@@ -159,15 +157,13 @@ TEST(a_touch_is_kept)
 /* The write is done, whatever becomes of the touch behind it. */
 TEST(a_touch_that_fails)
 {
-	replace(100, 100);
-	server_is_asked(LOOK_AT_TTL CAS(100));
+	replaces();
 	server_answers(TTL(500) STORED);
 	server_is_asked("touch k 500\r\n");
 	fake_fail(&fake, RESULT_LOST);
 	ends_with(RESULT_DONE, 500);
 	ck_assert_str_eq(got.server, "mc:11211");
-	replace(100, 100);
-	server_is_asked(LOOK_AT_TTL CAS(100));
+	replaces();
 	server_answers(TTL(500) STORED);
 	server_is_asked("touch k 500\r\n");
 	server_answers("NOT_FOUND\r\n");
@@ -180,8 +176,7 @@ TEST(a_look_that_says_nothing)
 	static const char *const looks[] = { "EN\r\n", "HD kk f7 t0\r\n", "SERVER_ERROR out of memory\r\n" };
 
 	for (size_t i = 0; i < sizeof(looks) / sizeof(looks[0]); i++) {
-		replace(100, 100);
-		server_is_asked(LOOK_AT_TTL CAS(100));
+		replaces();
 		server_answers(looks[i]);
 		server_answers(STORED);
 		ends_with(RESULT_DONE, 100);

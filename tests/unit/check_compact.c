@@ -23,6 +23,14 @@ static void compacts(const char *reply)
 #define MANY "+m01 +m02 +m03 +m04 +m05 +m06 +m07 +m08 +m09 +m10 +m11 +m12 +m13 +m14 "
 #define MANY_SORTED "+m01 +m02 +m03 +m04 +m05 +m06 +m07 +m08 +m09 +m10 +m11 +m12 +m13 +m14"
 
+/* A compaction of these has written its run. */
+static void comes_to_the_commit(void)
+{
+	put(MANY);
+	client_asks("scompact k\r\n");
+	(void)comes_to(CALL_CAS);
+}
+
 /* --- what is written --- */
 
 TEST(folding)
@@ -46,8 +54,7 @@ TEST(spilling)
 	makes("Ga");
 	server_answer_one(&server);
 	makes("GC");
-	server_answer_all(&server);
-	client_is_told("OK\r\n");
+	hears("OK\r\n");
 	/* Under it there is nothing that a removal could be of. */
 	stores("@[" MANY_SORTED "] ");
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->spills, 1);
@@ -68,8 +75,7 @@ TEST(spilling_much)
 	server_answer_one(&server);
 	makes("Gaaaaa");
 	ck_assert(slice_starts(fake.calls[fake.count - 1].call.key, SLICE("k.i")));
-	server_answer_all(&server);
-	client_is_told("OK\r\n");
+	hears("OK\r\n");
 	ck_assert_uint_eq(server_items(&server, "k."), 5);
 	ck_assert(strncmp(stored_show(&server), "@[+member-0 +member-11 ", 20) == 0);
 	buf_free(&log);
@@ -124,12 +130,9 @@ TEST(head)
 /* What was appended meanwhile stays behind what is rewritten. */
 TEST(another_appends)
 {
-	put(MANY);
-	client_asks("scompact k\r\n");
-	(void)comes_to(CALL_CAS);
+	comes_to_the_commit();
 	put(MANY "+new -m01 ");
-	server_answer_all(&server);
-	client_is_told("OK\r\n");
+	hears("OK\r\n");
 	stores("@[" MANY_SORTED "] +new -m01 ");
 	ck_assert_uint_eq(server_items(&server, "k."), 1);
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->conflicts, 1);
@@ -138,28 +141,19 @@ TEST(another_appends)
 /* It is another set by now: what was written is deleted, and that set is compacted. */
 TEST(another_replaces)
 {
-	put(MANY);
-	client_asks("scompact k\r\n");
-	(void)comes_to(CALL_CAS);
+	comes_to_the_commit();
 	put("+other ");
-	server_answer_all(&server);
-	client_is_told("OK\r\n");
+	hears("OK\r\n");
 	stores("+other ");
 	ck_assert_uint_eq(server_items(&server, "k."), 0);
 	/* It is gone, or something came in front of it. */
-	put(MANY);
-	client_asks("scompact k\r\n");
-	(void)comes_to(CALL_CAS);
+	comes_to_the_commit();
 	server_find(&server, SLICE("k"))->used = false;
-	server_answer_all(&server);
-	client_is_told("NOT_FOUND\r\n");
+	hears("NOT_FOUND\r\n");
 	ck_assert_uint_eq(server_items(&server, ""), 0);
-	put(MANY);
-	client_asks("scompact k\r\n");
-	(void)comes_to(CALL_CAS);
+	comes_to_the_commit();
 	put("+a " MANY);
-	server_answer_all(&server);
-	client_is_told("OK\r\n");
+	hears("OK\r\n");
 	ck_assert_uint_eq(server_items(&server, "k."), 1);
 }
 
@@ -187,12 +181,9 @@ TEST(others_win_every_race)
 /* To leave items behind is harmless, to delete what is referred to is not. */
 TEST(nobody_knows)
 {
-	put(MANY);
-	client_asks("scompact k\r\n");
-	(void)comes_to(CALL_CAS);
+	comes_to_the_commit();
 	fake_fail(&fake, RESULT_TIMED_OUT);
-	server_answer_all(&server);
-	client_is_told("SERVER_ERROR upstream mc:11211 timed out, outcome unknown\r\n");
+	hears("SERVER_ERROR upstream mc:11211 timed out, outcome unknown\r\n");
 	ck_assert_uint_eq(server_items(&server, "k."), 1);
 }
 
@@ -201,12 +192,9 @@ TEST(everybody_knows)
 	static const struct result refusal = { .status = RESULT_REFUSED,
 		.line = { "SERVER_ERROR out of memory storing object", 41 } };
 
-	put(MANY);
-	client_asks("scompact k\r\n");
-	(void)comes_to(CALL_CAS);
+	comes_to_the_commit();
 	fake_result(&fake, fake_oldest(&fake), &refusal);
-	server_answer_all(&server);
-	client_is_told("SERVER_ERROR out of memory storing object\r\n");
+	hears("SERVER_ERROR out of memory storing object\r\n");
 	ck_assert_uint_eq(server_items(&server, "k."), 0);
 	stores(MANY);
 }
@@ -220,8 +208,7 @@ TEST(write_fails)
 	server_answer_one(&server);
 	fake_fail(&fake, RESULT_LOST);
 	client_hears_nothing();
-	server_answer_all(&server);
-	client_is_told("SERVER_ERROR upstream mc:11211 connection lost, outcome unknown\r\n");
+	hears("SERVER_ERROR upstream mc:11211 connection lost, outcome unknown\r\n");
 	stores("+q @[+a +b +c] +x ");
 	ck_assert_uint_eq(server_items(&server, "k."), 1);
 }
@@ -251,8 +238,7 @@ TEST(what_is_kept)
 	item->flags = 7;
 	client_asks("scompact k\r\n");
 	ck_assert_int_eq(comes_to(CALL_ADD)->exptime, 500);
-	server_answer_all(&server);
-	client_is_told("OK\r\n");
+	hears("OK\r\n");
 	stores("@[" MANY_SORTED "] ");
 	ck_assert(item->expires == 500 && item->flags == 7);
 }
@@ -269,8 +255,7 @@ TEST(touched_meanwhile)
 	(void)comes_to(CALL_CAS);
 	item->expires = 900;
 	item->cas++;
-	server_answer_all(&server);
-	client_is_told("OK\r\n");
+	hears("OK\r\n");
 	ck_assert_uint_eq(server_expiring(&server, 900), 2);
 }
 

@@ -40,8 +40,7 @@ TEST(all_in_one)
 	server_answer_one(&server);
 	makes("ggg");
 	(void)comes_to(CALL_ADD);
-	server_answer_all(&server);
-	client_is_told("OK\r\n");
+	hears("OK\r\n");
 	stores("@[+a +b +d +e +f +g] ");
 	/* Nothing of what there was is left: two indexes, six tables. */
 	ck_assert_uint_eq(server_items(&server, "k."), 1);
@@ -68,8 +67,7 @@ TEST(nobody_waits_for_it)
 	/* Its replies have to wait for that to the first command; the calls did not. */
 	stores("@[+a +b] @[-b +f] +x ");
 	makes("GggGaPGgg");
-	server_answer_all(&server);
-	client_is_told("OK\r\nSTORED\r\nVALUE k 0 5\r\na f x\r\nEND\r\n");
+	hears("OK\r\nSTORED\r\nVALUE k 0 5\r\na f x\r\nEND\r\n");
 	stores("@[+a +f +x] ");
 }
 
@@ -194,8 +192,7 @@ TEST(touched_meanwhile)
 	ck_assert_int_eq(comes_to(CALL_ADD)->exptime, 500);
 	server_answer_one(&server);
 	server_find(&server, SLICE("k"))->expires = 900;
-	server_answer_all(&server);
-	client_is_told("OK\r\n");
+	hears("OK\r\n");
 	stores("@[+a +f] ");
 	ck_assert_uint_eq(server_expiring(&server, 900), server_items(&server, ""));
 }
@@ -212,8 +209,7 @@ TEST(others_add)
 	/* To the log, and another proxy has spilled. */
 	more[0] = runs[0], more[1] = runs[1], more[2] = run_of("-a +q ", 9);
 	put(more, 3, "+new ");
-	server_answer_all(&server);
-	client_is_told("OK\r\n");
+	hears("OK\r\n");
 	asks_and_hears("smembers k\r\n", "VALUE k 0 7\r\nf new q\r\nEND\r\n");
 	ck_assert_uint_ge(merges(), 1);
 }
@@ -228,8 +224,7 @@ static void comes_between(
 	client_asks("scompact k\r\n");
 	(void)comes_to(CALL_ADD);
 	stored_put(&server, &cupboard, head, count ? runs : two, count ? count : 2, log);
-	server_answer_all(&server);
-	client_is_told("OK\r\n");
+	hears("OK\r\n");
 	asks_and_hears("smembers k\r\n", members);
 }
 

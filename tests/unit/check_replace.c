@@ -41,8 +41,7 @@ TEST(a_large_one_is_written_first)
 	makes("G");
 	server_answer_one(&server);
 	makes("A");
-	server_answer_all(&server);
-	client_is_told("STORED\r\n");
+	hears("STORED\r\n");
 	stores(MANY_STORED);
 }
 
@@ -78,8 +77,7 @@ TEST(others_come_between)
 	server_answer_one(&server);
 	/* It is gone. */
 	server_find(&server, SLICE("k"))->used = false;
-	server_answer_all(&server);
-	client_is_told("STORED\r\n");
+	hears("STORED\r\n");
 	/* Nobody can reach what it was made of, once it is known to be gone. */
 	makes("CGCGAgddd");
 	stores(MANY_STORED);
@@ -108,30 +106,26 @@ TEST(failures)
 	client_asks("sset k " MANY "\r\n");
 	server_answer_one(&server);
 	fake_fail(&fake, RESULT_TIMED_OUT);
-	server_answer_all(&server);
-	client_is_told("SERVER_ERROR upstream mc:11211 timed out, outcome unknown\r\n");
+	hears("SERVER_ERROR upstream mc:11211 timed out, outcome unknown\r\n");
 	stores("@[+a +b|+c] +x ");
 	ck_assert_uint_eq(server_items(&server, "k."), 3);
 	/* Whether it refers to what was written nobody knows. */
 	client_asks("sset k " MANY "\r\n");
 	(void)comes_to(CALL_CAS);
 	fake_fail(&fake, RESULT_LOST);
-	server_answer_all(&server);
-	client_is_told("SERVER_ERROR upstream mc:11211 connection lost, outcome unknown\r\n");
+	hears("SERVER_ERROR upstream mc:11211 connection lost, outcome unknown\r\n");
 	stores("@[+a +b|+c] +x ");
 	ck_assert_uint_eq(server_items(&server, "k."), 6);
 	/* It was not even sent. */
 	client_asks("sset k " MANY "\r\n");
 	(void)comes_to(CALL_CAS);
 	fake_fail(&fake, RESULT_UNAVAILABLE);
-	server_answer_all(&server);
-	client_is_told("SERVER_ERROR upstream mc:11211 unavailable\r\n");
+	hears("SERVER_ERROR upstream mc:11211 unavailable\r\n");
 	ck_assert_uint_eq(server_items(&server, "k."), 6);
 	client_asks("sset k " MANY "\r\n");
 	(void)comes_to(CALL_GET);
 	fake_fail(&fake, RESULT_UNAVAILABLE);
-	server_answer_all(&server);
-	client_is_told("SERVER_ERROR upstream mc:11211 unavailable\r\n");
+	hears("SERVER_ERROR upstream mc:11211 unavailable\r\n");
 	ck_assert_uint_eq(server_items(&server, "k."), 6);
 }
 
@@ -167,8 +161,7 @@ TEST(touching_what_changes)
 	(void)comes_to(CALL_GAT);
 	other = cupboard_log_run(&cupboard, "+p +q ", 9);
 	stored_put(&server, &cupboard, "", &other, 1, "");
-	server_answer_all(&server);
-	client_is_told("TOUCHED\r\n");
+	hears("TOUCHED\r\n");
 	makes("GgtttHt");
 	snprintf(key, sizeof(key), "k.%.*s", OPLOG_ID, other.id.p);
 	ck_assert_int_eq(server_find(&server, SLICE("k"))->expires, 100);
@@ -182,8 +175,7 @@ TEST(touching_fails)
 	client_asks("touch k 100\r\n");
 	(void)comes_to(CALL_TOUCH);
 	fake_fail(&fake, RESULT_UNAVAILABLE);
-	server_answer_all(&server);
-	client_is_told("SERVER_ERROR upstream mc:11211 unavailable\r\n");
+	hears("SERVER_ERROR upstream mc:11211 unavailable\r\n");
 	ck_assert_int_eq(server_find(&server, SLICE("k"))->expires, 0);
 	/* What cannot be read cannot be touched with its items. */
 	server_put(&server, SLICE("k"), SLICE("@set.2 what"));
@@ -256,8 +248,7 @@ TEST(popping_loses)
 	client_asks("spop k 1\r\n");
 	(void)comes_to(CALL_CAS);
 	put("-a -c ");
-	server_answer_all(&server);
-	client_is_told("VALUE k 0 1\r\nb\r\nEND\r\n");
+	hears("VALUE k 0 1\r\nb\r\nEND\r\n");
 	stores("@[+a +b|+c] -a -c -b ");
 	asks_and_hears("spop k 3\r\n", "END\r\n");
 	stores("@[+a +b|+c] -a -c -b ");

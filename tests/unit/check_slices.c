@@ -53,8 +53,7 @@ TEST(all_members)
 	ck_assert_uint_eq(pauses("smembers k\r\n"), 0);
 	/* It is made once for all who wait for it. */
 	client_asks("sadd k user-0019999\r\n");
-	server_answer_all(&server);
-	client_is_told("STORED\r\n");
+	hears("STORED\r\n");
 	ck_assert_uint_le(pauses("smembers k\r\n"), slices + 1);
 }
 
@@ -67,8 +66,7 @@ TEST(one_for_all)
 	const char *at;
 
 	client_asks("sadd k user-0019999\r\n");
-	server_answer_all(&server);
-	client_is_told("STORED\r\n");
+	hears("STORED\r\n");
 	for (int i = 0; i < READERS; i++)
 		asks(&fake, "smembers k\r\n");
 	while (n) {

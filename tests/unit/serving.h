@@ -24,11 +24,17 @@ static inline void serving_teardown(void)
 	fake_teardown();
 }
 
+/* The client is told this when all calls are answered. */
+static inline void hears(const char *reply)
+{
+	server_answer_all(&server);
+	client_is_told(reply);
+}
+
 static inline void asks_and_hears(const char *request, const char *reply)
 {
 	client_asks(request);
-	server_answer_all(&server);
-	client_is_told(reply);
+	hears(reply);
 }
 
 /* Answers what comes before the next call of that kind, on a base or, with `item`, on an item beside one. */

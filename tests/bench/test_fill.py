@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from rig import fill
 from rig.background import BaseSize
 from rig.peers import Failed
-from test_loadgen import Fake, record
+from test_loadgen import Scripted, record
 
 
 class Members(unittest.TestCase):
@@ -25,27 +25,27 @@ class Members(unittest.TestCase):
 class Clients(unittest.TestCase):
     def test_all_are_added(self):
         lines, members = [], fill.in_order(1, 20 * fill.PER_LINE + 1)
-        with fill.Client(Fake(record(lines, lambda *_: b"STORED\r\n"))) as client:
+        with fill.Client(Scripted(record(lines, lambda *_: b"STORED\r\n"))) as client:
             client.add("k", members)
         self.assertEqual([member for line in lines for member in line.split()[2:]], members)
         self.assertEqual({tuple(line.split()[:2]) for line in lines}, {("sadd", "k")})
 
     def test_what_is_not_added_is_noticed(self):
         answers = [b"STORED\r\n", b"SERVER_ERROR busy\r\n"]
-        with fill.Client(Fake(lambda number, _: answers[number % 2])) as client:
+        with fill.Client(Scripted(lambda number, _: answers[number % 2])) as client:
             self.assertRaises(Failed, client.add, "k", fill.in_order(1, 2 * fill.PER_LINE))
 
     def test_compaction_is_waited_for(self):
         answers = [b"SERVER_ERROR busy\r\n", b"OK\r\n", b"NOT_FOUND\r\n"]
-        with fill.Client(Fake(lambda number, _: answers[number])) as client:
+        with fill.Client(Scripted(lambda number, _: answers[number])) as client:
             client.compact("k")
             self.assertRaises(Failed, client.compact, "k")
 
     def test_bytes_stored(self):
-        with fill.Client(Fake(lambda *_: b"STAT version 1.6 x\r\nSTAT bytes 77\r\nEND\r\n")) as client:
+        with fill.Client(Scripted(lambda *_: b"STAT version 1.6 x\r\nSTAT bytes 77\r\nEND\r\n")) as client:
             self.assertEqual(client.stored(), 77)
         text = b"# Memory\r\nused_memory:4711\r\nused_memory_human:4K\r\n"
-        redis = Fake(lambda *_: b"$%d\r\n%s\r\n" % (len(text), text))
+        redis = Scripted(lambda *_: b"$%d\r\n%s\r\n" % (len(text), text))
         redis.proto = "resp"
         with fill.Client(redis) as client:
             self.assertEqual([client.stored(), client.stored()], [4711, 4711])
@@ -77,21 +77,21 @@ class Memcached:
 class Watching(unittest.TestCase):
     def test_the_meter_leaves_itself_out(self):
         for asked in (0, 1, 3):
-            with fill.Meter(Fake(Memcached().answer)) as meter:
+            with fill.Meter(Scripted(Memcached().answer)) as meter:
                 for _ in range(asked):
                     meter.client.ask("mg k s")
                 self.assertEqual(meter.read(), (asked * len("mg k s\r\nHD s0\r\n"), asked))
 
     def test_the_largest_base(self):
         seen, sizes = [], [10, 500, 7]
-        memcached = Fake(record(seen, lambda number, _: b"HD s%d\r\n" % sizes[number] if number < 3 else b"EN\r\n"))
+        memcached = Scripted(record(seen, lambda number, _: b"HD s%d\r\n" % sizes[number] if number < 3 else b"EN\r\n"))
         with BaseSize(SimpleNamespace(behind=memcached)) as watching:
             while len(seen) < 5:
                 watching.join(0.01)
         self.assertEqual((watching.found(), set(seen)), ({"base_bytes": 500}, {"mg k0000000 s"}))
 
     def test_a_base_that_cannot_be_asked_for(self):
-        memcached = Fake(lambda *_: b"ERROR\r\n")
+        memcached = Scripted(lambda *_: b"ERROR\r\n")
         with self.assertRaises(Failed), BaseSize(SimpleNamespace(behind=memcached)) as watching:
             watching.join()
 

@@ -4,7 +4,7 @@ import unittest
 
 from rig.flood import KINDS, Flood
 from rig.peers import PATIENCE, Failed
-from test_loadgen import Fake
+from test_loadgen import Scripted
 
 KIND = "counters"
 REPLY = b"2020010100 7\r\nEND\r\n"
@@ -50,28 +50,28 @@ class Floods(unittest.TestCase):
     def test_replies_are_counted(self):
         counters = Counters(REPLY, REPLY, REPLY)
         window = KINDS[KIND].in_flight
-        with Flood(KIND, Fake(counters.answer)) as flood:
+        with Flood(KIND, Scripted(counters.answer)) as flood:
             wait_for(flood, lambda: flood.taken == 3 * len(REPLY) and counters.seen >= 1 + 3 + window)
         self.assertEqual((flood.found(), counters.seen), ({"beside": 3}, 1 + 3 + window))
 
     def test_an_error_is_noticed(self):
         counters = Counters(REPLY, b"SERVER_ERROR busy\r\n")
-        with self.assertRaisesRegex(Failed, "busy"), Flood(KIND, Fake(counters.answer)) as flood:
+        with self.assertRaisesRegex(Failed, "busy"), Flood(KIND, Scripted(counters.answer)) as flood:
             wait_for(flood, lambda: False)
 
     def test_an_error_at_once(self):
         counters = Counters()
         counters.replies = [b"SERVER_ERROR down\r\n"]
-        flood = Flood(KIND, Fake(counters.answer))
+        flood = Flood(KIND, Scripted(counters.answer))
         self.assertRaisesRegex(Failed, "down", flood.__enter__)
 
     def test_a_flood_that_got_nothing(self):
         counters = Counters()
-        with self.assertRaisesRegex(Failed, "not one reply"), Flood(KIND, Fake(counters.answer)) as flood:
+        with self.assertRaisesRegex(Failed, "not one reply"), Flood(KIND, Scripted(counters.answer)) as flood:
             wait_for(flood, lambda: counters.seen == 1 + KINDS[KIND].in_flight)
 
     def test_who_hangs_up(self):
-        with self.assertRaises(Failed), Flood(KIND, Fake(Hanging().answer)) as flood:
+        with self.assertRaises(Failed), Flood(KIND, Scripted(Hanging().answer)) as flood:
             wait_for(flood, lambda: False)
 
 

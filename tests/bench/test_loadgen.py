@@ -13,11 +13,11 @@ LOADGEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../build/
 LIMIT = 60
 
 
-class Fake(threading.Thread):
+class Scripted(threading.Thread):
     """Serves one connection: each line is a request, answer(number, line) its reply."""
 
     def __init__(self, answer):
-        super().__init__(name="fake", daemon=True)
+        super().__init__(name="scripted", daemon=True)
         self.proto = "memcache"
         self.answer, self.listener = answer, socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
@@ -33,11 +33,11 @@ class Fake(threading.Thread):
                 pass  # the generator has seen enough
 
 
-def load(answer, *options, fake=Fake):
-    fake = fake(answer)
-    ran = subprocess.run([LOADGEN, "--port", str(fake.port), "--conns", "1", "--warmup", "0", "--json", *options],
+def load(answer, *options, server=Scripted):
+    server = server(answer)
+    ran = subprocess.run([LOADGEN, "--port", str(server.port), "--conns", "1", "--warmup", "0", "--json", *options],
                          capture_output=True, text=True, timeout=LIMIT, check=False)
-    fake.listener.close()
+    server.listener.close()
     return ran
 
 
@@ -130,7 +130,7 @@ class Replies(unittest.TestCase):
             self.assertEqual(ran.returncode, status, ran.stderr)
 
 
-class BinaryFake(Fake):
+class BinaryScripted(Scripted):
     """The same for requests of the binary protocol: each is a get of a key of 8 bytes."""
 
     def run(self):
@@ -145,7 +145,7 @@ class BinaryFake(Fake):
 
 class Binary(unittest.TestCase):
     def load(self, answer):
-        return load(answer, "--op", "get-binary", "--requests", "50", fake=BinaryFake)
+        return load(answer, "--op", "get-binary", "--requests", "50", server=BinaryScripted)
 
     @staticmethod
     def response(status, extras, value):
@@ -210,12 +210,12 @@ class Mixes(unittest.TestCase):
 class Ports(unittest.TestCase):
     def test_connections_take_turns(self):
         lines = [], []
-        fakes = [Fake(record(kept, lambda *_: b"END\r\n")) for kept in lines]
-        ports = ",".join(str(fake.port) for fake in fakes)
+        servers = [Scripted(record(kept, lambda *_: b"END\r\n")) for kept in lines]
+        ports = ",".join(str(server.port) for server in servers)
         subprocess.run([LOADGEN, "--port", ports, "--conns", "2", "--requests", "20"], capture_output=True,
                        timeout=LIMIT, check=True)
-        for fake in fakes:
-            fake.listener.close()
+        for server in servers:
+            server.listener.close()
         self.assertEqual([len(kept) for kept in lines], [10, 10])
 
     def test_bad(self):

@@ -1,7 +1,7 @@
 """A test of what the daemon holds: one server, one setlistd, and a connection that watches it."""
 import threading
 
-import fake
+import scripted
 from case import WireTest
 from harness import PATIENCE, wait_until
 from stored import stats
@@ -15,8 +15,8 @@ class BoundsTest(WireTest):
         self.watcher = self.connect(self.proxy)
         self.assertEqual(self.watcher.ask("mn"), "MN")
 
-    def serve_fake(self, config=""):
-        self.server = fake.FakeServer()
+    def serve_scripted(self, config=""):
+        self.server = scripted.ScriptedServer()
         self.addCleanup(self.server.stop)
         self.proxy = self.setlistd([self.server], config=config)
         self.watcher = self.connect(self.proxy)
@@ -26,7 +26,7 @@ class BoundsTest(WireTest):
         """The server answers a request for this key once the event is set."""
         event = threading.Event()
         self.addCleanup(event.set)
-        self.server.faults[key.encode()] = fake.held(event)
+        self.server.faults[key.encode()] = scripted.held(event)
         return event
 
     def deaf(self):

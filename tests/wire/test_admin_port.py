@@ -11,7 +11,7 @@ import unittest
 
 from case import WireTest
 from harness import HOST, OPTIONS, PATIENCE, accepts, backlog, free_port, wait_until
-from fake import FakeServer
+from scripted import ScriptedServer
 from wire import Conn
 
 MUCH = 4 << 20  # bytes: more than the kernel moves from one side to the other at once
@@ -235,7 +235,7 @@ class Readiness(AdminCase):
         wait_until("ready", PATIENCE, lambda: self.get("/readyz")[0] == 200)
 
     def test_not_ready_before_the_servers_were_tried(self):
-        server = FakeServer(mute=True)
+        server = ScriptedServer(mute=True)
         self.addCleanup(server.stop)
         self.admin = free_port()
         self.setlistd([server.name], "-a", f"{HOST}:{self.admin}", tcp=False)

@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 
-import fake
+import scripted
 from case_bounds import BoundsTest
 from harness import EVENLY, HOST, PATIENCE, accepts, wait_until
 from stored import stats
@@ -19,7 +19,7 @@ class Window(BoundsTest):
     """How many requests whose values may be large are under way."""
 
     def under_way(self, prelude, replies):
-        self.serve_fake()
+        self.serve_scripted()
         held = self.hold("key-1")
         conn = self.connect(self.proxy)
         conn.send(prelude)
@@ -30,7 +30,7 @@ class Window(BoundsTest):
         asked = int(stats(self.watcher)["cmd_get"]) - prelude.count(b"get") - 1
         held.set()
         for _ in range(1024):
-            self.assertEqual(conn.read_values()[0]["key-1"][1], fake.value_of(b"key-1"))
+            self.assertEqual(conn.read_values()[0]["key-1"][1], scripted.value_of(b"key-1"))
         return asked
 
     def test_at_first(self):
@@ -47,8 +47,8 @@ class Window(BoundsTest):
 
     def test_one_large_value_closes_it(self):
         """Two hundred small ones open it, of those that are under way then one is large."""
-        self.serve_fake()
-        self.server.faults[b"key-big"] = fake.raw(b"VA 1000000 k{key} f0\r\n" + b"x" * 1000000 + b"\r\n")
+        self.serve_scripted()
+        self.server.faults[b"key-big"] = scripted.raw(b"VA 1000000 k{key} f0\r\n" + b"x" * 1000000 + b"\r\n")
         conn = self.connect(self.proxy)
         conn.send(b"get key-2\r\n" * 200 + b"get key-big\r\n")
         for _ in range(201):
@@ -62,7 +62,7 @@ class Window(BoundsTest):
 
     def test_what_is_sent_counts(self):
         """Values on their way to a server that does not take them: as many as fit client_buffer."""
-        self.serve_fake()
+        self.serve_scripted()
         held = self.hold("key-1")
         conn = self.connect(self.proxy)
         sender = threading.Thread(target=lambda: conn.send((b"set key-1 0 0 1000000\r\n" + b"x" * 1000000 + b"\r\n") * 40), daemon=True)
@@ -105,7 +105,7 @@ class Times(BoundsTest):
 
     def test_what_the_daemon_does_not_read_yet(self):
         """A request that waits for others is not the client's fault."""
-        self.serve_fake("request_read_timeout = 500")
+        self.serve_scripted("request_read_timeout = 500")
         held = self.hold("key-1")
         waiting, late = self.connect(self.proxy), self.connect(self.proxy)
         waiting.send(b"get key-1\r\nflush_all\r\nget key-2\r\n")
@@ -119,7 +119,7 @@ class Times(BoundsTest):
 
     def test_replies_that_wait_for_an_earlier_one(self):
         """Their client can take none of them. Another one, which takes none though it could, is closed meanwhile."""
-        fast, self.server = self.memcached(), fake.FakeServer()
+        fast, self.server = self.memcached(), scripted.ScriptedServer()
         self.addCleanup(self.server.stop)
         self.proxy = self.setlistd([fast, self.server], config="client_buffer = 65536")
         self.watcher = self.connect(self.proxy)
@@ -138,7 +138,7 @@ class Times(BoundsTest):
         self.assertEqual(stats(self.watcher)["closed_slow_clients"], "1")
 
     def test_idle_clients(self):
-        self.serve_fake("idle_timeout = 1000")
+        self.serve_scripted("idle_timeout = 1000")
         held = self.hold("key-1")
         waiting, idle = self.connect(self.proxy), self.connect(self.proxy)
         waiting.send(b"get key-1\r\n")
@@ -273,9 +273,9 @@ class LastReplies(BoundsTest):
         return conn
 
     def test_at_the_end_of_the_daemon(self):
-        self.serve_fake("shutdown_timeout = 600000")
+        self.serve_scripted("shutdown_timeout = 600000")
         held = self.hold("key-1")
-        self.server.faults[b"key-big"] = fake.raw(b"VA 1000000 k{key} f0\r\n" + self.VALUE + b"\r\n")
+        self.server.faults[b"key-big"] = scripted.raw(b"VA 1000000 k{key} f0\r\n" + self.VALUE + b"\r\n")
         conn = self.reader()
         conn.send(b"get key-1\r\nget key-big\r\n")
         wait_until("all is asked", PATIENCE, lambda: self.server.requests_for("key-1"))

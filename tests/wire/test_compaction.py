@@ -4,7 +4,7 @@ import time
 
 from case_encodings import EncodingTest
 from case_large import NOT_A_SET, SLOW, SMALL, LargeSetTest, RefusingTest, names
-from fake import FakeServer
+from scripted import ScriptedServer
 from harness import PATIENCE, wait_until
 from stored import Stored, counter
 
@@ -253,7 +253,7 @@ class Corrupt(RefusingTest):
         self.assert_nothing_else("k")
 
 
-class OldFake(FakeServer):
+class OldServer(ScriptedServer):
     """A memcached before the meta commands, which keeps what it is given."""
 
     def __init__(self):
@@ -307,9 +307,9 @@ class WithoutMeta(LargeSetTest):
 
     def setUp(self):
         super().setUp()
-        self.fake = OldFake()
-        self.addCleanup(self.fake.stop)
-        self.old = self.connect(self.setlistd([self.fake], config=SMALL))
+        self.scripted = OldServer()
+        self.addCleanup(self.scripted.stop)
+        self.old = self.connect(self.setlistd([self.scripted], config=SMALL))
 
     def test_never_compacted(self):
         expected = b""
@@ -321,9 +321,9 @@ class WithoutMeta(LargeSetTest):
                 self.assert_members("k", names(1, 29), self.old)
                 self.assertEqual(self.old.ask("scard k"), "1")
                 self.old.ask("scompact k")
-        self.assertEqual(self.fake.items[b"k"][0], expected)
-        self.assertEqual({r.verb for r in self.fake.requests_for("k")} - {b"get", b"gets", b"append", b"add"}, set())
-        self.assertEqual(set(self.fake.items), {b"k"})
+        self.assertEqual(self.scripted.items[b"k"][0], expected)
+        self.assertEqual({r.verb for r in self.scripted.requests_for("k")} - {b"get", b"gets", b"append", b"add"}, set())
+        self.assertEqual(set(self.scripted.items), {b"k"})
         self.assertEqual(counter(self.old, "compactions"), 0)
 
     def test_commands(self):

@@ -3,7 +3,7 @@ import os
 import threading
 import time
 
-import fake
+import scripted
 from case import WireTest
 from harness import EVENLY, HOST, PATIENCE, accepts, wait_until
 from wire import Closed, Conn
@@ -81,28 +81,28 @@ class Ending(WireTest):
 
     def test_what_is_in_flight_is_answered(self):
         """A server that takes its time: the reply still comes."""
-        server = fake.FakeServer()
+        server = scripted.ScriptedServer()
         self.addCleanup(server.stop)
         ending = threading.Event()
-        server.faults[b"key-1"] = fake.held(ending)
+        server.faults[b"key-1"] = scripted.held(ending)
         proxy = self.setlistd([server])
         conn = self.connect(proxy)
-        self.assertEqual(conn.get("key-0"), fake.value_of(b"key-0"))
+        self.assertEqual(conn.get("key-0"), scripted.value_of(b"key-0"))
         conn.send(b"get key-1\r\n")
         wait_until("it is sent", PATIENCE, lambda: server.requests_for("key-1"))
         proxy.process.signal(15)
         wait_until("it ends", PATIENCE, lambda: not accepts((HOST, proxy.port)))
         ending.set()
-        self.assertEqual(conn.read_values()[0]["key-1"][1], fake.value_of(b"key-1"))
+        self.assertEqual(conn.read_values()[0]["key-1"][1], scripted.value_of(b"key-1"))
         self.assertEqual(conn.rest(), b"")
         self.assertEqual(proxy.process.child.wait(PATIENCE), 0)
 
     def test_what_was_read_and_waits_is_answered(self):
         """Requests behind one that must wait for others, and that have come before the signal."""
-        server = fake.FakeServer()
+        server = scripted.ScriptedServer()
         self.addCleanup(server.stop)
         ending = threading.Event()
-        server.faults[b"key-1"] = fake.held(ending)
+        server.faults[b"key-1"] = scripted.held(ending)
         proxy = self.setlistd([server], config=UNHURRIED)
         conn, watcher = self.connect(proxy), self.connect(proxy)
         conn.send(b"get key-1\r\nflush_all\r\nget key-0\r\nget key-2\r\nget key-half")
@@ -120,9 +120,9 @@ class Ending(WireTest):
 
     def test_servers_that_never_answer_do_not_hold_it_up(self):
         """The limit on a request passes, and that is all that is waited for."""
-        server = fake.FakeServer()
+        server = scripted.ScriptedServer()
         self.addCleanup(server.stop)
-        server.faults[b"key-1"] = fake.silence
+        server.faults[b"key-1"] = scripted.silence
         proxy = self.setlistd([server], config=f"{UNHURRIED}\nrequest_timeout = 1000")
         conn = self.connect(proxy)
         wait_until("the server is greeted", PATIENCE, lambda: conn.values("get key-0")[1] == "END")

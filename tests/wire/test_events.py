@@ -3,9 +3,9 @@ import random
 import threading
 import time
 
-import fake
+import scripted
 from case import WireTest
-from fake import FakeServer
+from scripted import ScriptedServer
 from harness import built_with_sanitizer
 
 BUCKET, MOMENT = "2015022016", 1424450096
@@ -22,15 +22,15 @@ class RoundTrips(WireTest):
 
     def setUp(self):
         super().setUp()
-        self.fakes = [FakeServer(), FakeServer()]
-        for server in self.fakes:
+        self.scripted_servers = [ScriptedServer(), ScriptedServer()]
+        for server in self.scripted_servers:
             self.addCleanup(server.stop)
-        self.conn = self.connect(self.setlistd(self.fakes, config=RETRIES))
+        self.conn = self.connect(self.setlistd(self.scripted_servers, config=RETRIES))
 
     def withhold(self, values):
         """Each server answers when all of the keys that it holds were asked for. Gives how many keys each holds."""
         counts = []
-        for server in self.fakes:
+        for server in self.scripted_servers:
             held = [key for key in values if self.conn.ask(f"route {key}").endswith(server.name)]
             waiting = []
 
@@ -52,7 +52,7 @@ class RoundTrips(WireTest):
         events = names(range(1, 301))
         self.withhold({event: b"x" for event in events})
         counter = f"E::{BUCKET}"
-        for server in self.fakes:
+        for server in self.scripted_servers:
             server.faults[counter.encode()] = lambda link, request: link.send(self.found(request.key, b"300"))
         found, end = self.conn.values(f"evrange E {BUCKET}")
         self.assertEqual((list(found), end), (events, "END"))
@@ -68,29 +68,29 @@ class RoundTrips(WireTest):
 
 class Failures(WireTest):
     def serve(self):
-        self.fake = FakeServer()
-        self.addCleanup(self.fake.stop)
-        self.fault(f"E::{BUCKET}", fake.raw(b"VA 3 k{key} f0\r\n100\r\n"))
+        self.scripted = ScriptedServer()
+        self.addCleanup(self.scripted.stop)
+        self.fault(f"E::{BUCKET}", scripted.raw(b"VA 3 k{key} f0\r\n100\r\n"))
         for name in names(range(1, 101)):
-            self.fault(name, fake.raw(b"VA 1 k{key} f0\r\nx\r\n"))
-        self.conn = self.connect(self.setlistd([self.fake], config=RETRIES))
+            self.fault(name, scripted.raw(b"VA 1 k{key} f0\r\nx\r\n"))
+        self.conn = self.connect(self.setlistd([self.scripted], config=RETRIES))
 
     def fault(self, key, action):
-        self.fake.faults[key.encode()] = action
+        self.scripted.faults[key.encode()] = action
 
     def test_in_the_middle(self):
         """What came before is told, then the error in place of END; the connection goes on."""
         lost = "connection lost, outcome unknown"
         for command, told in ((f"evrange E {BUCKET}", range(1, 77)), (f"evlast E 50 {BUCKET}", range(100, 77, -1))):
             self.serve()
-            self.fault(f"E::{BUCKET}::77", fake.die)
+            self.fault(f"E::{BUCKET}::77", scripted.die)
             found, end = self.conn.values(command)
-            self.assertEqual((list(found), end), (names(told), f"SERVER_ERROR upstream {self.fake.name} {lost}"))
+            self.assertEqual((list(found), end), (names(told), f"SERVER_ERROR upstream {self.scripted.name} {lost}"))
             self.assertEqual(self.conn.ask("mn"), "MN")
 
     def test_refused(self):
         self.serve()
-        self.fault(f"E::{BUCKET}::3", fake.raw(b"SERVER_ERROR out of memory\r\n"))
+        self.fault(f"E::{BUCKET}::3", scripted.raw(b"SERVER_ERROR out of memory\r\n"))
         found, end = self.conn.values(f"evrange E {BUCKET}")
         self.assertEqual((list(found), end), (names([1, 2]), "SERVER_ERROR out of memory"))
 

@@ -5,7 +5,7 @@ import threading
 import time
 
 from case import WireTest
-from fake import FakeServer, held, one_shot, value_of
+from scripted import ScriptedServer, held, one_shot, value_of
 from harness import ESTABLISHED, HOST, PATIENCE, accepts, built_with_sanitizer, tcp_sockets, wait_until
 from stored import stats
 from wire import Closed
@@ -115,16 +115,16 @@ class Turns(WireTest):
         super().setUp()
         self.event = threading.Event()
         self.addCleanup(self.event.set)
-        self.fakes = [FakeServer(), FakeServer()]
-        for server in self.fakes:
+        self.scripted_servers = [ScriptedServer(), ScriptedServer()]
+        for server in self.scripted_servers:
             self.addCleanup(server.stop)
-        self.proxy = self.setlistd(self.fakes, config=f"client_memory = {self.MEMORY}")
+        self.proxy = self.setlistd(self.scripted_servers, config=f"client_memory = {self.MEMORY}")
         self.watcher = self.connect(self.proxy)
-        self.free, self.held = (self.key_of(server) for server in self.fakes)
+        self.free, self.held = (self.key_of(server) for server in self.scripted_servers)
         for key in (self.held, self.free):
             wait_until("the servers are greeted", PATIENCE, lambda key=key: self.watcher.ask(f"get {key}").startswith("VALUE"))
             self.watcher.lines_until("END")
-        self.fakes[1].faults[self.held.encode()] = held(self.event)
+        self.scripted_servers[1].faults[self.held.encode()] = held(self.event)
 
     def key_of(self, server):
         """A key that this server holds."""
@@ -215,11 +215,11 @@ class Turns(WireTest):
         """All that was sent fails; what waits is sent to the next connection, or fails like any request."""
         conns, _ = self.wait_in_line()
         self.event.set()
-        self.fakes[1].drop_links()
+        self.scripted_servers[1].drop_links()
         for conn in conns:
             for _ in range(self.GETS):
                 _, end = conn.read_values()
-                self.assertTrue(end == "END" or end.startswith(f"SERVER_ERROR upstream {self.fakes[1].name}"), end)
+                self.assertTrue(end == "END" or end.startswith(f"SERVER_ERROR upstream {self.scripted_servers[1].name}"), end)
 
     def test_shutdown(self):
         """What was read and waits for its turn is still answered."""
@@ -240,7 +240,7 @@ class Patience(WireTest):
 
     def serve(self, limit, config=""):
         """A server that is used, and a connection. `limit` is request_timeout in seconds."""
-        server = FakeServer()
+        server = ScriptedServer()
         self.addCleanup(server.stop)
         proxy = self.setlistd([server], config=f"request_timeout = {round(limit * 1000)}\n{config}", patient=False)
         conn = self.connect(proxy)
@@ -296,7 +296,7 @@ class Huge(WireTest):
     MOST = 1000000
 
     def serve(self):
-        self.server = FakeServer()
+        self.server = ScriptedServer()
         self.addCleanup(self.server.stop)
         self.proxy = self.setlistd([self.server], config=f"max_value = {self.MOST}\nrequest_timeout = 600000\nretry_min = 10", patient=False)
         conn = self.connect(self.proxy)
@@ -345,7 +345,7 @@ class Dripping(WireTest):
     """A reply that goes on for ever, byte by byte, is given up in the end."""
 
     def test_is_given_up(self):
-        server = FakeServer()
+        server = ScriptedServer()
         self.addCleanup(server.stop)
         proxy = self.setlistd([server], config="request_timeout = 300\nretry_min = 10", patient=False)
         conn = self.connect(proxy)
@@ -363,7 +363,7 @@ class Stalled(WireTest):
     """A server that takes what it is sent and answers nothing is given up, however much it is sent."""
 
     def test_is_given_up(self):
-        server = FakeServer()
+        server = ScriptedServer()
         self.addCleanup(server.stop)
         proxy = self.setlistd([server], config="request_timeout = 1000\nretry_min = 10", patient=False)
         conn, other = self.connect(proxy), self.connect(proxy)

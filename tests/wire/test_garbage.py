@@ -3,14 +3,14 @@ import random
 import threading
 import time
 
-import fake
-from case_fake import CONFIG, HASTY, NEVER, FakeTest
+import scripted
+from case_scripted import CONFIG, HASTY, NEVER, ScriptedTest
 from case_large import NOT_A_SET, LargeSetTest, names
-from fake import FullBacklog
+from scripted import FullBacklog
 from harness import PATIENCE, wait_until
 
 
-class Garbage(FakeTest):
+class Garbage(ScriptedTest):
     """Replies that cannot be right: an error, the connection closed, nothing after them believed."""
 
     def bad_reply(self, data, verb=None):
@@ -18,7 +18,7 @@ class Garbage(FakeTest):
         for behind in (0, 3):
             with self.subTest(data=data[:60], behind=behind):
                 self.serve_hastily()
-                self.fault("key-1", fake.raw(data))
+                self.fault("key-1", scripted.raw(data))
                 keys = ["key-1"] + [f"key-behind-{i}" for i in range(behind)]
                 self.ask_all(keys)
                 outcome = self.own_or_error(keys)
@@ -41,10 +41,10 @@ class Garbage(FakeTest):
         self.serve_hastily()
 
         def swapped(link, request):
-            other = fake.Request([b"mg", b"key-2"] + request.words[2:])
+            other = scripted.Request([b"mg", b"key-2"] + request.words[2:])
             link.send(link.answer(other) + link.answer(request))
         self.fault("key-1", swapped)
-        self.fake.faults[b"key-2"] = fake.one_shot(fake.silence)
+        self.scripted.faults[b"key-2"] = scripted.one_shot(scripted.silence)
         keys = ["key-1", "key-2", "key-3"]
         self.ask_all(keys)
         self.assertIsNotNone(self.own_or_error(keys)["key-1"])
@@ -60,7 +60,7 @@ class Garbage(FakeTest):
     def test_lengths_without_meta(self):
         for size in (b"18446744073709551616", b"4294967295", b"-1", b"2147483648", b"x"):
             self.serve_hastily(meta=False, version=b"1.4.39")
-            self.fault("key-1", fake.raw(b"VALUE {key} 0 " + size + b"\r\n{value}\r\nEND\r\n"))
+            self.fault("key-1", scripted.raw(b"VALUE {key} 0 " + size + b"\r\n{value}\r\nEND\r\n"))
             keys = ["key-1", "key-2"]
             self.ask_all(keys)
             self.assertIsNotNone(self.own_or_error(keys)["key-1"], size)
@@ -73,7 +73,7 @@ class Garbage(FakeTest):
                      b"VALUE {key} 0 1\r\n1\r\nVALUE {key} 0 1\r\n1\r\nEND\r\n", b"HD\r\n", b"STORED\r\n"):
             with self.subTest(data=data):
                 self.serve_hastily(meta=False, version=b"1.4.39")
-                self.fault("key-1", fake.raw(data))
+                self.fault("key-1", scripted.raw(data))
                 self.ask_all(["key-1"])
                 self.assertIsNotNone(self.own_or_error(["key-1"])["key-1"])
                 self.was_closed("key-1")
@@ -95,8 +95,8 @@ class Garbage(FakeTest):
                             ("delete key-1", b"VALUE key-1 0 1\r\n1\r\nEND\r\n"), ("touch key-1 0", b"\r\n")):
             with self.subTest(line=line, reply=reply):
                 self.serve_hastily()
-                self.fault("key-1", fake.raw(reply))
-                self.assertTrue(self.conn.ask(line).startswith(f"SERVER_ERROR upstream {self.fake.name} "))
+                self.fault("key-1", scripted.raw(reply))
+                self.assertTrue(self.conn.ask(line).startswith(f"SERVER_ERROR upstream {self.scripted.name} "))
                 self.was_closed("key-1")
                 self.usable_again()
                 self.was_sent("key-1", 1, line)
@@ -105,7 +105,7 @@ class Garbage(FakeTest):
         """ERROR or CLIENT_ERROR to a request that setlistd built right: passed on or replaced, never paired wrongly."""
         for data in (b"ERROR\r\n", b"CLIENT_ERROR bad command line format\r\n"):
             self.serve_hastily()
-            self.fault("key-1", fake.raw(data))
+            self.fault("key-1", scripted.raw(data))
             self.ask_all(["key-1"])
             self.assertRegex(self.conn.line(), rb"^(ERROR|(CLIENT|SERVER)_ERROR .+)$")
             self.usable_again()
@@ -113,7 +113,7 @@ class Garbage(FakeTest):
     def test_server_error_is_passed_on(self):
         self.serve()
         for command in ("get key-1", "incr key-1 1", "delete key-1", "touch key-1 1"):
-            self.fault("key-1", fake.raw(b"SERVER_ERROR out of memory\r\n"))
+            self.fault("key-1", scripted.raw(b"SERVER_ERROR out of memory\r\n"))
             self.ask_all(["key-0"])
             self.conn.send(command.encode() + b"\r\n")
             self.ask_all(["key-2"])
@@ -127,7 +127,7 @@ class Garbage(FakeTest):
         self.serve_hastily()
         for round_number in range(60):
             key = f"key-{round_number}"
-            self.fake.faults[key.encode()] = fake.one_shot(mangled(dice.randrange(1 << 30)))
+            self.scripted.faults[key.encode()] = scripted.one_shot(mangled(dice.randrange(1 << 30)))
             keys = [key, "key-behind"]
             self.ask_all(keys)
             self.check_mangled(key)
@@ -152,7 +152,7 @@ def mangled(seed):
     return fault
 
 
-class Stray(FakeTest):
+class Stray(ScriptedTest):
     """Bytes that nobody asked for."""
 
     def test_with_nothing_asked(self):
@@ -161,14 +161,14 @@ class Stray(FakeTest):
                 self.serve()
                 self.ask_all(["key-1"])
                 self.own_or_error(["key-1"])
-                self.fake.link_with("key-1").send(data)
+                self.scripted.link_with("key-1").send(data)
                 self.was_closed("key-1")
                 self.usable_again()
 
     def test_a_reply_too_many(self):
         """Twice the same reply, with other requests behind it: the second copy is for none of them."""
         self.serve()
-        self.fault("key-1", fake.twice)
+        self.fault("key-1", scripted.twice)
         keys = ["key-1"] + [f"key-behind-{i}" for i in range(20)]
         self.ask_all(keys)
         self.own_or_error(keys)
@@ -178,7 +178,7 @@ class Stray(FakeTest):
     def test_a_reply_too_many_to_writes(self):
         """STORED twice: the copy may pass for the reply of the next write, but no value goes astray, and it comes to light."""
         self.serve()
-        self.fault("key-1", fake.raw(b"DELETED\r\nDELETED\r\n"))
+        self.fault("key-1", scripted.raw(b"DELETED\r\nDELETED\r\n"))
         self.assertEqual(self.conn.ask("delete key-1"), "DELETED")
         self.was_closed("key-1")
         self.usable_again()
@@ -190,14 +190,14 @@ class Stray(FakeTest):
         self.assertIsNotNone(self.own_or_error(["key-1"])["key-1"])
 
 
-class Dying(FakeTest):
+class Dying(ScriptedTest):
     """The server goes away."""
 
     def test_in_the_middle_of_a_reply(self):
         for part in (0, 1, 5, 12, 20, 30):
             with self.subTest(part=part):
                 self.serve()
-                self.fault("key-1", fake.die_after(part))
+                self.fault("key-1", scripted.die_after(part))
                 keys = ["key-1", "key-2", "key-3"]
                 self.ask_all(keys)
                 outcome = self.own_or_error(keys)
@@ -209,24 +209,24 @@ class Dying(FakeTest):
                            ("evincr key", None)):
             with self.subTest(line=line):
                 self.serve()
-                self.fault(line.split()[1], fake.die, once=False)
+                self.fault(line.split()[1], scripted.die, once=False)
                 if want is None:
                     self.die_on_events()
                 self.assertEqual(self.conn.ask(line), self.error("connection lost, outcome unknown"))
                 if want:
-                    self.assertEqual(len(self.fake.requests_for("key-1")), want, "sent again")
+                    self.assertEqual(len(self.scripted.requests_for("key-1")), want, "sent again")
                 self.usable_again()
 
     def die_on_events(self):
         """The counter's key has the hour in it: the present and the next one."""
         for seconds in (0, 3600):
             hour = time.strftime("%Y%m%d%H", time.gmtime(time.time() + seconds))
-            self.fault(f"key::{hour}", fake.die, once=False)
+            self.fault(f"key::{hour}", scripted.die, once=False)
 
     def test_with_many_requests_outstanding(self):
         self.serve()
         keys = [f"key-{i}" for i in range(200)]
-        self.fault("key-77", fake.die)
+        self.fault("key-77", scripted.die)
         self.ask_all(keys)
         outcome = self.own_or_error(keys)
         self.assertFalse([k for k in keys[:77] if outcome[k]], "what was answered before was lost")
@@ -242,10 +242,10 @@ class Dying(FakeTest):
                 conn.values("get key-other")
             at, answers = threading.Event(), []
             for key in keys[:-1]:
-                self.fault(key, fake.gather(answers))
-            self.fault(keys[-1], fake.send_and_die(answers, at))
+                self.fault(key, scripted.gather(answers))
+            self.fault(keys[-1], scripted.send_and_die(answers, at))
             self.ask_all(keys)
-            wait_until("they arrive", PATIENCE, lambda: self.fake.requests_for(keys[-1]))
+            wait_until("they arrive", PATIENCE, lambda: self.scripted.requests_for(keys[-1]))
             threading.Timer(turn / 5000, at.set).start()
             self.ask_all(["key-other"] * 8000, other)
             outcome = self.own_or_error(keys)
@@ -255,7 +255,7 @@ class Dying(FakeTest):
     def test_clients_of_one_server_in_common(self):
         self.serve()
         conns = [self.connect(self.proxy) for _ in range(10)]
-        self.fault("key-5-3", fake.die)
+        self.fault("key-5-3", scripted.die)
         for number, conn in enumerate(conns):
             self.ask_all([f"key-{number}-{i}" for i in range(10)], conn)
         for number, conn in enumerate(conns):
@@ -265,15 +265,15 @@ class Dying(FakeTest):
     def test_refused_then_back(self):
         self.serve()
         self.usable_again()
-        self.fake.stop_listening()
-        self.fake.drop_links()
+        self.scripted.stop_listening()
+        self.scripted.drop_links()
         wait_until("it is noticed", PATIENCE, self.unavailable)
         for i in range(20):
             self.ask_all([f"key-{i}"])
             self.assertEqual(self.own_or_error([f"key-{i}"])[f"key-{i}"], self.error("unavailable"))
         self.assertEqual(self.conn.ask("sadd s a"), self.error("unavailable"))
         self.assertEqual(self.conn.ask("evincr E"), self.error("unavailable"))
-        self.fake.start()
+        self.scripted.start()
         self.usable_again()
 
     def unavailable(self):
@@ -281,20 +281,20 @@ class Dying(FakeTest):
         return self.own_or_error(["key-1"])["key-1"] == self.error("unavailable")
 
     def test_down_at_the_start(self):
-        self.fake = self.fake_server()
-        self.fake.stop_listening()
-        self.proxy = self.setlistd([self.fake], config=CONFIG)
+        self.scripted = self.scripted_server()
+        self.scripted.stop_listening()
+        self.proxy = self.setlistd([self.scripted], config=CONFIG)
         self.conn = self.connect(self.proxy)
         self.ask_all(["key-1"])
         self.assertEqual(self.own_or_error(["key-1"])["key-1"], self.error("unavailable"))
-        self.fake.start()
+        self.scripted.start()
         self.usable_again()
 
     def test_never_accepting(self):
         """Neither accepted nor refused: the connect limit passes."""
-        self.fake = FullBacklog()
-        self.addCleanup(self.fake.stop)
-        self.proxy = self.setlistd([self.fake], config=f"{NEVER}\nconnect_timeout = 300")
+        self.scripted = FullBacklog()
+        self.addCleanup(self.scripted.stop)
+        self.proxy = self.setlistd([self.scripted], config=f"{NEVER}\nconnect_timeout = 300")
         self.conn = self.connect(self.proxy)
         self.ask_all(["key-1", "key-2"])
         outcome = self.own_or_error(["key-1", "key-2"])
@@ -305,7 +305,7 @@ class Dying(FakeTest):
         self.ask_all(["key-1"])
         outcome = self.own_or_error(["key-1"])
         self.assertEqual(outcome["key-1"], self.error("unavailable"), "nothing of the request was sent")
-        self.fake.mute = False
+        self.scripted.mute = False
         self.usable_again()
 
     def test_too_many_connections(self):
@@ -314,7 +314,7 @@ class Dying(FakeTest):
         for key in ("key-1", "key-2"):
             self.ask_all([key])
             self.assertEqual(self.own_or_error([key])[key], self.error("unavailable"))
-        self.fake.greeting, self.fake.hang_up = b"", False
+        self.scripted.greeting, self.scripted.hang_up = b"", False
         self.usable_again()
 
     def test_garbage_for_a_handshake(self):
@@ -323,7 +323,7 @@ class Dying(FakeTest):
                 self.serve(config=HASTY, greeting=greeting)
                 self.ask_all(["key-1"])
                 self.assertEqual(self.own_or_error(["key-1"])["key-1"], self.error("unavailable"))
-                self.fake.greeting = b""
+                self.scripted.greeting = b""
                 self.usable_again()
 
 

@@ -3,9 +3,9 @@ import re
 import threading
 import time
 
-import fake
+import scripted
 from case import WireTest
-from case_fake import FakeTest
+from case_scripted import ScriptedTest
 from harness import EVENLY, PATIENCE, wait_until
 from stored import stats
 
@@ -54,32 +54,32 @@ class Latency(WireTest):
         self.assertEqual([name for name, value in found.items() if value and not name.startswith("other:")], [])
 
 
-class HeldLatency(FakeTest):
+class HeldLatency(ScriptedTest):
     def test_is_not_too_short(self):
         """It is at least the time that the server was seen to take."""
         self.serve()
         free = threading.Event()
-        self.fault("key-1", fake.held(free))
+        self.fault("key-1", scripted.held(free))
         self.conn.send(b"get key-1\r\n")
-        wait_until("the server is asked", PATIENCE, lambda: self.fake.requests_for("key-1"))
+        wait_until("the server is asked", PATIENCE, lambda: self.scripted.requests_for("key-1"))
         start = time.monotonic()
         wait_until("time passes", PATIENCE, lambda: time.monotonic() > start + 0.02)
         least = int((time.monotonic() - start) * 1e6)
         free.set()
         self.own_or_error(["key-1"])
         found = latencies(self.conn)
-        self.assertEqual((found["get:count"], found[f"{self.fake.name}:count"]), (1, 1))
+        self.assertEqual((found["get:count"], found[f"{self.scripted.name}:count"]), (1, 1))
         self.assertGreaterEqual(found["get:p50"], least)
-        self.assertGreaterEqual(found[f"{self.fake.name}:p50"], least)
+        self.assertGreaterEqual(found[f"{self.scripted.name}:p50"], least)
 
     def test_a_call_without_a_reply_counts(self):
         self.serve_hastily(config="retry_min = 10\nretry_max = 200\nrequest_timeout = 100")
         self.assertEqual(self.conn.ask("stats reset"), "RESET")
-        self.fault("key-1", fake.silence)
+        self.fault("key-1", scripted.silence)
         self.ask_all(["key-1"])
         self.assertTrue(self.own_or_error(["key-1"])["key-1"])
         found = latencies(self.conn)
-        self.assertGreaterEqual(found[f"{self.fake.name}:p999"], 98000)
+        self.assertGreaterEqual(found[f"{self.scripted.name}:p999"], 98000)
 
 
 class HotKeys(WireTest):
@@ -161,21 +161,21 @@ class Largest(WireTest):
         self.assertEqual(stats(conn, "stats largest"), {})
 
 
-class Slow(FakeTest):
+class Slow(ScriptedTest):
     HASTY = "retry_min = 10\nretry_max = 200\nrequest_timeout = 200\nslow_threshold = 50"
     LEAST = 198000  # microseconds: clocks in milliseconds are cut off
 
     def test_stalled_server(self):
         self.serve_hastily(config=self.HASTY)
         key = "key-\xe4" + 100 * "x"
-        self.fake.faults[key.encode("latin-1")] = fake.silence
+        self.scripted.faults[key.encode("latin-1")] = scripted.silence
         self.assertEqual(self.conn.ask("stats slow reset"), "RESET")
         before = time.time()
         self.conn.send(b"get %s\r\n" % key.encode("latin-1"))
         self.assertIn("SERVER_ERROR upstream", self.conn.line().decode())
         row = slow(self.conn)[-1]
         client = "%s:%d" % self.conn.sock.getsockname()
-        self.assertEqual(row[1:5], [client, "get", "key-\\xe4" + 59 * "x" + "...", self.fake.name])
+        self.assertEqual(row[1:5], [client, "get", "key-\\xe4" + 59 * "x" + "...", self.scripted.name])
         took, waited, server, taken = map(int, row[5:])
         self.assertGreaterEqual(took, self.LEAST)
         self.assertEqual((took, taken), (waited + server, 0))
@@ -186,9 +186,9 @@ class Slow(FakeTest):
     def hold(self, *requests):
         """Sends the requests, the first of which is held for some milliseconds."""
         free = threading.Event()
-        self.fault("set", fake.held(free))
+        self.fault("set", scripted.held(free))
         self.conn.send(requests[0])
-        wait_until("the server is asked", PATIENCE, lambda: self.fake.requests_for("set"))
+        wait_until("the server is asked", PATIENCE, lambda: self.scripted.requests_for("set"))
         for request in requests[1:]:
             self.conn.send(request)
         # Behind the requests, an answer that waits for nothing.
@@ -214,9 +214,9 @@ class Slow(FakeTest):
         def both(link, request):
             free.wait(PATIENCE)
             link.send(b"".join(answers) + link.answer(request))
-        self.fake.faults[b"key-1"], self.fake.faults[b"key-2"] = fake.gather(answers), both
+        self.scripted.faults[b"key-1"], self.scripted.faults[b"key-2"] = scripted.gather(answers), both
         self.conn.send(b"set key-1 0 0 1 noreply\r\nx\r\nmn\r\nget key-2\r\n")
-        wait_until("the server is asked", PATIENCE, lambda: self.fake.requests_for("key-2"))
+        wait_until("the server is asked", PATIENCE, lambda: self.scripted.requests_for("key-2"))
         start = time.monotonic()
         wait_until("time passes", PATIENCE, lambda: time.monotonic() > start + 0.03)
         free.set()
@@ -232,7 +232,7 @@ class Slow(FakeTest):
     def test_only_the_last(self):
         """Many slow ones: the newest 128 of each thread are kept, and all are counted or left out of a turn."""
         self.serve_hastily(config=self.HASTY)
-        self.fake.faults[b"key-s"] = fake.silence
+        self.scripted.faults[b"key-s"] = scripted.silence
         self.conn.send(b"get key-s\r\n" * 300)
         for _ in range(300):
             self.assertIn("SERVER_ERROR", self.conn.line().decode())

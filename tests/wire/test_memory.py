@@ -2,7 +2,7 @@
 import resource
 import signal
 
-import fake
+import scripted
 from case import WireTest
 from case_bounds import BoundsTest
 from harness import ESTABLISHED, PATIENCE, built_with_sanitizer, tcp_rows, wait_until
@@ -221,7 +221,7 @@ class CounterMemory(BoundsTest):
 
     def test_of_many_clients(self):
         """Two of these requests are too much, and one alone is carried out, although it takes more than client_buffer."""
-        self.serve_fake("client_memory = 8388608\nrequest_timeout = 600000")
+        self.serve_scripted("client_memory = 8388608\nrequest_timeout = 600000")
         held = self.hold_first()
         conns = [self.connect(self.proxy) for _ in range(4)]
         for conn in conns:
@@ -235,10 +235,10 @@ class CounterMemory(BoundsTest):
 
     def test_is_no_reply(self):
         """A client that waits for its counters is not one that does not read: such a one is closed meanwhile."""
-        self.serve_fake("client_buffer = 65536\nrequest_timeout = 600000")
+        self.serve_scripted("client_buffer = 65536\nrequest_timeout = 600000")
         conn, deaf = self.connect(self.proxy), self.deaf()
         self.assertEqual(conn.ask("mn"), "MN")
-        self.server.faults[b"key-big"] = fake.raw(b"VA 1000000 k{key} f0\r\n" + b"x" * 1000000 + b"\r\n")
+        self.server.faults[b"key-big"] = scripted.raw(b"VA 1000000 k{key} f0\r\n" + b"x" * 1000000 + b"\r\n")
         deaf.sendall(b"get key-big\r\n" * 2)
         wait_until("it does not read", PATIENCE, lambda: int(stats(self.watcher)["client_bytes"]) > 16 * 65536)
         held = self.hold_first()

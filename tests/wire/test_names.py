@@ -5,7 +5,7 @@ import threading
 import time
 import unittest
 
-import fake
+import scripted
 from case import WireTest
 from dns import NameServer, command_with
 from harness import ESTABLISHED, PATIENCE, Process, start_somewhere, tcp_sockets, wait_until
@@ -64,11 +64,11 @@ class NamesTest(WireTest):
             return port
         return start_somewhere(start)
 
-    def fake_pair(self):
+    def scripted_pair(self):
         """Two scripted servers with the same port."""
-        former = fake.FakeServer(host=A)
+        former = scripted.ScriptedServer(host=A)
         self.addCleanup(former.stop)
-        new = fake.FakeServer(host=B, port=former.port)
+        new = scripted.ScriptedServer(host=B, port=former.port)
         self.addCleanup(new.stop)
         return former, new
 
@@ -120,10 +120,10 @@ class Hosts(NamesTest):
 
     def test_calls_at_the_former_address_are_answered_first(self):
         """The connection is there until then, and what is asked meanwhile waits: both may be addresses of one server."""
-        former, new = self.fake_pair()
+        former, new = self.scripted_pair()
         release, early = threading.Event(), []
         self.addCleanup(release.set)
-        former.faults[b"key-held"] = fake.held(release)
+        former.faults[b"key-held"] = scripted.held(release)
 
         def note(link, request):
             early.append(not release.is_set())
@@ -149,8 +149,8 @@ class Hosts(NamesTest):
 
     def test_a_former_address_that_does_not_answer(self):
         """Its calls fail after request_timeout; the others go on."""
-        former, new = self.fake_pair()
-        former.faults[b"key-lost"] = fake.silence
+        former, new = self.scripted_pair()
+        former.faults[b"key-lost"] = scripted.silence
         self.write_hosts(A)
         proxy = self.follow(former.port, config=OFTEN + "request_timeout = 2000")
         first, second = self.connect(proxy), self.connect(proxy)
@@ -167,7 +167,7 @@ class Hosts(NamesTest):
         wait_until("it is stopped in time", PATIENCE, self.former_while_stopped)
 
     def former_while_stopped(self):
-        former, new = self.fake_pair()
+        former, new = self.scripted_pair()
         free, links = threading.Event(), []
         self.addCleanup(free.set)
 

@@ -8,7 +8,7 @@ import threading
 
 from case import WireTest
 from case_tls import Authority, TlsConn
-from fake import FakeServer, held, silence, value_of
+from scripted import ScriptedServer, held, silence, value_of
 from harness import ESTABLISHED, HOST, PATIENCE, accepts, free_port, tcp_sockets, wait_until
 from stored import stats
 from wire import Conn
@@ -71,7 +71,7 @@ class Changes(Reloads):
 
     def test_limits_of_time_end(self):
         """0 is no limit, also for a request that began before."""
-        mute = FakeServer()
+        mute = ScriptedServer()
         self.addCleanup(mute.stop)
         servers = names([self.a, mute])
         self.start(servers + "\nrequest_read_timeout = 600000")
@@ -394,7 +394,7 @@ class InProgress(Reloads):
         super().setUp()
         self.event = threading.Event()
         self.addCleanup(self.event.set)
-        self.old, self.new = FakeServer(), FakeServer()
+        self.old, self.new = ScriptedServer(), ScriptedServer()
         for server in (self.old, self.new):
             self.addCleanup(server.stop)
         self.old.faults[b"key-held"] = held(self.event)

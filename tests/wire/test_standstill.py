@@ -12,10 +12,10 @@ import termios
 import threading
 import time
 
-import fake
+import scripted
 from case import WireTest
 from case_tls import TlsTest
-from fake import FakeServer, value_of
+from scripted import ScriptedServer, value_of
 from harness import HOST, PATIENCE, wait_until
 
 LIMIT = 1000  # milliseconds
@@ -32,11 +32,11 @@ def arrive(sock):
 
 
 class Held:
-    """What a fake server answers to one request: not before the test wants it."""
+    """What a scripted server answers to one request: not before the test wants it."""
 
     def __init__(self, server, key):
         self.asked, self.free, self.links = threading.Event(), threading.Event(), []
-        server.faults[key] = fake.one_shot(self.handle)
+        server.faults[key] = scripted.one_shot(self.handle)
 
     def handle(self, link, request):
         self.asked.set()
@@ -61,7 +61,7 @@ def sleeps(pid):
 
 class StandstillTest(WireTest):
     def server(self):
-        server = FakeServer()
+        server = ScriptedServer()
         self.addCleanup(server.stop)
         return server
 
@@ -123,7 +123,7 @@ class Servers(StandstillTest):
         proxy = self.setlistd([server], "-v", config=CONFIG, patient=False, under=["sh", "-c", f'exec "$@" 2>{path}', "sh"])
         conn = self.connect(proxy)
         wait_until("the server is used", PATIENCE, lambda: conn.ask("get other") == "END")
-        server.faults[b"key-1"] = fake.one_shot(fake.late(LIMIT / 10000))
+        server.faults[b"key-1"] = scripted.one_shot(scripted.late(LIMIT / 10000))
         fill(writer)
         conn.send(b"get key-1\r\nGET / HTTP/1.1\r\n\r\n")   # the second one is logged
         time.sleep(1.5 * LIMIT / 1000)

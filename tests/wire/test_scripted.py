@@ -3,16 +3,16 @@ import random
 import re
 import threading
 
-import fake
-from case_fake import CONFIG, HASTY, NEVER, FakeTest
-from fake import value_of
+import scripted
+from case_scripted import CONFIG, HASTY, NEVER, ScriptedTest
+from scripted import value_of
 from harness import PATIENCE, wait_until
 from stored import stats
 from wire import Conn, small_windows
 
 
-class Normal(FakeTest):
-    """The fake without faults: what the other tests stand on."""
+class Normal(ScriptedTest):
+    """The server without faults: what the other tests stand on."""
 
     def test_handshake_and_get(self):
         self.serve()
@@ -21,8 +21,8 @@ class Normal(FakeTest):
         found, _ = self.conn.values("gets key-1 missing key-2")
         self.assertEqual({k: (v[1], v[2]) for k, v in found.items()},
                          {"key-1": (value_of(b"key-1"), 7), "key-2": (value_of(b"key-2"), 7)})
-        self.assertEqual(self.fake.requests_for("key-1")[0].verb, b"mg")
-        asked = [r.words for r in self.fake.links[0].requests[:3]]
+        self.assertEqual(self.scripted.requests_for("key-1")[0].verb, b"mg")
+        asked = [r.words for r in self.scripted.links[0].requests[:3]]
         self.assertEqual(asked, [[b"version"], [b"mn"], [b"stats", b"settings"]])
 
     def test_server_without_meta_commands(self):
@@ -32,7 +32,7 @@ class Normal(FakeTest):
         self.assertEqual(set(found), {"key-1", "key-2"})
         found, _ = self.conn.values("gets key-1")
         self.assertEqual(found["key-1"][1:], (value_of(b"key-1"), 7))
-        self.assertEqual({r.verb for r in self.fake.requests_for("key-1")} - {b"get", b"gets"}, set())
+        self.assertEqual({r.verb for r in self.scripted.requests_for("key-1")} - {b"get", b"gets"}, set())
         self.assertEqual(self.conn.set("key-1", b"x"), "STORED")
         self.assertIn("1.4.39", self.conn.ask("version"))
 
@@ -49,7 +49,7 @@ class Normal(FakeTest):
                        b"ms key-1 1 q\r\n1\r\nmg key-1 v q\r\nget key-2\r\n")
         self.conn.line(), self.conn.block(len(value_of(b"key-1")))
         self.own_or_error(["key-2"])
-        for request in self.fake.requests_for("key-1"):
+        for request in self.scripted.requests_for("key-1"):
             self.assertNotIn(b"noreply", request.words)
             self.assertNotIn(b"q", request.words)
 
@@ -72,16 +72,16 @@ class Normal(FakeTest):
             self.assertFalse(any(outcome.values()))
 
 
-class Slow(FakeTest):
+class Slow(ScriptedTest):
     def test_reply_within_the_limit(self):
         self.serve()
-        self.fault("key-1", fake.late(0.2))
+        self.fault("key-1", scripted.late(0.2))
         self.ask_all(["key-1", "key-2"])
         self.assertFalse(any(self.own_or_error(["key-1", "key-2"]).values()))
 
     def test_reply_byte_by_byte(self):
         self.serve()
-        self.fault("key-1", fake.dripped)
+        self.fault("key-1", scripted.dripped)
         self.ask_all(["key-1", "key-2"])
         self.assertFalse(any(self.own_or_error(["key-1", "key-2"]).values()))
 
@@ -89,7 +89,7 @@ class Slow(FakeTest):
         for meta in (True, False):
             self.serve(meta=meta)
             for key in ("key-1", "key-2"):
-                self.fault(key, fake.dripped, once=False)
+                self.fault(key, scripted.dripped, once=False)
             self.conn.send(b"get key-1\r\ngets key-2\r\nset key-1 0 0 1\r\n1\r\nincr key-1 1\r\ndelete key-2\r\n"
                            b"touch key-1 0\r\nget key-1 key-2\r\n")
             self.own_or_error(["key-1"])
@@ -101,7 +101,7 @@ class Slow(FakeTest):
     def test_no_reply(self):
         """Timed out, and said so."""
         self.serve_hastily()
-        self.fault("key-1", fake.silence)
+        self.fault("key-1", scripted.silence)
         self.ask_all(["key-1"])
         self.assertEqual(self.own_or_error(["key-1"])["key-1"], self.error("timed out, outcome unknown"))
         self.was_closed("key-1")
@@ -111,7 +111,7 @@ class Slow(FakeTest):
         self.serve_hastily(CONFIG, patient=False)
         settings = stats(self.conn, "stats settings")
         self.assertEqual((settings["request_timeout"], settings["connect_timeout"]), ("1000", "500"))
-        self.fault("key-1", fake.silence)
+        self.fault("key-1", scripted.silence)
         self.ask_all(["key-1"])
         self.assertEqual(self.own_or_error(["key-1"])["key-1"], self.error("timed out, outcome unknown"))
 
@@ -119,7 +119,7 @@ class Slow(FakeTest):
         """It comes when its request has been given up, and reaches nobody."""
         self.serve_hastily()
         given_up = threading.Event()
-        self.fault("key-late", fake.held(given_up))
+        self.fault("key-late", scripted.held(given_up))
         self.ask_all(["key-late"])
         self.assertEqual(self.own_or_error(["key-late"])["key-late"], self.error("timed out, outcome unknown"))
         given_up.set()
@@ -131,7 +131,7 @@ class Slow(FakeTest):
     def test_writes_without_reply(self):
         for line in ("incr key-1 1", "delete key-1", "touch key-1 5"):
             self.serve_hastily()
-            self.fault("key-1", fake.silence)
+            self.fault("key-1", scripted.silence)
             self.assertEqual(self.conn.ask(line), self.error("timed out, outcome unknown"))
             self.usable_again()
             self.was_sent("key-1", 1, line)
@@ -146,31 +146,31 @@ class Slow(FakeTest):
 
     def test_set_commands(self):
         self.serve_hastily()
-        self.fault("s", fake.silence, once=False)
+        self.fault("s", scripted.silence, once=False)
         for line, stores in (("sadd s a", True), ("srem s a", True), ("scard s", False), ("sismember s a", False)):
-            before = len(self.fake.requests_for("s"))
+            before = len(self.scripted.requests_for("s"))
             self.assertEqual(self.conn.ask(line), self.error("timed out, outcome unknown"))
             self.usable_again()
             # By chance an addition looks at the size as well.
-            sent = [request for request in self.fake.requests_for("s")[before:] if not stores or request.data is not None]
+            sent = [request for request in self.scripted.requests_for("s")[before:] if not stores or request.data is not None]
             self.assertEqual(len(sent), 1, line)
 
     def test_client_that_reads_nothing(self):
         """More waits for it than there should, and it takes nothing for two seconds: it is closed, though nothing more comes for it."""
         self.serve(CONFIG + "\nclient_buffer = 65536")
         for key in ("key-big-1", "key-big-2"):
-            self.fault(key, fake.raw(b"VA 1000000 k{key} f0\r\n" + b"x" * 1000000 + b"\r\n"))
-        self.fault("key-late", fake.silence)
+            self.fault(key, scripted.raw(b"VA 1000000 k{key} f0\r\n" + b"x" * 1000000 + b"\r\n"))
+        self.fault("key-late", scripted.silence)
         deaf = small_windows(self.proxy.port)
         self.addCleanup(deaf.close)
         deaf.sendall(b"get key-big-1\r\nget key-big-2\r\nget key-late\r\n")
-        wait_until("all is asked", PATIENCE, lambda: self.fake.requests_for("key-late"))
+        wait_until("all is asked", PATIENCE, lambda: self.scripted.requests_for("key-late"))
         wait_until("it is closed", PATIENCE, lambda: stats(self.conn, "stats")["closed_slow_clients"] == "1")
         self.assertEqual(stats(self.conn, "stats")["curr_connections"], "1")
         self.usable_again()
 
 
-class EarlyReply(FakeTest):
+class EarlyReply(ScriptedTest):
     """An error in the middle of an upload (research row 49)."""
 
     ERROR = b"SERVER_ERROR out of memory storing object"
@@ -180,13 +180,13 @@ class EarlyReply(FakeTest):
         def fault(link, request):
             link.send(self.ERROR + b"\r\n")
             then(link)
-        self.fake.header_faults[b"key-big"] = fault
+        self.scripted.header_faults[b"key-big"] = fault
 
     def upload(self, size=1000000):
         self.conn.send(b"set key-big 0 0 %d\r\n" % size + b"x" * size + b"\r\nget key-1\r\nget key-2\r\n")
         first = self.conn.line().decode()
         own = (self.ERROR.decode(),)
-        self.assertTrue(first in own or first.startswith(f"SERVER_ERROR upstream {self.fake.name} "), first)
+        self.assertTrue(first in own or first.startswith(f"SERVER_ERROR upstream {self.scripted.name} "), first)
         return first, self.own_or_error(["key-1", "key-2"])
 
     def test_error_then_the_rest_is_read(self):
@@ -198,7 +198,7 @@ class EarlyReply(FakeTest):
 
     def test_error_then_closed(self):
         self.serve()
-        self.early(fake.Link.close)
+        self.early(scripted.Link.close)
         self.upload()
         self.usable_again()
 
@@ -214,7 +214,7 @@ class EarlyReply(FakeTest):
     def test_too_large_by_the_servers_own_limit(self):
         """A server that refuses what the settings allowed: passed on, and the next reply is the next request's."""
         self.serve()
-        self.fake.header_faults[b"key-big"] = fake.raw(b"SERVER_ERROR object too large for cache\r\n")
+        self.scripted.header_faults[b"key-big"] = scripted.raw(b"SERVER_ERROR object too large for cache\r\n")
         self.conn.send(b"set key-big 0 0 5\r\nhello\r\nget key-1\r\n")
         self.assertRegex(self.conn.line().decode(), re.compile("^SERVER_ERROR (object too large for cache|upstream .*)$"))
         self.own_or_error(["key-1"])
@@ -224,42 +224,42 @@ class EarlyReply(FakeTest):
         """A server that stops reading: its clients get an error when the limit passes."""
         self.serve_hastily()
         over = threading.Event()
-        self.fake.header_faults[b"key-big"] = lambda link, request: over.wait(2 * PATIENCE)
+        self.scripted.header_faults[b"key-big"] = lambda link, request: over.wait(2 * PATIENCE)
         self.conn.send(b"set key-big 0 0 1000000\r\n" + b"x" * 1000000 + b"\r\n")
         self.assertEqual(self.conn.line().decode(), self.error("timed out, outcome unknown"))
         over.set()
 
     def test_others_go_on_while_nothing_is_read(self):
         real = self.memcached()
-        self.fake = self.fake_server()
-        self.proxy = self.setlistd([self.fake, real], config=NEVER)
+        self.scripted = self.scripted_server()
+        self.proxy = self.setlistd([self.scripted, real], config=NEVER)
         self.conn = self.connect(self.proxy)
-        big = self.key_on(self.conn, self.fake, "key-big")
+        big = self.key_on(self.conn, self.scripted, "key-big")
         other = self.key_on(self.conn, real, "other")
         over = threading.Event()
-        self.fake.header_faults[big.encode()] = lambda link, request: (over.wait(2 * PATIENCE), link.close())
+        self.scripted.header_faults[big.encode()] = lambda link, request: (over.wait(2 * PATIENCE), link.close())
         self.conn.send(b"set %s 0 0 1000000\r\n" % big.encode() + b"x" * 1000000 + b"\r\n")
         with Conn(self.proxy.port) as conn:
             for _ in range(50):
                 self.assertEqual(conn.set(other, b"x"), "STORED")
         over.set()
-        self.assertTrue(self.conn.line().startswith(f"SERVER_ERROR upstream {self.fake.name} ".encode()))
+        self.assertTrue(self.conn.line().startswith(f"SERVER_ERROR upstream {self.scripted.name} ".encode()))
 
 
-class TwoServers(FakeTest):
+class TwoServers(ScriptedTest):
     """One server misbehaves: the other's keys are not touched by it."""
 
     def serve_two(self, config=CONFIG):
-        self.fake, self.good = self.fake_server(), self.fake_server()
-        self.proxy = self.setlistd([self.fake, self.good], config=config)
+        self.scripted, self.good = self.scripted_server(), self.scripted_server()
+        self.proxy = self.setlistd([self.scripted, self.good], config=config)
         self.conn = self.connect(self.proxy)
-        self.bad_keys = self.keys_on(self.conn, self.fake, 5)
+        self.bad_keys = self.keys_on(self.conn, self.scripted, 5)
         self.good_keys = self.keys_on(self.conn, self.good, 5)
 
     def test_multi_get_with_one_server_silent(self):
         """What the others had, and the error: a key that nobody was asked for is no miss."""
         self.serve_two(HASTY)
-        self.fault(self.bad_keys[0], fake.silence, once=False)
+        self.fault(self.bad_keys[0], scripted.silence, once=False)
 
         def what_the_others_had():
             found, end = self.conn.values(f"get {self.bad_keys[0]} " + " ".join(self.good_keys))
@@ -272,7 +272,7 @@ class TwoServers(FakeTest):
 
     def goes_down(self):
         """One of the two; a call may be lost with it."""
-        self.fake.stop()
+        self.scripted.stop()
         wait_until("it is noticed", PATIENCE,
                    lambda: self.conn.values(f"get {self.bad_keys[0]}")[1] == self.error("unavailable"))
 
@@ -284,7 +284,7 @@ class TwoServers(FakeTest):
 
     def test_multi_get_with_both_down(self):
         self.serve_two()
-        self.fake.stop()
+        self.scripted.stop()
         self.good.stop()
         found, end = self.conn.values("get " + " ".join(self.bad_keys + self.good_keys))
         self.assertEqual(found, {})
@@ -308,19 +308,19 @@ class TwoServers(FakeTest):
         """While one server is silent, pipelines on the other's keys from other clients are answered."""
         self.serve_two(NEVER)
         for key in self.bad_keys:
-            self.fault(key, fake.silence, once=False)
+            self.fault(key, scripted.silence, once=False)
         self.ask_all(self.bad_keys)
         with Conn(self.proxy.port) as conn:
             for key in self.good_keys * 4:
                 self.assertEqual(conn.get(key), value_of(key.encode()))
-        self.fake.drop_links()
+        self.scripted.drop_links()
         self.assertTrue(all(self.own_or_error(self.bad_keys).values()))
 
     def test_order_of_replies(self):
         """A fast server's replies wait for the slow one's: the order is that of the requests."""
         self.serve_two()
         for key in self.bad_keys:
-            self.fault(key, fake.late(0.05), once=False)
+            self.fault(key, scripted.late(0.05), once=False)
         keys = [key for pair in zip(self.bad_keys, self.good_keys) for key in pair]
         self.ask_all(keys)
         self.assertFalse(any(self.own_or_error(keys).values()))

@@ -37,7 +37,7 @@ class Request:
 
 
 class Link:
-    """The fake's side of one connection from setlistd."""
+    """The server's side of one connection from setlistd."""
 
     def __init__(self, server, sock):
         self.server, self.sock = server, sock
@@ -141,7 +141,7 @@ def body_size(request):
     return int(request.words[2 if request.verb == b"ms" else 4])
 
 
-class FakeServer:
+class ScriptedServer:
     def __init__(self, meta=True, version=b"1.6.18", greeting=b"", hang_up=False, mute=False, delay=0, port=None,
                  host=HOST):
         self.meta, self.version = meta, version

@@ -3,9 +3,9 @@
 A request gets its own value (each names its key) or an error that names the server, never anything else; where the framing is
 in doubt the connection to the server is closed; a new one serves the next request.
 """
-import fake
+import scripted
 from case import WireTest
-from fake import FakeServer, value_of
+from scripted import ScriptedServer, value_of
 from harness import PATIENCE, wait_until
 from stored import stats
 
@@ -17,12 +17,12 @@ HASTY = f"{CONFIG}\nrequest_timeout = 400"
 NEVER = f"{CONFIG}\nrequest_timeout = 600000"
 
 
-class FakeTest(WireTest):
+class ScriptedTest(WireTest):
     def serve(self, config=CONFIG, patient=True, **kwargs):
-        """One fake server, a setlistd in front of it, and a connection; those of before are ended."""
+        """One scripted server, a setlistd in front of it, and a connection; those of before are ended."""
         self.end_serving()
-        self.fake = self.fake_server(**kwargs)
-        self.proxy = self.setlistd([self.fake], config=config, patient=patient)
+        self.scripted = self.scripted_server(**kwargs)
+        self.proxy = self.setlistd([self.scripted], config=config, patient=patient)
         self.conn = self.connect(self.proxy)
 
     def serve_hastily(self, config=HASTY, **kwargs):
@@ -35,18 +35,18 @@ class FakeTest(WireTest):
             self.conn.close()
             self.proxy.stop()
             self.processes.remove(self.proxy)
-            self.fake.stop()
+            self.scripted.stop()
 
-    def fake_server(self, **kwargs):
-        server = FakeServer(**kwargs)
+    def scripted_server(self, **kwargs):
+        server = ScriptedServer(**kwargs)
         self.addCleanup(server.stop)
         return server
 
     def error(self, what):
-        return f"SERVER_ERROR upstream {self.fake.name} {what}"
+        return f"SERVER_ERROR upstream {self.scripted.name} {what}"
 
     def fault(self, key, action, once=True):
-        self.fake.faults[key.encode()] = fake.one_shot(action) if once else action
+        self.scripted.faults[key.encode()] = scripted.one_shot(action) if once else action
 
     def own_or_error(self, keys, conn=None):
         """Read one reply for each `get key` in turn. Returns {key: error line or None}."""
@@ -60,7 +60,7 @@ class FakeTest(WireTest):
                 outcome[key] = None
             else:
                 self.assertEqual(found, {}, f"reply to get {key}")
-                self.assertTrue(end.startswith(f"SERVER_ERROR upstream {self.fake.name} "), f"get {key}: {end}")
+                self.assertTrue(end.startswith(f"SERVER_ERROR upstream {self.scripted.name} "), f"get {key}: {end}")
                 outcome[key] = end
         return outcome
 
@@ -80,9 +80,9 @@ class FakeTest(WireTest):
 
     def was_sent(self, key, times, line):
         """So often, and not once more."""
-        wait_until(f"{line} arrives", PATIENCE, lambda: len(self.fake.requests_for(key)) >= times)
-        self.assertEqual(len(self.fake.requests_for(key)), times, f"{line} was sent again")
+        wait_until(f"{line} arrives", PATIENCE, lambda: len(self.scripted.requests_for(key)) >= times)
+        self.assertEqual(len(self.scripted.requests_for(key)), times, f"{line} was sent again")
 
     def was_closed(self, key):
-        link = wait_until(f"a request for {key} arrives", PATIENCE, lambda: self.fake.link_with(key))
+        link = wait_until(f"a request for {key} arrives", PATIENCE, lambda: self.scripted.link_with(key))
         self.assertTrue(link.closed_by_peer.wait(PATIENCE), "setlistd kept a connection whose framing is in doubt")

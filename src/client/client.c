@@ -157,9 +157,9 @@ void client_drain(struct client *c)
 /* --- requests --- */
 
 /* A request in either protocol; of one in text, `head` says nothing. */
-static void carry_out(struct client *c, const struct binary_request *b)
+static void carry_out(struct client *c, struct binary_request *b)
 {
-	const struct request *request = &b->request;
+	struct request *request = &b->request;
 
 	worker_count(c->worker, meter_class(request->command->id), 1);
 	if (c->is_binary)

@@ -10,7 +10,7 @@
 #include "collection/set_request.h"
 #include "collection/text/fold.h"
 #include "collection/text/table.h"
-#include "command/outcome.h"
+#include "command/op_task.h"
 #include "command/start.h"
 #include "protocol/reply.h"
 

@@ -5,7 +5,7 @@
 #include "command/event.h"
 
 #include "collection/lane/lanes.h"
-#include "command/outcome.h"
+#include "command/op_task.h"
 #include "command/start.h"
 #include "protocol/reply.h"
 #include "util/num.h"

@@ -10,7 +10,7 @@
 #include "collection/text/oplog.h"
 #include "command/event.h"
 #include "command/keys.h"
-#include "command/outcome.h"
+#include "command/op_task.h"
 #include "command/plain.h"
 #include "command/start.h"
 #include "protocol/reply.h"
@@ -49,16 +49,11 @@ static enum call_verb verb_of(enum command_id id)
 	}
 }
 
-static const char *done_word(enum call_verb verb)
-{
-	return verb == CALL_DELETE ? "DELETED" : verb == CALL_TOUCH ? "TOUCHED" : "STORED";
-}
-
 /* "STORED 17" or "5 17": see request.wants_cas. */
 static void reply_with_cas(struct item_task *item, const struct result *r)
 {
 	struct buf *out = task_reply(&item->task);
-	const char *word = done_word(item->verb);
+	const char *word = task_done_word(&item->task);
 
 	if (r->status == RESULT_NUMBER)
 		buf_add_u64(out, r->number);
@@ -79,7 +74,7 @@ static void answered(struct waiter *waiter, const struct result *r)
 	}
 	switch (r->status) {
 	case RESULT_DONE:
-		task_reply_line(&item->task, done_word(item->verb));
+		task_reply_line(&item->task, task_done_word(&item->task));
 		break;
 	case RESULT_MISS:
 		task_reply_line(&item->task, "NOT_FOUND");
@@ -121,7 +116,7 @@ static void touched_or_deleted(struct op *op, const struct outcome *outcome)
 	struct item_task *item = (struct item_task *)((char *)op - offsetof(struct item_task, op));
 
 	if (outcome->status == OUTCOME_DONE)
-		task_reply_line(&item->task, done_word(item->verb));
+		task_reply_line(&item->task, task_done_word(&item->task));
 	else if (outcome->status == OUTCOME_MISSING && is_flip(item))
 		call_touch_or_delete(item);
 	else
@@ -273,7 +268,7 @@ static void flushed(struct waiter *waiter, const struct result *r)
 	if (result_failed(r) && buf_size(failure) == 0)
 		reply_failure(failure, r);
 	if (--flush->pending == 0 && !task_fails(&flush->task))
-		task_reply_line(&flush->task, "OK");
+		task_reply_line(&flush->task, task_done_word(&flush->task));
 }
 
 void flush_start(struct host *host, const struct request *request, void *owner)

@@ -2,9 +2,8 @@
 
 #include "collection/adopted/encodings/encodings.h"
 #include "collection/lane/lanes.h"
-#include "collection/set_request.h"
 #include "collection/text/fold.h"
-#include "command/outcome.h"
+#include "command/op_task.h"
 #include "protocol/failure.h"
 #include "protocol/reply.h"
 
@@ -116,40 +115,6 @@ void plain_read(struct host *host, const struct call *call, const void *owner, s
 
 /* --- writing --- */
 
-struct plain_task {
-	struct task task;
-	struct op op;
-	char key[];
-};
-
-static void stored(struct op *op, const struct outcome *outcome)
-{
-	struct plain_task *v = (struct plain_task *)((char *)op - offsetof(struct plain_task, op));
-	enum command_id id = v->task.command->id;
-
-	switch (outcome->status) {
-	case OUTCOME_DONE:
-		task_reply_line(&v->task,
-			id == COMMAND_DELETE          ? "DELETED"
-				: id == COMMAND_TOUCH ? "TOUCHED"
-						      : "STORED");
-		break;
-	case OUTCOME_MISSING:
-		task_reply_line(&v->task,
-			id == COMMAND_DELETE || id == COMMAND_TOUCH || id == COMMAND_CAS ? "NOT_FOUND" : "NOT_STORED");
-		break;
-	case OUTCOME_PRESENT:
-		task_reply_line(&v->task, "NOT_STORED");
-		break;
-	case OUTCOME_CHANGED:
-		task_reply_line(&v->task, "EXISTS");
-		break;
-	default:
-		outcome_reply_failure(task_reply(&v->task), outcome);
-		task_done(&v->task);
-	}
-}
-
 /* Turns an item's value into a log with the same sign for all members. Gives NULL, or the error line. */
 static const char *parse_value(const struct collection_rule *rule, struct slice data, char sign, struct buf *log)
 {
@@ -200,37 +165,29 @@ static enum replace_mode mode_of(enum command_id id)
 	}
 }
 
-static struct op op_of(const struct collection_rule *rule, const struct request *request)
+static enum op_kind kind_of(enum command_id id)
 {
-	enum command_id id = request->command->id;
-	bool list = rule->type == COLLECTION_LIST;
-	struct op op = { .done = stored, .ttl = request->exptime };
-
-	if (id == COMMAND_DELETE || id == COMMAND_TOUCH) {
-		op.kind = id == COMMAND_TOUCH ? OP_TOUCH : OP_DELETE;
-	} else if (id == COMMAND_APPEND || id == COMMAND_PREPEND) {
-		op.kind = OP_APPEND;
-		op.push = list;
-		op.front = list && id == COMMAND_PREPEND;
-	} else {
-		op.kind = OP_REPLACE;
-		op.push = list;
-		op.ttl = request->exptime ? request->exptime : rule->ttl;
-		op.flags = request->flags;
-		op.cas = request->number;
-		op.mode = mode_of(id);
+	switch (id) {
+	case COMMAND_TOUCH:
+		return OP_TOUCH;
+	case COMMAND_DELETE:
+		return OP_DELETE;
+	case COMMAND_APPEND:
+	case COMMAND_PREPEND:
+		return OP_APPEND;
+	default:
+		return OP_REPLACE;
 	}
-	return op;
 }
 
 void plain_start(struct host *host, const struct request *request, void *owner)
 {
 	const struct collection_rule *rule = rules_collection(host->env.rules, request->key);
 	struct buf log = BUF_EMPTY;
-	struct plain_task *v;
-	bool removes = rule->type == COLLECTION_SET && request->command->id == COMMAND_PREPEND;
+	enum command_id id = request->command->id;
+	bool removes = rule->type == COLLECTION_SET && id == COMMAND_PREPEND;
 	const char *error = NULL;
-	char *at;
+	struct op_task *t;
 
 	if (request->key.n > COLLECTION_KEY_MAX)
 		error = "CLIENT_ERROR key too long";
@@ -245,14 +202,18 @@ void plain_start(struct host *host, const struct request *request, void *owner)
 		task_refuse(host, request, owner, error);
 		return;
 	}
-	v = task_new(host, request, owner, sizeof(*v) + request->key.n);
-	at = v->key;
-	v->op = op_of(rule, request);
-	v->op.client = task_client(host, owner);
-	v->op.key = task_keys(&v->task, task_keep(&at, request->key), 1);
-	if (v->op.kind == OP_REPLACE && !v->op.push)
+	t = op_task_new(host, request, owner, kind_of(id), op_task_told, 0);
+	/* Only a collection that is stored as a whole is new. */
+	if (t->op.kind != OP_REPLACE)
+		t->op.ttl = request->exptime;
+	t->op.push = rule->type == COLLECTION_LIST;
+	t->op.front = t->op.push && id == COMMAND_PREPEND;
+	t->op.flags = request->flags;
+	t->op.cas = request->number;
+	t->op.mode = mode_of(id);
+	if (t->op.kind == OP_REPLACE && !t->op.push)
 		remove_duplicates(&log, host->env.seed);
-	v->task.scratch = log;
-	v->op.log = buf_slice(&v->task.scratch);
-	lanes_submit(host->lanes, &v->op);
+	t->task.scratch = log;
+	t->op.log = buf_slice(&t->task.scratch);
+	op_task_submit(t);
 }

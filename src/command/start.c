@@ -1,6 +1,7 @@
 #include "command/start.h"
 
 #include "collection/text/oplog.h"
+#include "command/args.h"
 #include "command/keys.h"
 #include "command/task.h"
 
@@ -28,13 +29,12 @@ static bool writes_item(const struct request *request)
 	case GRAMMAR_ARITHMETIC:
 	case GRAMMAR_DELETE:
 	case GRAMMAR_TOUCH:
-	case GRAMMAR_COLLECTION:
 		return oplog_is_item_key(request->key);
 	case GRAMMAR_TOUCH_KEYS:
 	case GRAMMAR_COLLECTION_KEYS:
 		return oplog_is_item_key(request->key) || (request->keys > 1 && names_item(request->rest));
 	default:
-		return false;
+		return command_takes_args(request->command) && oplog_is_item_key(request->key);
 	}
 }
 
@@ -46,7 +46,19 @@ static const char *refusal_of(const struct rules *rules, const struct request *r
 	return writes_item(request) ? refused_item_key : NULL;
 }
 
-bool task_start(struct host *host, const struct request *request, void *owner)
+static void start_with_args(struct host *host, struct request *request, void *owner, command_start *start)
+{
+	struct args args;
+	const char *error = args_parse(host->env.rules, request, &args);
+
+	request->args = &args;
+	if (error)
+		task_refuse(host, request, owner, error);
+	else
+		start(host, request, owner);
+}
+
+bool task_start(struct host *host, struct request *request, void *owner)
 {
 	static command_start *const starts[COMMAND_COUNT] = {
 #define COMMAND(id, name, grammar, start, ...) [COMMAND_##id] = start,
@@ -60,6 +72,8 @@ bool task_start(struct host *host, const struct request *request, void *owner)
 
 	if (refusal)
 		task_refuse(host, request, owner, refusal);
+	else if (start && command_takes_args(request->command))
+		start_with_args(host, request, owner, start);
 	else if (start)
 		start(host, request, owner);
 	return start != NULL;

@@ -26,8 +26,8 @@ command_start item_discard_start;
 /* The reply to a command that would write a table, an index or a segment. */
 extern const char refused_item_key[];
 
-/* Starts a request. Gives false, and does nothing, for a PROXY_COMMAND, which the host carries out. */
-bool task_start(struct host *host, const struct request *request, void *owner) __attribute__((warn_unused_result));
+/* Starts a request. Fills in `args`. Gives false, and does nothing, for a PROXY_COMMAND, which the host carries out. */
+bool task_start(struct host *host, struct request *request, void *owner) __attribute__((warn_unused_result));
 
 /*
  * Starts a request inside of nest->outer, which gets the reply. Sets `into` of the request, and clears its `noreply`. nest->done may

@@ -159,6 +159,22 @@ void task_reply_failure(struct task *task, const struct result *r)
 	task_done(task);
 }
 
+const char *task_done_word(const struct task *task)
+{
+	switch (task->command->id) {
+	case COMMAND_DELETE:
+	case COMMAND_SREM:
+		return "DELETED";
+	case COMMAND_TOUCH:
+		return "TOUCHED";
+	case COMMAND_FLUSH_ALL:
+	case COMMAND_SCOMPACT:
+		return "OK";
+	default:
+		return "STORED";
+	}
+}
+
 bool task_fails(struct task *task)
 {
 	if (buf_size(&task->scratch) == 0)

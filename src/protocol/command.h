@@ -35,12 +35,28 @@ enum grammar {
 	GRAMMAR_FLUSH,           /* [<delay>] */
 	GRAMMAR_META,            /* <key> <flag>* */
 	GRAMMAR_META_DATA,       /* <key> <bytes> <flag>*, then a data block */
-	GRAMMAR_COLLECTION,      /* <key> and arguments; the key is at most COLLECTION_KEY_MAX bytes */
 	GRAMMAR_COLLECTION_KEYS, /* <key>+ with keys of that size */
 	GRAMMAR_KEY_ARGS,        /* <key> and arguments */
 	GRAMMAR_EVENT_DATA,      /* <type> <flags> <exptime> <bytes> [<unixtime>], then a data block */
 	GRAMMAR_ARGS,            /* anything */
-	GRAMMAR_BARE             /* arguments are ignored */
+	GRAMMAR_BARE,            /* arguments are ignored */
+	/* The key of a collection, of at most COLLECTION_KEY_MAX bytes, and arguments. Those of a SET may be for a list, too. */
+	GRAMMAR_SET,                /* <key> */
+	GRAMMAR_SET_MEMBERS,        /* <key> <member>+ */
+	GRAMMAR_SET_ANY_MEMBERS,    /* <key> <member>* */
+	GRAMMAR_SET_MEMBER,         /* <key> <member> */
+	GRAMMAR_SET_COUNT,          /* <key> [<count>] */
+	GRAMMAR_SET_RANGE,          /* <key> <from> <to> */
+	GRAMMAR_SET_RANGE_COUNT,    /* <key> <from> <to> <count> */
+	GRAMMAR_SET_SCAN,           /* <key> <count> [<after>] */
+	GRAMMAR_LIST,               /* <key> */
+	GRAMMAR_LIST_COUNT,         /* <key> [<count>] */
+	GRAMMAR_LIST_INDEX,         /* <key> <index> */
+	GRAMMAR_LIST_INDEXES,       /* <key> <first> <last> */
+	GRAMMAR_LIST_ELEMENTS,      /* <key> <element>+ */
+	GRAMMAR_LIST_ELEMENT,       /* <key> <element> */
+	GRAMMAR_LIST_COUNT_ELEMENT, /* <key> <count> <element> */
+	GRAMMAR_LIST_INDEX_ELEMENT  /* <key> <index> <element> */
 };
 
 /* What a command does, as far as it matters to the order of requests on a connection; see command/order.h. */
@@ -98,6 +114,12 @@ static inline bool command_has_keys(const struct command *command)
 {
 	return command->grammar == GRAMMAR_KEYS || command->grammar == GRAMMAR_TOUCH_KEYS ||
 		command->grammar == GRAMMAR_COLLECTION_KEYS;
+}
+
+/* Whether it has the key of one set or list, and arguments that command/args.h reads. */
+static inline bool command_takes_args(const struct command *command)
+{
+	return command->grammar >= GRAMMAR_SET;
 }
 
 /* The command of that name, or NULL. Exact case. */

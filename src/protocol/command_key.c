@@ -178,7 +178,7 @@ static const char *check_reach(const struct request *outer, const struct command
 /* A flush and a touch have a time of their own among their words. */
 static bool takes_exptime(const struct command *command)
 {
-	return has_data(command) || command->grammar == GRAMMAR_COLLECTION || command->order == ORDER_EVENT_COUNT;
+	return has_data(command) || command_takes_args(command) || command->order == ORDER_EVENT_COUNT;
 }
 
 bool command_key_parse(const struct command_keys *keys, const struct request *outer, struct slice key,

@@ -338,12 +338,13 @@ static enum request_status parse_words(struct request *out, const struct request
 		return parse_flush(out);
 	case GRAMMAR_COLLECTION_KEYS:
 		return parse_keys(out, out->rest, COLLECTION_KEY_MAX, limits);
-	case GRAMMAR_COLLECTION:
-		return take_key(out, COLLECTION_KEY_MAX) ? REQUEST_READY : REQUEST_REFUSED;
 	case GRAMMAR_KEY_ARGS:
 		return take_key(out, KEY_MAX) ? REQUEST_READY : REQUEST_REFUSED;
-	default:
+	case GRAMMAR_ARGS:
+	case GRAMMAR_BARE:
 		return REQUEST_READY;
+	default:
+		return take_key(out, COLLECTION_KEY_MAX) ? REQUEST_READY : REQUEST_REFUSED;
 	}
 }
 

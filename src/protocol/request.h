@@ -11,6 +11,7 @@
 #include "protocol/metaflags.h"
 #include "util/slice.h"
 
+struct args;
 struct nest;
 
 struct request_limits {
@@ -55,13 +56,14 @@ struct request {
 	uint64_t
 		compare; /* append, prepend, incr, decr, delete: only if the item has this cas id; 0: whatever it has */
 	bool noreply;
-	bool too_large;    /* REFUSED: the data block is too large, and nothing else is wrong */
-	size_t keys;       /* grammars of several keys: their number, `key` included */
-	const char *error; /* REFUSED, FATAL: the reply without its line end */
-	size_t consumed;   /* the size of the request in the input */
-	size_t skip;       /* REFUSED: the size of the data block behind it, to be discarded as it comes */
-	bool skip_end;     /* REFUSED: a line end follows the block, CR LF or a bare LF, to be discarded too */
-	struct nest *into; /* the task that gets the reply, see command/task.h; NULL: the client */
+	bool too_large;          /* REFUSED: the data block is too large, and nothing else is wrong */
+	size_t keys;             /* grammars of several keys: their number, `key` included */
+	const char *error;       /* REFUSED, FATAL: the reply without its line end */
+	size_t consumed;         /* the size of the request in the input */
+	size_t skip;             /* REFUSED: the size of the data block behind it, to be discarded as it comes */
+	bool skip_end;           /* REFUSED: a line end follows the block, CR LF or a bare LF, to be discarded too */
+	struct nest *into;       /* the task that gets the reply, see command/task.h; NULL: the client */
+	const struct args *args; /* what command/args.h makes of `rest`; NULL if that is not done */
 	/* What its keys name, if they stand for other requests; else NULL. Not the parser's, see command/keys.h. */
 	const struct order_needs *needs;
 };

@@ -215,7 +215,7 @@ static void refuse(struct client *c, const struct request *request)
 	task_start_refused(&f.host, request, new_asked(c, request, true));
 }
 
-static void carry_out(struct client *c, const struct request *request)
+static void carry_out(struct client *c, struct request *request)
 {
 	struct asked *asked = new_asked(c, request, false);
 

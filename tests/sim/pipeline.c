@@ -7,7 +7,7 @@
 #include "command/start.h"
 #include "world.h"
 
-static void start(struct sim_op *op, const struct request *request)
+static void start(struct sim_op *op, struct request *request)
 {
 	struct host *host = &op->proxy->host;
 	struct world *w = op->world;

@@ -1,0 +1,25 @@
+/* The arguments behind the key of a command on a set or list, as the column of grammars in commands.def says. */
+#ifndef COMMAND_ARGS_H
+#define COMMAND_ARGS_H
+
+#include "collection/rules.h"
+#include "collection/set_request.h"
+#include "protocol/request.h"
+
+/* What the grammar of a command does not have is 0. Slices are of the request. */
+struct args {
+	const struct collection_rule *rule; /* of the key */
+	struct slice words;                 /* members or elements, separated by spaces */
+	size_t number, bytes;               /* how many words these are; their bytes as tokens of a log */
+	uint64_t count;                     /* 1 if it may be missing, and is */
+	int64_t first, last;                /* indexes; the same, if there is one only */
+	struct set_range range;
+};
+
+/* Whether collections of the rule may be lists. */
+bool args_allow_lists(const struct collection_rule *rule);
+
+/* Parses the arguments of a request for which command_takes_args() holds. Gives NULL, or the error line. */
+const char *args_parse(const struct rules *rules, const struct request *request, struct args *out);
+
+#endif

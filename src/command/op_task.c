@@ -1,0 +1,237 @@
+#include "command/op_task.h"
+
+#include "collection/lane/lanes.h"
+#include "command/args.h"
+#include "protocol/reply.h"
+
+/* --- outcomes --- */
+
+struct result outcome_result(const struct outcome *outcome)
+{
+	static const char *const lines[] = {
+		[OUTCOME_CORRUPT] = "CLIENT_ERROR value is not a collection",
+		[OUTCOME_NEWER] = "SERVER_ERROR stored by a newer version of setlistd",
+		[OUTCOME_IS_SET] = "CLIENT_ERROR value is a set, not a list",
+		[OUTCOME_TOO_LARGE] = "SERVER_ERROR object too large for cache",
+		[OUTCOME_BUSY] = "SERVER_ERROR busy",
+		[OUTCOME_NO_CAS] = "SERVER_ERROR the server gives no cas ids (memcached -C)",
+		[OUTCOME_RANGE] = "CLIENT_ERROR index out of range",
+	};
+	const char *line;
+
+	if (outcome->status == OUTCOME_MISSING)
+		return (struct result){ .status = RESULT_MISS };
+	if (outcome->status == OUTCOME_FAILED)
+		return *outcome->result;
+	line = lines[outcome->status];
+	return (struct result){ .status = RESULT_REFUSED, .line = slice_of(line, strlen(line)) };
+}
+
+void outcome_reply_failure(struct buf *out, const struct outcome *outcome)
+{
+	const struct result r = outcome_result(outcome);
+
+	reply_failure(out, &r);
+}
+
+/* The line of an outcome that is no failure. memcached's own verbs say of a missing item what memcached says. */
+static const char *line_of(enum outcome_status status, const struct command *command)
+{
+	switch (status) {
+	case OUTCOME_MISSING:
+		return command->grammar == GRAMMAR_STORAGE && command->id != COMMAND_CAS ? "NOT_STORED" : "NOT_FOUND";
+	case OUTCOME_PRESENT:
+		return "NOT_STORED";
+	case OUTCOME_CHANGED:
+		return "EXISTS";
+	default:
+		return NULL;
+	}
+}
+
+bool outcome_ends(const struct outcome *outcome, struct task *task)
+{
+	const char *line;
+
+	if (outcome->status == OUTCOME_DONE)
+		return false;
+	line = line_of(outcome->status, task->command);
+	if (line)
+		reply_text(task_reply(task), line);
+	else
+		outcome_reply_failure(task_reply(task), outcome);
+	task_done(task);
+	return true;
+}
+
+void outcome_tell_cas(const struct outcome *outcome, struct task *task)
+{
+	if (task->nest && outcome->status == OUTCOME_DONE && !order_class_changes(task->command->order))
+		task->nest->cas = outcome->result->cas;
+}
+
+/* --- one operation --- */
+
+struct op_task *op_task_of(struct op *op)
+{
+	return (struct op_task *)((char *)op - offsetof(struct op_task, op));
+}
+
+static size_t asked_size(enum op_kind kind)
+{
+	return kind == OP_READ ? sizeof(struct set_request) : kind == OP_LIST ? sizeof(struct list_request) : 0;
+}
+
+struct op_task *op_task_new(
+	struct host *host, const struct request *request, void *owner, enum op_kind kind, op_done *done, size_t more)
+{
+	size_t asked = asked_size(kind);
+	struct op_task *t = task_new(host, request, owner, sizeof(*t) + asked + request->key.n + more);
+	const struct collection_rule *rule =
+		request->args ? request->args->rule : rules_collection(host->env.rules, request->key);
+	char *at = t->bytes + asked;
+
+	t->op = (struct op){
+		.kind = kind,
+		.key = task_keys(&t->task, task_keep(&at, request->key), 1),
+		.ttl = task_ttl(request, rule->ttl),
+		.client = task_client(host, owner),
+		.done = done,
+	};
+	return t;
+}
+
+char *op_task_more(struct op_task *t)
+{
+	return t->bytes + asked_size(t->op.kind) + t->op.key.n;
+}
+
+void op_task_submit(struct op_task *t)
+{
+	lanes_submit(t->task.host->lanes, &t->op);
+}
+
+void op_task_ask_set(
+	struct host *host, const struct request *request, void *owner, const struct set_request *asked, op_done *done)
+{
+	struct op_task *t = op_task_new(host, request, owner, OP_READ, done, request->rest.n);
+	char *at = op_task_more(t);
+
+	t->op.set = (struct set_request *)(void *)t->bytes;
+	*t->op.set = *asked;
+	if (asked->members.n)
+		t->op.set->members = task_keep(&at, asked->members);
+	t->op.set->range.from = task_keep(&at, asked->range.from);
+	t->op.set->range.to = task_keep(&at, asked->range.to);
+	op_task_submit(t);
+}
+
+void op_task_ask_list(
+	struct host *host, const struct request *request, void *owner, const struct list_request *asked, op_done *done)
+{
+	struct op_task *t = op_task_new(host, request, owner, OP_LIST, done, asked->item.n);
+	char *at = op_task_more(t);
+
+	t->op.list = (struct list_request *)(void *)t->bytes;
+	*t->op.list = *asked;
+	t->op.list->item = task_keep(&at, asked->item);
+	op_task_submit(t);
+}
+
+static char *write_token(char *at, char sign, struct slice word)
+{
+	*at++ = sign;
+	at = slice_write(at, word);
+	*at++ = ' ';
+	return at;
+}
+
+void op_task_append(struct host *host, const struct request *request, void *owner, unsigned how)
+{
+	struct slice rest = request->args->words, word;
+	size_t size = request->args->bytes;
+	struct op_task *t = op_task_new(host, request, owner, OP_APPEND, op_task_told, size);
+	bool front = how & APPEND_FRONT;
+	char sign = how & APPEND_REMOVES ? '-' : '+', *log = op_task_more(t), *at = front ? log + size : log;
+
+	/* At the front of a list the last element becomes the first. */
+	while ((word = slice_token(&rest)).n) {
+		if (front)
+			(void)write_token(at -= word.n + 2, sign, word);
+		else
+			at = write_token(at, sign, word);
+	}
+	t->op.log = slice_of(log, size);
+	t->op.create = how & APPEND_CREATES;
+	t->op.front = front;
+	t->op.push = how & APPEND_PUSHES;
+	op_task_submit(t);
+}
+
+/* --- replies --- */
+
+void op_task_told(struct op *op, const struct outcome *outcome)
+{
+	const struct outcome busy = { .status = OUTCOME_BUSY };
+	struct task *task = &op_task_of(op)->task;
+
+	/* A later request of the same client may have deleted the set since a compaction that was repeated began. */
+	if (op->rounds && outcome->status == OUTCOME_MISSING)
+		outcome = &busy;
+	if (!outcome_ends(outcome, task))
+		task_reply_line(task, task_done_word(task));
+}
+
+void op_task_counted(struct op *op, const struct outcome *outcome)
+{
+	struct task *task = &op_task_of(op)->task;
+
+	outcome_tell_cas(outcome, task);
+	if (!outcome_ends(outcome, task))
+		task_reply_number(task, op->kind == OP_READ ? op->set->number : outcome->number);
+}
+
+/* The log of a POP has a removal of each member. Gives the members, each with a space behind it. */
+static struct slice popped(struct slice removals, struct buf *out)
+{
+	struct slice removal;
+
+	while ((removal = slice_token(&removals)).n) {
+		buf_add_slice(out, slice_skip(removal, 1));
+		BUF_ADD(out, " ");
+	}
+	return buf_slice(out);
+}
+
+/* What was read or taken out, separated by spaces. */
+static struct slice values_of(const struct op *op, const struct outcome *outcome, struct buf *scratch)
+{
+	struct slice values;
+
+	if (op->kind == OP_LIST)
+		return outcome->log;
+	values = op->kind == OP_POP ? popped(outcome->log, scratch) : buf_slice(&op->set->text);
+	values.n -= values.n > 0;
+	return values;
+}
+
+void op_task_listed(struct op *op, const struct outcome *outcome)
+{
+	struct task *task = &op_task_of(op)->task;
+	struct buf text = op->kind == OP_READ ? op->set->text : BUF_EMPTY, *out;
+	struct slice values = SLICE("");
+
+	outcome_tell_cas(outcome, task);
+	if (outcome->status == OUTCOME_MISSING || !outcome_ends(outcome, task)) {
+		/* A set that went while it was listed leaves a part of the text behind. */
+		if (outcome->status == OUTCOME_DONE)
+			values = values_of(op, outcome, &task->scratch);
+		out = task_reply(task);
+		if (values.n) {
+			reply_value_head(out, op->key, 0, values.n, NULL);
+			reply_line(out, values);
+		}
+		task_reply_line(task, "END");
+	}
+	buf_free(&text);
+}

@@ -1,0 +1,61 @@
+/* Tasks that are one operation in the lane of a key; and the outcomes of operations as replies to clients. */
+#ifndef COMMAND_OP_TASK_H
+#define COMMAND_OP_TASK_H
+
+#include "collection/op.h"
+#include "collection/set_request.h"
+#include "command/task.h"
+
+/* --- outcomes --- */
+
+/* An outcome other than DONE as the result of a call: a miss, or a failure with the error line. Borrows from `outcome`. */
+struct result outcome_result(const struct outcome *outcome);
+
+/* Appends the error line of an outcome that is neither DONE nor MISSING. */
+void outcome_reply_failure(struct buf *out, const struct outcome *outcome);
+
+/* If the outcome is not DONE: replies NOT_FOUND, or another line that says why, completes the task, and gives true. */
+bool outcome_ends(const struct outcome *outcome, struct task *task);
+
+/* If a task inside of another one reads alone: tells nest->cas what the outcome of its READ or LIST says about the base. */
+void outcome_tell_cas(const struct outcome *outcome, struct task *task);
+
+/* --- one operation --- */
+
+struct op_task {
+	struct task task;
+	struct op op;
+	_Alignas(uint64_t) char bytes[]; /* what is asked of a set or list, the key, and more bytes */
+};
+
+typedef void op_done(struct op *op, const struct outcome *outcome);
+
+struct op_task *op_task_of(struct op *op);
+
+/*
+ * Makes the task of an operation on the key of the request, with `more` bytes for the caller at op_task_more. The collection, if the
+ * operation creates it, has the time to live of the request or of its rule. The caller sets the rest of the operation, and submits it.
+ */
+struct op_task *op_task_new(
+	struct host *host, const struct request *request, void *owner, enum op_kind kind, op_done *done, size_t more);
+char *op_task_more(struct op_task *t);
+void op_task_submit(struct op_task *t);
+
+/* Starts the read of a set, or an operation on a list. Copies `asked` and its slices. */
+void op_task_ask_set(
+	struct host *host, const struct request *request, void *owner, const struct set_request *asked, op_done *done);
+void op_task_ask_list(
+	struct host *host, const struct request *request, void *owner, const struct list_request *asked, op_done *done);
+
+enum { APPEND_REMOVES = 1, APPEND_CREATES = 2, APPEND_FRONT = 4, APPEND_PUSHES = 8 };
+
+/* Starts to put the words of the request's arguments behind or before what is stored; `how` has APPEND_ bits. Replies STORED or DELETED. */
+void op_task_append(struct host *host, const struct request *request, void *owner, unsigned how);
+
+/*
+ * What replies when the operation of such a task is done. told: the word of the command, such as STORED. counted: a number. listed: VALUE
+ * with members or elements, and END; END alone if there are none, or if the key is missing.
+ */
+op_done op_task_told, op_task_counted, op_task_listed;
+
+#endif

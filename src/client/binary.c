@@ -4,11 +4,9 @@
 
 #include "admin.h"
 #include "client/sasl.h"
-#include "collection/text/oplog.h"
 #include "command/item.h"
-#include "command/keys.h"
-#include "command/plain.h"
 #include "command/start.h"
+#include "command/target.h"
 #include "protocol/reply.h"
 #include "util/num.h"
 #include "worker/generation.h"
@@ -48,6 +46,7 @@ struct read_task {
 	struct task task;
 	struct waiter waiter;
 	bool touches;
+	enum target target;
 	int64_t exptime;
 	struct binary_head head;
 	char key[];
@@ -58,7 +57,7 @@ static void was_read(struct waiter *waiter, const struct result *r)
 	struct read_task *read = (struct read_task *)((char *)waiter - offsetof(struct read_task, waiter));
 
 	if (read->touches)
-		item_touched(read->task.host, waiter->key, read->exptime, r);
+		item_touched(read->task.host, read->target, waiter->key, read->exptime, r);
 	if (r->status != RESULT_MISS || !read->head.quiet)
 		binary_reply_read(task_reply(&read->task), &read->head, waiter->key, r);
 	task_done(&read->task);
@@ -72,6 +71,9 @@ static void start_read(struct client *c, const struct binary_request *b)
 	struct call call;
 
 	read->touches = touches && !request->odd_key;
+	/* TOUCH is a write to the text protocol, but here it reads. */
+	read->target = request->command->id == COMMAND_TOUCH ? target_of_read(host_of(c)->env.rules, request->key)
+							     : request->target;
 	read->exptime = request->exptime;
 	read->head = b->head;
 	read->waiter = (struct waiter){ was_read, keep_key(&read->task, request, read->key) };
@@ -83,7 +85,7 @@ static void start_read(struct client *c, const struct binary_request *b)
 		.expected = read->task.expected,
 		.exptime = request->exptime,
 	};
-	item_read(host_of(c), &call, c, &read->waiter);
+	item_read(host_of(c), read->target, &call, c, &read->waiter);
 }
 
 /* --- what has one line of reply in text --- */
@@ -246,17 +248,14 @@ static bool reads(const struct request *request)
 /* Why the key is refused, or NULL. In text a key has no spaces: what a rule makes of it goes to servers as it stands. */
 static const char *key_refusal(const struct host *host, const struct request *request)
 {
-	const struct rules *rules = host->env.rules;
-	struct slice key = request->key;
 	bool touches = request->command->id == COMMAND_GAT || request->command->id == COMMAND_TOUCH;
 
-	if (request->odd_key &&
-		(command_key_is(&rules->commands, key) || keys_event(rules, key) || plain_covers(host, key)))
+	if (request->odd_key && request->target > TARGET_PART)
 		return "CLIENT_ERROR key with spaces or control characters, which is no plain item";
-	if (touches && oplog_is_item_key(key))
-		return refused_item_key;
-	if (touches && keys_have_command(rules, request))
-		return keys_refusal(&rules->commands, request);
+	if (touches && request->target == TARGET_PART)
+		return start_part_refusal;
+	if (touches && request->target == TARGET_COMMAND)
+		return target_refusal(host->env.rules, request);
 	return NULL;
 }
 
@@ -266,7 +265,7 @@ void client_binary_start(struct client *c, const struct binary_request *b)
 
 	if (refusal)
 		respond_line(c, b, refusal);
-	else if (b->request.command->id == COMMAND_GET && keys_have_command(host_of(c)->env.rules, &b->request))
+	else if (b->request.command->id == COMMAND_GET && b->request.target == TARGET_COMMAND)
 		start_inside(c, b, COMMAND_GETS, was_got); /* for the cas id of a set */
 	else if (touches_adopted(c, &b->request))
 		start_inside(c, b, COMMAND_TOUCH, was_touched);

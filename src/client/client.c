@@ -13,8 +13,8 @@
 #include "client/sasl.h"
 #include "client/turns.h"
 #include "client/window.h"
-#include "command/keys.h"
 #include "command/start.h"
+#include "command/target.h"
 #include "protocol/reply.h"
 #include "util/alloc.h"
 #include "util/escape.h"
@@ -271,8 +271,7 @@ static size_t take_request(struct client *c, struct slice in)
 		c->skip_end = request->skip_end;
 		break;
 	case REQUEST_READY:
-		if (keys_needs(c->generation->host.env.rules, request, &needs))
-			request->needs = &needs;
+		target_resolve(c->generation->host.env.rules, request, &needs);
 		if (order_must_wait(&c->order, request)) {
 			c->barrier = true;
 			return delay(c);

@@ -90,10 +90,7 @@ static bool must_wait_at(const struct client *c, const struct server_turns *at)
 /* Those of the server whose value is read; NULL if the key is a command that reads no value. */
 static struct server_turns *turns_of(struct generation *g, struct slice key)
 {
-	const struct command_keys *commands = &g->host.env.rules->commands;
-
-	if (command_key_is(commands, key))
-		key = command_key_item(commands, key);
+	key = command_key_item(&g->host.env.rules->commands, key);
 	return key.n ? &g->turns[servers_index(g->servers, key)] : NULL;
 }
 

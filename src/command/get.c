@@ -1,13 +1,14 @@
 /* get gets gat gats: one call for each key, to all servers in parallel. The reply is in the order of the request. */
 #include "command/fan.h"
 #include "command/item.h"
-#include "command/keys.h"
 #include "command/start.h"
+#include "command/target.h"
 #include "protocol/reply.h"
 
 struct get_part {
 	struct fan_part part;
 	struct waiter waiter;
+	enum target target;
 };
 
 struct get_task {
@@ -27,7 +28,7 @@ static void answered(struct waiter *waiter, const struct result *r)
 		reply_failure(&get->task.scratch, r);
 	if (r->status == RESULT_HIT) {
 		if (get->call.verb == CALL_GAT)
-			item_touched(get->task.host, waiter->key, get->call.exptime, r);
+			item_touched(get->task.host, part->target, waiter->key, get->call.exptime, r);
 		reply_value(fan_reply(&part->part, r->value.n), waiter->key, r, get->call.want & WANT_CAS);
 	}
 	fan_part_done(&part->part);
@@ -40,7 +41,8 @@ static bool ask(struct fan *fan, struct fan_part *fan_part)
 
 	get->call.key = slice_token(&get->rest);
 	part->waiter = (struct waiter){ answered, get->call.key };
-	item_read(get->task.host, &get->call, get->task.owner, &part->waiter);
+	part->target = target_of_read(get->task.host->env.rules, part->waiter.key);
+	item_read(get->task.host, part->target, &get->call, get->task.owner, &part->waiter);
 	return true;
 }
 
@@ -49,6 +51,7 @@ struct single_task {
 	struct task task;
 	struct waiter waiter;
 	bool touches, cas;
+	enum target target;
 	int64_t exptime;
 	char key[];
 };
@@ -63,7 +66,7 @@ static void single_answered(struct waiter *waiter, const struct result *r)
 		return;
 	}
 	if (single->touches)
-		item_touched(task->host, waiter->key, single->exptime, r);
+		item_touched(task->host, single->target, waiter->key, single->exptime, r);
 	if (r->status == RESULT_HIT)
 		reply_value(task_reply(task), waiter->key, r, single->cas);
 	task_reply_line(task, "END");
@@ -79,8 +82,9 @@ static void start_single(struct host *host, const struct request *request, void 
 	single->touches = call->verb == CALL_GAT;
 	single->cas = call->want & WANT_CAS;
 	single->exptime = call->exptime;
+	single->target = request->target;
 	single->waiter = (struct waiter){ single_answered, call->key };
-	item_read(host, call, owner, &single->waiter);
+	item_read(host, single->target, call, owner, &single->waiter);
 }
 
 void get_start(struct host *host, const struct request *request, void *owner)
@@ -89,7 +93,7 @@ void get_start(struct host *host, const struct request *request, void *owner)
 	bool cas = request->command->id == COMMAND_GETS || request->command->id == COMMAND_GATS;
 	size_t ring = request->keys < FAN_RING ? request->keys : FAN_RING;
 	size_t size = sizeof(struct get_task) + ring * sizeof(struct get_part);
-	struct slice keys = keys_of(request);
+	struct slice keys = target_keys(request);
 	struct call call = {
 		.verb = touches ? CALL_GAT : CALL_GET,
 		.want = WANT_VALUE | (cas ? WANT_CAS : 0u),
@@ -99,10 +103,6 @@ void get_start(struct host *host, const struct request *request, void *owner)
 	struct get_task *get;
 	char *at;
 
-	if (keys_have_command(host->env.rules, request)) {
-		keyed_get_start(host, request, owner);
-		return;
-	}
 	if (request->keys == 1) {
 		start_single(host, request, owner, &call);
 		return;

@@ -7,12 +7,11 @@
 #include "collection/lane/lanes.h"
 #include "collection/large.h"
 #include "collection/set/touch_delete.h"
-#include "collection/text/oplog.h"
 #include "command/event.h"
-#include "command/keys.h"
 #include "command/op_task.h"
 #include "command/plain.h"
 #include "command/start.h"
+#include "command/target.h"
 #include "protocol/reply.h"
 
 struct item_task {
@@ -154,15 +153,11 @@ void item_start(struct host *host, const struct request *request, void *owner)
 	struct item_task *item;
 	char *at;
 
-	if (command_key_is(&host->env.rules->commands, request->key)) {
-		keyed_set_start(host, request, owner);
-		return;
-	}
-	if (plain_covers(host, request->key)) {
+	if (request->target == TARGET_COLLECTION) {
 		plain_start(host, request, owner);
 		return;
 	}
-	if (keys_event(host->env.rules, request->key)) {
+	if (request->target == TARGET_EVENTS) {
 		event_plain_start(host, request, owner);
 		return;
 	}
@@ -198,23 +193,14 @@ void item_start(struct host *host, const struct request *request, void *owner)
 		&item->waiter);
 }
 
-/* Whether a set of this key writes no item of that key. */
-static bool is_other_than_item(const struct host *host, struct slice key)
-{
-	const struct rules *rules = host->env.rules;
-
-	return plain_covers(host, key) || keys_event(rules, key) || oplog_is_item_key(key) ||
-		command_key_is(&rules->commands, key);
-}
-
 void item_discard_start(struct host *host, const struct request *request, void *owner)
 {
 	char decoded[KEY_MAX];
-	struct slice key = keys_plain(request, decoded);
+	struct slice key = target_key(request, decoded);
 	struct item_task *item;
 	char *at;
 
-	if (is_other_than_item(host, key)) {
+	if (target_of_write(host->env.rules, key) != TARGET_ITEM) {
 		task_refuse(host, request, owner, request->error);
 		return;
 	}
@@ -229,21 +215,23 @@ void item_discard_start(struct host *host, const struct request *request, void *
 
 /* --- reads, for tasks that write the reply --- */
 
-void item_read(struct host *host, const struct call *call, const void *owner, struct waiter *waiter)
+void item_read(struct host *host, enum target target, const struct call *call, const void *owner, struct waiter *waiter)
 {
-	if (call->want & WANT_ENCODED)
-		lanes_call(host->lanes, call, waiter);
-	else if (plain_covers(host, call->key) && call->key.n <= COLLECTION_KEY_MAX)
+	switch (target) {
+	case TARGET_COLLECTION:
 		plain_read(host, call, owner, waiter);
-	else if (keys_event(host->env.rules, call->key))
+		break;
+	case TARGET_EVENTS:
 		event_plain_read(host, call, waiter);
-	else
+		break;
+	default:
 		lanes_call(host->lanes, call, waiter);
+	}
 }
 
-void item_touched(struct host *host, struct slice key, int64_t exptime, const struct result *r)
+void item_touched(struct host *host, enum target target, struct slice key, int64_t exptime, const struct result *r)
 {
-	if (r->status == RESULT_HIT && key.n <= COLLECTION_KEY_MAX && !plain_covers(host, key))
+	if (r->status == RESULT_HIT && key.n <= COLLECTION_KEY_MAX && target != TARGET_COLLECTION)
 		touch_followers(host->lanes, key, r->value, exptime);
 }
 

@@ -6,8 +6,8 @@
  */
 #include "command/fan.h"
 #include "command/item.h"
-#include "command/keys.h"
 #include "command/start.h"
+#include "command/target.h"
 #include "protocol/reply.h"
 
 /* --- a task inside --- */
@@ -224,17 +224,19 @@ static bool ask(struct fan *fan, struct fan_part *fan_part)
 	struct many *many = (struct many *)fan->task;
 	struct part *part = (struct part *)fan_part;
 	struct host *host = many->task.host;
+	enum target target;
 
 	part->waiter = (struct waiter){ answered, slice_token(&many->rest) };
 	part->nest.task = NULL;
-	if (command_key_is(&host->env.rules->commands, part->waiter.key)) {
+	target = target_of_read(host->env.rules, part->waiter.key);
+	if (target == TARGET_COMMAND) {
 		ask_inside(many, part);
 		return true;
 	}
 	many->call.key = part->waiter.key;
 	part->effect = (struct order_effect){ .calls = 1 };
 	order_begin(&many->order, part->effect);
-	item_read(host, &many->call, many->task.owner, &part->waiter);
+	item_read(host, target, &many->call, many->task.owner, &part->waiter);
 	return true;
 }
 
@@ -250,7 +252,7 @@ static bool waits(const struct fan *fan)
 
 	if (host->calls_max && many->order.calls >= host->calls_max)
 		return true;
-	class = keys_class(host->env.rules, slice_token(&rest), &effect, &inside);
+	class = target_class(host->env.rules, slice_token(&rest), &effect, &inside);
 	return order_class_must_wait(&many->order, class);
 }
 
@@ -268,7 +270,7 @@ static void start_many(struct host *host, const struct request *request, void *o
 	bool cas = request->command->id == COMMAND_GETS;
 	size_t ring = request->keys < FAN_RING ? request->keys : FAN_RING;
 	size_t size = sizeof(struct many) + ring * sizeof(struct part);
-	struct slice keys = keys_of(request);
+	struct slice keys = target_keys(request);
 	struct many *many = task_new(host, request, owner, size + keys.n);
 	char *at = (char *)many + size;
 
@@ -289,18 +291,20 @@ static void start_many(struct host *host, const struct request *request, void *o
 		.stride = sizeof(struct part),
 		.ring = ring,
 		.total = request->keys,
-		.first = keys_first(&host->env.rules->commands, keys),
+		.first = target_first(host->env.rules, keys),
 		.limit = SIZE_MAX,
 	};
 	fan_start(&many->fan);
 }
 
-void keyed_get_start(struct host *host, const struct request *request, void *owner)
+void keyed_start(struct host *host, const struct request *request, void *owner)
 {
-	(request->keys > 1 ? start_many : start_single)(host, request, owner);
-}
+	const char *refusal = target_refusal(host->env.rules, request);
 
-void keyed_set_start(struct host *host, const struct request *request, void *owner)
-{
-	start_single(host, request, owner);
+	if (refusal)
+		task_refuse(host, request, owner, refusal);
+	else if (request->keys > 1)
+		start_many(host, request, owner);
+	else
+		start_single(host, request, owner);
 }

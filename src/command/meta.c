@@ -6,9 +6,8 @@
  * or control bytes: the client's own text of the key is put into the reply.
  */
 #include "collection/lane/lanes.h"
-#include "collection/text/oplog.h"
-#include "command/keys.h"
 #include "command/start.h"
+#include "command/target.h"
 #include "command/task.h"
 #include "protocol/reply.h"
 #include "util/num.h"
@@ -110,18 +109,6 @@ static unsigned wants(const struct meta_task *meta)
 	return (meta->flags.expire ? WANT_FLUSH : 0u) | (meta->fenced ? WANT_FENCE : 0u);
 }
 
-static bool changes(const struct request *request, const struct metaflags *flags)
-{
-	switch (request->command->id) {
-	case COMMAND_ME:
-		return false;
-	case COMMAND_MG:
-		return flags->vivify || flags->expire;
-	default:
-		return true;
-	}
-}
-
 void meta_start(struct host *host, const struct request *request, void *owner)
 {
 	struct meta_task *meta = task_new(host, request, owner, sizeof(*meta) + 2 * request->key.n + line_max(request));
@@ -129,16 +116,12 @@ void meta_start(struct host *host, const struct request *request, void *owner)
 
 	meta->flags = request->meta;
 	/* A base64 key names the same item as its decoded key, which decides the server. */
-	meta->waiter = (struct waiter){ answered, task_keep(&at, keys_plain(request, decoded)) };
+	meta->waiter = (struct waiter){ answered, task_keep(&at, target_key(request, decoded)) };
 	meta->own_key = slice_of("", 0);
 	(void)task_keys(&meta->task, meta->waiter.key, 1);
 	if (meta->flags.key && meta->flags.base64 && !request_key_valid(meta->waiter.key, KEY_MAX))
 		meta->own_key = task_keep(&at, request->key);
 	meta->fenced = request->command->id == COMMAND_MA && meta->flags.quiet && meta->flags.vivify;
-	if (changes(request, &meta->flags) && oplog_is_item_key(meta->waiter.key)) {
-		task_reply_line(&meta->task, refused_item_key);
-		return;
-	}
 	lanes_call(host->lanes,
 		&(struct call){
 			.verb = CALL_META,

@@ -36,11 +36,10 @@ struct order_effect {
 	uint16_t calls;
 };
 
-/* What matters of a request whose keys stand for other requests; see command/keys.h. */
+/* What matters of a request whose keys stand for other requests; see command/target.h. */
 struct order_needs {
 	uint16_t classes; /* a bit for each enum order_class of these requests */
 	struct order_effect effect;
-	bool has_command;             /* a key names a command, known or not */
 	const struct command *inside; /* of one key: the command that it names, or NULL */
 };
 

@@ -7,11 +7,6 @@
 #include "protocol/failure.h"
 #include "protocol/reply.h"
 
-bool plain_covers(const struct host *host, struct slice key)
-{
-	return host->env.rules->collection_count && rules_collection(host->env.rules, key)->plain_verbs;
-}
-
 static bool is_list(const struct host *host, struct slice key)
 {
 	return rules_collection(host->env.rules, key)->type == COLLECTION_LIST;

@@ -7,10 +7,7 @@
 
 #include "command/task.h"
 
-/* Whether the key's rule says plain_verbs. */
-bool plain_covers(const struct host *host, struct slice key);
-
-/* Starts a storage command, arithmetic, delete or touch on such a key. */
+/* Starts a storage command, arithmetic, delete or touch on a key that is TARGET_COLLECTION. */
 void plain_start(struct host *host, const struct request *request, void *owner);
 
 /* Carries out a GET or GAT on such a key, with the result that the item would have. The waiter is as in env.call. */

@@ -14,8 +14,8 @@ typedef void command_start(struct host *host, const struct request *request, voi
 #undef PROXY_COMMAND
 #undef COMMAND
 
-/* Start a get or gets of which some key is a command; and a set or cas whose key is one. */
-command_start keyed_get_start, keyed_set_start;
+/* Starts a request whose target is TARGET_COMMAND: carries out a get, gets, set or cas, and refuses all others. */
+command_start keyed_start;
 
 /* Replies the error of a refused request, after what memcached does as well. `request->command` may be NULL. */
 void task_start_refused(struct host *host, const struct request *request, void *owner);
@@ -24,9 +24,9 @@ void task_start_refused(struct host *host, const struct request *request, void *
 command_start item_discard_start;
 
 /* The reply to a command that would write a table, an index or a segment. */
-extern const char refused_item_key[];
+extern const char start_part_refusal[];
 
-/* Starts a request. Fills in `args`. Gives false, and does nothing, for a PROXY_COMMAND, which the host carries out. */
+/* Starts a request. Fills in its target, if that is unknown, and `args`. Gives false, and does nothing, for a PROXY_COMMAND, which the host carries out. */
 bool task_start(struct host *host, struct request *request, void *owner) __attribute__((warn_unused_result));
 
 /*

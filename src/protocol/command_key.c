@@ -71,9 +71,13 @@ const struct command *command_key_find(const struct command_keys *keys, struct s
 
 struct slice command_key_item(const struct command_keys *keys, struct slice key)
 {
-	struct slice rest = slice_skip(key, keys->prefix.n);
-	const struct command *command = command_lookup(take_word(&rest, separator_of(keys)));
+	const struct command *command;
+	struct slice rest;
 
+	if (!command_key_is(keys, key))
+		return key;
+	rest = slice_skip(key, keys->prefix.n);
+	command = command_lookup(take_word(&rest, separator_of(keys)));
 	if (!command || !command_reads_values(command))
 		return slice_of(key.p, 0);
 	if (command->grammar == GRAMMAR_TOUCH_KEYS)

@@ -49,7 +49,7 @@ static inline size_t command_key_room(const struct request *outer, struct slice 
 bool command_key_parse(const struct command_keys *keys, const struct request *outer, struct slice key,
 	const struct command *command, char *room, struct request *out);
 
-/* The key of the item that such a key reads as a whole; empty if it reads none. */
+/* The key of the item that a get of this key reads as a whole: the key, unless it is a command; empty if it reads none. */
 struct slice command_key_item(const struct command_keys *keys, struct slice key);
 
 enum command_key_answer {

@@ -28,6 +28,16 @@ enum request_status {
 	REQUEST_HANGUP   /* HTTP: close without a reply */
 };
 
+/* What a key stands for. The parser does not know; see command/target.h. */
+enum target {
+	TARGET_UNKNOWN,    /* nobody has asked */
+	TARGET_ITEM,       /* an item of memcached, or what a command of ours works on */
+	TARGET_PART,       /* an item with a part of a set or list, which can only be read */
+	TARGET_COLLECTION, /* a set or list whose rule has plain_verbs */
+	TARGET_EVENTS,     /* a type of events whose rule has plain_verbs */
+	TARGET_COMMAND     /* a command, known or not */
+};
+
 /* How far an incomplete request was parsed. All zeroes for a new request. */
 struct request_progress {
 	size_t scanned; /* bytes of the line that were searched for its end */
@@ -56,16 +66,17 @@ struct request {
 	uint64_t
 		compare; /* append, prepend, incr, decr, delete: only if the item has this cas id; 0: whatever it has */
 	bool noreply;
-	bool too_large;          /* REFUSED: the data block is too large, and nothing else is wrong */
-	size_t keys;             /* grammars of several keys: their number, `key` included */
-	const char *error;       /* REFUSED, FATAL: the reply without its line end */
-	size_t consumed;         /* the size of the request in the input */
-	size_t skip;             /* REFUSED: the size of the data block behind it, to be discarded as it comes */
-	bool skip_end;           /* REFUSED: a line end follows the block, CR LF or a bare LF, to be discarded too */
-	struct nest *into;       /* the task that gets the reply, see command/task.h; NULL: the client */
-	const struct args *args; /* what command/args.h makes of `rest`; NULL if that is not done */
-	/* What its keys name, if they stand for other requests; else NULL. Not the parser's, see command/keys.h. */
-	const struct order_needs *needs;
+	bool too_large;    /* REFUSED: the data block is too large, and nothing else is wrong */
+	size_t keys;       /* grammars of several keys: their number, `key` included */
+	const char *error; /* REFUSED, FATAL: the reply without its line end */
+	size_t consumed;   /* the size of the request in the input */
+	size_t skip;       /* REFUSED: the size of the data block behind it, to be discarded as it comes */
+	bool skip_end;     /* REFUSED: a line end follows the block, CR LF or a bare LF, to be discarded too */
+	struct nest *into; /* the task that gets the reply, see command/task.h; NULL: the client */
+	/* The parser leaves these empty; see command/target.h, and command/args.h. */
+	enum target target;
+	const struct args *args;         /* what `rest` says; NULL if it is not parsed */
+	const struct order_needs *needs; /* of the requests that its keys stand for; NULL if there are none */
 };
 
 /*

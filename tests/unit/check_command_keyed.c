@@ -1,5 +1,5 @@
 /* Requests whose keys stand for other requests: what servers are asked, in which order, and what the client is told. */
-#include "command/keys.h"
+#include "command/target.h"
 
 #include <stdio.h>
 
@@ -218,7 +218,8 @@ static bool find_needs(const char *line, struct order_needs *needs)
 	struct request request;
 
 	ck_assert_int_eq(request_parse(slice_of(line, strlen(line)), &limits, &progress, &request), REQUEST_READY);
-	return keys_needs(&fake.rules, &request, needs);
+	target_resolve(&fake.rules, &request, needs);
+	return request.needs != NULL;
 }
 
 /* `effect`: r reads in stages, h hides writes, l writes later. */

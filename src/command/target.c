@@ -1,0 +1,246 @@
+#include "command/target.h"
+
+#include "collection/event/time_bucket.h"
+#include "collection/text/oplog.h"
+#include "protocol/metaflags.h"
+
+/* --- one key --- */
+
+/* The key of a counter or of an event has the separator in it, and is an ordinary item. */
+static bool is_event_type(const struct rules *rules, struct slice key)
+{
+	const struct event_rule *rule = rules_event(rules, key);
+
+	return rule->plain_verbs && key.n + rule->separator.n + TIME_BUCKET_NAME_MAX <= KEY_MAX &&
+		!memmem(key.p, key.n, rule->separator.p, rule->separator.n);
+}
+
+/* The target of a key that is neither a command nor a part, for one that reads keys of at most `longest` bytes as collections. */
+static enum target by_rule(const struct rules *rules, struct slice key, size_t longest)
+{
+	if (key.n <= longest && rules_collection(rules, key)->plain_verbs)
+		return TARGET_COLLECTION;
+	return rules->plain_events && is_event_type(rules, key) ? TARGET_EVENTS : TARGET_ITEM;
+}
+
+enum target target_of_read(const struct rules *rules, struct slice key)
+{
+	if (command_key_is(&rules->commands, key))
+		return TARGET_COMMAND;
+	return by_rule(rules, key, COLLECTION_KEY_MAX);
+}
+
+enum target target_of_write(const struct rules *rules, struct slice key)
+{
+	if (command_key_is(&rules->commands, key))
+		return TARGET_COMMAND;
+	/* If the key of a collection is too long, its write is refused. */
+	return oplog_is_item_key(key) ? TARGET_PART : by_rule(rules, key, KEY_MAX);
+}
+
+struct slice target_key(const struct request *request, char *decoded)
+{
+	if (!request->meta.base64)
+		return request->key;
+	return slice_of(decoded, metaflags_decode_key(request->key, decoded));
+}
+
+/* --- all keys of a request --- */
+
+/* COMMAND if any key is a command, else PART if any is a part. */
+static enum target of_all_keys(const struct rules *rules, const struct request *request)
+{
+	struct slice rest = request->rest, key = request->key;
+	enum target found = TARGET_ITEM;
+
+	for (; key.n; key = slice_token(&rest)) {
+		if (command_key_is(&rules->commands, key))
+			return TARGET_COMMAND;
+		if (oplog_is_item_key(key))
+			found = TARGET_PART;
+	}
+	return found;
+}
+
+static bool meta_changes(const struct request *request)
+{
+	switch (request->command->id) {
+	case COMMAND_ME:
+		return false;
+	case COMMAND_MG:
+		return request->meta.vivify || request->meta.expire;
+	default:
+		return true;
+	}
+}
+
+/* The meta commands are passed on, whatever the rules say of plain verbs. */
+static enum target of_meta(const struct rules *rules, const struct request *request)
+{
+	char decoded[KEY_MAX];
+	struct slice key = target_key(request, decoded);
+
+	if (command_key_is(&rules->commands, key))
+		return TARGET_COMMAND;
+	return meta_changes(request) && oplog_is_item_key(key) ? TARGET_PART : TARGET_ITEM;
+}
+
+static enum target of_request(const struct rules *rules, const struct request *request)
+{
+	enum target target;
+
+	switch (request->command->grammar) {
+	case GRAMMAR_KEYS:
+		if (request->keys == 1)
+			return target_of_read(rules, request->key);
+		return of_all_keys(rules, request) == TARGET_COMMAND ? TARGET_COMMAND : TARGET_ITEM;
+	case GRAMMAR_TOUCH_KEYS:
+		target = of_all_keys(rules, request);
+		return target == TARGET_ITEM && request->keys == 1 ? target_of_read(rules, request->key) : target;
+	case GRAMMAR_STORAGE:
+	case GRAMMAR_ARITHMETIC:
+	case GRAMMAR_DELETE:
+	case GRAMMAR_TOUCH:
+		return target_of_write(rules, request->key);
+	case GRAMMAR_META:
+	case GRAMMAR_META_DATA:
+		return of_meta(rules, request);
+	case GRAMMAR_COLLECTION_KEYS:
+		return of_all_keys(rules, request);
+	case GRAMMAR_EVENT_DATA:
+	case GRAMMAR_KEY_ARGS:
+		return command_key_is(&rules->commands, request->key) ? TARGET_COMMAND : TARGET_ITEM;
+	case GRAMMAR_FLUSH:
+	case GRAMMAR_ARGS:
+	case GRAMMAR_BARE:
+		return TARGET_ITEM;
+	default:
+		/* A read of a set or list may compact it, which is a write. */
+		if (command_key_is(&rules->commands, request->key))
+			return TARGET_COMMAND;
+		return oplog_is_item_key(request->key) ? TARGET_PART : TARGET_ITEM;
+	}
+}
+
+const char *target_refusal(const struct rules *rules, const struct request *request)
+{
+	enum command_id id = request->command->id;
+	struct slice rest = request->rest, key = request->key;
+
+	if (request->command->grammar == GRAMMAR_KEYS || id == COMMAND_SET || id == COMMAND_CAS)
+		return NULL;
+	while (key.n && !command_key_is(&rules->commands, key))
+		key = slice_token(&rest);
+	/* A key in base64 is not decoded to say more. */
+	return key.n ? command_key_refusal(&rules->commands, key) : "CLIENT_ERROR use get or set for a command";
+}
+
+/* --- the order of requests --- */
+
+/* The command that one of memcached's own commands on a type of events stands for. NULL: it is refused. */
+static const struct command *event_command(const struct command *command)
+{
+	switch (command->id) {
+	case COMMAND_INCR:
+		return command_get(COMMAND_EVINCR);
+	case COMMAND_SET:
+		return command_get(COMMAND_EVADD);
+	default:
+		return NULL;
+	}
+}
+
+enum order_class target_class(
+	const struct rules *rules, struct slice key, struct order_effect *effect, const struct command **inside)
+{
+	const struct command *command = command_get(COMMAND_GET), *event;
+	size_t keys = 1;
+
+	*inside = NULL;
+	if (command_key_is(&rules->commands, key)) {
+		command = *inside = command_key_find(&rules->commands, key, &keys);
+		/* A set, as a key, may store an event. */
+		event = *inside && rules->plain_events ? event_command(*inside) : NULL;
+		if (event)
+			command = event;
+	}
+	*effect = command ? order_effect_of(command, keys) : (struct order_effect){ .calls = 1 };
+	return command ? command->order : ORDER_READ;
+}
+
+static bool has_large_reply(const struct command_keys *keys, struct slice key)
+{
+	const struct command *command;
+	size_t words;
+
+	if (!command_key_is(keys, key))
+		return false;
+	command = command_key_find(keys, key, &words);
+	return command && command->reply == REPLY_DATA;
+}
+
+size_t target_first(const struct rules *rules, struct slice all)
+{
+	struct slice key;
+
+	while ((key = slice_token(&all)).n) {
+		if (has_large_reply(&rules->commands, key))
+			return ORDER_SETS_FIRST;
+	}
+	return ORDER_KEYS_FIRST;
+}
+
+/*
+ * If a part may start late, behind others, later requests must not change what it reads. If any part writes, that may start late, too.
+ */
+static void find_needs_of_many(const struct rules *rules, const struct request *request, struct order_needs *out)
+{
+	struct slice all = target_keys(request), key;
+	bool late = request->keys > target_first(rules, all), writes = false;
+	size_t calls = 0;
+
+	while ((key = slice_token(&all)).n) {
+		struct order_effect effect;
+		const struct command *inside;
+		enum order_class class = target_class(rules, key, &effect, &inside);
+		out->classes |= (uint16_t)(1u << class);
+		writes |= order_class_changes(class);
+		late |= effect.stages_reads || effect.hides_writes || class == ORDER_FLUSH;
+		calls += effect.calls;
+	}
+	late |= calls > ORDER_KEYS_FIRST;
+	out->effect = (struct order_effect){
+		.stages_reads = late,
+		.writes_later = late && writes,
+		.calls = (uint16_t)(calls < ORDER_CALLS_MAX ? calls : ORDER_CALLS_MAX),
+	};
+}
+
+/* Gives false if what the request changes and asks for does not depend on its keys. */
+static bool find_needs(const struct rules *rules, const struct request *request, struct order_needs *out)
+{
+	enum grammar grammar = request->command->grammar;
+	const struct command *event = event_command(request->command);
+
+	*out = (struct order_needs){ 0 };
+	if (request->target == TARGET_EVENTS && event) {
+		out->classes = (uint16_t)(1u << event->order);
+		out->effect = order_effect_of(event, 1);
+	} else if (request->target != TARGET_COMMAND) {
+		return false;
+	} else if (grammar == GRAMMAR_KEYS && request->keys > 1) {
+		find_needs_of_many(rules, request, out);
+	} else if (grammar == GRAMMAR_KEYS || grammar == GRAMMAR_STORAGE) {
+		out->classes = (uint16_t)(1u << target_class(rules, request->key, &out->effect, &out->inside));
+	} else {
+		return false;
+	}
+	return true;
+}
+
+void target_find(const struct rules *rules, struct request *request, struct order_needs *needs)
+{
+	request->target = of_request(rules, request);
+	if (needs && request->target >= TARGET_EVENTS && find_needs(rules, request, needs))
+		request->needs = needs;
+}

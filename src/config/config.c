@@ -47,7 +47,7 @@ static const char *check_admin(const char *text)
 	return *text ? config_admin_address(text, &address) : NULL;
 }
 
-/* A name alone: the port is that of `admin`, or of what stands in front of it. */
+/* A name without a port: browsers send the port of `admin`, or that of a proxy before it. */
 static const char *check_host(const char *name)
 {
 	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
@@ -60,7 +60,7 @@ static const char *check_login(const char *name)
 	return *name ? users_check_word(slice_of_text(name)) : NULL;
 }
 
-/* Leaves room for a command in a key. */
+/* A longer prefix would leave no room for a command in a key. */
 enum { PREFIX_MAX = 32 };
 
 static bool is_plain(struct slice text)
@@ -68,7 +68,7 @@ static bool is_plain(struct slice text)
 	return text.n == 0 || request_key_valid(text, text.n);
 }
 
-/* A separator that names or numbers are made of would cut them. */
+/* A separator that may be a part of a name or a number would cut it. */
 static const char *check_commands(const char *text)
 {
 	struct slice prefix = slice_of_text(text);
@@ -207,8 +207,8 @@ static const char *add_text(const char *text, struct text_list *list)
 }
 
 /*
- * Of a port that is named with TLS and without it, only one could be true. With a server that is named twice its share of the keys
- * would be double, which is what a weight is for.
+ * An address stands in a list once. A port cannot both have TLS and have none. A server that is named twice would get a double share
+ * of the keys, which is what a weight is for.
  */
 static const char *add_address(const char *text, uint16_t port, bool weighted, struct address_list *list)
 {

@@ -132,7 +132,7 @@ static const char *rule_error(cfg_t *section)
 	return NULL;
 }
 
-/* The removals of two sets would be one item. */
+/* Two rules with the same prefix for removals would keep those of two sets in one item. */
 static bool shares_removed(cfg_t *cfg, unsigned rule)
 {
 	const char *removed = cfg_getstr(cfg_getnsec(cfg, "collection", rule), "removed");
@@ -143,7 +143,7 @@ static bool shares_removed(cfg_t *cfg, unsigned rule)
 	return false;
 }
 
-/* At the end of the file: a name such as collection|encoding changes a section that was complete. */
+/* Call at the end of the file: an option such as collection|encoding changes a section that was complete. */
 static bool check_rules(cfg_t *cfg)
 {
 	const char *error = NULL;
@@ -296,7 +296,7 @@ static bool read_text(const char *path, struct buf *text, char error[CONFIG_ERRO
 	return good;
 }
 
-/* Control bytes of the file would make two lines of one. What follows the first error may be no more than its consequence. */
+/* Keeps the first error alone, since later ones may follow from it. A control byte of the file could end its line: `?` replaces it. */
 static __attribute__((format(printf, 2, 0))) void say(cfg_t *cfg, const char *format, va_list arguments)
 {
 	char text[1024];
@@ -339,7 +339,7 @@ static bool parse(cfg_t *cfg, struct buf *text)
 	}
 	if (rc != CFG_SUCCESS)
 		return *reading.error ? false : say_at(cfg, (unsigned)cfg->line, "syntax error");
-	/* libconfuse takes the end of the file for the end of a section. */
+	/* libconfuse ends an open section at the end of the file. */
 	if (found.open > 0)
 		return say_at(cfg, found.line, "the file ends in a section that is not closed");
 	return check_rules(cfg);

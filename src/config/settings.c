@@ -44,7 +44,7 @@ static bool is_private(int fd, const char *path, size_t most, char error[256])
  */
 static bool read_secret(const char *path, size_t most, struct buf *text, char error[256])
 {
-	/* Opening a pipe must not wait for its writer. */
+	/* O_NONBLOCK: if the path is a pipe, open must not wait for a writer. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	bool good = false;
 	ssize_t n;
@@ -54,7 +54,7 @@ static bool read_secret(const char *path, size_t most, struct buf *text, char er
 		return false;
 	}
 	if (is_private(fd, path, most, error)) {
-		/* Room for all of it at once: no copy is left behind by a buffer that grows. */
+		/* The buffer has room for all of it from the start: one that grows would leave copies of passwords in free memory. */
 		while ((n = read(fd, buf_reserve(text, most + 1 - buf_size(text)), most + 1 - buf_size(text))) > 0) {
 			buf_commit(text, (size_t)n);
 			if (buf_size(text) > most)
@@ -142,8 +142,8 @@ static bool is_loopback(const struct sockaddr *address)
 }
 
 /*
- * Whether every address of the name is on loopback. A name without an address, such as "*", is not; but "localhost" is, since RFC 6761
- * promises it, also where a bare system has no /etc/hosts that says so.
+ * True if every address of the name is on loopback. "*" is not local, nor is a name without an address. "localhost" is, as RFC 6761
+ * promises, even if the system has no /etc/hosts that says so.
  */
 static bool is_local(const char *host)
 {
@@ -252,7 +252,7 @@ static struct tls_context *read_tls(const struct config *config, char error[256]
 
 /* --- reading --- */
 
-/* On the standard error, an error of the file begins with the file's name, and any other with the program's. */
+/* On the standard error, an error in the file begins with the name of the file, and any other error with the name of the program. */
 static void say(const char *error, bool in_file, bool again)
 {
 	if (again)

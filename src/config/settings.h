@@ -1,5 +1,5 @@
 /*
- * A configuration that was read and checked, and what is made of it. It never changes, so threads share it: whoever holds a
+ * A configuration that was read and checked, and what is made of it. It never changes, so threads share it: a thread that holds a
  * reference may read it.
  */
 #ifndef CONFIG_SETTINGS_H
@@ -30,7 +30,7 @@ struct settings *settings_share(struct settings *settings);
 /* Drops a reference. The last one frees the settings. NULL does nothing. */
 void settings_release(struct settings *settings);
 
-/* Whether lanes and servers that were made for the one suit the other: same servers and rules, and no option that needs new ones. */
+/* True if servers and lanes that were made for the one suit the other: same ring and rules, and no option that needs a new generation. */
 bool settings_same_data(const struct settings *a, const struct settings *b);
 
 /*

@@ -1,6 +1,6 @@
 #include "config/text.h"
 
-/* These end a word without quotes, as libconfuse has it. */
+/* libconfuse ends a word without quotes at one of these. */
 static const char breaks[] = " #\"'\t\n\r={}()+,*";
 
 /* The end of "${...}", or NULL. libconfuse would go on for any number of lines. */
@@ -53,7 +53,7 @@ static char *blank_lines(char *at, struct config_text *found)
 
 static char *skip_break(char *at, const char *end, struct config_text *found)
 {
-	/* Behind the last line end is no line. */
+	/* No line begins behind the last newline. */
 	found->line += *at == '\n' && at + 1 < end;
 	found->open += (*at == '{') - (*at == '}');
 	return at + 1;

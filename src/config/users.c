@@ -18,7 +18,7 @@ struct users {
 	unsigned char hashes[][HASH];
 };
 
-/* A space cannot be part of either, so no two pairs are hashed as the same text. */
+/* Neither a user nor a password has a space, so two different pairs never give the same text. */
 static void hash(const struct users *users, struct slice user, struct slice password, unsigned char out[HASH])
 {
 	struct buf text = BUF_EMPTY;

@@ -194,10 +194,15 @@ static uint64_t descriptors_max(void)
 	return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : FACT_UNKNOWN;
 }
 
-void collect_daemon(struct daemon *d, const struct meter *from, bool all, const char *obstacle,
+/* A value is not read in vain: some cost system calls. */
+void collect_daemon(struct daemon *d, const struct meter *from, enum format format, const char *obstacle,
 	uint64_t values[static DAEMON_FACTS])
 {
-#define DAEMON(stats, json, form, metric, type, help, value) *values++ = *(stats) || all ? (uint64_t)(value) : 0;
+#define DAEMON(stats, json, form, metric, type, help, value) \
+	{ \
+		const char *names[FORMATS] = { stats, json, metric }; \
+		*values++ = *names[format] ? (uint64_t)(value) : 0; \
+	}
 #include "measure/facts.def"
 }
 

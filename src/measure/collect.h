@@ -27,11 +27,14 @@ enum server_fact {
 	SERVER_FACTS
 };
 
+/* Where numbers are printed: in `stats`, /stats.json or /metrics. */
+enum format { FORMAT_STATS, FORMAT_JSON, FORMAT_METRICS, FORMATS };
+
 /*
- * Fills in the numbers of the daemon. `obstacle` is why clients are not served; NULL if they are. Numbers that `stats` does not print are
- * read if `all` is set, which is for the main thread alone; else they are 0.
+ * Fills in those numbers of the daemon that have a name in the format; the others are 0. `obstacle` is why clients are not served; NULL if
+ * they are. Only the main thread may ask for another format than FORMAT_STATS.
  */
-void collect_daemon(struct daemon *d, const struct meter *from, bool all, const char *obstacle,
+void collect_daemon(struct daemon *d, const struct meter *from, enum format format, const char *obstacle,
 	uint64_t values[static DAEMON_FACTS]);
 
 /* The oldest version of all servers, as struct server_stats has it; 0 if none is known. */

@@ -22,36 +22,36 @@ enum form {
 
 /* A row of facts.def, without its value. */
 struct fact {
-	const char *stats, *json;
+	const char *names[FORMATS]; /* "": not printed there */
 	enum form form;
-	const char *metric, *label, *type, *help;
+	const char *label, *type, *help; /* of the metric */
 };
 
 static const struct fact daemon_facts[DAEMON_FACTS] = {
-#define DAEMON(stats, json, form, metric, type, help, value) { stats, json, form, metric, "", type, help },
+#define DAEMON(stats, json, form, metric, type, help, value) { { stats, json, metric }, form, "", type, help },
 #include "measure/facts.def"
 };
 
 static const struct fact counter_facts[COUNTERS] = {
 #define CLASS(name) \
-	{ "cmd_" #name, "cmd_" #name, NUMBER, "setlistd_requests_total", "class=\"" #name "\"", "counter", \
+	{ { "cmd_" #name, "cmd_" #name, "setlistd_requests_total" }, NUMBER, "class=\"" #name "\"", "counter", \
 		"Requests of clients, by class of commands." },
-#define COUNTER(name, metric, label, help) { #name, #name, NUMBER, metric, label, "counter", help },
-#define LANES(name, metric, help) { #name, #name, NUMBER, metric, "", "counter", help },
-#define HELD(name, metric, help) { #name, #name, NUMBER, metric, "", "gauge", help },
+#define COUNTER(name, metric, label, help) { { #name, #name, metric }, NUMBER, label, "counter", help },
+#define LANES(name, metric, help) { { #name, #name, metric }, NUMBER, "", "counter", help },
+#define HELD(name, metric, help) { { #name, #name, metric }, NUMBER, "", "gauge", help },
 #include "measure/facts.def"
 };
 
 static const struct fact server_facts[SERVER_FACTS] = {
-#define SEEN(name, form, metric, help, value) { #name, #name, form, metric, "", "gauge", help },
-#define SERVER(name, metric, help) { #name, #name, NUMBER, metric, "", "counter", help },
+#define SEEN(name, form, metric, help, value) { { #name, #name, metric }, form, "", "gauge", help },
+#define SERVER(name, metric, help) { { #name, #name, metric }, NUMBER, "", "counter", help },
 #include "measure/facts.def"
 };
 
 enum latency_of { OF_class, OF_server };
 
 static const struct fact latency_facts[] = {
-#define LATENCY(of, metric, help) [OF_##of] = { "", #of, NUMBER, metric, "", "histogram", help },
+#define LATENCY(of, metric, help) [OF_##of] = { { "", #of, metric }, NUMBER, "", "histogram", help },
 #include "measure/facts.def"
 };
 
@@ -65,7 +65,7 @@ enum {
 
 static const char *class_name(unsigned class)
 {
-	return counter_facts[class].stats + strlen("cmd_");
+	return counter_facts[class].names[FORMAT_STATS] + strlen("cmd_");
 }
 
 /* --- values --- */
@@ -161,43 +161,30 @@ static void add_series(struct buf *out, const char *name, const char *suffix, co
 	add_quoted(out, value, false);
 }
 
-/* --- the walk over a table, and its encoders --- */
+/* --- the encoders of rows --- */
 
 /* One printing. */
 struct report {
 	struct daemon *d;
 	const struct meter *from;
-	/* Prints a row with its value: of a server, or of the daemon if `server` is "". */
-	void (*encode)(struct report *r, const struct fact *fact, const char *server, uint64_t value);
-	/* Prints the latencies of a class or server with this name. */
-	void (*latency)(struct report *r, enum latency_of of, const char *name, const struct histogram_sum *sum);
+	enum format format;
 	struct buf *out;
 	const char *family; /* the metric of the last sample */
 };
 
-static void walk(struct report *r, const struct fact *facts, size_t n, const char *server, const uint64_t *values)
+static void stat_fact(struct report *r, const struct fact *fact, const char *server, uint64_t value)
 {
-	for (size_t i = 0; i < n; i++)
-		r->encode(r, &facts[i], server, values[i]);
-}
-
-static void encode_stat(struct report *r, const struct fact *fact, const char *server, uint64_t value)
-{
-	if (!*fact->stats)
-		return;
-	buf_printf(r->out, *server ? "STAT %s:%s " : "STAT %s%s ", server, fact->stats);
+	buf_printf(r->out, *server ? "STAT %s:%s " : "STAT %s%s ", server, fact->names[FORMAT_STATS]);
 	add_value(r->out, fact->form, value);
 	BUF_ADD(r->out, "\r\n");
 }
 
-static void encode_json(struct report *r, const struct fact *fact, const char *server, uint64_t value)
+static void json_fact(struct report *r, const struct fact *fact, const char *server, uint64_t value)
 {
 	const char *quote = fact->form == NUMBER ? "" : "\"";
 
 	(void)server;
-	if (!*fact->json)
-		return;
-	add_name(r->out, fact->json, quote);
+	add_name(r->out, fact->names[FORMAT_JSON], quote);
 	add_value(r->out, fact->form, value);
 	buf_printf(r->out, "%s", quote);
 }
@@ -205,22 +192,24 @@ static void encode_json(struct report *r, const struct fact *fact, const char *s
 /* The rows of one metric stand together. */
 static void begin_metric(struct report *r, const struct fact *fact)
 {
-	const char *name = fact->metric;
+	const char *name = fact->names[FORMAT_METRICS];
 
 	if (strcmp(r->family, name) != 0)
 		buf_printf(r->out, "# HELP %s %s\n# TYPE %s %s\n", name, fact->help, name, fact->type);
 	r->family = name;
 }
 
-static void encode_metric(struct report *r, const struct fact *fact, const char *server, uint64_t value)
+static void metric_fact(struct report *r, const struct fact *fact, const char *server, uint64_t value)
 {
-	if (!*fact->metric || value == FACT_UNKNOWN)
+	const char *name = fact->names[FORMAT_METRICS];
+
+	if (value == FACT_UNKNOWN)
 		return;
 	begin_metric(r, fact);
 	if (*server)
-		add_series(r->out, fact->metric, "", "server", server);
+		add_series(r->out, name, "", "server", server);
 	else
-		buf_printf(r->out, *fact->label ? "%s{%s" : "%s%s", fact->metric, fact->label);
+		buf_printf(r->out, *fact->label ? "%s{%s" : "%s%s", name, fact->label);
 	switch (fact->form) {
 	case RING:
 		buf_printf(r->out, "{version=\"%s\",ring=\"%016" PRIx64 "\"} 1\n", DAEMON_VERSION, value);
@@ -237,7 +226,7 @@ static void encode_metric(struct report *r, const struct fact *fact, const char 
 	}
 }
 
-/* --- latencies, encoded --- */
+/* --- the encoders of latencies --- */
 
 static const struct {
 	const char *name;
@@ -283,6 +272,7 @@ static void json_latency(struct report *r, enum latency_of of, const char *name,
 static void metric_latency(struct report *r, enum latency_of of, const char *name, const struct histogram_sum *sum)
 {
 	const struct fact *fact = &latency_facts[of];
+	const char *metric = fact->names[FORMAT_METRICS], *kind = fact->names[FORMAT_JSON];
 	uint64_t bound = HISTOGRAM_LEAST, below = 0;
 
 	begin_metric(r, fact);
@@ -290,24 +280,45 @@ static void metric_latency(struct report *r, enum latency_of of, const char *nam
 		below += sum->counts[i];
 		if (histogram_to(i) != bound)
 			continue;
-		add_series(r->out, fact->metric, "_bucket", fact->json, name);
+		add_series(r->out, metric, "_bucket", kind, name);
 		buf_printf(r->out, ",le=\"%.12g\"} %" PRIu64 "\n", (double)bound / 1e6, below);
 		bound *= 2;
 	}
-	add_series(r->out, fact->metric, "_bucket", fact->json, name);
+	add_series(r->out, metric, "_bucket", kind, name);
 	buf_printf(r->out, ",le=\"+Inf\"} %" PRIu64 "\n", below);
-	add_series(r->out, fact->metric, "_sum", fact->json, name);
+	add_series(r->out, metric, "_sum", kind, name);
 	buf_printf(r->out, "} %.6f\n", (double)sum->total / 1e6);
-	add_series(r->out, fact->metric, "_count", fact->json, name);
+	add_series(r->out, metric, "_count", kind, name);
 	buf_printf(r->out, "} %" PRIu64 "\n", below);
 }
 
-/* --- classes and servers --- */
+/* --- the walk --- */
+
+static const struct encoder {
+	/* Prints a row with its value: of a server, or of the daemon if `server` is "". */
+	void (*fact)(struct report *r, const struct fact *fact, const char *server, uint64_t value);
+	/* Prints the latencies of a class or server with this name. */
+	void (*latency)(struct report *r, enum latency_of of, const char *name, const struct histogram_sum *sum);
+} encoders[] = {
+	[FORMAT_STATS] = { stat_fact, stat_latency },
+	[FORMAT_JSON] = { json_fact, json_latency },
+	[FORMAT_METRICS] = { metric_fact, metric_latency },
+};
+
+static void walk(struct report *r, const struct fact *facts, size_t n, const char *server, const uint64_t *values)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (*facts[i].names[r->format])
+			encoders[r->format].fact(r, &facts[i], server, values[i]);
+	}
+}
 
 static bool is_json(const struct report *r)
 {
-	return r->encode == encode_json;
+	return r->format == FORMAT_JSON;
 }
+
+/* --- classes and servers --- */
 
 static void print_classes(struct report *r)
 {
@@ -318,7 +329,7 @@ static void print_classes(struct report *r)
 			next(r->out, "{");
 			add_text(r->out, "class", class_name(class));
 		}
-		r->latency(r, OF_class, class_name(class), &sum);
+		encoders[r->format].latency(r, OF_class, class_name(class), &sum);
 		if (is_json(r))
 			BUF_ADD(r->out, "}");
 	}
@@ -338,7 +349,7 @@ static void print_servers(struct report *r, bool rows, bool latencies)
 		if (rows)
 			walk(r, server_facts, SERVER_FACTS, s->name, s->values);
 		if (latencies)
-			r->latency(r, OF_server, s->name, &s->latency);
+			encoders[r->format].latency(r, OF_server, s->name, &s->latency);
 		if (is_json(r))
 			BUF_ADD(r->out, "}");
 	}
@@ -356,7 +367,7 @@ static void print_server_metrics(struct report *r)
 			walk(r, &server_facts[i], 1, s->name, &s->values[i]);
 	}
 	for (const struct server_sum *s = servers; s < servers + count; s++)
-		r->latency(r, OF_server, s->name, &s->latency);
+		encoders[r->format].latency(r, OF_server, s->name, &s->latency);
 	free(servers);
 }
 
@@ -480,20 +491,20 @@ static void print_counters(struct report *r, size_t from, size_t to)
 	walk(r, counter_facts + from, to - from, "", values + from);
 }
 
-static void print_daemon(struct report *r, bool all, const char *obstacle)
+static void print_daemon(struct report *r, const char *obstacle)
 {
 	uint64_t values[DAEMON_FACTS];
 
-	collect_daemon(r->d, r->from, all, obstacle, values);
+	collect_daemon(r->d, r->from, r->format, obstacle, values);
 	walk(r, daemon_facts, DAEMON_FACTS, "", values);
 }
 
 bool report_stats(struct daemon *d, const struct meter *from, struct slice group, struct buf *out)
 {
-	struct report r = { .d = d, .from = from, .encode = encode_stat, .latency = stat_latency, .out = out };
+	struct report r = { d, from, FORMAT_STATS, out, "" };
 
 	if (group.n == 0) {
-		print_daemon(&r, false, NULL);
+		print_daemon(&r, NULL);
 		print_counters(&r, 0, GENERAL_COUNTERS);
 	} else if (slice_equal(group, SLICE("collections"))) {
 		print_counters(&r, GENERAL_COUNTERS, COUNTERS);
@@ -524,12 +535,12 @@ void report_version(struct daemon *d, struct buf *out)
 
 void report_json(struct daemon *d, const char *obstacle, struct buf *out)
 {
-	struct report r = { .d = d, .from = d->meters[0], .encode = encode_json, .latency = json_latency, .out = out };
+	struct report r = { d, d->meters[0], FORMAT_JSON, out, "" };
 
 	BUF_ADD(out, "{");
 	add_text(out, "version", DAEMON_VERSION);
 	add_text(out, "state", obstacle ? obstacle : "ready");
-	print_daemon(&r, true, obstacle);
+	print_daemon(&r, obstacle);
 	add_name(out, "counters", "{");
 	print_counters(&r, 0, COUNTERS);
 	BUF_ADD(out, "},\"bucket_bounds_us\":[");
@@ -553,9 +564,9 @@ void report_json(struct daemon *d, const char *obstacle, struct buf *out)
 
 void report_metrics(struct daemon *d, const char *obstacle, struct buf *out)
 {
-	struct report r = { d, d->meters[0], encode_metric, metric_latency, out, "" };
+	struct report r = { d, d->meters[0], FORMAT_METRICS, out, "" };
 
-	print_daemon(&r, true, obstacle);
+	print_daemon(&r, obstacle);
 	print_counters(&r, 0, COUNTERS);
 	print_classes(&r);
 	print_server_metrics(&r);

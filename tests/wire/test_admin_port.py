@@ -304,6 +304,9 @@ class Numbers(AdminCase):
         self.assertEqual(list(stats["counters"]), list(names))
         for metric in names.values():
             self.assertRegex(text, rf"(?m)^{metric}[{{ ]")
+        with open(FACTS, encoding="ascii") as table:
+            wanted = set(re.findall(r'"((?:setlistd|process)_\w+)"', table.read()))
+        self.assertEqual(sorted(re.findall(r"(?m)^# HELP (\w+)", text)), sorted(wanted | {"setlistd_requests_total"}))
         metrics = self.metrics()
         self.assertEqual(metrics['setlistd_requests_total{class="get"}'], 5)
         self.assertEqual(metrics['setlistd_request_duration_seconds_count{class="get"}'], 5)

@@ -8,35 +8,59 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char usage_text[] = "usage: loadgen [option ...]\n"
-				 "  --proto memcache|resp  protocol to speak (memcache)\n"
-				 "  --host HOST            server (127.0.0.1)\n"
-				 "  --port PORT[,...]      its port (11211); of several the connections take turns\n"
-				 "  --socket PATH          a Unix socket, in place of host and port\n"
-				 "  --op OP                what to ask for (get); see below\n"
-				 "  --conns N              connections (50)\n"
-				 "  --depth N              requests in flight on each connection (1)\n"
-				 "  --batch N              send again once N of them are answered (1)\n"
-				 "  --seconds S            length of the measurement (2)\n"
-				 "  --warmup S             time before it that does not count (0.2)\n"
-				 "  --requests N           send N requests in all, instead of --seconds\n"
-				 "  --rate R               requests per second, open loop; latency then counts from\n"
-				 "                         the moment a request was due (as fast as possible)\n"
-				 "  --keys N               different keys (10000)\n"
-				 "  --value-size N         bytes of a value (100)\n"
-				 "  --members N            different members (1000)\n"
-				 "  --member-size N        bytes of a member (12)\n"
-				 "  --prefill              first store what the op is to find\n"
-				 "  --pids A,B,...         report CPU and memory of these processes\n"
-				 "  --tls                  speak TLS; certificates are not checked\n"
-				 "  --reconnect            a new connection for each request; latency counts from\n"
-				 "                         before it; one request in flight\n"
-				 "  --json                 report as one JSON object\n"
-				 "  --help                 this text\n";
+/* What an option takes, and where in the options it goes. */
+enum kind { FLAG, TEXT, SIZE, COUNT, REAL, PROTO, PORTS, PIDS, HELP };
+
+static const struct row {
+	enum kind kind;
+	const char *name, *argument, *help;
+	size_t at;
+	uint64_t low, high; /* of a number */
+} rows[] = {
+#define AT(member) offsetof(struct options, member)
+#define GAP "\n                         "
+	{ PROTO, "proto", " memcache|resp", "protocol to speak (memcache)", AT(workload.resp), 0, 0 },
+	{ TEXT, "host", " HOST", "server (127.0.0.1)", AT(host), 0, 0 },
+	{ PORTS, "port", " PORT[,...]", "its port (11211); of several the connections take turns", 0, 0, 0 },
+	{ TEXT, "socket", " PATH", "a Unix socket, in place of host and port", AT(socket), 0, 0 },
+	{ TEXT, "op", " OP", "what to ask for (get); see below", AT(workload.op), 0, 0 },
+	{ SIZE, "conns", " N", "connections (50)", AT(conns), 1, 100000 },
+	{ SIZE, "depth", " N", "requests in flight on each connection (1)", AT(depth), 1, 65536 },
+	{ SIZE, "batch", " N", "send again once N of them are answered (1)", AT(batch), 1, 65536 },
+	{ REAL, "seconds", " S", "length of the measurement (2)", AT(seconds), 0, 86400 },
+	{ REAL, "warmup", " S", "time before it that does not count (0.2)", AT(warmup), 0, 3600 },
+	{ COUNT, "requests", " N", "send N requests in all, instead of --seconds", AT(requests), 1, UINT64_C(1) << 40 },
+	{ REAL, "rate", " R",
+		"requests per second, open loop; latency then counts from" GAP
+		"the moment a request was due (as fast as possible)",
+		AT(rate), 0, 100000000 },
+	{ SIZE, "keys", " N", "different keys (10000)", AT(workload.keys), 1, WORKLOAD_MAX_KEYS },
+	{ SIZE, "value-size", " N", "bytes of a value (100)", AT(workload.value_size), 1, 64 << 20 },
+	{ SIZE, "members", " N", "different members (1000)", AT(workload.members), 1, WORKLOAD_MAX_MEMBERS },
+	{ SIZE, "member-size", " N", "bytes of a member (12)", AT(workload.member_size), WORKLOAD_MIN_MEMBER,
+		WORKLOAD_MAX_MEMBER },
+	{ FLAG, "prefill", "", "first store what the op is to find", AT(prefill), 0, 0 },
+	{ PIDS, "pids", " A,B,...", "report CPU and memory of these processes", 0, 0, 0 },
+	{ FLAG, "tls", "", "speak TLS; certificates are not checked", AT(tls), 0, 0 },
+	{ FLAG, "reconnect", "",
+		"a new connection for each request; latency counts from" GAP "before it; one request in flight",
+		AT(reconnect), 0, 0 },
+	{ FLAG, "json", "", "report as one JSON object", AT(json), 0, 0 },
+	{ HELP, "help", "", "this text", 0, 0, 0 },
+};
+
+enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
 
 static void show_help(void)
 {
-	printf("%sops:", usage_text);
+	char left[64];
+
+	printf("usage: loadgen [option ...]\n");
+	for (size_t i = 0; i < ROWS; i++) {
+		snprintf(left, sizeof(left), "--%s%s", rows[i].name, rows[i].argument);
+		printf("  %-22s %s\n", left, rows[i].help);
+	}
+	printf("ops:");
 	for (size_t i = 0; workload_op_name(i) != NULL; i++)
 		printf(" %s", workload_op_name(i));
 	printf("\nExit status: 0 all replies were right, 1 some were errors or the run failed, "
@@ -106,145 +130,51 @@ static void parse_ports(struct options *options, const char *name, const char *t
 	} while (*rest != '\0');
 }
 
-enum {
-	PROTO,
-	HOST,
-	PORT,
-	SOCKET,
-	OP,
-	CONNS,
-	DEPTH,
-	BATCH,
-	SECONDS,
-	WARMUP,
-	REQUESTS,
-	RATE,
-	KEYS,
-	VALUE_SIZE,
-	MEMBERS,
-	MEMBER_SIZE,
-	PREFILL,
-	TLS,
-	RECONNECT,
-	PIDS,
-	JSON,
-	HELP
-};
-
-static const struct option long_options[] = {
-	{ "proto", required_argument, NULL, PROTO },
-	{ "host", required_argument, NULL, HOST },
-	{ "port", required_argument, NULL, PORT },
-	{ "socket", required_argument, NULL, SOCKET },
-	{ "op", required_argument, NULL, OP },
-	{ "conns", required_argument, NULL, CONNS },
-	{ "depth", required_argument, NULL, DEPTH },
-	{ "batch", required_argument, NULL, BATCH },
-	{ "seconds", required_argument, NULL, SECONDS },
-	{ "warmup", required_argument, NULL, WARMUP },
-	{ "requests", required_argument, NULL, REQUESTS },
-	{ "rate", required_argument, NULL, RATE },
-	{ "keys", required_argument, NULL, KEYS },
-	{ "value-size", required_argument, NULL, VALUE_SIZE },
-	{ "members", required_argument, NULL, MEMBERS },
-	{ "member-size", required_argument, NULL, MEMBER_SIZE },
-	{ "prefill", no_argument, NULL, PREFILL },
-	{ "tls", no_argument, NULL, TLS },
-	{ "reconnect", no_argument, NULL, RECONNECT },
-	{ "pids", required_argument, NULL, PIDS },
-	{ "json", no_argument, NULL, JSON },
-	{ "help", no_argument, NULL, HELP },
-	{ NULL, 0, NULL, 0 },
-};
-
-static void apply_workload(struct workload *work, int option, const char *name, const char *text)
+static void apply(struct options *options, const struct row *row, const char *text)
 {
-	switch (option) {
+	void *at = (char *)options + row->at;
+
+	switch (row->kind) {
+	case FLAG:
+		*(bool *)at = true;
+		break;
+	case TEXT:
+		*(const char **)at = text;
+		break;
+	case SIZE:
+		*(size_t *)at = whole_number(row->name, text, row->low, row->high);
+		break;
+	case COUNT:
+		*(uint64_t *)at = whole_number(row->name, text, row->low, row->high);
+		break;
+	case REAL:
+		*(double *)at = real_number(row->name, text, (double)row->high);
+		break;
 	case PROTO:
-		work->resp = strcmp(text, "resp") == 0;
-		if (!work->resp && strcmp(text, "memcache") != 0)
-			refuse(name, text);
+		*(bool *)at = strcmp(text, "resp") == 0;
+		if (!*(bool *)at && strcmp(text, "memcache") != 0)
+			refuse(row->name, text);
 		break;
-	case OP:
-		work->op = text;
-		break;
-	case KEYS:
-		work->keys = whole_number(name, text, 1, WORKLOAD_MAX_KEYS);
-		break;
-	case VALUE_SIZE:
-		work->value_size = whole_number(name, text, 1, 64 << 20);
-		break;
-	case MEMBERS:
-		work->members = whole_number(name, text, 1, WORKLOAD_MAX_MEMBERS);
-		break;
-	case MEMBER_SIZE:
-		work->member_size = whole_number(name, text, WORKLOAD_MIN_MEMBER, WORKLOAD_MAX_MEMBER);
-		break;
-	default:
-		abort();
-	}
-}
-
-static void apply(struct options *options, int option, const char *name, const char *text)
-{
-	switch (option) {
-	case HOST:
-		options->host = text;
-		break;
-	case PORT:
-		parse_ports(options, name, text);
-		break;
-	case SOCKET:
-		options->socket = text;
-		break;
-	case CONNS:
-		options->conns = whole_number(name, text, 1, 100000);
-		break;
-	case DEPTH:
-		options->depth = whole_number(name, text, 1, 65536);
-		break;
-	case BATCH:
-		options->batch = whole_number(name, text, 1, 65536);
-		break;
-	case SECONDS:
-		options->seconds = real_number(name, text, 86400);
-		break;
-	case WARMUP:
-		options->warmup = real_number(name, text, 3600);
-		break;
-	case REQUESTS:
-		options->requests = whole_number(name, text, 1, UINT64_C(1) << 40);
-		break;
-	case RATE:
-		options->rate = real_number(name, text, 1e8);
-		break;
-	case PREFILL:
-		options->prefill = true;
-		break;
-	case TLS:
-		options->tls = true;
-		break;
-	case RECONNECT:
-		options->reconnect = true;
+	case PORTS:
+		parse_ports(options, row->name, text);
 		break;
 	case PIDS:
-		parse_pids(options, name, text);
-		break;
-	case JSON:
-		options->json = true;
+		parse_pids(options, row->name, text);
 		break;
 	case HELP:
 		show_help();
 		exit(0);
-	default:
-		apply_workload(&options->workload, option, name, text);
 	}
 }
 
 void options_parse(struct options *options, int argc, char **argv)
 {
-	int index = 0, option;
+	struct option long_options[ROWS + 1] = { { .name = NULL } };
+	int index = 0;
 
+	for (size_t i = 0; i < ROWS; i++)
+		long_options[i] =
+			(struct option){ rows[i].name, *rows[i].argument ? required_argument : no_argument, NULL, 0 };
 	*options = (struct options){
 		.host = "127.0.0.1",
 		.ports = { 11211 },
@@ -262,10 +192,10 @@ void options_parse(struct options *options, int argc, char **argv)
 		.seconds = 2,
 		.warmup = 0.2,
 	};
-	while ((option = getopt_long(argc, argv, "", long_options, &index)) != -1) {
+	for (int option; (option = getopt_long(argc, argv, "", long_options, &index)) != -1;) {
 		if (option == '?')
 			exit(2);
-		apply(options, option, long_options[index].name, optarg);
+		apply(options, &rows[index], optarg);
 	}
 	if (optind < argc) {
 		fprintf(stderr, "loadgen: unexpected argument '%s' (see --help)\n", argv[optind]);

@@ -217,41 +217,33 @@ static enum reply_outcome head_array(
 
 static enum reply_outcome one_line(enum reply_kind kind, struct cursor *cursor, size_t length)
 {
+	static const struct {
+		const char *hit, *misses[2];
+	} words[] = {
+		[REPLY_STORED] = { "STORED", { "NOT_STORED", "NOT_FOUND" } },
+		[REPLY_DELETED] = { "DELETED", { "NOT_FOUND" } },
+		[REPLY_NUMBER] = { NULL, { "NOT_FOUND" } },
+		[REPLY_META_STORED] = { "HD", { "NS", "NF" } },
+		[REPLY_RESP_OK] = { "+OK", { NULL } },
+		[REPLY_EVENT] = { NULL, { NULL } },
+		[REPLY_RESP_NUMBER] = { NULL, { NULL } },
+	};
 	const char *line = cursor->line;
-	bool hit = false, miss = false;
+	bool hit = words[kind].hit && line_is(line, length, words[kind].hit);
 
-	switch (kind) {
-	case REPLY_STORED:
-		hit = line_is(line, length, "STORED");
-		miss = line_is(line, length, "NOT_STORED") || line_is(line, length, "NOT_FOUND");
-		break;
-	case REPLY_DELETED:
-		hit = line_is(line, length, "DELETED");
-		miss = line_is(line, length, "NOT_FOUND");
-		break;
-	case REPLY_NUMBER:
+	if (kind == REPLY_NUMBER)
 		hit = only_number(line, line + length);
-		miss = line_is(line, length, "NOT_FOUND");
-		break;
-	case REPLY_EVENT:
+	else if (kind == REPLY_EVENT)
 		hit = line_begins(line, length, "EVENT ");
-		break;
-	case REPLY_META_STORED:
-		hit = line_is(line, length, "HD");
-		miss = line_is(line, length, "NS") || line_is(line, length, "NF");
-		break;
-	case REPLY_RESP_OK:
-		hit = line_is(line, length, "+OK");
-		break;
-	case REPLY_RESP_NUMBER:
+	else if (kind == REPLY_RESP_NUMBER)
 		hit = *line == ':' && only_number(line + 1, line + length);
-		break;
-	default:
-		break;
-	}
 	if (hit)
 		return REPLY_HIT;
-	return miss ? REPLY_MISS : unexpected(cursor, length);
+	for (size_t i = 0; i < 2 && words[kind].misses[i]; i++) {
+		if (line_is(line, length, words[kind].misses[i]))
+			return REPLY_MISS;
+	}
+	return unexpected(cursor, length);
 }
 
 /* One header line; sets reply->state or reply->left when there is more of the reply to come. */

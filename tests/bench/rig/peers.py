@@ -192,41 +192,41 @@ class Lab:
     # --- one function for each kind of server
 
     def _start(self, name):
-        if name == "memcached":
-            return self._start_memcached(name)
-        if name == "memcached-unix":
-            return self._start_memcached(name, path=self._socket(name))
-        if name.startswith("memcached-x"):
-            return self._start_pool(name, int(name.removeprefix("memcached-x")))
-        if name in ("redis", "valkey"):
-            return self._start_redis(name)
-        if name in ("setlistd-unix", "redis-unix"):
-            return self._on_socket(name)
-        if name == "nutcracker":
-            return self._start_nutcracker(name, "memcached")
-        if name == "nutcracker+redis":
-            return self._start_nutcracker(name, "redis")
-        if name == "nutcracker-unix":
-            return self._start_nutcracker(name, "memcached", self._socket(name))
-        if name.startswith("nutcracker-s"):
-            return self._start_nutcracker(name, "memcached-x" + name.removeprefix("nutcracker-s"))
-        if name.startswith("setlistd-s"):
-            return self._start_setlistd(name, self.threads, behind=self._needed("memcached-x" + name.removeprefix("setlistd-s")))
-        if name == "memcached-proxy":
-            return self._start_proxy()
-        if name == "memcached-tls":
-            certificate, key = self._certificate()
-            return self._start_memcached(name, "-Z", "-o", f"ssl_chain_cert={certificate},ssl_key={key}", tls=True)
-        if name == "setlistd-tls":
-            config = 'tls_certificate = "%s"\ntls_key = "%s"\n' % self._certificate()
-            return self._start_setlistd(name, self.threads, config, tls=True)
-        if name == "setlistd-nocache":
-            return self._start_setlistd(name, self.threads, "cache_memory = 0\n")
-        if name == "setlistd-keys":
-            return self._start_setlistd(name, self.threads, 'commands = "q|"\n')
-        if name == "setlistd-x20":
-            return self._start_many(name, 20)
-        return self._start_setlistd(name, 2 if name == "setlistd-t2" else self.threads)
+        kind, _, number = name.rpartition("-")
+        if kind == "memcached" and re.fullmatch(r"x\d+", number):
+            return self._several(int(number[1:]), lambda: self._start_memcached(name))
+        if re.fullmatch(r"s\d+", number):
+            pool = f"memcached-x{number[1:]}"
+            return self._start_nutcracker(name, pool) if kind == "nutcracker" else self._start_setlistd(
+                name, self.threads, behind=self._needed(pool))
+        return {
+            "memcached": lambda: self._start_memcached(name),
+            "memcached-unix": lambda: self._start_memcached(name, path=self._socket(name)),
+            "memcached-proxy": self._start_proxy,
+            "memcached-tls": lambda: self._start_memcached(
+                name, "-Z", "-o", "ssl_chain_cert=%s,ssl_key=%s" % self._certificate(), tls=True),
+            "redis": lambda: self._start_redis(name),
+            "valkey": lambda: self._start_redis(name),
+            "redis-unix": lambda: self._on_socket(name),
+            "nutcracker": lambda: self._start_nutcracker(name, "memcached"),
+            "nutcracker+redis": lambda: self._start_nutcracker(name, "redis"),
+            "nutcracker-unix": lambda: self._start_nutcracker(name, "memcached", self._socket(name)),
+            "setlistd": lambda: self._start_setlistd(name, self.threads),
+            "setlistd-t2": lambda: self._start_setlistd(name, 2),
+            "setlistd-unix": lambda: self._on_socket(name),
+            "setlistd-tls": lambda: self._start_setlistd(
+                name, self.threads, 'tls_certificate = "%s"\ntls_key = "%s"\n' % self._certificate(), tls=True),
+            "setlistd-nocache": lambda: self._start_setlistd(name, self.threads, "cache_memory = 0\n"),
+            "setlistd-keys": lambda: self._start_setlistd(name, self.threads, 'commands = "q|"\n'),
+            "setlistd-x20": lambda: self._several(20, lambda: self._start_setlistd(name, 1)),
+        }[name]()
+
+    @staticmethod
+    def _several(count, start):
+        """Servers that a row uses as one; the others are known to the first."""
+        first, *others = [start() for _ in range(count)]
+        first.others = others
+        return first
 
     def _needed(self, name):
         server = self.get(name)
@@ -252,12 +252,6 @@ class Lab:
             options += ("-s", path, "-a", "0777")
         process = self._run(name, path or port, self._memcached(program, port, "-m", "1024", *options))
         return Server(name, "memcache", port, process, tls=tls, path=path)
-
-    def _start_pool(self, name, count):
-        """Several memcached."""
-        first, *others = [self._start_memcached(name) for _ in range(count)]
-        first.others = others
-        return first
 
     def _on_socket(self, name):
         """A server that also listens on TCP, by its Unix socket."""
@@ -309,12 +303,6 @@ class Lab:
         process = self._run(name, path or port, [program, "-c", config, "-a", "127.0.0.1", "-s", str(self._free_port()), "-v",
                                          "0", "-o", files + ".out", "-p", files + ".pid"])
         return Server(name, behind.proto, port, process, behind, path=path)
-
-    def _start_many(self, name, count):
-        """Several setlistd that share one memcached, each with one thread."""
-        first, *others = [self._start_setlistd(name, 1) for _ in range(count)]
-        first.others = others
-        return first
 
     def _start_setlistd(self, name, threads, config="", behind=None, tls=False):
         if not os.access(self.setlistd, os.X_OK):

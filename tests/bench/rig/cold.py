@@ -25,12 +25,10 @@ def sismember(lab, name):
 
 def _first(lab, memcached, member):
     server = lab.fresh_setlistd()
-    try:
+    with lab.ending(server):
         with fill.Meter(memcached) as meter:
             took = _asked(server, member)
             passed, requests = meter.read()
-    finally:
-        lab.stop(server)
     return {"cold_ms": took, "cold_kb": passed / 1024, "cold_requests": requests}
 
 
@@ -49,7 +47,7 @@ def sinter(lab, name):
     """By how much memory a setlistd grows at most while it intersects two sets for the first time."""
     fill.two_sets(lab.servers[name])
     server = lab.fresh_setlistd()
-    try:
+    with lab.ending(server):
         with fill.Client(server) as client:
             before = server.rss_kb()
             reply = client.ask("sinter left right")
@@ -57,8 +55,6 @@ def sinter(lab, name):
             if reply != f"VALUE sinter 0 {size}" or len(client.line()) != size or client.line() != "END":
                 raise Failed(f"sinter: {reply!r}")
             peak = server.peak_kb()
-    finally:
-        lab.stop(server)
     return {"rss_before_kb": before, "peak_kb": peak, "growth_mb": (peak - before) / 1024}
 
 

@@ -25,17 +25,13 @@ def idle(lab, _):
     """Resident memory before and after many connections each asked for one thing and stayed."""
     count = allowed("memory-idle", IDLE_CONNECTIONS)
     server, conns = lab.fresh_setlistd(ROOM), []
-    try:
+    with lab.ending(server, conns):
         _ask(_connect(server), b"set idle 0 0 100\r\n" + b"x" * 100 + b"\r\n", b"STORED\r\n").close()
         before = server.rss_kb()
         for _ in range(count):
             conns.append(_connect(server))
             _ask(conns[-1], b"get idle\r\n", b"END\r\n")
         after = _settled(server)
-    finally:
-        for conn in conns:
-            conn.close()
-        lab.stop(server)
     return {"connections": count, "rss_before_kb": before, "rss_after_kb": after,
             "bytes_each": (after - before) * 1024 / count}
 
@@ -43,7 +39,7 @@ def idle(lab, _):
 def slow(lab, _):
     """Resident memory before and after many clients asked for a large set and read nothing of it."""
     server, conns = lab.fresh_setlistd(ROOM), []
-    try:
+    with lab.ending(server, conns):
         _store(server)
         # Twice read as it should be, so that what a first reader costs, and the cache, are there before.
         size = max(_read_whole(server) for _ in range(2))
@@ -52,10 +48,6 @@ def slow(lab, _):
             conns.append(_connect(server, small=True))
             conns[-1].sendall(b"smembers slow\r\n")
         after = _settled(server)
-    finally:
-        for conn in conns:
-            conn.close()
-        lab.stop(server)
     growth = (after - before) * 1024
     return {"readers": READERS, "reply_bytes": size, "rss_before_kb": before, "rss_after_kb": after,
             "growth_bytes": growth, "copies": growth / size}

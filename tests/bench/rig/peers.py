@@ -1,4 +1,5 @@
 """The servers that are measured: started when a row needs them, ended by process id, and no file is left."""
+import contextlib
 import os
 import random
 import re
@@ -188,6 +189,16 @@ class Lab:
         server.process.terminate()
         self._end(server.process)
         self.processes.remove(server.process)
+
+    @contextlib.contextmanager
+    def ending(self, server, conns=()):
+        """The server ends with the block, and before it what is connected to it by then."""
+        try:
+            yield
+        finally:
+            for conn in conns:
+                conn.close()
+            self.stop(server)
 
     # --- one function for each kind of server
 

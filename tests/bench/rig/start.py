@@ -9,13 +9,11 @@ KEY = "k0000001"
 def first_answer(lab, name):
     """Milliseconds from the start of a process to the reply to the first request, which waits for it on a connection."""
     server, started = lab.start_another(name)
-    try:
+    with lab.ending(server):
         with _connected(server, started) as conn, conn.makefile("rb") as replies:
             conn.sendall(f"get {KEY}\r\n".encode())
             reply = replies.readline()
             took = time.monotonic() - started
-    finally:
-        lab.stop(server)
     if reply != b"END\r\n":
         raise Failed(f"{name} answers its first request with {reply!r}")
     return {"start_ms": took * 1e3}

@@ -18,14 +18,10 @@ def _bytes_each(lab, name, members):
         return _filled(lab.servers[name], lab.servers[name], fill.shuffled(members))
     # A memcached of its own: of data that was flushed, bytes are given back only when others need the room.
     memcached = lab.fresh_memcached()
-    try:
+    with lab.ending(memcached):
         server = lab.fresh_setlistd(behind=memcached)
-        try:
+        with lab.ending(server):
             return _filled(server, memcached, fill.shuffled(members))
-        finally:
-            lab.stop(server)
-    finally:
-        lab.stop(memcached)
 
 
 def _filled(server, store, members):

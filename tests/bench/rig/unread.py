@@ -18,7 +18,7 @@ def unread(lab, _):
     """The most memory that a setlistd had, and how long another's gets of a small value took meanwhile."""
     count = allowed("memory-unread", CLIENTS)
     server, conns = lab.fresh_setlistd(ROOM), []
-    try:
+    with lab.ending(server, conns):
         _store(server)
         before = server.rss_kb()
         with Another(server) as another:
@@ -27,10 +27,6 @@ def unread(lab, _):
             time.sleep(SECONDS)
             took = another.took()
         peak, closed = server.peak_kb(), _closed(server)
-    finally:
-        for conn in conns:
-            conn.close()
-        lab.stop(server)
     return {"connections": count, "rss_before_kb": before, "peak_kb": peak, "closed": closed, "gets": len(took),
             "p99_us": 1e6 * statistics.quantiles(took, n=100)[98]}
 

@@ -228,7 +228,8 @@ static void start(struct lane *lane, enum op_kind kind)
 	}
 }
 
-void lane_run(struct lane *lane)
+/* Takes a batch off `waiting`, which must not be empty, and starts its machine. */
+static void run(struct lane *lane)
 {
 	take_batch(lane);
 	lane->created = false;
@@ -262,6 +263,25 @@ static void start_reads(struct lane *lane)
 
 static lane_step hold_looked;
 
+static void compaction_done(struct op *op, const struct outcome *outcome)
+{
+	(void)outcome;
+	free(op);
+}
+
+/* Queues a COMPACT to run after the batch. */
+static void compact(struct lane *lane)
+{
+	struct op *op;
+
+	if (lane->compaction_requested)
+		return;
+	lane->compaction_requested = true;
+	op = xcalloc(1, sizeof(*op));
+	*op = (struct op){ .kind = OP_COMPACT, .key = lane->waiter.key, .done = compaction_done };
+	STAILQ_INSERT_HEAD(&lane->waiting, op, link);
+}
+
 static unsigned share_of(const struct lane *lane)
 {
 	return crowd_share(&lane->lanes->crowds, lane->hash, lane_env(lane)->now);
@@ -284,13 +304,13 @@ void lane_grew(struct lane *lane, size_t size)
 	if (share_of(lane) > 1 && lane_env(lane)->later)
 		lane->grown = true;
 	else
-		lane_compact(lane);
+		compact(lane);
 }
 
 void lane_request_compaction(struct lane *lane)
 {
 	if (share_of(lane) <= 2 || !lane_env(lane)->later)
-		lane_compact(lane);
+		compact(lane);
 }
 
 static void hold_over(struct waiter *waiter, const struct result *r)
@@ -351,11 +371,11 @@ static void hold_looked(struct lane *lane, const struct result *r)
 		stop_holding(lane);
 		lane_next(lane);
 	} else if (take_commit(lane)) {
-		lane_run(lane);
+		run(lane);
 	} else if (random_next(&env->random) % share_of(lane) == 0) {
 		stop_holding(lane);
-		lane_compact(lane);
-		lane_run(lane);
+		compact(lane);
+		run(lane);
 	} else if (env->now >= lane->hold_until) {
 		stop_holding(lane);
 		lane_next(lane);
@@ -367,7 +387,7 @@ static void hold_looked(struct lane *lane, const struct result *r)
 static void stop_collecting(struct lane *lane)
 {
 	lane->missing = 0;
-	lane_run(lane);
+	run(lane);
 }
 
 /*
@@ -445,7 +465,7 @@ void lane_next(struct lane *lane)
 		return;
 	lane->appended = 0;
 	if (op)
-		lane_run(lane);
+		run(lane);
 	else if (!lane->looking && !lane->collect_runs)
 		destroy(lane);
 }
@@ -518,24 +538,6 @@ void lane_look_at_size(struct lane *lane)
 		return;
 	lane->looking = true;
 	env_get(lane_env(lane), WANT_SIZE, &lane->look);
-}
-
-static void compaction_done(struct op *op, const struct outcome *outcome)
-{
-	(void)outcome;
-	free(op);
-}
-
-void lane_compact(struct lane *lane)
-{
-	struct op *op;
-
-	if (lane->compaction_requested)
-		return;
-	lane->compaction_requested = true;
-	op = xcalloc(1, sizeof(*op));
-	*op = (struct op){ .kind = OP_COMPACT, .key = lane->waiter.key, .done = compaction_done };
-	STAILQ_INSERT_HEAD(&lane->waiting, op, link);
 }
 
 struct op *lane_first(const struct lane *lane)

@@ -79,9 +79,6 @@ void lane_call(struct lane *lane, struct call call, lane_step *step);
 /* Reads the size of the base in the background, and calls lane_grew with it. */
 void lane_look_at_size(struct lane *lane);
 
-/* Takes a batch off `waiting`, which must not be empty, and starts its machine. */
-void lane_run(struct lane *lane);
-
 /* Called when the batch is empty: starts the next one. Frees the lane if nothing waits. */
 void lane_next(struct lane *lane);
 
@@ -103,12 +100,8 @@ bool lane_retry(struct lane *lane);
 /* Bytes of log that trigger compaction of the lane's key. */
 size_t lane_log_size(const struct lane *lane);
 
-/*
- * lane_compact queues a COMPACT to run after the batch. lane_request_compaction does so too, unless the key is
- * crowded: then the lanes that hold decide who compacts.
- */
+/* Queues a COMPACT to run after the batch, unless the key is crowded: then the lanes that hold decide who compacts. */
 void lane_request_compaction(struct lane *lane);
-void lane_compact(struct lane *lane);
 
 /* Takes the size of the base. If it is too large, queues a COMPACT or, for a crowded key, holds after the batch. */
 void lane_grew(struct lane *lane, size_t size);

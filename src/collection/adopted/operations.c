@@ -348,29 +348,18 @@ static void start_replace(struct adopted *c)
 	adopted_read(c, &c->s, FOR_REWRITE, replace_read);
 }
 
-/* Whether the condition of the operation holds; if not, ends the batch. */
-static bool may_replace(struct adopted *c, enum adopted_status status)
-{
-	bool there = status == ADOPTED_OK;
-	enum replace_mode mode = lane_first(c->lane)->mode;
-
-	if (mode == REPLACE_MISSING && there)
-		adopted_end(c, OUTCOME_PRESENT);
-	else if (mode >= REPLACE_PRESENT && !there)
-		adopted_end(c, OUTCOME_MISSING);
-	else if (mode == REPLACE_SAME && lane_first(c->lane)->cas != cas_of(&c->s))
-		adopted_end(c, OUTCOME_CHANGED);
-	else
-		return true;
-	return false;
-}
-
 static void replace_read(struct adopted *c)
 {
 	enum adopted_status status = fold_all(c);
+	enum outcome_status condition;
 
-	if ((status != ADOPTED_MISSING && ended(c, status)) || !may_replace(c, status))
+	if (status != ADOPTED_MISSING && ended(c, status))
 		return;
+	condition = lane_condition(c->lane, status == ADOPTED_OK, cas_of(&c->s));
+	if (condition != OUTCOME_DONE) {
+		adopted_end(c, condition);
+		return;
+	}
 	status = ADOPTED_OK;
 	if (lane_first(c->lane)->push)
 		plan_list(c, lane_first(c->lane)->log, &c->plan);

@@ -102,6 +102,17 @@ bool lane_end_missing(struct lane *lane)
 	return lane_first(lane);
 }
 
+enum outcome_status lane_condition(const struct lane *lane, bool there, uint64_t cas)
+{
+	const struct op *op = lane_first(lane);
+
+	if (op->mode == REPLACE_MISSING && there)
+		return OUTCOME_PRESENT;
+	if (op->mode >= REPLACE_PRESENT && !there)
+		return OUTCOME_MISSING;
+	return op->mode == REPLACE_SAME && cas != op->cas ? OUTCOME_CHANGED : OUTCOME_DONE;
+}
+
 void lane_answer_lists(struct lane *lane, struct slice text, const struct result *base)
 {
 	while (lane_first(lane)) {

@@ -24,6 +24,9 @@ struct slice lane_log(const struct lane *lane);
 /* For a missing collection: ends all operations before the first with `create`, as missing. False if none is left. */
 bool lane_end_missing(struct lane *lane);
 
+/* The outcome if the condition of a REPLACE does not hold, else OUTCOME_DONE. `cas` is the token of the collection. */
+enum outcome_status lane_condition(const struct lane *lane, bool there, uint64_t cas);
+
 /* Ends a batch of LIST operations with their outcomes. `text` is their joined text, `base` the reply about the base. */
 void lane_answer_lists(struct lane *lane, struct slice text, const struct result *base);
 

@@ -116,26 +116,12 @@ static enum oplog_form read_old(struct lane *lane, struct slice value)
 	return base.form == OPLOG_OUTDATED ? OPLOG_GOOD : base.form;
 }
 
-/* The outcome if the operation's condition does not hold, else OUTCOME_DONE. */
-static enum outcome_status condition(const struct op *op, const struct result *r)
-{
-	bool hit = r->status == RESULT_HIT;
-
-	if (op->mode == REPLACE_MISSING && hit)
-		return OUTCOME_PRESENT;
-	if (op->mode >= REPLACE_PRESENT && !hit)
-		return OUTCOME_MISSING;
-	if (op->mode == REPLACE_SAME && r->cas != op->cas)
-		return OUTCOME_CHANGED;
-	return OUTCOME_DONE;
-}
-
 static void base_read(struct lane *lane, const struct result *r)
 {
 	struct replacement *p = lane->work;
 	const struct op *op = lane_first(lane);
 	bool hit = r->status == RESULT_HIT;
-	enum outcome_status status = condition(op, r);
+	enum outcome_status status = lane_condition(lane, hit, r->cas);
 	enum oplog_form form;
 	struct call call = {
 		.verb = hit ? CALL_CAS : CALL_ADD,

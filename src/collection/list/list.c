@@ -237,7 +237,6 @@ struct broken_base {
 
 struct list_work {
 	struct list_store store;
-	struct lane *lane;
 	struct cas cas;
 	int64_t exptime;    /* keeps the time to live of the base */
 	struct result read; /* the reply about the base, without its slices */
@@ -275,7 +274,7 @@ void list_start(struct lane *lane)
 {
 	struct list_work *w = xcalloc(1, sizeof(*w));
 	lane->work = w;
-	w->lane = w->store.lane = lane;
+	w->store.lane = lane;
 	lane_count_reads(lane);
 	read_base(lane);
 }
@@ -448,7 +447,7 @@ static void segments_written(struct lane *lane, enum outcome_status status, cons
 static void stored(struct cas *cas, const struct result *r)
 {
 	struct list_work *w = (struct list_work *)((char *)cas - offsetof(struct list_work, cas));
-	struct lane *lane = w->lane;
+	struct lane *lane = w->store.lane;
 
 	if (r->status == RESULT_DONE) {
 		store_committed(&w->store, cas->ttl);

@@ -41,19 +41,14 @@ static struct slice next_chunk(struct lane *lane)
 }
 
 /* A push of which some chunks are stored has an unknown outcome: the client must not repeat it. */
-static void fail(struct lane *lane, const struct result *r)
+static void fail(struct lane *lane, enum outcome_status status, const struct result *r)
 {
 	struct result partly = { .status = RESULT_LOST, .server = r->server };
 
-	lane_end(lane, OUTCOME_FAILED, lane->log_done && lane_first(lane)->push ? &partly : r);
-}
-
-static void fail_too_large(struct lane *lane, const struct result *r)
-{
 	if (lane->log_done && lane_first(lane)->push)
-		fail(lane, r);
+		lane_end(lane, OUTCOME_FAILED, &partly);
 	else
-		lane_end(lane, OUTCOME_TOO_LARGE, NULL);
+		lane_end(lane, status, status == OUTCOME_FAILED ? r : NULL);
 }
 
 static void append(struct lane *lane)
@@ -90,7 +85,7 @@ static void appended(struct lane *lane, const struct result *r)
 	else if (r->status == RESULT_NOT_STORED)
 		lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_SIZE }, size_read);
 	else
-		fail(lane, r);
+		fail(lane, OUTCOME_FAILED, r);
 }
 
 static void create(struct lane *lane)
@@ -115,9 +110,9 @@ static void size_read(struct lane *lane, const struct result *r)
 	if (r->status == RESULT_MISS)
 		create(lane);
 	else if (r->status != RESULT_HIT)
-		fail(lane, r);
+		fail(lane, OUTCOME_FAILED, r);
 	else if (!lane_may_retry(lane))
-		fail_too_large(lane, r);
+		fail(lane, OUTCOME_TOO_LARGE, r);
 	else if (r->size > lane_log_size(lane))
 		compact_run(lane, compacted);
 	else
@@ -138,9 +133,9 @@ static void added(struct lane *lane, const struct result *r)
 static void compacted(struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	if (status == OUTCOME_FAILED)
-		fail(lane, failure);
+		fail(lane, OUTCOME_FAILED, failure);
 	else if (status == OUTCOME_CORRUPT || status == OUTCOME_TOO_LARGE)
-		fail_too_large(lane, &(struct result){ .status = RESULT_LOST });
+		fail(lane, OUTCOME_TOO_LARGE, &(struct result){ .status = RESULT_LOST });
 	else
 		append(lane);
 }

@@ -31,8 +31,8 @@ enum outcome_status lane_condition(const struct lane *lane, bool there, uint64_t
 void lane_answer_lists(struct lane *lane, struct slice text, const struct result *base);
 
 /*
- * Whether to measure the lane's set or list for env.measured: not if that was done in the same second. Then lane_measured gives its
- * members or items, and its stored bytes.
+ * Whether to measure the lane's set or list for env.measured: not if that was done in the same second. If so, call
+ * lane_measured with its members or elements, and its stored bytes.
  */
 bool lane_is_measured(struct lane *lane);
 void lane_measured(struct lane *lane, uint64_t members, uint64_t bytes);

@@ -14,8 +14,8 @@
  * clients have had in flight. So each append carries out what several round trips would, and the server copies the
  * base less often. Databases know this as group commit.
  */
-#ifndef COLLECTION_CROWD_H
-#define COLLECTION_CROWD_H
+#ifndef COLLECTION_LANE_CROWD_H
+#define COLLECTION_LANE_CROWD_H
 
 #include <stdbool.h>
 #include <stddef.h>

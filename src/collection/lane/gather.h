@@ -3,8 +3,8 @@
  * order: nobody can observe the order of different clients. So additions and removals from the whole queue become one
  * append, and reads become one fetch behind it.
  */
-#ifndef COLLECTION_GATHER_H
-#define COLLECTION_GATHER_H
+#ifndef COLLECTION_LANE_GATHER_H
+#define COLLECTION_LANE_GATHER_H
 
 #include "collection/op.h"
 

@@ -33,7 +33,7 @@ struct lanes {
 	size_t bucket_count, count;
 	struct cache *cache;                 /* set/: views */
 	struct segment_cache *segment_cache; /* list/: segments */
-	struct merge *merges;                /* set/: a list of those in progress */
+	struct merge *merges;                /* set/: a list of the merges in progress */
 	size_t merge_count;
 	size_t background; /* calls in flight that no lane and no merge waits for */
 	struct crowds crowds;

@@ -1,12 +1,11 @@
 #include "collection/rewrite/parts.h"
 
-#include "collection/ttl.h"
-
 #include <assert.h>
 #include <stdlib.h>
 
 #include "collection/large.h"
 #include "collection/text/fences.h"
+#include "collection/ttl.h"
 #include "util/alloc.h"
 
 enum { CALLS_AT_ONCE = 128 };

@@ -13,7 +13,6 @@
 #include "collection/list/list.h"
 #include "collection/machines.h"
 #include "collection/rewrite/base.h"
-#include "collection/set/cache.h"
 #include "collection/set/merge.h"
 #include "collection/set/run_writer.h"
 #include "collection/text/fold.h"

@@ -2,8 +2,8 @@
  * Folding a log of additions and removals: the last token of a member decides whether it is in the set. Members keep
  * the order of their first tokens. A fold borrows the slices that it reads as long as it is used.
  */
-#ifndef COLLECTION_FOLD_H
-#define COLLECTION_FOLD_H
+#ifndef COLLECTION_TEXT_FOLD_H
+#define COLLECTION_TEXT_FOLD_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -67,7 +67,7 @@ class Handmade(Ordered, LargeSetTest):
         self.expect("k", members, pool, dice, conn)
         self.assertEqual(self.read("k", conn), members)
         for count in (1, 3, len(members), 1000):
-            found = self.page(f"srandmember k {count}", conn)
+            found = self.listed(f"srandmember k {count}", conn)
             self.assertEqual((len(found), len(set(found))), (min(count, len(members)),) * 2)
             self.assertLessEqual(set(found), members)
         return members

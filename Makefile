@@ -68,9 +68,9 @@ $(BUILD)/%.o: %.c config.mk
 	$(call say,CC,$<)$(CC) $(ALL_CPPFLAGS) $(LIB_CFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # Its file is a part of it, by way of the assembler, which is not optimised.
-$(BUILD)/src/process/page.o: src/process/page.html
+$(BUILD)/src/process/admin_port.o: src/process/page.html
 
-$(filter-out %/page.o, $(OBJECTS)): ALL_CFLAGS += $(LTO_CFLAGS)
+$(filter-out %/admin_port.o, $(OBJECTS)): ALL_CFLAGS += $(LTO_CFLAGS)
 
 # The pure ones are compiled without the libraries' include paths.
 $(patsubst %.c, $(BUILD)/%.o, $(PURE)): LIB_CFLAGS =

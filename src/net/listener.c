@@ -143,7 +143,7 @@ static bool has_ipv6(void)
 	return fd >= 0;
 }
 
-int listener_bind(const struct listener_place *place, char error[256])
+static int open_tcp(const struct listener_place *place, char error[256])
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE }, *found = NULL;
 	bool every = strcmp(place->host, "*") == 0;
@@ -200,7 +200,7 @@ static struct listener *new_listener(
 struct listener *listener_create(struct event_base *base, const struct listener_place *place,
 	listener_accepted *accepted, void *arg, char error[256])
 {
-	int fd = place->port ? listener_bind(place, error) : open_unix(place, error);
+	int fd = place->port ? open_tcp(place, error) : open_unix(place, error);
 	struct listener *l = fd < 0 ? NULL : new_listener(base, fd, accepted, arg, error);
 
 	if (!l)
@@ -238,19 +238,14 @@ void listener_set_mode(struct listener *l, mode_t mode)
 		log_warn("%s: its mode stays: %s", l->path, strerror(errno));
 }
 
-void listener_share_port(int fd)
+void listener_share(struct listener *l)
 {
 	int on = 1;
 
-	if (setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) < 0)
-		log_warn("reuseport stays false for a port that is open: %s", strerror(errno));
-}
-
-void listener_share(struct listener *l)
-{
 	if (l->path[0] || l->shared)
 		return;
-	listener_share_port(l->fd);
+	if (setsockopt(l->fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) < 0)
+		log_warn("reuseport stays false for a port that is open: %s", strerror(errno));
 	l->shared = true;
 }
 

@@ -26,17 +26,11 @@ struct listener_place {
 typedef void listener_accepted(int fd, struct tls *tls, void *arg);
 
 /*
- * Listens on a TCP address or a Unix socket. The file of a socket on which nothing listens is replaced. `place` is borrowed for the
+ * Listens on a TCP address or a Unix socket. The host "*" is every address, of IPv6 and IPv4. The file of a socket on which nothing listens is replaced. `place` is borrowed for the
  * call. On failure gives NULL, with the reason in `error`.
  */
 struct listener *listener_create(struct event_base *base, const struct listener_place *place,
 	listener_accepted *accepted, void *arg, char error[256]);
-
-/*
- * Binds a TCP socket for whoever else listens on it. The host "*" is every address, of IPv6 and IPv4. Gives the descriptor, or -1 with the
- * reason in `error`.
- */
-int listener_bind(const struct listener_place *place, char error[256]);
 
 /* The same on a socket that listens already, which it owns from now on. It does not remove the file of a Unix socket. */
 struct listener *listener_adopt(
@@ -56,9 +50,6 @@ void listener_set_mode(struct listener *listener, mode_t mode);
 
 /* From now on other processes may listen on the same TCP port. This cannot be taken back. A Unix socket stays as it is. */
 void listener_share(struct listener *listener);
-
-/* The same for a socket of listener_bind that listens. */
-void listener_share_port(int fd);
 
 /* Has the system send new connections to another process on the same port, if there is one. True if there may be one. */
 bool listener_step_aside(struct listener *listener);

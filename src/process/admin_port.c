@@ -1,229 +1,163 @@
 #include "process/admin_port.h"
 
-#include <errno.h>
-#include <event2/buffer.h>
-#include <event2/bufferevent.h>
-#include <event2/event.h>
-#include <event2/http.h>
-#include <event2/listener.h>
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
+#include <strings.h>
 #include <sys/random.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "measure/collect.h"
 #include "measure/report.h"
 #include "net/listener.h"
-#include "process/admin_host.h"
-#include "process/page.h"
+#include "process/peers.h"
+#include "protocol/dialect.h"
 #include "util/alloc.h"
-
-/*
- * A connection has so long for a request and its answer, however it spends the time; then it is closed. The timer looks after
- * them, and soon when a new one waits for a place.
- */
-enum { PEERS_MAX = 32, HEADERS_MAX = 8192, INPUT_MAX = 2 * HEADERS_MAX };
-enum { TIMEOUT_S = 15, LOOK_MS = 1000, LOOK_SOON_MS = 10 };
-
-/*
- * A connection, which is libevent's. It has no limit of their number and of the time of each, nor does it tell of their end. So each
- * has a second reference, which shows whether libevent has dropped its own one.
- */
-struct peer {
-	TAILQ_ENTRY(peer) link; /* in the order of their last requests */
-	struct bufferevent *stream;
-	time_t since; /* its last request, by the monotonic clock */
-	bool is_full; /* when the timer looked last, as in is_stuck; since then there was no request */
-	bool is_cut;
-};
+#include "util/num.h"
 
 /* An address that is open. */
 struct site {
 	char text[256]; /* "" for none */
-	struct evconnlistener *listener;
-	struct evhttp_bound_socket *socket; /* once it is served */
+	struct listener *listener;
 };
 
 struct admin_port {
 	struct event_base *base;
 	struct daemon *daemon;
-	struct evhttp *http;
+	struct peers *peers;
 	struct site now, next;
 	bool reuseport; /* as the configuration of the last admin_port_prepare has it */
 	enum admin_phase phase;
-	struct event *timer;
-	TAILQ_HEAD(peer_list, peer) peers;
-	int count;
 };
 
-/* --- connections --- */
+/* A request. All slices are borrowed. */
+struct http_request {
+	struct peer *peer;
+	struct slice method, path, host;
+	bool keeps;    /* the connection, for another request */
+	bool has_body; /* of a length that is known, if not `chunked` */
+	bool chunked;
+};
 
-static time_t now(void)
+/* --- reading requests --- */
+
+static bool is_word(struct slice text, const char *word)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec;
+	return text.n == strlen(word) && strncasecmp(text.p, word, text.n) == 0;
 }
 
-/* libevent takes the connection as broken, and closes it. It might not see that it is: from one with a full input it reads nothing. */
-static void cut(struct peer *peer)
+/* Reads "GET /path HTTP/1.1". */
+static bool read_first_line(struct slice line, struct http_request *r)
 {
-	peer->is_cut = true;
-	bufferevent_trigger_event(peer->stream, BEV_EVENT_READING | BEV_EVENT_ERROR, BEV_TRIG_DEFER_CALLBACKS);
+	struct slice version;
+
+	r->method = slice_token(&line);
+	r->path = slice_token(&line);
+	version = slice_token(&line);
+	r->path.n = (size_t)(slice_find(r->path.p, r->path.p + r->path.n, '?') - r->path.p);
+	r->keeps = is_word(version, "HTTP/1.1");
+	return line.n == 0 && (r->keeps || is_word(version, "HTTP/1.0"));
 }
 
-static void forget(struct admin_port *port, struct peer *peer)
+static void read_header(struct slice line, struct http_request *r)
 {
-	TAILQ_REMOVE(&port->peers, peer, link);
-	port->count--;
-	bufferevent_decref(peer->stream);
-	free(peer);
+	size_t n = (size_t)(slice_find(line.p, line.p + line.n, ':') - line.p);
+	struct slice name = slice_of(line.p, n), value = slice_skip(line, n < line.n ? n + 1 : n);
+
+	value = slice_token(&value);
+	if (is_word(name, "Host"))
+		r->host = value;
+	else if (is_word(name, "Connection"))
+		r->keeps = r->keeps && !is_word(value, "close");
+	else if (is_word(name, "Content-Length"))
+		r->has_body = !slice_equal(value, SLICE("0"));
+	else if (is_word(name, "Transfer-Encoding"))
+		r->chunked = true;
 }
 
-/* Whether libevent has closed it. */
-static bool is_gone(const struct peer *peer)
-{
-	bufferevent_event_cb on_event;
+/* --- hosts: a defence against DNS rebinding --- */
 
-	bufferevent_getcb(peer->stream, NULL, NULL, &on_event, NULL);
-	return !on_event;
+static bool is_port(const char *text)
+{
+	uint32_t port;
+
+	return !*text || (*text == ':' && num_parse_u32(slice_of(text + 1, strlen(text + 1)), &port) && port <= 65535);
+}
+
+/* Copies the part before the port, without brackets. Gives false if `host` is not of that form. */
+static bool cut_name(const char *host, char name[256])
+{
+	size_t n = *host == '[' ? strcspn(host, "]") : strcspn(host, ":");
+
+	if (*host == '[') {
+		if (host[n] != ']' || !is_port(host + n + 1))
+			return false;
+		host++;
+		n--;
+	} else if (!is_port(host + n)) {
+		return false;
+	}
+	if (n == 0 || n >= 256)
+		return false;
+	snprintf(name, 256, "%.*s", (int)n, host);
+	return true;
 }
 
 /*
- * Whether libevent reads a request, and finds no end of a line in a full input. It bounds all lines but those of chunks, and goes on
- * looking without a pause. What was full at one time only may be requests, which it is about to answer.
+ * Whether a request for this host is answered: an IP address, localhost, or one of admin_hosts, with or without a port. A page of a
+ * stranger in a browser on this network can give its own name our address, and would then read what we answer. But its requests
+ * have its name.
  */
-static bool is_stuck(struct peer *peer)
+static bool is_host_allowed(const struct config *config, const char *host)
 {
-	bool was_full = peer->is_full;
-	bufferevent_data_cb on_data;
+	unsigned char address[16];
+	char name[256];
 
-	bufferevent_getcb(peer->stream, &on_data, NULL, NULL, NULL);
-	peer->is_full = on_data && evbuffer_get_length(bufferevent_get_input(peer->stream)) >= INPUT_MAX;
-	return was_full && peer->is_full;
-}
-
-static void set_timer(struct admin_port *port)
-{
-	bool soon = port->count >= PEERS_MAX;
-	struct timeval tv = { soon ? 0 : LOOK_MS / 1000, soon ? LOOK_SOON_MS * 1000 : 0 };
-
-	if (port->count || port->now.listener)
-		event_add(port->timer, &tv);
-}
-
-static void on_timer(evutil_socket_t fd, short what, void *arg)
-{
-	struct admin_port *port = arg;
-	struct peer *peer, *next;
-
-	(void)fd;
-	(void)what;
-	for (peer = TAILQ_FIRST(&port->peers); peer; peer = next) {
-		next = TAILQ_NEXT(peer, link);
-		if (is_gone(peer))
-			forget(port, peer);
-		else if (is_stuck(peer) || now() - peer->since >= TIMEOUT_S)
-			cut(peer);
+	if (!cut_name(host, name))
+		return false;
+	if (*host == '[')
+		return inet_pton(AF_INET6, name, address) == 1;
+	if (inet_pton(AF_INET, name, address) == 1 || strcasecmp(name, "localhost") == 0)
+		return true;
+	for (size_t i = 0; i < config->admin_hosts.count; i++) {
+		if (strcasecmp(name, config->admin_hosts.at[i]) == 0)
+			return true;
 	}
-	if (port->count < PEERS_MAX && port->now.listener)
-		evconnlistener_enable(port->now.listener);
-	set_timer(port);
-}
-
-/* The oldest one gives its place to the next one, which waits in the kernel meanwhile. */
-static void make_place(struct admin_port *port)
-{
-	struct peer *peer;
-
-	TAILQ_FOREACH(peer, &port->peers, link) {
-		if (!peer->is_cut && !is_gone(peer))
-			break;
-	}
-	if (peer)
-		cut(peer);
-	evconnlistener_disable(port->now.listener);
-}
-
-static struct bufferevent *on_connection(struct event_base *base, void *arg)
-{
-	struct admin_port *port = arg;
-	struct peer *peer = xcalloc(1, sizeof(*peer));
-
-	peer->stream = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
-	bufferevent_incref(peer->stream);
-	/* While a reply waits for the client, libevent goes on reading. */
-	bufferevent_setwatermark(peer->stream, EV_READ, 0, INPUT_MAX);
-	peer->since = now();
-	TAILQ_INSERT_TAIL(&port->peers, peer, link);
-	if (++port->count >= PEERS_MAX)
-		make_place(port);
-	if (port->count >= PEERS_MAX)
-		set_timer(port);
-	return peer->stream;
-}
-
-/* A new request: its time begins. */
-static void renew(struct admin_port *port, struct evhttp_request *request)
-{
-	struct bufferevent *stream = evhttp_connection_get_bufferevent(evhttp_request_get_connection(request));
-	struct peer *peer;
-
-	TAILQ_FOREACH(peer, &port->peers, link) {
-		if (peer->stream == stream)
-			break;
-	}
-	if (!peer)
-		return;
-	peer->since = now();
-	peer->is_full = false;
-	TAILQ_REMOVE(&port->peers, peer, link);
-	TAILQ_INSERT_TAIL(&port->peers, peer, link);
-}
-
-/* Most likely no file descriptor is left. Until the timer fires, the loop would spin. `arg` is not ours: it is libevent's. */
-static void on_error(struct evconnlistener *listener, void *arg)
-{
-	(void)arg;
-	evconnlistener_disable(listener);
+	return false;
 }
 
 /* --- answers --- */
 
-static void add_header(struct evhttp_request *request, const char *name, const char *value)
+/*
+ * Takes the text. `status` has its reason behind it, and `headers` are lines with their ends. The reply to HEAD has the length that the
+ * text would have.
+ */
+static void answer(struct http_request *r, const char *status, const char *type, const char *headers, struct buf *text)
 {
-	evhttp_add_header(evhttp_request_get_output_headers(request), name, value);
-}
+	struct buf out = BUF_EMPTY;
+	time_t now = time(NULL);
+	char date[64];
+	struct tm tm;
 
-/* Takes the text. The reply to HEAD has the length that the text would have. */
-static void answer(struct evhttp_request *request, int status, const char *type, struct buf *text)
-{
-	struct evbuffer *out = evbuffer_new();
-	struct slice s = buf_slice(text);
-	char length[24];
-
-	snprintf(length, sizeof(length), "%zu", s.n);
-	add_header(request, "Content-Type", type);
-	add_header(request, "Content-Length", length);
-	add_header(request, "Cache-Control", "no-store");
-	add_header(request, "X-Content-Type-Options", "nosniff");
-	if (evhttp_request_get_command(request) != EVHTTP_REQ_HEAD)
-		evbuffer_add(out, s.p, s.n);
-	evhttp_send_reply(request, status, NULL, out);
-	evbuffer_free(out);
+	strftime(date, sizeof(date), "%a, %d %b %Y %H:%M:%S GMT", gmtime_r(&now, &tm));
+	buf_printf(&out,
+		"HTTP/1.1 %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nCache-Control: no-store\r\n"
+		"X-Content-Type-Options: nosniff\r\nDate: %s\r\n%s%s\r\n",
+		status, type, buf_size(text), date, headers, r->keeps ? "" : "Connection: close\r\n");
+	if (!slice_equal(r->method, SLICE("HEAD")))
+		buf_add_slice(&out, buf_slice(text));
+	peers_answer(r->peer, buf_slice(&out), !r->keeps);
+	buf_free(&out);
 	buf_free(text);
 }
 
-static void answer_line(struct evhttp_request *request, int status, const char *line)
+static void answer_line(struct http_request *r, const char *status, const char *headers, const char *line)
 {
 	struct buf text = BUF_EMPTY;
 
 	buf_printf(&text, "%s\n", line);
-	answer(request, status, "text/plain; charset=utf-8", &text);
+	answer(r, status, "text/plain; charset=utf-8", headers, &text);
 }
 
 /* Why clients are not served; NULL if they are. */
@@ -236,60 +170,89 @@ static const char *obstacle(const struct admin_port *port)
 	return collect_any_server_up(port->daemon) ? NULL : "no server is up";
 }
 
-static void on_health(struct admin_port *port, struct evhttp_request *request)
+static void on_health(struct admin_port *port, struct http_request *r)
 {
 	(void)port;
-	answer_line(request, HTTP_OK, "alive");
+	answer_line(r, "200 OK", "", "alive");
 }
 
-static void on_ready(struct admin_port *port, struct evhttp_request *request)
+static void on_ready(struct admin_port *port, struct http_request *r)
 {
 	const char *why = obstacle(port);
 
-	answer_line(request, why ? HTTP_SERVUNAVAIL : HTTP_OK, why ? why : "ready");
+	answer_line(r, why ? "503 Service Unavailable" : "200 OK", "", why ? why : "ready");
 }
 
-static void on_metrics(struct admin_port *port, struct evhttp_request *request)
+static void on_metrics(struct admin_port *port, struct http_request *r)
 {
 	struct buf text = BUF_EMPTY;
 
 	report_metrics(port->daemon, obstacle(port), &text);
-	answer(request, HTTP_OK, "text/plain; version=0.0.4; charset=utf-8", &text);
+	answer(r, "200 OK", "text/plain; version=0.0.4; charset=utf-8", "", &text);
 }
 
-static void on_stats(struct admin_port *port, struct evhttp_request *request)
+static void on_stats(struct admin_port *port, struct http_request *r)
 {
 	struct buf text = BUF_EMPTY;
 
 	report_json(port->daemon, obstacle(port), &text);
-	answer(request, HTTP_OK, "application/json", &text);
+	answer(r, "200 OK", "application/json", "", &text);
+}
+
+/* --- the page --- */
+
+/* The assembler reads the file, wherever `make` runs: its path is that of the top folder. */
+__asm__(".section .rodata\n"
+	".global page_begin\n"
+	".global page_end\n"
+	"page_begin:\n"
+	".incbin \"src/process/page.html\"\n"
+	"page_end:\n"
+	".previous\n");
+
+extern const char page_begin[], page_end[];
+
+/* Appends the page; its style and its script get the nonce, which the browser compares with the policy in the header. */
+static void print_page(const char *nonce, struct buf *out)
+{
+	static const char mark[] = "nonce=\"\"";
+	enum { BEFORE = sizeof("nonce=\"") - 1 };
+	const char *at = page_begin, *found;
+
+	while ((found = memmem(at, (size_t)(page_end - at), mark, sizeof(mark) - 1))) {
+		buf_add(out, at, (size_t)(found - at) + BEFORE);
+		buf_add(out, nonce, strlen(nonce));
+		at = found + BEFORE;
+	}
+	buf_add(out, at, (size_t)(page_end - at));
 }
 
 /* The script and the style of the page are allowed by a number that nobody can know before, and nothing else is. */
-static void on_page(struct admin_port *port, struct evhttp_request *request)
+static void on_page(struct admin_port *port, struct http_request *r)
 {
 	struct buf text = BUF_EMPTY;
 	uint64_t random[2];
-	char nonce[33], policy[256];
+	char nonce[33], headers[512];
 
 	(void)port;
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
 		abort();
 	snprintf(nonce, sizeof(nonce), "%016llx%016llx", (unsigned long long)random[0], (unsigned long long)random[1]);
-	snprintf(policy, sizeof(policy),
-		"default-src 'none'; script-src 'nonce-%s'; style-src 'nonce-%s'; connect-src 'self'; img-src data:; "
+	snprintf(headers, sizeof(headers),
+		"Content-Security-Policy: default-src 'none'; script-src 'nonce-%s'; style-src 'nonce-%s'; connect-src "
+		"'self'; img-src data:; "
 		"base-uri 'none'; "
-		"form-action 'none'; frame-ancestors 'none'",
+		"form-action 'none'; frame-ancestors 'none'\r\nReferrer-Policy: no-referrer\r\n",
 		nonce, nonce);
-	page_print(nonce, &text);
-	add_header(request, "Content-Security-Policy", policy);
-	add_header(request, "Referrer-Policy", "no-referrer");
-	answer(request, HTTP_OK, "text/html; charset=utf-8", &text);
+	print_page(nonce, &text);
+	answer(r, "200 OK", "text/html; charset=utf-8", headers, &text);
 }
+
+/* --- paths --- */
 
 static const struct {
 	const char *path;
-	void (*answer)(struct admin_port *port, struct evhttp_request *request);
+	void (*answer)(struct admin_port *port, struct http_request *r);
 } paths[] = {
 	{ "/", on_page },
 	{ "/healthz", on_health },
@@ -298,55 +261,76 @@ static const struct {
 	{ "/stats.json", on_stats },
 };
 
-static void on_request(struct evhttp_request *request, void *arg)
+static void dispatch(struct admin_port *port, struct http_request *r)
 {
-	struct admin_port *port = arg;
-	enum evhttp_cmd_type method = evhttp_request_get_command(request);
-	const char *host = evhttp_find_header(evhttp_request_get_input_headers(request), "Host");
-	const char *path = evhttp_uri_get_path(evhttp_request_get_evhttp_uri(request));
+	char host[300];
 
-	renew(port, request);
-	if (!host || !admin_host_allowed(&port->daemon->settings->config, host)) {
-		answer_line(request, 403, "The host is no IP address, not localhost, and not in admin_hosts.");
+	snprintf(host, sizeof(host), "%.*s", (int)r->host.n, r->host.p);
+	if (!is_host_allowed(&port->daemon->settings->config, host)) {
+		answer_line(
+			r, "403 Forbidden", "", "The host is no IP address, not localhost, and not in admin_hosts.");
 		return;
 	}
-	if (method != EVHTTP_REQ_GET && method != EVHTTP_REQ_HEAD) {
-		add_header(request, "Allow", "GET, HEAD");
-		answer_line(request, HTTP_BADMETHOD, "Only GET and HEAD are answered.");
+	if (!slice_equal(r->method, SLICE("GET")) && !slice_equal(r->method, SLICE("HEAD"))) {
+		answer_line(r, "405 Method Not Allowed", "Allow: GET, HEAD\r\n", "Only GET and HEAD are answered.");
 		return;
 	}
-	for (size_t i = 0; path && i < sizeof(paths) / sizeof(paths[0]); i++) {
-		if (strcmp(path, paths[i].path) == 0) {
-			paths[i].answer(port, request);
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		if (slice_equal(r->path, slice_of(paths[i].path, strlen(paths[i].path)))) {
+			paths[i].answer(port, r);
 			return;
 		}
 	}
-	answer_line(request, HTTP_NOTFOUND, "There is: / /healthz /metrics /readyz /stats.json");
+	answer_line(r, "404 Not Found", "", "There is: / /healthz /metrics /readyz /stats.json");
+}
+
+/* A body is not read: the connection is closed behind the answer. Nobody knows how long one in chunks is, so it gets none. */
+static ssize_t on_request(void *port, struct peer *peer, struct slice in)
+{
+	struct http_request r = { .peer = peer };
+	struct slice rest = in, line;
+	bool first = true, good = false;
+	size_t n;
+
+	for (; dialect_line(rest, &line, &n) && (first || line.n); first = false) {
+		if (first)
+			good = read_first_line(line, &r);
+		else
+			read_header(line, &r);
+		rest = slice_skip(rest, n);
+	}
+	if (!dialect_line(rest, &line, &n))
+		return 0;
+	if (r.chunked)
+		return -1;
+	r.keeps = r.keeps && good && !r.has_body;
+	if (!good)
+		answer_line(&r, "400 Bad Request", "", "This is no request of HTTP/1.1.");
+	else if (r.has_body)
+		answer_line(&r, "413 Request Entity Too Large", "", "A request has no body.");
+	else
+		dispatch(port, &r);
+	return (ssize_t)(in.n - rest.n + n);
 }
 
 /* --- the address --- */
 
-static void close_site(struct admin_port *port, struct site *site)
+static void close_site(struct site *site)
 {
-	if (site->socket)
-		evhttp_del_accept_socket(port->http, site->socket);
-	else if (site->listener)
-		evconnlistener_free(site->listener);
+	listener_destroy(site->listener);
 	*site = (struct site){ .listener = NULL };
 }
 
 void admin_port_undo(struct admin_port *port)
 {
-	close_site(port, &port->next);
+	close_site(&port->next);
 	memcpy(port->next.text, port->now.text, sizeof(port->next.text));
 }
 
 bool admin_port_prepare(struct admin_port *port, const struct config *config, char error[256])
 {
-	enum { BACKLOG = 128, FLAGS = LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC };
 	struct address a = { .port = 0 };
 	struct listener_place place = { .host = a.host, .reuseport = config->reuseport };
-	int fd;
 
 	admin_port_undo(port);
 	port->reuseport = config->reuseport;
@@ -355,56 +339,37 @@ bool admin_port_prepare(struct admin_port *port, const struct config *config, ch
 	snprintf(port->next.text, sizeof(port->next.text), "%s", config->admin);
 	if (!*config->admin)
 		return true;
-	/* settings_read has checked it. */
+	/* config_access has parsed it. */
 	(void)config_admin_address(config->admin, &a);
 	place.port = a.port;
-	fd = listener_bind(&place, error);
-	if (fd < 0)
-		return false;
-	port->next.listener = evconnlistener_new(port->base, NULL, NULL, FLAGS, BACKLOG, fd);
-	if (port->next.listener)
-		return true;
-	snprintf(error, 256, "%s: %s", config->admin, strerror(errno));
-	close(fd);
-	return false;
+	port->next.listener = listener_create(port->base, &place, peers_take, port->peers, error);
+	return port->next.listener;
 }
 
 void admin_port_commit(struct admin_port *port)
 {
 	if (strcmp(port->next.text, port->now.text) == 0) {
 		if (port->now.listener && port->reuseport)
-			listener_share_port(evconnlistener_get_fd(port->now.listener));
+			listener_share(port->now.listener);
 		return;
 	}
-	close_site(port, &port->now);
+	close_site(&port->now);
 	port->now = port->next;
 	port->next.listener = NULL;
-	if (!port->now.listener)
-		return;
-	port->now.socket = evhttp_bind_listener(port->http, port->now.listener);
-	evconnlistener_set_error_cb(port->now.listener, on_error);
-	set_timer(port);
+	if (port->now.listener)
+		listener_start(port->now.listener);
 }
 
 /* --- the whole --- */
 
 struct admin_port *admin_port_create(struct event_base *base, struct daemon *daemon)
 {
+	static const struct peers_kind kind = { .most = 32, .size = 8192, .seconds = 15, .request = on_request };
 	struct admin_port *port = xcalloc(1, sizeof(*port));
 
 	port->base = base;
 	port->daemon = daemon;
-	TAILQ_INIT(&port->peers);
-	port->timer = evtimer_new(base, on_timer, port);
-	port->http = evhttp_new(base);
-	evhttp_set_bevcb(port->http, on_connection, port);
-	evhttp_set_gencb(port->http, on_request, port);
-	evhttp_set_max_headers_size(port->http, HEADERS_MAX);
-	evhttp_set_max_body_size(port->http, 0);
-	evhttp_set_timeout(port->http, TIMEOUT_S);
-	evhttp_set_allowed_methods(port->http,
-		EVHTTP_REQ_GET | EVHTTP_REQ_HEAD | EVHTTP_REQ_POST | EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE |
-			EVHTTP_REQ_OPTIONS | EVHTTP_REQ_PATCH);
+	port->peers = peers_create(base, &kind, port);
 	return port;
 }
 
@@ -415,14 +380,10 @@ void admin_port_set_phase(struct admin_port *port, enum admin_phase phase)
 
 void admin_port_destroy(struct admin_port *port)
 {
-	struct peer *peer;
-
 	if (!port)
 		return;
-	admin_port_undo(port);
-	evhttp_free(port->http);
-	while ((peer = TAILQ_FIRST(&port->peers)))
-		forget(port, peer);
-	event_free(port->timer);
+	close_site(&port->next);
+	close_site(&port->now);
+	peers_destroy(port->peers);
 	free(port);
 }

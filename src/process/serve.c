@@ -14,11 +14,12 @@
 #include <unistd.h>
 
 #include "process/admin_port.h"
-#include "process/control.h"
 #include "process/descriptors.h"
 #include "process/listening.h"
 #include "process/notify.h"
+#include "process/peers.h"
 #include "process/sandbox.h"
+#include "protocol/dialect.h"
 #include "upstream/server_news.h"
 #include "util/alloc.h"
 #include "util/log.h"
@@ -35,7 +36,8 @@ struct process {
 	struct event_base *base;
 	struct event *log_timer;
 	struct listening *listening;
-	struct control *control;
+	struct listener *control_listener; /* of the private socket of operators; or NULL */
+	struct peers *control;             /* operators; or NULL */
 	struct admin_port *admin;
 	struct event *leave;
 	size_t settled, exited; /* workers that have taken over the settings; that have stopped */
@@ -108,9 +110,16 @@ static struct settings *read_again(struct process *p)
 	return NULL;
 }
 
-static void reload(void *arg)
+/* A reload is answered when all workers use the new settings. */
+static void answer_reloads(struct process *p, bool good)
 {
-	struct process *p = arg;
+	const struct slice refused = SLICE("ERROR refused, all is as before; the log says why\r\n");
+
+	peers_answer_all(p->control, good ? SLICE("OK\r\n") : refused);
+}
+
+static void reload(struct process *p)
+{
 	struct settings *s;
 
 	p->again = p->settling;
@@ -120,7 +129,7 @@ static void reload(void *arg)
 	s = read_again(p);
 	if (!s) {
 		log_error("the new configuration was refused: all is as before");
-		control_reloaded(p->control, false);
+		answer_reloads(p, false);
 		notify_ready();
 		return;
 	}
@@ -162,7 +171,7 @@ static void on_settled(struct process *p)
 		ring_count(p->daemon.settings->ring));
 	notify_ready();
 	if (reloaded && !p->again)
-		control_reloaded(p->control, true);
+		answer_reloads(p, true);
 	if (p->again)
 		reload(p);
 }
@@ -182,6 +191,36 @@ static void on_news(evutil_socket_t fd, short what, void *arg)
 	}
 	if (p->exited == p->daemon.threads)
 		event_base_loopbreak(p->base);
+}
+
+/* --- the control socket --- */
+
+static ssize_t on_command(void *arg, struct peer *peer, struct slice in)
+{
+	struct slice line;
+	size_t n;
+
+	if (!dialect_line(in, &line, &n))
+		return 0;
+	if (slice_equal(line, SLICE("reload")))
+		reload(arg);
+	else
+		peers_answer(peer, SLICE("ERROR unknown command; there is: reload\r\n"), false);
+	return (ssize_t)n;
+}
+
+static bool open_control(struct process *p, const char *path, char error[256])
+{
+	static const struct peers_kind kind = { .most = 16, .size = 256, .seconds = 60, .request = on_command };
+	struct listener_place place = { .host = path, .mode = 0600 };
+
+	if (!*path)
+		return true;
+	p->control = peers_create(p->base, &kind, p);
+	p->control_listener = listener_create(p->base, &place, peers_take, p->control, error);
+	if (p->control_listener)
+		listener_start(p->control_listener);
+	return p->control_listener;
 }
 
 /* --- signals --- */
@@ -314,8 +353,7 @@ static bool open_all(struct process *p)
 		fprintf(stderr, "setlistd: cannot listen: %s\n", error);
 		return false;
 	}
-	p->control = *config->control ? control_create(p->base, config->control, reload, p, error) : NULL;
-	if (*config->control && !p->control) {
+	if (!open_control(p, config->control, error)) {
 		fprintf(stderr, "setlistd: control: %s\n", error);
 		return false;
 	}
@@ -365,7 +403,8 @@ int serve(const struct options *options, struct settings *settings)
 	block_signals();
 	if (p.listening)
 		listening_destroy(p.listening);
-	control_destroy(p.control);
+	listener_destroy(p.control_listener);
+	peers_destroy(p.control);
 	admin_port_destroy(p.admin);
 	for (int i = 0; i < SIGNALS + 1; i++)
 		event_free(events[i]);

@@ -1,0 +1,183 @@
+#include "process/peers.h"
+
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <stdlib.h>
+#include <sys/queue.h>
+#include <time.h>
+
+#include "util/alloc.h"
+
+struct peer {
+	TAILQ_ENTRY(peer) link; /* in the order of their last requests */
+	struct peers *peers;
+	struct bufferevent *stream;
+	time_t since; /* its last request, by the monotonic clock */
+	bool waits;   /* its request has no answer yet */
+	bool last;    /* no request is taken any more */
+	bool ended;   /* it sends no more */
+};
+
+struct peers {
+	struct event_base *base;
+	const struct peers_kind *kind;
+	void *arg;
+	struct event *timer; /* each second, while there are peers */
+	TAILQ_HEAD(, peer) list;
+	int count;
+};
+
+static time_t now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec;
+}
+
+static void close_peer(struct peer *peer)
+{
+	TAILQ_REMOVE(&peer->peers->list, peer, link);
+	peer->peers->count--;
+	bufferevent_free(peer->stream);
+	free(peer);
+}
+
+static void begin_time(struct peer *peer)
+{
+	peer->since = now();
+	TAILQ_INSERT_TAIL(&peer->peers->list, peer, link);
+}
+
+static bool is_writing(const struct peer *peer)
+{
+	return evbuffer_get_length(bufferevent_get_output(peer->stream)) > 0;
+}
+
+/* Takes a request. Gives what peers_kind.request gives; a request that is too long is one to close for. */
+static ssize_t take(struct peer *peer)
+{
+	const struct peers_kind *kind = peer->peers->kind;
+	struct evbuffer *in = bufferevent_get_input(peer->stream);
+	size_t n = evbuffer_get_length(in), size = n < kind->size ? n : kind->size;
+	ssize_t used;
+
+	if (n == 0)
+		return 0;
+	peer->waits = true;
+	used = kind->request(peer->peers->arg, peer, slice_of((char *)evbuffer_pullup(in, (ssize_t)size), size));
+	if (used > 0) {
+		evbuffer_drain(in, (size_t)used);
+		TAILQ_REMOVE(&peer->peers->list, peer, link);
+		begin_time(peer);
+		return used;
+	}
+	peer->waits = false;
+	return n > size ? -1 : used;
+}
+
+/* Takes requests until one waits for its answer, or an answer for the peer. */
+static void go_on(struct peer *peer)
+{
+	ssize_t used = 1;
+
+	while (used > 0 && !peer->waits && !peer->last && !is_writing(peer))
+		used = take(peer);
+	if (used < 0 || ((peer->last || peer->ended) && !peer->waits && !is_writing(peer)))
+		close_peer(peer);
+}
+
+static void on_ready(struct bufferevent *stream, void *peer)
+{
+	(void)stream;
+	go_on(peer);
+}
+
+static void on_event(struct bufferevent *stream, short what, void *arg)
+{
+	struct peer *peer = arg;
+
+	(void)stream;
+	/* A peer that sends no more still wants its answers. */
+	peer->ended = what & BEV_EVENT_EOF;
+	if (peer->ended)
+		go_on(peer);
+	else
+		close_peer(peer);
+}
+
+static void on_time(evutil_socket_t fd, short what, void *arg)
+{
+	struct peers *peers = arg;
+	struct peer *peer;
+
+	(void)fd;
+	(void)what;
+	while ((peer = TAILQ_FIRST(&peers->list)) && now() - peer->since >= peers->kind->seconds)
+		close_peer(peer);
+	if (!peer)
+		event_del(peers->timer);
+}
+
+struct peers *peers_create(struct event_base *base, const struct peers_kind *kind, void *arg)
+{
+	struct peers *peers = xcalloc(1, sizeof(*peers));
+
+	peers->base = base;
+	peers->kind = kind;
+	peers->arg = arg;
+	TAILQ_INIT(&peers->list);
+	peers->timer = event_new(base, -1, EV_PERSIST, on_time, peers);
+	return peers;
+}
+
+void peers_take(int fd, struct tls *tls, void *arg)
+{
+	static const struct timeval second = { 1, 0 };
+	struct peers *peers = arg;
+	struct peer *peer = xcalloc(1, sizeof(*peer));
+
+	(void)tls;
+	if (peers->count == peers->kind->most)
+		close_peer(TAILQ_FIRST(&peers->list));
+	peer->peers = peers;
+	peer->stream = bufferevent_socket_new(peers->base, fd, BEV_OPT_CLOSE_ON_FREE);
+	if (peers->count++ == 0)
+		event_add(peers->timer, &second);
+	begin_time(peer);
+	bufferevent_setcb(peer->stream, on_ready, on_ready, on_event, peer);
+	bufferevent_setwatermark(peer->stream, EV_READ, 0, 2 * peers->kind->size);
+	bufferevent_enable(peer->stream, EV_READ | EV_WRITE);
+}
+
+void peers_answer(struct peer *peer, struct slice text, bool last)
+{
+	peer->waits = false;
+	peer->last = last;
+	bufferevent_write(peer->stream, text.p, text.n);
+}
+
+void peers_answer_all(struct peers *peers, struct slice text)
+{
+	struct peer *peer;
+
+	if (!peers)
+		return;
+	TAILQ_FOREACH(peer, &peers->list, link) {
+		if (peer->waits)
+			peers_answer(peer, text, false);
+	}
+}
+
+void peers_destroy(struct peers *peers)
+{
+	struct peer *peer;
+
+	if (!peers)
+		return;
+	while ((peer = TAILQ_FIRST(&peers->list)))
+		close_peer(peer);
+	event_free(peers->timer);
+	free(peers);
+}

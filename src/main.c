@@ -3,7 +3,6 @@
 #include <stdio.h>
 
 #include "net/tls_context.h"
-#include "process/descriptors.h"
 #include "process/serve.h"
 #include "util/alloc.h"
 #include "util/log.h"
@@ -12,7 +11,6 @@ int main(int argc, char **argv)
 {
 	struct options options = options_parse(argc, argv);
 	struct settings *settings;
-	char error[256];
 
 	event_set_mem_functions(xmalloc, xrealloc, free);
 	tls_init();
@@ -26,10 +24,5 @@ int main(int argc, char **argv)
 	}
 	log_set_level(LOG_LEVEL_WARN + (int)settings->config.verbose);
 	log_open(settings->config.log == LOG_TO_SYSLOG);
-	if (!descriptors_fit(&settings->config, ring_count(settings->ring), error)) {
-		fprintf(stderr, "setlistd: %s\n", error);
-		settings_release(settings);
-		return 1;
-	}
 	return serve(&options, settings);
 }

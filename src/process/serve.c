@@ -10,13 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "process/admin_port.h"
-#include "process/descriptors.h"
 #include "process/listening.h"
-#include "process/notify.h"
 #include "process/peers.h"
 #include "process/sandbox.h"
 #include "protocol/dialect.h"
@@ -48,6 +49,95 @@ struct process {
 
 /* How long connections that are on their way to another process still find this one. */
 enum { LEAVE_MS = 100 };
+
+/* --- messages to a supervisor --- */
+
+/*
+ * Sends a datagram of sd_notify(3) to the socket that NOTIFY_SOCKET names; without one does nothing. A name that begins with @ is in the
+ * abstract namespace.
+ */
+static void send_text(const char *text)
+{
+	const char *path = getenv("NOTIFY_SOCKET");
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	size_t n = path ? strlen(path) : 0;
+	int fd;
+
+	if (n < 2 || n >= sizeof(to.sun_path))
+		return;
+	memcpy(to.sun_path, path, n);
+	if (to.sun_path[0] == '@')
+		to.sun_path[0] = 0;
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return;
+	(void)!sendto(fd, text, strlen(text), MSG_NOSIGNAL, (struct sockaddr *)&to,
+		(socklen_t)(offsetof(struct sockaddr_un, sun_path) + n));
+	close(fd);
+}
+
+static void notify_ready(void)
+{
+	send_text("READY=1");
+}
+
+static void notify_reloading(void)
+{
+	struct timespec now;
+	char text[64];
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%lld",
+		(long long)now.tv_sec * 1000000 + now.tv_nsec / 1000);
+	send_text(text);
+}
+
+static void notify_stopping(void)
+{
+	send_text("STOPPING=1");
+}
+
+/* --- file descriptors --- */
+
+enum {
+	OTHERS = 24 + DAEMON_REPLACING, /* beside clients, listeners and workers */
+	ADMIN = 36,                     /* the HTTP port and its connections */
+	EACH_WORKER = 8,
+	EACH_SERVER = 2 /* of each worker: one that goes and one that comes */
+};
+
+/*
+ * Raises the limit of file descriptors as far as needed and allowed. Servers, listeners and workers come first. Clients share what is
+ * left: max_connections is lowered to that. If nothing is left, gives false, with the numbers in `error`.
+ */
+static bool fit_descriptors(struct config *config, int servers, char error[256])
+{
+	rlim_t own = OTHERS + (*config->admin ? ADMIN : 0) + config->listen.count +
+		config->threads * (EACH_WORKER + EACH_SERVER * (rlim_t)servers);
+	rlim_t want = own + config->max_connections;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= want)
+		return true;
+	if (limit.rlim_cur < limit.rlim_max) {
+		rlim_t before = limit.rlim_cur;
+		limit.rlim_cur = limit.rlim_max >= want ? want : limit.rlim_max;
+		if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+			limit.rlim_cur = before;
+	}
+	if (limit.rlim_cur >= want)
+		return true;
+	if (limit.rlim_cur <= own) {
+		snprintf(error, 256, "%llu file descriptors are allowed, and without any client %llu are needed",
+			(unsigned long long)limit.rlim_cur, (unsigned long long)own);
+		return false;
+	}
+	log_warn("max_connections is %llu, not %llu: %llu file descriptors are allowed, and %llu would be needed",
+		(unsigned long long)(limit.rlim_cur - own), (unsigned long long)config->max_connections,
+		(unsigned long long)limit.rlim_cur, (unsigned long long)want);
+	config->max_connections = limit.rlim_cur - own;
+	return true;
+}
 
 /* --- workers --- */
 
@@ -98,7 +188,7 @@ static struct settings *read_again(struct process *p)
 	if (!s)
 		return NULL;
 	settings_keep_fixed(s, p->daemon.settings);
-	if (!descriptors_fit(&s->config, ring_count(s->ring), error)) {
+	if (!fit_descriptors(&s->config, ring_count(s->ring), error)) {
 		log_error("%s", error);
 	} else {
 		if (admin_port_prepare(p->admin, &s->config, error) && listening_prepare(p->listening, s, error))
@@ -389,7 +479,13 @@ int serve(const struct options *options, struct settings *settings)
 	};
 	struct event *events[SIGNALS + 1];
 	int status = 1, pipes[2];
+	char error[256];
 
+	if (!fit_descriptors(&settings->config, ring_count(settings->ring), error)) {
+		fprintf(stderr, "setlistd: %s\n", error);
+		settings_release(settings);
+		return 1;
+	}
 	init(&p, events, pipes);
 	if (open_all(&p)) {
 		if (settings->config.sandbox)

@@ -3,7 +3,6 @@
 #include "client/bounds.h"
 #include "client/client.h"
 #include "client/peer.h"
-#include "process/descriptors.h"
 #include "worker/worker.h"
 
 /* No place is left: a worker may have one with a client that is not authenticated, or with replace_idle the one silent longest. */
@@ -17,7 +16,7 @@ static void find_place(const struct worker *own, int fd, struct tls *tls)
 			worker = d->workers[i];
 	}
 	if (!(worker_config(own)->replace_idle || limits_has_stranger(worker)) ||
-		atomic_load(&d->replacing) >= DESCRIPTORS_REPLACING) {
+		atomic_load(&d->replacing) >= DAEMON_REPLACING) {
 		daemon_reject(d, fd, tls);
 		return;
 	}

@@ -17,6 +17,9 @@
  */
 enum { DAEMON_SETTLED = 's', DAEMON_EXITED = 'e' };
 
+/* Connections beyond max_connections, each of which waits for an idle one to be closed. */
+enum { DAEMON_REPLACING = 16 };
+
 struct meter;
 struct server_news;
 struct worker;

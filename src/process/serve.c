@@ -21,7 +21,7 @@
 #include "process/peers.h"
 #include "process/sandbox.h"
 #include "protocol/dialect.h"
-#include "upstream/server_news.h"
+#include "upstream/server.h"
 #include "util/alloc.h"
 #include "util/log.h"
 #include "worker/admission.h"

@@ -1,11 +1,10 @@
 #include "upstream/server.h"
 
 #include <assert.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "upstream/greeting.h"
-#include "upstream/server_news.h"
 #include "util/alloc.h"
 #include "util/log.h"
 #include "util/random.h"
@@ -16,10 +15,12 @@ enum { ITEM_OVERHEAD = 48 + 8 + 1 + 2, ITEM_FLAGS = 4 };
 /* The loss of a connection younger than this counts as a failed attempt: the pause keeps growing. */
 enum { STEADY_MS = 1000 };
 
+/* If the whole host stood still, the server needs a moment too. */
+enum { AGAIN_MS = 20 };
+
 const char *const server_state_name[SERVER_STATES] = { "down", "connecting", "greeting", "up" };
 
-static void attempt(struct server *s);
-static void fail(struct server *s, enum result_status sent, const char *why);
+static void fail(struct server_link *k, enum result_status sent, const char *why);
 
 static void set_state(struct server *s, enum server_state state)
 {
@@ -35,21 +36,63 @@ static void bump(atomic_uint_fast64_t *counter)
 	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + 1, memory_order_relaxed);
 }
 
-static struct pipeline_peer peer_of(struct server *s)
+/* --- links --- */
+
+static struct server_link *link_of(struct stream *stream)
 {
-	return (struct pipeline_peer){ s->name, s->connection, s->options->value_max, s->loop->now_us,
-		&s->stats.latency, s->options->answer };
+	return (struct server_link *)((char *)stream - offsetof(struct server_link, stream));
+}
+
+static void start_timer(struct server_link *k, uint64_t ms)
+{
+	loop_after(k->server->loop, &k->timer, ms);
+	k->again = false;
+}
+
+/*
+ * If the process was stopped, or a turn was long, a timer may run before the loop has looked at all sockets, and what the server has
+ * sent meanwhile is unread. When the timer runs again, the loop has looked.
+ */
+static void look_again(struct server_link *k)
+{
+	start_timer(k, AGAIN_MS);
+	k->again = true;
+}
+
+static struct pipeline_peer peer_of(struct server_link *k)
+{
+	struct server *s = k->server;
+
+	return (struct pipeline_peer){ s->name, k->number, s->options->value_max, s->loop->now_us, &s->stats.latency,
+		s->options->answer };
 }
 
 /* Called after each change of the pipeline. */
-static void pipeline_changed(struct server *s)
+static void pipeline_changed(struct server_link *k)
 {
-	s->loop->awaited += s->pipeline.count - s->awaited;
-	s->awaited = s->pipeline.count;
+	struct server *s = k->server;
+
+	s->loop->awaited += k->pipeline.count - k->awaited;
+	k->awaited = k->pipeline.count;
 	if (s->wants_room && server_has_room(s)) {
 		loop_later(s->loop, s->wants_room);
 		s->wants_room = NULL;
 	}
+}
+
+static void close_link(struct server_link *k)
+{
+	stream_close(&k->stream);
+	buf_free(&k->held);
+	loop_forget(k->server->loop, &k->timer);
+}
+
+static void fail_calls(struct server_link *k, enum result_status sent)
+{
+	struct pipeline_peer peer = peer_of(k);
+
+	pipeline_fail(&k->pipeline, sent, &peer);
+	pipeline_changed(k);
 }
 
 /* --- calls --- */
@@ -70,7 +113,7 @@ static bool too_large(const struct server *s, const struct call *call)
 {
 	size_t n = call->key.n + call->value.n + ITEM_OVERHEAD + (call->flags ? ITEM_FLAGS : 0);
 
-	return (call_stores(call->verb) || call->has_value) && s->item_max && n > s->item_max;
+	return (call_stores(call->verb) || call->has_value) && s->abilities.item_max && n > s->abilities.item_max;
 }
 
 /* Why a call cannot be sent; RESULT_HIT if it can. */
@@ -78,15 +121,16 @@ static enum result_status obstacle(const struct server *s, const struct call *ca
 {
 	if (s->state != SERVER_UP && !s->waits)
 		return RESULT_UNAVAILABLE;
-	if (s->pipeline.count >= s->options->queue)
+	if (s->link->pipeline.count >= s->options->queue)
 		return RESULT_BUSY;
 	/* A server without `ms` would read the data block as commands. */
-	if (!s->meta && call_needs_meta(call))
+	if (!s->abilities.meta && call_needs_meta(call))
 		return RESULT_REFUSED;
 	if (too_large(s, call))
 		return RESULT_TOO_LARGE;
 	/* A restarted server reuses cas ids: one of an earlier connection may match another item. */
-	if (call->verb == CALL_CAS && call->connection && (call->connection != s->connection || s->state != SERVER_UP))
+	if (call->verb == CALL_CAS && call->connection &&
+		(call->connection != s->link->number || s->state != SERVER_UP))
 		return RESULT_EXISTS;
 	return RESULT_HIT;
 }
@@ -94,7 +138,8 @@ static enum result_status obstacle(const struct server *s, const struct call *ca
 void server_call(struct server *s, const struct call *call, struct waiter *waiter)
 {
 	enum result_status status = obstacle(s, call);
-	const struct dialect *dialect = s->meta ? &dialect_meta : &dialect_classic;
+	const struct dialect *dialect = s->abilities.meta ? &dialect_meta : &dialect_classic;
+	struct server_link *k = s->link;
 	struct call discard;
 
 	if (status == RESULT_TOO_LARGE && call->discards) {
@@ -108,46 +153,188 @@ void server_call(struct server *s, const struct call *call, struct waiter *waite
 	}
 	bump(&s->stats.calls);
 	if (s->state == SERVER_UP)
-		stream_dirty(&s->stream);
-	if (s->pipeline.count == 0)
-		s->progress = s->first_since = s->loop->now;
-	s->pipeline.now = s->loop->now_us;
-	pipeline_push(&s->pipeline, dialect, call, waiter, s->state == SERVER_UP ? &s->stream.out : &s->held);
-	pipeline_changed(s);
-	if (!s->timer.runs)
-		countdown_start(&s->timer, s->options->request_timeout);
+		stream_dirty(&k->stream);
+	if (k->pipeline.count == 0)
+		k->progress = k->first_since = s->loop->now;
+	k->pipeline.now = s->loop->now_us;
+	pipeline_push(&k->pipeline, dialect, call, waiter, s->state == SERVER_UP ? &k->stream.out : &k->held);
+	pipeline_changed(k);
+	if (!loop_is_queued(&k->timer))
+		start_timer(k, s->options->request_timeout);
 }
 
+/* --- news, of all workers --- */
+
+struct news_entry {
+	struct news_entry *next;
+	char *name;
+	unsigned lost; /* workers without a connection */
+	bool known;    /* a worker had a connection */
+	bool down;     /* as the log says */
+	uint64_t since;
+};
+
+struct server_news {
+	pthread_mutex_t lock;
+	struct news_entry *entries;
+};
+
+struct server_news *server_news_create(void)
+{
+	struct server_news *news = xcalloc(1, sizeof(*news));
+
+	pthread_mutex_init(&news->lock, NULL);
+	return news;
+}
+
+void server_news_destroy(struct server_news *news)
+{
+	struct news_entry *e;
+
+	while ((e = news->entries)) {
+		news->entries = e->next;
+		free(e->name);
+		free(e);
+	}
+	pthread_mutex_destroy(&news->lock);
+	free(news);
+}
+
+static struct news_entry *entry_of(struct server_news *news, const char *name)
+{
+	struct news_entry *e = news->entries;
+
+	while (e && strcmp(e->name, name) != 0)
+		e = e->next;
+	if (!e) {
+		e = xcalloc(1, sizeof(*e));
+		e->name = xstrdup(name);
+		e->next = news->entries;
+		news->entries = e;
+	}
+	return e;
+}
+
+/* Whether it is news that a worker has no connection. */
+static bool lose(struct server_news *news, const struct server *s)
+{
+	struct news_entry *e;
+	bool is_news;
+
+	pthread_mutex_lock(&news->lock);
+	e = entry_of(news, s->name);
+	e->lost++;
+	is_news = !e->down;
+	e->down = true;
+	if (is_news)
+		e->since = s->loop->now;
+	pthread_mutex_unlock(&news->lock);
+	return is_news;
+}
+
+/* The worker has lost its connection, or failed to make one. */
+static void tell_failure(struct server *s, const char *why)
+{
+	bool is_news = !s->told.lost && lose(s->options->news, s);
+	size_t calls = s->link->pipeline.count;
+
+	if (is_news && !s->told.refused)
+		log_warn("upstream %s: down: %s; %zu calls fail", s->name, why, calls);
+	else if (s->told.lost && s->address.is_news)
+		log_warn("upstream %s: still down: %s", s->name, why);
+	else
+		log_debug("upstream %s: %s; %zu calls fail", s->name, why, calls);
+	s->told.lost = true;
+}
+
+enum arrival { KNOWN, FIRST, BACK };
+
+static enum arrival arrive(struct server_news *news, const struct server *s, uint64_t *down_since)
+{
+	enum arrival which = KNOWN;
+	struct news_entry *e;
+
+	pthread_mutex_lock(&news->lock);
+	e = entry_of(news, s->name);
+	e->lost -= s->told.lost;
+	*down_since = e->since;
+	if (e->down && e->lost == 0) {
+		which = BACK;
+		e->down = false;
+	} else if (!e->down && !e->known) {
+		which = FIRST;
+	}
+	e->known = true;
+	pthread_mutex_unlock(&news->lock);
+	return which;
+}
+
+/* The worker has a connection. If that is news, what the server lacks is logged as well. */
+static void tell_connected(struct server *s)
+{
+	const struct greeting *g = &s->abilities;
+	unsigned major = g->version >> 16, minor = g->version >> 8 & 255, patch = g->version & 255;
+	uint64_t since;
+	enum arrival which = arrive(s->options->news, s, &since);
+
+	s->told.lost = false;
+	if (which == KNOWN)
+		return;
+	if (which == BACK)
+		log_warn("upstream %s: up again after %.3f s, version %u.%u.%u", s->name,
+			(double)(s->loop->now - since) / 1000, major, minor, patch);
+	else
+		log_info("upstream %s: up, version %u.%u.%u%s%s", s->name, major, minor, patch,
+			g->meta ? "" : ", no meta commands", g->cas ? "" : ", no cas ids");
+	if (g->item_max > s->options->value_max)
+		log_warn("upstream %s: stores items of up to %llu bytes, but max_value is %zu: a larger item costs the "
+			 "connection",
+			s->name, (unsigned long long)g->item_max, s->options->value_max);
+	if (!g->cas)
+		log_warn("upstream %s: gives no cas ids (memcached -C): sets and lists cannot be rewritten", s->name);
+}
+
+/* A worker that has no connection wants none any more. */
+static void drop_news(const struct server *s)
+{
+	struct server_news *news = s->options->news;
+	struct news_entry *e;
+
+	pthread_mutex_lock(&news->lock);
+	e = entry_of(news, s->name);
+	if (--e->lost == 0)
+		e->down = e->known = false;
+	pthread_mutex_unlock(&news->lock);
+}
 /* --- the connection --- */
 
 /* The first attempt is over. */
 static void settle(struct server *s)
 {
-	void (*settled)(void *) = s->settled;
+	void (*done)(void *) = s->settled.done;
 
-	s->settled = NULL;
-	if (settled)
-		settled(s->settled_arg);
+	s->settled.done = NULL;
+	if (done)
+		done(s->settled.arg);
 }
 
 static void come_up(struct server *s, const struct greeting *g)
 {
-	s->meta = g->meta;
-	s->cas = g->cas;
-	s->item_max = g->item_max;
-	s->refused = false;
-	s->refusal[0] = '\0';
+	struct server_link *k = s->link;
+
+	s->abilities = *g;
+	s->told.refused = false;
+	s->told.refusal[0] = '\0';
 	atomic_store_explicit(&s->stats.version, g->version, memory_order_relaxed);
-	server_news_connected(s->options->news, s->name, s->lost, s->loop->now, g, s->options->value_max);
-	s->lost = false;
+	tell_connected(s);
 	set_state(s, SERVER_UP);
-	s->progress = s->first_since = s->loop->now;
-	buf_add_slice(&s->stream.out, buf_slice(&s->held));
-	buf_free(&s->held);
-	if (buf_size(&s->stream.out))
-		stream_dirty(&s->stream);
-	if (s->pipeline.count == 0)
-		countdown_stop(&s->timer);
+	k->progress = k->first_since = s->loop->now;
+	buf_add_slice(&k->stream.out, buf_slice(&k->held));
+	buf_free(&k->held);
+	if (buf_size(&k->stream.out))
+		stream_dirty(&k->stream);
+	if (k->pipeline.count == 0)
+		loop_forget(s->loop, &k->timer);
 	settle(s);
 }
 
@@ -160,83 +347,103 @@ static size_t read_greeting(struct server *s, struct slice in)
 	/* Both addresses may be those of one server. Then a call must not overtake the calls before it. */
 	if (s->former)
 		return 0;
-	n = greeting_read(in, s->has_login, &g);
+	n = greeting_read(in, s->link->has_login, &g);
 	if (n > 0)
 		come_up(s, &g);
-	if (n < 0 && g.refused && !s->refused)
+	if (n < 0 && g.refused && !s->told.refused)
 		log_warn("upstream %s: it refuses server_user and its password, or needs them", s->name);
 	if (n < 0) {
-		s->refused = g.refused;
-		fail(s, RESULT_LOST, g.refused ? "it refuses to talk" : "no memcached greeting");
+		s->told.refused = g.refused;
+		fail(s->link, RESULT_LOST, g.refused ? "it refuses to talk" : "no memcached greeting");
 	}
 	return n > 0 ? (size_t)n : 0;
 }
 
+/* The new address may be read now: the greeting may have come meanwhile. */
+static void close_former(struct server *s, enum result_status sent)
+{
+	struct server_link *k = s->former;
+
+	if (k->pipeline.count)
+		log_warn("upstream %s: its former address: %zu calls fail", s->name, k->pipeline.count);
+	s->former = NULL;
+	close_link(k);
+	fail_calls(k, sent);
+	if (s->state != SERVER_GREETING)
+		return;
+	start_timer(s->link, s->options->request_timeout);
+	stream_pause(&s->link->stream);
+	stream_resume(&s->link->stream);
+}
+
 static size_t on_data(struct stream *stream, struct slice in)
 {
-	struct server *s = (struct server *)((char *)stream - offsetof(struct server, stream));
-	struct pipeline_peer peer = peer_of(s);
+	struct server_link *k = link_of(stream);
+	struct server *s = k->server;
+	struct pipeline_peer peer = peer_of(k);
 	ssize_t n;
 
-	if (s->state == SERVER_GREETING)
+	if (k != s->former && s->state == SERVER_GREETING)
 		return read_greeting(s, in);
-	s->progress = loop_clock();
-	n = pipeline_read(&s->pipeline, in, &peer);
-	if (n > 0)
-		s->first_since = s->progress;
-	pipeline_changed(s);
-	if (n < 0) {
-		fail(s, RESULT_LOST, "unexpected reply");
-		return 0;
-	}
-	return (size_t)n;
+	k->progress = loop_clock();
+	n = pipeline_read(&k->pipeline, in, &peer);
+	if (n > 0 && k != s->former)
+		k->first_since = k->progress;
+	pipeline_changed(k);
+	if (n < 0)
+		fail(k, RESULT_LOST, "unexpected reply");
+	else if (k == s->former && k->pipeline.count == 0)
+		close_former(s, RESULT_LOST);
+	return n > 0 ? (size_t)n : 0;
 }
 
 static void on_written(struct stream *stream, size_t n)
 {
-	struct server *s = (struct server *)((char *)stream - offsetof(struct server, stream));
-	size_t greeting = n < s->greeting ? n : s->greeting;
+	struct server_link *k = link_of(stream);
+	size_t greeting = n < k->greeting ? n : k->greeting;
 
 	/* Later calls may still fit the buffers of a server that does nothing any more. */
-	if (pipeline_is_writing_first(&s->pipeline))
-		s->progress = loop_clock();
+	if (pipeline_is_writing_first(&k->pipeline))
+		k->progress = loop_clock();
 	if (greeting)
-		countdown_start(&s->timer, s->options->request_timeout);
-	s->greeting -= greeting;
-	pipeline_written(&s->pipeline, n - greeting);
+		start_timer(k, k->server->options->request_timeout);
+	k->greeting -= greeting;
+	pipeline_written(&k->pipeline, n - greeting);
 }
 
 /* A server that was down for another reason may come back with a certificate that is refused. This is logged once for each reason. */
 static void log_refusal(struct server *s, const char *why)
 {
-	if (s->state != SERVER_UP && !s->settled && strcmp(s->refusal, why) != 0)
+	if (s->state != SERVER_UP && !s->settled.done && strcmp(s->told.refusal, why) != 0)
 		log_warn("upstream %s: %s", s->name, why);
-	snprintf(s->refusal, sizeof(s->refusal), "%s", why);
+	snprintf(s->told.refusal, sizeof(s->told.refusal), "%s", why);
 }
 
 static void on_ended(struct stream *stream, int error)
 {
-	struct server *s = (struct server *)((char *)stream - offsetof(struct server, stream));
+	struct server_link *k = link_of(stream);
 	const char *why = error ? stream_error(stream, error) : "closed by the server";
 
-	if (error == EPROTO)
-		log_refusal(s, why);
-	fail(s, RESULT_LOST, why);
+	if (error == EPROTO && k != k->server->former)
+		log_refusal(k->server, why);
+	fail(k, RESULT_LOST, why);
 }
 
 static void greet(struct server *s)
 {
+	struct server_link *k = s->link;
+
 	set_state(s, SERVER_GREETING);
-	greeting_encode(slice_of(s->options->login, strlen(s->options->login)), &s->stream.out);
-	s->has_login = s->options->login[0];
-	s->greeting = buf_size(&s->stream.out);
-	stream_dirty(&s->stream);
-	countdown_start(&s->timer, s->options->request_timeout);
+	greeting_encode(slice_of(s->options->login, strlen(s->options->login)), &k->stream.out);
+	k->has_login = s->options->login[0];
+	k->greeting = buf_size(&k->stream.out);
+	stream_dirty(&k->stream);
+	start_timer(k, s->options->request_timeout);
 }
 
 static void on_secured(struct stream *stream)
 {
-	greet((struct server *)((char *)stream - offsetof(struct server, stream)));
+	greet(link_of(stream)->server);
 }
 
 /*
@@ -245,36 +452,29 @@ static void on_secured(struct stream *stream)
  */
 static size_t together(struct stream *stream, size_t skip, size_t max)
 {
-	const struct server *s = (struct server *)((char *)stream - offsetof(struct server, stream));
+	const struct server_link *k = link_of(stream);
 
-	return s->greeting ? max : pipeline_together(&s->pipeline, skip, max);
+	return k->greeting ? max : pipeline_together(&k->pipeline, skip, max);
 }
 
 static const struct stream_ops stream_ops = { on_data, on_written, on_ended, on_secured, together };
 
-static void on_former_gone(void *arg)
-{
-	struct server *s = arg;
-
-	s->former = NULL;
-	if (s->state != SERVER_GREETING)
-		return;
-	/* The greeting may have come meanwhile. */
-	countdown_start(&s->timer, s->options->request_timeout);
-	stream_pause(&s->stream);
-	stream_resume(&s->stream);
-}
-
 /* The new address may hold other items than the former one, so nothing that was read there is written here: see obstacle(). */
 static void leave_former(struct server *s)
 {
+	struct server_link *k = s->link;
+
 	log_info("upstream %s: its name has another address: the former one has %zu calls left to answer", s->name,
-		s->pipeline.count);
-	countdown_stop(&s->timer);
-	s->former = server_former_create(
-		&s->stream, &s->pipeline, peer_of(s), s->options->request_timeout, on_former_gone, s);
-	pipeline_changed(s);
+		k->pipeline.count);
+	s->former = k;
+	s->link = k == &s->links[0] ? &s->links[1] : &s->links[0];
+	s->link->number = k->number;
 	s->waits = true;
+	k->progress = k->first_since = s->loop->now;
+	start_timer(k, s->options->request_timeout);
+	pipeline_changed(k);
+	if (k->pipeline.count == 0)
+		close_former(s, RESULT_LOST);
 }
 
 static void on_address(void *arg, int fd, const char *why)
@@ -287,29 +487,29 @@ static void on_address(void *arg, int fd, const char *why)
 		return;
 	}
 	if (fd < 0) {
-		fail(s, RESULT_LOST, why);
+		fail(s->link, RESULT_LOST, why);
 		return;
 	}
 	if (s->state == SERVER_UP)
 		leave_former(s);
-	s->connection++;
+	s->link->number++;
 	bump(&s->stats.connects);
-	stream_open(&s->stream, s->loop, LOOP_SERVERS, fd, &stream_ops);
+	stream_open(&s->link->stream, s->loop, LOOP_SERVERS, fd, &stream_ops);
 	if (!s->options->tls || !s->tls) {
 		greet(s);
 		return;
 	}
 	set_state(s, SERVER_CONNECTING);
 	/* A connection that was only seen at the second look may have been there long before. */
-	if (!s->timer.runs || s->timer.again)
-		countdown_start(&s->timer, s->options->connect_timeout);
-	stream_encrypt(&s->stream, tls_connect(s->options->tls, s->tls));
+	if (!loop_is_queued(&s->link->timer) || s->link->again)
+		start_timer(s->link, s->options->connect_timeout);
+	stream_encrypt(&s->link->stream, tls_connect(s->options->tls, s->tls));
 }
 
 static void attempt(struct server *s)
 {
 	set_state(s, SERVER_CONNECTING);
-	countdown_start(&s->timer, s->options->connect_timeout);
+	start_timer(s->link, s->options->connect_timeout);
 	server_address_connect(&s->address);
 }
 
@@ -321,14 +521,6 @@ void server_check_name(struct server *s)
 
 /* --- failure --- */
 
-static void close_connection(struct server *s)
-{
-	server_address_stop(&s->address);
-	stream_close(&s->stream);
-	buf_free(&s->held);
-	countdown_stop(&s->timer);
-}
-
 static void plan_next(struct server *s, bool lost)
 {
 	bool steady = s->state == SERVER_UP && s->loop->now - s->since >= STEADY_MS;
@@ -338,87 +530,81 @@ static void plan_next(struct server *s, bool lost)
 	s->waits = lost && steady;
 	set_state(s, SERVER_DOWN);
 	if (steady) {
-		countdown_start(&s->timer, 0);
+		start_timer(s->link, 0);
 		return;
 	}
 	/* Half of the pause is random, so that many proxies do not reconnect at once. */
-	countdown_start(&s->timer, s->pause / 2 + random_next(s->random) % (s->pause / 2 + 1));
+	start_timer(s->link, s->pause / 2 + random_next(s->random) % (s->pause / 2 + 1));
 	s->pause = s->pause * 2 < s->options->retry_max ? s->pause * 2 : s->options->retry_max;
 }
 
-static void tell_failure(struct server *s, const char *why)
-{
-	const struct server_failure failure = {
-		.name = s->name,
-		.why = why,
-		.now = s->loop->now,
-		.calls = s->pipeline.count,
-		.was_lost = s->lost,
-		.was_told = s->refused,
-		.is_reason = s->address.is_news,
-	};
-
-	server_news_failed(s->options->news, &failure);
-	s->lost = true;
-}
-
 /* Closes the connection, or gives up the attempt, and fails all calls. */
-static void fail(struct server *s, enum result_status sent, const char *why)
+static void fail(struct server_link *k, enum result_status sent, const char *why)
 {
-	struct pipeline_peer peer = peer_of(s);
+	struct server *s = k->server;
 
+	if (k == s->former) {
+		close_former(s, sent);
+		return;
+	}
 	tell_failure(s, why);
 	if (sent == RESULT_TIMED_OUT)
 		bump(&s->stats.timeouts);
 	else if (s->state == SERVER_UP)
 		bump(&s->stats.lost_connections);
-	close_connection(s);
+	server_address_stop(&s->address);
+	close_link(k);
 	plan_next(s, sent == RESULT_LOST);
-	pipeline_fail(&s->pipeline, sent, &peer);
-	pipeline_changed(s);
+	fail_calls(k, sent);
 	settle(s);
 }
 
 /* A reply may take longer than the limit as long as it goes on, but not for ever. */
-static uint64_t due_of(const struct server *s)
+static uint64_t due_of(const struct server_link *k)
 {
 	enum { LONGEST = 30 };
-	uint64_t limit = s->options->request_timeout;
-	uint64_t silent = s->progress + limit, slow = s->first_since + LONGEST * limit;
+	uint64_t limit = k->server->options->request_timeout;
+	uint64_t silent = k->progress + limit, slow = k->first_since + LONGEST * limit;
 
 	return silent < slow ? silent : slow;
 }
 
-static void give_up(struct server *s)
+static void give_up(struct server_link *k)
 {
-	if (s->state == SERVER_UP)
-		fail(s, RESULT_TIMED_OUT, "no reply in time");
+	struct server *s = k->server;
+
+	if (k == s->former || s->state == SERVER_UP)
+		fail(k, RESULT_TIMED_OUT, "no reply in time");
 	else if (s->state == SERVER_GREETING)
-		fail(s, RESULT_LOST, "no greeting in time");
-	else if (stream_is_open(&s->stream))
-		fail(s, RESULT_LOST, "the TLS handshake took too long");
+		fail(k, RESULT_LOST, "no greeting in time");
+	else if (stream_is_open(&k->stream))
+		fail(k, RESULT_LOST, "the TLS handshake took too long");
 	else
 		server_address_give_up(&s->address);
 }
 
-static void on_time(void *arg)
+static void on_time(struct loop_job *job)
 {
-	struct server *s = arg;
+	struct server_link *k = (struct server_link *)((char *)job - offsetof(struct server_link, timer));
+	struct server *s = k->server;
+	bool takes_replies = k == s->former || s->state == SERVER_UP;
 	uint64_t now = s->loop->now;
 
-	if (s->state == SERVER_DOWN) {
+	if (!takes_replies && s->state == SERVER_DOWN) {
 		attempt(s);
 		return;
 	}
-	if (s->state == SERVER_UP ? s->pipeline.count == 0 : s->state == SERVER_GREETING && s->former)
+	if (takes_replies ? k->pipeline.count == 0 : s->state == SERVER_GREETING && s->former)
 		return;
-	if (s->state == SERVER_UP && now < due_of(s))
-		countdown_start(&s->timer, due_of(s) - now);
-	else if (!s->timer.again || stream_is_ready(&s->stream))
-		countdown_again(&s->timer);
+	if (takes_replies && now < due_of(k))
+		start_timer(k, due_of(k) - now);
+	else if (!k->again || stream_is_ready(&k->stream))
+		look_again(k);
 	else
-		give_up(s);
+		give_up(k);
 }
+
+/* --- the whole --- */
 
 struct server *server_create(struct loop *loop, const struct ring_server *where, const struct server_options *options,
 	struct resolver *resolver, uint64_t *random)
@@ -431,7 +617,7 @@ struct server *server_create(struct loop *loop, const struct ring_server *where,
 		.options = options,
 		.loop = loop,
 		.random = random,
-		.stream = { .fd = -1 },
+		.link = &s->links[0],
 		.pause = options->retry_min,
 	};
 	if (where->port == 0)
@@ -440,7 +626,8 @@ struct server *server_create(struct loop *loop, const struct ring_server *where,
 		snprintf(s->name, sizeof(s->name), "[%s]:%u", where->host, where->port);
 	else
 		snprintf(s->name, sizeof(s->name), "%s:%u", where->host, where->port);
-	countdown_init(&s->timer, loop, on_time, s);
+	for (int i = 0; i < 2; i++)
+		s->links[i] = (struct server_link){ .server = s, .stream = { .fd = -1 }, .timer = { .run = on_time } };
 	server_address_init(&s->address, loop, resolver, &s->where, on_address, s);
 	if (where->port)
 		s->tls = tls_peer_create(where->host);
@@ -449,29 +636,27 @@ struct server *server_create(struct loop *loop, const struct ring_server *where,
 
 void server_start(struct server *s, void (*settled)(void *arg), void *arg)
 {
-	s->settled = settled;
-	s->settled_arg = arg;
+	s->settled.done = settled;
+	s->settled.arg = arg;
 	attempt(s);
 }
 
 void server_stop(struct server *s)
 {
-	struct pipeline_peer peer = peer_of(s);
-
-	s->settled = NULL;
+	s->settled.done = NULL;
 	s->waits = false;
-	server_former_destroy(s->former);
-	s->former = NULL;
-	close_connection(s);
+	server_address_stop(&s->address);
+	close_link(s->link);
 	set_state(s, SERVER_DOWN);
-	pipeline_fail(&s->pipeline, RESULT_LOST, &peer);
-	pipeline_changed(s);
+	if (s->former)
+		close_former(s, RESULT_LOST);
+	fail_calls(s->link, RESULT_LOST);
 }
 
 void server_free(struct server *s)
 {
-	if (s->lost)
-		server_news_dropped(s->options->news, s->name);
+	if (s->told.lost)
+		drop_news(s);
 	tls_peer_destroy(s->tls);
 	free(s->where.host);
 	free(s);

@@ -7,22 +7,22 @@
  * When a connection fails, all calls on it fail. After the loss of a steady connection the first attempt to reconnect starts at
  * once, and calls wait for it. After that, calls fail at once, and attempts follow after growing, jittered pauses.
  *
- * If its name gets another address, a connection goes from UP to GREETING with that: see server_check_name.
+ * If its name gets another address, the server goes from UP to GREETING with that. The link to the former address takes no more
+ * calls, and is closed when its calls are answered, or when the server makes no progress with them: see server_check_name.
  */
 #ifndef UPSTREAM_SERVER_H
 #define UPSTREAM_SERVER_H
 
 #include <stdatomic.h>
 
-#include "net/countdown.h"
 #include "net/stream.h"
+#include "upstream/address.h"
+#include "upstream/greeting.h"
 #include "upstream/pipeline.h"
 #include "upstream/ring.h"
-#include "upstream/server_address.h"
-#include "upstream/server_former.h"
-#include "upstream/server_news.h"
 #include "util/histogram.h"
 
+struct server_news;
 struct tls_context;
 
 enum server_state { SERVER_DOWN, SERVER_CONNECTING, SERVER_GREETING, SERVER_UP, SERVER_STATES };
@@ -52,6 +52,35 @@ struct server_stats {
 	struct histogram latency;
 };
 
+/* One connection to a server, and the calls on it. Before the greeting is answered, it collects calls. */
+struct server_link {
+	struct server *server;
+	struct stream stream;
+	struct pipeline pipeline;
+	struct buf held;       /* encoded calls, until the greeting is answered */
+	struct loop_job timer; /* what is under way takes too long; for a server that is down: the next attempt */
+	bool again;            /* the timer was started for a second look */
+	bool has_login;        /* the greeting began with one */
+	size_t greeting;       /* unwritten bytes of the greeting */
+	size_t awaited;        /* its share of loop.awaited */
+	uint64_t number;       /* of the connection, from 1 */
+	uint64_t progress;     /* milliseconds: when the oldest call became that, or was last sent or answered a byte */
+	uint64_t first_since;  /* milliseconds: when the oldest call became that, or the link a former one */
+};
+
+/* What was said of a server. */
+struct server_told {
+	bool lost;         /* the news know that there is no connection */
+	bool refused;      /* the log says that it refused the login */
+	char refusal[160]; /* why TLS with it last failed, since it was up; "" for none */
+};
+
+/* `done` is called once, after the first attempt to connect; NULL after that. */
+struct server_settled {
+	void (*done)(void *arg);
+	void *arg;
+};
+
 struct server {
 	char name[300]; /* "host:port" or "unix:/path", for errors */
 	struct ring_server where;
@@ -59,35 +88,27 @@ struct server {
 	const struct server_options *options;
 	struct loop *loop;
 	struct server_address address;
-	struct server_former *former; /* while calls are left there; or NULL */
-	struct tls_peer *tls;         /* NULL on a Unix socket */
-	char refusal[160];            /* why TLS with it last failed, since it was up; "" for none */
+	struct tls_peer *tls; /* NULL on a Unix socket */
 	uint64_t *random;
-	struct stream stream;
-	struct pipeline pipeline;
-	size_t awaited;  /* its share of loop.awaited */
-	struct buf held; /* calls encoded while there is no connection */
-	struct countdown timer;
-	enum server_state state;
-	bool lost;           /* server_news knows that there is no connection */
-	bool waits;          /* calls may wait for the attempt to connect */
-	bool has_login;      /* the greeting began with one */
-	bool refused;        /* the server refused the login, which was logged */
-	bool meta;           /* as the greeting says: has meta commands */
-	bool cas;            /* as the greeting says: has cas ids */
-	uint64_t item_max;   /* bytes of a whole item; 0 if unknown */
-	uint64_t connection; /* the number of the connection, from 1 */
-	uint64_t since;      /* when the state began, in milliseconds */
-	uint64_t
-		progress; /* when the oldest call was last sent or answered a byte, or became the oldest; in milliseconds */
-	uint64_t first_since;        /* when the oldest call became that */
-	uint64_t pause;              /* milliseconds before the next attempt */
-	size_t greeting;             /* unwritten bytes of the greeting */
+	struct server_link links[2], *link;
+	struct server_link *former; /* the other one, while calls to a former address are unanswered; or NULL */
+	enum server_state state;    /* of `link` */
+	uint64_t since;             /* when the state began, in milliseconds */
+	uint64_t pause;             /* milliseconds before the next attempt */
+	bool waits;                 /* calls may wait for the attempt to connect */
+	struct greeting abilities;  /* as it said last */
+	struct server_told told;
 	struct loop_job *wants_room; /* set by others while the server has no room: to be queued once it has; or NULL */
 	struct server_stats stats;
-	void (*settled)(void *arg); /* called once, after the first attempt; then NULL */
-	void *settled_arg;
+	struct server_settled settled;
 };
+
+/*
+ * Which servers are down, for all workers together. So the log has one line when a server goes down, and one when it has returned,
+ * however many workers and requests notice. It is down when the first worker has lost its connection, until all have one again.
+ */
+struct server_news *server_news_create(void);
+void server_news_destroy(struct server_news *news);
 
 /* Borrows all arguments but `where` until server_free. `random` is a state of random_next(). */
 struct server *server_create(struct loop *loop, const struct ring_server *where, const struct server_options *options,
@@ -117,7 +138,7 @@ void server_free(struct server *server);
  */
 static inline bool server_has_room(const struct server *server)
 {
-	return server->pipeline.expected < SERVER_ROOM;
+	return server->link->pipeline.expected < SERVER_ROOM;
 }
 
 #endif

@@ -1,7 +1,5 @@
 #include "upstream/servers.h"
 
-#include <event2/event.h>
-#include <event2/event_struct.h>
 #include <stdlib.h>
 
 #include "util/alloc.h"
@@ -23,7 +21,8 @@ struct servers {
 	const struct ring *ring;
 	struct route *routes; /* by hash of the key, without probing; NULL if there is one server */
 	uint64_t seed;
-	struct event check; /* of the names, every dns_interval */
+	struct loop_job check; /* of the names, every dns_interval */
+	const struct server_options *options;
 	int count, unsettled;
 	void (*settled)(void *arg);
 	void *settled_arg;
@@ -50,23 +49,19 @@ static struct server *find(const struct servers *before, const struct ring_serve
 	return NULL;
 }
 
-static void on_check(evutil_socket_t fd, short what, void *arg)
+static void plan_check(struct servers *servers)
 {
-	struct servers *servers = arg;
-
-	(void)fd;
-	(void)what;
-	loop_enter(servers->loop);
-	for (int i = 0; i < servers->count; i++)
-		server_check_name(servers->list[i]);
+	if (servers->options->dns_interval)
+		loop_after(servers->loop, &servers->check, servers->options->dns_interval);
 }
 
-static void set_check(struct servers *servers, uint64_t ms)
+static void on_check(struct loop_job *job)
 {
-	struct timeval tv = { (time_t)(ms / 1000), (suseconds_t)(ms % 1000 * 1000) };
+	struct servers *servers = (struct servers *)((char *)job - offsetof(struct servers, check));
 
-	if (ms)
-		event_add(&servers->check, &tv);
+	plan_check(servers);
+	for (int i = 0; i < servers->count; i++)
+		server_check_name(servers->list[i]);
 }
 
 struct servers *servers_create(struct loop *loop, struct resolver *resolver, const struct ring *ring,
@@ -81,8 +76,9 @@ struct servers *servers_create(struct loop *loop, struct resolver *resolver, con
 	servers->seed = random_next(random);
 	if (count > 1 && count <= UINT16_MAX)
 		servers->routes = xcalloc(ROUTES, sizeof(struct route));
-	event_assign(&servers->check, loop->base, -1, EV_PERSIST, on_check, servers);
-	set_check(servers, options->dns_interval);
+	servers->options = options;
+	servers->check.run = on_check;
+	plan_check(servers);
 	for (int i = 0; i < count; i++) {
 		servers->list[i] = find(before, ring_server(ring, i), servers);
 		if (servers->list[i])
@@ -95,7 +91,7 @@ struct servers *servers_create(struct loop *loop, struct resolver *resolver, con
 
 void servers_stop(struct servers *servers, bool all)
 {
-	event_del(&servers->check);
+	loop_forget(servers->loop, &servers->check);
 	for (int i = 0; i < servers->count; i++) {
 		if (all || servers->list[i]->users == 1)
 			server_stop(servers->list[i]);

@@ -9,7 +9,7 @@
 #include "client/client.h"
 #include "collection/machines.h"
 #include "net/tls.h"
-#include "upstream/resolver.h"
+#include "upstream/address.h"
 #include "util/alloc.h"
 #include "util/log.h"
 #include "util/random.h"

@@ -1,9 +1,14 @@
 /*
- * Connects to a server: looks up its name, and tries the next of its addresses. Later it checks whether the name still has the
- * address, and connects to another one if it has not.
+ * From the name of a server to a connected socket, without blocking the loop. There is one resolver for each worker, which looks up
+ * names, and one server_address for each server.
+ *
+ * libevent's evdns asks the name servers. It keeps no answers, but it reads /etc/hosts and /etc/resolv.conf only once. So they are
+ * read here again before a lookup if they have changed. The C library's getaddrinfo would follow them by itself. But it blocks
+ * for as long as no name server answers, so it would need a thread, for which an exit has to wait. It also loads modules, whose
+ * system calls the sandbox cannot know.
  */
-#ifndef UPSTREAM_SERVER_ADDRESS_H
-#define UPSTREAM_SERVER_ADDRESS_H
+#ifndef UPSTREAM_ADDRESS_H
+#define UPSTREAM_ADDRESS_H
 
 #include <event2/event.h>
 #include <event2/event_struct.h>
@@ -11,8 +16,16 @@
 #include <sys/un.h>
 
 #include "net/loop.h"
-#include "upstream/resolver.h"
 #include "upstream/ring.h"
+
+struct lookup;
+struct resolver;
+
+/* Borrows `base` until resolver_destroy. */
+struct resolver *resolver_create(struct event_base *base);
+
+/* All addresses must have been stopped. Runs the base for the lookups that evdns has not ended yet. */
+void resolver_destroy(struct resolver *resolver);
 
 union server_sockaddr {
 	struct sockaddr any;
@@ -21,6 +34,10 @@ union server_sockaddr {
 	struct sockaddr_un un;
 };
 
+/*
+ * The address of a server: looks up its name, and tries the next of its addresses. Later it checks whether the name still has the
+ * address, and connects to another one if it has not.
+ */
 struct server_address {
 	struct loop *loop;
 	struct resolver *resolver;

@@ -2,7 +2,7 @@
 #include <event2/event.h>
 #include <stdio.h>
 
-#include "net/tls_context.h"
+#include "net/tls.h"
 #include "process/serve.h"
 #include "util/alloc.h"
 #include "util/log.h"

@@ -14,7 +14,7 @@
 
 #include "config/file.h"
 #include "config/users.h"
-#include "net/tls_context.h"
+#include "net/tls.h"
 #include "util/alloc.h"
 #include "util/log.h"
 

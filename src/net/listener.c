@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include "net/tls.h"
-#include "net/tls_context.h"
 #include "util/alloc.h"
 #include "util/log.h"
 

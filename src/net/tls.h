@@ -1,6 +1,6 @@
 /*
- * The TLS session of one connection. It reads and writes the socket itself, and nothing here waits. For stream.c alone, except what
- * makes a session: others only pass one along.
+ * TLS: what all sessions of a configuration share, and the session of one connection. A session reads and writes the socket itself, and
+ * nothing here waits. Sessions are used by stream.c alone, except the functions that make one: others only pass it along.
  *
  *     tls_read <- OpenSSL <- socket
  *     tls_write -> OpenSSL -> records (a batch) -> socket
@@ -13,8 +13,45 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-struct tls;
+/* --- contexts --- */
+
+/*
+ * What all sessions of a configuration have in common: certificates, keys, and the CAs that are trusted. All files are read
+ * when a context is made. It is never changed after that, so any thread may use it. A new configuration makes a new context, and
+ * the sessions of the old one keep it.
+ */
 struct tls_context;
+
+/* A PEM file, and the option that names it, for errors. The path is "" if there is none. */
+struct tls_file {
+	const char *option, *path;
+};
+
+struct tls_files {
+	struct tls_file certificate, key; /* both or none; a certificate may be followed by its chain */
+	struct tls_file ca;               /* of the CAs that are trusted */
+};
+
+/* Has OpenSSL allocate as util/alloc.h does. Called once, before anything else uses OpenSSL. */
+void tls_init(void);
+
+/*
+ * Reads the files for clients, which must present a certificate if there is a `ca`, and those for servers. NULL is for none of
+ * them. `verify`: a server's certificate and its name are checked, without a `ca` against the CAs of the system. The caller holds
+ * the context. On failure gives NULL, with the option, the file and the reason in `error`.
+ */
+struct tls_context *tls_context_create(
+	const struct tls_files *clients, const struct tls_files *servers, bool verify, char error[256]);
+
+/* Counts a holder, and gives the context. From any thread. */
+struct tls_context *tls_context_hold(struct tls_context *context);
+
+/* Ends a hold; the last one frees the context. NULL does nothing. From any thread. */
+void tls_context_drop(struct tls_context *context);
+
+/* --- sessions --- */
+
+struct tls;
 
 /* A server, from one connection to the next: its name, and the last session with it, which the next connection resumes. */
 struct tls_peer;

@@ -9,9 +9,9 @@
 #include <event2/event_struct.h>
 
 #include "net/loop.h"
-#include "net/shared_chunks.h"
 #include "net/tls.h"
 #include "util/buf.h"
+#include "util/shared.h"
 
 struct stream;
 
@@ -110,8 +110,8 @@ static inline size_t stream_waiting(const struct stream *stream)
 }
 
 /*
- * Bytes of memory that it takes: for what was read and not used up, and for what waits to be written. Buffers count whole: what is
- * not filled may be memory that another buffer has filled.
+ * Bytes of memory that the stream takes: for input that was not consumed, and for output that waits. A buffer counts with its capacity:
+ * the allocator may have recycled the memory that it does not fill.
  */
 static inline size_t stream_memory(const struct stream *stream)
 {

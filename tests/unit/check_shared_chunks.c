@@ -1,6 +1,6 @@
 /* Shared texts among the bytes that a stream is to write, written in pieces of every size. */
-#include "net/shared_chunks.h"
 #include "unit.h"
+#include "util/shared.h"
 
 enum { ROOM = 16 };
 

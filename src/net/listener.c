@@ -21,7 +21,7 @@
 #include "util/alloc.h"
 #include "util/log.h"
 
-/* One turn of the loop accepts a part of those that wait, so that a flood of them does not keep it from those that are served. */
+/* One turn of the loop accepts a part of the waiting connections. So a flood of them leaves time for clients that are served. */
 enum { BACKLOG = 1024, ACCEPT_MOST = 64, PAUSE_MS = 100 };
 
 struct listener {
@@ -175,7 +175,7 @@ static int open_tcp(const struct listener_place *place, char error[256])
 	return fd;
 }
 
-/* Owns the socket. Those that are accepted from it send at once, too, as Linux has it. */
+/* Owns the socket. On Linux accepted sockets inherit TCP_NODELAY from it. */
 static struct listener *new_listener(
 	struct event_base *base, int fd, listener_accepted *accepted, void *arg, char error[256])
 {

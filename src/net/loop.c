@@ -76,7 +76,7 @@ static void run_first(struct loop *loop, struct loop_jobs *queue)
 	job->run(job);
 }
 
-/* Those that are due run with the jobs of this turn. What they queue for now waits until the timer fires again. */
+/* Jobs that are due run with the jobs of this turn. Jobs that they queue for now wait until the timer fires again. */
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct loop *loop = arg;

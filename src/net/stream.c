@@ -91,7 +91,7 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 		stream->watched = false;
 		return;
 	}
-	/* What was read before the pause comes first: if the peer's end overtook it, it would be lost. */
+	/* Input that was read before the pause comes first: if the peer's end overtook it, it would be lost. */
 	if (loop_is_queued(&stream->kick)) {
 		if (what & EV_TIMEOUT)
 			read_at_once(stream);

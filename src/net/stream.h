@@ -57,7 +57,7 @@ void stream_encrypt(struct stream *stream, struct tls *tls);
 /* Closes the socket, and discards unwritten output. Does nothing if the stream is closed. */
 void stream_close(struct stream *stream);
 
-/* How many bytes of output the kernel takes before the peer has taken them. Linux allows twice as many, with what it adds to them. */
+/* Bounds the bytes of output that the kernel holds for the peer. Linux doubles the number, to have room for its own data. */
 void stream_bound_kernel(struct stream *stream, int bytes);
 
 /* From now on a close resets the connection: the kernel discards what it holds for the peer. */
@@ -69,7 +69,7 @@ int stream_detach(struct stream *stream, struct tls **tls);
 /* Has `out` written at the end of the turn. Called before `out` is filled, it reuses a spare buffer. */
 void stream_dirty(struct stream *stream);
 
-/* Has a text written behind what is in `out`, without a copy. Holds a reference. */
+/* Has a text written behind the bytes in `out`, without a copy. Holds a reference until it is written. */
 void stream_share(struct stream *stream, struct shared *text);
 
 /* Writes as much as the socket takes. For the loop. */

@@ -33,8 +33,8 @@ struct tls_context {
 };
 
 /*
- * What a session reads its records from and writes them to: the socket on one side, a buffer on the other. So a session never
- * waits to write, and several records go out in one call of the system.
+ * A session reads its records from the socket, and writes them to a buffer. So it never waits to write, and several records go out in
+ * one call of the system.
  */
 struct tls_wire {
 	int fd;         /* -1 before there is a socket */
@@ -68,7 +68,7 @@ struct tls {
 
 struct tls_peer {
 	SSL_SESSION *last;           /* or NULL */
-	struct tls_context *context; /* of `last`: what it trusted */
+	struct tls_context *context; /* of `last`, which verified the server */
 	char host[];
 };
 
@@ -180,7 +180,7 @@ void tls_init(void)
 
 /* --- reading files --- */
 
-/* Says what is wrong with a file: the first error of OpenSSL is the cause of the others. */
+/* Says why a file is not usable: the first error of OpenSSL is the cause of the others. */
 static bool refuse(const struct tls_file *file, char error[256])
 {
 	unsigned long code = ERR_peek_error();
@@ -289,7 +289,7 @@ static SSL_CTX *new_ctx(const SSL_METHOD *method)
 	SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS);
 	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
 #ifdef SSL_OP_IGNORE_UNEXPECTED_EOF
-	/* Requests and replies say where they end. So whoever cuts off a connection cannot make one of them mean something else. */
+	/* Requests and replies say where they end. So a connection that is cut off cannot change their meaning. */
 	SSL_CTX_set_options(ctx, SSL_OP_IGNORE_UNEXPECTED_EOF);
 #endif
 	SSL_CTX_set_read_ahead(ctx, 1);
@@ -564,7 +564,7 @@ static size_t read_data(struct tls *tls, char *to, size_t size)
 	return all;
 }
 
-/* A key update costs more than a small request, and needs no password. Nobody has a use for many of them without data in between. */
+/* A key update costs more than a small request, and needs no password. No client needs many of them without data in between. */
 static void refuse_silence(struct tls *tls)
 {
 	if (!tls->ready)

@@ -16,8 +16,7 @@
 /* --- contexts --- */
 
 /*
- * What all sessions of a configuration have in common: certificates, keys, and the CAs that are trusted. All files are read
- * when a context is made. It is never changed after that, so any thread may use it. A new configuration makes a new context, and
+ * The certificates, keys and trusted CAs that all sessions of a configuration share. All files are read when a context is made. It is never changed after that, so any thread may use it. A new configuration makes a new context, and
  * the sessions of the old one keep it.
  */
 struct tls_context;
@@ -77,7 +76,7 @@ void tls_attach(struct tls *tls, int fd);
 ssize_t tls_read(struct tls *tls, void *to, size_t size);
 
 /*
- * As writev, but several calls may be needed for a batch of bytes. The next call must come with those that were not taken, and may
+ * As writev, but several calls may be needed for a batch of bytes. The next call must bring those that were not taken, and may
  * add more behind them. Changes the vectors. During a handshake takes none. Also sends what OpenSSL itself has to say. If `together`
  * is not NULL, it says how many bytes go into a record: behind the first `skip` of the vectors, and not more than `max`.
  */

@@ -130,7 +130,7 @@ static bool is_host_allowed(const struct config *config, const char *host)
 /* --- answers --- */
 
 /*
- * Takes the text. `status` has its reason behind it, and `headers` are lines with their ends. The reply to HEAD has the length that the
+ * Takes the text. `status` is a number and its reason, and `headers` are lines with their ends. The reply to HEAD has the length that the
  * text would have.
  */
 static void answer(struct http_request *r, const char *status, const char *type, const char *headers, struct buf *text)
@@ -227,7 +227,7 @@ static void print_page(const char *nonce, struct buf *out)
 	buf_add(out, at, (size_t)(page_end - at));
 }
 
-/* The script and the style of the page are allowed by a number that nobody can know before, and nothing else is. */
+/* A random number allows the script and the style of the page. The browser runs no other script. */
 static void on_page(struct admin_port *port, struct http_request *r)
 {
 	struct buf text = BUF_EMPTY;
@@ -284,7 +284,10 @@ static void dispatch(struct admin_port *port, struct http_request *r)
 	answer_line(r, "404 Not Found", "", "There is: / /healthz /metrics /readyz /stats.json");
 }
 
-/* A body is not read: the connection is closed behind the answer. Nobody knows how long one in chunks is, so it gets none. */
+/*
+ * A body is not read. The connection of a request that has one is closed behind the answer. A body in chunks has no known length, so the
+ * connection is closed at once.
+ */
 static ssize_t on_request(void *port, struct peer *peer, struct slice in)
 {
 	struct http_request r = { .peer = peer };

@@ -12,7 +12,7 @@
 struct admin_port;
 struct event_base;
 
-/* What the process is doing. */
+/* The phase that the process is in. */
 enum admin_phase { ADMIN_STARTING, ADMIN_SERVING, ADMIN_DRAINING };
 
 /* Borrows both until admin_port_destroy. Nothing is open yet. Must run before the user is switched. */
@@ -20,15 +20,15 @@ struct admin_port *admin_port_create(struct event_base *base, struct daemon *dae
 
 /*
  * Opens the address that the configuration names, if it is not open. It is not served yet. On failure gives false, with the reason
- * in `error`, and what was open stays. A second call forgets the first one.
+ * in `error`, and the open address stays. A second call forgets the first one.
  */
 bool admin_port_prepare(struct admin_port *port, const struct config *config, char error[256])
 	__attribute__((warn_unused_result));
 
-/* Serves what the last admin_port_prepare has opened, and closes what its configuration does not have. */
+/* Serves the address that the last admin_port_prepare has opened, and closes one that its configuration does not have. */
 void admin_port_commit(struct admin_port *port);
 
-/* Closes what the last admin_port_prepare has opened. */
+/* Closes the address that the last admin_port_prepare has opened. */
 void admin_port_undo(struct admin_port *port);
 
 void admin_port_set_phase(struct admin_port *port, enum admin_phase phase);

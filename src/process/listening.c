@@ -38,7 +38,7 @@ static struct entry *add(struct listening *l, struct listener *listener)
 	return &l->entries[l->count++];
 }
 
-/* Closes those that are not wanted. */
+/* Closes listeners that no configuration wants any more. */
 static void sweep(struct listening *l)
 {
 	size_t kept = 0;
@@ -123,7 +123,7 @@ static struct entry *find(struct listening *l, const struct address *address)
 	return NULL;
 }
 
-/* Back to what was open before listening_prepare. */
+/* Closes the listeners that listening_prepare has opened. */
 static void undo(struct listening *l)
 {
 	for (size_t i = 0; i < l->count; i++)

@@ -27,9 +27,8 @@ bool listening_prepare(struct listening *listening, const struct settings *setti
 	__attribute__((warn_unused_result));
 
 /*
- * Starts those that listening_prepare has opened, closes those that its configuration does not have, and has new clients use the
- * certificates of `settings`, which are those of listening_prepare. Those that it starts accept in the loop `base`, with `arg` for
- * `accepted`.
+ * Starts the listeners that listening_prepare has opened: they accept in the loop `base`, with `arg` for `accepted`. Closes listeners
+ * that its configuration does not have. New clients use the certificates of `settings`, which are those of listening_prepare.
  */
 void listening_commit(struct listening *listening, const struct settings *settings, struct event_base *base, void *arg);
 
@@ -42,7 +41,7 @@ bool listening_step_aside(struct listening *listening);
 /* Accepts what waits, and closes all. */
 void listening_close(struct listening *listening);
 
-/* Closes what was never started, and frees the memory. */
+/* Closes listeners that were never started, and frees the memory. */
 void listening_destroy(struct listening *listening);
 
 #endif

@@ -356,7 +356,7 @@ static void stop(struct process *p)
 		return;
 	}
 	p->stopping = true;
-	/* This comes first: whoever connects after the notice must reach the new process. */
+	/* This comes first: a client that connects after the notice must reach the new process. */
 	aside = listening_step_aside(p->listening);
 	notify_stopping();
 	admin_port_set_phase(p->admin, ADMIN_DRAINING);

@@ -28,7 +28,7 @@ enum { SETTLED_S = 2 };
 
 static const char hosts_path[] = "/etc/hosts", servers_path[] = "/etc/resolv.conf";
 
-/* What a file was when it was read. */
+/* The state of a file when it was read. */
 struct stamp {
 	struct stat was;
 	bool settled; /* a change since then shows */

@@ -73,10 +73,10 @@ void server_address_connect(struct server_address *address);
  */
 void server_address_check(struct server_address *address, uint64_t limit);
 
-/* Gives up what is under way: `done` is called, within this function, with what took too long. */
+/* Gives up the lookup or the connecting that is under way: `done` is called, within this function, with the reason. */
 void server_address_give_up(struct server_address *address);
 
-/* Gives up what is under way, without a call of `done`. */
+/* The same without a call of `done`. Does nothing if nothing is under way. */
 void server_address_stop(struct server_address *address);
 
 #endif

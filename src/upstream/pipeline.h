@@ -32,7 +32,7 @@ struct pipeline_answer {
 };
 
 /*
- * What goes into the results: the server's name, and the number of the connection. A reply with a larger value is an error. The
+ * Facts for the results: the server's name, and the number of the connection. A reply with a larger value is an error. The
  * other three are all set or none: where to count how long calls took, the time, and where others see whose reply is read.
  */
 struct pipeline_peer {

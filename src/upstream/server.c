@@ -9,7 +9,7 @@
 #include "util/log.h"
 #include "util/random.h"
 
-/* What memcached adds to the key and data of an item: a header, a cas id, the key's NUL, the data's line end; and flags. */
+/* Bytes that memcached adds to the key and data of an item: a header, a cas id, the key's NUL, the data's line end; and flags. */
 enum { ITEM_OVERHEAD = 48 + 8 + 1 + 2, ITEM_FLAGS = 4 };
 
 /* The loss of a connection younger than this counts as a failed attempt: the pause keeps growing. */

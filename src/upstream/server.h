@@ -48,7 +48,7 @@ struct server_stats {
 #include "measure/facts.def"
 	atomic_int state;
 	atomic_uint version; /* major << 16 | minor << 8 | patch; 0 if unknown */
-	/* From the push of a call to its reply, or to its failure if it was sent. Those that fail without being sent do not count. */
+	/* From the push of a call to its reply, or to its failure if it was sent. Calls that fail without being sent do not count. */
 	struct histogram latency;
 };
 
@@ -58,7 +58,7 @@ struct server_link {
 	struct stream stream;
 	struct pipeline pipeline;
 	struct buf held;       /* encoded calls, until the greeting is answered */
-	struct loop_job timer; /* what is under way takes too long; for a server that is down: the next attempt */
+	struct loop_job timer; /* the limit of the step under way; while the server is down, its next attempt */
 	bool again;            /* the timer was started for a second look */
 	bool has_login;        /* the greeting began with one */
 	size_t greeting;       /* unwritten bytes of the greeting */
@@ -68,7 +68,7 @@ struct server_link {
 	uint64_t first_since;  /* milliseconds: when the oldest call became that, or the link a former one */
 };
 
-/* What was said of a server. */
+/* Facts about a server that the log has already. */
 struct server_told {
 	bool lost;         /* the news know that there is no connection */
 	bool refused;      /* the log says that it refused the login */

@@ -24,7 +24,7 @@ struct servers *servers_create(struct loop *loop, struct resolver *resolver, con
  */
 void servers_stop(struct servers *servers, bool all);
 
-/* Frees what was stopped. All calls must have got their results. */
+/* Frees servers that were stopped. All calls must have got their results. */
 void servers_free(struct servers *servers);
 
 /*

@@ -129,7 +129,10 @@ def tcp_sockets(state):
 
 def backlog(sock):
     """(bytes to be sent, bytes that the other process has received and not read) of a connection within this host; None if it broke."""
-    near, far = sock.getsockname()[1], sock.getpeername()[1]
+    try:
+        near, far = sock.getsockname()[1], sock.getpeername()[1]
+    except OSError:
+        return None
     found = {tuple(int(end.split(":")[1], 16) for end in row[1:3]): [int(size, 16) for size in row[4].split(":")]
              for row in tcp_rows() if row[3] == ESTABLISHED}
     return (found[near, far][0], found[far, near][1]) if {(near, far), (far, near)} <= set(found) else None

@@ -138,14 +138,6 @@ static uint64_t ring_of(struct daemon *d, const struct meter *from)
 	return ring;
 }
 
-/* A client that is closed may be subtracted before it is added. */
-static int open_connections(const struct daemon *d)
-{
-	int n = atomic_load(&d->connections);
-
-	return n > 0 ? n : 0;
-}
-
 static uint64_t count_slow(struct daemon *d)
 {
 	uint64_t count = 0;

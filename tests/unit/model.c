@@ -24,15 +24,6 @@ void model_put(struct model *m, struct slice member, bool in)
 	found->in = in;
 }
 
-bool model_contains(const struct model *m, struct slice member)
-{
-	for (size_t i = 0; i < m->count; i++) {
-		if (slice_equal(m->members[i].name, member))
-			return m->members[i].in;
-	}
-	return false;
-}
-
 static bool ordinary(char c)
 {
 	return (unsigned char)c > 0x20 && c != 0x7f;

@@ -18,7 +18,6 @@ struct model {
 
 /* Says that `member` is in, or is out; its bytes are borrowed. */
 void model_put(struct model *m, struct slice member, bool in);
-bool model_contains(const struct model *m, struct slice member);
 
 /*
  * Reads a log by the words of the contract: tokens of a sign and 1 to 250 bytes, none of them 0x00

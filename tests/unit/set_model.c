@@ -244,11 +244,6 @@ void set_model_fini(struct set_model *m)
 	buf_free(&m->log_text);
 }
 
-size_t set_model_items(const struct set_model *m, size_t run)
-{
-	return m->runs[run].tables + m->runs[run].indexed;
-}
-
 /* --- asking --- */
 
 bool set_model_ask(struct set_model *m, struct set_view *v, struct set_request *r)

@@ -47,9 +47,6 @@ void set_model_merge(struct set_model *m, size_t from, size_t to);
 /* One of these, or that another set takes its place. */
 void set_model_change(struct set_model *m);
 
-/* How many items there are of a run, an index among them. */
-size_t set_model_items(const struct set_model *m, size_t run);
-
 /* Asks a view that knows the base; what it wants is loaded from the cupboard. False when it never gets an answer. */
 bool set_model_ask(struct set_model *m, struct set_view *v, struct set_request *r);
 

@@ -90,10 +90,3 @@ class Load:
 
 def named_value(key):
     return b"the value of " + key.encode() + b"\r\nEND"
-
-
-def store(conn, keys):
-    for key in keys:
-        reply = conn.set(key, named_value(key))
-        if reply != "STORED":
-            raise AssertionError(f"set {key}: {reply}")

@@ -8,10 +8,10 @@
 #include "util/log.h"
 #include "util/num.h"
 
-void admin_stats(struct client *client, const struct request *request, struct buf *out)
+void admin_stats(struct worker *w, const struct request *request, struct buf *out)
 {
 	struct slice rest = request->rest, group = slice_token(&rest);
-	struct daemon *d = client->worker->daemon;
+	struct daemon *d = w->daemon;
 	const char *end = "END";
 
 	if (slice_equal(group, SLICE("reset"))) {
@@ -21,8 +21,8 @@ void admin_stats(struct client *client, const struct request *request, struct bu
 		collect_reset_slow(d);
 		end = "RESET";
 	} else if (slice_equal(group, SLICE("settings"))) {
-		config_print(client_config(client), out);
-	} else if (!report_stats(d, &client->worker->meter, group, out)) {
+		config_print(worker_config(w), out);
+	} else if (!report_stats(d, &w->meter, group, out)) {
 		end = "CLIENT_ERROR unknown stats group";
 	}
 	reply_text(out, end);
@@ -33,10 +33,10 @@ static void help_line(const struct command *command, struct buf *out)
 	buf_printf(out, "%-66s %s\r\n", command->usage, command->summary);
 }
 
-void admin_help(struct client *client, const struct request *request, struct buf *out)
+void admin_help(struct worker *w, const struct request *request, struct buf *out)
 {
 	struct slice rest = request->rest, name = slice_token(&rest);
-	const struct command_set *denied = &client_config(client)->deny;
+	const struct command_set *denied = &worker_config(w)->deny;
 	const struct command *command = command_lookup(name);
 
 	if (name.n && !command) {
@@ -56,9 +56,9 @@ void admin_help(struct client *client, const struct request *request, struct buf
 	reply_text(out, "END");
 }
 
-void admin_route(struct client *client, const struct request *request, struct buf *out)
+void admin_route(struct worker *w, const struct request *request, struct buf *out)
 {
-	const struct generation *g = client->generation;
+	const struct generation *g = w->generations.current;
 	const struct server *s = servers_get(g->servers, ring_lookup(g->settings->ring, request->key));
 	struct slice rest = request->rest;
 
@@ -72,12 +72,12 @@ void admin_route(struct client *client, const struct request *request, struct bu
 	reply_text(out, s->name);
 }
 
-void admin_verbosity(struct client *client, const struct request *request, struct buf *out)
+void admin_verbosity(struct worker *w, const struct request *request, struct buf *out)
 {
 	struct slice rest = request->rest, word = slice_token(&rest);
 	uint32_t level;
 
-	(void)client;
+	(void)w;
 	if (!num_parse_u32(word, &level) || slice_token(&rest).n) {
 		reply_text(out, "CLIENT_ERROR bad command line format");
 	} else {
@@ -86,28 +86,29 @@ void admin_verbosity(struct client *client, const struct request *request, struc
 	}
 }
 
-void admin_version(struct client *client, const struct request *request, struct buf *out)
+void admin_version(struct worker *w, const struct request *request, struct buf *out)
 {
 	(void)request;
 	BUF_ADD(out, "VERSION ");
-	report_version(client->worker->daemon, out);
+	report_version(w->daemon, out);
 }
 
-void admin_mn(struct client *client, const struct request *request, struct buf *out)
+void admin_mn(struct worker *w, const struct request *request, struct buf *out)
 {
-	(void)client;
+	(void)w;
 	(void)request;
 	reply_text(out, "MN");
 }
 
-void admin_quit(struct client *client, const struct request *request, struct buf *out)
+void admin_quit(struct worker *w, const struct request *request, struct buf *out)
 {
+	(void)w;
 	(void)request;
 	(void)out;
-	client->closing = true;
+	/* The client closes itself. */
 }
 
-void admin_answer(struct client *client, const struct request *request, struct buf *out)
+void admin_answer(struct worker *w, const struct request *request, struct buf *out)
 {
 	static admin_command *const starts[COMMAND_COUNT] = {
 #define PROXY_COMMAND(id, name, grammar, start, ...) [COMMAND_##id] = start,
@@ -117,13 +118,5 @@ void admin_answer(struct client *client, const struct request *request, struct b
 #undef PROXY_COMMAND
 	};
 
-	starts[request->command->id](client, request, out);
-}
-
-void admin_start(struct client *client, const struct request *request)
-{
-	struct task *task = task_new(&client->generation->host, request, client, sizeof(*task));
-
-	admin_answer(client, request, task_reply(task));
-	task_done(task);
+	starts[request->command->id](w, request, out);
 }

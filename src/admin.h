@@ -2,10 +2,10 @@
 #ifndef ADMIN_H
 #define ADMIN_H
 
-#include "client/client.h"
+#include "worker/worker.h"
 
-/* Carries out a request, and appends its reply to `out`. */
-typedef void admin_command(struct client *client, const struct request *request, struct buf *out);
+/* Carries out a request of a client of the worker, and appends its reply to `out`. */
+typedef void admin_command(struct worker *worker, const struct request *request, struct buf *out);
 
 #define PROXY_COMMAND(id, name, grammar, start, ...) admin_command start;
 #define COMMAND(...)
@@ -13,10 +13,7 @@ typedef void admin_command(struct client *client, const struct request *request,
 #undef COMMAND
 #undef PROXY_COMMAND
 
-/* Carries out a request for which task_start gave false, and appends its reply to `out`. */
-void admin_answer(struct client *client, const struct request *request, struct buf *out);
-
-/* The same, as a task of the client. */
-void admin_start(struct client *client, const struct request *request);
+/* Carries out a request of any of these commands: for daemon.command. */
+admin_command admin_answer;
 
 #endif

@@ -3,12 +3,9 @@
 #include <stdlib.h>
 
 #include "client/bounds.h"
-#include "client/peer.h"
-#include "client/window.h"
 #include "config/users.h"
 #include "protocol/login.h"
 #include "util/alloc.h"
-#include "util/log.h"
 
 enum {
 	LOGIN_REFUSED_MOST = 10, /* requests */
@@ -20,45 +17,55 @@ enum {
 
 static void on_pause_over(evutil_socket_t fd, short what, void *arg)
 {
-	struct client *c = ((struct client_auth *)arg)->client;
+	struct client_auth *auth = arg;
+	struct client *c = auth->client;
 
 	(void)fd;
 	(void)what;
-	loop_enter(&c->worker->loop);
-	c->slowed = false;
+	loop_enter(c->clients->loop);
+	auth->pauses = false;
 	if (!c->closing)
-		client_resume(c);
+		bounds_resume(c);
 }
 
-void client_auth_open(struct client *c)
+static void tell_oldest(struct clients *all)
 {
-	struct worker *w = c->worker;
+	const struct client_auth *first = TAILQ_FIRST(&all->strangers);
+
+	bounds_set_stranger(all, first ? first->since : UINT64_MAX);
+}
+
+void auth_open(struct client *c)
+{
+	struct clients *all = c->clients;
 
 	if (!client_config(c)->users)
 		return;
 	c->auth = xcalloc(1, sizeof(*c->auth));
 	c->auth->client = c;
-	c->auth->since = w->loop.now;
-	event_assign(&c->auth->timer, w->loop.base, -1, 0, on_pause_over, c->auth);
-	TAILQ_INSERT_TAIL(&w->limits.strangers, c->auth, link);
+	c->auth->since = all->loop->now;
+	event_assign(&c->auth->timer, all->loop->base, -1, 0, on_pause_over, c->auth);
+	TAILQ_INSERT_TAIL(&all->strangers, c->auth, link);
+	tell_oldest(all);
+	bounds_check(c);
 }
 
-void client_auth_end(struct client *c)
+void auth_end(struct client *c)
 {
 	if (!c->auth)
 		return;
 	event_del(&c->auth->timer);
-	TAILQ_REMOVE(&c->worker->limits.strangers, c->auth, link);
+	TAILQ_REMOVE(&c->clients->strangers, c->auth, link);
+	tell_oldest(c->clients);
 	free(c->auth);
 	c->auth = NULL;
-	c->slowed = false;
 }
 
-struct client *client_auth_oldest(const struct worker *w)
+struct client *auth_oldest(const struct clients *all, uint64_t ms)
 {
-	const struct client_auth *first = TAILQ_FIRST(&w->limits.strangers);
+	const struct client_auth *first = TAILQ_FIRST(&all->strangers);
 
-	return first ? first->client : NULL;
+	return first && all->loop->now - first->since >= ms ? first->client : NULL;
 }
 
 static void end(struct client *c)
@@ -67,14 +74,14 @@ static void end(struct client *c)
 	c->closing = true;
 }
 
-void client_auth_bound(struct client *c, size_t waiting)
+void auth_bound(struct client *c, size_t waiting)
 {
 	if (c->auth && !c->closing && waiting > HELD_MOST && !window_lets_go_on(c))
 		end(c);
 }
 
 /* Only this client waits: its requests are not read until the timer fires. */
-void client_auth_slow_down(struct client *c, size_t waiting)
+void auth_slow_down(struct client *c, size_t waiting)
 {
 	unsigned refused = ++c->auth->refused;
 	unsigned ms = PAUSE_FIRST_MS << (refused - 1);
@@ -88,7 +95,7 @@ void client_auth_slow_down(struct client *c, size_t waiting)
 		ms = PAUSE_MOST_MS;
 	pause = (struct timeval){ ms / 1000, ms % 1000 * 1000 };
 	event_add(&c->auth->timer, &pause);
-	c->slowed = true;
+	c->auth->pauses = true;
 }
 
 /* The request has no command here, so that it has no effect but its reply. */
@@ -96,37 +103,36 @@ static void answer(struct client *c, const struct request *request, const char *
 {
 	const struct request plain = { .noreply = request->noreply, .consumed = request->consumed };
 
-	client_reply(c, &plain, line);
+	task_refuse(client_host(c), &plain, c, line);
 }
 
 static void refuse(struct client *c, const struct request *request)
 {
-	worker_count(c->worker, COUNT_cmd_refused, 1);
+	client_count(c, COUNT_cmd_refused, 1);
 	answer(c, request, request->error);
 }
 
-/* If a new configuration names no users, everybody is right. */
-bool client_auth_is_right(const struct client *c, struct slice user, struct slice password)
+/* If a new configuration names no users, every password is right. */
+bool auth_is_right(const struct client *c, struct slice user, struct slice password)
 {
 	const struct users *users = client_config(c)->users;
 
 	return !users || users_authenticate(users, user, password);
 }
 
-void client_auth_succeed(struct client *c)
+void auth_succeed(struct client *c)
 {
-	worker_count(c->worker, COUNT_auth_cmds, 1);
-	worker_count(c->worker, COUNT_auth_ok, 1);
-	client_auth_end(c);
-	limits_authenticated(c);
+	client_count(c, COUNT_auth_cmds, 1);
+	client_count(c, COUNT_auth_ok, 1);
+	auth_end(c);
 }
 
 /* The log gets no name: a client that mixes up user and password would write the password there. */
-void client_auth_fail(struct client *c)
+void auth_fail(struct client *c)
 {
-	worker_count(c->worker, COUNT_auth_cmds, 1);
-	worker_count(c->worker, COUNT_auth_failures, 1);
-	worker_count(c->worker, COUNT_auth_errors, 1);
+	client_count(c, COUNT_auth_cmds, 1);
+	client_count(c, COUNT_auth_failures, 1);
+	client_count(c, COUNT_auth_errors, 1);
 	client_log(c, "authentication failure");
 }
 
@@ -136,23 +142,23 @@ static void authenticate(struct client *c, const struct request *request, size_t
 	struct slice user, password;
 
 	if (login_split(request->data, &user, &password)) {
-		if (client_auth_is_right(c, user, password)) {
-			client_auth_succeed(c);
+		if (auth_is_right(c, user, password)) {
+			auth_succeed(c);
 			answer(c, request, "STORED");
 			return;
 		}
 		error = "CLIENT_ERROR authentication failure";
 	}
-	client_auth_fail(c);
+	auth_fail(c);
 	answer(c, request, error);
-	client_auth_slow_down(c, waiting);
+	auth_slow_down(c, waiting);
 }
 
-size_t client_auth_take(struct client *c, struct slice in)
+size_t auth_take(struct client *c, struct slice in)
 {
 	struct request request;
 
-	switch (login_parse(in, &c->request, &request)) {
+	switch (login_parse(in, &c->input.progress, &request)) {
 	case REQUEST_MORE:
 		return 0;
 	case REQUEST_HANGUP:
@@ -165,27 +171,19 @@ size_t client_auth_take(struct client *c, struct slice in)
 		break;
 	case REQUEST_REFUSED:
 		refuse(c, &request);
-		c->skip = request.skip;
-		c->skip_end = request.skip_end;
-		client_auth_slow_down(c, in.n - request.consumed);
+		client_skip(c, &request);
+		auth_slow_down(c, in.n - request.consumed);
 		break;
 	case REQUEST_READY:
 		authenticate(c, &request, in.n - request.consumed);
 	}
-	c->request = (struct request_progress){ 0 };
+	c->input.progress = (struct request_progress){ 0 };
 	return request.consumed;
 }
 
-bool client_auth_is_late(const struct client *c)
+bool auth_is_late(const struct client *c)
 {
 	uint64_t time = client_config(c)->request_read_timeout;
 
-	return c->auth && !c->closing && c->worker->loop.now - c->auth->since >= (time ? time : TIME_MS);
-}
-
-void client_auth_give_up(struct client *c)
-{
-	client_log(c, "closed: it did not authenticate in time");
-	worker_count(c->worker, COUNT_closed_unfinished_clients, 1);
-	client_refuse(c, "CLIENT_ERROR not authenticated in time");
+	return c->auth && !c->closing && c->clients->loop->now - c->auth->since >= (time ? time : TIME_MS);
 }

@@ -7,8 +7,8 @@
  *              v  |   after each refused request, a pause that grows; after LOGIN_REFUSED_MOST, the end
  *             pause
  *
- * Such a client can hold little: what is read of it is limited by login_parse, what waits behind a refused request by HELD_MOST, and
- * its replies by window_buffer. It has request_read_timeout to authenticate, and gives its place to a new client when there is no other.
+ * Such a client can hold little: login_parse limits what is read of it, HELD_MOST what waits behind a refused request, and
+ * client_buffer its replies. It has request_read_timeout to authenticate, and gives its place to a new client when there is no other.
  */
 #ifndef CLIENT_AUTH_H
 #define CLIENT_AUTH_H
@@ -22,37 +22,36 @@ struct client_auth {
 	struct event timer;
 	uint64_t since;   /* when it connected; milliseconds of the loop */
 	unsigned refused; /* requests */
+	bool pauses;      /* its next request is not read yet, since the last one was refused */
 	bool is_begun;    /* SASL: the client's next message is the one of PLAIN */
 };
 
-/* Of a new client: once it stands among the worker's. It need not authenticate if no users are configured. */
-void client_auth_open(struct client *client);
+/* Of a new client. It need not authenticate if no users are configured. */
+void auth_open(struct client *client);
 
 /* The client is closed, or authenticated. */
-void client_auth_end(struct client *client);
+void auth_end(struct client *client);
 
 /* Takes a request off the front of `in`, of a client that must authenticate. Gives its size, or 0 if it is incomplete. */
-size_t client_auth_take(struct client *client, struct slice in);
+size_t auth_take(struct client *client, struct slice in);
 
 /* Whether this is the password of the user. */
-bool client_auth_is_right(const struct client *client, struct slice user, struct slice password);
+bool auth_is_right(const struct client *client, struct slice user, struct slice password);
 
 /* Counts a success: then the client is like any other; or a failure. The reply is the caller's. */
-void client_auth_succeed(struct client *client);
-void client_auth_fail(struct client *client);
+void auth_succeed(struct client *client);
+void auth_fail(struct client *client);
 
 /* A request was refused: the next one is read after a pause. `waiting` is how much has come behind it. */
-void client_auth_slow_down(struct client *client, size_t waiting);
+void auth_slow_down(struct client *client, size_t waiting);
 
 /* A request was answered. If replies wait for the client, `waiting`, how much has come behind the request, must be little. */
-void client_auth_bound(struct client *client, size_t waiting);
+void auth_bound(struct client *client, size_t waiting);
 
-/* Whether the client has had its time to authenticate. */
-bool client_auth_is_late(const struct client *client);
-/* Closes a client that is late. */
-void client_auth_give_up(struct client *client);
+/* Whether the client had its time to authenticate, and has not done so. */
+bool auth_is_late(const struct client *client);
 
-/* The client of the worker that has waited longest to be authenticated, or NULL. */
-struct client *client_auth_oldest(const struct worker *worker);
+/* The client that has waited longest to be authenticated, if it has for `ms` milliseconds; else NULL. */
+struct client *auth_oldest(const struct clients *clients, uint64_t ms);
 
 #endif

@@ -2,23 +2,15 @@
 
 #include <assert.h>
 
-#include "admin.h"
-#include "client/sasl.h"
 #include "command/item.h"
 #include "command/start.h"
 #include "command/target.h"
 #include "protocol/reply.h"
 #include "util/num.h"
-#include "worker/generation.h"
-
-static struct host *host_of(struct client *c)
-{
-	return &c->generation->host;
-}
 
 void client_binary_reply(struct client *c, const struct binary_request *request, unsigned status, struct slice text)
 {
-	struct task *task = task_new(host_of(c), &request->request, c, sizeof(*task));
+	struct task *task = task_new(client_host(c), &request->request, c, sizeof(*task));
 
 	binary_reply_text(task_reply(task), &request->head, status, text);
 	task_done(task);
@@ -26,13 +18,13 @@ void client_binary_reply(struct client *c, const struct binary_request *request,
 
 static void respond_line(struct client *c, const struct binary_request *request, const char *line)
 {
-	struct task *task = task_new(host_of(c), &request->request, c, sizeof(*task));
+	struct task *task = task_new(client_host(c), &request->request, c, sizeof(*task));
 
 	binary_reply_line(task_reply(task), &request->head, slice_of(line, strlen(line)));
 	task_done(task);
 }
 
-/* Keeps the key of the request, for the response and for those who look at the task when it is done. */
+/* Keeps the key of the request: for the response, and for the meter, which reads the keys of a task that is done. */
 static struct slice keep_key(struct task *task, const struct request *request, char *at)
 {
 	struct slice key = task_keep(&at, request->key);
@@ -67,12 +59,12 @@ static void start_read(struct client *c, const struct binary_request *b)
 {
 	const struct request *request = &b->request;
 	bool touches = request->command->id != COMMAND_GET;
-	struct read_task *read = task_new(host_of(c), request, c, sizeof(*read) + request->key.n);
+	struct read_task *read = task_new(client_host(c), request, c, sizeof(*read) + request->key.n);
 	struct call call;
 
 	read->touches = touches && !request->odd_key;
 	/* TOUCH is a write to the text protocol, but here it reads. */
-	read->target = request->command->id == COMMAND_TOUCH ? target_of_read(host_of(c)->env.rules, request->key)
+	read->target = request->command->id == COMMAND_TOUCH ? target_of_read(client_host(c)->env.rules, request->key)
 							     : request->target;
 	read->exptime = request->exptime;
 	read->head = b->head;
@@ -85,7 +77,7 @@ static void start_read(struct client *c, const struct binary_request *b)
 		.expected = read->task.expected,
 		.exptime = request->exptime,
 	};
-	item_read(host_of(c), read->target, &call, c, &read->waiter);
+	item_read(client_host(c), read->target, &call, c, &read->waiter);
 }
 
 /* --- what has one line of reply in text --- */
@@ -117,7 +109,7 @@ static struct nest *start_outer(
 	struct client *c, const struct binary_request *b, void (*done)(struct nest *nest, struct slice reply))
 {
 	struct slice key = b->request.key;
-	struct line_task *line = task_new(host_of(c), &b->request, c, sizeof(*line) + key.n);
+	struct line_task *line = task_new(client_host(c), &b->request, c, sizeof(*line) + key.n);
 
 	(void)keep_key(&line->task, &b->request, line->key);
 	line->task.resume = resume;
@@ -161,7 +153,7 @@ static void was_got(struct nest *nest, struct slice reply)
 static bool touches_adopted(struct client *c, const struct request *request)
 {
 	return request->command->id == COMMAND_TOUCH && !request->odd_key &&
-		rules_collection(host_of(c)->env.rules, request->key)->encoding != ENCODING_OPLOG;
+		rules_collection(client_host(c)->env.rules, request->key)->encoding != ENCODING_OPLOG;
 }
 
 static void was_touched(struct nest *nest, struct slice reply)
@@ -209,14 +201,14 @@ static void respond(struct buf *out, const struct binary_head *head, struct slic
 
 static void start_admin(struct client *c, const struct binary_request *b)
 {
-	struct task *task = task_new(host_of(c), &b->request, c, sizeof(*task));
+	struct task *task = task_new(client_host(c), &b->request, c, sizeof(*task));
 	struct request request = b->request;
 	struct buf text = BUF_EMPTY;
 	char level[NUM_U64_MAX];
 
 	if (b->head.opcode == BINARY_VERBOSITY)
 		request.rest = slice_of(level, num_format_u64(level, request.number));
-	admin_answer(c, &request, &text);
+	client_command(c, &request, &text);
 	respond(task_reply(task), &b->head, buf_slice(&text));
 	buf_free(&text);
 	task_done(task);
@@ -245,7 +237,7 @@ static bool reads(const struct request *request)
 		request->command->id == COMMAND_TOUCH;
 }
 
-/* Why the key is refused, or NULL. In text a key has no spaces: what a rule makes of it goes to servers as it stands. */
+/* Gives why the key is refused, or NULL. A key with spaces has no place in the lines of text that a rule makes of it for servers. */
 static const char *key_refusal(const struct host *host, const struct request *request)
 {
 	bool touches = request->command->id == COMMAND_GAT || request->command->id == COMMAND_TOUCH;
@@ -261,7 +253,7 @@ static const char *key_refusal(const struct host *host, const struct request *re
 
 void client_binary_start(struct client *c, const struct binary_request *b)
 {
-	const char *refusal = key_refusal(host_of(c), &b->request);
+	const char *refusal = key_refusal(client_host(c), &b->request);
 
 	if (refusal)
 		respond_line(c, b, refusal);
@@ -271,8 +263,6 @@ void client_binary_start(struct client *c, const struct binary_request *b)
 		start_inside(c, b, COMMAND_TOUCH, was_touched);
 	else if (reads(&b->request))
 		start_read(c, b);
-	else if (client_sasl_is(b))
-		client_sasl_start(c, b);
 	else if (is_admins(b))
 		start_admin(c, b);
 	else
@@ -288,5 +278,5 @@ void client_binary_refuse(struct client *c, const struct binary_request *b)
 		return;
 	}
 	inside.into = start_outer(c, b, was_replied);
-	task_start_refused(host_of(c), &inside, c);
+	task_start_refused(client_host(c), &inside, c);
 }

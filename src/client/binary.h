@@ -15,14 +15,14 @@
 /* Whether the client speaks it. As in memcached, the first byte of the connection decides. `in` is not empty. */
 static inline bool client_binary_speaks(struct client *client, struct slice in)
 {
-	if (!client->has_spoken) {
-		client->has_spoken = true;
-		client->is_binary = (unsigned char)in.p[0] == BINARY_REQUEST;
+	if (!client->input.has_spoken) {
+		client->input.has_spoken = true;
+		client->input.is_binary = (unsigned char)in.p[0] == BINARY_REQUEST;
 	}
-	return client->is_binary;
+	return client->input.is_binary;
 }
 
-/* Carries out a request. It is borrowed for the call, like that of the next two. */
+/* Carries out a request that is not sasl_is. It is borrowed for the call, like that of the next two. */
 void client_binary_start(struct client *client, const struct binary_request *request);
 
 /* Responds with the error of a refused request, after what memcached does as well. */

@@ -1,66 +1,95 @@
 /*
- * What bounds a client: how much memory it takes, and how long it may let others wait for a place or for memory.
+ * What a client takes, of memory and of time, and how it compares with the other clients of the worker. clients.c closes those that
+ * take too much.
  *
- *     memory      all clients together take client_memory; above it those that take most are closed
- *     time        a request that was begun, replies that nobody takes, a client that says nothing
+ *     memory      clients are ranked by the bytes that they hold, so that the largest one is found at once
+ *     time        since when a client is silent, does not take its replies, or leaves a request incomplete
  *
- * A client stands in up to two lists of its worker: of those that take about as much memory, and of those that the worker's timer
- * looks after.
+ * A client is in up to three lists: of all clients; of those that hold about as many bytes; and of those that a timer checks.
  */
 #ifndef CLIENT_BOUNDS_H
 #define CLIENT_BOUNDS_H
 
-#include "client/client.h"
+#include "client/window.h"
 
-enum { LIMITS_AFTER_READ = 16 * 1024, LIMITS_WITHIN_TURN = 256 * 1024 };
-
-void limits_init(struct worker *worker);
-void limits_fini(struct worker *worker);
-
-/* Of one client: once it stands among the worker's, and once it does no longer. */
-void limits_open(struct client *client);
-void limits_close(struct client *client);
-
-/* It sent or took something. */
-void limits_active(struct client *client);
-
-/* Says whether a part of a request waits for its rest. Its time begins now if `restart`, else with the first part. */
-void limits_unfinished(struct client *client, bool is_unfinished, bool restart);
-
-/* Something waits to be written where nothing did. */
-void limits_waits(struct client *client);
-
-/* What it takes may have changed, and `more` bytes are about to come on top. */
-void limits_weigh(struct client *client, size_t more);
-
-/* Whether it takes so much more than when it was last weighed that this cannot wait until something is written. */
-static inline bool limits_have_grown(const struct client *client, size_t by)
-{
-	return stream_memory(&client->stream) + client->asked + client->spilled > client->limits.held + by;
-}
-
-/* Throws away what still comes from it, for a time. */
-void limits_linger(struct client *client);
-
-/* The worker has new settings. */
-void limits_renew(struct worker *worker);
-
-/* Closes clients until all together take no more than they may. */
-void limits_reclaim(struct worker *worker);
-
-/* Closes a client that is not authenticated, or with replace_idle one that is idle, whichever is so longest; false if none is. */
-bool limits_replace(struct worker *worker);
+/* So much more than was counted cannot wait: after a read; within a turn, until something is written. */
+enum { BOUNDS_AFTER_READ = 16 * 1024, BOUNDS_WITHIN_TURN = 256 * 1024 };
 
 /*
- * How near a client of the worker is to losing its place to a new one: less is nearer. First come those that are not authenticated,
- * then those that have been silent longest. From any thread.
+ * At each tick, `check` is called for all clients that may have to be closed, and `tick` behind them. `reclaim` is called at the end of
+ * a turn in which all clients of the daemon came to hold more than client_memory.
  */
-uint64_t limits_oldest(const struct worker *worker);
+struct bounds_ops {
+	void (*check)(struct client *client);
+	void (*tick)(struct clients *clients);
+	void (*reclaim)(struct clients *clients);
+};
 
-/* Whether any client of the worker is not authenticated. From any thread. */
-bool limits_has_stranger(const struct worker *worker);
+void bounds_init(struct clients *clients, const struct bounds_ops *ops);
+void bounds_fini(struct clients *clients);
 
-/* The client is authenticated. */
-void limits_authenticated(struct client *client);
+/* There is a new configuration. */
+void bounds_renew(struct clients *clients);
+
+/* A client is opened; is closed. */
+void bounds_open(struct client *client);
+void bounds_close(struct client *client);
+
+/* Has the client checked at the next tick. */
+void bounds_check(struct client *client);
+
+/* Bytes that the client takes. */
+static inline size_t bounds_memory(const struct client *client)
+{
+	return stream_memory(&client->stream) + window_memory(client);
+}
+
+/* Whether the client takes so much more than when it was last weighed that this cannot wait until something is written. */
+static inline bool bounds_have_grown(const struct client *client, size_t by)
+{
+	return bounds_memory(client) > client->bounds.held + by;
+}
+
+/* What the client takes may have changed, and `more` bytes are about to come on top. */
+void bounds_weigh(struct client *client, size_t more);
+
+/* The client that holds about the most for the longest time, or NULL. One that reads its replies soon changes rank. */
+struct client *bounds_largest(const struct clients *clients);
+
+/* The client sent or took something. */
+void bounds_active(struct client *client);
+
+/* Something waits to be written where nothing did, or something was written; for how many milliseconds nothing was since. */
+void bounds_progress(struct client *client);
+uint64_t bounds_waited(const struct client *client);
+
+/* Says whether a part of a request waits for its rest. Its time begins now if `restart`, else with the first part. */
+void bounds_unfinished(struct client *client, bool is_unfinished, bool restart);
+
+/* Reads requests again after a pause. The time of an incomplete one begins again. */
+void bounds_resume(struct client *client);
+
+/* The client lingers from now on. */
+void bounds_linger(struct client *client);
+
+/* Whether its time is over: to take replies; to complete a request; to linger. */
+bool bounds_is_slow(const struct client *client);
+bool bounds_is_unfinished(const struct client *client);
+bool bounds_has_lingered(const struct client *client);
+
+/*
+ * At a tick: whether the client is late, and was so at the last tick. After a standstill of the process a tick may come before what
+ * the client has sent or taken meanwhile.
+ */
+bool bounds_is_late(struct client *client, bool is_late);
+
+/* About the client that was silent longest, if it was for `ms` milliseconds; else NULL. */
+struct client *bounds_first_idle(struct clients *clients, uint64_t ms);
+
+/* When the oldest client that is not authenticated was opened, in milliseconds of the loop; UINT64_MAX if there is none. */
+void bounds_set_stranger(struct clients *clients, uint64_t since);
+
+/* Of clients.oldest: it is less while a client is not authenticated. */
+#define BOUNDS_AUTHENTICATED (UINT64_C(1) << 63)
 
 #endif

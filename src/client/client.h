@@ -1,122 +1,138 @@
 /*
- * A client's connection. Replies are in the order of the requests.
- *
- *     on_data -> take_request -> carry_out (makes a task) -> client_task_begin -> client_task_reply -> client_task_done
- *             -> on_written
- *
- * Tasks are queued in the order of their requests. The first one writes to the connection's buffer. Each other task writes to a
- * buffer of its own, task.spill, which is moved to the connection's buffer when the task becomes the first.
+ * A client, and what all files of this room do with it. The parts bounds, window and turn belong to the files of these names: all
+ * others use their functions, as `make lint` checks.
  */
 #ifndef CLIENT_CLIENT_H
 #define CLIENT_CLIENT_H
 
+#include <arpa/inet.h>
+
+#include "client/common.h"
 #include "command/task.h"
 #include "command/turns.h"
+#include "config/config.h"
+#include "measure/meter.h"
 #include "net/stream.h"
-#include "worker/worker.h"
+#include "util/log.h"
+#include "worker/generation.h"
 
-/* For bounds.c and window.c. All times are milliseconds of the loop. */
-struct client_limits {
-	TAILQ_ENTRY(client) rank, attended;
-	size_t held;       /* bytes of memory that the daemon counts for it */
+/* What was read and is not carried out yet. */
+struct client_input {
+	struct request_progress progress; /* of an incomplete request */
+	size_t skip;                      /* bytes to discard: of a refused request, or while the client lingers */
+	bool skip_end;                    /* and a line end behind them */
+	bool has_spoken;                  /* its first byte has come, which says whether */
+	bool is_binary;                   /* it speaks the binary protocol */
+	bool departing;                   /* the client closes, once the requests in `owed` have begun: */
+	size_t owed;                      /* bytes read before the daemon began to drain, whose requests are answered */
+	uint64_t began;                   /* when the requests that are read now came; microseconds */
+	uint64_t delayed; /* since when the next request waits for its turn or for earlier ones; microseconds, or 0 */
+};
+
+/* Bytes of replies. */
+struct client_output {
+	uint64_t produced; /* written in all */
+	uint64_t measured; /* written and waiting, up to the last finished task */
+	uint64_t watched;  /* `produced` at the last clients_watch */
+	uint32_t unsent;   /* replies since the last write */
+};
+
+/* All times are milliseconds of the loop. */
+struct client_bounds {
+	TAILQ_ENTRY(client) rank, checked;
+	size_t held;       /* bytes of memory that the daemon counts for the client */
 	uint64_t progress; /* when something was last written, or began to wait for it */
-	uint64_t active;   /* when it last sent or took something */
-	uint64_t listed;   /* when it got its place among the worker's clients */
+	uint64_t active;   /* when the client last sent or took something */
+	uint64_t listed;   /* when it got its place among all */
 	uint64_t begun;    /* when the incomplete request began, or the lingering; 0: neither */
+	bool is_checked;   /* by the timer */
+	bool is_late;      /* its time was over at the last tick: at the next one it is closed, unless it has gone on */
+};
+
+struct client_window {
+	size_t asked;      /* bytes of the unfinished requests and their tasks */
+	size_t spilled;    /* bytes of replies that wait for earlier ones */
 	uint32_t values;   /* that the unfinished replies may carry */
 	uint32_t mean;     /* of the sizes of values lately; 0 if none has come */
 	uint32_t estimate; /* the assumed size of one of them */
 	uint32_t largest;  /* the largest value since the last estimate */
 	uint32_t due;      /* values that must still come before the next estimate */
-	bool is_late;      /* its time was over at the last tick: at the next one it is closed, unless it has gone on */
+};
+
+struct client_turn {
+	struct turn turn;
+	struct server_turns *at; /* where the client has a turn or waits for one; else NULL */
 };
 
 struct client {
 	struct stream stream;     /* first: a pointer to one is a pointer to the other */
-	TAILQ_ENTRY(client) link; /* among the worker's, in the order of `limits.listed` */
-	struct worker *worker;
+	TAILQ_ENTRY(client) link; /* among all */
+	struct clients *clients;
 	struct generation *generation; /* in which its next request begins, unless there is a newer one by then */
-	STAILQ_HEAD(, task) tasks;
-	size_t asked;                    /* bytes of the unfinished requests and their tasks */
-	size_t spilled;                  /* bytes of replies that wait for earlier ones */
-	uint64_t produced, measured;     /* bytes of replies: written in all; up to the last finished task */
-	struct order order;              /* of the unfinished tasks */
-	struct request_progress request; /* of an incomplete request */
-	size_t skip;                     /* bytes of input to discard: of a refused request, or while it lingers */
-	bool skip_end;                   /* and a line end behind them */
-	size_t owed; /* bytes of input read before the daemon began to drain, whose requests are answered */
-	struct client_limits limits;
-	struct client_auth *auth;     /* see auth.h; NULL once it is authenticated, or if it need not be */
-	struct turn turn;             /* see turns.h */
-	struct server_turns *turn_at; /* where it has a turn or waits for one; else NULL */
-	uint32_t unsent;              /* replies since the last write */
-	bool barrier : 1;             /* the next request waits until all tasks are done */
-	bool paused : 1;              /* not read: too many requests are unanswered, or too much output waits */
-	bool slowed : 1;              /* not read: its last request was refused before it was authenticated */
-	bool departing : 1;           /* closing, once the requests in `owed` have begun */
-	bool closing : 1;             /* no more requests are read; closed when all is answered and written */
-	bool ended : 1;               /* the client sends no more */
-	bool lingering : 1;           /* all is written; input is discarded */
-	bool settled : 1;             /* lingers, and has sent nothing meanwhile */
-	bool is_attended : 1;         /* the timer of the worker checks it */
-	bool has_spoken : 1;          /* its first byte has come, which says whether */
-	bool is_binary : 1;           /* it speaks the binary protocol: see binary.h */
-	uint64_t watched;             /* `produced` at the last client_watch */
-	struct worker *destination;   /* the worker to move to, or NULL */
-	uint64_t began;               /* when the requests that are read now came; microseconds */
-	uint64_t delayed; /* since when the next request waits for its turn or for earlier ones; microseconds, or 0 */
+	STAILQ_HEAD(, task) tasks;     /* in the order of their requests */
+	struct order order;            /* of the unfinished tasks */
+	struct client_input input;
+	struct client_output output;
+	struct client_bounds bounds;
+	struct client_window window;
+	struct client_turn turn;
+	struct client_auth *auth; /* see auth.h; NULL once it is authenticated, or if it need not be */
+	void *destination;        /* the worker to move to, or NULL */
 	struct loop_job release;
+	bool barrier : 1;   /* the next request waits until all tasks are done */
+	bool paused : 1;    /* not read: too many requests are unanswered, or too much output waits */
+	bool closing : 1;   /* no more requests are read; closed when all is answered and written */
+	bool ended : 1;     /* the client sends no more */
+	bool lingering : 1; /* all is written; input is discarded */
+	bool settled : 1;   /* lingers, and has sent nothing meanwhile */
 };
-
-/* Takes a new socket, or one of another worker, and its TLS session or NULL. The client frees itself after it was closed. */
-void client_open(struct worker *worker, int fd, struct tls *tls, bool is_new);
-
-/* Closes now. Its tasks continue, but their replies are discarded. */
-void client_close(struct client *client);
-
-/* Replies with an error to the request that is incomplete, and drains the client. */
-void client_refuse(struct client *client, const char *error);
-
-/* Carries out a request by this reply alone. */
-void client_reply(struct client *client, const struct request *request, const char *line);
-
-/* Stops reading, and closes when all requests are answered: at once, if they are. */
-void client_drain(struct client *client);
-
-/* Reads requests again, after a pause. */
-void client_resume(struct client *client);
-
-/* The worker has a new generation: the client's next request begins in it, when all earlier ones are answered. */
-void client_renew(struct client *client);
-
-/* A task of the client is done. */
-void client_answered(struct client *client);
-
-/* Moves the client to another worker as soon as all its requests are answered. */
-static inline void client_move(struct client *client, struct worker *to)
-{
-	client->destination = to;
-}
-
-/* client_was_busy: whether any reply was written since the last client_watch. */
-static inline void client_watch(struct client *client)
-{
-	client->watched = client->produced;
-}
-
-static inline bool client_was_busy(const struct client *client)
-{
-	return client->watched != client->produced;
-}
-
-static inline struct client *client_next(struct client *client)
-{
-	return TAILQ_NEXT(client, link);
-}
 
 static inline const struct config *client_config(const struct client *client)
 {
-	return worker_config(client->worker);
+	return client->clients->config;
+}
+
+static inline struct host *client_host(const struct client *client)
+{
+	return &client->generation->host;
+}
+
+static inline void client_count(const struct client *client, enum counter counter, uint64_t n)
+{
+	meter_count(client->clients->meter, counter, n);
+}
+
+enum { CLIENT_NAME = INET6_ADDRSTRLEN + 16 };
+
+/* Writes "address:port", "unix" or "unknown". */
+void client_name(const struct client *client, char name[static CLIENT_NAME]);
+
+/* Logs, for information, what happened to a client: a text. */
+#define client_log(client, what) \
+	do { \
+		char name_[CLIENT_NAME] = ""; \
+		if (log_level() >= LOG_LEVEL_INFO) \
+			client_name((client), name_); \
+		log_info("client %s: %s", name_, (what)); \
+	} while (0)
+
+/* Frees a task that is done and not among those of a client. */
+void client_free_task(struct task *task);
+
+/* Carries out a PROXY_COMMAND, and appends its reply to `out`; the other one does so as a task of the client. */
+void client_command(struct client *client, const struct request *request, struct buf *out);
+void client_start_command(struct client *client, const struct request *request);
+
+/* Discards the data of a refused request; whether some of them are still to come. */
+static inline void client_skip(struct client *client, const struct request *request)
+{
+	client->input.skip = request->skip;
+	client->input.skip_end = request->skip_end;
+}
+
+static inline bool client_is_skipping(const struct client *client)
+{
+	return client->input.skip || client->input.skip_end;
 }
 
 #endif

@@ -1,36 +1,31 @@
-#include "client/reply.h"
+/*
+ * What a client's tasks have to do with it: the functions of struct host. A reply goes to the output if its task is the first one;
+ * all others wait in their tasks.
+ */
+#include "client/clients.h"
 
 #include <assert.h>
 
 #include "client/bounds.h"
-#include "client/client.h"
-#include "client/peer.h"
-#include "client/window.h"
-#include "worker/generation.h"
+#include "client/connection.h"
 
 enum {
 	BATCH_REPLIES = 16,  /* replies that are written without waiting for more */
 	TRASH_MOST = 1 << 16 /* bytes that are kept for the next reply that is discarded */
 };
 
-static struct generation *generation_of(const struct task *task)
+static struct clients *clients_of(const struct task *task)
 {
-	return (struct generation *)task->host;
+	return generation_of(task->host)->all->arg;
 }
 
-void client_task_free(struct task *task)
-{
-	generation_of(task)->tasks--;
-	task_free(task);
-}
-
-void client_task_begin(struct task *task)
+static void begin(struct task *task)
 {
 	struct client *c = task->owner;
 
-	task->began = c->began;
+	task->began = c->input.began;
 	STAILQ_INSERT_TAIL(&c->tasks, task, link);
-	generation_of(task)->tasks++;
+	generation_enter(generation_of(task->host));
 	order_begin(&c->order, task->order);
 	window_task_begin(c, task);
 }
@@ -40,7 +35,7 @@ static void count_spill(struct client *c, struct task *task)
 {
 	if (!task->spill.data)
 		return;
-	c->spilled += buf_size(&task->spill) - task->spilled;
+	window_spill(c, buf_size(&task->spill), task->spilled);
 	task->spilled = buf_size(&task->spill);
 }
 
@@ -48,21 +43,21 @@ static void count_spill(struct client *c, struct task *task)
 static void begin_output(struct client *c)
 {
 	if (stream_waiting(&c->stream) == 0)
-		limits_waits(c);
+		bounds_progress(c);
 	stream_dirty(&c->stream);
 }
 
 /*
- * What comes for a client that takes nothing is weighed here: nothing is written then, and a task may not be done before there is room,
- * although it has asked for many large values.
+ * Weigh replies here: a client that does not read triggers no write, and a task may not be done before there is room, although it
+ * has asked for many large values.
  */
-struct buf *client_task_reply(struct task *task)
+static struct buf *reply(struct task *task)
 {
 	struct client *c = task->owner;
 	bool is_first;
 
 	if (!c || task->quiet) {
-		struct buf *trash = &generation_of(task)->worker->trash;
+		struct buf *trash = &clients_of(task)->trash;
 		buf_consume(trash, buf_size(trash));
 		return trash;
 	}
@@ -71,12 +66,12 @@ struct buf *client_task_reply(struct task *task)
 		begin_output(c);
 	else
 		count_spill(c, task);
-	if ((c->stream.writing || !is_first) && limits_have_grown(c, LIMITS_WITHIN_TURN))
-		limits_weigh(c, 0);
+	if ((c->stream.writing || !is_first) && bounds_have_grown(c, BOUNDS_WITHIN_TURN))
+		bounds_weigh(c, 0);
 	return is_first ? &c->stream.out : &task->spill;
 }
 
-bool client_task_share(struct task *task, struct shared *text)
+static bool share(struct task *task, struct shared *text)
 {
 	struct client *c = task->owner;
 
@@ -84,38 +79,38 @@ bool client_task_share(struct task *task, struct shared *text)
 		return false;
 	begin_output(c);
 	stream_share(&c->stream, text);
-	limits_weigh(c, 0);
+	bounds_weigh(c, 0);
 	return true;
 }
 
-void client_task_hold(struct task *task, size_t more, size_t less)
+static void hold(struct task *task, size_t more, size_t less)
 {
 	struct client *c = task->owner;
 
 	if (!c)
 		return;
-	c->spilled += more - less;
-	if (limits_have_grown(c, LIMITS_WITHIN_TURN))
-		limits_weigh(c, 0);
+	window_spill(c, more, less);
+	if (bounds_have_grown(c, BOUNDS_WITHIN_TURN))
+		bounds_weigh(c, 0);
 }
 
 /*
- * It counts with the requests: as replies it would keep later tasks waiting, and make the client one that does not read. What is given
- * back is not left to the next write either, which an earlier task may put off.
+ * Count this memory with the requests: counted as replies, it would keep later tasks waiting, and the client would seem not to read.
+ * Weigh at once what a task gives back: an earlier task may put off the next write.
  */
-void client_task_use(struct task *task, size_t more, size_t less)
+static void use(struct task *task, size_t more, size_t less)
 {
 	struct client *c = task->owner;
 
 	if (!c)
 		return;
-	c->asked += more - less;
-	if (less > LIMITS_WITHIN_TURN || limits_have_grown(c, LIMITS_WITHIN_TURN))
-		limits_weigh(c, 0);
+	window_use(c, more, less);
+	if (less > BOUNDS_WITHIN_TURN || bounds_have_grown(c, BOUNDS_WITHIN_TURN))
+		bounds_weigh(c, 0);
 }
 
-/* The first task waits for nobody but the client: what others hold comes behind it, and must not stop it. */
-bool client_task_room(const struct task *task)
+/* The first task waits for the client alone. What later tasks hold comes behind it, and must not stop it. */
+static bool room(const struct task *task)
 {
 	const struct client *c = task->owner;
 	size_t waiting;
@@ -124,16 +119,16 @@ bool client_task_room(const struct task *task)
 		return true;
 	waiting = stream_waiting(&c->stream);
 	if (STAILQ_FIRST(&c->tasks) != task)
-		waiting += c->spilled + buf_size(&task->spill) - task->spilled;
+		waiting += window_spilled(c) + buf_size(&task->spill) - task->spilled;
 	return waiting < client_config(c)->client_buffer / 2;
 }
 
 /* The size of the reply of the task that has just ended. */
 static size_t measure_reply(struct client *c)
 {
-	uint64_t size = c->produced + stream_waiting(&c->stream) - c->measured;
+	uint64_t size = c->output.produced + stream_waiting(&c->stream) - c->output.measured;
 
-	c->measured += size;
+	c->output.measured += size;
 	return (size_t)size;
 }
 
@@ -144,7 +139,7 @@ static void pop_finished(struct client *c)
 
 	while ((task = STAILQ_FIRST(&c->tasks))) {
 		if (buf_size(&task->spill)) {
-			c->spilled -= task->spilled;
+			window_spill(c, 0, task->spilled);
 			task->spilled = 0;
 			begin_output(c);
 			buf_add_slice(&c->stream.out, buf_slice(&task->spill));
@@ -156,51 +151,51 @@ static void pop_finished(struct client *c)
 		order_end(&c->order, task->order);
 		size = measure_reply(c);
 		window_task_end(c, task, size);
-		meter_sample_keys(&c->worker->meter, task, size);
-		client_task_free(task);
-		c->unsent++;
+		meter_sample_keys(c->clients->meter, task, size);
+		client_free_task(task);
+		c->output.unsent++;
 	}
-	stream_expect(&c->stream, c->order.tasks > 0 && c->unsent < BATCH_REPLIES);
+	stream_expect(&c->stream, c->order.tasks > 0 && c->output.unsent < BATCH_REPLIES);
 }
 
-static void empty_trash(struct worker *w)
+static void empty_trash(struct clients *all)
 {
-	if (w->trash.cap > TRASH_MOST)
-		buf_free(&w->trash);
+	if (all->trash.cap > TRASH_MOST)
+		buf_free(&all->trash);
 }
 
-/* Replies of the client have waited for it since its last progress, which is known to a millisecond. */
+/* Replies have waited for the client since its last progress, which is known to a millisecond. */
 static uint64_t waits_for_client(const struct client *c)
 {
-	uint64_t ms = c->worker->loop.now - c->limits.progress;
+	uint64_t ms = bounds_waited(c);
 
 	return stream_waiting(&c->stream) && ms > 1 ? (ms - 1) * 1000 : 0;
 }
 
-static void note_slow(struct worker *w, const struct task *task)
+static void note_slow(struct clients *all, const struct task *task)
 {
 	const struct client *c = task->owner;
-	char name[CLIENT_PEER] = "";
+	char name[CLIENT_NAME] = "";
 
 	if (c)
-		client_peer(c, name);
-	meter_note_slow(&w->meter, task, name, c ? waits_for_client(c) : 0);
+		client_name(c, name);
+	meter_note_slow(all->meter, task, name, c ? waits_for_client(c) : 0);
 }
 
-void client_task_done(struct task *task)
+static void done(struct task *task)
 {
-	struct worker *w = generation_of(task)->worker;
 	struct client *c = task->owner;
+	struct clients *all = c ? c->clients : clients_of(task);
 
 	assert(!task->done);
 	task->done = true;
-	if (meter_task_done(&w->meter, task))
-		note_slow(w, task);
+	if (meter_task_done(all->meter, task))
+		note_slow(all, task);
 	if (!c || task->quiet)
-		empty_trash(w);
+		empty_trash(all);
 	if (!c) {
-		client_task_free(task);
-		worker_stop_if_drained(w);
+		client_free_task(task);
+		all->ops->idle(all->arg);
 		return;
 	}
 	count_spill(c, task);
@@ -208,3 +203,27 @@ void client_task_done(struct task *task)
 		pop_finished(c);
 	client_answered(c);
 }
+
+static bool denies(const struct host *host, enum command_id command)
+{
+	const struct clients *all = generation_of(host)->all->arg;
+
+	return command_set_has(&all->config->deny, command);
+}
+
+static void start_inside(const struct request *request, void *owner)
+{
+	client_start_command(owner, request);
+}
+
+const struct host clients_functions = {
+	.begin = begin,
+	.reply = reply,
+	.share = share,
+	.room = room,
+	.hold = hold,
+	.use = use,
+	.denies = denies,
+	.start_inside = start_inside,
+	.done = done,
+};

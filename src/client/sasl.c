@@ -17,14 +17,14 @@ static struct slice take_until_zero(struct slice *rest)
 	return taken;
 }
 
-/* [authzid] NUL user NUL password (RFC 4616). Everybody is only himself: the first part is ignored. */
+/* [authzid] NUL user NUL password (RFC 4616). authzid is ignored. */
 static bool is_right(struct client *c, struct slice message)
 {
 	struct slice user;
 
 	(void)take_until_zero(&message);
 	user = take_until_zero(&message);
-	return client_auth_is_right(c, user, message);
+	return auth_is_right(c, user, message);
 }
 
 static void succeed(struct client *c, const struct binary_request *request)
@@ -37,7 +37,7 @@ static void fail(struct client *c, const struct binary_request *request)
 	client_binary_reply(c, request, BINARY_AUTH_ERROR, SLICE("Auth failure."));
 }
 
-/* Else one user could try the passwords of all others without a pause. */
+/* A client that stayed could try the passwords of all users without a pause. */
 static void fail_for_good(struct client *c, const struct binary_request *request)
 {
 	fail(c, request);
@@ -64,16 +64,16 @@ static void authenticate(struct client *c, const struct binary_request *request,
 		c->auth->is_begun = true;
 		client_binary_reply(c, request, BINARY_AUTH_CONTINUE, slice_of("", 0));
 	} else if (has_message(request, c->auth->is_begun) && is_right(c, request->request.data)) {
-		client_auth_succeed(c);
+		auth_succeed(c);
 		succeed(c, request);
 	} else {
-		client_auth_fail(c);
+		auth_fail(c);
 		fail(c, request);
-		client_auth_slow_down(c, waiting);
+		auth_slow_down(c, waiting);
 	}
 }
 
-void client_sasl_start(struct client *c, const struct binary_request *request)
+void sasl_start(struct client *c, const struct binary_request *request)
 {
 	if (!client_config(c)->users)
 		client_binary_reply(c, request, BINARY_UNKNOWN, SLICE("Unknown command"));
@@ -90,14 +90,14 @@ static bool is_allowed(unsigned char opcode)
 	return (opcode >= BINARY_SASL_LIST && opcode <= BINARY_SASL_STEP) || opcode == BINARY_VERSION;
 }
 
-/* What is refused for its form, as it would be if the client were authenticated. */
+/* Refuses a request for its form, as if the client were authenticated. */
 static void refuse(struct client *c, const struct binary_request *request, enum request_status status)
 {
 	client_binary_refuse(c, request);
 	if (status == REQUEST_FATAL || request->request.skip > LOGIN_BLOCK_MAX)
 		c->closing = true;
 	else
-		c->skip = request->request.skip;
+		client_skip(c, &request->request);
 }
 
 static void carry_out(struct client *c, const struct binary_request *request, size_t waiting)
@@ -110,19 +110,19 @@ static void carry_out(struct client *c, const struct binary_request *request, si
 		authenticate(c, request, waiting);
 }
 
-size_t client_sasl_take(struct client *c, struct slice in)
+size_t sasl_take(struct client *c, struct slice in)
 {
 	static const struct request_limits limits = { .max_value = LOGIN_BLOCK_MAX };
 	struct binary_request b;
-	enum request_status status = binary_parse(in, &limits, &c->request, &b);
+	enum request_status status = binary_parse(in, &limits, &c->input.progress, &b);
 
 	if (status == REQUEST_HANGUP) {
 		c->closing = true;
 		return in.n;
 	}
-	/* What is not allowed is not waited for. */
+	/* Refuse a forbidden opcode before its body arrives. */
 	if (in.n >= BINARY_HEADER && !is_allowed((unsigned char)in.p[1])) {
-		worker_count(c->worker, COUNT_cmd_refused, 1);
+		client_count(c, COUNT_cmd_refused, 1);
 		fail_for_good(c, &b);
 		return in.n;
 	}
@@ -132,7 +132,7 @@ size_t client_sasl_take(struct client *c, struct slice in)
 		carry_out(c, &b, in.n - b.request.consumed);
 	else
 		refuse(c, &b, status);
-	client_auth_bound(c, in.n - b.request.consumed);
-	c->request = (struct request_progress){ 0 };
+	auth_bound(c, in.n - b.request.consumed);
+	c->input.progress = (struct request_progress){ 0 };
 	return b.request.consumed;
 }

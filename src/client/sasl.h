@@ -5,14 +5,14 @@
 #include "client/client.h"
 #include "protocol/binary.h"
 
-/* As client_auth_take. A client that asks for anything else before it is authenticated is refused and closed, as by memcached. */
-size_t client_sasl_take(struct client *client, struct slice in);
+/* As auth_take. A client that asks for anything else before it is authenticated is refused and closed, as by memcached. */
+size_t sasl_take(struct client *client, struct slice in);
 
 /* Carries out SASL_... of a client that need not authenticate, or has. `request` is borrowed for the call. */
-void client_sasl_start(struct client *client, const struct binary_request *request);
+void sasl_start(struct client *client, const struct binary_request *request);
 
 /* Whether it is one of them. */
-static inline bool client_sasl_is(const struct binary_request *request)
+static inline bool sasl_is(const struct binary_request *request)
 {
 	return request->head.opcode >= BINARY_SASL_LIST && request->head.opcode <= BINARY_SASL_STEP;
 }

@@ -2,25 +2,38 @@
  * Clients that ask for large values take turns at each server, as command/turns.h says. A request that must wait for its turn stays
  * unread, so the order of the client's requests does not change. All that is on the way from a server is about SERVER_ROOM
  * bytes, and another client's small request waits for no more than that.
+ *
+ * Turns are of the generation in which requests begin. In a former one no request begins.
  */
 #ifndef CLIENT_TURNS_H
 #define CLIENT_TURNS_H
 
 #include "client/client.h"
 
-struct generation;
+/*
+ * Sets clients->turns, for the servers of clients->generation. A client whose turn comes is given to `take`: it sends its requests,
+ * or is closed, before the next one is.
+ */
+void client_turns_open(struct clients *clients, void (*take)(struct client *client));
+/* No client may have a turn or wait for one. */
+void client_turns_close(struct clients *clients);
 
-void client_turns_init(struct generation *generation);
-/* No client may wait for a turn. Does nothing if it was called before. */
-void client_turns_fini(struct generation *generation);
+/* Whether a request must wait for a turn. Then the client stands in line. */
+bool client_turn_must_wait(struct client *client, const struct request *request);
 
-/* Whether this request must wait for a turn. If so, the client stands in line, and client_resume is called when its turn comes. */
-bool client_turns_must_wait(struct client *client, const struct request *request);
-
-/* The client's turn has passed. */
-void client_turns_end(struct client *client);
+/* The client's turn has passed, unless it waits for another one. */
+static inline void client_turn_end(struct client *client)
+{
+	if (!client->turn.turn.waits)
+		client->turn.at = NULL;
+}
 
 /* The client waits no longer: it was closed, or reads no more requests. */
-void client_turns_leave(struct client *client);
+void client_turn_leave(struct client *client);
+
+static inline bool client_turn_waits(const struct client *client)
+{
+	return client->turn.turn.waits;
+}
 
 #endif

@@ -11,23 +11,23 @@ enum {
 
 static void estimate(struct client *c, size_t size)
 {
-	struct client_limits *l = &c->limits;
+	struct client_window *w = &c->window;
 	size_t due;
 
 	size = size < VALUE_LEAST ? VALUE_LEAST : size < UINT32_MAX ? size : UINT32_MAX;
 	due = client_config(c)->client_buffer / size + 1;
-	l->estimate = (uint32_t)size;
-	l->due = (uint32_t)due;
-	l->largest = 0;
+	w->estimate = (uint32_t)size;
+	w->due = (uint32_t)due;
+	w->largest = 0;
 }
 
-/* Of an unknown client, it is never taken to be small. */
+/* Values of an unknown client are never taken to be small. */
 uint32_t window_expected(const struct client *c)
 {
-	size_t first = c->worker->first_value;
+	size_t first = c->clients->first_value;
 
-	if (c->limits.mean)
-		return c->limits.mean > LARGE ? c->limits.mean : 0;
+	if (c->window.mean)
+		return c->window.mean > LARGE ? c->window.mean : 0;
 	return first > 2 * LARGE ? (uint32_t)first : 2 * LARGE;
 }
 
@@ -38,13 +38,15 @@ static size_t moved(size_t mean, size_t size)
 
 static void learn_mean(struct client *c, size_t size)
 {
+	struct client_window *w = &c->window;
+
 	/* Where both are small, it does not matter how small. */
-	if (size <= LARGE && c->limits.mean && c->limits.mean <= LARGE)
+	if (size <= LARGE && w->mean && w->mean <= LARGE)
 		return;
 	size = size < VALUE_LEAST ? VALUE_LEAST : size < UINT32_MAX ? size : UINT32_MAX;
-	if (c->limits.mean == 0)
-		c->worker->first_value = moved(c->worker->first_value, size);
-	c->limits.mean = (uint32_t)(c->limits.mean ? moved(c->limits.mean, size) : size);
+	if (w->mean == 0)
+		c->clients->first_value = moved(c->clients->first_value, size);
+	w->mean = (uint32_t)(w->mean ? moved(w->mean, size) : size);
 }
 
 /*
@@ -53,23 +55,23 @@ static void learn_mean(struct client *c, size_t size)
  */
 static void learn(struct client *c, size_t values, size_t size)
 {
-	struct client_limits *l = &c->limits;
+	struct client_window *w = &c->window;
 
 	if (values == 0 || size <= NO_VALUE)
 		return;
 	if (values > 1)
 		size /= values;
 	learn_mean(c, size);
-	if (size > l->estimate) {
+	if (size > w->estimate) {
 		estimate(c, size);
 		return;
 	}
-	if (size > l->largest)
-		l->largest = (uint32_t)size;
-	if (l->due > values)
-		l->due -= (uint32_t)values;
+	if (size > w->largest)
+		w->largest = (uint32_t)size;
+	if (w->due > values)
+		w->due -= (uint32_t)values;
 	else
-		estimate(c, l->largest > l->estimate / 2 ? l->largest : l->estimate / 2);
+		estimate(c, w->largest > w->estimate / 2 ? w->largest : w->estimate / 2);
 }
 
 void window_task_begin(struct client *c, struct task *task)
@@ -78,26 +80,25 @@ void window_task_begin(struct client *c, struct task *task)
 		task->values = 0;
 	else if (task->values == 0 || task->values > VALUES_MOST)
 		task->values = task->values ? VALUES_MOST : 1;
-	c->limits.values += task->values;
+	c->window.values += task->values;
 	task->expected = task->values && command_reads_values(task->command) ? window_expected(c) : 0;
-	c->asked += task->size + task->taken;
+	c->window.asked += task->size + task->taken;
 }
 
 void window_task_end(struct client *c, const struct task *task, size_t size)
 {
-	c->limits.values -= task->values;
-	c->asked -= task->size + task->taken;
-	c->spilled -= task->spilled;
+	c->window.values -= task->values;
+	c->window.asked -= task->size + task->taken;
+	c->window.spilled -= task->spilled;
 	learn(c, task->values, size);
 }
 
 /* Bytes of the requests under way and one more, if each value is as large as the estimate. */
 static size_t demand(const struct client *c)
 {
-	const struct client_limits *l = &c->limits;
+	const struct client_window *w = &c->window;
 
-	return stream_waiting(&c->stream) + c->asked + c->spilled +
-		(l->values ? (l->values + (size_t)1) * l->estimate : 0);
+	return stream_waiting(&c->stream) + window_memory(c) + (w->values ? (w->values + (size_t)1) * w->estimate : 0);
 }
 
 size_t window_buffer(const struct client *c)
@@ -111,7 +112,7 @@ bool window_lets_go_on(const struct client *c)
 {
 	const struct config *config = client_config(c);
 
-	if (c->order.tasks >= config->max_pipeline || c->order.calls >= c->generation->host.calls_max ||
+	if (c->order.tasks >= config->max_pipeline || c->order.calls >= client_host(c)->calls_max ||
 		stream_waiting(&c->stream) >= window_buffer(c))
 		return false;
 	return c->order.tasks == 0 || demand(c) <= config->client_buffer;
@@ -121,7 +122,7 @@ bool window_lets_resume(const struct client *c)
 {
 	const struct config *config = client_config(c);
 
-	return c->order.tasks <= config->max_pipeline / 2 && c->order.calls <= c->generation->host.calls_max / 2 &&
+	return c->order.tasks <= config->max_pipeline / 2 && c->order.calls <= client_host(c)->calls_max / 2 &&
 		(c->order.tasks == 0 || demand(c) <= config->client_buffer / 2);
 }
 

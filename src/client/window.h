@@ -1,6 +1,6 @@
 /*
  * How many requests of a client are under way: as many as have replies that fit client_buffer, if their values are like the largest
- * that came lately. What is not known is taken to be large.
+ * that came lately. A value of unknown size is taken to be large.
  */
 #ifndef CLIENT_WINDOW_H
 #define CLIENT_WINDOW_H
@@ -9,7 +9,7 @@
 
 void window_open(struct client *client);
 
-/* A task begins, and has ended with a reply of so many bytes. */
+/* A task begins; it has ended with a reply of so many bytes. */
 void window_task_begin(struct client *client, struct task *task);
 void window_task_end(struct client *client, const struct task *task, size_t size);
 
@@ -25,5 +25,27 @@ size_t window_buffer(const struct client *client);
 /* Whether one more request may be carried out; whether enough has ended since that was false. */
 bool window_lets_go_on(const struct client *client);
 bool window_lets_resume(const struct client *client);
+
+/* A task holds `more` bytes now, and `less` no longer: of replies that wait for earlier ones; beside its object and the reply. */
+static inline void window_spill(struct client *client, size_t more, size_t less)
+{
+	client->window.spilled += more - less;
+}
+
+static inline void window_use(struct client *client, size_t more, size_t less)
+{
+	client->window.asked += more - less;
+}
+
+/* Bytes of replies that wait for earlier ones; of these, and of the unfinished requests and their tasks. */
+static inline size_t window_spilled(const struct client *client)
+{
+	return client->window.spilled;
+}
+
+static inline size_t window_memory(const struct client *client)
+{
+	return client->window.asked + client->window.spilled;
+}
 
 #endif

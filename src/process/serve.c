@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "admin.h"
 #include "process/admin_port.h"
 #include "process/listening.h"
 #include "process/peers.h"
@@ -24,7 +25,7 @@
 #include "upstream/server.h"
 #include "util/alloc.h"
 #include "util/log.h"
-#include "worker/admission.h"
+#include "worker/balance.h"
 #include "worker/daemon.h"
 #include "worker/worker.h"
 
@@ -161,10 +162,11 @@ static void start_workers(struct process *p)
 	struct daemon *d = &p->daemon;
 
 	p->settling = true;
+	d->balances = xcalloc(d->threads, sizeof(*d->balances));
 	d->workers = xcalloc(d->threads, sizeof(struct worker *));
 	d->meters = xcalloc(d->threads, sizeof(struct meter *));
 	for (size_t i = 0; i < d->threads; i++) {
-		d->workers[i] = worker_start(d, seed());
+		d->workers[i] = worker_start(d, i, seed());
 		d->meters[i] = &d->workers[i]->meter;
 	}
 }
@@ -175,6 +177,7 @@ static void join_workers(struct process *p)
 		worker_join(p->daemon.workers[i]);
 	free(p->daemon.workers);
 	free(p->daemon.meters);
+	free(p->daemon.balances);
 }
 
 /* --- the configuration --- */
@@ -438,7 +441,7 @@ static bool open_all(struct process *p)
 		fprintf(stderr, "setlistd: admin: %s\n", error);
 		return false;
 	}
-	p->listening = listening_create(admission_take);
+	p->listening = listening_create(worker_accept);
 	if (!listening_inherit(p->listening, error) || !listening_prepare(p->listening, p->daemon.settings, error)) {
 		fprintf(stderr, "setlistd: cannot listen: %s\n", error);
 		return false;
@@ -474,7 +477,10 @@ static void init(struct process *p, struct event *events[SIGNALS + 1], int pipes
 int serve(const struct options *options, struct settings *settings)
 {
 	struct process p = {
-		.daemon = { .settings = settings, .threads = settings->config.threads, .started = time(NULL) },
+		.daemon = { .settings = settings,
+			.threads = settings->config.threads,
+			.started = time(NULL),
+			.command = admin_answer },
 		.options = options,
 	};
 	struct event *events[SIGNALS + 1];

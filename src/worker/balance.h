@@ -8,12 +8,13 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-struct daemon;
-struct worker;
-
-/* A worker measures its load in windows of 100 ms. Times are CLOCK_MONOTONIC milliseconds. */
+/*
+ * Of one worker, which measures its load in windows of 100 ms. All zeroes at first. The workers of a daemon share an array of these, and
+ * a number is that of a worker there. Times are CLOCK_MONOTONIC milliseconds.
+ */
 struct balance {
 	uint64_t began;             /* the beginning of this window */
 	uint64_t cpu;               /* CPU time of the thread at that time, in nanoseconds */
@@ -24,10 +25,16 @@ struct balance {
 	atomic_uint_fast64_t ended; /* the end of the last window */
 };
 
-/* The worker for a new client, which `worker` has accepted. From its thread only. If thread_load is 0, they are shared out evenly. */
-struct worker *balance_choose(struct worker *worker);
+/*
+ * The worker for a new client, which worker `own` has accepted. From the thread of `own` only. If `limit`, which is thread_load, is
+ * 0, clients are shared out evenly.
+ */
+size_t balance_choose(struct balance *all, size_t count, size_t own, uint64_t limit, uint64_t now);
 
-/* Measures the load, and may hand over clients. The worker's thread calls it in each turn of its loop. */
-void balance_turn(struct worker *worker);
+/*
+ * Measures the load of worker `own`. Its thread calls this in each turn of its loop. Gives true at the end of a full window: then the
+ * worker gives half of its busy clients to worker `to`, if that is another one, and watches from now on which clients are busy.
+ */
+bool balance_turn(struct balance *all, size_t count, size_t own, uint64_t limit, uint64_t now, size_t *to);
 
 #endif

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "client/common.h"
 #include "collection/large.h"
 #include "config/settings.h"
 
@@ -20,6 +21,7 @@ enum { DAEMON_SETTLED = 's', DAEMON_EXITED = 'e' };
 /* Connections beyond max_connections, each of which waits for an idle one to be closed. */
 enum { DAEMON_REPLACING = 16 };
 
+struct balance;
 struct meter;
 struct server_news;
 struct worker;
@@ -28,15 +30,17 @@ struct daemon {
 	struct settings
 		*settings; /* the latest. Of the main thread, which changes it; workers that start or reload share it */
 	size_t threads;
-	struct worker **workers; /* `threads` of them */
-	struct meter **meters;   /* of each worker */
-	int64_t started;         /* Unix time */
-	atomic_int connections;  /* open clients */
-	atomic_int replacing;    /* of these, those that wait for an idle one to be closed */
-	atomic_size_t client_bytes;
+	struct worker **workers;  /* `threads` of them */
+	struct meter **meters;    /* of each worker */
+	int64_t started;          /* Unix time */
+	struct balance *balances; /* of each worker */
+	struct clients_total clients;
+	atomic_int replacing; /* connections that wait for an idle one to be closed */
 	atomic_uint_fast64_t accepted, rejected;
 	struct large_filter *large;
 	struct server_news *server_news;
+	/* Carries out a PROXY_COMMAND for a worker: see struct clients_ops. */
+	void (*command)(struct worker *worker, const struct request *request, struct buf *out);
 	int news;             /* the writing end of a pipe for DAEMON_SETTLED and DAEMON_EXITED */
 	DIR *descriptors;     /* of the process; opened before the user is switched; or NULL */
 	pthread_mutex_t lock; /* protects each worker's pointer to its current generation, and what struct meter says */

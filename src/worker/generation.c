@@ -1,39 +1,37 @@
 #include "worker/generation.h"
 
+#include <event2/event.h>
+#include <stdio.h>
 #include <stdlib.h>
 
-#include "admin.h"
-#include "client/reply.h"
-#include "client/turns.h"
 #include "collection/machines.h"
+#include "measure/meter.h"
+#include "upstream/address.h"
 #include "util/alloc.h"
+#include "util/log.h"
 #include "util/random.h"
+
+/* --- what machines and tasks need --- */
 
 static void send_call(struct env *env, const struct call *call, struct waiter *waiter)
 {
 	servers_call(((struct generation *)env)->servers, call, waiter);
 }
 
+/* While clients send requests, sliced work pauses for a millisecond between two slices. */
 static void call_later(struct env *env, struct waiter *waiter, unsigned ms)
 {
-	worker_later(((struct generation *)env)->worker, waiter, ms);
-}
+	struct generation *g = (struct generation *)env;
+	uint64_t bytes_read = meter_get(g->all->meter, COUNT_bytes_read);
+	bool busy = bytes_read != g->bytes_seen;
 
-static bool denies(const struct host *host, enum command_id command)
-{
-	const struct generation *g = (const struct generation *)host;
-
-	return command_set_has(&worker_config(g->worker)->deny, command);
-}
-
-static void start_inside(const struct request *request, void *owner)
-{
-	admin_start(owner, request);
+	g->bytes_seen = bytes_read;
+	loop_wake(g->all->loop, waiter, ms ? ms : busy);
 }
 
 static void note_size(struct env *env, struct slice key, uint64_t members, uint64_t bytes)
 {
-	notes_add_large(&((struct generation *)env)->worker->meter.notes, key, members, bytes, env->unix_time);
+	notes_add_large(&((struct generation *)env)->all->meter->notes, key, members, bytes, env->unix_time);
 }
 
 /* A share of a server's queue, so that one client leaves room for others. */
@@ -53,76 +51,217 @@ static size_t calls_max(const struct config *config)
 static void init_host(struct generation *g)
 {
 	const struct config *config = &g->settings->config;
-	struct worker *w = g->worker;
+	struct generations *all = g->all;
 
-	g->host = (struct host){
-		.env = {
-			.call = send_call,
-			.later = call_later,
-			.measured = note_size,
-			.now = w->loop.now,
-			.unix_time = w->loop.unix_time,
-			.random = random_next(&w->random),
-			.seed = random_next(&w->random),
-			.servers = ring_count(g->settings->ring),
-			.background_pause = BACKGROUND_PAUSE,
-			.rules = &config->rules,
-			.options = &g->collection_options,
-			.pool = &w->pool,
-			.large = w->daemon->large,
-		},
-		.begin = client_task_begin,
-		.reply = client_task_reply,
-		.share = client_task_share,
-		.room = client_task_room,
-		.hold = client_task_hold,
-		.use = client_task_use,
-		.denies = denies,
-		.start_inside = start_inside,
-		.done = client_task_done,
-		.calls_max = calls_max(config),
+	g->host = *all->functions;
+	g->host.env = (struct env){
+		.call = send_call,
+		.later = call_later,
+		.measured = note_size,
+		.now = all->loop->now,
+		.unix_time = all->loop->unix_time,
+		.random = random_next(&all->random),
+		.seed = random_next(&all->random),
+		.servers = ring_count(g->settings->ring),
+		.background_pause = BACKGROUND_PAUSE,
+		.rules = &config->rules,
+		.options = &g->collection_options,
+		.pool = &all->pool,
+		.large = all->large,
 	};
+	g->host.calls_max = calls_max(config);
 	g->collection_options = (struct collection_options){
 		.base_size = config->base_size,
 		.segment_size = config->segment_size,
 		.log_size = config->log_size,
 		.table_size = config->table_size,
-		.cache = config->cache_memory / w->daemon->threads,
+		.cache = config->cache_memory / all->threads,
 		.result_max = config->max_result,
 		.merges = config->merges,
 	};
 	g->host.lanes = lanes_create(&g->host.env, &machines);
 }
 
-struct generation *generation_create(struct worker *w, struct settings *settings, const struct generation *before)
+/* --- one generation --- */
+
+struct generation *generation_create(struct generations *all, struct settings *settings)
 {
 	struct generation *g = xcalloc(1, sizeof(*g));
 
-	g->worker = w;
+	g->all = all;
 	g->settings = settings_share(settings);
 	init_host(g);
-	g->servers = servers_create(
-		&w->loop, w->resolver, settings->ring, &w->server_options, &w->random, before ? before->servers : NULL);
-	client_turns_init(g);
+	g->servers = servers_create(all->loop, all->resolver, settings->ring, &all->options, &all->random,
+		all->current ? all->current->servers : NULL);
 	return g;
 }
 
-void generation_retire(struct generation *g)
+void generation_start(struct generation *g, void (*settled)(void *arg), void *arg)
 {
-	client_turns_fini(g);
+	servers_start(g->servers, settled, arg);
 }
 
-bool generation_is_idle(const struct generation *g)
+static bool is_idle(const struct generation *g)
 {
-	return g->clients == 0 && g->tasks == 0 && lanes_idle(g->host.lanes);
+	return g->users == 0 && lanes_idle(g->host.lanes);
 }
 
-void generation_destroy(struct generation *g)
+static void destroy(struct generation *g)
 {
-	client_turns_fini(g);
 	servers_free(g->servers);
 	lanes_destroy(g->host.lanes);
 	buf_free(&g->host.spare);
 	settings_release(g->settings);
 	free(g);
+}
+
+/* --- counters --- */
+
+static void add_stats(struct lanes_stats *sum, const struct generation *g)
+{
+	const struct lanes_stats *s = lanes_statistics(g->host.lanes);
+
+#define LANES(name, ...) sum->name += s->name;
+#include "measure/facts.def"
+}
+
+/* Copies the counters of the lanes to those that other threads may read. */
+static void publish(struct generations *all)
+{
+	uint64_t incomplete = meter_get(all->meter, COUNT_incomplete_sets);
+	size_t cache = machines_cache_memory(all->current->host.lanes);
+	struct lanes_stats s = all->past;
+	const struct generation *g;
+
+	add_stats(&s, all->current);
+	TAILQ_FOREACH(g, &all->retired, link) {
+		add_stats(&s, g);
+		cache += machines_cache_memory(g->host.lanes);
+	}
+	if (s.incomplete_sets > incomplete)
+		log_warn("%llu sets had lost a segment and were removed",
+			(unsigned long long)(s.incomplete_sets - incomplete));
+#define LANES(name, ...) meter_set(all->meter, COUNT_##name, s.name);
+#include "measure/facts.def"
+	meter_set(all->meter, COUNT_cache_bytes, cache);
+}
+
+/* --- all of them --- */
+
+static void set_clock(struct generation *g)
+{
+	g->host.env.now = g->all->loop->now;
+	g->host.env.unix_time = g->all->loop->unix_time;
+}
+
+void generations_turn(struct generations *all)
+{
+	struct generation *g;
+
+	set_clock(all->current);
+	TAILQ_FOREACH(g, &all->retired, link)
+		set_clock(g);
+	publish(all);
+}
+
+/* Background work does not report that it has finished, so a timer looks. A later reload does not put it off. */
+static void set_retire_timer(struct generations *all)
+{
+	struct timeval tv = { 0, 100000 };
+
+	if (!TAILQ_EMPTY(&all->retired) && !event_pending(&all->retire, EV_TIMEOUT, NULL))
+		event_add(&all->retire, &tv);
+}
+
+static void on_retire(evutil_socket_t fd, short what, void *arg)
+{
+	struct generations *all = arg;
+	struct generation *g, *next;
+
+	(void)fd;
+	(void)what;
+	loop_enter(all->loop);
+	for (g = TAILQ_FIRST(&all->retired); g; g = next) {
+		next = TAILQ_NEXT(g, link);
+		if (!is_idle(g))
+			continue;
+		TAILQ_REMOVE(&all->retired, g, link);
+		add_stats(&all->past, g);
+		servers_stop(g->servers, false);
+		destroy(g);
+	}
+	set_retire_timer(all);
+}
+
+void generations_enter(struct generations *all, struct generation *g)
+{
+	if (all->current)
+		TAILQ_INSERT_TAIL(&all->retired, all->current, link);
+	all->current = g;
+	set_clock(g);
+	set_retire_timer(all);
+}
+
+bool generations_are_idle(const struct generations *all)
+{
+	const struct generation *g;
+
+	TAILQ_FOREACH(g, &all->retired, link) {
+		if (!lanes_idle(g->host.lanes))
+			return false;
+	}
+	return lanes_idle(all->current->host.lanes);
+}
+
+void generations_set_options(struct generations *all, const struct settings *settings)
+{
+	const struct config *config = &settings->config;
+
+	all->options = (struct server_options){
+		.connect_timeout = config->connect_timeout,
+		.request_timeout = config->request_timeout,
+		.retry_min = config->retry_min,
+		.retry_max = config->retry_max > config->retry_min ? config->retry_max : config->retry_min,
+		.dns_interval = config->dns_interval,
+		.queue = config->server_queue,
+		.value_max = config->max_value,
+		.answer = &all->meter->answer,
+		.news = all->news,
+		.tls = config->server_tls ? settings->tls : NULL,
+	};
+	snprintf(all->options.login, sizeof(all->options.login), "%s", config->server_login);
+}
+
+void generations_init(struct generations *all)
+{
+	TAILQ_INIT(&all->retired);
+	all->resolver = resolver_create(all->loop->base);
+	event_assign(&all->retire, all->loop->base, -1, 0, on_retire, all);
+}
+
+/* loop_finish also carries out the calls that failed calls make, and frees the clients that were closed in the last turn. */
+void generations_stop(struct generations *all, struct generation *next)
+{
+	struct generation *g;
+
+	event_del(&all->retire);
+	if (next)
+		TAILQ_INSERT_TAIL(&all->retired, next, link);
+	servers_stop(all->current->servers, true);
+	TAILQ_FOREACH(g, &all->retired, link)
+		servers_stop(g->servers, true);
+	loop_finish(all->loop);
+}
+
+void generations_fini(struct generations *all)
+{
+	struct generation *g;
+
+	while ((g = TAILQ_FIRST(&all->retired))) {
+		TAILQ_REMOVE(&all->retired, g, link);
+		destroy(g);
+	}
+	destroy(all->current);
+	resolver_destroy(all->resolver);
+	pool_free(&all->pool);
 }

@@ -7,40 +7,90 @@
 #ifndef WORKER_GENERATION_H
 #define WORKER_GENERATION_H
 
+#include <event2/event_struct.h>
+
 #include "collection/lane/lanes.h"
 #include "command/host.h"
 #include "config/settings.h"
 #include "upstream/servers.h"
 
-struct client;
-struct worker;
+struct generations;
+struct meter;
 
 struct generation {
 	struct host host; /* first: a pointer to one is a pointer to the other */
-	struct worker *worker;
+	struct generations *all;
 	struct settings *settings;
 	struct collection_options collection_options;
 	struct servers *servers;
-	struct server_turns *turns; /* of each server */
-	size_t clients, tasks;      /* that use it */
+	size_t users;        /* clients and tasks */
+	uint64_t bytes_seen; /* COUNT_bytes_read at the last call of env.later */
 	TAILQ_ENTRY(generation) link;
 };
 
-TAILQ_HEAD(generation_list, generation);
+/* The generations of a worker. The worker sets the first members before generations_init. The rest is zero then. */
+struct generations {
+	struct loop *loop;
+	struct meter *meter;
+	struct large_filter *large;
+	struct server_news *news;
+	size_t threads;               /* of the daemon, which share cache_memory */
+	const struct host *functions; /* for tasks: `begin` to `done` of each host */
+	void *arg;                    /* for these functions */
+	uint64_t random;              /* state of random_next() */
+
+	struct pool pool;
+	struct server_options options;
+	struct resolver *resolver;
+	struct generation *current;       /* carries out new requests */
+	TAILQ_HEAD(, generation) retired; /* finish what began in them */
+	struct event retire;              /* a timer, while there are any */
+	struct lanes_stats past;          /* of generations that are gone */
+};
+
+void generations_init(struct generations *all);
+
+/* Requires generations_stop, and that no client or task is left. */
+void generations_fini(struct generations *all);
+
+/* Connections that are opened from now on have the options of these settings. */
+void generations_set_options(struct generations *all, const struct settings *settings);
 
 /*
- * Makes a generation, which keeps a reference to the settings. It shares the connections to those servers that `before` has too, which
- * may be NULL. The worker owns it.
+ * Makes a generation, which keeps a reference to the settings. It shares the connections to those servers that the current one has
+ * too. generations_enter or generations_stop takes it.
  */
-struct generation *generation_create(struct worker *worker, struct settings *settings, const struct generation *before);
+struct generation *generation_create(struct generations *all, struct settings *settings);
 
-/* Clients do not begin requests in it any more, and none waits for a turn in it. */
-void generation_retire(struct generation *generation);
+/* Starts to connect to its servers, as servers_start. */
+void generation_start(struct generation *generation, void (*settled)(void *arg), void *arg);
 
-/* Whether nothing is in progress in it, and no client will use it. */
-bool generation_is_idle(const struct generation *generation);
+/* The generation is the current one from now on. The former one is freed once nothing uses it. */
+void generations_enter(struct generations *all, struct generation *generation);
 
-/* Requires generation_is_idle, or that all its servers were stopped. */
-void generation_destroy(struct generation *generation);
+/* A turn of the loop begins: sets the clocks, and copies the counters of the lanes to the meter. */
+void generations_turn(struct generations *all);
+
+/* Whether no operation is in flight in any of them. */
+bool generations_are_idle(const struct generations *all);
+
+/* Closes all connections, which fails all calls, and runs all that is queued in the loop. Takes a generation or NULL. */
+void generations_stop(struct generations *all, struct generation *next);
+
+static inline struct generation *generation_of(const struct host *host)
+{
+	return (struct generation *)host;
+}
+
+/* A client or a task uses the generation, and does not use it any more. */
+static inline void generation_enter(struct generation *generation)
+{
+	generation->users++;
+}
+
+static inline void generation_leave(struct generation *generation)
+{
+	generation->users--;
+}
 
 #endif

@@ -1,123 +1,54 @@
 #include "worker/worker.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <event2/event.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "client/bounds.h"
-#include "client/client.h"
-#include "collection/machines.h"
 #include "net/tls.h"
-#include "upstream/address.h"
 #include "util/alloc.h"
 #include "util/log.h"
 #include "util/random.h"
+#include "worker/balance.h"
 
-void worker_later(struct worker *w, struct waiter *waiter, unsigned ms)
-{
-	uint64_t bytes_read = meter_get(&w->meter, COUNT_bytes_read);
-	bool busy = bytes_read != w->bytes_seen;
-
-	w->bytes_seen = bytes_read;
-	loop_wake(&w->loop, waiter, ms ? ms : busy);
-}
-
-/* --- counters --- */
-
-static void add_stats(struct lanes_stats *sum, const struct generation *g)
-{
-	const struct lanes_stats *s = lanes_statistics(g->host.lanes);
-
-#define LANES(name, ...) sum->name += s->name;
-#include "measure/facts.def"
-}
-
-/* Copies the counters of the lanes to those that other threads may read. */
-static void publish(struct worker *w)
-{
-	uint64_t incomplete = meter_get(&w->meter, COUNT_incomplete_sets);
-	size_t cache = machines_cache_memory(w->current->host.lanes);
-	struct lanes_stats s = w->past;
-	const struct generation *g;
-
-	add_stats(&s, w->current);
-	TAILQ_FOREACH(g, &w->retired, link) {
-		add_stats(&s, g);
-		cache += machines_cache_memory(g->host.lanes);
-	}
-	if (s.incomplete_sets > incomplete)
-		log_warn("%llu sets had lost a segment and were removed",
-			(unsigned long long)(s.incomplete_sets - incomplete));
-#define LANES(name, ...) meter_set(&w->meter, COUNT_##name, s.name);
-#include "measure/facts.def"
-	meter_set(&w->meter, COUNT_cache_bytes, cache);
-}
-
-static void set_clock(struct generation *g)
-{
-	g->host.env.now = g->worker->loop.now;
-	g->host.env.unix_time = g->worker->loop.unix_time;
-}
-
-static void at_turn(struct loop *loop, void *arg)
-{
-	struct worker *w = arg;
-	struct generation *g;
-
-	(void)loop;
-	meter_turn(&w->meter);
-	set_clock(w->current);
-	TAILQ_FOREACH(g, &w->retired, link)
-		set_clock(g);
-	publish(w);
-	balance_turn(w);
-}
+enum { MOVES = 64 /* clients that are handed over at once, at most */ };
 
 static void notify(struct worker *w, char news)
 {
 	(void)!write(w->daemon->news, &news, 1);
 }
 
-/* --- generations --- */
+/* --- the turns of the loop --- */
 
-/* Background work does not report that it has finished, so a timer looks. A later reload does not put it off. */
-static void set_retire_timer(struct worker *w)
+static void balance(struct worker *w)
 {
-	struct timeval tv = { 0, 100000 };
+	struct daemon *d = w->daemon;
+	size_t to;
 
-	if (!TAILQ_EMPTY(&w->retired) && !event_pending(&w->retire, EV_TIMEOUT, NULL))
-		event_add(&w->retire, &tv);
+	if (!balance_turn(d->balances, d->threads, w->number, worker_config(w)->thread_load, w->loop.now, &to))
+		return;
+	if (to != w->number && !w->clients.draining)
+		clients_hand_over(&w->clients, d->workers[to], MOVES);
+	clients_watch(&w->clients);
 }
 
-static void drop_generation(struct worker *w, struct generation *g)
-{
-	TAILQ_REMOVE(&w->retired, g, link);
-	add_stats(&w->past, g);
-	servers_stop(g->servers, false);
-	generation_destroy(g);
-}
-
-static void on_retire(evutil_socket_t fd, short what, void *arg)
+static void at_turn(struct loop *loop, void *arg)
 {
 	struct worker *w = arg;
-	struct generation *g, *next;
 
-	(void)fd;
-	(void)what;
-	loop_enter(&w->loop);
-	for (g = TAILQ_FIRST(&w->retired); g; g = next) {
-		next = TAILQ_NEXT(g, link);
-		if (generation_is_idle(g))
-			drop_generation(w, g);
-	}
-	set_retire_timer(w);
+	(void)loop;
+	meter_turn(&w->meter);
+	generations_turn(&w->generations);
+	balance(w);
 }
 
-static void set_current(struct worker *w, struct generation *g)
+/* --- reloads --- */
+
+static void set_generation(struct worker *w, struct generation *g)
 {
+	generations_enter(&w->generations, g);
 	pthread_mutex_lock(&w->daemon->lock);
-	w->current = g;
 	w->meter.servers = g->servers;
 	w->meter.ring = g->settings->ring_hash;
 	pthread_mutex_unlock(&w->daemon->lock);
@@ -127,66 +58,45 @@ static void set_current(struct worker *w, struct generation *g)
 static void on_settled(void *arg)
 {
 	struct worker *w = arg;
-	struct generation *before = w->current;
-	struct client *client, *next;
 
-	set_current(w, w->next);
+	set_generation(w, w->next);
+	clients_set_generation(&w->clients, w->next);
 	w->next = NULL;
-	set_clock(w->current);
-	TAILQ_INSERT_TAIL(&w->retired, before, link);
-	for (client = TAILQ_FIRST(&w->clients); client; client = next) {
-		next = client_next(client);
-		client_renew(client);
-	}
-	generation_retire(before);
-	set_retire_timer(w);
 	notify(w, DAEMON_SETTLED);
 }
 
-static void set_server_options(struct worker *w)
-{
-	const struct config *config = worker_config(w);
-
-	w->server_options = (struct server_options){
-		.connect_timeout = config->connect_timeout,
-		.request_timeout = config->request_timeout,
-		.retry_min = config->retry_min,
-		.retry_max = config->retry_max > config->retry_min ? config->retry_max : config->retry_min,
-		.dns_interval = config->dns_interval,
-		.queue = config->server_queue,
-		.value_max = config->max_value,
-		.answer = &w->meter.answer,
-		.news = w->daemon->server_news,
-		.tls = config->server_tls ? w->settings->tls : NULL,
-	};
-	snprintf(w->server_options.login, sizeof(w->server_options.login), "%s", config->server_login);
-}
-
-/* The main thread sends this again only after it was told that the last one is done. */
+/* The main thread sends the next WORKER_RELOAD only after DAEMON_SETTLED. */
 static void reload(struct worker *w)
 {
-	settings_release(w->settings);
+	struct settings *before = w->settings;
+
 	w->settings = settings_share(w->daemon->settings);
-	set_server_options(w);
-	limits_renew(w);
+	generations_set_options(&w->generations, w->settings);
+	clients_set_config(&w->clients, worker_config(w));
 	meter_set_threshold(&w->meter, worker_config(w)->slow_threshold);
-	if (settings_same_data(w->current->settings, w->settings)) {
+	settings_release(before);
+	if (settings_same_data(w->generations.current->settings, w->settings)) {
 		notify(w, DAEMON_SETTLED);
 		return;
 	}
-	w->next = generation_create(w, w->settings, w->current);
-	servers_start(w->next->servers, on_settled, w);
+	w->next = generation_create(&w->generations, w->settings);
+	generation_start(w->next, on_settled, w);
 }
 
 /* --- stopping --- */
 
 static void stop(struct worker *w)
 {
-	struct client *client;
-
-	while ((client = TAILQ_FIRST(&w->clients)))
-		client_close(client);
+	clients_close(&w->clients);
 	loop_stop(&w->loop);
+}
+
+static void stop_if_drained(void *arg)
+{
+	struct worker *w = arg;
+
+	if (w->clients.draining && TAILQ_EMPTY(&w->clients.all) && generations_are_idle(&w->generations))
+		loop_stop(&w->loop);
 }
 
 /* Background work does not report its end, so a timer checks every 10 ms. */
@@ -209,56 +119,75 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
 		stop(w);
 	} else {
 		set_drain_timer(w);
-		worker_stop_if_drained(w);
+		stop_if_drained(w);
 	}
 }
 
-/* Closes idle clients now, and the others when their requests are answered. */
 static void drain(struct worker *w)
 {
-	struct client *client, *next;
-
-	if (w->draining)
+	if (w->clients.draining)
 		return;
-	w->draining = true;
 	w->drain_until = w->loop.now + worker_config(w)->shutdown_timeout;
 	set_drain_timer(w);
-	for (client = TAILQ_FIRST(&w->clients); client; client = next) {
-		next = client_next(client);
-		client_drain(client);
-	}
-	worker_stop_if_drained(w);
+	clients_drain(&w->clients);
+	stop_if_drained(w);
 }
 
-static bool is_drained(const struct worker *w)
-{
-	const struct generation *g;
+/* --- new clients --- */
 
-	TAILQ_FOREACH(g, &w->retired, link) {
-		if (!lanes_idle(g->host.lanes))
-			return false;
-	}
-	return TAILQ_EMPTY(&w->clients) && lanes_idle(w->current->host.lanes);
-}
-
-void worker_stop_if_drained(struct worker *w)
-{
-	if (w->draining && is_drained(w))
-		loop_stop(&w->loop);
-}
-
-/* --- messages --- */
-
-void daemon_reject(struct daemon *d, int fd, struct tls *tls)
+/* Refuses an accepted socket that was counted as a connection, and frees its session. */
+static void reject(struct daemon *d, int fd, struct tls *tls)
 {
 	static const char full[] = "ERROR Too many open connections\r\n";
 
-	atomic_fetch_sub(&d->connections, 1);
+	atomic_fetch_sub(&d->clients.connections, 1);
 	atomic_fetch_add(&d->rejected, 1);
 	if (!tls)
 		(void)!send(fd, full, sizeof(full) - 1, MSG_NOSIGNAL);
 	tls_destroy(tls);
 	close(fd);
+}
+
+/* No place is left. A client that is not authenticated may lose its place, or with replace_idle the one that was silent longest. */
+static void find_place(const struct worker *own, int fd, struct tls *tls)
+{
+	struct daemon *d = own->daemon;
+	struct worker *worker = d->workers[0];
+
+	for (size_t i = 1; i < d->threads; i++) {
+		if (clients_oldest(&d->workers[i]->clients) < clients_oldest(&worker->clients))
+			worker = d->workers[i];
+	}
+	if (!(worker_config(own)->replace_idle || clients_have_stranger(&worker->clients)) ||
+		atomic_load(&d->replacing) >= DAEMON_REPLACING) {
+		reject(d, fd, tls);
+		return;
+	}
+	atomic_fetch_add(&d->replacing, 1);
+	worker_send(worker, (struct mail){ WORKER_REPLACE, fd, tls });
+}
+
+void worker_accept(int fd, struct tls *tls, void *arg)
+{
+	struct worker *own = arg;
+	struct daemon *d = own->daemon;
+	size_t to;
+
+	loop_enter(&own->loop);
+	if (!clients_admit(worker_config(own), fd)) {
+		atomic_fetch_add(&d->rejected, 1);
+		return;
+	}
+	if ((uint64_t)atomic_fetch_add(&d->clients.connections, 1) >= worker_config(own)->max_connections) {
+		find_place(own, fd, tls);
+		return;
+	}
+	atomic_fetch_add(&d->accepted, 1);
+	to = balance_choose(d->balances, d->threads, own->number, worker_config(own)->thread_load, own->loop.now);
+	if (to == own->number)
+		clients_open(&own->clients, fd, tls, true);
+	else
+		worker_send(d->workers[to], (struct mail){ WORKER_TAKE, fd, tls });
 }
 
 /* The thread that accepts has counted the newcomer already. */
@@ -267,28 +196,67 @@ static void replace(struct worker *w, int fd, struct tls *tls)
 	struct daemon *d = w->daemon;
 
 	atomic_fetch_sub(&d->replacing, 1);
-	if (limits_replace(w)) {
+	if (clients_replace(&w->clients)) {
 		atomic_fetch_add(&d->accepted, 1);
-		client_open(w, fd, tls, true);
+		clients_open(&w->clients, fd, tls, true);
 	} else {
-		daemon_reject(d, fd, tls);
+		reject(d, fd, tls);
 	}
 }
+
+/* --- what clients need --- */
+
+static void command(void *arg, const struct request *request, struct buf *out)
+{
+	struct worker *w = arg;
+
+	w->daemon->command(w, request, out);
+}
+
+static bool reclaim_elsewhere(void *arg)
+{
+	struct worker *w = arg, *whose = w;
+	const struct daemon *d = w->daemon;
+	unsigned most = atomic_load_explicit(&w->clients.highest, memory_order_relaxed), other;
+
+	for (size_t i = 0; i < d->threads; i++) {
+		other = atomic_load_explicit(&d->workers[i]->clients.highest, memory_order_relaxed);
+		if (other > most) {
+			most = other;
+			whose = d->workers[i];
+		}
+	}
+	if (whose == w)
+		return false;
+	if (!atomic_exchange(&whose->asked_to_reclaim, true))
+		worker_send(whose, (struct mail){ WORKER_RECLAIM, -1, NULL });
+	return true;
+}
+
+static void move(void *to, int fd, struct tls *tls)
+{
+	worker_send(to, (struct mail){ WORKER_ADOPT, fd, tls });
+}
+
+static const struct clients_ops clients_ops = { command, stop_if_drained, reclaim_elsewhere, move };
+
+/* --- messages --- */
 
 static void take(struct worker *w, struct mail mail)
 {
 	switch (mail.kind) {
 	case WORKER_TAKE:
-		client_open(w, mail.fd, mail.tls, true);
+		clients_open(&w->clients, mail.fd, mail.tls, true);
 		break;
 	case WORKER_ADOPT:
-		client_open(w, mail.fd, mail.tls, false);
+		clients_open(&w->clients, mail.fd, mail.tls, false);
 		break;
 	case WORKER_REPLACE:
 		replace(w, mail.fd, mail.tls);
 		break;
 	case WORKER_RECLAIM:
-		limits_reclaim(w);
+		atomic_store(&w->asked_to_reclaim, false);
+		clients_reclaim(&w->clients);
 		break;
 	case WORKER_RELOAD:
 		reload(w);
@@ -330,30 +298,57 @@ static void *run(void *arg)
 {
 	struct worker *w = arg;
 
-	/* Not before the thread runs: its own time is measured. */
+	/* Only now: the balance measures the CPU time of this thread. */
 	at_turn(&w->loop, w);
-	servers_start(w->current->servers, on_first_settled, w);
+	generation_start(w->generations.current, on_first_settled, w);
 	loop_run(&w->loop);
 	notify(w, DAEMON_EXITED);
 	return NULL;
 }
 
-struct worker *worker_start(struct daemon *daemon, uint64_t seed)
+static void init_generations(struct worker *w, uint64_t seed)
+{
+	struct daemon *d = w->daemon;
+
+	w->generations = (struct generations){
+		.loop = &w->loop,
+		.meter = &w->meter,
+		.large = d->large,
+		.news = d->server_news,
+		.threads = d->threads,
+		.functions = &clients_functions,
+		.arg = &w->clients,
+		.random = seed,
+	};
+	generations_init(&w->generations);
+	generations_set_options(&w->generations, w->settings);
+	set_generation(w, generation_create(&w->generations, w->settings));
+}
+
+static void init_clients(struct worker *w)
+{
+	w->clients = (struct clients){
+		.loop = &w->loop,
+		.meter = &w->meter,
+		.total = &w->daemon->clients,
+		.ops = &clients_ops,
+		.arg = w,
+	};
+	clients_init(&w->clients, worker_config(w), w->generations.current);
+}
+
+struct worker *worker_start(struct daemon *daemon, size_t number, uint64_t seed)
 {
 	struct worker *w = xcalloc(1, sizeof(*w));
 
 	w->daemon = daemon;
-	w->random = seed;
+	w->number = number;
 	w->settings = settings_share(daemon->settings);
-	set_server_options(w);
-	TAILQ_INIT(&w->clients);
-	TAILQ_INIT(&w->retired);
 	loop_init(&w->loop);
-	meter_init(&w->meter, &w->loop, random_next(&w->random));
+	meter_init(&w->meter, &w->loop, random_next(&seed));
 	meter_set_threshold(&w->meter, worker_config(w)->slow_threshold);
-	limits_init(w);
-	w->resolver = resolver_create(w->loop.base);
-	set_current(w, generation_create(w, w->settings, NULL));
+	init_generations(w, seed);
+	init_clients(w);
 	w->loop.turn = at_turn;
 	w->loop.turn_arg = w;
 	if (pipe(w->mailbox) < 0 || sem_init(&w->errand.done, 0, 0) < 0)
@@ -361,7 +356,6 @@ struct worker *worker_start(struct daemon *daemon, uint64_t seed)
 	evutil_make_socket_nonblocking(w->mailbox[0]);
 	event_assign(&w->mail, w->loop.base, w->mailbox[0], EV_READ | EV_PERSIST, on_mail, w);
 	event_assign(&w->deadline, w->loop.base, -1, 0, on_deadline, w);
-	event_assign(&w->retire, w->loop.base, -1, 0, on_retire, w);
 	event_add(&w->mail, NULL);
 	if (pthread_create(&w->thread, NULL, run, w) != 0)
 		abort();
@@ -387,42 +381,19 @@ void worker_call(struct worker *w, void (*errand)(void *arg), void *arg)
 	}
 }
 
-/* In all generations, until no failed call makes another one. Frees clients that were closed in the last turn, too. */
-static void stop_calls(struct worker *w)
-{
-	struct generation *g;
-
-	servers_stop(w->current->servers, true);
-	TAILQ_FOREACH(g, &w->retired, link)
-		servers_stop(g->servers, true);
-	loop_finish(&w->loop);
-}
-
 void worker_join(struct worker *w)
 {
-	struct generation *g;
-
 	pthread_join(w->thread, NULL);
 	event_del(&w->mail);
 	event_del(&w->deadline);
-	event_del(&w->retire);
-	if (w->next)
-		TAILQ_INSERT_TAIL(&w->retired, w->next, link);
-	stop_calls(w);
-	while ((g = TAILQ_FIRST(&w->retired))) {
-		TAILQ_REMOVE(&w->retired, g, link);
-		generation_destroy(g);
-	}
-	generation_destroy(w->current);
-	resolver_destroy(w->resolver);
-	limits_fini(w);
+	generations_stop(&w->generations, w->next);
+	clients_fini(&w->clients);
+	generations_fini(&w->generations);
 	meter_fini(&w->meter);
 	close(w->mailbox[0]);
 	close(w->mailbox[1]);
 	sem_destroy(&w->errand.done);
 	loop_fini(&w->loop);
-	pool_free(&w->pool);
-	buf_free(&w->trash);
 	settings_release(w->settings);
 	free(w);
 }

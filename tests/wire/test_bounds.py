@@ -12,7 +12,7 @@ from harness import EVENLY, HOST, PATIENCE, accepts, wait_until
 from stored import stats
 from wire import Closed, Conn
 
-LINGER_MOST = 16 << 20  # of client/bounds.c
+LINGER_MOST = 16 << 20  # of client/connection.c
 
 
 class Window(BoundsTest):

@@ -10,7 +10,7 @@ from stored import stats
 from wire import Closed
 
 MIB = 1 << 20
-LIMITS_WITHIN_TURN = 256 * 1024  # of client/bounds.h
+BOUNDS_WITHIN_TURN = 256 * 1024  # of client/bounds.h
 SETS_FIRST = 8  # of order.h: sets that one request reads at first
 
 
@@ -151,7 +151,7 @@ class Memory(BoundsTest):
         for i in range(20):
             self.assertEqual(self.watcher.ask("sadd set " + " ".join(f"{i}-{j}-{'m' * 10}" for j in range(500))), "STORED")
         size = len(self.watcher.values("smembers set")[0]["set"][1])
-        self.assertIn(size, range(LIMITS_WITHIN_TURN // 2, LIMITS_WITHIN_TURN), "those that get it once are weighed at once too")
+        self.assertIn(size, range(BOUNDS_WITHIN_TURN // 2, BOUNDS_WITHIN_TURN), "those that get it once are weighed at once too")
         conns = [self.connect(self.proxy) for _ in range(5)]
         conns.append(conns[-1])
         asked = int(stats(self.watcher)["cmd_collection"])

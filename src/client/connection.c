@@ -1,0 +1,471 @@
+#include "client/connection.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "client/auth.h"
+#include "client/binary.h"
+#include "client/bounds.h"
+#include "client/sasl.h"
+#include "client/turns.h"
+#include "command/start.h"
+#include "command/target.h"
+#include "net/tls.h"
+#include "util/alloc.h"
+#include "util/escape.h"
+
+enum {
+	LINGER_MOST = 16 << 20,  /* bytes of input that are discarded */
+	KERNEL_PART = 4,         /* such a part of client_memory is what the kernel may hold for all clients */
+	KERNEL_LEAST = 16 << 10, /* bytes, for one of them */
+	KERNEL_MOST = 256 << 10
+};
+
+static struct client *client_of(struct stream *stream)
+{
+	return (struct client *)stream;
+}
+
+static void enter_generation(struct client *c)
+{
+	c->generation = c->clients->generation;
+	generation_enter(c->generation);
+}
+
+/* --- the end of a connection --- */
+
+static void release(struct loop_job *job)
+{
+	free((char *)job - offsetof(struct client, release));
+}
+
+/* Takes the client out of all lists and counters of the worker. */
+static void leave(struct client *c)
+{
+	generation_leave(c->generation);
+	bounds_close(c);
+	loop_later(c->clients->loop, &c->release);
+}
+
+void client_close(struct client *c)
+{
+	struct clients *all = c->clients;
+	struct task *task;
+
+	if (!stream_is_open(&c->stream))
+		return;
+	while ((task = STAILQ_FIRST(&c->tasks))) {
+		STAILQ_REMOVE_HEAD(&c->tasks, link);
+		task->owner = NULL;
+		task->abandoned = true;
+		/* If it is done, it only waited for earlier ones. */
+		if (task->done)
+			client_free_task(task);
+		else if (task->resume)
+			task->resume(task);
+	}
+	c->order = (struct order){ 0 };
+	client_turn_leave(c);
+	auth_end(c);
+	stream_close(&c->stream);
+	leave(c);
+	atomic_fetch_sub(&all->total->connections, 1);
+	client_count(c, COUNT_closed_connections, 1);
+	all->ops->idle(all->arg);
+}
+
+static bool is_answered(const struct client *c)
+{
+	return c->order.tasks == 0 && stream_waiting(&c->stream) == 0;
+}
+
+/* True if the client can move: no other worker would need any of its state. */
+static bool is_quiet(const struct client *c)
+{
+	return is_answered(c) && buf_size(&c->stream.in) == 0 && !client_is_skipping(c) && !c->barrier && !c->paused &&
+		!c->closing && !c->ended && !c->auth;
+}
+
+static void move_when_quiet(struct client *c)
+{
+	struct clients *all = c->clients;
+	struct tls *tls;
+	int fd;
+
+	if (!c->destination || all->draining || !stream_is_open(&c->stream) || !is_quiet(c))
+		return;
+	client_count(c, COUNT_moved_connections, 1);
+	fd = stream_detach(&c->stream, &tls);
+	leave(c);
+	all->ops->move(c->destination, fd, tls);
+}
+
+static bool may_start_request(const struct client *c)
+{
+	return !c->barrier && !client_turn_waits(c) && !(c->auth && c->auth->pauses) && window_lets_go_on(c);
+}
+
+/*
+ * A close with unread input resets the connection, and the peer loses what it has not received by then. While the daemon shuts down,
+ * a request may come at any moment.
+ */
+static void close_if_finished(struct client *c)
+{
+	if (!c->closing || c->lingering || !is_answered(c))
+		return;
+	/* A client that sends no more has closed its connection as a rule: do not ask the kernel about it. */
+	c->settled = c->ended || stream_is_settled(&c->stream);
+	if (c->ended || (c->settled && !c->clients->draining)) {
+		client_close(c);
+		return;
+	}
+	c->lingering = true;
+	c->input.skip = LINGER_MOST;
+	bounds_linger(c);
+	stream_finish(&c->stream);
+	stream_resume(&c->stream);
+}
+
+/* Requests that were read and wait, for earlier ones or for their turn, are still carried out. */
+static bool is_owed(struct client *c)
+{
+	if (c->closing || c->input.departing || c->auth || may_start_request(c))
+		return false;
+	c->input.owed = buf_size(&c->stream.in);
+	c->input.departing = c->input.owed > 0;
+	return c->input.departing;
+}
+
+void client_drain(struct client *c)
+{
+	if (!stream_is_open(&c->stream) || c->lingering)
+		return;
+	if (stream_is_securing(&c->stream)) {
+		client_close(c);
+		return;
+	}
+	if (is_owed(c))
+		return;
+	c->closing = true;
+	client_turn_leave(c);
+	stream_pause(&c->stream);
+	close_if_finished(c);
+}
+
+/* --- requests --- */
+
+/* For a text request `head` is unset. */
+static void carry_out(struct client *c, struct binary_request *b)
+{
+	struct request *request = &b->request;
+
+	client_count(c, meter_class(request->command->id), 1);
+	if (c->input.is_binary && sasl_is(b))
+		sasl_start(c, b);
+	else if (c->input.is_binary)
+		client_binary_start(c, b);
+	else if (!task_start(client_host(c), request, c))
+		client_start_command(c, request);
+}
+
+static void refuse(struct client *c, const struct binary_request *b)
+{
+	client_count(c, COUNT_cmd_refused, 1);
+	if (c->input.is_binary)
+		client_binary_refuse(c, b);
+	else
+		task_start_refused(client_host(c), &b->request, c);
+}
+
+void client_refuse(struct client *c, const char *error)
+{
+	const struct binary_request b = { .request.error = error };
+
+	c->input.began = c->clients->loop->now_us;
+	/* A response that belongs to no request says nothing. */
+	if (!c->input.is_binary)
+		refuse(c, &b);
+	client_drain(c);
+}
+
+/* The request waits, unread. Its time counts from now on. Gives 0. */
+static size_t delay(struct client *c)
+{
+	c->input.delayed = c->input.began;
+	return 0;
+}
+
+/* A denied command is refused without another effect: one that is too large would delete its item. */
+static enum request_status check_denied(
+	const struct config *config, enum request_status status, struct request *request)
+{
+	if (status != REQUEST_READY && status != REQUEST_REFUSED)
+		return status;
+	if (!request->command || !command_set_has(&config->deny, request->command->id))
+		return status;
+	request->error = command_denied(request->command->id);
+	request->too_large = false;
+	return REQUEST_REFUSED;
+}
+
+/* Not inline: its arrays would cost every request. */
+static __attribute__((noinline)) void log_http(const struct client *c, struct slice in)
+{
+	enum { SHOWN = 40 };
+	char name[CLIENT_NAME], text[ESCAPE_SIZE(SHOWN)];
+
+	if (log_level() < LOG_LEVEL_INFO)
+		return;
+	client_name(c, name);
+	escape_text(text, in, SHOWN);
+	log_info("client %s: closed: it speaks HTTP: %s", name, text);
+}
+
+static enum request_status parse(struct client *c, struct slice in, struct binary_request *out)
+{
+	const struct config *config = client_config(c);
+	struct request_limits limits = { config->max_line, config->max_value, config->max_keys };
+	enum request_status status = c->input.is_binary ? binary_parse(in, &limits, &c->input.progress, out)
+							: request_parse(in, &limits, &c->input.progress, &out->request);
+
+	return check_denied(config, status, &out->request);
+}
+
+/* Takes a request off the front of `in`. Gives its size, or 0 if it is incomplete or must wait. */
+static size_t take_request(struct client *c, struct slice in)
+{
+	bool binary = client_binary_speaks(c, in);
+	struct binary_request b;
+	struct request *request = &b.request;
+	struct order_needs needs;
+
+	if (c->auth)
+		return binary ? sasl_take(c, in) : auth_take(c, in);
+	switch (parse(c, in, &b)) {
+	case REQUEST_MORE:
+		return 0;
+	case REQUEST_HANGUP:
+		if (binary)
+			client_log(c, "closed: it has lost the binary protocol");
+		else
+			log_http(c, in);
+		c->closing = true;
+		break;
+	case REQUEST_FATAL:
+		request->noreply = false;
+		refuse(c, &b);
+		c->closing = true;
+		break;
+	case REQUEST_REFUSED:
+		if (request_discards(request) && order_must_wait(&c->order, request)) {
+			c->barrier = true;
+			return delay(c);
+		}
+		refuse(c, &b);
+		client_skip(c, request);
+		break;
+	case REQUEST_READY:
+		target_resolve(client_host(c)->env.rules, request, &needs);
+		if (order_must_wait(&c->order, request)) {
+			c->barrier = true;
+			return delay(c);
+		}
+		if (client_turn_must_wait(c, request))
+			return delay(c);
+		carry_out(c, &b);
+	}
+	c->input.progress = (struct request_progress){ 0 };
+	return request->consumed;
+}
+
+/* Discards the data of a refused request; gives how many bytes. A lone CR stays until it is known what follows. */
+static size_t skip_data(struct client *c, struct slice in)
+{
+	size_t n = in.n < c->input.skip ? in.n : c->input.skip;
+
+	c->input.skip -= n;
+	in = slice_skip(in, n);
+	if (c->input.skip || in.n == 0 || slice_equal(in, SLICE("\r")))
+		return n;
+	if (c->input.skip_end)
+		n += slice_starts(in, SLICE("\r\n")) ? 2 : in.p[0] == '\n';
+	c->input.skip_end = false;
+	return n;
+}
+
+static size_t discard(struct client *c, size_t n)
+{
+	c->settled = false;
+	c->input.skip -= n < c->input.skip ? n : c->input.skip;
+	if (c->input.skip == 0)
+		client_close(c);
+	return n;
+}
+
+static size_t on_data(struct stream *stream, struct slice in)
+{
+	struct client *c = client_of(stream);
+	size_t used = 0, n;
+	bool complete = false;
+
+	if (c->lingering)
+		return discard(c, in.n);
+	if (c->input.departing && in.n > c->input.owed)
+		in.n = c->input.owed;
+	bounds_active(c);
+	c->input.began = c->input.delayed ? c->input.delayed : c->clients->loop->now_us;
+	c->input.delayed = 0;
+	while (used < in.n && !c->closing && may_start_request(c)) {
+		if (client_is_skipping(c)) {
+			used += skip_data(c, slice_skip(in, used));
+			if (client_is_skipping(c))
+				break;
+			complete = true;
+			continue;
+		}
+		n = take_request(c, slice_skip(in, used));
+		if (n == 0)
+			break;
+		complete = true;
+		used += n;
+	}
+	client_turn_end(c);
+	if (c->closing || (c->input.departing && may_start_request(c))) {
+		client_drain(c);
+		return in.n;
+	}
+	if (c->input.departing)
+		c->input.owed -= used;
+	client_count(c, COUNT_bytes_read, used);
+	if (!may_start_request(c)) {
+		c->paused = true;
+		stream_pause(stream);
+	}
+	if (used < in.n || bounds_have_grown(c, BOUNDS_AFTER_READ))
+		bounds_weigh(c, buf_size(&stream->in) ? 0 : in.n - used);
+	bounds_unfinished(c, !c->paused && (used < in.n || client_is_skipping(c)), complete);
+	return used;
+}
+
+/* Resumes the client only well below the limits, so that it does not pause and resume for each request. */
+static void maybe_resume(struct client *c)
+{
+	struct task *first = STAILQ_FIRST(&c->tasks);
+	bool room;
+
+	if (c->order.tasks == 0) {
+		c->barrier = false;
+		if (c->generation != c->clients->generation) {
+			generation_leave(c->generation);
+			enter_generation(c);
+		}
+	}
+	/* As after most replies. */
+	if (!c->paused && !(first && first->resume))
+		return;
+	room = stream_waiting(&c->stream) <= window_buffer(c) / 2;
+	if (room && first && first->resume)
+		first->resume(first);
+	if (c->paused && !c->closing && !c->barrier && !client_turn_waits(c) && !(c->auth && c->auth->pauses) && room &&
+		window_lets_resume(c))
+		bounds_resume(c);
+}
+
+void client_renew(struct client *c)
+{
+	c->barrier = true;
+	maybe_resume(c);
+}
+
+/* A paused client's disconnect is seen only here. What it asked for would take the time of others. */
+void client_take_turn(struct client *c)
+{
+	if (stream_is_broken(&c->stream))
+		client_close(c);
+	else
+		bounds_resume(c);
+}
+
+void client_answered(struct client *c)
+{
+	if (bounds_have_grown(c, BOUNDS_WITHIN_TURN))
+		bounds_weigh(c, 0);
+	maybe_resume(c);
+	close_if_finished(c);
+}
+
+static void on_written(struct stream *stream, size_t n)
+{
+	struct client *c = client_of(stream);
+
+	client_count(c, COUNT_bytes_written, n);
+	c->output.produced += n;
+	c->output.unsent = 0;
+	if (n > 0) {
+		bounds_progress(c);
+		bounds_active(c);
+	}
+	bounds_weigh(c, 0);
+	maybe_resume(c);
+	close_if_finished(c);
+	move_when_quiet(c);
+}
+
+static void on_ended(struct stream *stream, int error)
+{
+	struct client *c = client_of(stream);
+
+	if (error == EPROTO)
+		client_log(c, stream_error(stream, error));
+	/* Without an error the client has closed its sending side only: its requests are answered. */
+	c->ended = true;
+	if (error || c->lingering)
+		client_close(c);
+	else
+		client_drain(c);
+}
+
+static void on_secured(struct stream *stream)
+{
+	bounds_unfinished(client_of(stream), false, false);
+}
+
+static const struct stream_ops ops = { on_data, on_written, on_ended, on_secured, NULL };
+
+/*
+ * Without this the kernel takes up to 4 MB for each client. Those that do not read would use up the memory of TCP, which is one for
+ * the machine, and then all its sockets wait.
+ */
+static void bound_kernel(struct client *c)
+{
+	size_t limit = client_config(c)->client_memory;
+	size_t share = limit / KERNEL_PART / ((size_t)atomic_load(&c->clients->total->connections) + 1);
+
+	if (!limit || share > KERNEL_MOST)
+		share = KERNEL_MOST;
+	stream_bound_kernel(&c->stream, share < KERNEL_LEAST ? KERNEL_LEAST : (int)share);
+}
+
+void client_open(struct clients *all, int fd, struct tls *tls, bool is_new)
+{
+	struct client *c = xcalloc(1, sizeof(*c));
+
+	c->clients = all;
+	enter_generation(c);
+	c->release.run = release;
+	STAILQ_INIT(&c->tasks);
+	stream_open(&c->stream, all->loop, LOOP_CLIENTS, fd, &ops);
+	bound_kernel(c);
+	bounds_open(c);
+	window_open(c);
+	if (is_new)
+		auth_open(c);
+	if (tls) {
+		stream_encrypt(&c->stream, tls);
+		bounds_weigh(c, 0);
+		bounds_unfinished(c, stream_is_securing(&c->stream), true);
+	}
+	if (all->draining)
+		client_drain(c);
+}

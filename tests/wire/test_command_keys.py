@@ -8,7 +8,6 @@ import re
 from case import WireTest
 from harness import PATIENCE, wait_until
 from stored import stat, stats
-from wire import Conn
 
 SETTINGS = 'commands = "q|"\nevents "Router" { plain_verbs = true }'
 # Every example has keys of its own, which begin with these.

@@ -3,7 +3,7 @@ import random
 import time
 
 import binary
-from case_encodings import EncodingTest, rule
+from case_encodings import EncodingTest
 from case_large import names
 from harness import PATIENCE, wait_until
 from model import Key, set_ops

@@ -1,5 +1,5 @@
 """Tables and indexes that go behind the proxies' backs, or are overwritten: the set is missing then, never there in part."""
-from case_large import LONG, LargeSetTest, names
+from case_large import LargeSetTest, names
 from harness import PATIENCE, wait_until
 from stored import counter, split
 from tables import read_table

@@ -1,5 +1,5 @@
 """More servers than anybody tries by hand: few of them are there, and those work."""
-from harness import HOST, PATIENCE, free_port, wait_until
+from harness import PATIENCE, free_port, wait_until
 from stored import stats
 from test_reload import REFUSED, Reloads, names
 

@@ -6,7 +6,7 @@ import unittest
 
 from case_large import SMALL, LargeSetTest, names
 from harness import PATIENCE, built_with_sanitizer, wait_until
-from stored import counter, stat
+from stored import counter
 from test_concurrency import together
 
 

@@ -13,25 +13,27 @@ bool args_allow_lists(const struct collection_rule *rule)
 
 /* --- members of a set, and elements of a list --- */
 
-static const char *check_word(const struct args *args, struct slice word, const char *too_long)
-{
-	if (word.n > MEMBER_MAX)
-		return too_long;
-	return encoding_takes_any(args->rule) ? NULL : encoding_check_member(args->rule, word);
-}
-
 /* All that is left of the line. */
 static const char *take_words(struct slice rest, const char *too_long, struct args *out)
 {
+	bool any = encoding_takes_any(out->rule);
+	size_t number = 0, bytes = 0;
 	const char *error = NULL;
 	struct slice word;
 
-	out->words = rest;
 	while (!error && (word = slice_token(&rest)).n) {
-		error = check_word(out, word, too_long);
-		out->number++;
-		out->bytes += word.n + 2;
+		if (number == 0)
+			out->words.p = word.p;
+		out->words.n = (size_t)(word.p + word.n - out->words.p);
+		if (word.n > MEMBER_MAX)
+			error = too_long;
+		else if (!any)
+			error = encoding_check_member(out->rule, word);
+		number++;
+		bytes += word.n + 2;
 	}
+	out->number = number;
+	out->bytes = bytes;
 	return error;
 }
 
@@ -42,6 +44,18 @@ static const char *take_members(struct slice rest, struct args *out)
 	return error || out->number ? error : "CLIENT_ERROR no member given";
 }
 
+static const char *take_any_members(struct slice rest, struct args *out)
+{
+	return take_words(rest, long_member, out);
+}
+
+static const char *take_member(struct slice rest, struct args *out)
+{
+	const char *error = take_members(rest, out);
+
+	return error || out->number == 1 ? error : bad_format;
+}
+
 static const char *take_elements(struct slice rest, struct args *out)
 {
 	const char *error = take_words(rest, "CLIENT_ERROR item too long", out);
@@ -49,26 +63,17 @@ static const char *take_elements(struct slice rest, struct args *out)
 	return error || out->number ? error : "CLIENT_ERROR no item given";
 }
 
-/* --- numbers --- */
+/* --- ranges in byte order, of a set --- */
 
-static const char *take_count(struct slice word, struct args *out)
+static const char *parse_count(struct slice word, uint64_t *count)
 {
 	if (word.n == 0)
 		return bad_format;
-	return num_parse_u64(word, &out->count) ? NULL : "CLIENT_ERROR invalid count";
+	return num_parse_u64(word, count) ? NULL : "CLIENT_ERROR invalid count";
 }
 
-static const char *take_index(struct slice word, int64_t *index)
+static const char *parse_range(struct slice *rest, struct set_range *range)
 {
-	return num_parse_i64(word, index) ? NULL : "CLIENT_ERROR invalid index";
-}
-
-/* --- ranges in byte order --- */
-
-static const char *take_range(struct slice *rest, struct args *out)
-{
-	struct set_range *range = &out->range;
-
 	range->from = slice_token(rest);
 	range->to = slice_token(rest);
 	range->has_to = true;
@@ -77,7 +82,22 @@ static const char *take_range(struct slice *rest, struct args *out)
 	return range->from.n > MEMBER_MAX || range->to.n > MEMBER_MAX ? long_member : NULL;
 }
 
-/* <count> [<after>] */
+static const char *take_range(struct slice rest, struct args *out)
+{
+	const char *error = parse_range(&rest, &out->range);
+
+	return error || slice_token(&rest).n == 0 ? error : bad_format;
+}
+
+static const char *take_range_count(struct slice rest, struct args *out)
+{
+	const char *error = parse_range(&rest, &out->range);
+
+	if (!error)
+		error = parse_count(slice_token(&rest), &out->count);
+	return error || slice_token(&rest).n == 0 ? error : bad_format;
+}
+
 static const char *take_scan(struct slice rest, struct args *out)
 {
 	struct slice count = slice_token(&rest);
@@ -86,88 +106,112 @@ static const char *take_scan(struct slice rest, struct args *out)
 	out->range.after = true;
 	if (out->range.from.n > MEMBER_MAX)
 		return long_member;
-	return slice_token(&rest).n ? bad_format : take_count(count, out);
+	return slice_token(&rest).n ? bad_format : parse_count(count, &out->count);
 }
 
-/* --- lines of few words, whose number is checked first --- */
+/* --- lines of up to two words, whose number is checked first --- */
 
-static const struct few {
-	unsigned char least, most;
-} few[] = {
-	[GRAMMAR_SET] = { 0, 0 },
-	[GRAMMAR_SET_COUNT] = { 0, 1 },
-	[GRAMMAR_LIST] = { 0, 0 },
-	[GRAMMAR_LIST_COUNT] = { 0, 1 },
-	[GRAMMAR_LIST_INDEX] = { 1, 1 },
-	[GRAMMAR_LIST_INDEXES] = { 2, 2 },
-	[GRAMMAR_LIST_ELEMENT] = { 1, 1 },
-	[GRAMMAR_LIST_COUNT_ELEMENT] = { 2, 2 },
-	[GRAMMAR_LIST_INDEX_ELEMENT] = { 2, 2 },
-};
-
-static const char *take_few(enum grammar grammar, struct slice rest, struct args *out)
+/* Gives false if the line has not `least` to `most` words. */
+static bool split(struct slice rest, size_t least, size_t most, struct slice word[2])
 {
-	struct slice first = slice_token(&rest), second = slice_token(&rest);
-	size_t number = (first.n > 0) + (second.n > 0) + (slice_token(&rest).n > 0);
-	const char *error;
+	size_t number = 0;
 
-	if (number < few[grammar].least || number > few[grammar].most)
-		return bad_format;
-	switch (grammar) {
-	case GRAMMAR_SET_COUNT:
-	case GRAMMAR_LIST_COUNT:
-		return first.n ? take_count(first, out) : NULL;
-	case GRAMMAR_LIST_INDEX:
-		error = take_index(first, &out->first);
-		out->last = out->first;
-		return error;
-	case GRAMMAR_LIST_INDEXES:
-		error = take_index(first, &out->first);
-		return error ? error : take_index(second, &out->last);
-	case GRAMMAR_LIST_ELEMENT:
-		return take_elements(first, out);
-	case GRAMMAR_LIST_COUNT_ELEMENT:
-		/* Below 0 it counts from the tail. */
-		return num_parse_i64(first, &out->first) ? take_elements(second, out) : "CLIENT_ERROR invalid count";
-	case GRAMMAR_LIST_INDEX_ELEMENT:
-		error = take_index(first, &out->first);
-		return error ? error : take_elements(second, out);
-	default:
-		return NULL;
+	for (; number < most; number++) {
+		word[number] = slice_token(&rest);
+		if (word[number].n == 0)
+			break;
 	}
+	return number >= least && slice_token(&rest).n == 0;
 }
+
+static const char *parse_index(struct slice word, int64_t *index)
+{
+	return num_parse_i64(word, index) ? NULL : "CLIENT_ERROR invalid index";
+}
+
+static const char *take_nothing(struct slice rest, struct args *out)
+{
+	(void)out;
+	return slice_token(&rest).n ? bad_format : NULL;
+}
+
+static const char *take_count(struct slice rest, struct args *out)
+{
+	struct slice word[2];
+
+	if (!split(rest, 0, 1, word))
+		return bad_format;
+	return word[0].n ? parse_count(word[0], &out->count) : NULL;
+}
+
+static const char *take_index(struct slice rest, struct args *out)
+{
+	struct slice word[2];
+	const char *error = split(rest, 1, 1, word) ? parse_index(word[0], &out->first) : bad_format;
+
+	out->last = out->first;
+	return error;
+}
+
+static const char *take_indexes(struct slice rest, struct args *out)
+{
+	struct slice word[2];
+	const char *error = split(rest, 2, 2, word) ? parse_index(word[0], &out->first) : bad_format;
+
+	return error ? error : parse_index(word[1], &out->last);
+}
+
+static const char *take_element(struct slice rest, struct args *out)
+{
+	struct slice word[2];
+
+	return split(rest, 1, 1, word) ? take_elements(word[0], out) : bad_format;
+}
+
+/* Below 0 the count is one from the tail. */
+static const char *take_count_element(struct slice rest, struct args *out)
+{
+	struct slice word[2];
+
+	if (!split(rest, 2, 2, word))
+		return bad_format;
+	return num_parse_i64(word[0], &out->first) ? take_elements(word[1], out) : "CLIENT_ERROR invalid count";
+}
+
+static const char *take_index_element(struct slice rest, struct args *out)
+{
+	struct slice word[2];
+	const char *error = split(rest, 2, 2, word) ? parse_index(word[0], &out->first) : bad_format;
+
+	return error ? error : take_elements(word[1], out);
+}
+
+/* --- all --- */
 
 const char *args_parse(const struct rules *rules, const struct request *request, struct args *out)
 {
+	static const char *(*const takes[])(struct slice rest, struct args * out) = {
+		[GRAMMAR_SET] = take_nothing,
+		[GRAMMAR_SET_MEMBERS] = take_members,
+		[GRAMMAR_SET_ANY_MEMBERS] = take_any_members,
+		[GRAMMAR_SET_MEMBER] = take_member,
+		[GRAMMAR_SET_COUNT] = take_count,
+		[GRAMMAR_SET_RANGE] = take_range,
+		[GRAMMAR_SET_RANGE_COUNT] = take_range_count,
+		[GRAMMAR_SET_SCAN] = take_scan,
+		[GRAMMAR_LIST] = take_nothing,
+		[GRAMMAR_LIST_COUNT] = take_count,
+		[GRAMMAR_LIST_INDEX] = take_index,
+		[GRAMMAR_LIST_INDEXES] = take_indexes,
+		[GRAMMAR_LIST_ELEMENTS] = take_elements,
+		[GRAMMAR_LIST_ELEMENT] = take_element,
+		[GRAMMAR_LIST_COUNT_ELEMENT] = take_count_element,
+		[GRAMMAR_LIST_INDEX_ELEMENT] = take_index_element,
+	};
 	enum grammar grammar = request->command->grammar;
-	struct slice rest = request->rest;
-	const char *error;
 
 	*out = (struct args){ .rule = rules_collection(rules, request->key), .count = 1 };
 	if (grammar >= GRAMMAR_LIST && !args_allow_lists(out->rule))
 		return "CLIENT_ERROR the encoding of this key is for sets alone";
-	switch (grammar) {
-	case GRAMMAR_SET_MEMBERS:
-		return take_members(rest, out);
-	case GRAMMAR_SET_ANY_MEMBERS:
-		return take_words(rest, long_member, out);
-	case GRAMMAR_SET_MEMBER:
-		error = take_members(rest, out);
-		return error || out->number == 1 ? error : bad_format;
-	case GRAMMAR_SET_RANGE:
-		error = take_range(&rest, out);
-		break;
-	case GRAMMAR_SET_RANGE_COUNT:
-		error = take_range(&rest, out);
-		if (!error)
-			error = take_count(slice_token(&rest), out);
-		break;
-	case GRAMMAR_SET_SCAN:
-		return take_scan(rest, out);
-	case GRAMMAR_LIST_ELEMENTS:
-		return take_elements(rest, out);
-	default:
-		return take_few(grammar, rest, out);
-	}
-	return error || slice_token(&rest).n == 0 ? error : bad_format;
+	return takes[grammar](request->rest, out);
 }

@@ -9,7 +9,7 @@
 /* What the grammar of a command does not have is 0. Slices are of the request. */
 struct args {
 	const struct collection_rule *rule; /* of the key */
-	struct slice words;                 /* members or elements, separated by spaces */
+	struct slice words;                 /* members or elements, with spaces between them */
 	size_t number, bytes;               /* how many words these are; their bytes as tokens of a log */
 	uint64_t count;                     /* 1 if it may be missing, and is */
 	int64_t first, last;                /* indexes; the same, if there is one only */

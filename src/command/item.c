@@ -52,12 +52,11 @@ static enum call_verb verb_of(enum command_id id)
 static void reply_with_cas(struct item_task *item, const struct result *r)
 {
 	struct buf *out = task_reply(&item->task);
-	const char *word = task_done_word(&item->task);
 
 	if (r->status == RESULT_NUMBER)
 		buf_add_u64(out, r->number);
 	else
-		buf_add(out, word, strlen(word));
+		buf_add_slice(out, task_done_word(&item->task));
 	BUF_ADD(out, " ");
 	reply_number(out, r->cas);
 	task_done(&item->task);
@@ -73,7 +72,7 @@ static void answered(struct waiter *waiter, const struct result *r)
 	}
 	switch (r->status) {
 	case RESULT_DONE:
-		task_reply_line(&item->task, task_done_word(&item->task));
+		task_reply_done(&item->task);
 		break;
 	case RESULT_MISS:
 		task_reply_line(&item->task, "NOT_FOUND");
@@ -115,7 +114,7 @@ static void touched_or_deleted(struct op *op, const struct outcome *outcome)
 	struct item_task *item = (struct item_task *)((char *)op - offsetof(struct item_task, op));
 
 	if (outcome->status == OUTCOME_DONE)
-		task_reply_line(&item->task, task_done_word(&item->task));
+		task_reply_done(&item->task);
 	else if (outcome->status == OUTCOME_MISSING && is_flip(item))
 		call_touch_or_delete(item);
 	else
@@ -256,7 +255,7 @@ static void flushed(struct waiter *waiter, const struct result *r)
 	if (result_failed(r) && buf_size(failure) == 0)
 		reply_failure(failure, r);
 	if (--flush->pending == 0 && !task_fails(&flush->task))
-		task_reply_line(&flush->task, task_done_word(&flush->task));
+		task_reply_done(&flush->task);
 }
 
 void flush_start(struct host *host, const struct request *request, void *owner)

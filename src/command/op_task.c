@@ -154,6 +154,10 @@ void op_task_append(struct host *host, const struct request *request, void *owne
 	bool front = how & APPEND_FRONT;
 	char sign = how & APPEND_REMOVES ? '-' : '+', *log = op_task_more(t), *at = front ? log + size : log;
 
+	if (request->args->number == 1) {
+		(void)write_token(log, sign, rest);
+		rest.n = 0;
+	}
 	/* At the front of a list the last element becomes the first. */
 	while ((word = slice_token(&rest)).n) {
 		if (front)
@@ -172,14 +176,14 @@ void op_task_append(struct host *host, const struct request *request, void *owne
 
 void op_task_told(struct op *op, const struct outcome *outcome)
 {
-	const struct outcome busy = { .status = OUTCOME_BUSY };
+	static const struct outcome busy = { .status = OUTCOME_BUSY };
 	struct task *task = &op_task_of(op)->task;
 
 	/* A later request of the same client may have deleted the set since a compaction that was repeated began. */
 	if (op->rounds && outcome->status == OUTCOME_MISSING)
 		outcome = &busy;
 	if (!outcome_ends(outcome, task))
-		task_reply_line(task, task_done_word(task));
+		task_reply_done(task);
 }
 
 void op_task_counted(struct op *op, const struct outcome *outcome)

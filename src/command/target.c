@@ -1,7 +1,6 @@
 #include "command/target.h"
 
 #include "collection/event/time_bucket.h"
-#include "collection/text/oplog.h"
 #include "protocol/metaflags.h"
 
 /* --- one key --- */
@@ -115,7 +114,6 @@ static enum target of_request(const struct rules *rules, const struct request *r
 	case GRAMMAR_BARE:
 		return TARGET_ITEM;
 	default:
-		/* A read of a set or list may compact it, which is a write. */
 		if (command_key_is(&rules->commands, request->key))
 			return TARGET_COMMAND;
 		return oplog_is_item_key(request->key) ? TARGET_PART : TARGET_ITEM;

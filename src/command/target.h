@@ -6,6 +6,7 @@
 #define COMMAND_TARGET_H
 
 #include "collection/rules.h"
+#include "collection/text/oplog.h"
 #include "command/order.h"
 #include "protocol/request.h"
 
@@ -19,16 +20,25 @@ enum target target_of_write(const struct rules *rules, struct slice key);
 /* The same as target_resolve, for any request. */
 void target_find(const struct rules *rules, struct request *request, struct order_needs *needs);
 
+/* Whether a command with this grammar has one key, and may write it. A read of a set or list does, if it compacts what it reads. */
+static inline bool target_is_guarded(enum grammar grammar)
+{
+	return grammar == GRAMMAR_STORAGE || grammar == GRAMMAR_ARITHMETIC || grammar == GRAMMAR_DELETE ||
+		grammar == GRAMMAR_TOUCH || grammar >= GRAMMAR_SET;
+}
+
 /*
  * Sets request->target. COMMAND and PART: any of its keys is one; otherwise each key of a get of several has a target of its own. If keys
  * stand for other requests, fills in `needs`, to which request->needs points then; unless `needs` is NULL.
  */
 static inline void target_resolve(const struct rules *rules, struct request *request, struct order_needs *needs)
 {
-	bool plain = !rules->commands.prefix.n && !rules->collection_count && !rules->plain_events;
+	bool has_rules = rules->commands.prefix.n || rules->collection_count || rules->plain_events;
 
-	if (plain && request->command->grammar == GRAMMAR_KEYS)
+	if (!has_rules && request->command->grammar == GRAMMAR_KEYS)
 		request->target = TARGET_ITEM;
+	else if (!has_rules && target_is_guarded(request->command->grammar))
+		request->target = oplog_is_item_key(request->key) ? TARGET_PART : TARGET_ITEM;
 	else
 		target_find(rules, request, needs);
 }

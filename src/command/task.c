@@ -60,7 +60,7 @@ struct buf *task_reply(struct task *task)
 	return &task->spill;
 }
 
-/* What is collected is bounded by the limits of the client, which close it. A pause would last for ever: nothing is on its way. */
+/* A task inside never pauses: no reply on its way would resume it. The limits of the client bound what it collects. */
 bool task_has_room(const struct task *task)
 {
 	return task->nest || !task->host->room || task->host->room(task);
@@ -159,20 +159,26 @@ void task_reply_failure(struct task *task, const struct result *r)
 	task_done(task);
 }
 
-const char *task_done_word(const struct task *task)
+struct slice task_done_word(const struct task *task)
 {
 	switch (task->command->id) {
 	case COMMAND_DELETE:
 	case COMMAND_SREM:
-		return "DELETED";
+		return SLICE("DELETED");
 	case COMMAND_TOUCH:
-		return "TOUCHED";
+		return SLICE("TOUCHED");
 	case COMMAND_FLUSH_ALL:
 	case COMMAND_SCOMPACT:
-		return "OK";
+		return SLICE("OK");
 	default:
-		return "STORED";
+		return SLICE("STORED");
 	}
+}
+
+void task_reply_done(struct task *task)
+{
+	reply_line(task_reply(task), task_done_word(task));
+	task_done(task);
 }
 
 bool task_fails(struct task *task)

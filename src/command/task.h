@@ -99,8 +99,9 @@ void task_reply_failure(struct task *task, const struct result *r);
 bool task_fails(struct task *task);
 void task_reply_end(struct task *task);
 
-/* The line that says that its command is done, such as STORED. */
-const char *task_done_word(const struct task *task);
+/* The line that says that its command is done, such as STORED; and to reply it, after which the task is done. */
+struct slice task_done_word(const struct task *task);
+void task_reply_done(struct task *task);
 
 /* The time to live of what this request creates: its own exptime, or `ttl`, that of the rule. */
 static inline int64_t task_ttl(const struct request *request, int64_t ttl)

@@ -96,7 +96,7 @@ static void read_done(struct op *op, const struct outcome *outcome)
 
 	part->asking = false;
 	a->asking--;
-	/* How large it would be was not known before: most sets are small. */
+	/* The size of a block is known only now: most sets are small. */
 	task_use(&a->task, part->request.text.cap, 0);
 	part->ended = outcome->status != OUTCOME_DONE || !part->request.more;
 	if (outcome->status == OUTCOME_DONE) {
@@ -246,7 +246,7 @@ static void merge(struct algebra_task *a)
 	struct buf *failure = &a->task.scratch;
 	bool done;
 
-	/* Nobody reads this. It ends the task, whose memory counts for no client any more. */
+	/* The client has gone. Its task ends early, since the memory of the task counts for no client any more. */
 	if (a->task.abandoned && buf_size(failure) == 0)
 		reply_text(failure, "SERVER_ERROR client closed");
 	done = buf_size(failure) > 0;
@@ -293,7 +293,7 @@ void algebra_start(struct host *host, const struct request *request, void *owner
 	a->result = BUF_EMPTY;
 	a->count = a->asking = 0;
 	add_set(a, &keys, request->key, owner, &at);
-	/* What is subtracted from a set may be the set itself. */
+	/* A set may be subtracted from itself. */
 	if (request->command->id == COMMAND_SDIFF)
 		fold_reset(&keys);
 	while ((key = slice_token(&rest)).n)

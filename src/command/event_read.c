@@ -80,7 +80,7 @@ static void counter_answered(struct waiter *waiter, const struct result *r)
 			reply_text(failure, "CLIENT_ERROR value is not a counter");
 		else if (result_failed(r))
 			reply_failure(failure, r);
-		/* Nobody reads this. It ends the task, whose memory counts for no client any more. */
+		/* The client has gone. Its task ends early, since the memory of the task counts for no client any more. */
 		else if (counters->task->abandoned)
 			reply_text(failure, "SERVER_ERROR client closed");
 	}

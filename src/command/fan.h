@@ -25,13 +25,13 @@ struct fan {
 	/* The caller sets these, and clears the others. */
 	struct task *task;
 	bool (*ask)(struct fan *fan, struct fan_part *part); /* asks for the next key; false if there is none */
-	void (*finish)(struct fan *fan);                     /* all were replied: task_reply_end; NULL: the fan does */
-	bool (*waits)(const struct fan *fan);                /* the next key must wait for an earlier one; or NULL */
-	void (*abandon)(struct fan *fan);                    /* asked parts may stop early; or NULL */
-	char *parts;                                         /* memory of the ring, not cleared */
-	size_t stride, ring;                                 /* bytes of a part; parts of the ring */
-	size_t total;                                        /* parts at most */
-	size_t first;                                        /* parts asked before the size of answers is known */
+	void (*finish)(struct fan *fan);      /* all answers were replied: ends the task; NULL: task_reply_end does */
+	bool (*waits)(const struct fan *fan); /* the next key must wait for an earlier one; or NULL */
+	void (*abandon)(struct fan *fan);     /* asked parts may stop early; or NULL */
+	char *parts;                          /* memory of the ring, not cleared */
+	size_t stride, ring;                  /* bytes of a part; parts of the ring */
+	size_t total;                         /* parts at most */
+	size_t first;                         /* parts asked before the size of answers is known */
 	size_t limit; /* answers with data to reply at most: after these nothing is asked; SIZE_MAX for all */
 
 	size_t asked, answered, written; /* numbers of parts; answers may come in any order */

@@ -23,9 +23,9 @@ struct host {
 	bool (*share)(struct task *task, struct shared *text);
 	/* Whether the client has room for more replies. If not, task->resume is called later. NULL: it always has. */
 	bool (*room)(const struct task *task);
-	/* Parts of the reply that wait in the task take `more` bytes now, and `less` no longer. NULL: nobody counts them. */
+	/* Parts of the reply that wait in the task take `more` bytes now, and `less` no longer. NULL: they are not counted. */
 	void (*hold)(struct task *task, size_t more, size_t less);
-	/* The same of what a task takes beside its own object and the reply. */
+	/* The same for memory that a task takes beside its object and the reply. */
 	void (*use)(struct task *task, size_t more, size_t less);
 	/* The client of an owner, for op.client. NULL: the owner is the client. */
 	const void *(*client)(const void *owner);

@@ -76,7 +76,7 @@ static void single_got(struct nest *nest, struct slice reply)
 	struct buf *out;
 	struct slice value;
 
-	/* The reply may be large, and nobody takes it. */
+	/* The client has gone: a reply, which may be large, is not copied for it. */
 	if (single->task.abandoned) {
 		task_done(&single->task);
 		return;

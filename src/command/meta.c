@@ -1,6 +1,6 @@
 /*
- * The meta commands. They are passed on without q: each call needs a reply. If the client sent q, nominal replies are suppressed
- * here.
+ * The meta commands. They go to a server without q, since each call needs a reply. If the client sent q, the task suppresses
+ * nominal replies.
  *
  * memcached may print a base64 key as its decoded bytes, which may be line ends. So a server is never asked for a key with spaces
  * or control bytes: the client's own text of the key is put into the reply.

@@ -36,7 +36,7 @@ struct order_effect {
 	uint16_t calls;
 };
 
-/* What matters of a request whose keys stand for other requests; see command/target.h. */
+/* What order.c must know of a request whose keys stand for other requests; see command/target.h. */
 struct order_needs {
 	uint16_t classes; /* a bit for each enum order_class of these requests */
 	struct order_effect effect;

@@ -20,7 +20,7 @@ command_start keyed_start;
 /* Replies the error of a refused request, after what memcached does as well. `request->command` may be NULL. */
 void task_start_refused(struct host *host, const struct request *request, void *owner);
 
-/* Deletes the item whose new value is too large, as memcached does, so that nobody reads a stale value. Replies the error. */
+/* Deletes the item whose new value is too large, as memcached does, so that no client reads a stale value. Replies the error. */
 command_start item_discard_start;
 
 /* The reply to a command that would write a table, an index or a segment. */

@@ -2,8 +2,8 @@
  * Whose turn it is to ask a server for large values. Clients that must wait stand in line. Each turn is worth TURN_BYTES, and a
  * client that has taken more pays with its next turns. So clients get equal bytes, however large their values are.
  *
- * A client that has had no turn yet stands in a line of its own, which every second turn goes to. So a new client does not wait
- * behind all those that ask for very much.
+ * A client that has had no turn yet stands in another line, and every second turn goes to that line. So a new client does not wait
+ * behind the clients that ask for very much.
  *
  * This is deficit round robin (Shreedhar and Varghese, 1995), with the debt of surplus round robin, and new flows as in RFC 8290.
  */
@@ -34,7 +34,7 @@ struct turns {
 
 void turns_init(struct turns *turns);
 
-/* Whether nobody stands in line. */
+/* Whether no client stands in line. */
 bool turns_are_empty(const struct turns *turns);
 
 /* Puts one in line, which must not stand in any. Borrows it until it leaves, or until turns_next gives it. */
@@ -43,13 +43,13 @@ void turns_wait(struct turns *turns, struct turn *turn);
 /* Takes one out of the line in which it stands. */
 void turns_leave(struct turns *turns, struct turn *turn);
 
-/* Takes the next one out of its line, and gives it with a credit above 0. NULL if nobody stands in line. */
+/* Takes the next one out of its line, and gives it with a credit above 0. NULL if no client stands in line. */
 struct turn *turns_next(struct turns *turns);
 
 /* It asks for this number of bytes. */
 void turn_charge(struct turn *turn, uint64_t bytes);
 
-/* It asks while nobody else waits: it owes nothing. */
+/* It asks while no other client waits: it owes nothing. */
 void turn_free_of_charge(struct turn *turn);
 
 #endif

@@ -77,7 +77,7 @@ static bool fits(const struct shape *shape, const struct header *h)
 	return shape->value || h->body == (uint32_t)h->extras + h->key;
 }
 
-/* Text has times of 31 bits and a sign. What is above is a date later than any that matters. */
+/* Text has times of 31 bits and a sign. A larger time is a date later than any that matters. */
 static int64_t exptime(const char *p)
 {
 	uint64_t n = number(p, 4);
@@ -208,7 +208,7 @@ enum request_status binary_parse(struct slice in, const struct request_limits *l
 
 /* --- responses --- */
 
-/* What stands in a response besides what it repeats. */
+/* The fields of a response, without those that it copies from its request. */
 struct response {
 	enum binary_status status;
 	struct slice extras, key, value;
@@ -280,7 +280,7 @@ static bool ends_with(struct slice s, struct slice end)
 	return s.n >= end.n && slice_equal(slice_skip(s, s.n - end.n), end);
 }
 
-/* memcached says more of these two. */
+/* memcached has other statuses for add and replace. */
 static void tell_why(const struct binary_head *head, struct response *r)
 {
 	if (head->opcode == BINARY_ADD || head->opcode == BINARY_ADDQ)

@@ -26,8 +26,8 @@ static bool changes(const struct command *command)
 }
 
 /*
- * A get must have an answer worth to be read, since clients may repeat it. What a set changes must not have an answer that would be
- * lost.
+ * get reaches a command whose reply is worth reading, and which a client may repeat. set reaches a command that changes something, and
+ * whose reply is one line: the client learns no more of it.
  */
 unsigned command_key_reach(const struct command *command)
 {
@@ -274,7 +274,7 @@ struct slice command_key_stored(const struct command *outer, struct slice reply)
 		return SLICE("EXISTS");
 	if (says(part.line, SLICE("NOT_STORED"), SLICE("NS")))
 		return SLICE("NOT_STORED");
-	/* To a set no client expects that nothing is found. */
+	/* A miss answers a set with NOT_STORED, since memcached never answers it with NOT_FOUND. */
 	if (is_miss(part.line))
 		return outer->id == COMMAND_CAS ? SLICE("NOT_FOUND") : SLICE("NOT_STORED");
 	return SLICE("STORED");

@@ -19,7 +19,7 @@ static bool is_mode(enum command_id command, struct slice mode)
 }
 
 /*
- * memcached checks the flags of the four commands alike, and a command ignores those that mean nothing to it. P and L are free
+ * memcached checks the flags of the four commands alike, and each command ignores flags without a meaning to it. P and L are free
  * for proxies: servers ignore them.
  */
 static const char *check_flag(enum command_id command, struct slice flag)

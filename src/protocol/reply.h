@@ -1,6 +1,6 @@
 /*
- * Replies to clients, in memcached's text protocol. Tasks write them, all functions appending to `out`. Whoever gives a reply in
- * another form, whatever its command was, reads it part by part with reply_next.
+ * Replies to clients, in memcached's text protocol. The functions that write them append to `out`. reply_next
+ * reads a reply part by part, to give it in another form, whatever its command was.
  */
 #ifndef PROTOCOL_REPLY_H
 #define PROTOCOL_REPLY_H

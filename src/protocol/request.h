@@ -30,7 +30,7 @@ enum request_status {
 
 /* What a key stands for. The parser does not know; see command/target.h. */
 enum target {
-	TARGET_UNKNOWN,    /* nobody has asked */
+	TARGET_UNKNOWN,    /* not found yet */
 	TARGET_ITEM,       /* an item of memcached, or what a command of ours works on */
 	TARGET_PART,       /* an item with a part of a set or list, which can only be read */
 	TARGET_COLLECTION, /* a set or list whose rule has plain_verbs */

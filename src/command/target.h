@@ -20,11 +20,14 @@ enum target target_of_write(const struct rules *rules, struct slice key);
 /* The same as target_resolve, for any request. */
 void target_find(const struct rules *rules, struct request *request, struct order_needs *needs);
 
-/* Whether a command with this grammar has one key, and may write it. A read of a set or list does, if it compacts what it reads. */
-static inline bool target_is_guarded(enum grammar grammar)
+/* Whether the request has one key, and may write it. A read of a set or list does, if it compacts what it reads. */
+static inline bool target_is_guarded(const struct request *request)
 {
-	return grammar == GRAMMAR_STORAGE || grammar == GRAMMAR_ARITHMETIC || grammar == GRAMMAR_DELETE ||
-		grammar == GRAMMAR_TOUCH || grammar >= GRAMMAR_SET;
+	enum grammar grammar = request->command->grammar;
+
+	return grammar >= GRAMMAR_SET || grammar == GRAMMAR_STORAGE || grammar == GRAMMAR_ARITHMETIC ||
+		grammar == GRAMMAR_DELETE || grammar == GRAMMAR_TOUCH ||
+		(grammar == GRAMMAR_COLLECTION_KEYS && request->keys == 1);
 }
 
 /*
@@ -37,7 +40,7 @@ static inline void target_resolve(const struct rules *rules, struct request *req
 
 	if (!has_rules && request->command->grammar == GRAMMAR_KEYS)
 		request->target = TARGET_ITEM;
-	else if (!has_rules && target_is_guarded(request->command->grammar))
+	else if (!has_rules && target_is_guarded(request))
 		request->target = oplog_is_item_key(request->key) ? TARGET_PART : TARGET_ITEM;
 	else
 		target_find(rules, request, needs);

@@ -222,6 +222,20 @@ class Limits(AdminCase):
         # Clients of memcached's protocol do not notice any of it.
         self.assertEqual(self.connect(self.proxy).ask("mn"), "MN")
 
+    def test_the_one_silent_longest_makes_room(self):
+        self.start()
+
+        def ask(conn):
+            conn.send(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            conn.lines_until("alive<bare LF>")
+        conns = [self.connect(self.admin) for _ in range(32)]
+        for conn in conns + conns[:1]:
+            ask(conn)
+        ask(self.connect(self.admin))
+        self.assertEqual(conns[1].rest(), b"")
+        for conn in conns[:1] + conns[2:]:
+            ask(conn)
+
 
 class Readiness(AdminCase):
     def test_ready_follows_the_servers(self):

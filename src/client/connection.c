@@ -210,7 +210,7 @@ static enum request_status check_denied(
 }
 
 /* Not inline: its arrays would cost every request. */
-static __attribute__((noinline)) void log_http(const struct client *c, struct slice in)
+static __attribute__((noinline)) void log_hangup(const struct client *c, struct slice in)
 {
 	enum { SHOWN = 40 };
 	char name[CLIENT_NAME], text[ESCAPE_SIZE(SHOWN)];
@@ -219,7 +219,10 @@ static __attribute__((noinline)) void log_http(const struct client *c, struct sl
 		return;
 	client_name(c, name);
 	escape_text(text, in, SHOWN);
-	log_info("client %s: closed: it speaks HTTP: %s", name, text);
+	if (c->input.is_binary)
+		log_info("client %s: closed: it has lost the binary protocol", name);
+	else
+		log_info("client %s: closed: it speaks HTTP: %s", name, text);
 }
 
 static enum request_status parse(struct client *c, struct slice in, struct binary_request *out)
@@ -246,10 +249,7 @@ static size_t take_request(struct client *c, struct slice in)
 	case REQUEST_MORE:
 		return 0;
 	case REQUEST_HANGUP:
-		if (binary)
-			client_log(c, "closed: it has lost the binary protocol");
-		else
-			log_http(c, in);
+		log_hangup(c, in);
 		c->closing = true;
 		break;
 	case REQUEST_FATAL:

@@ -172,7 +172,8 @@ static uint64_t waits_for_client(const struct client *c)
 	return stream_waiting(&c->stream) && ms > 1 ? (ms - 1) * 1000 : 0;
 }
 
-static void note_slow(struct clients *all, const struct task *task)
+/* Not inline: its arrays would cost every request. */
+static __attribute__((noinline)) void note_slow(struct clients *all, const struct task *task)
 {
 	const struct client *c = task->owner;
 	char name[CLIENT_NAME] = "";

@@ -22,13 +22,15 @@ struct task {
 		spill; /* for the host: a reply that waits for earlier ones; or the reply of a task inside of another one */
 	struct buf scratch; /* for the command; freed with the task */
 	size_t size;        /* of the whole object */
-	struct slice keys;  /* set by task_keys: those of the request; none at first */
-	uint64_t began;     /* the host's: when the request came */
-	uint32_t taken;     /* bytes of the request */
-	uint32_t values;    /* that the reply may have, and the host's after that: at first the keys of the request */
-	uint32_t expected;  /* set by the host in `begin`: for call.expected of each read of a value */
-	uint32_t key_count; /* of `keys` */
-	size_t spilled;     /* the host's: bytes of `spill` that it has counted */
+	struct {
+		struct slice list; /* separated by spaces, if there are several */
+		uint32_t count;
+	} keys;            /* set by task_keys: those of the request; none at first */
+	uint64_t began;    /* the host's: when the request came */
+	uint32_t taken;    /* bytes of the request */
+	uint32_t values;   /* that the reply may have, and the host's after that: at first the keys of the request */
+	uint32_t expected; /* set by the host in `begin`: for call.expected of each read of a value */
+	size_t spilled;    /* the host's: bytes of `spill` that it has counted */
 	const struct command *command;
 	void (*resume)(struct task *task); /* set by a task that pauses while host->room is false; else NULL */
 	void *resume_arg;                  /* for the command */
@@ -115,8 +117,8 @@ static inline int64_t task_ttl(const struct request *request, int64_t ttl)
  */
 static inline struct slice task_keys(struct task *task, struct slice keys, size_t count)
 {
-	task->keys = keys;
-	task->key_count = (uint32_t)count;
+	task->keys.list = keys;
+	task->keys.count = (uint32_t)count;
 	return keys;
 }
 

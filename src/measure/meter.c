@@ -65,14 +65,14 @@ static void tell_server(const struct meter *m, struct slow_request *r)
 void meter_note_slow(struct meter *m, const struct task *task, const char *client, uint64_t on_client)
 {
 	struct slow_request r = { .command = task->command ? task->command->name.p : "" };
-	struct slice keys = task->keys;
+	struct slice keys = task->keys.list;
 	struct timespec ts;
 
 	clock_gettime(CLOCK_REALTIME, &ts);
 	r.time = (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 	r.took = m->loop->now_us - task->began;
 	if (keys.n)
-		escape_text(r.key, task->key_count > 1 ? slice_token(&keys) : keys, SLOW_KEY);
+		escape_text(r.key, task->keys.count > 1 ? slice_token(&keys) : keys, SLOW_KEY);
 	tell_server(m, &r);
 	snprintf(r.client, sizeof(r.client), "%s", client);
 	r.on_client = least(on_client, r.took);

@@ -116,8 +116,9 @@ void meter_note_slow(struct meter *meter, const struct task *task, const char *c
 /* A reply of `bytes` bytes is complete. Counts those keys of its request that are sampled. */
 static inline void meter_sample_keys(struct meter *meter, const struct task *task, size_t bytes)
 {
-	if (!notes_pass_keys(&meter->notes, task->key_count))
-		notes_sample_keys(&meter->notes, task->keys, task->key_count, bytes + task->taken, meter->loop->now);
+	if (!notes_pass_keys(&meter->notes, task->keys.count))
+		notes_sample_keys(
+			&meter->notes, task->keys.list, task->keys.count, bytes + task->taken, meter->loop->now);
 }
 
 #endif

@@ -29,7 +29,7 @@ static struct slice keep_key(struct task *task, const struct request *request, c
 {
 	struct slice key = task_keep(&at, request->key);
 
-	return key.n && !request->odd_key ? task_keys(task, key, 1) : key;
+	return key.n && !request->extras.odd_key ? task_keys(task, key, 1) : key;
 }
 
 /* --- reads, and TOUCH, which responds with the flags and the cas id of the item --- */
@@ -62,7 +62,7 @@ static void start_read(struct client *c, const struct binary_request *b)
 	struct read_task *read = task_new(client_host(c), request, c, sizeof(*read) + request->key.n);
 	struct call call;
 
-	read->touches = touches && !request->odd_key;
+	read->touches = touches && !request->extras.odd_key;
 	/* TOUCH is a write to the text protocol, but here it reads. */
 	read->target = request->command->id == COMMAND_TOUCH ? target_of_read(client_host(c)->env.rules, request->key)
 							     : request->target;
@@ -71,7 +71,7 @@ static void start_read(struct client *c, const struct binary_request *b)
 	read->waiter = (struct waiter){ was_read, keep_key(&read->task, request, read->key) };
 	call = (struct call){
 		.verb = touches ? CALL_GAT : CALL_GET,
-		.want = WANT_VALUE | WANT_CAS | (request->odd_key ? WANT_ENCODED : 0u),
+		.want = WANT_VALUE | WANT_CAS | (request->extras.odd_key ? WANT_ENCODED : 0u),
 		.server = CALL_ANY_SERVER,
 		.key = read->waiter.key,
 		.expected = read->task.expected,
@@ -152,7 +152,7 @@ static void was_got(struct nest *nest, struct slice reply)
 
 static bool touches_adopted(struct client *c, const struct request *request)
 {
-	return request->command->id == COMMAND_TOUCH && !request->odd_key &&
+	return request->command->id == COMMAND_TOUCH && !request->extras.odd_key &&
 		rules_collection(client_host(c)->env.rules, request->key)->encoding != ENCODING_OPLOG;
 }
 
@@ -242,7 +242,7 @@ static const char *key_refusal(const struct host *host, const struct request *re
 {
 	bool touches = request->command->id == COMMAND_GAT || request->command->id == COMMAND_TOUCH;
 
-	if (request->odd_key && request->target > TARGET_PART)
+	if (request->extras.odd_key && request->target > TARGET_PART)
 		return "CLIENT_ERROR key with spaces or control characters, which is no plain item";
 	if (touches && request->target == TARGET_PART)
 		return start_part_refusal;

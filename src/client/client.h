@@ -19,8 +19,7 @@
 /* What was read and is not carried out yet. */
 struct client_input {
 	struct request_progress progress; /* of an incomplete request */
-	size_t skip;                      /* bytes to discard: of a refused request, or while the client lingers */
-	bool skip_end;                    /* and a line end behind them */
+	struct request_skip skip;         /* of a refused request; or bytes, while the client lingers */
 	bool has_spoken;                  /* its first byte has come, which says whether */
 	bool is_binary;                   /* it speaks the binary protocol */
 	bool departing;                   /* the client closes, once the requests in `owed` have begun: */
@@ -127,12 +126,11 @@ void client_start_command(struct client *client, const struct request *request);
 static inline void client_skip(struct client *client, const struct request *request)
 {
 	client->input.skip = request->skip;
-	client->input.skip_end = request->skip_end;
 }
 
 static inline bool client_is_skipping(const struct client *client)
 {
-	return client->input.skip || client->input.skip_end;
+	return client->input.skip.bytes || client->input.skip.line_end;
 }
 
 #endif

@@ -121,7 +121,7 @@ static void close_if_finished(struct client *c)
 		return;
 	}
 	c->lingering = true;
-	c->input.skip = LINGER_MOST;
+	c->input.skip.bytes = LINGER_MOST;
 	bounds_linger(c);
 	stream_finish(&c->stream);
 	stream_resume(&c->stream);
@@ -282,23 +282,23 @@ static size_t take_request(struct client *c, struct slice in)
 /* Discards the data of a refused request; gives how many bytes. A lone CR stays until it is known what follows. */
 static size_t skip_data(struct client *c, struct slice in)
 {
-	size_t n = in.n < c->input.skip ? in.n : c->input.skip;
+	size_t n = in.n < c->input.skip.bytes ? in.n : c->input.skip.bytes;
 
-	c->input.skip -= n;
+	c->input.skip.bytes -= n;
 	in = slice_skip(in, n);
-	if (c->input.skip || in.n == 0 || slice_equal(in, SLICE("\r")))
+	if (c->input.skip.bytes || in.n == 0 || slice_equal(in, SLICE("\r")))
 		return n;
-	if (c->input.skip_end)
+	if (c->input.skip.line_end)
 		n += slice_starts(in, SLICE("\r\n")) ? 2 : in.p[0] == '\n';
-	c->input.skip_end = false;
+	c->input.skip.line_end = false;
 	return n;
 }
 
 static size_t discard(struct client *c, size_t n)
 {
 	c->settled = false;
-	c->input.skip -= n < c->input.skip ? n : c->input.skip;
-	if (c->input.skip == 0)
+	c->input.skip.bytes -= n < c->input.skip.bytes ? n : c->input.skip.bytes;
+	if (c->input.skip.bytes == 0)
 		client_close(c);
 	return n;
 }

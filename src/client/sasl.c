@@ -94,7 +94,7 @@ static bool is_allowed(unsigned char opcode)
 static void refuse(struct client *c, const struct binary_request *request, enum request_status status)
 {
 	client_binary_refuse(c, request);
-	if (status == REQUEST_FATAL || request->request.skip > LOGIN_BLOCK_MAX)
+	if (status == REQUEST_FATAL || request->request.skip.bytes > LOGIN_BLOCK_MAX)
 		c->closing = true;
 	else
 		client_skip(c, &request->request);

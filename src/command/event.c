@@ -181,7 +181,7 @@ void event_plain_start(struct host *host, const struct request *request, void *o
 	char delta[NUM_U64_MAX];
 
 	/* Nothing here has a cas id to compare. */
-	switch (request->compare ? COMMAND_CAS : request->command->id) {
+	switch (request->extras.compare ? COMMAND_CAS : request->command->id) {
 	case COMMAND_INCR:
 		event.rest = slice_of(delta, num_format_u64(delta, request->number));
 		evincr_start(host, &event, owner);

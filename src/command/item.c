@@ -48,7 +48,7 @@ static enum call_verb verb_of(enum command_id id)
 	}
 }
 
-/* "STORED 17" or "5 17": see request.wants_cas. */
+/* "STORED 17" or "5 17": see request.extras.wants_cas. */
 static void reply_with_cas(struct item_task *item, const struct result *r)
 {
 	struct buf *out = task_reply(&item->task);
@@ -137,14 +137,15 @@ static bool has_other_items(const struct host *host, enum call_verb verb, const 
 	const struct collection_rule *rule = rules_collection(host->env.rules, key);
 
 	/* The keys of its other items would be too long. */
-	if (key.n > COLLECTION_KEY_MAX || request->odd_key || request->compare)
+	if (key.n > COLLECTION_KEY_MAX || request->extras.odd_key || request->extras.compare)
 		return false;
 	return verb == CALL_TOUCH || (verb == CALL_DELETE && may_be_large(host, rule, key));
 }
 
 static unsigned wants(const struct request *request)
 {
-	return (request->wants_cas || request->compare ? WANT_CAS : 0u) | (request->odd_key ? WANT_ENCODED : 0u);
+	return (request->extras.wants_cas || request->extras.compare ? WANT_CAS : 0u) |
+		(request->extras.odd_key ? WANT_ENCODED : 0u);
 }
 
 void item_start(struct host *host, const struct request *request, void *owner)
@@ -184,10 +185,10 @@ void item_start(struct host *host, const struct request *request, void *owner)
 			.flags = request->flags,
 			.exptime = request->exptime,
 			.number = request->number,
-			.initial = request->initial,
-			.compare = request->compare,
-			.discards = item->verb == CALL_SET || request->discards,
-			.vivifies = request->has_initial,
+			.initial = request->extras.initial,
+			.compare = request->extras.compare,
+			.discards = item->verb == CALL_SET || request->extras.discards,
+			.vivifies = request->extras.has_initial,
 		},
 		&item->waiter);
 }

@@ -96,24 +96,24 @@ static void take_arguments(const char *p, const struct header *h, struct request
 	case COMMAND_REPLACE:
 		r->flags = (uint32_t)number(p, 4);
 		r->exptime = exptime(p + 4);
-		r->wants_cas = true;
+		r->extras.wants_cas = true;
 		break;
 	case COMMAND_INCR:
 	case COMMAND_DECR:
 		r->number = number(p, 8);
-		r->initial = number(p + 8, 8);
-		r->has_initial = number(p + 16, 4) != UINT32_MAX;
+		r->extras.initial = number(p + 8, 8);
+		r->extras.has_initial = number(p + 16, 4) != UINT32_MAX;
 		r->exptime = exptime(p + 16);
-		r->compare = h->cas;
-		r->wants_cas = true;
+		r->extras.compare = h->cas;
+		r->extras.wants_cas = true;
 		break;
 	case COMMAND_APPEND:
 	case COMMAND_PREPEND:
-		r->compare = h->cas;
-		r->wants_cas = true;
+		r->extras.compare = h->cas;
+		r->extras.wants_cas = true;
 		break;
 	case COMMAND_DELETE:
-		r->compare = h->cas;
+		r->extras.compare = h->cas;
 		break;
 	case COMMAND_GAT:
 	case COMMAND_TOUCH:
@@ -131,7 +131,7 @@ static void take_arguments(const char *p, const struct header *h, struct request
 	}
 	if (r->command->grammar == GRAMMAR_KEYS || r->command->grammar == GRAMMAR_TOUCH_KEYS)
 		r->keys = 1;
-	r->odd_key = r->key.n > 0 && r->command->order != ORDER_READ && !request_key_valid(r->key, KEY_MAX);
+	r->extras.odd_key = r->key.n > 0 && r->command->order != ORDER_READ && !request_key_valid(r->key, KEY_MAX);
 }
 
 /* With a cas id these three are one. */
@@ -142,7 +142,7 @@ static void choose_cas(const struct header *h, struct request *r)
 	if (h->cas == 0 || (id != COMMAND_SET && id != COMMAND_ADD && id != COMMAND_REPLACE))
 		return;
 	r->command = command_get(COMMAND_CAS);
-	r->discards = id == COMMAND_SET;
+	r->extras.discards = id == COMMAND_SET;
 	r->number = h->cas;
 }
 
@@ -155,13 +155,13 @@ static enum request_status parse_body(struct slice in, const struct request_limi
 	if (in.n < r->consumed)
 		return wait_for(progress, r->consumed);
 	take_arguments(in.p + BINARY_HEADER, h, r);
-	if (r->odd_key && r->key.n > ODD_KEY_MAX) {
-		r->skip = value;
+	if (r->extras.odd_key && r->key.n > ODD_KEY_MAX) {
+		r->skip.bytes = value;
 		return fail(r, REQUEST_REFUSED, "CLIENT_ERROR key with spaces or control characters too long");
 	}
 	if (value > limits->max_value) {
 		r->too_large = true;
-		r->skip = value;
+		r->skip.bytes = value;
 		return fail(r, REQUEST_REFUSED, "SERVER_ERROR object too large for cache");
 	}
 	if (in.n < r->consumed + value)
@@ -197,7 +197,7 @@ enum request_status binary_parse(struct slice in, const struct request_limits *l
 	if (h.key > KEY_MAX || h.body > body_max)
 		return fail(r, REQUEST_FATAL, invalid);
 	if (!shape) {
-		r->skip = h.body;
+		r->skip.bytes = h.body;
 		return fail(r, REQUEST_REFUSED, "ERROR");
 	}
 	if (!fits(shape, &h))

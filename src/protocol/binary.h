@@ -62,7 +62,7 @@ void binary_reply_text(struct buf *out, const struct binary_head *head, enum bin
 
 /*
  * The response to a request that is not a read and not STAT, from the line of its reply in text without its end: a word, a number
- * or an error, with a cas id behind it as request.wants_cas says. Nothing, if it is quiet and done.
+ * or an error, with a cas id behind it as request.extras.wants_cas says. Nothing, if it is quiet and done.
  */
 void binary_reply_line(struct buf *out, const struct binary_head *head, struct slice line);
 

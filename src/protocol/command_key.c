@@ -192,7 +192,7 @@ bool command_key_parse(const struct command_keys *keys, const struct request *ou
 	static const struct request_limits limits = { .max_keys = KEY_MAX };
 
 	*out = (struct request){ .command = command };
-	if (outer->odd_key || !command)
+	if (outer->extras.odd_key || !command)
 		out->error = no_command;
 	else
 		out->error = check_reach(outer, command);

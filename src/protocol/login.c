@@ -10,14 +10,13 @@ static const struct slice verb = { "set ", 4 };
 /* Another request. Its command must not show: a refusal of some commands has an effect on the server. */
 static enum request_status refuse(struct request *out, enum request_status status)
 {
-	bool is_fatal = status == REQUEST_FATAL || out->skip > LOGIN_BLOCK_MAX + 2;
+	bool is_fatal = status == REQUEST_FATAL || out->skip.bytes > LOGIN_BLOCK_MAX + 2;
 
 	*out = (struct request){
 		.error = status == REQUEST_FATAL ? out->error : login_unauthenticated,
 		.noreply = out->noreply && !is_fatal,
 		.consumed = out->consumed,
 		.skip = out->skip,
-		.skip_end = out->skip_end,
 	};
 	return is_fatal ? REQUEST_FATAL : REQUEST_REFUSED;
 }

@@ -14,7 +14,7 @@ extern const char login_unauthenticated[];
 
 /*
  * Parses one request at the front of `in`, as request_parse does. With READY, `out->data` is what the client sent to authenticate.
- * With REFUSED, `out->error` is login_unauthenticated, and `out->skip` is small. No other field says anything about a command.
+ * With REFUSED, `out->error` is login_unauthenticated, and `out->skip.bytes` is small. No other field says anything about a command.
  */
 enum request_status login_parse(struct slice in, struct request_progress *progress, struct request *out);
 

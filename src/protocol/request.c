@@ -113,8 +113,8 @@ enum request_status request_parse_block(struct slice in, const struct request_li
 		out->too_large = true;
 	}
 	if (out->error) {
-		out->skip = (size_t)bytes + (bare ? 0 : 2);
-		out->skip_end = bare;
+		out->skip.bytes = (size_t)bytes + (bare ? 0 : 2);
+		out->skip.line_end = bare;
 		return REQUEST_REFUSED;
 	}
 	/* One byte behind the data shows which line end comes. */

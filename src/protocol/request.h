@@ -44,6 +44,26 @@ struct request_progress {
 	size_t needed;  /* it is incomplete below this size */
 };
 
+/*
+ * What a request of the binary protocol may say, and no line. A storage command, `incr` and `decr` may ask for the cas id that the
+ * item gets: it follows the word or the number of the reply, after a space; without one, none is known.
+ */
+struct request_extras {
+	bool wants_cas;
+	bool has_initial; /* incr, decr: a missing item is made, with the value `initial` and `exptime` */
+	bool odd_key;     /* the key has spaces or control bytes */
+	bool discards;    /* cas: if the value is too large for the server, the item is deleted, as by `set` */
+	uint64_t initial;
+	uint64_t
+		compare; /* append, prepend, incr, decr, delete: only if the item has this cas id; 0: whatever it has */
+};
+
+/* What follows a refused request, and is discarded as it comes. */
+struct request_skip {
+	size_t bytes;
+	bool line_end; /* behind them, CR LF or a bare LF */
+};
+
 struct request {
 	const struct command *command; /* NULL if unknown */
 	struct slice key;              /* the first key, or an event's type */
@@ -54,25 +74,14 @@ struct request {
 	uint64_t number;       /* a delta, a cas id, or an event's time */
 	struct metaflags meta; /* meta commands: what `rest` says */
 	bool has_number;       /* evadd: the line has a time */
-	/*
-	 * What no line says, but a request of the binary protocol. A storage command, `incr` and `decr` may ask for the cas id that
-	 * the item gets: it follows the word or the number of the reply, after a space; without one, none is known.
-	 */
-	bool wants_cas;
-	bool has_initial; /* incr, decr: a missing item is made, with the value `initial` and `exptime` */
-	bool odd_key;     /* the key has spaces or control bytes */
-	bool discards;    /* cas: if the value is too large for the server, the item is deleted, as by `set` */
-	uint64_t initial;
-	uint64_t
-		compare; /* append, prepend, incr, decr, delete: only if the item has this cas id; 0: whatever it has */
+	struct request_extras extras;
 	bool noreply;
-	bool too_large;    /* REFUSED: the data block is too large, and nothing else is wrong */
-	size_t keys;       /* grammars of several keys: their number, `key` included */
-	const char *error; /* REFUSED, FATAL: the reply without its line end */
-	size_t consumed;   /* the size of the request in the input */
-	size_t skip;       /* REFUSED: the size of the data block behind it, to be discarded as it comes */
-	bool skip_end;     /* REFUSED: a line end follows the block, CR LF or a bare LF, to be discarded too */
-	struct nest *into; /* the task that gets the reply, see command/task.h; NULL: the client */
+	bool too_large;           /* REFUSED: the data block is too large, and nothing else is wrong */
+	size_t keys;              /* grammars of several keys: their number, `key` included */
+	const char *error;        /* REFUSED, FATAL: the reply without its line end */
+	size_t consumed;          /* the size of the request in the input */
+	struct request_skip skip; /* REFUSED: the data block behind it */
+	struct nest *into;        /* the task that gets the reply, see command/task.h; NULL: the client */
 	/* The parser leaves these empty; see command/target.h, and command/args.h. */
 	enum target target;
 	const struct args *args;         /* what `rest` says; NULL if it is not parsed */
@@ -88,7 +97,7 @@ enum request_status request_parse(
 
 /*
  * Parses the data block of `bytes` bytes behind the line of a request, which has `out->consumed` bytes. Fills in `out` and gives a
- * status as request_parse does. If the line has an error, in `out->error`, or the block is too large, `out->skip` is set.
+ * status as request_parse does. If the line has an error, in `out->error`, or the block is too large, `out->skip.bytes` is set.
  */
 enum request_status request_parse_block(struct slice in, const struct request_limits *limits, uint64_t bytes,
 	struct request_progress *progress, struct request *out);

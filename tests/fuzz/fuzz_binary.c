@@ -20,9 +20,9 @@ static enum request_status parse(struct slice in, struct request_progress *progr
 		MUST(r->data.n <= limits.max_value && r->key.n <= KEY_MAX);
 	}
 	if (status == REQUEST_READY) {
-		MUST(r->command && !r->error && r->skip == 0 && r->exptime >= 0 && r->exptime <= INT32_MAX);
+		MUST(r->command && !r->error && r->skip.bytes == 0 && r->exptime >= 0 && r->exptime <= INT32_MAX);
 		MUST(r->command->order == ORDER_READ || r->command->order == ORDER_FLUSH ||
-			r->command->id == COMMAND_VERBOSITY || r->odd_key != request_key_valid(r->key, KEY_MAX));
+			r->command->id == COMMAND_VERBOSITY || r->extras.odd_key != request_key_valid(r->key, KEY_MAX));
 	}
 	if (status == REQUEST_REFUSED || status == REQUEST_FATAL)
 		MUST(r->error && strlen(r->error) > 0 && !strpbrk(r->error, "\r\n"));
@@ -75,7 +75,8 @@ static void check_prefixes(struct slice in, enum request_status status, const st
 	}
 	MUST(before == status);
 	if (before != REQUEST_MORE && before != REQUEST_HANGUP)
-		MUST(b.request.consumed == whole->request.consumed && b.request.skip == whole->request.skip &&
+		MUST(b.request.consumed == whole->request.consumed &&
+			b.request.skip.bytes == whole->request.skip.bytes &&
 			b.request.command == whole->request.command && b.request.error == whole->request.error &&
 			b.request.number == whole->request.number && b.head.opcode == whole->head.opcode);
 }
@@ -93,7 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			respond(&b, in);
 		if (status != REQUEST_READY && status != REQUEST_REFUSED)
 			break;
-		size_t taken = b.request.consumed + b.request.skip;
+		size_t taken = b.request.consumed + b.request.skip.bytes;
 		in = slice_skip(in, taken < in.n ? taken : in.n);
 	}
 	return 0;

@@ -246,7 +246,7 @@ static size_t take_request(struct client *c, struct slice in)
 		if (request_discards(&request) && order_must_wait(&c->order, &request))
 			return 0;
 		refuse(c, &request);
-		c->skip = request.skip;
+		c->skip = request.skip.bytes;
 		break;
 	case REQUEST_READY:
 		if (order_must_wait(&c->order, &request))

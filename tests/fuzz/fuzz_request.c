@@ -20,7 +20,7 @@ static enum request_status parse(struct slice in, struct request_progress *progr
 	if (status == REQUEST_REFUSED || status == REQUEST_FATAL)
 		MUST(r->error && strlen(r->error) > 0 && !strpbrk(r->error, "\r\n"));
 	if (status == REQUEST_READY) {
-		MUST(r->command && !r->error && r->skip == 0 && r->keys <= limits.max_keys);
+		MUST(r->command && !r->error && r->skip.bytes == 0 && r->keys <= limits.max_keys);
 		MUST(r->command->grammar == GRAMMAR_FLUSH || r->command->grammar == GRAMMAR_ARGS ||
 			r->command->grammar == GRAMMAR_BARE || request_key_valid(r->key, KEY_MAX));
 	}
@@ -36,7 +36,7 @@ static bool same(enum request_status a, const struct request *x, enum request_st
 	return a == b && x->command == y->command && x->key.n == y->key.n && x->rest.n == y->rest.n &&
 		x->data.n == y->data.n && x->flags == y->flags && x->exptime == y->exptime && x->number == y->number &&
 		x->noreply == y->noreply && x->keys == y->keys && x->error == y->error && x->consumed == y->consumed &&
-		x->skip == y->skip;
+		x->skip.bytes == y->skip.bytes;
 }
 
 /* What a prefix is decided to be stays what it is when more comes; what was searched needs not be
@@ -70,7 +70,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check_prefixes(in, status, &r);
 		if (status != REQUEST_READY && status != REQUEST_REFUSED)
 			break;
-		size_t taken = r.consumed + r.skip;
+		size_t taken = r.consumed + r.skip.bytes;
 		in = slice_skip(in, taken < in.n ? taken : in.n);
 	}
 	return 0;

@@ -33,25 +33,25 @@ static void show(enum request_status status, const struct binary_request *b, str
 	buf_printf(out, "%s", names[status]);
 	if (status == REQUEST_REFUSED || status == REQUEST_FATAL)
 		buf_printf(out, " %s", r->error);
-	if (status == REQUEST_REFUSED && r->skip)
-		buf_printf(out, " skip=%zu", r->skip);
+	if (status == REQUEST_REFUSED && r->skip.bytes)
+		buf_printf(out, " skip=%zu", r->skip.bytes);
 	if (status == REQUEST_READY) {
 		buf_printf(out, "%s", r->command->name.p);
 		if (r->key.n)
 			buf_printf(out, " %.*s", (int)r->key.n, r->key.p);
 		if (r->data.n)
 			buf_printf(out, " {%.*s}", (int)r->data.n, r->data.p);
-		buf_printf(out, "%s%s%s", r->flags ? " flags" : "", r->wants_cas ? " wants" : "",
+		buf_printf(out, "%s%s%s", r->flags ? " flags" : "", r->extras.wants_cas ? " wants" : "",
 			b->head.quiet ? " quiet" : "");
 		if (r->exptime)
 			buf_printf(out, " exptime=%lld", (long long)r->exptime);
 		if (r->number)
 			buf_printf(out, " number=%llu", (unsigned long long)r->number);
-		if (r->has_initial)
-			buf_printf(out, " initial=%llu", (unsigned long long)r->initial);
-		if (r->compare)
-			buf_printf(out, " compare=%llu", (unsigned long long)r->compare);
-		buf_printf(out, "%s", r->odd_key ? " odd" : "");
+		if (r->extras.has_initial)
+			buf_printf(out, " initial=%llu", (unsigned long long)r->extras.initial);
+		if (r->extras.compare)
+			buf_printf(out, " compare=%llu", (unsigned long long)r->extras.compare);
+		buf_printf(out, "%s", r->extras.odd_key ? " odd" : "");
 	}
 	BUF_ADD(out, "\0");
 }
@@ -76,7 +76,7 @@ static void parses(struct slice packet, const char *outcome)
 	if (status == REQUEST_READY)
 		ck_assert_uint_eq(b.request.consumed, packet.n);
 	if (status == REQUEST_REFUSED)
-		ck_assert_uint_le(b.request.consumed + b.request.skip, packet.n);
+		ck_assert_uint_le(b.request.consumed + b.request.skip.bytes, packet.n);
 	if (status != REQUEST_MORE && status != REQUEST_HANGUP)
 		ck_assert_mem_eq(&b.head.opaque, "\1\2\3\4", 4);
 	buf_free(&text);
@@ -182,7 +182,7 @@ TEST(claimed)
 			&bytes, cases[i].opcode, cases[i].key, cases[i].extras, cases[i].body, 0, SLICE("12345678k"));
 		ck_assert_int_eq(binary_parse(guard_place(packet), &limits, &progress, &b), cases[i].status);
 		if (cases[i].status == REQUEST_REFUSED)
-			ck_assert_uint_eq(b.request.skip, cases[i].skip);
+			ck_assert_uint_eq(b.request.skip.bytes, cases[i].skip);
 		buf_free(&bytes);
 	}
 	ck_assert_int_eq(

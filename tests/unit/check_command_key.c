@@ -55,7 +55,7 @@ static void check(
 	size_t words;
 	bool good;
 
-	outer.odd_key = !request_key_valid(key, KEY_MAX);
+	outer.extras.odd_key = !request_key_valid(key, KEY_MAX);
 	ck_assert(command_key_is(how, key));
 	ck_assert_uint_le(command_key_room(&outer, key), sizeof(room));
 	good = command_key_parse(how, &outer, key, command_key_find(how, key, &words), room, &inner);

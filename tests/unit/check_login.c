@@ -17,7 +17,7 @@ static const char *parses_slice(struct slice in)
 		snprintf(out, sizeof(out), "ready <%.*s> %zu%s", (int)r.data.n, r.data.p, r.consumed,
 			r.noreply ? " quiet" : "");
 	else if (status == REQUEST_REFUSED)
-		snprintf(out, sizeof(out), "refused <%s> %zu+%zu%s", r.error, r.consumed, r.skip,
+		snprintf(out, sizeof(out), "refused <%s> %zu+%zu%s", r.error, r.consumed, r.skip.bytes,
 			r.noreply ? " quiet" : "");
 	else if (status == REQUEST_FATAL)
 		snprintf(out, sizeof(out), "fatal <%s>", r.error);

@@ -54,8 +54,8 @@ static const char *show(enum request_status status, const struct request *r, str
 		break;
 	case REQUEST_REFUSED:
 		buf_printf(out, "refused %s", r->error);
-		show_number(out, "skip", (long long)r->skip);
-		if (r->skip_end)
+		show_number(out, "skip", (long long)r->skip.bytes);
+		if (r->skip.line_end)
 			BUF_ADD(out, " end");
 		break;
 	case REQUEST_READY:

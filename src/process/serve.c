@@ -30,18 +30,17 @@
 #include "worker/worker.h"
 
 static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
-enum { SIGNALS = sizeof(signals) / sizeof(signals[0]) };
+enum { SIGNALS = sizeof(signals) / sizeof(signals[0]), NEWS = SIGNALS, LOG_TIME, LEAVE, EVENTS };
 
 struct process {
 	struct daemon daemon;
 	const struct options *options;
 	struct event_base *base;
-	struct event *log_timer;
+	struct event *events[EVENTS];
 	struct listening *listening;
 	struct listener *control_listener; /* of the private socket of operators; or NULL */
 	struct peers *control;             /* operators; or NULL */
 	struct admin_port *admin;
-	struct event *leave;
 	size_t settled, exited; /* workers that have taken over the settings; that have stopped */
 	bool settling;          /* workers are taking over the settings, at the start or after a reload */
 	bool again;             /* a reload was asked for meanwhile */
@@ -57,7 +56,7 @@ enum { LEAVE_MS = 100 };
  * Sends a datagram of sd_notify(3) to the socket that NOTIFY_SOCKET names; without one does nothing. A name that begins with @ is in the
  * abstract namespace.
  */
-static void send_text(const char *text)
+static void notify(const char *text)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
@@ -77,11 +76,6 @@ static void send_text(const char *text)
 	close(fd);
 }
 
-static void notify_ready(void)
-{
-	send_text("READY=1");
-}
-
 static void notify_reloading(void)
 {
 	struct timespec now;
@@ -90,12 +84,7 @@ static void notify_reloading(void)
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%lld",
 		(long long)now.tv_sec * 1000000 + now.tv_nsec / 1000);
-	send_text(text);
-}
-
-static void notify_stopping(void)
-{
-	send_text("STOPPING=1");
+	notify(text);
 }
 
 /* --- file descriptors --- */
@@ -223,7 +212,7 @@ static void reload(struct process *p)
 	if (!s) {
 		log_error("the new configuration was refused: all is as before");
 		answer_reloads(p, false);
-		notify_ready();
+		notify("READY=1");
 		return;
 	}
 	settings_release(p->daemon.settings);
@@ -250,7 +239,6 @@ static void commit_listeners(void *arg)
  */
 static void on_settled(struct process *p)
 {
-	static const char *const done[] = { "ready", "reloaded" };
 	bool reloaded = p->started;
 
 	p->settling = false;
@@ -260,9 +248,9 @@ static void on_settled(struct process *p)
 	worker_call(p->daemon.workers[0], commit_listeners, p);
 	admin_port_commit(p->admin);
 	admin_port_set_phase(p->admin, ADMIN_SERVING);
-	log_info("%s: ring %016" PRIx64 " of %d servers", done[reloaded], p->daemon.settings->ring_hash,
-		ring_count(p->daemon.settings->ring));
-	notify_ready();
+	log_info("%s: ring %016" PRIx64 " of %d servers", reloaded ? "reloaded" : "ready",
+		p->daemon.settings->ring_hash, ring_count(p->daemon.settings->ring));
+	notify("READY=1");
 	if (reloaded && !p->again)
 		answer_reloads(p, true);
 	if (p->again)
@@ -361,10 +349,10 @@ static void stop(struct process *p)
 	p->stopping = true;
 	/* This comes first: a client that connects after the notice must reach the new process. */
 	aside = listening_step_aside(p->listening);
-	notify_stopping();
+	notify("STOPPING=1");
 	admin_port_set_phase(p->admin, ADMIN_DRAINING);
 	if (aside)
-		event_add(p->leave, &pause);
+		event_add(p->events[LEAVE], &pause);
 	else
 		leave(p);
 }
@@ -404,14 +392,6 @@ static void on_log_time(evutil_socket_t fd, short what, void *arg)
 	log_summarize(false);
 }
 
-static void start_log_timer(struct process *p)
-{
-	static const struct timeval interval = { LOG_SECONDS, 0 };
-
-	p->log_timer = event_new(p->base, -1, EV_PERSIST, on_log_time, NULL);
-	event_add(p->log_timer, &interval);
-}
-
 /* --- the start --- */
 
 static bool switch_user(const char *user)
@@ -432,46 +412,46 @@ static bool switch_user(const char *user)
 
 static bool open_all(struct process *p)
 {
-	const struct config *config = &p->daemon.settings->config;
+	const struct settings *s = p->daemon.settings;
+	const char *failed = NULL;
 	char error[256];
 
-	/* First, so that it is open as soon as clients can connect. */
-	p->admin = admin_port_create(p->base, &p->daemon);
-	if (!admin_port_prepare(p->admin, config, error)) {
-		fprintf(stderr, "setlistd: admin: %s\n", error);
-		return false;
-	}
-	p->listening = listening_create(worker_accept);
-	if (!listening_inherit(p->listening, error) || !listening_prepare(p->listening, p->daemon.settings, error)) {
-		fprintf(stderr, "setlistd: cannot listen: %s\n", error);
-		return false;
-	}
-	if (!open_control(p, config->control, error)) {
-		fprintf(stderr, "setlistd: control: %s\n", error);
-		return false;
-	}
-	return switch_user(config->user);
+	/* The HTTP port comes first, so that it is open as soon as clients can connect. */
+	if (!admin_port_prepare(p->admin, &s->config, error))
+		failed = "admin";
+	else if (!listening_inherit(p->listening, error) || !listening_prepare(p->listening, s, error))
+		failed = "cannot listen";
+	else if (!open_control(p, s->config.control, error))
+		failed = "control";
+	if (failed)
+		fprintf(stderr, "setlistd: %s: %s\n", failed, error);
+	return !failed && switch_user(s->config.user);
 }
 
-static void init(struct process *p, struct event *events[SIGNALS + 1], int pipes[2])
+static void init(struct process *p, int pipes[2])
 {
+	static const struct timeval interval = { LOG_SECONDS, 0 };
+
 	p->base = event_base_new();
 	if (!p->base || pipe(pipes) < 0)
 		abort();
+	p->admin = admin_port_create(p->base, &p->daemon);
+	p->listening = listening_create(worker_accept);
 	p->daemon.news = pipes[1];
 	pthread_mutex_init(&p->daemon.lock, NULL);
 	p->daemon.large = xcalloc(1, sizeof(*p->daemon.large));
 	p->daemon.server_news = server_news_create();
 	p->daemon.descriptors = opendir("/proc/self/fd");
 	signal(SIGPIPE, SIG_IGN);
-	p->leave = evtimer_new(p->base, on_left, p);
-	events[SIGNALS] = event_new(p->base, pipes[0], EV_READ | EV_PERSIST, on_news, p);
+	p->events[NEWS] = event_new(p->base, pipes[0], EV_READ | EV_PERSIST, on_news, p);
+	p->events[LOG_TIME] = event_new(p->base, -1, EV_PERSIST, on_log_time, NULL);
+	p->events[LEAVE] = evtimer_new(p->base, on_left, p);
 	/* Before the sockets: a signal may come as soon as the first one exists, and its default action kills the process. */
 	for (int i = 0; i < SIGNALS; i++)
-		events[i] = evsignal_new(p->base, signals[i], on_signal, p);
-	for (int i = 0; i < SIGNALS + 1; i++)
-		event_add(events[i], NULL);
-	start_log_timer(p);
+		p->events[i] = evsignal_new(p->base, signals[i], on_signal, p);
+	for (int i = 0; i <= NEWS; i++)
+		event_add(p->events[i], NULL);
+	event_add(p->events[LOG_TIME], &interval);
 }
 
 int serve(const struct options *options, struct settings *settings)
@@ -483,7 +463,6 @@ int serve(const struct options *options, struct settings *settings)
 			.command = admin_answer },
 		.options = options,
 	};
-	struct event *events[SIGNALS + 1];
 	int status = 1, pipes[2];
 	char error[256];
 
@@ -492,7 +471,7 @@ int serve(const struct options *options, struct settings *settings)
 		settings_release(settings);
 		return 1;
 	}
-	init(&p, events, pipes);
+	init(&p, pipes);
 	if (open_all(&p)) {
 		if (settings->config.sandbox)
 			sandbox_enter();
@@ -503,15 +482,12 @@ int serve(const struct options *options, struct settings *settings)
 		status = 0;
 	}
 	block_signals();
-	if (p.listening)
-		listening_destroy(p.listening);
+	listening_destroy(p.listening);
 	listener_destroy(p.control_listener);
 	peers_destroy(p.control);
 	admin_port_destroy(p.admin);
-	for (int i = 0; i < SIGNALS + 1; i++)
-		event_free(events[i]);
-	event_free(p.leave);
-	event_free(p.log_timer);
+	for (int i = 0; i < EVENTS; i++)
+		event_free(p.events[i]);
 	close(pipes[0]);
 	close(pipes[1]);
 	pthread_mutex_destroy(&p.daemon.lock);

@@ -8,7 +8,7 @@
 #include "util/log.h"
 #include "util/num.h"
 
-void admin_stats(struct worker *w, const struct request *request, struct buf *out)
+static void admin_stats(struct worker *w, const struct request *request, struct buf *out)
 {
 	struct slice rest = request->rest, group = slice_token(&rest);
 	struct daemon *d = w->daemon;
@@ -28,12 +28,7 @@ void admin_stats(struct worker *w, const struct request *request, struct buf *ou
 	reply_text(out, end);
 }
 
-static void help_line(const struct command *command, struct buf *out)
-{
-	buf_printf(out, "%-66s %s\r\n", command->usage, command->summary);
-}
-
-void admin_help(struct worker *w, const struct request *request, struct buf *out)
+static void admin_help(struct worker *w, const struct request *request, struct buf *out)
 {
 	struct slice rest = request->rest, name = slice_token(&rest);
 	const struct command_set *denied = &worker_config(w)->deny;
@@ -47,16 +42,15 @@ void admin_help(struct worker *w, const struct request *request, struct buf *out
 		reply_text(out, command_denied(command->id));
 		return;
 	}
-	if (command)
-		help_line(command, out);
-	for (int id = 0; !command && id < COMMAND_COUNT; id++) {
-		if (!command_set_has(denied, (enum command_id)id))
-			help_line(command_get((enum command_id)id), out);
+	for (int id = 0; id < COMMAND_COUNT; id++) {
+		const struct command *one = command_get((enum command_id)id);
+		if (command ? one == command : !command_set_has(denied, one->id))
+			buf_printf(out, "%-66s %s\r\n", one->usage, one->summary);
 	}
 	reply_text(out, "END");
 }
 
-void admin_route(struct worker *w, const struct request *request, struct buf *out)
+static void admin_route(struct worker *w, const struct request *request, struct buf *out)
 {
 	const struct generation *g = w->generations.current;
 	const struct server *s = servers_get(g->servers, ring_lookup(g->settings->ring, request->key));
@@ -72,7 +66,7 @@ void admin_route(struct worker *w, const struct request *request, struct buf *ou
 	reply_text(out, s->name);
 }
 
-void admin_verbosity(struct worker *w, const struct request *request, struct buf *out)
+static void admin_verbosity(struct worker *w, const struct request *request, struct buf *out)
 {
 	struct slice rest = request->rest, word = slice_token(&rest);
 	uint32_t level;
@@ -86,21 +80,21 @@ void admin_verbosity(struct worker *w, const struct request *request, struct buf
 	}
 }
 
-void admin_version(struct worker *w, const struct request *request, struct buf *out)
+static void admin_version(struct worker *w, const struct request *request, struct buf *out)
 {
 	(void)request;
 	BUF_ADD(out, "VERSION ");
 	report_version(w->daemon, out);
 }
 
-void admin_mn(struct worker *w, const struct request *request, struct buf *out)
+static void admin_mn(struct worker *w, const struct request *request, struct buf *out)
 {
 	(void)w;
 	(void)request;
 	reply_text(out, "MN");
 }
 
-void admin_quit(struct worker *w, const struct request *request, struct buf *out)
+static void admin_quit(struct worker *w, const struct request *request, struct buf *out)
 {
 	(void)w;
 	(void)request;
@@ -110,7 +104,7 @@ void admin_quit(struct worker *w, const struct request *request, struct buf *out
 
 void admin_answer(struct worker *w, const struct request *request, struct buf *out)
 {
-	static admin_command *const starts[COMMAND_COUNT] = {
+	static void (*const starts[COMMAND_COUNT])(struct worker *, const struct request *, struct buf *) = {
 #define PROXY_COMMAND(id, name, grammar, start, ...) [COMMAND_##id] = start,
 #define COMMAND(...)
 #include "protocol/commands.def"

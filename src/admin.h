@@ -4,16 +4,7 @@
 
 #include "worker/worker.h"
 
-/* Carries out a request of a client of the worker, and appends its reply to `out`. */
-typedef void admin_command(struct worker *worker, const struct request *request, struct buf *out);
-
-#define PROXY_COMMAND(id, name, grammar, start, ...) admin_command start;
-#define COMMAND(...)
-#include "protocol/commands.def"
-#undef COMMAND
-#undef PROXY_COMMAND
-
-/* Carries out a request of any of these commands: for daemon.command. */
-admin_command admin_answer;
+/* Carries out a request of a client of the worker, and appends its reply to `out`: for daemon.command. */
+void admin_answer(struct worker *worker, const struct request *request, struct buf *out);
 
 #endif

@@ -78,50 +78,31 @@ static void read_header(struct slice line, struct http_request *r)
 
 /* --- hosts: a defence against DNS rebinding --- */
 
-static bool is_port(const char *text)
-{
-	uint32_t port;
-
-	return !*text || (*text == ':' && num_parse_u32(slice_of(text + 1, strlen(text + 1)), &port) && port <= 65535);
-}
-
-/* Copies the part before the port, without brackets. Gives false if `host` is not of that form. */
-static bool cut_name(const char *host, char name[256])
-{
-	size_t n = *host == '[' ? strcspn(host, "]") : strcspn(host, ":");
-
-	if (*host == '[') {
-		if (host[n] != ']' || !is_port(host + n + 1))
-			return false;
-		host++;
-		n--;
-	} else if (!is_port(host + n)) {
-		return false;
-	}
-	if (n == 0 || n >= 256)
-		return false;
-	snprintf(name, 256, "%.*s", (int)n, host);
-	return true;
-}
-
 /*
  * Whether a request for this host is answered: an IP address, localhost, or one of admin_hosts, with or without a port. A page of a
  * stranger in a browser on this network can give its own name our address, and would then read what we answer. But its requests
- * have its name.
+ * have its name. The port is cut off.
  */
-static bool is_host_allowed(const struct config *config, const char *host)
+static bool is_host_allowed(const struct config *config, char *host)
 {
+	char *colon = strrchr(host, ':');
 	unsigned char address[16];
-	char name[256];
+	uint32_t port;
+	size_t n;
 
-	if (!cut_name(host, name))
+	if (colon && num_parse_u32(slice_of(colon + 1, strlen(colon + 1)), &port) && port <= 65535)
+		*colon = '\0';
+	n = strlen(host);
+	if (n == 0 || n >= 256)
 		return false;
-	if (*host == '[')
-		return inet_pton(AF_INET6, name, address) == 1;
-	if (inet_pton(AF_INET, name, address) == 1 || strcasecmp(name, "localhost") == 0)
+	if (*host == '[' && host[n - 1] == ']') {
+		host[n - 1] = '\0';
+		return inet_pton(AF_INET6, host + 1, address) == 1;
+	}
+	if (inet_pton(AF_INET, host, address) == 1 || strcasecmp(host, "localhost") == 0)
 		return true;
 	for (size_t i = 0; i < config->admin_hosts.count; i++) {
-		if (strcasecmp(name, config->admin_hosts.at[i]) == 0)
+		if (strcasecmp(host, config->admin_hosts.at[i]) == 0)
 			return true;
 	}
 	return false;
@@ -342,7 +323,7 @@ bool admin_port_prepare(struct admin_port *port, const struct config *config, ch
 	snprintf(port->next.text, sizeof(port->next.text), "%s", config->admin);
 	if (!*config->admin)
 		return true;
-	/* config_access has parsed it. */
+	/* config_set has checked it. */
 	(void)config_admin_address(config->admin, &a);
 	place.port = a.port;
 	port->next.listener = listener_create(port->base, &place, peers_take, port->peers, error);

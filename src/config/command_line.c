@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "util/alloc.h"
 #include "util/num.h"
 
 static const char usage[] =
@@ -119,15 +118,13 @@ static const char *apply_listen(struct config *config, const struct options *o)
 	return error;
 }
 
-static void replace(char **text, const char *with)
+/* Sets an option, if the command line has one. */
+static bool set(struct config *config, const char *name, const char *text, char error[CONFIG_VALUE_ERROR])
 {
-	if (!with)
-		return;
-	free(*text);
-	*text = xstrdup(with);
+	return !text || config_set(config, config_option(name), text, error);
 }
 
-bool options_configure(const struct options *o, struct config *config, char error[256])
+bool options_configure(const struct options *o, struct config *config, char error[CONFIG_VALUE_ERROR])
 {
 	const char *what;
 
@@ -136,14 +133,12 @@ bool options_configure(const struct options *o, struct config *config, char erro
 	if (!what && o->servers)
 		what = config_set_servers(config, o->servers);
 	if (what) {
-		snprintf(error, 256, "%s", what);
+		snprintf(error, CONFIG_VALUE_ERROR, "%s", what);
 		return false;
 	}
 	if (o->threads > 0)
 		config->threads = (uint64_t)o->threads;
 	if (o->verbose)
 		config->verbose = (uint64_t)o->verbose;
-	replace(&config->user, o->user);
-	replace(&config->admin, o->admin);
-	return true;
+	return set(config, "user", o->user, error) && set(config, "admin", o->admin, error);
 }

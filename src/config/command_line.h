@@ -22,7 +22,7 @@ struct options options_parse(int argc, char **argv);
  * Completes an initialized `config`, into which the file was read if there is one: the command line overrides it. On failure gives
  * false, with the reason in `error`.
  */
-bool options_configure(const struct options *options, struct config *config, char error[256])
+bool options_configure(const struct options *options, struct config *config, char error[CONFIG_VALUE_ERROR])
 	__attribute__((warn_unused_result));
 
 #endif

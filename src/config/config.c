@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/un.h>
 
-#include "config/users.h"
 #include "protocol/reply.h"
 #include "protocol/request.h"
 #include "util/alloc.h"
@@ -440,7 +439,7 @@ void config_init(struct config *config)
 {
 	char error[CONFIG_VALUE_ERROR];
 
-	*config = (struct config){ .server_login = xstrdup("") };
+	*config = (struct config){ .users = NULL };
 	for (const struct config_option *o = config_options; o->name; o++) {
 		if (o->initial && !config_set(config, o, o->initial, error))
 			abort();
@@ -467,7 +466,6 @@ void config_fini(struct config *config)
 		config_clear(config, o);
 	free_rules(&config->rules);
 	users_destroy(config->users);
-	free(config->server_login);
 }
 
 /* --- listeners and servers --- */

@@ -8,11 +8,10 @@
 
 #include "collection/rules.h"
 #include "config/address.h"
+#include "config/users.h"
 #include "protocol/command.h"
 #include "upstream/ring.h"
 #include "util/buf.h"
-
-struct users;
 
 struct text_list {
 	char **at;
@@ -64,7 +63,8 @@ struct config {
 #undef OPTION
 	struct rules rules;
 	struct users *users; /* of auth_file, made by settings_read; NULL if nobody must authenticate */
-	char *server_login;  /* "user password" for servers, made by settings_read; "" for none */
+	/* "user password" for servers, made by settings_read; "" for none */
+	char server_login[2 * USERS_LINE_MAX + 2];
 };
 
 /* What a reload does with an option that has another value. */

@@ -89,46 +89,29 @@ static bool read_users(struct config *config, char error[256])
 	return config->users;
 }
 
-/* The file has one line; a trailing newline is optional. */
-static struct slice first_line(struct slice text)
-{
-	if (text.n && text.p[text.n - 1] == '\n')
-		text.n--;
-	return text;
-}
-
-static bool read_server_password(struct config *config, char error[256])
-{
-	struct slice user = slice_of(config->server_user, strlen(config->server_user)), password;
-	const char *path = config->server_password_file, *what;
-	struct buf text = BUF_EMPTY;
-	bool good = false;
-
-	if (!read_secret(path, USERS_LINE_MAX + 1, &text, error))
-		goto forget;
-	password = first_line(buf_slice(&text));
-	what = users_check_word(password);
-	if (what) {
-		snprintf(error, 256, "%s:1: the password: %s", path, what);
-		goto forget;
-	}
-	free(config->server_login);
-	config->server_login = xcalloc(1, user.n + 1 + password.n + 1);
-	slice_write(slice_write(slice_write(config->server_login, user), SLICE(" ")), password);
-	good = true;
-forget:
-	forget_secret(&text);
-	return good;
-}
-
 static bool read_server_login(struct config *config, char error[256])
 {
-	if (!*config->server_user && !*config->server_password_file)
+	const char *user = config->server_user, *path = config->server_password_file, *what = "empty";
+	struct buf text = BUF_EMPTY;
+	struct slice password;
+
+	if (!*user && !*path)
 		return true;
-	if (*config->server_user && *config->server_password_file)
-		return read_server_password(config, error);
-	snprintf(error, 256, "server_user and server_password_file need each other");
-	return false;
+	if (!*user || !*path) {
+		snprintf(error, 256, "server_user and server_password_file need each other");
+	} else if (read_secret(path, USERS_LINE_MAX + 1, &text, error)) {
+		/* The file has one line; a trailing newline is optional. */
+		password = buf_slice(&text);
+		password.n -= password.n && password.p[password.n - 1] == '\n';
+		what = users_check_word(password);
+		if (what)
+			snprintf(error, 256, "%s:1: the password: %s", path, what);
+		else
+			snprintf(config->server_login, sizeof(config->server_login), "%s %.*s", user, (int)password.n,
+				password.p);
+	}
+	forget_secret(&text);
+	return !what;
 }
 
 /* --- addresses that the network reaches --- */
@@ -186,27 +169,15 @@ static bool check_listeners(const struct config *config, char error[256])
 static bool check_admin(const struct config *config, char error[256])
 {
 	struct address a;
-	const char *what = *config->admin ? config_admin_address(config->admin, &a) : NULL;
 
-	if (what)
-		snprintf(error, 256, "admin \"%.100s\": %s", config->admin, what);
-	else if (*config->admin && !config->insecure && !is_local(a.host))
-		snprintf(error, 256,
-			"admin \"%.100s\": whoever reaches it could read keys and statistics: set insecure = true",
-			config->admin);
-	else
+	if (!*config->admin || config->insecure)
 		return true;
+	(void)config_admin_address(config->admin, &a);
+	if (is_local(a.host))
+		return true;
+	snprintf(error, 256, "admin \"%.100s\": whoever reaches it could read keys and statistics: set insecure = true",
+		config->admin);
 	return false;
-}
-
-/*
- * Reads the files with passwords, and checks that no listener is open to everybody by mistake. Must run as the user that starts the
- * daemon, who may read these files.
- */
-static bool read_access(struct config *config, char error[256])
-{
-	return read_users(config, error) && read_server_login(config, error) && check_listeners(config, error) &&
-		check_admin(config, error);
 }
 
 /* --- TLS --- */
@@ -252,33 +223,27 @@ static struct tls_context *read_tls(const struct config *config, char error[256]
 
 /* --- reading --- */
 
-/* On the standard error, an error in the file begins with the name of the file, and any other error with the name of the program. */
-static void say(const char *error, bool in_file, bool again)
-{
-	if (again)
-		log_error("%s", error);
-	else
-		fprintf(stderr, "%s%s\n", in_file ? "" : "setlistd: ", error);
-}
-
 struct settings *settings_read(const struct options *options, bool again)
 {
 	struct settings *s = xcalloc(1, sizeof(*s));
+	struct config *c = &s->config;
 	char error[CONFIG_ERROR];
 	bool taken;
 
 	s->references = 1;
-	config_init(&s->config);
-	taken = !options->file || config_file_read(&s->config, options->file, error);
-	if (taken && options_configure(options, &s->config, error) && read_access(&s->config, error)) {
-		s->ring = config_ring(&s->config, error);
-		s->tls = s->ring ? read_tls(&s->config, error) : NULL;
-		if (s->tls) {
-			s->ring_hash = ring_fingerprint(s->ring);
-			return s;
-		}
+	config_init(c);
+	taken = !options->file || config_file_read(c, options->file, error);
+	if (taken && options_configure(options, c, error) && read_users(c, error) && read_server_login(c, error) &&
+		check_listeners(c, error) && check_admin(c, error) && (s->ring = config_ring(c, error)) &&
+		(s->tls = read_tls(c, error))) {
+		s->ring_hash = ring_fingerprint(s->ring);
+		return s;
 	}
-	say(error, !taken, again);
+	/* On the standard error, an error in the file begins with the name of the file, and any other with that of the program. */
+	if (again)
+		log_error("%s", error);
+	else
+		fprintf(stderr, "%s%s\n", taken ? "setlistd: " : "", error);
 	settings_release(s);
 	return NULL;
 }

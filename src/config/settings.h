@@ -20,7 +20,8 @@ struct settings {
 
 /*
  * Reads the configuration file, overridden by the command line, and checks all of it. The caller owns a reference. On an error
- * gives NULL, after saying it: on the standard error, or in the log if it is read `again`.
+ * gives NULL, after saying it: on the standard error, or in the log if it is read `again`. Must run as the user that starts the
+ * daemon, who may read the files with passwords.
  */
 struct settings *settings_read(const struct options *options, bool again);
 

@@ -58,12 +58,6 @@ static inline const char *slice_find(const char *p, const char *end, char byte)
 	return p;
 }
 
-/* The first space in [p, end), or `end`. */
-static inline const char *slice_space(const char *p, const char *end)
-{
-	return slice_find(p, end, ' ');
-}
-
 /* Takes the next token off `rest`. One or more spaces separate tokens. Gives an empty slice when none is left. */
 static inline struct slice slice_token(struct slice *rest)
 {
@@ -75,7 +69,7 @@ static inline struct slice slice_token(struct slice *rest)
 	while (p < end && *p == ' ')
 		p++;
 	start = p;
-	p = slice_space(p, end);
+	p = slice_find(p, end, ' ');
 	*rest = slice_of(p, (size_t)(end - p));
 	return slice_of(start, (size_t)(p - start));
 }

@@ -109,11 +109,6 @@ bool listening_inherit(struct listening *l, char error[256])
 
 /* --- from the configuration --- */
 
-static bool has_inherited(const struct listening *l)
-{
-	return l->count && l->entries[0].inherited;
-}
-
 static struct entry *find(struct listening *l, const struct address *address)
 {
 	for (size_t i = 0; i < l->count; i++) {
@@ -123,48 +118,38 @@ static struct entry *find(struct listening *l, const struct address *address)
 	return NULL;
 }
 
-/* Closes the listeners that listening_prepare has opened. */
-static void undo(struct listening *l)
-{
-	for (size_t i = 0; i < l->count; i++)
-		l->entries[i].wanted = !l->entries[i].is_new;
-	sweep(l);
-}
-
 bool listening_prepare(struct listening *l, const struct settings *settings, char error[256])
 {
 	const struct config *config = &settings->config;
 
 	l->mode = config->socket_mode;
 	l->reuseport = config->reuseport;
-	if (has_inherited(l))
+	if (l->count && l->entries[0].inherited)
 		return true;
 	want_none(l);
 	for (size_t i = 0; i < config->listen.count; i++) {
 		const struct address *a = &config->listen.at[i];
 		struct listener_place place = { a->host, a->port, config->socket_mode, config->reuseport };
 		struct entry *entry = find(l, a);
-		struct listener *listener;
 
-		if (entry) {
-			entry->wanted = true;
-			entry->next_tls = a->tls;
-			continue;
+		if (!entry) {
+			struct listener *listener = listener_create(NULL, &place, l->accepted, NULL, error);
+			if (!listener)
+				goto undo;
+			entry = add(l, listener);
+			entry->address = *a;
 		}
-		listener = listener_create(NULL, &place, l->accepted, NULL, error);
-		if (!listener) {
-			undo(l);
-			return false;
-		}
-		entry = add(l, listener);
-		entry->address = *a;
+		entry->wanted = true;
 		entry->next_tls = a->tls;
 	}
-	if (config->listen.count == 0) {
-		snprintf(error, 256, "nothing to listen on");
-		undo(l);
-	}
-	return config->listen.count > 0;
+	if (config->listen.count > 0)
+		return true;
+	snprintf(error, 256, "nothing to listen on");
+undo:
+	for (size_t i = 0; i < l->count; i++)
+		l->entries[i].wanted = !l->entries[i].is_new;
+	sweep(l);
+	return false;
 }
 
 void listening_commit(struct listening *l, const struct settings *settings, struct event_base *base, void *arg)

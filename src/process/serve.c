@@ -192,14 +192,6 @@ static struct settings *read_again(struct process *p)
 	return NULL;
 }
 
-/* A reload is answered when all workers use the new settings. */
-static void answer_reloads(struct process *p, bool good)
-{
-	const struct slice refused = SLICE("ERROR refused, all is as before; the log says why\r\n");
-
-	peers_answer_all(p->control, good ? SLICE("OK\r\n") : refused);
-}
-
 static void reload(struct process *p)
 {
 	struct settings *s;
@@ -211,7 +203,7 @@ static void reload(struct process *p)
 	s = read_again(p);
 	if (!s) {
 		log_error("the new configuration was refused: all is as before");
-		answer_reloads(p, false);
+		peers_answer_all(p->control, SLICE("ERROR refused, all is as before; the log says why\r\n"));
 		notify("READY=1");
 		return;
 	}
@@ -252,7 +244,7 @@ static void on_settled(struct process *p)
 		p->daemon.settings->ring_hash, ring_count(p->daemon.settings->ring));
 	notify("READY=1");
 	if (reloaded && !p->again)
-		answer_reloads(p, true);
+		peers_answer_all(p->control, SLICE("OK\r\n"));
 	if (p->again)
 		reload(p);
 }

@@ -54,6 +54,7 @@ static const char *parse_tcp(struct slice text, struct address *out)
 const char *address_parse(const char *text, uint16_t port, bool weighted, struct address *out)
 {
 	static const struct slice local = { "unix:", 5 }, tls = { "tls:", 4 };
+	const char *end = text + strlen(text);
 	struct slice rest = slice_of(text, strlen(text)), where, weight;
 
 	*out = (struct address){ .port = port, .weight = 1 };
@@ -61,10 +62,8 @@ const char *address_parse(const char *text, uint16_t port, bool weighted, struct
 	weight = slice_token(&rest);
 	if (where.n == 0)
 		return "empty";
-	for (const char *c = text; *c; c++) {
-		if ((unsigned char)*c < ' ' || *c == 0x7f)
-			return "a control byte";
-	}
+	if (word_find_below(text, end, ' ') != end)
+		return "a control byte";
 	if (slice_token(&rest).n || (weight.n && !weighted))
 		return "something behind the address";
 	if (weight.n &&

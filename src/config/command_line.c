@@ -3,9 +3,6 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include "util/num.h"
 
 static const char usage[] =
 	"usage: setlistd [-a ADDR] [-f FILE] [-l ADDR] [-p PORT] [-s SOCKET] [-S SERVERS] [-t THREADS] [-u USER] [-v] "
@@ -28,11 +25,6 @@ static const char usage[] =
 	"\n"
 	"When it runs, connect with telnet and type: help\n";
 
-static bool parse_number(const char *text, int64_t least, int64_t most, int64_t *out)
-{
-	return num_parse_i64(slice_of(text, strlen(text)), out) && *out >= least && *out <= most;
-}
-
 static void refuse(const char *option, const char *value)
 {
 	fprintf(stderr, "setlistd: %s %s: not allowed here; see setlistd -h\n", option, value);
@@ -43,6 +35,7 @@ struct options options_parse(int argc, char **argv)
 {
 	const struct config_option *threads = config_option("threads");
 	struct options o = { .port = -1, .threads = -1 };
+	char why[CONFIG_WHY];
 	int c;
 
 	while ((c = getopt(argc, argv, "a:f:l:p:s:S:t:u:vTVh")) != -1) {
@@ -59,7 +52,7 @@ struct options options_parse(int argc, char **argv)
 			o.listen[o.listen_count++] = optarg;
 			break;
 		case 'p':
-			if (!parse_number(optarg, 0, 65535, &o.port))
+			if (config_number(optarg, 0, 65535, &o.port, why))
 				refuse("-p", optarg);
 			break;
 		case 's':
@@ -69,7 +62,7 @@ struct options options_parse(int argc, char **argv)
 			o.servers = optarg;
 			break;
 		case 't':
-			if (!parse_number(optarg, threads->least, threads->most, &o.threads))
+			if (config_number(optarg, threads->least, threads->most, &o.threads, why))
 				refuse("-t", optarg);
 			break;
 		case 'u':

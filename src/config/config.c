@@ -300,7 +300,7 @@ static const char *set_value(const struct config_option *o, const char *text, vo
 
 bool config_set(struct config *config, const struct config_option *o, const char *text, char error[CONFIG_VALUE_ERROR])
 {
-	const char *name = o->name, *joint, *why;
+	const char *quote = o->kind == KIND_NUMBER ? "" : "\"", *joint, *why;
 	char room[CONFIG_WHY];
 
 	if (!config_is_list(o))
@@ -309,14 +309,11 @@ bool config_set(struct config *config, const struct config_option *o, const char
 	if (!why)
 		return true;
 	joint = strncmp(why, "is ", 3) == 0 ? " " : ": ";
-	if (config_is_list(o))
-		snprintf(error, CONFIG_VALUE_ERROR, "%s: \"%s\"%s%s", name, text, joint, why);
-	else if (o->kind == KIND_LOGIN)
-		snprintf(error, CONFIG_VALUE_ERROR, "%s: %s", name, why);
-	else if (o->kind == KIND_NUMBER)
-		snprintf(error, CONFIG_VALUE_ERROR, "%s = %s%s%s", name, text, joint, why);
+	if (o->kind == KIND_LOGIN)
+		snprintf(error, CONFIG_VALUE_ERROR, "%s: %s", o->name, why);
 	else
-		snprintf(error, CONFIG_VALUE_ERROR, "%s = \"%s\"%s%s", name, text, joint, why);
+		snprintf(error, CONFIG_VALUE_ERROR, "%s%s%s%s%s%s%s", o->name, config_is_list(o) ? ": " : " = ", quote,
+			text, quote, joint, why);
 	return false;
 }
 

@@ -67,19 +67,11 @@ static int parse_number(cfg_t *cfg, cfg_opt_t *opt, const char *text, void *resu
 	return why ? -1 : 0;
 }
 
-static bool is_visible(const char *text)
-{
-	for (; *text; text++) {
-		if ((unsigned char)*text <= ' ' || *text == 0x7f)
-			return false;
-	}
-	return true;
-}
-
 static int check_text(cfg_t *cfg, cfg_opt_t *opt)
 {
 	const char *text = cfg_opt_getnstr(opt, 0), *name = cfg_opt_name(opt), *why;
 	const struct check *c = checks;
+	size_t n = strlen(text);
 	char room[CONFIG_WHY];
 	int value;
 
@@ -88,7 +80,7 @@ static int check_text(cfg_t *cfg, cfg_opt_t *opt)
 	if (c->words)
 		why = config_word(text, c->words, &value, room);
 	else
-		why = strlen(text) >= c->least && strlen(text) <= c->most && is_visible(text) ? NULL : c->why;
+		why = n >= c->least && n <= c->most && word_end(text, text + n) == text + n ? NULL : c->why;
 	if (why)
 		cfg_error(cfg, "%s = \"%s\"%s%s", name, text, c->words ? " " : ": ", why);
 	return why ? -1 : 0;

@@ -187,15 +187,6 @@ static bool is_any_named(const struct tls_files *files)
 	return files->certificate.path[0] || files->key.path[0] || files->ca.path[0];
 }
 
-static const struct address *tls_listener(const struct config *config)
-{
-	for (size_t i = 0; i < config->listen.count; i++) {
-		if (config->listen.at[i].tls)
-			return &config->listen.at[i];
-	}
-	return NULL;
-}
-
 /* Reads all files that the options for TLS name, whether they are used or not. Gives a context also for a configuration without TLS. */
 static struct tls_context *read_tls(const struct config *config, char error[256])
 {
@@ -209,13 +200,14 @@ static struct tls_context *read_tls(const struct config *config, char error[256]
 		{ "server_tls_key", config->server_tls_key },
 		{ "server_tls_ca", config->server_tls_ca },
 	};
-	const struct address *listener = tls_listener(config);
 	bool to_servers = config->server_tls || is_any_named(&servers);
 
-	if (listener && !config->tls_certificate[0]) {
-		snprintf(error, 256, "tls_certificate: needed to listen on tls:%.100s:%u", listener->host,
-			listener->port);
-		return NULL;
+	for (size_t i = 0; i < config->listen.count; i++) {
+		const struct address *a = &config->listen.at[i];
+		if (a->tls && !*config->tls_certificate) {
+			snprintf(error, 256, "tls_certificate: needed to listen on tls:%.100s:%u", a->host, a->port);
+			return NULL;
+		}
 	}
 	return tls_context_create(is_any_named(&clients) ? &clients : NULL, to_servers ? &servers : NULL,
 		config->server_tls && config->server_tls_verify, error);

@@ -10,6 +10,7 @@
 #include "util/alloc.h"
 #include "util/log.h"
 #include "util/num.h"
+#include "worker/worker.h"
 
 /* The first descriptor that a parent passes. */
 enum { INHERITED_FIRST = 3, INHERITED_MAX = 64 };
@@ -20,15 +21,11 @@ struct entry {
 	bool wanted; /* by the latest configuration */
 	bool is_new;
 	bool inherited;
-	bool next_tls; /* clients must speak TLS from the next commit on */
 };
 
 struct listening {
-	listener_accepted *accepted;
 	struct entry *entries;
 	size_t count;
-	mode_t mode;
-	bool reuseport;
 };
 
 static struct entry *add(struct listening *l, struct listener *listener)
@@ -58,12 +55,9 @@ static void want_none(struct listening *l)
 		l->entries[i].wanted = false;
 }
 
-struct listening *listening_create(listener_accepted *accepted)
+struct listening *listening_create(void)
 {
-	struct listening *l = xcalloc(1, sizeof(*l));
-
-	l->accepted = accepted;
-	return l;
+	return xcalloc(1, sizeof(struct listening));
 }
 
 /* --- from the parent --- */
@@ -96,7 +90,7 @@ bool listening_inherit(struct listening *l, char error[256])
 		else if (!listens)
 			snprintf(why, sizeof(why), "it is no socket that listens for connections");
 		else
-			listener = listener_adopt(NULL, fd, l->accepted, NULL, why);
+			listener = listener_adopt(NULL, fd, worker_accept, NULL, why);
 		if (!listener) {
 			snprintf(error, 256, "descriptor %d of LISTEN_FDS: %.200s", fd, why);
 			listening_close(l);
@@ -122,8 +116,6 @@ bool listening_prepare(struct listening *l, const struct settings *settings, cha
 {
 	const struct config *config = &settings->config;
 
-	l->mode = config->socket_mode;
-	l->reuseport = config->reuseport;
 	if (l->count && l->entries[0].inherited)
 		return true;
 	want_none(l);
@@ -133,14 +125,13 @@ bool listening_prepare(struct listening *l, const struct settings *settings, cha
 		struct entry *entry = find(l, a);
 
 		if (!entry) {
-			struct listener *listener = listener_create(NULL, &place, l->accepted, NULL, error);
+			struct listener *listener = listener_create(NULL, &place, worker_accept, NULL, error);
 			if (!listener)
 				goto undo;
 			entry = add(l, listener);
-			entry->address = *a;
 		}
 		entry->wanted = true;
-		entry->next_tls = a->tls;
+		entry->address = *a;
 	}
 	if (config->listen.count > 0)
 		return true;
@@ -152,20 +143,20 @@ undo:
 	return false;
 }
 
-void listening_commit(struct listening *l, const struct settings *settings, struct event_base *base, void *arg)
+void listening_commit(struct listening *l, const struct settings *settings, struct worker *worker)
 {
 	sweep(l);
-	for (size_t i = 0; i < l->count; i++) {
-		listener_use_tls(l->entries[i].listener, l->entries[i].next_tls ? settings->tls : NULL);
-		if (l->entries[i].is_new) {
-			listener_hand_over(l->entries[i].listener, base, arg);
-			listener_start(l->entries[i].listener);
+	for (struct entry *e = l->entries; e < l->entries + l->count; e++) {
+		listener_use_tls(e->listener, e->address.tls ? settings->tls : NULL);
+		if (e->is_new) {
+			listener_hand_over(e->listener, worker->loop.base, worker);
+			listener_start(e->listener);
 		} else {
-			listener_set_mode(l->entries[i].listener, l->mode);
-			if (l->reuseport && !l->entries[i].inherited)
-				listener_share(l->entries[i].listener);
+			listener_set_mode(e->listener, settings->config.socket_mode);
+			if (settings->config.reuseport && !e->inherited)
+				listener_share(e->listener);
 		}
-		l->entries[i].is_new = false;
+		e->is_new = false;
 	}
 }
 

@@ -9,9 +9,10 @@
 #include "net/listener.h"
 
 struct listening;
+struct worker;
 
-/* `accepted` takes each new socket. */
-struct listening *listening_create(listener_accepted *accepted);
+/* worker_accept takes each new socket. */
+struct listening *listening_create(void);
 
 /*
  * Takes over the sockets that the parent process passes, as systemd does (LISTEN_PID, LISTEN_FDS). If there are any, the addresses
@@ -27,10 +28,10 @@ bool listening_prepare(struct listening *listening, const struct settings *setti
 	__attribute__((warn_unused_result));
 
 /*
- * Starts the listeners that listening_prepare has opened: they accept in the loop `base`, with `arg` for `accepted`. Closes listeners
- * that its configuration does not have. New clients use the certificates of `settings`, which are those of listening_prepare.
+ * Starts the listeners that listening_prepare has opened: they accept in the thread of `worker`. Closes listeners that its configuration
+ * does not have. New clients use the certificates of `settings`, which are those of listening_prepare.
  */
-void listening_commit(struct listening *listening, const struct settings *settings, struct event_base *base, void *arg);
+void listening_commit(struct listening *listening, const struct settings *settings, struct worker *worker);
 
 /*
  * Has new connections go to another process that listens on the same port, if there is one. True if there may be one: a connection

@@ -220,9 +220,8 @@ static void reload(struct process *p)
 static void commit_listeners(void *arg)
 {
 	struct process *p = arg;
-	struct worker *worker = p->daemon.workers[0];
 
-	listening_commit(p->listening, p->daemon.settings, worker->loop.base, worker);
+	listening_commit(p->listening, p->daemon.settings, p->daemon.workers[0]);
 }
 
 /*
@@ -428,7 +427,7 @@ static void init(struct process *p, int pipes[2])
 	if (!p->base || pipe(pipes) < 0)
 		abort();
 	p->admin = admin_port_create(p->base, &p->daemon);
-	p->listening = listening_create(worker_accept);
+	p->listening = listening_create();
 	p->daemon.news = pipes[1];
 	pthread_mutex_init(&p->daemon.lock, NULL);
 	p->daemon.large = xcalloc(1, sizeof(*p->daemon.large));

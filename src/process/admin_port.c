@@ -16,18 +16,12 @@
 #include "util/alloc.h"
 #include "util/num.h"
 
-/* An address that is open. */
-struct site {
-	char text[256]; /* "" for none */
-	struct listener *listener;
-};
-
 struct admin_port {
 	struct event_base *base;
 	struct daemon *daemon;
 	struct peers *peers;
-	struct site now, next;
-	bool reuseport; /* as the configuration of the last admin_port_prepare has it */
+	char address[256]; /* that is open; "" for none */
+	struct listener *listener, *next;
 	enum admin_phase phase;
 };
 
@@ -299,49 +293,42 @@ static ssize_t on_request(void *port, struct peer *peer, struct slice in)
 
 /* --- the address --- */
 
-static void close_site(struct site *site)
-{
-	listener_destroy(site->listener);
-	*site = (struct site){ .listener = NULL };
-}
-
 void admin_port_undo(struct admin_port *port)
 {
-	close_site(&port->next);
-	memcpy(port->next.text, port->now.text, sizeof(port->next.text));
+	listener_destroy(port->next);
+	port->next = NULL;
 }
 
 bool admin_port_prepare(struct admin_port *port, const struct config *config, char error[256])
 {
-	struct address a = { .port = 0 };
+	struct address a;
 	struct listener_place place = { .host = a.host, .reuseport = config->reuseport };
 
 	admin_port_undo(port);
-	port->reuseport = config->reuseport;
-	if (strcmp(config->admin, port->now.text) == 0)
-		return true;
-	snprintf(port->next.text, sizeof(port->next.text), "%s", config->admin);
-	if (!*config->admin)
+	if (!*config->admin || strcmp(config->admin, port->address) == 0)
 		return true;
 	/* config_set has checked it. */
 	(void)config_admin_address(config->admin, &a);
 	place.port = a.port;
-	port->next.listener = listener_create(port->base, &place, peers_take, port->peers, error);
-	return port->next.listener;
+	port->next = listener_create(port->base, &place, peers_take, port->peers, error);
+	return port->next;
 }
 
 void admin_port_commit(struct admin_port *port)
 {
-	if (strcmp(port->next.text, port->now.text) == 0) {
-		if (port->now.listener && port->reuseport)
-			listener_share(port->now.listener);
+	const struct config *config = &port->daemon->settings->config;
+
+	if (strcmp(config->admin, port->address) == 0) {
+		if (port->listener && config->reuseport)
+			listener_share(port->listener);
 		return;
 	}
-	close_site(&port->now);
-	port->now = port->next;
-	port->next.listener = NULL;
-	if (port->now.listener)
-		listener_start(port->now.listener);
+	listener_destroy(port->listener);
+	port->listener = port->next;
+	port->next = NULL;
+	snprintf(port->address, sizeof(port->address), "%s", config->admin);
+	if (port->listener)
+		listener_start(port->listener);
 }
 
 /* --- the whole --- */
@@ -366,8 +353,8 @@ void admin_port_destroy(struct admin_port *port)
 {
 	if (!port)
 		return;
-	close_site(&port->next);
-	close_site(&port->now);
+	listener_destroy(port->next);
+	listener_destroy(port->listener);
 	peers_destroy(port->peers);
 	free(port);
 }

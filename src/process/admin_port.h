@@ -25,7 +25,10 @@ struct admin_port *admin_port_create(struct event_base *base, struct daemon *dae
 bool admin_port_prepare(struct admin_port *port, const struct config *config, char error[256])
 	__attribute__((warn_unused_result));
 
-/* Serves the address that the last admin_port_prepare has opened, and closes one that its configuration does not have. */
+/*
+ * Serves the address that the last admin_port_prepare has opened, and closes one that its configuration does not have: that is now the one
+ * of the daemon's settings.
+ */
 void admin_port_commit(struct admin_port *port);
 
 /* Closes the address that the last admin_port_prepare has opened. */

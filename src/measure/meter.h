@@ -116,7 +116,7 @@ void meter_note_slow(struct meter *meter, const struct task *task, const char *c
 /* A reply of `bytes` bytes is complete. Counts those keys of its request that are sampled. */
 static inline void meter_sample_keys(struct meter *meter, const struct task *task, size_t bytes)
 {
-	if (!notes_pass_keys(&meter->notes, task->keys.count))
+	if (!topk_sample_passes(&meter->notes.sample, task->keys.count))
 		notes_sample_keys(
 			&meter->notes, task->keys.list, task->keys.count, bytes + task->taken, meter->loop->now);
 }

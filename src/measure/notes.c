@@ -80,7 +80,7 @@ void notes_sample_keys(struct notes *s, struct slice keys, uint64_t number, uint
 
 	pthread_mutex_lock(&s->lock);
 	decay(s, now);
-	while (!notes_pass_keys(s, number - passed)) {
+	while (!topk_sample_passes(&s->sample, number - passed)) {
 		uint64_t chosen = passed + topk_sample_next(&s->sample);
 		struct slice key = keys;
 		/* The key of a meta command may have spaces. */

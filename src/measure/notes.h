@@ -69,13 +69,10 @@ void notes_reset_slow(struct notes *notes);
 
 /* --- hot keys --- */
 
-/* Whether none of the next `count` keys is sampled. Else call notes_sample_keys. From the worker's thread. */
-static inline bool notes_pass_keys(struct notes *notes, uint64_t count)
-{
-	return topk_sample_passes(&notes->sample, count);
-}
-
-/* Counts the sampled ones of the `count` keys of a request, separated by spaces if there are several. `bytes` are of all. */
+/*
+ * Counts the sampled ones of the `count` keys of a request, separated by spaces if there are several. `bytes` are of all. From the worker's
+ * thread, when the sample does not pass all of them.
+ */
 void notes_sample_keys(struct notes *notes, struct slice keys, uint64_t count, uint64_t bytes, uint64_t now);
 
 /*

@@ -25,7 +25,7 @@ static void teardown(void)
 static void ask(const char *keys, uint64_t count, uint64_t times, uint64_t bytes, uint64_t now)
 {
 	for (uint64_t i = 0; i < times; i++) {
-		if (!notes_pass_keys(&notes, count))
+		if (!topk_sample_passes(&notes.sample, count))
 			notes_sample_keys(&notes, guard_text(keys), count, bytes, now);
 	}
 }

@@ -75,13 +75,6 @@ static void add_version(struct buf *out, unsigned v)
 	buf_printf(out, "%u.%u.%u", v >> 16, v >> 8 & 255, v & 255);
 }
 
-/* If no server has been up, the version is one that has all commands that setlistd has. */
-static void add_proxy_version(struct buf *out, unsigned v)
-{
-	add_version(out, v ? v : 1u << 16 | 6u << 8);
-	buf_printf(out, " setlistd/%s", DAEMON_VERSION);
-}
-
 static void add_value(struct buf *out, enum form form, uint64_t value)
 {
 	switch (form) {
@@ -98,7 +91,9 @@ static void add_value(struct buf *out, enum form form, uint64_t value)
 		add_version(out, (unsigned)value);
 		break;
 	case PROXY_VERSION:
-		add_proxy_version(out, (unsigned)value);
+		/* If no server has been up, the version is one that has all commands that setlistd has. */
+		add_version(out, value ? (unsigned)value : 1u << 16 | 6u << 8);
+		buf_printf(out, " setlistd/%s", DAEMON_VERSION);
 		break;
 	case RING:
 		buf_printf(out, "%016" PRIx64, value);

@@ -37,19 +37,15 @@ static const char *const encodings[] = {
 	NULL,
 };
 
-/* What the texts of a rule may be: a word, or bytes without spaces and control characters. */
+/* What the texts of a rule may be: bytes without spaces and control characters. */
 static const struct check {
 	const char *option;
-	const char *const *words;
-	size_t least, most; /* bytes, if it is no word */
+	size_t least, most; /* bytes */
 	const char *why;
 } checks[] = {
-	{ "collection|type", types, 0, 0, NULL },
-	{ "collection|encoding", encodings, 0, 0, NULL },
-	{ "collection|delimiter", NULL, 1, 1, "one byte is allowed, no space, no control character" },
-	{ "collection|removed", NULL, 0, 30, "up to 30 bytes, no space, no control character" },
-	{ "events|bucket", buckets, 0, 0, NULL },
-	{ "events|separator", NULL, 1, 16, "1 to 16 bytes, no space, no control character" },
+	{ "collection|delimiter", 1, 1, "one byte is allowed, no space, no control character" },
+	{ "collection|removed", 0, 30, "up to 30 bytes, no space, no control character" },
+	{ "events|separator", 1, 16, "1 to 16 bytes, no space, no control character" },
 };
 enum { CHECKS = sizeof(checks) / sizeof(checks[0]) };
 
@@ -67,23 +63,33 @@ static int parse_number(cfg_t *cfg, cfg_opt_t *opt, const char *text, void *resu
 	return why ? -1 : 0;
 }
 
+/* A word stands for its index. */
+static int parse_word(cfg_t *cfg, cfg_opt_t *opt, const char *text, void *result)
+{
+	const char *name = cfg_opt_name(opt);
+	bool type = strcmp(name, "type") == 0, encoding = strcmp(name, "encoding") == 0;
+	char room[CONFIG_WHY];
+	int value = 0;
+	const char *why = config_word(text, type ? types : encoding ? encodings : buckets, &value, room);
+
+	if (why)
+		cfg_error(cfg, "%s = \"%s\" %s", name, text, why);
+	*(long *)result = value;
+	return why ? -1 : 0;
+}
+
 static int check_text(cfg_t *cfg, cfg_opt_t *opt)
 {
-	const char *text = cfg_opt_getnstr(opt, 0), *name = cfg_opt_name(opt), *why;
+	const char *text = cfg_opt_getnstr(opt, 0), *name = cfg_opt_name(opt);
 	const struct check *c = checks;
 	size_t n = strlen(text);
-	char room[CONFIG_WHY];
-	int value;
 
 	while (strcmp(strchr(c->option, '|') + 1, name) != 0)
 		c++;
-	if (c->words)
-		why = config_word(text, c->words, &value, room);
-	else
-		why = n >= c->least && n <= c->most && word_end(text, text + n) == text + n ? NULL : c->why;
-	if (why)
-		cfg_error(cfg, "%s = \"%s\"%s%s", name, text, c->words ? " " : ": ", why);
-	return why ? -1 : 0;
+	if (n >= c->least && n <= c->most && word_end(text, text + n) == text + n)
+		return 0;
+	cfg_error(cfg, "%s = \"%s\": %s", name, text, c->why);
+	return -1;
 }
 
 static int check_waste(cfg_t *cfg, cfg_opt_t *opt)
@@ -96,21 +102,11 @@ static int check_waste(cfg_t *cfg, cfg_opt_t *opt)
 	return -1;
 }
 
-/* The index of a word that was checked. */
-static int word_of(cfg_t *section, const char *option, const char *const *words)
-{
-	char room[CONFIG_WHY];
-	int value = 0;
-
-	(void)config_word(cfg_getstr(section, option), words, &value, room);
-	return value;
-}
-
 /* Checks a whole rule. Gives NULL, or the error. */
 static const char *rule_error(cfg_t *section)
 {
-	int encoding = word_of(section, "encoding", encodings);
-	bool list = word_of(section, "type", types) == COLLECTION_LIST;
+	long encoding = cfg_getint(section, "encoding");
+	bool list = cfg_getint(section, "type") == COLLECTION_LIST;
 	const char *removed = cfg_getstr(section, "removed"), *prefix = cfg_title(section);
 
 	if (list && encoding != ENCODING_OPLOG && encoding != ENCODING_CSV)
@@ -165,8 +161,8 @@ static void read_rules(cfg_t *cfg, struct rules *rules)
 	for (size_t i = 0; i < collections; i++) {
 		cfg_t *section = cfg_getnsec(cfg, "collection", (unsigned)i);
 		c[i].prefix = copy_string(cfg_title(section));
-		c[i].type = (enum collection_type)word_of(section, "type", types);
-		c[i].encoding = (enum encoding_id)word_of(section, "encoding", encodings);
+		c[i].type = (enum collection_type)cfg_getint(section, "type");
+		c[i].encoding = (enum encoding_id)cfg_getint(section, "encoding");
 		c[i].delimiter = cfg_getstr(section, "delimiter")[0];
 		c[i].removed = copy_string(cfg_getstr(section, "removed"));
 		c[i].pointer = cfg_getbool(section, "pointer");
@@ -177,7 +173,7 @@ static void read_rules(cfg_t *cfg, struct rules *rules)
 	for (size_t i = 0; i < events; i++) {
 		cfg_t *section = cfg_getnsec(cfg, "events", (unsigned)i);
 		e[i].prefix = copy_string(cfg_title(section));
-		e[i].bucket = (enum granularity)word_of(section, "bucket", buckets);
+		e[i].bucket = (enum granularity)cfg_getint(section, "bucket");
 		e[i].ttl = cfg_getint(section, "ttl");
 		e[i].separator = copy_string(cfg_getstr(section, "separator"));
 		e[i].lookback = (unsigned)cfg_getint(section, "lookback");
@@ -231,8 +227,8 @@ static cfg_opt_t tree_option(const struct config_option *o)
 static cfg_t *new_tree(void)
 {
 	cfg_opt_t collection[] = {
-		CFG_STR("type", "set", CFGF_NONE),
-		CFG_STR("encoding", "oplog", CFGF_NONE),
+		CFG_INT_CB("type", COLLECTION_SET, CFGF_NONE, parse_word),
+		CFG_INT_CB("encoding", ENCODING_OPLOG, CFGF_NONE, parse_word),
 		CFG_INT_CB("ttl", 0, CFGF_NONE, parse_number),
 		CFG_FLOAT("compact_waste", 0.5, CFGF_NONE),
 		CFG_STR("delimiter", ",", CFGF_NONE),
@@ -242,7 +238,7 @@ static cfg_t *new_tree(void)
 		CFG_END(),
 	};
 	cfg_opt_t events[] = {
-		CFG_STR("bucket", "hour", CFGF_NONE),
+		CFG_INT_CB("bucket", GRANULARITY_HOUR, CFGF_NONE, parse_word),
 		CFG_INT_CB("ttl", 0, CFGF_NONE, parse_number),
 		CFG_STR("separator", "::", CFGF_NONE),
 		CFG_INT_CB("lookback", 24, CFGF_NONE, parse_number),

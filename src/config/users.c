@@ -15,7 +15,7 @@ enum { HASH = 32 };
 struct users {
 	unsigned char key[HASH];
 	size_t count;
-	unsigned char hashes[][HASH];
+	unsigned char hashes[USERS_MAX][HASH];
 };
 
 /* Neither a user nor a password has a space, so two different pairs never give the same text. */
@@ -78,18 +78,13 @@ static const char *add(struct users *users, struct slice line)
 struct users *users_create(struct slice text, const char *name, char error[256])
 {
 	const char *what = text.n ? NULL : "no user";
-	struct users *users;
-	size_t lines = 1, number = 0;
+	struct users *users = xcalloc(1, sizeof(*users));
+	size_t number = 0;
 
-	for (size_t i = 0; i < text.n; i++)
-		lines += text.p[i] == '\n';
-	users = xcalloc(1, sizeof(*users) + (lines < USERS_MAX ? lines : USERS_MAX) * HASH);
 	if (RAND_bytes(users->key, HASH) != 1)
 		abort();
-	while (text.n && !what) {
+	for (; text.n && !what; number++)
 		what = add(users, take_line(&text));
-		number++;
-	}
 	if (!what)
 		return users;
 	snprintf(error, 256, "%s:%zu: %s", name, number ? number : 1, what);

@@ -96,8 +96,6 @@ static const char *apply_listen(struct config *config, const struct options *o)
 	const char *error = NULL;
 	char path[300];
 
-	if (o->listen_count == 0 && o->port < 0 && !o->socket)
-		return NULL;
 	if (o->listen_count || o->port >= 0)
 		config_clear(config, config_option("listen"));
 	for (int i = 0; i < o->listen_count && o->port != 0 && !error; i++)

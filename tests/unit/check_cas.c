@@ -51,8 +51,7 @@ TEST(is_stored)
 	server_answers(TTL(100) STORED);
 	ends_with(RESULT_DONE, 100);
 	replace(TTL_NEVER, 0);
-	server_is_asked(LOOK_AT_TTL CAS(0));
-	server_answers(TTL(-1) STORED);
+	serves(LOOK_AT_TTL CAS(0), TTL(-1) STORED);
 	ends_with(RESULT_DONE, TTL_NEVER);
 }
 
@@ -88,13 +87,11 @@ TEST(without_a_look)
 	cas.looked = (struct result){ .status = RESULT_HIT, .ttl = 500 };
 	ended = 0;
 	cas_send(&cas, &fake.host.env, add, SLICE("o"), TTL_NEVER, done);
-	server_is_asked("add k 0 0 5\r\nvalue\r\n");
-	server_answers(STORED);
+	serves("add k 0 0 5\r\nvalue\r\n", STORED);
 	ends_with(RESULT_DONE, TTL_NEVER);
 	ended = 0;
 	cas_send(&cas, &fake.host.env, add, SLICE("o"), TTL_NEVER, done);
-	server_is_asked("add k 0 0 5\r\nvalue\r\n");
-	server_answers("NOT_STORED\r\n");
+	serves("add k 0 0 5\r\nvalue\r\n", "NOT_STORED\r\n");
 	ends_with(RESULT_NOT_STORED, TTL_NEVER);
 }
 
@@ -107,13 +104,11 @@ TEST(a_copy)
 	cas_send(&cas, &fake.host.env, add, SLICE("o"), 60, done);
 	server_is_asked("mg o k f t\r\nstats \r\nmg o k f t\r\n");
 	server_answers("HD ko f7 t59\r\nSTAT pid 1\r\nSTAT time 2000000000\r\nEND\r\nHD ko f7 t59\r\n");
-	server_is_asked("add k 0 2000000059 5\r\nvalue\r\n");
-	server_answers(STORED);
+	serves("add k 0 2000000059 5\r\nvalue\r\n", STORED);
 	ends_with(RESULT_DONE, 59);
 	ended = 0;
 	cas_send(&cas, &fake.host.env, add, SLICE("o"), 60, done);
-	server_is_asked("mg o k f t\r\nstats \r\nmg o k f t\r\n");
-	server_answers("EN\r\nSTAT time 2000000000\r\nEND\r\nEN\r\n");
+	serves("mg o k f t\r\nstats \r\nmg o k f t\r\n", "EN\r\nSTAT time 2000000000\r\nEND\r\nEN\r\n");
 	ends_with(RESULT_MISS, 60);
 }
 
@@ -139,18 +134,14 @@ TEST(a_touch_is_kept)
 	ends_with(RESULT_DONE, 500);
 	replaces();
 	server_answers(TTL(-1) STORED);
-	server_is_asked("touch k 0\r\n");
-	server_answers("TOUCHED\r\n");
+	serves("touch k 0\r\n", "TOUCHED\r\n");
 	ends_with(RESULT_DONE, TTL_NEVER);
 	/* A date: 40 days. The server's first reply does not say what time it is. */
 	replaces();
 	server_answers(TTL(3456000) STORED);
-	server_is_asked("stats \r\n");
-	server_answers("END\r\n");
-	server_is_asked("stats \r\n");
-	server_answers("STAT time 2000000000\r\nEND\r\n");
-	server_is_asked("touch k 2003456000\r\n");
-	server_answers("TOUCHED\r\n");
+	serves("stats \r\n", "END\r\n");
+	serves("stats \r\n", "STAT time 2000000000\r\nEND\r\n");
+	serves("touch k 2003456000\r\n", "TOUCHED\r\n");
 	ends_with(RESULT_DONE, 40 * DAY);
 }
 
@@ -165,8 +156,7 @@ TEST(a_touch_that_fails)
 	ck_assert_str_eq(got.server, "mc:11211");
 	replaces();
 	server_answers(TTL(500) STORED);
-	server_is_asked("touch k 500\r\n");
-	server_answers("NOT_FOUND\r\n");
+	serves("touch k 500\r\n", "NOT_FOUND\r\n");
 	ends_with(RESULT_DONE, 500);
 }
 
@@ -214,13 +204,11 @@ TEST(a_date)
 	for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
 		rewrite_a_date();
 		server_answers(TTL(3456000) CLOCK(2000000000) TTL(3456000));
-		server_is_asked(LOOK_AT_TTL "stats \r\n" CAS(2003456000));
-		server_answers(given[i].found);
+		serves(LOOK_AT_TTL "stats \r\n" CAS(2003456000), given[i].found);
 		server_answers(STORED);
 		if (given[i].touch) {
 			ck_assert_uint_eq(ended, 0);
-			server_is_asked(given[i].touch);
-			server_answers("TOUCHED\r\n");
+			serves(given[i].touch, "TOUCHED\r\n");
 		}
 		ck_assert_int_eq(got.status, RESULT_DONE);
 		ck_assert_uint_eq(ended, 1);
@@ -233,10 +221,8 @@ TEST(a_date_when_a_second_begins)
 {
 	rewrite_a_date();
 	server_answers(TTL(3456000) CLOCK(2000000000) TTL(3455999));
-	server_is_asked(LOOK_AT_TTL "stats \r\n" LOOK_AT_TTL);
-	server_answers(TTL(3455999) CLOCK(2000000001) TTL(3455999));
-	server_is_asked(LOOK_AT_TTL "stats \r\n" CAS(2003456000));
-	server_answers(TTL(3455999) CLOCK(2000000001) STORED);
+	serves(LOOK_AT_TTL "stats \r\n" LOOK_AT_TTL, TTL(3455999) CLOCK(2000000001) TTL(3455999));
+	serves(LOOK_AT_TTL "stats \r\n" CAS(2003456000), TTL(3455999) CLOCK(2000000001) STORED);
 	ends_with(RESULT_DONE, 3455999);
 }
 
@@ -245,7 +231,6 @@ TEST(a_date_without_a_clock)
 {
 	rewrite_a_date();
 	server_answers(TTL(3456000) "ERROR\r\n" TTL(3456000));
-	server_is_asked(LOOK_AT_TTL "stats \r\n" CAS(1427906096));
-	server_answers(TTL(3456000) "STAT pid 1\r\nEND\r\n" STORED);
+	serves(LOOK_AT_TTL "stats \r\n" CAS(1427906096), TTL(3456000) "STAT pid 1\r\nEND\r\n" STORED);
 	ends_with(RESULT_DONE, 40 * DAY);
 }

@@ -9,29 +9,20 @@ static const struct collection_options options = { .log_size = 4096, .table_size
 TEST(sets_named_twice)
 {
 	client_asks("sunion k l k l k\r\n");
-	server_is_asked(FETCH("k") FETCH("l"));
-	server_answers(FOUND("k", 6, "+a +b "));
-	server_answers(FOUND("l", 6, "+b +c "));
-	client_is_told("VALUE sunion 0 5\r\na b c\r\nEND\r\n");
-	client_asks("sinter k k k\r\n");
-	server_is_asked(FETCH("k"));
-	server_answers(FOUND("k", 6, "+a +b "));
-	client_is_told("VALUE sinter 0 3\r\na b\r\nEND\r\n");
+	serves(FETCH("k") FETCH("l"), FOUND("k", 6, "+a +b "));
+	relays(FOUND("l", 6, "+b +c "), "VALUE sunion 0 5\r\na b c\r\nEND\r\n");
+	talks("sinter k k k\r\n", FETCH("k"), FOUND("k", 6, "+a +b "), "VALUE sinter 0 3\r\na b\r\nEND\r\n");
 }
 
 /* The first set may be subtracted from itself. */
 TEST(subtracted_from_itself)
 {
 	client_asks("sdiff k l l\r\n");
-	server_is_asked(FETCH("k") FETCH("l"));
-	server_answers(FOUND("k", 6, "+a +b "));
-	server_answers(FOUND("l", 3, "+b "));
-	client_is_told("VALUE sdiff 0 1\r\na\r\nEND\r\n");
+	serves(FETCH("k") FETCH("l"), FOUND("k", 6, "+a +b "));
+	relays(FOUND("l", 3, "+b "), "VALUE sdiff 0 1\r\na\r\nEND\r\n");
 	client_asks("sdiff k k k\r\n");
-	server_is_asked(FETCH("k"));
-	server_answers(FOUND("k", 6, "+a +b "));
-	server_is_asked(FETCH("k"));
-	server_answers(FOUND("k", 6, "+a +b "));
+	serves(FETCH("k"), FOUND("k", 6, "+a +b "));
+	serves(FETCH("k"), FOUND("k", 6, "+a +b "));
 	client_is_told("VALUE sdiff 0 0\r\n\r\nEND\r\n");
 }
 
@@ -40,12 +31,10 @@ TEST(too_large)
 	fake_takes(&options);
 	client_asks("sunion k l\r\n");
 	server_answers(FOUND("k", 20, "+member-1 +member-2 "));
-	server_answers(FOUND("l", 20, "+member-3 +member-4 "));
-	client_is_told("SERVER_ERROR result too large\r\n");
+	relays(FOUND("l", 20, "+member-3 +member-4 "), "SERVER_ERROR result too large\r\n");
 	client_asks("sinter k l\r\n");
 	server_answers(FOUND("k", 20, "+member-1 +member-2 "));
-	server_answers(FOUND("l", 20, "+member-2 +member-4 "));
-	client_is_told("VALUE sinter 0 8\r\nmember-2\r\nEND\r\n");
+	relays(FOUND("l", 20, "+member-2 +member-4 "), "VALUE sinter 0 8\r\nmember-2\r\nEND\r\n");
 }
 
 enum { MANY = 8000, MEMBER = 12, BLOCK = 32 * 1024 };

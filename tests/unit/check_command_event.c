@@ -6,15 +6,12 @@
 TEST(storing_fails)
 {
 	client_asks("evadd E 0 0 1\r\nx\r\n");
-	fake_fail(&fake, RESULT_UNAVAILABLE);
-	client_is_told("SERVER_ERROR upstream mc:11211 unavailable\r\n");
+	fails(RESULT_UNAVAILABLE, "SERVER_ERROR upstream mc:11211 unavailable\r\n");
 	client_asks("evadd E 0 0 1\r\nx\r\n");
 	server_answers("1\r\n");
-	fake_fail(&fake, RESULT_TIMED_OUT);
-	client_is_told("SERVER_ERROR upstream mc:11211 timed out, outcome unknown\r\n");
+	fails(RESULT_TIMED_OUT, "SERVER_ERROR upstream mc:11211 timed out, outcome unknown\r\n");
 	client_asks("evadd E 0 0 1\r\nx\r\n");
-	server_answers("2\r\nSERVER_ERROR object too large for cache\r\n");
-	client_is_told("SERVER_ERROR object too large for cache\r\n");
+	relays("2\r\nSERVER_ERROR object too large for cache\r\n", "SERVER_ERROR object too large for cache\r\n");
 	/* No server should say that of a `set`; one that does must not end us. */
 	client_asks("evadd E 0 0 1\r\nx\r\n");
 	server_answers("3\r\nNOT_STORED\r\n");
@@ -42,14 +39,9 @@ TEST(reading_fails)
 {
 	client_asks("evcount E -1 now\r\n");
 	fake_fail(&fake, RESULT_UNAVAILABLE);
-	server_answers("VA 1 kE::2015022016 f0\r\n1\r\n");
-	client_is_told("SERVER_ERROR upstream mc:11211 unavailable\r\n");
-	client_asks("evcount E\r\n");
-	server_answers("VA 1 kE::2015022016 f0\r\nx\r\n");
-	client_is_told("CLIENT_ERROR value is not a counter\r\n");
-	client_asks("evcount E\r\n");
-	server_answers("VA 0 kE::2015022016 f0\r\n\r\n");
-	client_is_told("CLIENT_ERROR value is not a counter\r\n");
+	relays("VA 1 kE::2015022016 f0\r\n1\r\n", "SERVER_ERROR upstream mc:11211 unavailable\r\n");
+	exchanges("evcount E\r\n", "VA 1 kE::2015022016 f0\r\nx\r\n", "CLIENT_ERROR value is not a counter\r\n");
+	exchanges("evcount E\r\n", "VA 0 kE::2015022016 f0\r\n\r\n", "CLIENT_ERROR value is not a counter\r\n");
 }
 
 /* The 8760 hours of a year: the keys are 13 bytes long. */

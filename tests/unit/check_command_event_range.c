@@ -35,12 +35,9 @@ static void all_are(const struct result *r)
 
 TEST(nothing_there)
 {
-	client_asks("evrange E -1\r\nevrange E 2015022013\r\nevlast E 0\r\n");
-	server_is_asked("mg E::2015022015 k f v\r\nmg E::2015022013 k f v\r\n");
-	server_answers("EN\r\n");
-	client_is_told("END\r\n");
-	server_answers("VA 1 kE::2015022013 f0\r\n0\r\n");
-	client_is_told("END\r\nEND\r\n");
+	talks("evrange E -1\r\nevrange E 2015022013\r\nevlast E 0\r\n",
+		"mg E::2015022015 k f v\r\nmg E::2015022013 k f v\r\n", "EN\r\n", "END\r\n");
+	relays("VA 1 kE::2015022013 f0\r\n0\r\n", "END\r\nEND\r\n");
 	client_asks("evlast E 5\r\n");
 	ck_assert_uint_eq(fake_waiting(&fake), 25);
 	next = fake_oldest(&fake);
@@ -258,15 +255,11 @@ TEST(server_fails)
 TEST(behind_ones_own_event)
 {
 	client_asks("evadd E 0 0 1\r\nx\r\nevadd E 0 0 1\r\ny\r\nevrange E now -2\r\n");
-	server_is_asked("incr E::2015022016 1\r\n");
-	server_answers("8\r\n");
-	server_is_asked("set E::2015022016::8 0 0 1\r\nx\r\nincr E::2015022016 1\r\n");
-	server_answers("STORED\r\n9\r\n");
-	server_is_asked("set E::2015022016::9 0 0 1\r\ny\r\n" COUNTER);
-	server_answers("STORED\r\nVA 1 kE::2015022016 f0\r\n9\r\n");
+	serves("incr E::2015022016 1\r\n", "8\r\n");
+	serves("set E::2015022016::8 0 0 1\r\nx\r\nincr E::2015022016 1\r\n", "STORED\r\n9\r\n");
+	serves("set E::2015022016::9 0 0 1\r\ny\r\n" COUNTER, "STORED\r\nVA 1 kE::2015022016 f0\r\n9\r\n");
 	client_is_told("EVENT E::2015022016::8\r\nEVENT E::2015022016::9\r\n");
-	server_is_asked(EVENT(8) EVENT(9));
-	server_answers("VA 1 kE::2015022016::8 f0\r\nx\r\nEN\r\n");
+	serves(EVENT(8) EVENT(9), "VA 1 kE::2015022016::8 f0\r\nx\r\nEN\r\n");
 	client_is_told("VALUE E::2015022016::8 0 1\r\nx\r\nEND\r\n");
 }
 

@@ -4,18 +4,10 @@
 
 TEST(one_key)
 {
-	client_asks("get k\r\n");
-	server_is_asked("mg k k f v\r\n");
-	server_answers("VA 3 kk f7\r\nabc\r\n");
-	client_is_told("VALUE k 7 3\r\nabc\r\nEND\r\n");
-	client_asks("gets k\r\n");
-	server_is_asked("mg k k f c v\r\n");
-	server_answers("VA 0 kk f7 c9\r\n\r\n");
-	client_is_told("VALUE k 7 0 9\r\n\r\nEND\r\n");
-	client_asks("gat 30 k\r\ngats -1 k\r\n");
-	server_is_asked("mg k T30 k f v\r\nmg k T-1 k f c v\r\n");
-	server_answers("VA 1 kk f7\r\nx\r\nEN\r\n");
-	client_is_told("VALUE k 7 1\r\nx\r\nEND\r\nEND\r\n");
+	talks("get k\r\n", "mg k k f v\r\n", "VA 3 kk f7\r\nabc\r\n", "VALUE k 7 3\r\nabc\r\nEND\r\n");
+	talks("gets k\r\n", "mg k k f c v\r\n", "VA 0 kk f7 c9\r\n\r\n", "VALUE k 7 0 9\r\n\r\nEND\r\n");
+	talks("gat 30 k\r\ngats -1 k\r\n", "mg k T30 k f v\r\nmg k T-1 k f c v\r\n", "VA 1 kk f7\r\nx\r\nEN\r\n",
+		"VALUE k 7 1\r\nx\r\nEND\r\nEND\r\n");
 }
 
 /* Servers answer as they can; the client hears of its keys in the order in which it named them. */
@@ -46,15 +38,11 @@ TEST(failures)
 	client_is_told("VALUE b 0 1\r\nx\r\nSERVER_ERROR upstream mc:11211 unavailable\r\n");
 	client_asks("get a b\r\n");
 	fake_result(&fake, 3, &down);
-	server_answers("EN\r\n");
-	client_is_told("SERVER_ERROR upstream mc:11211 unavailable\r\n");
+	relays("EN\r\n", "SERVER_ERROR upstream mc:11211 unavailable\r\n");
 	client_asks("get a b\r\n");
 	fake_fail(&fake, RESULT_TIMED_OUT);
-	fake_fail(&fake, RESULT_UNAVAILABLE);
-	client_is_told("SERVER_ERROR upstream mc:11211 timed out, outcome unknown\r\n");
-	client_asks("get a\r\n");
-	server_answers("SERVER_ERROR out of memory\r\n");
-	client_is_told("SERVER_ERROR out of memory\r\n");
+	fails(RESULT_UNAVAILABLE, "SERVER_ERROR upstream mc:11211 timed out, outcome unknown\r\n");
+	exchanges("get a\r\n", "SERVER_ERROR out of memory\r\n", "SERVER_ERROR out of memory\r\n");
 }
 
 /* More keys than are asked for at a time: all are asked for in the end, each once, in order. */

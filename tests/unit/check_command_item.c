@@ -23,8 +23,7 @@ TEST(lines)
 {
 	client_asks("incr k 5\r\ndecr k 5\r\ndecr k 5\r\ndelete k\r\ndelete k 0\r\n");
 	server_is_asked("incr k 5\r\ndecr k 5\r\ndecr k 5\r\ndelete k\r\ndelete k\r\n");
-	server_answers("10\r\n5\r\nNOT_FOUND\r\nDELETED\r\nNOT_FOUND\r\n");
-	client_is_told("10\r\n5\r\nNOT_FOUND\r\nDELETED\r\nNOT_FOUND\r\n");
+	relays("10\r\n5\r\nNOT_FOUND\r\nDELETED\r\nNOT_FOUND\r\n", "10\r\n5\r\nNOT_FOUND\r\nDELETED\r\nNOT_FOUND\r\n");
 }
 
 /* What a collection has beside its own item lives as long as that: so it is looked at first. */
@@ -38,12 +37,9 @@ TEST(touching)
 	server_answers("VA 3 kk f0\r\n+a \r\nVA 3 kk f0\r\n+a \r\nEN\r\n");
 	server_is_asked("mg k k f v\r\nmg k T-1 k f v\r\nmg k k f v\r\n");
 	client_is_told("NOT_FOUND\r\n");
+	exchanges("touch k 30\r\n", "VA 5 kk f0\r\nhello\r\nNOT_FOUND\r\n", "NOT_FOUND\r\n");
 	client_asks("touch k 30\r\n");
-	server_answers("VA 5 kk f0\r\nhello\r\nNOT_FOUND\r\n");
-	client_is_told("NOT_FOUND\r\n");
-	client_asks("touch k 30\r\n");
-	fake_fail(&fake, RESULT_UNAVAILABLE);
-	client_is_told("SERVER_ERROR upstream mc:11211 unavailable\r\n");
+	fails(RESULT_UNAVAILABLE, "SERVER_ERROR upstream mc:11211 unavailable\r\n");
 }
 
 /* Upstream a reply is asked for in any case: it is kept back here. */
@@ -70,27 +66,22 @@ TEST(failures)
 		       "SERVER_ERROR busy\r\n"
 		       "SERVER_ERROR object too large for cache\r\n");
 	client_asks("set k 0 0 1\r\nx\r\n");
-	server_answers("SERVER_ERROR out of memory storing object\r\n");
-	client_is_told("SERVER_ERROR out of memory storing object\r\n");
+	relays("SERVER_ERROR out of memory storing object\r\n", "SERVER_ERROR out of memory storing object\r\n");
 }
 
 /* memcached deletes what a `set` that is too large would have replaced, so that no stale value is read. */
 TEST(too_large)
 {
 	client_asks("set k 0 0 2000000\r\n");
-	client_asks("set k 0 0 2000000 noreply\r\n");
-	server_is_asked("delete k\r\ndelete k\r\n");
-	server_answers("DELETED\r\nNOT_FOUND\r\n");
-	client_is_told("SERVER_ERROR object too large for cache\r\n");
+	talks("set k 0 0 2000000 noreply\r\n", "delete k\r\ndelete k\r\n", "DELETED\r\nNOT_FOUND\r\n",
+		"SERVER_ERROR object too large for cache\r\n");
 	client_asks("set k 0 0 2000000\r\n");
-	fake_fail(&fake, RESULT_UNAVAILABLE);
-	client_is_told("SERVER_ERROR upstream mc:11211 unavailable\r\n");
+	fails(RESULT_UNAVAILABLE, "SERVER_ERROR upstream mc:11211 unavailable\r\n");
 	ck_assert_str_eq(fake_ask(&fake, "add k 0 0 2000000\r\n"), "SERVER_ERROR object too large for cache");
 	/* Where it is the server to which it is too large, the same. */
 	client_asks("set k 0 0 1\r\nx\r\nadd k 0 0 1\r\nx\r\ncas k 0 0 1 5\r\nx\r\n");
 	ck_assert(fake.calls[3].call.discards && !fake.calls[4].call.discards && !fake.calls[5].call.discards);
-	server_answers("STORED\r\nSTORED\r\nSTORED\r\n");
-	client_is_told("STORED\r\nSTORED\r\nSTORED\r\n");
+	relays("STORED\r\nSTORED\r\nSTORED\r\n", "STORED\r\nSTORED\r\nSTORED\r\n");
 }
 
 /* The items of a set or list beside its base have longer keys than it, so one that long has none. */
@@ -101,8 +92,7 @@ TEST(touching_a_long_key)
 	snprintf(line, sizeof(line), "touch %0250d 30\r\n", 0);
 	client_asks(line);
 	snprintf(asked, sizeof(asked), "touch %0250d 30\r\n", 0);
-	server_is_asked(asked);
-	server_answers("TOUCHED\r\n");
+	serves(asked, "TOUCHED\r\n");
 	client_is_told("TOUCHED\r\n");
 }
 
@@ -122,26 +112,22 @@ TEST(keys_of_parts)
 	client_asks("set k.t1abcdefghij 0 0 2000000\r\n");
 	server_hears_nothing();
 	client_is_told("SERVER_ERROR object too large for cache\r\n");
-	client_asks("get k.t1abcdefghij\r\nset k.transactions 0 0 1\r\nx\r\n");
-	server_is_asked("mg k.t1abcdefghij k f v\r\nset k.transactions 0 0 1\r\nx\r\n");
-	server_answers("EN\r\nSTORED\r\n");
-	client_is_told("END\r\nSTORED\r\n");
+	talks("get k.t1abcdefghij\r\nset k.transactions 0 0 1\r\nx\r\n",
+		"mg k.t1abcdefghij k f v\r\nset k.transactions 0 0 1\r\nx\r\n", "EN\r\nSTORED\r\n",
+		"END\r\nSTORED\r\n");
 }
 
 TEST(flush_goes_to_all_servers)
 {
 	fake.host.env.servers = 3;
 	client_asks("flush_all\r\n");
-	server_is_asked("server 0: flush_all\r\nserver 1: flush_all\r\nserver 2: flush_all\r\n");
-	server_answers("OK\r\nOK\r\n");
+	serves("server 0: flush_all\r\nserver 1: flush_all\r\nserver 2: flush_all\r\n", "OK\r\nOK\r\n");
 	client_hears_nothing();
-	server_answers("OK\r\n");
-	client_is_told("OK\r\n");
+	relays("OK\r\n", "OK\r\n");
 	client_asks("flush_all 10\r\nflush_all 0 noreply\r\n");
 	server_is_asked("server 0: flush_all 10\r\nserver 1: flush_all 10\r\nserver 2: flush_all 10\r\n"
 			"server 0: flush_all\r\nserver 1: flush_all\r\nserver 2: flush_all\r\n");
-	server_answers("OK\r\nOK\r\nOK\r\nOK\r\nOK\r\nOK\r\n");
-	client_is_told("OK\r\n");
+	relays("OK\r\nOK\r\nOK\r\nOK\r\nOK\r\nOK\r\n", "OK\r\n");
 }
 
 /* One that fails is enough for the client to be told, when all have answered. */
@@ -150,10 +136,8 @@ TEST(flush_fails)
 	client_asks("flush_all\r\n");
 	fake_fail(&fake, RESULT_UNAVAILABLE);
 	client_hears_nothing();
-	server_answers("OK\r\n");
-	client_is_told("SERVER_ERROR upstream mc:11211 unavailable\r\n");
+	relays("OK\r\n", "SERVER_ERROR upstream mc:11211 unavailable\r\n");
 	client_asks("flush_all\r\n");
 	server_answers("OK\r\n");
-	fake_fail(&fake, RESULT_LOST);
-	client_is_told("SERVER_ERROR upstream mc:11211 connection lost, outcome unknown\r\n");
+	fails(RESULT_LOST, "SERVER_ERROR upstream mc:11211 connection lost, outcome unknown\r\n");
 }

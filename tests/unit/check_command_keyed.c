@@ -20,31 +20,18 @@ static void keyed_setup(void)
 
 TEST(one_key)
 {
-	client_asks("get q|scard|a\r\n");
-	server_is_asked(FETCH("a"));
-	server_answers(FOUND("a", 6, "+x +y "));
-	client_is_told("VALUE q|scard|a 0 1\r\n2\r\nEND\r\n");
-	client_asks("gets q|smembers|a\r\n");
-	server_answers(FOUND("a", 6, "+x +y "));
-	client_is_told("VALUE q|smembers|a 0 3 5\r\nx y\r\nEND\r\n");
-	client_asks("get q|smembers|a\r\n");
-	server_answers("EN\r\n");
-	client_is_told("END\r\n");
+	talks("get q|scard|a\r\n", FETCH("a"), FOUND("a", 6, "+x +y "), "VALUE q|scard|a 0 1\r\n2\r\nEND\r\n");
+	exchanges("gets q|smembers|a\r\n", FOUND("a", 6, "+x +y "), "VALUE q|smembers|a 0 3 5\r\nx y\r\nEND\r\n");
+	exchanges("get q|smembers|a\r\n", "EN\r\n", "END\r\n");
 	client_asks("get q|scard\r\n");
 	client_is_told("CLIENT_ERROR bad command line format\r\n");
 	client_asks("set q|sadd|a 0 60 3\r\nx y\r\n");
 	fake.shown = fake.count - 1;
-	server_is_asked(APPEND("a", 6, "+x +y "));
-	server_answers("NOT_STORED\r\n");
-	server_is_asked(LOOK("a"));
-	server_answers("EN\r\n");
-	server_is_asked("add a 0 60 6\r\n+x +y \r\n");
-	server_answers("STORED\r\n");
+	serves(APPEND("a", 6, "+x +y "), "NOT_STORED\r\n");
+	serves(LOOK("a"), "EN\r\n");
+	serves("add a 0 60 6\r\n+x +y \r\n", "STORED\r\n");
 	client_is_told("STORED\r\n");
-	client_asks("cas q|sset|a 0 0 1 4\r\nx\r\n");
-	server_is_asked(FETCH_TO_REPLACE("a"));
-	server_answers("VA 3 ka f0 c5\r\n+z \r\n");
-	client_is_told("EXISTS\r\n");
+	talks("cas q|sset|a 0 0 1 4\r\nx\r\n", FETCH_TO_REPLACE("a"), "VA 3 ka f0 c5\r\n+z \r\n", "EXISTS\r\n");
 }
 
 /* Servers answer as they can. Refused keys have no call, and the first error is told at the end. */
@@ -61,8 +48,7 @@ TEST(many_keys)
 	client_is_told("CLIENT_ERROR bad command line format\r\n");
 	client_asks("get q|scard|a b\r\n");
 	fake_fail(&fake, RESULT_TIMED_OUT);
-	fake_fail(&fake, RESULT_UNAVAILABLE);
-	client_is_told("SERVER_ERROR upstream mc:11211 timed out, outcome unknown\r\n");
+	fails(RESULT_UNAVAILABLE, "SERVER_ERROR upstream mc:11211 timed out, outcome unknown\r\n");
 }
 
 /* More keys than are asked for at first; those that the parser of the key refuses are answered at once. */
@@ -95,10 +81,8 @@ TEST(very_many_keys)
 TEST(order_within_a_request)
 {
 	client_asks("get q|sinter|a|b q|spop|a\r\n");
-	server_is_asked(FETCH("a") FETCH("b"));
-	server_answers(FOUND("a", 6, "+x +y ") FOUND("b", 3, "+x "));
-	server_is_asked(FETCH("a"));
-	server_answers("EN\r\n");
+	serves(FETCH("a") FETCH("b"), FOUND("a", 6, "+x +y ") FOUND("b", 3, "+x "));
+	serves(FETCH("a"), "EN\r\n");
 	client_is_told("VALUE q|sinter|a|b 0 1\r\nx\r\nEND\r\n");
 	/* The ninth set is read late: it must not be changed before. */
 	client_asks("get q|smembers|1|2|3|4|5|6|7|8|9 q|spop|9\r\n");
@@ -108,13 +92,10 @@ TEST(order_within_a_request)
 	ck_assert_uint_eq(fake_waiting(&fake), 1);
 	server_answers(FOUND("9", 3, "+x "));
 	ck_assert_uint_eq(fake_waiting(&fake), 1);
-	server_answers("EN\r\n");
-	client_is_told("VALUE q|smembers|1|2|3|4|5|6|7|8|9 0 14\r\nVALUE 9 0 1\r\nx\r\nEND\r\n");
+	relays("EN\r\n", "VALUE q|smembers|1|2|3|4|5|6|7|8|9 0 14\r\nVALUE 9 0 1\r\nx\r\nEND\r\n");
 	fake.shown = fake.count;
-	client_asks("get q|sinter|a|b q|scard|a\r\n");
-	server_is_asked(FETCH("a") FETCH("b"));
-	server_answers("EN\r\nEN\r\nEN\r\n");
-	client_is_told("VALUE q|sinter|a|b 0 0\r\n\r\nEND\r\n");
+	talks("get q|sinter|a|b q|scard|a\r\n", FETCH("a") FETCH("b"), "EN\r\nEN\r\nEN\r\n",
+		"VALUE q|sinter|a|b 0 0\r\n\r\nEND\r\n");
 }
 
 static void abandon(void)
@@ -160,10 +141,8 @@ TEST(denied)
 	fake.host.denies = denies_spop;
 	client_asks("get q|spop|a\r\n");
 	client_is_told("CLIENT_ERROR spop is denied here\r\n");
-	client_asks("get q|spop|a b\r\n");
-	server_is_asked("mg b k f v\r\n");
-	server_answers("VA 1 kb f0\r\nx\r\n");
-	client_is_told("VALUE b 0 1\r\nx\r\nCLIENT_ERROR spop is denied here\r\n");
+	talks("get q|spop|a b\r\n", "mg b k f v\r\n", "VA 1 kb f0\r\nx\r\n",
+		"VALUE b 0 1\r\nx\r\nCLIENT_ERROR spop is denied here\r\n");
 }
 
 /* What is too large must not delete an item of the key of a command. */
@@ -180,33 +159,21 @@ TEST(too_large)
 TEST(plain_events)
 {
 	client_asks("incr E 4\r\n");
-	server_is_asked("incr E::2015022016 4\r\n");
-	server_answers("NOT_FOUND\r\n");
-	server_is_asked("add E::2015022016 0 9 1\r\n4\r\n");
-	server_answers("STORED\r\n");
+	serves("incr E::2015022016 4\r\n", "NOT_FOUND\r\n");
+	serves("add E::2015022016 0 9 1\r\n4\r\n", "STORED\r\n");
 	client_is_told("4\r\n");
-	client_asks("get E\r\n");
-	server_is_asked("mg E::2015022016 k f v\r\n");
-	server_answers("VA 1 kE::2015022016 f0\r\n4\r\n");
-	client_is_told("VALUE E 0 1\r\n4\r\nEND\r\n");
-	client_asks("get E a\r\n");
-	server_is_asked("mg E::2015022016 k f v\r\nmg a k f v\r\n");
-	server_answers("EN\r\nEN\r\n");
-	client_is_told("VALUE E 0 1\r\n0\r\nEND\r\n");
+	talks("get E\r\n", "mg E::2015022016 k f v\r\n", "VA 1 kE::2015022016 f0\r\n4\r\n",
+		"VALUE E 0 1\r\n4\r\nEND\r\n");
+	talks("get E a\r\n", "mg E::2015022016 k f v\r\nmg a k f v\r\n", "EN\r\nEN\r\n", "VALUE E 0 1\r\n0\r\nEND\r\n");
 	client_asks("set E 5 0 1\r\nx\r\n");
-	server_is_asked("incr E::2015022016 1\r\n");
-	server_answers("5\r\n");
-	server_is_asked("set E::2015022016::5 5 9 1\r\nx\r\n");
-	server_answers("STORED\r\n");
+	serves("incr E::2015022016 1\r\n", "5\r\n");
+	serves("set E::2015022016::5 5 9 1\r\nx\r\n", "STORED\r\n");
 	client_is_told("STORED\r\n");
 	client_asks("decr E 1\r\ndelete E\r\nadd E 0 0 1\r\nx\r\n");
 	server_hears_nothing();
 	client_is_told("CLIENT_ERROR use incr, set or get for events\r\nCLIENT_ERROR use incr, set or get for "
 		       "events\r\nCLIENT_ERROR use incr, set or get for events\r\n");
-	client_asks("get E::2015022016::5\r\n");
-	server_is_asked("mg E::2015022016::5 k f v\r\n");
-	server_answers("EN\r\n");
-	client_is_told("END\r\n");
+	talks("get E::2015022016::5\r\n", "mg E::2015022016::5 k f v\r\n", "EN\r\n", "END\r\n");
 }
 
 /* --- the order of requests --- */

@@ -18,14 +18,10 @@
 TEST(neighbouring_pushes_merge)
 {
 	client_asks("rpush k a\r\nrpush k b\r\nrpush k c d\r\nlpush k e f\r\nlpush k g\r\nrpush k h\r\n");
-	server_is_asked(APPEND("k", 3, "+a "));
-	server_answers("STORED\r\n");
-	server_is_asked(APPEND("k", 9, "+b +c +d "));
-	server_answers("STORED\r\n");
-	server_is_asked(PREPEND("k", 9, "+g +f +e "));
-	server_answers("STORED\r\n");
-	server_is_asked(APPEND("k", 3, "+h "));
-	server_answers("STORED\r\n");
+	serves(APPEND("k", 3, "+a "), "STORED\r\n");
+	serves(APPEND("k", 9, "+b +c +d "), "STORED\r\n");
+	serves(PREPEND("k", 9, "+g +f +e "), "STORED\r\n");
+	serves(APPEND("k", 3, "+h "), "STORED\r\n");
 	client_is_told("STORED\r\nSTORED\r\nSTORED\r\nSTORED\r\nSTORED\r\nSTORED\r\n");
 }
 
@@ -34,17 +30,14 @@ TEST(creation)
 {
 	client_asks("lpush k a b\r\n");
 	server_answers("NOT_STORED\r\nEN\r\n");
-	server_is_asked(PREPEND("k", 6, "+b +a ") LOOK("k") ADD("k", 12, "@list +b +a "));
-	server_answers("STORED\r\n");
+	serves(PREPEND("k", 6, "+b +a ") LOOK("k") ADD("k", 12, "@list +b +a "), "STORED\r\n");
 	client_is_told("STORED\r\n");
 	client_asks("rpushx k a\r\nlpushx k b\r\n");
-	server_answers("NOT_STORED\r\nEN\r\nNOT_STORED\r\nEN\r\n");
-	client_is_told("NOT_FOUND\r\nNOT_FOUND\r\n");
+	relays("NOT_STORED\r\nEN\r\nNOT_STORED\r\nEN\r\n", "NOT_FOUND\r\nNOT_FOUND\r\n");
 	fake_calls(&fake);
 	client_asks("sadd k a\r\n");
 	server_answers("NOT_STORED\r\nEN\r\n");
-	server_is_asked(APPEND("k", 3, "+a ") LOOK("k") ADD("k", 3, "+a "));
-	server_answers("STORED\r\n");
+	serves(APPEND("k", 3, "+a ") LOOK("k") ADD("k", 3, "+a "), "STORED\r\n");
 	client_is_told("STORED\r\n");
 }
 
@@ -55,11 +48,9 @@ TEST(never_twice)
 	int n = sprintf(line, "rpush k");
 
 	client_asks("rpush k a\r\n");
-	fake_fail(&fake, RESULT_LOST);
-	client_is_told("SERVER_ERROR upstream mc:11211 connection lost, outcome unknown\r\n");
+	fails(RESULT_LOST, "SERVER_ERROR upstream mc:11211 connection lost, outcome unknown\r\n");
 	client_asks("rpush k a\r\n");
-	fake_fail(&fake, RESULT_UNAVAILABLE);
-	client_is_told("SERVER_ERROR upstream mc:11211 unavailable\r\n");
+	fails(RESULT_UNAVAILABLE, "SERVER_ERROR upstream mc:11211 unavailable\r\n");
 	for (int i = 0; i < 500; i++)
 		n += sprintf(line + n, " %0100d", i);
 	sprintf(line + n, "\r\n");
@@ -67,8 +58,7 @@ TEST(never_twice)
 	server_answers("STORED\r\n");
 	while (fake.calls[fake_oldest(&fake)].call.verb == CALL_GET)
 		server_answers(LOOKED("k"));
-	fake_fail(&fake, RESULT_UNAVAILABLE);
-	client_is_told("SERVER_ERROR upstream mc:11211 connection lost, outcome unknown\r\n");
+	fails(RESULT_UNAVAILABLE, "SERVER_ERROR upstream mc:11211 connection lost, outcome unknown\r\n");
 	free(line);
 	while (fake_waiting(&fake))
 		server_answers(LOOKED("k"));
@@ -115,8 +105,7 @@ TEST(reads_share_a_fetch)
 {
 	client_asks("lrange k 0 -1\r\nllen k\r\nlrange k 1 1\r\nlindex k -1\r\nlpos k b\r\nlpos k q\r\nlindex k 7\r\n");
 	server_answers(FOUND("k", 18, "+x @list +b +a +b "));
-	server_is_asked(FETCH("k") FETCH("k"));
-	server_answers(FOUND("k", 18, "+x @list +b +a +b "));
+	serves(FETCH("k") FETCH("k"), FOUND("k", 18, "+x @list +b +a +b "));
 	client_is_told(
 		"VALUE k 0 7\r\nx b a b\r\nEND\r\n4\r\nVALUE k 0 1\r\nb\r\nEND\r\nVALUE k 0 1\r\nb\r\nEND\r\n1\r\n"
 		"NOT_FOUND\r\nEND\r\n");
@@ -129,8 +118,7 @@ TEST(neighbouring_pops_merge)
 	server_answers(FOUND("k", 21, "@list +a +b +c +d +e "));
 	fake_calls(&fake);
 	server_answers(FOUND("k", 21, "@list +a +b +c +d +e "));
-	server_is_asked(LOOK_TTL("k") REWRITE("k", 5, 6, "@list "));
-	server_answers(LOOKED_TTL("k") "STORED\r\n");
+	serves(LOOK_TTL("k") REWRITE("k", 5, 6, "@list "), LOOKED_TTL("k") "STORED\r\n");
 	client_is_told("5\r\nVALUE k 0 1\r\na\r\nEND\r\nVALUE k 0 3\r\ne d\r\nEND\r\nVALUE k 0 1\r\nb\r\nEND\r\n"
 		       "VALUE k 0 1\r\nc\r\nEND\r\nEND\r\n");
 }
@@ -141,8 +129,7 @@ TEST(pop_loses)
 	client_asks("lpop k\r\n");
 	server_answers("VA 9 kk f3 c5 t-1\r\n+a +b +c \r\n" LOOKED_TTL("k") "EXISTS\r\n");
 	server_is_asked(FETCH("k") LOOK_TTL("k") "connection 1: cas k 3 0 6 5\r\n+b +c \r\n" FETCH("k"));
-	server_answers("VA 6 kk f3 c6 t-1\r\n+b +c \r\n" LOOKED_TTL("k") "STORED\r\n");
-	client_is_told("VALUE k 0 1\r\nb\r\nEND\r\n");
+	relays("VA 6 kk f3 c6 t-1\r\n+b +c \r\n" LOOKED_TTL("k") "STORED\r\n", "VALUE k 0 1\r\nb\r\nEND\r\n");
 }
 
 TEST(pop_is_bounded)
@@ -165,8 +152,7 @@ TEST(pop_unknown)
 {
 	client_asks("lpop k\r\n");
 	server_answers(FOUND("k", 3, "+a ") LOOKED_TTL("k"));
-	fake_fail(&fake, RESULT_TIMED_OUT);
-	client_is_told("SERVER_ERROR upstream mc:11211 timed out, outcome unknown\r\n");
+	fails(RESULT_TIMED_OUT, "SERVER_ERROR upstream mc:11211 timed out, outcome unknown\r\n");
 }
 
 /* A pop from a segment writes only the base: the reference excludes the popped items. */
@@ -174,18 +160,15 @@ TEST(pop_of_a_segment)
 {
 	client_asks("lpop k 2\r\n");
 	server_answers(FOUND("k", 27, "@list @" SEGMENT " +z "));
-	server_is_asked(FETCH("k") "mg k." SEGMENT " k f v\r\n");
-	server_answers("VA 9 kk." SEGMENT " f0\r\n+a +b +c \r\n");
-	server_is_asked(LOOK_TTL("k") REWRITE("k", 5, 31, "@list @" SEGMENT ":2:1 +z "));
-	server_answers(LOOKED_TTL("k") "STORED\r\n");
+	serves(FETCH("k") "mg k." SEGMENT " k f v\r\n", "VA 9 kk." SEGMENT " f0\r\n+a +b +c \r\n");
+	serves(LOOK_TTL("k") REWRITE("k", 5, 31, "@list @" SEGMENT ":2:1 +z "), LOOKED_TTL("k") "STORED\r\n");
 	client_is_told("VALUE k 0 3\r\na b\r\nEND\r\n");
 	client_asks("lpop k\r\n");
 	server_answers(FOUND("k", 31, "@list @" SEGMENT ":2:1 +z "));
 	server_answers("VA 9 kk." SEGMENT " f0\r\n+a +b +c \r\n");
 	fake_calls(&fake);
 	server_answers(LOOKED_TTL("k") "STORED\r\n");
-	server_is_asked("delete k." SEGMENT "\r\n");
-	server_answers("DELETED\r\n");
+	serves("delete k." SEGMENT "\r\n", "DELETED\r\n");
 	client_is_told("VALUE k 0 1\r\nc\r\nEND\r\n");
 }
 
@@ -194,14 +177,11 @@ TEST(segment_is_gone)
 {
 	client_asks("llen k\r\n");
 	server_answers(FOUND("k", 31, "@list @" SEGMENT ":1:2 +z "));
-	client_asks("lindex k -1\r\n");
-	server_answers(FOUND("k", 31, "@list @" SEGMENT ":1:2 +z "));
-	client_is_told("3\r\nVALUE k 0 1\r\nz\r\nEND\r\n");
+	exchanges("lindex k -1\r\n", FOUND("k", 31, "@list @" SEGMENT ":1:2 +z "), "3\r\nVALUE k 0 1\r\nz\r\nEND\r\n");
 	fake_calls(&fake);
 	client_asks("lindex k 0\r\n");
 	server_answers(FOUND("k", 27, "@list @" SEGMENT " +z ") "EN\r\n" FOUND("k", 27, "@list @" SEGMENT " +z "));
-	server_is_asked(FETCH("k") "mg k." SEGMENT " k f v\r\n" FETCH("k") "connection 1: cas k 0 -1 0 5\r\n\r\n");
-	server_answers("STORED\r\n");
+	serves(FETCH("k") "mg k." SEGMENT " k f v\r\n" FETCH("k") "connection 1: cas k 0 -1 0 5\r\n\r\n", "STORED\r\n");
 	client_is_told("END\r\n");
 }
 
@@ -214,9 +194,7 @@ TEST(segment_is_wrong)
 	client_asks("lindex k 0\r\n");
 	server_answers(FOUND("k", 27, "@list @" SEGMENT " +z ") "VA 9 kk." SEGMENT " f0\r\n+a +b -c \r\n");
 	client_is_told("CLIENT_ERROR value is not a collection\r\n");
-	client_asks("lpop k\r\n");
-	server_answers(FOUND("k", 4, "text"));
-	client_is_told("CLIENT_ERROR value is not a collection\r\n");
+	exchanges("lpop k\r\n", FOUND("k", 4, "text"), "CLIENT_ERROR value is not a collection\r\n");
 }
 
 /* A segment that somebody else has written over counts as missing. */
@@ -225,8 +203,7 @@ TEST(segment_is_changed)
 	client_asks("lindex k 0\r\n");
 	server_answers(FOUND("k", 44, "@list @" CHECKED " +z ") "VA 9 kk." SEGMENT " f0\r\n+a +b +d \r\n");
 	server_answers(FOUND("k", 44, "@list @" CHECKED " +z "));
-	server_is_asked(FETCH("k") "mg k." SEGMENT " k f v\r\n" FETCH("k") "connection 1: cas k 0 -1 0 5\r\n\r\n");
-	server_answers("STORED\r\n");
+	serves(FETCH("k") "mg k." SEGMENT " k f v\r\n" FETCH("k") "connection 1: cas k 0 -1 0 5\r\n\r\n", "STORED\r\n");
 	client_is_told("END\r\n");
 }
 
@@ -234,12 +211,10 @@ TEST(segment_is_changed)
 TEST(segment_twice)
 {
 	client_asks("lrange k 0 -1\r\n");
-	server_answers(FOUND("k", 45, "@list @" SEGMENT " @" SEGMENT " +z "));
-	client_is_told("CLIENT_ERROR value is not a collection\r\n");
+	relays(FOUND("k", 45, "@list @" SEGMENT " @" SEGMENT " +z "), "CLIENT_ERROR value is not a collection\r\n");
 	fake_calls(&fake);
 	client_asks("scard k\r\n");
-	server_answers(FOUND("k", 45, "@list @" SEGMENT " @" SEGMENT " +z "));
-	client_is_told("CLIENT_ERROR value is not a collection\r\n");
+	relays(FOUND("k", 45, "@list @" SEGMENT " @" SEGMENT " +z "), "CLIENT_ERROR value is not a collection\r\n");
 	server_is_asked(FETCH("k"));
 }
 
@@ -248,25 +223,18 @@ TEST(set_commands)
 {
 	client_asks("scard k\r\n");
 	server_answers(FOUND("k", 37, "+z @list @" SEGMENT ":1:2 +z +z "));
-	server_answers("VA 9 kk." SEGMENT " f0\r\n+a +b +c \r\n");
-	client_is_told("3\r\n");
+	relays("VA 9 kk." SEGMENT " f0\r\n+a +b +c \r\n", "3\r\n");
 	client_asks("scompact k\r\n");
-	server_answers(FOUND("k", 18, "@list +a +a +a +a ") FOUND("k", 18, "@list +a +a +a +a "));
-	client_is_told("OK\r\n");
+	relays(FOUND("k", 18, "@list +a +a +a +a ") FOUND("k", 18, "@list +a +a +a +a "), "OK\r\n");
 	fake_calls(&fake);
-	client_asks("lrange k 0 -1\r\n");
-	server_answers(FOUND("k", 18, "@list +a +b -a +a "));
-	client_is_told("VALUE k 0 3\r\nb a\r\nEND\r\n");
+	exchanges("lrange k 0 -1\r\n", FOUND("k", 18, "@list +a +b -a +a "), "VALUE k 0 3\r\nb a\r\nEND\r\n");
 	/* A log with removals is compacted at once, unless something was pushed before it. */
-	server_is_asked(FETCH("k") FETCH("k"));
-	server_answers(FOUND("k", 18, "@list +a +b -a +a "));
-	server_is_asked(FETCH("k"));
-	server_answers(FOUND("k", 21, "+a @list +a +b -a +a "));
+	serves(FETCH("k") FETCH("k"), FOUND("k", 18, "@list +a +b -a +a "));
+	serves(FETCH("k"), FOUND("k", 21, "+a @list +a +b -a +a "));
 	server_hears_nothing();
 	client_asks("lpop k\r\n");
 	server_answers(FOUND("k", 6, "+x -y "));
-	server_answers(LOOKED_TTL("k") "STORED\r\n");
-	client_is_told("VALUE k 0 1\r\nx\r\nEND\r\n");
+	relays(LOOKED_TTL("k") "STORED\r\n", "VALUE k 0 1\r\nx\r\nEND\r\n");
 }
 
 /* A time to live that is too long for a relative time is written as a date, by the server's clock. */
@@ -279,8 +247,7 @@ TEST(dates)
 	server_is_asked(LOOK_TTL("k") "stats \r\n"
 				      "connection 1: cas k 0 2003000000 3 5\r\n+y \r\n");
 	client_hears_nothing();
-	server_answers("HD kk f0 t3000000\r\nSTAT time 2000000000\r\nEND\r\nSTORED\r\n");
-	client_is_told("VALUE k 0 1\r\nx\r\nEND\r\n");
+	relays("HD kk f0 t3000000\r\nSTAT time 2000000000\r\nEND\r\nSTORED\r\n", "VALUE k 0 1\r\nx\r\nEND\r\n");
 	server_hears_nothing();
 }
 
@@ -322,10 +289,8 @@ TEST(compaction_between_pushes)
 	server_answers(FOUND("k", 39, "+y @list +a +b +c +d +e +f +g +h +i +z "));
 	snprintf(expected, sizeof(expected), LOOK_TTL("k") "connection 1: cas k 0 0 %d 5\r\n+y @list %s+z \r\n",
 		(int)(6 + 6 + strlen(id)), id);
-	server_is_asked(expected);
-	server_answers(LOOKED_TTL("k") "STORED\r\n");
-	server_answers(FOUND("k", 3, "+z "));
-	client_is_told("OK\r\n");
+	serves(expected, LOOKED_TTL("k") "STORED\r\n");
+	relays(FOUND("k", 3, "+z "), "OK\r\n");
 }
 
 /* The same log behind a block is another log, if the base had no block when it was read. */
@@ -345,8 +310,7 @@ TEST(compaction_of_another_base)
 	write_segment("+a +b +c +d +e +f +g +h +i ");
 	server_answers(FOUND("k", 29, "+y+a +b +c +d +e +f +g +h +i "));
 	server_answers("DELETED\r\n");
-	server_answers("EN\r\n");
-	client_is_told("SERVER_ERROR busy\r\n");
+	relays("EN\r\n", "SERVER_ERROR busy\r\n");
 }
 
 #define SORTED "VA 46 kk f0 c5 t-1\r\n@set.1 @t00000000001.1.3.0.9.0123456789abcdef \r\n"
@@ -360,17 +324,11 @@ TEST(a_set_in_tables)
 
 	for (int with_rule = 0; with_rule < 2; with_rule++) {
 		for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
-			client_asks(asked[i]);
-			server_is_asked(FETCH("k"));
-			server_answers(SORTED);
-			client_is_told("CLIENT_ERROR value is a set, not a list\r\n");
+			talks(asked[i], FETCH("k"), SORTED, "CLIENT_ERROR value is a set, not a list\r\n");
 		}
 		fake.rules = (struct rules){ .collections = &rule, .collection_count = 1 };
 	}
-	client_asks("rpush k a\r\n");
-	server_is_asked(APPEND("k", 3, "+a "));
-	server_answers("STORED\r\n");
-	client_is_told("STORED\r\n");
+	talks("rpush k a\r\n", APPEND("k", 3, "+a "), "STORED\r\n", "STORED\r\n");
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->corrupt_values, 0);
 }
 
@@ -382,8 +340,7 @@ static void rewritten(const char *request, const char *stored, const char *reply
 	fake_calls(&fake);
 	server_answers(FOUND("k", 10, "a,b,a,c,a,"));
 	snprintf(cas, sizeof(cas), LOOK_TTL("k") "connection 1: cas k 0 0 %zu 5\r\n%s\r\n", strlen(stored), stored);
-	server_is_asked(cas);
-	server_answers(LOOKED_TTL("k") "STORED\r\n");
+	serves(cas, LOOKED_TTL("k") "STORED\r\n");
 	client_is_told(reply);
 }
 
@@ -396,17 +353,11 @@ TEST(csv_lists)
 
 	fake.rules = (struct rules){ .collections = &rule, .collection_count = 1 };
 	client_asks("rpush k a b\r\nlpush k c d\r\n");
-	server_is_asked(APPEND("k", 4, "a,b,"));
-	server_answers("STORED\r\n");
-	server_is_asked(PREPEND("k", 4, "d,c,"));
-	server_answers("STORED\r\n");
+	serves(APPEND("k", 4, "a,b,"), "STORED\r\n");
+	serves(PREPEND("k", 4, "d,c,"), "STORED\r\n");
 	client_is_told("STORED\r\nSTORED\r\n");
-	client_asks("lrange k 1 -2\r\n");
-	server_answers(FOUND("k", 10, "a,b,a,c,a,"));
-	client_is_told("VALUE k 0 5\r\nb a c\r\nEND\r\n");
-	client_asks("lpos k c\r\n");
-	server_answers(FOUND("k", 10, "a,b,a,c,a,"));
-	client_is_told("3\r\n");
+	exchanges("lrange k 1 -2\r\n", FOUND("k", 10, "a,b,a,c,a,"), "VALUE k 0 5\r\nb a c\r\nEND\r\n");
+	exchanges("lpos k c\r\n", FOUND("k", 10, "a,b,a,c,a,"), "3\r\n");
 	server_is_asked(FETCH("k") FETCH("k"));
 	rewritten("lpop k 2\r\n", "a,c,a,", "VALUE k 0 3\r\na b\r\nEND\r\n");
 	rewritten("rpop k 9\r\n", "", "VALUE k 0 9\r\na c a b a\r\nEND\r\n");
@@ -418,12 +369,10 @@ TEST(csv_lists)
 	rewritten("", "b,a,c,a,", "VALUE k 0 1\r\na\r\nEND\r\n");
 	client_asks("lset k 5 x\r\nlrem k 0 x\r\n");
 	server_answers(FOUND("k", 10, "a,b,a,c,a,"));
-	server_answers(FOUND("k", 10, "a,b,a,c,a,"));
-	client_is_told("CLIENT_ERROR index out of range\r\n0\r\n");
+	relays(FOUND("k", 10, "a,b,a,c,a,"), "CLIENT_ERROR index out of range\r\n0\r\n");
 	client_asks("lpop k\r\nlpop k\r\n");
 	server_answers("VA 2 kk f0 c5 t-1\r\nab\r\n");
-	server_answers("EN\r\n");
-	client_is_told("CLIENT_ERROR value is not a collection\r\nEND\r\n");
+	relays("EN\r\n", "CLIENT_ERROR value is not a collection\r\nEND\r\n");
 }
 
 TEST(wrong_arguments)

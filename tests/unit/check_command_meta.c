@@ -3,10 +3,8 @@
 /* q never goes upstream; what it hides is kept back here, and nothing else. */
 TEST(quiet_get)
 {
-	client_asks("mg a q v\r\nmg b q v\r\nmg c q s\r\n");
-	server_is_asked("mg a v\r\nmg b v\r\nmg c s\r\n");
-	server_answers("EN\r\nVA 1\r\nx\r\nHD s1\r\n");
-	client_is_told("VA 1\r\nx\r\nHD s1\r\n");
+	talks("mg a q v\r\nmg b q v\r\nmg c q s\r\n", "mg a v\r\nmg b v\r\nmg c s\r\n", "EN\r\nVA 1\r\nx\r\nHD s1\r\n",
+		"VA 1\r\nx\r\nHD s1\r\n");
 }
 
 TEST(quiet_writes)
@@ -14,8 +12,7 @@ TEST(quiet_writes)
 	client_asks("ms a 1 q\r\nx\r\nms b 1 q\r\nx\r\nmd c q\r\nmd d q\r\nma e q\r\nma f q "
 		    "v\r\nma g q\r\n");
 	server_is_asked("ms a 1\r\nx\r\nms b 1\r\nx\r\nmd c\r\nmd d\r\nma e\r\nma f v\r\nma g\r\n");
-	server_answers("HD\r\nNS\r\nHD\r\nEX\r\nHD\r\nVA 1\r\n5\r\nNS\r\n");
-	client_is_told("NS\r\nEX\r\nNS\r\n");
+	relays("HD\r\nNS\r\nHD\r\nEX\r\nHD\r\nVA 1\r\n5\r\nNS\r\n", "NS\r\nEX\r\nNS\r\n");
 }
 
 /* An error is told even where quiet was asked for. */
@@ -40,17 +37,14 @@ TEST(encoded_keys)
 	server_answers("STORED\r\n");
 	server_is_asked("mg Zm9v b v\r\n");
 	assert_bytes(fake.calls[2].call.key, "foo");
-	server_answers("VA 3\r\n+a \r\n");
-	client_is_told("STORED\r\nVA 3\r\n+a \r\nEN\r\n");
+	relays("VA 3\r\n+a \r\n", "STORED\r\nVA 3\r\n+a \r\nEN\r\n");
 }
 
 /* The same item as with the plain key: it is the server that knows in which of both forms it prints the key. */
 TEST(encoded_keys_that_could_be_plain)
 {
-	client_asks("mg Zm9v b k v\r\nmd Zm9v k b q\r\n");
-	server_is_asked("mg Zm9v b k v\r\nmd Zm9v k b\r\n");
-	server_answers("VA 1 kfoo\r\nx\r\nNF kZm9v b\r\n");
-	client_is_told("VA 1 kfoo\r\nx\r\nNF kZm9v b\r\n");
+	talks("mg Zm9v b k v\r\nmd Zm9v k b q\r\n", "mg Zm9v b k v\r\nmd Zm9v k b\r\n",
+		"VA 1 kfoo\r\nx\r\nNF kZm9v b\r\n", "VA 1 kfoo\r\nx\r\nNF kZm9v b\r\n");
 }
 
 /*
@@ -89,24 +83,20 @@ TEST(quiet_arithmetic)
 /* An answer that the server holds back would keep the item, and the time to live would go to one that nobody sees. */
 TEST(arithmetic_with_a_time)
 {
-	client_asks("get a\r\nma a T100\r\nma a T100 N0 q\r\n");
-	server_is_asked("mg a k f v\r\nmn\r\nma a T100\r\nmn\r\nma a T100 N0 q\r\nmn\r\n");
-	server_answers("EN\r\nMN\r\nHD\r\nMN\r\nMN\r\n");
-	client_is_told("END\r\nHD\r\n");
+	talks("get a\r\nma a T100\r\nma a T100 N0 q\r\n",
+		"mg a k f v\r\nmn\r\nma a T100\r\nmn\r\nma a T100 N0 q\r\nmn\r\n", "EN\r\nMN\r\nHD\r\nMN\r\nMN\r\n",
+		"END\r\nHD\r\n");
 }
 
 /* memcached deletes what an `ms` that is too large would have replaced. */
 TEST(too_large)
 {
 	client_asks("ms k 2000000 T0\r\n");
-	client_asks("ms YSBi 2000000 b q\r\n");
-	server_is_asked("delete k\r\nmd YSBi b\r\n");
-	server_answers("DELETED\r\nNF\r\n");
-	client_is_told("SERVER_ERROR object too large for cache\r\nSERVER_ERROR object too large for cache\r\n");
+	talks("ms YSBi 2000000 b q\r\n", "delete k\r\nmd YSBi b\r\n", "DELETED\r\nNF\r\n",
+		"SERVER_ERROR object too large for cache\r\nSERVER_ERROR object too large for cache\r\n");
 	client_asks("ms k 1\r\nx\r\n");
 	ck_assert(fake.calls[2].call.discards);
-	server_answers("HD\r\n");
-	client_is_told("HD\r\n");
+	relays("HD\r\n", "HD\r\n");
 }
 
 #define REFUSED "CLIENT_ERROR the key is that of a part of a set or list: it can only be read\r\n"
@@ -118,17 +108,14 @@ TEST(keys_of_parts)
 		    "mg k.t1abcdefghij N30\r\nmg k.t1abcdefghij T30\r\nmd ay50MWFiY2RlZmdoaWo= b\r\n");
 	server_hears_nothing();
 	client_is_told(REFUSED REFUSED REFUSED REFUSED REFUSED REFUSED);
-	client_asks("mg k.t1abcdefghij v R30\r\nme k.t1abcdefghij\r\n");
-	server_is_asked("mg k.t1abcdefghij v R30\r\nme k.t1abcdefghij\r\n");
-	server_answers("EN\r\nEN\r\n");
-	client_is_told("EN\r\nEN\r\n");
+	talks("mg k.t1abcdefghij v R30\r\nme k.t1abcdefghij\r\n", "mg k.t1abcdefghij v R30\r\nme k.t1abcdefghij\r\n",
+		"EN\r\nEN\r\n", "EN\r\nEN\r\n");
 }
 
 /* The length that goes upstream is written anew, the flags each behind one space. */
 TEST(written_anew)
 {
 	client_asks("ms  k  003   q   T30\r\nabc\r\n");
-	server_is_asked("ms k 3 T30\r\nabc\r\n");
-	server_answers("HD\r\n");
+	serves("ms k 3 T30\r\nabc\r\n", "HD\r\n");
 	client_hears_nothing();
 }

@@ -85,8 +85,7 @@ TEST(wrong_arguments)
 TEST(members_do_not_smuggle)
 {
 	client_asks("sadd k -a +b @c noreply , x\r\n");
-	server_is_asked(APPEND("k", 27, "+-a ++b +@c +noreply +, +x "));
-	server_answers("STORED\r\n");
+	serves(APPEND("k", 27, "+-a ++b +@c +noreply +, +x "), "STORED\r\n");
 	client_asks("smembers k\r\n");
 	server_answers(FOUND("k", 27, "+-a ++b +@c +noreply +, +x "));
 	client_is_told("STORED\r\nVALUE k 0 20\r\n-a +b @c noreply , x\r\nEND\r\n");

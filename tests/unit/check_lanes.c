@@ -8,20 +8,16 @@ TEST(append_is_one_call)
 	client_asks("sadd k a b\r\n");
 	server_is_asked(APPEND("k", 6, "+a +b "));
 	client_hears_nothing();
-	server_answers("STORED\r\n");
-	client_is_told("STORED\r\n");
+	relays("STORED\r\n", "STORED\r\n");
 	server_hears_nothing();
 }
 
 /* While one append is on its way the others gather. */
 TEST(neighbouring_appends_merge)
 {
-	client_asks("sadd k a\r\nsadd k b c\r\nsrem k d\r\nsadd k e noreply\r\nsadd k f\r\n");
-	server_is_asked(APPEND("k", 3, "+a "));
-	server_answers("STORED\r\n");
-	client_is_told("STORED\r\n");
-	server_is_asked(APPEND("k", 15, "+b +c -d +e +f "));
-	server_answers("STORED\r\n");
+	talks("sadd k a\r\nsadd k b c\r\nsrem k d\r\nsadd k e noreply\r\nsadd k f\r\n", APPEND("k", 3, "+a "),
+		"STORED\r\n", "STORED\r\n");
+	serves(APPEND("k", 15, "+b +c -d +e +f "), "STORED\r\n");
 	client_is_told("STORED\r\nDELETED\r\nSTORED\r\n");
 	server_hears_nothing();
 }
@@ -32,35 +28,26 @@ TEST(other_keys_do_not_wait)
 	server_is_asked(APPEND("k", 3, "+a ") APPEND("l", 3, "+b ") FETCH("m"));
 	fake_result(&fake, 1, &(struct result){ .status = RESULT_DONE });
 	client_hears_nothing();
-	server_answers("STORED\r\nEN\r\n");
-	client_is_told("STORED\r\nSTORED\r\nEND\r\n");
+	relays("STORED\r\nEN\r\n", "STORED\r\nSTORED\r\nEND\r\n");
 }
 
 TEST(neighbouring_reads_share_a_fetch)
 {
 	client_asks("sadd k a\r\nscard k\r\nsmembers k\r\nsismember k b\r\nsmismember k a b "
 		    "c\r\nsadd k z\r\nscard k\r\n");
-	server_is_asked(APPEND("k", 3, "+a "));
-	server_answers("STORED\r\n");
-	server_is_asked(FETCH("k"));
-	server_answers(FOUND("k", 6, "+a +c "));
+	serves(APPEND("k", 3, "+a "), "STORED\r\n");
+	serves(FETCH("k"), FOUND("k", 6, "+a +c "));
 	client_is_told("STORED\r\n2\r\nVALUE k 0 3\r\na c\r\nEND\r\n0\r\n1 0 1\r\n");
-	server_is_asked(APPEND("k", 3, "+z "));
-	server_answers("STORED\r\n");
-	server_is_asked(FETCH("k"));
-	server_answers(FOUND("k", 9, "+a +c +z "));
+	serves(APPEND("k", 3, "+z "), "STORED\r\n");
+	serves(FETCH("k"), FOUND("k", 9, "+a +c +z "));
 	client_is_told("STORED\r\n3\r\n");
 }
 
 /* Each learns the value that its own part brought about. */
 TEST(neighbouring_counts_merge)
 {
-	client_asks("evincr E\r\nevincr E 5\r\nevincr E 10\r\nevincr E 1\r\n");
-	server_is_asked("incr E::2015022016 1\r\n");
-	server_answers("7\r\n");
-	client_is_told("7\r\n");
-	server_is_asked("incr E::2015022016 16\r\n");
-	server_answers("23\r\n");
+	talks("evincr E\r\nevincr E 5\r\nevincr E 10\r\nevincr E 1\r\n", "incr E::2015022016 1\r\n", "7\r\n", "7\r\n");
+	serves("incr E::2015022016 16\r\n", "23\r\n");
 	client_is_told("12\r\n22\r\n23\r\n");
 	server_hears_nothing();
 }
@@ -68,10 +55,8 @@ TEST(neighbouring_counts_merge)
 TEST(counts_wrap_around)
 {
 	client_asks("evincr E\r\nevincr E 9223372036854775807\r\nevincr E 9223372036854775807\r\nevincr E 3\r\n");
-	server_is_asked("incr E::2015022016 1\r\n");
-	server_answers("7\r\n");
-	server_is_asked("incr E::2015022016 1\r\n");
-	server_answers("8\r\n");
+	serves("incr E::2015022016 1\r\n", "7\r\n");
+	serves("incr E::2015022016 1\r\n", "8\r\n");
 	client_is_told("7\r\n9223372036854775814\r\n5\r\n8\r\n");
 }
 
@@ -82,13 +67,10 @@ TEST(plain_calls_keep_the_order)
 		    "k v\r\n");
 	server_is_asked(APPEND("k", 3, "+a ") "mg j k f v\r\n");
 	fake_result(&fake, 1, &(struct result){ .status = RESULT_MISS });
-	server_answers("STORED\r\n");
-	client_is_told("STORED\r\n");
-	server_is_asked("mg k k f v\r\nset k 1 2 1\r\nx\r\n" APPEND("k", 3, "+b "));
-	server_answers("VA 3 kk f0\r\n+a \r\nSTORED\r\nSTORED\r\n");
+	relays("STORED\r\n", "STORED\r\n");
+	serves("mg k k f v\r\nset k 1 2 1\r\nx\r\n" APPEND("k", 3, "+b "), "VA 3 kk f0\r\n+a \r\nSTORED\r\nSTORED\r\n");
 	client_is_told("VALUE k 0 3\r\n+a \r\nEND\r\nSTORED\r\nEND\r\nSTORED\r\n");
-	server_is_asked("delete k\r\nmg k v\r\n");
-	server_answers("DELETED\r\nEN\r\n");
+	serves("delete k\r\nmg k v\r\n", "DELETED\r\nEN\r\n");
 	client_is_told("DELETED\r\nEN\r\n");
 }
 
@@ -96,28 +78,20 @@ TEST(plain_calls_keep_the_order)
 TEST(plain_calls_before)
 {
 	client_asks("delete k\r\nsadd k a\r\nget k\r\n");
-	server_is_asked("delete k\r\n" APPEND("k", 3, "+a "));
-	server_answers("DELETED\r\nSTORED\r\n");
-	server_is_asked("mg k k f v\r\n");
-	server_answers("EN\r\n");
+	serves("delete k\r\n" APPEND("k", 3, "+a "), "DELETED\r\nSTORED\r\n");
+	serves("mg k k f v\r\n", "EN\r\n");
 	client_is_told("DELETED\r\nSTORED\r\nEND\r\n");
 }
 
 TEST(replacing_runs_alone)
 {
 	client_asks("sadd k a\r\nsset k b\r\nsset k c\r\nsadd k d\r\n");
-	server_is_asked(APPEND("k", 3, "+a "));
-	server_answers("STORED\r\n");
-	server_is_asked(FETCH_TO_REPLACE("k"));
-	server_answers("VA 3 kk f0 c9\r\n+a \r\n");
-	server_is_asked("connection 1: cas k 0 0 3 9\r\n+b \r\n");
-	server_answers("STORED\r\n");
-	server_is_asked(FETCH_TO_REPLACE("k"));
-	server_answers("VA 3 kk f0 c10\r\n+b \r\n");
-	server_is_asked("connection 1: cas k 0 0 3 10\r\n+c \r\n");
-	server_answers("STORED\r\n");
-	server_is_asked(APPEND("k", 3, "+d "));
-	server_answers("STORED\r\n");
+	serves(APPEND("k", 3, "+a "), "STORED\r\n");
+	serves(FETCH_TO_REPLACE("k"), "VA 3 kk f0 c9\r\n+a \r\n");
+	serves("connection 1: cas k 0 0 3 9\r\n+b \r\n", "STORED\r\n");
+	serves(FETCH_TO_REPLACE("k"), "VA 3 kk f0 c10\r\n+b \r\n");
+	serves("connection 1: cas k 0 0 3 10\r\n+c \r\n", "STORED\r\n");
+	serves(APPEND("k", 3, "+d "), "STORED\r\n");
 	client_is_told("STORED\r\nSTORED\r\nSTORED\r\nSTORED\r\n");
 }
 
@@ -125,8 +99,7 @@ TEST(replacing_runs_alone)
 TEST(failures_reach_all_of_a_batch)
 {
 	client_asks("sadd k a\r\nsadd k b\r\nsrem k c\r\nscard k\r\n");
-	server_is_asked(APPEND("k", 3, "+a "));
-	server_answers("STORED\r\n");
+	serves(APPEND("k", 3, "+a "), "STORED\r\n");
 	server_is_asked(APPEND("k", 6, "+b -c "));
 	fake_fail(&fake, RESULT_TIMED_OUT);
 	server_is_asked(FETCH("k"));

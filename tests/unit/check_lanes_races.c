@@ -6,12 +6,9 @@
 TEST(creating)
 {
 	client_asks("sadd k a b\r\n");
-	server_is_asked(APPEND("k", 6, "+a +b "));
-	server_answers(NOT_STORED);
-	server_is_asked(LOOK("k"));
-	server_answers("EN\r\n");
-	server_is_asked(ADD("k", 6, "+a +b "));
-	server_answers("STORED\r\n");
+	serves(APPEND("k", 6, "+a +b "), NOT_STORED);
+	serves(LOOK("k"), "EN\r\n");
+	serves(ADD("k", 6, "+a +b "), "STORED\r\n");
 	client_is_told("STORED\r\n");
 }
 
@@ -22,8 +19,7 @@ TEST(creating_with_a_ttl)
 	fake.rules = (struct rules){ .collections = &rule, .collection_count = 1 };
 	client_asks("sadd t-k a\r\n");
 	server_answers(NOT_STORED "EN\r\n");
-	server_is_asked(APPEND("t-k", 3, "+a ") LOOK("t-k") "add t-k 0 60 3\r\n+a \r\n");
-	server_answers("STORED\r\n");
+	serves(APPEND("t-k", 3, "+a ") LOOK("t-k") "add t-k 0 60 3\r\n+a \r\n", "STORED\r\n");
 	client_is_told("STORED\r\n");
 }
 
@@ -32,8 +28,7 @@ TEST(another_creates_it)
 {
 	client_asks("sadd k a\r\n");
 	server_answers(NOT_STORED "EN\r\n" NOT_STORED);
-	server_is_asked(APPEND("k", 3, "+a ") LOOK("k") ADD("k", 3, "+a ") APPEND("k", 3, "+a "));
-	server_answers("STORED\r\n");
+	serves(APPEND("k", 3, "+a ") LOOK("k") ADD("k", 3, "+a ") APPEND("k", 3, "+a "), "STORED\r\n");
 	client_is_told("STORED\r\n");
 }
 
@@ -42,8 +37,7 @@ TEST(another_creates_it_before_the_look)
 {
 	client_asks("sadd k a\r\n");
 	server_answers(NOT_STORED LOOKED("k"));
-	server_is_asked(APPEND("k", 3, "+a ") LOOK("k") APPEND("k", 3, "+a "));
-	server_answers("STORED\r\n");
+	serves(APPEND("k", 3, "+a ") LOOK("k") APPEND("k", 3, "+a "), "STORED\r\n");
 	client_is_told("STORED\r\n");
 }
 
@@ -76,32 +70,22 @@ TEST(full)
 TEST(nothing_to_add_to)
 {
 	client_asks("saddx k a\r\n");
-	server_is_asked(APPEND("k", 3, "+a "));
-	server_answers(NOT_STORED);
-	server_is_asked(LOOK("k"));
-	server_answers("EN\r\n");
+	serves(APPEND("k", 3, "+a "), NOT_STORED);
+	serves(LOOK("k"), "EN\r\n");
 	client_is_told("NOT_FOUND\r\n");
-	client_asks("srem k a\r\n");
-	server_is_asked(APPEND("k", 3, "-a "));
-	server_answers(NOT_STORED "EN\r\n");
-	client_is_told("NOT_FOUND\r\n");
+	talks("srem k a\r\n", APPEND("k", 3, "-a "), NOT_STORED "EN\r\n", "NOT_FOUND\r\n");
 }
 
 /* In one batch: those before the one that creates find nothing, and leave no trace; those behind it
  * find a set. */
 TEST(a_batch_that_creates_in_its_middle)
 {
-	client_asks("scard k\r\nsrem k a\r\nsaddx k b\r\nsadd k c\r\nsrem k d\r\nsaddx k e\r\n");
-	server_is_asked(FETCH("k"));
-	server_answers("EN\r\n");
-	client_is_told("NOT_FOUND\r\n");
-	server_is_asked(APPEND("k", 15, "-a +b +c -d +e "));
-	server_answers(NOT_STORED "EN\r\n");
+	talks("scard k\r\nsrem k a\r\nsaddx k b\r\nsadd k c\r\nsrem k d\r\nsaddx k e\r\n", FETCH("k"), "EN\r\n",
+		"NOT_FOUND\r\n");
+	serves(APPEND("k", 15, "-a +b +c -d +e "), NOT_STORED "EN\r\n");
 	client_is_told("NOT_FOUND\r\nNOT_FOUND\r\n");
-	server_is_asked(LOOK("k") ADD("k", 9, "+c -d +e "));
-	server_answers(NOT_STORED);
-	server_is_asked(APPEND("k", 9, "+c -d +e "));
-	server_answers("STORED\r\n");
+	serves(LOOK("k") ADD("k", 9, "+c -d +e "), NOT_STORED);
+	serves(APPEND("k", 9, "+c -d +e "), "STORED\r\n");
 	client_is_told("STORED\r\nDELETED\r\nSTORED\r\n");
 }
 
@@ -109,12 +93,10 @@ TEST(failures_while_creating)
 {
 	client_asks("sadd k a\r\n");
 	server_answers(NOT_STORED);
-	fake_fail(&fake, RESULT_LOST);
-	client_is_told("SERVER_ERROR upstream mc:11211 connection lost, outcome unknown\r\n");
+	fails(RESULT_LOST, "SERVER_ERROR upstream mc:11211 connection lost, outcome unknown\r\n");
 	client_asks("sadd k a\r\n");
 	server_answers(NOT_STORED "EN\r\n");
-	fake_fail(&fake, RESULT_TOO_LARGE);
-	client_is_told("SERVER_ERROR object too large for cache\r\n");
+	fails(RESULT_TOO_LARGE, "SERVER_ERROR object too large for cache\r\n");
 	client_asks("sadd k a\r\n");
 	server_answers(NOT_STORED "EN\r\nSERVER_ERROR out of memory storing object\r\n");
 	client_is_told("SERVER_ERROR out of memory storing object\r\n");
@@ -123,10 +105,8 @@ TEST(failures_while_creating)
 TEST(replacing_what_is_missing)
 {
 	client_asks("sset k a b a\r\n");
-	server_is_asked(FETCH_TO_REPLACE("k"));
-	server_answers("EN\r\n");
-	server_is_asked(ADD("k", 6, "+a +b "));
-	server_answers("STORED\r\n");
+	serves(FETCH_TO_REPLACE("k"), "EN\r\n");
+	serves(ADD("k", 6, "+a +b "), "STORED\r\n");
 	client_is_told("STORED\r\n");
 }
 
@@ -144,8 +124,7 @@ TEST(replacing_loses_and_wins)
 	server_is_asked(FETCH_TO_REPLACE("k") "connection 1: cas k 0 0 3 9\r\n+a \r\n" FETCH_TO_REPLACE(
 		"k") "connection 2: cas k 0 0 3 10\r\n+a \r\n" FETCH_TO_REPLACE("k") ADD("k", 3, "+a ")
 			FETCH_TO_REPLACE("k") "connection 2: cas k 0 0 3 11\r\n+a \r\n");
-	server_answers("STORED\r\n");
-	client_is_told("STORED\r\n");
+	relays("STORED\r\n", "STORED\r\n");
 }
 
 TEST(replacing_loses_for_ever)
@@ -160,56 +139,42 @@ TEST(replacing_loses_for_ever)
 	ck_assert_int_gt(rounds, 1);
 	ck_assert_int_lt(rounds, 100);
 	client_is_told("SERVER_ERROR busy\r\n");
-	server_answers(FOUND("k", 3, "+x "));
-	client_is_told("1\r\n");
+	relays(FOUND("k", 3, "+x "), "1\r\n");
 }
 
 /* What is no collection is left as it is. */
 TEST(not_a_collection)
 {
-	client_asks("sset k a\r\n");
-	server_answers("VA 5 kk f0 c9\r\nhello\r\n");
-	client_is_told("CLIENT_ERROR value is not a collection\r\n");
-	client_asks("scard k\r\n");
-	server_answers(FOUND("k", 5, "hello"));
-	client_is_told("CLIENT_ERROR value is not a collection\r\n");
-	client_asks("smembers k\r\n");
-	server_answers(FOUND("k", 4, "+a\t "));
-	client_is_told("CLIENT_ERROR value is not a collection\r\n");
+	exchanges("sset k a\r\n", "VA 5 kk f0 c9\r\nhello\r\n", "CLIENT_ERROR value is not a collection\r\n");
+	exchanges("scard k\r\n", FOUND("k", 5, "hello"), "CLIENT_ERROR value is not a collection\r\n");
+	exchanges("smembers k\r\n", FOUND("k", 4, "+a\t "), "CLIENT_ERROR value is not a collection\r\n");
 	server_is_asked(FETCH_TO_REPLACE("k") FETCH("k") FETCH("k"));
 }
 
 TEST(failures_while_replacing)
 {
 	client_asks("sset k a\r\n");
-	fake_fail(&fake, RESULT_UNAVAILABLE);
-	client_is_told("SERVER_ERROR upstream mc:11211 unavailable\r\n");
+	fails(RESULT_UNAVAILABLE, "SERVER_ERROR upstream mc:11211 unavailable\r\n");
 	client_asks("sset k a\r\n");
 	server_answers("VA 3 kk f0 c9\r\n+x \r\n");
-	fake_fail(&fake, RESULT_TIMED_OUT);
-	client_is_told("SERVER_ERROR upstream mc:11211 timed out, outcome unknown\r\n");
+	fails(RESULT_TIMED_OUT, "SERVER_ERROR upstream mc:11211 timed out, outcome unknown\r\n");
 }
 
 TEST(beginning_a_count)
 {
 	client_asks("evincr E 3\r\n");
-	server_is_asked("incr E::2015022016 3\r\n");
-	server_answers("NOT_FOUND\r\n");
-	server_is_asked(ADD("E::2015022016", 1, "3"));
-	server_answers("STORED\r\n");
+	serves("incr E::2015022016 3\r\n", "NOT_FOUND\r\n");
+	serves(ADD("E::2015022016", 1, "3"), "STORED\r\n");
 	client_is_told("3\r\n");
 }
 
 TEST(another_begins_the_count)
 {
-	client_asks("evincr E 3\r\nevincr E 4\r\nevincr E 5\r\n");
-	server_answers("1\r\n");
-	client_is_told("1\r\n");
+	exchanges("evincr E 3\r\nevincr E 4\r\nevincr E 5\r\n", "1\r\n", "1\r\n");
 	server_answers("NOT_FOUND\r\n" NOT_STORED);
 	server_is_asked("incr E::2015022016 3\r\n"
 			"incr E::2015022016 9\r\n" ADD("E::2015022016", 1, "9") "incr E::2015022016 9\r\n");
-	server_answers("109\r\n");
-	client_is_told("104\r\n109\r\n");
+	relays("109\r\n", "104\r\n109\r\n");
 }
 
 TEST(count_is_lost_for_ever)

@@ -78,8 +78,7 @@ TEST(base_and_table)
 	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c ", 3);
 
 	client_asks("smembers k\r\n");
-	server_is_asked(FETCH("k"));
-	server_answers(base(7, &run, 1, "-b +x "));
+	serves(FETCH("k"), base(7, &run, 1, "-b +x "));
 	server_is_asked(fetch(run.id));
 	client_hears_nothing();
 	server_brings_item();
@@ -93,8 +92,7 @@ TEST(index_and_tables)
 	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c +d +e ", 2);
 
 	client_asks("smembers k\r\n");
-	server_is_asked(FETCH("k"));
-	server_answers(base(7, &run, 1, "-b "));
+	serves(FETCH("k"), base(7, &run, 1, "-b "));
 	server_is_asked(fetch(run.id));
 	server_brings_item();
 	ck_assert_uint_eq(fake_waiting(&fake), 3);
@@ -114,8 +112,7 @@ TEST(single_members)
 	server_brings_item();
 	ck_assert_int_eq(server_brings_items(), 1);
 	client_is_told("NOT_FOUND\r\n1\r\n");
-	server_answers(base(7, &run, 1, "+x "));
-	client_is_told("1\r\n");
+	relays(base(7, &run, 1, "+x "), "1\r\n");
 }
 
 /* How many there are need not be read: the references say it, as long as there is but one run. */
@@ -123,9 +120,7 @@ TEST(counting)
 {
 	struct oplog_run run = cupboard_log_run(&cupboard, "+b +d +f +h +j ", 1);
 
-	client_asks("scard k\r\n");
-	server_answers(base(7, &run, 1, ""));
-	client_is_told("5\r\n");
+	exchanges("scard k\r\n", base(7, &run, 1, ""), "5\r\n");
 	client_asks("scard k\r\n");
 	server_answers(base(7, &run, 1, "+a -h +j "));
 	ck_assert_int_eq(server_brings_items(), 1 + 3);
@@ -164,16 +159,12 @@ TEST(table_is_gone)
 	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c ", 3);
 
 	client_asks("smembers k\r\n");
-	server_is_asked(FETCH("k"));
-	server_answers(base(7, &run, 1, "+x "));
-	server_is_asked(fetch(run.id));
-	server_answers("EN\r\n");
-	server_is_asked(FETCH("k"));
-	server_answers(base(7, &run, 1, "+x "));
+	serves(FETCH("k"), base(7, &run, 1, "+x "));
+	serves(fetch(run.id), "EN\r\n");
+	serves(FETCH("k"), base(7, &run, 1, "+x "));
 	server_is_asked("connection 1: cas k 0 -1 0 7\r\n\r\n");
 	client_hears_nothing();
-	server_answers("STORED\r\n");
-	client_is_told("END\r\n");
+	relays("STORED\r\n", "END\r\n");
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->incomplete_sets, 1);
 }
 
@@ -188,8 +179,7 @@ TEST(items_are_others)
 	server_brings_item();
 	server_answers(base(8, &other, 1, "+x +y "));
 	fake_calls(&fake);
-	server_answers("STORED\r\n");
-	client_is_told("NOT_FOUND\r\n");
+	relays("STORED\r\n", "NOT_FOUND\r\n");
 	/* One table of several. */
 	client_asks("scount k a b\r\n");
 	server_answers(base(7, &run, 1, "+x "));
@@ -199,8 +189,7 @@ TEST(items_are_others)
 		server_brings_item();
 	server_answers(base(7, &run, 1, "+x "));
 	fake_calls(&fake);
-	server_answers("STORED\r\n");
-	client_is_told("NOT_FOUND\r\n");
+	relays("STORED\r\n", "NOT_FOUND\r\n");
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->incomplete_sets, 2);
 }
 
@@ -228,13 +217,11 @@ TEST(nothing_refers_to_it)
 	client_asks("smembers k\r\n");
 	server_answers(base(7, &run, 1, ""));
 	server_answers("EN\r\n");
-	server_answers(FOUND("k", 3, "+q "));
-	client_is_told("VALUE k 0 1\r\nq\r\nEND\r\n");
+	relays(FOUND("k", 3, "+q "), "VALUE k 0 1\r\nq\r\nEND\r\n");
 	client_asks("smembers k\r\n");
 	server_answers(base(7, &run, 1, ""));
 	server_answers("EN\r\n");
-	server_answers("EN\r\n");
-	client_is_told("END\r\n");
+	relays("EN\r\n", "END\r\n");
 }
 
 /* It cannot be told whether it is gone. */
@@ -244,23 +231,20 @@ TEST(failures)
 
 	client_asks("smembers k\r\n");
 	server_answers(base(7, &run, 1, ""));
-	fake_fail(&fake, RESULT_UNAVAILABLE);
-	client_is_told("SERVER_ERROR upstream mc:11211 unavailable\r\n");
+	fails(RESULT_UNAVAILABLE, "SERVER_ERROR upstream mc:11211 unavailable\r\n");
 	client_asks("smembers k\r\n");
 	server_answers(base(7, &run, 1, ""));
 	server_brings_item();
 	server_brings_item();
 	fake_fail(&fake, RESULT_TIMED_OUT);
 	client_hears_nothing();
-	server_answers("EN\r\n");
-	client_is_told("SERVER_ERROR upstream mc:11211 timed out, outcome unknown\r\n");
+	relays("EN\r\n", "SERVER_ERROR upstream mc:11211 timed out, outcome unknown\r\n");
 	/* The base cannot be removed: nobody knows. */
 	client_asks("smembers k\r\n");
 	server_answers(base(7, &run, 1, ""));
 	server_answers("EN\r\n");
 	server_answers(base(7, &run, 1, ""));
-	fake_fail(&fake, RESULT_LOST);
-	client_is_told("SERVER_ERROR upstream mc:11211 connection lost, outcome unknown\r\n");
+	fails(RESULT_LOST, "SERVER_ERROR upstream mc:11211 connection lost, outcome unknown\r\n");
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->incomplete_sets, 0);
 }
 
@@ -289,8 +273,7 @@ TEST(bounded)
 	ck_assert_int_lt(never_whole(true), 500);
 	client_is_told("SERVER_ERROR busy\r\n");
 	/* The command that waits behind it finds the lane in good order. */
-	server_answers("STORED\r\n");
-	client_is_told("STORED\r\n");
+	relays("STORED\r\n", "STORED\r\n");
 	client_asks("smembers k\r\n");
 	ck_assert_int_lt(never_whole(false), 500);
 	client_is_told("SERVER_ERROR busy\r\n");
@@ -303,20 +286,15 @@ TEST(forms)
 	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c ", 3);
 
 	client_asks("smembers k\r\n");
-	server_answers("VA 11 kk f0 c7 t-1\r\n@set.2 what\r\n");
-	client_is_told("SERVER_ERROR stored by a newer version of setlistd\r\n");
+	relays("VA 11 kk f0 c7 t-1\r\n@set.2 what\r\n", "SERVER_ERROR stored by a newer version of setlistd\r\n");
 	client_asks("scard k\r\n");
-	server_answers("VA 11 kk f0 c7 t-1\r\n@set.1 +a \t\r\n");
-	client_is_told("CLIENT_ERROR value is not a collection\r\n");
-	client_asks("llen k\r\n");
-	server_answers(base(7, &run, 1, ""));
-	client_is_told("CLIENT_ERROR value is a set, not a list\r\n");
+	relays("VA 11 kk f0 c7 t-1\r\n@set.1 +a \t\r\n", "CLIENT_ERROR value is not a collection\r\n");
+	exchanges("llen k\r\n", base(7, &run, 1, ""), "CLIENT_ERROR value is a set, not a list\r\n");
 	fake_calls(&fake);
 	/* Nobody reads a large set of version 0.1.0 any more: it goes, and can be loaded again. */
 	client_asks("scard k\r\n");
 	server_answers("VA 21 kk f0 c7 t-1\r\n@c00000000001.1.1 +a \r\n");
-	server_is_asked(FETCH("k") "connection 1: cas k 0 -1 0 7\r\n\r\n");
-	server_answers("STORED\r\n");
+	serves(FETCH("k") "connection 1: cas k 0 -1 0 7\r\n\r\n", "STORED\r\n");
 	client_is_told("NOT_FOUND\r\n");
 }
 
@@ -332,9 +310,7 @@ TEST(a_view_makes_no_sense)
 	server_brings_item();
 	client_is_told("VALUE k 0 5\r\na b c\r\nEND\r\n");
 	cache_find(fake.host.lanes->cache, SLICE("k"))->view.runs[0].ref.entries += 1000;
-	client_asks("srandmember k 5\r\n");
-	server_answers(base(7, &run, 1, ""));
-	client_is_told("CLIENT_ERROR value is not a collection\r\n");
+	exchanges("srandmember k 5\r\n", base(7, &run, 1, ""), "CLIENT_ERROR value is not a collection\r\n");
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->corrupt_values, 1);
 	client_asks("smembers k\r\n");
 	server_answers(base(7, &run, 1, ""));

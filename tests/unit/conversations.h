@@ -48,4 +48,36 @@ __attribute__((constructor)) static void register_conversations(void)
 #define client_hears_nothing() told(&fake, "")
 #define server_hears_nothing() calls(&fake, "")
 
+/*
+ * Several lines of it. serves: what a server is asked, and its answer. relays: its answer, and what the client is told of it.
+ * exchanges: a request, the answer, the reply. talks: a request, what a server is asked, its answer, the reply. fails: a call
+ * fails, and what the client is told of it.
+ */
+#define serves(asked, answer) \
+	do { \
+		server_is_asked(asked); \
+		server_answers(answer); \
+	} while (0)
+#define relays(answer, reply) \
+	do { \
+		server_answers(answer); \
+		client_is_told(reply); \
+	} while (0)
+#define exchanges(request, answer, reply) \
+	do { \
+		client_asks(request); \
+		relays(answer, reply); \
+	} while (0)
+#define talks(request, asked, answer, reply) \
+	do { \
+		client_asks(request); \
+		serves(asked, answer); \
+		client_is_told(reply); \
+	} while (0)
+#define fails(status, reply) \
+	do { \
+		fake_fail(&fake, status); \
+		client_is_told(reply); \
+	} while (0)
+
 #endif

@@ -1,4 +1,3 @@
-#include <stdio.h>
 
 #include "config/address.h"
 #include "unit.h"

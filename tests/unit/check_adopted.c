@@ -1,6 +1,4 @@
 /* Compactions that a client asks for, where any gain is worth a rewrite, and deletions, in adopted encodings. */
-#include <stdio.h>
-
 #include "collection/adopted/encodings/encodings.h"
 #include "serving.h"
 

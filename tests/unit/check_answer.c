@@ -1,8 +1,6 @@
 /* What a view answers is what a sorted array answers, however the set is stored and whatever is in memory. */
 #include "collection/set/answer.h"
 
-#include <stdio.h>
-
 #include "set_model.h"
 #include "unit.h"
 #include "util/random.h"

@@ -1,6 +1,4 @@
 /* Requests of the binary protocol, cut at every byte, and the responses. */
-#include <stdlib.h>
-
 #include "protocol/binary.h"
 #include "unit.h"
 #include "util/buf.h"

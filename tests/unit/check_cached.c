@@ -1,6 +1,4 @@
 /* Reading a set that is remembered: what is asked for when little or nothing has changed, and whether all of it is still there. */
-#include <stdio.h>
-
 #include "serving.h"
 #include "set_model.h"
 #include "util/random.h"

@@ -1,6 +1,4 @@
 /* How a lane of a crowded key collects operations for one append: see crowd.h. */
-#include <stdio.h>
-
 #include "collection/lane/lane.h"
 #include "conversations.h"
 #include "util/hash.h"

@@ -1,4 +1,3 @@
-#include <stdio.h>
 
 #include "protocol/command.h"
 #include "unit.h"

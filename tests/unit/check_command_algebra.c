@@ -1,6 +1,4 @@
 /* What sinter, sunion and sdiff ask for, how much they may collect, and what memory they say that they take. */
-#include <stdio.h>
-
 #include "conversations.h"
 
 static const struct collection_options options = { .log_size = 4096, .table_size = 65536, .result_max = 20 };

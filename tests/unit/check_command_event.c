@@ -1,4 +1,3 @@
-#include <stdio.h>
 
 #include "command/order.h"
 #include "conversations.h"

@@ -1,6 +1,4 @@
 /* memcached's commands of one key, and flush_all. */
-#include <stdio.h>
-
 #include "conversations.h"
 
 TEST(storage)

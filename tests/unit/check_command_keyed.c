@@ -1,8 +1,6 @@
 /* Requests whose keys stand for other requests: what servers are asked, in which order, and what the client is told. */
 #include "command/target.h"
 
-#include <stdio.h>
-
 #include "conversations.h"
 
 static const struct event_rule events[] = {

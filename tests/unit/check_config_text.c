@@ -1,4 +1,3 @@
-#include <stdio.h>
 
 #include "config/text.h"
 #include "unit.h"

@@ -1,6 +1,4 @@
 /* The encodings: their texts, their folds, and plans, which must change a collection like an array of members. */
-#include <stdio.h>
-
 #include "box.h"
 #include "collection/adopted/encodings/encodings.h"
 #include "collection/adopted/encodings/words.h"

@@ -1,8 +1,6 @@
 /* Filters: what was added is never missed, and what was not is taken for it seldom. */
 #include "collection/text/filter.h"
 
-#include <stdio.h>
-
 #include "unit.h"
 #include "util/hash.h"
 #include "util/random.h"

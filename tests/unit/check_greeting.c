@@ -1,4 +1,3 @@
-#include <stdio.h>
 
 #include "unit.h"
 #include "upstream/greeting.h"

@@ -2,8 +2,6 @@
  * Histories of one client: commands on two sets, several at once, put to the lanes with a server behind them, and to sorted
  * arrays. Logs and tables are tiny, so that sets are spilled and merged all the time. Every reply is compared.
  */
-#include <stdio.h>
-
 #include "conversations.h"
 #include "server.h"
 #include "table_model.h"

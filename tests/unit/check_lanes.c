@@ -1,6 +1,4 @@
 /* Lanes: what waits together is asked for together, and takes effect in the order sent. */
-#include <stdio.h>
-
 #include "conversations.h"
 
 TEST(append_is_one_call)

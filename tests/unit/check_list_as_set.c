@@ -1,6 +1,4 @@
 /* Set commands on lists with segments: what they read, and that a pop leaves a list. */
-#include <stdio.h>
-
 #include "serving.h"
 
 #define SEGMENT "l00000000001.6.1"

@@ -1,4 +1,3 @@
-#include <stdio.h>
 
 #include "protocol/login.h"
 #include "unit.h"

@@ -1,6 +1,5 @@
 /* Runs all suites, each file one. The last line counts the tests; the status is 1 when one failed. */
 #include <assert.h>
-#include <stdio.h>
 
 #include "unit.h"
 

@@ -1,6 +1,4 @@
 /* What a worker measures, as far as it needs no worker: hot keys over time, the largest sets, the last slow requests. */
-#include <stdio.h>
-
 #include "measure/notes.h"
 #include "unit.h"
 

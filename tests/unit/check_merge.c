@@ -1,6 +1,4 @@
 /* Merging the runs of a set, in the background: what is read and written, what is left as it is, who comes between, what fails. */
-#include <stdio.h>
-
 #include "serving.h"
 
 static const struct collection_options options = { .log_size = 16, .table_size = 60, .merges = 1 };

@@ -1,8 +1,6 @@
 /* What the base of a collection says: its parts, its references, and of which version it is. */
 #include "collection/text/oplog.h"
 
-#include <stdio.h>
-
 #include "unit.h"
 #include "util/random.h"
 

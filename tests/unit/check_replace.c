@@ -1,6 +1,4 @@
 /* Sets in runs that are replaced, touched, deleted, and from which members are taken out. */
-#include <stdio.h>
-
 #include "collection/large.h"
 #include "serving.h"
 

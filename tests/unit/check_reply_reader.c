@@ -1,4 +1,3 @@
-#include <stdio.h>
 
 #include "protocol/reply.h"
 #include "unit.h"

@@ -1,6 +1,4 @@
 /* Requests that are carried out. */
-#include <stdio.h>
-
 #include "requests.h"
 #include "unit.h"
 #include "util/buf.h"

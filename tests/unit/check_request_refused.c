@@ -1,6 +1,4 @@
 /* Requests that are refused, and those after which nothing can be read. */
-#include <stdio.h>
-
 #include "requests.h"
 #include "unit.h"
 #include "util/buf.h"

@@ -1,8 +1,6 @@
 /* Writing runs: what is written is what was added, in tables of a bounded size, and an index where there are several. */
 #include "collection/set/run_writer.h"
 
-#include <stdio.h>
-
 #include "serving.h"
 #include "set_model.h"
 #include "util/check.h"

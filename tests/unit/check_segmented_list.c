@@ -1,8 +1,6 @@
 /* Stored lists: reading a base, and requests, which must change a list like an array of items. */
 #include "collection/list/segmented_list.h"
 
-#include <stdio.h>
-
 #include "list_model.h"
 #include "unit.h"
 #include "util/random.h"

@@ -1,6 +1,4 @@
 /* The answers from a large set are made in slices, between which others have their turn. */
-#include <stdio.h>
-
 #include "collection/set/answer.h"
 #include "serving.h"
 

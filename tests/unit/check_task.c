@@ -1,6 +1,4 @@
 /* Tasks of one client: the order of their replies, and what is no task. */
-#include <stdio.h>
-
 #include "command/start.h"
 #include "conversations.h"
 

@@ -1,7 +1,4 @@
 /* The sketch of the most frequent keys, and the sample that feeds it. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "unit.h"
 #include "util/hash.h"
 #include "util/topk.h"

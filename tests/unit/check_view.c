@@ -1,8 +1,6 @@
 /* Views: that they follow the base, keep what stays, refuse what is not what was referred to; what they answer is in check_answer.c. */
 #include "collection/set/answer.h"
 
-#include <stdio.h>
-
 #include "set_model.h"
 #include "unit.h"
 #include "util/random.h"

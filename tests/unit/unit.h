@@ -4,6 +4,8 @@
 
 #include <check.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "fake.h"
 #include "guard.h"

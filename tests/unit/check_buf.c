@@ -1,22 +1,24 @@
 #include "unit.h"
 #include "util/buf.h"
 
+static struct buf b;
+
+static void teardown(void)
+{
+	buf_free(&b);
+}
+
 TEST(empty_owns_nothing)
 {
-	struct buf b = BUF_EMPTY;
-
 	ck_assert_uint_eq(buf_size(&b), 0);
 	assert_bytes(buf_slice(&b), "");
 	buf_consume(&b, 0);
 	buf_add(&b, "x", 0);
 	ck_assert_ptr_null(b.data);
-	buf_free(&b);
 }
 
 TEST(adds_in_order)
 {
-	struct buf b = BUF_EMPTY;
-
 	BUF_ADD(&b, "one ");
 	buf_add_slice(&b, SLICE("two "));
 	buf_add_u64(&b, UINT64_MAX);
@@ -34,8 +36,6 @@ TEST(adds_in_order)
 
 TEST(consume_drops_the_front)
 {
-	struct buf b = BUF_EMPTY;
-
 	BUF_ADD(&b, "abcdef");
 	buf_consume(&b, 2);
 	assert_bytes(buf_slice(&b), "cdef");
@@ -44,34 +44,25 @@ TEST(consume_drops_the_front)
 	ck_assert_uint_eq(b.start, 0);
 	BUF_ADD(&b, "gh");
 	assert_bytes(buf_slice(&b), "gh");
-	buf_free(&b);
 }
 
 TEST(reserve_and_commit)
 {
-	struct buf b = BUF_EMPTY;
-	char *p = buf_reserve(&b, 10000);
+	char *p;
 
+	/* Nothing of an empty one. */
+	ck_assert_ptr_nonnull(buf_reserve(&b, 0));
+	p = buf_reserve(&b, 10000);
 	memset(p, 'x', 10000);
 	buf_commit(&b, 3);
 	assert_bytes(buf_slice(&b), "xxx");
 	ck_assert_ptr_nonnull(buf_reserve(&b, 0));
-	buf_free(&b);
-}
-
-TEST(reserve_nothing_of_an_empty_one)
-{
-	struct buf b = BUF_EMPTY;
-
-	ck_assert_ptr_nonnull(buf_reserve(&b, 0));
-	buf_free(&b);
 }
 
 /* A stream of numbered bytes goes through in pieces of all sizes; what comes out is what went in.
  */
 LOOP_TEST(many_sizes, 10)
 {
-	struct buf b = BUF_EMPTY;
 	uint64_t state = (uint64_t)_i + 1;
 	uint8_t in = 0, out = 0;
 
@@ -90,5 +81,6 @@ LOOP_TEST(many_sizes, 10)
 		buf_consume(&b, take);
 	}
 	ck_assert_uint_le(b.cap, 1 << 17);
-	buf_free(&b);
 }
+
+FIXTURE(NULL, teardown)

@@ -1,7 +1,5 @@
 /* The commands on lists: the calls that they make, and the replies that follow from the results. */
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "conversations.h"
 #include "util/alloc.h"
@@ -41,25 +39,30 @@ TEST(creation)
 	client_is_told("STORED\r\n");
 }
 
+static void asks_for_a_long_push(const char *command)
+{
+	struct buf line = BUF_EMPTY;
+
+	buf_add(&line, command, strlen(command));
+	for (int i = 0; i < 500; i++)
+		buf_printf(&line, " %0100d", i);
+	BUF_ADD(&line, "\r\n\0");
+	client_asks(buf_slice(&line).p);
+	buf_free(&line);
+}
+
 /* A push that may have been executed is never sent again. A long push that failed half way is one. */
 TEST(never_twice)
 {
-	char *line = xmalloc(80000);
-	int n = sprintf(line, "rpush k");
-
 	client_asks("rpush k a\r\n");
 	fails(RESULT_LOST, "SERVER_ERROR upstream mc:11211 connection lost, outcome unknown\r\n");
 	client_asks("rpush k a\r\n");
 	fails(RESULT_UNAVAILABLE, "SERVER_ERROR upstream mc:11211 unavailable\r\n");
-	for (int i = 0; i < 500; i++)
-		n += sprintf(line + n, " %0100d", i);
-	sprintf(line + n, "\r\n");
-	client_asks(line);
+	asks_for_a_long_push("rpush k");
 	server_answers("STORED\r\n");
 	while (fake.calls[fake_oldest(&fake)].call.verb == CALL_GET)
 		server_answers(LOOKED("k"));
 	fails(RESULT_UNAVAILABLE, "SERVER_ERROR upstream mc:11211 connection lost, outcome unknown\r\n");
-	free(line);
 	while (fake_waiting(&fake))
 		server_answers(LOOKED("k"));
 }
@@ -67,14 +70,9 @@ TEST(never_twice)
 /* A long push at the head is sent in parts, the last part first. */
 TEST(long_push_at_the_head)
 {
-	char *line = xmalloc(80000);
 	struct buf stored = BUF_EMPTY;
-	int n = sprintf(line, "lpush k");
 
-	for (int i = 0; i < 500; i++)
-		n += sprintf(line + n, " %0100d", i);
-	sprintf(line + n, "\r\n");
-	client_asks(line);
+	asks_for_a_long_push("lpush k");
 	while (fake_waiting(&fake)) {
 		const struct call *call = &fake.calls[fake_oldest(&fake)].call;
 		if (call->verb == CALL_GET) {
@@ -98,7 +96,6 @@ TEST(long_push_at_the_head)
 	}
 	ck_assert_uint_eq(buf_size(&stored), 0);
 	buf_free(&stored);
-	free(line);
 }
 
 TEST(reads_share_a_fetch)

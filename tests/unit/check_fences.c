@@ -9,6 +9,7 @@ enum { INDEXES = 200 };
 
 /* The fences of the model are its names, but that the first one is empty. */
 static struct table_model model;
+static struct buf written;
 static struct fence said[TABLE_MODEL_MAX];
 static size_t ends[TABLE_MODEL_MAX]; /* of the entries in the bytes */
 
@@ -47,6 +48,11 @@ static void random_index(uint64_t *random, struct buf *out)
 		fences_add(out, fence);
 		ends[i] = buf_size(out);
 	}
+}
+
+static void teardown(void)
+{
+	buf_free(&written);
 }
 
 /* --- what is read is what was written --- */
@@ -103,19 +109,17 @@ static bool finds_all(const struct fences *f, uint64_t *random)
 
 TEST(as_a_sorted_array)
 {
-	struct buf out = BUF_EMPTY;
 	struct fences f;
 
 	for (uint64_t seed = 1; seed <= INDEXES; seed++) {
 		uint64_t random = seed;
-		random_index(&random, &out);
-		ck_assert_msg(fences_read(&f, guard_place(buf_slice(&out))), "seed %d", (int)seed);
+		random_index(&random, &written);
+		ck_assert_msg(fences_read(&f, guard_place(buf_slice(&written))), "seed %d", (int)seed);
 		ck_assert_msg(reads_as(&f, model.count), "seed %d", (int)seed);
 		ck_assert_msg(finds_all(&f, &random), "seed %d", (int)seed);
 		fences_free(&f);
 		ck_assert(f.count == 0 && !f.list);
 	}
-	buf_free(&out);
 }
 
 /* --- the form --- */
@@ -136,20 +140,18 @@ TEST(form)
 		.bytes = UINT32_MAX,
 		.entries = 2,
 		.first = SLICE("b!") };
-	struct buf out = BUF_EMPTY;
 	struct fences f;
 
-	fences_begin(&out);
-	fences_add(&out, &first);
-	fences_add(&out, &second);
-	ck_assert(slice_equal(buf_slice(&out), SLICE("I1" FIRST SECOND)));
+	fences_begin(&written);
+	fences_add(&written, &first);
+	fences_add(&written, &second);
+	ck_assert(slice_equal(buf_slice(&written), SLICE("I1" FIRST SECOND)));
 	ck_assert(fences_read(&f, guard_place(SLICE("I1" FIRST SECOND))));
 	ck_assert(f.count == 2 && same(&f.list[0], &first) && same(&f.list[1], &second));
 	ck_assert(f.entries == 20 && f.removals == 1 && f.bytes == 128 + (uint64_t)UINT32_MAX);
 	ck_assert_uint_eq(fences_find(&f, SLICE("b")), 0);
 	ck_assert_uint_eq(fences_find(&f, SLICE("b!")), 1);
 	fences_free(&f);
-	buf_free(&out);
 }
 
 /* What stands for a check, and a fence with its size. */
@@ -197,17 +199,16 @@ TEST(refused)
 /* Behind an entry there may be no more of them, anywhere else it is no index. */
 TEST(cut)
 {
-	struct buf out = BUF_EMPTY;
 	struct fences f;
 
 	for (uint64_t seed = 1; seed <= INDEXES / 10; seed++) {
 		uint64_t random = seed;
 		size_t count = 0, n = 0;
 		bool good = true;
-		random_index(&random, &out);
-		for (; n < buf_size(&out) && good; n++) {
+		random_index(&random, &written);
+		for (; n < buf_size(&written) && good; n++) {
 			bool whole = count < model.count && n == ends[count];
-			bool read = fences_read(&f, guard_place(slice_of(buf_slice(&out).p, n)));
+			bool read = fences_read(&f, guard_place(slice_of(buf_slice(&written).p, n)));
 			/* Whether an index may be empty is not said. */
 			good = n == 2 || read == whole;
 			count += whole;
@@ -217,7 +218,6 @@ TEST(cut)
 		}
 		ck_assert_msg(good, "seed %d, %zu bytes", (int)seed, n - 1);
 	}
-	buf_free(&out);
 }
 
 static bool is_id(const char id[OPLOG_ID])
@@ -254,17 +254,17 @@ static bool is_good(const struct fences *f, uint64_t *random)
 
 TEST(flipped)
 {
-	struct buf out = BUF_EMPTY;
 	struct fences f;
 	size_t read = 0, flips = 0;
 
 	for (uint64_t seed = 1; seed <= INDEXES / 5; seed++) {
 		uint64_t random = seed;
-		random_index(&random, &out);
+		random_index(&random, &written);
 		for (int i = 0; i < 60; i++, flips++) {
-			char *byte = out.data + out.start + random_next(&random) % buf_size(&out), good = *byte;
+			char *byte = written.data + written.start + random_next(&random) % buf_size(&written),
+			     good = *byte;
 			*byte ^= (char)(i % 2 ? 1u << random_next(&random) % 8 : 1 + random_next(&random) % 255);
-			if (fences_read(&f, guard_place(buf_slice(&out)))) {
+			if (fences_read(&f, guard_place(buf_slice(&written)))) {
 				ck_assert_msg(is_good(&f, &random), "seed %d, flip %d", (int)seed, i);
 				fences_free(&f);
 				read++;
@@ -273,7 +273,6 @@ TEST(flipped)
 		}
 	}
 	ck_assert(read > 0 && read < flips);
-	buf_free(&out);
 }
 
 /* --- fences --- */
@@ -304,3 +303,5 @@ TEST(shortest)
 		ck_assert_msg(good, "seed %d", (int)seed);
 	}
 }
+
+FIXTURE(NULL, teardown)

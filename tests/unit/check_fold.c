@@ -1,39 +1,29 @@
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "collection/text/fold.h"
 #include "model.h"
 #include "unit.h"
 #include "util/random.h"
 
-static void joins(const struct fold *f, const char *expected)
+/* What is written of a fold is as long as is said of it. */
+static void writes(
+	const struct fold *f, void (*write)(const struct fold *f, struct buf *out), size_t size, const char *expected)
 {
 	struct buf out = BUF_EMPTY;
 
-	fold_join(f, &out);
-	ck_assert_uint_eq(buf_size(&out), fold_joined_size(f));
+	write(f, &out);
+	ck_assert_uint_eq(buf_size(&out), size);
 	assert_bytes(buf_slice(&out), expected);
 	buf_free(&out);
 }
 
-static void encodes(const struct fold *f, const char *expected)
+static void joins(const struct fold *f, const char *expected)
 {
-	struct buf out = BUF_EMPTY;
-
-	fold_encode(f, &out);
-	ck_assert_uint_eq(buf_size(&out), fold_log_size(f));
-	assert_bytes(buf_slice(&out), expected);
-	buf_free(&out);
+	writes(f, fold_join, fold_joined_size(f), expected);
 }
 
 static void encodes_delta(const struct fold *f, const char *expected)
 {
-	struct buf out = BUF_EMPTY;
-
-	fold_encode_delta(f, &out);
-	ck_assert_uint_eq(buf_size(&out), fold_delta_size(f));
-	assert_bytes(buf_slice(&out), expected);
-	buf_free(&out);
+	writes(f, fold_encode_delta, fold_delta_size(f), expected);
 }
 
 /* Folds one log, says what it comes to, and forgets it. */
@@ -43,7 +33,7 @@ static void folds(const char *log, const char *joined, const char *encoded)
 
 	ck_assert_msg(fold_log(&f, guard_text(log)), "\"%s\" does not parse", log);
 	joins(&f, joined);
-	encodes(&f, encoded);
+	writes(&f, fold_encode, fold_log_size(&f), encoded);
 	fold_free(&f);
 }
 

@@ -1,8 +1,6 @@
 /* Gathering what waits: what may be carried out together, and that each client finds its own commands in the order sent. */
 #include "collection/lane/gather.h"
 
-#include <stdio.h>
-
 #include "collection/set_request.h"
 #include "unit.h"
 #include "util/random.h"
@@ -55,11 +53,16 @@ static const char *show(const struct op_queue *queue_)
 	return text;
 }
 
-static void gathers(size_t bytes, const char *the_appends, const char *the_reads, const char *the_rest)
+static void gather_again(size_t bytes)
 {
 	STAILQ_INIT(&appends);
 	STAILQ_INIT(&reads);
 	gather(&waiting, bytes, &appends, &reads);
+}
+
+static void gathers(size_t bytes, const char *the_appends, const char *the_reads, const char *the_rest)
+{
+	gather_again(bytes);
 	ck_assert_str_eq(show(&appends), the_appends);
 	ck_assert_str_eq(show(&reads), the_reads);
 	ck_assert_str_eq(show(&waiting), the_rest);
@@ -180,9 +183,7 @@ TEST(crowds)
 	for (size_t i = 0; i < 4 * CLIENTS; i++)
 		queue(i % CLIENTS, i % 8 < 4 ? OP_APPEND : OP_READ, i % 8 < 4 ? "+a " : "a");
 	while (!STAILQ_EMPTY(&waiting)) {
-		STAILQ_INIT(&appends);
-		STAILQ_INIT(&reads);
-		gather(&waiting, 1 << 20, &appends, &reads);
+		gather_again(1 << 20);
 		size_t before = taken;
 		STAILQ_FOREACH(op, &appends, link)
 			taken++;
@@ -295,16 +296,12 @@ static void history(uint64_t seed, size_t clients, bool there)
 			random_act(&random, clients);
 		if (STAILQ_EMPTY(&waiting))
 			continue;
-		STAILQ_INIT(&appends);
-		STAILQ_INIT(&reads);
-		gather(&waiting, random_next(&random) % 40, &appends, &reads);
+		gather_again(random_next(&random) % 40);
 		ck_assert(!STAILQ_EMPTY(&appends) || !STAILQ_EMPTY(&reads));
 		carry_out_reads(carry_out_appends());
 	}
 	while (!STAILQ_EMPTY(&waiting)) {
-		STAILQ_INIT(&appends);
-		STAILQ_INIT(&reads);
-		gather(&waiting, 40, &appends, &reads);
+		gather_again(40);
 		carry_out_reads(carry_out_appends());
 	}
 	for (size_t client = 0; client < clients; client++)

@@ -1,6 +1,4 @@
 /* The hash of members is SipHash-1-3, and nobody who does not know the seed can make either hash collide. */
-#include <stdio.h>
-
 #include "unit.h"
 #include "util/hash.h"
 
@@ -26,20 +24,47 @@ TEST(is_siphash)
 		ck_assert_uint_eq(hash_sip(slice_of(known[i].text, strlen(known[i].text)), 0, 0), known[i].hash);
 }
 
-TEST(keys_see_every_byte)
+/* Every length is read to its end and no further, and every byte counts. */
+static void sees_every_byte(uint64_t (*hash)(struct slice s, uint64_t seed))
 {
 	const uint64_t seed = 0x0123456789abcdef;
 	char bytes[64];
 
 	for (size_t n = 0; n <= sizeof(bytes); n++) {
 		memset(bytes, 'x', n);
-		uint64_t h = hash_key(guard_place(slice_of(bytes, n)), seed);
-		ck_assert_uint_ne(h, hash_key(slice_of(bytes, n), ~seed));
+		uint64_t h = hash(guard_place(slice_of(bytes, n)), seed);
+		ck_assert_uint_eq(h, hash(slice_of(bytes, n), seed));
+		ck_assert_uint_ne(h, hash(slice_of(bytes, n), ~seed));
 		for (size_t i = 0; i < n; i++) {
 			bytes[i] = 'y';
-			ck_assert_uint_ne(h, hash_key(slice_of(bytes, n), seed));
+			ck_assert_uint_ne(h, hash(slice_of(bytes, n), seed));
 			bytes[i] = 'x';
 		}
+	}
+}
+
+TEST(every_byte)
+{
+	sees_every_byte(hash_key);
+	sees_every_byte(hash_slice);
+}
+
+/* Members that differ in little do not crowd into a few slots. */
+TEST(hash_spreads)
+{
+	enum { SLOTS = 1024, MEMBERS = 16 * SLOTS };
+	int low[SLOTS] = { 0 }, high[SLOTS] = { 0 };
+	char name[32];
+
+	for (int i = 0; i < MEMBERS; i++) {
+		int n = snprintf(name, sizeof(name), "user:%d", i);
+		uint64_t h = hash_slice(slice_of(name, (size_t)n), 7);
+		low[h % SLOTS]++;
+		high[h >> 32 & (SLOTS - 1)]++;
+	}
+	for (int i = 0; i < SLOTS; i++) {
+		ck_assert_int_le(low[i], 48);
+		ck_assert_int_le(high[i], 48);
 	}
 }
 

@@ -73,7 +73,6 @@ TEST(answers_in_order)
 	ck_assert_int_eq(reads("DELETED\r\n"), 9);
 	ck_assert_int_eq(listeners[2].results, 1);
 	ck_assert_uint_eq(pipeline.count, 0);
-	end();
 }
 
 /* More than the ring has room for at first, taken and pushed in turns so that it wraps around. */
@@ -92,7 +91,6 @@ TEST(many)
 		ck_assert_int_eq(listeners[i].results, 1);
 		ck_assert_int_eq(listeners[i].order, i + 1);
 	}
-	end();
 }
 
 TEST(cut_at_every_byte)
@@ -116,7 +114,6 @@ TEST(cut_at_every_byte)
 		assert_bytes(listeners[1].result.value.n == 6 ? SLICE("6") : SLICE("?"), "6");
 		ck_assert_int_eq(listeners[3].result.status, RESULT_MISS);
 	}
-	end();
 }
 
 static void fails_with(int i, enum result_status status)
@@ -133,7 +130,6 @@ TEST(stray_reply)
 	write_all();
 	ck_assert_int_eq(reads("STORED\r\nSTORED\r\n"), -1);
 	fails_with(0, RESULT_DONE);
-	end();
 }
 
 /* What answers a call of which nothing was sent answers nobody. */
@@ -144,7 +140,6 @@ TEST(reply_to_what_was_not_sent)
 	ck_assert_int_eq(listeners[0].results, 0);
 	pipeline_fail(&pipeline, RESULT_LOST, &peer);
 	fails_with(0, RESULT_UNAVAILABLE);
-	end();
 }
 
 /* An answer before all of the call was sent is that call's, an error most likely; nothing behind it
@@ -159,7 +154,6 @@ TEST(early_reply)
 	ck_assert_int_eq(listeners[1].results, 0);
 	pipeline_fail(&pipeline, RESULT_LOST, &peer);
 	fails_with(1, RESULT_UNAVAILABLE);
-	end();
 }
 
 TEST(garbage)
@@ -172,7 +166,6 @@ TEST(garbage)
 	ck_assert_int_eq(listeners[1].results, 0);
 	pipeline_fail(&pipeline, RESULT_LOST, &peer);
 	fails_with(1, RESULT_LOST);
-	end();
 }
 
 TEST(suspect_reply)
@@ -184,7 +177,6 @@ TEST(suspect_reply)
 	fails_with(0, RESULT_REFUSED);
 	ck_assert_int_eq(listeners[1].results, 0);
 	pipeline_fail(&pipeline, RESULT_LOST, &peer);
-	end();
 }
 
 /* A single byte on its way is enough for the outcome to be unknown; not one, and it may be sent
@@ -209,7 +201,6 @@ TEST(sent_or_not)
 	pipeline_fail(&pipeline, RESULT_LOST, &peer);
 	fails_with(3, RESULT_LOST);
 	fails_with(4, RESULT_UNAVAILABLE);
-	end();
 }
 
 static void push_more(struct listener *listener)
@@ -237,7 +228,6 @@ TEST(push_while_reading)
 	for (int i = 0; i < 90; i++)
 		ck_assert_int_eq(reads("DELETED\r\n"), 9);
 	fails_with(189, RESULT_DONE);
-	end();
 }
 
 /* What is pushed while all fails belongs to the next connection. */
@@ -254,7 +244,6 @@ TEST(push_while_failing)
 	ck_assert_uint_eq(pipeline.written, 0);
 	pipeline_fail(&pipeline, RESULT_LOST, &peer);
 	fails_with(100, RESULT_UNAVAILABLE);
-	end();
 }
 
 /* What goes into one record: whole calls, or a part of one. A set here has 18 bytes, a delete 10. */
@@ -282,7 +271,6 @@ TEST(together)
 	ck_assert_uint_eq(pipeline_together(&pipeline, 8, 27), 10);
 	pipeline_fail(&pipeline, RESULT_LOST, &peer);
 	ck_assert_uint_eq(pipeline_together(&pipeline, 0, 7), 7);
-	end();
 }
 
 TEST(failing_nothing)
@@ -290,7 +278,6 @@ TEST(failing_nothing)
 	pipeline_fail(&pipeline, RESULT_LOST, &peer);
 	ck_assert_int_eq(heard, 0);
 	ck_assert_int_eq(reads(""), 0);
-	end();
 }
 
 /* Calls are counted from their push to the reply, or to the failure if they were sent. */
@@ -324,7 +311,6 @@ TEST(latencies)
 	ck_assert_uint_eq(sum.count, 4);
 	ck_assert_uint_eq(sum.total, 8000 + 8000 + 6000 + 100000);
 	ck_assert_ptr_null(answer.server);
-	end();
 }
 
 static struct pipeline_answer seen;
@@ -357,5 +343,6 @@ TEST(shows_who_answers)
 	ck_assert_uint_eq(seen.since, 6);
 	ck_assert_ptr_null(answer.server);
 	listeners[1].then = NULL;
-	end();
 }
+
+FIXTURE(NULL, end)

@@ -1,6 +1,4 @@
 /* Reading a set that is in runs: what is asked for, what is kept, and what happens when something is gone. */
-#include <stdio.h>
-
 #include "collection/lane/lane.h"
 #include "collection/set/cache.h"
 #include "conversations.h"
@@ -56,6 +54,18 @@ static int server_brings_items(void)
 		count++;
 	}
 	return count;
+}
+
+/* The client asks; the base of these runs comes, then what is asked for of them, and the client is told. Gives the items. */
+static int reads(const char *request, const struct oplog_run *runs, size_t count, const char *log, const char *reply)
+{
+	int items;
+
+	client_asks(request);
+	server_answers(base(7, runs, count, log));
+	items = server_brings_items();
+	client_is_told(reply);
+	return items;
 }
 
 static void setup(void)
@@ -121,10 +131,7 @@ TEST(counting)
 	struct oplog_run run = cupboard_log_run(&cupboard, "+b +d +f +h +j ", 1);
 
 	exchanges("scard k\r\n", base(7, &run, 1, ""), "5\r\n");
-	client_asks("scard k\r\n");
-	server_answers(base(7, &run, 1, "+a -h +j "));
-	ck_assert_int_eq(server_brings_items(), 1 + 3);
-	client_is_told("5\r\n");
+	ck_assert_int_eq(reads("scard k\r\n", &run, 1, "+a -h +j ", "5\r\n"), 1 + 3);
 	ck_assert_uint_eq(fake_waiting(&fake), 0);
 }
 
@@ -133,22 +140,10 @@ TEST(in_order)
 	struct oplog_run runs[] = { cupboard_log_run(&cupboard, "+b +d +f +h +j ", 2),
 		cupboard_log_run(&cupboard, "+a +c -f ", 2) };
 
-	client_asks("sscan k 3\r\n");
-	server_answers(base(7, runs, 2, "-b +i "));
-	server_brings_items();
-	client_is_told("VALUE k 0 5\r\na c d\r\nEND\r\n");
-	client_asks("sscan k 3 d\r\n");
-	server_answers(base(7, runs, 2, "-b +i "));
-	server_brings_items();
-	client_is_told("VALUE k 0 5\r\nh i j\r\nEND\r\n");
-	client_asks("srange k b h 100\r\n");
-	server_answers(base(7, runs, 2, "-b +i "));
-	server_brings_items();
-	client_is_told("VALUE k 0 5\r\nc d h\r\nEND\r\n");
-	client_asks("scount k b h\r\n");
-	server_answers(base(7, runs, 2, "-b +i "));
-	server_brings_items();
-	client_is_told("3\r\n");
+	reads("sscan k 3\r\n", runs, 2, "-b +i ", "VALUE k 0 5\r\na c d\r\nEND\r\n");
+	reads("sscan k 3 d\r\n", runs, 2, "-b +i ", "VALUE k 0 5\r\nh i j\r\nEND\r\n");
+	reads("srange k b h 100\r\n", runs, 2, "-b +i ", "VALUE k 0 5\r\nc d h\r\nEND\r\n");
+	reads("scount k b h\r\n", runs, 2, "-b +i ", "3\r\n");
 }
 
 /* --- what is gone --- */
@@ -305,17 +300,11 @@ TEST(a_view_makes_no_sense)
 	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c ", 3);
 
 	fake_takes(&caching);
-	client_asks("smembers k\r\n");
-	server_answers(base(7, &run, 1, ""));
-	server_brings_item();
-	client_is_told("VALUE k 0 5\r\na b c\r\nEND\r\n");
+	ck_assert_int_eq(reads("smembers k\r\n", &run, 1, "", "VALUE k 0 5\r\na b c\r\nEND\r\n"), 1);
 	cache_find(fake.host.lanes->cache, SLICE("k"))->view.runs[0].ref.entries += 1000;
 	exchanges("srandmember k 5\r\n", base(7, &run, 1, ""), "CLIENT_ERROR value is not a collection\r\n");
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->corrupt_values, 1);
-	client_asks("smembers k\r\n");
-	server_answers(base(7, &run, 1, ""));
-	ck_assert_int_eq(server_brings_items(), 1);
-	client_is_told("VALUE k 0 5\r\na b c\r\nEND\r\n");
+	ck_assert_int_eq(reads("smembers k\r\n", &run, 1, "", "VALUE k 0 5\r\na b c\r\nEND\r\n"), 1);
 }
 
 FIXTURE(setup, teardown)

@@ -1,10 +1,6 @@
-/* Slices, their hash, and random numbers. */
-#include <stdio.h>
-
+/* Slices, and random numbers. */
 #include "unit.h"
-#include "util/hash.h"
 #include "util/random.h"
-#include "util/slice.h"
 
 TEST(equality)
 {
@@ -28,51 +24,10 @@ TEST(tokens)
 	assert_bytes(slice_token(&rest), "");
 	assert_bytes(slice_token(&rest), "");
 	ck_assert_uint_eq(rest.n, 0);
-}
-
-TEST(last_token_ends_with_the_slice)
-{
-	struct slice rest = guard_text("one");
-
+	/* The last token ends with the slice. */
+	rest = guard_text("one");
 	assert_bytes(slice_token(&rest), "one");
 	assert_bytes(slice_token(&rest), "");
-}
-
-/* Every length is read to its end and no further, and every byte counts. */
-TEST(hash_sees_every_byte)
-{
-	char bytes[64];
-
-	for (size_t n = 0; n <= sizeof(bytes); n++) {
-		memset(bytes, 'x', n);
-		uint64_t h = hash_slice(guard_place(slice_of(bytes, n)), 1);
-		ck_assert_uint_eq(h, hash_slice(slice_of(bytes, n), 1));
-		ck_assert_uint_ne(h, hash_slice(slice_of(bytes, n), 2));
-		for (size_t i = 0; i < n; i++) {
-			bytes[i] = 'y';
-			ck_assert_uint_ne(h, hash_slice(slice_of(bytes, n), 1));
-			bytes[i] = 'x';
-		}
-	}
-}
-
-/* Members that differ in little do not crowd into a few slots. */
-TEST(hash_spreads)
-{
-	enum { SLOTS = 1024, MEMBERS = 16 * SLOTS };
-	int low[SLOTS] = { 0 }, high[SLOTS] = { 0 };
-	char name[32];
-
-	for (int i = 0; i < MEMBERS; i++) {
-		int n = snprintf(name, sizeof(name), "user:%d", i);
-		uint64_t h = hash_slice(slice_of(name, (size_t)n), 7);
-		low[h % SLOTS]++;
-		high[h >> 32 & (SLOTS - 1)]++;
-	}
-	for (int i = 0; i < SLOTS; i++) {
-		ck_assert_int_le(low[i], 48);
-		ck_assert_int_le(high[i], 48);
-	}
 }
 
 TEST(random_is_that_of_its_state)

@@ -8,6 +8,7 @@
 enum { TABLES = 2000, NUMBER = 4 };
 
 static struct table_model model;
+static struct buf written;
 static uint64_t ranks[TABLE_MODEL_MAX];
 
 /* Writes the model; what the writer says of itself must be so. */
@@ -30,6 +31,11 @@ static void write_model(struct table_writer *w, struct buf *out)
 	ck_assert_uint_eq(buf_size(out) - before, size);
 	ck_assert(w->count == 0 && w->removals == 0 && w->member_bytes == 0 && w->last_size == 0);
 	ck_assert_uint_eq(table_writer_size(w), 2 + NUMBER);
+}
+
+static void teardown(void)
+{
+	buf_free(&written);
 }
 
 /* --- as a sorted array: these say whether it is one, since an assert of Check takes longer than all that they do --- */
@@ -100,17 +106,16 @@ static bool finds_all(const struct table *t, uint64_t *random)
 TEST(as_a_sorted_array)
 {
 	struct table_writer w = { .count = 0 };
-	struct buf out = BUF_EMPTY;
 	struct table t;
 
 	for (uint64_t seed = 1; seed <= TABLES; seed++) {
 		uint64_t random = seed;
 		table_model_random(&model, &random);
-		buf_consume(&out, buf_size(&out));
+		buf_consume(&written, buf_size(&written));
 		/* What is written stands behind other things, and says nothing of where. */
-		BUF_ADD(&out, "before");
-		write_model(&w, &out);
-		ck_assert_msg(table_open(&t, guard_place(slice_skip(buf_slice(&out), 6))), "seed %d", (int)seed);
+		BUF_ADD(&written, "before");
+		write_model(&w, &written);
+		ck_assert_msg(table_open(&t, guard_place(slice_skip(buf_slice(&written), 6))), "seed %d", (int)seed);
 		ck_assert_uint_eq(t.count, model.count);
 		ck_assert_msg(has_places(&t), "seed %d", (int)seed);
 		ck_assert_msg(finds_all(&t, &random), "seed %d", (int)seed);
@@ -119,7 +124,6 @@ TEST(as_a_sorted_array)
 		ck_assert_msg(finds_all(&t, &random), "seed %d, with ranks", (int)seed);
 	}
 	table_writer_free(&w);
-	buf_free(&out);
 }
 
 TEST(order)
@@ -166,7 +170,6 @@ TEST(below_a_rank)
 TEST(form)
 {
 	struct table_writer w = { .count = 0 };
-	struct buf out = BUF_EMPTY;
 	struct table_cursor c;
 	struct table t;
 	bool removed;
@@ -176,21 +179,20 @@ TEST(form)
 		table_writer_add(&w, slice_of(name, sizeof(name)), i == 16);
 	}
 	table_writer_add(&w, SLICE("a16\xc3\xa9!"), false);
-	table_writer_finish(&w, &out);
-	ck_assert(slice_equal(buf_slice(&out), SLICE(TABLE)));
+	table_writer_finish(&w, &written);
+	ck_assert(slice_equal(buf_slice(&written), SLICE(TABLE)));
 	ck_assert(table_open(&t, guard_place(SLICE(TABLE))));
 	ck_assert(table_find(&t, SLICE("a16"), &removed) && removed);
 	ck_assert(table_find(&t, SLICE("a16\xc3\xa9!"), &removed) && !removed);
 	ck_assert(table_nth(&c, &t, 10));
 	assert_bytes(table_member(&c), "a10");
 
-	buf_consume(&out, buf_size(&out));
-	table_writer_finish(&w, &out);
-	ck_assert(slice_equal(buf_slice(&out), SLICE("T1\0\0\0\0")));
+	buf_consume(&written, buf_size(&written));
+	table_writer_finish(&w, &written);
+	ck_assert(slice_equal(buf_slice(&written), SLICE("T1\0\0\0\0")));
 	ck_assert(table_open(&t, guard_place(SLICE("T1\0\0\0\0"))));
 	ck_assert(!table_first(&c, &t) && !table_seek(&c, &t, SLICE("a")) && !table_find(&t, SLICE("a"), &removed));
 	table_writer_free(&w);
-	buf_free(&out);
 }
 
 /* A table by hand, of entries that need not be right. */
@@ -351,21 +353,19 @@ TEST(second_restart)
 TEST(cut)
 {
 	struct table_writer w = { .count = 0 };
-	struct buf out = BUF_EMPTY;
 	struct table t;
 
 	for (uint64_t seed = 1; seed <= TABLES / 10; seed++) {
 		uint64_t random = seed;
 		size_t n = 0;
 		table_model_random(&model, &random);
-		buf_consume(&out, buf_size(&out));
-		write_model(&w, &out);
-		while (n < buf_size(&out) && !table_open(&t, guard_place(slice_of(buf_slice(&out).p, n))))
+		buf_consume(&written, buf_size(&written));
+		write_model(&w, &written);
+		while (n < buf_size(&written) && !table_open(&t, guard_place(slice_of(buf_slice(&written).p, n))))
 			n++;
-		ck_assert_msg(n == buf_size(&out), "seed %d, %zu bytes", (int)seed, n);
+		ck_assert_msg(n == buf_size(&written), "seed %d, %zu bytes", (int)seed, n);
 	}
 	table_writer_free(&w);
-	buf_free(&out);
 }
 
 /* What is open can be read in each way, and is in order, whatever it says. */
@@ -393,19 +393,19 @@ static bool reads_well(const struct table *t)
 TEST(flipped)
 {
 	struct table_writer w = { .count = 0 };
-	struct buf out = BUF_EMPTY;
 	struct table t;
 	size_t opened = 0, flips = 0;
 
 	for (uint64_t seed = 1; seed <= TABLES / 5; seed++) {
 		uint64_t random = seed;
 		table_model_random(&model, &random);
-		buf_consume(&out, buf_size(&out));
-		write_model(&w, &out);
+		buf_consume(&written, buf_size(&written));
+		write_model(&w, &written);
 		for (int i = 0; i < 60; i++, flips++) {
-			char *byte = out.data + out.start + random_next(&random) % buf_size(&out), good = *byte;
+			char *byte = written.data + written.start + random_next(&random) % buf_size(&written),
+			     good = *byte;
 			*byte ^= (char)(i % 2 ? 1u << random_next(&random) % 8 : 1 + random_next(&random) % 255);
-			if (table_open(&t, guard_place(buf_slice(&out)))) {
+			if (table_open(&t, guard_place(buf_slice(&written)))) {
 				ck_assert_msg(reads_well(&t), "seed %d, flip %d", (int)seed, i);
 				table_rank(&t, ranks);
 				ck_assert_msg(reads_well(&t), "seed %d, flip %d, with ranks", (int)seed, i);
@@ -417,5 +417,6 @@ TEST(flipped)
 	/* Removals and letters may be flipped, but not much else. */
 	ck_assert(opened > 0 && opened < flips / 2);
 	table_writer_free(&w);
-	buf_free(&out);
 }
+
+FIXTURE(NULL, teardown)

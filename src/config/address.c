@@ -4,18 +4,6 @@
 
 #include "util/num.h"
 
-static const struct slice weight_word = { "weight=", 7 };
-
-static const char *parse_port(struct slice text, struct address *out)
-{
-	uint32_t port;
-
-	if (!num_parse_u32(text, &port) || port == 0 || port > 65535)
-		return "bad port";
-	out->port = (uint16_t)port;
-	return NULL;
-}
-
 static const char *take_host(struct slice host, struct address *out)
 {
 	if (host.n == 0)
@@ -31,6 +19,7 @@ static const char *parse_tcp(struct slice text, struct address *out)
 {
 	const char *colon = memrchr(text.p, ':', text.n), *close = memrchr(text.p, ']', text.n), *error;
 	struct slice host = text;
+	uint32_t port;
 
 	if (text.p[0] == '[') {
 		if (!close)
@@ -46,14 +35,18 @@ static const char *parse_tcp(struct slice text, struct address *out)
 			return "an IPv6 address needs [ ]";
 	}
 	error = take_host(host, out);
-	if (!error && colon)
-		error = parse_port(slice_of(colon + 1, (size_t)(text.p + text.n - colon) - 1), out);
-	return error;
+	if (error || !colon)
+		return error;
+	text = slice_skip(text, (size_t)(colon + 1 - text.p));
+	if (!num_parse_u32(text, &port) || port == 0 || port > 65535)
+		return "bad port";
+	out->port = (uint16_t)port;
+	return NULL;
 }
 
 const char *address_parse(const char *text, uint16_t port, bool weighted, struct address *out)
 {
-	static const struct slice local = { "unix:", 5 }, tls = { "tls:", 4 };
+	static const struct slice local = { "unix:", 5 }, tls = { "tls:", 4 }, weight_word = { "weight=", 7 };
 	const char *end = text + strlen(text);
 	struct slice rest = slice_of(text, strlen(text)), where, weight;
 

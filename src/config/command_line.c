@@ -6,8 +6,7 @@
 
 static const char usage[] =
 	"usage: setlistd [-a ADDR] [-f FILE] [-l ADDR] [-p PORT] [-s SOCKET] [-S SERVERS] [-t THREADS] [-u USER] [-v] "
-	"[-T] [-V] "
-	"[-h]\n"
+	"[-T] [-V] [-h]\n"
 	"Sets, lists and event counters on any memcached: a proxy that speaks the memcached text protocol.\n"
 	"\n"
 	"  -a ADDR      HTTP port for operators: its page, metrics and health\n"

@@ -24,7 +24,7 @@ static bool is_private(int fd, const char *path, size_t most, char error[256])
 {
 	struct stat st;
 
-	if (fstat(fd, &st) < 0)
+	if (fd < 0 || fstat(fd, &st) < 0)
 		snprintf(error, 256, "%s: %s", path, strerror(errno));
 	else if (!S_ISREG(st.st_mode))
 		snprintf(error, 256, "%s: not a regular file", path);
@@ -49,10 +49,6 @@ static bool read_secret(const char *path, size_t most, struct buf *text, char er
 	bool good = false;
 	ssize_t n;
 
-	if (fd < 0) {
-		snprintf(error, 256, "%s: %s", path, strerror(errno));
-		return false;
-	}
 	if (is_private(fd, path, most, error)) {
 		/* The buffer has room for all of it from the start: one that grows would leave copies of passwords in free memory. */
 		while ((n = read(fd, buf_reserve(text, most + 1 - buf_size(text)), most + 1 - buf_size(text))) > 0) {
@@ -64,7 +60,8 @@ static bool read_secret(const char *path, size_t most, struct buf *text, char er
 		if (!good)
 			snprintf(error, 256, "%s: %s", path, n < 0 ? strerror(errno) : "it grows");
 	}
-	close(fd);
+	if (fd >= 0)
+		close(fd);
 	return good;
 }
 

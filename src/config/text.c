@@ -28,14 +28,6 @@ static char *skip_string(char *at, struct config_text *found)
 	return at && *at == quote ? at + 1 : NULL;
 }
 
-static char *blank_line(char *at)
-{
-	size_t n = strcspn(at, "\n");
-
-	memset(at, ' ', n);
-	return at + n;
-}
-
 static char *blank_lines(char *at, struct config_text *found)
 {
 	char *end = strstr(at + 2, "*/");
@@ -51,14 +43,6 @@ static char *blank_lines(char *at, struct config_text *found)
 	return at;
 }
 
-static char *skip_break(char *at, const char *end, struct config_text *found)
-{
-	/* No line begins behind the last newline. */
-	found->line += *at == '\n' && at + 1 < end;
-	found->open += (*at == '{') - (*at == '}');
-	return at + 1;
-}
-
 const char *config_text_clean(char *text, size_t n, struct config_text *found)
 {
 	const char *const end = text + n, *error = NULL;
@@ -69,7 +53,8 @@ const char *config_text_clean(char *text, size_t n, struct config_text *found)
 			text = skip_string(text, found);
 			error = "a string is not closed on its line";
 		} else if (text[0] == '#' || (text[0] == '/' && text[1] == '/')) {
-			text = blank_line(text);
+			while (*text && *text != '\n')
+				*text++ = ' ';
 		} else if (text[0] == '/' && text[1] == '*') {
 			text = blank_lines(text, found);
 			error = "a comment is not closed";
@@ -77,7 +62,10 @@ const char *config_text_clean(char *text, size_t n, struct config_text *found)
 			text = skip_variable(text);
 			error = "a variable is not closed on its line";
 		} else if (strchr(breaks, *text)) {
-			text = skip_break(text, end, found);
+			/* No line begins behind the last newline. */
+			found->line += *text == '\n' && text + 1 < end;
+			found->open += (*text == '{') - (*text == '}');
+			text++;
 		} else {
 			text += strcspn(text, breaks);
 		}

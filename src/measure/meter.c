@@ -52,16 +52,6 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* The reply that is read now was the last one that the task waited for. */
-static void tell_server(const struct meter *m, struct slow_request *r)
-{
-	if (!m->answer.server)
-		return;
-	snprintf(r->server, sizeof(r->server), "%s", m->answer.server);
-	r->on_server = least(m->loop->now_us - m->answer.since, r->took);
-	r->waited = r->took - r->on_server;
-}
-
 void meter_note_slow(struct meter *m, const struct task *task, const char *client, uint64_t on_client)
 {
 	struct slow_request r = { .command = task->command ? task->command->name.p : "" };
@@ -73,7 +63,12 @@ void meter_note_slow(struct meter *m, const struct task *task, const char *clien
 	r.took = m->loop->now_us - task->began;
 	if (keys.n)
 		escape_text(r.key, task->keys.count > 1 ? slice_token(&keys) : keys, SLOW_KEY);
-	tell_server(m, &r);
+	/* The reply that is read now was the last one that the task waited for. */
+	if (m->answer.server) {
+		snprintf(r.server, sizeof(r.server), "%s", m->answer.server);
+		r.on_server = least(m->loop->now_us - m->answer.since, r.took);
+		r.waited = r.took - r.on_server;
+	}
 	snprintf(r.client, sizeof(r.client), "%s", client);
 	r.on_client = least(on_client, r.took);
 	notes_add_slow(&m->notes, &r);

@@ -27,12 +27,9 @@ static void clear(struct notes *s, uint64_t now)
 
 void notes_init(struct notes *s, uint64_t random, uint64_t now)
 {
-	s->sample = (struct topk_sample){ .random = random };
+	*s = (struct notes){ .sample.random = random };
 	(void)topk_sample_next(&s->sample);
 	s->seed = random_next(&s->sample.random);
-	s->slow_turn = s->slow_in_turn = 0;
-	s->large_least = 0;
-	s->searched = 0;
 	pthread_mutex_init(&s->lock, NULL);
 	clear(s, now);
 }

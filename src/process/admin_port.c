@@ -214,10 +214,9 @@ static void on_page(struct admin_port *port, struct http_request *r)
 		abort();
 	snprintf(nonce, sizeof(nonce), "%016llx%016llx", (unsigned long long)random[0], (unsigned long long)random[1]);
 	snprintf(headers, sizeof(headers),
-		"Content-Security-Policy: default-src 'none'; script-src 'nonce-%s'; style-src 'nonce-%s'; connect-src "
-		"'self'; img-src data:; "
-		"base-uri 'none'; "
-		"form-action 'none'; frame-ancestors 'none'\r\nReferrer-Policy: no-referrer\r\n",
+		"Content-Security-Policy: default-src 'none'; script-src 'nonce-%s'; style-src 'nonce-%s'; "
+		"connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n"
+		"Referrer-Policy: no-referrer\r\n",
 		nonce, nonce);
 	print_page(nonce, &text);
 	answer(r, "200 OK", "text/html; charset=utf-8", headers, &text);
@@ -235,28 +234,25 @@ static const struct {
 	{ "/readyz", on_ready },
 	{ "/stats.json", on_stats },
 };
+enum { PATHS = sizeof(paths) / sizeof(paths[0]) };
 
 static void dispatch(struct admin_port *port, struct http_request *r)
 {
 	char host[300];
+	size_t i = 0;
 
 	snprintf(host, sizeof(host), "%.*s", (int)r->host.n, r->host.p);
-	if (!is_host_allowed(&port->daemon->settings->config, host)) {
+	while (i < PATHS && !slice_equal(r->path, slice_of(paths[i].path, strlen(paths[i].path))))
+		i++;
+	if (!is_host_allowed(&port->daemon->settings->config, host))
 		answer_line(
 			r, "403 Forbidden", "", "The host is no IP address, not localhost, and not in admin_hosts.");
-		return;
-	}
-	if (!slice_equal(r->method, SLICE("GET")) && !slice_equal(r->method, SLICE("HEAD"))) {
+	else if (!slice_equal(r->method, SLICE("GET")) && !slice_equal(r->method, SLICE("HEAD")))
 		answer_line(r, "405 Method Not Allowed", "Allow: GET, HEAD\r\n", "Only GET and HEAD are answered.");
-		return;
-	}
-	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
-		if (slice_equal(r->path, slice_of(paths[i].path, strlen(paths[i].path)))) {
-			paths[i].answer(port, r);
-			return;
-		}
-	}
-	answer_line(r, "404 Not Found", "", "There is: / /healthz /metrics /readyz /stats.json");
+	else if (i < PATHS)
+		paths[i].answer(port, r);
+	else
+		answer_line(r, "404 Not Found", "", "There is: / /healthz /metrics /readyz /stats.json");
 }
 
 /*

@@ -93,7 +93,7 @@ static void add_value(struct buf *out, enum form form, uint64_t value)
 	case PROXY_VERSION:
 		/* If no server has been up, the version is one that has all commands that setlistd has. */
 		add_version(out, value ? (unsigned)value : 1u << 16 | 6u << 8);
-		buf_printf(out, " setlistd/%s", DAEMON_VERSION);
+		buf_printf(out, " setlistd/%s", SETLISTD_VERSION);
 		break;
 	case RING:
 		buf_printf(out, "%016" PRIx64, value);
@@ -207,7 +207,7 @@ static void metric_fact(struct report *r, const struct fact *fact, const char *s
 		buf_printf(r->out, *fact->label ? "%s{%s" : "%s%s", name, fact->label);
 	switch (fact->form) {
 	case RING:
-		buf_printf(r->out, "{version=\"%s\",ring=\"%016" PRIx64 "\"} 1\n", DAEMON_VERSION, value);
+		buf_printf(r->out, "{version=\"%s\",ring=\"%016" PRIx64 "\"} 1\n", SETLISTD_VERSION, value);
 		return;
 	case VERSION:
 		BUF_ADD(r->out, ",version=\"");
@@ -533,7 +533,7 @@ void report_json(struct daemon *d, const char *obstacle, struct buf *out)
 	struct report r = { d, d->meters[0], FORMAT_JSON, out, "" };
 
 	BUF_ADD(out, "{");
-	add_text(out, "version", DAEMON_VERSION);
+	add_text(out, "version", SETLISTD_VERSION);
 	add_text(out, "state", obstacle ? obstacle : "ready");
 	print_daemon(&r, obstacle);
 	add_name(out, "counters", "{");

@@ -10,8 +10,6 @@
 #include "collection/large.h"
 #include "config/settings.h"
 
-#define DAEMON_VERSION SETLISTD_VERSION
-
 /*
  * Messages from workers, one byte each: it has tried to connect to all servers, at the start or of new settings, which it uses from
  * now on; its loop has stopped.

@@ -12,6 +12,7 @@
 /* The file that is being read: libconfuse's callbacks get no argument of ours. */
 static struct reading {
 	struct config *config;
+	const char *path;
 	char *error;           /* "" as long as there is none: libconfuse refuses an empty name without a word */
 	const cfg_opt_t *last; /* the option that was set last, and how many values it had then */
 	unsigned count;
@@ -296,7 +297,7 @@ static __attribute__((format(printf, 2, 0))) void say(cfg_t *cfg, const char *fo
 		if ((unsigned char)*c < ' ' || *c == 0x7f)
 			*c = '?';
 	}
-	snprintf(reading.error, CONFIG_ERROR, "%s:%d: %s", cfg->filename, cfg->line, text);
+	snprintf(reading.error, CONFIG_ERROR, "%s:%d: %s", reading.path, cfg->line, text);
 }
 
 static bool say_at(cfg_t *cfg, unsigned line, const char *error)
@@ -311,21 +312,12 @@ static bool parse(cfg_t *cfg, struct buf *text)
 	size_t n = buf_size(text);
 	struct config_text found;
 	const char *error;
-	FILE *file;
-	int rc = CFG_SUCCESS;
 
 	BUF_ADD(text, "\0");
 	error = config_text_clean(text->data + text->start, n, &found);
 	if (error)
 		return say_at(cfg, found.line, error);
-	if (n) {
-		file = fmemopen(text->data + text->start, n, "r");
-		if (!file)
-			abort();
-		rc = cfg_parse_fp(cfg, file);
-		fclose(file);
-	}
-	if (rc != CFG_SUCCESS)
+	if (cfg_parse_buf(cfg, text->data + text->start) != CFG_SUCCESS)
 		return *reading.error ? false : say_at(cfg, (unsigned)cfg->line, "syntax error");
 	/* libconfuse ends an open section at the end of the file. */
 	if (found.open > 0)
@@ -340,8 +332,7 @@ bool config_file_read(struct config *config, const char *path, char error[CONFIG
 	bool good;
 
 	cfg_set_error_function(cfg, say);
-	cfg->filename = xstrdup(path);
-	reading = (struct reading){ .config = config, .error = error };
+	reading = (struct reading){ .config = config, .path = path, .error = error };
 	*error = '\0';
 	good = read_text(path, &text, error) && parse(cfg, &text);
 	if (good)

@@ -78,31 +78,26 @@ static ssize_t take(struct peer *peer)
 }
 
 /* Takes requests until one waits for its answer, or an answer for the peer. */
-static void go_on(struct peer *peer)
+static void go_on(struct bufferevent *stream, void *arg)
 {
+	struct peer *peer = arg;
 	ssize_t used = 1;
 
+	(void)stream;
 	while (used > 0 && !peer->waits && !peer->last && !is_writing(peer))
 		used = take(peer);
 	if (used < 0 || ((peer->last || peer->ended) && !peer->waits && !is_writing(peer)))
 		close_peer(peer);
 }
 
-static void on_ready(struct bufferevent *stream, void *peer)
-{
-	(void)stream;
-	go_on(peer);
-}
-
 static void on_event(struct bufferevent *stream, short what, void *arg)
 {
 	struct peer *peer = arg;
 
-	(void)stream;
 	/* A peer that sends no more still wants its answers. */
 	peer->ended = what & BEV_EVENT_EOF;
 	if (peer->ended)
-		go_on(peer);
+		go_on(stream, peer);
 	else
 		close_peer(peer);
 }
@@ -146,7 +141,7 @@ void peers_take(int fd, struct tls *tls, void *arg)
 	if (peers->count++ == 0)
 		event_add(peers->timer, &second);
 	begin_time(peer);
-	bufferevent_setcb(peer->stream, on_ready, on_ready, on_event, peer);
+	bufferevent_setcb(peer->stream, go_on, go_on, on_event, peer);
 	bufferevent_setwatermark(peer->stream, EV_READ, 0, 2 * peers->kind->size);
 	bufferevent_enable(peer->stream, EV_READ | EV_WRITE);
 }

@@ -49,12 +49,6 @@ static void sweep(struct listening *l)
 	l->count = kept;
 }
 
-static void want_none(struct listening *l)
-{
-	for (size_t i = 0; i < l->count; i++)
-		l->entries[i].wanted = false;
-}
-
 struct listening *listening_create(void)
 {
 	return xcalloc(1, sizeof(struct listening));
@@ -118,7 +112,8 @@ bool listening_prepare(struct listening *l, const struct settings *settings, cha
 
 	if (l->count && l->entries[0].inherited)
 		return true;
-	want_none(l);
+	for (size_t i = 0; i < l->count; i++)
+		l->entries[i].wanted = false;
 	for (size_t i = 0; i < config->listen.count; i++) {
 		const struct address *a = &config->listen.at[i];
 		struct listener_place place = { a->host, a->port, config->socket_mode, config->reuseport };
@@ -173,7 +168,8 @@ bool listening_step_aside(struct listening *l)
 
 void listening_close(struct listening *l)
 {
-	want_none(l);
+	for (size_t i = 0; i < l->count; i++)
+		l->entries[i].wanted = false;
 	sweep(l);
 }
 

@@ -137,25 +137,19 @@ static void send_all(struct process *p, enum mail_kind kind)
 		worker_send(p->daemon.workers[i], (struct mail){ kind, -1, NULL });
 }
 
-static uint64_t seed(void)
-{
-	uint64_t value;
-
-	if (getrandom(&value, sizeof(value), 0) != sizeof(value))
-		abort();
-	return value;
-}
-
 static void start_workers(struct process *p)
 {
 	struct daemon *d = &p->daemon;
+	uint64_t seed;
 
 	p->settling = true;
 	d->balances = xcalloc(d->threads, sizeof(*d->balances));
 	d->workers = xcalloc(d->threads, sizeof(struct worker *));
 	d->meters = xcalloc(d->threads, sizeof(struct meter *));
 	for (size_t i = 0; i < d->threads; i++) {
-		d->workers[i] = worker_start(d, i, seed());
+		if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
+			abort();
+		d->workers[i] = worker_start(d, i, seed);
 		d->meters[i] = &d->workers[i]->meter;
 	}
 }

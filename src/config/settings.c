@@ -88,9 +88,10 @@ static bool read_users(struct config *config, char error[256])
 
 static bool read_server_login(struct config *config, char error[256])
 {
-	const char *user = config->server_user, *path = config->server_password_file, *what = "empty";
+	const char *user = config->server_user, *path = config->server_password_file, *what;
 	struct buf text = BUF_EMPTY;
 	struct slice password;
+	bool good = false;
 
 	if (!*user && !*path)
 		return true;
@@ -101,6 +102,7 @@ static bool read_server_login(struct config *config, char error[256])
 		password = buf_slice(&text);
 		password.n -= password.n && password.p[password.n - 1] == '\n';
 		what = users_check_word(password);
+		good = !what;
 		if (what)
 			snprintf(error, 256, "%s:1: the password: %s", path, what);
 		else
@@ -108,7 +110,7 @@ static bool read_server_login(struct config *config, char error[256])
 				password.p);
 	}
 	forget_secret(&text);
-	return !what;
+	return good;
 }
 
 /* --- addresses that the network reaches --- */

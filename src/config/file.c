@@ -103,9 +103,13 @@ static int check_waste(cfg_t *cfg, cfg_opt_t *opt)
 	return -1;
 }
 
-/* Checks a whole rule. Gives NULL, or the error. */
-static const char *rule_error(cfg_t *section)
+/*
+ * Checks a whole rule, and that no rule before it has the same prefix for removals: one item would keep those of two sets. Gives NULL,
+ * or the error.
+ */
+static const char *rule_error(cfg_t *cfg, unsigned rule)
 {
+	cfg_t *section = cfg_getnsec(cfg, "collection", rule);
 	long encoding = cfg_getint(section, "encoding");
 	bool list = cfg_getint(section, "type") == COLLECTION_LIST;
 	const char *removed = cfg_getstr(section, "removed"), *prefix = cfg_title(section);
@@ -118,18 +122,10 @@ static const char *rule_error(cfg_t *section)
 		return "`removed` is for the encoding paired alone";
 	if (encoding == ENCODING_TOMBSTONE && cfg_getstr(section, "delimiter")[0] == '|')
 		return "the delimiter of the encoding tombstone is not its bar";
-	return NULL;
-}
-
-/* Two rules with the same prefix for removals would keep those of two sets in one item. */
-static bool shares_removed(cfg_t *cfg, unsigned rule)
-{
-	const char *removed = cfg_getstr(cfg_getnsec(cfg, "collection", rule), "removed");
-
 	for (unsigned i = 0; i < rule && *removed; i++)
 		if (strcmp(cfg_getstr(cfg_getnsec(cfg, "collection", i), "removed"), removed) == 0)
-			return true;
-	return false;
+			return "another rule has the same `removed`";
+	return NULL;
 }
 
 /* Call at the end of the file: an option such as collection|encoding changes a section that was complete. */
@@ -139,9 +135,7 @@ static bool check_rules(cfg_t *cfg)
 
 	for (unsigned i = 0; i < cfg_size(cfg, "collection") && !error; i++) {
 		cfg_t *section = cfg_getnsec(cfg, "collection", i);
-		error = rule_error(section);
-		if (!error && shares_removed(cfg, i))
-			error = "another rule has the same `removed`";
+		error = rule_error(cfg, i);
 		if (error)
 			cfg_error(section, "collection \"%s\": %s", cfg_title(section), error);
 	}

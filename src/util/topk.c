@@ -28,15 +28,6 @@ static unsigned find(struct topk *t, struct slice key, uint64_t hash)
 	return at;
 }
 
-static size_t least(const struct topk *t)
-{
-	size_t found = 0;
-
-	for (size_t i = 1; i < TOPK_ENTRIES; i++)
-		found = t->weights[i] < t->weights[found] ? i : found;
-	return found;
-}
-
 static void leave_chain(struct topk *t, size_t i)
 {
 	uint8_t *at = chain_of(t, t->hashes[i]);
@@ -49,13 +40,14 @@ static void leave_chain(struct topk *t, size_t i)
 /* A place for a new key: a free one, or that of the entry with the least weight, which the key inherits. */
 static size_t make_place(struct topk *t)
 {
-	size_t i;
+	size_t i = 0;
 
 	if (t->size < TOPK_ENTRIES) {
 		t->weights[t->size] = 0;
 		return t->size++;
 	}
-	i = least(t);
+	for (size_t other = 1; other < TOPK_ENTRIES; other++)
+		i = t->weights[other] < t->weights[i] ? other : i;
 	leave_chain(t, i);
 	return i;
 }

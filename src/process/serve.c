@@ -105,16 +105,14 @@ static bool fit_descriptors(struct config *config, int servers, char error[256])
 	rlim_t own = OTHERS + (*config->admin ? ADMIN : 0) + config->listen.count +
 		config->threads * (EACH_WORKER + EACH_SERVER * (rlim_t)servers);
 	rlim_t want = own + config->max_connections;
-	struct rlimit limit;
+	struct rlimit limit, raised;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= want)
 		return true;
-	if (limit.rlim_cur < limit.rlim_max) {
-		rlim_t before = limit.rlim_cur;
-		limit.rlim_cur = limit.rlim_max >= want ? want : limit.rlim_max;
-		if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
-			limit.rlim_cur = before;
-	}
+	raised = limit;
+	raised.rlim_cur = limit.rlim_max >= want ? want : limit.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &raised) == 0)
+		limit = raised;
 	if (limit.rlim_cur >= want)
 		return true;
 	if (limit.rlim_cur <= own) {

@@ -34,16 +34,20 @@ struct options options_parse(int argc, char **argv)
 {
 	const struct config_option *threads = config_option("threads");
 	struct options o = { .port = -1, .threads = -1 };
+	const char **const texts[] = {
+		['a'] = &o.admin, ['f'] = &o.file, ['s'] = &o.socket, ['S'] = &o.servers, ['u'] = &o.user
+	};
 	char why[CONFIG_WHY];
 	int c;
 
 	while ((c = getopt(argc, argv, "a:f:l:p:s:S:t:u:vTVh")) != -1) {
 		switch (c) {
 		case 'a':
-			o.admin = optarg;
-			break;
 		case 'f':
-			o.file = optarg;
+		case 's':
+		case 'S':
+		case 'u':
+			*texts[c] = optarg;
 			break;
 		case 'l':
 			if (o.listen_count == OPTIONS_LISTEN)
@@ -54,18 +58,9 @@ struct options options_parse(int argc, char **argv)
 			if (config_number(optarg, 0, 65535, &o.port, why))
 				refuse("-p", optarg);
 			break;
-		case 's':
-			o.socket = optarg;
-			break;
-		case 'S':
-			o.servers = optarg;
-			break;
 		case 't':
 			if (config_number(optarg, threads->least, threads->most, &o.threads, why))
 				refuse("-t", optarg);
-			break;
-		case 'u':
-			o.user = optarg;
 			break;
 		case 'v':
 			o.verbose++;

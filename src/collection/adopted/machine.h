@@ -17,6 +17,7 @@ struct adopted {
 	struct lane *lane;
 	const struct encoding *encoding;
 	enum op_kind kind;
+	const struct flow *flow; /* of the operation */
 	struct snapshot s;       /* for making plans */
 	struct snapshot now;     /* taken after a plan was carried out, to check it */
 	struct snapshot *taking; /* the one of these that is being read */

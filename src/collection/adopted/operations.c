@@ -38,63 +38,56 @@
 #include "util/hash.h"
 #include "util/random.h"
 
-static adopted_next start_change, start_answer, start_replace, start_take, start_compact;
-static adopted_next cleared, not_cleared;
-static adopted_next change_all, change_read, change_run, change_checked, finish_change, change_lost, make_room,
-	room_made;
-static adopted_next answer_all;
-static adopted_next replace_read, replace_run, replace_checked, replace_again;
-static adopted_next take_read, take_run, take_again;
-static adopted_next compact_read, compact_run, compact_lost;
-static adopted_next push_blind, push_read, push_lost, pushed;
-static adopted_next list_read, list_lost, answer_list;
-static adopted_next snapshot_read, run_round, round_run, touch_checked, touch_again, touch_finished;
+/* How an operation begins. */
+struct flow {
+	adopted_next *prepare; /* before the first read; or NULL */
+	enum purpose purpose;  /* of the first read */
+	adopted_next *read;    /* after each read: makes the plan */
+};
 
-/* After a lost race: takes the snapshot again and calls `next`, unless the batch has lost too many. */
-static void try_again(struct adopted *c, enum purpose purpose, adopted_next *next)
+static adopted_next make_room;
+
+static void start(struct adopted *c)
+{
+	if (c->flow->prepare)
+		c->flow->prepare(c);
+	adopted_read(c, &c->s, c->flow->purpose, c->flow->read);
+}
+
+/* Plans again from a new snapshot, unless the batch had too many. A write that was planned without its items reads all now. */
+static void read_again(struct adopted *c)
+{
+	enum purpose purpose = c->flow->purpose == FOR_WRITE ? FOR_ALL : c->flow->purpose;
+
+	if (adopted_retry(c))
+		adopted_read(c, &c->s, purpose, c->flow->read);
+}
+
+/* After a lost race: plans again. */
+static void lost(struct adopted *c)
 {
 	c->s.attempt++;
-	if (adopted_retry(c))
-		adopted_read(c, &c->s, purpose, next);
+	read_again(c);
 }
 
 /* --- a collection with a missing item --- */
-
-static void clear(struct adopted *c)
-{
-	plan_free(&c->plan);
-	if (c->encoding->clear)
-		c->encoding->clear(&c->s, &c->plan);
-	adopted_run(c, cleared, not_cleared);
-}
 
 static void cleared(struct adopted *c)
 {
 	c->lane->lanes->stats.incomplete_sets++;
 	if (c->kind == OP_READ || c->kind == OP_POP || c->kind == OP_COMPACT)
 		adopted_end(c, OUTCOME_MISSING);
-	else if (!adopted_retry(c))
-		return;
-	else if (c->kind == OP_REPLACE)
-		start_replace(c);
-	else
-		start_change(c);
+	else if (adopted_retry(c))
+		start(c);
 }
 
-/* Another proxy may have cleared it. */
-static void not_cleared(struct adopted *c)
+/* Another proxy may have cleared it: that is a lost race. */
+static void clear(struct adopted *c)
 {
-	static adopted_next *const kinds[] = {
-		[OP_APPEND] = change_all,
-		[OP_READ] = start_answer,
-		[OP_REPLACE] = start_replace,
-		[OP_POP] = start_take,
-		[OP_COMPACT] = start_compact,
-	};
-
-	c->s.attempt++;
-	if (adopted_retry(c))
-		kinds[c->kind](c);
+	plan_free(&c->plan);
+	if (c->encoding->clear)
+		c->encoding->clear(&c->s, &c->plan);
+	adopted_run(c, cleared, lost);
 }
 
 /*
@@ -114,7 +107,45 @@ static bool ended(struct adopted *c, enum adopted_status status)
 	return true;
 }
 
+/* --- after a plan was carried out --- */
+
+/* At random, an addition or removal requests a compaction. */
+static void finish(struct adopted *c)
+{
+	if (c->kind == OP_APPEND && lane_by_chance(c->lane, c->change.all_bytes))
+		lane_request_compaction(c->lane);
+	adopted_end(c, OUTCOME_DONE);
+}
+
+static void checked(struct adopted *c)
+{
+	if (c->encoding->check(&c->s, &c->now))
+		finish(c);
+	else
+		lost(c);
+}
+
+static void planned_run(struct adopted *c)
+{
+	if (c->plan.check)
+		adopted_read(c, &c->now, FOR_CHECK, checked);
+	else if (!c->plan.again)
+		finish(c);
+	else if (c->kind == OP_APPEND)
+		read_again(c);
+	else
+		lost(c);
+}
+
 /* --- change --- */
+
+static void fold_more(struct fold *f, struct slice log)
+{
+	bool good = fold_log(f, log);
+
+	assert(good);
+	(void)good;
+}
 
 /* Folds the changes of the batch. */
 static void gather(struct adopted *c)
@@ -122,23 +153,37 @@ static void gather(struct adopted *c)
 	struct op *op;
 
 	fold_reset(&c->change);
-	STAILQ_FOREACH(op, &c->lane->batch, link) {
-		bool good = fold_log(&c->change, op->log);
-		assert(good);
-		(void)good;
-	}
+	STAILQ_FOREACH(op, &c->lane->batch, link)
+		fold_more(&c->change, op->log);
 }
 
-static void start_change(struct adopted *c)
+static void prepare_change(struct adopted *c)
 {
 	lane_count_appends(c->lane);
 	gather(c);
-	adopted_read(c, &c->s, FOR_WRITE, change_read);
 }
 
-static void change_all(struct adopted *c)
+static void change_lost(struct adopted *c)
 {
-	adopted_read(c, &c->s, FOR_ALL, change_read);
+	bool full = c->full && c->s.purpose == FOR_ALL && c->s.attempt > 2;
+
+	c->s.attempt++;
+	if (!full)
+		read_again(c);
+	else if (adopted_retry(c))
+		adopted_read(c, &c->s, FOR_REWRITE, make_room);
+}
+
+/* The item is full: compacts it. */
+static void make_room(struct adopted *c)
+{
+	fold_reset(&c->all);
+	if (c->encoding->fold(&c->s, &c->all) == ADOPTED_OK)
+		c->encoding->compact(&c->s, &c->all, &c->plan);
+	if (c->plan.count == 0)
+		adopted_end(c, OUTCOME_TOO_LARGE);
+	else
+		adopted_run(c, read_again, change_lost);
 }
 
 static void change_read(struct adopted *c)
@@ -154,67 +199,9 @@ static void change_read(struct adopted *c)
 		status = c->encoding->change(&c->s, true, &c->plan);
 	}
 	if (status == ADOPTED_NEEDS_ALL)
-		change_all(c);
+		adopted_read(c, &c->s, FOR_ALL, change_read);
 	else if (!ended(c, status))
-		adopted_run(c, change_run, change_lost);
-}
-
-static void change_run(struct adopted *c)
-{
-	if (c->plan.check)
-		adopted_read(c, &c->now, FOR_CHECK, change_checked);
-	else if (!c->plan.again)
-		finish_change(c);
-	else if (adopted_retry(c))
-		change_all(c);
-}
-
-static void change_checked(struct adopted *c)
-{
-	if (c->encoding->check(&c->s, &c->now))
-		finish_change(c);
-	else
-		try_again(c, FOR_ALL, change_read);
-}
-
-/* At random, requests a compaction. */
-static void finish_change(struct adopted *c)
-{
-	if (lane_by_chance(c->lane, c->change.all_bytes))
-		lane_request_compaction(c->lane);
-	adopted_end(c, OUTCOME_DONE);
-}
-
-static void change_lost(struct adopted *c)
-{
-	bool full = c->full && c->s.purpose == FOR_ALL && c->s.attempt > 2;
-
-	c->s.attempt++;
-	if (!adopted_retry(c))
-		return;
-	if (full)
-		adopted_read(c, &c->s, FOR_REWRITE, make_room);
-	else
-		change_all(c);
-}
-
-/* The item is full: compacts it. */
-static void make_room(struct adopted *c)
-{
-	fold_reset(&c->all);
-	if (c->encoding->fold(&c->s, &c->all) == ADOPTED_OK)
-		c->encoding->compact(&c->s, &c->all, &c->plan);
-	if (c->plan.count == 0) {
-		adopted_end(c, OUTCOME_TOO_LARGE);
-		return;
-	}
-	adopted_run(c, room_made, change_lost);
-}
-
-static void room_made(struct adopted *c)
-{
-	if (adopted_retry(c))
-		change_all(c);
+		adopted_run(c, planned_run, change_lost);
 }
 
 /* --- answer --- */
@@ -298,10 +285,9 @@ static bool may_compact(const struct snapshot *s)
 	return true;
 }
 
-static void start_answer(struct adopted *c)
+static void prepare_answer(struct adopted *c)
 {
 	lane_count_reads(c->lane);
-	adopted_read(c, &c->s, FOR_ALL, answer_all);
 }
 
 static void answer_all(struct adopted *c)
@@ -334,20 +320,6 @@ static void write_log(const struct adopted *c, struct slice log, struct buf *out
 		delimited_add(out, slice_skip(token, 1), c->s.rule->delimiter, 1);
 }
 
-/* Plans to replace the list by the elements of a log of additions. */
-static void plan_list(const struct adopted *c, struct slice log, struct plan *plan)
-{
-	struct snapshot_item *item = c->s.items[0];
-
-	write_log(c, log, plan_store(plan, item));
-}
-
-static void start_replace(struct adopted *c)
-{
-	gather(c);
-	adopted_read(c, &c->s, FOR_REWRITE, replace_read);
-}
-
 static void replace_read(struct adopted *c)
 {
 	enum adopted_status status = fold_all(c);
@@ -362,47 +334,18 @@ static void replace_read(struct adopted *c)
 	}
 	status = ADOPTED_OK;
 	if (lane_first(c->lane)->push)
-		plan_list(c, lane_first(c->lane)->log, &c->plan);
+		write_log(c, lane_first(c->lane)->log, plan_store(&c->plan, c->s.items[0]));
 	else
 		status = c->encoding->replace(&c->s, &c->change, &c->plan);
 	if (!ended(c, status))
-		adopted_run(c, replace_run, replace_again);
-}
-
-static void replace_run(struct adopted *c)
-{
-	if (c->plan.again)
-		replace_again(c);
-	else if (c->plan.check)
-		adopted_read(c, &c->now, FOR_CHECK, replace_checked);
-	else
-		adopted_end(c, OUTCOME_DONE);
-}
-
-static void replace_checked(struct adopted *c)
-{
-	if (c->encoding->check(&c->s, &c->now))
-		adopted_end(c, OUTCOME_DONE);
-	else
-		replace_again(c);
-}
-
-static void replace_again(struct adopted *c)
-{
-	try_again(c, FOR_REWRITE, replace_read);
+		adopted_run(c, planned_run, lost);
 }
 
 /* --- take --- */
 
-static void start_take(struct adopted *c)
-{
-	adopted_read(c, &c->s, FOR_REWRITE, take_read);
-}
-
 static void take_read(struct adopted *c)
 {
 	struct set_request sample = { .verb = SET_SAMPLE, .count = lane_first(c->lane)->count, .sign = "-" };
-	bool good;
 
 	if (ended(c, fold_all(c)))
 		return;
@@ -415,33 +358,26 @@ static void take_read(struct adopted *c)
 		return;
 	}
 	fold_reset(&c->change);
-	good = fold_log(&c->change, buf_slice(&c->text));
-	assert(good);
-	(void)good;
+	fold_more(&c->change, buf_slice(&c->text));
 	c->encoding->take(&c->s, &c->all, &c->change, &c->plan);
-	adopted_run(c, take_run, take_again);
-}
-
-static void take_run(struct adopted *c)
-{
-	if (c->plan.again)
-		take_again(c);
-	else
-		adopted_end(c, OUTCOME_DONE);
-}
-
-static void take_again(struct adopted *c)
-{
-	try_again(c, FOR_REWRITE, take_read);
+	adopted_run(c, planned_run, lost);
 }
 
 /* --- compact --- */
 
-static void start_compact(struct adopted *c)
+static void prepare_compact(struct adopted *c)
 {
 	c->lane->compaction_requested = false;
 	c->s.forced = lane_first(c->lane)->all;
-	adopted_read(c, &c->s, FOR_REWRITE, compact_read);
+}
+
+static void compact_run(struct adopted *c)
+{
+	c->lane->lanes->stats.compactions++;
+	if (c->plan.again)
+		read_again(c);
+	else
+		adopted_end(c, OUTCOME_DONE);
 }
 
 static void compact_read(struct adopted *c)
@@ -456,41 +392,14 @@ static void compact_read(struct adopted *c)
 	if (c->plan.count == 0)
 		adopted_end(c, OUTCOME_DONE);
 	else
-		adopted_run(c, compact_run, compact_lost);
-}
-
-static void compact_run(struct adopted *c)
-{
-	c->lane->lanes->stats.compactions++;
-	if (!c->plan.again)
-		adopted_end(c, OUTCOME_DONE);
-	else if (adopted_retry(c))
-		adopted_read(c, &c->s, FOR_REWRITE, compact_read);
-}
-
-static void compact_lost(struct adopted *c)
-{
-	try_again(c, FOR_REWRITE, compact_read);
+		adopted_run(c, compact_run, lost);
 }
 
 /* --- pushes to a list --- */
 
-static void plan_push(struct adopted *c, enum call_verb verb)
-{
-	lane_merge_log(c->lane);
-	write_log(c, lane_log(c->lane), plan_add(&c->plan, verb, c->s.items[0], NULL));
-	adopted_run(c, pushed, push_lost);
-}
-
-static void start_push(struct adopted *c)
+static void prepare_push(struct adopted *c)
 {
 	lane_count_appends(c->lane);
-	adopted_read(c, &c->s, FOR_WRITE, push_blind);
-}
-
-static void push_blind(struct adopted *c)
-{
-	plan_push(c, lane_first(c->lane)->front ? CALL_PREPEND : CALL_APPEND);
 }
 
 static void pushed(struct adopted *c)
@@ -504,13 +413,21 @@ static void push_lost(struct adopted *c)
 	if (c->full && c->s.attempt > 1)
 		adopted_end(c, OUTCOME_TOO_LARGE);
 	else
-		try_again(c, FOR_ALL, push_read);
+		lost(c);
 }
 
+static void plan_push(struct adopted *c, enum call_verb verb)
+{
+	lane_merge_log(c->lane);
+	write_log(c, lane_log(c->lane), plan_add(&c->plan, verb, c->s.items[0], NULL));
+	adopted_run(c, pushed, push_lost);
+}
+
+/* The first snapshot, FOR_WRITE, names the item without reading it. */
 static void push_read(struct adopted *c)
 {
-	if (c->s.items[0]->there)
-		push_blind(c);
+	if (c->s.purpose == FOR_WRITE || c->s.items[0]->there)
+		plan_push(c, lane_first(c->lane)->front ? CALL_PREPEND : CALL_APPEND);
 	else if (lane_end_missing(c->lane))
 		plan_push(c, CALL_ADD);
 	else
@@ -518,11 +435,6 @@ static void push_read(struct adopted *c)
 }
 
 /* --- lists --- */
-
-static void start_list(struct adopted *c)
-{
-	adopted_read(c, &c->s, FOR_REWRITE, list_read);
-}
 
 static bool read_elements(const struct adopted *c, struct elements *elements)
 {
@@ -536,6 +448,15 @@ static bool read_elements(const struct adopted *c, struct elements *elements)
 	return true;
 }
 
+static void answer_list(struct adopted *c)
+{
+	const struct snapshot_item *item = c->s.items[0];
+	struct result base = { .status = RESULT_HIT, .flags = item->flags, .cas = item->cas, .ttl = item->ttl };
+
+	lane_answer_lists(c->lane, buf_slice(&c->text), &base);
+	adopted_end(c, OUTCOME_DONE);
+}
+
 static void rewrite_list(struct adopted *c, const struct segmented_list *list)
 {
 	struct buf log = BUF_EMPTY;
@@ -543,7 +464,7 @@ static void rewrite_list(struct adopted *c, const struct segmented_list *list)
 	list_piece_log(list->pieces, &log);
 	write_log(c, buf_slice(&log), plan_rewrite(&c->plan, c->s.items[0]));
 	buf_free(&log);
-	adopted_run(c, answer_list, list_lost);
+	adopted_run(c, answer_list, lost);
 }
 
 static void carry_out_list(struct adopted *c, struct segmented_list *list)
@@ -551,6 +472,7 @@ static void carry_out_list(struct adopted *c, struct segmented_list *list)
 	bool changed = false;
 	struct op *op;
 
+	buf_consume(&c->text, buf_size(&c->text));
 	STAILQ_FOREACH(op, &c->lane->batch, link)
 		changed |= segmented_list_apply(list, op->list, &c->text);
 	if (changed)
@@ -571,21 +493,6 @@ static void list_read(struct adopted *c)
 	else
 		adopted_end(c, c->s.items[0]->there ? OUTCOME_CORRUPT : OUTCOME_MISSING);
 	segmented_list_free(&list);
-}
-
-static void answer_list(struct adopted *c)
-{
-	const struct snapshot_item *item = c->s.items[0];
-	struct result base = { .status = RESULT_HIT, .flags = item->flags, .cas = item->cas, .ttl = item->ttl };
-
-	lane_answer_lists(c->lane, buf_slice(&c->text), &base);
-	adopted_end(c, OUTCOME_DONE);
-}
-
-static void list_lost(struct adopted *c)
-{
-	buf_consume(&c->text, buf_size(&c->text));
-	try_again(c, FOR_REWRITE, list_read);
 }
 
 /* --- touch and delete --- */
@@ -631,33 +538,32 @@ static void plan_step_for(struct adopted *c, struct snapshot_item *item, bool to
 		plan_expire(&c->plan, item);
 }
 
-static void start_touch_delete(struct adopted *c)
+static void touch_finished(struct adopted *c)
 {
-	adopted_read(c, &c->s, FOR_ALL, snapshot_read);
+	adopted_end(c, c->missing ? OUTCOME_MISSING : OUTCOME_DONE);
 }
 
-static void delete_vital(struct adopted *c)
+/* Additions and removals change the main item only. */
+static void touch_checked(struct adopted *c)
 {
-	struct snapshot_item *vital = c->encoding->vital_item(&c->s);
+	const struct snapshot_item *main = main_item(c);
 
-	plan_free(&c->plan);
-	if (vital->there)
-		plan_step_for(c, vital, false);
-	c->plan.must = vital->cas != 0;
-	adopted_run(c, run_round, touch_again);
+	for (size_t i = 0; i < c->now.count; i++) {
+		const struct snapshot_item *item = c->now.items[i], *before = snapshot_find(&c->s, item->role);
+		if (item->there && (!before->there || (item->cas != before->cas && before != main))) {
+			lost(c);
+			return;
+		}
+	}
+	touch_finished(c);
 }
 
-static void snapshot_read(struct adopted *c)
+static void round_run(struct adopted *c)
 {
-	fold_reset(&c->all);
-	c->missing = c->encoding->fold(&c->s, &c->all) == ADOPTED_MISSING;
-	c->reached = 0;
-	if (c->kind != OP_DELETE || !c->encoding->vital_item)
-		run_round(c);
-	else if (c->missing)
-		touch_finished(c);
+	if (c->kind == OP_TOUCH && c->encoding->vital_item && !c->missing)
+		adopted_read(c, &c->now, FOR_ALL, touch_checked);
 	else
-		delete_vital(c);
+		touch_finished(c);
 }
 
 static void run_round(struct adopted *c)
@@ -675,57 +581,47 @@ static void run_round(struct adopted *c)
 	adopted_run(c, c->reached < end ? run_round : round_run, touch_finished);
 }
 
-static void round_run(struct adopted *c)
+static void delete_vital(struct adopted *c)
 {
-	if (c->kind == OP_TOUCH && c->encoding->vital_item && !c->missing)
-		adopted_read(c, &c->now, FOR_ALL, touch_checked);
-	else
+	struct snapshot_item *vital = c->encoding->vital_item(&c->s);
+
+	plan_free(&c->plan);
+	if (vital->there)
+		plan_step_for(c, vital, false);
+	c->plan.must = vital->cas != 0;
+	adopted_run(c, run_round, lost);
+}
+
+static void touch_read(struct adopted *c)
+{
+	fold_reset(&c->all);
+	c->missing = c->encoding->fold(&c->s, &c->all) == ADOPTED_MISSING;
+	c->reached = 0;
+	if (c->kind != OP_DELETE || !c->encoding->vital_item)
+		run_round(c);
+	else if (c->missing)
 		touch_finished(c);
-}
-
-/* Additions and removals change the main item only. */
-static void touch_checked(struct adopted *c)
-{
-	const struct snapshot_item *main = main_item(c);
-
-	for (size_t i = 0; i < c->now.count; i++) {
-		const struct snapshot_item *item = c->now.items[i], *before = snapshot_find(&c->s, item->role);
-		if (item->there && (!before->there || (item->cas != before->cas && before != main))) {
-			touch_again(c);
-			return;
-		}
-	}
-	touch_finished(c);
-}
-
-static void touch_again(struct adopted *c)
-{
-	try_again(c, FOR_ALL, snapshot_read);
-}
-
-static void touch_finished(struct adopted *c)
-{
-	adopted_end(c, c->missing ? OUTCOME_MISSING : OUTCOME_DONE);
+	else
+		delete_vital(c);
 }
 
 /* --- all --- */
 
 void adopted_start(struct lane *lane, enum op_kind kind)
 {
-	static adopted_next *const kinds[] = {
-		[OP_APPEND] = start_change,
-		[OP_READ] = start_answer,
-		[OP_REPLACE] = start_replace,
-		[OP_POP] = start_take,
-		[OP_COMPACT] = start_compact,
-		[OP_LIST] = start_list,
-		[OP_TOUCH] = start_touch_delete,
-		[OP_DELETE] = start_touch_delete,
+	static const struct flow push = { prepare_push, FOR_WRITE, push_read };
+	static const struct flow flows[] = {
+		[OP_APPEND] = { prepare_change, FOR_WRITE, change_read },
+		[OP_READ] = { prepare_answer, FOR_ALL, answer_all },
+		[OP_REPLACE] = { gather, FOR_REWRITE, replace_read },
+		[OP_POP] = { NULL, FOR_REWRITE, take_read },
+		[OP_COMPACT] = { prepare_compact, FOR_REWRITE, compact_read },
+		[OP_LIST] = { NULL, FOR_REWRITE, list_read },
+		[OP_TOUCH] = { NULL, FOR_ALL, touch_read },
+		[OP_DELETE] = { NULL, FOR_ALL, touch_read },
 	};
 	struct adopted *c = adopted_create(lane, kind);
 
-	if (kind == OP_APPEND && lane_first(lane)->push)
-		start_push(c);
-	else
-		kinds[kind](c);
+	c->flow = kind == OP_APPEND && lane_first(lane)->push ? &push : &flows[kind];
+	start(c);
 }

@@ -88,24 +88,6 @@ static bool is_torn(const struct lists *l)
 	return is_guarded(l->active) && !l->inactive->there;
 }
 
-static void name_with_pointer(struct snapshot *s)
-{
-	struct snapshot_item *pointer = snapshot_find(s, POINTER);
-	int role;
-
-	add(s, POINTER, false);
-	if (s->purpose == FOR_CHECK)
-		return;
-	if (s->purpose == FOR_WRITE) {
-		role = pointer ? named(s, pointer) : -1;
-		if (role >= 0)
-			add(s, role, true);
-		return;
-	}
-	add(s, LIST_A, false);
-	add(s, LIST_B, false);
-}
-
 /* If the pointer is missing, it is not known which list is active. */
 static enum adopted_status find_by_pointer(const struct snapshot *s, struct lists *l)
 {
@@ -167,12 +149,23 @@ static enum adopted_status find(const struct snapshot *s, struct lists *l)
 
 static void name_items(struct snapshot *s)
 {
-	if (s->rule->pointer) {
-		name_with_pointer(s);
-	} else {
+	const struct snapshot_item *pointer = snapshot_find(s, POINTER);
+	int role = pointer ? named(s, pointer) : -1;
+
+	if (s->rule->pointer)
+		add(s, POINTER, false);
+	if (!s->rule->pointer || s->purpose == FOR_ALL || s->purpose == FOR_REWRITE) {
 		add(s, LIST_A, false);
 		add(s, LIST_B, false);
+	} else if (s->purpose == FOR_WRITE && role >= 0) {
+		add(s, role, true);
 	}
+}
+
+/* Folds the words of both lists; false when they are malformed. */
+static bool fold_lists(const struct lists *l, struct fold *out)
+{
+	return signed_fold(out, words(l->inactive)) && signed_fold(out, words(l->active));
 }
 
 static enum adopted_status fold(const struct snapshot *s, struct fold *out)
@@ -180,9 +173,7 @@ static enum adopted_status fold(const struct snapshot *s, struct fold *out)
 	struct lists l;
 	enum adopted_status status = find(s, &l);
 
-	if (status != ADOPTED_OK)
-		return status;
-	return signed_fold(out, words(l.inactive)) && signed_fold(out, words(l.active)) ? ADOPTED_OK : ADOPTED_CORRUPT;
+	return status == ADOPTED_OK && !fold_lists(&l, out) ? ADOPTED_CORRUPT : status;
 }
 
 static const struct snapshot_item *main_item(const struct snapshot *s)
@@ -256,32 +247,42 @@ static bool plan_mark(const struct snapshot *s, const struct lists *l, struct pl
 	return true;
 }
 
-/*
- * A new pointer is written before the words, because words without a pointer count as the remains of a lost set. An existing
- * pointer is written after them: the CAS sets its time to live and fails if it has changed.
- */
-static void plan_creation(struct snapshot *s, const struct lists *l, struct plan *plan)
+/* Appends removals of the members of `old` that `members` does not have. */
+static void take_back(const struct fold *old, const struct fold *members, struct buf *out)
 {
+	for (size_t i = 0; i < old->member_count; i++) {
+		if (old->members[i].live && !fold_contains(members, member_of(&old->members[i]))) {
+			BUF_ADD(out, "-");
+			buf_add_slice(out, member_of(&old->members[i]));
+		}
+	}
+}
+
+/*
+ * Plans to write the active list: the live members, with `all` also the removed ones, and removals of the others in `old`.
+ *
+ * A new pointer is written before the words, because words without a pointer count as the remains of a lost set. An existing
+ * pointer is written after them: the CAS sets its time to live, and fails if the list is not active any more.
+ */
+static void plan_words(const struct snapshot *s, const struct lists *l, const struct fold *members, bool all,
+	const struct fold *old, struct plan *plan)
+{
+	struct buf *value;
+
 	if (plan_mark(s, l, plan))
 		return;
 	if (l->pointer && !l->pointer->there)
 		point_to(s, l->pointer, l->active, NULL, plan);
-	signed_encode(s->change, true, plan_store(plan, l->active));
+	value = plan_store(plan, l->active);
+	signed_encode(members, all, value);
+	take_back(old, members, value);
 	if (l->pointer && l->pointer->there)
 		point_to(s, l->pointer, l->active, NULL, plan);
 }
 
-static bool are_words(const struct lists *l, uint64_t seed)
-{
-	struct fold all = { .seed = seed };
-	bool good = signed_fold(&all, words(l->inactive)) && signed_fold(&all, words(l->active));
-
-	fold_free(&all);
-	return good;
-}
-
 static enum adopted_status change(struct snapshot *s, bool create, struct plan *plan)
 {
+	struct fold all = { .seed = s->seed };
 	struct lists l = { 0 };
 	enum adopted_status status;
 
@@ -298,14 +299,15 @@ static enum adopted_status change(struct snapshot *s, bool create, struct plan *
 		return ADOPTED_OK;
 	}
 	status = find(s, &l);
-	if (status == ADOPTED_OK && !are_words(&l, s->seed))
+	if (status == ADOPTED_OK && !fold_lists(&l, &all))
 		status = ADOPTED_CORRUPT;
 	if (status == ADOPTED_OK) {
 		plan_change(s, &l, plan);
 	} else if (status == ADOPTED_MISSING && create) {
-		plan_creation(s, &l, plan);
+		plan_words(s, &l, s->change, true, &(struct fold){ 0 }, plan);
 		status = ADOPTED_OK;
 	}
+	fold_free(&all);
 	return status;
 }
 
@@ -325,41 +327,21 @@ static bool check(const struct snapshot *s, const struct snapshot *now)
 		slice_starts(snapshot_item_value(l.active), snapshot_item_value(then.active));
 }
 
-/* Appends removals of the members of `old` that `members` does not have. */
-static void take_back(const struct fold *old, const struct fold *members, struct buf *out)
-{
-	for (size_t i = 0; i < old->member_count; i++) {
-		if (old->members[i].live && !fold_contains(members, member_of(&old->members[i]))) {
-			BUF_ADD(out, "-");
-			buf_add_slice(out, member_of(&old->members[i]));
-		}
-	}
-}
-
 /* The active list gets all members, and removals of the others that the inactive list has. */
 static enum adopted_status replace(struct snapshot *s, const struct fold *members, struct plan *plan)
 {
 	struct fold old = { .seed = s->seed };
 	struct lists l;
 	enum adopted_status status = find(s, &l);
-	struct buf *value;
 
 	if (status == ADOPTED_MISSING)
 		status = ADOPTED_OK;
 	else if (status == ADOPTED_OK && !signed_fold(&old, words(l.inactive)))
 		status = ADOPTED_CORRUPT;
-	if (status == ADOPTED_OK && l.both_marked) {
+	if (status == ADOPTED_OK && l.both_marked)
 		unmark(&l, plan);
-	} else if (status == ADOPTED_OK && !plan_mark(s, &l, plan)) {
-		if (l.pointer && !l.pointer->there)
-			point_to(s, l.pointer, l.active, NULL, plan);
-		value = plan_store(plan, l.active);
-		signed_encode(members, false, value);
-		take_back(&old, members, value);
-		/* This CAS fails if the list is not active any more. */
-		if (l.pointer && l.pointer->there)
-			point_to(s, l.pointer, l.active, NULL, plan);
-	}
+	else if (status == ADOPTED_OK)
+		plan_words(s, &l, members, false, &old, plan);
 	fold_free(&old);
 	return status;
 }

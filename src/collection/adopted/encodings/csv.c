@@ -85,9 +85,7 @@ static enum adopted_status change(struct snapshot *s, bool create, struct plan *
 
 static enum adopted_status replace(struct snapshot *s, const struct fold *members, struct plan *plan)
 {
-	struct snapshot_item *item = s->items[0];
-
-	delimited_encode(members, s->rule->delimiter, plan_store(plan, item));
+	delimited_encode(members, s->rule->delimiter, plan_store(plan, s->items[0]));
 	return ADOPTED_OK;
 }
 

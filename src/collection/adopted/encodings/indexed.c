@@ -42,19 +42,12 @@ static bool read_index(const struct snapshot *s, struct fold *names)
 static void name_lists(struct snapshot *s)
 {
 	struct fold names = { .seed = s->seed };
-	size_t left;
+	size_t left = read_index(s, &names) ? names.live : 0;
 
-	if (read_index(s, &names)) {
-		left = names.live;
-		for (size_t i = 0; i < names.member_count; i++) {
-			struct slice name = member_of(&names.members[i]);
-			bool last;
-			if (!names.members[i].live)
-				continue;
-			last = --left == 0;
-			if (s->purpose != FOR_WRITE || last)
-				snapshot_add(s, LISTS, s->key, SLICE("."), name, s->purpose == FOR_WRITE);
-		}
+	for (size_t i = 0; i < names.member_count && left; i++) {
+		if (names.members[i].live && (--left == 0 || s->purpose != FOR_WRITE))
+			snapshot_add(
+				s, LISTS, s->key, SLICE("."), member_of(&names.members[i]), s->purpose == FOR_WRITE);
 	}
 	fold_free(&names);
 }
@@ -157,16 +150,16 @@ static enum adopted_status change(struct snapshot *s, bool create, struct plan *
 	if (status == ADOPTED_OK && s->count > LISTS) {
 		signed_encode(s->change, true, plan_add(plan, CALL_APPEND, s->items[s->count - 1], NULL));
 		plan->check = true;
-		return ADOPTED_OK;
-	}
-	/* An index without lists gets its first list as a new collection does. */
-	if (status == ADOPTED_OK || (status == ADOPTED_MISSING && create)) {
-		/* Avoids the numbers of lists that an earlier collection left, and to which writers may still append. */
+	} else if (status == ADOPTED_OK || (status == ADOPTED_MISSING && create)) {
+		/*
+		 * An index without lists gets its first list as a new collection does. It avoids the numbers of lists that
+		 * an earlier collection left, and to which writers may still append.
+		 */
 		number = free_numbers(s, 1, s->attempt ? random_gap(s) : 0);
 		signed_encode(s->change, true, plan_list(s, number, NULL, plan));
 		add_names(number, 1,
 			plan_add(plan, status == ADOPTED_OK ? CALL_APPEND : CALL_ADD, s->items[INDEX], NULL));
-		return ADOPTED_OK;
+		status = ADOPTED_OK;
 	}
 	return status;
 }
@@ -216,13 +209,6 @@ static enum adopted_status replace(struct snapshot *s, const struct fold *member
 	return ADOPTED_OK;
 }
 
-static bool is_sealed(const struct fold *words)
-{
-	bool live;
-
-	return fold_mentions(words, slice_skip(seal, 1), &live);
-}
-
 /*
  * A CAS on a list that was the last one when it was planned could take the same members as a CAS on a newer list. So all
  * lists except the last are sealed first, which makes such a CAS fail.
@@ -231,7 +217,9 @@ static void plan_seals(const struct snapshot *s, struct plan *plan)
 {
 	for (size_t i = LISTS; i + 1 < s->count && plan->count < PER_ROUND; i++) {
 		struct fold words = { .seed = s->seed };
-		if (signed_fold(&words, snapshot_item_value(s->items[i])) && !is_sealed(&words)) {
+		bool live;
+		if (signed_fold(&words, snapshot_item_value(s->items[i])) &&
+			!fold_mentions(&words, slice_skip(seal, 1), &live)) {
 			struct buf *value = plan_rewrite(plan, s->items[i]);
 			buf_add_slice(value, snapshot_item_value(s->items[i]));
 			buf_add_slice(value, seal);
@@ -307,11 +295,8 @@ static void compact(struct snapshot *s, const struct fold *all, struct plan *pla
 		fold_free(&words);
 	}
 	fold_free(&later);
-	if (plan->count) {
-		plan->again = true;
-		return;
-	}
-	if (s->count > LISTS && s->count < LISTS + LISTS_MAX &&
+	plan->again = plan->count > 0;
+	if (plan->count == 0 && s->count > LISTS && s->count < LISTS + LISTS_MAX &&
 		snapshot_item_value(s->items[s->count - 1]).n > s->options->base_size)
 		plan_new_list(s, s->items[s->count - 1], plan);
 }

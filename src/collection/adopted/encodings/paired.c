@@ -121,13 +121,6 @@ static bool check(const struct snapshot *s, const struct snapshot *now)
 	return done;
 }
 
-/* Removals that an earlier collection left would keep their own time to live, so they are removed. */
-static void plan_clear(struct snapshot *s, struct plan *plan)
-{
-	plan_expire(plan, s->items[REMOVED]);
-	plan->again = true;
-}
-
 static enum adopted_status change(struct snapshot *s, bool create, struct plan *plan)
 {
 	struct counted c = { .fold.seed = s->seed };
@@ -135,8 +128,10 @@ static enum adopted_status change(struct snapshot *s, bool create, struct plan *
 
 	if (status == ADOPTED_MISSING && create) {
 		status = ADOPTED_OK;
-		if (s->items[REMOVED]->there)
-			plan_clear(s, plan);
+		/* Removals that an earlier collection left would keep their own time to live, so they are removed. */
+		plan->again = s->items[REMOVED]->there;
+		if (plan->again)
+			plan_expire(plan, s->items[REMOVED]);
 	}
 	if (status == ADOPTED_OK && plan->count == 0)
 		change_counted(s, &c, plan);

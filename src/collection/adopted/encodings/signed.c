@@ -27,9 +27,7 @@ static enum adopted_status change(struct snapshot *s, bool create, struct plan *
 
 static enum adopted_status replace(struct snapshot *s, const struct fold *members, struct plan *plan)
 {
-	struct snapshot_item *item = s->items[0];
-
-	signed_encode(members, false, plan_store(plan, item));
+	signed_encode(members, false, plan_store(plan, s->items[0]));
 	return ADOPTED_OK;
 }
 

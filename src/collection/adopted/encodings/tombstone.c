@@ -82,9 +82,7 @@ static enum adopted_status change(struct snapshot *s, bool create, struct plan *
 
 static enum adopted_status replace(struct snapshot *s, const struct fold *members, struct plan *plan)
 {
-	struct snapshot_item *item = s->items[0];
-
-	write_all(s, members, plan_store(plan, item));
+	write_all(s, members, plan_store(plan, s->items[0]));
 	return ADOPTED_OK;
 }
 

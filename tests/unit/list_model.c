@@ -196,8 +196,8 @@ static void load(struct list_model *m, struct segmented_list *list)
 		struct list_piece *part = &list->pieces[i];
 		if (!part->needed)
 			continue;
-		struct slice data = buf_slice(&find(m, part->id)->data);
-		MUST(part->check.known && oplog_matches(part->check, data));
+		struct slice data = buf_slice(&find(m, part->ref.id)->data);
+		MUST(part->ref.check.known && oplog_matches(part->ref.check, data));
 		struct log_index *log_index = log_index_create(data, NULL);
 		MUST(log_index && segmented_list_load(part, log_index));
 		log_index_release(log_index);
@@ -239,7 +239,7 @@ static void commit(struct list_model *m, struct segmented_list *list)
 	struct slice unread;
 
 	for (size_t i = 0; i < list->piece_count; i++) {
-		if (list->pieces[i].rewritten && list->pieces[i].keep)
+		if (list->pieces[i].rewritten && list->pieces[i].ref.keep)
 			write_part(m, &list->pieces[i], &refs);
 	}
 	segmented_list_encode(list, buf_slice(&refs), &base);

@@ -75,7 +75,7 @@ static void take_from_cache(struct list_store *store)
 		buf_consume(&key, buf_size(&key));
 		buf_add_slice(&key, store->lane->waiter.key);
 		BUF_ADD(&key, ".");
-		buf_add_slice(&key, piece->id);
+		buf_add_slice(&key, piece->ref.id);
 		log_index = segment_cache_find(lanes->segment_cache, buf_slice(&key), env_of(store)->now);
 		if (log_index && segmented_list_load(piece, log_index))
 			piece->needed = false;
@@ -191,7 +191,7 @@ static void store_write(struct list_store *store, int64_t exptime, lane_after *d
 	store->done = done;
 	for (size_t i = 0; i < store->list.piece_count; i++) {
 		struct list_piece *piece = &store->list.pieces[i];
-		if (!piece->rewritten || piece->keep == 0)
+		if (!piece->rewritten || piece->ref.keep == 0)
 			continue;
 		if (!store->writes)
 			part_writer_init(&store->writer, lane->lanes, lane->waiter.key, exptime, segment_written, lane);
@@ -200,12 +200,6 @@ static void store_write(struct list_store *store, int64_t exptime, lane_after *d
 	}
 	if (!store->writes)
 		done(lane, OUTCOME_DONE, NULL);
-}
-
-/* Appends the base that refers to the segments. */
-static void store_encode(const struct list_store *store, struct buf *out)
-{
-	segmented_list_encode(&store->list, buf_slice(&store->refs), out);
 }
 
 /* After the base was written: deletes the segments that it dropped. The new ones get `ttl`, its time to live. */
@@ -439,7 +433,7 @@ static void segments_written(struct lane *lane, enum outcome_status status, cons
 		end(lane, OUTCOME_FAILED, failure);
 		return;
 	}
-	store_encode(&w->store, &value);
+	segmented_list_encode(&w->store.list, buf_slice(&w->store.refs), &value);
 	cas_replace(&w->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), &w->read, w->exptime, stored);
 	buf_free(&value);
 }
@@ -536,7 +530,7 @@ static void logs_written(struct lane *lane, enum outcome_status status, const st
 		end_compaction(lane, status, failure);
 		return;
 	}
-	store_encode(&c->store, &c->replacement);
+	segmented_list_encode(&c->store.list, buf_slice(&c->store.refs), &c->replacement);
 	/* The meaning of a removal depends on the elements before it, so no push at the head may have come between. */
 	if (c->store.list.removes)
 		base_rewrite_head(&c->rewrite, lane, base, buf_slice(&c->replacement), NULL, compaction_committed);

@@ -110,7 +110,7 @@ static bool is_loaded(const struct list_piece *piece)
 
 static bool is_segment(const struct list_piece *piece)
 {
-	return piece->id.n > 0;
+	return piece->ref.id.n > 0;
 }
 
 /* --- reading --- */
@@ -120,20 +120,10 @@ static bool read_log(struct segmented_list *list, struct list_piece *piece, stru
 	piece->log_index = log_index_create(log, NULL);
 	if (!piece->log_index)
 		return false;
-	piece->count = piece->keep = piece->log_index->count;
+	piece->ref.count = piece->ref.keep = piece->log_index->count;
 	list->removes |= piece->log_index->removals > 0;
 	list->log_bytes += log.n;
 	return true;
-}
-
-static void read_ref(struct list_piece *piece, const struct oplog_ref *ref)
-{
-	piece->id = ref->id;
-	piece->check = ref->check;
-	piece->kilobytes = ref->kilobytes;
-	piece->count = ref->count;
-	piece->skip = ref->skip;
-	piece->keep = ref->keep;
 }
 
 bool segmented_list_read(struct segmented_list *list, struct slice base)
@@ -153,7 +143,7 @@ bool segmented_list_read(struct segmented_list *list, struct slice base)
 	list->pieces = xcalloc(list->piece_count, sizeof(*list->pieces));
 	list->is_list = split.is_list;
 	while (oplog_next_ref(&split.refs, &ref))
-		read_ref(&list->pieces[i++], &ref);
+		list->pieces[i++].ref = ref;
 	if (!read_log(list, head_of(list), split.head) || !read_log(list, tail_of(list), split.log)) {
 		list->form = OPLOG_CORRUPT;
 		return false;
@@ -168,7 +158,7 @@ void segmented_list_of(struct segmented_list *list, struct elements *elements)
 		.pieces = xcalloc(1, sizeof(*list->pieces)), .piece_count = 1, .is_list = true
 	};
 	list->pieces->elements = *elements;
-	list->pieces->count = list->pieces->keep = elements->count;
+	list->pieces->ref.count = list->pieces->ref.keep = elements->count;
 	*elements = (struct elements){ 0 };
 }
 
@@ -188,7 +178,7 @@ size_t segmented_list_count(const struct segmented_list *list)
 	size_t count = 0;
 
 	for (size_t i = 0; i < list->piece_count; i++)
-		count += list->pieces[i].keep;
+		count += list->pieces[i].ref.keep;
 	return count;
 }
 
@@ -197,7 +187,7 @@ uint64_t segmented_list_bytes(const struct segmented_list *list)
 	uint64_t bytes = buf_size(&list->base);
 
 	for (size_t i = 0; i < list->piece_count; i++)
-		bytes += (uint64_t)list->pieces[i].kilobytes * 1024;
+		bytes += (uint64_t)list->pieces[i].ref.kilobytes * 1024;
 	return bytes;
 }
 
@@ -209,9 +199,9 @@ static void need_span(struct segmented_list *list, struct span span)
 
 	for (size_t i = 0; i < list->piece_count; i++) {
 		struct list_piece *piece = &list->pieces[i];
-		if (span.count && piece->keep && at < span.first + span.count && at + piece->keep > span.first)
+		if (span.count && piece->ref.keep && at < span.first + span.count && at + piece->ref.keep > span.first)
 			piece->needed |= !is_loaded(piece);
-		at += piece->keep;
+		at += piece->ref.keep;
 	}
 }
 
@@ -235,13 +225,13 @@ void segmented_list_need_ends(struct segmented_list *list, uint64_t front, uint6
 
 static struct slice element_of(const struct list_piece *piece, size_t i)
 {
-	return piece->elements.list ? piece->elements.list[piece->skip + i]
-				    : log_index_element(piece->log_index, piece->skip + i);
+	return piece->elements.list ? piece->elements.list[piece->ref.skip + i]
+				    : log_index_element(piece->log_index, piece->ref.skip + i);
 }
 
 static bool find(const struct list_piece *piece, struct slice element, size_t *at)
 {
-	for (*at = 0; *at < piece->keep; ++*at) {
+	for (*at = 0; *at < piece->ref.keep; ++*at) {
 		if (slice_equal(element_of(piece, *at), element))
 			return true;
 	}
@@ -282,46 +272,26 @@ void segmented_list_need(struct segmented_list *list, const struct list_request 
 	}
 }
 
-static void add_ref(const struct list_piece *piece, struct buf *out)
-{
-	oplog_add_ref(out,
-		&(struct oplog_ref){
-			.id = piece->id,
-			.check = piece->check,
-			.count = (uint32_t)piece->count,
-			.skip = (uint32_t)piece->skip,
-			.keep = (uint32_t)piece->keep,
-		});
-}
-
 void segmented_list_needed(const struct segmented_list *list, struct buf *refs)
 {
 	for (size_t i = 0; i < list->piece_count; i++) {
 		if (list->pieces[i].needed)
-			add_ref(&list->pieces[i], refs);
+			oplog_add_ref(refs, &list->pieces[i].ref);
 	}
 }
 
 bool segmented_list_repeats(const struct segmented_list *list)
 {
-	struct slice *ids = xcalloc(list->piece_count, sizeof(*ids));
-	size_t count = 0;
-	bool repeats;
+	struct oplog_base base;
 
-	for (size_t i = 0; i < list->piece_count; i++) {
-		if (list->pieces[i].id.n)
-			ids[count++] = list->pieces[i].id;
-	}
-	repeats = oplog_ids_repeat(ids, count);
-	free(ids);
-	return repeats;
+	return oplog_split(buf_slice(&list->base), &base) && oplog_refs_repeat(&base);
 }
 
 bool segmented_list_load(struct list_piece *piece, struct log_index *log_index)
 {
 	assert(!piece->log_index);
 	piece->log_index = log_index_share(log_index);
-	return log_index->count == piece->count && log_index->removals == 0;
+	return log_index->count == piece->ref.count && log_index->removals == 0;
 }
 
 /* --- a tangled list --- */
@@ -338,9 +308,9 @@ static void reverse(struct elements *elements)
 /* From right to left: a removal takes back the equal elements to its left. */
 static void settle_piece(const struct list_piece *piece, struct fold *removed, struct elements *elements)
 {
-	for (size_t i = piece->keep; i-- > 0;) {
+	for (size_t i = piece->ref.keep; i-- > 0;) {
 		struct slice element = element_of(piece, i);
-		if (log_index_removes(piece->log_index, piece->skip + i))
+		if (log_index_removes(piece->log_index, piece->ref.skip + i))
 			fold_add(removed, element);
 		else if (!fold_contains(removed, element))
 			elements_add(elements, element);
@@ -354,13 +324,13 @@ void segmented_list_settle(struct segmented_list *list, uint64_t seed)
 
 	for (size_t i = list->piece_count; i-- > 0;) {
 		settle_piece(&list->pieces[i], &removed, &elements);
-		list->pieces[i].keep = 0;
+		list->pieces[i].ref.keep = 0;
 	}
 	fold_free(&removed);
 	reverse(&elements);
 	tail_of(list)->elements = elements;
-	tail_of(list)->skip = 0;
-	tail_of(list)->keep = elements.count;
+	tail_of(list)->ref.skip = 0;
+	tail_of(list)->ref.keep = elements.count;
 	list->tangled = false;
 	list->settled = true;
 }
@@ -369,7 +339,7 @@ void segmented_list_settle(struct segmented_list *list, uint64_t seed)
 
 static void add_elements(struct elements *elements, const struct list_piece *piece)
 {
-	for (size_t i = 0; i < piece->keep; i++)
+	for (size_t i = 0; i < piece->ref.keep; i++)
 		elements_add(elements, element_of(piece, i));
 }
 
@@ -381,12 +351,12 @@ static void loosen(struct list_piece *piece)
 	add_elements(&elements, piece);
 	elements_free(&piece->elements);
 	piece->elements = elements;
-	piece->skip = 0;
+	piece->ref.skip = 0;
 }
 
 static void changed(struct list_piece *piece)
 {
-	piece->keep = piece->elements.count;
+	piece->ref.keep = piece->elements.count;
 	piece->rewritten = is_segment(piece);
 }
 
@@ -405,10 +375,10 @@ static void join(const struct segmented_list *list, struct span span, bool backw
 	for (size_t n = 0; n < list->piece_count && at < end; n++) {
 		const struct list_piece *piece = &list->pieces[backwards ? list->piece_count - 1 - n : n];
 		size_t from = span.first > at ? span.first - at : 0;
-		size_t to = end - at < piece->keep ? end - at : piece->keep;
+		size_t to = end - at < piece->ref.keep ? end - at : piece->ref.keep;
 		for (size_t i = from; i < to; i++)
-			join_element(text, request->at, element_of(piece, backwards ? piece->keep - 1 - i : i));
-		at += piece->keep;
+			join_element(text, request->at, element_of(piece, backwards ? piece->ref.keep - 1 - i : i));
+		at += piece->ref.keep;
 	}
 	request->size = buf_size(text) - request->at;
 }
@@ -417,9 +387,9 @@ static void drop(struct segmented_list *list, size_t count, bool front)
 {
 	for (size_t n = 0; n < list->piece_count && count; n++) {
 		struct list_piece *piece = &list->pieces[front ? n : list->piece_count - 1 - n];
-		size_t taken = count < piece->keep ? count : piece->keep;
-		piece->keep -= taken;
-		piece->skip += front ? taken : 0;
+		size_t taken = count < piece->ref.keep ? count : piece->ref.keep;
+		piece->ref.keep -= taken;
+		piece->ref.skip += front ? taken : 0;
 		count -= taken;
 	}
 }
@@ -451,12 +421,12 @@ static void position(const struct segmented_list *list, struct list_request *req
 	request->status = OUTCOME_MISSING;
 	for (size_t i = 0; i < list->piece_count; i++) {
 		const struct list_piece *piece = &list->pieces[i];
-		if (piece->keep && find(piece, request->item, &at)) {
+		if (piece->ref.keep && find(piece, request->item, &at)) {
 			request->status = OUTCOME_DONE;
 			request->number = before + at;
 			return;
 		}
-		before += piece->keep;
+		before += piece->ref.keep;
 	}
 }
 
@@ -468,7 +438,7 @@ static bool remove_elements(struct segmented_list *list, struct list_request *re
 
 	for (size_t n = 0; n < list->piece_count && most; n++) {
 		struct list_piece *piece = &list->pieces[from_tail ? list->piece_count - 1 - n : n];
-		if (piece->keep == 0 || !find(piece, request->item, &at))
+		if (piece->ref.keep == 0 || !find(piece, request->item, &at))
 			continue;
 		loosen(piece);
 		size_t removed = take_out(&piece->elements, most, from_tail, request->item);
@@ -489,13 +459,13 @@ static bool set_element(struct segmented_list *list, struct list_request *reques
 	}
 	for (size_t i = 0; i < list->piece_count; i++) {
 		struct list_piece *piece = &list->pieces[i];
-		if (at < piece->keep) {
+		if (at < piece->ref.keep) {
 			loosen(piece);
 			piece->elements.list[at] = request->item;
 			piece->rewritten = is_segment(piece);
 			break;
 		}
-		at -= piece->keep;
+		at -= piece->ref.keep;
 	}
 	return true;
 }
@@ -535,9 +505,9 @@ static size_t log_size(const struct list_piece *piece)
 	size_t size = 0;
 
 	if (piece->log_index && !piece->elements.list)
-		return log_index_tokens(piece->log_index, piece->skip, piece->keep).n;
-	for (size_t i = 0; i < piece->keep; i++)
-		size += piece->elements.list[piece->skip + i].n + 2;
+		return log_index_tokens(piece->log_index, piece->ref.skip, piece->ref.keep).n;
+	for (size_t i = 0; i < piece->ref.keep; i++)
+		size += piece->elements.list[piece->ref.skip + i].n + 2;
 	return size;
 }
 
@@ -546,12 +516,12 @@ void list_piece_log(const struct list_piece *piece, struct buf *out)
 	char *p;
 
 	if (piece->log_index && !piece->elements.list) {
-		buf_add_slice(out, log_index_tokens(piece->log_index, piece->skip, piece->keep));
+		buf_add_slice(out, log_index_tokens(piece->log_index, piece->ref.skip, piece->ref.keep));
 		return;
 	}
 	p = buf_reserve(out, log_size(piece));
-	for (size_t i = 0; i < piece->keep; i++) {
-		struct slice element = piece->elements.list[piece->skip + i];
+	for (size_t i = 0; i < piece->ref.keep; i++) {
+		struct slice element = piece->elements.list[piece->ref.skip + i];
 		*p++ = '+';
 		memcpy(p, element.p, element.n);
 		p += element.n;
@@ -565,8 +535,8 @@ void list_piece_log(const struct list_piece *piece, struct buf *out)
 /* If the log and the segment beside it fit into one segment, plans to merge them. */
 static void plan_absorption(struct list_piece *log, struct list_piece *beside, size_t segment_size)
 {
-	if (!is_segment(beside) || beside->needed || beside->keep < beside->count ||
-		beside->kilobytes * (size_t)1024 + log_size(log) > segment_size)
+	if (!is_segment(beside) || beside->needed || beside->ref.keep < beside->ref.count ||
+		beside->ref.kilobytes * (size_t)1024 + log_size(log) > segment_size)
 		return;
 	log->absorbs = beside->needed = true;
 }
@@ -598,10 +568,10 @@ static void absorb(struct list_piece *log, struct list_piece *first, struct list
 
 	add_elements(&elements, first);
 	add_elements(&elements, second);
-	first->keep = second->keep = 0;
+	first->ref.keep = second->ref.keep = 0;
 	log->elements = elements;
-	log->skip = 0;
-	log->keep = elements.count;
+	log->ref.skip = 0;
+	log->ref.keep = elements.count;
 }
 
 void segmented_list_spill(struct segmented_list *list, size_t base_size)
@@ -638,8 +608,8 @@ void segmented_list_encode(const struct segmented_list *list, struct slice writt
 	for (const struct list_piece *piece = head; piece <= tail; piece++) {
 		if (piece->rewritten)
 			buf_add_slice(out, slice_of(written.p + piece->refs_from, piece->refs_to - piece->refs_from));
-		else if (is_segment(piece) && piece->keep)
-			add_ref(piece, out);
+		else if (is_segment(piece) && piece->ref.keep)
+			oplog_add_ref(out, &piece->ref);
 	}
 	if (!tail->rewritten)
 		list_piece_log(tail, out);
@@ -649,7 +619,7 @@ void segmented_list_dropped(const struct segmented_list *list, struct buf *refs)
 {
 	for (size_t i = 0; i < list->piece_count; i++) {
 		const struct list_piece *piece = &list->pieces[i];
-		if (is_segment(piece) && (piece->rewritten || piece->keep == 0))
-			oplog_add_ref(refs, &(struct oplog_ref){ .id = piece->id });
+		if (is_segment(piece) && (piece->rewritten || piece->ref.keep == 0))
+			oplog_add_ref(refs, &(struct oplog_ref){ .id = piece->ref.id });
 	}
 }

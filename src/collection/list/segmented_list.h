@@ -24,11 +24,7 @@ void elements_free(struct elements *elements);
 void elements_add(struct elements *elements, struct slice element);
 
 struct list_piece {
-	struct slice id; /* of the segment; empty for a log of the base */
-	struct oplog_check check;
-	uint32_t kilobytes;
-	size_t count;                /* elements in the segment or log */
-	size_t skip, keep;           /* the elements of the list: `keep` of them, from the one at `skip` on */
+	struct oplog_ref ref;        /* to the segment, with its window; a log of the base has no id */
 	bool needed;                 /* to be loaded */
 	bool absorbs;                /* a log: the segment beside it is merged with it into a new segment */
 	bool rewritten;              /* to be written to a new segment */

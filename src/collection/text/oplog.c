@@ -429,7 +429,7 @@ static int compare_ids(const void *a, const void *b)
 	return x->n != y->n ? (x->n > y->n) - (x->n < y->n) : memcmp(x->p, y->p, x->n);
 }
 
-bool oplog_ids_repeat(struct slice *ids, size_t count)
+static bool ids_repeat(struct slice *ids, size_t count)
 {
 	if (count < 2)
 		return false;
@@ -451,7 +451,7 @@ bool oplog_refs_repeat(const struct oplog_base *base)
 
 	while (count < base->ref_count && (base->is_list ? oplog_next_ref(&refs, &ref) : oplog_next_run(&refs, &run)))
 		ids[count++] = base->is_list ? ref.id : run.id;
-	repeat = oplog_ids_repeat(ids, count);
+	repeat = ids_repeat(ids, count);
 	free(ids);
 	return repeat;
 }

@@ -132,9 +132,6 @@ size_t oplog_cut_end(struct slice log, size_t max);
 /* The number of tokens in a log. */
 size_t oplog_count(struct slice log);
 
-/* Whether two of these ids are equal. Sorts them. */
-bool oplog_ids_repeat(struct slice *ids, size_t count);
-
 /* Whether the references of a base, those of a list or of a set, lead to one part twice. No writer makes such a base. */
 bool oplog_refs_repeat(const struct oplog_base *base);
 

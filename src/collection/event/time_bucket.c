@@ -75,60 +75,41 @@ char *time_bucket_write_key(
 	return slice_write(at, slice_of(memo->name, memo->n));
 }
 
-/* Parses `digits` digits off the front of the word: -1 if it is empty, -2 if they are not digits. */
-static int take(struct slice *word, size_t digits)
-{
-	uint64_t value;
-
-	if (word->n == 0)
-		return -1;
-	if (word->n < digits || !num_parse_u64(slice_of(word->p, digits), &value))
-		return -2;
-	*word = slice_skip(*word, digits);
-	return (int)value;
-}
-
-/* The first moment of a date whose later parts may be absent, -1; -1 if the calendar has no such date. */
-static int64_t moment_of(int year, int month, int day, int hour, int minute)
-{
-	struct tm tm = {
-		.tm_year = year - 1900,
-		.tm_mon = month < 0 ? 0 : month - 1,
-		.tm_mday = day < 0 ? 1 : day,
-		.tm_hour = hour < 0 ? 0 : hour,
-		.tm_min = minute < 0 ? 0 : minute,
-	};
-	struct tm same = tm;
-	int64_t moment = timegm(&same);
-
-	/* timegm normalizes a part that is out of range. */
-	if (tm.tm_mon != same.tm_mon || tm.tm_mday != same.tm_mday || tm.tm_hour != same.tm_hour ||
-		tm.tm_min != same.tm_min)
-		return -1;
-	return moment;
-}
-
 static bool parse_prefix(enum granularity g, struct slice word, struct time_bucket_range *out)
 {
-	int64_t first, behind;
+	struct tm tm = { .tm_mday = 1 }, same;
+	const struct {
+		int *part;
+		size_t digits;
+		int zero; /* the number that `part` stores as 0 */
+	} parts[] = {
+		{ &tm.tm_year, 4, 1900 },
+		{ &tm.tm_mon, 2, 1 },
+		{ &tm.tm_mday, 2, 0 },
+		{ &tm.tm_hour, 2, 0 },
+		{ &tm.tm_min, 2, 0 },
+	};
+	size_t n = 0;
+	uint64_t value;
+	int64_t first;
 
-	if (word.n > granularities[g].digits)
+	if (word.n == 0 || word.n > granularities[g].digits)
 		return false;
-	int year = take(&word, 4), month = take(&word, 2), day = take(&word, 2), hour = take(&word, 2),
-	    minute = take(&word, 2);
-	if (year < 1970 || month < -1 || day < -1 || hour < -1 || minute < -1 || month == 0 || day == 0)
+	for (; word.n; n++) {
+		if (word.n < parts[n].digits || !num_parse_u64(slice_of(word.p, parts[n].digits), &value))
+			return false;
+		*parts[n].part = (int)value - parts[n].zero;
+		word = slice_skip(word, parts[n].digits);
+	}
+	same = tm;
+	first = timegm(&same);
+	/* timegm normalizes a part that is out of range: the calendar has no such date. */
+	if (first < 0 || tm.tm_mon != same.tm_mon || tm.tm_mday != same.tm_mday || tm.tm_hour != same.tm_hour ||
+		tm.tm_min != same.tm_min)
 		return false;
-	first = moment_of(year, month, day, hour, minute);
-	if (first < 0)
-		return false;
-	if (month < 0)
-		behind = moment_of(year + 1, -1, -1, -1, -1);
-	else if (day < 0)
-		behind = month == 12 ? moment_of(year + 1, -1, -1, -1, -1) : moment_of(year, month + 1, -1, -1, -1);
-	else
-		behind = first + (hour < 0 ? 86400 : minute < 0 ? 3600 : 60);
+	++*parts[n - 1].part;
 	out->first = time_bucket_of(g, first);
-	out->last = time_bucket_of(g, behind - 1);
+	out->last = time_bucket_of(g, timegm(&tm) - 1);
 	return true;
 }
 

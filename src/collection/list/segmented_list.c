@@ -66,13 +66,6 @@ static struct span popped(size_t count, bool front, uint64_t wanted)
 	return (struct span){ front ? 0 : count - n, n };
 }
 
-/* The number of equal elements that a removal takes out at most, and the end at which it starts. */
-static uint64_t removals(int64_t count, bool *from_tail)
-{
-	*from_tail = count < 0;
-	return count == 0 ? UINT64_MAX : count < 0 ? 0 - (uint64_t)count : (uint64_t)count;
-}
-
 /* Takes out at most `most` elements that are equal to `element`; returns how many. */
 static size_t take_out(struct elements *elements, uint64_t most, bool from_tail, struct slice element)
 {
@@ -343,7 +336,7 @@ static void add_elements(struct elements *elements, const struct list_piece *pie
 		elements_add(elements, element_of(piece, i));
 }
 
-/* Copies the elements of a piece to an array, in which they can be changed. */
+/* Copies the elements of a piece to an array, in which they are about to be changed. */
 static void loosen(struct list_piece *piece)
 {
 	struct elements elements = { 0 };
@@ -352,11 +345,6 @@ static void loosen(struct list_piece *piece)
 	elements_free(&piece->elements);
 	piece->elements = elements;
 	piece->ref.skip = 0;
-}
-
-static void changed(struct list_piece *piece)
-{
-	piece->ref.keep = piece->elements.count;
 	piece->rewritten = is_segment(piece);
 }
 
@@ -432,17 +420,19 @@ static void position(const struct segmented_list *list, struct list_request *req
 
 static bool remove_elements(struct segmented_list *list, struct list_request *request)
 {
-	bool from_tail;
-	uint64_t most = removals(request->start, &from_tail);
+	bool from_tail = request->start < 0;
+	uint64_t most = from_tail ? 0 - (uint64_t)request->start : (uint64_t)request->start;
 	size_t at;
 
+	if (most == 0)
+		most = UINT64_MAX;
 	for (size_t n = 0; n < list->piece_count && most; n++) {
 		struct list_piece *piece = &list->pieces[from_tail ? list->piece_count - 1 - n : n];
 		if (piece->ref.keep == 0 || !find(piece, request->item, &at))
 			continue;
 		loosen(piece);
 		size_t removed = take_out(&piece->elements, most, from_tail, request->item);
-		changed(piece);
+		piece->ref.keep = piece->elements.count;
 		most -= removed;
 		request->number += removed;
 	}
@@ -462,7 +452,6 @@ static bool set_element(struct segmented_list *list, struct list_request *reques
 		if (at < piece->ref.keep) {
 			loosen(piece);
 			piece->elements.list[at] = request->item;
-			piece->rewritten = is_segment(piece);
 			break;
 		}
 		at -= piece->ref.keep;
@@ -585,10 +574,8 @@ void segmented_list_compact(struct segmented_list *list, size_t base_size)
 {
 	struct list_piece *head = &list->pieces[0], *tail = &list->pieces[list->piece_count - 1];
 
-	if (list->settled) {
+	if (list->settled)
 		segmented_list_spill(list, base_size);
-		return;
-	}
 	if (tail->absorbs)
 		absorb(tail, tail - 1, tail);
 	if (head->absorbs)

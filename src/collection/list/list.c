@@ -223,28 +223,16 @@ static void store_undo(struct list_store *store)
 
 /* --- the machine --- */
 
-/* A base that refers to a missing segment. */
-struct broken_base {
-	bool known;
-	uint64_t cas, connection;
-};
-
 struct list_work {
 	struct list_store store;
 	struct cas cas;
 	int64_t exptime;    /* keeps the time to live of the base */
 	struct result read; /* the reply about the base, without its slices */
-	struct broken_base broken;
-	struct buf text; /* the answers to the operations */
+	bool missing;       /* a segment of this base */
+	struct buf text;    /* the answers to the operations */
 };
 
-static void read_base(struct lane *lane);
-static lane_step found, removed;
-static lane_after loaded, segments_written;
-static void carry_out(struct lane *lane);
-static void answer(struct lane *lane);
-static void rewrite(struct lane *lane);
-static void stored(struct cas *cas, const struct result *r);
+static lane_step found;
 
 static void end_work(struct lane *lane)
 {
@@ -264,19 +252,129 @@ static void end(struct lane *lane, enum outcome_status status, const struct resu
 	end_work(lane);
 }
 
-void list_start(struct lane *lane)
-{
-	struct list_work *w = xcalloc(1, sizeof(*w));
-	lane->work = w;
-	w->store.lane = lane;
-	lane_count_reads(lane);
-	read_base(lane);
-}
+/* --- a lost race, or a base with a missing segment --- */
 
 static void read_base(struct lane *lane)
 {
 	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS | WANT_TTL }, found);
 }
+
+static void again(struct lane *lane)
+{
+	struct list_work *w = lane->work;
+
+	store_fini(&w->store);
+	buf_consume(&w->text, buf_size(&w->text));
+	if (lane_may_retry(lane))
+		read_base(lane);
+	else
+		end(lane, OUTCOME_BUSY, NULL);
+}
+
+static void removed(struct lane *lane, const struct result *r)
+{
+	if (r->status == RESULT_DONE) {
+		lane->lanes->stats.incomplete_sets++;
+		end(lane, OUTCOME_MISSING, NULL);
+	} else if (result_failed(r)) {
+		end(lane, OUTCOME_FAILED, r);
+	} else {
+		again(lane);
+	}
+}
+
+/* --- a rewrite --- */
+
+static void answer(struct lane *lane)
+{
+	struct list_work *w = lane->work;
+
+	lane_answer_lists(lane, buf_slice(&w->text), &w->read);
+	end_work(lane);
+}
+
+static void stored(struct cas *cas, const struct result *r)
+{
+	struct list_work *w = (struct list_work *)((char *)cas - offsetof(struct list_work, cas));
+	struct lane *lane = w->store.lane;
+
+	if (r->status == RESULT_DONE) {
+		store_committed(&w->store, cas->ttl);
+		answer(lane);
+	} else if (result_failed(r)) {
+		end(lane, OUTCOME_FAILED, r);
+	} else {
+		lane->lanes->stats.conflicts += r->status == RESULT_EXISTS;
+		store_undo(&w->store);
+		again(lane);
+	}
+}
+
+static void segments_written(struct lane *lane, enum outcome_status status, const struct result *failure)
+{
+	struct list_work *w = lane->work;
+	struct buf value = BUF_EMPTY;
+
+	if (status != OUTCOME_DONE) {
+		end(lane, OUTCOME_FAILED, failure);
+		return;
+	}
+	segmented_list_encode(&w->store.list, buf_slice(&w->store.refs), &value);
+	cas_replace(&w->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), &w->read, w->exptime, stored);
+	buf_free(&value);
+}
+
+static void rewrite(struct lane *lane)
+{
+	struct list_work *w = lane->work;
+	struct segmented_list *list = &w->store.list;
+
+	if (w->read.cas == 0 || !ttl_exptime(lane_env(lane), w->read.ttl, &w->exptime)) {
+		end(lane, w->read.cas ? OUTCOME_BUSY : OUTCOME_NO_CAS, NULL);
+		return;
+	}
+	if (list->settled)
+		segmented_list_spill(list, lane_env(lane)->options->base_size);
+	store_write(&w->store, w->exptime, segments_written);
+}
+
+/* --- the operations --- */
+
+static void carry_out(struct lane *lane)
+{
+	struct list_work *w = lane->work;
+	struct segmented_list *list = &w->store.list;
+	bool changed = false;
+	struct op *op;
+
+	if (list->tangled)
+		segmented_list_settle(list, lane_env(lane)->seed);
+	STAILQ_FOREACH(op, &lane->batch, link)
+		changed |= segmented_list_apply(list, op->list, &w->text);
+	if (changed)
+		rewrite(lane);
+	else
+		answer(lane);
+}
+
+static void loaded(struct lane *lane, enum outcome_status status, const struct result *failure)
+{
+	struct list_work *w = lane->work;
+
+	if (status == OUTCOME_DONE) {
+		carry_out(lane);
+	} else if (status == OUTCOME_FAILED) {
+		end(lane, OUTCOME_FAILED, failure);
+	} else if (status == OUTCOME_MISSING) {
+		w->missing = true;
+		again(lane);
+	} else {
+		lane->lanes->stats.corrupt_values++;
+		end(lane, OUTCOME_CORRUPT, NULL);
+	}
+}
+
+/* --- the read --- */
 
 /* Neighbouring pops are one rewrite, so the elements of all of them are needed. */
 static void need(struct lane *lane, struct segmented_list *list)
@@ -306,16 +404,11 @@ static void request_compaction(struct lane *lane, const struct segmented_list *l
 		lane_request_compaction(lane);
 }
 
-/* Whether this is the base whose segment was missing. */
-static bool is_broken(const struct broken_base *broken, const struct result *base)
-{
-	return broken->known && broken->cas == base->cas && broken->connection == base->connection;
-}
-
 static void found(struct lane *lane, const struct result *r)
 {
 	struct list_work *w = lane->work;
 	struct segmented_list *list = &w->store.list;
+	bool broken;
 
 	if (r->status == RESULT_MISS) {
 		end(lane, OUTCOME_MISSING, NULL);
@@ -329,130 +422,24 @@ static void found(struct lane *lane, const struct result *r)
 		if (!list->tangled && lane_is_measured(lane))
 			lane_measured(lane, segmented_list_count(list), segmented_list_bytes(list));
 		need(lane, list);
+		broken = w->missing && r->cas == w->read.cas && r->connection == w->read.connection;
+		w->missing = false;
 		w->read = *r;
 		w->read.value = w->read.line = slice_of("", 0);
-		if (is_broken(&w->broken, r))
+		if (broken)
 			base_expire(lane, r, removed);
 		else
 			store_load(&w->store, loaded);
 	}
 }
 
-/* --- a base with a missing segment, or a lost race --- */
-
-static void again(struct lane *lane)
+void list_start(struct lane *lane)
 {
-	struct list_work *w = lane->work;
-
-	store_fini(&w->store);
-	buf_consume(&w->text, buf_size(&w->text));
-	if (lane_may_retry(lane))
-		read_base(lane);
-	else
-		end(lane, OUTCOME_BUSY, NULL);
-}
-
-static void removed(struct lane *lane, const struct result *r)
-{
-	if (r->status == RESULT_DONE) {
-		lane->lanes->stats.incomplete_sets++;
-		end(lane, OUTCOME_MISSING, NULL);
-	} else if (result_failed(r)) {
-		end(lane, OUTCOME_FAILED, r);
-	} else {
-		again(lane);
-	}
-}
-
-/* --- the operations --- */
-
-static void loaded(struct lane *lane, enum outcome_status status, const struct result *failure)
-{
-	struct list_work *w = lane->work;
-
-	if (status == OUTCOME_DONE) {
-		carry_out(lane);
-	} else if (status == OUTCOME_FAILED) {
-		end(lane, OUTCOME_FAILED, failure);
-	} else if (status == OUTCOME_MISSING) {
-		w->broken = (struct broken_base){ true, w->read.cas, w->read.connection };
-		again(lane);
-	} else {
-		lane->lanes->stats.corrupt_values++;
-		end(lane, OUTCOME_CORRUPT, NULL);
-	}
-}
-
-static void carry_out(struct lane *lane)
-{
-	struct list_work *w = lane->work;
-	struct segmented_list *list = &w->store.list;
-	bool changed = false;
-	struct op *op;
-
-	if (list->tangled)
-		segmented_list_settle(list, lane_env(lane)->seed);
-	STAILQ_FOREACH(op, &lane->batch, link)
-		changed |= segmented_list_apply(list, op->list, &w->text);
-	if (changed)
-		rewrite(lane);
-	else
-		answer(lane);
-}
-
-static void answer(struct lane *lane)
-{
-	struct list_work *w = lane->work;
-
-	lane_answer_lists(lane, buf_slice(&w->text), &w->read);
-	end_work(lane);
-}
-
-/* --- a rewrite --- */
-
-static void rewrite(struct lane *lane)
-{
-	struct list_work *w = lane->work;
-	struct segmented_list *list = &w->store.list;
-
-	if (w->read.cas == 0 || !ttl_exptime(lane_env(lane), w->read.ttl, &w->exptime)) {
-		end(lane, w->read.cas ? OUTCOME_BUSY : OUTCOME_NO_CAS, NULL);
-		return;
-	}
-	if (list->settled)
-		segmented_list_spill(list, lane_env(lane)->options->base_size);
-	store_write(&w->store, w->exptime, segments_written);
-}
-
-static void segments_written(struct lane *lane, enum outcome_status status, const struct result *failure)
-{
-	struct list_work *w = lane->work;
-	struct buf value = BUF_EMPTY;
-
-	if (status != OUTCOME_DONE) {
-		end(lane, OUTCOME_FAILED, failure);
-		return;
-	}
-	segmented_list_encode(&w->store.list, buf_slice(&w->store.refs), &value);
-	cas_replace(&w->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), &w->read, w->exptime, stored);
-	buf_free(&value);
-}
-
-static void stored(struct cas *cas, const struct result *r)
-{
-	struct list_work *w = (struct list_work *)((char *)cas - offsetof(struct list_work, cas));
-	struct lane *lane = w->store.lane;
-
-	if (r->status == RESULT_DONE) {
-		store_committed(&w->store, cas->ttl);
-		answer(lane);
-	} else if (result_failed(r)) {
-		end(lane, OUTCOME_FAILED, r);
-	} else {
-		lane->lanes->stats.conflicts += r->status == RESULT_EXISTS;
-		store_undo(&w->store);
-		again(lane);
-	}
+	struct list_work *w = xcalloc(1, sizeof(*w));
+	lane->work = w;
+	w->store.lane = lane;
+	lane_count_reads(lane);
+	read_base(lane);
 }
 
 /* --- compaction --- */
@@ -465,8 +452,6 @@ struct list_compaction {
 	int64_t exptime; /* the expiry of new segments */
 };
 
-static lane_after beside_loaded, logs_written, compaction_committed;
-
 /* The failure may be that of the store, which is freed last. */
 static void end_compaction(struct lane *lane, enum outcome_status status, const struct result *failure)
 {
@@ -477,6 +462,56 @@ static void end_compaction(struct lane *lane, enum outcome_status status, const 
 	store_fini(&c->store);
 	buf_free(&c->replacement);
 	free(c);
+}
+
+static void compaction_committed(struct lane *lane, enum outcome_status status, const struct result *failure)
+{
+	struct list_compaction *c = lane->work;
+
+	if (status == OUTCOME_DONE) {
+		lane->lanes->stats.compactions++;
+		lane->lanes->stats.spills += c->store.writes;
+		store_committed(&c->store, c->rewrite.cas.ttl);
+	} else if (status != OUTCOME_FAILED) {
+		store_undo(&c->store);
+	}
+	end_compaction(lane, status, failure);
+}
+
+static void logs_written(struct lane *lane, enum outcome_status status, const struct result *failure)
+{
+	struct list_compaction *c = lane->work;
+	struct slice base = buf_slice(&c->store.list.base);
+
+	if (status != OUTCOME_DONE) {
+		end_compaction(lane, status, failure);
+		return;
+	}
+	segmented_list_encode(&c->store.list, buf_slice(&c->store.refs), &c->replacement);
+	/* The meaning of a removal depends on the elements before it, so no push at the head may have come between. */
+	if (c->store.list.removes)
+		base_rewrite_head(&c->rewrite, lane, base, buf_slice(&c->replacement), NULL, compaction_committed);
+	else
+		base_rewrite_anywhere(&c->rewrite, lane, base, buf_slice(&c->replacement), compaction_committed);
+}
+
+static void beside_loaded(struct lane *lane, enum outcome_status status, const struct result *failure)
+{
+	struct list_compaction *c = lane->work;
+	const struct collection_options *options = lane_env(lane)->options;
+	struct segmented_list *list = &c->store.list;
+
+	if (status == OUTCOME_MISSING && !list->tangled) {
+		/* The segment beside the log is missing. The next read reports that; here it is left alone. */
+		(void)segmented_list_plan(list, options->base_size, options->segment_size, false);
+	} else if (status != OUTCOME_DONE) {
+		end_compaction(lane, status == OUTCOME_MISSING ? OUTCOME_BUSY : status, failure);
+		return;
+	}
+	if (list->tangled)
+		segmented_list_settle(list, lane_env(lane)->seed);
+	segmented_list_compact(list, options->base_size);
+	store_write(&c->store, c->exptime, logs_written);
 }
 
 void list_compact(struct lane *lane, const struct result *r, lane_after *after)
@@ -500,54 +535,4 @@ void list_compact(struct lane *lane, const struct result *r, lane_after *after)
 		end_compaction(lane, OUTCOME_DONE, NULL);
 	else
 		store_load(&c->store, beside_loaded);
-}
-
-static void beside_loaded(struct lane *lane, enum outcome_status status, const struct result *failure)
-{
-	struct list_compaction *c = lane->work;
-	const struct collection_options *options = lane_env(lane)->options;
-	struct segmented_list *list = &c->store.list;
-
-	if (status == OUTCOME_MISSING && !list->tangled) {
-		/* The segment beside the log is missing. The next read reports that; here it is left alone. */
-		(void)segmented_list_plan(list, options->base_size, options->segment_size, false);
-	} else if (status != OUTCOME_DONE) {
-		end_compaction(lane, status == OUTCOME_MISSING ? OUTCOME_BUSY : status, failure);
-		return;
-	}
-	if (list->tangled)
-		segmented_list_settle(list, lane_env(lane)->seed);
-	segmented_list_compact(list, options->base_size);
-	store_write(&c->store, c->exptime, logs_written);
-}
-
-static void logs_written(struct lane *lane, enum outcome_status status, const struct result *failure)
-{
-	struct list_compaction *c = lane->work;
-	struct slice base = buf_slice(&c->store.list.base);
-
-	if (status != OUTCOME_DONE) {
-		end_compaction(lane, status, failure);
-		return;
-	}
-	segmented_list_encode(&c->store.list, buf_slice(&c->store.refs), &c->replacement);
-	/* The meaning of a removal depends on the elements before it, so no push at the head may have come between. */
-	if (c->store.list.removes)
-		base_rewrite_head(&c->rewrite, lane, base, buf_slice(&c->replacement), NULL, compaction_committed);
-	else
-		base_rewrite_anywhere(&c->rewrite, lane, base, buf_slice(&c->replacement), compaction_committed);
-}
-
-static void compaction_committed(struct lane *lane, enum outcome_status status, const struct result *failure)
-{
-	struct list_compaction *c = lane->work;
-
-	if (status == OUTCOME_DONE) {
-		lane->lanes->stats.compactions++;
-		lane->lanes->stats.spills += c->store.writes;
-		store_committed(&c->store, c->rewrite.cas.ttl);
-	} else if (status != OUTCOME_FAILED) {
-		store_undo(&c->store);
-	}
-	end_compaction(lane, status, failure);
 }

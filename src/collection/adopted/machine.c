@@ -86,8 +86,7 @@ enum { LOOKS_MAX = 32 };
 enum which { NAMED /* not read yet */, ALL, CHANGED, NOT_GROWN };
 enum { WANT_ITEM = WANT_VALUE | WANT_CAS | WANT_TTL };
 
-static adopted_next back_off, read_more, look_again, looked_at, reread, others_looked_at;
-static void backed_off(struct waiter *waiter, const struct result *r);
+static adopted_next read_more, look_again;
 
 /* Whether the item has been appended to. A very short value does not show that: another one may begin with it by chance. */
 static bool has_grown(const struct snapshot_item *item, const struct result *r)
@@ -191,44 +190,34 @@ static void start_over(struct adopted *c)
 	read_more(c);
 }
 
-void adopted_read(struct adopted *c, struct snapshot *s, enum purpose purpose, adopted_next *next)
+/* The appended bytes count if all other items were unchanged when they were read. */
+static void others_looked_at(struct adopted *c)
 {
-	snapshot_free(s);
-	s->purpose = purpose;
-	s->change = &c->change;
-	s->random = &env_of(c)->random;
-	c->taking = s;
-	c->looks = 0;
-	c->next = next;
-	if (s == &c->s && s->attempt > 1 && env_of(c)->later)
-		back_off(c);
+	if (any_changed(c->taking, false))
+		start_over(c);
 	else
-		read_more(c);
+		c->next(c);
 }
 
-/* After more than one lost race, waits for a random time before the retry. The limit doubles with each race. */
-static void back_off(struct adopted *c)
+static void reread(struct adopted *c)
 {
-	enum { DOUBLED_MAX = 5 };
-	struct env *env = env_of(c);
-	unsigned doubled = c->s.attempt < DOUBLED_MAX ? c->s.attempt : DOUBLED_MAX;
-
-	c->backoff.done = backed_off;
-	env->later(env, &c->backoff, (unsigned)(random_next(&env->random) % (1u << doubled)));
-}
-
-static void backed_off(struct waiter *waiter, const struct result *r)
-{
-	(void)r;
-	read_more((struct adopted *)((char *)waiter - offsetof(struct adopted, backoff)));
-}
-
-/* Reads the items that the encoding has named since: the content of one item may name others. */
-static void read_more(struct adopted *c)
-{
-	c->encoding->name_items(c->taking);
-	if (!ask_for(c, NAMED, WANT_ITEM, read_more))
+	if (c->taking->purpose == FOR_REWRITE) {
 		look_again(c);
+	} else if (any_changed(c->taking, false)) {
+		start_over(c);
+	} else if (!ask_for(c, NOT_GROWN, WANT_CAS, others_looked_at)) {
+		c->next(c);
+	}
+}
+
+static void looked_at(struct adopted *c)
+{
+	if (any_changed(c->taking, true))
+		start_over(c);
+	else if (any_changed(c->taking, false))
+		ask_for(c, CHANGED, WANT_ITEM, reread);
+	else
+		c->next(c);
 }
 
 /* All items have been read. Several items need not have had these values at one moment, so their tokens are checked. */
@@ -247,42 +236,49 @@ static void look_again(struct adopted *c)
 		ask_for(c, ALL, WANT_CAS, looked_at);
 }
 
-static void looked_at(struct adopted *c)
+/* Reads the items that the encoding has named since: the content of one item may name others. */
+static void read_more(struct adopted *c)
 {
-	if (any_changed(c->taking, true))
-		start_over(c);
-	else if (any_changed(c->taking, false))
-		ask_for(c, CHANGED, WANT_ITEM, reread);
-	else
-		c->next(c);
-}
-
-static void reread(struct adopted *c)
-{
-	if (c->taking->purpose == FOR_REWRITE) {
+	c->encoding->name_items(c->taking);
+	if (!ask_for(c, NAMED, WANT_ITEM, read_more))
 		look_again(c);
-	} else if (any_changed(c->taking, false)) {
-		start_over(c);
-	} else if (!ask_for(c, NOT_GROWN, WANT_CAS, others_looked_at)) {
-		c->next(c);
-	}
 }
 
-/* The appended bytes count if all other items were unchanged when they were read. */
-static void others_looked_at(struct adopted *c)
+static void backed_off(struct waiter *waiter, const struct result *r)
 {
-	if (any_changed(c->taking, false))
-		start_over(c);
+	(void)r;
+	read_more((struct adopted *)((char *)waiter - offsetof(struct adopted, waiter)));
+}
+
+/* After more than one lost race, waits for a random time before the retry. The limit doubles with each race. */
+static void back_off(struct adopted *c)
+{
+	enum { DOUBLED_MAX = 5 };
+	struct env *env = env_of(c);
+	unsigned doubled = c->s.attempt < DOUBLED_MAX ? c->s.attempt : DOUBLED_MAX;
+
+	c->waiter.done = backed_off;
+	env->later(env, &c->waiter, (unsigned)(random_next(&env->random) % (1u << doubled)));
+}
+
+void adopted_read(struct adopted *c, struct snapshot *s, enum purpose purpose, adopted_next *next)
+{
+	snapshot_free(s);
+	s->purpose = purpose;
+	s->change = &c->change;
+	s->random = &env_of(c)->random;
+	c->taking = s;
+	c->looks = 0;
+	c->next = next;
+	if (s == &c->s && s->attempt > 1 && env_of(c)->later)
+		back_off(c);
 	else
-		c->next(c);
+		read_more(c);
 }
 
 /* --- carrying out a plan --- */
 
-static void send_step(struct adopted *c);
-static void called(struct waiter *waiter, const struct result *r);
-static void stored(struct cas *cas, const struct result *r);
-static void step_done(struct adopted *c, const struct result *r);
+static adopted_next send_step;
 
 /* Sets the flags and expiry of a step; false when it must keep a time to live that is not known. */
 static bool life_of(const struct adopted *c, const struct plan_step *step, struct call *call)
@@ -309,12 +305,31 @@ static bool must_be_done(const struct adopted *c, const struct plan_step *step)
 	return step->verb != CALL_DELETE;
 }
 
-void adopted_run(struct adopted *c, adopted_next *next, adopted_next *lost)
+static void step_done(struct adopted *c, const struct result *r)
 {
-	c->step = 0;
-	c->next = next;
-	c->lost = lost;
-	send_step(c);
+	const struct plan_step *step = &c->plan.steps[c->step];
+
+	if (result_failed(r)) {
+		failure_keep(&c->failure, r);
+		adopted_end(c, OUTCOME_FAILED);
+	} else if (r->status != RESULT_DONE && must_be_done(c, step)) {
+		c->full = r->status == RESULT_NOT_STORED && step->verb != CALL_ADD && step->item->there;
+		c->lane->lanes->stats.conflicts += step->verb == CALL_CAS;
+		c->lost(c);
+	} else {
+		c->step++;
+		send_step(c);
+	}
+}
+
+static void called(struct waiter *waiter, const struct result *r)
+{
+	step_done((struct adopted *)((char *)waiter - offsetof(struct adopted, waiter)), r);
+}
+
+static void stored(struct cas *cas, const struct result *r)
+{
+	step_done((struct adopted *)((char *)cas - offsetof(struct adopted, cas)), r);
 }
 
 static void send_step(struct adopted *c)
@@ -347,29 +362,10 @@ static void send_step(struct adopted *c)
 	}
 }
 
-static void called(struct waiter *waiter, const struct result *r)
+void adopted_run(struct adopted *c, adopted_next *next, adopted_next *lost)
 {
-	step_done((struct adopted *)((char *)waiter - offsetof(struct adopted, waiter)), r);
-}
-
-static void stored(struct cas *cas, const struct result *r)
-{
-	step_done((struct adopted *)((char *)cas - offsetof(struct adopted, cas)), r);
-}
-
-static void step_done(struct adopted *c, const struct result *r)
-{
-	const struct plan_step *step = &c->plan.steps[c->step];
-
-	if (result_failed(r)) {
-		failure_keep(&c->failure, r);
-		adopted_end(c, OUTCOME_FAILED);
-	} else if (r->status != RESULT_DONE && must_be_done(c, step)) {
-		c->full = r->status == RESULT_NOT_STORED && step->verb != CALL_ADD && step->item->there;
-		c->lane->lanes->stats.conflicts += step->verb == CALL_CAS;
-		c->lost(c);
-	} else {
-		c->step++;
-		send_step(c);
-	}
+	c->step = 0;
+	c->next = next;
+	c->lost = lost;
+	send_step(c);
 }

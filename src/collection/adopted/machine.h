@@ -26,12 +26,11 @@ struct adopted {
 	adopted_next *replied;   /* after all of them */
 	unsigned looks;          /* checks of the snapshot so far */
 	struct plan plan;
-	size_t step;           /* index of the current step of the plan */
-	struct waiter waiter;  /* of the step */
-	struct cas cas;        /* of a step that keeps the time to live */
-	struct waiter backoff; /* before a retry */
-	adopted_next *next;    /* after a read, or after the plan was carried out */
-	adopted_next *lost;    /* after a step lost a race */
+	size_t step;          /* index of the current step of the plan */
+	struct waiter waiter; /* of the step; before a retry, of the timer */
+	struct cas cas;       /* of a step that keeps the time to live */
+	adopted_next *next;   /* after a read, or after the plan was carried out */
+	adopted_next *lost;   /* after a step lost a race */
 	struct fold change, all;
 	struct buf text; /* the answer: members that a pop takes, as removals; elements that list requests read */
 	unsigned rounds;

@@ -272,7 +272,13 @@ static void answer(const struct adopted *c, struct set_request *request)
 static struct result result_of(const struct snapshot_item *item)
 {
 	assert(item);
-	return (struct result){ .status = RESULT_HIT, .ttl = item->ttl, .server = item->server, .flags = item->flags };
+	return (struct result){
+		.status = RESULT_HIT,
+		.ttl = item->ttl,
+		.server = item->server,
+		.flags = item->flags,
+		.cas = item->cas,
+	};
 }
 
 /* Whether the servers tell times to live and give tokens. */
@@ -450,8 +456,7 @@ static bool read_elements(const struct adopted *c, struct elements *elements)
 
 static void answer_list(struct adopted *c)
 {
-	const struct snapshot_item *item = c->s.items[0];
-	struct result base = { .status = RESULT_HIT, .flags = item->flags, .cas = item->cas, .ttl = item->ttl };
+	struct result base = result_of(c->s.items[0]);
 
 	lane_answer_lists(c->lane, buf_slice(&c->text), &base);
 	adopted_end(c, OUTCOME_DONE);
@@ -528,9 +533,9 @@ static struct snapshot_item *next_item(const struct adopted *c, size_t i)
  * Once the main item is deleted, others may create the collection again. So the other items are removed by CAS, if the server
  * gives tokens.
  */
-static void plan_step_for(struct adopted *c, struct snapshot_item *item, bool touch)
+static void plan_step_for(struct adopted *c, struct snapshot_item *item)
 {
-	if (touch)
+	if (c->kind == OP_TOUCH)
 		plan_add(&c->plan, CALL_TOUCH, item, NULL);
 	else if ((item == main_item(c) && !c->encoding->vital_item) || item->cas == 0)
 		plan_add(&c->plan, CALL_DELETE, item, NULL);
@@ -568,7 +573,6 @@ static void round_run(struct adopted *c)
 
 static void run_round(struct adopted *c)
 {
-	bool touch = c->kind == OP_TOUCH;
 	size_t end = 3 * c->s.count;
 
 	plan_free(&c->plan);
@@ -576,7 +580,7 @@ static void run_round(struct adopted *c)
 	while (c->reached < end && c->plan.count < PLAN_STEPS_MAX) {
 		struct snapshot_item *item = next_item(c, c->reached++);
 		if (item)
-			plan_step_for(c, item, touch);
+			plan_step_for(c, item);
 	}
 	adopted_run(c, c->reached < end ? run_round : round_run, touch_finished);
 }
@@ -587,7 +591,7 @@ static void delete_vital(struct adopted *c)
 
 	plan_free(&c->plan);
 	if (vital->there)
-		plan_step_for(c, vital, false);
+		plan_step_for(c, vital);
 	c->plan.must = vital->cas != 0;
 	adopted_run(c, run_round, lost);
 }

@@ -6,8 +6,6 @@
 #include "collection/lane/lane.h"
 #include "collection/machines.h"
 
-static lane_step counted, begun;
-
 static uint64_t total(const struct lane *lane)
 {
 	struct op *op;
@@ -30,9 +28,14 @@ static void finish(struct lane *lane, uint64_t value)
 	lane_next(lane);
 }
 
-void count_start(struct lane *lane)
+static void begun(struct lane *lane, const struct result *r)
 {
-	lane_call(lane, (struct call){ .verb = CALL_INCR, .number = total(lane) }, counted);
+	if (r->status == RESULT_DONE)
+		finish(lane, total(lane));
+	else if (result_failed(r))
+		lane_end(lane, OUTCOME_FAILED, r);
+	else if (lane_retry(lane))
+		count_start(lane);
 }
 
 static void begin(struct lane *lane)
@@ -58,12 +61,7 @@ static void counted(struct lane *lane, const struct result *r)
 		lane_end(lane, OUTCOME_FAILED, r);
 }
 
-static void begun(struct lane *lane, const struct result *r)
+void count_start(struct lane *lane)
 {
-	if (r->status == RESULT_DONE)
-		finish(lane, total(lane));
-	else if (result_failed(r))
-		lane_end(lane, OUTCOME_FAILED, r);
-	else if (lane_retry(lane))
-		count_start(lane);
+	lane_call(lane, (struct call){ .verb = CALL_INCR, .number = total(lane) }, counted);
 }

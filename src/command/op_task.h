@@ -41,21 +41,7 @@ struct op_task *op_task_new(
 char *op_task_more(struct op_task *t);
 void op_task_submit(struct op_task *t);
 
-/* Starts the read of a set, or an operation on a list. Copies `asked` and its slices. */
-void op_task_ask_set(
-	struct host *host, const struct request *request, void *owner, const struct set_request *asked, op_done *done);
-void op_task_ask_list(
-	struct host *host, const struct request *request, void *owner, const struct list_request *asked, op_done *done);
-
-enum { APPEND_REMOVES = 1, APPEND_CREATES = 2, APPEND_FRONT = 4, APPEND_PUSHES = 8 };
-
-/* Starts to put the words of the request's arguments behind or before what is stored; `how` has APPEND_ bits. Replies STORED or DELETED. */
-void op_task_append(struct host *host, const struct request *request, void *owner, unsigned how);
-
-/*
- * What replies when the operation of such a task is done. told: the word of the command, such as STORED. counted: a number. listed: VALUE
- * with members or elements, and END; END alone if there are none, or if the key is missing.
- */
-op_done op_task_told, op_task_counted, op_task_listed;
+/* Replies the word of the command, such as STORED, when the operation of such a task is done. */
+op_done op_task_told;
 
 #endif

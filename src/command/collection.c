@@ -1,4 +1,6 @@
-/* The commands on sets: with one key each is an operation in its lane; smembers reads many sets. sinfo and scompact take lists as well. */
+/*
+ * The commands on sets and lists: with one key each is an operation in its lane; smembers reads many sets. sinfo and scompact take both.
+ */
 #include "collection/adopted/encodings/encodings.h"
 #include "collection/lane/lanes.h"
 #include "collection/text/fold.h"
@@ -9,21 +11,122 @@
 #include "protocol/reply.h"
 #include "util/random.h"
 
-/* --- changes --- */
+/* --- replies to an operation that is done --- */
 
-void sadd_start(struct host *host, const struct request *request, void *owner)
+static void counted(struct op *op, const struct outcome *outcome)
 {
-	op_task_append(host, request, owner, APPEND_CREATES);
+	struct task *task = &op_task_of(op)->task;
+
+	outcome_tell_cas(outcome, task);
+	if (!outcome_ends(outcome, task))
+		task_reply_number(task, op->kind == OP_READ ? op->set->number : outcome->number);
 }
 
-void saddx_start(struct host *host, const struct request *request, void *owner)
+/* The log of a POP has a removal of each member. Gives the members, each with a space behind it. */
+static struct slice popped(struct slice removals, struct buf *out)
 {
-	op_task_append(host, request, owner, 0);
+	struct slice removal;
+
+	while ((removal = slice_token(&removals)).n) {
+		buf_add_slice(out, slice_skip(removal, 1));
+		BUF_ADD(out, " ");
+	}
+	return buf_slice(out);
 }
 
-void srem_start(struct host *host, const struct request *request, void *owner)
+/* What was read or taken out, separated by spaces. */
+static struct slice values_of(const struct op *op, const struct outcome *outcome, struct buf *scratch)
 {
-	op_task_append(host, request, owner, APPEND_REMOVES);
+	struct slice values;
+
+	if (op->kind == OP_LIST)
+		return outcome->log;
+	values = op->kind == OP_POP ? popped(outcome->log, scratch) : buf_slice(&op->set->text);
+	values.n -= values.n > 0;
+	return values;
+}
+
+static void listed(struct op *op, const struct outcome *outcome)
+{
+	struct task *task = &op_task_of(op)->task;
+	struct buf text = op->kind == OP_READ ? op->set->text : BUF_EMPTY, *out;
+	struct slice values = SLICE("");
+
+	outcome_tell_cas(outcome, task);
+	if (outcome->status == OUTCOME_MISSING || !outcome_ends(outcome, task)) {
+		/* A set that went while it was listed leaves a part of the text behind. */
+		if (outcome->status == OUTCOME_DONE)
+			values = values_of(op, outcome, &task->scratch);
+		out = task_reply(task);
+		if (values.n) {
+			reply_value_head(out, op->key, 0, values.n, NULL);
+			reply_line(out, values);
+		}
+		task_reply_line(task, "END");
+	}
+	buf_free(&text);
+}
+
+/* A digit for each member. */
+static void tested(struct op *op, const struct outcome *outcome)
+{
+	struct task *task = &op_task_of(op)->task;
+	struct buf digits = op->set->text;
+
+	outcome_tell_cas(outcome, task);
+	if (!outcome_ends(outcome, task)) {
+		reply_line(task_reply(task), buf_slice(&digits));
+		task_done(task);
+	}
+	buf_free(&digits);
+}
+
+/* --- additions and removals --- */
+
+static char *write_token(char *at, char sign, struct slice word)
+{
+	*at++ = sign;
+	at = slice_write(at, word);
+	*at++ = ' ';
+	return at;
+}
+
+void append_words_start(struct host *host, const struct request *request, void *owner)
+{
+	static const struct append {
+		char sign;
+		bool create, front, push;
+	} appends[] = {
+		[COMMAND_SADD] = { '+', .create = true },
+		[COMMAND_SADDX] = { '+' },
+		[COMMAND_SREM] = { '-' },
+		[COMMAND_RPUSH] = { '+', .create = true, .push = true },
+		[COMMAND_RPUSHX] = { '+', .push = true },
+		[COMMAND_LPUSH] = { '+', .create = true, .front = true, .push = true },
+		[COMMAND_LPUSHX] = { '+', .front = true, .push = true },
+	};
+	const struct append *how = &appends[request->command->id];
+	struct slice rest = request->args->words, word;
+	size_t size = request->args->bytes;
+	struct op_task *t = op_task_new(host, request, owner, OP_APPEND, op_task_told, size);
+	char *log = op_task_more(t), *at = how->front ? log + size : log;
+
+	if (request->args->number == 1) {
+		(void)write_token(log, how->sign, rest);
+		rest.n = 0;
+	}
+	/* At the front of a list the last element becomes the first. */
+	while ((word = slice_token(&rest)).n) {
+		if (how->front)
+			(void)write_token(at -= word.n + 2, how->sign, word);
+		else
+			at = write_token(at, how->sign, word);
+	}
+	t->op.log = slice_of(log, size);
+	t->op.create = how->create;
+	t->op.front = how->front;
+	t->op.push = how->push;
+	op_task_submit(t);
 }
 
 void sset_start(struct host *host, const struct request *request, void *owner)
@@ -44,7 +147,7 @@ void sset_start(struct host *host, const struct request *request, void *owner)
 
 void spop_start(struct host *host, const struct request *request, void *owner)
 {
-	struct op_task *t = op_task_new(host, request, owner, OP_POP, op_task_listed, 0);
+	struct op_task *t = op_task_new(host, request, owner, OP_POP, listed, 0);
 
 	t->op.count = request->args->count;
 	op_task_submit(t);
@@ -60,66 +163,69 @@ void scompact_start(struct host *host, const struct request *request, void *owne
 
 /* --- reads of one set --- */
 
-/* A digit for each member. */
-static void tested(struct op *op, const struct outcome *outcome)
+void read_set_start(struct host *host, const struct request *request, void *owner)
 {
-	struct task *task = &op_task_of(op)->task;
-	struct buf digits = op->set->text;
-
-	outcome_tell_cas(outcome, task);
-	if (!outcome_ends(outcome, task)) {
-		reply_line(task_reply(task), buf_slice(&digits));
-		task_done(task);
-	}
-	buf_free(&digits);
-}
-
-void smismember_start(struct host *host, const struct request *request, void *owner)
-{
-	const struct set_request asked = { .verb = SET_TEST, .members = request->args->words };
-
-	op_task_ask_set(host, request, owner, &asked, tested);
-}
-
-void sismember_start(struct host *host, const struct request *request, void *owner)
-{
-	smismember_start(host, request, owner);
-}
-
-void scard_start(struct host *host, const struct request *request, void *owner)
-{
-	op_task_ask_set(host, request, owner, &(struct set_request){ .verb = SET_COUNT }, op_task_counted);
-}
-
-void scount_start(struct host *host, const struct request *request, void *owner)
-{
-	const struct set_request asked = { .verb = SET_COUNT, .range = request->args->range };
-
-	op_task_ask_set(host, request, owner, &asked, op_task_counted);
-}
-
-void srange_start(struct host *host, const struct request *request, void *owner)
-{
-	const struct args *args = request->args;
-	const struct set_request asked = { .verb = SET_RANGE, .range = args->range, .count = args->count };
-
-	op_task_ask_set(host, request, owner, &asked, op_task_listed);
-}
-
-void sscan_start(struct host *host, const struct request *request, void *owner)
-{
-	srange_start(host, request, owner);
-}
-
-void srandmember_start(struct host *host, const struct request *request, void *owner)
-{
-	const struct set_request asked = {
-		.verb = SET_SAMPLE,
-		.count = request->args->count,
-		.random = random_next(&host->env.random),
+	static const struct {
+		enum set_verb verb;
+		op_done *done;
+	} reads[] = {
+		[COMMAND_SCARD] = { SET_COUNT, counted },
+		[COMMAND_SCOUNT] = { SET_COUNT, counted },
+		[COMMAND_SISMEMBER] = { SET_TEST, tested },
+		[COMMAND_SMISMEMBER] = { SET_TEST, tested },
+		[COMMAND_SRANDMEMBER] = { SET_SAMPLE, listed },
+		[COMMAND_SRANGE] = { SET_RANGE, listed },
+		[COMMAND_SSCAN] = { SET_RANGE, listed },
 	};
+	enum command_id id = request->command->id;
+	const struct args *args = request->args;
+	struct op_task *t = op_task_new(host, request, owner, OP_READ, reads[id].done, request->rest.n);
+	struct set_request *asked = (struct set_request *)(void *)t->bytes;
+	char *at = op_task_more(t);
 
-	op_task_ask_set(host, request, owner, &asked, op_task_listed);
+	*asked = (struct set_request){ .verb = reads[id].verb, .count = args->count, .range = args->range };
+	if (args->words.n)
+		asked->members = task_keep(&at, args->words);
+	asked->range.from = task_keep(&at, args->range.from);
+	asked->range.to = task_keep(&at, args->range.to);
+	if (asked->verb == SET_SAMPLE)
+		asked->random = random_next(&host->env.random);
+	t->op.set = asked;
+	op_task_submit(t);
+}
+
+/* --- operations on a list --- */
+
+void ask_list_start(struct host *host, const struct request *request, void *owner)
+{
+	static const struct {
+		enum list_verb verb;
+		op_done *done;
+	} asks[] = {
+		[COMMAND_LINDEX] = { LIST_RANGE, listed },
+		[COMMAND_LLEN] = { LIST_LENGTH, counted },
+		[COMMAND_LPOP] = { LIST_POP_FRONT, listed },
+		[COMMAND_LPOS] = { LIST_POSITION, counted },
+		[COMMAND_LRANGE] = { LIST_RANGE, listed },
+		[COMMAND_LREM] = { LIST_REMOVE, counted },
+		[COMMAND_LSET] = { LIST_SET, op_task_told },
+		[COMMAND_LTRIM] = { LIST_TRIM, op_task_told },
+		[COMMAND_RPOP] = { LIST_POP_BACK, listed },
+	};
+	enum command_id id = request->command->id;
+	const struct args *args = request->args;
+	struct op_task *t = op_task_new(host, request, owner, OP_LIST, asks[id].done, args->words.n);
+	char *at = op_task_more(t);
+
+	t->op.list = (struct list_request *)(void *)t->bytes;
+	*t->op.list = (struct list_request){
+		.verb = asks[id].verb,
+		.start = args->first,
+		.stop = args->last,
+		.count = args->count,
+		.item = task_keep(&at, args->words),
+	};
+	op_task_submit(t);
 }
 
 /* --- smembers: one read for each key, answered in the order of the request --- */

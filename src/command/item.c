@@ -22,34 +22,21 @@ struct item_task {
 	char key[];
 };
 
-static enum call_verb verb_of(enum command_id id)
-{
-	switch (id) {
-	case COMMAND_ADD:
-		return CALL_ADD;
-	case COMMAND_APPEND:
-		return CALL_APPEND;
-	case COMMAND_CAS:
-		return CALL_CAS;
-	case COMMAND_DECR:
-		return CALL_DECR;
-	case COMMAND_DELETE:
-		return CALL_DELETE;
-	case COMMAND_INCR:
-		return CALL_INCR;
-	case COMMAND_PREPEND:
-		return CALL_PREPEND;
-	case COMMAND_REPLACE:
-		return CALL_REPLACE;
-	case COMMAND_TOUCH:
-		return CALL_TOUCH;
-	default:
-		return CALL_SET;
-	}
-}
+static const enum call_verb verbs[] = {
+	[COMMAND_ADD] = CALL_ADD,
+	[COMMAND_APPEND] = CALL_APPEND,
+	[COMMAND_CAS] = CALL_CAS,
+	[COMMAND_DECR] = CALL_DECR,
+	[COMMAND_DELETE] = CALL_DELETE,
+	[COMMAND_INCR] = CALL_INCR,
+	[COMMAND_PREPEND] = CALL_PREPEND,
+	[COMMAND_REPLACE] = CALL_REPLACE,
+	[COMMAND_SET] = CALL_SET,
+	[COMMAND_TOUCH] = CALL_TOUCH,
+};
 
-/* "STORED 17" or "5 17": see request.extras.wants_cas. */
-static void reply_with_cas(struct item_task *item, const struct result *r)
+/* "5", or with a cas id "STORED 17" or "5 17": see request.extras.wants_cas. */
+static void reply_numbers(struct item_task *item, const struct result *r)
 {
 	struct buf *out = task_reply(&item->task);
 
@@ -57,38 +44,31 @@ static void reply_with_cas(struct item_task *item, const struct result *r)
 		buf_add_u64(out, r->number);
 	else
 		buf_add_slice(out, task_done_word(&item->task));
-	BUF_ADD(out, " ");
-	reply_number(out, r->cas);
+	if (r->cas) {
+		BUF_ADD(out, " ");
+		buf_add_u64(out, r->cas);
+	}
+	BUF_ADD(out, "\r\n");
 	task_done(&item->task);
 }
 
 static void answered(struct waiter *waiter, const struct result *r)
 {
+	static const char *const refusals[] = {
+		[RESULT_MISS] = "NOT_FOUND",
+		[RESULT_NOT_STORED] = "NOT_STORED",
+		[RESULT_EXISTS] = "EXISTS",
+	};
 	struct item_task *item = (struct item_task *)((char *)waiter - offsetof(struct item_task, waiter));
 
-	if (r->cas && (r->status == RESULT_DONE || r->status == RESULT_NUMBER)) {
-		reply_with_cas(item, r);
-		return;
-	}
-	switch (r->status) {
-	case RESULT_DONE:
+	if (r->status == RESULT_DONE && !r->cas)
 		task_reply_done(&item->task);
-		break;
-	case RESULT_MISS:
-		task_reply_line(&item->task, "NOT_FOUND");
-		break;
-	case RESULT_NOT_STORED:
-		task_reply_line(&item->task, "NOT_STORED");
-		break;
-	case RESULT_EXISTS:
-		task_reply_line(&item->task, "EXISTS");
-		break;
-	case RESULT_NUMBER:
-		task_reply_number(&item->task, r->number);
-		break;
-	default:
+	else if (r->status == RESULT_DONE || r->status == RESULT_NUMBER)
+		reply_numbers(item, r);
+	else if (result_failed(r))
 		task_reply_failure(&item->task, r);
-	}
+	else
+		task_reply_line(&item->task, refusals[r->status]);
 }
 
 /* A set in the encoding flip has no item of its own key. Then the key may be that of one of its items, which match the rule, too. */
@@ -163,7 +143,7 @@ void item_start(struct host *host, const struct request *request, void *owner)
 	}
 	item = task_new(host, request, owner, sizeof(*item) + request->key.n);
 	at = item->key;
-	item->verb = verb_of(request->command->id);
+	item->verb = verbs[request->command->id];
 	item->waiter = (struct waiter){ answered, task_keys(&item->task, task_keep(&at, request->key), 1) };
 	if (has_other_items(host, item->verb, request)) {
 		item->op = (struct op){

@@ -146,34 +146,19 @@ static void remove_duplicates(struct buf *log, uint64_t seed)
 	*log = all;
 }
 
-static enum replace_mode mode_of(enum command_id id)
-{
-	switch (id) {
-	case COMMAND_ADD:
-		return REPLACE_MISSING;
-	case COMMAND_REPLACE:
-		return REPLACE_PRESENT;
-	case COMMAND_CAS:
-		return REPLACE_SAME;
-	default:
-		return REPLACE_ANY;
-	}
-}
-
-static enum op_kind kind_of(enum command_id id)
-{
-	switch (id) {
-	case COMMAND_TOUCH:
-		return OP_TOUCH;
-	case COMMAND_DELETE:
-		return OP_DELETE;
-	case COMMAND_APPEND:
-	case COMMAND_PREPEND:
-		return OP_APPEND;
-	default:
-		return OP_REPLACE;
-	}
-}
+static const struct {
+	enum op_kind kind;
+	enum replace_mode mode;
+} writes[] = {
+	[COMMAND_ADD] = { OP_REPLACE, REPLACE_MISSING },
+	[COMMAND_APPEND] = { .kind = OP_APPEND },
+	[COMMAND_CAS] = { OP_REPLACE, REPLACE_SAME },
+	[COMMAND_DELETE] = { .kind = OP_DELETE },
+	[COMMAND_PREPEND] = { .kind = OP_APPEND },
+	[COMMAND_REPLACE] = { OP_REPLACE, REPLACE_PRESENT },
+	[COMMAND_SET] = { OP_REPLACE, REPLACE_ANY },
+	[COMMAND_TOUCH] = { .kind = OP_TOUCH },
+};
 
 void plain_start(struct host *host, const struct request *request, void *owner)
 {
@@ -197,7 +182,7 @@ void plain_start(struct host *host, const struct request *request, void *owner)
 		task_refuse(host, request, owner, error);
 		return;
 	}
-	t = op_task_new(host, request, owner, kind_of(id), op_task_told, 0);
+	t = op_task_new(host, request, owner, writes[id].kind, op_task_told, 0);
 	/* Only a collection that is stored as a whole is new. */
 	if (t->op.kind != OP_REPLACE)
 		t->op.ttl = request->exptime;
@@ -205,7 +190,7 @@ void plain_start(struct host *host, const struct request *request, void *owner)
 	t->op.front = t->op.push && id == COMMAND_PREPEND;
 	t->op.flags = request->flags;
 	t->op.cas = request->number;
-	t->op.mode = mode_of(id);
+	t->op.mode = writes[id].mode;
 	if (t->op.kind == OP_REPLACE && !t->op.push)
 		remove_duplicates(&log, host->env.seed);
 	t->task.scratch = log;

@@ -55,7 +55,7 @@ static bool is_kept_back(const struct meta_task *meta, struct slice code)
 {
 	if (meta->fenced)
 		return slice_equal(code, SLICE("MN"));
-	return meta->flags.quiet && is_nominal(meta->task.command->id, code);
+	return metaflags_has(&meta->flags, 'q') && is_nominal(meta->task.command->id, code);
 }
 
 static void answered(struct waiter *waiter, const struct result *r)
@@ -106,7 +106,7 @@ static unsigned wants(const struct meta_task *meta)
 {
 	if (meta->task.command->id != COMMAND_MA)
 		return 0;
-	return (meta->flags.expire ? WANT_FLUSH : 0u) | (meta->fenced ? WANT_FENCE : 0u);
+	return (metaflags_has(&meta->flags, 'T') ? WANT_FLUSH : 0u) | (meta->fenced ? WANT_FENCE : 0u);
 }
 
 void meta_start(struct host *host, const struct request *request, void *owner)
@@ -119,9 +119,11 @@ void meta_start(struct host *host, const struct request *request, void *owner)
 	meta->waiter = (struct waiter){ answered, task_keep(&at, target_key(request, decoded)) };
 	meta->own_key = slice_of("", 0);
 	(void)task_keys(&meta->task, meta->waiter.key, 1);
-	if (meta->flags.key && meta->flags.base64 && !request_key_valid(meta->waiter.key, KEY_MAX))
+	if (metaflags_has(&meta->flags, 'k') && metaflags_has(&meta->flags, 'b') &&
+		!request_key_valid(meta->waiter.key, KEY_MAX))
 		meta->own_key = task_keep(&at, request->key);
-	meta->fenced = request->command->id == COMMAND_MA && meta->flags.quiet && meta->flags.vivify;
+	meta->fenced = request->command->id == COMMAND_MA && metaflags_has(&meta->flags, 'q') &&
+		metaflags_has(&meta->flags, 'N');
 	lanes_call(host->lanes,
 		&(struct call){
 			.verb = CALL_META,

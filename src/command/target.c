@@ -39,7 +39,7 @@ enum target target_of_write(const struct rules *rules, struct slice key)
 
 struct slice target_key(const struct request *request, char *decoded)
 {
-	if (!request->meta.base64)
+	if (!metaflags_has(&request->meta, 'b'))
 		return request->key;
 	return slice_of(decoded, metaflags_decode_key(request->key, decoded));
 }
@@ -67,7 +67,7 @@ static bool meta_changes(const struct request *request)
 	case COMMAND_ME:
 		return false;
 	case COMMAND_MG:
-		return request->meta.vivify || request->meta.expire;
+		return metaflags_has(&request->meta, 'N') || metaflags_has(&request->meta, 'T');
 	default:
 		return true;
 	}

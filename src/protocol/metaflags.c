@@ -50,35 +50,17 @@ static const char *check_flag(enum command_id command, struct slice flag)
 	}
 }
 
-static void take_flag(char c, uint64_t seen, struct metaflags *out)
-{
-	out->quiet |= c == 'q';
-	out->base64 |= c == 'b';
-	out->value |= c == 'v';
-	out->vivify |= c == 'N';
-	out->expire |= c == 'T';
-	if (c == 'k') {
-		out->key = true;
-		out->before_key = seen;
-	}
-}
-
-/* Of the flags of `me` memcached looks at the first alone, and there for nothing but b. */
-static const char *parse_debug(struct slice flags, struct metaflags *out)
-{
-	out->base64 = slice_equal(slice_token(&flags), SLICE("b"));
-	return NULL;
-}
-
 const char *metaflags_parse(enum command_id command, struct slice flags, struct metaflags *out)
 {
-	uint64_t seen = 0;
 	struct slice flag;
 	int count = 0;
 
 	*out = (struct metaflags){ 0 };
-	if (command == COMMAND_ME)
-		return parse_debug(flags, out);
+	/* Of the flags of `me` memcached looks at the first alone, and there for nothing but b. */
+	if (command == COMMAND_ME) {
+		out->letters = slice_equal(slice_token(&flags), SLICE("b")) ? metaflags_bit('b') : 0;
+		return NULL;
+	}
 	while ((flag = slice_token(&flags)).n) {
 		const char *error = check_flag(command, flag);
 		uint64_t bit = metaflags_bit(flag.p[0]);
@@ -87,10 +69,11 @@ const char *metaflags_parse(enum command_id command, struct slice flags, struct 
 			return error;
 		if (++count > FLAGS_MAX)
 			return "CLIENT_ERROR options flags too long";
-		if (seen & bit)
+		if (out->letters & bit)
 			return "CLIENT_ERROR duplicate flag";
-		take_flag(flag.p[0], seen, out);
-		seen |= bit;
+		if (flag.p[0] == 'k')
+			out->before_key = out->letters;
+		out->letters |= bit;
 	}
 	return NULL;
 }
@@ -127,16 +110,7 @@ void metaflags_copy_with_key(struct slice line, uint64_t before, struct slice ke
 	buf_commit(out, metaflags_copy(rest, "", buf_reserve(out, rest.n + 1)));
 }
 
-static int sextet(char c)
-{
-	if (c >= 'A' && c <= 'Z')
-		return c - 'A';
-	if (c >= 'a' && c <= 'z')
-		return c - 'a' + 26;
-	if (c >= '0' && c <= '9')
-		return c - '0' + 52;
-	return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
+static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 size_t metaflags_decode_key(struct slice in, char *out)
 {
@@ -149,10 +123,10 @@ size_t metaflags_decode_key(struct slice in, char *out)
 	for (size_t i = 0; i < in.n; i += 4) {
 		uint32_t bits = 0;
 		for (size_t j = i; j < i + 4; j++) {
-			int value = j >= in.n - padding ? 0 : sextet(in.p[j]);
-			if (value < 0)
+			const char *digit = j < in.n - padding ? memchr(digits, in.p[j], 64) : digits;
+			if (!digit)
 				return 0;
-			bits = bits << 6 | (uint32_t)value;
+			bits = bits << 6 | (uint32_t)(digit - digits);
 		}
 		out[n++] = (char)(bits >> 16);
 		out[n++] = (char)(bits >> 8);
@@ -163,8 +137,6 @@ size_t metaflags_decode_key(struct slice in, char *out)
 
 void metaflags_encode_key(struct slice key, struct buf *out)
 {
-	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
 	for (size_t i = 0; i < key.n; i += 3) {
 		size_t n = key.n - i < 3 ? key.n - i : 3;
 		uint32_t bits = 0;

@@ -8,18 +8,11 @@
 #include "util/buf.h"
 #include "util/slice.h"
 
+/* Sets of flags, as their metaflags_bit. */
 struct metaflags {
-	bool quiet;          /* q: nominal replies are suppressed */
-	bool base64;         /* b: the key is base64 */
-	bool value;          /* v: the value is requested */
-	bool key;            /* k: the key is requested */
-	bool vivify;         /* N: a missing item is made */
-	bool expire;         /* T: the item gets another time to live */
-	uint64_t before_key; /* the flags in front of k: their metaflags_bit */
+	uint64_t letters;    /* all of them */
+	uint64_t before_key; /* those in front of k */
 };
-
-/* Parses the flags of `command` to `out`. Gives NULL, or the error line that refuses them. */
-const char *metaflags_parse(enum command_id command, struct slice flags, struct metaflags *out);
 
 /* The bit of a flag in a set of flags; 0 for a byte that is no letter. */
 static inline uint64_t metaflags_bit(char letter)
@@ -28,6 +21,14 @@ static inline uint64_t metaflags_bit(char letter)
 
 	return c >= 64 && c < 128 ? UINT64_C(1) << (c - 64) : 0;
 }
+
+static inline bool metaflags_has(const struct metaflags *flags, char letter)
+{
+	return flags->letters & metaflags_bit(letter);
+}
+
+/* Parses the flags of `command` to `out`. Gives NULL, or the error line that refuses them. */
+const char *metaflags_parse(enum command_id command, struct slice flags, struct metaflags *out);
 
 /*
  * Writes each flag whose letter is not in `without` to `to`, after a space. `to` has room for flags.n + 1 bytes. Gives the number of

@@ -7,7 +7,6 @@
 
 static const char bad_format[] = "CLIENT_ERROR bad command line format";
 static const char control[] = "CLIENT_ERROR control character in line";
-static const char too_large[] = "SERVER_ERROR object too large for cache";
 
 static enum request_status refuse(struct request *out, const char *error)
 {
@@ -31,11 +30,6 @@ static enum request_status wait_for(struct request_progress *progress, size_t by
 static size_t first_control(struct slice s)
 {
 	return (size_t)(word_find_below(s.p, s.p + s.n, ' ') - s.p);
-}
-
-static bool has_control(struct slice s)
-{
-	return first_control(s) < s.n;
 }
 
 bool request_key_valid(struct slice key, size_t max)
@@ -109,7 +103,7 @@ enum request_status request_parse_block(struct slice in, const struct request_li
 	bool bare = out->consumed < 2 || in.p[out->consumed - 2] != '\r';
 
 	if (!out->error && bytes > limits->max_value) {
-		out->error = too_large;
+		out->error = "SERVER_ERROR object too large for cache";
 		out->too_large = true;
 	}
 	if (out->error) {
@@ -160,6 +154,19 @@ static bool is_ambiguous(const struct request *out)
 		(out->command->grammar == GRAMMAR_EVENT_DATA && num_parse_u32(out->key, &flags));
 }
 
+/* Takes the number that may end a request with data, or must. Gives false if the rest is anything else. */
+static bool take_last_number(struct request *out)
+{
+	bool cas = out->command->id == COMMAND_CAS;
+	struct slice token = slice_token(&out->rest);
+
+	out->has_number = token.n > 0;
+	if (token.n == 0)
+		return !cas;
+	return (cas || out->command->grammar == GRAMMAR_EVENT_DATA) && num_parse_u64(token, &out->number) &&
+		no_more(out->rest);
+}
+
 static enum request_status parse_storage(struct slice in, const struct request_limits *limits, bool clean,
 	struct request_progress *progress, struct request *out)
 {
@@ -188,13 +195,7 @@ static enum request_status parse_storage(struct slice in, const struct request_l
 	if (!num_parse_u32(flags, &out->flags) || !num_parse_i32(exptime, &seconds))
 		out->error = bad_format;
 	out->exptime = seconds;
-	token = slice_token(&out->rest);
-	out->has_number = token.n > 0;
-	if (token.n ? !num_parse_u64(token, &out->number) : out->command->id == COMMAND_CAS)
-		out->error = bad_format;
-	if (token.n && out->command->grammar == GRAMMAR_STORAGE && out->command->id != COMMAND_CAS)
-		out->error = bad_format;
-	if (!no_more(out->rest))
+	if (!take_last_number(out))
 		out->error = bad_format;
 	if (!clean && !out->error)
 		out->error = control;
@@ -224,7 +225,7 @@ static const char *check_meta(struct request *out, bool clean, size_t line)
 	if (!clean)
 		return control;
 	error = metaflags_parse(out->command->id, out->rest, &out->meta);
-	return error || !out->meta.base64 ? error : check_encoded_key(out);
+	return error || !metaflags_has(&out->meta, 'b') ? error : check_encoded_key(out);
 }
 
 static enum request_status parse_meta(struct slice in, const struct request_limits *limits, bool clean, size_t line,
@@ -254,31 +255,6 @@ static enum request_status parse_meta(struct slice in, const struct request_limi
 	return out->error ? REQUEST_REFUSED : REQUEST_READY;
 }
 
-static enum request_status parse_arithmetic(struct request *out)
-{
-	if (!take_key(out, KEY_MAX))
-		return REQUEST_REFUSED;
-	struct slice delta = slice_token(&out->rest);
-
-	if (delta.n == 0 || !no_more(out->rest))
-		return refuse(out, bad_format);
-	if (!num_parse_u64(delta, &out->number))
-		return refuse(out, "CLIENT_ERROR invalid numeric delta argument");
-	return REQUEST_READY;
-}
-
-static enum request_status parse_delete(struct request *out)
-{
-	if (!take_key(out, KEY_MAX))
-		return REQUEST_REFUSED;
-	struct slice time = slice_token(&out->rest);
-
-	/* Old clients send a time of 0; memcached refuses all others. */
-	if ((time.n && !slice_equal(time, SLICE("0"))) || !no_more(out->rest))
-		return refuse(out, "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]");
-	return REQUEST_READY;
-}
-
 static enum request_status parse_exptime(struct request *out, struct slice token)
 {
 	int32_t seconds;
@@ -289,15 +265,28 @@ static enum request_status parse_exptime(struct request *out, struct slice token
 	return REQUEST_READY;
 }
 
-static enum request_status parse_touch(struct request *out)
+/* A key and the word behind it: of arithmetic, delete and touch. */
+static enum request_status parse_key_word(struct request *out)
 {
+	enum grammar grammar = out->command->grammar;
+	struct slice word;
+
 	if (!take_key(out, KEY_MAX))
 		return REQUEST_REFUSED;
-	struct slice time = slice_token(&out->rest);
-
-	if (time.n == 0 || !no_more(out->rest))
+	word = slice_token(&out->rest);
+	if (grammar == GRAMMAR_DELETE) {
+		/* Old clients send a time of 0; memcached refuses all others. */
+		bool good = no_more(out->rest) && (word.n == 0 || slice_equal(word, SLICE("0")));
+		static const char usage[] = "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]";
+		return good ? REQUEST_READY : refuse(out, usage);
+	}
+	if (word.n == 0 || !no_more(out->rest))
 		return refuse(out, bad_format);
-	return parse_exptime(out, time);
+	if (grammar == GRAMMAR_TOUCH)
+		return parse_exptime(out, word);
+	if (!num_parse_u64(word, &out->number))
+		return refuse(out, "CLIENT_ERROR invalid numeric delta argument");
+	return REQUEST_READY;
 }
 
 static enum request_status parse_touch_keys(struct request *out, const struct request_limits *limits)
@@ -329,11 +318,9 @@ static enum request_status parse_words(struct request *out, const struct request
 	case GRAMMAR_TOUCH_KEYS:
 		return parse_touch_keys(out, limits);
 	case GRAMMAR_ARITHMETIC:
-		return parse_arithmetic(out);
 	case GRAMMAR_DELETE:
-		return parse_delete(out);
 	case GRAMMAR_TOUCH:
-		return parse_touch(out);
+		return parse_key_word(out);
 	case GRAMMAR_FLUSH:
 		return parse_flush(out);
 	case GRAMMAR_COLLECTION_KEYS:
@@ -348,29 +335,6 @@ static enum request_status parse_words(struct request *out, const struct request
 	}
 }
 
-/* Parses a line without a data block. */
-static enum request_status parse_line(struct request *out, const struct request_limits *limits, bool clean)
-{
-	if (out->command->noreply)
-		take_noreply(out);
-	return clean ? parse_words(out, limits) : refuse(out, control);
-}
-
-/* The key of a command with data, and the number that may follow. */
-static enum request_status parse_data_words(struct request *out)
-{
-	bool numbered = out->command->id == COMMAND_CAS || out->command->grammar == GRAMMAR_EVENT_DATA;
-	struct slice token;
-
-	if (!take_key(out, KEY_MAX))
-		return REQUEST_REFUSED;
-	token = slice_token(&out->rest);
-	out->has_number = token.n > 0;
-	if (token.n ? !numbered || !num_parse_u64(token, &out->number) : out->command->id == COMMAND_CAS)
-		return refuse(out, bad_format);
-	return no_more(out->rest) ? REQUEST_READY : refuse(out, bad_format);
-}
-
 enum request_status request_parse_words(const struct request_limits *limits, struct request *out)
 {
 	size_t line = out->rest.n;
@@ -378,7 +342,9 @@ enum request_status request_parse_words(const struct request_limits *limits, str
 	switch (out->command->grammar) {
 	case GRAMMAR_STORAGE:
 	case GRAMMAR_EVENT_DATA:
-		return parse_data_words(out);
+		if (take_key(out, KEY_MAX) && !take_last_number(out))
+			out->error = bad_format;
+		return out->error ? REQUEST_REFUSED : REQUEST_READY;
 	case GRAMMAR_META:
 	case GRAMMAR_META_DATA:
 		if (take_key(out, KEY_MAX))
@@ -435,7 +401,7 @@ static size_t find_line(struct slice in, size_t *scanned, bool *clean)
 	}
 	*scanned = (size_t)(end - in.p);
 	n = *scanned > 0 && end[-1] == '\r' ? *scanned - 1 : *scanned;
-	*clean = !has_control(slice_of(in.p, n));
+	*clean = first_control(slice_of(in.p, n)) == n;
 	return n;
 }
 
@@ -476,6 +442,8 @@ enum request_status request_parse(
 	case GRAMMAR_META_DATA:
 		return parse_meta(in, limits, clean, n, progress, out);
 	default:
-		return parse_line(out, limits, clean);
+		if (out->command->noreply)
+			take_noreply(out);
+		return clean ? parse_words(out, limits) : refuse(out, control);
 	}
 }

@@ -98,9 +98,9 @@ TEST(what_is_asked_for)
 	struct metaflags out;
 
 	ck_assert_ptr_null(parse(COMMAND_MG, " q v b", &out));
-	ck_assert(out.quiet && out.value && out.base64);
+	ck_assert(metaflags_has(&out, 'q') && metaflags_has(&out, 'v') && metaflags_has(&out, 'b'));
 	ck_assert_ptr_null(parse(COMMAND_MG, " k Oqvb", &out));
-	ck_assert(!out.quiet && !out.value && !out.base64);
+	ck_assert(!metaflags_has(&out, 'q') && !metaflags_has(&out, 'v') && !metaflags_has(&out, 'b'));
 }
 
 TEST(copies_all_but_q)

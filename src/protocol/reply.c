@@ -147,20 +147,15 @@ bool reply_next(struct slice *reply, struct reply_part *out)
 	if (reply->n == 0)
 		return false;
 	*out = (struct reply_part){ .kind = REPLY_PART_LINE, .line = take_line(reply) };
-	if (is_number(out->line)) {
-		out->kind = REPLY_PART_NUMBER;
-		if (!num_parse_u64(out->line, &out->number))
-			out->number = UINT64_MAX;
-		return true;
-	}
 	rest = out->line;
 	word = slice_token(&rest);
-	if (slice_equal(word, SLICE("VALUE"))) {
+	if (is_number(out->line)) {
+		out->kind = REPLY_PART_NUMBER;
+	} else if (slice_equal(word, SLICE("VALUE"))) {
 		read_value(reply, rest, out);
 	} else if (slice_equal(word, SLICE("VA"))) {
 		out->kind = REPLY_PART_VALUE;
 		out->data = take_data(reply, slice_token(&rest));
-		out->metaflags = rest;
 	} else if (slice_equal(out->line, SLICE("END"))) {
 		out->kind = REPLY_PART_END;
 	} else if (slice_equal(word, SLICE("ERROR")) || slice_equal(word, SLICE("CLIENT_ERROR")) ||

@@ -41,13 +41,11 @@ enum reply_part_kind {
 /* Its slices point into the reply. */
 struct reply_part {
 	enum reply_part_kind kind;
-	struct slice line;      /* without its end */
-	struct slice key;       /* VALUE: of a VALUE line */
-	struct slice metaflags; /* VALUE: of a VA line */
-	struct slice data;      /* VALUE */
-	uint32_t flags;         /* VALUE: of a VALUE line */
-	uint64_t cas;           /* VALUE: of a VALUE line; 0 if there is none */
-	uint64_t number;        /* NUMBER; UINT64_MAX if it is larger */
+	struct slice line; /* without its end */
+	struct slice key;  /* VALUE: of a VALUE line */
+	struct slice data; /* VALUE */
+	uint32_t flags;    /* VALUE: of a VALUE line */
+	uint64_t cas;      /* VALUE: of a VALUE line; 0 if there is none */
 };
 
 /* Takes the next part off the front of `reply`. Gives false at its end. The reply must be well-formed. */

@@ -10,7 +10,7 @@
 #include "protocol/reply.h"
 #include "util/num.h"
 
-static const char bad_format[] = "CLIENT_ERROR bad command line format";
+static const char long_key[] = "CLIENT_ERROR key too long";
 static const char bad_time[] = "CLIENT_ERROR unixtime out of range";
 
 /* A counter wraps around at 2^64: no one event may take it there. */
@@ -89,14 +89,11 @@ static void numbered(struct op *op, const struct outcome *outcome)
 }
 
 /* The largest key of an event: type, separator, bucket, separator, number. */
-bool event_refuses_type(struct host *host, const struct request *request, void *owner)
+bool event_is_too_long(const struct host *host, struct slice type)
 {
-	const struct event_rule *rule = rules_event(host->env.rules, request->key);
+	size_t separator = rules_event(host->env.rules, type)->separator.n;
 
-	if (request->key.n + 2 * rule->separator.n + TIME_BUCKET_NAME_MAX + NUM_U64_MAX <= KEY_MAX)
-		return false;
-	task_refuse(host, request, owner, "CLIENT_ERROR key too long");
-	return true;
+	return type.n + 2 * separator + TIME_BUCKET_NAME_MAX + NUM_U64_MAX > KEY_MAX;
 }
 
 static struct event_task *new_event(struct host *host, const struct request *request, void *owner, uint64_t time)
@@ -121,24 +118,21 @@ void evincr_start(struct host *host, const struct request *request, void *owner)
 {
 	struct slice rest = request->rest, delta = slice_token(&rest), time = slice_token(&rest);
 	uint64_t by = 1, at = (uint64_t)host->env.unix_time;
+	const char *refused = NULL;
 	struct event_task *event;
 
-	if (event_refuses_type(host, request, owner))
-		return;
-	if (delta.n && !num_parse_u64(delta, &by)) {
-		task_refuse(host, request, owner, "CLIENT_ERROR invalid numeric delta argument");
-		return;
-	}
-	if (by > DELTA_MAX) {
-		task_refuse(host, request, owner, "CLIENT_ERROR delta too large");
-		return;
-	}
-	if ((time.n && !num_parse_u64(time, &at)) || slice_token(&rest).n) {
-		task_refuse(host, request, owner, bad_format);
-		return;
-	}
-	if (!time_bucket_valid(at)) {
-		task_refuse(host, request, owner, bad_time);
+	if (event_is_too_long(host, request->key))
+		refused = long_key;
+	else if (delta.n && !num_parse_u64(delta, &by))
+		refused = "CLIENT_ERROR invalid numeric delta argument";
+	else if (by > DELTA_MAX)
+		refused = "CLIENT_ERROR delta too large";
+	else if ((time.n && !num_parse_u64(time, &at)) || slice_token(&rest).n)
+		refused = "CLIENT_ERROR bad command line format";
+	else if (!time_bucket_valid(at))
+		refused = bad_time;
+	if (refused) {
+		task_refuse(host, request, owner, refused);
 		return;
 	}
 	event = new_event(host, request, owner, at);
@@ -151,12 +145,15 @@ void evincr_start(struct host *host, const struct request *request, void *owner)
 void evadd_start(struct host *host, const struct request *request, void *owner)
 {
 	uint64_t at = request->has_number ? request->number : (uint64_t)host->env.unix_time;
+	const char *refused = NULL;
 	struct event_task *event;
 
-	if (event_refuses_type(host, request, owner))
-		return;
-	if (!time_bucket_valid(at)) {
-		task_refuse(host, request, owner, bad_time);
+	if (event_is_too_long(host, request->key))
+		refused = long_key;
+	else if (!time_bucket_valid(at))
+		refused = bad_time;
+	if (refused) {
+		task_refuse(host, request, owner, refused);
 		return;
 	}
 	event = new_event(host, request, owner, at);

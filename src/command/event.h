@@ -6,8 +6,8 @@
 #include "command/start.h"
 #include "command/task.h"
 
-/* If the type is so long that the keys of its events would exceed KEY_MAX: refuses the request, and gives true. */
-bool event_refuses_type(struct host *host, const struct request *request, void *owner);
+/* Whether the type is so long that the keys of its events would exceed KEY_MAX. */
+bool event_is_too_long(const struct host *host, struct slice type);
 
 /* Parses the name of a bucket or range, as time_bucket_parse. An empty word means `now`. False if it is invalid. */
 bool event_buckets(

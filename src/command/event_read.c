@@ -9,6 +9,10 @@
 #include "protocol/reply.h"
 #include "util/num.h"
 
+static const char long_key[] = "CLIENT_ERROR key too long";
+static const char bad_bucket[] = "CLIENT_ERROR bad bucket";
+static const char many_buckets[] = "CLIENT_ERROR too many buckets";
+
 /* --- the counters of a range of buckets, read in parallel: up to ORDER_EVENT_CALLS calls at a time --- */
 
 struct counters {
@@ -136,7 +140,6 @@ static void counters_free(struct counters *counters)
 struct count_task {
 	struct task task;
 	struct counters counters;
-	enum granularity bucket;
 	char type[];
 };
 
@@ -148,7 +151,7 @@ static void counts_read(struct counters *counters)
 	char name[TIME_BUCKET_NAME_MAX];
 
 	for (int64_t bucket = counters->range.first; !failed && bucket <= counters->range.last; bucket++) {
-		size_t n = time_bucket_name(count->bucket, bucket, name);
+		size_t n = time_bucket_name(counters->bucket, bucket, name);
 		BUF_ADD(out, "COUNT ");
 		buf_add(out, name, n);
 		BUF_ADD(out, " ");
@@ -163,30 +166,25 @@ void evcount_start(struct host *host, const struct request *request, void *owner
 	const struct event_rule *rule = rules_event(host->env.rules, request->key);
 	struct slice rest = request->rest, from = slice_token(&rest), to = slice_token(&rest);
 	struct time_bucket_range range, end;
+	const char *refused = NULL;
 	struct count_task *count;
 	char *at;
 
-	if (event_refuses_type(host, request, owner))
-		return;
-	if (!event_buckets(host, rule, from, &range) || slice_token(&rest).n) {
-		task_refuse(host, request, owner, "CLIENT_ERROR bad bucket");
-		return;
-	}
-	if (to.n) {
-		if (!event_buckets(host, rule, to, &end) || end.last < range.first) {
-			task_refuse(host, request, owner, "CLIENT_ERROR bad bucket");
-			return;
-		}
-		range.last = end.last;
-	}
-	if (range.last - range.first >= TIME_BUCKET_RANGE_MAX) {
-		task_refuse(host, request, owner, "CLIENT_ERROR too many buckets");
+	if (event_is_too_long(host, request->key))
+		refused = long_key;
+	else if (slice_token(&rest).n || !event_buckets(host, rule, from, &range) ||
+		!event_buckets(host, rule, to.n ? to : from, &end) || end.last < range.first)
+		refused = bad_bucket;
+	else if (end.last - range.first >= TIME_BUCKET_RANGE_MAX)
+		refused = many_buckets;
+	if (refused) {
+		task_refuse(host, request, owner, refused);
 		return;
 	}
+	range.last = end.last;
 	count = task_new(host, request, owner, sizeof(*count) + request->key.n);
 	at = count->type;
 	(void)task_keys(&count->task, task_keep(&at, request->key), 1);
-	count->bucket = rule->bucket;
 	counters_read(&count->counters, &count->task, rule, request->key, range, counts_read);
 }
 
@@ -304,11 +302,6 @@ static bool next_number(struct events_task *events)
 	return true;
 }
 
-static void update_average(struct host *host, size_t bytes)
-{
-	host->event_size = (host->event_size * 15 + bytes) / 16;
-}
-
 static size_t first_window(const struct host *host)
 {
 	uint64_t fit = FIRST_BYTES / (host->event_size + 1);
@@ -320,9 +313,10 @@ static void answered(struct waiter *waiter, const struct result *r)
 {
 	struct event_part *part = (struct event_part *)((char *)waiter - offsetof(struct event_part, waiter));
 	struct events_task *events = (struct events_task *)part->part.fan->task;
+	struct host *host = events->task.host;
 
 	if (r->status == RESULT_HIT) {
-		update_average(events->task.host, r->value.n);
+		host->event_size = (host->event_size * 15 + r->value.n) / 16;
 		reply_value(fan_reply(&part->part, r->value.n), waiter->key, r, false);
 		events->row = 0;
 	} else if (result_failed(r)) {
@@ -443,17 +437,17 @@ void evrange_start(struct host *host, const struct request *request, void *owner
 	int64_t first = 1, last = -1;
 	struct events_task *events;
 
-	if (event_refuses_type(host, request, owner))
-		return;
-	if (bucket.n == 0 || (from.n && !num_parse_i64(from, &first)) || (to.n && !num_parse_i64(to, &last)) ||
+	if (event_is_too_long(host, request->key))
+		refused = long_key;
+	else if (bucket.n == 0 || (from.n && !num_parse_i64(from, &first)) || (to.n && !num_parse_i64(to, &last)) ||
 		slice_token(&rest).n)
 		refused = "CLIENT_ERROR bad command line format";
 	/* Each bucket has its own numbers, so numbers need a single bucket. */
 	else if (!event_buckets(host, rules_event(host->env.rules, request->key), bucket, &range) ||
 		(from.n && range.first != range.last))
-		refused = "CLIENT_ERROR bad bucket";
+		refused = bad_bucket;
 	else if (range.last - range.first >= TIME_BUCKET_RANGE_MAX)
-		refused = "CLIENT_ERROR too many buckets";
+		refused = many_buckets;
 	if (refused) {
 		task_refuse(host, request, owner, refused);
 		return;
@@ -473,16 +467,16 @@ void evlast_start(struct host *host, const struct request *request, void *owner)
 	struct events_task *events;
 	uint64_t n = 0;
 
-	if (event_refuses_type(host, request, owner))
-		return;
-	if (count.n == 0 || slice_token(&rest).n)
+	if (event_is_too_long(host, request->key))
+		refused = long_key;
+	else if (count.n == 0 || slice_token(&rest).n)
 		refused = "CLIENT_ERROR bad command line format";
 	else if (!num_parse_u64(count, &n))
 		refused = "CLIENT_ERROR invalid count";
 	else if (n > EVENTS_MAX)
 		refused = "CLIENT_ERROR too many events";
 	else if (!event_buckets(host, rule, bucket, &range))
-		refused = "CLIENT_ERROR bad bucket";
+		refused = bad_bucket;
 	else if (n == 0)
 		refused = "END";
 	if (refused) {

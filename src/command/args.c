@@ -13,8 +13,8 @@ bool args_allow_lists(const struct collection_rule *rule)
 
 /* --- members of a set, and elements of a list --- */
 
-/* All that is left of the line. */
-static const char *take_words(struct slice rest, const char *too_long, struct args *out)
+/* All that is left of the line. `none` is the error if that is nothing, or NULL. */
+static const char *take_words(struct slice rest, const char *too_long, const char *none, struct args *out)
 {
 	bool any = encoding_takes_any(out->rule);
 	size_t number = 0, bytes = 0;
@@ -34,19 +34,17 @@ static const char *take_words(struct slice rest, const char *too_long, struct ar
 	}
 	out->number = number;
 	out->bytes = bytes;
-	return error;
+	return number ? error : none;
 }
 
 static const char *take_members(struct slice rest, struct args *out)
 {
-	const char *error = take_words(rest, long_member, out);
-
-	return error || out->number ? error : "CLIENT_ERROR no member given";
+	return take_words(rest, long_member, "CLIENT_ERROR no member given", out);
 }
 
 static const char *take_any_members(struct slice rest, struct args *out)
 {
-	return take_words(rest, long_member, out);
+	return take_words(rest, long_member, NULL, out);
 }
 
 static const char *take_member(struct slice rest, struct args *out)
@@ -58,9 +56,7 @@ static const char *take_member(struct slice rest, struct args *out)
 
 static const char *take_elements(struct slice rest, struct args *out)
 {
-	const char *error = take_words(rest, "CLIENT_ERROR item too long", out);
-
-	return error || out->number ? error : "CLIENT_ERROR no item given";
+	return take_words(rest, "CLIENT_ERROR item too long", "CLIENT_ERROR no item given", out);
 }
 
 /* --- ranges in byte order, of a set --- */

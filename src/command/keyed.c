@@ -58,11 +58,6 @@ static void resume_single(struct task *task)
 		task_abandon_inside(&((struct single *)task)->nest);
 }
 
-static struct slice key_of(struct single *single)
-{
-	return slice_of(single->key, single->task.size - sizeof(*single));
-}
-
 static void reply_value_of(
 	struct buf *out, const struct task *outer, struct slice key, struct slice value, const uint64_t *cas)
 {
@@ -84,7 +79,7 @@ static void single_got(struct nest *nest, struct slice reply)
 	out = task_reply(&single->task);
 	switch (command_key_value(single->inside, single->keys, reply, &value)) {
 	case COMMAND_KEY_VALUE:
-		reply_value_of(out, &single->task, key_of(single), value, &nest->cas);
+		reply_value_of(out, &single->task, single->task.keys.list, value, &nest->cas);
 		BUF_ADD(out, "END\r\n");
 		break;
 	case COMMAND_KEY_MISS:

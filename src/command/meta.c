@@ -24,17 +24,9 @@ struct meta_task {
 /* Whether q suppresses this code: a miss for mg, success for the others. */
 static bool is_nominal(enum command_id id, struct slice code)
 {
-	switch (id) {
-	case COMMAND_MG:
+	if (id == COMMAND_MG)
 		return slice_equal(code, SLICE("EN"));
-	case COMMAND_MA:
-		return slice_equal(code, SLICE("HD")) || slice_equal(code, SLICE("VA"));
-	case COMMAND_MS:
-	case COMMAND_MD:
-		return slice_equal(code, SLICE("HD"));
-	default:
-		return false;
-	}
+	return slice_equal(code, SLICE("HD")) || (id == COMMAND_MA && slice_equal(code, SLICE("VA")));
 }
 
 static void reply(struct meta_task *meta, const struct result *r, struct slice code)

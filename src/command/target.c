@@ -61,27 +61,19 @@ static enum target of_all_keys(const struct rules *rules, const struct request *
 	return found;
 }
 
-static bool meta_changes(const struct request *request)
-{
-	switch (request->command->id) {
-	case COMMAND_ME:
-		return false;
-	case COMMAND_MG:
-		return metaflags_has(&request->meta, 'N') || metaflags_has(&request->meta, 'T');
-	default:
-		return true;
-	}
-}
-
 /* The meta commands are passed on, whatever the rules say of plain verbs. */
 static enum target of_meta(const struct rules *rules, const struct request *request)
 {
 	char decoded[KEY_MAX];
 	struct slice key = target_key(request, decoded);
+	enum command_id id = request->command->id;
+	bool changes = id != COMMAND_ME;
 
+	if (id == COMMAND_MG)
+		changes = metaflags_has(&request->meta, 'N') || metaflags_has(&request->meta, 'T');
 	if (command_key_is(&rules->commands, key))
 		return TARGET_COMMAND;
-	return meta_changes(request) && oplog_is_item_key(key) ? TARGET_PART : TARGET_ITEM;
+	return changes && oplog_is_item_key(key) ? TARGET_PART : TARGET_ITEM;
 }
 
 static enum target of_request(const struct rules *rules, const struct request *request)
@@ -138,14 +130,9 @@ const char *target_refusal(const struct rules *rules, const struct request *requ
 /* The command that one of memcached's own commands on a type of events stands for. NULL: it is refused. */
 static const struct command *event_command(const struct command *command)
 {
-	switch (command->id) {
-	case COMMAND_INCR:
+	if (command->id == COMMAND_INCR)
 		return command_get(COMMAND_EVINCR);
-	case COMMAND_SET:
-		return command_get(COMMAND_EVADD);
-	default:
-		return NULL;
-	}
+	return command->id == COMMAND_SET ? command_get(COMMAND_EVADD) : NULL;
 }
 
 enum order_class target_class(
@@ -166,23 +153,17 @@ enum order_class target_class(
 	return command ? command->order : ORDER_READ;
 }
 
-static bool has_large_reply(const struct command_keys *keys, struct slice key)
-{
-	const struct command *command;
-	size_t words;
-
-	if (!command_key_is(keys, key))
-		return false;
-	command = command_key_find(keys, key, &words);
-	return command && command->reply == REPLY_DATA;
-}
-
 size_t target_first(const struct rules *rules, struct slice all)
 {
+	const struct command *command;
 	struct slice key;
+	size_t words;
 
 	while ((key = slice_token(&all)).n) {
-		if (has_large_reply(&rules->commands, key))
+		if (!command_key_is(&rules->commands, key))
+			continue;
+		command = command_key_find(&rules->commands, key, &words);
+		if (command && command->reply == REPLY_DATA)
 			return ORDER_SETS_FIRST;
 	}
 	return ORDER_KEYS_FIRST;

@@ -11,7 +11,7 @@ static const struct shape {
 	enum key_rule key;
 	uint8_t extras;
 	enum command_id command;
-} shapes[BINARY_OPCODES] = {
+} shapes[UINT8_MAX + 1] = {
 #define BINARY(opcode, name, command, extras, key, value, quiet) \
 	[opcode] = { true, value, quiet, key, extras, COMMAND_##command },
 #include "protocol/binary.def"
@@ -189,14 +189,14 @@ enum request_status binary_parse(struct slice in, const struct request_limits *l
 	h = read_header(in.p);
 	out->head.opcode = h.opcode;
 	memcpy(&out->head.opaque, in.p + 12, sizeof(out->head.opaque));
-	shape = h.opcode < BINARY_OPCODES && shapes[h.opcode].known ? &shapes[h.opcode] : NULL;
-	out->head.quiet = shape && shape->quiet;
+	shape = &shapes[h.opcode];
+	out->head.quiet = shape->quiet;
 	r->consumed = BINARY_HEADER;
 	if ((uint32_t)h.key + h.extras > h.body)
 		return fail(r, REQUEST_FATAL, "ERROR");
 	if (h.key > KEY_MAX || h.body > body_max)
 		return fail(r, REQUEST_FATAL, invalid);
-	if (!shape) {
+	if (!shape->known) {
 		r->skip.bytes = h.body;
 		return fail(r, REQUEST_REFUSED, "ERROR");
 	}
@@ -283,9 +283,11 @@ static bool ends_with(struct slice s, struct slice end)
 /* memcached has other statuses for add and replace. */
 static void tell_why(const struct binary_head *head, struct response *r)
 {
-	if (head->opcode == BINARY_ADD || head->opcode == BINARY_ADDQ)
+	enum command_id id = shapes[head->opcode].command;
+
+	if (id == COMMAND_ADD)
 		*r = (struct response){ .status = BINARY_EXISTS, .value = SLICE("Data exists for key.") };
-	else if (head->opcode == BINARY_REPLACE || head->opcode == BINARY_REPLACEQ)
+	else if (id == COMMAND_REPLACE)
 		*r = (struct response){ .status = BINARY_NOT_FOUND, .value = SLICE("Not found") };
 }
 
@@ -307,20 +309,15 @@ static void write_error(struct buf *out, const struct binary_head *head, struct 
 
 /* --- what is done --- */
 
-static bool counts(const struct binary_head *head)
-{
-	return head->opcode == BINARY_INCR || head->opcode == BINARY_DECR || head->opcode == BINARY_INCRQ ||
-		head->opcode == BINARY_DECRQ;
-}
-
 void binary_reply_line(struct buf *out, const struct binary_head *head, struct slice line)
 {
 	struct slice rest = line, word = slice_token(&rest), cas = slice_token(&rest);
+	enum command_id id = shapes[head->opcode].command;
 	struct response r = { 0 };
 	char bytes[8];
 	uint64_t n;
 
-	if (counts(head) && num_parse_u64(word, &n)) {
+	if ((id == COMMAND_INCR || id == COMMAND_DECR) && num_parse_u64(word, &n)) {
 		(void)put(bytes, n, sizeof(bytes));
 		r.value = slice_of(bytes, sizeof(bytes));
 	} else if (!slice_equal(word, SLICE("STORED")) && !slice_equal(word, SLICE("DELETED")) &&

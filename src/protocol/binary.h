@@ -13,7 +13,6 @@ enum binary_opcode {
 #define BINARY(opcode, name, ...) BINARY_##name = (opcode),
 #include "protocol/binary.def"
 #undef BINARY
-	BINARY_OPCODES /* above all of them */
 };
 
 enum { BINARY_REQUEST = 0x80, BINARY_RESPONSE = 0x81, BINARY_HEADER = 24 /* bytes of each */ };

@@ -20,23 +20,14 @@ static const char *name_of(enum call_verb verb)
 	return call_stores(verb) ? "ms " : counts(verb) ? "ma " : "md ";
 }
 
-static const char *mode_of(enum call_verb verb)
-{
-	switch (verb) {
-	case CALL_ADD:
-		return " ME";
-	case CALL_REPLACE:
-		return " MR";
-	case CALL_APPEND:
-		return " MA";
-	case CALL_PREPEND:
-		return " MP";
-	case CALL_DECR:
-		return " MD";
-	default:
-		return "";
-	}
-}
+static const char modes[][4] = {
+	[CALL_ADD] = " ME",
+	[CALL_REPLACE] = " MR",
+	[CALL_APPEND] = " MA",
+	[CALL_PREPEND] = " MP",
+	[CALL_DECR] = " MD",
+	[CALL_DELETE] = "",
+};
 
 static void add_flag(struct buf *out, const char *letter, uint64_t number)
 {
@@ -64,7 +55,6 @@ static void encode_write(const struct call *call, struct buf *out)
 {
 	bool stores = call_stores(call->verb);
 	uint64_t compare = call->verb == CALL_CAS ? call->number : call->compare;
-	const char *mode = mode_of(call->verb);
 
 	buf_add(out, name_of(call->verb), 3);
 	if (call->want & WANT_ENCODED)
@@ -77,7 +67,7 @@ static void encode_write(const struct call *call, struct buf *out)
 	}
 	if (call->want & WANT_ENCODED)
 		BUF_ADD(out, " b");
-	buf_add(out, mode, strlen(mode));
+	buf_add(out, modes[call->verb], strlen(modes[call->verb]));
 	if (stores && call->flags)
 		add_flag(out, " F", call->flags);
 	if (stores && call->exptime)

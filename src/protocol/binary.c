@@ -54,12 +54,6 @@ static struct header read_header(const char *p)
 	};
 }
 
-static enum request_status wait_for(struct request_progress *progress, size_t bytes)
-{
-	progress->needed = bytes;
-	return REQUEST_MORE;
-}
-
 static enum request_status fail(struct request *r, enum request_status status, const char *error)
 {
 	r->error = error;
@@ -153,7 +147,7 @@ static enum request_status parse_body(struct slice in, const struct request_limi
 
 	r->consumed = BINARY_HEADER + (size_t)h->extras + h->key;
 	if (in.n < r->consumed)
-		return wait_for(progress, r->consumed);
+		return request_wait(progress, r->consumed);
 	take_arguments(in.p + BINARY_HEADER, h, r);
 	if (r->extras.odd_key && r->key.n > ODD_KEY_MAX) {
 		r->skip.bytes = value;
@@ -165,7 +159,7 @@ static enum request_status parse_body(struct slice in, const struct request_limi
 		return fail(r, REQUEST_REFUSED, "SERVER_ERROR object too large for cache");
 	}
 	if (in.n < r->consumed + value)
-		return wait_for(progress, r->consumed + value);
+		return request_wait(progress, r->consumed + value);
 	r->data = slice_of(in.p + r->consumed, value);
 	r->consumed += value;
 	choose_cas(h, r);
@@ -185,7 +179,7 @@ enum request_status binary_parse(struct slice in, const struct request_limits *l
 	if ((unsigned char)in.p[0] != BINARY_REQUEST)
 		return REQUEST_HANGUP;
 	if (in.n < BINARY_HEADER)
-		return wait_for(progress, BINARY_HEADER);
+		return request_wait(progress, BINARY_HEADER);
 	h = read_header(in.p);
 	out->head.opcode = h.opcode;
 	memcpy(&out->head.opaque, in.p + 12, sizeof(out->head.opaque));
@@ -338,17 +332,6 @@ static bool gives_key(const struct binary_head *head)
 		head->opcode == BINARY_GATKQ;
 }
 
-static void write_miss(struct buf *out, const struct binary_head *head, struct slice key)
-{
-	struct response r = { .status = BINARY_NOT_FOUND };
-
-	if (gives_key(head))
-		r.key = key;
-	else
-		r.value = SLICE("Not found");
-	write_response(out, head, &r);
-}
-
 static void write_failure(struct buf *out, const struct binary_head *head, const struct result *r)
 {
 	struct buf text = BUF_EMPTY;
@@ -360,11 +343,13 @@ static void write_failure(struct buf *out, const struct binary_head *head, const
 
 void binary_reply_read(struct buf *out, const struct binary_head *head, struct slice key, const struct result *r)
 {
+	struct slice none = slice_of("", 0), own = gives_key(head) ? key : none;
+	struct response miss = { .status = BINARY_NOT_FOUND, .key = own, .value = own.n ? none : SLICE("Not found") };
 	char flags[4];
 
 	if (r->status == RESULT_MISS) {
 		if (!head->quiet)
-			write_miss(out, head, key);
+			write_response(out, head, &miss);
 		return;
 	}
 	if (r->status != RESULT_HIT) {
@@ -375,8 +360,8 @@ void binary_reply_read(struct buf *out, const struct binary_head *head, struct s
 	write_response(out, head,
 		&(struct response){
 			.extras = slice_of(flags, sizeof(flags)),
-			.key = gives_key(head) ? key : slice_of("", 0),
-			.value = head->opcode == BINARY_TOUCH ? slice_of("", 0) : r->value,
+			.key = own,
+			.value = head->opcode == BINARY_TOUCH ? none : r->value,
 			.cas = r->cas,
 		});
 }

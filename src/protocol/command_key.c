@@ -163,22 +163,6 @@ static const char *write_words(
 	return NULL;
 }
 
-static bool is_get(const struct request *outer)
-{
-	return outer->command->grammar == GRAMMAR_KEYS;
-}
-
-/* Gives NULL, or the error line. */
-static const char *check_reach(const struct request *outer, const struct command *command)
-{
-	unsigned by = is_get(outer) ? COMMAND_KEY_GET : COMMAND_KEY_SET;
-	bool conditional = outer->command->id == COMMAND_CAS;
-
-	if (!(command_key_reach(command) & by) || (conditional && command->id != COMMAND_SSET))
-		return refusal_of(command);
-	return NULL;
-}
-
 /* A flush and a touch have a time of their own among their words. */
 static bool takes_exptime(const struct command *command)
 {
@@ -191,26 +175,27 @@ bool command_key_parse(const struct command_keys *keys, const struct request *ou
 	/* The length of a key bounds how many keys it names. */
 	static const struct request_limits limits = { .max_keys = KEY_MAX };
 
+	bool get = outer->command->grammar == GRAMMAR_KEYS, cas = outer->command->id == COMMAND_CAS;
+
 	*out = (struct request){ .command = command };
 	if (outer->extras.odd_key || !command)
 		out->error = no_command;
+	else if (!(command_key_reach(command) & (get ? COMMAND_KEY_GET : COMMAND_KEY_SET)) ||
+		(cas && command->id != COMMAND_SSET))
+		out->error = refusal_of(command);
 	else
-		out->error = check_reach(outer, command);
-	if (!out->error) {
-		bool words = !is_get(outer) && !has_data(command);
-		out->error = write_words(keys, key, words ? &outer->data : NULL, room, &out->rest);
-	}
+		out->error = write_words(keys, key, get || has_data(command) ? NULL : &outer->data, room, &out->rest);
 	if (out->error)
 		return false;
 	if (has_data(command)) {
 		out->data = outer->data;
 		out->flags = outer->flags;
 	}
-	if (!is_get(outer) && takes_exptime(command))
+	if (!get && takes_exptime(command))
 		out->exptime = outer->exptime;
 	if (request_parse_words(&limits, out) != REQUEST_READY)
 		return false;
-	if (outer->command->id == COMMAND_CAS) {
+	if (cas) {
 		out->number = outer->number;
 		out->has_number = true;
 	}

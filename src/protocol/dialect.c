@@ -152,13 +152,6 @@ static void encode_line(const struct call *call, struct buf *out)
 	case CALL_DISCARD:
 		encode_discard(call, out);
 		return;
-	case CALL_FLUSH_ALL:
-		buf_add_slice(out, verbs[call->verb]);
-		if (call->exptime) {
-			BUF_ADD(out, " ");
-			buf_add_i64(out, call->exptime);
-		}
-		return;
 	default:
 		break;
 	}
@@ -167,7 +160,7 @@ static void encode_line(const struct call *call, struct buf *out)
 	if (call->verb == CALL_INCR || call->verb == CALL_DECR) {
 		BUF_ADD(out, " ");
 		buf_add_u64(out, call->number);
-	} else if (call->verb == CALL_TOUCH) {
+	} else if (call->verb == CALL_TOUCH || (call->verb == CALL_FLUSH_ALL && call->exptime)) {
 		BUF_ADD(out, " ");
 		buf_add_i64(out, call->exptime);
 	}
@@ -256,11 +249,6 @@ static struct slice success(enum call_verb verb)
 	}
 }
 
-static bool may_be_missing(enum call_verb verb)
-{
-	return verb == CALL_CAS || verb == CALL_INCR || verb == CALL_DECR || verb == CALL_DELETE || verb == CALL_TOUCH;
-}
-
 static ssize_t decode_discarded(struct slice line, size_t at, const struct expect *expect, struct result *out)
 {
 	struct slice rest = line, word = slice_token(&rest);
@@ -274,16 +262,18 @@ static ssize_t decode_discarded(struct slice line, size_t at, const struct expec
 
 static ssize_t decode_word(struct slice line, size_t at, const struct expect *expect, struct result *out)
 {
-	if (slice_equal(line, success(expect->verb)) && expect->verb != CALL_INCR && expect->verb != CALL_DECR)
-		out->status = RESULT_DONE;
-	else if (slice_equal(line, SLICE("NOT_FOUND")) && may_be_missing(expect->verb))
+	enum call_verb verb = expect->verb;
+	bool counts = verb == CALL_INCR || verb == CALL_DECR;
+	bool may_miss = counts || verb == CALL_CAS || verb == CALL_DELETE || verb == CALL_TOUCH;
+
+	if (counts ? num_parse_u64(line, &out->number) : slice_equal(line, success(verb)))
+		out->status = counts ? RESULT_NUMBER : RESULT_DONE;
+	else if (slice_equal(line, SLICE("NOT_FOUND")) && may_miss)
 		out->status = RESULT_MISS;
-	else if (slice_equal(line, SLICE("NOT_STORED")) && call_stores(expect->verb) && expect->verb != CALL_CAS)
+	else if (slice_equal(line, SLICE("NOT_STORED")) && call_stores(verb) && verb != CALL_CAS)
 		out->status = RESULT_NOT_STORED;
-	else if (slice_equal(line, SLICE("EXISTS")) && expect->verb == CALL_CAS)
+	else if (slice_equal(line, SLICE("EXISTS")) && verb == CALL_CAS)
 		out->status = RESULT_EXISTS;
-	else if ((expect->verb == CALL_INCR || expect->verb == CALL_DECR) && num_parse_u64(line, &out->number))
-		out->status = RESULT_NUMBER;
 	else
 		return dialect_error(line, at, expect, out);
 	return (ssize_t)at;

@@ -51,32 +51,25 @@ void reply_value(struct buf *out, struct slice key, const struct result *r, bool
 
 void reply_failure(struct buf *out, const struct result *r)
 {
-	const char *what = "connection lost, outcome unknown";
+	static const char *const whats[] = {
+		[RESULT_UNAVAILABLE] = "unavailable",
+		[RESULT_TIMED_OUT] = "timed out, outcome unknown",
+		[RESULT_LOST] = "connection lost, outcome unknown",
+	};
 
 	assert(result_failed(r));
-	switch (r->status) {
-	case RESULT_REFUSED:
+	if (r->status == RESULT_REFUSED) {
 		reply_line(out, r->line);
-		return;
-	case RESULT_TOO_LARGE:
+	} else if (r->status == RESULT_TOO_LARGE) {
 		reply_text(out, "SERVER_ERROR object too large for cache");
-		return;
-	case RESULT_BUSY:
+	} else if (r->status == RESULT_BUSY) {
 		reply_text(out, "SERVER_ERROR busy");
-		return;
-	case RESULT_UNAVAILABLE:
-		what = "unavailable";
-		break;
-	case RESULT_TIMED_OUT:
-		what = "timed out, outcome unknown";
-		break;
-	default:
-		break;
+	} else {
+		BUF_ADD(out, "SERVER_ERROR upstream ");
+		buf_add(out, r->server, strlen(r->server));
+		BUF_ADD(out, " ");
+		reply_text(out, whats[r->status]);
 	}
-	BUF_ADD(out, "SERVER_ERROR upstream ");
-	buf_add(out, r->server, strlen(r->server));
-	BUF_ADD(out, " ");
-	reply_text(out, what);
 }
 
 void reply_stat(struct buf *out, const char *name, uint64_t value)

@@ -20,12 +20,6 @@ static enum request_status fatal(struct request *out, const char *error)
 	return REQUEST_FATAL;
 }
 
-static enum request_status wait_for(struct request_progress *progress, size_t bytes)
-{
-	progress->needed = bytes;
-	return REQUEST_MORE;
-}
-
 /* The index of the first control byte, or s.n. */
 static size_t first_control(struct slice s)
 {
@@ -113,14 +107,14 @@ enum request_status request_parse_block(struct slice in, const struct request_li
 	}
 	/* One byte behind the data shows which line end comes. */
 	if (block.n < bytes + 1)
-		return wait_for(progress, out->consumed + (size_t)bytes + 1);
+		return request_wait(progress, out->consumed + (size_t)bytes + 1);
 	out->data = slice_of(block.p, (size_t)bytes);
 	if (block.p[bytes] == '\n' && bare) {
 		out->consumed += (size_t)bytes + 1;
 		return REQUEST_READY;
 	}
 	if (block.p[bytes] == '\r' && block.n < bytes + 2)
-		return wait_for(progress, out->consumed + (size_t)bytes + 2);
+		return request_wait(progress, out->consumed + (size_t)bytes + 2);
 	if (block.p[bytes] != '\r' || block.p[bytes + 1] != '\n')
 		return fatal(out, "CLIENT_ERROR bad data chunk");
 	out->consumed += (size_t)bytes + 2;

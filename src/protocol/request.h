@@ -64,6 +64,13 @@ struct request_skip {
 	bool line_end; /* behind them, CR LF or a bare LF */
 };
 
+/* For parsers: waits for so many bytes. */
+static inline enum request_status request_wait(struct request_progress *progress, size_t bytes)
+{
+	progress->needed = bytes;
+	return REQUEST_MORE;
+}
+
 struct request {
 	const struct command *command; /* NULL if unknown */
 	struct slice key;              /* the first key, or an event's type */

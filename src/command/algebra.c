@@ -206,37 +206,28 @@ static bool subtract(struct algebra_task *a)
 	return first->ended;
 }
 
-/* The part with the lowest member. NULL if a block must be read first, or if all have ended. */
-static struct algebra_part *lowest(struct algebra_task *a, bool *ended)
-{
-	struct algebra_part *low = NULL;
-
-	*ended = false;
-	for (size_t i = 0; i < a->count; i++) {
-		struct algebra_part *part = &a->parts[i];
-		if (is_used_up(part) && !part->ended)
-			return NULL;
-		if (!is_used_up(part) && (!low || member_compare(part->member, low->member) < 0))
-			low = part;
-	}
-	*ended = !low;
-	return low;
-}
-
 static bool unite(struct algebra_task *a)
 {
-	struct algebra_part *low;
-	bool ended;
+	for (;;) {
+		struct algebra_part *low = NULL;
+		struct slice member;
 
-	while ((low = lowest(a, &ended))) {
-		struct slice member = low->member;
+		for (size_t i = 0; i < a->count; i++) {
+			struct algebra_part *part = &a->parts[i];
+			if (is_used_up(part) && !part->ended)
+				return false;
+			if (!is_used_up(part) && (!low || member_compare(part->member, low->member) < 0))
+				low = part;
+		}
+		if (!low)
+			return true;
+		member = low->member;
 		take(a, member);
 		for (size_t i = 0; i < a->count; i++) {
 			if (slice_equal(a->parts[i].member, member))
 				step(&a->parts[i]);
 		}
 	}
-	return ended;
 }
 
 static void merge(struct algebra_task *a)
@@ -270,14 +261,15 @@ static void add_set(struct algebra_task *a, struct fold *keys, struct slice key,
 		return;
 	fold_add(keys, key);
 	a->count++;
-	memset(part, 0, sizeof(*part));
-	part->algebra = a;
-	part->op = (struct op){
-		.kind = OP_READ,
-		.key = task_keep(at, key),
-		.client = task_client(a->task.host, owner),
-		.set = &part->request,
-		.done = read_done,
+	*part = (struct algebra_part){
+		.algebra = a,
+		.op = {
+			.kind = OP_READ,
+			.key = task_keep(at, key),
+			.client = task_client(a->task.host, owner),
+			.set = &part->request,
+			.done = read_done,
+		},
 	};
 	*(*at)++ = ' ';
 }

@@ -46,20 +46,16 @@ static void stored(struct waiter *waiter, const struct result *r)
 
 	if (result_failed(r)) {
 		task_reply_failure(&event->task, r);
-		return;
-	}
-	if (r->status != RESULT_DONE) {
+	} else if (r->status != RESULT_DONE) {
 		task_reply_line(&event->task, "NOT_STORED");
-		return;
-	}
-	if (event->task.command->id == COMMAND_SET) {
+	} else if (event->task.command->id == COMMAND_SET) {
 		task_reply_line(&event->task, "STORED");
-		return;
+	} else {
+		out = task_reply(&event->task);
+		BUF_ADD(out, "EVENT ");
+		reply_line(out, waiter->key);
+		task_done(&event->task);
 	}
-	out = task_reply(&event->task);
-	BUF_ADD(out, "EVENT ");
-	reply_line(out, waiter->key);
-	task_done(&event->task);
 }
 
 /*
@@ -174,20 +170,18 @@ bool event_buckets(
 
 void event_plain_start(struct host *host, const struct request *request, void *owner)
 {
-	struct request event = *request;
+	enum command_id id = request->command->id;
+	struct request incr = *request;
 	char delta[NUM_U64_MAX];
 
 	/* Nothing here has a cas id to compare. */
-	switch (request->extras.compare ? COMMAND_CAS : request->command->id) {
-	case COMMAND_INCR:
-		event.rest = slice_of(delta, num_format_u64(delta, request->number));
-		evincr_start(host, &event, owner);
-		break;
-	case COMMAND_SET:
-		evadd_start(host, &event, owner);
-		break;
-	default:
+	if (request->extras.compare || (id != COMMAND_INCR && id != COMMAND_SET)) {
 		task_refuse(host, request, owner, "CLIENT_ERROR use incr, set or get for events");
+	} else if (id == COMMAND_SET) {
+		evadd_start(host, request, owner);
+	} else {
+		incr.rest = slice_of(delta, num_format_u64(delta, request->number));
+		evincr_start(host, &incr, owner);
 	}
 }
 

@@ -102,24 +102,19 @@ static void touched_or_deleted(struct op *op, const struct outcome *outcome)
 }
 
 /*
- * Whether deleting this item alone is likely to leave segments behind. These would only take memory until they are evicted, so
- * the delete of an ordinary key is a single call.
+ * Whether the key may be that of a collection with other items, to which the verb applies as well. If it is unlikely that a delete
+ * leaves segments behind, it is a single call: these would only take memory until they are evicted.
  */
-static bool may_be_large(const struct host *host, const struct collection_rule *rule, struct slice key)
-{
-	return large_seen(host->env.large, key) || rule->prefix.n > 0;
-}
-
-/* Whether the key may be that of a collection with other items, to which the verb applies as well. */
 static bool has_other_items(const struct host *host, enum call_verb verb, const struct request *request)
 {
 	struct slice key = request->key;
-	const struct collection_rule *rule = rules_collection(host->env.rules, key);
 
 	/* The keys of its other items would be too long. */
 	if (key.n > COLLECTION_KEY_MAX || request->extras.odd_key || request->extras.compare)
 		return false;
-	return verb == CALL_TOUCH || (verb == CALL_DELETE && may_be_large(host, rule, key));
+	if (verb == CALL_DELETE)
+		return large_seen(host->env.large, key) || rules_collection(host->env.rules, key)->prefix.n > 0;
+	return verb == CALL_TOUCH;
 }
 
 static unsigned wants(const struct request *request)

@@ -7,11 +7,6 @@
 #include "protocol/failure.h"
 #include "protocol/reply.h"
 
-static bool is_list(const struct host *host, struct slice key)
-{
-	return rules_collection(host->env.rules, key)->type == COLLECTION_LIST;
-}
-
 /* --- reading --- */
 
 struct reading {
@@ -86,12 +81,13 @@ void plain_read(struct host *host, const struct call *call, const void *owner, s
 {
 	size_t size = sizeof(struct reading) + call->key.n;
 	struct reading *r = pool_get(host->env.pool, size);
+	const struct collection_rule *rule = rules_collection(host->env.rules, call->key);
 	struct slice key = slice_of(r->key, call->key.n);
 
 	*r = (struct reading){
 		.host = host,
 		.waiter = waiter,
-		.delimiter = rules_collection(host->env.rules, call->key)->delimiter,
+		.delimiter = rule->delimiter,
 		.size = size,
 	};
 	memcpy(r->key, call->key.p, call->key.n);
@@ -101,10 +97,14 @@ void plain_read(struct host *host, const struct call *call, const void *owner, s
 	}
 	r->all = (struct set_request){ .verb = SET_ALL };
 	r->range = (struct list_request){ .verb = LIST_RANGE, .stop = -1 };
-	r->read = (struct op){ .kind = is_list(host, key) ? OP_LIST : OP_READ, .key = key, .done = was_read };
-	r->read.list = &r->range;
-	r->read.set = &r->all;
-	r->read.client = task_client(host, owner);
+	r->read = (struct op){
+		.kind = rule->type == COLLECTION_LIST ? OP_LIST : OP_READ,
+		.key = key,
+		.list = &r->range,
+		.set = &r->all,
+		.client = task_client(host, owner),
+		.done = was_read,
+	};
 	lanes_submit(host->lanes, &r->read);
 }
 

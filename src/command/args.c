@@ -107,17 +107,15 @@ static const char *take_scan(struct slice rest, struct args *out)
 
 /* --- lines of up to two words, whose number is checked first --- */
 
-/* Gives false if the line has not `least` to `most` words. */
-static bool split(struct slice rest, size_t least, size_t most, struct slice word[2])
+/* Gives false if the line has more or fewer words. */
+static bool split(struct slice rest, size_t number, struct slice word[2])
 {
-	size_t number = 0;
-
-	for (; number < most; number++) {
-		word[number] = slice_token(&rest);
-		if (word[number].n == 0)
-			break;
+	for (size_t i = 0; i < number; i++) {
+		word[i] = slice_token(&rest);
+		if (word[i].n == 0)
+			return false;
 	}
-	return number >= least && slice_token(&rest).n == 0;
+	return slice_token(&rest).n == 0;
 }
 
 static const char *parse_index(struct slice word, int64_t *index)
@@ -133,17 +131,17 @@ static const char *take_nothing(struct slice rest, struct args *out)
 
 static const char *take_count(struct slice rest, struct args *out)
 {
-	struct slice word[2];
+	struct slice word = slice_token(&rest);
 
-	if (!split(rest, 0, 1, word))
+	if (slice_token(&rest).n)
 		return bad_format;
-	return word[0].n ? parse_count(word[0], &out->count) : NULL;
+	return word.n ? parse_count(word, &out->count) : NULL;
 }
 
 static const char *take_index(struct slice rest, struct args *out)
 {
 	struct slice word[2];
-	const char *error = split(rest, 1, 1, word) ? parse_index(word[0], &out->first) : bad_format;
+	const char *error = split(rest, 1, word) ? parse_index(word[0], &out->first) : bad_format;
 
 	out->last = out->first;
 	return error;
@@ -152,7 +150,7 @@ static const char *take_index(struct slice rest, struct args *out)
 static const char *take_indexes(struct slice rest, struct args *out)
 {
 	struct slice word[2];
-	const char *error = split(rest, 2, 2, word) ? parse_index(word[0], &out->first) : bad_format;
+	const char *error = split(rest, 2, word) ? parse_index(word[0], &out->first) : bad_format;
 
 	return error ? error : parse_index(word[1], &out->last);
 }
@@ -161,7 +159,7 @@ static const char *take_element(struct slice rest, struct args *out)
 {
 	struct slice word[2];
 
-	return split(rest, 1, 1, word) ? take_elements(word[0], out) : bad_format;
+	return split(rest, 1, word) ? take_elements(word[0], out) : bad_format;
 }
 
 /* Below 0 the count is one from the tail. */
@@ -169,7 +167,7 @@ static const char *take_count_element(struct slice rest, struct args *out)
 {
 	struct slice word[2];
 
-	if (!split(rest, 2, 2, word))
+	if (!split(rest, 2, word))
 		return bad_format;
 	return num_parse_i64(word[0], &out->first) ? take_elements(word[1], out) : "CLIENT_ERROR invalid count";
 }
@@ -177,7 +175,7 @@ static const char *take_count_element(struct slice rest, struct args *out)
 static const char *take_index_element(struct slice rest, struct args *out)
 {
 	struct slice word[2];
-	const char *error = split(rest, 2, 2, word) ? parse_index(word[0], &out->first) : bad_format;
+	const char *error = split(rest, 2, word) ? parse_index(word[0], &out->first) : bad_format;
 
 	return error ? error : take_elements(word[1], out);
 }

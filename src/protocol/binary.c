@@ -332,19 +332,11 @@ static bool gives_key(const struct binary_head *head)
 		head->opcode == BINARY_GATKQ;
 }
 
-static void write_failure(struct buf *out, const struct binary_head *head, const struct result *r)
-{
-	struct buf text = BUF_EMPTY;
-
-	reply_failure(&text, r);
-	write_error(out, head, slice_of(buf_slice(&text).p, buf_size(&text) - 2));
-	buf_free(&text);
-}
-
 void binary_reply_read(struct buf *out, const struct binary_head *head, struct slice key, const struct result *r)
 {
 	struct slice none = slice_of("", 0), own = gives_key(head) ? key : none;
 	struct response miss = { .status = BINARY_NOT_FOUND, .key = own, .value = own.n ? none : SLICE("Not found") };
+	struct buf text = BUF_EMPTY;
 	char flags[4];
 
 	if (r->status == RESULT_MISS) {
@@ -353,7 +345,9 @@ void binary_reply_read(struct buf *out, const struct binary_head *head, struct s
 		return;
 	}
 	if (r->status != RESULT_HIT) {
-		write_failure(out, head, r);
+		reply_failure(&text, r);
+		write_error(out, head, slice_of(buf_slice(&text).p, buf_size(&text) - 2));
+		buf_free(&text);
 		return;
 	}
 	(void)put(flags, r->flags, sizeof(flags));

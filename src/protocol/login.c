@@ -21,13 +21,6 @@ static enum request_status refuse(struct request *out, enum request_status statu
 	return is_fatal ? REQUEST_FATAL : REQUEST_REFUSED;
 }
 
-static enum request_status parse_other(struct slice in, struct request_progress *progress, struct request *out)
-{
-	enum request_status status = request_parse(in, &limits, progress, out);
-
-	return status == REQUEST_MORE || status == REQUEST_HANGUP ? status : refuse(out, status);
-}
-
 static bool is_noreply(struct slice rest)
 {
 	struct slice token, last = SLICE("");
@@ -62,13 +55,16 @@ static enum request_status parse_line(struct slice in, struct request_progress *
 
 enum request_status login_parse(struct slice in, struct request_progress *progress, struct request *out)
 {
+	enum request_status status;
 	const char *end;
 
 	*out = (struct request){ 0 };
 	if (in.n < verb.n && slice_starts(verb, in))
 		return REQUEST_MORE;
-	if (!slice_starts(in, verb))
-		return parse_other(in, progress, out);
+	if (!slice_starts(in, verb)) {
+		status = request_parse(in, &limits, progress, out);
+		return status == REQUEST_MORE || status == REQUEST_HANGUP ? status : refuse(out, status);
+	}
 	if (in.n < progress->needed)
 		return REQUEST_MORE;
 	end = memchr(in.p + progress->scanned, '\n', in.n - progress->scanned);

@@ -194,15 +194,6 @@ static void meta_encode(const struct call *call, struct buf *out)
 	buf_commit(out, (size_t)(p - start));
 }
 
-static bool parse_ttl(struct slice token, int64_t *ttl)
-{
-	if (slice_equal(token, SLICE("-1"))) {
-		*ttl = TTL_NEVER;
-		return true;
-	}
-	return num_parse_i64(token, ttl);
-}
-
 /* The flags of a reply, in any order. Unknown ones, of newer servers, are ignored. */
 static bool parse_flags(struct slice flags, struct slice *key, bool *base64, bool *cas, struct result *out)
 {
@@ -227,7 +218,8 @@ static bool parse_flags(struct slice flags, struct slice *key, bool *base64, boo
 			good = *cas = num_parse_u64(token, &out->cas);
 			break;
 		case 't':
-			good = parse_ttl(token, &out->ttl);
+			/* -1 is TTL_NEVER. */
+			good = num_parse_i64(token, &out->ttl);
 			break;
 		case 's':
 			good = num_parse_u64(token, &out->size);

@@ -352,13 +352,7 @@ enum request_status request_parse_words(const struct request_limits *limits, str
 /* An unknown verb. HTTP is closed at once, so that the body of a POST is not read as commands. */
 static enum request_status unknown(struct slice line, struct request *out)
 {
-	static const struct slice http = { "HTTP/", 5 };
-
-	for (size_t i = 0; i + http.n <= line.n; i++) {
-		if (line.p[i] == 'H' && slice_starts(slice_skip(line, i), http))
-			return REQUEST_HANGUP;
-	}
-	return refuse(out, "ERROR");
+	return memmem(line.p, line.n, "HTTP/", 5) ? REQUEST_HANGUP : refuse(out, "ERROR");
 }
 
 /* The first byte of memcached's binary protocol, TLS, or Redis's protocol. */

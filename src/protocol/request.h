@@ -64,7 +64,7 @@ struct request_skip {
 	bool line_end; /* behind them, CR LF or a bare LF */
 };
 
-/* For parsers: waits for so many bytes. */
+/* For parsers: the request is incomplete below this size. */
 static inline enum request_status request_wait(struct request_progress *progress, size_t bytes)
 {
 	progress->needed = bytes;

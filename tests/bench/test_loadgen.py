@@ -1,4 +1,5 @@
 """The load generator against servers that misbehave: it must notice wrong replies, and must not overlook a stall."""
+import contextlib
 import json
 import os
 import socket
@@ -11,33 +12,56 @@ import unittest
 
 LOADGEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../build/loadgen")
 LIMIT = 60
+OWN_HOST = "127.%d.%d.%d" % (1 + os.getpid() % 250, os.getpid() // 250 % 250, 1 + os.getpid() // 62500 % 250)
 
 
 class Scripted(threading.Thread):
-    """Serves one connection: each line is a request, answer(number, line) its reply."""
+    """Serves the connections to its port: each line of one is a request, answer(number, line) its reply."""
+    proto = "memcache"
 
-    def __init__(self, answer):
+    def __init__(self, answer, listener=None):
         super().__init__(name="scripted", daemon=True)
-        self.proto = "memcache"
-        self.answer, self.listener = answer, socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
+        self.answer, self.listener = answer, listener or socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]  # of a Unix socket a letter of its path, which nobody uses
         self.start()
 
+    @staticmethod
+    def requests(stream):
+        return (line.decode().strip() for line in stream)
+
     def run(self):
-        conn, _ = self.listener.accept()
-        with conn, conn.makefile("rb") as lines:
-            try:
-                for number, line in enumerate(lines):
-                    conn.sendall(self.answer(number, line.decode().strip()))
-            except OSError:
-                pass  # the generator has seen enough
+        with contextlib.suppress(OSError):  # it is stopped
+            while True:
+                threading.Thread(target=self.serve, args=self.listener.accept()[:1], daemon=True).start()
+
+    def serve(self, conn):
+        with conn, conn.makefile("rb") as stream, contextlib.suppress(OSError):  # the generator has seen enough
+            for number, request in enumerate(self.requests(stream)):
+                conn.sendall(self.answer(number, request))
+
+    def stop(self):
+        """Nobody waits for connections any more when this returns: close alone does not wake the thread that does.
+
+        If the process were stopped and went on, that thread would take connections from whoever has the descriptor then.
+        """
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.join()
+        self.listener.close()
+
+
+def run_loadgen(*options):
+    return subprocess.run([LOADGEN, *options], capture_output=True, text=True, timeout=LIMIT, check=False)
+
+
+def serve_alone(answer, server=Scripted):
+    """A server at an address of this process: others that look for a server of theirs do not find this one."""
+    return server(answer, socket.create_server((OWN_HOST, 0)))
 
 
 def load(answer, *options, server=Scripted):
-    server = server(answer)
-    ran = subprocess.run([LOADGEN, "--port", str(server.port), "--conns", "1", "--warmup", "0", "--json", *options],
-                         capture_output=True, text=True, timeout=LIMIT, check=False)
-    server.listener.close()
+    server = serve_alone(answer, server)
+    ran = run_loadgen("--host", OWN_HOST, "--port", str(server.port), "--conns", "1", "--warmup", "0", "--json", *options)
+    server.stop()
     return ran
 
 
@@ -133,14 +157,9 @@ class Replies(unittest.TestCase):
 class BinaryScripted(Scripted):
     """The same for requests of the binary protocol: each is a get of a key of 8 bytes."""
 
-    def run(self):
-        conn, _ = self.listener.accept()
-        with conn, conn.makefile("rb") as requests:
-            try:
-                for number, request in enumerate(iter(lambda: requests.read(32), b"")):
-                    conn.sendall(self.answer(number, request))
-            except OSError:
-                pass  # the generator has seen enough
+    @staticmethod
+    def requests(stream):
+        return iter(lambda: stream.read(32), b"")
 
 
 class Binary(unittest.TestCase):
@@ -210,65 +229,47 @@ class Mixes(unittest.TestCase):
 class Ports(unittest.TestCase):
     def test_connections_take_turns(self):
         lines = [], []
-        servers = [Scripted(record(kept, lambda *_: b"END\r\n")) for kept in lines]
+        servers = [serve_alone(record(kept, lambda *_: b"END\r\n")) for kept in lines]
         ports = ",".join(str(server.port) for server in servers)
-        subprocess.run([LOADGEN, "--port", ports, "--conns", "2", "--requests", "20"], capture_output=True,
-                       timeout=LIMIT, check=True)
+        ran = run_loadgen("--host", OWN_HOST, "--port", ports, "--conns", "2", "--requests", "20")
         for server in servers:
-            server.listener.close()
-        self.assertEqual([len(kept) for kept in lines], [10, 10])
+            server.stop()
+        self.assertEqual((ran.returncode, [len(kept) for kept in lines]), (0, [10, 10]), ran.stderr)
 
     def test_bad(self):
         for text in ("", "0", "65536", "1,x", "x", ",1", ",".join(["1"] * 33)):
-            ran = subprocess.run([LOADGEN, "--port", text], capture_output=True, timeout=LIMIT, check=False)
-            self.assertEqual(ran.returncode, 2, text)
+            self.assertEqual(run_loadgen("--port", text).returncode, 2, text)
 
 
 class Connections(unittest.TestCase):
     """Counts them at a server that answers every request, by TCP and by a Unix socket."""
 
-    def serve(self, listener):
-        self.count = 0
-
-        def serve_one(conn):
-            with conn, conn.makefile("rb") as lines:
-                for _ in lines:
-                    conn.sendall(b"END\r\n")
-
-        def accept():
-            while True:
-                try:
-                    conn, _ = listener.accept()
-                except OSError:
-                    return
-                self.count += 1
-                threading.Thread(target=serve_one, args=(conn,), daemon=True).start()
-        self.addCleanup(listener.close)
-        threading.Thread(target=accept, daemon=True).start()
-
     def load(self, *options):
-        return subprocess.run([LOADGEN, "--conns", "3", "--requests", "30", "--json", *options], capture_output=True,
-                              text=True, timeout=LIMIT, check=False)
+        return run_loadgen("--conns", "3", "--requests", "30", "--json", *options)
 
-    def check(self, where, *options, conns):
+    def check(self, where, listener, *options, conns):
+        """A connection counts with the first request of the generator, since others may connect to the port."""
+        firsts = []
+
+        def answer(number, line):
+            if number == 0 and line.startswith("get k"):
+                firsts.append(line)
+            return b"END\r\n"
+        server = Scripted(answer, listener)
         ran = self.load(*where, *options)
+        server.stop()
         self.assertEqual(ran.returncode, 0, ran.stderr)
-        self.assertEqual((json.loads(ran.stdout)["requests"], self.count), (30, conns))
+        self.assertEqual((json.loads(ran.stdout)["requests"], len(firsts)), (30, conns))
 
-    def test_tcp(self):
-        for options, conns in ((), 3), (("--reconnect",), 30):
-            listener = socket.create_server(("127.0.0.1", 0))
-            self.serve(listener)
-            self.check(["--port", str(listener.getsockname()[1])], *options, conns=conns)
-
-    def test_unix(self):
+    def test_tcp_and_unix(self):
         with tempfile.TemporaryDirectory(prefix="bench-") as folder:
             for options, conns in ((), 3), (("--reconnect",), 30):
+                listener = socket.create_server(("127.0.0.1", 0))
+                self.check(["--port", str(listener.getsockname()[1])], listener, *options, conns=conns)
                 listener, path = socket.socket(socket.AF_UNIX), os.path.join(folder, f"socket-{conns}")
                 listener.bind(path)
                 listener.listen()
-                self.serve(listener)
-                self.check(["--socket", path], *options, conns=conns)
+                self.check(["--socket", path], listener, *options, conns=conns)
 
     def test_what_does_not_go_together(self):
         for options in (["--depth", "2"], ["--rate", "10"], ["--tls"]):

@@ -1,4 +1,5 @@
 """The base of all tests: processes and connections that are cleaned up, and shown when the test fails."""
+import functools
 import os
 import pwd
 import shutil
@@ -6,6 +7,7 @@ import tempfile
 import unittest
 
 from harness import OPTIONS, Memcached, Setlistd
+from scripted import ScriptedServer
 from wire import Conn
 
 
@@ -16,12 +18,18 @@ class WireTest(unittest.TestCase):
     direct = False
     longMessage = True
 
-    def setUp(self):
-        self.processes = []
+    @functools.cached_property
+    def processes(self):
+        return []
 
     def memcached(self, *extra):
         server = Memcached(*extra)
         self.processes.append(server)
+        self.addCleanup(server.stop)
+        return server
+
+    def scripted_server(self, **kwargs):
+        server = ScriptedServer(**kwargs)
         self.addCleanup(server.stop)
         return server
 

@@ -16,8 +16,7 @@ class BoundsTest(WireTest):
         self.assertEqual(self.watcher.ask("mn"), "MN")
 
     def serve_scripted(self, config=""):
-        self.server = scripted.ScriptedServer()
-        self.addCleanup(self.server.stop)
+        self.server = self.scripted_server()
         self.proxy = self.setlistd([self.server], config=config)
         self.watcher = self.connect(self.proxy)
         wait_until("the server is greeted", PATIENCE, lambda: self.watcher.get("key-0"))

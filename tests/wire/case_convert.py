@@ -33,7 +33,6 @@ class ConvertTest(WireTest):
     config = rules()
 
     def setUp(self):
-        super().setUp()
         self.folder = self.scratch()
         self.server = self.memcached()
         self.proxy = self.setlistd([self.server], config=self.config)

@@ -33,7 +33,6 @@ class LargeSetTest(WireTest):
     proxy_count = 2
 
     def setUp(self):
-        super().setUp()
         self.servers = [self.memcached(*self.memcached_args()) for _ in range(2)]
         self.proxies = [self.setlistd(self.servers, config=self.config) for _ in range(self.proxy_count)]
         self.conn, *self.others = [self.connect(proxy) for proxy in self.proxies]

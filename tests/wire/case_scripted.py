@@ -5,7 +5,7 @@ in doubt the connection to the server is closed; a new one serves the next reque
 """
 import scripted
 from case import WireTest
-from scripted import ScriptedServer, value_of
+from scripted import value_of
 from harness import PATIENCE, wait_until
 from stored import stats
 
@@ -37,11 +37,6 @@ class ScriptedTest(WireTest):
             self.processes.remove(self.proxy)
             self.scripted.stop()
 
-    def scripted_server(self, **kwargs):
-        server = ScriptedServer(**kwargs)
-        self.addCleanup(server.stop)
-        return server
-
     def error(self, what):
         return f"SERVER_ERROR upstream {self.scripted.name} {what}"
 
@@ -67,6 +62,18 @@ class ScriptedTest(WireTest):
     def ask_all(self, keys, conn=None):
         (conn or self.conn).send(b"".join(b"get %s\r\n" % key.encode() for key in keys))
 
+    def asked(self, keys, conn=None):
+        self.ask_all(keys, conn)
+        return self.own_or_error(keys, conn)
+
+    def asked_one(self, key="key-1"):
+        return self.asked([key])[key]
+
+    def recovers_from(self, key="key-1"):
+        """The connection that the key was asked for by is closed, and the next one serves."""
+        self.was_closed(key)
+        self.usable_again()
+
     def uptime(self):
         return int(stats(self.conn, "stats")["uptime"])
 
@@ -74,8 +81,7 @@ class ScriptedTest(WireTest):
         """Each key is answered with its own value."""
         def good():
             keys = ["key-after-1", "key-after-2", "key-after-3"]
-            self.ask_all(keys)
-            return not any(self.own_or_error(keys).values())
+            return not any(self.asked(keys).values())
         wait_until("setlistd is usable again", PATIENCE, good, pause=0.02)
 
     def was_sent(self, key, times, line):

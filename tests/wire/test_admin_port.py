@@ -11,7 +11,6 @@ import unittest
 
 from case import WireTest
 from harness import HOST, OPTIONS, PATIENCE, accepts, backlog, free_port, wait_until
-from scripted import ScriptedServer
 from wire import Conn
 
 MUCH = 4 << 20  # bytes: more than the kernel moves from one side to the other at once
@@ -249,8 +248,7 @@ class Readiness(AdminCase):
         wait_until("ready", PATIENCE, lambda: self.get("/readyz")[0] == 200)
 
     def test_not_ready_before_the_servers_were_tried(self):
-        server = ScriptedServer(mute=True)
-        self.addCleanup(server.stop)
+        server = self.scripted_server(mute=True)
         self.admin = free_port()
         self.setlistd([server.name], "-a", f"{HOST}:{self.admin}", tcp=False)
         wait_until("it listens", PATIENCE, lambda: accepts((HOST, self.admin)))

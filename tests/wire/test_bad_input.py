@@ -18,18 +18,15 @@ MIB = 1 << 20
 
 
 class BadInput(WireTest):
+    """No data block may touch the value `victim`; payloads try to delete or to change it."""
+
     def setUp(self):
-        super().setUp()
         self.servers, self.proxy = self.pool()
+        self.conn = self.connect(self.proxy)
+        self.assertEqual(self.conn.set("victim", b"safe"), "STORED")
 
-    def guard(self):
-        """A value that no data block may touch; payloads try to delete or to change it."""
-        with Conn(self.proxy.port) as conn:
-            self.assertEqual(conn.set("victim", b"safe"), "STORED")
-
-    def check_guard(self, message):
-        with Conn(self.proxy.port) as conn:
-            self.assertEqual(conn.get("victim"), b"safe", message)
+    def tearDown(self):
+        self.assertEqual(self.conn.get("victim"), b"safe", "data was run as a command")
 
     def replies(self, data, half_close=True):
         """All that comes back until the proxy closes."""
@@ -54,34 +51,19 @@ class Framing(BadInput):
     """Where the length of the data is in doubt, the connection ends (rows 18 to 20, 24, 35)."""
 
     def test_length_that_is_no_number(self):
-        self.guard()
-        for verb in (b"set", b"add", b"append", b"prepend", b"replace"):
+        for head in (b"set k 0 0 %s", b"add k 0 0 %s", b"append k 0 0 %s", b"prepend k 0 0 %s", b"replace k 0 0 %s",
+                     b"cas k 0 0 %s 1", b"ms k %s"):
             for size in (b"-1", b"x", b"12abc", b"0x10", b"5.0", b"+5", b"18446744073709551615",
                          b"18446744073709551616", b"9" * 30, b"-2147483648"):
-                with self.subTest(verb=verb, size=size):
-                    self.refused_and_closed(b"%s k 0 0 %s\r\ndelete victim\r\n" % (verb, size), BAD_LINE)
-        self.check_guard("a payload was run as a command")
-
-    def test_length_that_is_no_number_in_cas(self):
-        self.guard()
-        for size in (b"-1", b"x", b"99999999999999999999"):
-            self.refused_and_closed(b"cas k 0 0 %s 1\r\ndelete victim\r\n" % size, BAD_LINE)
-        self.check_guard("a payload was run as a command")
-
-    def test_length_that_is_no_number_in_ms(self):
-        self.guard()
-        for size in (b"-1", b"x", b"1x", b"18446744073709551616"):
-            self.refused_and_closed(b"ms k %s\r\ndelete victim\r\n" % size, BAD_LINE)
-        self.check_guard("a payload was run as a command")
+                with self.subTest(head=head, size=size):
+                    self.refused_and_closed(head % size + b"\r\ndelete victim\r\n", BAD_LINE)
 
     def test_bad_data_chunk(self):
-        self.guard()
         for head in (b"set k 0 0 3", b"cas k 0 0 3 1", b"append k 0 0 3", b"ms k 3"):
             for tail in (b"12\r\ndelete victim\r\n", b"1234567\r\ndelete victim\r\n", b"\r\n\r\ndelete victim\r\n",
                          b"123\rdelete victim\r\n", b"123 \r\ndelete victim\r\n"):
                 with self.subTest(head=head, tail=tail):
                     self.refused_and_closed(head + b"\r\n" + tail, BAD_CHUNK)
-        self.check_guard("the rest of a bad chunk was run as a command")
 
     def test_data_ended_by_a_bare_line_feed(self):
         """Taken, as for a line, or refused as memcached does: but one of the two."""
@@ -101,36 +83,28 @@ class Framing(BadInput):
                     self.assertEqual([conn.line() for _ in range(3)], [BAD_LINE, b"MN", b"MN"])
 
     def test_bad_data_chunk_does_not_store(self):
-        with Conn(self.proxy.port) as conn:
-            conn.set("k", b"old")
+        self.conn.set("k", b"old")
         self.refused_and_closed(b"set k 0 0 3\r\nlonger\r\n", BAD_CHUNK)
-        with Conn(self.proxy.port) as conn:
-            self.assertEqual(conn.get("k"), b"old")
+        self.assertEqual(self.conn.get("k"), b"old")
 
     def test_very_large_lengths(self):
         """Numbers that are valid and absurd: no memory for them, and no command out of the data."""
-        self.guard()
         for size in (2147483645, 2147483646, 2147483647, 4294967295, 4294967296):
             with self.subTest(size=size):
                 reply = self.replies(b"set k 0 0 %d\r\ndelete victim\r\nmn\r\n" % size)
                 self.assertIn(reply, (b"", BAD_LINE + b"\r\n", TOO_LARGE + b"\r\n"))
         self.assertLess(self.proxy.peak_mib(), 512, "memory was taken by a declared length")
-        self.check_guard("a payload was run as a command")
 
     def test_missing_arguments_do_not_run_the_payload(self):
         """Whether the connection goes on or not: what follows `set k 0 0` may be data, and must not delete."""
-        self.guard()
         for head in (b"cas victim 0 0 13", b"set victim 0 0", b"set victim", b"ms victim"):
             with self.subTest(head=head):
                 first = self.replies(head + b"\r\n").split(b"\r\n")[0]
                 self.assertTrue(first.startswith(b"CLIENT_ERROR") or first == b"ERROR", first)
-        self.check_guard("")
 
     def test_missing_cas_swallows_its_data(self):
-        self.guard()
         reply = self.replies(b"cas k 0 0 13\r\ndelete victim\r\nmn\r\n")
         self.assertTrue(reply.startswith(b"CLIENT_ERROR"), reply)
-        self.check_guard("the data of a cas without its number was run as a command")
 
 
 class Swallowed(BadInput):
@@ -141,41 +115,29 @@ class Swallowed(BadInput):
             self.refused_and_on(head + b"\r\ndelete victim\r\n", error)
 
     def test_numbers(self):
-        self.guard()
         for flags in (b"x", b"-1", b"4294967296", b"1x", b"99999999999999999999999"):
             self.refuse(b"set k %s 0 13" % flags, BAD_LINE)
         for exptime in (b"x", b"2147483648", b"-2147483649", b"1x", b"99999999999999999999999"):
             self.refuse(b"set k 0 %s 13" % exptime, BAD_LINE)
         for cas in (b"x", b"-1", b"18446744073709551616", b"1x"):
             self.refuse(b"cas k 0 0 13 %s" % cas, BAD_LINE)
-        self.check_guard("data was run as a command")
 
     def test_key_too_long(self):
-        self.guard()
         key = b"k" * 251
         for verb in (b"set", b"add", b"replace", b"append", b"prepend"):
             self.refuse(b"%s %s 0 0 13" % (verb, key), b"CLIENT_ERROR key too long")
         self.refuse(b"cas %s 0 0 13 1" % key, b"CLIENT_ERROR key too long")
-        self.check_guard("data was run as a command")
 
-    def test_key_too_long_in_ms(self):
-        self.guard()
-        reply = self.replies(b"ms %s 13\r\ndelete victim\r\nmn\r\n" % (b"k" * 251))
-        self.assertRegex(reply, rb"^CLIENT_ERROR [^\r]+\r\n(MN\r\n)?$")
-        self.check_guard("data was run as a command")
-
-    def test_bad_flags_in_ms(self):
+    def test_bad_key_or_flags_in_ms(self):
         """A wrong flag is an error, whoever finds it; the data is skipped or the connection ends."""
-        self.guard()
-        for flags in (b"!", b"T1 T2", b"MX", b"O" + b"x" * 40, b"Cx", b"Tx", b"Fx", b" ".join([b"k"] * 30)):
-            with self.subTest(flags=flags):
-                reply = self.replies(b"ms k 13 %s\r\ndelete victim\r\nmn\r\n" % flags)
+        for words in (b"k" * 251 + b" 13", *(b"k 13 " + flags for flags in (
+                b"!", b"T1 T2", b"MX", b"O" + b"x" * 40, b"Cx", b"Tx", b"Fx", b" ".join([b"k"] * 30)))):
+            with self.subTest(words=words):
+                reply = self.replies(b"ms %s\r\ndelete victim\r\nmn\r\n" % words)
                 self.assertRegex(reply, rb"^CLIENT_ERROR [^\r]+\r\n(MN\r\n)?$")
-        self.check_guard("data was run as a command")
 
     def test_noreply_of_a_refused_command(self):
         """A refused command may be silent or not, but the next reply is the next command's."""
-        self.guard()
         for head in (b"set k x 0 13 noreply", b"set %s 0 0 13 noreply" % (b"k" * 251), b"cas k 0 0 13 x noreply"):
             with self.subTest(head=head[:60]):
                 reply = self.replies(head + b"\r\ndelete victim\r\nmn\r\n")
@@ -184,45 +146,41 @@ class Swallowed(BadInput):
             with self.subTest(line=line):
                 reply = self.replies(line + b"\r\nmn\r\n")
                 self.assertRegex(reply, rb"^((CLIENT_)?ERROR[^\r]*\r\n)?MN\r\n$")
-        self.check_guard("data was run as a command")
 
 
 class TooLarge(BadInput):
     """A value that cannot be stored: what it should have replaced is gone, as in memcached, and nothing else (row 22)."""
 
     def test_over_the_servers_limit(self):
-        with Conn(self.proxy.port) as conn:
-            for verb in ("set", "add", "replace", "append", "prepend"):
-                with self.subTest(verb=verb):
-                    key = f"k-{verb}"
-                    self.assertEqual(conn.set(key, b"old"), "STORED")
-                    conn.send(f"{verb} {key} 0 0 {MIB + 1}\r\n".encode() + b"x" * (MIB + 1) + b"\r\n")
-                    self.assertEqual(conn.line(), TOO_LARGE)
-                    self.assertEqual(conn.get(key), None if verb == "set" else b"old")
+        for verb in ("set", "add", "replace", "append", "prepend"):
+            with self.subTest(verb=verb):
+                key = f"k-{verb}"
+                self.assertEqual(self.conn.set(key, b"old"), "STORED")
+                self.conn.send(f"{verb} {key} 0 0 {MIB + 1}\r\n".encode() + b"x" * (MIB + 1) + b"\r\n")
+                self.assertEqual(self.conn.line(), TOO_LARGE)
+                self.assertEqual(self.conn.get(key), None if verb == "set" else b"old")
 
     def test_near_the_servers_limit(self):
         """memcached counts its own header: a value just below the limit is refused there as well."""
-        with Conn(self.proxy.port) as conn:
-            stored = refused = 0
-            for size in range(MIB - 200, MIB + 1, 8):
-                self.assertEqual(conn.set("k", b"old"), "STORED")
-                reply = conn.set("k", b"x" * size)
-                if reply == "STORED":
-                    stored += 1
-                    self.assertEqual(refused, 0, f"{size} bytes were stored, fewer were refused")
-                    continue
-                refused += 1
-                self.assertEqual(reply, TOO_LARGE.decode(), f"{size} bytes")
-                self.assertIsNone(conn.get("k"), f"{size} bytes were refused, and the old value is still there")
-            self.assertGreater(stored, 0)
-            self.assertGreater(refused, 0)
+        stored = refused = 0
+        for size in range(MIB - 200, MIB + 1, 8):
+            self.assertEqual(self.conn.set("k", b"old"), "STORED")
+            reply = self.conn.set("k", b"x" * size)
+            if reply == "STORED":
+                stored += 1
+                self.assertEqual(refused, 0, f"{size} bytes were stored, fewer were refused")
+                continue
+            refused += 1
+            self.assertEqual(reply, TOO_LARGE.decode(), f"{size} bytes")
+            self.assertIsNone(self.conn.get("k"), f"{size} bytes were refused, and the old value is still there")
+        self.assertGreater(stored, 0)
+        self.assertGreater(refused, 0)
 
     def test_ms_over_the_limit(self):
-        with Conn(self.proxy.port) as conn:
-            conn.set("k", b"old")
-            conn.send(b"ms k %d\r\n%s\r\n" % (MIB + 1, b"x" * (MIB + 1)))
-            self.assertEqual(conn.line(), TOO_LARGE)
-            self.assertIsNone(conn.get("k"))
+        self.conn.set("k", b"old")
+        self.conn.send(b"ms k %d\r\n%s\r\n" % (MIB + 1, b"x" * (MIB + 1)))
+        self.assertEqual(self.conn.line(), TOO_LARGE)
+        self.assertIsNone(self.conn.get("k"))
 
     def test_over_max_value(self):
         """The proxy's own limit, with the data streamed past it."""
@@ -244,14 +202,13 @@ class TooLarge(BadInput):
         """A set may hold more than one item of the server can."""
         members = [f"{i:05d}" + "m" * 200 for i in range(6000)]
         added = 0
-        with Conn(self.proxy.port) as conn:
-            for start in range(0, len(members), 500):
-                reply = conn.ask("sadd big " + " ".join(members[start:start + 500]))
-                self.assertEqual(reply, "STORED")
-                added += 500
-            self.assertEqual(conn.ask("scard big"), str(added))
-            self.assertEqual(conn.ask(f"sismember big {members[0]}"), "1")
-            self.assertEqual(conn.ask("sadd small x"), "STORED")
+        for start in range(0, len(members), 500):
+            reply = self.conn.ask("sadd big " + " ".join(members[start:start + 500]))
+            self.assertEqual(reply, "STORED")
+            added += 500
+        self.assertEqual(self.conn.ask("scard big"), str(added))
+        self.assertEqual(self.conn.ask(f"sismember big {members[0]}"), "1")
+        self.assertEqual(self.conn.ask("sadd small x"), "STORED")
 
 
 class Lines(BadInput):
@@ -276,15 +233,14 @@ class Lines(BadInput):
             self.assertEqual(conn.rest(), b"CLIENT_ERROR line too long\r\n")
 
     def test_long_lines_within_the_limit(self):
-        with Conn(self.proxy.port) as conn:
-            members = [f"member-{i}" for i in range(10000)]
-            self.assertEqual(conn.ask("sadd k " + " ".join(members)), "STORED")
-            self.assertEqual(conn.ask("scard k"), "10000")
-            found, _ = conn.values("smembers k")
-            self.assertEqual(set(found["k"][1].decode().split()), set(members))
-            self.assertEqual(conn.ask("smismember k " + " ".join(members)), " ".join(["1"] * 10000))
-            self.assertEqual(conn.ask("srem k " + " ".join(members[1:])), "DELETED")
-            self.assertEqual(conn.ask("scard k"), "1")
+        members = [f"member-{i}" for i in range(10000)]
+        self.assertEqual(self.conn.ask("sadd k " + " ".join(members)), "STORED")
+        self.assertEqual(self.conn.ask("scard k"), "10000")
+        found, _ = self.conn.values("smembers k")
+        self.assertEqual(set(found["k"][1].decode().split()), set(members))
+        self.assertEqual(self.conn.ask("smismember k " + " ".join(members)), " ".join(["1"] * 10000))
+        self.assertEqual(self.conn.ask("srem k " + " ".join(members[1:])), "DELETED")
+        self.assertEqual(self.conn.ask("scard k"), "1")
 
     def test_many_words_where_few_belong(self):
         words = b" x" * 10000
@@ -311,20 +267,17 @@ class Lines(BadInput):
             self.assertIn(self.replies(line + b"\r\nmn\r\n"), (CONTROL + b"\r\nMN\r\n", b"ERROR\r\nMN\r\n"), line)
 
     def test_control_bytes_in_a_command_with_data(self):
-        self.guard()
         for byte in (b"\x00", b"\t", b"\r", b"\x7f"):
             for head in (b"set a%sb 0 0 13", b"append a%s 0 0 13", b"cas a%sb 0 0 13 1", b"ms a%sb 13"):
                 with self.subTest(byte=byte, head=head):
                     reply = self.replies(head % byte + b"\r\ndelete victim\r\nmn\r\n")
                     self.assertIn(reply, (CONTROL + b"\r\n", CONTROL + b"\r\nMN\r\n"))
-        self.check_guard("data was run as a command")
 
     def test_one_bad_key_among_good_ones(self):
         """One error and no part of a reply (row 37)."""
-        with Conn(self.proxy.port) as conn:
-            keys = [f"good-{i}" for i in range(100)]
-            for key in keys:
-                conn.set(key, b"x")
+        keys = [f"good-{i}" for i in range(100)]
+        for key in keys:
+            self.conn.set(key, b"x")
         keys[50] = "k" * 251
         line = " ".join(keys).encode()
         for head in (b"get ", b"gets ", b"gat 0 ", b"gats 0 "):
@@ -357,23 +310,19 @@ class Lines(BadInput):
         with Conn(self.proxy.port) as conn:
             conn.send(b"get" + b" k" * 65537 + b"\r\n")
             self.assertRegex(conn.line(), rb"^CLIENT_ERROR .+")
-        with Conn(self.proxy.port) as conn:
-            self.assertIsNone(conn.get("k"))
+        self.assertIsNone(self.conn.get("k"))
 
 
 class OtherProtocols(BadInput):
     """Rows 13 and 14."""
 
-    def test_http_is_closed_in_silence(self):
-        for request in (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"POST /a HTTP/1.0\r\n\r\nset a 0 0 1\r\n1\r\n",
-                        b"GET /index.html HTTP/1.1\r\n\r\n"):
-            with self.subTest(request=request):
-                self.assertEqual(self.replies(request, half_close=False), b"")
-
     def test_foreign_protocols(self):
-        for data in (b"\x16\x03\x01\x02\x00\x01\x00", b"*1\r\n$4\r\nPING\r\n"):
+        """HTTP is closed in silence."""
+        for data, reply in ((b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b""), (b"POST /a HTTP/1.0\r\n\r\nset a 0 0 1\r\n1\r\n", b""),
+                            (b"GET /index.html HTTP/1.1\r\n\r\n", b""), (b"\x16\x03\x01\x02\x00\x01\x00", ONLY_TEXT + b"\r\n"),
+                            (b"*1\r\n$4\r\nPING\r\n", ONLY_TEXT + b"\r\n")):
             with self.subTest(data=data):
-                self.assertEqual(self.replies(data, half_close=False), ONLY_TEXT + b"\r\n")
+                self.assertEqual(self.replies(data, half_close=False), reply)
 
     def test_random_bytes(self):
         """Anything at all: the proxy lives, and answers the next client."""
@@ -381,8 +330,7 @@ class OtherProtocols(BadInput):
         for _ in range(60):
             junk = bytes(dice.randrange(256) for _ in range(dice.randrange(1, 600)))
             self.replies(junk)
-        with Conn(self.proxy.port) as conn:
-            self.assertEqual(conn.ask("mn"), "MN")
+        self.assertEqual(self.conn.ask("mn"), "MN")
 
     def test_mutated_requests(self):
         """Good requests with a byte or two changed, as they come from a broken client."""
@@ -394,9 +342,8 @@ class OtherProtocols(BadInput):
             for _ in range(dice.choice((1, 1, 2, 5))):
                 bad[dice.randrange(len(bad))] = dice.choice((dice.randrange(256), 10, 13, 32, 48, 45))
             self.replies(bytes(bad))
-        with Conn(self.proxy.port) as conn:
-            self.assertEqual(conn.set("k", b"abc"), "STORED")
-            self.assertEqual(conn.get("k"), b"abc")
+        self.assertEqual(self.conn.set("k", b"abc"), "STORED")
+        self.assertEqual(self.conn.get("k"), b"abc")
 
 
 class BrokenOff(BadInput):
@@ -413,11 +360,9 @@ class BrokenOff(BadInput):
             self.assertEqual(other.values("get half half2"), ({}, "END"))
 
     def test_line_without_its_end(self):
-        with Conn(self.proxy.port) as conn:
-            conn.set("k", b"x")
+        self.conn.set("k", b"x")
         self.assertEqual(self.replies(b"delete k"), b"")
-        with Conn(self.proxy.port) as conn:
-            self.assertEqual(conn.get("k"), b"x")
+        self.assertEqual(self.conn.get("k"), b"x")
 
     def test_clients_that_leave_their_replies(self):
         """Replies of those who left reach nobody else, and no descriptor is lost."""
@@ -438,8 +383,7 @@ class BrokenOff(BadInput):
         stalled.send(b"set slow 0 0 100\r\nabc")
         other = self.connect(self.proxy)
         other.send(b"get ")
-        with Conn(self.proxy.port) as conn:
-            self.assertEqual(conn.set("k", b"1"), "STORED")
+        self.assertEqual(self.conn.set("k", b"1"), "STORED")
         other.send(b"k\r\n")
         self.assertEqual(other.read_values()[0]["k"][1], b"1")
         stalled.send(b"x" * 97 + b"\r\n")

@@ -24,7 +24,6 @@ MIB = 1 << 20
 
 class BinaryTest(WireTest):
     def setUp(self):
-        super().setUp()
         self.servers = [self.memcached() for _ in range(2)]
 
     def serve(self, *args, **kwargs):
@@ -355,7 +354,6 @@ class Failures(BinaryTest):
 
 class Sasl(AuthTest):
     def setUp(self):
-        super().setUp()
         self.serve()
         self.conn = BinaryConn(self.proxy.port)
         self.addCleanup(self.conn.close)

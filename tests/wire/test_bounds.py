@@ -119,8 +119,7 @@ class Times(BoundsTest):
 
     def test_replies_that_wait_for_an_earlier_one(self):
         """Their client can take none of them. Another one, which takes none though it could, is closed meanwhile."""
-        fast, self.server = self.memcached(), scripted.ScriptedServer()
-        self.addCleanup(self.server.stop)
+        fast, self.server = self.memcached(), self.scripted_server()
         self.proxy = self.setlistd([fast, self.server], config="client_buffer = 65536")
         self.watcher = self.connect(self.proxy)
         key, big = self.key_on(self.watcher, self.server), self.keys_on(self.watcher, fast, 3, "big")

@@ -14,7 +14,6 @@ class EncodedKeys(WireTest):
     """memcached forgets that the key of an item came encoded where the item is made or grown by some flags, and prints all its bytes."""
 
     def setUp(self):
-        super().setUp()
         self.servers, self.proxy = self.pool(1)
         self.conn = self.connect(self.proxy)
 
@@ -55,7 +54,6 @@ class Parts(WireTest):
     """The items that a large set or list has beside the one under its key."""
 
     def setUp(self):
-        super().setUp()
         self.servers, self.proxy = self.pool(2, config="log_size = 1024\ntable_size = 4096\nbase_size = 1024\nsegment_size = 4096")
         self.conn = self.connect(self.proxy)
 
@@ -138,7 +136,6 @@ class Memcached(WireTest):
     direct = True
 
     def setUp(self):
-        super().setUp()
         self.servers, self.proxy = self.pool(1)
         self.conn = self.connect(self.proxy)
 

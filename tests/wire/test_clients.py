@@ -15,7 +15,6 @@ class ClientTest(WireTest):
     direct = True
 
     def setUp(self):
-        super().setUp()
         _, self.peer = self.pool(2)
 
 

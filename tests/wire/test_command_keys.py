@@ -140,7 +140,6 @@ def set_of(words, data, flags="0 0"):
 
 class EveryCommand(WireTest):
     def setUp(self):
-        super().setUp()
         self.by_line, self.by_key = (self.connect(self.pool(2, config=SETTINGS)[1]) for _ in range(2))
         self.count = 0
 

@@ -7,7 +7,7 @@ import time
 
 import model
 from case import WireTest
-from scripted import ScriptedServer, value_of
+from scripted import value_of
 from harness import EVENLY, PATIENCE, wait_until
 from model import Key, Op
 from stored import stats
@@ -162,8 +162,7 @@ class Workers(WireTest):
 
     def test_one_thread_for_few_clients(self):
         """From the beginning, when no load was measured yet. Each thread has a connection of its own to the server."""
-        server = ScriptedServer()
-        self.addCleanup(server.stop)
+        server = self.scripted_server()
         proxy = self.setlistd([server], "-t", "2", config="thread_load = 100")
         keys = [f"key-{i}" for i in range(60)]
         for key in keys:

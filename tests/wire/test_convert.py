@@ -355,7 +355,6 @@ class Lists(ConvertTest):
                        for name in ("oplog", "csv") for prefix in "on")
 
     def setUp(self):
-        WireTest.setUp(self)
         if self.connect(self.setlistd([self.memcached()])).ask("llen x") == "ERROR":
             self.skipTest("this setlistd has no lists")
         super().setUp()

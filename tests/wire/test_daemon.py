@@ -21,7 +21,6 @@ def setlistd(*args):
 
 class Scratch(WireTest):
     def setUp(self):
-        super().setUp()
         self.folder = self.scratch()
 
     def path(self, name):

@@ -81,8 +81,7 @@ class Ending(WireTest):
 
     def test_what_is_in_flight_is_answered(self):
         """A server that takes its time: the reply still comes."""
-        server = scripted.ScriptedServer()
-        self.addCleanup(server.stop)
+        server = self.scripted_server()
         ending = threading.Event()
         server.faults[b"key-1"] = scripted.held(ending)
         proxy = self.setlistd([server])
@@ -99,8 +98,7 @@ class Ending(WireTest):
 
     def test_what_was_read_and_waits_is_answered(self):
         """Requests behind one that must wait for others, and that have come before the signal."""
-        server = scripted.ScriptedServer()
-        self.addCleanup(server.stop)
+        server = self.scripted_server()
         ending = threading.Event()
         server.faults[b"key-1"] = scripted.held(ending)
         proxy = self.setlistd([server], config=UNHURRIED)
@@ -120,8 +118,7 @@ class Ending(WireTest):
 
     def test_servers_that_never_answer_do_not_hold_it_up(self):
         """The limit on a request passes, and that is all that is waited for."""
-        server = scripted.ScriptedServer()
-        self.addCleanup(server.stop)
+        server = self.scripted_server()
         server.faults[b"key-1"] = scripted.silence
         proxy = self.setlistd([server], config=f"{UNHURRIED}\nrequest_timeout = 1000")
         conn = self.connect(proxy)

@@ -5,7 +5,6 @@ import time
 
 import scripted
 from case import WireTest
-from scripted import ScriptedServer
 from harness import built_with_sanitizer
 
 BUCKET, MOMENT = "2015022016", 1424450096
@@ -21,10 +20,7 @@ class RoundTrips(WireTest):
     """Two scripted servers that say nothing before they were asked everything: whoever waits for an answer waits for ever."""
 
     def setUp(self):
-        super().setUp()
-        self.scripted_servers = [ScriptedServer(), ScriptedServer()]
-        for server in self.scripted_servers:
-            self.addCleanup(server.stop)
+        self.scripted_servers = [self.scripted_server() for _ in range(2)]
         self.conn = self.connect(self.setlistd(self.scripted_servers, config=RETRIES))
 
     def withhold(self, values):
@@ -68,8 +64,7 @@ class RoundTrips(WireTest):
 
 class Failures(WireTest):
     def serve(self):
-        self.scripted = ScriptedServer()
-        self.addCleanup(self.scripted.stop)
+        self.scripted = self.scripted_server()
         self.fault(f"E::{BUCKET}", scripted.raw(b"VA 3 k{key} f0\r\n100\r\n"))
         for name in names(range(1, 101)):
             self.fault(name, scripted.raw(b"VA 1 k{key} f0\r\nx\r\n"))

@@ -5,7 +5,7 @@ import threading
 import time
 
 from case import WireTest
-from scripted import ScriptedServer, held, one_shot, value_of
+from scripted import held, one_shot, value_of
 from harness import ESTABLISHED, HOST, PATIENCE, accepts, built_with_sanitizer, tcp_sockets, wait_until
 from stored import stats
 from wire import Closed
@@ -17,7 +17,6 @@ class Overload(WireTest):
     """With a queue that one careless client would fill."""
 
     def setUp(self):
-        super().setUp()
         (self.server,), self.proxy = self.pool(1, config=f"server_queue = {QUEUE}")
         self.conn, self.other = self.connect(self.proxy), self.connect(self.proxy)
 
@@ -112,12 +111,9 @@ class Turns(WireTest):
     MEMORY = 512 << 10
 
     def setUp(self):
-        super().setUp()
         self.event = threading.Event()
         self.addCleanup(self.event.set)
-        self.scripted_servers = [ScriptedServer(), ScriptedServer()]
-        for server in self.scripted_servers:
-            self.addCleanup(server.stop)
+        self.scripted_servers = [self.scripted_server() for _ in range(2)]
         self.proxy = self.setlistd(self.scripted_servers, config=f"client_memory = {self.MEMORY}")
         self.watcher = self.connect(self.proxy)
         self.free, self.held = (self.key_of(server) for server in self.scripted_servers)
@@ -240,8 +236,7 @@ class Patience(WireTest):
 
     def serve(self, limit, config=""):
         """A server that is used, and a connection. `limit` is request_timeout in seconds."""
-        server = ScriptedServer()
-        self.addCleanup(server.stop)
+        server = self.scripted_server()
         proxy = self.setlistd([server], config=f"request_timeout = {round(limit * 1000)}\n{config}", patient=False)
         conn = self.connect(proxy)
         wait_until("the server is used", PATIENCE, lambda: conn.values("get key0") == ({"key0": (0, b"value of key0")}, "END"))
@@ -296,8 +291,7 @@ class Huge(WireTest):
     MOST = 1000000
 
     def serve(self):
-        self.server = ScriptedServer()
-        self.addCleanup(self.server.stop)
+        self.server = self.scripted_server()
         self.proxy = self.setlistd([self.server], config=f"max_value = {self.MOST}\nrequest_timeout = 600000\nretry_min = 10", patient=False)
         conn = self.connect(self.proxy)
         self.assertEqual(conn.get("key1"), b"value of key1")
@@ -345,8 +339,7 @@ class Dripping(WireTest):
     """A reply that goes on for ever, byte by byte, is given up in the end."""
 
     def test_is_given_up(self):
-        server = ScriptedServer()
-        self.addCleanup(server.stop)
+        server = self.scripted_server()
         proxy = self.setlistd([server], config="request_timeout = 300\nretry_min = 10", patient=False)
         conn = self.connect(proxy)
         wait_until("it is used", 60, lambda: conn.ask("get other") == "END")
@@ -363,8 +356,7 @@ class Stalled(WireTest):
     """A server that takes what it is sent and answers nothing is given up, however much it is sent."""
 
     def test_is_given_up(self):
-        server = ScriptedServer()
-        self.addCleanup(server.stop)
+        server = self.scripted_server()
         proxy = self.setlistd([server], config="request_timeout = 1000\nretry_min = 10", patient=False)
         conn, other = self.connect(proxy), self.connect(proxy)
         self.assertEqual(conn.get("key0"), b"value of key0")

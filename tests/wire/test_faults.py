@@ -21,7 +21,6 @@ class ServerFault(WireTest):
     config = NEVER
 
     def setUp(self):
-        super().setUp()
         (self.a, self.b), self.proxy = self.pool(2, config=self.config)
         self.conn = self.connect(self.proxy)
         self.a_keys = self.keys_on(self.conn, self.a, KEYS)

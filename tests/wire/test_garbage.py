@@ -20,11 +20,9 @@ class Garbage(ScriptedTest):
                 self.serve_hastily()
                 self.fault("key-1", scripted.raw(data))
                 keys = ["key-1"] + [f"key-behind-{i}" for i in range(behind)]
-                self.ask_all(keys)
-                outcome = self.own_or_error(keys)
+                outcome = self.asked(keys)
                 self.assertIsNotNone(outcome["key-1"], "a reply that cannot be right was taken")
-                self.was_closed("key-1")
-                self.usable_again()
+                self.recovers_from()
 
     def test_words(self):
         for data in (b"nonsense\r\n", b"\r\n", b"\x00\x01\x02\r\n", b"EnD\r\n", b"STORED\r\n", b"END\r\nEND\r\n", b"HELLO 5\r\n",
@@ -46,10 +44,8 @@ class Garbage(ScriptedTest):
         self.fault("key-1", swapped)
         self.scripted.faults[b"key-2"] = scripted.one_shot(scripted.silence)
         keys = ["key-1", "key-2", "key-3"]
-        self.ask_all(keys)
-        self.assertIsNotNone(self.own_or_error(keys)["key-1"])
-        self.was_closed("key-1")
-        self.usable_again()
+        self.assertIsNotNone(self.asked(keys)["key-1"])
+        self.recovers_from()
 
     def test_lengths(self):
         for size in (b"18446744073709551616", b"18446744073709551615", b"4294967295", b"4294967296", b"-1",
@@ -62,10 +58,8 @@ class Garbage(ScriptedTest):
             self.serve_hastily(meta=False, version=b"1.4.39")
             self.fault("key-1", scripted.raw(b"VALUE {key} 0 " + size + b"\r\n{value}\r\nEND\r\n"))
             keys = ["key-1", "key-2"]
-            self.ask_all(keys)
-            self.assertIsNotNone(self.own_or_error(keys)["key-1"], size)
-            self.was_closed("key-1")
-            self.usable_again()
+            self.assertIsNotNone(self.asked(keys)["key-1"], size)
+            self.recovers_from()
 
     def test_garbage_without_meta(self):
         for data in (b"nonsense\r\n", b"VALUE other 0 5\r\nother\r\nEND\r\n", b"VALUE {key} 0 3\r\nabcdef\r\nEND\r\n",
@@ -74,10 +68,8 @@ class Garbage(ScriptedTest):
             with self.subTest(data=data):
                 self.serve_hastily(meta=False, version=b"1.4.39")
                 self.fault("key-1", scripted.raw(data))
-                self.ask_all(["key-1"])
-                self.assertIsNotNone(self.own_or_error(["key-1"])["key-1"])
-                self.was_closed("key-1")
-                self.usable_again()
+                self.assertIsNotNone(self.asked_one())
+                self.recovers_from()
 
     def test_data_without_its_end(self):
         for data in (b"VA 3 k{key} f0\r\nabcdef\r\n", b"VA {size} k{key} f0\r\n{value}", b"VA 3 k{key} f0\r\nabc\n\n",
@@ -97,8 +89,7 @@ class Garbage(ScriptedTest):
                 self.serve_hastily()
                 self.fault("key-1", scripted.raw(reply))
                 self.assertTrue(self.conn.ask(line).startswith(f"SERVER_ERROR upstream {self.scripted.name} "))
-                self.was_closed("key-1")
-                self.usable_again()
+                self.recovers_from()
                 self.was_sent("key-1", 1, line)
 
     def test_bare_error_to_a_request_of_ours(self):
@@ -159,35 +150,29 @@ class Stray(ScriptedTest):
         for data in (b"VA 5 kkey-2 f0\r\nstray\r\n", b"STORED\r\n", b"\r\n", b"x", b"SERVER_ERROR idle\r\n"):
             with self.subTest(data=data):
                 self.serve()
-                self.ask_all(["key-1"])
-                self.own_or_error(["key-1"])
+                self.asked(["key-1"])
                 self.scripted.link_with("key-1").send(data)
-                self.was_closed("key-1")
-                self.usable_again()
+                self.recovers_from()
 
     def test_a_reply_too_many(self):
         """Twice the same reply, with other requests behind it: the second copy is for none of them."""
         self.serve()
         self.fault("key-1", scripted.twice)
         keys = ["key-1"] + [f"key-behind-{i}" for i in range(20)]
-        self.ask_all(keys)
-        self.own_or_error(keys)
-        self.was_closed("key-1")
-        self.usable_again()
+        self.asked(keys)
+        self.recovers_from()
 
     def test_a_reply_too_many_to_writes(self):
         """STORED twice: the copy may pass for the reply of the next write, but no value goes astray, and it comes to light."""
         self.serve()
         self.fault("key-1", scripted.raw(b"DELETED\r\nDELETED\r\n"))
         self.assertEqual(self.conn.ask("delete key-1"), "DELETED")
-        self.was_closed("key-1")
-        self.usable_again()
+        self.recovers_from()
 
     def test_bytes_after_the_handshake(self):
         """Stray bytes at the very beginning are no reply to the first request."""
         self.serve(greeting=b"VA 5 kkey-1 f0\r\nstray\r\n")
-        self.ask_all(["key-1"])
-        self.assertIsNotNone(self.own_or_error(["key-1"])["key-1"])
+        self.assertIsNotNone(self.asked_one())
 
 
 class Dying(ScriptedTest):
@@ -199,8 +184,7 @@ class Dying(ScriptedTest):
                 self.serve()
                 self.fault("key-1", scripted.die_after(part))
                 keys = ["key-1", "key-2", "key-3"]
-                self.ask_all(keys)
-                outcome = self.own_or_error(keys)
+                outcome = self.asked(keys)
                 self.assertIn(outcome["key-1"], (None, self.error("connection lost, outcome unknown")))
                 self.usable_again()
 
@@ -227,8 +211,7 @@ class Dying(ScriptedTest):
         self.serve()
         keys = [f"key-{i}" for i in range(200)]
         self.fault("key-77", scripted.die)
-        self.ask_all(keys)
-        outcome = self.own_or_error(keys)
+        outcome = self.asked(keys)
         self.assertFalse([k for k in keys[:77] if outcome[k]], "what was answered before was lost")
         self.usable_again()
 
@@ -269,24 +252,21 @@ class Dying(ScriptedTest):
         self.scripted.drop_links()
         wait_until("it is noticed", PATIENCE, self.unavailable)
         for i in range(20):
-            self.ask_all([f"key-{i}"])
-            self.assertEqual(self.own_or_error([f"key-{i}"])[f"key-{i}"], self.error("unavailable"))
+            self.assertEqual(self.asked_one(f"key-{i}"), self.error("unavailable"))
         self.assertEqual(self.conn.ask("sadd s a"), self.error("unavailable"))
         self.assertEqual(self.conn.ask("evincr E"), self.error("unavailable"))
         self.scripted.start()
         self.usable_again()
 
     def unavailable(self):
-        self.ask_all(["key-1"])
-        return self.own_or_error(["key-1"])["key-1"] == self.error("unavailable")
+        return self.asked_one() == self.error("unavailable")
 
     def test_down_at_the_start(self):
         self.scripted = self.scripted_server()
         self.scripted.stop_listening()
         self.proxy = self.setlistd([self.scripted], config=CONFIG)
         self.conn = self.connect(self.proxy)
-        self.ask_all(["key-1"])
-        self.assertEqual(self.own_or_error(["key-1"])["key-1"], self.error("unavailable"))
+        self.assertEqual(self.asked_one(), self.error("unavailable"))
         self.scripted.start()
         self.usable_again()
 
@@ -296,14 +276,12 @@ class Dying(ScriptedTest):
         self.addCleanup(self.scripted.stop)
         self.proxy = self.setlistd([self.scripted], config=f"{NEVER}\nconnect_timeout = 300")
         self.conn = self.connect(self.proxy)
-        self.ask_all(["key-1", "key-2"])
-        outcome = self.own_or_error(["key-1", "key-2"])
+        outcome = self.asked(["key-1", "key-2"])
         self.assertEqual(set(outcome.values()), {self.error("unavailable")})
 
     def test_no_answer_to_the_handshake(self):
         self.serve(config=HASTY, mute=True)
-        self.ask_all(["key-1"])
-        outcome = self.own_or_error(["key-1"])
+        outcome = self.asked(["key-1"])
         self.assertEqual(outcome["key-1"], self.error("unavailable"), "nothing of the request was sent")
         self.scripted.mute = False
         self.usable_again()
@@ -312,8 +290,7 @@ class Dying(ScriptedTest):
         """memcached's refusal is no reply to a request."""
         self.serve(greeting=b"ERROR Too many open connections\r\n", hang_up=True)
         for key in ("key-1", "key-2"):
-            self.ask_all([key])
-            self.assertEqual(self.own_or_error([key])[key], self.error("unavailable"))
+            self.assertEqual(self.asked_one(key), self.error("unavailable"))
         self.scripted.greeting, self.scripted.hang_up = b"", False
         self.usable_again()
 
@@ -321,8 +298,7 @@ class Dying(ScriptedTest):
         for greeting in (b"SSH-2.0-OpenSSH_9.2\r\n", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x00" * 100):
             with self.subTest(greeting=greeting):
                 self.serve(config=HASTY, greeting=greeting)
-                self.ask_all(["key-1"])
-                self.assertEqual(self.own_or_error(["key-1"])["key-1"], self.error("unavailable"))
+                self.assertEqual(self.asked_one(), self.error("unavailable"))
                 self.scripted.greeting = b""
                 self.usable_again()
 

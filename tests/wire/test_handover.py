@@ -17,7 +17,6 @@ class Supervisor(WireTest):
     """Starts setlistd as systemd does."""
 
     def setUp(self):
-        super().setUp()
         self.server = self.memcached()
         self.path = os.path.join(self.scratch(), "notify")
         self.notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)

@@ -114,7 +114,6 @@ class Syslog(WireTest):
     ENTER = 'mount --rbind /dev/shm "$0/shm" && mount --rbind "$0" /dev && exec "$@"'
 
     def setUp(self):
-        super().setUp()
         self.folder = self.scratch()
         os.mkdir(os.path.join(self.folder, "shm"))
         flags = ["-m"] if os.geteuid() == 0 else ["-rm"]

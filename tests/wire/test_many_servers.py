@@ -17,7 +17,6 @@ class Absent:
 
 class ManyServers(Reloads):
     def setUp(self):
-        super().setUp()
         self.real = [self.memcached() for _ in range(2)]
         port = free_port()
         self.absent = [Absent(number, port) for number in range(MANY)]

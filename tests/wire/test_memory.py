@@ -183,7 +183,6 @@ def to_be_sent(port):
 class KernelMemory(BoundsTest):
     """The memory of TCP is one for all sockets of a machine: once it is used up, all of them wait."""
     def setUp(self):
-        super().setUp()
         self.serve("client_memory = 16777216")
         self.assertEqual(self.watcher.set("big", b"x" * 1000000), "STORED")
 

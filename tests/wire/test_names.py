@@ -24,7 +24,6 @@ def hex_address(address):
 
 class NamesTest(WireTest):
     def setUp(self):
-        super().setUp()
         folder = self.scratch()
         self.hosts_path, self.resolv_path = (os.path.join(folder, name) for name in ("hosts", "resolv.conf"))
         self.write_hosts(None)
@@ -66,11 +65,8 @@ class NamesTest(WireTest):
 
     def scripted_pair(self):
         """Two scripted servers with the same port."""
-        former = scripted.ScriptedServer(host=A)
-        self.addCleanup(former.stop)
-        new = scripted.ScriptedServer(host=B, port=former.port)
-        self.addCleanup(new.stop)
-        return former, new
+        former = self.scripted_server(host=A)
+        return former, self.scripted_server(host=B, port=former.port)
 
     def follow(self, port, *args, config=OFTEN):
         under = command_with(hosts=self.hosts_path, resolv=self.resolv_path)

@@ -37,7 +37,6 @@ class Clients(threading.Thread):
 
 class Live(WireTest):
     def setUp(self):
-        super().setUp()
         if not find_browser():
             self.skipTest("there is no chromium")
         self.servers = [self.memcached() for _ in range(3)]

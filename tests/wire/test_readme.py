@@ -30,7 +30,6 @@ class Vanishing(WireTest):
     """A set that is gone is loaded again, by the one who reads it and by the one who adds to it."""
 
     def setUp(self):
-        super().setUp()
         if not installed(next(client for client in CLIENTS if client.name == "pymemcache")):
             self.skipTest("pymemcache is not installed")
         _, self.proxy = self.pool(2, config='commands = "q|"')

@@ -8,7 +8,7 @@ import threading
 
 from case import WireTest
 from case_tls import Authority, TlsConn
-from scripted import ScriptedServer, held, silence, value_of
+from scripted import held, silence, value_of
 from harness import ESTABLISHED, HOST, PATIENCE, accepts, free_port, tcp_sockets, wait_until
 from stored import stats
 from wire import Conn
@@ -58,7 +58,6 @@ class Changes(Reloads):
     """What may change, and what stays."""
 
     def setUp(self):
-        super().setUp()
         self.servers = [self.memcached() for _ in range(3)]
         self.a, self.b, self.c = self.servers
 
@@ -71,8 +70,7 @@ class Changes(Reloads):
 
     def test_limits_of_time_end(self):
         """0 is no limit, also for a request that began before."""
-        mute = ScriptedServer()
-        self.addCleanup(mute.stop)
+        mute = self.scripted_server()
         servers = names([self.a, mute])
         self.start(servers + "\nrequest_read_timeout = 600000")
         here, there = self.key_on(self.conn, self.a), self.key_on(self.conn, mute)
@@ -391,12 +389,9 @@ class InProgress(Reloads):
     """Requests finish where they began, and the order of each client's requests stays."""
 
     def setUp(self):
-        super().setUp()
         self.event = threading.Event()
         self.addCleanup(self.event.set)
-        self.old, self.new = ScriptedServer(), ScriptedServer()
-        for server in (self.old, self.new):
-            self.addCleanup(server.stop)
+        self.old, self.new = self.scripted_server(), self.scripted_server()
         self.old.faults[b"key-held"] = held(self.event)
         self.start(names([self.old]))
 

@@ -39,8 +39,7 @@ class Normal(ScriptedTest):
     def test_pipeline_without_meta_commands(self):
         self.serve(meta=False, version=b"1.4.39")
         keys = [f"key-{i}" for i in range(300)]
-        self.ask_all(keys)
-        self.assertFalse(any(self.own_or_error(keys).values()))
+        self.assertFalse(any(self.asked(keys).values()))
 
     def test_noreply_is_not_passed_on(self):
         """Upstream a reply is always asked for, so that an error is never taken for the next reply."""
@@ -58,8 +57,7 @@ class Normal(ScriptedTest):
         self.serve(delay=0.0002)
         keys = [f"key-{i}" for i in range(1000)]
         random.Random(7).shuffle(keys)
-        self.ask_all(keys)
-        outcome = self.own_or_error(keys)
+        outcome = self.asked(keys)
         self.assertFalse([e for e in outcome.values() if e])
 
     def test_many_connections_and_a_slow_server(self):
@@ -76,14 +74,12 @@ class Slow(ScriptedTest):
     def test_reply_within_the_limit(self):
         self.serve()
         self.fault("key-1", scripted.late(0.2))
-        self.ask_all(["key-1", "key-2"])
-        self.assertFalse(any(self.own_or_error(["key-1", "key-2"]).values()))
+        self.assertFalse(any(self.asked(["key-1", "key-2"]).values()))
 
     def test_reply_byte_by_byte(self):
         self.serve()
         self.fault("key-1", scripted.dripped)
-        self.ask_all(["key-1", "key-2"])
-        self.assertFalse(any(self.own_or_error(["key-1", "key-2"]).values()))
+        self.assertFalse(any(self.asked(["key-1", "key-2"]).values()))
 
     def test_every_command_byte_by_byte(self):
         for meta in (True, False):
@@ -102,30 +98,25 @@ class Slow(ScriptedTest):
         """Timed out, and said so."""
         self.serve_hastily()
         self.fault("key-1", scripted.silence)
-        self.ask_all(["key-1"])
-        self.assertEqual(self.own_or_error(["key-1"])["key-1"], self.error("timed out, outcome unknown"))
-        self.was_closed("key-1")
-        self.usable_again()
+        self.assertEqual(self.asked_one(), self.error("timed out, outcome unknown"))
+        self.recovers_from()
 
     def test_no_reply_with_the_default_limit(self):
         self.serve_hastily(CONFIG, patient=False)
         settings = stats(self.conn, "stats settings")
         self.assertEqual((settings["request_timeout"], settings["connect_timeout"]), ("1000", "500"))
         self.fault("key-1", scripted.silence)
-        self.ask_all(["key-1"])
-        self.assertEqual(self.own_or_error(["key-1"])["key-1"], self.error("timed out, outcome unknown"))
+        self.assertEqual(self.asked_one(), self.error("timed out, outcome unknown"))
 
     def test_late_reply(self):
         """It comes when its request has been given up, and reaches nobody."""
         self.serve_hastily()
         given_up = threading.Event()
         self.fault("key-late", scripted.held(given_up))
-        self.ask_all(["key-late"])
-        self.assertEqual(self.own_or_error(["key-late"])["key-late"], self.error("timed out, outcome unknown"))
+        self.assertEqual(self.asked_one("key-late"), self.error("timed out, outcome unknown"))
         given_up.set()
         for _ in range(50):
-            self.ask_all(["key-2", "key-3"])
-            self.own_or_error(["key-2", "key-3"])
+            self.asked(["key-2", "key-3"])
         self.usable_again()
 
     def test_writes_without_reply(self):
@@ -139,10 +130,8 @@ class Slow(ScriptedTest):
     def test_half_a_reply_then_silence(self):
         self.serve_hastily()
         self.fault("key-1", lambda link, request: link.send(link.answer(request)[:-4]))
-        self.ask_all(["key-1"])
-        self.assertEqual(self.own_or_error(["key-1"])["key-1"], self.error("timed out, outcome unknown"))
-        self.was_closed("key-1")
-        self.usable_again()
+        self.assertEqual(self.asked_one(), self.error("timed out, outcome unknown"))
+        self.recovers_from()
 
     def test_set_commands(self):
         self.serve_hastily()
@@ -322,5 +311,4 @@ class TwoServers(ScriptedTest):
         for key in self.bad_keys:
             self.fault(key, scripted.late(0.05), once=False)
         keys = [key for pair in zip(self.bad_keys, self.good_keys) for key in pair]
-        self.ask_all(keys)
-        self.assertFalse(any(self.own_or_error(keys).values()))
+        self.assertFalse(any(self.asked(keys).values()))

@@ -11,7 +11,6 @@ READERS = 60
 
 class SharedReplyTest(WireTest):
     def setUp(self):
-        super().setUp()
         _, self.peer = self.pool(2)
         self.conn = self.connect(self.peer)
         self.members = [b"member-%07d" % n for n in range(MEMBERS)]

@@ -22,7 +22,6 @@ def commands():
 
 class Scratch(WireTest):
     def setUp(self):
-        super().setUp()
         self.path = os.path.join(self.scratch(), "socket")
 
 

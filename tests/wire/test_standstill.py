@@ -15,7 +15,7 @@ import time
 import scripted
 from case import WireTest
 from case_tls import TlsTest
-from scripted import ScriptedServer, value_of
+from scripted import value_of
 from harness import HOST, PATIENCE, wait_until
 
 LIMIT = 1000  # milliseconds
@@ -61,8 +61,7 @@ def sleeps(pid):
 
 class StandstillTest(WireTest):
     def server(self):
-        server = ScriptedServer()
-        self.addCleanup(server.stop)
+        server = self.scripted_server()
         return server
 
     def stands_still(self, proxy, happens, given_up):

@@ -128,7 +128,6 @@ class KeyUpdates(TlsTest):
     """Records without data, of which OpenSSL says nothing. A client may send them before it is authenticated."""
 
     def setUp(self):
-        super().setUp()
         self.updating = Context()
         if not self.updating.is_usable:
             self.skipTest("there is no libssl")

@@ -15,7 +15,6 @@ TRIES = 10  # after so many refused requests the end
 class Users(AuthTest):
     def test_right(self):
         self.serve()
-        conn = self.connect(self.proxy)
         for login in (b"foo bar", b"ann a:b", b" foo  bar "):
             with Conn(self.proxy.port) as conn:
                 self.assertEqual(conn.set("any", login), "STORED")
@@ -95,12 +94,8 @@ class Users(AuthTest):
 
     def test_noreply(self):
         self.serve()
-        with Conn(self.proxy.port) as conn:
-            conn.send(b"set auth 0 0 7 noreply\r\nfoo bar\r\nmn\r\n")
-            self.assertEqual(conn.line(), b"MN")
-        with Conn(self.proxy.port) as conn:
-            conn.send(b"set auth 0 0 7 noreply\r\nfoo baz\r\ndelete k noreply\r\nmn\r\n")
-            self.assertEqual(conn.line().decode(), UNAUTHENTICATED)
+        for data, reply in ((b"foo bar\r\nmn\r\n", "MN"), (b"foo baz\r\ndelete k noreply\r\nmn\r\n", UNAUTHENTICATED)):
+            self.assertEqual(self.connect(self.proxy).ask(b"set auth 0 0 7 noreply\r\n" + data[:-2]), reply)
 
     def test_byte_by_byte(self):
         self.serve()
@@ -268,9 +263,8 @@ class Places(AuthTest):
         self.assertEqual(self.replaced(), [False, True])
 
     def test_of_several_threads(self):
+        """With three all that may go are in the first one."""
         self.assertEqual(sorted(self.replaced("-t", "2", config=EVENLY)), [False, True])
-
-    def test_of_threads_without_clients(self):
         self.assertEqual(sorted(self.replaced("-t", "3")), [False, True])
 
     def test_who_is_stays(self):

@@ -352,15 +352,10 @@ class Failures(BinaryTest):
         self.answers(0, b"", NOOP)
 
 
-class Sasl(AuthTest):
+class Sasl(AuthTest, BinaryTest):
     def setUp(self):
         self.serve()
-        self.conn = BinaryConn(self.proxy.port)
-        self.addCleanup(self.conn.close)
-
-    def answers(self, status, value, /, *args, **kwargs):
-        response = self.conn.request(*args, **kwargs)
-        self.assertEqual((response.status, response.value), (status, value), args)
+        self.conn = self.speak()
 
     def closed(self):
         self.assertEqual(self.conn.rest(), b"")
@@ -393,8 +388,7 @@ class Sasl(AuthTest):
         before = self.seen_by_server()
         for data in (packet(GET, "k"), store(SET, "k", b"x"), packet(NOOP), packet(0xff), packet(SET, "k", bytes(8), body=MIB),
                      packet(FLUSHQ), packet(STAT)):
-            self.conn = BinaryConn(self.proxy.port)
-            self.addCleanup(self.conn.close)
+            self.conn = self.speak()
             self.conn.send(data)
             response = self.conn.response()
             self.assertEqual((response.status, response.value), (0x20, b"Auth failure."))
@@ -441,10 +435,10 @@ class Sasl(AuthTest):
 
     def test_a_client_library(self):
         import pylibmc
-        client = pylibmc.Client([f"{HOST}:{self.proxy.port}"], binary=True, username="foo", password="bar", behaviors=dict(PATIENT))
+        client, wrong = (pylibmc.Client([f"{HOST}:{self.proxy.port}"], binary=True, username="foo", password=password,
+                                        behaviors=dict(PATIENT)) for password in ("bar", "baz"))
         self.assertTrue(client.set("k", "value"))
         self.assertEqual(client.get("k"), "value")
-        wrong = pylibmc.Client([f"{HOST}:{self.proxy.port}"], binary=True, username="foo", password="baz", behaviors=dict(PATIENT))
         self.assertRaises(pylibmc.Error, wrong.set, "k", "other")
 
 

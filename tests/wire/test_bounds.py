@@ -33,17 +33,11 @@ class Window(BoundsTest):
             self.assertEqual(conn.read_values()[0]["key-1"][1], scripted.value_of(b"key-1"))
         return asked
 
-    def test_at_first(self):
-        self.assertLessEqual(self.under_way(b"", 0), 4)
-
-    def test_replies_without_a_value_tell_nothing(self):
-        self.assertLessEqual(self.under_way(b"mn\r\n" * 2000, 2000), 4)
-
-    def test_misses_tell_nothing(self):
-        self.assertLessEqual(self.under_way(b"get missing\r\n" * 2000, 2000), 4)
-
     def test_small_values_open_it_slowly(self):
-        self.assertLessEqual(self.under_way(b"get key-2\r\n" * 8, 24), 8)
+        """Replies without a value and misses tell nothing."""
+        for prelude, replies, most in ((b"", 0, 4), (b"mn\r\n" * 2000, 2000, 4), (b"get missing\r\n" * 2000, 2000, 4),
+                                       (b"get key-2\r\n" * 8, 24, 8)):
+            self.assertLessEqual(self.under_way(prelude, replies), most, prelude[:20])
 
     def test_one_large_value_closes_it(self):
         """Two hundred small ones open it, of those that are under way then one is large."""
@@ -188,10 +182,8 @@ class Places(BoundsTest):
         self.assertEqual(second.ask("mn"), "MN")
 
     def test_of_several_threads(self):
+        """With three all that may go are in the first one."""
         self.replaced(EVENLY, "-t", "2")
-
-    def test_of_threads_without_clients(self):
-        """All that may go are in the first one."""
         self.replaced("", "-t", "3")
 
     def test_nobody_goes_unless_told(self):

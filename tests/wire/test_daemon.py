@@ -130,17 +130,11 @@ class SameServers(WireTest):
             for key in self.KEYS:
                 self.assertEqual(client.get(f"set-{key}".encode()), b"+x ")
 
-    def test_ketama(self):
+    def test_each_distribution(self):
         self.agree(None, ketama_weighted=True)
-
-    def test_ketama_named(self):
         self.agree('distribution = "ketama"', ketama_weighted=True)
-
-    def test_consistent(self):
-        self.agree('distribution = "consistent"', distribution="consistent")
-
-    def test_modula(self):
-        self.agree('distribution = "modula"', distribution="modula")
+        for name in ("consistent", "modula"):
+            self.agree(f'distribution = "{name}"', distribution=name)
 
 
 class Configuration(Scratch):

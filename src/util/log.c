@@ -126,8 +126,8 @@ void log_summarize(bool all)
 	}
 }
 
-/* Whether one more line of the kind is logged. Otherwise counts it. Keeps the last line that is logged, for log_summarize. */
-static bool admit(struct log_kind *kind, enum log_level level, uint64_t now, const char *text)
+/* Whether one more line of the kind is logged. Otherwise counts it. */
+static bool admit(struct log_kind *kind, enum log_level level, uint64_t now)
 {
 	bool admitted;
 
@@ -139,14 +139,19 @@ static bool admit(struct log_kind *kind, enum log_level level, uint64_t now, con
 	}
 	admitted = kind->lines < LOG_LINES;
 	kind->lines += admitted;
-	if (admitted) {
-		snprintf(kind->last, sizeof(kind->last), "%.*s", LOG_SAMPLE - 1, text);
-	} else if (kind->left_out++ == 0) {
+	if (!admitted && kind->left_out++ == 0) {
 		kind->next = left_out;
 		left_out = kind;
 	}
 	pthread_mutex_unlock(&lock);
 	return admitted;
+}
+
+static void keep_sample(struct log_kind *kind, const char *text)
+{
+	pthread_mutex_lock(&lock);
+	snprintf(kind->last, sizeof(kind->last), "%.*s", LOG_SAMPLE - 1, text);
+	pthread_mutex_unlock(&lock);
 }
 
 void log_write(struct log_kind *kind, enum log_level level, const char *format, ...)
@@ -157,6 +162,8 @@ void log_write(struct log_kind *kind, enum log_level level, const char *format, 
 	if ((int)level > log_level())
 		return;
 	log_summarize(false);
+	if (level != LOG_LEVEL_DEBUG && !admit(kind, level, seconds()))
+		return;
 	va_start(ap, format);
 	vsnprintf(text, sizeof(text), format, ap);
 	va_end(ap);
@@ -164,8 +171,8 @@ void log_write(struct log_kind *kind, enum log_level level, const char *format, 
 		if ((unsigned char)*c < ' ' || *c == 0x7f)
 			*c = '?';
 	}
-	if (level == LOG_LEVEL_DEBUG || admit(kind, level, seconds(), text))
-		emit(level, text);
+	keep_sample(kind, text);
+	emit(level, text);
 }
 
 /* The time would need the C library's tables of time zones, which may allocate. */

@@ -34,39 +34,36 @@ static enum adopted_status fold(const struct snapshot *s, struct fold *out)
 	return read_list(s, out) ? ADOPTED_OK : ADOPTED_CORRUPT;
 }
 
-/* Appends the text without the members that `change` removes; true if it had any of them. */
-static bool without(const struct snapshot *s, const struct fold *change, struct buf *out)
+/* Appends the text without the members that `change` removes; `found` is whether it had any. False if it is malformed. */
+static bool without(const struct snapshot *s, const struct fold *change, struct buf *out, bool *found)
 {
 	struct slice text = snapshot_item_value(s->items[0]), member;
-	bool found = false, live;
+	bool live;
 
+	*found = false;
 	while (delimited_next(&text, s->rule->delimiter, &member)) {
 		if (fold_mentions(change, member, &live) && !live)
-			found = true;
+			*found = true;
 		else
 			delimited_add(out, member, s->rule->delimiter, 1);
 	}
-	return found;
+	return text.n == 0;
 }
 
 static enum adopted_status change_there(struct snapshot *s, struct plan *plan)
 {
-	struct fold now = { .seed = s->seed };
-	bool good = read_list(s, &now);
 	struct buf kept = BUF_EMPTY;
+	bool found, good = without(s, s->change, &kept, &found);
 
-	fold_free(&now);
-	if (!good)
-		return ADOPTED_CORRUPT;
-	if (without(s, s->change, &kept)) {
+	if (good && found) {
 		struct buf *value = plan_rewrite(plan, s->items[0]);
 		buf_add_slice(value, buf_slice(&kept));
 		delimited_encode(s->change, s->rule->delimiter, value);
-	} else if (s->change->live) {
+	} else if (good && s->change->live) {
 		delimited_encode(s->change, s->rule->delimiter, plan_add(plan, CALL_APPEND, s->items[0], NULL));
 	}
 	buf_free(&kept);
-	return ADOPTED_OK;
+	return good ? ADOPTED_OK : ADOPTED_CORRUPT;
 }
 
 static enum adopted_status change(struct snapshot *s, bool create, struct plan *plan)
@@ -91,8 +88,10 @@ static enum adopted_status replace(struct snapshot *s, const struct fold *member
 
 static void take(const struct snapshot *s, const struct fold *all, const struct fold *taken, struct plan *plan)
 {
+	bool found;
+
 	(void)all;
-	without(s, taken, plan_rewrite(plan, s->items[0]));
+	(void)without(s, taken, plan_rewrite(plan, s->items[0]), &found);
 }
 
 /* In a list, duplicates count. */

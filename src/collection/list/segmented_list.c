@@ -141,7 +141,9 @@ bool segmented_list_read(struct segmented_list *list, struct slice base)
 		list->form = OPLOG_CORRUPT;
 		return false;
 	}
-	list->tangled |= list->removes;
+	list->tangled = list->removes;
+	if (list->tangled)
+		segmented_list_need_all(list);
 	return true;
 }
 
@@ -208,10 +210,6 @@ void segmented_list_need_ends(struct segmented_list *list, uint64_t front, uint6
 {
 	size_t count = segmented_list_count(list);
 
-	if (list->tangled) {
-		segmented_list_need_all(list);
-		return;
-	}
 	need_span(list, popped(count, true, front));
 	need_span(list, popped(count, false, back));
 }
@@ -235,10 +233,6 @@ void segmented_list_need(struct segmented_list *list, const struct list_request 
 {
 	size_t count = segmented_list_count(list), at;
 
-	if (list->tangled) {
-		segmented_list_need_all(list);
-		return;
-	}
 	switch (request->verb) {
 	case LIST_RANGE:
 		need_span(list, range_of(count, request->start, request->stop));
@@ -534,10 +528,8 @@ bool segmented_list_plan(struct segmented_list *list, size_t base_size, size_t s
 {
 	struct list_piece *head = &list->pieces[0], *tail = &list->pieces[list->piece_count - 1];
 
-	if (list->tangled) {
-		segmented_list_need_all(list);
+	if (list->tangled)
 		return true;
-	}
 	if (list->log_bytes <= base_size)
 		return false;
 	for (size_t i = 0; i < list->piece_count; i++)

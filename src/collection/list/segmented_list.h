@@ -47,7 +47,7 @@ struct segmented_list {
 
 /*
  * Reads a base, which the list copies. When it is no list that can be read, returns false, and `form` or `is_set` says why.
- * The list need not be initialised; it must be freed in any case.
+ * The list need not be initialised; it must be freed in any case. Of a tangled list all segments are marked as needed.
  */
 bool segmented_list_read(struct segmented_list *list, struct slice base) __attribute__((warn_unused_result));
 

@@ -75,8 +75,8 @@ static void read_item(const struct box *box, struct snapshot_item *into)
 	into->there = item != NULL;
 	if (!item)
 		return;
-	into->cas = item->cas;
-	into->ttl = item->ttl;
+	into->reply.cas = item->cas;
+	into->reply.ttl = item->ttl;
 	buf_add_slice(&into->value, buf_slice(&item->value));
 }
 
@@ -109,7 +109,7 @@ bool box_step(struct box *box, const struct plan_step *step)
 	struct slice value = buf_slice(&step->value);
 	bool good = step->verb == CALL_ADD ? !item->there : item->there || step->verb == CALL_DELETE;
 
-	if (!good || (step->verb == CALL_CAS && step->item->cas != item->cas))
+	if (!good || (step->verb == CALL_CAS && step->item->reply.cas != item->cas))
 		return false;
 	if (step->expire || step->verb == CALL_DELETE)
 		item->there = false;
@@ -120,7 +120,7 @@ bool box_step(struct box *box, const struct plan_step *step)
 	else
 		write(box, item, SLICE(""), value);
 	if (step->verb == CALL_ADD || step->verb == CALL_CAS)
-		item->ttl = step->like ? step->like->ttl : TTL_NEVER;
+		item->ttl = step->like ? step->like->reply.ttl : TTL_NEVER;
 	return true;
 }
 

@@ -32,10 +32,7 @@ struct snapshot_item {
 	bool read;            /* for the machine, like the next two */
 	bool changed, grown;  /* since it was read; grown: it was only appended to */
 	bool there;
-	uint32_t flags;
-	uint64_t cas, connection;
-	int64_t ttl;
-	const char *server;
+	struct result reply; /* the last one that had the item, without its slices */
 	struct buf value;
 	char key[KEY_MAX];
 };

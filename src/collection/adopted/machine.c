@@ -104,14 +104,11 @@ static void keep(struct snapshot_item *item, const struct result *r)
 	item->there = r->status == RESULT_HIT;
 	item->read = true;
 	buf_consume(&item->value, buf_size(&item->value));
-	item->server = r->server;
 	if (!item->there)
 		return;
 	buf_add_slice(&item->value, r->value);
-	item->flags = r->flags;
-	item->cas = r->cas;
-	item->connection = r->connection;
-	item->ttl = r->ttl;
+	item->reply = *r;
+	item->reply.value = item->reply.line = slice_of("", 0);
 }
 
 static void compare(struct snapshot_item *item, const struct result *r)
@@ -119,7 +116,8 @@ static void compare(struct snapshot_item *item, const struct result *r)
 	bool hit = r->status == RESULT_HIT;
 
 	item->grown = false;
-	item->changed = hit != item->there || (hit && (r->cas != item->cas || r->connection != item->connection));
+	item->changed =
+		hit != item->there || (hit && (r->cas != item->reply.cas || r->connection != item->reply.connection));
 }
 
 /* Takes a reply, and after the last one goes on, unless any has failed. */
@@ -288,8 +286,8 @@ static bool life_of(const struct adopted *c, const struct plan_step *step, struc
 	if (step->expire) {
 		call->exptime = -1;
 	} else if (step->like) {
-		call->flags = step->like->flags;
-		return ttl_exptime(env_of(c), step->like->ttl, &call->exptime);
+		call->flags = step->like->reply.flags;
+		return ttl_exptime(env_of(c), step->like->reply.ttl, &call->exptime);
 	} else {
 		call->exptime = op ? op->ttl : 0;
 		call->flags = op ? op->flags : 0;
@@ -347,15 +345,15 @@ static void send_step(struct adopted *c)
 		.server = CALL_ANY_SERVER,
 		.key = step->item->waiter.key,
 		.value = buf_slice(&step->value),
-		.number = step->item->cas,
-		.connection = step->item->connection,
+		.number = step->item->reply.cas,
+		.connection = step->item->reply.connection,
 	};
-	if (step->verb == CALL_CAS && step->item->cas == 0) {
+	if (step->verb == CALL_CAS && step->item->reply.cas == 0) {
 		adopted_end(c, c->kind == OP_COMPACT ? OUTCOME_DONE : OUTCOME_NO_CAS);
 	} else if (!life_of(c, step, &call)) {
 		adopted_end(c, c->kind == OP_COMPACT ? OUTCOME_DONE : OUTCOME_BUSY);
 	} else if (step->like && !step->expire) {
-		cas_send(&c->cas, env, call, step->like->waiter.key, step->like->ttl, stored);
+		cas_send(&c->cas, env, call, step->like->waiter.key, step->like->reply.ttl, stored);
 	} else {
 		c->waiter = (struct waiter){ called, call.key };
 		env->call(env, &call, &c->waiter);

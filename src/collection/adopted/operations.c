@@ -228,8 +228,8 @@ static uint64_t cas_of(const struct snapshot *s)
 		const struct snapshot_item *item = s->items[i];
 		if (!item->there)
 			continue;
-		only = item->cas;
-		sum += hash_mix(hash_key(item->waiter.key, 0) | 1, item->cas | 1ull << 63);
+		only = item->reply.cas;
+		sum += hash_mix(hash_key(item->waiter.key, 0) | 1, item->reply.cas | 1ull << 63);
 		there++;
 	}
 	return there == 1 ? only : sum;
@@ -269,23 +269,11 @@ static void answer(const struct adopted *c, struct set_request *request)
 	request->info.waste = waste_of(c);
 }
 
-static struct result result_of(const struct snapshot_item *item)
-{
-	assert(item);
-	return (struct result){
-		.status = RESULT_HIT,
-		.ttl = item->ttl,
-		.server = item->server,
-		.flags = item->flags,
-		.cas = item->cas,
-	};
-}
-
 /* Whether the servers tell times to live and give tokens. */
 static bool may_compact(const struct snapshot *s)
 {
 	for (size_t i = 0; i < s->count; i++) {
-		if (s->items[i]->there && (s->items[i]->ttl == TTL_UNKNOWN || s->items[i]->cas == 0))
+		if (s->items[i]->there && (s->items[i]->reply.ttl == TTL_UNKNOWN || s->items[i]->reply.cas == 0))
 			return false;
 	}
 	return true;
@@ -305,7 +293,8 @@ static void answer_all(struct adopted *c)
 
 	if (ended(c, fold_all(c)))
 		return;
-	main = result_of(main_item(c));
+	assert(main_item(c));
+	main = main_item(c)->reply;
 	main.cas = cas_of(&c->s);
 	if (bytes_of(&c->s) >= LEAST && waste_of(c) > c->s.rule->compact_waste && may_compact(&c->s))
 		lane_request_compaction(lane);
@@ -456,9 +445,7 @@ static bool read_elements(const struct adopted *c, struct elements *elements)
 
 static void answer_list(struct adopted *c)
 {
-	struct result base = result_of(c->s.items[0]);
-
-	lane_answer_lists(c->lane, buf_slice(&c->text), &base);
+	lane_answer_lists(c->lane, buf_slice(&c->text), &c->s.items[0]->reply);
 	adopted_end(c, OUTCOME_DONE);
 }
 
@@ -509,7 +496,7 @@ static bool prolongs(const struct adopted *c, const struct snapshot_item *item)
 
 	if (ttl_is_date(ttl))
 		ttl -= lane_env(c->lane)->unix_time;
-	return item->ttl != TTL_NEVER && (ttl == 0 || item->ttl == TTL_UNKNOWN || ttl > item->ttl);
+	return item->reply.ttl != TTL_NEVER && (ttl == 0 || item->reply.ttl == TTL_UNKNOWN || ttl > item->reply.ttl);
 }
 
 /*
@@ -537,7 +524,7 @@ static void plan_step_for(struct adopted *c, struct snapshot_item *item)
 {
 	if (c->kind == OP_TOUCH)
 		plan_add(&c->plan, CALL_TOUCH, item, NULL);
-	else if ((item == main_item(c) && !c->encoding->vital_item) || item->cas == 0)
+	else if ((item == main_item(c) && !c->encoding->vital_item) || item->reply.cas == 0)
 		plan_add(&c->plan, CALL_DELETE, item, NULL);
 	else
 		plan_expire(&c->plan, item);
@@ -555,7 +542,7 @@ static void touch_checked(struct adopted *c)
 
 	for (size_t i = 0; i < c->now.count; i++) {
 		const struct snapshot_item *item = c->now.items[i], *before = snapshot_find(&c->s, item->role);
-		if (item->there && (!before->there || (item->cas != before->cas && before != main))) {
+		if (item->there && (!before->there || (item->reply.cas != before->reply.cas && before != main))) {
 			lost(c);
 			return;
 		}
@@ -592,7 +579,7 @@ static void delete_vital(struct adopted *c)
 	plan_free(&c->plan);
 	if (vital->there)
 		plan_step_for(c, vital);
-	c->plan.must = vital->cas != 0;
+	c->plan.must = vital->reply.cas != 0;
 	adopted_run(c, run_round, lost);
 }
 

@@ -321,7 +321,8 @@ static bool check(const struct snapshot *s, const struct snapshot *now)
 	struct lists then, l;
 
 	if (s->rule->pointer)
-		return pointer->there && pointer->cas == before->cas && pointer->connection == before->connection;
+		return pointer->there && pointer->reply.cas == before->reply.cas &&
+			pointer->reply.connection == before->reply.connection;
 	(void)find(s, &then);
 	return find(now, &l) == ADOPTED_OK && !l.both_marked && l.active->role == then.active->role &&
 		slice_starts(snapshot_item_value(l.active), snapshot_item_value(then.active));
@@ -349,9 +350,9 @@ static enum adopted_status replace(struct snapshot *s, const struct fold *member
 /* Seconds by which `a` lives longer than `b`; INT64_MAX if that is not a number. */
 static int64_t apart(const struct snapshot_item *a, const struct snapshot_item *b)
 {
-	if (!a->there || a->flags != b->flags || (a->ttl == TTL_NEVER) != (b->ttl == TTL_NEVER))
+	if (!a->there || a->reply.flags != b->reply.flags || (a->reply.ttl == TTL_NEVER) != (b->reply.ttl == TTL_NEVER))
 		return INT64_MAX;
-	return a->ttl - b->ttl;
+	return a->reply.ttl - b->reply.ttl;
 }
 
 static bool is_about(int64_t seconds, int64_t expected)
@@ -413,7 +414,7 @@ static bool is_prepared(const struct snapshot *s, const struct lists *l)
 	int64_t by = apart(l->inactive, l->active);
 
 	return s->prepared.done && slice_equal(words(l->inactive), guard) &&
-		(!l->pointer || l->pointer->cas == s->prepared.cas) &&
+		(!l->pointer || l->pointer->reply.cas == s->prepared.cas) &&
 		(is_about(by, 0) || is_about(by, s->prepared.apart));
 }
 
@@ -423,7 +424,7 @@ static void prepare(struct snapshot *s, const struct lists *l, struct plan *plan
 	int64_t by = apart(l->inactive, l->active);
 	const struct snapshot_item *like = is_about(by, 0) ? l->inactive : l->active;
 
-	s->prepared = (struct preparation){ true, l->pointer ? l->pointer->cas : 0, by };
+	s->prepared = (struct preparation){ true, l->pointer ? l->pointer->reply.cas : 0, by };
 	write_empty(s, true, plan_add(plan, l->inactive->there ? CALL_CAS : CALL_ADD, l->inactive, like));
 }
 

@@ -13,9 +13,7 @@ struct snapshot_item *snapshot_add(
 
 	assert(n <= KEY_MAX);
 	item = xcalloc(1, sizeof(*item));
-	memcpy(item->key, before.p, before.n);
-	memcpy(item->key + before.n, middle.p, middle.n);
-	memcpy(item->key + before.n + middle.n, behind.p, behind.n);
+	slice_write(slice_write(slice_write(item->key, before), middle), behind);
 	item->waiter.key = slice_of(item->key, n);
 	item->role = role;
 	item->asked = asked;

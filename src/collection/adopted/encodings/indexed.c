@@ -20,20 +20,16 @@ enum { INDEX, LISTS /* the first of them */, LISTS_MAX = 4096, NEW_LISTS_MAX = 8
 /* A removal of a member that cannot exist. */
 static const struct slice seal = { "-^", 2 };
 
-static bool is_number(struct slice name)
-{
-	uint64_t n;
-
-	return num_parse_u64(name, &n) && name.n < NUM_U64_MAX;
-}
-
 /* The names in the index; false when it is malformed. */
 static bool read_index(const struct snapshot *s, struct fold *names)
 {
+	uint64_t number;
+
 	if (!signed_fold(names, snapshot_item_value(s->items[INDEX])) || names->live > LISTS_MAX)
 		return false;
 	for (size_t i = 0; i < names->member_count; i++) {
-		if (!is_number(member_of(&names->members[i])))
+		struct slice name = member_of(&names->members[i]);
+		if (!num_parse_u64(name, &number) || name.n >= NUM_U64_MAX)
 			return false;
 	}
 	return true;

@@ -1,14 +1,14 @@
 /* What is true of lists, and what is stored of them. */
 #include "lists.h"
 
-#include <limits.h>
 #include <stdlib.h>
 
+#include "stored_set.h"
 #include "util/alloc.h"
 #include "util/check.h"
 #include "util/num.h"
 
-static struct truth_list *list_of(struct world *w, int list)
+struct truth_list *lists_of(struct world *w, int list)
 {
 	return &w->lists->lists[list];
 }
@@ -22,7 +22,7 @@ int lists_index(struct slice key)
 
 static void remember(struct world *w, int list)
 {
-	struct truth_list *t = list_of(w, list);
+	struct truth_list *t = lists_of(w, list);
 	struct list_version *last = t->version_count ? &t->versions[t->version_count - 1] : NULL;
 	size_t bytes = t->count * sizeof(*t->items);
 
@@ -42,7 +42,7 @@ void lists_init(struct world *w)
 {
 	w->lists = xcalloc(1, sizeof(*w->lists));
 	for (int i = 0; i < SIM_LISTS; i++) {
-		list_of(w, i)->absent = true;
+		lists_of(w, i)->absent = true;
 		remember(w, i);
 	}
 }
@@ -50,7 +50,7 @@ void lists_init(struct world *w)
 void lists_fini(struct world *w)
 {
 	for (int i = 0; i < SIM_LISTS; i++) {
-		struct truth_list *t = list_of(w, i);
+		struct truth_list *t = lists_of(w, i);
 		for (size_t v = 0; v < t->version_count; v++)
 			free(t->versions[v].items);
 		free(t->versions);
@@ -70,59 +70,25 @@ int lists_item_number(struct world *w, struct slice name)
 	return 0;
 }
 
-static struct memcached_item *find(struct world *w, struct slice key)
-{
-	return world_find(w, key);
-}
-
-/* Takes this character and the number behind it. */
-static bool take_number(struct slice *rest, char mark, unsigned *out)
-{
-	size_t digits = 1;
-
-	*out = 0;
-	if (!rest->n || rest->p[0] != mark)
-		return false;
-	for (; digits < rest->n && digits < 9 && rest->p[digits] >= '0' && rest->p[digits] <= '9'; digits++)
-		*out = *out * 10 + (unsigned)(rest->p[digits] - '0');
-	*rest = slice_skip(*rest, digits);
-	return digits > 1;
-}
-
-/* Takes a dot and 16 hexadecimal digits. */
-static bool take_check(struct slice *rest, uint64_t *out)
-{
-	enum { DIGITS = 16 };
-	char digits[DIGITS + 1] = "", *end;
-
-	if (rest->n <= DIGITS || rest->p[0] != '.')
-		return false;
-	memcpy(digits, rest->p + 1, DIGITS);
-	*out = strtoull(digits, &end, 16);
-	*rest = slice_skip(*rest, DIGITS + 1);
-	return *end == '\0';
-}
-
 /* Reads @<group>.<count>.<kilobytes>.<check>, which :<skip>:<keep> may follow, without the code under test. */
 static bool read_segment(struct world *w, int list, struct slice token, struct list_sequence *out)
 {
 	enum { GROUP = 12 };
-	unsigned count = 0, kilobytes, skip = 0, keep = UINT_MAX, n = 0;
-	uint64_t check;
+	uint64_t count = 0, kilobytes, skip = 0, keep = UINT64_MAX, n = 0, check;
 	char key[80] = { 'l', (char)('0' + list), '.' };
 	struct slice rest = slice_skip(token, token.n > GROUP ? GROUP + 1 : 0), name = { 0 }, item;
 	struct memcached_item *segment;
-	bool good = take_number(&rest, '.', &count) && take_number(&rest, '.', &kilobytes);
+	bool good = stored_number(&rest, '.', &count) && stored_number(&rest, '.', &kilobytes);
 
 	if (good)
 		name = slice_of(token.p + 1, token.n - 1 - rest.n);
-	if (!good || !take_check(&rest, &check) || token.n > sizeof(key) - 3 ||
-		(rest.n && (!take_number(&rest, ':', &skip) || !take_number(&rest, ':', &keep) || rest.n))) {
+	if (!good || !stored_check(&rest, &check) || token.n > sizeof(key) - 3 ||
+		(rest.n && (!stored_number(&rest, ':', &skip) || !stored_number(&rest, ':', &keep) || rest.n))) {
 		world_fail(w, "a reference that is none", "%.*s", (int)token.n, token.p);
 		return false;
 	}
 	memcpy(key + 3, name.p, name.n);
-	segment = find(w, slice_of(key, 3 + name.n));
+	segment = world_find(w, slice_of(key, 3 + name.n));
 	if (!segment)
 		return false;
 	rest = buf_slice(&segment->value);
@@ -131,7 +97,8 @@ static bool read_segment(struct world *w, int list, struct slice token, struct l
 			out->items[out->count++] = lists_item_number(w, slice_skip(item, 1));
 	}
 	if (n != count)
-		world_fail(w, "a segment with another count than its name says", "%s has %u", key, n);
+		world_fail(w, "a segment with another count than its name says", "%s has %llu", key,
+			(unsigned long long)n);
 	if (check != check_of(buf_slice(&segment->value)))
 		world_fail(w, "a segment with another check than its reference says", "%s", key);
 	return true;
@@ -153,7 +120,7 @@ static void remove_item(struct list_sequence *s, int item)
 static bool read_stored(struct world *w, int list, struct list_sequence *out)
 {
 	char name[SIM_KEY_SIZE] = { 'l', (char)('0' + list) };
-	struct memcached_item *base = find(w, slice_of(name, SIM_KEY_SIZE));
+	struct memcached_item *base = world_find(w, slice_of(name, SIM_KEY_SIZE));
 	struct slice rest, token;
 	bool marked = false;
 
@@ -183,10 +150,10 @@ static bool read_stored(struct world *w, int list, struct list_sequence *out)
 void lists_check(struct world *w, int list)
 {
 	static struct list_sequence stored;
-	struct truth_list *t = list_of(w, list);
+	struct truth_list *t = lists_of(w, list);
 	char name[SIM_KEY_SIZE] = { 'l', (char)('0' + list) };
 
-	if (!find(w, slice_of(name, SIM_KEY_SIZE))) {
+	if (!world_find(w, slice_of(name, SIM_KEY_SIZE))) {
 		t->count = 0;
 		t->absent = true;
 		t->spoiled = false;
@@ -205,7 +172,7 @@ void lists_check(struct world *w, int list)
 
 bool lists_whole(struct world *w, int list)
 {
-	return !list_of(w, list)->absent && !list_of(w, list)->spoiled;
+	return !lists_of(w, list)->absent && !lists_of(w, list)->spoiled;
 }
 
 void lists_time(struct world *w)
@@ -230,7 +197,7 @@ static void pushed(struct world *w, const struct message *message, int n)
 
 static void push(struct world *w, const struct message *message, int list, struct slice log, bool front)
 {
-	struct truth_list *t = list_of(w, list);
+	struct truth_list *t = lists_of(w, list);
 	size_t at = front ? 0 : t->count;
 	struct slice token;
 
@@ -317,7 +284,7 @@ static bool is_part(const struct truth_list *t, const struct list_sequence *now)
 
 static void take_missing(struct world *w, const struct message *message, int list, const struct list_sequence *now)
 {
-	const struct truth_list *t = list_of(w, list);
+	const struct truth_list *t = lists_of(w, list);
 
 	for (size_t i = 0; i < t->count; i++) {
 		if (!holds(now, t->items[i]))
@@ -349,7 +316,7 @@ static void check_changed(
 static void check_rewritten(struct world *w, const struct message *message, int list)
 {
 	static struct list_sequence now;
-	struct truth_list *t = list_of(w, list);
+	struct truth_list *t = lists_of(w, list);
 
 	if (t->spoiled || !read_stored(w, list, &now))
 		return;

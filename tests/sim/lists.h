@@ -59,6 +59,9 @@ struct list_sequence {
 /* The number of the item i<number>. */
 int lists_item_number(struct world *w, struct slice name);
 
+/* What is true of a list. */
+struct truth_list *lists_of(struct world *w, int list);
+
 /* The number of the list whose base has this key; -1 for any other key. */
 int lists_index(struct slice key);
 

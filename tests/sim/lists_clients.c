@@ -6,11 +6,6 @@
 #include "util/alloc.h"
 #include "util/num.h"
 
-static struct truth_list *list_of(struct world *w, int list)
-{
-	return &w->lists->lists[list];
-}
-
 /* Whether the test was true of the list at some moment since. */
 static bool was(struct truth_list *t, uint64_t since, bool (*test)(const struct list_version *v, const void *arg),
 	const void *arg)
@@ -144,11 +139,6 @@ void lists_write_line(struct world *w, struct sim_op *op, struct buf *line)
 
 /* --- replies --- */
 
-static bool starts(const struct buf *reply, const char *word)
-{
-	return slice_starts(buf_slice(reply), slice_of(word, strlen(word)));
-}
-
 /* Reads the items from the second line of a VALUE. */
 static void read_reply(struct sim_op *op, struct list_sequence *out)
 {
@@ -157,7 +147,7 @@ static void read_reply(struct sim_op *op, struct list_sequence *out)
 	size_t n;
 
 	out->count = 0;
-	if (!starts(&op->reply, "VALUE ") || !dialect_line(rest, &line, &n))
+	if (!check_says(op, "VALUE ") || !dialect_line(rest, &line, &n))
 		return;
 	/* dialect_line() refuses such a long line. */
 	rest = slice_skip(rest, n);
@@ -170,7 +160,7 @@ static void read_reply(struct sim_op *op, struct list_sequence *out)
 static void delivered(struct sim_op *op, const struct list_sequence *got)
 {
 	struct world *w = op->world;
-	bool spoiled = list_of(w, op->list->list)->spoiled;
+	bool spoiled = lists_of(w, op->list->list)->spoiled;
 
 	if (got->count > op->list->wanted)
 		world_fail(w, "more was popped than was asked for", "%zu", got->count);
@@ -187,7 +177,7 @@ static void delivered(struct sim_op *op, const struct list_sequence *got)
 /* Items that one client pushed at the tail must keep their order; those that it pushed at the head must reverse it. */
 static void check_order(struct world *w, int list)
 {
-	const struct truth_list *t = list_of(w, list);
+	const struct truth_list *t = lists_of(w, list);
 	int last[SIM_CLIENTS][2];
 
 	for (int c = 0; c < SIM_CLIENTS; c++) {
@@ -243,7 +233,7 @@ static void check_read(struct sim_op *op, uint64_t since)
 {
 	static struct list_sequence got;
 	struct world *w = op->world;
-	struct truth_list *t = list_of(w, op->list->list);
+	struct truth_list *t = lists_of(w, op->list->list);
 	uint64_t count;
 
 	read_reply(op, &got);
@@ -251,7 +241,7 @@ static void check_read(struct sim_op *op, uint64_t since)
 		delivered(op, &got);
 	if (t->spoiled)
 		return;
-	if (starts(&op->reply, "END")) {
+	if (check_says(op, "END")) {
 		if (!was(t, since, is_empty, NULL))
 			world_fail(w, "a list is empty that was not", "list %d", op->list->list);
 	} else if (op->command == COMMAND_LRANGE) {
@@ -268,21 +258,21 @@ static void check_read(struct sim_op *op, uint64_t since)
 void lists_reply(struct sim_op *op)
 {
 	struct world *w = op->world;
-	struct truth_list *t = list_of(w, op->list->list);
+	struct truth_list *t = lists_of(w, op->list->list);
 	uint64_t executed = w->executed[op->list->before], since = executed > op->issued ? executed : op->issued;
 
 	w->truth.tick++;
 	lives_reply(op);
-	if (starts(&op->reply, "CLIENT_ERROR index out of range"))
+	if (check_says(op, "CLIENT_ERROR index out of range"))
 		return;
-	if (starts(&op->reply, "CLIENT_ERROR") || starts(&op->reply, "ERROR")) {
+	if (check_says(op, "CLIENT_ERROR") || check_says(op, "ERROR")) {
 		world_fail(w, "an error that makes no sense", "%.*s", (int)buf_size(&op->reply), op->reply.data);
-	} else if (starts(&op->reply, "SERVER_ERROR")) {
+	} else if (check_says(op, "SERVER_ERROR")) {
 		w->failures++;
 		forgive(w, op->proxy, op->list->list);
-	} else if (starts(&op->reply, "STORED")) {
+	} else if (check_says(op, "STORED")) {
 		check_stored_reply(op);
-	} else if (starts(&op->reply, "NOT_FOUND")) {
+	} else if (check_says(op, "NOT_FOUND")) {
 		if (op->command != COMMAND_LREM && !t->spoiled && !was(t, since, is_absent, NULL))
 			world_fail(w, "a list is not found that was there all the time", "list %d", op->list->list);
 	} else {

@@ -156,13 +156,12 @@ static bool split(struct slice base, struct parts *out)
 	return true;
 }
 
-/* Takes a dot and a number behind it, which has no digits that it does not need. */
-static bool take_number(struct slice *rest, uint64_t *out)
+bool stored_number(struct slice *rest, char mark, uint64_t *out)
 {
 	size_t digits = 0;
 
 	*out = 0;
-	if (!rest->n || rest->p[0] != '.')
+	if (!rest->n || rest->p[0] != mark)
 		return false;
 	*rest = slice_skip(*rest, 1);
 	for (; digits < rest->n && digits < 19 && rest->p[digits] >= '0' && rest->p[digits] <= '9'; digits++)
@@ -173,18 +172,21 @@ static bool take_number(struct slice *rest, uint64_t *out)
 	return true;
 }
 
-static bool read_check(struct slice digits, uint64_t *out)
+bool stored_check(struct slice *rest, uint64_t *out)
 {
 	static const char all[] = "0123456789abcdef";
+	struct slice digits;
 
 	*out = 0;
-	for (size_t i = 0; i < digits.n; i++) {
+	if (!take(rest, 1 + CHECK_DIGITS, &digits) || digits.p[0] != '.')
+		return false;
+	for (size_t i = 1; i < digits.n; i++) {
 		const char *digit = memchr(all, digits.p[i], sizeof(all) - 1);
 		if (!digit)
 			return false;
 		*out = *out << 4 | (uint64_t)(digit - all);
 	}
-	return digits.n == CHECK_DIGITS;
+	return true;
 }
 
 /* @<id>.<tables>.<entries>.<removals>.<bytes>.<check> */
@@ -196,9 +198,9 @@ static bool next_run(struct slice *refs, struct run *out)
 	if (!rest.n)
 		return false;
 	rest = slice_skip(rest, 1);
-	return take(&rest, ID_SIZE, &out->id) && is_id(out->id, "ti") && take_number(&rest, &t->tables) &&
-		take_number(&rest, &t->entries) && take_number(&rest, &t->removals) && take_number(&rest, &t->bytes) &&
-		rest.n && rest.p[0] == '.' && read_check(slice_skip(rest, 1), &out->check);
+	return take(&rest, ID_SIZE, &out->id) && is_id(out->id, "ti") && stored_number(&rest, '.', &t->tables) &&
+		stored_number(&rest, '.', &t->entries) && stored_number(&rest, '.', &t->removals) &&
+		stored_number(&rest, '.', &t->bytes) && stored_check(&rest, &out->check) && rest.n == 0;
 }
 
 /* --- items --- */

@@ -16,6 +16,12 @@ enum stored_state {
 	STORED_WHOLE
 };
 
+/* Takes this character and the number behind it, which has no digits that it does not need. */
+bool stored_number(struct slice *rest, char mark, uint64_t *out);
+
+/* Takes a dot and the digits of a check. */
+bool stored_check(struct slice *rest, uint64_t *out);
+
 /* The members of set `key`. */
 enum stored_state stored_set_read(struct world *w, int key, bool members[SIM_MEMBERS]);
 

@@ -7,7 +7,6 @@
  * Each request is answered once, by a reply of the form that its command has, with keys that it named and values that a server gave
  * for them. What is encoded for a call is that call alone. What is left in memory at the end is found by the sanitizer.
  */
-#include "collection/machines.h"
 #include "command/start.h"
 #include "reply_form.h"
 #include "scripted_server.h"
@@ -420,11 +419,8 @@ static void start(bool meta, bool small)
 		.result_max = 65536 };
 
 	fake_init(&f);
-	if (small) {
-		lanes_destroy(f.host.lanes);
-		f.host.env.options = &options;
-		f.host.lanes = lanes_create(&f.host.env, &machines);
-	}
+	if (small)
+		fake_take(&f, &options);
 	fake_has_time(&f);
 	f.host.begin = on_begin;
 	f.host.reply = on_reply;

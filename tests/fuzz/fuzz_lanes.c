@@ -4,7 +4,6 @@
  */
 #include <stdio.h>
 
-#include "collection/machines.h"
 #include "cupboard.h"
 #include "fake.h"
 #include "input.h"
@@ -205,11 +204,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	make_sets();
 	fake_init(&f);
-	if (input_byte(&in) % 2) {
-		lanes_destroy(f.host.lanes);
-		f.host.env.options = &small;
-		f.host.lanes = lanes_create(&f.host.env, &machines);
-	}
+	if (input_byte(&in) % 2)
+		fake_take(&f, &small);
 	if (input_byte(&in) % 2)
 		fake_has_time(&f);
 	while (in.n) {

@@ -248,17 +248,10 @@ TEST(dates)
 	server_hears_nothing();
 }
 
+/* With a small base_size. */
 static const struct collection_options small = {
 	.base_size = 24, .segment_size = 64, .log_size = 6, .table_size = 64, .merges = 1
 };
-
-/* Lanes with a small base_size. */
-static void make_small(void)
-{
-	lanes_destroy(fake.host.lanes);
-	fake.host.env.options = &small;
-	fake.host.lanes = lanes_create(&fake.host.env, &machines);
-}
 
 /* Acknowledges the write of a segment; returns the reference to it. */
 static const char *write_segment(const char *log)
@@ -278,7 +271,7 @@ TEST(compaction_between_pushes)
 {
 	char expected[200];
 
-	make_small();
+	fake_takes(&small);
 	client_asks("scompact k\r\n");
 	server_answers(FOUND("k", 33, "@list +a +b +c +d +e +f +g +h +i "));
 	const char *id = write_segment("+a +b +c +d +e +f +g +h +i ");
@@ -295,7 +288,7 @@ TEST(compaction_of_another_base)
 {
 	struct collection_rule rule = { .prefix = SLICE(""), .type = COLLECTION_LIST, .compact_waste = 0.5 };
 
-	make_small();
+	fake_takes(&small);
 	fake.rules = (struct rules){ .collections = &rule, .collection_count = 1 };
 	client_asks("scompact k\r\n");
 	server_answers(FOUND("k", 27, "+a +b +c +d +e +f +g +h +i "));

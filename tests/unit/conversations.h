@@ -22,14 +22,6 @@ static void fake_setup(void)
 	fake_init(&fake);
 }
 
-/* The same with other options: nothing has been asked yet. */
-static inline void fake_takes(const struct collection_options *options)
-{
-	lanes_destroy(fake.host.lanes);
-	fake.host.env.options = options;
-	fake.host.lanes = lanes_create(&fake.host.env, &machines);
-}
-
 static void fake_teardown(void)
 {
 	fake_fini(&fake);
@@ -41,6 +33,7 @@ __attribute__((constructor)) static void register_conversations(void)
 }
 
 /* One line of a conversation with that fake. */
+#define fake_takes(options) fake_take(&fake, (options))
 #define client_asks(text) asks(&fake, text)
 #define server_is_asked(text) calls(&fake, text)
 #define server_answers(text) answers(&fake, text)

@@ -88,6 +88,14 @@ static void on_done(struct task *task)
 	}
 }
 
+void fake_take(struct fake *f, const struct collection_options *options)
+{
+	if (f->host.lanes)
+		lanes_destroy(f->host.lanes);
+	f->host.env.options = options;
+	f->host.lanes = lanes_create(&f->host.env, &machines);
+}
+
 void fake_init(struct fake *f)
 {
 	/* Without the cache every read is a whole fetch; what tests it sets its own options. */
@@ -115,9 +123,8 @@ void fake_init(struct fake *f)
 	};
 	STAILQ_INIT(&f->tasks);
 	f->host.env.rules = &f->rules;
-	f->host.env.options = &options;
 	f->host.env.pool = &f->pool;
-	f->host.lanes = lanes_create(&f->host.env, &machines);
+	fake_take(f, &options);
 }
 
 void fake_fini(struct fake *f)

@@ -45,6 +45,8 @@ struct fake {
 };
 
 void fake_init(struct fake *f);
+/* The same with other options: nothing has been asked yet. */
+void fake_take(struct fake *f, const struct collection_options *options);
 /* Everything must have been answered and be done. */
 void fake_fini(struct fake *f);
 

@@ -167,46 +167,38 @@ static bool checked(const struct box *box, const struct snapshot *s, bool check)
 	return good;
 }
 
-enum adopted_status box_change(struct box *box, const struct fold *change, bool create)
+/* Carries out plans until one ends the operation: a change, or with `members` a replacement by them. */
+static enum adopted_status carry_out(
+	struct box *box, const struct fold *change, bool create, const struct fold *members)
 {
-	enum purpose purpose = FOR_WRITE;
-	bool ended = false;
+	enum purpose purpose = members ? FOR_REWRITE : FOR_WRITE;
 
 	for (int round = 0; round < ROUNDS_MAX; round++) {
 		struct snapshot s = box_look(box, purpose, change);
 		struct plan plan = { 0 };
 		enum adopted_status status;
-		bool done;
+		bool ended = false, done;
 		s.attempt = (unsigned)round;
-		status = box->encoding->change(&s, create, &plan);
-		done = status == ADOPTED_OK && run(box, &plan, &ended) && ended;
-		done = done && checked(box, &s, plan.check);
+		status =
+			members ? box->encoding->replace(&s, members, &plan) : box->encoding->change(&s, create, &plan);
+		done = status == ADOPTED_OK && run(box, &plan, &ended) && ended && checked(box, &s, plan.check);
 		plan_free(&plan);
 		snapshot_free(&s);
 		if (done || (status != ADOPTED_OK && status != ADOPTED_NEEDS_ALL))
 			return status;
-		purpose = FOR_ALL;
+		purpose = members ? FOR_REWRITE : FOR_ALL;
 	}
 	return ADOPTED_LOST;
 }
 
+enum adopted_status box_change(struct box *box, const struct fold *change, bool create)
+{
+	return carry_out(box, change, create, NULL);
+}
+
 enum adopted_status box_replace(struct box *box, const struct fold *members)
 {
-	bool ended = false;
-
-	for (int round = 0; round < ROUNDS_MAX; round++) {
-		struct snapshot s = box_look(box, FOR_REWRITE, NULL);
-		struct plan plan = { 0 };
-		enum adopted_status status;
-		s.attempt = (unsigned)round;
-		status = box->encoding->replace(&s, members, &plan);
-		bool done = status == ADOPTED_OK && run(box, &plan, &ended) && ended;
-		plan_free(&plan);
-		snapshot_free(&s);
-		if (done || status != ADOPTED_OK)
-			return status;
-	}
-	return ADOPTED_LOST;
+	return carry_out(box, NULL, false, members);
 }
 
 enum adopted_status box_take(struct box *box, const struct fold *taken)

@@ -3,6 +3,19 @@
 
 #define NOT_STORED "NOT_STORED\r\n"
 
+/* Another wins each round, of which the server answers this: the client is told at last, and not at once. */
+static void loses_for_ever(const char *request, const char *answers, const char *reply)
+{
+	int rounds = 0;
+
+	client_asks(request);
+	for (; fake_waiting(&fake) && rounds < 100; rounds++)
+		server_answers(answers);
+	ck_assert_int_gt(rounds, 1);
+	ck_assert_int_lt(rounds, 100);
+	client_is_told(reply);
+}
+
 TEST(creating)
 {
 	client_asks("sadd k a b\r\n");
@@ -44,27 +57,13 @@ TEST(another_creates_it_before_the_look)
 /* Created and gone again, for ever: bounded. */
 TEST(creation_is_lost_again_and_again)
 {
-	int rounds = 0;
-
-	client_asks("sadd k a\r\n");
-	for (; fake_waiting(&fake) && rounds < 100; rounds++)
-		server_answers(NOT_STORED "EN\r\n" NOT_STORED);
-	ck_assert_int_gt(rounds, 1);
-	ck_assert_int_lt(rounds, 100);
-	client_is_told("SERVER_ERROR busy\r\n");
+	loses_for_ever("sadd k a\r\n", NOT_STORED "EN\r\n" NOT_STORED, "SERVER_ERROR busy\r\n");
 }
 
 /* The item is there and yet nothing can be appended: it is full. */
 TEST(full)
 {
-	int rounds = 0;
-
-	client_asks("sadd k a\r\n");
-	for (; fake_waiting(&fake) && rounds < 100; rounds++)
-		server_answers(NOT_STORED LOOKED("k"));
-	ck_assert_int_gt(rounds, 1);
-	ck_assert_int_lt(rounds, 100);
-	client_is_told("SERVER_ERROR object too large for cache\r\n");
+	loses_for_ever("sadd k a\r\n", NOT_STORED LOOKED("k"), "SERVER_ERROR object too large for cache\r\n");
 }
 
 TEST(nothing_to_add_to)
@@ -179,11 +178,5 @@ TEST(another_begins_the_count)
 
 TEST(count_is_lost_for_ever)
 {
-	int rounds = 0;
-
-	client_asks("evincr E\r\n");
-	for (; fake_waiting(&fake) && rounds < 100; rounds++)
-		server_answers("NOT_FOUND\r\n" NOT_STORED);
-	ck_assert_int_lt(rounds, 100);
-	client_is_told("SERVER_ERROR busy\r\n");
+	loses_for_ever("evincr E\r\n", "NOT_FOUND\r\n" NOT_STORED, "SERVER_ERROR busy\r\n");
 }

@@ -2,6 +2,8 @@
 #include "../bench/hist.h"
 #include "unit.h"
 
+static struct hist hist;
+
 /* Half a bucket is what the middle of one may be away from a value in it. */
 static void assert_near(uint64_t got, double wanted)
 {
@@ -12,8 +14,6 @@ static void assert_near(uint64_t got, double wanted)
 
 TEST(empty)
 {
-	static struct hist hist;
-
 	ck_assert_uint_eq(hist_quantile(&hist, 0.5), 0);
 	ck_assert_uint_eq(hist_quantile(&hist, 1), 0);
 }
@@ -23,8 +23,6 @@ TEST(one_value)
 	const uint64_t values[] = { 0, 1, 127, 128, 129, 255, 256, 1000, 65535, 1000000, UINT64_C(3600000000000) };
 
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
-		static struct hist hist;
-
 		hist = (struct hist){ .total = 0 };
 		hist_add(&hist, values[i]);
 		assert_near(hist_quantile(&hist, 0), (double)values[i]);
@@ -35,8 +33,6 @@ TEST(one_value)
 
 TEST(quantiles)
 {
-	static struct hist hist;
-
 	for (uint64_t i = 1; i <= 100000; i++)
 		hist_add(&hist, i * 10);
 	assert_near(hist_quantile(&hist, 0.5), 500000);
@@ -49,8 +45,6 @@ TEST(quantiles)
 /* One in a hundred is slow: the 99th percentile is the first to show it. */
 TEST(tail)
 {
-	static struct hist hist;
-
 	for (int i = 0; i < 1000; i++)
 		hist_add(&hist, i % 100 == 0 ? 5000000 : 100);
 	assert_near(hist_quantile(&hist, 0.95), 100);
@@ -59,8 +53,6 @@ TEST(tail)
 
 TEST(too_large)
 {
-	static struct hist hist;
-
 	hist_add(&hist, UINT64_MAX);
 	ck_assert_uint_eq(hist.max, UINT64_MAX);
 	ck_assert_uint_ge(hist_quantile(&hist, 0.5), (UINT64_C(1) << HIST_MAX_BITS) / 100 * 99);

@@ -10,6 +10,7 @@ enum { INDEXES = 200 };
 /* The fences of the model are its names, but that the first one is empty. */
 static struct table_model model;
 static struct buf written;
+static struct fences fences;
 static struct fence said[TABLE_MODEL_MAX];
 static size_t ends[TABLE_MODEL_MAX]; /* of the entries in the bytes */
 
@@ -109,16 +110,14 @@ static bool finds_all(const struct fences *f, uint64_t *random)
 
 TEST(as_a_sorted_array)
 {
-	struct fences f;
-
 	for (uint64_t seed = 1; seed <= INDEXES; seed++) {
 		uint64_t random = seed;
 		random_index(&random, &written);
-		ck_assert_msg(fences_read(&f, guard_place(buf_slice(&written))), "seed %d", (int)seed);
-		ck_assert_msg(reads_as(&f, model.count), "seed %d", (int)seed);
-		ck_assert_msg(finds_all(&f, &random), "seed %d", (int)seed);
-		fences_free(&f);
-		ck_assert(f.count == 0 && !f.list);
+		ck_assert_msg(fences_read(&fences, guard_place(buf_slice(&written))), "seed %d", (int)seed);
+		ck_assert_msg(reads_as(&fences, model.count), "seed %d", (int)seed);
+		ck_assert_msg(finds_all(&fences, &random), "seed %d", (int)seed);
+		fences_free(&fences);
+		ck_assert(fences.count == 0 && !fences.list);
 	}
 }
 
@@ -140,18 +139,17 @@ TEST(form)
 		.bytes = UINT32_MAX,
 		.entries = 2,
 		.first = SLICE("b!") };
-	struct fences f;
 
 	fences_begin(&written);
 	fences_add(&written, &first);
 	fences_add(&written, &second);
 	ck_assert(slice_equal(buf_slice(&written), SLICE("I1" FIRST SECOND)));
-	ck_assert(fences_read(&f, guard_place(SLICE("I1" FIRST SECOND))));
-	ck_assert(f.count == 2 && same(&f.list[0], &first) && same(&f.list[1], &second));
-	ck_assert(f.entries == 20 && f.removals == 1 && f.bytes == 128 + (uint64_t)UINT32_MAX);
-	ck_assert_uint_eq(fences_find(&f, SLICE("b")), 0);
-	ck_assert_uint_eq(fences_find(&f, SLICE("b!")), 1);
-	fences_free(&f);
+	ck_assert(fences_read(&fences, guard_place(SLICE("I1" FIRST SECOND))));
+	ck_assert(fences.count == 2 && same(&fences.list[0], &first) && same(&fences.list[1], &second));
+	ck_assert(fences.entries == 20 && fences.removals == 1 && fences.bytes == 128 + (uint64_t)UINT32_MAX);
+	ck_assert_uint_eq(fences_find(&fences, SLICE("b")), 0);
+	ck_assert_uint_eq(fences_find(&fences, SLICE("b!")), 1);
+	fences_free(&fences);
 }
 
 /* What stands for a check, and a fence with its size. */
@@ -188,19 +186,15 @@ static const struct {
 
 TEST(refused)
 {
-	struct fences f;
-
-	ck_assert(fences_read(&f, guard_place(SLICE("I1" TABLE("1", "\7\1\1", "\0") SECOND))));
-	fences_free(&f);
+	ck_assert(fences_read(&fences, guard_place(SLICE("I1" TABLE("1", "\7\1\1", "\0") SECOND))));
+	fences_free(&fences);
 	for (size_t i = 0; i < sizeof(flawed) / sizeof(flawed[0]); i++)
-		ck_assert_msg(!fences_read(&f, guard_place(flawed[i].bytes)), "%zu: %s", i, flawed[i].why);
+		ck_assert_msg(!fences_read(&fences, guard_place(flawed[i].bytes)), "%zu: %s", i, flawed[i].why);
 }
 
 /* Behind an entry there may be no more of them, anywhere else it is no index. */
 TEST(cut)
 {
-	struct fences f;
-
 	for (uint64_t seed = 1; seed <= INDEXES / 10; seed++) {
 		uint64_t random = seed;
 		size_t count = 0, n = 0;
@@ -208,13 +202,13 @@ TEST(cut)
 		random_index(&random, &written);
 		for (; n < buf_size(&written) && good; n++) {
 			bool whole = count < model.count && n == ends[count];
-			bool read = fences_read(&f, guard_place(slice_of(buf_slice(&written).p, n)));
+			bool read = fences_read(&fences, guard_place(slice_of(buf_slice(&written).p, n)));
 			/* Whether an index may be empty is not said. */
 			good = n == 2 || read == whole;
 			count += whole;
-			good = good && (!whole || reads_as(&f, count));
+			good = good && (!whole || reads_as(&fences, count));
 			if (read)
-				fences_free(&f);
+				fences_free(&fences);
 		}
 		ck_assert_msg(good, "seed %d, %zu bytes", (int)seed, n - 1);
 	}
@@ -254,7 +248,6 @@ static bool is_good(const struct fences *f, uint64_t *random)
 
 TEST(flipped)
 {
-	struct fences f;
 	size_t read = 0, flips = 0;
 
 	for (uint64_t seed = 1; seed <= INDEXES / 5; seed++) {
@@ -264,9 +257,9 @@ TEST(flipped)
 			char *byte = written.data + written.start + random_next(&random) % buf_size(&written),
 			     good = *byte;
 			*byte ^= (char)(i % 2 ? 1u << random_next(&random) % 8 : 1 + random_next(&random) % 255);
-			if (fences_read(&f, guard_place(buf_slice(&written)))) {
-				ck_assert_msg(is_good(&f, &random), "seed %d, flip %d", (int)seed, i);
-				fences_free(&f);
+			if (fences_read(&fences, guard_place(buf_slice(&written)))) {
+				ck_assert_msg(is_good(&fences, &random), "seed %d, flip %d", (int)seed, i);
+				fences_free(&fences);
 				read++;
 			}
 			*byte = good;

@@ -6,33 +6,41 @@
 
 enum { FLIP_BY_MARK = 4, FLIP = 5 };
 
+static struct box box;
+static struct fold cat, all;
+static struct plan plan;
+static struct snapshot s, late;
+
+static void setup(void)
+{
+	cat.seed = all.seed = 3;
+	ck_assert(signed_fold(&cat, SLICE("+cat")));
+}
+
+static void teardown(void)
+{
+	plan_free(&plan);
+	snapshot_free(&s);
+	snapshot_free(&late);
+	fold_free(&all);
+	fold_free(&cat);
+	box_free(&box);
+}
+
 /* Both lists have words, and none is marked: that is no set, but an item that can be deleted. */
 TEST(without_a_mark)
 {
-	struct fold all = { .seed = 3 };
-	struct snapshot s;
-	struct box box;
-
 	box_init(&box, FLIP_BY_MARK);
 	box_put(&box, "s.a", SLICE("+ann"));
 	box_put(&box, "s.b", SLICE("+bob"));
 	ck_assert_int_eq(box_fold(&box, &s, &all), ADOPTED_CORRUPT);
 	ck_assert(box.encoding->vital_item(&s) && box.encoding->vital_item(&s)->there);
-	snapshot_free(&s);
-	fold_free(&all);
-	box_free(&box);
 }
 
 /* A plan that is to create a set is carried out after others created one, flipped its lists, and lost the first. */
 static void create_late(bool replaces)
 {
-	struct fold cat = { .seed = 3 }, all = { .seed = 3 };
-	struct plan plan = { 0 };
-	struct snapshot s, late;
-	struct box box;
-
 	box_init(&box, FLIP_BY_MARK);
-	ck_assert(signed_fold(&cat, SLICE("+cat")));
 	late = box_look(&box, replaces ? FOR_REWRITE : FOR_ALL, &cat);
 	if (replaces)
 		ck_assert_int_eq(box.encoding->replace(&late, &cat, &plan), ADOPTED_OK);
@@ -44,30 +52,17 @@ static void create_late(bool replaces)
 		(void)box_step(&box, &plan.steps[i]);
 	ck_assert_int_eq(box_fold(&box, &s, &all), ADOPTED_OK);
 	ck_assert_str_eq(box_text(&all), "bob");
-	plan_free(&plan);
-	snapshot_free(&s);
-	snapshot_free(&late);
-	fold_free(&all);
-	fold_free(&cat);
-	box_free(&box);
 }
 
-TEST(created_late)
+LOOP_TEST(created_late, 2)
 {
-	create_late(false);
-	create_late(true);
+	create_late(_i);
 }
 
 /* A half flip is finished by two writes: the first takes the other list away from those who would create a set there. */
 TEST(finished)
 {
-	struct fold cat = { .seed = 3 };
-	struct plan plan = { 0 };
-	struct snapshot s;
-	struct box box;
-
 	box_init(&box, FLIP_BY_MARK);
-	ck_assert(signed_fold(&cat, SLICE("+cat")));
 	box_put(&box, "s.a", SLICE("^"));
 	box_put(&box, "s.b", SLICE("^-^"));
 	s = box_look(&box, FOR_ALL, &cat);
@@ -78,41 +73,32 @@ TEST(finished)
 	assert_bytes(plan.steps[1].item->waiter.key, "s.b");
 	assert_bytes(buf_slice(&plan.steps[1].value), "-^");
 	ck_assert(plan.steps[0].verb == CALL_CAS && plan.steps[1].verb == CALL_CAS);
-	plan_free(&plan);
-	snapshot_free(&s);
-	fold_free(&cat);
-	box_free(&box);
 }
 
-static void compact_once(struct box *box)
+static void compact_once(void)
 {
 	enum adopted_status status;
 
-	ck_assert(box_compact(box, PLAN_STEPS_MAX, &status) && status == ADOPTED_OK);
+	ck_assert(box_compact(&box, PLAN_STEPS_MAX, &status) && status == ADOPTED_OK);
 }
 
-static void pointer_is(struct box *box, const char *list)
+static void pointer_is(const char *list)
 {
-	assert_bytes(buf_slice(&box_find(box, SLICE("s.active"))->value), list);
+	assert_bytes(buf_slice(&box_find(&box, SLICE("s.active"))->value), list);
 }
 
 /* A pointer, an active list with waste, and an inactive one with no more than the guard. */
-static void init_flipped(struct box *box)
+static void init_flipped(void)
 {
-	box_init(box, FLIP);
-	box_put(box, "s.active", SLICE("s.a"));
-	box_put(box, "s.a", SLICE("+ann-ann+ann-ann+bob"));
-	box_put(box, "s.b", SLICE("-^"));
+	box_init(&box, FLIP);
+	box_put(&box, "s.active", SLICE("s.a"));
+	box_put(&box, "s.a", SLICE("+ann-ann+ann-ann+bob"));
+	box_put(&box, "s.b", SLICE("-^"));
 }
 
 /* What is left of a lost set is cleared late, when its guard already is the active list of a new set. */
 TEST(cleared_late)
 {
-	struct fold all = { .seed = 3 };
-	struct plan plan = { 0 };
-	struct snapshot s, late;
-	struct box box;
-
 	box_init(&box, FLIP);
 	box_put(&box, "s.a", SLICE("+ann"));
 	box_put(&box, "s.b", SLICE("-^"));
@@ -122,68 +108,56 @@ TEST(cleared_late)
 	box_put(&box, "s.active", SLICE("s.a"));
 	box_put(&box, "s.a", SLICE("+ann-ann+ann-ann+bob"));
 	for (int i = 0; i < 2; i++)
-		compact_once(&box);
-	pointer_is(&box, "s.b");
+		compact_once();
+	pointer_is("s.b");
 	for (size_t i = 0; i < plan.count; i++)
 		ck_assert(!box_step(&box, &plan.steps[i]));
 	fold_reset(&all);
 	ck_assert_int_eq(box_fold(&box, &s, &all), ADOPTED_OK);
 	ck_assert_str_eq(box_text(&all), "bob");
-	plan_free(&plan);
-	snapshot_free(&s);
-	snapshot_free(&late);
-	fold_free(&all);
-	box_free(&box);
 }
 
 /* The list that was prepared for one pointer is prepared once more for another. */
 TEST(prepared_for_another)
 {
-	struct box box;
-
-	init_flipped(&box);
-	compact_once(&box);
+	init_flipped();
+	compact_once();
 	box_put(&box, "s.active", SLICE("s.a"));
-	compact_once(&box);
-	pointer_is(&box, "s.a");
-	compact_once(&box);
-	pointer_is(&box, "s.b");
-	box_free(&box);
+	compact_once();
+	pointer_is("s.a");
+	compact_once();
+	pointer_is("s.b");
 }
 
 /* A touch comes between the read of a time to live and the write of its copy. */
 TEST(touched)
 {
-	struct box box;
-
-	init_flipped(&box);
+	init_flipped();
 	box_find(&box, SLICE("s.a"))->ttl = 100;
-	compact_once(&box);
+	compact_once();
 	ck_assert_int_eq(box_find(&box, SLICE("s.b"))->ttl, 100);
 	box_find(&box, SLICE("s.a"))->ttl = 5000;
-	compact_once(&box);
-	pointer_is(&box, "s.a");
+	compact_once();
+	pointer_is("s.a");
 	ck_assert_int_eq(box_find(&box, SLICE("s.b"))->ttl, 5000);
-	compact_once(&box);
-	pointer_is(&box, "s.b");
+	compact_once();
+	pointer_is("s.b");
 	ck_assert_int_eq(box_find(&box, SLICE("s.active"))->ttl, TTL_NEVER);
-	box_free(&box);
 }
 
 /* The clocks of the lists' servers are 10 seconds apart. */
 TEST(between_clocks)
 {
-	struct box box;
-
-	init_flipped(&box);
+	init_flipped();
 	box_find(&box, SLICE("s.a"))->ttl = 100;
 	for (int copies = 0; copies < 2; copies++) {
-		compact_once(&box);
-		pointer_is(&box, "s.a");
+		compact_once();
+		pointer_is("s.a");
 		ck_assert_int_eq(box_find(&box, SLICE("s.b"))->ttl, 100);
 		box_find(&box, SLICE("s.b"))->ttl = 110;
 	}
-	compact_once(&box);
-	pointer_is(&box, "s.b");
-	box_free(&box);
+	compact_once();
+	pointer_is("s.b");
 }
+
+FIXTURE(setup, teardown)

@@ -1,24 +1,19 @@
 #include "unit.h"
 #include "util/num.h"
 
-static struct slice text(const char *s)
-{
-	return guard_text(s);
-}
-
 TEST(u64)
 {
 	uint64_t v = 7;
 
-	ck_assert(num_parse_u64(text("0"), &v) && v == 0);
-	ck_assert(num_parse_u64(text("007"), &v) && v == 7);
-	ck_assert(num_parse_u64(text("18446744073709551615"), &v) && v == UINT64_MAX);
-	ck_assert(num_parse_u64(text("00000000000000000000000000018446744073709551615"), &v));
+	ck_assert(num_parse_u64(guard_text("0"), &v) && v == 0);
+	ck_assert(num_parse_u64(guard_text("007"), &v) && v == 7);
+	ck_assert(num_parse_u64(guard_text("18446744073709551615"), &v) && v == UINT64_MAX);
+	ck_assert(num_parse_u64(guard_text("00000000000000000000000000018446744073709551615"), &v));
 	v = 7;
 	const char *bad[] = { "", "18446744073709551616", "18446744073709551620", "28446744073709551615",
 		"99999999999999999999", "1a", "a", "-1", "+1", " 1", "1 ", "0x10", "1.0", "/", ":" };
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		ck_assert_msg(!num_parse_u64(text(bad[i]), &v), "\"%s\"", bad[i]);
+		ck_assert_msg(!num_parse_u64(guard_text(bad[i]), &v), "\"%s\"", bad[i]);
 	ck_assert_uint_eq(v, 7);
 }
 
@@ -26,48 +21,48 @@ TEST(u32)
 {
 	uint32_t v = 7;
 
-	ck_assert(num_parse_u32(text("4294967295"), &v) && v == UINT32_MAX);
-	ck_assert(!num_parse_u32(text("4294967296"), &v));
-	ck_assert(!num_parse_u32(text("-1"), &v));
-	ck_assert(!num_parse_u32(text(""), &v));
+	ck_assert(num_parse_u32(guard_text("4294967295"), &v) && v == UINT32_MAX);
+	ck_assert(!num_parse_u32(guard_text("4294967296"), &v));
+	ck_assert(!num_parse_u32(guard_text("-1"), &v));
+	ck_assert(!num_parse_u32(guard_text(""), &v));
 }
 
 TEST(i64)
 {
 	int64_t v = 7;
 
-	ck_assert(num_parse_i64(text("-9223372036854775808"), &v) && v == INT64_MIN);
-	ck_assert(num_parse_i64(text("9223372036854775807"), &v) && v == INT64_MAX);
-	ck_assert(num_parse_i64(text("-0"), &v) && v == 0);
-	ck_assert(!num_parse_i64(text("9223372036854775808"), &v));
-	ck_assert(!num_parse_i64(text("-9223372036854775809"), &v));
-	ck_assert(!num_parse_i64(text("-18446744073709551615"), &v));
-	ck_assert(!num_parse_i64(text("-"), &v));
-	ck_assert(!num_parse_i64(text("--1"), &v));
-	ck_assert(!num_parse_i64(text(""), &v));
+	ck_assert(num_parse_i64(guard_text("-9223372036854775808"), &v) && v == INT64_MIN);
+	ck_assert(num_parse_i64(guard_text("9223372036854775807"), &v) && v == INT64_MAX);
+	ck_assert(num_parse_i64(guard_text("-0"), &v) && v == 0);
+	ck_assert(!num_parse_i64(guard_text("9223372036854775808"), &v));
+	ck_assert(!num_parse_i64(guard_text("-9223372036854775809"), &v));
+	ck_assert(!num_parse_i64(guard_text("-18446744073709551615"), &v));
+	ck_assert(!num_parse_i64(guard_text("-"), &v));
+	ck_assert(!num_parse_i64(guard_text("--1"), &v));
+	ck_assert(!num_parse_i64(guard_text(""), &v));
 }
 
 TEST(i32)
 {
 	int32_t v = 7;
 
-	ck_assert(num_parse_i32(text("-2147483648"), &v) && v == INT32_MIN);
-	ck_assert(num_parse_i32(text("2147483647"), &v) && v == INT32_MAX);
-	ck_assert(!num_parse_i32(text("2147483648"), &v));
-	ck_assert(!num_parse_i32(text("-2147483649"), &v));
-	ck_assert(!num_parse_i32(text(""), &v));
+	ck_assert(num_parse_i32(guard_text("-2147483648"), &v) && v == INT32_MIN);
+	ck_assert(num_parse_i32(guard_text("2147483647"), &v) && v == INT32_MAX);
+	ck_assert(!num_parse_i32(guard_text("2147483648"), &v));
+	ck_assert(!num_parse_i32(guard_text("-2147483649"), &v));
+	ck_assert(!num_parse_i32(guard_text(""), &v));
 }
 
 TEST(take)
 {
-	struct slice s = text("12 345");
+	struct slice s = guard_text("12 345");
 	uint64_t v = 7;
 
 	ck_assert(num_take_u64(&s, &v) && v == 12 && s.n == 4);
 	ck_assert(!num_take_u64(&s, &v) && s.n == 4);
-	s = text("");
+	s = guard_text("");
 	ck_assert(!num_take_u64(&s, &v));
-	s = text("18446744073709551616");
+	s = guard_text("18446744073709551616");
 	ck_assert(num_take_u64(&s, &v) && v == UINT64_C(1844674407370955161) && s.n == 1);
 }
 

@@ -1,9 +1,10 @@
 #include "unit.h"
 #include "util/pool.h"
 
+static struct pool pool;
+
 TEST(gives_again_what_came_back)
 {
-	struct pool pool = { 0 };
 	void *p = pool_get(&pool, 100);
 
 	memset(p, 1, 100);
@@ -25,7 +26,6 @@ TEST(gives_again_what_came_back)
 /* Sizes next to the borders of the classes, each written over its whole length. */
 TEST(every_size)
 {
-	struct pool pool = { 0 };
 	void *held[3];
 
 	for (size_t size = 1; size < 20000; size += size < 300 ? 1 : 61) {
@@ -46,7 +46,6 @@ TEST(keeps_a_bounded_number)
 {
 	enum { MANY = POOL_KEEP / POOL_STEP + 10 };
 	static void *held[MANY];
-	struct pool pool = { 0 };
 
 	for (int i = 0; i < MANY; i++)
 		held[i] = pool_get(&pool, POOL_STEP);
@@ -60,7 +59,6 @@ TEST(keeps_a_bounded_number)
 TEST(each_class_on_its_own)
 {
 	static const size_t most[] = { POOL_STEP, 2 * POOL_STEP, POOL_FINE - POOL_STEP, POOL_FINE, 2 * POOL_FINE };
-	struct pool pool = { 0 };
 
 	for (size_t i = 0; i < sizeof(most) / sizeof(*most); i++) {
 		void *p = pool_get(&pool, most[i]), *larger;

@@ -6,6 +6,7 @@
 
 static struct cupboard cupboard;
 static struct buf text;
+static struct oplog_run abc; /* one table */
 
 /* The base of the set k, as a reply to a read of it. */
 static const char *base(int cas, const struct oplog_run *runs, size_t count, const char *log)
@@ -72,6 +73,7 @@ static void setup(void)
 {
 	fake_setup();
 	cupboard.random = 1;
+	abc = cupboard_log_run(&cupboard, "+a +b +c ", 3);
 }
 
 static void teardown(void)
@@ -85,11 +87,9 @@ static void teardown(void)
 
 TEST(base_and_table)
 {
-	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c ", 3);
-
 	client_asks("smembers k\r\n");
-	serves(FETCH("k"), base(7, &run, 1, "-b +x "));
-	server_is_asked(fetch(run.id));
+	serves(FETCH("k"), base(7, &abc, 1, "-b +x "));
+	server_is_asked(fetch(abc.id));
 	client_hears_nothing();
 	server_brings_item();
 	client_is_told("VALUE k 0 5\r\na c x\r\nEND\r\n");
@@ -151,12 +151,10 @@ TEST(in_order)
 /* A set that is not whole is never served: it is a miss, and goes by CAS, if it is still what was read. */
 TEST(table_is_gone)
 {
-	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c ", 3);
-
 	client_asks("smembers k\r\n");
-	serves(FETCH("k"), base(7, &run, 1, "+x "));
-	serves(fetch(run.id), "EN\r\n");
-	serves(FETCH("k"), base(7, &run, 1, "+x "));
+	serves(FETCH("k"), base(7, &abc, 1, "+x "));
+	serves(fetch(abc.id), "EN\r\n");
+	serves(FETCH("k"), base(7, &abc, 1, "+x "));
 	server_is_asked("connection 1: cas k 0 -1 0 7\r\n\r\n");
 	client_hears_nothing();
 	relays("STORED\r\n", "END\r\n");
@@ -207,14 +205,12 @@ TEST(table_was_merged)
 /* The set was emptied of what the run had. */
 TEST(nothing_refers_to_it)
 {
-	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c ", 3);
-
 	client_asks("smembers k\r\n");
-	server_answers(base(7, &run, 1, ""));
+	server_answers(base(7, &abc, 1, ""));
 	server_answers("EN\r\n");
 	relays(FOUND("k", 3, "+q "), "VALUE k 0 1\r\nq\r\nEND\r\n");
 	client_asks("smembers k\r\n");
-	server_answers(base(7, &run, 1, ""));
+	server_answers(base(7, &abc, 1, ""));
 	server_answers("EN\r\n");
 	relays("EN\r\n", "END\r\n");
 }
@@ -278,13 +274,11 @@ TEST(bounded)
 
 TEST(forms)
 {
-	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c ", 3);
-
 	client_asks("smembers k\r\n");
 	relays("VA 11 kk f0 c7 t-1\r\n@set.2 what\r\n", "SERVER_ERROR stored by a newer version of setlistd\r\n");
 	client_asks("scard k\r\n");
 	relays("VA 11 kk f0 c7 t-1\r\n@set.1 +a \t\r\n", "CLIENT_ERROR value is not a collection\r\n");
-	exchanges("llen k\r\n", base(7, &run, 1, ""), "CLIENT_ERROR value is a set, not a list\r\n");
+	exchanges("llen k\r\n", base(7, &abc, 1, ""), "CLIENT_ERROR value is a set, not a list\r\n");
 	fake_calls(&fake);
 	/* Nobody reads a large set of version 0.1.0 any more: it goes, and can be loaded again. */
 	client_asks("scard k\r\n");
@@ -297,14 +291,13 @@ TEST(forms)
 TEST(a_view_makes_no_sense)
 {
 	static const struct collection_options caching = { .log_size = 4096, .table_size = 4096, .cache = 1 << 20 };
-	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c ", 3);
 
 	fake_takes(&caching);
-	ck_assert_int_eq(reads("smembers k\r\n", &run, 1, "", "VALUE k 0 5\r\na b c\r\nEND\r\n"), 1);
+	ck_assert_int_eq(reads("smembers k\r\n", &abc, 1, "", "VALUE k 0 5\r\na b c\r\nEND\r\n"), 1);
 	cache_find(fake.host.lanes->cache, SLICE("k"))->view.runs[0].ref.entries += 1000;
-	exchanges("srandmember k 5\r\n", base(7, &run, 1, ""), "CLIENT_ERROR value is not a collection\r\n");
+	exchanges("srandmember k 5\r\n", base(7, &abc, 1, ""), "CLIENT_ERROR value is not a collection\r\n");
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->corrupt_values, 1);
-	ck_assert_int_eq(reads("smembers k\r\n", &run, 1, "", "VALUE k 0 5\r\na b c\r\nEND\r\n"), 1);
+	ck_assert_int_eq(reads("smembers k\r\n", &abc, 1, "", "VALUE k 0 5\r\na b c\r\nEND\r\n"), 1);
 }
 
 FIXTURE(setup, teardown)

@@ -4,6 +4,8 @@
 
 enum { ROOM = 16 };
 
+static struct shared_chunks chunks;
+static struct buf out;
 static size_t again; /* bytes of texts that several of the chunks hold */
 
 static struct shared *text_of(const char *s)
@@ -20,44 +22,40 @@ static void join(const struct iovec *vectors, int count, struct buf *joined)
 		buf_add(joined, vectors[i].iov_base, vectors[i].iov_len);
 }
 
-static void assert_next(const struct shared_chunks *chunks, const struct buf *out, const char *expected)
+static void assert_next(const char *expected)
 {
 	struct iovec vectors[ROOM];
 	struct buf joined = BUF_EMPTY;
 
-	join(vectors, shared_chunks_vectors(chunks, out, vectors, ROOM), &joined);
+	join(vectors, shared_chunks_vectors(&chunks, &out, vectors, ROOM), &joined);
 	assert_bytes(buf_slice(&joined), expected);
 	buf_free(&joined);
 }
 
 TEST(without_texts)
 {
-	struct shared_chunks chunks;
-	struct buf out = BUF_EMPTY;
-
 	shared_chunks_init(&chunks, &again);
-	assert_next(&chunks, &out, "");
+	assert_next("");
 	BUF_ADD(&out, "hello");
-	assert_next(&chunks, &out, "hello");
+	assert_next("hello");
 	shared_chunks_written(&chunks, &out, 2);
-	assert_next(&chunks, &out, "llo");
+	assert_next("llo");
 	shared_chunks_written(&chunks, &out, 3);
 	ck_assert_uint_eq(buf_size(&out), 0);
 	shared_chunks_free(&chunks);
-	buf_free(&out);
 }
 
 #define WHOLE "a header TEXT middle SECOND THIRD end"
 
-static void fill(struct shared_chunks *chunks, struct buf *out, struct shared *const texts[3])
+static void fill(struct shared *const texts[3])
 {
-	shared_chunks_init(chunks, &again);
-	BUF_ADD(out, "a header ");
-	shared_chunks_add(chunks, out, texts[0]);
-	BUF_ADD(out, " middle ");
-	shared_chunks_add(chunks, out, texts[1]);
-	shared_chunks_add(chunks, out, texts[2]);
-	BUF_ADD(out, " end");
+	shared_chunks_init(&chunks, &again);
+	BUF_ADD(&out, "a header ");
+	shared_chunks_add(&chunks, &out, texts[0]);
+	BUF_ADD(&out, " middle ");
+	shared_chunks_add(&chunks, &out, texts[1]);
+	shared_chunks_add(&chunks, &out, texts[2]);
+	BUF_ADD(&out, " end");
 }
 
 TEST(in_pieces_of_every_size)
@@ -69,12 +67,10 @@ TEST(in_pieces_of_every_size)
 			       " THIRD");
 
 	for (size_t size = 1; size <= total; size++) {
-		struct shared_chunks chunks;
-		struct buf out = BUF_EMPTY;
-		fill(&chunks, &out, texts);
+		fill(texts);
 		ck_assert_uint_eq(chunks.waiting, shared);
 		for (size_t at = 0; at < total; at += size) {
-			assert_next(&chunks, &out, &WHOLE[at]);
+			assert_next(&WHOLE[at]);
 			ck_assert_uint_eq(buf_size(&out) + chunks.waiting, total - at);
 			shared_chunks_written(&chunks, &out, size < total - at ? size : total - at);
 		}
@@ -93,8 +89,6 @@ TEST(in_pieces_of_every_size)
 TEST(added_later)
 {
 	struct shared *text = text_of("TEXT");
-	struct shared_chunks chunks;
-	struct buf out = BUF_EMPTY;
 
 	shared_chunks_init(&chunks, &again);
 	BUF_ADD(&out, "one ");
@@ -103,16 +97,15 @@ TEST(added_later)
 	BUF_ADD(&out, " two ");
 	shared_chunks_add(&chunks, &out, text);
 	ck_assert_uint_eq(text->refs, 3);
-	assert_next(&chunks, &out, "XT two TEXT");
+	assert_next("XT two TEXT");
 	shared_chunks_written(&chunks, &out, 2);
 	ck_assert_uint_eq(text->refs, 2);
-	assert_next(&chunks, &out, " two TEXT");
+	assert_next(" two TEXT");
 	/* A connection that is closed drops the rest. */
 	shared_chunks_free(&chunks);
 	ck_assert_uint_eq(text->refs, 1);
 	ck_assert_uint_eq(chunks.waiting + chunks.covered, 0);
 	shared_drop(text);
-	buf_free(&out);
 }
 
 /* With fewer vectors than pieces, the vectors hold the first bytes without a gap. */
@@ -120,8 +113,6 @@ TEST(few_vectors)
 {
 	static const char whole[] = "0 TEXT1 TEXT2 TEXT3 TEXT4";
 	struct shared *text = text_of("TEXT");
-	struct shared_chunks chunks;
-	struct buf out = BUF_EMPTY;
 	struct iovec vectors[ROOM];
 
 	shared_chunks_init(&chunks, &again);
@@ -142,7 +133,6 @@ TEST(few_vectors)
 	}
 	shared_chunks_free(&chunks);
 	shared_drop(text);
-	buf_free(&out);
 }
 
 /* What two streams hold, less what they hold again, is the size of the texts, whoever drops them first. */
@@ -150,7 +140,6 @@ TEST(counted_once)
 {
 	struct shared *text = text_of("TEXT"), *other = text_of("OTHER");
 	struct shared_chunks first, second;
-	struct buf out = BUF_EMPTY;
 
 	again = 0;
 	shared_chunks_init(&first, &again);
@@ -170,3 +159,10 @@ TEST(counted_once)
 	shared_drop(text);
 	shared_drop(other);
 }
+
+static void teardown(void)
+{
+	buf_free(&out);
+}
+
+FIXTURE(NULL, teardown)

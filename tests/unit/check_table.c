@@ -9,6 +9,8 @@ enum { TABLES = 2000, NUMBER = 4 };
 
 static struct table_model model;
 static struct buf written;
+static struct table_writer writer;
+static struct table table;
 static uint64_t ranks[TABLE_MODEL_MAX];
 
 /* Writes the model; what the writer says of itself must be so. */
@@ -36,6 +38,7 @@ static void write_model(struct table_writer *w, struct buf *out)
 static void teardown(void)
 {
 	buf_free(&written);
+	table_writer_free(&writer);
 }
 
 /* --- as a sorted array: these say whether it is one, since an assert of Check takes longer than all that they do --- */
@@ -105,25 +108,22 @@ static bool finds_all(const struct table *t, uint64_t *random)
 
 TEST(as_a_sorted_array)
 {
-	struct table_writer w = { .count = 0 };
-	struct table t;
-
 	for (uint64_t seed = 1; seed <= TABLES; seed++) {
 		uint64_t random = seed;
 		table_model_random(&model, &random);
 		buf_consume(&written, buf_size(&written));
 		/* What is written stands behind other things, and says nothing of where. */
 		BUF_ADD(&written, "before");
-		write_model(&w, &written);
-		ck_assert_msg(table_open(&t, guard_place(slice_skip(buf_slice(&written), 6))), "seed %d", (int)seed);
-		ck_assert_uint_eq(t.count, model.count);
-		ck_assert_msg(has_places(&t), "seed %d", (int)seed);
-		ck_assert_msg(finds_all(&t, &random), "seed %d", (int)seed);
-		ck_assert_uint_eq(table_restarts(&t), (model.count + TABLE_INTERVAL - 1) / TABLE_INTERVAL);
-		table_rank(&t, ranks);
-		ck_assert_msg(finds_all(&t, &random), "seed %d, with ranks", (int)seed);
+		write_model(&writer, &written);
+		ck_assert_msg(
+			table_open(&table, guard_place(slice_skip(buf_slice(&written), 6))), "seed %d", (int)seed);
+		ck_assert_uint_eq(table.count, model.count);
+		ck_assert_msg(has_places(&table), "seed %d", (int)seed);
+		ck_assert_msg(finds_all(&table, &random), "seed %d", (int)seed);
+		ck_assert_uint_eq(table_restarts(&table), (model.count + TABLE_INTERVAL - 1) / TABLE_INTERVAL);
+		table_rank(&table, ranks);
+		ck_assert_msg(finds_all(&table, &random), "seed %d, with ranks", (int)seed);
 	}
-	table_writer_free(&w);
 }
 
 TEST(order)
@@ -169,30 +169,28 @@ TEST(below_a_rank)
 
 TEST(form)
 {
-	struct table_writer w = { .count = 0 };
 	struct table_cursor c;
-	struct table t;
 	bool removed;
 
 	for (int i = 0; i < 17; i++) {
 		char name[] = { 'a', (char)('0' + i / 10), (char)('0' + i % 10) };
-		table_writer_add(&w, slice_of(name, sizeof(name)), i == 16);
+		table_writer_add(&writer, slice_of(name, sizeof(name)), i == 16);
 	}
-	table_writer_add(&w, SLICE("a16\xc3\xa9!"), false);
-	table_writer_finish(&w, &written);
+	table_writer_add(&writer, SLICE("a16\xc3\xa9!"), false);
+	table_writer_finish(&writer, &written);
 	ck_assert(slice_equal(buf_slice(&written), SLICE(TABLE)));
-	ck_assert(table_open(&t, guard_place(SLICE(TABLE))));
-	ck_assert(table_find(&t, SLICE("a16"), &removed) && removed);
-	ck_assert(table_find(&t, SLICE("a16\xc3\xa9!"), &removed) && !removed);
-	ck_assert(table_nth(&c, &t, 10));
+	ck_assert(table_open(&table, guard_place(SLICE(TABLE))));
+	ck_assert(table_find(&table, SLICE("a16"), &removed) && removed);
+	ck_assert(table_find(&table, SLICE("a16\xc3\xa9!"), &removed) && !removed);
+	ck_assert(table_nth(&c, &table, 10));
 	assert_bytes(table_member(&c), "a10");
 
 	buf_consume(&written, buf_size(&written));
-	table_writer_finish(&w, &written);
+	table_writer_finish(&writer, &written);
 	ck_assert(slice_equal(buf_slice(&written), SLICE("T1\0\0\0\0")));
-	ck_assert(table_open(&t, guard_place(SLICE("T1\0\0\0\0"))));
-	ck_assert(!table_first(&c, &t) && !table_seek(&c, &t, SLICE("a")) && !table_find(&t, SLICE("a"), &removed));
-	table_writer_free(&w);
+	ck_assert(table_open(&table, guard_place(SLICE("T1\0\0\0\0"))));
+	ck_assert(!table_first(&c, &table) && !table_seek(&c, &table, SLICE("a")) &&
+		!table_find(&table, SLICE("a"), &removed));
 }
 
 /* A table by hand, of entries that need not be right. */
@@ -302,12 +300,10 @@ static const struct {
 
 TEST(refused)
 {
-	struct table t;
-
-	ck_assert(table_open(&t, guard_place(SLICE("T1\0\2a" ONE))));
-	ck_assert(table_open(&t, guard_place(SLICE("T1\0\2a\1\3b" TWO))));
+	ck_assert(table_open(&table, guard_place(SLICE("T1\0\2a" ONE))));
+	ck_assert(table_open(&table, guard_place(SLICE("T1\0\2a\1\3b" TWO))));
 	for (size_t i = 0; i < sizeof(flawed) / sizeof(flawed[0]); i++)
-		ck_assert_msg(!table_open(&t, guard_place(flawed[i].bytes)), "%zu: %s", i, flawed[i].why);
+		ck_assert_msg(!table_open(&table, guard_place(flawed[i].bytes)), "%zu: %s", i, flawed[i].why);
 }
 
 TEST(too_long)
@@ -352,20 +348,16 @@ TEST(second_restart)
 
 TEST(cut)
 {
-	struct table_writer w = { .count = 0 };
-	struct table t;
-
 	for (uint64_t seed = 1; seed <= TABLES / 10; seed++) {
 		uint64_t random = seed;
 		size_t n = 0;
 		table_model_random(&model, &random);
 		buf_consume(&written, buf_size(&written));
-		write_model(&w, &written);
-		while (n < buf_size(&written) && !table_open(&t, guard_place(slice_of(buf_slice(&written).p, n))))
+		write_model(&writer, &written);
+		while (n < buf_size(&written) && !table_open(&table, guard_place(slice_of(buf_slice(&written).p, n))))
 			n++;
 		ck_assert_msg(n == buf_size(&written), "seed %d, %zu bytes", (int)seed, n);
 	}
-	table_writer_free(&w);
 }
 
 /* What is open can be read in each way, and is in order, whatever it says. */
@@ -392,23 +384,21 @@ static bool reads_well(const struct table *t)
 /* One byte is another. */
 TEST(flipped)
 {
-	struct table_writer w = { .count = 0 };
-	struct table t;
 	size_t opened = 0, flips = 0;
 
 	for (uint64_t seed = 1; seed <= TABLES / 5; seed++) {
 		uint64_t random = seed;
 		table_model_random(&model, &random);
 		buf_consume(&written, buf_size(&written));
-		write_model(&w, &written);
+		write_model(&writer, &written);
 		for (int i = 0; i < 60; i++, flips++) {
 			char *byte = written.data + written.start + random_next(&random) % buf_size(&written),
 			     good = *byte;
 			*byte ^= (char)(i % 2 ? 1u << random_next(&random) % 8 : 1 + random_next(&random) % 255);
-			if (table_open(&t, guard_place(buf_slice(&written)))) {
-				ck_assert_msg(reads_well(&t), "seed %d, flip %d", (int)seed, i);
-				table_rank(&t, ranks);
-				ck_assert_msg(reads_well(&t), "seed %d, flip %d, with ranks", (int)seed, i);
+			if (table_open(&table, guard_place(buf_slice(&written)))) {
+				ck_assert_msg(reads_well(&table), "seed %d, flip %d", (int)seed, i);
+				table_rank(&table, ranks);
+				ck_assert_msg(reads_well(&table), "seed %d, flip %d, with ranks", (int)seed, i);
 				opened++;
 			}
 			*byte = good;
@@ -416,7 +406,6 @@ TEST(flipped)
 	}
 	/* Removals and letters may be flipped, but not much else. */
 	ck_assert(opened > 0 && opened < flips / 2);
-	table_writer_free(&w);
 }
 
 FIXTURE(NULL, teardown)

@@ -38,17 +38,17 @@ static void ends_with(enum result_status status, int64_t ttl)
 #define CAS(exptime) "connection 3: cas k 7 " #exptime " 5 9\r\nvalue\r\n"
 #define STORED "STORED\r\n"
 
-/* The same of an item with 100 seconds left, up to its CAS. */
-static void replaces(void)
+/* The same of an item with 100 seconds left, up to its CAS, and what the server answers. */
+static void replaces(const char *answers)
 {
 	replace(100, 100);
 	server_is_asked(LOOK_AT_TTL CAS(100));
+	server_answers(answers);
 }
 
 TEST(is_stored)
 {
-	replaces();
-	server_answers(TTL(100) STORED);
+	replaces(TTL(100) STORED);
 	ends_with(RESULT_DONE, 100);
 	replace(TTL_NEVER, 0);
 	serves(LOOK_AT_TTL CAS(0), TTL(-1) STORED);
@@ -58,23 +58,19 @@ TEST(is_stored)
 /* After a lost CAS nothing is touched: the item is the other writer's. */
 TEST(is_lost)
 {
-	replaces();
-	server_answers(TTL(500) "EXISTS\r\n");
+	replaces(TTL(500) "EXISTS\r\n");
 	ends_with(RESULT_EXISTS, 100);
-	replaces();
-	server_answers("EN\r\nNOT_FOUND\r\n");
+	replaces("EN\r\nNOT_FOUND\r\n");
 	ends_with(RESULT_MISS, 100);
 }
 
 TEST(fails)
 {
-	replaces();
-	server_answers(TTL(500));
+	replaces(TTL(500));
 	fake_fail(&fake, RESULT_TIMED_OUT);
 	ends_with(RESULT_TIMED_OUT, 100);
 	ck_assert_str_eq(got.server, "mc:11211");
-	replaces();
-	server_answers(TTL(500) "SERVER_ERROR out of memory storing object\r\n");
+	replaces(TTL(500) "SERVER_ERROR out of memory storing object\r\n");
 	ends_with(RESULT_REFUSED, 100);
 }
 
@@ -117,7 +113,7 @@ TEST(refused_before_the_look)
 {
 	const struct result too_large = { .status = RESULT_TOO_LARGE, .server = "mc:11211" };
 
-	replaces();
+	replaces("");
 	fake_result(&fake, fake_oldest(&fake) + 1, &too_large);
 	ck_assert_uint_eq(ended, 0);
 	server_answers(TTL(100));
@@ -126,19 +122,16 @@ TEST(refused_before_the_look)
 
 TEST(a_touch_is_kept)
 {
-	replaces();
-	server_answers(TTL(500) STORED);
+	replaces(TTL(500) STORED);
 	server_is_asked("touch k 500\r\n");
 	ck_assert_uint_eq(ended, 0);
 	server_answers("TOUCHED\r\n");
 	ends_with(RESULT_DONE, 500);
-	replaces();
-	server_answers(TTL(-1) STORED);
+	replaces(TTL(-1) STORED);
 	serves("touch k 0\r\n", "TOUCHED\r\n");
 	ends_with(RESULT_DONE, TTL_NEVER);
 	/* A date: 40 days. The server's first reply does not say what time it is. */
-	replaces();
-	server_answers(TTL(3456000) STORED);
+	replaces(TTL(3456000) STORED);
 	serves("stats \r\n", "END\r\n");
 	serves("stats \r\n", "STAT time 2000000000\r\nEND\r\n");
 	serves("touch k 2003456000\r\n", "TOUCHED\r\n");
@@ -148,14 +141,12 @@ TEST(a_touch_is_kept)
 /* The write is done, whatever becomes of the touch behind it. */
 TEST(a_touch_that_fails)
 {
-	replaces();
-	server_answers(TTL(500) STORED);
+	replaces(TTL(500) STORED);
 	server_is_asked("touch k 500\r\n");
 	fake_fail(&fake, RESULT_LOST);
 	ends_with(RESULT_DONE, 500);
 	ck_assert_str_eq(got.server, "mc:11211");
-	replaces();
-	server_answers(TTL(500) STORED);
+	replaces(TTL(500) STORED);
 	serves("touch k 500\r\n", "NOT_FOUND\r\n");
 	ends_with(RESULT_DONE, 500);
 }
@@ -166,8 +157,7 @@ TEST(a_look_that_says_nothing)
 	static const char *const looks[] = { "EN\r\n", "HD kk f7 t0\r\n", "SERVER_ERROR out of memory\r\n" };
 
 	for (size_t i = 0; i < sizeof(looks) / sizeof(looks[0]); i++) {
-		replaces();
-		server_answers(looks[i]);
+		replaces(looks[i]);
 		server_answers(STORED);
 		ends_with(RESULT_DONE, 100);
 	}

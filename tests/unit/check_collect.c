@@ -47,18 +47,22 @@ static void answer_all(void)
 	}
 }
 
+/* This is appended, and the client is told when that is answered. */
+static void goes_out(const char *logs, const char *reply)
+{
+	ck_assert_str_eq(appended(), logs);
+	answer_all();
+	client_is_told(reply);
+}
+
 /* Two operations in flight. */
 static void become_two(void)
 {
 	client_asks("sadd k a\r\nsadd k b\r\n");
-	ck_assert_str_eq(appended(), "+a |");
-	answer_all();
-	client_is_told("STORED\r\n");
+	goes_out("+a |", "STORED\r\n");
 	ck_assert_str_eq(appended(), "");
 	client_asks("sadd k c\r\n");
-	ck_assert_str_eq(appended(), "+b +c |");
-	answer_all();
-	client_is_told("STORED\r\nSTORED\r\n");
+	goes_out("+b +c |", "STORED\r\nSTORED\r\n");
 }
 
 /* As many as were in flight go together; the last of them does not wait. */
@@ -69,9 +73,7 @@ TEST(together)
 		client_asks("sadd k d\r\n");
 		ck_assert_str_eq(appended(), "");
 		client_asks("srem k e\r\n");
-		ck_assert_str_eq(appended(), "+d -e |");
-		answer_all();
-		client_is_told("STORED\r\nDELETED\r\n");
+		goes_out("+d -e |", "STORED\r\nDELETED\r\n");
 	}
 }
 
@@ -84,13 +86,9 @@ TEST(one_leaves)
 	ck_assert_uint_eq(fake_pass(&fake, COLLECT_MS - 1), 0);
 	ck_assert_str_eq(appended(), "");
 	ck_assert_uint_eq(fake_pass(&fake, 1), 1);
-	ck_assert_str_eq(appended(), "+d |");
-	answer_all();
-	client_is_told("STORED\r\n");
+	goes_out("+d |", "STORED\r\n");
 	client_asks("sadd k e\r\n");
-	ck_assert_str_eq(appended(), "+e |");
-	answer_all();
-	client_is_told("STORED\r\n");
+	goes_out("+e |", "STORED\r\n");
 }
 
 /* When the daemon exits, timers fire at once, while the clock stands still. */
@@ -102,9 +100,7 @@ TEST(timer_that_is_early)
 	fake.turns[0].at = fake.host.env.now;
 	ck_assert_uint_eq(fake_pass(&fake, 0), 1);
 	ck_assert_uint_eq(fake.turn_count, 0);
-	ck_assert_str_eq(appended(), "+d |");
-	answer_all();
-	client_is_told("STORED\r\n");
+	goes_out("+d |", "STORED\r\n");
 }
 
 /* A lane whose timer runs stays until it has fired. */
@@ -144,9 +140,7 @@ TEST(not_crowded)
 	fake.host.env.now += CROWD_FORGET;
 	client_asks("sadd k a\r\nsadd k b\r\n");
 	answer_all();
-	ck_assert_str_eq(appended(), "+a |+b |");
-	answer_all();
-	client_is_told("STORED\r\nSTORED\r\n");
+	goes_out("+a |+b |", "STORED\r\nSTORED\r\n");
 }
 
 FIXTURE(setup, teardown)

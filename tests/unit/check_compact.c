@@ -27,8 +27,7 @@ static void compacts(const char *reply)
 static void comes_to_the_commit(void)
 {
 	put(MANY);
-	client_asks("scompact k\r\n");
-	(void)comes_to(CALL_CAS);
+	asks_up_to("scompact k\r\n", CALL_CAS);
 }
 
 /* --- what is written --- */
@@ -52,8 +51,7 @@ TEST(spilling)
 	server_answer_one(&server);
 	/* Nothing is referred to before it is there. */
 	makes("Ga");
-	server_answer_one(&server);
-	makes("GC");
+	then_makes("GC");
 	hears("OK\r\n");
 	/* Under it there is nothing that a removal could be of. */
 	stores("@[" MANY_SORTED "] ");
@@ -72,8 +70,7 @@ TEST(spilling_much)
 	BUF_ADD(&log, "\0");
 	put(buf_slice(&log).p);
 	client_asks("scompact k\r\n");
-	server_answer_one(&server);
-	makes("Gaaaaa");
+	then_makes("Gaaaaa");
 	ck_assert(slice_starts(fake.calls[fake.count - 1].call.key, SLICE("k.i")));
 	hears("OK\r\n");
 	ck_assert_uint_eq(server_items(&server, "k."), 5);
@@ -251,8 +248,7 @@ TEST(touched_meanwhile)
 	put(MANY);
 	item = server_find(&server, SLICE("k"));
 	item->expires = 500;
-	client_asks("scompact k\r\n");
-	(void)comes_to(CALL_CAS);
+	asks_up_to("scompact k\r\n", CALL_CAS);
 	item->expires = 900;
 	item->cas++;
 	hears("OK\r\n");

@@ -28,13 +28,6 @@ static void is_stored(const char *base)
 	assert_bytes(buf_slice(&server_find(&server, SLICE("k"))->value), base);
 }
 
-/* Asks, and answers calls up to the CAS, which waits. */
-static void pops(const char *request)
-{
-	client_asks(request);
-	(void)comes_to(CALL_CAS);
-}
-
 /* Answers all; gives the only member that the client was told. */
 static char popped(void)
 {
@@ -70,7 +63,7 @@ TEST(loses_to_a_push)
 {
 	char base[64];
 
-	pops("spop k\r\n");
+	asks_up_to("spop k\r\n", CALL_CAS);
 	put("k", "+z " LIST);
 	snprintf(base, sizeof(base), "+z " LIST "-%c ", popped());
 	is_stored(base);
@@ -85,7 +78,7 @@ TEST(loses_to_another_value)
 
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		put("k", LIST);
-		pops("spop k\r\n");
+		asks_up_to("spop k\r\n", CALL_CAS);
 		put("k", others[i]);
 		snprintf(base, sizeof(base), "%s-%c ", others[i], popped());
 		is_stored(base);

@@ -32,11 +32,9 @@ TEST(all_in_one)
 
 	put(runs, 3, "");
 	client_asks("scompact k\r\n");
+	then_makes("GggG");
 	server_answer_one(&server);
-	makes("GggG");
-	server_answer_one(&server);
-	server_answer_one(&server);
-	makes("ggg");
+	then_makes("ggg");
 	(void)comes_to(CALL_ADD);
 	hears("OK\r\n");
 	stores("@[+a +b +d +e +f +g] ");
@@ -56,8 +54,7 @@ TEST(nobody_waits_for_it)
 
 	fake_takes(&reading);
 	put(runs, 2, "");
-	client_asks("scompact k\r\n");
-	(void)comes_to(CALL_ADD);
+	asks_up_to("scompact k\r\n", CALL_ADD);
 	size_t write = fake_oldest(&fake);
 	client_asks("sadd k x\r\nsmembers k\r\n");
 	for (size_t i = write + 1; i < fake.count; i++)
@@ -174,8 +171,7 @@ TEST(asked_for_twice)
 	struct oplog_run runs[] = { run_of("+a +b ", 2), run_of("-b +f ", 2) };
 
 	put(runs, 2, "");
-	client_asks("scompact k\r\n");
-	(void)comes_to(CALL_ADD);
+	asks_up_to("scompact k\r\n", CALL_ADD);
 	asks_and_hears("sadd k x\r\nscompact k\r\n", "OK\r\nSTORED\r\nOK\r\n");
 	stores("@[+a +f +x] ");
 }
@@ -202,8 +198,7 @@ TEST(others_add)
 	struct oplog_run runs[] = { run_of("+a +b ", 2), run_of("-b +f ", 2) }, more[3];
 
 	put(runs, 2, "");
-	client_asks("scompact k\r\n");
-	(void)comes_to(CALL_ADD);
+	asks_up_to("scompact k\r\n", CALL_ADD);
 	/* To the log, and another proxy has spilled. */
 	more[0] = runs[0], more[1] = runs[1], more[2] = run_of("-a +q ", 9);
 	put(more, 3, "+new ");
@@ -219,8 +214,7 @@ static void comes_between(
 	struct oplog_run two[] = { run_of("+a +b ", 2), run_of("-b +f ", 2) };
 
 	put(two, 2, "");
-	client_asks("scompact k\r\n");
-	(void)comes_to(CALL_ADD);
+	asks_up_to("scompact k\r\n", CALL_ADD);
 	stored_put(&server, &cupboard, head, count ? runs : two, count ? count : 2, log);
 	hears("OK\r\n");
 	asks_and_hears("smembers k\r\n", members);
@@ -240,8 +234,7 @@ TEST(it_is_gone)
 	struct oplog_run runs[] = { run_of("+a +b ", 2), run_of("-b +f ", 2) };
 
 	put(runs, 2, "");
-	client_asks("scompact k\r\n");
-	(void)comes_to(CALL_ADD);
+	asks_up_to("scompact k\r\n", CALL_ADD);
 	server_find(&server, SLICE("k"))->used = false;
 	server_answer_all(&server);
 	/* There was a set when it was asked for. */

@@ -33,12 +33,9 @@ TEST(a_large_one_is_written_first)
 	client_asks("sset k " MANY "\r\n");
 	makes("aaa");
 	server_answer_one(&server);
-	server_answer_one(&server);
-	makes("");
-	server_answer_one(&server);
-	makes("G");
-	server_answer_one(&server);
-	makes("A");
+	then_makes("");
+	then_makes("G");
+	then_makes("A");
 	hears("STORED\r\n");
 	stores(MANY_STORED);
 }
@@ -62,13 +59,11 @@ TEST(of_another)
 
 TEST(others_come_between)
 {
-	client_asks("sset k " MANY "\r\n");
-	(void)comes_to(CALL_GET);
+	asks_up_to("sset k " MANY "\r\n", CALL_GET);
 	server_answer_one(&server);
 	/* Another proxy makes it first, and then changes it. */
 	put("+x ");
-	server_answer_one(&server);
-	makes("aaaGAG");
+	then_makes("aaaGAG");
 	server_answer_one(&server);
 	server_find(&server, SLICE("k"))->cas++;
 	server_answer_one(&server);
@@ -108,20 +103,17 @@ TEST(failures)
 	stores("@[+a +b|+c] +x ");
 	ck_assert_uint_eq(server_items(&server, "k."), 3);
 	/* Whether it refers to what was written nobody knows. */
-	client_asks("sset k " MANY "\r\n");
-	(void)comes_to(CALL_CAS);
+	asks_up_to("sset k " MANY "\r\n", CALL_CAS);
 	fake_fail(&fake, RESULT_LOST);
 	hears("SERVER_ERROR upstream mc:11211 connection lost, outcome unknown\r\n");
 	stores("@[+a +b|+c] +x ");
 	ck_assert_uint_eq(server_items(&server, "k."), 6);
 	/* It was not even sent. */
-	client_asks("sset k " MANY "\r\n");
-	(void)comes_to(CALL_CAS);
+	asks_up_to("sset k " MANY "\r\n", CALL_CAS);
 	fake_fail(&fake, RESULT_UNAVAILABLE);
 	hears("SERVER_ERROR upstream mc:11211 unavailable\r\n");
 	ck_assert_uint_eq(server_items(&server, "k."), 6);
-	client_asks("sset k " MANY "\r\n");
-	(void)comes_to(CALL_GET);
+	asks_up_to("sset k " MANY "\r\n", CALL_GET);
 	fake_fail(&fake, RESULT_UNAVAILABLE);
 	hears("SERVER_ERROR upstream mc:11211 unavailable\r\n");
 	ck_assert_uint_eq(server_items(&server, "k."), 6);
@@ -134,13 +126,10 @@ TEST(touching)
 {
 	put("+x ");
 	client_asks("touch k 100\r\n");
+	then_makes("Gg");
+	then_makes("ttt");
 	server_answer_one(&server);
-	makes("Gg");
-	server_answer_one(&server);
-	makes("ttt");
-	server_answer_one(&server);
-	server_answer_one(&server);
-	makes("");
+	then_makes("");
 	server_answer_all(&server);
 	makes("H");
 	client_is_told("TOUCHED\r\n");
@@ -155,8 +144,7 @@ TEST(touching_what_changes)
 	char key[64];
 
 	put("+x ");
-	client_asks("touch k 100\r\n");
-	(void)comes_to(CALL_GAT);
+	asks_up_to("touch k 100\r\n", CALL_GAT);
 	other = cupboard_log_run(&cupboard, "+p +q ", 9);
 	stored_put(&server, &cupboard, "", &other, 1, "");
 	hears("TOUCHED\r\n");
@@ -170,8 +158,7 @@ TEST(touching_what_changes)
 TEST(touching_fails)
 {
 	put("+x ");
-	client_asks("touch k 100\r\n");
-	(void)comes_to(CALL_TOUCH);
+	asks_up_to("touch k 100\r\n", CALL_TOUCH);
 	fake_fail(&fake, RESULT_UNAVAILABLE);
 	hears("SERVER_ERROR upstream mc:11211 unavailable\r\n");
 	ck_assert_int_eq(server_find(&server, SLICE("k"))->expires, 0);
@@ -243,8 +230,7 @@ TEST(popping)
 TEST(popping_loses)
 {
 	put("");
-	client_asks("spop k 1\r\n");
-	(void)comes_to(CALL_CAS);
+	asks_up_to("spop k 1\r\n", CALL_CAS);
 	put("-a -c ");
 	hears("VALUE k 0 1\r\nb\r\nEND\r\n");
 	stores("@[+a +b|+c] -a -c -b ");

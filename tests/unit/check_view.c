@@ -72,6 +72,13 @@ static size_t is(const char *members)
 	return loaded;
 }
 
+/* Follows a base that has these members; gives how many items had to be loaded for them. */
+static size_t becomes(const char *base, const char *members)
+{
+	ck_assert_int_eq(update(base), OPLOG_GOOD);
+	return is(members);
+}
+
 /* --- the base --- */
 
 TEST(nothing_is_known_at_first)
@@ -97,8 +104,7 @@ TEST(follows_what_is_appended)
 	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c +d +e ", 2);
 	struct set_run *runs;
 
-	ck_assert_int_eq(update(base_of("", &run, 1, "-b +x ")), OPLOG_GOOD);
-	ck_assert_uint_eq(is("a c d e x"), 4);
+	ck_assert_uint_eq(becomes(base_of("", &run, 1, "-b +x "), "a c d e x"), 4);
 	count(5);
 	runs = view.runs;
 	ck_assert_ptr_nonnull(view.below);
@@ -115,11 +121,9 @@ TEST(follows_what_is_appended)
 	ck_assert_ptr_null(view.below);
 	ck_assert_uint_eq(is("c d e y"), 0);
 	/* Less than was there. */
-	ck_assert_int_eq(update(base_of("", &run, 1, "-b +y ")), OPLOG_GOOD);
-	ck_assert_uint_eq(is("a c d e y"), 0);
+	ck_assert_uint_eq(becomes(base_of("", &run, 1, "-b +y "), "a c d e y"), 0);
 	/* Something in front of all. */
-	ck_assert_int_eq(update(base_of("+z -c +y ", &run, 1, "-b +y ")), OPLOG_GOOD);
-	ck_assert_uint_eq(is("a c d e y z"), 0);
+	ck_assert_uint_eq(becomes(base_of("+z -c +y ", &run, 1, "-b +y "), "a c d e y z"), 0);
 }
 
 static bool points_into_base(const struct fold *fold)
@@ -185,14 +189,12 @@ TEST(what_cannot_be_read)
 	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c ", 1);
 
 	for (size_t i = 0; i < sizeof(strangers) / sizeof(strangers[0]); i++) {
-		ck_assert_int_eq(update(base_of("", &run, 1, "-b ")), OPLOG_GOOD);
-		is("a c");
+		becomes(base_of("", &run, 1, "-b "), "a c");
 		count(2);
 		ck_assert_msg(update(strangers[i].base) == strangers[i].form, "\"%s\"", strangers[i].base);
 		ck_assert(!view.known);
 		ck_assert_msg(update(strangers[i].base) == strangers[i].form, "\"%s\" again", strangers[i].base);
-		ck_assert_int_eq(update("+a +x "), OPLOG_GOOD);
-		is("a x");
+		becomes("+a +x ", "a x");
 		ck_assert(view.known);
 		ck_assert_msg(update(strangers[i].base) == strangers[i].form, "\"%s\"", strangers[i].base);
 	}
@@ -207,15 +209,12 @@ TEST(stops_to_follow)
 	ck_assert_int_eq(update("+a +b "), OPLOG_GOOD);
 	ck_assert_int_eq(update("+a +b x"), OPLOG_CORRUPT);
 	ck_assert(!view.known);
-	ck_assert_int_eq(update("+a +b "), OPLOG_GOOD);
-	is("a b");
+	becomes("+a +b ", "a b");
 	ck_assert_int_eq(update("+a +b +"), OPLOG_CORRUPT);
-	ck_assert_int_eq(update("+a +b +c "), OPLOG_GOOD);
-	is("a b c");
+	becomes("+a +b +c ", "a b c");
 	/* The log was what stands in front of a block now. */
 	ck_assert_int_eq(update("+x -b "), OPLOG_GOOD);
-	ck_assert_int_eq(update(base_of("+x -b ", &run, 1, "-a ")), OPLOG_GOOD);
-	is("b c x");
+	becomes(base_of("+x -b ", &run, 1, "-a "), "b c x");
 	snprintf(text, sizeof(text), "%s@set.1 ", base_of("+x -b ", &run, 1, "-a "));
 	ck_assert_int_eq(update(text), OPLOG_CORRUPT);
 }
@@ -226,8 +225,7 @@ TEST(heads)
 		cupboard_log_run(&cupboard, "-a +d -x ", 9) };
 
 	/* Whatever is in front is older than the runs, and only what it adds counts. */
-	ck_assert_int_eq(update(base_of("+a -b +x +y -y +z ", runs, 2, "-z +a ")), OPLOG_GOOD);
-	is("a b c d");
+	becomes(base_of("+a -b +x +y -y +z ", runs, 2, "-z +a "), "a b c d");
 	count(4);
 	ck_assert_int_eq(update(base_of("+e +a -b +x +y -y +z ", runs, 2, "-z +a ")), OPLOG_GOOD);
 	count(5);
@@ -235,8 +233,7 @@ TEST(heads)
 	ck_assert_int_eq(update(base_of("", runs, 2, "-z +a ")), OPLOG_GOOD);
 	count(4);
 	is("a b c d");
-	ck_assert_int_eq(update(base_of("+e ", runs, 0, "+f ")), OPLOG_GOOD);
-	is("e f");
+	becomes(base_of("+e ", runs, 0, "+f "), "e f");
 	count(2);
 }
 
@@ -269,8 +266,7 @@ TEST(runs_that_stay_are_kept)
 		cupboard_log_run(&cupboard, "+a +i ", 2) };
 	struct oplog_run ends[] = { runs[0], runs[3] };
 
-	ck_assert_int_eq(update(base_of("", runs, 2, "+z ")), OPLOG_GOOD);
-	ck_assert_uint_eq(is("b c d e f z"), 3 + 1 + 1);
+	ck_assert_uint_eq(becomes(base_of("", runs, 2, "+z "), "b c d e f z"), 3 + 1 + 1);
 	count(6);
 	ck_assert_uint_eq(view.counted_runs, 2);
 	/* One more: four items of its own, and what was counted still holds. */
@@ -279,16 +275,13 @@ TEST(runs_that_stay_are_kept)
 	ck_assert_uint_eq(is("c d e f g h"), 4);
 	count(6);
 	/* Two others in the place of some. */
-	ck_assert_int_eq(update(base_of("", ends, 2, "")), OPLOG_GOOD);
-	ck_assert_uint_eq(is("a b c d e i"), 1);
+	ck_assert_uint_eq(becomes(base_of("", ends, 2, ""), "a b c d e i"), 1);
 	count(6);
 	/* Those that are gone may come back, as long as not too much has happened. */
-	ck_assert_int_eq(update(base_of("", runs, 4, "")), OPLOG_GOOD);
-	ck_assert_uint_eq(is("a c d e f g h i"), 0);
+	ck_assert_uint_eq(becomes(base_of("", runs, 4, ""), "a c d e f g h i"), 0);
 	for (int i = 0; i < 20; i++)
 		ck_assert_int_eq(update(base_of("", runs, 1 + (size_t)i % 2, "")), OPLOG_GOOD);
-	ck_assert_int_eq(update(base_of("", runs, 4, "")), OPLOG_GOOD);
-	ck_assert_uint_eq(is("a c d e f g h i"), 4 + 1);
+	ck_assert_uint_eq(becomes(base_of("", runs, 4, ""), "a c d e f g h i"), 4 + 1);
 }
 
 /* What was written by this very proxy is there before it is referred to. */
@@ -304,8 +297,7 @@ TEST(what_was_written_is_kept)
 	/* Nothing that does not parse. */
 	set_view_keep(&view, SLICE("t00000000000"), true, SLICE("T2"));
 	set_view_keep(&view, SLICE("i00000000000"), false, SLICE("I1"));
-	ck_assert_int_eq(update(base_of("", &run, 1, "+f ")), OPLOG_GOOD);
-	ck_assert_uint_eq(is("a b c d e f"), 0);
+	ck_assert_uint_eq(becomes(base_of("", &run, 1, "+f "), "a b c d e f"), 0);
 }
 
 /* --- what is loaded --- */

@@ -54,6 +54,13 @@ static inline struct call *comes_to(enum call_verb verb)
 	return comes_to_one(verb, false);
 }
 
+/* The client asks, and what comes before the next call of that kind is answered. */
+static inline void asks_up_to(const char *request, enum call_verb verb)
+{
+	client_asks(request);
+	(void)comes_to(verb);
+}
+
 /* What the set k is, as stored_show() has it; and the calls since the last time, as stored_calls() has them. */
 static inline void stores(const char *text)
 {
@@ -63,6 +70,13 @@ static inline void stores(const char *text)
 static inline void makes(const char *letters)
 {
 	ck_assert_str_eq(stored_calls(&fake, &seen), letters);
+}
+
+/* The same, when one more call is answered. */
+static inline void then_makes(const char *calls)
+{
+	server_answer_one(&server);
+	makes(calls);
 }
 
 #endif

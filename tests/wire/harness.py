@@ -4,6 +4,7 @@ Everything listens on loopback. Every process is ended by its own pid, with a ti
 stderr is kept, so that a failing test can show it.
 """
 import atexit
+import contextlib
 import os
 import random
 import re
@@ -186,6 +187,15 @@ class Process:
 
     def resume(self):
         self.signal(signal.SIGCONT)
+
+    @contextlib.contextmanager
+    def paused(self):
+        """It stands still for as long as the with block lasts."""
+        self.pause()
+        try:
+            yield
+        finally:
+            self.resume()
 
     def kill(self):
         """End it at once; its exit status tells nothing."""

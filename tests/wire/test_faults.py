@@ -144,16 +144,13 @@ class Stopped(ServerFault):
     def test_others_do_not_wait(self):
         """They get on while the requests for the server that is stopped wait, which are answered when it goes on."""
         with self.loaded(self.b_keys) as running:
-            self.a.pause()
-            try:
+            with self.a.process.paused():
                 blocked = [self.connect(self.proxy) for _ in range(10)]
                 for conn in blocked:
                     conn.send(f"get {self.a_keys[0]}\r\n".encode() * 10)
                 for key in self.b_keys * 5:
                     self.assertEqual(self.conn.get(key), load.named_value(key))
                 running.gets_on()
-            finally:
-                self.a.resume()
             for conn in blocked:
                 for _ in range(10):
                     found, _ = conn.read_values()
@@ -182,11 +179,8 @@ class TimedOut(ServerFault):
 
     def test_one_request(self):
         """It says that the outcome is unknown."""
-        self.a.pause()
-        try:
+        with self.a.process.paused():
             self.assertEqual(self.conn.ask(f"incr {self.a_keys[0]} 1"), self.error("timed out, outcome unknown"))
-        finally:
-            self.a.resume()
         self.back()
 
 
@@ -199,13 +193,10 @@ class Pipelined(WireTest):
         a_key, b_key = self.key_on(conn, a), self.key_on(conn, b)
         for _ in range(100):  # how much may be under way at once grows with small replies
             self.assertEqual(other.ask(f"get {b_key}"), "END")
-        b.pause()
-        try:
+        with b.process.paused():
             other.send(f"get {b_key}\r\n".encode() * others)
             conn.send(f"get {a_key}\r\nget {a_key}\r\nget {b_key}\r\n".encode())
             self.assertEqual([conn.line(), conn.line()], [b"END", b"END"])
-        finally:
-            b.resume()
         self.assertEqual(conn.line(), b"END")
 
     def test_replies_before_one_that_hangs(self):
@@ -260,13 +251,10 @@ class TablesOutOfReach(LargeSetTest):
     def test_reads(self):
         """They fail, each says so, and the set is what it was when the server goes on."""
         conn = self.impatient()
-        self.b.pause()
-        try:
+        with self.b.process.paused():
             for command in ("smembers {}", "srandmember {} 500", "spop {} 500", "sscan {} 3000", "srange {} a z 3000", "sinter {}"):
                 self.assert_error(command.format(self.key), f"SERVER_ERROR upstream {self.b.name} .*", conn)
             self.assertEqual(conn.ask(f"scard {self.key}"), "3000")
-        finally:
-            self.b.resume()
         self.assertEqual(self.at.get(self.key), self.base)
         self.assertEqual(counter(conn, "incomplete_sets"), 0)
         for each in (self.conn, conn):
@@ -277,8 +265,7 @@ class TablesOutOfReach(LargeSetTest):
         """What cannot be written is not referred to, and what is in the log stays there until it is in a table."""
         conn = self.impatient()
         more = names(1000, 5000)
-        self.b.pause()
-        try:
+        with self.b.process.paused():
             # Past all proxies: none of them is to have a compaction under way.
             stock, log = self.at.of(self.key), b"".join(b"+%s " % member for member in more)
             stock.send(b"append %s 0 0 %d\r\n%s\r\n" % (self.key.encode(), len(log), log))
@@ -286,8 +273,6 @@ class TablesOutOfReach(LargeSetTest):
             # New tables may all be for the other server, but to merge them the old ones would have to be read.
             for _ in range(5):
                 self.assert_error(f"scompact {self.key}", f"SERVER_ERROR (busy|upstream {self.b.name} .*)", conn)
-        finally:
-            self.b.resume()
         self.assert_members(self.key, self.members + more)
         self.assertEqual(self.stored(self.key).members(), {*self.members, *more})
         self.compact(self.key)

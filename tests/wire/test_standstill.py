@@ -60,22 +60,15 @@ def sleeps(pid):
 
 
 class StandstillTest(WireTest):
-    def server(self):
-        server = self.scripted_server()
-        return server
-
     def stands_still(self, proxy, happens, given_up):
         """Stops the daemon until something has happened and the limit has passed. False if it had given up before."""
         wait_until("it has nothing to do", PATIENCE, lambda: sleeps(proxy.pid))
-        proxy.process.pause()
-        try:
+        with proxy.process.paused():
             if given_up in proxy.process.stderr():
                 return False
             happens()
             time.sleep(1.5 * LIMIT / 1000)
             return True
-        finally:
-            proxy.process.resume()
 
     def repeat(self, attempt):
         wait_until("the daemon is stopped in time", PATIENCE, attempt)
@@ -86,7 +79,7 @@ class Servers(StandstillTest):
         self.repeat(self.reply)
 
     def reply(self):
-        server = self.server()
+        server = self.scripted_server()
         proxy = self.setlistd([server], config=CONFIG, patient=False)
         conn, held = self.connect(proxy), Held(server, b"key-1")
         wait_until("the server is used", PATIENCE, lambda: conn.ask("get other") == "END")
@@ -101,7 +94,7 @@ class Servers(StandstillTest):
         self.repeat(self.greeting)
 
     def greeting(self):
-        server = self.server()
+        server = self.scripted_server()
         proxy = self.setlistd([server], config=CONFIG, patient=False)
         conn, held = self.connect(proxy), Held(server, b"settings")
         server.drop_links()
@@ -117,7 +110,7 @@ class Servers(StandstillTest):
         self.assertTrue(any(self.long_turn() for _ in range(10)), "given up each time")
 
     def long_turn(self):
-        server = self.server()
+        server = self.scripted_server()
         reader, writer, path = self.pipe()
         proxy = self.setlistd([server], "-v", config=CONFIG, patient=False, under=["sh", "-c", f'exec "$@" 2>{path}', "sh"])
         conn = self.connect(proxy)
@@ -187,7 +180,7 @@ class Handshake(StandstillTest, TlsTest):
 
 class Clients(StandstillTest):
     def attempt(self, config, before, during, given_up):
-        server = self.server()
+        server = self.scripted_server()
         proxy = self.setlistd([server], "-v", config=config)
         conn = self.connect(proxy)
         conn.send(b"mn\r\n" + before)

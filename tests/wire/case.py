@@ -6,7 +6,7 @@ import shutil
 import tempfile
 import unittest
 
-from harness import OPTIONS, Memcached, Setlistd
+from harness import OPTIONS, Memcached, Process, Setlistd
 from scripted import ScriptedServer
 from wire import Conn
 
@@ -26,6 +26,14 @@ class WireTest(unittest.TestCase):
         server = Memcached(*extra)
         self.processes.append(server)
         self.addCleanup(server.stop)
+        return server
+
+    def memcached_at(self, address, *args):
+        """One that listens as the arguments say, at a Unix socket's path or a (host, port)."""
+        user = ["-u", "nobody"] if os.geteuid() == 0 else []
+        server = Process("memcached", ["memcached", "-t", "1", "-m", "64", *user, *args])
+        self.addCleanup(server.kill)
+        server.wait_ready(address)
         return server
 
     def scripted_server(self, **kwargs):
@@ -65,6 +73,12 @@ class WireTest(unittest.TestCase):
             return [server], server
         servers = [self.memcached() for _ in range(count)]
         return servers, self.setlistd(servers, *args, **kwargs)
+
+    def assert_refused(self, done, *said):
+        """A program that has said each of these, and has failed."""
+        self.assertEqual(done.returncode, 1, done)
+        for words in said:
+            self.assertIn(words, done.stderr)
 
     def connect(self, peer, **kwargs):
         conn = Conn(getattr(peer, "port", peer), **kwargs)

@@ -122,9 +122,7 @@ class Hosts(AdminCase):
         def check(*lines):
             path = self.private_file("\n".join(('servers = {"127.0.0.1:1"}',) + lines) + "\n")
             return subprocess.run([OPTIONS.setlistd, "-T", "-f", path], capture_output=True, text=True, timeout=PATIENCE, check=False)
-        done = check('admin = "*:11312"')
-        self.assertEqual(done.returncode, 1, done)
-        self.assertIn("set insecure = true", done.stderr)
+        self.assert_refused(check('admin = "*:11312"'), "set insecure = true")
         self.assertEqual(check('admin = "*:11312"', "insecure = true").returncode, 0)
         self.assertEqual(check('admin = "127.0.0.1"').returncode, 0)
         for value in "unix:/tmp/x", "tls:127.0.0.1:5", "127.0.0.1:x":
@@ -135,14 +133,15 @@ class Hosts(AdminCase):
 
 
 class Limits(AdminCase):
-    def test_a_huge_header_is_refused(self):
+    def setUp(self):
         self.start()
+
+    def test_a_huge_header_is_refused(self):
         reply = raw(self.admin, b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 20000 + b"\r\n\r\n")
         self.assertRegex(reply, rb"^HTTP/1.1 400 |^$")
         self.assertEqual(self.get("/healthz")[0], 200)
 
     def test_a_slow_sender_is_closed(self):
-        self.start()
         with Conn(self.admin) as slow:
             slow.send(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n")
 
@@ -185,18 +184,15 @@ class Limits(AdminCase):
 
     def test_who_takes_no_replies_is_read_no_further(self):
         """What follows waits in the kernel, which stops the sender."""
-        self.start()
         self.assertLess(self.feed(b"", b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 100), MUCH)
 
     def test_many_requests_at_once_are_all_answered(self):
-        self.start()
         request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
         reply = raw(self.admin, (request + b"\r\n") * 3000 + request + b"Connection: close\r\n\r\n")
         self.assertEqual(reply.count(b"\r\n\r\nalive\n"), 3001)
 
     def test_a_line_without_end_is_read_no_further(self):
         """The size of a chunk is a line as well. Many such connections leave a place for others."""
-        self.start()
         begun = b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
         self.assertLess(self.feed(begun, b"0" * MUCH), MUCH)
         conns = [self.connect(self.admin) for _ in range(40)]
@@ -209,7 +205,6 @@ class Limits(AdminCase):
             self.assertEqual(conn.rest(), b"")
 
     def test_many_connections_leave_a_place_for_one_more(self):
-        self.start()
         before = self.proxy.fd_count()
         conns = [self.connect(self.admin) for _ in range(100)]
         for _ in range(3):
@@ -222,7 +217,6 @@ class Limits(AdminCase):
         self.assertEqual(self.connect(self.proxy).ask("mn"), "MN")
 
     def test_the_one_silent_longest_makes_room(self):
-        self.start()
 
         def ask(conn):
             conn.send(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -271,14 +265,17 @@ class Readiness(AdminCase):
 
 
 class Reloading(AdminCase):
+    def start_by_file(self):
+        port, self.servers = free_port(), [self.memcached()]
+        self.proxy = self.setlistd([], config=f'servers = {{"{self.servers[0].name}"}}\nadmin = "{HOST}:{port}"')
+        return port
+
     def write(self, port):
         with open(self.proxy.config_path, "w", encoding="ascii") as file:
             file.write(f'servers = {{"{self.servers[0].name}"}}\n' + (f'admin = "{HOST}:{port}"\n' if port else ""))
 
     def test_the_address_may_change(self):
-        first, second = free_port(), free_port()
-        self.servers = [self.memcached()]
-        self.proxy = self.setlistd([], config=f'servers = {{"{self.servers[0].name}"}}\nadmin = "{HOST}:{first}"')
+        first, second = self.start_by_file(), free_port()
         self.assertEqual(fetch(first, "/healthz")[0], 200)
         for old, new in ((first, second), (second, first), (first, None)):
             self.write(new)
@@ -289,9 +286,7 @@ class Reloading(AdminCase):
             wait_until("the old one is closed", PATIENCE, lambda port=old: not accepts((HOST, port)))
 
     def test_an_address_in_use_changes_nothing(self):
-        first = free_port()
-        self.servers = [self.memcached()]
-        self.proxy = self.setlistd([], config=f'servers = {{"{self.servers[0].name}"}}\nadmin = "{HOST}:{first}"')
+        first = self.start_by_file()
         self.write(self.servers[0].port)
         self.proxy.process.signal(signal.SIGHUP)
         wait_until("it is refused", PATIENCE, lambda: "all is as before" in self.proxy.process.stderr())
@@ -299,7 +294,8 @@ class Reloading(AdminCase):
 
 
 class Numbers(AdminCase):
-    def load(self):
+    def start_loaded(self):
+        self.start()
         conn = self.connect(self.proxy)
         self.assertEqual(conn.set("k", b"v"), "STORED")
         for _ in range(5):
@@ -308,10 +304,9 @@ class Numbers(AdminCase):
         conn.values("smembers s")
 
     def test_every_counter_is_in_both(self):
-        self.start()
         names = counters()
         self.assertGreater(len(names), 30)
-        self.load()
+        self.start_loaded()
         stats, text = self.stats(), self.get("/metrics")[2]
         self.assertEqual(list(stats["counters"]), list(names))
         for metric in names.values():
@@ -332,8 +327,7 @@ class Numbers(AdminCase):
         self.assertNotIn('"k"', text)
 
     def test_stats_and_http_say_the_same(self):
-        self.start()
-        self.load()
+        self.start_loaded()
         conn = self.connect(self.proxy)
         conn.send(b"stats\r\nstats collections\r\n")
         lines = conn.lines_until("END") + conn.lines_until("END")
@@ -343,8 +337,7 @@ class Numbers(AdminCase):
             self.assertEqual(said[name], str(found[name]), name)
 
     def test_buckets_grow_and_have_the_sum(self):
-        self.start()
-        self.load()
+        self.start_loaded()
         found = [(name, value) for name, value in self.metrics().items() if name.startswith("setlistd_request_duration_seconds_bucket") and '"get"' in name]
         bounds = [float(re.search(r'le="([^"]+)"', name)[1]) for name, _ in found]
         self.assertEqual(bounds, sorted(bounds))
@@ -363,8 +356,7 @@ class Numbers(AdminCase):
 
     @unittest.skipUnless(shutil.which("promtool"), "there is no promtool")
     def test_promtool_has_nothing_to_say(self):
-        self.start()
-        self.load()
+        self.start_loaded()
         text = self.get("/metrics")[2]
         done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, timeout=PATIENCE, check=False)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))

@@ -8,7 +8,7 @@ import unittest
 import scripted
 from case import WireTest
 from dns import NameServer, command_with
-from harness import ESTABLISHED, PATIENCE, Process, start_somewhere, tcp_sockets, wait_until
+from harness import ESTABLISHED, PATIENCE, start_somewhere, tcp_sockets, wait_until
 from stored import stats
 from wire import Conn
 
@@ -45,12 +45,9 @@ class NamesTest(WireTest):
         self.addCleanup(server.stop)
         return server
 
-    def memcached_at(self, address, port, who):
+    def memcached_with(self, address, port, who):
         """A memcached with the key `who`, whose value says which one it is."""
-        user = ["-u", "nobody"] if os.geteuid() == 0 else []
-        server = Process("memcached", ["memcached", "-l", address, "-p", str(port), "-U", "0", "-t", "1", "-m", "64", *user])
-        self.addCleanup(server.kill)
-        server.wait_ready((address, port))
+        server = self.memcached_at((address, port), "-l", address, "-p", str(port), "-U", "0")
         with Conn((address, port)) as conn:
             self.assertEqual(conn.set("who", who), "STORED")
         return server
@@ -58,8 +55,8 @@ class NamesTest(WireTest):
     def pair(self):
         """Two memcached with the same port."""
         def start(port):
-            self.memcached_at(A, port, b"a")
-            self.memcached_at(B, port, b"b")
+            self.memcached_with(A, port, b"a")
+            self.memcached_with(B, port, b"b")
             return port
         return start_somewhere(start)
 
@@ -69,10 +66,20 @@ class NamesTest(WireTest):
         return former, self.scripted_server(host=B, port=former.port)
 
     def follow(self, port, *args, config=OFTEN):
+        """A setlistd for which the name may change, and a connection to it."""
         under = command_with(hosts=self.hosts_path, resolv=self.resolv_path)
         if not under:
             self.skipTest("no right to put another file over /etc/hosts")
-        return self.setlistd([f"{NAME}:{port}"], *args, config=config, under=under)
+        proxy = self.setlistd([f"{NAME}:{port}"], *args, config=config, under=under)
+        return proxy, self.connect(proxy)
+
+    def follow_name_server(self, config=OFTEN):
+        """The same behind a name server, which says that the name is that of the first of a pair of memcached."""
+        server, port = self.name_server(**{NAME: [A]}), self.pair()
+        self.write_resolv(server.address)
+        proxy, conn = self.follow(port, config=config)
+        self.wait_for(conn, b"a")
+        return server, proxy, conn
 
     def connections_to(self, address, port):
         """As the server's side sees them."""
@@ -89,7 +96,7 @@ class Hosts(NamesTest):
     def test_followed_without_a_failed_request(self):
         port = self.pair()
         self.write_hosts(A)
-        proxy = self.follow(port, "-t", "2")
+        proxy, conn = self.follow(port, "-t", "2")
         problems, done = [], threading.Event()
 
         def work():
@@ -103,7 +110,6 @@ class Hosts(NamesTest):
         threads = [threading.Thread(target=work, daemon=True) for _ in range(4)]
         for thread in threads:
             thread.start()
-        conn = self.connect(proxy)
         for address, former, who in ((B, A, b"b"), (A, B, b"a"), (B, A, b"b")):
             self.write_hosts(address)
             self.wait_for(conn, who)
@@ -126,8 +132,8 @@ class Hosts(NamesTest):
             link.send(link.answer(request))
         new.faults[b"key-next"] = note
         self.write_hosts(A)
-        proxy = self.follow(former.port)
-        first, second, watcher = self.connect(proxy), self.connect(proxy), self.connect(proxy)
+        proxy, first = self.follow(former.port)
+        second, watcher = self.connect(proxy), self.connect(proxy)
         self.assertEqual(first.get("key-1"), b"value of key-1")
         first.send(b"get key-held\r\n")
         wait_until("the request arrives", PATIENCE, lambda: former.requests_for("key-held"))
@@ -148,8 +154,8 @@ class Hosts(NamesTest):
         former, new = self.scripted_pair()
         former.faults[b"key-lost"] = scripted.silence
         self.write_hosts(A)
-        proxy = self.follow(former.port, config=OFTEN + "request_timeout = 2000")
-        first, second = self.connect(proxy), self.connect(proxy)
+        proxy, first = self.follow(former.port, config=OFTEN + "request_timeout = 2000")
+        second = self.connect(proxy)
         first.send(b"get key-lost\r\n")
         wait_until("the request arrives", PATIENCE, lambda: former.requests_for("key-lost"))
         self.write_hosts(B)
@@ -173,45 +179,39 @@ class Hosts(NamesTest):
             links.append(link)
         former.faults[b"key-held"] = held
         self.write_hosts(A)
-        proxy = self.follow(former.port, config=OFTEN + "request_timeout = 1000")
-        conn = self.connect(proxy)
+        proxy, conn = self.follow(former.port, config=OFTEN + "request_timeout = 1000")
         conn.send(b"get key-held\r\n")
         wait_until("the request arrives", PATIENCE, lambda: former.requests_for("key-held"))
         self.write_hosts(B)
         wait_until("the new address is greeted", PATIENCE, lambda: new.links and new.links[0].requests)
-        proxy.process.pause()
-        try:
+        with proxy.process.paused():
             if re.search("calls fail|no reply", proxy.process.stderr()):
                 return False
             free.set()
             wait_until("the answer arrives", PATIENCE, lambda: links and not links[0].unsent())
             time.sleep(1.5)
-        finally:
-            proxy.process.resume()
         self.assertEqual(conn.read_values()[0]["key-held"][1], b"value of key-held")
         return True
 
     def test_a_new_address_where_nothing_listens(self):
         """The connection stays where it is, with one line in the log, until something does."""
-        port = start_somewhere(lambda port: (self.memcached_at(A, port, b"a"), port)[1])
+        port = start_somewhere(lambda port: (self.memcached_with(A, port, b"a"), port)[1])
         self.write_hosts(A)
-        proxy = self.follow(port, "-vv")
-        conn = self.connect(proxy)
+        proxy, conn = self.follow(port, "-vv")
         self.assertEqual(conn.get("who"), b"a")
         self.write_hosts(B)
         wait_until("it is tried", PATIENCE, lambda: self.log_lines(proxy, "warning", "the connection stays"))
         self.assertEqual(conn.get("who"), b"a")
-        self.memcached_at(B, port, b"b")
+        self.memcached_with(B, port, b"b")
         self.wait_for(conn, b"b")
         self.assertEqual(len(self.log_lines(proxy, "warning", "upstream")), 1, proxy.process.stderr())
 
     def test_looked_up_for_each_connection(self):
         """Also without any check in between."""
-        port, first = start_somewhere(lambda port: (port, self.memcached_at(A, port, b"a")))
-        self.memcached_at(B, port, b"b")
+        port, first = start_somewhere(lambda port: (port, self.memcached_with(A, port, b"a")))
+        self.memcached_with(B, port, b"b")
         self.write_hosts(A)
-        proxy = self.follow(port, config=OFTEN.replace("dns_interval = 20", "dns_interval = 0"))
-        conn = self.connect(proxy)
+        proxy, conn = self.follow(port, config=OFTEN.replace("dns_interval = 20", "dns_interval = 0"))
         self.assertEqual(conn.get("who"), b"a")
         self.write_hosts(B)
         first.kill()
@@ -220,12 +220,7 @@ class Hosts(NamesTest):
 
 class NameServers(NamesTest):
     def test_followed(self):
-        port = self.pair()
-        server = self.name_server(**{NAME: [A]})
-        self.write_resolv(server.address)
-        proxy = self.follow(port)
-        conn = self.connect(proxy)
-        self.wait_for(conn, b"a")
+        server, proxy, conn = self.follow_name_server()
         server.names = {NAME: [B]}
         self.wait_for(conn, b"b")
         server.names = {NAME: [A, B]}
@@ -235,12 +230,8 @@ class NameServers(NamesTest):
 
     def test_another_name_server(self):
         """resolv.conf changes while it runs."""
-        port = self.pair()
-        one, other = self.name_server(**{NAME: [A]}), self.name_server(**{NAME: [B]})
-        self.write_resolv(one.address)
-        proxy = self.follow(port, config=OFTEN + "connect_timeout = 500")
-        conn = self.connect(proxy)
-        self.wait_for(conn, b"a")
+        one, _, conn = self.follow_name_server(OFTEN + "connect_timeout = 500")
+        other = self.name_server(**{NAME: [B]})
         one.mute = True
         self.write_resolv(other.address)
         self.wait_for(conn, b"b")
@@ -250,8 +241,7 @@ class NameServers(NamesTest):
         port = self.pair()
         server = self.name_server()
         self.write_resolv(server.address)
-        proxy = self.follow(port)
-        conn = self.connect(proxy)
+        proxy, conn = self.follow(port)
         self.assertRegex(conn.ask("get who"), "^SERVER_ERROR upstream")
         wait_until("it tries again", PATIENCE, lambda: len(server.asked) > 20)
         self.assertEqual(len(self.log_lines(proxy, NAME)), 1, proxy.process.stderr())
@@ -262,12 +252,7 @@ class NameServers(NamesTest):
 
     def test_known_no_more(self):
         """The connection stays, with one line in the log."""
-        port = self.pair()
-        server = self.name_server(**{NAME: [A]})
-        self.write_resolv(server.address)
-        proxy = self.follow(port)
-        conn = self.connect(proxy)
-        self.wait_for(conn, b"a")
+        server, proxy, conn = self.follow_name_server()
         server.names = {}
         wait_until("it is noticed", PATIENCE, lambda: self.log_lines(proxy, LOST))
         asked = len(server.asked)
@@ -279,12 +264,7 @@ class NameServers(NamesTest):
 
     def test_no_answer(self):
         """A lookup that waits for ever is none of the requests' business, and no obstacle to an end."""
-        port = self.pair()
-        server = self.name_server(**{NAME: [A]})
-        self.write_resolv(server.address)
-        proxy = self.follow(port, config=OFTEN + "connect_timeout = 50")
-        conn = self.connect(proxy)
-        self.wait_for(conn, b"a")
+        server, proxy, conn = self.follow_name_server(OFTEN + "connect_timeout = 50")
         server.mute = True
         wait_until("it is noticed", PATIENCE, lambda: self.log_lines(proxy, LOST))
         self.assertEqual(conn.get("who"), b"a")

@@ -170,10 +170,11 @@ class Examples(AuthTest):
 class Failures(AuthTest):
     """Who guesses waits, and nobody else does."""
 
-    def test_a_pause(self):
-        """Between two requests of the one that were sent together, others are served: without a pause this is never seen."""
+    def setUp(self):
         self.serve()
 
+    def test_a_pause(self):
+        """Between two requests of the one that were sent together, others are served: without a pause this is never seen."""
         def seen():
             before = self.count("auth_failures")
             with Conn(self.proxy.port) as conn:
@@ -185,7 +186,6 @@ class Failures(AuthTest):
         wait_until("a pause", PATIENCE, seen)
 
     def test_the_end(self):
-        self.serve()
         conn, other = self.connect(self.proxy), self.connect(self.proxy)
         conn.send(WRONG * (TRIES + 1))
         other.send(b"version\r\n" * (TRIES + 1))
@@ -194,7 +194,6 @@ class Failures(AuthTest):
 
     def test_others_are_served(self):
         """Many that fail as fast as they can have ten tries each, and one that does not gets on in between."""
-        self.serve()
         self.assertEqual(self.watcher.set("k", b"x"), "STORED")
         guessers = [self.connect(self.proxy) for _ in range(50)]
         left = threading.Semaphore(0)
@@ -215,7 +214,6 @@ class Failures(AuthTest):
 
     def test_a_client_that_leaves(self):
         """During its pause; and the end of the daemon during one."""
-        self.serve()
         for _ in range(20):
             with Conn(self.proxy.port) as conn:
                 conn.send(WRONG)

@@ -45,6 +45,11 @@ class Races(WireTest):
     def connections(self, proxies, count):
         return [self.connect(proxies[i % len(proxies)]) for i in range(count)]
 
+    @staticmethod
+    def members(conn, key):
+        found, _ = conn.values(f"smembers {key}")
+        return set(found[key][1].decode().split())
+
     def test_creating_a_set(self):
         """All add a member to a set that is not there yet: none is lost."""
         proxies = self.proxies(3)
@@ -59,8 +64,7 @@ class Races(WireTest):
             together(20, add)
             self.assertEqual(set(replies), {"STORED"}, key)
             for conn in conns[:3]:
-                found, _ = conn.values(f"smembers {key}")
-                self.assertEqual(set(found[key][1].decode().split()), everyone, f"{key}: a creation was lost")
+                self.assertEqual(self.members(conn, key), everyone, f"{key}: a creation was lost")
 
     def test_adding_and_removing(self):
         """Each client has members of its own, which it adds and removes: in the end exactly those that it added last."""
@@ -81,8 +85,7 @@ class Races(WireTest):
                 reply = conns[number].ask(f"sismember shared {member}")
                 assert reply == "NOT_FOUND" or reply == str(int(member in kept[number])), (member, reply)
         together(12, work)
-        found, _ = conns[0].values("smembers shared")
-        self.assertEqual(set(found["shared"][1].decode().split()), set().union(*kept))
+        self.assertEqual(self.members(conns[0], "shared"), set().union(*kept))
 
     def test_replacing_a_set(self):
         """sset from many at once: one of the sets as a whole, never a mixture."""
@@ -93,8 +96,7 @@ class Races(WireTest):
                 reply = conns[number].ask("sset k " + " ".join(sets[number]))
                 assert reply in ("STORED", "SERVER_ERROR busy"), reply
             together(8, replace)
-            found, _ = conns[0].values("smembers k")
-            self.assertIn(set(found["k"][1].decode().split()), sets)
+            self.assertIn(self.members(conns[0], "k"), sets)
 
     def test_replacing_against_adding(self):
         """An sadd that was acknowledged after the last sset is there."""
@@ -109,10 +111,7 @@ class Races(WireTest):
         together(6, work)
         for number in range(1, 6):
             self.assertEqual(conns[number].ask(f"sadd k last-{number}"), "STORED")
-        found, _ = conns[0].values("smembers k")
-        members = set(found["k"][1].decode().split())
-        self.assertTrue({f"last-{n}" for n in range(1, 6)} <= members)
-        self.assertIn("base", members)
+        self.assertLessEqual({"base", *(f"last-{number}" for number in range(1, 6))}, self.members(conns[0], "k"))
 
     def test_counting_events(self):
         """The sum is exact, and each number is given once."""

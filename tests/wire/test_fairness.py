@@ -144,6 +144,8 @@ class Turns(WireTest):
         return conns, self.gets() - before
 
     def all_are_answered(self, conns):
+        """When the server answers."""
+        self.event.set()
         for conn in conns:
             for _ in range(self.GETS):
                 found, end = conn.read_values()
@@ -152,7 +154,6 @@ class Turns(WireTest):
     def test_little_is_on_the_way(self):
         conns, asked = self.wait_in_line()
         self.assertLessEqual(asked, self.AT_ONCE + self.GETS)
-        self.event.set()
         self.all_are_answered(conns)
 
     def test_small_values_do_not_wait(self):
@@ -163,13 +164,11 @@ class Turns(WireTest):
         before = self.gets()
         small.send(f"get {self.held}\r\n".encode() * 2)
         wait_until("it is sent", PATIENCE, lambda: self.gets() == before + 2)
-        self.event.set()
         self.all_are_answered(conns)
 
     def test_another_server_is_not_waited_for(self):
         conns, _ = self.wait_in_line()
         self.assertEqual(self.connect(self.proxy).get(self.free), value_of(self.free.encode()))
-        self.event.set()
         self.all_are_answered(conns)
 
     def test_some_leave(self):
@@ -178,7 +177,6 @@ class Turns(WireTest):
         for conn in conns[::2]:
             conn.close()
         self.assertEqual(self.watcher.ask("mn"), "MN")
-        self.event.set()
         self.all_are_answered(conns[1::2])
 
     def test_some_are_closed(self):
@@ -203,7 +201,6 @@ class Turns(WireTest):
         proxy = ("0100007F", self.proxy.port)
         wait_until("they are gone", PATIENCE, lambda: tcp_sockets(ESTABLISHED).count(proxy) == 2)
         before = self.gets()
-        self.event.set()
         self.all_are_answered(conns[-1:])
         self.assertLessEqual(self.gets(), before + self.GETS)
 
@@ -223,7 +220,6 @@ class Turns(WireTest):
         self.assertLess(asked, self.CLIENTS * self.GETS)
         self.proxy.process.signal(signal.SIGTERM)
         wait_until("it refuses connections", PATIENCE, lambda: not accepts((HOST, self.proxy.port)))
-        self.event.set()
         self.all_are_answered(conns)
         self.proxy.stop()
 

@@ -18,6 +18,10 @@ class ListTest(LargeSetTest):
     def push(self, key, items, verb="rpush", conn=None, per_line=100):
         self.write(verb, key, items, conn, per_line)
 
+    def push_and_compact(self, items):
+        self.push("k", items)
+        self.compact("k")
+
     def items(self, command, conn=None):
         """The items of a reply, None where there is only END."""
         return self.listed(command, conn) or None
@@ -164,8 +168,7 @@ class Meaning(ListTest):
         self.assert_members("l-k", members + names(500, 5000), conn)
 
     def test_ttl_and_flags_stay(self):
-        self.push("k", names(2000))
-        self.compact("k")
+        self.push_and_compact(names(2000))
         for conn in (self.conn, *self.others):
             self.assertEqual(conn.ask("touch k 500"), "TOUCHED")
             for command in ("lpop k", "rpop k 2", "lset k 5 x", "lset k -1 x", "lrem k 1 x", "ltrim k 1 -2", "lset k 300 x"):
@@ -224,8 +227,7 @@ class Stored(ListTest):
 
     def test_duplicates_survive(self):
         items = [b"a", b"b"] * 3000
-        self.push("k", items)
-        self.compact("k")
+        self.push_and_compact(items)
         self.compact("k", self.others[0])
         self.assertGreater(len(self.refs()), 2)
         self.assertEqual(self.all(), items)
@@ -235,8 +237,7 @@ class Stored(ListTest):
     def test_random_pops(self):
         """spop takes out all items that equal those that it returns. The others stay, in their order, and it is still a list."""
         items = names(1000) + names(500) + names(1000)[::-1]
-        self.push("k", items)
-        self.compact("k")
+        self.push_and_compact(items)
         segments = self.refs()
         self.assertGreater(len(segments), 2)
         for count in (1, 1, 20, 1):
@@ -260,8 +261,7 @@ class Stored(ListTest):
 
     def test_random_pop_of_a_list_larger_than_an_item(self):
         items = names(120000)
-        self.push("k", items)
-        self.compact("k")
+        self.push_and_compact(items)
         popped, = self.items("spop k")
         self.assertEqual(self.all(), [item for item in items if item != popped])
 
@@ -284,8 +284,7 @@ class Stored(ListTest):
 
     def test_segment_is_gone(self):
         """Who needs it finds that there is no such list; others are answered as long as nobody has noticed."""
-        self.push("k", names(2000))
-        self.compact("k")
+        self.push_and_compact(names(2000))
         self.assertEqual(self.at.delete(self.refs()[0][0]), "DELETED")
         self.assertEqual(self.conn.ask("llen k"), "2000")
         self.assertEqual(self.items("lindex k -1"), [names(2000)[-1]])
@@ -298,8 +297,7 @@ class Stored(ListTest):
         """Somebody writes other bytes over it: that is as good as gone, and what is none of ours is left alone."""
         for data in (b"", b"hello", b"+x " * 3, None):
             with self.subTest(data=data):
-                self.push("k", names(2000))
-                self.compact("k")
+                self.push_and_compact(names(2000))
                 segment = self.refs()[0][0]
                 before = self.at.get(segment)
                 data = before.replace(before[1:2], b"y", 1) if data is None else data
@@ -311,15 +309,13 @@ class Stored(ListTest):
 
     def test_segments_of_the_first_release(self):
         """Their references have no check, and stay readable."""
-        self.push("k", names(2000))
-        self.compact("k")
+        self.push_and_compact(names(2000))
         base = self.at.get("k")
         self.assertEqual(self.at.of("k").set("k", re.sub(rb"(@l[0-9a-z]{11}\.\d+\.\d+)\.[0-9a-f]{16}", rb"\1", base)), "STORED")
         self.assertNotEqual(self.at.get("k"), base)
         self.assertEqual(self.all(), names(2000))
         self.assertEqual(self.items("lpop k"), names(1))
-        self.push("k", names(2000))
-        self.compact("k")
+        self.push_and_compact(names(2000))
         self.assertEqual(self.all(), names(2000)[1:] + names(2000))
 
     def test_delete_and_touch_reach_segments(self):
@@ -340,8 +336,7 @@ class Stored(ListTest):
     def test_emptied(self):
         """By pops alone; then it is an empty list, and still one."""
         items = names(1500)
-        self.push("k", items)
-        self.compact("k")
+        self.push_and_compact(items)
         for i in range(0, 1500, 50):
             self.assertEqual(self.items("lpop k 50", (self.conn, *self.others)[i // 50 % 2]), items[i:i + 50])
         self.assertEqual(self.conn.ask("llen k"), "0")

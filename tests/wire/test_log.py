@@ -42,9 +42,8 @@ class Servers(WireTest):
         self.assertEqual(len(lines_with(proxy, "upstream")), 6, proxy.process.stderr())
 
     def test_one_line_each(self):
+        """However many threads there are."""
         self.fall_and_return(1)
-
-    def test_one_line_for_all_threads(self):
         self.fall_and_return(4)
 
     def test_down_from_the_start(self):

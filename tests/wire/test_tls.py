@@ -242,21 +242,14 @@ class Ends(TlsTest):
         self.assertTrue(conn.sock.announced)
 
     def test_half_closed(self):
-        """The client says that it sends no more: it gets its replies, and the same from the other side."""
+        """The client says that it sends no more, with or without an end: it gets its replies, and the same from the other side."""
         self.start()
-        conn = self.secured(self.proxy)
-        conn.send(b"set k 0 0 5\r\nhello\r\nget k\r\n")
-        conn.half_close()
-        self.assertEqual(conn.rest(), b"STORED\r\nVALUE k 0 5\r\nhello\r\nEND\r\n")
-        self.assertTrue(conn.sock.announced)
-
-    def test_a_word_is_no_end(self):
-        """A client says that it sends no more, but keeps the connection open: it is served, and closed, as well."""
-        self.start()
-        conn = self.secured(self.proxy)
-        conn.send(b"set k 0 0 5\r\nhello\r\nget k\r\n")
-        conn.sock.say_end()
-        self.assertEqual(conn.rest(), b"STORED\r\nVALUE k 0 5\r\nhello\r\nEND\r\n")
+        for is_closed in (True, False):
+            conn = self.secured(self.proxy)
+            conn.send(b"set k 0 0 5\r\nhello\r\nget k\r\n")
+            (conn.half_close if is_closed else conn.sock.say_end)()
+            self.assertEqual(conn.rest(), b"STORED\r\nVALUE k 0 5\r\nhello\r\nEND\r\n")
+            self.assertTrue(conn.sock.announced or not is_closed)
 
     def test_cut_off(self):
         """A client that goes away without a word, with and without unread replies."""
@@ -320,27 +313,25 @@ class Ends(TlsTest):
 
 
 class Sessions(TlsTest):
+    def is_resumed(self, proxy, context):
+        first = self.secured(proxy, context)
+        self.assertEqual(first.ask("mn"), "MN")
+        self.assertFalse(first.sock.tls.session_reused)
+        again = self.secured(proxy, context, session=first.sock.tls.session)
+        self.assertEqual(again.ask("mn"), "MN")
+        self.assertTrue(again.sock.tls.session_reused)
+
     def test_resumed(self):
         proxy = self.setlistd_tls([self.memcached()], "-t", "2", config=EVENLY)
         for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
             context = self.context()
             context.minimum_version = context.maximum_version = version
-            first = self.secured(proxy, context)
-            self.assertEqual(first.ask("mn"), "MN")
-            self.assertFalse(first.sock.tls.session_reused)
-            again = self.secured(proxy, context, session=first.sock.tls.session)
-            self.assertEqual(again.ask("mn"), "MN")
-            self.assertTrue(again.sock.tls.session_reused)
+            self.is_resumed(proxy, context)
 
     def test_resumed_with_a_certificate(self):
         own = self.authority.sign("client")
         proxy = self.setlistd_tls([self.memcached()], config=f'tls_client_ca = "{self.authority.ca}"')
-        context = self.context(own)
-        first = self.secured(proxy, context)
-        self.assertEqual(first.ask("mn"), "MN")
-        again = self.secured(proxy, context, session=first.sock.tls.session)
-        self.assertEqual(again.ask("mn"), "MN")
-        self.assertTrue(again.sock.tls.session_reused)
+        self.is_resumed(proxy, self.context(own))
 
 
 class Certificates(TlsTest):

@@ -4,7 +4,7 @@ import socket
 import ssl
 
 from case_tls import Authority, TlsServer, TlsTest
-from harness import HOST, PATIENCE, Process, wait_until
+from harness import HOST, PATIENCE, wait_until
 
 # Soon enough that a test need not wait, and no limit on anything else.
 SOON = "retry_min = 1\nretry_max = 20\n"
@@ -69,10 +69,7 @@ class Servers(TlsTest):
         """TLS is for TCP: a server on a Unix socket is spoken to as ever."""
         path = os.path.join(self.folder, "plain.sock")
         os.chmod(self.folder, 0o777)
-        user = ["-u", "nobody"] if os.geteuid() == 0 else []
-        server = Process("memcached", ["memcached", "-s", path, "-a", "0777", "-t", "1", "-m", "64", *user])
-        self.addCleanup(server.kill)
-        server.wait_ready(path)
+        self.memcached_at(path, "-s", path, "-a", "0777")
         conn = self.connect(self.setlistd([f"unix:{path}"], config=self.verifying()))
         self.assertEqual(conn.set("k", b"v"), "STORED")
 
@@ -106,15 +103,14 @@ class Refused(TlsTest):
         conn.send(b"stats upstream\r\n")
         return sum(int(line.split()[2]) for line in conn.lines_until("END")[:-1] if "connects" in line.split()[1])
 
-    def test_expired(self):
-        self.refused(self.authority.sign("late", expired=True), "certificate refused: expired: certificate has expired")
-
-    def test_self_signed(self):
-        self.refused(self.authority.sign_itself("own"), "certificate refused: self-signed: self-signed certificate")
-
-    def test_wrong_address(self):
-        self.refused(self.authority.sign("other", names="IP:127.0.0.2,DNS:localhost"),
-                     "certificate refused: wrong name: IP address mismatch")
+    def test_each_reason(self):
+        """At last the CA is one that the system does not know."""
+        for files, reason in ((self.authority.sign("late", expired=True), "expired: certificate has expired"),
+                              (self.authority.sign_itself("own"), "self-signed: self-signed certificate"),
+                              (self.authority.sign("other", names="IP:127.0.0.2,DNS:localhost"), "wrong name: IP address mismatch"),
+                              (Authority(self.folder, "strangers").sign("strange"), "unknown CA: ")):
+            self.refused(files, f"certificate refused: {reason}")
+        self.refused(self.files, "certificate refused: unknown CA: ", "server_tls = true\n")
 
     def test_wrong_name(self):
         """The name is that in `servers`."""
@@ -125,12 +121,6 @@ class Refused(TlsTest):
         self.assertIn("certificate refused: wrong name: hostname mismatch", proxy.process.stderr())
         good = self.setlistd([server], config=self.verifying())
         self.assertEqual(self.connect(good).set("k", b"v"), "STORED")
-
-    def test_unknown_ca(self):
-        self.refused(Authority(self.folder, "strangers").sign("strange"), "certificate refused: unknown CA: ")
-
-    def test_ca_of_the_system(self):
-        self.refused(self.files, "certificate refused: unknown CA: ", "server_tls = true\n")
 
     def test_plain_server(self):
         server = self.memcached()

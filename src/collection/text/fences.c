@@ -31,10 +31,7 @@ static bool read_one(const char **p, const char *end, struct fence *out)
 /* The first fence is empty: it has no common bytes and is below all others. */
 static void rank(struct fences *f)
 {
-	struct slice first = f->list[f->count > 1].first, last = f->list[f->count - 1].first;
-
-	while (f->common < first.n && f->common < last.n && first.p[f->common] == last.p[f->common])
-		f->common++;
+	f->common = member_shared(f->list[f->count > 1].first, f->list[f->count - 1].first);
 	f->ranks = xcalloc(f->count, sizeof(*f->ranks));
 	for (size_t i = 1; i < f->count; i++) {
 		struct slice rest = slice_skip(f->list[i].first, f->common);
@@ -77,33 +74,11 @@ void fences_free(struct fences *f)
 	*f = (struct fences){ 0 };
 }
 
-/* Narrows the search to the fences of the member's rank, and the one before. */
-static void narrow(const struct fences *f, struct slice member, size_t *low, size_t *high)
-{
-	struct slice common = slice_of(f->list[f->count > 1].first.p, f->common), rest;
-	int order = member_compare(slice_of(member.p, member.n < common.n ? member.n : common.n), common);
-	uint64_t rank;
-	size_t below;
-
-	if (order < 0) {
-		*high = 1;
-	} else if (order > 0) {
-		*low = f->count - 1;
-	} else {
-		rest = slice_skip(member, f->common);
-		rank = word_rank(rest.p, rest.n);
-		below = ranks_below(f->ranks + 1, f->count - 1, rank, false);
-		*high = 1 + ranks_below(f->ranks + 1, f->count - 1, rank, true);
-		*low = below;
-	}
-}
-
 size_t fences_find(const struct fences *f, struct slice member)
 {
 	size_t low = 0, high = f->count;
 
-	if (f->count > 1)
-		narrow(f, member, &low, &high);
+	ranks_narrow(f->ranks, slice_of(f->list[f->count > 1].first.p, f->common), member, &low, &high);
 	while (high > low + 1) {
 		size_t middle = low + (high - low) / 2;
 		if (member_compare(f->list[middle].first, member) <= 0)
@@ -144,9 +119,7 @@ void fences_add(struct buf *out, const struct fence *fence)
 
 size_t fence_size(struct slice last, struct slice first)
 {
-	size_t n = 0;
+	size_t n = member_shared(last, first);
 
-	while (n < last.n && n < first.n && last.p[n] == first.p[n])
-		n++;
 	return n < first.n ? n + 1 : first.n;
 }

@@ -8,14 +8,14 @@
 
 enum { MAGIC_SIZE = sizeof(MAGIC) - 1, NUMBER = 4, ENTRY_HEAD = 4 };
 
-static uint32_t restarts_of(uint32_t count)
+size_t table_restarts(const struct table *t)
 {
-	return count / TABLE_INTERVAL + (count % TABLE_INTERVAL != 0);
+	return t->count / TABLE_INTERVAL + (t->count % TABLE_INTERVAL != 0);
 }
 
-static size_t restart_offset(const struct table *t, uint32_t restart)
+static size_t restart_offset(const struct table *t, size_t restart)
 {
-	return (size_t)little_load(t->data + t->entries_end + (size_t)restart * NUMBER, NUMBER);
+	return (size_t)little_load(t->data + t->entries_end + restart * NUMBER, NUMBER);
 }
 
 static bool take_long_head(const char **p, const char *end, uint32_t *shared, uint32_t *size)
@@ -99,7 +99,7 @@ bool table_trust(struct table *t, struct slice data)
 	t->ranks = NULL;
 	t->common = 0;
 	t->count = (uint32_t)little_load(data.p + data.n - NUMBER, NUMBER);
-	behind = ((size_t)restarts_of(t->count) + 1) * NUMBER;
+	behind = (table_restarts(t) + 1) * NUMBER;
 	if (behind > data.n - MAGIC_SIZE)
 		return false;
 	t->entries_end = data.n - behind;
@@ -159,7 +159,7 @@ bool table_nth(struct table_cursor *c, const struct table *t, uint32_t n)
 	return true;
 }
 
-static struct slice restart_member(const struct table *t, uint32_t restart)
+static struct slice restart_member(const struct table *t, size_t restart)
 {
 	uint32_t shared, size;
 	const char *p = read_head(t->data + restart_offset(t, restart), &shared, &size);
@@ -167,31 +167,17 @@ static struct slice restart_member(const struct table *t, uint32_t restart)
 	return slice_of(p, size >> 1);
 }
 
-static size_t shared_bytes(struct slice a, struct slice b)
-{
-	size_t n = 0, most = a.n < b.n ? a.n : b.n;
-
-	while (n < most && a.p[n] == b.p[n])
-		n++;
-	return n;
-}
-
-size_t table_restarts(const struct table *t)
-{
-	return restarts_of(t->count);
-}
-
 /* All members share the bytes that the first and the last one share. */
 void table_rank(struct table *t, uint64_t *ranks)
 {
-	uint32_t count = restarts_of(t->count);
+	size_t count = table_restarts(t);
 	struct table_cursor last;
 
 	if (!table_nth(&last, t, t->count - 1))
 		return;
-	t->common = (uint32_t)shared_bytes(restart_member(t, 0), table_member(&last));
+	t->common = (uint32_t)member_shared(restart_member(t, 0), table_member(&last));
 	t->ranks = ranks;
-	for (uint32_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		struct slice member = slice_skip(restart_member(t, i), t->common);
 		ranks[i] = word_rank(member.p, member.n);
 	}
@@ -207,43 +193,21 @@ size_t ranks_below(const uint64_t *ranks, size_t count, uint64_t rank, bool thro
 	return (size_t)(at - ranks) + (count && (*at < rank || (through && *at == rank)));
 }
 
-/* Narrows the search to the restart points of the member's rank, and the one before. */
-static void narrow(const struct table *t, struct slice member, uint32_t *low, uint32_t *high)
-{
-	struct slice common = slice_of(restart_member(t, 0).p, t->common);
-	int order = member_compare(slice_of(member.p, member.n < common.n ? member.n : common.n), common);
-	struct slice rest;
-	uint64_t rank;
-	size_t below;
-
-	if (order < 0) {
-		*high = 1;
-	} else if (order > 0) {
-		*low = *high - 1;
-	} else {
-		rest = slice_skip(member, t->common);
-		rank = word_rank(rest.p, rest.n);
-		below = ranks_below(t->ranks, *high, rank, false);
-		*high = (uint32_t)ranks_below(t->ranks, *high, rank, true);
-		*low = below ? (uint32_t)below - 1 : 0;
-	}
-}
-
 /* The last restart point whose member is at most `member`; 0 if there is none. */
 static uint32_t find_restart(const struct table *t, struct slice member)
 {
-	uint32_t low = 0, high = restarts_of(t->count);
+	size_t low = 0, high = table_restarts(t);
 
 	if (t->ranks)
-		narrow(t, member, &low, &high);
+		ranks_narrow(t->ranks, slice_of(restart_member(t, 0).p, t->common), member, &low, &high);
 	while (high > low + 1) {
-		uint32_t middle = low + (high - low) / 2;
+		size_t middle = low + (high - low) / 2;
 		if (member_compare(restart_member(t, middle), member) <= 0)
 			low = middle;
 		else
 			high = middle;
 	}
-	return low;
+	return (uint32_t)low;
 }
 
 bool table_seek(struct table_cursor *c, const struct table *t, struct slice from)
@@ -277,7 +241,7 @@ static bool scan(const struct table *t, uint32_t restart, struct slice member, b
 		if (shared < matched)
 			return false;
 		rest = slice_skip(member, matched);
-		shared = (uint32_t)shared_bytes(bytes, rest);
+		shared = (uint32_t)member_shared(bytes, rest);
 		if (shared == rest.n && shared == bytes.n) {
 			*removed = size & 1;
 			return true;
@@ -298,7 +262,7 @@ bool table_find(const struct table *t, struct slice member, bool *removed)
 void table_writer_add(struct table_writer *w, struct slice member, bool removed)
 {
 	bool restart = w->count % TABLE_INTERVAL == 0;
-	size_t shared = restart ? 0 : shared_bytes(slice_of(w->last, w->last_size), member), size = member.n - shared;
+	size_t shared = restart ? 0 : member_shared(slice_of(w->last, w->last_size), member), size = member.n - shared;
 	char *start, *p;
 
 	assert(member.n > 0 && member.n <= MEMBER_MAX);
@@ -316,17 +280,11 @@ void table_writer_add(struct table_writer *w, struct slice member, bool removed)
 	w->last_size = (uint16_t)member.n;
 	w->count++;
 	w->removals += removed;
-	w->member_bytes += member.n;
 }
 
 size_t table_writer_size(const struct table_writer *w)
 {
 	return MAGIC_SIZE + buf_size(&w->entries) + buf_size(&w->restarts) + NUMBER;
-}
-
-static void empty(struct buf *b)
-{
-	buf_consume(b, buf_size(b));
 }
 
 void table_writer_finish(struct table_writer *w, struct buf *out)
@@ -336,11 +294,10 @@ void table_writer_finish(struct table_writer *w, struct buf *out)
 	buf_add_slice(out, buf_slice(&w->restarts));
 	little_write(buf_reserve(out, NUMBER), w->count, NUMBER);
 	buf_commit(out, NUMBER);
-	empty(&w->entries);
-	empty(&w->restarts);
+	buf_consume(&w->entries, buf_size(&w->entries));
+	buf_consume(&w->restarts, buf_size(&w->restarts));
 	w->count = w->removals = 0;
 	w->last_size = 0;
-	w->member_bytes = 0;
 }
 
 void table_writer_free(struct table_writer *w)

@@ -83,13 +83,47 @@ static inline int member_compare(struct slice a, struct slice b)
 	return order ? order : (a.n > b.n) - (a.n < b.n);
 }
 
+/* How many bytes two members share at their start. */
+static inline size_t member_shared(struct slice a, struct slice b)
+{
+	size_t n = 0, most = a.n < b.n ? a.n : b.n;
+
+	while (n < most && a.p[n] == b.p[n])
+		n++;
+	return n;
+}
+
+/*
+ * Narrows the search for a member from the first `*high` ranks to those of its own rank, and the one before. `common` is what all
+ * ranked members, perhaps except for the first, share at their start.
+ */
+static inline void ranks_narrow(
+	const uint64_t *ranks, struct slice common, struct slice member, size_t *low, size_t *high)
+{
+	int order = member_compare(slice_of(member.p, member.n < common.n ? member.n : common.n), common);
+	struct slice rest;
+	uint64_t rank;
+	size_t below;
+
+	if (order < 0) {
+		*high = 1;
+	} else if (order > 0) {
+		*low = *high - 1;
+	} else {
+		rest = slice_skip(member, common.n);
+		rank = word_rank(rest.p, rest.n);
+		below = ranks_below(ranks, *high, rank, false);
+		*high = ranks_below(ranks, *high, rank, true);
+		*low = below ? below - 1 : 0;
+	}
+}
+
 /* Writes a table. All zeroes is an empty one. */
 struct table_writer {
 	struct buf entries, restarts;
 	uint32_t count, removals;
 	uint16_t last_size;
 	char last[MEMBER_MAX]; /* the last member */
-	size_t member_bytes;   /* of all members */
 };
 
 /* Adds an entry, which must be above the last one. */

@@ -137,7 +137,7 @@ void sset_start(struct host *host, const struct request *request, void *owner)
 
 	while ((member = slice_token(&rest)).n)
 		fold_add(&fold, member);
-	fold_encode(&fold, &t->task.scratch);
+	fold_encode(&fold, false, &t->task.scratch);
 	fold_free(&fold);
 	t->op.mode = request->has_number ? REPLACE_SAME : REPLACE_ANY;
 	t->op.cas = request->number;

@@ -140,7 +140,7 @@ static void remove_duplicates(struct buf *log, uint64_t seed)
 	struct buf all = BUF_EMPTY;
 
 	if (fold_log(&fold, buf_slice(log)))
-		fold_encode(&fold, &all);
+		fold_encode(&fold, false, &all);
 	fold_free(&fold);
 	buf_free(log);
 	*log = all;

@@ -22,12 +22,12 @@ static void folds_to_the_same(const struct fold *f, const struct model *m)
 	struct fold again = { .seed = f->seed + 1 };
 	struct buf log = BUF_EMPTY;
 
-	fold_encode(f, &log);
-	MUST(buf_size(&log) == fold_log_size(f));
+	fold_encode(f, false, &log);
+	MUST(buf_size(&log) == fold_log_size(f, false));
 	MUST(fold_log(&again, buf_slice(&log)));
 	same_members(&again, m);
-	MUST(fold_log_size(f) <= fold_delta_size(f) && fold_delta_size(f) <= f->bytes);
-	MUST(again.bytes == fold_log_size(&again) && again.bytes == fold_delta_size(&again));
+	MUST(fold_log_size(f, false) <= fold_log_size(f, true) && fold_log_size(f, true) <= f->bytes);
+	MUST(again.bytes == fold_log_size(&again, false) && again.bytes == fold_log_size(&again, true));
 	fold_free(&again);
 	buf_free(&log);
 }

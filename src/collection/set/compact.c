@@ -83,18 +83,10 @@ static void spill(struct lane *lane, const struct oplog_base *base, const struct
 	runs_written(lane);
 }
 
-static void encode(const struct fold *fold, bool over_runs, struct buf *out)
-{
-	if (over_runs)
-		fold_encode_delta(fold, out);
-	else
-		fold_encode(fold, out);
-}
-
 static void rewrite(struct lane *lane, const struct result *r, const struct oplog_base *base, const struct fold *fold)
 {
 	bool over = base->ref_count > 0;
-	size_t log_size = lane_log_size(lane), size = over ? fold_delta_size(fold) : fold_log_size(fold);
+	size_t log_size = lane_log_size(lane), size = fold_log_size(fold, over);
 	struct compaction *c = lane->work;
 
 	buf_add_slice(&c->prefix, r->value);
@@ -106,14 +98,14 @@ static void rewrite(struct lane *lane, const struct result *r, const struct oplo
 		return;
 	}
 	buf_add_slice(&c->replacement, base->block);
-	encode(fold, over, &c->replacement);
+	fold_encode(fold, over, &c->replacement);
 	base_rewrite_head(&c->rewrite, lane, buf_slice(&c->prefix), buf_slice(&c->replacement), r, committed);
 }
 
 /* Whether a rewrite saves a tenth, or shortens a base that is too long. */
 static bool is_worth_it(const struct lane *lane, const struct oplog_base *base, const struct fold *fold)
 {
-	size_t size = base->ref_count ? fold_delta_size(fold) : fold_log_size(fold);
+	size_t size = fold_log_size(fold, base->ref_count > 0);
 	const struct compaction *c = lane->work;
 
 	if (lane_first(lane)->merges_only)

@@ -619,7 +619,7 @@ enum set_found set_view_mentioned(struct set_view *v, size_t from, struct slice 
 
 double set_view_waste(const struct set_view *v)
 {
-	size_t need = v->run_count ? fold_delta_size(&v->overlay) : fold_log_size(&v->overlay);
+	size_t need = fold_log_size(&v->overlay, v->run_count > 0);
 
 	return v->split.log.n ? 1.0 - (double)need / (double)v->split.log.n : 0.0;
 }

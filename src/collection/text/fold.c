@@ -32,11 +32,6 @@ void fold_free(struct fold *f)
 	*f = (struct fold){ .seed = f->seed };
 }
 
-static uint32_t hash_of(const struct fold *f, const char *p, size_t n)
-{
-	return (uint32_t)hash_slice(slice_of(p, n), f->seed);
-}
-
 static void grow(struct fold *f)
 {
 	struct fold_slot *old = f->slots;
@@ -81,11 +76,12 @@ static void new_member(struct fold *f, struct fold_slot *slot, const char *p, si
 	*slot = (struct fold_slot){ hash, (uint32_t)f->member_count };
 }
 
+/* A removal is kept as a member too: it overrides an addition in an older layer. */
 static struct fold_member *note(struct fold *f, const char *p, size_t n)
 {
 	if (f->member_count * 2 >= f->slot_count)
 		grow(f);
-	uint32_t hash = hash_of(f, p, n);
+	uint32_t hash = (uint32_t)hash_slice(slice_of(p, n), f->seed);
 	struct fold_slot *slot = find_slot(f, p, n, hash);
 	if (!slot->index)
 		new_member(f, slot, p, n, hash);
@@ -101,12 +97,6 @@ static void set_live(struct fold *f, struct fold_member *m, bool live)
 	f->live_bytes = live ? f->live_bytes + m->n : f->live_bytes - m->n;
 }
 
-/* A removal is kept as a member too: it overrides an addition in an older layer. */
-static void apply(struct fold *f, bool add, const char *p, size_t n)
-{
-	set_live(f, note(f, p, n), add);
-}
-
 size_t fold_note(struct fold *f, struct slice member)
 {
 	return (size_t)(note(f, member.p, member.n) - f->members);
@@ -119,12 +109,12 @@ void fold_set(struct fold *f, size_t i, bool live)
 
 void fold_add(struct fold *f, struct slice member)
 {
-	apply(f, true, member.p, member.n);
+	set_live(f, note(f, member.p, member.n), true);
 }
 
 void fold_remove(struct fold *f, struct slice member)
 {
-	apply(f, false, member.p, member.n);
+	set_live(f, note(f, member.p, member.n), false);
 }
 
 void fold_rebase(struct fold *f, const char *from, const char *to)
@@ -152,7 +142,7 @@ bool fold_log(struct fold *f, struct slice log)
 		p = word_end(p, end);
 		if (p == end || *p != ' ' || p == member || p - member > MEMBER_MAX)
 			return false;
-		apply(f, add, member, (size_t)(p - member));
+		set_live(f, note(f, member, (size_t)(p - member)), add);
 		f->tokens++;
 		p++;
 	}
@@ -165,7 +155,7 @@ bool fold_find(const struct fold *f, struct slice member, size_t *i)
 
 	if (!f->slot_count)
 		return false;
-	slot = find_slot(f, member.p, member.n, hash_of(f, member.p, member.n));
+	slot = find_slot(f, member.p, member.n, (uint32_t)hash_slice(member, f->seed));
 	*i = (size_t)slot->index - 1;
 	return slot->index != 0;
 }
@@ -214,26 +204,15 @@ void fold_join(const struct fold *f, struct buf *out)
 	buf_commit(out, fold_joined_size(f));
 }
 
-size_t fold_log_size(const struct fold *f)
+size_t fold_log_size(const struct fold *f, bool removals)
 {
-	return f->live_bytes + 2 * f->live;
+	return removals ? f->all_bytes + 2 * f->member_count : f->live_bytes + 2 * f->live;
 }
 
-void fold_encode(const struct fold *f, struct buf *out)
+void fold_encode(const struct fold *f, bool removals, struct buf *out)
 {
-	write_members(f, buf_reserve(out, fold_log_size(f)), true, false);
-	buf_commit(out, fold_log_size(f));
-}
-
-size_t fold_delta_size(const struct fold *f)
-{
-	return f->all_bytes + 2 * f->member_count;
-}
-
-void fold_encode_delta(const struct fold *f, struct buf *out)
-{
-	write_members(f, buf_reserve(out, fold_delta_size(f)), true, true);
-	buf_commit(out, fold_delta_size(f));
+	write_members(f, buf_reserve(out, fold_log_size(f, removals)), true, removals);
+	buf_commit(out, fold_log_size(f, removals));
 }
 
 /* A member with the first bytes of its name as a number. */

@@ -52,13 +52,12 @@ bool fold_contains(const struct fold *f, struct slice member);
 size_t fold_joined_size(const struct fold *f);
 void fold_join(const struct fold *f, struct buf *out);
 
-/* The shortest log with the same members: one addition for each. */
-size_t fold_log_size(const struct fold *f);
-void fold_encode(const struct fold *f, struct buf *out);
-
-/* The shortest log with the same effect on older layers: the last token of each member, also if it is a removal. */
-size_t fold_delta_size(const struct fold *f);
-void fold_encode_delta(const struct fold *f, struct buf *out);
+/*
+ * The shortest log with the same members: one addition for each. With `removals`, the shortest one with the same effect on older
+ * layers: the last token of each member, also if it is a removal.
+ */
+size_t fold_log_size(const struct fold *f, bool removals);
+void fold_encode(const struct fold *f, bool removals, struct buf *out);
 
 /* The index of a member in f->members; a new member is added as removed. fold_set makes it live or removed. */
 size_t fold_note(struct fold *f, struct slice member);

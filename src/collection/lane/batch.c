@@ -42,6 +42,19 @@ void lane_measured(struct lane *lane, uint64_t members, uint64_t bytes)
 	env->measured(env, lane->waiter.key, members, bytes);
 }
 
+void lane_measured_runs(struct lane *lane, uint64_t members, uint64_t bytes, struct slice refs)
+{
+	struct oplog_run run;
+	uint64_t gone = 0;
+
+	while (oplog_next_run(&refs, &run)) {
+		members += run.entries;
+		gone += 2 * run.removals;
+		bytes += run.bytes;
+	}
+	lane_measured(lane, members > gone ? members - gone : 0, bytes);
+}
+
 /* A set may have a longer log for its own reasons, but many proxies that write it must notice soon. */
 bool lane_by_chance(struct lane *lane, size_t bytes)
 {

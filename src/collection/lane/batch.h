@@ -37,6 +37,12 @@ void lane_answer_lists(struct lane *lane, struct slice text, const struct result
 bool lane_is_measured(struct lane *lane);
 void lane_measured(struct lane *lane, uint64_t members, uint64_t bytes);
 
+/*
+ * The same for a set with runs, estimated: `members` and `bytes` are those of its base. A removal cancels two entries: itself, and
+ * the addition in an older run. Removals of non-members are ignored.
+ */
+void lane_measured_runs(struct lane *lane, uint64_t members, uint64_t bytes, struct slice refs);
+
 /* The outcome for a base that cannot be read; counts it if it is corrupt. */
 enum outcome_status lane_unreadable(struct lane *lane, enum oplog_form form);
 

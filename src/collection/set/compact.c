@@ -51,8 +51,8 @@ static void end(struct lane *lane, enum outcome_status status, const struct resu
 
 static void forget(const struct compaction *c)
 {
-	run_writer_forget(&c->head);
-	run_writer_forget(&c->log);
+	part_writer_forget(&c->head.parts);
+	part_writer_forget(&c->log.parts);
 }
 
 void compact_run(struct lane *lane, lane_after *after)
@@ -114,21 +114,6 @@ static bool is_worth_it(const struct lane *lane, const struct oplog_base *base, 
 		size > lane_log_size(lane) || size + size / 9 < base->log.n;
 }
 
-/* As fetch.c measures a view. */
-static void measure(struct lane *lane, size_t size, const struct oplog_base *base, const struct fold *fold)
-{
-	uint64_t members = fold->live, gone = 0, bytes = size;
-	struct slice refs = base->refs;
-	struct oplog_run run;
-
-	while (oplog_next_run(&refs, &run)) {
-		members += run.entries;
-		gone += 2 * run.removals;
-		bytes += run.bytes;
-	}
-	lane_measured(lane, members > gone ? members - gone : 0, bytes);
-}
-
 static void hand_to_list(struct lane *lane, const struct result *r)
 {
 	struct compaction *c = lane->work;
@@ -163,7 +148,7 @@ static void base_read(struct lane *lane, const struct result *r)
 		end(lane, OUTCOME_DONE, NULL);
 	} else {
 		if (lane_is_measured(lane))
-			measure(lane, r->value.n, &base, &fold);
+			lane_measured_runs(lane, fold.live, r->value.n, base.refs);
 		rewrite(lane, r, &base, &fold);
 	}
 	fold_free(&fold);
@@ -204,8 +189,8 @@ static void committed(struct lane *lane, enum outcome_status status, const struc
 		lanes->stats.compactions++;
 		lanes->stats.spills += c->spills;
 		if (c->spills) {
-			run_writer_follow(&c->head, c->rewrite.cas.ttl);
-			run_writer_follow(&c->log, c->rewrite.cas.ttl);
+			part_writer_follow(&c->head.parts, c->rewrite.cas.ttl);
+			part_writer_follow(&c->log.parts, c->rewrite.cas.ttl);
 		}
 		if (oplog_split(buf_slice(&c->replacement), &base) && base.ref_count)
 			merge_consider(lanes, lane->waiter.key, base.block, c->exptime);

@@ -245,20 +245,6 @@ static void request_compaction(struct lane *lane, const struct set_view *view)
 		lane_request_compaction(lane);
 }
 
-/* A removal cancels two entries: itself, and the addition in an older run. Removals of non-members are ignored. */
-static void measure(struct lane *lane)
-{
-	const struct set_view *view = &((struct fetch *)lane->work)->entry->view;
-	uint64_t members = view->head.live + view->overlay.live, gone = 0, bytes = buf_size(&view->base);
-
-	for (size_t i = 0; i < view->run_count; i++) {
-		members += view->runs[i].ref.entries;
-		gone += 2 * view->runs[i].ref.removals;
-		bytes += view->runs[i].ref.bytes;
-	}
-	lane_measured(lane, members > gone ? members - gone : 0, bytes);
-}
-
 struct presence {
 	struct lanes *lanes;
 	size_t key_size;
@@ -304,11 +290,12 @@ static void check_presence(struct lanes *lanes, struct slice key, struct cache_e
 static void answered(struct lane *lane)
 {
 	struct fetch *f = lane->work;
+	const struct set_view *view = &f->entry->view;
 
 	if (!f->is_list && f->read.ttl != TTL_UNKNOWN)
-		request_compaction(lane, &f->entry->view);
+		request_compaction(lane, view);
 	if (!f->is_list && lane_is_measured(lane))
-		measure(lane);
+		lane_measured_runs(lane, view->head.live + view->overlay.live, buf_size(&view->base), view->split.refs);
 	check_presence(lane->lanes, lane->waiter.key, f->entry);
 	finish(lane, OUTCOME_DONE, NULL);
 }

@@ -126,8 +126,8 @@ TEST(nothing)
 	ck_assert(writer.finished && writer.parts.pending == 0 && writer.run.tables == 0);
 	(void)run_has_all();
 	server_hears_nothing();
-	run_writer_forget(&writer);
-	run_writer_follow(&writer, 5);
+	part_writer_forget(&writer.parts);
+	part_writer_follow(&writer.parts, 5);
 	server_hears_nothing();
 	run_writer_fini(&writer);
 }
@@ -190,7 +190,7 @@ TEST(runs_of_all_kinds)
 		sizes(&run);
 		/* All that was written is deleted again, and nothing else. */
 		ck_assert_uint_eq(server_items(&server, ""), run.tables + run.indexed);
-		run_writer_forget(&writer);
+		part_writer_forget(&writer.parts);
 		server_answer_all(&server);
 		ck_assert_uint_eq(server_items(&server, ""), 0);
 		run_writer_fini(&writer);
@@ -292,7 +292,7 @@ TEST(taking_over)
 		struct oplog_run written = run_has_all();
 		ck_assert_uint_eq(server_items(&server, "") - before,
 			written.tables - adopted + (written.indexed && written.tables > 1));
-		run_writer_forget(&writer);
+		part_writer_forget(&writer.parts);
 		server_answer_all(&server);
 		ck_assert_uint_eq(server_items(&server, ""), before);
 		run_writer_fini(&writer);
@@ -326,23 +326,23 @@ TEST(times_to_live)
 	fake_calls(&fake);
 	/* 30 seconds have passed, and nobody has touched it. */
 	fake.host.env.now += 30000;
-	run_writer_follow(&writer, 70);
+	part_writer_follow(&writer.parts, 70);
 	server_hears_nothing();
-	run_writer_follow(&writer, 71);
+	part_writer_follow(&writer.parts, 71);
 	server_hears_nothing();
-	run_writer_follow(&writer, 500);
+	part_writer_follow(&writer.parts, 500);
 	ck_assert_uint_eq(fake_waiting(&fake), server_items(&server, ""));
 	for (size_t i = fake_oldest(&fake); i < fake.count; i++)
 		ck_assert(fake.calls[i].call.verb == CALL_TOUCH && fake.calls[i].call.exptime == 500);
 	server_answer_all(&server);
-	run_writer_follow(&writer, TTL_NEVER);
+	part_writer_follow(&writer.parts, TTL_NEVER);
 	ck_assert_uint_eq(fake_waiting(&fake), server_items(&server, ""));
 	ck_assert_int_eq(fake.calls[fake_oldest(&fake)].call.exptime, 0);
 	server_answer_all(&server);
 	/* Nobody knows, or it has ended. */
 	fake_calls(&fake);
-	run_writer_follow(&writer, TTL_UNKNOWN);
-	run_writer_follow(&writer, 0);
+	part_writer_follow(&writer.parts, TTL_UNKNOWN);
+	part_writer_follow(&writer.parts, 0);
 	server_hears_nothing();
 	run_writer_fini(&writer);
 }

@@ -517,10 +517,10 @@ static void committed(struct op *op, const struct outcome *outcome)
 
 	if (outcome->status == OUTCOME_DONE) {
 		m->lanes->stats.merges++;
-		run_writer_follow(&m->writer, outcome->result->ttl);
+		part_writer_follow(&m->writer.parts, outcome->result->ttl);
 		forget_inputs(m);
 	} else if (outcome->status != OUTCOME_FAILED || result_stored_nothing(outcome->result)) {
-		run_writer_forget(&m->writer);
+		part_writer_forget(&m->writer.parts);
 	}
 	/* A server that refused the commit is likely to refuse it again at once. The next compaction considers a merge anyway. */
 	if (outcome->status != OUTCOME_FAILED)
@@ -535,7 +535,7 @@ static void abandon(struct merge *m)
 	m->abandoned = true;
 	if (m->writer.parts.pending || m->reading || m->yielding)
 		return;
-	run_writer_forget(&m->writer);
+	part_writer_forget(&m->writer.parts);
 	if (m->part_missing)
 		fetch_suspect(m->lanes, key_of(m));
 	end(m, OUTCOME_BUSY);

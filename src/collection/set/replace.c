@@ -34,7 +34,7 @@ static void end(struct lane *lane, enum outcome_status status, const struct resu
 	if (status == OUTCOME_DONE)
 		parts_forget_all(lane->lanes, lane->waiter.key, buf_slice(&p->old_refs));
 	else if (refused && p->spills)
-		run_writer_forget(&p->writer);
+		part_writer_forget(&p->writer.parts);
 	if (p->spills)
 		run_writer_fini(&p->writer);
 	buf_free(&p->base);

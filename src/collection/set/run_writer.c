@@ -132,13 +132,3 @@ void run_writer_ref(const struct run_writer *w, struct buf *out)
 	if (run.tables)
 		oplog_add_run(out, &run);
 }
-
-void run_writer_follow(const struct run_writer *w, int64_t ttl)
-{
-	part_writer_follow(&w->parts, ttl);
-}
-
-void run_writer_forget(const struct run_writer *w)
-{
-	part_writer_forget(&w->parts);
-}

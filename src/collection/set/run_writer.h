@@ -7,7 +7,7 @@
 #include "collection/text/table.h"
 
 struct run_writer {
-	struct part_writer parts;
+	struct part_writer parts; /* part_writer_follow and part_writer_forget take it */
 	struct table_writer table;
 	char first[MEMBER_MAX], last[MEMBER_MAX]; /* the fence of this table; the last member of the one before */
 	size_t first_size, last_size;
@@ -42,9 +42,5 @@ void run_writer_finish(struct run_writer *w);
 
 /* Appends the reference to the run unless it is empty. */
 void run_writer_ref(const struct run_writer *w, struct buf *out);
-
-/* As part_writer_follow and part_writer_forget. */
-void run_writer_follow(const struct run_writer *w, int64_t ttl);
-void run_writer_forget(const struct run_writer *w);
 
 #endif

@@ -1,7 +1,5 @@
 #include "collection/lane/gather.h"
 
-#include <string.h>
-
 #include "collection/set_request.h"
 #include "util/hash.h"
 
@@ -17,9 +15,9 @@ struct seen {
 };
 
 struct gathering {
-	bool used[CLIENTS];           /* the entries of `clients` that are set */
-	struct seen clients[CLIENTS]; /* not cleared: most calls see one client */
-	const struct op *first;       /* append */
+	bool used[CLIENTS];     /* the entries of `clients` that are set */
+	struct seen *clients;   /* CLIENTS of them, not cleared: most calls see one client */
+	const struct op *first; /* append */
 	size_t bytes, most;
 	bool makes; /* an appended operation creates a missing set */
 	struct op_queue *appends, *reads;
@@ -95,16 +93,10 @@ static bool take(struct gathering *g, struct op *op)
 void gather(struct op_queue *waiting, size_t bytes, struct op_queue *appends, struct op_queue *reads)
 {
 	struct op_queue left = STAILQ_HEAD_INITIALIZER(left);
-	struct gathering g;
+	struct seen clients[CLIENTS];
+	struct gathering g = { .clients = clients, .most = bytes, .appends = appends, .reads = reads };
 	struct op *op;
 
-	memset(g.used, 0, sizeof(g.used));
-	g.first = NULL;
-	g.bytes = 0;
-	g.most = bytes;
-	g.makes = false;
-	g.appends = appends;
-	g.reads = reads;
 	for (int n = 0; n < LOOK_MAX && (op = STAILQ_FIRST(waiting)); n++) {
 		if (op->kind != OP_APPEND && op->kind != OP_READ)
 			break;

@@ -16,11 +16,6 @@
 static lane_step appended, size_read, added;
 static lane_after compacted;
 
-static bool in_front(const struct lane *lane)
-{
-	return lane_first(lane)->front;
-}
-
 static void begin_log(struct lane *lane)
 {
 	lane->log_done = 0;
@@ -33,7 +28,7 @@ static struct slice next_chunk(struct lane *lane)
 	struct slice log = lane_log(lane), rest = slice_skip(log, lane->log_done);
 	size_t n;
 
-	if (!in_front(lane))
+	if (!lane_first(lane)->front)
 		return slice_of(rest.p, oplog_cut(rest, LANE_MERGE_MAX));
 	rest = slice_of(log.p, rest.n);
 	n = oplog_cut_end(rest, LANE_MERGE_MAX);
@@ -56,7 +51,8 @@ static void append(struct lane *lane)
 	struct slice log = next_chunk(lane);
 
 	lane->written = log.n;
-	lane_call(lane, (struct call){ .verb = in_front(lane) ? CALL_PREPEND : CALL_APPEND, .value = log }, appended);
+	lane_call(lane, (struct call){ .verb = lane_first(lane)->front ? CALL_PREPEND : CALL_APPEND, .value = log },
+		appended);
 	if (lane_by_chance(lane, log.n) || lane_looks_often(lane))
 		lane_look_at_size(lane);
 }

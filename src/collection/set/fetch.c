@@ -55,9 +55,8 @@ struct fetch {
 /* COMPARE_MIN: a smaller base is read at once instead of comparing its CAS token. */
 enum { COMPARE_MIN = 512, PRESENCE_EVERY_MS = 60 * 1000 };
 
-static lane_step token_read, base_read, removed;
+static lane_step token_read, base_read, removed, answer;
 static lane_after reads_done;
-static void answer(struct lane *lane);
 static void read_list(struct lane *lane);
 static void loaded(struct parts *parts), parts_checked(struct parts *parts), list_read(struct parts *parts);
 
@@ -150,7 +149,7 @@ static void token_read(struct lane *lane, const struct result *r)
 		lane->lanes->stats.cache_hits++;
 		f->entry->churning = false;
 		remember(f, r);
-		answer(lane);
+		answer(lane, NULL);
 	} else {
 		f->entry->churning = true;
 		read_base(lane);
@@ -190,7 +189,7 @@ static void view_updated(struct lane *lane, const struct result *r)
 		parts_call_all(lane->lanes, lane->waiter.key, view->split.refs, (struct call){ .verb = CALL_GET },
 			parts_checked, lane);
 	} else {
-		answer(lane);
+		answer(lane, NULL);
 	}
 }
 
@@ -334,18 +333,13 @@ static bool answer_slice(struct lane *lane)
 	return all;
 }
 
-static void next_slice(struct lane *lane, const struct result *r)
-{
-	(void)r;
-	answer(lane);
-}
-
-static void answer(struct lane *lane)
+static void answer(struct lane *lane, const struct result *r)
 {
 	struct fetch *f = lane->work;
 	const struct set_view *view = &f->entry->view;
 	uint64_t slices = view->slices;
 
+	(void)r;
 	while (!answer_slice(lane)) {
 		if (view->want_count) {
 			load(lane);
@@ -357,7 +351,7 @@ static void answer(struct lane *lane)
 			return;
 		}
 		slices = view->slices;
-		if (pause(f, next_slice))
+		if (pause(f, answer))
 			return;
 	}
 	answered(lane);
@@ -382,7 +376,7 @@ static void take_loaded(struct lane *lane, const struct result *r)
 		return;
 	}
 	set_view_end_wants(view);
-	answer(lane);
+	answer(lane, NULL);
 }
 
 static void loaded(struct parts *parts)
@@ -422,7 +416,7 @@ static void parts_checked(struct parts *parts)
 		fetch_again(lane);
 	} else {
 		f->entry->suspect = false;
-		answer(lane);
+		answer(lane, NULL);
 	}
 }
 
@@ -462,12 +456,13 @@ static void list_read(struct parts *parts)
 	}
 	buf_add_slice(&log, view->split.log);
 	buf_free(&f->list_base);
+	/* Without its base, the view starts over with the elements as one log. */
 	f->list_base = view->base;
 	view->base = BUF_EMPTY;
-	good = set_view_take_log(view, buf_slice(&log));
+	good = set_view_update(view, buf_slice(&log)) == OPLOG_GOOD;
 	buf_free(&log);
 	if (good)
-		answer(lane);
+		answer(lane, NULL);
 	else
 		finish(lane, lane_unreadable(lane, OPLOG_CORRUPT), NULL);
 }

@@ -113,7 +113,7 @@ static void any_bytes(struct slice *in)
 	buf_add_slice(&longer, more);
 	if (update(buf_slice(&longer)) == OPLOG_GOOD)
 		ask_some(in);
-	if (!set_view_take_log(&view, more))
+	if (update(more) != OPLOG_GOOD)
 		MUST(!view.known);
 	ask_some(in);
 	buf_free(&longer);

@@ -461,16 +461,7 @@ static bool follow(struct set_view *v, struct slice base)
 	more = slice_skip(buf_slice(&v->base), old.n);
 	forget_text(v);
 	v->known = !oplog_has_block(more) && fold_log(&v->overlay, more);
-	v->tokens = v->overlay.tokens;
 	return v->known;
-}
-
-static bool fold_head(struct set_view *v)
-{
-	if (!fold_log(&v->head, v->split.head))
-		return false;
-	buf_consume(&v->sorted_head, buf_size(&v->sorted_head));
-	return true;
 }
 
 /* The number of runs, from the oldest one, that are in the new base too. */
@@ -488,13 +479,13 @@ static size_t runs_that_stay(const struct set_view *v, const struct oplog_base *
 /* Takes the runs of a new base. The count of the oldest runs stays valid if they stay. */
 static void take_runs(struct set_view *v, const struct oplog_base *split, bool had_head)
 {
-	size_t stay = split->is_list ? 0 : runs_that_stay(v, split);
+	size_t stay = runs_that_stay(v, split);
 
-	if (split->is_list)
-		drop_runs(v);
 	if (stay < v->counted_runs || had_head || split->head.n)
 		v->counted_runs = 0;
-	if (!split->is_list && (stay != v->run_count || stay != split->ref_count))
+	if (split->is_list)
+		drop_runs(v);
+	else if (stay != v->run_count || stay != split->ref_count)
 		make_runs(v, split);
 }
 
@@ -519,9 +510,9 @@ static enum oplog_form start_over(struct set_view *v, struct slice base)
 		return OPLOG_CORRUPT;
 	v->split = split;
 	take_runs(v, &split, had_head);
-	if (!fold_head(v) || !fold_log(&v->overlay, split.log))
+	buf_consume(&v->sorted_head, buf_size(&v->sorted_head));
+	if (!fold_log(&v->head, split.head) || !fold_log(&v->overlay, split.log))
 		return OPLOG_CORRUPT;
-	v->tokens = v->overlay.tokens;
 	v->known = true;
 	return OPLOG_GOOD;
 }
@@ -545,11 +536,6 @@ enum oplog_form set_view_update(struct set_view *v, struct slice base)
 		return start_over(v, base);
 	find_split(v);
 	return OPLOG_GOOD;
-}
-
-bool set_view_take_log(struct set_view *v, struct slice log)
-{
-	return start_over(v, log) == OPLOG_GOOD;
 }
 
 /* SET_IN if a run has an entry of the member; gives in `removed` whether that is a removal. */

@@ -75,7 +75,6 @@ struct set_view {
 	uint64_t cas, connection;
 	struct oplog_base split; /* the base */
 	struct fold head, overlay;
-	size_t tokens; /* of the log */
 	struct set_run *runs;
 	size_t run_count;
 	struct buf sorted_head, sorted_overlay; /* both as tables; empty if not computed */
@@ -99,12 +98,8 @@ struct set_view {
 void set_view_init(struct set_view *v, uint64_t seed, struct set_store *store);
 void set_view_free(struct set_view *v);
 
-/*
- * Updates the view to a copy of the base. OPLOG_GOOD, or why the base is no set; then the view is unknown. The elements of a list
- * with segments are set by set_view_take_log, as one log; false if that is malformed.
- */
+/* Updates the view to a copy of the base. OPLOG_GOOD, or why the base is no set; then the view is unknown. */
 enum oplog_form set_view_update(struct set_view *v, struct slice base);
-bool set_view_take_log(struct set_view *v, struct slice log);
 
 /* The id of a wanted part. Borrowed from the view. */
 struct slice set_view_want_id(const struct set_view *v, const struct set_want *want);

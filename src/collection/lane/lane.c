@@ -406,17 +406,6 @@ static void collect_timed_out(struct waiter *waiter, const struct result *r)
 		lane_next(lane);
 }
 
-static void set_collect_timer(struct lane *lane)
-{
-	struct env *env = lane_env(lane);
-
-	if (lane->collect_runs)
-		return;
-	lane->collect.done = collect_timed_out;
-	lane->collect_runs = true;
-	env->later(env, &lane->collect, COLLECT_MS);
-}
-
 /* The clients of the last append, and of the operations that wait when it ends, are expected to send as many again. */
 static size_t expected(const struct lane *lane, size_t waiting)
 {
@@ -429,9 +418,10 @@ static size_t expected(const struct lane *lane, size_t waiting)
 static bool collect_start(struct lane *lane)
 {
 	const struct op *op = STAILQ_FIRST(&lane->waiting);
+	struct env *env = lane_env(lane);
 	size_t waiting = 0, wanted;
 
-	if (op->kind != OP_APPEND || !lane_env(lane)->later || share_of(lane) == 1)
+	if (op->kind != OP_APPEND || !env->later || share_of(lane) == 1)
 		return false;
 	for (; op && waiting < COLLECT_MOST; op = STAILQ_NEXT(op, link))
 		waiting++;
@@ -441,7 +431,11 @@ static bool collect_start(struct lane *lane)
 		return false;
 	lane->missing = wanted - waiting;
 	lane->running = true;
-	set_collect_timer(lane);
+	if (!lane->collect_runs) {
+		lane->collect.done = collect_timed_out;
+		lane->collect_runs = true;
+		env->later(env, &lane->collect, COLLECT_MS);
+	}
 	return true;
 }
 

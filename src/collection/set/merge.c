@@ -309,14 +309,9 @@ static void table_read(struct waiter *waiter, const struct result *r)
 static bool reuse(struct merge *m, struct merge_input *in)
 {
 	const struct fence *fence = &in->fences.list[in->next];
-	size_t stream = (size_t)(in - m->inputs);
-	bool last = in->next + 1 == in->fences.count, alone = true;
+	struct slice to = in->next + 1 < in->fences.count ? fence[1].first : slice_of(NULL, 0);
 
-	if (m->oldest && fence->removals)
-		return false;
-	for (size_t i = 0; last && i < m->count; i++)
-		alone &= i == stream || m->streams.streams[i].state == STREAM_ENDED;
-	if (!(last ? alone : table_merge_alone(&m->streams, stream, fence[1].first)) ||
+	if ((m->oldest && fence->removals) || !table_merge_alone(&m->streams, (size_t)(in - m->inputs), to) ||
 		!run_writer_reuse(&m->writer, fence))
 		return false;
 	in->reused[in->next++] = true;

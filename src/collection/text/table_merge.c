@@ -124,7 +124,7 @@ bool table_merge_alone(const struct table_merge *m, size_t stream, struct slice 
 	for (size_t i = 0; i < m->count; i++) {
 		const struct merge_stream *s = &m->streams[i];
 		if (i != stream && s->state != STREAM_ENDED &&
-			(s->state == STREAM_DRY || member_compare(table_member(&s->cursor), to) < 0))
+			(s->state == STREAM_DRY || !to.p || member_compare(table_member(&s->cursor), to) < 0))
 			return false;
 	}
 	return true;

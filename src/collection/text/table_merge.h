@@ -43,7 +43,7 @@ static inline const struct table_cursor *table_merge_entry(const struct table_me
 	return &m->streams[m->winner].cursor;
 }
 
-/* Whether `stream` alone can have entries below `to`. */
+/* Whether `stream` alone can have entries below `to`; any entries, if to.p is NULL. */
 bool table_merge_alone(const struct table_merge *m, size_t stream, struct slice to);
 
 #endif

@@ -10,15 +10,13 @@
 
 enum { CALLS_AT_ONCE = 128 };
 
-struct parts *parts_create(struct lanes *lanes, struct slice key, struct slice ids)
+/* Makes the list of the parts that s->ids has. */
+static void make_list(struct parts *s, struct slice key)
 {
-	struct parts *s = xcalloc(1, sizeof(*s));
 	struct slice rest, id;
 	size_t at = 0;
 
-	s->lanes = lanes;
-	large_mark(lanes->env->large, key);
-	buf_add_slice(&s->ids, ids);
+	large_mark(s->lanes->env->large, key);
 	for (rest = buf_slice(&s->ids); (id = slice_token(&rest)).n; s->count++) {
 		buf_add_slice(&s->keys, key);
 		BUF_ADD(&s->keys, ".");
@@ -33,7 +31,21 @@ struct parts *parts_create(struct lanes *lanes, struct slice key, struct slice i
 		s->list[i].waiter.key = slice_of(buf_slice(&s->keys).p + at, n);
 		at += n;
 	}
+}
+
+struct parts *parts_create(struct lanes *lanes, struct slice key, struct slice ids)
+{
+	struct parts *s = xcalloc(1, sizeof(*s));
+
+	s->lanes = lanes;
+	buf_add_slice(&s->ids, ids);
+	make_list(s, key);
 	return s;
+}
+
+struct slice parts_key(const struct parts *s)
+{
+	return slice_of(s->list[0].waiter.key.p, s->list[0].waiter.key.n - s->list[0].id.n - 1);
 }
 
 static bool refs_of_list(struct slice refs)
@@ -122,45 +134,23 @@ void parts_call(struct parts *s, struct call call, void (*done)(struct parts *pa
 	ask(s);
 }
 
-/* A call on the parts of a set, whose indexes are read first. */
-struct parts_of_set {
-	struct lanes *lanes;
-	struct call call;
-	void (*done)(struct parts *parts);
-	void *arg;
-	struct buf ids; /* of all parts that were found */
-	bool incomplete;
-	size_t key_size;
-	char key[];
-};
-
-static void call_all(struct parts_of_set *all)
-{
-	struct parts *s = parts_create(all->lanes, slice_of(all->key, all->key_size), buf_slice(&all->ids));
-
-	parts_call(s, all->call, all->done, all->arg);
-	s->missing = all->incomplete;
-	all->lanes->background--;
-	buf_free(&all->ids);
-	free(all);
-}
-
+/* The argument is what all parts will be called by: its ids are those of the indexes and of the tables without one. */
 static void indexes_read(struct parts *indexes)
 {
-	struct parts_of_set *all = indexes->arg;
+	struct parts *all = indexes->arg;
 	struct fences fences;
+	bool incomplete = false;
 
+	all->lanes->background--;
 	if (indexes->failure.happened) {
 		indexes->arg = all->arg;
-		all->lanes->background--;
 		all->done(indexes);
-		buf_free(&all->ids);
-		free(all);
+		parts_destroy(all);
 		return;
 	}
 	for (size_t i = 0; i < indexes->count; i++) {
 		if (!fences_read(&fences, buf_slice(&indexes->list[i].data))) {
-			all->incomplete = true;
+			incomplete = true;
 			continue;
 		}
 		for (size_t t = 0; t < fences.count; t++) {
@@ -169,24 +159,20 @@ static void indexes_read(struct parts *indexes)
 		}
 		fences_free(&fences);
 	}
+	make_list(all, parts_key(indexes));
 	parts_destroy(indexes);
-	call_all(all);
+	parts_call(all, all->call, all->done, all->arg);
+	all->missing = incomplete;
 }
 
 void parts_call_all(struct lanes *lanes, struct slice key, struct slice refs, struct call call,
 	void (*done)(struct parts *parts), void *arg)
 {
-	struct parts_of_set *all = xcalloc(1, sizeof(*all) + key.n);
+	struct parts *all = xmalloc(sizeof(*all));
 	struct buf indexes = BUF_EMPTY;
 	struct oplog_run run;
 
-	all->lanes = lanes;
-	all->call = call;
-	all->done = done;
-	all->arg = arg;
-	all->key_size = key.n;
-	memcpy(all->key, key.p, key.n);
-	lanes->background++;
+	*all = (struct parts){ .lanes = lanes, .call = call, .done = done, .arg = arg };
 	add_ids(refs, &all->ids);
 	while (!refs_of_list(refs) && oplog_next_run(&refs, &run)) {
 		if (!run.indexed)
@@ -194,11 +180,14 @@ void parts_call_all(struct lanes *lanes, struct slice key, struct slice refs, st
 		buf_add_slice(&indexes, run.id);
 		BUF_ADD(&indexes, " ");
 	}
-	if (buf_size(&indexes))
+	if (buf_size(&indexes)) {
+		lanes->background++;
 		parts_call(parts_create(lanes, key, buf_slice(&indexes)),
 			(struct call){ .verb = CALL_GET, .want = WANT_VALUE }, indexes_read, all);
-	else
-		call_all(all);
+	} else {
+		make_list(all, key);
+		parts_call(all, call, done, arg);
+	}
 	buf_free(&indexes);
 }
 

@@ -39,6 +39,9 @@ struct parts *parts_create(struct lanes *lanes, struct slice key, struct slice i
 struct parts *parts_create_of_list(struct lanes *lanes, struct slice key, struct slice refs);
 void parts_destroy(struct parts *parts);
 
+/* The key of the collection. Borrowed; requires at least one part. */
+struct slice parts_key(const struct parts *parts);
+
 /*
  * Sends `call` (GET, TOUCH or DELETE) for each part, a limited number at a time. `done` is called once, never within
  * this function. Requires at least one part.

@@ -244,32 +244,24 @@ static void request_compaction(struct lane *lane, const struct set_view *view)
 		lane_request_compaction(lane);
 }
 
-struct presence {
-	struct lanes *lanes;
-	size_t key_size;
-	char key[];
-};
-
 static void present(struct parts *parts)
 {
-	struct presence *p = parts->arg;
-	struct cache_entry *entry = cache_find(p->lanes->cache, slice_of(p->key, p->key_size));
+	struct lanes *lanes = parts->lanes;
+	struct cache_entry *entry = cache_find(lanes->cache, parts_key(parts));
 
 	if (entry) {
 		entry->asking = false;
-		entry->present = p->lanes->env->now;
+		entry->present = lanes->env->now;
 		entry->suspect |= parts->missing > 0 && !parts->failure.happened;
 	}
-	p->lanes->background--;
+	lanes->background--;
 	parts_destroy(parts);
-	free(p);
 }
 
 /* Checks all parts of a view in the background if the last check is old. If one is missing, marks the entry as suspect. */
 static void check_presence(struct lanes *lanes, struct slice key, struct cache_entry *entry)
 {
 	uint64_t now = lanes->env->now;
-	struct presence *p;
 
 	if (entry->view.run_count == 0 || entry->asking)
 		return;
@@ -279,11 +271,7 @@ static void check_presence(struct lanes *lanes, struct slice key, struct cache_e
 		return;
 	entry->asking = true;
 	lanes->background++;
-	p = xcalloc(1, sizeof(*p) + key.n);
-	p->lanes = lanes;
-	p->key_size = key.n;
-	memcpy(p->key, key.p, key.n);
-	parts_call_all(lanes, key, entry->view.split.refs, (struct call){ .verb = CALL_GET }, present, p);
+	parts_call_all(lanes, key, entry->view.split.refs, (struct call){ .verb = CALL_GET }, present, NULL);
 }
 
 static void answered(struct lane *lane)
@@ -507,7 +495,6 @@ static void reads_done(struct lane *lane, enum outcome_status status, const stru
 struct pop {
 	struct fetch fetch;
 	struct set_request chosen; /* the answer: chosen members, as removals */
-	struct lane *lane;
 	struct cas cas;
 };
 
@@ -530,7 +517,6 @@ void pop_start(struct lane *lane)
 {
 	struct pop *pop = pool_get(lane_env(lane)->pool, sizeof(*pop));
 
-	pop->lane = lane;
 	pop->chosen = (struct set_request){
 		.verb = SET_SAMPLE,
 		.count = lane_first(lane)->count,
@@ -576,7 +562,7 @@ static void chosen(struct lane *lane, enum outcome_status status, const struct r
 static void popped(struct cas *cas, const struct result *r)
 {
 	struct pop *pop = (struct pop *)((char *)cas - offsetof(struct pop, cas));
-	struct lane *lane = pop->lane;
+	struct lane *lane = pop->fetch.lane;
 
 	if (r->status == RESULT_DONE) {
 		end_pop(lane, OUTCOME_DONE, NULL);
@@ -597,7 +583,6 @@ struct suspicion {
 	struct set_request request;
 	struct lanes *lanes;
 	struct cache_entry *entry;
-	char key[];
 };
 
 static void found_out(struct op *op, const struct outcome *outcome)
@@ -612,14 +597,17 @@ static void found_out(struct op *op, const struct outcome *outcome)
 
 void fetch_suspect(struct lanes *lanes, struct slice key)
 {
-	struct suspicion *s = xcalloc(1, sizeof(*s) + key.n);
+	struct suspicion *s = xcalloc(1, sizeof(*s));
 
-	memcpy(s->key, key.p, key.n);
 	s->lanes = lanes;
 	s->entry = cache_open(lanes->cache, key);
 	s->entry->suspect = true;
 	s->op = (struct op){
-		.kind = OP_READ, .key = slice_of(s->key, key.n), .client = s, .set = &s->request, .done = found_out
+		.kind = OP_READ,
+		.key = slice_of(s->entry->key, s->entry->key_size),
+		.client = s,
+		.set = &s->request,
+		.done = found_out,
 	};
 	s->request = (struct set_request){ .verb = SET_TEST, .members = slice_of("", 0) };
 	lanes_submit(lanes, &s->op);

@@ -27,7 +27,7 @@ struct compaction {
 	struct base_rewrite rewrite;
 	lane_after *after;
 	struct buf prefix, replacement;
-	struct run_writer head, log; /* new runs: of the head, and of the log */
+	struct run_writer head, log; /* new runs: of the head, and of the log; all zeroes without `spills` */
 	struct result read;          /* the reply about the prefix, without slices */
 	int64_t exptime;             /* of new parts */
 	bool spills, all;            /* all: spill the log however short it is */
@@ -40,10 +40,8 @@ static void end(struct lane *lane, enum outcome_status status, const struct resu
 
 	lane->work = NULL;
 	c->after(lane, status, failure);
-	if (c->spills) {
-		run_writer_fini(&c->head);
-		run_writer_fini(&c->log);
-	}
+	run_writer_fini(&c->head);
+	run_writer_fini(&c->log);
 	buf_free(&c->prefix);
 	buf_free(&c->replacement);
 	free(c);
@@ -194,7 +192,7 @@ static void committed(struct lane *lane, enum outcome_status status, const struc
 		}
 		if (oplog_split(buf_slice(&c->replacement), &base) && base.ref_count)
 			merge_consider(lanes, lane->waiter.key, base.block, c->exptime);
-	} else if (c->spills && (status != OUTCOME_FAILED || result_stored_nothing(failure))) {
+	} else if (status != OUTCOME_FAILED || result_stored_nothing(failure)) {
 		forget(c);
 	}
 	end(lane, status, failure);

@@ -14,11 +14,10 @@
 #include "util/alloc.h"
 
 struct replacement {
-	struct run_writer writer;
-	bool spills;
-	bool sent;           /* the base was sent, and the last answer does not say that it was refused */
-	struct buf base;     /* the new base */
-	struct buf old_refs; /* references of the old base */
+	struct run_writer writer; /* all zeroes if the base has the log itself */
+	bool sent;                /* the base was sent, and the last answer does not say that it was refused */
+	struct buf base;          /* the new base */
+	struct buf old_refs;      /* references of the old base */
 };
 
 static lane_step base_read, written;
@@ -33,10 +32,9 @@ static void end(struct lane *lane, enum outcome_status status, const struct resu
 	lane_end_all(lane, &(struct outcome){ .status = status, .result = failure });
 	if (status == OUTCOME_DONE)
 		parts_forget_all(lane->lanes, lane->waiter.key, buf_slice(&p->old_refs));
-	else if (refused && p->spills)
+	else if (refused)
 		part_writer_forget(&p->writer.parts);
-	if (p->spills)
-		run_writer_fini(&p->writer);
+	run_writer_fini(&p->writer);
 	buf_free(&p->base);
 	buf_free(&p->old_refs);
 	free(p);
@@ -72,15 +70,14 @@ void replace_start(struct lane *lane)
 
 	lane->work = p;
 	/* A list is moved to segments by compaction. */
-	p->spills = !op->push && op->log.n > lane_log_size(lane);
-	if (!p->spills) {
-		if (op->push)
-			BUF_ADD(&p->base, OPLOG_LIST_MARK);
-		buf_add_slice(&p->base, op->log);
-		read_base(lane);
+	if (!op->push && op->log.n > lane_log_size(lane)) {
+		write_run(lane);
 		return;
 	}
-	write_run(lane);
+	if (op->push)
+		BUF_ADD(&p->base, OPLOG_LIST_MARK);
+	buf_add_slice(&p->base, op->log);
+	read_base(lane);
 }
 
 static void run_written(void *arg)

@@ -478,26 +478,16 @@ void lanes_submit(struct lanes *lanes, struct op *op)
 		stop_collecting(lane);
 }
 
-static struct slice copy_to(char **at, struct slice s)
-{
-	struct slice copy = slice_of(*at, s.n);
-
-	if (s.n)
-		memcpy(*at, s.p, s.n);
-	*at += s.n;
-	return copy;
-}
-
 static struct op *defer(struct lanes *lanes, const struct call *call, struct waiter *waiter)
 {
 	size_t size = sizeof(struct queued_call) + call->key.n + call->value.n + call->line.n;
 	struct queued_call *d = pool_get(lanes->env->pool, size);
-	char *at = d->bytes;
 
 	*d = (struct queued_call){ .op = { .kind = OP_CALL }, .call = *call, .waiter = waiter, .size = size };
-	d->call.key = copy_to(&at, call->key);
-	d->call.value = copy_to(&at, call->value);
-	d->call.line = copy_to(&at, call->line);
+	d->call.key.p = d->bytes;
+	d->call.value.p = slice_write(d->bytes, call->key);
+	d->call.line.p = slice_write(d->bytes + call->key.n, call->value);
+	slice_write(d->bytes + call->key.n + call->value.n, call->line);
 	return &d->op;
 }
 

@@ -95,6 +95,7 @@ void lane_merge_log(struct lane *lane)
 {
 	struct op *op = lane_first(lane);
 
+	lane->log_done = 0;
 	buf_consume(&lane->log, buf_size(&lane->log));
 	if (!STAILQ_NEXT(op, link))
 		return;

@@ -15,7 +15,7 @@ void lane_count_reads(struct lane *lane);
 bool lane_by_chance(struct lane *lane, size_t bytes);
 
 /*
- * lane_merge_log joins the logs of the batch, in reverse order if they go to the front. lane_log gives the joined
+ * lane_merge_log joins the logs of the batch, in reverse order if they go to the front; none of it is stored yet. lane_log gives the joined
  * log, borrowed; for a batch of one operation it is the operation's own.
  */
 void lane_merge_log(struct lane *lane);

@@ -16,12 +16,6 @@
 static lane_step appended, size_read, added;
 static lane_after compacted;
 
-static void begin_log(struct lane *lane)
-{
-	lane->log_done = 0;
-	lane_merge_log(lane);
-}
-
 /* The next chunk of the log to append. */
 static struct slice next_chunk(struct lane *lane)
 {
@@ -61,7 +55,7 @@ void append_start(struct lane *lane)
 {
 	lane_count_appends(lane);
 	lane->pushes = lane_first(lane)->push;
-	begin_log(lane);
+	lane_merge_log(lane);
 	append(lane);
 }
 
@@ -92,7 +86,7 @@ static void create(struct lane *lane)
 		lane_next(lane);
 		return;
 	}
-	begin_log(lane);
+	lane_merge_log(lane);
 	if (lane_first(lane)->push)
 		BUF_ADD(&value, OPLOG_LIST_MARK);
 	buf_add_slice(&value, next_chunk(lane));

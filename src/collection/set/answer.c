@@ -38,17 +38,15 @@ static int side_of(const struct set_range *range, struct slice member)
 /* Writes a fold as a table, removals only if there are layers below. */
 static void sort_fold(const struct fold *fold, bool removals, struct buf *out)
 {
-	uint32_t *order = fold_sort(fold);
+	size_t count;
+	struct fold_member *list = fold_sort(fold, removals, &count);
 	struct table_writer writer = { 0 };
 
-	for (size_t i = 0; i < fold->member_count; i++) {
-		const struct fold_member *m = &fold->members[order[i]];
-		if (m->live || removals)
-			table_writer_add(&writer, slice_of(m->p, m->n), !m->live);
-	}
+	for (size_t i = 0; i < count; i++)
+		table_writer_add(&writer, slice_of(list[i].p, list[i].n), !list[i].live);
 	table_writer_finish(&writer, out);
 	table_writer_free(&writer);
-	free(order);
+	free(list);
 }
 
 static const struct table *sorted(const struct fold *fold, bool removals, struct buf *text, struct table *table)

@@ -81,14 +81,12 @@ void run_writer_add(struct run_writer *w, struct slice member, bool removed)
 
 void run_writer_add_fold(struct run_writer *w, const struct fold *fold, bool removals)
 {
-	uint32_t *order = fold_sort(fold);
+	size_t count;
+	struct fold_member *list = fold_sort(fold, removals, &count);
 
-	for (size_t i = 0; i < fold->member_count; i++) {
-		const struct fold_member *m = &fold->members[order[i]];
-		if (m->live || removals)
-			run_writer_add(w, slice_of(m->p, m->n), !m->live);
-	}
-	free(order);
+	for (size_t i = 0; i < count; i++)
+		run_writer_add(w, slice_of(list[i].p, list[i].n), !list[i].live);
+	free(list);
 }
 
 bool run_writer_reuse(struct run_writer *w, const struct fence *fence)

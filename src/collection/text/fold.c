@@ -230,16 +230,21 @@ static int by_name(const void *a, const void *b)
 	return member_compare(slice_of(x->member->p, x->member->n), slice_of(y->member->p, y->member->n));
 }
 
-uint32_t *fold_sort(const struct fold *f)
+struct fold_member *fold_sort(const struct fold *f, bool removals, size_t *count)
 {
 	struct ranked *ranked = xcalloc(f->member_count + 1, sizeof(*ranked));
-	uint32_t *order = xcalloc(f->member_count + 1, sizeof(*order));
+	struct fold_member *sorted;
 
-	for (size_t i = 0; i < f->member_count; i++)
-		ranked[i] = (struct ranked){ word_rank(f->members[i].p, f->members[i].n), &f->members[i] };
-	qsort(ranked, f->member_count, sizeof(*ranked), by_name);
-	for (size_t i = 0; i < f->member_count; i++)
-		order[i] = (uint32_t)(ranked[i].member - f->members);
+	*count = 0;
+	for (size_t i = 0; i < f->member_count; i++) {
+		const struct fold_member *m = &f->members[i];
+		if (m->live || removals)
+			ranked[(*count)++] = (struct ranked){ word_rank(m->p, m->n), m };
+	}
+	qsort(ranked, *count, sizeof(*ranked), by_name);
+	sorted = xcalloc(*count + 1, sizeof(*sorted));
+	for (size_t i = 0; i < *count; i++)
+		sorted[i] = *ranked[i].member;
 	free(ranked);
-	return order;
+	return sorted;
 }

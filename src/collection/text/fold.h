@@ -66,8 +66,8 @@ void fold_set(struct fold *f, size_t i, bool live);
 /* Bytes of memory that the fold uses. */
 size_t fold_memory(const struct fold *f);
 
-/* The indexes of all members, sorted by name in byte order. The caller frees the array. */
-uint32_t *fold_sort(const struct fold *f);
+/* The live members, or all of them with `removals`, sorted by name in byte order. The caller frees the array. */
+struct fold_member *fold_sort(const struct fold *f, bool removals, size_t *count);
 
 /* Whether any token named the member; gives its index. */
 bool fold_find(const struct fold *f, struct slice member, size_t *i);

@@ -34,12 +34,6 @@ void set_part_drop(struct set_part *part)
 	free(part);
 }
 
-static void drop_slot(struct set_slot *slot)
-{
-	if (slot->part)
-		set_part_drop(slot->part);
-}
-
 static void make_spare(struct set_slot *slot)
 {
 	struct set_part *part = slot->part;
@@ -79,7 +73,8 @@ static struct set_part *new_part(struct set_view *v, struct slice id, open_table
 
 static void put(struct set_slot *slot, struct set_part *part)
 {
-	drop_slot(slot);
+	if (slot->part)
+		set_part_drop(slot->part);
 	slot->part = part;
 	slot->wanted = false;
 	part->slot = slot;
@@ -148,26 +143,18 @@ static bool matches(struct set_view *v, struct set_run *run, const struct set_pa
 	return run->ref.indexed ? make_slots(v, run, &part->fences) : part->table.count == run->ref.entries;
 }
 
-static void empty_run(struct set_run *run, void (*each)(struct set_slot *slot))
-{
-	each(&run->index);
-	for (uint64_t i = 0; run->tables && i < run->ref.tables; i++)
-		each(&run->tables[i]);
-	free(run->tables);
-	run->tables = NULL;
-}
-
-static size_t filter_memory(const struct set_run *run)
-{
-	return run->filter ? filter_words(run->ref.entries) * sizeof(*run->filter) : 0;
-}
-
-static void free_runs(struct set_view *v, void (*each)(struct set_slot *slot))
+/* The parts become spare ones. */
+static void free_runs(struct set_view *v)
 {
 	for (size_t i = 0; i < v->run_count; i++) {
-		v->store->memory -= filter_memory(&v->runs[i]);
-		free(v->runs[i].filter);
-		empty_run(&v->runs[i], each);
+		struct set_run *run = &v->runs[i];
+		if (run->filter)
+			v->store->memory -= filter_words(run->ref.entries) * sizeof(*run->filter);
+		free(run->filter);
+		make_spare(&run->index);
+		for (uint64_t t = 0; run->tables && t < run->ref.tables; t++)
+			make_spare(&run->tables[t]);
+		free(run->tables);
 	}
 	free(v->runs);
 	v->runs = NULL;
@@ -234,7 +221,7 @@ static void make_runs(struct set_view *v, const struct oplog_base *split)
 		runs[i].ref.id = slice_of(runs[i].id, OPLOG_ID);
 		take_old(v, &runs[i]);
 	}
-	free_runs(v, make_spare);
+	free_runs(v);
 	v->runs = runs;
 	v->run_count = count;
 	for (size_t i = 0; i < count; i++)
@@ -244,7 +231,7 @@ static void make_runs(struct set_view *v, const struct oplog_base *split)
 
 static void drop_runs(struct set_view *v)
 {
-	free_runs(v, drop_slot);
+	free_runs(v);
 	age_spares(v, 0);
 }
 

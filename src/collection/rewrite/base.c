@@ -31,13 +31,7 @@ static void read_base(struct base_rewrite *rewrite)
 	env_get(lane_env(rewrite->lane), WANT_VALUE | WANT_CAS | WANT_TTL, &rewrite->cas.waiter);
 }
 
-/* Bytes without a block must be in a base without one: else the base was replaced. */
-static bool has_no_block(struct slice before, struct slice behind)
-{
-	return !oplog_has_block(before) && !oplog_has_block(behind);
-}
-
-/* Finds the old bytes at a token boundary. */
+/* Finds the old bytes at a token boundary. Without a block they must be in a base without one: else the base was replaced. */
 static bool find_old(const struct base_rewrite *rewrite, struct slice base, size_t *at)
 {
 	struct slice old = rewrite->old;
@@ -50,7 +44,9 @@ static bool find_old(const struct base_rewrite *rewrite, struct slice base, size
 			return false;
 		*at = (size_t)(found - base.p);
 		if ((*at == 0 || base.p[*at - 1] == ' ') &&
-			(has_block || has_no_block(slice_of(base.p, *at), slice_skip(base, *at + old.n))))
+			(has_block ||
+				(!oplog_has_block(slice_of(base.p, *at)) &&
+					!oplog_has_block(slice_skip(base, *at + old.n)))))
 			return true;
 	}
 	return false;

@@ -57,7 +57,6 @@ enum { COMPARE_MIN = 512, PRESENCE_EVERY_MS = 60 * 1000 };
 
 static lane_step token_read, base_read, removed, answer;
 static lane_after reads_done;
-static void read_list(struct lane *lane);
 static void loaded(struct parts *parts), parts_checked(struct parts *parts), list_read(struct parts *parts);
 
 static void finish(struct lane *lane, enum outcome_status status, const struct result *failure)
@@ -68,15 +67,21 @@ static void finish(struct lane *lane, enum outcome_status status, const struct r
 	f->after(lane, status, failure);
 }
 
-/* Releases the view, and frees what the read allocated; drops the view if `drop`, because it may be wrong. */
-static void fetch_end(struct fetch *f, struct lane *lane, bool drop)
+/*
+ * Ends the batch, releases the view, and frees what the read allocated. After an outcome that the view may be the reason of, drops
+ * the view.
+ */
+static void fetch_end(struct fetch *f, struct lane *lane, const struct outcome *outcome)
 {
+	bool drop = f->is_list || (outcome->status != OUTCOME_DONE && outcome->status != OUTCOME_FAILED);
 	struct cache *cache = lane->lanes->cache;
 	struct cache_entry *entry = f->entry;
 
+	lane_end_all(lane, outcome);
+	lane->work = NULL;
 	parts_destroy(f->parts);
 	buf_free(&f->list_base);
-	if ((drop || f->is_list) && entry->view.pins == 1) {
+	if (drop && entry->view.pins == 1) {
 		entry->view.pins = 0;
 		cache_drop(cache, entry);
 	} else {
@@ -182,7 +187,9 @@ static void view_updated(struct lane *lane, const struct result *r)
 	if (is_broken(f)) {
 		base_expire(lane, r, removed);
 	} else if (f->is_list) {
-		read_list(lane);
+		parts_destroy(f->parts);
+		f->parts = parts_create_of_list(lane->lanes, lane->waiter.key, view->split.refs);
+		parts_call(f->parts, (struct call){ .verb = CALL_GET, .want = WANT_VALUE }, list_read, lane);
 	} else if (f->entry->suspect && view->run_count) {
 		parts_destroy(f->parts);
 		f->parts = NULL;
@@ -408,15 +415,6 @@ static void parts_checked(struct parts *parts)
 	}
 }
 
-static void read_list(struct lane *lane)
-{
-	struct fetch *f = lane->work;
-
-	parts_destroy(f->parts);
-	f->parts = parts_create_of_list(lane->lanes, lane->waiter.key, f->entry->view.split.refs);
-	parts_call(f->parts, (struct call){ .verb = CALL_GET, .want = WANT_VALUE }, list_read, lane);
-}
-
 static void list_read(struct parts *parts)
 {
 	struct lane *lane = parts->arg;
@@ -483,9 +481,7 @@ static void reads_done(struct lane *lane, enum outcome_status status, const stru
 
 	if (status == OUTCOME_DONE && f->is_list)
 		describe_list(lane);
-	lane_end_all(lane, &outcome);
-	lane->work = NULL;
-	fetch_end(f, lane, status != OUTCOME_DONE && status != OUTCOME_FAILED);
+	fetch_end(f, lane, &outcome);
 	pool_put(lane_env(lane)->pool, f, sizeof(*f));
 	lane_next(lane);
 }
@@ -503,9 +499,7 @@ static void end_pop(struct lane *lane, enum outcome_status status, const struct 
 	struct pop *pop = lane->work;
 	const struct outcome outcome = { .status = status, .result = failure, .log = buf_slice(&pop->chosen.text) };
 
-	lane_end_all(lane, &outcome);
-	lane->work = NULL;
-	fetch_end(&pop->fetch, lane, status != OUTCOME_DONE && status != OUTCOME_FAILED);
+	fetch_end(&pop->fetch, lane, &outcome);
 	set_request_free(&pop->chosen);
 	pool_put(lane_env(lane)->pool, pop, sizeof(*pop));
 	lane_next(lane);

@@ -30,8 +30,7 @@ struct merge_input {
 	struct merge *merge;
 	struct oplog_run run;
 	struct buf index, table_data, part_key;
-	struct fences fences; /* for a run of one table, just `one` */
-	struct fence one;
+	struct fences fences; /* for a run of one table, just one fence */
 	struct table table;
 	size_t next; /* number of the next table */
 	bool *reused;
@@ -63,8 +62,8 @@ struct merge {
 typedef void waiter_done(struct waiter *waiter, const struct result *r);
 
 static waiter_done index_read, table_read, on_resume;
-static void proceed(struct merge *m), commit(struct merge *m), abandon(struct merge *m);
-static void on_written(void *arg), committed(struct op *op, const struct outcome *outcome);
+static void proceed(void *arg), commit(struct merge *m), abandon(struct merge *m);
+static void committed(struct op *op, const struct outcome *outcome);
 
 /* --- the plan --- */
 
@@ -146,13 +145,15 @@ static void take_input(struct merge *m, struct merge_input *in, struct slice *re
 		read_part(in, in->run.id, index_read);
 		return;
 	}
-	memcpy(in->one.id, in->run.id.p, OPLOG_ID);
-	in->one.check = in->run.check;
-	in->one.bytes = (uint32_t)in->run.bytes;
-	in->one.entries = (uint32_t)in->run.entries;
-	in->one.removals = (uint32_t)in->run.removals;
-	in->one.first = slice_of("", 0);
-	in->fences = (struct fences){ .list = &in->one, .count = 1 };
+	in->fences = (struct fences){ .list = xcalloc(1, sizeof(struct fence)), .count = 1 };
+	*in->fences.list = (struct fence){
+		.check = in->run.check,
+		.bytes = (uint32_t)in->run.bytes,
+		.entries = (uint32_t)in->run.entries,
+		.removals = (uint32_t)in->run.removals,
+		.first = SLICE(""),
+	};
+	memcpy(in->fences.list->id, in->run.id.p, OPLOG_ID);
 	in->reused = xcalloc(1, sizeof(*in->reused));
 }
 
@@ -184,7 +185,7 @@ static struct merge *start(struct lanes *lanes, struct slice key, struct slice b
 	m->oldest = oldest;
 	m->count = count;
 	buf_add_slice(&m->block, block);
-	run_writer_init(&m->writer, lanes, key_of(m), exptime, on_written, m);
+	run_writer_init(&m->writer, lanes, key_of(m), exptime, proceed, m);
 	table_merge_init(&m->streams, count);
 	m->inputs = xcalloc(count, sizeof(*m->inputs));
 	refs = slice_skip(buf_slice(&m->block), kept);
@@ -279,13 +280,6 @@ static void read_table(struct merge *m, struct merge_input *in)
 		read_part(in, slice_of(in->fences.list[in->next].id, OPLOG_ID), table_read);
 }
 
-static void begin(struct merge *m)
-{
-	m->begun = true;
-	for (size_t i = 0; i < m->count; i++)
-		read_table(m, &m->inputs[i]);
-}
-
 static void table_read(struct waiter *waiter, const struct result *r)
 {
 	struct merge_input *in = (struct merge_input *)waiter;
@@ -363,17 +357,12 @@ static bool work(struct merge *m)
 	return m->writer.parts.pending < WRITES_AT_ONCE;
 }
 
-static void yield(struct merge *m)
+/* Continues the merge with whatever step is possible. */
+static void proceed(void *arg)
 {
+	struct merge *m = arg;
 	struct env *env = m->lanes->env;
 
-	m->yielding = true;
-	env->later(env, &m->resume, 0);
-}
-
-/* Continues the merge with whatever step is possible. */
-static void proceed(struct merge *m)
-{
 	if (m->abandoned || m->writer.parts.failure.happened) {
 		abandon(m);
 		return;
@@ -381,13 +370,16 @@ static void proceed(struct merge *m)
 	if (m->reading || m->yielding)
 		return;
 	if (!m->begun) {
-		begin(m);
+		m->begun = true;
+		for (size_t i = 0; i < m->count; i++)
+			read_table(m, &m->inputs[i]);
 		if (m->reading)
 			return;
 	}
 	while (!m->writer.finished && m->writer.parts.pending < WRITES_AT_ONCE && work(m)) {
-		if (m->lanes->env->later) {
-			yield(m);
+		if (env->later) {
+			m->yielding = true;
+			env->later(env, &m->resume, 0);
 			return;
 		}
 	}
@@ -404,15 +396,9 @@ static void on_resume(struct waiter *waiter, const struct result *r)
 	proceed(m);
 }
 
-static void on_written(void *arg)
-{
-	proceed(arg);
-}
-
 static void free_input(struct merge_input *in)
 {
-	if (in->run.indexed)
-		fences_free(&in->fences);
+	fences_free(&in->fences);
 	buf_free(&in->index);
 	buf_free(&in->table_data);
 	buf_free(&in->part_key);

@@ -1,6 +1,5 @@
 #include "collection/text/fold.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 #include "collection/text/table.h"

@@ -2,9 +2,8 @@
 
 #include <stdlib.h>
 
-#include "protocol/request.h"
+#include "collection/text/oplog.h"
 #include "util/alloc.h"
-#include "util/word.h"
 
 enum { OFFSETS_MIN = 32 };
 
@@ -15,17 +14,6 @@ void log_index_release(struct log_index *log_index)
 	buf_free(&log_index->own);
 	free(log_index->offsets);
 	free(log_index);
-}
-
-/* Returns the end of the token at `p`, behind its space; NULL when it is malformed. */
-static const char *token_end(const char *p, const char *end)
-{
-	const char *word = p + 1;
-
-	if (*p != '+' && *p != '-')
-		return NULL;
-	p = word_end(word, end);
-	return p == end || *p != ' ' || p == word || p - word > MEMBER_MAX ? NULL : p + 1;
 }
 
 struct log_index *log_index_create(struct slice log, struct buf *own)
@@ -49,7 +37,7 @@ struct log_index *log_index_create(struct slice log, struct buf *own)
 		if (p == end)
 			return log_index;
 		log_index->removals += *p == '-';
-		p = log.n > UINT32_MAX ? NULL : token_end(p, end);
+		p = log.n > UINT32_MAX ? NULL : oplog_token_end(p, end);
 		if (!p) {
 			log_index_release(log_index);
 			return NULL;

@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 
-#include "protocol/request.h"
 #include "util/alloc.h"
 #include "util/check.h"
 #include "util/num.h"
@@ -228,15 +227,11 @@ bool oplog_has_block(struct slice log)
 /* Whether all tokens are well-formed additions and removals. */
 static bool is_log(struct slice log)
 {
-	while (log.n) {
-		const char *space = memchr(log.p, ' ', log.n);
-		size_t n = space ? (size_t)(space - log.p) : 0;
-		if (n < 2 || (log.p[0] != '+' && log.p[0] != '-') ||
-			!request_key_valid(slice_of(log.p + 1, n - 1), MEMBER_MAX))
-			return false;
-		log = slice_skip(log, n + 1);
-	}
-	return true;
+	const char *p = log.p, *end = log.p + log.n;
+
+	while (p && p < end)
+		p = oplog_token_end(p, end);
+	return p == end;
 }
 
 /* The form by the version in a mark: a number without leading zeroes, and not list.1, which is written `list`. */
@@ -356,16 +351,14 @@ void oplog_add_ref(struct buf *out, const struct oplog_ref *ref)
 
 void oplog_add_run(struct buf *out, const struct oplog_run *run)
 {
+	const uint64_t numbers[] = { run->tables, run->entries, run->removals, run->bytes };
+
 	BUF_ADD(out, "@");
 	buf_add_slice(out, run->id);
-	BUF_ADD(out, ".");
-	buf_add_u64(out, run->tables);
-	BUF_ADD(out, ".");
-	buf_add_u64(out, run->entries);
-	BUF_ADD(out, ".");
-	buf_add_u64(out, run->removals);
-	BUF_ADD(out, ".");
-	buf_add_u64(out, run->bytes);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+		BUF_ADD(out, ".");
+		buf_add_u64(out, numbers[i]);
+	}
 	add_check(out, run->check);
 	BUF_ADD(out, " ");
 }

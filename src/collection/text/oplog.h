@@ -33,6 +33,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "protocol/request.h"
 #include "util/buf.h"
 #include "util/slice.h"
 
@@ -94,6 +95,17 @@ bool oplog_is_item_key(struct slice key);
  * are malformed, or the version is another one. The log behind the block is not checked.
  */
 bool oplog_split(struct slice base, struct oplog_base *out);
+
+/* The end of the addition or removal at `p`, behind its space; NULL if it is malformed. */
+static inline const char *oplog_token_end(const char *p, const char *end)
+{
+	const char *member = p + 1;
+
+	if (*p != '+' && *p != '-')
+		return NULL;
+	p = word_end(member, end);
+	return p == end || *p != ' ' || p == member || p - member > MEMBER_MAX ? NULL : p + 1;
+}
 
 /* Whether a token begins with @, so that there is a block. */
 bool oplog_has_block(struct slice log);

@@ -50,28 +50,20 @@ static void read_base(struct lane *lane)
 	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS }, base_read);
 }
 
-static void write_run(struct lane *lane)
-{
-	struct replacement *p = lane->work;
-	struct op *op = lane_first(lane);
-	struct fold fold = { .seed = lane_env(lane)->seed };
-
-	run_writer_init(&p->writer, lane->lanes, lane->waiter.key, op->ttl, run_written, lane);
-	if (fold_log(&fold, op->log))
-		run_writer_add_fold(&p->writer, &fold, false);
-	fold_free(&fold);
-	run_writer_finish(&p->writer);
-}
-
 void replace_start(struct lane *lane)
 {
 	struct op *op = lane_first(lane);
 	struct replacement *p = xcalloc(1, sizeof(*p));
+	struct fold fold = { .seed = lane_env(lane)->seed };
 
 	lane->work = p;
 	/* A list is moved to segments by compaction. */
 	if (!op->push && op->log.n > lane_log_size(lane)) {
-		write_run(lane);
+		run_writer_init(&p->writer, lane->lanes, lane->waiter.key, op->ttl, run_written, lane);
+		if (fold_log(&fold, op->log))
+			run_writer_add_fold(&p->writer, &fold, false);
+		fold_free(&fold);
+		run_writer_finish(&p->writer);
 		return;
 	}
 	if (op->push)

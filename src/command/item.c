@@ -6,7 +6,7 @@
 
 #include "collection/lane/lanes.h"
 #include "collection/large.h"
-#include "collection/set/touch_delete.h"
+#include "collection/set/set.h"
 #include "command/event.h"
 #include "command/op_task.h"
 #include "command/plain.h"

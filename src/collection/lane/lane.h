@@ -24,7 +24,6 @@ typedef void lane_after(struct lane *lane, enum outcome_status status, const str
 
 struct cache;
 struct segment_cache;
-struct merge;
 
 struct lanes {
 	struct env *env;
@@ -33,7 +32,7 @@ struct lanes {
 	size_t bucket_count, count;
 	struct cache *cache;                 /* set/: views */
 	struct segment_cache *segment_cache; /* list/: segments */
-	struct merge *merges;                /* set/: a list of the merges in progress */
+	LIST_HEAD(, merge) merges;           /* set/: the merges in progress */
 	size_t merge_count;
 	size_t background; /* calls in flight that no lane and no merge waits for */
 	struct crowds crowds;

@@ -11,7 +11,7 @@
 #include "collection/machines.h"
 
 #include "collection/lane/batch.h"
-#include "collection/set/compact.h"
+#include "collection/set/set.h"
 
 static lane_step appended, size_read, added;
 static lane_after compacted;

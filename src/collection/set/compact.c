@@ -5,7 +5,7 @@
  * A part is referred to only after its write was acknowledged. If the commit certainly failed, the new parts are
  * deleted. After an unknown outcome they stay.
  */
-#include "collection/set/compact.h"
+#include "collection/set/set.h"
 
 #include <stdlib.h>
 

@@ -19,7 +19,7 @@
  *
  *     read -> choose -> CAS of the base with the removals behind its log -> lost the race: read again, choose others
  */
-#include "collection/set/fetch.h"
+#include "collection/set/set.h"
 
 #include <stdlib.h>
 

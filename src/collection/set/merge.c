@@ -11,8 +11,8 @@
 #include <stdlib.h>
 
 #include "collection/set/cache.h"
-#include "collection/set/fetch.h"
 #include "collection/set/run_writer.h"
+#include "collection/set/set.h"
 #include "collection/text/table_merge.h"
 #include "util/alloc.h"
 #include "util/check.h"
@@ -37,7 +37,7 @@ struct merge_input {
 };
 
 struct merge {
-	struct merge *next; /* in lanes->merges */
+	LIST_ENTRY(merge) link; /* in lanes->merges */
 	struct lanes *lanes;
 	struct op op;            /* the COMMIT */
 	struct op_queue waiting; /* COMPACT operations that wait for the end */
@@ -159,10 +159,12 @@ static void take_input(struct merge *m, struct merge_input *in, struct slice *re
 
 static struct merge *find(const struct lanes *lanes, struct slice key)
 {
-	struct merge *m = lanes->merges;
+	struct merge *m;
 
-	while (m && !slice_equal(key_of(m), key))
-		m = m->next;
+	LIST_FOREACH(m, &lanes->merges, link) {
+		if (slice_equal(key_of(m), key))
+			break;
+	}
 	return m;
 }
 
@@ -175,8 +177,7 @@ static struct merge *start(struct lanes *lanes, struct slice key, struct slice b
 	memcpy(m->key, key.p, key.n);
 	m->key_size = key.n;
 	m->lanes = lanes;
-	m->next = lanes->merges;
-	lanes->merges = m;
+	LIST_INSERT_HEAD(&lanes->merges, m, link);
 	lanes->merge_count++;
 	STAILQ_INIT(&m->waiting);
 	m->resume.done = on_resume;
@@ -409,16 +410,13 @@ static void end(struct merge *m, enum outcome_status status)
 {
 	const struct outcome outcome = { .status = status };
 	struct op_queue waiting = STAILQ_HEAD_INITIALIZER(waiting);
-	struct merge **at = &m->lanes->merges;
 	struct lanes *lanes = m->lanes;
 	bool all = m->oldest && m->kept == sizeof(OPLOG_SET_MARK) - 1 && !m->outdated;
 	struct op *op;
 
 	STAILQ_CONCAT(&waiting, &m->waiting);
-	while (*at != m)
-		at = &(*at)->next;
-	*at = m->next;
-	m->lanes->merge_count--;
+	LIST_REMOVE(m, link);
+	lanes->merge_count--;
 	for (size_t i = 0; i < m->count; i++)
 		free_input(&m->inputs[i]);
 	free(m->inputs);

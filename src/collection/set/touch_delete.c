@@ -6,7 +6,7 @@
  * A delete reads the base and deletes it, both calls in one pipeline. Then the parts are unreachable, and are
  * deleted in the background.
  */
-#include "collection/set/touch_delete.h"
+#include "collection/set/set.h"
 
 #include "collection/machines.h"
 #include "collection/rewrite/parts.h"
@@ -23,13 +23,6 @@ struct touch_delete {
 static lane_step base_read, base_touched, deleted;
 static void parts_touched(struct parts *parts), late_parts_touched(struct parts *parts);
 static void read_beside_delete(struct waiter *waiter, const struct result *r);
-
-static struct slice refs_of(const struct lane *lane)
-{
-	const struct touch_delete *t = lane->work;
-
-	return buf_slice(&t->refs);
-}
 
 static struct touch_delete *start(struct lane *lane)
 {
@@ -60,14 +53,6 @@ static void end_with(struct lane *lane, const struct result *r)
 		end(lane, r->status == RESULT_MISS ? OUTCOME_MISSING : OUTCOME_DONE, NULL);
 }
 
-static void keep_refs(struct touch_delete *t, struct slice value)
-{
-	struct oplog_base base;
-
-	if (value.n && oplog_split(value, &base))
-		buf_add_slice(&t->refs, base.refs);
-}
-
 static struct call touch_call(const struct lane *lane)
 {
 	return (struct call){ .verb = CALL_TOUCH, .exptime = lane_first(lane)->ttl };
@@ -94,6 +79,7 @@ static bool may_be_base(struct slice value)
 static void base_read(struct lane *lane, const struct result *r)
 {
 	struct oplog_base base = { .form = OPLOG_CORRUPT };
+	struct touch_delete *t = lane->work;
 
 	if (result_failed(r) || r->status == RESULT_MISS) {
 		end_with(lane, r);
@@ -106,8 +92,8 @@ static void base_read(struct lane *lane, const struct result *r)
 	} else if (base.ref_count == 0) {
 		touch_base(lane);
 	} else {
-		keep_refs(lane->work, r->value);
-		parts_call_all(lane->lanes, lane->waiter.key, refs_of(lane), touch_call(lane), parts_touched, lane);
+		buf_add_slice(&t->refs, base.refs);
+		parts_call_all(lane->lanes, lane->waiter.key, base.refs, touch_call(lane), parts_touched, lane);
 	}
 }
 
@@ -125,10 +111,11 @@ static void parts_touched(struct parts *parts)
 /* A compaction may have replaced the parts after the first read. */
 static void base_touched(struct lane *lane, const struct result *r)
 {
+	const struct touch_delete *t = lane->work;
 	struct oplog_base base;
 
 	if (r->status != RESULT_HIT || !oplog_split(r->value, &base) || base.ref_count == 0 ||
-		slice_equal(base.refs, refs_of(lane)))
+		slice_equal(base.refs, buf_slice(&t->refs)))
 		end_with(lane, r);
 	else
 		parts_call_all(lane->lanes, lane->waiter.key, base.refs, touch_call(lane), late_parts_touched, lane);
@@ -175,9 +162,10 @@ static void count_answer(struct touch_delete *t)
 static void read_beside_delete(struct waiter *waiter, const struct result *r)
 {
 	struct touch_delete *t = (struct touch_delete *)((char *)waiter - offsetof(struct touch_delete, read));
+	struct oplog_base base;
 
-	if (r->status == RESULT_HIT)
-		keep_refs(t, r->value);
+	if (r->status == RESULT_HIT && r->value.n && oplog_split(r->value, &base))
+		buf_add_slice(&t->refs, base.refs);
 	count_answer(t);
 }
 

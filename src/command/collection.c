@@ -97,13 +97,13 @@ void append_words_start(struct host *host, const struct request *request, void *
 		char sign;
 		bool create, front, push;
 	} appends[] = {
-		[COMMAND_SADD] = { '+', .create = true },
-		[COMMAND_SADDX] = { '+' },
-		[COMMAND_SREM] = { '-' },
-		[COMMAND_RPUSH] = { '+', .create = true, .push = true },
-		[COMMAND_RPUSHX] = { '+', .push = true },
-		[COMMAND_LPUSH] = { '+', .create = true, .front = true, .push = true },
-		[COMMAND_LPUSHX] = { '+', .front = true, .push = true },
+		[COMMAND_SADD] = { .sign = '+', .create = true },
+		[COMMAND_SADDX] = { .sign = '+' },
+		[COMMAND_SREM] = { .sign = '-' },
+		[COMMAND_RPUSH] = { .sign = '+', .create = true, .push = true },
+		[COMMAND_RPUSHX] = { .sign = '+', .push = true },
+		[COMMAND_LPUSH] = { .sign = '+', .create = true, .front = true, .push = true },
+		[COMMAND_LPUSHX] = { .sign = '+', .front = true, .push = true },
 	};
 	const struct append *how = &appends[request->command->id];
 	struct slice rest = request->args->words, word;

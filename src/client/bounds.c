@@ -73,8 +73,8 @@ static void change_rank(struct client *c, size_t held)
 }
 
 /*
- * A text that is queued for several clients of the worker counts once. What the loop knows of such texts may be newer than what its
- * clients were last weighed with, so the difference could be negative.
+ * A text that is queued for several clients of the worker counts once. The loop may know such texts before the clients are weighed
+ * with them, so the difference could be negative.
  */
 static void publish(struct clients *all, size_t change)
 {

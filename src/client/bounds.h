@@ -1,6 +1,6 @@
 /*
- * What a client takes, of memory and of time, and how it compares with the other clients of the worker. clients.c closes those that
- * take too much.
+ * The memory and the time that a client takes, and how it compares with the other clients of the worker. clients.c closes clients
+ * that take too much.
  *
  *     memory      clients are ranked by the bytes that they hold, so that the largest one is found at once
  *     time        since when a client is silent, does not take its replies, or leaves a request incomplete
@@ -50,10 +50,10 @@ static inline bool bounds_have_grown(const struct client *client, size_t by)
 	return bounds_memory(client) > client->bounds.held + by;
 }
 
-/* What the client takes may have changed, and `more` bytes are about to come on top. */
+/* Weighs the client again. `more` bytes are about to come on top of what it holds. */
 void bounds_weigh(struct client *client, size_t more);
 
-/* The client that holds about the most for the longest time, or NULL. One that reads its replies soon changes rank. */
+/* The client that holds about the most for the longest time, or NULL. A client that reads its replies soon changes rank. */
 struct client *bounds_largest(const struct clients *clients);
 
 /* The client sent or took something. */

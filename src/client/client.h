@@ -16,7 +16,7 @@
 #include "util/log.h"
 #include "worker/generation.h"
 
-/* What was read and is not carried out yet. */
+/* Input that is not carried out yet. */
 struct client_input {
 	struct request_progress progress; /* of an incomplete request */
 	struct request_skip skip;         /* of a refused request; or bytes, while the client lingers */

@@ -1,4 +1,4 @@
-/* What all clients of a worker have in common. */
+/* All clients of a worker have this in common. */
 #ifndef CLIENT_COMMON_H
 #define CLIENT_COMMON_H
 
@@ -23,7 +23,7 @@ struct clients_total {
 	atomic_size_t bytes;    /* that they hold */
 };
 
-/* What clients need of the worker. `arg` is clients.arg. */
+/* The worker does this for its clients. `arg` is clients.arg. */
 struct clients_ops {
 	/* Carries out a PROXY_COMMAND of commands.def, and appends its reply to `out`. */
 	void (*command)(void *arg, const struct request *request, struct buf *out);

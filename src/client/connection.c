@@ -378,7 +378,7 @@ void client_renew(struct client *c)
 	maybe_resume(c);
 }
 
-/* A paused client's disconnect is seen only here. What it asked for would take the time of others. */
+/* A paused client's disconnect is seen only here. Its requests would take the time of others. */
 void client_take_turn(struct client *c)
 {
 	if (stream_is_broken(&c->stream))
@@ -434,8 +434,8 @@ static void on_secured(struct stream *stream)
 static const struct stream_ops ops = { on_data, on_written, on_ended, on_secured, NULL };
 
 /*
- * Without this the kernel takes up to 4 MB for each client. Those that do not read would use up the memory of TCP, which is one for
- * the machine, and then all its sockets wait.
+ * Without this the kernel takes up to 4 MB for each client. Clients that do not read would use up the memory of TCP, which is one
+ * for the machine, and then all its sockets wait.
  */
 static void bound_kernel(struct client *c)
 {

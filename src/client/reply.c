@@ -1,5 +1,5 @@
 /*
- * What a client's tasks have to do with it: the functions of struct host. A reply goes to the output if its task is the first one;
+ * The functions of struct host for the tasks of a client. A reply goes to the output if its task is the first one;
  * all others wait in their tasks.
  */
 #include "client/clients.h"
@@ -109,7 +109,7 @@ static void use(struct task *task, size_t more, size_t less)
 		bounds_weigh(c, 0);
 }
 
-/* The first task waits for the client alone. What later tasks hold comes behind it, and must not stop it. */
+/* The first task waits for the client alone: replies of later tasks come behind its own, and must not stop it. */
 static bool room(const struct task *task)
 {
 	const struct client *c = task->owner;

@@ -19,7 +19,7 @@ struct tls;
 
 /* Of all clients of the daemon. Any thread may read it. */
 struct clients_total {
-	atomic_int connections; /* those that were accepted and are open; who accepts one counts it */
+	atomic_int connections; /* accepted and open; the thread that accepts one counts it */
 	atomic_size_t bytes;    /* that they hold */
 };
 

@@ -6,7 +6,7 @@
 #include "collection/set_request.h"
 #include "protocol/request.h"
 
-/* What the grammar of a command does not have is 0. Slices are of the request. */
+/* A member that the grammar of a command does not have is 0. Slices are of the request. */
 struct args {
 	const struct collection_rule *rule; /* of the key */
 	struct slice words;                 /* members or elements, with spaces between them */

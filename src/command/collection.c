@@ -34,7 +34,7 @@ static struct slice popped(struct slice removals, struct buf *out)
 	return buf_slice(out);
 }
 
-/* What was read or taken out, separated by spaces. */
+/* Members or elements that were read or taken out, separated by spaces. */
 static struct slice values_of(const struct op *op, const struct outcome *outcome, struct buf *scratch)
 {
 	struct slice values;

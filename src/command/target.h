@@ -1,6 +1,6 @@
 /*
- * What the key of a request stands for, and what is known of such a request before it starts. A rule of the configuration may make
- * something else of a key than an item of memcached. It is found once for each key; that of a request is in request->target.
+ * The target of a request: its key may stand for an item of memcached, or by a rule of the configuration for something else. The target
+ * is found once for each key; that of a request is in request->target.
  */
 #ifndef COMMAND_TARGET_H
 #define COMMAND_TARGET_H
@@ -46,7 +46,7 @@ static inline void target_resolve(const struct rules *rules, struct request *req
 		target_find(rules, request, needs);
 }
 
-/* The key as servers have it. What is in base64 is decoded to `decoded`, which has room for KEY_MAX bytes. */
+/* The key as servers have it. A key in base64 is decoded to `decoded`, which has room for KEY_MAX bytes. */
 struct slice target_key(const struct request *request, char *decoded);
 
 /* The error line of a request whose target is COMMAND. NULL if it reaches commands. */

@@ -67,7 +67,7 @@ struct config {
 	char server_login[2 * USERS_LINE_MAX + 2];
 };
 
-/* What a reload does with an option that has another value. */
+/* The effect of a reload on an option that has another value. */
 enum config_reload {
 	RELOAD_TAKES_EFFECT,   /* the new value counts from then on */
 	RELOAD_NEW_GENERATION, /* servers and lanes were made with the value, so the workers make new ones */

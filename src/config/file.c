@@ -38,7 +38,7 @@ static const char *const encodings[] = {
 	NULL,
 };
 
-/* What the texts of a rule may be: bytes without spaces and control characters. */
+/* The texts of a rule are bytes without spaces and control characters. */
 static const struct check {
 	const char *option;
 	size_t least, most; /* bytes */

@@ -59,7 +59,7 @@ bool collect_any_server_up(struct daemon *d);
 /* Adds the latencies of a class, less than LATENCY_CLASSES, since the start or the last `stats reset`. */
 void collect_latency(struct daemon *d, unsigned class, struct histogram_sum *sum);
 
-/* What the weights of hot keys stand for. */
+/* The meaning of the weights of hot keys. */
 struct hot_keys_sum {
 	uint64_t total; /* weight of all keys */
 	double seconds; /* a weight divided by them is a rate; 0 at first */

@@ -1,6 +1,6 @@
 /*
- * What a worker notes for people who ask what goes on: its hot keys, the largest sets and lists, and the last slow requests. The worker
- * writes, and other threads read, both with a lock.
+ * The notes of a worker for operators: its hot keys, the largest sets and lists, and the last slow requests. The worker writes, and
+ * other threads read, both with a lock.
  *
  * Hot keys are those that cause most requests, and those that cause most bytes, of a sample of 1 in TOPK_SAMPLE. Each key of a request
  * counts. Its bytes are an equal share of those of the request and its reply. Every NOTES_HALF_LIFE seconds of the monotonic clock all

@@ -78,8 +78,8 @@ uint64_t loop_clock(void);
  * Things to do later. A job runs once, and never within the call that queues it. It may queue others or itself, and may be freed by
  * its own run.
  *
- *     loop_later     at the end of this turn, before anything is written, in the order in which jobs were queued. What a job
- *                    queues for the end of the turn runs in the same turn. A job that is queued already keeps its place.
+ *     loop_later     at the end of this turn, before anything is written, in the order in which jobs were queued. A job that
+ *                    a job queues for the end of the turn runs in the same turn. A job that is queued already keeps its place.
  *     loop_after     in a later turn, once `ms` milliseconds have passed, after the I/O that is ready then: so with 0 there is
  *                    I/O between two runs of a job that queues itself. In the order of their times, and of queueing if these
  *                    are the same. A job that is queued already gets the new time.

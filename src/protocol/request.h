@@ -28,7 +28,7 @@ enum request_status {
 	REQUEST_HANGUP   /* HTTP: close without a reply */
 };
 
-/* What a key stands for. The parser does not know; see command/target.h. */
+/* The meaning of a key. The parser does not know it; see command/target.h. */
 enum target {
 	TARGET_UNKNOWN,    /* not found yet */
 	TARGET_ITEM,       /* an item of memcached, or what a command of ours works on */

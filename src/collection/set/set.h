@@ -1,4 +1,4 @@
-/* What the machines of sets do for other machines and for commands. machines.h has the machines themselves. */
+/* Functions of the set machines for other machines and for commands. machines.h declares the machines themselves. */
 #ifndef COLLECTION_SET_SET_H
 #define COLLECTION_SET_SET_H
 

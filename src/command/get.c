@@ -1,52 +1,22 @@
-/* get gets gat gats: one call for each key, to all servers in parallel. The reply is in the order of the request. */
+/*
+ * get gets gat gats, and commands as keys. A command is a task inside of that of the get or set that names it. A get of many keys is
+ * a fan: calls to all servers in parallel, with the reply in the order of the request.
+ *
+ *     get q|scard|a b  -> command_key_parse -> scard a -> task inside -> command_key_value -> VALUE q|scard|a 0 1
+ *                      -> item_read of b                              -> VALUE b
+ */
 #include "command/fan.h"
 #include "command/item.h"
 #include "command/start.h"
 #include "command/target.h"
 #include "protocol/reply.h"
 
-struct get_part {
-	struct fan_part part;
-	struct waiter waiter;
-	enum target target;
-};
+/* --- one key --- */
 
-struct get_task {
-	struct task task;
-	struct fan fan;
-	struct call call;        /* for all keys */
-	struct slice rest;       /* the keys not yet read */
-	struct get_part parts[]; /* a ring; the keys lie behind it */
-};
-
-static void answered(struct waiter *waiter, const struct result *r)
-{
-	struct get_part *part = (struct get_part *)((char *)waiter - offsetof(struct get_part, waiter));
-	struct get_task *get = (struct get_task *)part->part.fan->task;
-
-	if (result_failed(r) && buf_size(&get->task.scratch) == 0)
-		reply_failure(&get->task.scratch, r);
-	if (r->status == RESULT_HIT) {
-		if (get->call.verb == CALL_GAT)
-			item_touched(get->task.host, part->target, waiter->key, get->call.exptime, r);
-		reply_value(fan_reply(&part->part, r->value.n), waiter->key, r, get->call.want & WANT_CAS);
-	}
-	fan_part_done(&part->part);
-}
-
-static bool ask(struct fan *fan, struct fan_part *fan_part)
-{
-	struct get_task *get = (struct get_task *)fan->task;
-	struct get_part *part = (struct get_part *)fan_part;
-
-	get->call.key = slice_token(&get->rest);
-	part->waiter = (struct waiter){ answered, get->call.key };
-	part->target = target_of_read(get->task.host->env.rules, part->waiter.key);
-	item_read(get->task.host, part->target, &get->call, get->task.owner, &part->waiter);
-	return true;
-}
-
-/* The task for one key, as in most requests: it needs no fan. So many of them are under way that it keeps no more of the call. */
+/*
+ * The task for one key that is no command, as in most requests: it needs no fan. So many of them are under way that it keeps no more of
+ * the call.
+ */
 struct single_task {
 	struct task task;
 	struct waiter waiter;
@@ -87,40 +57,314 @@ static void start_single(struct host *host, const struct request *request, void 
 	item_read(host, single->target, call, owner, &single->waiter);
 }
 
+/* --- a task inside --- */
+
+/* Gives the error line as the whole reply. */
+static void fail(struct nest *nest, const char *line)
+{
+	struct buf reply = BUF_EMPTY;
+
+	reply_text(&reply, line);
+	nest->done(nest, buf_slice(&reply));
+	buf_free(&reply);
+}
+
+static void start_inside(struct nest *nest, struct request *inside)
+{
+	struct task *outer = nest->outer;
+	struct host *host = outer->host;
+
+	if (host->denies && host->denies(host, inside->command->id)) {
+		fail(nest, command_denied(inside->command->id));
+	} else if (!task_start_inside(nest, inside)) {
+		if (host->start_inside)
+			host->start_inside(inside, outer->owner);
+		else
+			fail(nest, "CLIENT_ERROR no such command");
+	}
+}
+
+/* --- one command as the key --- */
+
+struct named {
+	struct task task;
+	struct nest nest;
+	const struct command *inside;
+	size_t keys; /* that the request inside names */
+	char key[];
+};
+
+static struct named *named_of(struct nest *nest)
+{
+	return (struct named *)((char *)nest - offsetof(struct named, nest));
+}
+
+static void resume_named(struct task *task)
+{
+	if (task->abandoned)
+		task_abandon_inside(&((struct named *)task)->nest);
+}
+
+static void reply_value_of(
+	struct buf *out, const struct task *outer, struct slice key, struct slice value, const uint64_t *cas)
+{
+	reply_value_head(out, key, 0, value.n, outer->command->id == COMMAND_GETS ? cas : NULL);
+	reply_line(out, value);
+}
+
+static void named_got(struct nest *nest, struct slice reply)
+{
+	struct named *named = named_of(nest);
+	struct buf *out;
+	struct slice value;
+
+	/* The client has gone: a reply, which may be large, is not copied for it. */
+	if (named->task.abandoned) {
+		task_done(&named->task);
+		return;
+	}
+	out = task_reply(&named->task);
+	switch (command_key_value(named->inside, named->keys, reply, &value)) {
+	case COMMAND_KEY_VALUE:
+		reply_value_of(out, &named->task, named->task.keys.list, value, &nest->cas);
+		BUF_ADD(out, "END\r\n");
+		break;
+	case COMMAND_KEY_MISS:
+		BUF_ADD(out, "END\r\n");
+		break;
+	case COMMAND_KEY_FAILED:
+		reply_line(out, value);
+	}
+	task_done(&named->task);
+}
+
+static void named_stored(struct nest *nest, struct slice reply)
+{
+	struct named *named = named_of(nest);
+
+	reply_line(task_reply(&named->task), command_key_stored(named->task.command, reply));
+	task_done(&named->task);
+}
+
+static void start_named(struct host *host, const struct request *request, void *owner)
+{
+	const struct command_keys *keys = &host->env.rules->commands;
+	size_t room_size = command_key_room(request, request->key), words;
+	char small[2 * KEY_MAX], *room = room_size <= sizeof(small) ? small : pool_get(host->env.pool, room_size), *at;
+	const struct command *command =
+		request->needs ? request->needs->inside : command_key_find(keys, request->key, &words);
+	struct request inside;
+	struct named *named;
+
+	if (command_key_parse(keys, request, request->key, command, room, &inside)) {
+		named = task_new(host, request, owner, sizeof(*named) + request->key.n);
+		at = named->key;
+		(void)task_keys(&named->task, task_keep(&at, request->key), 1);
+		named->inside = command;
+		named->keys = inside.keys;
+		named->nest = (struct nest){
+			.outer = &named->task,
+			.done = request->command->grammar == GRAMMAR_KEYS ? named_got : named_stored,
+		};
+		named->task.resume = resume_named;
+		start_inside(&named->nest, &inside);
+	} else {
+		task_refuse(host, request, owner, inside.error);
+	}
+	if (room != small)
+		pool_put(host->env.pool, room, room_size);
+}
+
+/* --- many keys --- */
+
+struct part {
+	struct fan_part part;
+	struct waiter waiter; /* its key is that of the part, also if this is a command */
+	enum target target;
+	struct nest nest; /* of a command, like the next two */
+	const struct command *inside;
+	size_t keys;
+	struct order_effect effect; /* kept if the fan has `waits` */
+};
+
+struct many {
+	struct task task;
+	struct fan fan;
+	struct order order;  /* of the parts under way */
+	struct call call;    /* for all plain keys */
+	struct slice rest;   /* the keys not yet read */
+	struct part parts[]; /* a ring; the keys lie behind it */
+};
+
+static struct part *part_of(struct nest *nest)
+{
+	return (struct part *)((char *)nest - offsetof(struct part, nest));
+}
+
+static void part_done(struct part *part)
+{
+	struct many *many = (struct many *)part->part.fan->task;
+
+	if (many->fan.waits)
+		order_end(&many->order, part->effect);
+	fan_part_done(&part->part);
+}
+
+static void answered(struct waiter *waiter, const struct result *r)
+{
+	struct part *part = (struct part *)((char *)waiter - offsetof(struct part, waiter));
+	struct many *many = (struct many *)part->part.fan->task;
+
+	if (result_failed(r) && buf_size(&many->task.scratch) == 0)
+		reply_failure(&many->task.scratch, r);
+	if (r->status == RESULT_HIT) {
+		if (many->call.verb == CALL_GAT)
+			item_touched(many->task.host, part->target, waiter->key, many->call.exptime, r);
+		reply_value(fan_reply(&part->part, r->value.n), waiter->key, r, many->call.want & WANT_CAS);
+	}
+	part_done(part);
+}
+
+/* A failure is sent instead of END, as that of a plain key. */
+static void part_got(struct nest *nest, struct slice reply)
+{
+	struct part *part = part_of(nest);
+	struct buf *failure = &nest->outer->scratch;
+	struct slice value;
+
+	switch (command_key_value(part->inside, part->keys, reply, &value)) {
+	case COMMAND_KEY_VALUE:
+		reply_value_of(fan_reply(&part->part, value.n), nest->outer, part->waiter.key, value, &nest->cas);
+		break;
+	case COMMAND_KEY_MISS:
+		break;
+	case COMMAND_KEY_FAILED:
+		if (buf_size(failure) == 0)
+			reply_line(failure, value);
+	}
+	part_done(part);
+}
+
+static void ask_inside(struct many *many, struct part *part)
+{
+	const struct command_keys *keys = &many->task.host->env.rules->commands;
+	const struct request get = { .command = command_get(COMMAND_GET) };
+	struct slice key = part->waiter.key;
+	char room[KEY_MAX + 2];
+	struct request inside;
+	size_t words;
+	bool good = command_key_parse(keys, &get, key, command_key_find(keys, key, &words), room, &inside);
+
+	part->nest = (struct nest){ .outer = &many->task, .done = part_got };
+	part->inside = inside.command;
+	part->keys = inside.keys;
+	part->effect = order_effect(&inside);
+	order_begin(&many->order, part->effect);
+	if (good)
+		start_inside(&part->nest, &inside);
+	else
+		fail(&part->nest, inside.error);
+}
+
+static bool ask(struct fan *fan, struct fan_part *fan_part)
+{
+	struct many *many = (struct many *)fan->task;
+	struct part *part = (struct part *)fan_part;
+	struct host *host = many->task.host;
+
+	many->call.key = slice_token(&many->rest);
+	part->waiter = (struct waiter){ answered, many->call.key };
+	part->nest.task = NULL;
+	part->target = target_of_read(host->env.rules, many->call.key);
+	if (part->target == TARGET_COMMAND) {
+		ask_inside(many, part);
+		return true;
+	}
+	if (fan->waits) {
+		part->effect = (struct order_effect){ .calls = 1 };
+		order_begin(&many->order, part->effect);
+	}
+	item_read(host, part->target, &many->call, many->task.owner, &part->waiter);
+	return true;
+}
+
+/* Keeps to the order in which a connection carries out these commands, and leaves other clients their share of a server. */
+static bool waits(const struct fan *fan)
+{
+	const struct many *many = (const struct many *)fan->task;
+	const struct host *host = many->task.host;
+	struct slice rest = many->rest;
+	struct order_effect effect;
+	const struct command *inside;
+	enum order_class class;
+
+	if (host->calls_max && many->order.calls >= host->calls_max)
+		return true;
+	class = target_class(host->env.rules, slice_token(&rest), &effect, &inside);
+	return order_class_must_wait(&many->order, class);
+}
+
+static void abandon(struct fan *fan)
+{
+	for (size_t i = fan->written, end = fan->asked; i < end; i++) {
+		struct part *part = (struct part *)fan_part_at(fan, i);
+		if (!part->part.done)
+			task_abandon_inside(&part->nest);
+	}
+}
+
+static void start_many(struct host *host, const struct request *request, void *owner, const struct call *call)
+{
+	bool commands = request->target == TARGET_COMMAND;
+	size_t ring = request->keys < FAN_RING ? request->keys : FAN_RING;
+	size_t size = sizeof(struct many) + ring * sizeof(struct part);
+	struct slice keys = target_keys(request);
+	struct many *many = task_new(host, request, owner, size + keys.n);
+	char *at = (char *)many + size;
+
+	many->rest = task_keys(&many->task, task_keep(&at, keys), request->keys);
+	many->order = (struct order){ 0 };
+	many->call = *call;
+	many->call.expected = many->task.expected;
+	many->fan = (struct fan){
+		.task = &many->task,
+		.ask = ask,
+		.waits = commands ? waits : NULL,
+		.abandon = commands ? abandon : NULL,
+		.parts = (char *)many->parts,
+		.stride = sizeof(struct part),
+		.ring = ring,
+		.total = request->keys,
+		.first = commands ? target_first(host->env.rules, keys) : ORDER_KEYS_FIRST,
+		.limit = SIZE_MAX,
+	};
+	fan_start(&many->fan);
+}
+
 void get_start(struct host *host, const struct request *request, void *owner)
 {
-	bool touches = request->command->grammar == GRAMMAR_TOUCH_KEYS;
 	bool cas = request->command->id == COMMAND_GETS || request->command->id == COMMAND_GATS;
-	size_t ring = request->keys < FAN_RING ? request->keys : FAN_RING;
-	size_t size = sizeof(struct get_task) + ring * sizeof(struct get_part);
-	struct slice keys = target_keys(request);
 	struct call call = {
-		.verb = touches ? CALL_GAT : CALL_GET,
+		.verb = request->command->grammar == GRAMMAR_TOUCH_KEYS ? CALL_GAT : CALL_GET,
 		.want = WANT_VALUE | (cas ? WANT_CAS : 0u),
 		.server = CALL_ANY_SERVER,
 		.exptime = request->exptime,
 	};
-	struct get_task *get;
-	char *at;
 
-	if (request->keys == 1) {
+	if (request->keys == 1)
 		start_single(host, request, owner, &call);
-		return;
-	}
-	get = task_new(host, request, owner, size + keys.n);
-	at = (char *)get + size;
-	get->rest = task_keys(&get->task, task_keep(&at, keys), request->keys);
-	get->call = call;
-	get->call.expected = get->task.expected;
-	get->fan = (struct fan){
-		.task = &get->task,
-		.ask = ask,
-		.parts = (char *)get->parts,
-		.stride = sizeof(struct get_part),
-		.ring = ring,
-		.total = request->keys,
-		.first = ORDER_KEYS_FIRST,
-		.limit = SIZE_MAX,
-	};
-	fan_start(&get->fan);
+	else
+		start_many(host, request, owner, &call);
+}
+
+void keyed_start(struct host *host, const struct request *request, void *owner)
+{
+	const char *refusal = target_refusal(host->env.rules, request);
+
+	if (refusal)
+		task_refuse(host, request, owner, refusal);
+	else if (request->keys > 1)
+		get_start(host, request, owner);
+	else
+		start_named(host, request, owner);
 }

@@ -1,17 +1,30 @@
 /*
- * evincr and evadd. An event is counted in the lane of its counter. evadd then stores the event under a key with the count: no
+ * The commands on events. An event is counted in the lane of its counter. evadd then stores the event under a key with the count: no
  * two events get the same count, so the key is unique.
+ *
+ * evcount, evrange and evlast read the counters of a range of buckets. So evrange and evlast know how many events there may be, and a
+ * fan reads these, bucket by bucket, in order or newest first.
  */
-#include "command/event.h"
-
+#include "collection/event/time_bucket.h"
 #include "collection/lane/lanes.h"
+#include "command/fan.h"
 #include "command/op_task.h"
+#include "command/order.h"
+#include "command/plain.h"
 #include "command/start.h"
 #include "protocol/reply.h"
 #include "util/num.h"
 
-static const char long_key[] = "CLIENT_ERROR key too long";
+static const char bad_format[] = "CLIENT_ERROR bad command line format";
 static const char bad_time[] = "CLIENT_ERROR unixtime out of range";
+static const char bad_bucket[] = "CLIENT_ERROR bad bucket";
+static const char many_buckets[] = "CLIENT_ERROR too many buckets";
+
+/* Starts a command on a type of events. Gives NULL, or the error line that refuses the request. */
+typedef const char *event_starter(
+	struct host *host, const struct request *request, void *owner, const struct event_rule *rule);
+
+/* --- counting and storing --- */
 
 /* A counter wraps around at 2^64: no one event may take it there. */
 static const uint64_t DELTA_MAX = INT64_MAX;
@@ -84,17 +97,9 @@ static void numbered(struct op *op, const struct outcome *outcome)
 		&event->waiter);
 }
 
-/* The largest key of an event: type, separator, bucket, separator, number. */
-bool event_is_too_long(const struct host *host, struct slice type)
+static struct event_task *new_event(struct host *host, const struct request *request, void *owner,
+	const struct event_rule *rule, uint64_t time, op_done *done)
 {
-	size_t separator = rules_event(host->env.rules, type)->separator.n;
-
-	return type.n + 2 * separator + TIME_BUCKET_NAME_MAX + NUM_U64_MAX > KEY_MAX;
-}
-
-static struct event_task *new_event(struct host *host, const struct request *request, void *owner, uint64_t time)
-{
-	const struct event_rule *rule = rules_event(host->env.rules, request->key);
 	size_t bytes = request->key.n + rule->separator.n + TIME_BUCKET_NAME_MAX + request->data.n;
 	struct event_task *event = task_new(host, request, owner, sizeof(*event) + bytes);
 	int64_t bucket = time_bucket_of(rule->bucket, (int64_t)time);
@@ -103,67 +108,532 @@ static struct event_task *new_event(struct host *host, const struct request *req
 
 	/* The key of the counter begins with the type. */
 	(void)task_keys(&event->task, slice_of(event->bytes, request->key.n), 1);
-	event->op = (struct op){ .kind = OP_COUNT, .key = key, .ttl = rule->ttl };
+	event->op = (struct op){ .kind = OP_COUNT, .key = key, .count = 1, .ttl = rule->ttl, .done = done };
+	event->flags = request->flags;
 	event->exptime = task_ttl(request, rule->ttl);
 	event->separator = rule->separator;
 	event->data = task_keep(&at, request->data);
 	return event;
 }
 
-void evincr_start(struct host *host, const struct request *request, void *owner)
+static const char *start_count(
+	struct host *host, const struct request *request, void *owner, const struct event_rule *rule)
 {
 	struct slice rest = request->rest, delta = slice_token(&rest), time = slice_token(&rest);
 	uint64_t by = 1, at = (uint64_t)host->env.unix_time;
-	const char *refused = NULL;
 	struct event_task *event;
 
-	if (event_is_too_long(host, request->key))
-		refused = long_key;
-	else if (delta.n && !num_parse_u64(delta, &by))
-		refused = "CLIENT_ERROR invalid numeric delta argument";
-	else if (by > DELTA_MAX)
-		refused = "CLIENT_ERROR delta too large";
-	else if ((time.n && !num_parse_u64(time, &at)) || slice_token(&rest).n)
-		refused = "CLIENT_ERROR bad command line format";
-	else if (!time_bucket_valid(at))
-		refused = bad_time;
-	if (refused) {
-		task_refuse(host, request, owner, refused);
-		return;
-	}
-	event = new_event(host, request, owner, at);
+	if (delta.n && !num_parse_u64(delta, &by))
+		return "CLIENT_ERROR invalid numeric delta argument";
+	if (by > DELTA_MAX)
+		return "CLIENT_ERROR delta too large";
+	if ((time.n && !num_parse_u64(time, &at)) || slice_token(&rest).n)
+		return bad_format;
+	if (!time_bucket_valid(at))
+		return bad_time;
+	event = new_event(host, request, owner, rule, at, counted);
 	event->op.count = by;
 	event->op.ttl = event->exptime;
-	event->op.done = counted;
 	lanes_submit(host->lanes, &event->op);
+	return NULL;
 }
 
-void evadd_start(struct host *host, const struct request *request, void *owner)
+static const char *start_store(
+	struct host *host, const struct request *request, void *owner, const struct event_rule *rule)
 {
 	uint64_t at = request->has_number ? request->number : (uint64_t)host->env.unix_time;
-	const char *refused = NULL;
-	struct event_task *event;
 
-	if (event_is_too_long(host, request->key))
-		refused = long_key;
-	else if (!time_bucket_valid(at))
-		refused = bad_time;
-	if (refused) {
-		task_refuse(host, request, owner, refused);
-		return;
-	}
-	event = new_event(host, request, owner, at);
-	event->op.count = 1;
-	event->op.done = numbered;
-	event->flags = request->flags;
-	lanes_submit(host->lanes, &event->op);
+	if (!time_bucket_valid(at))
+		return bad_time;
+	lanes_submit(host->lanes, &new_event(host, request, owner, rule, at, numbered)->op);
+	return NULL;
 }
 
-bool event_buckets(
+/* --- the counters of a range of buckets, read in parallel: up to ORDER_EVENT_CALLS calls at a time --- */
+
+struct counters {
+	struct task *task;
+	void (*done)(struct counters *counters); /* all are read, or the task's scratch has an error line */
+	enum granularity bucket;
+	struct time_bucket_range range;
+	size_t count, asked, answered; /* counters: to read, and of these asked for and answered */
+	size_t size, key_size;         /* bytes of the memory at `all`, and of each key */
+	struct counter *all;           /* in the order of their buckets */
+};
+
+struct counter {
+	struct waiter waiter;
+	struct counters *counters;
+	uint64_t value;
+};
+
+static void counter_answered(struct waiter *waiter, const struct result *r);
+
+/* memcached pads a number that has become shorter with spaces. */
+static bool parse_count(struct slice value, uint64_t *out)
+{
+	while (value.n && value.p[value.n - 1] == ' ')
+		value.n--;
+	return num_parse_u64(value, out);
+}
+
+/* The keys, all of one length, lie behind the counters. They differ in the name of their bucket at the end. */
+static char *counter_key(const struct counters *counters, size_t i)
+{
+	return (char *)(counters->all + (counters->range.last - counters->range.first + 1)) + i * counters->key_size;
+}
+
+static void make_counter(struct counters *counters, size_t i)
+{
+	char name[TIME_BUCKET_NAME_MAX], *at = counter_key(counters, i);
+	size_t n = time_bucket_name(counters->bucket, counters->range.first + (int64_t)i, name);
+
+	if (i > 0)
+		memcpy(at, counter_key(counters, 0), counters->key_size - n);
+	memcpy(at + counters->key_size - n, name, n);
+	counters->all[i] = (struct counter){ { counter_answered, slice_of(at, counters->key_size) }, counters, 0 };
+}
+
+/* Asks for more counters, and makes their keys, a limited number at a time, so that other work gets through. */
+static void ask_counters(struct counters *counters)
+{
+	size_t share = counters->task->host->calls_max,
+	       most = share && share < ORDER_EVENT_CALLS ? share : ORDER_EVENT_CALLS;
+	struct call call = { .verb = CALL_GET, .want = WANT_VALUE, .server = CALL_ANY_SERVER };
+
+	while (counters->asked < counters->count && counters->asked - counters->answered < most) {
+		struct counter *counter = &counters->all[counters->asked];
+		make_counter(counters, counters->asked++);
+		call.key = counter->waiter.key;
+		lanes_call(counters->task->host->lanes, &call, &counter->waiter);
+	}
+}
+
+static void counter_answered(struct waiter *waiter, const struct result *r)
+{
+	struct counter *counter = (struct counter *)waiter;
+	struct counters *counters = counter->counters;
+	struct buf *failure = &counters->task->scratch;
+
+	if (buf_size(failure) == 0) {
+		if (r->status == RESULT_HIT && !parse_count(r->value, &counter->value))
+			reply_text(failure, "CLIENT_ERROR value is not a counter");
+		else if (result_failed(r))
+			reply_failure(failure, r);
+		/* The client has gone. Its task ends early, since the memory of the task counts for no client any more. */
+		else if (counters->task->abandoned)
+			reply_text(failure, "SERVER_ERROR client closed");
+	}
+	counters->answered++;
+	if (buf_size(failure))
+		counters->count = counters->asked;
+	ask_counters(counters);
+	if (counters->answered == counters->count)
+		counters->done(counters);
+}
+
+/*
+ * Starts to read for a task, which uses the memory until counters_free. `counters` must not move until then; `type` is borrowed for
+ * the call. If the task is abandoned, this ends early, as a failure.
+ */
+static void counters_read(struct counters *counters, struct task *task, const struct event_rule *rule,
+	struct slice type, struct time_bucket_range range, void (*done)(struct counters *counters))
+{
+	size_t n = (size_t)(range.last - range.first) + 1;
+	struct buf key = BUF_EMPTY;
+
+	time_bucket_key(rule, type, range.first, &key);
+	*counters = (struct counters){
+		.task = task,
+		.done = done,
+		.range = range,
+		.count = n,
+		.size = n * (sizeof(struct counter) + buf_size(&key)),
+		.key_size = buf_size(&key),
+		.bucket = rule->bucket,
+	};
+	counters->all = pool_get(task->host->env.pool, counters->size);
+	task_use(task, counters->size, 0);
+	memcpy(counter_key(counters, 0), buf_slice(&key).p, buf_size(&key));
+	buf_free(&key);
+	ask_counters(counters);
+}
+
+/* The count of a bucket of the range; 0 if it has no counter. */
+static uint64_t counters_get(const struct counters *counters, int64_t bucket)
+{
+	return counters->all[bucket - counters->range.first].value;
+}
+
+static void counters_free(struct counters *counters)
+{
+	task_use(counters->task, 0, counters->size);
+	pool_put(counters->task->host->env.pool, counters->all, counters->size);
+}
+
+/* --- reading --- */
+
+/*
+ * Holes are numbers without an event: it was evicted, or only counted. evlast leaves a bucket after HOLES_IN_A_ROW, and stops
+ * after HOLES_IN_ALL. evrange refuses more than EVENTS_MAX numbers.
+ */
+enum { EVENTS_MAX = 1000000, HOLES_IN_A_ROW = 4096, HOLES_IN_ALL = 100000 };
+
+/* The first window: as many events as FIRST_BYTES hold, judged by the events read before. */
+enum { FIRST_MOST = 512, FIRST_LEAST = 32, FIRST_BYTES = 4 << 20 };
+
+struct event_part {
+	struct fan_part part;
+	struct waiter waiter;
+	char key[];
+};
+
+struct events_task {
+	struct task task;
+	struct counters counters;
+	struct fan fan;
+	const struct event_rule *rule;
+	bool newest;         /* evlast: in descending order */
+	int64_t first, last; /* evrange: the numbers requested; negative ones count from the end */
+	size_t limit;
+	int64_t bucket;        /* the current one */
+	uint64_t number, left; /* in this bucket: the next number, and how many are left */
+	size_t holes, row;     /* numbers without an event: in all, and the last in a row */
+	struct buf prefix;     /* of the keys of the bucket's events */
+	size_t ring_size;
+	struct slice type;
+	char bytes[];
+};
+
+static void end(struct events_task *events)
+{
+	counters_free(&events->counters);
+	task_reply_end(&events->task);
+}
+
+/* The end of evcount. */
+static void counts_read(struct counters *counters)
+{
+	struct events_task *events = (struct events_task *)((char *)counters - offsetof(struct events_task, counters));
+	bool failed = buf_size(&events->task.scratch);
+	struct buf *out = task_reply(&events->task);
+	char name[TIME_BUCKET_NAME_MAX];
+
+	for (int64_t bucket = counters->range.first; !failed && bucket <= counters->range.last; bucket++) {
+		size_t n = time_bucket_name(counters->bucket, bucket, name);
+		BUF_ADD(out, "COUNT ");
+		buf_add(out, name, n);
+		BUF_ADD(out, " ");
+		reply_number(out, counters_get(counters, bucket));
+	}
+	end(events);
+}
+
+/* Makes `bucket` the current one, and clips the requested numbers to its count. */
+static void enter_bucket(struct events_task *events, int64_t bucket)
+{
+	uint64_t counted = counters_get(&events->counters, bucket);
+	int64_t count = counted < INT64_MAX ? (int64_t)counted : INT64_MAX - 1;
+	int64_t first = events->first < 0 ? count + 1 + events->first : events->first;
+	int64_t last = events->last < 0 ? count + 1 + events->last : events->last;
+
+	if (first < 1)
+		first = 1;
+	if (last > count)
+		last = count;
+	events->bucket = bucket;
+	events->left = first <= last ? (uint64_t)(last - first) + 1 : 0;
+	events->number = (uint64_t)(events->newest ? last : first);
+	events->row = 0;
+}
+
+/* Enters the next bucket; false if there is none. */
+static bool next_bucket(struct events_task *events)
+{
+	const struct time_bucket_range *range = &events->counters.range;
+
+	if (events->bucket == (events->newest ? range->first : range->last))
+		return false;
+	enter_bucket(events, events->newest ? events->bucket - 1 : events->bucket + 1);
+	return true;
+}
+
+static void first_bucket(struct events_task *events)
+{
+	const struct time_bucket_range *range = &events->counters.range;
+
+	enter_bucket(events, events->newest ? range->last : range->first);
+}
+
+/* The number of keys to read, in all buckets. */
+static uint64_t total_of(struct events_task *events)
+{
+	uint64_t total = 0;
+
+	first_bucket(events);
+	do {
+		total += events->left;
+		if (total < events->left)
+			return UINT64_MAX;
+	} while (next_bucket(events));
+	return total;
+}
+
+static void set_prefix(struct events_task *events)
+{
+	buf_consume(&events->prefix, buf_size(&events->prefix));
+	time_bucket_key(events->rule, events->type, events->bucket, &events->prefix);
+	buf_add_slice(&events->prefix, events->rule->separator);
+}
+
+/* Finds the next number to read; false if there is none. */
+static bool next_number(struct events_task *events)
+{
+	bool moved = false;
+
+	if (events->newest && events->holes >= HOLES_IN_ALL)
+		return false;
+	while (events->left == 0 || (events->newest && events->row >= HOLES_IN_A_ROW)) {
+		if (!next_bucket(events))
+			return false;
+		moved = true;
+	}
+	if (moved || buf_size(&events->prefix) == 0)
+		set_prefix(events);
+	return true;
+}
+
+static size_t first_window(const struct host *host)
+{
+	uint64_t fit = FIRST_BYTES / (host->event_size + 1);
+
+	return fit > FIRST_MOST ? FIRST_MOST : fit < FIRST_LEAST ? FIRST_LEAST : (size_t)fit;
+}
+
+static void answered(struct waiter *waiter, const struct result *r)
+{
+	struct event_part *part = (struct event_part *)((char *)waiter - offsetof(struct event_part, waiter));
+	struct events_task *events = (struct events_task *)part->part.fan->task;
+	struct host *host = events->task.host;
+
+	if (r->status == RESULT_HIT) {
+		host->event_size = (host->event_size * 15 + r->value.n) / 16;
+		reply_value(fan_reply(&part->part, r->value.n), waiter->key, r, false);
+		events->row = 0;
+	} else if (result_failed(r)) {
+		if (buf_size(&events->task.scratch) == 0)
+			reply_failure(&events->task.scratch, r);
+		fan_part_failed(&part->part);
+		return;
+	} else {
+		events->row++;
+		events->holes++;
+	}
+	fan_part_done(&part->part);
+}
+
+static bool ask(struct fan *fan, struct fan_part *fan_part)
+{
+	struct events_task *events = (struct events_task *)fan->task;
+	struct event_part *part = (struct event_part *)fan_part;
+	struct slice prefix;
+	size_t n;
+
+	if (!next_number(events))
+		return false;
+	prefix = buf_slice(&events->prefix);
+	memcpy(part->key, prefix.p, prefix.n);
+	n = prefix.n + num_format_u64(part->key + prefix.n, events->number);
+	part->waiter = (struct waiter){ answered, slice_of(part->key, n) };
+	events->number += events->newest ? UINT64_MAX : 1;
+	events->left--;
+	lanes_call(events->task.host->lanes,
+		&(struct call){
+			.verb = CALL_GET,
+			.want = WANT_VALUE,
+			.server = CALL_ANY_SERVER,
+			.key = part->waiter.key,
+		},
+		&part->waiter);
+	return true;
+}
+
+static void events_read(struct fan *fan)
+{
+	struct events_task *events = (struct events_task *)fan->task;
+
+	task_use(&events->task, 0, events->ring_size);
+	pool_put(events->task.host->env.pool, fan->parts, events->ring_size);
+	buf_free(&events->prefix);
+	end(events);
+}
+
+static size_t least(size_t a, uint64_t b)
+{
+	return b < a ? (size_t)b : a;
+}
+
+static void counters_known(struct counters *counters)
+{
+	struct events_task *events = (struct events_task *)((char *)counters - offsetof(struct events_task, counters));
+	struct host *host = events->task.host;
+	size_t align = _Alignof(struct event_part), stride, ring;
+	uint64_t total;
+
+	if (buf_size(&events->task.scratch)) {
+		end(events);
+		return;
+	}
+	total = total_of(events);
+	if (!events->newest && total > EVENTS_MAX) {
+		reply_text(&events->task.scratch, "CLIENT_ERROR too many events");
+		end(events);
+		return;
+	}
+	first_bucket(events);
+	set_prefix(events);
+	stride = sizeof(struct event_part) + buf_size(&events->prefix) + NUM_U64_MAX;
+	stride = (stride + align - 1) / align * align;
+	/* A small ring is enough for few events, and some holes. */
+	ring = events->limit < FIRST_MOST ? FIRST_MOST : FAN_RING;
+	ring = least(ring, total);
+	events->ring_size = ring * stride;
+	task_use(&events->task, events->ring_size, 0);
+	events->fan = (struct fan){
+		.task = &events->task,
+		.ask = ask,
+		.finish = events_read,
+		.parts = pool_get(host->env.pool, events->ring_size),
+		.stride = stride,
+		.ring = ring,
+		.total = least(SIZE_MAX, total),
+		.first = first_window(host),
+		.limit = events->limit,
+	};
+	fan_start(&events->fan);
+}
+
+/*
+ * Makes a task, and reads the counters of the range. The task asks for all events, in order. The caller changes that right after, since
+ * no counter is known yet.
+ */
+static struct events_task *new_events(struct host *host, const struct request *request, void *owner,
+	const struct event_rule *rule, struct time_bucket_range range, void (*done)(struct counters *counters))
+{
+	struct events_task *events = task_new(host, request, owner, sizeof(*events) + request->key.n);
+	char *at = events->bytes;
+
+	events->rule = rule;
+	events->newest = false;
+	events->first = 1;
+	events->last = -1;
+	events->limit = SIZE_MAX;
+	events->holes = 0;
+	events->prefix = BUF_EMPTY;
+	events->type = task_keys(&events->task, task_keep(&at, request->key), 1);
+	counters_read(&events->counters, &events->task, rule, events->type, range, done);
+	return events;
+}
+
+/* Parses the name of a bucket or range, as time_bucket_parse. An empty word means `now`. False if it is invalid. */
+static bool parse_buckets(
 	const struct host *host, const struct event_rule *rule, struct slice word, struct time_bucket_range *out)
 {
 	return time_bucket_parse(
 		rule->bucket, word.n ? word : SLICE("now"), time_bucket_of(rule->bucket, host->env.unix_time), out);
+}
+
+static const char *start_counts(
+	struct host *host, const struct request *request, void *owner, const struct event_rule *rule)
+{
+	struct slice rest = request->rest, from = slice_token(&rest), to = slice_token(&rest);
+	struct time_bucket_range range, end;
+
+	if (slice_token(&rest).n || !parse_buckets(host, rule, from, &range) ||
+		!parse_buckets(host, rule, to.n ? to : from, &end) || end.last < range.first)
+		return bad_bucket;
+	if (end.last - range.first >= TIME_BUCKET_RANGE_MAX)
+		return many_buckets;
+	range.last = end.last;
+	(void)new_events(host, request, owner, rule, range, counts_read);
+	return NULL;
+}
+
+static const char *start_range(
+	struct host *host, const struct request *request, void *owner, const struct event_rule *rule)
+{
+	struct slice rest = request->rest, bucket = slice_token(&rest), from = slice_token(&rest),
+		     to = slice_token(&rest);
+	struct time_bucket_range range;
+	int64_t first = 1, last = -1;
+	struct events_task *events;
+
+	if (bucket.n == 0 || (from.n && !num_parse_i64(from, &first)) || (to.n && !num_parse_i64(to, &last)) ||
+		slice_token(&rest).n)
+		return bad_format;
+	/* Each bucket has its own numbers, so numbers need a single bucket. */
+	if (!parse_buckets(host, rule, bucket, &range) || (from.n && range.first != range.last))
+		return bad_bucket;
+	if (range.last - range.first >= TIME_BUCKET_RANGE_MAX)
+		return many_buckets;
+	events = new_events(host, request, owner, rule, range, counters_known);
+	events->first = first;
+	events->last = last;
+	return NULL;
+}
+
+static const char *start_last(
+	struct host *host, const struct request *request, void *owner, const struct event_rule *rule)
+{
+	struct slice rest = request->rest, count = slice_token(&rest), bucket = slice_token(&rest);
+	struct time_bucket_range range;
+	struct events_task *events;
+	uint64_t n = 0;
+
+	if (count.n == 0 || slice_token(&rest).n)
+		return bad_format;
+	if (!num_parse_u64(count, &n))
+		return "CLIENT_ERROR invalid count";
+	if (n > EVENTS_MAX)
+		return "CLIENT_ERROR too many events";
+	if (!parse_buckets(host, rule, bucket, &range))
+		return bad_bucket;
+	if (n == 0)
+		return "END";
+	/* Looks back from the last bucket of a range. */
+	range.first = range.last > rule->lookback ? range.last - rule->lookback : 0;
+	events = new_events(host, request, owner, rule, range, counters_known);
+	events->newest = true;
+	events->limit = (size_t)n;
+	return NULL;
+}
+
+/* --- all commands --- */
+
+/* Whether the largest key of an event would exceed KEY_MAX: type, separator, bucket, separator, number. */
+static bool is_too_long(struct slice type, const struct event_rule *rule)
+{
+	return type.n + 2 * rule->separator.n + TIME_BUCKET_NAME_MAX + NUM_U64_MAX > KEY_MAX;
+}
+
+void event_start(struct host *host, const struct request *request, void *owner)
+{
+	static event_starter *const starts[] = {
+		[COMMAND_EVADD] = start_store,
+		[COMMAND_EVCOUNT] = start_counts,
+		[COMMAND_EVINCR] = start_count,
+		[COMMAND_EVLAST] = start_last,
+		[COMMAND_EVRANGE] = start_range,
+		[COMMAND_INCR] = start_count,
+		[COMMAND_SET] = start_store,
+	};
+	const struct event_rule *rule = rules_event(host->env.rules, request->key);
+	const char *refused = "CLIENT_ERROR key too long";
+
+	if (!is_too_long(request->key, rule))
+		refused = starts[request->command->id](host, request, owner, rule);
+	if (refused)
+		task_refuse(host, request, owner, refused);
 }
 
 /* --- plain verbs --- */
@@ -171,21 +641,18 @@ bool event_buckets(
 void event_plain_start(struct host *host, const struct request *request, void *owner)
 {
 	enum command_id id = request->command->id;
-	struct request incr = *request;
+	struct request event = *request;
 	char delta[NUM_U64_MAX];
 
 	/* Nothing here has a cas id to compare. */
 	if (request->extras.compare || (id != COMMAND_INCR && id != COMMAND_SET)) {
 		task_refuse(host, request, owner, "CLIENT_ERROR use incr, set or get for events");
-	} else if (id == COMMAND_SET) {
-		evadd_start(host, request, owner);
-	} else {
-		incr.rest = slice_of(delta, num_format_u64(delta, request->number));
-		evincr_start(host, &incr, owner);
+		return;
 	}
+	if (id == COMMAND_INCR)
+		event.rest = slice_of(delta, num_format_u64(delta, request->number));
+	event_start(host, &event, owner);
 }
-
-/* --- reading --- */
 
 struct event_reading {
 	struct waiter waiter; /* of the counter */

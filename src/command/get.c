@@ -94,11 +94,6 @@ struct named {
 	char key[];
 };
 
-static struct named *named_of(struct nest *nest)
-{
-	return (struct named *)((char *)nest - offsetof(struct named, nest));
-}
-
 static void resume_named(struct task *task)
 {
 	if (task->abandoned)
@@ -114,7 +109,7 @@ static void reply_value_of(
 
 static void named_got(struct nest *nest, struct slice reply)
 {
-	struct named *named = named_of(nest);
+	struct named *named = (struct named *)nest->outer;
 	struct buf *out;
 	struct slice value;
 
@@ -140,10 +135,8 @@ static void named_got(struct nest *nest, struct slice reply)
 
 static void named_stored(struct nest *nest, struct slice reply)
 {
-	struct named *named = named_of(nest);
-
-	reply_line(task_reply(&named->task), command_key_stored(named->task.command, reply));
-	task_done(&named->task);
+	reply_line(task_reply(nest->outer), command_key_stored(nest->outer->command, reply));
+	task_done(nest->outer);
 }
 
 static void start_named(struct host *host, const struct request *request, void *owner)
@@ -196,11 +189,6 @@ struct many {
 	struct part parts[]; /* a ring; the keys lie behind it */
 };
 
-static struct part *part_of(struct nest *nest)
-{
-	return (struct part *)((char *)nest - offsetof(struct part, nest));
-}
-
 static void part_done(struct part *part)
 {
 	struct many *many = (struct many *)part->part.fan->task;
@@ -228,7 +216,7 @@ static void answered(struct waiter *waiter, const struct result *r)
 /* A failure is sent instead of END, as that of a plain key. */
 static void part_got(struct nest *nest, struct slice reply)
 {
-	struct part *part = part_of(nest);
+	struct part *part = (struct part *)((char *)nest - offsetof(struct part, nest));
 	struct buf *failure = &nest->outer->scratch;
 	struct slice value;
 

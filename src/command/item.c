@@ -7,7 +7,6 @@
 #include "collection/lane/lanes.h"
 #include "collection/large.h"
 #include "collection/set/set.h"
-#include "command/event.h"
 #include "command/op_task.h"
 #include "command/plain.h"
 #include "command/start.h"

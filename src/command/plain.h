@@ -1,16 +1,21 @@
 /*
- * memcached's item commands on a collection, for clients that have no others. If a rule says `plain_verbs`, its collections are
- * read and written as items: each member, followed by the rule's delimiter.
+ * memcached's own commands on a key for which a rule says `plain_verbs`, for clients that have no others. A collection is read and
+ * written as an item: each member, followed by the rule's delimiter. On a type of events, incr counts events, set stores one, and get
+ * reads the count of the present bucket.
  */
 #ifndef COMMAND_PLAIN_H
 #define COMMAND_PLAIN_H
 
-#include "command/task.h"
+#include "command/start.h"
 
-/* Starts a storage command, arithmetic, delete or touch on a key that is TARGET_COLLECTION. */
-void plain_start(struct host *host, const struct request *request, void *owner);
+/* Start a storage command, arithmetic, delete or touch on a key that is TARGET_COLLECTION, or TARGET_EVENTS. */
+command_start plain_start, event_plain_start;
 
-/* Carries out a GET or GAT on such a key, with the result that the item would have. The waiter is as in env.call. */
+/*
+ * Carry out a GET or GAT on such a key. The result is that which the item would have, or that of the counter, whose value is 0 if it is
+ * missing. The waiter is as in env.call.
+ */
 void plain_read(struct host *host, const struct call *call, const void *owner, struct waiter *waiter);
+void event_plain_read(struct host *host, const struct call *call, struct waiter *waiter);
 
 #endif

@@ -30,10 +30,10 @@ struct order {
 	size_t tasks, calls, staged_reads, hidden_writes, later_writes;
 };
 
-/* The kinds of one task. */
+/* The kinds of one task, which most have none of: one byte, to be looked at in one step. */
 struct order_effect {
-	bool stages_reads, hides_writes, writes_later;
 	uint16_t calls;
+	bool stages_reads : 1, hides_writes : 1, writes_later : 1;
 };
 
 /* What order.c must know of a request whose keys stand for other requests; see command/target.h. */
@@ -54,18 +54,22 @@ static inline void order_begin(struct order *order, struct order_effect effect)
 {
 	order->tasks++;
 	order->calls += effect.calls;
-	order->staged_reads += effect.stages_reads;
-	order->hidden_writes += effect.hides_writes;
-	order->later_writes += effect.writes_later;
+	if (effect.stages_reads || effect.hides_writes || effect.writes_later) {
+		order->staged_reads += effect.stages_reads;
+		order->hidden_writes += effect.hides_writes;
+		order->later_writes += effect.writes_later;
+	}
 }
 
 static inline void order_end(struct order *order, struct order_effect effect)
 {
 	order->tasks--;
 	order->calls -= effect.calls;
-	order->staged_reads -= effect.stages_reads;
-	order->hidden_writes -= effect.hides_writes;
-	order->later_writes -= effect.writes_later;
+	if (effect.stages_reads || effect.hides_writes || effect.writes_later) {
+		order->staged_reads -= effect.stages_reads;
+		order->hidden_writes -= effect.hides_writes;
+		order->later_writes -= effect.writes_later;
+	}
 }
 
 /* Whether a request of this class must not start before all tasks are done. */

@@ -218,8 +218,8 @@ static bool parse_flags(struct slice flags, struct slice *key, bool *base64, boo
 			good = *cas = num_parse_u64(token, &out->cas);
 			break;
 		case 't':
-			/* -1 is TTL_NEVER. */
-			good = num_parse_i64(token, &out->ttl);
+			out->ttl = TTL_NEVER; /* which is -1, and usual */
+			good = slice_equal(token, SLICE("-1")) || num_parse_i64(token, &out->ttl);
 			break;
 		case 's':
 			good = num_parse_u64(token, &out->size);

@@ -109,7 +109,7 @@ void append_words_start(struct host *host, const struct request *request, void *
 	struct slice rest = request->args->words, word;
 	size_t size = request->args->bytes;
 	struct op_task *t = op_task_new(host, request, owner, OP_APPEND, op_task_told, size);
-	char *log = op_task_more(t), *at = how->front ? log + size : log;
+	char *log = t->more, *at = how->front ? log + size : log;
 
 	if (request->args->number == 1) {
 		(void)write_token(log, how->sign, rest);
@@ -179,9 +179,10 @@ void read_set_start(struct host *host, const struct request *request, void *owne
 	};
 	enum command_id id = request->command->id;
 	const struct args *args = request->args;
-	struct op_task *t = op_task_new(host, request, owner, OP_READ, reads[id].done, request->rest.n);
-	struct set_request *asked = (struct set_request *)(void *)t->bytes;
-	char *at = op_task_more(t);
+	size_t size = sizeof(struct set_request) + request->rest.n;
+	struct op_task *t = op_task_new(host, request, owner, OP_READ, reads[id].done, size);
+	struct set_request *asked = (struct set_request *)(void *)t->more;
+	char *at = t->more + sizeof(*asked);
 
 	*asked = (struct set_request){ .verb = reads[id].verb, .count = args->count, .range = args->range };
 	if (args->words.n)
@@ -214,10 +215,11 @@ void ask_list_start(struct host *host, const struct request *request, void *owne
 	};
 	enum command_id id = request->command->id;
 	const struct args *args = request->args;
-	struct op_task *t = op_task_new(host, request, owner, OP_LIST, asks[id].done, args->words.n);
-	char *at = op_task_more(t);
+	size_t size = sizeof(struct list_request) + args->words.n;
+	struct op_task *t = op_task_new(host, request, owner, OP_LIST, asks[id].done, size);
+	char *at = t->more + sizeof(struct list_request);
 
-	t->op.list = (struct list_request *)(void *)t->bytes;
+	t->op.list = (struct list_request *)(void *)t->more;
 	*t->op.list = (struct list_request){
 		.verb = asks[id].verb,
 		.start = args->first,

@@ -77,19 +77,13 @@ struct op_task *op_task_of(struct op *op)
 	return (struct op_task *)((char *)op - offsetof(struct op_task, op));
 }
 
-static size_t asked_size(enum op_kind kind)
-{
-	return kind == OP_READ ? sizeof(struct set_request) : kind == OP_LIST ? sizeof(struct list_request) : 0;
-}
-
 struct op_task *op_task_new(
 	struct host *host, const struct request *request, void *owner, enum op_kind kind, op_done *done, size_t more)
 {
-	size_t asked = asked_size(kind);
-	struct op_task *t = task_new(host, request, owner, sizeof(*t) + asked + request->key.n + more);
+	struct op_task *t = task_new(host, request, owner, sizeof(*t) + more + request->key.n);
 	const struct collection_rule *rule =
 		request->args ? request->args->rule : rules_collection(host->env.rules, request->key);
-	char *at = t->bytes + asked;
+	char *at = t->more + more;
 
 	t->op = (struct op){
 		.kind = kind,
@@ -99,11 +93,6 @@ struct op_task *op_task_new(
 		.done = done,
 	};
 	return t;
-}
-
-char *op_task_more(struct op_task *t)
-{
-	return t->bytes + asked_size(t->op.kind) + t->op.key.n;
 }
 
 void op_task_submit(struct op_task *t)
@@ -116,9 +105,9 @@ void op_task_told(struct op *op, const struct outcome *outcome)
 	static const struct outcome busy = { .status = OUTCOME_BUSY };
 	struct task *task = &op_task_of(op)->task;
 
-	/* A later request of the same client may have deleted the set since a compaction that was repeated began. */
-	if (op->rounds && outcome->status == OUTCOME_MISSING)
-		outcome = &busy;
-	if (!outcome_ends(outcome, task))
+	/* If a repeated compaction finds no set, a later request of the same client may have deleted it meanwhile. */
+	if (outcome->status == OUTCOME_DONE)
 		task_reply_done(task);
+	else
+		(void)outcome_ends(op->rounds && outcome->status == OUTCOME_MISSING ? &busy : outcome, task);
 }

@@ -25,7 +25,7 @@ void outcome_tell_cas(const struct outcome *outcome, struct task *task);
 struct op_task {
 	struct task task;
 	struct op op;
-	_Alignas(uint64_t) char bytes[]; /* what is asked of a set or list, the key, and more bytes */
+	_Alignas(uint64_t) char more[]; /* the caller's bytes; the key */
 };
 
 typedef void op_done(struct op *op, const struct outcome *outcome);
@@ -33,12 +33,11 @@ typedef void op_done(struct op *op, const struct outcome *outcome);
 struct op_task *op_task_of(struct op *op);
 
 /*
- * Makes the task of an operation on the key of the request, with `more` bytes for the caller at op_task_more. The collection, if the
- * operation creates it, has the time to live of the request or of its rule. The caller sets the rest of the operation, and submits it.
+ * Makes the task of an operation on the key of the request, with `more` bytes for the caller. If the operation creates the collection,
+ * it has the time to live of the request or of its rule. The caller sets the rest of the operation, and submits it.
  */
 struct op_task *op_task_new(
 	struct host *host, const struct request *request, void *owner, enum op_kind kind, op_done *done, size_t more);
-char *op_task_more(struct op_task *t);
 void op_task_submit(struct op_task *t);
 
 /* Replies the word of the command, such as STORED, when the operation of such a task is done. */

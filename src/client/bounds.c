@@ -1,8 +1,6 @@
 #include "client/bounds.h"
 
 #include <assert.h>
-#include <event2/event.h>
-#include <event2/event_struct.h>
 #include <stdlib.h>
 
 #include "client/turns.h"
@@ -24,7 +22,7 @@ struct bounds {
 	struct clients *clients;
 	const struct bounds_ops *ops;
 	struct client_list checked;
-	struct event tick;
+	struct loop_job tick;
 	struct client_list
 		ranks[RANKS]; /* those that hold so many bytes, by powers of two; the first list stays empty */
 	uint64_t ranks_used;  /* a bit for each list that is not empty */
@@ -243,10 +241,8 @@ bool bounds_is_late(struct client *c, bool is_late)
 
 static void start_tick(struct bounds *own)
 {
-	static const struct timeval tick = { 0, TICK_MS * 1000 };
-
-	if (!event_pending(&own->tick, EV_TIMEOUT, NULL))
-		event_add(&own->tick, &tick);
+	if (!loop_is_queued(&own->tick))
+		loop_after(own->clients->loop, &own->tick, TICK_MS);
 }
 
 void bounds_check(struct client *c)
@@ -270,15 +266,12 @@ static bool is_to_be_checked(const struct client *c)
 	return c->bounds.begun || c->lingering || c->auth || is_flooded(c);
 }
 
-static void on_tick(evutil_socket_t fd, short what, void *arg)
+static void on_tick(struct loop_job *job)
 {
-	struct bounds *own = arg;
+	struct bounds *own = (struct bounds *)((char *)job - offsetof(struct bounds, tick));
 	struct clients *all = own->clients;
 	struct client *c, *next;
 
-	(void)fd;
-	(void)what;
-	loop_enter(all->loop);
 	for (c = TAILQ_FIRST(&own->checked); c; c = next) {
 		next = TAILQ_NEXT(c, bounds.checked);
 		own->ops->check(c);
@@ -333,12 +326,11 @@ void bounds_init(struct clients *all, const struct bounds_ops *ops)
 	for (int i = 0; i < RANKS; i++)
 		TAILQ_INIT(&own->ranks[i]);
 	own->reclaim.run = on_reclaim;
-	event_assign(&own->tick, all->loop->base, -1, 0, on_tick, own);
+	own->tick.run = on_tick;
 	bounds_set_stranger(all, UINT64_MAX);
 }
 
 void bounds_fini(struct clients *all)
 {
-	event_del(&all->bounds->tick);
 	free(all->bounds);
 }

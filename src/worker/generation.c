@@ -1,6 +1,5 @@
 #include "worker/generation.h"
 
-#include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -167,20 +166,17 @@ void generations_turn(struct generations *all)
 /* Background work does not report that it has finished, so a timer looks. A later reload does not put it off. */
 static void set_retire_timer(struct generations *all)
 {
-	struct timeval tv = { 0, 100000 };
+	enum { LOOK_MS = 100 };
 
-	if (!TAILQ_EMPTY(&all->retired) && !event_pending(&all->retire, EV_TIMEOUT, NULL))
-		event_add(&all->retire, &tv);
+	if (!TAILQ_EMPTY(&all->retired) && !loop_is_queued(&all->retire))
+		loop_after(all->loop, &all->retire, LOOK_MS);
 }
 
-static void on_retire(evutil_socket_t fd, short what, void *arg)
+static void on_retire(struct loop_job *job)
 {
-	struct generations *all = arg;
+	struct generations *all = (struct generations *)((char *)job - offsetof(struct generations, retire));
 	struct generation *g, *next;
 
-	(void)fd;
-	(void)what;
-	loop_enter(all->loop);
 	for (g = TAILQ_FIRST(&all->retired); g; g = next) {
 		next = TAILQ_NEXT(g, link);
 		if (!is_idle(g))
@@ -236,7 +232,7 @@ void generations_init(struct generations *all)
 {
 	TAILQ_INIT(&all->retired);
 	all->resolver = resolver_create(all->loop->base);
-	event_assign(&all->retire, all->loop->base, -1, 0, on_retire, all);
+	all->retire.run = on_retire;
 }
 
 /* loop_finish also carries out the calls that failed calls make, and frees the clients that were closed in the last turn. */
@@ -244,7 +240,7 @@ void generations_stop(struct generations *all, struct generation *next)
 {
 	struct generation *g;
 
-	event_del(&all->retire);
+	loop_forget(all->loop, &all->retire);
 	if (next)
 		TAILQ_INSERT_TAIL(&all->retired, next, link);
 	servers_stop(all->current->servers, true);

@@ -7,8 +7,6 @@
 #ifndef WORKER_GENERATION_H
 #define WORKER_GENERATION_H
 
-#include <event2/event_struct.h>
-
 #include "collection/lane/lanes.h"
 #include "command/host.h"
 #include "config/settings.h"
@@ -44,7 +42,7 @@ struct generations {
 	struct resolver *resolver;
 	struct generation *current;       /* carries out new requests */
 	TAILQ_HEAD(, generation) retired; /* finish what began in them */
-	struct event retire;              /* a timer, while there are any */
+	struct loop_job retire;           /* a timer, while there are any */
 	struct lanes_stats past;          /* of generations that are gone */
 };
 

@@ -12,7 +12,10 @@
 #include "util/random.h"
 #include "worker/balance.h"
 
-enum { MOVES = 64 /* clients that are handed over at once, at most */ };
+enum {
+	MOVES = 64,   /* clients that are handed over at once, at most */
+	DRAIN_MS = 10 /* how often a timer looks whether all is drained: background work does not report its end */
+};
 
 static void notify(struct worker *w, char news)
 {
@@ -99,26 +102,15 @@ static void stop_if_drained(void *arg)
 		loop_stop(&w->loop);
 }
 
-/* Background work does not report its end, so a timer checks every 10 ms. */
-static void set_drain_timer(struct worker *w)
+static void on_deadline(struct loop_job *job)
 {
-	struct timeval tv = { 0, 10000 };
+	struct worker *w = (struct worker *)((char *)job - offsetof(struct worker, deadline));
 
-	event_add(&w->deadline, &tv);
-}
-
-static void on_deadline(evutil_socket_t fd, short what, void *arg)
-{
-	struct worker *w = arg;
-
-	(void)fd;
-	(void)what;
-	loop_enter(&w->loop);
 	if (w->loop.now >= w->drain_until) {
 		log_warn("shutdown_timeout is over: unfinished requests are dropped");
 		stop(w);
 	} else {
-		set_drain_timer(w);
+		loop_after(&w->loop, &w->deadline, DRAIN_MS);
 		stop_if_drained(w);
 	}
 }
@@ -128,7 +120,7 @@ static void drain(struct worker *w)
 	if (w->clients.draining)
 		return;
 	w->drain_until = w->loop.now + worker_config(w)->shutdown_timeout;
-	set_drain_timer(w);
+	loop_after(&w->loop, &w->deadline, DRAIN_MS);
 	clients_drain(&w->clients);
 	stop_if_drained(w);
 }
@@ -344,6 +336,7 @@ struct worker *worker_start(struct daemon *daemon, size_t number, uint64_t seed)
 	w->daemon = daemon;
 	w->number = number;
 	w->settings = settings_share(daemon->settings);
+	w->deadline.run = on_deadline;
 	loop_init(&w->loop);
 	meter_init(&w->meter, &w->loop, random_next(&seed));
 	meter_set_threshold(&w->meter, worker_config(w)->slow_threshold);
@@ -355,7 +348,6 @@ struct worker *worker_start(struct daemon *daemon, size_t number, uint64_t seed)
 		abort();
 	evutil_make_socket_nonblocking(w->mailbox[0]);
 	event_assign(&w->mail, w->loop.base, w->mailbox[0], EV_READ | EV_PERSIST, on_mail, w);
-	event_assign(&w->deadline, w->loop.base, -1, 0, on_deadline, w);
 	event_add(&w->mail, NULL);
 	if (pthread_create(&w->thread, NULL, run, w) != 0)
 		abort();
@@ -385,7 +377,9 @@ void worker_join(struct worker *w)
 {
 	pthread_join(w->thread, NULL);
 	event_del(&w->mail);
-	event_del(&w->deadline);
+	loop_forget(&w->loop, &w->deadline);
+	/* One may have come behind the message that stopped the loop. */
+	clients_close(&w->clients);
 	generations_stop(&w->generations, w->next);
 	clients_fini(&w->clients);
 	generations_fini(&w->generations);

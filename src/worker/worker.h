@@ -25,7 +25,8 @@ struct worker {
 	atomic_bool asked_to_reclaim; /* WORKER_RECLAIM is on the way */
 	uint64_t drain_until;         /* when unfinished requests are given up */
 	int mailbox[2];               /* a pipe of struct mail */
-	struct event mail, deadline;
+	struct event mail;
+	struct loop_job deadline; /* a timer, while the worker drains */
 	struct {
 		void (*run)(void *arg);
 		void *arg;

@@ -25,13 +25,12 @@
 enum { BACKLOG = 1024, ACCEPT_MOST = 64, PAUSE_MS = 100 };
 
 struct listener {
-	struct event_base *base;
+	int fd;
+	bool started; /* then these four are set: */
 	listener_accepted *accepted;
 	void *arg;
-	int fd;
-	struct event ready, again; /* if `started`; `again`: after a pause */
-	struct tls_context *tls;   /* or NULL */
-	bool started;
+	struct event ready, again;                                 /* `again`: after a pause */
+	struct tls_context *tls;                                   /* or NULL */
 	bool shared;                                               /* other processes may listen on its port */
 	bool failing;                                              /* since the last connection that was accepted */
 	char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)]; /* "" for TCP */
@@ -89,19 +88,14 @@ static void on_again(evutil_socket_t fd, short what, void *arg)
 	event_add(&l->ready, NULL);
 }
 
-void listener_hand_over(struct listener *l, struct event_base *base, void *arg)
-{
-	assert(!l->started);
-	l->base = base;
-	l->arg = arg;
-}
-
-void listener_start(struct listener *l)
+void listener_start(struct listener *l, struct event_base *base, listener_accepted *accepted, void *arg)
 {
 	assert(!l->started);
 	l->started = true;
-	event_assign(&l->ready, l->base, l->fd, EV_READ | EV_PERSIST, on_ready, l);
-	event_assign(&l->again, l->base, -1, 0, on_again, l);
+	l->accepted = accepted;
+	l->arg = arg;
+	event_assign(&l->ready, base, l->fd, EV_READ | EV_PERSIST, on_ready, l);
+	event_assign(&l->again, base, -1, 0, on_again, l);
 	event_add(&l->ready, NULL);
 }
 
@@ -176,8 +170,7 @@ static int open_tcp(const struct listener_place *place, char error[256])
 }
 
 /* Owns the socket. On Linux accepted sockets inherit TCP_NODELAY from it. */
-static struct listener *new_listener(
-	struct event_base *base, int fd, listener_accepted *accepted, void *arg, char error[256])
+static struct listener *new_listener(int fd, char error[256])
 {
 	struct listener *l;
 	int on = 1;
@@ -189,18 +182,14 @@ static struct listener *new_listener(
 		return NULL;
 	}
 	l = xcalloc(1, sizeof(*l));
-	l->base = base;
-	l->accepted = accepted;
-	l->arg = arg;
 	l->fd = fd;
 	return l;
 }
 
-struct listener *listener_create(struct event_base *base, const struct listener_place *place,
-	listener_accepted *accepted, void *arg, char error[256])
+struct listener *listener_create(const struct listener_place *place, char error[256])
 {
 	int fd = place->port ? open_tcp(place, error) : open_unix(place, error);
-	struct listener *l = fd < 0 ? NULL : new_listener(base, fd, accepted, arg, error);
+	struct listener *l = fd < 0 ? NULL : new_listener(fd, error);
 
 	if (!l)
 		return NULL;
@@ -211,11 +200,10 @@ struct listener *listener_create(struct event_base *base, const struct listener_
 	return l;
 }
 
-struct listener *listener_adopt(
-	struct event_base *base, int fd, listener_accepted *accepted, void *arg, char error[256])
+struct listener *listener_adopt(int fd, char error[256])
 {
 	evutil_make_socket_nonblocking(fd);
-	return new_listener(base, fd, accepted, arg, error);
+	return new_listener(fd, error);
 }
 
 void listener_use_tls(struct listener *l, struct tls_context *tls)

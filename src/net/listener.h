@@ -22,25 +22,20 @@ struct listener_place {
 	bool reuseport;   /* other processes may listen on the same TCP port, if they say so too */
 };
 
+/*
+ * Listens on a TCP address or a Unix socket. The host "*" is every address, of IPv6 and IPv4. The file of a socket on which nothing
+ * listens is replaced. `place` is borrowed for the call. On failure gives NULL, with the reason in `error`.
+ */
+struct listener *listener_create(const struct listener_place *place, char error[256]);
+
+/* The same on a socket that listens already, which it owns from now on. It does not remove the file of a Unix socket. */
+struct listener *listener_adopt(int fd, char error[256]);
+
 /* Takes each new socket, which is non-blocking, and its TLS session, or NULL. */
 typedef void listener_accepted(int fd, struct tls *tls, void *arg);
 
-/*
- * Listens on a TCP address or a Unix socket. The host "*" is every address, of IPv6 and IPv4. The file of a socket on which nothing listens is replaced. `place` is borrowed for the
- * call. On failure gives NULL, with the reason in `error`.
- */
-struct listener *listener_create(struct event_base *base, const struct listener_place *place,
-	listener_accepted *accepted, void *arg, char error[256]);
-
-/* The same on a socket that listens already, which it owns from now on. It does not remove the file of a Unix socket. */
-struct listener *listener_adopt(
-	struct event_base *base, int fd, listener_accepted *accepted, void *arg, char error[256]);
-
-/* Has another loop accept, with another argument for `accepted`. Before listener_start. */
-void listener_hand_over(struct listener *listener, struct event_base *base, void *arg);
-
-/* Starts accepting. Before that, connections wait in the kernel. */
-void listener_start(struct listener *listener);
+/* Starts accepting, in the loop of `base`. Before that, connections wait in the kernel. */
+void listener_start(struct listener *listener, struct event_base *base, listener_accepted *accepted, void *arg);
 
 /* From now on new clients must speak TLS with this context, of which it takes a share; with NULL, plain text. */
 void listener_use_tls(struct listener *listener, struct tls_context *tls);

@@ -306,7 +306,7 @@ bool admin_port_prepare(struct admin_port *port, const struct config *config, ch
 	/* config_set has checked it. */
 	(void)config_admin_address(config->admin, &a);
 	place.port = a.port;
-	port->next = listener_create(port->base, &place, peers_take, port->peers, error);
+	port->next = listener_create(&place, error);
 	return port->next;
 }
 
@@ -324,7 +324,7 @@ void admin_port_commit(struct admin_port *port)
 	port->next = NULL;
 	snprintf(port->address, sizeof(port->address), "%s", config->admin);
 	if (port->listener)
-		listener_start(port->listener);
+		listener_start(port->listener, port->base, peers_take, port->peers);
 }
 
 /* --- the whole --- */

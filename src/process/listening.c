@@ -84,7 +84,7 @@ bool listening_inherit(struct listening *l, char error[256])
 		else if (!listens)
 			snprintf(why, sizeof(why), "it is no socket that listens for connections");
 		else
-			listener = listener_adopt(NULL, fd, worker_accept, NULL, why);
+			listener = listener_adopt(fd, why);
 		if (!listener) {
 			snprintf(error, 256, "descriptor %d of LISTEN_FDS: %.200s", fd, why);
 			listening_close(l);
@@ -120,7 +120,7 @@ bool listening_prepare(struct listening *l, const struct settings *settings, cha
 		struct entry *entry = find(l, a);
 
 		if (!entry) {
-			struct listener *listener = listener_create(NULL, &place, worker_accept, NULL, error);
+			struct listener *listener = listener_create(&place, error);
 			if (!listener)
 				goto undo;
 			entry = add(l, listener);
@@ -144,8 +144,7 @@ void listening_commit(struct listening *l, const struct settings *settings, stru
 	for (struct entry *e = l->entries; e < l->entries + l->count; e++) {
 		listener_use_tls(e->listener, e->address.tls ? settings->tls : NULL);
 		if (e->is_new) {
-			listener_hand_over(e->listener, worker->loop.base, worker);
-			listener_start(e->listener);
+			listener_start(e->listener, worker->loop.base, worker_accept, worker);
 		} else {
 			listener_set_mode(e->listener, settings->config.socket_mode);
 			if (settings->config.reuseport && !e->inherited)

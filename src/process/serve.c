@@ -281,9 +281,9 @@ static bool open_control(struct process *p, const char *path, char error[256])
 	if (!*path)
 		return true;
 	p->control = peers_create(p->base, &kind, p);
-	p->control_listener = listener_create(p->base, &place, peers_take, p->control, error);
+	p->control_listener = listener_create(&place, error);
 	if (p->control_listener)
-		listener_start(p->control_listener);
+		listener_start(p->control_listener, p->base, peers_take, p->control);
 	return p->control_listener;
 }
 

@@ -95,11 +95,6 @@ struct generation *generation_create(struct generations *all, struct settings *s
 	return g;
 }
 
-void generation_start(struct generation *g, void (*settled)(void *arg), void *arg)
-{
-	servers_start(g->servers, settled, arg);
-}
-
 static bool is_idle(const struct generation *g)
 {
 	return g->users == 0 && lanes_idle(g->host.lanes);

@@ -60,9 +60,6 @@ void generations_set_options(struct generations *all, const struct settings *set
  */
 struct generation *generation_create(struct generations *all, struct settings *settings);
 
-/* Starts to connect to its servers, as servers_start. */
-void generation_start(struct generation *generation, void (*settled)(void *arg), void *arg);
-
 /* The generation is the current one from now on. The former one is freed once nothing uses it. */
 void generations_enter(struct generations *all, struct generation *generation);
 

@@ -57,13 +57,15 @@ static void set_generation(struct worker *w, struct generation *g)
 	pthread_mutex_unlock(&w->daemon->lock);
 }
 
-/* The servers of the next generation were tried: clients move to it. */
+/* All servers were tried, at the start or of the next generation: then clients move to it. */
 static void on_settled(void *arg)
 {
 	struct worker *w = arg;
 
-	set_generation(w, w->next);
-	clients_set_generation(&w->clients, w->next);
+	if (w->next) {
+		set_generation(w, w->next);
+		clients_set_generation(&w->clients, w->next);
+	}
 	w->next = NULL;
 	notify(w, DAEMON_SETTLED);
 }
@@ -83,7 +85,7 @@ static void reload(struct worker *w)
 		return;
 	}
 	w->next = generation_create(&w->generations, w->settings);
-	generation_start(w->next, on_settled, w);
+	servers_start(w->next->servers, on_settled, w);
 }
 
 /* --- stopping --- */
@@ -281,18 +283,13 @@ static void on_mail(evutil_socket_t fd, short what, void *arg)
 
 /* --- the thread --- */
 
-static void on_first_settled(void *arg)
-{
-	notify(arg, DAEMON_SETTLED);
-}
-
 static void *run(void *arg)
 {
 	struct worker *w = arg;
 
 	/* Only now: the balance measures the CPU time of this thread. */
 	at_turn(&w->loop, w);
-	generation_start(w->generations.current, on_first_settled, w);
+	servers_start(w->generations.current->servers, on_settled, w);
 	loop_run(&w->loop);
 	notify(w, DAEMON_EXITED);
 	return NULL;

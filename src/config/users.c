@@ -97,11 +97,6 @@ void users_destroy(struct users *users)
 	free(users);
 }
 
-size_t users_count(const struct users *users)
-{
-	return users->count;
-}
-
 bool users_authenticate(const struct users *users, struct slice user, struct slice password)
 {
 	unsigned char tried[HASH];

@@ -28,8 +28,6 @@ struct users *users_create(struct slice text, const char *name, char error[256])
 /* NULL does nothing. */
 void users_destroy(struct users *users);
 
-size_t users_count(const struct users *users);
-
 /* Whether this is the password of the user, of any length. A user may stand on several lines: then each password is right. */
 bool users_authenticate(const struct users *users, struct slice user, struct slice password);
 

@@ -21,7 +21,6 @@ TEST(right_and_wrong)
 	struct users *users = make("foo:bar\nann:b:c\nfoo:second\n");
 
 	ck_assert_ptr_nonnull(users);
-	ck_assert_uint_eq(users_count(users), 3);
 	ck_assert(is_user(users, "foo", "bar"));
 	ck_assert(is_user(users, "foo", "second"));
 	ck_assert(is_user(users, "ann", "b:c"));
@@ -81,7 +80,7 @@ TEST(sizes)
 	for (int i = 0; i < USERS_MAX; i++)
 		buf_printf(&text, "user-%d:password-%d\n", i, i);
 	users = users_create(buf_slice(&text), "f", error);
-	ck_assert_uint_eq(users_count(users), USERS_MAX);
+	ck_assert_ptr_nonnull(users);
 	ck_assert(is_user(users, "user-0", "password-0"));
 	ck_assert(is_user(users, "user-999", "password-999"));
 	ck_assert(!is_user(users, "user-999", "password-0"));

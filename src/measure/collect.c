@@ -208,9 +208,9 @@ void collect_latency(struct daemon *d, unsigned class, struct histogram_sum *sum
 	pthread_mutex_unlock(&d->lock);
 }
 
-struct topk_entry *collect_hot_keys(struct daemon *d, enum hot_by by, size_t *count, struct hot_keys_sum *sum)
+struct topk_key *collect_hot_keys(struct daemon *d, enum hot_by by, size_t *count, struct hot_keys_sum *sum)
 {
-	struct topk_entry *list = xmalloc(d->threads * TOPK_ENTRIES * sizeof(*list));
+	struct topk_key *list = xmalloc(d->threads * TOPK_ENTRIES * sizeof(*list));
 	uint64_t now = now_us(CLOCK_MONOTONIC) / 1000;
 	size_t n = 0;
 
@@ -220,7 +220,7 @@ struct topk_entry *collect_hot_keys(struct daemon *d, enum hot_by by, size_t *co
 	sum->total *= TOPK_SAMPLE;
 	n = topk_merge(list, n, sizeof(*list), topk_join);
 	for (size_t i = 0; i < n; i++)
-		list[i].top.weight *= TOPK_SAMPLE;
+		list[i].weight *= TOPK_SAMPLE;
 	*count = n < SHOWN ? n : SHOWN;
 	return list;
 }

@@ -66,7 +66,7 @@ struct hot_keys_sum {
 };
 
 /* Gives the hottest keys, the hottest first, and fills in `sum`. Weights are scaled by the sample. The list has `*count` entries. */
-struct topk_entry *collect_hot_keys(struct daemon *d, enum hot_by by, size_t *count, struct hot_keys_sum *sum);
+struct topk_key *collect_hot_keys(struct daemon *d, enum hot_by by, size_t *count, struct hot_keys_sum *sum);
 
 /* Gives the largest sets and lists, the largest first. */
 struct large_collection *collect_largest(struct daemon *d, size_t *count);

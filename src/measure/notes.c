@@ -90,8 +90,7 @@ void notes_sample_keys(struct notes *s, struct slice keys, uint64_t number, uint
 	pthread_mutex_unlock(&s->lock);
 }
 
-size_t notes_copy_hot(
-	struct notes *s, enum hot_by by, uint64_t now, struct topk_entry out[TOPK_ENTRIES], uint64_t *total)
+size_t notes_copy_hot(struct notes *s, enum hot_by by, uint64_t now, struct topk_key out[TOPK_ENTRIES], uint64_t *total)
 {
 	size_t n;
 

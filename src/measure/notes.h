@@ -80,7 +80,7 @@ void notes_sample_keys(struct notes *notes, struct slice keys, uint64_t count, u
  * From any thread.
  */
 size_t notes_copy_hot(
-	struct notes *notes, enum hot_by by, uint64_t now, struct topk_entry out[TOPK_ENTRIES], uint64_t *total);
+	struct notes *notes, enum hot_by by, uint64_t now, struct topk_key out[TOPK_ENTRIES], uint64_t *total);
 
 /* Seconds since the start or the last reset, weighed as what was counted in each: a weight divided by them is a rate. */
 double notes_seconds(struct notes *notes, uint64_t now);

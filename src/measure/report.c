@@ -409,7 +409,7 @@ static void print_hot_keys(struct report *r, enum hot_by by)
 	static const char *const names[HOT_KINDS] = { "requests", "bytes" };
 	struct hot_keys_sum sum;
 	size_t count;
-	struct topk_entry *list = collect_hot_keys(r->d, by, &count, &sum);
+	struct topk_key *list = collect_hot_keys(r->d, by, &count, &sum);
 
 	if (is_json(r)) {
 		next(r->out, "\"hot_by_");
@@ -422,8 +422,8 @@ static void print_hot_keys(struct report *r, enum hot_by by)
 	}
 	for (size_t i = 0; i < count; i++) {
 		begin_entry(r, names[by], i);
-		entry_number(r, "weight", list[i].top.weight);
-		end_entry(r, &list[i].top);
+		entry_number(r, "weight", list[i].weight);
+		end_entry(r, &list[i]);
 	}
 	if (is_json(r))
 		BUF_ADD(r->out, "]}");

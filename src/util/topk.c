@@ -13,9 +13,9 @@ static uint8_t *chain_of(struct topk *t, uint64_t hash)
 	return &t->first[hash % TOPK_ENTRIES];
 }
 
-static struct slice key_of(const struct topk_entry *e)
+static struct slice key_of(const struct topk_key *e)
 {
-	return slice_of(e->top.key, e->top.n);
+	return slice_of(e->key, e->n);
 }
 
 /* The number of the entry plus 1; 0 if there is none. */
@@ -61,9 +61,8 @@ void topk_add(struct topk *t, struct slice key, uint64_t hash, uint64_t weight)
 	at = find(t, key, hash);
 	i = at ? at - 1 : make_place(t);
 	if (!at) {
-		t->entries[i].error = t->weights[i];
-		t->entries[i].top.n = (uint8_t)key.n;
-		memcpy(t->entries[i].top.key, key.p, key.n);
+		t->entries[i].n = (uint8_t)key.n;
+		memcpy(t->entries[i].key, key.p, key.n);
 		t->hashes[i] = hash;
 		t->next[i] = *chain_of(t, hash);
 		*chain_of(t, hash) = (uint8_t)(i + 1);
@@ -76,15 +75,13 @@ void topk_halve(struct topk *t, uint64_t times)
 {
 	unsigned bits = times < 63 ? (unsigned)times : 63;
 
-	for (size_t i = 0; i < t->size; i++) {
+	for (size_t i = 0; i < t->size; i++)
 		t->weights[i] >>= bits;
-		t->entries[i].error >>= bits;
-	}
 	t->total >>= bits;
 	t->halved += times;
 }
 
-size_t topk_entries(const struct topk *t, struct topk_entry out[TOPK_ENTRIES])
+size_t topk_entries(const struct topk *t, struct topk_key out[TOPK_ENTRIES])
 {
 	size_t n = 0;
 
@@ -92,7 +89,7 @@ size_t topk_entries(const struct topk *t, struct topk_entry out[TOPK_ENTRIES])
 		if (t->weights[i] == 0)
 			continue;
 		out[n] = t->entries[i];
-		out[n++].top.weight = t->weights[i];
+		out[n++].weight = t->weights[i];
 	}
 	return n;
 }
@@ -116,11 +113,7 @@ static int by_weight(const void *left, const void *right)
 
 void topk_join(void *into, const void *from)
 {
-	struct topk_entry *a = into;
-	const struct topk_entry *b = from;
-
-	a->top.weight += b->top.weight;
-	a->error += b->error;
+	((struct topk_key *)into)->weight += ((const struct topk_key *)from)->weight;
 }
 
 size_t topk_merge(void *list, size_t count, size_t size, void (*join)(void *into, const void *from))

@@ -1,8 +1,8 @@
 /*
  * The most frequent keys of a stream, in bounded memory: the space-saving sketch of Metwally, Agrawal and El Abbadi, "Efficient
  * Computation of Frequent and Top-k Elements in Data Streams", 2005. A key that is not in the sketch replaces the one with the
- * least weight, and inherits this weight. So a weight is at most too large, by `error`, and every key with more than a 128th of the
- * total weight is in the sketch.
+ * least weight, and inherits this weight. So a weight is never too small, and too large by at most a 128th of the total weight. Every
+ * key with more than that is in the sketch.
  */
 #ifndef UTIL_TOPK_H
 #define UTIL_TOPK_H
@@ -21,11 +21,6 @@ struct topk_key {
 	char key[TOPK_KEY];
 };
 
-struct topk_entry {
-	struct topk_key top;
-	uint64_t error;
-};
-
 /* Weights and hashes stand apart from the entries, since each addition searches them. */
 struct topk {
 	uint64_t total;  /* of all weights that were added */
@@ -33,7 +28,7 @@ struct topk {
 	size_t size;
 	uint64_t weights[TOPK_ENTRIES], hashes[TOPK_ENTRIES];
 	uint8_t first[TOPK_ENTRIES], next[TOPK_ENTRIES]; /* chains of entries by hash, as number + 1; 0 is the end */
-	struct topk_entry entries[TOPK_ENTRIES];         /* their weights are unused */
+	struct topk_key entries[TOPK_ENTRIES];           /* their weights are unused */
 };
 
 /* Makes it empty. */
@@ -46,9 +41,9 @@ void topk_add(struct topk *t, struct slice key, uint64_t hash, uint64_t weight);
 void topk_halve(struct topk *t, uint64_t times);
 
 /* Copies the entries with a weight to `out`, in no order. Gives their number. */
-size_t topk_entries(const struct topk *t, struct topk_entry out[TOPK_ENTRIES]);
+size_t topk_entries(const struct topk *t, struct topk_key out[TOPK_ENTRIES]);
 
-/* For topk_merge: adds one entry to another. */
+/* For topk_merge, with entries of sketches: adds one to another. */
 void topk_join(void *into, const void *from);
 
 /*

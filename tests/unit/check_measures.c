@@ -5,7 +5,7 @@
 enum { HALF = NOTES_HALF_LIFE * 1000, START = 1000 * HALF };
 
 static struct notes notes;
-static struct topk_entry entries[TOPK_ENTRIES];
+static struct topk_key entries[TOPK_ENTRIES];
 
 static void setup(void)
 {
@@ -34,8 +34,8 @@ static uint64_t weight_of(enum hot_by by, const char *key, uint64_t now)
 	size_t n = notes_copy_hot(&notes, by, now, entries, &total);
 
 	for (size_t i = 0; i < n; i++) {
-		if (slice_equal(slice_of(entries[i].top.key, entries[i].top.n), slice_of(key, strlen(key))))
-			return entries[i].top.weight;
+		if (slice_equal(slice_of(entries[i].key, entries[i].n), slice_of(key, strlen(key))))
+			return entries[i].weight;
 	}
 	return 0;
 }

@@ -5,25 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "upstream/servers.h"
 #include "util/alloc.h"
+#include "util/clock.h"
 
 enum { SHOWN = 20 /* hot keys, and large sets and lists */ };
 
 static uint64_t load(const atomic_uint_fast64_t *counter)
 {
 	return atomic_load_explicit(counter, memory_order_relaxed);
-}
-
-static uint64_t now_us(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
 }
 
 /* --- counters --- */
@@ -211,7 +203,7 @@ void collect_latency(struct daemon *d, unsigned class, struct histogram_sum *sum
 struct topk_key *collect_hot_keys(struct daemon *d, enum hot_by by, size_t *count, struct hot_keys_sum *sum)
 {
 	struct topk_key *list = xmalloc(d->threads * TOPK_ENTRIES * sizeof(*list));
-	uint64_t now = now_us(CLOCK_MONOTONIC) / 1000;
+	uint64_t now = clock_us(CLOCK_MONOTONIC) / 1000;
 	size_t n = 0;
 
 	*sum = (struct hot_keys_sum){ .seconds = notes_seconds(&d->meters[0]->notes, now) };
@@ -279,7 +271,7 @@ static void reset_counters(struct meter *m)
 
 void collect_reset(struct daemon *d)
 {
-	uint64_t now = now_us(CLOCK_MONOTONIC) / 1000;
+	uint64_t now = clock_us(CLOCK_MONOTONIC) / 1000;
 
 	pthread_mutex_lock(&d->lock);
 	for (size_t i = 0; i < d->threads; i++)

@@ -1,7 +1,8 @@
 #include "measure/meter.h"
 
 #include <stdio.h>
-#include <time.h>
+
+#include "util/clock.h"
 
 /* --- latencies --- */
 
@@ -56,10 +57,8 @@ void meter_note_slow(struct meter *m, const struct task *task, const char *clien
 {
 	struct slow_request r = { .command = task->command ? task->command->name.p : "" };
 	struct slice keys = task->keys.list;
-	struct timespec ts;
 
-	clock_gettime(CLOCK_REALTIME, &ts);
-	r.time = (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+	r.time = clock_us(CLOCK_REALTIME) / 1000;
 	r.took = m->loop->now_us - task->began;
 	if (keys.n)
 		escape_text(r.key, task->keys.count > 1 ? slice_token(&keys) : keys, SLOW_KEY);

@@ -2,11 +2,11 @@
 
 #include <event2/event.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "net/stream.h"
 #include "protocol/call.h"
 #include "util/alloc.h"
+#include "util/clock.h"
 
 /* loop_job.due of what runs at the end of this turn. */
 enum { THIS_TURN = 1 };
@@ -173,24 +173,16 @@ void loop_fini(struct loop *loop)
 	free(loop->scratch);
 }
 
-static uint64_t microseconds(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
-}
-
 uint64_t loop_clock(void)
 {
-	return microseconds() / 1000;
+	return clock_us(CLOCK_MONOTONIC) / 1000;
 }
 
 void loop_enter(struct loop *loop)
 {
 	if (loop->fresh)
 		return;
-	loop->now_us = microseconds();
+	loop->now_us = clock_us(CLOCK_MONOTONIC);
 	loop->now = loop->now_us / 1000;
 	loop->unix_time = (int64_t)time(NULL);
 	loop->fresh = true;

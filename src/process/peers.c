@@ -5,9 +5,9 @@
 #include <event2/event.h>
 #include <stdlib.h>
 #include <sys/queue.h>
-#include <time.h>
 
 #include "util/alloc.h"
+#include "util/clock.h"
 
 struct peer {
 	TAILQ_ENTRY(peer) link; /* in the order of their last requests */
@@ -30,10 +30,7 @@ struct peers {
 
 static time_t now(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec;
+	return (time_t)(clock_us(CLOCK_MONOTONIC) / 1000000);
 }
 
 static void close_peer(struct peer *peer)

@@ -24,6 +24,7 @@
 #include "protocol/dialect.h"
 #include "upstream/server.h"
 #include "util/alloc.h"
+#include "util/clock.h"
 #include "util/log.h"
 #include "worker/balance.h"
 #include "worker/daemon.h"
@@ -78,12 +79,9 @@ static void notify(const char *text)
 
 static void notify_reloading(void)
 {
-	struct timespec now;
 	char text[64];
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%lld",
-		(long long)now.tv_sec * 1000000 + now.tv_nsec / 1000);
+	snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, clock_us(CLOCK_MONOTONIC));
 	notify(text);
 }
 

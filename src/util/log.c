@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <syslog.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "util/alloc.h"
+#include "util/clock.h"
 #include "util/num.h"
 
 enum { TEXT = 1024 };
@@ -90,10 +90,7 @@ static void emit(enum log_level level, const char *text)
 
 static uint64_t seconds(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec;
+	return clock_us(CLOCK_MONOTONIC) / 1000000;
 }
 
 /* Takes a kind whose time is over, or any kind, off those of which lines were left out. */

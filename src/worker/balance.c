@@ -1,21 +1,14 @@
 #include "worker/balance.h"
 
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "util/clock.h"
 
 enum {
 	WINDOW_MS = 100,
 	IDLE_PERCENT = 30 /* of a core: with less idle time, another busy thread would gain nothing */
 };
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
 
 /* Idle time of all cores. Without /proc/stat, the time itself, as if one core were always idle. */
 static uint64_t machine_idle_ms(uint64_t now)
@@ -76,8 +69,8 @@ bool balance_turn(struct balance *all, size_t count, size_t own, uint64_t limit,
 
 	if (count == 1 || limit == 0 || window < WINDOW_MS)
 		return false;
-	cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	load = (unsigned)((cpu - b->cpu) / 10000 / window);
+	cpu = clock_us(CLOCK_THREAD_CPUTIME_ID);
+	load = (unsigned)((cpu - b->cpu) / 10 / window);
 	full = load >= limit;
 	*to = own;
 	if (full) {

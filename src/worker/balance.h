@@ -17,7 +17,7 @@
  */
 struct balance {
 	uint64_t began;             /* the beginning of this window */
-	uint64_t cpu;               /* CPU time of the thread at that time, in nanoseconds */
+	uint64_t cpu;               /* CPU time of the thread at that time, in microseconds */
 	uint64_t idle;              /* idle time of all cores at that time, in milliseconds; if `full` */
 	uint64_t turn;              /* the number of clients that balance_choose has given a worker */
 	bool full;                  /* the last window was full: its load reached thread_load */

@@ -13,11 +13,6 @@
 
 enum { SHOWN = 20 /* hot keys, and large sets and lists */ };
 
-static uint64_t load(const atomic_uint_fast64_t *counter)
-{
-	return atomic_load_explicit(counter, memory_order_relaxed);
-}
-
 /* --- counters --- */
 
 void collect_counters(struct daemon *d, uint64_t values[static COUNTERS])
@@ -50,13 +45,13 @@ static const struct server *counterpart(const struct servers *servers, const cha
 
 static bool is_up(const struct server *server)
 {
-	return atomic_load_explicit(&server->stats.state, memory_order_relaxed) == SERVER_UP;
+	return atomic_load(&server->stats.state) == SERVER_UP;
 }
 
 /* Requires daemon.lock. */
 static void sum_server(const struct daemon *d, const struct server *server, int index, struct server_sum *sum)
 {
-	unsigned version = atomic_load_explicit(&server->stats.version, memory_order_relaxed), up = 0;
+	unsigned version = atomic_load(&server->stats.version), up = 0;
 
 	_Static_assert(sizeof(sum->name) == sizeof(server->name), "names of servers have one size");
 	memcpy(sum->name, server->name, sizeof(sum->name));
@@ -66,7 +61,7 @@ static void sum_server(const struct daemon *d, const struct server *server, int 
 			continue;
 		up += is_up(other);
 		histogram_sum(&other->stats.latency, &sum->latency);
-#define SERVER(name, ...) sum->values[SERVER_FACT_##name] += load(&other->stats.name);
+#define SERVER(name, ...) sum->values[SERVER_FACT_##name] += atomic_load(&other->stats.name);
 #include "measure/facts.def"
 	}
 #define SEEN(name, form, metric, help, value) sum->values[SERVER_FACT_##name] = value;
@@ -108,8 +103,7 @@ unsigned collect_version(struct daemon *d)
 	for (size_t i = 0; i < d->threads; i++) {
 		const struct servers *servers = d->meters[i]->servers;
 		for (int j = 0; j < servers_count(servers); j++) {
-			unsigned version =
-				atomic_load_explicit(&servers_get(servers, j)->stats.version, memory_order_relaxed);
+			unsigned version = atomic_load(&servers_get(servers, j)->stats.version);
 			if (version && (!oldest || version < oldest))
 				oldest = version;
 		}

@@ -1,25 +1,20 @@
 #include "util/histogram.h"
 
-static uint64_t load(const atomic_uint_fast64_t *count)
-{
-	return atomic_load_explicit(count, memory_order_relaxed);
-}
-
 void histogram_reset(struct histogram *h)
 {
 	for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++)
-		h->counts_before[i] = load(&h->counts[i]);
-	h->total_before = load(&h->total);
+		h->counts_before[i] = atomic_load(&h->counts[i]);
+	h->total_before = atomic_load(&h->total);
 }
 
 void histogram_sum(const struct histogram *h, struct histogram_sum *sum)
 {
 	for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {
-		uint64_t count = load(&h->counts[i]) - h->counts_before[i];
+		uint64_t count = atomic_load(&h->counts[i]) - h->counts_before[i];
 		sum->counts[i] += count;
 		sum->count += count;
 	}
-	sum->total += load(&h->total) - h->total_before;
+	sum->total += atomic_load(&h->total) - h->total_before;
 }
 
 uint64_t histogram_quantile(const struct histogram_sum *sum, double q)

@@ -186,13 +186,8 @@ static bool refuse(const struct tls_file *file, char error[256])
 	unsigned long code = ERR_peek_error();
 	const char *reason = ERR_reason_error_string(code);
 
-#ifdef ERR_SYSTEM_ERROR
-	if (ERR_SYSTEM_ERROR(code))
-		reason = strerror(ERR_GET_REASON(code));
-#else
 	if (ERR_GET_LIB(code) == ERR_LIB_SYS)
 		reason = strerror(ERR_GET_REASON(code));
-#endif
 	snprintf(error, 256, "%s: %s: %s", file->option, file->path, reason ? reason : "not usable");
 	ERR_clear_error();
 	return false;
@@ -297,41 +292,32 @@ static SSL_CTX *new_ctx(const SSL_METHOD *method)
 }
 
 /* Clients keep their sessions themselves, in tickets. */
-static SSL_CTX *read_clients(const struct tls_files *files, char error[256])
+static bool read_clients(SSL_CTX *ctx, const struct tls_files *files, char error[256])
 {
 	static const unsigned char id[] = "setlistd";
-	SSL_CTX *ctx = new_ctx(TLS_server_method());
-	bool good = read_certificate(ctx, files, error);
 
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
 	SSL_CTX_set_session_id_context(ctx, id, sizeof(id) - 1);
-	if (good && is_named(&files->ca)) {
-		SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
-		good = read_ca(ctx, &files->ca, error);
-		if (good)
-			SSL_CTX_set_client_CA_list(ctx, SSL_load_client_CA_file(files->ca.path));
-	}
-	if (good)
-		return ctx;
-	SSL_CTX_free(ctx);
-	return NULL;
+	if (!read_certificate(ctx, files, error))
+		return false;
+	if (!is_named(&files->ca))
+		return true;
+	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+	if (!read_ca(ctx, &files->ca, error))
+		return false;
+	SSL_CTX_set_client_CA_list(ctx, SSL_load_client_CA_file(files->ca.path));
+	return true;
 }
 
-static SSL_CTX *read_servers(const struct tls_files *files, bool verify, char error[256])
+static bool read_servers(SSL_CTX *ctx, const struct tls_files *files, bool verify, char error[256])
 {
-	SSL_CTX *ctx = new_ctx(TLS_client_method());
-	bool good = read_certificate(ctx, files, error);
-
 	if (verify)
 		SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
-	if (good && is_named(&files->ca))
-		good = read_ca(ctx, &files->ca, error);
-	else if (good && verify)
-		good = read_system_ca(ctx, &files->ca, error);
-	if (good)
-		return ctx;
-	SSL_CTX_free(ctx);
-	return NULL;
+	if (!read_certificate(ctx, files, error))
+		return false;
+	if (is_named(&files->ca))
+		return read_ca(ctx, &files->ca, error);
+	return !verify || read_system_ca(ctx, &files->ca, error);
 }
 
 struct tls_context *tls_context_create(
@@ -341,11 +327,10 @@ struct tls_context *tls_context_create(
 
 	atomic_init(&context->holders, 1);
 	context->wire = new_wire_method();
-	if (clients)
-		context->clients = read_clients(clients, error);
-	if (servers && (context->clients || !clients))
-		context->servers = read_servers(servers, verify, error);
-	if ((context->clients || !clients) && (context->servers || !servers))
+	context->clients = clients ? new_ctx(TLS_server_method()) : NULL;
+	context->servers = servers ? new_ctx(TLS_client_method()) : NULL;
+	if ((!clients || read_clients(context->clients, clients, error)) &&
+		(!servers || read_servers(context->servers, servers, verify, error)))
 		return context;
 	tls_context_drop(context);
 	return NULL;

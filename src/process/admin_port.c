@@ -22,7 +22,6 @@ struct admin_port {
 	struct peers *peers;
 	char address[256]; /* that is open; "" for none */
 	struct listener *listener, *next;
-	enum admin_phase phase;
 };
 
 /* A request. All slices are borrowed. */
@@ -138,9 +137,9 @@ static void answer_line(struct http_request *r, const char *status, const char *
 /* Why clients are not served; NULL if they are. */
 static const char *obstacle(const struct admin_port *port)
 {
-	if (port->phase == ADMIN_DRAINING)
+	if (port->daemon->stopping)
 		return "draining";
-	if (port->phase == ADMIN_STARTING)
+	if (!port->daemon->serving)
 		return "starting: not all servers were tried";
 	return collect_any_server_up(port->daemon) ? NULL : "no server is up";
 }
@@ -338,11 +337,6 @@ struct admin_port *admin_port_create(struct event_base *base, struct daemon *dae
 	port->daemon = daemon;
 	port->peers = peers_create(base, &kind, port);
 	return port;
-}
-
-void admin_port_set_phase(struct admin_port *port, enum admin_phase phase)
-{
-	port->phase = phase;
 }
 
 void admin_port_destroy(struct admin_port *port)

@@ -12,9 +12,6 @@
 struct admin_port;
 struct event_base;
 
-/* The phase that the process is in. */
-enum admin_phase { ADMIN_STARTING, ADMIN_SERVING, ADMIN_DRAINING };
-
 /* Borrows both until admin_port_destroy. Nothing is open yet. Must run before the user is switched. */
 struct admin_port *admin_port_create(struct event_base *base, struct daemon *daemon);
 
@@ -33,8 +30,6 @@ void admin_port_commit(struct admin_port *port);
 
 /* Closes the address that the last admin_port_prepare has opened. */
 void admin_port_undo(struct admin_port *port);
-
-void admin_port_set_phase(struct admin_port *port, enum admin_phase phase);
 
 /* NULL does nothing. */
 void admin_port_destroy(struct admin_port *port);

@@ -45,7 +45,7 @@ struct process {
 	size_t settled, exited; /* workers that have taken over the settings; that have stopped */
 	bool settling;          /* workers are taking over the settings, at the start or after a reload */
 	bool again;             /* a reload was asked for meanwhile */
-	bool started, stopping, closed;
+	bool closed;            /* no client is accepted any more */
 };
 
 /* How long connections that are on their way to another process still find this one. */
@@ -187,7 +187,7 @@ static void reload(struct process *p)
 	struct settings *s;
 
 	p->again = p->settling;
-	if (p->settling || p->stopping)
+	if (p->settling || p->daemon.stopping)
 		return;
 	notify_reloading();
 	s = read_again(p);
@@ -220,15 +220,14 @@ static void commit_listeners(void *arg)
  */
 static void on_settled(struct process *p)
 {
-	bool reloaded = p->started;
+	bool reloaded = p->daemon.serving;
 
 	p->settling = false;
-	p->started = true;
-	if (p->stopping)
+	p->daemon.serving = true;
+	if (p->daemon.stopping)
 		return;
 	worker_call(p->daemon.workers[0], commit_listeners, p);
 	admin_port_commit(p->admin);
-	admin_port_set_phase(p->admin, ADMIN_SERVING);
 	log_info("%s: ring %016" PRIx64 " of %d servers", reloaded ? "reloaded" : "ready",
 		p->daemon.settings->ring_hash, ring_count(p->daemon.settings->ring));
 	notify("READY=1");
@@ -322,16 +321,15 @@ static void stop(struct process *p)
 	static const struct timeval pause = { 0, LEAVE_MS * 1000 };
 	bool aside;
 
-	if (p->stopping) {
+	if (p->daemon.stopping) {
 		leave(p);
 		send_all(p, WORKER_STOP);
 		return;
 	}
-	p->stopping = true;
+	p->daemon.stopping = true;
 	/* This comes first: a client that connects after the notice must reach the new process. */
 	aside = listening_step_aside(p->listening);
 	notify("STOPPING=1");
-	admin_port_set_phase(p->admin, ADMIN_DRAINING);
 	if (aside)
 		event_add(p->events[LEAVE], &pause);
 	else

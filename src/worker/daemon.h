@@ -39,6 +39,8 @@ struct daemon {
 	struct server_news *server_news;
 	/* Carries out a PROXY_COMMAND for a worker: see struct clients_ops. */
 	void (*command)(struct worker *worker, const struct request *request, struct buf *out);
+	bool serving;         /* of the main thread: all servers were tried once */
+	bool stopping;        /* likewise: a signal to shut down has come */
 	int news;             /* the writing end of a pipe for DAEMON_SETTLED and DAEMON_EXITED */
 	DIR *descriptors;     /* of the process; opened before the user is switched; or NULL */
 	pthread_mutex_t lock; /* protects each worker's pointer to its current generation, and what struct meter says */

@@ -19,11 +19,6 @@ struct answer {
 
 /* --- later --- */
 
-static struct loop_jobs *queue_of(struct loop *loop, const struct loop_job *job)
-{
-	return job->due == THIS_TURN ? &loop->jobs : &loop->timed;
-}
-
 /* libevent runs a timer that is due after all sockets that are ready. */
 static void set_timer(struct loop *loop)
 {
@@ -37,9 +32,11 @@ static void set_timer(struct loop *loop)
 
 void loop_forget(struct loop *loop, struct loop_job *job)
 {
+	struct loop_jobs *queue = job->due == THIS_TURN ? &loop->jobs : &loop->timed;
+
 	if (!job->due)
 		return;
-	TAILQ_REMOVE(queue_of(loop, job), job, link);
+	TAILQ_REMOVE(queue, job, link);
 	job->due = 0;
 }
 
@@ -128,14 +125,9 @@ void loop_finish(struct loop *loop)
 
 /* --- turns --- */
 
-static void on_patience(evutil_socket_t fd, short what, void *arg)
+static void on_patience(struct loop_job *job)
 {
-	struct loop *loop = arg;
-
-	(void)fd;
-	(void)what;
-	loop_enter(loop);
-	loop->impatient = true;
+	((struct loop *)((char *)job - offsetof(struct loop, patience)))->impatient = true;
 }
 
 void loop_init(struct loop *loop)
@@ -156,9 +148,9 @@ void loop_init(struct loop *loop)
 	if (!loop->base)
 		abort();
 	loop->timer = evtimer_new(loop->base, on_timer, loop);
-	loop->patience = evtimer_new(loop->base, on_patience, loop);
-	if (!loop->timer || !loop->patience)
+	if (!loop->timer)
 		abort();
+	loop->patience.run = on_patience;
 	loop->scratch = xmalloc(LOOP_SCRATCH);
 	loop_enter(loop);
 }
@@ -166,7 +158,6 @@ void loop_init(struct loop *loop)
 void loop_fini(struct loop *loop)
 {
 	event_free(loop->timer);
-	event_free(loop->patience);
 	event_base_free(loop->base);
 	while (loop->spare_count)
 		buf_free(&loop->spares[--loop->spare_count]);
@@ -187,7 +178,7 @@ void loop_enter(struct loop *loop)
 	loop->unix_time = (int64_t)time(NULL);
 	loop->fresh = true;
 	if (loop->turn)
-		loop->turn(loop, loop->turn_arg);
+		loop->turn(loop->turn_arg);
 }
 
 static bool servers_are_busy(const struct loop *loop)
@@ -206,7 +197,6 @@ static void flush(struct stream_list *list)
 /* `idle`: no event was ready in this turn. */
 static void end_turn(struct loop *loop, bool idle)
 {
-	static const struct timeval patience = { 0, LOOP_PATIENCE_MS * 1000 };
 	struct stream *stream;
 
 	while (!TAILQ_EMPTY(&loop->jobs))
@@ -219,8 +209,8 @@ static void end_turn(struct loop *loop, bool idle)
 		if (idle || !stream_hold(stream))
 			stream_flush(stream);
 	}
-	if (servers_are_busy(loop) && !TAILQ_EMPTY(&loop->held) && !event_pending(loop->patience, EV_TIMEOUT, NULL))
-		event_add(loop->patience, &patience);
+	if (servers_are_busy(loop) && !TAILQ_EMPTY(&loop->held) && !loop_is_queued(&loop->patience))
+		loop_after(loop, &loop->patience, LOOP_PATIENCE_MS);
 }
 
 /* A write to a client may make room for calls to servers, and one that fails queues jobs. So more may be left to do. */

@@ -48,15 +48,15 @@ struct loop {
 	struct event *timer;    /* for the first of them */
 	TAILQ_HEAD(stream_list, stream) dirty[LOOP_RANKS];
 	struct stream_list held;        /* dirty streams that wait for more */
-	struct event *patience;         /* a timer: all held streams are written when it fires */
-	bool impatient;                 /* it has fired */
+	struct loop_job patience;       /* a timer: all held streams are written when it runs */
+	bool impatient;                 /* it has run */
 	size_t awaited;                 /* unanswered calls to all servers */
 	struct buf spares[LOOP_SPARES]; /* empty buffers for streams to write to */
 	size_t spare_count;
-	uint64_t now_us;     /* `now` in microseconds */
-	size_t shared_again; /* bytes of shared texts that a stream waits to write beside another */
-	char *scratch;       /* LOOP_SCRATCH bytes to read sockets into */
-	void (*turn)(struct loop *loop, void *arg); /* called when a turn has read the clocks; or NULL */
+	uint64_t now_us;         /* `now` in microseconds */
+	size_t shared_again;     /* bytes of shared texts that a stream waits to write beside another */
+	char *scratch;           /* LOOP_SCRATCH bytes to read sockets into */
+	void (*turn)(void *arg); /* called when a turn has read the clocks; or NULL */
 	void *turn_arg;
 };
 

@@ -147,15 +147,12 @@ void stream_encrypt(struct stream *stream, struct tls *tls)
 	read_at_once(stream);
 }
 
-static struct stream_list *list_of(const struct stream *stream)
-{
-	return stream->held ? &stream->loop->held : &stream->loop->dirty[stream->rank];
-}
-
 static void unlist(struct stream *stream)
 {
+	struct stream_list *list = stream->held ? &stream->loop->held : &stream->loop->dirty[stream->rank];
+
 	if (stream->dirty)
-		TAILQ_REMOVE(list_of(stream), stream, link);
+		TAILQ_REMOVE(list, stream, link);
 	stream->dirty = stream->held = false;
 }
 
@@ -376,8 +373,6 @@ void stream_finish(struct stream *stream)
 
 void stream_pause(struct stream *stream)
 {
-	if (!stream->reading)
-		return;
 	/* Most pauses are over before anything comes. So the socket is watched until then, which saves two system calls. */
 	stream->reading = false;
 }

@@ -21,10 +21,8 @@ static void list_servers(struct ring *ring)
 	ring->servers = xcalloc((size_t)ring->count, sizeof(*ring->servers));
 	for (int i = 0; i < ring->count; i++) {
 		const memcached_instance_st *server = memcached_server_instance_by_position(ring->hash, (uint32_t)i);
-		ring->servers[i].host = strdup(memcached_server_name(server));
+		ring->servers[i].host = xstrdup(memcached_server_name(server));
 		ring->servers[i].port = (uint16_t)memcached_server_port(server);
-		if (!ring->servers[i].host)
-			abort();
 	}
 }
 

@@ -18,13 +18,13 @@ enum { STEADY_MS = 1000 };
 /* If the whole host stood still, the server needs a moment too. */
 enum { AGAIN_MS = 20 };
 
-const char *const server_state_name[SERVER_STATES] = { "down", "connecting", "greeting", "up" };
+static const char *const state_names[SERVER_STATES] = { "down", "connecting", "greeting", "up" };
 
 static void fail(struct server_link *k, enum result_status sent, const char *why);
 
 static void set_state(struct server *s, enum server_state state)
 {
-	log_debug("upstream %s: %s -> %s", s->name, server_state_name[s->state], server_state_name[state]);
+	log_debug("upstream %s: %s -> %s", s->name, state_names[s->state], state_names[state]);
 	s->state = state;
 	s->since = s->loop->now;
 	atomic_store_explicit(&s->stats.state, (int)state, memory_order_relaxed);

@@ -27,8 +27,6 @@ struct tls_context;
 
 enum server_state { SERVER_DOWN, SERVER_CONNECTING, SERVER_GREETING, SERVER_UP, SERVER_STATES };
 
-extern const char *const server_state_name[SERVER_STATES];
-
 enum { SERVER_ROOM = 512 << 10 };
 
 struct server_options {

@@ -36,11 +36,10 @@ static void balance(struct worker *w)
 	clients_watch(&w->clients);
 }
 
-static void at_turn(struct loop *loop, void *arg)
+static void at_turn(void *arg)
 {
 	struct worker *w = arg;
 
-	(void)loop;
 	meter_turn(&w->meter);
 	generations_turn(&w->generations);
 	balance(w);
@@ -288,7 +287,7 @@ static void *run(void *arg)
 	struct worker *w = arg;
 
 	/* Only now: the balance measures the CPU time of this thread. */
-	at_turn(&w->loop, w);
+	at_turn(w);
 	servers_start(w->generations.current->servers, on_settled, w);
 	loop_run(&w->loop);
 	notify(w, DAEMON_EXITED);

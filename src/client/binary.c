@@ -2,13 +2,15 @@
 
 #include <assert.h>
 
+#include "client/auth.h"
 #include "command/item.h"
 #include "command/start.h"
 #include "command/target.h"
+#include "protocol/login.h"
 #include "protocol/reply.h"
 #include "util/num.h"
 
-void client_binary_reply(struct client *c, const struct binary_request *request, unsigned status, struct slice text)
+static void respond_text(struct client *c, const struct binary_request *request, unsigned status, struct slice text)
 {
 	struct task *task = task_new(client_host(c), &request->request, c, sizeof(*task));
 
@@ -214,6 +216,140 @@ static void start_admin(struct client *c, const struct binary_request *b)
 	task_done(task);
 }
 
+/* --- authentication --- */
+
+static const struct slice mechanism = { "PLAIN", 5 };
+
+static struct slice take_until_zero(struct slice *rest)
+{
+	const char *end = rest->n ? memchr(rest->p, 0, rest->n) : NULL;
+	struct slice taken = slice_of(rest->p, end ? (size_t)(end - rest->p) : rest->n);
+
+	*rest = slice_skip(*rest, taken.n + (end ? 1 : 0));
+	return taken;
+}
+
+/* [authzid] NUL user NUL password (RFC 4616). authzid is ignored. */
+static bool is_right(struct client *c, struct slice message)
+{
+	struct slice user;
+
+	(void)take_until_zero(&message);
+	user = take_until_zero(&message);
+	return auth_is_right(c, user, message);
+}
+
+static void succeed(struct client *c, const struct binary_request *request)
+{
+	respond_text(c, request, BINARY_OK, SLICE("Authenticated"));
+}
+
+static void fail(struct client *c, const struct binary_request *request)
+{
+	respond_text(c, request, BINARY_AUTH_ERROR, SLICE("Auth failure."));
+}
+
+/* A client that stayed could try the passwords of all users without a pause. */
+static void fail_for_good(struct client *c, const struct binary_request *request)
+{
+	fail(c, request);
+	c->closing = true;
+}
+
+/* Whether the request has the message of PLAIN. It may come with AUTH, or with STEP after an AUTH without one. */
+static bool has_message(const struct binary_request *request, bool is_begun)
+{
+	return slice_equal(request->request.key, mechanism) &&
+		(request->head.opcode == BINARY_SASL_STEP ? is_begun : request->request.data.n > 0);
+}
+
+static bool begins(const struct binary_request *request)
+{
+	return request->head.opcode == BINARY_SASL_AUTH && slice_equal(request->request.key, mechanism) &&
+		request->request.data.n == 0;
+}
+
+/* `waiting` is how much has come behind the request. */
+static void authenticate(struct client *c, const struct binary_request *request, size_t waiting)
+{
+	if (begins(request)) {
+		c->auth->is_begun = true;
+		respond_text(c, request, BINARY_AUTH_CONTINUE, slice_of("", 0));
+	} else if (has_message(request, c->auth->is_begun) && is_right(c, request->request.data)) {
+		auth_succeed(c);
+		succeed(c, request);
+	} else {
+		auth_fail(c);
+		fail(c, request);
+		auth_slow_down(c, waiting);
+	}
+}
+
+static bool is_sasl(unsigned char opcode)
+{
+	return opcode >= BINARY_SASL_LIST && opcode <= BINARY_SASL_STEP;
+}
+
+/* Of a client that need not authenticate, or has. */
+static void start_sasl(struct client *c, const struct binary_request *request)
+{
+	if (!client_config(c)->users)
+		respond_text(c, request, BINARY_UNKNOWN, SLICE("Unknown command"));
+	else if (request->head.opcode == BINARY_SASL_LIST)
+		respond_text(c, request, BINARY_OK, mechanism);
+	else if (has_message(request, false) && is_right(c, request->request.data))
+		succeed(c, request);
+	else
+		fail_for_good(c, request);
+}
+
+/* Refuses a request for its form, as if the client were authenticated. */
+static void refuse(struct client *c, const struct binary_request *request, enum request_status status)
+{
+	client_binary_refuse(c, request);
+	if (status == REQUEST_FATAL || request->request.skip.bytes > LOGIN_BLOCK_MAX)
+		c->closing = true;
+	else
+		client_skip(c, &request->request);
+}
+
+static void carry_out(struct client *c, const struct binary_request *request, size_t waiting)
+{
+	if (request->head.opcode == BINARY_VERSION)
+		client_binary_start(c, request);
+	else if (request->head.opcode == BINARY_SASL_LIST)
+		respond_text(c, request, BINARY_OK, mechanism);
+	else
+		authenticate(c, request, waiting);
+}
+
+size_t client_binary_authenticate(struct client *c, struct slice in)
+{
+	static const struct request_limits limits = { .max_value = LOGIN_BLOCK_MAX };
+	struct binary_request b;
+	enum request_status status = binary_parse(in, &limits, &c->input.progress, &b);
+
+	if (status == REQUEST_HANGUP) {
+		c->closing = true;
+		return in.n;
+	}
+	/* Refuse a forbidden opcode before its body arrives. */
+	if (in.n >= BINARY_HEADER && !is_sasl((unsigned char)in.p[1]) && in.p[1] != BINARY_VERSION) {
+		client_count(c, COUNT_cmd_refused, 1);
+		fail_for_good(c, &b);
+		return in.n;
+	}
+	if (status == REQUEST_MORE)
+		return 0;
+	if (status == REQUEST_READY)
+		carry_out(c, &b, in.n - b.request.consumed);
+	else
+		refuse(c, &b, status);
+	auth_bound(c, in.n - b.request.consumed);
+	c->input.progress = (struct request_progress){ 0 };
+	return b.request.consumed;
+}
+
 /* --- all --- */
 
 static bool is_admins(const struct binary_request *b)
@@ -255,7 +391,9 @@ void client_binary_start(struct client *c, const struct binary_request *b)
 {
 	const char *refusal = key_refusal(client_host(c), &b->request);
 
-	if (refusal)
+	if (is_sasl(b->head.opcode))
+		start_sasl(c, b);
+	else if (refusal)
 		respond_line(c, b, refusal);
 	else if (b->request.command->id == COMMAND_GET && b->request.target == TARGET_COMMAND)
 		start_inside(c, b, COMMAND_GETS, was_got); /* for the cas id of a set */

@@ -22,14 +22,16 @@ static inline bool client_binary_speaks(struct client *client, struct slice in)
 	return client->input.is_binary;
 }
 
-/* Carries out a request that is not sasl_is. It is borrowed for the call, like that of the next two. */
+/* Carries out a request of a client that need not authenticate, or has. It is borrowed for the call, like that of the next one. */
 void client_binary_start(struct client *client, const struct binary_request *request);
 
 /* Responds with the error of a refused request, after what memcached does as well. */
 void client_binary_refuse(struct client *client, const struct binary_request *request);
 
-/* Carries out a request by this response alone. */
-void client_binary_reply(
-	struct client *client, const struct binary_request *request, unsigned status, struct slice text);
+/*
+ * As auth_take. The client authenticates by SASL with the mechanism PLAIN, as memcached's option -S has it. If it asks for anything
+ * else before, it is refused and closed, as by memcached.
+ */
+size_t client_binary_authenticate(struct client *client, struct slice in);
 
 #endif

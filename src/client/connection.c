@@ -7,7 +7,6 @@
 #include "client/auth.h"
 #include "client/binary.h"
 #include "client/bounds.h"
-#include "client/sasl.h"
 #include "client/turns.h"
 #include "command/start.h"
 #include "command/target.h"
@@ -161,9 +160,7 @@ static void carry_out(struct client *c, struct binary_request *b)
 	struct request *request = &b->request;
 
 	client_count(c, meter_class(request->command->id), 1);
-	if (c->input.is_binary && sasl_is(b))
-		sasl_start(c, b);
-	else if (c->input.is_binary)
+	if (c->input.is_binary)
 		client_binary_start(c, b);
 	else if (!task_start(client_host(c), request, c))
 		client_start_command(c, request);
@@ -244,7 +241,7 @@ static size_t take_request(struct client *c, struct slice in)
 	struct order_needs needs;
 
 	if (c->auth)
-		return binary ? sasl_take(c, in) : auth_take(c, in);
+		return binary ? client_binary_authenticate(c, in) : auth_take(c, in);
 	switch (parse(c, in, &b)) {
 	case REQUEST_MORE:
 		return 0;

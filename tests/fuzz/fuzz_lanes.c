@@ -92,11 +92,7 @@ static void add_set(const char *head, const struct oplog_run *runs, size_t count
 	static struct buf bases[sizeof(values) / sizeof(values[0])];
 	struct buf *base = &bases[value_count];
 
-	buf_add(base, head, strlen(head));
-	BUF_ADD(base, OPLOG_SET_MARK);
-	for (size_t i = 0; i < count; i++)
-		oplog_add_run(base, &runs[i]);
-	buf_add(base, log, strlen(log));
+	cupboard_base(base, head, runs, count, log);
 	values[value_count++] = buf_slice(base);
 }
 

@@ -1,37 +1,22 @@
 /* Views of a base that says something else of items in memory than was true when they were read: they are not taken for it. */
 #include "collection/set/answer.h"
 
-#include "set_model.h"
-#include "unit.h"
 #include "util/check.h"
+#include "viewing.h"
 
 enum { RUNS = 3, NUMBERS = 4 };
 
 static const char fake_run[] = "@t4k0zq81mfwx.1.3.0.29.1048f82143307346 ";
 static const char members[] = "a c d e f g i";
 
-static struct cupboard cupboard;
-static struct set_store store;
-static struct set_view view;
 static struct oplog_run runs[RUNS];
 
 static void setup(void)
 {
-	cupboard.random = 1;
-	TAILQ_INIT(&store.used);
-	set_view_init(&view, 42, &store);
+	viewing_setup();
 	runs[0] = cupboard_log_run(&cupboard, "+a +b +c +d +e ", 2);
 	runs[1] = cupboard_log_run(&cupboard, "-b +f +g +h ", 1);
 	runs[2] = cupboard_log_run(&cupboard, "-h +i ", 9);
-}
-
-/* Nothing is left, and all that was counted was taken off again. */
-static void teardown(void)
-{
-	set_view_free(&view);
-	cupboard_free(&cupboard);
-	ck_assert(TAILQ_EMPTY(&store.used));
-	ck_assert_uint_eq(store.memory, 0);
 }
 
 static enum oplog_form update(const struct oplog_run *refs, size_t count, const char *more)
@@ -39,37 +24,15 @@ static enum oplog_form update(const struct oplog_run *refs, size_t count, const 
 	struct buf base = BUF_EMPTY;
 	enum oplog_form form;
 
-	BUF_ADD(&base, OPLOG_SET_MARK);
-	for (size_t i = 0; i < count; i++)
-		oplog_add_run(&base, &refs[i]);
-	buf_add(&base, more, strlen(more));
+	cupboard_base(&base, "", refs, count, more);
 	form = set_view_update(&view, guard_place(buf_slice(&base)));
 	buf_free(&base);
 	return form;
 }
 
-/* Loads what is wanted. False if something is refused or is not there. */
-static bool load(void)
-{
-	bool good = view.want_count > 0;
-
-	for (size_t i = 0; i < view.want_count && good; i++) {
-		struct cupboard_item *item = cupboard_find(&cupboard, set_view_want_id(&view, &view.wants[i]));
-		good = item && set_view_load(&view, &view.wants[i], buf_slice(&item->data));
-	}
-	set_view_end_wants(&view);
-	return good;
-}
-
-/* Asks until there is an answer, or none can be had. Whoever gets none must want something. */
 static bool ask(struct set_request *r)
 {
-	while (!set_answer(&view, r)) {
-		ck_assert_uint_gt(view.want_count, 0);
-		if (!load())
-			return false;
-	}
-	return true;
+	return viewing_ask(r, &(size_t){ 0 });
 }
 
 static bool ask_and_free(struct set_request r)
@@ -194,4 +157,4 @@ TEST(another_index)
 	buf_free(&data);
 }
 
-FIXTURE(setup, teardown)
+FIXTURE(setup, viewing_teardown)

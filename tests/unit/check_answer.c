@@ -188,8 +188,7 @@ TEST(samples_read_little)
 	for (int i = 0; i < TABLE_MODEL_MAX; i++)
 		table_model_add(entries, slice_of(name, (size_t)snprintf(name, sizeof(name), "m%04d", i)), false);
 	run = cupboard_run(&model.cupboard, entries, 3, NULL);
-	BUF_ADD(&base, OPLOG_SET_MARK);
-	oplog_add_run(&base, &run);
+	cupboard_base(&base, "", &run, 1, "");
 	ck_assert_int_eq(set_view_update(&view, buf_slice(&base)), OPLOG_GOOD);
 	struct set_request r = { .verb = SET_SAMPLE, .count = 2, .random = 7 };
 	ck_assert(set_model_ask(&model, &view, &r));

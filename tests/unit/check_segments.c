@@ -11,15 +11,14 @@ static struct oplog_run abc; /* one table */
 /* The base of the set k, as a reply to a read of it. */
 static const char *base(int cas, const struct oplog_run *runs, size_t count, const char *log)
 {
-	struct buf refs = BUF_EMPTY;
+	struct buf whole = BUF_EMPTY;
 
 	buf_consume(&text, buf_size(&text));
-	for (size_t i = 0; i < count; i++)
-		oplog_add_run(&refs, &runs[i]);
-	buf_printf(&text, "VA %d kk f0 c%d t-1\r\n@set.1 %.*s%s\r\n", (int)(7 + buf_size(&refs) + strlen(log)), cas,
-		(int)buf_size(&refs), buf_slice(&refs).p, log);
-	BUF_ADD(&text, "\0");
-	buf_free(&refs);
+	cupboard_base(&whole, "", runs, count, log);
+	buf_printf(&text, "VA %zu kk f0 c%d t-1\r\n", buf_size(&whole), cas);
+	buf_add_slice(&text, buf_slice(&whole));
+	BUF_ADD(&text, "\r\n\0");
+	buf_free(&whole);
 	return buf_slice(&text).p;
 }
 

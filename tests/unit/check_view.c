@@ -1,29 +1,7 @@
 /* Views: that they follow the base, keep what stays, refuse what is not what was referred to; what they answer is in check_answer.c. */
 #include "collection/set/answer.h"
 
-#include "set_model.h"
-#include "unit.h"
-#include "util/random.h"
-
-static struct cupboard cupboard;
-static struct set_store store;
-static struct set_view view;
-
-static void setup(void)
-{
-	cupboard.random = 1;
-	TAILQ_INIT(&store.used);
-	set_view_init(&view, 42, &store);
-}
-
-/* Nothing is left, and all that was counted was taken off again. */
-static void teardown(void)
-{
-	set_view_free(&view);
-	cupboard_free(&cupboard);
-	ck_assert(TAILQ_EMPTY(&store.used));
-	ck_assert_uint_eq(store.memory, 0);
-}
+#include "viewing.h"
 
 static enum oplog_form update(const char *base)
 {
@@ -36,37 +14,31 @@ static const char *base_of(const char *head, const struct oplog_run *runs, size_
 	static struct buf base;
 
 	buf_consume(&base, buf_size(&base));
-	buf_add(&base, head, strlen(head));
-	BUF_ADD(&base, OPLOG_SET_MARK);
-	for (size_t i = 0; i < count; i++)
-		oplog_add_run(&base, &runs[i]);
-	buf_add(&base, log, strlen(log) + 1);
+	cupboard_base(&base, head, runs, count, log);
+	BUF_ADD(&base, "\0");
 	return buf_slice(&base).p;
 }
 
-/* Loads all that is wanted; gives how many items that were. */
-static size_t load(void)
+static void load(void)
 {
-	size_t count = view.want_count;
+	ck_assert(set_model_load(&cupboard, &view));
+}
 
-	for (size_t i = 0; i < count; i++) {
-		struct cupboard_item *item = cupboard_find(&cupboard, set_view_want_id(&view, &view.wants[i]));
-		ck_assert(item && set_view_load(&view, &view.wants[i], buf_slice(&item->data)));
-	}
-	set_view_end_wants(&view);
-	return count;
+/* Gives how many items had to be loaded for the answer. */
+static size_t ask(struct set_request *r)
+{
+	size_t loaded = 0;
+
+	ck_assert(viewing_ask(r, &loaded));
+	return loaded;
 }
 
 /* All members, and how many items had to be loaded for them. */
 static size_t is(const char *members)
 {
 	struct set_request all = { .verb = SET_ALL };
-	size_t loaded = 0;
+	size_t loaded = ask(&all);
 
-	while (!set_answer(&view, &all)) {
-		ck_assert_uint_gt(view.want_count, 0);
-		loaded += load();
-	}
 	assert_bytes(buf_slice(&all.shared->text), members);
 	set_request_free(&all);
 	return loaded;
@@ -94,8 +66,7 @@ static void count(uint64_t expected)
 {
 	struct set_request r = { .verb = SET_COUNT };
 
-	while (!set_answer(&view, &r))
-		load();
+	ask(&r);
 	ck_assert_uint_eq(r.number, expected);
 }
 
@@ -386,12 +357,8 @@ TEST(refuses_other_counts)
 static size_t test(const char *members, const char *digits)
 {
 	struct set_request r = { .verb = SET_TEST, .members = slice_of(members, strlen(members)) };
-	size_t loaded = 0;
+	size_t loaded = ask(&r);
 
-	while (!set_answer(&view, &r)) {
-		ck_assert_uint_gt(view.want_count, 0);
-		loaded += load();
-	}
 	assert_bytes(buf_slice(&r.text), digits);
 	set_request_free(&r);
 	return loaded;
@@ -462,4 +429,4 @@ TEST(index_is_thrown_out)
 	set_request_free(&r);
 }
 
-FIXTURE(setup, teardown)
+FIXTURE(viewing_setup, viewing_teardown)

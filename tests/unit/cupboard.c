@@ -98,3 +98,12 @@ struct oplog_run cupboard_log_run(struct cupboard *c, const char *log, size_t mo
 	free(entries);
 	return run;
 }
+
+void cupboard_base(struct buf *out, const char *head, const struct oplog_run *runs, size_t count, const char *log)
+{
+	buf_add(out, head, strlen(head));
+	BUF_ADD(out, OPLOG_SET_MARK);
+	for (size_t i = 0; i < count; i++)
+		oplog_add_run(out, &runs[i]);
+	buf_add(out, log, strlen(log));
+}

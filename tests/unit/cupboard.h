@@ -36,4 +36,7 @@ struct oplog_run cupboard_run(struct cupboard *c, const struct table_model *entr
 /* A run of one or more tables from a log in byte order, as `cupboard_run`: words to write down a run with. */
 struct oplog_run cupboard_log_run(struct cupboard *c, const char *log, size_t most);
 
+/* Appends the base of a set with a block: the head, these runs, the log. */
+void cupboard_base(struct buf *out, const char *head, const struct oplog_run *runs, size_t count, const char *log);
+
 #endif

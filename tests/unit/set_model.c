@@ -246,6 +246,18 @@ void set_model_fini(struct set_model *m)
 
 /* --- asking --- */
 
+bool set_model_load(struct cupboard *c, struct set_view *v)
+{
+	bool good = true;
+
+	for (size_t i = 0; i < v->want_count && good; i++) {
+		const struct cupboard_item *item = cupboard_find(c, set_view_want_id(v, &v->wants[i]));
+		good = item && set_view_load(v, &v->wants[i], buf_slice(&item->data));
+	}
+	set_view_end_wants(v);
+	return good;
+}
+
 bool set_model_ask(struct set_model *m, struct set_view *v, struct set_request *r)
 {
 	enum { ROUNDS = 2000 };
@@ -262,13 +274,9 @@ bool set_model_ask(struct set_model *m, struct set_view *v, struct set_request *
 		/* Only a range is written slice by slice into the request. */
 		if ((r->verb != SET_RANGE && buf_size(&r->text)) || r->shared)
 			return false;
-		for (size_t k = 0; k < v->want_count; k++, m->loaded++) {
-			const struct cupboard_item *item =
-				cupboard_find(&m->cupboard, set_view_want_id(v, &v->wants[k]));
-			if (!item || !set_view_load(v, &v->wants[k], buf_slice(&item->data)))
-				return false;
-		}
-		set_view_end_wants(v);
+		m->loaded += v->want_count;
+		if (!set_model_load(&m->cupboard, v))
+			return false;
 	}
 	return false;
 }

@@ -28,22 +28,26 @@ void stored_put(struct server *s, struct cupboard *c, const char *head, const st
 	struct buf base = BUF_EMPTY;
 	char key[64];
 
-	buf_add(&base, head, strlen(head));
 	if (count)
-		BUF_ADD(&base, OPLOG_SET_MARK);
-	for (size_t i = 0; i < count; i++)
-		oplog_add_run(&base, &runs[i]);
-	buf_add(&base, log, strlen(log));
+		cupboard_base(&base, head, runs, count, log);
+	else
+		buf_printf(&base, "%s%s", head, log);
 	server_put(s, SLICE("k"), buf_slice(&base));
 	for (size_t i = 0; i < c->count; i++)
 		server_put(s, key_of(slice_of(c->items[i].id, OPLOG_ID), key), buf_slice(&c->items[i].data));
 	buf_free(&base);
 }
 
-static struct slice item(struct server *s, struct slice id, uint64_t check)
+struct memcached_item *stored_item(struct server *s, struct slice id)
 {
 	char key[64];
-	struct memcached_item *found = server_find(s, key_of(id, key));
+
+	return server_find(s, key_of(id, key));
+}
+
+static struct slice item(struct server *s, struct slice id, uint64_t check)
+{
+	struct memcached_item *found = stored_item(s, id);
 
 	MUST(found && check_of(buf_slice(&found->value)) == check);
 	return buf_slice(&found->value);

@@ -9,6 +9,9 @@
 void stored_put(struct server *s, struct cupboard *c, const char *head, const struct oplog_run *runs, size_t count,
 	const char *log);
 
+/* The item of that id beside the base; NULL when there is none. */
+struct memcached_item *stored_item(struct server *s, struct slice id);
+
 /*
  * What is there: "head @[+a -b|+c] @[-d] log", each run with its entries, tables parted by |; NULL when there is no base. What
  * it refers to must be there, and be what it says. Valid until the next call.

@@ -11,7 +11,7 @@ static struct model_member *find(struct model *m, struct slice member)
 	return NULL;
 }
 
-void model_put(struct model *m, struct slice member, bool in)
+static void put(struct model *m, struct slice member, bool in)
 {
 	struct model_member *found = find(m, member);
 
@@ -43,13 +43,13 @@ bool model_log(struct model *m, struct slice log)
 			n++;
 		if (n < 1 || n > 250 || start + n == log.n || log.p[start + n] != ' ')
 			return false;
-		model_put(m, slice_of(log.p + start, n), sign == '+');
+		put(m, slice_of(log.p + start, n), sign == '+');
 		i = start + n + 1;
 	}
 	return true;
 }
 
-void model_join(const struct model *m, struct buf *out)
+static void join(const struct model *m, struct buf *out)
 {
 	bool more = false;
 
@@ -61,4 +61,36 @@ void model_join(const struct model *m, struct buf *out)
 		buf_add_slice(out, m->members[i].name);
 		more = true;
 	}
+}
+
+static bool has_members(const struct model *m, const struct fold *f)
+{
+	struct buf got = BUF_EMPTY, expected = BUF_EMPTY;
+	bool same;
+
+	fold_join(f, &got);
+	join(m, &expected);
+	same = slice_equal(buf_slice(&got), buf_slice(&expected)) && f->live == m->live &&
+		fold_joined_size(f) == buf_size(&got);
+	for (size_t i = 0; i < m->count; i++)
+		same = same && fold_contains(f, m->members[i].name) == m->members[i].in;
+	buf_free(&got);
+	buf_free(&expected);
+	return same;
+}
+
+bool model_agrees(const struct model *m, const struct fold *f)
+{
+	struct fold again = { .seed = f->seed + 1 };
+	struct buf log = BUF_EMPTY;
+	bool same;
+
+	fold_encode(f, false, &log);
+	same = has_members(m, f) && fold_log(&again, buf_slice(&log)) && has_members(m, &again);
+	same = same && buf_size(&log) == fold_log_size(f, false) && fold_log_size(f, true) <= f->bytes &&
+		fold_log_size(f, false) <= fold_log_size(f, true) && again.bytes == fold_log_size(&again, false) &&
+		again.bytes == fold_log_size(&again, true);
+	fold_free(&again);
+	buf_free(&log);
+	return same;
 }

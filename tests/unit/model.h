@@ -3,8 +3,7 @@
 #ifndef UNIT_MODEL_H
 #define UNIT_MODEL_H
 
-#include "util/buf.h"
-#include "util/slice.h"
+#include "collection/text/fold.h"
 
 enum { MODEL_MAX = 4096 };
 
@@ -16,16 +15,13 @@ struct model {
 	size_t count, live;
 };
 
-/* Says that `member` is in, or is out; its bytes are borrowed. */
-void model_put(struct model *m, struct slice member, bool in);
-
 /*
  * Reads a log by the words of the contract: tokens of a sign and 1 to 250 bytes, none of them 0x00
- * to 0x20 or 0x7f, each followed by one space. False for anything else.
+ * to 0x20 or 0x7f, each followed by one space. False for anything else. Its bytes are borrowed.
  */
 bool model_log(struct model *m, struct slice log);
 
-/* The members, joined by one space. */
-void model_join(const struct model *m, struct buf *out);
+/* Whether a fold, and the log that it is encoded as, have the same members, in the order in which they were first named. */
+bool model_agrees(const struct model *m, const struct fold *f);
 
 #endif

@@ -53,18 +53,24 @@ static struct slice item(struct server *s, struct slice id, uint64_t check)
 	return buf_slice(&found->value);
 }
 
-static uint32_t show_table(struct slice data, struct buf *out)
+/* Shows a table, which must be what is said of it, and have no member outside of its fences. */
+static void show_table(struct slice data, const struct fence *said, const struct fence *next, struct buf *out)
 {
+	uint64_t removals = 0;
 	struct table_cursor c;
 	struct table t;
 
-	MUST(table_open(&t, data) && t.count);
+	MUST(table_open(&t, data) && t.count == said->entries && t.count && data.n == said->bytes);
 	for (bool more = table_first(&c, &t); more; more = table_next(&c)) {
+		struct slice member = table_member(&c);
+		MUST(table_model_order(said->first, member) <= 0);
+		MUST(!next || table_model_order(next->first, member) > 0);
 		buf_add(out, " ", c.at > 0);
 		buf_add(out, c.removed ? "-" : "+", 1);
-		buf_add_slice(out, table_member(&c));
+		buf_add_slice(out, member);
+		removals += c.removed;
 	}
-	return t.count;
+	MUST(removals == said->removals);
 }
 
 static void show_run(struct server *s, const struct oplog_run *run, struct buf *out)
@@ -73,7 +79,11 @@ static void show_run(struct server *s, const struct oplog_run *run, struct buf *
 	struct fences fences;
 
 	if (!run->indexed) {
-		MUST(show_table(data, out) == run->entries && data.n == run->bytes);
+		struct fence said = { .entries = (uint32_t)run->entries,
+			.removals = (uint32_t)run->removals,
+			.bytes = (uint32_t)run->bytes,
+			.first = slice_of("", 0) };
+		show_table(data, &said, NULL, out);
 		return;
 	}
 	MUST(fences_read(&fences, data) && fences.count == run->tables && fences.entries == run->entries);
@@ -81,14 +91,15 @@ static void show_run(struct server *s, const struct oplog_run *run, struct buf *
 	for (size_t i = 0; i < fences.count; i++) {
 		const struct fence *fence = &fences.list[i];
 		buf_add(out, "|", i > 0);
-		MUST(show_table(item(s, slice_of(fence->id, OPLOG_ID), fence->check), out) == fence->entries);
+		show_table(item(s, slice_of(fence->id, OPLOG_ID), fence->check), fence,
+			i + 1 < fences.count ? fence + 1 : NULL, out);
 	}
 	fences_free(&fences);
 }
 
 const char *stored_show(struct server *s)
 {
-	static char text[16384];
+	static char text[1 << 17];
 	struct memcached_item *found = server_find(s, SLICE("k"));
 	struct buf out = BUF_EMPTY;
 	struct oplog_base parts;

@@ -51,7 +51,7 @@ FUZZ_RUNS = 20000
 
 FUZZ_BUILD = build/fuzzers
 FUZZ_OBJECTS = $(patsubst %, $(BUILD)/tests/fuzz/%.o, $(FUZZERS))
-FUZZ_HELPERS = $(patsubst %, $(BUILD)/tests/unit/%.o, fake model list_model table_model set_model cupboard box)
+FUZZ_HELPERS = $(patsubst %, $(BUILD)/tests/unit/%.o, fake memcached model list_model table_model set_model cupboard box)
 FUZZ_MAKE = $(QUIET_MAKE) BUILD=$(FUZZ_BUILD) CC=clang CFLAGS='-O1 -g' \
 	SANITIZE='-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all'
 

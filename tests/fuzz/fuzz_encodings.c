@@ -22,7 +22,7 @@ static void random_fold(struct fold *f, struct slice *in, bool adds, bool remove
 }
 
 /* Writes a digit for each member: 1 if it is in the set. False when the set is refused. */
-static bool text_of(const struct box *box, struct buf *text)
+static bool text_of(struct box *box, struct buf *text)
 {
 	struct fold f = { 0 };
 	struct snapshot s;
@@ -36,17 +36,32 @@ static bool text_of(const struct box *box, struct buf *text)
 	return good;
 }
 
+/* An item that is there or was; NULL if there never was one. */
+static struct memcached_item *some_item(struct box *box, struct slice *in)
+{
+	struct memcached_item *items[UINT8_MAX];
+	size_t count = 0;
+
+	for (size_t i = 0; i < MEMCACHED_ITEMS && count < UINT8_MAX; i++) {
+		if (buf_size(&box->memcached.items[i].key))
+			items[count++] = &box->memcached.items[i];
+	}
+	return count ? items[input_byte(in) % count] : NULL;
+}
+
 static void spoil(struct box *box, struct slice *in)
 {
 	static const char bytes[] = "+-,|^ abcdefgh0123s.\n\x7f";
 
 	for (unsigned n = input_byte(in) % 4; n > 0; n--) {
-		struct box_item *item = &box->items[input_byte(in) % box->count];
+		struct memcached_item *item = some_item(box, in);
+		if (!item)
+			return;
 		size_t size = buf_size(&item->value), at = input_byte(in);
 		char *p = size ? item->value.data + item->value.start : NULL;
 		unsigned how = input_byte(in);
 		if (how % 8 == 7)
-			item->there = !item->there;
+			item->used = !item->used;
 		else if (size && how % 8 == 6)
 			item->value.end -= at % size;
 		else if (size)
@@ -101,9 +116,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (input_byte(&in) % 4 == 0)
 			(void)box_compact(&box, 1 + input_byte(&in) % 3, &status);
 	}
-	if (box.count)
-		spoil(&box, &in);
-	if (box.count < BOX_ITEMS / 2 && text_of(&box, &text))
+	spoil(&box, &in);
+	if (text_of(&box, &text))
 		lives_on(&box, &in, &text);
 	buf_free(&text);
 	box_free(&box);

@@ -1,6 +1,5 @@
 #include "box.h"
 
-#include <assert.h>
 #include <stdio.h>
 
 enum { ROUNDS_MAX = 20 };
@@ -20,73 +19,41 @@ void box_init(struct box *box, unsigned form)
 
 void box_free(struct box *box)
 {
-	for (size_t i = 0; i < box->count; i++)
-		buf_free(&box->items[i].value);
-	box->count = 0;
+	memcached_restart(&box->memcached);
 }
 
-static struct box_item *slot(struct box *box, struct slice key)
+struct memcached_item *box_find(struct box *box, struct slice key)
 {
-	struct box_item *item = box->items;
-
-	for (; item < box->items + box->count; item++) {
-		if (slice_equal(slice_of(item->key, strlen(item->key)), key))
-			return item;
-	}
-	assert(box->count < BOX_ITEMS && key.n < sizeof(item->key));
-	box->count++;
-	*item = (struct box_item){ .there = false };
-	memcpy(item->key, key.p, key.n);
-	return item;
-}
-
-struct box_item *box_find(struct box *box, struct slice key)
-{
-	struct box_item *item = slot(box, key);
-
-	return item->there ? item : NULL;
-}
-
-static void write(struct box *box, struct box_item *item, struct slice before, struct slice value)
-{
-	struct buf whole = BUF_EMPTY;
-
-	buf_add_slice(&whole, before);
-	buf_add_slice(&whole, value);
-	buf_free(&item->value);
-	item->value = whole;
-	item->there = true;
-	item->cas = ++box->cas;
+	return memcached_find(&box->memcached, key, 0);
 }
 
 void box_put(struct box *box, const char *key, struct slice value)
 {
-	struct box_item *item = slot(box, slice_of(key, strlen(key)));
+	struct call set = { .verb = CALL_SET, .key = slice_of(key, strlen(key)), .value = value };
 
-	write(box, item, SLICE(""), value);
-	item->ttl = TTL_NEVER;
+	(void)memcached_call(&box->memcached, &set, 0);
 }
 
-static void read_item(const struct box *box, struct snapshot_item *into)
+static void read_item(struct box *box, struct snapshot_item *into)
 {
-	const struct box_item *item = box_find((struct box *)box, into->waiter.key);
+	const struct memcached_item *item = box_find(box, into->waiter.key);
 
 	into->asked = true;
 	into->there = item != NULL;
 	if (!item)
 		return;
 	into->reply.cas = item->cas;
-	into->reply.ttl = item->ttl;
+	into->reply.ttl = item->expires ? item->expires : TTL_NEVER;
 	buf_add_slice(&into->value, buf_slice(&item->value));
 }
 
-struct snapshot box_look(const struct box *box, enum purpose purpose, const struct fold *change)
+struct snapshot box_look(struct box *box, enum purpose purpose, const struct fold *change)
 {
 	struct snapshot s = { .rule = &box->rule,
 		.options = &box->options,
 		.key = SLICE("s"),
 		.seed = 3,
-		.random = (uint64_t *)&box->random,
+		.random = &box->random,
 		.purpose = purpose,
 		.change = change,
 		.prepared = box->prepared };
@@ -105,23 +72,16 @@ struct snapshot box_look(const struct box *box, enum purpose purpose, const stru
 
 bool box_step(struct box *box, const struct plan_step *step)
 {
-	struct box_item *item = slot(box, step->item->waiter.key);
-	struct slice value = buf_slice(&step->value);
-	bool good = step->verb == CALL_ADD ? !item->there : item->there || step->verb == CALL_DELETE;
+	int64_t ttl = step->like ? step->like->reply.ttl : TTL_NEVER;
+	struct call call = {
+		.verb = step->verb,
+		.key = step->item->waiter.key,
+		.value = buf_slice(&step->value),
+		.exptime = step->expire ? -1 : ttl == TTL_NEVER ? 0 : ttl,
+		.number = step->item->reply.cas,
+	};
 
-	if (!good || (step->verb == CALL_CAS && step->item->reply.cas != item->cas))
-		return false;
-	if (step->expire || step->verb == CALL_DELETE)
-		item->there = false;
-	else if (step->verb == CALL_APPEND)
-		write(box, item, buf_slice(&item->value), value);
-	else if (step->verb == CALL_PREPEND)
-		write(box, item, value, buf_slice(&item->value));
-	else
-		write(box, item, SLICE(""), value);
-	if (step->verb == CALL_ADD || step->verb == CALL_CAS)
-		item->ttl = step->like ? step->like->reply.ttl : TTL_NEVER;
-	return true;
+	return memcached_call(&box->memcached, &call, 0).status == RESULT_DONE || step->verb == CALL_DELETE;
 }
 
 const char *box_text(const struct fold *f)
@@ -135,7 +95,7 @@ const char *box_text(const struct fold *f)
 	return text;
 }
 
-enum adopted_status box_fold(const struct box *box, struct snapshot *s, struct fold *out)
+enum adopted_status box_fold(struct box *box, struct snapshot *s, struct fold *out)
 {
 	*s = box_look(box, FOR_REWRITE, NULL);
 	out->seed = s->seed;
@@ -154,7 +114,7 @@ static bool run(struct box *box, struct plan *plan, bool *ended)
 }
 
 /* The check after a plan. Nothing else changes the box, so it must succeed. */
-static bool checked(const struct box *box, const struct snapshot *s, bool check)
+static bool checked(struct box *box, const struct snapshot *s, bool check)
 {
 	struct snapshot now;
 	bool good;

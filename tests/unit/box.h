@@ -1,24 +1,18 @@
-/* A server for one collection in an adopted encoding: it takes snapshots and carries out plans at once. */
+/* A memcached with one collection in an adopted encoding. It takes snapshots and carries out plans at once, and its clock stands at 0. */
 #ifndef UNIT_BOX_H
 #define UNIT_BOX_H
 
 #include "collection/adopted/encodings/encodings.h"
+#include "memcached.h"
 
-enum { BOX_ITEMS = 64, BOX_FORMS = 7 };
+enum { BOX_FORMS = 7 };
 
 struct box {
 	const struct encoding *encoding;
 	struct collection_rule rule;
 	struct collection_options options;
-	struct box_item {
-		char key[64];
-		struct buf value;
-		uint64_t cas;
-		int64_t ttl;
-		bool there;
-	} items[BOX_ITEMS];
-	size_t count;
-	uint64_t cas, random;        /* cas: the last that was given */
+	struct memcached memcached;
+	uint64_t random;
 	struct preparation prepared; /* by the compaction that is under way */
 };
 
@@ -30,10 +24,10 @@ void box_free(struct box *box);
 void box_put(struct box *box, const char *key, struct slice value);
 
 /* The item, or NULL if it does not exist. */
-struct box_item *box_find(struct box *box, struct slice key);
+struct memcached_item *box_find(struct box *box, struct slice key);
 
 /* Takes a snapshot, which the caller frees; `change` is borrowed. */
-struct snapshot box_look(const struct box *box, enum purpose purpose, const struct fold *change);
+struct snapshot box_look(struct box *box, enum purpose purpose, const struct fold *change);
 
 /* Carries out a step of a plan; false when a server would refuse it. */
 bool box_step(struct box *box, const struct plan_step *step);
@@ -42,7 +36,7 @@ bool box_step(struct box *box, const struct plan_step *step);
 const char *box_text(const struct fold *f);
 
 /* Takes the snapshot `s` and folds it into `out`, which borrows from it. */
-enum adopted_status box_fold(const struct box *box, struct snapshot *s, struct fold *out);
+enum adopted_status box_fold(struct box *box, struct snapshot *s, struct fold *out);
 
 /* Carry out a whole operation, while its plans say `again`; ADOPTED_LOST also after too many rounds. */
 enum adopted_status box_change(struct box *box, const struct fold *change, bool create);

@@ -137,7 +137,7 @@ static struct slice name_of(unsigned member)
 	return slice_of(names[member], strlen(names[member]));
 }
 
-static void is(const struct box *box, const bool in[WORLD], const char *after)
+static void is(struct box *box, const bool in[WORLD], const char *after)
 {
 	struct fold f = { 0 };
 	struct snapshot s;

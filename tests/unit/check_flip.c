@@ -133,28 +133,28 @@ TEST(prepared_for_another)
 TEST(touched)
 {
 	init_flipped();
-	box_find(&box, SLICE("s.a"))->ttl = 100;
+	box_find(&box, SLICE("s.a"))->expires = 100;
 	compact_once();
-	ck_assert_int_eq(box_find(&box, SLICE("s.b"))->ttl, 100);
-	box_find(&box, SLICE("s.a"))->ttl = 5000;
+	ck_assert_int_eq(box_find(&box, SLICE("s.b"))->expires, 100);
+	box_find(&box, SLICE("s.a"))->expires = 5000;
 	compact_once();
 	pointer_is("s.a");
-	ck_assert_int_eq(box_find(&box, SLICE("s.b"))->ttl, 5000);
+	ck_assert_int_eq(box_find(&box, SLICE("s.b"))->expires, 5000);
 	compact_once();
 	pointer_is("s.b");
-	ck_assert_int_eq(box_find(&box, SLICE("s.active"))->ttl, TTL_NEVER);
+	ck_assert_int_eq(box_find(&box, SLICE("s.active"))->expires, 0);
 }
 
 /* The clocks of the lists' servers are 10 seconds apart. */
 TEST(between_clocks)
 {
 	init_flipped();
-	box_find(&box, SLICE("s.a"))->ttl = 100;
+	box_find(&box, SLICE("s.a"))->expires = 100;
 	for (int copies = 0; copies < 2; copies++) {
 		compact_once();
 		pointer_is("s.a");
-		ck_assert_int_eq(box_find(&box, SLICE("s.b"))->ttl, 100);
-		box_find(&box, SLICE("s.b"))->ttl = 110;
+		ck_assert_int_eq(box_find(&box, SLICE("s.b"))->expires, 100);
+		box_find(&box, SLICE("s.b"))->expires = 110;
 	}
 	compact_once();
 	pointer_is("s.b");

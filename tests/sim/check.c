@@ -4,11 +4,6 @@
 #include "stored_set.h"
 #include "world.h"
 
-static int key_index(struct slice key)
-{
-	return key.n == SIM_KEY_SIZE && key.p[0] == 's' ? key.p[1] - '0' : -1;
-}
-
 /*
  * Records whether the set is there. Its stored members must be the true ones; when an item is gone, so must those that were
  * stored before.
@@ -198,7 +193,7 @@ static bool may_expire(const struct call *call)
 void check_execute(struct world *w, struct message *message)
 {
 	struct call *call = &message->call;
-	int key = key_index(call->key), list = lists_index(call->key);
+	int key = world_set(call->key), list = lists_index(call->key);
 	struct buf before = BUF_EMPTY;
 	struct memcached_item *item, old = { .used = false };
 

@@ -45,7 +45,8 @@ struct event {
 	struct crowd_proxy *proxy;
 	struct waiter *waiter;
 	struct call call;
-	struct buf bytes, value;
+	char *bytes;
+	struct buf value;
 	struct result result;
 	bool executed;
 };
@@ -111,6 +112,13 @@ static struct event *take_event(struct crowd *c)
 	return first;
 }
 
+static void forget_event(struct event *e)
+{
+	free(e->bytes);
+	buf_free(&e->value);
+	free(e);
+}
+
 /* --- the network --- */
 
 static uint64_t latency(struct crowd *c)
@@ -133,11 +141,7 @@ static void send_call(struct env *env, const struct call *call, struct waiter *w
 	struct event *e = xcalloc(1, sizeof(*e));
 
 	*e = (struct event){ .proxy = p, .waiter = waiter, .call = *call };
-	buf_reserve(&e->bytes, call->key.n + call->value.n + 1);
-	buf_add_slice(&e->bytes, call->key);
-	buf_add_slice(&e->bytes, call->value);
-	e->call.key = slice_of(e->bytes.data, call->key.n);
-	e->call.value = slice_of(e->bytes.data + call->key.n, call->value.n);
+	e->bytes = memcached_keep_call(&e->call);
 	add_event(p->crowd, e, arrival(p->crowd, &p->there));
 }
 
@@ -173,9 +177,7 @@ static void give_result(struct crowd *c, struct event *e)
 	e->proxy->host.env.now = c->now / 1000;
 	e->proxy->host.env.unix_time = (int64_t)(c->now / 1000000);
 	e->waiter->done(e->waiter, &e->result);
-	buf_free(&e->bytes);
-	buf_free(&e->value);
-	free(e);
+	forget_event(e);
 }
 
 static void step(struct crowd *c)
@@ -291,12 +293,8 @@ static uint64_t end(struct crowd *c)
 {
 	uint64_t compactions = 0;
 
-	while (c->count) {
-		struct event *e = take_event(c);
-		buf_free(&e->bytes);
-		buf_free(&e->value);
-		free(e);
-	}
+	while (c->count)
+		forget_event(take_event(c));
 	for (unsigned i = 0; i < CROWD_PROXIES; i++) {
 		struct crowd_proxy *p = &c->proxies[i];
 		compactions += lanes_statistics(p->host.lanes)->compactions;

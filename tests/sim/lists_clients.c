@@ -259,7 +259,7 @@ void lists_reply(struct sim_op *op)
 {
 	struct world *w = op->world;
 	struct truth_list *t = lists_of(w, op->list->list);
-	uint64_t executed = w->executed[op->list->before], since = executed > op->issued ? executed : op->issued;
+	uint64_t since = check_since(op, op->list->before);
 
 	w->truth.tick++;
 	lives_reply(op);

@@ -16,16 +16,21 @@ static int index_of(struct slice key)
 {
 	int list = lists_index(key);
 
-	if (list >= 0)
-		return SIM_KEYS + list;
-	return key.n == SIM_KEY_SIZE && key.p[0] == 's' ? key.p[1] - '0' : -1;
+	return list >= 0 ? SIM_KEYS + list : world_set(key);
+}
+
+static struct slice key_of(int i, char key[SIM_KEY_SIZE])
+{
+	key[0] = i < SIM_KEYS ? 's' : 'l';
+	key[1] = (char)('0' + (i < SIM_KEYS ? i : i - SIM_KEYS));
+	return slice_of(key, SIM_KEY_SIZE);
 }
 
 static struct memcached_item *find(struct world *w, int i)
 {
-	char name[SIM_KEY_SIZE] = { i < SIM_KEYS ? 's' : 'l', (char)('0' + (i < SIM_KEYS ? i : i - SIM_KEYS)) };
+	char key[SIM_KEY_SIZE];
 
-	return world_find(w, slice_of(name, SIM_KEY_SIZE));
+	return world_find(w, key_of(i, key));
 }
 
 #define RULE(name, seconds) \
@@ -328,9 +333,10 @@ static void stop_correcting(struct world *w, int i, struct rewriter *by)
 
 void lives_break(struct world *w, const struct proxy *p, int server)
 {
+	char key[SIM_KEY_SIZE];
+
 	for (int i = 0; i < LIVES; i++) {
-		char name[SIM_KEY_SIZE] = { i < SIM_KEYS ? 's' : 'l', (char)('0' + (i < SIM_KEYS ? i : i - SIM_KEYS)) };
-		if (world_server(slice_of(name, SIM_KEY_SIZE)) == server)
+		if (world_server(key_of(i, key)) == server)
 			stop_correcting(w, i, &w->lives[i].by[p->index]);
 	}
 }

@@ -30,6 +30,7 @@ static void delete_segment(struct world *w, const struct message *m)
 	enum { CHECK = 17 }; /* a dot and 16 digits */
 	struct memcached_item *base = world_find(w, m->call.key);
 	struct slice rest = base ? buf_slice(&base->value) : slice_of("", 0), id = { "", 0 };
+	struct buf key = BUF_EMPTY;
 	struct message *delete;
 
 	/* `@list` is the mark of the base. */
@@ -43,10 +44,12 @@ static void delete_segment(struct world *w, const struct message *m)
 		id.n = (size_t)((const char *)memchr(id.p, ':', id.n) - id.p);
 	id.n -= CHECK;
 	delete = xcalloc(1, sizeof(*delete));
-	buf_add_slice(&delete->bytes, m->call.key);
-	BUF_ADD(&delete->bytes, ".");
-	buf_add_slice(&delete->bytes, id);
-	delete->call = (struct call){ .verb = CALL_DELETE, .key = buf_slice(&delete->bytes) };
+	buf_add_slice(&key, m->call.key);
+	BUF_ADD(&key, ".");
+	buf_add_slice(&key, id);
+	delete->call = (struct call){ .verb = CALL_DELETE, .key = buf_slice(&key) };
+	delete->bytes = memcached_keep_call(&delete->call);
+	buf_free(&key);
 	delete->server = world_server(delete->call.key);
 	delete->at = w->now;
 	TAILQ_INSERT_TAIL(&w->messages, delete, link);

@@ -1,16 +1,11 @@
 /* Bugs in sorted runs: in stored items, and in reading and replacing a base. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "stored_set.h"
 #include "util/check.h"
 #include "world.h"
-
-/* The number of the set whose base is under this key; -1 for any other key. */
-static int base_of(struct slice key)
-{
-	return key.n == SIM_KEY_SIZE && key.p[0] == 's' ? key.p[1] - '0' : -1;
-}
 
 static bool begins(const struct call *call, enum call_verb verb, struct slice mark)
 {
@@ -56,15 +51,11 @@ static struct slice raised(struct slice table, char out[16])
 
 static void set_value(struct message *m, struct slice value)
 {
-	struct buf bytes = BUF_EMPTY;
-	size_t key = m->call.key.n;
+	char *before = m->bytes;
 
-	buf_add_slice(&bytes, m->call.key);
-	buf_add_slice(&bytes, value);
-	buf_free(&m->bytes);
-	m->bytes = bytes;
-	m->call.key = slice_of(bytes.data, key);
-	m->call.value = slice_of(bytes.data + key, value.n);
+	m->call.value = value;
+	m->bytes = memcached_keep_call(&m->call);
+	free(before);
 }
 
 static void raise_fence(struct world *w, struct message *m)
@@ -176,7 +167,7 @@ static void change_member(struct message *m)
 void mutate_runs_sent(struct world *w, struct message *m)
 {
 	const struct call *call = &m->call;
-	bool writes = base_of(call->key) >= 0 && call_stores(call->verb) && call->verb != CALL_APPEND;
+	bool writes = world_set(call->key) >= 0 && call_stores(call->verb) && call->verb != CALL_APPEND;
 
 	if (w->mutation == MUTATION_FENCE && begins(call, CALL_ADD, SLICE("I1")))
 		raise_fence(w, m);
@@ -193,7 +184,7 @@ void mutate_runs_sent(struct world *w, struct message *m)
 /* An sset may replace key 2. In the other keys only merges reduce the number of references. */
 void mutate_runs_execute(struct world *w, struct message *m)
 {
-	int key = base_of(m->call.key);
+	int key = world_set(m->call.key);
 	struct memcached_item *base = key < 0 ? NULL : world_find(w, m->call.key);
 
 	if (w->mutation != MUTATION_EARLY_DELETE || !base || key == 2 || m->call.verb != CALL_CAS ||
@@ -206,7 +197,7 @@ void mutate_runs_execute(struct world *w, struct message *m)
 void mutate_runs_executed(struct world *w, struct message *m)
 {
 	struct slice value = m->result.value;
-	int key = base_of(m->call.key);
+	int key = world_set(m->call.key);
 	struct buf *view;
 
 	if (m->lost)

@@ -5,16 +5,6 @@
 #include "util/alloc.h"
 #include "world.h"
 
-static struct slice keep(struct buf *bytes, size_t *at, struct slice s)
-{
-	struct slice copy = slice_of(bytes->data + *at, s.n);
-
-	if (s.n)
-		memcpy(bytes->data + *at, s.p, s.n);
-	*at += s.n;
-	return copy;
-}
-
 int world_server(struct slice key)
 {
 	unsigned sum = 0;
@@ -22,6 +12,11 @@ int world_server(struct slice key)
 	for (size_t i = 0; i < key.n; i++)
 		sum += (unsigned char)key.p[i];
 	return (int)(sum % SIM_SERVERS);
+}
+
+int world_set(struct slice key)
+{
+	return key.n == SIM_KEY_SIZE && key.p[0] == 's' ? key.p[1] - '0' : -1;
 }
 
 struct memcached_item *world_find(struct world *w, struct slice key)
@@ -68,15 +63,12 @@ void network_send(struct env *env, const struct call *call, struct waiter *waite
 	struct world *w = p->world;
 	struct message *m = xcalloc(1, sizeof(*m));
 	struct connection *c;
-	size_t at = 0;
 
 	m->proxy = p;
 	m->waiter = waiter;
 	m->call = *call;
 	m->server = world_server(call->key);
-	buf_reserve(&m->bytes, call->key.n + call->value.n + 1);
-	m->call.key = keep(&m->bytes, &at, call->key);
-	m->call.value = keep(&m->bytes, &at, call->value);
+	m->bytes = memcached_keep_call(&m->call);
 	c = &p->connections[m->server];
 	m->at = (c->last > w->now ? c->last : w->now) + delay(w, call);
 	if (is_in_packet(w, m))
@@ -106,7 +98,7 @@ void network_later(struct env *env, struct waiter *waiter, unsigned ms)
 void network_forget(struct world *w, struct message *m)
 {
 	TAILQ_REMOVE(&w->messages, m, link);
-	buf_free(&m->bytes);
+	free(m->bytes);
 	buf_free(&m->value);
 	buf_free(&m->part);
 	free(m);

@@ -67,7 +67,8 @@ struct message {
 	struct proxy *proxy;       /* NULL when its connection was lost */
 	struct waiter *waiter;
 	struct call call;
-	struct buf bytes, value; /* what the call's slices, and the result's, point to */
+	char *bytes;      /* what the call's slices point to */
+	struct buf value; /* what the result's do */
 	struct result result;
 	struct wants wants;
 	struct seen_pointer lie; /* MUTATION_NO_CHECK */
@@ -216,6 +217,8 @@ void world_fail(struct world *world, const char *what, const char *format, ...) 
 uint64_t world_random(struct world *world, uint64_t below);
 bool world_chance(struct world *world, unsigned percent);
 int world_server(struct slice key);
+/* The number of the set whose base has this key; -1 for any other key. */
+int world_set(struct slice key);
 struct memcached_item *world_find(struct world *world, struct slice key);
 
 /* network.c: what env.call and env.later do. The next message arrives; one is dropped, or its result is delivered. */

@@ -77,7 +77,9 @@ bool box_step(struct box *box, const struct plan_step *step)
 		.verb = step->verb,
 		.key = step->item->waiter.key,
 		.value = buf_slice(&step->value),
-		.exptime = step->expire ? -1 : ttl == TTL_NEVER ? 0 : ttl,
+		.exptime = step->expire    ? -1
+			: ttl == TTL_NEVER ? 0
+					   : ttl,
 		.number = step->item->reply.cas,
 	};
 

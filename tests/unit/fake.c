@@ -5,35 +5,22 @@
 
 #include "collection/machines.h"
 #include "command/start.h"
+#include "memcached.h"
 #include "protocol/dialect.h"
 #include "util/alloc.h"
-
-static struct slice copy_to(char **at, struct slice s)
-{
-	struct slice copy = slice_of(*at, s.n);
-
-	if (s.n)
-		memcpy(*at, s.p, s.n);
-	*at += s.n;
-	return copy;
-}
 
 static void on_call(struct env *env, const struct call *call, struct waiter *waiter)
 {
 	struct fake *f = (struct fake *)env;
 	struct fake_call *c;
-	char *at;
 
 	if (f->count == f->capacity) {
 		f->capacity = f->capacity ? f->capacity * 2 : 64;
 		f->calls = xrealloc(f->calls, f->capacity * sizeof(*f->calls));
 	}
 	c = &f->calls[f->count++];
-	at = xmalloc(call->key.n + call->value.n + call->line.n);
-	*c = (struct fake_call){ .call = *call, .waiter = waiter, .bytes = at };
-	c->call.key = copy_to(&at, call->key);
-	c->call.value = copy_to(&at, call->value);
-	c->call.line = copy_to(&at, call->line);
+	*c = (struct fake_call){ .call = *call, .waiter = waiter };
+	c->bytes = memcached_keep_call(&c->call);
 }
 
 static void on_later(struct env *env, struct waiter *waiter, unsigned ms)

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "util/alloc.h"
 #include "util/hash.h"
 #include "util/num.h"
 
@@ -180,4 +181,22 @@ struct result memcached_call(struct memcached *m, const struct call *call, uint6
 	default:
 		return item ? change(m, item, call, now) : (struct result){ .status = RESULT_MISS };
 	}
+}
+
+static void copy_to(char **at, struct slice *s)
+{
+	if (s->n)
+		memcpy(*at, s->p, s->n);
+	s->p = *at;
+	*at += s->n;
+}
+
+char *memcached_keep_call(struct call *call)
+{
+	char *bytes = xmalloc(call->key.n + call->value.n + call->line.n), *at = bytes;
+
+	copy_to(&at, &call->key);
+	copy_to(&at, &call->value);
+	copy_to(&at, &call->line);
+	return bytes;
 }

@@ -35,4 +35,10 @@ void memcached_remove(struct memcached_item *item);
 /* Drops all items and starts cas ids at 1, as a restart does. It leaves no memory allocated. */
 void memcached_restart(struct memcached *m);
 
+/*
+ * Copies the bytes of a call's slices, which then point to the copy. Nothing lies behind the copy, so that a byte too many is
+ * noticed. The caller frees it.
+ */
+char *memcached_keep_call(struct call *call);
+
 #endif

@@ -22,7 +22,7 @@ static struct slice trim(struct slice s)
 	return s;
 }
 
-static void show_request(const struct request *r, struct buf *out)
+void request_show(const struct request *r, struct buf *out)
 {
 	buf_add_slice(out, r->command->name);
 	BUF_ADD(out, " ");
@@ -59,7 +59,7 @@ static const char *show(enum request_status status, const struct request *r, str
 			BUF_ADD(out, " end");
 		break;
 	case REQUEST_READY:
-		show_request(r, out);
+		request_show(r, out);
 	}
 	if (r->noreply && (status == REQUEST_READY || status == REQUEST_REFUSED))
 		BUF_ADD(out, " noreply");

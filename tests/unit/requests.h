@@ -4,6 +4,7 @@
 #define UNIT_REQUESTS_H
 
 #include "protocol/request.h"
+#include "util/buf.h"
 
 struct request_case {
 	const char *input;
@@ -17,6 +18,9 @@ struct request_case {
 
 /* The limits of these checks. */
 extern const struct request_limits request_test_limits;
+
+/* Adds what a request is as text. */
+void request_show(const struct request *r, struct buf *out);
 
 void request_check_all(const struct request_case *cases, size_t count);
 void request_check(struct slice input, const char *outcome);

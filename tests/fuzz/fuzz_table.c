@@ -10,49 +10,6 @@ enum { TABLES_MAX = 8 };
 
 /* --- any bytes --- */
 
-/* Reads all that is open in each way; members are in order. */
-static void walk(const struct table *t, struct slice from)
-{
-	struct table_cursor c, other;
-	char last[MEMBER_MAX];
-	uint32_t count = 0, at;
-	size_t size = 0;
-	bool removed;
-
-	for (bool there = table_first(&c, t); there; there = table_next(&c)) {
-		struct slice member = table_member(&c);
-		MUST(table_model_order(member, slice_of(last, size)) > 0 && c.at == count++);
-		MUST(table_nth(&other, t, c.at) && slice_equal(table_member(&other), member));
-		MUST(table_seek(&other, t, member) && other.at == c.at && other.removed == c.removed);
-		MUST(table_find(t, member, &removed) && removed == c.removed);
-		size = member.n;
-		memcpy(last, member.p, size);
-	}
-	MUST(count == t->count && !table_next(&c));
-	at = table_seek(&c, t, from) ? c.at : t->count;
-	MUST(at == t->count || member_compare(table_member(&c), from) >= 0);
-	MUST(at == 0 || (table_nth(&c, t, at - 1) && member_compare(table_member(&c), from) < 0));
-	MUST(!table_nth(&c, t, count) && !table_nth(&c, t, UINT32_MAX));
-}
-
-static void walk_index(const struct fences *f, struct slice member, struct slice data)
-{
-	uint64_t entries = 0, removals = 0, bytes = 0;
-	size_t at = fences_find(f, member);
-
-	MUST(f->count > 0 && at < f->count && f->list[0].first.n == 0);
-	MUST(member_compare(f->list[at].first, member) <= 0);
-	MUST(at + 1 == f->count || member_compare(f->list[at + 1].first, member) > 0);
-	for (size_t i = 0; i < f->count; i++) {
-		MUST(input_within(f->list[i].first, data) && fences_find(f, f->list[i].first) == i);
-		MUST(f->list[i].before == entries);
-		entries += f->list[i].entries;
-		removals += f->list[i].removals;
-		bytes += f->list[i].bytes;
-	}
-	MUST(entries == f->entries && removals == f->removals && bytes == f->bytes);
-}
-
 static void any_bytes(struct slice bytes, struct slice name)
 {
 	char *copy = input_copy(bytes);
@@ -62,14 +19,16 @@ static void any_bytes(struct slice bytes, struct slice name)
 
 	if (table_open(&t, data)) {
 		uint64_t *ranks = calloc(table_restarts(&t) + 1, sizeof(*ranks));
-		walk(&t, name);
+		MUST(table_model_walks(&t, name));
 		MUST(ranks);
 		table_rank(&t, ranks);
-		walk(&t, name);
+		MUST(table_model_walks(&t, name));
 		free(ranks);
 	}
 	if (fences_read(&f, data)) {
-		walk_index(&f, name, data);
+		MUST(table_model_walks_index(&f, name));
+		for (size_t i = 0; i < f.count; i++)
+			MUST(input_within(f.list[i].first, data));
 		fences_free(&f);
 	}
 	free(copy);
@@ -132,7 +91,7 @@ static struct slice make_table(struct table_writer *w, size_t start, size_t end)
 		MUST(table_nth(&c, &t, (uint32_t)(i - start)));
 		MUST(slice_equal(table_member(&c), table_model_name(&model, i)) && c.removed == model.list[i].removed);
 	}
-	walk(&t, slice_of("", 0));
+	MUST(table_model_walks(&t, slice_of("", 0)));
 	return slice_of(copy, size);
 }
 

@@ -68,8 +68,9 @@ static bool has_places(const struct table *t)
 	return good && stands_on(&c, there, model.count) && !table_next(&c);
 }
 
-static bool finds(const struct table *t, struct slice name)
+static bool finds(const void *where, struct slice name)
 {
+	const struct table *t = where;
 	size_t i = table_model_seek(&model, name);
 	bool named = i < model.count && slice_equal(table_model_name(&model, i), name), removed = false, there, good;
 	struct table_cursor c;
@@ -81,27 +82,6 @@ static bool finds(const struct table *t, struct slice name)
 		good = good && stands_on(&c, there, i + 1);
 	}
 	return good && table_find(t, name, &removed) == named && (!named || removed == model.list[i].removed);
-}
-
-/* Each member, and what is just beside it. */
-static bool finds_all(const struct table *t, uint64_t *random)
-{
-	char name[MEMBER_MAX + 1];
-	bool good = finds(t, slice_of("", 0)) && finds(t, SLICE("\xff\xff\xff\xff\xff\xff"));
-
-	for (size_t i = 0; i < model.count && good; i++) {
-		const struct table_model_entry *e = &model.list[i];
-		memcpy(name, e->name, e->size);
-		name[e->size] = (char)random_next(random);
-		good = finds(t, slice_of(name, e->size)) && finds(t, slice_of(name, e->size + 1)) &&
-			finds(t, slice_of(name, e->size - 1)) &&
-			finds(t, slice_of(name, random_next(random) % e->size));
-		name[random_next(random) % e->size] ^= (char)(1 << random_next(random) % 8);
-		good = good && finds(t, slice_of(name, e->size));
-	}
-	for (unsigned i = 0; i < 5 * TABLE_MODEL_WORLDS && good; i++)
-		good = finds(t, slice_of(name, table_model_random_name(random, i % TABLE_MODEL_WORLDS, name)));
-	return good;
 }
 
 TEST(as_a_sorted_array)
@@ -117,10 +97,10 @@ TEST(as_a_sorted_array)
 			table_open(&table, guard_place(slice_skip(buf_slice(&written), 6))), "seed %d", (int)seed);
 		ck_assert_uint_eq(table.count, model.count);
 		ck_assert_msg(has_places(&table), "seed %d", (int)seed);
-		ck_assert_msg(finds_all(&table, &random), "seed %d", (int)seed);
+		ck_assert_msg(table_model_tries(&model, finds, &table, &random), "seed %d", (int)seed);
 		ck_assert_uint_eq(table_restarts(&table), (model.count + TABLE_INTERVAL - 1) / TABLE_INTERVAL);
 		table_rank(&table, ranks);
-		ck_assert_msg(finds_all(&table, &random), "seed %d, with ranks", (int)seed);
+		ck_assert_msg(table_model_tries(&model, finds, &table, &random), "seed %d, with ranks", (int)seed);
 	}
 }
 
@@ -358,27 +338,6 @@ TEST(cut)
 	}
 }
 
-/* What is open can be read in each way, and is in order, whatever it says. */
-static bool reads_well(const struct table *t)
-{
-	struct table_cursor c, other;
-	char last[MEMBER_MAX];
-	size_t size = 0;
-	uint32_t count = 0;
-	bool removed, good = true;
-
-	for (bool there = table_first(&c, t); there && good; there = table_next(&c), count++) {
-		good = table_model_order(table_member(&c), slice_of(last, size)) > 0;
-		size = c.size;
-		memcpy(last, c.member, size);
-		good = good && table_nth(&other, t, count) && slice_equal(table_member(&other), table_member(&c)) &&
-			table_seek(&other, t, table_member(&c)) && other.at == count &&
-			table_find(t, table_member(&c), &removed) && removed == c.removed;
-		(void)table_seek(&other, t, slice_of(c.member, size - 1));
-	}
-	return good && count == t->count;
-}
-
 /* One byte is another. */
 TEST(flipped)
 {
@@ -394,9 +353,11 @@ TEST(flipped)
 			     good = *byte;
 			*byte ^= (char)(i % 2 ? 1u << random_next(&random) % 8 : 1 + random_next(&random) % 255);
 			if (table_open(&table, guard_place(buf_slice(&written)))) {
-				ck_assert_msg(reads_well(&table), "seed %d, flip %d", (int)seed, i);
+				ck_assert_msg(table_model_walks(&table, table_model_name(&model, 0)),
+					"seed %d, flip %d", (int)seed, i);
 				table_rank(&table, ranks);
-				ck_assert_msg(reads_well(&table), "seed %d, flip %d, with ranks", (int)seed, i);
+				ck_assert_msg(table_model_walks(&table, table_model_name(&model, 0)),
+					"seed %d, flip %d, with ranks", (int)seed, i);
 				opened++;
 			}
 			*byte = good;

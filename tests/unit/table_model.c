@@ -78,3 +78,78 @@ void table_model_random(struct table_model *m, uint64_t *random)
 	}
 	table_model_sort(m);
 }
+
+bool table_model_tries(const struct table_model *m, bool (*finds)(const void *where, struct slice name),
+	const void *where, uint64_t *random)
+{
+	char name[MEMBER_MAX + 1];
+	bool good = finds(where, SLICE("")) && finds(where, SLICE("\xff\xff\xff\xff\xff\xff"));
+
+	for (size_t i = 0; i < m->count && good; i++) {
+		size_t n = m->list[i].size;
+		memcpy(name, m->list[i].name, n);
+		name[n] = (char)random_next(random);
+		good = finds(where, slice_of(name, n)) && finds(where, slice_of(name, n + 1)) &&
+			finds(where, slice_of(name, n - !!n)) &&
+			finds(where, slice_of(name, random_next(random) % (n + 1)));
+		name[n ? random_next(random) % n : 0] ^= (char)(1 << random_next(random) % 8);
+		good = good && finds(where, slice_of(name, n));
+	}
+	for (unsigned i = 0; i < 5 * TABLE_MODEL_WORLDS && good; i++)
+		good = finds(where, slice_of(name, table_model_random_name(random, i % TABLE_MODEL_WORLDS, name)));
+	return good;
+}
+
+bool table_model_walks(const struct table *t, struct slice from)
+{
+	struct table_cursor c, other;
+	char last[MEMBER_MAX];
+	uint32_t count = 0, at;
+	size_t size = 0;
+	bool removed, good = true;
+
+	for (bool there = table_first(&c, t); there && good; there = table_next(&c)) {
+		struct slice member = table_member(&c);
+		good = table_model_order(member, slice_of(last, size)) > 0 && c.at == count++ &&
+			table_nth(&other, t, c.at) && slice_equal(table_member(&other), member) &&
+			table_seek(&other, t, member) && other.at == c.at && other.removed == c.removed &&
+			table_find(t, member, &removed) && removed == c.removed;
+		size = member.n;
+		memcpy(last, member.p, size);
+		(void)table_seek(&other, t, slice_of(last, size - !!size));
+	}
+	good = good && count == t->count && !table_next(&c);
+	at = table_seek(&c, t, from) ? c.at : t->count;
+	good = good && (at == t->count || table_model_order(table_member(&c), from) >= 0);
+	good = good && (at == 0 || (table_nth(&c, t, at - 1) && table_model_order(table_member(&c), from) < 0));
+	return good && !table_nth(&c, t, count) && !table_nth(&c, t, UINT32_MAX);
+}
+
+/* Ids are parts of keys. */
+static bool is_id(const char id[OPLOG_ID])
+{
+	size_t i = 1;
+
+	while (i < OPLOG_ID && ((id[i] >= 'a' && id[i] <= 'z') || (id[i] >= '0' && id[i] <= '9')))
+		i++;
+	return id[0] == 't' && i == OPLOG_ID;
+}
+
+bool table_model_walks_index(const struct fences *f, struct slice from)
+{
+	uint64_t entries = 0, removals = 0, bytes = 0;
+	size_t at = fences_find(f, from);
+	bool good = at < f->count && f->list[0].first.n == 0 && table_model_order(f->list[at].first, from) <= 0 &&
+		(at + 1 == f->count || table_model_order(f->list[at + 1].first, from) > 0);
+
+	for (size_t i = 0; i < f->count && good; i++) {
+		const struct fence *fence = &f->list[i];
+		good = is_id(fence->id) && fence->removals <= fence->entries && fence->before == entries &&
+			(i == 0 || table_model_order(fence[-1].first, fence->first) < 0) &&
+			fences_find(f, fence->first) == i;
+		entries += fence->entries;
+		removals += fence->removals;
+		bytes += fence->bytes;
+	}
+	return good && f->entries == entries && f->removals == removals && f->bytes == bytes;
+}

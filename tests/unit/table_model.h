@@ -2,6 +2,7 @@
 #ifndef UNIT_TABLE_MODEL_H
 #define UNIT_TABLE_MODEL_H
 
+#include "collection/text/fences.h"
 #include "collection/text/table.h"
 
 enum { TABLE_MODEL_MAX = 300, TABLE_MODEL_WORLDS = 4 };
@@ -37,5 +38,16 @@ size_t table_model_random_name(uint64_t *random, unsigned world, char name[MEMBE
 
 /* A random array; counts about those at which a restart is due are met often. */
 void table_model_random(struct table_model *m, uint64_t *random);
+
+/* Whether `finds` is true of each member, of what is just beside it, and of random names. */
+bool table_model_tries(const struct table_model *m, bool (*finds)(const void *where, struct slice name),
+	const void *where, uint64_t *random);
+
+/*
+ * Whether a table, or an index, whatever it says, is in order, and says the same whichever way it is read. `from` is any member
+ * to look for. Reading must not leave the bytes that were opened.
+ */
+bool table_model_walks(const struct table *t, struct slice from);
+bool table_model_walks_index(const struct fences *f, struct slice from);
 
 #endif

@@ -72,26 +72,30 @@ static void gathers(size_t bytes, const char *the_appends, const char *the_reads
 
 /* --- what is taken --- */
 
+/* Queues operations, parted by |: the number of a client, then a log, or `?` and the members that it asks about. */
+static void queue_all(const char *text)
+{
+	char what[64];
+
+	for (size_t n; *text; text += n + (text[n] == '|')) {
+		bool asks = text[2] == '?';
+		n = strcspn(text, "|");
+		snprintf(what, sizeof(what), "%.*s%s", (int)n - 2 - asks, text + 2 + asks, asks ? "" : " ");
+		queue((size_t)(text[0] - '0'), asks ? OP_READ : OP_APPEND, what);
+	}
+}
+
 TEST(one_client)
 {
-	queue(1, OP_APPEND, "+a ");
-	queue(1, OP_APPEND, "-b ");
-	queue(1, OP_READ, "a");
-	queue(1, OP_READ, "b");
+	queue_all("1 +a|1 -b|1 ?a|1 ?b");
 	gathers(100, "0 1 ", "2 3 ", "");
 	/* A read of other members may come behind; one of these may not. */
-	queue(1, OP_READ, "a");
-	queue(1, OP_APPEND, "+b ");
-	queue(1, OP_READ, "a b");
-	queue(1, OP_APPEND, "+c +b ");
-	queue(1, OP_READ, "c");
+	queue_all("1 ?a|1 +b|1 ?a b|1 +c +b|1 ?c");
 	gathers(100, "1 ", "0e 2 ", "3 4 ");
 	/* Names that only begin alike. */
-	queue(1, OP_READ, "ab +a");
-	queue(1, OP_APPEND, "+a +abc -b ");
+	queue_all("1 ?ab +a|1 +a +abc -b");
 	gathers(100, "1 ", "0e ", "");
-	queue(1, OP_READ, "x ab y");
-	queue(1, OP_APPEND, "+a -ab ");
+	queue_all("1 ?x ab y|1 +a -ab");
 	gathers(100, "", "0 ", "1 ");
 }
 
@@ -101,23 +105,15 @@ TEST(reads_of_all)
 	static const enum set_verb verbs[] = { SET_ALL, SET_SAMPLE, SET_RANGE, SET_COUNT, SET_INFO };
 
 	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
-		queue(1, OP_READ, "")->request.verb = verbs[i];
-		queue(1, OP_APPEND, "+a ");
-		queue(2, OP_APPEND, "+b ");
-		queue(2, OP_READ, "")->request.verb = verbs[i];
+		queue_all("1 ?|1 +a|2 +b|2 ?");
+		acts[0].request.verb = acts[3].request.verb = verbs[i];
 		gathers(100, "2 ", "0 3 ", "1 ");
 	}
 }
 
 TEST(many_clients)
 {
-	queue(1, OP_READ, "a");
-	queue(2, OP_APPEND, "+a ");
-	queue(1, OP_APPEND, "-a ");
-	queue(3, OP_READ, "a");
-	queue(2, OP_READ, "a");
-	queue(1, OP_READ, "z");
-	queue(3, OP_APPEND, "+x ");
+	queue_all("1 ?a|2 +a|1 -a|3 ?a|2 ?a|1 ?z|3 +x");
 	gathers(100, "1 6 ", "0 3e 4 ", "2 5 ");
 }
 
@@ -128,17 +124,13 @@ TEST(barriers)
 		OP_DELETE, OP_CALL };
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		queue(1, OP_APPEND, "+a ");
-		queue(2, OP_READ, "a");
+		queue_all("1 +a|2 ?a");
 		queue(3, kinds[i], "");
-		queue(1, OP_APPEND, "+b ");
-		queue(4, OP_READ, "b");
+		queue_all("1 +b|4 ?b");
 		gathers(100, "0 ", "1 ", "2 3 4 ");
-		queue(2, OP_READ, "a");
-		queue(2, OP_APPEND, "+a ");
-		queue(2, OP_READ, "b");
+		queue_all("2 ?a|2 +a|2 ?b");
 		queue(3, kinds[i], "");
-		queue(1, OP_APPEND, "+b ");
+		queue_all("1 +b");
 		gathers(100, "", "0 ", "1 2 3 4 ");
 	}
 }
@@ -146,31 +138,19 @@ TEST(barriers)
 /* What goes to the other end, or is a list's, is another call. */
 TEST(appends_of_one_kind)
 {
-	queue(1, OP_APPEND, "+a ")->op.push = true;
-	queue(2, OP_APPEND, "+b ");
-	queue(3, OP_APPEND, "+c ")->op.push = true;
-	queue(2, OP_READ, "b");
-	queue(4, OP_APPEND, "+d ")->op.push = true;
+	queue_all("1 +a|2 +b|3 +c|2 ?b|4 +d|3 +e");
+	acts[0].op.push = acts[2].op.push = acts[4].op.push = acts[5].op.push = true;
 	acts[4].op.front = true;
-	queue(3, OP_APPEND, "+e ")->op.push = true;
 	gathers(100, "0 2 5 ", "", "1 3 4 ");
 }
 
 TEST(bytes)
 {
 	/* One in any case. */
-	queue(1, OP_APPEND, "+aaaaaaa ");
-	queue(2, OP_APPEND, "+b ");
-	queue(3, OP_READ, "a");
+	queue_all("1 +aaaaaaa|2 +b|3 ?a");
 	gathers(5, "0 ", "2 ", "1 ");
 	/* Just as many; a small one may find room where a larger one did not. */
-	queue(1, OP_APPEND, "+a ");
-	queue(2, OP_APPEND, "+b ");
-	queue(3, OP_APPEND, "+cccc ");
-	queue(3, OP_APPEND, "+c ");
-	queue(3, OP_READ, "c");
-	queue(4, OP_APPEND, "+d ");
-	queue(1, OP_APPEND, "+e ");
+	queue_all("1 +a|2 +b|3 +cccc|3 +c|3 ?c|4 +d|1 +e");
 	gathers(9, "0 1 5 ", "", "2 3 4 6 ");
 }
 

@@ -258,20 +258,9 @@ static void check_stored_reply(struct sim_op *op)
 
 static bool is_read(enum command_id command)
 {
-	switch (command) {
-	case COMMAND_SMEMBERS:
-	case COMMAND_SISMEMBER:
-	case COMMAND_SMISMEMBER:
-	case COMMAND_SCARD:
-	case COMMAND_SSCAN:
-	case COMMAND_SCOUNT:
-	case COMMAND_SRANGE:
-	case COMMAND_SRANDMEMBER:
-	case COMMAND_SPOP:
-		return true;
-	default:
-		return false;
-	}
+	enum order_class order = command_get(command)->order;
+
+	return order == ORDER_READ || order == ORDER_READ_SETS || command == COMMAND_SPOP;
 }
 
 void check_reply(struct sim_op *op)

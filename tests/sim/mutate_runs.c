@@ -114,23 +114,9 @@ static struct slice next_ref(struct slice *rest)
 	return token;
 }
 
-/* The references in a base, each with the space behind it. */
-static struct slice refs_of(struct slice base)
-{
-	const char *mark = base.n ? memmem(base.p, base.n, "@set.1 ", 7) : NULL;
-	struct slice rest, refs;
-
-	if (!mark)
-		return slice_of("", 0);
-	refs = rest = slice_skip(base, (size_t)(mark - base.p) + 7);
-	while (next_ref(&rest).n)
-		;
-	return slice_of(refs.p, refs.n - rest.n);
-}
-
 static size_t count_refs(struct slice base)
 {
-	struct slice refs = refs_of(base);
+	struct slice refs = stored_set_refs(base);
 	size_t count = 0;
 
 	while (next_ref(&refs).n)
@@ -140,7 +126,7 @@ static size_t count_refs(struct slice base)
 
 static void swap_runs(struct message *m)
 {
-	struct slice refs = refs_of(m->call.value), rest = refs, token, last = { "", 0 }, before = last;
+	struct slice refs = stored_set_refs(m->call.value), rest = refs, token, last = { "", 0 }, before = last;
 	struct buf swapped = BUF_EMPTY;
 
 	if (count_refs(m->call.value) < 2)

@@ -156,6 +156,13 @@ static bool split(struct slice base, struct parts *out)
 	return true;
 }
 
+struct slice stored_set_refs(struct slice base)
+{
+	struct parts parts;
+
+	return split(base, &parts) ? parts.refs : slice_of(base.p, 0);
+}
+
 bool stored_number(struct slice *rest, char mark, uint64_t *out)
 {
 	size_t digits = 0;

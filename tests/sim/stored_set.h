@@ -22,6 +22,9 @@ bool stored_number(struct slice *rest, char mark, uint64_t *out);
 /* Takes a dot and the digits of a check. */
 bool stored_check(struct slice *rest, uint64_t *out);
 
+/* The references in a base, each with the space behind it. */
+struct slice stored_set_refs(struct slice base);
+
 /* The members of set `key`. */
 enum stored_state stored_set_read(struct world *w, int key, bool members[SIM_MEMBERS]);
 

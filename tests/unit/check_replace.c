@@ -168,43 +168,40 @@ TEST(touching_fails)
 	ck_assert_int_eq(server_find(&server, SLICE("k"))->expires, 0);
 }
 
-TEST(deleting)
+/* A delete, when a read has shown that the set is a large one. */
+static void deletes(void)
 {
 	static struct large_filter large;
 
 	fake_takes(&reading);
 	fake.host.env.large = &large;
 	put("+x ");
-	/* A read has shown that it is a large one. */
 	asks_and_hears("sismember k a\r\n", "1\r\n");
 	makes("Ggg");
 	client_asks("delete k\r\n");
+}
+
+TEST(deleting)
+{
+	deletes();
 	server_answer_one(&server);
 	server_answer_one(&server);
 	client_is_told("DELETED\r\n");
 	ck_assert_ptr_null(server_find(&server, SLICE("k")));
 	server_answer_all(&server);
 	ck_assert_uint_eq(server_items(&server, ""), 0);
-	fake.host.env.large = NULL;
 }
 
 /* A call that cannot be sent is answered before those that were. */
 TEST(delete_is_refused_early)
 {
-	static struct large_filter large;
-
-	fake_takes(&reading);
-	fake.host.env.large = &large;
-	put("+x ");
-	asks_and_hears("sismember k a\r\n", "1\r\n");
-	client_asks("delete k\r\n");
+	deletes();
 	size_t read = fake_oldest(&fake);
 	fake_result(&fake, read + 1, &(struct result){ .status = RESULT_BUSY });
 	client_is_told("");
 	server_answer(&server, read);
 	client_is_told("SERVER_ERROR busy\r\n");
 	ck_assert_ptr_nonnull(server_find(&server, SLICE("k")));
-	fake.host.env.large = NULL;
 }
 
 /* --- taking members out --- */

@@ -12,18 +12,6 @@ TEST(sets_named_twice)
 	talks("sinter k k k\r\n", FETCH("k"), FOUND("k", 6, "+a +b "), "VALUE sinter 0 3\r\na b\r\nEND\r\n");
 }
 
-/* The first set may be subtracted from itself. */
-TEST(subtracted_from_itself)
-{
-	client_asks("sdiff k l l\r\n");
-	serves(FETCH("k") FETCH("l"), FOUND("k", 6, "+a +b "));
-	relays(FOUND("l", 3, "+b "), "VALUE sdiff 0 1\r\na\r\nEND\r\n");
-	client_asks("sdiff k k k\r\n");
-	serves(FETCH("k"), FOUND("k", 6, "+a +b "));
-	serves(FETCH("k"), FOUND("k", 6, "+a +b "));
-	client_is_told("VALUE sdiff 0 0\r\n\r\nEND\r\n");
-}
-
 TEST(too_large)
 {
 	fake_takes(&options);

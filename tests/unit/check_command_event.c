@@ -17,21 +17,10 @@ TEST(storing_fails)
 	ck_assert_ptr_null(strstr(fake_told(&fake), "EVENT"));
 }
 
-TEST(reading_many)
+/* memcached pads a counter that has become shorter. */
+TEST(reading)
 {
-	client_asks("evcount E -2 now\r\n");
-	server_is_asked("mg E::2015022014 k f v\r\nmg E::2015022015 k f v\r\nmg E::2015022016 k f v\r\n");
-	server_answers("VA 3 kE::2015022014 f0\r\n9  \r\nEN\r\nVA 20 kE::2015022016 "
-		       "f0\r\n18446744073709551615\r\n");
-	client_is_told("COUNT 2015022014 9\r\nCOUNT 2015022015 0\r\nCOUNT 2015022016 "
-		       "18446744073709551615\r\nEND\r\n");
-	client_asks("evcount E 20150220\r\n");
-	ck_assert_uint_eq(fake_waiting(&fake), 24);
-	for (int i = 0; i < 24; i++)
-		server_answers("EN\r\n");
-	const char *text = fake_told(&fake);
-	ck_assert_ptr_nonnull(strstr(text, "COUNT 2015022000 0\r\nCOUNT 2015022001 0\r\n"));
-	ck_assert_ptr_nonnull(strstr(text, "COUNT 2015022023 0\r\nEND\r\n"));
+	exchanges("evcount E\r\n", "VA 3 kE::2015022016 f0\r\n9  \r\n", "COUNT 2015022016 9\r\nEND\r\n");
 }
 
 TEST(reading_fails)
@@ -97,33 +86,6 @@ TEST(abandoned)
 	ck_assert_uint_eq(fake.count, asked);
 	ck_assert_uint_eq(fake.used, 0);
 	ck_assert(STAILQ_EMPTY(&fake.tasks));
-}
-
-TEST(wrong_arguments)
-{
-	static const struct {
-		const char *line, *reply;
-	} cases[] = {
-		{ "evincr E x\r\n", "CLIENT_ERROR invalid numeric delta argument\r\n" },
-		{ "evincr E -1\r\n", "CLIENT_ERROR invalid numeric delta argument\r\n" },
-		{ "evincr E 1 x\r\n", "CLIENT_ERROR bad command line format\r\n" },
-		{ "evincr E 9223372036854775808\r\n", "CLIENT_ERROR delta too large\r\n" },
-		{ "evincr E 18446744073709551615\r\n", "CLIENT_ERROR delta too large\r\n" },
-		{ "evincr E 1 253402300800\r\n", "CLIENT_ERROR unixtime out of range\r\n" },
-		{ "evincr E 1 2 3\r\n", "CLIENT_ERROR bad command line format\r\n" },
-		{ "evadd E 0 0 1 253402300800\r\nx\r\n", "CLIENT_ERROR unixtime out of range\r\n" },
-		{ "evcount E 20150230\r\n", "CLIENT_ERROR bad bucket\r\n" },
-		{ "evcount E now -1\r\n", "CLIENT_ERROR bad bucket\r\n" },
-		{ "evcount E -1 now x\r\n", "CLIENT_ERROR bad bucket\r\n" },
-		{ "evcount E 2000 2015\r\n", "CLIENT_ERROR too many buckets\r\n" },
-		{ "evcount E 1970 9999\r\n", "CLIENT_ERROR too many buckets\r\n" },
-	};
-
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		client_asks(cases[i].line);
-		client_is_told(cases[i].reply);
-	}
-	server_hears_nothing();
 }
 
 /* The longest type makes keys that memcached takes, one byte more is refused. */

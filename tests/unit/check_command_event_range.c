@@ -31,18 +31,6 @@ static void all_are(const struct result *r)
 		fake_result(&fake, next++, r);
 }
 
-TEST(nothing_there)
-{
-	talks("evrange E -1\r\nevrange E 2015022013\r\nevlast E 0\r\n",
-		"mg E::2015022015 k f v\r\nmg E::2015022013 k f v\r\n", "EN\r\n", "END\r\n");
-	relays("VA 1 kE::2015022013 f0\r\n0\r\n", "END\r\nEND\r\n");
-	client_asks("evlast E 5\r\n");
-	ck_assert_uint_eq(fake_waiting(&fake), 25);
-	next = fake_oldest(&fake);
-	all_are(&miss);
-	client_is_told("END\r\n");
-}
-
 /* Which numbers of 1 to 10 are meant. */
 TEST(numbers)
 {
@@ -127,6 +115,8 @@ TEST(three_hundred)
 /* The newest ten, past three holes, and no more than ten though more were asked for. */
 TEST(past_holes)
 {
+	client_asks("evlast E 0\r\n");
+	client_is_told("END\r\n");
 	client_asks("evlast E 10\r\n");
 	ck_assert_uint_eq(fake_waiting(&fake), 25);
 	assert_bytes(key_of(0), "E::2015021916");
@@ -168,13 +158,6 @@ TEST(newest_comes_late)
 	client_hears_nothing();
 	fake_result(&fake, 2, &hit);
 	client_is_told("VALUE E::2015022010::4 0 1\r\nx\r\nVALUE E::2015022010::3 0 1\r\nx\r\nEND\r\n");
-	/* A prefix begins with its last bucket. */
-	client_asks("evlast E 2 20150220\r\n");
-	server_is_asked("mg E::2015022010::4 k f v\r\nmg E::2015022010::3 k f v\r\nmg E::2015022010::2 k f v\r\n"
-			"mg E::2015022010::1 k f v\r\nmg E::2015022022 k f v\r\nmg E::2015022023 k f v\r\n");
-	next = fake_oldest(&fake);
-	all_are(&miss);
-	client_is_told("END\r\n");
 }
 
 /* Counters that promise what is not there cost no more than some thousands of reads each, and not without end. */
@@ -388,35 +371,4 @@ TEST(memory)
 	all_are(&miss);
 	ck_assert_uint_eq(fake.used, 0);
 	client_is_told("SERVER_ERROR upstream mc:11211 unavailable\r\n");
-}
-
-TEST(wrong_arguments)
-{
-	static const struct {
-		const char *line, *reply;
-	} cases[] = {
-		{ "evrange E\r\n", "CLIENT_ERROR bad command line format\r\n" },
-		{ "evrange E now x\r\n", "CLIENT_ERROR bad command line format\r\n" },
-		{ "evrange E now 1 x\r\n", "CLIENT_ERROR bad command line format\r\n" },
-		{ "evrange E now 1 2 3\r\n", "CLIENT_ERROR bad command line format\r\n" },
-		{ "evrange E now 9223372036854775808\r\n", "CLIENT_ERROR bad command line format\r\n" },
-		{ "evrange E 20150230\r\n", "CLIENT_ERROR bad bucket\r\n" },
-		{ "evrange E 20150220 1\r\n", "CLIENT_ERROR bad bucket\r\n" },
-		{ "evrange M 2015\r\n", "CLIENT_ERROR too many buckets\r\n" },
-		{ "evlast E\r\n", "CLIENT_ERROR bad command line format\r\n" },
-		{ "evlast E 1 now x\r\n", "CLIENT_ERROR bad command line format\r\n" },
-		{ "evlast E x\r\n", "CLIENT_ERROR invalid count\r\n" },
-		{ "evlast E -1\r\n", "CLIENT_ERROR invalid count\r\n" },
-		{ "evlast E 1000001\r\n", "CLIENT_ERROR too many events\r\n" },
-		{ "evlast E 1 then\r\n", "CLIENT_ERROR bad bucket\r\n" },
-		{ "evlast E 0 then\r\n", "CLIENT_ERROR bad bucket\r\n" },
-	};
-	static const struct event_rule minutes = { { "M", 1 }, GRANULARITY_MINUTE, 0, { "::", 2 }, 24, false };
-
-	fake.rules = (struct rules){ .events = &minutes, .event_count = 1 };
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		client_asks(cases[i].line);
-		client_is_told(cases[i].reply);
-	}
-	server_hears_nothing();
 }

@@ -1,14 +1,6 @@
 
 #include "conversations.h"
 
-TEST(one_key)
-{
-	talks("get k\r\n", "mg k k f v\r\n", "VA 3 kk f7\r\nabc\r\n", "VALUE k 7 3\r\nabc\r\nEND\r\n");
-	talks("gets k\r\n", "mg k k f c v\r\n", "VA 0 kk f7 c9\r\n\r\n", "VALUE k 7 0 9\r\n\r\nEND\r\n");
-	talks("gat 30 k\r\ngats -1 k\r\n", "mg k T30 k f v\r\nmg k T-1 k f c v\r\n", "VA 1 kk f7\r\nx\r\nEN\r\n",
-		"VALUE k 7 1\r\nx\r\nEND\r\nEND\r\n");
-}
-
 /* Servers answer as they can; the client hears of its keys in the order in which it named them. */
 TEST(servers_out_of_order)
 {
@@ -70,4 +62,27 @@ TEST(very_many_keys)
 	ck_assert_uint_eq(fake.count, 900);
 	buf_free(&text);
 	buf_free(&expected);
+}
+
+/* A failure takes the place of END: nothing must look complete that is not. */
+TEST(members_of_some)
+{
+	client_asks("smembers a b c\r\n");
+	server_answers(FOUND("a", 3, "+x "));
+	fake_fail(&fake, RESULT_UNAVAILABLE);
+	server_answers(FOUND("c", 3, "+z "));
+	client_is_told("VALUE a 0 1\r\nx\r\nVALUE c 0 1\r\nz\r\nSERVER_ERROR upstream mc:11211 "
+		       "unavailable\r\n");
+	client_asks("smembers a b\r\n");
+	server_answers(FOUND("a", 3, "+x ") FOUND("b", 3, "foo"));
+	client_is_told("VALUE a 0 1\r\nx\r\nCLIENT_ERROR value is not a collection\r\n");
+}
+
+/* An item counts as often as it is in the list. */
+TEST(info_of_a_list)
+{
+	client_asks("sinfo l\r\nsinfo k\r\n");
+	server_answers("EN\r\n" FOUND("k", 9, "+a +b +a "));
+	server_answers("EN\r\n" FOUND("k", 9, "+a +b +a "));
+	ck_assert_ptr_nonnull(strstr(fake_told(&fake), "STAT members 2\r\nSTAT items 3\r\n"));
 }

@@ -1,27 +1,14 @@
 /* memcached's commands of one key, and flush_all. */
 #include "conversations.h"
 
-TEST(storage)
+TEST(results)
 {
-	client_asks("set k 7 30 3\r\na\r\n\r\nadd k 0 0 0\r\n\r\nreplace k 0 0 1\r\nx\r\nappend k "
-		    "0 0 1\r\nx\r\n"
-		    "prepend k 0 0 1\r\nx\r\ncas k 1 2 1 99\r\nx\r\ncas k 1 2 1 99\r\nx\r\ncas k 1 "
-		    "2 1 99\r\nx\r\n");
-	server_is_asked("set k 7 30 3\r\na\r\n\r\nadd k 0 0 0\r\n\r\nreplace k 0 0 "
-			"1\r\nx\r\nappend k 0 0 1\r\nx\r\n"
-			"prepend k 0 0 1\r\nx\r\ncas k 1 2 1 99\r\nx\r\ncas k 1 2 1 99\r\nx\r\ncas "
-			"k 1 2 1 99\r\nx\r\n");
-	server_answers("STORED\r\nNOT_STORED\r\nNOT_STORED\r\nSTORED\r\nNOT_"
-		       "STORED\r\nSTORED\r\nEXISTS\r\nNOT_FOUND\r\n");
-	client_is_told("STORED\r\nNOT_STORED\r\nNOT_STORED\r\nSTORED\r\nNOT_"
-		       "STORED\r\nSTORED\r\nEXISTS\r\nNOT_FOUND\r\n");
-}
-
-TEST(lines)
-{
-	client_asks("incr k 5\r\ndecr k 5\r\ndecr k 5\r\ndelete k\r\ndelete k 0\r\n");
-	server_is_asked("incr k 5\r\ndecr k 5\r\ndecr k 5\r\ndelete k\r\ndelete k\r\n");
-	relays("10\r\n5\r\nNOT_FOUND\r\nDELETED\r\nNOT_FOUND\r\n", "10\r\n5\r\nNOT_FOUND\r\nDELETED\r\nNOT_FOUND\r\n");
+	talks("incr k 5\r\nreplace k 0 0 1\r\nx\r\n", "incr k 5\r\nreplace k 0 0 1\r\nx\r\n", "10\r\nNOT_STORED\r\n",
+		"10\r\nNOT_STORED\r\n");
+	talks("cas k 1 2 1 99\r\nx\r\n", "cas k 1 2 1 99\r\nx\r\n", "EXISTS\r\n", "EXISTS\r\n");
+	talks("gets k\r\ngats -1 k\r\n", "mg k k f c v\r\nmg k T-1 k f c v\r\n", "VA 0 kk f7 c9\r\n\r\nEN\r\n",
+		"VALUE k 7 0 9\r\n\r\nEND\r\nEND\r\n");
+	talks("gat 30 k\r\n", "mg k T30 k f v\r\n", "VA 1 kk f7\r\nx\r\n", "VALUE k 7 1\r\nx\r\nEND\r\n");
 }
 
 /* What a collection has beside its own item lives as long as that: so it is looked at first. */

@@ -364,27 +364,3 @@ TEST(csv_lists)
 	server_answers("VA 2 kk f0 c5 t-1\r\nab\r\n");
 	relays("EN\r\n", "CLIENT_ERROR value is not a collection\r\nEND\r\n");
 }
-
-TEST(wrong_arguments)
-{
-	char line[1000];
-
-	client_asks("rpush k\r\nlpushx k \r\nlrange k 1\r\nlrange k a 1\r\nlrange k 1 2 3\r\nllen k x\r\nlindex "
-		    "k\r\nlindex k x\r\n");
-	client_is_told(
-		"CLIENT_ERROR no item given\r\nCLIENT_ERROR no item given\r\nCLIENT_ERROR bad command line format\r\n"
-		"CLIENT_ERROR invalid index\r\nCLIENT_ERROR bad command line format\r\n"
-		"CLIENT_ERROR bad command line format\r\nCLIENT_ERROR bad command line format\r\n"
-		"CLIENT_ERROR invalid index\r\n");
-	client_asks("lpos k\r\nlpop k x\r\nlpop k -1\r\nrpop k 1 2\r\nlrem k x a\r\nlrem k 1\r\nlset k 1\r\nlset k x "
-		    "a\r\nltrim k 1\r\n");
-	client_is_told(
-		"CLIENT_ERROR bad command line format\r\nCLIENT_ERROR invalid count\r\nCLIENT_ERROR invalid count\r\n"
-		"CLIENT_ERROR bad command line format\r\nCLIENT_ERROR invalid count\r\n"
-		"CLIENT_ERROR bad command line format\r\nCLIENT_ERROR bad command line format\r\n"
-		"CLIENT_ERROR invalid index\r\nCLIENT_ERROR bad command line format\r\n");
-	snprintf(line, sizeof(line), "rpush k a %0251d\r\nlset k 1 %0251d\r\nlpos k %0251d\r\n", 0, 0, 0);
-	client_asks(line);
-	client_is_told("CLIENT_ERROR item too long\r\nCLIENT_ERROR item too long\r\nCLIENT_ERROR item too long\r\n");
-	server_hears_nothing();
-}

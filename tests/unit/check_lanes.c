@@ -1,15 +1,6 @@
 /* Lanes: what waits together is asked for together, and takes effect in the order sent. */
 #include "conversations.h"
 
-TEST(append_is_one_call)
-{
-	client_asks("sadd k a b\r\n");
-	server_is_asked(APPEND("k", 6, "+a +b "));
-	client_hears_nothing();
-	relays("STORED\r\n", "STORED\r\n");
-	server_hears_nothing();
-}
-
 /* While one append is on its way the others gather. */
 TEST(neighbouring_appends_merge)
 {
@@ -138,8 +129,7 @@ TEST(many_lanes)
 		snprintf(text, sizeof(text), "VA 3 kk%d f0 c1 t-1\r\n+a \r\n", i);
 		server_answers(text);
 	}
-	for (int i = 0; i < 5; i++)
-		ck_assert_uint_eq(fake_waiting(&fake), 0);
+	ck_assert_uint_eq(fake_waiting(&fake), 0);
 }
 
 /* A merged append stays within bounds, and what is over goes into the next. */

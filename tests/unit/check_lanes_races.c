@@ -16,15 +16,6 @@ static void loses_for_ever(const char *request, const char *answers, const char 
 	client_is_told(reply);
 }
 
-TEST(creating)
-{
-	client_asks("sadd k a b\r\n");
-	serves(APPEND("k", 6, "+a +b "), NOT_STORED);
-	serves(LOOK("k"), "EN\r\n");
-	serves(ADD("k", 6, "+a +b "), "STORED\r\n");
-	client_is_told("STORED\r\n");
-}
-
 TEST(creating_with_a_ttl)
 {
 	static const struct collection_rule rule = { .prefix = { "t-", 2 }, .ttl = 60 };
@@ -99,14 +90,6 @@ TEST(failures_while_creating)
 	client_asks("sadd k a\r\n");
 	server_answers(NOT_STORED "EN\r\nSERVER_ERROR out of memory storing object\r\n");
 	client_is_told("SERVER_ERROR out of memory storing object\r\n");
-}
-
-TEST(replacing_what_is_missing)
-{
-	client_asks("sset k a b a\r\n");
-	serves(FETCH_TO_REPLACE("k"), "EN\r\n");
-	serves(ADD("k", 6, "+a +b "), "STORED\r\n");
-	client_is_told("STORED\r\n");
 }
 
 /* Every CAS goes with the token, and on the connection, of the read just before it. */

@@ -104,17 +104,6 @@ TEST(thresholds)
 	}
 }
 
-TEST(always_or_never)
-{
-	struct order_effect blocks = effect_of(ORDER_READ_BLOCKS, 1), store = effect_of(ORDER_EVENT_STORE, 1);
-	struct order_effect read = effect_of(ORDER_READ, MANY), write = effect_of(ORDER_WRITE, MANY);
-
-	ck_assert(blocks.stages_reads && !blocks.hides_writes);
-	ck_assert(!store.stages_reads && store.hides_writes);
-	ck_assert(!read.stages_reads && !read.hides_writes);
-	ck_assert(!write.stages_reads && !write.hides_writes);
-}
-
 TEST(refused)
 {
 	struct request request = { .command = of_class(ORDER_EVENT_STORE), .keys = 1, .error = "CLIENT_ERROR" };

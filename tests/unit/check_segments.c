@@ -84,17 +84,6 @@ static void teardown(void)
 
 /* --- what is asked for --- */
 
-TEST(base_and_table)
-{
-	client_asks("smembers k\r\n");
-	serves(FETCH("k"), base(7, &abc, 1, "-b +x "));
-	server_is_asked(fetch(abc.id));
-	client_hears_nothing();
-	server_brings_item();
-	client_is_told("VALUE k 0 5\r\na c x\r\nEND\r\n");
-	server_hears_nothing();
-}
-
 /* The index first, then its tables, all at once. */
 TEST(index_and_tables)
 {

@@ -1,6 +1,5 @@
 /* The checks of sets in oplog: of the stored bytes after each executed call, and of each reply. */
 #include "lists.h"
-#include "protocol/dialect.h"
 #include "stored_set.h"
 #include "world.h"
 

@@ -9,7 +9,6 @@
 #include <stdio.h>
 
 #include "form.h"
-#include "protocol/dialect.h"
 #include "world.h"
 
 static uint64_t mask_of(const struct sim_op *op)

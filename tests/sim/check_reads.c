@@ -3,9 +3,7 @@
  * lies after the command and the earlier writes of its client, and before the reply and the later writes of its client. A set
  * in another encoding is read in parts, so each member has a moment of its own.
  */
-#include <stdio.h>
-
-#include "protocol/dialect.h"
+#include "protocol/reply.h"
 #include "util/num.h"
 #include "world.h"
 
@@ -89,30 +87,27 @@ static void read_list(struct sim_op *op, struct slice line, struct answer *a)
 	say_others(op, listed, last, a);
 }
 
-/* The members of a list are in the second line. */
 static void read_answer(struct sim_op *op, struct answer *a)
 {
-	struct slice rest = buf_slice(&op->reply), line = { "", 0 };
-	size_t n;
+	struct slice rest = buf_slice(&op->reply);
+	struct reply_part part = { .line = { "", 0 } };
 
 	*a = (struct answer){ .missing = check_says(op, "NOT_FOUND"), .nothing = check_says(op, "END") };
 	if (a->nothing && op->command == COMMAND_SMEMBERS)
 		a->missing = true;
-	if (a->missing || !dialect_line(rest, &line, &n))
+	if (a->missing || !reply_next(&rest, &part))
 		return;
 	switch (op->command) {
 	case COMMAND_SISMEMBER:
 	case COMMAND_SMISMEMBER:
-		read_digits(op, line, a);
+		read_digits(op, part.line, a);
 		break;
 	case COMMAND_SCARD:
 	case COMMAND_SCOUNT:
-		read_number(op, line, a);
+		read_number(op, part.line, a);
 		break;
 	default:
-		if (a->nothing || !dialect_line(slice_skip(rest, n), &line, &n))
-			line = slice_of("", 0);
-		read_list(op, line, a);
+		read_list(op, part.data, a);
 	}
 }
 
@@ -266,15 +261,13 @@ static void check_members(struct sim_op *op, const struct answer *a)
 /* The members in the next VALUE of the reply, which is of this set; false when it is of another. */
 static bool next_value(struct slice *rest, int key, struct slice *members)
 {
-	char head[16];
-	struct slice line;
-	size_t n, size;
+	struct slice behind = *rest;
+	struct reply_part part;
 
-	if (!slice_starts(*rest, slice_of(head, (size_t)snprintf(head, sizeof(head), "VALUE s%d ", key))) ||
-		!dialect_line(*rest, &line, &n) || sscanf(line.p, "VALUE s%*d 0 %zu", &size) != 1)
+	if (!reply_next(&behind, &part) || part.kind != REPLY_PART_VALUE || world_set(part.key) != key)
 		return false;
-	*members = slice_of(rest->p + n, size);
-	*rest = slice_skip(*rest, n + size + 2);
+	*members = part.data;
+	*rest = behind;
 	return true;
 }
 

@@ -1,8 +1,6 @@
 /* What clients ask of lists, and the replies that they get. */
-#include <stdio.h>
-
 #include "lists.h"
-#include "protocol/dialect.h"
+#include "protocol/reply.h"
 #include "util/alloc.h"
 #include "util/num.h"
 
@@ -139,21 +137,16 @@ void lists_write_line(struct world *w, struct sim_op *op, struct buf *line)
 
 /* --- replies --- */
 
-/* Reads the items from the second line of a VALUE. */
+/* Reads the items from a VALUE. */
 static void read_reply(struct sim_op *op, struct list_sequence *out)
 {
-	struct slice rest = buf_slice(&op->reply), line, word;
-	const char *end;
-	size_t n;
+	struct slice rest = buf_slice(&op->reply), word;
+	struct reply_part part;
 
 	out->count = 0;
-	if (!check_says(op, "VALUE ") || !dialect_line(rest, &line, &n))
+	if (!reply_next(&rest, &part) || part.kind != REPLY_PART_VALUE)
 		return;
-	/* dialect_line() refuses such a long line. */
-	rest = slice_skip(rest, n);
-	end = memchr(rest.p, '\r', rest.n);
-	line = slice_of(rest.p, end ? (size_t)(end - rest.p) : 0);
-	while ((word = slice_token(&line)).n)
+	while ((word = slice_token(&part.data)).n)
 		out->items[out->count++] = lists_item_number(op->world, word);
 }
 

@@ -3,9 +3,9 @@
  * arrays. Logs and tables are tiny, so that sets are spilled and merged all the time. Every reply is compared.
  */
 #include "conversations.h"
+#include "protocol/reply.h"
 #include "server.h"
 #include "table_model.h"
-#include "util/num.h"
 #include "util/random.h"
 
 enum { SETS = 2, AT_ONCE = 5, STEPS = 120 };
@@ -104,40 +104,28 @@ static void write_line(struct buf *line, struct asked *a)
 
 static struct slice told; /* what was not looked at yet */
 
-static struct slice line(void)
+static struct reply_part part(void)
 {
-	const char *end = memmem(told.p, told.n, "\r\n", 2);
-	struct slice taken;
+	struct reply_part taken;
 
-	ck_assert_ptr_nonnull(end);
-	taken = slice_of(told.p, (size_t)(end - told.p));
-	told = slice_skip(told, taken.n + 2);
+	ck_assert(reply_next(&told, &taken));
 	return taken;
 }
 
 static bool hears(const char *text)
 {
-	struct slice got = line();
-
-	return got.n == strlen(text) && memcmp(got.p, text, got.n) == 0;
+	return slice_equal(part().line, slice_of(text, strlen(text)));
 }
 
 /* A VALUE of any key: its text. False where there is none. */
 static bool value(struct slice *text)
 {
-	struct slice head = line(), bytes;
-	uint64_t n;
+	struct reply_part taken = part();
 
-	if (slice_equal(head, SLICE("END")))
+	if (taken.kind == REPLY_PART_END)
 		return false;
-	ck_assert(slice_equal(slice_token(&head), SLICE("VALUE")));
-	(void)slice_token(&head);
-	(void)slice_token(&head);
-	bytes = slice_token(&head);
-	ck_assert(num_parse_u64(bytes, &n) && n + 2 <= told.n);
-	*text = slice_of(told.p, n);
-	told = slice_skip(told, n);
-	ck_assert(hears(""));
+	ck_assert_int_eq(taken.kind, REPLY_PART_VALUE);
+	*text = taken.data;
 	return true;
 }
 
@@ -189,7 +177,7 @@ static bool changed(struct set *s, const struct asked *a)
 
 static bool tested(const struct set *s, const struct asked *a)
 {
-	struct slice digits = line();
+	struct slice digits = part().line;
 
 	for (size_t i = 0; i < a->member_count; i++) {
 		if (2 * i >= digits.n || digits.p[2 * i] != (s->in[a->members[i]] ? '1' : '0'))
@@ -260,7 +248,7 @@ static bool combined(const struct asked *a)
 /* Where a set is replaced its runs may be being merged, and then it is not done. */
 static bool compacted(void)
 {
-	struct slice got = line();
+	struct slice got = part().line;
 
 	return slice_equal(got, SLICE("OK")) || slice_equal(got, SLICE("SERVER_ERROR busy"));
 }

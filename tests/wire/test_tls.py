@@ -26,14 +26,6 @@ class Clients(TlsTest):
         self.proxy = self.setlistd_tls([self.server], *args, config=config)
         return self.secured(self.proxy)
 
-    def test_commands(self):
-        conn = self.start()
-        self.assertEqual(conn.set("k", b"hello"), "STORED")
-        self.assertEqual(conn.get("k"), b"hello")
-        self.assertEqual(conn.ask("sadd s ann bob"), "STORED")
-        self.assertEqual(conn.ask("scard s"), "2")
-        self.assertIn(conn.sock.tls.version(), ("TLSv1.2", "TLSv1.3"))
-
     def test_versions(self):
         self.start()
         for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
@@ -55,19 +47,6 @@ class Clients(TlsTest):
             data = os.urandom(size)
             self.assertEqual(conn.set("k", data), "STORED", size)
             self.assertEqual(conn.get("k"), data, size)
-
-    def test_pipeline(self):
-        """A thousand requests at once, small and large replies among each other."""
-        conn = self.start()
-        data = os.urandom(20000)
-        self.assertEqual(conn.set("large", data), "STORED")
-        conn.send(b"".join(b"set k%d 0 0 4\r\n%04d\r\nget k%d\r\n%s" % (i, i, i, b"get large\r\n" if i % 50 == 0 else b"")
-                           for i in range(1000)))
-        for i in range(1000):
-            self.assertEqual(conn.line(), b"STORED")
-            self.assertEqual(conn.read_values()[0][f"k{i}"][1], b"%04d" % i)
-            if i % 50 == 0:
-                self.assertEqual(conn.read_values()[0]["large"][1], data)
 
     def test_byte_by_byte(self):
         """Each byte in a record of its own."""
@@ -96,13 +75,6 @@ class Clients(TlsTest):
             self.proxy.process.resume()
             self.assertEqual(conn.line(), b"STORED")
             self.assertEqual([conn.line() for _ in range(count + 1)], [b"END"] * (count + 1))
-
-    def test_two_threads(self):
-        self.start(EVENLY, "-t", "2")
-        for i, conn in enumerate([self.secured(self.proxy) for _ in range(6)]):
-            self.assertEqual(conn.set(f"k{i}", b"%d" % i), "STORED")
-        for i in range(6):
-            self.assertEqual(self.secured(self.proxy).get(f"k{i}"), b"%d" % i)
 
     def test_both_kinds_of_listener(self):
         """One port with TLS, one without. Whoever takes one for the other is closed, and others notice nothing."""

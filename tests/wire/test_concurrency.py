@@ -66,27 +66,6 @@ class Races(WireTest):
             for conn in conns[:3]:
                 self.assertEqual(self.members(conn, key), everyone, f"{key}: a creation was lost")
 
-    def test_adding_and_removing(self):
-        """Each client has members of its own, which it adds and removes: in the end exactly those that it added last."""
-        proxies = self.proxies(3, "-t", "2", config=EVENLY)
-        conns = self.connections(proxies, 12)
-        kept = [set() for _ in conns]
-
-        def work(number):
-            dice = random.Random(number)
-            for _ in range(150):
-                member = f"m{number}-{dice.randrange(20)}"
-                if dice.random() < 0.6:
-                    kept[number].add(member)
-                    assert conns[number].ask(f"sadd shared {member}") == "STORED"
-                else:
-                    kept[number].discard(member)
-                    assert conns[number].ask(f"srem shared {member}") in ("DELETED", "NOT_FOUND")
-                reply = conns[number].ask(f"sismember shared {member}")
-                assert reply == "NOT_FOUND" or reply == str(int(member in kept[number])), (member, reply)
-        together(12, work)
-        self.assertEqual(self.members(conns[0], "shared"), set().union(*kept))
-
     def test_replacing_a_set(self):
         """sset from many at once: one of the sets as a whole, never a mixture."""
         conns = self.connections(self.proxies(2), 8)

@@ -101,26 +101,6 @@ class Loading(LargeSetTest):
 class Runs(LargeSetTest):
     """With small tables."""
 
-    def test_writes_over_runs(self):
-        """The last word counts, wherever it is: in the log, in one run or in another."""
-        expected = set(self.large_set())
-        for step in range(12):
-            gone, new = names(60, step * 70), names(60, 5000 + step * 30)
-            back = names(20, step * 70 + 10)
-            self.write("srem", "k", gone, self.conn)
-            self.write("sadd", "k", new + back, self.others[0], per_line=7)
-            expected = (expected - set(gone)) | set(new) | set(back)
-            for conn in (self.conn, *self.others):
-                self.assert_members("k", expected, conn)
-                self.assertEqual(conn.ask("scard k"), str(len(expected)))
-        self.compact("k", self.others[0])
-        self.assert_members("k", expected)
-
-    def test_sizes(self):
-        self.large_set(count=3000)
-        for name, size in self.stored("k").sizes().items():
-            self.assertLessEqual(size, 4096, name)
-
     def test_layers(self):
         """Each layer says more of some members: what holds is what the newest one says."""
         members = self.large_set()
@@ -178,15 +158,6 @@ class Runs(LargeSetTest):
         self.assertGreater(len(found), 40, "so many that no chance puts all of them on one server")
         self.assertEqual(len({self.at.of(name) for name in found}), 2)
 
-    def test_written_by_a_stock_client(self):
-        """Whoever appends to the base with plain memcached is understood."""
-        members = self.large_set()
-        conn = self.at.of("k")
-        log = b"+by-hand -%s +x -x +x " % members[0]
-        conn.send(b"append k 0 0 %d\r\n%s\r\n" % (len(log), log))
-        self.assertEqual(conn.line(), b"STORED")
-        self.assert_members("k", set(members[1:]) | {b"by-hand", b"x"})
-
     def test_longest_key_and_members(self):
         """A key of 220 bytes leaves room for the names of its tables; members of 250 bytes fill tables badly."""
         key = "k" * 220
@@ -195,12 +166,6 @@ class Runs(LargeSetTest):
         self.compact(key)
         self.assertGreater(len(self.stored(key).runs[0].tables), 2)
         self.assert_members(key, members, self.others[0])
-
-    def test_noreply(self):
-        members = names(2000)
-        self.conn.send(b"".join(b"sadd k %s noreply\r\n" % b" ".join(members[i:i + 20]) for i in range(0, 2000, 20)))
-        self.conn.send(b"srem k %s noreply\r\n" % members[0])
-        self.assert_members("k", members[1:])
 
 
 class Replacing(LargeSetTest):
@@ -238,12 +203,6 @@ class Replacing(LargeSetTest):
         self.assertEqual(self.conn.ask("scard k"), "2000")
         self.assertEqual([len(run.entries) for run in self.stored("k").runs], [2000])
         self.assert_members("k", names(2000))
-
-    def test_into_nothing(self):
-        self.sset(names(2000))
-        self.assert_members("k", names(2000), self.others[0])
-        self.write("srem", "k", names(1999))
-        self.assert_members("k", names(1, 1999))
 
     def test_not_a_collection(self):
         """The tables that were written for it go again."""

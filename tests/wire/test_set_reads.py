@@ -11,17 +11,6 @@ from test_concurrency import together
 
 
 class RandomMembers(LargeSetTest):
-    def test_srandmember(self):
-        members = set(self.large_set())
-        for count in (1, 2, 10, 500, 999, 1000, 1001, 5000):
-            taken = self.listed(f"srandmember k {count}")
-            self.assertEqual(len(taken), min(count, 1000))
-            self.assertEqual(len(set(taken)), len(taken), "a member twice")
-            self.assertLessEqual(set(taken), members)
-        self.assertEqual(len(self.listed("srandmember k")), 1)
-        self.assertEqual(self.listed("srandmember k 0"), [])
-        self.assert_members("k", members)
-
     def test_srandmember_is_random(self):
         """Of ten members each comes about as often as the others, in a small set and in one in tables."""
         self.conn.ask("sadd small " + " ".join("abcdefghij"))
@@ -78,31 +67,6 @@ class RandomMembers(LargeSetTest):
         self.assertEqual(sorted(taken), sorted(set().union(*layers.values())))
         for conn in (self.conn, *self.others):
             self.assertEqual((conn.ask("scard k"), self.read("k", conn)), ("0", set()))
-
-    def test_spop(self):
-        members = set(self.large_set())
-        for count in (1, 7, 300):
-            taken = self.listed(f"spop k {count}", self.others[0])
-            self.assertEqual((len(taken), len(set(taken))), (count, count))
-            self.assertLessEqual(set(taken), members)
-            members -= set(taken)
-            self.assert_members("k", members)
-        self.assertEqual(self.listed("spop k 0"), [])
-        self.assertEqual(set(self.listed("spop k 5000")), members)
-        self.assertEqual(self.conn.ask("scard k"), "0")
-        self.assertEqual(self.listed("spop k"), [])
-
-    def test_spop_in_a_pipeline(self):
-        self.conn.send(b"sadd p a b c\r\nspop p\r\nscard p\r\nspop p 5\r\nscard p\r\nspop p\r\nsadd p d\r\nspop p 1\r\n")
-        self.assertEqual(self.conn.line(), b"STORED")
-        first = self.conn.read_values()[0]["p"][1]
-        self.assertEqual(self.conn.line(), b"2")
-        rest = self.conn.read_values()[0]["p"][1].split(b" ")
-        self.assertEqual(sorted([first, *rest]), [b"a", b"b", b"c"])
-        self.assertEqual(self.conn.line(), b"0")
-        self.assertEqual(self.conn.read_values(), ({}, "END"))
-        self.assertEqual(self.conn.line(), b"STORED")
-        self.assertEqual(self.conn.read_values()[0]["p"][1], b"d")
 
     def pop_all(self, key, conns, more=()):
         """Everybody pops until nothing is left; `more` is added meanwhile. All that was handed out."""

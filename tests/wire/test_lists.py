@@ -76,16 +76,6 @@ class Meaning(ListTest):
                 self.ask(command, expected, conns[number % len(conns)])
             self.assertEqual(self.conn.ask("delete k"), "NOT_FOUND")
 
-    def test_table_in_one_go(self):
-        """Pipelined: they wait for one another, and take effect in their order."""
-        self.conn.send(b"".join(command.encode() + b"\r\n" for command, _ in self.TABLE))
-        for command, expected in self.TABLE:
-            if expected is None or isinstance(expected, bytes):
-                found, end = self.conn.read_values()
-                self.assertEqual((list(found.values()), end), ([(0, expected)] if expected else [], "END"), command)
-            else:
-                self.assertEqual(self.conn.line().decode(), expected, command)
-
     def test_noreply(self):
         self.conn.send(b"rpush k a noreply b noreply\r\nlpush k c noreply\r\nlset k 0 C noreply\r\nltrim k 0 2 noreply\r\n")
         self.assertEqual(self.all(), [b"C", b"a", b"noreply"])

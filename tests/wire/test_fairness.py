@@ -90,21 +90,6 @@ class FullQueue(WireTest):
         self.assertEqual(count("busy"), before + 4)
 
 
-class Silence(WireTest):
-    """A key that no server was asked for is no miss."""
-
-    def test_a_server_that_is_down(self):
-        (a, b), proxy = self.pool(2)
-        conn = self.connect(proxy)
-        a_key, b_key = self.key_on(conn, a), self.key_on(conn, b)
-        conn.set(a_key, b"x")
-        b.kill()
-        wait_until("it is noticed", 60, lambda: conn.ask(f"get {b_key}").startswith("SERVER_ERROR"))
-        found, end = conn.values(f"get {a_key} {b_key}")
-        self.assertEqual(list(found), [a_key])
-        self.assertTrue(end.startswith("SERVER_ERROR upstream"), end)
-
-
 class Turns(WireTest):
     """Clients whose values may be large take turns, so that little is on the way from a server at once."""
     CLIENTS, GETS, AT_ONCE = 60, 3, 16

@@ -206,13 +206,6 @@ class Conversation(BinaryTest):
         self.assertEqual(self.conn.response().status, 0)
         self.assertEqual(self.conn.response().value, b"value")
 
-    def test_quiet_ones_before_a_noop(self):
-        self.conn.send(store(SETQ, "a", b"1") + packet(GETKQ, "missing") + packet(GETKQ, "a", opaque=5) + packet(DELETEQ, "missing") +
-                       packet(NOOP, opaque=9))
-        found = self.conn.until_noop(9)
-        self.assertEqual([(r.opcode, r.status, r.opaque, r.key, r.value) for r in found],
-                         [(GETKQ, 0, 5, b"a", b"1"), (DELETEQ, 1, 0, b"", b"Not found"), (NOOP, 0, 9, b"", b"")])
-
     def test_flush(self):
         for flush, responses in ((packet(FLUSH), [FLUSH]), (packet(FLUSH, extras=bytes(4)), [FLUSH]), (packet(FLUSHQ), [])):
             self.conn.send(store(SETQ, "k", b"1") + packet(GETK, "k") + flush + packet(GETKQ, "k") + packet(NOOP, opaque=9))
@@ -451,25 +444,6 @@ class Sasl(AuthTest, BinaryTest):
 
 
 class Clients(BinaryTest):
-    def test_pylibmc(self):
-        import pylibmc
-        self.serve(config='collection "tag-" { plain_verbs = true }')
-        client = pylibmc.Client([f"{HOST}:{self.proxy.port}"], binary=True, behaviors=dict(PATIENT, cas=True))
-        names = [f"n{i}" for i in range(200)]
-        self.assertEqual(client.set_multi({name: name * 3 for name in names}), [])
-        self.assertEqual(client.get_multi(names + ["missing"]), {name: name * 3 for name in names})
-        value, cas = client.gets("n0")
-        self.assertEqual(value, "n0n0n0")
-        self.assertTrue(client.cas("n0", "other", cas))
-        self.assertTrue(client.set("number", 5))
-        self.assertEqual(client.incr("number", 3), 8)
-        self.assertTrue(client.touch("number", 100))
-        self.assertTrue(client.delete("number"))
-        self.assertIsNone(client.get("number"))
-        self.assertTrue(client.set("tag-x", b"ann,"))
-        self.assertTrue(client.append("tag-x", b"bob,"))
-        self.assertEqual(sorted(client.get("tag-x").split(b",")), [b"", b"ann", b"bob"])
-
     def test_example_of_the_manual(self):
         self.serve()
         programs = [lines for path in OPTIONS.manpages for _, kind, lines in marked(path) if kind == "python"]

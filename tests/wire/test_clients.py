@@ -95,10 +95,11 @@ class Pylibmc(ClientTest):
 
     def test_many(self):
         items = {f"key-{i}": f"v{i}" for i in range(200)}
-        self.assertEqual(self.client.set_multi(items), [])
-        self.assertEqual(self.client.get_multi(list(items) + ["missing"]), items)
-        self.assertTrue(self.client.delete_multi(list(items)))
-        self.assertEqual(self.client.get_multi(list(items)), {})
+        for client in (self.client, self.pylibmc.Client([f"{HOST}:{self.peer.port}"], binary=True, behaviors=dict(PATIENT))):
+            self.assertEqual(client.set_multi(items), [])
+            self.assertEqual(client.get_multi(list(items) + ["missing"]), items)
+            self.assertTrue(client.delete_multi(list(items)))
+            self.assertEqual(client.get_multi(list(items)), {})
 
     def test_counters(self):
         self.client.set("n", 15)
@@ -121,7 +122,6 @@ class Pylibmc(ClientTest):
         quiet.delete("q0")
         self.assertIsNone(quiet.get("q0"))
         self.assertEqual(len(self.client.get_multi([f"q{i}" for i in range(100)])), 99)
-
 
 
 class Tools(ClientTest):

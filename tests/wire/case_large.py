@@ -5,7 +5,7 @@ import re
 from case import WireTest
 from harness import PATIENCE, wait_until
 from model import Op, take_all
-from stored import Servers, Stored
+from stored import Servers, Stored, counter
 
 # The smallest that there are, so that a few hundred members make a large set.
 SMALL = "base_size = 1024\nsegment_size = 4096\nlog_size = 1024\ntable_size = 4096"
@@ -165,6 +165,16 @@ class RefusingTest(LargeSetTest):
         before = self.at.meta(key, "c f")
         act()
         self.assertEqual((conn.get(key), self.at.meta(key, "c f")), (data, before))
+
+    def assert_not_compacted(self, data, error):
+        """Additions, which do not read, are behind the data, and all that reads is refused."""
+        self.assertEqual(self.at.of("k").set("k", data, 5, 500), "STORED")
+        self.write("sadd", "k", names(2000), per_line=50)
+        for command in ("scompact k", "scard k"):
+            self.assertEqual(self.conn.ask(command), error)
+        self.assertEqual(self.at.get("k"), data + b"".join(b"+%s " % name for name in names(2000)))
+        self.assertEqual(self.at.meta("k", "f")["f"], "5")
+        self.assertEqual(counter(self.conn, "compactions"), 0)
 
     def refuse_all(self, error=NOT_A_SET):
         for command in ("smembers k", "scard k", "sismember k a", "smismember k a b", "srandmember k", "spop k", "spop k 3",

@@ -7,8 +7,8 @@ import tempfile
 import unittest
 
 from harness import OPTIONS, Memcached, Process, Setlistd
-from scripted import ScriptedServer
-from wire import Conn
+from scripted import Held, ScriptedServer
+from wire import Conn, small_windows
 
 
 class WireTest(unittest.TestCase):
@@ -41,6 +41,12 @@ class WireTest(unittest.TestCase):
         self.addCleanup(server.stop)
         return server
 
+    def hold(self, server, key):
+        """The scripted server answers requests for this key once they are released, at the end of the test at the latest."""
+        held = Held(server, key)
+        self.addCleanup(held.release)
+        return held
+
     def setlistd(self, servers, *args, **kwargs):
         """Start setlistd; a bad exit status or a sanitizer's report fails the test."""
         names = [server if isinstance(server, str) else server.name for server in servers]
@@ -66,13 +72,20 @@ class WireTest(unittest.TestCase):
             os.chown(path, pwd.getpwnam("nobody").pw_uid, -1)
         return path
 
-    def pool(self, count=2, *args, **kwargs):
-        """`count` memcached servers with one setlistd in front; with --direct, one memcached alone."""
+    def pool(self, servers=2, *args, **kwargs):
+        """So many memcached servers, or those that are given, with one setlistd in front; with --direct, one memcached alone."""
         if OPTIONS.direct:
             server = self.memcached()
             return [server], server
-        servers = [self.memcached() for _ in range(count)]
+        if isinstance(servers, int):
+            servers = [self.memcached() for _ in range(servers)]
         return servers, self.setlistd(servers, *args, **kwargs)
+
+    def serve(self, servers=1, *args, **kwargs):
+        """A pool and a connection to its setlistd, which it returns too."""
+        self.servers, self.proxy = self.pool(servers, *args, **kwargs)
+        self.conn = self.connect(self.proxy)
+        return self.conn
 
     def assert_refused(self, done, *said):
         """A program that has said each of these, and has failed."""
@@ -80,10 +93,20 @@ class WireTest(unittest.TestCase):
         for words in said:
             self.assertIn(words, done.stderr)
 
+    def assert_good(self, done, *what):
+        """setlistd -T has said that the configuration is one."""
+        self.assertEqual((done.returncode, done.stdout + done.stderr), (0, "configuration ok\n"), *what)
+
     def connect(self, peer, **kwargs):
         conn = Conn(getattr(peer, "port", peer), **kwargs)
         self.addCleanup(conn.close)
         return conn
+
+    def deaf(self):
+        """A connection for which the kernel takes next to nothing off setlistd's hands."""
+        sock = small_windows(self.proxy.port)
+        self.addCleanup(sock.close)
+        return sock
 
     def key_on(self, conn, server, prefix="key"):
         """A key that setlistd keeps on the given server."""

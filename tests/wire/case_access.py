@@ -1,9 +1,5 @@
 """What the tests of access share: users, a setlistd that wants one, a request for each command."""
-import os
-import subprocess
-
 from case import WireTest
-from harness import OPTIONS, PATIENCE
 from stored import stats
 from wire import Conn
 
@@ -13,10 +9,6 @@ WRONG = b"set auth 0 0 7\r\nfoo baz\r\n"
 UNAUTHENTICATED = "CLIENT_ERROR unauthenticated"
 
 
-def setlistd(*args, under=()):
-    """Run it to its end; `under` is a command to run it with."""
-    return subprocess.run([*under, OPTIONS.setlistd, *args], capture_output=True, text=True, timeout=PATIENCE, check=False,
-                          env=dict(os.environ, LC_ALL="C"))
 
 
 def usages(conn):
@@ -36,9 +28,11 @@ def request_of(name, usage):
 
 
 class AuthTest(WireTest):
+    def setUp(self):
+        self.serve()
+
     def serve(self, *args, config="", users=USERS):
-        self.server = self.memcached()
-        self.proxy = self.setlistd([self.server], "-v", *args, config=f'auth_file = "{self.private_file(users)}"\n{config}')
+        (self.server,), self.proxy = self.pool(1, "-v", *args, config=f'auth_file = "{self.private_file(users)}"\n{config}')
         self.watcher = self.user()
 
     def user(self):

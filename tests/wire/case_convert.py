@@ -9,6 +9,7 @@ import threading
 
 from case import WireTest
 from harness import HOST, PATIENCE, wait_until
+from stored import stat
 from wire import Conn
 
 SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../scripts")
@@ -34,9 +35,8 @@ class ConvertTest(WireTest):
 
     def setUp(self):
         self.folder = self.scratch()
-        self.server = self.memcached()
-        self.proxy = self.setlistd([self.server], config=self.config)
-        self.conn = self.connect(self.proxy)
+        self.serve(config=self.config)
+        self.server, = self.servers
         self.state = os.path.join(self.folder, "state")
 
     def argv(self, old, new, *options, source=None, target=None):
@@ -92,17 +92,18 @@ class ConvertTest(WireTest):
     def ask(self, command, reply, conn=None):
         self.assertEqual((conn or self.conn).ask(command), reply, command)
 
+    def add(self, *sets):
+        """Each is a key and members of it."""
+        for words in sets:
+            self.ask(f"sadd {words}", "STORED")
+
     @staticmethod
     def items_of(prefix, name="k"):
         """What that collection may be made of, in any encoding."""
         return [prefix + name, f"{prefix}gone-{name}", *(f"{prefix}{name}.{part}" for part in ("a", "b", "active", "0", "1"))]
 
     def ttl(self, key):
-        return next(int(line.split()[2]) for line in self.info(key) if line.startswith("STAT ttl "))
-
-    def info(self, key):
-        self.conn.send(f"sinfo {key}\r\n".encode())
-        return self.conn.lines_until("END")
+        return stat(self.conn, f"sinfo {key}", "ttl")
 
 
 class Writer:

@@ -7,7 +7,6 @@ import scripted
 from case import WireTest
 from scripted import value_of
 from harness import PATIENCE, wait_until
-from stored import stats
 
 CONFIG = "retry_min = 10\nretry_max = 200"
 # Where a limit is to pass. A machine that stands still lets it pass anywhere, so more than "own value or error" can be said
@@ -22,8 +21,12 @@ class ScriptedTest(WireTest):
         """One scripted server, a setlistd in front of it, and a connection; those of before are ended."""
         self.end_serving()
         self.scripted = self.scripted_server(**kwargs)
-        self.proxy = self.setlistd([self.scripted], config=config, patient=patient)
-        self.conn = self.connect(self.proxy)
+        super().serve([self.scripted], config=config, patient=patient)
+
+    def serve_two(self, good, config):
+        """Beside the scripted server another one, which is good."""
+        self.scripted, self.good = self.scripted_server(), good
+        super().serve([self.scripted, good], config=config)
 
     def serve_hastily(self, config=HASTY, **kwargs):
         """With limits that may pass. The server is greeted: what is asked now is sent to it."""
@@ -74,8 +77,6 @@ class ScriptedTest(WireTest):
         self.was_closed(key)
         self.usable_again()
 
-    def uptime(self):
-        return int(stats(self.conn, "stats")["uptime"])
 
     def usable_again(self):
         """Each key is answered with its own value."""

@@ -256,6 +256,18 @@ class TlsTest(WireTest):
         """setlistd, whose one listener has TLS."""
         return self.setlistd(servers, "-l", f"tls:{HOST}", *args, config=self.listening(config), **kwargs)
 
+    def serve_tls(self, config="", *args, server=()):
+        """A setlistd with TLS in front of one memcached, and a client's connection to it, which is returned."""
+        self.proxy = self.setlistd_tls([self.memcached(*server)], *args, config=config)
+        return self.secured(self.proxy)
+
+    def check_large_values(self, conn):
+        """The size of a record, and sizes around it, among others."""
+        for size in (1, 16300, 16383, 16384, 16385, 16400, 100000, 1 << 20, (8 << 20) - 1000):
+            data = os.urandom(size)
+            self.assertEqual(conn.set("k", data), "STORED", size)
+            self.assertEqual(conn.get("k"), data, size)
+
     def context(self, certificate=None):
         """A client's, which trusts the CA; `certificate`: its own, with the key."""
         context = ssl.create_default_context(cafile=self.authority.ca)
@@ -285,5 +297,5 @@ class Secured(TlsTest):
     def connect(self, peer, **kwargs):
         return self.secured(peer, **kwargs)
 
-    def wrap(self, sock):
-        return TlsSocket(sock, self.context())
+    def deaf(self):
+        return TlsSocket(super().deaf(), self.context())

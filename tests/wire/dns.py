@@ -1,4 +1,4 @@
-"""A name server on the loopback interface, and files that setlistd sees in place of /etc/hosts and /etc/resolv.conf."""
+"""A name server on the loopback interface, and files that setlistd sees in place of those of the system."""
 import os
 import random
 import socket
@@ -63,13 +63,12 @@ class NameServer:
         return header + query[12:end + 4] + answers
 
 
-def command_with(**files):
-    """A command that runs a program which sees these files as /etc/NAME: hosts, and `resolv` for resolv.conf.
+def command_with(files):
+    """A command that runs a program which sees other files in place of these of the system: {its path: path of the other one}.
 
     Gives () without the right to do so. A file is changed by writing to it, not by renaming another one.
     """
-    names = {"hosts": "/etc/hosts", "resolv": "/etc/resolv.conf"}
-    mounts = "".join(f"mount --bind '{path}' {names[name]} && " for name, path in files.items())
+    mounts = "".join(f"mount --bind '{other}' {path} && " for path, other in files.items())
     under = ["unshare", "-m" if os.geteuid() == 0 else "-rm", "sh", "-c", mounts + 'exec "$@"', "sh"]
     try:
         done = subprocess.run([*under, "true"], capture_output=True, timeout=PATIENCE, check=False)

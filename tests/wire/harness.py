@@ -303,21 +303,32 @@ class Setlistd:
 
     def _write_config(self, text):
         handle, self.config_path = tempfile.mkstemp(prefix="setlistd-wire-", suffix=".conf")
-        with os.fdopen(handle, "w") as out:
-            out.write(text + "\n")
+        os.close(handle)
+        self.write_config(text + "\n")
         return self.config_path
+
+    def write_config(self, text):
+        self.config = text
+        with open(self.config_path, "w", encoding="utf-8") as out:
+            out.write(text)
+
+    def configure(self, text):
+        """Has it read a new configuration."""
+        self.write_config(text)
+        self.process.signal(signal.SIGHUP)
 
     @property
     def pid(self):
         return self.process.pid
 
+    def status_kib(self, name):
+        """A size in its /proc/PID/status."""
+        with open(f"/proc/{self.pid}/status", encoding="ascii") as status:
+            return next(int(line.split()[1]) for line in status if line.startswith(f"{name}:"))
+
     def peak_mib(self):
         """The most memory that it has had at any time; a look now and then would miss what comes and goes in one turn."""
-        with open(f"/proc/{self.pid}/status", encoding="ascii") as status:
-            for line in status:
-                if line.startswith("VmHWM:"):
-                    return int(line.split()[1]) / 1024
-        raise AssertionError("no VmHWM")
+        return self.status_kib("VmHWM") / 1024
 
     def fd_count(self):
         return len(os.listdir(f"/proc/{self.pid}/fd"))
@@ -336,10 +347,24 @@ class Setlistd:
         if status != 0 or noise:
             raise AssertionError(f"setlistd ended with status {status}, {noise or 'no sanitizer report'}\n{report}")
 
+    def begin_to_end(self):
+        """SIGTERM. On return it accepts no more connections."""
+        self.process.signal(signal.SIGTERM)
+        wait_until("it refuses connections", PATIENCE, lambda: not accepts((HOST, self.port)))
+
     def discard(self):
         self.process.kill()
         if self.config_path and os.path.exists(self.config_path):
             os.unlink(self.config_path)
+
+
+def setlistd(*args, under=()):
+    """Runs it to its end; `under` is a command to run it with.
+
+    With a sanitizer, 1,000 servers take 14 seconds of an idle machine: libmemcached moves all of them for each that it adds.
+    """
+    return subprocess.run([*under, OPTIONS.setlistd, *args], capture_output=True, text=True, timeout=5 * PATIENCE, check=False,
+                          stdin=subprocess.DEVNULL, env=dict(os.environ, LC_ALL="C"))
 
 
 def built_with_sanitizer():

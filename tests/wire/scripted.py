@@ -65,9 +65,6 @@ class Link:
             except OSError:
                 pass
 
-    def unsent(self):
-        """Bytes that the proxy's host has not acknowledged."""
-        return struct.unpack("i", fcntl.ioctl(self.sock, termios.TIOCOUTQ, bytes(4)))[0]
 
     def answer(self, request):
         """The right answer, as bytes."""
@@ -135,6 +132,12 @@ class Link:
             if self.server.delay:
                 time.sleep(self.server.delay)
             self.send(self.answer(request))
+
+
+def arrive(sock):
+    """Waits until the other side has acknowledged all bytes."""
+    wait_until("what was sent arrives", PATIENCE,
+               lambda: not struct.unpack("i", fcntl.ioctl(sock, termios.TIOCOUTQ, bytes(4)))[0])
 
 
 def body_size(request):
@@ -291,6 +294,14 @@ def fill_in(data, request):
     return data.replace(b"{size}", b"%d" % len(value))
 
 
+LARGE = b"x" * 1000000
+
+
+def large(link, request):
+    """A large value, whatever the right one is."""
+    link.send(b"VA %d k%s f0\r\n%s\r\n" % (len(LARGE), request.key, LARGE))
+
+
 def silence(link, request):
     """Never an answer."""
 
@@ -303,12 +314,35 @@ def late(seconds):
     return fault
 
 
-def held(link_is_free):
-    """The right answer, once the event is set."""
-    def fault(link, request):
-        link_is_free.wait(PATIENCE)
+class Held:
+    """The right answer to each request for a key, once it is released; what is asked behind it waits as well."""
+
+    def __init__(self, server, key):
+        self.key, self.asked, self.free, self.links = key.encode(), threading.Event(), threading.Event(), []
+        server.faults[self.key] = self.answer
+
+    def answer(self, link, request):
+        self.asked.set()
+        self.free.wait(PATIENCE)
         link.send(link.answer(request))
-    return fault
+        self.links.append(link)
+
+    def get(self, conn, times=1, more=b""):
+        """The connection asks for it; on return the server has the first of these requests."""
+        conn.send(b"get %s\r\n" % self.key * times + more)
+        self.wait()
+
+    def wait(self):
+        wait_until(f"a request for {self.key} arrives", PATIENCE, self.asked.is_set)
+
+    def release(self):
+        self.free.set()
+
+    def come(self):
+        """It is released, and the first answer has arrived on return."""
+        self.release()
+        wait_until("the answer is sent", PATIENCE, lambda: self.links)
+        arrive(self.links[0].sock)
 
 
 def dripped(link, request):
@@ -317,7 +351,7 @@ def dripped(link, request):
 
 def die(link, request):
     """The end, after all that was answered has arrived: what the kernel still holds back would go with the connection."""
-    wait_until("the answers arrive", PATIENCE, lambda: not link.unsent())
+    arrive(link.sock)
     link.close()
 
 

@@ -45,9 +45,6 @@ def honest_process(pipe, *args):
     pipe.send(report)
 
 
-def resident_mib(proxy):
-    with open(f"/proc/{proxy.pid}/status", encoding="ascii") as status:
-        return next(int(text.split()[1]) // 1024 for text in status if text.startswith("VmRSS:"))
 
 
 def all_connected(conn):
@@ -194,7 +191,7 @@ class Soak:
                     self.problems.append("a forged command was carried out")
                 wait_until("all servers are connected", PATIENCE, lambda conn=conn: all_connected(conn), pause=0.1)
                 figures.append((self.settled("descriptors", proxy.fd_count, most[0]),
-                                self.settled("MiB", lambda proxy=proxy: resident_mib(proxy), most[1] + growth), conns))
+                                self.settled("MiB", lambda proxy=proxy: proxy.status_kib("VmRSS") // 1024, most[1] + growth), conns))
         return figures
 
     def run(self):

@@ -14,7 +14,6 @@ TRIES = 10  # after so many refused requests the end
 
 class Users(AuthTest):
     def test_right(self):
-        self.serve()
         for login in (b"foo bar", b"ann a:b", b" foo  bar "):
             with Conn(self.proxy.port) as conn:
                 self.assertEqual(conn.set("any", login), "STORED")
@@ -23,7 +22,6 @@ class Users(AuthTest):
                 self.assertIsNone(conn.get("any"), "the password was stored")
 
     def test_wrong(self):
-        self.serve()
         before = self.seen_by_server()
         for login in (b"foo baz", b"foo ba", b"foo barr", b"fo bar", b"ann bar", b"FOO bar", b"foo foo:bar"):
             with Conn(self.proxy.port) as conn:
@@ -42,7 +40,6 @@ class Users(AuthTest):
 
     def test_none(self):
         """No command does anything; the list of all is that of `help`."""
-        self.serve()
         before = self.seen_by_server()
         conns = []
         for name, usage in usages(self.watcher).items():
@@ -55,7 +52,6 @@ class Users(AuthTest):
         self.assertEqual(self.seen_by_server(), before)
 
     def test_later_set_is_an_ordinary_one(self):
-        self.serve()
         conn = self.user()
         self.assertEqual(conn.set("auth", b"ann wrong"), "STORED")
         self.assertEqual(conn.get("auth"), b"ann wrong")
@@ -67,7 +63,6 @@ class Users(AuthTest):
         self.assertEqual(self.connect(self.proxy).ask("get k"), UNAUTHENTICATED)
 
     def test_pipelined_behind_a_right_one(self):
-        self.serve()
         conn = self.connect(self.proxy)
         conn.send(RIGHT + b"".join(b"set k%d 0 0 100\r\n%s\r\nget k%d\r\n" % (i, b"x" * 100, i) for i in range(2000)))
         self.assertEqual(conn.line(), b"STORED")
@@ -77,7 +72,6 @@ class Users(AuthTest):
 
     def test_pipelined_behind_a_wrong_one(self):
         """Each is answered, in order; a right one behind them counts."""
-        self.serve()
         self.assertEqual(self.watcher.set("victim", b"safe"), "STORED")
         conn = self.connect(self.proxy)
         conn.send(WRONG + b"delete victim\r\nadd x 0 0 25\r\n" + RIGHT + b"\r\n" + RIGHT + b"get victim\r\n")
@@ -86,26 +80,22 @@ class Users(AuthTest):
 
     def test_refused_data_does_not_authenticate(self):
         """memcached reads the data of a refused request as requests."""
-        self.serve()
         for line in (b"add k 0 0 25", b"add k x 0 25", b"ms k 25"):
             with Conn(self.proxy.port) as conn:
                 conn.send(line + b"\r\n" + RIGHT + b"\r\nget k\r\n")
                 self.assertEqual((conn.line(), conn.line()), (UNAUTHENTICATED.encode(),) * 2, line)
 
     def test_noreply(self):
-        self.serve()
         for data, reply in ((b"foo bar\r\nmn\r\n", "MN"), (b"foo baz\r\ndelete k noreply\r\nmn\r\n", UNAUTHENTICATED)):
             self.assertEqual(self.connect(self.proxy).ask(b"set auth 0 0 7 noreply\r\n" + data[:-2]), reply)
 
     def test_byte_by_byte(self):
-        self.serve()
         conn = self.connect(self.proxy)
         for byte in WRONG + RIGHT + b"mn\r\n":
             conn.send(bytes([byte]))
         self.assertEqual([conn.line().decode() for _ in range(3)], [FAILURE, "STORED", "MN"])
 
     def test_cut_anywhere(self):
-        self.serve()
         data = RIGHT + b"mn\r\n"
         for cut in range(1, len(data)):
             with Conn(self.proxy.port) as conn:
@@ -115,7 +105,6 @@ class Users(AuthTest):
                 self.assertEqual((conn.line(), conn.line()), (b"STORED", b"MN"), cut)
 
     def test_too_much(self):
-        self.serve()
         before = self.seen_by_server()
         for data in (b"set auth 0 0 1025\r\n" + b"x" * 1025 + b"\r\n", b"add k 0 0 1025\r\n", b"set auth 0 0 9999999999\r\n",
                      b"set auth 0 0 many\r\n", b"get " + b"k" * 2048, b"set " + b"k" * 2048, b"ms k 99999999\r\n",
@@ -131,7 +120,6 @@ class Users(AuthTest):
 
     def test_much_behind_a_wrong_one(self):
         """It is closed, now or when it has been refused often enough."""
-        self.serve()
         conn = self.connect(self.proxy)
         conn.send(WRONG + b"get k\r\n" * 20000)
         lines = conn.rest().split(b"\r\n")
@@ -169,9 +157,6 @@ class Examples(AuthTest):
 
 class Failures(AuthTest):
     """Who guesses waits, and nobody else does."""
-
-    def setUp(self):
-        self.serve()
 
     def test_a_pause(self):
         """Between two requests of the one that were sent together, others are served: without a pause this is never seen."""
@@ -278,7 +263,6 @@ class Clients(AuthTest):
     def test_pymemcache(self):
         from pymemcache.client.base import Client
         from pymemcache.exceptions import MemcacheClientError
-        self.serve()
         for noreply in (True, False):
             client = Client((HOST, self.proxy.port), timeout=PATIENCE, default_noreply=noreply)
             self.addCleanup(client.close)
@@ -295,7 +279,6 @@ class Clients(AuthTest):
     def test_pylibmc(self):
         import pylibmc
         from test_clients import PATIENT
-        self.serve()
         client = pylibmc.Client([f"{HOST}:{self.proxy.port}"], binary=False, behaviors=dict(PATIENT))
         with self.assertRaisesRegex(pylibmc.Error, "authentication failure"):
             client.set("auth", "foo baz")

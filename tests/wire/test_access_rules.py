@@ -7,11 +7,10 @@ import subprocess
 import sys
 
 from case import WireTest
-from case_access import USERS, request_of, setlistd, usages
+from case_access import USERS, request_of, usages
 from dns import command_with
-from harness import HOST, PATIENCE, free_port, wait_until
-from stored import stats
-from wire import Conn
+from harness import HOST, PATIENCE, free_port, setlistd, wait_until
+from stored import stat, stats
 
 
 class Files(WireTest):
@@ -28,8 +27,7 @@ class Files(WireTest):
         return done.stderr
 
     def test_good(self):
-        done = self.check(config=f'auth_file = "{self.private_file(USERS)}"')
-        self.assertEqual((done.returncode, done.stdout), (0, "configuration ok\n"), done)
+        self.assert_good(self.check(config=f'auth_file = "{self.private_file(USERS)}"'))
 
     def test_modes(self):
         for mode in (0o640, 0o604, 0o644, 0o620, 0o666):
@@ -47,19 +45,15 @@ class Files(WireTest):
 
     def test_server_password(self):
         good = self.private_file("secret\n")
-        done = self.check(config=f'server_user = "foo"\nserver_password_file = "{good}"')
-        self.assertEqual(done.returncode, 0, done)
+        config = 'server_user = "foo"\nserver_password_file = "%s"'
+        self.assert_good(self.check(config=config % good))
         for text in ("", "two\nlines\n", "two words\n"):
             bad = self.private_file(text)
-            done = self.check(config=f'server_user = "foo"\nserver_password_file = "{bad}"')
-            self.assert_refused(done, f"{bad}:1: the password: ")
+            self.assert_refused(self.check(config=config % bad), f"{bad}:1: the password: ")
         os.chmod(good, 0o604)
-        done = self.check(config=f'server_user = "foo"\nserver_password_file = "{good}"')
-        self.assertIn("its mode is 0604", done.stderr)
-        for config in ('server_user = "foo"', f'server_password_file = "{good}"'):
-            self.assertIn("need each other", self.check(config=config).stderr)
-        done = self.check(config='\nserver_user = "f oo"')
-        self.assertRegex(done.stderr, r":2: server_user: a space")
+        for text, said in ((config % good, "its mode is 0604"), ('server_user = "foo"', "need each other"),
+                           (f'server_password_file = "{good}"', "need each other"), ('\nserver_user = "f oo"', ":2: server_user: a space")):
+            self.assert_refused(self.check(config=text), said)
 
 
 class Upstream(WireTest):
@@ -68,16 +62,12 @@ class Upstream(WireTest):
     def serve(self, password, *extra, user="foo"):
         self.server = self.memcached(*extra)
         config = f'server_user = "{user}"\nserver_password_file = "{self.private_file(password)}"' if user else None
-        self.proxy = self.setlistd([self.server], config=config)
-        self.conn = self.connect(self.proxy)
+        super().serve([self.server], config=config)
 
     def test_right(self):
-        users = self.private_file(USERS)
-        self.serve("bar\n", "-Y", users)
+        self.serve("bar\n", "-Y", self.private_file(USERS))
         self.assertEqual(self.conn.set("k", b"x"), "STORED")
-        self.assertEqual(self.conn.get("k"), b"x")
-        self.assertEqual(self.conn.ask("sadd s a b"), "STORED")
-        self.assertEqual(self.conn.ask("scard s"), "2")
+        self.assertEqual((self.conn.ask("sadd s a b"), self.conn.ask("scard s")), ("STORED", "2"))
         self.server.kill()
         self.server.start(self.server.port)
         wait_until("it is used again", PATIENCE, lambda: self.conn.set("k", b"y") == "STORED")
@@ -87,9 +77,7 @@ class Upstream(WireTest):
         """Said once, however often it is tried."""
         self.assertEqual(self.conn.set("k", b"x"), f"SERVER_ERROR upstream {self.server.name} unavailable")
 
-        def tried():
-            return int(stats(self.conn, "stats upstream")[f"{self.server.name}:connects"]) >= 4
-        wait_until("it is tried again", PATIENCE, tried)
+        wait_until("it is tried again", PATIENCE, lambda: stat(self.conn, "stats upstream", f"{self.server.name}:connects") >= 4)
         said = self.proxy.process.stderr()
         self.assertEqual(said.count("refuses server_user"), 1, said)
         self.assertNotIn("secret", said)
@@ -110,37 +98,34 @@ class Upstream(WireTest):
         """A memcached that wants no login keeps nothing of it."""
         self.serve("bar\n")
         self.assertEqual(self.conn.set("k", b"x"), "STORED")
-        with Conn(self.server.port) as direct:
-            self.assertEqual(direct.get("k"), b"x")
-            self.assertIsNone(direct.get("setlistd-authentication"))
-            wait_until("nothing stays", PATIENCE, lambda: stats(direct, "stats")["curr_items"] == "1")
+        direct = self.connect(self.server)
+        self.assertEqual(direct.get("k"), b"x")
+        self.assertIsNone(direct.get("setlistd-authentication"))
+        wait_until("nothing stays", PATIENCE, lambda: stats(direct)["curr_items"] == "1")
 
 
 class Denied(WireTest):
-    def serve(self, names):
+    def deny(self, names):
+        """A connection to a setlistd that denies these, and one to its server, past it."""
         listed = ", ".join(f'"{name}"' for name in names)
-        self.server = self.memcached()
-        self.proxy = self.setlistd([self.server], config=f"deny = {{{listed}}}")
-        return self.connect(self.proxy)
+        conn = self.serve(config=f"deny = {{{listed}}}")
+        return conn, self.connect(self.servers[0])
 
     def test_each_command(self):
         """Everything that `help` names: with its data, alone and in order, and without an effect."""
-        _, plain = self.pool(1)
-        commands = usages(self.connect(plain))
+        commands = usages(self.serve())
         self.assertGreater(len(commands), 50)
-        conn = self.serve(commands)
+        conn, direct = self.deny(commands)
         conn.send(b"".join(request_of(name, usage) for name, usage in commands.items()))
         for name in commands:
             self.assertEqual(conn.line().decode(), f"CLIENT_ERROR {name} is denied here")
         self.assertEqual(conn.ask("nonsense"), "ERROR")
-        with Conn(self.server.port) as direct:
-            found = stats(direct, "stats")
+        found = stats(direct)
         self.assertEqual({found[name] for name in ("cmd_get", "cmd_set", "cmd_touch", "cmd_flush", "curr_items", "delete_misses")}, {"0"})
 
     def test_the_others(self):
-        conn = self.serve(["flush_all", "set", "mg"])
-        with Conn(self.server.port) as direct:
-            self.assertEqual(direct.set("k", b"old"), "STORED")
+        conn, direct = self.deny(["flush_all", "set", "mg"])
+        self.assertEqual(direct.set("k", b"old"), "STORED")
         self.assertEqual(conn.ask("flush_all"), "CLIENT_ERROR flush_all is denied here")
         self.assertEqual(conn.set("k", b"new"), "CLIENT_ERROR set is denied here")
         self.assertEqual(conn.get("k"), b"old")
@@ -155,9 +140,8 @@ class Denied(WireTest):
 
     def test_a_value_that_is_too_large(self):
         """A `set` of one deletes the item; one that is denied does not."""
-        conn = self.serve(["set"])
-        with Conn(self.server.port) as direct:
-            self.assertEqual(direct.set("k", b"old"), "STORED")
+        conn, direct = self.deny(["set"])
+        self.assertEqual(direct.set("k", b"old"), "STORED")
         self.assertEqual(conn.set("k", b"x" * 8388609), "CLIENT_ERROR set is denied here")
         self.assertEqual(conn.get("k"), b"old")
 
@@ -192,22 +176,20 @@ class Listeners(WireTest):
             self.assert_refused(done, f'"{named}"', "auth_file", "tls_client_ca", "insecure = true")
 
     def test_local(self):
-        done = self.check("127.0.0.1:1", "127.1.2.3:1", "[::1]:1", "localhost:1", "unix:/run/x.sock")
-        self.assertEqual((done.returncode, done.stdout + done.stderr), (0, "configuration ok\n"))
+        self.assert_good(self.check("127.0.0.1:1", "127.1.2.3:1", "[::1]:1", "localhost:1", "unix:/run/x.sock"))
 
     def test_nothing_resolves(self):
         """localhost is local all the same; of another name nothing is known."""
-        under = command_with(hosts=self.private_file("\n"), resolv=self.private_file("nameserver 127.0.0.1\n"))
+        under = command_with({"/etc/hosts": self.private_file("\n"),
+                              "/etc/resolv.conf": self.private_file("nameserver 127.0.0.1\n")})
         if not under:
             self.skipTest("no right to put another file over /etc/hosts")
-        done = self.check("localhost:1", under=under)
-        self.assertEqual((done.returncode, done.stdout + done.stderr), (0, "configuration ok\n"))
+        self.assert_good(self.check("localhost:1", under=under))
         self.assertEqual(self.check("example.invalid:1", under=under).returncode, 1)
 
     def test_guarded(self):
         for config in ("insecure = true", f'auth_file = "{self.private_file(USERS)}"'):
-            done = self.check(*self.OPEN, config=config)
-            self.assertEqual((done.returncode, done.stdout + done.stderr), (0, "configuration ok\n"), config)
+            self.assert_good(self.check(*self.OPEN, config=config), config)
         self.assertEqual(self.check(self.OPEN[0], config="insecure = false").returncode, 1)
 
     def test_every_address(self):
@@ -232,10 +214,8 @@ class Listeners(WireTest):
 
     def started(self, *args):
         """What one has logged that has begun to answer."""
-        proxy = self.setlistd([self.memcached()], *args)
-        with Conn(proxy.port) as conn:
-            self.assertEqual(conn.ask("mn"), "MN")
-        return proxy.process.stderr()
+        self.assertEqual(self.serve(1, *args).ask("mn"), "MN")
+        return self.proxy.process.stderr()
 
     def test_root(self):
         """Without another user to become, it warns once."""
@@ -272,13 +252,11 @@ class SocketUsers(WireTest):
                               check=False, user=user, cwd="/").stdout
 
     def rejected(self):
-        with Conn(self.proxy.port) as conn:
-            return int(stats(conn, "stats")["rejected_connections"])
+        return stat(self.connect(self.proxy), "stats", "rejected_connections")
 
     def test_own_user(self):
         self.serve("daemon")
-        with Conn(self.path) as conn:
-            self.assertEqual(conn.ask("mn"), "MN")
+        self.assertEqual(self.connect(self.path).ask("mn"), "MN")
         self.assertEqual(self.rejected(), 0)
 
     def test_by_name_and_by_number(self):
@@ -293,8 +271,7 @@ class SocketUsers(WireTest):
         self.assertEqual(self.asks(pwd.getpwnam("nobody").pw_uid), "ERROR this user may not connect\n")
         self.assertEqual(self.asks(54321), "ERROR this user may not connect\n")
         self.assertEqual(self.rejected(), 2)
-        with Conn(self.proxy.port) as conn:
-            self.assertEqual(conn.ask("mn"), "MN", "TCP is for everybody")
+        self.assertEqual(self.connect(self.proxy).ask("mn"), "MN", "TCP is for everybody")
 
     def test_everybody(self):
         self.serve()

@@ -13,21 +13,18 @@ from case import WireTest
 from case_access import AuthTest
 from harness import HOST, OPTIONS, PATIENCE
 from manpage import marked, unescape
-from wire import Closed, Conn, small_windows
+from test_clients import PATIENT
+from wire import Closed, Conn
 
 REQUESTS = int(os.environ.get("BINARY_REQUESTS", "3000"))
 SEED = os.environ.get("BINARY_SEED", "20261122")
-PATIENT = {"connect_timeout": int(1000 * PATIENCE), "_poll_timeout": int(1000 * PATIENCE)}  # of libmemcached
 PAST = 2592001  # a date in 1970
 MIB = 1 << 20
 
 
 class BinaryTest(WireTest):
-    def setUp(self):
-        self.servers = [self.memcached() for _ in range(2)]
-
     def serve(self, *args, **kwargs):
-        self.proxy = self.setlistd(self.servers, *args, **kwargs)
+        self.servers, self.proxy = self.pool(2, *args, **kwargs)
         self.conn = self.speak()
 
     def speak(self, peer=None):
@@ -55,8 +52,7 @@ class Dice(random.Random):
     def cas(self, key):
         """None, one that is wrong everywhere, or the last that was seen."""
         kind = self.randrange(10)
-        return {0: lambda known: 1 << 60 | 1, 1: lambda known: known.get(key, 0), 2: lambda known: known.get(key, 0)}.get(
-            kind, lambda known: 0)
+        return lambda known: {0: 1 << 60 | 1, 1: known.get(key, 0), 2: known.get(key, 0)}.get(kind, 0)
 
     def value(self, key):
         if key in self.counters and self.randrange(12):
@@ -128,7 +124,6 @@ class Differential(BinaryTest):
     """The same random requests to memcached, and to it through setlistd: the responses are the same, cas ids apart."""
 
     def setUp(self):
-        super().setUp()
         self.serve()
         self.direct = self.memcached()
         self.dice = Dice(SEED)
@@ -136,15 +131,6 @@ class Differential(BinaryTest):
     def sides(self):
         return [(self.speak(self.direct), {}), (self.speak(), {})]
 
-    def learn(self, known, keys, responses):
-        for response in responses:
-            key = keys.get(response.opaque)
-            if key and response.status == 0 and response.cas:
-                known[key] = response.cas
-
-    @staticmethod
-    def shown(response):
-        return response._replace(cas=response.cas > 0)
 
     def test_random_requests(self):
         sides, done = self.sides(), 0
@@ -159,28 +145,24 @@ class Differential(BinaryTest):
                 thread = conn.send_cut(b"".join(packets) + packet(NOOP, opaque=end), [max(s, len(packets)) for s in sizes])
                 responses = conn.until_noop(end)
                 thread.join()
-                self.learn(known, keys, responses)
-                answers.append([self.shown(response) for response in responses])
+                known.update({keys.get(each.opaque): each.cas for each in responses if each.status == 0 and each.cas})
+                answers.append([response._replace(cas=response.cas > 0) for response in responses])
             self.assertEqual(answers[0], answers[1], f"after {done} requests, seed {SEED}")
             done += size
 
     def test_the_last_request(self):
         """What is answered, and that nothing comes behind it."""
         for _ in range(60):
-            self.assertEqual(*self.play_last(self.dice.last()))
-
-    def play_last(self, last):
-        answers = []
-        for conn, _ in self.sides():
-            conn.send(packet(NOOP, opaque=7) + last)
-            conn.until_noop(7)
-            answers.append((last, conn.rest()))
-        return answers
+            last, answers = self.dice.last(), []
+            for conn, _ in self.sides():
+                conn.send(packet(NOOP, opaque=7) + last)
+                conn.until_noop(7)
+                answers.append(conn.rest())
+            self.assertEqual(*answers, last)
 
 
 class Conversation(BinaryTest):
     def setUp(self):
-        super().setUp()
         self.serve(config='collection "tag-" { plain_verbs = true }')
 
     def test_both_on_one_port(self):
@@ -314,8 +296,7 @@ class Failures(BinaryTest):
 
     def test_a_server_that_is_down(self):
         self.serve()
-        with Conn(self.proxy.port) as text:
-            key = self.key_on(text, self.servers[0])
+        key = self.key_on(self.connect(self.proxy), self.servers[0])
         self.servers[0].kill()
         text = b"upstream %s unavailable" % self.servers[0].name.encode()
         while self.conn.request(GET, key).status != 0x86:
@@ -355,7 +336,7 @@ class Failures(BinaryTest):
 
 class Sasl(AuthTest, BinaryTest):
     def setUp(self):
-        self.serve()
+        super().setUp()
         self.conn = self.speak()
 
     def closed(self):
@@ -424,8 +405,7 @@ class Sasl(AuthTest, BinaryTest):
 
     def test_replies_that_are_not_taken(self):
         """Though it sends slowly, little is kept for a client that is not authenticated."""
-        sock = small_windows(self.proxy.port)
-        self.addCleanup(sock.close)
+        sock = self.deaf()
         sock.setblocking(False)
         for _ in range(400):
             try:
@@ -444,6 +424,7 @@ class Sasl(AuthTest, BinaryTest):
 
 
 class Clients(BinaryTest):
+
     def test_example_of_the_manual(self):
         self.serve()
         programs = [lines for path in OPTIONS.manpages for _, kind, lines in marked(path) if kind == "python"]

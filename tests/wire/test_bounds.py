@@ -1,15 +1,15 @@
 """What the daemon holds and how long: requests under way, times, places and descriptors, and the last replies."""
 import contextlib
 import resource
-import signal
 import socket
 import threading
 import time
 
 import scripted
 from case_bounds import BoundsTest
-from harness import EVENLY, HOST, PATIENCE, accepts, wait_until
-from stored import stats
+from harness import EVENLY, PATIENCE, wait_until
+from scripted import LARGE
+from stored import stat, stats
 from wire import Closed, Conn
 
 LINGER_MOST = 16 << 20  # of client/connection.c
@@ -20,15 +20,14 @@ class Window(BoundsTest):
 
     def under_way(self, prelude, replies):
         self.serve_scripted()
-        held = self.hold("key-1")
+        held = self.hold(self.server, "key-1")
         conn = self.connect(self.proxy)
         conn.send(prelude)
         for _ in range(replies):
             conn.line()
-        conn.send(b"get key-1\r\n" * 1024)
-        wait_until("some are asked", PATIENCE, lambda: self.server.requests_for("key-1"))
-        asked = int(stats(self.watcher)["cmd_get"]) - prelude.count(b"get") - 1
-        held.set()
+        held.get(conn, 1024)
+        asked = self.count("cmd_get") - prelude.count(b"get") - 1
+        held.release()
         for _ in range(1024):
             self.assertEqual(conn.read_values()[0]["key-1"][1], scripted.value_of(b"key-1"))
         return asked
@@ -42,28 +41,26 @@ class Window(BoundsTest):
     def test_one_large_value_closes_it(self):
         """Two hundred small ones open it, of those that are under way then one is large."""
         self.serve_scripted()
-        self.server.faults[b"key-big"] = scripted.raw(b"VA 1000000 k{key} f0\r\n" + b"x" * 1000000 + b"\r\n")
+        self.server.faults[b"key-big"] = scripted.large
         conn = self.connect(self.proxy)
         conn.send(b"get key-2\r\n" * 200 + b"get key-big\r\n")
         for _ in range(201):
             conn.read_values()
-        held = self.hold("key-1")
-        before = int(stats(self.watcher)["cmd_get"])
-        conn.send(b"get key-1\r\n" * 1024)
-        wait_until("some are asked", PATIENCE, lambda: self.server.requests_for("key-1"))
-        self.assertLessEqual(int(stats(self.watcher)["cmd_get"]) - before, 4)
-        held.set()
+        held = self.hold(self.server, "key-1")
+        before = self.count("cmd_get")
+        held.get(conn, 1024)
+        self.assertLessEqual(self.count("cmd_get") - before, 4)
 
     def test_what_is_sent_counts(self):
         """Values on their way to a server that does not take them: as many as fit client_buffer."""
         self.serve_scripted()
-        held = self.hold("key-1")
+        held = self.hold(self.server, "key-1")
         conn = self.connect(self.proxy)
         sender = threading.Thread(target=lambda: conn.send((b"set key-1 0 0 1000000\r\n" + b"x" * 1000000 + b"\r\n") * 40), daemon=True)
         sender.start()
         self.wait_for("cmd_set", 4)
-        self.assertLessEqual(int(stats(self.watcher)["cmd_set"]), 6)
-        held.set()
+        self.assertLessEqual(self.count("cmd_set"), 6)
+        held.release()
         for _ in range(40):
             conn.line()
         sender.join(PATIENCE)
@@ -100,48 +97,43 @@ class Times(BoundsTest):
     def test_what_the_daemon_does_not_read_yet(self):
         """A request that waits for others is not the client's fault."""
         self.serve_scripted("request_read_timeout = 500")
-        held = self.hold("key-1")
+        held = self.hold(self.server, "key-1")
         waiting, late = self.connect(self.proxy), self.connect(self.proxy)
-        waiting.send(b"get key-1\r\nflush_all\r\nget key-2\r\n")
-        wait_until("it is asked", PATIENCE, lambda: self.server.requests_for("key-1"))
+        held.get(waiting, more=b"flush_all\r\nget key-2\r\n")
         late.send(b"get ke")
         self.assertIn(b"CLIENT_ERROR", late.rest())
-        held.set()
+        held.release()
         self.assertIn("key-1", waiting.read_values()[0])
         self.assertEqual(waiting.line(), b"OK")
         self.assertIn("key-2", waiting.read_values()[0])
 
     def test_replies_that_wait_for_an_earlier_one(self):
         """Their client can take none of them. Another one, which takes none though it could, is closed meanwhile."""
-        fast, self.server = self.memcached(), self.scripted_server()
-        self.proxy = self.setlistd([fast, self.server], config="client_buffer = 65536")
-        self.watcher = self.connect(self.proxy)
-        key, big = self.key_on(self.watcher, self.server), self.keys_on(self.watcher, fast, 3, "big")
+        self.serve("client_buffer = 65536", servers=[self.memcached(), self.scripted_server()])
+        key, big = self.key_on(self.watcher, self.server), self.keys_on(self.watcher, self.servers[0], 3, "big")
         size = 360000  # three are just too much: once they are written, what the kernel does not take is not
         wait_until("the server is greeted", PATIENCE, lambda: self.watcher.get(key))
         for each in big:
             self.assertEqual(self.watcher.set(each, b"x" * size), "STORED")
-        held = self.hold(key)
+        held = self.hold(self.server, key)
         conn, deaf = self.connect(self.proxy), self.deaf()
         conn.send(b"set %s 0 0 1 noreply\r\nx\r\nget %s\r\n" % (key.encode(), " ".join(big).encode()))
         deaf.sendall(b"get %s\r\n" % " ".join(big * 2).encode())
         self.wait_for("closed_slow_clients")
-        held.set()
+        held.release()
         self.assertEqual({name: len(value) for name, (_, value) in conn.read_values()[0].items()}, dict.fromkeys(big, size))
         self.assertEqual(stats(self.watcher)["closed_slow_clients"], "1")
 
     def test_idle_clients(self):
         self.serve_scripted("idle_timeout = 1000")
-        held = self.hold("key-1")
+        held = self.hold(self.server, "key-1")
         waiting, idle = self.connect(self.proxy), self.connect(self.proxy)
-        waiting.send(b"get key-1\r\n")
-        wait_until("it is asked", PATIENCE, lambda: self.server.requests_for("key-1"))
+        held.get(waiting)
         self.assertEqual(idle.rest(), b"")
-        held.set()
+        held.release()
         self.assertIn("key-1", waiting.read_values()[0])
         self.assertEqual(waiting.rest(), b"")
-        with self.connect(self.proxy) as conn:
-            self.assertGreaterEqual(int(stats(conn)["closed_idle_clients"]), 2)
+        self.assertGreaterEqual(stat(self.connect(self.proxy), "stats", "closed_idle_clients"), 2)
 
     def test_idle_clients_stay(self):
         """Unless told otherwise."""
@@ -162,14 +154,10 @@ class Places(BoundsTest):
             return conn.close()
 
     def fill(self, count):
-        conns = []
-        for _ in range(count):
-            conns.append(wait_until("a place", PATIENCE, self.place))
-        return conns
+        return [wait_until("a place", PATIENCE, self.place) for _ in range(count)]
 
     def replaced(self, config, *args):
-        self.server = self.memcached()
-        self.proxy = self.setlistd([self.server], *args, config=f"max_connections = 3\nreplace_idle = 1\n{config}")
+        _, self.proxy = self.pool(1, *args, config=f"max_connections = 3\nreplace_idle = 1\n{config}")
         first, second, third = self.fill(3)
         third.send(b"get ")
         newcomer = wait_until("a place", PATIENCE, self.place, pause=0.05)
@@ -187,8 +175,7 @@ class Places(BoundsTest):
         self.replaced("", "-t", "3")
 
     def test_nobody_goes_unless_told(self):
-        self.server = self.memcached()
-        self.proxy = self.setlistd([self.server], config="max_connections = 3")
+        _, self.proxy = self.pool(1, config="max_connections = 3")
         conns = self.fill(3)
         self.assertEqual(self.connect(self.proxy).rest(), b"ERROR Too many open connections\r\n")
         for conn in conns:
@@ -196,8 +183,7 @@ class Places(BoundsTest):
 
     def test_requests_that_are_not_complete(self):
         """Those that hold all places go after their time, and others have these."""
-        self.server = self.memcached()
-        self.proxy = self.setlistd([self.server], config="max_connections = 4\nrequest_read_timeout = 500")
+        _, self.proxy = self.pool(1, config="max_connections = 4\nrequest_read_timeout = 500")
         parts = (b"get ke", b"g", b"set key 0 0 100\r\nab", b"sadd key a")
         conns = self.fill(len(parts))
         for conn, part in zip(conns, parts):
@@ -222,7 +208,7 @@ class Descriptors(BoundsTest):
         self.server.kill()
         self.server.start(self.server.port)
         wait_until("it is used again", PATIENCE, lambda: self.watcher.set("k", b"x") == "STORED")
-        places = int(stats(self.watcher, "stats settings")["max_connections"])
+        places = stat(self.watcher, "stats settings", "max_connections")
         self.assertIn(places, range(20, 90))
         self.assertRegex(self.proxy.process.stderr(), rf"max_connections is {places}, not 10000\b")
         self.assertNotIn("accepting pauses", self.proxy.process.stderr())
@@ -254,8 +240,6 @@ class Descriptors(BoundsTest):
 class LastReplies(BoundsTest):
     """What was carried out is answered, though there is something that nobody reads any more."""
 
-    VALUE = b"x" * 1000000
-
     def reader(self):
         """A connection with a small window: much of a reply waits in the kernel of the daemon's side."""
         conn = self.connect(self.proxy)
@@ -263,30 +247,29 @@ class LastReplies(BoundsTest):
         conn.sock.settimeout(PATIENCE)
         return conn
 
+
     def test_at_the_end_of_the_daemon(self):
         self.serve_scripted("shutdown_timeout = 600000")
-        held = self.hold("key-1")
-        self.server.faults[b"key-big"] = scripted.raw(b"VA 1000000 k{key} f0\r\n" + self.VALUE + b"\r\n")
+        held = self.hold(self.server, "key-1")
+        self.server.faults[b"key-big"] = scripted.large
         conn = self.reader()
-        conn.send(b"get key-1\r\nget key-big\r\n")
-        wait_until("all is asked", PATIENCE, lambda: self.server.requests_for("key-1"))
-        self.proxy.process.signal(signal.SIGTERM)
-        wait_until("it ends", PATIENCE, lambda: not accepts((HOST, self.proxy.port)))
+        held.get(conn, more=b"get key-big\r\n")
+        self.proxy.begin_to_end()
         conn.send(b"get key-2\r\n" * 1000)
-        held.set()
+        held.release()
         self.assertIn("key-1", conn.read_values()[0])
-        self.assertEqual(conn.read_values()[0]["key-big"][1], self.VALUE)
+        self.assertEqual(conn.read_values()[0]["key-big"][1], LARGE)
         self.assertEqual(conn.rest(), b"")
         conn.close()
         self.assertEqual(self.proxy.process.child.wait(PATIENCE), 0)
 
     def test_after_a_fatal_error(self):
         self.serve()
-        self.assertEqual(self.watcher.set("big", self.VALUE), "STORED")
+        self.assertEqual(self.watcher.set("big", LARGE), "STORED")
         conn = self.reader()
         conn.send(b"get big\r\n" * 2 + b"x" * 1100000)
         for _ in range(2):
-            self.assertEqual(conn.read_values()[0]["big"][1], self.VALUE)
+            self.assertEqual(conn.read_values()[0]["big"][1], LARGE)
         self.assertRegex(conn.line(), b"ERROR")
         self.assertEqual(conn.rest(), b"")
 
@@ -324,8 +307,7 @@ class LastReplies(BoundsTest):
             self.assertEqual(int(conn.line()), first + number)
         sender.join(PATIENCE)
         self.assertFalse(sender.is_alive(), "the kernel takes less than it is thought to")
-        self.proxy.process.signal(signal.SIGTERM)
-        wait_until("it ends", PATIENCE, lambda: not accepts((HOST, self.proxy.port)))
+        self.proxy.begin_to_end()
         replies = conn.rest().split()
         self.assertEqual([int(reply) for reply in replies], list(range(first + 1001, first + 1001 + len(replies))))
         with Conn(self.server.port) as direct:

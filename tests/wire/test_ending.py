@@ -1,11 +1,12 @@
 """The end of the daemon: signals, and what it still answers."""
+import contextlib
 import os
 import threading
 import time
 
 import scripted
 from case import WireTest
-from harness import EVENLY, HOST, PATIENCE, accepts, wait_until
+from harness import EVENLY, PATIENCE, wait_until
 from wire import Closed, Conn
 
 # More than the limit of any wait here: whoever waited for requests under way would fail the test.
@@ -22,8 +23,7 @@ class Ending(WireTest):
     def test_signals(self):
         server = self.memcached()
         for number in (15, 2):
-            proxy = self.setlistd([server], config=UNHURRIED)
-            self.assertEqual(self.status_of(proxy, number), 0)
+            self.assertEqual(self.status_of(self.setlistd([server], config=UNHURRIED), number), 0)
 
     def test_signals_up_to_the_last_moment(self):
         """Who sends one more while it exits does not turn a clean exit into a killed one."""
@@ -70,59 +70,43 @@ class Ending(WireTest):
 
     @staticmethod
     def hammer(port, counts, number):
-        try:
-            with Conn(port) as conn:
-                while True:
-                    conn.send(b"set k%d 0 0 1\r\n1\r\nget k%d\r\nsadd s%d a\r\n" % (number, number, number))
-                    conn.line(), conn.read_values(), conn.line()
-                    counts[number] += 1
-        except (Closed, OSError):
-            pass
+        with contextlib.suppress(Closed, OSError), Conn(port) as conn:
+            while True:
+                conn.send(b"set k%d 0 0 1\r\n1\r\nget k%d\r\nsadd s%d a\r\n" % (number, number, number))
+                conn.line(), conn.read_values(), conn.line()
+                counts[number] += 1
+
 
     def test_what_is_in_flight_is_answered(self):
         """A server that takes its time: the reply still comes."""
-        server = self.scripted_server()
-        ending = threading.Event()
-        server.faults[b"key-1"] = scripted.held(ending)
-        proxy = self.setlistd([server])
-        conn = self.connect(proxy)
+        conn = self.serve([self.scripted_server()])
+        held = self.hold(self.servers[0], "key-1")
         self.assertEqual(conn.get("key-0"), scripted.value_of(b"key-0"))
-        conn.send(b"get key-1\r\n")
-        wait_until("it is sent", PATIENCE, lambda: server.requests_for("key-1"))
-        proxy.process.signal(15)
-        wait_until("it ends", PATIENCE, lambda: not accepts((HOST, proxy.port)))
-        ending.set()
+        held.get(conn)
+        self.proxy.begin_to_end()
+        held.release()
         self.assertEqual(conn.read_values()[0]["key-1"][1], scripted.value_of(b"key-1"))
         self.assertEqual(conn.rest(), b"")
-        self.assertEqual(proxy.process.child.wait(PATIENCE), 0)
+        self.assertEqual(self.proxy.process.child.wait(PATIENCE), 0)
 
     def test_what_was_read_and_waits_is_answered(self):
         """Requests behind one that must wait for others, and that have come before the signal."""
-        server = self.scripted_server()
-        ending = threading.Event()
-        server.faults[b"key-1"] = scripted.held(ending)
-        proxy = self.setlistd([server], config=UNHURRIED)
-        conn, watcher = self.connect(proxy), self.connect(proxy)
-        conn.send(b"get key-1\r\nflush_all\r\nget key-0\r\nget key-2\r\nget key-half")
-        wait_until("it is sent", PATIENCE, lambda: server.requests_for("key-1"))
-        self.assertEqual(watcher.ask("mn"), "MN")
-        proxy.process.signal(15)
-        wait_until("it ends", PATIENCE, lambda: not accepts((HOST, proxy.port)))
-        ending.set()
+        conn = self.serve([self.scripted_server()], config=UNHURRIED)
+        held = self.hold(self.servers[0], "key-1")
+        held.get(conn, more=b"flush_all\r\nget key-0\r\nget key-2\r\nget key-half")
+        self.assertEqual(self.connect(self.proxy).ask("mn"), "MN")
+        self.proxy.begin_to_end()
+        held.release()
         self.assertIn("key-1", conn.read_values()[0])
         self.assertEqual(conn.line(), b"OK")
         for key in ("key-0", "key-2"):
             self.assertIn(key, conn.read_values()[0])
         self.assertEqual(conn.rest(), b"")
-        self.assertEqual(proxy.process.child.wait(PATIENCE), 0)
+        self.assertEqual(self.proxy.process.child.wait(PATIENCE), 0)
 
     def test_servers_that_never_answer_do_not_hold_it_up(self):
         """The limit on a request passes, and that is all that is waited for."""
-        server = self.scripted_server()
-        server.faults[b"key-1"] = scripted.silence
-        proxy = self.setlistd([server], config=f"{UNHURRIED}\nrequest_timeout = 1000")
-        conn = self.connect(proxy)
+        conn = self.serve([self.scripted_server()], config=f"{UNHURRIED}\nrequest_timeout = 1000")
         wait_until("the server is greeted", PATIENCE, lambda: conn.values("get key-0")[1] == "END")
-        conn.send(b"get key-1\r\n")
-        wait_until("it is sent", PATIENCE, lambda: server.requests_for("key-1"))
-        self.assertEqual(self.status_of(proxy), 0)
+        self.hold(self.servers[0], "key-1").get(conn)
+        self.assertEqual(self.status_of(self.proxy), 0)

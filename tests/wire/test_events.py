@@ -224,8 +224,7 @@ class Order(WireTest):
 
 class Holes(WireTest):
     def test_the_last_ten_past_three_holes(self):
-        _, proxy = self.pool(2)
-        conn = self.connect(proxy)
+        conn = self.serve(2)
         for moment, count in ((MOMENT - 7200, 4), (MOMENT, 9)):
             for _ in range(count):
                 conn.send(f"evadd RouterError 0 0 1 {moment}\r\nx\r\n".encode())
@@ -241,8 +240,7 @@ class Holes(WireTest):
 
     def test_a_long_count_and_a_later_event(self):
         """Counters are read many at a time. The last ones must not show what the client has counted since."""
-        _, proxy = self.pool(2)
-        conn, hours = self.connect(proxy), 3000
+        conn, hours = self.serve(2), 3000
         last = time.strftime("%Y%m%d%H", time.gmtime(MOMENT + 3600 * (hours - 1)))
         conn.send(f"evcount E {BUCKET} {last}\r\nevincr E 7 {MOMENT + 3600 * (hours - 1)}\r\n".encode())
         rows = [conn.line() for _ in range(hours)]
@@ -251,8 +249,7 @@ class Holes(WireTest):
 
     def test_counter_that_promises_too_much(self):
         """It ends, and soon enough, though the counters name more keys than anyone could read."""
-        _, proxy = self.pool(2)
-        conn = self.connect(proxy)
+        conn = self.serve(2)
         for hours in range(24):
             conn.ask(f"evincr E 1000000000 {MOMENT - 3600 * hours}")
         self.assertEqual(conn.values(f"evlast E 10 {BUCKET}"), ({}, "END"))

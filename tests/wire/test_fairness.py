@@ -1,13 +1,11 @@
 """One client's bulk must not fail another client's requests, and never looks like a miss."""
 import contextlib
-import signal
-import threading
 import time
 
 from case import WireTest
-from scripted import held, one_shot, value_of
-from harness import ESTABLISHED, HOST, PATIENCE, accepts, built_with_sanitizer, tcp_sockets, wait_until
-from stored import stats
+from scripted import LARGE, large, one_shot, value_of
+from harness import ESTABLISHED, PATIENCE, built_with_sanitizer, tcp_sockets, wait_until
+from stored import stat
 from wire import Closed
 
 QUEUE = 2000
@@ -17,11 +15,11 @@ class Overload(WireTest):
     """With a queue that one careless client would fill."""
 
     def setUp(self):
-        (self.server,), self.proxy = self.pool(1, config=f"server_queue = {QUEUE}")
-        self.conn, self.other = self.connect(self.proxy), self.connect(self.proxy)
+        self.serve(config=f"server_queue = {QUEUE}")
+        self.other = self.connect(self.proxy)
 
-    def refused(self):
-        return int(stats(self.other, "stats upstream")[f"{self.server.name}:busy"])
+    def assert_none_refused(self):
+        self.assertEqual(stat(self.other, "stats upstream", f"{self.servers[0].name}:busy"), 0)
 
     def test_many_keys_pipelined(self):
         """Every key that exists is found, however many are asked for."""
@@ -33,7 +31,7 @@ class Overload(WireTest):
         for _ in range(rounds):
             found, end = self.conn.read_values()
             self.assertEqual((len(found), end), (len(keys), "END"))
-        self.assertEqual(self.refused(), 0)
+        self.assert_none_refused()
 
     def test_one_request_for_very_many_keys(self):
         keys = [f"k{number}" for number in range(3 * QUEUE)]
@@ -41,7 +39,7 @@ class Overload(WireTest):
             self.conn.send(f"set {key} 0 0 1 noreply\r\nx\r\n".encode())
         found, end = self.conn.values(f"get {' '.join(keys)}")
         self.assertEqual((len(found), end), (len(keys), "END"))
-        self.assertEqual(self.refused(), 0)
+        self.assert_none_refused()
 
     def test_counters_of_many_buckets(self):
         """All buckets of some years, asked for many times at once; and others who ask for little meanwhile."""
@@ -51,9 +49,8 @@ class Overload(WireTest):
         for _ in range(100):
             self.assertEqual(self.other.get("small"), b"x")
         for _ in range(rounds):
-            lines = self.conn.lines_until("END")
-            self.assertGreater(len(lines), 26000)
-        self.assertEqual(self.refused(), 0)
+            self.assertGreater(len(self.conn.lines_until("END")), 26000)
+        self.assert_none_refused()
 
 
 class FullQueue(WireTest):
@@ -67,7 +64,7 @@ class FullQueue(WireTest):
         here, there = self.key_on(conn, fast), self.key_on(conn, slow)
 
         def count(name):
-            return int(stats(watcher, "stats upstream")[f"{slow.name}:{name}"])
+            return stat(watcher, "stats upstream", f"{slow.name}:{name}")
         for key in (here, there):
             self.assertEqual(conn.set(key, b"1"), "STORED")
         slow.pause()
@@ -90,29 +87,22 @@ class FullQueue(WireTest):
         self.assertEqual(count("busy"), before + 4)
 
 
+
+
 class Turns(WireTest):
     """Clients whose values may be large take turns, so that little is on the way from a server at once."""
     CLIENTS, GETS, AT_ONCE = 60, 3, 16
     MEMORY = 512 << 10
 
     def setUp(self):
-        self.event = threading.Event()
-        self.addCleanup(self.event.set)
-        self.scripted_servers = [self.scripted_server() for _ in range(2)]
-        self.proxy = self.setlistd(self.scripted_servers, config=f"client_memory = {self.MEMORY}")
-        self.watcher = self.connect(self.proxy)
-        self.free, self.held = (self.key_of(server) for server in self.scripted_servers)
+        self.watcher = self.serve([self.scripted_server() for _ in range(2)], config=f"client_memory = {self.MEMORY}")
+        self.free, self.held = (self.key_on(self.watcher, server) for server in self.servers)
         for key in (self.held, self.free):
-            wait_until("the servers are greeted", PATIENCE, lambda key=key: self.watcher.ask(f"get {key}").startswith("VALUE"))
-            self.watcher.lines_until("END")
-        self.scripted_servers[1].faults[self.held.encode()] = held(self.event)
-
-    def key_of(self, server):
-        """A key that this server holds."""
-        return next(key for key in (f"key-{i}" for i in range(1000)) if server.name in self.watcher.ask(f"route {key}"))
+            wait_until("the servers are greeted", PATIENCE, lambda key=key: self.watcher.values(f"get {key}")[1] == "END")
+        self.holding = self.hold(self.servers[1], self.held)
 
     def gets(self):
-        return int(stats(self.watcher, "stats")["cmd_get"])
+        return stat(self.watcher, "stats", "cmd_get")
 
     def wait_in_line(self, more=b""):
         """Many new clients ask a server that does not answer yet. Gives those, and how many gets were sent to it."""
@@ -130,7 +120,7 @@ class Turns(WireTest):
 
     def all_are_answered(self, conns):
         """When the server answers."""
-        self.event.set()
+        self.holding.release()
         for conn in conns:
             for _ in range(self.GETS):
                 found, end = conn.read_values()
@@ -167,15 +157,12 @@ class Turns(WireTest):
     def test_some_are_closed(self):
         """Those that wait hold what they have sent, and it counts."""
         conns, _ = self.wait_in_line(b"get key-1\r\n" * 20000)
-        wait_until("memory is reclaimed", PATIENCE, lambda: int(stats(self.watcher, "stats")["closed_memory_clients"]) > 0)
-        self.event.set()
+        wait_until("memory is reclaimed", PATIENCE, lambda: stat(self.watcher, "stats", "closed_memory_clients") > 0)
+        self.holding.release()
         answered = 0
         for conn in conns:
-            try:
-                found, _ = conn.read_values()
-                answered += found[self.held][1] == value_of(self.held.encode())
-            except (Closed, OSError):
-                pass
+            with contextlib.suppress(Closed, OSError):
+                answered += conn.read_values()[0][self.held][1] == value_of(self.held.encode())
         self.assertGreater(answered, 0)
         self.assertEqual(self.watcher.get(self.free), value_of(self.free.encode()))
 
@@ -192,19 +179,18 @@ class Turns(WireTest):
     def test_the_server_is_lost(self):
         """All that was sent fails; what waits is sent to the next connection, or fails like any request."""
         conns, _ = self.wait_in_line()
-        self.event.set()
-        self.scripted_servers[1].drop_links()
+        self.holding.release()
+        self.servers[1].drop_links()
         for conn in conns:
             for _ in range(self.GETS):
                 _, end = conn.read_values()
-                self.assertTrue(end == "END" or end.startswith(f"SERVER_ERROR upstream {self.scripted_servers[1].name}"), end)
+                self.assertTrue(end == "END" or end.startswith(f"SERVER_ERROR upstream {self.servers[1].name}"), end)
 
     def test_shutdown(self):
         """What was read and waits for its turn is still answered."""
         conns, asked = self.wait_in_line()
         self.assertLess(asked, self.CLIENTS * self.GETS)
-        self.proxy.process.signal(signal.SIGTERM)
-        wait_until("it refuses connections", PATIENCE, lambda: not accepts((HOST, self.proxy.port)))
+        self.proxy.begin_to_end()
         self.all_are_answered(conns)
         self.proxy.stop()
 
@@ -216,12 +202,10 @@ class Patience(WireTest):
     """
 
     def serve(self, limit, config=""):
-        """A server that is used, and a connection. `limit` is request_timeout in seconds."""
-        server = self.scripted_server()
-        proxy = self.setlistd([server], config=f"request_timeout = {round(limit * 1000)}\n{config}", patient=False)
-        conn = self.connect(proxy)
+        """A connection, and a server that is used. `limit` is request_timeout in seconds."""
+        conn = super().serve([self.scripted_server()], config=f"request_timeout = {round(limit * 1000)}\n{config}", patient=False)
         wait_until("the server is used", PATIENCE, lambda: conn.values("get key0") == ({"key0": (0, b"value of key0")}, "END"))
-        return server, conn
+        return self.servers[0], conn
 
     def try_from(self, shortest):
         self.assertTrue(any(self.attempt(shortest * factor) for factor in (1, 1, 1, 1, 2, 2, 4, 4, 8, 8)))
@@ -269,33 +253,28 @@ class Many(Patience):
 
 class Huge(WireTest):
     """A server that announces a value that nobody can have stored."""
-    MOST = 1000000
+    MOST = len(LARGE)
 
-    def serve(self):
+    def setUp(self):
         self.server = self.scripted_server()
-        self.proxy = self.setlistd([self.server], config=f"max_value = {self.MOST}\nrequest_timeout = 600000\nretry_min = 10", patient=False)
-        conn = self.connect(self.proxy)
-        self.assertEqual(conn.get("key1"), b"value of key1")
-        return conn
+        self.serve([self.server], config=f"max_value = {self.MOST}\nrequest_timeout = 600000\nretry_min = 10", patient=False)
+        self.assertEqual(self.conn.get("key1"), b"value of key1")
 
-    def lost(self, conn):
-        return int(stats(conn, "stats upstream")[f"{self.server.name}:lost_connections"])
+    def lost(self):
+        return stat(self.conn, "stats upstream", f"{self.server.name}:lost_connections")
 
     def test_is_not_waited_for(self):
         """Nor kept, however much of it comes; it is counted."""
-        conn = self.serve()
         for number, size in enumerate((1000000000, self.MOST + 1), 1):
             self.server.faults[b"key2"] = one_shot(lambda link, _, size=size: link.send(b"VA %d kkey2 f0\r\n" % size + b"x" * 100))
-            self.assertEqual(conn.ask("get key2"), f"SERVER_ERROR upstream {self.server.name} connection lost, outcome unknown")
-            self.assertEqual(self.lost(conn), number)
-            wait_until("it is used again", PATIENCE, lambda: conn.ask("get key3").startswith("VALUE"))
-            self.assertEqual((conn.line(), conn.line()), (b"value of key3", b"END"))
-        self.assertEqual(self.lost(conn), number)
+            self.assertEqual(self.conn.ask("get key2"), f"SERVER_ERROR upstream {self.server.name} connection lost, outcome unknown")
+            self.assertEqual(self.lost(), number)
+            wait_until("it is used again", PATIENCE, lambda: self.conn.values("get key3") == ({"key3": (0, b"value of key3")}, "END"))
+        self.assertEqual(self.lost(), number)
 
     def test_is_not_kept(self):
         if built_with_sanitizer():
             self.skipTest("its memory is not the daemon's")
-        conn = self.serve()
         before = self.proxy.peak_mib()
 
         def pour(link, _):
@@ -303,45 +282,39 @@ class Huge(WireTest):
             for _ in range(256):
                 link.send(bytes(1 << 20))
         self.server.faults[b"key2"] = pour
-        self.assertEqual(conn.ask("get key2"), f"SERVER_ERROR upstream {self.server.name} connection lost, outcome unknown")
+        self.assertEqual(self.conn.ask("get key2"), f"SERVER_ERROR upstream {self.server.name} connection lost, outcome unknown")
         link = self.server.link_with("key2")
         wait_until("it is closed", PATIENCE, lambda: not link.open)
         self.assertLess(self.proxy.peak_mib(), before + 64)
 
     def test_the_largest_is_taken(self):
-        conn = self.serve()
-        value = b"x" * self.MOST
-        self.server.faults[b"key2"] = lambda link, _: link.send(b"VA %d kkey2 f0\r\n%s\r\n" % (len(value), value))
-        self.assertEqual(conn.values("get key2"), ({"key2": (0, value)}, "END"))
-        self.assertEqual(self.lost(conn), 0)
+        self.server.faults[b"key2"] = large
+        self.assertEqual(self.conn.values("get key2"), ({"key2": (0, LARGE)}, "END"))
+        self.assertEqual(self.lost(), 0)
 
 
 class Dripping(WireTest):
     """A reply that goes on for ever, byte by byte, is given up in the end."""
 
     def test_is_given_up(self):
-        server = self.scripted_server()
-        proxy = self.setlistd([server], config="request_timeout = 300\nretry_min = 10", patient=False)
-        conn = self.connect(proxy)
-        wait_until("it is used", 60, lambda: conn.ask("get other") == "END")
+        conn = self.serve([self.scripted_server()], config="request_timeout = 300\nretry_min = 10", patient=False)
+        wait_until("it is used", PATIENCE, lambda: conn.ask("get other") == "END")
 
         def drip(link, _):
             link.send(b"VA 1000000 kkey1 f0\r\n")
             link.drip(b"x" * 1000000, pause=0.02)
-        server.faults[b"key1"] = one_shot(drip)
-        conn.sock.settimeout(60)
-        self.assertRegex(conn.ask("get key1"), f"SERVER_ERROR upstream {server.name} .*outcome unknown")
+        self.servers[0].faults[b"key1"] = one_shot(drip)
+        self.assertRegex(conn.ask("get key1"), f"SERVER_ERROR upstream {self.servers[0].name} .*outcome unknown")
 
 
 class Stalled(WireTest):
     """A server that takes what it is sent and answers nothing is given up, however much it is sent."""
 
     def test_is_given_up(self):
-        server = self.scripted_server()
-        proxy = self.setlistd([server], config="request_timeout = 1000\nretry_min = 10", patient=False)
-        conn, other = self.connect(proxy), self.connect(proxy)
+        conn = self.serve([self.scripted_server()], config="request_timeout = 1000\nretry_min = 10", patient=False)
+        other = self.connect(self.proxy)
         self.assertEqual(conn.get("key0"), b"value of key0")
-        server.faults[b"key1"] = one_shot(lambda link, request: time.sleep(600))
+        self.servers[0].faults[b"key1"] = one_shot(lambda link, request: time.sleep(600))
         conn.send(b"get key1\r\n")
         conn.sock.settimeout(0.1)
         for _ in range(600):

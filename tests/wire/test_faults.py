@@ -296,15 +296,14 @@ class NoCas(WireTest):
 
     def test_errors_say_why(self):
         server = self.memcached("-C")
-        proxy = self.setlistd([server])
-        conn = self.connect(proxy)
+        conn = self.serve([server])
         self.assertEqual(conn.ask("sadd k a b"), "STORED")
         self.assertEqual(conn.ask("sismember k a"), "1")
         self.assertEqual(conn.ask("rpush l a b"), "STORED")
         self.assertEqual(conn.values("lrange l 0 -1")[0]["l"][1], b"a b")
         for command in ("spop k", "sset k a", "lpop l"):
             self.assertEqual(conn.ask(command), self.refusal)
-        self.assertEqual(proxy.process.stderr().count("gives no cas ids"), 1)
+        self.assertEqual(self.proxy.process.stderr().count("gives no cas ids"), 1)
 
     def test_is_said_once(self):
         """However many threads have a connection to the server."""

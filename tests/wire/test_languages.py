@@ -37,14 +37,13 @@ class Languages(WireTest):
         if not installed(client):
             self.skipTest(f"{client.package} is not installed")
         self.assertEqual(text.count(PORT), 1, text)
-        _, proxy = self.pool(2, config='commands = "q|"')
-        conn = self.connect(proxy)
+        conn = self.serve(2, config='commands = "q|"')
         self.assertEqual(conn.ask("sadd topic-2 cyd dee"), "STORED")
         folder = tempfile.mkdtemp(prefix="setlistd-wire-")
         self.addCleanup(shutil.rmtree, folder)
         source = os.path.join(folder, f"program.{language}")
         with open(source, "w", encoding="utf-8") as out:
-            out.write(around % text.replace(PORT, str(proxy.port)))
+            out.write(around % text.replace(PORT, str(self.proxy.port)))
         # Some of the clients give up within a second, gomemcache within a tenth. A machine that stands still gets further tries.
         for _ in range(TRIES):
             done = subprocess.run(["sh", "-c", command.format(source=source, python="/usr/bin/python3 -B")], env=ENVIRONMENT,

@@ -54,18 +54,22 @@ class Latency(WireTest):
         self.assertEqual([name for name, value in found.items() if value and not name.startswith("other:")], [])
 
 
-class HeldLatency(ScriptedTest):
+class MeasuredTest(ScriptedTest):
+    def let_pass(self, seconds):
+        """So much time, by a clock that measures; how many microseconds there were."""
+        start = time.monotonic()
+        wait_until("time passes", PATIENCE, lambda: time.monotonic() > start + seconds)
+        return int((time.monotonic() - start) * 1e6)
+
+
+class HeldLatency(MeasuredTest):
     def test_is_not_too_short(self):
         """It is at least the time that the server was seen to take."""
         self.serve()
-        free = threading.Event()
-        self.fault("key-1", scripted.held(free))
-        self.conn.send(b"get key-1\r\n")
-        wait_until("the server is asked", PATIENCE, lambda: self.scripted.requests_for("key-1"))
-        start = time.monotonic()
-        wait_until("time passes", PATIENCE, lambda: time.monotonic() > start + 0.02)
-        least = int((time.monotonic() - start) * 1e6)
-        free.set()
+        held = self.hold(self.scripted, "key-1")
+        held.get(self.conn)
+        least = self.let_pass(0.02)
+        held.release()
         self.own_or_error(["key-1"])
         found = latencies(self.conn)
         self.assertEqual((found["get:count"], found[f"{self.scripted.name}:count"]), (1, 1))
@@ -109,8 +113,7 @@ class HotKeys(WireTest):
         self.assertEqual(top(conns[0], "requests"), [])
 
     def test_all_commands(self):
-        _, proxy = self.pool(1)
-        conn = self.connect(proxy)
+        conn = self.serve()
         requests = {"set a 0 0 1\r\nx": "a", "append b 0 0 1\r\nx": "b", "delete c": "c", "incr d 1": "d", "touch e 0": "e",
                     "mg f v": "f", "sadd g x": "g", "scard h": "h", "smembers i": "i", "rpush j x": "j", "lrange k 0 1": "k",
                     "sinfo l": "l", "evincr m": "m", "sunion n": "n", "gat 0 p": "p", "evcount q": "q", "ms r 1\r\nx": "r",
@@ -123,8 +126,7 @@ class HotKeys(WireTest):
         self.assertEqual(set(requests.values()) - {key for _, key in top(conn, "requests")}, set())
 
     def test_commands_as_keys(self):
-        _, proxy = self.pool(1, config='commands = "q|"')
-        conn = self.connect(proxy)
+        conn = self.serve(1, config='commands = "q|"')
         for request, count in (("get q|scard|a", GAP_MOST), ("get q|scard|b q|scard|b", GAP_MOST)):
             for _ in range(count):
                 conn.send(f"{request}\r\n".encode())
@@ -134,8 +136,7 @@ class HotKeys(WireTest):
 
 class Largest(WireTest):
     def test_sets_and_lists(self):
-        _, proxy = self.pool(2, config='collection "csv-" { encoding = "csv" }')
-        conn = self.connect(proxy)
+        conn = self.serve(2, config='collection "csv-" { encoding = "csv" }')
         for start in range(0, 20000, 1000):
             members = " ".join(f"member-{number}" for number in range(start, start + 1000))
             self.assertEqual(conn.ask(f"sadd large {members}"), "STORED")
@@ -160,7 +161,7 @@ class Largest(WireTest):
         self.assertEqual(stats(conn, "stats largest"), {})
 
 
-class Slow(ScriptedTest):
+class Slow(MeasuredTest):
     HASTY = "retry_min = 10\nretry_max = 200\nrequest_timeout = 200\nslow_threshold = 50"
     LEAST = 198000  # microseconds: clocks in milliseconds are cut off
 
@@ -182,24 +183,21 @@ class Slow(ScriptedTest):
         self.assertEqual(self.conn.ask("stats reset"), "RESET")
         self.assertEqual(stats(self.conn, "stats slow"), {"slow": "0"})
 
-    def hold(self, *requests):
+    def send_slowly(self, *requests):
         """Sends the requests, the first of which is held for some milliseconds."""
-        free = threading.Event()
-        self.fault("set", scripted.held(free))
+        held = self.hold(self.scripted, "set")
         self.conn.send(requests[0])
-        wait_until("the server is asked", PATIENCE, lambda: self.scripted.requests_for("set"))
-        for request in requests[1:]:
-            self.conn.send(request)
+        held.wait()
+        self.conn.send(b"".join(requests[1:]))
         # Behind the requests, an answer that waits for nothing.
         self.connect(self.proxy).ask("mn")
-        start = time.monotonic()
-        wait_until("time passes", PATIENCE, lambda: time.monotonic() > start + 0.03)
-        free.set()
+        self.let_pass(0.03)
+        held.release()
 
     def test_lane(self):
         """What waits for an earlier operation on its key is not the server's time."""
         self.serve(config="slow_threshold = 10")
-        self.hold(b"sadd set a\r\n", b"sset set b\r\n")
+        self.send_slowly(b"sadd set a\r\n", b"sset set b\r\n")
         self.assertEqual([self.conn.line(), self.conn.line()], [b"STORED", b"STORED"])
         rows = {row[2]: [int(number) for number in row[5:8]] for row in slow(self.conn)}
         self.assertGreater(rows["sadd"][2], 0)
@@ -216,15 +214,14 @@ class Slow(ScriptedTest):
         self.scripted.faults[b"key-1"], self.scripted.faults[b"key-2"] = scripted.gather(answers), both
         self.conn.send(b"set key-1 0 0 1 noreply\r\nx\r\nmn\r\nget key-2\r\n")
         wait_until("the server is asked", PATIENCE, lambda: self.scripted.requests_for("key-2"))
-        start = time.monotonic()
-        wait_until("time passes", PATIENCE, lambda: time.monotonic() > start + 0.03)
+        self.let_pass(0.03)
         free.set()
         self.assertEqual((self.conn.line(), len(self.conn.read_values()[0])), (b"MN", 1))
         self.assertEqual([row[8] for row in slow(self.conn) if row[3] == "key-2"], ["0"])
 
     def test_off(self):
         self.serve(config="slow_threshold = 0")
-        self.hold(b"sadd set a\r\n")
+        self.send_slowly(b"sadd set a\r\n")
         self.assertEqual(self.conn.line(), b"STORED")
         self.assertEqual(stats(self.conn, "stats slow"), {"slow": "0"})
 
@@ -254,8 +251,7 @@ class Resets(WireTest):
 
     def test_another_thread_reads(self):
         """A number that was summed before a reset, and printed after it, would be below 0: it has twenty digits then."""
-        _, proxy = self.pool(1, "-t", "8", config=EVENLY)
-        resets, reads = self.connect(proxy), self.connect(proxy)
+        resets, reads = self.serve(1, "-t", "8", config=EVENLY), self.connect(self.proxy)
         self.assertEqual((resets.ask("mn"), reads.ask("mn")), ("MN", "MN"))
         enough = threading.Event()
         thread = threading.Thread(target=self.reset_until, args=(resets, enough), daemon=True)

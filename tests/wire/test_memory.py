@@ -1,4 +1,5 @@
 """Memory: how much clients may hold together, and what the daemon says when there is none."""
+import contextlib
 import resource
 import signal
 
@@ -14,12 +15,6 @@ BOUNDS_WITHIN_TURN = 256 * 1024  # of client/bounds.h
 SETS_FIRST = 8  # of order.h: sets that one request reads at first
 
 
-def status_kib(proxy, name):
-    with open(f"/proc/{proxy.pid}/status", encoding="ascii") as status:
-        for line in status:
-            if line.startswith(f"{name}:"):
-                return int(line.split()[1])
-    raise AssertionError(f"no {name}")
 
 
 class NoMemory(WireTest):
@@ -27,18 +22,15 @@ class NoMemory(WireTest):
         """The process ends, and says why."""
         if built_with_sanitizer():
             self.skipTest("a sanitizer ends the process itself")
-        proxy = self.setlistd([self.memcached()])
-        conn = self.connect(proxy)
+        conn = self.serve()
         self.assertEqual(conn.ask("mn"), "MN")
-        most = status_kib(proxy, "VmData") * 1024 + MIB
-        resource.prlimit(proxy.pid, resource.RLIMIT_DATA, (most, most))
-        try:
+        most = self.proxy.status_kib("VmData") * 1024 + MIB
+        resource.prlimit(self.proxy.pid, resource.RLIMIT_DATA, (most, most))
+        with contextlib.suppress(OSError):
             conn.send(b"set k 0 0 8000000\r\n" + b"x" * 8000000 + b"\r\n")
-        except OSError:
-            pass
-        self.assertEqual(proxy.process.child.wait(PATIENCE), -signal.SIGABRT)
-        proxy.stopped = True
-        self.assertRegex(proxy.process.stderr(), r"error: no memory: \d+ bytes were asked for; the process ends\n")
+        self.assertEqual(self.proxy.process.child.wait(PATIENCE), -signal.SIGABRT)
+        self.proxy.stopped = True
+        self.assertRegex(self.proxy.process.stderr(), r"error: no memory: \d+ bytes were asked for; the process ends\n")
 
 
 class Memory(BoundsTest):
@@ -52,7 +44,7 @@ class Memory(BoundsTest):
         self.small = self.connect(self.proxy)
 
     def bounded(self, limit):
-        wait_until("memory is reclaimed", PATIENCE, lambda: int(stats(self.watcher)["client_bytes"]) <= limit)
+        wait_until("memory is reclaimed", PATIENCE, lambda: self.count("client_bytes") <= limit)
         self.assertEqual(self.small.get("little"), b"x")
         if not built_with_sanitizer():
             self.assertLess(self.proxy.peak_mib(), limit / MIB + 64)
@@ -94,9 +86,9 @@ class Memory(BoundsTest):
         for i in range(100):
             self.assertEqual(self.watcher.ask("sadd set " + " ".join(f"{i}-{j}-{'m' * 90}" for j in range(1000))), "STORED")
         size = len(self.watcher.values("smembers set")[0]["set"][1])
-        before = status_kib(self.proxy, "VmRSS") / 1024
+        before = self.proxy.status_kib("VmRSS") / 1024
         conn = self.connect(self.proxy)
-        asked = int(stats(self.watcher)["cmd_get"])
+        asked = self.count("cmd_get")
         self.server.pause()
         conn.send(b"get q|smembers" + b"|set" * SETS_FIRST + b" little\r\n")
         self.wait_for("cmd_get", asked + 1)
@@ -106,7 +98,7 @@ class Memory(BoundsTest):
         reply = SETS_FIRST * size / MIB
         wait_until("the reply is made", PATIENCE, lambda: self.proxy.peak_mib() > before + reply)
         if not built_with_sanitizer():
-            wait_until("memory as before", PATIENCE, lambda: status_kib(self.proxy, "VmRSS") / 1024 < before + reply / 2)
+            wait_until("memory as before", PATIENCE, lambda: self.proxy.status_kib("VmRSS") / 1024 < before + reply / 2)
 
     def test_beginnings_of_lines(self):
         """A line that comes in pieces takes little more than its length."""
@@ -117,18 +109,16 @@ class Memory(BoundsTest):
                 conn.send(b"get" * 100)
             for _ in range(20):             # turns in which that is read
                 self.watcher.ask("mn")
-        self.assertLess(int(stats(self.watcher)["client_bytes"]), len(conns) * 32768)
+        self.assertLess(self.count("client_bytes"), len(conns) * 32768)
 
     def test_requests_that_are_not_complete(self):
         self.serve_big("client_memory = 16777216\nmax_value = 8388608")
         for part in (b"set k 0 0 1000000\r\n" + b"x" * 999999, b"get " + b"k" * 999000):
             with self.subTest(part=part[:10]):
-                before = int(stats(self.watcher)["closed_memory_clients"])
+                before = self.count("closed_memory_clients")
                 for conn in [self.connect(self.proxy) for _ in range(40)]:
-                    try:
+                    with contextlib.suppress(OSError):
                         conn.send(part)
-                    except OSError:
-                        pass
                 self.wait_for("closed_memory_clients", before + 10)
                 self.bounded(16 * MIB)
 
@@ -154,7 +144,7 @@ class Memory(BoundsTest):
         self.assertIn(size, range(BOUNDS_WITHIN_TURN // 2, BOUNDS_WITHIN_TURN), "those that get it once are weighed at once too")
         conns = [self.connect(self.proxy) for _ in range(5)]
         conns.append(conns[-1])
-        asked = int(stats(self.watcher)["cmd_collection"])
+        asked = self.count("cmd_collection")
         self.server.pause()
         for number, conn in enumerate(conns, 1):
             conn.send(b"smembers set\r\n")
@@ -169,10 +159,10 @@ class Memory(BoundsTest):
         socks = [self.deaf() for _ in range(5)]
         for sock in socks:
             sock.sendall(b"smembers big\r\nget big\r\n" * 4)
-        wait_until("they hold something", PATIENCE, lambda: int(stats(self.watcher)["client_bytes"]) > 4 * MIB)
+        wait_until("they hold something", PATIENCE, lambda: self.count("client_bytes") > 4 * MIB)
         for sock in socks:
             sock.close()
-        wait_until("all is given back", PATIENCE, lambda: int(stats(self.watcher)["client_bytes"]) < 16384)
+        wait_until("all is given back", PATIENCE, lambda: self.count("client_bytes") < 16384)
 
 
 def to_be_sent(port):
@@ -190,7 +180,7 @@ class KernelMemory(BoundsTest):
         """It is less where clients are many."""
         conns = [self.connect(self.proxy) for _ in range(64)]
         conns[-1].send(b"get big\r\n" * 15)
-        wait_until("replies wait", PATIENCE, lambda: int(stats(self.watcher)["client_bytes"]) > 4 * MIB)
+        wait_until("replies wait", PATIENCE, lambda: self.count("client_bytes") > 4 * MIB)
         self.assertLess(max(held for _, held in to_be_sent(self.proxy.port)), 256 * 1024)
 
     def test_nothing_for_a_client_that_was_closed(self):
@@ -209,7 +199,7 @@ class CounterMemory(BoundsTest):
     HOURS = (366 + 365) * 24
 
     def hold_first(self):
-        return self.hold(f"{self.TYPE}::2012010100")
+        return self.hold(self.server, f"{self.TYPE}::2012010100")
 
     def is_answered(self, conn):
         try:
@@ -226,24 +216,24 @@ class CounterMemory(BoundsTest):
         for conn in conns:
             conn.send(self.REQUEST)
         self.wait_for("closed_memory_clients", 3)
-        self.assertGreater(int(stats(self.watcher)["client_bytes"]), 4 * MIB)
-        held.set()
+        self.assertGreater(self.count("client_bytes"), 4 * MIB)
+        held.release()
         self.assertEqual([self.is_answered(conn) for conn in conns].count(True), 1)
         self.assertEqual(stats(self.watcher)["closed_memory_clients"], "3")
-        wait_until("all is given back", PATIENCE, lambda: int(stats(self.watcher)["client_bytes"]) < 16384)
+        wait_until("all is given back", PATIENCE, lambda: self.count("client_bytes") < 16384)
 
     def test_is_no_reply(self):
         """A client that waits for its counters is not one that does not read: such a one is closed meanwhile."""
         self.serve_scripted("client_buffer = 65536\nrequest_timeout = 600000")
         conn, deaf = self.connect(self.proxy), self.deaf()
         self.assertEqual(conn.ask("mn"), "MN")
-        self.server.faults[b"key-big"] = scripted.raw(b"VA 1000000 k{key} f0\r\n" + b"x" * 1000000 + b"\r\n")
+        self.server.faults[b"key-big"] = scripted.large
         deaf.sendall(b"get key-big\r\n" * 2)
-        wait_until("it does not read", PATIENCE, lambda: int(stats(self.watcher)["client_bytes"]) > 16 * 65536)
+        wait_until("it does not read", PATIENCE, lambda: self.count("client_bytes") > 16 * 65536)
         held = self.hold_first()
         conn.send(self.REQUEST)
         self.wait_for("closed_slow_clients")
-        held.set()
+        held.release()
         self.assertTrue(self.is_answered(conn))
         self.assertEqual(stats(self.watcher)["closed_slow_clients"], "1")
 
@@ -253,4 +243,4 @@ class CounterMemory(BoundsTest):
         self.assertEqual(self.watcher.set("big", b"x" * 1000000), "STORED")
         self.deaf().sendall(b"get big\r\nget big\r\n" + self.REQUEST.replace(b"2012 2013", b"2012 2016"))
         self.wait_for("cmd_event")
-        wait_until("it is given back", PATIENCE, lambda: int(stats(self.watcher)["client_bytes"]) < 8 * MIB)
+        wait_until("it is given back", PATIENCE, lambda: self.count("client_bytes") < 8 * MIB)

@@ -9,7 +9,7 @@ import scripted
 from case import WireTest
 from dns import NameServer, command_with
 from harness import ESTABLISHED, PATIENCE, start_somewhere, tcp_sockets, wait_until
-from stored import stats
+from stored import stat
 from wire import Conn
 
 NAME = "mc.test"
@@ -61,13 +61,19 @@ class NamesTest(WireTest):
         return start_somewhere(start)
 
     def scripted_pair(self):
-        """Two scripted servers with the same port."""
+        """Two scripted servers with the same port, the first of which has the name."""
         former = self.scripted_server(host=A)
+        self.write_hosts(A)
         return former, self.scripted_server(host=B, port=former.port)
+
+    def move(self, new):
+        """The name moves to the second one, and on return the proxy has greeted this one."""
+        self.write_hosts(B)
+        wait_until("the new address is greeted", PATIENCE, lambda: new.links and new.links[0].requests)
 
     def follow(self, port, *args, config=OFTEN):
         """A setlistd for which the name may change, and a connection to it."""
-        under = command_with(hosts=self.hosts_path, resolv=self.resolv_path)
+        under = command_with({"/etc/hosts": self.hosts_path, "/etc/resolv.conf": self.resolv_path})
         if not under:
             self.skipTest("no right to put another file over /etc/hosts")
         proxy = self.setlistd([f"{NAME}:{port}"], *args, config=config, under=under)
@@ -123,26 +129,21 @@ class Hosts(NamesTest):
     def test_calls_at_the_former_address_are_answered_first(self):
         """The connection is there until then, and what is asked meanwhile waits: both may be addresses of one server."""
         former, new = self.scripted_pair()
-        release, early = threading.Event(), []
-        self.addCleanup(release.set)
-        former.faults[b"key-held"] = scripted.held(release)
+        held, early = self.hold(former, "key-held"), []
 
         def note(link, request):
-            early.append(not release.is_set())
+            early.append(not held.free.is_set())
             link.send(link.answer(request))
         new.faults[b"key-next"] = note
-        self.write_hosts(A)
         proxy, first = self.follow(former.port)
         second, watcher = self.connect(proxy), self.connect(proxy)
         self.assertEqual(first.get("key-1"), b"value of key-1")
-        first.send(b"get key-held\r\n")
-        wait_until("the request arrives", PATIENCE, lambda: former.requests_for("key-held"))
-        self.write_hosts(B)
-        wait_until("the new address is greeted", PATIENCE, lambda: new.links and new.links[0].requests)
-        gets = int(stats(watcher, "stats")["cmd_get"])
+        held.get(first)
+        self.move(new)
+        gets = stat(watcher, "stats", "cmd_get")
         second.send(b"get key-next\r\n")
-        wait_until("the request is taken", PATIENCE, lambda: int(stats(watcher, "stats")["cmd_get"]) > gets)
-        release.set()
+        wait_until("the request is taken", PATIENCE, lambda: stat(watcher, "stats", "cmd_get") > gets)
+        held.release()
         self.assertEqual(first.read_values()[0]["key-held"][1], b"value of key-held")
         self.assertEqual(second.read_values()[0]["key-next"][1], b"value of key-next")
         self.assertEqual(early, [False], "asked of the new address before the former one had answered")
@@ -153,13 +154,11 @@ class Hosts(NamesTest):
         """Its calls fail after request_timeout; the others go on."""
         former, new = self.scripted_pair()
         former.faults[b"key-lost"] = scripted.silence
-        self.write_hosts(A)
         proxy, first = self.follow(former.port, config=OFTEN + "request_timeout = 2000")
         second = self.connect(proxy)
         first.send(b"get key-lost\r\n")
         wait_until("the request arrives", PATIENCE, lambda: former.requests_for("key-lost"))
-        self.write_hosts(B)
-        wait_until("the new address is greeted", PATIENCE, lambda: new.links and new.links[0].requests)
+        self.move(new)
         self.assertRegex(first.line(), b"^SERVER_ERROR upstream .* timed out")
         wait_until("the new address answers", PATIENCE, lambda: second.values("get key-1")[1] == "END")
         self.assertTrue(new.requests_for("key-1"))
@@ -170,25 +169,14 @@ class Hosts(NamesTest):
 
     def former_while_stopped(self):
         former, new = self.scripted_pair()
-        free, links = threading.Event(), []
-        self.addCleanup(free.set)
-
-        def held(link, request):
-            free.wait(PATIENCE)
-            link.send(link.answer(request))
-            links.append(link)
-        former.faults[b"key-held"] = held
-        self.write_hosts(A)
+        held = self.hold(former, "key-held")
         proxy, conn = self.follow(former.port, config=OFTEN + "request_timeout = 1000")
-        conn.send(b"get key-held\r\n")
-        wait_until("the request arrives", PATIENCE, lambda: former.requests_for("key-held"))
-        self.write_hosts(B)
-        wait_until("the new address is greeted", PATIENCE, lambda: new.links and new.links[0].requests)
+        held.get(conn)
+        self.move(new)
         with proxy.process.paused():
             if re.search("calls fail|no reply", proxy.process.stderr()):
                 return False
-            free.set()
-            wait_until("the answer arrives", PATIENCE, lambda: links and not links[0].unsent())
+            held.come()
             time.sleep(1.5)
         self.assertEqual(conn.read_values()[0]["key-held"][1], b"value of key-held")
         return True

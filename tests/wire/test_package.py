@@ -8,9 +8,9 @@ import sys
 
 import yaml
 
-from harness import HOST, OPTIONS, PATIENCE, free_port, wait_until
+from harness import HOST, OPTIONS, PATIENCE, free_port, setlistd, wait_until
 from stored import stat
-from test_daemon import Scratch, setlistd
+from test_daemon import Scratch
 
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 INSTALLED_CONF = "/etc/setlistd/setlistd.conf"
@@ -36,8 +36,7 @@ class Package(Scratch):
         """The command line is one that setlistd takes, with this configuration where it is installed."""
         path = self.file(config)
         self.assertEqual(os.path.basename(argv[0]), "setlistd")
-        done = setlistd(*[path if arg == INSTALLED_CONF else arg for arg in argv[1:]], "-T")
-        self.assertEqual((done.returncode, done.stdout + done.stderr), (0, "configuration ok\n"), argv)
+        self.assert_good(setlistd(*[path if arg == INSTALLED_CONF else arg for arg in argv[1:]], "-T"), argv)
 
     def make(self, target):
         """As a distribution calls it. What it stages stays out of the build."""

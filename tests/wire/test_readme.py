@@ -4,9 +4,9 @@ import re
 import socket
 
 from case import WireTest
-from case_access import USERS, setlistd
+from case_access import USERS
 from case_tls import TlsTest
-from harness import HOST, PATIENCE, free_port, wait_until
+from harness import HOST, PATIENCE, free_port, setlistd, wait_until
 from matrix import CLIENTS
 from program import installed
 from readme import blocks
@@ -32,8 +32,7 @@ class Vanishing(WireTest):
     def setUp(self):
         if not installed(next(client for client in CLIENTS if client.name == "pymemcache")):
             self.skipTest("pymemcache is not installed")
-        _, self.proxy = self.pool(2, config='commands = "q|"')
-        self.conn = self.connect(self.proxy)
+        self.serve(2, config='commands = "q|"')
         text = blocks("A set can vanish")
         self.program = {"database": Database()}
         exec("\n".join(text).replace("11311", str(self.proxy.port)), self.program)

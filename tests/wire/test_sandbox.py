@@ -33,10 +33,9 @@ def states(pid):
 
 class Sandbox(WireTest):
     def threads_of(self, config):
-        proxy = self.setlistd([self.memcached(), self.memcached()], "-t", "3", config=f"{EVENLY}\n{config}")
-        conn = self.connect(proxy)
+        conn = self.serve(2, "-t", "3", config=f"{EVENLY}\n{config}")
         self.assertEqual(conn.set("k", b"x"), "STORED")
-        found = states(proxy.pid)
+        found = states(self.proxy.pid)
         if found is None:
             self.skipTest("the kernel tells nothing about seccomp")
         self.assertGreaterEqual(len(found), 4)

@@ -8,7 +8,6 @@ from case_scripted import CONFIG, HASTY, NEVER, ScriptedTest
 from scripted import value_of
 from harness import PATIENCE, wait_until
 from stored import stats
-from wire import Conn, small_windows
 
 
 class Normal(ScriptedTest):
@@ -108,10 +107,9 @@ class Slow(ScriptedTest):
     def test_late_reply(self):
         """It comes when its request has been given up, and reaches nobody."""
         self.serve_hastily()
-        given_up = threading.Event()
-        self.fault("key-late", scripted.held(given_up))
+        late = self.hold(self.scripted, "key-late")
         self.assertEqual(self.asked_one("key-late"), self.error("timed out, outcome unknown"))
-        given_up.set()
+        late.release()
         for _ in range(50):
             self.asked(["key-2", "key-3"])
         self.usable_again()
@@ -139,11 +137,9 @@ class Slow(ScriptedTest):
         """More waits for it than there should, and it takes nothing for two seconds: it is closed, though nothing more comes for it."""
         self.serve(CONFIG + "\nclient_buffer = 65536")
         for key in ("key-big-1", "key-big-2"):
-            self.fault(key, scripted.raw(b"VA 1000000 k{key} f0\r\n" + b"x" * 1000000 + b"\r\n"))
+            self.fault(key, scripted.large)
         self.fault("key-late", scripted.silence)
-        deaf = small_windows(self.proxy.port)
-        self.addCleanup(deaf.close)
-        deaf.sendall(b"get key-big-1\r\nget key-big-2\r\nget key-late\r\n")
+        self.deaf().sendall(b"get key-big-1\r\nget key-big-2\r\nget key-late\r\n")
         wait_until("all is asked", PATIENCE, lambda: self.scripted.requests_for("key-late"))
         wait_until("it is closed", PATIENCE, lambda: stats(self.conn, "stats")["closed_slow_clients"] == "1")
         self.assertEqual(stats(self.conn, "stats")["curr_connections"], "1")
@@ -171,7 +167,7 @@ class EarlyReply(ScriptedTest):
 
     def test_error_then_the_rest_is_read(self):
         self.serve()
-        self.early(lambda link: wait_until("it arrives", PATIENCE, lambda: not link.unsent()))
+        self.early(lambda link: scripted.arrive(link.sock))
         first, _ = self.upload()
         self.assertEqual(first, self.ERROR.decode())
         self.usable_again()
@@ -210,18 +206,15 @@ class EarlyReply(ScriptedTest):
         over.set()
 
     def test_others_go_on_while_nothing_is_read(self):
-        real = self.memcached()
-        self.scripted = self.scripted_server()
-        self.proxy = self.setlistd([self.scripted, real], config=NEVER)
-        self.conn = self.connect(self.proxy)
+        self.serve_two(self.memcached(), NEVER)
         big = self.key_on(self.conn, self.scripted, "key-big")
-        other = self.key_on(self.conn, real, "other")
+        other = self.key_on(self.conn, self.good, "other")
         over = threading.Event()
         self.scripted.header_faults[big.encode()] = lambda link, request: (over.wait(2 * PATIENCE), link.close())
         self.conn.send(b"set %s 0 0 1000000\r\n" % big.encode() + b"x" * 1000000 + b"\r\n")
-        with Conn(self.proxy.port) as conn:
-            for _ in range(50):
-                self.assertEqual(conn.set(other, b"x"), "STORED")
+        conn = self.connect(self.proxy)
+        for _ in range(50):
+            self.assertEqual(conn.set(other, b"x"), "STORED")
         over.set()
         self.assertTrue(self.conn.line().startswith(f"SERVER_ERROR upstream {self.scripted.name} ".encode()))
 
@@ -230,9 +223,7 @@ class TwoServers(ScriptedTest):
     """One server misbehaves: the other's keys are not touched by it."""
 
     def serve_two(self, config=CONFIG):
-        self.scripted, self.good = self.scripted_server(), self.scripted_server()
-        self.proxy = self.setlistd([self.scripted, self.good], config=config)
-        self.conn = self.connect(self.proxy)
+        super().serve_two(self.scripted_server(), config)
         self.bad_keys = self.keys_on(self.conn, self.scripted, 5)
         self.good_keys = self.keys_on(self.conn, self.good, 5)
 
@@ -253,8 +244,7 @@ class TwoServers(ScriptedTest):
     def goes_down(self):
         """One of the two; a call may be lost with it."""
         self.scripted.stop()
-        wait_until("it is noticed", PATIENCE,
-                   lambda: self.conn.values(f"get {self.bad_keys[0]}")[1] == self.error("unavailable"))
+        wait_until("it is noticed", PATIENCE, lambda: self.asked(self.bad_keys[:1])[self.bad_keys[0]] == self.error("unavailable"))
 
     def test_one_server_down_or_both(self):
         """Members of a set that cannot be read are not taken for missing."""
@@ -278,9 +268,9 @@ class TwoServers(ScriptedTest):
         for key in self.bad_keys:
             self.fault(key, scripted.silence, once=False)
         self.ask_all(self.bad_keys)
-        with Conn(self.proxy.port) as conn:
-            for key in self.good_keys * 4:
-                self.assertEqual(conn.get(key), value_of(key.encode()))
+        conn = self.connect(self.proxy)
+        for key in self.good_keys * 4:
+            self.assertEqual(conn.get(key), value_of(key.encode()))
         self.scripted.drop_links()
         self.assertTrue(all(self.own_or_error(self.bad_keys).values()))
 

@@ -3,7 +3,6 @@ import socket
 
 from case import WireTest
 from harness import built_with_sanitizer
-from wire import small_windows
 
 MEMBERS = 10000
 READERS = 60
@@ -11,8 +10,7 @@ READERS = 60
 
 class SharedReplyTest(WireTest):
     def setUp(self):
-        _, self.peer = self.pool(2)
-        self.conn = self.connect(self.peer)
+        self.serve(2)
         self.members = [b"member-%07d" % n for n in range(MEMBERS)]
         self.reply = self.load("k", self.members)
 
@@ -27,10 +25,6 @@ class SharedReplyTest(WireTest):
         self.assertEqual(sorted(data.split(b" ")), sorted(members))
         return b"VALUE %s %d %d\r\n%s\r\nEND\r\n" % (key.encode(), int(flags), len(data), data)
 
-    def small_windows(self):
-        sock = small_windows(self.peer.port)
-        self.addCleanup(sock.close)
-        return sock
 
     @staticmethod
     def read(sock, size, at_once=65536):
@@ -51,7 +45,7 @@ class Order(SharedReplyTest):
         plain = b"VALUE plain 0 5\r\nhello\r\nEND\r\n"
         asked = b"smembers k\r\nget plain\r\nsmembers other\r\nsmembers k\r\nsmembers none\r\nsmembers none k\r\nmn\r\n"
         wanted = self.reply + plain + other + self.reply + b"END\r\n" + self.reply + b"MN\r\n"
-        sock = self.small_windows()
+        sock = self.deaf()
         for at_once in (1000, 65536):
             sock.sendall(asked)
             self.assertEqual(self.read(sock, len(wanted), at_once), wanted)
@@ -64,7 +58,7 @@ class Order(SharedReplyTest):
 
     def test_changed_while_it_is_read(self):
         """What was answered stays as it was."""
-        sock = self.small_windows()
+        sock = self.deaf()
         sock.sendall(b"smembers k\r\n")
         first = self.read(sock, 1000, 1000)
         for n in range(3):
@@ -74,7 +68,7 @@ class Order(SharedReplyTest):
 
     def test_reader_goes(self):
         for _ in range(5):
-            sock = self.small_windows()
+            sock = self.deaf()
             sock.sendall(b"smembers k\r\nsmembers k\r\n")
             self.read(sock, 500, 500)
             sock.close()
@@ -84,19 +78,16 @@ class Order(SharedReplyTest):
 class Memory(SharedReplyTest):
     alone = True
 
-    def rss(self):
-        with open(f"/proc/{self.peer.process.pid}/status", encoding="ascii") as status:
-            return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmRSS"))
 
     def test_slow_readers(self):
         if built_with_sanitizer():
             self.skipTest("what a sanitizer keeps is not what the daemon needs")
-        before = self.rss()
-        readers = [self.small_windows() for _ in range(READERS)]
+        before = self.proxy.status_kib("VmRSS")
+        readers = [self.deaf() for _ in range(READERS)]
         for sock in readers:
             sock.sendall(b"smembers k\r\n")
         for sock in readers:
             self.assertTrue(sock.recv(1, socket.MSG_PEEK))
-        self.assertLess(self.rss() - before, READERS / 4 * len(self.reply))
+        self.assertLess(1024 * (self.proxy.status_kib("VmRSS") - before), READERS / 4 * len(self.reply))
         for sock in readers:
             self.assertEqual(self.read(sock, len(self.reply)), self.reply)

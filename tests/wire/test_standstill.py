@@ -3,51 +3,21 @@
 While it is stopped, what its peers owe it comes, and a limit passes. Where a slow machine lets the limit pass before, the attempt
 tells nothing, and there is another one.
 """
-import fcntl
 import os
 import socket
 import ssl
-import struct
-import termios
-import threading
 import time
 
 import scripted
 from case import WireTest
 from case_tls import TlsTest
-from scripted import value_of
+from scripted import arrive, value_of
 from harness import HOST, PATIENCE, wait_until
 
 LIMIT = 1000  # milliseconds
 CONFIG = f"request_timeout = {LIMIT}\nconnect_timeout = {LIMIT}\nretry_min = 10\nretry_max = 50\n"
 
 
-def unsent(sock):
-    """Bytes that the daemon's socket does not hold yet."""
-    return struct.unpack("i", fcntl.ioctl(sock, termios.TIOCOUTQ, bytes(4)))[0]
-
-
-def arrive(sock):
-    wait_until("what was sent arrives", PATIENCE, lambda: not unsent(sock))
-
-
-class Held:
-    """What a scripted server answers to one request: not before the test wants it."""
-
-    def __init__(self, server, key):
-        self.asked, self.free, self.links = threading.Event(), threading.Event(), []
-        server.faults[key] = scripted.one_shot(self.handle)
-
-    def handle(self, link, request):
-        self.asked.set()
-        self.free.wait(PATIENCE)
-        link.send(link.answer(request))
-        self.links.append(link)
-
-    def come(self):
-        self.free.set()
-        wait_until("the answer is sent", PATIENCE, lambda: self.links)
-        arrive(self.links[0].sock)
 
 
 def sleeps(pid):
@@ -75,17 +45,20 @@ class StandstillTest(WireTest):
 
 
 class Servers(StandstillTest):
+    def begin(self, *args, **kwargs):
+        """A connection to a proxy that uses its server."""
+        conn = self.serve([self.scripted_server()], *args, config=CONFIG, patient=False, **kwargs)
+        wait_until("the server is used", PATIENCE, lambda: conn.ask("get other") == "END")
+        return conn
+
     def test_a_reply(self):
         self.repeat(self.reply)
 
     def reply(self):
-        server = self.scripted_server()
-        proxy = self.setlistd([server], config=CONFIG, patient=False)
-        conn, held = self.connect(proxy), Held(server, b"key-1")
-        wait_until("the server is used", PATIENCE, lambda: conn.ask("get other") == "END")
-        conn.send(b"get key-1\r\nincr key-2 1\r\n")
-        wait_until("it is asked", PATIENCE, held.asked.is_set)
-        if not self.stands_still(proxy, held.come, "no reply in time"):
+        conn = self.begin()
+        held = self.hold(self.servers[0], "key-1")
+        held.get(conn, more=b"incr key-2 1\r\n")
+        if not self.stands_still(self.proxy, held.come, "no reply in time"):
             return False
         self.assertEqual(conn.read_values()[0]["key-1"][1], value_of(b"key-1"))
         return True
@@ -94,15 +67,14 @@ class Servers(StandstillTest):
         self.repeat(self.greeting)
 
     def greeting(self):
-        server = self.scripted_server()
-        proxy = self.setlistd([server], config=CONFIG, patient=False)
-        conn, held = self.connect(proxy), Held(server, b"settings")
-        server.drop_links()
-        wait_until("it is greeted again", PATIENCE, held.asked.is_set)
-        if not self.stands_still(proxy, held.come, "no greeting in time"):
+        conn = self.begin()
+        held = self.hold(self.servers[0], "settings")
+        self.servers[0].drop_links()
+        held.wait()
+        if not self.stands_still(self.proxy, held.come, "no greeting in time"):
             return False
         wait_until("the server is used", PATIENCE, lambda: conn.ask("get other") == "END")
-        self.assertNotIn("no greeting in time", proxy.process.stderr())
+        self.assertNotIn("no greeting in time", self.proxy.process.stderr())
         return True
 
     def test_a_long_turn(self):
@@ -110,12 +82,9 @@ class Servers(StandstillTest):
         self.assertTrue(any(self.long_turn() for _ in range(10)), "given up each time")
 
     def long_turn(self):
-        server = self.scripted_server()
         reader, writer, path = self.pipe()
-        proxy = self.setlistd([server], "-v", config=CONFIG, patient=False, under=["sh", "-c", f'exec "$@" 2>{path}', "sh"])
-        conn = self.connect(proxy)
-        wait_until("the server is used", PATIENCE, lambda: conn.ask("get other") == "END")
-        server.faults[b"key-1"] = scripted.one_shot(scripted.late(LIMIT / 10000))
+        conn = self.begin("-v", under=["sh", "-c", f'exec "$@" 2>{path}', "sh"])
+        self.servers[0].faults[b"key-1"] = scripted.one_shot(scripted.late(LIMIT / 10000))
         fill(writer)
         conn.send(b"get key-1\r\nGET / HTTP/1.1\r\n\r\n")   # the second one is logged
         time.sleep(1.5 * LIMIT / 1000)
@@ -180,16 +149,14 @@ class Handshake(StandstillTest, TlsTest):
 
 class Clients(StandstillTest):
     def attempt(self, config, before, during, given_up):
-        server = self.scripted_server()
-        proxy = self.setlistd([server], "-v", config=config)
-        conn = self.connect(proxy)
+        conn = self.serve([self.scripted_server()], "-v", config=config)
         conn.send(b"mn\r\n" + before)
         self.assertEqual(conn.line(), b"MN")
 
         def happens():
             conn.send(during)
             arrive(conn.sock)
-        if not self.stands_still(proxy, happens, given_up):
+        if not self.stands_still(self.proxy, happens, given_up):
             return False
         self.assertEqual(conn.read_values()[0]["key-1"][1], value_of(b"key-1"))
         return True

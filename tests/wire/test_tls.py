@@ -12,7 +12,7 @@ import test_memory
 import test_shared_replies
 import test_slow_clients
 from case_tls import Secured, TlsTest
-from harness import EVENLY, HOST, OPTIONS, PATIENCE, backlog, free_port, wait_until
+from harness import EVENLY, HOST, PATIENCE, backlog, free_port, setlistd, wait_until
 from key_updates import Context
 from stored import stats
 from wire import Closed
@@ -21,13 +21,8 @@ MIB = 1 << 20
 
 
 class Clients(TlsTest):
-    def start(self, config="", *args, server=()):
-        self.server = self.memcached(*server)
-        self.proxy = self.setlistd_tls([self.server], *args, config=config)
-        return self.secured(self.proxy)
-
     def test_versions(self):
-        self.start()
+        self.serve_tls()
         for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
             context = self.context()
             context.minimum_version = context.maximum_version = version
@@ -42,15 +37,11 @@ class Clients(TlsTest):
             self.secured(self.proxy, old)
 
     def test_large_values(self):
-        conn = self.start(server=("-I", "16m"))
-        for size in (1, 16383, 16384, 16385, 100000, MIB, 8 * MIB - 1000):
-            data = os.urandom(size)
-            self.assertEqual(conn.set("k", data), "STORED", size)
-            self.assertEqual(conn.get("k"), data, size)
+        self.check_large_values(self.serve_tls(server=("-I", "16m")))
 
     def test_byte_by_byte(self):
         """Each byte in a record of its own."""
-        conn = self.start()
+        conn = self.serve_tls()
         for byte in b"set k 0 0 5\r\nhello\r\nget k\r\nsadd s a b\r\nscard s\r\n":
             conn.send(bytes([byte]))
         self.assertEqual(conn.line(), b"STORED")
@@ -59,7 +50,7 @@ class Clients(TlsTest):
 
     def test_what_the_session_holds(self):
         """The last record was received with those before it: nothing more comes from the socket, and it is read all the same."""
-        conn = self.start("max_pipeline = 8")
+        conn = self.serve_tls("max_pipeline = 8")
         for count in (0, 500):
             asked = b"get a\r\n" * count
             begun, rest = 300000, 65536 - len(asked) - 2
@@ -76,11 +67,11 @@ class Clients(TlsTest):
             self.assertEqual(conn.line(), b"STORED")
             self.assertEqual([conn.line() for _ in range(count + 1)], [b"END"] * (count + 1))
 
+
     def test_both_kinds_of_listener(self):
         """One port with TLS, one without. Whoever takes one for the other is closed, and others notice nothing."""
         port = free_port()
-        self.server = self.memcached()
-        self.proxy = self.setlistd([self.server], "-l", f"tls:{HOST}", "-l", f"{HOST}:{port}", "-v", config=self.listening())
+        self.proxy = self.setlistd([self.memcached()], "-l", f"tls:{HOST}", "-l", f"{HOST}:{port}", "-v", config=self.listening())
         conn, plain = self.secured(self.proxy), self.connect(port)
         self.assertEqual(conn.set("k", b"v"), "STORED")
         self.assertEqual(plain.get("k"), b"v")
@@ -93,7 +84,8 @@ class Clients(TlsTest):
             self.secured(port)
         self.assertEqual(conn.get("k"), b"v")
         self.assertEqual(plain.get("k"), b"v")
-        self.assertIn(f"tls:{HOST}:{self.proxy.port}", str(stats_lines(conn, "stats settings")))
+        conn.send(b"stats settings\r\n")
+        self.assertIn(f"STAT listen tls:{HOST}:{self.proxy.port}", conn.lines_until("END"))
 
 
 class KeyUpdates(TlsTest):
@@ -137,22 +129,14 @@ class KeyUpdates(TlsTest):
         self.assertEqual(len(self.conn.sock.take_records()), 3)
 
 
-def stats_lines(conn, command):
-    conn.send(command.encode() + b"\r\n")
-    return conn.lines_until("END")
-
-
 class Shared(Secured, test_shared_replies.Order):
     """Sets that are written without a copy."""
-
-    def small_windows(self):
-        return self.wrap(super().small_windows())
 
     def test_records_are_full(self):
         """Texts and what stands between them are gathered, and no record is begun for each."""
         members = [b"m-%04d" % n for n in range(2500)]  # just large enough to be shared
         reply = self.load("small", members)
-        conn = self.connect(self.peer)
+        conn = self.connect(self.proxy)
         self.assertEqual(conn.ask("mn"), "MN")
         conn.sock.take_records()
         conn.send(b"smembers" + b" small" * 20 + b"\r\n")
@@ -182,40 +166,28 @@ class Slow(Secured, test_slow_clients.Slow):
 class LastReplies(Secured, test_bounds.LastReplies):
     """What was carried out is answered, whatever is read no more."""
 
-    def deaf(self):
-        return self.wrap(super().deaf())
-
 
 class Memory(Secured, test_memory.Memory):
     test_all_is_given_back = None  # a session takes some as long as it is there
 
-    def deaf(self):
-        return self.wrap(super().deaf())
-
 
 class Ends(TlsTest):
-    def start(self, config="", **kwargs):
-        self.server = self.memcached()
-        self.proxy = self.setlistd_tls([self.server], config=config, **kwargs)
-
     def test_quit(self):
         """The end is announced, so that nobody can cut off replies unnoticed."""
-        self.start()
-        conn = self.secured(self.proxy)
+        conn = self.serve_tls()
         conn.send(b"mn\r\nquit\r\n")
         self.assertEqual(conn.rest(), b"MN\r\n")
         self.assertTrue(conn.sock.announced)
 
     def test_idle(self):
         """It is also announced to a client that is closed for its silence."""
-        self.start("idle_timeout = 50")
-        conn = self.secured(self.proxy)
+        conn = self.serve_tls("idle_timeout = 50")
         self.assertEqual(conn.rest(), b"")
         self.assertTrue(conn.sock.announced)
 
     def test_half_closed(self):
         """The client says that it sends no more, with or without an end: it gets its replies, and the same from the other side."""
-        self.start()
+        self.serve_tls()
         for is_closed in (True, False):
             conn = self.secured(self.proxy)
             conn.send(b"set k 0 0 5\r\nhello\r\nget k\r\n")
@@ -225,19 +197,18 @@ class Ends(TlsTest):
 
     def test_cut_off(self):
         """A client that goes away without a word, with and without unread replies."""
-        self.start()
+        other = self.serve_tls()
         for unread in (b"", b"mn\r\n"):
             for end in ("close", "reset"):
                 conn = self.secured(self.proxy)
                 conn.send(unread)
                 getattr(conn, end)()
-        other = self.secured(self.proxy)
-        wait_until("all but one are gone", PATIENCE, lambda: stats(other, "stats")["curr_connections"] == "1")
+        wait_until("all but one are gone", PATIENCE, lambda: stats(other)["curr_connections"] == "1")
 
     def test_handshake_takes_too_long(self):
         """A handshake that is not begun, or not completed, ends as a request that is not complete."""
-        self.start("request_read_timeout = 100")
-        silent, begun, done = self.connect(self.proxy), self.connect(self.proxy), self.secured(self.proxy)
+        done = self.serve_tls("request_read_timeout = 100")
+        silent, begun = self.connect(self.proxy), self.connect(self.proxy)
         begun.send(b"\x16\x03\x01\x02\x00\x01")
         self.assertEqual((silent.rest(), begun.rest()), (b"", b""))
         self.assertEqual(done.ask("mn"), "MN")
@@ -245,18 +216,16 @@ class Ends(TlsTest):
 
     def test_end_of_the_daemon(self):
         """With clients before, in and behind their handshake."""
-        self.start()
+        conn = self.serve_tls()
         waiting, begun = self.connect(self.proxy), self.connect(self.proxy)
         begun.send(b"\x16\x03\x01\x02\x00\x01")
-        conn = self.secured(self.proxy)
-        self.assertEqual(conn.ask("mn"), "MN")
-        self.assertTrue(wait_until("all are accepted", PATIENCE, lambda: stats(conn, "stats")["curr_connections"] == "3"))
+        wait_until("all are accepted", PATIENCE, lambda: stats(conn)["curr_connections"] == "3")
         self.proxy.stop()
         self.assertEqual((conn.rest(), waiting.rest(), begun.rest()), (b"", b"", b""))
         self.assertTrue(conn.sock.announced)
 
     def test_no_place(self):
-        self.start("max_connections = 1")
+        self.proxy = self.setlistd_tls([self.memcached()], config="max_connections = 1")
         first = wait_until("there is a place", PATIENCE, self.try_it)
         self.assertIsNone(self.try_it())
         self.assertEqual(first.ask("mn"), "MN")
@@ -269,15 +238,14 @@ class Ends(TlsTest):
 
     def test_garbage(self):
         """Bytes that are no TLS, at the start and behind a good handshake."""
-        self.start()
+        broken = self.serve_tls()
+        self.assertEqual(broken.ask("mn"), "MN")
         for i in range(50):
             conn = self.connect(self.proxy)
             conn.send(b"\x16\x03\x03" + os.urandom(i * 40 + 2))
             with contextlib.suppress(OSError):  # setlistd may have closed the connection already
                 conn.half_close()
             conn.rest()
-        broken = self.secured(self.proxy)
-        self.assertEqual(broken.ask("mn"), "MN")
         broken.sock.sock.sendall(b"\x17\x03\x03\x00\x30" + os.urandom(48))
         with self.assertRaises((Closed, ssl.SSLError)):
             broken.line()
@@ -333,14 +301,12 @@ class Configuration(TlsTest):
         path = os.path.join(self.folder, "setlistd.conf")
         with open(path, "w", encoding="utf-8") as out:
             out.write(f'servers = {{"{HOST}:1"}}\n' + text)
-        done = subprocess.run([OPTIONS.setlistd, "-T", "-f", path], capture_output=True, text=True, timeout=PATIENCE, check=False,
-                              stdin=subprocess.DEVNULL)
-        return done.returncode, done.stdout + done.stderr
+        return setlistd("-T", "-f", path)
 
     def test_good(self):
         for text in (self.listening(f'listen = {{"tls:{HOST}"}}'), self.listening(), self.verifying(),
                      self.listening(self.verifying()), "server_tls = true\nserver_tls_verify = false\n"):
-            self.assertEqual(self.check(text), (0, "configuration ok\n"), text)
+            self.assert_good(self.check(text), text)
 
     def test_bad(self):
         other, key = self.authority.sign("other")
@@ -361,9 +327,7 @@ class Configuration(TlsTest):
                 (f'server_tls_ca = "{text}"', f"server_tls_ca: {text}: no certificate or crl found"),
                 (f'server_tls_certificate = "{other}"', "server_tls_key: needed with server_tls_certificate"),
                 (f'server_tls_certificate = "{other}"\nserver_tls_key = "{missing}"', f"server_tls_key: {missing}: No such file")):
-            status, said = self.check(config)
-            self.assertEqual(status, 1, said)
-            self.assertIn(wanted, said, config)
+            self.assert_refused(self.check(config), wanted)
 
     def test_unreadable_for_the_user(self):
         """The files are read before the process becomes another user."""

@@ -5,6 +5,7 @@ import ssl
 
 from case_tls import Authority, TlsServer, TlsTest
 from harness import HOST, PATIENCE, wait_until
+from stored import stat
 
 # Soon enough that a test need not wait, and no limit on anything else.
 SOON = "retry_min = 1\nretry_max = 20\n"
@@ -13,9 +14,7 @@ MIB = 1 << 20
 
 class Servers(TlsTest):
     def start(self, more="", count=2, server=(), args=()):
-        self.servers = [self.memcached_tls(*server) for _ in range(count)]
-        self.proxy = self.setlistd(self.servers, *args, config=self.verifying(more))
-        return self.connect(self.proxy)
+        return self.serve([self.memcached_tls(*server) for _ in range(count)], *args, config=self.verifying(more))
 
     def test_commands(self):
         conn = self.start()
@@ -27,11 +26,7 @@ class Servers(TlsTest):
         self.assertEqual(conn.ask("scard s7"), "3")
 
     def test_large_values(self):
-        conn = self.start(server=("-I", "16m"))
-        for size in (1, 16300, 16384, 16400, 100000, MIB, 8 * MIB - 1000):
-            data = os.urandom(size)
-            self.assertEqual(conn.set("k", data), "STORED", size)
-            self.assertEqual(conn.get("k"), data, size)
+        self.check_large_values(self.start(server=("-I", "16m")))
 
     def test_pipelines(self):
         """memcached sleeps on what comes behind a value in the same record: everything is answered all the same."""
@@ -88,20 +83,12 @@ class Refused(TlsTest):
 
     def refused(self, files, reason, config=None):
         server = self.memcached_tls(files=files)
-        proxy = self.setlistd([server], config=SOON + (config or self.verifying()))
-        conn = self.connect(proxy)
+        conn = self.serve([server], config=SOON + (config or self.verifying()))
         self.assertRegex(conn.ask("incr k 1"), f"^SERVER_ERROR upstream {server.name}")
-        conn.send(b"stats upstream\r\n")
-        lines = conn.lines_until("END")
-        wait_until("it is tried again", PATIENCE, lambda: self.connects(conn) >= 5)
-        said = [line for line in proxy.process.stderr().splitlines() if reason in line]
-        self.assertEqual(len(said), 1, (reason, lines, proxy.process.stderr()))
+        wait_until("it is tried again", PATIENCE, lambda: stat(conn, "stats upstream", f"{server.name}:connects") >= 5)
+        said = [line for line in self.proxy.process.stderr().splitlines() if reason in line]
+        self.assertEqual(len(said), 1, (reason, self.proxy.process.stderr()))
         self.assertIn(f"upstream {server.name}: ", said[0])
-
-    @staticmethod
-    def connects(conn):
-        conn.send(b"stats upstream\r\n")
-        return sum(int(line.split()[2]) for line in conn.lines_until("END")[:-1] if "connects" in line.split()[1])
 
     def test_each_reason(self):
         """At last the CA is one that the system does not know."""
@@ -138,17 +125,16 @@ class Refused(TlsTest):
         """A server that was up comes back with another certificate, then with a good one. Each change is one line."""
         server = TlsServer(self.server_context())
         self.addCleanup(server.stop)
-        proxy = self.setlistd([server], "-v", config=self.verifying(SOON))
-        conn = self.connect(proxy)
+        conn = self.serve([server], "-v", config=self.verifying(SOON))
         self.assertIsNone(conn.get("k"))
         for name, reason in (("late", "expired"), ("own", "self-signed")):
             files = self.authority.sign(name, expired=True) if name == "late" else self.authority.sign_itself(name)
             server.context = self.server_context(files)
             server.cut()
-            wait_until("it is refused", PATIENCE, lambda: f"refused: {reason}" in proxy.process.stderr())
+            wait_until("it is refused", PATIENCE, lambda: f"refused: {reason}" in self.proxy.process.stderr())
             refusals = len(server.errors)
             wait_until("it is tried again", PATIENCE, lambda: len(server.errors) >= refusals + 5)
-            self.assertEqual(proxy.process.stderr().count(f"refused: {reason}"), 1)
+            self.assertEqual(self.proxy.process.stderr().count(f"refused: {reason}"), 1)
         server.context = self.server_context()
         wait_until("it is back", PATIENCE, lambda: conn.values("get k")[1] == "END")
 

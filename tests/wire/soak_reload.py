@@ -1,6 +1,5 @@
 """The operator of the soak, who gives a proxy new configurations while it runs, and now and then one with a mistake."""
 import random
-import signal
 import threading
 import time
 
@@ -22,22 +21,16 @@ class Operator(threading.Thread):
         self.proxy, self.end, self.dice = proxy, time.monotonic() + seconds, random.Random(f"{seed}-operator")
         self.reloads = self.refused = self.heard = 0
         self.problem = None
-        with open(proxy.config_path, encoding="ascii") as file:
-            self.first = file.read()
-        self.before = self.settings()
+        self.first, self.before = proxy.config, self.settings()
 
     def settings(self):
         with Conn(self.proxy.port) as conn:
             return stats(conn, "stats settings")
 
-    def write(self, text):
-        with open(self.proxy.config_path, "w", encoding="ascii") as file:
-            file.write(text)
-        self.proxy.process.signal(signal.SIGHUP)
 
     def give(self, max_pipeline, text):
         """It is taken over once a client sees it."""
-        self.write(text)
+        self.proxy.configure(text)
         wait_until(f"max_pipeline {max_pipeline}", PATIENCE, lambda: self.settings()["max_pipeline"] == max_pipeline, pause=0.02)
         self.reloads += 1
 
@@ -49,7 +42,7 @@ class Operator(threading.Thread):
     def give_mistake(self):
         """The log says that it was refused, and no thread has taken anything of it."""
         assert self.refusals() == 0, "a good configuration was refused"
-        self.write(f"{self.first}\nmax_pipeline = 77\n{self.dice.choice(MISTAKES)}\n")
+        self.proxy.configure(f"{self.first}\nmax_pipeline = 77\n{self.dice.choice(MISTAKES)}\n")
         wait_until("a mistake is refused", PATIENCE, lambda: self.refusals() == 1, pause=0.02)
         self.heard = self.log.tell()
         for _ in range(8):

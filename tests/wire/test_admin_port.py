@@ -10,7 +10,8 @@ import subprocess
 import unittest
 
 from case import WireTest
-from harness import HOST, OPTIONS, PATIENCE, accepts, backlog, free_port, wait_until
+from harness import HOST, PATIENCE, accepts, backlog, free_port, setlistd, wait_until
+from stored import stats
 from wire import Conn
 
 MUCH = 4 << 20  # bytes: more than the kernel moves from one side to the other at once
@@ -60,9 +61,15 @@ class AdminCase(WireTest):
         return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))}
 
 
-class Paths(AdminCase):
-    def test_health_page_and_nothing_else(self):
+class Started(AdminCase):
+    """Those with the usual configuration."""
+
+    def setUp(self):
         self.start()
+
+
+class Paths(Started):
+    def test_health_page_and_nothing_else(self):
         self.assertEqual(self.get("/healthz")[::2], (200, "alive\n"))
         status, headers, text = self.get("/")
         self.assertEqual((status, headers["Content-Type"]), (200, "text/html; charset=utf-8"))
@@ -75,7 +82,6 @@ class Paths(AdminCase):
 
     def test_head_has_the_length_and_no_text(self):
         """Byte by byte: a client that skips a text would not notice one."""
-        self.start()
         for path, status, length in ("/healthz", b"200", b"6"), ("/nothing", b"404", b"50"):
             asked = b"HEAD %s HTTP/1.1\r\nHost: localhost\r\n" % path.encode()
             first, second, rest = raw(self.admin, asked + b"\r\n" + asked + b"Connection: close\r\n\r\n").split(b"\r\n\r\n")
@@ -85,7 +91,6 @@ class Paths(AdminCase):
             self.assertEqual(rest, b"")
 
     def test_two_requests_on_one_connection(self):
-        self.start()
         conn = http.client.HTTPConnection(HOST, self.admin, timeout=PATIENCE)
         self.addCleanup(conn.close)
         for _ in range(3):
@@ -93,7 +98,6 @@ class Paths(AdminCase):
             self.assertEqual(conn.getresponse().read(), b"alive\n")
 
     def test_only_reading_is_allowed(self):
-        self.start()
         for method in "POST", "PUT", "DELETE", "OPTIONS", "PATCH":
             status, headers, _ = self.get("/", method=method)
             self.assertEqual((method, status, headers["Allow"]), (method, 405, "GET, HEAD"))
@@ -101,10 +105,7 @@ class Paths(AdminCase):
         self.assertEqual(raw(self.admin, b"get x\r\n\r\n").split(b" ")[1][:3], b"400")
 
     def test_off_by_default(self):
-        proxy = self.setlistd([self.memcached()])
-        conn = self.connect(proxy)
-        conn.send(b"stats settings\r\n")
-        self.assertIn("STAT admin ", conn.lines_until("END"))
+        self.assertEqual(stats(self.serve(), "stats settings")["admin"], "")
 
 
 class Hosts(AdminCase):
@@ -120,8 +121,7 @@ class Hosts(AdminCase):
 
     def test_addresses_that_the_network_reaches_need_insecure(self):
         def check(*lines):
-            path = self.private_file("\n".join(('servers = {"127.0.0.1:1"}',) + lines) + "\n")
-            return subprocess.run([OPTIONS.setlistd, "-T", "-f", path], capture_output=True, text=True, timeout=PATIENCE, check=False)
+            return setlistd("-T", "-f", self.private_file("\n".join(('servers = {"127.0.0.1:1"}',) + lines) + "\n"))
         self.assert_refused(check('admin = "*:11312"'), "set insecure = true")
         self.assertEqual(check('admin = "*:11312"', "insecure = true").returncode, 0)
         self.assertEqual(check('admin = "127.0.0.1"').returncode, 0)
@@ -132,9 +132,7 @@ class Hosts(AdminCase):
         self.assertRegex(check('admin_hosts = {"a b"}').stderr, r"private:2: admin_hosts")
 
 
-class Limits(AdminCase):
-    def setUp(self):
-        self.start()
+class Limits(Started):
 
     def test_a_huge_header_is_refused(self):
         reply = raw(self.admin, b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 20000 + b"\r\n\r\n")
@@ -217,7 +215,6 @@ class Limits(AdminCase):
         self.assertEqual(self.connect(self.proxy).ask("mn"), "MN")
 
     def test_the_one_silent_longest_makes_room(self):
-
         def ask(conn):
             conn.send(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
             conn.lines_until("alive<bare LF>")
@@ -265,37 +262,32 @@ class Readiness(AdminCase):
 
 
 class Reloading(AdminCase):
-    def start_by_file(self):
-        port, self.servers = free_port(), [self.memcached()]
-        self.proxy = self.setlistd([], config=f'servers = {{"{self.servers[0].name}"}}\nadmin = "{HOST}:{port}"')
-        return port
+    def setUp(self):
+        self.server, self.first = self.memcached(), free_port()
+        self.proxy = self.setlistd([], config=self.with_admin(self.first))
 
-    def write(self, port):
-        with open(self.proxy.config_path, "w", encoding="ascii") as file:
-            file.write(f'servers = {{"{self.servers[0].name}"}}\n' + (f'admin = "{HOST}:{port}"\n' if port else ""))
+    def with_admin(self, port):
+        return f'servers = {{"{self.server.name}"}}\n' + (f'admin = "{HOST}:{port}"\n' if port else "")
 
     def test_the_address_may_change(self):
-        first, second = self.start_by_file(), free_port()
+        first, second = self.first, free_port()
         self.assertEqual(fetch(first, "/healthz")[0], 200)
         for old, new in ((first, second), (second, first), (first, None)):
-            self.write(new)
-            self.proxy.process.signal(signal.SIGHUP)
+            self.proxy.configure(self.with_admin(new))
             if new:
                 wait_until("the new one is open", PATIENCE, lambda port=new: accepts((HOST, port)))
                 self.assertEqual(fetch(new, "/healthz")[0], 200)
             wait_until("the old one is closed", PATIENCE, lambda port=old: not accepts((HOST, port)))
 
     def test_an_address_in_use_changes_nothing(self):
-        first = self.start_by_file()
-        self.write(self.servers[0].port)
-        self.proxy.process.signal(signal.SIGHUP)
+        self.proxy.configure(self.with_admin(self.server.port))
         wait_until("it is refused", PATIENCE, lambda: "all is as before" in self.proxy.process.stderr())
-        self.assertEqual(fetch(first, "/readyz")[0], 200)
+        self.assertEqual(fetch(self.first, "/readyz")[0], 200)
 
 
-class Numbers(AdminCase):
-    def start_loaded(self):
-        self.start()
+class Numbers(Started):
+    def setUp(self):
+        super().setUp()
         conn = self.connect(self.proxy)
         self.assertEqual(conn.set("k", b"v"), "STORED")
         for _ in range(5):
@@ -306,9 +298,8 @@ class Numbers(AdminCase):
     def test_every_counter_is_in_both(self):
         names = counters()
         self.assertGreater(len(names), 30)
-        self.start_loaded()
-        stats, text = self.stats(), self.get("/metrics")[2]
-        self.assertEqual(list(stats["counters"]), list(names))
+        found, text = self.stats(), self.get("/metrics")[2]
+        self.assertEqual(list(found["counters"]), list(names))
         for metric in names.values():
             self.assertRegex(text, rf"(?m)^{metric}[{{ ]")
         with open(FACTS, encoding="ascii") as table:
@@ -321,23 +312,18 @@ class Numbers(AdminCase):
         server = self.servers[0].name
         self.assertEqual(metrics[f'setlistd_server_up{{server="{server}"}}'], 1)
         self.assertEqual(metrics[f'setlistd_server_call_duration_seconds_count{{server="{server}"}}'],
-                         stats["servers"][0]["count"])
+                         found["servers"][0]["count"])
         for name in ("resident_memory_bytes", "open_fds", "max_fds", "cpu_seconds_total", "start_time_seconds", "virtual_memory_bytes"):
             self.assertGreater(metrics[f"process_{name}"], 0, name)
         self.assertNotIn('"k"', text)
 
     def test_stats_and_http_say_the_same(self):
-        self.start_loaded()
         conn = self.connect(self.proxy)
-        conn.send(b"stats\r\nstats collections\r\n")
-        lines = conn.lines_until("END") + conn.lines_until("END")
-        said = dict(line.split(" ")[1:3] for line in lines if line.startswith("STAT "))
-        found = self.stats()["counters"]
+        said, found = {**stats(conn), **stats(conn, "stats collections")}, self.stats()["counters"]
         for name in set(counters()) - {"bytes_read", "bytes_written", "cmd_other"}:
             self.assertEqual(said[name], str(found[name]), name)
 
     def test_buckets_grow_and_have_the_sum(self):
-        self.start_loaded()
         found = [(name, value) for name, value in self.metrics().items() if name.startswith("setlistd_request_duration_seconds_bucket") and '"get"' in name]
         bounds = [float(re.search(r'le="([^"]+)"', name)[1]) for name, _ in found]
         self.assertEqual(bounds, sorted(bounds))
@@ -356,7 +342,6 @@ class Numbers(AdminCase):
 
     @unittest.skipUnless(shutil.which("promtool"), "there is no promtool")
     def test_promtool_has_nothing_to_say(self):
-        self.start_loaded()
         text = self.get("/metrics")[2]
         done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, timeout=PATIENCE, check=False)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))

@@ -140,7 +140,7 @@ def set_of(words, data, flags="0 0"):
 
 class EveryCommand(WireTest):
     def setUp(self):
-        self.by_line, self.by_key = (self.connect(self.pool(2, config=SETTINGS)[1]) for _ in range(2))
+        self.by_line, self.by_key = (self.serve(2, config=SETTINGS) for _ in range(2))
         self.count = 0
 
     def both(self, line, request, expect):
@@ -167,11 +167,9 @@ class EveryCommand(WireTest):
                       for conn in (self.by_line, self.by_key)]
             self.assertEqual(*states, line)
 
-    def names(self):
-        return [line.split()[0].decode() for line in reply_to(self.by_key, b"help").split(b"\r\n")[:-2]]
-
     def test_each_has_an_example(self):
-        self.assertEqual(sorted(self.names()), sorted([*LINES, *BLOCKS, *OUT_OF_REACH]))
+        names = [line.split()[0].decode() for line in reply_to(self.by_key, b"help").split(b"\r\n")[:-2]]
+        self.assertEqual(sorted(names), sorted([*LINES, *BLOCKS, *OUT_OF_REACH]))
 
     def test_lines(self):
         for line in (line for name in LINES for line in LINES[name]):
@@ -216,8 +214,7 @@ class EveryCommand(WireTest):
 
 class Configured(WireTest):
     def test_denied(self):
-        _, proxy = self.pool(2, config='commands = "q|"\ndeny = {"spop", "help"}')
-        conn = self.connect(proxy)
+        conn = self.serve(2, config='commands = "q|"\ndeny = {"spop", "help"}')
         conn.set("name", b"value")
         self.assertEqual(conn.ask("get q|spop|x"), "CLIENT_ERROR spop is denied here")
         self.assertEqual(conn.values("get q|help name q|spop|x"), ({"name": (0, b"value")}, "CLIENT_ERROR help is denied here"))
@@ -225,22 +222,19 @@ class Configured(WireTest):
         self.assertEqual(conn.get("q|scard|x"), b"1")
 
     def test_a_delimiter(self):
-        _, proxy = self.pool(2, config='commands = "do:"\ncommands_delimiter = ","')
-        conn = self.connect(proxy)
+        conn = self.serve(2, config='commands = "do:"\ncommands_delimiter = ","')
         self.assertEqual(conn.set("do:sadd:x", b"ann,bob,"), "STORED")
         self.assertEqual(conn.set("do:sadd:x", b"ann bob"), "CLIENT_ERROR bad word in the data")
         self.assertEqual(conn.set("do:sadd:x", b"ann,,bob"), "CLIENT_ERROR bad word in the data")
         self.assertEqual(conn.get("do:scard:x"), b"2")
 
     def test_off_by_default(self):
-        servers, proxy = self.pool(1)
-        conn, server = self.connect(proxy), self.connect(servers[0])
+        conn = self.serve()
         self.assertEqual(conn.set("q|scard|x", b"value"), "STORED")
-        self.assertEqual(server.get("q|scard|x"), b"value")
+        self.assertEqual(self.connect(self.servers[0]).get("q|scard|x"), b"value")
 
     def test_nothing_reaches_a_server(self):
-        servers, proxy = self.pool(1, config='commands = "q|"')
-        conn, server = self.connect(proxy), self.connect(servers[0])
+        conn = self.serve(config='commands = "q|"')
         for verb in ("set", "add", "replace", "append", "prepend"):
             for data in (b"x", b"x" * 9000000):
                 conn.send(b"%s q|sadd|x 0 0 %d\r\n%s\r\n" % (verb.encode(), len(data), data))
@@ -249,18 +243,15 @@ class Configured(WireTest):
         conn.send(b"x" * 9000000 + b"\r\n")
         self.assertEqual(conn.get("q|scard|x"), b"1")
         self.assertEqual(conn.ask("get name q|scard|x q|scard"), "VALUE q|scard|x 0 1")
-        found = stats(server)
+        found = stats(self.connect(self.servers[0]))
         # Only the append, and an ADD where there was nothing; one DISCARD would be a delete.
         self.assertEqual((found["delete_hits"], found["delete_misses"], found["curr_items"]), ("0", "0", "1"))
 
     def test_reload(self):
-        servers, proxy = self.pool(1, config="verbose = 0")
-        conn = self.connect(proxy)
+        conn = self.serve(config="verbose = 0")
         conn.ask("sadd x a")
         self.assertIsNone(conn.get("q|scard|x"))
-        with open(proxy.config_path, "a", encoding="utf-8") as config:
-            config.write('commands = "q|"\n')
-        proxy.process.signal(1)
+        self.proxy.configure(self.proxy.config + 'commands = "q|"\n')
         wait_until("the new configuration holds", PATIENCE, lambda: conn.get("q|scard|x") == b"1")
 
     def test_mistakes_are_found(self):
@@ -273,29 +264,24 @@ class Configured(WireTest):
 class Hostile(WireTest):
     def test_clients_that_leave(self):
         """Requests are abandoned at any moment; nothing is left behind."""
-        servers, proxy = self.pool(2, config='commands = "q|"')
-        conn = self.connect(proxy)
+        conn = self.serve(2, config='commands = "q|"')
         for number in range(40):
             conn.ask(f"sadd s{number} " + " ".join(f"m{i}" for i in range(number * 20 + 1)))
         keys = " ".join(f"q|smembers|s{i} q|sinter|s{i}|s{(i + 7) % 40} s{i} q|scard" for i in range(40))
-        for server in servers:
-            server.pause()
-        leaving = [self.connect(proxy) for _ in range(20)]
-        for each in leaving:
-            each.send(f"get {keys}\r\n".encode() * 3)
-        for each in leaving:
-            each.reset()
-        for server in servers:
-            server.resume()
+        with self.servers[0].process.paused(), self.servers[1].process.paused():
+            leaving = [self.connect(self.proxy) for _ in range(20)]
+            for each in leaving:
+                each.send(f"get {keys}\r\n".encode() * 3)
+            for each in leaving:
+                each.reset()
         found, end = conn.values(f"get {keys}")
         self.assertEqual((len(found), end), (120, "CLIENT_ERROR bad command line format"))
 
     def test_memory(self):
         """What a get of many commands collects counts: the client that asks for too much is closed."""
-        _, proxy = self.pool(2, config='commands = "q|"\nclient_memory = 4194304\nclient_buffer = 65536')
-        conn = self.connect(proxy)
+        conn = self.serve(2, config='commands = "q|"\nclient_memory = 4194304\nclient_buffer = 65536')
         for part in range(30):
             conn.ask("sadd large " + " ".join(f"member-{part}-{i:06}" for i in range(2000)))
-        greedy = self.connect(proxy)
+        greedy = self.connect(self.proxy)
         greedy.send(("get " + " ".join(["q|smembers|large"] * 2000) + "\r\n").encode())
         wait_until("the client is closed", PATIENCE, lambda: stat(conn, "stats", "closed_memory_clients") > 0)

@@ -51,9 +51,26 @@ class Supervisor(WireTest):
         line = f'exec {dups}; export LISTEN_FDS={count or len(listeners)} LISTEN_PID=$$; exec "$@"'
         return {"under": [*self.under, "bash", "-c", line, "bash"], "pass_fds": [item.fileno() for item in listeners]}
 
+    def reload(self, proxy, config):
+        proxy.configure(config)
+        self.assertRegex(self.told(), r"^RELOADING=1\nMONOTONIC_USEC=\d+$")
+        self.assertEqual(self.told(), "READY=1")
+
     def stop(self, proxy):
         proxy.stop()
         self.assertEqual(self.told(), "STOPPING=1")
+
+    def hand_over(self, port, start):
+        """One that was started takes the port from the one before, again and again, and no client notices."""
+        old = start()
+        with Load(port, may_close=True) as load:
+            for _ in range(HANDOVERS):
+                new = start()
+                self.stop(old)
+                old = new
+                load.wait()
+        self.assertEqual(load.faults, [])
+        print(f"{HANDOVERS} handovers, {load.answered} replies", file=sys.stderr)
 
 
 class Notify(Supervisor):
@@ -61,16 +78,8 @@ class Notify(Supervisor):
         port = free_port()
         proxy = self.start(port)
         self.assertEqual(self.connect(port).ask("mn"), "MN")
-        proxy.process.signal(signal.SIGHUP)
-        reloading, since = self.told().split("\n")
-        self.assertEqual(reloading, "RELOADING=1")
-        self.assertTrue(since.removeprefix("MONOTONIC_USEC=").isdigit())
-        self.assertEqual(self.told(), "READY=1")
-        with open(proxy.config_path, "a", encoding="ascii") as file:
-            file.write("nonsense\n")
-        proxy.process.signal(signal.SIGHUP)
-        self.assertTrue(self.told().startswith("RELOADING=1"))
-        self.assertEqual(self.told(), "READY=1")
+        for config in (proxy.config, "nonsense\n"):
+            self.reload(proxy, config)
         self.stop(proxy)
 
     def test_nobody_listens(self):
@@ -100,9 +109,7 @@ class Inherited(Supervisor):
         self.assertEqual(early.line(), b"MN")
         self.assertEqual(self.connect(path).ask("mn"), "MN")
         self.assertFalse(accepts((HOST, unused)))
-        proxy.process.signal(signal.SIGHUP)
-        self.assertTrue(self.told().startswith("RELOADING=1"))
-        self.assertEqual(self.told(), "READY=1")
+        self.reload(proxy, proxy.config)
         self.assertEqual(self.connect(tcp.getsockname()[1]).ask("mn"), "MN")
         self.stop(proxy)
         self.assertTrue(os.path.exists(path))
@@ -125,19 +132,7 @@ class Inherited(Supervisor):
 
     def test_under_load(self):
         listener = self.listener()
-        port = listener.getsockname()[1]
-        old = self.start(free_port(), **self.inherit([listener]))
-        with Load(port, may_close=True) as load:
-            for _ in range(HANDOVERS):
-                new = self.start(free_port(), **self.inherit([listener]))
-                self.stop(old)
-                old = new
-                self.goes_on(load)
-        self.assertEqual(load.faults, [])
-        print(f"{HANDOVERS} times inherited, {load.answered} replies", file=sys.stderr)
-
-    def goes_on(self, load):
-        wait_until("it goes on", PATIENCE, lambda start=load.answered: load.faults or load.answered > start)
+        self.hand_over(listener.getsockname()[1], lambda: self.start(free_port(), **self.inherit([listener])))
 
 
 class SamePort(Supervisor):
@@ -148,13 +143,6 @@ class SamePort(Supervisor):
         port = free_port()
         self.start(port)
         self.assertIn("Address already in use", self.refusal(f'listen = {{"{HOST}:{port}"}}'))
-
-    def reload(self, proxy, port, config):
-        with open(proxy.config_path, "w", encoding="ascii") as file:
-            file.write(f'listen = {{"{HOST}:{port}"}}\n{config}\n')
-        proxy.process.signal(signal.SIGHUP)
-        self.assertTrue(self.told().startswith("RELOADING=1"))
-        self.assertEqual(self.told(), "READY=1")
 
     def gets_all(self, old, new, port, busy):
         """The old one lives on for a client that is busy, and is offered no connection any more."""
@@ -169,26 +157,18 @@ class SamePort(Supervisor):
         port, admin = free_port(), f'admin = "{HOST}:{free_port()}"'
         shared = f"reuseport = true\n{admin}"
         old = self.start(port, admin)
-        self.reload(old, port, shared)
+        self.reload(old, old.config.replace(admin, shared))
         new = self.start(port, shared)
         busy = self.connect(port)
         busy.send(b"set slow 0 0 10\r\n")
         self.gets_all(old, new, port, busy)
-        self.reload(new, port, admin)
+        self.reload(new, new.config.replace(shared, admin))
         self.assertIn("reuseport stays true: ", new.process.stderr())
         self.assertEqual(stats(self.connect(port), "stats settings")["reuseport"], "1")
 
     def test_under_load(self):
         port = free_port()
-        old = self.start(port, "reuseport = true")
-        with Load(port, may_close=True) as load:
-            for _ in range(HANDOVERS):
-                new = self.start(port, "reuseport = true")
-                self.stop(old)
-                old = new
-                wait_until("it goes on", PATIENCE, lambda start=load.answered: load.faults or load.answered > start)
-        self.assertEqual(load.faults, [])
-        print(f"{HANDOVERS} handovers, {load.answered} replies", file=sys.stderr)
+        self.hand_over(port, lambda: self.start(port, "reuseport = true"))
 
     def test_the_newcomer_gets_all(self):
         """From the signal on, the old one is offered no connection that the new one could take."""

@@ -1,12 +1,11 @@
 """The log: one line for one event, a limit for each kind, journald and syslog."""
 import os
 import re
-import signal
 import socket
 import subprocess
 
 from case import WireTest
-from harness import EVENLY, OPTIONS, PATIENCE, free_port, wait_until
+from harness import EVENLY, PATIENCE, free_port, setlistd, wait_until
 from stored import stats
 from wire import Closed, Conn
 
@@ -49,13 +48,12 @@ class Servers(WireTest):
     def test_down_from_the_start(self):
         server = self.memcached()
         server.kill()
-        proxy = self.setlistd([server], "-t", "2", config=f"{EVENLY}\nretry_min = 10\nretry_max = 100")
-        conn = self.connect(proxy)
+        conn = self.serve([server], "-t", "2", config=f"{EVENLY}\nretry_min = 10\nretry_max = 100")
         self.assertIn("SERVER_ERROR", conn.ask("get key"))
         server.start()
         wait_until("all are connected", PATIENCE, lambda: self.connections(conn, server) == 2)
-        self.assertEqual(len(lines_with(proxy, f"upstream {server.name}: down: ")), 1, proxy.process.stderr())
-        self.assertEqual(len(lines_with(proxy, f"upstream {server.name}: up again after ")), 1, proxy.process.stderr())
+        self.assertEqual(len(lines_with(self.proxy, f"upstream {server.name}: down: ")), 1, self.proxy.process.stderr())
+        self.assertEqual(len(lines_with(self.proxy, f"upstream {server.name}: up again after ")), 1, self.proxy.process.stderr())
 
 
 class Clients(WireTest):
@@ -140,29 +138,25 @@ class Syslog(WireTest):
         """Inside of the sandbox; and a syslog that restarts is found again."""
         log = self.listen()
         server = self.memcached()
-        proxy = self.setlistd([server], config='log = "syslog"\nretry_min = 10', under=self.under)
-        conn = self.connect(proxy)
+        conn = self.serve([server], config='log = "syslog"\nretry_min = 10', under=self.under)
         self.assertEqual(conn.set("key", b"x"), "STORED")
         server.kill()
         line = self.line_with(log, f"upstream {server.name}: down: ")
-        self.assertRegex(line, rf"^<28>.* setlistd\[{proxy.pid}\]: upstream ")
+        self.assertRegex(line, rf"^<28>.* setlistd\[{self.proxy.pid}\]: upstream ")
         log.close()
         log = self.listen()
         server.start()
         self.line_with(log, f"upstream {server.name}: up again after ")
         self.assertEqual(conn.set("key", b"x"), "STORED")
-        self.assertEqual(lines_with(proxy, "upstream"), [])
-        self.reload_without(proxy, server)
+        self.assertEqual(lines_with(self.proxy, "upstream"), [])
+        self.reload_without(self.proxy, server)
 
     def test_errors_of_a_reload(self):
         """They are said where all else is said."""
         log = self.listen()
         proxy = self.setlistd([self.memcached()], config='log = "syslog"', under=self.under)
-        with open(proxy.config_path, "a", encoding="utf-8") as config:
-            config.write("nonsense = 1\n")
-        with open(proxy.config_path, encoding="utf-8") as config:
-            number = len(config.readlines())
-        proxy.process.signal(signal.SIGHUP)
+        proxy.configure(proxy.config + "nonsense = 1\n")
+        number = proxy.config.count("\n")
         line = self.line_with(log, f"{proxy.config_path}:{number}: ")
         self.assertRegex(line, rf"^<27>.* setlistd\[{proxy.pid}\]: {proxy.config_path}:")
         self.line_with(log, "all is as before")
@@ -174,19 +168,14 @@ class Syslog(WireTest):
         for limit, config, words in ((40, "", "40 file descriptors are allowed, and without any client "), (1000, "nonsense", ":2: ")):
             path = self.private_file(f'log = "syslog"\n{config}\n')
             os.chmod(path, 0o644)
-            limited = ["sh", "-c", f'ulimit -n {limit}; exec "$@"', "sh", OPTIONS.setlistd, "-S", "127.0.0.1:1", "-f", path]
-            done = subprocess.run([*self.under, *limited, "-p", str(free_port())], capture_output=True, text=True, timeout=PATIENCE, check=False)
+            done = setlistd("-S", "127.0.0.1:1", "-f", path, "-p", str(free_port()),
+                            under=[*self.under, "sh", "-c", f'ulimit -n {limit}; exec "$@"', "sh"])
             self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (1, "", 1), done)
             self.assertIn(words, done.stderr)
 
     def reload_without(self, proxy, server):
         """The next configuration may name the other place."""
-        with open(proxy.config_path, "r+", encoding="utf-8") as config:
-            text = config.read().replace('log = "syslog"', 'log = "stderr"\nverbose = 1')
-            config.seek(0)
-            config.write(text)
-            config.truncate()
-        proxy.process.signal(signal.SIGHUP)
+        proxy.configure(proxy.config.replace('log = "syslog"', 'log = "stderr"\nverbose = 1'))
         wait_until("it is reloaded", PATIENCE, lambda: lines_with(proxy, "reloaded: "))
         server.kill()
         wait_until("the line is there", PATIENCE, lambda: lines_with(proxy, f"upstream {server.name}: down: "))

@@ -2,15 +2,13 @@
 import os
 import shutil
 import signal
-import ssl
 import sys
-import threading
 
 from case import WireTest
-from case_tls import Authority, TlsConn
-from scripted import held, silence, value_of
+from case_tls import Authority, TlsTest
+from scripted import silence, value_of
 from harness import ESTABLISHED, HOST, PATIENCE, accepts, free_port, tcp_sockets, wait_until
-from stored import stats
+from stored import stat, stats
 from wire import Conn
 from witness import Load
 
@@ -41,12 +39,8 @@ class Reloads(WireTest):
     def whole(self, config):
         return f'control = "{self.control}"\nrequest_timeout = {self.timeout}\nconnect_timeout = 60000\n{config}'
 
-    def write(self, config):
-        with open(self.proxy.config_path, "w", encoding="ascii") as file:
-            file.write(self.whole(config))
-
     def reload(self, config):
-        self.write(config)
+        self.proxy.write_config(self.whole(config))
         with Conn(self.control, limit=RELOAD_LIMIT) as operator:
             return operator.ask("reload")
 
@@ -163,8 +157,7 @@ class Changes(Reloads):
 
     def test_sighup(self):
         self.start(names([self.a]))
-        self.write(names([self.a]) + "\nmax_keys = 77")
-        self.proxy.process.signal(signal.SIGHUP)
+        self.proxy.configure(self.whole(names([self.a]) + "\nmax_keys = 77"))
         wait_until("it is read", PATIENCE, lambda: self.settings()["max_keys"] == "77")
 
     def test_sighup_without_a_file(self):
@@ -252,17 +245,11 @@ class Bad(Reloads):
         self.assertEqual(self.conn.ask("mn"), "MN")
 
 
-class Secrets(Reloads):
+class Secrets(Reloads, TlsTest):
     """Files that the configuration names are read again. They hold for new connections."""
 
-    def private(self, name, text):
-        path = os.path.join(self.scratch(), name)
-        with open(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600), "w", encoding="ascii") as file:
-            file.write(text)
-        return path
-
     def test_users(self):
-        users = self.private("users", "foo:bar\n")
+        users = self.private_file("foo:bar\n")
         config = names([self.memcached()]) + f'\nauth_file = "{users}"'
         self.start(config.replace("auth_file", "#auth_file"))
         self.assertEqual(self.reload(config), "OK")
@@ -281,44 +268,34 @@ class Secrets(Reloads):
         self.assertEqual(self.connect(self.proxy).ask("get k"), "END")
 
     def test_login_for_servers(self):
-        password = self.private("password", "bar\n")
-        guarded = self.memcached("-Y", self.shared(self.private("users", "foo:bar\n")))
-        config = names([guarded])
+        config = names([self.memcached("-Y", self.private_file("foo:bar\n"))])
         self.start(config)
-        self.assertTrue(self.conn.ask("get k").startswith("SERVER_ERROR upstream"))
-        self.assertEqual(self.reload(f'{config}\nserver_user = "foo"\nserver_password_file = "{password}"'), "OK")
-        wait_until("the server takes it", PATIENCE, lambda: self.conn.ask("get k") == "END")
+        password = self.private_file("bar\n")
+        self.assert_cured_by(f'{config}\nserver_user = "foo"\nserver_password_file = "{password}"')
 
-    def shared(self, path):
-        """memcached reads it as another user."""
-        os.chmod(path, 0o644)
-        os.chmod(os.path.dirname(path), 0o755)
-        return path
+    def assert_cured_by(self, config):
+        """The server is refused until that is the configuration."""
+        self.assertTrue(self.conn.ask("get k").startswith("SERVER_ERROR upstream"))
+        self.assertEqual(self.reload(config), "OK")
+        wait_until("the server is used", PATIENCE, lambda: self.conn.ask("get k") == "END")
 
     def test_certificates(self):
         """A renewed certificate, for clients and for servers; sessions of before go on."""
-        authority = Authority(self.scratch())
-        old, renewed = authority.sign("old"), authority.sign("renewed")
-        paths = [os.path.join(authority.folder, name) for name in ("current.pem", "current.key")]
+        old, renewed = self.authority.sign("old"), self.authority.sign("renewed")
+        paths = [os.path.join(self.folder, name) for name in ("current.pem", "current.key")]
         port, plain = free_port(), free_port()
-        tls = ssl.create_default_context(cafile=authority.ca)
         config = (names([self.memcached()]) + f'\nlisten = {{"tls:{HOST}:{port}", "{HOST}:{plain}"}}\n'
                   f'tls_certificate = "{paths[0]}"\ntls_key = "{paths[1]}"')
         self.install(old, paths)
         self.start(config, port=plain)
-        before = TlsConn(port, tls)
-        self.addCleanup(before.close)
+        before = self.secured(port)
         self.assertEqual(self.subject(before), "old")
-        self.install(renewed, paths)
-        self.assertEqual(self.reload(config), "OK")
-        self.assertEqual(before.ask("mn"), "MN")
-        with TlsConn(port, tls) as conn:
-            self.assertEqual((self.subject(conn), conn.ask("mn")), ("renewed", "MN"))
-        self.install((renewed[0], old[1]), paths)
-        self.assertEqual(self.reload(config), REFUSED)
+        for files, reply in ((renewed, "OK"), ((renewed[0], old[1]), REFUSED)):
+            self.install(files, paths)
+            self.assertEqual(self.reload(config), reply)
+            conn = self.secured(port)
+            self.assertEqual((self.subject(conn), conn.ask("mn"), before.ask("mn")), ("renewed", "MN", "MN"))
         self.assertIn("tls_key", self.proxy.process.stderr())
-        with TlsConn(port, tls) as conn:
-            self.assertEqual((self.subject(conn), conn.ask("mn")), ("renewed", "MN"))
 
     def install(self, files, paths):
         for source, path in zip(files, paths):
@@ -329,26 +306,17 @@ class Secrets(Reloads):
 
     def test_plain_text_becomes_tls(self):
         """On the same port: who is connected stays, and who comes must speak TLS."""
-        authority = Authority(self.scratch())
-        certificate, key = authority.sign("server")
         port = free_port()
-        config = names([self.memcached()]) + f'\ntls_certificate = "{certificate}"\ntls_key = "{key}"\n'
+        config = f"{names([self.memcached()])}\n{self.listening()}"
         self.start(config + f'listen = {{"{HOST}:{port}"}}', port=port)
         self.assertEqual(self.reload(config + f'listen = {{"tls:{HOST}:{port}"}}'), "OK")
-        self.assertEqual(self.conn.ask("mn"), "MN")
-        with TlsConn(port, ssl.create_default_context(cafile=authority.ca)) as conn:
-            self.assertEqual(conn.ask("mn"), "MN")
+        self.assertEqual((self.conn.ask("mn"), self.secured(port).ask("mn")), ("MN", "MN"))
 
     def test_tls_to_servers(self):
         """A CA that did not sign the server's certificate, and then the one that did."""
-        right, wrong = Authority(self.scratch()), Authority(self.scratch(), "wrong")
-        certificate, key = right.sign("server")
-        server = self.memcached("-Z", "-o", f"ssl_chain_cert={self.shared(certificate)},ssl_key={self.shared(key)}")
-        config = f'{names([server])}\nserver_tls = true\nserver_tls_ca = '
-        self.start(f'{config}"{wrong.ca}"')
-        self.assertTrue(self.conn.ask("get k").startswith("SERVER_ERROR upstream"))
-        self.assertEqual(self.reload(f'{config}"{right.ca}"'), "OK")
-        wait_until("the server is trusted", PATIENCE, lambda: self.conn.ask("get k") == "END")
+        config = f"{names([self.memcached_tls()])}\n{self.verifying()}"
+        self.start(config.replace(self.authority.ca, Authority(self.folder, "wrong").ca))
+        self.assert_cured_by(config)
 
 
 class Listeners(Reloads):
@@ -389,58 +357,51 @@ class InProgress(Reloads):
     """Requests finish where they began, and the order of each client's requests stays."""
 
     def setUp(self):
-        self.event = threading.Event()
-        self.addCleanup(self.event.set)
         self.old, self.new = self.scripted_server(), self.scripted_server()
-        self.old.faults[b"key-held"] = held(self.event)
+        self.held = self.hold(self.old, "key-held")
         self.start(names([self.old]))
 
-    def value(self, key):
-        found, end = self.conn.read_values()
-        self.assertEqual(end, "END")
-        return found[key][1]
+    def move(self, times=1):
+        """The new server takes the place of the old one, which has requests of the client."""
+        self.held.get(self.conn, times)
+        self.assertEqual(self.reload(names([self.new])), "OK")
+
+    def assert_answered(self, *keys, conn=None):
+        for key in keys:
+            self.assertEqual((conn or self.conn).read_values(), ({key: (0, value_of(key.encode()))}, "END"))
 
     def test_a_request_is_answered_by_the_server_it_was_sent_to(self):
         other = self.connect(self.proxy)
-        self.conn.send(b"get key-held\r\n")
-        wait_until("it is sent", PATIENCE, lambda: self.old.requests_for(b"key-held"))
-        self.assertEqual(self.reload(names([self.new])), "OK")
+        self.move()
         self.conn.send(b"get key-next\r\n")
         self.assertEqual(other.get("key-other"), value_of(b"key-other"))
         self.assertTrue(self.new.requests_for(b"key-other"))
         self.assertFalse(self.new.requests_for(b"key-next"), "it must wait for the request before it")
-        self.event.set()
-        self.assertEqual(self.value("key-held"), value_of(b"key-held"))
-        self.assertEqual(self.value("key-next"), value_of(b"key-next"))
+        self.held.release()
+        self.assert_answered("key-held", "key-next")
         self.assertTrue(self.new.requests_for(b"key-next"))
         wait_until("the old server is left", PATIENCE, lambda: not tcp_connections_to(self.old))
 
     def test_the_client_leaves_meanwhile(self):
-        self.conn.send(b"get key-held\r\n" * 3)
-        wait_until("it is sent", PATIENCE, lambda: self.old.requests_for(b"key-held"))
-        self.assertEqual(self.reload(names([self.new])), "OK")
+        self.move(times=3)
         self.conn.close()
-        self.event.set()
+        self.held.release()
         wait_until("the old server is left", PATIENCE, lambda: not tcp_connections_to(self.old))
 
     def test_several_generations(self):
         """Each reload finds a client whose first request was never answered."""
-        self.conn.send(b"get key-held\r\n")
-        wait_until("it is sent", PATIENCE, lambda: self.old.requests_for(b"key-held"))
+        self.move()
         for _ in range(5):
-            self.assertEqual(self.reload(names([self.new])), "OK")
             self.assertEqual(self.reload(names([self.new, self.old])), "OK")
-        self.event.set()
-        self.assertEqual(self.value("key-held"), value_of(b"key-held"))
+            self.assertEqual(self.reload(names([self.new])), "OK")
+        self.held.release()
+        self.assert_answered("key-held")
 
     def test_it_is_stopped_meanwhile(self):
-        self.conn.send(b"get key-held\r\n")
-        wait_until("it is sent", PATIENCE, lambda: self.old.requests_for(b"key-held"))
-        self.assertEqual(self.reload(names([self.new])), "OK")
-        self.proxy.process.signal(signal.SIGTERM)
-        wait_until("it refuses connections", PATIENCE, lambda: not accepts((HOST, self.proxy.port)))
-        self.event.set()
-        self.assertEqual(self.value("key-held"), value_of(b"key-held"))
+        self.move()
+        self.proxy.begin_to_end()
+        self.held.release()
+        self.assert_answered("key-held")
         self.proxy.stop()
 
     def test_clients_in_line_for_large_values(self):
@@ -450,13 +411,11 @@ class InProgress(Reloads):
             self.assertEqual(conn.ask("mn"), "MN")
             conn.send(b"get key-held\r\n" * 3)
         watcher = self.connect(self.proxy)
-        wait_until("some are sent", PATIENCE, lambda: int(stats(watcher, "stats")["cmd_get"]) >= 16)
+        wait_until("some are sent", PATIENCE, lambda: stat(watcher, "stats", "cmd_get") >= 16)
         self.assertEqual(self.reload(names([self.new])), "OK")
-        self.event.set()
+        self.held.release()
         for conn in conns:
-            for _ in range(3):
-                found, end = conn.read_values()
-                self.assertEqual((found["key-held"][1], end), (value_of(b"key-held"), "END"))
+            self.assert_answered(*["key-held"] * 3, conn=conn)
 
 
 def tcp_connections_to(server):
@@ -479,7 +438,7 @@ class UnderLoad(Reloads):
                 self.assertEqual(self.reload((other, one)[number % 2]), "OK")
                 if load.faults:
                     break
-            wait_until("it goes on", PATIENCE, lambda start=load.answered: load.faults or load.answered > start)
+            load.wait()
         self.assertEqual(load.faults, [])
         wait_until("all is as before", PATIENCE, lambda: self.proxy.fd_count() == descriptors)
         print(f"{RELOADS} reloads, {load.answered} replies, {self.proxy.peak_mib():.0f} MiB", file=sys.stderr)

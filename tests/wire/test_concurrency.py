@@ -1,7 +1,5 @@
 """Many clients, several proxies, long pipelines."""
-import os
 import random
-import subprocess
 import threading
 import time
 
@@ -10,8 +8,9 @@ from case import WireTest
 from scripted import value_of
 from harness import EVENLY, PATIENCE, wait_until
 from model import Key, Op
-from stored import stats
-from wire import Conn, small_windows
+from dns import command_with
+from stored import stat
+from wire import Conn
 
 
 def together(count, work):
@@ -35,15 +34,33 @@ def together(count, work):
         raise problems[0]
 
 
+def drain(conns, command, meanwhile=lambda: None):
+    """Everybody pops until nothing is left and `meanwhile` has ended. command(dice) is the next one; gives all that was handed out."""
+    taken, done = [], threading.Event()
+
+    def work(number):
+        if number == len(conns):
+            meanwhile()
+            done.set()
+            return
+        dice, last, found, end = random.Random(number), False, True, ""
+        while found or not last or end != "END":
+            last = done.is_set()
+            found, end = conns[number].values(command(dice))
+            assert end in ("END", "SERVER_ERROR busy"), end
+            taken.extend([item for _, data in found.values() for item in data.split(b" ")])
+    together(len(conns) + 1, work)
+    return taken
+
+
 class Races(WireTest):
     """Several proxies on the same servers, which share nothing but these."""
 
-    def proxies(self, count, *args, **kwargs):
+    def connections(self, proxies, count, *args, **kwargs):
+        """So many, to so many proxies."""
         servers = [self.memcached() for _ in range(2)]
-        return [self.setlistd(servers, *args, **kwargs) for _ in range(count)]
-
-    def connections(self, proxies, count):
-        return [self.connect(proxies[i % len(proxies)]) for i in range(count)]
+        peers = [self.setlistd(servers, *args, **kwargs) for _ in range(proxies)]
+        return [self.connect(peers[i % proxies]) for i in range(count)]
 
     @staticmethod
     def members(conn, key):
@@ -52,8 +69,7 @@ class Races(WireTest):
 
     def test_creating_a_set(self):
         """All add a member to a set that is not there yet: none is lost."""
-        proxies = self.proxies(3)
-        conns = self.connections(proxies, 20)
+        conns = self.connections(3, 20)
         everyone = {f"member-{i}" for i in range(20)}
         for round_number in range(40):
             key = f"set-{round_number}"
@@ -66,9 +82,10 @@ class Races(WireTest):
             for conn in conns[:3]:
                 self.assertEqual(self.members(conn, key), everyone, f"{key}: a creation was lost")
 
+
     def test_replacing_a_set(self):
         """sset from many at once: one of the sets as a whole, never a mixture."""
-        conns = self.connections(self.proxies(2), 8)
+        conns = self.connections(2, 8)
         sets = [{f"{number}-{i}" for i in range(50)} for number in range(8)]
         for _ in range(10):
             def replace(number):
@@ -79,7 +96,7 @@ class Races(WireTest):
 
     def test_replacing_against_adding(self):
         """An sadd that was acknowledged after the last sset is there."""
-        conns = self.connections(self.proxies(2), 6)
+        conns = self.connections(2, 6)
 
         def work(number):
             for i in range(100):
@@ -94,7 +111,7 @@ class Races(WireTest):
 
     def test_counting_events(self):
         """The sum is exact, and each number is given once."""
-        conns = self.connections(self.proxies(3, "-t", "2", config=EVENLY), 12)
+        conns = self.connections(3, 12, "-t", "2", config=EVENLY)
         numbers = [[] for _ in conns]
 
         def count(number):
@@ -107,7 +124,7 @@ class Races(WireTest):
         self.assertEqual(conns[0].lines_until("END"), ["COUNT 2015022016 2400", "END"])
 
     def test_storing_events(self):
-        conns = self.connections(self.proxies(2), 10)
+        conns = self.connections(2, 10)
         keys = [[] for _ in conns]
 
         def add(number):
@@ -262,14 +279,11 @@ class ManyKeys(WireTest):
     def test_a_client_that_reads_in_bursts(self):
         """Whatever makes room for more, more is asked for at once: nothing else would happen before the limit passes."""
         value, count = b"x" * 40000, 800
-        servers = [self.memcached("-m", "128")]
-        proxy = self.setlistd(servers, config="client_buffer = 65536\nrequest_timeout = 600000")
-        conn = self.connect(proxy)
+        conn = self.serve([self.memcached("-m", "128")], config="client_buffer = 65536\nrequest_timeout = 600000")
         for i in range(count):
             self.assertEqual(conn.set(f"k{i}", value), "STORED")
         wanted = b"".join(b"VALUE k%d 0 %d\r\n%s\r\n" % (i, len(value), value) for i in range(count)) + b"END\r\n"
-        sock = small_windows(proxy.port)
-        self.addCleanup(sock.close)
+        sock = self.deaf()
         for _ in range(3):
             sock.sendall(b"get " + " ".join(f"k{i}" for i in range(count)).encode() + b"\r\n")
             got = bytearray()
@@ -282,8 +296,7 @@ class ManyKeys(WireTest):
 
     def test_get_and_smembers(self):
         """It is not overtaken by what changes the last of them."""
-        _, proxy = self.pool(2)
-        conn = self.connect(proxy)
+        conn = self.serve(2)
         keys = [f"k{i}" for i in range(1000)]
         for key in keys:
             self.assertEqual(conn.set(key, b"1"), "STORED")
@@ -291,50 +304,25 @@ class ManyKeys(WireTest):
         conn.send(b"get " + " ".join(keys).encode() + b"\r\nincr k999 1\r\n"
                   b"smembers " + " ".join(f"s{key}" for key in keys).encode() + b"\r\nsadd sk999 new\r\n"
                   b"gat -1 " + " ".join(keys).encode() + b"\r\nget k999\r\n")
-        found, end = conn.read_values()
-        self.assertEqual((len(found), found["k999"][1], end, conn.line()), (1000, b"1", "END", b"2"))
-        found, end = conn.read_values()
-        self.assertEqual((len(found), found["sk999"][1], end, conn.line()), (1000, b"old", "END", b"STORED"))
-        found, end = conn.read_values()
-        self.assertEqual((len(found), found["k999"][1], end), (1000, b"2", "END"))
-        self.assertEqual(conn.read_values(), ({}, "END"))
+        for last, value, after in (("k999", b"1", b"2"), ("sk999", b"old", b"STORED"), ("k999", b"2", b"END")):
+            found, end = conn.read_values()
+            self.assertEqual((len(found), found[last][1], end, conn.line()), (1000, value, "END", after))
 
 
 class HalfClose(WireTest):
     def test_commands_then_fin(self):
-        """All is answered, then the proxy closes."""
-        _, proxy = self.pool(2)
-        with self.connect(proxy) as conn:
-            conn.send(b"sadd t a b c\r\nsrem t b\r\nsmembers t\r\nget x\r\nset x 0 0 1\r\n1\r\nget x\r\n")
-            conn.half_close()
-            self.assertEqual(conn.rest(), b"STORED\r\nDELETED\r\nVALUE t 0 3\r\na c\r\nEND\r\nEND\r\nSTORED\r\n"
-                                          b"VALUE x 0 1\r\n1\r\nEND\r\n")
-
-    def test_many_commands_then_fin(self):
-        _, proxy = self.pool(2)
-        with self.connect(proxy) as conn:
-            conn.send(b"incr n 1\r\nmn\r\n" * 5000)
-            conn.half_close()
-            self.assertEqual(conn.rest(), b"NOT_FOUND\r\nMN\r\n" * 5000)
-
-    def test_half_a_command_then_fin(self):
-        _, proxy = self.pool(2)
-        with self.connect(proxy) as conn:
-            conn.send(b"mn\r\nset x 0 0 5\r\nab")
-            conn.half_close()
-            self.assertEqual(conn.rest(), b"MN\r\n")
-        with self.connect(proxy) as conn:
-            self.assertIsNone(conn.get("x"))
+        """All that is complete is answered, then the proxy closes."""
+        self.serve(2)
+        for sent, replies in ((b"sadd t a b c\r\nsrem t b\r\nsmembers t\r\nget x\r\nset x 0 0 1\r\n1\r\nget x\r\n",
+                               b"STORED\r\nDELETED\r\nVALUE t 0 3\r\na c\r\nEND\r\nEND\r\nSTORED\r\nVALUE x 0 1\r\n1\r\nEND\r\n"),
+                              (b"incr n 1\r\nmn\r\n" * 5000, b"NOT_FOUND\r\nMN\r\n" * 5000), (b"mn\r\nset y 0 0 5\r\nab", b"MN\r\n")):
+            with self.connect(self.proxy) as conn:
+                conn.send(sent)
+                conn.half_close()
+                self.assertEqual(conn.rest(), replies)
+        self.assertIsNone(self.conn.get("y"))
 
 
-def without_statistics():
-    """A command that runs a program without the system's statistics, for which a core is always idle then; () without the right to."""
-    under = ["unshare", "-m" if os.geteuid() == 0 else "-rm", "sh", "-c", 'mount --bind /dev/null /proc/stat && exec "$@"', "sh"]
-    try:
-        done = subprocess.run([*under, "true"], capture_output=True, timeout=PATIENCE, check=False)
-    except OSError:
-        return ()
-    return under if done.returncode == 0 else ()
 
 
 class Moved(WireTest):
@@ -342,22 +330,20 @@ class Moved(WireTest):
     alone = True
 
     def test_all_replies_are_right(self):
-        under = without_statistics()
+        # Without the system's statistics a core is always idle.
+        under = command_with({"/proc/stat": "/dev/null"})
         users = self.private_file("foo:bar\n")
-        _, proxy = self.pool(2, "-t", "2", config=f'thread_load = 1\nauth_file = "{users}"', under=under)
-        watcher, done, rounds = self.connect(proxy), threading.Event(), [0] * 8
+        watcher = self.serve(2, "-t", "2", config=f'thread_load = 1\nauth_file = "{users}"', under=under)
+        done, rounds = threading.Event(), [0] * 8
         self.assertEqual(watcher.set("auth", b"foo bar"), "STORED")
 
         end = time.monotonic() + PATIENCE / 2
 
         def moved():
-            return int(stats(watcher, "stats")["moved_connections"])
-
-        def busy():
-            return time.monotonic() > end
+            return stat(watcher, "stats", "moved_connections")
 
         def work(number):
-            with self.connect(proxy) as conn:
+            with self.connect(self.proxy) as conn:
                 assert conn.set("auth", b"foo bar") == "STORED"
                 while not done.is_set():
                     i = rounds[number]
@@ -378,7 +364,7 @@ class Moved(WireTest):
                 work(number)
                 return
             try:
-                wait_until("some are moved", PATIENCE, lambda: moved() > 0 or not under and busy())
+                wait_until("some are moved", PATIENCE, lambda: moved() > 0 or not under and time.monotonic() > end)
                 enough = [count + 50 for count in rounds]
                 wait_until("all get on", PATIENCE, lambda: all(a >= b for a, b in zip(rounds, enough)))
             finally:

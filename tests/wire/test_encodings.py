@@ -8,7 +8,7 @@ from case_large import names
 from harness import PATIENCE, wait_until
 from model import Key, set_ops
 from stored import counter, stats
-from test_concurrency import together
+from test_concurrency import drain, together
 
 # What a member may not hold.
 RESERVED = {"signed": "+-", "csv": ",", "semicolon": ";", "tombstone": ",|", "paired": ",", "flip": "+-", "mark": "+-", "indexed": "+-"}
@@ -188,16 +188,8 @@ class Large(EncodingTest):
         for _, k in self.each():
             members = names(120)
             self.write("sadd", k, members)
-            conns, taken = [self.connect(self.proxies[i % 2]) for i in range(4)], [[] for _ in range(4)]
-
-            def work(number, k=k, conns=conns, taken=taken):
-                while True:
-                    found, end = conns[number].values(f"spop {k} 5")
-                    if end == "END" and not found:
-                        return
-                    taken[number] += found[k][1].split() if found else []
-            together(4, work)
-            self.assertEqual(sorted(sum(taken, [])), sorted(members))
+            taken = drain([self.connect(self.proxies[i % 2]) for i in range(4)], lambda _, k=k: f"spop {k} 5")
+            self.assertEqual(sorted(taken), sorted(members))
 
     def test_a_date_that_everybody_rewrites(self):
         """Each spop is a rewrite. Who reads between a rewrite and its correction must not take the wrong date for true."""

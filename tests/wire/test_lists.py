@@ -1,16 +1,13 @@
 """Lists: what the commands mean, how large ones are stored, and that nothing is lost or handed out twice."""
-import random
 import re
-import threading
 
 from case_large import LargeSetTest, names
 from harness import PATIENCE, wait_until
 from model import Key, list_ops
 from stored import counter
-from test_concurrency import together
+from test_concurrency import drain, together
 
 BASE_SIZE = 16384
-LIMIT = 60.0
 REF = re.compile(rb"@(l[0-9a-z]{11}\.(\d+)\.\d+)\.[0-9a-f]{16}(?::\d+:(\d+))?$")
 
 
@@ -40,7 +37,7 @@ class ListTest(LargeSetTest):
 
     def assert_no_litter(self, key="k"):
         """On the servers are the base and what it refers to, and nothing else."""
-        wait_until("old segments go", LIMIT, lambda: self.at.item_count() == 1 + len(self.refs(key)), pause=0.05)
+        wait_until("old segments go", PATIENCE, lambda: self.at.item_count() == 1 + len(self.refs(key)), pause=0.05)
 
 
 class Meaning(ListTest):
@@ -63,18 +60,17 @@ class Meaning(ListTest):
         ("rpushx k a", "NOT_FOUND"), ("lpushx k a", "NOT_FOUND"), ("llen k", "NOT_FOUND"),
     )
 
-    def ask(self, command, expected, conn):
-        if expected is None or isinstance(expected, bytes):
-            self.assertEqual(self.items(command, conn), expected and expected.split(b" "), command)
-        else:
-            self.assertEqual(conn.ask(command), expected, command)
-
     def test_table(self):
         """Through one proxy, and each command through another: none keeps anything that would not be seen to have changed."""
         for conns in (self.conn,), (self.conn, *self.others):
             for number, (command, expected) in enumerate(self.TABLE):
-                self.ask(command, expected, conns[number % len(conns)])
+                conn = conns[number % len(conns)]
+                if isinstance(expected, str):
+                    self.assertEqual(conn.ask(command), expected, command)
+                else:
+                    self.assertEqual(self.items(command, conn), expected and expected.split(b" "), command)
             self.assertEqual(self.conn.ask("delete k"), "NOT_FOUND")
+
 
     def test_noreply(self):
         self.conn.send(b"rpush k a noreply b noreply\r\nlpush k c noreply\r\nlset k 0 C noreply\r\nltrim k 0 2 noreply\r\n")
@@ -259,7 +255,7 @@ class Stored(ListTest):
         """A rule makes a list of what no push has made."""
         conn = self.connect(self.setlistd(self.servers, config=self.config + '\ncollection "p-" { type = "list" }'))
         self.at.of("p-1").set("p-1", b"+a +b " * 2000)
-        wait_until("compacted", LIMIT, lambda: conn.ask("scompact p-1") == "OK")
+        wait_until("compacted", PATIENCE, lambda: conn.ask("scompact p-1") == "OK")
         self.assertEqual(self.all("p-1", conn), [b"a", b"b"] * 2000)
         self.assertTrue(self.at.get("p-1").startswith(b"@list @l"))
 
@@ -321,7 +317,7 @@ class Stored(ListTest):
             for name in (key, *segments):
                 self.assertIn(int(self.at.meta(name, "t")["t"]), range(200, 301), name)
             self.assertEqual(self.conn.ask(f"delete {key}"), "DELETED")
-            wait_until("segments go", LIMIT, lambda: self.at.item_count() == 0)
+            wait_until("segments go", PATIENCE, lambda: self.at.item_count() == 0)
 
     def test_emptied(self):
         """By pops alone; then it is an empty list, and still one."""
@@ -331,35 +327,17 @@ class Stored(ListTest):
             self.assertEqual(self.items("lpop k 50", (self.conn, *self.others)[i // 50 % 2]), items[i:i + 50])
         self.assertEqual(self.conn.ask("llen k"), "0")
         self.assertEqual(self.at.get("k"), b"@list ")
-        wait_until("segments go", LIMIT, lambda: self.at.item_count() == 1)
+        wait_until("segments go", PATIENCE, lambda: self.at.item_count() == 1)
 
 
 class Queue(ListTest):
     """Two proxies, 20 connections: every item is handed out once."""
     CLIENTS = 20
 
-    def drain(self, key, verbs, counts):
-        got, lock = [], threading.Lock()
-
-        def work(number):
-            conn, choose = self.clients[number], random.Random(number)
-            empty = 0
-            while empty < 2:
-                found, end = conn.values(f"{choose.choice(verbs)} {key} {choose.choice(counts)}")
-                if end == "SERVER_ERROR busy":
-                    continue
-                if end != "END":
-                    raise AssertionError(end)
-                empty = 0 if found else empty + 1
-                with lock:
-                    for _, data in found.values():
-                        got.extend(data.split(b" "))
-        together(self.CLIENTS, work)
-        return got
 
     def setUp(self):
         super().setUp()
-        self.clients = [self.connect(self.proxies[i % 2], limit=LIMIT) for i in range(self.CLIENTS)]
+        self.clients = [self.connect(self.proxies[i % 2]) for i in range(self.CLIENTS)]
 
     def assert_once(self, got, items):
         self.assertEqual((len(got), len(set(got))), (len(items), len(items)))
@@ -368,27 +346,16 @@ class Queue(ListTest):
     def test_each_item_once(self):
         items = names(6000)
         self.push("k", items)
-        self.assert_once(self.drain("k", ("lpop", "rpop"), (1, 1, 1, 5)), items)
+        self.assert_once(drain(self.clients, lambda dice: f"{dice.choice(('lpop', 'rpop'))} k {dice.choice((1, 1, 1, 5))}"), items)
         self.assertEqual(self.conn.ask("llen k"), "0")
 
     def test_pushed_meanwhile(self):
         """Half of the clients push, at both ends; the list is compacted meanwhile."""
-        items = [names(300, 1000 * i) for i in range(self.CLIENTS)]
-        got, lock = [], threading.Lock()
+        half = self.CLIENTS // 2
+        items = [names(300, 1000 * i) for i in range(half)]
 
-        def work(number):
-            conn = self.clients[number]
-            if number % 4 < 2:
-                for i in range(0, 300, 10):
-                    verb = "lpush" if number % 4 else "rpush"
-                    self.push("k", items[number][i:i + 10], verb, conn, per_line=10)
-                return
-            for _ in range(60):
-                found, end = conn.values("lpop k 3" if number % 4 == 2 else "rpop k 3")
-                self.assertIn(end, ("END", "SERVER_ERROR busy"))
-                with lock:
-                    for _, data in found.values():
-                        got.extend(data.split(b" "))
-        together(self.CLIENTS, work)
-        rest = self.drain("k", ("lpop",), (7,))
-        self.assert_once(got + rest, [item for number in range(self.CLIENTS) if number % 4 < 2 for item in items[number]])
+        def push(number):
+            for i in range(0, 300, 10):
+                self.push("k", items[number][i:i + 10], ("rpush", "lpush")[number % 2], self.clients[number], per_line=10)
+        got = drain(self.clients[half:], lambda dice: f"{dice.choice(('lpop', 'rpop'))} k 3", lambda: together(half, push))
+        self.assert_once(got, sum(items, []))

@@ -1,13 +1,12 @@
 """Reading sets: random members, algebra, and the cache, which must never be seen."""
 import collections
 import random
-import threading
 import unittest
 
 from case_large import SMALL, LargeSetTest, names
 from harness import PATIENCE, built_with_sanitizer, wait_until
 from stored import counter
-from test_concurrency import together
+from test_concurrency import drain
 
 
 class RandomMembers(LargeSetTest):
@@ -68,35 +67,14 @@ class RandomMembers(LargeSetTest):
         for conn in (self.conn, *self.others):
             self.assertEqual((conn.ask("scard k"), self.read("k", conn)), ("0", set()))
 
-    def pop_all(self, key, conns, more=()):
-        """Everybody pops until nothing is left; `more` is added meanwhile. All that was handed out."""
-        taken, adding = [[] for _ in conns], threading.Event()
-
-        def work(number):
-            conn, dice = conns[number], random.Random(number)
-            if number == 0:
-                for i in range(0, len(more), 10):
-                    self.write("sadd", key, more[i:i + 10], conn)
-                adding.set()
-            empty = False
-            while not empty:
-                last = adding.is_set()
-                found, end = conn.values(f"spop {key} {dice.randrange(1, 20)}")
-                if end == "SERVER_ERROR busy":
-                    continue
-                assert end == "END", end
-                taken[number] += found[key][1].split(b" ") if found else []
-                empty = last and not found
-        together(len(conns), work)
-        return [member for some in taken for member in some]
-
     def test_everybody_pops(self):
         """Each member is handed out to one only, also those that are added meanwhile."""
         for key, count, more in (("small", 400, []), ("large", 2000, names(1500, 5000))):
             members = names(count)
             self.write("sadd", key, members)
             conns = [self.connect(self.proxies[i % 2]) for i in range(8)]
-            taken = self.pop_all(key, conns, more)
+            taken = drain(conns, lambda dice: f"spop {key} {dice.randrange(1, 20)}",
+                          lambda: [self.write("sadd", key, more[i:i + 10]) for i in range(0, len(more), 10)])
             self.assertEqual(sorted(taken), sorted(members + more), key)
             for conn in (self.conn, *self.others):
                 self.assertEqual(conn.ask(f"scard {key}"), "0")

@@ -174,10 +174,11 @@ struct part {
 	struct fan_part part;
 	struct waiter waiter; /* its key is that of the part, also if this is a command */
 	enum target target;
+	/* Of a fan that has `waits`, for there are commands. In another fan a part ends here. */
+	struct order_effect effect;
 	struct nest nest; /* of a command, like the next two */
 	const struct command *inside;
 	size_t keys;
-	struct order_effect effect; /* kept if the fan has `waits` */
 };
 
 struct many {
@@ -189,7 +190,7 @@ struct many {
 	struct part parts[]; /* a ring; the keys lie behind it */
 };
 
-static void part_done(struct part *part)
+static inline void part_done(struct part *part)
 {
 	struct many *many = (struct many *)part->part.fan->task;
 
@@ -203,12 +204,12 @@ static void answered(struct waiter *waiter, const struct result *r)
 	struct part *part = (struct part *)((char *)waiter - offsetof(struct part, waiter));
 	struct many *many = (struct many *)part->part.fan->task;
 
-	if (result_failed(r) && buf_size(&many->task.scratch) == 0)
-		reply_failure(&many->task.scratch, r);
 	if (r->status == RESULT_HIT) {
 		if (many->call.verb == CALL_GAT)
 			item_touched(many->task.host, part->target, waiter->key, many->call.exptime, r);
 		reply_value(fan_reply(&part->part, r->value.n), waiter->key, r, many->call.want & WANT_CAS);
+	} else if (result_failed(r) && buf_size(&many->task.scratch) == 0) {
+		reply_failure(&many->task.scratch, r);
 	}
 	part_done(part);
 }
@@ -254,6 +255,19 @@ static void ask_inside(struct many *many, struct part *part)
 		fail(&part->nest, inside.error);
 }
 
+/* Gives true if the part is a command, which has started. */
+static bool part_begins(struct many *many, struct part *part)
+{
+	part->nest.task = NULL;
+	if (part->target == TARGET_COMMAND) {
+		ask_inside(many, part);
+		return true;
+	}
+	part->effect = (struct order_effect){ .calls = 1 };
+	order_begin(&many->order, part->effect);
+	return false;
+}
+
 static bool ask(struct fan *fan, struct fan_part *fan_part)
 {
 	struct many *many = (struct many *)fan->task;
@@ -262,16 +276,9 @@ static bool ask(struct fan *fan, struct fan_part *fan_part)
 
 	many->call.key = slice_token(&many->rest);
 	part->waiter = (struct waiter){ answered, many->call.key };
-	part->nest.task = NULL;
 	part->target = target_of_read(host->env.rules, many->call.key);
-	if (part->target == TARGET_COMMAND) {
-		ask_inside(many, part);
+	if (fan->waits && part_begins(many, part))
 		return true;
-	}
-	if (fan->waits) {
-		part->effect = (struct order_effect){ .calls = 1 };
-		order_begin(&many->order, part->effect);
-	}
 	item_read(host, part->target, &many->call, many->task.owner, &part->waiter);
 	return true;
 }
@@ -305,7 +312,8 @@ static void start_many(struct host *host, const struct request *request, void *o
 {
 	bool commands = request->target == TARGET_COMMAND;
 	size_t ring = request->keys < FAN_RING ? request->keys : FAN_RING;
-	size_t size = sizeof(struct many) + ring * sizeof(struct part);
+	size_t stride = commands ? sizeof(struct part) : offsetof(struct part, nest);
+	size_t size = sizeof(struct many) + ring * stride;
 	struct slice keys = target_keys(request);
 	struct many *many = task_new(host, request, owner, size + keys.n);
 	char *at = (char *)many + size;
@@ -320,7 +328,7 @@ static void start_many(struct host *host, const struct request *request, void *o
 		.waits = commands ? waits : NULL,
 		.abandon = commands ? abandon : NULL,
 		.parts = (char *)many->parts,
-		.stride = sizeof(struct part),
+		.stride = stride,
 		.ring = ring,
 		.total = request->keys,
 		.first = commands ? target_first(host->env.rules, keys) : ORDER_KEYS_FIRST,

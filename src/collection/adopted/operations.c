@@ -40,6 +40,7 @@
 
 /* How an operation begins. */
 struct flow {
+	machine *count;        /* counts the batch; or NULL */
 	adopted_next *prepare; /* before the first read; or NULL */
 	enum purpose purpose;  /* of the first read */
 	adopted_next *read;    /* after each read: makes the plan */
@@ -49,6 +50,8 @@ static adopted_next make_room;
 
 static void start(struct adopted *c)
 {
+	if (c->flow->count)
+		c->flow->count(c->lane);
 	if (c->flow->prepare)
 		c->flow->prepare(c);
 	adopted_read(c, &c->s, c->flow->purpose, c->flow->read);
@@ -109,6 +112,11 @@ static bool ended(struct adopted *c, enum adopted_status status)
 
 /* --- after a plan was carried out --- */
 
+static void done(struct adopted *c)
+{
+	adopted_end(c, c->missing ? OUTCOME_MISSING : OUTCOME_DONE);
+}
+
 /* At random, an addition or removal requests a compaction. */
 static void finish(struct adopted *c)
 {
@@ -155,12 +163,6 @@ static void gather(struct adopted *c)
 	fold_reset(&c->change);
 	STAILQ_FOREACH(op, &c->lane->batch, link)
 		fold_more(&c->change, op->log);
-}
-
-static void prepare_change(struct adopted *c)
-{
-	lane_count_appends(c->lane);
-	gather(c);
 }
 
 static void change_lost(struct adopted *c)
@@ -279,11 +281,6 @@ static bool may_compact(const struct snapshot *s)
 	return true;
 }
 
-static void prepare_answer(struct adopted *c)
-{
-	lane_count_reads(c->lane);
-}
-
 static void answer_all(struct adopted *c)
 {
 	enum { LEAST = 512 };
@@ -379,11 +376,8 @@ static void compact_read(struct adopted *c)
 {
 	if (ended(c, fold_all(c)))
 		return;
-	if (!may_compact(&c->s)) {
-		adopted_end(c, OUTCOME_DONE);
-		return;
-	}
-	c->encoding->compact(&c->s, &c->all, &c->plan);
+	if (may_compact(&c->s))
+		c->encoding->compact(&c->s, &c->all, &c->plan);
 	if (c->plan.count == 0)
 		adopted_end(c, OUTCOME_DONE);
 	else
@@ -391,16 +385,6 @@ static void compact_read(struct adopted *c)
 }
 
 /* --- pushes to a list --- */
-
-static void prepare_push(struct adopted *c)
-{
-	lane_count_appends(c->lane);
-}
-
-static void pushed(struct adopted *c)
-{
-	adopted_end(c, OUTCOME_DONE);
-}
 
 /* A push that was not stored did not take effect, so it may be sent again. */
 static void push_lost(struct adopted *c)
@@ -415,7 +399,7 @@ static void plan_push(struct adopted *c, enum call_verb verb)
 {
 	lane_merge_log(c->lane);
 	write_log(c, lane_log(c->lane), plan_add(&c->plan, verb, c->s.items[0], NULL));
-	adopted_run(c, pushed, push_lost);
+	adopted_run(c, done, push_lost);
 }
 
 /* The first snapshot, FOR_WRITE, names the item without reading it. */
@@ -530,11 +514,6 @@ static void plan_step_for(struct adopted *c, struct snapshot_item *item)
 		plan_expire(&c->plan, item);
 }
 
-static void touch_finished(struct adopted *c)
-{
-	adopted_end(c, c->missing ? OUTCOME_MISSING : OUTCOME_DONE);
-}
-
 /* Additions and removals change the main item only. */
 static void touch_checked(struct adopted *c)
 {
@@ -547,7 +526,7 @@ static void touch_checked(struct adopted *c)
 			return;
 		}
 	}
-	touch_finished(c);
+	done(c);
 }
 
 static void round_run(struct adopted *c)
@@ -555,7 +534,7 @@ static void round_run(struct adopted *c)
 	if (c->kind == OP_TOUCH && c->encoding->vital_item && !c->missing)
 		adopted_read(c, &c->now, FOR_ALL, touch_checked);
 	else
-		touch_finished(c);
+		done(c);
 }
 
 static void run_round(struct adopted *c)
@@ -569,7 +548,7 @@ static void run_round(struct adopted *c)
 		if (item)
 			plan_step_for(c, item);
 	}
-	adopted_run(c, c->reached < end ? run_round : round_run, touch_finished);
+	adopted_run(c, c->reached < end ? run_round : round_run, done);
 }
 
 static void delete_vital(struct adopted *c)
@@ -591,7 +570,7 @@ static void touch_read(struct adopted *c)
 	if (c->kind != OP_DELETE || !c->encoding->vital_item)
 		run_round(c);
 	else if (c->missing)
-		touch_finished(c);
+		done(c);
 	else
 		delete_vital(c);
 }
@@ -600,16 +579,16 @@ static void touch_read(struct adopted *c)
 
 void adopted_start(struct lane *lane, enum op_kind kind)
 {
-	static const struct flow push = { prepare_push, FOR_WRITE, push_read };
+	static const struct flow push = { lane_count_appends, NULL, FOR_WRITE, push_read };
 	static const struct flow flows[] = {
-		[OP_APPEND] = { prepare_change, FOR_WRITE, change_read },
-		[OP_READ] = { prepare_answer, FOR_ALL, answer_all },
-		[OP_REPLACE] = { gather, FOR_REWRITE, replace_read },
-		[OP_POP] = { NULL, FOR_REWRITE, take_read },
-		[OP_COMPACT] = { prepare_compact, FOR_REWRITE, compact_read },
-		[OP_LIST] = { NULL, FOR_REWRITE, list_read },
-		[OP_TOUCH] = { NULL, FOR_ALL, touch_read },
-		[OP_DELETE] = { NULL, FOR_ALL, touch_read },
+		[OP_APPEND] = { lane_count_appends, gather, FOR_WRITE, change_read },
+		[OP_READ] = { lane_count_reads, NULL, FOR_ALL, answer_all },
+		[OP_REPLACE] = { NULL, gather, FOR_REWRITE, replace_read },
+		[OP_POP] = { NULL, NULL, FOR_REWRITE, take_read },
+		[OP_COMPACT] = { NULL, prepare_compact, FOR_REWRITE, compact_read },
+		[OP_LIST] = { NULL, NULL, FOR_REWRITE, list_read },
+		[OP_TOUCH] = { NULL, NULL, FOR_ALL, touch_read },
+		[OP_DELETE] = { NULL, NULL, FOR_ALL, touch_read },
 	};
 	struct adopted *c = adopted_create(lane, kind);
 

@@ -61,8 +61,7 @@ static void admin_route(struct worker *w, const struct request *request, struct 
 		return;
 	}
 	BUF_ADD(out, "ROUTE ");
-	buf_add_slice(out, request->key);
-	BUF_ADD(out, " ");
+	buf_add_word(out, request->key);
 	reply_text(out, s->name);
 }
 

@@ -152,12 +152,6 @@ static void seek(struct algebra_part *part, struct slice member)
 	}
 }
 
-static void take(struct algebra_task *a, struct slice member)
-{
-	buf_add_slice(&a->result, member);
-	BUF_ADD(&a->result, " ");
-}
-
 /* intersect, subtract and unite merge until a block is used up. They give true if the result is complete. */
 static bool intersect(struct algebra_task *a)
 {
@@ -180,7 +174,7 @@ static bool intersect(struct algebra_task *a)
 		}
 		if (!all)
 			continue;
-		take(a, highest);
+		buf_add_word(&a->result, highest);
 		for (size_t i = 0; i < a->count; i++)
 			step(&a->parts[i]);
 	}
@@ -201,7 +195,7 @@ static bool subtract(struct algebra_task *a)
 			found |= slice_equal(part->member, first->member);
 		}
 		if (!found)
-			take(a, first->member);
+			buf_add_word(&a->result, first->member);
 	}
 	return first->ended;
 }
@@ -222,7 +216,7 @@ static bool unite(struct algebra_task *a)
 		if (!low)
 			return true;
 		member = low->member;
-		take(a, member);
+		buf_add_word(&a->result, member);
 		for (size_t i = 0; i < a->count; i++) {
 			if (slice_equal(a->parts[i].member, member))
 				step(&a->parts[i]);

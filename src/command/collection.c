@@ -27,10 +27,8 @@ static struct slice popped(struct slice removals, struct buf *out)
 {
 	struct slice removal;
 
-	while ((removal = slice_token(&removals)).n) {
-		buf_add_slice(out, slice_skip(removal, 1));
-		BUF_ADD(out, " ");
-	}
+	while ((removal = slice_token(&removals)).n)
+		buf_add_word(out, slice_skip(removal, 1));
 	return buf_slice(out);
 }
 

@@ -126,8 +126,7 @@ static const char *parse_value(const struct collection_rule *rule, struct slice 
 		if (error)
 			return error;
 		buf_add(log, &sign, 1);
-		buf_add_slice(log, member);
-		BUF_ADD(log, " ");
+		buf_add_word(log, member);
 		data = slice_skip(data, member.n + (end ? 1 : 0));
 	}
 	return NULL;

@@ -23,8 +23,7 @@ static void hash(const struct users *users, struct slice user, struct slice pass
 {
 	struct buf text = BUF_EMPTY;
 
-	buf_add_slice(&text, user);
-	BUF_ADD(&text, " ");
+	buf_add_word(&text, user);
 	buf_add_slice(&text, password);
 	if (!HMAC(EVP_sha256(), users->key, HASH, (const unsigned char *)text.data, buf_size(&text), out, NULL))
 		abort();

@@ -74,18 +74,12 @@ void reply_failure(struct buf *out, const struct result *r)
 
 void reply_stat(struct buf *out, const char *name, uint64_t value)
 {
-	BUF_ADD(out, "STAT ");
-	buf_add(out, name, strlen(name));
-	BUF_ADD(out, " ");
-	reply_number(out, value);
+	buf_printf(out, "STAT %s %llu\r\n", name, (unsigned long long)value);
 }
 
 void reply_stat_text(struct buf *out, const char *name, const char *value)
 {
-	BUF_ADD(out, "STAT ");
-	buf_add(out, name, strlen(name));
-	BUF_ADD(out, " ");
-	reply_text(out, value);
+	buf_printf(out, "STAT %s %s\r\n", name, value);
 }
 
 /* --- reading --- */

@@ -75,6 +75,16 @@ static inline void buf_add_slice(struct buf *b, struct slice s)
 	buf_add(b, s.p, s.n);
 }
 
+/* Appends a word and a space behind it. */
+static inline void buf_add_word(struct buf *b, struct slice word)
+{
+	char *at = buf_reserve(b, word.n + 1);
+
+	word_copy(at, word.p, word.n);
+	at[word.n] = ' ';
+	b->end += word.n + 1;
+}
+
 #define BUF_ADD(b, literal) buf_add((b), (literal), sizeof(literal) - 1)
 
 #endif

@@ -60,10 +60,8 @@ static void add_ids(struct slice refs, struct buf *out)
 	struct oplog_ref ref;
 	struct oplog_run run;
 
-	while (list ? oplog_next_ref(&refs, &ref) : oplog_next_run(&refs, &run)) {
-		buf_add_slice(out, list ? ref.id : run.id);
-		BUF_ADD(out, " ");
-	}
+	while (list ? oplog_next_ref(&refs, &ref) : oplog_next_run(&refs, &run))
+		buf_add_word(out, list ? ref.id : run.id);
 }
 
 struct parts *parts_create_of_list(struct lanes *lanes, struct slice key, struct slice refs)
@@ -153,10 +151,8 @@ static void indexes_read(struct parts *indexes)
 			incomplete = true;
 			continue;
 		}
-		for (size_t t = 0; t < fences.count; t++) {
-			buf_add(&all->ids, fences.list[t].id, OPLOG_ID);
-			BUF_ADD(&all->ids, " ");
-		}
+		for (size_t t = 0; t < fences.count; t++)
+			buf_add_word(&all->ids, slice_of(fences.list[t].id, OPLOG_ID));
 		fences_free(&fences);
 	}
 	make_list(all, parts_key(indexes));
@@ -175,10 +171,8 @@ void parts_call_all(struct lanes *lanes, struct slice key, struct slice refs, st
 	*all = (struct parts){ .lanes = lanes, .call = call, .done = done, .arg = arg };
 	add_ids(refs, &all->ids);
 	while (!refs_of_list(refs) && oplog_next_run(&refs, &run)) {
-		if (!run.indexed)
-			continue;
-		buf_add_slice(&indexes, run.id);
-		BUF_ADD(&indexes, " ");
+		if (run.indexed)
+			buf_add_word(&indexes, run.id);
 	}
 	if (buf_size(&indexes)) {
 		lanes->background++;
@@ -284,8 +278,7 @@ void part_writer_add(struct part_writer *w, struct slice id, struct slice data)
 	write->waiter = (struct waiter){ written, slice_of(write->key, (size_t)(p - write->key)) };
 	write->writer = w;
 	write->size = size;
-	buf_add_slice(&w->ids, id);
-	BUF_ADD(&w->ids, " ");
+	buf_add_word(&w->ids, id);
 	w->pending++;
 	env->call(env,
 		&(struct call){

@@ -165,15 +165,6 @@ static enum step walk_next(struct walk *w, struct slice *member)
 
 static const struct set_range everything;
 
-static void add_member(struct buf *text, struct slice member)
-{
-	char *at = buf_reserve(text, member.n + 1);
-
-	word_copy(at, member.p, member.n);
-	at[member.n] = ' ';
-	buf_commit(text, member.n + 1);
-}
-
 enum written { WRITTEN_ALL, WRITTEN_LIMIT, WRITTEN_SLICE, WRITTEN_WANTS };
 
 /* The last member of a text in which each is followed by a space. */
@@ -208,7 +199,7 @@ static enum written write_slice(
 	}
 	if (walk_begin(&walk, v, &range, count ? count - *written : 0)) {
 		while ((step = walk_next(&walk, &member)) == STEP_MEMBER) {
-			add_member(text, member);
+			buf_add_word(text, member);
 			if (++*written == count || (bytes && buf_size(text) >= bytes) ||
 				buf_size(text) - begin >= v->slice)
 				break;
@@ -555,8 +546,7 @@ static void write_member(const struct set_request *r, struct buf *text, struct s
 {
 	if (r->sign)
 		buf_add(text, r->sign, strlen(r->sign));
-	buf_add_slice(text, member);
-	BUF_ADD(text, " ");
+	buf_add_word(text, member);
 }
 
 /* Selection sampling: Knuth, The Art of Computer Programming 2, 3.4.2, algorithm S. */

@@ -231,10 +231,8 @@ static void load(struct lane *lane)
 	struct set_view *view = &f->entry->view;
 	struct buf ids = BUF_EMPTY;
 
-	for (size_t i = 0; i < view->want_count; i++) {
-		buf_add_slice(&ids, set_view_want_id(view, &view->wants[i]));
-		BUF_ADD(&ids, " ");
-	}
+	for (size_t i = 0; i < view->want_count; i++)
+		buf_add_word(&ids, set_view_want_id(view, &view->wants[i]));
 	parts_destroy(f->parts);
 	f->parts = parts_create(lane->lanes, lane->waiter.key, buf_slice(&ids));
 	buf_free(&ids);

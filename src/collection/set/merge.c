@@ -457,15 +457,11 @@ static void forget_inputs(const struct merge *m)
 
 	for (size_t i = 0; i < m->count; i++) {
 		const struct merge_input *in = &m->inputs[i];
-		if (in->run.indexed) {
-			buf_add_slice(&ids, in->run.id);
-			BUF_ADD(&ids, " ");
-		}
+		if (in->run.indexed)
+			buf_add_word(&ids, in->run.id);
 		for (size_t t = 0; t < in->fences.count; t++) {
-			if (in->reused[t])
-				continue;
-			buf_add(&ids, in->fences.list[t].id, OPLOG_ID);
-			BUF_ADD(&ids, " ");
+			if (!in->reused[t])
+				buf_add_word(&ids, slice_of(in->fences.list[t].id, OPLOG_ID));
 		}
 	}
 	parts_forget(m->lanes, key_of(m), buf_slice(&ids));

@@ -58,25 +58,28 @@ ssize_t dialect_block(struct slice in, size_t at, uint64_t n, const struct expec
 
 /* --- calls --- */
 
-/* A verb that has a key ends with a space. */
-static const struct slice verbs[] = {
-	[CALL_GET] = { "get ", 4 },
-	[CALL_GAT] = { "gat ", 4 },
-	[CALL_SET] = { "set ", 4 },
-	[CALL_ADD] = { "add ", 4 },
-	[CALL_REPLACE] = { "replace ", 8 },
-	[CALL_APPEND] = { "append ", 7 },
-	[CALL_PREPEND] = { "prepend ", 8 },
-	[CALL_CAS] = { "cas ", 4 },
-	[CALL_INCR] = { "incr ", 5 },
-	[CALL_DECR] = { "decr ", 5 },
-	[CALL_DELETE] = { "delete ", 7 },
-	[CALL_DISCARD] = { "delete ", 7 },
-	[CALL_TOUCH] = { "touch ", 6 },
-	[CALL_FLUSH_ALL] = { "flush_all", 9 },
-	[CALL_VERSION] = { "version", 7 },
-	[CALL_NOOP] = { "mn", 2 },
-	[CALL_STATS] = { "stats ", 6 },
+/*
+ * A verb that has a key ends with a space. The line that reports success is STORED if `success` is empty. GET and GAT have more than one
+ * spelling: see encode_line.
+ */
+static const struct {
+	struct slice name, success;
+} verbs[] = {
+	[CALL_SET] = { .name = { "set ", 4 } },
+	[CALL_ADD] = { .name = { "add ", 4 } },
+	[CALL_REPLACE] = { .name = { "replace ", 8 } },
+	[CALL_APPEND] = { .name = { "append ", 7 } },
+	[CALL_PREPEND] = { .name = { "prepend ", 8 } },
+	[CALL_CAS] = { .name = { "cas ", 4 } },
+	[CALL_INCR] = { .name = { "incr ", 5 } },
+	[CALL_DECR] = { .name = { "decr ", 5 } },
+	[CALL_DELETE] = { { "delete ", 7 }, { "DELETED", 7 } },
+	[CALL_DISCARD] = { .name = { "delete ", 7 } },
+	[CALL_TOUCH] = { { "touch ", 6 }, { "TOUCHED", 7 } },
+	[CALL_FLUSH_ALL] = { { "flush_all", 9 }, { "OK", 2 } },
+	[CALL_VERSION] = { .name = { "version", 7 } },
+	[CALL_NOOP] = { .name = { "mn", 2 } },
+	[CALL_STATS] = { .name = { "stats ", 6 } },
 };
 
 /* The longest verb, four numbers, the spaces and the line end. */
@@ -87,7 +90,7 @@ static void encode_storage(const struct call *call, struct buf *out)
 {
 	char *start = buf_reserve(out, STORAGE_MAX + call->key.n + call->value.n + 2), *p = start;
 
-	p = slice_write(p, verbs[call->verb]);
+	p = slice_write(p, verbs[call->verb].name);
 	p = slice_write(p, call->key);
 	*p++ = ' ';
 	p += num_format_u64(p, call->flags);
@@ -109,7 +112,7 @@ static void encode_storage(const struct call *call, struct buf *out)
 static void encode_discard(const struct call *call, struct buf *out)
 {
 	if (request_key_valid(call->key, KEY_MAX)) {
-		buf_add_slice(out, verbs[CALL_DISCARD]);
+		buf_add_slice(out, verbs[CALL_DISCARD].name);
 		buf_add_slice(out, call->key);
 		return;
 	}
@@ -155,7 +158,7 @@ static void encode_line(const struct call *call, struct buf *out)
 	default:
 		break;
 	}
-	buf_add_slice(out, verbs[call->verb]);
+	buf_add_slice(out, verbs[call->verb].name);
 	buf_add_slice(out, call->verb == CALL_STATS ? call->line : call->key);
 	if (call->verb == CALL_INCR || call->verb == CALL_DECR) {
 		BUF_ADD(out, " ");
@@ -234,21 +237,6 @@ static ssize_t decode_stats(struct slice in, const struct expect *expect, struct
 	return in.n > DIALECT_STATS_MAX ? -1 : dialect_incomplete(slice_skip(in, at));
 }
 
-/* The line that reports success. */
-static struct slice success(enum call_verb verb)
-{
-	switch (verb) {
-	case CALL_DELETE:
-		return SLICE("DELETED");
-	case CALL_TOUCH:
-		return SLICE("TOUCHED");
-	case CALL_FLUSH_ALL:
-		return SLICE("OK");
-	default:
-		return SLICE("STORED");
-	}
-}
-
 static ssize_t decode_discarded(struct slice line, size_t at, const struct expect *expect, struct result *out)
 {
 	struct slice rest = line, word = slice_token(&rest);
@@ -265,8 +253,9 @@ static ssize_t decode_word(struct slice line, size_t at, const struct expect *ex
 	enum call_verb verb = expect->verb;
 	bool counts = verb == CALL_INCR || verb == CALL_DECR;
 	bool may_miss = counts || verb == CALL_CAS || verb == CALL_DELETE || verb == CALL_TOUCH;
+	struct slice success = verbs[verb].success.n ? verbs[verb].success : SLICE("STORED");
 
-	if (counts ? num_parse_u64(line, &out->number) : slice_equal(line, success(verb)))
+	if (counts ? num_parse_u64(line, &out->number) : slice_equal(line, success))
 		out->status = counts ? RESULT_NUMBER : RESULT_DONE;
 	else if (slice_equal(line, SLICE("NOT_FOUND")) && may_miss)
 		out->status = RESULT_MISS;

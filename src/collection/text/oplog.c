@@ -179,11 +179,10 @@ static bool parse_run(struct slice token, struct oplog_run *out)
 		return false;
 	rest = slice_skip(token, OPLOG_ID + 1);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
-		const char *dot = memchr(rest.p, '.', rest.n);
-		if (!dot || !num_parse_u64(slice_of(rest.p, (size_t)(dot - rest.p)), numbers[i]) ||
-			*numbers[i] > UINT32_MAX)
+		uint32_t number;
+		if (!take_number(&rest, '.', &number))
 			return false;
-		rest = slice_skip(rest, (size_t)(dot - rest.p) + 1);
+		*numbers[i] = number;
 	}
 	return parse_check(rest, &out->check) && out->entries && out->removals <= out->entries &&
 		(out->indexed ? out->tables > 1 : out->tables == 1);

@@ -19,11 +19,6 @@
 #include "util/alloc.h"
 #include "util/random.h"
 
-static struct env *env_of(const struct adopted *c)
-{
-	return lane_env(c->lane);
-}
-
 struct adopted *adopted_create(struct lane *lane, enum op_kind kind)
 {
 	struct adopted *c = xcalloc(1, sizeof(*c));
@@ -145,7 +140,7 @@ static void ask(struct adopted *c, struct snapshot_item *item)
 	item->asked = true;
 	item->owner = c;
 	item->waiter.done = replied;
-	env_get(env_of(c), c->want, &item->waiter);
+	env_get(lane_env(c->lane), c->want, &item->waiter);
 }
 
 static bool is_which(const struct snapshot_item *item, enum which which)
@@ -252,7 +247,7 @@ static void backed_off(struct waiter *waiter, const struct result *r)
 static void back_off(struct adopted *c)
 {
 	enum { DOUBLED_MAX = 5 };
-	struct env *env = env_of(c);
+	struct env *env = lane_env(c->lane);
 	unsigned doubled = c->s.attempt < DOUBLED_MAX ? c->s.attempt : DOUBLED_MAX;
 
 	c->waiter.done = backed_off;
@@ -264,11 +259,11 @@ void adopted_read(struct adopted *c, struct snapshot *s, enum purpose purpose, a
 	snapshot_free(s);
 	s->purpose = purpose;
 	s->change = &c->change;
-	s->random = &env_of(c)->random;
+	s->random = &lane_env(c->lane)->random;
 	c->taking = s;
 	c->looks = 0;
 	c->next = next;
-	if (s == &c->s && s->attempt > 1 && env_of(c)->later)
+	if (s == &c->s && s->attempt > 1 && lane_env(c->lane)->later)
 		back_off(c);
 	else
 		read_more(c);
@@ -287,7 +282,7 @@ static bool life_of(const struct adopted *c, const struct plan_step *step, struc
 		call->exptime = -1;
 	} else if (step->like) {
 		call->flags = step->like->reply.flags;
-		return ttl_exptime(env_of(c), step->like->reply.ttl, &call->exptime);
+		return ttl_exptime(lane_env(c->lane), step->like->reply.ttl, &call->exptime);
 	} else {
 		call->exptime = op ? op->ttl : 0;
 		call->flags = op ? op->flags : 0;
@@ -332,7 +327,7 @@ static void stored(struct cas *cas, const struct result *r)
 
 static void send_step(struct adopted *c)
 {
-	struct env *env = env_of(c);
+	struct env *env = lane_env(c->lane);
 	const struct plan_step *step = &c->plan.steps[c->step];
 	struct call call;
 

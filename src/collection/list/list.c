@@ -44,11 +44,6 @@ struct list_store {
 /* The cache gets segments from small reads only: the ends of a list, and repeated reads of one place. */
 enum { CACHED_MAX = 2, CACHE_FRACTION = 8 };
 
-static struct env *env_of(const struct list_store *store)
-{
-	return lane_env(store->lane);
-}
-
 static void store_fini(struct list_store *store)
 {
 	parts_destroy(store->segments);
@@ -76,7 +71,7 @@ static void take_from_cache(struct list_store *store)
 		buf_add_slice(&key, store->lane->waiter.key);
 		BUF_ADD(&key, ".");
 		buf_add_slice(&key, piece->ref.id);
-		log_index = segment_cache_find(lanes->segment_cache, buf_slice(&key), env_of(store)->now);
+		log_index = segment_cache_find(lanes->segment_cache, buf_slice(&key), lane_env(store->lane)->now);
 		if (log_index && segmented_list_load(piece, log_index))
 			piece->needed = false;
 	}
@@ -86,7 +81,7 @@ static void take_from_cache(struct list_store *store)
 static bool take_segment(struct list_store *store, struct list_piece *piece, struct part *segment)
 {
 	struct log_index *log_index = log_index_create(buf_slice(&segment->data), &segment->data);
-	struct env *env = env_of(store);
+	struct env *env = lane_env(store->lane);
 	bool good = log_index && segmented_list_load(piece, log_index);
 
 	piece->needed = false;
@@ -159,7 +154,7 @@ static void write_segment(struct list_store *store, struct slice log)
 	struct buf id = BUF_EMPTY;
 	char group[OPLOG_ID];
 
-	oplog_new_id(OPLOG_LIST, &env_of(store)->random, group);
+	oplog_new_id(OPLOG_LIST, &lane_env(store->lane)->random, group);
 	oplog_add_id(&id, group, oplog_count(log), log.n);
 	ref.id = buf_slice(&id);
 	oplog_add_ref(&store->refs, &ref);
@@ -175,7 +170,7 @@ static void write_piece(struct list_store *store, struct list_piece *piece)
 	list_piece_log(piece, &log);
 	piece->refs_from = buf_size(&store->refs);
 	for (rest = buf_slice(&log); rest.n;) {
-		size_t n = oplog_cut(rest, env_of(store)->options->segment_size);
+		size_t n = oplog_cut(rest, lane_env(store->lane)->options->segment_size);
 		write_segment(store, slice_of(rest.p, n));
 		rest = slice_skip(rest, n);
 	}

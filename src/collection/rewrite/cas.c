@@ -3,6 +3,8 @@
 #include <stddef.h>
 
 #include "collection/ttl.h"
+#include "protocol/dialect.h"
+#include "util/num.h"
 
 enum { TRIES_MAX = 8 };
 
@@ -40,11 +42,27 @@ static void looked(struct waiter *waiter, const struct result *r)
 	count_answer(cas);
 }
 
+/* The server's clock, from the result of a STATS: seconds since 1970, or 0 if it does not say. */
+static int64_t clock_of(const struct result *stats)
+{
+	struct slice text = stats->status == RESULT_TEXT ? stats->line : SLICE(""), line;
+	int64_t now;
+	size_t n;
+
+	while (dialect_line(text, &line, &n)) {
+		text = slice_skip(text, n);
+		(void)slice_token(&line);
+		if (slice_equal(slice_token(&line), SLICE("time")))
+			return num_parse_i64(slice_token(&line), &now) ? now : 0;
+	}
+	return 0;
+}
+
 static void clock_read(struct waiter *waiter, const struct result *r)
 {
 	struct cas *cas = (struct cas *)((char *)waiter - offsetof(struct cas, clock));
 
-	cas->now = ttl_clock(r);
+	cas->now = clock_of(r);
 	count_answer(cas);
 }
 
@@ -111,6 +129,19 @@ static void measure(struct cas *cas)
 	ask(cas, &cas->waiter, cas->like, read_ttl, answered);
 }
 
+/*
+ * Gives the exptime of an item that had `ttl` seconds left when the server's clock showed cas->now: a date by that clock. If the clock
+ * is not known, as ttl_exptime. False as there.
+ */
+static bool date_of(const struct cas *cas, int64_t ttl, int64_t *exptime)
+{
+	if (!ttl_exptime(cas->env, ttl, exptime))
+		return false;
+	if (cas->now && ttl != TTL_NEVER)
+		*exptime = cas->now + ttl;
+	return true;
+}
+
 static void measured(struct cas *cas)
 {
 	int64_t ttl = cas->last.ttl;
@@ -119,7 +150,7 @@ static void measured(struct cas *cas)
 		finish(cas, cas->last.status);
 	else if ((cas->looked.status != RESULT_HIT || cas->looked.ttl != ttl) && ++cas->tries < TRIES_MAX)
 		measure(cas);
-	else if (!ttl_date(cas->env, cas->now, ttl, &cas->call.exptime))
+	else if (!date_of(cas, ttl, &cas->call.exptime))
 		finish(cas, RESULT_MISS);
 	else
 		cas->ttl = ttl, write_item(cas);
@@ -137,11 +168,20 @@ static void write_item(struct cas *cas)
 	ask(cas, &cas->waiter, cas->call.key, cas->call, answered);
 }
 
+/*
+ * Whether `looked`, a read right before the write, shows that another client touched the item after its time to live was read. Then the
+ * item is touched with `exptime`. For a date, cas->now is the server's clock at the time of `looked`, or later. As cas->ttl was read
+ * before, a longer time is the touch of another client.
+ */
 static bool touch_is_due(const struct cas *cas, int64_t *exptime)
 {
-	if (cas->exact)
-		return ttl_touch_of_date_is_due(cas->env, cas->now, cas->ttl, cas->call.exptime, &cas->looked, exptime);
-	return ttl_touch_is_due(cas->env, cas->ttl, &cas->looked, exptime);
+	int64_t ttl = cas->looked.ttl, date = cas->call.exptime;
+
+	if (cas->looked.status != RESULT_HIT || !date_of(cas, ttl, exptime))
+		return false;
+	if (!cas->exact || cas->ttl == TTL_NEVER || ttl == TTL_NEVER)
+		return ttl != cas->ttl;
+	return ttl > cas->ttl || (ttl_is_date(date) && *exptime + 1 < date);
 }
 
 static void touch(struct cas *cas, int64_t exptime)
@@ -184,7 +224,7 @@ static void touch_with_date(struct cas *cas)
 
 	if (!known && ++cas->tries < TRIES_MAX)
 		read_clock_for_date(cas);
-	else if (ttl_date(cas->env, cas->now, cas->looked.ttl - later, &exptime))
+	else if (date_of(cas, cas->looked.ttl - later, &exptime))
 		touch(cas, exptime);
 	else
 		finish(cas, RESULT_DONE);

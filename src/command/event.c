@@ -239,23 +239,22 @@ static void counter_answered(struct waiter *waiter, const struct result *r)
 static void counters_read(struct counters *counters, struct task *task, const struct event_rule *rule,
 	struct slice type, struct time_bucket_range range, void (*done)(struct counters *counters))
 {
-	size_t n = (size_t)(range.last - range.first) + 1;
-	struct buf key = BUF_EMPTY;
+	struct time_bucket_memo name = { 0 };
+	char key[KEY_MAX], *end = time_bucket_write_key(&name, rule, type, range.first, key);
+	size_t n = (size_t)(range.last - range.first) + 1, key_size = (size_t)(end - key);
 
-	time_bucket_key(rule, type, range.first, &key);
 	*counters = (struct counters){
 		.task = task,
 		.done = done,
 		.range = range,
 		.count = n,
-		.size = n * (sizeof(struct counter) + buf_size(&key)),
-		.key_size = buf_size(&key),
+		.size = n * (sizeof(struct counter) + key_size),
+		.key_size = key_size,
 		.bucket = rule->bucket,
 	};
 	counters->all = pool_get(task->host->env.pool, counters->size);
 	task_use(task, counters->size, 0);
-	memcpy(counter_key(counters, 0), buf_slice(&key).p, buf_size(&key));
-	buf_free(&key);
+	memcpy(counter_key(counters, 0), key, key_size);
 	ask_counters(counters);
 }
 
@@ -299,10 +298,10 @@ struct events_task {
 	int64_t bucket;        /* the current one */
 	uint64_t number, left; /* in this bucket: the next number, and how many are left */
 	size_t holes, row;     /* numbers without an event: in all, and the last in a row */
-	struct buf prefix;     /* of the keys of the bucket's events */
+	struct slice prefix;   /* of the keys of the bucket's events */
 	size_t ring_size;
 	struct slice type;
-	char bytes[];
+	char bytes[]; /* the type, the prefix */
 };
 
 static void end(struct events_task *events)
@@ -381,9 +380,11 @@ static uint64_t total_of(struct events_task *events)
 
 static void set_prefix(struct events_task *events)
 {
-	buf_consume(&events->prefix, buf_size(&events->prefix));
-	time_bucket_key(events->rule, events->type, events->bucket, &events->prefix);
-	buf_add_slice(&events->prefix, events->rule->separator);
+	struct time_bucket_memo name = { 0 };
+	char *start = events->bytes + events->type.n;
+	char *at = time_bucket_write_key(&name, events->rule, events->type, events->bucket, start);
+
+	events->prefix = slice_of(start, (size_t)(slice_write(at, events->rule->separator) - start));
 }
 
 /* Finds the next number to read; false if there is none. */
@@ -398,7 +399,7 @@ static bool next_number(struct events_task *events)
 			return false;
 		moved = true;
 	}
-	if (moved || buf_size(&events->prefix) == 0)
+	if (moved)
 		set_prefix(events);
 	return true;
 }
@@ -436,14 +437,13 @@ static bool ask(struct fan *fan, struct fan_part *fan_part)
 {
 	struct events_task *events = (struct events_task *)fan->task;
 	struct event_part *part = (struct event_part *)fan_part;
-	struct slice prefix;
 	size_t n;
 
 	if (!next_number(events))
 		return false;
-	prefix = buf_slice(&events->prefix);
-	memcpy(part->key, prefix.p, prefix.n);
-	n = prefix.n + num_format_u64(part->key + prefix.n, events->number);
+	n = events->prefix.n;
+	memcpy(part->key, events->prefix.p, n);
+	n += num_format_u64(part->key + n, events->number);
 	part->waiter = (struct waiter){ answered, slice_of(part->key, n) };
 	events->number += events->newest ? UINT64_MAX : 1;
 	events->left--;
@@ -464,7 +464,6 @@ static void events_read(struct fan *fan)
 
 	task_use(&events->task, 0, events->ring_size);
 	pool_put(events->task.host->env.pool, fan->parts, events->ring_size);
-	buf_free(&events->prefix);
 	end(events);
 }
 
@@ -492,7 +491,7 @@ static void counters_known(struct counters *counters)
 	}
 	first_bucket(events);
 	set_prefix(events);
-	stride = sizeof(struct event_part) + buf_size(&events->prefix) + NUM_U64_MAX;
+	stride = sizeof(struct event_part) + events->prefix.n + NUM_U64_MAX;
 	stride = (stride + align - 1) / align * align;
 	/* A small ring is enough for few events, and some holes. */
 	ring = events->limit < FIRST_MOST ? FIRST_MOST : FAN_RING;
@@ -520,7 +519,8 @@ static void counters_known(struct counters *counters)
 static struct events_task *new_events(struct host *host, const struct request *request, void *owner,
 	const struct event_rule *rule, struct time_bucket_range range, void (*done)(struct counters *counters))
 {
-	struct events_task *events = task_new(host, request, owner, sizeof(*events) + request->key.n);
+	size_t prefix = request->key.n + 2 * rule->separator.n + TIME_BUCKET_NAME_MAX;
+	struct events_task *events = task_new(host, request, owner, sizeof(*events) + request->key.n + prefix);
 	char *at = events->bytes;
 
 	events->rule = rule;
@@ -529,7 +529,6 @@ static struct events_task *new_events(struct host *host, const struct request *r
 	events->last = -1;
 	events->limit = SIZE_MAX;
 	events->holes = 0;
-	events->prefix = BUF_EMPTY;
 	events->type = task_keys(&events->task, task_keep(&at, request->key), 1);
 	counters_read(&events->counters, &events->task, rule, events->type, range, done);
 	return events;

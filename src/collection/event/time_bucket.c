@@ -52,16 +52,6 @@ size_t time_bucket_name(enum granularity g, int64_t bucket, char name[TIME_BUCKE
 	return granularities[g].digits;
 }
 
-void time_bucket_key(const struct event_rule *rule, struct slice type, int64_t bucket, struct buf *out)
-{
-	char name[TIME_BUCKET_NAME_MAX];
-	size_t n = time_bucket_name(rule->bucket, bucket, name);
-
-	buf_add_slice(out, type);
-	buf_add_slice(out, rule->separator);
-	buf_add(out, name, n);
-}
-
 char *time_bucket_write_key(
 	struct time_bucket_memo *memo, const struct event_rule *rule, struct slice type, int64_t bucket, char *at)
 {

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 #include "collection/rules.h"
-#include "util/buf.h"
+#include "util/slice.h"
 
 enum { TIME_BUCKET_NAME_MAX = 12, TIME_BUCKET_RANGE_MAX = 50000 };
 
@@ -17,9 +17,6 @@ int64_t time_bucket_of(enum granularity g, int64_t unix_time);
 
 /* Writes a bucket's name, YYYYMMDD[HH[MM]] in UTC, and gives its length. The year must have four digits. */
 size_t time_bucket_name(enum granularity g, int64_t bucket, char name[TIME_BUCKET_NAME_MAX]);
-
-/* Appends the key of a counter: <type><separator><bucket name>. */
-void time_bucket_key(const struct event_rule *rule, struct slice type, int64_t bucket, struct buf *out);
 
 /* The last name that was written: nearly all events fall into the present bucket. All zeroes is none. */
 struct time_bucket_memo {
@@ -30,8 +27,8 @@ struct time_bucket_memo {
 };
 
 /*
- * Writes the same key to `at`, and gives the end. There must be room for type, separator and TIME_BUCKET_NAME_MAX
- * bytes.
+ * Writes the key of a counter, <type><separator><bucket name>, to `at`, and gives the end. There must be room for type, separator and
+ * TIME_BUCKET_NAME_MAX bytes.
  */
 char *time_bucket_write_key(
 	struct time_bucket_memo *memo, const struct event_rule *rule, struct slice type, int64_t bucket, char *at);

@@ -220,22 +220,13 @@ static void start_admin(struct client *c, const struct binary_request *b)
 
 static const struct slice mechanism = { "PLAIN", 5 };
 
-static struct slice take_until_zero(struct slice *rest)
-{
-	const char *end = rest->n ? memchr(rest->p, 0, rest->n) : NULL;
-	struct slice taken = slice_of(rest->p, end ? (size_t)(end - rest->p) : rest->n);
-
-	*rest = slice_skip(*rest, taken.n + (end ? 1 : 0));
-	return taken;
-}
-
 /* [authzid] NUL user NUL password (RFC 4616). authzid is ignored. */
 static bool is_right(struct client *c, struct slice message)
 {
 	struct slice user;
 
-	(void)take_until_zero(&message);
-	user = take_until_zero(&message);
+	(void)slice_cut(&message, 0);
+	user = slice_cut(&message, 0);
 	return auth_is_right(c, user, message);
 }
 

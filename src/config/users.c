@@ -42,16 +42,6 @@ const char *users_check_word(struct slice word)
 	return NULL;
 }
 
-/* Takes the next line off `text`, without its end. */
-static struct slice take_line(struct slice *text)
-{
-	const char *end = memchr(text->p, '\n', text->n);
-	struct slice line = slice_of(text->p, end ? (size_t)(end - text->p) : text->n);
-
-	*text = slice_skip(*text, line.n + (end ? 1 : 0));
-	return line;
-}
-
 /* Adds the user of a line. Gives NULL, or the error. */
 static const char *add(struct users *users, struct slice line)
 {
@@ -83,7 +73,7 @@ struct users *users_create(struct slice text, const char *name, char error[256])
 	if (RAND_bytes(users->key, HASH) != 1)
 		abort();
 	for (; text.n && !what; number++)
-		what = add(users, take_line(&text));
+		what = add(users, slice_cut(&text, '\n'));
 	if (!what)
 		return users;
 	snprintf(error, 256, "%s:%zu: %s", name, number ? number : 1, what);

@@ -55,10 +55,8 @@ static bool read_first_line(struct slice line, struct http_request *r)
 
 static void read_header(struct slice line, struct http_request *r)
 {
-	size_t n = (size_t)(slice_find(line.p, line.p + line.n, ':') - line.p);
-	struct slice name = slice_of(line.p, n), value = slice_skip(line, n < line.n ? n + 1 : n);
+	struct slice name = slice_cut(&line, ':'), value = slice_token(&line);
 
-	value = slice_token(&value);
 	if (is_word(name, "Host"))
 		r->host = value;
 	else if (is_word(name, "Connection"))

@@ -44,28 +44,16 @@ static char separator_of(const struct command_keys *keys)
 	return keys->prefix.p[keys->prefix.n - 1];
 }
 
-/* Takes the next word off `rest`, with the separator behind it. */
-static struct slice take_word(struct slice *rest, char separator)
-{
-	struct slice word = slice_of(rest->p, 0);
-
-	if (rest->n == 0)
-		return word;
-	word.n = (size_t)(slice_find(rest->p, rest->p + rest->n, separator) - rest->p);
-	*rest = slice_skip(*rest, word.n < rest->n ? word.n + 1 : word.n);
-	return word;
-}
-
 const struct command *command_key_find(const struct command_keys *keys, struct slice key, size_t *words)
 {
-	struct slice rest = slice_skip(key, keys->prefix.n), name = take_word(&rest, separator_of(keys));
+	struct slice rest = slice_skip(key, keys->prefix.n), name = slice_cut(&rest, separator_of(keys));
 	const struct command *command = command_lookup(name);
 
 	*words = 1;
 	if (!command || !command_has_keys(command))
 		return command;
 	for (*words = 0; rest.n; ++*words)
-		(void)take_word(&rest, separator_of(keys));
+		(void)slice_cut(&rest, separator_of(keys));
 	return command;
 }
 
@@ -77,12 +65,12 @@ struct slice command_key_item(const struct command_keys *keys, struct slice key)
 	if (!command_key_is(keys, key))
 		return key;
 	rest = slice_skip(key, keys->prefix.n);
-	command = command_lookup(take_word(&rest, separator_of(keys)));
+	command = command_lookup(slice_cut(&rest, separator_of(keys)));
 	if (!command || !command_reads_values(command))
 		return slice_of(key.p, 0);
 	if (command->grammar == GRAMMAR_TOUCH_KEYS)
-		(void)take_word(&rest, separator_of(keys));
-	return take_word(&rest, separator_of(keys));
+		(void)slice_cut(&rest, separator_of(keys));
+	return slice_cut(&rest, separator_of(keys));
 }
 
 static const char *refusal_of(const struct command *command)
@@ -115,7 +103,7 @@ const char *command_key_refusal(const struct command_keys *keys, struct slice ke
 static char *write_key_words(struct slice rest, char separator, char *at)
 {
 	while (rest.n) {
-		struct slice word = take_word(&rest, separator);
+		struct slice word = slice_cut(&rest, separator);
 		if (word.n == 0)
 			return NULL;
 		at = slice_write(at, word);
@@ -132,7 +120,7 @@ static char *write_data_words(struct slice data, char delimiter, char *at)
 	if (delimiter == ' ')
 		return slice_write(at, data);
 	while (data.n) {
-		struct slice word = take_word(&data, delimiter);
+		struct slice word = slice_cut(&data, delimiter);
 		if (!request_key_valid(word, word.n))
 			return NULL;
 		at = slice_write(at, word);
@@ -148,7 +136,7 @@ static const char *write_words(
 	struct slice rest = slice_skip(key, keys->prefix.n);
 	char *at;
 
-	(void)take_word(&rest, separator_of(keys));
+	(void)slice_cut(&rest, separator_of(keys));
 	at = write_key_words(rest, separator_of(keys), room);
 	if (!at)
 		return empty_word;

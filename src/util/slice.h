@@ -58,6 +58,18 @@ static inline const char *slice_find(const char *p, const char *end, char byte)
 	return p;
 }
 
+/* Takes what is before the next such byte off `rest`, and that byte; all of it, if there is none. */
+static inline struct slice slice_cut(struct slice *rest, char byte)
+{
+	struct slice taken = *rest;
+
+	if (rest->n == 0)
+		return taken;
+	taken.n = (size_t)(slice_find(rest->p, rest->p + rest->n, byte) - rest->p);
+	*rest = slice_skip(*rest, taken.n < rest->n ? taken.n + 1 : taken.n);
+	return taken;
+}
+
 /* Takes the next token off `rest`. One or more spaces separate tokens. Gives an empty slice when none is left. */
 static inline struct slice slice_token(struct slice *rest)
 {

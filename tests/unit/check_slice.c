@@ -30,6 +30,17 @@ TEST(tokens)
 	assert_bytes(slice_token(&rest), "");
 }
 
+TEST(cuts)
+{
+	struct slice rest = guard_text("one,,two");
+
+	assert_bytes(slice_cut(&rest, ','), "one");
+	assert_bytes(slice_cut(&rest, ','), "");
+	assert_bytes(slice_cut(&rest, ','), "two");
+	ck_assert_uint_eq(rest.n, 0);
+	assert_bytes(slice_cut(&rest, ','), "");
+}
+
 TEST(random_is_that_of_its_state)
 {
 	uint64_t a = 1, b = 1, c = 2;

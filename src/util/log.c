@@ -144,13 +144,6 @@ static bool admit(struct log_kind *kind, enum log_level level, uint64_t now)
 	return admitted;
 }
 
-static void keep_sample(struct log_kind *kind, const char *text)
-{
-	pthread_mutex_lock(&lock);
-	snprintf(kind->last, sizeof(kind->last), "%.*s", LOG_SAMPLE - 1, text);
-	pthread_mutex_unlock(&lock);
-}
-
 void log_write(struct log_kind *kind, enum log_level level, const char *format, ...)
 {
 	char text[TEXT];
@@ -168,7 +161,9 @@ void log_write(struct log_kind *kind, enum log_level level, const char *format, 
 		if ((unsigned char)*c < ' ' || *c == 0x7f)
 			*c = '?';
 	}
-	keep_sample(kind, text);
+	pthread_mutex_lock(&lock);
+	snprintf(kind->last, sizeof(kind->last), "%.*s", LOG_SAMPLE - 1, text);
+	pthread_mutex_unlock(&lock);
 	emit(level, text);
 }
 

@@ -44,8 +44,7 @@ struct resolver {
 struct lookup {
 	struct resolver *resolver;
 	struct evdns_getaddrinfo_request *request;
-	void (*done)(void *arg, const struct evutil_addrinfo *found, const char *why); /* NULL if cancelled */
-	void *arg;
+	struct server_address *address; /* NULL if cancelled */
 };
 
 static bool same_time(struct timespec a, struct timespec b)
@@ -122,54 +121,6 @@ static bool is_name(const char *host)
 	char address[sizeof(struct in6_addr)];
 
 	return inet_pton(AF_INET, host, address) != 1 && inet_pton(AF_INET6, host, address) != 1;
-}
-
-/* evdns calls this once for each lookup, also for one that was cancelled. */
-static void on_ended(int error, struct evutil_addrinfo *found, void *arg)
-{
-	struct lookup *lookup = arg;
-
-	lookup->resolver->pending--;
-	if (lookup->done && found && !error)
-		lookup->done(lookup->arg, found, NULL);
-	else if (lookup->done)
-		lookup->done(lookup->arg, NULL, error ? evutil_gai_strerror(error) : "no address");
-	if (found)
-		evutil_freeaddrinfo(found);
-	free(lookup);
-}
-
-/*
- * Looks up a name or an address. `done` gets the addresses, which are borrowed, or NULL and the reason. It is called within this
- * function if no name server has to be asked: then the result is NULL. Otherwise the result is valid until `done` is called.
- */
-static struct lookup *start_lookup(struct resolver *r, const char *host, uint16_t port,
-	void (*done)(void *arg, const struct evutil_addrinfo *found, const char *why), void *arg)
-{
-	struct evutil_addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
-	struct evdns_getaddrinfo_request *request;
-	struct lookup *lookup = xcalloc(1, sizeof(*lookup));
-	char service[8];
-
-	*lookup = (struct lookup){ .resolver = r, .done = done, .arg = arg };
-	if (is_name(host))
-		read_files(r);
-	snprintf(service, sizeof(service), "%u", port);
-	r->pending++;
-	request = evdns_getaddrinfo(r->dns, host, service, &hints, on_ended, lookup);
-	if (!request)
-		return NULL;
-	lookup->request = request;
-	return lookup;
-}
-
-/* Its `done` is not called any more. NULL does nothing. */
-static void cancel_lookup(struct lookup *lookup)
-{
-	if (!lookup)
-		return;
-	lookup->done = NULL;
-	evdns_getaddrinfo_cancel(lookup->request);
 }
 
 /* --- addresses --- */
@@ -257,18 +208,11 @@ static void connect_unix(struct server_address *a)
 	connect_to(a, (struct sockaddr *)&address, sizeof(address));
 }
 
-static void on_found(void *arg, const struct evutil_addrinfo *found, const char *why)
+static void choose(struct server_address *a, const struct evutil_addrinfo *found)
 {
-	struct server_address *a = arg;
 	const struct evutil_addrinfo *choice;
 	unsigned count = 0, skip;
 
-	a->lookup = NULL;
-	loop_enter(a->loop);
-	if (!found) {
-		report_unresolved(a, why);
-		return;
-	}
 	for (choice = found; choice; choice = choice->ai_next) {
 		if (a->checks && same_address(&a->current, choice->ai_addr)) {
 			a->failing = false;
@@ -283,15 +227,46 @@ static void on_found(void *arg, const struct evutil_addrinfo *found, const char 
 	connect_to(a, choice->ai_addr, (socklen_t)choice->ai_addrlen);
 }
 
+/* evdns calls this once for each lookup, also for one that was cancelled. */
+static void on_ended(int error, struct evutil_addrinfo *found, void *arg)
+{
+	struct lookup *lookup = arg;
+	struct server_address *a = lookup->address;
+
+	lookup->resolver->pending--;
+	free(lookup);
+	if (a) {
+		a->lookup = NULL;
+		loop_enter(a->loop);
+	}
+	if (a && found && !error)
+		choose(a, found);
+	else if (a)
+		report_unresolved(a, error ? evutil_gai_strerror(error) : "no address");
+	if (found)
+		evutil_freeaddrinfo(found);
+}
+
+/* If no name server has to be asked, the lookup ends within the call. */
 static void begin(struct server_address *a, bool checks)
 {
-	struct lookup *lookup;
+	struct evutil_addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
+	struct evdns_getaddrinfo_request *request;
+	struct lookup *lookup = xcalloc(1, sizeof(*lookup));
+	char service[8];
 
+	*lookup = (struct lookup){ .resolver = a->resolver, .address = a };
 	a->checks = checks;
 	a->began = a->loop->now;
-	lookup = start_lookup(a->resolver, a->where->host, a->where->port, on_found, a);
-	if (lookup)
-		a->lookup = lookup;
+	if (is_name(a->where->host))
+		read_files(a->resolver);
+	snprintf(service, sizeof(service), "%u", a->where->port);
+	a->resolver->pending++;
+	request = evdns_getaddrinfo(a->resolver->dns, a->where->host, service, &hints, on_ended, lookup);
+	if (!request)
+		return;
+	lookup->request = request;
+	a->lookup = lookup;
 }
 
 static bool is_connecting(const struct server_address *a)
@@ -344,7 +319,10 @@ void server_address_give_up(struct server_address *a)
 
 void server_address_stop(struct server_address *a)
 {
-	cancel_lookup(a->lookup);
+	if (a->lookup) {
+		a->lookup->address = NULL;
+		evdns_getaddrinfo_cancel(a->lookup->request);
+	}
 	a->lookup = NULL;
 	if (is_connecting(a)) {
 		event_del(&a->connecting);

@@ -258,7 +258,7 @@ static void begin(struct server_address *a, bool checks)
 	*lookup = (struct lookup){ .resolver = a->resolver, .address = a };
 	a->checks = checks;
 	a->began = a->loop->now;
-	if (is_name(a->where->host))
+	if (a->is_name)
 		read_files(a->resolver);
 	snprintf(service, sizeof(service), "%u", a->where->port);
 	a->resolver->pending++;

@@ -81,35 +81,23 @@ struct server_sum *collect_servers(struct daemon *d, const struct meter *from, s
 	return list;
 }
 
-bool collect_any_server_up(struct daemon *d)
+struct servers_seen collect_seen(struct daemon *d)
 {
-	bool up = false;
-
-	pthread_mutex_lock(&d->lock);
-	for (size_t i = 0; i < d->threads; i++) {
-		for (int j = 0; j < servers_count(d->meters[i]->servers); j++)
-			up |= is_up(servers_get(d->meters[i]->servers, j));
-	}
-	pthread_mutex_unlock(&d->lock);
-	return up;
-}
-
-/* The lowest version, so that a client uses no command that one of the servers lacks. */
-unsigned collect_version(struct daemon *d)
-{
-	unsigned oldest = 0;
+	struct servers_seen seen = { .any_up = false };
 
 	pthread_mutex_lock(&d->lock);
 	for (size_t i = 0; i < d->threads; i++) {
 		const struct servers *servers = d->meters[i]->servers;
 		for (int j = 0; j < servers_count(servers); j++) {
-			unsigned version = atomic_load(&servers_get(servers, j)->stats.version);
-			if (version && (!oldest || version < oldest))
-				oldest = version;
+			const struct server *server = servers_get(servers, j);
+			unsigned version = atomic_load(&server->stats.version);
+			seen.any_up |= is_up(server);
+			if (version && (!seen.oldest || version < seen.oldest))
+				seen.oldest = version;
 		}
 	}
 	pthread_mutex_unlock(&d->lock);
-	return oldest;
+	return seen;
 }
 
 /* --- the daemon: what the expressions in facts.def call --- */

@@ -37,9 +37,6 @@ enum format { FORMAT_STATS, FORMAT_JSON, FORMAT_METRICS, FORMATS };
 void collect_daemon(struct daemon *d, const struct meter *from, enum format format, const char *obstacle,
 	uint64_t values[static DAEMON_FACTS]);
 
-/* The oldest version of all servers, as struct server_stats has it; 0 if none is known. */
-unsigned collect_version(struct daemon *d);
-
 /* Fills in the counters, since the start or the last `stats reset`. */
 void collect_counters(struct daemon *d, uint64_t values[static COUNTERS]);
 
@@ -53,8 +50,13 @@ struct server_sum {
 /* Gives the servers of the worker, in their order: `*count` of them. */
 struct server_sum *collect_servers(struct daemon *d, const struct meter *from, size_t *count);
 
-/* Whether any worker is connected to any server. */
-bool collect_any_server_up(struct daemon *d);
+/* All servers of all workers. A client of the oldest version uses no command that one of the servers lacks. */
+struct servers_seen {
+	bool any_up;
+	unsigned oldest; /* version, as struct server_stats has it; 0 if none is known */
+};
+
+struct servers_seen collect_seen(struct daemon *d);
 
 /* Adds the latencies of a class, less than LATENCY_CLASSES, since the start or the last `stats reset`. */
 void collect_latency(struct daemon *d, unsigned class, struct histogram_sum *sum);

@@ -524,7 +524,7 @@ bool report_stats(struct daemon *d, const struct meter *from, struct slice group
 
 void report_version(struct daemon *d, struct buf *out)
 {
-	add_value(out, PROXY_VERSION, collect_version(d));
+	add_value(out, PROXY_VERSION, collect_seen(d).oldest);
 	BUF_ADD(out, "\r\n");
 }
 

@@ -139,7 +139,7 @@ static const char *obstacle(const struct admin_port *port)
 		return "draining";
 	if (!port->daemon->serving)
 		return "starting: not all servers were tried";
-	return collect_any_server_up(port->daemon) ? NULL : "no server is up";
+	return collect_seen(port->daemon).any_up ? NULL : "no server is up";
 }
 
 static void on_health(struct admin_port *port, struct http_request *r)

@@ -33,14 +33,9 @@ uint64_t histogram_quantile(const struct histogram_sum *sum, double q)
 }
 
 /* The inverse of histogram_bucket. */
-uint64_t histogram_from(unsigned bucket)
-{
-	unsigned place = bucket + HISTOGRAM_LEAST - 1, shift = place < 16 ? 0 : place / 8 - 1;
-
-	return bucket ? (uint64_t)(place - shift * 8) << shift : 0;
-}
-
 uint64_t histogram_to(unsigned bucket)
 {
-	return bucket < HISTOGRAM_BUCKETS - 1 ? histogram_from(bucket + 1) : UINT64_MAX;
+	unsigned place = bucket + HISTOGRAM_LEAST, shift = place < 16 ? 0 : place / 8 - 1;
+
+	return bucket < HISTOGRAM_BUCKETS - 1 ? (uint64_t)(place - shift * 8) << shift : UINT64_MAX;
 }

@@ -63,8 +63,7 @@ void histogram_sum(const struct histogram *h, struct histogram_sum *sum);
  */
 uint64_t histogram_quantile(const struct histogram_sum *sum, double q);
 
-/* The bounds of a bucket: `from` <= duration < `to`. The last bucket has no upper bound, and gives UINT64_MAX. */
-uint64_t histogram_from(unsigned bucket);
+/* The upper bound of a bucket, above all its durations. The last bucket has none, and gives UINT64_MAX. */
 uint64_t histogram_to(unsigned bucket);
 
 #endif

@@ -168,26 +168,26 @@ static void count(struct engine *engine, const struct conn *conn, enum reply_out
 static bool consume(struct engine *engine, struct conn *conn, const char *at, const char *end)
 {
 	const struct pool *pool = engine->pool;
-	const char *line = at, *why = "";
+	struct cursor cursor = { .at = at, .end = end };
 	char text[ERROR_TEXT_SIZE];
 
-	while (at < end) {
+	while (cursor.at < end) {
 		const struct request *request = &pool->requests[conn->next_reply];
 		enum reply_outcome outcome;
 
 		if (conn_in_flight(conn) == 0) {
-			describe(text, "reply without a request", at, end);
+			describe(text, "reply without a request", cursor.at, end);
 			fprintf(stderr, "loadgen: %s\n", text);
 			return false;
 		}
-		outcome = reply_parse(&conn->reply, &pool->want[request->form],
-			pool->bytes + request->offset + request->key, WORKLOAD_KEY_SIZE, &at, end, &line, &why);
+		cursor.key = pool->bytes + request->offset + request->key;
+		outcome = reply_parse(&conn->reply, &pool->want[request->form], &cursor);
 		if (outcome == REPLY_MORE)
 			break;
 		if (outcome == REPLY_ERROR && engine->result->first_error[0] == '\0')
-			describe(engine->result->first_error, why, line, end);
+			describe(engine->result->first_error, cursor.why, cursor.line, end);
 		if (outcome == REPLY_GARBAGE) {
-			describe(text, why, line, end);
+			describe(text, cursor.why, cursor.line, end);
 			fprintf(stderr, "loadgen: wrong reply: %s\n", text);
 			return false;
 		}
@@ -195,12 +195,12 @@ static bool consume(struct engine *engine, struct conn *conn, const char *at, co
 		conn->received++;
 		conn->next_reply = conn->next_reply + 1 == pool->count ? 0 : conn->next_reply + 1;
 	}
-	conn->stash_size = (size_t)(end - at);
+	conn->stash_size = (size_t)(end - cursor.at);
 	if (conn->stash_size > sizeof(conn->stash)) {
 		fprintf(stderr, "loadgen: wrong reply: a line of more than %zu bytes\n", sizeof(conn->stash));
 		return false;
 	}
-	memcpy(conn->stash, at, conn->stash_size);
+	memcpy(conn->stash, cursor.at, conn->stash_size);
 	return true;
 }
 

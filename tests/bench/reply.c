@@ -7,23 +7,38 @@
 #include <stdint.h>
 #include <string.h>
 
-struct cursor {
-	const char *at;
-	const char *end;
-	const char *key;
-	size_t key_size;
-	const char *line; /* start of the line last looked at */
-	const char *why;
+/*
+ * The header line of each kind of reply begins with a word, and the rest has a form: k is a word, which is the key if one is
+ * named; n a number, of which the last counts; f a run of flags, one of which names the key; * anything.
+ */
+static const struct header {
+	const char *word;
+	const char *rest;
+	const char *misses[2];
+	const char *malformed; /* why a line is wrong that only begins with the word */
+	bool body;             /* of so many bytes as the number says */
+} headers[] = {
+	[REPLY_STORED] = { "STORED", "", { "NOT_STORED", "NOT_FOUND" }, NULL, false },
+	[REPLY_DELETED] = { "DELETED", "", { "NOT_FOUND" }, NULL, false },
+	[REPLY_NUMBER] = { "", "n", { "NOT_FOUND" }, NULL, false },
+	[REPLY_VALUES] = { "VALUE ", "k n n", { NULL }, "malformed VALUE line", true },
+	[REPLY_EVENT] = { "EVENT ", "*", { NULL }, NULL, false },
+	[REPLY_META_STORED] = { "HD", "", { "NS", "NF" }, NULL, false },
+	[REPLY_META_VALUE] = { "VA ", "nf", { "EN" }, "malformed VA line", true },
+	[REPLY_RESP_OK] = { "+OK", "", { NULL }, NULL, false },
+	[REPLY_RESP_NUMBER] = { ":", "n", { NULL }, NULL, false },
+	[REPLY_RESP_BULK] = { "$", "n", { "$-1" }, "malformed bulk line", true },
+	[REPLY_RESP_ARRAY] = { "*", "n", { NULL }, "malformed array line", false },
 };
 
-static bool line_is(const char *line, size_t length, const char *text)
+static bool is(const char *line, const char *end, const char *text)
 {
-	return length == strlen(text) && memcmp(line, text, length) == 0;
+	return (size_t)(end - line) == strlen(text) && memcmp(line, text, strlen(text)) == 0;
 }
 
-static bool line_begins(const char *line, size_t length, const char *text)
+static bool begins(const char *line, const char *end, const char *text)
 {
-	return length >= strlen(text) && memcmp(line, text, strlen(text)) == 0;
+	return (size_t)(end - line) >= strlen(text) && memcmp(line, text, strlen(text)) == 0;
 }
 
 static enum reply_outcome garbage(struct cursor *cursor, const char *why)
@@ -32,21 +47,7 @@ static enum reply_outcome garbage(struct cursor *cursor, const char *why)
 	return REPLY_GARBAGE;
 }
 
-/* An error line or garbage: all that is left when a line is not one of those expected. */
-static enum reply_outcome unexpected(struct cursor *cursor, size_t length)
-{
-	const char *line = cursor->line;
-
-	if (line_is(line, length, "ERROR") || line_begins(line, length, "CLIENT_ERROR ") ||
-		line_begins(line, length, "SERVER_ERROR ") || line_begins(line, length, "-")) {
-		cursor->why = "error reply";
-		return REPLY_ERROR;
-	}
-	return garbage(cursor, "unexpected line");
-}
-
-/* Takes a decimal number from *at; false when there is none or it ends neither at ' ' nor ${end}.
- */
+/* Takes a decimal number from *at; false when there is none or it ends neither at ' ' nor ${end}. */
 static bool take_number(const char **at, const char *end, size_t *value)
 {
 	const char *p = *at;
@@ -61,96 +62,128 @@ static bool take_number(const char **at, const char *end, size_t *value)
 	return true;
 }
 
-static bool only_number(const char *at, const char *end)
-{
-	size_t value;
-
-	return take_number(&at, end, &value) && at == end;
-}
-
-/* Finds what the header of a VALUE or VA block says; false when it is malformed. */
-static bool value_header(const char *line, size_t length, const char **name, size_t *name_size, size_t *size)
-{
-	const char *at = line + 6, *end = line + length;
-	size_t flags;
-
-	*name = at;
-	at = length > 6 ? memchr(at, ' ', length - 6) : NULL;
-	if (at == NULL)
-		return false;
-	*name_size = (size_t)(at - *name);
-	at++;
-	if (!take_number(&at, end, &flags) || at == end)
-		return false;
-	at++;
-	return take_number(&at, end, size) && at == end;
-}
-
-/* Finds ${key} as the argument of flag k in the header of a VA block. */
-static bool meta_names(const char *at, const char *end, const char *key, size_t key_size)
+/* Finds ${key} as the argument of flag k. */
+static bool flags_name(const char *at, const char *end, const char *key)
 {
 	while ((at = memchr(at, ' ', (size_t)(end - at))) != NULL) {
 		at++;
-		if ((size_t)(end - at) > key_size && *at == 'k' && memcmp(at + 1, key, key_size) == 0)
+		if (end - at > REPLY_KEY_SIZE && *at == 'k' && memcmp(at + 1, key, REPLY_KEY_SIZE) == 0)
 			return true;
 	}
 	return false;
 }
 
-/* Enters the body of a value of ${size} bytes whose header line ends before ${body}. */
+/* Whether a line has the ${form} of a rest; ${named} becomes false if the line names another key than ${key}. */
+static bool fits(const char *at, const char *end, const char *form, const char *key, size_t *number, bool *named)
+{
+	for (; *form != '\0'; form++) {
+		const char *word = at;
+
+		switch (*form) {
+		case 'k':
+			at = memchr(at, ' ', (size_t)(end - at));
+			if (at == NULL)
+				return false;
+			*named = at - word == REPLY_KEY_SIZE && memcmp(word, key, REPLY_KEY_SIZE) == 0;
+			break;
+		case 'n':
+			if (!take_number(&at, end, number))
+				return false;
+			break;
+		case 'f':
+			*named = flags_name(at, end, key);
+			return true;
+		case '*':
+			return true;
+		default:
+			if (at == end || *at++ != *form)
+				return false;
+		}
+	}
+	return at == end;
+}
+
+/* What a value that was read, or was missing, makes of the reply: more values may follow. */
+static enum reply_outcome end_value(struct reply *reply, const struct reply_want *want, enum reply_outcome outcome)
+{
+	if (want->kind == REPLY_VALUES)
+		return REPLY_MORE;
+	if (want->kind != REPLY_RESP_ARRAY)
+		return outcome;
+	if (--reply->left)
+		return REPLY_MORE;
+	return reply->found < want->items ? REPLY_MISS : REPLY_HIT;
+}
+
+/* Enters a body of ${size} bytes, with a CRLF behind it except in the binary protocol. */
 static enum reply_outcome enter_body(
-	struct reply *reply, const struct reply_want *want, struct cursor *cursor, const char *body, size_t size)
+	struct reply *reply, const struct reply_want *want, struct cursor *cursor, size_t size)
 {
 	if (want->body != REPLY_ANY_SIZE && size != want->body)
 		return garbage(cursor, "value of the wrong size");
-	if (want->key_first && size >= cursor->key_size) {
-		if ((size_t)(cursor->end - body) < cursor->key_size) {
+	if (want->key_first && size >= REPLY_KEY_SIZE) {
+		if (cursor->end - cursor->at < REPLY_KEY_SIZE) {
 			cursor->at = cursor->line;
 			return REPLY_MORE;
 		}
-		if (memcmp(body, cursor->key, cursor->key_size) != 0)
+		if (memcmp(cursor->at, cursor->key, REPLY_KEY_SIZE) != 0)
 			return garbage(cursor, "value of another key");
 	}
-	cursor->at = body;
-	reply->state = REPLY_BODY;
-	reply->skip = size;
-	return REPLY_HIT;
+	reply->skip = size + (want->kind == REPLY_BINARY_VALUE ? 0 : 2);
+	return reply->skip ? REPLY_MORE : REPLY_HIT;
 }
 
-static enum reply_outcome head_values(
-	struct reply *reply, const struct reply_want *want, struct cursor *cursor, size_t length)
+/* A line that is not the header: the end of the reply, a miss, an error, or else garbage because of ${why}. */
+static enum reply_outcome other_line(struct reply *reply, const struct reply_want *want, struct cursor *cursor,
+	const char *end, const struct header *header, const char *why)
 {
-	const char *line = cursor->line, *name;
-	size_t name_size, size;
+	static const char *const errors[] = { "CLIENT_ERROR ", "SERVER_ERROR ", "-" };
+	const char *line = cursor->line;
+	bool error;
 
-	if (line_is(line, length, "END"))
+	if (want->kind == REPLY_VALUES && is(line, end, "END"))
 		return reply->found < want->items ? REPLY_MISS : REPLY_HIT;
-	if (!line_begins(line, length, "VALUE "))
-		return unexpected(cursor, length);
-	if (!value_header(line, length, &name, &name_size, &size))
-		return garbage(cursor, "malformed VALUE line");
-	if (reply->found == want->items)
-		return garbage(cursor, "more values than were asked for");
-	if (want->key_named && (name_size != cursor->key_size || memcmp(name, cursor->key, name_size) != 0))
-		return garbage(cursor, "value of another key");
-	return enter_body(reply, want, cursor, cursor->at, size);
+	for (size_t i = 0; i < 2 && header->misses[i]; i++)
+		if (is(line, end, header->misses[i]))
+			return end_value(reply, want, REPLY_MISS);
+	error = is(line, end, "ERROR");
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
+		error |= begins(line, end, errors[i]);
+	if (why || !error)
+		return garbage(cursor, why ? why : "unexpected line");
+	cursor->why = "error reply";
+	return REPLY_ERROR;
 }
 
-static enum reply_outcome head_meta(
-	struct reply *reply, const struct reply_want *want, struct cursor *cursor, size_t length)
+static enum reply_outcome read_line(struct reply *reply, const struct reply_want *want, struct cursor *cursor)
 {
-	const char *line = cursor->line, *at = line + 3;
-	size_t size;
+	const struct header *header = &headers[reply->left ? REPLY_RESP_BULK : want->kind];
+	const char *line = cursor->at, *end = memchr(line, '\n', (size_t)(cursor->end - line));
+	size_t word = strlen(header->word), number = 0;
+	bool named = true;
 
-	if (line_is(line, length, "EN"))
-		return REPLY_MISS;
-	if (!line_begins(line, length, "VA "))
-		return unexpected(cursor, length);
-	if (!take_number(&at, line + length, &size))
-		return garbage(cursor, "malformed VA line");
-	if (want->key_named && !meta_names(at, line + length, cursor->key, cursor->key_size))
+	if (end == NULL)
+		return REPLY_MORE;
+	cursor->line = line;
+	cursor->at = end-- + 1;
+	if (end <= line || *end != '\r')
+		return garbage(cursor, "line is empty or does not end in CRLF");
+	if ((size_t)(end - line) < word || memcmp(line, header->word, word) != 0)
+		return other_line(reply, want, cursor, end, header, NULL);
+	if (!fits(line + word, end, header->rest, cursor->key, &number, &named))
+		return other_line(reply, want, cursor, end, header, header->malformed);
+	if (want->kind == REPLY_VALUES && reply->found == want->items)
+		return garbage(cursor, "more values than were asked for");
+	if (want->key_named && !named)
 		return garbage(cursor, "value of another key");
-	return enter_body(reply, want, cursor, cursor->at, size);
+	if (header->body)
+		return enter_body(reply, want, cursor, number);
+	if (want->kind != REPLY_RESP_ARRAY)
+		return REPLY_HIT;
+	if (number != want->items)
+		return garbage(cursor, "array of the wrong length");
+	reply->left = number;
+	return REPLY_MORE;
 }
 
 /* A number in network byte order. */
@@ -163,7 +196,7 @@ static size_t big_endian(const char *at, size_t bytes)
 	return number;
 }
 
-static enum reply_outcome head_binary(struct reply *reply, const struct reply_want *want, struct cursor *cursor)
+static enum reply_outcome read_binary(struct reply *reply, const struct reply_want *want, struct cursor *cursor)
 {
 	enum { HEADER = 24, EXTRAS = 4 };
 	size_t here = (size_t)(cursor->end - cursor->at), status, body;
@@ -175,171 +208,57 @@ static enum reply_outcome head_binary(struct reply *reply, const struct reply_wa
 	body = big_endian(line + 8, 4);
 	if ((unsigned char)*line != 0x81 || line[1] != 0 || body < EXTRAS)
 		return garbage(cursor, "no response to a binary get");
-	if (status == 0)
-		return enter_body(reply, want, cursor, line + HEADER + EXTRAS, body - EXTRAS);
+	if (status == 0) {
+		cursor->at += HEADER + EXTRAS;
+		return enter_body(reply, want, cursor, body - EXTRAS);
+	}
 	if (here < HEADER + body)
 		return REPLY_MORE;
-	cursor->at = line + HEADER + body;
+	cursor->at += HEADER + body;
 	cursor->why = "error response";
 	return status == 1 ? REPLY_MISS : REPLY_ERROR;
 }
 
-static enum reply_outcome head_bulk(
-	struct reply *reply, const struct reply_want *want, struct cursor *cursor, size_t length)
-{
-	const char *line = cursor->line, *at = line + 1;
-	size_t size;
-
-	if (line_is(line, length, "$-1"))
-		return REPLY_MISS;
-	if (*line != '$')
-		return unexpected(cursor, length);
-	if (!take_number(&at, line + length, &size) || at != line + length)
-		return garbage(cursor, "malformed bulk line");
-	return enter_body(reply, want, cursor, cursor->at, size);
-}
-
-static enum reply_outcome head_array(
-	struct reply *reply, const struct reply_want *want, struct cursor *cursor, size_t length)
-{
-	const char *line = cursor->line, *at = line + 1;
-	size_t items;
-
-	if (*line != '*')
-		return unexpected(cursor, length);
-	if (!take_number(&at, line + length, &items) || at != line + length)
-		return garbage(cursor, "malformed array line");
-	if (items != want->items)
-		return garbage(cursor, "array of the wrong length");
-	reply->left = items + 1;
-	return REPLY_HIT;
-}
-
-static enum reply_outcome one_line(enum reply_kind kind, struct cursor *cursor, size_t length)
-{
-	static const struct {
-		const char *hit, *misses[2];
-	} words[] = {
-		[REPLY_STORED] = { "STORED", { "NOT_STORED", "NOT_FOUND" } },
-		[REPLY_DELETED] = { "DELETED", { "NOT_FOUND" } },
-		[REPLY_NUMBER] = { NULL, { "NOT_FOUND" } },
-		[REPLY_META_STORED] = { "HD", { "NS", "NF" } },
-		[REPLY_RESP_OK] = { "+OK", { NULL } },
-		[REPLY_EVENT] = { NULL, { NULL } },
-		[REPLY_RESP_NUMBER] = { NULL, { NULL } },
-	};
-	const char *line = cursor->line;
-	bool hit = words[kind].hit && line_is(line, length, words[kind].hit);
-
-	if (kind == REPLY_NUMBER)
-		hit = only_number(line, line + length);
-	else if (kind == REPLY_EVENT)
-		hit = line_begins(line, length, "EVENT ");
-	else if (kind == REPLY_RESP_NUMBER)
-		hit = *line == ':' && only_number(line + 1, line + length);
-	if (hit)
-		return REPLY_HIT;
-	for (size_t i = 0; i < 2 && words[kind].misses[i]; i++) {
-		if (line_is(line, length, words[kind].misses[i]))
-			return REPLY_MISS;
-	}
-	return unexpected(cursor, length);
-}
-
-/* One header line; sets reply->state or reply->left when there is more of the reply to come. */
-static enum reply_outcome head(struct reply *reply, const struct reply_want *want, struct cursor *cursor)
-{
-	const char *line = cursor->at;
-	const char *newline;
-	size_t length;
-
-	if (want->kind == REPLY_BINARY_VALUE)
-		return head_binary(reply, want, cursor);
-	newline = memchr(line, '\n', (size_t)(cursor->end - line));
-	if (newline == NULL)
-		return REPLY_MORE;
-	cursor->line = line;
-	cursor->at = newline + 1;
-	length = (size_t)(newline - line);
-	if (length < 2 || newline[-1] != '\r')
-		return garbage(cursor, "line is empty or does not end in CRLF");
-	length--;
-
-	switch (want->kind) {
-	case REPLY_VALUES:
-		return head_values(reply, want, cursor, length);
-	case REPLY_META_VALUE:
-		return head_meta(reply, want, cursor, length);
-	case REPLY_RESP_BULK:
-		return head_bulk(reply, want, cursor, length);
-	case REPLY_RESP_ARRAY:
-		return reply->left ? head_bulk(reply, want, cursor, length) : head_array(reply, want, cursor, length);
-	default:
-		return one_line(want->kind, cursor, length);
-	}
-}
-
-/* Leaves a body that was read whole; true when the reply ends with it. */
-static bool leave_body(struct reply *reply, const struct reply_want *want)
-{
-	reply->state = REPLY_HEAD;
-	reply->found++;
-	return want->kind == REPLY_META_VALUE || want->kind == REPLY_RESP_BULK || want->kind == REPLY_BINARY_VALUE;
-}
-
-/* One step of a reply; *${done} tells whether the outcome is that of the whole reply. */
-static enum reply_outcome step(struct reply *reply, const struct reply_want *want, struct cursor *cursor, bool *done)
+static enum reply_outcome skip_body(struct reply *reply, const struct reply_want *want, struct cursor *cursor)
 {
 	size_t here = (size_t)(cursor->end - cursor->at);
-	enum reply_outcome outcome = REPLY_HIT;
+	size_t body = reply->skip - (want->kind == REPLY_BINARY_VALUE ? 0 : 2);
 
-	*done = false;
-	if (reply->state == REPLY_BODY) {
-		here = here < reply->skip ? here : reply->skip;
+	if (body) {
+		here = here < body ? here : body;
 		cursor->at += here;
 		reply->skip -= here;
-		if (reply->skip == 0 && want->kind == REPLY_BINARY_VALUE)
-			*done = leave_body(reply, want);
-		else if (reply->skip == 0)
-			reply->state = REPLY_TAIL;
-	} else if (reply->state == REPLY_TAIL) {
+		if (reply->skip)
+			return REPLY_MORE;
+	} else {
 		if (here < 2)
 			return REPLY_MORE;
 		cursor->line = cursor->at;
 		if (memcmp(cursor->at, "\r\n", 2) != 0)
 			return garbage(cursor, "no CRLF after a value");
 		cursor->at += 2;
-		*done = leave_body(reply, want);
-	} else {
-		outcome = head(reply, want, cursor);
-		*done = reply->state == REPLY_HEAD && outcome != REPLY_MORE;
+		reply->skip = 0;
 	}
-	if (reply->left && reply->state == REPLY_HEAD && outcome <= REPLY_MISS && outcome != REPLY_MORE) {
-		*done = --reply->left == 0;
-		if (*done)
-			outcome = reply->found < want->items ? REPLY_MISS : REPLY_HIT;
-	}
-	return outcome;
+	reply->found++;
+	return end_value(reply, want, REPLY_HIT);
 }
 
-enum reply_outcome reply_parse(struct reply *reply, const struct reply_want *want, const char *key, size_t key_size,
-	const char **at, const char *end, const char **line, const char **why)
+enum reply_outcome reply_parse(struct reply *reply, const struct reply_want *want, struct cursor *cursor)
 {
-	struct cursor cursor = { .at = *at, .end = end, .key = key, .key_size = key_size };
-	enum reply_outcome outcome = REPLY_MORE;
-	bool done = false;
+	enum reply_outcome outcome;
+	const char *before;
 
-	while (!done && cursor.at < end) {
-		outcome = step(reply, want, &cursor, &done);
-		if (outcome == REPLY_MORE || outcome >= REPLY_ERROR)
-			break;
-	}
-	*at = cursor.at;
-	*line = cursor.line;
-	*why = cursor.why;
-	if (!done && outcome < REPLY_ERROR)
-		return REPLY_MORE;
-	if (outcome != REPLY_GARBAGE)
-		*reply = (struct reply){ .state = REPLY_HEAD };
+	/* A step that needs more bytes than there are moves nothing. */
+	do {
+		before = cursor->at;
+		if (reply->skip)
+			outcome = skip_body(reply, want, cursor);
+		else if (want->kind == REPLY_BINARY_VALUE)
+			outcome = read_binary(reply, want, cursor);
+		else
+			outcome = read_line(reply, want, cursor);
+	} while (outcome == REPLY_MORE && cursor->at != before && cursor->at < cursor->end);
+	if (outcome != REPLY_MORE)
+		*reply = (struct reply){ .skip = 0 };
 	return outcome;
 }

@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#define REPLY_KEY_SIZE 8
+
 /* The kinds of right answer; each kind of request has one. */
 enum reply_kind {
 	REPLY_STORED,       /* STORED; a miss is NOT_STORED or NOT_FOUND */
@@ -23,7 +25,7 @@ enum reply_kind {
 /* What the answer to a request must be like. */
 struct reply_want {
 	enum reply_kind kind;
-	size_t items;   /* values or array elements */
+	size_t items;   /* values or array elements, at least one */
 	size_t body;    /* bytes of each value; REPLY_ANY_SIZE: not checked */
 	bool key_named; /* the header of a value must name the key */
 	bool key_first; /* a value begins with its key */
@@ -41,18 +43,21 @@ enum reply_outcome {
 
 /* Where parsing stands inside one reply. All zero before each reply; the parser leaves it so. */
 struct reply {
-	enum { REPLY_HEAD, REPLY_BODY, REPLY_TAIL } state;
-	size_t skip;  /* bytes of the body still to come */
+	size_t skip;  /* bytes of the body still to come, with the CRLF behind it */
 	size_t found; /* values seen */
-	size_t left;  /* array elements still to come, plus one */
+	size_t left;  /* array elements still to come */
 };
 
-/*
- * Goes on reading one reply at *${at}, up to ${end}, and moves *${at} past what it used. ${key}, of
- * ${key_size} bytes, is the key that was asked for. After REPLY_ERROR and REPLY_GARBAGE the line
- * in question begins at *${line}, and *${why} says what is wrong with it.
- */
-enum reply_outcome reply_parse(struct reply *reply, const struct reply_want *want, const char *key, size_t key_size,
-	const char **at, const char *end, const char **line, const char **why);
+/* The bytes to read. */
+struct cursor {
+	const char *at;
+	const char *end;
+	const char *key;  /* that was asked for, of REPLY_KEY_SIZE bytes */
+	const char *line; /* after REPLY_ERROR and REPLY_GARBAGE: the line in question */
+	const char *why;  /* and what is wrong with it */
+};
+
+/* Goes on reading one reply, and moves ${cursor} past what it used. */
+enum reply_outcome reply_parse(struct reply *reply, const struct reply_want *want, struct cursor *cursor);
 
 #endif

@@ -75,7 +75,7 @@ static void add_key(struct text *text, size_t key)
 
 static void add_binary_get(struct text *text, size_t key)
 {
-	static const char header[24] = { (char)0x80, 0, 0, WORKLOAD_KEY_SIZE, [11] = WORKLOAD_KEY_SIZE };
+	static const char header[24] = { (char)0x80, 0, 0, REPLY_KEY_SIZE, [11] = REPLY_KEY_SIZE };
 
 	text_add(text, header, sizeof(header));
 	add_key(text, key);
@@ -99,8 +99,8 @@ static void add_value(struct text *text, const struct workload *work, size_t key
 	size_t start = text->length;
 
 	add_key(text, key);
-	if (work->value_size > WORKLOAD_KEY_SIZE)
-		add_filler(text, work->value_size - WORKLOAD_KEY_SIZE);
+	if (work->value_size > REPLY_KEY_SIZE)
+		add_filler(text, work->value_size - REPLY_KEY_SIZE);
 	text->length = start + work->value_size;
 }
 
@@ -169,7 +169,7 @@ static void add_resp(struct text *text, const struct text *words)
 static uint16_t place_of(const struct text *out, size_t start, const char *text)
 {
 	const char *from = out->bytes + start;
-	const char *found = memmem(from, out->length - start, text, WORKLOAD_KEY_SIZE);
+	const char *found = memmem(from, out->length - start, text, REPLY_KEY_SIZE);
 
 	if (found == NULL)
 		return 0;
@@ -181,7 +181,7 @@ static uint16_t place_of(const struct text *out, size_t start, const char *text)
 static void render(struct text *out, struct text *scratch, const struct workload *work, const char *form,
 	const struct draw *draw, struct request *request)
 {
-	char name[WORKLOAD_KEY_SIZE + 1];
+	char name[REPLY_KEY_SIZE + 1];
 
 	request->offset = out->length;
 	if (work->resp) {

@@ -7,7 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WORKLOAD_KEY_SIZE 8
 #define WORKLOAD_MAX_KEYS 10000000
 #define WORKLOAD_MIN_MEMBER 8
 #define WORKLOAD_MAX_MEMBER 250

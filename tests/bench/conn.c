@@ -1,139 +1,119 @@
-/* Opening and writing. Requests are written straight from the pool, never copied. */
+/* Opening, reading and writing. Requests are written straight from the pool, never copied. */
 #include "conn.h"
 
+#include <err.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <netdb.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-static bool find_socket(struct place *place, const char *path)
+static void find_socket(struct conn *conn, const char *path)
 {
-	struct sockaddr_un *address = (struct sockaddr_un *)&place->address;
+	struct sockaddr_un *address = (struct sockaddr_un *)&conn->to;
 
-	if (strlen(path) >= sizeof(address->sun_path)) {
-		fprintf(stderr, "loadgen: %s: too long\n", path);
-		return false;
-	}
+	if (strlen(path) >= sizeof(address->sun_path))
+		errx(1, "%s: too long", path);
 	address->sun_family = AF_UNIX;
 	strcpy(address->sun_path, path);
-	place->address_size = sizeof(*address);
-	return true;
+	conn->to_size = sizeof(*address);
 }
 
-bool place_find(struct place *place, const char *socket, const char *host, uint16_t number)
+static void find_host(struct conn *conn, const char *host, uint16_t number)
 {
 	struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM }, *list;
 	char port[8];
 	int error;
 
-	*place = (struct place){ .from.sin_family = AF_UNSPEC };
-	if (socket)
-		return find_socket(place, socket);
 	snprintf(port, sizeof(port), "%u", number);
 	error = getaddrinfo(host, port, &hints, &list);
-	if (error) {
-		fprintf(stderr, "loadgen: %s:%s: %s\n", host, port, gai_strerror(error));
-		return false;
-	}
-	memcpy(&place->address, list->ai_addr, list->ai_addrlen);
-	place->address_size = list->ai_addrlen;
+	if (error)
+		errx(1, "%s:%s: %s", host, port, gai_strerror(error));
+	memcpy(&conn->to, list->ai_addr, list->ai_addrlen);
+	conn->to_size = list->ai_addrlen;
 	freeaddrinfo(list);
-	return true;
 }
 
-void place_spread(struct place *place, size_t number)
+/*
+ * Has connection ${number} to 127.0.0.1 come from an address of its own: each has ports of its own, and a port cannot be used
+ * again for a while.
+ */
+static void spread(struct conn *conn, size_t number)
 {
 	enum { ADDRESSES = 200 };
-	const struct sockaddr_in *to = (const struct sockaddr_in *)&place->address;
+	const struct sockaddr_in *to = (const struct sockaddr_in *)&conn->to;
 
 	if (to->sin_family != AF_INET || to->sin_addr.s_addr != htonl(INADDR_LOOPBACK))
 		return;
-	place->from.sin_family = AF_INET;
-	place->from.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1 + (uint32_t)(number % ADDRESSES));
+	conn->from.sin_family = AF_INET;
+	conn->from.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1 + (uint32_t)(number % ADDRESSES));
 }
 
-static int connect_to(const struct place *place)
+static void connect_to(struct conn *conn)
 {
 	const int on = 1;
-	int fd = socket(place->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = socket(conn->to.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	bool good = fd >= 0;
 
-	if (good && place->from.sin_family == AF_INET) {
+	if (good && conn->from.sin_family == AF_INET) {
 		/* The port is chosen with the connection: one of another peer may be used at the same time. */
 		good = setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on)) == 0 &&
-			bind(fd, (const struct sockaddr *)&place->from, sizeof(place->from)) == 0;
+			bind(fd, (const struct sockaddr *)&conn->from, sizeof(conn->from)) == 0;
 	}
-	if (good && connect(fd, (const struct sockaddr *)&place->address, place->address_size) == 0) {
-		if (place->address.ss_family != AF_UNIX)
-			setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-		return fd;
-	}
-	fprintf(stderr, "loadgen: cannot connect: %s\n", strerror(errno));
-	if (fd >= 0)
-		close(fd);
-	return -1;
+	if (!good || connect(fd, (const struct sockaddr *)&conn->to, conn->to_size) != 0)
+		err(1, "cannot connect");
+	if (conn->to.ss_family != AF_UNIX)
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	conn->fd = fd;
 }
 
 /* Certificates are not checked: it is speed that is measured. */
-static bool shake_hands(struct conn *conn, SSL_CTX *context)
+static void shake_hands(struct conn *conn, SSL_CTX *context)
 {
 	conn->tls = SSL_new(context);
-	if (conn->tls && SSL_set_fd(conn->tls, conn->fd) && SSL_connect(conn->tls) == 1)
-		return true;
-	fprintf(stderr, "loadgen: TLS: %s\n", ERR_reason_error_string(ERR_peek_error()));
-	return false;
+	if (conn->tls == NULL || !SSL_set_fd(conn->tls, conn->fd) || SSL_connect(conn->tls) != 1)
+		errx(1, "TLS: %s", ERR_reason_error_string(ERR_peek_error()));
+	fcntl(conn->fd, F_SETFL, O_NONBLOCK);
 }
 
-bool conn_open(struct conn *conn, const struct place *place, size_t depth, SSL_CTX *tls)
+void conn_open(struct conn *conn, const struct options *options, size_t number, SSL_CTX *tls)
 {
 	uint64_t slots = 1;
 
-	while (slots < depth)
+	while (slots < options->depth)
 		slots *= 2;
-	*conn = (struct conn){ .fd = connect_to(place), .place = place, .mask = slots - 1 };
-	if (conn->fd < 0)
-		return false;
-	if (tls && !shake_hands(conn, tls)) {
-		conn_close(conn);
-		return false;
-	}
+	*conn = (struct conn){ .from.sin_family = AF_UNSPEC, .mask = slots - 1 };
+	if (options->socket)
+		find_socket(conn, options->socket);
+	else
+		find_host(conn, options->host, (uint16_t)options->ports.list[number % options->ports.count]);
+	if (options->reconnect)
+		spread(conn, number);
+	connect_to(conn);
 	if (tls)
-		fcntl(conn->fd, F_SETFL, O_NONBLOCK);
-	conn->times = calloc(slots, sizeof(*conn->times));
-	if (conn->times == NULL) {
-		fprintf(stderr, "loadgen: out of memory\n");
-		exit(1);
-	}
-	return true;
+		shake_hands(conn, tls);
+	conn->times = must(calloc(slots, sizeof(*conn->times)));
 }
 
-bool conn_reopen(struct conn *conn)
+void conn_reopen(struct conn *conn)
 {
 	close(conn->fd);
 	conn->wants_write = false;
-	conn->fd = connect_to(conn->place);
-	return conn->fd >= 0;
+	connect_to(conn);
 }
 
 void conn_close(struct conn *conn)
 {
 	SSL_free(conn->tls);
-	conn->tls = NULL;
-	if (conn->fd >= 0)
-		close(conn->fd);
-	conn->fd = -1;
+	close(conn->fd);
 	free(conn->times);
-	conn->times = NULL;
 }
 
 /* The result of a call of OpenSSL, as send and recv would give it. */
@@ -180,25 +160,22 @@ ssize_t conn_receive(struct conn *conn, char *to, size_t size)
 	return all ? (ssize_t)all : got;
 }
 
-bool conn_flush(struct conn *conn)
+void conn_flush(struct conn *conn)
 {
 	ssize_t written;
 
 	if (conn->unwritten_size == 0)
-		return true;
+		return;
 	written = send_some(conn);
-	if (written < 0) {
-		if (errno == EAGAIN || errno == EINTR)
-			return true;
-		fprintf(stderr, "loadgen: send: %s\n", strerror(errno));
-		return false;
+	if (written >= 0) {
+		conn->unwritten += written;
+		conn->unwritten_size -= (size_t)written;
+	} else if (errno != EAGAIN && errno != EINTR) {
+		err(1, "send");
 	}
-	conn->unwritten += written;
-	conn->unwritten_size -= (size_t)written;
-	return true;
 }
 
-bool conn_send(struct conn *conn, struct pool *pool, uint64_t count, uint64_t time)
+void conn_send(struct conn *conn, struct pool *pool, uint64_t count, uint64_t time)
 {
 	/* What is unwritten must be one piece of the pool, so a new piece waits for the old. */
 	while (count && conn->unwritten_size == 0) {
@@ -212,8 +189,6 @@ bool conn_send(struct conn *conn, struct pool *pool, uint64_t count, uint64_t ti
 		conn->next_send = last == pool->count ? 0 : last;
 		conn->unwritten = pool->bytes + pool->requests[first].offset;
 		conn->unwritten_size = pool->requests[last].offset - pool->requests[first].offset;
-		if (!conn_flush(conn))
-			return false;
+		conn_flush(conn);
 	}
-	return true;
 }

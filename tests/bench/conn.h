@@ -1,6 +1,7 @@
 #ifndef BENCH_CONN_H
 #define BENCH_CONN_H
 
+#include "options.h"
 #include "reply.h"
 #include "workload.h"
 
@@ -20,9 +21,11 @@ struct ssl_ctx_st;
 /* One connection. Requests sent and not answered are a run of the pool's requests. */
 struct conn {
 	int fd;
-	const struct place *place;
-	struct ssl_st *tls; /* NULL for plain text */
-	bool wants_write;   /* epoll watches for room to write */
+	struct sockaddr_storage to;
+	socklen_t to_size;
+	struct sockaddr_in from; /* of many short connections; else AF_UNSPEC */
+	struct ssl_st *tls;      /* NULL for plain text */
+	bool wants_write;        /* epoll watches for room to write */
 	uint64_t sent;
 	uint64_t received;
 	uint64_t quota;   /* requests to send in all */
@@ -37,29 +40,11 @@ struct conn {
 	char stash[CONN_STASH_SIZE]; /* a piece of a line, kept for the next read */
 };
 
-/* Where to connect to, and from where. */
-struct place {
-	struct sockaddr_storage address;
-	socklen_t address_size;
-	struct sockaddr_in from; /* of many short connections; else AF_UNSPEC */
-};
+/* Opens connection ${number} of those that ${options} describe, with TLS unless ${tls} is NULL. */
+void conn_open(struct conn *conn, const struct options *options, size_t number, struct ssl_ctx_st *tls);
 
-/* Finds the address of ${socket}, or if it is NULL of ${host} and ${port}; false with a message on stderr. */
-bool place_find(struct place *place, const char *socket, const char *host, uint16_t port)
-	__attribute__((warn_unused_result));
-
-/*
- * Has connection ${number} come from an address of its own, if the place is 127.0.0.1: each has ports of its own, and a port
- * cannot be used again for a while.
- */
-void place_spread(struct place *place, size_t number);
-
-/* Connects, with TLS unless ${tls} is NULL; false with a message on stderr. ${depth} is the most that will be in flight. */
-bool conn_open(struct conn *conn, const struct place *place, size_t depth, struct ssl_ctx_st *tls)
-	__attribute__((warn_unused_result));
-
-/* Closes a connection without requests in flight or TLS, and connects anew. False with a message on stderr. */
-bool conn_reopen(struct conn *conn) __attribute__((warn_unused_result));
+/* Closes a connection without requests in flight or TLS, and opens it again. */
+void conn_reopen(struct conn *conn);
 
 void conn_close(struct conn *conn);
 
@@ -68,14 +53,13 @@ static inline uint64_t conn_in_flight(const struct conn *conn)
 	return conn->sent - conn->received;
 }
 
-/* Hands ${count} requests to the socket, which became due at ${time}. False on a lost connection.
- */
-bool conn_send(struct conn *conn, struct pool *pool, uint64_t count, uint64_t time) __attribute__((warn_unused_result));
+/* Hands ${count} requests to the socket, which became due at ${time}. */
+void conn_send(struct conn *conn, struct pool *pool, uint64_t count, uint64_t time);
 
 /* As recv. With TLS it gives all that has come, if that is less than ${size}. */
 ssize_t conn_receive(struct conn *conn, char *to, size_t size);
 
-/* Writes what conn_send could not. False on a lost connection. */
-bool conn_flush(struct conn *conn) __attribute__((warn_unused_result));
+/* Writes what conn_send could not. */
+void conn_flush(struct conn *conn);
 
 #endif

@@ -3,10 +3,16 @@
 
 #include "hist.h"
 #include "options.h"
-#include "process.h"
 #include "workload.h"
 
 #define ERROR_TEXT_SIZE 160
+
+/* What the kernel says of one process. */
+struct process {
+	char name[32];
+	double cpu_us; /* user and system time of all of its threads while it was measured */
+	unsigned long long rss_kb;
+};
 
 /* What was measured. */
 struct result {
@@ -18,16 +24,14 @@ struct result {
 	char first_error[ERROR_TEXT_SIZE];
 	struct hist latency;
 	double own_cpu_us;
-	struct process_sample before[MAX_PIDS];
-	struct process_sample after[MAX_PIDS];
+	struct process processes[MAX_NUMBERS]; /* those of options->pids */
 };
 
 /*
  * Runs the requests of ${pool} as ${options} say. With options->requests equal to the pool's count,
- * each is sent exactly once. False, with a message on stderr, when the run could not be finished:
- * no connection, a connection lost, a wrong reply, no reply.
+ * each is sent exactly once. Exits with a message if the run cannot be finished: no connection, a
+ * connection lost, a wrong reply, no reply.
  */
-bool engine_run(const struct options *options, struct pool *pool, struct result *result)
-	__attribute__((warn_unused_result));
+void engine_run(const struct options *options, struct pool *pool, struct result *result);
 
 #endif

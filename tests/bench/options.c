@@ -1,6 +1,7 @@
 /* The command line. */
 #include "options.h"
 
+#include <err.h>
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
@@ -9,19 +10,20 @@
 #include <string.h>
 
 /* What an option takes, and where in the options it goes. */
-enum kind { FLAG, TEXT, SIZE, COUNT, REAL, PROTO, PORTS, PIDS, HELP };
+enum kind { FLAG, TEXT, SIZE, COUNT, REAL, PROTO, LIST, HELP };
 
 static const struct row {
 	enum kind kind;
 	const char *name, *argument, *help;
 	size_t at;
-	uint64_t low, high; /* of a number */
+	uint64_t low, high; /* of a number; of a list: how many numbers at most, and the highest */
 } rows[] = {
 #define AT(member) offsetof(struct options, member)
 #define GAP "\n                         "
 	{ PROTO, "proto", " memcache|resp", "protocol to speak (memcache)", AT(workload.resp), 0, 0 },
 	{ TEXT, "host", " HOST", "server (127.0.0.1)", AT(host), 0, 0 },
-	{ PORTS, "port", " PORT[,...]", "its port (11211); of several the connections take turns", 0, 0, 0 },
+	{ LIST, "port", " PORT[,...]", "its port (11211); of several the connections take turns", AT(ports), 32,
+		UINT16_MAX },
 	{ TEXT, "socket", " PATH", "a Unix socket, in place of host and port", AT(socket), 0, 0 },
 	{ TEXT, "op", " OP", "what to ask for (get); see below", AT(workload.op), 0, 0 },
 	{ SIZE, "conns", " N", "connections (50)", AT(conns), 1, 100000 },
@@ -40,7 +42,7 @@ static const struct row {
 	{ SIZE, "member-size", " N", "bytes of a member (12)", AT(workload.member_size), WORKLOAD_MIN_MEMBER,
 		WORKLOAD_MAX_MEMBER },
 	{ FLAG, "prefill", "", "first store what the op is to find", AT(prefill), 0, 0 },
-	{ PIDS, "pids", " A,B,...", "report CPU and memory of these processes", 0, 0, 0 },
+	{ LIST, "pids", " A,B,...", "report CPU and memory of these processes", AT(pids), MAX_NUMBERS, INT_MAX },
 	{ FLAG, "tls", "", "speak TLS; certificates are not checked", AT(tls), 0, 0 },
 	{ FLAG, "reconnect", "",
 		"a new connection for each request; latency counts from" GAP "before it; one request in flight",
@@ -69,65 +71,50 @@ static void show_help(void)
 
 _Noreturn static void refuse(const char *name, const char *text)
 {
-	fprintf(stderr, "loadgen: --%s: bad argument '%s' (see --help)\n", name, text);
-	exit(2);
+	errx(2, "--%s: bad argument '%s' (see --help)", name, text);
 }
 
-static uint64_t whole_number(const char *name, const char *text, uint64_t low, uint64_t high)
+/* Takes a number that begins at ${at} in ${text} and ends at ${stop} or with the text; gives its end. */
+static const char *take_number(
+	const char *name, const char *text, const char *at, char stop, uint64_t low, uint64_t high, uint64_t *value)
 {
 	char *end;
-	unsigned long long value;
 
 	errno = 0;
-	value = strtoull(text, &end, 10);
-	if (errno || end == text || *end != '\0' || text[0] == '-' || value < low || value > high)
+	*value = strtoull(at, &end, 10);
+	if (errno || end == at || (*end != stop && *end != '\0') || *at == '-' || *value < low || *value > high)
 		refuse(name, text);
+	return end;
+}
+
+static uint64_t whole_number(const struct row *row, const char *text)
+{
+	uint64_t value;
+
+	take_number(row->name, text, text, '\0', row->low, row->high, &value);
 	return value;
 }
 
-static double real_number(const char *name, const char *text, double high)
+static double real_number(const struct row *row, const char *text)
 {
 	char *end;
 	double value = strtod(text, &end);
 
-	if (end == text || *end != '\0' || !(value >= 0 && value <= high))
-		refuse(name, text);
+	if (end == text || *end != '\0' || !(value >= 0 && value <= (double)row->high))
+		refuse(row->name, text);
 	return value;
 }
 
-/* Takes the next number of a list, and the comma behind it, from *${rest}; ${text} is the whole list. */
-static long take_number(const char **rest, long high, const char *name, const char *text)
+static void parse_list(const struct row *row, const char *text, struct numbers *numbers)
 {
-	char *end;
-	long value = strtol(*rest, &end, 10);
+	const char *at = text;
 
-	if (end == *rest || (*end != ',' && *end != '\0') || value <= 0 || value > high)
-		refuse(name, text);
-	*rest = *end == ',' ? end + 1 : end;
-	return value;
-}
-
-static void parse_pids(struct options *options, const char *name, const char *text)
-{
-	const char *rest = text;
-
-	for (options->pid_count = 0; *rest != '\0'; options->pid_count++) {
-		if (options->pid_count == MAX_PIDS)
-			refuse(name, text);
-		options->pids[options->pid_count] = (pid_t)take_number(&rest, INT_MAX, name, text);
-	}
-}
-
-static void parse_ports(struct options *options, const char *name, const char *text)
-{
-	const char *rest = text;
-
-	options->port_count = 0;
+	numbers->count = 0;
 	do {
-		if (options->port_count == MAX_PORTS)
-			refuse(name, text);
-		options->ports[options->port_count++] = (uint16_t)take_number(&rest, UINT16_MAX, name, text);
-	} while (*rest != '\0');
+		if (numbers->count == row->low)
+			refuse(row->name, text);
+		at = take_number(row->name, text, at, ',', 1, row->high, &numbers->list[numbers->count++]);
+	} while (*at != '\0' && *++at != '\0');
 }
 
 static void apply(struct options *options, const struct row *row, const char *text)
@@ -142,24 +129,21 @@ static void apply(struct options *options, const struct row *row, const char *te
 		*(const char **)at = text;
 		break;
 	case SIZE:
-		*(size_t *)at = whole_number(row->name, text, row->low, row->high);
+		*(size_t *)at = whole_number(row, text);
 		break;
 	case COUNT:
-		*(uint64_t *)at = whole_number(row->name, text, row->low, row->high);
+		*(uint64_t *)at = whole_number(row, text);
 		break;
 	case REAL:
-		*(double *)at = real_number(row->name, text, (double)row->high);
+		*(double *)at = real_number(row, text);
 		break;
 	case PROTO:
 		*(bool *)at = strcmp(text, "resp") == 0;
 		if (!*(bool *)at && strcmp(text, "memcache") != 0)
 			refuse(row->name, text);
 		break;
-	case PORTS:
-		parse_ports(options, row->name, text);
-		break;
-	case PIDS:
-		parse_pids(options, row->name, text);
+	case LIST:
+		parse_list(row, text, at);
 		break;
 	case HELP:
 		show_help();
@@ -177,8 +161,7 @@ void options_parse(struct options *options, int argc, char **argv)
 			(struct option){ rows[i].name, *rows[i].argument ? required_argument : no_argument, NULL, 0 };
 	*options = (struct options){
 		.host = "127.0.0.1",
-		.ports = { 11211 },
-		.port_count = 1,
+		.ports = { { 11211 }, 1 },
 		.workload = {
 			.op = "get",
 			.keys = 10000,
@@ -197,14 +180,10 @@ void options_parse(struct options *options, int argc, char **argv)
 			exit(2);
 		apply(options, &rows[index], optarg);
 	}
-	if (optind < argc) {
-		fprintf(stderr, "loadgen: unexpected argument '%s' (see --help)\n", argv[optind]);
-		exit(2);
-	}
-	if (options->reconnect && (options->depth > 1 || options->rate > 0 || options->tls)) {
-		fprintf(stderr, "loadgen: --reconnect goes without --depth, --rate and --tls (see --help)\n");
-		exit(2);
-	}
+	if (optind < argc)
+		errx(2, "unexpected argument '%s' (see --help)", argv[optind]);
+	if (options->reconnect && (options->depth > 1 || options->rate > 0 || options->tls))
+		errx(2, "--reconnect goes without --depth, --rate and --tls (see --help)");
 	if (options->batch > options->depth)
 		options->batch = options->depth;
 }

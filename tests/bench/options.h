@@ -6,16 +6,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
-#define MAX_PIDS 256
-#define MAX_PORTS 32
+#define MAX_NUMBERS 256
+
+struct numbers {
+	uint64_t list[MAX_NUMBERS];
+	size_t count;
+};
 
 struct options {
 	const char *host;
-	const char *socket;        /* the path of a Unix socket, in place of host and ports; or NULL */
-	uint16_t ports[MAX_PORTS]; /* connections take turns */
-	size_t port_count;
+	const char *socket;   /* the path of a Unix socket, in place of host and ports; or NULL */
+	struct numbers ports; /* connections take turns */
 	struct workload workload;
 	size_t conns;
 	size_t depth;
@@ -28,12 +30,10 @@ struct options {
 	bool tls;
 	bool reconnect; /* a connection for each request */
 	bool json;
-	pid_t pids[MAX_PIDS];
-	size_t pid_count;
+	struct numbers pids;
 };
 
-/* Fills ${options} from the command line; exits with a message when it is wrong or asks for help.
- */
+/* Fills ${options} from the command line; exits with a message when it is wrong or asks for help. */
 void options_parse(struct options *options, int argc, char **argv);
 
 #endif

@@ -148,7 +148,7 @@ class Targets(unittest.TestCase):
 
 class Rows(unittest.TestCase):
     def test_all_name_what_there_is(self):
-        with open(os.path.join(HERE, "ops.c"), encoding="utf-8") as file:
+        with open(os.path.join(HERE, "workload.c"), encoding="utf-8") as file:
             ops = set(re.findall(r'^\t\{ "([a-z0-9-]+)", LOAD_', file.read(), re.M))
         self.assertIn("get", ops)
         for row in rows.ROWS:

@@ -3,12 +3,136 @@
  * the same keys and members in the same order.
  */
 #include "workload.h"
-#include "ops.h"
 
-#include <stdarg.h>
+#include <err.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/*
+ * A request as text, with
+ *   %k a key        %v a value    %n the bytes of a value
+ *   %m a member     %M a run of up to OPS_RUN members    %l the bytes of "+<member> "
+ * In memcache it goes out as it stands, with CRLF behind it. For RESP the words become an array. "%b" alone is a get of the
+ * binary protocol, with nothing behind it.
+ */
+struct form {
+	const char *text; /* NULL: the protocol has no such request */
+	enum reply_kind kind;
+};
+
+#define OPS_RUN 100
+
+/* What an op needs to find on the server. */
+enum load {
+	LOAD_NOTHING,
+	LOAD_VALUE,   /* each key holds a value */
+	LOAD_COUNTER, /* each key holds a number */
+	LOAD_LOG,     /* each key holds a short log */
+	LOAD_MEMBER,  /* each key holds a set of one member */
+	LOAD_MEMBERS, /* each key holds a set of all members */
+	LOAD_ITEM,    /* each key holds a list of one item */
+	LOAD_ITEMS,   /* each key holds a list of all members */
+	LOAD_APART,   /* somebody else has stored what makes for replies of all members */
+	LOADS,
+};
+
+/* The forms of one op, by protocol. */
+struct op {
+	const char *name;
+	enum load load;
+	struct form major[2]; /* memcache, RESP */
+	struct form minor[2];
+	unsigned minor_percent; /* this many of a hundred requests, drawn at random, are ${minor} */
+	bool alternating;       /* instead, each second one is ${minor} */
+	bool new_members;       /* members are not of those that were loaded */
+	bool keyed;             /* the key is a command: its value is any number */
+	unsigned keys;          /* keys named by one request; 0: others than the workload's */
+	unsigned items;         /* members in a reply, where it is not all that there are */
+};
+
+#define TEN_KEYS "%k %k %k %k %k %k %k %k %k %k"
+
+#define FIFTY_KEYS TEN_KEYS " " TEN_KEYS " " TEN_KEYS " " TEN_KEYS " " TEN_KEYS
+#define HUNDRED_KEYS FIFTY_KEYS " " FIFTY_KEYS
+
+/* clang-format off */
+#define SADD { { "sadd %k %m", REPLY_STORED }, { "SADD %k %m", REPLY_RESP_NUMBER } }
+#define SREM { { "srem %k %m", REPLY_DELETED }, { "SREM %k %m", REPLY_RESP_NUMBER } }
+#define RPUSH { { "rpush %k %m", REPLY_STORED }, { "RPUSH %k %m", REPLY_RESP_NUMBER } }
+#define SISMEMBER { { "sismember %k %m", REPLY_NUMBER }, { "SISMEMBER %k %m", REPLY_RESP_NUMBER } }
+
+/* What the generator can ask for, ended by an op without a name: a new op is an entry here. */
+static const struct op ops[] = {
+	{ "get", LOAD_VALUE,
+	  { { "get %k", REPLY_VALUES }, { "GET %k", REPLY_RESP_BULK } }, .keys = 1 },
+	{ "mget", LOAD_VALUE,
+	  { { "get " TEN_KEYS, REPLY_VALUES }, { "MGET " TEN_KEYS, REPLY_RESP_ARRAY } },
+	  .keys = 10 },
+	{ "mget100", LOAD_VALUE,
+	  { { "get " HUNDRED_KEYS, REPLY_VALUES }, { "MGET " HUNDRED_KEYS, REPLY_RESP_ARRAY } },
+	  .keys = 100 },
+	{ "mg", LOAD_VALUE,
+	  { { "mg %k k f v", REPLY_META_VALUE } }, .keys = 1 },
+	{ "get-binary", LOAD_VALUE,
+	  { { "%b", REPLY_BINARY_VALUE } }, .keys = 1 },
+	{ "set", LOAD_NOTHING,
+	  { { "set %k 0 0 %n\r\n%v", REPLY_STORED }, { "SET %k %v", REPLY_RESP_OK } },
+	  .keys = 1 },
+	{ "ms", LOAD_NOTHING,
+	  { { "ms %k %n\r\n%v", REPLY_META_STORED } }, .keys = 1 },
+	{ "append", LOAD_LOG,
+	  { { "append %k 0 0 %l\r\n+%m ", REPLY_STORED }, { "APPEND %k %m", REPLY_RESP_NUMBER } },
+	  .keys = 1 },
+	{ "incr", LOAD_COUNTER,
+	  { { "incr %k 1", REPLY_NUMBER }, { "INCR %k", REPLY_RESP_NUMBER } }, .keys = 1 },
+	{ "evincr", LOAD_NOTHING,
+	  { { "evincr %k", REPLY_NUMBER }, { "INCR %k", REPLY_RESP_NUMBER } }, .keys = 1 },
+	{ "sadd", LOAD_MEMBER, SADD, .keys = 1 },
+	{ "srem", LOAD_MEMBER, SREM, .keys = 1 },
+	{ "hot", LOAD_MEMBER, SADD, SREM, .minor_percent = 20, .keys = 1 },
+	{ "churn", LOAD_MEMBER, SADD, SREM, .minor_percent = 50, .keys = 1 },
+	{ "rw", LOAD_MEMBERS, SISMEMBER, SADD, .minor_percent = 50, .keys = 1 },
+	{ "rw10", LOAD_MEMBERS, SISMEMBER, SADD, .minor_percent = 10, .keys = 1 },
+	{ "pop", LOAD_MEMBERS,
+	  SADD,
+	  { { "spop %k", REPLY_VALUES }, { "SPOP %k", REPLY_RESP_BULK } },
+	  .alternating = true, .new_members = true, .keys = 1, .items = 1 },
+	{ "srand", LOAD_MEMBERS,
+	  SADD,
+	  { { "srandmember %k", REPLY_VALUES }, { "SRANDMEMBER %k", REPLY_RESP_BULK } },
+	  .alternating = true, .new_members = true, .keys = 1, .items = 1 },
+	{ "sinter", LOAD_APART,
+	  { { "sinter left right", REPLY_VALUES }, { "SINTER left right", REPLY_RESP_ARRAY } },
+	  .keys = 0 },
+	{ "smembers", LOAD_MEMBERS,
+	  { { "smembers %k", REPLY_VALUES }, { "SMEMBERS %k", REPLY_RESP_ARRAY } }, .keys = 1 },
+	{ "scard", LOAD_MEMBERS,
+	  { { "scard %k", REPLY_NUMBER }, { "SCARD %k", REPLY_RESP_NUMBER } }, .keys = 1 },
+	{ "scard-key", LOAD_MEMBERS,
+	  { { "get q|scard|%k", REPLY_VALUES } }, .keyed = true, .keys = 1 },
+	{ "sismember", LOAD_MEMBERS, SISMEMBER, .keys = 1 },
+	{ "sadd-onto", LOAD_MEMBERS, SADD, .keys = 1 },
+	{ "evadd", LOAD_NOTHING,
+	  { { "evadd %k 0 0 %n\r\n%v", REPLY_EVENT } }, .keys = 1 },
+	{ "lrange", LOAD_ITEMS,
+	  { { "lrange %k 0 99", REPLY_VALUES }, { "LRANGE %k 0 99", REPLY_RESP_ARRAY } },
+	  .keys = 1, .items = 100 },
+	{ "rpush", LOAD_ITEM, RPUSH, .keys = 1 },
+	{ .name = NULL },
+};
+
+/* How to bring each load about, by protocol. */
+static const struct form loads[LOADS][2] = {
+	[LOAD_VALUE] = { { "set %k 0 0 %n\r\n%v", REPLY_STORED }, { "SET %k %v", REPLY_RESP_OK } },
+	[LOAD_COUNTER] = { { "set %k 0 0 1\r\n0", REPLY_STORED }, { "SET %k 0", REPLY_RESP_OK } },
+	[LOAD_LOG] = { { "set %k 0 0 %l\r\n+%m ", REPLY_STORED }, { "SET %k %m", REPLY_RESP_OK } },
+	[LOAD_MEMBER] = SADD,
+	[LOAD_MEMBERS] = { { "sadd %k %M", REPLY_STORED }, { "SADD %k %M", REPLY_RESP_NUMBER } },
+	[LOAD_ITEM] = RPUSH,
+	[LOAD_ITEMS] = { { "rpush %k %M", REPLY_STORED }, { "RPUSH %k %M", REPLY_RESP_NUMBER } },
+};
+/* clang-format on */
 
 /* Enough to reach most keys often, small enough to stay near the processor's caches. */
 #define POOL_REQUESTS 65536
@@ -17,10 +141,18 @@
 #define KEYS_DRAWN 10 /* for each request at least, so that all ops of few keys have the same ones */
 #define REQUEST_OVERHEAD 64
 
+/* A text that grows. */
 struct text {
-	char *bytes;
+	FILE *stream;
+	char *bytes; /* these two hold what was flushed */
 	size_t length;
-	size_t room;
+};
+
+struct renderer {
+	const struct workload *work;
+	struct pool *pool;
+	struct text out;
+	struct text scratch;
 };
 
 /* What one request is made of. */
@@ -30,113 +162,87 @@ struct draw {
 	size_t run;
 };
 
-static void *must(void *memory)
+void *must(void *memory)
 {
-	if (memory == NULL) {
-		fprintf(stderr, "loadgen: out of memory\n");
-		exit(1);
-	}
+	if (memory == NULL)
+		errx(1, "out of memory");
 	return memory;
 }
 
-static char *text_reserve(struct text *text, size_t more)
+static void text_open(struct text *text)
 {
-	if (text->room - text->length < more) {
-		text->room = (text->room + more) * 2;
-		text->bytes = must(realloc(text->bytes, text->room));
-	}
-	return text->bytes + text->length;
+	text->stream = must(open_memstream(&text->bytes, &text->length));
 }
 
-static void text_add(struct text *text, const char *bytes, size_t length)
+static void add_key(FILE *out, size_t key)
 {
-	memcpy(text_reserve(text, length), bytes, length);
-	text->length += length;
+	fprintf(out, "k%07zu", key);
 }
 
-__attribute__((format(printf, 2, 3))) static void text_print(struct text *text, const char *format, ...)
-{
-	const size_t longest = 64;
-	va_list args;
-	int length;
-
-	va_start(args, format);
-	length = vsnprintf(text_reserve(text, longest), longest, format, args);
-	va_end(args);
-	if (length < 0 || (size_t)length >= longest)
-		abort();
-	text->length += (size_t)length;
-}
-
-static void add_key(struct text *text, size_t key)
-{
-	text_print(text, "k%07zu", key);
-}
-
-static void add_binary_get(struct text *text, size_t key)
+static void add_binary_get(FILE *out, size_t key)
 {
 	static const char header[24] = { (char)0x80, 0, 0, REPLY_KEY_SIZE, [11] = REPLY_KEY_SIZE };
 
-	text_add(text, header, sizeof(header));
-	add_key(text, key);
+	fwrite(header, sizeof(header), 1, out);
+	add_key(out, key);
 }
 
-static void add_filler(struct text *text, size_t length)
+static void add_filler(FILE *out, size_t length)
 {
-	memset(text_reserve(text, length), 'x', length);
-	text->length += length;
+	for (; length; length--)
+		putc_unlocked('x', out);
 }
 
-static void add_member(struct text *text, const struct workload *work, size_t member)
+static void add_member(FILE *out, const struct workload *work, size_t member)
 {
-	text_print(text, "m%07zu", member);
-	add_filler(text, work->member_size - WORKLOAD_MIN_MEMBER);
+	fprintf(out, "m%07zu", member);
+	add_filler(out, work->member_size - WORKLOAD_MIN_MEMBER);
 }
 
 /* A value begins with its key, so that a reply that went to the wrong request is noticed. */
-static void add_value(struct text *text, const struct workload *work, size_t key)
+static void add_value(FILE *out, const struct workload *work, size_t key)
 {
-	size_t start = text->length;
+	char name[REPLY_KEY_SIZE + 1];
+	size_t part = work->value_size < REPLY_KEY_SIZE ? work->value_size : REPLY_KEY_SIZE;
 
-	add_key(text, key);
-	if (work->value_size > REPLY_KEY_SIZE)
-		add_filler(text, work->value_size - REPLY_KEY_SIZE);
-	text->length = start + work->value_size;
+	snprintf(name, sizeof(name), "k%07u", (unsigned)key);
+	fwrite(name, part, 1, out);
+	add_filler(out, work->value_size - part);
 }
 
-static void expand(struct text *text, const struct workload *work, const char *form, const struct draw *draw)
+static void expand(FILE *out, const struct workload *work, const char *form, const struct draw *draw)
 {
 	size_t keys = 0;
 
 	for (const char *at = form; *at != '\0'; at++) {
 		if (*at != '%') {
-			text_add(text, at, 1);
+			putc_unlocked(*at, out);
 			continue;
 		}
 		switch (*++at) {
 		case 'k':
-			add_key(text, draw->keys[keys++]);
+			add_key(out, draw->keys[keys++]);
 			break;
 		case 'b':
-			add_binary_get(text, draw->keys[keys++]);
+			add_binary_get(out, draw->keys[keys++]);
 			break;
 		case 'v':
-			add_value(text, work, draw->keys[0]);
+			add_value(out, work, draw->keys[0]);
 			break;
 		case 'n':
-			text_print(text, "%zu", work->value_size);
+			fprintf(out, "%zu", work->value_size);
 			break;
 		case 'l':
-			text_print(text, "%zu", work->member_size + 2);
+			fprintf(out, "%zu", work->member_size + 2);
 			break;
 		case 'm':
-			add_member(text, work, draw->member);
+			add_member(out, work, draw->member);
 			break;
 		case 'M':
 			for (size_t i = 0; i < draw->run; i++) {
 				if (i)
-					text_add(text, " ", 1);
-				add_member(text, work, draw->member + i);
+					putc_unlocked(' ', out);
+				add_member(out, work, draw->member + i);
 			}
 			break;
 		default:
@@ -146,57 +252,38 @@ static void expand(struct text *text, const struct workload *work, const char *f
 }
 
 /* Nothing that a form expands to holds a space, so the words are the arguments. */
-static void add_resp(struct text *text, const struct text *words)
+static void add_resp(FILE *out, const struct text *words)
 {
 	const char *at = words->bytes, *end = words->bytes + words->length;
 	size_t count = 1;
 
 	for (const char *p = at; p < end; p++)
 		count += *p == ' ';
-	text_print(text, "*%zu\r\n", count);
+	fprintf(out, "*%zu\r\n", count);
 	for (; count; count--) {
 		const char *space = memchr(at, ' ', (size_t)(end - at));
 		size_t length = (size_t)((space ? space : end) - at);
 
-		text_print(text, "$%zu\r\n", length);
-		text_add(text, at, length);
-		text_add(text, "\r\n", 2);
+		fprintf(out, "$%zu\r\n", length);
+		fwrite(at, length, 1, out);
+		fputs("\r\n", out);
 		at += length + 1;
 	}
 }
 
-/* Finds the first ${text} in the request that begins at ${start}; 0 when there is none. */
-static uint16_t place_of(const struct text *out, size_t start, const char *text)
+/* Finds the first name of ${number} in the request that begins at ${start}; 0 when there is none. */
+static uint16_t place_of(const struct text *out, size_t start, char letter, size_t number)
 {
-	const char *from = out->bytes + start;
-	const char *found = memmem(from, out->length - start, text, REPLY_KEY_SIZE);
+	const char *from = out->bytes + start, *found;
+	char name[REPLY_KEY_SIZE + 1];
 
+	snprintf(name, sizeof(name), "%c%07u", letter, (unsigned)number);
+	found = memmem(from, out->length - start, name, REPLY_KEY_SIZE);
 	if (found == NULL)
 		return 0;
 	if (found - from > UINT16_MAX)
 		abort();
 	return (uint16_t)(found - from);
-}
-
-static void render(struct text *out, struct text *scratch, const struct workload *work, const char *form,
-	const struct draw *draw, struct request *request)
-{
-	char name[REPLY_KEY_SIZE + 1];
-
-	request->offset = out->length;
-	if (work->resp) {
-		scratch->length = 0;
-		expand(scratch, work, form, draw);
-		add_resp(out, scratch);
-	} else {
-		expand(out, work, form, draw);
-		if (strcmp(form, "%b") != 0)
-			text_add(out, "\r\n", 2);
-	}
-	snprintf(name, sizeof(name), "k%07u", (unsigned)draw->keys[0]);
-	request->key = place_of(out, request->offset, name);
-	snprintf(name, sizeof(name), "m%07u", (unsigned)draw->member);
-	request->member = place_of(out, request->offset, name);
 }
 
 static uint64_t next_random(uint64_t *state)
@@ -245,13 +332,11 @@ static const struct op *find_op(const struct workload *work)
 	for (const struct op *op = ops; op->name != NULL; op++) {
 		if (strcmp(op->name, work->op) != 0)
 			continue;
-		if (op->major[work->resp].text != NULL)
-			return op;
-		fprintf(stderr, "loadgen: op %s does not exist in this protocol\n", work->op);
-		return NULL;
+		if (op->major[work->resp].text == NULL)
+			errx(2, "op %s does not exist in this protocol", work->op);
+		return op;
 	}
-	fprintf(stderr, "loadgen: unknown op %s (see --help)\n", work->op);
-	return NULL;
+	errx(2, "unknown op %s (see --help)", work->op);
 }
 
 /* Whether request number ${index} is of the minor form. */
@@ -267,73 +352,103 @@ const char *workload_op_name(size_t index)
 	return ops[index].name;
 }
 
-bool workload_render(const struct workload *work, struct pool *pool)
+/* Begins to render at most ${most} requests. */
+static void begin(struct renderer *renderer, const struct workload *work, struct pool *pool, size_t most)
+{
+	*renderer = (struct renderer){ .work = work, .pool = pool };
+	text_open(&renderer->out);
+	text_open(&renderer->scratch);
+	pool->requests = must(calloc(most + 1, sizeof(*pool->requests)));
+}
+
+static struct request *add(struct renderer *renderer, const char *form, const struct draw *draw)
+{
+	const struct workload *work = renderer->work;
+	struct text *out = &renderer->out, *scratch = &renderer->scratch;
+	struct request *request = &renderer->pool->requests[renderer->pool->count++];
+
+	request->offset = out->length;
+	if (work->resp) {
+		rewind(scratch->stream);
+		expand(scratch->stream, work, form, draw);
+		fflush(scratch->stream);
+		add_resp(out->stream, scratch);
+	} else {
+		expand(out->stream, work, form, draw);
+		if (strcmp(form, "%b") != 0)
+			fputs("\r\n", out->stream);
+	}
+	if (fflush(out->stream) != 0)
+		must(NULL);
+	request->key = place_of(out, request->offset, 'k', draw->keys[0]);
+	request->member = place_of(out, request->offset, 'm', draw->member);
+	return request;
+}
+static void finish(struct renderer *renderer)
+{
+	struct pool *pool = renderer->pool;
+
+	fclose(renderer->out.stream);
+	fclose(renderer->scratch.stream);
+	free(renderer->scratch.bytes);
+	pool->requests[pool->count].offset = renderer->out.length;
+	pool->bytes = renderer->out.bytes;
+}
+
+void workload_render(const struct workload *work, struct pool *pool)
 {
 	const struct op *op = find_op(work);
-	struct text out = { .bytes = NULL }, scratch = { .bytes = NULL };
+	struct renderer renderer;
 	size_t count = POOL_REQUESTS, fitting, keys;
 
-	if (op == NULL)
-		return false;
 	keys = op->keys > KEYS_DRAWN ? op->keys : KEYS_DRAWN;
 	fitting = POOL_BYTES / (work->value_size + work->member_size + REQUEST_OVERHEAD * (keys / KEYS_DRAWN)) + 1;
 	count = count < fitting ? count : fitting;
 	count += count % 2; /* behind the last comes the first again, and those that alternate still do */
-	*pool = (struct pool){ .count = count, .members = work->members, .random = 1 };
+	*pool = (struct pool){ .members = work->members, .random = 1 };
 	if (op->new_members) {
 		pool->first_member = work->members;
 		pool->members = WORKLOAD_MEMBER_NAMES - work->members;
 	}
-	pool->requests = must(calloc(count + 1, sizeof(*pool->requests)));
+	begin(&renderer, work, pool, count);
 	for (size_t i = 0; i < count; i++) {
-		struct request *request = &pool->requests[i];
 		struct draw draw;
+		bool minor;
 
 		for (size_t k = 0; k < keys; k++)
 			draw.keys[k] = next_random(&pool->random) % work->keys;
 		draw.member = next_member(pool);
-		request->form = is_minor(op, work->resp, i, &pool->random);
-		render(&out, &scratch, work, (request->form ? op->minor : op->major)[work->resp].text, &draw, request);
+		minor = is_minor(op, work->resp, i, &pool->random);
+		add(&renderer, (minor ? op->minor : op->major)[work->resp].text, &draw)->form = minor;
 	}
-	pool->requests[count].offset = out.length;
-	pool->bytes = out.bytes;
+	finish(&renderer);
 	pool->want[0] = wanted(work, op, op->major[work->resp].kind);
 	pool->want[1] = wanted(work, op, op->minor[work->resp].kind);
-	free(scratch.bytes);
-	return true;
 }
 
-bool workload_render_load(const struct workload *work, struct pool *pool)
+void workload_render_load(const struct workload *work, struct pool *pool)
 {
 	const struct op *op = find_op(work);
-	struct text out = { .bytes = NULL }, scratch = { .bytes = NULL };
-	const struct form *form;
-	size_t runs, i = 0;
+	const struct form *form = &loads[op->load][work->resp];
+	size_t runs = has_members(op->load) ? (work->members + OPS_RUN - 1) / OPS_RUN : 1;
+	struct renderer renderer;
 
-	if (op == NULL)
-		return false;
 	*pool = (struct pool){ .count = 0 };
-	form = &loads[op->load].major[work->resp];
 	if (form->text == NULL)
-		return true;
-	runs = has_members(op->load) ? (work->members + OPS_RUN - 1) / OPS_RUN : 1;
-	pool->count = runs * work->keys;
-	pool->requests = must(calloc(pool->count + 1, sizeof(*pool->requests)));
+		return;
+	begin(&renderer, work, pool, runs * work->keys);
 	for (size_t run = 0; run < runs; run++) {
 		for (size_t key = 0; key < work->keys; key++) {
 			struct draw draw = { .keys = { key }, .member = run * OPS_RUN };
 
 			draw.run = work->members - draw.member;
 			draw.run = draw.run < OPS_RUN ? draw.run : OPS_RUN;
-			render(&out, &scratch, work, form->text, &draw, &pool->requests[i++]);
+			add(&renderer, form->text, &draw);
 		}
 	}
-	pool->requests[i].offset = out.length;
-	pool->bytes = out.bytes;
+	finish(&renderer);
 	pool->want[0] =
 		(struct reply_want){ .kind = form->kind, .items = 1, .body = REPLY_ANY_SIZE, .key_named = true };
-	free(scratch.bytes);
-	return true;
 }
 
 void pool_redraw(struct pool *pool, size_t first, size_t last)

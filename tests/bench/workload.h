@@ -47,16 +47,16 @@ const char *workload_op_name(size_t index);
 
 /*
  * Renders the requests of ${work}; the same ones whenever keys, members and sizes are the same,
- * whatever the protocol. False, with a message on stderr, when the op is unknown or the protocol
- * has no such op. The caller gives the pool back with pool_free.
+ * whatever the protocol. Exits with a message if the op is unknown or the protocol has no such
+ * op. The caller gives the pool back with pool_free.
  */
-bool workload_render(const struct workload *work, struct pool *pool) __attribute__((warn_unused_result));
+void workload_render(const struct workload *work, struct pool *pool);
 
 /*
  * Renders what must be stored before ${work} can run, each request to be sent once. An empty pool
  * when there is nothing to store.
  */
-bool workload_render_load(const struct workload *work, struct pool *pool) __attribute__((warn_unused_result));
+void workload_render_load(const struct workload *work, struct pool *pool);
 
 /*
  * Draws new members for the requests from ${first} up to ${last}: a pool is sent many times over,
@@ -65,5 +65,8 @@ bool workload_render_load(const struct workload *work, struct pool *pool) __attr
 void pool_redraw(struct pool *pool, size_t first, size_t last);
 
 void pool_free(struct pool *pool);
+
+/* Gives ${memory} back; exits with a message if it is NULL. */
+void *must(void *memory);
 
 #endif

@@ -2,7 +2,7 @@
 import time
 import unittest
 
-from rig.flood import KINDS, Flood
+from rig.background import FLOODS, Flood
 from rig.peers import PATIENCE, Failed
 from test_loadgen import Scripted
 
@@ -19,7 +19,7 @@ class Counters:
     def answer(self, _, line):
         if line == "get mark":
             return b"VALUE mark 0 4\r\nmark\r\nEND\r\n"
-        if line != KINDS[KIND].request:
+        if line != FLOODS[KIND].request:
             return b"STORED\r\n" if line.startswith("set ") else b""
         self.seen += 1
         return self.replies[self.seen - 1] if self.seen <= len(self.replies) else b""
@@ -49,7 +49,7 @@ def wait_for(flood, is_reached):
 class Floods(unittest.TestCase):
     def test_replies_are_counted(self):
         counters = Counters(REPLY, REPLY, REPLY)
-        window = KINDS[KIND].in_flight
+        window = FLOODS[KIND].in_flight
         with Flood(KIND, Scripted(counters.answer)) as flood:
             wait_for(flood, lambda: flood.taken == 3 * len(REPLY) and counters.seen >= 1 + 3 + window)
         self.assertEqual((flood.found(), counters.seen), ({"beside": 3}, 1 + 3 + window))
@@ -68,7 +68,7 @@ class Floods(unittest.TestCase):
     def test_a_flood_that_got_nothing(self):
         counters = Counters()
         with self.assertRaisesRegex(Failed, "not one reply"), Flood(KIND, Scripted(counters.answer)) as flood:
-            wait_for(flood, lambda: counters.seen == 1 + KINDS[KIND].in_flight)
+            wait_for(flood, lambda: counters.seen == 1 + FLOODS[KIND].in_flight)
 
     def test_who_hangs_up(self):
         with self.assertRaises(Failed), Flood(KIND, Scripted(Hanging().answer)) as flood:

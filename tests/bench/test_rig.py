@@ -6,7 +6,7 @@ import re
 import unittest
 import xml.dom.minidom
 
-from rig import background, baseline, chart, cli, fill, results, rounds, rows, table, targets
+from rig import background, baseline, chart, cli, fill, results, rounds, rows, special, table, targets
 from rig.targets import Target, Value
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -155,7 +155,7 @@ class Rows(unittest.TestCase):
             for server, op in row.contenders():
                 self.assertIn(server, rows.SERVERS, row.name)
                 self.assertIn(op, ops if row.measure == "load" else ("",), row.name)
-            self.assertIn(row.measure, ("load", *rounds.SPECIAL))
+            self.assertIn(row.measure, ("load", *special.KINDS))
             self.assertIn(row.fill, ("", *fill.KINDS))
             self.assertIn(row.beside, ("", *background.KINDS))
         self.assertEqual(len({row.name for row in rows.ROWS}), len(rows.ROWS))

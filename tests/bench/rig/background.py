@@ -1,38 +1,54 @@
 """What goes on beside a row: its server has other work, or is watched, while the load generator measures."""
+import functools
+import select
 import threading
+from dataclasses import dataclass
 
-from . import flood
+from . import fill
 from .fill import Client
 from .peers import PATIENCE, Failed
 
-MEMBERS = 200000
+MEMBERS = 200000        # of the set that is compacted
 PER_LINE = 1000
 NAME = "beside"
+MARK = "mark"           # a key whose reply shows that the one before is complete
+VALUE = 1000000
+KEYS = [f"f{number:02}" for number in range(100)]
+PIECE = 1 << 20
+LOOK = 100              # milliseconds until it is seen that the row is over
 
 
 class Beside(threading.Thread):
-    """Asks by a client of its own, over and over, for as long as the with block lasts."""
+    """Does work() by a client of its own, over and over, for as long as the with block lasts."""
 
     def __init__(self, server):
         super().__init__(daemon=True)
-        self.client = Client(server)
+        self.server, self.client = server, Client(server)
         self.ending, self.problem = threading.Event(), None
 
     def __enter__(self):
+        try:
+            self.prepare()
+        except BaseException:
+            self.client.close()
+            raise
         self.start()
         return self
 
     def __exit__(self, *_):
         self.ending.set()
         self.join(3 * PATIENCE)
-        self.client.__exit__()
+        self.client.close()
         if self.problem:
             raise Failed(self.problem)
+
+    def prepare(self):
+        """What has to be done before the load generator starts."""
 
     def run(self):
         try:
             while not self.ending.is_set():
-                self.ask()
+                self.work()
         except (OSError, Failed) as why:
             self.problem = f"beside the row: {why}"
 
@@ -41,24 +57,21 @@ class Compaction(Beside):
     """Adds to a set of 200,000 and has it compacted."""
     rounds = 0
 
-    def __enter__(self):
+    def prepare(self):
         for first in range(0, MEMBERS, PER_LINE):
             self._add(first)
-        return super().__enter__()
 
     def found(self):
         return {"beside": self.rounds}
 
-    def ask(self):
+    def work(self):
         self._add(self.rounds * PER_LINE % MEMBERS)
         if (reply := self.client.ask(f"scompact {NAME}")) not in ("OK", "SERVER_ERROR busy"):
             raise Failed(f"scompact: {reply!r}")
         self.rounds += 1
 
     def _add(self, first):
-        reply = self.client.ask(f"sadd {NAME} " + " ".join(f"m{i:07}xxxx" for i in range(first, first + PER_LINE)))
-        if reply != "STORED":
-            raise Failed(f"sadd: {reply!r}")
+        self.client.add(NAME, [f"m{i:07}xxxx" for i in range(first, first + PER_LINE)], PER_LINE)
 
 
 class BaseSize(Beside):
@@ -74,7 +87,7 @@ class BaseSize(Beside):
     def found(self):
         return {"base_bytes": self.largest}
 
-    def ask(self):
+    def work(self):
         reply = self.client.ask(f"mg {self.KEY} s")
         if reply.startswith("HD s"):
             self.largest = max(self.largest, int(reply[4:]))
@@ -83,4 +96,77 @@ class BaseSize(Beside):
         self.ending.wait(self.EVERY)
 
 
-KINDS = {"compaction": Compaction, "base size": BaseSize, **flood.FLOODS}
+@dataclass(frozen=True)
+class Kind:
+    request: str
+    in_flight: int
+    members: int = 0    # of a set that is stored before
+
+
+FLOODS = {
+    "large values": Kind("get big", 1024),
+    "counters": Kind("evcount none 2020010100 2025091000", 200),
+    "many keys": Kind("get " + " ".join(KEYS), 20000),
+    "sunion": Kind("sunion flood", 50, fill.MILLION),
+    "smembers": Kind("smembers flood", 1000, fill.MILLION),
+}
+
+
+class Flood(Beside):
+    """One client that takes all it can get: it keeps many requests of one kind in flight and reads every reply, as fast as it
+    can. Every reply has the size of the first."""
+
+    def __init__(self, kind, server):
+        super().__init__(server)
+        self.kind, self.conn = FLOODS[kind], self.client.conn
+        self.request = self.kind.request.encode() + b"\r\n"
+        self.block = memoryview(self.request * (PIECE // len(self.request) + 1))
+        self.room, self.poll = bytearray(PIECE), select.poll()
+        self.size = self.taken = self.sent = 0
+
+    def prepare(self):
+        if self.kind.members:
+            with Client(self.server) as client:
+                client.add("flood", fill.in_order(1, self.kind.members))
+        for key, value in ((MARK, MARK), ("big", "x" * VALUE), *((key, key) for key in KEYS)):
+            self.client.set(key, value)
+        self.size = self._size_of_one()
+        self.conn.setblocking(False)
+
+    def __exit__(self, *_):
+        super().__exit__()
+        if self.taken < self.size:
+            raise Failed("beside the row: not one reply")
+
+    def found(self):
+        return {"beside": self.taken // self.size}
+
+    def _size_of_one(self):
+        """The bytes of one reply."""
+        mark, reply = b"VALUE mark 0 4\r\nmark\r\nEND\r\n", bytearray()
+        self.conn.sendall(self.request + b"get mark\r\n")
+        while not reply.endswith(mark):
+            reply += self.room[:self._receive()]
+        return len(reply) - len(mark)
+
+    def _receive(self):
+        """How many bytes came."""
+        count = self.conn.recv_into(self.room)
+        if not count or b"ERROR" in self.room[:count]:
+            raise Failed(f"{self.kind.request[:20]}...: {bytes(self.room[:min(count, 80)])!r}")
+        return count
+
+    def work(self):
+        """One stream of requests and one of replies; where a request ends follows from the number of bytes."""
+        open_bytes = (self.taken // self.size + self.kind.in_flight) * len(self.request) - self.sent
+        self.poll.register(self.conn, select.POLLIN | (select.POLLOUT if open_bytes > 0 else 0))
+        ready = self.poll.poll(LOOK)
+        if ready and ready[0][1] & select.POLLOUT:
+            at = self.sent % len(self.request)
+            self.sent += self.conn.send(self.block[at:at + open_bytes])
+        if ready and ready[0][1] & ~select.POLLOUT:
+            self.taken += self._receive()
+
+
+KINDS = {"compaction": Compaction, "base size": BaseSize,
+         **{kind: functools.partial(Flood, kind) for kind in FLOODS}}

@@ -1,9 +1,8 @@
 """What rows find stored where the load generator's --prefill does not do: sets of given members, and servers at rest."""
 import random
-import socket
 import time
 
-from .peers import PATIENCE, Failed
+from .peers import Failed, connect
 
 MILLION = 1000000
 SHARED = MILLION // 2   # of the members of each of the two sets that are intersected
@@ -35,15 +34,16 @@ class Client:
     """One connection on which lines are asked. Redis takes the same lines, as what it calls inline commands."""
 
     def __init__(self, server):
-        self.server = server
-        self.conn = socket.create_connection(("127.0.0.1", server.port), PATIENCE)
-        self.conn.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.server, self.conn = server, connect(server.port)
         self.replies = self.conn.makefile("rb")
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
+        self.close()
+
+    def close(self):
         self.replies.close()
         self.conn.close()
 
@@ -58,9 +58,20 @@ class Client:
         self.conn.sendall(line.encode() + b"\r\n")
         return self.line()
 
-    def add(self, key, members):
+    def set(self, key, value):
+        if (reply := self.ask(f"set {key} 0 0 {len(value)}\r\n{value}")) != "STORED":
+            raise Failed(f"set {key}: {reply!r}")
+
+    def get(self, key):
+        """The value that set stored."""
+        head, value, end = self.ask(f"get {key}"), self.line(), self.line()
+        if (head, end) != (f"VALUE {key} 0 {len(value)}", "END"):
+            raise Failed(f"get {key}: {head!r}")
+        return value
+
+    def add(self, key, members, per_line=PER_LINE):
         wanted = ("STORED",) if self.server.proto == "memcache" else (":",)
-        lines = [f"sadd {key} {' '.join(members[at:at + PER_LINE])}\r\n" for at in range(0, len(members), PER_LINE)]
+        lines = [f"sadd {key} {' '.join(members[at:at + per_line])}\r\n" for at in range(0, len(members), per_line)]
         for at in range(0, len(lines), WINDOW):
             window = lines[at:at + WINDOW]
             self.conn.sendall("".join(window).encode())
@@ -109,7 +120,7 @@ class Meter:
         return self
 
     def __exit__(self, *_):
-        self.client.__exit__()
+        self.client.close()
 
     def read(self):
         """Bytes and requests since the meter was made, once there are no more of them for a moment."""
@@ -135,13 +146,6 @@ def at_rest(value_of, looks=20):
         now = value_of()
         seen = [*seen, now] if now == seen[-1] else [now]
     return seen[-1]
-
-
-def one_set(server):
-    """A million members under one key."""
-    with Client(server) as client:
-        client.add("large", in_order(1, MILLION))
-        client.compact("large")
 
 
 def two_sets(server):

@@ -375,7 +375,9 @@ class Lab:
 def connect(place, patience=PATIENCE):
     """A connection to a port, or to the Unix socket at a path."""
     if isinstance(place, int):
-        return socket.create_connection(("127.0.0.1", place), patience)
+        conn = socket.create_connection(("127.0.0.1", place), patience)
+        conn.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return conn
     conn = socket.socket(socket.AF_UNIX)
     conn.settimeout(patience)
     try:

@@ -4,13 +4,12 @@ import json
 import os
 import subprocess
 
-from . import background, cold, fill, memory, start, stored, unread
+from . import background, fill, special
 from .peers import Failed, Missing, say
 
 LIMIT = 180  # seconds for one measurement
 WARMUP = 0.15
 PROBE_SECONDS = 0.3
-SPECIAL = {**memory.KINDS, **stored.KINDS, **cold.KINDS, **start.KINDS, **unread.KINDS}
 
 
 class Run:
@@ -54,7 +53,7 @@ class Run:
             if row.measure == "load":
                 sample = self._loaded(row, server, op)
             else:
-                sample = SPECIAL[row.measure](self.lab, name)
+                sample = special.KINDS[row.measure](self.lab, name)
         except (Failed, Missing, OSError) as why:
             say(f"{row.name}, {name}: {why}")
             self.wrong = True

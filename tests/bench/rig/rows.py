@@ -22,7 +22,7 @@ class Row:
     fill: str = ""            # stored first: a name in fill.py; else what the load generator's --prefill does
     pairs: bool = False       # requests come in pairs, and the time of one pair is what counts
     once: bool = False        # in the first round alone: the next would find the same
-    measure: str = "load"     # or a name in memory.py, stored.py or cold.py
+    measure: str = "load"     # or a name in special.py
     stretch: float = 1        # longer by this factor, where few requests are answered in a second
     quick: tuple = ()         # the servers of the quick run; none: not part of it
 

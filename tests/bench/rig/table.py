@@ -6,6 +6,21 @@ HEAD = (f"{'row':22} {'server':17} {'requests/s':>11} {'p50':>7} {'p95':>7} {'p9
 # Behind all else, where a cell has it.
 MORE = (("pair_us", "pair {:,.1f} us"), ("base_bytes", "base of up to {:,.0f} bytes"), ("beside", "{:,.0f} beside it"))
 
+# Cells without a rate: the text of the first metric that one has.
+SPECIAL = (
+    ("cold_kb", "{cold_ms:,.2f} ms, {cold_kb:,.1f} KB and {cold_requests:.0f} requests between it and memcached"),
+    ("cold_ms", "{cold_ms:,.2f} ms"),
+    ("start_ms", "{start_ms:,.0f} ms to the first reply"),
+    ("member_bytes", "{members:,.0f} members: {member_bytes:.2f} bytes each"),
+    ("growth_mb", "{before:.1f} MB before, {peak:.1f} MB at most: {growth_mb:.1f} MB of growth"),
+    ("closed", "{connections:,.0f} connections, {closed:,.0f} of them closed: {before:.1f} MB before, {peak:.1f} MB at most; "
+               "another's {gets:,.0f} gets: p99 {p99_us:,.0f} us"),
+    ("bytes_each", "{connections:,.0f} connections: {before:.1f} MB before, {after:.1f} MB after: {bytes_each:,.0f} bytes each"),
+    ("copies", "{readers:.0f} readers of {reply:.0f} KB each: {before:.1f} MB before, {after:.1f} MB after: "
+               "{copies:.1f} copies of the reply"),
+)
+UNITS = (("before", "rss_before_kb"), ("after", "rss_after_kb"), ("peak", "peak_kb"), ("reply", "reply_bytes"))
+
 
 def lines(document):
     """All of it: the rows, the rows about memory, what was left out, the targets."""
@@ -46,30 +61,8 @@ def _cell(name, cell, number):
 
 
 def _special(cell):
-    if "cold_ms" in cell:
-        passed = (f", {cell['cold_kb']:,.1f} KB and {cell['cold_requests']:.0f} requests between it and memcached"
-                  if "cold_kb" in cell else "")
-        return f"{cell['cold_ms']:,.2f} ms{passed}"
-    if "start_ms" in cell:
-        return f"{cell['start_ms']:,.0f} ms to the first reply"
-    if "member_bytes" in cell:
-        return f"{cell['members']:,.0f} members: {cell['member_bytes']:.2f} bytes each"
-    if "growth_mb" in cell:
-        return (f"{cell['rss_before_kb'] / 1024:.1f} MB before, {cell['peak_kb'] / 1024:.1f} MB at most: "
-                f"{cell['growth_mb']:.1f} MB of growth")
-    if "closed" in cell:
-        return (f"{cell['connections']:,.0f} connections, {cell['closed']:,.0f} of them closed: "
-                f"{cell['rss_before_kb'] / 1024:.1f} MB before, {cell['peak_kb'] / 1024:.1f} MB at most; "
-                f"another's {cell['gets']:,.0f} gets: p99 {cell['p99_us']:,.0f} us")
-    return _memory(cell)
-
-
-def _memory(cell):
-    grown = f"{cell['rss_before_kb'] / 1024:.1f} MB before, {cell['rss_after_kb'] / 1024:.1f} MB after"
-    if "connections" in cell:
-        return f"{cell['connections']:,.0f} connections: {grown}: {cell['bytes_each']:,.0f} bytes each"
-    return (f"{cell['readers']:.0f} readers of {cell['reply_bytes'] / 1024:.0f} KB each: {grown}: "
-            f"{cell['copies']:.1f} copies of the reply")
+    text = next(text for metric, text in SPECIAL if metric in cell)
+    return text.format(**cell, **{name: cell[metric] / 1024 for name, metric in UNITS if metric in cell})
 
 
 def _targets(targets):

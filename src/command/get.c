@@ -174,9 +174,9 @@ struct part {
 	struct fan_part part;
 	struct waiter waiter; /* its key is that of the part, also if this is a command */
 	enum target target;
-	/* Of a fan that has `waits`, for there are commands. In another fan a part ends here. */
-	struct order_effect effect;
-	struct nest nest; /* of a command, like the next two */
+	struct order_effect effect; /* kept if the fan has `waits`, since some keys are commands */
+	/* All behind is of a command. If no key is one, the parts end here. */
+	struct nest nest;
 	const struct command *inside;
 	size_t keys;
 };

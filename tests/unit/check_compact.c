@@ -37,7 +37,7 @@ TEST(folding)
 	put("+a +b -a +c ");
 	compacts("OK\r\n");
 	/* Beside the commit a look at the time to live; at the end, whether there are runs to be merged. */
-	makes("GGCG");
+	makes("GLCG");
 	stores("+b +c ");
 	compacts("OK\r\n");
 	makes("GG");
@@ -51,7 +51,7 @@ TEST(spilling)
 	server_answer_one(&server);
 	/* Nothing is referred to before it is there. */
 	makes("Ga");
-	then_makes("GC");
+	then_makes("LC");
 	hears("OK\r\n");
 	/* Under it there is nothing that a removal could be of. */
 	stores("@[" MANY_SORTED "] ");

@@ -42,7 +42,7 @@ TEST(all_in_one)
 	ck_assert_uint_eq(server_items(&server, "k."), 1);
 	ck_assert_uint_eq(merges(), 1);
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->segments_deleted, 2 + 3 + 1 + 2);
-	makes("gggaGGCddddddddGGG");
+	makes("gggaGLCddddddddGGG");
 }
 
 /* The lane is free meanwhile: whoever asks is answered. */

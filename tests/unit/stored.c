@@ -128,8 +128,10 @@ const char *stored_calls(struct fake *f, size_t *seen)
 
 	for (; *seen < f->count; ++*seen) {
 		const struct call *call = &f->calls[*seen].call;
+		bool looks = call->verb == CALL_GET && !(call->want & WANT_VALUE);
 		MUST(n < sizeof(text) - 1 && call->verb < sizeof(letters) && letters[call->verb]);
-		text[n++] = (char)(letters[call->verb] | (memchr(call->key.p, '.', call->key.n) ? 0x20 : 0));
+		text[n++] = (char)((looks ? 'L' : letters[call->verb]) |
+			(memchr(call->key.p, '.', call->key.n) ? 0x20 : 0));
 	}
 	text[n] = 0;
 	return text;

@@ -18,7 +18,7 @@ struct memcached_item *stored_item(struct server *s, struct slice id);
  */
 const char *stored_show(struct server *s);
 
-/* The calls since the last time, a letter each, those on items beside the base in lower case: see stored.c. */
+/* The calls since the last time, a letter each, L for a get of no value; those on items beside the base in lower case: see stored.c. */
 const char *stored_calls(struct fake *f, size_t *seen);
 
 #endif

@@ -19,31 +19,15 @@ static struct world world;
 
 static const struct form *form;
 
-/* What -m prints of each bug, and the encodings in which it can be put. */
+#define EVERY "oplog signed csv tombstone paired flip flip-mark indexed "
+
 static const struct {
 	const char *name, *encodings;
 } mutations[MUTATIONS] = {
 	{ "none", "" },
-	{ "a rewrite committed by set, not by cas", "oplog signed csv tombstone paired flip flip-mark indexed " },
-	{ "a write that another refers to, acknowledged before it was made", "oplog flip flip-mark indexed paired " },
-	{ "a cas id kept across a reconnect", "oplog paired flip flip-mark indexed " },
-	{ "a member written once when it has to be written several times", "tombstone " },
-	{ "a write that does not check whether its list is still active", "flip " },
-	{ "a fence of an index above the first member of its table", "oplog " },
-	{ "the last two runs of a base in the wrong order", "oplog " },
-	{ "a replaced base taken for the old one with a longer log", "oplog " },
-	{ "a table with another member than was written", "oplog " },
-	{ "merged tables deleted though the commit was lost", "oplog " },
-	{ "a read behind what its client adds later", "oplog " },
-	{ "a command that does not wait for earlier ones of its connection", "oplog " },
-	{ "a rewrite that makes a base live for ever", "oplog signed csv tombstone paired flip flip-mark indexed " },
-	{ "a rewrite that does not notice a touch between its read and its cas", "oplog signed csv tombstone " },
-	{ "a rewrite that makes a date by the clock of its proxy",
-		"oplog signed csv tombstone paired flip flip-mark indexed " },
-	{ "a broken base removed without cas", "oplog flip flip-mark indexed " },
-	{ "a segment of a list deleted after a lost cas", "oplog " },
-	{ "a run whose item is gone taken for an empty one", "oplog " },
-	{ "a pop or a delete that takes a lost cas for done", "signed csv tombstone paired flip flip-mark indexed " },
+#define MUTATION(name, what, encodings) { what, encodings },
+#include "mutations.def"
+#undef MUTATION
 };
 
 static bool makes_sense(int mutation)

@@ -26,25 +26,9 @@ enum {
 /* Bugs that are put in on purpose. The checks must find each. */
 enum mutation {
 	MUTATION_NONE,
-	MUTATION_SET_FOR_CAS,  /* a rewrite is committed by `set` */
-	MUTATION_EARLY_ACK,    /* a write is acknowledged before it was made, and another refers to it */
-	MUTATION_STALE_CAS,    /* a cas id is used on another connection than that it was read on */
-	MUTATION_ONCE,         /* a member is written once when it has to be written several times */
-	MUTATION_NO_CHECK,     /* flip: a write does not check whether its list is still active */
-	MUTATION_FENCE,        /* a fence of an index is above the first member of its table */
-	MUTATION_RUN_ORDER,    /* of several runs the last two change places */
-	MUTATION_BLIND_VIEW,   /* a proxy takes a replaced base for its old one with a longer log */
-	MUTATION_TABLE_BYTE,   /* a member in a table is another than was written */
-	MUTATION_EARLY_DELETE, /* a merge deletes the tables that it has read though its commit was lost */
-	MUTATION_LATE_READ,    /* a read comes behind what its client adds later */
-	MUTATION_NO_WAIT,      /* a command starts though it must wait for earlier ones of its connection */
-	MUTATION_NO_TTL,       /* a rewrite makes a base that never expires */
-	MUTATION_NO_FOLLOW,    /* a rewrite does not notice a touch between its read and its CAS */
-	MUTATION_NO_CLOCK,     /* a rewrite makes a date by the clock of its proxy, not by the server's */
-	MUTATION_BLIND_EXPIRE, /* a broken base is removed by DELETE, not by CAS */
-	MUTATION_LIST_DELETE,  /* after a lost CAS a segment is deleted that the base still refers to */
-	MUTATION_PART,         /* a run whose item is gone is taken for an empty one */
-	MUTATION_LOST_CAS,     /* a pop or a delete takes a lost CAS for done */
+#define MUTATION(name, what, encodings) MUTATION_##name,
+#include "mutations.def"
+#undef MUTATION
 	MUTATIONS
 };
 

@@ -1,4 +1,5 @@
 """Collect the tests, run them side by side, print what failed and the count."""
+import collections
 import concurrent.futures
 import signal
 import sys
@@ -11,11 +12,8 @@ from harness import OPTIONS, kill_leftovers
 TEST_LIMIT = 900         # seconds; nothing here may hang
 
 
-class Outcome:
-    """What is sent back from a worker: plain data only."""
-
-    def __init__(self, name, seconds, problem=None, skipped=None):
-        self.name, self.seconds, self.problem, self.skipped = name, seconds, problem, skipped
+# What is sent back from a worker: plain data only.
+Outcome = collections.namedtuple("Outcome", "name seconds problem skipped")
 
 
 def collect(folder, filters):
@@ -46,20 +44,14 @@ class Recorder(unittest.TestResult):
         super().__init__()
         self.problems, self.reason = [], None
 
-    def addError(self, test, err):
-        self._record(test, err)
-
-    def addFailure(self, test, err):
-        self._record(test, err)
-
     def addSubTest(self, test, subtest, err):
         if err is not None:
-            self._record(test, err, subtest._subDescription())
+            self.addError(test, err, subtest._subDescription())
 
     def addSkip(self, test, reason):
         self.reason = reason
 
-    def _record(self, test, err, title=""):
+    def addError(self, test, err, title=""):
         kind, value, trace = err
         if issubclass(kind, AssertionError):
             where = traceback.extract_tb(trace)[-1]
@@ -70,6 +62,8 @@ class Recorder(unittest.TestResult):
             text = "".join(traceback.format_exception(kind, value, trace)).rstrip()
         reports = test.process_reports() if hasattr(test, "processes") else ""
         self.problems.append("\n".join(filter(None, [title, text, reports])))
+
+    addFailure = addError
 
 
 def run_one(test):

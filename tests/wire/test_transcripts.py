@@ -22,21 +22,10 @@ class TranscriptTest(WireTest):
         config = "\n".join(script.config) if script.config else None
         return self.setlistd(servers, *script.args, config=config)
 
-    def play(self, path, send=player.send_whole):
+    def play(self, path, how="play", send=player.send_whole):
         script = transcript.load(path)
-        player.Player(script, self.serve(script).port, send).play()
-
-    def play_burst(self, path):
-        script = transcript.load(path)
-        player.Player(script, self.serve(script).port).play_burst()
-
-    def play_direct(self, path):
-        script = transcript.load(path)
-        player.Player(script, self.memcached(*script.memcached_args).port).play()
-
-    def play_burst_direct(self, path):
-        script = transcript.load(path)
-        player.Player(script, self.memcached(*script.memcached_args).port).play_burst()
+        peer = self.memcached(*script.memcached_args) if self.direct else self.serve(script)
+        getattr(player.Player(script, peer.port, send), how)()
 
 
 class Proxied(TranscriptTest):
@@ -61,26 +50,26 @@ class BurstDirect(TranscriptTest):
     direct = True
 
 
-def add(cls, name, how, path, **kwargs):
+def add(cls, name, path, **kwargs):
     def test(self):
-        player.in_one_hour(lambda: getattr(self, how)(path, **kwargs))
+        player.in_one_hour(lambda: self.play(path, **kwargs))
     test.__name__ = f"test_{name}"
     setattr(cls, test.__name__, test)
 
 
 def add_all():
     for script in scripts():
-        add(Proxied, script.name, "play", script.path)
+        add(Proxied, script.name, script.path)
         if script.differential:
-            add(Direct, script.name, "play_direct", script.path)
+            add(Direct, script.name, script.path)
         if script.split:
-            add(Cut, f"{script.name}_bytewise", "play", script.path, send=player.send_bytewise)
+            add(Cut, f"{script.name}_bytewise", script.path, send=player.send_bytewise)
             for seed in SPLIT_SEEDS:
-                add(Cut, f"{script.name}_seed{seed}", "play", script.path, send=player.send_cut(seed))
+                add(Cut, f"{script.name}_seed{seed}", script.path, send=player.send_cut(seed))
         if script.burstable():
-            add(Burst, script.name, "play_burst", script.path)
+            add(Burst, script.name, script.path, how="play_burst")
             if script.differential:
-                add(BurstDirect, script.name, "play_burst_direct", script.path)
+                add(BurstDirect, script.name, script.path, how="play_burst")
 
 
 add_all()

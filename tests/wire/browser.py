@@ -39,7 +39,7 @@ class Browser:
         def page():
             found = [t for t in self.ask("Target.getTargets")["targetInfos"] if t["type"] == "page"]
             return found and found[0]["targetId"]
-        target = wait_until("chromium has a page", PATIENCE, page)
+        target = wait_until("chromium has a page", page)
         self.session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.ask(f"{domain}.enable")
@@ -104,7 +104,7 @@ class Browser:
         return reply["result"].get("value")
 
     def wait(self, what, expression):
-        return wait_until(what, PATIENCE, lambda: self.value(expression), pause=0.05)
+        return wait_until(what, lambda: self.value(expression), pause=0.05)
 
     def screenshot(self, path, whole=True):
         data = self.ask("Page.captureScreenshot", format="png", captureBeyondViewport=whole)["data"]

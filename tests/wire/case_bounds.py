@@ -1,6 +1,6 @@
 """A test of what the daemon holds: one server, one setlistd, and a connection that watches it."""
 from case import WireTest
-from harness import PATIENCE, wait_until
+from harness import wait_until
 from stored import stat
 
 
@@ -12,11 +12,11 @@ class BoundsTest(WireTest):
 
     def serve_scripted(self, config=""):
         self.serve(config, servers=[self.scripted_server()])
-        wait_until("the server is greeted", PATIENCE, lambda: self.watcher.get("key-0"))
+        wait_until("the server is greeted", lambda: self.watcher.get("key-0"))
 
 
     def wait_for(self, counter, least=1):
-        wait_until(counter, PATIENCE, lambda: self.count(counter) >= least, pause=0.05)
+        wait_until(counter, lambda: self.count(counter) >= least, pause=0.05)
 
     def count(self, counter):
         return stat(self.watcher, "stats", counter)

@@ -136,7 +136,7 @@ class Writer:
             self.key, self.names, self.turns = key, names, 0
 
     def wait(self, turns):
-        wait_until("the client writes", LIMIT, lambda: self.failure or self.turns >= turns)
+        wait_until("the client writes", lambda: self.failure or self.turns >= turns, limit=LIMIT)
 
     def close(self):
         self.ended = True

@@ -3,7 +3,7 @@ import random
 import re
 
 from case import WireTest
-from harness import PATIENCE, wait_until
+from harness import wait_until
 from model import Op, take_all
 from stored import Servers, Stored, counter
 
@@ -104,13 +104,13 @@ class LargeSetTest(WireTest):
         def whole():
             stored = Stored(self.at, key)
             return stored if None not in stored.segments.values() or stored.base == self.at.get(key) else None
-        stored = wait_until(f"{key} stays the same for a moment", PATIENCE, whole)
+        stored = wait_until(f"{key} stays the same for a moment", whole)
         self.assertNotIn(None, stored.segments.values(), "an item that the set is made of is gone")
         return stored
 
     def assert_nothing_else(self, *keys):
         """The items on the servers are these sets and what they are made of; what nobody needs any more goes."""
-        wait_until("nothing else is left", PATIENCE, pause=0.05,
+        wait_until("nothing else is left", pause=0.05,
                    check=lambda: self.at.item_count() == sum(1 + len(Stored(self.at, key).segments) for key in keys))
 
     def compact(self, key, conn=None):
@@ -135,7 +135,7 @@ class LargeSetTest(WireTest):
             # A read that finds the base too long has it folded for certain, a write by chance.
             self.read(key, conn, "sscan", 1)
             return len(Stored(self.at, key).refs) > len(before)
-        wait_until("the log goes to a run", PATIENCE, spilled)
+        wait_until("the log goes to a run", spilled)
         self.assertEqual(Stored(self.at, key).refs[:-1], before, "they were merged")
 
     def ttl(self, key):

@@ -83,13 +83,13 @@ class ScriptedTest(WireTest):
         def good():
             keys = ["key-after-1", "key-after-2", "key-after-3"]
             return not any(self.asked(keys).values())
-        wait_until("setlistd is usable again", PATIENCE, good, pause=0.02)
+        wait_until("setlistd is usable again", good, pause=0.02)
 
     def was_sent(self, key, times, line):
         """So often, and not once more."""
-        wait_until(f"{line} arrives", PATIENCE, lambda: len(self.scripted.requests_for(key)) >= times)
+        wait_until(f"{line} arrives", lambda: len(self.scripted.requests_for(key)) >= times)
         self.assertEqual(len(self.scripted.requests_for(key)), times, f"{line} was sent again")
 
     def was_closed(self, key):
-        link = wait_until(f"a request for {key} arrives", PATIENCE, lambda: self.scripted.link_with(key))
+        link = wait_until(f"a request for {key} arrives", lambda: self.scripted.link_with(key))
         self.assertTrue(link.closed_by_peer.wait(PATIENCE), "setlistd kept a connection whose framing is in doubt")

@@ -22,7 +22,6 @@ if os.access("/dev/shm", os.W_OK):
 # A wait costs nothing where its condition comes soon, and a busy machine may stand still for seconds: the limits are only
 # there to end a test that hangs.
 PATIENCE = 60.0
-START_LIMIT = STOP_LIMIT = PATIENCE
 # What setlistd is told where a test does not choose: a server that is merely slow is no fault.
 PATIENT = {"connect_timeout": 60000, "request_timeout": 60000}
 EVENLY = "thread_load = 0"  # of setlistd: each thread has clients, however little they ask for
@@ -92,8 +91,8 @@ def free_port():
     raise RuntimeError("no free port found")
 
 
-def wait_until(what, limit, check, pause=0.005):
-    """Call check() until it is true; complain with `what` when the limit passes."""
+def wait_until(what, check, limit=PATIENCE, pause=0.005):
+    """Call check() until it is true; complain with `what` when the limit, in seconds, passes."""
     end = time.monotonic() + limit
     while True:
         late = time.monotonic() >= end
@@ -175,7 +174,7 @@ class Process:
             if not self.alive():
                 raise AssertionError(f"{self.name} ended at its start\n{self.describe()}")
             return accepts(address)
-        wait_until(f"{self.name} accepts connections", START_LIMIT, ready)
+        wait_until(f"{self.name} accepts connections", ready)
 
     def signal(self, number):
         os.kill(self.pid, number)
@@ -204,7 +203,7 @@ class Process:
             self.child.wait()
         self._forget()
 
-    def terminate(self, limit=STOP_LIMIT):
+    def terminate(self, limit=PATIENCE):
         """SIGTERM, then the exit status; SIGKILL and None when the limit passes."""
         if self.alive():
             self.child.terminate()
@@ -343,14 +342,14 @@ class Setlistd:
         noise = [mark for mark in SANITIZER_MARKS if mark in self.process.stderr()]
         self.discard()
         if status is None:
-            raise AssertionError(f"setlistd did not end within {STOP_LIMIT} s of SIGTERM\n{report}")
+            raise AssertionError(f"setlistd did not end within {PATIENCE} s of SIGTERM\n{report}")
         if status != 0 or noise:
             raise AssertionError(f"setlistd ended with status {status}, {noise or 'no sanitizer report'}\n{report}")
 
     def begin_to_end(self):
         """SIGTERM. On return it accepts no more connections."""
         self.process.signal(signal.SIGTERM)
-        wait_until("it refuses connections", PATIENCE, lambda: not accepts((HOST, self.port)))
+        wait_until("it refuses connections", lambda: not accepts((HOST, self.port)))
 
     def discard(self):
         self.process.kill()

@@ -84,7 +84,7 @@ class Load:
     def gets_on(self, count=20):
         """Wait until each connection got so many replies to what it asked from now on, or found something wrong."""
         now = time.monotonic()
-        wait_until("the load gets on", PATIENCE,
+        wait_until("the load gets on",
                    lambda: self.wrong_replies() or all(len(some) >= count for some in self.events(now)), pause=0.02)
 
 

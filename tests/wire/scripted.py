@@ -136,8 +136,7 @@ class Link:
 
 def arrive(sock):
     """Waits until the other side has acknowledged all bytes."""
-    wait_until("what was sent arrives", PATIENCE,
-               lambda: not struct.unpack("i", fcntl.ioctl(sock, termios.TIOCOUTQ, bytes(4)))[0])
+    wait_until("what was sent arrives", lambda: not struct.unpack("i", fcntl.ioctl(sock, termios.TIOCOUTQ, bytes(4)))[0])
 
 
 def body_size(request):
@@ -333,7 +332,7 @@ class Held:
         self.wait()
 
     def wait(self):
-        wait_until(f"a request for {self.key} arrives", PATIENCE, self.asked.is_set)
+        wait_until(f"a request for {self.key} arrives", self.asked.is_set)
 
     def release(self):
         self.free.set()
@@ -341,7 +340,7 @@ class Held:
     def come(self):
         """It is released, and the first answer has arrived on return."""
         self.release()
-        wait_until("the answer is sent", PATIENCE, lambda: self.links)
+        wait_until("the answer is sent", lambda: self.links)
         arrive(self.links[0].sock)
 
 

@@ -82,7 +82,7 @@ class Soak:
             with Conn(proxy.port) as conn:
                 for request in (b"set big 0 0 %d\r\n%s" % (BIG, b"B" * BIG), b"sset %s %s" % (VICTIM, b" ".join(members)),
                                 b"sset large-list\r\nrpush large-list " + b" ".join(members)):
-                    wait_until("it is stored", PATIENCE, lambda request=request: conn.ask(request) == "STORED", pause=0.1)
+                    wait_until("it is stored", lambda request=request: conn.ask(request) == "STORED", pause=0.1)
 
     def is_mortal(self, name):
         with Conn(self.torn.port) as conn:
@@ -95,8 +95,8 @@ class Soak:
         key = f"storm-{self.dice.randrange(1 << 30)}"
         plan = Plan([self.firm.port] * 2, key, members=200, clients=2, seconds=seconds, seed=self.dice.randrange(1 << 30))
         with Conn(self.firm.port) as conn:
-            wait_until("a set", PATIENCE, lambda: conn.ask(b"sadd %s %s" % (plan.key, plan.name(0, 0))) == "STORED", pause=0.1)
-            wait_until("an empty set", PATIENCE, lambda: conn.ask(b"srem %s %s" % (plan.key, plan.name(0, 0))) == "DELETED", pause=0.1)
+            wait_until("a set", lambda: conn.ask(b"sadd %s %s" % (plan.key, plan.name(0, 0))) == "STORED", pause=0.1)
+            wait_until("an empty set", lambda: conn.ask(b"srem %s %s" % (plan.key, plan.name(0, 0))) == "DELETED", pause=0.1)
         return Storm(plan)
 
     # --- meanwhile
@@ -161,7 +161,7 @@ class Soak:
         self.errors.update(storm.errors())
         key = storm.plan.key.decode()
         with Conn(self.firm.port) as conn:
-            found = wait_until("the storm's set", PATIENCE, lambda: read(conn, f"smembers {key}"), pause=0.1)
+            found = wait_until("the storm's set", lambda: read(conn, f"smembers {key}"), pause=0.1)
         self.problems += storm.wrong_members(found[key][1].split())[:3] if key in found else ["the storm's set is gone"]
 
     # --- after
@@ -169,7 +169,7 @@ class Soak:
     def settled(self, what, count, most):
         """The figure once it is no more than it may be, or what it is when it does not become that."""
         try:
-            wait_until(what, PATIENCE, lambda: count() <= most, pause=0.2)
+            wait_until(what, lambda: count() <= most, pause=0.2)
         except AssertionError:
             self.problems.append(f"{what}: {count()}, more than {most}")
         return count()
@@ -187,9 +187,9 @@ class Soak:
             # Each figure is taken beside this one connection, so that none is of others that are about to close.
             with Conn(proxy.port) as conn:
                 conns = self.settled("connections", lambda conn=conn: int(stats(conn)["curr_connections"]), 1)
-                if "inj" in wait_until("a reply", PATIENCE, lambda conn=conn: read(conn, b"get inj"), pause=0.1):
+                if "inj" in wait_until("a reply", lambda conn=conn: read(conn, b"get inj"), pause=0.1):
                     self.problems.append("a forged command was carried out")
-                wait_until("all servers are connected", PATIENCE, lambda conn=conn: all_connected(conn), pause=0.1)
+                wait_until("all servers are connected", lambda conn=conn: all_connected(conn), pause=0.1)
                 figures.append((self.settled("descriptors", proxy.fd_count, most[0]),
                                 self.settled("MiB", lambda proxy=proxy: proxy.status_kib("VmRSS") // 1024, most[1] + growth), conns))
         return figures

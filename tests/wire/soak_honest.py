@@ -7,7 +7,7 @@ import random
 import re
 import time
 
-from harness import PATIENCE, wait_until
+from harness import wait_until
 from model import FAMILIES, MOST_OF_ONE, Key, Mismatch, Op, line, members_of, must, until_end, values
 from storm import ERRORS, NOT_SENT
 from wire import Closed, Conn
@@ -138,7 +138,7 @@ class Honest:
             while time.monotonic() < end:
                 self.run_batch([self.choose() for _ in range(self.dice.choice((1, 1, 4, 30)))])
             for family, key in self.keys:
-                wait_until("a last look", PATIENCE, lambda family=family, key=key: self.read_again(family, key), pause=0.05)
+                wait_until("a last look", lambda family=family, key=key: self.read_again(family, key), pause=0.05)
         except Closed as closed:
             raise AssertionError(f"client {self.number}: {closed}") from None
         self.conn.close()

@@ -3,7 +3,7 @@ import random
 import threading
 import time
 
-from harness import PATIENCE, wait_until
+from harness import wait_until
 from stored import stats
 from wire import Conn
 
@@ -31,7 +31,7 @@ class Operator(threading.Thread):
     def give(self, max_pipeline, text):
         """It is taken over once a client sees it."""
         self.proxy.configure(text)
-        wait_until(f"max_pipeline {max_pipeline}", PATIENCE, lambda: self.settings()["max_pipeline"] == max_pipeline, pause=0.02)
+        wait_until(f"max_pipeline {max_pipeline}", lambda: self.settings()["max_pipeline"] == max_pipeline, pause=0.02)
         self.reloads += 1
 
     def refusals(self):
@@ -43,7 +43,7 @@ class Operator(threading.Thread):
         """The log says that it was refused, and no thread has taken anything of it."""
         assert self.refusals() == 0, "a good configuration was refused"
         self.proxy.configure(f"{self.first}\nmax_pipeline = 77\n{self.dice.choice(MISTAKES)}\n")
-        wait_until("a mistake is refused", PATIENCE, lambda: self.refusals() == 1, pause=0.02)
+        wait_until("a mistake is refused", lambda: self.refusals() == 1, pause=0.02)
         self.heard = self.log.tell()
         for _ in range(8):
             assert self.settings()["max_pipeline"] != "77", "a configuration with a mistake left something"
@@ -60,6 +60,6 @@ class Operator(threading.Thread):
                         self.give_mistake()
                     time.sleep(self.dice.uniform(0.1, 1))
                 self.give(self.before["max_pipeline"], self.first)
-                wait_until("the first configuration is as before", PATIENCE, lambda: self.settings() == self.before)
+                wait_until("the first configuration is as before", lambda: self.settings() == self.before)
         except Exception as error:              # a thread's exception would be lost otherwise
             self.problem = f"the operator: {error!r:.500}"

@@ -168,7 +168,7 @@ class Failures(AuthTest):
                 between = self.count("auth_failures")
                 self.assertEqual(conn.line().decode(), FAILURE)
             return between == before + 1
-        wait_until("a pause", PATIENCE, seen)
+        wait_until("a pause", seen)
 
     def test_the_end(self):
         conn, other = self.connect(self.proxy), self.connect(self.proxy)
@@ -203,7 +203,7 @@ class Failures(AuthTest):
             with Conn(self.proxy.port) as conn:
                 conn.send(WRONG)
                 self.assertEqual(conn.line().decode(), FAILURE)
-        wait_until("they are gone", PATIENCE, lambda: self.count("curr_connections") == 1)
+        wait_until("they are gone", lambda: self.count("curr_connections") == 1)
         conn = self.connect(self.proxy)
         conn.send(WRONG * 2)
         self.assertEqual(conn.line().decode(), FAILURE)
@@ -223,14 +223,14 @@ class Places(AuthTest):
         self.open(1)
 
     def open(self, count):
-        wait_until(f"{count} connections", PATIENCE, lambda: self.count("curr_connections") == count)
+        wait_until(f"{count} connections", lambda: self.count("curr_connections") == count)
 
     def replaced(self, *args, config=""):
         """Which of two that did not authenticate keep their places."""
         self.serve_few(3, *args, config=config)
         strangers = [self.connect(self.proxy) for _ in range(2)]
         self.open(3)
-        newcomer = wait_until("a place", PATIENCE, self.admitted, pause=0.05)
+        newcomer = wait_until("a place", self.admitted, pause=0.05)
         self.assertEqual(newcomer.ask("mn"), "MN")
         self.assertEqual(self.watcher.ask("mn"), "MN")
         self.assertEqual(self.count("replaced_clients"), 1)

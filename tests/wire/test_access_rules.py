@@ -70,14 +70,14 @@ class Upstream(WireTest):
         self.assertEqual((self.conn.ask("sadd s a b"), self.conn.ask("scard s")), ("STORED", "2"))
         self.server.kill()
         self.server.start(self.server.port)
-        wait_until("it is used again", PATIENCE, lambda: self.conn.set("k", b"y") == "STORED")
+        wait_until("it is used again", lambda: self.conn.set("k", b"y") == "STORED")
         self.assertIsNone(self.conn.get("setlistd-authentication"))
 
     def refused(self):
         """Said once, however often it is tried."""
         self.assertEqual(self.conn.set("k", b"x"), f"SERVER_ERROR upstream {self.server.name} unavailable")
 
-        wait_until("it is tried again", PATIENCE, lambda: stat(self.conn, "stats upstream", f"{self.server.name}:connects") >= 4)
+        wait_until("it is tried again", lambda: stat(self.conn, "stats upstream", f"{self.server.name}:connects") >= 4)
         said = self.proxy.process.stderr()
         self.assertEqual(said.count("refuses server_user"), 1, said)
         self.assertNotIn("secret", said)
@@ -88,7 +88,7 @@ class Upstream(WireTest):
         self.server.kill()
         self.server.extra = ["-Y", self.private_file("foo:secret\n")]
         self.server.start(self.server.port)
-        wait_until("it is used", PATIENCE, lambda: self.conn.set("k", b"y") == "STORED")
+        wait_until("it is used", lambda: self.conn.set("k", b"y") == "STORED")
 
     def test_none(self):
         self.serve(None, "-Y", self.private_file(USERS), user=None)
@@ -101,7 +101,7 @@ class Upstream(WireTest):
         direct = self.connect(self.server)
         self.assertEqual(direct.get("k"), b"x")
         self.assertIsNone(direct.get("setlistd-authentication"))
-        wait_until("nothing stays", PATIENCE, lambda: stats(direct)["curr_items"] == "1")
+        wait_until("nothing stays", lambda: stats(direct)["curr_items"] == "1")
 
 
 class Denied(WireTest):
@@ -206,7 +206,7 @@ class Listeners(WireTest):
                 client.connect((host, port))
                 client.sendall(b"mn\r\nGET / HTTP/1.1\r\n\r\n")
                 self.assertEqual(client.recv(4), b"MN\r\n")
-            wait_until("it is told", PATIENCE, lambda said=f"client {name}:": said in proxy.process.stderr())
+            wait_until("it is told", lambda said=f"client {name}:": said in proxy.process.stderr())
 
     def test_command_line(self):
         for args in (("-l", "0.0.0.0"), ("-l", "127.0.0.1", "-l", "0.0.0.0")):

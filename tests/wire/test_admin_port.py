@@ -47,7 +47,7 @@ class AdminCase(WireTest):
         self.servers = [self.memcached()] if servers is None else servers
         self.admin = free_port()
         self.proxy = self.setlistd(self.servers, "-a", f"{HOST}:{self.admin}", *args, config=config)
-        wait_until("ready", PATIENCE, lambda: self.get("/readyz")[0] == 200)
+        wait_until("ready", lambda: self.get("/readyz")[0] == 200)
 
     def get(self, path, **kwargs):
         return fetch(self.admin, path, **kwargs)
@@ -152,7 +152,7 @@ class Limits(Started):
                     return False
                 except OSError:
                     return True
-            wait_until("the connection is closed", PATIENCE, closed)
+            wait_until("the connection is closed", closed)
         self.assertEqual(self.get("/healthz")[0], 200)
 
     def feed(self, begun, more):
@@ -207,10 +207,10 @@ class Limits(Started):
         conns = [self.connect(self.admin) for _ in range(100)]
         for _ in range(3):
             self.assertEqual(self.get("/healthz")[0], 200)
-        wait_until("at most 33 are open", PATIENCE, lambda: self.proxy.fd_count() <= before + 33)
+        wait_until("at most 33 are open", lambda: self.proxy.fd_count() <= before + 33)
         for conn in conns:
             conn.close()
-        wait_until("all are closed", PATIENCE, lambda: self.proxy.fd_count() < before + 3)
+        wait_until("all are closed", lambda: self.proxy.fd_count() < before + 3)
         # Clients of memcached's protocol do not notice any of it.
         self.assertEqual(self.connect(self.proxy).ask("mn"), "MN")
 
@@ -232,17 +232,17 @@ class Readiness(AdminCase):
         self.start()
         self.assertEqual(self.get("/readyz")[::2], (200, "ready\n"))
         self.servers[0].kill()
-        wait_until("not ready", PATIENCE, lambda: self.get("/readyz")[::2] == (503, "no server is up\n"))
+        wait_until("not ready", lambda: self.get("/readyz")[::2] == (503, "no server is up\n"))
         self.assertEqual(self.get("/healthz")[0], 200)
         self.assertEqual(self.metrics()["setlistd_ready"], 0)
         self.servers[0].start()
-        wait_until("ready", PATIENCE, lambda: self.get("/readyz")[0] == 200)
+        wait_until("ready", lambda: self.get("/readyz")[0] == 200)
 
     def test_not_ready_before_the_servers_were_tried(self):
         server = self.scripted_server(mute=True)
         self.admin = free_port()
         self.setlistd([server.name], "-a", f"{HOST}:{self.admin}", tcp=False)
-        wait_until("it listens", PATIENCE, lambda: accepts((HOST, self.admin)))
+        wait_until("it listens", lambda: accepts((HOST, self.admin)))
         status, _, text = self.get("/readyz")
         self.assertEqual(status, 503)
         self.assertIn("starting", text)
@@ -253,9 +253,9 @@ class Readiness(AdminCase):
         self.assertEqual(conn.ask("mn"), "MN")
         self.servers[0].pause()
         conn.send(b"get held\r\n")
-        wait_until("the request is on its way", PATIENCE, lambda: self.stats()["counters"]["cmd_get"] == 1)
+        wait_until("the request is on its way", lambda: self.stats()["counters"]["cmd_get"] == 1)
         self.proxy.process.signal(signal.SIGTERM)
-        wait_until("draining", PATIENCE, lambda: self.get("/readyz")[::2] == (503, "draining\n"))
+        wait_until("draining", lambda: self.get("/readyz")[::2] == (503, "draining\n"))
         self.assertEqual(self.get("/healthz")[0], 200)
         self.servers[0].resume()
         self.assertEqual(conn.read_values(), ({}, "END"))
@@ -275,13 +275,13 @@ class Reloading(AdminCase):
         for old, new in ((first, second), (second, first), (first, None)):
             self.proxy.configure(self.with_admin(new))
             if new:
-                wait_until("the new one is open", PATIENCE, lambda port=new: accepts((HOST, port)))
+                wait_until("the new one is open", lambda port=new: accepts((HOST, port)))
                 self.assertEqual(fetch(new, "/healthz")[0], 200)
-            wait_until("the old one is closed", PATIENCE, lambda port=old: not accepts((HOST, port)))
+            wait_until("the old one is closed", lambda port=old: not accepts((HOST, port)))
 
     def test_an_address_in_use_changes_nothing(self):
         self.proxy.configure(self.with_admin(self.server.port))
-        wait_until("it is refused", PATIENCE, lambda: "all is as before" in self.proxy.process.stderr())
+        wait_until("it is refused", lambda: "all is as before" in self.proxy.process.stderr())
         self.assertEqual(fetch(self.first, "/readyz")[0], 200)
 
 

@@ -6,7 +6,7 @@ data block be taken for a command.
 import random
 
 from case import WireTest
-from harness import PATIENCE, wait_until
+from harness import wait_until
 from wire import Conn
 
 BAD_LINE = b"CLIENT_ERROR bad command line format"
@@ -339,7 +339,7 @@ class BrokenOff(BadInput):
                 (leaver.reset if i % 2 else leaver.close)()
                 key = f"k{i % 10}"
                 self.assertEqual(conn.get(key), f"value of {key}".encode() * 100)
-            wait_until("all descriptors are closed", PATIENCE, lambda: self.proxy.fd_count() <= before)
+            wait_until("all descriptors are closed", lambda: self.proxy.fd_count() <= before)
 
     def test_a_stalled_client_holds_up_nobody(self):
         stalled = self.connect(self.proxy)

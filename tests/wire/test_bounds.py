@@ -91,7 +91,7 @@ class Times(BoundsTest):
             except OSError:
                 return True
             return stats(self.watcher)["closed_unfinished_clients"] == "1"
-        wait_until("it is closed", PATIENCE, drip, pause=0.02)
+        wait_until("it is closed", drip, pause=0.02)
         self.assertEqual(conn.line(), b"MN")
 
     def test_what_the_daemon_does_not_read_yet(self):
@@ -112,7 +112,7 @@ class Times(BoundsTest):
         self.serve("client_buffer = 65536", servers=[self.memcached(), self.scripted_server()])
         key, big = self.key_on(self.watcher, self.server), self.keys_on(self.watcher, self.servers[0], 3, "big")
         size = 360000  # three are just too much: once they are written, what the kernel does not take is not
-        wait_until("the server is greeted", PATIENCE, lambda: self.watcher.get(key))
+        wait_until("the server is greeted", lambda: self.watcher.get(key))
         for each in big:
             self.assertEqual(self.watcher.set(each, b"x" * size), "STORED")
         held = self.hold(self.server, key)
@@ -154,13 +154,13 @@ class Places(BoundsTest):
             return conn.close()
 
     def fill(self, count):
-        return [wait_until("a place", PATIENCE, self.place) for _ in range(count)]
+        return [wait_until("a place", self.place) for _ in range(count)]
 
     def replaced(self, config, *args):
         _, self.proxy = self.pool(1, *args, config=f"max_connections = 3\nreplace_idle = 1\n{config}")
         first, second, third = self.fill(3)
         third.send(b"get ")
-        newcomer = wait_until("a place", PATIENCE, self.place, pause=0.05)
+        newcomer = wait_until("a place", self.place, pause=0.05)
         self.assertEqual(stats(newcomer)["replaced_clients"], "1")
         return first, second
 
@@ -207,7 +207,7 @@ class Descriptors(BoundsTest):
         self.assertEqual(self.watcher.set("k", b"x"), "STORED")
         self.server.kill()
         self.server.start(self.server.port)
-        wait_until("it is used again", PATIENCE, lambda: self.watcher.set("k", b"x") == "STORED")
+        wait_until("it is used again", lambda: self.watcher.set("k", b"x") == "STORED")
         places = stat(self.watcher, "stats settings", "max_connections")
         self.assertIn(places, range(20, 90))
         self.assertRegex(self.proxy.process.stderr(), rf"max_connections is {places}, not 10000\b")
@@ -228,7 +228,7 @@ class Descriptors(BoundsTest):
         def said():
             conns.append(self.connect(self.proxy))
             return "accepting pauses" in self.proxy.process.stderr()
-        wait_until("it is said", PATIENCE, said, pause=0.1)
+        wait_until("it is said", said, pause=0.1)
         time.sleep(1)  # for ten more attempts; fewer prove less
         self.assertEqual(self.watcher.ask("mn"), "MN")
         self.assertEqual(self.proxy.process.stderr().count("accepting pauses"), 1)
@@ -279,7 +279,7 @@ class LastReplies(BoundsTest):
         conn = self.connect(self.proxy)
         conn.send(b"quit\r\n" + b"mn\r\n" * 10000)
         self.assertEqual(conn.rest(), b"")
-        wait_until("it is closed", PATIENCE, lambda: stats(self.watcher)["curr_connections"] == "1", pause=0.05)
+        wait_until("it is closed", lambda: stats(self.watcher)["curr_connections"] == "1", pause=0.05)
 
     def test_a_peer_that_goes_on(self):
         """What it sends behind a fatal error is thrown away only up to a bound."""

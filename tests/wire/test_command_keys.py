@@ -6,7 +6,7 @@ the rules of the manual. Afterwards both pools must hold the same.
 import re
 
 from case import WireTest
-from harness import PATIENCE, wait_until
+from harness import wait_until
 from stored import stat, stats
 
 SETTINGS = 'commands = "q|"\nevents "Router" { plain_verbs = true }'
@@ -252,7 +252,7 @@ class Configured(WireTest):
         conn.ask("sadd x a")
         self.assertIsNone(conn.get("q|scard|x"))
         self.proxy.configure(self.proxy.config + 'commands = "q|"\n')
-        wait_until("the new configuration holds", PATIENCE, lambda: conn.get("q|scard|x") == b"1")
+        wait_until("the new configuration holds", lambda: conn.get("q|scard|x") == b"1")
 
     def test_mistakes_are_found(self):
         for line in ('commands = "q"', 'commands = "q |"', 'commands = "q-"', f'commands = "{"x" * 40}|"',
@@ -284,4 +284,4 @@ class Hostile(WireTest):
             conn.ask("sadd large " + " ".join(f"member-{part}-{i:06}" for i in range(2000)))
         greedy = self.connect(self.proxy)
         greedy.send(("get " + " ".join(["q|smembers|large"] * 2000) + "\r\n").encode())
-        wait_until("the client is closed", PATIENCE, lambda: stat(conn, "stats", "closed_memory_clients") > 0)
+        wait_until("the client is closed", lambda: stat(conn, "stats", "closed_memory_clients") > 0)

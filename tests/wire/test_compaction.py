@@ -154,7 +154,7 @@ class TimeToLive(LargeSetTest):
             self.assertEqual((self.conn, *self.others)[step % 2].ask(f"touch {key} 50000"), "TOUCHED")
             self.assertIn(merger.line(), (b"OK", b"SERVER_ERROR busy"))
             # it may be set right behind the replies
-            wait_until("the tables live as long as the base", PATIENCE, lambda: self.shortest(key) >= 50000 - SLOW)
+            wait_until("the tables live as long as the base", lambda: self.shortest(key) >= 50000 - SLOW)
 
     def shortest(self, key):
         """The time to live of the item that ends first."""

@@ -364,9 +364,9 @@ class Moved(WireTest):
                 work(number)
                 return
             try:
-                wait_until("some are moved", PATIENCE, lambda: moved() > 0 or not under and time.monotonic() > end)
+                wait_until("some are moved", lambda: moved() > 0 or not under and time.monotonic() > end)
                 enough = [count + 50 for count in rounds]
-                wait_until("all get on", PATIENCE, lambda: all(a >= b for a, b in zip(rounds, enough)))
+                wait_until("all get on", lambda: all(a >= b for a, b in zip(rounds, enough)))
             finally:
                 done.set()
         together(9, wait)

@@ -54,7 +54,7 @@ class EveryEncoding(ConvertTest):
     def after_passes(self, count, child):
         goal = self.passes() + count
         try:
-            wait_until(f"pass {goal}", LIMIT, lambda: child.poll() is not None or self.passes() >= goal)
+            wait_until(f"pass {goal}", lambda: child.poll() is not None or self.passes() >= goal, limit=LIMIT)
         except AssertionError as error:
             raise AssertionError(f"{error}; {self.records()[-3:]}, {self.what_it_said()[-2000:]}") from None
         self.assertIsNone(child.poll(), "it ended before it was told to")
@@ -77,7 +77,7 @@ class Killed(ConvertTest):
         """Stops the process when so many records have that field; returns those records."""
         def some():
             return [record for record in self.records() if field in record and "k" in record]
-        wait_until(f"{count} records", LIMIT, lambda: child.poll() is not None or len(some()) >= count)
+        wait_until(f"{count} records", lambda: child.poll() is not None or len(some()) >= count, limit=LIMIT)
         child.send_signal(signal.SIGSTOP)
         self.assertIsNone(child.poll(), "it was done before it could be stopped")
         os.waitid(os.P_PID, child.pid, os.WSTOPPED)

@@ -4,7 +4,7 @@ import re
 import stat
 
 from case import WireTest
-from harness import HOST, LISTEN, PATIENCE, accepts, free_port, setlistd, tcp_sockets, wait_until
+from harness import HOST, LISTEN, accepts, free_port, setlistd, tcp_sockets, wait_until
 from wire import Closed, Conn
 SERVERS = 'servers = {"127.0.0.1:11211"}\n'
 COMMENTED = '# one\n// two /*\n/* three\n  # four */ servers = { # five\n  "a", /* six */ "b" }\nuser = "#" user = a//b\n'
@@ -321,4 +321,4 @@ class Sockets(Scratch):
                     return conn.ask("mn") == "MN"
             except (Closed, TimeoutError, OSError):
                 return False
-        wait_until("a free place is used", PATIENCE, place, pause=0.05)
+        wait_until("a free place is used", place, pause=0.05)

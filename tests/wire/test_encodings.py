@@ -5,7 +5,7 @@ import time
 import binary
 from case_encodings import EncodingTest
 from case_large import names
-from harness import PATIENCE, wait_until
+from harness import wait_until
 from model import Key, set_ops
 from stored import counter, stats
 from test_concurrency import drain, together
@@ -256,7 +256,7 @@ class ExactBytes(EncodingTest):
                 ("mark", ["sadd {} a", "srem {} a"], {"mark-k.a": b"+a-a"}),
                 ("indexed", ["sadd {} a", "srem {} a"], {"indexed-k": b"+0", "indexed-k.0": b"+a-a"})):
             with self.subTest(encoding=name, talk=talk):
-                written = wait_until("nothing is compacted", PATIENCE, lambda name=name, talk=talk: self.written(name, talk))
+                written = wait_until("nothing is compacted", lambda name=name, talk=talk: self.written(name, talk))
                 self.assertEqual(written, items)
 
     def written(self, name, talk):
@@ -336,7 +336,7 @@ class ExactBytes(EncodingTest):
                 self.at.delete(gone)
                 self.assert_missing(f"{name}-k")
                 self.expect((f"sadd {name}-k fresh", "STORED"))
-                wait_until("the new set", 30, lambda name=name: self.read(f"{name}-k") == {b"fresh"})
+                wait_until("the new set", lambda name=name: self.read(f"{name}-k") == {b"fresh"})
 
 
 class ManyLists(EncodingTest):

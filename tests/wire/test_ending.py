@@ -62,7 +62,7 @@ class Ending(WireTest):
         threads = [threading.Thread(target=self.hammer, args=(proxy.port, counts, i), daemon=True) for i in range(8)]
         for thread in threads:
             thread.start()
-        wait_until("all clients are at work", PATIENCE, lambda: min(counts) > 10)
+        wait_until("all clients are at work", lambda: min(counts) > 10)
         self.assertEqual(self.status_of(proxy), 0)
         for thread in threads:
             thread.join(PATIENCE)
@@ -107,6 +107,6 @@ class Ending(WireTest):
     def test_servers_that_never_answer_do_not_hold_it_up(self):
         """The limit on a request passes, and that is all that is waited for."""
         conn = self.serve([self.scripted_server()], config=f"{UNHURRIED}\nrequest_timeout = 1000")
-        wait_until("the server is greeted", PATIENCE, lambda: conn.values("get key-0")[1] == "END")
+        wait_until("the server is greeted", lambda: conn.values("get key-0")[1] == "END")
         self.hold(self.servers[0], "key-1").get(conn)
         self.assertEqual(self.status_of(self.proxy), 0)

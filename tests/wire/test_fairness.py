@@ -4,7 +4,7 @@ import time
 
 from case import WireTest
 from scripted import LARGE, large, one_shot, value_of
-from harness import ESTABLISHED, PATIENCE, built_with_sanitizer, tcp_sockets, wait_until
+from harness import ESTABLISHED, built_with_sanitizer, tcp_sockets, wait_until
 from stored import stat
 from wire import Closed
 
@@ -72,7 +72,7 @@ class FullQueue(WireTest):
         fillers = [self.connect(proxy) for _ in range(self.QUEUE // self.PART)]
         for filler in fillers:
             filler.send(f"incr {there} 1\r\n".encode() * self.PART)
-        wait_until("its queue is full", PATIENCE, lambda: count("calls") == sent)
+        wait_until("its queue is full", lambda: count("calls") == sent)
         before = count("busy")
         for number, request in enumerate((f"get {here} {there}", f"gets {there} {here}", f"gat 100 {here} {there}"), 1):
             found, end = conn.values(request)
@@ -98,7 +98,7 @@ class Turns(WireTest):
         self.watcher = self.serve([self.scripted_server() for _ in range(2)], config=f"client_memory = {self.MEMORY}")
         self.free, self.held = (self.key_on(self.watcher, server) for server in self.servers)
         for key in (self.held, self.free):
-            wait_until("the servers are greeted", PATIENCE, lambda key=key: self.watcher.values(f"get {key}")[1] == "END")
+            wait_until("the servers are greeted", lambda key=key: self.watcher.values(f"get {key}")[1] == "END")
         self.holding = self.hold(self.servers[1], self.held)
 
     def gets(self):
@@ -113,7 +113,7 @@ class Turns(WireTest):
         for conn in conns:
             with contextlib.suppress(OSError):      # closed while it sends more
                 conn.send(f"get {self.held}\r\n".encode() * self.GETS + more)
-        wait_until("some are sent", PATIENCE, lambda: self.gets() - before >= self.AT_ONCE)
+        wait_until("some are sent", lambda: self.gets() - before >= self.AT_ONCE)
         for _ in range(20):                 # turns in which more could be sent
             self.watcher.ask("mn")
         return conns, self.gets() - before
@@ -138,7 +138,7 @@ class Turns(WireTest):
         conns, _ = self.wait_in_line()
         before = self.gets()
         small.send(f"get {self.held}\r\n".encode() * 2)
-        wait_until("it is sent", PATIENCE, lambda: self.gets() == before + 2)
+        wait_until("it is sent", lambda: self.gets() == before + 2)
         self.all_are_answered(conns)
 
     def test_another_server_is_not_waited_for(self):
@@ -157,7 +157,7 @@ class Turns(WireTest):
     def test_some_are_closed(self):
         """Those that wait hold what they have sent, and it counts."""
         conns, _ = self.wait_in_line(b"get key-1\r\n" * 20000)
-        wait_until("memory is reclaimed", PATIENCE, lambda: stat(self.watcher, "stats", "closed_memory_clients") > 0)
+        wait_until("memory is reclaimed", lambda: stat(self.watcher, "stats", "closed_memory_clients") > 0)
         self.holding.release()
         answered = 0
         for conn in conns:
@@ -171,7 +171,7 @@ class Turns(WireTest):
         for conn in conns[:-1]:
             conn.reset()
         proxy = ("0100007F", self.proxy.port)
-        wait_until("they are gone", PATIENCE, lambda: tcp_sockets(ESTABLISHED).count(proxy) == 2)
+        wait_until("they are gone", lambda: tcp_sockets(ESTABLISHED).count(proxy) == 2)
         before = self.gets()
         self.all_are_answered(conns[-1:])
         self.assertLessEqual(self.gets(), before + self.GETS)
@@ -204,7 +204,7 @@ class Patience(WireTest):
     def serve(self, limit, config=""):
         """A connection, and a server that is used. `limit` is request_timeout in seconds."""
         conn = super().serve([self.scripted_server()], config=f"request_timeout = {round(limit * 1000)}\n{config}", patient=False)
-        wait_until("the server is used", PATIENCE, lambda: conn.values("get key0") == ({"key0": (0, b"value of key0")}, "END"))
+        wait_until("the server is used", lambda: conn.values("get key0") == ({"key0": (0, b"value of key0")}, "END"))
         return self.servers[0], conn
 
     def try_from(self, shortest):
@@ -269,7 +269,7 @@ class Huge(WireTest):
             self.server.faults[b"key2"] = one_shot(lambda link, _, size=size: link.send(b"VA %d kkey2 f0\r\n" % size + b"x" * 100))
             self.assertEqual(self.conn.ask("get key2"), f"SERVER_ERROR upstream {self.server.name} connection lost, outcome unknown")
             self.assertEqual(self.lost(), number)
-            wait_until("it is used again", PATIENCE, lambda: self.conn.values("get key3") == ({"key3": (0, b"value of key3")}, "END"))
+            wait_until("it is used again", lambda: self.conn.values("get key3") == ({"key3": (0, b"value of key3")}, "END"))
         self.assertEqual(self.lost(), number)
 
     def test_is_not_kept(self):
@@ -284,7 +284,7 @@ class Huge(WireTest):
         self.server.faults[b"key2"] = pour
         self.assertEqual(self.conn.ask("get key2"), f"SERVER_ERROR upstream {self.server.name} connection lost, outcome unknown")
         link = self.server.link_with("key2")
-        wait_until("it is closed", PATIENCE, lambda: not link.open)
+        wait_until("it is closed", lambda: not link.open)
         self.assertLess(self.proxy.peak_mib(), before + 64)
 
     def test_the_largest_is_taken(self):
@@ -298,7 +298,7 @@ class Dripping(WireTest):
 
     def test_is_given_up(self):
         conn = self.serve([self.scripted_server()], config="request_timeout = 300\nretry_min = 10", patient=False)
-        wait_until("it is used", PATIENCE, lambda: conn.ask("get other") == "END")
+        wait_until("it is used", lambda: conn.ask("get other") == "END")
 
         def drip(link, _):
             link.send(b"VA 1000000 kkey1 f0\r\n")

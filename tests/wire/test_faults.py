@@ -8,7 +8,7 @@ import time
 import load
 from case import WireTest
 from case_large import LargeSetTest, names
-from harness import EVENLY, PATIENCE, wait_until
+from harness import EVENLY, wait_until
 from stored import counter
 
 KEYS = 20
@@ -30,7 +30,7 @@ class ServerFault(WireTest):
     def store(self, keys):
         """Again where a limit passed: the machine may be that slow."""
         for key in keys:
-            wait_until(f"{key} is stored", PATIENCE, lambda: self.conn.set(key, load.named_value(key)) == "STORED")
+            wait_until(f"{key} is stored", lambda: self.conn.set(key, load.named_value(key)) == "STORED")
 
     def loaded(self, keys, **kwargs):
         return load.Load(self.proxy.port, keys, **kwargs)
@@ -41,12 +41,11 @@ class ServerFault(WireTest):
     def back(self):
         """A key of server a is stored again."""
         key = self.a_keys[0]
-        wait_until(f"{self.a.name} is used again", PATIENCE, lambda: self.conn.set(key, load.named_value(key)) == "STORED",
-                   pause=0.01)
+        wait_until(f"{self.a.name} is used again", lambda: self.conn.set(key, load.named_value(key)) == "STORED", pause=0.01)
 
     def goes_down(self):
         key = self.a_keys[0]
-        wait_until("it is noticed", PATIENCE, lambda: self.conn.values(f"get {key}")[1] == self.error("unavailable"))
+        wait_until("it is noticed", lambda: self.conn.values(f"get {key}")[1] == self.error("unavailable"))
 
 
 class Killed(ServerFault):
@@ -124,7 +123,7 @@ class Killed(ServerFault):
             self.assertEqual(found, {})
             self.assertRegex(end, r"^SERVER_ERROR upstream 127\.0\.0\.1:\d+ (unavailable|connection lost, outcome unknown)$")
             return end.endswith(" unavailable")
-        wait_until("it is noticed", PATIENCE, noticed)
+        wait_until("it is noticed", noticed)
         self.assertRegex(self.conn.ask("version"), "^VERSION ")
         self.assertEqual(self.conn.ask("mn"), "MN")
 
@@ -135,7 +134,7 @@ class Killed(ServerFault):
             self.assertEqual(conn.values(f"get {self.a_keys[0]}")[1], self.error("unavailable"))
             self.assertEqual(conn.get(self.b_keys[0]), load.named_value(self.b_keys[0]))
             self.a.start()
-            wait_until("it is used", PATIENCE, lambda: conn.set(self.a_keys[0], b"x") == "STORED", pause=0.01)
+            wait_until("it is used", lambda: conn.set(self.a_keys[0], b"x") == "STORED", pause=0.01)
 
 
 class Stopped(ServerFault):
@@ -166,7 +165,7 @@ class TimedOut(ServerFault):
         with self.loaded(self.a_keys + self.b_keys) as running:
             running.gets_on()
             self.a.pause()
-            wait_until("the limit passes", PATIENCE, lambda: self.error("timed out, outcome unknown") in running.whats())
+            wait_until("the limit passes", lambda: self.error("timed out, outcome unknown") in running.whats())
             running.gets_on(2)
             self.a.resume()
             self.back()
@@ -215,7 +214,7 @@ class Restarted(ServerFault):
         self.conn.ask(f"sadd {self.a_keys[1]}-set a")
         self.a.kill()
         self.a.start()
-        wait_until("it is used again", PATIENCE, lambda: self.conn.values(f"get {self.a_keys[0]}") == ({}, "END"), 0.01)
+        wait_until("it is used again", lambda: self.conn.values(f"get {self.a_keys[0]}") == ({}, "END"), pause=0.01)
         self.conn.send(f"cas {self.a_keys[0]} 0 0 1 {token}\r\nx\r\n".encode())
         self.assertEqual(self.conn.line(), b"NOT_FOUND")
         for key in self.a_keys:
@@ -246,7 +245,7 @@ class TablesOutOfReach(LargeSetTest):
         return self.connect(self.setlistd(self.servers, config=f"{self.config}\nrequest_timeout = 1000"))
 
     def wait_for_b(self, conn):
-        wait_until("the server is used again", PATIENCE, lambda: conn.values(f"get {self.on_b[0]}")[1] == "END", pause=0.01)
+        wait_until("the server is used again", lambda: conn.values(f"get {self.on_b[0]}")[1] == "END", pause=0.01)
 
     def test_reads(self):
         """They fail, each says so, and the set is what it was when the server goes on."""

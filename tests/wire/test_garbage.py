@@ -7,7 +7,7 @@ import scripted
 from case_scripted import CONFIG, HASTY, NEVER, ScriptedTest
 from case_large import NOT_A_SET, LargeSetTest, names
 from scripted import FullBacklog
-from harness import PATIENCE, wait_until
+from harness import wait_until
 
 
 class Garbage(ScriptedTest):
@@ -217,7 +217,7 @@ class Dying(ScriptedTest):
                 self.fault(key, scripted.gather(answers))
             self.fault(keys[-1], scripted.send_and_die(answers, at))
             self.ask_all(keys)
-            wait_until("they arrive", PATIENCE, lambda: self.scripted.requests_for(keys[-1]))
+            wait_until("they arrive", lambda: self.scripted.requests_for(keys[-1]))
             threading.Timer(turn / 5000, at.set).start()
             self.ask_all(["key-other"] * 8000, other)
             outcome = self.own_or_error(keys)
@@ -239,7 +239,7 @@ class Dying(ScriptedTest):
         self.usable_again()
         self.scripted.stop_listening()
         self.scripted.drop_links()
-        wait_until("it is noticed", PATIENCE, self.unavailable)
+        wait_until("it is noticed", self.unavailable)
         for i in range(20):
             self.assertEqual(self.asked_one(f"key-{i}"), self.error("unavailable"))
         self.assertEqual(self.conn.ask("sadd s a"), self.error("unavailable"))

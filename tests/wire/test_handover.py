@@ -39,7 +39,7 @@ class Supervisor(WireTest):
     def refusal(self, config, **kwargs):
         """What a setlistd says that does not start."""
         proxy = self.setlistd([self.server], tcp=False, config=config, **kwargs)
-        wait_until("it exits", PATIENCE, lambda: not proxy.process.alive())
+        wait_until("it exits", lambda: not proxy.process.alive())
         proxy.stopped, said = True, proxy.process.stderr()
         self.assertEqual(proxy.process.child.returncode, 1)
         proxy.discard()

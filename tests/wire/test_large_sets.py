@@ -27,8 +27,8 @@ class Loading(LargeSetTest):
             self.conn.ask("scard " + key)
             return len(self.at.get(key)) <= BASE_SIZE
 
-        wait_until("the base shrinks", PATIENCE, is_short, pause=0.1)
-        wait_until("merges end", PATIENCE, lambda: Stored(self.at, key).bytes() <= allowed, pause=0.1)
+        wait_until("the base shrinks", is_short, pause=0.1)
+        wait_until("merges end", lambda: Stored(self.at, key).bytes() <= allowed, pause=0.1)
         self.assert_nothing_else(key)
         stored = self.stored(key)
         self.assertEqual(stored.members(), set(members))
@@ -175,7 +175,7 @@ class Replacing(LargeSetTest):
         self.assertEqual((conn or self.conn).ask(b"sset k " + b" ".join(members)), "STORED")
 
     def assert_items(self, count):
-        wait_until(f"{count} items are left", PATIENCE, lambda: self.at.item_count() == count)
+        wait_until(f"{count} items are left", lambda: self.at.item_count() == count)
 
     def test_large_by_small(self):
         """Through the proxy that wrote it, and through another one."""
@@ -214,7 +214,7 @@ class Replacing(LargeSetTest):
 
 class Deleting(LargeSetTest):
     def assert_all_gone(self):
-        wait_until("all items are gone", PATIENCE, lambda: self.at.item_count() == 0)
+        wait_until("all items are gone", lambda: self.at.item_count() == 0)
 
     def test_by_the_proxy_that_wrote_it(self):
         self.large_set()
@@ -289,7 +289,7 @@ class Touching(LargeSetTest):
             found, end = self.conn.values(f"{verb} {ttl} k")
             self.assertEqual((found["k"][1], end), (self.at.get("k"), "END"))
             # they are touched behind the reply
-            wait_until("the tables are touched", PATIENCE, lambda: all(
+            wait_until("the tables are touched", lambda: all(
                 self.ttl(name) in range(ttl - SLOW, ttl + 1) for name in self.stored("k").segment_keys))
             self.assert_ttl_of_all("k", ttl)
 
@@ -299,7 +299,7 @@ class Touching(LargeSetTest):
             before = counter(self.conn, "incomplete_sets")
             self.large_set()
             self.assertEqual(self.conn.ask("touch k 1"), "TOUCHED")
-            wait_until("the set is gone", PATIENCE, lambda: self.conn.ask("scard k") == "NOT_FOUND", pause=0.1)
+            wait_until("the set is gone", lambda: self.conn.ask("scard k") == "NOT_FOUND", pause=0.1)
             self.assertEqual(self.conn.ask("sadd k new"), "STORED")
             for conn in (self.conn, *self.others):
                 self.assert_members("k", [b"new"], conn)
@@ -364,7 +364,7 @@ class Pressure(LargeSetTest):
                 gone.add("used")
             # `u`: this look does not make it more lately used.
             return any(self.at.meta(name, "u") is None for name in made_of)
-        wait_until("something of the idle set is evicted", 2 * PATIENCE, evicted, pause=0)
+        wait_until("something of the idle set is evicted", evicted, pause=0, limit=2 * PATIENCE)
         self.assertGreater(sum(stat(each, "stats", "evictions") for each in self.at.conns.values()), 0)
         for each in (self.without_memory(), conn, self.conn, *self.others):
             self.assert_missing("idle", each)
@@ -382,6 +382,6 @@ class Pressure(LargeSetTest):
             server.start()
             self.at.conns[server.name] = self.connect(server)
             for conn in (self.without_memory(), self.conn, *self.others):
-                wait_until("the server is used again", PATIENCE, lambda: conn.ask(f"get {self.key_on(conn, server)}") == "END")
+                wait_until("the server is used again", lambda: conn.ask(f"get {self.key_on(conn, server)}") == "END")
                 self.assertTrue(self.whole_or_missing("k", members, conn))
             self.assertIsNone(self.at.get("k"))

@@ -2,7 +2,7 @@
 import re
 
 from case_large import LargeSetTest, names
-from harness import PATIENCE, wait_until
+from harness import wait_until
 from model import Key, list_ops
 from stored import counter
 from test_concurrency import drain, together
@@ -37,7 +37,7 @@ class ListTest(LargeSetTest):
 
     def assert_no_litter(self, key="k"):
         """On the servers are the base and what it refers to, and nothing else."""
-        wait_until("old segments go", PATIENCE, lambda: self.at.item_count() == 1 + len(self.refs(key)), pause=0.05)
+        wait_until("old segments go", lambda: self.at.item_count() == 1 + len(self.refs(key)), pause=0.05)
 
 
 class Meaning(ListTest):
@@ -203,7 +203,7 @@ class Large(ListTest):
             return len(self.refs()) > 3
 
         # A proxy compacts after a read or a write. Its compaction may lose to the other one's.
-        wait_until("the list moves to segments", PATIENCE, has_segments)
+        wait_until("the list moves to segments", has_segments)
         self.assertIn(b"@list ", self.at.get("k"))
         self.assert_no_litter()
 
@@ -255,7 +255,7 @@ class Stored(ListTest):
         """A rule makes a list of what no push has made."""
         conn = self.connect(self.setlistd(self.servers, config=self.config + '\ncollection "p-" { type = "list" }'))
         self.at.of("p-1").set("p-1", b"+a +b " * 2000)
-        wait_until("compacted", PATIENCE, lambda: conn.ask("scompact p-1") == "OK")
+        wait_until("compacted", lambda: conn.ask("scompact p-1") == "OK")
         self.assertEqual(self.all("p-1", conn), [b"a", b"b"] * 2000)
         self.assertTrue(self.at.get("p-1").startswith(b"@list @l"))
 
@@ -317,7 +317,7 @@ class Stored(ListTest):
             for name in (key, *segments):
                 self.assertIn(int(self.at.meta(name, "t")["t"]), range(200, 301), name)
             self.assertEqual(self.conn.ask(f"delete {key}"), "DELETED")
-            wait_until("segments go", PATIENCE, lambda: self.at.item_count() == 0)
+            wait_until("segments go", lambda: self.at.item_count() == 0)
 
     def test_emptied(self):
         """By pops alone; then it is an empty list, and still one."""
@@ -327,7 +327,7 @@ class Stored(ListTest):
             self.assertEqual(self.items("lpop k 50", (self.conn, *self.others)[i // 50 % 2]), items[i:i + 50])
         self.assertEqual(self.conn.ask("llen k"), "0")
         self.assertEqual(self.at.get("k"), b"@list ")
-        wait_until("segments go", PATIENCE, lambda: self.at.item_count() == 1)
+        wait_until("segments go", lambda: self.at.item_count() == 1)
 
 
 class Queue(ListTest):

@@ -25,15 +25,15 @@ class Servers(WireTest):
         server = self.memcached()
         proxy = self.setlistd([server], "-t", str(threads), config=f"{EVENLY}\nretry_min = 10\nretry_max = 100")
         conns = [self.connect(proxy) for _ in range(2 * threads)]
-        wait_until("all are connected", PATIENCE, lambda: self.connections(conns[0], server) == threads)
+        wait_until("all are connected", lambda: self.connections(conns[0], server) == threads)
         for _ in range(3):
             server.kill()
-            wait_until("all have noticed", PATIENCE, lambda: self.connections(conns[0], server) == 0)
+            wait_until("all have noticed", lambda: self.connections(conns[0], server) == 0)
             for conn in conns:
                 for number in range(20):
                     self.assertIn("SERVER_ERROR", conn.ask(f"get key-{number}"))
             server.start()
-            wait_until("all are connected", PATIENCE, lambda: self.connections(conns[0], server) == threads)
+            wait_until("all are connected", lambda: self.connections(conns[0], server) == threads)
             for conn in conns:
                 self.assertEqual(conn.set("key", b"x"), "STORED")
         self.assertEqual(len(lines_with(proxy, "warning", f"upstream {server.name}: down: ")), 3, proxy.process.stderr())
@@ -51,7 +51,7 @@ class Servers(WireTest):
         conn = self.serve([server], "-t", "2", config=f"{EVENLY}\nretry_min = 10\nretry_max = 100")
         self.assertIn("SERVER_ERROR", conn.ask("get key"))
         server.start()
-        wait_until("all are connected", PATIENCE, lambda: self.connections(conn, server) == 2)
+        wait_until("all are connected", lambda: self.connections(conn, server) == 2)
         self.assertEqual(len(lines_with(self.proxy, f"upstream {server.name}: down: ")), 1, self.proxy.process.stderr())
         self.assertEqual(len(lines_with(self.proxy, f"upstream {server.name}: up again after ")), 1, self.proxy.process.stderr())
 
@@ -71,7 +71,7 @@ class Clients(WireTest):
     def test_escaped_and_cut(self):
         proxy = self.setlistd([self.memcached()], "-v")
         self.closed_for_http(proxy, b"GET /\xff\x1b[2J HTTP/1.1\r\nX: " + b"y" * 100 + b"\r\n\r\n")
-        line, = wait_until("the line is there", PATIENCE, lambda: lines_with(proxy, HTTP))
+        line, = wait_until("the line is there", lambda: lines_with(proxy, HTTP))
         self.assertRegex(line, r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z info: client 127\.0\.0\.1:\d+: closed: it speaks HTTP: "
                                r"GET\\x20/\\xff\\x1b\[2J\\x20HTTP/1\.1\\x0d\\x0aX:\\x20y+\.\.\.$")
 
@@ -86,7 +86,7 @@ class Clients(WireTest):
             left_out = [int(re.search(r"(\d+) more suppressed like: client ", line)[1]) for line in lines
                         if "more suppressed" in line]
             return len(lines) - len(left_out), sum(left_out)
-        wait_until("all are told", PATIENCE, lambda: sum(told()) == count)
+        wait_until("all are told", lambda: sum(told()) == count)
         self.assertGreaterEqual(told()[0], LINES)
         self.assertGreater(told()[1], 0)
 
@@ -96,7 +96,7 @@ class Journal(WireTest):
         """The first line about a server that is down, with JOURNAL_STREAM as given."""
         under = ("sh", "-c", f'JOURNAL_STREAM={stream} exec "$@"', "sh")
         proxy = self.setlistd(["127.0.0.1:1"], under=under)
-        return wait_until("it is told", PATIENCE, lambda: lines_with(proxy, "upstream"))[0]
+        return wait_until("it is told", lambda: lines_with(proxy, "upstream"))[0]
 
     def test_journald_reads_standard_error(self):
         self.assertRegex(self.say("$(stat -L -c %d:%i /proc/self/fd/2)"), r"^<4>upstream 127\.0\.0\.1:1: down: ")
@@ -176,6 +176,6 @@ class Syslog(WireTest):
     def reload_without(self, proxy, server):
         """The next configuration may name the other place."""
         proxy.configure(proxy.config.replace('log = "syslog"', 'log = "stderr"\nverbose = 1'))
-        wait_until("it is reloaded", PATIENCE, lambda: lines_with(proxy, "reloaded: "))
+        wait_until("it is reloaded", lambda: lines_with(proxy, "reloaded: "))
         server.kill()
-        wait_until("the line is there", PATIENCE, lambda: lines_with(proxy, f"upstream {server.name}: down: "))
+        wait_until("the line is there", lambda: lines_with(proxy, f"upstream {server.name}: down: "))

@@ -152,11 +152,11 @@ class LostTables(LargeSetTest):
         self.assertFalse(used(), "this test has looked at it itself")
         self.assertEqual(conn.ask("scard k"), "1000")
         self.lose("k", -1)
-        wait_until("the proxy looks after them", ROUND + PATIENCE, found_out, pause=0.2)
+        wait_until("the proxy looks after them", found_out, pause=0.2, limit=ROUND + PATIENCE)
         self.assertEqual(conn.ask("scard k"), "NOT_FOUND")
         self.assertEqual(counter(conn, "incomplete_sets"), 1)
         self.assert_missing("k")
-        wait_until("the table is asked for", PATIENCE, used, pause=0.02)
+        wait_until("the table is asked for", used, pause=0.02)
 
     def test_writes_first(self):
         """Blind writes and compactions of what is not whole any more: it stays a miss, and they do not hang."""

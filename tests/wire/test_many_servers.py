@@ -1,5 +1,5 @@
 """More servers than anybody tries by hand: few of them are there, and those work."""
-from harness import PATIENCE, free_port, wait_until
+from harness import free_port, wait_until
 from stored import stats
 from test_reload import REFUSED, Reloads, names
 
@@ -31,7 +31,7 @@ class ManyServers(Reloads):
         self.assertEqual(sum(name.endswith(":state") for name in stats(self.conn, "stats upstream")), count)
         keys = [self.key_on(self.conn, server, f"k{count}") for server in self.real]
         for key in keys:
-            wait_until("its server is up", PATIENCE, lambda key=key: self.conn.set(key, b"x") == "STORED", pause=0.02)
+            wait_until("its server is up", lambda key=key: self.conn.set(key, b"x") == "STORED", pause=0.02)
         found, end = self.conn.values(f"get {' '.join(keys)}")
         self.assertEqual((sorted(found), end), (sorted(keys), "END"))
         lost = self.key_on(self.conn, self.absent[0])

@@ -7,7 +7,7 @@ import shlex
 import subprocess
 
 from case import WireTest
-from harness import OPTIONS, PATIENCE, wait_until
+from harness import OPTIONS, wait_until
 from manpage import CLIENTS as PAGE
 from matrix import CLIENTS, FOLDER, PLAIN, REFUSED, RELEASES, TABLES
 from matrix_steps import CONFIG, LONG, SET_PREFIX, STEPS
@@ -45,7 +45,7 @@ class Clients(WireTest):
         if verb == "ttl":
             return "yes" if 0 < int(self.raw.ask(f"mg {words[0]} t").removeprefix("HD t")) <= 1000 else "no"
         if verb == "gone":
-            wait_until(f"{words[0]} expires", PATIENCE, lambda: self.raw.ask(f"mg {words[0]}") == "EN")
+            wait_until(f"{words[0]} expires", lambda: self.raw.ask(f"mg {words[0]}") == "EN")
             return "yes"
         answer = program.ask(verb, *[LONG.get(word, word) for word in words])
         if words[0].startswith(SET_PREFIX) and answer.endswith(",>"):

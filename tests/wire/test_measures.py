@@ -58,7 +58,7 @@ class MeasuredTest(ScriptedTest):
     def let_pass(self, seconds):
         """So much time, by a clock that measures; how many microseconds there were."""
         start = time.monotonic()
-        wait_until("time passes", PATIENCE, lambda: time.monotonic() > start + seconds)
+        wait_until("time passes", lambda: time.monotonic() > start + seconds)
         return int((time.monotonic() - start) * 1e6)
 
 
@@ -155,7 +155,7 @@ class Largest(WireTest):
             info = stats(conn, "sinfo large")
             return (found.get("large") == (20000, int(info["bytes"])) and found.get("list", [0])[0] == 300 and
                     found.get("csv-a") == (3, 6) and found.get("small") == (1, 3))
-        wait_until("all are measured", PATIENCE, measured)
+        wait_until("all are measured", measured)
         self.assertEqual([row[3] for row in rows()], ["large", "list", "csv-a", "small"])
         self.assertEqual(conn.ask("stats reset"), "RESET")
         self.assertEqual(stats(conn, "stats largest"), {})
@@ -213,7 +213,7 @@ class Slow(MeasuredTest):
             link.send(b"".join(answers) + link.answer(request))
         self.scripted.faults[b"key-1"], self.scripted.faults[b"key-2"] = scripted.gather(answers), both
         self.conn.send(b"set key-1 0 0 1 noreply\r\nx\r\nmn\r\nget key-2\r\n")
-        wait_until("the server is asked", PATIENCE, lambda: self.scripted.requests_for("key-2"))
+        wait_until("the server is asked", lambda: self.scripted.requests_for("key-2"))
         self.let_pass(0.03)
         free.set()
         self.assertEqual((self.conn.line(), len(self.conn.read_values()[0])), (b"MN", 1))

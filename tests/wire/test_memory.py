@@ -44,7 +44,7 @@ class Memory(BoundsTest):
         self.small = self.connect(self.proxy)
 
     def bounded(self, limit):
-        wait_until("memory is reclaimed", PATIENCE, lambda: self.count("client_bytes") <= limit)
+        wait_until("memory is reclaimed", lambda: self.count("client_bytes") <= limit)
         self.assertEqual(self.small.get("little"), b"x")
         if not built_with_sanitizer():
             self.assertLess(self.proxy.peak_mib(), limit / MIB + 64)
@@ -93,12 +93,12 @@ class Memory(BoundsTest):
         conn.send(b"get q|smembers" + b"|set" * SETS_FIRST + b" little\r\n")
         self.wait_for("cmd_get", asked + 1)
         conn.reset()
-        wait_until("it has gone", PATIENCE, lambda: stats(self.watcher)["curr_connections"] == "2")
+        wait_until("it has gone", lambda: stats(self.watcher)["curr_connections"] == "2")
         self.server.resume()
         reply = SETS_FIRST * size / MIB
-        wait_until("the reply is made", PATIENCE, lambda: self.proxy.peak_mib() > before + reply)
+        wait_until("the reply is made", lambda: self.proxy.peak_mib() > before + reply)
         if not built_with_sanitizer():
-            wait_until("memory as before", PATIENCE, lambda: self.proxy.status_kib("VmRSS") / 1024 < before + reply / 2)
+            wait_until("memory as before", lambda: self.proxy.status_kib("VmRSS") / 1024 < before + reply / 2)
 
     def test_beginnings_of_lines(self):
         """A line that comes in pieces takes little more than its length."""
@@ -159,10 +159,10 @@ class Memory(BoundsTest):
         socks = [self.deaf() for _ in range(5)]
         for sock in socks:
             sock.sendall(b"smembers big\r\nget big\r\n" * 4)
-        wait_until("they hold something", PATIENCE, lambda: self.count("client_bytes") > 4 * MIB)
+        wait_until("they hold something", lambda: self.count("client_bytes") > 4 * MIB)
         for sock in socks:
             sock.close()
-        wait_until("all is given back", PATIENCE, lambda: self.count("client_bytes") < 16384)
+        wait_until("all is given back", lambda: self.count("client_bytes") < 16384)
 
 
 def to_be_sent(port):
@@ -180,7 +180,7 @@ class KernelMemory(BoundsTest):
         """It is less where clients are many."""
         conns = [self.connect(self.proxy) for _ in range(64)]
         conns[-1].send(b"get big\r\n" * 15)
-        wait_until("replies wait", PATIENCE, lambda: self.count("client_bytes") > 4 * MIB)
+        wait_until("replies wait", lambda: self.count("client_bytes") > 4 * MIB)
         self.assertLess(max(held for _, held in to_be_sent(self.proxy.port)), 256 * 1024)
 
     def test_nothing_for_a_client_that_was_closed(self):
@@ -220,7 +220,7 @@ class CounterMemory(BoundsTest):
         held.release()
         self.assertEqual([self.is_answered(conn) for conn in conns].count(True), 1)
         self.assertEqual(stats(self.watcher)["closed_memory_clients"], "3")
-        wait_until("all is given back", PATIENCE, lambda: self.count("client_bytes") < 16384)
+        wait_until("all is given back", lambda: self.count("client_bytes") < 16384)
 
     def test_is_no_reply(self):
         """A client that waits for its counters is not one that does not read: such a one is closed meanwhile."""
@@ -229,7 +229,7 @@ class CounterMemory(BoundsTest):
         self.assertEqual(conn.ask("mn"), "MN")
         self.server.faults[b"key-big"] = scripted.large
         deaf.sendall(b"get key-big\r\n" * 2)
-        wait_until("it does not read", PATIENCE, lambda: self.count("client_bytes") > 16 * 65536)
+        wait_until("it does not read", lambda: self.count("client_bytes") > 16 * 65536)
         held = self.hold_first()
         conn.send(self.REQUEST)
         self.wait_for("closed_slow_clients")
@@ -243,4 +243,4 @@ class CounterMemory(BoundsTest):
         self.assertEqual(self.watcher.set("big", b"x" * 1000000), "STORED")
         self.deaf().sendall(b"get big\r\nget big\r\n" + self.REQUEST.replace(b"2012 2013", b"2012 2016"))
         self.wait_for("cmd_event")
-        wait_until("it is given back", PATIENCE, lambda: self.count("client_bytes") < 8 * MIB)
+        wait_until("it is given back", lambda: self.count("client_bytes") < 8 * MIB)

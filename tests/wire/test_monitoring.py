@@ -28,7 +28,7 @@ class Monitoring(Package):
             with urllib.request.urlopen(f"http://{HOST}:{admin}/metrics", timeout=PATIENCE) as reply:
                 return reply.read().decode()
         found = {}
-        for name, labels in re.findall(r"^(\w+)(?:\{(.*)\})? \S+$", wait_until("metrics", PATIENCE, get), re.MULTILINE):
+        for name, labels in re.findall(r"^(\w+)(?:\{(.*)\})? \S+$", wait_until("metrics", get), re.MULTILINE):
             found.setdefault(name, set()).update(re.findall(r'(\w+)="', labels))
         return found
 

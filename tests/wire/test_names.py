@@ -69,7 +69,7 @@ class NamesTest(WireTest):
     def move(self, new):
         """The name moves to the second one, and on return the proxy has greeted this one."""
         self.write_hosts(B)
-        wait_until("the new address is greeted", PATIENCE, lambda: new.links and new.links[0].requests)
+        wait_until("the new address is greeted", lambda: new.links and new.links[0].requests)
 
     def follow(self, port, *args, config=OFTEN):
         """A setlistd for which the name may change, and a connection to it."""
@@ -92,7 +92,7 @@ class NamesTest(WireTest):
         return tcp_sockets(ESTABLISHED).count((hex_address(address), port))
 
     def wait_for(self, conn, who):
-        wait_until(f"{who} answers", PATIENCE, lambda: conn.get("who") == who)
+        wait_until(f"{who} answers", lambda: conn.get("who") == who)
 
     def log_lines(self, proxy, *words):
         return [line for line in proxy.process.stderr().splitlines() if all(word in line for word in words)]
@@ -119,7 +119,7 @@ class Hosts(NamesTest):
         for address, former, who in ((B, A, b"b"), (A, B, b"a"), (B, A, b"b")):
             self.write_hosts(address)
             self.wait_for(conn, who)
-            wait_until(f"{former} is left", PATIENCE, lambda: not self.connections_to(former, port))
+            wait_until(f"{former} is left", lambda: not self.connections_to(former, port))
         done.set()
         for thread in threads:
             thread.join(PATIENCE)
@@ -142,7 +142,7 @@ class Hosts(NamesTest):
         self.move(new)
         gets = stat(watcher, "stats", "cmd_get")
         second.send(b"get key-next\r\n")
-        wait_until("the request is taken", PATIENCE, lambda: stat(watcher, "stats", "cmd_get") > gets)
+        wait_until("the request is taken", lambda: stat(watcher, "stats", "cmd_get") > gets)
         held.release()
         self.assertEqual(first.read_values()[0]["key-held"][1], b"value of key-held")
         self.assertEqual(second.read_values()[0]["key-next"][1], b"value of key-next")
@@ -157,15 +157,15 @@ class Hosts(NamesTest):
         proxy, first = self.follow(former.port, config=OFTEN + "request_timeout = 2000")
         second = self.connect(proxy)
         first.send(b"get key-lost\r\n")
-        wait_until("the request arrives", PATIENCE, lambda: former.requests_for("key-lost"))
+        wait_until("the request arrives", lambda: former.requests_for("key-lost"))
         self.move(new)
         self.assertRegex(first.line(), b"^SERVER_ERROR upstream .* timed out")
-        wait_until("the new address answers", PATIENCE, lambda: second.values("get key-1")[1] == "END")
+        wait_until("the new address answers", lambda: second.values("get key-1")[1] == "END")
         self.assertTrue(new.requests_for("key-1"))
         self.assertTrue(former.link_with("key-lost").closed_by_peer.wait(PATIENCE))
 
     def test_a_former_address_that_answers_while_the_daemon_stands_still(self):
-        wait_until("it is stopped in time", PATIENCE, self.former_while_stopped)
+        wait_until("it is stopped in time", self.former_while_stopped)
 
     def former_while_stopped(self):
         former, new = self.scripted_pair()
@@ -188,7 +188,7 @@ class Hosts(NamesTest):
         proxy, conn = self.follow(port, "-vv")
         self.assertEqual(conn.get("who"), b"a")
         self.write_hosts(B)
-        wait_until("it is tried", PATIENCE, lambda: self.log_lines(proxy, "warning", "the connection stays"))
+        wait_until("it is tried", lambda: self.log_lines(proxy, "warning", "the connection stays"))
         self.assertEqual(conn.get("who"), b"a")
         self.memcached_with(B, port, b"b")
         self.wait_for(conn, b"b")
@@ -203,7 +203,7 @@ class Hosts(NamesTest):
         self.assertEqual(conn.get("who"), b"a")
         self.write_hosts(B)
         first.kill()
-        wait_until("the new address answers", PATIENCE, lambda: conn.values("get who")[0].get("who", (0, b""))[1] == b"b")
+        wait_until("the new address answers", lambda: conn.values("get who")[0].get("who", (0, b""))[1] == b"b")
 
 
 class NameServers(NamesTest):
@@ -213,7 +213,7 @@ class NameServers(NamesTest):
         self.wait_for(conn, b"b")
         server.names = {NAME: [A, B]}
         asked = len(server.asked)
-        wait_until("it asks", PATIENCE, lambda: len(server.asked) > asked + 10)
+        wait_until("it asks", lambda: len(server.asked) > asked + 10)
         self.assertEqual(conn.get("who"), b"b", "the address that it has is still one of the name's")
 
     def test_another_name_server(self):
@@ -231,20 +231,20 @@ class NameServers(NamesTest):
         self.write_resolv(server.address)
         proxy, conn = self.follow(port)
         self.assertRegex(conn.ask("get who"), "^SERVER_ERROR upstream")
-        wait_until("it tries again", PATIENCE, lambda: len(server.asked) > 20)
+        wait_until("it tries again", lambda: len(server.asked) > 20)
         self.assertEqual(len(self.log_lines(proxy, NAME)), 1, proxy.process.stderr())
         self.assertEqual(len(self.log_lines(proxy, NAME, LOST)), 1)
         server.names = {NAME: [A]}
-        wait_until("the server is there", PATIENCE, lambda: conn.values("get who")[1] == "END")
+        wait_until("the server is there", lambda: conn.values("get who")[1] == "END")
         self.assertEqual(conn.get("who"), b"a")
 
     def test_known_no_more(self):
         """The connection stays, with one line in the log."""
         server, proxy, conn = self.follow_name_server()
         server.names = {}
-        wait_until("it is noticed", PATIENCE, lambda: self.log_lines(proxy, LOST))
+        wait_until("it is noticed", lambda: self.log_lines(proxy, LOST))
         asked = len(server.asked)
-        wait_until("it asks again", PATIENCE, lambda: len(server.asked) > asked + 20)
+        wait_until("it asks again", lambda: len(server.asked) > asked + 20)
         self.assertEqual(conn.get("who"), b"a")
         self.assertEqual(len(self.log_lines(proxy, NAME)), 1, proxy.process.stderr())
         server.names = {NAME: [B]}
@@ -254,6 +254,6 @@ class NameServers(NamesTest):
         """A lookup that waits for ever is none of the requests' business, and no obstacle to an end."""
         server, proxy, conn = self.follow_name_server(OFTEN + "connect_timeout = 50")
         server.mute = True
-        wait_until("it is noticed", PATIENCE, lambda: self.log_lines(proxy, LOST))
+        wait_until("it is noticed", lambda: self.log_lines(proxy, LOST))
         self.assertEqual(conn.get("who"), b"a")
         proxy.stop()

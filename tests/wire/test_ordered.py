@@ -220,5 +220,5 @@ class Walk(Ordered, LargeSetTest):
     @staticmethod
     def wait_for(changers):
         before = [changer.batches for changer in changers]
-        wait_until("all others get on", PATIENCE, pause=0.001, check=lambda: all(
+        wait_until("all others get on", pause=0.001, check=lambda: all(
             changer.problem or changer.batches > batches for changer, batches in zip(changers, before)))

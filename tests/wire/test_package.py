@@ -129,7 +129,7 @@ class Container(Package):
                               .replace("listen =", "#listen =").replace("servers =", "#servers ="))
         command = [word.replace("11312", str(admin)) for word in self.instruction("HEALTHCHECK")[1:]]
         command = self.instruction("HEALTHCHECK")[:1] + command
-        wait_until("the process is healthy", PATIENCE, lambda: run(*command).returncode == 0)
+        wait_until("the process is healthy", lambda: run(*command).returncode == 0)
         proxy.stop()
         self.assertNotEqual(run(*command).returncode, 0)
 
@@ -158,7 +158,7 @@ class Kubernetes(Package):
             request = self.sidecar[name]["httpGet"]
             self.assertEqual(request["port"], "admin")
             url = f"http://{HOST}:{admin}{request['path']}"
-            wait_until(f"{url} is well", PATIENCE, lambda: run("bash", "-c", HTTP_GET, "-", str(admin), request["path"]).stdout == "200")
+            wait_until(f"{url} is well", lambda: run("bash", "-c", HTTP_GET, "-", str(admin), request["path"]).stdout == "200")
 
     def test_policy_names_a_port_by_its_number(self):
         """Not every network policy engine knows the names of ports of init containers."""
@@ -174,7 +174,7 @@ class Kubernetes(Package):
             before = stat(observer, "stats", "total_connections")
             with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as waiting:
                 self.addCleanup(waiting.kill)
-                wait_until("it has looked twice", PATIENCE, lambda: stat(observer, "stats", "total_connections") >= before + 3)
+                wait_until("it has looked twice", lambda: stat(observer, "stats", "total_connections") >= before + 3)
                 self.assertIsNone(waiting.poll(), "it does not wait for the application")
                 application.close()
                 observer.close()

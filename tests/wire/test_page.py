@@ -42,7 +42,7 @@ class Live(WireTest):
         self.servers = [self.memcached() for _ in range(3)]
         self.admin = free_port()
         self.proxy = self.setlistd(self.servers, "-a", f"{HOST}:{self.admin}", config="slow_threshold = 1")
-        wait_until("ready", PATIENCE, lambda: fetch(self.admin, "/readyz")[0] == 200)
+        wait_until("ready", lambda: fetch(self.admin, "/readyz")[0] == 200)
         self.load = Clients(self.proxy.port)
         self.load.start()
         self.addCleanup(self.load.stop)
@@ -103,4 +103,4 @@ class Live(WireTest):
         self.browser.value("new Promise((resolve) => setTimeout(resolve, 3500))")
         self.assertEqual(len(self.browser.requests), asked)
         self.browser.value("window.seen = 'visible', document.dispatchEvent(new Event('visibilitychange')), 0")
-        wait_until("it asks again", PATIENCE, lambda: self.browser.value("0") == 0 and len(self.browser.requests) > asked)
+        wait_until("it asks again", lambda: self.browser.value("0") == 0 and len(self.browser.requests) > asked)

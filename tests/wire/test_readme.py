@@ -6,7 +6,7 @@ import socket
 from case import WireTest
 from case_access import USERS
 from case_tls import TlsTest
-from harness import HOST, PATIENCE, free_port, setlistd, wait_until
+from harness import HOST, free_port, setlistd, wait_until
 from matrix import CLIENTS
 from program import installed
 from readme import blocks
@@ -68,7 +68,7 @@ class Access(TlsTest):
             "0.0.0.0:11311": f"{HOST}:{port}", "/run/setlistd.sock": path, "/etc/setlistd/cert.pem": self.files[0],
             "/etc/setlistd/key.pem": self.files[1], "/etc/setlistd/users": self.private_file(USERS + "ann:secret\n")})
         self.setlistd([self.memcached()], config=config, tcp=False)
-        wait_until("listening", PATIENCE, lambda: socket.socket().connect_ex((HOST, port)) == 0)
+        wait_until("listening", lambda: socket.socket().connect_ex((HOST, port)) == 0)
         for conn in (self.secured(port), Conn(path)):
             self.log_in(conn)
             self.assertEqual(conn.ask("sadd topic ann"), "STORED")

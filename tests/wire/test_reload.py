@@ -7,7 +7,7 @@ import sys
 from case import WireTest
 from case_tls import Authority, TlsTest
 from scripted import silence, value_of
-from harness import ESTABLISHED, HOST, PATIENCE, accepts, free_port, tcp_sockets, wait_until
+from harness import ESTABLISHED, HOST, accepts, free_port, tcp_sockets, wait_until
 from stored import stat, stats
 from wire import Conn
 from witness import Load
@@ -31,7 +31,7 @@ class Reloads(WireTest):
         self.control = os.path.join(self.scratch(), "control")
         self.proxy = self.setlistd([], *args, config=self.whole(config), tcp=not port)
         if port:
-            wait_until("it listens", PATIENCE, lambda: accepts((HOST, port)))
+            wait_until("it listens", lambda: accepts((HOST, port)))
             self.proxy.port = port
         self.conn = self.connect(self.proxy)
         self.assertEqual(self.conn.ask("mn"), "MN")
@@ -111,7 +111,7 @@ class Changes(Reloads):
         self.start(names([self.a, self.b]))
         self.assertEqual(self.reload(names([self.a])), "OK")
         with Conn(self.b.port) as direct:
-            wait_until("its connection is closed", PATIENCE, lambda: stats(direct, "stats")["curr_connections"] == "2")
+            wait_until("its connection is closed", lambda: stats(direct, "stats")["curr_connections"] == "2")
 
     def test_a_new_server_is_down(self):
         """It is tried before it is used, and found to be down: only its keys fail."""
@@ -158,13 +158,13 @@ class Changes(Reloads):
     def test_sighup(self):
         self.start(names([self.a]))
         self.proxy.configure(self.whole(names([self.a]) + "\nmax_keys = 77"))
-        wait_until("it is read", PATIENCE, lambda: self.settings()["max_keys"] == "77")
+        wait_until("it is read", lambda: self.settings()["max_keys"] == "77")
 
     def test_sighup_without_a_file(self):
         proxy = self.setlistd([self.a], patient=False)
         conn = self.connect(proxy)
         proxy.process.signal(signal.SIGHUP)
-        wait_until("it is handled", PATIENCE, lambda: not signals_pending(proxy.pid))
+        wait_until("it is handled", lambda: not signals_pending(proxy.pid))
         self.assertEqual(conn.ask("mn"), "MN")
 
     def test_the_command_line_overrides_again(self):
@@ -233,7 +233,7 @@ class Bad(Reloads):
                 place = f"{self.proxy.config_path}:{line}"
                 self.assertTrue(place in said or any(words in said for words in WITHOUT_LINE), f"{place} is not in: {said}")
         self.assertEqual((self.settings(), stats(self.conn, "stats")["ring"]), before)
-        wait_until("all is closed", PATIENCE, lambda: self.proxy.fd_count() <= descriptors)
+        wait_until("all is closed", lambda: self.proxy.fd_count() <= descriptors)
 
     def test_the_file_is_gone(self):
         self.start(names([self.memcached()]))
@@ -277,7 +277,7 @@ class Secrets(Reloads, TlsTest):
         """The server is refused until that is the configuration."""
         self.assertTrue(self.conn.ask("get k").startswith("SERVER_ERROR upstream"))
         self.assertEqual(self.reload(config), "OK")
-        wait_until("the server is used", PATIENCE, lambda: self.conn.ask("get k") == "END")
+        wait_until("the server is used", lambda: self.conn.ask("get k") == "END")
 
     def test_certificates(self):
         """A renewed certificate, for clients and for servers; sessions of before go on."""
@@ -329,7 +329,7 @@ class Listeners(Reloads):
         self.assertEqual(self.reload(f'{names([server])}\n{mode}'), "OK")
         self.assertNotIn("its mode stays", self.proxy.process.stderr())
         self.assertEqual(self.reload(f'{names([server])}\nsocket_mode = "0600"'), "OK")
-        wait_until("the attempt is told", PATIENCE, lambda: "its mode stays" in self.proxy.process.stderr())
+        wait_until("the attempt is told", lambda: "its mode stays" in self.proxy.process.stderr())
 
     def test_added_and_removed(self):
         """Clients of a listener that is closed stay; those that wait to be accepted are accepted."""
@@ -380,13 +380,13 @@ class InProgress(Reloads):
         self.held.release()
         self.assert_answered("key-held", "key-next")
         self.assertTrue(self.new.requests_for(b"key-next"))
-        wait_until("the old server is left", PATIENCE, lambda: not tcp_connections_to(self.old))
+        wait_until("the old server is left", lambda: not tcp_connections_to(self.old))
 
     def test_the_client_leaves_meanwhile(self):
         self.move(times=3)
         self.conn.close()
         self.held.release()
-        wait_until("the old server is left", PATIENCE, lambda: not tcp_connections_to(self.old))
+        wait_until("the old server is left", lambda: not tcp_connections_to(self.old))
 
     def test_several_generations(self):
         """Each reload finds a client whose first request was never answered."""
@@ -411,7 +411,7 @@ class InProgress(Reloads):
             self.assertEqual(conn.ask("mn"), "MN")
             conn.send(b"get key-held\r\n" * 3)
         watcher = self.connect(self.proxy)
-        wait_until("some are sent", PATIENCE, lambda: stat(watcher, "stats", "cmd_get") >= 16)
+        wait_until("some are sent", lambda: stat(watcher, "stats", "cmd_get") >= 16)
         self.assertEqual(self.reload(names([self.new])), "OK")
         self.held.release()
         for conn in conns:
@@ -440,7 +440,7 @@ class UnderLoad(Reloads):
                     break
             load.wait()
         self.assertEqual(load.faults, [])
-        wait_until("all is as before", PATIENCE, lambda: self.proxy.fd_count() == descriptors)
+        wait_until("all is as before", lambda: self.proxy.fd_count() == descriptors)
         print(f"{RELOADS} reloads, {load.answered} replies, {self.proxy.peak_mib():.0f} MiB", file=sys.stderr)
 
 

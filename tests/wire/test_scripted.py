@@ -140,8 +140,8 @@ class Slow(ScriptedTest):
             self.fault(key, scripted.large)
         self.fault("key-late", scripted.silence)
         self.deaf().sendall(b"get key-big-1\r\nget key-big-2\r\nget key-late\r\n")
-        wait_until("all is asked", PATIENCE, lambda: self.scripted.requests_for("key-late"))
-        wait_until("it is closed", PATIENCE, lambda: stats(self.conn, "stats")["closed_slow_clients"] == "1")
+        wait_until("all is asked", lambda: self.scripted.requests_for("key-late"))
+        wait_until("it is closed", lambda: stats(self.conn, "stats")["closed_slow_clients"] == "1")
         self.assertEqual(stats(self.conn, "stats")["curr_connections"], "1")
         self.usable_again()
 
@@ -239,12 +239,12 @@ class TwoServers(ScriptedTest):
             self.assertTrue(end.startswith(self.error("")), end)
             self.assertEqual({k: v[1] for k, v in found.items()}, {k: value_of(k.encode()) for k in self.good_keys})
             return True
-        wait_until("the other server's values come", PATIENCE, what_the_others_had)
+        wait_until("the other server's values come", what_the_others_had)
 
     def goes_down(self):
         """One of the two; a call may be lost with it."""
         self.scripted.stop()
-        wait_until("it is noticed", PATIENCE, lambda: self.asked(self.bad_keys[:1])[self.bad_keys[0]] == self.error("unavailable"))
+        wait_until("it is noticed", lambda: self.asked(self.bad_keys[:1])[self.bad_keys[0]] == self.error("unavailable"))
 
     def test_one_server_down_or_both(self):
         """Members of a set that cannot be read are not taken for missing."""

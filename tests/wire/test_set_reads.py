@@ -4,7 +4,7 @@ import random
 import unittest
 
 from case_large import SMALL, LargeSetTest, names
-from harness import PATIENCE, built_with_sanitizer, wait_until
+from harness import built_with_sanitizer, wait_until
 from stored import counter
 from test_concurrency import drain
 
@@ -265,7 +265,7 @@ class Cache(LargeSetTest):
         else:
             self.fail("the cas id did not come again")
         # the proxy is back at that server after a short pause
-        wait_until("it is usable", PATIENCE, lambda: self.conn.ask(f"sismember {key} x") == "0", pause=0.02)
+        wait_until("it is usable", lambda: self.conn.ask(f"sismember {key} x") == "0", pause=0.02)
         self.assert_members(key, names(100, 5000))
 
     def test_small_budget(self):

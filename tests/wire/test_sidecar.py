@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 from case import WireTest
-from harness import EVENLY, OPTIONS, PATIENCE, Process, wait_until
+from harness import EVENLY, OPTIONS, Process, wait_until
 from matrix import CLIENTS
 from program import LIMIT, installed
 from readme import blocks
@@ -91,7 +91,7 @@ class ComeAndGo(Scratch):
             self.assertEqual(conn.get("key"), b"value")
         for conn in conns:
             conn.close()
-        wait_until("they are gone", PATIENCE, lambda: self.look()[1] == 1)
+        wait_until("they are gone", lambda: self.look()[1] == 1)
 
     def look(self):
         found = stats(self.watcher, "stats")
@@ -105,7 +105,7 @@ class ComeAndGo(Scratch):
                 self.assertEqual(conn.get("key"), b"value")
                 if number % 10 == 0:
                     conn.reset()
-        wait_until(f"nothing is left of them but {before}", PATIENCE, lambda: self.look() == before)
+        wait_until(f"nothing is left of them but {before}", lambda: self.look() == before)
 
     def test_nothing_is_left(self):
         self.serve()

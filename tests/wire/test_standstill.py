@@ -32,7 +32,7 @@ def sleeps(pid):
 class StandstillTest(WireTest):
     def stands_still(self, proxy, happens, given_up):
         """Stops the daemon until something has happened and the limit has passed. False if it had given up before."""
-        wait_until("it has nothing to do", PATIENCE, lambda: sleeps(proxy.pid))
+        wait_until("it has nothing to do", lambda: sleeps(proxy.pid))
         with proxy.process.paused():
             if given_up in proxy.process.stderr():
                 return False
@@ -41,14 +41,14 @@ class StandstillTest(WireTest):
             return True
 
     def repeat(self, attempt):
-        wait_until("the daemon is stopped in time", PATIENCE, attempt)
+        wait_until("the daemon is stopped in time", attempt)
 
 
 class Servers(StandstillTest):
     def begin(self, *args, **kwargs):
         """A connection to a proxy that uses its server."""
         conn = self.serve([self.scripted_server()], *args, config=CONFIG, patient=False, **kwargs)
-        wait_until("the server is used", PATIENCE, lambda: conn.ask("get other") == "END")
+        wait_until("the server is used", lambda: conn.ask("get other") == "END")
         return conn
 
     def test_a_reply(self):
@@ -73,7 +73,7 @@ class Servers(StandstillTest):
         held.wait()
         if not self.stands_still(self.proxy, held.come, "no greeting in time"):
             return False
-        wait_until("the server is used", PATIENCE, lambda: conn.ask("get other") == "END")
+        wait_until("the server is used", lambda: conn.ask("get other") == "END")
         self.assertNotIn("no greeting in time", self.proxy.process.stderr())
         return True
 

@@ -7,7 +7,7 @@ import random
 import time
 
 from case import WireTest
-from harness import EVENLY, HOST, OPTIONS, PATIENCE, SANITIZER_MARKS, Process, wait_until
+from harness import EVENLY, HOST, OPTIONS, SANITIZER_MARKS, Process, wait_until
 from storm import Plan, Storm
 from stored import Servers, Stored, counter
 from wire import Conn
@@ -43,7 +43,7 @@ class StormTest(WireTest):
         for proxy in self.proxies:
             self.check_members(storm, proxy, "after the storm")
         with Conn(self.proxies[0].port) as conn:
-            wait_until("scompact", PATIENCE, lambda: conn.ask(b"scompact %s" % storm.plan.key) == "OK", pause=0.02)
+            wait_until("scompact", lambda: conn.ask(b"scompact %s" % storm.plan.key) == "OK", pause=0.02)
         for proxy in self.proxies:
             self.check_members(storm, proxy, "after the last compaction")
 
@@ -153,7 +153,7 @@ class Calm(StormTest):
         self.fleet(AGGRESSIVE)
         storm = self.rage(self.plan(3), lambda: time.sleep(0.05))
         servers, _ = self.stored(storm)
-        wait_until("all is deleted that nothing refers to", PATIENCE, lambda: servers.item_count() == self.items_in_use(storm))
+        wait_until("all is deleted that nothing refers to", lambda: servers.item_count() == self.items_in_use(storm))
         stored = self.stored(storm)[1]
         tell(f"{storm.operations()} operations, {self.counted('compactions')} compactions, {self.counted('merges')} merges, "
              f"{self.counted('segments_written')} tables and indexes written, {storm.errors() or 'no errors'}")

@@ -55,14 +55,14 @@ class Clients(TlsTest):
             asked = b"get a\r\n" * count
             begun, rest = 300000, 65536 - len(asked) - 2
             conn.send(b"set k 0 0 %d\r\n" % (begun + rest) + b"x" * begun)
-            wait_until("that is read", PATIENCE, lambda: backlog(conn.sock)[1] == 0)
+            wait_until("that is read", lambda: backlog(conn.sock)[1] == 0)
             self.proxy.process.pause()
             before = conn.sock.sent
             last = b"x" * rest + b"\r\n" + asked  # as much as is read at once, in records of 1000 bytes
             for start in range(0, len(last), 1000):
                 conn.send(last[start:start + 1000])
             conn.send(b"get a\r\n")
-            wait_until("all is there", PATIENCE, lambda: backlog(conn.sock)[1] == conn.sock.sent - before)
+            wait_until("all is there", lambda: backlog(conn.sock)[1] == conn.sock.sent - before)
             self.proxy.process.resume()
             self.assertEqual(conn.line(), b"STORED")
             self.assertEqual([conn.line() for _ in range(count + 1)], [b"END"] * (count + 1))
@@ -79,7 +79,7 @@ class Clients(TlsTest):
             wrong = self.connect(self.proxy)
             wrong.send(text)
             self.assertNotIn(b"VALUE", wrong.rest())
-        wait_until("the log says so", PATIENCE, lambda: "it does not speak TLS" in self.proxy.process.stderr())
+        wait_until("the log says so", lambda: "it does not speak TLS" in self.proxy.process.stderr())
         with self.assertRaises((ssl.SSLError, OSError)):
             self.secured(port)
         self.assertEqual(conn.get("k"), b"v")
@@ -112,7 +112,7 @@ class KeyUpdates(TlsTest):
         with self.assertRaises((Closed, ConnectionError)):
             self.send(3000)
             self.conn.line()
-        wait_until("the log says so", PATIENCE, lambda: "TLS: records without data" in self.proxy.process.stderr())
+        wait_until("the log says so", lambda: "TLS: records without data" in self.proxy.process.stderr())
         self.assertEqual(self.other.ask("mn"), "MN")
 
     def test_others_have_their_turn(self):
@@ -122,7 +122,7 @@ class KeyUpdates(TlsTest):
         self.proxy.process.pause()
         for _ in range(3):
             self.send(700)
-        wait_until("all is there", PATIENCE, lambda: backlog(self.conn.sock) == (0, self.conn.sock.sent - before))
+        wait_until("all is there", lambda: backlog(self.conn.sock) == (0, self.conn.sock.sent - before))
         self.assertGreater(self.conn.sock.sent - before, 3 * 16384)
         self.proxy.process.resume()
         self.assertEqual([self.conn.line() for _ in range(3)], [b"MN"] * 3)
@@ -203,7 +203,7 @@ class Ends(TlsTest):
                 conn = self.secured(self.proxy)
                 conn.send(unread)
                 getattr(conn, end)()
-        wait_until("all but one are gone", PATIENCE, lambda: stats(other)["curr_connections"] == "1")
+        wait_until("all but one are gone", lambda: stats(other)["curr_connections"] == "1")
 
     def test_handshake_takes_too_long(self):
         """A handshake that is not begun, or not completed, ends as a request that is not complete."""
@@ -219,14 +219,14 @@ class Ends(TlsTest):
         conn = self.serve_tls()
         waiting, begun = self.connect(self.proxy), self.connect(self.proxy)
         begun.send(b"\x16\x03\x01\x02\x00\x01")
-        wait_until("all are accepted", PATIENCE, lambda: stats(conn)["curr_connections"] == "3")
+        wait_until("all are accepted", lambda: stats(conn)["curr_connections"] == "3")
         self.proxy.stop()
         self.assertEqual((conn.rest(), waiting.rest(), begun.rest()), (b"", b"", b""))
         self.assertTrue(conn.sock.announced)
 
     def test_no_place(self):
         self.proxy = self.setlistd_tls([self.memcached()], config="max_connections = 1")
-        first = wait_until("there is a place", PATIENCE, self.try_it)
+        first = wait_until("there is a place", self.try_it)
         self.assertIsNone(self.try_it())
         self.assertEqual(first.ask("mn"), "MN")
 
@@ -292,7 +292,7 @@ class Certificates(TlsTest):
         for own, reason in ((None, "peer did not return a certificate"), (late, "certificate refused: expired"),
                             (other, "certificate refused: unknown CA")):
             self.refused(self.context(own))
-            wait_until(reason, PATIENCE, lambda: reason in self.proxy.process.stderr())
+            wait_until(reason, lambda: reason in self.proxy.process.stderr())
         self.assertEqual(self.secured(self.proxy, self.context(good)).ask("mn"), "MN")
 
 

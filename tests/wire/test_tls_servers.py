@@ -4,7 +4,7 @@ import socket
 import ssl
 
 from case_tls import Authority, TlsServer, TlsTest
-from harness import HOST, PATIENCE, wait_until
+from harness import HOST, wait_until
 from stored import stat
 
 # Soon enough that a test need not wait, and no limit on anything else.
@@ -73,9 +73,9 @@ class Servers(TlsTest):
         self.assertEqual(conn.set("k", b"v"), "STORED")
         for _ in range(3):
             self.servers[0].kill()
-            wait_until("it is down", PATIENCE, lambda: conn.ask("incr k 1").startswith("SERVER_ERROR upstream "))
+            wait_until("it is down", lambda: conn.ask("incr k 1").startswith("SERVER_ERROR upstream "))
             self.servers[0].start()
-            wait_until("it is back", PATIENCE, lambda: conn.set("k", b"v") == "STORED")
+            wait_until("it is back", lambda: conn.set("k", b"v") == "STORED")
 
 
 class Refused(TlsTest):
@@ -85,7 +85,7 @@ class Refused(TlsTest):
         server = self.memcached_tls(files=files)
         conn = self.serve([server], config=SOON + (config or self.verifying()))
         self.assertRegex(conn.ask("incr k 1"), f"^SERVER_ERROR upstream {server.name}")
-        wait_until("it is tried again", PATIENCE, lambda: stat(conn, "stats upstream", f"{server.name}:connects") >= 5)
+        wait_until("it is tried again", lambda: stat(conn, "stats upstream", f"{server.name}:connects") >= 5)
         said = [line for line in self.proxy.process.stderr().splitlines() if reason in line]
         self.assertEqual(len(said), 1, (reason, self.proxy.process.stderr()))
         self.assertIn(f"upstream {server.name}: ", said[0])
@@ -131,12 +131,12 @@ class Refused(TlsTest):
             files = self.authority.sign(name, expired=True) if name == "late" else self.authority.sign_itself(name)
             server.context = self.server_context(files)
             server.cut()
-            wait_until("it is refused", PATIENCE, lambda: f"refused: {reason}" in self.proxy.process.stderr())
+            wait_until("it is refused", lambda: f"refused: {reason}" in self.proxy.process.stderr())
             refusals = len(server.errors)
-            wait_until("it is tried again", PATIENCE, lambda: len(server.errors) >= refusals + 5)
+            wait_until("it is tried again", lambda: len(server.errors) >= refusals + 5)
             self.assertEqual(self.proxy.process.stderr().count(f"refused: {reason}"), 1)
         server.context = self.server_context()
-        wait_until("it is back", PATIENCE, lambda: conn.values("get k")[1] == "END")
+        wait_until("it is back", lambda: conn.values("get k")[1] == "END")
 
 
 class Mutual(TlsTest):
@@ -174,6 +174,6 @@ class Handshakes(TlsTest):
             self.addCleanup(server.stop)
             conn = self.connect(self.setlistd([server], config=self.verifying(SOON)))
             for count in (1, 2, 3):
-                wait_until("it is up", PATIENCE, lambda: len(server.resumed) >= count and conn.values("get k")[1] == "END")
+                wait_until("it is up", lambda: len(server.resumed) >= count and conn.values("get k")[1] == "END")
                 server.cut()
             self.assertEqual(server.resumed[:3], [False, True, True], version)

@@ -1,7 +1,7 @@
 """Clients that keep a proxy busy while something is done to it, and notice each reply that is lost or wrong."""
 import threading
 
-from harness import PATIENCE, wait_until
+from harness import wait_until
 from wire import Closed, Conn
 
 
@@ -41,7 +41,7 @@ class Load:
 
     def wait(self):
         """Until it has got on, or found something wrong."""
-        wait_until("the load gets on", PATIENCE, lambda start=self.answered: self.faults or self.answered > start)
+        wait_until("the load gets on", lambda start=self.answered: self.faults or self.answered > start)
 
     def batch(self, who, round_number):
         kinds = (

@@ -1,7 +1,6 @@
 """What the tests of access share: users, a setlistd that wants one, a request for each command."""
 from case import WireTest
 from stored import stats
-from wire import Conn
 
 USERS = "foo:bar\nann:a:b\n"
 RIGHT = b"set auth 0 0 7\r\nfoo bar\r\n"
@@ -46,7 +45,6 @@ class AuthTest(WireTest):
 
     def seen_by_server(self):
         """What the server was asked for: the proxy's own commands for versions and settings are none of these."""
-        with Conn(self.server.port) as conn:
-            found = stats(conn, "stats")
+        found = stats(self.connect(self.server), "stats")
         return {name: found[name] for name in ("cmd_get", "cmd_set", "cmd_touch", "cmd_meta", "delete_misses", "incr_misses",
                                                "cmd_flush", "curr_items")}

@@ -28,8 +28,7 @@ class Users(AuthTest):
                 self.assertEqual(conn.set("any", login), FAILURE, login)
                 self.assertEqual(conn.ask("get any"), UNAUTHENTICATED)
         for login in (b"", b"foo", b"foobar", b"foo:bar", b" foo"):
-            with Conn(self.proxy.port) as conn:
-                self.assertEqual(conn.set("any", login), "CLIENT_ERROR bad authentication token format", login)
+            self.assertEqual(self.connect(self.proxy).set("any", login), "CLIENT_ERROR bad authentication token format", login)
         self.assertEqual(self.seen_by_server(), before)
         self.assertEqual((self.count("auth_failures"), self.count("auth_errors"), self.count("auth_ok"), self.count("auth_cmds")),
                          (12, 12, 1, 13))
@@ -141,8 +140,7 @@ class Users(AuthTest):
     def test_on_a_unix_socket(self):
         path = os.path.join(self.scratch(), "s.sock")
         self.serve("-s", path)
-        with Conn(path) as conn:
-            self.assertEqual(conn.ask("mn"), UNAUTHENTICATED)
+        self.assertEqual(self.connect(path).ask("mn"), UNAUTHENTICATED)
 
 
 class Examples(AuthTest):

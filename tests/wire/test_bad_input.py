@@ -319,8 +319,7 @@ class BrokenOff(BadInput):
             conn.send(b"mn\r\n" + begun)
             self.assertEqual(conn.line(), b"MN")
             leave(conn)
-        with Conn(self.proxy.port) as other:
-            self.assertEqual(other.values("get half half2"), ({}, "END"))
+        self.assertEqual(self.connect(self.proxy).values("get half half2"), ({}, "END"))
 
     def test_line_without_its_end(self):
         self.conn.set("k", b"x")

@@ -34,8 +34,7 @@ class EncodedKeys(WireTest):
             self.assertRegex(self.conn.line(), rb"^HD k%s b t\d+ Z$" % re.escape(key))
             self.assertEqual(other.read_values()[0], {"x": (0, b"good")})
         self.assertIn(b"CLIENT_ERROR", self.conn.ask(b"me %s b" % key).encode())
-        with Conn(self.proxy.port) as admin:
-            self.assertEqual(admin.get("x"), b"good")
+        self.assertEqual(self.connect(self.proxy).get("x"), b"good")
 
     def test_every_command(self):
         key = b64encode(b"a\r\nEN")
@@ -81,8 +80,7 @@ class Parts(WireTest):
             self.refused(part)
             self.assertEqual(self.conn.get(part), before)
             self.assertEqual(self.conn.ask(f"mg {part} s"), f"HD s{len(before)}")
-        with Conn(self.proxy.port) as other:
-            self.assertEqual(other.ask("scard victim"), "100")
+        self.assertEqual(self.connect(self.proxy).ask("scard victim"), "100")
 
     def test_a_list(self):
         items = [b"%03d" % i + b"m" * 100 for i in range(100)]
@@ -127,8 +125,7 @@ class EmptyKeys(WireTest):
             with Conn(proxy.port) as conn:
                 conn.send(line % len(data) + b"\r\n" + data + b"\r\nmn\r\n")
                 self.assertEqual(conn.rest(), b"CLIENT_ERROR bad command line format\r\n", line)
-            with Conn(proxy.port) as conn:
-                self.assertIsNone(conn.get("inj"), line)
+            self.assertIsNone(self.connect(proxy).get("inj"), line)
 
 
 class Memcached(WireTest):

@@ -21,8 +21,7 @@ class Monitoring(Package):
         """{name of a sample: its labels}, as setlistd gives them."""
         admin = free_port()
         proxy = self.setlistd([self.memcached()], config=f'admin = "{HOST}:{admin}"\n')
-        with self.connect(proxy) as conn:
-            self.assertEqual(conn.ask("sadd k a"), "STORED")
+        self.assertEqual(self.connect(proxy).ask("sadd k a"), "STORED")
 
         def get():
             with urllib.request.urlopen(f"http://{HOST}:{admin}/metrics", timeout=PATIENCE) as reply:

@@ -239,8 +239,7 @@ class Bad(Reloads):
         self.start(names([self.memcached()]))
         os.rename(self.proxy.config_path, self.proxy.config_path + ".away")
         self.addCleanup(os.unlink, self.proxy.config_path + ".away")
-        with Conn(self.control) as operator:
-            self.assertEqual(operator.ask("reload"), REFUSED)
+        self.assertEqual(self.connect(self.control).ask("reload"), REFUSED)
         self.assertIn("No such file", self.proxy.process.stderr())
         self.assertEqual(self.conn.ask("mn"), "MN")
 
@@ -342,8 +341,7 @@ class Listeners(Reloads):
         both = f'\nsocket_mode = "0640"\nlisten = {{"{HOST}:{first}", "{HOST}:{second}", "unix:{path}"}}'
         self.assertEqual(self.reload(names([server]) + both), "OK")
         for address in (first, second, path):
-            with Conn(address) as conn:
-                self.assertEqual(conn.ask("mn"), "MN")
+            self.assertEqual(self.connect(address).ask("mn"), "MN")
         self.assertEqual(os.stat(path).st_mode & 0o777, 0o640)
         self.assertEqual(self.reload(names([server]) + both.replace("0640", "0600")), "OK")
         self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)

@@ -58,14 +58,12 @@ class Readme(Scratch):
 
     def test_python(self):
         self.assertEqual(self.run_line("pymemcache", "python3"), "b'none'")
-        with Conn(self.path) as conn:
-            self.assertEqual(conn.set("greeting", b"hello"), "STORED")
+        self.assertEqual(self.connect(self.path).set("greeting", b"hello"), "STORED")
         self.assertEqual(self.run_line("pymemcache", "python3"), "b'hello'")
 
     def test_php(self):
         self.assertEqual(self.run_line("php-memcached", "php"), "bool(true)")
-        with Conn(self.path) as conn:
-            self.assertEqual(conn.get("greeting"), b"hello")
+        self.assertEqual(self.connect(self.path).get("greeting"), b"hello")
 
     def test_pylibmc(self):
         self.need("pylibmc")

@@ -42,14 +42,12 @@ class StormTest(WireTest):
         self.assertEqual(storm.problems()[:3], [], f"seed {SEED}")
         for proxy in self.proxies:
             self.check_members(storm, proxy, "after the storm")
-        with Conn(self.proxies[0].port) as conn:
-            wait_until("scompact", lambda: conn.ask(b"scompact %s" % storm.plan.key) == "OK", pause=0.02)
+        wait_until("scompact", lambda: self.connect(self.proxies[0]).ask(b"scompact %s" % storm.plan.key) == "OK", pause=0.02)
         for proxy in self.proxies:
             self.check_members(storm, proxy, "after the last compaction")
 
     def check_members(self, storm, proxy, when):
-        with Conn(proxy.port) as conn:
-            found, end = conn.values(b"smembers %s" % storm.plan.key)
+        found, end = self.connect(proxy).values(b"smembers %s" % storm.plan.key)
         self.assertEqual((end, len(found)), ("END", 1), f"{when}, seed {SEED}")
         members = found[storm.plan.key.decode()][1].split()
         self.assertEqual(storm.wrong_members(members)[:5], [], f"{when}, seed {SEED}")
@@ -64,11 +62,7 @@ class StormTest(WireTest):
 
     def counted(self, name):
         """A counter, of all proxies together."""
-        total = 0
-        for proxy in self.proxies:
-            with Conn(proxy.port) as conn:
-                total += counter(conn, name)
-        return total
+        return sum(counter(self.connect(proxy), name) for proxy in self.proxies)
 
 
 class Kills(StormTest):

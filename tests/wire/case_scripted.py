@@ -17,6 +17,9 @@ NEVER = f"{CONFIG}\nrequest_timeout = 600000"
 
 
 class ScriptedTest(WireTest):
+    def setUp(self):
+        self.serve()
+
     def serve(self, config=CONFIG, patient=True, **kwargs):
         """One scripted server, a setlistd in front of it, and a connection; those of before are ended."""
         self.end_serving()

@@ -93,7 +93,6 @@ class Garbage(ScriptedTest):
             self.usable_again()
 
     def test_server_error_is_passed_on(self):
-        self.serve()
         for command in ("get key-1", "incr key-1 1", "delete key-1", "touch key-1 1"):
             self.fault("key-1", scripted.raw(b"SERVER_ERROR out of memory\r\n"))
             self.ask_all(["key-0"])
@@ -147,14 +146,12 @@ class Stray(ScriptedTest):
 
     def test_a_reply_too_many(self):
         """Twice the same reply, with other requests behind it: the second copy is for none of them."""
-        self.serve()
         self.fault("key-1", scripted.twice)
         self.asked(["key-1"] + [f"key-behind-{i}" for i in range(20)])
         self.recovers_from()
 
     def test_a_reply_too_many_to_writes(self):
         """STORED twice: the copy may pass for the reply of the next write, but no value goes astray, and it comes to light."""
-        self.serve()
         self.fault("key-1", scripted.raw(b"DELETED\r\nDELETED\r\n"))
         self.assertEqual(self.conn.ask("delete key-1"), "DELETED")
         self.recovers_from()
@@ -197,7 +194,6 @@ class Dying(ScriptedTest):
             self.fault(f"key::{hour}", scripted.die, once=False)
 
     def test_with_many_requests_outstanding(self):
-        self.serve()
         keys = [f"key-{i}" for i in range(200)]
         self.fault("key-77", scripted.die)
         outcome = self.asked(keys)
@@ -225,7 +221,6 @@ class Dying(ScriptedTest):
             other.close()
 
     def test_clients_of_one_server_in_common(self):
-        self.serve()
         conns = [self.connect(self.proxy) for _ in range(10)]
         self.fault("key-5-3", scripted.die)
         for number, conn in enumerate(conns):
@@ -235,7 +230,6 @@ class Dying(ScriptedTest):
         self.usable_again()
 
     def test_refused_then_back(self):
-        self.serve()
         self.usable_again()
         self.scripted.stop_listening()
         self.scripted.drop_links()

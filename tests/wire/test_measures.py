@@ -65,7 +65,6 @@ class MeasuredTest(ScriptedTest):
 class HeldLatency(MeasuredTest):
     def test_is_not_too_short(self):
         """It is at least the time that the server was seen to take."""
-        self.serve()
         held = self.hold(self.scripted, "key-1")
         held.get(self.conn)
         least = self.let_pass(0.02)

@@ -14,7 +14,6 @@ class Normal(ScriptedTest):
     """The server without faults: what the other tests stand on."""
 
     def test_handshake_and_get(self):
-        self.serve()
         self.assertEqual(self.conn.get("key-1"), value_of(b"key-1"))
         self.assertIsNone(self.conn.get("missing"))
         found, _ = self.conn.values("gets key-1 missing key-2")
@@ -42,7 +41,6 @@ class Normal(ScriptedTest):
 
     def test_noreply_is_not_passed_on(self):
         """Upstream a reply is always asked for, so that an error is never taken for the next reply."""
-        self.serve()
         self.conn.send(b"set key-1 0 0 1 noreply\r\n1\r\ndelete key-1 noreply\r\nincr key-1 1 noreply\r\n"
                        b"ms key-1 1 q\r\n1\r\nmg key-1 v q\r\nget key-2\r\n")
         self.conn.line(), self.conn.block(len(value_of(b"key-1")))
@@ -71,7 +69,6 @@ class Normal(ScriptedTest):
 class Slow(ScriptedTest):
     def test_reply_within_the_limit(self):
         """Late, or byte by byte."""
-        self.serve()
         for fault in (scripted.late(0.2), scripted.dripped):
             self.fault("key-1", fault)
             self.assertFalse(any(self.asked(["key-1", "key-2"]).values()))
@@ -166,14 +163,12 @@ class EarlyReply(ScriptedTest):
         return first, self.own_or_error(["key-1", "key-2"])
 
     def test_error_then_the_rest_is_read(self):
-        self.serve()
         self.early(lambda link: scripted.arrive(link.sock))
         first, _ = self.upload()
         self.assertEqual(first, self.ERROR.decode())
         self.usable_again()
 
     def test_error_then_closed(self):
-        self.serve()
         self.early(scripted.Link.close)
         self.upload()
         self.usable_again()
@@ -189,7 +184,6 @@ class EarlyReply(ScriptedTest):
 
     def test_too_large_by_the_servers_own_limit(self):
         """A server that refuses what the settings allowed: passed on, and the next reply is the next request's."""
-        self.serve()
         self.scripted.header_faults[b"key-big"] = scripted.raw(b"SERVER_ERROR object too large for cache\r\n")
         self.conn.send(b"set key-big 0 0 5\r\nhello\r\nget key-1\r\n")
         self.assertRegex(self.conn.line().decode(), re.compile("^SERVER_ERROR (object too large for cache|upstream .*)$"))

@@ -1,4 +1,5 @@
 """Clients that do not read: what is kept for them is bounded, and others are served."""
+import contextlib
 import threading
 import time
 
@@ -7,75 +8,63 @@ from case_bounds import BoundsTest
 from harness import built_with_sanitizer
 from stored import stats
 
-# MiB; without bounds these would be several hundred, and with them there were 40 at most
-RSS_LIMIT = 128
-# a sanitizer's build keeps freed memory back, and has its shadow on top
-RSS_LIMIT_SANITIZER = 640
+
+def limit():
+    """MiB. Without bounds these would be several hundred, and with them there were 40 at most.
+
+    A sanitizer's build keeps freed memory back, and has its shadow on top.
+    """
+    return 640 if built_with_sanitizer() else 128
 
 
 class Slow(WireTest):
     """Clients that ask for much and do not read: memory stays bounded, others are served."""
     alone = True
 
-    def limit(self):
-        return RSS_LIMIT_SANITIZER if built_with_sanitizer() else RSS_LIMIT
-
-    def watch(self, proxy, seconds, others):
-        """Other clients work for a while; the most memory that was held in it."""
-        end = time.monotonic() + seconds
+    def watch(self, seconds):
+        """Another client works for a while; the most memory that was held in it."""
+        conn, end = self.connect(self.proxy), time.monotonic() + seconds
         while time.monotonic() < end:
-            others()
-        return proxy.peak_mib()
+            self.assertEqual((conn.set("small", b"x"), conn.get("small")), ("STORED", b"x"))
+            time.sleep(0.005)
+        return self.proxy.peak_mib()
 
-    def flood(self, proxy, request, count):
+    def flood(self, request, count):
         """Send requests without reading, until they are sent or nobody takes them any more."""
-        conn = self.connect(proxy)
+        conn = self.connect(self.proxy)
 
         def send():
-            try:
+            with contextlib.suppress(OSError):
                 conn.send(request * count)
-            except OSError:
-                pass
         threading.Thread(target=send, daemon=True).start()
         return conn
 
-    def other(self, proxy):
-        conn = self.connect(proxy)
-
-        def work():
-            assert conn.set("small", b"x") == "STORED"
-            assert conn.get("small") == b"x"
-            time.sleep(0.005)
-        return work
 
     def test_large_values(self):
         """Of many gets, and 400 MB in the reply to a single one."""
         for request, count in ((b"get big\r\n", 2000), (b"get" + b" big" * 800 + b"\r\n", 1)):
-            _, proxy = self.pool(2)
-            self.assertEqual(self.connect(proxy).set("big", b"x" * 500000), "STORED")
-            self.flood(proxy, request, count)
-            self.assertLess(self.watch(proxy, 2, self.other(proxy)), self.limit())
+            self.assertEqual(self.serve(2).set("big", b"x" * 500000), "STORED")
+            self.flood(request, count)
+            self.assertLess(self.watch(2), limit())
 
     def test_large_sets(self):
-        _, proxy = self.pool(2)
-        with self.connect(proxy) as conn:
-            for i in range(20):
-                self.assertEqual(conn.ask("sadd big " + " ".join(f"{i}-{j}-{'m' * 30}" for j in range(500))), "STORED")
-        self.flood(proxy, b"smembers big\r\n", 2000)
-        self.assertLess(self.watch(proxy, 2, self.other(proxy)), self.limit())
+        conn = self.serve(2)
+        for i in range(20):
+            self.assertEqual(conn.ask("sadd big " + " ".join(f"{i}-{j}-{'m' * 30}" for j in range(500))), "STORED")
+        self.flood(b"smembers big\r\n", 2000)
+        self.assertLess(self.watch(2), limit())
 
     def test_many_small_requests(self):
-        _, proxy = self.pool(2)
-        conns = [self.flood(proxy, b"get missing\r\nincr missing 1\r\nmn\r\n", 200000) for _ in range(3)]
-        self.assertLess(self.watch(proxy, 2, self.other(proxy)), self.limit())
+        self.serve(2)
+        conns = [self.flood(b"get missing\r\nincr missing 1\r\nmn\r\n", 200000) for _ in range(3)]
+        self.assertLess(self.watch(2), limit())
         for conn in conns:
             conn.close()
 
     def test_what_was_not_read_comes_later(self):
         """A client that was held up gets all of its replies once it reads."""
-        _, proxy = self.pool(2)
-        self.assertEqual(self.connect(proxy).set("big", b"x" * 200000), "STORED")
-        conn = self.flood(proxy, b"get big\r\nmn\r\n", 300)
+        self.assertEqual(self.serve(2).set("big", b"x" * 200000), "STORED")
+        conn = self.flood(b"get big\r\nmn\r\n", 300)
         time.sleep(0.5)
         for _ in range(300):
             found, _ = conn.read_values()
@@ -84,11 +73,11 @@ class Slow(WireTest):
 
     def test_uploads_that_stall(self):
         """Many large values that are only begun: what was sent may be kept, what was declared is not."""
-        _, proxy = self.pool(2)
-        conns = [self.connect(proxy) for _ in range(100)]
+        self.serve(2)
+        conns = [self.connect(self.proxy) for _ in range(100)]
         for conn in conns:
             conn.send(b"set k 0 0 1000000\r\nbegun")
-        self.assertLess(self.watch(proxy, 0.5, self.other(proxy)), self.limit() / 2)
+        self.assertLess(self.watch(0.5), limit() / 2)
 
 
 class LargeReplies(BoundsTest):
@@ -110,7 +99,7 @@ class LargeReplies(BoundsTest):
         self.wait_for("closed_slow_clients", self.READERS)
         self.assertEqual(self.connect(self.proxy).set("small", b"x"), "STORED")
         self.assertEqual(stats(self.watcher)["closed_slow_clients"], str(self.READERS))
-        self.assertLess(self.proxy.peak_mib(), RSS_LIMIT_SANITIZER if built_with_sanitizer() else RSS_LIMIT)
+        self.assertLess(self.proxy.peak_mib(), limit())
 
     def test_random_members_and_lists(self):
         self.is_closed("sadd", f"srandmember big {self.COUNT}")

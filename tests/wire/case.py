@@ -25,7 +25,7 @@ class WireTest(unittest.TestCase):
     def memcached(self, *extra):
         server = Memcached(*extra)
         self.processes.append(server)
-        self.addCleanup(server.stop)
+        self.addCleanup(server.kill)
         return server
 
     def memcached_at(self, address, *args):

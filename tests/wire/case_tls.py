@@ -10,7 +10,7 @@ import threading
 import time
 
 from case import WireTest
-from harness import HOST, PATIENCE, Memcached
+from harness import HOST, PATIENCE
 from wire import Conn
 
 DAY = 24 * 60 * 60
@@ -239,10 +239,7 @@ class TlsTest(WireTest):
         certificate, key = files or self.files
         os.chmod(key, 0o644)
         options = f"ssl_chain_cert={certificate},ssl_key={key}" + (f",ssl_ca_cert={ca},ssl_verify_mode=2" if ca else "")
-        server = Memcached("-Z", "-o", options, *extra)
-        self.processes.append(server)
-        self.addCleanup(server.stop)
-        return server
+        return self.memcached("-Z", "-o", options, *extra)
 
     def listening(self, more=""):
         """The configuration of a listener with TLS."""

@@ -203,12 +203,12 @@ class Process:
             self.child.wait()
         self._forget()
 
-    def terminate(self, limit=PATIENCE):
-        """SIGTERM, then the exit status; SIGKILL and None when the limit passes."""
+    def terminate(self):
+        """SIGTERM, then the exit status; SIGKILL and None when the usual limit passes."""
         if self.alive():
             self.child.terminate()
         try:
-            return self.child.wait(limit)
+            return self.child.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             self.child.kill()
             self.child.wait()
@@ -261,9 +261,6 @@ class Memcached:
 
     def resume(self):
         self.process.resume()
-
-    def stop(self):
-        self.process.kill()
 
 
 class Setlistd:

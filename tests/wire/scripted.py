@@ -4,6 +4,7 @@ Without a script it has an item for every key that begins with "key", whose valu
 the wrong request shows. A test gives a fault for a key: a function called with (link, request) in place of the
 answer. Each connection is served by a thread of its own; everything that arrived is kept for the test to look at.
 """
+import contextlib
 import fcntl
 import select
 import socket
@@ -13,6 +14,7 @@ import threading
 import time
 
 from harness import HOST, PATIENCE, free_port, wait_until
+from wire import to_bytes
 
 STORAGE = (b"set", b"add", b"replace", b"append", b"prepend", b"cas", b"ms")
 RETRIEVAL = (b"get", b"gets", b"gat", b"gats")
@@ -60,10 +62,8 @@ class Link:
     def close(self):
         self.open = False
         for act in (lambda: self.sock.shutdown(socket.SHUT_RDWR), self.sock.close):
-            try:
+            with contextlib.suppress(OSError):
                 act()
-            except OSError:
-                pass
 
 
     def answer(self, request):
@@ -177,10 +177,8 @@ class ScriptedServer:
 
     def stop_listening(self):
         # shutdown wakes the accepting thread, which close alone does not
-        try:
+        with contextlib.suppress(OSError):
             self.listener.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
         self.listener.close()
         self.accepting.join()           # a connection that it has just accepted is among the links now
 
@@ -194,14 +192,11 @@ class ScriptedServer:
 
     def link_with(self, key):
         """The connection that the first request for this key came by."""
-        key = key.encode() if isinstance(key, str) else key
-        for link in self.links:
-            if any(key in request.keys for request in link.requests):
-                return link
-        return None
+        key = to_bytes(key)
+        return next((link for link in self.links if any(key in request.keys for request in link.requests)), None)
 
     def requests_for(self, key):
-        key = key.encode() if isinstance(key, str) else key
+        key = to_bytes(key)
         return [r for link in self.links for r in link.requests if key in r.keys]
 
     # --- right answers
@@ -283,14 +278,10 @@ class FullBacklog:
 def raw(data):
     """Exactly these bytes; {key} and {value} stand for the key and its right value."""
     def fault(link, request):
-        link.send(fill_in(data, request))
+        value = value_of(request.key)
+        filled = data.replace(b"{key}", request.key).replace(b"{value}", value)
+        link.send(filled.replace(b"{size}", b"%d" % len(value)))
     return fault
-
-
-def fill_in(data, request):
-    value = value_of(request.key)
-    data = data.replace(b"{key}", request.key).replace(b"{value}", value)
-    return data.replace(b"{size}", b"%d" % len(value))
 
 
 LARGE = b"x" * 1000000

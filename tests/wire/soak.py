@@ -218,7 +218,7 @@ class Soak:
             except AssertionError as error:
                 self.problems.append(str(error))
         for server in self.servers:
-            server.stop()
+            server.kill()
 
 
 def main():

@@ -1,4 +1,5 @@
 """Hostile clients of the soak. None knows what it is answered, except where an answer would show that it got its way."""
+import contextlib
 import random
 import re
 import socket
@@ -25,10 +26,8 @@ def held(sock, dice):
 def never_reads(port, dice):
     sock = small_windows(port)
     sock.settimeout(1)
-    try:
+    with contextlib.suppress(OSError):
         sock.sendall(dice.choice((b"get big\r\n", b"smembers large-set\r\n", b"lrange large-list 0 -1\r\n", b"help\r\n")) * 2000)
-    except OSError:
-        pass
     held(sock, dice)
 
 
@@ -127,9 +126,8 @@ class Hostile(threading.Thread):
     def run(self):
         while time.monotonic() < self.end and not self.problem:
             try:
-                self.kind(self.port, self.dice)
-            except (OSError, Closed):
-                pass
+                with contextlib.suppress(OSError, Closed):
+                    self.kind(self.port, self.dice)
             except Exception as error:                  # a thread's exception would be lost otherwise
                 self.problem = f"{self.kind.__name__}: {error!r:.500}"
             self.turns += 1

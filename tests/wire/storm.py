@@ -7,6 +7,8 @@ ended with its outcome unknown. Every read, in the middle of a pipeline too, is 
 A member of which an outcome is unknown is given up for a new one: the server may do what a killed proxy sent at any time
 later, and undo what was acknowledged meanwhile.
 """
+import collections
+import contextlib
 import multiprocessing
 import random
 import re
@@ -47,12 +49,8 @@ class Plan:
                 raise AssertionError(f"a member that was never added: {member!r}")
 
 
-class Report:
-    """What a client tells when it is done: plain data only."""
-
-    def __init__(self, may_be, operations=0, errors=(), broken=0, problem=None):
-        self.may_be, self.operations, self.errors = may_be, operations, dict(errors)
-        self.broken, self.problem = broken, problem
+# What a client tells when it is done: plain data only.
+Report = collections.namedtuple("Report", "may_be operations errors broken problem", defaults=(0, {}, 0, None))
 
 
 class Client:
@@ -67,7 +65,7 @@ class Client:
         self.may_be[self.never] = OUT
         self.active = self.names
         self.given_up, self.next_number = set(), plan.members + 1
-        self.operations, self.errors, self.broken = 0, {}, 0
+        self.operations, self.errors, self.broken = 0, collections.Counter(), 0
         self.conn = None
 
     # --- connections
@@ -127,7 +125,7 @@ class Client:
         """Notes an error; whether nothing was sent."""
         if not ERRORS.fullmatch(line):
             raise AssertionError(f"client {self.number} got {line!r}")
-        self.errors[line] = self.errors.get(line, 0) + 1
+        self.errors[line] += 1
         return NOT_SENT.fullmatch(line)
 
     def unknown(self, members, now):
@@ -212,12 +210,9 @@ class Client:
 
     def look_elsewhere(self):
         """All is acknowledged, so another proxy must show it as well."""
-        try:
-            with self.connect(self.dice.randrange(1, len(self.plan.ports))) as conn:
-                conn.send(b"smembers %s\r\n" % self.plan.key)
-                self.all_members(conn)
-        except (Closed, ConnectionError):
-            pass
+        with contextlib.suppress(Closed, ConnectionError), self.connect(self.dice.randrange(1, len(self.plan.ports))) as conn:
+            conn.send(b"smembers %s\r\n" % self.plan.key)
+            self.all_members(conn)
 
     def run(self):
         end = time.monotonic() + self.plan.seconds
@@ -279,11 +274,7 @@ class Storm:
         return sum(report.operations for report in self.reports)
 
     def errors(self):
-        total = {}
-        for report in self.reports:
-            for line, count in report.errors.items():
-                total[line] = total.get(line, 0) + count
-        return total
+        return dict(sum((collections.Counter(report.errors) for report in self.reports), collections.Counter()))
 
     def wrong_members(self, found):
         """What the final state of the set gets wrong, in words."""

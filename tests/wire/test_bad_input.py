@@ -3,6 +3,7 @@
 Three outcomes: refused and the connection goes on, refused and closed, closed in silence. In none of them may bytes of a
 data block be taken for a command.
 """
+import contextlib
 import random
 
 from case import WireTest
@@ -30,12 +31,10 @@ class BadInput(WireTest):
     def replies(self, data, half_close=True):
         """All that comes back until the proxy closes."""
         with Conn(self.proxy.port) as conn:
-            try:
+            with contextlib.suppress(ConnectionError):
                 conn.send(data)
                 if half_close:
                     conn.half_close()
-            except ConnectionError:
-                pass
             return conn.rest()
 
     def refused_and_closed(self, data, error):

@@ -264,16 +264,12 @@ class OldServer(ScriptedServer):
         self.items[key] = (data, self.stamp)
         return b"STORED\r\n"
 
-    def found(self, request, tail):
-        blocks = [b"VALUE %s 0 %d%s\r\n%s\r\n" % (key, len(data), b" %d" % stamp if tail else b"", data)
+    def do_gets(self, request):
+        blocks = [b"VALUE %s 0 %d%s\r\n%s\r\n" % (key, len(data), b" %d" % stamp if request.verb == b"gets" else b"", data)
                   for key in request.keys if key in self.items for data, stamp in [self.items[key]]]
         return b"".join(blocks) + b"END\r\n"
 
-    def do_get(self, request):
-        return self.found(request, False)
-
-    def do_gets(self, request):
-        return self.found(request, True)
+    do_get = do_gets
 
     def do_set(self, request):
         return self.keep(request.key, request.data)

@@ -7,7 +7,7 @@ import subprocess
 from case import WireTest
 from harness import EVENLY, PATIENCE, free_port, setlistd, wait_until
 from stored import stats
-from wire import Closed, Conn
+from wire import Conn
 
 LINES = 100          # of a kind in ten seconds
 HTTP = "it speaks HTTP"
@@ -62,10 +62,7 @@ class Clients(WireTest):
         for conn in conns:
             conn.send(text)
         for conn in conns:
-            try:
-                conn.rest()
-            except Closed:
-                pass
+            conn.rest()
             conn.close()
 
     def test_escaped_and_cut(self):

@@ -3,6 +3,7 @@
 While it is stopped, what its peers owe it comes, and a limit passes. Where a slow machine lets the limit pass before, the attempt
 tells nothing, and there is another one.
 """
+import contextlib
 import os
 import socket
 import ssl
@@ -104,19 +105,15 @@ class Servers(StandstillTest):
 
 def fill(writer):
     for size in (4096, 1):
-        try:
+        with contextlib.suppress(BlockingIOError):
             while True:
                 os.write(writer, b"x" * size)
-        except BlockingIOError:
-            pass
 
 
 def drain(reader):
-    try:
+    with contextlib.suppress(BlockingIOError):
         while os.read(reader, 65536):
             pass
-    except BlockingIOError:
-        pass
 
 
 class Handshake(StandstillTest, TlsTest):

@@ -35,7 +35,8 @@ class LargeSetTest(WireTest):
     def setUp(self):
         self.servers = [self.memcached(*self.memcached_args()) for _ in range(2)]
         self.proxies = [self.setlistd(self.servers, config=self.config) for _ in range(self.proxy_count)]
-        self.conn, *self.others = [self.connect(proxy) for proxy in self.proxies]
+        self.conns = [self.connect(proxy) for proxy in self.proxies]
+        self.conn, *self.others = self.conns
         self.at = Servers(self.servers, self.proxies[0])
         self.addCleanup(self.at.close)
 
@@ -95,7 +96,7 @@ class LargeSetTest(WireTest):
         """So many commands on a key, each through any proxy; see model.py."""
         dice = random.Random(seed)
         for _ in range(steps):
-            op, conn = Op(key, *dice.choice(list(ops(key, dice)))), dice.choice((self.conn, *self.others))
+            op, conn = Op(key, *dice.choice(list(ops(key, dice)))), dice.choice(self.conns)
             conn.send(op.line + b"\r\n")
             take_all(conn, [op], f"seed {seed}")
 
@@ -180,5 +181,5 @@ class RefusingTest(LargeSetTest):
         for command in ("smembers k", "scard k", "sismember k a", "smismember k a b", "srandmember k", "spop k", "spop k 3",
                         "sunion k other", "sinter other k", "sdiff k", "scompact k", "sinfo k", "sset k a b", "sset k",
                         "sscan k 5", "sscan k 5 a", "srange k a z 5", "scount k a z", "sset k " + LONG):
-            for conn in (self.conn, *self.others):
+            for conn in self.conns:
                 self.assertEqual(conn.ask(command), error, command)

@@ -35,14 +35,14 @@ class TimeToLive(LargeSetTest):
     def compact_often(self, key, count):
         """With something to compact each time."""
         for step in range(count):
-            conn = (self.conn, *self.others)[step % 2]
+            conn = self.conns[step % 2]
             waste = names(40, 5000000 + step)
             self.write("sadd", key, waste, conn)
             self.write("srem", key, waste, conn)
             self.compact(key, conn)
 
     def compactions(self):
-        return sum(counter(conn, "compactions") for conn in (self.conn, *self.others))
+        return sum(counter(conn, "compactions") for conn in self.conns)
 
     def assert_kept(self, key, ttl, flags):
         self.assertEqual(self.at.meta(key, "f")["f"], str(flags))
@@ -151,7 +151,7 @@ class TimeToLive(LargeSetTest):
             self.write("sadd", key, names(300, 5000))
             merger.send(f"scompact {key}\r\n".encode())
             time.sleep(0.00003 * (step % 40))
-            self.assertEqual((self.conn, *self.others)[step % 2].ask(f"touch {key} 50000"), "TOUCHED")
+            self.assertEqual(self.conns[step % 2].ask(f"touch {key} 50000"), "TOUCHED")
             self.assertIn(merger.line(), (b"OK", b"SERVER_ERROR busy"))
             # it may be set right behind the replies
             wait_until("the tables live as long as the base", lambda: self.shortest(key) >= 50000 - SLOW)
@@ -170,11 +170,10 @@ class Together(LargeSetTest):
         for step in range(40):
             more = names(300, 300 * step)
             members += more
-            self.write("sadd", "k", more, (self.conn, *self.others)[step % 2])
-            conns = (self.conn, *self.others)
-            for conn in conns:
+            self.write("sadd", "k", more, self.conns[step % 2])
+            for conn in self.conns:
                 conn.send(b"scompact k\r\n")
-            self.assertEqual([conn.line() for conn in conns], [b"OK", b"OK"])
+            self.assertEqual([conn.line() for conn in self.conns], [b"OK", b"OK"])
         self.assert_members("k", members)
         self.assertEqual(len(self.stored("k").runs), 1)
 
@@ -186,15 +185,14 @@ class TogetherInEncodings(EncodingTest):
         for _, k in self.each():
             members = set()
             for step in range(20):
-                conns = (self.conn, *self.others)
                 more = names(40, 40 * step)
-                self.write("sadd", k, more, conns[step % 2])
-                self.write("srem", k, more[:10], conns[step // 2 % 2])
+                self.write("sadd", k, more, self.conns[step % 2])
+                self.write("srem", k, more[:10], self.conns[step // 2 % 2])
                 members |= set(more[10:])
-                for conn in conns:
+                for conn in self.conns:
                     conn.send(f"scompact {k}\r\n".encode())
-                self.assertEqual([conn.line() for conn in conns], [b"OK", b"OK"])
-            for conn in conns:
+                self.assertEqual([conn.line() for conn in self.conns], [b"OK", b"OK"])
+            for conn in self.conns:
                 self.assert_members(k, members, conn)
 
     def test_behind_a_delete(self):
@@ -236,7 +234,7 @@ class Corrupt(RefusingTest):
         name = stored.segment_keys[1]
         self.assertEqual(self.at.of(name).set(name, b"hello"), "STORED")
         self.write("sadd", "k", names(300, 5000))
-        for conn in (self.conn, *self.others):
+        for conn in self.conns:
             self.assertEqual(conn.ask("scompact k"), "SERVER_ERROR busy")
         now = Stored(self.at, "k")
         self.assertEqual(now.refs[:len(stored.refs)], stored.refs)

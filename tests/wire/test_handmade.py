@@ -74,19 +74,18 @@ class Handmade(Ordered, LargeSetTest):
 
     def test_forms(self):
         """Both proxies read them, neither knowing what was there before; then one writes, and folds it all into one run."""
-        conns = (self.conn, *self.others)
         for seed in range(FORMS):
             with self.subTest(seed=seed):
                 pool, dice = self.make(seed), random.Random(seed)
-                for conn in conns:
+                for conn in self.conns:
                     members = self.look(pool, dice, conn)
                 some = dice.sample(pool, 5)
                 self.write("srem", "k", some[:2])
                 self.write("sadd", "k", some[2:])
                 members = members - set(some[:2]) | set(some[2:])
-                self.assertEqual(self.look(pool, dice, conns[seed % 2]), members)
-                self.compact("k", conns[seed // 2 % 2])
-                self.assertEqual(self.look(pool, dice, conns[seed % 2]), members)
+                self.assertEqual(self.look(pool, dice, self.conns[seed % 2]), members)
+                self.compact("k", self.conns[seed // 2 % 2])
+                self.assertEqual(self.look(pool, dice, self.conns[seed % 2]), members)
                 self.assertLessEqual(sum(removed for each in self.stored("k").runs for _, removed in each.entries), 0)
                 self.assertEqual(self.conn.ask("delete k"), "DELETED")
         self.assert_nothing_else()

@@ -39,7 +39,7 @@ class Loading(LargeSetTest):
         members = names(count)
         self.write("sadd", "k", members)
         self.assert_compact("k", members)
-        for conn in (self.conn, *self.others):
+        for conn in self.conns:
             self.assert_members("k", members, conn)
             self.assertEqual(conn.ask("scard k"), str(count))
         self.assertEqual(self.conn.ask(b"smismember k %s x %s" % (members[0], members[-1])), "1 0 1")
@@ -55,7 +55,7 @@ class Loading(LargeSetTest):
         """Most members are removed again, through both proxies."""
         members = names(200000)
         self.write("sadd", "k", members)
-        for i, conn in enumerate((self.conn, *self.others)):
+        for i, conn in enumerate(self.conns):
             self.write("srem", "k", members[5000 + i::2], conn)
         rest = members[:5000]
         self.assert_members("k", rest)
@@ -72,7 +72,7 @@ class Loading(LargeSetTest):
         self.compact("k")
         self.assert_nothing_else("k")
         self.assertEqual(self.at.item_count(), 1)
-        for conn in (self.conn, *self.others):
+        for conn in self.conns:
             self.assertEqual(self.read("k", conn), set())
             self.assertEqual(conn.ask("scard k"), "0")
 
@@ -86,7 +86,7 @@ class Loading(LargeSetTest):
         self.assertLess(biggest, 128 * 1024)
         self.assertGreater(counter(self.conn, "compactions"), 0)
         self.assertEqual(self.stored("k").members(), set())
-        for conn in (self.conn, *self.others):
+        for conn in self.conns:
             self.assertEqual(self.read("k", conn), set())
 
     def test_one_long_line(self):
@@ -111,7 +111,7 @@ class Runs(LargeSetTest):
         stored = self.stored("k")
         self.assertEqual([(len(run.entries), run.removals()) for run in stored.runs], [(1000, 0), (200, 200), (200, 0)])
         self.assertEqual(stored.members(), expected)
-        for conn in (self.conn, *self.others):
+        for conn in self.conns:
             self.assert_members("k", expected, conn)
             self.assertEqual(conn.ask("scard k"), str(len(expected)))
             asked = [members[150], members[220], members[245], members[255], names(1, 5005)[0], names(1, 5100)[0], members[400]]
@@ -125,14 +125,14 @@ class Runs(LargeSetTest):
         """Merges that come to nothing, while the log goes to new runs, which remove what is not there any more."""
         members = names(1000)
         for step in range(100):
-            conn = (self.conn, *self.others)[step // 2 % 2]
+            conn = self.conns[step // 2 % 2]
             # Each line is spilled by itself, behind a read. Where all is removed twice the second time meets the merge.
             for verb in ("sadd", "srem", "srem")[:2 + step % 2]:
                 self.write(verb, "k", members, conn, per_line=1000)
                 self.assertEqual(conn.ask("sismember k x"), "0")
             if step % 5 == 0:
                 self.assertEqual(self.stored("k").members(), set())
-                for conn in (self.conn, *self.others):
+                for conn in self.conns:
                     self.assertEqual((conn.ask("scard k"), self.read("k", conn)), ("0", set()))
 
     def test_sinfo(self):
@@ -147,7 +147,7 @@ class Runs(LargeSetTest):
                     "tables": sum(len(run.tables) for run in stored.runs), "entries": 1200, "removals": 200}
         expected["bytes"] = expected["base_bytes"] + expected["table_bytes"]
         self.assertEqual((expected["members"], expected["tokens"]), (815, 25))
-        for conn in (self.conn, *self.others):
+        for conn in self.conns:
             info = stats(conn, "sinfo k")
             self.assertEqual({name: int(info[name]) for name in expected}, expected)
             self.assertEqual((info["waste"], info["ttl"], info["server"]), ("0.20", "-1", self.conn.ask("route k").split()[2]))
@@ -194,7 +194,7 @@ class Replacing(LargeSetTest):
         self.assertGreater(len(stored.segments), 3)
         self.assertEqual(stored.members(), set(names(2000, 10000)))
         self.assert_items(1 + len(stored.segments))
-        for conn in (self.conn, *self.others):
+        for conn in self.conns:
             self.assert_members("k", names(2000, 10000), conn)
 
     def test_duplicates(self):
@@ -275,7 +275,7 @@ class Touching(LargeSetTest):
     def test_touch(self):
         self.large_set()
         self.assert_ttl_of_all("k", -1)
-        for conn in (self.conn, *self.others):
+        for conn in self.conns:
             self.assertEqual(conn.ask("touch k 500"), "TOUCHED")
             self.assert_ttl_of_all("k", 500)
             self.assertEqual(conn.ask("touch k 0"), "TOUCHED")
@@ -301,7 +301,7 @@ class Touching(LargeSetTest):
             self.assertEqual(self.conn.ask("touch k 1"), "TOUCHED")
             wait_until("the set is gone", lambda: self.conn.ask("scard k") == "NOT_FOUND", pause=0.1)
             self.assertEqual(self.conn.ask("sadd k new"), "STORED")
-            for conn in (self.conn, *self.others):
+            for conn in self.conns:
                 self.assert_members("k", [b"new"], conn)
             # Where the server's clock ticks between the touch of the tables and that of the base, it may well be.
             if counter(self.conn, "incomplete_sets") == before:
@@ -366,10 +366,10 @@ class Pressure(LargeSetTest):
             return any(self.at.meta(name, "u") is None for name in made_of)
         wait_until("something of the idle set is evicted", evicted, pause=0, limit=2 * PATIENCE)
         self.assertGreater(sum(stat(each, "stats", "evictions") for each in self.at.conns.values()), 0)
-        for each in (self.without_memory(), conn, self.conn, *self.others):
+        for each in (self.without_memory(), conn, *self.conns):
             self.assert_missing("idle", each)
         self.load(("idle", "used"), members)
-        for each in (conn, self.conn, *self.others):
+        for each in (conn, *self.conns):
             self.assert_members("idle", members, each)
 
     def test_a_server_comes_back_empty(self):
@@ -381,7 +381,7 @@ class Pressure(LargeSetTest):
             server.kill()
             server.start()
             self.at.conns[server.name] = self.connect(server)
-            for conn in (self.without_memory(), self.conn, *self.others):
+            for conn in (self.without_memory(), *self.conns):
                 wait_until("the server is used again", lambda: conn.ask(f"get {self.key_on(conn, server)}") == "END")
                 self.assertTrue(self.whole_or_missing("k", members, conn))
             self.assertIsNone(self.at.get("k"))

@@ -62,7 +62,7 @@ class Meaning(ListTest):
 
     def test_table(self):
         """Through one proxy, and each command through another: none keeps anything that would not be seen to have changed."""
-        for conns in (self.conn,), (self.conn, *self.others):
+        for conns in (self.conn,), self.conns:
             for number, (command, expected) in enumerate(self.TABLE):
                 conn = conns[number % len(conns)]
                 if isinstance(expected, str):
@@ -130,7 +130,7 @@ class Meaning(ListTest):
         before = self.at.get("k")
         for command in ("llen k", "lrange k 0 -1", "lindex k 0", "lpos k x", "lpop k", "rpop k 3", "lrem k 0 x", "lset k 0 x",
                         "ltrim k 0 5"):
-            for conn in (self.conn, *self.others):
+            for conn in self.conns:
                 self.assertEqual(conn.ask(command), "CLIENT_ERROR value is a set, not a list", command)
         self.assertEqual(self.at.get("k"), before)
         for command in ("lpush k first", "rpush k last", "lpushx k before", "rpushx k behind"):
@@ -155,7 +155,7 @@ class Meaning(ListTest):
 
     def test_ttl_and_flags_stay(self):
         self.push_and_compact(names(2000))
-        for conn in (self.conn, *self.others):
+        for conn in self.conns:
             self.assertEqual(conn.ask("touch k 500"), "TOUCHED")
             for command in ("lpop k", "rpop k 2", "lset k 5 x", "lset k -1 x", "lrem k 1 x", "ltrim k 1 -2", "lset k 300 x"):
                 conn.send(command.encode() + b"\r\n")
@@ -174,7 +174,7 @@ class Large(ListTest):
         items = names(1000000)
         self.push("k", items)
         self.assertEqual(self.conn.ask("llen k"), "1000000")
-        for conn in (self.conn, *self.others):
+        for conn in self.conns:
             self.assertEqual(self.items("lrange k 0 99", conn), items[:100])
             self.assertEqual(self.items("lrange k -100 -1", conn), items[-100:])
             self.assertEqual(self.items("lindex k 500000", conn), [items[500000]])
@@ -227,7 +227,7 @@ class Stored(ListTest):
         segments = self.refs()
         self.assertGreater(len(segments), 2)
         for count in (1, 1, 20, 1):
-            conn = (self.conn, *self.others)[count % 2]
+            conn = self.conns[count % 2]
             popped = self.items(f"spop k {count}", conn)
             self.assertEqual(len(set(popped)), count)
             self.assertLessEqual(set(popped), set(items))
@@ -238,7 +238,7 @@ class Stored(ListTest):
                 self.push("k", [b"new"])
                 items.append(b"new")
         self.assertEqual(self.conn.ask("llen k"), str(len(items)))
-        for conn in (self.conn, *self.others):
+        for conn in self.conns:
             self.assertEqual(self.all(conn=conn), items)
         self.compact("k")
         self.assertEqual(self.all(), items)
@@ -324,7 +324,7 @@ class Stored(ListTest):
         items = names(1500)
         self.push_and_compact(items)
         for i in range(0, 1500, 50):
-            self.assertEqual(self.items("lpop k 50", (self.conn, *self.others)[i // 50 % 2]), items[i:i + 50])
+            self.assertEqual(self.items("lpop k 50", self.conns[i // 50 % 2]), items[i:i + 50])
         self.assertEqual(self.conn.ask("llen k"), "0")
         self.assertEqual(self.at.get("k"), b"@list ")
         wait_until("segments go", lambda: self.at.item_count() == 1)

@@ -114,7 +114,7 @@ class LostTables(LargeSetTest):
         self.assertEqual(conn.ask("srem k a"), "NOT_FOUND")
         self.assertEqual(conn.ask("saddx k a"), "NOT_FOUND")
         self.assertEqual(conn.ask("sadd k new"), "STORED")
-        for each in (conn, self.conn, *self.others):
+        for each in (conn, *self.conns):
             self.assert_members("k", [b"new"], each)
 
     def test_cached_view(self):
@@ -166,7 +166,7 @@ class LostTables(LargeSetTest):
         self.write("srem", "k", names(100))
         self.assertEqual(self.conn.ask("scompact k"), "SERVER_ERROR busy")
         self.assertIsNone(self.read("k", self.fresh()))
-        for conn in (self.conn, *self.others):
+        for conn in self.conns:
             self.assert_missing("k", conn)
         self.assertEqual(self.conn.ask("sadd k new"), "STORED")
         self.assert_members("k", [b"new"], self.others[0])

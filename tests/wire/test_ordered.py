@@ -57,17 +57,16 @@ class Model(Ordered, LargeSetTest):
 
     def live(self, key, pool, seed, steps, batch):
         dice, members, bounds = random.Random(seed), set(), pool + spread(random.Random(seed + 1), 50)
-        conns = (self.conn, *self.others)
         self.assertEqual(self.conn.ask(f"sset {key}"), "STORED")
         for step in range(steps):
             some = dice.sample(pool, dice.randint(1, batch))
             verb = dice.choice(("sadd", "sadd", "srem"))
-            self.write(verb, key, some, dice.choice(conns), per_line=40)
+            self.write(verb, key, some, dice.choice(self.conns), per_line=40)
             members = members | set(some) if verb == "sadd" else members - set(some)
             if dice.random() < 0.1:
-                self.compact(key, dice.choice(conns))
-            self.expect(key, members, bounds, dice, dice.choice(conns))
-        for conn in conns:
+                self.compact(key, dice.choice(self.conns))
+            self.expect(key, members, bounds, dice, dice.choice(self.conns))
+        for conn in self.conns:
             self.assertEqual(self.walk(key, 37, conn), sorted(members))
         return members
 
@@ -93,7 +92,7 @@ class Model(Ordered, LargeSetTest):
             edges += [first, last, first[:-1], last[:-1], first + b"0", last + b"0", first[:-1] + bytes([first[-1] - 1])]
         self.assertGreater(len(run.tables), 5)
         for number, edge in enumerate(edges):
-            conn = (self.conn, *self.others)[number % 2]
+            conn = self.conns[number % 2]
             self.expect("k", members, [edge, edge, edges[number - 1], edges[number - 3]], dice, conn)
 
     def ends(self, table):
@@ -119,8 +118,8 @@ class Model(Ordered, LargeSetTest):
         self.assertEqual((len(stored.runs), bool(stored.head), stored.members()), (3, True, members))
         dice, bounds = random.Random(2), order + names(20, 5000) + [b"a", b"aa", b"zz", b"zzz", b"m", b"n"]
         for number in range(60):
-            self.expect("k", members, bounds, dice, (self.conn, *self.others)[number % 2])
-        for conn in (self.conn, *self.others):
+            self.expect("k", members, bounds, dice, self.conns[number % 2])
+        for conn in self.conns:
             self.assertEqual(self.walk("k", 100, conn), sorted(members))
 
     def test_a_list(self):
@@ -139,7 +138,7 @@ class Encodings(Ordered, EncodingTest):
         for seed, (_, name) in enumerate(self.each()):
             key = Key(name.encode(), world=spread(random.Random(seed), 60, "ab/~!0", 6), amounts=(1, 1, 5, 15))
             self.live(key, set_ops, 300, seed)
-            for conn in (self.conn, *self.others):
+            for conn in self.conns:
                 self.assertEqual(self.walk(name, 7, conn), sorted(key.state or ()))
 
     def test_bounds_need_not_be_members(self):
@@ -200,7 +199,7 @@ class Walk(Ordered, LargeSetTest):
         found, page, pages = [], [b"!"], 0
         while page:
             self.wait_for(changers)
-            page = self.listed(f"sscan k {self.PAGE} {page[-1].decode()}", (self.conn, *self.others)[pages % 2])
+            page = self.listed(f"sscan k {self.PAGE} {page[-1].decode()}", self.conns[pages % 2])
             self.assertEqual(page, sorted(set(page)))
             self.assertLessEqual(len(page), self.PAGE)
             self.assertTrue(not page or not found or found[-1] < page[0], "a page begins before the one before it has ended")
@@ -214,7 +213,7 @@ class Walk(Ordered, LargeSetTest):
         self.assertEqual([member for member in found if member not in changing], sorted(stay))
         self.assertGreater(len(found), len(stay))
         expected = set(stay).union(*(changer.inside for changer in changers))
-        for conn in (self.conn, *self.others):
+        for conn in self.conns:
             self.assertEqual(self.walk("k", LARGEST // 3, conn), sorted(expected))
 
     @staticmethod

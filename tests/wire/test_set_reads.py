@@ -59,12 +59,12 @@ class RandomMembers(LargeSetTest):
         """All that is there, each once, and then nothing."""
         layers = self.layers()
         taken = []
-        for conn in (self.conn, *self.others) * 20:
+        for conn in self.conns * 20:
             taken += self.listed("spop k 25", conn)
         while some := self.listed("spop k 100"):
             taken += some
         self.assertEqual(sorted(taken), sorted(set().union(*layers.values())))
-        for conn in (self.conn, *self.others):
+        for conn in self.conns:
             self.assertEqual((conn.ask("scard k"), self.read("k", conn)), ("0", set()))
 
     def test_everybody_pops(self):
@@ -76,7 +76,7 @@ class RandomMembers(LargeSetTest):
             taken = drain(conns, lambda dice: f"spop {key} {dice.randrange(1, 20)}",
                           lambda: [self.write("sadd", key, more[i:i + 10]) for i in range(0, len(more), 10)])
             self.assertEqual(sorted(taken), sorted(members + more), key)
-            for conn in (self.conn, *self.others):
+            for conn in self.conns:
                 self.assertEqual(conn.ask(f"scard {key}"), "0")
 
     def test_spop_keeps_time_and_flags(self):
@@ -114,7 +114,7 @@ class Algebra(AlgebraTest):
                 self.write("sadd", key, members)
         keys = [*sets, "missing", "missing-too"]
         for _ in range(60):
-            self.expect(sets, [dice.choice(keys) for _ in range(dice.randrange(1, 6))], dice.choice((self.conn, *self.others)))
+            self.expect(sets, [dice.choice(keys) for _ in range(dice.randrange(1, 6))], dice.choice(self.conns))
         self.expect(sets, keys)
 
     def test_many_keys(self):
@@ -230,11 +230,11 @@ class Cache(LargeSetTest):
             self.assertEqual(self.conn.ask(b"sset k " + b" ".join(start)), "STORED")
             expected = set(start)
             for act, after in self.changes():
-                for conn in (self.conn, *self.others):
+                for conn in self.conns:
                     self.read("k", conn), self.read("k", conn)
                 act()
                 expected = after(expected)
-                for conn in (self.conn, *self.others):
+                for conn in self.conns:
                     self.assertEqual(self.read("k", conn), expected)
                     card = "NOT_FOUND" if expected is None else str(len(expected))
                     self.assertEqual(conn.ask("scard k"), card)

@@ -35,7 +35,7 @@ class OtherVersions(RefusingTest):
         self.assert_members("k", members)
         self.assert_members("k", members, self.others[0])
         self.assert_untouched("k", b"@set.2 " + self.at.get("k").split(b" ", 1)[1], 0, lambda: self.refuse_all(NEWER))
-        for conn in (self.conn, *self.others):
+        for conn in self.conns:
             self.assertEqual(conn.ask("delete k"), "DELETED" if conn is self.conn else "NOT_FOUND")
             self.assertEqual(conn.ask("sadd k again"), "STORED")
             self.assert_members("k", [b"again"], conn)
@@ -44,7 +44,7 @@ class OtherVersions(RefusingTest):
     def test_newer_touch_and_delete(self):
         """What else there is of it could not be touched along with the base, which would outlive it. To delete it is no matter."""
         for data in NEWER_BASES:
-            for conn in (self.conn, *self.others):
+            for conn in self.conns:
                 self.assert_untouched("k", data, 5, lambda: self.assertEqual(conn.ask("touch k 900"), NEWER))
                 self.assert_ttl("k", 500)
                 self.assertEqual(conn.values("get k"), ({"k": (5, data)}, "END"))

@@ -23,13 +23,12 @@ class ScriptedTest(WireTest):
     def serve(self, config=CONFIG, patient=True, **kwargs):
         """One scripted server, a setlistd in front of it, and a connection; those of before are ended."""
         self.end_serving()
-        self.scripted = self.scripted_server(**kwargs)
-        super().serve([self.scripted], config=config, patient=patient)
+        self.serve_before([self.scripted_server(**kwargs)], config, patient=patient)
 
-    def serve_two(self, good, config):
-        """Beside the scripted server another one, which is good."""
-        self.scripted, self.good = self.scripted_server(), good
-        super().serve([self.scripted, good], config=config)
+    def serve_before(self, servers, config=CONFIG, **kwargs):
+        """A setlistd in front of these, and a connection; the first of them is the scripted one."""
+        self.scripted = servers[0]
+        super().serve(servers, config=config, **kwargs)
 
     def serve_hastily(self, config=HASTY, **kwargs):
         """With limits that may pass. The server is greeted: what is asked now is sent to it."""

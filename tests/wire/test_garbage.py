@@ -245,20 +245,18 @@ class Dying(ScriptedTest):
         return self.asked_one() == self.error("unavailable")
 
     def test_down_at_the_start(self):
-        self.scripted = self.scripted_server()
-        self.scripted.stop_listening()
-        self.proxy = self.setlistd([self.scripted], config=CONFIG)
-        self.conn = self.connect(self.proxy)
+        server = self.scripted_server()
+        server.stop_listening()
+        self.serve_before([server])
         self.assertEqual(self.asked_one(), self.error("unavailable"))
         self.scripted.start()
         self.usable_again()
 
     def test_never_accepting(self):
         """Neither accepted nor refused: the connect limit passes."""
-        self.scripted = FullBacklog()
-        self.addCleanup(self.scripted.stop)
-        self.proxy = self.setlistd([self.scripted], config=f"{NEVER}\nconnect_timeout = 300")
-        self.conn = self.connect(self.proxy)
+        server = FullBacklog()
+        self.addCleanup(server.stop)
+        self.serve_before([server], f"{NEVER}\nconnect_timeout = 300")
         self.assertEqual(set(self.asked(["key-1", "key-2"]).values()), {self.error("unavailable")})
 
     def test_no_answer_to_the_handshake(self):

@@ -200,9 +200,9 @@ class EarlyReply(ScriptedTest):
         over.set()
 
     def test_others_go_on_while_nothing_is_read(self):
-        self.serve_two(self.memcached(), NEVER)
+        self.serve_before([self.scripted_server(), self.memcached()], NEVER)
         big = self.key_on(self.conn, self.scripted, "key-big")
-        other = self.key_on(self.conn, self.good, "other")
+        other = self.key_on(self.conn, self.servers[1], "other")
         over = threading.Event()
         self.scripted.header_faults[big.encode()] = lambda link, request: (over.wait(2 * PATIENCE), link.close())
         self.conn.send(b"set %s 0 0 1000000\r\n" % big.encode() + b"x" * 1000000 + b"\r\n")
@@ -217,7 +217,8 @@ class TwoServers(ScriptedTest):
     """One server misbehaves: the other's keys are not touched by it."""
 
     def serve_two(self, config=CONFIG):
-        super().serve_two(self.scripted_server(), config)
+        self.good = self.scripted_server()
+        self.serve_before([self.scripted_server(), self.good], config)
         self.bad_keys = self.keys_on(self.conn, self.scripted, 5)
         self.good_keys = self.keys_on(self.conn, self.good, 5)
 

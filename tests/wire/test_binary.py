@@ -11,6 +11,7 @@ from binary import (ADD, ADDQ, APPEND, APPENDQ, DECR, DECRQ, DELETE, DELETEQ, FL
                     SASL_STEP, SET, SETQ, STAT, TOUCH, VERBOSITY, VERSION, BinaryConn, count, packet, store, touch)
 from case import WireTest
 from case_access import AuthTest
+from case_large import SMALL
 from harness import HOST, OPTIONS, PATIENCE
 from manpage import marked, unescape
 from test_clients import PATIENT
@@ -275,7 +276,7 @@ class Conversation(BinaryTest):
         self.answers(0, b"1", GET, "q|scard|s")
 
     def test_parts_of_sets(self):
-        self.serve(config="log_size = 1024\ntable_size = 4096\nbase_size = 1024\nsegment_size = 4096")
+        self.serve(config=SMALL)
         with Conn(self.proxy.port) as text:
             self.assertEqual(text.ask(b"sadd big " + b" ".join(b"%03d" % i + b"m" * 100 for i in range(100))), "STORED")
             self.assertEqual(text.ask("scompact big"), "OK")

@@ -3,19 +3,20 @@ import re
 from base64 import b64encode
 
 from case import WireTest
+from case_large import SMALL
 from wire import Conn
 
 PART = "CLIENT_ERROR the key is that of a part of a set or list: it can only be read"
 TOO_LARGE = b"SERVER_ERROR object too large for cache"
 MIB = 1 << 20
+ITEMS = [b"%03d" % i + b"m" * 100 for i in range(100)]
 
 
 class EncodedKeys(WireTest):
     """memcached forgets that the key of an item came encoded where the item is made or grown by some flags, and prints all its bytes."""
 
     def setUp(self):
-        self.servers, self.proxy = self.pool(1)
-        self.conn = self.connect(self.proxy)
+        self.serve()
 
     def exchange(self, data, *lines):
         self.conn.send(data)
@@ -53,8 +54,7 @@ class Parts(WireTest):
     """The items that a large set or list has beside the one under its key."""
 
     def setUp(self):
-        self.servers, self.proxy = self.pool(2, config="log_size = 1024\ntable_size = 4096\nbase_size = 1024\nsegment_size = 4096")
-        self.conn = self.connect(self.proxy)
+        self.serve(2, config=SMALL)
 
     def refused(self, part):
         for line in (f"delete {part}", f"incr {part} 1", f"touch {part} 9", f"gat 9 {part}", f"sadd {part} EVIL", f"srem {part} x",
@@ -68,14 +68,16 @@ class Parts(WireTest):
         self.conn.send(f"set {part} 0 0 4 noreply\r\nEVIL\r\nset {part} 0 0 30000000\r\n".encode() + b"x" * 30000000 + b"\r\n")
         self.assertEqual(self.conn.line(), TOO_LARGE)
 
-    def test_a_set(self):
-        members = {b"%03d" % i + b"m" * 100 for i in range(100)}
-        self.assertEqual(self.conn.ask(b"sadd victim " + b" ".join(members)), "STORED")
+    def parts_of(self, verb, items):
+        """The keys of what is stored beside the base."""
+        self.assertEqual(self.conn.ask(b"%s victim %s" % (verb, b" ".join(items))), "STORED")
         self.assertEqual(self.conn.ask("scompact victim"), "OK")
-        ids = re.findall(rb"@([ti][0-9a-z]{11})\.", self.conn.get("victim"))
+        ids = re.findall(rb"@([ti][0-9a-z]{11}|l[0-9a-z]{11}\.\d+\.\d+)", self.conn.get("victim"))
         self.assertTrue(ids)
-        for part in ids:
-            part = f"victim.{part.decode()}"
+        return [f"victim.{part.decode()}" for part in ids]
+
+    def test_a_set(self):
+        for part in self.parts_of(b"sadd", ITEMS):
             before = self.conn.get(part)
             self.refused(part)
             self.assertEqual(self.conn.get(part), before)
@@ -83,14 +85,9 @@ class Parts(WireTest):
         self.assertEqual(self.connect(self.proxy).ask("scard victim"), "100")
 
     def test_a_list(self):
-        items = [b"%03d" % i + b"m" * 100 for i in range(100)]
-        self.assertEqual(self.conn.ask(b"rpush victim " + b" ".join(items)), "STORED")
-        self.assertEqual(self.conn.ask("scompact victim"), "OK")
-        ids = re.findall(rb"@(l[0-9a-z]{11}\.\d+\.\d+)", self.conn.get("victim"))
-        self.assertTrue(ids)
-        for part in ids:
-            self.refused(f"victim.{part.decode()}")
-        self.assertEqual(self.conn.values("lrange victim 0 -1")[0]["victim"][1], b" ".join(items))
+        for part in self.parts_of(b"rpush", ITEMS):
+            self.refused(part)
+        self.assertEqual(self.conn.values("lrange victim 0 -1")[0]["victim"][1], b" ".join(ITEMS))
 
     def test_a_list_by_hand(self):
         """As the manual has it, with the items written at the servers."""
@@ -133,8 +130,7 @@ class Memcached(WireTest):
     direct = True
 
     def setUp(self):
-        self.servers, self.proxy = self.pool(1)
-        self.conn = self.connect(self.proxy)
+        self.serve()
 
     def test_too_large(self):
         """No stale value is left to be read, not even by what is in flight behind it."""

@@ -224,16 +224,15 @@ class Dialogue:
 class Pipelines(WireTest):
     COUNT = 10000
 
-    def run_model(self, proxy, seed, piece=None):
-        dialogue = Dialogue(seed)
+    def run_model(self, seed, servers=2, piece=None, **kwargs):
+        conn, dialogue = self.serve(servers, **kwargs), Dialogue(seed)
         ops = [dialogue.op() for _ in range(self.COUNT)]
         sent = b"".join(op.line + b"\r\n" for op in ops)
-        with self.connect(proxy) as conn:
-            sender = threading.Thread(target=self.send, args=(conn, sent, piece), daemon=True)
-            sender.start()
-            model.take_all(conn, ops, f"seed {seed}")
-            self.assertEqual(conn.ask("mn"), "MN")
-            sender.join(PATIENCE)
+        sender = threading.Thread(target=self.send, args=(conn, sent, piece), daemon=True)
+        sender.start()
+        model.take_all(conn, ops, f"seed {seed}")
+        self.assertEqual(conn.ask("mn"), "MN")
+        sender.join(PATIENCE)
 
     @staticmethod
     def send(conn, data, piece):
@@ -241,18 +240,15 @@ class Pipelines(WireTest):
             conn.send(data[start:start + (piece or len(data))])
 
     def test_in_one_write(self):
-        _, proxy = self.pool(2)
-        self.run_model(proxy, 1)
+        self.run_model(1)
 
     def test_in_pieces(self):
         """Cut everywhere, over three servers."""
-        _, proxy = self.pool(3)
-        self.run_model(proxy, 2, piece=997)
+        self.run_model(2, servers=3, piece=997)
 
     def test_with_small_limits(self):
         """The limits on a client hold it up, and lose nothing."""
-        _, proxy = self.pool(2, config="max_pipeline = 8\nclient_buffer = 65536")
-        self.run_model(proxy, 3)
+        self.run_model(3, config="max_pipeline = 8\nclient_buffer = 65536")
 
     def test_several_at_once(self):
         """Pipelines of several clients, each on servers' keys of its own."""

@@ -20,13 +20,12 @@ class RoundTrips(WireTest):
     """Two scripted servers that say nothing before they were asked everything: whoever waits for an answer waits for ever."""
 
     def setUp(self):
-        self.scripted_servers = [self.scripted_server() for _ in range(2)]
-        self.conn = self.connect(self.setlistd(self.scripted_servers, config=RETRIES))
+        self.serve([self.scripted_server() for _ in range(2)], config=RETRIES)
 
     def withhold(self, values):
         """Each server answers when all of the keys that it holds were asked for. Gives how many keys each holds."""
         counts = []
-        for server in self.scripted_servers:
+        for server in self.servers:
             held = [key for key in values if self.conn.ask(f"route {key}").endswith(server.name)]
             waiting = []
 
@@ -48,7 +47,7 @@ class RoundTrips(WireTest):
         events = names(range(1, 301))
         self.withhold({event: b"x" for event in events})
         counter = f"E::{BUCKET}"
-        for server in self.scripted_servers:
+        for server in self.servers:
             server.faults[counter.encode()] = lambda link, request: link.send(self.found(request.key, b"300"))
         found, end = self.conn.values(f"evrange E {BUCKET}")
         self.assertEqual((list(found), end), (events, "END"))
@@ -209,8 +208,7 @@ class Order(WireTest):
     def test_long_range(self):
         """One that needs several goes is not overtaken by what changes its last events."""
         count = 20000
-        server = self.memcached()
-        conn, direct = self.connect(self.setlistd([server])), self.connect(server)
+        conn, direct = self.serve(), self.connect(self.servers[0])
         direct.send(b"".join(b"set %s 0 0 1 noreply\r\nx\r\n" % name.encode() for name in names(range(1, count + 1))))
         self.assertEqual(direct.set(f"E::{BUCKET}", b"%d" % count), "STORED")
         last, = names([count])

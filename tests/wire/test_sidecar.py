@@ -77,9 +77,7 @@ class ComeAndGo(Scratch):
     """A connection for each request."""
 
     def serve(self, *args, config=""):
-        self.server = self.memcached()
-        self.proxy = self.setlistd([self.server], "-s", self.path, *args, config=config)
-        self.watcher = self.connect(self.proxy)
+        self.watcher = super().serve(1, "-s", self.path, *args, config=config)
         self.assertEqual(self.watcher.set("key", b"value"), "STORED")
 
     def wake_all_threads(self):

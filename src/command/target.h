@@ -23,11 +23,17 @@ void target_find(const struct rules *rules, struct request *request, struct orde
 /* Whether the request has one key, and may write it. A read of a set or list does, if it compacts what it reads. */
 static inline bool target_is_guarded(const struct request *request)
 {
-	enum grammar grammar = request->command->grammar;
-
-	return grammar >= GRAMMAR_SET || grammar == GRAMMAR_STORAGE || grammar == GRAMMAR_ARITHMETIC ||
-		grammar == GRAMMAR_DELETE || grammar == GRAMMAR_TOUCH ||
-		(grammar == GRAMMAR_COLLECTION_KEYS && request->keys == 1);
+	switch (request->command->grammar) {
+	case GRAMMAR_STORAGE:
+	case GRAMMAR_ARITHMETIC:
+	case GRAMMAR_DELETE:
+	case GRAMMAR_TOUCH:
+		return true;
+	case GRAMMAR_COLLECTION_KEYS:
+		return request->keys == 1;
+	default:
+		return request->command->grammar >= GRAMMAR_SET;
+	}
 }
 
 /*

@@ -30,10 +30,15 @@ struct order {
 	size_t tasks, calls, staged_reads, hidden_writes, later_writes;
 };
 
-/* The kinds of one task, which most have none of: one byte, to be looked at in one step. */
+/* The kinds of one task. Most have none of them. */
 struct order_effect {
 	uint16_t calls;
-	bool stages_reads : 1, hides_writes : 1, writes_later : 1;
+	union {
+		struct {
+			bool stages_reads : 1, hides_writes : 1, writes_later : 1;
+		};
+		uint8_t kinds; /* all of them, to be looked at in one step */
+	};
 };
 
 /* What order.c must know of a request whose keys stand for other requests; see command/target.h. */
@@ -54,7 +59,7 @@ static inline void order_begin(struct order *order, struct order_effect effect)
 {
 	order->tasks++;
 	order->calls += effect.calls;
-	if (effect.stages_reads || effect.hides_writes || effect.writes_later) {
+	if (effect.kinds) {
 		order->staged_reads += effect.stages_reads;
 		order->hidden_writes += effect.hides_writes;
 		order->later_writes += effect.writes_later;
@@ -65,7 +70,7 @@ static inline void order_end(struct order *order, struct order_effect effect)
 {
 	order->tasks--;
 	order->calls -= effect.calls;
-	if (effect.stages_reads || effect.hides_writes || effect.writes_later) {
+	if (effect.kinds) {
 		order->staged_reads -= effect.stages_reads;
 		order->hidden_writes -= effect.hides_writes;
 		order->later_writes -= effect.writes_later;

@@ -26,7 +26,10 @@ command_start item_discard_start;
 /* The reply to a command that would write a table, an index or a segment. */
 extern const char start_part_refusal[];
 
-/* Starts a request. Fills in its target, if that is unknown, and `args`. Gives false, and does nothing, for a PROXY_COMMAND, which the host carries out. */
+/*
+ * Starts a request. Fills in its target, if that is unknown, and `args`. Gives false, and does nothing, for a PROXY_COMMAND, which
+ * the host carries out.
+ */
 bool task_start(struct host *host, struct request *request, void *owner) __attribute__((warn_unused_result));
 
 /*

@@ -16,8 +16,9 @@
 /* --- contexts --- */
 
 /*
- * The certificates, keys and trusted CAs that all sessions of a configuration share. All files are read when a context is made. It is never changed after that, so any thread may use it. A new configuration makes a new context, and
- * the sessions of the old one keep it.
+ * The certificates, keys and trusted CAs that all sessions of a configuration share. All files are read when a context is made. It
+ * is never changed after that, so any thread may use it. A new configuration makes a new context, and the sessions of the old one
+ * keep it.
  */
 struct tls_context;
 

@@ -37,8 +37,8 @@ struct cache_entry *cache_open(struct cache *cache, struct slice key);
 void cache_close(struct cache *cache, struct cache_entry *entry);
 
 /*
- * Keeps a copy of a part of a set that was just written, if the set has an entry: see set_view_keep. The least recently used views and parts
- * make room for it. So a set that is only written loses its entry in time.
+ * Keeps a copy of a part of a set that was just written, if the set has an entry: see set_view_keep. The least recently used views
+ * and parts make room for it. So a set that is only written loses its entry in time.
  */
 void cache_keep(struct cache *cache, struct slice key, struct slice id, bool table, struct slice data);
 

@@ -22,8 +22,8 @@ by_vectors = vector_loop:512:noalign$(comma)libcall:-1:noalign
 COPY_CFLAGS := $(call known, -mmemset-strategy=$(by_vectors) -mmemcpy-strategy=$(by_vectors))
 
 # The daemon is optimised as a whole, if the compiler can keep ordinary code in the objects too, which tests and lint use.
-# `make LTO=` links faster. By default gcc stops to inline when the program has grown by 40 %: then a change anywhere decides what is
-# inlined on the way of each request.
+# `make LTO=` links faster. By default gcc stops inlining once the program has grown by 40 %. A change anywhere would then decide which
+# functions on the path of each request are inlined.
 LTO_FLAGS := -flto=auto -ffat-lto-objects --param=inline-unit-growth=100
 LTO := $(shell $(CC) -Werror $(LTO_FLAGS) -c -x c /dev/null -o /dev/null 2>/dev/null && echo $(LTO_FLAGS))
 LTO_CFLAGS = $(if $(strip $(UNFORTIFIED)),, $(LTO))

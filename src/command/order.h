@@ -41,7 +41,7 @@ struct order_effect {
 	};
 };
 
-/* What order.c must know of a request whose keys stand for other requests; see command/target.h. */
+/* The needs of a request whose keys stand for other requests: order.c asks for them. See command/target.h. */
 struct order_needs {
 	uint16_t classes; /* a bit for each enum order_class of these requests */
 	struct order_effect effect;

@@ -31,7 +31,7 @@ void users_destroy(struct users *users);
 /* Whether this is the password of the user, of any length. A user may stand on several lines: then each password is right. */
 bool users_authenticate(const struct users *users, struct slice user, struct slice password);
 
-/* What is wrong with a user's name or a password, or NULL: they have 1 to 255 bytes, without spaces and control bytes. */
+/* The fault of a user's name or a password, or NULL: they have 1 to 255 bytes, without spaces and control bytes. */
 const char *users_check_word(struct slice word);
 
 #endif

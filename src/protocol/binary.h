@@ -17,7 +17,7 @@ enum binary_opcode {
 
 enum { BINARY_REQUEST = 0x80, BINARY_RESPONSE = 0x81, BINARY_HEADER = 24 /* bytes of each */ };
 
-/* What a response repeats of its request, or depends on. */
+/* The parts of a request that its response repeats or depends on. */
 struct binary_head {
 	uint8_t opcode;
 	bool quiet;

@@ -32,7 +32,7 @@ enum call_verb {
 	CALL_STATS
 };
 
-/* What a GET or GAT reads of the item. */
+/* The parts of an item that a GET or GAT reads. */
 enum { WANT_VALUE = 1, WANT_CAS = 2, WANT_TTL = 4, WANT_SIZE = 8 };
 
 /*

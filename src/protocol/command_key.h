@@ -17,7 +17,7 @@ struct command_keys {
 	char delimiter;      /* separates the words of data */
 };
 
-/* What reaches a command: get and gets, or set. */
+/* The commands of memcached that reach a command: get and gets, or set. */
 enum { COMMAND_KEY_GET = 1, COMMAND_KEY_SET = 2 };
 
 /* The bits of what reaches this command. 0 if nothing does. */

@@ -9,7 +9,7 @@
 
 enum { DIALECT_LINE_MAX = 2048, DIALECT_VALUE_MAX = 1 << 30, DIALECT_STATS_MAX = 1 << 16 };
 
-/* What decoding a reply needs to know of the call. */
+/* The parts of a call that decoding its reply needs. */
 struct expect {
 	enum call_verb verb;
 	unsigned want;

@@ -196,7 +196,7 @@ static enum request_status parse_storage(struct slice in, const struct request_l
 	return request_parse_block(in, limits, bytes, progress, out);
 }
 
-/* What is wrong with a base64 key, or NULL. The reply to `me` has the decoded key in it. */
+/* The fault of a base64 key, or NULL. The reply to `me` has the decoded key in it. */
 static const char *check_encoded_key(const struct request *out)
 {
 	char decoded[KEY_MAX];
@@ -209,7 +209,7 @@ static const char *check_encoded_key(const struct request *out)
 	return NULL;
 }
 
-/* What is wrong with the line behind the key and the length, or NULL. */
+/* The fault of the line behind the key and the length, or NULL. */
 static const char *check_meta(struct request *out, bool clean, size_t line)
 {
 	const char *error;

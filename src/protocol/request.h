@@ -45,8 +45,8 @@ struct request_progress {
 };
 
 /*
- * What a request of the binary protocol may say, and no line. A storage command, `incr` and `decr` may ask for the cas id that the
- * item gets: it follows the word or the number of the reply, after a space; without one, none is known.
+ * Extras that only a request of the binary protocol can have. A storage command, `incr` and `decr` may ask for the cas id that the item
+ * gets. The reply then has the id behind its word or number, after a space; if it has none, the id is not known.
  */
 struct request_extras {
 	bool wants_cas;
@@ -58,7 +58,7 @@ struct request_extras {
 		compare; /* append, prepend, incr, decr, delete: only if the item has this cas id; 0: whatever it has */
 };
 
-/* What follows a refused request, and is discarded as it comes. */
+/* The rest of a refused request: bytes that are discarded when they arrive. */
 struct request_skip {
 	size_t bytes;
 	bool line_end; /* behind them, CR LF or a bare LF */

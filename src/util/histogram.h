@@ -18,11 +18,11 @@ enum { HISTOGRAM_LEAST = 10, HISTOGRAM_MOST = 10485760, HISTOGRAM_BUCKETS = 162 
 struct histogram {
 	atomic_uint_fast64_t counts[HISTOGRAM_BUCKETS];
 	atomic_uint_fast64_t total; /* microseconds */
-	/* What histogram_reset found. Its callers and those of histogram_sum share a lock. */
+	/* The counts at the last histogram_reset. Its callers and those of histogram_sum share a lock. */
 	uint64_t counts_before[HISTOGRAM_BUCKETS], total_before;
 };
 
-/* What one or more histograms have counted. */
+/* The sum of one or more histograms. */
 struct histogram_sum {
 	uint64_t counts[HISTOGRAM_BUCKETS];
 	uint64_t count; /* of all buckets */

@@ -14,7 +14,7 @@ enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBU
 
 enum { LOG_LINES = 100, LOG_SECONDS = 10, LOG_SAMPLE = 120 };
 
-/* What one place of the source logs. All zeroes at first; a lock of log.c protects it. */
+/* The lines that one place of the source logs. All zeroes at first; a lock of log.c protects it. */
 struct log_kind {
 	struct log_kind *next; /* among those with lines that were left out */
 	uint64_t since;        /* seconds of the monotonic clock when the count of lines began */

@@ -37,7 +37,7 @@ struct shared_chunks {
 	size_t *again;  /* borrowed: of several streams together, bytes of texts that one holds beside another */
 };
 
-/* What all streams of one `again` hold, less that number, is the memory that their texts take. */
+/* The texts of all streams of one `again` take the memory that these streams hold, less that number. */
 void shared_chunks_init(struct shared_chunks *chunks, size_t *again);
 
 /* Drops all texts; there are none afterwards. */

@@ -14,7 +14,7 @@
 
 enum { TOPK_ENTRIES = 128, TOPK_KEY = 250 };
 
-/* What an entry of any list of keys with weights begins with. */
+/* The first member of each entry in a list of keys with weights. */
 struct topk_key {
 	uint64_t weight;
 	uint8_t n; /* bytes of the key */

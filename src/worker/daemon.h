@@ -1,4 +1,4 @@
-/* What the main thread and the workers share. */
+/* The state that the main thread and the workers share. */
 #ifndef WORKER_DAEMON_H
 #define WORKER_DAEMON_H
 

@@ -11,7 +11,7 @@
 enum set_verb {
 	SET_ALL,    /* all members, to `shared` */
 	SET_TEST,   /* for each of `members` 1 or 0, to `text`, joined by spaces */
-	SET_SAMPLE, /* `count` distinct random members, or all if there are fewer, to `text` */
+	SET_SAMPLE, /* `count` random members, distinct unless `repeats`, or all if there are fewer, to `text` */
 	SET_RANGE,  /* the first `count` members of `range` in byte order, to `text` */
 	SET_COUNT,  /* the number of members in `range`, to `number` */
 	SET_INFO    /* how the set is stored, to `info` */
@@ -37,6 +37,7 @@ struct set_request {
 	struct set_range range;
 	uint64_t count;
 	size_t bytes;     /* RANGE: stop after this many bytes of text; 0 for no limit */
+	bool repeats;     /* SAMPLE: each member is drawn from all members, so that some may come again */
 	const char *sign; /* SAMPLE: written before each member; NULL for nothing */
 	uint64_t random;  /* SAMPLE: the seed */
 

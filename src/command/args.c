@@ -138,6 +138,22 @@ static const char *take_count(struct slice rest, struct args *out)
 	return word.n ? parse_count(word, &out->count) : NULL;
 }
 
+/* A count below 0 asks for members with repeats, as in Redis. A small set can give any number of these, so the count has a bound. */
+static const char *take_sample(struct slice rest, struct args *out)
+{
+	enum { REPEATS_MAX = 1000000 };
+	struct slice word[2];
+	int64_t count;
+
+	if (!split(rest, 1, word) || !num_parse_i64(word[0], &count) || count >= 0)
+		return take_count(rest, out);
+	if (count < -REPEATS_MAX)
+		return "CLIENT_ERROR invalid count";
+	out->count = (uint64_t)-count;
+	out->repeats = true;
+	return NULL;
+}
+
 static const char *take_index(struct slice rest, struct args *out)
 {
 	struct slice word[2];
@@ -190,6 +206,7 @@ const char *args_parse(const struct rules *rules, const struct request *request,
 		[GRAMMAR_SET_ANY_MEMBERS] = take_any_members,
 		[GRAMMAR_SET_MEMBER] = take_member,
 		[GRAMMAR_SET_COUNT] = take_count,
+		[GRAMMAR_SET_SAMPLE] = take_sample,
 		[GRAMMAR_SET_RANGE] = take_range,
 		[GRAMMAR_SET_RANGE_COUNT] = take_range_count,
 		[GRAMMAR_SET_SCAN] = take_scan,

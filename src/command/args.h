@@ -12,6 +12,7 @@ struct args {
 	struct slice words;                 /* members or elements, with spaces between them */
 	size_t number, bytes;               /* how many words these are; their bytes as tokens of a log */
 	uint64_t count;                     /* 1 if it may be missing, and is */
+	bool repeats;                       /* the count was below 0, and is without its sign here */
 	int64_t first, last;                /* indexes; the same, if there is one only */
 	struct set_range range;
 };

@@ -187,6 +187,7 @@ void read_set_start(struct host *host, const struct request *request, void *owne
 		asked->members = task_keep(&at, args->words);
 	asked->range.from = task_keep(&at, args->range.from);
 	asked->range.to = task_keep(&at, args->range.to);
+	asked->repeats = args->repeats;
 	if (asked->verb == SET_SAMPLE)
 		asked->random = random_next(&host->env.random);
 	t->op.set = asked;

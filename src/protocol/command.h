@@ -46,6 +46,7 @@ enum grammar {
 	GRAMMAR_SET_ANY_MEMBERS,    /* <key> <member>* */
 	GRAMMAR_SET_MEMBER,         /* <key> <member> */
 	GRAMMAR_SET_COUNT,          /* <key> [<count>] */
+	GRAMMAR_SET_SAMPLE,         /* <key> [<count>], which may be below 0 */
 	GRAMMAR_SET_RANGE,          /* <key> <from> <to> */
 	GRAMMAR_SET_RANGE_COUNT,    /* <key> <from> <to> <count> */
 	GRAMMAR_SET_SCAN,           /* <key> <count> [<after>] */

@@ -64,7 +64,8 @@ bool num_parse_i64(struct slice s, int64_t *out)
 
 	if (!num_parse_u64(negative ? slice_skip(s, 1) : s, &v))
 		return false;
-	if (v > (uint64_t)INT64_MAX + negative)
+	/* No "-0": zero has one sign. */
+	if (v > (uint64_t)INT64_MAX + negative || (negative && v == 0))
 		return false;
 	*out = negative ? (int64_t)(0 - v) : (int64_t)v;
 	return true;

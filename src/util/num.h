@@ -9,7 +9,7 @@
 
 enum { NUM_U64_MAX = 20 }; /* digits of the largest u64 */
 
-/* If the whole slice is one number in range, gives true and sets `*out`. Only digits are allowed; signed ones may begin with '-'. */
+/* If the whole slice is one number in range, gives true and sets `*out`. Only digits are allowed; signed ones below 0 begin with '-'. */
 bool num_parse_u64(struct slice s, uint64_t *out);
 bool num_parse_u32(struct slice s, uint32_t *out);
 bool num_parse_i64(struct slice s, int64_t *out);

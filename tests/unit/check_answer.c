@@ -139,12 +139,13 @@ static double spread(const size_t *drawn, double expected)
 	return sum / (double)model.count;
 }
 
-static double draw(size_t count, size_t times)
+static double draw(size_t count, bool repeats, size_t times)
 {
 	size_t drawn[TABLE_MODEL_MAX] = { 0 };
 
 	for (size_t i = 0; i < times; i++) {
 		struct set_request r = { .verb = SET_SAMPLE, .count = count, .random = random_next(&model.random) };
+		r.repeats = repeats;
 		ck_assert(set_model_ask(&model, &view, &r) && set_model_agrees(&model, &r));
 		struct slice rest = buf_slice(&r.text), member;
 		while ((member = slice_token(&rest)).n)
@@ -156,7 +157,7 @@ static double draw(size_t count, size_t times)
 
 /*
  * Whether a member is in the log, the head or a run, old or new, each is as likely as any other: one at a time, where entries are
- * drawn, and a third of all at a time, where all are walked through. The seeds being what they are this cannot fail by chance.
+ * drawn, a third of all at a time, where all are walked through, and more than there are, with repeats. The seeds being what they are this cannot fail by chance.
  */
 TEST(each_is_as_likely)
 {
@@ -166,10 +167,14 @@ TEST(each_is_as_likely)
 		begin(seed, seed % 6);
 		ck_assert_int_eq(set_view_update(&view, guard_place(buf_slice(&model.base))), OPLOG_GOOD);
 		if (model.count >= 6) {
-			double one = draw(1, model.count * DRAWS), some = draw(model.count / 3, 3 * DRAWS);
+			double one = draw(1, false, model.count * DRAWS),
+			       some = draw(model.count / 3, false, 3 * DRAWS);
+			double again = draw(model.count / 6, true, 6 * DRAWS), all = draw(3 * model.count, true, DRAWS);
 			/* 1 on average, with a deviation of about sqrt(2 / count). */
 			ck_assert_msg(one < 2.5, "seed %d: %f", (int)seed, one);
 			ck_assert_msg(some < 2.5, "seed %d: %f", (int)seed, some);
+			ck_assert_msg(again < 2.5, "seed %d: %f", (int)seed, again);
+			ck_assert_msg(all < 2.5, "seed %d: %f", (int)seed, all);
 			tried++;
 		}
 		end();

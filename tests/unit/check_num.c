@@ -33,7 +33,10 @@ TEST(i64)
 
 	ck_assert(num_parse_i64(guard_text("-9223372036854775808"), &v) && v == INT64_MIN);
 	ck_assert(num_parse_i64(guard_text("9223372036854775807"), &v) && v == INT64_MAX);
-	ck_assert(num_parse_i64(guard_text("-0"), &v) && v == 0);
+	ck_assert(num_parse_i64(guard_text("0"), &v) && v == 0);
+	ck_assert(!num_parse_i64(guard_text("-0"), &v));
+	ck_assert(!num_parse_i64(guard_text("-00"), &v));
+	ck_assert(!num_parse_i64(guard_text("+1"), &v));
 	ck_assert(!num_parse_i64(guard_text("9223372036854775808"), &v));
 	ck_assert(!num_parse_i64(guard_text("-9223372036854775809"), &v));
 	ck_assert(!num_parse_i64(guard_text("-18446744073709551615"), &v));
@@ -48,6 +51,7 @@ TEST(i32)
 
 	ck_assert(num_parse_i32(guard_text("-2147483648"), &v) && v == INT32_MIN);
 	ck_assert(num_parse_i32(guard_text("2147483647"), &v) && v == INT32_MAX);
+	ck_assert(!num_parse_i32(guard_text("-0"), &v));
 	ck_assert(!num_parse_i32(guard_text("2147483648"), &v));
 	ck_assert(!num_parse_i32(guard_text("-2147483649"), &v));
 	ck_assert(!num_parse_i32(guard_text(""), &v));

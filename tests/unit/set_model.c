@@ -299,6 +299,7 @@ void set_model_request(struct set_model *m, struct set_request *r, struct buf *m
 	}
 	if (r->verb == SET_SAMPLE && below(m, 2))
 		r->sign = "-";
+	r->repeats = r->verb == SET_SAMPLE && below(m, 2);
 	empty(members);
 	for (size_t n = 1 + below(m, 8); r->verb == SET_TEST && n > 0; n--) {
 		struct slice member = table_model_name(&m->world, below(m, m->world.count));
@@ -405,12 +406,15 @@ static bool agrees_sample(const struct set_model *m, const struct set_request *r
 
 	for (; (token = slice_token(&rest)).n; count++) {
 		size_t i = token.n < sign ? SIZE_MAX : number_of(m, slice_skip(token, sign));
-		if (i == SIZE_MAX || !m->in[i] || seen[i] || (sign && memcmp(token.p, r->sign, sign) != 0))
+		if (i == SIZE_MAX || !m->in[i] || (seen[i] && !r->repeats) ||
+			(sign && memcmp(token.p, r->sign, sign) != 0))
 			return false;
 		seen[i] = true;
 		bytes += token.n + 1;
 	}
-	return count == (r->count < m->count ? r->count : m->count) && bytes == text.n;
+	if (r->repeats ? m->count == 0 : r->count > m->count)
+		return count == m->count && bytes == text.n;
+	return count == r->count && bytes == text.n;
 }
 
 static bool agrees_info(const struct set_model *m, const struct set_request *r)

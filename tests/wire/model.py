@@ -181,6 +181,11 @@ def set_writes(key, dice):
             return None if state is None else state - set(got) if taken else state
         return judge
 
+    def repeated(state, reply):
+        got = members_of(key, reply) or []
+        must(set(got) <= (state or frozenset()) and len(got) == (count + 1 if state else 0))
+        return state
+
     yield b"sadd %s %s" % (name, words), line, add, True
     yield b"saddx %s %s" % (name, words), line, change(b"STORED", lambda state: state | set(some)), True
     yield b"srem %s %s" % (name, words), line, change(b"DELETED", lambda state: state - set(some)), True
@@ -188,6 +193,7 @@ def set_writes(key, dice):
     yield b"spop %s %d" % (name, count), values, sample(True), True
     yield b"scompact %s" % name, line, change(b"OK", lambda state: state), False
     yield b"srandmember %s %d" % (name, count), values, sample(False), False
+    yield b"srandmember %s -%d" % (name, count + 1), values, repeated, False
 
 
 def set_reads(key, dice):

@@ -63,7 +63,7 @@ LINES = {
     "smembers": [f"smembers {SET}", f"smembers {SET} {OTHER} {{k}}none", "smembers {k}none", f"smembers {ITEM}"],
     "smismember": [f"smismember {SET} ann eve cyd"],
     "spop": ["spop {k}only", "spop {k}none"],
-    "srandmember": ["srandmember {k}only", "srandmember {k}only 5"],
+    "srandmember": ["srandmember {k}only", "srandmember {k}only 5", "srandmember {k}only -5"],
     "srange": [f"srange {SET} a bz 10", f"srange {SET} x y 10"],
     "srem": [f"srem {SET} / ann bob", "srem {k}none / ann"],
     "sscan": [f"sscan {SET} 2", f"sscan {SET} 2 bob", f"sscan {SET} 2 zoe"],

@@ -539,7 +539,7 @@ struct drawing {
 	struct set_request *request;
 	struct fold chosen; /* the members drawn; borrows from `names` */
 	struct buf names;   /* never moves */
-	uint64_t random, total;
+	uint64_t random, total, taken;
 };
 
 static void write_member(const struct set_request *r, struct buf *text, struct slice member)
@@ -547,6 +547,19 @@ static void write_member(const struct set_request *r, struct buf *text, struct s
 	if (r->sign)
 		buf_add(text, r->sign, strlen(r->sign));
 	buf_add_word(text, member);
+}
+
+/* Draws from a list of the members, which a `text` has with one space between them. */
+static void repeat_from_text(struct set_request *r, struct slice text, uint64_t members)
+{
+	struct slice *list = xmalloc(members * sizeof(*list));
+	uint64_t random = r->random;
+
+	for (uint64_t i = 0; i < members; i++)
+		list[i] = slice_token(&text);
+	for (uint64_t i = 0; members && i < r->count; i++)
+		write_member(r, &r->text, list[random_next(&random) % members]);
+	free(list);
 }
 
 /* Selection sampling: Knuth, The Art of Computer Programming 2, 3.4.2, algorithm S. */
@@ -563,7 +576,9 @@ static bool select_from_all(struct set_view *v, struct set_request *r)
 	}
 	rest = buf_slice(&all.shared->text);
 	left = count.number;
-	need = r->count < left ? r->count : left;
+	need = r->repeats ? 0 : r->count < left ? r->count : left;
+	if (r->repeats)
+		repeat_from_text(r, rest, left);
 	for (; need && (member = slice_token(&rest)).n; left--) {
 		if (random_next(&random) % left >= need)
 			continue;
@@ -635,11 +650,16 @@ static enum set_found draw(struct drawing *d, struct table_cursor *cursor, struc
 	return newer == SET_WANTED ? SET_WANTED : newer == SET_IN ? SET_OUT : SET_IN;
 }
 
-/* A member is chosen only once. `names` has room for all, so it never moves. */
+/* A member is chosen only once, unless it may come again. `names` has room for all, so it never moves. */
 static void choose(struct drawing *d, struct slice member)
 {
 	char *at;
 
+	if (d->request->repeats) {
+		write_member(d->request, &d->request->text, member);
+		d->taken++;
+		return;
+	}
 	if (fold_contains(&d->chosen, member))
 		return;
 	at = buf_reserve(&d->names, member.n);
@@ -647,6 +667,7 @@ static void choose(struct drawing *d, struct slice member)
 	buf_commit(&d->names, member.n);
 	fold_add(&d->chosen, slice_of(at, member.n));
 	write_member(d->request, &d->request->text, member);
+	d->taken++;
 }
 
 static bool draw_all(struct drawing *d, bool *enough)
@@ -656,17 +677,18 @@ static bool draw_all(struct drawing *d, bool *enough)
 	struct table_cursor cursor;
 	struct slice member;
 
-	buf_reserve(&d->names, r->count * MEMBER_MAX);
-	while (draws-- > 0 && d->chosen.live < r->count) {
+	if (!r->repeats)
+		buf_reserve(&d->names, r->count * MEMBER_MAX);
+	while (draws-- > 0 && d->taken < r->count) {
 		enum set_found found = draw(d, &cursor, &member);
 		/* Go on drawing after a miss, so that tables of later draws are loaded together. */
 		wanted += found == SET_WANTED;
-		if (wanted + d->chosen.live >= r->count && wanted)
+		if (wanted + d->taken >= r->count && wanted)
 			return false;
 		if (found == SET_IN)
 			choose(d, member);
 	}
-	*enough = d->chosen.live == r->count;
+	*enough = d->taken == r->count;
 	return wanted == 0;
 }
 

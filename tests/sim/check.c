@@ -206,6 +206,8 @@ void check_execute(struct world *w, struct message *message)
 	message->result = memcached_call(&w->servers[message->server], call, w->now);
 	if (message->result.status == RESULT_DONE)
 		check_removed(w, message, key, list);
+	if (message->result.status == RESULT_DONE && key >= 0 && call->verb == CALL_DELETE)
+		w->deleted[key]++;
 	w->truth.tick++;
 	lives_executed(w, message, &old);
 	if (list >= 0) {
@@ -255,6 +257,17 @@ static void check_stored_reply(struct sim_op *op)
 	w->past[op->number].done = op->log_executed;
 }
 
+/* Each delete that is said to be done took away a set of its own. */
+static void check_deleted(struct sim_op *op)
+{
+	unsigned *deleted = &op->world->deleted[op->key];
+
+	if (*deleted)
+		--*deleted;
+	else if (!op->world->form || !form_was_evicted(op))
+		world_fail(op->world, "two deletes of one set", "key %d client %d", op->key, op->client);
+}
+
 static bool is_read(enum command_id command)
 {
 	enum order_class order = command_get(command)->order;
@@ -278,6 +291,8 @@ void check_reply(struct sim_op *op)
 			form_stored(op);
 		else
 			check_stored_reply(op);
+	} else if (check_says(op, "DELETED")) {
+		check_deleted(op);
 	} else if (is_read(op->command)) {
 		check_answer(op);
 	} else if (check_says(op, "NOT_FOUND")) {

@@ -215,6 +215,17 @@ static void find_wiped(struct world *w, int key, const struct message *m)
 	c->wiped |= members != 0;
 }
 
+/* Of a lost flip nothing is left that a delete could say it has deleted. */
+static bool took_away(const struct world *w, int key, const struct message *m, enum form_state state)
+{
+	enum form_state was = w->form_truth.state[key];
+
+	if (!m || !m->wants.ends || !is_removal(&m->call))
+		return false;
+	return was == FORM_LOST && w->form->rule.encoding != ENCODING_FLIP ? state == FORM_MISSING
+									   : was == FORM_WHOLE && state != FORM_WHOLE;
+}
+
 /* Reads a collection after a call, or after a loss when `m` is NULL. */
 static void follow(struct world *w, int key, const struct message *m)
 {
@@ -242,10 +253,11 @@ static void follow(struct world *w, int key, const struct message *m)
 		w->form_truth.damaged[key] |= changed;
 	/* So may an item have been that is part of a set which is being made. */
 	if (!m && state != FORM_WHOLE)
-		w->form_truth.gone[key] = w->truth.tick;
+		w->form_truth.gone[key] = w->form_truth.evicted[key] = w->truth.tick;
 	w->form_truth.taking = m && m->wants.pops;
 	if (m && m->asked && w->form_truth.state[key] == FORM_WHOLE && state != FORM_WHOLE)
 		find_wiped(w, key, m);
+	w->deleted[key] += took_away(w, key, m, state);
 	take_over(w, key, members, state);
 	if (m && state == FORM_WHOLE)
 		find_sset(w, key, members);
@@ -328,6 +340,11 @@ void form_popped(struct sim_op *op, int member)
 		--*taken;
 	else if (!ended(op) && !opposed(op, member, false))
 		world_fail(w, "a member was handed out that was not taken out", "key %d member %d", op->key, member);
+}
+
+bool form_was_evicted(const struct sim_op *op)
+{
+	return op->world->form_truth.evicted[op->key] > op->issued;
 }
 
 void form_reply(struct sim_op *op)

@@ -94,6 +94,9 @@ void mutate_lives_executed(struct world *w, struct message *m)
 		return;
 	if (w->mutation == MUTATION_NO_CLOCK && call->verb == CALL_STATS)
 		m->result = (struct result){ .status = RESULT_MISS };
+	if (w->mutation == MUTATION_LOST_DELETE && m->result.status == RESULT_MISS && m->asked &&
+		(call->verb == CALL_DELETE || (call->verb == CALL_CAS && call->exptime < 0)))
+		m->result = (struct result){ .status = RESULT_DONE };
 	if (w->mutation == MUTATION_LOST_CAS && m->result.status == RESULT_EXISTS && (m->wants.pops || m->asked))
 		m->result = (struct result){ .status = RESULT_DONE };
 	if (w->mutation == MUTATION_NO_FOLLOW && is_before_cas(m) && call->verb == CALL_GET && call->want == WANT_TTL)

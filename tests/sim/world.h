@@ -138,6 +138,7 @@ struct form_truth {
 	enum form_state state[SIM_KEYS];
 	uint64_t members[SIM_KEYS];
 	uint64_t lost[SIM_KEYS], gone[SIM_KEYS]; /* the last tick at which it was lost; at which it came to an end */
+	uint64_t evicted[SIM_KEYS];              /* at which a part of it was gone, and no call had taken it */
 	uint64_t damaged[SIM_KEYS];              /* members that a loss has changed, until there is no set any more */
 	unsigned taken[SIM_KEYS][SIM_MEMBERS];   /* how often it went by a pop that has not said so yet */
 	bool taking;
@@ -172,6 +173,7 @@ struct world {
 	uint64_t executed[SIM_COMMANDS];    /* ticks, by the number of the command; 0 for not */
 	struct sim_past past[SIM_COMMANDS]; /* by the number of the command */
 	bool ever_added[SIM_KEYS][SIM_MEMBERS];
+	unsigned deleted[SIM_KEYS]; /* how often a call of a delete took it away, and no reply has said so yet */
 	enum mutation mutation;
 	struct index_check {
 		uint64_t was, is;
@@ -260,6 +262,8 @@ void form_reply(struct sim_op *op);
 /* Its parts: the command is said to have taken effect, the member was handed out. */
 void form_stored(struct sim_op *op);
 void form_popped(struct sim_op *op, int member);
+/* An item of its set was evicted, or expired, while the command was under way. */
+bool form_was_evicted(const struct sim_op *op);
 void form_time(struct world *world);
 
 /*

@@ -20,7 +20,9 @@
  *     read -> carry out -> only reads: answer
  *                       -> else:       CAS -> answer
  *
- * Touch and delete: read all items -> touch or delete each.
+ * Touch: read all items -> touch each. Delete:
+ *
+ *     read all -> delete the item that decides -> delete the others
  *
  * A compaction of flip makes another list the active one. So a delete removes first what names the active list, if it is unchanged.
  * If there is no collection, the delete leaves that item: somebody may be about to use it for a new collection.
@@ -208,16 +210,20 @@ static void change_read(struct adopted *c)
 
 /* --- answer --- */
 
-/* The item whose flags and time to live are those of the collection, or NULL if it was not read. */
-static const struct snapshot_item *main_item(const struct adopted *c)
+/* The item under the key itself, or NULL if it was not read. */
+static struct snapshot_item *item_under_key(const struct adopted *c)
 {
-	if (c->encoding->main_item)
-		return c->encoding->main_item(&c->s);
 	for (size_t i = 0; i < c->s.count; i++) {
 		if (slice_equal(c->s.items[i]->waiter.key, c->s.key))
 			return c->s.items[i];
 	}
 	return NULL;
+}
+
+/* The item whose flags and time to live are those of the collection, or NULL if it was not read. */
+static const struct snapshot_item *main_item(const struct adopted *c)
+{
+	return c->encoding->main_item ? c->encoding->main_item(&c->s) : item_under_key(c);
 }
 
 /* Combines the CAS tokens of all items, in any order, into one. The token of a single item stays as it is. */
@@ -551,15 +557,39 @@ static void run_round(struct adopted *c)
 	adopted_run(c, c->reached < end ? run_round : round_run, done);
 }
 
-static void delete_vital(struct adopted *c)
+/* Another delete was first. It may have been killed, so what it has left is removed all the same. */
+static void deleted_before(struct adopted *c)
 {
-	struct snapshot_item *vital = c->encoding->vital_item(&c->s);
+	c->missing = true;
+	run_round(c);
+}
 
+/* Of several deletes at once, the one that removes this item has deleted the collection. */
+static void delete_first(struct adopted *c, struct snapshot_item *item)
+{
 	plan_free(&c->plan);
-	if (vital->there)
-		plan_step_for(c, vital);
-	c->plan.must = vital->reply.cas != 0;
-	adopted_run(c, run_round, lost);
+	plan_step_for(c, item);
+	c->plan.must = true;
+	item->there = false;
+	adopted_run(c, run_round, c->plan.steps[0].expire ? lost : deleted_before);
+}
+
+static void delete_read(struct adopted *c)
+{
+	struct snapshot_item *first = c->encoding->vital_item ? c->encoding->vital_item(&c->s) : item_under_key(c);
+	enum adopted_status status;
+
+	fold_reset(&c->all);
+	status = c->encoding->fold(&c->s, &c->all);
+	/* With a vital item, what another delete has not removed yet looks like a lost collection. For reads that is missing too. */
+	c->missing = status == ADOPTED_MISSING || (status == ADOPTED_LOST && c->encoding->vital_item);
+	c->reached = 0;
+	if (status == ADOPTED_MISSING && c->encoding->vital_item)
+		done(c);
+	else if (first->there)
+		delete_first(c, first);
+	else
+		run_round(c);
 }
 
 static void touch_read(struct adopted *c)
@@ -567,12 +597,7 @@ static void touch_read(struct adopted *c)
 	fold_reset(&c->all);
 	c->missing = c->encoding->fold(&c->s, &c->all) == ADOPTED_MISSING;
 	c->reached = 0;
-	if (c->kind != OP_DELETE || !c->encoding->vital_item)
-		run_round(c);
-	else if (c->missing)
-		done(c);
-	else
-		delete_vital(c);
+	run_round(c);
 }
 
 /* --- all --- */
@@ -588,7 +613,7 @@ void adopted_start(struct lane *lane, enum op_kind kind)
 		[OP_COMPACT] = { NULL, prepare_compact, FOR_REWRITE, compact_read },
 		[OP_LIST] = { NULL, NULL, FOR_REWRITE, list_read },
 		[OP_TOUCH] = { NULL, NULL, FOR_ALL, touch_read },
-		[OP_DELETE] = { NULL, NULL, FOR_ALL, touch_read },
+		[OP_DELETE] = { NULL, NULL, FOR_ALL, delete_read },
 	};
 	struct adopted *c = adopted_create(lane, kind);
 

@@ -21,12 +21,12 @@
 #include "util/alloc.h"
 #include "util/log.h"
 
-/* One turn of the loop accepts a part of the waiting connections. So a flood of them leaves time for clients that are served. */
-enum { BACKLOG = 1024, ACCEPT_MOST = 64, PAUSE_MS = 100 };
+enum { BACKLOG = 1024, PAUSE_MS = 100 };
 
 struct listener {
 	int fd;
-	bool started; /* then these four are set: */
+	bool started;  /* then these five are set: */
+	unsigned most; /* connections in a turn */
 	listener_accepted *accepted;
 	void *arg;
 	struct event ready, again;                                 /* `again`: after a pause */
@@ -73,7 +73,7 @@ static void on_ready(evutil_socket_t listening, short what, void *arg)
 
 	(void)listening;
 	(void)what;
-	for (int i = 0; i < ACCEPT_MOST && (fd = accept_one(l)) >= 0; i++)
+	for (unsigned i = 0; i < l->most && (fd = accept_one(l)) >= 0; i++)
 		take(l, fd);
 	if (fd < 0 && errno != EAGAIN)
 		pause_accepting(l);
@@ -88,10 +88,11 @@ static void on_again(evutil_socket_t fd, short what, void *arg)
 	event_add(&l->ready, NULL);
 }
 
-void listener_start(struct listener *l, struct event_base *base, listener_accepted *accepted, void *arg)
+void listener_start(struct listener *l, struct event_base *base, unsigned most, listener_accepted *accepted, void *arg)
 {
 	assert(!l->started);
 	l->started = true;
+	l->most = most;
 	l->accepted = accepted;
 	l->arg = arg;
 	event_assign(&l->ready, base, l->fd, EV_READ | EV_PERSIST, on_ready, l);

@@ -34,8 +34,12 @@ struct listener *listener_adopt(int fd, char error[256]);
 /* Takes each new socket, which is non-blocking, and its TLS session, or NULL. */
 typedef void listener_accepted(int fd, struct tls *tls, void *arg);
 
-/* Starts accepting, in the loop of `base`. Before that, connections wait in the kernel. */
-void listener_start(struct listener *listener, struct event_base *base, listener_accepted *accepted, void *arg);
+/*
+ * Starts accepting, in the loop of `base`. Before that, connections wait in the kernel. One turn of the loop accepts `most` of them: so
+ * a flood of them leaves time for those that are served.
+ */
+void listener_start(
+	struct listener *listener, struct event_base *base, unsigned most, listener_accepted *accepted, void *arg);
 
 /* From now on new clients must speak TLS with this context, of which it takes a share; with NULL, plain text. */
 void listener_use_tls(struct listener *listener, struct tls_context *tls);

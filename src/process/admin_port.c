@@ -321,7 +321,7 @@ void admin_port_commit(struct admin_port *port)
 	port->next = NULL;
 	snprintf(port->address, sizeof(port->address), "%s", config->admin);
 	if (port->listener)
-		listener_start(port->listener, port->base, peers_take, port->peers);
+		listener_start(port->listener, port->base, PEERS_ACCEPT, peers_take, port->peers);
 }
 
 /* --- the whole --- */

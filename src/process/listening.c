@@ -15,6 +15,9 @@
 /* The first descriptor that a parent passes. */
 enum { INHERITED_FIRST = 3, INHERITED_MAX = 64 };
 
+/* Connections of clients that a turn accepts. */
+enum { ACCEPT_MOST = 64 };
+
 struct entry {
 	struct address address;
 	struct listener *listener;
@@ -144,7 +147,7 @@ void listening_commit(struct listening *l, const struct settings *settings, stru
 	for (struct entry *e = l->entries; e < l->entries + l->count; e++) {
 		listener_use_tls(e->listener, e->address.tls ? settings->tls : NULL);
 		if (e->is_new) {
-			listener_start(e->listener, worker->loop.base, worker_accept, worker);
+			listener_start(e->listener, worker->loop.base, ACCEPT_MOST, worker_accept, worker);
 		} else {
 			listener_set_mode(e->listener, settings->config.socket_mode);
 			if (settings->config.reuseport && !e->inherited)

@@ -2,7 +2,7 @@
  * A small server for operators, in the main thread. A peer sends requests of text, which are answered one at a time. Whatever a peer
  * does, it costs little:
  *
- *     number     one peer more closes the one whose last request is oldest
+ *     number     one peer more closes the one that was silent longest: whose last request is oldest
  *     size       a peer that sends a longer request is closed; while its answer waits, the kernel stops it
  *     time       for a request with its answer, however it is spent; then the peer is closed
  */
@@ -18,6 +18,9 @@ struct event_base;
 struct peer;
 struct peers;
 struct tls;
+
+/* Connections that a turn accepts: at most half of `most`. So a peer that has sent its request is answered before it makes room. */
+enum { PEERS_ACCEPT = 8 };
 
 struct peers_kind {
 	int most;       /* peers */

@@ -280,7 +280,7 @@ static bool open_control(struct process *p, const char *path, char error[256])
 	p->control = peers_create(p->base, &kind, p);
 	p->control_listener = listener_create(&place, error);
 	if (p->control_listener)
-		listener_start(p->control_listener, p->base, peers_take, p->control);
+		listener_start(p->control_listener, p->base, PEERS_ACCEPT, peers_take, p->control);
 	return p->control_listener;
 }
 

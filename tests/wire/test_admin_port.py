@@ -214,6 +214,15 @@ class Limits(Started):
         # Clients of memcached's protocol do not notice any of it.
         self.assertEqual(self.connect(self.proxy).ask("mn"), "MN")
 
+    def test_a_flood_that_asks_is_answered(self):
+        """Whoever has sent a request is answered before it makes room: a probe finds a living process beside any number of others."""
+        with self.proxy.process.paused():
+            conns = [self.connect(self.admin) for _ in range(300)]
+            for conn in conns:
+                conn.send(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        for conn in conns:
+            self.assertEqual(conn.line(), b"HTTP/1.1 200 OK")
+
     def test_the_one_silent_longest_makes_room(self):
         def ask(conn):
             conn.send(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")

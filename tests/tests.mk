@@ -7,17 +7,17 @@ QUIET_MAKE = $(MAKE) -s --no-print-directory -j$(JOBS)
 check:
 	@tests/sum $(foreach stage, $(TEST_STAGES), '$(MAKE) --no-print-directory $(stage)')
 
-# --- units: they link nothing but the pure library, files beside it that do no I/O, and Check
+# --- units: they link nothing but the pure library, files beside it that do no I/O, Check, and libmemcached to compare with
 
 CHECK_CFLAGS = $(shell $(PKG_CONFIG) --cflags check)
 CHECK_LIBS = $(shell $(PKG_CONFIG) --libs check)
 UNIT_OBJECTS = $(patsubst %.c, $(BUILD)/%.o, $(UNIT) tests/bench/hist.c)
 
 # What Check's macros come to is not ours to be pedantic about.
-$(UNIT_OBJECTS): LIB_CFLAGS = $(CHECK_CFLAGS) -Wno-pedantic
+$(UNIT_OBJECTS): LIB_CFLAGS = $(CHECK_CFLAGS) $(MEMCACHED_CFLAGS) -Wno-pedantic
 
-$(BUILD)/check_unit: $(UNIT_OBJECTS) $(addprefix $(BUILD)/src/, config/users.o measure/notes.o) $(PURE_LIB)
-	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(CRYPTO_LIBS)
+$(BUILD)/check_unit: $(UNIT_OBJECTS) $(addprefix $(BUILD)/src/, config/users.o measure/notes.o upstream/ring.o upstream/ring_string.o) $(PURE_LIB)
+	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(CRYPTO_LIBS) $(MEMCACHED_LIBS)
 
 # With the tests of the benchmark, which measure nothing.
 check-unit: $(BUILD)/check_unit build/loadgen
@@ -63,8 +63,8 @@ $(FUZZ_HELPERS): override SANITIZE := $(subst fuzzer-no-link$(comma),,$(SANITIZE
 $(BUILD)/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(FUZZ_HELPERS) $(PURE_LIB)
 	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer $(ALL_LDFLAGS) -o $@ $(filter %.o, $^) $(PURE_LIB) $(FUZZ_LIBS)
 
-# The configuration is no part of the pure library: libconfuse reads files, and libmemcached makes the ring.
-$(BUILD)/fuzz_configuration: $(patsubst %.c, $(BUILD)/%.o, $(addprefix src/, config/config.c config/file.c config/users.c upstream/ring.c))
+# The configuration is no part of the pure library: libconfuse reads files, and libmemcached strings.
+$(BUILD)/fuzz_configuration: $(patsubst %.c, $(BUILD)/%.o, $(addprefix src/, config/config.c config/file.c config/users.c upstream/ring.c upstream/ring_string.c))
 $(BUILD)/fuzz_configuration: FUZZ_LIBS = $(LIBS)
 
 fuzzers: $(addprefix $(BUILD)/, $(FUZZERS))

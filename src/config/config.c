@@ -10,6 +10,7 @@
 
 #include "protocol/reply.h"
 #include "protocol/request.h"
+#include "upstream/ring_string.h"
 #include "util/alloc.h"
 #include "util/num.h"
 
@@ -499,15 +500,19 @@ struct ring *config_ring(const struct config *config, char error[256])
 	struct ring *ring;
 
 	if (list->string)
-		return ring_create_from_string(list->string, error);
+		return ring_from_string(list->string, error);
 	if (list->count == 0) {
 		snprintf(error, 256, "no server is named: use -S or `servers` in the configuration file");
+		return NULL;
+	}
+	if (list->count > RING_SERVERS_MAX) {
+		snprintf(error, 256, "%zu servers: at most %d are allowed", list->count, RING_SERVERS_MAX);
 		return NULL;
 	}
 	servers = xcalloc(list->count, sizeof(*servers));
 	for (size_t i = 0; i < list->count; i++)
 		servers[i] = (struct ring_server){ list->at[i].host, list->at[i].port, list->at[i].weight };
-	ring = ring_create(servers, (int)list->count, (enum ring_distribution)config->distribution, error);
+	ring = ring_create(servers, (int)list->count, (enum ring_distribution)config->distribution);
 	free(servers);
 	return ring;
 }

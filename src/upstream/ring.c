@@ -1,6 +1,18 @@
+/*
+ * A ring is an array of points, sorted by their hashes, and those of one hash by their servers. A key belongs to the first point whose
+ * hash is not less than its own. Points and keys are in buckets, by the upper bits of their hashes; a table says where each begins:
+ *
+ *   buckets    0   1   2   3 ...  end
+ *              |    \   \__ \___
+ *   points     . . . . . . . . . .  the first one once more
+ *
+ * So no search is needed, and a point is a word: the lower bits of its hash, and its server. Since a lookup mostly waits for memory, it
+ * counts that the points are few bytes.
+ */
 #include "upstream/ring.h"
 
-#include <libmemcached/memcached.h>
+#include <assert.h>
+#include <libhashkit/hashkit.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,133 +21,194 @@
 #include "util/buf.h"
 #include "util/check.h"
 
-struct ring {
-	memcached_st *hash;
-	struct ring_server *servers; /* in libmemcached's order */
-	int count;
+/* libmemcached's numbers. */
+enum {
+	PLAIN_POINTS = 100, /* of a server, if weights do not count */
+	POINTS = 160,       /* of a server of average weight */
+	DIGEST_POINTS = 4,  /* of one md5 */
+	DEFAULT_PORT = 11211
 };
 
-static void list_servers(struct ring *ring)
+enum {
+	SERVER_BITS = 10,   /* of a word */
+	LEAST_BUCKETS = 10, /* as a power of two, so that the other bits of a hash find room in a word */
+	BUCKET_POINTS = 8   /* at most, on average: half a line of the processor's cache */
+};
+
+_Static_assert(RING_SERVERS_MAX <= 1 << SERVER_BITS, "a word has room for each server");
+
+struct ring {
+	struct ring_server *servers;
+	int count;
+	hashkit_st hash;    /* of keys */
+	size_t point_count; /* 0: the hash modulo the number of servers decides */
+	uint32_t *points, *buckets;
+	unsigned shift; /* from a hash to its bucket */
+};
+
+/* --- points --- */
+
+struct points {
+	struct ring_point *at;
+	size_t n, cap;
+};
+
+static void add_point(struct points *points, uint32_t hash, int server)
 {
-	ring->count = (int)memcached_server_count(ring->hash);
-	ring->servers = xcalloc((size_t)ring->count, sizeof(*ring->servers));
-	for (int i = 0; i < ring->count; i++) {
-		const memcached_instance_st *server = memcached_server_instance_by_position(ring->hash, (uint32_t)i);
-		ring->servers[i].host = xstrdup(memcached_server_name(server));
-		ring->servers[i].port = (uint16_t)memcached_server_port(server);
+	if (points->n == points->cap) {
+		points->cap = points->cap ? 2 * points->cap : 1024;
+		points->at = xrealloc(points->at, points->cap * sizeof(*points->at));
+	}
+	points->at[points->n++] = (struct ring_point){ hash, (uint16_t)server };
+}
+
+/* What is hashed for one or several points. */
+static struct slice name_points(const struct ring_server *server, size_t i, struct buf *name)
+{
+	buf_consume(name, buf_size(name));
+	if (server->port == DEFAULT_PORT)
+		buf_printf(name, "%s-%zu", server->host, i);
+	else
+		buf_printf(name, "%s:%u-%zu", server->host, server->port, i);
+	return buf_slice(name);
+}
+
+static void add_plain_points(const struct ring_server *server, int index, struct points *points)
+{
+	struct buf name = BUF_EMPTY;
+
+	for (size_t i = 0; i < PLAIN_POINTS; i++) {
+		struct slice s = name_points(server, i, &name);
+		add_point(points, libhashkit_one_at_a_time(s.p, s.n), index);
+	}
+	buf_free(&name);
+}
+
+static void add_digest(struct slice name, int index, struct points *points)
+{
+	unsigned char md5[4 * DIGEST_POINTS];
+
+	libhashkit_md5_signature((const unsigned char *)name.p, name.n, md5);
+	for (size_t i = 0; i < sizeof(md5); i += 4) {
+		uint32_t low = (uint32_t)(md5[i] | md5[i + 1] << 8), high = (uint32_t)(md5[i + 2] | md5[i + 3] << 8);
+		add_point(points, low | high << 16, index);
 	}
 }
 
-static struct ring *new_ring(memcached_st *hash, char error[256])
+/* libmemcached takes no weight for one of 1. */
+static uint32_t weight_of(const struct ring_server *server)
 {
-	struct ring *ring;
+	return server->weight ? server->weight : 1;
+}
 
-	if (memcached_server_count(hash) == 0) {
-		snprintf(error, 256, "no server is named");
-		memcached_free(hash);
-		return NULL;
+/* `share` of all weights. libmemcached rounds in single precision: of 100 equal servers each has 39 digests, not 40. */
+static void add_weighted_points(
+	const struct ring_server *server, int index, float share, int count, struct points *points)
+{
+	size_t digests = (size_t)(share * POINTS / DIGEST_POINTS * (float)count + 0.0000000001F);
+	struct buf name = BUF_EMPTY;
+
+	for (size_t i = 0; i < digests; i++)
+		add_digest(name_points(server, i, &name), index, points);
+	buf_free(&name);
+}
+
+/* --- the ring --- */
+
+static void copy_servers(struct ring *ring, const struct ring_server *servers)
+{
+	ring->servers = xcalloc((size_t)ring->count, sizeof(*servers));
+	for (int i = 0; i < ring->count; i++) {
+		ring->servers[i] = servers[i];
+		ring->servers[i].host = xstrdup(servers[i].host);
 	}
-	ring = xcalloc(1, sizeof(*ring));
-	ring->hash = hash;
-	list_servers(ring);
+}
+
+static uint32_t word_of(const struct ring *ring, uint32_t hash, uint16_t server)
+{
+	uint32_t lower = hash & (((uint32_t)1 << ring->shift) - 1);
+
+	return lower << SERVER_BITS | server;
+}
+
+static void insert(uint32_t *first, uint32_t *end, uint32_t word)
+{
+	for (; end > first && end[-1] > word; end--)
+		*end = end[-1];
+	*end = word;
+}
+
+/* Counts the points of each bucket, and sorts each by insertion. */
+static void set_points(struct ring *ring, const struct ring_point *points, size_t n)
+{
+	size_t bits = LEAST_BUCKETS, buckets;
+	uint32_t *ends, sum = 0;
+
+	while (n > (size_t)BUCKET_POINTS << bits)
+		bits++;
+	buckets = (size_t)1 << bits;
+	ring->shift = (unsigned)(32 - bits);
+	ring->point_count = n;
+	ring->points = xcalloc(n + 1, sizeof(*ring->points));
+	ring->buckets = xcalloc(buckets + 1, sizeof(*ring->buckets));
+	ends = xcalloc(buckets, sizeof(*ends));
+	for (size_t i = 0; i < n; i++)
+		ends[points[i].hash >> ring->shift]++;
+	for (size_t b = 0; b < buckets; b++) {
+		ring->buckets[b] = sum;
+		sum += ends[b];
+		ends[b] = ring->buckets[b];
+	}
+	ring->buckets[buckets] = sum;
+	for (size_t i = 0; i < n; i++) {
+		size_t b = points[i].hash >> ring->shift;
+		uint32_t word = word_of(ring, points[i].hash, points[i].server);
+		insert(ring->points + ring->buckets[b], ring->points + ends[b]++, word);
+	}
+	ring->points[n] = ring->points[0];
+	free(ends);
+}
+
+struct ring *ring_create_of_points(
+	const struct ring_server *servers, int count, int hash, const struct ring_point *points, size_t n)
+{
+	struct ring *ring = xcalloc(1, sizeof(*ring));
+	hashkit_return_t set;
+
+	assert(count > 0 && count <= RING_SERVERS_MAX);
+	ring->count = count;
+	copy_servers(ring, servers);
+	hashkit_create(&ring->hash);
+	set = hashkit_set_function(&ring->hash, (hashkit_hash_algorithm_t)hash);
+	assert(hashkit_success(set));
+	(void)set;
+	if (n)
+		set_points(ring, points, n);
 	return ring;
 }
 
-static void set_distribution(memcached_st *hash, enum ring_distribution distribution)
+/* libmemcached's consistent hashing has weighted points, too, if there is any weight. The hash of keys stays. */
+struct ring *ring_create(const struct ring_server *servers, int count, enum ring_distribution distribution)
 {
-	switch (distribution) {
-	case RING_KETAMA:
-		memcached_behavior_set(hash, MEMCACHED_BEHAVIOR_KETAMA_WEIGHTED, 1);
-		break;
-	case RING_CONSISTENT:
-		memcached_behavior_set(hash, MEMCACHED_BEHAVIOR_DISTRIBUTION, MEMCACHED_DISTRIBUTION_CONSISTENT);
-		break;
-	case RING_MODULA:
-		memcached_behavior_set(hash, MEMCACHED_BEHAVIOR_DISTRIBUTION, MEMCACHED_DISTRIBUTION_MODULA);
-		break;
-	}
-}
-
-/* libmemcached aborts when its table of points is full. */
-enum { CONTINUUM_SERVERS = 100 };
-
-static bool is_too_many(int count, char error[256])
-{
-	if (count <= CONTINUUM_SERVERS)
-		return false;
-	snprintf(error, 256, "%d servers: libmemcached takes at most %d, unless the distribution is modula", count,
-		CONTINUUM_SERVERS);
-	return true;
-}
-
-struct ring *ring_create(
-	const struct ring_server *servers, int count, enum ring_distribution distribution, char error[256])
-{
-	memcached_return_t rc = MEMCACHED_SUCCESS;
-	memcached_st *hash;
-
-	if (distribution != RING_MODULA && is_too_many(count, error))
-		return NULL;
-	hash = memcached_create(NULL);
-	if (!hash)
-		abort();
-	set_distribution(hash, distribution);
-	for (int i = 0; i < count && memcached_success(rc); i++) {
-		const struct ring_server *s = &servers[i];
-		if (s->port)
-			rc = memcached_server_add_with_weight(hash, s->host, s->port, s->weight);
-		else
-			rc = memcached_server_add_unix_socket_with_weight(hash, s->host, s->weight);
-	}
-	if (memcached_success(rc))
-		return new_ring(hash, error);
-	snprintf(error, 256, "libmemcached: %s", memcached_strerror(hash, rc));
-	memcached_free(hash);
-	return NULL;
-}
-
-static int count_words(const char *text, const char *word)
-{
-	int count = 0;
-
-	for (; (text = strcasestr(text, word)); text += strlen(word))
-		count++;
-	return count;
-}
-
-static bool names_one_twice(const struct ring *ring)
-{
-	for (int i = 0; i < ring->count; i++)
-		for (int j = 0; j < i; j++)
-			if (ring->servers[i].port == ring->servers[j].port &&
-				strcmp(ring->servers[i].host, ring->servers[j].host) == 0)
-				return true;
-	return false;
-}
-
-struct ring *ring_create_from_string(const char *configuration, char error[256])
-{
-	size_t n = strlen(configuration);
-	int servers = count_words(configuration, "--SERVER=") + count_words(configuration, "--SOCKET=");
-	memcached_st *hash;
+	int hash = distribution == RING_KETAMA ? HASHKIT_HASH_MD5 : HASHKIT_HASH_DEFAULT;
+	bool weighted = distribution == RING_KETAMA;
+	struct points points = { 0 };
+	uint64_t total = 0;
 	struct ring *ring;
 
-	if (count_words(configuration, "CONSISTENT") && is_too_many(servers, error))
-		return NULL;
-
-	if (libmemcached_check_configuration(configuration, n, error, 256) != MEMCACHED_SUCCESS)
-		return NULL;
-	hash = memcached(configuration, n);
-	if (!hash) {
-		snprintf(error, 256, "libmemcached does not accept the configuration");
-		return NULL;
+	for (int i = 0; i < count; i++) {
+		total += weight_of(&servers[i]);
+		weighted = weighted || weight_of(&servers[i]) > 1;
 	}
-	ring = new_ring(hash, error);
-	if (ring && names_one_twice(ring)) {
-		snprintf(error, 256, "a server is named twice");
-		ring_destroy(ring);
-		return NULL;
+	for (int i = 0; i < count && distribution != RING_MODULA; i++) {
+		float share = (float)weight_of(&servers[i]) / (float)total;
+		if (weighted)
+			add_weighted_points(&servers[i], i, share, count, &points);
+		else
+			add_plain_points(&servers[i], i, &points);
 	}
+	ring = ring_create_of_points(servers, count, hash, points.at, points.n);
+	free(points.at);
 	return ring;
 }
 
@@ -146,7 +219,8 @@ void ring_destroy(struct ring *ring)
 	for (int i = 0; i < ring->count; i++)
 		free(ring->servers[i].host);
 	free(ring->servers);
-	memcached_free(ring->hash);
+	free(ring->points);
+	free(ring->buckets);
 	free(ring);
 }
 
@@ -160,11 +234,64 @@ const struct ring_server *ring_server(const struct ring *ring, int index)
 	return &ring->servers[index];
 }
 
+/* --- keys --- */
+
+/* The first point whose hash is not less; behind the last one comes the first. */
+static size_t find_point(const struct ring *ring, uint32_t hash)
+{
+	const uint32_t *bucket = &ring->buckets[hash >> ring->shift];
+	uint32_t least = word_of(ring, hash, 0);
+	size_t i = bucket[0];
+
+	while (i < bucket[1] && ring->points[i] < least)
+		i++;
+	return i;
+}
+
+static uint16_t server_at(const struct ring *ring, size_t point)
+{
+	return ring->points[point] & ((1 << SERVER_BITS) - 1);
+}
+
 int ring_lookup(const struct ring *ring, struct slice key)
 {
+	uint32_t hash;
+
 	if (ring->count == 1)
 		return 0;
-	return (int)memcached_generate_hash(ring->hash, key.p, key.n);
+	hash = hashkit_digest(&ring->hash, key.p, key.n);
+	return ring->point_count ? server_at(ring, find_point(ring, hash)) : (int)(hash % (uint32_t)ring->count);
+}
+
+static bool has(const uint16_t *servers, int n, uint16_t server)
+{
+	for (int i = 0; i < n; i++) {
+		if (servers[i] == server)
+			return true;
+	}
+	return false;
+}
+
+int ring_spread(const struct ring *ring, struct slice key, int n, uint16_t *out)
+{
+	int count = 1, most = n < ring->count ? n : ring->count;
+	size_t first;
+
+	assert(n > 0);
+	out[0] = (uint16_t)ring_lookup(ring, key);
+	if (!ring->point_count) {
+		for (; count < most; count++)
+			out[count] = (uint16_t)((out[0] + count) % ring->count);
+		return count;
+	}
+	first = find_point(ring, hashkit_digest(&ring->hash, key.p, key.n));
+	/* A server of a small weight may have no point. */
+	for (size_t i = 1; i < ring->point_count && count < most; i++) {
+		uint16_t server = server_at(ring, (first + i) % ring->point_count);
+		if (!has(out, count, server))
+			out[count++] = server;
+	}
+	return count;
 }
 
 uint64_t ring_fingerprint(const struct ring *ring)

@@ -13,7 +13,7 @@
 #include "input.h"
 #include "reply_form.h"
 
-/* libmemcached makes a ring once more for each server that it adds: one of fifty takes a tenth of a second. */
+/* For a string libmemcached makes a ring once more for each server: one of fifty takes a tenth of a second. */
 enum { RING_MAX = 8 };
 
 /* A good file has this behind all numbers, which are the least that are allowed. */

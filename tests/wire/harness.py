@@ -355,10 +355,7 @@ class Setlistd:
 
 
 def setlistd(*args, under=()):
-    """Runs it to its end; `under` is a command to run it with.
-
-    With a sanitizer, 1,000 servers take 14 seconds of an idle machine: libmemcached moves all of them for each that it adds.
-    """
+    """Runs it to its end; `under` is a command to run it with."""
     return subprocess.run([*under, OPTIONS.setlistd, *args], capture_output=True, text=True, timeout=5 * PATIENCE, check=False,
                           stdin=subprocess.DEVNULL, env=dict(os.environ, LC_ALL="C"))
 

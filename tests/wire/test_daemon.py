@@ -141,14 +141,19 @@ class Configuration(Scratch):
         self.assert_good(setlistd("-T", "-f", self.file("threads = 2\n"), "-S", "127.0.0.1:1"))
 
     def test_very_many_servers(self):
-        """libmemcached aborts where its table of points is full."""
+        """libmemcached, which reads its strings, aborts where its table of points is full."""
         def check(count, distribution):
             return setlistd("-T", "-f", self.file(f'distribution = "{distribution}"\n'), "-S",
                             ",".join(f"127.0.0.1:{20000 + number}" for number in range(count)))
-        for distribution in ("ketama", "consistent"):
-            self.assertEqual(check(100, distribution).returncode, 0)
-            self.assert_refused(check(500, distribution), "500 servers: libmemcached takes at most 100")
-        self.assertEqual(check(1000, "modula").returncode, 0)
+        def string(count, distribution):
+            return setlistd("-T", "-S", " ".join([*(f"--SERVER=127.0.0.1:{20000 + number}" for number in range(count)),
+                                                  f"--DISTRIBUTION={distribution}"]))
+        for distribution in ("ketama", "consistent", "modula"):
+            self.assertEqual(check(1000, distribution).returncode, 0)
+            self.assert_refused(check(1001, distribution), "1001 servers: at most 1000 are allowed")
+        self.assertEqual(string(100, "consistent").returncode, 0)
+        self.assert_refused(string(101, "consistent"), "101 servers: ")
+        self.assertEqual(string(101, "modula").returncode, 0)
 
     def test_no_servers(self):
         self.assert_refused(self.check("threads = 2\n"), "server")

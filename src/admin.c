@@ -8,6 +8,24 @@
 #include "util/log.h"
 #include "util/num.h"
 
+/* The line that ends a group of memcached's which tells of its items, or NULL. We have none: memcached's tools wait for this line. */
+static const char *end_of_items(struct slice group, struct slice rest)
+{
+	static const struct slice groups[] = { { "items", 5 }, { "slabs", 5 }, { "sizes", 5 }, { "conns", 5 },
+		{ "cachedump", 9 }, { "extstore", 8 } };
+	struct slice what = slice_token(&rest);
+
+	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
+		if (slice_equal(group, groups[i]))
+			return "END";
+	}
+	if (!slice_equal(group, SLICE("detail")))
+		return NULL;
+	if (slice_equal(what, SLICE("on")) || slice_equal(what, SLICE("off")))
+		return "OK";
+	return slice_equal(what, SLICE("dump")) ? "END" : "CLIENT_ERROR usage: stats detail on|off|dump";
+}
+
 static void admin_stats(struct worker *w, const struct request *request, struct buf *out)
 {
 	struct slice rest = request->rest, group = slice_token(&rest);
@@ -23,9 +41,18 @@ static void admin_stats(struct worker *w, const struct request *request, struct 
 	} else if (slice_equal(group, SLICE("settings"))) {
 		config_print(worker_config(w), out);
 	} else if (!report_stats(d, &w->meter, group, out)) {
-		end = "CLIENT_ERROR unknown stats group";
+		end = end_of_items(group, rest);
 	}
-	reply_text(out, end);
+	reply_text(out, end ? end : "CLIENT_ERROR unknown stats group");
+}
+
+/* memcached-tool waits for the end of a list of keys, whatever comes before it. */
+static void admin_lru_crawler(struct worker *w, const struct request *request, struct buf *out)
+{
+	struct slice rest = request->rest;
+
+	(void)w;
+	reply_text(out, slice_equal(slice_token(&rest), SLICE("metadump")) ? "END" : "ERROR");
 }
 
 static void admin_help(struct worker *w, const struct request *request, struct buf *out)

@@ -368,7 +368,8 @@ void binary_reply_stats(struct buf *out, const struct binary_head *head, struct 
 	while (dialect_line(lines, &line, &n)) {
 		struct slice rest = line;
 		lines = slice_skip(lines, n);
-		if (slice_equal(line, SLICE("END")) || slice_equal(line, SLICE("RESET"))) {
+		if (slice_equal(line, SLICE("END")) || slice_equal(line, SLICE("RESET")) ||
+			slice_equal(line, SLICE("OK"))) {
 			binary_reply_text(out, head, BINARY_OK, slice_of("", 0));
 			return;
 		}

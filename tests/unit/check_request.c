@@ -249,7 +249,7 @@ TEST(unknown)
 		{ "ge\r\n", "refused ERROR" },
 		{ "watch fetchers\r\n", "refused ERROR" },
 		{ "shutdown\r\n", "refused ERROR" },
-		{ "lru_crawler enable\r\n", "refused ERROR" },
+		{ "lru enable\r\n", "refused ERROR" },
 		{ "cache_memlimit 1\r\n", "refused ERROR" },
 		{ "\rget a\r\n", "refused ERROR" },
 		{ "get\ta\r\n", "refused ERROR" },

@@ -210,7 +210,9 @@ class Conversation(BinaryTest):
             self.assertIn(name, [r.key for r in found])
             self.assertEqual({(r.opcode, r.status, r.opaque) for r in found}, {(STAT, 0, 3)})
         self.answers(0, b"", STAT, b"reset")
-        self.answers(1, b"Not found", STAT, b"slabs")
+        for group in (b"slabs", b"items", b"detail on", b"detail dump"):
+            self.answers(0, b"", STAT, group)
+        self.answers(1, b"Not found", STAT, b"nothing")
         self.assertRegex(self.conn.request(VERSION).value, rb"^1\.\d+\.\d+ setlistd/")
         self.answers(0, b"", VERBOSITY, extras=struct.pack(">I", 1))
 

@@ -2,11 +2,13 @@
 import os
 import re
 import subprocess
+import unittest
 
 from case import WireTest
 from harness import HOST, PATIENCE
 
 TOOL_LIMIT = 300
+MEMCACHED_TOOL = "/usr/share/memcached/scripts/memcached-tool"
 # What libmemcached waits for a server, in milliseconds: it gives a machine that stands still 5 s.
 PATIENT = {"connect_timeout": int(1000 * PATIENCE), "_poll_timeout": int(1000 * PATIENCE)}
 
@@ -155,6 +157,18 @@ class Tools(ClientTest):
         self.assertIn(b"version", self.tool("memcstat").stdout)
         done = self.tool("memcstat", "--server-version")
         self.assertRegex(done.stdout + done.stderr, rb":%d 1\.\d+\.\d+" % self.peer.port)
+
+    def test_dump_ends(self):
+        self.put("some-file", b"content\n")
+        self.tool("memcdump")
+
+    @unittest.skipUnless(os.path.exists(MEMCACHED_TOOL), "there is no memcached-tool")
+    def test_memcached_tool_ends(self):
+        """Each mode: it reads to the END, and would wait for it for ever behind an error."""
+        for mode in ("display", "dump", "keys", "sizes", "stats", "settings"):
+            done = subprocess.run([MEMCACHED_TOOL, f"{HOST}:{self.peer.port}", mode], capture_output=True, timeout=TOOL_LIMIT,
+                                  check=False)
+            self.assertEqual(done.returncode, 0, (mode, done.stdout, done.stderr))
 
     def test_conformance(self):
         """memccapable: each of its tests, of the text and of the binary protocol, passes."""

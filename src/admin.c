@@ -80,7 +80,7 @@ static void admin_help(struct worker *w, const struct request *request, struct b
 static void admin_route(struct worker *w, const struct request *request, struct buf *out)
 {
 	const struct generation *g = w->generations.current;
-	const struct server *s = servers_get(g->servers, ring_lookup(g->settings->ring, request->key));
+	const struct server *s = servers_get(g->servers, servers_index(g->servers, request->key));
 	struct slice rest = request->rest;
 
 	if (slice_token(&rest).n) {

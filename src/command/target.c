@@ -34,7 +34,7 @@ enum target target_of_write(const struct rules *rules, struct slice key)
 	if (command_key_is(&rules->commands, key))
 		return TARGET_COMMAND;
 	/* If the key of a collection is too long, its write is refused. */
-	return oplog_is_item_key(key) ? TARGET_PART : by_rule(rules, key, KEY_MAX);
+	return part_key_base(key).n ? TARGET_PART : by_rule(rules, key, KEY_MAX);
 }
 
 struct slice target_key(const struct request *request, char *decoded)
@@ -55,7 +55,7 @@ static enum target of_all_keys(const struct rules *rules, const struct request *
 	for (; key.n; key = slice_token(&rest)) {
 		if (command_key_is(&rules->commands, key))
 			return TARGET_COMMAND;
-		if (oplog_is_item_key(key))
+		if (part_key_base(key).n)
 			found = TARGET_PART;
 	}
 	return found;
@@ -73,7 +73,7 @@ static enum target of_meta(const struct rules *rules, const struct request *requ
 		changes = metaflags_has(&request->meta, 'N') || metaflags_has(&request->meta, 'T');
 	if (command_key_is(&rules->commands, key))
 		return TARGET_COMMAND;
-	return changes && oplog_is_item_key(key) ? TARGET_PART : TARGET_ITEM;
+	return changes && part_key_base(key).n ? TARGET_PART : TARGET_ITEM;
 }
 
 static enum target of_request(const struct rules *rules, const struct request *request)
@@ -108,7 +108,7 @@ static enum target of_request(const struct rules *rules, const struct request *r
 	default:
 		if (command_key_is(&rules->commands, request->key))
 			return TARGET_COMMAND;
-		return oplog_is_item_key(request->key) ? TARGET_PART : TARGET_ITEM;
+		return part_key_base(request->key).n ? TARGET_PART : TARGET_ITEM;
 	}
 }
 

@@ -6,7 +6,7 @@
 #define COMMAND_TARGET_H
 
 #include "collection/rules.h"
-#include "collection/text/oplog.h"
+#include "collection/text/part_key.h"
 #include "command/order.h"
 #include "protocol/request.h"
 
@@ -47,7 +47,7 @@ static inline void target_resolve(const struct rules *rules, struct request *req
 	if (!has_rules && request->command->grammar == GRAMMAR_KEYS)
 		request->target = TARGET_ITEM;
 	else if (!has_rules && target_is_guarded(request))
-		request->target = oplog_is_item_key(request->key) ? TARGET_PART : TARGET_ITEM;
+		request->target = part_key_base(request->key).n ? TARGET_PART : TARGET_ITEM;
 	else
 		target_find(rules, request, needs);
 }

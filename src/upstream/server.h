@@ -37,7 +37,8 @@ struct server_options {
 	struct tls_context *tls;                                         /* for TCP servers; borrowed; or NULL */
 	struct server_news *news;                                        /* of all workers; borrowed */
 	struct pipeline_answer *answer;                                  /* whose reply is read; borrowed */
-	char login[512]; /* "user password" that each connection begins with; "" for none */
+	struct slice (*place)(struct slice key); /* gives the key whose place on the ring this one has */
+	char login[512];                         /* "user password" that each connection begins with; "" for none */
 };
 
 /* Counters and state that other threads may read. */

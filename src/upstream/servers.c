@@ -131,15 +131,20 @@ void servers_start(struct servers *servers, void (*settled)(void *arg), void *ar
 	one_settled(servers);
 }
 
+static int look_up(const struct servers *servers, struct slice key)
+{
+	return ring_lookup(servers->ring, servers->options->place(key));
+}
+
 int servers_index(struct servers *servers, struct slice key)
 {
 	struct route *route;
 
 	if (!servers->routes || key.n > ROUTE_KEY)
-		return ring_lookup(servers->ring, key);
+		return look_up(servers, key);
 	route = &servers->routes[hash_key(key, servers->seed) % ROUTES];
 	if (!slice_equal(slice_of(route->key, route->n), key)) {
-		route->server = (uint16_t)ring_lookup(servers->ring, key);
+		route->server = (uint16_t)look_up(servers, key);
 		route->n = (uint8_t)key.n;
 		memcpy(route->key, key.p, key.n);
 	}

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "collection/machines.h"
+#include "collection/text/part_key.h"
 #include "measure/meter.h"
 #include "upstream/address.h"
 #include "util/alloc.h"
@@ -217,6 +218,7 @@ void generations_set_options(struct generations *all, const struct settings *set
 		.queue = config->server_queue,
 		.value_max = config->max_value,
 		.answer = &all->meter->answer,
+		.place = part_key_place,
 		.news = all->news,
 		.tls = config->server_tls ? settings->tls : NULL,
 	};

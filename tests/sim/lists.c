@@ -133,7 +133,7 @@ static bool read_stored(struct world *w, int list, struct list_sequence *out)
 			out->items[out->count++] = lists_item_number(w, slice_skip(token, 1));
 		else if (token.p[0] == '-')
 			remove_item(out, lists_item_number(w, slice_skip(token, 1)));
-		else if (token.p[0] == '@' && token.p[1] == 'l' && token.n > 6) {
+		else if (token.p[0] == '@' && token.p[1] == 's' && token.n > 6) {
 			if (!read_segment(w, list, token, out))
 				return false;
 		} else if (slice_equal(token, SLICE("@list"))) {

@@ -35,7 +35,7 @@ static void delete_segment(struct world *w, const struct message *m)
 
 	/* `@list` is the mark of the base. */
 	for (struct slice token; !id.n && (token = slice_token(&rest)).n;) {
-		if (slice_starts(token, SLICE("@l")) && token.n > 6)
+		if (slice_starts(token, SLICE("@s")) && token.n > 6)
 			id = slice_skip(token, 1);
 	}
 	if (!id.n)

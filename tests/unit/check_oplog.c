@@ -5,7 +5,7 @@
 #include "util/random.h"
 
 #define L1 "l00000000001.3.1"
-#define L2 "l00000000002.40.1"
+#define L2 "s00000000002.40.1"
 #define LC "l00000000001.3.1.0123456789abcdef"
 #define ABC_CHECK 0xff822a2867ea9b22 /* of "+a +b +c " */
 #define T1 "t00000000001.1.3.0.99.0123456789abcdef"
@@ -192,45 +192,6 @@ TEST(new_ids)
 		for (size_t k = 0; k < i; k++)
 			ck_assert(memcmp(ids[i], ids[k], OPLOG_ID) != 0);
 	}
-}
-
-static bool is_item(const char *before, struct slice id, const char *after)
-{
-	char key[64];
-	int n = snprintf(key, sizeof(key), "%s%.*s%s", before, (int)id.n, id.p, after);
-
-	return oplog_is_item_key(guard_place(slice_of(key, (size_t)n)));
-}
-
-TEST(keys_of_items)
-{
-	static const enum oplog_kind kinds[] = { OPLOG_TABLE, OPLOG_INDEX };
-	uint64_t random = 1;
-	char bytes[OPLOG_ID];
-	const struct slice id = slice_of(bytes, OPLOG_ID);
-
-	for (size_t i = 0; i < 1000; i++) {
-		oplog_new_id(kinds[i % 2], &random, bytes);
-		ck_assert(is_item("k.", id, "") && is_item("a.b..", id, ""));
-		ck_assert(!is_item("", id, "") && !is_item(".", id, "") && !is_item("k:", id, ""));
-		ck_assert(!is_item("k.", id, "x") && !is_item("k.x", id, "") && !is_item("k.", id, ".1.2"));
-		oplog_new_id(OPLOG_LIST, &random, bytes);
-		ck_assert(is_item("k.", id, ".1.2") && is_item("k.", id, ".4294967295.0"));
-		ck_assert(!is_item("k.", id, "") && !is_item("k.", id, ".1") && !is_item("k.", id, ".1.") &&
-			!is_item("k.", id, "..1") && !is_item(".", id, ".1.2"));
-	}
-	ck_assert(oplog_is_item_key(SLICE("k.labcdefghijk.3.64")));
-}
-
-/* What people call their items. */
-TEST(keys_of_other_items)
-{
-	static const char *const keys[] = { "", ".", "k", "app.transactions", "app.introduction", "app.transaction1",
-		"user.t20251123101", "user.i12345678901", "user.item12345678", "v1.2.3", "10.0.0.1", "a.list.1.2",
-		"k.T1abcdefghij", "k.t1abcdefghi", "k.t1abcdefghi-", "user.lastlogin01.1.2x" };
-
-	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-		ck_assert_msg(!oplog_is_item_key(guard_text(keys[i])), "%s", keys[i]);
 }
 
 TEST(windows)

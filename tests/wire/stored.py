@@ -13,7 +13,7 @@ from tables import MEMBER, Malformed, need, read_index, read_table
 from wire import Conn
 
 RUN = re.compile(rb"@([ti][0-9a-z]{11})\.(\d+)\.(\d+)\.(\d+)\.(\d+)\.([0-9a-f]{16})")
-LIST_SEGMENT = re.compile(rb"@(l[0-9a-z]{11}\.\d+\.\d+)(?:\.[0-9a-f]{16})?(?::\d+:\d+)?")
+LIST_SEGMENT = re.compile(rb"@([ls][0-9a-z]{11}\.\d+\.\d+)(?:\.[0-9a-f]{16})?(?::\d+:\d+)?")
 REFS = {b"@set.1": RUN, b"@list": LIST_SEGMENT}
 
 # A base: the log in front, the matches of its references, oldest first, and the log behind them.

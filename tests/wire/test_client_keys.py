@@ -72,7 +72,7 @@ class Parts(WireTest):
         """The keys of what is stored beside the base."""
         self.assertEqual(self.conn.ask(b"%s victim %s" % (verb, b" ".join(items))), "STORED")
         self.assertEqual(self.conn.ask("scompact victim"), "OK")
-        ids = re.findall(rb"@([ti][0-9a-z]{11}|l[0-9a-z]{11}\.\d+\.\d+)", self.conn.get("victim"))
+        ids = re.findall(rb"@([ti][0-9a-z]{11}|s[0-9a-z]{11}\.\d+\.\d+)", self.conn.get("victim"))
         self.assertTrue(ids)
         return [f"victim.{part.decode()}" for part in ids]
 
@@ -91,13 +91,13 @@ class Parts(WireTest):
 
     def test_a_list_by_hand(self):
         """As the manual has it, with the items written at the servers."""
-        for key, data in (("queue.l4k0zq81mfw2.3.1", b"+a +b +c "), ("queue", b"+z @list @l4k0zq81mfw2.3.1.ff822a2867ea9b22:1:2 +d +e +e ")):
+        for key, data in (("queue.s0k4zq81mfwx.3.1", b"+a +b +c "), ("queue", b"+z @list @s0k4zq81mfwx.3.1.ff822a2867ea9b22:1:2 +d +e +e ")):
             name = self.conn.ask(f"route {key}").split()[2]
             with Conn(next(server.port for server in self.servers if server.name == name)) as direct:
                 self.assertEqual(direct.set(key, data), "STORED")
         self.assertEqual(self.conn.values("lrange queue 0 -1")[0]["queue"][1], b"z b c d e e")
         self.assertEqual(self.conn.values("lpop queue 2")[0]["queue"][1], b"z b")
-        self.assertEqual(self.conn.get("queue"), b"@list @l4k0zq81mfw2.3.1.ff822a2867ea9b22:2:1 +d +e +e ")
+        self.assertEqual(self.conn.get("queue"), b"@list @s0k4zq81mfwx.3.1.ff822a2867ea9b22:2:1 +d +e +e ")
 
     def test_others_are_written(self):
         for key in ("app.transactions", "app.introduction", "app.transaction1", "user.t20251123101", "v.1.2"):

@@ -8,7 +8,7 @@ from stored import counter
 from test_concurrency import drain, together
 
 BASE_SIZE = 16384
-REF = re.compile(rb"@(l[0-9a-z]{11}\.(\d+)\.\d+)\.[0-9a-f]{16}(?::\d+:(\d+))?$")
+REF = re.compile(rb"@(s[0-9a-z]{11}\.(\d+)\.\d+)\.[0-9a-f]{16}(?::\d+:(\d+))?$")
 
 
 class ListTest(LargeSetTest):
@@ -242,7 +242,7 @@ class Stored(ListTest):
             self.assertEqual(self.all(conn=conn), items)
         self.compact("k")
         self.assertEqual(self.all(), items)
-        self.assertTrue(self.at.get("k").startswith(b"@list @l"))
+        self.assertTrue(self.at.get("k").startswith(b"@list @s"))
         self.assert_no_litter()
 
     def test_random_pop_of_a_list_larger_than_an_item(self):
@@ -257,7 +257,7 @@ class Stored(ListTest):
         self.at.of("p-1").set("p-1", b"+a +b " * 2000)
         wait_until("compacted", lambda: conn.ask("scompact p-1") == "OK")
         self.assertEqual(self.all("p-1", conn), [b"a", b"b"] * 2000)
-        self.assertTrue(self.at.get("p-1").startswith(b"@list @l"))
+        self.assertTrue(self.at.get("p-1").startswith(b"@list @s"))
 
     def test_random(self):
         """Beside a list of our own, through two proxies, with all that changes one."""
@@ -294,10 +294,16 @@ class Stored(ListTest):
                 self.assertEqual(self.at.get(segment), data)
 
     def test_segments_of_the_first_release(self):
-        """Their references have no check, and stay readable."""
+        """Their references have no check, each segment lies where its own key belongs, and they stay readable."""
         self.push_and_compact(names(2000))
         base = self.at.get("k")
-        self.assertEqual(self.at.of("k").set("k", re.sub(rb"(@l[0-9a-z]{11}\.\d+\.\d+)\.[0-9a-f]{16}", rb"\1", base)), "STORED")
+        for segment, _ in self.refs():
+            data, old = self.at.get(segment), segment.replace(".s", ".l")
+            self.assertEqual(self.at.delete(segment), "DELETED")
+            self.assertEqual(self.at.of(old).set(old, data), "STORED")
+        self.assertGreater(len({self.at.of(segment.replace(".s", ".l")) for segment, _ in self.refs()}), 1)
+        old = re.sub(rb"@s([0-9a-z]{11}\.\d+\.\d+)\.[0-9a-f]{16}", rb"@l\1", base)
+        self.assertEqual(self.at.of("k").set("k", old), "STORED")
         self.assertNotEqual(self.at.get("k"), base)
         self.assertEqual(self.all(), names(2000))
         self.assertEqual(self.items("lpop k"), names(1))

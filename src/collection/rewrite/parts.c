@@ -50,7 +50,7 @@ struct slice parts_key(const struct parts *s)
 
 static bool refs_of_list(struct slice refs)
 {
-	return refs.n > 1 && refs.p[1] == (char)OPLOG_LIST;
+	return refs.n > 1 && (refs.p[1] == (char)OPLOG_LIST || refs.p[1] == (char)OPLOG_OLD_LIST);
 }
 
 /* Appends the ids in `refs`, each followed by a space: of segments, or of runs without the tables of their indexes. */

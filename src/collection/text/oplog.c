@@ -40,51 +40,6 @@ bool oplog_is_id(struct slice id, enum oplog_kind kind)
 	return id.n == OPLOG_ID && id.p[0] == (char)kind && is_word(id);
 }
 
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
-/* Gives what is behind a dot at the end of a key, if it is long enough for an id, else nothing. */
-static struct slice last_id(struct slice key)
-{
-	size_t n = key.n > OPLOG_ID + 1 ? key.n - OPLOG_ID : 0;
-
-	return n && key.p[n - 1] == '.' ? slice_skip(key, n) : slice_of("", 0);
-}
-
-static bool is_new_id(struct slice id)
-{
-	return is_digit(id.p[1]) && !is_digit(id.p[2]) && !is_digit(id.p[OPLOG_ID - 1]);
-}
-
-/* Takes .<digits> off the end. */
-static bool drop_number(struct slice *key)
-{
-	size_t n = key->n;
-
-	while (n > 0 && is_digit(key->p[n - 1]))
-		n--;
-	if (n == 0 || n == key->n || key->p[n - 1] != '.')
-		return false;
-	key->n = n - 1;
-	return true;
-}
-
-bool oplog_is_item_key(struct slice key)
-{
-	struct slice id;
-
-	/* So are most keys of others. */
-	if (key.n < OPLOG_ID + 2)
-		return false;
-	id = last_id(key);
-	if (oplog_is_id(id, OPLOG_TABLE) || oplog_is_id(id, OPLOG_INDEX))
-		return is_new_id(id);
-	/* The numbers behind it say enough of a segment; those of 0.1.0 have any letters and digits. */
-	return drop_number(&key) && drop_number(&key) && oplog_is_id(last_id(key), OPLOG_LIST);
-}
-
 static bool parse_check(struct slice digits, uint64_t *out)
 {
 	if (digits.n != CHECK_DIGITS)
@@ -109,13 +64,15 @@ static void drop_check(struct slice *id, struct oplog_check *out)
 		id->n = n;
 }
 
-/* l<random>.<count>.<size> */
+/* s<random>.<count>.<size>, or of 0.1.0 l<random>.<count>.<size> */
 static bool parse_id(struct slice id, struct oplog_ref *out)
 {
 	struct slice rest;
 
-	if (id.n < OPLOG_ID + 4 || id.n > OPLOG_ID_MAX || id.p[OPLOG_ID] != '.' ||
-		!oplog_is_id(slice_of(id.p, OPLOG_ID), OPLOG_LIST))
+	if (id.n < OPLOG_ID + 4 || id.n > OPLOG_ID_MAX || id.p[OPLOG_ID] != '.')
+		return false;
+	rest = slice_of(id.p, OPLOG_ID);
+	if (!oplog_is_id(rest, OPLOG_LIST) && !oplog_is_id(rest, OPLOG_OLD_LIST))
 		return false;
 	out->id = id;
 	rest = slice_skip(id, OPLOG_ID + 1);

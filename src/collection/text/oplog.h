@@ -21,11 +21,11 @@
  *
  * A reference to a segment of a list is
  *
- *     @l<eleven random>.<count>.<size>.<check>:<skip>:<keep>
+ *     @s<eleven random>.<count>.<size>.<check>:<skip>:<keep>
  *
  * The id ends with the size. The segment <key>.<id> is written once, never changed, and holds `count` additions; the size is
- * in KB. The check is as above, and version 0.1.0 wrote none. The last part is a window, which may be left out. It skips the
- * first `skip` elements of the segment, and shows the next `keep`.
+ * in KB. The check is as above. The last part is a window, which may be left out. It skips the first `skip` elements of the
+ * segment, and shows the next `keep`. Version 0.1.0 wrote an `l` for the `s`, any letters and digits behind it, and no check.
  */
 #ifndef COLLECTION_TEXT_OPLOG_H
 #define COLLECTION_TEXT_OPLOG_H
@@ -39,7 +39,8 @@
 
 enum { OPLOG_ID_MAX = 28, OPLOG_ID = 12 };
 
-enum oplog_kind { OPLOG_TABLE = 't', OPLOG_INDEX = 'i', OPLOG_LIST = 'l' };
+/* OLD_LIST: a segment of version 0.1.0, which lies at the place of its own key; all others lie at that of the base. */
+enum oplog_kind { OPLOG_TABLE = 't', OPLOG_INDEX = 'i', OPLOG_LIST = 's', OPLOG_OLD_LIST = 'l' };
 
 #define OPLOG_LIST_MARK "@list "
 #define OPLOG_SET_MARK "@set.1 "
@@ -86,9 +87,6 @@ struct oplog_run {
 
 /* Whether `id` is an id of this kind, or the fixed-size first part of one. */
 bool oplog_is_id(struct slice id, enum oplog_kind kind);
-
-/* True if a key ends in the id of a part. Only setlistd writes such items. */
-bool oplog_is_item_key(struct slice key);
 
 /*
  * Splits a base; `out` borrows it. False if it cannot be read, with the reason in out->form: the head or the references

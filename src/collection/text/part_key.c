@@ -1,0 +1,75 @@
+#include "collection/text/part_key.h"
+
+#include "collection/text/oplog.h"
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* Where the id begins at the end of a key, behind a dot; 0 if the key is too short, or has no dot there. */
+static size_t find_id(struct slice key)
+{
+	size_t n = key.n > OPLOG_ID + 1 ? key.n - OPLOG_ID : 0;
+
+	return n && key.p[n - 1] == '.' ? n : 0;
+}
+
+static bool is_new(struct slice id)
+{
+	return is_digit(id.p[1]) && !is_digit(id.p[2]) && !is_digit(id.p[OPLOG_ID - 1]);
+}
+
+/* Takes .<digits> off the end. */
+static bool drop_number(struct slice *key)
+{
+	size_t n = key->n;
+
+	while (n > 0 && is_digit(key->p[n - 1]))
+		n--;
+	if (n == 0 || n == key->n || key->p[n - 1] != '.')
+		return false;
+	key->n = n - 1;
+	return true;
+}
+
+/* As part_key_base. `old`: the part is a segment of 0.1.0, whose ids have any letters and digits. */
+static struct slice find_base(struct slice key, bool *old)
+{
+	const struct slice none = { "", 0 };
+	struct slice shorter = key, id;
+	size_t at;
+	bool numbered;
+
+	*old = false;
+	/* So are most keys of others. */
+	if (key.n < OPLOG_ID + 2)
+		return none;
+	numbered = drop_number(&shorter) && drop_number(&shorter);
+	if (numbered)
+		key = shorter;
+	at = find_id(key);
+	if (!at)
+		return none;
+	id = slice_skip(key, at);
+	*old = numbered && oplog_is_id(id, OPLOG_OLD_LIST);
+	if (numbered ? !*old && !oplog_is_id(id, OPLOG_LIST)
+		     : !oplog_is_id(id, OPLOG_TABLE) && !oplog_is_id(id, OPLOG_INDEX))
+		return none;
+	return *old || is_new(id) ? slice_of(key.p, at - 1) : none;
+}
+
+struct slice part_key_base(struct slice key)
+{
+	bool old;
+
+	return find_base(key, &old);
+}
+
+struct slice part_key_place(struct slice key)
+{
+	bool old;
+	struct slice base = find_base(key, &old);
+
+	return base.n && !old ? base : key;
+}

@@ -1,0 +1,67 @@
+/* The keys of parts, and whose place they have. */
+#include <stdio.h>
+
+#include "collection/text/oplog.h"
+#include "collection/text/part_key.h"
+#include "guard.h"
+#include "unit.h"
+
+/* Whether <before><id><after> is the key of a part, and then of this base. It has the place of its base, other keys their own. */
+static bool is_part(const char *before, const char *id, const char *after, const char *of)
+{
+	char text[64];
+	int n = snprintf(text, sizeof(text), "%s%.*s%s", before, OPLOG_ID, id, after);
+	struct slice key = guard_place(slice_of(text, (size_t)n)), base = part_key_base(key), place;
+	bool is = base.n > 0 && slice_equal(base, slice_of(of, strlen(of)));
+
+	ck_assert(is || base.n == 0);
+	place = part_key_place(key);
+	ck_assert(slice_equal(place, is ? base : key) && place.p == key.p);
+	return is;
+}
+
+TEST(parts)
+{
+	static const enum oplog_kind kinds[] = { OPLOG_TABLE, OPLOG_INDEX };
+	uint64_t random = 1;
+	char id[OPLOG_ID];
+
+	for (size_t i = 0; i < 1000; i++) {
+		oplog_new_id(kinds[i % 2], &random, id);
+		ck_assert(is_part("k.", id, "", "k") && is_part("a.b..", id, "", "a.b."));
+		ck_assert(!is_part("", id, "", "") && !is_part(".", id, "", "") && !is_part("k:", id, "", ""));
+		ck_assert(!is_part("k.", id, "x", "") && !is_part("k.x", id, "", "") && !is_part("k.", id, ".1", "") &&
+			!is_part("k.", id, ".1.2", ""));
+		oplog_new_id(OPLOG_LIST, &random, id);
+		ck_assert(is_part("k.", id, ".1.2", "k") && is_part("1.2.", id, ".4294967295.0", "1.2"));
+		ck_assert(!is_part("k.", id, "", "") && !is_part("k.", id, ".1", "") && !is_part("k.", id, ".1.", "") &&
+			!is_part("k.", id, "..1", "") && !is_part(".", id, ".1.2", ""));
+	}
+}
+
+/* Segments of 0.1.0 are read where 0.1.0 wrote them. */
+TEST(old_segments)
+{
+	static const char *const keys[] = { "k.labcdefghijk.3.64", "k.l4k0zq81mfwx.3.64" };
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		struct slice key = guard_text(keys[i]);
+		assert_bytes(part_key_base(key), "k");
+		ck_assert(slice_equal(part_key_place(key), key));
+	}
+}
+
+/* What people call their items. */
+TEST(others)
+{
+	static const char *const keys[] = { "", ".", "k", "app.transactions", "app.introduction", "app.transaction1",
+		"user.t20251123101", "user.i12345678901", "user.item12345678", "v1.2.3", "10.0.0.1", "a.list.1.2",
+		"k.T1abcdefghij", "k.t1abcdefghi", "k.t1abcdefghi-", "user.lastlogin01.1.2x", "app.statistics01.1.2",
+		"app.settlements.1.2" };
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		struct slice key = guard_text(keys[i]);
+		ck_assert_msg(part_key_base(key).n == 0, "%s", keys[i]);
+		ck_assert(slice_equal(part_key_place(key), key));
+	}
+}

@@ -1,0 +1,117 @@
+"""Where the parts of sets and lists lie: on the server of their base, so that one lives and dies with a single server.
+
+PLACEMENT_LARGE=1 takes the sizes of real life, with the default options, in place of a tenth of them.
+"""
+import os
+
+from case_large import SMALL, LargeSetTest, names
+from harness import wait_until
+from stored import Servers
+from tables import read_index
+
+LARGE = bool(os.environ.get("PLACEMENT_LARGE"))
+SIZES = (20, 5000, 200000) if LARGE else (20, 300, 3000)
+EACH = 100 if LARGE else 10
+KINDS = {"s": ("sadd", "smembers {}"), "l": ("rpush", "lrange {} 0 -1")}
+
+
+class PlacementTest(LargeSetTest):
+    config = None if LARGE else SMALL
+    server_count = 5
+
+    def setUp(self):
+        self.servers = [self.memcached("-m", "1024") for _ in range(self.server_count)]
+        self.proxies = [self.setlistd(self.servers, config=self.config) for _ in range(2)]
+        self.conns = [self.connect(proxy) for proxy in self.proxies]
+        self.conn, *self.others = self.conns
+        self.at = Servers(self.servers, self.proxies[0])
+        self.addCleanup(self.at.close)
+
+    def fresh(self, servers=None):
+        """A connection to a proxy that has nothing in memory."""
+        return self.connect(self.setlistd(servers or self.servers, config=self.config))
+
+    def load(self, each=EACH):
+        """Sets and lists of all sizes: {key: members}."""
+        loaded = {}
+        for size in SIZES:
+            for number in range(each):
+                for kind, (verb, _) in KINDS.items():
+                    key = f"{kind}-{size}-{number}"
+                    loaded[key] = names(size, number)
+                    line = b"%s %s " % (verb.encode(), key.encode())
+                    pieces = [loaded[key][at:at + 5000] for at in range(0, size, 5000)]
+                    self.conn.send(b"".join(line + b" ".join(piece) + b"\r\n" for piece in pieces))
+                    for _ in pieces:
+                        self.assertEqual(self.conn.line(), b"STORED")
+                    if size > SIZES[0]:
+                        self.compact(key)
+        return loaded
+
+    def state(self, key, members, conn):
+        """True: it is whole. False: it is missing. Else an error. A part of it is a failure."""
+        found, end = conn.values(KINDS[key[0]][1].format(key))
+        if end != "END":
+            return end
+        if not found:
+            return False
+        self.assertEqual(sorted(found[key][1].split(b" ")), sorted(members), key)
+        return True
+
+    def parts_at(self, key):
+        """Its parts: pairs of a key and the name of a server that has it."""
+        return {(name, server) for name in self.stored(key).segments for server, conn in self.at.conns.items() if conn.get(name)}
+
+
+class Placement(PlacementTest):
+    def test_parts_are_with_their_base(self):
+        """And so say `route`, get and the meta commands, all of which find them."""
+        loaded, bases = self.load(5), set()
+        for key in loaded:
+            base = self.conn.ask(f"route {key}").split()[2]
+            bases.add(base)
+            parts = self.parts_at(key)
+            self.assertEqual(len(parts) > 0, not key.split("-")[1] == "20", key)
+            for part, server in parts:
+                self.assertEqual(server, base, part)
+                self.assertEqual(self.conn.ask(f"route {part}"), f"ROUTE {part} {base}")
+                data = self.at.conns[base].get(part)
+                self.assertEqual(self.conn.get(part), data)
+                self.assertEqual(self.conn.ask(f"mg {part} s"), f"HD s{len(data)}")
+                self.assertTrue(self.conn.ask(f"me {part}").startswith(f"ME {part} "))
+        self.assertGreater(len(bases), 2)
+        large = self.stored(f"s-{SIZES[-1]}-0")
+        self.assertGreater(len(read_index(large.segments[large.runs[0].key])), 3)
+
+
+class Fate(PlacementTest):
+    server_count = 10
+
+    def test_a_server_dies_and_comes_back_empty(self):
+        """What had its base there is missing; all else is whole, whether a proxy has it in memory or not."""
+        loaded, (victim, *_) = self.load(), self.servers
+        there = {key for key in loaded if self.conn.ask(f"route {key}").endswith(f" {victim.name}")}
+        self.assertLess(0, len(there))
+        self.assertLess(len(there), len(loaded) / 2)
+        victim.kill()
+        for conn in (self.conn, self.fresh()):
+            for key, members in loaded.items():
+                state = self.state(key, members, conn)
+                if key in there:
+                    self.assertIn("SERVER_ERROR", state)
+                else:
+                    self.assertIs(state, True, key)
+        victim.start()
+        for conn in (self.fresh(), self.others[0]):
+            wait_until("the server is used again", lambda: conn.ask(f"get {next(iter(there))}") == "END")
+            for key, members in loaded.items():
+                self.assertIs(self.state(key, members, conn), key not in there, key)
+
+    def test_a_server_more(self):
+        """From ten servers to eleven: the sets whose base has another place are missing, all others are whole."""
+        loaded = self.load()
+        more = self.fresh([*self.servers, self.memcached()])
+        moved = {key for key in loaded if self.conn.ask(f"route {key}").split()[2] != more.ask(f"route {key}").split()[2]}
+        self.assertLess(len(moved), len(loaded) / 2)
+        for key, members in loaded.items():
+            self.assertIs(self.state(key, members, more), key not in moved, key)

@@ -4,7 +4,8 @@
  *     read_blocks (a block of each set) -> merge (until a block is used up) -> read_blocks (the next block) -> merge ...
  *
  * sinter and sdiff skip the blocks of a set that have no member to compare. So only the result and a block of each set are in
- * memory, and other requests run between the blocks. A missing set is empty.
+ * memory, and other requests run between the blocks. A missing set is empty. If it is missing behind its first block, it was lost
+ * or deleted meanwhile. Then the members of that block have had their effect, and the reply is an error.
  */
 #include "collection/lane/lanes.h"
 #include "collection/set_request.h"
@@ -102,8 +103,12 @@ static void read_done(struct op *op, const struct outcome *outcome)
 	if (outcome->status == OUTCOME_DONE) {
 		part->rest = buf_slice(&part->request.text);
 		part->member = slice_token(&part->rest);
-	} else if (outcome->status != OUTCOME_MISSING && buf_size(failure) == 0) {
+	} else if (buf_size(failure) > 0) {
+		/* The reply is the first failure. */
+	} else if (outcome->status != OUTCOME_MISSING) {
 		outcome_reply_failure(failure, outcome);
+	} else if (part->from_size > 0) {
+		reply_text(failure, "SERVER_ERROR set lost or deleted meanwhile");
 	}
 	if (a->asking == 0)
 		merge(a);
@@ -268,6 +273,13 @@ static void add_set(struct algebra_task *a, struct fold *keys, struct slice key,
 	*(*at)++ = ' ';
 }
 
+static size_t block_size(const struct collection_options *options, size_t sets)
+{
+	size_t share = BLOCKS_MAX / sets, most = options->block ? options->block : BLOCK_MAX;
+
+	return most < share ? most : share < BLOCK_LEAST ? BLOCK_LEAST : share;
+}
+
 void algebra_start(struct host *host, const struct request *request, void *owner)
 {
 	size_t size = sizeof(struct algebra_task) + request->keys * sizeof(struct algebra_part);
@@ -286,7 +298,6 @@ void algebra_start(struct host *host, const struct request *request, void *owner
 		add_set(a, &keys, key, owner, &at);
 	fold_free(&keys);
 	(void)task_keys(&a->task, slice_of((char *)a + size, (size_t)(at - 1 - ((char *)a + size))), a->count);
-	a->block = BLOCKS_MAX / a->count;
-	a->block = a->block > BLOCK_MAX ? BLOCK_MAX : a->block < BLOCK_LEAST ? BLOCK_LEAST : a->block;
+	a->block = block_size(host->env.options, a->count);
 	read_blocks(a);
 }

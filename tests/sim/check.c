@@ -272,7 +272,7 @@ static bool is_read(enum command_id command)
 {
 	enum order_class order = command_get(command)->order;
 
-	return order == ORDER_READ || order == ORDER_READ_SETS || command == COMMAND_SPOP;
+	return order == ORDER_READ || order == ORDER_READ_SETS || order == ORDER_READ_BLOCKS || command == COMMAND_SPOP;
 }
 
 void check_reply(struct sim_op *op)

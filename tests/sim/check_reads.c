@@ -1,7 +1,7 @@
 /*
  * Checks of replies to reads. A set in oplog is read at one moment, and all of the reply must have been true then. That moment
  * lies after the command and the earlier writes of its client, and before the reply and the later writes of its client. A set
- * in another encoding is read in parts, so each member has a moment of its own.
+ * in another encoding is read in parts, so each member has a moment of its own. So is any set that is read in blocks.
  */
 #include "protocol/reply.h"
 #include "util/num.h"
@@ -256,6 +256,44 @@ static void check_members(struct sim_op *op, const struct answer *a)
 	}
 }
 
+/* --- blocks --- */
+
+/* Whether there was a moment at which the set was there, and did not have this member. */
+static bool was_without(const struct sim_op *op, int member)
+{
+	const struct truth_set *set = &op->world->truth.sets[op->key];
+	const struct history *histories[] = { &set->members[member], &set->gone };
+	uint64_t from = check_since(op, op->before[member]);
+
+	if (!truth_at(&set->members[member], from) && !truth_at(&set->gone, from))
+		return true;
+	for (size_t h = 0; h < 2; h++) {
+		for (size_t i = histories[h]->count; i-- > 0 && histories[h]->changes[i].tick > from;) {
+			uint64_t tick = histories[h]->changes[i].tick;
+			if (!truth_at(&set->members[member], tick) && !truth_at(&set->gone, tick))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* A set is missing as a whole. Nothing of it may be listed then. */
+static void check_blocks(struct sim_op *op, const struct answer *a)
+{
+	struct world *w = op->world;
+	bool any = false;
+
+	for (int m = 0; m < SIM_MEMBERS; m++)
+		any |= a->said[m] && a->in[m];
+	if (!any && truth_was(&w->truth.sets[op->key].absent, check_since(op, op->before_any), true))
+		return;
+	for (int m = 0; m < SIM_MEMBERS; m++) {
+		if (!(a->in[m] ? was_in(op, m, true) : was_without(op, m)))
+			world_fail(w, "a union shows what never was", "key %d member %d is %d, client %d", op->key, m,
+				a->in[m], op->client);
+	}
+}
+
 /* --- many sets --- */
 
 /* The members in the next VALUE of the reply, which is of this set; false when it is of another. */
@@ -307,6 +345,8 @@ void check_answer(struct sim_op *op)
 	read_answer(op, &answer);
 	if (op->world->form)
 		check_members(op, &answer);
+	else if (op->command == COMMAND_SUNION)
+		check_blocks(op, &answer);
 	else
 		check_moment(op, &answer);
 }

@@ -36,7 +36,7 @@ static enum command_id choose_command(struct world *w, int key)
 {
 	static const enum command_id reads[] = { COMMAND_SMEMBERS, COMMAND_SMEMBERS, COMMAND_SMEMBERS,
 		COMMAND_SISMEMBER, COMMAND_SISMEMBER, COMMAND_SMISMEMBER, COMMAND_SCARD, COMMAND_SSCAN, COMMAND_SCOUNT,
-		COMMAND_SRANGE, COMMAND_SRANDMEMBER };
+		COMMAND_SRANGE, COMMAND_SRANDMEMBER, COMMAND_SUNION };
 	uint64_t dice = world_random(w, 100);
 
 	if (w->form)

@@ -11,11 +11,29 @@ enum { STEPS = 160, EVENTS_MAX = 100000, ITEM_MAX = 1500, LONG_TIME = 180000 /* 
 
 static const uint64_t START = 1700000000000; /* milliseconds since 1970: a date is more than 30 days */
 
-/* Small and large tables. The seed chooses. */
+/* Small and large tables. A block has three members. The seed chooses. */
 static const struct collection_options options[] = {
-	{ .base_size = 96, .segment_size = 120, .log_size = 96, .table_size = 120, .cache = 4096, .merges = 2 },
-	{ .base_size = 96, .segment_size = 120, .log_size = 48, .table_size = 60, .cache = 3000, .merges = 2 },
-	{ .base_size = 96, .segment_size = 120, .log_size = 320, .table_size = 120, .cache = 1 << 16, .merges = 2 },
+	{ .base_size = 96,
+		.segment_size = 120,
+		.log_size = 96,
+		.table_size = 120,
+		.cache = 4096,
+		.merges = 2,
+		.block = 24 },
+	{ .base_size = 96,
+		.segment_size = 120,
+		.log_size = 48,
+		.table_size = 60,
+		.cache = 3000,
+		.merges = 2,
+		.block = 24 },
+	{ .base_size = 96,
+		.segment_size = 120,
+		.log_size = 320,
+		.table_size = 120,
+		.cache = 1 << 16,
+		.merges = 2,
+		.block = 24 },
 };
 
 void world_fail(struct world *w, const char *what, const char *format, ...)

@@ -97,6 +97,30 @@ TEST(memory_of_failures)
 	client_is_told("SERVER_ERROR result too large\r\n");
 }
 
+/* A set that is missing behind its first block is no shorter set. One that is missing from the start is empty. */
+TEST(missing_meanwhile)
+{
+	static const char *const verbs[] = { "sunion k l\r\n", "sinter k l\r\n", "sdiff k l\r\n" };
+
+	fake_takes(&roomy);
+	for (size_t i = 0; i < 3; i++) {
+		client_asks(verbs[i]);
+		next_is_large();
+		next_is_large();
+		server_answers("EN\r\n");
+		/* The other set goes on to the end of its block. */
+		if (fake_waiting(&fake))
+			next_is_large();
+		client_is_told("SERVER_ERROR set lost or deleted meanwhile\r\n");
+		ck_assert_uint_eq(fake_waiting(&fake), 0);
+	}
+	client_asks("sunion k l\r\n");
+	server_answers("EN\r\n");
+	while (fake_waiting(&fake))
+		next_is_large();
+	ck_assert_ptr_nonnull(strstr(fake_told(&fake), "member-7999\r\nEND\r\n"));
+}
+
 /* The client goes: no more blocks are read. */
 TEST(abandoned)
 {

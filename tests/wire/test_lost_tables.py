@@ -105,6 +105,15 @@ class LostTables(LargeSetTest):
             self.assertEqual(conn.ask("sset other a"), "STORED")
             self.assertEqual(self.read("k other", conn, verb), expected)
 
+    def test_algebra_in_blocks(self):
+        """The set has given members before a table is found lost: these are no set, and no reply."""
+        for verb in ("sunion", "sinter", "sdiff"):
+            self.large_set(count=6000)
+            self.lose("k", -1)
+            conn = self.fresh()
+            self.assertEqual(conn.ask(f"{verb} k other" if verb != "sinter" else "sinter k"), "SERVER_ERROR set lost or deleted meanwhile")
+            self.assertIsNone(self.at.get("k"), "the base stays")
+
     def test_starting_afresh(self):
         """What is added after the miss is all there is, through each proxy."""
         self.large_set()

@@ -214,7 +214,7 @@ TEST(no_collection)
 {
 	server_put(&server, SLICE("k"), SLICE("hello"));
 	compacts("CLIENT_ERROR value is not a collection\r\n");
-	server_put(&server, SLICE("k"), SLICE("@set.2 what"));
+	server_put(&server, SLICE("k"), SLICE("@set.3 what"));
 	compacts("SERVER_ERROR stored by a newer version of setlistd\r\n");
 	server_put(&server, SLICE("k"), SLICE("@set.1 +a  "));
 	compacts("CLIENT_ERROR value is not a collection\r\n");

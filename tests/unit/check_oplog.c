@@ -33,7 +33,7 @@ static const struct {
 	{ "@set.1 @" T1 " @" T2 " @" I1 " +a -b ", OPLOG_GOOD, "", "@" T1 " @" T2 " @" I1 " ", "+a -b ", 3, false },
 	{ "+x+@ -y @set.1 @" I1 " -a ", OPLOG_GOOD, "+x+@ -y ", "@" I1 " ", "-a ", 1, false },
 	{ "+a@list +b ", OPLOG_GOOD, "", "", "+a@list +b ", 0, false },
-	{ "+@list +@set.1 -@set.2 ", OPLOG_GOOD, "", "", "+@list +@set.1 -@set.2 ", 0, false },
+	{ "+@list +@set.1 -@set.3 ", OPLOG_GOOD, "", "", "+@list +@set.1 -@set.3 ", 0, false },
 	/* The log is not looked at. */
 	{ "@set.1 @" T1 " anything", OPLOG_GOOD, "", "@" T1 " ", "anything", 1, false },
 };
@@ -91,11 +91,11 @@ static const struct {
 	{ "@c00000000001 ", OPLOG_CORRUPT },
 	{ "@e00000000001.0.1 ", OPLOG_CORRUPT },
 	/* Whatever stands behind the mark of a later version. */
-	{ "@set.2 ", OPLOG_NEWER },
-	{ "@set.2 @" T1 " +a ", OPLOG_NEWER },
+	{ "@set.3 ", OPLOG_NEWER },
+	{ "@set.3 @" T1 " +a ", OPLOG_NEWER },
 	{ "@set.17 what is it", OPLOG_NEWER },
-	{ "+x @set.2 ", OPLOG_NEWER },
-	{ "@list.2 @l.1 ", OPLOG_NEWER },
+	{ "+x @set.3 ", OPLOG_NEWER },
+	{ "@list.3 @l.1 ", OPLOG_NEWER },
 	{ "+x @list.4294967295 ", OPLOG_NEWER },
 };
 

@@ -82,7 +82,7 @@ TEST(never_in_place_of_anything_else)
 	server_put(&server, SLICE("k"), SLICE("hello"));
 	asks_and_hears("sset k " MANY "\r\n", "CLIENT_ERROR value is not a collection\r\n");
 	ck_assert_uint_eq(server_items(&server, "k."), 0);
-	server_put(&server, SLICE("k"), SLICE("@set.2 what"));
+	server_put(&server, SLICE("k"), SLICE("@set.3 what"));
 	asks_and_hears("sset k " MANY "\r\n", "SERVER_ERROR stored by a newer version of setlistd\r\n");
 	ck_assert_uint_eq(server_items(&server, "k."), 0);
 	server_put(&server, SLICE("k"), SLICE("@set.1 +a\t "));
@@ -161,7 +161,7 @@ TEST(touching_fails)
 	hears("SERVER_ERROR upstream mc:11211 unavailable\r\n");
 	ck_assert_int_eq(server_find(&server, SLICE("k"))->expires, 0);
 	/* What cannot be read cannot be touched with its items. */
-	server_put(&server, SLICE("k"), SLICE("@set.2 what"));
+	server_put(&server, SLICE("k"), SLICE("@set.3 what"));
 	client_asks("touch k 100\r\n");
 	server_answer_all(&server);
 	ck_assert_int_eq(strncmp(fake_told(&fake), "TOUCHED", 7) == 0, 0);

@@ -149,7 +149,7 @@ static const struct {
 	{ "@set.1 +a \n", OPLOG_CORRUPT },
 	{ "@set.1 @t0 ", OPLOG_CORRUPT },
 	{ "- @set.1 ", OPLOG_CORRUPT },
-	{ "@set.2 +a ", OPLOG_NEWER },
+	{ "@set.3 +a ", OPLOG_NEWER },
 	{ "@list.9 ", OPLOG_NEWER },
 	{ "+x @c00000000001.1.1 +y ", OPLOG_OUTDATED },
 };

@@ -4,8 +4,8 @@ from stored import counter
 
 NEWER = "SERVER_ERROR stored by a newer version of setlistd"
 # Each is of a version to come, whatever else that has.
-NEWER_BASES = (b"@set.2 ", b"@set.2 @x +a ", b"+a -b @set.10 nobody knows", b"@list.2 @l00000000000.3.1 ",
-               b"@set.4294967295 @t00000000000.1.9.2.300.0123456789abcdef ", b"@set.2 " + b"x" * 5000)
+NEWER_BASES = (b"@set.3 ", b"@set.3 @x +a ", b"+a -b @set.10 nobody knows", b"@list.3 @l00000000000.3.1 ",
+               b"@set.4294967295 @t00000000000.1.9.2.300.0123456789abcdef ", b"@set.3 " + b"x" * 5000)
 # Each is of the version that came before, which nobody reads any more.
 OLD_BASES = (b"@c00000000000.0.3 +a ", b"+a @d00000000000.12.128 @c00000000001.0.1 -b ", b"@c00000000000.0.1 " + b"+a -a " * 900)
 
@@ -26,7 +26,7 @@ class OtherVersions(RefusingTest):
 
     def test_newer_is_not_compacted(self):
         """Adding does not read. What it triggers finds the later version, and leaves it as it is, with what was added behind."""
-        for data in (b"@set.2 @x ", b"+a @set.2 @x +y "):
+        for data in (b"@set.3 @x ", b"+a @set.3 @x +y "):
             self.assert_not_compacted(data, NEWER)
 
     def test_newer_behind_a_view(self):
@@ -34,7 +34,7 @@ class OtherVersions(RefusingTest):
         members = self.large_set()
         self.assert_members("k", members)
         self.assert_members("k", members, self.others[0])
-        self.assert_untouched("k", b"@set.2 " + self.at.get("k").split(b" ", 1)[1], 0, lambda: self.refuse_all(NEWER))
+        self.assert_untouched("k", b"@set.3 " + self.at.get("k").split(b" ", 1)[1], 0, lambda: self.refuse_all(NEWER))
         for conn in self.conns:
             self.assertEqual(conn.ask("delete k"), "DELETED" if conn is self.conn else "NOT_FOUND")
             self.assertEqual(conn.ask("sadd k again"), "STORED")

@@ -145,7 +145,7 @@ enum outcome_status lane_unreadable(struct lane *lane, enum oplog_form form)
 {
 	if (form == OPLOG_NEWER)
 		return OUTCOME_NEWER;
-	if (form == OPLOG_OUTDATED)
+	if (form == OPLOG_OUTDATED || form == OPLOG_LOADING)
 		return OUTCOME_MISSING;
 	lane->lanes->stats.corrupt_values++;
 	return OUTCOME_CORRUPT;

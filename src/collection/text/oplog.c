@@ -190,7 +190,10 @@ static bool is_log(struct slice log)
 	return p == end;
 }
 
-/* The form by the version in a mark: a number without leading zeroes, and not list.1, which is written `list`. */
+/*
+ * The form by the version in a mark: a number without leading zeroes, and not list.1, which is written `list`. Version 2 is that of
+ * lease.h.
+ */
 static enum oplog_form form_of(struct slice version, bool is_list)
 {
 	bool first = slice_equal(version, SLICE("1"));
@@ -201,6 +204,8 @@ static enum oplog_form form_of(struct slice version, bool is_list)
 	}
 	if (version.n == 0 || version.p[0] == '0' || (first && is_list))
 		return OPLOG_CORRUPT;
+	if (slice_equal(version, SLICE("2")))
+		return OPLOG_LOADING;
 	return first ? OPLOG_GOOD : OPLOG_NEWER;
 }
 
@@ -226,12 +231,28 @@ static enum oplog_form take_mark(struct slice *rest, bool *is_list)
 	return OPLOG_GOOD;
 }
 
+/* Takes all references off the front. */
+static void take_refs(struct slice *rest, struct oplog_base *out)
+{
+	struct oplog_ref ref;
+	struct oplog_run run;
+
+	while (out->is_list ? oplog_next_ref(rest, &ref) : oplog_next_run(rest, &run))
+		out->ref_count++;
+}
+
+/* The lease among the references of a base that somebody loads; only lease.c looks into it. */
+static bool take_lease(struct slice *rest)
+{
+	struct slice token;
+
+	return take_token(rest, &token) && slice_starts(token, SLICE("fill."));
+}
+
 bool oplog_split(struct slice base, struct oplog_base *out)
 {
 	size_t at = find_block(base);
 	struct slice rest = slice_skip(base, at);
-	struct oplog_ref ref;
-	struct oplog_run run;
 
 	*out = (struct oplog_base){ .form = OPLOG_GOOD, .head = slice_of(base.p, 0) };
 	out->refs = out->block = out->head;
@@ -242,11 +263,14 @@ bool oplog_split(struct slice base, struct oplog_base *out)
 	out->form = take_mark(&rest, &out->is_list);
 	if (out->form == OPLOG_OUTDATED && !is_log(out->head))
 		out->form = OPLOG_CORRUPT;
-	if (out->form != OPLOG_GOOD)
+	if (out->form != OPLOG_GOOD && out->form != OPLOG_LOADING)
 		return false;
 	out->refs = rest;
-	while (out->is_list ? oplog_next_ref(&rest, &ref) : oplog_next_run(&rest, &run))
-		out->ref_count++;
+	take_refs(&rest, out);
+	if (out->form == OPLOG_LOADING && take_lease(&rest))
+		take_refs(&rest, out);
+	else if (out->form == OPLOG_LOADING)
+		out->form = OPLOG_CORRUPT;
 	out->refs.n -= rest.n;
 	out->block = slice_of(base.p + at, base.n - at - rest.n);
 	out->log = rest;

@@ -48,7 +48,8 @@ enum oplog_kind { OPLOG_TABLE = 't', OPLOG_INDEX = 'i', OPLOG_LIST = 's', OPLOG_
 enum oplog_form {
 	OPLOG_GOOD,
 	OPLOG_CORRUPT,
-	OPLOG_NEWER,   /* a later version: it must not be read or rewritten */
+	OPLOG_NEWER, /* a later version: it must not be read or rewritten */
+	OPLOG_LOADING, /* somebody loads it, so that it reads as missing: see lease.h. The other fields but `refs` are valid */
 	OPLOG_OUTDATED /* version 0.1.0, which no reader supports any more */
 };
 
@@ -131,9 +132,7 @@ void oplog_new_id(enum oplog_kind kind, uint64_t *random, char id[OPLOG_ID]);
 /* Appends the id of a list's segment with `number` elements in `bytes` bytes. */
 void oplog_add_id(struct buf *out, const char group[OPLOG_ID], size_t number, size_t bytes);
 
-/*
- * The size of the longest chunk of at most `max` bytes at the start of a log that ends with a whole token; 0 for none.
- */
+/* The size of the longest chunk of at most `max` bytes at the start of a log that ends with a whole token; 0 for none. */
 size_t oplog_cut(struct slice log, size_t max);
 
 /* The same for a chunk of whole tokens at the end of the log. */

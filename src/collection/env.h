@@ -21,6 +21,7 @@ struct collection_options {
 	size_t result_max;   /* bytes that a command on several sets may collect; 0 for no limit */
 	size_t block;        /* bytes that such a command reads of a set at once; 0 for as many as usual */
 	size_t merges;       /* concurrent merges of runs in one worker */
+	size_t lease_time;   /* seconds for which a lease runs that says nothing else */
 };
 
 struct large_filter;

@@ -21,6 +21,8 @@ enum op_kind {
 	OP_COMPACT, /* fold the base; if `all`, merge all runs too */
 	OP_COMMIT,  /* replace `prefix` at the head of the base by `log` */
 	OP_LIST,    /* read or rewrite a list, as `list` says */
+	OP_LEASE,   /* take the lease of a missing set or list, for `count` seconds; its token is the outcome's `log` */
+	OP_LOAD,    /* add what is in `log` to what was loaded with the lease `token`; if `all`, that completes it */
 	OP_TOUCH,   /* set the time to live of a collection and all its parts to `ttl` */
 	OP_DELETE,  /* delete a collection and all its parts */
 	OP_CALL     /* a plain call, queued behind operations on its key */
@@ -34,7 +36,8 @@ enum outcome_status {
 	OUTCOME_IS_SET,    /* LIST: the key holds a set in sorted tables, which keep no order of insertion */
 	OUTCOME_TOO_LARGE, /* the item would be too large; it was not changed */
 	OUTCOME_BUSY,      /* every attempt lost a race to another writer */
-	OUTCOME_PRESENT,   /* REPLACE_MISSING: the key is present */
+	OUTCOME_PRESENT,   /* REPLACE_MISSING, LEASE: the key is present */
+	OUTCOME_LOADING,   /* LEASE: somebody loads it */
 	OUTCOME_CHANGED,   /* REPLACE_SAME: the CAS token has changed */
 	OUTCOME_NO_CAS,    /* no rewrite is possible: the server gives no CAS tokens */
 	OUTCOME_RANGE,     /* LIST: there is no element at this index */
@@ -68,8 +71,9 @@ struct list_request {
 struct outcome {
 	enum outcome_status status;
 	const struct result *result; /* FAILED: the failure; READ and LIST: the reply about the base */
-	struct slice log;            /* POP: removed members, each as `-member `; LIST: elements, joined by one space */
-	uint64_t number;             /* COUNT: the counter's value after this operation; LIST: a length or index */
+	struct slice
+		log; /* POP: removed members, each as `-member `; LIST: elements, joined by one space; LEASE: the token */
+	uint64_t number; /* COUNT: the counter's value after this operation; LIST: a length or index */
 };
 
 /* The condition of a REPLACE. If it does not hold, the outcome is the one that is named here. */
@@ -85,17 +89,19 @@ struct op {
 	enum op_kind kind;
 	bool create;      /* APPEND: create the collection if it is missing */
 	bool front;       /* APPEND: put the log before what is stored */
-	bool all;         /* COMPACT: fold however little that gains, and merge all runs */
+	bool all;         /* COMPACT: fold however little that gains, and merge all runs; LOAD: that is all */
+	bool anywhere;    /* COMMIT: `prefix` stands anywhere in the base */
 	bool merges_only; /* COMPACT: do not fold, only start a merge if one is due */
-	bool push;        /* APPEND: elements of a list, which must not be added twice; REPLACE: create a list */
+	bool push; /* APPEND: elements of a list, which must not be added twice; REPLACE, LEASE, LOAD: of a list */
 	struct slice key;
-	struct slice log; /* APPEND, REPLACE, COMMIT */
+	struct slice log; /* APPEND, REPLACE, COMMIT, LOAD */
 	struct slice prefix;
-	uint64_t count;  /* COUNT, POP */
-	unsigned rounds; /* COMPACT: merges that this operation has waited for, and races that it has lost */
-	int64_t ttl;     /* seconds, of a collection that is created */
-	uint32_t flags;  /* REPLACE: the client's flags */
-	uint64_t cas;    /* REPLACE_SAME */
+	struct slice token; /* LOAD */
+	uint64_t count;     /* COUNT, POP, LEASE */
+	unsigned rounds;    /* COMPACT: merges that this operation has waited for, and races that it has lost */
+	int64_t ttl;        /* seconds, of a collection that is created */
+	uint32_t flags;     /* REPLACE: the client's flags */
+	uint64_t cas;       /* REPLACE_SAME */
 	enum replace_mode mode;
 	const void *client; /* the identity of the client, whose operations keep their order; only compared */
 	struct list_request *list;

@@ -1,10 +1,12 @@
 #include "command/args.h"
 
 #include "collection/adopted/encodings/encodings.h"
+#include "collection/text/lease.h"
 #include "util/num.h"
 
 static const char bad_format[] = "CLIENT_ERROR bad command line format";
 static const char long_member[] = "CLIENT_ERROR member too long";
+static const char long_item[] = "CLIENT_ERROR item too long";
 
 bool args_allow_lists(const struct collection_rule *rule)
 {
@@ -56,7 +58,7 @@ static const char *take_member(struct slice rest, struct args *out)
 
 static const char *take_elements(struct slice rest, struct args *out)
 {
-	return take_words(rest, "CLIENT_ERROR item too long", "CLIENT_ERROR no item given", out);
+	return take_words(rest, long_item, "CLIENT_ERROR no item given", out);
 }
 
 /* --- ranges in byte order, of a set --- */
@@ -196,7 +198,47 @@ static const char *take_index_element(struct slice rest, struct args *out)
 	return error ? error : take_elements(word[1], out);
 }
 
+/* --- leases --- */
+
+/* Without a number it is 0: the option says how long it runs. */
+static const char *take_seconds(struct slice rest, struct args *out)
+{
+	struct slice word = slice_token(&rest);
+	bool good = word.n == 0 || (num_parse_u64(word, &out->count) && out->count && out->count <= LEASE_SECONDS_MAX);
+
+	if (slice_token(&rest).n)
+		return bad_format;
+	out->count = word.n ? out->count : 0;
+	return good ? NULL : "CLIENT_ERROR invalid seconds";
+}
+
+static const char *take_token(struct slice *rest, struct args *out)
+{
+	out->token = slice_token(rest);
+	return out->token.n ? NULL : bad_format;
+}
+
+static const char *take_load(struct slice rest, struct args *out)
+{
+	const char *error = take_token(&rest, out);
+
+	return error ? error : take_any_members(rest, out);
+}
+
+static const char *take_list_load(struct slice rest, struct args *out)
+{
+	const char *error = take_token(&rest, out);
+
+	return error ? error : take_words(rest, long_item, NULL, out);
+}
+
 /* --- all --- */
+
+static bool is_lease(enum grammar grammar)
+{
+	return grammar == GRAMMAR_SET_LEASE || grammar == GRAMMAR_SET_LOAD || grammar == GRAMMAR_LIST_LEASE ||
+		grammar == GRAMMAR_LIST_LOAD;
+}
 
 const char *args_parse(const struct rules *rules, const struct request *request, struct args *out)
 {
@@ -210,6 +252,8 @@ const char *args_parse(const struct rules *rules, const struct request *request,
 		[GRAMMAR_SET_RANGE] = take_range,
 		[GRAMMAR_SET_RANGE_COUNT] = take_range_count,
 		[GRAMMAR_SET_SCAN] = take_scan,
+		[GRAMMAR_SET_LEASE] = take_seconds,
+		[GRAMMAR_SET_LOAD] = take_load,
 		[GRAMMAR_LIST] = take_nothing,
 		[GRAMMAR_LIST_COUNT] = take_count,
 		[GRAMMAR_LIST_INDEX] = take_index,
@@ -218,11 +262,15 @@ const char *args_parse(const struct rules *rules, const struct request *request,
 		[GRAMMAR_LIST_ELEMENT] = take_element,
 		[GRAMMAR_LIST_COUNT_ELEMENT] = take_count_element,
 		[GRAMMAR_LIST_INDEX_ELEMENT] = take_index_element,
+		[GRAMMAR_LIST_LEASE] = take_seconds,
+		[GRAMMAR_LIST_LOAD] = take_list_load,
 	};
 	enum grammar grammar = request->command->grammar;
 
 	*out = (struct args){ .rule = rules_collection(rules, request->key), .count = 1 };
 	if (grammar >= GRAMMAR_LIST && !args_allow_lists(out->rule))
 		return "CLIENT_ERROR the encoding of this key is for sets alone";
+	if (is_lease(grammar) && out->rule->encoding != ENCODING_OPLOG)
+		return "CLIENT_ERROR the encoding of this key has no leases";
 	return takes[grammar](request->rest, out);
 }

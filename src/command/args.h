@@ -11,6 +11,7 @@ struct args {
 	const struct collection_rule *rule; /* of the key */
 	struct slice words;                 /* members or elements, with spaces between them */
 	size_t number, bytes;               /* how many words these are; their bytes as tokens of a log */
+	struct slice token;                 /* of a lease */
 	uint64_t count;                     /* 1 if it may be missing, and is */
 	bool repeats;                       /* the count was below 0, and is without its sign here */
 	int64_t first, last;                /* indexes; the same, if there is one only */

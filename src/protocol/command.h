@@ -50,6 +50,8 @@ enum grammar {
 	GRAMMAR_SET_RANGE,          /* <key> <from> <to> */
 	GRAMMAR_SET_RANGE_COUNT,    /* <key> <from> <to> <count> */
 	GRAMMAR_SET_SCAN,           /* <key> <count> [<after>] */
+	GRAMMAR_SET_LEASE,          /* <key> [<seconds>] */
+	GRAMMAR_SET_LOAD,           /* <key> <token> <member>* */
 	GRAMMAR_LIST,               /* <key> */
 	GRAMMAR_LIST_COUNT,         /* <key> [<count>] */
 	GRAMMAR_LIST_INDEX,         /* <key> <index> */
@@ -57,7 +59,9 @@ enum grammar {
 	GRAMMAR_LIST_ELEMENTS,      /* <key> <element>+ */
 	GRAMMAR_LIST_ELEMENT,       /* <key> <element> */
 	GRAMMAR_LIST_COUNT_ELEMENT, /* <key> <count> <element> */
-	GRAMMAR_LIST_INDEX_ELEMENT  /* <key> <index> <element> */
+	GRAMMAR_LIST_INDEX_ELEMENT, /* <key> <index> <element> */
+	GRAMMAR_LIST_LEASE,         /* <key> [<seconds>] */
+	GRAMMAR_LIST_LOAD           /* <key> <token> <element>* */
 };
 
 /* What a command does, as far as it matters to the order of requests on a connection; see command/order.h. */

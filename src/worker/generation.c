@@ -78,6 +78,7 @@ static void init_host(struct generation *g)
 		.cache = config->cache_memory / all->threads,
 		.result_max = config->max_result,
 		.merges = config->merges,
+		.lease_time = config->lease_time,
 	};
 	g->host.lanes = lanes_create(&g->host.env, &machines);
 }

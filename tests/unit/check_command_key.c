@@ -119,10 +119,10 @@ TEST(refused)
 /* A command is got if it has an answer, and set if it changes something; no command but quit is out of reach. */
 TEST(each_command_is_reached)
 {
-	static const char *const by_set[] = { "add", "append", "cas", "delete", "evadd", "flush_all", "lpush", "lpushx",
-		"lset", "ltrim", "ms", "prepend", "replace", "rpush", "rpushx", "sadd", "saddx", "set", "srem", "sset",
-		"touch", "verbosity" };
-	static const char *const by_both[] = { "decr", "evincr", "incr", "lrem", "md", "scompact" };
+	static const char *const by_set[] = { "add", "append", "cas", "delete", "evadd", "flush_all", "lfill", "lload",
+		"lpush", "lpushx", "lset", "ltrim", "ms", "prepend", "replace", "rpush", "rpushx", "sadd", "saddx",
+		"set", "sfill", "sload", "srem", "sset", "touch", "verbosity" };
+	static const char *const by_both[] = { "decr", "evincr", "incr", "llease", "lrem", "md", "scompact", "slease" };
 	unsigned reach[COMMAND_COUNT];
 
 	for (int i = 0; i < COMMAND_COUNT; i++)

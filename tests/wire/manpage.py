@@ -2,7 +2,7 @@
 
 In the source a block stands between the comments "example" and "end". In it a line that begins with "> " is sent, the others
 are the whole reply. YYYYMMDDHH stands for the present bucket of an hour, YYYYMMDD for the day, a line of three dots for
-any number of lines. The cas ids of a block are placeholders: servers give others, which the lines below send in their place.
+any number of lines. The cas ids of a block, and the token 8f3k2w0q, are placeholders: servers give others, which the lines below send in their place.
 Macros in a block only lay it out. What stands between "config" and "end" is a part of a configuration: all
 such parts of a page together are that of the setlistd on which its examples are run. A block that begins with the comment
 "guarded" is an example for a setlistd that wants a user. "python" begins a program, which is run on a port of its own, and
@@ -22,6 +22,7 @@ PYTHON = re.compile(r"""^\.\\" python\b""")
 PROGRAM = re.compile(r"""^\.\\" program\b""")
 PROGRAMS = re.compile(r"""^\.\\" program (\w+)\n(.*?)^\.\\" end$""", re.DOTALL | re.MULTILINE)
 MARKS = {"example": BEGIN, "guarded": GUARDED, "config": CONFIG, "python": PYTHON, "program": PROGRAM}
+TOKEN = "8f3k2w0q"
 VALUE_WITH_ID = re.compile(r"(VALUE \S+ \d+ \d+ )(\d+)")
 CAS_WITH_ID = re.compile(r"(cas \S+ \d+ \d+ \d+ )(\d+)")
 UNESCAPED = {r"\-": "-", r"\e": "\\", r"\(aq": "'", r"\(dq": '"', r"\&": "", r"\(ti": "~", r"\(ha": "^"}
@@ -93,10 +94,12 @@ def step(line, number):
     names = bucket_names()
     text = text.replace("YYYYMMDDHH", names["HOUR"].decode()).replace("YYYYMMDD", names["DAY"].decode())
     if text.startswith("> "):
-        sent = CAS_WITH_ID.sub(r"\1${cas_\2}", text[2:])
+        sent = CAS_WITH_ID.sub(r"\1${cas_\2}", text[2:]).replace(TOKEN, "${lease}")
         return Step(SEND, sent.encode() + b"\r\n", number=number)
     if text == "...":
         return Step(EXPECT, b"", "any", number)
+    if text == f"LEASE {TOKEN}":
+        return Step(EXPECT, b"LEASE (?P<lease>[0-9a-z]{8})", "regex", number)
     value = VALUE_WITH_ID.fullmatch(text)
     if value:
         line, cas_id = value.groups()

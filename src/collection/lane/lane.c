@@ -182,6 +182,9 @@ static bool mergeable(const struct op *first, const struct op *op, size_t bytes)
 		return op->front == first->front && op->push == first->push && bytes + op->log.n <= LANE_MERGE_MAX;
 	if (op->kind == OP_LIST)
 		return list_kind(op) == list_kind(first) && list_kind(op) != LIST_ALONE;
+	/* Of several leases the first is given, and the others are told to wait. */
+	if (op->kind == OP_LEASE)
+		return op->push == first->push;
 	return op->kind == OP_READ || op->kind == OP_COUNT;
 }
 

@@ -148,32 +148,36 @@ static void segment_written(void *arg)
 }
 
 /* The number in a segment's id is its count of elements. */
-static void write_segment(struct list_store *store, struct slice log)
+static void write_segment(struct part_writer *writer, struct slice log, struct buf *refs)
 {
 	struct oplog_ref ref = { .check = { true, check_of(log) } };
 	struct buf id = BUF_EMPTY;
 	char group[OPLOG_ID];
 
-	oplog_new_id(OPLOG_LIST, &lane_env(store->lane)->random, group);
+	oplog_new_id(OPLOG_LIST, &writer->lanes->env->random, group);
 	oplog_add_id(&id, group, oplog_count(log), log.n);
 	ref.id = buf_slice(&id);
-	oplog_add_ref(&store->refs, &ref);
-	part_writer_add(&store->writer, ref.id, log);
+	oplog_add_ref(refs, &ref);
+	part_writer_add(writer, ref.id, log);
 	buf_free(&id);
+}
+
+void list_write_segments(struct part_writer *writer, struct slice log, struct buf *refs)
+{
+	while (log.n) {
+		size_t n = oplog_cut(log, writer->lanes->env->options->segment_size);
+		write_segment(writer, slice_of(log.p, n), refs);
+		log = slice_skip(log, n);
+	}
 }
 
 static void write_piece(struct list_store *store, struct list_piece *piece)
 {
 	struct buf log = BUF_EMPTY;
-	struct slice rest;
 
 	list_piece_log(piece, &log);
 	piece->refs_from = buf_size(&store->refs);
-	for (rest = buf_slice(&log); rest.n;) {
-		size_t n = oplog_cut(rest, lane_env(store->lane)->options->segment_size);
-		write_segment(store, slice_of(rest.p, n));
-		rest = slice_skip(rest, n);
-	}
+	list_write_segments(&store->writer, buf_slice(&log), &store->refs);
 	piece->refs_to = buf_size(&store->refs);
 	buf_free(&log);
 }

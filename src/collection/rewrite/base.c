@@ -137,7 +137,10 @@ void base_commit_start(struct lane *lane)
 	struct base_rewrite *rewrite = pool_get(lane_env(lane)->pool, sizeof(*rewrite));
 
 	lane->work = rewrite;
-	base_rewrite_head(rewrite, lane, op->prefix, op->log, NULL, committed);
+	if (op->anywhere)
+		base_rewrite_anywhere(rewrite, lane, op->prefix, op->log, committed);
+	else
+		base_rewrite_head(rewrite, lane, op->prefix, op->log, NULL, committed);
 }
 
 /* The outcome's result carries the time to live of the base. */

@@ -2,6 +2,8 @@
  *     read -> fold -> short enough: commit the folded log
  *                  -> else: spill it to a new run -> commit a base that refers to the run -> consider a merge
  *
+ * Of a set that somebody loads, only the words are compacted: see text/lease.h. Their removals stay.
+ *
  * A part is referred to only after its write was acknowledged. If the commit certainly failed, the new parts are
  * deleted. After an unknown outcome they stay.
  */
@@ -16,6 +18,7 @@
 #include "collection/set/merge.h"
 #include "collection/set/run_writer.h"
 #include "collection/text/fold.h"
+#include "collection/text/lease.h"
 #include "collection/ttl.h"
 #include "util/alloc.h"
 
@@ -31,6 +34,7 @@ struct compaction {
 	struct result read;          /* the reply about the prefix, without slices */
 	int64_t exptime;             /* of new parts */
 	bool spills, all;            /* all: spill the log however short it is */
+	bool loading;                /* somebody loads the set */
 };
 
 /* The failure may be that of a writer, which is freed last. */
@@ -112,6 +116,76 @@ static bool is_worth_it(const struct lane *lane, const struct oplog_base *base, 
 		size > lane_log_size(lane) || size + size / 9 < base->log.n;
 }
 
+/* --- a set that somebody loads --- */
+
+static bool words_are_worth_it(const struct lane *lane, struct slice log, const struct fold *fold)
+{
+	size_t size = fold_log_size(fold, true);
+
+	return !lane_first(lane)->merges_only && (size > lane_log_size(lane) || size + size / 9 < log.n);
+}
+
+static void rewrite_words(
+	struct lane *lane, const struct result *r, struct lease_base *loading, const struct fold *fold)
+{
+	struct compaction *c = lane->work;
+	struct buf log = BUF_EMPTY;
+
+	buf_add_slice(&c->prefix, r->value);
+	c->read = *r;
+	c->read.line = slice_of("", 0);
+	c->loading = true;
+	c->spills = fold_log_size(fold, true) > lane_log_size(lane) / 4;
+	if (c->spills) {
+		spill(lane, &(struct oplog_base){ .head = SLICE(""), .ref_count = 1 }, fold);
+		return;
+	}
+	fold_encode(fold, true, &log);
+	loading->log = buf_slice(&log);
+	lease_write(loading, SLICE(""), &c->replacement);
+	buf_free(&log);
+	base_rewrite_head(&c->rewrite, lane, buf_slice(&c->prefix), buf_slice(&c->replacement), r, committed);
+}
+
+static void compact_words(struct lane *lane, const struct result *r, struct lease_base *loading)
+{
+	struct fold fold = { .seed = lane_env(lane)->seed };
+	struct compaction *c = lane->work;
+
+	if (c->all) {
+		end(lane, OUTCOME_MISSING, NULL);
+	} else if (loading->is_list) {
+		end(lane, OUTCOME_DONE, NULL);
+	} else if (!fold_log(&fold, loading->log)) {
+		end(lane, lane_unreadable(lane, OPLOG_CORRUPT), NULL);
+	} else if (!ttl_exptime(lane_env(lane), r->ttl, &c->exptime)) {
+		end(lane, OUTCOME_DONE, NULL);
+	} else if (!words_are_worth_it(lane, loading->log, &fold)) {
+		merge_consider_loaded(lane->lanes, lane->waiter.key, loading->loaded, c->exptime);
+		end(lane, OUTCOME_DONE, NULL);
+	} else {
+		rewrite_words(lane, r, loading, &fold);
+	}
+	fold_free(&fold);
+}
+
+/* The words become the newest of the runs that have words. */
+static void refer_to_words(struct compaction *c)
+{
+	struct buf runs = BUF_EMPTY;
+	struct lease_base loading;
+
+	(void)lease_split(buf_slice(&c->prefix), &loading);
+	buf_add_slice(&runs, loading.runs);
+	run_writer_ref(&c->log, &runs);
+	loading.runs = buf_slice(&runs);
+	loading.log = SLICE("");
+	lease_write(&loading, SLICE(""), &c->replacement);
+	buf_free(&runs);
+}
+
+/* --- one that is complete --- */
+
 static void hand_to_list(struct lane *lane, const struct result *r)
 {
 	struct compaction *c = lane->work;
@@ -126,12 +200,15 @@ static void base_read(struct lane *lane, const struct result *r)
 {
 	struct fold fold = { .seed = lane_env(lane)->seed };
 	struct compaction *c = lane->work;
+	struct lease_base loading;
 	struct oplog_base base;
 
 	if (result_failed(r)) {
 		end(lane, OUTCOME_FAILED, r);
 	} else if (r->status == RESULT_MISS) {
 		end(lane, OUTCOME_MISSING, NULL);
+	} else if (lease_split(r->value, &loading)) {
+		compact_words(lane, r, &loading);
 	} else if (!oplog_split(r->value, &base)) {
 		end(lane, lane_unreadable(lane, base.form), NULL);
 	} else if (lane_is_list(lane, &base)) {
@@ -153,11 +230,22 @@ static void base_read(struct lane *lane, const struct result *r)
 }
 
 /* The run of the head becomes the oldest, and that of the log the newest. */
+static void refer_to_runs(struct compaction *c)
+{
+	struct oplog_base base;
+
+	(void)oplog_split(buf_slice(&c->prefix), &base);
+	if (base.ref_count || c->head.run.tables || c->log.run.tables)
+		BUF_ADD(&c->replacement, OPLOG_SET_MARK);
+	run_writer_ref(&c->head, &c->replacement);
+	buf_add_slice(&c->replacement, base.refs);
+	run_writer_ref(&c->log, &c->replacement);
+}
+
 static void runs_written(void *arg)
 {
 	struct lane *lane = arg;
 	struct compaction *c = lane->work;
-	struct oplog_base base;
 
 	if (c->head.parts.pending || c->log.parts.pending || !c->log.finished)
 		return;
@@ -167,12 +255,10 @@ static void runs_written(void *arg)
 			c->head.parts.failure.happened ? &c->head.parts.failure.result : &c->log.parts.failure.result);
 		return;
 	}
-	(void)oplog_split(buf_slice(&c->prefix), &base);
-	if (base.ref_count || c->head.run.tables || c->log.run.tables)
-		BUF_ADD(&c->replacement, OPLOG_SET_MARK);
-	run_writer_ref(&c->head, &c->replacement);
-	buf_add_slice(&c->replacement, base.refs);
-	run_writer_ref(&c->log, &c->replacement);
+	if (c->loading)
+		refer_to_words(c);
+	else
+		refer_to_runs(c);
 	c->read.value = buf_slice(&c->prefix);
 	base_rewrite_head(&c->rewrite, lane, buf_slice(&c->prefix), buf_slice(&c->replacement), &c->read, committed);
 }

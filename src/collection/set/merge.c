@@ -42,7 +42,7 @@ struct merge {
 	struct op op;            /* the COMMIT */
 	struct op_queue waiting; /* COMPACT operations that wait for the end */
 	struct buf block;        /* the block of references at the start */
-	size_t kept;             /* bytes at its start that the commit keeps */
+	size_t kept; /* bytes at its start that the commit keeps; 0 for references alone, to what was loaded */
 	struct merge_input *inputs;
 	size_t count;
 	bool oldest; /* the oldest run is an input: removals can be dropped */
@@ -108,14 +108,21 @@ bool merge_plan(const struct oplog_run *runs, size_t count, size_t *from, size_t
 	return false;
 }
 
-size_t merge_list(struct slice block, struct oplog_run runs[MERGE_RUNS_MAX], size_t ends[MERGE_RUNS_MAX])
+/* Parses the runs in `block` from that offset on. */
+static size_t list_runs(
+	struct slice block, size_t from, struct oplog_run runs[MERGE_RUNS_MAX], size_t ends[MERGE_RUNS_MAX])
 {
-	struct slice rest = slice_skip(block, sizeof(OPLOG_SET_MARK) - 1);
+	struct slice rest = slice_skip(block, from);
 	size_t count = 0;
 
 	while (count < MERGE_RUNS_MAX && oplog_next_run(&rest, &runs[count]))
 		ends[count++] = block.n - rest.n;
 	return count;
+}
+
+size_t merge_list(struct slice block, struct oplog_run runs[MERGE_RUNS_MAX], size_t ends[MERGE_RUNS_MAX])
+{
+	return list_runs(block, sizeof(OPLOG_SET_MARK) - 1, runs, ends);
 }
 
 /* --- the merge --- */
@@ -207,6 +214,19 @@ void merge_consider(struct lanes *lanes, struct slice key, struct slice block, i
 		return;
 	start(lanes, key, slice_of(block.p, ends[to - 1]), from ? ends[from - 1] : sizeof(OPLOG_SET_MARK) - 1,
 		to - from, from == 0, exptime);
+}
+
+/* What is loaded has no removals, so the runs mean the same wherever they stand, and when the set is complete. */
+void merge_consider_loaded(struct lanes *lanes, struct slice key, struct slice refs, int64_t exptime)
+{
+	struct oplog_run runs[MERGE_RUNS_MAX];
+	size_t ends[MERGE_RUNS_MAX], count = list_runs(refs, 0, runs, ends), from, to, begin;
+
+	if (!merge_plan(runs, count, &from, &to) || lanes->merge_count >= lanes->env->options->merges ||
+		find(lanes, key))
+		return;
+	begin = from ? ends[from - 1] : 0;
+	start(lanes, key, slice_of(refs.p + begin, ends[to - 1] - begin), 0, to - from, false, exptime);
 }
 
 void merge_force(struct lanes *lanes, struct slice key, struct slice block, int64_t exptime, struct op *op)
@@ -445,6 +465,7 @@ static void commit(struct merge *m)
 		.key = key_of(m),
 		.prefix = buf_slice(&m->block),
 		.log = buf_slice(&m->replacement),
+		.anywhere = m->kept == 0,
 		.done = committed,
 	};
 	lanes_submit(m->lanes, &m->op);

@@ -11,6 +11,9 @@
  */
 void merge_consider(struct lanes *lanes, struct slice key, struct slice block, int64_t exptime);
 
+/* The same for the references to what was loaded of a set that is not complete: see text/lease.h. */
+void merge_consider_loaded(struct lanes *lanes, struct slice key, struct slice refs, int64_t exptime);
+
 /*
  * Merges all runs, and owns the COMPACT `op` until its `done`. If a merge is in progress, `op` is submitted again
  * behind it.

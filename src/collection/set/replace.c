@@ -11,6 +11,7 @@
 #include "collection/lane/batch.h"
 #include "collection/set/run_writer.h"
 #include "collection/text/fold.h"
+#include "collection/text/lease.h"
 #include "util/alloc.h"
 
 struct replacement {
@@ -100,9 +101,21 @@ static enum oplog_form read_old(struct lane *lane, struct slice value)
 		base.form = OPLOG_CORRUPT;
 	fold_free(&fold);
 	buf_consume(&p->old_refs, buf_size(&p->old_refs));
-	if (base.form == OPLOG_GOOD)
-		buf_add_slice(&p->old_refs, base.refs);
+	if (base.form != OPLOG_CORRUPT)
+		lease_add_refs(value, &p->old_refs);
 	return base.form == OPLOG_OUTDATED ? OPLOG_GOOD : base.form;
+}
+
+/*
+ * The outcome if the condition of the operation does not hold. What somebody loads is missing, but it must not be stored as if nothing
+ * were there: then what others have added to it would be lost.
+ */
+static enum outcome_status condition(struct lane *lane, const struct result *r, enum oplog_form form)
+{
+	bool hit = r->status == RESULT_HIT;
+
+	return lane_condition(
+		lane, hit && (form != OPLOG_LOADING || lane_first(lane)->mode == REPLACE_MISSING), r->cas);
 }
 
 static void base_read(struct lane *lane, const struct result *r)
@@ -110,8 +123,8 @@ static void base_read(struct lane *lane, const struct result *r)
 	struct replacement *p = lane->work;
 	const struct op *op = lane_first(lane);
 	bool hit = r->status == RESULT_HIT;
-	enum outcome_status status = lane_condition(lane, hit, r->cas);
-	enum oplog_form form;
+	enum oplog_form form = hit ? read_old(lane, r->value) : OPLOG_GOOD;
+	enum outcome_status status = condition(lane, r, form);
 	struct call call = {
 		.verb = hit ? CALL_CAS : CALL_ADD,
 		.value = buf_slice(&p->base),
@@ -123,7 +136,7 @@ static void base_read(struct lane *lane, const struct result *r)
 
 	if (result_failed(r)) {
 		end(lane, OUTCOME_FAILED, r);
-	} else if (hit && (form = read_old(lane, r->value)) != OPLOG_GOOD) {
+	} else if (form != OPLOG_GOOD && form != OPLOG_LOADING) {
 		end(lane, lane_unreadable(lane, form), NULL);
 	} else if (status == OUTCOME_DONE && hit && r->cas == 0) {
 		end(lane, OUTCOME_NO_CAS, NULL);

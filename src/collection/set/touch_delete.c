@@ -10,6 +10,7 @@
 
 #include "collection/machines.h"
 #include "collection/rewrite/parts.h"
+#include "collection/text/lease.h"
 
 struct touch_delete {
 	struct lane *lane;
@@ -83,17 +84,19 @@ static void base_read(struct lane *lane, const struct result *r)
 
 	if (result_failed(r) || r->status == RESULT_MISS) {
 		end_with(lane, r);
-	} else if (!may_be_base(r->value) || !oplog_split(r->value, &base)) {
+	} else if (!may_be_base(r->value) || (!oplog_split(r->value, &base) && base.form != OPLOG_LOADING)) {
 		/* The parts of a newer form cannot be found, so they would expire before it. */
 		if (base.form == OPLOG_NEWER)
 			end(lane, OUTCOME_NEWER, NULL);
 		else
 			lane_call(lane, touch_call(lane), end_with);
-	} else if (base.ref_count == 0) {
-		touch_base(lane);
 	} else {
-		buf_add_slice(&t->refs, base.refs);
-		parts_call_all(lane->lanes, lane->waiter.key, base.refs, touch_call(lane), parts_touched, lane);
+		lease_add_refs(r->value, &t->refs);
+		if (buf_size(&t->refs))
+			parts_call_all(lane->lanes, lane->waiter.key, buf_slice(&t->refs), touch_call(lane),
+				parts_touched, lane);
+		else
+			touch_base(lane);
 	}
 }
 
@@ -112,13 +115,16 @@ static void parts_touched(struct parts *parts)
 static void base_touched(struct lane *lane, const struct result *r)
 {
 	const struct touch_delete *t = lane->work;
-	struct oplog_base base;
+	struct buf refs = BUF_EMPTY;
 
-	if (r->status != RESULT_HIT || !oplog_split(r->value, &base) || base.ref_count == 0 ||
-		slice_equal(base.refs, buf_slice(&t->refs)))
+	if (r->status == RESULT_HIT)
+		lease_add_refs(r->value, &refs);
+	if (buf_size(&refs) == 0 || slice_equal(buf_slice(&refs), buf_slice(&t->refs)))
 		end_with(lane, r);
 	else
-		parts_call_all(lane->lanes, lane->waiter.key, base.refs, touch_call(lane), late_parts_touched, lane);
+		parts_call_all(
+			lane->lanes, lane->waiter.key, buf_slice(&refs), touch_call(lane), late_parts_touched, lane);
+	buf_free(&refs);
 }
 
 static void late_parts_touched(struct parts *parts)
@@ -131,10 +137,12 @@ static void late_parts_touched(struct parts *parts)
 
 void touch_followers(struct lanes *lanes, struct slice key, struct slice value, int64_t exptime)
 {
-	struct oplog_base base;
+	struct buf refs = BUF_EMPTY;
 
-	if (may_be_base(value) && oplog_split(value, &base) && base.ref_count)
-		parts_touch_all(lanes, key, base.refs, exptime);
+	if (may_be_base(value))
+		lease_add_refs(value, &refs);
+	parts_touch_all(lanes, key, buf_slice(&refs), exptime);
+	buf_free(&refs);
 }
 
 void delete_start(struct lane *lane)
@@ -162,10 +170,9 @@ static void count_answer(struct touch_delete *t)
 static void read_beside_delete(struct waiter *waiter, const struct result *r)
 {
 	struct touch_delete *t = (struct touch_delete *)((char *)waiter - offsetof(struct touch_delete, read));
-	struct oplog_base base;
 
-	if (r->status == RESULT_HIT && r->value.n && oplog_split(r->value, &base))
-		buf_add_slice(&t->refs, base.refs);
+	if (r->status == RESULT_HIT && r->value.n)
+		lease_add_refs(r->value, &t->refs);
 	count_answer(t);
 }
 

@@ -1,0 +1,375 @@
+/*
+ * Leases: one client at a time loads a missing set or list, and what others add to it meanwhile is kept. All state is in the base:
+ * see text/lease.h. Taking a lease:
+ *
+ *     read the base -> missing:              ADD of one with a lease -> somebody was first: read again
+ *                   -> a lease that is over: CAS with a new lease    -> lost the race: read again
+ *                   -> another lease, or a set: say so
+ *
+ * Loading, and completing what is loaded:
+ *
+ *     read the base -> another lease, or none: missing
+ *                   -> this one: write the members to parts, once -> CAS -> lost the race: read again
+ *
+ * All of it is committed by a CAS with the token of the read that it was computed from. So no word that is appended meanwhile is lost,
+ * and a lease that was taken over changes nothing. The clock decides when a lease may be taken over, and nothing else.
+ */
+#include "collection/machines.h"
+
+#include <stdlib.h>
+
+#include "collection/lane/batch.h"
+#include "collection/list/list.h"
+#include "collection/rewrite/cas.h"
+#include "collection/set/merge.h"
+#include "collection/set/run_writer.h"
+#include "collection/text/fold.h"
+#include "collection/text/lease.h"
+#include "collection/ttl.h"
+#include "util/alloc.h"
+
+static struct call read_all(void)
+{
+	return (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS | WANT_TTL };
+}
+
+/* Whether the base that was read can be rewritten; else OUTCOME_NO_CAS, or OUTCOME_BUSY. Gives the exptime that it keeps. */
+static enum outcome_status may_rewrite(struct lane *lane, const struct result *r, int64_t *exptime)
+{
+	if (r->cas == 0)
+		return OUTCOME_NO_CAS;
+	return ttl_exptime(lane_env(lane), r->ttl, exptime) ? OUTCOME_DONE : OUTCOME_BUSY;
+}
+
+static void renew(struct lane *lane, struct lease *lease)
+{
+	lease->deadline = (uint64_t)lane_env(lane)->unix_time + lease->seconds;
+}
+
+/* --- taking a lease --- */
+
+struct taking {
+	struct cas cas;
+	struct lane *lane;
+	struct buf dropped; /* references that a new lease drops */
+	char token[LEASE_TOKEN];
+};
+
+static lane_step key_read, added;
+static void taken_over(struct cas *cas, const struct result *r);
+
+/* The first of the batch has the lease, if anybody. */
+static void end_taking(struct lane *lane, enum outcome_status status, const struct result *failure)
+{
+	struct taking *t = lane->work;
+
+	lane->work = NULL;
+	if (status == OUTCOME_DONE) {
+		lane_end_first(lane, &(struct outcome){ .log = slice_of(t->token, LEASE_TOKEN) });
+		status = OUTCOME_LOADING;
+	}
+	lane_end_all(lane, &(struct outcome){ .status = status, .result = failure });
+	buf_free(&t->dropped);
+	free(t);
+	lane_next(lane);
+}
+
+static void try_again(struct lane *lane)
+{
+	if (lane_may_retry(lane))
+		lane_call(lane, read_all(), key_read);
+	else
+		end_taking(lane, OUTCOME_BUSY, NULL);
+}
+
+void lease_start(struct lane *lane)
+{
+	struct taking *t = xcalloc(1, sizeof(*t));
+
+	t->lane = lane;
+	lease_new_token(&lane_env(lane)->random, t->token);
+	lane->work = t;
+	lane_call(lane, read_all(), key_read);
+}
+
+static void set_lease(struct lane *lane, struct lease_base *base)
+{
+	struct taking *t = lane->work;
+	const struct op *op = lane_first(lane);
+
+	base->is_list = op->push;
+	base->lease = (struct lease){ .token = slice_of(t->token, LEASE_TOKEN), .seconds = (uint32_t)op->count };
+	renew(lane, &base->lease);
+}
+
+static void create(struct lane *lane)
+{
+	struct lease_base base = { .head = SLICE("") };
+	struct buf value = BUF_EMPTY;
+
+	set_lease(lane, &base);
+	lease_write(&base, SLICE(""), &value);
+	lane_call(lane, (struct call){ .verb = CALL_ADD, .value = buf_slice(&value), .exptime = lane_first(lane)->ttl },
+		added);
+	buf_free(&value);
+}
+
+static void added(struct lane *lane, const struct result *r)
+{
+	if (result_failed(r))
+		end_taking(lane, OUTCOME_FAILED, r);
+	else if (r->status == RESULT_DONE)
+		end_taking(lane, OUTCOME_DONE, NULL);
+	else
+		try_again(lane);
+}
+
+/* Drops what the other loader has loaded. The words stay. */
+static void take_over(struct lane *lane, const struct result *r, struct lease_base *base)
+{
+	struct taking *t = lane->work;
+	struct buf value = BUF_EMPTY;
+	int64_t exptime;
+	enum outcome_status status = may_rewrite(lane, r, &exptime);
+
+	if (status != OUTCOME_DONE) {
+		end_taking(lane, status, NULL);
+		return;
+	}
+	buf_consume(&t->dropped, buf_size(&t->dropped));
+	buf_add_slice(&t->dropped, base->loaded);
+	base->loaded = SLICE("");
+	set_lease(lane, base);
+	lease_write(base, SLICE(""), &value);
+	cas_replace(&t->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), r, exptime, taken_over);
+	buf_free(&value);
+}
+
+static void taken_over(struct cas *cas, const struct result *r)
+{
+	struct taking *t = (struct taking *)cas;
+	struct lane *lane = t->lane;
+
+	if (result_failed(r)) {
+		end_taking(lane, OUTCOME_FAILED, r);
+	} else if (r->status != RESULT_DONE) {
+		lane->lanes->stats.conflicts++;
+		try_again(lane);
+	} else {
+		parts_forget_all(lane->lanes, lane->waiter.key, buf_slice(&t->dropped));
+		end_taking(lane, OUTCOME_DONE, NULL);
+	}
+}
+
+/* Whether the value can be that of a set or list. One that lost a part counts as one too, until a read finds out. */
+static enum outcome_status what_is_there(struct lane *lane, struct slice value)
+{
+	struct fold fold = { .seed = lane_env(lane)->seed };
+	struct oplog_base base;
+
+	(void)oplog_split(value, &base);
+	if (base.form == OPLOG_GOOD && !fold_log(&fold, base.log))
+		base.form = OPLOG_CORRUPT;
+	fold_free(&fold);
+	return base.form == OPLOG_GOOD || base.form == OPLOG_OUTDATED ? OUTCOME_PRESENT
+								      : lane_unreadable(lane, base.form);
+}
+
+static void key_read(struct lane *lane, const struct result *r)
+{
+	struct lease_base base;
+
+	if (result_failed(r))
+		end_taking(lane, OUTCOME_FAILED, r);
+	else if (r->status == RESULT_MISS)
+		create(lane);
+	else if (!lease_split(r->value, &base))
+		end_taking(lane, what_is_there(lane, r->value), NULL);
+	else if (!lease_is_over(&base.lease, lane_env(lane)->unix_time))
+		end_taking(lane, OUTCOME_LOADING, NULL);
+	else if (base.runs.n && lane_first(lane)->push)
+		end_taking(lane, OUTCOME_IS_SET, NULL);
+	else
+		take_over(lane, r, &base);
+}
+
+/* --- loading --- */
+
+struct loading {
+	struct cas cas;
+	struct lane *lane;
+	struct result read; /* the reply about the base, without slices */
+	struct buf base;    /* as it was read */
+	int64_t exptime;    /* that keeps its time to live */
+	bool writes; /* the members are written to parts: by the first of these for a set, by the other for a list */
+	struct run_writer run;
+	struct part_writer segments;
+	struct buf refs; /* to these parts */
+	bool has_parts;  /* the base that is written has some */
+	bool sent;       /* a CAS was sent, and it was not refused */
+};
+
+static lane_step base_read;
+static void parts_written(void *arg), stored(struct cas *cas, const struct result *r);
+
+static struct part_writer *writer_of(struct loading *l)
+{
+	return lane_first(l->lane)->push ? &l->segments : &l->run.parts;
+}
+
+/* Deletes the new parts if no base can refer to them. The failure may be that of their writer, which is freed last. */
+static void end_loading(struct lane *lane, enum outcome_status status, const struct result *failure)
+{
+	struct loading *l = lane->work;
+	bool is_list = lane_first(lane)->push;
+	bool refused = !l->sent || status != OUTCOME_FAILED || result_stored_nothing(failure);
+
+	if (l->writes && status != OUTCOME_DONE && refused)
+		part_writer_forget(writer_of(l));
+	lane->work = NULL;
+	lane_end_all(lane, &(struct outcome){ .status = status, .result = failure });
+	if (l->writes && is_list)
+		part_writer_fini(&l->segments);
+	else if (l->writes)
+		run_writer_fini(&l->run);
+	buf_free(&l->base);
+	buf_free(&l->refs);
+	free(l);
+	lane_next(lane);
+}
+
+static void read_base(struct lane *lane)
+{
+	struct loading *l = lane->work;
+
+	l->sent = false;
+	lane_call(lane, read_all(), base_read);
+}
+
+void load_start(struct lane *lane)
+{
+	struct loading *l = xcalloc(1, sizeof(*l));
+
+	l->lane = lane;
+	lane->work = l;
+	read_base(lane);
+}
+
+static void write_parts(struct lane *lane)
+{
+	struct loading *l = lane->work;
+	const struct op *op = lane_first(lane);
+	struct fold fold = { .seed = lane_env(lane)->seed };
+
+	l->writes = true;
+	if (op->push) {
+		part_writer_init(&l->segments, lane->lanes, lane->waiter.key, l->exptime, parts_written, lane);
+		list_write_segments(&l->segments, op->log, &l->refs);
+		return;
+	}
+	run_writer_init(&l->run, lane->lanes, lane->waiter.key, l->exptime, parts_written, lane);
+	if (fold_log(&fold, op->log))
+		run_writer_add_fold(&l->run, &fold, false);
+	fold_free(&fold);
+	run_writer_finish(&l->run);
+	run_writer_ref(&l->run, &l->refs);
+}
+
+/* Few members that complete a set stay in its log, unless words in runs would then be older. */
+static bool needs_parts(struct lane *lane, const struct lease_base *base)
+{
+	const struct op *op = lane_first(lane);
+
+	return op->log.n && (!op->all || base->runs.n || op->log.n > lane_log_size(lane));
+}
+
+static void commit(struct lane *lane, struct lease_base *base)
+{
+	struct loading *l = lane->work;
+	const struct op *op = lane_first(lane);
+	struct buf value = BUF_EMPTY;
+
+	if (op->all) {
+		lease_complete(base, buf_slice(&l->refs), l->writes ? SLICE("") : op->log, &value);
+	} else {
+		renew(lane, &base->lease);
+		lease_write(base, buf_slice(&l->refs), &value);
+	}
+	l->has_parts = l->writes || base->loaded.n || base->runs.n;
+	l->sent = true;
+	cas_replace(&l->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), &l->read, l->exptime, stored);
+	buf_free(&value);
+}
+
+static void base_read(struct lane *lane, const struct result *r)
+{
+	struct loading *l = lane->work;
+	const struct op *op = lane_first(lane);
+	enum outcome_status status;
+	struct lease_base base;
+
+	if (result_failed(r)) {
+		end_loading(lane, OUTCOME_FAILED, r);
+	} else if (r->status == RESULT_MISS || !lease_split(r->value, &base) || base.is_list != op->push ||
+		!slice_equal(base.lease.token, op->token)) {
+		end_loading(lane, OUTCOME_MISSING, NULL);
+	} else if ((status = may_rewrite(lane, r, &l->exptime)) != OUTCOME_DONE) {
+		end_loading(lane, status, NULL);
+	} else {
+		l->read = *r;
+		l->read.value = l->read.line = SLICE("");
+		if (l->writes || !needs_parts(lane, &base)) {
+			commit(lane, &base);
+			return;
+		}
+		buf_add_slice(&l->base, r->value);
+		write_parts(lane);
+	}
+}
+
+static void parts_written(void *arg)
+{
+	struct lane *lane = arg;
+	struct loading *l = lane->work;
+	const struct part_writer *writer = writer_of(l);
+	struct lease_base base;
+
+	if (writer->pending)
+		return;
+	if (writer->failure.happened) {
+		end_loading(lane, OUTCOME_FAILED, &writer->failure.result);
+		return;
+	}
+	(void)lease_split(buf_slice(&l->base), &base);
+	commit(lane, &base);
+}
+
+/* Many small runs become few, while the set is loaded too. */
+static void was_stored(struct lane *lane)
+{
+	struct loading *l = lane->work;
+
+	if (l->writes)
+		part_writer_follow(writer_of(l), l->cas.ttl);
+	if (l->has_parts && !lane_first(lane)->push)
+		lane_request_compaction(lane);
+}
+
+static void stored(struct cas *cas, const struct result *r)
+{
+	struct loading *l = (struct loading *)cas;
+	struct lane *lane = l->lane;
+
+	if (r->status == RESULT_DONE) {
+		was_stored(lane);
+		end_loading(lane, OUTCOME_DONE, NULL);
+	} else if (result_failed(r)) {
+		end_loading(lane, OUTCOME_FAILED, r);
+	} else {
+		lane->lanes->stats.conflicts++;
+		if (lane_may_retry(lane))
+			read_base(lane);
+		else
+			end_loading(lane, OUTCOME_BUSY, NULL);
+	}
+}

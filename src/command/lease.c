@@ -1,0 +1,66 @@
+/* The commands by which one client at a time loads a missing set or list. Each is an operation in the lane of its key. */
+#include "collection/lane/lanes.h"
+#include "command/args.h"
+#include "command/op_task.h"
+#include "command/start.h"
+#include "protocol/reply.h"
+
+static void leased(struct op *op, const struct outcome *outcome)
+{
+	struct task *task = &op_task_of(op)->task;
+	struct buf *out;
+
+	switch (outcome->status) {
+	case OUTCOME_DONE:
+		out = task_reply(task);
+		BUF_ADD(out, "LEASE ");
+		reply_line(out, outcome->log);
+		task_done(task);
+		return;
+	case OUTCOME_LOADING:
+		task_reply_line(task, "WAIT");
+		return;
+	case OUTCOME_PRESENT:
+		task_reply_line(task, "EXISTS");
+		return;
+	default:
+		(void)outcome_ends(outcome, task);
+	}
+}
+
+void take_lease_start(struct host *host, const struct request *request, void *owner)
+{
+	struct op_task *t = op_task_new(host, request, owner, OP_LEASE, leased, 0);
+
+	t->op.count = request->args->count ? request->args->count : host->env.options->lease_time;
+	t->op.push = request->command->id == COMMAND_LLEASE;
+	op_task_submit(t);
+}
+
+void load_words_start(struct host *host, const struct request *request, void *owner)
+{
+	static const struct {
+		bool all, push;
+	} loads[] = {
+		[COMMAND_SLOAD] = { .all = false },
+		[COMMAND_SFILL] = { .all = true },
+		[COMMAND_LLOAD] = { .push = true },
+		[COMMAND_LFILL] = { .all = true, .push = true },
+	};
+	const struct args *args = request->args;
+	size_t size = args->bytes + args->token.n;
+	struct op_task *t = op_task_new(host, request, owner, OP_LOAD, op_task_told, size);
+	struct slice rest = args->words, word;
+	char *at = t->more;
+
+	while ((word = slice_token(&rest)).n) {
+		*at++ = '+';
+		at = slice_write(at, word);
+		*at++ = ' ';
+	}
+	t->op.log = slice_of(t->more, args->bytes);
+	t->op.token = task_keep(&at, args->token);
+	t->op.all = loads[request->command->id].all;
+	t->op.push = loads[request->command->id].push;
+	op_task_submit(t);
+}

@@ -35,6 +35,8 @@ struct collection_rule {
 	struct slice removed; /* paired: replaces `prefix` in the key of the item that holds removals */
 	bool pointer;         /* flip: a separate item names the active list */
 	bool plain_verbs;     /* plain commands act on the collection */
+	int64_t max;          /* elements of a list: its newest are kept, 0 for all */
+	bool newest_first;    /* the newest element is the first one, not the last */
 };
 
 struct event_rule {

@@ -21,7 +21,13 @@ static struct reading {
 /* --- rules --- */
 
 /* A time to live is at most 30 days: memcached reads a larger time as a date. */
-enum { TTL_MAX = 2592000, LOOKBACK_MAX = 10000 };
+enum { TTL_MAX = 2592000, LOOKBACK_MAX = 10000, ELEMENTS_MAX = 1000000 };
+
+/* The numbers of rules. */
+static const struct range {
+	const char *name;
+	int64_t least, most;
+} ranges[] = { { "ttl", 0, TTL_MAX }, { "lookback", 1, LOOKBACK_MAX }, { "max", 0, ELEMENTS_MAX } };
 
 static const char *const buckets[] = {
 	[GRANULARITY_DAY] = "day",
@@ -30,6 +36,7 @@ static const char *const buckets[] = {
 	NULL,
 };
 static const char *const types[] = { [COLLECTION_SET] = "set", [COLLECTION_LIST] = "list", NULL };
+static const char *const newest[] = { "last", "first", NULL };
 static const char *const encodings[] = {
 	"oplog",
 #define ENCODING(id, name) #name,
@@ -53,13 +60,16 @@ enum { CHECKS = sizeof(checks) / sizeof(checks[0]) };
 /* libconfuse's own numbers are octal behind a 0, and 0 if the text is empty. */
 static int parse_number(cfg_t *cfg, cfg_opt_t *opt, const char *text, void *result)
 {
-	bool ttl = strcmp(cfg_opt_name(opt), "ttl") == 0;
+	const char *name = cfg_opt_name(opt), *why;
+	const struct range *range = ranges;
 	char room[CONFIG_WHY];
 	int64_t value = 0;
-	const char *why = config_number(text, !ttl, ttl ? TTL_MAX : LOOKBACK_MAX, &value, room);
 
+	while (strcmp(range->name, name) != 0)
+		range++;
+	why = config_number(text, range->least, range->most, &value, room);
 	if (why)
-		cfg_error(cfg, "%s = %s: %s", cfg_opt_name(opt), text, why);
+		cfg_error(cfg, "%s = %s: %s", name, text, why);
 	*(long *)result = (long)value;
 	return why ? -1 : 0;
 }
@@ -67,12 +77,18 @@ static int parse_number(cfg_t *cfg, cfg_opt_t *opt, const char *text, void *resu
 /* A word stands for its index. */
 static int parse_word(cfg_t *cfg, cfg_opt_t *opt, const char *text, void *result)
 {
-	const char *name = cfg_opt_name(opt);
-	bool type = strcmp(name, "type") == 0, encoding = strcmp(name, "encoding") == 0;
+	static const struct {
+		const char *name;
+		const char *const *words;
+	} sorts[] = { { "type", types }, { "encoding", encodings }, { "newest", newest }, { "bucket", buckets } };
+	const char *name = cfg_opt_name(opt), *why;
 	char room[CONFIG_WHY];
 	int value = 0;
-	const char *why = config_word(text, type ? types : encoding ? encodings : buckets, &value, room);
+	size_t i = 0;
 
+	while (strcmp(sorts[i].name, name) != 0)
+		i++;
+	why = config_word(text, sorts[i].words, &value, room);
 	if (why)
 		cfg_error(cfg, "%s = \"%s\" %s", name, text, why);
 	*(long *)result = value;
@@ -116,6 +132,8 @@ static const char *rule_error(cfg_t *cfg, unsigned rule)
 
 	if (list && encoding != ENCODING_OPLOG && encoding != ENCODING_CSV)
 		return "a list has the encoding oplog or csv";
+	if (cfg_getint(section, "max") && (!list || encoding != ENCODING_OPLOG))
+		return "`max` is for lists of the encoding oplog alone";
 	if (encoding == ENCODING_PAIRED && (!*removed || strcmp(removed, prefix) == 0))
 		return "the encoding paired needs another prefix in `removed`";
 	if (encoding != ENCODING_PAIRED && *removed)
@@ -162,6 +180,8 @@ static void read_rules(cfg_t *cfg, struct rules *rules)
 		c[i].removed = copy_string(cfg_getstr(section, "removed"));
 		c[i].pointer = cfg_getbool(section, "pointer");
 		c[i].plain_verbs = cfg_getbool(section, "plain_verbs");
+		c[i].max = cfg_getint(section, "max");
+		c[i].newest_first = cfg_getint(section, "newest");
 		c[i].ttl = cfg_getint(section, "ttl");
 		c[i].compact_waste = cfg_getfloat(section, "compact_waste");
 	}
@@ -230,6 +250,8 @@ static cfg_t *new_tree(void)
 		CFG_STR("removed", "", CFGF_NONE),
 		CFG_BOOL("pointer", cfg_true, CFGF_NONE),
 		CFG_BOOL("plain_verbs", cfg_false, CFGF_NONE),
+		CFG_INT_CB("max", 0, CFGF_NONE, parse_number),
+		CFG_INT_CB("newest", 0, CFGF_NONE, parse_word),
 		CFG_END(),
 	};
 	cfg_opt_t events[] = {

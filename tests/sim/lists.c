@@ -18,24 +18,58 @@ int lists_index(struct slice key)
 	return key.n == SIM_KEY_SIZE && key.p[0] == 'l' ? key.p[1] - '0' : -1;
 }
 
+/* --- the limit --- */
+
+struct collection_rule lists_limit(uint64_t seed)
+{
+	return (struct collection_rule){ .prefix = SLICE("l2"),
+		.type = COLLECTION_LIST,
+		.compact_waste = 0.5,
+		.delimiter = ',',
+		.max = SIM_LIST_MAX,
+		.newest_first = seed / 2 % 2 };
+}
+
+/* The items that a command may see: from `first` on. */
+static size_t seen(struct world *w, int list, size_t *first)
+{
+	const struct truth_list *t = lists_of(w, list);
+	bool over = list == SIM_LIMITED && t->count > SIM_LIST_MAX;
+
+	*first =
+		over && !w->rules.collections[w->rules.collection_count - 1].newest_first ? t->count - SIM_LIST_MAX : 0;
+	return over ? SIM_LIST_MAX : t->count;
+}
+
+/* What was beyond may go, and is handed to nobody then. */
+static void excuse(struct world *w, int list)
+{
+	const struct truth_list *t = lists_of(w, list);
+	size_t first, count = seen(w, list, &first);
+
+	for (size_t i = 0; i < t->count; i++)
+		w->lists->items[t->items[i]].uncertain |= i < first || i >= first + count;
+}
+
 /* --- versions --- */
 
 static void remember(struct world *w, int list)
 {
 	struct truth_list *t = lists_of(w, list);
 	struct list_version *last = t->version_count ? &t->versions[t->version_count - 1] : NULL;
-	size_t bytes = t->count * sizeof(*t->items);
+	size_t first, count = seen(w, list, &first), bytes = count * sizeof(*t->items);
 
-	if (last && last->absent == t->absent && last->count == t->count &&
-		(bytes == 0 || memcmp(last->items, t->items, bytes) == 0))
+	excuse(w, list);
+	if (last && last->absent == t->absent && last->count == count &&
+		(bytes == 0 || memcmp(last->items, t->items + first, bytes) == 0))
 		return;
 	if (t->version_count == t->version_capacity) {
 		t->version_capacity = t->version_capacity ? t->version_capacity * 2 : 64;
 		t->versions = xrealloc(t->versions, t->version_capacity * sizeof(*t->versions));
 	}
 	last = &t->versions[t->version_count++];
-	*last = (struct list_version){ w->truth.tick, t->absent, t->count, xmalloc(bytes + 1) };
-	memcpy(last->items, t->items, bytes);
+	*last = (struct list_version){ w->truth.tick, t->absent, count, xmalloc(bytes + 1) };
+	memcpy(last->items, t->items + first, bytes);
 }
 
 void lists_init(struct world *w)
@@ -218,7 +252,7 @@ static void taken(struct world *w, const struct message *message, int list, int 
 
 	item->removed = true;
 	item->remover = message->proxy;
-	item->uncertain |= list > 0 || !message->proxy;
+	item->uncertain |= list == 1 || !message->proxy;
 }
 
 static bool removes(struct world *w, struct slice base, int item)
@@ -261,6 +295,22 @@ static void check_popped(
 	}
 	for (size_t i = start + now->count; i < t->count; i++)
 		taken(w, message, 0, t->items[i]);
+}
+
+/* What is beyond the limit may go in any rewrite, also while a push or a removal changes what that is. */
+static void check_limited(struct world *w, const struct message *message, const struct list_sequence *now)
+{
+	const struct truth_list *t = lists_of(w, SIM_LIMITED);
+	size_t at = 0;
+
+	for (size_t i = 0; i < t->count; i++) {
+		if (at < now->count && t->items[i] == now->items[at])
+			at++;
+		else
+			taken(w, message, SIM_LIMITED, t->items[i]);
+	}
+	if (at < now->count)
+		world_fail(w, "a rewrite is no part of the list", "list %d", SIM_LIMITED);
 }
 
 static bool holds(const struct list_sequence *s, int item)
@@ -322,6 +372,8 @@ static void check_rewritten(struct world *w, const struct message *message, int 
 		return;
 	if (is_random_pop(w, t, &now, message->call.value))
 		take_missing(w, message, list, &now);
+	else if (list == SIM_LIMITED)
+		check_limited(w, message, &now);
 	else
 		(list == 0 ? check_popped : check_changed)(w, message, t, &now);
 	memcpy(t->items, now.items, now.count * sizeof(int));

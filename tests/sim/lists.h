@@ -1,13 +1,14 @@
 /*
  * Lists in the simulated world. Each pushed item has a unique name. So the simulation knows when the item was pushed, where it
- * is, and which client popped it. The keys are l0, from which only pops, also of random items, remove items, and l1, which gets all commands.
+ * is, and which client popped it. The keys are l0, from which only pops, also of random items, remove items, l1, which gets all commands,
+ * and l2, which is as l0, but has a limit.
  */
 #ifndef SIM_LISTS_H
 #define SIM_LISTS_H
 
 #include "world.h"
 
-enum { SIM_LISTS = 2, SIM_ITEMS = 8192 };
+enum { SIM_LISTS = 3, SIM_LIMITED = 2, SIM_LIST_MAX = 30, SIM_ITEMS = 8192 };
 
 struct list_version {
 	uint64_t tick;
@@ -17,7 +18,7 @@ struct list_version {
 };
 
 struct truth_list {
-	int items[SIM_ITEMS];
+	int items[SIM_ITEMS]; /* with those beyond the limit */
 	size_t count;
 	bool absent;
 	bool spoiled; /* a segment is gone: the items are unknown until the base is gone too */
@@ -64,6 +65,9 @@ struct truth_list *lists_of(struct world *w, int list);
 
 /* The number of the list whose base has this key; -1 for any other key. */
 int lists_index(struct slice key);
+
+/* The rule of the list that has a limit: which end is cut depends on the seed. */
+struct collection_rule lists_limit(uint64_t seed);
 
 /* Makes `op` a random command on a list, and writes its line. */
 void lists_write_line(struct world *w, struct sim_op *op, struct buf *line);

@@ -78,7 +78,7 @@ static enum command_id choose(struct world *w, int list)
 		COMMAND_LRANGE, COMMAND_LLEN, COMMAND_SCOMPACT, COMMAND_TOUCH };
 	static const enum command_id more[] = { COMMAND_LSET, COMMAND_LREM, COMMAND_LTRIM, COMMAND_TOUCH };
 
-	if (list && world_random(w, 100) < 15)
+	if (list == 1 && world_random(w, 100) < 15)
 		return more[world_random(w, 4)];
 	return ordinary[world_random(w, sizeof(ordinary) / sizeof(*ordinary))];
 }
@@ -126,7 +126,7 @@ void lists_write_line(struct world *w, struct sim_op *op, struct buf *line)
 		buf_printf(line, " %d %d", (int)world_random(w, 10), -1 - (int)world_random(w, 10));
 		break;
 	case COMMAND_TOUCH:
-		op->exptime = list && world_chance(w, 30) ? (int64_t)world_random(w, 3) : lives_choose(w);
+		op->exptime = list == 1 && world_chance(w, 30) ? (int64_t)world_random(w, 3) : lives_choose(w);
 		buf_printf(line, " %d", (int)op->exptime);
 		break;
 	default:

@@ -47,8 +47,11 @@ static const struct collection_rule rules[] = {
 
 void lives_init(struct world *w, uint64_t seed)
 {
-	if (seed % 2)
-		w->rules = (struct rules){ .collections = rules, .collection_count = sizeof(rules) / sizeof(*rules) };
+	size_t n = seed % 2 ? sizeof(rules) / sizeof(*rules) : 0;
+
+	memcpy(w->own_rules, rules, n * sizeof(*rules));
+	w->own_rules[n++] = lists_limit(seed);
+	w->rules = (struct rules){ .collections = w->own_rules, .collection_count = n };
 }
 
 static int64_t rule_of(const struct world *w, struct slice key)

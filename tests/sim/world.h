@@ -155,6 +155,7 @@ struct world {
 	const struct form *form; /* NULL for oplog */
 	struct form_truth form_truth;
 	struct rules rules;
+	struct collection_rule own_rules[8]; /* of `rules`, in a history without a form */
 	const struct collection_options *options;
 	uint64_t now, random; /* milliseconds */
 	struct memcached servers[SIM_SERVERS];

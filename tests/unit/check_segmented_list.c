@@ -130,18 +130,70 @@ static void random_step(struct list_model *m, uint64_t *random, struct buf *text
 	buf_consume(text, buf_size(text));
 }
 
-/* Bases and segments are small, so that each part of a list occurs in each state. */
+/* Bases and segments are small, so that each part of a list occurs in each state. Half of the lists have a limit. */
 TEST(as_an_array)
 {
 	static struct list_model m;
 	struct buf text = BUF_EMPTY;
 
-	for (uint64_t seed = 1; seed <= 150; seed++) {
+	for (uint64_t seed = 1; seed <= 300; seed++) {
 		uint64_t random = seed;
 		list_model_init(&m, 24, 40);
+		m.max = seed % 2 ? 0 : 1 + seed / 2 % 30;
+		m.newest_first = seed % 4;
 		for (int i = 0; i < 200; i++)
 			random_step(&m, &random, &text);
 		list_model_fini(&m);
 	}
 	buf_free(&text);
+}
+
+/* --- a limit --- */
+
+static void is_left(const char *log, uint64_t max, bool newest_first, const char *left)
+{
+	struct buf out = BUF_EMPTY;
+
+	ck_assert(segmented_list_limit_log(guard_text(log), max, newest_first, 1, &out));
+	assert_bytes(buf_slice(&out), left);
+	buf_free(&out);
+}
+
+TEST(limit_of_a_log)
+{
+	struct buf out = BUF_EMPTY;
+
+	is_left("+a +b +c ", 2, false, "+b +c ");
+	is_left("+a +b +c ", 2, true, "+a +b ");
+	is_left("+a +b +c ", 3, true, "+a +b +c ");
+	is_left("+a +b +c +d -d ", 2, false, "+b +c ");
+	is_left("+a +b -b -a ", 2, false, "");
+	is_left("", 2, false, "");
+	ck_assert(!segmented_list_limit_log(SLICE("@list @" L1 " +a "), 2, false, 1, &out));
+	ck_assert(!segmented_list_limit_log(SLICE("a"), 2, false, 1, &out));
+	buf_free(&out);
+}
+
+/* As long as elements are pushed, compaction drops segments whole, and the base does not grow. */
+TEST(a_feed)
+{
+	static struct list_model m;
+
+	for (int newest_first = 0; newest_first < 2; newest_first++) {
+		size_t there = 0;
+		list_model_init(&m, 64, 128);
+		m.max = 50;
+		m.newest_first = newest_first;
+		for (int i = 0; i < 3000; i++) {
+			list_model_push(&m, SLICE("element"), newest_first);
+			if (i % 20 == 19)
+				list_model_compact(&m);
+			ck_assert_uint_le(buf_size(&m.base), 600);
+		}
+		for (size_t i = 0; i < m.segment_count; i++)
+			there += m.segments[i].there;
+		ck_assert(there > 0 && there < 8);
+		ck_assert_uint_eq(m.items.count, 50);
+		list_model_fini(&m);
+	}
 }

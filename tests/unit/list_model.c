@@ -146,6 +146,29 @@ bool list_model_apply(struct elements *items, struct list_request *request, stru
 	return items->count < before;
 }
 
+/* Takes out what is beyond the limit. */
+static void limit_items(struct list_model *m)
+{
+	while (m->max && m->items.count > m->max)
+		take_out(&m->items, m->newest_first ? m->items.count - 1 : 0);
+}
+
+static struct elements copy_items(const struct list_model *m)
+{
+	struct elements copy = { 0 };
+
+	for (size_t i = 0; i < m->items.count; i++)
+		elements_add(&copy, m->items.list[i]);
+	return copy;
+}
+
+/* Goes back to the items of a copy, which it takes. */
+static void restore_items(struct list_model *m, struct elements *copy)
+{
+	elements_free(&m->items);
+	m->items = *copy;
+}
+
 /* --- the stored list --- */
 
 void list_model_push(struct list_model *m, struct slice item, bool front)
@@ -189,6 +212,12 @@ static struct list_model_segment *find(struct list_model *m, struct slice id)
 	abort();
 }
 
+static void limit(const struct list_model *m, struct segmented_list *list)
+{
+	if (!list->tangled)
+		segmented_list_limit(list, m->max, m->newest_first);
+}
+
 static void load(struct list_model *m, struct segmented_list *list)
 {
 	m->loaded = 0;
@@ -205,6 +234,7 @@ static void load(struct list_model *m, struct segmented_list *list)
 	}
 	if (list->tangled)
 		segmented_list_settle(list, 1);
+	limit(m, list);
 }
 
 /* Writes a piece as list.c does. */
@@ -260,6 +290,7 @@ static void check(struct list_model *m)
 {
 	struct list_request all = { .verb = LIST_RANGE, .start = 0, .stop = -1 };
 	struct buf expected = BUF_EMPTY, got = BUF_EMPTY;
+	struct elements stored = copy_items(m);
 	struct segmented_list list;
 	size_t there = 0;
 
@@ -269,10 +300,12 @@ static void check(struct list_model *m)
 	MUST(there == list.piece_count - 2);
 	segmented_list_need_all(&list);
 	load(m, &list);
+	limit_items(m);
 	MUST(segmented_list_count(&list) == m->items.count);
 	segmented_list_apply(&list, &all, &got);
 	list_model_apply(&m->items, &all, &expected);
 	MUST(slice_equal(buf_slice(&got), buf_slice(&expected)));
+	restore_items(m, &stored);
 	buf_free(&got);
 	buf_free(&expected);
 	segmented_list_free(&list);
@@ -282,14 +315,17 @@ void list_model_ask(struct list_model *m, struct list_request *request, struct b
 {
 	struct list_request same = *request;
 	struct buf expected = BUF_EMPTY;
+	struct elements stored = copy_items(m);
 	struct segmented_list list;
 	size_t loaded;
 
 	if (request->verb == LIST_SET)
 		same.item = keep(m, request->item);
 	MUST(segmented_list_read(&list, buf_slice(&m->base)));
+	limit(m, &list);
 	segmented_list_need(&list, request);
 	load(m, &list);
+	limit_items(m);
 	loaded = m->loaded;
 	bool changed = segmented_list_apply(&list, request, text);
 	MUST(changed == list_model_apply(&m->items, &same, &expected));
@@ -299,6 +335,10 @@ void list_model_ask(struct list_model *m, struct list_request *request, struct b
 		segmented_list_spill(&list, m->base_size);
 	if (changed)
 		commit(m, &list);
+	if (changed)
+		elements_free(&stored);
+	else
+		restore_items(m, &stored);
 	segmented_list_free(&list);
 	buf_free(&expected);
 	check(m);
@@ -310,10 +350,12 @@ void list_model_compact(struct list_model *m)
 	struct segmented_list list;
 
 	MUST(segmented_list_read(&list, buf_slice(&m->base)));
+	limit(m, &list);
 	if (segmented_list_plan(&list, m->base_size, m->segment_size, true)) {
 		load(m, &list);
 		segmented_list_compact(&list, m->base_size);
 		commit(m, &list);
+		limit_items(m);
 	}
 	segmented_list_free(&list);
 	check(m);

@@ -16,12 +16,14 @@ struct list_model {
 		bool there;
 	} segments[LIST_MODEL_SEGMENTS];
 	size_t segment_count;
-	struct elements items;   /* the same list as an array */
+	struct elements items;   /* the same list as an array, with what is stored beyond the limit */
 	struct elements removed; /* items that a removal in the log names */
 	struct buf names[4096];  /* the bytes of the items */
 	size_t name_count;
 	uint64_t random;
 	size_t base_size, segment_size;
+	size_t max; /* 0 for no limit */
+	bool newest_first;
 	size_t loaded; /* segments that the last request needed */
 };
 

@@ -225,14 +225,16 @@ class Configuration(Scratch):
         for options in ('encoding = "oplog"', 'encoding = "signed"', 'encoding = "csv"', 'encoding = "csv" delimiter = ";"',
                         'type = "set" encoding = "tombstone"', 'encoding = "paired" removed = "unfollow-"', 'encoding = "flip"',
                         'encoding = "flip" pointer = true', 'encoding = "indexed" plain_verbs = true', 'type = "list"',
-                        'type = "list" encoding = "csv" delimiter = "/" plain_verbs = true', 'plain_verbs = true delimiter = "."'):
+                        'type = "list" encoding = "csv" delimiter = "/" plain_verbs = true', 'plain_verbs = true delimiter = "."',
+                        'type = "list" max = 1', 'type = "list" max = 1000000 newest = "first"', 'max = 0 newest = "last"'):
             self.good(SERVERS + f'collection "a-" {{ {options} }}\n')
 
     def test_bad_collections(self):
         for option, word in (('type = "bag"', "bag"), ('encoding = "xml"', "xml"), ('colour = "red"', "colour"), ("ttl = -5", "ttl"),
                              ("compact_waste = 0.0", "compact_waste"), ('delimiter = ""', "delimiter"), ('delimiter = ",,"', "delimiter"),
                              ('delimiter = " "', "delimiter"), ('delimiter = "\x7f"', "delimiter"), ('removed = "a b"', "removed"),
-                             (f'removed = "{"x" * 251}"', "removed"), ("pointer = maybe", ""), ("plain_verbs = 7", "")):
+                             (f'removed = "{"x" * 251}"', "removed"), ("pointer = maybe", ""), ("plain_verbs = 7", ""),
+                             ("max = -1", "max"), ("max = 1000001", "max"), ('newest = "left"', "newest")):
             self.bad(SERVERS + f'collection "a-" {{\n  {option}\n}}\n', 3, word)
 
     def test_rules_that_make_no_sense(self):
@@ -241,7 +243,9 @@ class Configuration(Scratch):
         for options, word in (*((text, "a list has the encoding oplog or csv") for text in lists),
                               ('encoding = "paired"\n', "removed"), ('encoding = "paired"\n removed = "a-"', "another prefix"),
                               ('encoding = "csv"\n removed = "b-"', "paired alone"),
-                              ('encoding = "tombstone"\n delimiter = "|"', "bar")):
+                              ('encoding = "tombstone"\n delimiter = "|"', "bar"),
+                              ('type = "set"\n max = 5', "`max` is for lists"),
+                              ('type = "list" encoding = "csv"\n max = 5', "`max` is for lists")):
             self.bad(SERVERS + f'collection "a-" {{\n {options}\n}}\n', 5, word)
         paired = 'collection "%s" { encoding = "paired" removed = "%s" }\n'
         self.bad(SERVERS + paired % ("a-", "gone-") + paired % ("b-", "gone-"), 3, 'collection "b-": another rule has the same `removed`')

@@ -336,6 +336,45 @@ class Stored(ListTest):
         wait_until("segments go", lambda: self.at.item_count() == 1)
 
 
+class Limited(ListTest):
+    """Feeds, which keep their newest elements."""
+    MAX = 1000
+    config = ListTest.config + f"""
+collection "feed-" {{ type = "list" max = {MAX} }}
+collection "news-" {{ type = "list" max = {MAX} newest = "first" }}"""
+
+    def feed(self, key, verb):
+        """It never shows more, and leaves nothing on the servers but the last elements. Both proxies push."""
+        items = names(6000)
+        for at in range(0, len(items), 500):
+            self.push(key, items[at:at + 500], verb, self.conns[at // 500 % len(self.conns)], per_line=20)
+            newest = items[max(0, at + 500 - self.MAX):at + 500]
+            for conn in self.conns:
+                self.assertEqual(self.all(key, conn), newest if verb == "rpush" else newest[::-1])
+                self.assertEqual(conn.ask(f"llen {key}"), str(len(newest)))
+                self.assertEqual(conn.ask(f"scard {key}"), str(len(newest)))
+                self.assertEqual(conn.ask(f"sismember {key} {items[0].decode()}"), str(int(items[0] in newest)))
+        self.compact(key)
+        self.assertEqual(sorted(self.all(key)), sorted(items[-self.MAX:]))
+        self.assert_no_litter(key)
+        refs = self.refs(key)
+        self.assertTrue(0 < len(refs) < 12, refs)
+        self.assertLessEqual(sum(count for _, count in refs), self.MAX)
+
+    def test_at_the_end(self):
+        self.feed("feed-1", "rpush")
+
+    def test_at_the_start(self):
+        self.feed("news-1", "lpush")
+
+    def test_pops(self):
+        """The oldest of those that count is popped; what is beyond is never handed out."""
+        items = names(self.MAX + 20)
+        self.push("feed-1", items)
+        self.assertEqual(self.items("lpop feed-1 2"), items[20:22])
+        self.assertEqual(self.all("feed-1"), items[22:])
+
+
 class Queue(ListTest):
     """Two proxies, 20 connections: every item is handed out once."""
     CLIENTS = 20

@@ -55,6 +55,21 @@ static void store_fini(struct list_store *store)
 	segmented_list_free(&store->list);
 }
 
+static void settle(struct list_store *store)
+{
+	if (store->list.tangled)
+		segmented_list_settle(&store->list, lane_env(store->lane)->seed);
+}
+
+/* Leaves out what the rule does. Of a tangled list this is not known. */
+static void limit(struct list_store *store)
+{
+	const struct collection_rule *rule = store->lane->rule;
+
+	if (!store->list.tangled)
+		segmented_list_limit(&store->list, (uint64_t)rule->max, rule->newest_first);
+}
+
 /* --- loading segments --- */
 
 static void take_from_cache(struct list_store *store)
@@ -346,8 +361,8 @@ static void carry_out(struct lane *lane)
 	bool changed = false;
 	struct op *op;
 
-	if (list->tangled)
-		segmented_list_settle(list, lane_env(lane)->seed);
+	settle(&w->store);
+	limit(&w->store);
 	STAILQ_FOREACH(op, &lane->batch, link)
 		changed |= segmented_list_apply(list, op->list, &w->text);
 	if (changed)
@@ -418,6 +433,7 @@ static void found(struct lane *lane, const struct result *r)
 	} else {
 		list->is_list |= lane_is_list(lane, &(struct oplog_base){ .is_list = list->is_list });
 		request_compaction(lane, list, r);
+		limit(&w->store);
 		if (!list->tangled && lane_is_measured(lane))
 			lane_measured(lane, segmented_list_count(list), segmented_list_bytes(list));
 		need(lane, list);
@@ -507,8 +523,8 @@ static void beside_loaded(struct lane *lane, enum outcome_status status, const s
 		end_compaction(lane, status == OUTCOME_MISSING ? OUTCOME_BUSY : status, failure);
 		return;
 	}
-	if (list->tangled)
-		segmented_list_settle(list, lane_env(lane)->seed);
+	settle(&c->store);
+	limit(&c->store);
 	segmented_list_compact(list, options->base_size);
 	store_write(&c->store, c->exptime, logs_written);
 }
@@ -527,6 +543,7 @@ void list_compact(struct lane *lane, const struct result *r, lane_after *after)
 		return;
 	}
 	list->is_list = true;
+	limit(&c->store);
 	if (!list->tangled && lane_is_measured(lane))
 		lane_measured(lane, segmented_list_count(list), segmented_list_bytes(list));
 	if (!ttl_exptime(lane_env(lane), r->ttl, &c->exptime) ||

@@ -376,6 +376,16 @@ static void drop(struct segmented_list *list, size_t count, bool front)
 	}
 }
 
+void segmented_list_limit(struct segmented_list *list, uint64_t max, bool newest_first)
+{
+	size_t count = segmented_list_count(list);
+
+	if (max && count > max) {
+		drop(list, count - (size_t)max, !newest_first);
+		list->limited = true;
+	}
+}
+
 static bool pop(struct segmented_list *list, struct list_request *request, struct buf *text)
 {
 	bool front = request->verb == LIST_POP_FRONT;
@@ -513,6 +523,22 @@ void list_piece_log(const struct list_piece *piece, struct buf *out)
 	buf_commit(out, log_size(piece));
 }
 
+bool segmented_list_limit_log(struct slice log, uint64_t max, bool newest_first, uint64_t seed, struct buf *out)
+{
+	struct segmented_list list;
+	bool good = segmented_list_read(&list, log) && list.piece_count == 2;
+
+	if (good) {
+		if (list.tangled)
+			segmented_list_settle(&list, seed);
+		segmented_list_limit(&list, max, newest_first);
+		list_piece_log(head_of(&list), out);
+		list_piece_log(tail_of(&list), out);
+	}
+	segmented_list_free(&list);
+	return good;
+}
+
 /* --- compaction --- */
 
 /* If the log and the segment beside it fit into one segment, plans to merge them. */
@@ -528,14 +554,17 @@ bool segmented_list_plan(struct segmented_list *list, size_t base_size, size_t s
 {
 	struct list_piece *head = &list->pieces[0], *tail = &list->pieces[list->piece_count - 1];
 
+	size_t size;
+
 	if (list->tangled)
 		return true;
-	if (list->log_bytes <= base_size)
+	size = log_size(head) + log_size(tail);
+	if (size <= base_size && !list->limited)
 		return false;
 	for (size_t i = 0; i < list->piece_count; i++)
 		list->pieces[i].needed = list->pieces[i].absorbs = false;
-	head->rewritten = log_size(head) > base_size / MOVED_FRACTION;
-	tail->rewritten = log_size(tail) > base_size / MOVED_FRACTION;
+	head->rewritten = size > base_size && log_size(head) > base_size / MOVED_FRACTION;
+	tail->rewritten = size > base_size && log_size(tail) > base_size / MOVED_FRACTION;
 	if (absorb && tail->rewritten)
 		plan_absorption(tail, tail - 1, segment_size);
 	if (absorb && head->rewritten)

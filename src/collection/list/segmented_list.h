@@ -42,6 +42,7 @@ struct segmented_list {
 	bool is_list; /* marked as a list: duplicates count */
 	bool tangled, settled;
 	bool removes; /* a log has removals */
+	bool limited; /* elements beyond a limit are left out */
 	size_t log_bytes;
 };
 
@@ -61,6 +62,15 @@ size_t segmented_list_count(const struct segmented_list *list);
 
 /* The size of the base and of all segments, these to the KB. */
 uint64_t segmented_list_bytes(const struct segmented_list *list);
+
+/* Leaves out all but the `max` newest elements; 0 leaves out none. Requires that the list is not tangled. */
+void segmented_list_limit(struct segmented_list *list, uint64_t max, bool newest_first);
+
+/*
+ * Appends the elements that are left of a log, as a log without removals. Returns false if the log is none, or has references.
+ */
+bool segmented_list_limit_log(struct slice log, uint64_t max, bool newest_first, uint64_t seed, struct buf *out)
+	__attribute__((warn_unused_result));
 
 /* Marks the segments that a request needs; or that neighbouring pops need, which take `front` and `back` elements; or all. */
 void segmented_list_need(struct segmented_list *list, const struct list_request *request);

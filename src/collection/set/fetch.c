@@ -24,6 +24,7 @@
 #include <stdlib.h>
 
 #include "collection/lane/batch.h"
+#include "collection/list/segmented_list.h"
 #include "collection/machines.h"
 #include "collection/rewrite/base.h"
 #include "collection/rewrite/parts.h"
@@ -48,7 +49,7 @@ struct fetch {
 	size_t segment_bytes;   /* bytes of the segments of a list */
 	char missing[OPLOG_ID]; /* id of a run with a missing part; empty for none */
 	uint64_t missing_refs;  /* check of the references when any part was missing; 0 for none */
-	bool is_list;           /* the base is a list with segments, whose view is dropped at the end */
+	bool is_list;           /* the base is a list with segments or a limit, whose view is dropped at the end */
 	struct buf list_base;   /* its base: the view has all elements as one log instead */
 };
 
@@ -58,6 +59,7 @@ enum { COMPARE_MIN = 512, PRESENCE_EVERY_MS = 60 * 1000 };
 static lane_step token_read, base_read, removed, answer;
 static lane_after reads_done;
 static void loaded(struct parts *parts), parts_checked(struct parts *parts), list_read(struct parts *parts);
+static void take_list(struct lane *lane, struct slice segments);
 
 static void finish(struct lane *lane, enum outcome_status status, const struct result *failure)
 {
@@ -183,9 +185,12 @@ static void view_updated(struct lane *lane, const struct result *r)
 	view->cas = r->cas;
 	view->connection = r->connection;
 	/* After a lost race the key may hold something else. */
-	f->is_list = view->split.is_list && view->split.ref_count;
+	f->is_list = lane_is_list(lane, &view->split) && (view->split.ref_count || lane->rule->max);
 	if (is_broken(f)) {
 		base_expire(lane, r, removed);
+	} else if (f->is_list && !view->split.ref_count) {
+		f->segment_bytes = 0;
+		take_list(lane, slice_of("", 0));
 	} else if (f->is_list) {
 		parts_destroy(f->parts);
 		f->parts = parts_create_of_list(lane->lanes, lane->waiter.key, view->split.refs);
@@ -413,15 +418,41 @@ static void parts_checked(struct parts *parts)
 	}
 }
 
+/* Without its base, the view starts over with the elements of a list as one log. `segments` is those between head and log. */
+static void take_list(struct lane *lane, struct slice segments)
+{
+	struct fetch *f = lane->work;
+	struct set_view *view = &f->entry->view;
+	struct buf all = BUF_EMPTY, kept = BUF_EMPTY;
+	const struct collection_rule *rule = lane->rule;
+	bool good;
+
+	buf_add_slice(&all, view->split.head);
+	buf_add_slice(&all, segments);
+	buf_add_slice(&all, view->split.log);
+	good = !rule->max ||
+		segmented_list_limit_log(
+			buf_slice(&all), (uint64_t)rule->max, rule->newest_first, lane_env(lane)->seed, &kept);
+	buf_free(&f->list_base);
+	f->list_base = view->base;
+	view->base = BUF_EMPTY;
+	good = good && set_view_update(view, buf_slice(rule->max ? &kept : &all)) == OPLOG_GOOD;
+	buf_free(&all);
+	buf_free(&kept);
+	if (good)
+		answer(lane, NULL);
+	else
+		finish(lane, lane_unreadable(lane, OPLOG_CORRUPT), NULL);
+}
+
 static void list_read(struct parts *parts)
 {
 	struct lane *lane = parts->arg;
 	struct fetch *f = lane->work;
 	struct set_view *view = &f->entry->view;
 	struct slice refs = view->split.refs;
-	struct buf log = BUF_EMPTY;
+	struct buf segments = BUF_EMPTY;
 	struct oplog_ref ref;
-	bool good;
 
 	if (parts->failure.happened) {
 		finish(lane, OUTCOME_FAILED, &parts->failure.result);
@@ -432,23 +463,13 @@ static void list_read(struct parts *parts)
 		fetch_again(lane);
 		return;
 	}
-	buf_add_slice(&log, view->split.head);
 	f->segment_bytes = 0;
 	for (size_t i = 0; i < parts->count && oplog_next_ref(&refs, &ref); i++) {
-		buf_add_slice(&log, oplog_window(buf_slice(&parts->list[i].data), &ref));
+		buf_add_slice(&segments, oplog_window(buf_slice(&parts->list[i].data), &ref));
 		f->segment_bytes += buf_size(&parts->list[i].data);
 	}
-	buf_add_slice(&log, view->split.log);
-	buf_free(&f->list_base);
-	/* Without its base, the view starts over with the elements as one log. */
-	f->list_base = view->base;
-	view->base = BUF_EMPTY;
-	good = set_view_update(view, buf_slice(&log)) == OPLOG_GOOD;
-	buf_free(&log);
-	if (good)
-		answer(lane, NULL);
-	else
-		finish(lane, lane_unreadable(lane, OPLOG_CORRUPT), NULL);
+	take_list(lane, buf_slice(&segments));
+	buf_free(&segments);
 }
 
 void fetch_start(struct lane *lane)
@@ -467,7 +488,7 @@ static void describe_list(struct lane *lane)
 		if (op->set->verb != SET_INFO)
 			continue;
 		info->table_bytes = f->segment_bytes;
-		info->tables = f->parts->count;
+		info->tables = f->parts ? f->parts->count : 0;
 		info->base_bytes = buf_size(&f->list_base);
 	}
 }

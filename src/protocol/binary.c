@@ -97,7 +97,7 @@ static void take_arguments(const char *p, const struct header *h, struct request
 		r->number = number(p, 8);
 		r->extras.initial = number(p + 8, 8);
 		r->extras.has_initial = number(p + 16, 4) != UINT32_MAX;
-		r->exptime = exptime(p + 16);
+		r->exptime = r->extras.has_initial ? exptime(p + 16) : 0;
 		r->extras.compare = h->cas;
 		r->extras.wants_cas = true;
 		break;

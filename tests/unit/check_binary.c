@@ -116,7 +116,7 @@ TEST(requests)
 		{ 0x05, 1, 20, 0, BYTES("\0\0\0\0\0\0\0\7\0\0\0\0\0\0\0\10\0\0\0\11k"),
 			"incr k wants exptime=9 number=7 initial=8" },
 		{ 0x06, 1, 20, 3, BYTES("\0\0\0\0\0\0\0\7\0\0\0\0\0\0\0\10\377\377\377\377k"),
-			"decr k wants exptime=2147483647 number=7 compare=3" },
+			"decr k wants number=7 compare=3" },
 		{ 0x04, 1, 0, 3, BYTES("k"), "delete k compare=3" },
 		{ 0x1c, 1, 4, 0, BYTES("\0\0\0\5k"), "touch k exptime=5" },
 		{ 0x24, 1, 4, 0, BYTES("\0\0\0\5k"), "gat k quiet exptime=5" },

@@ -1,5 +1,5 @@
 /*
- * get gets gat gats, and commands as keys. A command is a task inside of that of the get or set that names it. A get of many keys is
+ * get gets gat gats, and commands as keys. A command is a task inside of that of the get, set or incr that names it. A get of many keys is
  * a fan: calls to all servers in parallel, with the reply in the order of the request.
  *
  *     get q|scard|a b  -> command_key_parse -> scard a -> task inside -> command_key_value -> VALUE q|scard|a 0 1

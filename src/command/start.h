@@ -14,7 +14,7 @@ typedef void command_start(struct host *host, const struct request *request, voi
 #undef PROXY_COMMAND
 #undef COMMAND
 
-/* Starts a request whose target is TARGET_COMMAND: carries out a get, gets, set or cas, and refuses all others. */
+/* Starts a request whose target is TARGET_COMMAND: carries out a get, gets, set, cas or incr, and refuses all others. */
 command_start keyed_start;
 
 /* Replies the error of a refused request, after what memcached does as well. `request->command` may be NULL. */

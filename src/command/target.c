@@ -117,7 +117,7 @@ const char *target_refusal(const struct rules *rules, const struct request *requ
 	enum command_id id = request->command->id;
 	struct slice rest = request->rest, key = request->key;
 
-	if (request->command->grammar == GRAMMAR_KEYS || id == COMMAND_SET || id == COMMAND_CAS)
+	if (request->command->grammar == GRAMMAR_KEYS || id == COMMAND_SET || id == COMMAND_CAS || id == COMMAND_INCR)
 		return NULL;
 	while (key.n && !command_key_is(&rules->commands, key))
 		key = slice_token(&rest);
@@ -209,7 +209,7 @@ static bool find_needs(const struct rules *rules, const struct request *request,
 		return false;
 	} else if (grammar == GRAMMAR_KEYS && request->keys > 1) {
 		find_needs_of_many(rules, request, out);
-	} else if (grammar == GRAMMAR_KEYS || grammar == GRAMMAR_STORAGE) {
+	} else if (grammar == GRAMMAR_KEYS || grammar == GRAMMAR_STORAGE || grammar == GRAMMAR_ARITHMETIC) {
 		out->classes = (uint16_t)(1u << target_class(rules, request->key, &out->effect, &out->inside));
 	} else {
 		return false;

@@ -1,6 +1,7 @@
 #include "protocol/command_key.h"
 
 #include "protocol/reply.h"
+#include "util/num.h"
 
 static const char no_command[] = "CLIENT_ERROR no such command";
 static const char empty_word[] = "CLIENT_ERROR empty word in the key";
@@ -151,6 +152,36 @@ static const char *write_words(
 	return NULL;
 }
 
+/* Puts the delta of an incr behind the type, which must be the only word. Gives NULL, or the error line. */
+static const char *add_delta(const struct request *incr, char *room, struct slice *words)
+{
+	char *at = room + words->n;
+
+	if (incr->extras.compare)
+		return "CLIENT_ERROR a cas id is for a set";
+	if (words->n == 0 || memchr(room, ' ', words->n))
+		return "CLIENT_ERROR incr needs the type as the only word of the key";
+	*at++ = ' ';
+	at += num_format_u64(at, incr->number);
+	*words = slice_of(room, (size_t)(at - room));
+	return NULL;
+}
+
+/* Whether a request of this command reaches one that a key names. */
+static bool reaches(enum command_id outer, const struct command *command)
+{
+	switch (outer) {
+	case COMMAND_CAS:
+		return command->id == COMMAND_SSET;
+	case COMMAND_INCR:
+		return command->order == ORDER_EVENT_COUNT;
+	case COMMAND_SET:
+		return command_key_reach(command) & COMMAND_KEY_SET;
+	default:
+		return command_key_reach(command) & COMMAND_KEY_GET;
+	}
+}
+
 /* A flush and a touch have a time of their own among their words. */
 static bool takes_exptime(const struct command *command)
 {
@@ -163,16 +194,18 @@ bool command_key_parse(const struct command_keys *keys, const struct request *ou
 	/* The length of a key bounds how many keys it names. */
 	static const struct request_limits limits = { .max_keys = KEY_MAX };
 
-	bool get = outer->command->grammar == GRAMMAR_KEYS, cas = outer->command->id == COMMAND_CAS;
+	enum command_id id = outer->command->id;
+	bool get = outer->command->grammar == GRAMMAR_KEYS, data = id == COMMAND_SET || id == COMMAND_CAS;
 
 	*out = (struct request){ .command = command };
 	if (outer->extras.odd_key || !command)
 		out->error = no_command;
-	else if (!(command_key_reach(command) & (get ? COMMAND_KEY_GET : COMMAND_KEY_SET)) ||
-		(cas && command->id != COMMAND_SSET))
+	else if (!reaches(id, command))
 		out->error = refusal_of(command);
 	else
-		out->error = write_words(keys, key, get || has_data(command) ? NULL : &outer->data, room, &out->rest);
+		out->error = write_words(keys, key, data && !has_data(command) ? &outer->data : NULL, room, &out->rest);
+	if (!out->error && id == COMMAND_INCR)
+		out->error = add_delta(outer, room, &out->rest);
 	if (out->error)
 		return false;
 	if (has_data(command)) {
@@ -183,7 +216,7 @@ bool command_key_parse(const struct command_keys *keys, const struct request *ou
 		out->exptime = outer->exptime;
 	if (request_parse_words(&limits, out) != REQUEST_READY)
 		return false;
-	if (cas) {
+	if (id == COMMAND_CAS) {
 		out->number = outer->number;
 		out->has_number = true;
 	}
@@ -241,7 +274,7 @@ struct slice command_key_stored(const struct command *outer, struct slice reply)
 
 	if (!reply_next(&reply, &part))
 		return SLICE("STORED");
-	if (part.kind == REPLY_PART_ERROR)
+	if (part.kind == REPLY_PART_ERROR || outer->id == COMMAND_INCR)
 		return part.line;
 	if (says(part.line, SLICE("EXISTS"), SLICE("EX")))
 		return SLICE("EXISTS");

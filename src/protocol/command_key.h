@@ -9,6 +9,7 @@
 #define PROTOCOL_COMMAND_KEY_H
 
 #include "protocol/request.h"
+#include "util/num.h"
 #include "util/slice.h"
 
 /* The configuration of these keys. All zeroes: there are none. */
@@ -38,11 +39,11 @@ const char *command_key_refusal(const struct command_keys *keys, struct slice ke
 /* The bytes of room for the next function. */
 static inline size_t command_key_room(const struct request *outer, struct slice key)
 {
-	return key.n + outer->data.n + 2;
+	return key.n + outer->data.n + NUM_U64_MAX + 2;
 }
 
 /*
- * Makes the request that such a key stands for. `outer` is the get, gets, set or cas that names the key, `command` is what
+ * Makes the request that such a key stands for. `outer` is the get, gets, set, cas or incr that names the key, `command` is what
  * command_key_find gives; `outer->extras.odd_key` says whether the key has spaces or control bytes. Gives true and fills in `out`, or gives
  * false with the line in `out->error`. The slices of `out` point into `room`, which the caller provides, and into the data of `outer`.
  */
@@ -66,7 +67,7 @@ enum command_key_answer {
 enum command_key_answer command_key_value(
 	const struct command *command, size_t keys, struct slice reply, struct slice *out);
 
-/* The line that answers a set, or a cas, with this reply of its command. It is static or points into `reply`. */
+/* The line that answers a set, cas or incr with this reply of its command. It is static or points into `reply`. */
 struct slice command_key_stored(const struct command *outer, struct slice reply);
 
 #endif

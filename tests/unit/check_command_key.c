@@ -82,6 +82,20 @@ TEST(requests_of_set)
 	CHECK(keys, "cas", "q|sset|topic-1", "ann", "sset topic-1 [ann] exptime=60 number=7");
 }
 
+/* The number of an incr is the delta of an evincr. */
+TEST(requests_of_incr)
+{
+	CHECK(keys, "incr", "q|evincr|E", "", "evincr E [7] exptime=60");
+	CHECK(comma, "incr", "q|evincr|E|", "", "evincr E [7] exptime=60");
+	CHECK(keys, "incr", "q|evincr|E|4", "", "CLIENT_ERROR incr needs the type as the only word of the key");
+	CHECK(keys, "incr", "q|evincr", "", "CLIENT_ERROR incr needs the type as the only word of the key");
+	CHECK(keys, "incr", "q|evincr||", "", "CLIENT_ERROR empty word in the key");
+	CHECK(keys, "incr", "q|incr|n", "", "CLIENT_ERROR use get or set for the command incr");
+	CHECK(keys, "incr", "q|evcount|E", "", "CLIENT_ERROR use get for the command evcount");
+	CHECK(keys, "incr", "q|evadd|E", "", "CLIENT_ERROR use set for the command evadd");
+	CHECK(keys, "incr", "q|nothing|E", "", "CLIENT_ERROR no such command");
+}
+
 TEST(delimiters)
 {
 	CHECK(comma, "set", "q|sadd|t", "ann,bob", "sadd t [ann bob] exptime=60");

@@ -167,6 +167,9 @@ TEST(plain_events)
 	serves("incr E::2015022016 1\r\n", "5\r\n");
 	serves("set E::2015022016::5 5 9 1\r\nx\r\n", "STORED\r\n");
 	client_is_told("STORED\r\n");
+	client_asks("incr q|evincr|E 3\r\n");
+	serves("incr E::2015022016 3\r\n", "8\r\n");
+	client_is_told("8\r\n");
 	client_asks("decr E 1\r\ndelete E\r\nadd E 0 0 1\r\nx\r\n");
 	server_hears_nothing();
 	client_is_told("CLIENT_ERROR use incr, set or get for events\r\nCLIENT_ERROR use incr, set or get for "
@@ -213,6 +216,7 @@ TEST(needs)
 		{ "set q|set|E 0 0 1\r\nx\r\n", 1u << ORDER_EVENT_STORE, "h" },
 		{ "set E 0 0 1\r\nx\r\n", 1u << ORDER_EVENT_STORE, "h" },
 		{ "incr E 1\r\n", 1u << ORDER_EVENT_COUNT, "" },
+		{ "incr q|evincr|x 1\r\n", 1u << ORDER_EVENT_COUNT, "" },
 	};
 	static const char *const none[] = { "get a b\r\n", "get E\r\n", "set a 0 0 1\r\nx\r\n", "delete q|x\r\n",
 		"delete E\r\n", "stats q|x\r\n", "incr E::2015022016 1\r\n" };

@@ -187,7 +187,10 @@ KEYS_STEPS = [
         get q|nonsense|topic-1: refused"""),
     Group("add", "add q|sadd|topic-1 eve: refused"),
     Group("append", "append q|sadd|topic-1 eve: refused"),
-    Group("incr", "incr q|evincr|RouterError 1: refused"),
+    Group("incr", """
+        incr q|evincr|CountError 4: 4
+        incr q|evincr|CountError 1: 5
+        incr q|scard|topic-1 1: refused"""),
     Group("touch", "touch q|sadd|topic-1 1000: refused"),
     Group("delete", "delete q|sadd|topic-1: refused"),
     Group("get", "get q|smembers|topic-1: <ann cyd>"),

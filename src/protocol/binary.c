@@ -262,7 +262,6 @@ static const struct error {
 	ERROR("SERVER_ERROR ", BINARY_INTERNAL, ""),
 	ERROR("CLIENT_ERROR cannot increment or decrement non-numeric value", BINARY_NOT_A_NUMBER,
 		"Non-numeric server-side value for incr or decr"),
-	ERROR("CLIENT_ERROR unknown stats group", BINARY_NOT_FOUND, "Not found"),
 	ERROR("CLIENT_ERROR ", BINARY_INVALID, ""),
 	ERROR("ERROR", BINARY_UNKNOWN, "Unknown command"),
 	ERROR("", BINARY_INTERNAL, ""),
@@ -374,7 +373,8 @@ void binary_reply_stats(struct buf *out, const struct binary_head *head, struct 
 			return;
 		}
 		if (!slice_equal(slice_token(&rest), SLICE("STAT"))) {
-			write_error(out, head, line);
+			bool unknown = slice_equal(line, SLICE("CLIENT_ERROR unknown stats group"));
+			write_error(out, head, unknown ? SLICE("NOT_FOUND") : line);
 			return;
 		}
 		struct response r = { .key = slice_token(&rest) };

@@ -370,7 +370,7 @@ static const char *key_refusal(const struct host *host, const struct request *re
 	bool touches = request->command->id == COMMAND_GAT || request->command->id == COMMAND_TOUCH;
 
 	if (request->extras.odd_key && request->target > TARGET_PART)
-		return "CLIENT_ERROR key with spaces or control characters, which is no plain item";
+		return start_odd_key_refusal;
 	if (touches && request->target == TARGET_PART)
 		return start_part_refusal;
 	if (touches && request->target == TARGET_COMMAND)

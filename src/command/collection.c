@@ -17,7 +17,7 @@ static void counted(struct op *op, const struct outcome *outcome)
 {
 	struct task *task = &op_task_of(op)->task;
 
-	outcome_tell_cas(outcome, task);
+	outcome_tell_nest(outcome, task);
 	if (!outcome_ends(outcome, task))
 		task_reply_number(task, op->kind == OP_READ ? op->set->number : outcome->number);
 }
@@ -50,7 +50,7 @@ static void listed(struct op *op, const struct outcome *outcome)
 	struct buf text = op->kind == OP_READ ? op->set->text : BUF_EMPTY, *out;
 	struct slice values = SLICE("");
 
-	outcome_tell_cas(outcome, task);
+	outcome_tell_nest(outcome, task);
 	if (outcome->status == OUTCOME_MISSING || !outcome_ends(outcome, task)) {
 		/* A set that went while it was listed leaves a part of the text behind. */
 		if (outcome->status == OUTCOME_DONE)
@@ -71,7 +71,7 @@ static void tested(struct op *op, const struct outcome *outcome)
 	struct task *task = &op_task_of(op)->task;
 	struct buf digits = op->set->text;
 
-	outcome_tell_cas(outcome, task);
+	outcome_tell_nest(outcome, task);
 	if (!outcome_ends(outcome, task)) {
 		reply_line(task_reply(task), buf_slice(&digits));
 		task_done(task);
@@ -264,7 +264,7 @@ static void single_read(struct op *op, const struct outcome *outcome)
 	struct task *task = (struct task *)((char *)op - offset);
 	struct shared *text = op->set->shared;
 
-	outcome_tell_cas(outcome, task);
+	outcome_tell_nest(outcome, task);
 	if (outcome->status == OUTCOME_DONE) {
 		reply_value_head(task_reply(task), op->key, 0, buf_size(&text->text), NULL);
 		task_reply_shared(task, text);

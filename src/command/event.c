@@ -665,7 +665,7 @@ static void was_read(struct waiter *waiter, const struct result *r)
 {
 	struct event_reading *reading = (struct event_reading *)waiter;
 	struct waiter *asker = reading->asker;
-	const struct result none = { .status = RESULT_HIT, .value = SLICE("0") };
+	const struct result none = { .status = RESULT_HIT, .value = SLICE("0"), .ttl = TTL_UNKNOWN };
 
 	pool_put(reading->pool, reading, reading->size);
 	asker->done(asker, r->status == RESULT_MISS ? &none : r);

@@ -37,6 +37,8 @@ static void single_answered(struct waiter *waiter, const struct result *r)
 	}
 	if (single->touches)
 		item_touched(task->host, single->target, waiter->key, single->exptime, r);
+	if (task->nest)
+		task->nest->ttl = r->ttl;
 	if (r->status == RESULT_HIT)
 		reply_value(task_reply(task), waiter->key, r, single->cas);
 	task_reply_line(task, "END");
@@ -118,6 +120,8 @@ static void named_got(struct nest *nest, struct slice reply)
 		task_done(&named->task);
 		return;
 	}
+	if (named->task.nest)
+		named->task.nest->ttl = nest->ttl;
 	out = task_reply(&named->task);
 	switch (command_key_value(named->inside, named->keys, reply, &value)) {
 	case COMMAND_KEY_VALUE:
@@ -340,9 +344,10 @@ static void start_many(struct host *host, const struct request *request, void *o
 void get_start(struct host *host, const struct request *request, void *owner)
 {
 	bool cas = request->command->id == COMMAND_GETS || request->command->id == COMMAND_GATS;
+	bool counter = request->target == TARGET_EVENTS;
 	struct call call = {
 		.verb = request->command->grammar == GRAMMAR_TOUCH_KEYS ? CALL_GAT : CALL_GET,
-		.want = WANT_VALUE | (cas ? WANT_CAS : 0u),
+		.want = WANT_VALUE | (cas ? WANT_CAS : 0u) | (counter && request->into ? WANT_TTL : 0u),
 		.server = CALL_ANY_SERVER,
 		.exptime = request->exptime,
 	};

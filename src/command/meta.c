@@ -21,14 +21,6 @@ struct meta_task {
 	char bytes[];
 };
 
-/* Whether q suppresses this code: a miss for mg, success for the others. */
-static bool is_nominal(enum command_id id, struct slice code)
-{
-	if (id == COMMAND_MG)
-		return slice_equal(code, SLICE("EN"));
-	return slice_equal(code, SLICE("HD")) || (id == COMMAND_MA && slice_equal(code, SLICE("VA")));
-}
-
 static void reply(struct meta_task *meta, const struct result *r, struct slice code)
 {
 	struct buf *out = task_reply(&meta->task);
@@ -47,7 +39,7 @@ static bool is_kept_back(const struct meta_task *meta, struct slice code)
 {
 	if (meta->fenced)
 		return slice_equal(code, SLICE("MN"));
-	return metaflags_has(&meta->flags, 'q') && is_nominal(meta->task.command->id, code);
+	return metaflags_hide(&meta->flags, meta->task.command->id, code);
 }
 
 static void answered(struct waiter *waiter, const struct result *r)

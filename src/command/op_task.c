@@ -64,10 +64,12 @@ bool outcome_ends(const struct outcome *outcome, struct task *task)
 	return true;
 }
 
-void outcome_tell_cas(const struct outcome *outcome, struct task *task)
+void outcome_tell_nest(const struct outcome *outcome, struct task *task)
 {
-	if (task->nest && outcome->status == OUTCOME_DONE && !order_class_changes(task->command->order))
-		task->nest->cas = outcome->result->cas;
+	if (!task->nest || outcome->status != OUTCOME_DONE || order_class_changes(task->command->order))
+		return;
+	task->nest->cas = outcome->result->cas;
+	task->nest->ttl = outcome->result->ttl;
 }
 
 /* --- one operation --- */

@@ -17,8 +17,8 @@ void outcome_reply_failure(struct buf *out, const struct outcome *outcome);
 /* If the outcome is not DONE: replies NOT_FOUND, or another line that says why, completes the task, and gives true. */
 bool outcome_ends(const struct outcome *outcome, struct task *task);
 
-/* If a task inside of another one reads alone: tells nest->cas what the outcome of its READ or LIST says about the base. */
-void outcome_tell_cas(const struct outcome *outcome, struct task *task);
+/* If a task inside of another one reads alone: tells its nest what the outcome of its READ or LIST says about the base. */
+void outcome_tell_nest(const struct outcome *outcome, struct task *task);
 
 /* --- one operation --- */
 

@@ -62,6 +62,7 @@ static void was_read(struct op *op, const struct outcome *outcome)
 			.value = buf_slice(&r->text),
 			.flags = outcome->result->flags,
 			.cas = outcome->result->cas,
+			.ttl = outcome->result->ttl,
 		};
 	} else {
 		result = outcome_result(outcome);

@@ -3,8 +3,10 @@
 #include "command/args.h"
 #include "command/target.h"
 #include "command/task.h"
+#include "protocol/metaform.h"
 
 const char start_part_refusal[] = "CLIENT_ERROR the key is that of a part of a set or list: it can only be read";
+const char start_odd_key_refusal[] = "CLIENT_ERROR key with spaces or control characters, which is no plain item";
 
 static void start_with_args(struct host *host, struct request *request, void *owner, command_start *start)
 {
@@ -33,7 +35,9 @@ bool task_start(struct host *host, struct request *request, void *owner)
 		return false;
 	if (request->target == TARGET_UNKNOWN)
 		target_resolve(host->env.rules, request, NULL);
-	if (request->target == TARGET_COMMAND)
+	if (request->target > TARGET_PART && metaform_has(request->command))
+		metaform_start(host, request, owner);
+	else if (request->target == TARGET_COMMAND)
 		keyed_start(host, request, owner);
 	else if (request->target == TARGET_PART)
 		task_refuse(host, request, owner, start_part_refusal);
@@ -46,6 +50,7 @@ bool task_start(struct host *host, struct request *request, void *owner)
 
 bool task_start_inside(struct nest *nest, struct request *request)
 {
+	nest->ttl = TTL_UNKNOWN;
 	request->into = nest;
 	request->noreply = false;
 	return task_start(nest->outer->host, request, nest->outer->owner);

@@ -17,6 +17,9 @@ typedef void command_start(struct host *host, const struct request *request, voi
 /* Starts a request whose target is TARGET_COMMAND: carries out a get, gets, set, cas or incr, and refuses all others. */
 command_start keyed_start;
 
+/* Starts mg, ms, md or ma on a key that is TARGET_COLLECTION, TARGET_EVENTS or TARGET_COMMAND. */
+command_start metaform_start;
+
 /* Replies the error of a refused request, after what memcached does as well. `request->command` may be NULL. */
 void task_start_refused(struct host *host, const struct request *request, void *owner);
 
@@ -25,6 +28,9 @@ command_start item_discard_start;
 
 /* The reply to a command that would write a table, an index or a segment. */
 extern const char start_part_refusal[];
+
+/* The reply to a command with a key that no line can have, unless it names an item. */
+extern const char start_odd_key_refusal[];
 
 /*
  * Starts a request. Fills in its target, if that is unknown, and `args`. Gives false, and does nothing, for a PROXY_COMMAND, which

@@ -2,6 +2,7 @@
 
 #include "collection/event/time_bucket.h"
 #include "protocol/metaflags.h"
+#include "protocol/metaform.h"
 
 /* --- one key --- */
 
@@ -61,19 +62,21 @@ static enum target of_all_keys(const struct rules *rules, const struct request *
 	return found;
 }
 
-/* The meta commands are passed on, whatever the rules say of plain verbs. */
+/* me shows the item as it is stored, whatever the rules say of plain verbs. */
 static enum target of_meta(const struct rules *rules, const struct request *request)
 {
 	char decoded[KEY_MAX];
 	struct slice key = target_key(request, decoded);
-	enum command_id id = request->command->id;
-	bool changes = id != COMMAND_ME;
+	bool may_change = metaflags_has(&request->meta, 'N') || metaflags_has(&request->meta, 'T');
 
-	if (id == COMMAND_MG)
-		changes = metaflags_has(&request->meta, 'N') || metaflags_has(&request->meta, 'T');
-	if (command_key_is(&rules->commands, key))
-		return TARGET_COMMAND;
-	return changes && part_key_base(key).n ? TARGET_PART : TARGET_ITEM;
+	switch (request->command->id) {
+	case COMMAND_ME:
+		return command_key_is(&rules->commands, key) ? TARGET_COMMAND : TARGET_ITEM;
+	case COMMAND_MG:
+		return may_change && part_key_base(key).n ? TARGET_PART : target_of_read(rules, key);
+	default:
+		return target_of_write(rules, key);
+	}
 }
 
 static enum target of_request(const struct rules *rules, const struct request *request)
@@ -130,9 +133,9 @@ const char *target_refusal(const struct rules *rules, const struct request *requ
 /* The command that one of memcached's own commands on a type of events stands for. NULL: it is refused. */
 static const struct command *event_command(const struct command *command)
 {
-	if (command->id == COMMAND_INCR)
+	if (command->id == COMMAND_INCR || command->id == COMMAND_MA)
 		return command_get(COMMAND_EVINCR);
-	return command->id == COMMAND_SET ? command_get(COMMAND_EVADD) : NULL;
+	return command->id == COMMAND_SET || command->id == COMMAND_MS ? command_get(COMMAND_EVADD) : NULL;
 }
 
 enum order_class target_class(
@@ -200,6 +203,7 @@ static bool find_needs(const struct rules *rules, const struct request *request,
 {
 	enum grammar grammar = request->command->grammar;
 	const struct command *event = event_command(request->command);
+	char decoded[KEY_MAX];
 
 	*out = (struct order_needs){ 0 };
 	if (request->target == TARGET_EVENTS && event) {
@@ -209,8 +213,10 @@ static bool find_needs(const struct rules *rules, const struct request *request,
 		return false;
 	} else if (grammar == GRAMMAR_KEYS && request->keys > 1) {
 		find_needs_of_many(rules, request, out);
-	} else if (grammar == GRAMMAR_KEYS || grammar == GRAMMAR_STORAGE || grammar == GRAMMAR_ARITHMETIC) {
-		out->classes = (uint16_t)(1u << target_class(rules, request->key, &out->effect, &out->inside));
+	} else if (grammar == GRAMMAR_KEYS || grammar == GRAMMAR_STORAGE || grammar == GRAMMAR_ARITHMETIC ||
+		metaform_has(request->command)) {
+		struct slice key = target_key(request, decoded);
+		out->classes = (uint16_t)(1u << target_class(rules, key, &out->effect, &out->inside));
 	} else {
 		return false;
 	}

@@ -52,6 +52,7 @@ struct nest {
 
 	struct task *task; /* the task inside, while it runs; else NULL */
 	uint64_t cas;      /* set by the task inside: of the set or list that it has read; else 0 */
+	int64_t ttl;       /* the same, of the set, list or item; else TTL_UNKNOWN */
 };
 
 /* For the `resume` of an outer task that is abandoned: the task inside may stop early, too. `done` is called as ever. */

@@ -78,6 +78,15 @@ const char *metaflags_parse(enum command_id command, struct slice flags, struct 
 	return NULL;
 }
 
+bool metaflags_hide(const struct metaflags *flags, enum command_id command, struct slice code)
+{
+	if (!metaflags_has(flags, 'q'))
+		return false;
+	if (command == COMMAND_MG)
+		return slice_equal(code, SLICE("EN"));
+	return slice_equal(code, SLICE("HD")) || (command == COMMAND_MA && slice_equal(code, SLICE("VA")));
+}
+
 size_t metaflags_copy(struct slice flags, const char *without, char *to)
 {
 	struct slice flag;

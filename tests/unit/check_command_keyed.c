@@ -152,6 +152,46 @@ TEST(too_large)
 	client_asks("set E 0 0 2000000\r\n");
 	server_hears_nothing();
 	client_is_told("SERVER_ERROR object too large for cache\r\n");
+	client_asks("ms q|sadd|a 2000000 q\r\n");
+	server_hears_nothing();
+	client_is_told("SERVER_ERROR object too large for cache\r\n");
+	client_asks("ms RQ== 2000000 b\r\n");
+	server_hears_nothing();
+	client_is_told("SERVER_ERROR object too large for cache\r\n");
+}
+
+/* The same calls as for the classic command. */
+TEST(meta_form)
+{
+	talks("mg q|scard|a v t k c q\r\n", FETCH("a"), "VA 6 ka f0 c5 t30\r\n+x +y \r\n",
+		"VA 1 t30 kq|scard|a c5\r\n2\r\n");
+	exchanges("mg cXxzY2FyZHxh b k v\r\n", FOUND("a", 3, "+x "), "VA 1 kcXxzY2FyZHxh b\r\n1\r\n");
+	exchanges("mg q|smembers|a v q\r\n", "EN\r\n", "");
+	fake.shown = fake.count;
+	client_asks("ms q|sadd|a 3 T60\r\nx y\r\n");
+	serves(APPEND("a", 6, "+x +y "), "STORED\r\n");
+	client_is_told("HD\r\n");
+	client_asks("ma q|evincr|E D3 v N60\r\n");
+	serves("incr E::2015022016 3\r\n", "NOT_FOUND\r\n");
+	serves("add E::2015022016 0 60 1\r\n3\r\n", "STORED\r\n");
+	client_is_told("VA 1\r\n3\r\n");
+	talks("mg E v t\r\n", "mg E::2015022016 k f c t v\r\n", "VA 1 kE::2015022016 f0 c7 t60\r\n3\r\n",
+		"VA 1 t60\r\n3\r\n");
+	client_asks("mg q|scard|a v T5\r\nmg E N5\r\n");
+	server_hears_nothing();
+	client_is_told("CLIENT_ERROR use get for the command scard\r\nCLIENT_ERROR the flag N is for plain items\r\n");
+}
+
+TEST(meta_form_abandoned)
+{
+	client_asks("mg q|smembers|a|b|c|d|e|f|g|h|i|j v\r\n");
+	ck_assert_uint_eq(fake.count, ORDER_SETS_FIRST);
+	abandon();
+	while (fake_waiting(&fake))
+		fake_result(&fake, fake_oldest(&fake), &(struct result){ .status = RESULT_MISS });
+	ck_assert_uint_eq(fake.count, ORDER_SETS_FIRST);
+	ck_assert(STAILQ_EMPTY(&fake.tasks));
+	client_hears_nothing();
 }
 
 TEST(plain_events)
@@ -217,9 +257,20 @@ TEST(needs)
 		{ "set E 0 0 1\r\nx\r\n", 1u << ORDER_EVENT_STORE, "h" },
 		{ "incr E 1\r\n", 1u << ORDER_EVENT_COUNT, "" },
 		{ "incr q|evincr|x 1\r\n", 1u << ORDER_EVENT_COUNT, "" },
+		{ "mg q|scard|a\r\n", 1u << ORDER_READ, "" },
+		{ "mg q|sinter|a|b v\r\n", 1u << ORDER_READ_BLOCKS, "r" },
+		{ "mg cXxzaW50ZXJ8YXxi b v\r\n", 1u << ORDER_READ_BLOCKS, "r" },
+		{ "mg q|spop|a q\r\n", 1u << ORDER_WRITE, "" },
+		{ "ms q|evadd|a 1\r\nx\r\n", 1u << ORDER_EVENT_STORE, "h" },
+		{ "ma q|evincr|a\r\n", 1u << ORDER_EVENT_COUNT, "" },
+		{ "ma E\r\n", 1u << ORDER_EVENT_COUNT, "" },
+		{ "ms E 1\r\nx\r\n", 1u << ORDER_EVENT_STORE, "h" },
+		{ "set q|ms|E 0 0 1\r\nx\r\n", 1u << ORDER_EVENT_STORE, "h" },
+		{ "get q|ma|E\r\n", 1u << ORDER_EVENT_COUNT, "" },
 	};
 	static const char *const none[] = { "get a b\r\n", "get E\r\n", "set a 0 0 1\r\nx\r\n", "delete q|x\r\n",
-		"delete E\r\n", "stats q|x\r\n", "incr E::2015022016 1\r\n" };
+		"delete E\r\n", "stats q|x\r\n", "incr E::2015022016 1\r\n", "mg E\r\n", "md E\r\n", "mg a\r\n",
+		"ms a 1\r\nx\r\n", "me E\r\n", "me q|x\r\n" };
 	struct order_needs found;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -249,6 +300,8 @@ TEST(order_of_requests)
 		{ "set q|evadd|x 0 0 1\r\ny\r\n", "get q|evlast|x|1\r\n", false },
 		{ "set q|evadd|x 0 0 1\r\ny\r\n", "get q|evlast|x|1 q|scard|z\r\n", true },
 		{ "get q|scard|a\r\n", "set q|flush_all 0 0 0\r\n\r\n", true },
+		{ "mg q|sinter|a|b\r\n", "mg q|scard|a\r\n", false },
+		{ "mg q|sinter|a|b\r\n", "ms q|sadd|a 1\r\nx\r\n", true },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

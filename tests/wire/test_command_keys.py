@@ -1,11 +1,13 @@
 """Commands as keys: every command of `help`, as a key and as a line, to two setlistd in front of servers of their own.
 
 A new command is in by itself, and fails here until it has an example. What a key must answer is made from the reply to the line, by
-the rules of the manual. Afterwards both pools must hold the same.
+the rules of the manual, and is the same in the text protocol, with meta commands, and in the binary protocol. Afterwards both pools
+must hold the same.
 """
 import re
 
 from case import WireTest
+from forms import FORMS, META, Request, Speaker, error
 from harness import wait_until
 from stored import stat, stats
 
@@ -127,52 +129,67 @@ def value_of(line, reply):
 
 
 def as_get(line, reply):
-    key = b"q|" + "|".join(line.split()).encode()
     if ERROR.match(reply):
-        return reply
+        return error(reply[:-2])
     value = value_of(line, reply)
-    return b"END\r\n" if value is None else b"VALUE %s 0 %d\r\n%s\r\nEND\r\n" % (key, len(value), value)
+    return ("miss",) if value is None else ("value", 0, value)
 
 
-def as_set(reply):
+def as_set(_, reply):
     if ERROR.match(reply):
-        return reply
-    missed = reply != b"" and reply in MISSES or reply in (b"NOT_STORED\r\n", b"NS\r\n")
-    return b"NOT_STORED\r\n" if missed else b"EXISTS\r\n" if reply in (b"EXISTS\r\n", b"EX\r\n") else b"STORED\r\n"
+        return error(reply[:-2])
+    if reply != b"" and reply in MISSES or reply in (b"NOT_STORED\r\n", b"NS\r\n"):
+        return ("not stored",)
+    return ("exists",) if reply in (b"EXISTS\r\n", b"EX\r\n") else ("done",)
+
+
+def as_incr(_, reply):
+    return error(reply[:-2]) if ERROR.match(reply) else ("number", int(reply))
+
+
+def key_of(words):
+    return f"q|{'|'.join(words.split())}"
 
 
 def set_of(words, data, flags="0 0"):
-    return f"set q|{'|'.join(words.split())} {flags} {len(data)}\r\n{data}".encode()
+    return Request("set", key_of(words), data, *map(int, flags.split()))
+
+
+def masked(outcome, name):
+    """The same for each pool and each name."""
+    return tuple(VARIES.sub(b"*", part.replace(name.encode(), b"{k}")) if isinstance(part, bytes) else part for part in outcome)
 
 
 class EveryCommand(WireTest):
     def setUp(self):
-        self.by_line, self.by_key = (self.serve(2, config=SETTINGS) for _ in range(2))
+        self.by_line = self.serve(2, config=SETTINGS)
+        self.by_key = self.serve(2, config=SETTINGS)
+        self.speakers = {form: Speaker(form, self.proxy.port) for form in FORMS}
+        for speaker in self.speakers.values():
+            self.addCleanup(speaker.close)
         self.count = 0
 
-    def both(self, line, request, expect):
-        """One example: `line` to one pool and `request`, which is the same as a key, to the other."""
+    def same(self, line, request, expect):
+        """One example: `line` to one pool and `request`, which is the same as a key, to the other, in each form."""
         self.count += 1
-        name = f"x{self.count}"
+        # Each form has keys of its own.
+        names = {form: f"x{self.count}{form[0]}" for form in FORMS}
         for prepare in PREPARE:
-            for conn in (self.by_line, self.by_key):
-                reply_to(conn, prepare.replace("{k}", name).encode())
-        line, request = line.replace("{k}", name), request.replace(b"{k}", name.encode())
-        wanted = expect(line, VARIES.sub(b"*", reply_to(self.by_line, line.encode())))
-        got = VARIES.sub(b"*", reply_to(self.by_key, request))
-        self.assertEqual(self.unsized(got), self.unsized(wanted), line)
-        self.same_state(name, line)
+            reply_to(self.by_line, prepare.replace("{k}", names[META]).encode())
+            for name in names.values():
+                reply_to(self.by_key, prepare.replace("{k}", name).encode())
+        line = line.replace("{k}", names[META])
+        wanted = masked(expect(line, reply_to(self.by_line, line.encode())), names[META])
+        for form, name in names.items():
+            with self.subTest(form, line=line):
+                self.assertEqual(masked(self.speakers[form].ask(request.named("{k}", name)), name), wanted)
+                self.same_state(names[META], name)
 
-    @staticmethod
-    def unsized(reply):
-        """Where an address or a time was replaced, the size of the data varies as well."""
-        return re.sub(rb"^(VALUE \S+ 0 )\d+", rb"\1n", reply) if b"*" in reply else reply
-
-    def same_state(self, name, line):
+    def same_state(self, by_line, by_key):
         for suffix in ("set", "list", "item", "other", "only", "none", "new"):
             states = [VARIES.sub(b"*", reply_to(conn, f"mg {name}{suffix} v f t".encode()))
-                      for conn in (self.by_line, self.by_key)]
-            self.assertEqual(*states, line)
+                      for conn, name in ((self.by_line, by_line), (self.by_key, by_key))]
+            self.assertEqual(*states)
 
     def test_each_has_an_example(self):
         names = [line.split()[0].decode() for line in reply_to(self.by_key, b"help").split(b"\r\n")[:-2]]
@@ -182,21 +199,49 @@ class EveryCommand(WireTest):
         for line in (line for name in LINES for line in LINES[name]):
             words, slash, data = line.partition(" /")
             if slash:
-                self.both(words + data, set_of(words, data.strip()), lambda _, reply: as_set(reply))
+                self.same(words + data, set_of(words, data.strip()), as_set)
             else:
-                self.both(line, b"get q|" + "|".join(line.split()).encode(), as_get)
+                self.same(line, Request("get", key_of(line)), as_get)
 
     def test_blocks_of_data(self):
         for name in BLOCKS:
             for words, flags, data in BLOCKS[name]:
                 more = " 1" if name == "cas" else ""
-                self.both(f"{words} {flags} {len(data)}{more}\r\n{data}", set_of(words + more, data, flags or "0 0"),
-                          lambda _, reply: as_set(reply))
+                self.same(f"{words} {flags} {len(data)}{more}\r\n{data}", set_of(words + more, data, flags or "0 0"), as_set)
+
+    def test_counts(self):
+        for delta in (4, 1, 0, 1 << 63):
+            self.same(f"evincr {TYPE} {delta}", Request("incr", f"q|evincr|{TYPE}", number=delta), as_incr)
 
     def test_out_of_reach(self):
-        for name, error in OUT_OF_REACH.items():
-            for request in (f"get q|{name}".encode(), set_of(name, "")):
-                self.assertEqual(reply_to(self.by_key, request), error.encode() + b"\r\n")
+        for name, refusal in OUT_OF_REACH.items():
+            for request in (Request("get", f"q|{name}"), set_of(name, "")):
+                for speaker in self.speakers.values():
+                    self.assertEqual(speaker.ask(request), error(refusal.encode()))
+
+    def test_other_verbs(self):
+        """What the text protocol refuses, the others refuse with the same words."""
+        for verb in ("add", "replace", "append", "prepend", "cas", "delete", "incr", "decr", "gat"):
+            for key in ("q|sadd|x", "q|scard|x", "q|evadd|x", "q|evincr|x|4", "q|delete|x", "q|x", "q|", "q|scard||x", "q|quit"):
+                request = Request(verb, key, "ann", number=7, exptime=50)
+                outcomes = {form: speaker.ask(request) for form, speaker in self.speakers.items()}
+                self.assertEqual(set(outcomes.values()), {outcomes["text"]}, (verb, key))
+                self.assertEqual(outcomes["text"][0], "error", (verb, key))
+
+    def test_cas_ids(self):
+        """The id of a set that is read is the same in each form, and good for a cas."""
+        for prepare in PREPARE:
+            reply_to(self.by_key, prepare.replace("{k}", "x").encode())
+        for key in ("q|smembers|xset", "q|scard|xset", "q|sismember|xset|ann", "q|llen|xlist", "q|sinter|xset|xother"):
+            found = set()
+            for speaker in self.speakers.values():
+                self.assertEqual(speaker.ask(Request("get", key))[0], "value")
+                found.add(speaker.cas)
+            self.assertEqual(len(found), 1, key)
+        for form, speaker in self.speakers.items():
+            speaker.ask(Request("get", "q|smembers|xset"))
+            request = Request("cas", "q|sset|xset", f"ann {form}", number=speaker.cas)
+            self.assertEqual([speaker.ask(request) for _ in range(2)], [("done",), ("exists",)], form)
 
     def test_all_reads_in_one_get(self):
         """What each get of many keys has for a key is what a get of this key alone has."""

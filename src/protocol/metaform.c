@@ -1,0 +1,241 @@
+#include "protocol/metaform.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "protocol/reply.h"
+#include "util/num.h"
+
+/* --- the request --- */
+
+/* The flags that have a meaning. P and L are for proxies, u is a hint, and h and l are answered with what they are for a new item. */
+static const char *meaningful(enum command_id command)
+{
+	switch (command) {
+	case COMMAND_MG:
+		return "bcfhklqstuvLOPT";
+	case COMMAND_MS:
+		return "bckqCFLMOPT";
+	case COMMAND_MA:
+		return "bckqvCDJLMNOP";
+	default:
+		return "bkqCLOP";
+	}
+}
+
+/* The error lines for the other flags that metaflags_parse lets through. */
+static const char *refusal_of(char flag)
+{
+#define LINE(letter, text) [letter] = "CLIENT_ERROR the flag " text " is for plain items"
+	static const char *const lines[UINT8_MAX + 1] = {
+		LINE('c', "c"),
+		LINE('f', "f"),
+		LINE('h', "h"),
+		LINE('l', "l"),
+		LINE('s', "s"),
+		LINE('t', "t"),
+		LINE('u', "u"),
+		LINE('v', "v"),
+		LINE('x', "x"),
+		LINE('C', "C"),
+		LINE('D', "D"),
+		LINE('E', "E"),
+		LINE('F', "F"),
+		LINE('I', "I"),
+		LINE('J', "J"),
+		LINE('M', "M"),
+		LINE('N', "N"),
+		LINE('R', "R"),
+		LINE('T', "T"),
+	};
+#undef LINE
+
+	return lines[(unsigned char)flag];
+}
+
+/* metaflags_parse has checked the numbers, and the mode. */
+static void take_flag(struct slice flag, struct request *out, char *mode)
+{
+	struct slice token = slice_skip(flag, 1);
+	bool good = true;
+
+	switch (flag.p[0]) {
+	case 'C':
+		good = num_parse_u64(token, &out->extras.compare);
+		break;
+	case 'D':
+		good = num_parse_u64(token, &out->number);
+		break;
+	case 'F':
+		good = num_parse_u32(token, &out->flags);
+		break;
+	case 'J':
+		good = num_parse_u64(token, &out->extras.initial);
+		break;
+	case 'M':
+		*mode = token.p[0];
+		break;
+	case 'N':
+		out->extras.has_initial = true;
+		good = num_parse_i64(token, &out->exptime);
+		break;
+	case 'T':
+		good = num_parse_i64(token, &out->exptime);
+		break;
+	}
+	assert(good);
+}
+
+/* As in the binary protocol, a set, add or replace with a cas id is a cas. */
+static enum command_id choose_write(char mode, struct request *out)
+{
+	if (strchr("Aa", mode))
+		return COMMAND_APPEND;
+	if (strchr("Pp", mode))
+		return COMMAND_PREPEND;
+	if (out->extras.compare) {
+		out->number = out->extras.compare;
+		out->extras.compare = 0;
+		return COMMAND_CAS;
+	}
+	return strchr("Ee", mode) ? COMMAND_ADD : strchr("Rr", mode) ? COMMAND_REPLACE : COMMAND_SET;
+}
+
+static enum command_id choose(const struct request *meta, char mode, struct request *out)
+{
+	switch (meta->command->id) {
+	case COMMAND_MG:
+		out->keys = 1;
+		return metaflags_has(&meta->meta, 'T') ? COMMAND_GATS : COMMAND_GETS;
+	case COMMAND_MS:
+		return choose_write(mode, out);
+	case COMMAND_MA:
+		return strchr("Dd-", mode) ? COMMAND_DECR : COMMAND_INCR;
+	default:
+		return COMMAND_DELETE;
+	}
+}
+
+const char *metaform_parse(const struct request *meta, struct slice key, struct request *out)
+{
+	const char *letters = meaningful(meta->command->id);
+	struct slice rest = meta->rest, flag;
+	char mode = 'S';
+
+	*out = (struct request){
+		.key = key,
+		.rest = slice_of(key.p + key.n, 0),
+		.data = meta->data,
+		.number = 1, /* the delta of ma, unless D says another */
+	};
+	while ((flag = slice_token(&rest)).n) {
+		if (!strchr(letters, flag.p[0]))
+			return refusal_of(flag.p[0]);
+		take_flag(flag, out, &mode);
+	}
+	out->command = command_get(choose(meta, mode, out));
+	return NULL;
+}
+
+/* --- its reply --- */
+
+/* The code of the reply; empty: the line is an error. */
+static struct slice code_of(const struct metaform *form, const struct reply_part *part)
+{
+	static const struct {
+		struct slice line, code;
+	} codes[] = {
+		{ { "STORED", 6 }, { "HD", 2 } },
+		{ { "DELETED", 7 }, { "HD", 2 } },
+		{ { "NOT_STORED", 10 }, { "NS", 2 } },
+		{ { "EXISTS", 6 }, { "EX", 2 } },
+		{ { "NOT_FOUND", 9 }, { "NF", 2 } },
+		{ { "END", 3 }, { "EN", 2 } },
+	};
+
+	if (part->kind == REPLY_PART_VALUE || part->kind == REPLY_PART_NUMBER)
+		return metaflags_has(&form->flags, 'v') ? SLICE("VA") : SLICE("HD");
+	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+		if (slice_equal(part->line, codes[i].line))
+			return codes[i].code;
+	}
+	return slice_of("", 0);
+}
+
+static void add_number(struct buf *out, const char *letter, uint64_t number)
+{
+	buf_add(out, letter, 2);
+	buf_add_u64(out, number);
+}
+
+/* What any reply has of this flag. */
+static void add_returned(struct buf *out, const struct metaform *form, struct slice flag)
+{
+	if (flag.p[0] == 'O') {
+		BUF_ADD(out, " ");
+		buf_add_slice(out, flag);
+	} else if (flag.p[0] == 'k') {
+		BUF_ADD(out, " k");
+		buf_add_slice(out, form->key);
+		if (metaflags_has(&form->flags, 'b'))
+			BUF_ADD(out, " b");
+	}
+}
+
+/* What the reply has of this flag if there is an item. A number that is not known is that of a new item. */
+static void add_read(struct buf *out, char flag, const struct reply_part *part, struct slice value, int64_t ttl)
+{
+	switch (flag) {
+	case 'c':
+		add_number(out, " c", part->cas);
+		break;
+	case 'f':
+		add_number(out, " f", part->flags);
+		break;
+	case 'h':
+		BUF_ADD(out, " h0");
+		break;
+	case 'l':
+		BUF_ADD(out, " l0");
+		break;
+	case 's':
+		add_number(out, " s", value.n);
+		break;
+	case 't':
+		BUF_ADD(out, " t");
+		buf_add_i64(out, ttl == TTL_UNKNOWN ? TTL_NEVER : ttl);
+		break;
+	}
+}
+
+void metaform_reply(struct buf *out, const struct metaform *form, struct slice reply, int64_t ttl)
+{
+	struct slice rest = form->line, flag, code, value;
+	struct reply_part part;
+	bool found;
+
+	if (!reply_next(&reply, &part))
+		abort();
+	code = code_of(form, &part);
+	if (code.n == 0) {
+		reply_line(out, part.line);
+		return;
+	}
+	if (metaflags_hide(&form->flags, form->command, code))
+		return;
+	value = part.kind == REPLY_PART_NUMBER ? part.line : part.data;
+	found = slice_equal(code, SLICE("VA")) || slice_equal(code, SLICE("HD"));
+	buf_add_slice(out, code);
+	if (slice_equal(code, SLICE("VA"))) {
+		BUF_ADD(out, " ");
+		buf_add_u64(out, value.n);
+	}
+	while ((flag = slice_token(&rest)).n) {
+		add_returned(out, form, flag);
+		if (found)
+			add_read(out, flag.p[0], &part, value, ttl);
+	}
+	BUF_ADD(out, "\r\n");
+	if (slice_equal(code, SLICE("VA")))
+		reply_line(out, value);
+}

@@ -18,7 +18,7 @@ PLAIN, VERBS, KEYS = "plain use", "plain_verbs", "commands as keys"
 
 class Client:
     """
-    name: as its users call it. package: of Debian, or of npm. protocols: those that it speaks.
+    name: as its users call it. package: of Debian, or of npm. protocols: those that it speaks. since: {protocol: the first release}.
     version: of npm, or of each of RELEASES; one text if they have the same.
     argv: what runs its program; a name of a file is one in `clients`, or a program that `build` makes there.
     build: (source, command but for the source), where the program has to be built.
@@ -36,6 +36,7 @@ class Client:
         self.versions = [version] * len(RELEASES) if isinstance(version, str) else version
         self.argv, self.look = argv, look
         self._lacks, self._lacked = more.get("lacks", ()), more.get("lacked", {})
+        self._since = more.get("since", {})
         self.sets = more.get("sets")
         self.packed = more.get("packed")
         self._otherwise, self._until = more.get("otherwise", {}), more.get("until", {})
@@ -52,6 +53,15 @@ class Client:
         """Where the installed release answers otherwise than most."""
         older = (steps for last, steps in self._until.items() if not_after(installed, last))
         return dict(collections.ChainMap(self._otherwise, *older))
+
+    def speaks(self, protocol, installed):
+        """Whether the installed release has this protocol of the client."""
+        return not_after(self._since.get(protocol, "0"), installed)
+
+    def protocols_cell(self):
+        """Its protocols, for people."""
+        since = {protocol: f" (from {first})" for protocol, first in self._since.items()}
+        return ", ".join(protocol + since.get(protocol, "") for protocol in self.protocols)
 
     def lacks_cell(self):
         """The calls that it lacks, for people."""
@@ -117,8 +127,9 @@ CLIENTS = [
          waits=("get q|sadd|topic-1", "get q|nonsense|topic-1")),
     perl("Cache::Memcached::Fast", "0.28", TEXT, "cache_memcached_fast.pl", silent=ALL),
     perl("Cache::Memcached::libmemcached", "0.04001", BOTH, "cache_memcached_libmemcached.pl", lacks=("cas", "touch"), silent=ALL),
-    Client("Dalli (Ruby)", "ruby-dalli", ("3.0.6", "3.2.8"), BINARY, ["ruby", "dalli_client.rb"], ["ruby", "-rdalli", "-e", "1"],
-           sets="raw: true, compress: false", packed={"binary": "Response error 4: Invalid arguments"}),
+    Client("Dalli (Ruby)", "ruby-dalli", ("3.0.6", "3.2.8"), ("binary", "meta"), ["ruby", "dalli_client.rb"],
+           ["ruby", "-rdalli", "-e", "1"], since={"meta": "3.2.0"}, sets="raw: true, compress: false",
+           packed={"binary": "Response error 4: Invalid arguments", "meta": "Response error: CLIENT_ERROR"}),
     node("memjs", "1.3.2", BINARY, "memjs_client.js", lacks=("multi", "cas"),
          # It makes a number that is missing, its prepend is an append, and what append does not find is an error.
          otherwise={"incr missing 1": "0", "get d": "<onexy>", "get tag-pend": "<ann,bob,cyd,>", "get feed-pend": "<1,2,0,>",
@@ -154,6 +165,6 @@ def table(*head, clients=CLIENTS, cells):
 TABLES = (
     table("Client", "Package", cells=lambda client: [client.package]),
     table("Client", *RELEASES.values(), cells=lambda client: [version.split("+")[0] for version in client.versions]),
-    table("Client", "Protocols", "Has no", cells=lambda client: [", ".join(client.protocols), client.lacks_cell()]),
+    table("Client", "Protocols", "Has no", cells=lambda client: [client.protocols_cell(), client.lacks_cell()]),
     table("Client", "Needs", clients=[client for client in CLIENTS if client.sets], cells=lambda client: [client.sets]),
 )

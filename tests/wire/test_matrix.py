@@ -36,6 +36,8 @@ class Clients(WireTest):
     def client_program(self, client, protocol, *args):
         if not installed(client):
             self.skipTest(f"{client.package} is not installed")
+        if not client.speaks(protocol, version_of(client)):
+            self.skipTest(f"{client.package} {version_of(client)} does not speak the {protocol} protocol")
         _, peer = self.pool(2, config=CONFIG)
         self.raw = self.connect(peer)
         return Program(client, peer.port, protocol, *args)

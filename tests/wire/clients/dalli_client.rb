@@ -4,7 +4,7 @@ require 'dalli'
 Dalli.logger.level = 5
 DEFAULTS = ARGV[2] == 'defaults'
 RAW = { raw: !DEFAULTS }.freeze
-$client = Dalli::Client.new("127.0.0.1:#{ARGV[0]}", protocol: :binary, compress: DEFAULTS, socket_timeout: 60,
+$client = Dalli::Client.new("127.0.0.1:#{ARGV[0]}", protocol: ARGV[1].to_sym, compress: DEFAULTS, socket_timeout: 60,
                             socket_max_failures: 0)
 $token = 0
 

@@ -5,11 +5,12 @@
 #include <stdlib.h>
 
 static const char usage[] =
-	"usage: setlistd [-a ADDR] [-f FILE] [-l ADDR] [-p PORT] [-s SOCKET] [-S SERVERS] [-t THREADS] [-u USER] [-v] "
-	"[-T] [-V] [-h]\n"
+	"usage: setlistd [-a ADDR] [-c PREFIX] [-f FILE] [-l ADDR] [-p PORT] [-s SOCKET] [-S SERVERS] [-t THREADS] "
+	"[-u USER] [-v] [-T] [-V] [-h]\n"
 	"Sets, lists and event counters on any memcached: a proxy that speaks the memcached text protocol.\n"
 	"\n"
 	"  -a ADDR      HTTP port for operators: its page, metrics and health\n"
+	"  -c PREFIX    keys that begin with it are commands, such as q| for `get q|scard|topic-1`\n"
 	"  -f FILE      configuration file; the other options override it\n"
 	"  -l ADDR      listen on this address (127.0.0.1); may be repeated\n"
 	"  -p PORT      listen on this TCP port (11211), 0 for none\n"
@@ -34,15 +35,19 @@ struct options options_parse(int argc, char **argv)
 {
 	const struct config_option *threads = config_option("threads");
 	struct options o = { .port = -1, .threads = -1 };
-	const char **const texts[] = {
-		['a'] = &o.admin, ['f'] = &o.file, ['s'] = &o.socket, ['S'] = &o.servers, ['u'] = &o.user
-	};
+	const char **const texts[] = { ['a'] = &o.admin,
+		['c'] = &o.commands,
+		['f'] = &o.file,
+		['s'] = &o.socket,
+		['S'] = &o.servers,
+		['u'] = &o.user };
 	char why[CONFIG_WHY];
 	int c;
 
-	while ((c = getopt(argc, argv, "a:f:l:p:s:S:t:u:vTVh")) != -1) {
+	while ((c = getopt(argc, argv, "a:c:f:l:p:s:S:t:u:vTVh")) != -1) {
 		switch (c) {
 		case 'a':
+		case 'c':
 		case 'f':
 		case 's':
 		case 'S':
@@ -113,6 +118,8 @@ bool options_configure(const struct options *o, struct config *config, char erro
 {
 	const char *what;
 
+	if (!set(config, "commands", o->commands, error))
+		return false;
 	config_complete(config);
 	what = apply_listen(config, o);
 	if (!what && o->servers)

@@ -8,7 +8,7 @@ enum { OPTIONS_LISTEN = 16 };
 
 /* Its texts are those of the command line. */
 struct options {
-	const char *file, *socket, *servers, *user, *admin;
+	const char *file, *socket, *servers, *user, *admin, *commands;
 	const char *listen[OPTIONS_LISTEN];
 	int listen_count, verbose;
 	int64_t port, threads; /* -1 for none */

@@ -273,6 +273,17 @@ class Configured(WireTest):
         self.assertEqual(conn.ask("sadd x a"), "STORED")
         self.assertEqual(conn.get("q|scard|x"), b"1")
 
+    def test_command_line(self):
+        """-c needs no file, and overrides one."""
+        conn = self.serve(1, "-c", "q|")
+        self.assertEqual((conn.set("q|sadd|x", b"ann bob"), conn.get("q|scard|x")), ("STORED", b"2"))
+        self.assertEqual(stats(conn, "stats settings")["commands"], "q|")
+        self.assertIsNone(self.connect(self.servers[0]).get("q|sadd|x"))
+        for prefix, found in (("do:", b"1"), ("", None)):
+            conn = self.serve(1, "-c", prefix, config='commands = "q|"')
+            conn.ask("sadd x a")
+            self.assertEqual((conn.get("q|scard|x"), conn.get("do:scard:x")), (None, found))
+
     def test_a_delimiter(self):
         conn = self.serve(2, config='commands = "do:"\ncommands_delimiter = ","')
         self.assertEqual(conn.set("do:sadd:x", b"ann,bob,"), "STORED")

@@ -32,7 +32,7 @@ class Options(Scratch):
     def test_help(self):
         done = setlistd("-h")
         self.assertEqual(done.returncode, 0, done)
-        for option in "-f -l -p -s -S -t -u -v -T -V".split():
+        for option in "-a -c -f -l -p -s -S -t -u -v -T -V".split():
             self.assertRegex(done.stdout, re.escape(option) + r"\b")
 
     def test_no_server_is_an_error(self):
@@ -53,7 +53,7 @@ class Options(Scratch):
 
     def test_wrong_settings(self):
         for args in (["-f", self.path("missing.conf")], ["-u", "no-such-user-here"], ["-S", ":"], ["-S", "127.0.0.1:x"],
-                     ["-S", "127.0.0.1:70000"], ["-S", "--NONSENSE=1"]):
+                     ["-S", "127.0.0.1:70000"], ["-S", "--NONSENSE=1"], ["-c", "q"], ["-c", "q |"]):
             self.refused(args, 1)
 
     def test_port_in_use(self):

@@ -8,11 +8,13 @@ import tempfile
 import manpage
 import readme
 from case import WireTest
+from harness import OPTIONS
 from matrix import CLIENTS
 from program import ENVIRONMENT, LIMIT, installed
 
 PROGRAMS = manpage.programs(manpage.CLIENTS)
 TRIES = 8
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 PORT = "11311"  # that of the page
 # The client that a program uses, and what is around a part of a program. Python, Ruby, Perl and PHP need nothing around them.
 WHOLE = "%s"
@@ -30,6 +32,24 @@ LANGUAGES = {
 }
 
 
+class Quickstart(WireTest):
+    def test_session(self):
+        """scripts/quickstart, with nothing to install or to build: what it prints is what README promises."""
+        folder = tempfile.mkdtemp(prefix="setlistd-wire-")
+        self.addCleanup(shutil.rmtree, folder)
+        for path, text in (("scripts/deps", "#!/bin/sh\n"), ("make", "#!/bin/sh\n")):
+            os.makedirs(os.path.dirname(os.path.join(folder, path)), exist_ok=True)
+            with open(os.path.join(folder, path), "w", encoding="utf-8") as out:
+                out.write(text)
+            os.chmod(os.path.join(folder, path), 0o700)
+        shutil.copy(os.path.join(ROOT, "scripts/quickstart"), os.path.join(folder, "scripts"))
+        os.symlink(os.path.abspath(OPTIONS.setlistd), os.path.join(folder, "setlistd"))
+        done = subprocess.run([os.path.join(folder, "scripts/quickstart"), "--once"], capture_output=True, text=True, timeout=LIMIT,
+                              env=dict(os.environ, PATH=f"{folder}:{os.environ['PATH']}"), check=False)
+        self.assertEqual(done.returncode, 0, done)
+        self.assertIn("> get q|smembers|topic-1\nVALUE q|smembers|topic-1 0 11\nann cyd dee\nEND\n", done.stdout)
+
+
 class Languages(WireTest):
     def play(self, language, text):
         name, around, command = LANGUAGES[language]
@@ -37,7 +57,7 @@ class Languages(WireTest):
         if not installed(client):
             self.skipTest(f"{client.package} is not installed")
         self.assertEqual(text.count(PORT), 1, text)
-        conn = self.serve(2, config='commands = "q|"')
+        conn = self.serve(2, "-c", "q|")
         self.assertEqual(conn.ask("sadd topic-2 cyd dee"), "STORED")
         folder = tempfile.mkdtemp(prefix="setlistd-wire-")
         self.addCleanup(shutil.rmtree, folder)

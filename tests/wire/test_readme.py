@@ -32,7 +32,7 @@ class Vanishing(WireTest):
     def setUp(self):
         if not installed(next(client for client in CLIENTS if client.name == "pymemcache")):
             self.skipTest("pymemcache is not installed")
-        self.serve(2, config='commands = "q|"')
+        self.serve(2, "-c", "q|")
         text = blocks("A set can vanish")
         self.program = {"database": Database()}
         exec("\n".join(text).replace("11311", str(self.proxy.port)), self.program)

@@ -4,8 +4,25 @@
 
 #include "net/tls.h"
 #include "process/serve.h"
+#include "process/start.h"
 #include "util/alloc.h"
 #include "util/log.h"
+
+/* Gives the exit status of the process. */
+static int check(const struct options *options, struct settings *settings)
+{
+	char error[CONFIG_ERROR];
+	bool good;
+
+	log_set_level(LOG_LEVEL_ERROR);
+	good = start_check(settings, error);
+	if (good)
+		puts("configuration ok");
+	else
+		settings_complain(options->file, error, false);
+	settings_release(settings);
+	return !good;
+}
 
 int main(int argc, char **argv)
 {
@@ -17,11 +34,8 @@ int main(int argc, char **argv)
 	settings = settings_read(&options, false);
 	if (!settings)
 		return 1;
-	if (options.test) {
-		puts("configuration ok");
-		settings_release(settings);
-		return 0;
-	}
+	if (options.test)
+		return check(&options, settings);
 	log_set_level(LOG_LEVEL_WARN + (int)settings->config.verbose);
 	log_open(settings->config.log == LOG_TO_SYSLOG);
 	return serve(&options, settings);

@@ -10,6 +10,7 @@ struct address {
 	uint16_t port;  /* 0 for a Unix socket */
 	bool tls;       /* "tls:" stands before it */
 	uint32_t weight;
+	unsigned line; /* of the configuration file; 0 if that does not have it */
 };
 
 /*

@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <pwd.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -165,6 +166,7 @@ void config_clear(struct config *config, const struct config_option *o)
 		break;
 	}
 	memset(value, 0, o->size);
+	config->lines[o - config_options] = 0;
 }
 
 const char *config_number(const char *text, int64_t least, int64_t most, int64_t *value, char why[CONFIG_WHY])
@@ -315,6 +317,33 @@ bool config_set(struct config *config, const struct config_option *o, const char
 	else
 		snprintf(error, CONFIG_VALUE_ERROR, "%s%s%s%s%s%s%s", o->name, config_is_list(o) ? ": " : " = ", quote,
 			text, quote, joint, why);
+	return false;
+}
+
+/* --- where an option is set --- */
+
+void config_mark(struct config *config, const struct config_option *o, unsigned line)
+{
+	struct address_list *list = (void *)((char *)config + o->offset);
+
+	config->lines[o - config_options] = line;
+	if ((o->kind == KIND_ADDRESSES || o->kind == KIND_SERVERS) && list->count)
+		list->at[list->count - 1].line = line;
+}
+
+unsigned config_line(const struct config *config, const char *name)
+{
+	return config->lines[config_option(name) - config_options];
+}
+
+bool config_fault(const struct config *config, unsigned line, char error[CONFIG_ERROR], const char *format, ...)
+{
+	va_list arguments;
+	int n = line ? snprintf(error, CONFIG_ERROR, "%s:%u: ", config->file, line) : 0;
+
+	va_start(arguments, format);
+	vsnprintf(error + n, (size_t)(CONFIG_ERROR - n), format, arguments);
+	va_end(arguments);
 	return false;
 }
 

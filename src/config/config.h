@@ -2,65 +2,30 @@
 #ifndef CONFIG_CONFIG_H
 #define CONFIG_CONFIG_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "collection/rules.h"
-#include "config/address.h"
+#include "config/kinds.h"
 #include "config/users.h"
-#include "protocol/command.h"
 #include "upstream/ring.h"
 #include "util/buf.h"
 
-struct text_list {
-	char **at;
-	size_t count;
+enum {
+	CONFIG_OPTIONS = 0
+#define OPTION(...) +1
+#include "config/options.def"
+#undef OPTION
 };
-
-struct address_list {
-	struct address *at;
-	size_t count;
-	char *string; /* of servers: a configuration string of libmemcached instead of addresses; or NULL */
-};
-
-struct user_list {
-	uid_t *at;
-	size_t count;
-};
-
-/* The kinds of options. KIND_TEXTS and those behind it are lists. */
-enum config_kind {
-	KIND_NUMBER,
-	KIND_FLAG,
-	KIND_WORD,
-	KIND_MODE,
-	KIND_TEXT,
-	KIND_LOGIN, /* a text that errors do not show */
-	KIND_TEXTS,
-	KIND_ADDRESSES,
-	KIND_SERVERS,
-	KIND_USERS,
-	KIND_COMMANDS
-};
-
-/* The types of their values in struct config. */
-#define TYPE_NUMBER uint64_t /* below 2^63 */
-#define TYPE_FLAG bool
-#define TYPE_WORD int /* the index among the words that are allowed */
-#define TYPE_MODE mode_t
-#define TYPE_TEXT char * /* "" for none, never NULL */
-#define TYPE_LOGIN char *
-#define TYPE_TEXTS struct text_list
-#define TYPE_ADDRESSES struct address_list
-#define TYPE_SERVERS struct address_list
-#define TYPE_USERS struct user_list
-#define TYPE_COMMANDS struct command_set
 
 struct config {
 #define OPTION(kind, name, ...) TYPE_##kind name;
 #include "config/options.def"
 #undef OPTION
+	const char *file;               /* that was read, borrowed; NULL for none */
+	unsigned lines[CONFIG_OPTIONS]; /* where the file sets each option last; 0 if another place does */
 	struct rules rules;
 	struct users *users; /* of auth_file, made by settings_read; NULL if nobody must authenticate */
 	/* "user password" for servers, made by settings_read; "" for none */
@@ -100,8 +65,8 @@ struct config_option {
 	const char *(*check)(const char *text); /* of a text: gives NULL, or what is wrong with it, a constant text */
 };
 
-/* Room for what is wrong with a value, and for that with the name and the value before it. */
-enum { CONFIG_WHY = 256, CONFIG_VALUE_ERROR = 1024 };
+/* Room for what is wrong with a value, for that with the name and the value before it, and for that with a file before it. */
+enum { CONFIG_WHY = 256, CONFIG_VALUE_ERROR = 1024, CONFIG_ERROR = PATH_MAX + 1024 };
 
 /* The table. A row without a name ends it. */
 extern const struct config_option config_options[];
@@ -113,6 +78,13 @@ bool config_is_list(const struct config_option *option);
 /* Sets an option, or adds an element to a list. On an error gives false, with "name = value: why" in `error`. */
 bool config_set(struct config *config, const struct config_option *option, const char *text,
 	char error[CONFIG_VALUE_ERROR]) __attribute__((warn_unused_result));
+/* Says on which line the file has the value that was set last. */
+void config_mark(struct config *config, const struct config_option *option, unsigned line);
+/* The line of an option in the file, or 0. */
+unsigned config_line(const struct config *config, const char *name);
+/* Writes an error, behind "file:line: " if the line is not 0. Gives false. */
+bool config_fault(const struct config *config, unsigned line, char error[CONFIG_ERROR], const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
 /* Removes all elements of a list. A text is NULL until it is set again. */
 void config_clear(struct config *config, const struct config_option *option);
 

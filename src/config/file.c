@@ -222,8 +222,10 @@ static int take(cfg_t *cfg, cfg_opt_t *opt)
 		text = cfg_opt_getnstr(opt, count - 1);
 	if (count == 1)
 		config_clear(reading.config, o);
-	if (config_set(reading.config, o, text, error))
+	if (config_set(reading.config, o, text, error)) {
+		config_mark(reading.config, o, (unsigned)cfg->line);
 		return 0;
+	}
 	cfg_error(cfg, "%s", error);
 	return -1;
 }
@@ -350,6 +352,7 @@ bool config_file_read(struct config *config, const char *path, char error[CONFIG
 	cfg_set_error_function(cfg, say);
 	reading = (struct reading){ .config = config, .path = path, .error = error };
 	*error = '\0';
+	config->file = path;
 	good = read_text(path, &text, error) && parse(cfg, &text);
 	if (good)
 		read_rules(cfg, &config->rules);

@@ -73,44 +73,70 @@ static void forget_secret(struct buf *text)
 	buf_free(text);
 }
 
-static bool read_users(struct config *config, char error[256])
+static bool read_users(struct config *config, char error[CONFIG_ERROR])
 {
 	enum { MOST = USERS_MAX * (USERS_LINE_MAX + 1) };
 	struct buf text = BUF_EMPTY;
+	char why[256];
 
 	if (!*config->auth_file)
 		return true;
-	if (read_secret(config->auth_file, MOST, &text, error))
-		config->users = users_create(buf_slice(&text), config->auth_file, error);
+	if (read_secret(config->auth_file, MOST, &text, why))
+		config->users = users_create(buf_slice(&text), config->auth_file, why);
 	forget_secret(&text);
-	return config->users;
+	return config->users || config_fault(config, config_line(config, "auth_file"), error, "auth_file: %s", why);
 }
 
-static bool read_server_login(struct config *config, char error[256])
+/* The file has one line; a trailing newline is optional. */
+static bool take_password(struct config *config, struct slice password, char why[256])
 {
-	const char *user = config->server_user, *path = config->server_password_file, *what;
-	struct buf text = BUF_EMPTY;
-	struct slice password;
-	bool good = false;
+	const char *path = config->server_password_file, *what;
 
-	if (!*user && !*path)
+	password.n -= password.n && password.p[password.n - 1] == '\n';
+	what = users_check_word(password);
+	if (what)
+		snprintf(why, 256, "%s:1: the password: %s", path, what);
+	else
+		snprintf(config->server_login, sizeof(config->server_login), "%s %.*s", config->server_user,
+			(int)password.n, password.p);
+	return !what;
+}
+
+static bool read_server_login(struct config *config, char error[CONFIG_ERROR])
+{
+	static const char option[] = "server_password_file";
+	struct buf text = BUF_EMPTY;
+	char why[256];
+	bool good;
+
+	if (!*config->server_user)
 		return true;
-	if (!*user || !*path) {
-		snprintf(error, 256, "server_user and server_password_file need each other");
-	} else if (read_secret(path, USERS_LINE_MAX + 1, &text, error)) {
-		/* The file has one line; a trailing newline is optional. */
-		password = buf_slice(&text);
-		password.n -= password.n && password.p[password.n - 1] == '\n';
-		what = users_check_word(password);
-		good = !what;
-		if (what)
-			snprintf(error, 256, "%s:1: the password: %s", path, what);
-		else
-			snprintf(config->server_login, sizeof(config->server_login), "%s %.*s", user, (int)password.n,
-				password.p);
-	}
+	good = read_secret(config->server_password_file, USERS_LINE_MAX + 1, &text, why) &&
+		take_password(config, buf_slice(&text), why);
 	forget_secret(&text);
-	return good;
+	return good || config_fault(config, config_line(config, option), error, "%s: %s", option, why);
+}
+
+/* Options of which each is useless without the other. */
+static bool check_pairs(const struct config *config, char error[CONFIG_ERROR])
+{
+	const struct {
+		const char *names[2], *texts[2];
+	} pairs[] = {
+		{ { "server_user", "server_password_file" }, { config->server_user, config->server_password_file } },
+		{ { "tls_certificate", "tls_key" }, { config->tls_certificate, config->tls_key } },
+		{ { "server_tls_certificate", "server_tls_key" },
+			{ config->server_tls_certificate, config->server_tls_key } },
+	};
+
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+		bool first = *pairs[i].texts[0], second = *pairs[i].texts[1];
+		const char *there = pairs[i].names[!first], *missing = pairs[i].names[first];
+		if (first != second)
+			return config_fault(
+				config, config_line(config, there), error, "%s: needed with %s", missing, there);
+	}
+	return true;
 }
 
 /* --- addresses that the network reaches --- */
@@ -148,35 +174,36 @@ static bool is_guarded(const struct config *config, const struct address *addres
 	return config->insecure || config->users || (address->tls && *config->tls_client_ca);
 }
 
-static bool check_listeners(const struct config *config, char error[256])
+static bool check_listeners(const struct config *config, char error[CONFIG_ERROR])
 {
 	for (size_t i = 0; i < config->listen.count; i++) {
 		const struct address *a = &config->listen.at[i];
 
+		if (a->tls && !*config->tls_certificate)
+			return config_fault(config, a->line, error, "tls_certificate: needed to listen on tls:%s:%u",
+				a->host, a->port);
 		if (a->port == 0 || is_guarded(config, a) || is_local(a->host))
 			continue;
-		snprintf(error, 256,
-			"listen \"%.100s:%u\": whoever reaches it could read and flush everything: set auth_file, or "
+		return config_fault(config, a->line, error,
+			"listen \"%s:%u\": whoever reaches it could read and flush everything: set auth_file, or "
 			"use a tls: address with tls_client_ca, or set insecure = true",
 			a->host, a->port);
-		return false;
 	}
 	return true;
 }
 
 /* The HTTP port asks nobody to authenticate, so auth_file does not guard it. */
-static bool check_admin(const struct config *config, char error[256])
+static bool check_admin(const struct config *config, char error[CONFIG_ERROR])
 {
 	struct address a;
 
 	if (!*config->admin || config->insecure)
 		return true;
 	(void)config_admin_address(config->admin, &a);
-	if (is_local(a.host))
-		return true;
-	snprintf(error, 256, "admin \"%.100s\": whoever reaches it could read keys and statistics: set insecure = true",
-		config->admin);
-	return false;
+	return is_local(a.host) ||
+		config_fault(config, config_line(config, "admin"), error,
+			"admin \"%s\": whoever reaches it could read keys and statistics: set insecure = true",
+			config->admin);
 }
 
 /* --- TLS --- */
@@ -187,7 +214,7 @@ static bool is_any_named(const struct tls_files *files)
 }
 
 /* Reads all files that the options for TLS name, whether they are used or not. Gives a context also for a configuration without TLS. */
-static struct tls_context *read_tls(const struct config *config, char error[256])
+static struct tls_context *read_tls(const struct config *config, char error[CONFIG_ERROR])
 {
 	const struct tls_files clients = {
 		{ "tls_certificate", config->tls_certificate },
@@ -200,41 +227,63 @@ static struct tls_context *read_tls(const struct config *config, char error[256]
 		{ "server_tls_ca", config->server_tls_ca },
 	};
 	bool to_servers = config->server_tls || is_any_named(&servers);
+	struct tls_context *context;
+	struct slice option;
+	char why[256], name[64];
+	unsigned line;
 
-	for (size_t i = 0; i < config->listen.count; i++) {
-		const struct address *a = &config->listen.at[i];
-		if (a->tls && !*config->tls_certificate) {
-			snprintf(error, 256, "tls_certificate: needed to listen on tls:%.100s:%u", a->host, a->port);
-			return NULL;
-		}
-	}
-	return tls_context_create(is_any_named(&clients) ? &clients : NULL, to_servers ? &servers : NULL,
-		config->server_tls && config->server_tls_verify, error);
+	context = tls_context_create(is_any_named(&clients) ? &clients : NULL, to_servers ? &servers : NULL,
+		config->server_tls && config->server_tls_verify, why);
+	if (context)
+		return context;
+	/* The error begins with the option. That may be one which is not set, with server_tls. */
+	option = slice_of(why, strcspn(why, ":"));
+	snprintf(name, sizeof(name), "%.*s", (int)option.n, option.p);
+	line = config_line(config, name);
+	config_fault(config, line ? line : config_line(config, "server_tls"), error, "%s", why);
+	return NULL;
+}
+
+static bool read_ring(struct settings *s, char error[CONFIG_ERROR])
+{
+	const struct config *config = &s->config;
+	unsigned line;
+	char why[256];
+
+	s->ring = config_ring(config, why);
+	if (s->ring)
+		s->ring_hash = ring_fingerprint(s->ring);
+	line = config_line(config, "servers");
+	return s->ring || config_fault(config, line, error, "%s%s", line ? "servers: " : "", why);
 }
 
 /* --- reading --- */
+
+void settings_complain(const char *file, const char *error, bool again)
+{
+	size_t n = file ? strlen(file) : 0;
+	bool in_file = n && strncmp(error, file, n) == 0 && error[n] == ':';
+
+	if (again)
+		log_error("%s", error);
+	else
+		fprintf(stderr, "%s%s\n", in_file ? "" : "setlistd: ", error);
+}
 
 struct settings *settings_read(const struct options *options, bool again)
 {
 	struct settings *s = xcalloc(1, sizeof(*s));
 	struct config *c = &s->config;
 	char error[CONFIG_ERROR];
-	bool taken;
 
 	s->references = 1;
 	config_init(c);
-	taken = !options->file || config_file_read(c, options->file, error);
-	if (taken && options_configure(options, c, error) && read_users(c, error) && read_server_login(c, error) &&
-		check_listeners(c, error) && check_admin(c, error) && (s->ring = config_ring(c, error)) &&
-		(s->tls = read_tls(c, error))) {
-		s->ring_hash = ring_fingerprint(s->ring);
+	if ((!options->file || config_file_read(c, options->file, error)) && options_configure(options, c, error) &&
+		check_pairs(c, error) && read_users(c, error) && read_server_login(c, error) &&
+		check_listeners(c, error) && check_admin(c, error) && read_ring(s, error) &&
+		(s->tls = read_tls(c, error)))
 		return s;
-	}
-	/* On the standard error, an error in the file begins with the name of the file, and any other with that of the program. */
-	if (again)
-		log_error("%s", error);
-	else
-		fprintf(stderr, "%s%s\n", taken ? "setlistd: " : "", error);
+	settings_complain(options->file, error, again);
 	settings_release(s);
 	return NULL;
 }

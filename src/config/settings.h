@@ -25,6 +25,12 @@ struct settings {
  */
 struct settings *settings_read(const struct options *options, bool again);
 
+/*
+ * Says an error of a configuration: in the log, or on the standard error, where it begins with the name of the `file` or, if it is not one
+ * of the file, with that of the program. `file` is NULL if none was read.
+ */
+void settings_complain(const char *file, const char *error, bool again);
+
 /* Adds a reference, and gives it. From any thread that has one. */
 struct settings *settings_share(struct settings *settings);
 

@@ -137,7 +137,8 @@ static bool has_ipv6(void)
 	return fd >= 0;
 }
 
-static int open_tcp(const struct listener_place *place, char error[256])
+/* A socket that is bound to the address with this port, or with any one if it is 0. */
+static int open_tcp(const struct listener_place *place, uint16_t port, char error[256])
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE }, *found = NULL;
 	bool every = strcmp(place->host, "*") == 0;
@@ -147,7 +148,7 @@ static int open_tcp(const struct listener_place *place, char error[256])
 	/* An IPv6 socket takes the connections of both. */
 	if (every)
 		hints.ai_family = has_ipv6() ? AF_INET6 : AF_INET;
-	snprintf(service, sizeof(service), "%u", place->port);
+	snprintf(service, sizeof(service), "%u", port);
 	rc = getaddrinfo(every ? NULL : place->host, service, &hints, &found);
 	if (rc != 0) {
 		snprintf(error, 256, "%s:%u: %s", place->host, place->port, gai_strerror(rc));
@@ -170,6 +171,37 @@ static int open_tcp(const struct listener_place *place, char error[256])
 	return fd;
 }
 
+static bool check_path(const char *path, char error[256])
+{
+	const char *slash = strrchr(path, '/');
+	char folder[sizeof(((struct sockaddr_un *)NULL)->sun_path)] = ".";
+	struct stat st;
+
+	if (slash)
+		snprintf(folder, sizeof(folder), "%.*s", slash == path ? 1 : (int)(slash - path), path);
+	if (stat(folder, &st) < 0)
+		snprintf(error, 256, "unix:%s: %s", path, strerror(errno));
+	else if (!S_ISDIR(st.st_mode))
+		snprintf(error, 256, "unix:%s: %s", path, strerror(ENOTDIR));
+	else if (lstat(path, &st) == 0 && !S_ISSOCK(st.st_mode))
+		snprintf(error, 256, "unix:%s: %s", path, strerror(EADDRINUSE));
+	else
+		return true;
+	return false;
+}
+
+bool listener_check(const struct listener_place *place, char error[256])
+{
+	int fd;
+
+	if (!place->port)
+		return check_path(place->host, error);
+	fd = open_tcp(place, 0, error);
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
 /* Owns the socket. On Linux accepted sockets inherit TCP_NODELAY from it. */
 static struct listener *new_listener(int fd, char error[256])
 {
@@ -189,7 +221,7 @@ static struct listener *new_listener(int fd, char error[256])
 
 struct listener *listener_create(const struct listener_place *place, char error[256])
 {
-	int fd = place->port ? open_tcp(place, error) : open_unix(place, error);
+	int fd = place->port ? open_tcp(place, place->port, error) : open_unix(place, error);
 	struct listener *l = fd < 0 ? NULL : new_listener(fd, error);
 
 	if (!l)

@@ -28,6 +28,12 @@ struct listener_place {
  */
 struct listener *listener_create(const struct listener_place *place, char error[256]);
 
+/*
+ * Whether listener_create could succeed, as far as that shows without a socket that others see: a name has an address that this host has,
+ * a path is in a folder. On failure gives false, with the reason in `error`.
+ */
+bool listener_check(const struct listener_place *place, char error[256]) __attribute__((warn_unused_result));
+
 /* The same on a socket that listens already, which it owns from now on. It does not remove the file of a Unix socket. */
 struct listener *listener_adopt(int fd, char error[256]);
 

@@ -193,12 +193,6 @@ static bool refuse(const struct tls_file *file, char error[256])
 	return false;
 }
 
-static bool lacks(const struct tls_file *file, const struct tls_file *other, char error[256])
-{
-	snprintf(error, 256, "%s: needed with %s", file->option, other->option);
-	return false;
-}
-
 static bool is_named(const struct tls_file *file)
 {
 	return file->path[0] != '\0';
@@ -218,12 +212,8 @@ static bool read_certificate(SSL_CTX *ctx, const struct tls_files *files, char e
 {
 	ERR_clear_error();
 	SSL_CTX_set_default_passwd_cb(ctx, no_passphrase);
-	if (!is_named(&files->certificate) && !is_named(&files->key))
-		return true;
 	if (!is_named(&files->certificate))
-		return lacks(&files->certificate, &files->key, error);
-	if (!is_named(&files->key))
-		return lacks(&files->key, &files->certificate, error);
+		return true;
 	if (SSL_CTX_use_certificate_chain_file(ctx, files->certificate.path) != 1)
 		return refuse(&files->certificate, error);
 	if (SSL_CTX_use_PrivateKey_file(ctx, files->key.path, SSL_FILETYPE_PEM) != 1 ||

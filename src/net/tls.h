@@ -38,7 +38,7 @@ void tls_init(void);
 /*
  * Reads the files for clients, which must present a certificate if there is a `ca`, and those for servers. NULL is for none of
  * them. `verify`: a server's certificate and its name are checked, without a `ca` against the CAs of the system. The caller holds
- * the context. On failure gives NULL, with the option, the file and the reason in `error`.
+ * the context. On failure gives NULL, with the option, a colon, the file and the reason in `error`.
  */
 struct tls_context *tls_context_create(
 	const struct tls_files *clients, const struct tls_files *servers, bool verify, char error[256]);

@@ -292,10 +292,11 @@ void admin_port_undo(struct admin_port *port)
 	port->next = NULL;
 }
 
-bool admin_port_prepare(struct admin_port *port, const struct config *config, char error[256])
+bool admin_port_prepare(struct admin_port *port, const struct config *config, char error[CONFIG_ERROR])
 {
 	struct address a;
 	struct listener_place place = { .host = a.host, .reuseport = config->reuseport };
+	char why[256];
 
 	admin_port_undo(port);
 	if (!*config->admin || strcmp(config->admin, port->address) == 0)
@@ -303,8 +304,8 @@ bool admin_port_prepare(struct admin_port *port, const struct config *config, ch
 	/* config_set has checked it. */
 	(void)config_admin_address(config->admin, &a);
 	place.port = a.port;
-	port->next = listener_create(&place, error);
-	return port->next;
+	port->next = listener_create(&place, why);
+	return port->next || config_fault(config, config_line(config, "admin"), error, "admin: %s", why);
 }
 
 void admin_port_commit(struct admin_port *port)

@@ -67,7 +67,7 @@ static int64_t number_in(const char *name)
 	return text && num_parse_i64(slice_of(text, strlen(text)), &n) ? n : -1;
 }
 
-bool listening_inherit(struct listening *l, char error[256])
+bool listening_inherit(struct listening *l, char error[CONFIG_ERROR])
 {
 	int64_t count = number_in("LISTEN_FDS");
 	char why[256];
@@ -89,7 +89,7 @@ bool listening_inherit(struct listening *l, char error[256])
 		else
 			listener = listener_adopt(fd, why);
 		if (!listener) {
-			snprintf(error, 256, "descriptor %d of LISTEN_FDS: %.200s", fd, why);
+			snprintf(error, CONFIG_ERROR, "cannot listen: descriptor %d of LISTEN_FDS: %s", fd, why);
 			listening_close(l);
 			return false;
 		}
@@ -109,9 +109,9 @@ static struct entry *find(struct listening *l, const struct address *address)
 	return NULL;
 }
 
-bool listening_prepare(struct listening *l, const struct settings *settings, char error[256])
+bool listening_prepare(struct listening *l, const struct config *config, char error[CONFIG_ERROR])
 {
-	const struct config *config = &settings->config;
+	char why[256];
 
 	if (l->count && l->entries[0].inherited)
 		return true;
@@ -123,9 +123,11 @@ bool listening_prepare(struct listening *l, const struct settings *settings, cha
 		struct entry *entry = find(l, a);
 
 		if (!entry) {
-			struct listener *listener = listener_create(&place, error);
-			if (!listener)
+			struct listener *listener = listener_create(&place, why);
+			if (!listener) {
+				(void)config_fault(config, a->line, error, "cannot listen: %s", why);
 				goto undo;
+			}
 			entry = add(l, listener);
 		}
 		entry->wanted = true;
@@ -133,7 +135,7 @@ bool listening_prepare(struct listening *l, const struct settings *settings, cha
 	}
 	if (config->listen.count > 0)
 		return true;
-	snprintf(error, 256, "nothing to listen on");
+	(void)config_fault(config, 0, error, "cannot listen: nothing to listen on");
 undo:
 	for (size_t i = 0; i < l->count; i++)
 		l->entries[i].wanted = !l->entries[i].is_new;

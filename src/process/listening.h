@@ -18,18 +18,18 @@ struct listening *listening_create(void);
  * Takes over the sockets that the parent process passes, as systemd does (LISTEN_PID, LISTEN_FDS). If there are any, the addresses
  * of configurations are not opened. On failure gives false, with the reason in `error`.
  */
-bool listening_inherit(struct listening *listening, char error[256]) __attribute__((warn_unused_result));
+bool listening_inherit(struct listening *listening, char error[CONFIG_ERROR]) __attribute__((warn_unused_result));
 
 /*
  * Opens the listeners that the configuration has and that are not open. They accept nothing yet. On failure none is added, and this gives
  * false, with the reason in `error`.
  */
-bool listening_prepare(struct listening *listening, const struct settings *settings, char error[256])
+bool listening_prepare(struct listening *listening, const struct config *config, char error[CONFIG_ERROR])
 	__attribute__((warn_unused_result));
 
 /*
  * Starts the listeners that listening_prepare has opened: they accept in the thread of `worker`. Closes listeners that its configuration
- * does not have. New clients use the certificates of `settings`, which are those of listening_prepare.
+ * does not have. New clients use the certificates of `settings`, of which listening_prepare had the configuration.
  */
 void listening_commit(struct listening *listening, const struct settings *settings, struct worker *worker);
 

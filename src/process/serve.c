@@ -1,16 +1,12 @@
 #include "process/serve.h"
 
-#include <errno.h>
 #include <event2/event.h>
-#include <grp.h>
 #include <inttypes.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
@@ -21,6 +17,7 @@
 #include "process/listening.h"
 #include "process/peers.h"
 #include "process/sandbox.h"
+#include "process/start.h"
 #include "protocol/dialect.h"
 #include "upstream/server.h"
 #include "util/alloc.h"
@@ -85,46 +82,6 @@ static void notify_reloading(void)
 	notify(text);
 }
 
-/* --- file descriptors --- */
-
-enum {
-	OTHERS = 24 + DAEMON_REPLACING, /* beside clients, listeners and workers */
-	ADMIN = 36,                     /* the HTTP port and its connections */
-	EACH_WORKER = 8,
-	EACH_SERVER = 2 /* of each worker: one that goes and one that comes */
-};
-
-/*
- * Raises the limit of file descriptors as far as needed and allowed. Servers, listeners and workers come first. Clients share what is
- * left: max_connections is lowered to that. If nothing is left, gives false, with the numbers in `error`.
- */
-static bool fit_descriptors(struct config *config, int servers, char error[256])
-{
-	rlim_t own = OTHERS + (*config->admin ? ADMIN : 0) + config->listen.count +
-		config->threads * (EACH_WORKER + EACH_SERVER * (rlim_t)servers);
-	rlim_t want = own + config->max_connections;
-	struct rlimit limit, raised;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= want)
-		return true;
-	raised = limit;
-	raised.rlim_cur = limit.rlim_max >= want ? want : limit.rlim_max;
-	if (setrlimit(RLIMIT_NOFILE, &raised) == 0)
-		limit = raised;
-	if (limit.rlim_cur >= want)
-		return true;
-	if (limit.rlim_cur <= own) {
-		snprintf(error, 256, "%llu file descriptors are allowed, and without any client %llu are needed",
-			(unsigned long long)limit.rlim_cur, (unsigned long long)own);
-		return false;
-	}
-	log_warn("max_connections is %llu, not %llu: %llu file descriptors are allowed, and %llu would be needed",
-		(unsigned long long)(limit.rlim_cur - own), (unsigned long long)config->max_connections,
-		(unsigned long long)limit.rlim_cur, (unsigned long long)want);
-	config->max_connections = limit.rlim_cur - own;
-	return true;
-}
-
 /* --- workers --- */
 
 static void send_all(struct process *p, enum mail_kind kind)
@@ -165,19 +122,16 @@ static void join_workers(struct process *p)
 static struct settings *read_again(struct process *p)
 {
 	struct settings *s = settings_read(p->options, true);
-	char error[256];
+	char error[CONFIG_ERROR];
 
 	if (!s)
 		return NULL;
 	settings_keep_fixed(s, p->daemon.settings);
-	if (!fit_descriptors(&s->config, ring_count(s->ring), error)) {
-		log_error("%s", error);
-	} else {
-		if (admin_port_prepare(p->admin, &s->config, error) && listening_prepare(p->listening, s, error))
-			return s;
-		admin_port_undo(p->admin);
-		log_error("cannot listen: %s", error);
-	}
+	if (start_fit_descriptors(&s->config, ring_count(s->ring), error) &&
+		admin_port_prepare(p->admin, &s->config, error) && listening_prepare(p->listening, &s->config, error))
+		return s;
+	admin_port_undo(p->admin);
+	settings_complain(p->options->file, error, true);
 	settings_release(s);
 	return NULL;
 }
@@ -270,18 +224,20 @@ static ssize_t on_command(void *arg, struct peer *peer, struct slice in)
 	return (ssize_t)n;
 }
 
-static bool open_control(struct process *p, const char *path, char error[256])
+static bool open_control(struct process *p, const struct config *config, char error[CONFIG_ERROR])
 {
 	static const struct peers_kind kind = { .most = 16, .size = 256, .seconds = 60, .request = on_command };
-	struct listener_place place = { .host = path, .mode = 0600 };
+	struct listener_place place = { .host = config->control, .mode = 0600 };
+	char why[256];
 
-	if (!*path)
+	if (!*config->control)
 		return true;
 	p->control = peers_create(p->base, &kind, p);
-	p->control_listener = listener_create(&place, error);
-	if (p->control_listener)
-		listener_start(p->control_listener, p->base, PEERS_ACCEPT, peers_take, p->control);
-	return p->control_listener;
+	p->control_listener = listener_create(&place, why);
+	if (!p->control_listener)
+		return config_fault(config, config_line(config, "control"), error, "control: %s", why);
+	listener_start(p->control_listener, p->base, PEERS_ACCEPT, peers_take, p->control);
+	return true;
 }
 
 /* --- signals --- */
@@ -373,38 +329,18 @@ static void on_log_time(evutil_socket_t fd, short what, void *arg)
 
 /* --- the start --- */
 
-static bool switch_user(const char *user)
-{
-	struct passwd *pw;
-
-	if (!*user && geteuid() == 0)
-		log_warn("it runs as root: `user` in the configuration, or -u, names another user");
-	if (!*user)
-		return true;
-	errno = 0;
-	pw = getpwnam(user);
-	if (pw && setgroups(1, &pw->pw_gid) == 0 && setgid(pw->pw_gid) == 0 && setuid(pw->pw_uid) == 0)
-		return true;
-	fprintf(stderr, "setlistd: user %s: %s\n", user, pw || errno ? strerror(errno) : "unknown");
-	return false;
-}
-
 static bool open_all(struct process *p)
 {
-	const struct settings *s = p->daemon.settings;
-	const char *failed = NULL;
-	char error[256];
+	const struct config *config = &p->daemon.settings->config;
+	char error[CONFIG_ERROR];
 
 	/* The HTTP port comes first, so that it is open as soon as clients can connect. */
-	if (!admin_port_prepare(p->admin, &s->config, error))
-		failed = "admin";
-	else if (!listening_inherit(p->listening, error) || !listening_prepare(p->listening, s, error))
-		failed = "cannot listen";
-	else if (!open_control(p, s->config.control, error))
-		failed = "control";
-	if (failed)
-		fprintf(stderr, "setlistd: %s: %s\n", failed, error);
-	return !failed && switch_user(s->config.user);
+	if (admin_port_prepare(p->admin, config, error) && listening_inherit(p->listening, error) &&
+		listening_prepare(p->listening, config, error) && open_control(p, config, error) &&
+		start_switch_user(config, error))
+		return true;
+	settings_complain(p->options->file, error, false);
+	return false;
 }
 
 static void init(struct process *p, int pipes[2])
@@ -443,10 +379,10 @@ int serve(const struct options *options, struct settings *settings)
 		.options = options,
 	};
 	int status = 1, pipes[2];
-	char error[256];
+	char error[CONFIG_ERROR];
 
-	if (!fit_descriptors(&settings->config, ring_count(settings->ring), error)) {
-		fprintf(stderr, "setlistd: %s\n", error);
+	if (!start_fit_descriptors(&settings->config, ring_count(settings->ring), error)) {
+		settings_complain(options->file, error, false);
 		settings_release(settings);
 		return 1;
 	}

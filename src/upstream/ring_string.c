@@ -111,6 +111,18 @@ static bool has_too_many_points(const char *configuration, char error[256])
 	return true;
 }
 
+/* libmemcached's text begins with an address in memory, and ends with a place in its source. */
+static void keep_the_reason(char error[256])
+{
+	char *end = strstr(error, " -> "), *address = strstr(error, "(0x"),
+	     *begin = address ? strstr(address, ") ") : NULL;
+
+	if (end)
+		*end = '\0';
+	if (begin)
+		memmove(error, begin + 2, strlen(begin + 2) + 1);
+}
+
 struct ring *ring_from_string(const char *configuration, char error[256])
 {
 	size_t n = strlen(configuration);
@@ -119,8 +131,10 @@ struct ring *ring_from_string(const char *configuration, char error[256])
 
 	if (has_too_many_points(configuration, error))
 		return NULL;
-	if (libmemcached_check_configuration(configuration, n, error, 256) != MEMCACHED_SUCCESS)
+	if (libmemcached_check_configuration(configuration, n, error, 256) != MEMCACHED_SUCCESS) {
+		keep_the_reason(error);
 		return NULL;
+	}
 	hash = memcached(configuration, n);
 	if (!hash) {
 		snprintf(error, 256, "libmemcached does not accept the configuration");

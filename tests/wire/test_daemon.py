@@ -7,7 +7,7 @@ from case import WireTest
 from harness import HOST, LISTEN, accepts, free_port, setlistd, tcp_sockets, wait_until
 from wire import Closed, Conn
 SERVERS = 'servers = {"127.0.0.1:11211"}\n'
-COMMENTED = '# one\n// two /*\n/* three\n  # four */ servers = { # five\n  "a", /* six */ "b" }\nuser = "#" user = a//b\n'
+COMMENTED = '# one\n// two /*\n/* three\n  # four */ servers = { # five\n  "a", /* six */ "b" }\ncommands = "#" commands = a//|\n'
 
 
 class Scratch(WireTest):

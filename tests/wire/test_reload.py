@@ -209,8 +209,8 @@ BAD = [
 ]
 
 
-# What is wrong with a whole file, or with the machine.
-WITHOUT_LINE = ("no server is named", "cannot listen", "whoever reaches it", "libmemcached")
+# What is wrong with a whole file.
+WITHOUT_LINE = "no server is named"
 
 
 class Bad(Reloads):
@@ -230,7 +230,7 @@ class Bad(Reloads):
                 said = self.proxy.process.stderr()[said:]
                 line = 4 + number + len(rest)
                 place = f"{self.proxy.config_path}:{line}"
-                self.assertTrue(place in said or any(words in said for words in WITHOUT_LINE), f"{place} is not in: {said}")
+                self.assertTrue(place in said or WITHOUT_LINE in said, f"{place} is not in: {said}")
         self.assertEqual((self.settings(), stats(self.conn, "stats")["ring"]), before)
         wait_until("all is closed", lambda: self.proxy.fd_count() <= descriptors)
 

@@ -1,0 +1,117 @@
+"""Each option of the configuration with a bad value: -T says the file and the line, and a start says the same. Made from options.def."""
+import os
+import re
+
+from case import WireTest
+from case_access import USERS
+from case_tls import TlsTest
+from harness import HOST, free_port, setlistd
+
+TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/config/options.def")
+with open(TABLE, encoding="utf-8") as source:
+    TEXT = source.read()
+OPTIONS = re.findall(r'^OPTION\((\w+), (\w+), (?:NULL|"(?:\\.|[^"])*"), (.*?), (?:SHOWN|HIDDEN|AS_DIGIT|OF_RING),', TEXT, re.M)
+ROWS = len(re.findall(r"^OPTION\(", TEXT, re.M))
+SERVERS = f'servers = {{"{HOST}:1"}}\n'
+# Of a text any value may be good; and a list has more than one way to be bad. The option, its values, what must stand before it.
+TEXTS = {
+    "listen": ('{"127.0.0.1:x"}', '{"127.0.0.1:0"}', '{"0.0.0.0:5"}', '{"no-such-host.invalid:5"}', '{"127.0.0.1:5", "tls:127.0.0.1:6"}',
+               '{"unix:/no/such/folder/socket"}', f'{{"unix:{TABLE}"}}', '{"192.0.2.1:11311"}'),
+    "servers": ('{"127.0.0.1:x"}', '{"a", "a"}', '{"--SERVER=a --NONSENSE"}', '{"--SERVER=a --SERVER=a"}', '{"a,b"}',
+                "{" + ", ".join(f'"a:{port}"' for port in range(1, 1002)) + "}"),
+    "user": ('"no-such-user-here"',), "control": ('"relative"', '"/no/such/folder/socket"', f'"{os.path.abspath(TABLE)}"'),
+    "commands": ('"q"',), "commands_delimiter": ('""',), "admin": ('"0.0.0.0"', '"unix:/a"', '"*:5"'), "admin_hosts": ('{"a b"}',),
+    "auth_file": ('"/no/such/file"', '"/dev/null"'), "server_user": ('"foo"', '"f oo"'), "server_password_file": ('"/no/such/file"',),
+    "tls_certificate": ('"/no/such/file"', f'"{TABLE}"'), "tls_key": ('"/no/such/file"',), "tls_client_ca": ('"/no/such/file"',),
+    "server_tls_certificate": ('"/no/such/file"',), "server_tls_key": ('"/no/such/file"',), "server_tls_ca": ('"/no/such/file"',),
+    "socket_users": ('{"no-such-user-here"}',), "deny": ('{"nonsense"}',),
+}
+ALONE = ("192.0.2.1",)  # good without `insecure`, which lets a listener pass as far as the socket
+
+
+def bad_values(kind, name, allowed):
+    if kind == "NUMBER":
+        least, most = map(int, re.match(r"RANGE\((\d+), (\d+)\)", allowed).groups())
+        return str(least - 1), str(most + 1), '"x"', f'"+{least}"', '"-0"'
+    return {"FLAG": ("maybe", '"1"'), "WORD": ('"nonsense"', '""'), "MODE": ('"999"', '"01000"', '"rwx"')}.get(kind) or TEXTS[name]
+
+
+class EachOption(WireTest):
+    def refused(self, name, config, line):
+        """By -T and by a start, with the same words."""
+        path = self.private_file(config)
+        checked = setlistd("-T", "-f", path)
+        self.assertEqual((checked.returncode, checked.stdout), (1, ""), f"{name}: {config}")
+        self.assertRegex(checked.stderr, rf"\A{re.escape(path)}:{line}: [^\n]+\n\Z", config[:300])
+        if name != "user":
+            started = setlistd("-f", path)
+            self.assertEqual((started.returncode, started.stderr), (1, checked.stderr), config[:300])
+
+    def test_values(self):
+        self.assertEqual(len(OPTIONS), ROWS)
+        for kind, name, allowed in OPTIONS:
+            for value in bad_values(kind, name, allowed):
+                with self.subTest(f"{name} = {value[:80]}"):
+                    before = "" if name == "servers" else SERVERS
+                    before += "insecure = true\n" if any(host in value for host in ALONE) else ""
+                    before += "" if name in ("listen", "servers") else f'listen = {{"{HOST}:{free_port()}"}}\n'
+                    self.refused(name, f"{before}\n{name} = {value}\nmax_keys = 7\n", before.count("\n") + 2)
+
+    def test_lines_of_a_list(self):
+        """Each element has a line of its own."""
+        for value in ("0.0.0.0:5", "unix:/no/such/folder/socket", f"tls:{HOST}:6", "no-such-host.invalid:5"):
+            self.refused("listen", f'{SERVERS}listen = {{"{HOST}:{free_port()}",\n"{value}",\n"unix:/{value[-1]}"}}\n', 3)
+
+    def test_a_user(self):
+        """A start says it too, behind a warning."""
+        path = self.private_file(f'{SERVERS}listen = {{"{HOST}:{free_port()}"}}\nuser = "no-such-user-here"\n')
+        said = f"{path}:3: user no-such-user-here: unknown\n"
+        for args in ((), ("-T",)):
+            self.assert_refused(setlistd("-f", path, *args), said)
+        for args in ((), ("-T",)):
+            done = setlistd("-p", str(free_port()), "-S", f"{HOST}:1", "-u", "no-such-user-here", *args)
+            self.assert_refused(done, "setlistd: user no-such-user-here: unknown\n")
+        if os.geteuid() != 0:
+            path = self.private_file(f'{SERVERS}user = "nobody"\n')
+            self.assert_refused(setlistd("-T", "-f", path), f"{path}:2: user nobody: only root")
+
+    def test_the_command_line(self):
+        """What it overrides is no fault of the file."""
+        path = self.private_file('servers = {"--SERVER=a --NONSENSE"}\nlisten = {"no-such-host.invalid:5"}\n')
+        self.assert_good(setlistd("-T", "-f", path, "-S", f"{HOST}:1", "-l", HOST))
+        self.assert_refused(setlistd("-T", "-f", path, "-S", f"{HOST}:1"), f'{path}:2: listen "no-such-host.invalid:5": ')
+        done = setlistd("-T", "-f", path, "-S", f"{HOST}:1", "-l", "0.0.0.0")
+        self.assertRegex(done.stderr, r'\Asetlistd: listen "0\.0\.0\.0:11211": ')
+
+    def test_descriptors(self):
+        done = setlistd("-T", "-S", f"{HOST}:1", "-t", "64", under=("prlimit", "--nofile=100:100"))
+        self.assert_refused(done, "setlistd: 100 file descriptors are allowed")
+
+    def test_a_running_one(self):
+        """Its sockets are no fault of the file that it runs with."""
+        folder, port = self.scratch(), free_port()
+        path = self.private_file(f'{SERVERS}listen = {{"{HOST}:{port}", "unix:{folder}/s"}}\ncontrol = "{folder}/c"\n')
+        proxy = self.setlistd([self.memcached()], config=open(path, encoding="utf-8").read(), tcp=False)
+        proxy.process.wait_ready(f"{folder}/s")
+        self.assert_good(setlistd("-T", "-f", path))
+        self.assertEqual(self.connect(f"{folder}/s").ask("mn"), "MN")
+
+
+class Files(TlsTest):
+    """Errors in the files that an option names have the option's line."""
+
+    def test_each(self):
+        users, locked = self.private_file("foo:bar\nsecret\n"), self.private_file(USERS)
+        os.chmod(locked, 0o640)
+        certificate, key = self.authority.sign("other")
+        for lines, line in (
+                (f'auth_file = "{users}"', 3), (f'auth_file = "{locked}"', 3), (f'\nserver_password_file = "{users}"', 4),
+                (f'server_user = "foo"\nserver_password_file = "{users}"', 4), (f'tls_certificate = "{certificate}"', 3),
+                (f'tls_certificate = "{certificate}"\n\ntls_key = "{self.files[1]}"', 5), (f'tls_key = "{key}"', 3),
+                (f'server_tls_ca = "{users}"', 3), (f'\nserver_tls_certificate = "{certificate}"', 4)):
+            path = os.path.join(self.folder, "setlistd.conf")
+            with open(path, "w", encoding="utf-8") as out:
+                out.write(f"{SERVERS}\n{lines}\nmax_keys = 7\n")
+            done = setlistd("-T", "-f", path)
+            self.assertEqual(done.returncode, 1, lines)
+            self.assertRegex(done.stderr, rf"\A{re.escape(path)}:{line}: (auth_file|(server_)?(tls|password|user)\w*): [^\n]+\n\Z", lines)

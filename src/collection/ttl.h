@@ -27,4 +27,28 @@ static inline bool ttl_exptime(const struct env *env, int64_t ttl, int64_t *expt
 	return true;
 }
 
+/* Whether a touch with `exptime` makes an item live longer that has `ttl` seconds left. If these are not known, it may. */
+static inline bool ttl_prolongs(const struct env *env, int64_t exptime, int64_t ttl)
+{
+	if (ttl_is_date(exptime))
+		exptime -= env->unix_time;
+	return ttl != TTL_NEVER && (exptime == 0 || ttl == TTL_UNKNOWN || exptime > ttl);
+}
+
+/*
+ * Gives the exptime of a part whose base has, or will have, `exptime`. The part lives longer: the seconds of both are counted from
+ * moments that differ, and what is read of a base that has just expired must be that it is gone. A date may be by another clock.
+ */
+static inline int64_t ttl_of_part(const struct env *env, int64_t exptime)
+{
+	enum { MARGIN = 10, MARGIN_OF_DATE = 600 /* seconds */ };
+
+	if (exptime == 0)
+		return 0;
+	if (ttl_is_date(exptime))
+		return exptime + MARGIN_OF_DATE;
+	exptime = (exptime < 0 ? 0 : exptime) + MARGIN;
+	return ttl_is_date(exptime) ? env->unix_time + exptime + MARGIN_OF_DATE : exptime;
+}
+
 #endif

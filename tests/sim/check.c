@@ -17,6 +17,8 @@ static void check_stored(struct world *w, int key)
 		truth_wipe(&w->truth, key);
 		return;
 	}
+	if (state == STORED_LOST && !truth_at(&set->absent, w->truth.tick) && !w->evictions)
+		world_fail(w, "an item of a set is gone that nobody evicted", "key %d", key);
 	truth_set_absent(&w->truth, key, state == STORED_LOST);
 	truth_set_gone(&w->truth, key, false);
 	for (int m = 0; m < SIM_MEMBERS; m++) {
@@ -182,13 +184,6 @@ static void check_removed(struct world *w, const struct message *message, int ke
 		world_fail(w, "a base was removed that is whole", "%.*s", (int)call->key.n, call->key.p);
 }
 
-/* Base and segments may expire up to a second apart. */
-static bool may_expire(const struct call *call)
-{
-	return (call->verb == CALL_TOUCH || call->verb == CALL_GAT) && call->exptime &&
-		(call->exptime < LIVES_LATE / 2);
-}
-
 void check_execute(struct world *w, struct message *message)
 {
 	struct call *call = &message->call;
@@ -222,8 +217,6 @@ void check_execute(struct world *w, struct message *message)
 		else if (key < 0 && call->verb == CALL_DELETE)
 			check_segment_deleted(w, call->key);
 	}
-	if (may_expire(call))
-		w->evictions++;
 	buf_free(&before);
 	if (call->verb == CALL_GET)
 		return;
@@ -291,6 +284,9 @@ void check_reply(struct sim_op *op)
 			form_stored(op);
 		else
 			check_stored_reply(op);
+	} else if (check_says(op, "TOUCHED")) {
+		if (!w->form && !truth_was(&w->truth.sets[op->key].absent, op->issued, false))
+			world_fail(w, "a set is touched that is lost", "key %d client %d", op->key, op->client);
 	} else if (check_says(op, "DELETED")) {
 		check_deleted(op);
 	} else if (is_read(op->command)) {

@@ -12,10 +12,26 @@ static bool is_base(const struct world *w, struct slice key)
 	return w->form || key.n == SIM_KEY_SIZE;
 }
 
+/* Takes off what a part lives longer than its base. */
+static void take_margin(struct call *call)
+{
+	enum { MARGIN = 10, MARGIN_OF_DATE = 600 };
+
+	if (call->exptime > SIM_DATE)
+		call->exptime -= MARGIN_OF_DATE;
+	else if (call->exptime > MARGIN)
+		call->exptime -= MARGIN;
+	else if (call->exptime)
+		call->exptime = -1;
+}
+
 void mutate_lives_sent(struct world *w, struct message *m)
 {
 	struct call *call = &m->call;
 
+	if (w->mutation == MUTATION_NO_MARGIN && !is_base(w, call->key) &&
+		(call->verb == CALL_ADD || call->verb == CALL_TOUCH))
+		take_margin(call);
 	if (call->verb != CALL_CAS || !is_base(w, call->key))
 		return;
 	if (w->mutation == MUTATION_NO_TTL && call->exptime > 0)

@@ -16,11 +16,11 @@ TEST(touching)
 {
 	client_asks("touch k 30\r\n");
 	server_answers("VA 5 kk f0\r\nhello\r\nTOUCHED\r\n");
-	server_is_asked("mg k k f v\r\ntouch k 30\r\n");
+	server_is_asked("mg k k f t v\r\ntouch k 30\r\n");
 	client_is_told("TOUCHED\r\n");
 	client_asks("touch k -1 noreply\r\ntouch k 7\r\n");
 	server_answers("VA 3 kk f0\r\n+a \r\nVA 3 kk f0\r\n+a \r\nEN\r\n");
-	server_is_asked("mg k k f v\r\nmg k T-1 k f v\r\nmg k k f v\r\n");
+	server_is_asked("mg k k f t v\r\nmg k T-1 k f v\r\nmg k k f t v\r\n");
 	client_is_told("NOT_FOUND\r\n");
 	exchanges("touch k 30\r\n", "VA 5 kk f0\r\nhello\r\nNOT_FOUND\r\n", "NOT_FOUND\r\n");
 	client_asks("touch k 30\r\n");

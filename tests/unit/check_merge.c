@@ -183,12 +183,12 @@ TEST(touched_meanwhile)
 	put(runs, 2, "");
 	server_find(&server, SLICE("k"))->expires = 500;
 	client_asks("scompact k\r\n");
-	ck_assert_int_eq(comes_to(CALL_ADD)->exptime, 500);
+	ck_assert_int_eq(comes_to(CALL_ADD)->exptime, 510);
 	server_answer_one(&server);
 	server_find(&server, SLICE("k"))->expires = 900;
 	hears("OK\r\n");
 	stores("@[+a +f] ");
-	ck_assert_uint_eq(server_expiring(&server, 900), server_items(&server, ""));
+	ck_assert_uint_eq(server_expiring(&server, 910), server_items(&server, "k."));
 }
 
 /* --- who comes between --- */

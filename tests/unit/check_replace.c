@@ -121,10 +121,16 @@ TEST(failures)
 
 /* --- touching, deleting --- */
 
-/* A base must not outlive what it refers to. */
-TEST(touching)
+static void base_of(int64_t expires)
 {
 	put("+x ");
+	server_find(&server, SLICE("k"))->expires = expires;
+}
+
+/* A base must not outlive what it refers to: so that lives longer, and is touched before it. */
+TEST(touching)
+{
+	base_of(50);
 	client_asks("touch k 100\r\n");
 	then_makes("Gg");
 	then_makes("ttt");
@@ -133,8 +139,25 @@ TEST(touching)
 	server_answer_all(&server);
 	makes("H");
 	client_is_told("TOUCHED\r\n");
-	ck_assert_uint_eq(server_expiring(&server, 100), 4);
+	ck_assert_int_eq(server_find(&server, SLICE("k"))->expires, 100);
+	ck_assert_uint_eq(server_expiring(&server, 110), 3);
 	asks_and_hears("touch l 100\r\n", "NOT_FOUND\r\n");
+}
+
+/* For the same reason it is touched behind a base that gets a shorter life. */
+TEST(touching_to_shorten)
+{
+	base_of(0);
+	client_asks("touch k 100\r\n");
+	then_makes("GH");
+	then_makes("g");
+	then_makes("ttt");
+	hears("TOUCHED\r\n");
+	ck_assert_int_eq(server_find(&server, SLICE("k"))->expires, 100);
+	ck_assert_uint_eq(server_expiring(&server, 110), 3);
+	/* What it refers to has ten seconds yet for those who have just read the base. */
+	asks_and_hears("touch k -1\r\n", "TOUCHED\r\n");
+	ck_assert_uint_eq(server_expiring(&server, 10), 3);
 }
 
 /* While its items are touched it comes to refer to others, which are touched too. */
@@ -142,24 +165,49 @@ TEST(touching_what_changes)
 {
 	struct oplog_run other;
 
-	put("+x ");
+	base_of(50);
 	asks_up_to("touch k 100\r\n", CALL_GAT);
 	other = cupboard_log_run(&cupboard, "+p +q ", 9);
 	stored_put(&server, &cupboard, "", &other, 1, "");
 	hears("TOUCHED\r\n");
 	makes("GgtttHt");
 	ck_assert_int_eq(server_find(&server, SLICE("k"))->expires, 100);
-	ck_assert_int_eq(stored_item(&server, other.id)->expires, 100);
-	ck_assert_uint_eq(server_expiring(&server, 0), 3);
+	ck_assert_int_eq(stored_item(&server, other.id)->expires, 110);
+}
+
+/* An item that it refers to is missing, and so is the set then. */
+TEST(touching_what_is_lost)
+{
+	for (int64_t expires = 0; expires <= 50; expires += 50) {
+		base_of(expires);
+		memcached_remove(stored_item(&server, run.id));
+		asks_and_hears("touch k 100\r\n", "NOT_FOUND\r\n");
+	}
+}
+
+/* What is missing was merged into another run. */
+TEST(touching_what_goes)
+{
+	struct oplog_run other;
+
+	base_of(50);
+	asks_up_to("touch k 100\r\n", CALL_TOUCH);
+	other = cupboard_log_run(&cupboard, "+p +q ", 9);
+	stored_put(&server, &cupboard, "", &other, 1, "");
+	memcached_remove(stored_item(&server, run.id));
+	server_find(&server, SLICE("k"))->expires = 50;
+	hears("TOUCHED\r\n");
+	makes("GgtttGtH");
+	ck_assert_int_eq(stored_item(&server, other.id)->expires, 110);
 }
 
 TEST(touching_fails)
 {
-	put("+x ");
+	base_of(50);
 	asks_up_to("touch k 100\r\n", CALL_TOUCH);
 	fake_fail(&fake, RESULT_UNAVAILABLE);
 	hears("SERVER_ERROR upstream mc:11211 unavailable\r\n");
-	ck_assert_int_eq(server_find(&server, SLICE("k"))->expires, 0);
+	ck_assert_int_eq(server_find(&server, SLICE("k"))->expires, 50);
 	/* What cannot be read cannot be touched with its items. */
 	server_put(&server, SLICE("k"), SLICE("@set.3 what"));
 	client_asks("touch k 100\r\n");

@@ -92,7 +92,7 @@ TEST(one_table)
 	run_writer_finish(&writer);
 	ck_assert_uint_eq(writer.parts.pending, 1);
 	const struct call *call = &fake.calls[0].call;
-	ck_assert(call->verb == CALL_ADD && call->exptime == 77 && call->flags == 0);
+	ck_assert(call->verb == CALL_ADD && call->exptime == 87 && call->flags == 0);
 	ck_assert(slice_starts(call->key, SLICE("k.t")) && call->key.n == 2 + OPLOG_ID);
 	server_answer_all(&server);
 	ck_assert(writer.parts.pending == 0 && told == 1 && !writer.parts.failure.happened);
@@ -280,7 +280,7 @@ TEST(times_to_live)
 	part_writer_follow(&writer.parts, 500);
 	ck_assert_uint_eq(fake_waiting(&fake), server_items(&server, ""));
 	for (size_t i = fake_oldest(&fake); i < fake.count; i++)
-		ck_assert(fake.calls[i].call.verb == CALL_TOUCH && fake.calls[i].call.exptime == 500);
+		ck_assert(fake.calls[i].call.verb == CALL_TOUCH && fake.calls[i].call.exptime == 510);
 	server_answer_all(&server);
 	part_writer_follow(&writer.parts, TTL_NEVER);
 	ck_assert_uint_eq(fake_waiting(&fake), server_items(&server, ""));

@@ -13,6 +13,8 @@ PIPELINE = 500
 SPREAD = 61803398877    # it shares no factor with 10 ** 11
 # Seconds that may pass between a command and the look at what came of it. Times to live that are told apart differ by more.
 SLOW = 100
+# Seconds that a part lives longer than its base; with a date, which is more than a month away, it is more.
+MARGIN, MARGIN_OF_DATE, MONTH = 10, 600, 30 * 24 * 3600
 NOT_A_SET = "CLIENT_ERROR value is not a collection"
 
 
@@ -149,8 +151,15 @@ class LargeSetTest(WireTest):
         self.assertIn(self.ttl(key), [-1] if ttl == -1 else range(ttl - SLOW, ttl + 1), key)
 
     def assert_ttl_of_all(self, key, ttl):
-        for name in [key, *self.stored(key).segment_keys]:
-            self.assert_ttl(name, ttl)
+        """That of its parts is longer, unless all live for ever. Each is read before that of the base, which is shorter by then."""
+        for name in self.stored(key).segment_keys:
+            of_part, of_base = self.ttl(name), self.ttl(key)
+            if ttl == -1:
+                self.assertEqual(of_part, -1, name)
+            else:
+                self.assertGreater(of_part, of_base, name)
+                self.assertLessEqual(of_part, ttl + (MARGIN_OF_DATE if ttl > MONTH else MARGIN), name)
+        self.assert_ttl(key, ttl)
 
     def assert_error(self, command, pattern, conn=None):
         self.assertTrue(re.fullmatch(pattern, reply := (conn or self.conn).ask(command)), f"{command}: {reply!r}")

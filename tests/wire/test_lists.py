@@ -1,7 +1,7 @@
 """Lists: what the commands mean, how large ones are stored, and that nothing is lost or handed out twice."""
 import re
 
-from case_large import LargeSetTest, names
+from case_large import MARGIN, LargeSetTest, names
 from harness import wait_until
 from model import Key, list_ops
 from stored import counter
@@ -34,6 +34,11 @@ class ListTest(LargeSetTest):
             if match:
                 found.append((f"{key}.{match[1].decode()}", int(match[3] or match[2])))
         return found
+
+    def assert_ttl_of_segments(self, key, ttl):
+        """They outlive the base."""
+        for name, _ in self.refs(key):
+            self.assertIn(self.ttl(name), range(self.ttl(key) + 1, ttl + MARGIN + 1), name)
 
     def assert_no_litter(self, key="k"):
         """On the servers are the base and what it refers to, and nothing else."""
@@ -161,8 +166,8 @@ class Meaning(ListTest):
                 conn.send(command.encode() + b"\r\n")
                 conn.send(b"mn\r\n")
                 conn.lines_until("MN")
-                for name in ("k", *(segment for segment, _ in self.refs())):
-                    self.assertIn(int(self.at.meta(name, "t")["t"]), range(400, 501), f"{command}: {name}")
+                self.assert_ttl("k", 500)
+                self.assert_ttl_of_segments("k", 500)
 
 
 class Large(ListTest):
@@ -320,8 +325,8 @@ class Stored(ListTest):
             segments = [name for name, _ in self.refs(key)]
             self.assertGreater(len(segments), 2)
             self.assertEqual(self.conn.ask(f"touch {key} 300"), "TOUCHED")
-            for name in (key, *segments):
-                self.assertIn(int(self.at.meta(name, "t")["t"]), range(200, 301), name)
+            self.assert_ttl(key, 300)
+            self.assert_ttl_of_segments(key, 300)
             self.assertEqual(self.conn.ask(f"delete {key}"), "DELETED")
             wait_until("segments go", lambda: self.at.item_count() == 0)
 

@@ -105,6 +105,17 @@ class LostTables(LargeSetTest):
             self.assertEqual(conn.ask("sset other a"), "STORED")
             self.assertEqual(self.read("k other", conn, verb), expected)
 
+    def test_touch(self):
+        """Of what has lost a table nothing is left to be touched. The base ends when it would have ended."""
+        for ttl in (500, 50):
+            for number in (0, 1, -1):
+                self.large_set()
+                self.assertEqual(self.conn.ask("touch k 100"), "TOUCHED")
+                self.lose("k", number)
+                self.assertEqual(self.fresh().ask(f"touch k {ttl}"), "NOT_FOUND")
+                self.assertLessEqual(self.ttl("k"), 100)
+                self.assertEqual(self.conn.ask("delete k"), "DELETED")
+
     def test_algebra_in_blocks(self):
         """The set has given members before a table is found lost: these are no set, and no reply."""
         for verb in ("sunion", "sinter", "sdiff"):
@@ -252,5 +263,5 @@ class ChangedTables(LostTables):
         self.assertIsNone(self.read("k", self.fresh()))
         self.assert_missing("k")
 
-    # A round does not look at what an item holds, only whether there is one.
-    test_a_round_of_presence = None
+    # These do not look at what an item holds, only whether there is one.
+    test_a_round_of_presence = test_touch = None

@@ -479,16 +479,6 @@ static void list_read(struct adopted *c)
 
 /* --- touch and delete --- */
 
-/* Whether a touch makes an item live longer. If its time to live is not known, it may. */
-static bool prolongs(const struct adopted *c, const struct snapshot_item *item)
-{
-	int64_t ttl = lane_first(c->lane)->ttl;
-
-	if (ttl_is_date(ttl))
-		ttl -= lane_env(c->lane)->unix_time;
-	return item->reply.ttl != TTL_NEVER && (ttl == 0 || item->reply.ttl == TTL_UNKNOWN || ttl > item->reply.ttl);
-}
-
 /*
  * The item at position `i` in the order of a touch or delete, or NULL for none. The main item comes first, since without it
  * the collection does not exist and its other items do not count. A touch that prolongs it touches the others before it as well.
@@ -499,7 +489,9 @@ static struct snapshot_item *next_item(const struct adopted *c, size_t i)
 	size_t n = c->s.count;
 	struct snapshot_item *item = i < n ? c->s.items[i] : c->s.items[n - 1 - (i - n) % n];
 
-	if (i < n && (c->kind != OP_TOUCH || !vital || !vital->there || !prolongs(c, vital)))
+	if (i < n &&
+		!(c->kind == OP_TOUCH && vital && vital->there &&
+			ttl_prolongs(lane_env(c->lane), lane_first(c->lane)->ttl, vital->reply.ttl)))
 		return NULL;
 	if (i < 2 * n ? i >= n && item != vital : item == vital)
 		return NULL;

@@ -221,9 +221,20 @@ void parts_forget_all(struct lanes *lanes, struct slice key, struct slice refs)
 	call_all_behind(lanes, key, refs, (struct call){ .verb = CALL_DELETE });
 }
 
-void parts_touch_all(struct lanes *lanes, struct slice key, struct slice refs, int64_t exptime)
+static struct call touch_call(const struct env *env, int64_t exptime)
 {
-	call_all_behind(lanes, key, refs, (struct call){ .verb = CALL_TOUCH, .exptime = exptime });
+	return (struct call){ .verb = CALL_TOUCH, .exptime = ttl_of_part(env, exptime) };
+}
+
+void parts_touch_all(struct lanes *lanes, struct slice key, struct slice refs, int64_t exptime,
+	void (*done)(struct parts *parts), void *arg)
+{
+	parts_call_all(lanes, key, refs, touch_call(lanes->env, exptime), done, arg);
+}
+
+void parts_touch_behind(struct lanes *lanes, struct slice key, struct slice refs, int64_t exptime)
+{
+	call_all_behind(lanes, key, refs, touch_call(lanes->env, exptime));
 }
 
 /* --- writing --- */
@@ -286,12 +297,12 @@ void part_writer_add(struct part_writer *w, struct slice id, struct slice data)
 			.server = CALL_ANY_SERVER,
 			.key = write->waiter.key,
 			.value = data,
-			.exptime = w->exptime,
+			.exptime = ttl_of_part(env, w->exptime),
 		},
 		&write->waiter);
 }
 
-/* Whether parts that got `exptime` at `started` now have a time to live that differs from `ttl` by more than 2 seconds. */
+/* Whether a base that got `exptime` at `started` would now have a time to live that differs from `ttl` by more than 2 seconds. */
 static bool ttl_differs(const struct part_writer *w, int64_t ttl)
 {
 	enum { NEAR = 2 };
@@ -308,8 +319,7 @@ void part_writer_follow(const struct part_writer *w, int64_t ttl)
 	int64_t exptime;
 
 	if (ttl_differs(w, ttl) && ttl_exptime(w->lanes->env, ttl, &exptime))
-		call_behind(
-			w->lanes, w->key, buf_slice(&w->ids), (struct call){ .verb = CALL_TOUCH, .exptime = exptime });
+		call_behind(w->lanes, w->key, buf_slice(&w->ids), touch_call(w->lanes->env, exptime));
 }
 
 void part_writer_forget(const struct part_writer *w)

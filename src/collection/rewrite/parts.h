@@ -59,14 +59,19 @@ void parts_call_all(struct lanes *lanes, struct slice key, struct slice refs, st
 void parts_forget(struct lanes *lanes, struct slice key, struct slice ids);
 void parts_forget_all(struct lanes *lanes, struct slice key, struct slice refs);
 
-/* Touches all parts that the references lead to, in the background. */
-void parts_touch_all(struct lanes *lanes, struct slice key, struct slice refs, int64_t exptime);
+/*
+ * Touches all parts that the references lead to, so that they outlive a base with `exptime`. parts_touch_all is as parts_call_all;
+ * parts_touch_behind works in the background.
+ */
+void parts_touch_all(struct lanes *lanes, struct slice key, struct slice refs, int64_t exptime,
+	void (*done)(struct parts *parts), void *arg);
+void parts_touch_behind(struct lanes *lanes, struct slice key, struct slice refs, int64_t exptime);
 
 /* Writes the parts of one collection. */
 struct part_writer {
 	struct lanes *lanes;
 	struct slice key; /* borrowed */
-	int64_t exptime;
+	int64_t exptime;  /* of the base */
 	uint64_t started; /* env.now when exptime was computed */
 	struct buf ids;   /* of all parts written, each followed by a space */
 	size_t pending;

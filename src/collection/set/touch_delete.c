@@ -1,7 +1,11 @@
 /*
- * A touch extends the parts first, since the base must not outlive them:
+ * The base must not outlive the parts. So a touch that prolongs its life extends that of the parts first:
  *
- *     read the base -> touch all that it refers to -> touch and read the base -> its references changed: touch those too
+ *     read the base -> prolong: touch the parts -> touch and read the base -> its references changed: touch those parts too
+ *                   -> else:    touch and read the base -> touch the parts
+ *
+ *     a part is missing: read the base again -> its references changed: go on with those
+ *                                            -> else: the set is missing
  *
  * A delete reads the base and deletes it, both calls in one pipeline. Then the parts are unreachable, and are
  * deleted in the background.
@@ -11,18 +15,22 @@
 #include "collection/machines.h"
 #include "collection/rewrite/parts.h"
 #include "collection/text/lease.h"
+#include "collection/ttl.h"
 
 struct touch_delete {
 	struct lane *lane;
 	struct waiter read;     /* of the read before a delete */
 	struct buf refs;        /* references of the base */
+	bool reached;           /* of a touch: it has called the parts that these lead to */
+	bool incomplete;        /* of a touch: one of them is missing */
+	bool touched;           /* of a touch: the base was */
 	unsigned pending;       /* of a delete: its two calls */
 	struct result deletion; /* the result of the second, without slices; `failure` has them */
 	struct failure failure;
 };
 
 static lane_step base_read, base_touched, deleted;
-static void parts_touched(struct parts *parts), late_parts_touched(struct parts *parts);
+static void parts_touched(struct parts *parts);
 static void read_beside_delete(struct waiter *waiter, const struct result *r);
 
 static struct touch_delete *start(struct lane *lane)
@@ -54,15 +62,15 @@ static void end_with(struct lane *lane, const struct result *r)
 		end(lane, r->status == RESULT_MISS ? OUTCOME_MISSING : OUTCOME_DONE, NULL);
 }
 
-static struct call touch_call(const struct lane *lane)
+static void read_base(struct lane *lane)
 {
-	return (struct call){ .verb = CALL_TOUCH, .exptime = lane_first(lane)->ttl };
+	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_TTL }, base_read);
 }
 
 void touch_start(struct lane *lane)
 {
 	start(lane);
-	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE }, base_read);
+	read_base(lane);
 }
 
 static void touch_base(struct lane *lane)
@@ -70,6 +78,27 @@ static void touch_base(struct lane *lane)
 	struct call call = { .verb = CALL_GAT, .want = WANT_VALUE, .exptime = lane_first(lane)->ttl };
 
 	lane_call(lane, call, base_touched);
+}
+
+static void touch_parts(struct lane *lane)
+{
+	struct touch_delete *t = lane->work;
+
+	t->reached = true;
+	parts_touch_all(lane->lanes, lane->waiter.key, buf_slice(&t->refs), lane_first(lane)->ttl, parts_touched, lane);
+}
+
+/* Takes the references of the base that was read. False if they are those that it had before. */
+static bool take_refs(struct touch_delete *t, struct slice value)
+{
+	struct buf before = t->refs;
+	bool changed;
+
+	t->refs = BUF_EMPTY;
+	lease_add_refs(value, &t->refs);
+	changed = !slice_equal(buf_slice(&t->refs), buf_slice(&before));
+	buf_free(&before);
+	return changed;
 }
 
 static bool may_be_base(struct slice value)
@@ -89,50 +118,44 @@ static void base_read(struct lane *lane, const struct result *r)
 		if (base.form == OPLOG_NEWER)
 			end(lane, OUTCOME_NEWER, NULL);
 		else
-			lane_call(lane, touch_call(lane), end_with);
+			lane_call(
+				lane, (struct call){ .verb = CALL_TOUCH, .exptime = lane_first(lane)->ttl }, end_with);
+	} else if (!take_refs(t, r->value) && t->incomplete) {
+		end(lane, OUTCOME_MISSING, NULL);
+	} else if (buf_size(&t->refs) && (t->touched || ttl_prolongs(lane_env(lane), lane_first(lane)->ttl, r->ttl))) {
+		touch_parts(lane);
 	} else {
-		lease_add_refs(r->value, &t->refs);
-		if (buf_size(&t->refs))
-			parts_call_all(lane->lanes, lane->waiter.key, buf_slice(&t->refs), touch_call(lane),
-				parts_touched, lane);
-		else
-			touch_base(lane);
+		touch_base(lane);
 	}
 }
 
 static void parts_touched(struct parts *parts)
 {
 	struct lane *lane = parts->arg;
+	struct touch_delete *t = lane->work;
 
+	t->incomplete = parts->missing > 0;
 	if (parts->failure.happened)
 		end(lane, OUTCOME_FAILED, &parts->failure.result);
+	else if (t->incomplete && lane_may_retry(lane))
+		read_base(lane);
+	else if (t->incomplete || t->touched)
+		end(lane, t->incomplete ? OUTCOME_BUSY : OUTCOME_DONE, NULL);
 	else
 		touch_base(lane);
 	parts_destroy(parts);
 }
 
-/* A compaction may have replaced the parts after the first read. */
+/* The parts are to be touched yet, or a compaction has replaced them after the read. */
 static void base_touched(struct lane *lane, const struct result *r)
 {
-	const struct touch_delete *t = lane->work;
-	struct buf refs = BUF_EMPTY;
+	struct touch_delete *t = lane->work;
 
-	if (r->status == RESULT_HIT)
-		lease_add_refs(r->value, &refs);
-	if (buf_size(&refs) == 0 || slice_equal(buf_slice(&refs), buf_slice(&t->refs)))
-		end_with(lane, r);
+	t->touched = r->status == RESULT_HIT;
+	if (t->touched && (take_refs(t, r->value) || !t->reached) && buf_size(&t->refs))
+		touch_parts(lane);
 	else
-		parts_call_all(
-			lane->lanes, lane->waiter.key, buf_slice(&refs), touch_call(lane), late_parts_touched, lane);
-	buf_free(&refs);
-}
-
-static void late_parts_touched(struct parts *parts)
-{
-	struct lane *lane = parts->arg;
-
-	parts_destroy(parts);
-	end(lane, OUTCOME_DONE, NULL);
+		end_with(lane, r);
 }
 
 void touch_followers(struct lanes *lanes, struct slice key, struct slice value, int64_t exptime)
@@ -141,7 +164,7 @@ void touch_followers(struct lanes *lanes, struct slice key, struct slice value, 
 
 	if (may_be_base(value))
 		lease_add_refs(value, &refs);
-	parts_touch_all(lanes, key, buf_slice(&refs), exptime);
+	parts_touch_behind(lanes, key, buf_slice(&refs), exptime);
 	buf_free(&refs);
 }
 

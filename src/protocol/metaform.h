@@ -8,6 +8,7 @@
 #ifndef PROTOCOL_METAFORM_H
 #define PROTOCOL_METAFORM_H
 
+#include "protocol/call.h"
 #include "protocol/request.h"
 #include "util/buf.h"
 
@@ -33,7 +34,7 @@ struct metaform {
 
 /*
  * Appends the reply in the meta form; nothing, if q suppresses it. `reply` is the whole reply to the classic request, and `ttl` the time
- * to live of what was read.
+ * to live of what was read, as in struct result.
  */
 void metaform_reply(struct buf *out, const struct metaform *form, struct slice reply, int64_t ttl);
 

@@ -1,8 +1,42 @@
-/* A stream of requests, however it is cut. */
+/* A stream of requests, however it is cut; and the classic form of meta commands. */
 #include "input.h"
+#include "protocol/metaform.h"
 #include "protocol/request.h"
 
 static const struct request_limits limits = { .max_line = 600, .max_value = 300, .max_keys = 8 };
+
+/* One line, and behind VA its data. */
+static void check_reply(const struct metaform *form, struct slice reply, int64_t ttl)
+{
+	struct buf out = BUF_EMPTY;
+	struct slice text;
+	int lines = 0;
+
+	metaform_reply(&out, form, reply, ttl);
+	text = buf_slice(&out);
+	for (size_t i = 0; i < text.n; i++)
+		lines += text.p[i] == '\n';
+	MUST(text.n == 0 ? metaflags_has(&form->flags, 'q') : memcmp(text.p + text.n - 2, "\r\n", 2) == 0);
+	MUST(lines == (slice_starts(text, SLICE("VA ")) ? 2 : text.n > 0));
+	buf_free(&out);
+}
+
+static void check_form(const struct request *r)
+{
+	const struct metaform form = { r->command->id, r->meta, r->key, r->rest };
+	struct request classic;
+
+	if (metaform_parse(r, r->key, &classic))
+		return;
+	MUST(classic.command && !classic.error && classic.command->grammar <= GRAMMAR_TOUCH);
+	MUST(classic.keys == (r->command->id == COMMAND_MG) && classic.data.n == r->data.n);
+	check_reply(&form, SLICE("VALUE key 1 2 3\r\nab\r\nEND\r\n"), 7);
+	check_reply(&form, SLICE("END\r\n"), TTL_UNKNOWN);
+	check_reply(&form, SLICE("17\r\n"), TTL_UNKNOWN);
+	check_reply(&form, SLICE("STORED\r\n"), TTL_UNKNOWN);
+	check_reply(&form, SLICE("NOT_FOUND\r\n"), TTL_UNKNOWN);
+	check_reply(&form, SLICE("CLIENT_ERROR no\r\n"), TTL_UNKNOWN);
+}
 
 static enum request_status parse(struct slice in, struct request_progress *progress, struct request *r)
 {
@@ -23,6 +57,8 @@ static enum request_status parse(struct slice in, struct request_progress *progr
 		MUST(r->command && !r->error && r->skip.bytes == 0 && r->keys <= limits.max_keys);
 		MUST(r->command->grammar == GRAMMAR_FLUSH || r->command->grammar == GRAMMAR_ARGS ||
 			r->command->grammar == GRAMMAR_BARE || request_key_valid(r->key, KEY_MAX));
+		if (metaform_has(r->command))
+			check_form(r);
 	}
 	free(copy);
 	return status;

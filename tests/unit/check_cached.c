@@ -249,6 +249,20 @@ TEST(an_index_is_garbled)
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->incomplete_sets, 1);
 }
 
+/* A server that comes back may have lost items that are in memory here. So the first read on a new connection asks for all. */
+TEST(a_server_comes_back)
+{
+	put_and_read();
+	fake.connection = 2;
+	counts("105\r\n", "LGgllll");
+	counts("105\r\n", "G");
+	counts("105\r\n", "L");
+	fake.connection = 3;
+	lose(0);
+	asks_and_hears("scard k\r\n", "NOT_FOUND\r\n");
+	ck_assert_ptr_null(server_find(&server, SLICE("k")));
+}
+
 /* Nobody knows: then it is not suspected. */
 TEST(presence_is_not_known)
 {

@@ -9,7 +9,8 @@
 #define LOOK_TTL(key) "mg " key " k f t\r\n"
 #define LOOKED_TTL(key) "HD k" key " f0 t-1\r\n"
 #define REWRITE(key, cas, bytes, log) "connection 1: cas " key " 0 0 " #bytes " " #cas "\r\n" log "\r\n"
-#define SEGMENT "l00000000001.3.1"
+#define SEGMENT "s0a00000001x.3.1"
+#define OLD_SEGMENT "l00000000001.3.1"
 #define CHECKED SEGMENT ".ff822a2867ea9b22" /* with the check of "+a +b +c " */
 
 /* Neighbouring pushes to the same end merge. At the head, the item pushed last comes first. */
@@ -180,6 +181,21 @@ TEST(segment_is_gone)
 	server_answers(FOUND("k", 27, "@list @" SEGMENT " +z ") "EN\r\n" FOUND("k", 27, "@list @" SEGMENT " +z "));
 	serves(FETCH("k") "mg k." SEGMENT " k f v\r\n" FETCH("k") "connection 1: cas k 0 -1 0 5\r\n\r\n", "STORED\r\n");
 	client_is_told("END\r\n");
+}
+
+/* A segment of 0.1.0 lies elsewhere than the base. Who does not find it may have another list of servers, so the base stays. */
+TEST(segment_is_gone_elsewhere)
+{
+	client_asks("lindex k 0\r\n");
+	server_answers(
+		FOUND("k", 27, "@list @" OLD_SEGMENT " +z ") "EN\r\n" FOUND("k", 27, "@list @" OLD_SEGMENT " +z "));
+	server_is_asked(FETCH("k") "mg k." OLD_SEGMENT " k f v\r\n" FETCH("k"));
+	client_is_told("END\r\n");
+	client_asks("scard k\r\n");
+	server_answers(
+		FOUND("k", 27, "@list @" OLD_SEGMENT " +z ") "EN\r\n" FOUND("k", 27, "@list @" OLD_SEGMENT " +z "));
+	server_is_asked(FETCH("k") "mg k." OLD_SEGMENT " k f v\r\n" FETCH("k"));
+	client_is_told("NOT_FOUND\r\n");
 }
 
 /* A segment with fewer items than its id says is corrupt. */

@@ -1,9 +1,9 @@
 /* Set commands on lists with segments: what they read, and that a pop leaves a list. */
 #include "serving.h"
 
-#define SEGMENT "l00000000001.6.1"
-#define OTHER "l00000000002.2.1"
-#define LONG "l00000000003.400.4"
+#define SEGMENT "s0a00000001x.6.1"
+#define OTHER "s0a00000002x.2.1"
+#define LONG "s0a00000003x.400.4"
 #define LIST "@list @" SEGMENT " +e "
 
 static const struct collection_options options = {

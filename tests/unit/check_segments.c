@@ -31,6 +31,14 @@ static const char *fetch(struct slice id)
 	return line;
 }
 
+static const char *is_there(struct slice id)
+{
+	static char line[100];
+
+	snprintf(line, sizeof(line), "mg k.%.*s k f\r\n", (int)id.n, id.p);
+	return line;
+}
+
 /* Answers the oldest call, which must be a read of an item, with what is in the cupboard. */
 static void server_brings_item(void)
 {
@@ -145,6 +153,21 @@ TEST(table_is_gone)
 	serves(FETCH("k"), base(7, &abc, 1, "+x "));
 	server_is_asked("connection 1: cas k 0 -1 0 7\r\n\r\n");
 	client_hears_nothing();
+	relays("STORED\r\n", "END\r\n");
+	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->incomplete_sets, 1);
+}
+
+/* What was missing on one connection says nothing of a base that comes on another: the server may be another one by then. */
+TEST(table_is_gone_from_another_connection)
+{
+	client_asks("smembers k\r\n");
+	serves(FETCH("k"), base(7, &abc, 1, "+x "));
+	serves(fetch(abc.id), "EN\r\n");
+	fake.connection = 2;
+	serves(FETCH("k"), base(7, &abc, 1, "+x "));
+	serves(is_there(abc.id), "EN\r\n");
+	serves(FETCH("k"), base(7, &abc, 1, "+x "));
+	server_is_asked("connection 2: cas k 0 -1 0 7\r\n\r\n");
 	relays("STORED\r\n", "END\r\n");
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->incomplete_sets, 1);
 }

@@ -111,6 +111,17 @@ class LargeSetTest(WireTest):
         self.assertNotIn(None, stored.segments.values(), "an item that the set is made of is gone")
         return stored
 
+    def make_old(self, key):
+        """The segments of a list become those of 0.1.0: their references have no check, and each lies where its own key belongs."""
+        base, segments = self.at.get(key), Stored(self.at, key).segments
+        moved = {segment: segment.replace(".s", ".l") for segment in segments}
+        for segment, old in moved.items():
+            self.assertEqual(self.at.delete(segment), "DELETED")
+            self.assertEqual(self.at.of(old).set(old, segments[segment]), "STORED")
+        base = re.sub(rb"@s([0-9a-z]{11}\.\d+\.\d+)\.[0-9a-f]{16}", rb"@l\1", base)
+        self.assertEqual(self.at.of(key).set(key, base), "STORED")
+        return list(moved.values())
+
     def assert_nothing_else(self, *keys):
         """The items on the servers are these sets and what they are made of; what nobody needs any more goes."""
         wait_until("nothing else is left", pause=0.05,

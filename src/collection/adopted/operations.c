@@ -77,19 +77,33 @@ static void lost(struct adopted *c)
 
 /* --- a collection with a missing item --- */
 
+/* Whether it does nothing if there is no collection. */
+static bool needs_one(const struct adopted *c)
+{
+	return c->kind == OP_READ || c->kind == OP_POP || c->kind == OP_COMPACT;
+}
+
 static void cleared(struct adopted *c)
 {
 	c->lane->lanes->stats.incomplete_sets++;
-	if (c->kind == OP_READ || c->kind == OP_POP || c->kind == OP_COMPACT)
+	if (needs_one(c))
 		adopted_end(c, OUTCOME_MISSING);
 	else if (adopted_retry(c))
 		start(c);
 }
 
-/* Another proxy may have cleared it: that is a lost race. */
+/*
+ * The missing item may be there for a setlistd with another list of servers, so a read clears nothing if it need not. Another proxy may
+ * have cleared it: that is a lost race.
+ */
 static void clear(struct adopted *c)
 {
 	plan_free(&c->plan);
+	if (needs_one(c) && !c->encoding->read_clears) {
+		c->lane->lanes->stats.incomplete_sets++;
+		adopted_end(c, OUTCOME_MISSING);
+		return;
+	}
 	if (c->encoding->clear)
 		c->encoding->clear(&c->s, &c->plan);
 	adopted_run(c, cleared, lost);

@@ -6,7 +6,7 @@
  *
  * A rewrite is a strict CAS with the token of the read that it was computed from, so a push since then makes it fail. The
  * machine then retries from the read, a bounded number of times. When a segment is missing it reads the base once more: if the
- * base is still the same, the list has lost a segment and is removed.
+ * base is still the same, the list has lost a segment and is removed; unless the segment may be missing here alone.
  *
  * Compaction runs alone in its lane; set/compact.c reads the base and starts it. The log at the tail becomes segments behind the
  * existing ones, and the log at the head becomes segments before them. If a log and the segment beside it fit into one segment,
@@ -240,10 +240,11 @@ static void store_undo(struct list_store *store)
 struct list_work {
 	struct list_store store;
 	struct cas cas;
-	int64_t exptime;    /* keeps the time to live of the base */
-	struct result read; /* the reply about the base, without its slices */
-	bool missing;       /* a segment of this base */
-	struct buf text;    /* the answers to the operations */
+	int64_t exptime;     /* keeps the time to live of the base */
+	struct result read;  /* the reply about the base, without its slices */
+	bool missing;        /* a segment of this base */
+	uint64_t missing_on; /* parts.missing_on, if `missing` */
+	struct buf text;     /* the answers to the operations */
 };
 
 static lane_step found;
@@ -294,6 +295,19 @@ static void removed(struct lane *lane, const struct result *r)
 		end(lane, OUTCOME_FAILED, r);
 	} else {
 		again(lane);
+	}
+}
+
+/* Removes the base only if nobody else can have the segment: see struct parts. */
+static void give_up(struct lane *lane, const struct result *r)
+{
+	const struct list_work *w = lane->work;
+
+	if (w->missing_on) {
+		base_expire(lane, r, removed);
+	} else {
+		lane->lanes->stats.incomplete_sets++;
+		end(lane, OUTCOME_MISSING, NULL);
 	}
 }
 
@@ -381,6 +395,7 @@ static void loaded(struct lane *lane, enum outcome_status status, const struct r
 		end(lane, OUTCOME_FAILED, failure);
 	} else if (status == OUTCOME_MISSING) {
 		w->missing = true;
+		w->missing_on = w->store.segments->missing_on;
 		again(lane);
 	} else {
 		lane->lanes->stats.corrupt_values++;
@@ -437,12 +452,13 @@ static void found(struct lane *lane, const struct result *r)
 		if (!list->tangled && lane_is_measured(lane))
 			lane_measured(lane, segmented_list_count(list), segmented_list_bytes(list));
 		need(lane, list);
-		broken = w->missing && r->cas == w->read.cas && r->connection == w->read.connection;
+		broken = w->missing && r->cas == w->read.cas && r->connection == w->read.connection &&
+			(!w->missing_on || w->missing_on == r->connection);
 		w->missing = false;
 		w->read = *r;
 		w->read.value = w->read.line = slice_of("", 0);
 		if (broken)
-			base_expire(lane, r, removed);
+			give_up(lane, r);
 		else
 			store_load(&w->store, loaded);
 	}

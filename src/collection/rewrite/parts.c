@@ -5,6 +5,7 @@
 
 #include "collection/large.h"
 #include "collection/text/fences.h"
+#include "collection/text/part_key.h"
 #include "collection/ttl.h"
 #include "util/alloc.h"
 
@@ -100,16 +101,31 @@ static void ask(struct parts *s)
 	}
 }
 
+uint64_t part_missing_on(const struct part *part)
+{
+	return part_key_is_at_base(part->waiter.key) ? part->connection : 0;
+}
+
+static void reject(struct part *part)
+{
+	uint64_t on = part_missing_on(part);
+
+	part->missing = true;
+	part->owner->missing++;
+	if (on)
+		part->owner->missing_on = on;
+}
+
 static void answered(struct waiter *waiter, const struct result *r)
 {
 	struct part *part = (struct part *)waiter;
 	struct parts *s = part->owner;
 
+	part->connection = r->connection;
 	if (result_failed(r)) {
 		failure_keep(&s->failure, r);
 	} else if (r->status == RESULT_MISS || (r->status == RESULT_HIT && !oplog_matches(part->check, r->value))) {
-		part->missing = true;
-		s->missing++;
+		reject(part);
 	} else if (r->status == RESULT_HIT) {
 		buf_add_slice(&part->data, r->value);
 	}
@@ -127,6 +143,7 @@ void parts_call(struct parts *s, struct call call, void (*done)(struct parts *pa
 	s->done = done;
 	s->arg = arg;
 	s->asked = s->answered = s->missing = 0;
+	s->missing_on = 0;
 	for (size_t i = 0; i < s->count; i++)
 		s->list[i].waiter.done = answered;
 	ask(s);
@@ -137,7 +154,8 @@ static void indexes_read(struct parts *indexes)
 {
 	struct parts *all = indexes->arg;
 	struct fences fences;
-	bool incomplete = false;
+	uint64_t missing_on;
+	size_t missing;
 
 	all->lanes->background--;
 	if (indexes->failure.happened) {
@@ -148,7 +166,8 @@ static void indexes_read(struct parts *indexes)
 	}
 	for (size_t i = 0; i < indexes->count; i++) {
 		if (!fences_read(&fences, buf_slice(&indexes->list[i].data))) {
-			incomplete = true;
+			if (!indexes->list[i].missing)
+				reject(&indexes->list[i]);
 			continue;
 		}
 		for (size_t t = 0; t < fences.count; t++)
@@ -156,9 +175,12 @@ static void indexes_read(struct parts *indexes)
 		fences_free(&fences);
 	}
 	make_list(all, parts_key(indexes));
+	missing = indexes->missing;
+	missing_on = indexes->missing_on;
 	parts_destroy(indexes);
 	parts_call(all, all->call, all->done, all->arg);
-	all->missing = incomplete;
+	all->missing = missing;
+	all->missing_on = missing_on;
 }
 
 void parts_call_all(struct lanes *lanes, struct slice key, struct slice refs, struct call call,

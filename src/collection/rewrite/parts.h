@@ -16,15 +16,22 @@ struct part {
 	struct slice id;
 	struct oplog_check check; /* of its value, if the reference to it has one */
 	struct buf data;          /* GET: the value */
+	uint64_t connection;      /* of the answer */
 	bool missing;
 };
 
-/* One call on each part. `missing` counts the misses, and the values that do not have the check of their reference. */
+/*
+ * One call on each part. `missing` counts the misses, and the values that do not have the check of their reference.
+ *
+ * A part that is missing may be missing here alone: a setlistd with another list of servers looks for it on another one. That cannot be
+ * if the server of the base, where the part lies, says so on the connection on which it gives the base. `missing_on` is this connection.
+ */
 struct parts {
 	struct lanes *lanes;
 	struct buf ids, keys; /* copies; the parts point into them */
 	struct part *list;
 	size_t count, asked, answered, missing;
+	uint64_t missing_on; /* 0: no part is missing, or only such as lie elsewhere */
 	struct call call;
 	struct failure failure;
 	void (*done)(struct parts *parts); /* may destroy `parts` */
@@ -38,6 +45,9 @@ struct parts {
 struct parts *parts_create(struct lanes *lanes, struct slice key, struct slice ids);
 struct parts *parts_create_of_list(struct lanes *lanes, struct slice key, struct slice refs);
 void parts_destroy(struct parts *parts);
+
+/* The same as missing_on, for a part that is missing, or has not the content that its reference promises. */
+uint64_t part_missing_on(const struct part *part);
 
 /* The key of the collection. Borrowed; requires at least one part. */
 struct slice parts_key(const struct parts *parts);

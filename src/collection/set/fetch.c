@@ -8,12 +8,12 @@
  *
  * A missing part was replaced by a merge if the base refers to another run now. If it still refers to the same run, the
  * part was evicted. Then the set is incomplete: it counts as missing, and its base is removed so that it can be loaded
- * again.
+ * again. If the part may be missing here alone, the base stays.
  *
  * For set commands a list is the set of its elements: all of it is read.
  *
  * A read from memory does not touch tables and indexes on the server, which then might evict them before the base. So all parts are
- * read from time to time: that keeps them in use, and finds those that are missing.
+ * read from time to time, and at once on a new connection: that keeps them in use, and finds those that are missing.
  *
  * Two concurrent pops must not give the same member, so a pop is a read and a CAS:
  *
@@ -49,6 +49,7 @@ struct fetch {
 	size_t segment_bytes;   /* bytes of the segments of a list */
 	char missing[OPLOG_ID]; /* id of a run with a missing part; empty for none */
 	uint64_t missing_refs;  /* check of the references when any part was missing; 0 for none */
+	uint64_t missing_on;    /* parts.missing_on, while either of these is set */
 	bool is_list;           /* the base is a list with segments or a limit, whose view is dropped at the end */
 	struct buf list_base;   /* its base: the view has all elements as one log instead */
 };
@@ -177,17 +178,32 @@ static bool is_broken(const struct fetch *f)
 	return false;
 }
 
+/* Removes the base only if nobody else can have the part: see struct parts. */
+static void give_up(struct lane *lane, const struct result *r)
+{
+	const struct fetch *f = lane->work;
+
+	if (f->missing_on) {
+		base_expire(lane, r, removed);
+	} else {
+		lane->lanes->stats.incomplete_sets++;
+		finish(lane, OUTCOME_MISSING, NULL);
+	}
+}
+
 static void view_updated(struct lane *lane, const struct result *r)
 {
 	struct fetch *f = lane->work;
 	struct set_view *view = &f->entry->view;
 
+	/* The server may have been away, and is another one perhaps: what the view has in memory need not be there. */
+	f->entry->suspect |= view->run_count && view->connection && view->connection != r->connection;
 	view->cas = r->cas;
 	view->connection = r->connection;
 	/* After a lost race the key may hold something else. */
 	f->is_list = lane_is_list(lane, &view->split) && (view->split.ref_count || lane->rule->max);
-	if (is_broken(f)) {
-		base_expire(lane, r, removed);
+	if (is_broken(f) && (!f->missing_on || f->missing_on == r->connection)) {
+		give_up(lane, r);
 	} else if (f->is_list && !view->split.ref_count) {
 		f->segment_bytes = 0;
 		take_list(lane, slice_of("", 0));
@@ -369,6 +385,7 @@ static void take_loaded(struct lane *lane, const struct result *r)
 			return;
 		if (!part->missing && set_view_load(view, want, buf_slice(&part->data)))
 			continue;
+		f->missing_on = part_missing_on(part);
 		memcpy(f->missing, view->runs[want->run].id, OPLOG_ID);
 		fetch_again(lane);
 		return;
@@ -410,10 +427,12 @@ static void parts_checked(struct parts *parts)
 	if (parts->failure.happened) {
 		finish(lane, OUTCOME_FAILED, &parts->failure.result);
 	} else if (parts->missing) {
+		f->missing_on = parts->missing_on;
 		f->missing_refs = check_of(f->entry->view.split.refs);
 		fetch_again(lane);
 	} else {
 		f->entry->suspect = false;
+		f->entry->present = lane_env(lane)->now;
 		answer(lane, NULL);
 	}
 }
@@ -459,6 +478,7 @@ static void list_read(struct parts *parts)
 		return;
 	}
 	if (parts->missing) {
+		f->missing_on = parts->missing_on;
 		f->missing_refs = check_of(refs);
 		fetch_again(lane);
 		return;

@@ -313,5 +313,6 @@ const struct encoding encoding_indexed = {
 	.take = take,
 	.compact = compact,
 	.clear = clear,
+	.read_clears = true,
 	.check = check,
 };

@@ -44,6 +44,7 @@ struct env {
 	 */
 	void (*measured)(struct env *env, struct slice key, uint64_t members, uint64_t bytes);
 
+	uint64_t connects; /* counts the connections to servers that came up, fixed during one turn of the event loop */
 	uint64_t now;      /* monotonic clock in milliseconds, fixed during one turn of the event loop */
 	int64_t unix_time; /* seconds */
 	uint64_t random;   /* state of random_next() */

@@ -36,7 +36,7 @@ static bool same_collection(const struct collection_rule *a, const struct collec
 	return slice_equal(a->prefix, b->prefix) && a->type == b->type && a->encoding == b->encoding &&
 		a->ttl == b->ttl && a->compact_waste == b->compact_waste && a->delimiter == b->delimiter &&
 		slice_equal(a->removed, b->removed) && a->pointer == b->pointer && a->plain_verbs == b->plain_verbs &&
-		a->max == b->max && a->newest_first == b->newest_first;
+		a->behind == b->behind && a->max == b->max && a->newest_first == b->newest_first;
 }
 
 static bool same_event(const struct event_rule *a, const struct event_rule *b)

@@ -35,6 +35,7 @@ struct collection_rule {
 	struct slice removed; /* paired: replaces `prefix` in the key of the item that holds removals */
 	bool pointer;         /* flip: a separate item names the active list */
 	bool plain_verbs;     /* plain commands act on the collection */
+	unsigned behind;      /* new parts of oplog are put on the server of the base, and on so many behind it */
 	int64_t max;          /* elements of a list: its newest are kept, 0 for all */
 	bool newest_first;    /* the newest element is the first one, not the last */
 };

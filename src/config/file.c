@@ -21,13 +21,14 @@ static struct reading {
 /* --- rules --- */
 
 /* A time to live is at most 30 days: memcached reads a larger time as a date. */
-enum { TTL_MAX = 2592000, LOOKBACK_MAX = 10000, ELEMENTS_MAX = 1000000 };
+enum { TTL_MAX = 2592000, LOOKBACK_MAX = 10000, ELEMENTS_MAX = 1000000, SPREAD_MAX = 10 };
 
 /* The numbers of rules. */
 static const struct range {
 	const char *name;
 	int64_t least, most;
-} ranges[] = { { "ttl", 0, TTL_MAX }, { "lookback", 1, LOOKBACK_MAX }, { "max", 0, ELEMENTS_MAX } };
+} ranges[] = { { "ttl", 0, TTL_MAX }, { "lookback", 1, LOOKBACK_MAX }, { "max", 0, ELEMENTS_MAX },
+	{ "spread", 1, SPREAD_MAX } };
 
 static const char *const buckets[] = {
 	[GRANULARITY_DAY] = "day",
@@ -134,6 +135,8 @@ static const char *rule_error(cfg_t *cfg, unsigned rule)
 		return "a list has the encoding oplog or csv";
 	if (cfg_getint(section, "max") && (!list || encoding != ENCODING_OPLOG))
 		return "`max` is for lists of the encoding oplog alone";
+	if (cfg_getint(section, "spread") > 1 && encoding != ENCODING_OPLOG)
+		return "`spread` is for the encoding oplog alone";
 	if (encoding == ENCODING_PAIRED && (!*removed || strcmp(removed, prefix) == 0))
 		return "the encoding paired needs another prefix in `removed`";
 	if (encoding != ENCODING_PAIRED && *removed)
@@ -180,6 +183,7 @@ static void read_rules(cfg_t *cfg, struct rules *rules)
 		c[i].removed = copy_string(cfg_getstr(section, "removed"));
 		c[i].pointer = cfg_getbool(section, "pointer");
 		c[i].plain_verbs = cfg_getbool(section, "plain_verbs");
+		c[i].behind = (unsigned)cfg_getint(section, "spread") - 1;
 		c[i].max = cfg_getint(section, "max");
 		c[i].newest_first = cfg_getint(section, "newest");
 		c[i].ttl = cfg_getint(section, "ttl");
@@ -252,6 +256,7 @@ static cfg_t *new_tree(void)
 		CFG_STR("removed", "", CFGF_NONE),
 		CFG_BOOL("pointer", cfg_true, CFGF_NONE),
 		CFG_BOOL("plain_verbs", cfg_false, CFGF_NONE),
+		CFG_INT_CB("spread", 1, CFGF_NONE, parse_number),
 		CFG_INT_CB("max", 0, CFGF_NONE, parse_number),
 		CFG_INT_CB("newest", 0, CFGF_NONE, parse_word),
 		CFG_END(),

@@ -328,6 +328,7 @@ static void come_up(struct server *s, const struct greeting *g)
 	atomic_store_explicit(&s->stats.version, g->version, memory_order_relaxed);
 	tell_connected(s);
 	set_state(s, SERVER_UP);
+	++*s->options->connects;
 	k->progress = k->first_since = s->loop->now;
 	buf_add_slice(&k->stream.out, buf_slice(&k->held));
 	buf_free(&k->held);

@@ -27,7 +27,7 @@ struct tls_context;
 
 enum server_state { SERVER_DOWN, SERVER_CONNECTING, SERVER_GREETING, SERVER_UP, SERVER_STATES };
 
-enum { SERVER_ROOM = 512 << 10 };
+enum { SERVER_ROOM = 512 << 10, SERVER_PLACES = 16 };
 
 struct server_options {
 	uint64_t connect_timeout, request_timeout, retry_min, retry_max; /* milliseconds */
@@ -37,8 +37,10 @@ struct server_options {
 	struct tls_context *tls;                                         /* for TCP servers; borrowed; or NULL */
 	struct server_news *news;                                        /* of all workers; borrowed */
 	struct pipeline_answer *answer;                                  /* whose reply is read; borrowed */
-	struct slice (*place)(struct slice key); /* gives the key whose place on the ring this one has */
-	char login[512];                         /* "user password" that each connection begins with; "" for none */
+	uint64_t *connects; /* counts the connections, to all servers, that came up; borrowed */
+	/* Gives the key whose place on the ring counts, and how many servers behind it the item lies, below SERVER_PLACES. */
+	struct slice (*place)(struct slice key, unsigned *behind);
+	char login[512]; /* "user password" that each connection begins with; "" for none */
 };
 
 /* Counters and state that other threads may read. */

@@ -133,7 +133,14 @@ void servers_start(struct servers *servers, void (*settled)(void *arg), void *ar
 
 static int look_up(const struct servers *servers, struct slice key)
 {
-	return ring_lookup(servers->ring, servers->options->place(key));
+	uint16_t next[SERVER_PLACES];
+	unsigned behind;
+	struct slice place = servers->options->place(key, &behind);
+
+	if (behind == 0)
+		return ring_lookup(servers->ring, place);
+	/* If there are not so many servers, counting goes on at the first. */
+	return next[(int)behind % ring_spread(servers->ring, place, (int)behind + 1, next)];
 }
 
 int servers_index(struct servers *servers, struct slice key)

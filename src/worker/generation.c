@@ -147,6 +147,7 @@ static void publish(struct generations *all)
 static void set_clock(struct generation *g)
 {
 	g->host.env.now = g->all->loop->now;
+	g->host.env.connects = g->all->connects;
 	g->host.env.unix_time = g->all->loop->unix_time;
 }
 
@@ -219,6 +220,7 @@ void generations_set_options(struct generations *all, const struct settings *set
 		.queue = config->server_queue,
 		.value_max = config->max_value,
 		.answer = &all->meter->answer,
+		.connects = &all->connects,
 		.place = part_key_place,
 		.news = all->news,
 		.tls = config->server_tls ? settings->tls : NULL,

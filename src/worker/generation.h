@@ -36,6 +36,7 @@ struct generations {
 	const struct host *functions; /* for tasks: `begin` to `done` of each host */
 	void *arg;                    /* for these functions */
 	uint64_t random;              /* state of random_next() */
+	uint64_t connects;            /* connections to servers that came up */
 
 	struct pool pool;
 	struct server_options options;

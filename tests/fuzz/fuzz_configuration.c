@@ -23,7 +23,7 @@ static const char good[] =
 	"distribution = \"modula\" socket_mode = \"0711\" user = \"nobody\" control = \"/c\" reuseport = true sandbox "
 	"= false\n"
 	"collection \"c-\" { encoding = \"paired\" removed = \"r-\" delimiter = \";\" ttl = 3 compact_waste = 0.25 }\n"
-	"collection \"l-\" { type = \"list\" plain_verbs = true pointer = false }\n"
+	"collection \"l-\" { type = \"list\" plain_verbs = true pointer = false spread = 2 }\n"
 	"events \"e\" { bucket = \"day\" ttl = 4 separator = \"/\" lookback = 5 }\n";
 
 static struct slice text_of(const char *text)
@@ -54,6 +54,7 @@ static void check_rules(const struct rules *rules)
 		bool list = c->type == COLLECTION_LIST, paired = c->encoding == ENCODING_PAIRED;
 		MUST(within((uint64_t)c->ttl, 0, 2592000) && c->compact_waste > 0 && c->compact_waste <= 1);
 		MUST(visible(slice_of(&c->delimiter, 1), 1, 1) && visible(c->removed, paired, paired ? 30 : 0));
+		MUST(c->behind == 0 || (c->behind < 10 && c->encoding == ENCODING_OPLOG));
 		MUST(!list || c->encoding == ENCODING_OPLOG || c->encoding == ENCODING_CSV);
 		MUST(!paired || !slice_equal(c->removed, c->prefix));
 		MUST(c->encoding != ENCODING_TOMBSTONE || c->delimiter != '|');
@@ -129,9 +130,9 @@ static void describe(const struct config *config, struct buf *out)
 		config_texts(config, o, out);
 	for (size_t i = 0; i < config->rules.collection_count; i++) {
 		const struct collection_rule *c = &config->rules.collections[i];
-		buf_printf(out, "%.*s %d %d %lld %g %c %.*s %d %d %lld %d\n", (int)c->prefix.n, c->prefix.p, c->type,
+		buf_printf(out, "%.*s %d %d %lld %g %c %.*s %d %d %lld %d %u\n", (int)c->prefix.n, c->prefix.p, c->type,
 			c->encoding, (long long)c->ttl, c->compact_waste, c->delimiter, (int)c->removed.n, c->removed.p,
-			c->pointer, c->plain_verbs, (long long)c->max, c->newest_first);
+			c->pointer, c->plain_verbs, (long long)c->max, c->newest_first, c->behind);
 	}
 	for (size_t i = 0; i < config->rules.event_count; i++) {
 		const struct event_rule *e = &config->rules.events[i];

@@ -217,6 +217,7 @@ void network_break(struct world *w, struct proxy *p, int server, bool restarted)
 	TAILQ_HEAD(, message) lost = TAILQ_HEAD_INITIALIZER(lost);
 
 	p->connections[server].id++;
+	p->host.env.connects++;
 	if (w->form)
 		dates_broken(w);
 	else

@@ -185,7 +185,7 @@ TEST(new_ids)
 
 	for (size_t i = 0; i < 300; i++) {
 		enum oplog_kind kind = kinds[i % 3];
-		oplog_new_id(kind, &random, ids[i]);
+		oplog_new_id(kind, 0, &random, ids[i]);
 		for (size_t k = 0; k < 3; k++)
 			ck_assert(oplog_is_id(slice_of(ids[i], OPLOG_ID), kinds[k]) == (kinds[k] == kind));
 		ck_assert(!oplog_is_id(slice_of(ids[i], OPLOG_ID - 1), kind));

@@ -261,7 +261,7 @@ static int never_whole(bool changes)
 		if (call->verb == CALL_APPEND)
 			break;
 		if (changes)
-			run.check++, oplog_new_id(OPLOG_TABLE, &cupboard.random, cupboard.items[0].id);
+			run.check++, oplog_new_id(OPLOG_TABLE, 0, &cupboard.random, cupboard.items[0].id);
 		server_answers(call->verb == CALL_CAS ? "EXISTS\r\n"
 				: call->key.n > 1     ? "EN\r\n"
 						      : base(changes ? n : 7, &run, 1, ""));

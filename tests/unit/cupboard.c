@@ -20,7 +20,7 @@ struct slice cupboard_put(struct cupboard *c, enum oplog_kind kind, struct slice
 
 	MUST(c->count <= CUPBOARD_MAX);
 	*item = (struct cupboard_item){ .data = BUF_EMPTY };
-	oplog_new_id(kind, &c->random, item->id);
+	oplog_new_id(kind, 0, &c->random, item->id);
 	buf_add_slice(&item->data, data);
 	return slice_of(item->id, OPLOG_ID);
 }

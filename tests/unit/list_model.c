@@ -251,7 +251,7 @@ static void write_part(struct list_model *m, struct list_piece *part, struct buf
 		MUST(m->segment_count <= LIST_MODEL_SEGMENTS && n);
 		buf_add_slice(&segment->data, slice_of(buf_slice(&log).p, n));
 		segment->there = true;
-		oplog_new_id(OPLOG_LIST, &m->random, group);
+		oplog_new_id(OPLOG_LIST, 0, &m->random, group);
 		oplog_add_id(&segment->id, group, oplog_count(buf_slice(&segment->data)), n);
 		oplog_add_ref(refs,
 			&(struct oplog_ref){ .id = buf_slice(&segment->id),

@@ -226,7 +226,8 @@ class Configuration(Scratch):
                         'type = "set" encoding = "tombstone"', 'encoding = "paired" removed = "unfollow-"', 'encoding = "flip"',
                         'encoding = "flip" pointer = true', 'encoding = "indexed" plain_verbs = true', 'type = "list"',
                         'type = "list" encoding = "csv" delimiter = "/" plain_verbs = true', 'plain_verbs = true delimiter = "."',
-                        'type = "list" max = 1', 'type = "list" max = 1000000 newest = "first"', 'max = 0 newest = "last"'):
+                        'type = "list" max = 1', 'type = "list" max = 1000000 newest = "first"', 'max = 0 newest = "last"', "spread = 1",
+                        'encoding = "oplog" spread = 10', 'encoding = "csv" spread = 1'):
             self.good(SERVERS + f'collection "a-" {{ {options} }}\n')
 
     def test_bad_collections(self):
@@ -234,7 +235,7 @@ class Configuration(Scratch):
                              ("compact_waste = 0.0", "compact_waste"), ('delimiter = ""', "delimiter"), ('delimiter = ",,"', "delimiter"),
                              ('delimiter = " "', "delimiter"), ('delimiter = "\x7f"', "delimiter"), ('removed = "a b"', "removed"),
                              (f'removed = "{"x" * 251}"', "removed"), ("pointer = maybe", ""), ("plain_verbs = 7", ""),
-                             ("max = -1", "max"), ("max = 1000001", "max"), ('newest = "left"', "newest")):
+                             ("max = -1", "max"), ("spread = 0", "spread"), ("spread = 11", "spread"), ("max = 1000001", "max"), ('newest = "left"', "newest")):
             self.bad(SERVERS + f'collection "a-" {{\n  {option}\n}}\n', 3, word)
 
     def test_rules_that_make_no_sense(self):
@@ -244,6 +245,7 @@ class Configuration(Scratch):
                               ('encoding = "paired"\n', "removed"), ('encoding = "paired"\n removed = "a-"', "another prefix"),
                               ('encoding = "csv"\n removed = "b-"', "paired alone"),
                               ('encoding = "tombstone"\n delimiter = "|"', "bar"),
+                              ('encoding = "csv"\n spread = 2', "`spread` is for the encoding oplog"),
                               ('type = "set"\n max = 5', "`max` is for lists"),
                               ('type = "list" encoding = "csv"\n max = 5', "`max` is for lists")):
             self.bad(SERVERS + f'collection "a-" {{\n {options}\n}}\n', 5, word)

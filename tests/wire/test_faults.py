@@ -7,7 +7,7 @@ import time
 
 import load
 from case import WireTest
-from case_large import LargeSetTest, names
+from case_large import SMALL, LargeSetTest, names
 from harness import EVENLY, wait_until
 from stored import counter
 
@@ -225,6 +225,7 @@ class Restarted(ServerFault):
 
 class TablesOutOfReach(LargeSetTest):
     """The base of a set is on one server, some of its tables on another one, which does not answer: no reason to give it up."""
+    config = SMALL + '\ncollection "" { spread = 2 }'
     proxy_count = 1
 
     def setUp(self):
@@ -278,7 +279,7 @@ class TablesOutOfReach(LargeSetTest):
         self.assertEqual(self.stored(self.key).members(), {*self.members, *more})
 
     def test_killed(self):
-        """An empty server in its place is another matter: then the set is missing."""
+        """An empty server in its place is another matter: then the set is missing. Whether it is for all, nobody can know."""
         conn = self.connect(self.setlistd(self.servers, config=self.config))
         self.b.kill()
         self.assert_error(f"smembers {self.key}", f"SERVER_ERROR upstream {self.b.name} .*", conn)
@@ -286,7 +287,17 @@ class TablesOutOfReach(LargeSetTest):
         self.b.start()
         self.wait_for_b(conn)
         self.assert_missing(self.key, conn)
-        self.assertIsNone(self.at.get(self.key))
+        self.assertEqual(self.at.get(self.key), self.base)
+        self.assertEqual(self.conn.ask(f"sset {self.key} a"), "STORED")
+        self.assert_members(self.key, [b"a"], conn)
+
+    def test_killed_behind_a_view(self):
+        """Who has the set in memory asks after its tables once the server has come back."""
+        self.assert_members(self.key, self.members)
+        self.b.kill()
+        self.b.start()
+        self.wait_for_b(self.conn)
+        self.assert_missing(self.key)
 
 
 class NoCas(WireTest):

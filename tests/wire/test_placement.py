@@ -84,6 +84,46 @@ class Placement(PlacementTest):
         self.assertGreater(len(read_index(large.segments[large.runs[0].key])), 3)
 
 
+class Spread(PlacementTest):
+    """Parts on three servers: a set or list is there as long as these are. The parts of each are where they were, whatever the rule."""
+    server_count = 6
+    more = 'collection "" { spread = 3 }\ncollection "l" { type = "list" spread = 3 }'
+
+    def setUp(self):
+        super().setUp()
+        self.conn = self.connect(self.setlistd(self.servers, config=f"{self.config or ''}\n{self.more}"))
+
+    def test_a_server_dies_and_comes_back_empty(self):
+        loaded, places = self.load(), {}
+        for key in loaded:
+            parts = self.parts_at(key)
+            places[key] = {server for _, server in parts} | {self.conn.ask(f"route {key}").split()[2]}
+            for part, server in parts:
+                self.assertEqual(self.conn.ask(f"route {part}"), f"ROUTE {part} {server}")
+        self.assertEqual(max(map(len, places.values())), 3)
+        self.assertEqual({len(places[key]) for key in loaded if key.split("-")[1] == "20"}, {1})
+        victim = next(server for server in self.servers if server.name in places[f"s-{SIZES[-1]}-0"])
+        lost = {key for key in loaded if victim.name in places[key]}
+        self.assertLess(len(lost), len(loaded))
+        known = self.connect(self.setlistd(self.servers, config=self.config))
+        for key, members in loaded.items():
+            self.assertIs(self.state(key, members, known), True, f"{key} through a proxy without the rule")
+        victim.kill()
+        fresh = self.fresh()
+        for key, members in loaded.items():
+            state = self.state(key, members, fresh)
+            self.assertTrue("SERVER_ERROR" in state if key in lost else state is True, key)
+        victim.start()
+        for conn in (self.fresh(), self.conn):
+            wait_until("the server is used again", lambda: conn.ask(f"get {self.key_on(conn, victim)}") == "END")
+            for key, members in loaded.items():
+                self.assertIs(self.state(key, members, conn), key not in lost, key)
+        for key in lost:
+            self.conn.ask(f"delete {key}")
+            self.assertEqual(self.conn.ask(f"sset {key} a"), "STORED")
+            self.assertIs(self.state(key, [b"a"], self.others[0]), True)
+
+
 class OtherServers(PlacementTest):
     """A proxy that was reloaded to one server more than the others have: what it does not find is there for the others."""
 

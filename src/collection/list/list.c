@@ -169,7 +169,7 @@ static void write_segment(struct part_writer *writer, struct slice log, struct b
 	struct buf id = BUF_EMPTY;
 	char group[OPLOG_ID];
 
-	oplog_new_id(OPLOG_LIST, &writer->lanes->env->random, group);
+	oplog_new_id(OPLOG_LIST, writer->behind, &writer->lanes->env->random, group);
 	oplog_add_id(&id, group, oplog_count(log), log.n);
 	ref.id = buf_slice(&id);
 	oplog_add_ref(refs, &ref);

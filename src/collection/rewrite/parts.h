@@ -83,6 +83,7 @@ struct part_writer {
 	struct slice key; /* borrowed */
 	int64_t exptime;  /* of the base */
 	uint64_t started; /* env.now when exptime was computed */
+	unsigned behind;  /* for oplog_new_id */
 	struct buf ids;   /* of all parts written, each followed by a space */
 	size_t pending;
 	struct failure failure;

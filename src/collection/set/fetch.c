@@ -51,7 +51,8 @@ struct fetch {
 	uint64_t missing_refs;  /* check of the references when any part was missing; 0 for none */
 	uint64_t missing_on;    /* parts.missing_on, while either of these is set */
 	bool is_list;           /* the base is a list with segments or a limit, whose view is dropped at the end */
-	struct buf list_base;   /* its base: the view has all elements as one log instead */
+	bool stays; /* the base has lost a part, and is not removed: later reads that do not need the part find out too */
+	struct buf list_base; /* its base: the view has all elements as one log instead */
 };
 
 /* COMPARE_MIN: a smaller base is read at once instead of comparing its CAS token. */
@@ -76,7 +77,8 @@ static void finish(struct lane *lane, enum outcome_status status, const struct r
  */
 static void fetch_end(struct fetch *f, struct lane *lane, const struct outcome *outcome)
 {
-	bool drop = f->is_list || (outcome->status != OUTCOME_DONE && outcome->status != OUTCOME_FAILED);
+	bool failed = outcome->status != OUTCOME_DONE && outcome->status != OUTCOME_FAILED;
+	bool drop = f->is_list || (failed && !f->stays);
 	struct cache *cache = lane->lanes->cache;
 	struct cache_entry *entry = f->entry;
 
@@ -134,6 +136,10 @@ static void fetch_begin(struct fetch *f, struct lane *lane, struct set_request *
 	lane_count_reads(lane);
 	*f = (struct fetch){ .lane = lane, .only = only, .after = after };
 	f->entry = cache_open(lane->lanes->cache, lane->waiter.key);
+	/* A server with parts of the set may have been away. */
+	f->entry->suspect |=
+		lane->rule->behind && f->entry->view.run_count && f->entry->connects != lane_env(lane)->connects;
+	f->entry->connects = lane_env(lane)->connects;
 	lane->work = f;
 	if (!fresh && should_compare_token(f->entry))
 		lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_CAS | WANT_TTL }, token_read);
@@ -181,12 +187,13 @@ static bool is_broken(const struct fetch *f)
 /* Removes the base only if nobody else can have the part: see struct parts. */
 static void give_up(struct lane *lane, const struct result *r)
 {
-	const struct fetch *f = lane->work;
+	struct fetch *f = lane->work;
 
 	if (f->missing_on) {
 		base_expire(lane, r, removed);
 	} else {
 		lane->lanes->stats.incomplete_sets++;
+		f->entry->suspect = f->stays = true;
 		finish(lane, OUTCOME_MISSING, NULL);
 	}
 }
@@ -217,6 +224,7 @@ static void view_updated(struct lane *lane, const struct result *r)
 		parts_call_all(lane->lanes, lane->waiter.key, view->split.refs, (struct call){ .verb = CALL_GET },
 			parts_checked, lane);
 	} else {
+		f->entry->suspect = false;
 		answer(lane, NULL);
 	}
 }

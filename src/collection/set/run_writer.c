@@ -30,7 +30,7 @@ static void write_part(struct run_writer *w, enum oplog_kind kind, char id[OPLOG
 {
 	struct lanes *lanes = w->parts.lanes;
 
-	oplog_new_id(kind, &lanes->env->random, id);
+	oplog_new_id(kind, w->parts.behind, &lanes->env->random, id);
 	cache_keep(lanes->cache, w->parts.key, slice_of(id, OPLOG_ID), kind == OPLOG_TABLE, data);
 	part_writer_add(&w->parts, slice_of(id, OPLOG_ID), data);
 }

@@ -1,5 +1,6 @@
 #include "collection/text/oplog.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "util/alloc.h"
@@ -343,15 +344,16 @@ void oplog_add_run(struct buf *out, const struct oplog_run *run)
 	BUF_ADD(out, " ");
 }
 
-void oplog_new_id(enum oplog_kind kind, uint64_t *random, char id[OPLOG_ID])
+void oplog_new_id(enum oplog_kind kind, unsigned behind, uint64_t *random, char id[OPLOG_ID])
 {
 	static const char letters[] = "0123456789abcdefghijklmnopqrstuvwxyz";
 	uint64_t bits = random_next(random);
 
+	assert(behind < 10);
 	id[0] = (char)kind;
 	for (int i = 1; i < OPLOG_ID; i++) {
 		/* The first is a digit, the second and the last are letters. */
-		unsigned least = i == 2 || i == OPLOG_ID - 1 ? 10 : 0, count = (i == 1 ? 10 : 36) - least;
+		unsigned least = i == 2 || i == OPLOG_ID - 1 ? 10 : 0, count = i == 1 ? behind + 1 : 36 - least;
 		id[i] = letters[least + bits % count];
 		bits /= count;
 	}

@@ -14,7 +14,7 @@
  *     @<id>.<tables>.<entries>.<removals>.<bytes>.<check>
  *
  * An id is a letter and eleven random letters or digits: first a digit, then a letter, and a letter at the end. So few
- * other keys end like one. `t`: the run is one table, the item <key>.<id>. `i`: that item is an index (fences.h), which
+ * other keys end like one. The digit is the place of the part: 0 is the server of the base, n the n-th one behind it. `t`: the run is one table, the item <key>.<id>. `i`: that item is an index (fences.h), which
  * names the tables. The check is that of the item's value (util/check.h), 16 hexadecimal digits. Entries, removals among
  * them, and bytes are totals of the run's tables. Removals in the oldest run have no effect; it has some only if all older
  * runs were merged to nothing.
@@ -126,8 +126,8 @@ struct slice oplog_window(struct slice data, const struct oplog_ref *ref);
 void oplog_add_ref(struct buf *out, const struct oplog_ref *ref);
 void oplog_add_run(struct buf *out, const struct oplog_run *run);
 
-/* Writes a new random id; of a list's segment the first part. */
-void oplog_new_id(enum oplog_kind kind, uint64_t *random, char id[OPLOG_ID]);
+/* Writes a new random id, of a place from 0 to `behind`; of a list's segment the first part. */
+void oplog_new_id(enum oplog_kind kind, unsigned behind, uint64_t *random, char id[OPLOG_ID]);
 
 /* Appends the id of a list's segment with `number` elements in `bytes` bytes. */
 void oplog_add_id(struct buf *out, const char group[OPLOG_ID], size_t number, size_t bytes);

@@ -2,6 +2,9 @@
 
 #include "collection/text/oplog.h"
 
+/* The digit behind the base: a dot and a letter come before it. */
+enum { PLACE = 2 };
+
 static bool is_digit(char c)
 {
 	return c >= '0' && c <= '9';
@@ -66,10 +69,21 @@ struct slice part_key_base(struct slice key)
 	return find_base(key, &old);
 }
 
-struct slice part_key_place(struct slice key)
+struct slice part_key_place(struct slice key, unsigned *behind)
 {
 	bool old;
 	struct slice base = find_base(key, &old);
 
-	return base.n && !old ? base : key;
+	*behind = 0;
+	if (!base.n || old)
+		return key;
+	*behind = (unsigned)(key.p[base.n + PLACE] - '0');
+	return base;
+}
+
+bool part_key_is_at_base(struct slice key)
+{
+	unsigned behind;
+
+	return part_key_place(key, &behind).n < key.n && behind == 0;
 }

@@ -154,6 +154,30 @@ TEST(another_replaces)
 	ck_assert_uint_eq(server_items(&server, "k."), 1);
 }
 
+/* Another thread compacts the set again and again. It comes to an end before the client does. */
+TEST(others_win_for_a_while)
+{
+	int lost = 0, pauses = 0;
+
+	fake_has_time(&fake);
+	put(MANY);
+	client_asks("scompact k\r\n");
+	while (fake_waiting(&fake) || fake.turn_count) {
+		if (!fake_waiting(&fake)) {
+			pauses += fake_pass(&fake, 1) > 0;
+			continue;
+		}
+		if (fake.calls[fake_oldest(&fake)].call.verb == CALL_CAS && lost < 10 * (LANE_ATTEMPTS + 1)) {
+			server_find(&server, SLICE("k"))->cas++;
+			lost++;
+		}
+		server_answer_one(&server);
+	}
+	client_is_told("OK\r\n");
+	ck_assert_int_gt(pauses, 5);
+	ck_assert_uint_eq(server_items(&server, "k."), 1);
+}
+
 TEST(others_win_every_race)
 {
 	int rounds = 0;

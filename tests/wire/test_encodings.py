@@ -40,6 +40,13 @@ class SetBehaviours(EncodingTest):
             self.assertGreaterEqual(int(info["bytes"]), 6)
             self.assertEqual(info["base_bytes"], info["bytes"])
 
+    def test_compacting_many_lists(self):
+        """A few at a time. Nobody competes, so nobody is busy."""
+        numbers = range(600)
+        self.give({"indexed-k": b"".join(b"+%d" % n for n in numbers), **{f"indexed-k.{n}": b"+a%d-a%d+b%d" % (n, n, n) for n in numbers}})
+        self.expect(("scompact indexed-k", "OK"), ("scard indexed-k", "600"))
+        self.assertEqual(self.at.get("indexed-k.300"), b"-a300+b300")
+
     def test_noreply_and_order(self):
         """What a client sends in one go takes effect in order."""
         for _, k in self.each():

@@ -74,8 +74,8 @@ class Pipelines(LargeSetTest):
         helpers += [threading.Thread(target=disturb, daemon=True)] if beside else []
         for helper in helpers:
             helper.start()
-        model.take_all(self.conn, ops, f"seed {seed}",
-                       lambda op, reply: op.line.startswith(b"scompact") and reply == "SERVER_ERROR busy" and op.key.state is not None)
+        model.take_all(self.conn, ops, f"seed {seed}", lambda op, reply: beside and op.line.startswith(b"scompact") and
+                       reply == "SERVER_ERROR busy" and op.key.state is not None)
         stop.set()
         for helper in helpers:
             helper.join(PATIENCE)

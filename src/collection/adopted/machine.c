@@ -69,7 +69,8 @@ bool adopted_retry(struct adopted *c)
 	unsigned attempts = c->kind == OP_COMPACT ? ROUNDS_MAX : LANE_ATTEMPTS;
 
 	plan_free(&c->plan);
-	if (++c->rounds <= ROUNDS_MAX && c->s.attempt <= attempts)
+	/* A compaction has a step for a few items at a time, and there may be thousands. */
+	if (++c->rounds <= ROUNDS_MAX + (c->kind == OP_COMPACT ? c->s.count : 0) && c->s.attempt <= attempts)
 		return true;
 	adopted_end(c, c->full ? OUTCOME_TOO_LARGE : OUTCOME_BUSY);
 	return false;

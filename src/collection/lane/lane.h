@@ -13,7 +13,7 @@ enum { LANES_MEASURED = 256 };
 
 enum {
 	LANE_ATTEMPTS = 16,        /* races that a batch may lose to other writers */
-	LANE_ROUNDS = 4,           /* times that an operation which waits for other proxies makes such attempts again */
+	LANE_ROUNDS = 32,          /* times that an operation which waits for other proxies makes such attempts again */
 	LANE_MERGE_MAX = 32 * 1024 /* maximum bytes of log in one append; a longer log is sent in chunks */
 };
 

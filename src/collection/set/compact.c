@@ -289,14 +289,25 @@ void compact_start(struct lane *lane)
 	compact_run(lane, op_compacted);
 }
 
+/* Hands the operation over, so that the lane can go on. */
+static void again(struct lane *lane)
+{
+	struct op *op = lane_first(lane);
+
+	STAILQ_REMOVE_HEAD(&lane->batch, link);
+	if (!merge_again(lane->lanes, op, true))
+		op->done(op, &(struct outcome){ .status = OUTCOME_BUSY });
+	lane_next(lane);
+}
+
 static void op_compacted(struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct op *op = lane_first(lane);
 
 	lane->compaction_requested = false;
 	/* Another proxy has compacted the set, or is about to: a client that asked for it waits. */
-	if (status == OUTCOME_BUSY && op->all && op->rounds++ < LANE_ROUNDS)
-		compact_run(lane, op_compacted);
+	if (status == OUTCOME_BUSY && op->all)
+		again(lane);
 	else if (status == OUTCOME_FAILED)
 		lane_end(lane, OUTCOME_FAILED, failure);
 	else if (status == OUTCOME_DONE && op->all)

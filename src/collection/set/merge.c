@@ -16,6 +16,8 @@
 #include "collection/text/table_merge.h"
 #include "util/alloc.h"
 #include "util/check.h"
+#include "util/pool.h"
+#include "util/random.h"
 
 enum {
 	WRITES_AT_ONCE = 4, /* table writes in flight */
@@ -426,6 +428,42 @@ static void free_input(struct merge_input *in)
 	free(in->reused);
 }
 
+struct retry {
+	struct waiter waiter;
+	struct lanes *lanes;
+	struct op *op;
+};
+
+static void paused(struct waiter *waiter, const struct result *r)
+{
+	struct retry retry = *(struct retry *)waiter;
+
+	(void)r;
+	pool_put(retry.lanes->env->pool, waiter, sizeof(retry));
+	retry.lanes->background--;
+	lanes_submit(retry.lanes, retry.op);
+}
+
+bool merge_again(struct lanes *lanes, struct op *op, bool lost)
+{
+	enum { DOUBLED_MAX = 6 };
+	struct env *env = lanes->env;
+	struct retry *retry;
+
+	if (op->rounds++ == LANE_ROUNDS)
+		return false;
+	if (!lost || !env->later) {
+		lanes_submit(lanes, op);
+		return true;
+	}
+	retry = pool_get(env->pool, sizeof(*retry));
+	*retry = (struct retry){ { .done = paused }, lanes, op };
+	lanes->background++;
+	env->later(env, &retry->waiter,
+		(unsigned)(random_next(&env->random) % (1u << (op->rounds < DOUBLED_MAX ? op->rounds : DOUBLED_MAX))));
+	return true;
+}
+
 static void end(struct merge *m, enum outcome_status status)
 {
 	const struct outcome outcome = { .status = status };
@@ -448,9 +486,7 @@ static void end(struct merge *m, enum outcome_status status)
 	while ((op = STAILQ_FIRST(&waiting))) {
 		STAILQ_REMOVE_HEAD(&waiting, link);
 		/* The merge did not include all runs that the operation asks for, or another proxy has merged them. */
-		if ((status != OUTCOME_DONE || !all) && op->rounds++ < LANE_ROUNDS)
-			lanes_submit(lanes, op);
-		else
+		if ((status == OUTCOME_DONE && all) || !merge_again(lanes, op, status != OUTCOME_DONE))
 			op->done(op, &outcome);
 	}
 }

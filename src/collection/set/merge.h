@@ -21,6 +21,12 @@ void merge_consider_loaded(struct lanes *lanes, struct slice key, struct slice r
 void merge_force(struct lanes *lanes, struct slice key, struct slice block, int64_t exptime, struct op *op);
 
 /*
+ * Submits a client's COMPACT once more. If it has lost a race to another proxy or thread, there is a random pause before that,
+ * in which the other one ends. False if it was submitted often enough.
+ */
+bool merge_again(struct lanes *lanes, struct op *op, bool lost);
+
+/*
  * Plans a merge of runs[*from] up to but without runs[*to]; the oldest run is first. False if none is due.
  *
  * This is size-tiered compaction. Several runs of about one size are merged. All runs are merged once the newer ones are large

@@ -275,6 +275,8 @@ void check_reply(struct sim_op *op)
 	w->truth.tick++;
 	if (!w->form)
 		lives_reply(op);
+	if (network_excuses(op))
+		return;
 	if (check_says(op, "CLIENT_ERROR") || check_says(op, "ERROR")) {
 		world_fail(w, "an error that makes no sense", "%.*s", (int)buf_size(&op->reply), op->reply.data);
 	} else if (check_says(op, "SERVER_ERROR")) {

@@ -256,6 +256,8 @@ void lists_reply(struct sim_op *op)
 
 	w->truth.tick++;
 	lives_reply(op);
+	if (network_excuses(op))
+		return;
 	if (check_says(op, "CLIENT_ERROR index out of range"))
 		return;
 	if (check_says(op, "CLIENT_ERROR") || check_says(op, "ERROR")) {

@@ -35,7 +35,7 @@ static struct memcached_item *find(struct world *w, int i)
 
 #define RULE(name, seconds) \
 	{ \
-		.prefix = { name, 2 }, .ttl = (seconds), .compact_waste = 0.5, .delimiter = ',' \
+		.prefix = { name, sizeof(name) - 1 }, .ttl = (seconds), .compact_waste = 0.5, .delimiter = ',' \
 	}
 
 static const struct collection_rule rules[] = {
@@ -45,12 +45,17 @@ static const struct collection_rule rules[] = {
 	RULE("l1", MONTH),
 };
 
+/* In a third of the histories parts lie on both servers. */
 void lives_init(struct world *w, uint64_t seed)
 {
-	size_t n = seed % 2 ? sizeof(rules) / sizeof(*rules) : 0;
+	size_t n = 0;
 
-	memcpy(w->own_rules, rules, n * sizeof(*rules));
+	w->own_rules[n++] = (struct collection_rule)RULE("", 0);
+	for (size_t i = 0; seed % 2 && i < sizeof(rules) / sizeof(*rules); i++)
+		w->own_rules[n++] = rules[i];
 	w->own_rules[n++] = lists_limit(seed);
+	for (size_t i = 0; i < n; i++)
+		w->own_rules[i].behind = seed % 3 == 2;
 	w->rules = (struct rules){ .collections = w->own_rules, .collection_count = n };
 }
 

@@ -5,18 +5,39 @@
 #include "util/alloc.h"
 #include "world.h"
 
-/* A part of oplog lies where its base does: its key is that of the base, a dot, and twelve bytes or more. */
+/* The key of a part of oplog is that of the base, a dot, a letter, the place, and ten bytes or more. */
+static bool is_part(struct slice key)
+{
+	return key.n >= SIM_KEY_SIZE + 13 && key.p[SIM_KEY_SIZE] == '.';
+}
+
+/* How many servers behind that of its base it lies. */
+static int place_of(struct slice key)
+{
+	return is_part(key) ? key.p[SIM_KEY_SIZE + 2] - '0' : 0;
+}
+
 int world_server(struct slice key)
 {
-	enum { PART = SIM_KEY_SIZE + 13 };
-	unsigned sum = 0;
+	int sum = place_of(key);
 
-	if (key.n >= PART && key.p[SIM_KEY_SIZE] == '.')
-		key.n = SIM_KEY_SIZE;
-
-	for (size_t i = 0; i < key.n; i++)
+	for (size_t i = 0; i < (is_part(key) ? SIM_KEY_SIZE : key.n); i++)
 		sum += (unsigned char)key.p[i];
-	return (int)(sum % SIM_SERVERS);
+	return sum % SIM_SERVERS;
+}
+
+/* A proxy with another list of servers looks for what lies behind the base in the wrong place. */
+static bool looks_elsewhere(const struct world *w, const struct message *m)
+{
+	return m->proxy && m->proxy->index == w->stray && m->call.verb == CALL_GET && is_part(m->call.key) &&
+		(place_of(m->call.key) || w->mutation == MUTATION_PLACE);
+}
+
+bool network_excuses(const struct sim_op *op)
+{
+	const struct world *w = op->world;
+
+	return op->proxy->index == w->stray && (op->many || check_says(op, "END") || check_says(op, "NOT_FOUND"));
 }
 
 int world_set(struct slice key)
@@ -161,6 +182,8 @@ static void execute(struct world *w, struct message *m)
 	else
 		check_execute(w, m);
 	mutate_executed(w, m);
+	if (looks_elsewhere(w, m))
+		m->result = (struct result){ .status = RESULT_MISS };
 	if (w->verbose)
 		printf("%6llu P%d server %d verb %d want %u exp %lld ttl %lld %.*s value %.*s -> %d\n",
 			(unsigned long long)w->now, m->proxy ? m->proxy->index : -1, m->server, (int)m->call.verb,

@@ -173,6 +173,7 @@ bool world_run(struct world *w, const struct form *form, uint64_t seed, enum mut
 	w->options = &options[seed % (sizeof(options) / sizeof(*options))];
 	w->verbose = verbose;
 	w->skewed = !form && seed % 4 == 0;
+	w->stray = !form && seed % 6 == 5 ? (int)(seed % SIM_PROXIES) : -1;
 	dates_init(w, seed);
 	if (form)
 		w->rules = (struct rules){ .collections = &form->rule, .collection_count = 1 };

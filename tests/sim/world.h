@@ -180,6 +180,7 @@ struct world {
 		uint64_t was, is;
 	} index_checks[SIM_INDEXES]; /* MUTATION_FENCE: those of indexes that were changed */
 	size_t index_count;
+	int stray;                                    /* the proxy with another list of servers; -1 for none */
 	bool skewed;                                  /* the clocks of proxies differ by a second */
 	bool dated;                                   /* clients touch sets with dates */
 	bool date_lost[SIM_KEYS];                     /* dates.c: this date is not checked any more */
@@ -214,6 +215,8 @@ void network_later(struct env *env, struct waiter *waiter, unsigned ms);
 void network_step(struct world *world);
 void network_forget(struct world *world, struct message *message);
 void network_deliver(struct world *world, struct message *message);
+/* Whether the reply may say that a set or list is missing that is not: its proxy has another list of servers than the others. */
+bool network_excuses(const struct sim_op *op);
 
 /*
  * A connection breaks: calls that were sent may still be executed, but nobody learns their results. When the server restarted,

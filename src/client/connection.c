@@ -425,7 +425,13 @@ static void on_ended(struct stream *stream, int error)
 
 static void on_secured(struct stream *stream)
 {
-	bounds_unfinished(client_of(stream), false, false);
+	struct client *c = client_of(stream);
+
+	bounds_weigh(c, 0);
+	if (stream_is_securing(stream))
+		return;
+	client_count(c, COUNT_tls_handshakes, 1);
+	bounds_unfinished(c, false, false);
 }
 
 static const struct stream_ops ops = { on_data, on_written, on_ended, on_secured, NULL };

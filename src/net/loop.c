@@ -140,6 +140,7 @@ void loop_init(struct loop *loop)
 	for (int rank = 0; rank < LOOP_RANKS; rank++)
 		TAILQ_INIT(&loop->dirty[rank]);
 	TAILQ_INIT(&loop->held);
+	TAILQ_INIT(&loop->handshakes.line);
 	if (config) {
 		event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK | EVENT_BASE_FLAG_EPOLL_USE_CHANGELIST);
 		loop->base = event_base_new_with_config(config);
@@ -151,6 +152,7 @@ void loop_init(struct loop *loop)
 	if (!loop->timer)
 		abort();
 	loop->patience.run = on_patience;
+	loop->handshakes.job.run = stream_shake_hands;
 	loop->scratch = xmalloc(LOOP_SCRATCH);
 	loop_enter(loop);
 }
@@ -159,8 +161,8 @@ void loop_fini(struct loop *loop)
 {
 	event_free(loop->timer);
 	event_base_free(loop->base);
-	while (loop->spare_count)
-		buf_free(&loop->spares[--loop->spare_count]);
+	while (loop->spares.count)
+		buf_free(&loop->spares.at[--loop->spares.count]);
 	free(loop->scratch);
 }
 

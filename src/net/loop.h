@@ -47,12 +47,18 @@ struct loop {
 	struct loop_jobs timed; /* in the order of their times */
 	struct event *timer;    /* for the first of them */
 	TAILQ_HEAD(stream_list, stream) dirty[LOOP_RANKS];
-	struct stream_list held;        /* dirty streams that wait for more */
-	struct loop_job patience;       /* a timer: all held streams are written when it runs */
-	bool impatient;                 /* it has run */
-	size_t awaited;                 /* unanswered calls to all servers */
-	struct buf spares[LOOP_SPARES]; /* empty buffers for streams to write to */
-	size_t spare_count;
+	struct stream_list held; /* dirty streams that wait for more */
+	struct {
+		struct stream_list line; /* streams with a step to take */
+		struct loop_job job;     /* takes these steps */
+	} handshakes;                    /* of TLS with clients */
+	struct loop_job patience;        /* a timer: all held streams are written when it runs */
+	bool impatient;                  /* it has run */
+	size_t awaited;                  /* unanswered calls to all servers */
+	struct {
+		struct buf at[LOOP_SPARES];
+		size_t count;
+	} spares;                /* empty buffers for streams to write to */
 	uint64_t now_us;         /* `now` in microseconds */
 	size_t shared_again;     /* bytes of shared texts that a stream waits to write beside another */
 	char *scratch;           /* LOOP_SCRATCH bytes to read sockets into */

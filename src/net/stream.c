@@ -8,7 +8,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "util/clock.h"
+
 enum { SPARE_MAX = 8 * 1024, HOLD_MAX = 8 * 1024, READ_MORE = 64 * 1024, READ_DIRECT = 16 * 1024, VECTORS_MAX = 64 };
+
+enum { SLICE_US = 500 /* of a turn, for handshakes: after these no further step begins */ };
 
 static void pass_input(struct stream *stream, struct slice in)
 {
@@ -40,13 +44,9 @@ static ssize_t receive_encrypted(struct stream *stream, void *to, size_t size)
 	ssize_t n = tls_read(stream->tls, to, size);
 	int error = errno;
 
-	if (!was_ready && tls_is_ready(stream->tls)) {
-		if (stream->ops->secured)
-			stream->ops->secured(stream);
-		if (stream_waiting(stream))
-			stream_dirty(stream);
-	}
-	if (tls_has_output(stream->tls))
+	if (!was_ready && stream->ops->secured)
+		stream->ops->secured(stream);
+	if (tls_has_output(stream->tls) || (!was_ready && tls_is_ready(stream->tls) && stream_waiting(stream)))
 		stream_dirty(stream);
 	if (tls_stopped(stream->tls) && stream->reading)
 		read_at_once(stream);
@@ -79,11 +79,82 @@ static ssize_t read_some(struct stream *stream, struct slice *in)
 	return n;
 }
 
+/* Reads, and passes what came to the owner. */
+static void take_input(struct stream *stream)
+{
+	struct slice in;
+	ssize_t n = read_some(stream, &in);
+
+	if (n > 0) {
+		pass_input(stream, in);
+	} else if (n == 0) {
+		stream_pause(stream);
+		stream->ops->ended(stream, 0);
+	} else if (errno != EAGAIN && errno != EINTR) {
+		stream->ops->ended(stream, errno);
+	}
+}
+
+/* --- the line of handshakes --- */
+
+/* Meanwhile the socket is not watched: it would be ready in each turn. */
+static void line_up(struct stream *stream)
+{
+	struct loop *loop = stream->loop;
+
+	event_del(&stream->read);
+	stream->watched = false;
+	stream->handshake.waits = true;
+	TAILQ_INSERT_TAIL(&loop->handshakes.line, stream, handshake.link);
+	loop_later(loop, &loop->handshakes.job);
+}
+
+static void leave_line(struct stream *stream)
+{
+	if (stream->handshake.waits)
+		TAILQ_REMOVE(&stream->loop->handshakes.line, stream, handshake.link);
+	stream->handshake.waits = false;
+}
+
+/* A client that sends nothing behind its first message cannot go on. Those that gave up cost those that wait no time. */
+static bool has_given_up(const struct stream *stream)
+{
+	struct pollfd at = { .fd = stream->fd, .events = POLLRDHUP };
+
+	return !tls_has_begun(stream->tls) && poll(&at, 1, 0) > 0;
+}
+
+static void take_step(struct stream *stream)
+{
+	leave_line(stream);
+	if (!stream->reading)
+		return;
+	if (has_given_up(stream)) {
+		stream->ops->ended(stream, 0);
+		return;
+	}
+	event_add(&stream->read, NULL);
+	stream->watched = true;
+	take_input(stream);
+}
+
+void stream_shake_hands(struct loop_job *job)
+{
+	struct loop *loop = (struct loop *)((char *)job - offsetof(struct loop, handshakes.job));
+	uint64_t begun = clock_us(CLOCK_MONOTONIC);
+	struct stream *stream;
+
+	while ((stream = TAILQ_FIRST(&loop->handshakes.line)) && clock_us(CLOCK_MONOTONIC) - begun < SLICE_US)
+		take_step(stream);
+	if (stream)
+		loop_after(loop, job, 0);
+}
+
+/* --- reading --- */
+
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
 	struct stream *stream = arg;
-	struct slice in;
-	ssize_t n;
 
 	(void)fd;
 	if (!stream->reading) {
@@ -101,15 +172,10 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 	/* With its time libevent has also taken the event away. */
 	if (what & EV_TIMEOUT)
 		event_add(&stream->read, NULL);
-	n = read_some(stream, &in);
-	if (n > 0) {
-		pass_input(stream, in);
-	} else if (n == 0) {
-		stream_pause(stream);
-		stream->ops->ended(stream, 0);
-	} else if (errno != EAGAIN && errno != EINTR) {
-		stream->ops->ended(stream, errno);
-	}
+	if (stream->tls && tls_is_accepting(stream->tls))
+		line_up(stream);
+	else
+		take_input(stream);
 }
 
 static void on_writable(evutil_socket_t fd, short what, void *arg)
@@ -144,7 +210,8 @@ void stream_encrypt(struct stream *stream, struct tls *tls)
 {
 	stream->tls = tls;
 	tls_attach(tls, stream->fd);
-	read_at_once(stream);
+	if (!tls_is_accepting(tls))
+		read_at_once(stream);
 }
 
 static void unlist(struct stream *stream)
@@ -163,6 +230,7 @@ int stream_detach(struct stream *stream, struct tls **tls)
 	event_del(&stream->read);
 	event_del(&stream->write);
 	unlist(stream);
+	leave_line(stream);
 	loop_forget(stream->loop, &stream->kick);
 	stream->fd = -1;
 	*tls = stream->tls;
@@ -207,11 +275,11 @@ static void release_output(struct stream *stream, size_t n)
 
 	if (stream->rank == LOOP_SERVERS && n >= stream->out.cap / 8)
 		return;
-	if (stream->out.cap > SPARE_MAX || loop->spare_count == LOOP_SPARES) {
+	if (stream->out.cap > SPARE_MAX || loop->spares.count == LOOP_SPARES) {
 		buf_free(&stream->out);
 		return;
 	}
-	loop->spares[loop->spare_count++] = stream->out;
+	loop->spares.at[loop->spares.count++] = stream->out;
 	stream->out = BUF_EMPTY;
 }
 
@@ -224,8 +292,8 @@ void stream_dirty(struct stream *stream)
 {
 	struct loop *loop = stream->loop;
 
-	if (!stream->out.data && loop->spare_count)
-		stream->out = loop->spares[--loop->spare_count];
+	if (!stream->out.data && loop->spares.count)
+		stream->out = loop->spares.at[--loop->spares.count];
 	if (stream->held && !is_worth_holding(stream))
 		unlist(stream);
 	if (stream->dirty || stream->writing)

@@ -1,6 +1,9 @@
 /*
  * A non-blocking socket. Input is passed to the owner as it comes. Output is collected in a buffer, and written once at the end
  * of the loop's turn. With a TLS session both are encrypted, and output waits for the end of the handshake.
+ *
+ * Handshakes with clients take the time of many requests. So they stand in a line, and a turn takes steps for half a millisecond, behind
+ * all I/O that is ready.
  */
 #ifndef NET_STREAM_H
 #define NET_STREAM_H
@@ -25,7 +28,7 @@ struct stream_ops {
 	void (*written)(struct stream *stream, size_t n);
 	/* The peer sends no more (error is 0), or the connection broke (error is an errno, see stream_error). */
 	void (*ended)(struct stream *stream, int error);
-	/* The handshake of a TLS session is done. May not close the stream. */
+	/* The handshake of a TLS session went on; stream_is_securing says whether it is done. May not close the stream. */
 	void (*secured)(struct stream *stream);
 	/* How many bytes behind the first `skip` unwritten ones belong in one TLS record, up to `max`; NULL for as many as fit. */
 	size_t (*together)(struct stream *stream, size_t skip, size_t max);
@@ -33,6 +36,10 @@ struct stream_ops {
 
 struct stream {
 	TAILQ_ENTRY(stream) link; /* in a dirty list of the loop, or in its held list */
+	struct {
+		TAILQ_ENTRY(stream) link; /* in the loop's line of handshakes */
+		bool waits;               /* is there */
+	} handshake;
 	struct loop *loop;
 	const struct stream_ops *ops;
 	struct event read, write;
@@ -74,6 +81,9 @@ void stream_share(struct stream *stream, struct shared *text);
 
 /* Writes as much as the socket takes. For the loop. */
 void stream_flush(struct stream *stream);
+
+/* The job loop.handshakes.job: takes the next steps of handshakes. For the loop. */
+void stream_shake_hands(struct loop_job *job);
 
 /* Says whether more output will come soon. Then a small output may be held for it. */
 void stream_expect(struct stream *stream, bool more);

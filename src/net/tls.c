@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <malloc.h>
 #include <openssl/bio.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
@@ -23,7 +24,8 @@ enum {
 	READ_SPARE = RECORD,      /* bytes that one call reads beside data, for the same reason */
 	SILENT_MOST = 4 * RECORD, /* bytes without data */
 	OUT_MAX = 1 << 20,        /* bytes of records: for a peer that keeps requesting new keys and reads nothing */
-	MEMORY_IDLE = 16 * 1024   /* what OpenSSL keeps for a connection that waits */
+	CERTIFICATES_MOST = 32 << 10, /* bytes of a client's certificate with its chain */
+	MEMORY_GUESSED = 48 << 10     /* bytes of a session, if it cannot be measured: as in a handshake */
 };
 
 struct tls_context {
@@ -56,11 +58,12 @@ struct batch {
 };
 
 struct tls {
-	SSL *ssl;
+	SSL *ssl; /* NULL with a client of which nothing was read */
 	struct tls_context *context;
 	struct tls_peer *peer; /* NULL with a client */
 	struct tls_wire wire;
 	struct batch batch;
+	size_t held; /* bytes of OpenSSL's memory */
 	bool ready, ended, stopped;
 	int error;        /* an errno; 0 for none */
 	char reason[160]; /* "" for none */
@@ -151,31 +154,51 @@ static BIO *new_bio(struct tls_wire *wire, const BIO_METHOD *method)
 
 /* --- memory --- */
 
+/*
+ * What OpenSSL has allocated less what it has freed, in the calls of this thread: bytes. What a call adds to it is its session's. A
+ * session may be freed by another thread than the one that made it, and then the number wraps: only differences count.
+ */
+static _Thread_local size_t allocated;
+static bool is_measured;
+
+static size_t size_of(void *p)
+{
+	return p ? malloc_usable_size(p) + sizeof(size_t) : 0;
+}
+
+static void *count(void *p)
+{
+	allocated += size_of(p);
+	return p;
+}
+
 static void *allocate(size_t size, const char *file, int line)
 {
 	(void)file;
 	(void)line;
-	return xmalloc(size);
+	return count(xmalloc(size));
 }
 
 static void *reallocate(void *p, size_t size, const char *file, int line)
 {
 	(void)file;
 	(void)line;
-	return xrealloc(p, size);
+	allocated -= size_of(p);
+	return count(xrealloc(p, size));
 }
 
 static void release(void *p, const char *file, int line)
 {
 	(void)file;
 	(void)line;
+	allocated -= size_of(p);
 	free(p);
 }
 
 void tls_init(void)
 {
 	/* Fails only if OpenSSL has allocated before, which then goes on as it did. */
-	(void)CRYPTO_set_mem_functions(allocate, reallocate, release);
+	is_measured = CRYPTO_set_mem_functions(allocate, reallocate, release);
 }
 
 /* --- reading files --- */
@@ -288,6 +311,7 @@ static bool read_clients(SSL_CTX *ctx, const struct tls_files *files, char error
 
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
 	SSL_CTX_set_session_id_context(ctx, id, sizeof(id) - 1);
+	SSL_CTX_set_max_cert_list(ctx, CERTIFICATES_MOST);
 	if (!read_certificate(ctx, files, error))
 		return false;
 	if (!is_named(&files->ca))
@@ -369,33 +393,38 @@ void tls_peer_destroy(struct tls_peer *peer)
 	free(peer);
 }
 
-static struct tls *new_session(struct tls_context *context, SSL_CTX *ctx)
+static struct tls *new_session(struct tls_context *context)
 {
 	struct tls *tls = xcalloc(1, sizeof(*tls));
-	BIO *bio = new_bio(&tls->wire, context->wire);
 
 	tls->context = tls_context_hold(context);
 	tls->wire.fd = -1;
+	tls->held = is_measured ? 0 : MEMORY_GUESSED;
+	return tls;
+}
+
+static void begin(struct tls *tls, SSL_CTX *ctx)
+{
+	BIO *bio = new_bio(&tls->wire, tls->context->wire);
+
 	tls->ssl = SSL_new(ctx);
 	if (!tls->ssl)
 		abort();
 	SSL_set_bio(tls->ssl, bio, bio);
-	return tls;
 }
 
+/* Whoever connects and says nothing costs next to nothing: OpenSSL begins with the first read. */
 struct tls *tls_accept(struct tls_context *context)
 {
-	struct tls *tls = new_session(context, context->clients);
-
-	SSL_set_accept_state(tls->ssl);
-	return tls;
+	return new_session(context);
 }
 
 struct tls *tls_connect(struct tls_context *context, struct tls_peer *peer)
 {
-	struct tls *tls = new_session(context, context->servers);
+	struct tls *tls = new_session(context);
 
 	tls->peer = peer;
+	begin(tls, context->servers);
 	SSL_set_connect_state(tls->ssl);
 	if (!X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(tls->ssl), peer->host)) {
 		SSL_set_hostflags(tls->ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
@@ -436,7 +465,8 @@ void tls_destroy(struct tls *tls)
 	if (tls_has_output(tls) && tls->wire.fd >= 0)
 		(void)send_records(tls);
 	/* Otherwise OpenSSL takes a connection that broke as a reason not to resume the session. */
-	SSL_set_shutdown(tls->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
+	if (tls->ssl)
+		SSL_set_shutdown(tls->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
 	/* Tickets come after the handshake: the last one is the one to use. */
 	if (tls->peer && tls->ready && !tls->reason[0])
 		remember(tls->peer, SSL_get1_session(tls->ssl), tls->context);
@@ -552,8 +582,12 @@ static void refuse_silence(struct tls *tls)
 
 ssize_t tls_read(struct tls *tls, void *to, size_t size)
 {
-	size_t all = 0;
+	size_t all = 0, before = allocated;
 
+	if (!tls->ssl) {
+		begin(tls, tls->context->clients);
+		SSL_set_accept_state(tls->ssl);
+	}
 	if (!tls->ended && !tls->error) {
 		all = read_data(tls, to, size);
 		if (all < size)
@@ -562,6 +596,7 @@ ssize_t tls_read(struct tls *tls, void *to, size_t size)
 		tls->ready = tls->ready || SSL_is_init_finished(tls->ssl);
 	}
 	tls->stopped = all > 0 && (all == size || tls->ended || tls->error);
+	tls->held += allocated - before;
 	if (all || tls->ended)
 		return (ssize_t)all;
 	errno = tls->error ? tls->error : EAGAIN;
@@ -573,9 +608,19 @@ bool tls_is_ready(const struct tls *tls)
 	return tls->ready;
 }
 
+bool tls_is_accepting(const struct tls *tls)
+{
+	return !tls->peer && !tls->ready;
+}
+
+bool tls_has_begun(const struct tls *tls)
+{
+	return tls->ssl;
+}
+
 bool tls_has_input(const struct tls *tls)
 {
-	return tls->stopped || SSL_has_pending(tls->ssl);
+	return tls->stopped || (tls->ssl && SSL_has_pending(tls->ssl));
 }
 
 bool tls_stopped(const struct tls *tls)
@@ -631,7 +676,7 @@ static struct slice next_record(struct pieces *p, char space[static RECORD])
 static bool encrypt(struct tls *tls, struct pieces *p)
 {
 	char space[RECORD];
-	size_t n;
+	size_t n, before = allocated;
 
 	tls->batch = (struct batch){ 0 };
 	while (p->count && tls->batch.data < BATCH) {
@@ -644,6 +689,7 @@ static bool encrypt(struct tls *tls, struct pieces *p)
 		tls->batch.data += record.n;
 	}
 	tls->batch.records = buf_size(&tls->wire.out);
+	tls->held += allocated - before;
 	return true;
 }
 
@@ -695,5 +741,5 @@ void tls_finish(struct tls *tls)
 
 size_t tls_memory(const struct tls *tls)
 {
-	return MEMORY_IDLE + tls->wire.out.end;
+	return sizeof(*tls) + tls->held + tls->wire.out.cap;
 }

@@ -61,7 +61,8 @@ struct tls_peer *tls_peer_create(const char *host);
 void tls_peer_destroy(struct tls_peer *peer);
 
 /*
- * Make a session with a client, or with a server. The handshake begins with the first tls_read. They hold the context, which has
+ * Make a session with a client, or with a server. The handshake begins with the first tls_read: one with a client once the
+ * socket has something. They hold the context, which has
  * the files that they need; `peer` is borrowed as long as the session is there. The caller owns the result.
  */
 struct tls *tls_accept(struct tls_context *context);
@@ -87,6 +88,12 @@ ssize_t tls_write(struct tls *tls, struct iovec *vectors, int count,
 /* The handshake is done. */
 bool tls_is_ready(const struct tls *tls);
 
+/* The handshake is one with a client, and not done: a tls_read may take milliseconds for a private key. */
+bool tls_is_accepting(const struct tls *tls);
+
+/* Something was read or, with a server, may be. */
+bool tls_has_begun(const struct tls *tls);
+
 /* A read may give something at once, though the socket may have nothing. */
 bool tls_has_input(const struct tls *tls);
 
@@ -102,7 +109,7 @@ void tls_finish(struct tls *tls);
 /* Why the session failed, or NULL if it did not. Valid as long as the session is there. */
 const char *tls_reason(const struct tls *tls);
 
-/* About the bytes of memory that it takes. */
+/* Bytes of memory that it takes, with OpenSSL's, which are measured. */
 size_t tls_memory(const struct tls *tls);
 
 #endif

@@ -444,7 +444,8 @@ static void greet(struct server *s)
 
 static void on_secured(struct stream *stream)
 {
-	greet(link_of(stream)->server);
+	if (!stream_is_securing(stream))
+		greet(link_of(stream)->server);
 }
 
 /*

@@ -23,6 +23,7 @@ class Authority:
     """
 
     ROOT = ("basicConstraints=critical,CA:TRUE", "keyUsage=critical,keyCertSign,cRLSign", "subjectKeyIdentifier=hash")
+    EC = ("ec", "-pkeyopt", "ec_paramgen_curve:prime256v1")
     LEAF = ("basicConstraints=critical,CA:FALSE", "keyUsage=critical,digitalSignature", "subjectKeyIdentifier=hash",
             "authorityKeyIdentifier=keyid")
 
@@ -40,8 +41,8 @@ class Authority:
         if done.returncode != 0:
             raise AssertionError(f"openssl {args[0]}: {done.stderr}")
 
-    def _key(self, name):
-        return ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", self.path(f"{name}.key")]
+    def _key(self, name, kind=EC):
+        return ["-newkey", *kind, "-nodes", "-keyout", self.path(f"{name}.key")]
 
     def _write(self, name, lines):
         path = self.path(name)
@@ -57,8 +58,8 @@ class Authority:
                                             f"new_certs_dir = {self.folder}", "default_md = sha256", "policy = any",
                                             "rand_serial = yes", "unique_subject = no", "[any]", "commonName = supplied"])
 
-    def _sign_itself(self, name, extensions):
-        self._run("req", "-x509", "-config", self._config(name, extensions), *self._key(name), "-out", self.path(f"{name}.pem"),
+    def _sign_itself(self, name, extensions, kind=EC):
+        self._run("req", "-x509", "-config", self._config(name, extensions), *self._key(name, kind), "-out", self.path(f"{name}.pem"),
                   "-days", "9")
 
     def sign(self, name, names=f"IP:{HOST},DNS:localhost", expired=False):
@@ -72,8 +73,9 @@ class Authority:
                   "-cert", self.ca, "-keyfile", self.path(f"{self.name}.key"), "-startdate", utc(first), "-enddate", utc(last))
         return pem, self.path(f"{name}.key")
 
-    def sign_itself(self, name):
-        self._sign_itself(name, [*self.LEAF, f"subjectAltName=IP:{HOST}"])
+    def sign_itself(self, name, extensions=LEAF, kind=EC):
+        """`kind`: of its key, as `openssl req -newkey` takes it."""
+        self._sign_itself(name, [*extensions, f"subjectAltName=IP:{HOST}"], kind)
         return self.path(f"{name}.pem"), self.path(f"{name}.key")
 
 

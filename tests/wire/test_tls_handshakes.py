@@ -1,0 +1,102 @@
+"""TLS handshakes with clients: they wait for clients that are ready.
+
+setlistd gives a client five seconds for its handshake. Where a slow machine lets these pass, the attempt tells nothing, and there is
+another one.
+"""
+import ssl
+
+from case_bounds import BoundsTest
+from case_tls import TlsTest
+from harness import HOST, free_port, wait_until
+from scripted import arrive
+from stored import stats
+from wire import Closed
+
+class Handshake:
+    """A client's, step by step, which verifies nothing."""
+
+    def __init__(self, conn, context):
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        self.conn = conn
+        self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.tls = context.wrap_bio(self.incoming, self.outgoing)
+
+    def go_on(self):
+        """What is to be sent now; it may be nothing before more has come."""
+        try:
+            self.tls.do_handshake()
+        except ssl.SSLWantReadError:
+            pass
+        return self.outgoing.read()
+
+    def answer(self):
+        """Reads until something is to be sent; gives it."""
+        while True:
+            data = self.conn.sock.recv(65536)
+            if not data:
+                raise Closed()
+            self.incoming.write(data)
+            step = self.go_on()
+            if step:
+                return step
+
+
+class HandshakeTest(TlsTest, BoundsTest):
+    """With a client beside it, without TLS, that sees the counters."""
+
+    def serve(self, config="", files=None):
+        port = free_port()
+        certificate, key = files or self.files
+        self.proxy = self.setlistd([self.memcached()], "-l", f"tls:{HOST}", "-l", f"{HOST}:{port}",
+                                   config=f'tls_certificate = "{certificate}"\ntls_key = "{key}"\n{config}\n')
+        self.watcher = self.connect(port)
+        self.assertEqual(self.watcher.ask("mn"), "MN")
+
+    def begin(self, context=None):
+        return Handshake(self.connect(self.proxy), context or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+
+
+class Line(HandshakeTest):
+    MANY = 100
+
+    def test_clients_that_are_ready_go_first(self):
+        """Each step that has come decrypts with a large key. A request that came behind all of them is answered before most."""
+        self.serve(files=self.authority.sign_itself("rsa", ("basicConstraints=CA:FALSE",), ("rsa:3072",)))
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        self.context.maximum_version = ssl.TLSVersion.TLSv1_2
+        self.context.set_ciphers("AES128-GCM-SHA256")
+        wait_until("setlistd gives nobody up", self.burst)
+
+    def burst(self):
+        clients = [self.begin(self.context) for _ in range(self.MANY)]
+        for client in clients:
+            client.conn.send(client.go_on())
+        try:
+            steps = [client.answer() for client in clients]
+        except (Closed, ConnectionError):
+            return False
+        before = stats(self.watcher)
+        with self.proxy.process.paused():
+            for client, step in zip(clients, steps):
+                client.conn.send(step)
+            for client in clients:
+                arrive(client.conn.sock)
+            self.watcher.send(b"stats\r\n")
+            arrive(self.watcher.sock)
+        asked = dict(line.split(" ", 2)[1:] for line in self.watcher.lines_until("END")[:-1])
+        self.assertLess(int(asked["tls_handshakes"]) - int(before["tls_handshakes"]), self.MANY // 4)
+        wait_until("all are done or given up", lambda: self.since(before, "tls_handshakes", "closed_connections") >= self.MANY)
+        return self.since(before, "tls_handshakes") == self.MANY
+
+    def since(self, before, *names):
+        now = stats(self.watcher)
+        return sum(int(now[name]) - int(before[name]) for name in names)
+
+    def test_who_has_given_up_takes_no_time(self):
+        """A client that says with its first message that it sends no more cannot complete the handshake: it is not begun."""
+        self.serve()
+        with self.proxy.process.paused():
+            client = self.begin()
+            client.conn.send(client.go_on())
+            client.conn.half_close()
+        self.assertEqual(client.conn.rest(), b"")

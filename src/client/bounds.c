@@ -12,6 +12,7 @@ enum {
 	STALL_MS = 2000,    /* and it is slow if it has taken none for this time */
 	WEIGH_LEAST = 4096, /* bytes; smaller changes are not shared with other threads */
 	TICK_MS = 200,
+	HANDSHAKE_MS = 5000,
 	RELIST_MS = 1000, /* how often a busy client moves to the end of the list */
 	LINGER_MS = 2000,
 	LINGER_SETTLED_MS = 100, /* of one that sends nothing meanwhile */
@@ -188,9 +189,19 @@ uint64_t bounds_waited(const struct client *c)
 	return now(c) - c->bounds.progress;
 }
 
+/* For what the client has begun; 0 for ever. */
+static uint64_t time_to_finish(const struct client *c)
+{
+	uint64_t limit = client_config(c)->request_read_timeout;
+
+	if (!stream_is_securing(&c->stream))
+		return limit;
+	return limit && limit < HANDSHAKE_MS ? limit : HANDSHAKE_MS;
+}
+
 void bounds_unfinished(struct client *c, bool is_unfinished, bool restart)
 {
-	if (!is_unfinished || client_config(c)->request_read_timeout == 0) {
+	if (!is_unfinished || time_to_finish(c) == 0) {
 		c->bounds.begun = 0;
 	} else if (restart || !c->bounds.begun) {
 		c->bounds.begun = now(c);
@@ -219,9 +230,12 @@ bool bounds_is_slow(const struct client *c)
 
 bool bounds_is_unfinished(const struct client *c)
 {
-	uint64_t limit = client_config(c)->request_read_timeout;
+	uint64_t limit = time_to_finish(c);
 
-	return !c->lingering && !c->closing && c->bounds.begun && limit && now(c) - c->bounds.begun >= limit;
+	/* In the line of handshakes it is not the client that lets others wait. */
+	if (c->lingering || c->closing || c->stream.handshake.waits)
+		return false;
+	return c->bounds.begun && limit && now(c) - c->bounds.begun >= limit;
 }
 
 bool bounds_has_lingered(const struct client *c)
@@ -300,8 +314,11 @@ void bounds_close(struct client *c)
 {
 	TAILQ_REMOVE(&c->clients->all, c, link);
 	change_rank(c, 0);
-	if (c->bounds.held)
+	if (c->bounds.held) {
 		publish(c->clients, -c->bounds.held);
+		c->clients->gone += c->bounds.held;
+		start_tick(c->clients->bounds);
+	}
 	c->bounds.held = 0;
 	no_longer_check(c);
 	tell_oldest(c->clients);

@@ -1,5 +1,6 @@
 #include "client/clients.h"
 
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,9 +14,10 @@
 #include "client/turns.h"
 
 enum {
-	IDLE_LEAST_MS = 1000,     /* a client that was silent for less keeps its place */
-	GIVE_BACK_PART = 4,       /* memory is returned to the system when such a part of client_memory was reclaimed */
-	GIVE_BACK_MOST = 16 << 20 /* or so many bytes, if they are less */
+	IDLE_LEAST_MS = 1000,      /* a client that was silent for less keeps its place */
+	GIVE_BACK_PART = 4,        /* of client_memory: of so much that has gone the memory is returned to the system */
+	GIVE_BACK_MOST = 16 << 20, /* or so many bytes, if they are less */
+	GIVE_BACK_PIECE = 96 << 10 /* bytes */
 };
 
 /* Closes a client that has gone beyond a limit. */
@@ -34,17 +36,26 @@ static void close_for(struct client *c, enum counter counter, const char *why)
 
 /* --- memory --- */
 
+/* malloc_trim leaves the end of what a thread has got, which is returned when the thread frees a piece of at least 64 KB. */
+static void trim(void)
+{
+#ifdef __GLIBC__
+	void *volatile piece = malloc(GIVE_BACK_PIECE);
+
+	free(piece);
+	malloc_trim(0);
+#endif
+}
+
 /* malloc keeps freed memory per thread. Return it to the system, so that the process takes little more than is counted. */
 static void give_back(struct clients *all)
 {
 	size_t part = all->config->client_memory / GIVE_BACK_PART;
 
-	if (all->reclaimed < (part < GIVE_BACK_MOST ? part : GIVE_BACK_MOST))
+	if (all->gone < (part && part < GIVE_BACK_MOST ? part : GIVE_BACK_MOST))
 		return;
-	all->reclaimed = 0;
-#ifdef __GLIBC__
-	malloc_trim(0);
-#endif
+	all->gone = 0;
+	trim();
 }
 
 void clients_reclaim(struct clients *all)
@@ -60,7 +71,6 @@ void clients_reclaim(struct clients *all)
 		c = bounds_largest(all);
 		if (!c)
 			return;
-		all->reclaimed += bounds_memory(c);
 		close_for(c, COUNT_closed_memory_clients, "all clients hold more than client_memory, and it most");
 	}
 	give_back(all);
@@ -72,6 +82,10 @@ static void give_up(struct client *c)
 {
 	if (bounds_is_slow(c)) {
 		close_for(c, COUNT_closed_slow_clients, "it does not read its replies");
+	} else if (stream_is_securing(&c->stream)) {
+		client_log(c, "closed: its TLS handshake was not complete in time");
+		client_count(c, COUNT_closed_unfinished_clients, 1);
+		client_close(c);
 	} else if (bounds_is_unfinished(c)) {
 		client_log(c, "closed: its request was not complete in time");
 		client_count(c, COUNT_closed_unfinished_clients, 1);
@@ -101,6 +115,12 @@ static void close_idle(struct clients *all)
 		client_count(c, COUNT_closed_idle_clients, 1);
 		client_close(c);
 	}
+}
+
+static void tick(struct clients *all)
+{
+	close_idle(all);
+	give_back(all);
 }
 
 /* --- places --- */
@@ -230,7 +250,7 @@ void clients_set_generation(struct clients *all, struct generation *generation)
 	}
 }
 
-static const struct bounds_ops ops = { check, close_idle, clients_reclaim };
+static const struct bounds_ops ops = { check, tick, clients_reclaim };
 
 void clients_init(struct clients *all, const struct config *config, struct generation *generation)
 {

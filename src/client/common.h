@@ -48,7 +48,7 @@ struct clients {
 	struct bounds *bounds;               /* see bounds.h */
 	struct server_turns *turns;          /* of each server of the generation; see turns.h */
 	size_t first_value; /* a moving average of the size of the first value of each client, in bytes; see window.h */
-	size_t reclaimed;   /* bytes of clients that were closed, since memory was last returned to the system */
+	size_t gone;        /* bytes of clients that were closed, since memory was last returned to the system */
 	struct buf trash;   /* for replies that are discarded */
 	bool draining;
 	/* For any thread: the rank of the client that holds most; as clients_oldest. */

@@ -1,4 +1,4 @@
-"""TLS handshakes with clients: they wait for clients that are ready.
+"""TLS handshakes with clients: they wait for clients that are ready, and what they take is counted, bounded and given back.
 
 setlistd gives a client five seconds for its handshake. Where a slow machine lets these pass, the attempt tells nothing, and there is
 another one.
@@ -7,10 +7,11 @@ import ssl
 
 from case_bounds import BoundsTest
 from case_tls import TlsTest
-from harness import HOST, free_port, wait_until
+from harness import HOST, built_with_sanitizer, free_port, wait_until
 from scripted import arrive
 from stored import stats
 from wire import Closed
+
 
 class Handshake:
     """A client's, step by step, which verifies nothing."""
@@ -41,6 +42,11 @@ class Handshake:
                 return step
 
 
+def half():
+    """A part of the first message."""
+    return Handshake(None, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)).go_on()[:200]
+
+
 class HandshakeTest(TlsTest, BoundsTest):
     """With a client beside it, without TLS, that sees the counters."""
 
@@ -54,6 +60,18 @@ class HandshakeTest(TlsTest, BoundsTest):
 
     def begin(self, context=None):
         return Handshake(self.connect(self.proxy), context or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+
+    def open_half(self, done):
+        """Connections that send a part of their first message. Whether it was done before setlistd gave one of them up."""
+        before = self.count("closed_unfinished_clients")
+        conns, part = [self.connect(self.proxy) for _ in range(600)], half()
+        for conn in conns:
+            conn.send(part)
+        wait_until("it is done, or one is given up", lambda: done() or self.count("closed_unfinished_clients") > before)
+        for conn in conns:
+            conn.close()
+        wait_until("all have gone", lambda: self.count("curr_connections") == 1)
+        return done()
 
 
 class Line(HandshakeTest):
@@ -100,3 +118,44 @@ class Line(HandshakeTest):
             client.conn.send(client.go_on())
             client.conn.half_close()
         self.assertEqual(client.conn.rest(), b"")
+
+
+class Bounds(HandshakeTest):
+    def test_what_a_handshake_takes_is_counted(self):
+        """So many that were begun take more than client_memory. As idle sessions they would not."""
+        self.serve("client_memory = 12582912")
+        wait_until("some are closed for that", self.attempt)
+
+    def attempt(self):
+        return self.open_half(lambda: self.count("closed_memory_clients"))
+
+    def test_a_handshake_has_five_seconds(self):
+        """Though a request may be incomplete for ever."""
+        self.serve("request_read_timeout = 0")
+        silent, begun = self.connect(self.proxy), self.connect(self.proxy)
+        begun.send(half())
+        self.assertEqual((silent.rest(), begun.rest()), (b"", b""))
+        self.assertGreaterEqual(self.count("closed_unfinished_clients"), 2)
+        self.assertEqual(self.watcher.ask("mn"), "MN")
+
+    def test_long_lists_of_certificates_are_refused(self):
+        self.proxy = self.setlistd_tls([self.memcached()], "-v", config=f'tls_client_ca = "{self.authority.ca}"')
+        own, key = self.authority.sign("client")
+        self.assertEqual(self.secured(self.proxy, self.context((own, key))).ask("mn"), "MN")
+        with open(self.authority.ca, encoding="ascii") as ca, open(own, "a", encoding="ascii") as out:
+            out.write(ca.read() * 180)
+        with self.assertRaises((ssl.SSLError, OSError, Closed)):
+            self.secured(self.proxy, self.context((own, key))).ask("mn")
+        wait_until("the log says so", lambda: "TLS: excessive message size" in self.proxy.process.stderr())
+
+
+class Memory(HandshakeTest):
+    alone = True
+
+    def test_what_many_have_taken_is_given_back(self):
+        if built_with_sanitizer():
+            self.skipTest("a sanitizer keeps memory that was freed")
+        self.serve("client_memory = 33554432")
+        before = self.proxy.peak_mib()
+        wait_until("much is taken", lambda: self.open_half(lambda: self.proxy.peak_mib() > before + 16))
+        wait_until("most is given back", lambda: self.proxy.status_kib("VmRSS") / 1024 < before + 10)

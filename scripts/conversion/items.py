@@ -1,13 +1,16 @@
-"""The memcached items that a collection is made of, for what setlistd's touch and delete leave to the client to know."""
+"""The memcached items that a collection is made of, for what setlistd's touch and delete leave to the client to know.
+
+Pitem says that a meta command is for the item, also where a rule has plain_verbs.
+"""
 import re
 
 
 def pointed(peer, key):
     """The list of a flipping pair that is active, by its letter: the pointer says it, or the mark of the other one."""
-    pointer = peer.read(f"mg {key}.active v c", peer.item)
+    pointer = peer.read(f"mg {key}.active v c Pitem", peer.item)
     if isinstance(pointer, tuple):
         return pointer[1][-1:]
-    item = peer.read(f"mg {key}.a v c", peer.item)
+    item = peer.read(f"mg {key}.a v c Pitem", peer.item)
     return "a" if isinstance(item, tuple) and not item[1].startswith("^") else "b"
 
 
@@ -17,7 +20,7 @@ def names(peer, key, encoding, prefix, removed):
         lists = ("a", "b") if pointed(peer, key) == "a" else ("b", "a")
         return [f"{key}.{part}" for part in (*lists, "active")]
     if encoding == "indexed":
-        index = peer.read(f"mg {key} v c", peer.item)
+        index = peer.read(f"mg {key} v c Pitem", peer.item)
         parts = re.findall(r"[0-9]+", index[1]) if isinstance(index, tuple) else []
         return [key] + [f"{key}.{part}" for part in reversed(parts)]
     if encoding == "paired" and removed is not None:
@@ -33,5 +36,5 @@ def touch(peer, keys, exptime, longer):
 
 def tokens(peer, keys):
     """The CAS token and bytes of each item that there is."""
-    found = {key: peer.read(f"mg {key} v c", peer.item) for key in keys}
+    found = {key: peer.read(f"mg {key} v c Pitem", peer.item) for key in keys}
     return {key: item for key, item in found.items() if isinstance(item, tuple)}

@@ -238,7 +238,7 @@ class Visit:
     def deleted(self, tokens):
         """Deletes the items if they are what they were; False where the first one is not."""
         for number, (key, (token, _)) in enumerate(tokens.items()):
-            reply = self.source.read(f"md {key} C{token}")
+            reply = self.source.read(f"md {key} C{token} Pitem")
             if reply not in ("HD", "EX", "NF"):
                 raise Failed(f"not deleted: md: {reply}")
             if number and reply == "EX":

@@ -66,9 +66,16 @@ static size_t line_max(const struct request *request)
 /* Writes the line for the server to `at`. */
 static struct slice write_line(const struct meta_task *meta, const struct request *request, char *at)
 {
-	static const char *const without[2][2] = { { "q", "" }, { "qk", "k" } };
 	bool debug = request->command->id == COMMAND_ME;
-	char *line = at;
+	char without[4], *end = without, *line = at;
+
+	if (!meta->fenced)
+		*end++ = 'q';
+	if (meta->own_key.n)
+		*end++ = 'k';
+	if (metaflags_name_item(&request->meta, request->rest))
+		*end++ = 'P';
+	*end = 0;
 
 	task_keep(&at, request->command->name);
 	*at++ = ' ';
@@ -78,7 +85,7 @@ static struct slice write_line(const struct meta_task *meta, const struct reques
 		at += num_format_u64(at, request->data.n);
 	}
 	if (!debug)
-		at += metaflags_copy(request->rest, without[meta->own_key.n > 0][meta->fenced], at);
+		at += metaflags_copy(request->rest, without, at);
 	return slice_of(line, (size_t)(at - line));
 }
 

@@ -62,21 +62,22 @@ static enum target of_all_keys(const struct rules *rules, const struct request *
 	return found;
 }
 
-/* me shows the item as it is stored, whatever the rules say of plain verbs. */
 static enum target of_meta(const struct rules *rules, const struct request *request)
 {
 	char decoded[KEY_MAX];
 	struct slice key = target_key(request, decoded);
-	bool may_change = metaflags_has(&request->meta, 'N') || metaflags_has(&request->meta, 'T');
+	enum command_id id = request->command->id;
+	bool changes = id != COMMAND_ME;
 
-	switch (request->command->id) {
-	case COMMAND_ME:
-		return command_key_is(&rules->commands, key) ? TARGET_COMMAND : TARGET_ITEM;
-	case COMMAND_MG:
-		return may_change && part_key_base(key).n ? TARGET_PART : target_of_read(rules, key);
-	default:
-		return target_of_write(rules, key);
-	}
+	if (id == COMMAND_MG)
+		changes = metaflags_has(&request->meta, 'N') || metaflags_has(&request->meta, 'T');
+	if (command_key_is(&rules->commands, key))
+		return TARGET_COMMAND;
+	if (changes && part_key_base(key).n)
+		return TARGET_PART;
+	if (id == COMMAND_ME || metaflags_name_item(&request->meta, request->rest))
+		return TARGET_ITEM;
+	return by_rule(rules, key, id == COMMAND_MG ? COLLECTION_KEY_MAX : KEY_MAX);
 }
 
 static enum target of_request(const struct rules *rules, const struct request *request)

@@ -78,6 +78,17 @@ const char *metaflags_parse(enum command_id command, struct slice flags, struct 
 	return NULL;
 }
 
+bool metaflags_name_item(const struct metaflags *flags, struct slice line)
+{
+	struct slice flag;
+
+	if (!metaflags_has(flags, 'P'))
+		return false;
+	while ((flag = slice_token(&line)).n && flag.p[0] != 'P')
+		continue;
+	return slice_equal(flag, SLICE("Pitem"));
+}
+
 bool metaflags_hide(const struct metaflags *flags, enum command_id command, struct slice code)
 {
 	if (!metaflags_has(flags, 'q'))

@@ -15,6 +15,13 @@ TEST(quiet_writes)
 	relays("HD\r\nNS\r\nHD\r\nEX\r\nHD\r\nVA 1\r\n5\r\nNS\r\n", "NS\r\nEX\r\nNS\r\n");
 }
 
+/* The flag is for us. Any other P is for proxies behind us. */
+TEST(item)
+{
+	talks("mg a Pitem v\r\nmd a P0 q\r\nma a v q Pitem\r\n", "mg a v\r\nmd a P0\r\nma a v\r\n",
+		"EN\r\nNF\r\nNF\r\n", "EN\r\nNF\r\nNF\r\n");
+}
+
 /* An error is told even where quiet was asked for. */
 TEST(quiet_failures)
 {

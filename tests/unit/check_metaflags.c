@@ -103,6 +103,23 @@ TEST(what_is_asked_for)
 	ck_assert(!metaflags_has(&out, 'q') && !metaflags_has(&out, 'v') && !metaflags_has(&out, 'b'));
 }
 
+TEST(item)
+{
+	static const struct {
+		const char *line;
+		bool names;
+	} cases[] = { { "Pitem", true }, { "v k Pitem q", true }, { "P", false }, { "Pitems", false },
+		{ "P0 v", false }, { "OPitem v", false }, { "Litem", false }, { "v", false } };
+	struct metaflags out;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		ck_assert_ptr_null(parse(COMMAND_MG, cases[i].line, &out));
+		ck_assert_msg(
+			metaflags_name_item(&out, slice_of(cases[i].line, strlen(cases[i].line))) == cases[i].names,
+			"%s", cases[i].line);
+	}
+}
+
 TEST(copies_all_but_q)
 {
 	char out[32];

@@ -146,7 +146,9 @@ class Killed(ConvertTest):
 
 class Rules(ConvertTest):
     config = rules() + '\ncollection "n-short-" { ttl = 500 }' \
-        '\ncollection "n-verbs-" { encoding = "flip" plain_verbs = true }'
+        '\ncollection "n-verbs-" { encoding = "flip" plain_verbs = true }' + "".join(
+            f'\ncollection "v-{name}-" {{ {rule % f"v-{name}-" if "%" in rule else rule} plain_verbs = true }}'
+            for name, rule in ENCODINGS.items())
 
     def test_dry_run(self):
         self.add("o-csv-1 a b c", "o-csv-2 a")
@@ -243,6 +245,21 @@ class Rules(ConvertTest):
                 self.convert([source], old, new, *also)
                 self.assert_ttl(new, -1, 0)
                 self.conn.ask(f"delete {source}")
+
+    def test_deletes_what_has_plain_verbs(self):
+        """The items of such a set are read and deleted one by one, although the rule makes sets of their keys."""
+        for name in ENCODINGS:
+            with self.subTest(name):
+                old, new, self.state = f"v-{name}-", f"n-{name}-v-", os.path.join(self.folder, name)
+                source, also = old + "k", ["--from-removed", old + "gone-"] if name == "paired" else []
+                self.add(f"{source} a b c")
+                self.ask(f"srem {source} b", "DELETED")
+                self.convert([source], old, new)
+                self.assertIn("1 deleted", self.convert([source], old, new, "--final", "--delete", *also))
+                self.assertEqual((self.members(source), self.members(new + "k")), (None, {"a", "c"}))
+                server = self.connect(self.server)
+                items = [source, f"{old}gone-k", *(f"{source}.{part}" for part in ("a", "b", "active", 0, 1))]
+                self.assertEqual([key for key in items if server.get(key) is not None], [])
 
     def test_time_to_live_by_rule(self):
         self.add("o-csv-k a")

@@ -13,7 +13,8 @@ static void check_stored(struct world *w, int key)
 	bool members[SIM_MEMBERS];
 	enum stored_state state = stored_set_read(w, key, members);
 
-	if (state == STORED_MISSING) {
+	leases_check(w, key, state);
+	if (state == STORED_MISSING || state == STORED_LOADING) {
 		truth_wipe(&w->truth, key);
 		return;
 	}
@@ -80,12 +81,12 @@ static void apply_tokens(struct world *w, const struct message *message, int key
 			world_fail(w, "a token that nobody wrote", "%.*s", (int)token.n, token.p);
 			return;
 		}
-		truth_set_member(&w->truth, key, member, token.p[0] == '+');
+		if (!leases_word(w, key, member, token.p[0] == '+'))
+			truth_set_member(&w->truth, key, member, token.p[0] == '+');
 	}
 }
 
-/* Marks an sset under way as executed: the one with these members, or with NULL each one, since any may be it. */
-static bool is_sset(struct world *w, int key, const bool *members)
+bool check_is_sset(struct world *w, int key, const bool *members)
 {
 	struct sim_op *op;
 	bool found = false;
@@ -115,6 +116,9 @@ static void check_written(struct world *w, const struct message *message, int ke
 	struct slice value = message->call.value;
 	enum stored_state state = stored_set_read(w, key, members);
 
+	if (leases_written(w, message, key, before))
+		return;
+
 	/*
 	 * It may have been incomplete before. Or an item was evicted: then a read removes the base, or a rewrite refers to an
 	 * item that went between its write and the CAS.
@@ -122,18 +126,18 @@ static void check_written(struct world *w, const struct message *message, int ke
 	if (state != STORED_WHOLE && !truth_was(&w->truth.sets[key].absent, w->truth.tick, true) && !w->evictions)
 		world_fail(w, "a rewrite that is not whole", "key %d", key);
 	if (state == STORED_MISSING) {
-		(void)is_sset(w, key, NULL);
+		(void)check_is_sset(w, key, NULL);
 		return;
 	}
 	if (message->call.verb == CALL_ADD) {
 		take_over(w, key, members);
 		apply_tokens(w, message, key, value);
-		(void)is_sset(w, key, members);
+		(void)check_is_sset(w, key, members);
 		return;
 	}
 	for (int m = 0; m < SIM_MEMBERS; m++)
 		same = same && members[m] == w->truth.sets[key].in[m];
-	if (is_sset(w, key, members))
+	if (check_is_sset(w, key, members))
 		take_over(w, key, members);
 	else if (!same && slice_starts(value, before))
 		apply_tokens(w, message, key, slice_skip(value, before.n));
@@ -281,13 +285,16 @@ void check_reply(struct sim_op *op)
 		world_fail(w, "an error that makes no sense", "%.*s", (int)buf_size(&op->reply), op->reply.data);
 	} else if (check_says(op, "SERVER_ERROR")) {
 		w->failures++;
+	} else if (leases_reply(op)) {
+		return;
 	} else if (check_says(op, "STORED") || (check_says(op, "DELETED") && op->command == COMMAND_SREM)) {
 		if (w->form)
 			form_stored(op);
 		else
 			check_stored_reply(op);
 	} else if (check_says(op, "TOUCHED")) {
-		if (!w->form && !truth_was(&w->truth.sets[op->key].absent, op->issued, false))
+		if (!w->form && !truth_was(&w->truth.sets[op->key].absent, op->issued, false) &&
+			!leases_ran(w, op->key, op->issued))
 			world_fail(w, "a set is touched that is lost", "key %d client %d", op->key, op->client);
 	} else if (check_says(op, "DELETED")) {
 		check_deleted(op);

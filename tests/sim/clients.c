@@ -41,6 +41,8 @@ static enum command_id choose_command(struct world *w, int key)
 
 	if (w->form)
 		return choose_in_form(w, key, dice);
+	if (key == LEASES_KEY)
+		return (enum command_id)leases_choose(w);
 	if (dice < 40)
 		return COMMAND_SADD;
 	if (dice < 60)
@@ -72,7 +74,7 @@ static void add_word(struct buf *line, struct sim_op *op, int member)
 
 	truth_name(member, name);
 	add_name(line, member);
-	if (op->command != COMMAND_SSET)
+	if (op->command == COMMAND_SADD || op->command == COMMAND_SADDX || op->command == COMMAND_SREM)
 		buf_printf(&op->log, "%c%s ", op->command == COMMAND_SREM ? '-' : '+', name);
 	if (op->command != COMMAND_SREM)
 		op->world->ever_added[op->key][member] = true;
@@ -183,7 +185,19 @@ static void write_line(struct sim_op *op, struct buf *line)
 			break;
 		}
 		for (uint64_t n = 1 + world_random(w, 3); n > 0; n--) {
-			int member = op->key == 2 ? any_member(op) : own_member(op);
+			int member = op->key >= 2 ? any_member(op) : own_member(op);
+			if (!op->members[member])
+				add_word(line, op, member);
+		}
+		break;
+	case COMMAND_SLEASE:
+		leases_write_line(op, line);
+		break;
+	case COMMAND_SLOAD:
+	case COMMAND_SFILL:
+		leases_write_line(op, line);
+		for (uint64_t n = world_random(w, world_chance(w, 30) ? SIM_MEMBERS : 5); n > 0; n--) {
+			int member = any_member(op);
 			if (!op->members[member])
 				add_word(line, op, member);
 		}
@@ -200,7 +214,7 @@ static void write_line(struct sim_op *op, struct buf *line)
 			op->exptime = w->dated ? dates_choose(w) : (int64_t)world_random(w, 3);
 		else
 			op->exptime =
-				op->key == 2 && world_chance(w, 30) ? (int64_t)world_random(w, 3) : lives_choose(w);
+				op->key >= 2 && world_chance(w, 30) ? (int64_t)world_random(w, 3) : lives_choose(w);
 		buf_printf(line, " %d", (int)op->exptime);
 		break;
 	default:
@@ -287,7 +301,7 @@ void clients_act(struct world *w)
 	int client = (int)world_random(w, SIM_CLIENTS);
 
 	for (uint64_t n = 1 + world_random(w, 4); n > 0; n--) {
-		int key = (int)world_random(w, SIM_KEYS);
+		int key = (int)world_random(w, w->form ? LEASES_KEY : SIM_KEYS);
 		struct proxy *proxy = w->proxies[w->client_proxy[client]];
 		if (!w->form && world_chance(w, 40))
 			clients_issue(w, proxy, client, key, COMMAND_LPUSH);

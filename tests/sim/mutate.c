@@ -49,6 +49,7 @@ void mutate_sent(struct world *w, struct message *m)
 		skip_check(w, m);
 	mutate_runs_sent(w, m);
 	mutate_lives_sent(w, m);
+	mutate_leases_sent(w, m);
 }
 
 void mutate_execute(struct world *w, struct message *m)
@@ -62,6 +63,7 @@ void mutate_executed(struct world *w, struct message *m)
 
 	mutate_runs_executed(w, m);
 	mutate_lives_executed(w, m);
+	mutate_leases_executed(w, m);
 	if (w->mutation != MUTATION_NO_CHECK || m->call.key.n != POINTER_KEY || m->result.status != RESULT_HIT)
 		return;
 	seen = m->proxy ? &m->proxy->pointers[form_key(w->form, m->call.key)] : NULL;

@@ -38,6 +38,11 @@ void proxy_forget_op(struct sim_op *op)
 	proxy_free_op(op);
 }
 
+static bool may_come_late(enum command_id command)
+{
+	return command == COMMAND_SSET || command == COMMAND_SLOAD || command == COMMAND_SFILL;
+}
+
 static void task_ended(struct task *task)
 {
 	struct sim_op *op = task->owner;
@@ -51,7 +56,7 @@ static void task_ended(struct task *task)
 		form_reply(op);
 	else if (!op->proxy->dead)
 		(op->list ? lists_reply : check_reply)(op);
-	if (!op->world->form && op->command == COMMAND_SSET &&
+	if (!op->world->form && may_come_late(op->command) &&
 		(op->proxy->dead || slice_starts(buf_slice(&op->reply), SLICE("SERVER_ERROR"))))
 		op->ended = true;
 	else

@@ -1,5 +1,6 @@
 /*
  *     base     log of the head   @set.1   @run ...   log
+ *              log of the head   @set.2   @run ...   @fill.<token>.<deadline>.<seconds>   @run ...   log
  *                                          |
  *     item     t... a table     or    i... an index: fences, each of a table
  */
@@ -21,8 +22,9 @@ struct view {
 	struct world *w;
 	int key;
 	bool *members;
-	bool lost;     /* something of it is gone */
-	char item[32]; /* the key of what is looked into */
+	signed char *words; /* if this is not NULL, what is said goes here */
+	bool lost;          /* something of it is gone */
+	char item[32];      /* the key of what is looked into */
 };
 
 /* All items that ever were. */
@@ -58,6 +60,9 @@ struct entry {
 
 struct parts {
 	struct slice head, refs, log;
+	bool loading;
+	struct slice token, loaded; /* of a lease */
+	uint64_t deadline;
 };
 
 static bool wrong(struct view *v, const char *what)
@@ -131,12 +136,37 @@ static bool is_id(struct slice id, const char *letters)
 
 /* --- the base --- */
 
+/* Takes the references off the front, up to a lease; false when one has no end. */
+static bool take_refs(struct slice *rest, struct slice *refs)
+{
+	*refs = *rest;
+	while (rest->n && rest->p[0] == '@' && !slice_starts(*rest, SLICE("@fill."))) {
+		if (next_token(rest).n == 0)
+			return false;
+	}
+	refs->n -= rest->n;
+	return true;
+}
+
+static bool take_lease(struct slice *rest, struct parts *out)
+{
+	struct slice token = next_token(rest);
+	uint64_t seconds;
+
+	if (!slice_starts(token, SLICE("@fill.")) || token.n < 6 + STORED_TOKEN)
+		return false;
+	out->token = slice_of(token.p + 6, STORED_TOKEN);
+	token = slice_skip(token, 6 + STORED_TOKEN);
+	return stored_number(&token, '.', &out->deadline) && stored_number(&token, '.', &seconds) && token.n == 0;
+}
+
 /* Cuts the base at its block; false when what begins there is none of a set. */
 static bool split(struct slice base, struct parts *out)
 {
-	struct slice rest = base;
+	struct slice rest = base, mark;
 
-	*out = (struct parts){ slice_of(base.p, 0), slice_of(base.p, 0), base };
+	*out = (struct parts){ .head = slice_of(base.p, 0), .refs = slice_of(base.p, 0), .log = base };
+	out->loaded = out->refs;
 	while (rest.n && rest.p[0] != '@') {
 		if (next_token(&rest).n == 0)
 			return true;
@@ -144,14 +174,12 @@ static bool split(struct slice base, struct parts *out)
 	if (!rest.n)
 		return true;
 	out->head = slice_of(base.p, base.n - rest.n);
-	if (!slice_equal(next_token(&rest), SLICE("@set.1")))
+	mark = next_token(&rest);
+	out->loading = slice_equal(mark, SLICE("@set.2"));
+	if ((!out->loading && !slice_equal(mark, SLICE("@set.1"))) || !take_refs(&rest, &out->refs))
 		return false;
-	out->refs = rest;
-	while (rest.n && rest.p[0] == '@') {
-		if (next_token(&rest).n == 0)
-			return false;
-	}
-	out->refs.n -= rest.n;
+	if (out->loading && (!take_lease(&rest, out) || !take_refs(&rest, &out->loaded)))
+		return false;
 	out->log = rest;
 	return true;
 }
@@ -160,7 +188,7 @@ struct slice stored_set_refs(struct slice base)
 {
 	struct parts parts;
 
-	return split(base, &parts) ? parts.refs : slice_of(base.p, 0);
+	return split(base, &parts) && !parts.loading ? parts.refs : slice_of(base.p, 0);
 }
 
 bool stored_number(struct slice *rest, char mark, uint64_t *out)
@@ -278,7 +306,10 @@ static bool say(struct view *v, struct slice name, bool removed)
 
 	if (member < 0)
 		return wrong(v, "a member that nobody named");
-	v->members[member] = !removed;
+	if (v->words)
+		v->words[member] = removed ? -1 : 1;
+	else
+		v->members[member] = !removed;
 	return true;
 }
 
@@ -429,24 +460,50 @@ static bool read_run(struct view *v, const struct run *run)
 	return memcmp(&found, &run->totals, sizeof(found)) == 0 || wrong(v, "a run is another than its reference says");
 }
 
-static bool read_base(struct view *v, struct slice base)
+static bool read_runs(struct view *v, struct slice refs)
 {
-	struct parts parts;
 	struct run run;
 
-	if (!split(base, &parts))
-		return wrong(v, "a block that is none of a set");
-	if (!read_log(v, parts.head))
-		return false;
-	while (parts.refs.n) {
+	while (refs.n) {
 		find_base(v);
-		if (!next_run(&parts.refs, &run))
+		if (!next_run(&refs, &run))
 			return wrong(v, "a reference that is none");
 		if (!read_run(v, &run))
 			return false;
 	}
 	find_base(v);
-	return read_log(v, parts.log);
+	return true;
+}
+
+static bool read_base(struct view *v, struct slice base)
+{
+	struct parts parts;
+
+	if (!split(base, &parts))
+		return wrong(v, "a block that is none of a set");
+	return read_log(v, parts.head) && read_runs(v, parts.refs) && read_log(v, parts.log);
+}
+
+bool stored_lease_is(struct slice base)
+{
+	struct parts parts;
+
+	return split(base, &parts) && parts.loading;
+}
+
+bool stored_set_lease(struct world *w, int key, struct stored_lease *out)
+{
+	struct view words = { .w = w, .key = key, .words = out->words }, loaded = { .w = w, .key = key };
+	struct memcached_item *base = find_base(&words);
+	struct parts parts;
+
+	if (!base || !split(buf_slice(&base->value), &parts) || !parts.loading)
+		return false;
+	*out = (struct stored_lease){ .deadline = parts.deadline };
+	memcpy(out->token, parts.token.p, STORED_TOKEN);
+	loaded.members = out->loaded;
+	return read_log(&words, parts.head) && read_runs(&words, parts.refs) && read_log(&words, parts.log) &&
+		read_runs(&loaded, parts.loaded);
 }
 
 enum stored_state stored_set_read(struct world *w, int key, bool members[SIM_MEMBERS])
@@ -455,6 +512,8 @@ enum stored_state stored_set_read(struct world *w, int key, bool members[SIM_MEM
 	struct memcached_item *base = find_base(&v);
 
 	memset(members, 0, SIM_MEMBERS * sizeof(*members));
+	if (base && stored_lease_is(buf_slice(&base->value)))
+		return STORED_LOADING;
 	if (!base || !read_base(&v, buf_slice(&base->value)))
 		return STORED_MISSING;
 	return v.lost ? STORED_LOST : STORED_WHOLE;
@@ -465,24 +524,31 @@ static void add_key(struct view *v, struct slice id, struct buf *out)
 	buf_printf(out, "s%d.%.*s ", v->key, (int)id.n, id.p);
 }
 
+static void add_items(struct view *v, struct slice refs, struct buf *out)
+{
+	struct slice index;
+	struct run run;
+	struct fence fence;
+
+	while (next_run(&refs, &run)) {
+		add_key(v, run.id, out);
+		if (run.id.p[0] != 'i' || !find_item(v, run.id, &index) || !begin_index(&index))
+			continue;
+		while (next_fence(&index, &fence))
+			add_key(v, fence.id, out);
+	}
+}
+
 void stored_set_items(struct world *w, int key, struct buf *out)
 {
 	struct view v = { .w = w, .key = key };
 	struct memcached_item *base = find_base(&v);
-	struct slice index;
 	struct parts parts;
-	struct run run;
-	struct fence fence;
 
 	if (!base || !split(buf_slice(&base->value), &parts))
 		return;
-	while (next_run(&parts.refs, &run)) {
-		add_key(&v, run.id, out);
-		if (run.id.p[0] != 'i' || !find_item(&v, run.id, &index) || !begin_index(&index))
-			continue;
-		while (next_fence(&index, &fence))
-			add_key(&v, fence.id, out);
-	}
+	add_items(&v, parts.refs, out);
+	add_items(&v, parts.loaded, out);
 }
 
 bool stored_set_refers(struct world *w, struct slice item)

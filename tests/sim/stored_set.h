@@ -10,8 +10,11 @@
 
 struct world;
 
+enum { STORED_TOKEN = 8 };
+
 enum stored_state {
 	STORED_MISSING, /* there is no base, or it breaks a rule, which is a violation */
+	STORED_LOADING, /* somebody loads it */
 	STORED_LOST,    /* an item is gone: these are the members that the set had with it */
 	STORED_WHOLE
 };
@@ -22,8 +25,20 @@ bool stored_number(struct slice *rest, char mark, uint64_t *out);
 /* Takes a dot and the digits of a check. */
 bool stored_check(struct slice *rest, uint64_t *out);
 
-/* The references in a base, each with the space behind it. */
+/* The references in a base, each with the space behind it; none if somebody loads it. */
 struct slice stored_set_refs(struct slice base);
+
+/* What a base says that somebody loads: the last word on each member, 1 or -1, or 0 for none; and what was loaded. */
+struct stored_lease {
+	char token[STORED_TOKEN];
+	uint64_t deadline;
+	signed char words[SIM_MEMBERS];
+	bool loaded[SIM_MEMBERS];
+};
+
+/* Whether such a base has the key; whether this is one. */
+bool stored_set_lease(struct world *w, int key, struct stored_lease *out);
+bool stored_lease_is(struct slice base);
 
 /* The members of set `key`. */
 enum stored_state stored_set_read(struct world *w, int key, bool members[SIM_MEMBERS]);

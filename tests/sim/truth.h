@@ -10,7 +10,7 @@
 
 #include "unit/memcached.h"
 
-enum { SIM_KEYS = 3, SIM_CLIENTS = 6, SIM_OWN = 8, SIM_MEMBERS = SIM_CLIENTS * SIM_OWN };
+enum { SIM_KEYS = 4, SIM_CLIENTS = 6, SIM_OWN = 8, SIM_MEMBERS = SIM_CLIENTS * SIM_OWN };
 
 /* The changes of a value: when, and to what. */
 struct history {

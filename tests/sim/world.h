@@ -10,6 +10,7 @@
 #include "collection/lane/lanes.h"
 #include "command/task.h"
 #include "form.h"
+#include "leases.h"
 #include "lives.h"
 #include "truth.h"
 
@@ -102,7 +103,8 @@ struct sim_op {
 	struct proxy *proxy;
 	int client, key;
 	enum command_id command;
-	bool members[SIM_MEMBERS]; /* that it adds or removes */
+	bool members[SIM_MEMBERS]; /* that it adds, removes or loads */
+	char token[STORED_TOKEN];  /* of a lease */
 	bool executed[SIM_MEMBERS];
 	struct sim_question question; /* of a read */
 	uint64_t issued;              /* tick at which its proxy started it */
@@ -116,7 +118,7 @@ struct sim_op {
 	bool log_executed;
 	struct sim_list_op *list; /* of a command on a list, NULL else */
 	struct sim_many *many;    /* of a command of many keys, NULL else */
-	bool ended;               /* it failed with an unknown outcome: an sset may still be executed */
+	bool ended;               /* it failed with an unknown outcome: an sset, sload or sfill may still be executed */
 };
 
 /* What the checks need of a write after its reply. */
@@ -164,6 +166,7 @@ struct world {
 	TAILQ_HEAD(, sim_op) ops;
 	struct truth truth;
 	struct lists *lists;
+	struct leases leases;
 	struct stored_sets *stored; /* stored_set.c */
 	int client_proxy[SIM_CLIENTS];
 	struct sim_client clients[SIM_CLIENTS];
@@ -249,6 +252,9 @@ void check_execute(struct world *world, struct message *message);
 void check_reply(struct sim_op *op);
 void check_time(struct world *world);
 
+/* Marks an sset under way as executed: the one with these members, or with NULL each one, since any may be it. */
+bool check_is_sset(struct world *world, int key, const bool *members);
+
 /* How the reply begins. */
 bool check_says(const struct sim_op *op, const char *word);
 
@@ -296,5 +302,9 @@ void mutate_runs_executed(struct world *world, struct message *message);
 /* mutate_lives.c: the same for the bugs in times to live, in deleted bases, and in what is missing. */
 void mutate_lives_sent(struct world *world, struct message *message);
 void mutate_lives_executed(struct world *world, struct message *message);
+
+/* mutate_leases.c: the same for the bugs in leases. */
+void mutate_leases_sent(struct world *world, struct message *message);
+void mutate_leases_executed(struct world *world, struct message *message);
 
 #endif

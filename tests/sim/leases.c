@@ -1,0 +1,259 @@
+/* What is true of a set that somebody loads, and what clients are told of its lease. */
+#include "leases.h"
+
+#include "world.h"
+
+enum { SKEW = 1 /* seconds by which the clock of a proxy may be ahead */ };
+
+/* --- what clients send --- */
+
+/* Late loads come too, and whatever else there is for sets. */
+int leases_choose(struct world *w)
+{
+	static const enum command_id while_loading[] = { COMMAND_SLOAD, COMMAND_SLOAD, COMMAND_SLOAD, COMMAND_SFILL,
+		COMMAND_SADDX, COMMAND_SADDX, COMMAND_SREM, COMMAND_SREM, COMMAND_SMEMBERS, COMMAND_SLEASE };
+	static const enum command_id else_[] = { COMMAND_SLEASE, COMMAND_SLEASE, COMMAND_SLEASE, COMMAND_DELETE,
+		COMMAND_DELETE, COMMAND_SMEMBERS, COMMAND_SMEMBERS, COMMAND_SADDX, COMMAND_SLOAD, COMMAND_SFILL };
+	static const enum command_id rare[] = { COMMAND_SADD, COMMAND_SSET, COMMAND_TOUCH, COMMAND_SCOMPACT,
+		COMMAND_SPOP, COMMAND_SISMEMBER, COMMAND_SCARD, COMMAND_SSCAN, COMMAND_DELETE };
+
+	if (world_chance(w, 12))
+		return (int)rare[world_random(w, sizeof(rare) / sizeof(*rare))];
+	return (int)(w->leases.runs ? while_loading : else_)[world_random(w, 10)];
+}
+
+/* Mostly that of the last lease, which may be over; sometimes one that is long over. */
+static const char *some_token(struct sim_op *op)
+{
+	const struct leases *l = &op->world->leases;
+	size_t number = l->last[op->client];
+
+	if (world_chance(op->world, 70))
+		number = l->last_told;
+	else if (l->given_count && world_chance(op->world, 50))
+		number = 1 + world_random(op->world, l->given_count);
+	return number ? l->given[number - 1].token : "aaaaaaaa";
+}
+
+void leases_write_line(struct sim_op *op, struct buf *line)
+{
+	if (op->command == COMMAND_SLEASE) {
+		buf_printf(line, " %d", 1 + (int)world_random(op->world, 2));
+		return;
+	}
+	memcpy(op->token, some_token(op), STORED_TOKEN);
+	buf_printf(line, " %.*s", STORED_TOKEN, op->token);
+}
+
+/* --- what is written --- */
+
+bool leases_word(struct world *w, int key, int member, bool added)
+{
+	if (key != LEASES_KEY || !w->leases.runs)
+		return false;
+	w->leases.truth.words[member] = added ? 1 : -1;
+	return true;
+}
+
+static bool says_same(const struct stored_lease *a, const struct stored_lease *b, bool loaded)
+{
+	return memcmp(a->words, b->words, sizeof(a->words)) == 0 &&
+		(!loaded || memcmp(a->loaded, b->loaded, sizeof(a->loaded)) == 0);
+}
+
+static void begin(struct world *w, const struct stored_lease *is)
+{
+	struct leases *l = &w->leases;
+	struct given *given = &l->given[l->given_count++];
+
+	for (size_t i = 0; i + 1 < l->given_count; i++) {
+		if (memcmp(l->given[i].token, is->token, STORED_TOKEN) == 0)
+			world_fail(w, "a token is given twice", "%.*s", STORED_TOKEN, is->token);
+	}
+	*given = (struct given){ .tick = w->truth.tick };
+	memcpy(given->token, is->token, STORED_TOKEN);
+	l->truth = *is;
+	l->since = w->truth.tick;
+	l->runs = true;
+}
+
+/* Whether the message may be of this command: one whose proxy is gone may have sent it too. */
+static bool may_be_of(const struct sim_op *op, const struct message *m, enum command_id command)
+{
+	return op->command == command && op->key == LEASES_KEY && (op->ended || op->proxy == m->proxy) &&
+		memcmp(op->token, op->world->leases.truth.token, STORED_TOKEN) == 0;
+}
+
+/* Whether all that was loaded, and what the command loads, is what is loaded now. */
+static bool adds_up(const struct sim_op *op, const bool was[SIM_MEMBERS], const bool is[SIM_MEMBERS])
+{
+	for (int i = 0; i < SIM_MEMBERS; i++) {
+		if ((was[i] || op->members[i]) != is[i])
+			return false;
+	}
+	return true;
+}
+
+/* With the same lease: a load, or a compaction or merge, which changes nothing. */
+static void loaded(struct world *w, const struct message *m, const struct stored_lease *is)
+{
+	struct stored_lease *truth = &w->leases.truth;
+	bool found = says_same(truth, is, true);
+	struct sim_op *op;
+
+	TAILQ_FOREACH(op, &w->ops, link) {
+		if (may_be_of(op, m, COMMAND_SLOAD) && adds_up(op, truth->loaded, is->loaded))
+			op->executed[0] = found = true;
+	}
+	if (!found)
+		world_fail(w, "something was loaded that nobody sent", "tick %llu", (unsigned long long)w->truth.tick);
+	truth->deadline = is->deadline;
+	memcpy(truth->loaded, is->loaded, sizeof(truth->loaded));
+}
+
+static void taken_over(struct world *w, const struct stored_lease *is)
+{
+	struct stored_lease *truth = &w->leases.truth;
+
+	if (w->now / 1000 + SKEW <= truth->deadline)
+		world_fail(w, "a lease was taken over that was not over", "deadline %llu, now %llu",
+			(unsigned long long)truth->deadline, (unsigned long long)(w->now / 1000));
+	memset(truth->loaded, 0, sizeof(truth->loaded));
+	if (!says_same(truth, is, true))
+		world_fail(w, "a new lease changed the words", "tick %llu", (unsigned long long)w->truth.tick);
+	begin(w, is);
+}
+
+static bool is_fill(struct world *w, const struct message *m, const bool members[SIM_MEMBERS])
+{
+	const struct stored_lease *truth = &w->leases.truth;
+	bool found = false;
+	struct sim_op *op;
+
+	TAILQ_FOREACH(op, &w->ops, link) {
+		bool fits = may_be_of(op, m, COMMAND_SFILL);
+		for (int i = 0; i < SIM_MEMBERS && fits; i++)
+			fits = (truth->words[i] ? truth->words[i] > 0 : truth->loaded[i] || op->members[i]) ==
+				members[i];
+		if (fits)
+			op->executed[0] = found = true;
+	}
+	return found;
+}
+
+static void completed(struct world *w, const struct message *m)
+{
+	bool members[SIM_MEMBERS];
+
+	if (stored_set_read(w, LEASES_KEY, members) == STORED_MISSING) {
+		world_fail(w, "a base was removed that somebody loads", "tick %llu", (unsigned long long)w->truth.tick);
+		return;
+	}
+	if (!is_fill(w, m, members) && !check_is_sset(w, LEASES_KEY, members))
+		world_fail(
+			w, "a set was completed as nobody loaded it", "tick %llu", (unsigned long long)w->truth.tick);
+	for (int i = 0; i < SIM_MEMBERS; i++)
+		truth_set_member(&w->truth, LEASES_KEY, i, members[i]);
+}
+
+static void end(struct world *w)
+{
+	if (w->leases.runs)
+		w->leases.ended = w->truth.tick;
+	w->leases.runs = false;
+}
+
+bool leases_ran(const struct world *w, int key, uint64_t since)
+{
+	return key == LEASES_KEY && (w->leases.runs || w->leases.ended >= since);
+}
+
+bool leases_written(struct world *w, const struct message *m, int key, struct slice before)
+{
+	struct leases *l = &w->leases;
+	struct stored_lease is;
+
+	if (key != LEASES_KEY)
+		return false;
+	if (!stored_set_lease(w, key, &is)) {
+		if (l->runs)
+			completed(w, m);
+		end(w);
+		return stored_lease_is(before);
+	}
+	if (l->runs && memcmp(is.token, l->truth.token, STORED_TOKEN) == 0)
+		loaded(w, m, &is);
+	else if (l->runs)
+		taken_over(w, &is);
+	else if (m->call.verb != CALL_ADD)
+		world_fail(w, "a set became one that somebody loads", "tick %llu", (unsigned long long)w->truth.tick);
+	else
+		begin(w, &is);
+	return true;
+}
+
+void leases_check(struct world *w, int key, enum stored_state state)
+{
+	struct stored_lease is;
+
+	if (key != LEASES_KEY)
+		return;
+	if (state != STORED_LOADING)
+		end(w);
+	else if (!w->leases.runs)
+		world_fail(w, "a lease that nobody gave", "tick %llu", (unsigned long long)w->truth.tick);
+	else if (!stored_set_lease(w, key, &is) || !says_same(&w->leases.truth, &is, true) ||
+		memcmp(is.token, w->leases.truth.token, STORED_TOKEN) != 0)
+		world_fail(w, "what is loaded is another than was written", "tick %llu",
+			(unsigned long long)w->truth.tick);
+}
+
+/* --- what clients are told --- */
+
+static void told_lease(struct sim_op *op)
+{
+	struct world *w = op->world;
+	struct leases *l = &w->leases;
+
+	for (size_t i = 0; i < l->given_count; i++) {
+		struct given *given = &l->given[i];
+		if (memcmp(given->token, op->reply.data + op->reply.start + 6, STORED_TOKEN) != 0)
+			continue;
+		if (given->told || given->tick < op->issued)
+			world_fail(w, "two clients have one lease", "%.*s", STORED_TOKEN, given->token);
+		given->told = true;
+		l->last[op->client] = l->last_told = i + 1;
+		return;
+	}
+	world_fail(w, "a lease that was never given", "%.*s", (int)buf_size(&op->reply), op->reply.data);
+}
+
+static void told_of_load(struct sim_op *op)
+{
+	struct world *w = op->world;
+	const struct leases *l = &w->leases;
+
+	if (check_says(op, "STORED") && !op->executed[0])
+		world_fail(w, "acknowledged, but not loaded", "client %d", op->client);
+	if (check_says(op, "NOT_FOUND") && l->runs && l->since < op->issued &&
+		memcmp(l->truth.token, op->token, STORED_TOKEN) == 0)
+		world_fail(w, "a lease was valid all the time", "client %d", op->client);
+}
+
+bool leases_reply(struct sim_op *op)
+{
+	struct world *w = op->world;
+	const struct truth_set *set = &w->truth.sets[LEASES_KEY];
+
+	if (op->command == COMMAND_SLOAD || op->command == COMMAND_SFILL)
+		told_of_load(op);
+	else if (op->command != COMMAND_SLEASE)
+		return false;
+	else if (check_says(op, "LEASE"))
+		told_lease(op);
+	else if (check_says(op, "EXISTS") && !truth_was(&set->gone, op->issued, false))
+		world_fail(w, "a set is said to exist that was missing", "client %d", op->client);
+	else if (check_says(op, "WAIT") && !truth_was(&set->absent, op->issued, true))
+		world_fail(w, "a set is said to be loaded that was there", "client %d", op->client);
+	return true;
+}

@@ -28,6 +28,15 @@
 #include "collection/ttl.h"
 #include "util/alloc.h"
 
+/* Races that may be lost. A load is rare, and starting it again costs more; words may come fast meanwhile. */
+enum { ATTEMPTS = 16 * LANE_ATTEMPTS };
+
+static bool may_retry(struct lane *lane)
+{
+	lane->lanes->stats.conflicts++;
+	return ++lane->attempts <= ATTEMPTS;
+}
+
 static struct call read_all(void)
 {
 	return (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS | WANT_TTL };
@@ -76,7 +85,7 @@ static void end_taking(struct lane *lane, enum outcome_status status, const stru
 
 static void try_again(struct lane *lane)
 {
-	if (lane_may_retry(lane))
+	if (may_retry(lane))
 		lane_call(lane, read_all(), key_read);
 	else
 		end_taking(lane, OUTCOME_BUSY, NULL);
@@ -153,7 +162,6 @@ static void taken_over(struct cas *cas, const struct result *r)
 	if (result_failed(r)) {
 		end_taking(lane, OUTCOME_FAILED, r);
 	} else if (r->status != RESULT_DONE) {
-		lane->lanes->stats.conflicts++;
 		try_again(lane);
 	} else {
 		parts_forget_all(lane->lanes, lane->waiter.key, buf_slice(&t->dropped));
@@ -366,8 +374,7 @@ static void stored(struct cas *cas, const struct result *r)
 	} else if (result_failed(r)) {
 		end_loading(lane, OUTCOME_FAILED, r);
 	} else {
-		lane->lanes->stats.conflicts++;
-		if (lane_may_retry(lane))
+		if (may_retry(lane))
 			read_base(lane);
 		else
 			end_loading(lane, OUTCOME_BUSY, NULL);

@@ -21,6 +21,7 @@ enum op_kind {
 	OP_COMPACT, /* fold the base; if `all`, merge all runs too */
 	OP_COMMIT,  /* replace `prefix` at the head of the base by `log` */
 	OP_LIST,    /* read or rewrite a list, as `list` says */
+	OP_CLAIM,   /* add the member of `log`; the outcome's `number` is 1 for the one that adds it, else 0 */
 	OP_LEASE,   /* take the lease of a missing set or list, for `count` seconds; its token is the outcome's `log` */
 	OP_LOAD,    /* add what is in `log` to what was loaded with the lease `token`; if `all`, that completes it */
 	OP_TOUCH,   /* set the time to live of a collection and all its parts to `ttl` */
@@ -73,7 +74,8 @@ struct outcome {
 	const struct result *result; /* FAILED: the failure; READ and LIST: the reply about the base */
 	struct slice
 		log; /* POP: removed members, each as `-member `; LIST: elements, joined by one space; LEASE: the token */
-	uint64_t number; /* COUNT: the counter's value after this operation; LIST: a length or index */
+	uint64_t
+		number; /* COUNT: the counter's value after this operation; LIST: a length or index; CLAIM: see there */
 };
 
 /* The condition of a REPLACE. If it does not hold, the outcome is the one that is named here. */
@@ -94,7 +96,7 @@ struct op {
 	bool merges_only; /* COMPACT: do not fold, only start a merge if one is due */
 	bool push; /* APPEND: elements of a list, which must not be added twice; REPLACE, LEASE, LOAD: of a list */
 	struct slice key;
-	struct slice log; /* APPEND, REPLACE, COMMIT, LOAD */
+	struct slice log; /* APPEND, REPLACE, COMMIT, LOAD; CLAIM: one token */
 	struct slice prefix;
 	struct slice token; /* LOAD */
 	uint64_t count;     /* COUNT, POP, LEASE */

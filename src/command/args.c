@@ -272,5 +272,7 @@ const char *args_parse(const struct rules *rules, const struct request *request,
 		return "CLIENT_ERROR the encoding of this key is for sets alone";
 	if (is_lease(grammar) && out->rule->encoding != ENCODING_OPLOG)
 		return "CLIENT_ERROR the encoding of this key has no leases";
+	if (request->command->id == COMMAND_SCLAIM && out->rule->encoding != ENCODING_OPLOG)
+		return "CLIENT_ERROR the encoding of this key has no claims";
 	return takes[grammar](request->rest, out);
 }

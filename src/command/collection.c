@@ -151,6 +151,15 @@ void spop_start(struct host *host, const struct request *request, void *owner)
 	op_task_submit(t);
 }
 
+void claim_member_start(struct host *host, const struct request *request, void *owner)
+{
+	struct op_task *t = op_task_new(host, request, owner, OP_CLAIM, counted, request->args->bytes);
+
+	(void)write_token(t->more, '+', request->args->words);
+	t->op.log = slice_of(t->more, request->args->bytes);
+	op_task_submit(t);
+}
+
 void scompact_start(struct host *host, const struct request *request, void *owner)
 {
 	struct op_task *t = op_task_new(host, request, owner, OP_COMPACT, op_task_told, 0);

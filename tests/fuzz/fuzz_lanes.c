@@ -42,6 +42,11 @@ static const char *const requests[] = {
 	"touch k 30\r\n",
 	"srandmember k 2\r\n",
 	"spop k 2\r\n",
+	"sclaim k b\r\n",
+	"slease k\r\n",
+	"sload k aaaaaaaa b\r\n",
+	"sfill k aaaaaaaa c d\r\n",
+	"lfill k aaaaaaaa c d\r\n",
 	"sunion k l\r\n",
 	"sinter k l\r\n",
 	"sdiff k l k\r\n",
@@ -80,9 +85,11 @@ static struct slice values[24] = {
 	{ "+b @list @l00000000000.3.1.0123456789abcdef:1:2 @l00000000001.3.1 +a ", 69 },
 	{ "+b @l00000000000.3.1 -x ", 24 },
 	{ "+b -c @c00000000000.0.1 -x ", 27 },
+	{ "@set.2 @fill.aaaaaaaa.1.1 +x -b ", 32 },
+	{ "@list.2 @fill.aaaaaaaa.1.1 +x +b ", 33 },
 };
 
-enum { VALUES_FIXED = 17, RUNS = 3 };
+enum { VALUES_FIXED = 19, RUNS = 3 };
 
 static struct cupboard cupboard;
 static size_t value_count;

@@ -68,6 +68,22 @@ static void match(struct world *w, const struct message *message, int key, struc
 	}
 }
 
+/* A member was added by a CAS or ADD: that may grant one claim, and the member must not have been there. */
+static void grant_claim(struct world *w, const struct message *message, int key, int member)
+{
+	const struct sim_op *op;
+
+	TAILQ_FOREACH(op, &w->ops, link) {
+		if (op->command == COMMAND_SCLAIM && op->key == key && op->members[member] &&
+			op->proxy == message->proxy) {
+			w->granted[key][member]++;
+			if (message->call.verb == CALL_CAS && w->truth.sets[key].in[member])
+				world_fail(w, "a member was claimed that was there", "key %d member %d", key, member);
+			return;
+		}
+	}
+}
+
 static void apply_tokens(struct world *w, const struct message *message, int key, struct slice log)
 {
 	struct slice token;
@@ -81,6 +97,8 @@ static void apply_tokens(struct world *w, const struct message *message, int key
 			world_fail(w, "a token that nobody wrote", "%.*s", (int)token.n, token.p);
 			return;
 		}
+		if (message->call.verb != CALL_APPEND && token.p[0] == '+')
+			grant_claim(w, message, key, member);
 		if (!leases_word(w, key, member, token.p[0] == '+'))
 			truth_set_member(&w->truth, key, member, token.p[0] == '+');
 	}
@@ -232,6 +250,21 @@ void check_execute(struct world *w, struct message *message)
 
 /* --- replies --- */
 
+static void check_claim_reply(struct sim_op *op)
+{
+	struct world *w = op->world;
+	int member = 0;
+
+	while (!op->members[member])
+		member++;
+	if (check_says(op, "1") && w->granted[op->key][member]-- == 0)
+		world_fail(w, "a claim was granted twice, or not made", "key %d client %d", op->key, op->client);
+	if (check_says(op, "0") &&
+		!truth_was(&w->truth.sets[op->key].members[member], check_since(op, op->before[member]), true))
+		world_fail(w, "a claim was refused, but nobody made it", "key %d client %d", op->key, op->client);
+	w->past[op->number].done = op->log_executed;
+}
+
 bool check_says(const struct sim_op *op, const char *word)
 {
 	return slice_starts(buf_slice(&op->reply), slice_of(word, strlen(word)));
@@ -287,6 +320,8 @@ void check_reply(struct sim_op *op)
 		w->failures++;
 	} else if (leases_reply(op)) {
 		return;
+	} else if (op->command == COMMAND_SCLAIM && !check_says(op, "NOT_FOUND")) {
+		check_claim_reply(op);
 	} else if (check_says(op, "STORED") || (check_says(op, "DELETED") && op->command == COMMAND_SREM)) {
 		if (w->form)
 			form_stored(op);

@@ -51,7 +51,9 @@ static enum command_id choose_command(struct world *w, int key)
 		return COMMAND_SADDX;
 	if (dice < 66)
 		return COMMAND_SCOMPACT;
-	if (key == 2 && dice < 76)
+	if (dice < 69)
+		return COMMAND_SCLAIM;
+	if (key == 2 && dice < 79)
 		return shared[world_random(w, 4)];
 	if (dice > 96)
 		return dice > 98 && world_chance(w, 50) ? COMMAND_GAT : COMMAND_TOUCH;
@@ -74,7 +76,8 @@ static void add_word(struct buf *line, struct sim_op *op, int member)
 
 	truth_name(member, name);
 	add_name(line, member);
-	if (op->command == COMMAND_SADD || op->command == COMMAND_SADDX || op->command == COMMAND_SREM)
+	if (op->command == COMMAND_SADD || op->command == COMMAND_SADDX || op->command == COMMAND_SREM ||
+		op->command == COMMAND_SCLAIM)
 		buf_printf(&op->log, "%c%s ", op->command == COMMAND_SREM ? '-' : '+', name);
 	if (op->command != COMMAND_SREM)
 		op->world->ever_added[op->key][member] = true;
@@ -189,6 +192,9 @@ static void write_line(struct sim_op *op, struct buf *line)
 			if (!op->members[member])
 				add_word(line, op, member);
 		}
+		break;
+	case COMMAND_SCLAIM:
+		add_word(line, op, op->key >= 2 ? any_member(op) : own_member(op));
 		break;
 	case COMMAND_SLEASE:
 		leases_write_line(op, line);

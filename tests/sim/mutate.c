@@ -57,6 +57,19 @@ void mutate_execute(struct world *w, struct message *m)
 	mutate_runs_execute(w, m);
 }
 
+/* Whether the proxy may have sent it for a claim. */
+static bool is_claim(struct world *w, const struct message *m)
+{
+	const struct sim_op *op;
+
+	TAILQ_FOREACH(op, &w->ops, link) {
+		if (op->command == COMMAND_SCLAIM && op->proxy == m->proxy && op->key == world_set(m->call.key) &&
+			m->call.verb == CALL_CAS)
+			return true;
+	}
+	return false;
+}
+
 void mutate_executed(struct world *w, struct message *m)
 {
 	struct seen_pointer *seen;
@@ -64,6 +77,8 @@ void mutate_executed(struct world *w, struct message *m)
 	mutate_runs_executed(w, m);
 	mutate_lives_executed(w, m);
 	mutate_leases_executed(w, m);
+	if (w->mutation == MUTATION_LOST_CLAIM && m->result.status == RESULT_EXISTS && is_claim(w, m))
+		m->result = (struct result){ .status = RESULT_DONE };
 	if (w->mutation != MUTATION_NO_CHECK || m->call.key.n != POINTER_KEY || m->result.status != RESULT_HIT)
 		return;
 	seen = m->proxy ? &m->proxy->pointers[form_key(w->form, m->call.key)] : NULL;

@@ -177,6 +177,7 @@ struct world {
 	uint64_t executed[SIM_COMMANDS];    /* ticks, by the number of the command; 0 for not */
 	struct sim_past past[SIM_COMMANDS]; /* by the number of the command */
 	bool ever_added[SIM_KEYS][SIM_MEMBERS];
+	unsigned granted[SIM_KEYS][SIM_MEMBERS]; /* claims that no client was told of yet */
 	unsigned deleted[SIM_KEYS]; /* how often a call of a delete took it away, and no reply has said so yet */
 	enum mutation mutation;
 	struct index_check {

@@ -381,3 +381,49 @@ TEST(a_list_keeps_its_order)
 	replies("lrange k 0 -1\r\n", "VALUE k 0 19\r\nx z y a b c a d p q\r\nEND\r\n");
 	replies("lload k $ e\r\nlfill k $\r\n", "NOT_FOUND\r\nNOT_FOUND\r\n");
 }
+
+/* --- claims, which are for one client alone --- */
+
+TEST(a_claim_is_for_one)
+{
+	replies("sclaim k a\r\n", "1\r\n");
+	makes("GA");
+	base_is("+a ");
+	replies("sclaim k a\r\nsclaim k b\r\nsclaim k b\r\n", "0\r\n1\r\n0\r\n");
+	replies("srem k a\r\nsclaim k a\r\n", "DELETED\r\n1\r\n");
+	/* What a run holds is there, too. */
+	stored_put(&server, &cupboard, "", &(struct oplog_run){ 0 }, 0, "+x ");
+	replies("sclaim k x\r\nsclaim k y\r\n", "0\r\n1\r\n");
+	server_put(&server, SLICE("k"), SLICE("what"));
+	replies("sclaim k y\r\n", "CLIENT_ERROR value is not a collection\r\n");
+}
+
+TEST(another_claims_it_meanwhile)
+{
+	asks_up_to("sclaim k a\r\n", CALL_ADD);
+	server_put(&server, SLICE("k"), SLICE("+a "));
+	hears("0\r\n");
+	asks_up_to("sclaim k b\r\n", CALL_CAS);
+	server_put(&server, SLICE("k"), SLICE("+a +b "));
+	hears("0\r\n");
+	asks_up_to("sclaim k c\r\n", CALL_CAS);
+	server_put(&server, SLICE("k"), SLICE("+a +b +d "));
+	hears("1\r\n");
+	base_is("+a +b +d +c ");
+	/* It is gone between the two. */
+	asks_up_to("sclaim k e\r\n", CALL_CAS);
+	server_find(&server, SLICE("k"))->used = false;
+	hears("1\r\n");
+	base_is("+e ");
+	ask_with_token("sclaim k f\r\n");
+	changes_each_time("SERVER_ERROR busy\r\n");
+	asks_up_to("sclaim k f\r\n", CALL_CAS);
+	fails(RESULT_LOST, "SERVER_ERROR upstream mc:11211 connection lost, outcome unknown\r\n");
+}
+
+TEST(nothing_is_claimed_while_somebody_loads)
+{
+	takes("slease k\r\n");
+	replies("sclaim k a\r\n", "NOT_FOUND\r\n");
+	base_is("@set.2 @fill.$.1010.10 ");
+}

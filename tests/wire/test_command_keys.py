@@ -60,6 +60,7 @@ LINES = {
     "sadd": [f"sadd {SET} / gus hal", f"sadd {SET} gus / hal", "sadd {k}new / ann", f"sadd {SET} /"],
     "saddx": [f"saddx {SET} / gus hal", "saddx {k}none / gus"],
     "scard": [f"scard {SET}", "scard {k}none", f"scard {ITEM}", f"scard {SET} x"],
+    "sclaim": [f"sclaim {SET} gus", f"sclaim {SET} / ann", "sclaim {k}new / ann", f"sclaim {ITEM} ann", f"sclaim {SET} a b"],
     "scompact": [f"scompact {SET}", f"scompact {SET} /", "scompact {k}none"],
     "scount": [f"scount {SET} a bz", f"scount {SET} a"],
     "sdiff": [f"sdiff {SET} {OTHER}"],
@@ -250,7 +251,7 @@ class EveryCommand(WireTest):
         lines = [line.replace("{k}", "x") for name in LINES for line in LINES[name]
                  if "/" not in line and name not in ("stats", "me", "mn") and not name.startswith("gat")]
         keys = [f"q|{'|'.join(line.split())}" for line in lines]
-        keys = [key for key in keys if not re.match(r"q\|([lrs]pop|lrem|scompact|m[ad]|incr|decr|evincr)\b", key)]
+        keys = [key for key in keys if not re.match(r"q\|([lrs]pop|lrem|sclaim|scompact|m[ad]|incr|decr|evincr)\b", key)]
         keys[5:5], keys[20:20] = ["xitem"], ["nothing", "xset"]
         alone, errors = b"", []
         for key in keys:

@@ -1,4 +1,4 @@
-"""One client at a time loads a missing set, over several proxies that share nothing but the servers.
+"""One client at a time loads a missing set, or claims a member, over several proxies that share nothing but the servers.
 
 STORM_MILLION=1 also loads a set of a million members.
 """
@@ -154,6 +154,54 @@ class Leases(LeaseTest):
 
     def test_20_000_in_pieces(self):
         self.load(20000, 100)
+
+
+class Lists(LeaseTest):
+    def test_pushes_stand_around_what_is_loaded(self):
+        """Others push at both ends until the list is complete, and each push is there once, in the order of its client."""
+        token, stop = self.conn.ask("llease k 3600").split()[1], threading.Event()
+        conns, pushed = [self.connect(self.proxies[i % 3]) for i in range(6)], [[] for _ in range(6)]
+
+        def work(number):
+            if number == len(conns):
+                for start in range(0, 2000, 50):
+                    line = " ".join(f"loaded{i}" for i in range(start, start + 50))
+                    self.assertEqual(self.conn.ask(f"lload k {token} {line}"), "STORED")
+                self.assertEqual(self.conn.ask(f"lfill k {token} last"), "STORED")
+                stop.set()
+                return
+            while not stop.is_set() and len(pushed[number]) < 500:
+                item = f"p{number}n{len(pushed[number])}"
+                self.assertEqual(conns[number].ask(f"{'lpushx' if number % 2 else 'rpushx'} k {item}"), "STORED")
+                pushed[number].append(item)
+        together(len(conns) + 1, work)
+        for conn in self.conns:
+            found = [item.decode() for item in self.listed("lrange k 0 -1", conn)]
+            start = found.index("loaded0")
+            self.assertEqual(found[start:start + 2001], [*(f"loaded{i}" for i in range(2000)), "last"])
+            for number, items in enumerate(pushed):
+                side = found[:start][::-1] if number % 2 else found[start + 2001:]
+                self.assertEqual([item for item in side if item.startswith(f"p{number}n")], items)
+            self.assertEqual(len(found), 2001 + sum(map(len, pushed)))
+
+
+class Claims(LeaseTest):
+    def test_each_is_for_one(self):
+        """Everybody claims every event, through all proxies."""
+        conns, events = [self.connect(self.proxies[i % 3]) for i in range(12)], [f"event{i}" for i in range(100)]
+        granted = [[] for _ in conns]
+
+        def work(number):
+            for event in random.Random(number).sample(events, len(events)):
+                reply = conns[number].ask(f"sclaim seen {event}")
+                while reply == "SERVER_ERROR busy":
+                    reply = conns[number].ask(f"sclaim seen {event}")
+                self.assertIn(reply, ("0", "1"))
+                if reply == "1":
+                    granted[number].append(event)
+        together(len(conns), work)
+        self.assertEqual(sorted(sum(granted, [])), sorted(events))
+        self.assertEqual(self.conn.ask("scard seen"), str(len(events)))
 
 
 class Million(LeaseTest):

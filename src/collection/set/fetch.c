@@ -15,6 +15,10 @@
  * A read from memory does not touch tables and indexes on the server, which then might evict them before the base. So all parts are
  * read from time to time, and at once on a new connection: that keeps them in use, and finds those that are missing.
  *
+ * A claim is granted to one caller alone, so it is a read and a CAS:
+ *
+ *     read -> not a member: CAS of the base with the addition behind its log, or ADD -> lost the race: read again
+ *
  * Two concurrent pops must not give the same member, so a pop is a read and a CAS:
  *
  *     read -> choose -> CAS of the base with the removals behind its log -> lost the race: read again, choose others
@@ -50,6 +54,7 @@ struct fetch {
 	char missing[OPLOG_ID]; /* id of a run with a missing part; empty for none */
 	uint64_t missing_refs;  /* check of the references when any part was missing; 0 for none */
 	uint64_t missing_on;    /* parts.missing_on, while either of these is set */
+	bool loading;           /* somebody loads it, so that it is missing */
 	bool is_list;           /* the base is a list with segments or a limit, whose view is dropped at the end */
 	bool stays; /* the base has lost a part, and is not removed: later reads that do not need the part find out too */
 	struct buf list_base; /* its base: the view has all elements as one log instead */
@@ -234,6 +239,7 @@ static void base_read(struct lane *lane, const struct result *r)
 	struct fetch *f = lane->work;
 	enum oplog_form form;
 
+	f->loading = false;
 	if (r->status == RESULT_MISS) {
 		finish(lane, OUTCOME_MISSING, NULL);
 	} else if (r->status != RESULT_HIT) {
@@ -245,6 +251,7 @@ static void base_read(struct lane *lane, const struct result *r)
 			f->entry->churning = false;
 		}
 		form = set_view_update(&f->entry->view, r->value);
+		f->loading = form == OPLOG_LOADING;
 		if (form == OPLOG_GOOD)
 			view_updated(lane, r);
 		else if (form == OPLOG_OUTDATED)
@@ -615,6 +622,91 @@ static void popped(struct cas *cas, const struct result *r)
 		pop->chosen.random = random_next(&lane_env(lane)->random);
 		fetch_again(lane);
 	}
+}
+
+/* --- claiming --- */
+
+struct claim {
+	struct fetch fetch;
+	struct set_request asked; /* whether it is a member */
+	struct cas cas;
+};
+
+static void end_claim(struct lane *lane, enum outcome_status status, uint64_t number, const struct result *failure)
+{
+	struct claim *claim = lane->work;
+
+	fetch_end(&claim->fetch, lane, &(struct outcome){ .status = status, .number = number, .result = failure });
+	set_request_free(&claim->asked);
+	pool_put(lane_env(lane)->pool, claim, sizeof(*claim));
+	lane_next(lane);
+}
+
+static lane_after looked_up;
+static void claimed(struct cas *cas, const struct result *r);
+
+void claim_start(struct lane *lane)
+{
+	struct claim *claim = pool_get(lane_env(lane)->pool, sizeof(*claim));
+	struct slice token = lane_first(lane)->log;
+
+	claim->asked = (struct set_request){ .verb = SET_TEST, .members = slice_of(token.p + 1, token.n - 2) };
+	fetch_begin(&claim->fetch, lane, &claim->asked, true, looked_up);
+}
+
+static void claim_ends(struct lane *lane, const struct result *r)
+{
+	struct claim *claim = lane->work;
+
+	if (r->status == RESULT_DONE) {
+		end_claim(lane, OUTCOME_DONE, 1, NULL);
+	} else if (result_failed(r)) {
+		end_claim(lane, OUTCOME_FAILED, 0, r);
+	} else {
+		claim->asked.answered = false;
+		buf_consume(&claim->asked.text, buf_size(&claim->asked.text));
+		fetch_again(lane);
+	}
+}
+
+static void add_member(struct lane *lane)
+{
+	struct claim *claim = lane->work;
+	const struct result *read = &claim->fetch.read;
+	struct buf value = BUF_EMPTY;
+	int64_t exptime;
+
+	if (read->cas == 0) {
+		end_claim(lane, OUTCOME_NO_CAS, 0, NULL);
+	} else if (!ttl_exptime(lane_env(lane), read->ttl, &exptime)) {
+		end_claim(lane, OUTCOME_BUSY, 0, NULL);
+	} else {
+		buf_add_slice(&value, fetch_base(&claim->fetch));
+		buf_add_slice(&value, lane_first(lane)->log);
+		lane_grew(lane, buf_size(&value));
+		cas_replace(&claim->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), read, exptime, claimed);
+		buf_free(&value);
+	}
+}
+
+static void looked_up(struct lane *lane, enum outcome_status status, const struct result *failure)
+{
+	struct claim *claim = lane->work;
+	const struct op *op = lane_first(lane);
+
+	if (status == OUTCOME_MISSING && !claim->fetch.loading)
+		lane_call(lane, (struct call){ .verb = CALL_ADD, .value = op->log, .exptime = op->ttl }, claim_ends);
+	else if (status != OUTCOME_DONE)
+		end_claim(lane, status, 0, failure);
+	else if (slice_starts(buf_slice(&claim->asked.text), SLICE("1")))
+		end_claim(lane, OUTCOME_DONE, 0, NULL);
+	else
+		add_member(lane);
+}
+
+static void claimed(struct cas *cas, const struct result *r)
+{
+	claim_ends(((struct claim *)((char *)cas - offsetof(struct claim, cas)))->fetch.lane, r);
 }
 
 /* --- suspicion --- */

@@ -382,6 +382,26 @@ TEST(a_list_keeps_its_order)
 	replies("lload k $ e\r\nlfill k $\r\n", "NOT_FOUND\r\nNOT_FOUND\r\n");
 }
 
+/* A part is gone, so the set reads as missing, though its base may stay. What is in its log stays, as words. */
+TEST(a_set_that_lost_a_part)
+{
+	struct slice base;
+	const char *id;
+
+	takes("slease k\r\n");
+	replies("sload k $ a b\r\nsfill k $ c\r\n", "STORED\r\nSTORED\r\n");
+	replies("slease k\r\n", "EXISTS\r\n");
+	replies("saddx k d\r\n", "STORED\r\n");
+	base = buf_slice(&server_find(&server, SLICE("k"))->value);
+	id = memmem(base.p, base.n, "@t", 2);
+	stored_item(&server, slice_of(id + 1, OPLOG_ID))->used = false;
+	replies("llease k\r\n", "EXISTS\r\n");
+	takes("slease k\r\n");
+	base_is("@set.2 @fill.$.1010.10 +c +d ");
+	replies("slease k\r\n", "WAIT\r\n");
+	replies("sfill k $ a b\r\nscard k\r\n", "STORED\r\n4\r\n");
+}
+
 /* --- claims, which are for one client alone --- */
 
 TEST(a_claim_is_for_one)

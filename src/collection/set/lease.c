@@ -5,6 +5,7 @@
  *     read the base -> missing:              ADD of one with a lease -> somebody was first: read again
  *                   -> a lease that is over: CAS with a new lease    -> lost the race: read again
  *                   -> another lease, or a set: say so
+ *                   -> a set of which a part is missing: as a lease that is over. Its log stays, as words
  *
  * Loading, and completing what is loaded:
  *
@@ -61,6 +62,8 @@ struct taking {
 	struct cas cas;
 	struct lane *lane;
 	struct buf dropped; /* references that a new lease drops */
+	struct result read; /* the reply about a set, without slices, while its parts are looked for */
+	struct buf base;    /* that set */
 	char token[LEASE_TOKEN];
 };
 
@@ -79,6 +82,7 @@ static void end_taking(struct lane *lane, enum outcome_status status, const stru
 	}
 	lane_end_all(lane, &(struct outcome){ .status = status, .result = failure });
 	buf_free(&t->dropped);
+	buf_free(&t->base);
 	free(t);
 	lane_next(lane);
 }
@@ -169,18 +173,48 @@ static void taken_over(struct cas *cas, const struct result *r)
 	}
 }
 
-/* Whether the value can be that of a set or list. One that lost a part counts as one too, until a read finds out. */
-static enum outcome_status what_is_there(struct lane *lane, struct slice value)
+/* Reads say of a set that has lost a part that it is missing, and some leave its base. Else nobody could load it. */
+static void parts_looked_for(struct parts *parts)
+{
+	struct lane *lane = parts->arg;
+	struct taking *t = lane->work;
+	struct oplog_base split;
+	struct lease_base base;
+
+	(void)oplog_split(buf_slice(&t->base), &split);
+	base = (struct lease_base){ .head = split.head, .log = split.log, .loaded = split.refs };
+	if (parts->failure.happened)
+		end_taking(lane, OUTCOME_FAILED, &parts->failure.result);
+	else if (parts->missing && split.is_list == lane_first(lane)->push)
+		take_over(lane, &t->read, &base);
+	else
+		end_taking(lane, OUTCOME_PRESENT, NULL);
+	parts_destroy(parts);
+}
+
+/* Says what is there, if the value can be that of a set or list. */
+static void say_what_is_there(struct lane *lane, const struct result *r)
 {
 	struct fold fold = { .seed = lane_env(lane)->seed };
+	struct taking *t = lane->work;
 	struct oplog_base base;
 
-	(void)oplog_split(value, &base);
+	(void)oplog_split(r->value, &base);
 	if (base.form == OPLOG_GOOD && !fold_log(&fold, base.log))
 		base.form = OPLOG_CORRUPT;
 	fold_free(&fold);
-	return base.form == OPLOG_GOOD || base.form == OPLOG_OUTDATED ? OUTCOME_PRESENT
-								      : lane_unreadable(lane, base.form);
+	if (base.form != OPLOG_GOOD && base.form != OPLOG_OUTDATED) {
+		end_taking(lane, lane_unreadable(lane, base.form), NULL);
+	} else if (base.form == OPLOG_OUTDATED || base.ref_count == 0) {
+		end_taking(lane, OUTCOME_PRESENT, NULL);
+	} else {
+		t->read = *r;
+		t->read.value = t->read.line = SLICE("");
+		buf_consume(&t->base, buf_size(&t->base));
+		buf_add_slice(&t->base, r->value);
+		parts_call_all(lane->lanes, lane->waiter.key, base.refs, (struct call){ .verb = CALL_GET },
+			parts_looked_for, lane);
+	}
 }
 
 static void key_read(struct lane *lane, const struct result *r)
@@ -192,7 +226,7 @@ static void key_read(struct lane *lane, const struct result *r)
 	else if (r->status == RESULT_MISS)
 		create(lane);
 	else if (!lease_split(r->value, &base))
-		end_taking(lane, what_is_there(lane, r->value), NULL);
+		say_what_is_there(lane, r);
 	else if (!lease_is_over(&base.lease, lane_env(lane)->unix_time))
 		end_taking(lane, OUTCOME_LOADING, NULL);
 	else if (base.runs.n && lane_first(lane)->push)

@@ -115,6 +115,14 @@ static void trouble(struct world *w, int step)
 
 /* --- a history --- */
 
+/* No call is under way for a long time: its connection would have broken. */
+static uint64_t time_that_passes(struct world *w)
+{
+	bool is_long = world_chance(w, 5);
+
+	return world_random(w, is_long && (w->form || TAILQ_EMPTY(&w->messages)) ? LONG_TIME : 1500);
+}
+
 static void settle(struct world *w)
 {
 	pipeline_run(w);
@@ -199,7 +207,7 @@ bool world_run(struct world *w, const struct form *form, uint64_t seed, enum mut
 		trouble(w, step);
 		pipeline_run(w);
 		if (world_chance(w, 3))
-			w->now += world_random(w, world_chance(w, 5) ? LONG_TIME : 1500);
+			w->now += time_that_passes(w);
 	}
 	settle(w);
 	if (!w->violation)

@@ -79,7 +79,7 @@ static void start_read(struct client *c, const struct binary_request *b)
 		.expected = read->task.expected,
 		.exptime = request->exptime,
 	};
-	item_read(client_host(c), read->target, &call, c, &read->waiter);
+	item_read(&read->task, read->target, &call, &read->waiter);
 }
 
 /* --- what has one line of reply in text --- */

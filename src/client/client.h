@@ -9,11 +9,11 @@
 
 #include "client/common.h"
 #include "command/task.h"
-#include "command/turns.h"
 #include "config/config.h"
 #include "measure/meter.h"
 #include "net/stream.h"
 #include "util/log.h"
+#include "util/turns.h"
 #include "worker/generation.h"
 
 /* Input that is not carried out yet. */
@@ -61,6 +61,8 @@ struct client_window {
 struct client_turn {
 	struct turn turn;
 	struct server_turns *at; /* where the client has a turn or waits for one; else NULL */
+	struct payer payer;
+	struct loop_job go_on; /* queued while the client gives way */
 };
 
 struct client {

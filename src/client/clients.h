@@ -14,6 +14,9 @@
 /* The functions of struct host for tasks of clients. generations.arg must be the clients. */
 extern const struct host clients_functions;
 
+/* Who pays for the work of a client, which is the owner of its tasks. */
+struct payer *client_payer(const void *client);
+
 /* The owner has set the members before `config` in `clients`. The rest is zero. */
 void clients_init(struct clients *clients, const struct config *config, struct generation *generation);
 

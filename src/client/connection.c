@@ -42,6 +42,7 @@ static void release(struct loop_job *job)
 /* Takes the client out of all lists and counters of the worker. */
 static void leave(struct client *c)
 {
+	client_turn_close(c);
 	generation_leave(c->generation);
 	bounds_close(c);
 	loop_later(c->clients->loop, &c->release);
@@ -65,7 +66,6 @@ void client_close(struct client *c)
 			task->resume(task);
 	}
 	c->order = (struct order){ 0 };
-	client_turn_leave(c);
 	auth_end(c);
 	stream_close(&c->stream);
 	leave(c);
@@ -300,6 +300,20 @@ static size_t discard(struct client *c, size_t n)
 	return n;
 }
 
+/*
+ * A client that sends much gives way once the requests of this turn have taken their time; `used` bytes of it were carried out. What
+ * is short is carried out at once: whoever sends little does not wait behind those who send much.
+ */
+static void give_way(struct client *c, size_t left, size_t used)
+{
+	enum { SHORT = 4096 };
+
+	if (left <= SHORT || !work_input_is_over(&c->clients->loop->work, used))
+		return;
+	(void)delay(c);
+	client_turn_give_way(c);
+}
+
 static size_t on_data(struct stream *stream, struct slice in)
 {
 	struct client *c = client_of(stream);
@@ -313,6 +327,7 @@ static size_t on_data(struct stream *stream, struct slice in)
 	bounds_active(c);
 	c->input.began = c->input.delayed ? c->input.delayed : c->clients->loop->now_us;
 	c->input.delayed = 0;
+	give_way(c, in.n, in.n);
 	while (used < in.n && !c->closing && may_start_request(c)) {
 		if (client_is_skipping(c)) {
 			used += skip_data(c, slice_skip(in, used));
@@ -326,6 +341,7 @@ static size_t on_data(struct stream *stream, struct slice in)
 			break;
 		complete = true;
 		used += n;
+		give_way(c, in.n - used, n);
 	}
 	client_turn_end(c);
 	if (c->closing || (c->input.departing && may_start_request(c))) {
@@ -462,6 +478,7 @@ void client_open(struct clients *all, int fd, struct tls *tls, bool is_new)
 	bound_kernel(c);
 	bounds_open(c);
 	window_open(c);
+	client_turn_open(c);
 	if (is_new)
 		auth_open(c);
 	if (tls) {

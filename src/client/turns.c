@@ -6,6 +6,8 @@
 #include "client/window.h"
 #include "util/alloc.h"
 
+enum { TURN_BYTES = 1 << 20 };
+
 /* Of one server. */
 struct server_turns {
 	struct turns turns;
@@ -44,7 +46,7 @@ void client_turns_open(struct clients *all, void (*take)(struct client *client))
 		all->turns[i] = (struct server_turns){
 			.job.run = give_turn, .loop = all->loop, .servers = servers, .server = i, .take = take
 		};
-		turns_init(&all->turns[i].turns);
+		turns_init(&all->turns[i].turns, TURN_BYTES);
 	}
 }
 
@@ -119,8 +121,35 @@ bool client_turn_must_wait(struct client *c, const struct request *request)
 	return size && command_reads_values(request->command) && must_wait(c, request, size);
 }
 
+/* The slice is the client's: what it has sent is carried out within it. */
+static void go_on(struct loop_job *job)
+{
+	struct client *c = (struct client *)((char *)job - offsetof(struct client, turn.go_on));
+
+	c->clients->turns->take(c);
+	stream_kick(&c->stream);
+}
+
+void client_turn_give_way(struct client *c)
+{
+	work_add(&c->clients->loop->work, &c->turn.payer, &c->turn.go_on);
+}
+
+void client_turn_open(struct client *c)
+{
+	payer_init(&c->turn.payer);
+	c->turn.go_on.run = go_on;
+}
+
+void client_turn_close(struct client *c)
+{
+	client_turn_leave(c);
+	payer_leave(&c->turn.payer, &c->clients->loop->work);
+}
+
 void client_turn_leave(struct client *c)
 {
+	loop_forget(c->clients->loop, &c->turn.go_on);
 	if (c->turn.turn.waits)
 		turns_leave(&c->turn.at->turns, &c->turn.turn);
 	c->turn.at = NULL;

@@ -1,5 +1,5 @@
 /*
- * Clients that ask for large values take turns at each server, as command/turns.h says. A request that must wait for its turn stays
+ * Clients that ask for large values take turns at each server, as util/turns.h says. A request that must wait for its turn stays
  * unread, so the order of the client's requests does not change. All that is on the way from a server is about SERVER_ROOM
  * bytes, and another client's small request waits for no more than that.
  *
@@ -28,12 +28,19 @@ static inline void client_turn_end(struct client *client)
 		client->turn.at = NULL;
 }
 
+/* The client's next requests wait until it has a slice of work, as net/work.h says. */
+void client_turn_give_way(struct client *client);
+
+void client_turn_open(struct client *client);
+/* The client goes: it waits for nothing. */
+void client_turn_close(struct client *client);
+
 /* The client waits no longer: it was closed, or reads no more requests. */
 void client_turn_leave(struct client *client);
 
 static inline bool client_turn_waits(const struct client *client)
 {
-	return client->turn.turn.waits;
+	return client->turn.turn.waits || loop_is_queued(&client->turn.go_on);
 }
 
 #endif

@@ -39,6 +39,15 @@ struct env {
 	void (*later)(struct env *env, struct waiter *waiter, unsigned ms);
 
 	/*
+	 * Work is done in slices. Once it has made `grain` steps, of about 50 ns each, env_is_over asks whether the slice is over,
+	 * which sets `grain` again. Then the work calls `pause`, which calls the waiter with an empty result in the next slice of
+	 * this client: an op.client that has not gone, or NULL if no client waits. NULL both if work is not sliced.
+	 */
+	bool (*is_over)(struct env *env);
+	void (*pause)(struct env *env, struct waiter *waiter, const void *client);
+	size_t grain;
+
+	/*
 	 * Reports the size of a set or list that was read or compacted: its members or elements, and its stored bytes,
 	 * approximately. Called at most once a second for a key, which is borrowed for the call. NULL for no reports.
 	 */
@@ -57,6 +66,16 @@ struct env {
 	struct pool *pool;
 	struct large_filter *large; /* shared by all workers; NULL for none */
 };
+
+/* Counts steps of work. True if the work must pause. */
+static inline bool env_is_over(struct env *env, size_t steps)
+{
+	if (env->grain > steps) {
+		env->grain -= steps;
+		return false;
+	}
+	return env->is_over && env->is_over(env);
+}
 
 /* Sends a GET of `want`. The key is the waiter's. */
 static inline void env_get(struct env *env, unsigned want, struct waiter *waiter)

@@ -62,6 +62,8 @@ struct list_request {
 	int64_t start, stop;
 	uint64_t count;
 	struct slice item; /* an element */
+	/* How far a read has come, for the machine: elements of a RANGE, pieces of a POSITION. */
+	size_t done;
 	/* Set by the machine: the outcome. `at` and `size` are a part of the text of all requests of the batch. */
 	enum outcome_status status;
 	size_t at, size;
@@ -105,7 +107,8 @@ struct op {
 	uint32_t flags;     /* REPLACE: the client's flags */
 	uint64_t cas;       /* REPLACE_SAME */
 	enum replace_mode mode;
-	const void *client; /* the identity of the client, whose operations keep their order; only compared */
+	const void *client;    /* the identity of the client, whose operations keep their order */
+	const bool *abandoned; /* whether the client has gone, and nobody wants the outcome; NULL: no client waits */
 	struct list_request *list;
 	struct set_request *set; /* READ: the request, which receives the answer */
 	void (*done)(struct op *op, const struct outcome *outcome);

@@ -31,6 +31,19 @@ struct set_info {
 	double waste; /* the fraction of the log that folding would remove, 0 to 1 */
 };
 
+/* How far a COUNT has come: the sum of what stands before an entry. */
+struct set_place {
+	size_t run, table;
+	uint32_t entry;
+	int64_t sum;
+};
+
+struct set_counting {
+	uint64_t version; /* of the view */
+	struct set_place at, redo;
+	bool wanted; /* tables between `redo` and `at` were not in memory */
+};
+
 struct set_request {
 	enum set_verb verb;
 	struct slice members;
@@ -43,8 +56,15 @@ struct set_request {
 
 	/* The answer, which set_request_free frees. In `text` each member is followed by a space, except for TEST. */
 	bool answered;
-	uint64_t version; /* RANGE: of the view that `text` and `written` are from */
-	uint64_t written; /* RANGE: members in `text` */
+	uint64_t version; /* of the view that `text` and what follows are from */
+	uint64_t written; /* RANGE: members in `text`; SAMPLE: draws, or members that are left to choose from */
+	uint64_t next;    /* SAMPLE: the state of random_next() */
+	size_t done;   /* TEST: bytes of `members` that are answered; SAMPLE: bytes of all members that are decided */
+	size_t looked; /* TEST: bytes of `members` that were looked up; SAMPLE: draws in vain, or members to choose yet */
+	bool from_all;      /* SAMPLE: chooses from all members */
+	bool wanted;        /* TEST: something was not in memory */
+	struct buf offsets; /* SAMPLE: of the members in the text of all, 32 bits each */
+	struct set_counting counting;
 	struct buf text;
 	uint64_t number;
 	bool more; /* RANGE: the range may have more members */
@@ -55,6 +75,7 @@ struct set_request {
 static inline void set_request_free(struct set_request *r)
 {
 	buf_free(&r->text);
+	buf_free(&r->offsets);
 	shared_drop(r->shared);
 	r->shared = NULL;
 }

@@ -37,6 +37,9 @@ struct algebra_task {
 	struct task task;
 	struct buf result; /* each member followed by a space */
 	size_t count, asking;
+	size_t next;         /* the set whose block is read next */
+	bool reads;          /* any is */
+	struct waiter pause; /* between two slices of work */
 	size_t block;
 	struct algebra_part parts[];
 };
@@ -130,17 +133,41 @@ static void read_block(struct algebra_part *part)
 	lanes_submit(a->task.host->lanes, &part->op);
 }
 
-/* Reads the next block of each set whose block is used up. Gives false if all are at their end. */
-static bool read_blocks(struct algebra_task *a)
+/* If no set has a next block, the result is complete. */
+static void read_more(struct waiter *waiter, const struct result *r)
+{
+	enum { STEPS = 32 };
+	struct algebra_task *a = (struct algebra_task *)((char *)waiter - offsetof(struct algebra_task, pause));
+
+	(void)r;
+	while (a->next < a->count) {
+		struct algebra_part *part = &a->parts[a->next++];
+		if (!is_used_up(part) || part->ended)
+			continue;
+		a->reads = true;
+		read_block(part);
+		if (env_is_over(&a->task.host->env, STEPS)) {
+			task_pause(&a->task, &a->pause);
+			return;
+		}
+	}
+	if (--a->asking > 0)
+		return;
+	if (a->reads)
+		merge(a);
+	else
+		finish(a);
+}
+
+/* Reads the next block of each set whose block is used up. */
+static void read_blocks(struct algebra_task *a)
 {
 	/* Keeps the count above 0 until all reads are submitted. */
-	a->asking++;
-	for (size_t i = 0; i < a->count; i++) {
-		struct algebra_part *part = &a->parts[i];
-		if (is_used_up(part) && !part->ended)
-			read_block(part);
-	}
-	return --a->asking > 0;
+	a->asking = 1;
+	a->next = 0;
+	a->reads = false;
+	a->pause.done = read_more;
+	read_more(&a->pause, NULL);
 }
 
 /* --- merging --- */
@@ -157,19 +184,32 @@ static void seek(struct algebra_part *part, struct slice member)
 	}
 }
 
-/* intersect, subtract and unite merge until a block is used up. They give true if the result is complete. */
-static bool intersect(struct algebra_task *a)
+/* How far intersect, subtract and unite have come: the slice is over, a block is used up, or the result is complete. */
+enum merged { MERGED_SLICE, MERGED_BLOCK, MERGED_ALL };
+
+static enum merged used_up(const struct algebra_part *part)
+{
+	return part->ended ? MERGED_ALL : MERGED_BLOCK;
+}
+
+/* A member of the result costs a look at each set. */
+static bool is_over(const struct algebra_task *a)
+{
+	return env_is_over(&a->task.host->env, a->count);
+}
+
+static enum merged intersect(struct algebra_task *a)
 {
 	struct algebra_part *first = &a->parts[0];
 
-	for (;;) {
+	do {
 		struct slice highest = first->member;
 		bool all = true;
 
 		for (size_t i = 0; i < a->count; i++) {
 			struct algebra_part *part = &a->parts[i];
 			if (is_used_up(part))
-				return part->ended;
+				return used_up(part);
 			if (member_compare(part->member, highest) > 0)
 				highest = part->member;
 		}
@@ -182,51 +222,62 @@ static bool intersect(struct algebra_task *a)
 		buf_add_word(&a->result, highest);
 		for (size_t i = 0; i < a->count; i++)
 			step(&a->parts[i]);
-	}
+	} while (!is_over(a));
+	return MERGED_SLICE;
 }
 
-static bool subtract(struct algebra_task *a)
+static enum merged subtract(struct algebra_task *a)
 {
 	struct algebra_part *first = &a->parts[0];
 
-	for (; !is_used_up(first); step(first)) {
+	while (!is_used_up(first)) {
 		bool found = false;
 
 		for (size_t i = 1; i < a->count; i++) {
 			struct algebra_part *part = &a->parts[i];
 			seek(part, first->member);
 			if (is_used_up(part) && !part->ended)
-				return false;
+				return MERGED_BLOCK;
 			found |= slice_equal(part->member, first->member);
 		}
 		if (!found)
 			buf_add_word(&a->result, first->member);
+		step(first);
+		if (is_over(a))
+			return MERGED_SLICE;
 	}
-	return first->ended;
+	return used_up(first);
 }
 
-static bool unite(struct algebra_task *a)
+static enum merged unite(struct algebra_task *a)
 {
-	for (;;) {
+	do {
 		struct algebra_part *low = NULL;
 		struct slice member;
 
 		for (size_t i = 0; i < a->count; i++) {
 			struct algebra_part *part = &a->parts[i];
 			if (is_used_up(part) && !part->ended)
-				return false;
+				return MERGED_BLOCK;
 			if (!is_used_up(part) && (!low || member_compare(part->member, low->member) < 0))
 				low = part;
 		}
 		if (!low)
-			return true;
+			return MERGED_ALL;
 		member = low->member;
 		buf_add_word(&a->result, member);
 		for (size_t i = 0; i < a->count; i++) {
 			if (slice_equal(a->parts[i].member, member))
 				step(&a->parts[i]);
 		}
-	}
+	} while (!is_over(a));
+	return MERGED_SLICE;
+}
+
+static void merge_more(struct waiter *waiter, const struct result *r)
+{
+	(void)r;
+	merge((struct algebra_task *)((char *)waiter - offsetof(struct algebra_task, pause)));
 }
 
 static void merge(struct algebra_task *a)
@@ -234,25 +285,29 @@ static void merge(struct algebra_task *a)
 	enum command_id id = a->task.command->id;
 	size_t most = a->task.host->env.options->result_max, before = a->result.cap;
 	struct buf *failure = &a->task.scratch;
-	bool done;
+	enum merged merged = MERGED_ALL;
 
 	/* The client has gone. Its task ends early, since the memory of the task counts for no client any more. */
 	if (a->task.abandoned && buf_size(failure) == 0)
 		reply_text(failure, "SERVER_ERROR client closed");
-	done = buf_size(failure) > 0;
-	if (!done)
-		done = id == COMMAND_SINTER ? intersect(a) : id == COMMAND_SDIFF ? subtract(a) : unite(a);
+	if (buf_size(failure) == 0)
+		merged = id == COMMAND_SINTER ? intersect(a) : id == COMMAND_SDIFF ? subtract(a) : unite(a);
 	task_use(&a->task, a->result.cap, before);
 	if (most && buf_size(&a->result) > most) {
 		reply_text(failure, "SERVER_ERROR result too large");
-		done = true;
+		merged = MERGED_ALL;
 	}
-	if (done || !read_blocks(a))
+	a->pause.done = merge_more;
+	if (merged == MERGED_ALL)
 		finish(a);
+	else if (merged == MERGED_BLOCK)
+		read_blocks(a);
+	else
+		task_pause(&a->task, &a->pause);
 }
 
 /* Adds a set, unless it is one of those from number `from` on already. */
-static void add_set(struct algebra_task *a, struct fold *keys, struct slice key, void *owner, char **at)
+static void add_set(struct algebra_task *a, struct fold *keys, struct slice key, char **at)
 {
 	struct algebra_part *part = &a->parts[a->count];
 
@@ -265,11 +320,11 @@ static void add_set(struct algebra_task *a, struct fold *keys, struct slice key,
 		.op = {
 			.kind = OP_READ,
 			.key = task_keep(at, key),
-			.client = task_client(a->task.host, owner),
 			.set = &part->request,
 			.done = read_done,
 		},
 	};
+	task_owns(&a->task, &part->op);
 	*(*at)++ = ' ';
 }
 
@@ -290,12 +345,12 @@ void algebra_start(struct host *host, const struct request *request, void *owner
 
 	a->result = BUF_EMPTY;
 	a->count = a->asking = 0;
-	add_set(a, &keys, request->key, owner, &at);
+	add_set(a, &keys, request->key, &at);
 	/* A set may be subtracted from itself. */
 	if (request->command->id == COMMAND_SDIFF)
 		fold_reset(&keys);
 	while ((key = slice_token(&rest)).n)
-		add_set(a, &keys, key, owner, &at);
+		add_set(a, &keys, key, &at);
 	fold_free(&keys);
 	(void)task_keys(&a->task, slice_of((char *)a + size, (size_t)(at - 1 - ((char *)a + size))), a->count);
 	a->block = block_size(host->env.options, a->count);

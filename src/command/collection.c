@@ -47,8 +47,10 @@ static struct slice values_of(const struct op *op, const struct outcome *outcome
 static void listed(struct op *op, const struct outcome *outcome)
 {
 	struct task *task = &op_task_of(op)->task;
-	struct buf text = op->kind == OP_READ ? op->set->text : BUF_EMPTY, *out;
+	/* The operation goes with its task. */
+	struct set_request read = op->kind == OP_READ ? *op->set : (struct set_request){ 0 };
 	struct slice values = SLICE("");
+	struct buf *out;
 
 	outcome_tell_nest(outcome, task);
 	if (outcome->status == OUTCOME_MISSING || !outcome_ends(outcome, task)) {
@@ -62,7 +64,7 @@ static void listed(struct op *op, const struct outcome *outcome)
 		}
 		task_reply_line(task, "END");
 	}
-	buf_free(&text);
+	set_request_free(&read);
 }
 
 /* A digit for each member. */
@@ -129,17 +131,16 @@ void append_words_start(struct host *host, const struct request *request, void *
 
 void sset_start(struct host *host, const struct request *request, void *owner)
 {
-	struct op_task *t = op_task_new(host, request, owner, OP_REPLACE, op_task_told, 0);
 	struct slice rest = request->args->words, member;
-	struct fold fold = { .seed = host->env.seed };
+	size_t size = request->args->bytes;
+	struct op_task *t = op_task_new(host, request, owner, OP_REPLACE, op_task_told, size);
+	char *at = t->more;
 
 	while ((member = slice_token(&rest)).n)
-		fold_add(&fold, member);
-	fold_encode(&fold, false, &t->task.scratch);
-	fold_free(&fold);
+		at = write_token(at, '+', member);
 	t->op.mode = request->has_number ? REPLACE_SAME : REPLACE_ANY;
 	t->op.cas = request->number;
-	t->op.log = buf_slice(&t->task.scratch);
+	t->op.log = slice_of(t->more, size);
 	op_task_submit(t);
 }
 
@@ -259,10 +260,10 @@ static void read_next(struct members_task *members, struct members_part *part, o
 	part->op = (struct op){
 		.kind = OP_READ,
 		.key = slice_token(&members->rest),
-		.client = task_client(members->task.host, members->task.owner),
 		.set = &part->request,
 		.done = done,
 	};
+	task_owns(&members->task, &part->op);
 	lanes_submit(members->task.host->lanes, &part->op);
 }
 
@@ -422,7 +423,8 @@ void sinfo_start(struct host *host, const struct request *request, void *owner)
 	info->list = (struct list_request){ .verb = LIST_LENGTH };
 	info->read = (struct op){ .kind = OP_READ, .key = key, .set = &info->request, .done = was_read };
 	info->length = (struct op){ .kind = OP_LIST, .key = key, .list = &info->list, .done = was_measured };
-	info->read.client = info->length.client = task_client(host, owner);
+	task_owns(&info->task, &info->read);
+	task_owns(&info->task, &info->length);
 	info->pending = may_be_list ? 2 : 1;
 	lanes_submit(host->lanes, &info->read);
 	if (may_be_list)

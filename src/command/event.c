@@ -278,8 +278,11 @@ static void counters_free(struct counters *counters)
  */
 enum { EVENTS_MAX = 1000000, HOLES_IN_A_ROW = 4096, HOLES_IN_ALL = 100000 };
 
-/* The first window: as many events as FIRST_BYTES hold, judged by the events read before. */
-enum { FIRST_MOST = 512, FIRST_LEAST = 32, FIRST_BYTES = 4 << 20 };
+/*
+ * How large the events are is not known until some of them have come. Until then each is expected to have UNKNOWN bytes, and only
+ * FIRST of them are asked for. A small ring is enough for few events, and some holes.
+ */
+enum { FIRST = 16, UNKNOWN = 32 << 10, SMALL = 16 << 10, SMALL_RING = 512 };
 
 struct event_part {
 	struct fan_part part;
@@ -404,21 +407,20 @@ static bool next_number(struct events_task *events)
 	return true;
 }
 
-static size_t first_window(const struct host *host)
+/* Bytes of the next event, if it is not known to be small; else 0. */
+static uint32_t expected(const struct fan *fan)
 {
-	uint64_t fit = FIRST_BYTES / (host->event_size + 1);
+	uint64_t mean = fan->hits ? fan->bytes / fan->hits : UNKNOWN;
 
-	return fit > FIRST_MOST ? FIRST_MOST : fit < FIRST_LEAST ? FIRST_LEAST : (size_t)fit;
+	return mean < SMALL ? 0 : mean < UINT32_MAX ? (uint32_t)mean : UINT32_MAX;
 }
 
 static void answered(struct waiter *waiter, const struct result *r)
 {
 	struct event_part *part = (struct event_part *)((char *)waiter - offsetof(struct event_part, waiter));
 	struct events_task *events = (struct events_task *)part->part.fan->task;
-	struct host *host = events->task.host;
 
 	if (r->status == RESULT_HIT) {
-		host->event_size = (host->event_size * 15 + r->value.n) / 16;
 		reply_value(fan_reply(&part->part, r->value.n), waiter->key, r, false);
 		events->row = 0;
 	} else if (result_failed(r)) {
@@ -453,6 +455,8 @@ static bool ask(struct fan *fan, struct fan_part *fan_part)
 			.want = WANT_VALUE,
 			.server = CALL_ANY_SERVER,
 			.key = part->waiter.key,
+			.expected = expected(fan),
+			.patient = true,
 		},
 		&part->waiter);
 	return true;
@@ -493,8 +497,7 @@ static void counters_known(struct counters *counters)
 	set_prefix(events);
 	stride = sizeof(struct event_part) + events->prefix.n + NUM_U64_MAX;
 	stride = (stride + align - 1) / align * align;
-	/* A small ring is enough for few events, and some holes. */
-	ring = events->limit < FIRST_MOST ? FIRST_MOST : FAN_RING;
+	ring = events->limit < SMALL_RING ? SMALL_RING : FAN_RING;
 	ring = least(ring, total);
 	events->ring_size = ring * stride;
 	task_use(&events->task, events->ring_size, 0);
@@ -506,7 +509,7 @@ static void counters_known(struct counters *counters)
 		.stride = stride,
 		.ring = ring,
 		.total = least(SIZE_MAX, total),
-		.first = first_window(host),
+		.first = FIRST,
 		.limit = events->limit,
 	};
 	fan_start(&events->fan);

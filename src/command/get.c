@@ -56,7 +56,7 @@ static void start_single(struct host *host, const struct request *request, void 
 	single->exptime = call->exptime;
 	single->target = request->target;
 	single->waiter = (struct waiter){ single_answered, call->key };
-	item_read(host, single->target, call, owner, &single->waiter);
+	item_read(&single->task, single->target, call, &single->waiter);
 }
 
 /* --- a task inside --- */
@@ -109,6 +109,17 @@ static void reply_value_of(
 	reply_line(out, value);
 }
 
+/* The value is a text that others have too. */
+static void share_value_of(struct task *outer, const struct nest *nest)
+{
+	bool cas = outer->command->id == COMMAND_GETS;
+
+	reply_value_head(task_reply(outer), outer->keys.list, 0, buf_size(&nest->text->text), cas ? &nest->cas : NULL);
+	task_reply_shared(outer, nest->text);
+	BUF_ADD(task_reply(outer), "\r\nEND\r\n");
+	task_done(outer);
+}
+
 static void named_got(struct nest *nest, struct slice reply)
 {
 	struct named *named = (struct named *)nest->outer;
@@ -122,6 +133,10 @@ static void named_got(struct nest *nest, struct slice reply)
 	}
 	if (named->task.nest)
 		named->task.nest->ttl = nest->ttl;
+	if (nest->text) {
+		share_value_of(&named->task, nest);
+		return;
+	}
 	out = task_reply(&named->task);
 	switch (command_key_value(named->inside, named->keys, reply, &value)) {
 	case COMMAND_KEY_VALUE:
@@ -150,6 +165,7 @@ static void start_named(struct host *host, const struct request *request, void *
 	char small[2 * KEY_MAX], *room = room_size <= sizeof(small) ? small : pool_get(host->env.pool, room_size), *at;
 	const struct command *command =
 		request->needs ? request->needs->inside : command_key_find(keys, request->key, &words);
+	bool gets = request->command->grammar == GRAMMAR_KEYS;
 	struct request inside;
 	struct named *named;
 
@@ -161,7 +177,8 @@ static void start_named(struct host *host, const struct request *request, void *
 		named->keys = inside.keys;
 		named->nest = (struct nest){
 			.outer = &named->task,
-			.done = request->command->grammar == GRAMMAR_KEYS ? named_got : named_stored,
+			.done = gets ? named_got : named_stored,
+			.takes_text = gets && command_key_has_one_value(command, inside.keys),
 		};
 		named->task.resume = resume_named;
 		start_inside(&named->nest, &inside);
@@ -218,6 +235,19 @@ static void answered(struct waiter *waiter, const struct result *r)
 	part_done(part);
 }
 
+/* The value is a text that others have too. */
+static void share_part(struct part *part)
+{
+	struct shared *text = part->nest.text;
+	struct buf *out = fan_reply(&part->part, buf_size(&text->text));
+	bool cas = part->nest.outer->command->id == COMMAND_GETS;
+
+	reply_value_head(out, part->waiter.key, 0, buf_size(&text->text), cas ? &part->nest.cas : NULL);
+	out = fan_reply_shared(&part->part, out, text);
+	BUF_ADD(out, "\r\n");
+	part_done(part);
+}
+
 /* A failure is sent instead of END, as that of a plain key. */
 static void part_got(struct nest *nest, struct slice reply)
 {
@@ -225,6 +255,10 @@ static void part_got(struct nest *nest, struct slice reply)
 	struct buf *failure = &nest->outer->scratch;
 	struct slice value;
 
+	if (nest->text) {
+		share_part(part);
+		return;
+	}
 	switch (command_key_value(part->inside, part->keys, reply, &value)) {
 	case COMMAND_KEY_VALUE:
 		reply_value_of(fan_reply(&part->part, value.n), nest->outer, part->waiter.key, value, &nest->cas);
@@ -248,7 +282,11 @@ static void ask_inside(struct many *many, struct part *part)
 	size_t words;
 	bool good = command_key_parse(keys, &get, key, command_key_find(keys, key, &words), room, &inside);
 
-	part->nest = (struct nest){ .outer = &many->task, .done = part_got };
+	part->nest = (struct nest){
+		.outer = &many->task,
+		.done = part_got,
+		.takes_text = good && command_key_has_one_value(inside.command, inside.keys),
+	};
 	part->inside = inside.command;
 	part->keys = inside.keys;
 	part->effect = order_effect(&inside);
@@ -283,7 +321,7 @@ static bool ask(struct fan *fan, struct fan_part *fan_part)
 	part->target = target_of_read(host->env.rules, many->call.key);
 	if (fan->waits && part_begins(many, part))
 		return true;
-	item_read(host, part->target, &many->call, many->task.owner, &part->waiter);
+	item_read(&many->task, part->target, &many->call, &part->waiter);
 	return true;
 }
 

@@ -40,7 +40,6 @@ struct host {
 	struct time_bucket_memo bucket;
 	struct buf
 		spare; /* task.c's: memory for the next reply of a task inside of another; whoever made the host frees it */
-	uint64_t event_size; /* a moving average of the size of stored events that were read, in bytes */
 };
 
 #endif

@@ -189,17 +189,17 @@ void item_discard_start(struct host *host, const struct request *request, void *
 
 /* --- reads, for tasks that write the reply --- */
 
-void item_read(struct host *host, enum target target, const struct call *call, const void *owner, struct waiter *waiter)
+void item_read(const struct task *task, enum target target, const struct call *call, struct waiter *waiter)
 {
 	switch (target) {
 	case TARGET_COLLECTION:
-		plain_read(host, call, owner, waiter);
+		plain_read(task, call, waiter);
 		break;
 	case TARGET_EVENTS:
-		event_plain_read(host, call, waiter);
+		event_plain_read(task->host, call, waiter);
 		break;
 	default:
-		lanes_call(host->lanes, call, waiter);
+		lanes_call(task->host->lanes, call, waiter);
 	}
 }
 

@@ -6,8 +6,7 @@
 #include "protocol/request.h"
 
 /* Carries out a GET or GAT for a client, of a key with this target, which is no COMMAND. The waiter is as in env.call. */
-void item_read(
-	struct host *host, enum target target, const struct call *call, const void *owner, struct waiter *waiter);
+void item_read(const struct task *task, enum target target, const struct call *call, struct waiter *waiter);
 
 /* To be called with the result of item_read for a GAT: it sets the time to live of the other items of a set or list, too. */
 void item_touched(struct host *host, enum target target, struct slice key, int64_t exptime, const struct result *r);

@@ -91,9 +91,9 @@ struct op_task *op_task_new(
 		.kind = kind,
 		.key = task_keys(&t->task, task_keep(&at, request->key), 1),
 		.ttl = task_ttl(request, rule->ttl),
-		.client = task_client(host, owner),
 		.done = done,
 	};
+	task_owns(&t->task, &t->op);
 	return t;
 }
 

@@ -78,8 +78,9 @@ static void was_touched(struct op *op, const struct outcome *outcome)
 		failure_keep(&r->failure, outcome->result);
 }
 
-void plain_read(struct host *host, const struct call *call, const void *owner, struct waiter *waiter)
+void plain_read(const struct task *task, const struct call *call, struct waiter *waiter)
 {
+	struct host *host = task->host;
 	size_t size = sizeof(struct reading) + call->key.n;
 	struct reading *r = pool_get(host->env.pool, size);
 	const struct collection_rule *rule = rules_collection(host->env.rules, call->key);
@@ -103,9 +104,9 @@ void plain_read(struct host *host, const struct call *call, const void *owner, s
 		.key = key,
 		.list = &r->range,
 		.set = &r->all,
-		.client = task_client(host, owner),
 		.done = was_read,
 	};
+	task_owns(task, &r->read);
 	lanes_submit(host->lanes, &r->read);
 }
 
@@ -131,19 +132,6 @@ static const char *parse_value(const struct collection_rule *rule, struct slice 
 		data = slice_skip(data, member.n + (end ? 1 : 0));
 	}
 	return NULL;
-}
-
-/* Removes duplicate members from the log. */
-static void remove_duplicates(struct buf *log, uint64_t seed)
-{
-	struct fold fold = { .seed = seed };
-	struct buf all = BUF_EMPTY;
-
-	if (fold_log(&fold, buf_slice(log)))
-		fold_encode(&fold, false, &all);
-	fold_free(&fold);
-	buf_free(log);
-	*log = all;
 }
 
 static const struct {
@@ -191,8 +179,6 @@ void plain_start(struct host *host, const struct request *request, void *owner)
 	t->op.flags = request->flags;
 	t->op.cas = request->number;
 	t->op.mode = writes[id].mode;
-	if (t->op.kind == OP_REPLACE && !t->op.push)
-		remove_duplicates(&log, host->env.seed);
 	t->task.scratch = log;
 	t->op.log = buf_slice(&t->task.scratch);
 	op_task_submit(t);

@@ -15,7 +15,7 @@ command_start plain_start, event_plain_start;
  * Carry out a GET or GAT on such a key. The result is that which the item would have, or that of the counter, whose value is 0 if it is
  * missing. The waiter is as in env.call.
  */
-void plain_read(struct host *host, const struct call *call, const void *owner, struct waiter *waiter);
+void plain_read(const struct task *task, const struct call *call, struct waiter *waiter);
 void event_plain_read(struct host *host, const struct call *call, struct waiter *waiter);
 
 #endif

@@ -33,9 +33,25 @@ void task_free(struct task *task)
 	pool_put(task->host->env.pool, task, task->size);
 }
 
-const void *task_client(const struct host *host, const void *owner)
+/* NULL if it has gone. */
+static const void *client_of(const struct task *task)
 {
-	return host->client ? host->client(owner) : owner;
+	const struct host *host = task->host;
+
+	return task->owner && host->client ? host->client(task->owner) : task->owner;
+}
+
+void task_owns(const struct task *task, struct op *op)
+{
+	op->client = client_of(task);
+	op->abandoned = &task->abandoned;
+}
+
+void task_pause(struct task *task, struct waiter *waiter)
+{
+	struct env *env = &task->host->env;
+
+	env->pause(env, waiter, client_of(task));
 }
 
 /* Counts what a task inside has added to its reply. */
@@ -92,8 +108,12 @@ void task_reply_shared(struct task *task, struct shared *text)
 {
 	enum { WORTH_SHARING = 16 * 1024 };
 	struct host *host = task->host;
+	struct nest *nest = task->nest;
+	bool large = buf_size(&text->text) >= WORTH_SHARING;
 
-	if (buf_size(&text->text) < WORTH_SHARING || task->nest || !host->share || !host->share(task, text))
+	if (large && nest && nest->takes_text && !nest->text)
+		nest->text = shared_hold(text);
+	else if (!large || nest || !host->share || !host->share(task, text))
 		buf_add_slice(task_reply(task), buf_slice(&text->text));
 }
 
@@ -113,10 +133,12 @@ static void reuse_spill(struct task *task)
 static void finish_inside(struct task *task)
 {
 	struct nest *nest = task->nest;
+	struct shared *text = nest->text;
 
 	task_hold(nest->outer, 0, task->spilled);
 	nest->task = NULL;
 	nest->done(nest, buf_slice(&task->spill));
+	shared_drop(text);
 	reuse_spill(task);
 	task_free(task);
 }

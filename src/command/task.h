@@ -7,6 +7,7 @@
 
 #include <sys/queue.h>
 
+#include "collection/op.h"
 #include "command/host.h"
 #include "command/order.h"
 #include "protocol/request.h"
@@ -50,9 +51,13 @@ struct nest {
 	/* The reply is complete; it is borrowed for the call. The outer task may be done, and the nest freed, when this returns. */
 	void (*done)(struct nest *nest, struct slice reply);
 
-	struct task *task; /* the task inside, while it runs; else NULL */
-	uint64_t cas;      /* set by the task inside: of the set or list that it has read; else 0 */
-	int64_t ttl;       /* the same, of the set, list or item; else TTL_UNKNOWN */
+	/* The outer task sets this too, if the reply is at most one value: that may be given as `text`, and `reply` lacks it then. */
+	bool takes_text;
+
+	struct task *task;   /* the task inside, while it runs; else NULL */
+	struct shared *text; /* of the value; the nest drops it behind `done`. NULL if it is in `reply` */
+	uint64_t cas;        /* set by the task inside: of the set or list that it has read; else 0 */
+	int64_t ttl;         /* the same, of the set, list or item; else TTL_UNKNOWN */
 };
 
 /* For the `resume` of an outer task that is abandoned: the task inside may stop early, too. `done` is called as ever. */
@@ -70,8 +75,11 @@ void *task_new(struct host *host, const struct request *request, void *owner, si
 /* Makes a task that replies with this line, and is done. */
 void task_refuse(struct host *host, const struct request *request, void *owner, const char *line);
 
-/* The value of op.client, for operations of this owner. */
-const void *task_client(const struct host *host, const void *owner);
+/* Sets the client of an operation of the task, and where it learns that the client has gone. */
+void task_owns(const struct task *task, struct op *op);
+
+/* For a task that works in slices, as env_is_over says: has the waiter called in the next slice of the task's client. */
+void task_pause(struct task *task, struct waiter *waiter);
 
 /* The buffer for the next bytes of the reply, as host->reply says. */
 struct buf *task_reply(struct task *task);

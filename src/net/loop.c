@@ -8,9 +8,6 @@
 #include "util/alloc.h"
 #include "util/clock.h"
 
-/* loop_job.due of what runs at the end of this turn. */
-enum { THIS_TURN = 1 };
-
 struct answer {
 	struct loop_job job;
 	struct waiter *waiter;
@@ -32,19 +29,21 @@ static void set_timer(struct loop *loop)
 
 void loop_forget(struct loop *loop, struct loop_job *job)
 {
-	struct loop_jobs *queue = job->due == THIS_TURN ? &loop->jobs : &loop->timed;
+	struct loop_jobs *queue = job->due == JOB_THIS_TURN ? &loop->jobs : &loop->timed;
 
-	if (!job->due)
-		return;
-	TAILQ_REMOVE(queue, job, link);
-	job->due = 0;
+	if (job->due == JOB_WORK) {
+		work_forget(&loop->work, job);
+	} else if (job->due) {
+		TAILQ_REMOVE(queue, job, link);
+		job->due = JOB_NOT_QUEUED;
+	}
 }
 
 void loop_later(struct loop *loop, struct loop_job *job)
 {
 	if (job->due)
 		return;
-	job->due = THIS_TURN;
+	job->due = JOB_THIS_TURN;
 	TAILQ_INSERT_TAIL(&loop->jobs, job, link);
 }
 
@@ -110,17 +109,30 @@ void loop_answer(struct loop *loop, struct waiter *waiter, const struct result *
 	loop_later(loop, new_answer(waiter, result));
 }
 
+static const struct result nothing;
+
 void loop_wake(struct loop *loop, struct waiter *waiter, uint64_t ms)
 {
-	static const struct result nothing;
-
 	loop_after(loop, new_answer(waiter, &nothing), ms);
+}
+
+void loop_wake_in_turn(struct loop *loop, struct payer *payer, struct waiter *waiter)
+{
+	work_add(&loop->work, payer, new_answer(waiter, &nothing));
 }
 
 void loop_finish(struct loop *loop)
 {
-	while (!TAILQ_EMPTY(&loop->jobs) || !TAILQ_EMPTY(&loop->timed))
-		run_first(loop, TAILQ_EMPTY(&loop->jobs) ? &loop->timed : &loop->jobs);
+	for (;;) {
+		if (!TAILQ_EMPTY(&loop->jobs))
+			run_first(loop, &loop->jobs);
+		else if (work_is_queued(&loop->work))
+			work_once(&loop->work);
+		else if (!TAILQ_EMPTY(&loop->timed))
+			run_first(loop, &loop->timed);
+		else
+			return;
+	}
 }
 
 /* --- turns --- */
@@ -141,6 +153,7 @@ void loop_init(struct loop *loop)
 		TAILQ_INIT(&loop->dirty[rank]);
 	TAILQ_INIT(&loop->held);
 	TAILQ_INIT(&loop->handshakes.line);
+	work_init(&loop->work);
 	if (config) {
 		event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK | EVENT_BASE_FLAG_EPOLL_USE_CHANGELIST);
 		loop->base = event_base_new_with_config(config);
@@ -178,6 +191,7 @@ void loop_enter(struct loop *loop)
 	loop->now_us = clock_us(CLOCK_MONOTONIC);
 	loop->now = loop->now_us / 1000;
 	loop->unix_time = (int64_t)time(NULL);
+	work_begin_turn(&loop->work, loop->now_us);
 	loop->fresh = true;
 	if (loop->turn)
 		loop->turn(loop->turn_arg);
@@ -201,6 +215,7 @@ static void end_turn(struct loop *loop, bool idle)
 {
 	struct stream *stream;
 
+	work_do(&loop->work);
 	while (!TAILQ_EMPTY(&loop->jobs))
 		run_first(loop, &loop->jobs);
 	if (loop->impatient || !servers_are_busy(loop))
@@ -218,7 +233,7 @@ static void end_turn(struct loop *loop, bool idle)
 /* A write to a client may make room for calls to servers, and one that fails queues jobs. So more may be left to do. */
 static bool may_sleep(const struct loop *loop)
 {
-	if (!TAILQ_EMPTY(&loop->jobs))
+	if (!TAILQ_EMPTY(&loop->jobs) || work_is_queued(&loop->work))
 		return false;
 	for (int rank = 0; rank < LOOP_RANKS; rank++) {
 		if (!TAILQ_EMPTY(&loop->dirty[rank]))

@@ -1,7 +1,8 @@
 /*
  * The event loop of a thread. A turn does, in this order:
  *
- *     ready I/O -> jobs that are due -> jobs of this turn -> one write for each dirty server -> one write for each dirty client
+ *     ready I/O -> jobs that are due -> a slice of work -> jobs of this turn -> one write for each dirty server
+ *                                                                            -> one write for each dirty client
  *
  * So all calls of a turn go to a server in one write, and so do all replies to a client.
  *
@@ -15,6 +16,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "net/work.h"
 #include "util/buf.h"
 
 struct event;
@@ -22,15 +24,6 @@ struct event_base;
 struct result;
 struct stream;
 struct waiter;
-
-/* Something to do later, to be embedded. With zeroes in all other fields than `run` it is not queued. */
-struct loop_job {
-	TAILQ_ENTRY(loop_job) link;
-	void (*run)(struct loop_job *job);
-	uint64_t due; /* as loop.now; 1: at the end of this turn; 0: not queued */
-};
-
-TAILQ_HEAD(loop_jobs, loop_job);
 
 enum { LOOP_SCRATCH = 256 * 1024, LOOP_SPARES = 64, LOOP_BUSY = 64, LOOP_PATIENCE_MS = 1 };
 
@@ -46,6 +39,7 @@ struct loop {
 	struct loop_jobs jobs;  /* of this turn, in the order in which they were queued */
 	struct loop_jobs timed; /* in the order of their times */
 	struct event *timer;    /* for the first of them */
+	struct work work;
 	TAILQ_HEAD(stream_list, stream) dirty[LOOP_RANKS];
 	struct stream_list held; /* dirty streams that wait for more */
 	struct {
@@ -97,7 +91,10 @@ void loop_after(struct loop *loop, struct loop_job *job, uint64_t ms);
 void loop_answer(struct loop *loop, struct waiter *waiter, const struct result *result);
 void loop_wake(struct loop *loop, struct waiter *waiter, uint64_t ms);
 
-/* Removes a job from the queue, if it is queued. */
+/* As work_add: the waiter gets an empty result in the next slice of the payer. */
+void loop_wake_in_turn(struct loop *loop, struct payer *payer, struct waiter *waiter);
+
+/* Removes a job from its queue, if it is queued. */
 void loop_forget(struct loop *loop, struct loop_job *job);
 
 /* Runs all that is queued, whatever its time, until nothing is left. For the exit, after loop_run. */

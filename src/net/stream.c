@@ -197,6 +197,14 @@ static void on_kick(struct loop_job *job)
 		pass_input(stream, buf_slice(&stream->in));
 }
 
+void stream_kick(struct stream *stream)
+{
+	if (!loop_is_queued(&stream->kick))
+		return;
+	loop_forget(stream->loop, &stream->kick);
+	on_kick(&stream->kick);
+}
+
 void stream_open(struct stream *stream, struct loop *loop, enum loop_rank rank, int fd, const struct stream_ops *ops)
 {
 	*stream = (struct stream){ .loop = loop, .ops = ops, .rank = rank, .fd = fd, .kick = { .run = on_kick } };

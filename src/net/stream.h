@@ -113,6 +113,9 @@ void stream_finish(struct stream *stream);
 void stream_pause(struct stream *stream);
 void stream_resume(struct stream *stream);
 
+/* Passes the input that waits for a start to the owner now, not at the end of the turn. */
+void stream_kick(struct stream *stream);
+
 /* Bytes of unwritten output. */
 static inline size_t stream_waiting(const struct stream *stream)
 {

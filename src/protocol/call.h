@@ -59,6 +59,7 @@ struct call {
 	bool vivifies;      /* INCR, DECR with WANT_CAS: a missing item is made, with `initial` and `exptime` */
 	uint32_t flags;
 	uint32_t expected; /* bytes of the value in the reply, as a guess, where it may be large; else 0 */
+	bool patient;      /* GET: is sent once the server has room for what is expected. The key is the waiter's */
 	int64_t exptime;
 	uint64_t number;     /* CAS: the cas id; INCR, DECR: the delta */
 	uint64_t initial;    /* of an item that is made */

@@ -236,8 +236,7 @@ static bool is_miss(struct slice line)
 	return says(line, SLICE("END"), SLICE("EN")) || says(line, SLICE("NOT_FOUND"), SLICE("NF"));
 }
 
-/* Whether the reply has no more than one VALUE, however much is stored. */
-static bool has_one_value(const struct command *command, size_t keys)
+bool command_key_has_one_value(const struct command *command, size_t keys)
 {
 	return command->order == ORDER_READ_BLOCKS || (command->order != ORDER_EVENT_READ && keys <= 1);
 }
@@ -264,7 +263,7 @@ enum command_key_answer command_key_value(
 		}
 		size = reply.n - rest.n;
 	} while (reply_next(&rest, &part) && part.kind != REPLY_PART_END);
-	*out = first.key.n && has_one_value(command, keys) ? first.data : slice_of(reply.p, size - 2);
+	*out = first.key.n && command_key_has_one_value(command, keys) ? first.data : slice_of(reply.p, size - 2);
 	return COMMAND_KEY_VALUE;
 }
 

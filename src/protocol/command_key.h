@@ -59,6 +59,9 @@ enum command_key_answer {
 	COMMAND_KEY_FAILED, /* an error line */
 };
 
+/* Whether the reply has no more than one VALUE, however much is stored. `keys` is the number of keys that its request names. */
+bool command_key_has_one_value(const struct command *command, size_t keys);
+
 /*
  * What the whole reply to `command` is for a get. `keys` is the number of keys that its request names. `out` is the value, or the
  * error line without its end. It points into `reply`. If the reply has one VALUE at most, whatever is stored, the value is its data.

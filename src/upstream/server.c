@@ -67,17 +67,58 @@ static struct pipeline_peer peer_of(struct server_link *k)
 		s->options->answer };
 }
 
-/* Called after each change of the pipeline. */
+/* A call that waits for room. */
+struct server_patient {
+	STAILQ_ENTRY(server_patient) link;
+	struct call call;
+	struct waiter *waiter;
+};
+
+static void keep_patient(struct server *s, const struct call *call, struct waiter *waiter)
+{
+	struct server_patient *patient = xmalloc(sizeof(*patient));
+
+	*patient = (struct server_patient){ .call = *call, .waiter = waiter };
+	patient->call.key = waiter->key;
+	STAILQ_INSERT_TAIL(&s->room.calls, patient, link);
+}
+
+static void send_patient(struct server *s)
+{
+	struct server_patient *patient = STAILQ_FIRST(&s->room.calls);
+	struct call call = patient->call;
+	struct waiter *waiter = patient->waiter;
+
+	STAILQ_REMOVE_HEAD(&s->room.calls, link);
+	free(patient);
+	call.patient = false;
+	server_call(s, &call, waiter);
+}
+
+/* Called after each change of the pipeline. Patient calls and those who want it have room by turns. */
 static void pipeline_changed(struct server_link *k)
 {
 	struct server *s = k->server;
 
 	s->loop->awaited += k->pipeline.count - k->awaited;
 	k->awaited = k->pipeline.count;
-	if (s->wants_room && server_has_room(s)) {
-		loop_later(s->loop, s->wants_room);
-		s->wants_room = NULL;
+	if (s->room.wanted && server_has_room(s)) {
+		loop_later(s->loop, s->room.wanted);
+		s->room.wanted = NULL;
 	}
+	if (!STAILQ_EMPTY(&s->room.calls) && server_has_room(s))
+		loop_later(s->loop, &s->room.job);
+}
+
+static void on_room(struct loop_job *job)
+{
+	struct server *s = (struct server *)((char *)job - offsetof(struct server, room.job));
+
+	/* Each call that is sent queues this again, if there is room for another one. Those that fail do not. */
+	if (!STAILQ_EMPTY(&s->room.calls) && server_has_room(s))
+		send_patient(s);
+	while (!STAILQ_EMPTY(&s->room.calls) && s->state != SERVER_UP)
+		send_patient(s);
 }
 
 static void close_link(struct server_link *k)
@@ -149,6 +190,11 @@ void server_call(struct server *s, const struct call *call, struct waiter *waite
 	}
 	if (status != RESULT_HIT) {
 		reject(s, waiter, status);
+		return;
+	}
+	if (call->patient && call->expected && s->state == SERVER_UP &&
+		(!server_has_room(s) || !STAILQ_EMPTY(&s->room.calls))) {
+		keep_patient(s, call, waiter);
 		return;
 	}
 	bump(&s->stats.calls);
@@ -628,6 +674,8 @@ struct server *server_create(struct loop *loop, const struct ring_server *where,
 		snprintf(s->name, sizeof(s->name), "[%s]:%u", where->host, where->port);
 	else
 		snprintf(s->name, sizeof(s->name), "%s:%u", where->host, where->port);
+	STAILQ_INIT(&s->room.calls);
+	s->room.job.run = on_room;
 	for (int i = 0; i < 2; i++)
 		s->links[i] = (struct server_link){ .server = s, .stream = { .fd = -1 }, .timer = { .run = on_time } };
 	server_address_init(&s->address, loop, resolver, &s->where, on_address, s);

@@ -82,6 +82,13 @@ struct server_settled {
 	void *arg;
 };
 
+/* Those who wait while the server has no room, as server_has_room says. */
+struct server_room {
+	struct loop_job *wanted;             /* set by others: to be queued once there is room; or NULL */
+	STAILQ_HEAD(, server_patient) calls; /* that are patient */
+	struct loop_job job;                 /* sends the first of them */
+};
+
 struct server {
 	char name[300]; /* "host:port" or "unix:/path", for errors */
 	struct ring_server where;
@@ -99,7 +106,7 @@ struct server {
 	bool waits;                 /* calls may wait for the attempt to connect */
 	struct greeting abilities;  /* as it said last */
 	struct server_told told;
-	struct loop_job *wants_room; /* set by others while the server has no room: to be queued once it has; or NULL */
+	struct server_room room;
 	struct server_stats stats;
 	struct server_settled settled;
 };
@@ -135,7 +142,7 @@ void server_free(struct server *server);
 
 /*
  * Whether more large values may be asked for: less than SERVER_ROOM bytes of them are on the way. Any call may be sent without
- * room, but the replies to all calls wait for what is on the way.
+ * room, but the replies to all calls wait for what is on the way. call.patient has a call wait for room.
  */
 static inline bool server_has_room(const struct server *server)
 {

@@ -172,13 +172,13 @@ bool servers_have_room(const struct servers *servers, int index)
 
 void servers_await_room(struct servers *servers, int index, struct loop_job *job)
 {
-	servers->list[index]->wants_room = job;
+	servers->list[index]->room.wanted = job;
 }
 
 void servers_forget_room(struct servers *servers, int index, const struct loop_job *job)
 {
-	if (servers->list[index]->wants_room == job)
-		servers->list[index]->wants_room = NULL;
+	if (servers->list[index]->room.wanted == job)
+		servers->list[index]->room.wanted = NULL;
 }
 
 int servers_count(const struct servers *servers)

@@ -29,6 +29,19 @@ static void call_later(struct env *env, struct waiter *waiter, unsigned ms)
 	loop_wake(g->all->loop, waiter, ms ? ms : busy);
 }
 
+static bool is_over(struct env *env)
+{
+	env->grain = WORK_GRAIN;
+	return work_is_over(&((struct generation *)env)->all->loop->work);
+}
+
+static void pause(struct env *env, struct waiter *waiter, const void *client)
+{
+	struct generations *all = ((struct generation *)env)->all;
+
+	loop_wake_in_turn(all->loop, client ? all->payer(client) : NULL, waiter);
+}
+
 static void note_size(struct env *env, struct slice key, uint64_t members, uint64_t bytes)
 {
 	notes_add_large(&((struct generation *)env)->all->meter->notes, key, members, bytes, env->unix_time);
@@ -57,6 +70,9 @@ static void init_host(struct generation *g)
 	g->host.env = (struct env){
 		.call = send_call,
 		.later = call_later,
+		.is_over = is_over,
+		.pause = pause,
+		.grain = WORK_GRAIN,
 		.measured = note_size,
 		.now = all->loop->now,
 		.unix_time = all->loop->unix_time,

@@ -35,8 +35,9 @@ struct generations {
 	size_t threads;               /* of the daemon, which share cache_memory */
 	const struct host *functions; /* for tasks: `begin` to `done` of each host */
 	void *arg;                    /* for these functions */
-	uint64_t random;              /* state of random_next() */
-	uint64_t connects;            /* connections to servers that came up */
+	struct payer *(*payer)(const void *client);
+	uint64_t random;   /* state of random_next() */
+	uint64_t connects; /* connections to servers that came up */
 
 	struct pool pool;
 	struct server_options options;

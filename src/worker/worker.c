@@ -306,6 +306,7 @@ static void init_generations(struct worker *w, uint64_t seed)
 		.threads = d->threads,
 		.functions = &clients_functions,
 		.arg = &w->clients,
+		.payer = client_payer,
 		.random = seed,
 	};
 	generations_init(&w->generations);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "util/alloc.h"
+#include "util/random.h"
 #include "world.h"
 
 /* The key of a part of oplog is that of the base, a dot, a letter, the place, and ten bytes or more. */
@@ -119,6 +120,21 @@ void network_later(struct env *env, struct waiter *waiter, unsigned ms)
 
 	*m = (struct message){ .proxy = p, .waiter = waiter, .server = -1, .at = p->world->now + ms, .executed = true };
 	TAILQ_INSERT_TAIL(&p->world->messages, m, link);
+}
+
+/* Slices are of random lengths, so that anything may come between any two steps. */
+bool network_is_over(struct env *env)
+{
+	struct proxy *p = (struct proxy *)env;
+
+	env->grain = random_next(&p->world->random) % 64;
+	return random_next(&p->world->random) % 2;
+}
+
+void network_pause(struct env *env, struct waiter *waiter, const void *client)
+{
+	(void)client;
+	network_later(env, waiter, 0);
 }
 
 void network_forget(struct world *w, struct message *m)

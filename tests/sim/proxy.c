@@ -88,6 +88,8 @@ struct proxy *proxy_create(struct world *w, int index)
 		.env = {
 			.call = network_send,
 			.later = network_later,
+			.is_over = network_is_over,
+			.pause = network_pause,
 			.random = random_next(&w->random),
 			.seed = random_next(&w->random),
 			.servers = SIM_SERVERS,

@@ -216,6 +216,8 @@ struct memcached_item *world_find(struct world *world, struct slice key);
 /* network.c: what env.call and env.later do. The next message arrives; one is dropped, or its result is delivered. */
 void network_send(struct env *env, const struct call *call, struct waiter *waiter);
 void network_later(struct env *env, struct waiter *waiter, unsigned ms);
+bool network_is_over(struct env *env);
+void network_pause(struct env *env, struct waiter *waiter, const void *client);
 void network_step(struct world *world);
 void network_forget(struct world *world, struct message *message);
 void network_deliver(struct world *world, struct message *message);

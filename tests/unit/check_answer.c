@@ -9,6 +9,14 @@ static struct set_model model;
 static struct set_store store;
 static struct set_view view;
 
+static bool is_over(struct env *e)
+{
+	e->grain = random_next(&e->random) % 64;
+	return true;
+}
+
+static struct env env = { .is_over = is_over };
+
 static void setup(void)
 {
 	TAILQ_INIT(&store.used);
@@ -19,7 +27,8 @@ static void begin(uint64_t seed, size_t runs)
 	set_model_init(&model, seed, runs);
 	set_view_init(&view, seed, &store);
 	/* All at once, or in slices down to a single member. */
-	view.slice = seed % 3 ? 1 + (size_t)seed * 7 % 300 : SET_SLICE;
+	view.env = seed % 3 ? &env : NULL;
+	env.random = seed;
 }
 
 static void end(void)

@@ -148,13 +148,20 @@ TEST(runs_of_all_kinds)
 	}
 }
 
+static void fill(const struct fold *fold, bool removals)
+{
+	run_writer_fill(&writer, fold, removals);
+	while (!run_writer_fill_step(&writer))
+		;
+}
+
 TEST(folds)
 {
 	struct fold fold = { .seed = 1 };
 
 	ck_assert(fold_log(&fold, SLICE("+c -a +b -d ")));
 	begin(0);
-	run_writer_add_fold(&writer, &fold, true);
+	fill(&fold, true);
 	run_writer_finish(&writer);
 	server_answer_all(&server);
 	table_model_add(&model, SLICE("a"), true);
@@ -164,7 +171,7 @@ TEST(folds)
 	(void)run_has_all();
 	run_writer_fini(&writer);
 	begin(0);
-	run_writer_add_fold(&writer, &fold, false);
+	fill(&fold, false);
 	run_writer_finish(&writer);
 	server_answer_all(&server);
 	model.count = 0;

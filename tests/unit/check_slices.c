@@ -1,8 +1,8 @@
 /* The answers from a large set are made in slices, between which others have their turn. */
-#include "collection/set/answer.h"
+#include "collection/set/walk.h"
 #include "serving.h"
 
-enum { MEMBERS = 20000, NAME = 12 };
+enum { MEMBERS = 20000, NAME = 12, STEPS = 2000, SLICES = MEMBERS * WALK_STEPS / STEPS };
 
 static const struct collection_options options = {
 	.log_size = 4096, .table_size = 32768, .cache = 1 << 24, .merges = 1
@@ -19,6 +19,7 @@ static void setup(void)
 	BUF_ADD(&line, "\r\n\0");
 	asks_and_hears(buf_slice(&line).p, "STORED\r\n");
 	buf_free(&line);
+	fake.slice = STEPS;
 	fake_has_time(&fake);
 }
 
@@ -44,23 +45,20 @@ static size_t pauses(const char *request)
 /* So many tables are checked at a time, and so much text is written. */
 TEST(all_members)
 {
-	size_t slices = MEMBERS * (NAME + 1) / SET_SLICE;
-
-	ck_assert_uint_ge(pauses("smembers k\r\n"), slices);
+	ck_assert_uint_ge(pauses("smembers k\r\n"), SLICES);
 	/* The text is kept. */
 	ck_assert_uint_eq(pauses("smembers k\r\n"), 0);
 	/* It is made once for all who wait for it. */
 	client_asks("sadd k user-0019999\r\n");
 	hears("STORED\r\n");
-	ck_assert_uint_le(pauses("smembers k\r\n"), slices + 1);
+	ck_assert_uint_le(pauses("smembers k\r\n"), SLICES + 1);
 }
 
 /* Those who ask while it is made wait for the same text. */
 TEST(one_for_all)
 {
 	enum { READERS = 20 };
-	size_t slices = MEMBERS * (NAME + 1) / SET_SLICE, alone = pauses("smembers k\r\n"), together = 0, n = 1,
-	       replies = 0;
+	size_t alone = pauses("smembers k\r\n"), together = 0, n = 1, replies = 0;
 	const char *at;
 
 	client_asks("sadd k user-0019999\r\n");
@@ -75,8 +73,8 @@ TEST(one_for_all)
 	for (at = fake_told(&fake); (at = strstr(at, "END\r\n")); at++)
 		replies++;
 	ck_assert_uint_eq(replies, READERS);
-	ck_assert_uint_ge(alone, slices);
-	ck_assert_uint_le(together, slices + 2);
+	ck_assert_uint_ge(alone, SLICES);
+	ck_assert_uint_le(together, SLICES + READERS / 2);
 }
 
 /* How often the proxy paused or asked the server before it replied with all members. */
@@ -90,18 +88,16 @@ static size_t turns(const char *request)
 /* Of each set a block is taken from tables in memory. Before each block the server is asked whether the set is still the same. */
 TEST(algebra)
 {
-	size_t slices = MEMBERS * (NAME + 1) / SET_SLICE;
-
 	(void)pauses("smembers k\r\n");
-	ck_assert_uint_ge(turns("sunion k other\r\n"), slices);
-	ck_assert_uint_ge(turns("sinter k k\r\n"), slices);
-	ck_assert_uint_ge(turns("sdiff k other\r\n"), slices);
+	ck_assert_uint_ge(turns("sunion k other\r\n"), SLICES);
+	ck_assert_uint_ge(turns("sinter k k\r\n"), SLICES);
+	ck_assert_uint_ge(turns("sdiff k other\r\n"), SLICES);
 }
 
 TEST(a_range)
 {
-	ck_assert_uint_ge(pauses("srange k user user-0019999 1000000\r\n"), MEMBERS * (NAME + 1) / SET_SLICE);
-	ck_assert_uint_ge(pauses("sscan k 1000000\r\n"), MEMBERS * (NAME + 1) / SET_SLICE);
+	ck_assert_uint_ge(pauses("srange k user user-0019999 1000000\r\n"), SLICES);
+	ck_assert_uint_ge(pauses("sscan k 1000000\r\n"), SLICES);
 }
 
 FIXTURE(setup, serving_teardown)

@@ -1,15 +1,15 @@
 /* Turns: equal bytes for all who wait, and new clients first. */
-#include "command/turns.h"
 #include "unit.h"
+#include "util/turns.h"
 
-enum { KIB = 1024 };
+enum { KIB = 1024, TURN_BYTES = 1 << 20 };
 
 static struct turns turns;
 static struct turn a, b, c;
 
 static void setup(void)
 {
-	turns_init(&turns);
+	turns_init(&turns, TURN_BYTES);
 	a = b = c = (struct turn){ 0 };
 }
 
@@ -105,6 +105,17 @@ TEST(some_leave)
 	ck_assert(!a.waits && !c.waits && b.waits);
 	ck_assert_ptr_eq(turns_next(&turns), &b);
 	ck_assert_ptr_null(turns_next(&turns));
+}
+
+/* One that pays while it waits for its first turn stays in its line. */
+TEST(paid_while_it_waits)
+{
+	turns_wait(&turns, &a);
+	turn_charge(&a, 1);
+	turns_leave(&turns, &a);
+	ck_assert(turns_are_empty(&turns));
+	turns_wait(&turns, &b);
+	ck_assert_ptr_eq(turns_next(&turns), &b);
 }
 
 /* What was asked while nobody waited costs nothing later. */

@@ -31,6 +31,18 @@ static void on_later(struct env *env, struct waiter *waiter, unsigned ms)
 	f->turns[f->turn_count++] = (struct fake_turn){ waiter, env->now + ms };
 }
 
+static bool on_over(struct env *env)
+{
+	env->grain = ((struct fake *)env)->slice;
+	return true;
+}
+
+static void on_pause(struct env *env, struct waiter *waiter, const void *client)
+{
+	(void)client;
+	on_later(env, waiter, 0);
+}
+
 static void on_begin(struct task *task)
 {
 	struct fake *f = (struct fake *)task->host;
@@ -221,6 +233,8 @@ void fake_fail(struct fake *f, enum result_status status)
 void fake_has_time(struct fake *f)
 {
 	f->host.env.later = on_later;
+	f->host.env.is_over = on_over;
+	f->host.env.pause = on_pause;
 }
 
 /* Those that come meanwhile are told another time. */

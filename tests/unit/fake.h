@@ -37,6 +37,7 @@ struct fake {
 		uint64_t at;
 	} * turns;
 	size_t turn_count;
+	size_t slice;        /* steps of work in a slice, but for the last one */
 	size_t used;         /* bytes that tasks hold and use, as they say */
 	struct buf out;      /* what the client was sent and the test has not seen */
 	struct buf trash;    /* what quiet tasks say */
@@ -69,7 +70,7 @@ void fake_fail(struct fake *f, enum result_status status);
 size_t fake_waiting(const struct fake *f);
 size_t fake_oldest(const struct fake *f);
 
-/* From now on there is a time to wait for: host.env.later. Without it the host has none. */
+/* From now on there is a time to wait for, and work is done in slices, as `slice` says: host.env.later, is_over and pause. */
 void fake_has_time(struct fake *f);
 /* So many milliseconds pass, and those that waited for that long are told; gives how many those were. */
 size_t fake_pass(struct fake *f, uint64_t ms);

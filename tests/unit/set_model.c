@@ -260,7 +260,7 @@ bool set_model_load(struct cupboard *c, struct set_view *v)
 
 bool set_model_ask(struct set_model *m, struct set_view *v, struct set_request *r)
 {
-	enum { ROUNDS = 2000 };
+	enum { ROUNDS = 20000 };
 
 	for (int i = 0; i < ROUNDS; i++) {
 		uint64_t slices = v->slices;
@@ -269,10 +269,11 @@ bool set_model_ask(struct set_model *m, struct set_view *v, struct set_request *
 			set_view_end_wants(v);
 			return r->answered;
 		}
-		if (v->want_count == 0 && v->slices == slices)
+		if (r->shared)
 			return false;
-		/* Only a range is written slice by slice into the request. */
-		if ((r->verb != SET_RANGE && buf_size(&r->text)) || r->shared)
+		if (v->slices != slices)
+			continue;
+		if (v->want_count == 0)
 			return false;
 		m->loaded += v->want_count;
 		if (!set_model_load(&m->cupboard, v))

@@ -347,5 +347,5 @@ class Hostile(WireTest):
         for part in range(30):
             conn.ask("sadd large " + " ".join(f"member-{part}-{i:06}" for i in range(2000)))
         greedy = self.connect(self.proxy)
-        greedy.send(("get " + " ".join(["q|smembers|large"] * 2000) + "\r\n").encode())
+        greedy.send(("get " + " ".join(["q|srandmember|large|50000"] * 2000) + "\r\n").encode())
         wait_until("the client is closed", lambda: stat(conn, "stats", "closed_memory_clients") > 0)

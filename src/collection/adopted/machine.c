@@ -45,7 +45,10 @@ static void release(struct adopted *c)
 	snapshot_free(&c->now);
 	plan_free(&c->plan);
 	fold_free(&c->change);
+	if (c->lends)
+		set_view_give_back(&c->view);
 	fold_free(&c->all);
+	segmented_list_free(&c->list);
 	buf_free(&c->text);
 	failure_free(&c->failure);
 	free(c);

@@ -7,7 +7,9 @@
 
 #include "collection/adopted/encoding.h"
 #include "collection/lane/lane.h"
+#include "collection/list/segmented_list.h"
 #include "collection/rewrite/cas.h"
+#include "collection/set/answer.h"
 #include "protocol/failure.h"
 
 struct adopted;
@@ -32,6 +34,9 @@ struct adopted {
 	adopted_next *next;   /* after a read, or after the plan was carried out */
 	adopted_next *lost;   /* after a step lost a race */
 	struct fold change, all;
+	struct set_view view;       /* lends `all` while reads are answered */
+	bool lends;                 /* the view is there */
+	struct segmented_list list; /* that list requests read or change */
 	struct buf text; /* the answer: members that a pop takes, as removals; elements that list requests read */
 	unsigned rounds;
 	size_t reached; /* touch and delete: position in the order of items */

@@ -284,11 +284,13 @@ static double waste_of(const struct adopted *c)
 	return bytes > needed ? 1.0 - (double)needed / (double)bytes : 0.0;
 }
 
-static void answer(const struct adopted *c, struct set_request *request)
+static bool answer(struct adopted *c, struct set_request *request)
 {
-	set_answer_fold(&c->all, request);
+	if (!set_answer(&c->view, request))
+		return false;
 	request->info.base_bytes = bytes_of(&c->s);
 	request->info.waste = waste_of(c);
+	return true;
 }
 
 /* Whether the servers tell times to live and give tokens. */
@@ -301,24 +303,39 @@ static bool may_compact(const struct snapshot *s)
 	return true;
 }
 
+/* Each operation is done before the next one takes memory for its answer. */
+static void answer_batch(struct lane *lane, const struct result *r)
+{
+	struct adopted *c = lane->work;
+	struct result main = main_item(c)->reply;
+
+	(void)r;
+	main.cas = cas_of(&c->s);
+	for (lane_drop_abandoned(lane); lane_first(lane); lane_drop_abandoned(lane)) {
+		bool done = answer(c, lane_first(lane)->set);
+		size_t steps = set_answer_steps(lane_first(lane)->set);
+		if (done)
+			lane_end_first(lane, &(struct outcome){ .status = OUTCOME_DONE, .result = &main });
+		if ((!done || lane_is_over(lane, steps)) && lane_first(lane)) {
+			lane_pause(lane, answer_batch);
+			return;
+		}
+	}
+	adopted_end(c, OUTCOME_DONE);
+}
+
 static void answer_all(struct adopted *c)
 {
 	enum { LEAST = 512 };
-	struct lane *lane = c->lane;
-	struct result main;
-	struct op *op;
 
 	if (ended(c, fold_all(c)))
 		return;
 	assert(main_item(c));
-	main = main_item(c)->reply;
-	main.cas = cas_of(&c->s);
 	if (bytes_of(&c->s) >= LEAST && waste_of(c) > c->s.rule->compact_waste && may_compact(&c->s))
-		lane_request_compaction(lane);
-	STAILQ_FOREACH(op, &lane->batch, link)
-		answer(c, op->set);
-	lane_end_all(lane, &(struct outcome){ .status = OUTCOME_DONE, .result = &main });
-	adopted_end(c, OUTCOME_DONE);
+		lane_request_compaction(c->lane);
+	set_view_lend(&c->view, &c->all, lane_env(c->lane));
+	c->lends = true;
+	answer_batch(c->lane, NULL);
 }
 
 /* --- replace --- */
@@ -453,26 +470,41 @@ static void answer_list(struct adopted *c)
 	adopted_end(c, OUTCOME_DONE);
 }
 
-static void rewrite_list(struct adopted *c, const struct segmented_list *list)
+static void answer_reads(struct lane *lane, const struct result *r)
+{
+	struct adopted *c = lane->work;
+
+	(void)r;
+	if (lane_answer_list_reads(lane, segmented_list_read_slice, &c->list, &c->text, &c->s.items[0]->reply))
+		adopted_end(c, OUTCOME_DONE);
+	else
+		lane_pause(lane, answer_reads);
+}
+
+static void rewrite_list(struct adopted *c)
 {
 	struct buf log = BUF_EMPTY;
 
-	list_piece_log(list->pieces, &log);
+	list_piece_log(c->list.pieces, &log);
 	write_log(c, buf_slice(&log), plan_rewrite(&c->plan, c->s.items[0]));
 	buf_free(&log);
 	adopted_run(c, answer_list, lost);
 }
 
-static void carry_out_list(struct adopted *c, struct segmented_list *list)
+static void carry_out_list(struct adopted *c)
 {
 	bool changed = false;
 	struct op *op;
 
 	buf_consume(&c->text, buf_size(&c->text));
+	if (lane_reads_list(c->lane)) {
+		answer_reads(c->lane, NULL);
+		return;
+	}
 	STAILQ_FOREACH(op, &c->lane->batch, link)
-		changed |= segmented_list_apply(list, op->list, &c->text);
+		changed |= segmented_list_apply(&c->list, op->list, &c->text);
 	if (changed)
-		rewrite_list(c, list);
+		rewrite_list(c);
 	else
 		answer_list(c);
 }
@@ -480,15 +512,14 @@ static void carry_out_list(struct adopted *c, struct segmented_list *list)
 static void list_read(struct adopted *c)
 {
 	struct elements elements = { 0 };
-	struct segmented_list list;
 	bool good = c->s.items[0]->there && read_elements(c, &elements);
 
-	segmented_list_of(&list, &elements);
+	segmented_list_free(&c->list);
+	segmented_list_of(&c->list, &elements);
 	if (good)
-		carry_out_list(c, &list);
+		carry_out_list(c);
 	else
 		adopted_end(c, c->s.items[0]->there ? OUTCOME_CORRUPT : OUTCOME_MISSING);
-	segmented_list_free(&list);
 }
 
 /* --- touch and delete --- */

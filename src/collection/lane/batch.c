@@ -127,18 +127,47 @@ enum outcome_status lane_condition(const struct lane *lane, bool there, uint64_t
 	return op->mode == REPLACE_SAME && cas != op->cas ? OUTCOME_CHANGED : OUTCOME_DONE;
 }
 
+static void answer_list(struct lane *lane, struct slice text, const struct result *base)
+{
+	const struct list_request *request = lane_first(lane)->list;
+	struct outcome outcome = {
+		.status = request->status,
+		.result = base,
+		.log = slice_of(text.p + request->at, request->size),
+		.number = request->number,
+	};
+
+	lane_end_first(lane, &outcome);
+}
+
 void lane_answer_lists(struct lane *lane, struct slice text, const struct result *base)
 {
-	while (lane_first(lane)) {
-		const struct list_request *request = lane_first(lane)->list;
-		struct outcome outcome = {
-			.status = request->status,
-			.result = base,
-			.log = slice_of(text.p + request->at, request->size),
-			.number = request->number,
-		};
-		lane_end_first(lane, &outcome);
+	while (lane_first(lane))
+		answer_list(lane, text, base);
+}
+
+bool lane_reads_list(const struct lane *lane)
+{
+	enum list_verb verb = lane_first(lane)->list->verb;
+
+	return verb == LIST_RANGE || verb == LIST_LENGTH || verb == LIST_POSITION;
+}
+
+bool lane_answer_list_reads(
+	struct lane *lane, list_slice *slice, struct segmented_list *list, struct buf *text, const struct result *base)
+{
+	enum { STEPS = 16, BYTES = 32 /* in one step */ };
+	bool over = false;
+
+	for (lane_drop_abandoned(lane); lane_first(lane) && !over; lane_drop_abandoned(lane)) {
+		bool done = slice(list, lane_first(lane)->list, text);
+		over = lane_is_over(lane, STEPS + buf_size(text) / BYTES);
+		if (done) {
+			answer_list(lane, buf_slice(text), base);
+			buf_free(text);
+		}
 	}
+	return !lane_first(lane);
 }
 
 enum outcome_status lane_unreadable(struct lane *lane, enum oplog_form form)

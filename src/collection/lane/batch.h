@@ -4,6 +4,8 @@
 
 #include "collection/lane/lane.h"
 
+struct segmented_list;
+
 /* Statistics: counts the batch as one append of all its operations, or each operation as a read. */
 void lane_count_appends(struct lane *lane);
 void lane_count_reads(struct lane *lane);
@@ -29,6 +31,18 @@ enum outcome_status lane_condition(const struct lane *lane, bool there, uint64_t
 
 /* Ends a batch of LIST operations with their outcomes. `text` is their joined text, `base` the reply about the base. */
 void lane_answer_lists(struct lane *lane, struct slice text, const struct result *base);
+
+/*
+ * Answers a batch of LIST operations that read `list`, each before the next one. `slice` carries out a part of a request; it gives false
+ * if it must be called again. `text` is the machine's, empty at first, for what an answer has so far. False if the lane must pause, and
+ * then call this again.
+ */
+typedef bool list_slice(struct segmented_list *list, struct list_request *request, struct buf *text);
+bool lane_answer_list_reads(struct lane *lane, list_slice *slice, struct segmented_list *list, struct buf *text,
+	const struct result *base) __attribute__((warn_unused_result));
+
+/* Whether the operations of the batch, which are LIST operations, are such as do not change the list. */
+bool lane_reads_list(const struct lane *lane);
 
 /*
  * Whether to measure the lane's set or list for env.measured: not if that was done in the same second. If so, call

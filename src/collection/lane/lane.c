@@ -519,6 +519,29 @@ void lane_call(struct lane *lane, struct call call, lane_step *step)
 	env->call(env, &call, &lane->waiter);
 }
 
+bool lane_is_over(const struct lane *lane, size_t steps)
+{
+	return env_is_over(lane_env(lane), steps);
+}
+
+/* Only the identity of a client that is known to be there is more than a number. */
+void lane_pause(struct lane *lane, lane_step *step)
+{
+	const struct op *op = lane_first(lane);
+	bool is_there = op && op->abandoned && !*op->abandoned;
+
+	lane->step = step;
+	lane_env(lane)->pause(lane_env(lane), &lane->waiter, is_there ? op->client : NULL);
+}
+
+bool lane_pauses(struct lane *lane, size_t steps, lane_step *step)
+{
+	if (!lane_is_over(lane, steps))
+		return false;
+	lane_pause(lane, step);
+	return true;
+}
+
 void lane_look_at_size(struct lane *lane)
 {
 	if (lane->looking)
@@ -538,6 +561,15 @@ void lane_end_first(struct lane *lane, const struct outcome *outcome)
 
 	STAILQ_REMOVE_HEAD(&lane->batch, link);
 	op->done(op, outcome);
+}
+
+void lane_drop_abandoned(struct lane *lane)
+{
+	const struct outcome missing = { .status = OUTCOME_MISSING };
+	const struct op *op;
+
+	while ((op = lane_first(lane)) && op->abandoned && *op->abandoned)
+		lane_end_first(lane, &missing);
 }
 
 void lane_end_all(struct lane *lane, const struct outcome *outcome)

@@ -75,6 +75,16 @@ struct env *lane_env(const struct lane *lane);
 /* Sends a call on the lane's key, `key` and `server` being filled in. `step` receives the result. */
 void lane_call(struct lane *lane, struct call call, lane_step *step);
 
+/*
+ * Whether the work of the lane must pause after so many steps, as env_is_over. If so, lane_pause has `step` called, with an empty result,
+ * in the next slice of the client whose operation is the first of the batch.
+ */
+bool lane_is_over(const struct lane *lane, size_t steps);
+void lane_pause(struct lane *lane, lane_step *step);
+
+/* Counts the steps, and pauses if it must: then gives true. */
+bool lane_pauses(struct lane *lane, size_t steps, lane_step *step);
+
 /* Reads the size of the base in the background, and calls lane_grew with it. */
 void lane_look_at_size(struct lane *lane);
 
@@ -87,6 +97,9 @@ struct op *lane_first(const struct lane *lane);
 /* Calls `done` of the first operation of the batch, or of all of them, with the outcome. */
 void lane_end_first(struct lane *lane, const struct outcome *outcome);
 void lane_end_all(struct lane *lane, const struct outcome *outcome);
+
+/* Ends the first operations of a batch of reads as missing, as long as their clients have gone: nobody wants what they would read. */
+void lane_drop_abandoned(struct lane *lane);
 
 /* Ends all operations of the batch, and calls lane_next. `result` is the one of the outcome, or NULL. */
 void lane_end(struct lane *lane, enum outcome_status status, const struct result *result);

@@ -37,6 +37,7 @@ struct list_store {
 	struct parts *segments;
 	struct part_writer writer;
 	struct buf refs;  /* references to the written segments, in order */
+	size_t taken;     /* of the segments that were read, those that the list has */
 	bool writes;      /* the writer is in use */
 	lane_after *done; /* gets the outcome, perhaps before the call returns; OUTCOME_MISSING: a segment is missing */
 };
@@ -107,23 +108,40 @@ static bool take_segment(struct list_store *store, struct list_piece *piece, str
 	return good;
 }
 
+/* The segments were asked for in the order of their pieces. */
+static void take_segments(struct lane *lane, const struct result *r)
+{
+	enum { BYTES = 64 /* of a segment that are taken in one step */ };
+	struct list_store *store = lane->work;
+	bool good = true;
+
+	(void)r;
+	for (size_t i = 0; i < store->list.piece_count && good; i++) {
+		struct part *segment;
+		size_t size;
+		if (!store->list.pieces[i].needed)
+			continue;
+		segment = &store->segments->list[store->taken];
+		size = buf_size(&segment->data);
+		good = take_segment(store, &store->list.pieces[i], segment);
+		if (++store->taken < store->segments->count && lane_pauses(lane, size / BYTES, take_segments))
+			return;
+	}
+	store->done(lane, good ? OUTCOME_DONE : OUTCOME_CORRUPT, NULL);
+}
+
 static void segments_read(struct parts *segments)
 {
 	struct lane *lane = segments->arg;
 	struct list_store *store = lane->work;
-	struct part *segment = segments->list;
-	bool good = true;
 
-	if (segments->failure.happened || segments->missing) {
-		store->done(
-			lane, segments->failure.happened ? OUTCOME_FAILED : OUTCOME_MISSING, &segments->failure.result);
-		return;
-	}
-	for (size_t i = 0; i < store->list.piece_count && good; i++) {
-		if (store->list.pieces[i].needed)
-			good = take_segment(store, &store->list.pieces[i], segment++);
-	}
-	store->done(lane, good ? OUTCOME_DONE : OUTCOME_CORRUPT, NULL);
+	store->taken = 0;
+	if (segments->failure.happened)
+		store->done(lane, OUTCOME_FAILED, &segments->failure.result);
+	else if (segments->missing)
+		store->done(lane, OUTCOME_MISSING, NULL);
+	else
+		take_segments(lane, NULL);
 }
 
 /* Loads the segments that are marked as needed. */
@@ -368,6 +386,17 @@ static void rewrite(struct lane *lane)
 
 /* --- the operations --- */
 
+static void answer_reads(struct lane *lane, const struct result *r)
+{
+	struct list_work *w = lane->work;
+
+	(void)r;
+	if (lane_answer_list_reads(lane, segmented_list_read_slice, &w->store.list, &w->text, &w->read))
+		end_work(lane);
+	else
+		lane_pause(lane, answer_reads);
+}
+
 static void carry_out(struct lane *lane)
 {
 	struct list_work *w = lane->work;
@@ -377,6 +406,10 @@ static void carry_out(struct lane *lane)
 
 	settle(&w->store);
 	limit(&w->store);
+	if (lane_reads_list(lane)) {
+		answer_reads(lane, NULL);
+		return;
+	}
 	STAILQ_FOREACH(op, &lane->batch, link)
 		changed |= segmented_list_apply(list, op->list, &w->text);
 	if (changed)

@@ -406,20 +406,51 @@ static bool trim(struct segmented_list *list, const struct list_request *request
 	return span.count < count;
 }
 
-static void position(const struct segmented_list *list, struct list_request *request)
+/* Looks for the element in the next piece. */
+static bool position(const struct segmented_list *list, struct list_request *request)
 {
-	size_t before = 0, at;
+	const struct list_piece *piece = &list->pieces[request->done];
+	size_t at;
 
-	request->status = OUTCOME_MISSING;
-	for (size_t i = 0; i < list->piece_count; i++) {
-		const struct list_piece *piece = &list->pieces[i];
-		if (piece->ref.keep && find(piece, request->item, &at)) {
-			request->status = OUTCOME_DONE;
-			request->number = before + at;
-			return;
-		}
-		before += piece->ref.keep;
+	if (request->done == list->piece_count) {
+		request->status = OUTCOME_MISSING;
+		request->number = 0;
+		return true;
 	}
+	if (find(piece, request->item, &at)) {
+		request->number += at;
+		return true;
+	}
+	request->number += piece->ref.keep;
+	request->done++;
+	return false;
+}
+
+/* Appends the next elements of a range. */
+static bool join_more(const struct segmented_list *list, struct list_request *request, struct buf *text)
+{
+	struct span all = range_of(segmented_list_count(list), request->start, request->stop);
+	size_t left = all.count - request->done;
+	struct span next = { all.first + request->done, left < LIST_SLICE ? left : LIST_SLICE };
+
+	join(list, next, false, request, text);
+	request->done += next.count;
+	return next.count == left;
+}
+
+bool segmented_list_read_slice(struct segmented_list *list, struct list_request *request, struct buf *text)
+{
+	if (request->done == 0) {
+		request->status = OUTCOME_DONE;
+		request->number = request->size = 0;
+		request->at = buf_size(text);
+	}
+	if (request->verb == LIST_RANGE)
+		return join_more(list, request, text);
+	if (request->verb == LIST_POSITION)
+		return position(list, request);
+	request->number = segmented_list_count(list);
+	return true;
 }
 
 static bool remove_elements(struct segmented_list *list, struct list_request *request)
@@ -470,14 +501,9 @@ bool segmented_list_apply(struct segmented_list *list, struct list_request *requ
 	request->at = buf_size(text);
 	switch (request->verb) {
 	case LIST_RANGE:
-		join(list, range_of(segmented_list_count(list), request->start, request->stop), false, request, text);
-		return false;
 	case LIST_LENGTH:
-		request->number = segmented_list_count(list);
-		return false;
 	case LIST_POSITION:
-		position(list, request);
-		return false;
+		break;
 	case LIST_POP_FRONT:
 	case LIST_POP_BACK:
 		return pop(list, request, text);
@@ -488,6 +514,8 @@ bool segmented_list_apply(struct segmented_list *list, struct list_request *requ
 	case LIST_TRIM:
 		return trim(list, request);
 	}
+	while (!segmented_list_read_slice(list, request, text))
+		;
 	return false;
 }
 

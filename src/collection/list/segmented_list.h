@@ -96,6 +96,14 @@ void segmented_list_settle(struct segmented_list *list, uint64_t seed);
 bool segmented_list_apply(struct segmented_list *list, struct list_request *request, struct buf *text);
 
 /*
+ * The same for a slice of a RANGE, LENGTH or POSITION. Gives false if it must be called again; what `text` has stays there until then.
+ * Its first call may find anything in `text`.
+ */
+bool segmented_list_read_slice(struct segmented_list *list, struct list_request *request, struct buf *text)
+	__attribute__((warn_unused_result));
+enum { LIST_SLICE = 1024 /* elements */ };
+
+/*
  * Compaction in two steps. The first chooses the logs to move to segments, and with `absorb` the segments to merge them with,
  * which must then be loaded. It returns false when there is nothing to do. The second changes the list accordingly.
  */

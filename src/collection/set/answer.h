@@ -9,11 +9,19 @@
 #include "collection/set_request.h"
 
 /*
- * Answers a request, or a slice of it, to its own fields. False if it must be called again: after v->wants are loaded, or at once
- * if there are none and v->slices has grown. If neither holds, what is in memory contradicts the references, and no call will ever
+ * Answers a request, or a slice of it, to its own fields. False if it must be called again: in the next slice if v->slices has
+ * grown, else after v->wants are loaded. If there are none, what is in memory contradicts the references, and no call will ever
  * answer. Finished slices stay in the view and in the request.
  */
 bool set_answer(struct set_view *v, struct set_request *request) __attribute__((warn_unused_result));
+
+/* Steps of work, as env_is_over counts them, for the reply with an answer. */
+static inline size_t set_answer_steps(const struct set_request *request)
+{
+	enum { LEAST = 16, BYTES = 512 /* that are copied in one step */ };
+
+	return LEAST + (buf_size(&request->text) + (request->shared ? buf_size(&request->shared->text) : 0)) / BYTES;
+}
 
 /* Answers a request from a fold that is the whole set. */
 void set_answer_fold(const struct fold *all, struct set_request *request);

@@ -29,12 +29,16 @@ static void runs_written(void *arg);
 struct compaction {
 	struct base_rewrite rewrite;
 	lane_after *after;
-	struct buf prefix, replacement;
-	struct run_writer head, log; /* new runs: of the head, and of the log; all zeroes without `spills` */
-	struct result read;          /* the reply about the prefix, without slices */
-	int64_t exptime;             /* of new parts */
-	bool spills, all;            /* all: spill the log however short it is */
-	bool loading;                /* somebody loads the set */
+	struct buf prefix, replacement;      /* prefix: the base that was read */
+	struct oplog_base base;              /* the prefix; all zeroes while somebody loads the set */
+	struct lease_base words;             /* the prefix then */
+	struct fold log;                     /* of its log, as far as that was read */
+	struct slice rest;                   /* of the log that is read */
+	struct run_writer head_run, log_run; /* new runs; all zeroes without `spills` */
+	struct result read;                  /* the reply about the prefix, without slices */
+	int64_t exptime;                     /* of new parts */
+	bool spills, all;                    /* all: spill the log however short it is */
+	bool loading;                        /* somebody loads the set */
 };
 
 /* The failure may be that of a writer, which is freed last. */
@@ -44,8 +48,9 @@ static void end(struct lane *lane, enum outcome_status status, const struct resu
 
 	lane->work = NULL;
 	c->after(lane, status, failure);
-	run_writer_fini(&c->head);
-	run_writer_fini(&c->log);
+	run_writer_fini(&c->head_run);
+	run_writer_fini(&c->log_run);
+	fold_free(&c->log);
 	buf_free(&c->prefix);
 	buf_free(&c->replacement);
 	free(c);
@@ -53,8 +58,8 @@ static void end(struct lane *lane, enum outcome_status status, const struct resu
 
 static void forget(const struct compaction *c)
 {
-	part_writer_forget(&c->head.parts);
-	part_writer_forget(&c->log.parts);
+	part_writer_forget(&c->head_run.parts);
+	part_writer_forget(&c->log_run.parts);
 }
 
 void compact_run(struct lane *lane, lane_after *after)
@@ -62,125 +67,134 @@ void compact_run(struct lane *lane, lane_after *after)
 	struct compaction *c = xcalloc(1, sizeof(*c));
 
 	c->after = after;
+	c->log.seed = lane_env(lane)->seed;
 	c->all = lane_first(lane)->kind == OP_COMPACT && lane_first(lane)->all;
 	lane->work = c;
 	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS | WANT_TTL }, base_read);
 }
 
-/* Only additions of the head matter, since it is older than all runs. */
-static void spill(struct lane *lane, const struct oplog_base *base, const struct fold *fold)
+/* --- a spill: each step does a portion, and pauses when the slice is over --- */
+
+static void fill_log(struct lane *lane, const struct result *r)
 {
 	struct compaction *c = lane->work;
-	struct lanes *lanes = lane->lanes;
-	struct fold head = { .seed = fold->seed };
 
-	run_writer_init(&c->head, lanes, lane->waiter.key, c->exptime, runs_written, lane);
-	run_writer_init(&c->log, lanes, lane->waiter.key, c->exptime, runs_written, lane);
-	if (fold_log(&head, base->head))
-		run_writer_add_fold(&c->head, &head, false);
-	fold_free(&head);
-	run_writer_add_fold(&c->log, fold, base->ref_count || c->head.table.count || c->head.run.tables);
-	run_writer_finish(&c->head);
-	run_writer_finish(&c->log);
+	(void)r;
+	while (!run_writer_fill_step(&c->log_run)) {
+		if (lane_pauses(lane, SORTING_STEPS, fill_log))
+			return;
+	}
+	run_writer_finish(&c->head_run);
+	run_writer_finish(&c->log_run);
 	runs_written(lane);
 }
 
-static void rewrite(struct lane *lane, const struct result *r, const struct oplog_base *base, const struct fold *fold)
+static void fill_head(struct lane *lane, const struct result *r)
 {
-	bool over = base->ref_count > 0;
-	size_t log_size = lane_log_size(lane), size = fold_log_size(fold, over);
 	struct compaction *c = lane->work;
 
-	buf_add_slice(&c->prefix, r->value);
-	c->read = *r;
-	c->read.line = slice_of("", 0);
-	c->spills = base->head.n || (over && c->all && size) || size > (over ? log_size / 4 : log_size);
+	(void)r;
+	while (!run_writer_fill_step(&c->head_run)) {
+		if (lane_pauses(lane, SORTING_STEPS, fill_head))
+			return;
+	}
+	run_writer_fill(&c->log_run, &c->log,
+		c->loading || c->base.ref_count || c->head_run.table.count || c->head_run.run.tables);
+	fill_log(lane, NULL);
+}
+
+/* Only additions of the head matter, since it is older than all runs. */
+static void spill(struct lane *lane)
+{
+	struct compaction *c = lane->work;
+
+	run_writer_init(&c->head_run, lane->lanes, lane->waiter.key, c->exptime, runs_written, lane);
+	run_writer_init(&c->log_run, lane->lanes, lane->waiter.key, c->exptime, runs_written, lane);
+	run_writer_fill_from_log(&c->head_run, c->base.head);
+	fill_head(lane, NULL);
+}
+
+/* --- the decision --- */
+
+static void rewrite(struct lane *lane)
+{
+	struct compaction *c = lane->work;
+	bool over = c->base.ref_count > 0;
+	size_t log_size = lane_log_size(lane), size = fold_log_size(&c->log, over);
+
+	c->spills = c->base.head.n || (over && c->all && size) || size > (over ? log_size / 4 : log_size);
 	if (c->spills) {
-		spill(lane, base, fold);
+		spill(lane);
 		return;
 	}
-	buf_add_slice(&c->replacement, base->block);
-	fold_encode(fold, over, &c->replacement);
-	base_rewrite_head(&c->rewrite, lane, buf_slice(&c->prefix), buf_slice(&c->replacement), r, committed);
+	buf_add_slice(&c->replacement, c->base.block);
+	fold_encode(&c->log, over, &c->replacement);
+	c->read.value = buf_slice(&c->prefix);
+	base_rewrite_head(&c->rewrite, lane, buf_slice(&c->prefix), buf_slice(&c->replacement), &c->read, committed);
 }
 
 /* Whether a rewrite saves a tenth, or shortens a base that is too long. */
-static bool is_worth_it(const struct lane *lane, const struct oplog_base *base, const struct fold *fold)
+static bool is_worth_it(const struct lane *lane)
 {
-	size_t size = fold_log_size(fold, base->ref_count > 0);
 	const struct compaction *c = lane->work;
+	size_t size = fold_log_size(&c->log, c->base.ref_count > 0), log = c->base.log.n;
 
 	if (lane_first(lane)->merges_only)
 		return false;
-	return base->head.n || (c->all && (base->ref_count ? size : base->log.n > size)) ||
-		size > lane_log_size(lane) || size + size / 9 < base->log.n;
+	return c->base.head.n || (c->all && (c->base.ref_count ? size : log > size)) || size > lane_log_size(lane) ||
+		size + size / 9 < log;
 }
 
 /* --- a set that somebody loads --- */
 
-static bool words_are_worth_it(const struct lane *lane, struct slice log, const struct fold *fold)
+static bool words_are_worth_it(const struct lane *lane)
 {
-	size_t size = fold_log_size(fold, true);
+	const struct compaction *c = lane->work;
+	size_t size = fold_log_size(&c->log, true);
 
-	return !lane_first(lane)->merges_only && (size > lane_log_size(lane) || size + size / 9 < log.n);
+	return !lane_first(lane)->merges_only && (size > lane_log_size(lane) || size + size / 9 < c->words.log.n);
 }
 
-static void rewrite_words(
-	struct lane *lane, const struct result *r, struct lease_base *loading, const struct fold *fold)
+static void rewrite_words(struct lane *lane)
 {
 	struct compaction *c = lane->work;
 	struct buf log = BUF_EMPTY;
 
-	buf_add_slice(&c->prefix, r->value);
-	c->read = *r;
-	c->read.line = slice_of("", 0);
-	c->loading = true;
-	c->spills = fold_log_size(fold, true) > lane_log_size(lane) / 4;
+	c->spills = fold_log_size(&c->log, true) > lane_log_size(lane) / 4;
 	if (c->spills) {
-		spill(lane, &(struct oplog_base){ .head = SLICE(""), .ref_count = 1 }, fold);
+		spill(lane);
 		return;
 	}
-	fold_encode(fold, true, &log);
-	loading->log = buf_slice(&log);
-	lease_write(loading, SLICE(""), &c->replacement);
+	fold_encode(&c->log, true, &log);
+	c->words.log = buf_slice(&log);
+	lease_write(&c->words, SLICE(""), &c->replacement);
 	buf_free(&log);
-	base_rewrite_head(&c->rewrite, lane, buf_slice(&c->prefix), buf_slice(&c->replacement), r, committed);
+	c->read.value = buf_slice(&c->prefix);
+	base_rewrite_head(&c->rewrite, lane, buf_slice(&c->prefix), buf_slice(&c->replacement), &c->read, committed);
 }
 
-static void compact_words(struct lane *lane, const struct result *r, struct lease_base *loading)
+static void words_folded(struct lane *lane)
 {
-	struct fold fold = { .seed = lane_env(lane)->seed };
-	struct compaction *c = lane->work;
+	const struct compaction *c = lane->work;
 
-	if (c->all) {
-		end(lane, OUTCOME_MISSING, NULL);
-	} else if (loading->is_list) {
-		end(lane, OUTCOME_DONE, NULL);
-	} else if (!fold_log(&fold, loading->log)) {
-		end(lane, lane_unreadable(lane, OPLOG_CORRUPT), NULL);
-	} else if (!ttl_exptime(lane_env(lane), r->ttl, &c->exptime)) {
-		end(lane, OUTCOME_DONE, NULL);
-	} else if (!words_are_worth_it(lane, loading->log, &fold)) {
-		merge_consider_loaded(lane->lanes, lane->waiter.key, loading->loaded, c->exptime);
-		end(lane, OUTCOME_DONE, NULL);
-	} else {
-		rewrite_words(lane, r, loading, &fold);
+	if (words_are_worth_it(lane)) {
+		rewrite_words(lane);
+		return;
 	}
-	fold_free(&fold);
+	merge_consider_loaded(lane->lanes, lane->waiter.key, c->words.loaded, c->exptime);
+	end(lane, OUTCOME_DONE, NULL);
 }
 
 /* The words become the newest of the runs that have words. */
 static void refer_to_words(struct compaction *c)
 {
 	struct buf runs = BUF_EMPTY;
-	struct lease_base loading;
 
-	(void)lease_split(buf_slice(&c->prefix), &loading);
-	buf_add_slice(&runs, loading.runs);
-	run_writer_ref(&c->log, &runs);
-	loading.runs = buf_slice(&runs);
-	loading.log = SLICE("");
-	lease_write(&loading, SLICE(""), &c->replacement);
+	buf_add_slice(&runs, c->words.runs);
+	run_writer_ref(&c->log_run, &runs);
+	c->words.runs = buf_slice(&runs);
+	c->words.log = SLICE("");
+	lease_write(&c->words, SLICE(""), &c->replacement);
 	buf_free(&runs);
 }
 
@@ -196,64 +210,101 @@ static void hand_to_list(struct lane *lane, const struct result *r)
 	list_compact(lane, r, after);
 }
 
+static void folded(struct lane *lane)
+{
+	struct compaction *c = lane->work;
+
+	if (is_worth_it(lane)) {
+		if (lane_is_measured(lane))
+			lane_measured_runs(lane, c->log.live, buf_size(&c->prefix), c->base.refs);
+		rewrite(lane);
+		return;
+	}
+	if (c->base.ref_count && c->base.head.n == 0)
+		merge_consider(lane->lanes, lane->waiter.key, c->base.block, c->exptime);
+	end(lane, OUTCOME_DONE, NULL);
+}
+
+static void fold_log_of(struct lane *lane, const struct result *r)
+{
+	struct compaction *c = lane->work;
+
+	(void)r;
+	while (c->rest.n) {
+		if (!fold_portion(&c->log, &c->rest)) {
+			end(lane, lane_unreadable(lane, OPLOG_CORRUPT), NULL);
+			return;
+		}
+		if (lane_pauses(lane, FOLD_STEPS, fold_log_of))
+			return;
+	}
+	if (c->loading)
+		words_folded(lane);
+	else
+		folded(lane);
+}
+
+static void keep_base(struct compaction *c, const struct result *r)
+{
+	buf_add_slice(&c->prefix, r->value);
+	c->read = *r;
+	c->read.value = c->read.line = slice_of("", 0);
+	if (c->loading)
+		(void)lease_split(buf_slice(&c->prefix), &c->words);
+	else
+		(void)oplog_split(buf_slice(&c->prefix), &c->base);
+	c->rest = c->loading ? c->words.log : c->base.log;
+}
+
 static void base_read(struct lane *lane, const struct result *r)
 {
-	struct fold fold = { .seed = lane_env(lane)->seed };
 	struct compaction *c = lane->work;
-	struct lease_base loading;
+	struct lease_base words;
 	struct oplog_base base;
 
+	c->loading = r->status == RESULT_HIT && lease_split(r->value, &words);
 	if (result_failed(r)) {
 		end(lane, OUTCOME_FAILED, r);
-	} else if (r->status == RESULT_MISS) {
+	} else if (r->status == RESULT_MISS || (c->loading && c->all)) {
 		end(lane, OUTCOME_MISSING, NULL);
-	} else if (lease_split(r->value, &loading)) {
-		compact_words(lane, r, &loading);
-	} else if (!oplog_split(r->value, &base)) {
+	} else if (!c->loading && !oplog_split(r->value, &base)) {
 		end(lane, lane_unreadable(lane, base.form), NULL);
-	} else if (lane_is_list(lane, &base)) {
+	} else if (c->loading && words.is_list) {
+		end(lane, OUTCOME_DONE, NULL);
+	} else if (!c->loading && lane_is_list(lane, &base)) {
 		hand_to_list(lane, r);
-	} else if (!fold_log(&fold, base.log)) {
-		end(lane, lane_unreadable(lane, OPLOG_CORRUPT), NULL);
 	} else if (!ttl_exptime(lane_env(lane), r->ttl, &c->exptime)) {
 		end(lane, OUTCOME_DONE, NULL);
-	} else if (!is_worth_it(lane, &base, &fold)) {
-		if (base.ref_count && base.head.n == 0)
-			merge_consider(lane->lanes, lane->waiter.key, base.block, c->exptime);
-		end(lane, OUTCOME_DONE, NULL);
 	} else {
-		if (lane_is_measured(lane))
-			lane_measured_runs(lane, fold.live, r->value.n, base.refs);
-		rewrite(lane, r, &base, &fold);
+		keep_base(c, r);
+		fold_log_of(lane, NULL);
 	}
-	fold_free(&fold);
 }
 
 /* The run of the head becomes the oldest, and that of the log the newest. */
 static void refer_to_runs(struct compaction *c)
 {
-	struct oplog_base base;
-
-	(void)oplog_split(buf_slice(&c->prefix), &base);
-	if (base.ref_count || c->head.run.tables || c->log.run.tables)
+	if (c->base.ref_count || c->head_run.run.tables || c->log_run.run.tables)
 		BUF_ADD(&c->replacement, OPLOG_SET_MARK);
-	run_writer_ref(&c->head, &c->replacement);
-	buf_add_slice(&c->replacement, base.refs);
-	run_writer_ref(&c->log, &c->replacement);
+	run_writer_ref(&c->head_run, &c->replacement);
+	buf_add_slice(&c->replacement, c->base.refs);
+	run_writer_ref(&c->log_run, &c->replacement);
 }
 
 static void runs_written(void *arg)
 {
 	struct lane *lane = arg;
 	struct compaction *c = lane->work;
+	const struct failure *failures[] = { &c->head_run.parts.failure, &c->log_run.parts.failure };
 
-	if (c->head.parts.pending || c->log.parts.pending || !c->log.finished)
+	if (c->head_run.parts.pending || c->log_run.parts.pending || !c->log_run.finished)
 		return;
-	if (c->head.parts.failure.happened || c->log.parts.failure.happened) {
-		forget(c);
-		end(lane, OUTCOME_FAILED,
-			c->head.parts.failure.happened ? &c->head.parts.failure.result : &c->log.parts.failure.result);
-		return;
+	for (int i = 0; i < 2; i++) {
+		if (failures[i]->happened) {
+			forget(c);
+			end(lane, OUTCOME_FAILED, &failures[i]->result);
+			return;
+		}
 	}
 	if (c->loading)
 		refer_to_words(c);
@@ -273,8 +324,8 @@ static void committed(struct lane *lane, enum outcome_status status, const struc
 		lanes->stats.compactions++;
 		lanes->stats.spills += c->spills;
 		if (c->spills) {
-			part_writer_follow(&c->head.parts, c->rewrite.cas.ttl);
-			part_writer_follow(&c->log.parts, c->rewrite.cas.ttl);
+			part_writer_follow(&c->head_run.parts, c->rewrite.cas.ttl);
+			part_writer_follow(&c->log_run.parts, c->rewrite.cas.ttl);
 		}
 		if (oplog_split(buf_slice(&c->replacement), &base) && base.ref_count)
 			merge_consider(lanes, lane->waiter.key, base.block, c->exptime);

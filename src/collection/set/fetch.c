@@ -47,15 +47,14 @@ struct fetch {
 	struct cache_entry *entry;
 	struct result read; /* the reply about the base, without slices */
 	struct parts *parts;
-	size_t checked;      /* parts that the view has taken */
-	struct waiter pause; /* between two slices of work */
-	lane_step *resume;
-	size_t segment_bytes;   /* bytes of the segments of a list */
-	char missing[OPLOG_ID]; /* id of a run with a missing part; empty for none */
-	uint64_t missing_refs;  /* check of the references when any part was missing; 0 for none */
-	uint64_t missing_on;    /* parts.missing_on, while either of these is set */
-	bool loading;           /* somebody loads it, so that it is missing */
-	bool is_list;           /* the base is a list with segments or a limit, whose view is dropped at the end */
+	size_t checked;          /* parts that the view has taken */
+	struct op_queue wanting; /* operations of the batch that wait for tables */
+	size_t segment_bytes;    /* bytes of the segments of a list */
+	char missing[OPLOG_ID];  /* id of a run with a missing part; empty for none */
+	uint64_t missing_refs;   /* check of the references when any part was missing; 0 for none */
+	uint64_t missing_on;     /* parts.missing_on, while either of these is set */
+	bool loading;            /* somebody loads it, so that it is missing */
+	bool is_list;            /* the base is a list with segments or a limit, whose view is dropped at the end */
 	bool stays; /* the base has lost a part, and is not removed: later reads that do not need the part find out too */
 	struct buf list_base; /* its base: the view has all elements as one log instead */
 };
@@ -140,7 +139,9 @@ static void fetch_begin(struct fetch *f, struct lane *lane, struct set_request *
 {
 	lane_count_reads(lane);
 	*f = (struct fetch){ .lane = lane, .only = only, .after = after };
+	STAILQ_INIT(&f->wanting);
 	f->entry = cache_open(lane->lanes->cache, lane->waiter.key);
+	f->entry->view.env = lane_env(lane);
 	/* A server with parts of the set may have been away. */
 	f->entry->suspect |=
 		lane->rule->behind && f->entry->view.run_count && f->entry->connects != lane_env(lane)->connects;
@@ -328,78 +329,85 @@ static void answered(struct lane *lane)
 	finish(lane, OUTCOME_DONE, NULL);
 }
 
-static void resumed(struct waiter *waiter, const struct result *r)
+/* The view of a list was made of one log: describes the stored form instead. */
+static void describe_list(const struct fetch *f, struct set_request *request)
 {
-	struct fetch *f = (struct fetch *)((char *)waiter - offsetof(struct fetch, pause));
+	struct set_info *info = &request->info;
 
-	f->resume(f->lane, r);
+	if (request->verb != SET_INFO)
+		return;
+	info->table_bytes = f->segment_bytes;
+	info->tables = f->parts ? f->parts->count : 0;
+	info->base_bytes = buf_size(&f->list_base);
 }
 
-/* Calls `resume` after ready I/O; false if there is none to wait for. */
-static bool pause(struct fetch *f, lane_step *resume)
-{
-	struct env *env = lane_env(f->lane);
-
-	if (!env->later)
-		return false;
-	f->pause.done = resumed;
-	f->resume = resume;
-	env->later(env, &f->pause, 0);
-	return true;
-}
-
-static bool answer_slice(struct lane *lane)
+/*
+ * Answers the operations of the batch one by one: each is done before the next one takes memory for its answer. Those that want tables
+ * wait, so that all are loaded at once. False if there is more to do.
+ */
+static bool answer_batch(struct lane *lane)
 {
 	struct fetch *f = lane->work;
 	struct set_view *view = &f->entry->view;
-	bool all = true;
+	const struct outcome done = { .status = OUTCOME_DONE, .result = &f->read };
 	struct op *op;
 
-	if (f->only)
-		return set_answer(view, f->only);
-	STAILQ_FOREACH(op, &lane->batch, link)
-		all &= set_answer(view, op->set);
-	return all;
+	for (lane_drop_abandoned(lane); (op = lane_first(lane)); lane_drop_abandoned(lane)) {
+		uint64_t slices = view->slices;
+		if (set_answer(view, op->set)) {
+			size_t steps = set_answer_steps(op->set);
+			if (f->is_list)
+				describe_list(f, op->set);
+			lane_end_first(lane, &done);
+			if (lane_is_over(lane, steps) && lane_first(lane)) {
+				view->slices++;
+				return false;
+			}
+		} else if (view->slices != slices) {
+			return false;
+		} else {
+			STAILQ_REMOVE_HEAD(&lane->batch, link);
+			STAILQ_INSERT_TAIL(&f->wanting, op, link);
+		}
+	}
+	STAILQ_CONCAT(&lane->batch, &f->wanting);
+	return lane_first(lane) == NULL;
 }
 
 static void answer(struct lane *lane, const struct result *r)
 {
 	struct fetch *f = lane->work;
-	const struct set_view *view = &f->entry->view;
+	struct set_view *view = &f->entry->view;
 	uint64_t slices = view->slices;
 
 	(void)r;
-	while (!answer_slice(lane)) {
-		if (view->want_count) {
-			load(lane);
-			return;
-		}
+	if (f->only ? set_answer(view, f->only) : answer_batch(lane))
+		answered(lane);
+	else if (view->slices != slices)
+		lane_pause(lane, answer);
+	else if (view->want_count)
+		load(lane);
+	else
 		/* The next call would come no further. The view is dropped at the end. */
-		if (view->slices == slices) {
-			finish(lane, lane_unreadable(lane, OPLOG_CORRUPT), NULL);
-			return;
-		}
-		slices = view->slices;
-		if (pause(f, answer))
-			return;
-	}
-	answered(lane);
+		finish(lane, lane_unreadable(lane, OPLOG_CORRUPT), NULL);
 }
 
 static void take_loaded(struct lane *lane, const struct result *r)
 {
-	enum { AT_ONCE = 8 /* tables, which takes half a millisecond */ };
+	enum { BYTES = 64 /* of a table that are checked in one step */ };
 	struct fetch *f = lane->work;
 	struct set_view *view = &f->entry->view;
 
 	(void)r;
-	for (size_t n = 0; f->checked < f->parts->count; n++, f->checked++) {
+	while (f->checked < f->parts->count) {
 		struct part *part = &f->parts->list[f->checked];
 		const struct set_want *want = &view->wants[f->checked];
-		if (n == AT_ONCE && pause(f, take_loaded))
-			return;
-		if (!part->missing && set_view_load(view, want, buf_slice(&part->data)))
+		if (!part->missing && set_view_load(view, want, buf_slice(&part->data))) {
+			f->checked++;
+			if (lane_pauses(lane, buf_size(&part->data) / BYTES, take_loaded))
+				return;
 			continue;
+		}
 		f->missing_on = part_missing_on(part);
 		memcpy(f->missing, view->runs[want->run].id, OPLOG_ID);
 		fetch_again(lane);
@@ -512,29 +520,11 @@ void fetch_start(struct lane *lane)
 	fetch_begin(pool_get(lane_env(lane)->pool, sizeof(struct fetch)), lane, NULL, false, reads_done);
 }
 
-/* The view of a list was made of one log: describes the stored form instead. */
-static void describe_list(struct lane *lane)
-{
-	struct fetch *f = lane->work;
-	struct op *op;
-
-	STAILQ_FOREACH(op, &lane->batch, link) {
-		struct set_info *info = &op->set->info;
-		if (op->set->verb != SET_INFO)
-			continue;
-		info->table_bytes = f->segment_bytes;
-		info->tables = f->parts ? f->parts->count : 0;
-		info->base_bytes = buf_size(&f->list_base);
-	}
-}
-
 static void reads_done(struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct fetch *f = lane->work;
 	struct outcome outcome = { .status = status, .result = status == OUTCOME_DONE ? &f->read : failure };
 
-	if (status == OUTCOME_DONE && f->is_list)
-		describe_list(lane);
 	fetch_end(f, lane, &outcome);
 	pool_put(lane_env(lane)->pool, f, sizeof(*f));
 	lane_next(lane);
@@ -561,16 +551,21 @@ static void end_pop(struct lane *lane, enum outcome_status status, const struct 
 
 static lane_after chosen;
 
-void pop_start(struct lane *lane)
+static struct set_request choice(struct lane *lane)
 {
-	struct pop *pop = pool_get(lane_env(lane)->pool, sizeof(*pop));
-
-	pop->chosen = (struct set_request){
+	return (struct set_request){
 		.verb = SET_SAMPLE,
 		.count = lane_first(lane)->count,
 		.sign = "-",
 		.random = random_next(&lane_env(lane)->random),
 	};
+}
+
+void pop_start(struct lane *lane)
+{
+	struct pop *pop = pool_get(lane_env(lane)->pool, sizeof(*pop));
+
+	pop->chosen = choice(lane);
 	fetch_begin(&pop->fetch, lane, &pop->chosen, true, chosen);
 }
 
@@ -617,9 +612,8 @@ static void popped(struct cas *cas, const struct result *r)
 	} else if (result_failed(r)) {
 		end_pop(lane, OUTCOME_FAILED, r);
 	} else {
-		pop->chosen.answered = false;
-		buf_consume(&pop->chosen.text, buf_size(&pop->chosen.text));
-		pop->chosen.random = random_next(&lane_env(lane)->random);
+		set_request_free(&pop->chosen);
+		pop->chosen = choice(lane);
 		fetch_again(lane);
 	}
 }

@@ -297,11 +297,23 @@ void load_start(struct lane *lane)
 	read_base(lane);
 }
 
+static void fill_run(struct lane *lane, const struct result *r)
+{
+	struct loading *l = lane->work;
+
+	(void)r;
+	while (!run_writer_fill_step(&l->run)) {
+		if (lane_pauses(lane, SORTING_STEPS, fill_run))
+			return;
+	}
+	run_writer_finish(&l->run);
+	run_writer_ref(&l->run, &l->refs);
+}
+
 static void write_parts(struct lane *lane)
 {
 	struct loading *l = lane->work;
 	const struct op *op = lane_first(lane);
-	struct fold fold = { .seed = lane_env(lane)->seed };
 
 	l->writes = true;
 	if (op->push) {
@@ -310,11 +322,8 @@ static void write_parts(struct lane *lane)
 		return;
 	}
 	run_writer_init(&l->run, lane->lanes, lane->waiter.key, l->exptime, parts_written, lane);
-	if (fold_log(&fold, op->log))
-		run_writer_add_fold(&l->run, &fold, false);
-	fold_free(&fold);
-	run_writer_finish(&l->run);
-	run_writer_ref(&l->run, &l->refs);
+	run_writer_fill_from_log(&l->run, op->log);
+	fill_run(lane, NULL);
 }
 
 /* Few members that complete a set stay in its log, unless words in runs would then be older. */
@@ -376,7 +385,7 @@ static void parts_written(void *arg)
 	const struct part_writer *writer = writer_of(l);
 	struct lease_base base;
 
-	if (writer->pending)
+	if (writer->pending || (!lane_first(lane)->push && !l->run.finished))
 		return;
 	if (writer->failure.happened) {
 		end_loading(lane, OUTCOME_FAILED, &writer->failure.result);

@@ -16,6 +16,8 @@
 
 struct replacement {
 	struct run_writer writer; /* all zeroes if the base has the log itself */
+	struct fold fold;         /* of the log, as far as it was read */
+	struct slice rest;        /* of the log */
 	bool sent;                /* the base was sent, and the last answer does not say that it was refused */
 	struct buf base;          /* the new base */
 	struct buf old_refs;      /* references of the old base */
@@ -36,6 +38,7 @@ static void end(struct lane *lane, enum outcome_status status, const struct resu
 	else if (refused)
 		part_writer_forget(&p->writer.parts);
 	run_writer_fini(&p->writer);
+	fold_free(&p->fold);
 	buf_free(&p->base);
 	buf_free(&p->old_refs);
 	free(p);
@@ -51,26 +54,64 @@ static void read_base(struct lane *lane)
 	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS }, base_read);
 }
 
+static void fill_run(struct lane *lane, const struct result *r)
+{
+	struct replacement *p = lane->work;
+
+	(void)r;
+	while (!run_writer_fill_step(&p->writer)) {
+		if (lane_pauses(lane, SORTING_STEPS, fill_run))
+			return;
+	}
+	run_writer_finish(&p->writer);
+}
+
+static void folded(struct lane *lane)
+{
+	struct replacement *p = lane->work;
+
+	if (fold_log_size(&p->fold, false) > lane_log_size(lane)) {
+		run_writer_init(&p->writer, lane->lanes, lane->waiter.key, lane_first(lane)->ttl, run_written, lane);
+		run_writer_fill(&p->writer, &p->fold, false);
+		fill_run(lane, NULL);
+	} else {
+		fold_encode(&p->fold, false, &p->base);
+		read_base(lane);
+	}
+}
+
+static void fold_some(struct lane *lane, const struct result *r)
+{
+	struct replacement *p = lane->work;
+
+	(void)r;
+	while (p->rest.n) {
+		if (!fold_portion(&p->fold, &p->rest)) {
+			end(lane, OUTCOME_CORRUPT, NULL);
+			return;
+		}
+		if (lane_pauses(lane, FOLD_STEPS, fold_some))
+			return;
+	}
+	folded(lane);
+}
+
+/* A list is moved to segments by compaction. */
 void replace_start(struct lane *lane)
 {
 	struct op *op = lane_first(lane);
 	struct replacement *p = xcalloc(1, sizeof(*p));
-	struct fold fold = { .seed = lane_env(lane)->seed };
 
 	lane->work = p;
-	/* A list is moved to segments by compaction. */
-	if (!op->push && op->log.n > lane_log_size(lane)) {
-		run_writer_init(&p->writer, lane->lanes, lane->waiter.key, op->ttl, run_written, lane);
-		if (fold_log(&fold, op->log))
-			run_writer_add_fold(&p->writer, &fold, false);
-		fold_free(&fold);
-		run_writer_finish(&p->writer);
-		return;
-	}
-	if (op->push)
+	p->fold.seed = lane_env(lane)->seed;
+	p->rest = op->log;
+	if (op->push) {
 		BUF_ADD(&p->base, OPLOG_LIST_MARK);
-	buf_add_slice(&p->base, op->log);
-	read_base(lane);
+		buf_add_slice(&p->base, op->log);
+		read_base(lane);
+	} else {
+		fold_some(lane, NULL);
+	}
 }
 
 static void run_written(void *arg)
@@ -93,13 +134,11 @@ static void run_written(void *arg)
 static enum oplog_form read_old(struct lane *lane, struct slice value)
 {
 	struct replacement *p = lane->work;
-	struct fold fold = { .seed = lane_env(lane)->seed };
 	struct oplog_base base;
 
 	(void)oplog_split(value, &base);
-	if (base.form == OPLOG_GOOD && !fold_log(&fold, base.log))
+	if (base.form == OPLOG_GOOD && !oplog_is_log(base.log))
 		base.form = OPLOG_CORRUPT;
-	fold_free(&fold);
 	buf_consume(&p->old_refs, buf_size(&p->old_refs));
 	if (base.form != OPLOG_CORRUPT)
 		lease_add_refs(value, &p->old_refs);

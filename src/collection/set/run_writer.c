@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "collection/set/cache.h"
-#include "collection/text/fold.h"
 #include "util/check.h"
 
 /* ENTRY_MORE: bytes of an entry beside its member. A table below 1 / SMALL_PART of table_size is small. */
@@ -22,6 +21,8 @@ void run_writer_fini(struct run_writer *w)
 {
 	part_writer_fini(&w->parts);
 	table_writer_free(&w->table);
+	sorting_free(&w->sorting);
+	fold_free(&w->fold);
 	buf_free(&w->index);
 }
 
@@ -79,14 +80,53 @@ void run_writer_add(struct run_writer *w, struct slice member, bool removed)
 	table_writer_add(&w->table, member, removed);
 }
 
-void run_writer_add_fold(struct run_writer *w, const struct fold *fold, bool removals)
+void run_writer_fill(struct run_writer *w, const struct fold *fold, bool removals)
 {
-	size_t count;
-	struct fold_member *list = fold_sort(fold, removals, &count);
+	sorting_begin(&w->sorting, fold, removals);
+	w->sorted = false;
+	w->filled = 0;
+}
 
-	for (size_t i = 0; i < count; i++)
-		run_writer_add(w, slice_of(list[i].p, list[i].n), !list[i].live);
-	free(list);
+void run_writer_fill_from_log(struct run_writer *w, struct slice log)
+{
+	w->fold.seed = w->parts.lanes->env->seed;
+	w->rest = log;
+}
+
+/* A portion of the log. True if there is none, or all of it was read. */
+static bool read_some(struct run_writer *w)
+{
+	bool good;
+
+	if (w->rest.n == 0)
+		return true;
+	good = fold_portion(&w->fold, &w->rest);
+	assert(good);
+	(void)good;
+	if (w->rest.n == 0)
+		run_writer_fill(w, &w->fold, false);
+	return false;
+}
+
+bool run_writer_fill_step(struct run_writer *w)
+{
+	enum { ADDED = 1024 };
+
+	if (!read_some(w))
+		return false;
+	if (!w->sorted) {
+		w->sorted = sorting_step(&w->sorting);
+		return false;
+	}
+	for (size_t n = 0; n < ADDED && w->filled < w->sorting.count; n++) {
+		const struct fold_member *m = sorting_get(&w->sorting, w->filled++);
+		run_writer_add(w, slice_of(m->p, m->n), !m->live);
+	}
+	if (w->filled < w->sorting.count)
+		return false;
+	sorting_free(&w->sorting);
+	fold_free(&w->fold);
+	return true;
 }
 
 bool run_writer_reuse(struct run_writer *w, const struct fence *fence)

@@ -4,6 +4,7 @@
 
 #include "collection/rewrite/parts.h"
 #include "collection/text/fences.h"
+#include "collection/text/sorting.h"
 #include "collection/text/table.h"
 
 struct run_writer {
@@ -16,6 +17,11 @@ struct run_writer {
 	struct fence last_table; /* the last table, written or reused */
 	struct oplog_run run;
 	char id[OPLOG_ID]; /* of the run */
+	struct slice rest; /* of the log to fill it from */
+	struct fold fold;  /* of what was read of that log */
+	struct sorting sorting;
+	bool sorted;
+	size_t filled; /* sorted members that were added */
 	bool finished;
 };
 
@@ -27,9 +33,13 @@ void run_writer_fini(struct run_writer *w);
 /* Adds an entry, which must be above the last one. The member is copied. */
 void run_writer_add(struct run_writer *w, struct slice member, bool removed);
 
-/* Adds all members of a fold, and removals if `removals`. */
-struct fold;
-void run_writer_add_fold(struct run_writer *w, const struct fold *fold, bool removals);
+/*
+ * Adds all members of a fold, and removals if `removals`; or the members of a log, which must be well-formed. Both borrow it until
+ * fill_step gives true. Each call of that does a portion, of SORTING_STEPS steps of work.
+ */
+void run_writer_fill(struct run_writer *w, const struct fold *fold, bool removals);
+void run_writer_fill_from_log(struct run_writer *w, struct slice log);
+bool run_writer_fill_step(struct run_writer *w) __attribute__((warn_unused_result));
 
 /*
  * Reuses a table of another run instead of writing its entries. Its fence must be above all members so far. False if

@@ -385,13 +385,35 @@ size_t set_view_table_of(struct set_view *v, size_t run, struct slice member)
 
 void set_view_init(struct set_view *v, uint64_t seed, struct set_store *store)
 {
-	*v = (struct set_view){ .store = store, .slice = SET_SLICE };
+	*v = (struct set_view){ .store = store };
 	v->head.seed = v->overlay.seed = seed;
 	TAILQ_INIT(&v->spare);
 }
 
+void set_view_lend(struct set_view *v, const struct fold *all, struct env *env)
+{
+	set_view_init(v, all->seed, NULL);
+	v->overlay = *all;
+	v->env = env;
+}
+
+void set_view_give_back(struct set_view *v)
+{
+	v->overlay = (struct fold){ 0 };
+	set_view_free(v);
+}
+
+void set_view_end_walk(struct set_view *v)
+{
+	buf_free(&v->walked);
+	v->walked_members = 0;
+}
+
 static void forget_text(struct set_view *v)
 {
+	set_view_end_walk(v);
+	table_sorting_free(v->sorting);
+	v->sorting = NULL;
 	shared_drop(v->text);
 	v->text = NULL;
 	buf_free(&v->unfinished);

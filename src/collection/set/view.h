@@ -13,63 +13,14 @@
 #ifndef COLLECTION_SET_VIEW_H
 #define COLLECTION_SET_VIEW_H
 
-#include <sys/queue.h>
-
-#include "collection/text/fences.h"
+#include "collection/env.h"
+#include "collection/set/layers.h"
 #include "collection/text/fold.h"
-#include "collection/text/table.h"
+#include "collection/text/sorting.h"
 #include "util/shared.h"
 
-/* An index or a table in memory. */
-struct set_part {
-	TAILQ_ENTRY(set_part) link;  /* in set_store.used */
-	TAILQ_ENTRY(set_part) spare; /* in set_view.spare */
-	struct set_view *view;       /* the owner */
-	struct set_slot *slot;       /* holds the part; NULL for a spare part */
-	unsigned age;                /* of a spare part: changes of the references since */
-	uint64_t when;               /* the store's clock at the last use */
-	struct buf data;
-	struct table table; /* of a table */
-	uint64_t *ranks;
-	struct fences fences; /* of an index */
-	char id[OPLOG_ID];
-};
-TAILQ_HEAD(set_parts, set_part);
-
-/* The parts of all views of a worker. */
-struct set_store {
-	struct set_parts used; /* most recently used first */
-	size_t memory;         /* bytes */
-	uint64_t clock;        /* counts uses */
-};
-
-struct set_slot {
-	struct set_part *part; /* NULL if it is not in memory */
-	bool wanted;
-	bool filtered; /* the filter of the run has its members */
-};
-
-struct set_run {
-	struct oplog_run ref; /* its id is `id` */
-	char id[OPLOG_ID];
-	struct set_slot index;   /* if ref.indexed */
-	struct set_slot *tables; /* ref.tables of them; NULL until the index was loaded */
-	uint64_t *filter;        /* of the hashes of its members; NULL for none */
-	uint64_t filtered;       /* tables whose members it has */
-};
-
-enum { SET_INDEX = -1 };
-
-/* A part that must be loaded. */
-struct set_want {
-	uint32_t run;
-	int64_t table; /* SET_INDEX for the index */
-};
-
-/* Writing so much text takes a millisecond at most. */
-enum { SET_SLICE = 64 * 1024 };
-
 struct set_view {
+	struct env *env; /* says when a slice of work is over; NULL: never */
 	struct buf base;
 	bool known; /* all else is derived from the base */
 	uint64_t cas, connection;
@@ -81,10 +32,12 @@ struct set_view {
 	struct shared *text;                    /* all members; NULL if not computed */
 	struct buf unfinished;                  /* the slices of that text so far */
 	uint64_t version;                       /* changes when the set may have changed */
-	size_t slice;                           /* bytes of text that one answer writes */
 	uint64_t slices;                        /* counts slices after which an answer is not complete */
 	size_t counted_runs;                    /* the oldest runs whose members were counted */
 	uint64_t counted;                       /* the number of those members */
+	struct table_sorting *sorting;          /* of one of the folds, while it is written as a table; else NULL */
+	struct buf walked;                      /* the last member that a count by walking has come to; empty: none */
+	uint64_t walked_members;                /* as many, with that one */
 	char *below; /* for each member of the overlay, whether layers below have it; NULL if not computed */
 	size_t below_size;
 	struct set_want *wants;
@@ -97,6 +50,13 @@ struct set_view {
 /* Makes an empty view. `seed` is that of the hashes. Parts are counted in `store`, which must outlive the view. */
 void set_view_init(struct set_view *v, uint64_t seed, struct set_store *store);
 void set_view_free(struct set_view *v);
+
+/*
+ * A view of a fold, which is the whole set. It is borrowed until set_view_give_back, which frees the view. Nothing that such a view needs
+ * is ever wanted.
+ */
+void set_view_lend(struct set_view *v, const struct fold *all, struct env *env);
+void set_view_give_back(struct set_view *v);
 
 /* Updates the view to a copy of the base. OPLOG_GOOD, or why the base is no set; then the view is unknown. */
 enum oplog_form set_view_update(struct set_view *v, struct slice base);
@@ -113,9 +73,6 @@ void set_view_end_wants(struct set_view *v);
 
 /* Keeps a copy of a part that was just written here as a spare one: a base will refer to it. If not `table`, it is an index. */
 void set_view_keep(struct set_view *v, struct slice id, bool table, struct slice data);
-
-/* Drops a part from memory. */
-void set_part_drop(struct set_part *part);
 
 /* The index of a run, or a table by its number. NULL if it must be loaded; then it is wanted. */
 const struct fences *set_view_index(struct set_view *v, size_t run);
@@ -138,6 +95,27 @@ enum set_found set_view_mentioned(struct set_view *v, size_t from, struct slice 
 
 /* The fraction of the log that folding would remove, 0 to 1. */
 double set_view_waste(const struct set_view *v);
+
+/* Steps of work, as env_is_over counts them, for looking up a member. */
+enum { LOOKUP_STEPS = 8 };
+
+/* Forgets how far a count by walking has come. */
+void set_view_end_walk(struct set_view *v);
+
+/* Counts steps of work, as env_is_over; those that spend pause only later. */
+static inline bool set_view_is_over(struct set_view *v, size_t steps)
+{
+	if (!v->env || !env_is_over(v->env, steps))
+		return false;
+	v->slices++;
+	return true;
+}
+
+static inline void set_view_spend(const struct set_view *v, size_t steps)
+{
+	if (v->env)
+		v->env->grain -= v->env->grain > steps ? steps : v->env->grain;
+}
 
 /* Bytes of memory that the view uses beside its parts. */
 size_t set_view_memory(const struct set_view *v);

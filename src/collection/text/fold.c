@@ -148,6 +148,21 @@ bool fold_log(struct fold *f, struct slice log)
 	return true;
 }
 
+bool fold_portion(struct fold *f, struct slice *rest)
+{
+	enum { BYTES = 16 * 1024 };
+	size_t n = rest->n;
+	const char *end;
+
+	if (n > BYTES) {
+		end = memchr(rest->p + BYTES, ' ', n - BYTES);
+		n = end ? (size_t)(end + 1 - rest->p) : n;
+	}
+	end = rest->p;
+	*rest = slice_skip(*rest, n);
+	return fold_log(f, slice_of(end, n));
+}
+
 bool fold_find(const struct fold *f, struct slice member, size_t *i)
 {
 	const struct fold_slot *slot;
@@ -212,38 +227,4 @@ void fold_encode(const struct fold *f, bool removals, struct buf *out)
 {
 	write_members(f, buf_reserve(out, fold_log_size(f, removals)), true, removals);
 	buf_commit(out, fold_log_size(f, removals));
-}
-
-/* A member with the first bytes of its name as a number. */
-struct ranked {
-	uint64_t rank;
-	const struct fold_member *member;
-};
-
-static int by_name(const void *a, const void *b)
-{
-	const struct ranked *x = a, *y = b;
-
-	if (x->rank != y->rank)
-		return x->rank < y->rank ? -1 : 1;
-	return member_compare(slice_of(x->member->p, x->member->n), slice_of(y->member->p, y->member->n));
-}
-
-struct fold_member *fold_sort(const struct fold *f, bool removals, size_t *count)
-{
-	struct ranked *ranked = xcalloc(f->member_count + 1, sizeof(*ranked));
-	struct fold_member *sorted;
-
-	*count = 0;
-	for (size_t i = 0; i < f->member_count; i++) {
-		const struct fold_member *m = &f->members[i];
-		if (m->live || removals)
-			ranked[(*count)++] = (struct ranked){ word_rank(m->p, m->n), m };
-	}
-	qsort(ranked, *count, sizeof(*ranked), by_name);
-	sorted = xcalloc(*count + 1, sizeof(*sorted));
-	for (size_t i = 0; i < *count; i++)
-		sorted[i] = *ranked[i].member;
-	free(ranked);
-	return sorted;
 }

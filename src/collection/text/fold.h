@@ -39,6 +39,13 @@ void fold_free(struct fold *f);
  */
 bool fold_log(struct fold *f, struct slice log) __attribute__((warn_unused_result));
 
+/*
+ * The same for the next portion of a log, which it takes off the front of `rest`: about FOLD_STEPS steps of work, as env_is_over counts
+ * them.
+ */
+bool fold_portion(struct fold *f, struct slice *rest) __attribute__((warn_unused_result));
+enum { FOLD_STEPS = 2048 };
+
 /* Adjusts the fold after all bytes that it borrows moved from `from` to `to`. */
 void fold_rebase(struct fold *f, const char *from, const char *to);
 
@@ -65,9 +72,6 @@ void fold_set(struct fold *f, size_t i, bool live);
 
 /* Bytes of memory that the fold uses. */
 size_t fold_memory(const struct fold *f);
-
-/* The live members, or all of them with `removals`, sorted by name in byte order. The caller frees the array. */
-struct fold_member *fold_sort(const struct fold *f, bool removals, size_t *count);
 
 /* Whether any token named the member; gives its index. */
 bool fold_find(const struct fold *f, struct slice member, size_t *i);

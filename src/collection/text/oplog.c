@@ -182,7 +182,7 @@ bool oplog_has_block(struct slice log)
 }
 
 /* Whether all tokens are well-formed additions and removals. */
-static bool is_log(struct slice log)
+bool oplog_is_log(struct slice log)
 {
 	const char *p = log.p, *end = log.p + log.n;
 
@@ -262,7 +262,7 @@ bool oplog_split(struct slice base, struct oplog_base *out)
 		return true;
 	out->head = slice_of(base.p, at);
 	out->form = take_mark(&rest, &out->is_list);
-	if (out->form == OPLOG_OUTDATED && !is_log(out->head))
+	if (out->form == OPLOG_OUTDATED && !oplog_is_log(out->head))
 		out->form = OPLOG_CORRUPT;
 	if (out->form != OPLOG_GOOD && out->form != OPLOG_LOADING)
 		return false;
@@ -275,7 +275,7 @@ bool oplog_split(struct slice base, struct oplog_base *out)
 	out->refs.n -= rest.n;
 	out->block = slice_of(base.p + at, base.n - at - rest.n);
 	out->log = rest;
-	if (oplog_has_block(rest) || !is_log(out->head))
+	if (oplog_has_block(rest) || !oplog_is_log(out->head))
 		out->form = OPLOG_CORRUPT;
 	return out->form == OPLOG_GOOD;
 }

@@ -138,6 +138,9 @@ size_t oplog_cut(struct slice log, size_t max);
 /* The same for a chunk of whole tokens at the end of the log. */
 size_t oplog_cut_end(struct slice log, size_t max);
 
+/* Whether a log has nothing but well-formed tokens. */
+bool oplog_is_log(struct slice log);
+
 /* The number of tokens in a log. */
 size_t oplog_count(struct slice log);
 

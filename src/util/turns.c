@@ -1,10 +1,11 @@
-#include "command/turns.h"
+#include "util/turns.h"
 
 #include <assert.h>
 #include <stddef.h>
 
-void turns_init(struct turns *turns)
+void turns_init(struct turns *turns, int64_t worth)
 {
+	turns->worth = worth;
 	TAILQ_INIT(&turns->known);
 	TAILQ_INIT(&turns->fresh);
 	turns->fresh_had_last = false;
@@ -17,13 +18,14 @@ bool turns_are_empty(const struct turns *turns)
 
 static struct turn_list *line_of(struct turns *turns, const struct turn *turn)
 {
-	return turn->is_known ? &turns->known : &turns->fresh;
+	return turn->was_known ? &turns->known : &turns->fresh;
 }
 
 void turns_wait(struct turns *turns, struct turn *turn)
 {
 	assert(!turn->waits);
 	turn->waits = true;
+	turn->was_known = turn->is_known;
 	TAILQ_INSERT_TAIL(line_of(turns, turn), turn, link);
 }
 
@@ -42,7 +44,7 @@ struct turn *turns_next(struct turns *turns)
 		bool fresh = TAILQ_EMPTY(&turns->known) || (!turns->fresh_had_last && !TAILQ_EMPTY(&turns->fresh));
 		turn = TAILQ_FIRST(fresh ? &turns->fresh : &turns->known);
 		turns_leave(turns, turn);
-		turn->credit = turn->credit > 0 ? TURN_BYTES : turn->credit + TURN_BYTES;
+		turn->credit = turn->credit > 0 ? turns->worth : turn->credit + turns->worth;
 		if (turn->credit > 0) {
 			turns->fresh_had_last = fresh;
 			return turn;
@@ -52,9 +54,9 @@ struct turn *turns_next(struct turns *turns)
 	return NULL;
 }
 
-void turn_charge(struct turn *turn, uint64_t bytes)
+void turn_charge(struct turn *turn, uint64_t units)
 {
-	turn->credit -= (int64_t)bytes;
+	turn->credit -= (int64_t)units;
 	turn->is_known = true;
 }
 

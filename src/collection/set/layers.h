@@ -1,0 +1,62 @@
+/* What the layers of a view consist of: its runs, and those of their indexes and tables that are in memory. */
+#ifndef COLLECTION_SET_LAYERS_H
+#define COLLECTION_SET_LAYERS_H
+
+#include <sys/queue.h>
+
+#include "collection/text/fences.h"
+#include "collection/text/oplog.h"
+#include "collection/text/table.h"
+
+struct set_view;
+
+/* An index or a table in memory. */
+struct set_part {
+	TAILQ_ENTRY(set_part) link;  /* in set_store.used */
+	TAILQ_ENTRY(set_part) spare; /* in set_view.spare */
+	struct set_view *view;       /* the owner */
+	struct set_slot *slot;       /* holds the part; NULL for a spare part */
+	unsigned age;                /* of a spare part: changes of the references since */
+	uint64_t when;               /* the store's clock at the last use */
+	struct buf data;
+	struct table table; /* of a table */
+	uint64_t *ranks;
+	struct fences fences; /* of an index */
+	char id[OPLOG_ID];
+};
+TAILQ_HEAD(set_parts, set_part);
+
+/* The parts of all views of a worker. */
+struct set_store {
+	struct set_parts used; /* most recently used first */
+	size_t memory;         /* bytes */
+	uint64_t clock;        /* counts uses */
+};
+
+struct set_slot {
+	struct set_part *part; /* NULL if it is not in memory */
+	bool wanted;
+	bool filtered; /* the filter of the run has its members */
+};
+
+struct set_run {
+	struct oplog_run ref; /* its id is `id` */
+	char id[OPLOG_ID];
+	struct set_slot index;   /* if ref.indexed */
+	struct set_slot *tables; /* ref.tables of them; NULL until the index was loaded */
+	uint64_t *filter;        /* of the hashes of its members; NULL for none */
+	uint64_t filtered;       /* tables whose members it has */
+};
+
+enum { SET_INDEX = -1 };
+
+/* A part that must be loaded. */
+struct set_want {
+	uint32_t run;
+	int64_t table; /* SET_INDEX for the index */
+};
+
+/* Drops a part from memory; view.c does. */
+void set_part_drop(struct set_part *part);
+
+#endif

@@ -193,8 +193,8 @@ void loop_enter(struct loop *loop)
 	loop->unix_time = (int64_t)time(NULL);
 	work_begin_turn(&loop->work, loop->now_us);
 	loop->fresh = true;
-	if (loop->turn)
-		loop->turn(loop->turn_arg);
+	if (loop->turn.call)
+		loop->turn.call(loop->turn.arg);
 }
 
 static bool servers_are_busy(const struct loop *loop)

@@ -52,12 +52,14 @@ struct loop {
 	struct {
 		struct buf at[LOOP_SPARES];
 		size_t count;
-	} spares;                /* empty buffers for streams to write to */
-	uint64_t now_us;         /* `now` in microseconds */
-	size_t shared_again;     /* bytes of shared texts that a stream waits to write beside another */
-	char *scratch;           /* LOOP_SCRATCH bytes to read sockets into */
-	void (*turn)(void *arg); /* called when a turn has read the clocks; or NULL */
-	void *turn_arg;
+	} spares;            /* empty buffers for streams to write to */
+	uint64_t now_us;     /* `now` in microseconds */
+	size_t shared_again; /* bytes of shared texts that a stream waits to write beside another */
+	char *scratch;       /* LOOP_SCRATCH bytes to read sockets into */
+	struct {
+		void (*call)(void *arg); /* when a turn has read the clocks; or NULL */
+		void *arg;
+	} turn;
 };
 
 void loop_init(struct loop *loop);

@@ -26,7 +26,6 @@ struct server_news;
 struct tls_context;
 
 enum server_state { SERVER_DOWN, SERVER_CONNECTING, SERVER_GREETING, SERVER_UP, SERVER_STATES };
-
 enum { SERVER_ROOM = 512 << 10, SERVER_PLACES = 16 };
 
 struct server_options {
@@ -37,9 +36,8 @@ struct server_options {
 	struct tls_context *tls;                                         /* for TCP servers; borrowed; or NULL */
 	struct server_news *news;                                        /* of all workers; borrowed */
 	struct pipeline_answer *answer;                                  /* whose reply is read; borrowed */
-	uint64_t *connects; /* counts the connections, to all servers, that came up; borrowed */
-	/* Gives the key whose place on the ring counts, and how many servers behind it the item lies, below SERVER_PLACES. */
-	struct slice (*place)(struct slice key, unsigned *behind);
+	uint64_t *connects;                                              /* to all servers; borrowed */
+	struct slice (*place)(struct slice key, unsigned *behind); /* as ring_spread counts, below SERVER_PLACES */
 	char login[512]; /* "user password" that each connection begins with; "" for none */
 };
 

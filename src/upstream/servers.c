@@ -131,6 +131,7 @@ void servers_start(struct servers *servers, void (*settled)(void *arg), void *ar
 	one_settled(servers);
 }
 
+/* The item lies so many servers `behind` that at the place of a key, which is its own or that of its collection. */
 static int look_up(const struct servers *servers, struct slice key)
 {
 	uint16_t next[SERVER_PLACES];

@@ -339,8 +339,8 @@ struct worker *worker_start(struct daemon *daemon, size_t number, uint64_t seed)
 	meter_set_threshold(&w->meter, worker_config(w)->slow_threshold);
 	init_generations(w, seed);
 	init_clients(w);
-	w->loop.turn = at_turn;
-	w->loop.turn_arg = w;
+	w->loop.turn.call = at_turn;
+	w->loop.turn.arg = w;
 	if (pipe(w->mailbox) < 0 || sem_init(&w->errand.done, 0, 0) < 0)
 		abort();
 	evutil_make_socket_nonblocking(w->mailbox[0]);

@@ -137,7 +137,7 @@ TEST(touching)
 	server_answer_one(&server);
 	then_makes("");
 	server_answer_all(&server);
-	makes("H");
+	makes("Hl");
 	client_is_told("TOUCHED\r\n");
 	ck_assert_int_eq(server_find(&server, SLICE("k"))->expires, 100);
 	ck_assert_uint_eq(server_expiring(&server, 110), 3);
@@ -170,9 +170,28 @@ TEST(touching_what_changes)
 	other = cupboard_log_run(&cupboard, "+p +q ", 9);
 	stored_put(&server, &cupboard, "", &other, 1, "");
 	hears("TOUCHED\r\n");
-	makes("GgtttHt");
+	makes("GgtttHtL");
 	ck_assert_int_eq(server_find(&server, SLICE("k"))->expires, 100);
 	ck_assert_int_eq(stored_item(&server, other.id)->expires, 110);
+}
+
+/* Another touch comes between the one of the base and that of the items. Whoever is last sees it. */
+TEST(touching_twice_at_once)
+{
+	base_of(0);
+	asks_up_to("touch k 100\r\n", CALL_TOUCH);
+	/* It prolongs, and so it has touched the items already. */
+	server_find(&server, SLICE("k"))->expires = 5000;
+	hears("TOUCHED\r\n");
+	ck_assert_uint_eq(server_expiring(&server, 5010), 3);
+	/* It shortens, and touches the items now. */
+	base_of(50);
+	asks_up_to("touch k 7000\r\n", CALL_GAT);
+	for (size_t i = 0; i < cupboard.count; i++)
+		stored_item(&server, slice_of(cupboard.items[i].id, OPLOG_ID))->expires = 110;
+	hears("TOUCHED\r\n");
+	ck_assert_int_eq(server_find(&server, SLICE("k"))->expires, 7000);
+	ck_assert_uint_eq(server_expiring(&server, 7010), 3);
 }
 
 /* An item that it refers to is missing, and so is the set then. */
@@ -197,7 +216,7 @@ TEST(touching_what_goes)
 	memcached_remove(stored_item(&server, run.id));
 	server_find(&server, SLICE("k"))->expires = 50;
 	hears("TOUCHED\r\n");
-	makes("GgtttGtH");
+	makes("GgtttGtHl");
 	ck_assert_int_eq(stored_item(&server, other.id)->expires, 110);
 }
 

@@ -7,6 +7,10 @@
  *     a part is missing: read the base again -> its references changed: go on with those
  *                                            -> else: the set is missing
  *
+ * Two touches at once may leave the base of one, and the parts of the other. So each looks at last how long the other kind lives:
+ * a part behind a touch of the base, the base behind one of the parts. If that is the work of another touch, the parts are touched
+ * again.
+ *
  * A delete reads the base and deletes it, both calls in one pipeline. Then the parts are unreachable, and are
  * deleted in the background.
  */
@@ -19,18 +23,21 @@
 
 struct touch_delete {
 	struct lane *lane;
-	struct waiter read;     /* of the read before a delete */
+	struct waiter read;     /* of the read before a delete; of the look at a part */
 	struct buf refs;        /* references of the base */
 	bool reached;           /* of a touch: it has called the parts that these lead to */
 	bool incomplete;        /* of a touch: one of them is missing */
 	bool touched;           /* of a touch: the base was */
+	int64_t exptime;        /* of a touch: that of the base for which the parts are touched */
+	struct buf part;        /* of a touch: the key of one of them */
 	unsigned pending;       /* of a delete: its two calls */
 	struct result deletion; /* the result of the second, without slices; `failure` has them */
 	struct failure failure;
 };
 
-static lane_step base_read, base_touched, deleted;
+static lane_step base_read, base_touched, base_seen, deleted;
 static void parts_touched(struct parts *parts);
+static void part_seen(struct waiter *waiter, const struct result *r);
 static void read_beside_delete(struct waiter *waiter, const struct result *r);
 
 static struct touch_delete *start(struct lane *lane)
@@ -49,6 +56,7 @@ static void end(struct lane *lane, enum outcome_status status, const struct resu
 	lane->work = NULL;
 	lane_end_all(lane, &(struct outcome){ .status = status, .result = failure });
 	buf_free(&t->refs);
+	buf_free(&t->part);
 	failure_free(&t->failure);
 	pool_put(lane_env(lane)->pool, t, sizeof(*t));
 	lane_next(lane);
@@ -69,7 +77,7 @@ static void read_base(struct lane *lane)
 
 void touch_start(struct lane *lane)
 {
-	start(lane);
+	start(lane)->exptime = lane_first(lane)->ttl;
 	read_base(lane);
 }
 
@@ -85,7 +93,7 @@ static void touch_parts(struct lane *lane)
 	struct touch_delete *t = lane->work;
 
 	t->reached = true;
-	parts_touch_all(lane->lanes, lane->waiter.key, buf_slice(&t->refs), lane_first(lane)->ttl, parts_touched, lane);
+	parts_touch_all(lane->lanes, lane->waiter.key, buf_slice(&t->refs), t->exptime, parts_touched, lane);
 }
 
 /* Takes the references of the base that was read. False if they are those that it had before. */
@@ -135,12 +143,16 @@ static void parts_touched(struct parts *parts)
 	struct touch_delete *t = lane->work;
 
 	t->incomplete = parts->missing > 0;
+	buf_consume(&t->part, buf_size(&t->part));
+	buf_add_slice(&t->part, parts->list[0].waiter.key);
 	if (parts->failure.happened)
 		end(lane, OUTCOME_FAILED, &parts->failure.result);
 	else if (t->incomplete && lane_may_retry(lane))
 		read_base(lane);
-	else if (t->incomplete || t->touched)
-		end(lane, t->incomplete ? OUTCOME_BUSY : OUTCOME_DONE, NULL);
+	else if (t->incomplete)
+		end(lane, OUTCOME_BUSY, NULL);
+	else if (t->touched)
+		lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_TTL }, base_seen);
 	else
 		touch_base(lane);
 	parts_destroy(parts);
@@ -152,10 +164,51 @@ static void base_touched(struct lane *lane, const struct result *r)
 	struct touch_delete *t = lane->work;
 
 	t->touched = r->status == RESULT_HIT;
-	if (t->touched && (take_refs(t, r->value) || !t->reached) && buf_size(&t->refs))
+	if (t->touched && (take_refs(t, r->value) || !t->reached) && buf_size(&t->refs)) {
+		touch_parts(lane);
+	} else if (t->touched && buf_size(&t->refs)) {
+		t->read = (struct waiter){ part_seen, buf_slice(&t->part) };
+		env_get(lane_env(lane), WANT_TTL, &t->read);
+	} else {
+		end_with(lane, r);
+	}
+}
+
+/* The touch is done. If that cannot be seen, it is no failure. */
+static void part_seen(struct waiter *waiter, const struct result *r)
+{
+	const struct touch_delete *t = (struct touch_delete *)((char *)waiter - offsetof(struct touch_delete, read));
+	struct lane *lane = t->lane;
+
+	if (r->status == RESULT_HIT && r->ttl != TTL_UNKNOWN && ttl_prolongs(lane_env(lane), t->exptime, r->ttl) &&
+		lane_may_retry(lane))
 		touch_parts(lane);
 	else
-		end_with(lane, r);
+		end(lane, OUTCOME_DONE, NULL);
+}
+
+/* The seconds that a base lives for which the parts were touched. The parts live longer by more than NEAR. */
+static int64_t expected(const struct touch_delete *t)
+{
+	enum { NEAR = 5 };
+	int64_t date = lane_env(t->lane)->unix_time;
+
+	return t->exptime == 0 ? TTL_NEVER : NEAR + (ttl_is_date(t->exptime) ? t->exptime - date : t->exptime);
+}
+
+static void base_seen(struct lane *lane, const struct result *r)
+{
+	struct touch_delete *t = lane->work;
+	struct env *env = lane_env(lane);
+	int64_t exptime;
+
+	if (r->status == RESULT_HIT && ttl_exptime(env, r->ttl, &exptime) && ttl_prolongs(env, exptime, expected(t)) &&
+		lane_may_retry(lane)) {
+		t->exptime = exptime;
+		touch_parts(lane);
+	} else {
+		end(lane, OUTCOME_DONE, NULL);
+	}
 }
 
 void touch_followers(struct lanes *lanes, struct slice key, struct slice value, int64_t exptime)

@@ -67,7 +67,7 @@ static const char *const requests[] = {
 };
 
 /* Bases that refer to runs which there are are added to these; see make_sets. */
-static struct slice values[24] = {
+static struct slice values[26] = {
 	{ "", 0 },
 	{ "+a ", 3 },
 	{ "+a +b -a ", 9 },

@@ -25,8 +25,22 @@ void work_init(struct work *work)
 	payer_init(&work->own);
 }
 
+/* A system call, so not in each turn: several short turns may count as one. */
+static void look_for_long_turn(struct work *work, uint64_t now_us)
+{
+	uint64_t used;
+
+	if (now_us - work->looked_at < WORK_LOOK_US)
+		return;
+	used = clock_us(CLOCK_THREAD_CPUTIME_ID);
+	work->long_turns += used > work->used + WORK_LONG_US;
+	work->used = used;
+	work->looked_at = now_us;
+}
+
 void work_begin_turn(struct work *work, uint64_t now_us)
 {
+	look_for_long_turn(work, now_us);
 	work->slice_end = now_us + WORK_SLICE_US;
 	work->input_end = now_us + WORK_INPUT_US;
 }

@@ -37,7 +37,9 @@ struct payer {
 enum {
 	WORK_SLICE_US = 1000, /* work that is done at once */
 	WORK_INPUT_US = 4000, /* reading of requests in one turn */
-	WORK_GRAIN = 2048     /* steps of some 50 ns between two looks at the clock */
+	WORK_GRAIN = 2048,    /* steps of some 50 ns between two looks at the clock */
+	WORK_LONG_US = 20000, /* of processor time: a turn that takes more of it is long */
+	WORK_LOOK_US = 1000   /* between two looks at the processor time, at least */
 };
 
 /* The work of a loop. Times are microseconds. */
@@ -47,6 +49,9 @@ struct work {
 	uint64_t slice_end;  /* when work_is_over */
 	uint64_t input_end;  /* when work_input_is_over */
 	size_t input_seen;   /* bytes of requests since the last look at the clock */
+	uint64_t looked_at;  /* when the processor time of the thread was read */
+	uint64_t used;       /* that time */
+	uint64_t long_turns; /* as many as were long */
 };
 
 void work_init(struct work *work);

@@ -41,6 +41,7 @@ static void at_turn(void *arg)
 	struct worker *w = arg;
 
 	meter_turn(&w->meter);
+	meter_set(&w->meter, COUNT_long_turns, w->loop.work.long_turns);
 	generations_turn(&w->generations);
 	balance(w);
 }

@@ -125,7 +125,7 @@ static void compacted(struct lane *lane, enum outcome_status status, const struc
 	if (status == OUTCOME_FAILED)
 		fail(lane, OUTCOME_FAILED, failure);
 	else if (status == OUTCOME_CORRUPT || status == OUTCOME_TOO_LARGE)
-		fail(lane, OUTCOME_TOO_LARGE, &(struct result){ .status = RESULT_LOST });
+		fail(lane, OUTCOME_TOO_LARGE, &(struct result){ .server = "server" });
 	else
 		append(lane);
 }

@@ -1,0 +1,155 @@
+"""Nobody waits for the work of another: every command of `help`, with the largest arguments on the largest keys, and many at once.
+
+What is counted is turns of the loop that took long: time of the processor, so that a machine that is busy does not matter. A new
+command is in by itself; a word in its usage that is not known here fails.
+"""
+import re
+
+from case import WireTest
+from case_access import usages
+from harness import built_with_sanitizer, wait_until
+from stored import stat
+
+MIB = 1 << 20
+MEMBERS = 100000
+ENCODINGS = ("signed", "csv", "tombstone", "paired", "flip", "indexed")
+CONFIG = """commands = "q|"
+client_memory = 33554432
+collection "B" {}
+collection "L" { type = "list" }
+collection "plain" { plain_verbs = true }
+""" + "".join(f'collection "{name}" {{ encoding = "{name}" {"removed = rem-" if name == "paired" else ""} }}\n'.replace("= rem-", '= "rem-"')
+              for name in ENCODINGS)
+# What may stand for each word of a usage: short, and as long as a line may be.
+SHORT = {"flags": "0", "exptime": "0", "bytes": "1", "cas": "1", "delta": "1", "delay": "1000000000", "unixtime": "", "count": "1000000",
+         "n": "300", "bucket": "now", "first": "1", "last": "-1", "from": "!", "to": "~", "after": "!", "start": "0", "stop": "-1",
+         "index": "50000", "member": "user0000001", "item": "user0099999", "limit": "0", "seconds": "30", "token": "x",
+         "command": "", "group": "", "flag": "v"}
+WORDS = " ".join(f"m{i * 7919 % 1000003:06}" for i in range(125000))
+MANY = {"member": WORDS, "item": WORDS}
+# What does not work on keys, or ends the connection.
+LEFT_OUT = {"help", "quit", "shutdown", "stats", "verbosity", "version", "flush_all", "mn", "lru_crawler"}
+
+
+def arguments(usage, key, many):
+    """The line that a usage allows: with all that is optional, and as many as a line holds of what may repeat."""
+    name, *words = re.sub(r"[\[\]]", " ", usage.replace("[noreply]", "")).split()
+    line = [name]
+    for word in words:
+        if "|" in word or not word.startswith("<"):
+            continue
+        kind = word.strip("<>+*")
+        repeats = word[-1] in "+*"
+        if kind in ("key", "type"):
+            line.append(" ".join([key] * 8) if repeats and many else key)
+        else:
+            line.append(MANY[kind] if repeats and many and kind in MANY else SHORT[kind])
+    text = " ".join(filter(None, line))
+    return text + ("\r\nx" if "<bytes>" in usage else "")
+
+
+class Turns(WireTest):
+    alone = True
+
+    def setUp(self):
+        self.watcher = self.serve(config=CONFIG)
+        for _ in range(30):
+            self.watcher.send(b"evadd E 0 0 900000\r\n" + b"x" * 900000 + b"\r\n")
+            self.watcher.line()
+        self.watcher.ask("set v 0 0 1\r\nx")
+        self.usages = usages(self.watcher)
+
+    def ready(self, key):
+        """The key is as large as at first: the last command may have changed that."""
+        count, members = ("llen", MEMBERS) if key == "L" else ("scard", MEMBERS if key == "B" else 40000)
+        if self.watcher.ask(f"{count} {key}") == str(members):
+            return
+        self.watcher.ask(f"delete {key}")
+        if key == "L":
+            self.fill(key, [f"user{i:07}" for i in range(members)], "rpush")
+        else:
+            for half in range(2):
+                self.fill(key, [f"user{i:07}" for i in range(half, members, 2)])
+
+    def fill(self, key, words, verb="sadd"):
+        for at in range(0, len(words), 4000):
+            self.assertEqual(self.watcher.ask(f"{verb} {key} {' '.join(words[at:at + 4000])}"), "STORED")
+
+    def long_turns(self):
+        return stat(self.watcher, "stats", "long_turns")
+
+    def beside(self, line, count, conns, reads):
+        """Long turns while others send this line so often, and read the replies or do not."""
+        before = self.long_turns()
+        others = [self.connect(self.proxy) for _ in range(conns)]
+        for other in others:
+            other.sock.setblocking(False)
+        left = {other: (line + "\r\n").encode() * count for other in others}
+        for _ in range(40 // conns + 8):
+            for other in others:
+                try:
+                    left[other] = left[other][other.sock.send(left[other][:MIB]):] if left[other] else b""
+                    if reads:
+                        other.sock.recv(MIB)
+                except OSError:
+                    pass            # it takes no more for now, or has nothing; or it was closed for a limit
+            self.assertEqual(self.watcher.ask("get v"), "VALUE v 0 1")
+            self.assertEqual((self.watcher.line(), self.watcher.line()), (b"x", b"END"))
+        for other in others:
+            other.reset()
+        wait_until("they have gone", lambda: stat(self.watcher, "stats", "curr_connections") == 1)
+        return self.long_turns() - before
+
+    def check(self, line, count=64, conns=1, reads=True):
+        # A processor that others share may take longer for the same once.
+        found = [self.beside(line, count, conns, reads)]
+        while found[-1] and len(found) < 4:
+            found.append(self.beside(line, count, conns, reads))
+        if not built_with_sanitizer():
+            self.assertEqual(found[-1], 0, f"{line[:60]}: {found}")
+
+    def lines(self, keys):
+        for name, usage in self.usages.items():
+            if name in LEFT_OUT:
+                continue
+            # A command on lists is also tried on a set, and the others on a list, by test_lines alone.
+            for key in keys(name):
+                self.ready(key)
+                plain = "E" if "<type>" in usage else "item" if "<bytes>" in usage else key
+                yield name, arguments(usage, plain, False)
+                if re.search(r"<(key|member|item)>[+*]", usage):
+                    yield name, arguments(usage, key, True)
+
+    def test_lines(self):
+        for name, line in self.lines(lambda name: ("B", "L")):
+            with self.subTest(name, line=line[:60]):
+                self.check(line, 8 if len(line) > MIB // 2 else 256)
+
+    def test_a_push_that_is_stored_in_part(self):
+        """To a value that is no list: the rest cannot be stored, and nothing may be repeated."""
+        self.ready("B")
+        self.watcher.ask("append B 0 0 2\r\nx ")
+        found = self.watcher.ask(f"rpush B {WORDS} {WORDS[:40000]}")
+        self.assertTrue(found.startswith("SERVER_ERROR"), found)
+
+    def test_encodings(self):
+        """Each command in one of them, and each of them by several commands."""
+        names = sorted(name for name in self.usages if name.startswith("s") and name not in LEFT_OUT)
+        key = {name: f"{ENCODINGS[i % len(ENCODINGS)]}s" for i, name in enumerate(names)}
+        for name, line in self.lines(lambda name: (key[name],) if name in key else ()):
+            if len(line) < 1000:
+                with self.subTest(name, line=line[:60]):
+                    self.check(line)
+
+    def test_many_who_do_not_read(self):
+        before = self.proxy.peak_mib()
+        for name, line in self.lines(lambda name: ("L" if name.startswith("l") or "push" in name else "B",)):
+            if len(line) < 1000 and "\r\n" not in line:
+                words = "|".join(line.split())
+                # Large events are still collected as one reply if a key names the command.
+                keys = () if name in ("evlast", "evrange") else (f"get q|{words} q|{words}", f"mg q|{words} v")
+                for each in (line, *keys):
+                    with self.subTest(name, line=each[:60]):
+                        self.check(each, 16, 20, False)
+        if not built_with_sanitizer():
+            self.assertLess(self.proxy.peak_mib(), before + 32 + 64)

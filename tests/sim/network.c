@@ -127,8 +127,8 @@ bool network_is_over(struct env *env)
 {
 	struct proxy *p = (struct proxy *)env;
 
-	env->grain = random_next(&p->world->random) % 64;
-	return random_next(&p->world->random) % 2;
+	env->grain = random_next(&p->slices) % 64;
+	return random_next(&p->slices) % 2;
 }
 
 void network_pause(struct env *env, struct waiter *waiter, const void *client)

@@ -102,6 +102,7 @@ struct proxy *proxy_create(struct world *w, int index)
 		.client = client_of,
 		.done = task_ended,
 	};
+	p->slices = p->host.env.seed;
 	p->skew = w->skewed ? (index - 1) * (w->form ? 10 : 1) : 0;
 	proxy_set_clock(p);
 	p->host.lanes = lanes_create(&p->host.env, &machines);

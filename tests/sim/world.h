@@ -71,6 +71,8 @@ struct proxy {
 	struct world *world;
 	int index, skew; /* in the world; the seconds that its clock is ahead of the servers */
 	bool dead;
+	uint64_t
+		slices; /* state of random_next(), for the lengths of slices: the other choices of a seed stay what they are */
 	struct connection {
 		uint64_t id, last; /* when the last message arrives */
 	} connections[SIM_SERVERS];

@@ -114,7 +114,7 @@ class Spread(PlacementTest):
             state = self.state(key, members, fresh)
             self.assertTrue("SERVER_ERROR" in state if key in lost else state is True, key)
         victim.start()
-        for conn in (self.fresh(), self.conn):
+        for conn in (self.fresh(), self.conn, self.others[0]):
             wait_until("the server is used again", lambda: conn.ask(f"get {self.key_on(conn, victim)}") == "END")
             for key, members in loaded.items():
                 self.assertIs(self.state(key, members, conn), key not in lost, key)

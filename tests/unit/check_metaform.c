@@ -62,12 +62,12 @@ TEST(requests)
 TEST(flags_without_a_meaning)
 {
 	static const struct {
-		const char *request, *known;
+		const char *request, *block, *known;
 	} commands[] = {
-		{ "mg a %s\r\n", "bcfhklqstuvLOPT" },
-		{ "ms a 2 %s\r\nxy\r\n", "bckqCFLMOPT" },
-		{ "md a %s\r\n", "bkqCLOP" },
-		{ "ma a %s\r\n", "bckqvCDJLMNOP" },
+		{ "mg a", "", "bcfhklqstuvLOPT" },
+		{ "ms a 2", "xy\r\n", "bckqCFLMOPT" },
+		{ "md a", "", "bkqCLOP" },
+		{ "ma a", "", "bckqvCDJLMNOP" },
 	};
 	static const char all[] = "cfhklqstuvxILPCDEJNRTFMO";
 	struct request classic;
@@ -79,7 +79,7 @@ TEST(flags_without_a_meaning)
 				*letter == 'M'                        ? (i == 3 ? "I" : "S")
 					: strchr("CDEJNRTF", *letter) ? "1"
 								      : "");
-			snprintf(text, sizeof(text), commands[i].request, flag);
+			snprintf(text, sizeof(text), "%s %s\r\n%s", commands[i].request, flag, commands[i].block);
 			const struct request meta = parse(text);
 			const char *error = metaform_parse(&meta, SLICE("key"), &classic);
 			snprintf(line, sizeof(line), "CLIENT_ERROR the flag %c is for plain items", *letter);

@@ -14,7 +14,7 @@
 /* The functions of struct host for tasks of clients. generations.arg must be the clients. */
 extern const struct host clients_functions;
 
-/* Who pays for the work of a client, which is the owner of its tasks. */
+/* The payer of a client. `client` is the owner of the client's tasks. */
 struct payer *client_payer(const void *client);
 
 /* The owner has set the members before `config` in `clients`. The rest is zero. */

@@ -219,7 +219,7 @@ static void start_inside(const struct request *request, void *owner)
 
 struct payer *client_payer(const void *client)
 {
-	/* Whoever has its identity need not know what a client is. */
+	/* Lanes only carry the pointer around, so for them it is constant. */
 	return &((struct client *)(uintptr_t)client)->turn.payer;
 }
 

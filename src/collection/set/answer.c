@@ -21,7 +21,7 @@ static void void_answer(struct set_request *r)
 	buf_consume(&r->offsets, buf_size(&r->offsets));
 }
 
-/* What was answered so far of another version of the set is void. */
+/* If the set has changed, the answer begins again. */
 static void begin(const struct set_view *v, struct set_request *r)
 {
 	if (r->version == v->version)

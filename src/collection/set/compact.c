@@ -80,10 +80,8 @@ static void fill_log(struct lane *lane, const struct result *r)
 	struct compaction *c = lane->work;
 
 	(void)r;
-	while (!run_writer_fill_step(&c->log_run)) {
-		if (lane_pauses(lane, SORTING_STEPS, fill_log))
-			return;
-	}
+	if (!run_writer_fill_slice(&c->log_run, lane, fill_log))
+		return;
 	run_writer_finish(&c->head_run);
 	run_writer_finish(&c->log_run);
 	runs_written(lane);
@@ -94,10 +92,8 @@ static void fill_head(struct lane *lane, const struct result *r)
 	struct compaction *c = lane->work;
 
 	(void)r;
-	while (!run_writer_fill_step(&c->head_run)) {
-		if (lane_pauses(lane, SORTING_STEPS, fill_head))
-			return;
-	}
+	if (!run_writer_fill_slice(&c->head_run, lane, fill_head))
+		return;
 	run_writer_fill(&c->log_run, &c->log,
 		c->loading || c->base.ref_count || c->head_run.table.count || c->head_run.run.tables);
 	fill_log(lane, NULL);

@@ -20,7 +20,10 @@ static int side_of(const struct set_range *range, struct slice member)
 
 /* --- the runs --- */
 
-/* What cannot be counted before something is loaded is counted from here on again. All behind it is looked at, to note all wants. */
+/*
+ * A table is not in memory. The count goes on behind it, only to note all other wants. Once they are loaded, the count begins again at
+ * this place.
+ */
 static void note_want(struct set_counting *c)
 {
 	if (!c->wanted)
@@ -271,7 +274,7 @@ static bool count_below(struct set_view *v, struct set_counting *c)
 	return true;
 }
 
-/* What was counted of another version of the set counts no more. */
+/* If the set has changed, the count begins again. */
 static struct set_counting *counting(const struct set_view *v, struct set_request *r)
 {
 	if (r->counting.version != v->version)

@@ -342,7 +342,7 @@ static void describe_list(const struct fetch *f, struct set_request *request)
 }
 
 /*
- * Answers the operations of the batch one by one: each is done before the next one takes memory for its answer. Those that want tables
+ * Answers the operations of the batch one by one, so that only one answer at a time takes memory. Operations that want tables
  * wait, so that all are loaded at once. False if there is more to do.
  */
 static bool answer_batch(struct lane *lane)

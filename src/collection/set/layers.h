@@ -1,4 +1,4 @@
-/* What the layers of a view consist of: its runs, and those of their indexes and tables that are in memory. */
+/* The runs of a view, with the indexes and tables that are in memory. */
 #ifndef COLLECTION_SET_LAYERS_H
 #define COLLECTION_SET_LAYERS_H
 

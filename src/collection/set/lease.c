@@ -24,7 +24,6 @@
 #include "collection/rewrite/cas.h"
 #include "collection/set/merge.h"
 #include "collection/set/run_writer.h"
-#include "collection/text/fold.h"
 #include "collection/text/lease.h"
 #include "collection/ttl.h"
 #include "util/alloc.h"
@@ -195,14 +194,12 @@ static void parts_looked_for(struct parts *parts)
 /* Says what is there, if the value can be that of a set or list. */
 static void say_what_is_there(struct lane *lane, const struct result *r)
 {
-	struct fold fold = { .seed = lane_env(lane)->seed };
 	struct taking *t = lane->work;
 	struct oplog_base base;
 
 	(void)oplog_split(r->value, &base);
-	if (base.form == OPLOG_GOOD && !fold_log(&fold, base.log))
+	if (base.form == OPLOG_GOOD && !oplog_is_log(base.log))
 		base.form = OPLOG_CORRUPT;
-	fold_free(&fold);
 	if (base.form != OPLOG_GOOD && base.form != OPLOG_OUTDATED) {
 		end_taking(lane, lane_unreadable(lane, base.form), NULL);
 	} else if (base.form == OPLOG_OUTDATED || base.ref_count == 0) {
@@ -302,10 +299,8 @@ static void fill_run(struct lane *lane, const struct result *r)
 	struct loading *l = lane->work;
 
 	(void)r;
-	while (!run_writer_fill_step(&l->run)) {
-		if (lane_pauses(lane, SORTING_STEPS, fill_run))
-			return;
-	}
+	if (!run_writer_fill_slice(&l->run, lane, fill_run))
+		return;
 	run_writer_finish(&l->run);
 	run_writer_ref(&l->run, &l->refs);
 }

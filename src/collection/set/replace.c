@@ -59,10 +59,8 @@ static void fill_run(struct lane *lane, const struct result *r)
 	struct replacement *p = lane->work;
 
 	(void)r;
-	while (!run_writer_fill_step(&p->writer)) {
-		if (lane_pauses(lane, SORTING_STEPS, fill_run))
-			return;
-	}
+	if (!run_writer_fill_slice(&p->writer, lane, fill_run))
+		return;
 	run_writer_finish(&p->writer);
 }
 

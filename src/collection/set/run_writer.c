@@ -129,6 +129,15 @@ bool run_writer_fill_step(struct run_writer *w)
 	return true;
 }
 
+bool run_writer_fill_slice(struct run_writer *w, struct lane *lane, lane_step *step)
+{
+	while (!run_writer_fill_step(w)) {
+		if (lane_pauses(lane, SORTING_STEPS, step))
+			return false;
+	}
+	return true;
+}
+
 bool run_writer_reuse(struct run_writer *w, const struct fence *fence)
 {
 	size_t small = w->parts.lanes->env->options->table_size / SMALL_PART;

@@ -42,6 +42,13 @@ void run_writer_fill_from_log(struct run_writer *w, struct slice log);
 bool run_writer_fill_step(struct run_writer *w) __attribute__((warn_unused_result));
 
 /*
+ * Does portions until the slice of the lane is over. True if all is added; else the lane pauses, and calls `step`, which calls this
+ * again.
+ */
+bool run_writer_fill_slice(struct run_writer *w, struct lane *lane, lane_step *step)
+	__attribute__((warn_unused_result));
+
+/*
  * Reuses a table of another run instead of writing its entries. Its fence must be above all members so far. False if
  * the table, or the unfinished one before it, is too small for that.
  */

@@ -37,7 +37,7 @@ LINK_LTO = $(if $(LTO_CFLAGS), -fno-lto)
 # libmemcached: tests, fuzzers and the simulation are made from it alone. Only the fuzzer of the configuration and the test of rings
 # need more.
 PURE = $(wildcard src/protocol/*.c src/collection/*.c src/collection/*/*.c src/collection/*/*/*.c src/command/*.c) src/upstream/pipeline.c \
-	src/upstream/greeting.c src/util/alloc.c src/util/buf.c src/util/escape.c src/util/histogram.c src/util/num.c src/util/pool.c src/util/shared.c src/util/topk.c src/util/turns.c src/config/address.c src/config/text.c
+	src/upstream/greeting.c src/util/alloc.c src/util/buf.c src/util/escape.c src/util/histogram.c src/util/near.c src/util/num.c src/util/pool.c src/util/shared.c src/util/topk.c src/util/turns.c src/config/address.c src/config/text.c
 REST = $(filter-out $(PURE), $(wildcard src/*.c src/*/*.c src/*/*/*.c src/*/*/*/*.c))
 UNIT = $(wildcard tests/unit/*.c)
 # The slowest first, so that none of them is left alone at the end.

@@ -1,11 +1,10 @@
 #include "admin.h"
 
-#include <assert.h>
-
 #include "measure/collect.h"
 #include "measure/report.h"
 #include "protocol/reply.h"
 #include "util/log.h"
+#include "util/near.h"
 #include "util/num.h"
 
 /* The line that ends a group of memcached's which tells of its items, or NULL. We have none: memcached's tools wait for this line. */
@@ -19,6 +18,9 @@ static const char *end_of_items(struct slice group, struct slice rest)
 		if (slice_equal(group, groups[i]))
 			return "END";
 	}
+	/* memccapable asks this, and has room for 80 bytes of the error. */
+	if (slice_equal(group, SLICE("noreply")))
+		return "ERROR";
 	if (!slice_equal(group, SLICE("detail")))
 		return NULL;
 	if (slice_equal(what, SLICE("on")) || slice_equal(what, SLICE("off")))
@@ -43,7 +45,7 @@ static void admin_stats(struct worker *w, const struct request *request, struct 
 	} else if (!report_stats(d, &w->meter, group, out)) {
 		end = end_of_items(group, rest);
 	}
-	reply_text(out, end ? end : "CLIENT_ERROR unknown stats group");
+	reply_text(out, end ? end : command_usage(request->command->id));
 }
 
 /* memcached-tool waits for the end of a list of keys, whatever comes before it. */
@@ -55,26 +57,91 @@ static void admin_lru_crawler(struct worker *w, const struct request *request, s
 	reply_text(out, slice_equal(slice_token(&rest), SLICE("metadump")) ? "END" : "ERROR");
 }
 
+/* --- help --- */
+
+enum group { GROUP_SETS, GROUP_LISTS, GROUP_EVENTS, GROUP_ITEMS, GROUP_PROXY, GROUPS };
+
+static enum group group_of(const struct command *command)
+{
+	static const bool of_proxy[COMMAND_COUNT] = {
+#define PROXY_COMMAND(id, ...) [COMMAND_##id] = true,
+#define COMMAND(...)
+#include "protocol/commands.def"
+#undef COMMAND
+#undef PROXY_COMMAND
+	};
+
+	if (of_proxy[command->id])
+		return GROUP_PROXY;
+	if (command->grammar >= GRAMMAR_LIST)
+		return GROUP_LISTS;
+	if (command_takes_args(command) || command->grammar == GRAMMAR_COLLECTION_KEYS)
+		return GROUP_SETS;
+	return command->grammar == GRAMMAR_EVENT_DATA || command->grammar == GRAMMAR_KEY_ARGS ? GROUP_EVENTS
+											      : GROUP_ITEMS;
+}
+
+static const struct command *find(struct slice name)
+{
+	for (int id = 0; id < COMMAND_COUNT; id++) {
+		if (near_same(command_get((enum command_id)id)->name, name))
+			return command_get((enum command_id)id);
+	}
+	return NULL;
+}
+
+static void help_on(const struct command *command, const char *indent, struct buf *out)
+{
+	buf_printf(out, "%s%-46s  %s\r\n", indent, command->usage, command->summary);
+}
+
+static void help_on_group(enum group group, const char *name, const struct command_set *denied, struct buf *out)
+{
+	buf_printf(out, "%s:\r\n", name);
+	for (int id = 0; id < COMMAND_COUNT; id++) {
+		const struct command *one = command_get((enum command_id)id);
+		if (group_of(one) == group && !command_set_has(denied, one->id))
+			help_on(one, "  ", out);
+	}
+}
+
+static void help_near(struct slice name, struct buf *out)
+{
+	struct near near = { .word = name };
+	char hint[NEAR_HINT];
+
+	for (int id = 0; id < COMMAND_COUNT; id++)
+		near_offer(&near, command_get((enum command_id)id)->name);
+	near_hint(&near, hint);
+	BUF_ADD(out, "CLIENT_ERROR no such command");
+	reply_text(out, *hint ? hint : "; help lists all");
+}
+
 static void admin_help(struct worker *w, const struct request *request, struct buf *out)
 {
+	const struct slice names[GROUPS] = { SLICE("sets"), SLICE("lists"), SLICE("events"), SLICE("items"),
+		SLICE("proxy") };
 	struct slice rest = request->rest, name = slice_token(&rest);
 	const struct command_set *denied = &worker_config(w)->deny;
-	const struct command *command = command_lookup(name);
+	const struct command *command = find(name);
+	bool found = command != NULL;
 
-	if (name.n && !command) {
-		reply_text(out, "CLIENT_ERROR no such command");
-		return;
-	}
 	if (command && command_set_has(denied, command->id)) {
 		reply_text(out, command_denied(command->id));
 		return;
 	}
-	for (int id = 0; id < COMMAND_COUNT; id++) {
-		const struct command *one = command_get((enum command_id)id);
-		if (command ? one == command : !command_set_has(denied, one->id))
-			buf_printf(out, "%-66s %s\r\n", one->usage, one->summary);
+	if (command)
+		help_on(command, "", out);
+	for (int group = 0; group < GROUPS; group++) {
+		if (name.n == 0 || near_same(name, names[group])) {
+			help_on_group((enum group)group, names[group].p, denied, out);
+			found = true;
+		}
 	}
-	reply_text(out, "END");
+	if (found)
+		reply_text(out, "END");
+	else
+		help_near(name, out);
 }
 
 static void admin_route(struct worker *w, const struct request *request, struct buf *out)
@@ -84,7 +151,7 @@ static void admin_route(struct worker *w, const struct request *request, struct 
 	struct slice rest = request->rest;
 
 	if (slice_token(&rest).n) {
-		reply_text(out, "CLIENT_ERROR bad command line format");
+		reply_text(out, command_usage(request->command->id));
 		return;
 	}
 	BUF_ADD(out, "ROUTE ");
@@ -99,7 +166,7 @@ static void admin_verbosity(struct worker *w, const struct request *request, str
 
 	(void)w;
 	if (!num_parse_u32(word, &level) || slice_token(&rest).n) {
-		reply_text(out, "CLIENT_ERROR bad command line format");
+		reply_text(out, command_usage(request->command->id));
 	} else {
 		log_set_level(LOG_LEVEL_WARN + (int)(level < 2 ? level : 2));
 		reply_text(out, "OK");

@@ -4,7 +4,8 @@
 #include "collection/text/lease.h"
 #include "util/num.h"
 
-static const char bad_format[] = "CLIENT_ERROR bad command line format";
+/* Stands for the usage of the command. */
+static const char bad_form[] = "";
 static const char long_member[] = "CLIENT_ERROR member too long";
 static const char long_item[] = "CLIENT_ERROR item too long";
 
@@ -15,8 +16,8 @@ bool args_allow_lists(const struct collection_rule *rule)
 
 /* --- members of a set, and elements of a list --- */
 
-/* All that is left of the line. `none` is the error if that is nothing, or NULL. */
-static const char *take_words(struct slice rest, const char *too_long, const char *none, struct args *out)
+/* All that is left of the line. */
+static const char *take_any_words(struct slice rest, const char *too_long, struct args *out)
 {
 	bool any = encoding_takes_any(out->rule);
 	size_t number = 0, bytes = 0;
@@ -36,29 +37,36 @@ static const char *take_words(struct slice rest, const char *too_long, const cha
 	}
 	out->number = number;
 	out->bytes = bytes;
-	return number ? error : none;
+	return error;
+}
+
+static const char *take_words(struct slice rest, const char *too_long, struct args *out)
+{
+	const char *error = take_any_words(rest, too_long, out);
+
+	return out->number ? error : bad_form;
 }
 
 static const char *take_members(struct slice rest, struct args *out)
 {
-	return take_words(rest, long_member, "CLIENT_ERROR no member given", out);
+	return take_words(rest, long_member, out);
 }
 
 static const char *take_any_members(struct slice rest, struct args *out)
 {
-	return take_words(rest, long_member, NULL, out);
+	return take_any_words(rest, long_member, out);
 }
 
 static const char *take_member(struct slice rest, struct args *out)
 {
 	const char *error = take_members(rest, out);
 
-	return error || out->number == 1 ? error : bad_format;
+	return error || out->number == 1 ? error : bad_form;
 }
 
 static const char *take_elements(struct slice rest, struct args *out)
 {
-	return take_words(rest, long_item, "CLIENT_ERROR no item given", out);
+	return take_words(rest, long_item, out);
 }
 
 /* --- ranges in byte order, of a set --- */
@@ -66,7 +74,7 @@ static const char *take_elements(struct slice rest, struct args *out)
 static const char *parse_count(struct slice word, uint64_t *count)
 {
 	if (word.n == 0)
-		return bad_format;
+		return bad_form;
 	return num_parse_u64(word, count) ? NULL : "CLIENT_ERROR invalid count";
 }
 
@@ -76,7 +84,7 @@ static const char *parse_range(struct slice *rest, struct set_range *range)
 	range->to = slice_token(rest);
 	range->has_to = true;
 	if (range->from.n == 0 || range->to.n == 0)
-		return bad_format;
+		return bad_form;
 	return range->from.n > MEMBER_MAX || range->to.n > MEMBER_MAX ? long_member : NULL;
 }
 
@@ -84,7 +92,7 @@ static const char *take_range(struct slice rest, struct args *out)
 {
 	const char *error = parse_range(&rest, &out->range);
 
-	return error || slice_token(&rest).n == 0 ? error : bad_format;
+	return error || slice_token(&rest).n == 0 ? error : bad_form;
 }
 
 static const char *take_range_count(struct slice rest, struct args *out)
@@ -93,7 +101,7 @@ static const char *take_range_count(struct slice rest, struct args *out)
 
 	if (!error)
 		error = parse_count(slice_token(&rest), &out->count);
-	return error || slice_token(&rest).n == 0 ? error : bad_format;
+	return error || slice_token(&rest).n == 0 ? error : bad_form;
 }
 
 static const char *take_scan(struct slice rest, struct args *out)
@@ -104,7 +112,7 @@ static const char *take_scan(struct slice rest, struct args *out)
 	out->range.after = true;
 	if (out->range.from.n > MEMBER_MAX)
 		return long_member;
-	return slice_token(&rest).n ? bad_format : parse_count(count, &out->count);
+	return slice_token(&rest).n ? bad_form : parse_count(count, &out->count);
 }
 
 /* --- lines of up to two words, whose number is checked first --- */
@@ -128,7 +136,7 @@ static const char *parse_index(struct slice word, int64_t *index)
 static const char *take_nothing(struct slice rest, struct args *out)
 {
 	(void)out;
-	return slice_token(&rest).n ? bad_format : NULL;
+	return slice_token(&rest).n ? bad_form : NULL;
 }
 
 static const char *take_count(struct slice rest, struct args *out)
@@ -136,7 +144,7 @@ static const char *take_count(struct slice rest, struct args *out)
 	struct slice word = slice_token(&rest);
 
 	if (slice_token(&rest).n)
-		return bad_format;
+		return bad_form;
 	return word.n ? parse_count(word, &out->count) : NULL;
 }
 
@@ -159,7 +167,7 @@ static const char *take_sample(struct slice rest, struct args *out)
 static const char *take_index(struct slice rest, struct args *out)
 {
 	struct slice word[2];
-	const char *error = split(rest, 1, word) ? parse_index(word[0], &out->first) : bad_format;
+	const char *error = split(rest, 1, word) ? parse_index(word[0], &out->first) : bad_form;
 
 	out->last = out->first;
 	return error;
@@ -168,7 +176,7 @@ static const char *take_index(struct slice rest, struct args *out)
 static const char *take_indexes(struct slice rest, struct args *out)
 {
 	struct slice word[2];
-	const char *error = split(rest, 2, word) ? parse_index(word[0], &out->first) : bad_format;
+	const char *error = split(rest, 2, word) ? parse_index(word[0], &out->first) : bad_form;
 
 	return error ? error : parse_index(word[1], &out->last);
 }
@@ -177,7 +185,7 @@ static const char *take_element(struct slice rest, struct args *out)
 {
 	struct slice word[2];
 
-	return split(rest, 1, word) ? take_elements(word[0], out) : bad_format;
+	return split(rest, 1, word) ? take_elements(word[0], out) : bad_form;
 }
 
 /* Below 0 the count is one from the tail. */
@@ -186,14 +194,14 @@ static const char *take_count_element(struct slice rest, struct args *out)
 	struct slice word[2];
 
 	if (!split(rest, 2, word))
-		return bad_format;
+		return bad_form;
 	return num_parse_i64(word[0], &out->first) ? take_elements(word[1], out) : "CLIENT_ERROR invalid count";
 }
 
 static const char *take_index_element(struct slice rest, struct args *out)
 {
 	struct slice word[2];
-	const char *error = split(rest, 2, word) ? parse_index(word[0], &out->first) : bad_format;
+	const char *error = split(rest, 2, word) ? parse_index(word[0], &out->first) : bad_form;
 
 	return error ? error : take_elements(word[1], out);
 }
@@ -207,7 +215,7 @@ static const char *take_seconds(struct slice rest, struct args *out)
 	bool good = word.n == 0 || (num_parse_u64(word, &out->count) && out->count && out->count <= LEASE_SECONDS_MAX);
 
 	if (slice_token(&rest).n)
-		return bad_format;
+		return bad_form;
 	out->count = word.n ? out->count : 0;
 	return good ? NULL : "CLIENT_ERROR invalid seconds";
 }
@@ -215,7 +223,7 @@ static const char *take_seconds(struct slice rest, struct args *out)
 static const char *take_token(struct slice *rest, struct args *out)
 {
 	out->token = slice_token(rest);
-	return out->token.n ? NULL : bad_format;
+	return out->token.n ? NULL : bad_form;
 }
 
 static const char *take_load(struct slice rest, struct args *out)
@@ -229,7 +237,7 @@ static const char *take_list_load(struct slice rest, struct args *out)
 {
 	const char *error = take_token(&rest, out);
 
-	return error ? error : take_words(rest, long_item, NULL, out);
+	return error ? error : take_any_words(rest, long_item, out);
 }
 
 /* --- all --- */
@@ -266,6 +274,7 @@ const char *args_parse(const struct rules *rules, const struct request *request,
 		[GRAMMAR_LIST_LOAD] = take_list_load,
 	};
 	enum grammar grammar = request->command->grammar;
+	const char *error;
 
 	*out = (struct args){ .rule = rules_collection(rules, request->key), .count = 1 };
 	if (grammar >= GRAMMAR_LIST && !args_allow_lists(out->rule))
@@ -274,5 +283,6 @@ const char *args_parse(const struct rules *rules, const struct request *request,
 		return "CLIENT_ERROR the encoding of this key has no leases";
 	if (request->command->id == COMMAND_SCLAIM && out->rule->encoding != ENCODING_OPLOG)
 		return "CLIENT_ERROR the encoding of this key has no claims";
-	return takes[grammar](request->rest, out);
+	error = takes[grammar](request->rest, out);
+	return error == bad_form ? command_usage(request->command->id) : error;
 }

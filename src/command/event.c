@@ -15,7 +15,6 @@
 #include "protocol/reply.h"
 #include "util/num.h"
 
-static const char bad_format[] = "CLIENT_ERROR bad command line format";
 static const char bad_time[] = "CLIENT_ERROR unixtime out of range";
 static const char bad_bucket[] = "CLIENT_ERROR bad bucket";
 static const char many_buckets[] = "CLIENT_ERROR too many buckets";
@@ -128,7 +127,7 @@ static const char *start_count(
 	if (by > DELTA_MAX)
 		return "CLIENT_ERROR delta too large";
 	if ((time.n && !num_parse_u64(time, &at)) || slice_token(&rest).n)
-		return bad_format;
+		return command_usage(request->command->id);
 	if (!time_bucket_valid(at))
 		return bad_time;
 	event = new_event(host, request, owner, rule, at, counted);
@@ -572,7 +571,7 @@ static const char *start_range(
 
 	if (bucket.n == 0 || (from.n && !num_parse_i64(from, &first)) || (to.n && !num_parse_i64(to, &last)) ||
 		slice_token(&rest).n)
-		return bad_format;
+		return command_usage(request->command->id);
 	/* Each bucket has its own numbers, so numbers need a single bucket. */
 	if (!parse_buckets(host, rule, bucket, &range) || (from.n && range.first != range.last))
 		return bad_bucket;
@@ -593,7 +592,7 @@ static const char *start_last(
 	uint64_t n = 0;
 
 	if (count.n == 0 || slice_token(&rest).n)
-		return bad_format;
+		return command_usage(request->command->id);
 	if (!num_parse_u64(count, &n))
 		return "CLIENT_ERROR invalid count";
 	if (n > EVENTS_MAX)

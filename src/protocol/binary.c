@@ -373,7 +373,8 @@ void binary_reply_stats(struct buf *out, const struct binary_head *head, struct 
 			return;
 		}
 		if (!slice_equal(slice_token(&rest), SLICE("STAT"))) {
-			bool unknown = slice_equal(line, SLICE("CLIENT_ERROR unknown stats group"));
+			const char *usage = command_usage(COMMAND_STATS);
+			bool unknown = slice_equal(line, slice_of(usage, strlen(usage)));
 			write_error(out, head, unknown ? SLICE("NOT_FOUND") : line);
 			return;
 		}

@@ -42,15 +42,24 @@ const struct command *command_get(enum command_id id)
 	return &commands[id];
 }
 
-const char *command_denied(enum command_id id)
-{
-	static const char *const lines[COMMAND_COUNT] = {
-#define COMMAND(name_id, name, ...) [COMMAND_##name_id] = "CLIENT_ERROR " name " is denied here",
+/* Error lines. */
+static const struct {
+	const char *denied, *usage;
+} errors[COMMAND_COUNT] = {
+#define COMMAND(id, name, grammar, start, order, counter, reply, noreply, usage, ...) \
+	{ "CLIENT_ERROR " name " is denied here", "CLIENT_ERROR usage: " usage },
 #define PROXY_COMMAND COMMAND
 #include "protocol/commands.def"
 #undef PROXY_COMMAND
 #undef COMMAND
-	};
+};
 
-	return lines[id];
+const char *command_denied(enum command_id id)
+{
+	return errors[id].denied;
+}
+
+const char *command_usage(enum command_id id)
+{
+	return errors[id].usage;
 }

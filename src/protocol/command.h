@@ -136,4 +136,7 @@ const struct command *command_get(enum command_id id);
 /* The error line of a command that the configuration denies: "CLIENT_ERROR <name> is denied here". */
 const char *command_denied(enum command_id id);
 
+/* The error line of a request that has not the form of its command: "CLIENT_ERROR usage: <usage>". */
+const char *command_usage(enum command_id id);
+
 #endif

@@ -5,7 +5,6 @@
 #include "protocol/metaflags.h"
 #include "util/num.h"
 
-static const char bad_format[] = "CLIENT_ERROR bad command line format";
 static const char control[] = "CLIENT_ERROR control character in line";
 
 static enum request_status refuse(struct request *out, const char *error)
@@ -18,6 +17,12 @@ static enum request_status fatal(struct request *out, const char *error)
 {
 	out->error = error;
 	return REQUEST_FATAL;
+}
+
+/* Too few words, too many, or another than the form of the command has at its place. */
+static const char *bad_form(const struct request *out)
+{
+	return command_usage(out->command->id);
 }
 
 /* The index of the first control byte, or s.n. */
@@ -61,7 +66,7 @@ static bool take_key(struct request *out, size_t max)
 {
 	out->key = slice_token(&out->rest);
 	if (out->key.n == 0)
-		out->error = bad_format;
+		out->error = bad_form(out);
 	else if (out->key.n > max)
 		out->error = "CLIENT_ERROR key too long";
 	return out->error == NULL;
@@ -70,13 +75,13 @@ static bool take_key(struct request *out, size_t max)
 static enum request_status parse_keys(
 	struct request *out, struct slice keys, size_t key_max, const struct request_limits *limits)
 {
-	bool collections = out->command->grammar == GRAMMAR_COLLECTION_KEYS;
 	struct slice key;
 
 	out->key = slice_token(&keys);
 	out->rest = keys;
+	/* As memcached: tools look for just this. */
 	if (out->key.n == 0)
-		return refuse(out, collections ? bad_format : "ERROR");
+		return refuse(out, out->command->grammar == GRAMMAR_KEYS ? "ERROR" : bad_form(out));
 	for (key = out->key; key.n; key = slice_token(&keys)) {
 		if (key.n > key_max)
 			return refuse(out, "CLIENT_ERROR key too long");
@@ -126,7 +131,7 @@ static bool take_bytes(struct request *out, struct slice token, uint64_t *bytes)
 {
 	if (num_parse_u64(token, bytes) && *bytes <= INT_MAX - 2)
 		return true;
-	out->error = bad_format;
+	out->error = bad_form(out);
 	return false;
 }
 
@@ -174,23 +179,23 @@ static enum request_status parse_storage(struct slice in, const struct request_l
 	exptime = slice_token(&out->rest);
 	token = slice_token(&out->rest);
 	if (gap && token.n && is_ambiguous(out))
-		return fatal(out, bad_format);
+		return fatal(out, bad_form(out));
 	/* Without the key each token is one place too far to the front. The data must not run as commands. */
 	if (gap && token.n == 0) {
-		out->error = bad_format;
+		out->error = bad_form(out);
 		token = exptime;
 	}
 	/* Without a length there is no data block, as in memcached. */
 	if (token.n == 0)
-		return refuse(out, bad_format);
+		return refuse(out, bad_form(out));
 	if (!take_bytes(out, token, &bytes))
 		return REQUEST_FATAL;
 	int32_t seconds = 0;
 	if (!num_parse_u32(flags, &out->flags) || !num_parse_i32(exptime, &seconds))
-		out->error = bad_format;
+		out->error = bad_form(out);
 	out->exptime = seconds;
 	if (!take_last_number(out))
-		out->error = bad_format;
+		out->error = bad_form(out);
 	if (!clean && !out->error)
 		out->error = control;
 	return request_parse_block(in, limits, bytes, progress, out);
@@ -234,11 +239,11 @@ static enum request_status parse_meta(struct slice in, const struct request_limi
 		token = slice_token(&out->rest);
 		/* The key is empty: its token is the length. */
 		if (gap && !num_parse_u64(token, &bytes) && num_parse_u64(out->key, &bytes)) {
-			out->error = bad_format;
+			out->error = bad_form(out);
 			token = out->key;
 		}
 		if (token.n == 0)
-			return refuse(out, bad_format);
+			return refuse(out, bad_form(out));
 		if (!take_bytes(out, token, &bytes))
 			return REQUEST_FATAL;
 	}
@@ -271,11 +276,10 @@ static enum request_status parse_key_word(struct request *out)
 	if (grammar == GRAMMAR_DELETE) {
 		/* Old clients send a time of 0; memcached refuses all others. */
 		bool good = no_more(out->rest) && (word.n == 0 || slice_equal(word, SLICE("0")));
-		static const char usage[] = "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]";
-		return good ? REQUEST_READY : refuse(out, usage);
+		return good ? REQUEST_READY : refuse(out, bad_form(out));
 	}
 	if (word.n == 0 || !no_more(out->rest))
-		return refuse(out, bad_format);
+		return refuse(out, bad_form(out));
 	if (grammar == GRAMMAR_TOUCH)
 		return parse_exptime(out, word);
 	if (!num_parse_u64(word, &out->number))
@@ -288,7 +292,7 @@ static enum request_status parse_touch_keys(struct request *out, const struct re
 	struct slice time = slice_token(&out->rest), rest = out->rest;
 
 	if (slice_token(&rest).n == 0)
-		return refuse(out, "ERROR");
+		return refuse(out, bad_form(out));
 	if (parse_exptime(out, time) != REQUEST_READY)
 		return REQUEST_REFUSED;
 	return parse_keys(out, out->rest, KEY_MAX, limits);
@@ -299,7 +303,7 @@ static enum request_status parse_flush(struct request *out)
 	struct slice delay = slice_token(&out->rest);
 
 	if (!no_more(out->rest))
-		return refuse(out, bad_format);
+		return refuse(out, bad_form(out));
 	return delay.n ? parse_exptime(out, delay) : REQUEST_READY;
 }
 
@@ -337,7 +341,7 @@ enum request_status request_parse_words(const struct request_limits *limits, str
 	case GRAMMAR_STORAGE:
 	case GRAMMAR_EVENT_DATA:
 		if (take_key(out, KEY_MAX) && !take_last_number(out))
-			out->error = bad_format;
+			out->error = bad_form(out);
 		return out->error ? REQUEST_REFUSED : REQUEST_READY;
 	case GRAMMAR_META:
 	case GRAMMAR_META_DATA:

@@ -310,6 +310,8 @@ TEST(responses_to_stat)
 	is_response(&out, 0x10, "00 key=1 a1|00 key=1 bc d|00 |");
 	binary_reply_stats(&out, &head, SLICE("RESET\r\n"));
 	is_response(&out, 0x10, "00 |");
-	binary_reply_stats(&out, &head, SLICE("CLIENT_ERROR unknown stats group\r\n"));
+	binary_reply_stats(&out, &head,
+		SLICE("CLIENT_ERROR usage: stats "
+		      "[collections|hotkeys|largest|latency|settings|slow|upstream|reset|slow reset]\r\n"));
 	is_response(&out, 0x10, "01 Not found|");
 }

@@ -1,48 +1,48 @@
 /* Arguments that are refused, one line for each way of each grammar. Transcripts have them for each command. */
 #include "conversations.h"
 
-#define BAD_FORMAT "CLIENT_ERROR bad command line format\r\n"
+#define USAGE(usage) "CLIENT_ERROR usage: " usage "\r\n"
 
 static const struct {
 	const char *line, *reply;
 } cases[] = {
-	{ "scard k x\r\n", BAD_FORMAT },
-	{ "sadd k  \r\n", "CLIENT_ERROR no member given\r\n" },
+	{ "scard k x\r\n", USAGE("scard <key>") },
+	{ "sadd k  \r\n", USAGE("sadd <key> <member>+ [noreply]") },
 	{ "sadd k noreply\r\n", "" },
-	{ "sismember k\r\n", "CLIENT_ERROR no member given\r\n" },
-	{ "sismember k a b\r\n", BAD_FORMAT },
-	{ "rpush k\r\n", "CLIENT_ERROR no item given\r\n" },
+	{ "sismember k\r\n", USAGE("sismember <key> <member>") },
+	{ "sismember k a b\r\n", USAGE("sismember <key> <member>") },
+	{ "rpush k\r\n", USAGE("rpush <key> <item>+ [noreply]") },
 	{ "lpop k -1\r\n", "CLIENT_ERROR invalid count\r\n" },
-	{ "rpop k 1 2\r\n", BAD_FORMAT },
-	{ "lindex k\r\n", BAD_FORMAT },
+	{ "rpop k 1 2\r\n", USAGE("rpop <key> [<count>]") },
+	{ "lindex k\r\n", USAGE("lindex <key> <index>") },
 	{ "lindex k x\r\n", "CLIENT_ERROR invalid index\r\n" },
-	{ "lrange k 1 2 3\r\n", BAD_FORMAT },
+	{ "lrange k 1 2 3\r\n", USAGE("lrange <key> <start> <stop>") },
 	{ "lrange k 1 a\r\n", "CLIENT_ERROR invalid index\r\n" },
-	{ "lpos k\r\n", BAD_FORMAT },
-	{ "lrem k 1\r\n", BAD_FORMAT },
+	{ "lpos k\r\n", USAGE("lpos <key> <item>") },
+	{ "lrem k 1\r\n", USAGE("lrem <key> <count> <item>") },
 	{ "lrem k x a\r\n", "CLIENT_ERROR invalid count\r\n" },
-	{ "lset k 1\r\n", BAD_FORMAT },
+	{ "lset k 1\r\n", USAGE("lset <key> <index> <item> [noreply]") },
 	{ "lset k x a\r\n", "CLIENT_ERROR invalid index\r\n" },
 	{ "evincr E x\r\n", "CLIENT_ERROR invalid numeric delta argument\r\n" },
 	{ "evincr E 9223372036854775808\r\n", "CLIENT_ERROR delta too large\r\n" },
-	{ "evincr E 1 x\r\n", BAD_FORMAT },
-	{ "evincr E 1 2 3\r\n", BAD_FORMAT },
+	{ "evincr E 1 x\r\n", USAGE("evincr <type> [<delta> [<unixtime>]] [noreply]") },
+	{ "evincr E 1 2 3\r\n", USAGE("evincr <type> [<delta> [<unixtime>]] [noreply]") },
 	{ "evincr E 1 253402300800\r\n", "CLIENT_ERROR unixtime out of range\r\n" },
 	{ "evadd E 0 0 1 253402300800\r\nx\r\n", "CLIENT_ERROR unixtime out of range\r\n" },
 	{ "evcount E 20150230\r\n", "CLIENT_ERROR bad bucket\r\n" },
 	{ "evcount E now -1\r\n", "CLIENT_ERROR bad bucket\r\n" },
 	{ "evcount E -1 now x\r\n", "CLIENT_ERROR bad bucket\r\n" },
 	{ "evcount E 1970 9999\r\n", "CLIENT_ERROR too many buckets\r\n" },
-	{ "evrange E\r\n", BAD_FORMAT },
-	{ "evrange E now x\r\n", BAD_FORMAT },
-	{ "evrange E now 1 x\r\n", BAD_FORMAT },
-	{ "evrange E now 1 2 3\r\n", BAD_FORMAT },
+	{ "evrange E\r\n", USAGE("evrange <type> <bucket> [<first> [<last>]]") },
+	{ "evrange E now x\r\n", USAGE("evrange <type> <bucket> [<first> [<last>]]") },
+	{ "evrange E now 1 x\r\n", USAGE("evrange <type> <bucket> [<first> [<last>]]") },
+	{ "evrange E now 1 2 3\r\n", USAGE("evrange <type> <bucket> [<first> [<last>]]") },
 	{ "evrange M 2015\r\n", "CLIENT_ERROR too many buckets\r\n" },
-	{ "evlast E\r\n", BAD_FORMAT },
+	{ "evlast E\r\n", USAGE("evlast <type> <n> [<bucket>]") },
 	{ "evlast E x\r\n", "CLIENT_ERROR invalid count\r\n" },
 	{ "evlast E 1000001\r\n", "CLIENT_ERROR too many events\r\n" },
 	{ "evlast E 1 then\r\n", "CLIENT_ERROR bad bucket\r\n" },
-	{ "evlast E 1 now x\r\n", BAD_FORMAT },
+	{ "evlast E 1 now x\r\n", USAGE("evlast <type> <n> [<bucket>]") },
 };
 
 TEST(refused)

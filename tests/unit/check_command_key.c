@@ -114,7 +114,7 @@ TEST(refused)
 	CHECK(keys, "get", "q|SCARD|a", "", "CLIENT_ERROR no such command");
 	CHECK(keys, "get", "q|scard||a", "", "CLIENT_ERROR empty word in the key");
 	CHECK(keys, "get", "q|sinter|a||b", "", "CLIENT_ERROR empty word in the key");
-	CHECK(keys, "get", "q|scard", "", "CLIENT_ERROR bad command line format");
+	CHECK(keys, "get", "q|scard", "", "CLIENT_ERROR usage: scard <key>");
 	CHECK(keys, "get", "q|mg|x|v v", "", "CLIENT_ERROR no such command");
 	CHECK(keys, "get", "q|scard|a\r\nflush_all", "", "CLIENT_ERROR no such command");
 	CHECK(keys, "set", "q|sadd|a", "x\r\nflush_all", "CLIENT_ERROR bad word in the data");
@@ -125,9 +125,10 @@ TEST(refused)
 	CHECK(keys, "cas", "q|sadd|a", "ann", "CLIENT_ERROR use set for the command sadd");
 	CHECK(keys, "cas", "q|evincr|a", "1", "CLIENT_ERROR use get or set for the command evincr");
 	CHECK(keys, "get", "q|quit", "", "CLIENT_ERROR the command quit cannot be a key");
-	CHECK(keys, "set", "q|evadd|E|now", "x", "CLIENT_ERROR bad command line format");
-	CHECK(keys, "set", "q|add|k|1", "x", "CLIENT_ERROR bad command line format");
-	CHECK(keys, "set", "q|cas|k", "x", "CLIENT_ERROR bad command line format");
+	CHECK(keys, "set", "q|evadd|E|now", "x",
+		"CLIENT_ERROR usage: evadd <type> <flags> <exptime> <bytes> [<unixtime>] [noreply]");
+	CHECK(keys, "set", "q|add|k|1", "x", "CLIENT_ERROR usage: add <key> <flags> <exptime> <bytes> [noreply]");
+	CHECK(keys, "set", "q|cas|k", "x", "CLIENT_ERROR usage: cas <key> <flags> <exptime> <bytes> <cas> [noreply]");
 }
 
 /* A command is got if it has an answer, and set if it changes something; no command but quit is out of reach. */

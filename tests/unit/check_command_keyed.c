@@ -22,7 +22,7 @@ TEST(one_key)
 	exchanges("gets q|smembers|a\r\n", FOUND("a", 6, "+x +y "), "VALUE q|smembers|a 0 3 5\r\nx y\r\nEND\r\n");
 	exchanges("get q|smembers|a\r\n", "EN\r\n", "END\r\n");
 	client_asks("get q|scard\r\n");
-	client_is_told("CLIENT_ERROR bad command line format\r\n");
+	client_is_told("CLIENT_ERROR usage: scard <key>\r\n");
 	client_asks("set q|sadd|a 0 60 3\r\nx y\r\n");
 	fake.shown = fake.count - 1;
 	serves(APPEND("a", 6, "+x +y "), "NOT_STORED\r\n");
@@ -41,9 +41,9 @@ TEST(many_keys)
 	fake_result(&fake, 1, &(struct result){ .status = RESULT_HIT, .value = SLICE("B"), .flags = 7 });
 	client_hears_nothing();
 	fake_result(&fake, 0, &(struct result){ .status = RESULT_MISS });
-	client_is_told("VALUE b 7 1\r\nB\r\nVALUE q|scard|c 0 1\r\n1\r\nCLIENT_ERROR bad command line format\r\n");
+	client_is_told("VALUE b 7 1\r\nB\r\nVALUE q|scard|c 0 1\r\n1\r\nCLIENT_ERROR usage: scard <key>\r\n");
 	client_asks("get q|scard q|x\r\n");
-	client_is_told("CLIENT_ERROR bad command line format\r\n");
+	client_is_told("CLIENT_ERROR usage: scard <key>\r\n");
 	client_asks("get q|scard|a b\r\n");
 	fake_fail(&fake, RESULT_TIMED_OUT);
 	fails(RESULT_UNAVAILABLE, "SERVER_ERROR upstream mc:11211 timed out, outcome unknown\r\n");

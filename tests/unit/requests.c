@@ -39,6 +39,11 @@ void request_show(const struct request *r, struct buf *out)
 	show_number(out, "keys", (long long)r->keys);
 }
 
+static const char *error_of(const struct request *r)
+{
+	return r->command && r->error == command_usage(r->command->id) ? "usage" : r->error;
+}
+
 static const char *show(enum request_status status, const struct request *r, struct buf *out)
 {
 	buf_consume(out, buf_size(out));
@@ -50,10 +55,10 @@ static const char *show(enum request_status status, const struct request *r, str
 		BUF_ADD(out, "hang up");
 		break;
 	case REQUEST_FATAL:
-		buf_printf(out, "fatal %s", r->error);
+		buf_printf(out, "fatal %s", error_of(r));
 		break;
 	case REQUEST_REFUSED:
-		buf_printf(out, "refused %s", r->error);
+		buf_printf(out, "refused %s", error_of(r));
 		show_number(out, "skip", (long long)r->skip.bytes);
 		if (r->skip.line_end)
 			BUF_ADD(out, " end");

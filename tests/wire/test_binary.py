@@ -258,7 +258,7 @@ class Conversation(BinaryTest):
         self.answers(0, b"2", GET, "q|scard|s")
         self.assertEqual(self.answers(0, b"1", GETK, "q|sismember|s|ann").key, b"q|sismember|s|ann")
         self.assertEqual(self.answers(1, b"", GETK, "q|lpop|none").key, b"q|lpop|none")
-        self.answers(4, b"bad command line format", GET, "q|scard|s|more")
+        self.answers(4, b"usage: scard <key>", GET, "q|scard|s|more")
         self.assertEqual({self.conn.request(opcode, "q|scard|s", extras).status for opcode, extras in (
             (ADD, bytes(8)), (APPEND, b""), (DELETE, b""), (TOUCH, bytes(4)), (GAT, bytes(4)), (INCR, bytes(20)))}, {4})
         self.conn.send(store(SETQ, "q|sadd|s", b"cyd") + packet(GETQ, "q|lpop|none") + packet(GETKQ, "q|scard|s") + packet(NOOP))

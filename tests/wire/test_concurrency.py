@@ -10,7 +10,7 @@ from harness import EVENLY, PATIENCE, wait_until
 from model import Key, Op
 from dns import command_with
 from stored import stat
-from wire import Conn
+from wire import Conn, usage
 
 
 def together(count, work):
@@ -181,8 +181,8 @@ class Workers(WireTest):
 
 class Dialogue:
     """A long pipeline of mixed commands on a few keys of each kind; see model.py."""
-    WRONG = ((b"bogus", b"ERROR"), (b"mn", b"MN"), (b"sadd k", b"CLIENT_ERROR no member given"),
-             (b"set k x 0 4\r\nquit", b"CLIENT_ERROR bad command line format"))
+    WRONG = ((b"bogus", b"ERROR"), (b"mn", b"MN"), (b"sadd k", usage("sadd")),
+             (b"set k x 0 4\r\nquit", usage("set")))
 
     def __init__(self, seed):
         self.dice = random.Random(seed)

@@ -1,10 +1,19 @@
 """A client's side of a connection: bytes out, lines and blocks in, always with a time limit."""
+import os
+import re
 import socket
 import struct
 
 from harness import HOST, PATIENCE
 
 REPLY_LIMIT = PATIENCE
+COMMANDS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/protocol/commands.def")
+
+
+def usage(verb):
+    """The error line of a request that has not the form of its command."""
+    with open(COMMANDS, encoding="ascii") as table:
+        return b"CLIENT_ERROR usage: " + re.search(rf'COMMAND\(\w+, "{verb}",.* "({verb}\b[^"]*)", "', table.read())[1].encode()
 
 
 class Closed(Exception):

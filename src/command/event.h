@@ -1,0 +1,16 @@
+/* The commands on events, as event_start starts them; and what they share. */
+#ifndef COMMAND_EVENT_H
+#define COMMAND_EVENT_H
+
+#include "collection/event/time_bucket.h"
+#include "command/task.h"
+
+/* Starts a command on a type of events. Gives NULL, or the error line that refuses the request. */
+typedef const char *event_starter(
+	struct host *host, const struct request *request, void *owner, const struct event_rule *rule);
+
+/* evincr, evadd; evcount, evrange, evlast. */
+event_starter event_count_start, event_store_start;
+event_starter event_counts_start, event_range_start, event_last_start;
+
+#endif

@@ -1,0 +1,134 @@
+/*
+ * evincr evadd: an event is counted in the lane of its counter. evadd then stores it under a key with the count: no two events get the
+ * same count, so the key is unique.
+ */
+#include "collection/lane/lanes.h"
+#include "command/event.h"
+#include "command/op_task.h"
+#include "protocol/reply.h"
+#include "util/num.h"
+
+static const char bad_time[] = "CLIENT_ERROR unixtime out of range";
+
+/* A counter wraps around at 2^64: no one event may take it there. */
+static const uint64_t DELTA_MAX = INT64_MAX;
+
+struct event_task {
+	struct task task;
+	struct op op;
+	struct waiter waiter; /* evadd: of the event's own item */
+	uint32_t flags;
+	int64_t exptime;
+	struct slice separator, data;
+	char bytes[];
+};
+
+static struct event_task *task_of(struct op *op)
+{
+	return (struct event_task *)((char *)op - offsetof(struct event_task, op));
+}
+
+static void counted(struct op *op, const struct outcome *outcome)
+{
+	struct event_task *event = task_of(op);
+
+	if (!outcome_ends(outcome, &event->task))
+		task_reply_number(&event->task, outcome->number);
+}
+
+static void stored(struct waiter *waiter, const struct result *r)
+{
+	struct event_task *event = (struct event_task *)((char *)waiter - offsetof(struct event_task, waiter));
+	struct buf *out;
+
+	if (result_failed(r)) {
+		task_reply_failure(&event->task, r);
+	} else if (r->status != RESULT_DONE) {
+		task_reply_line(&event->task, "NOT_STORED");
+	} else if (event->task.command->id == COMMAND_SET) {
+		task_reply_line(&event->task, "STORED");
+	} else {
+		out = task_reply(&event->task);
+		BUF_ADD(out, "EVENT ");
+		reply_line(out, waiter->key);
+		task_done(&event->task);
+	}
+}
+
+/*
+ * Stores the event. If the key has an item, it is from before the counter was evicted, and is replaced.
+ */
+static void numbered(struct op *op, const struct outcome *outcome)
+{
+	struct event_task *event = task_of(op);
+	struct buf *key = &event->task.scratch;
+
+	if (outcome_ends(outcome, &event->task))
+		return;
+	buf_add_slice(key, op->key);
+	buf_add_slice(key, event->separator);
+	buf_add_u64(key, outcome->number);
+	event->waiter = (struct waiter){ stored, buf_slice(key) };
+	lanes_call(event->task.host->lanes,
+		&(struct call){
+			.verb = CALL_SET,
+			.server = CALL_ANY_SERVER,
+			.key = event->waiter.key,
+			.value = event->data,
+			.flags = event->flags,
+			.exptime = event->exptime,
+		},
+		&event->waiter);
+}
+
+static struct event_task *new_event(struct host *host, const struct request *request, void *owner,
+	const struct event_rule *rule, uint64_t time, op_done *done)
+{
+	size_t bytes = request->key.n + rule->separator.n + TIME_BUCKET_NAME_MAX + request->data.n;
+	struct event_task *event = task_new(host, request, owner, sizeof(*event) + bytes);
+	int64_t bucket = time_bucket_of(rule->bucket, (int64_t)time);
+	char *at = time_bucket_write_key(&host->bucket, rule, request->key, bucket, event->bytes);
+	struct slice key = slice_of(event->bytes, (size_t)(at - event->bytes));
+
+	/* The key of the counter begins with the type. */
+	(void)task_keys(&event->task, slice_of(event->bytes, request->key.n), 1);
+	event->op = (struct op){ .kind = OP_COUNT, .key = key, .count = 1, .ttl = rule->ttl, .done = done };
+	event->flags = request->flags;
+	event->exptime = task_ttl(request, rule->ttl);
+	event->separator = rule->separator;
+	event->data = task_keep(&at, request->data);
+	return event;
+}
+
+const char *event_count_start(
+	struct host *host, const struct request *request, void *owner, const struct event_rule *rule)
+{
+	struct slice rest = request->rest, delta = slice_token(&rest), time = slice_token(&rest);
+	uint64_t by = 1, at = (uint64_t)host->env.unix_time;
+	struct event_task *event;
+
+	if (delta.n && !num_parse_u64(delta, &by))
+		return "CLIENT_ERROR invalid numeric delta argument";
+	if (by > DELTA_MAX)
+		return "CLIENT_ERROR delta too large";
+	if ((time.n && !num_parse_u64(time, &at)) || slice_token(&rest).n)
+		return command_usage(request->command->id);
+	if (!time_bucket_valid(at))
+		return bad_time;
+	event = new_event(host, request, owner, rule, at, counted);
+	event->op.count = by;
+	event->op.ttl = event->exptime;
+	lanes_submit(host->lanes, &event->op);
+	return NULL;
+}
+
+const char *event_store_start(
+	struct host *host, const struct request *request, void *owner, const struct event_rule *rule)
+{
+	uint64_t at = request->has_number ? request->number : (uint64_t)host->env.unix_time;
+
+	if (!time_bucket_valid(at))
+		return bad_time;
+	lanes_submit(host->lanes, &new_event(host, request, owner, rule, at, numbered)->op);
+	return NULL;
+}

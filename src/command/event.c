@@ -19,6 +19,7 @@ void event_start(struct host *host, const struct request *request, void *owner)
 		[COMMAND_EVCOUNT] = event_counts_start,
 		[COMMAND_EVINCR] = event_count_start,
 		[COMMAND_EVLAST] = event_last_start,
+		[COMMAND_EVLIMIT] = event_limit_start,
 		[COMMAND_EVRANGE] = event_range_start,
 		[COMMAND_INCR] = event_count_start,
 		[COMMAND_SET] = event_store_start,

@@ -9,8 +9,8 @@
 typedef const char *event_starter(
 	struct host *host, const struct request *request, void *owner, const struct event_rule *rule);
 
-/* evincr, evadd; evcount, evrange, evlast. */
-event_starter event_count_start, event_store_start;
+/* evincr, evadd; evlimit; evcount, evrange, evlast. */
+event_starter event_count_start, event_store_start, event_limit_start;
 event_starter event_counts_start, event_range_start, event_last_start;
 
 #endif

@@ -8,8 +8,8 @@ static const struct traits {
 	bool changes;         /* changes items that a staged read may not have read yet */
 	bool hides;           /* hides writes; if staged_from is a number, only when it is staged */
 	bool knows_hidden;    /* waits for hidden writes of events anyway, in the lanes of their counters */
-	bool fans_out;        /* reads the counters of many buckets */
 	bool is_plain;        /* with one key it stages and hides nothing, and counts as one call */
+	uint16_t calls;       /* if it is not the number of keys: those that read the counters of many buckets */
 	uint16_t staged_from; /* the number of keys from which it is staged; NEVER or ALWAYS */
 } classes[] = {
 	[ORDER_READ] = { .is_plain = true },
@@ -18,8 +18,9 @@ static const struct traits {
 	[ORDER_READ_BLOCKS] = { .staged_from = ALWAYS },
 	[ORDER_WRITE] = { .changes = true, .is_plain = true },
 	[ORDER_TOUCH_KEYS] = { .changes = true, .hides = true, .is_plain = true, .staged_from = ORDER_KEYS_FIRST + 1 },
-	[ORDER_EVENT_READ] = { .knows_hidden = true, .fans_out = true, .staged_from = ALWAYS },
+	[ORDER_EVENT_READ] = { .knows_hidden = true, .calls = ORDER_EVENT_CALLS, .staged_from = ALWAYS },
 	[ORDER_EVENT_COUNT] = { .changes = true, .knows_hidden = true, .is_plain = true },
+	[ORDER_EVENT_LIMIT] = { .changes = true, .knows_hidden = true, .calls = ORDER_LIMIT_CALLS },
 	[ORDER_EVENT_STORE] = { .changes = true, .knows_hidden = true, .hides = true },
 	[ORDER_FLUSH] = { .changes = true, .is_plain = true },
 };
@@ -27,7 +28,7 @@ static const struct traits {
 struct order_effect order_effect_of(const struct command *command, size_t keys)
 {
 	const struct traits *t = &classes[command->order];
-	size_t calls = t->fans_out ? ORDER_EVENT_CALLS : keys > 1 ? keys : 1;
+	size_t calls = t->calls ? t->calls : keys > 1 ? keys : 1;
 	bool staged;
 
 	if (t->is_plain && keys <= 1)

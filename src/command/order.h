@@ -18,9 +18,9 @@ enum { ORDER_KEYS_FIRST = 32, ORDER_SETS_FIRST = 8 };
 
 /*
  * The calls that a connection may have unanswered before its next request waits, so that it leaves other clients their share of a
- * server's queue; and the calls of a request that reads the counters of many buckets, as counted here.
+ * server's queue; and the calls of a request that reads the counters of many buckets, or of those of a limit, as counted here.
  */
-enum { ORDER_CALLS_MAX = 4096, ORDER_EVENT_CALLS = 2048 };
+enum { ORDER_CALLS_MAX = 4096, ORDER_EVENT_CALLS = 2048, ORDER_LIMIT_CALLS = 64 };
 
 /*
  * The numbers of unfinished tasks of a connection, and of those of each kind; and of the calls that they may have unanswered. All

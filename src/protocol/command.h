@@ -74,6 +74,7 @@ enum order_class {
 	ORDER_TOUCH_KEYS,  /* touches items; more than ORDER_KEYS_FIRST in stages */
 	ORDER_EVENT_READ,  /* reads event counters, and perhaps events, in stages */
 	ORDER_EVENT_COUNT, /* counts an event */
+	ORDER_EVENT_LIMIT, /* counts an event, and reads earlier counters */
 	ORDER_EVENT_STORE, /* counts an event, then stores it under a key made from the count */
 	ORDER_FLUSH        /* invalidates everything */
 };

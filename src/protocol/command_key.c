@@ -20,10 +20,15 @@ static bool has_data(const struct command *command)
 		command->grammar == GRAMMAR_META_DATA;
 }
 
+static bool counts_events(const struct command *command)
+{
+	return command->order == ORDER_EVENT_COUNT || command->order == ORDER_EVENT_LIMIT;
+}
+
 static bool changes(const struct command *command)
 {
-	return command->order == ORDER_WRITE || command->order == ORDER_EVENT_COUNT ||
-		command->order == ORDER_EVENT_STORE || command->order == ORDER_FLUSH;
+	return command->order == ORDER_WRITE || counts_events(command) || command->order == ORDER_EVENT_STORE ||
+		command->order == ORDER_FLUSH;
 }
 
 /*
@@ -185,7 +190,7 @@ static bool reaches(enum command_id outer, const struct command *command)
 /* A flush and a touch have a time of their own among their words. */
 static bool takes_exptime(const struct command *command)
 {
-	return has_data(command) || command_takes_args(command) || command->order == ORDER_EVENT_COUNT;
+	return has_data(command) || command_takes_args(command) || counts_events(command);
 }
 
 bool command_key_parse(const struct command_keys *keys, const struct request *outer, struct slice key,

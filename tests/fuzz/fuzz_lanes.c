@@ -43,6 +43,7 @@ static const char *const requests[] = {
 	"srandmember k 2\r\n",
 	"spop k 2\r\n",
 	"sclaim k b\r\n",
+	"evlimit E 3 7200\r\n",
 	"slease k\r\n",
 	"sload k aaaaaaaa b\r\n",
 	"sfill k aaaaaaaa c d\r\n",

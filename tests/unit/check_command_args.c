@@ -28,6 +28,14 @@ static const struct {
 	{ "evincr E 1 x\r\n", USAGE("evincr <type> [<delta> [<unixtime>]] [noreply]") },
 	{ "evincr E 1 2 3\r\n", USAGE("evincr <type> [<delta> [<unixtime>]] [noreply]") },
 	{ "evincr E 1 253402300800\r\n", "CLIENT_ERROR unixtime out of range\r\n" },
+	{ "evlimit E 1\r\n", USAGE("evlimit <type> <limit> <seconds>") },
+	{ "evlimit E 1 2 3\r\n", USAGE("evlimit <type> <limit> <seconds>") },
+	{ "evlimit E -1 60\r\n", "CLIENT_ERROR invalid limit\r\n" },
+	{ "evlimit E 1 x\r\n", "CLIENT_ERROR invalid seconds\r\n" },
+	{ "evlimit E 1 0\r\n", "CLIENT_ERROR invalid seconds\r\n" },
+	{ "evlimit E 1 230401\r\n", "CLIENT_ERROR too many buckets\r\n" },
+	{ "evlimit E 1 18446744073709551615\r\n", "CLIENT_ERROR too many buckets\r\n" },
+	{ "evlimit Short 1 7201\r\n", "CLIENT_ERROR counters of this type expire before\r\n" },
 	{ "evadd E 0 0 1 253402300800\r\nx\r\n", "CLIENT_ERROR unixtime out of range\r\n" },
 	{ "evcount E 20150230\r\n", "CLIENT_ERROR bad bucket\r\n" },
 	{ "evcount E now -1\r\n", "CLIENT_ERROR bad bucket\r\n" },
@@ -47,10 +55,13 @@ static const struct {
 
 TEST(refused)
 {
-	static const struct event_rule minutes = { { "M", 1 }, GRANULARITY_MINUTE, 0, { "::", 2 }, 24, false };
+	static const struct event_rule of_events[] = {
+		{ { "Short", 5 }, GRANULARITY_HOUR, 7200, { "::", 2 }, 24, false },
+		{ { "M", 1 }, GRANULARITY_MINUTE, 0, { "::", 2 }, 24, false },
+	};
 	char line[300];
 
-	fake.rules = (struct rules){ .events = &minutes, .event_count = 1 };
+	fake.rules = (struct rules){ .events = of_events, .event_count = 2 };
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		client_asks(cases[i].line);
 		client_is_told(cases[i].reply);

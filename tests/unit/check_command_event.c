@@ -103,3 +103,62 @@ TEST(longest_type)
 	client_asks(line);
 	client_is_told("CLIENT_ERROR key too long\r\n");
 }
+
+/* --- evlimit --- */
+
+/* The present bucket's own number decides; the earlier buckets are read meanwhile. */
+TEST(limit_of_one_bucket)
+{
+	talks("evlimit E 3 3600\r\n", "incr E::2015022016 1\r\n", "3\r\n", "3\r\n");
+	talks("evlimit E 3 60\r\n", "incr E::2015022016 1\r\n", "4\r\n", "0\r\n");
+	talks("evlimit E 0 1\r\n", "incr E::2015022016 1\r\n", "1\r\n", "0\r\n");
+}
+
+/* All is asked for at once. */
+static void asks_three_hours(uint64_t limit)
+{
+	char line[100];
+
+	snprintf(line, sizeof(line), "evlimit E %llu 10800\r\n", (unsigned long long)limit);
+	client_asks(line);
+	server_is_asked("incr E::2015022016 1\r\n"
+			"mg E::2015022014 k f v\r\n"
+			"mg E::2015022015 k f v\r\n");
+}
+
+TEST(limit_of_several)
+{
+	asks_three_hours(42);
+	relays("2\r\nVA 2 kE::2015022014 f0\r\n40\r\nEN\r\n", "42\r\n");
+	asks_three_hours(42);
+	relays("3\r\nVA 2 kE::2015022014 f0\r\n40\r\nEN\r\n", "0\r\n");
+	/* A sum beyond all numbers is no small one. */
+	asks_three_hours(UINT64_MAX - 1);
+	relays("3\r\nVA 20 kE::2015022014 f0\r\n18446744073709551615\r\nEN\r\n", "0\r\n");
+	ck_assert_uint_eq(fake.used, 0);
+}
+
+TEST(limit_fails)
+{
+	asks_three_hours(42);
+	fake_fail(&fake, RESULT_UNAVAILABLE);
+	relays("EN\r\nEN\r\n", "SERVER_ERROR upstream mc:11211 unavailable\r\n");
+	asks_three_hours(42);
+	server_answers("1\r\n");
+	fake_fail(&fake, RESULT_TIMED_OUT);
+	relays("EN\r\n", "SERVER_ERROR upstream mc:11211 timed out, outcome unknown\r\n");
+	asks_three_hours(42);
+	relays("1\r\nVA 1 kE::2015022014 f0\r\nx\r\nEN\r\n", "CLIENT_ERROR value is not a counter\r\n");
+	client_asks("evlimit E 1 60\r\n");
+	fails(RESULT_TIMED_OUT, "SERVER_ERROR upstream mc:11211 timed out, outcome unknown\r\n");
+	ck_assert_uint_eq(fake.used, 0);
+}
+
+/* Events that are counted together have numbers of their own: two are let through. */
+TEST(limit_of_a_batch)
+{
+	client_asks("evlimit E 1 60\r\nevlimit E 3 60\r\nevlimit E 3 60\r\nevlimit E 3 60\r\n");
+	serves("incr E::2015022016 1\r\n", "1\r\n");
+	serves("incr E::2015022016 3\r\n", "4\r\n");
+	client_is_told("1\r\n2\r\n3\r\n0\r\n");
+}

@@ -167,3 +167,24 @@ TEST(calendar)
 		}
 	}
 }
+
+static void lasts(enum granularity g, uint64_t seconds, int64_t most, int64_t buckets, int64_t time)
+{
+	struct time_bucket_range range = { -1, -1 };
+
+	ck_assert_int_eq(time_bucket_last(g, moment, seconds, most, &range), time);
+	ck_assert_int_eq(range.last, buckets ? time_bucket_of(g, moment) : -1);
+	ck_assert_int_eq(range.last - range.first, buckets ? buckets - 1 : 0);
+}
+
+TEST(the_last_buckets)
+{
+	lasts(HOUR, 1, 64, 1, 3600);
+	lasts(HOUR, 3600, 64, 1, 3600);
+	lasts(HOUR, 3601, 64, 2, 7200);
+	lasts(MINUTE, 3600, 64, 60, 3600);
+	lasts(MINUTE, 61, 1, 0, 0);
+	lasts(DAY, 64 * 86400, 64, 64, 64 * 86400);
+	lasts(DAY, 64 * 86400 + 1, 64, 0, 0);
+	lasts(DAY, UINT64_MAX, 64, 0, 0);
+}

@@ -26,6 +26,7 @@ LINES = {
     "evcount": [f"evcount {TYPE}", f"evcount {TYPE} 20150220", f"evcount {TYPE} x"],
     "evincr": [f"evincr {TYPE} 4", f"evincr {TYPE} / 4", f"evincr {TYPE} 4 {NOW}", f"evincr {TYPE} / x"],
     "evlast": [f"evlast {TYPE} 3 2015022016", f"evlast {TYPE} 3", f"evlast {TYPE} x"],
+    "evlimit": [f"evlimit {TYPE} 1 3600", f"evlimit {TYPE} 0 3600", f"evlimit {TYPE} 9 7200", f"evlimit {TYPE} / 9 60", f"evlimit {TYPE} 9"],
     "evrange": [f"evrange {TYPE} 2015022016", f"evrange {TYPE} 2015022015"],
     "flush_all": ["flush_all / 1000000", "flush_all / x"],
     "gat": [f"gat 100 {ITEM}", f"gat 100 {ITEM} {{k}}none {SET}", "gat 100 {k}none"],
@@ -251,7 +252,7 @@ class EveryCommand(WireTest):
         lines = [line.replace("{k}", "x") for name in LINES for line in LINES[name]
                  if "/" not in line and name not in ("stats", "me", "mn") and not name.startswith("gat")]
         keys = [f"q|{'|'.join(line.split())}" for line in lines]
-        keys = [key for key in keys if not re.match(r"q\|([lrs]pop|lrem|sclaim|scompact|m[ad]|incr|decr|evincr)\b", key)]
+        keys = [key for key in keys if not re.match(r"q\|([lrs]pop|lrem|sclaim|scompact|m[ad]|incr|decr|evincr|evlimit)\b", key)]
         keys[5:5], keys[20:20] = ["xitem"], ["nothing", "xset"]
         alone, errors = b"", []
         for key in keys:

@@ -123,6 +123,26 @@ class Races(WireTest):
         conns[0].send(b"evcount E 2015022016\r\n")
         self.assertEqual(conns[0].lines_until("END"), ["COUNT 2015022016 2400", "END"])
 
+    def test_a_limit(self):
+        """As many are let through as it allows, by all proxies; what is beyond it counts as well."""
+        conns = self.connections(3, 12, "-t", "2", config=EVENLY + '\nevents "E" { bucket = "day" }')
+        let_through = []
+
+        def attempt(name):
+            def count(number):
+                for _ in range(50):
+                    reply = int(conns[number].ask(f"evlimit E{name} 100 86400"))
+                    if reply:
+                        let_through.append(reply)
+            together(12, count)
+            conns[0].send(f"evcount E{name}\r\n".encode())
+            return conns[0].lines_until("END")[0].endswith(" 600")
+        for name in range(3):       # once more, if the day has turned meanwhile
+            let_through.clear()
+            if attempt(name):
+                break
+        self.assertEqual(sorted(let_through), list(range(1, 101)))
+
     def test_storing_events(self):
         conns = self.connections(2, 10)
         keys = [[] for _ in conns]

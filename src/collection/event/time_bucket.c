@@ -103,6 +103,18 @@ static bool parse_prefix(enum granularity g, struct slice word, struct time_buck
 	return true;
 }
 
+int64_t time_bucket_last(
+	enum granularity g, int64_t unix_time, uint64_t seconds, int64_t most, struct time_bucket_range *out)
+{
+	uint64_t before = (seconds - 1) / (uint64_t)granularities[g].seconds;
+
+	if (before >= (uint64_t)most)
+		return 0;
+	out->last = time_bucket_of(g, unix_time);
+	out->first = out->last - (int64_t)before;
+	return ((int64_t)before + 1) * granularities[g].seconds;
+}
+
 bool time_bucket_parse(enum granularity g, struct slice word, int64_t now_bucket, struct time_bucket_range *out)
 {
 	uint64_t back;

@@ -38,6 +38,13 @@ struct time_bucket_range {
 };
 
 /*
+ * The buckets of the last seconds, which are above 0: whole ones, of which the present one is the last. Gives how long they are
+ * together, or 0 if they are more than `most`.
+ */
+int64_t time_bucket_last(
+	enum granularity g, int64_t unix_time, uint64_t seconds, int64_t most, struct time_bucket_range *out);
+
+/*
  * Parses a word of a query: `now`, `-3` for three buckets ago, a bucket's name, or a prefix of one for all buckets in
  * it. `now_bucket` is the present bucket. False if the word is none of these, or no date of the calendar.
  */

@@ -75,7 +75,8 @@ static enum group group_of(const struct command *command)
 		return GROUP_PROXY;
 	if (command->grammar >= GRAMMAR_LIST)
 		return GROUP_LISTS;
-	if (command_takes_args(command) || command->grammar == GRAMMAR_COLLECTION_KEYS)
+	if (command_takes_args(command) || command->grammar == GRAMMAR_COLLECTION_KEYS ||
+		command->grammar == GRAMMAR_COUNTED_KEYS)
 		return GROUP_SETS;
 	return command->grammar == GRAMMAR_EVENT_DATA || command->grammar == GRAMMAR_KEY_ARGS ? GROUP_EVENTS
 											      : GROUP_ITEMS;

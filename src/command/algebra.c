@@ -1,9 +1,10 @@
 /*
- * sunion sinter sdiff: a merge of the sets in byte order. Each set is read in blocks of members:
+ * sunion sinter sdiff, and sunioncard sintercard sdiffcard, which only count: a merge of the sets in byte order. Each set is read in
+ * blocks of members:
  *
  *     read_blocks (a block of each set) -> merge (until a block is used up) -> read_blocks (the next block) -> merge ...
  *
- * sinter and sdiff skip the blocks of a set that have no member to compare. So only the result and a block of each set are in
+ * An intersection and a difference skip the blocks of a set that have no member to compare. So only the result and a block of each set are in
  * memory, and other requests run between the blocks. A missing set is empty. If it is missing behind its first block, it was lost
  * or deleted meanwhile. Then the members of that block have had their effect, and the reply is an error.
  */
@@ -33,9 +34,15 @@ struct algebra_part {
 	char from[MEMBER_MAX]; /* the beginning of the next block */
 };
 
+/* How far a merge has come: the slice is over, a block is used up, or the result is complete. */
+enum merged { MERGED_SLICE, MERGED_BLOCK, MERGED_ALL };
+
 struct algebra_task {
 	struct task task;
-	struct buf result; /* each member followed by a space */
+	enum merged (*merge)(struct algebra_task *a);
+	struct buf result;      /* each member followed by a space; empty if the task counts */
+	uint64_t number, limit; /* of members: in the result, and at which the result is complete */
+	bool counts;
 	size_t count, asking;
 	size_t next;         /* the set whose block is read next */
 	bool reads;          /* any is */
@@ -63,7 +70,11 @@ static void finish(struct algebra_task *a)
 	/* No space behind the last member. */
 	a->result.end -= buf_size(&a->result) > 0;
 	text = shared_create(&a->result);
-	if (!task_fails(&a->task)) {
+	if (task_fails(&a->task)) {
+		/* The reply is the failure. */
+	} else if (a->counts) {
+		task_reply_number(&a->task, a->number);
+	} else {
 		reply_value_head(task_reply(&a->task), a->task.command->name, 0, buf_size(&text->text), NULL);
 		task_reply_shared(&a->task, text);
 		BUF_ADD(task_reply(&a->task), "\r\nEND\r\n");
@@ -184,12 +195,17 @@ static void seek(struct algebra_part *part, struct slice member)
 	}
 }
 
-/* How far intersect, subtract and unite have come: the slice is over, a block is used up, or the result is complete. */
-enum merged { MERGED_SLICE, MERGED_BLOCK, MERGED_ALL };
-
 static enum merged used_up(const struct algebra_part *part)
 {
 	return part->ended ? MERGED_ALL : MERGED_BLOCK;
+}
+
+/* Gives true if that completes the result. */
+static bool add(struct algebra_task *a, struct slice member)
+{
+	if (!a->counts)
+		buf_add_word(&a->result, member);
+	return ++a->number == a->limit;
 }
 
 /* A member of the result costs a look at each set. */
@@ -219,7 +235,8 @@ static enum merged intersect(struct algebra_task *a)
 		}
 		if (!all)
 			continue;
-		buf_add_word(&a->result, highest);
+		if (add(a, highest))
+			return MERGED_ALL;
 		for (size_t i = 0; i < a->count; i++)
 			step(&a->parts[i]);
 	} while (!is_over(a));
@@ -240,8 +257,8 @@ static enum merged subtract(struct algebra_task *a)
 				return MERGED_BLOCK;
 			found |= slice_equal(part->member, first->member);
 		}
-		if (!found)
-			buf_add_word(&a->result, first->member);
+		if (!found && add(a, first->member))
+			return MERGED_ALL;
 		step(first);
 		if (is_over(a))
 			return MERGED_SLICE;
@@ -265,7 +282,8 @@ static enum merged unite(struct algebra_task *a)
 		if (!low)
 			return MERGED_ALL;
 		member = low->member;
-		buf_add_word(&a->result, member);
+		if (add(a, member))
+			return MERGED_ALL;
 		for (size_t i = 0; i < a->count; i++) {
 			if (slice_equal(a->parts[i].member, member))
 				step(&a->parts[i]);
@@ -282,7 +300,6 @@ static void merge_more(struct waiter *waiter, const struct result *r)
 
 static void merge(struct algebra_task *a)
 {
-	enum command_id id = a->task.command->id;
 	size_t most = a->task.host->env.options->result_max, before = a->result.cap;
 	struct buf *failure = &a->task.scratch;
 	enum merged merged = MERGED_ALL;
@@ -291,7 +308,7 @@ static void merge(struct algebra_task *a)
 	if (a->task.abandoned && buf_size(failure) == 0)
 		reply_text(failure, "SERVER_ERROR client closed");
 	if (buf_size(failure) == 0)
-		merged = id == COMMAND_SINTER ? intersect(a) : id == COMMAND_SDIFF ? subtract(a) : unite(a);
+		merged = a->merge(a);
 	task_use(&a->task, a->result.cap, before);
 	if (most && buf_size(&a->result) > most) {
 		reply_text(failure, "SERVER_ERROR result too large");
@@ -335,6 +352,13 @@ static size_t block_size(const struct collection_options *options, size_t sets)
 	return most < share ? most : share < BLOCK_LEAST ? BLOCK_LEAST : share;
 }
 
+static enum merged (*merge_of(enum command_id id))(struct algebra_task *a)
+{
+	if (id == COMMAND_SINTER || id == COMMAND_SINTERCARD)
+		return intersect;
+	return id == COMMAND_SDIFF || id == COMMAND_SDIFFCARD ? subtract : unite;
+}
+
 void algebra_start(struct host *host, const struct request *request, void *owner)
 {
 	size_t size = sizeof(struct algebra_task) + request->keys * sizeof(struct algebra_part);
@@ -343,11 +367,15 @@ void algebra_start(struct host *host, const struct request *request, void *owner
 	struct fold keys = { .seed = host->env.seed };
 	char *at = (char *)a + size;
 
+	a->merge = merge_of(request->command->id);
 	a->result = BUF_EMPTY;
+	a->counts = request->command->grammar == GRAMMAR_COUNTED_KEYS;
+	a->limit = a->counts && request->number ? request->number : UINT64_MAX;
+	a->number = 0;
 	a->count = a->asking = 0;
 	add_set(a, &keys, request->key, &at);
 	/* A set may be subtracted from itself. */
-	if (request->command->id == COMMAND_SDIFF)
+	if (a->merge == subtract)
 		fold_reset(&keys);
 	while ((key = slice_token(&rest)).n)
 		add_set(a, &keys, key, &at);

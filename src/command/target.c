@@ -101,6 +101,7 @@ static enum target of_request(const struct rules *rules, const struct request *r
 	case GRAMMAR_META_DATA:
 		return of_meta(rules, request);
 	case GRAMMAR_COLLECTION_KEYS:
+	case GRAMMAR_COUNTED_KEYS:
 		return of_all_keys(rules, request);
 	case GRAMMAR_EVENT_DATA:
 	case GRAMMAR_KEY_ARGS:

@@ -36,6 +36,7 @@ enum grammar {
 	GRAMMAR_META,            /* <key> <flag>* */
 	GRAMMAR_META_DATA,       /* <key> <bytes> <flag>*, then a data block */
 	GRAMMAR_COLLECTION_KEYS, /* <key>+ with keys of that size */
+	GRAMMAR_COUNTED_KEYS,    /* <limit> <key>+ with keys of that size */
 	GRAMMAR_KEY_ARGS,        /* <key> and arguments */
 	GRAMMAR_EVENT_DATA,      /* <type> <flags> <exptime> <bytes> [<unixtime>], then a data block */
 	GRAMMAR_ARGS,            /* anything */
@@ -119,7 +120,7 @@ static inline bool command_reads_values(const struct command *command)
 static inline bool command_has_keys(const struct command *command)
 {
 	return command->grammar == GRAMMAR_KEYS || command->grammar == GRAMMAR_TOUCH_KEYS ||
-		command->grammar == GRAMMAR_COLLECTION_KEYS;
+		command->grammar == GRAMMAR_COLLECTION_KEYS || command->grammar == GRAMMAR_COUNTED_KEYS;
 }
 
 /* Whether it has the key of one set or list, and arguments that command/args.h reads. */

@@ -298,6 +298,17 @@ static enum request_status parse_touch_keys(struct request *out, const struct re
 	return parse_keys(out, out->rest, KEY_MAX, limits);
 }
 
+static enum request_status parse_counted_keys(struct request *out, const struct request_limits *limits)
+{
+	struct slice limit = slice_token(&out->rest), rest = out->rest;
+
+	if (slice_token(&rest).n == 0)
+		return refuse(out, bad_form(out));
+	if (!num_parse_u64(limit, &out->number))
+		return refuse(out, "CLIENT_ERROR invalid limit");
+	return parse_keys(out, out->rest, COLLECTION_KEY_MAX, limits);
+}
+
 static enum request_status parse_flush(struct request *out)
 {
 	struct slice delay = slice_token(&out->rest);
@@ -323,6 +334,8 @@ static enum request_status parse_words(struct request *out, const struct request
 		return parse_flush(out);
 	case GRAMMAR_COLLECTION_KEYS:
 		return parse_keys(out, out->rest, COLLECTION_KEY_MAX, limits);
+	case GRAMMAR_COUNTED_KEYS:
+		return parse_counted_keys(out, limits);
 	case GRAMMAR_KEY_ARGS:
 		return take_key(out, KEY_MAX) ? REQUEST_READY : REQUEST_REFUSED;
 	case GRAMMAR_ARGS:

@@ -50,6 +50,7 @@ static const char *const requests[] = {
 	"lfill k aaaaaaaa c d\r\n",
 	"sunion k l\r\n",
 	"sinter k l\r\n",
+	"sintercard 2 k l\r\n",
 	"sdiff k l k\r\n",
 	"scompact k\r\n",
 	"rpush k a b\r\n",

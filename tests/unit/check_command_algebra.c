@@ -121,6 +121,34 @@ TEST(missing_meanwhile)
 	ck_assert_ptr_nonnull(strstr(fake_told(&fake), "member-7999\r\nEND\r\n"));
 }
 
+/* A limit is reached in the first blocks: no more are read. Nothing is collected, so a result may be as large as it likes. */
+TEST(counting)
+{
+	static const char *const lines[] = { "sunioncard 5 k l\r\n", "sintercard 5 k l\r\n" };
+
+	fake_takes(&small_result);
+	for (size_t i = 0; i < 2; i++) {
+		client_asks(lines[i]);
+		next_is_large();
+		next_is_large();
+		ck_assert_uint_eq(fake_waiting(&fake), 0);
+		client_is_told("5\r\n");
+	}
+	client_asks("sdiffcard 5 k l\r\n");
+	next_is_large();
+	relays("EN\r\n", "5\r\n");
+	client_asks("sintercard 0 k l\r\n");
+	while (fake_waiting(&fake)) {
+		next_is_large();
+		ck_assert_uint_le(fake.used, 2 * (BLOCK + MEMBER));
+	}
+	client_is_told("8000\r\n");
+	ck_assert_uint_eq(fake.used, 0);
+	client_asks("sintercard 0 k l\r\n");
+	next_is_large();
+	fails(RESULT_UNAVAILABLE, "SERVER_ERROR upstream mc:11211 unavailable\r\n");
+}
+
 /* The client goes: no more blocks are read. */
 TEST(abandoned)
 {

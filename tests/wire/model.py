@@ -197,12 +197,19 @@ def set_writes(key, dice):
 
 
 def set_reads(key, dice):
-    name, some, count = key.name, some_members(key, dice), dice.choice(key.amounts)
+    name, some, count, once = key.name, some_members(key, dice), dice.choice(key.amounts), dice.randrange(2)
     words, (low, high) = b" ".join(some), dice.choices(key.world, k=2)
 
     def number(answer):
         def judge(state, reply):
             must(reply == (b"NOT_FOUND" if state is None else answer(state)))
+            return state
+        return judge
+
+    def exactly(answer):
+        """A missing set is empty."""
+        def judge(state, reply):
+            must(reply == answer(state or ()))
             return state
         return judge
 
@@ -238,6 +245,9 @@ def set_reads(key, dice):
            members(lambda state: [m for m in state if low <= m <= high][:count]), False)
     yield b"sunion %s %s" % (name, name), values, joined("sunion", lambda state: state), False
     yield b"sinter %s %s" % (name, name), values, joined("sinter", lambda state: state), False
+    limit = dice.choice((0, count))
+    for command in (b"sunioncard %d %s" + b" nothing-there" * once, b"sintercard %d %s", b"sdiffcard %d %s" + b" nothing-there" * once):
+        yield command % (limit, name), line, exactly(lambda state: b"%d" % min(len(state), limit or len(state))), False
     yield b"sdiff %s nothing-there" % name, values, joined("sdiff", lambda state: state), False
     yield b"sinfo %s" % name, until_end, information, False
 

@@ -30,6 +30,8 @@ class SetBehaviours(EncodingTest):
             for verb, expected in (("sunion", b"a b c d"), ("sinter", b"b"), ("sdiff", b"a c")):
                 found, _ = self.conn.values(f"{verb} {k} {name}-l")
                 self.assertEqual(sorted(found[verb][1].split()), expected.split(), verb)
+                number = len(expected.split())
+                self.expect((f"{verb}card 0 {k} {name}-l", str(number)), (f"{verb}card 1 {k} {name}-l", "1"))
 
     def test_sinfo(self):
         for name, k in self.each():

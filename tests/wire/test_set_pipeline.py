@@ -46,7 +46,15 @@ class Dialogue:
         def touched(state, reply):
             model.must(reply == (b"NOT_FOUND" if state is None else b"TOUCHED"))
             return state
-        yield b"%s %s" % (verb, b" ".join(each.name for each in keys)), model.values, combined
+        limit = self.dice.choice((0, 1, 7, 40))
+
+        def counted(state, reply):
+            number = len(act(*(each.state or frozenset() for each in keys)))
+            model.must(reply == b"%d" % (min(number, limit) if limit else number))
+            return state
+        names = b" ".join(each.name for each in keys)
+        yield b"%s %s" % (verb, names), model.values, combined
+        yield b"%scard %d %s" % (verb, limit, names), model.line, counted
         yield b"delete " + key.name, model.line, gone
         yield b"touch %s 5000" % key.name, model.line, touched
         yield b"sadd %s %s noreply" % (key.name, b" ".join(some)), lambda _: None, lambda state, _: (state or frozenset()) | {*some}

@@ -99,6 +99,9 @@ class AlgebraTest(LargeSetTest):
             members = data.split(b" ") if data else []
             self.assertEqual(len(members), len(set(members)), f"{command[:100]}: a member twice")
             self.assertEqual((flags, set(members)), (0, act(*operands)), command[:100])
+            for limit in (0, 1, len(members) // 2, len(members), len(members) + 1):
+                reply = (conn or self.conn).ask(f"{verb}card {limit} {' '.join(keys)}")
+                self.assertEqual(reply, str(min(limit or len(members), len(members))), f"{verb}card {limit} {command[:100]}")
 
 
 class Algebra(AlgebraTest):
@@ -171,6 +174,8 @@ class LargeAlgebra(AlgebraTest):
             self.write("sadd", key, sorted(members))
         for command in ("sunion few s", "sinter s s", "sdiff s few"):
             self.assertEqual(conn.ask(command), "SERVER_ERROR result too large", command)
+            verb, keys = command.split(" ", 1)
+            self.assertIn(int(conn.ask(f"{verb}card 0 {keys}")), (9990, 10000))
         found, _ = conn.values("sinter s few")
         self.assertEqual(set(found["sinter"][1].split()), sets["few"])
 

@@ -678,6 +678,8 @@ struct server *server_create(struct loop *loop, const struct ring_server *where,
 	s->room.job.run = on_room;
 	for (int i = 0; i < 2; i++)
 		s->links[i] = (struct server_link){ .server = s, .stream = { .fd = -1 }, .timer = { .run = on_time } };
+	/* No connection to another server has its number, nor 0. */
+	s->link->number = random_next(random) | 1;
 	server_address_init(&s->address, loop, resolver, &s->where, on_address, s);
 	if (where->port)
 		s->tls = tls_peer_create(where->host);

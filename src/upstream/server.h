@@ -62,7 +62,7 @@ struct server_link {
 	bool has_login;        /* the greeting began with one */
 	size_t greeting;       /* unwritten bytes of the greeting */
 	size_t awaited;        /* its share of loop.awaited */
-	uint64_t number;       /* of the connection, from 1 */
+	uint64_t number;       /* of the connection */
 	uint64_t progress;     /* milliseconds: when the oldest call became that, or was last sent or answered a byte */
 	uint64_t first_since;  /* milliseconds: when the oldest call became that, or the link a former one */
 };

@@ -1,0 +1,92 @@
+#include "collection/move/join.h"
+
+#include "collection/text/lease.h"
+#include "collection/text/oplog.h"
+#include "util/num.h"
+
+/* A count, as memcached's incr leaves it: digits, perhaps with spaces behind them. */
+static bool is_number(struct slice value, uint64_t *out)
+{
+	while (value.n && value.p[value.n - 1] == ' ')
+		value.n--;
+	return num_parse_u64(value, out);
+}
+
+/* Whether the key ends with the name of a time bucket: YYYYMMDD[HH[MM]]. */
+static bool is_bucket(struct slice key)
+{
+	size_t digits = 0;
+
+	while (digits < key.n && key.p[key.n - 1 - digits] >= '0' && key.p[key.n - 1 - digits] <= '9')
+		digits++;
+	return digits == 8 || digits == 10 || digits == 12;
+}
+
+/* Counts are added up. Of other numbers the larger one stays, so that no id is given twice. */
+static void join_numbers(struct slice key, uint64_t a, uint64_t b, struct buf *out)
+{
+	char digits[NUM_U64_MAX];
+	uint64_t number = is_bucket(key) ? a + b : a > b ? a : b;
+
+	buf_add(out, digits, num_format_u64(digits, number));
+}
+
+/* The order of elements of two lists is that of no clock, so a log may move behind references. */
+static void join_bases(const struct oplog_base *here, const struct oplog_base *former, struct buf *out)
+{
+	const struct oplog_base *marked = here->block.n ? here : former;
+
+	buf_add_slice(out, here->head);
+	if (!marked->block.n) {
+		buf_add_slice(out, here->log);
+		buf_add_slice(out, former->head);
+		buf_add_slice(out, former->log);
+		return;
+	}
+	if (!here->block.n)
+		buf_add_slice(out, here->log);
+	buf_add_slice(out, former->block.n && !here->block.n ? former->head : slice_of("", 0));
+	buf_add(out, marked->block.p, (size_t)(marked->refs.p - marked->block.p));
+	buf_add_slice(out, here->refs);
+	buf_add_slice(out, former->refs);
+	if (here->block.n) {
+		buf_add_slice(out, here->log);
+		buf_add_slice(out, former->head);
+	}
+	buf_add_slice(out, former->log);
+}
+
+/* A base with only a log may be of a set or of a list. */
+static bool are_alike(const struct oplog_base *a, const struct oplog_base *b)
+{
+	return !a->block.n || !b->block.n || a->is_list == b->is_list;
+}
+
+static bool read_base(struct slice value, struct oplog_base *out)
+{
+	return oplog_split(value, out) && value.n && oplog_is_log(out->log);
+}
+
+uint32_t join_items(struct slice key, struct join_item former, struct join_item here, struct buf *out)
+{
+	struct oplog_base a, b;
+	bool good_here = read_base(here.value, &a), good_former = read_base(former.value, &b);
+	uint64_t m, n;
+
+	if (is_number(here.value, &m) && is_number(former.value, &n)) {
+		join_numbers(key, m, n, out);
+		return here.flags;
+	}
+	if (good_here && good_former && are_alike(&a, &b)) {
+		join_bases(&a, &b, out);
+		return here.flags;
+	}
+	if (a.form == OPLOG_LOADING && good_former && !b.block.n) {
+		/* Somebody loads it, and these are words of others. */
+		buf_add_slice(out, here.value);
+		buf_add_slice(out, former.value);
+		return here.flags;
+	}
+	buf_add_slice(out, former.value);
+	return former.flags;
+}

@@ -1,0 +1,20 @@
+/*
+ * What becomes of an item that two servers have, since a setlistd with another list of servers wrote to the former one. Nothing that
+ * either says is lost, if both are sets, lists or counts. Of other items that of the former server stays.
+ */
+#ifndef COLLECTION_MOVE_JOIN_H
+#define COLLECTION_MOVE_JOIN_H
+
+#include <stdint.h>
+
+#include "util/buf.h"
+
+struct join_item {
+	struct slice value;
+	uint32_t flags;
+};
+
+/* Appends the value of the joined item to `out`, and gives its flags. */
+uint32_t join_items(struct slice key, struct join_item former, struct join_item here, struct buf *out);
+
+#endif

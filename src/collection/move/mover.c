@@ -1,0 +1,556 @@
+#include "collection/move/mover.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "collection/move/join.h"
+#include "collection/text/fences.h"
+#include "collection/text/lease.h"
+#include "collection/text/part_key.h"
+#include "collection/ttl.h"
+#include "util/alloc.h"
+#include "util/random.h"
+
+enum { PARTS_AT_ONCE = 32, ATTEMPTS_MAX = 64, ATTEMPTS_AT_ONCE = 4, PAUSE_MS = 16, CLAIM_SECONDS = 60 };
+enum { ALL = WANT_VALUE | WANT_CAS | WANT_TTL };
+
+typedef void mover_step(struct mover *m);
+static mover_step look, looked, seen_here, claim, claimed, read_former, copy_parts, next_parts, parts_ended, copy_item,
+	delete_former, deleted, read_here, here_is, dropped, touched;
+
+/* --- calls --- */
+
+static void send_aside(struct env *env, const struct call *call, struct waiter *waiter)
+{
+	const struct mover_side *side = (struct mover_side *)env;
+	struct mover_world *world = side->world;
+	bool reads = call->verb == CALL_GET || call->verb == CALL_STATS;
+	struct call copy = *call;
+
+	copy.server = world->place(world->arg, call->key, side->copies ? reads : side->former);
+	world->env->call(world->env, &copy, waiter);
+}
+
+void mover_world_init(struct mover_world *world)
+{
+	world->from = (struct mover_side){ .world = world, .former = true };
+	world->to = (struct mover_side){ .world = world };
+	world->copy = (struct mover_side){ .world = world, .copies = true };
+}
+
+/* The clock of a side is that of the world. */
+static struct env *env_of(struct mover_side *side)
+{
+	side->env = *side->world->env;
+	side->env.call = send_aside;
+	return &side->env;
+}
+
+/* A call that cannot be sent may be answered before those that were sent. */
+static void count_answer(struct mover *m)
+{
+	if (--m->pending)
+		return;
+	if (m->failure.happened)
+		m->done(m);
+	else
+		m->next(m);
+}
+
+static void answered(struct waiter *waiter, const struct result *r)
+{
+	struct mover *m = (struct mover *)((char *)waiter - offsetof(struct mover, waiter));
+	struct mover_item *item = m->target;
+
+	m->status = r->status;
+	m->flags = r->flags;
+	if (result_failed(r)) {
+		failure_keep(&m->failure, r);
+	} else if (item && r->status == RESULT_HIT) {
+		item->value.start = item->value.end = 0;
+		buf_add_slice(&item->value, r->value);
+		item->cas = r->cas;
+		item->connection = r->connection;
+		item->flags = r->flags;
+		item->ttl = r->ttl;
+	}
+	count_answer(m);
+}
+
+static void send(struct mover *m, struct mover_side *side, struct call call, struct waiter *waiter)
+{
+	call.server = CALL_ANY_SERVER;
+	call.key = m->key;
+	waiter->key = m->key;
+	m->pending++;
+	side->env.call = send_aside;
+	side->env.call(&side->env, &call, waiter);
+}
+
+static void ask(struct mover *m, struct mover_side *side, struct call call, mover_step *next)
+{
+	m->next = next;
+	m->target = NULL;
+	m->waiter.done = answered;
+	send(m, side, call, &m->waiter);
+}
+
+static void read_item(struct mover *m, struct mover_side *side, struct mover_item *item, mover_step *next)
+{
+	ask(m, side, (struct call){ .verb = CALL_GET, .want = ALL }, next);
+	m->target = item;
+}
+
+static void fail(struct mover *m, const char *line)
+{
+	failure_keep(&m->failure,
+		&(struct result){
+			.status = RESULT_REFUSED, .line = slice_of(line, strlen(line)), .server = "setlistd" });
+	m->done(m);
+}
+
+/* Others move the unit as well, or change it. */
+static void again(struct mover *m)
+{
+	struct env *env = m->world->env;
+
+	m->knows = false;
+	if (++m->attempts > ATTEMPTS_MAX) {
+		fail(m, "SERVER_ERROR busy: the key is being moved");
+	} else if (m->attempts <= ATTEMPTS_AT_ONCE || !env->later) {
+		look(m);
+	} else {
+		m->next = look;
+		m->target = NULL;
+		m->waiter = (struct waiter){ answered, m->key };
+		m->pending++;
+		env->later(env, &m->waiter, 1 + (unsigned)(random_next(&env->random) % PAUSE_MS));
+	}
+}
+
+/* --- where it is --- */
+
+void mover_start(struct mover *m, void (*done)(struct mover *m))
+{
+	m->done = done;
+	look(m);
+}
+
+static void look(struct mover *m)
+{
+	ask(m, &m->world->from, (struct call){ .verb = CALL_GET }, looked);
+}
+
+static void looked(struct mover *m)
+{
+	if (m->status == RESULT_HIT)
+		claim(m);
+	else if (m->knows)
+		m->done(m);
+	else
+		ask(m, &m->world->to, (struct call){ .verb = CALL_GET }, seen_here);
+}
+
+static void seen_here(struct mover *m)
+{
+	if (m->status == RESULT_HIT && m->flags == MARK_FLAGS)
+		read_here(m);
+	else
+		m->done(m);
+}
+
+/* --- the copy --- */
+
+/* The addition fails if n has anything. The read behind it shows that. */
+static void on_claim(struct waiter *waiter, const struct result *r)
+{
+	struct mover *m = (struct mover *)((char *)waiter - offsetof(struct mover, second));
+
+	if (result_failed(r))
+		failure_keep(&m->failure, r);
+	count_answer(m);
+}
+
+static void claim(struct mover *m)
+{
+	struct buf text = BUF_EMPTY;
+	struct call call = { .verb = CALL_ADD, .flags = MARK_FLAGS, .exptime = CLAIM_SECONDS };
+
+	mark_add_claim(&text, m->key);
+	call.value = buf_slice(&text);
+	m->second.done = on_claim;
+	send(m, &m->world->to, call, &m->second);
+	read_item(m, &m->world->to, &m->n, claimed);
+	buf_free(&text);
+}
+
+static void claimed(struct mover *m)
+{
+	if (m->status != RESULT_HIT) {
+		again(m);
+		return;
+	}
+	m->mark = mark_read(m->key, m->n.flags, buf_slice(&m->n.value));
+	read_item(m, &m->world->from, &m->o, read_former);
+}
+
+static void read_former(struct mover *m)
+{
+	if (m->status != RESULT_HIT) {
+		again(m);
+	} else if (m->o.ttl == TTL_UNKNOWN) {
+		fail(m, "SERVER_ERROR a key that moves has a time to live that its server does not tell");
+	} else if (!ttl_exptime(m->world->env, m->o.ttl, &m->parts.exptime)) {
+		/* It expires within a second. */
+		m->attempts = m->attempts < ATTEMPTS_AT_ONCE ? ATTEMPTS_AT_ONCE : m->attempts;
+		again(m);
+	} else {
+		copy_parts(m);
+	}
+}
+
+static bool is_too_large(const struct result *r)
+{
+	return r->status == RESULT_TOO_LARGE ||
+		(r->status == RESULT_REFUSED && slice_equal(r->line, SLICE("SERVER_ERROR object too large for cache")));
+}
+
+static void copied(struct cas *cas, const struct result *r)
+{
+	struct mover *m = (struct mover *)((char *)cas - offsetof(struct mover, cas));
+
+	if (is_too_large(r) && !m->bare && m->mark.kind != MARK_NONE) {
+		m->bare = true;
+		again(m);
+	} else if (result_failed(r)) {
+		failure_keep(&m->failure, r);
+		m->done(m);
+	} else if (r->status == RESULT_DONE) {
+		delete_former(m);
+	} else {
+		again(m);
+	}
+}
+
+/* Writes to n what it had has become, with a time to live that is read of the item on that side meanwhile. */
+static void write_here(struct mover *m, struct mover_side *side, struct slice value, uint32_t flags, int64_t ttl,
+	void (*done)(struct cas *cas, const struct result *r))
+{
+	struct call call = {
+		.verb = CALL_CAS,
+		.key = m->key,
+		.value = value,
+		.flags = flags,
+		.number = m->n.cas,
+		.connection = m->n.connection,
+	};
+
+	if (!ttl_exptime(m->world->env, ttl, &call.exptime))
+		call.exptime = -1;
+	cas_send(&m->cas, env_of(side), call, m->key, ttl, done);
+}
+
+static void copy_item(struct mover *m)
+{
+	struct slice value = buf_slice(&m->o.value);
+	struct join_item former = { value, m->o.flags }, here = { buf_slice(&m->n.value), m->n.flags };
+	struct buf text = BUF_EMPTY;
+	uint32_t flags = MARK_FLAGS;
+
+	m->joined = m->mark.kind == MARK_NONE;
+	if (m->joined) {
+		flags = join_items(m->key, former, here, &text);
+	} else if (m->bare) {
+		flags = m->o.flags;
+		buf_add_slice(&text, value);
+	} else {
+		mark_add_copy(&text, m->key, m->o.flags, m->mark.before.n + value.n + m->mark.behind.n);
+		buf_add_slice(&text, m->mark.before);
+		buf_add_slice(&text, value);
+		buf_add_slice(&text, m->mark.behind);
+	}
+	write_here(m, &m->world->copy, buf_slice(&text), flags, m->o.ttl, copied);
+	buf_free(&text);
+}
+
+/* --- the one step --- */
+
+static void on_last_look(struct waiter *waiter, const struct result *r)
+{
+	struct mover *m = (struct mover *)((char *)waiter - offsetof(struct mover, second));
+
+	m->last_ttl = r->status == RESULT_HIT ? r->ttl : 0;
+	count_answer(m);
+}
+
+/* The time to live is read right before: a touch does not change the cas id. */
+static void delete_former(struct mover *m)
+{
+	struct call call = {
+		.verb = CALL_CAS,
+		.exptime = -1,
+		.number = m->o.cas,
+		.connection = m->o.connection,
+		.value = SLICE(""),
+	};
+
+	m->second.done = on_last_look;
+	send(m, &m->world->from, (struct call){ .verb = CALL_GET, .want = WANT_TTL }, &m->second);
+	ask(m, &m->world->from, call, deleted);
+}
+
+static void deleted(struct mover *m)
+{
+	if (m->status != RESULT_DONE) {
+		again(m);
+		return;
+	}
+	m->moved = true;
+	if (m->joined || m->bare)
+		touched(m);
+	else
+		read_here(m);
+}
+
+static void read_here(struct mover *m)
+{
+	read_item(m, &m->world->to, &m->n, here_is);
+}
+
+static void finished(struct cas *cas, const struct result *r)
+{
+	struct mover *m = (struct mover *)((char *)cas - offsetof(struct mover, cas));
+
+	if (result_failed(r)) {
+		failure_keep(&m->failure, r);
+		m->done(m);
+	} else if (r->status == RESULT_DONE) {
+		touched(m);
+	} else {
+		read_here(m);
+	}
+}
+
+/* A claim without words is of an item that has gone since. */
+static void drop_claim(struct mover *m)
+{
+	struct call call = {
+		.verb = CALL_CAS,
+		.exptime = -1,
+		.number = m->n.cas,
+		.connection = m->n.connection,
+		.value = SLICE(""),
+	};
+
+	ask(m, &m->world->to, call, dropped);
+}
+
+static void dropped(struct mover *m)
+{
+	if (m->status == RESULT_EXISTS)
+		again(m);
+	else
+		m->done(m);
+}
+
+static void here_is(struct mover *m)
+{
+	struct buf text = BUF_EMPTY;
+
+	if (m->status == RESULT_HIT)
+		m->mark = mark_read(m->key, m->n.flags, buf_slice(&m->n.value));
+	if (m->status != RESULT_HIT || m->mark.kind == MARK_NONE) {
+		m->done(m);
+		return;
+	}
+	buf_add_slice(&text, m->mark.before);
+	buf_add_slice(&text, m->mark.value);
+	buf_add_slice(&text, m->mark.behind);
+	if (m->mark.kind == MARK_CLAIM && buf_size(&text) == 0)
+		drop_claim(m);
+	else
+		write_here(m, &m->world->to, buf_slice(&text), m->mark.flags,
+			m->mark.kind == MARK_CLAIM ? TTL_NEVER : m->n.ttl, finished);
+	buf_free(&text);
+}
+
+/* Another client touched the item on o between its copy and its deletion. */
+static void touched(struct mover *m)
+{
+	int64_t exptime, before = m->o.ttl, now = m->last_ttl;
+	bool changed = m->moved && now &&
+		(before == TTL_NEVER || now == TTL_NEVER ? now != before : now > before || now + 2 < before);
+
+	m->last_ttl = 0;
+	if (changed && ttl_exptime(m->world->env, now, &exptime))
+		ask(m, &m->world->to, (struct call){ .verb = CALL_TOUCH, .exptime = exptime }, touched);
+	else
+		m->done(m);
+}
+
+/* --- parts --- */
+
+struct mover_part {
+	struct waiter waiter;
+	struct mover *mover;
+	bool is_index, stays;
+	char key[];
+};
+
+static void send_part(struct mover_part *part, struct mover_side *side, struct call call,
+	void (*done)(struct waiter *, const struct result *))
+{
+	call.server = CALL_ANY_SERVER;
+	call.key = part->waiter.key;
+	part->waiter.done = done;
+	side->env.call(&side->env, &call, &part->waiter);
+}
+
+static void end_part(struct mover_part *part, const struct result *r)
+{
+	struct mover *m = part->mover;
+
+	free(part);
+	m->parts.pending--;
+	if (result_failed(r))
+		failure_keep(&m->failure, r);
+	next_parts(m);
+}
+
+static void part_ended(struct waiter *waiter, const struct result *r)
+{
+	end_part((struct mover_part *)waiter, r);
+}
+
+/* An earlier mover has written it, perhaps for a shorter life. */
+static void part_written(struct waiter *waiter, const struct result *r)
+{
+	struct mover_part *part = (struct mover_part *)waiter;
+	struct mover *m = part->mover;
+
+	if (r->status == RESULT_NOT_STORED)
+		send_part(part, &m->world->to,
+			(struct call){ .verb = CALL_TOUCH, .exptime = ttl_of_part(m->world->env, m->parts.exptime) },
+			part_ended);
+	else
+		end_part(part, r);
+}
+
+static void add_tables(struct mover *m, struct slice index)
+{
+	struct fences fences;
+
+	if (!fences_read(&fences, index))
+		return;
+	for (size_t i = 0; i < fences.count; i++)
+		buf_add_word(&m->parts.ids, slice_of(fences.list[i].id, OPLOG_ID));
+	fences_free(&fences);
+}
+
+/* A set that has lost a part is as it was: it counts as missing. */
+static void part_read(struct waiter *waiter, const struct result *r)
+{
+	struct mover_part *part = (struct mover_part *)waiter;
+	struct mover *m = part->mover;
+
+	if (r->status != RESULT_HIT) {
+		end_part(part, r);
+		return;
+	}
+	if (part->is_index)
+		add_tables(m, r->value);
+	if (part->stays) {
+		end_part(part, r);
+		return;
+	}
+	send_part(part, &m->world->to,
+		(struct call){
+			.verb = CALL_ADD, .value = r->value, .exptime = ttl_of_part(m->world->env, m->parts.exptime) },
+		part_written);
+}
+
+static void begin_part(struct mover *m, struct slice id)
+{
+	struct mover_world *world = m->world;
+	struct mover_part *part = xmalloc(sizeof(*part) + m->key.n + 1 + id.n);
+	char *p = slice_write(part->key, m->key);
+
+	*p++ = '.';
+	p = slice_write(p, id);
+	part->mover = m;
+	part->is_index = *id.p == (char)OPLOG_INDEX;
+	part->waiter.key = slice_of(part->key, (size_t)(p - part->key));
+	/* An index that stays may have tables that move. */
+	part->stays =
+		world->place(world->arg, part->waiter.key, true) == world->place(world->arg, part->waiter.key, false);
+	if (part->stays && (m->parts.deletes || !part->is_index)) {
+		free(part);
+		return;
+	}
+	m->parts.pending++;
+	if (m->parts.deletes)
+		send_part(part, &world->from, (struct call){ .verb = CALL_DELETE }, part_ended);
+	else
+		send_part(part, &world->from, (struct call){ .verb = CALL_GET, .want = WANT_VALUE }, part_read);
+}
+
+static void next_parts(struct mover *m)
+{
+	struct mover_parts *parts = &m->parts;
+
+	while (parts->pending < PARTS_AT_ONCE && parts->next < buf_size(&parts->ids) && !m->failure.happened) {
+		struct slice rest = slice_skip(buf_slice(&parts->ids), parts->next), id = slice_token(&rest);
+		parts->next = buf_size(&parts->ids) - rest.n;
+		begin_part(m, id);
+	}
+	if (parts->pending == 0)
+		parts_ended(m);
+}
+
+/* A part that moves by itself, and has been read, is no base. */
+static void copy_parts(struct mover *m)
+{
+	struct buf refs = BUF_EMPTY;
+	struct slice rest;
+	struct oplog_run run;
+	struct oplog_ref segment;
+
+	m->parts.ids.start = m->parts.ids.end = 0;
+	m->parts.next = 0;
+	if (part_key_base(m->key).n == 0)
+		lease_add_refs(buf_slice(&m->o.value), &refs);
+	rest = buf_slice(&refs);
+	while (oplog_next_run(&rest, &run))
+		buf_add_word(&m->parts.ids, run.id);
+	while (oplog_next_ref(&rest, &segment))
+		buf_add_word(&m->parts.ids, segment.id);
+	buf_free(&refs);
+	next_parts(m);
+}
+
+static void parts_ended(struct mover *m)
+{
+	if (m->parts.deletes || m->failure.happened)
+		m->done(m);
+	else
+		copy_item(m);
+}
+
+bool mover_clean(struct mover *m, void (*done)(struct mover *m))
+{
+	if (!m->moved || buf_size(&m->parts.ids) == 0)
+		return false;
+	m->done = done;
+	m->parts.deletes = true;
+	m->parts.next = 0;
+	next_parts(m);
+	return true;
+}
+
+void mover_fini(struct mover *m)
+{
+	buf_free(&m->o.value);
+	buf_free(&m->n.value);
+	buf_free(&m->parts.ids);
+	failure_free(&m->failure);
+}

@@ -1,0 +1,98 @@
+/*
+ * Moves one unit from its former server `o` to the new one, `n`. The item on `o` is the truth as long as it is there. A copy on `n` is
+ * marked (mark.h), and becomes the truth when the item on `o` is deleted, by its cas id: the one atomic step.
+ *
+ *     look at o -> missing: the truth is on n. Read that once
+ *                      -> a copy: its mover has not finished; make it the item, as below
+ *               -> there
+ *     claim: add a claim to n, and read what n has
+ *     read o    -> missing: look again
+ *     copy the parts; copy the item, by the cas id of the claim     -> lost: look again
+ *     delete o, by the cas id of the read                           -> lost: look again
+ *     read n    -> make the copy the item, by its cas id            -> lost: read n again
+ *     delete the parts on o
+ *
+ * Any number of proxies may move a unit at once. Each reads o after it has read the claim or the copy on n that its own copy replaces. So
+ * a copy is never older than what it replaces, and what n has when the deletion succeeds is what was deleted. A proxy that was
+ * overtaken loses its cas on n. If n has an item beside that on o, without a mark, a setlistd wrote to o that does not know the new
+ * ring: then both are joined (join.h).
+ */
+#ifndef COLLECTION_MOVE_MOVER_H
+#define COLLECTION_MOVE_MOVER_H
+
+#include "collection/env.h"
+#include "collection/move/mark.h"
+#include "collection/rewrite/cas.h"
+#include "protocol/failure.h"
+
+/* The world, with one of the two rings: a call with CALL_ANY_SERVER goes to the key's server by it. */
+struct mover_side {
+	struct env env;
+	struct mover_world *world;
+	bool former;
+	bool copies; /* GET and STATS go to the former server, all else to the new one */
+};
+
+struct mover_world {
+	struct env *env; /* sends calls to call->server */
+	int (*place)(void *arg, struct slice key, bool former);
+	void *arg;
+	struct mover_side from, to, copy;
+};
+
+/* Sets up all fields except `env`, `place` and `arg`. */
+void mover_world_init(struct mover_world *world);
+
+/* What an item was when it was read. */
+struct mover_item {
+	struct buf value;
+	uint64_t cas, connection;
+	uint32_t flags;
+	int64_t ttl;
+};
+
+struct mover_parts {
+	struct buf ids;       /* of all parts that are known, each followed by a space */
+	size_t next, pending; /* bytes of `ids` that were begun; parts under way */
+	int64_t exptime;      /* of the base */
+	bool deletes;         /* else they are copied */
+};
+
+struct mover {
+	struct mover_world *world;
+	struct slice key; /* borrowed; the key of all waiters */
+	bool knows;       /* that n has no mark, if o has nothing */
+	struct waiter waiter, second;
+	struct cas cas;
+	size_t pending;
+	void (*next)(struct mover *mover);
+	struct mover_item *target; /* what the read under way fills in, or NULL */
+	enum result_status status; /* of the last call */
+	uint32_t flags;
+	struct mover_item o, n;
+	struct mark mark; /* of n.value */
+	int64_t last_ttl; /* of the item on o, right before its deletion; 0 if it was not read */
+	struct mover_parts parts;
+	struct failure failure;
+	unsigned attempts;
+	bool bare;          /* with a mark the copy is too large */
+	bool moved, joined; /* what was done */
+	void (*done)(struct mover *mover);
+};
+
+/*
+ * Starts: `done` is called once, never within this call. If mover->failure.happened, a server did not let it come to an end. `mover`
+ * is all zeroes except `world`, `key` and `knows`.
+ */
+void mover_start(struct mover *mover, void (*done)(struct mover *mover));
+
+/*
+ * Behind `done`: deletes the parts on the former server, and calls `done` again when all are. False if there are none; then `done` is
+ * not called.
+ */
+bool mover_clean(struct mover *mover, void (*done)(struct mover *mover));
+
+/* Frees what the mover holds. */
+void mover_fini(struct mover *mover);
+
+#endif

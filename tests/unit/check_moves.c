@@ -1,0 +1,405 @@
+/* What is moved to another server: marks, what two servers have, and a mover among others on two servers in memory. */
+#include "collection/move/join.h"
+#include "collection/move/mark.h"
+#include "collection/move/moves.h"
+#include "memcached.h"
+#include "unit.h"
+#include "util/alloc.h"
+
+enum { AT = 1700000000, MARGIN = 2, QUEUE = 64, O = 0, N = 1 };
+
+/* --- a pool of two servers: everything moves from the first to the second --- */
+
+static struct memcached *servers[2];
+
+struct letter {
+	struct call call;
+	char *bytes;
+	struct waiter *waiter;
+};
+
+static struct proxy {
+	struct env env;
+	struct moves *moves;
+	struct letter letters[QUEUE];
+	size_t sent, answered;
+	unsigned calls[2];
+} proxies[2];
+
+static void send_letter(struct env *env, const struct call *call, struct waiter *waiter)
+{
+	struct proxy *p = (struct proxy *)env;
+	struct letter *letter = &p->letters[p->sent++ % QUEUE];
+
+	ck_assert_uint_le(p->sent - p->answered, QUEUE);
+	*letter = (struct letter){ .call = *call, .waiter = waiter };
+	letter->bytes = memcached_keep_call(&letter->call);
+	p->calls[call->server]++;
+}
+
+/* A timer, which stands in the queue of letters. */
+static void send_timer(struct env *env, struct waiter *waiter, unsigned ms)
+{
+	struct proxy *p = (struct proxy *)env;
+
+	p->env.now += ms;
+	p->env.unix_time += ms ? 1 : 0;
+	p->letters[p->sent++ % QUEUE] = (struct letter){ .call.server = -1, .waiter = waiter };
+}
+
+static bool step(struct proxy *p)
+{
+	struct letter *letter = &p->letters[p->answered % QUEUE];
+	struct result r = { 0 };
+	struct waiter *waiter = letter->waiter;
+	char *bytes = letter->bytes;
+
+	if (p->answered == p->sent)
+		return false;
+	p->answered++;
+	if (letter->call.server >= 0) {
+		r = memcached_call(servers[letter->call.server], &letter->call, (uint64_t)p->env.unix_time * 1000);
+		r.connection = (uint64_t)letter->call.server + 1;
+	}
+	waiter->done(waiter, &r);
+	free(bytes);
+	return true;
+}
+
+static void run(struct proxy *p)
+{
+	while (step(p))
+		;
+}
+
+/* Parts lie where their base does. Keys that begin with = do not move. */
+static int place_of(void *arg, struct slice key, bool former)
+{
+	(void)arg;
+	return former || *key.p == '=' ? O : N;
+}
+
+static void set_up(void)
+{
+	for (int i = 0; i < 2; i++) {
+		struct proxy *p = &proxies[i];
+		servers[i] = xcalloc(1, sizeof(*servers[i]));
+		servers[i]->cas = (uint64_t)i * 1000000;
+		*p = (struct proxy){
+			.env = { .call = send_letter, .later = send_timer, .now = 5000, .unix_time = AT, .seed = 7 }
+		};
+		p->moves = moves_create(&(struct moves_options){ &p->env, place_of, NULL, AT, MARGIN });
+	}
+}
+
+static void tear_down(void)
+{
+	for (int i = 0; i < 2; i++) {
+		run(&proxies[i]);
+		ck_assert(moves_idle(proxies[i].moves));
+		moves_destroy(proxies[i].moves);
+		memcached_restart(servers[i]);
+		free(servers[i]);
+	}
+}
+
+FIXTURE(set_up, tear_down)
+
+static struct result got;
+static struct buf got_value;
+static unsigned ends;
+
+static void on_result(struct waiter *waiter, const struct result *r)
+{
+	(void)waiter;
+	got = *r;
+	buf_free(&got_value);
+	buf_add_slice(&got_value, r->value);
+	ends++;
+}
+
+static struct slice text(const char *s)
+{
+	return slice_of(s, strlen(s));
+}
+
+static void put(int server, const char *key, const char *value, int64_t exptime)
+{
+	struct call call = { .verb = CALL_SET, .key = text(key), .value = text(value), .exptime = exptime, .flags = 5 };
+
+	memcached_call(servers[server], &call, (uint64_t)AT * 1000);
+}
+
+static void put_mark(int server, const char *key, const struct buf *mark)
+{
+	struct call call = { .verb = CALL_SET, .key = text(key), .value = buf_slice(mark), .flags = MARK_FLAGS };
+
+	memcached_call(servers[server], &call, (uint64_t)AT * 1000);
+}
+
+static struct memcached_item *item(int server, const char *key)
+{
+	return memcached_find(servers[server], text(key), (uint64_t)AT * 1000);
+}
+
+static void has(int server, const char *key, const char *value)
+{
+	struct memcached_item *found = item(server, key);
+
+	ck_assert_msg(!found == !value, "server %d, %s", server, key);
+	if (found)
+		assert_bytes(buf_slice(&found->value), value);
+}
+
+/* Sends a call, and answers all that follows. */
+static void does(struct proxy *p, enum call_verb verb, const char *key, const char *value)
+{
+	struct waiter waiter = { on_result, text(key) };
+
+	ends = 0;
+	moves_call(p->moves,
+		&(struct call){ .verb = verb,
+			.want = verb == CALL_GET ? WANT_VALUE : 0,
+			.server = CALL_ANY_SERVER,
+			.key = text(key),
+			.value = text(value),
+			.number = 1 },
+		&waiter);
+	ck_assert_uint_eq(ends, 0);
+	run(p);
+	ck_assert_uint_eq(ends, 1);
+}
+
+static void reads(struct proxy *p, const char *key, const char *value)
+{
+	does(p, CALL_GET, key, "");
+	ck_assert_int_eq(got.status, value ? RESULT_HIT : RESULT_MISS);
+	if (value)
+		assert_bytes(buf_slice(&got_value), value);
+	buf_free(&got_value);
+}
+
+TEST(moves_an_item)
+{
+	put(O, "k", "value", 100);
+	reads(&proxies[0], "k", "value");
+	ck_assert_uint_eq(got.flags, 5);
+	has(O, "k", NULL);
+	has(N, "k", "value");
+	ck_assert_int_eq(item(N, "k")->expires, AT + 100);
+	ck_assert_uint_eq(moves_statistics(proxies[0].moves)->moved, 1);
+	ck_assert_uint_eq(moves_statistics(proxies[0].moves)->merged, 0);
+}
+
+/* One call more, once in a while. */
+TEST(what_has_moved_is_asked_for_at_its_place)
+{
+	unsigned former;
+
+	put(N, "k", "+a ", 0);
+	reads(&proxies[0], "k", "+a ");
+	former = proxies[0].calls[O];
+	for (int i = 0; i < 10; i++)
+		does(&proxies[0], CALL_APPEND, "k", "+b ");
+	ck_assert_uint_eq(proxies[0].calls[O], former);
+	proxies[0].env.now += MOVES_LOOK_MS;
+	reads(&proxies[0], "k", "+a +b +b +b +b +b +b +b +b +b +b ");
+	ck_assert_uint_eq(proxies[0].calls[O], former + 1);
+}
+
+TEST(what_does_not_move_is_left_alone)
+{
+	put(O, "=k", "1", 0);
+	does(&proxies[0], CALL_INCR, "=k", "");
+	ck_assert_uint_eq(got.number, 2);
+	ck_assert_uint_eq(proxies[0].calls[O], 1);
+	ck_assert_uint_eq(proxies[0].calls[N], 0);
+}
+
+#define TABLE "t0a000000001"
+#define REFERENCE "@" TABLE ".1.1.0.9.0123456789abcdef "
+
+TEST(moves_a_set_with_its_parts)
+{
+	put(O, "s", "@set.1 " REFERENCE "+b ", 0);
+	put(O, "s." TABLE, "table", 0);
+	does(&proxies[0], CALL_APPEND, "s", "+c ");
+	ck_assert_int_eq(got.status, RESULT_DONE);
+	has(N, "s", "@set.1 " REFERENCE "+b +c ");
+	has(N, "s." TABLE, "table");
+	has(O, "s", NULL);
+	has(O, "s." TABLE, NULL);
+	/* A new part goes where its base is. */
+	does(&proxies[0], CALL_ADD, "s.t0b000000001", "x");
+	has(N, "s.t0b000000001", "x");
+}
+
+/* Whatever a mover that was killed has left. */
+TEST(another_goes_on)
+{
+	struct buf mark = BUF_EMPTY;
+
+	mark_add_claim(&mark, SLICE("k"));
+	put_mark(N, "k", &mark);
+	reads(&proxies[0], "k", NULL);
+	has(N, "k", NULL);
+	put(O, "l", "new", 0);
+	mark.start = mark.end = 0;
+	mark_add_copy(&mark, SLICE("l"), 3, 3);
+	BUF_ADD(&mark, "old");
+	put_mark(N, "l", &mark);
+	reads(&proxies[0], "l", "new");
+	has(O, "l", NULL);
+	/* After the deletion. */
+	mark.start = mark.end = 0;
+	mark_add_copy(&mark, SLICE("m"), 3, 4);
+	BUF_ADD(&mark, "last+w ");
+	put_mark(N, "m", &mark);
+	reads(&proxies[0], "m", "last+w ");
+	ck_assert_uint_eq(got.flags, 3);
+	buf_free(&mark);
+}
+
+/* Two proxies move the same item; steps of the second come after each number of steps of the first. */
+LOOP_TEST(two_at_once, 12)
+{
+	struct waiter first = { on_result, SLICE("k") };
+	const struct call append = {
+		.verb = CALL_APPEND, .server = CALL_ANY_SERVER, .key = SLICE("k"), .value = SLICE("+b ")
+	};
+
+	put(O, "k", "+a ", 0);
+	moves_call(proxies[0].moves, &append, &first);
+	for (int i = 0; i < _i; i++)
+		(void)step(&proxies[0]);
+	does(&proxies[1], CALL_DELETE, "k", "");
+	ck_assert_int_eq(got.status, RESULT_DONE);
+	run(&proxies[0]);
+	/* The append was before the deletion, or it met nothing. */
+	ck_assert(got.status == RESULT_NOT_STORED || got.status == RESULT_DONE);
+	has(O, "k", NULL);
+	has(N, "k", NULL);
+}
+
+/* Somebody writes to the former server between any two steps. */
+LOOP_TEST(a_late_write, 12)
+{
+	struct waiter first = { on_result, SLICE("k") };
+	const struct call get = { .verb = CALL_GET, .want = WANT_VALUE, .server = CALL_ANY_SERVER, .key = SLICE("k") };
+	const struct call append = { .verb = CALL_APPEND, .key = SLICE("k"), .value = SLICE("+b ") };
+	struct result late;
+
+	put(O, "k", "+a ", 0);
+	moves_call(proxies[0].moves, &get, &first);
+	for (int i = 0; i < _i; i++)
+		(void)step(&proxies[0]);
+	late = memcached_call(servers[O], &append, (uint64_t)AT * 1000);
+	run(&proxies[0]);
+	has(O, "k", NULL);
+	has(N, "k", late.status == RESULT_DONE ? "+a +b " : "+a ");
+	buf_free(&got_value);
+}
+
+/* Before the time all is where it was; shortly before it, reads go on and writes wait. */
+TEST(until_the_time)
+{
+	struct proxy *p = &proxies[0];
+
+	put(O, "k", "+a ", 0);
+	p->env.unix_time = AT - MARGIN - 1;
+	does(p, CALL_APPEND, "k", "+b ");
+	does(p, CALL_SET, "l", "x");
+	has(O, "k", "+a +b ");
+	has(O, "l", "x");
+	p->env.unix_time = AT - MARGIN;
+	reads(p, "k", "+a +b ");
+	put(N, "m", "moved", 0);
+	reads(p, "m", "moved");
+	has(O, "k", "+a +b ");
+	does(p, CALL_APPEND, "k", "+c ");
+	ck_assert_int_ge(p->env.unix_time, AT);
+	ck_assert_uint_eq(moves_statistics(p->moves)->waited, 1);
+	has(N, "k", "+a +b +c ");
+}
+
+TEST(a_server_fails)
+{
+	struct waiter waiter = { on_result, SLICE("k") };
+	const struct call get = { .verb = CALL_GET, .server = CALL_ANY_SERVER, .key = SLICE("k") };
+	const struct result lost = { .status = RESULT_TIMED_OUT, .server = "o" };
+	struct proxy *p = &proxies[0];
+
+	ends = 0;
+	moves_call(p->moves, &get, &waiter);
+	moves_call(p->moves, &get, &waiter);
+	free(p->letters[0].bytes);
+	p->answered = 1;
+	p->letters[0].waiter->done(p->letters[0].waiter, &lost);
+	ck_assert_uint_eq(ends, 2);
+	ck_assert_int_eq(got.status, RESULT_UNAVAILABLE);
+	ck_assert_uint_eq(moves_statistics(p->moves)->failed, 1);
+}
+
+/* --- what both have --- */
+
+static const struct {
+	const char *key, *former, *here, *joined;
+	uint32_t flags;
+} joins[] = {
+	{ "k", "x", "y", "x", 1 },
+	{ "k", "+a -b ", "+b +c ", "+b +c +a -b ", 2 },
+	{ "k", "+a ", "@set.1 " REFERENCE "+b ", "@set.1 " REFERENCE "+b +a ", 2 },
+	{ "k", "@set.1 " REFERENCE "+b ", "+a ", "+a @set.1 " REFERENCE "+b ", 2 },
+	{ "k", "+a ", "no set", "+a ", 1 },
+	{ "k", "7", "12", "12", 2 },
+	{ "Error::2015022016", "7", "12", "19", 2 },
+	{ "k", "+w ", "@set.2 @fill.abcdefg0.1700000010.10 +a ", "@set.2 @fill.abcdefg0.1700000010.10 +a +w ", 2 },
+};
+
+LOOP_TEST(join, sizeof(joins) / sizeof(joins[0]))
+{
+	struct buf out = BUF_EMPTY;
+	uint32_t flags = join_items(text(joins[_i].key), (struct join_item){ text(joins[_i].former), 1 },
+		(struct join_item){ text(joins[_i].here), 2 }, &out);
+
+	assert_bytes(buf_slice(&out), joins[_i].joined);
+	ck_assert_uint_eq(flags, joins[_i].flags);
+	buf_free(&out);
+}
+
+/* A set of which a setlistd with another list of servers wrote a part. */
+TEST(both_have_it)
+{
+	put(N, "s", "+a +b ", 0);
+	reads(&proxies[0], "s", "+a +b ");
+	put(O, "s", "+c -a ", 0);
+	proxies[0].env.now += MOVES_LOOK_MS;
+	reads(&proxies[0], "s", "+a +b +c -a ");
+	has(O, "s", NULL);
+	ck_assert_uint_eq(moves_statistics(proxies[0].moves)->merged, 1);
+}
+
+/* --- marks --- */
+
+TEST(marks)
+{
+	struct buf stored = BUF_EMPTY;
+	struct mark mark;
+
+	BUF_ADD(&stored, "+x ");
+	mark_add_copy(&stored, SLICE("k"), 4294967295, 2);
+	BUF_ADD(&stored, "vw+y ");
+	mark = mark_read(SLICE("k"), MARK_FLAGS, buf_slice(&stored));
+	ck_assert_int_eq(mark.kind, MARK_COPY);
+	assert_bytes(mark.before, "+x ");
+	assert_bytes(mark.value, "vw");
+	assert_bytes(mark.behind, "+y ");
+	ck_assert_uint_eq(mark.flags, 4294967295);
+	/* Of another key, or with other flags, it is a value. */
+	ck_assert_int_eq(mark_read(SLICE("l"), MARK_FLAGS, buf_slice(&stored)).kind, MARK_NONE);
+	ck_assert_int_eq(mark_read(SLICE("k"), 0, buf_slice(&stored)).kind, MARK_NONE);
+	/* Cut off anywhere in front of its value's end, it is no copy. */
+	for (size_t n = 0; n < buf_size(&stored) - 3; n++)
+		ck_assert_int_eq(mark_read(SLICE("k"), MARK_FLAGS, slice_of(buf_slice(&stored).p, n)).kind, MARK_NONE);
+	buf_free(&stored);
+}

@@ -5,14 +5,15 @@
  *
  * A touch that was answered settles the date of a set, if nobody else gave it one meanwhile. A rewrite that keeps the time to live
  * of before corrects that. So once nothing is under way, the first item without which the set would be another ends at that date.
- * If a connection breaks, nobody may be there to correct it.
+ * If a connection breaks, nobody may be there to correct it. No date is set twice: a rewrite would not see a touch that gives back
+ * the date of before.
  */
 #include <stdio.h>
 
 #include "form.h"
 #include "world.h"
 
-enum { APART = 1000, NEAR = 2, AHEAD = 1000 /* milliseconds */, SETTLED_NAME = 16 };
+enum { APART = 1000, NEAR = 2, AHEAD = 1000 /* milliseconds */, SETTLED_NAME = 16, NEXT = 20 };
 
 void dates_init(struct world *w, uint64_t seed)
 {
@@ -29,7 +30,7 @@ int64_t dates_choose(struct world *w)
 {
 	int64_t first = (int64_t)(w->now / 1000) + SIM_DATE;
 
-	return (first / APART + 2 + (int64_t)world_random(w, 20)) * APART;
+	return (first / APART + 2 + (int64_t)world_random(w, NEXT) + NEXT * w->dates++) * APART;
 }
 
 /*
@@ -127,24 +128,9 @@ void dates_quiet(struct world *w)
 	}
 }
 
-/* A touch that no client asks for corrects a rewrite. Memcached has no touch by CAS, so it may undo a second touch. */
-static bool is_correction(const struct world *w, int key, const struct message *m)
-{
-	const struct sim_op *op;
-
-	if (m->call.verb != CALL_TOUCH)
-		return false;
-	TAILQ_FOREACH(op, &w->ops, link) {
-		if (op->command == COMMAND_TOUCH && op->proxy == m->proxy && op->key == key &&
-			op->exptime == m->call.exptime)
-			return false;
-	}
-	return true;
-}
-
 void dates_follow(struct world *w, int key, const struct message *m)
 {
-	bool late = m && ((!m->proxy && m->call.verb == CALL_CAS) || is_correction(w, key, m));
+	bool late = m && !m->proxy && (m->call.verb == CALL_CAS || m->call.verb == CALL_TOUCH);
 
 	if (late || w->form_truth.state[key] != FORM_WHOLE || is_dated_since(w, key, w->truth.tick, 0))
 		w->settled[key] = 0;

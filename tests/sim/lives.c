@@ -172,11 +172,12 @@ static void rewritten(struct world *w, const struct message *m, int i, const str
 		set_end(life, item->expires, 0);
 	} else {
 		by->corrects = true;
-		by->broke = false;
+		by->broke = by->mixed = false;
 		by->empty = false;
 		by->wrote = second(w);
 		by->known = by->looked;
 		by->before = before->expires;
+		by->gave = by->gave_last = item->expires;
 		by->drift = life->drift;
 		life->drift += second(w) - by->read;
 		/* Request limits do not let a rewrite take so long. Then a short touch meanwhile looks like none. */
@@ -194,7 +195,30 @@ static bool is_mutual(const struct world *w, int64_t right, int64_t expires, int
 	return w->skewed && right && is_near(expires + NEAR, right, drift + 2 * NEAR);
 }
 
-/* A correction may override what another client has set since the CAS. */
+/*
+ * A correction overrides what another client has set since the CAS. Then it is followed by another one, unless what was set is what
+ * the proxy gave before.
+ */
+static bool must_follow(struct rewriter *by, const struct life *life, int64_t expires, int64_t drift)
+{
+	if (!by->corrects || !is_near(expires, by->before, drift) || is_near(by->gave, life->expires, drift) ||
+		is_near(by->gave_last, life->expires, drift))
+		return false;
+	by->before = life->expires;
+	by->gave_last = expires;
+	return true;
+}
+
+/* Two proxies that correct at the same time: each may take what the other gives for the touch of a client. */
+static void mix(struct life *life, struct rewriter *by)
+{
+	for (int p = 0; p < LIVES_PROXIES; p++) {
+		struct rewriter *other = &life->by[p];
+		if (other != by && other->corrects)
+			other->mixed = by->mixed = true;
+	}
+}
+
 static void corrected(struct world *w, const struct message *m, struct life *life, const struct memcached_item *item)
 {
 	struct rewriter *by = m->proxy ? &life->by[m->proxy->index] : NULL;
@@ -204,9 +228,14 @@ static void corrected(struct world *w, const struct message *m, struct life *lif
 		set_end(life, item->expires, 0);
 		return;
 	}
+	mix(life, by);
 	drift = by->drift + second(w) - (m->call.exptime > MONTH ? by->read : by->known);
 	if (by->corrects && is_near(item->expires, life->expires, drift))
 		life->drift = drift;
+	else if (must_follow(by, life, item->expires, drift))
+		return;
+	else if (by->mixed)
+		set_end(life, item->expires, 0);
 	else if (by->corrects && is_near(item->expires, by->before, drift))
 		set_end(life, by->before, drift);
 	else if (by->corrects && m->call.exptime > MONTH &&

@@ -28,6 +28,7 @@ struct life {
 	uint32_t flags;
 	struct rewriter {
 		bool corrects;  /* its CAS was executed, and its correction may follow */
+		bool mixed;     /* another one corrected between its CAS and its correction, or the other way round */
 		bool broke;     /* meanwhile it lost its connection: the correction may follow, or never come */
 		bool empty;     /* it has read the base last when nothing was in it, and not written it since */
 		int64_t read;   /* the second of its last read of the base */
@@ -35,7 +36,8 @@ struct life {
 		int64_t looked; /* the second of its last read of the time to live */
 		int64_t known;  /* that of the read right before its last CAS, which a correction repeats */
 		int64_t before; /* what that CAS had to keep */
-		int64_t drift;  /* of the base before that CAS */
+		int64_t gave, gave_last; /* what that CAS gave, and what the last correction did */
+		int64_t drift;           /* of the base before that CAS */
 	} by[LIVES_PROXIES];
 	uint64_t touched[LIVES_CLIENTS]; /* the number of each client's last touch that was executed */
 };

@@ -68,8 +68,8 @@ static uint64_t delay(struct world *w, const struct call *call)
 }
 
 /*
- * A rewrite reads the time to live, and of a date the server's clock, right before its CAS. These calls are in one packet, so
- * that nothing comes between them here. A touch that did would be lost.
+ * A rewrite reads the time to live, and of a date the server's clock, right before its CAS and its touch. These calls are in one
+ * packet, so that nothing comes between them here. A touch that did would be lost.
  */
 static bool is_in_packet(const struct world *w, const struct message *m)
 {
@@ -79,9 +79,9 @@ static bool is_in_packet(const struct world *w, const struct message *m)
 		!slice_equal(last->call.key, m->call.key))
 		return false;
 	if (last->call.verb == CALL_STATS)
-		return m->call.verb == CALL_CAS;
+		return m->call.verb == CALL_CAS || m->call.verb == CALL_TOUCH;
 	return last->call.verb == CALL_GET && last->call.want == WANT_TTL &&
-		(m->call.verb == CALL_CAS || m->call.verb == CALL_STATS);
+		(m->call.verb == CALL_CAS || m->call.verb == CALL_TOUCH || m->call.verb == CALL_STATS);
 }
 
 void network_send(struct env *env, const struct call *call, struct waiter *waiter)

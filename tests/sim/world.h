@@ -190,6 +190,7 @@ struct world {
 	bool skewed;                                  /* the clocks of proxies differ by a second */
 	bool dated;                                   /* clients touch sets with dates */
 	bool date_lost[SIM_KEYS];                     /* dates.c: this date is not checked any more */
+	int64_t dates;                                /* dates.c: so many were chosen */
 	int64_t settled[SIM_KEYS];                    /* dates.c: the date of a touch that was answered, or 0 */
 	uint64_t broken;                              /* dates.c: the tick at which a connection last broke */
 	uint64_t date_read[SIM_PROXIES][SIM_KEYS];    /* when a proxy last read a time to live alone */

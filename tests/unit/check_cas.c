@@ -120,34 +120,112 @@ TEST(refused_before_the_look)
 	ends_with(RESULT_TOO_LARGE, 100);
 }
 
+#define TOUCH(exptime) LOOK_AT_TTL "touch k " #exptime "\r\n"
+#define TOUCHED "TOUCHED\r\n"
+
 TEST(a_touch_is_kept)
 {
 	replaces(TTL(500) STORED);
-	server_is_asked("touch k 500\r\n");
+	server_is_asked(TOUCH(500));
 	ck_assert_uint_eq(ended, 0);
-	server_answers("TOUCHED\r\n");
+	server_answers(TTL(100) TOUCHED);
 	ends_with(RESULT_DONE, 500);
 	replaces(TTL(-1) STORED);
-	serves("touch k 0\r\n", "TOUCHED\r\n");
+	serves(TOUCH(0), TTL(99) TOUCHED);
 	ends_with(RESULT_DONE, TTL_NEVER);
 	/* A date: 40 days. The server's first reply does not say what time it is. */
 	replaces(TTL(3456000) STORED);
 	serves("stats \r\n", "END\r\n");
 	serves("stats \r\n", "STAT time 2000000000\r\nEND\r\n");
-	serves("touch k 2003456000\r\n", "TOUCHED\r\n");
+	serves(TOUCH(2003456000), TTL(100) TOUCHED);
 	ends_with(RESULT_DONE, 40 * DAY);
+}
+
+/* Another touch comes between the write and ours, which undoes it. */
+TEST(a_second_touch_is_kept)
+{
+	replaces(TTL(500) STORED);
+	serves(TOUCH(500), TTL(700) TOUCHED);
+	ck_assert_uint_eq(ended, 0);
+	serves(TOUCH(700), TTL(500) TOUCHED);
+	ends_with(RESULT_DONE, 700);
+	/* And a third one. */
+	replaces(TTL(500) STORED);
+	serves(TOUCH(500), TTL(-1) TOUCHED);
+	serves(TOUCH(0), TTL(50) TOUCHED);
+	serves(TOUCH(50), TTL(-1) TOUCHED);
+	ends_with(RESULT_DONE, 50);
+	/* But not what our write gave: another rewrite gave it too. */
+	replaces(TTL(500) STORED);
+	serves(TOUCH(500), TTL(700) TOUCHED);
+	serves(TOUCH(700), TTL(100) TOUCHED);
+	ends_with(RESULT_DONE, 700);
+	/* Nor what ours gives. */
+	replaces(TTL(500) STORED);
+	serves(TOUCH(500), TTL(500) TOUCHED);
+	ends_with(RESULT_DONE, 500);
+	/* It is a date. */
+	replaces(TTL(500) STORED);
+	serves(TOUCH(500), TTL(3456000) TOUCHED);
+	serves("stats \r\n", "STAT time 2000000000\r\nEND\r\n");
+	serves(TOUCH(2003456000), TTL(499) TOUCHED);
+	ends_with(RESULT_DONE, 40 * DAY);
+}
+
+/* The seconds that pass are no touch. */
+TEST(time_passes_before_a_touch)
+{
+	static const struct {
+		unsigned seconds;
+		int64_t found;
+		bool is_a_touch;
+	} given[] = { { 0, 100, false }, { 0, 99, false }, { 0, 98, true }, { 0, 101, true }, { 3, 97, false },
+		{ 3, 96, false }, { 3, 95, true }, { 3, -1, true } };
+
+	for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
+		char answer[64];
+		replaces(TTL(500) STORED);
+		server_is_asked(TOUCH(500));
+		fake.host.env.now += given[i].seconds * 1000;
+		snprintf(answer, sizeof(answer), "HD kk f7 t%lld\r\n" TOUCHED, (long long)given[i].found);
+		server_answers(answer);
+		ck_assert_uint_eq(ended, !given[i].is_a_touch);
+		if (!given[i].is_a_touch)
+			continue;
+		ck_assert_ptr_nonnull(strstr(fake_calls(&fake), "touch k "));
+		server_answers(TTL(500) TOUCHED);
+		ends_with(RESULT_DONE, given[i].found);
+	}
+}
+
+/* Others touch the item all the time. */
+TEST(touches_without_end)
+{
+	size_t touches = 0;
+
+	replaces(TTL(500) STORED);
+	for (; !ended; touches++) {
+		char answer[64];
+		ck_assert_ptr_nonnull(strstr(fake_calls(&fake), "touch k "));
+		snprintf(answer, sizeof(answer), "HD kk f7 t%zu\r\n" TOUCHED, 1000 + 100 * touches);
+		server_answers(answer);
+	}
+	ck_assert_uint_eq(touches, 8);
+	ck_assert_int_eq(got.status, RESULT_DONE);
+	server_hears_nothing();
 }
 
 /* The write is done, whatever becomes of the touch behind it. */
 TEST(a_touch_that_fails)
 {
 	replaces(TTL(500) STORED);
-	server_is_asked("touch k 500\r\n");
+	server_is_asked(TOUCH(500));
+	fake_fail(&fake, RESULT_LOST);
 	fake_fail(&fake, RESULT_LOST);
 	ends_with(RESULT_DONE, 500);
 	ck_assert_str_eq(got.server, "mc:11211");
 	replaces(TTL(500) STORED);
-	serves("touch k 500\r\n", "NOT_FOUND\r\n");
+	serves(TOUCH(500), "EN\r\nNOT_FOUND\r\n");
 	ends_with(RESULT_DONE, 500);
 }
 
@@ -164,6 +242,10 @@ TEST(a_look_that_says_nothing)
 }
 
 #define CLOCK(seconds) "STAT time " #seconds "\r\nEND\r\n"
+
+#define DATE_TOUCH(exptime) \
+	LOOK_AT_TTL "stats \r\n" \
+		    "touch k " #exptime "\r\n"
 
 static void rewrite_a_date(void)
 {
@@ -185,10 +267,10 @@ TEST(a_date)
 		{ "EN\r\n" CLOCK(2000000000), NULL },
 		{ "SERVER_ERROR out of memory\r\n" CLOCK(2000000000), NULL },
 		/* The touch of another client. */
-		{ TTL(3456001) CLOCK(2000000000), "touch k 2003456001\r\n" },
-		{ TTL(3455998) CLOCK(2000000000), "touch k 2003455998\r\n" },
-		{ TTL(50) CLOCK(2000000000), "touch k 2000000050\r\n" },
-		{ TTL(-1) CLOCK(2000000000), "touch k 0\r\n" },
+		{ TTL(3456001) CLOCK(2000000000), DATE_TOUCH(2003456001) },
+		{ TTL(3455998) CLOCK(2000000000), DATE_TOUCH(2003455998) },
+		{ TTL(50) CLOCK(2000000000), DATE_TOUCH(2000000050) },
+		{ TTL(-1) CLOCK(2000000000), DATE_TOUCH(0) },
 	};
 
 	for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
@@ -198,12 +280,23 @@ TEST(a_date)
 		server_answers(STORED);
 		if (given[i].touch) {
 			ck_assert_uint_eq(ended, 0);
-			serves(given[i].touch, "TOUCHED\r\n");
+			serves(given[i].touch, TTL(3456000) CLOCK(2000000000) TOUCHED);
 		}
 		ck_assert_int_eq(got.status, RESULT_DONE);
 		ck_assert_uint_eq(ended, 1);
 		server_hears_nothing();
 	}
+}
+
+/* Another touch comes between the write of a date and ours, which undoes it. */
+TEST(a_second_touch_of_a_date)
+{
+	rewrite_a_date();
+	server_answers(TTL(3456000) CLOCK(2000000000) TTL(3456000));
+	serves(LOOK_AT_TTL "stats \r\n" CAS(2003456000), TTL(50) CLOCK(2000000000) STORED);
+	serves(DATE_TOUCH(2000000050), TTL(3466000) CLOCK(2000000000) TOUCHED);
+	serves(DATE_TOUCH(2003466000), TTL(50) CLOCK(2000000000) TOUCHED);
+	ends_with(RESULT_DONE, 3466000);
 }
 
 /* While a second begins, the clock and the time to live do not belong together. */

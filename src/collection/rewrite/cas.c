@@ -95,6 +95,7 @@ void cas_send(struct cas *cas, struct env *env, struct call call, struct slice l
 	bool copied = !slice_equal(like, call.key);
 
 	*cas = (struct cas){ .env = env, .call = call, .like = like, .ttl = ttl, .done = done };
+	cas->since = env->now;
 	cas->exact = ttl != TTL_NEVER && (copied || ttl_is_date(call.exptime));
 	if (!cas->exact) {
 		write_item(cas);
@@ -123,6 +124,7 @@ void cas_replace(struct cas *cas, struct env *env, struct slice key, struct slic
 
 static void measure(struct cas *cas)
 {
+	cas->since = cas->env->now;
 	cas->next = measured;
 	ask(cas, &cas->look, cas->like, read_ttl, looked);
 	ask(cas, &cas->clock, cas->like, read_clock, clock_read);
@@ -156,9 +158,10 @@ static void measured(struct cas *cas)
 		cas->ttl = ttl, write_item(cas);
 }
 
-static void write_item(struct cas *cas)
+/* Sends the call, and a look at the item in front of it. */
+static void send(struct cas *cas)
 {
-	cas->next = written;
+	cas->sent = cas->env->now;
 	cas->looked.status = RESULT_MISS;
 	if (slice_equal(cas->like, cas->call.key)) {
 		ask(cas, &cas->look, cas->like, read_ttl, looked);
@@ -166,6 +169,13 @@ static void write_item(struct cas *cas)
 			ask(cas, &cas->clock, cas->like, read_clock, clock_read);
 	}
 	ask(cas, &cas->waiter, cas->call.key, cas->call, answered);
+}
+
+static void write_item(struct cas *cas)
+{
+	cas->first = cas->given = (struct cas_life){ cas->ttl, cas->since };
+	cas->next = written;
+	send(cas);
 }
 
 /*
@@ -186,9 +196,21 @@ static bool touch_is_due(const struct cas *cas, int64_t *exptime)
 
 static void touch(struct cas *cas, int64_t exptime)
 {
+	cas->former = cas->given;
+	cas->given = (struct cas_life){ cas->looked.ttl, cas->sent };
 	cas->ttl = cas->looked.ttl;
+	cas->call = (struct call){ .verb = CALL_TOUCH, .key = cas->call.key, .exptime = exptime };
 	cas->next = touched;
-	ask(cas, &cas->waiter, cas->call.key, (struct call){ .verb = CALL_TOUCH, .exptime = exptime }, answered);
+	send(cas);
+}
+
+/* Gives the item the time to live that `looked` shows. */
+static void correct(struct cas *cas, int64_t exptime)
+{
+	if (cas->exact || !ttl_is_date(exptime))
+		touch(cas, exptime);
+	else
+		read_clock_for_date(cas);
 }
 
 static void written(struct cas *cas)
@@ -196,13 +218,10 @@ static void written(struct cas *cas)
 	int64_t exptime;
 
 	cas->written = cas->env->now;
-	if (cas->last.status != RESULT_DONE || !touch_is_due(cas, &exptime)) {
+	if (cas->last.status == RESULT_DONE && touch_is_due(cas, &exptime))
+		correct(cas, exptime);
+	else
 		finish(cas, cas->last.status);
-	} else if (cas->exact || !ttl_is_date(exptime)) {
-		touch(cas, exptime);
-	} else {
-		read_clock_for_date(cas);
-	}
 }
 
 static void read_clock_for_date(struct cas *cas)
@@ -230,8 +249,35 @@ static void touch_with_date(struct cas *cas)
 		finish(cas, RESULT_DONE);
 }
 
-/* The write is done, even if the touch failed. */
+/* Whether `looked` shows what is left of a time to live. */
+static bool shows(const struct cas *cas, struct cas_life life)
+{
+	int64_t ttl = cas->looked.ttl, age = 1 + (int64_t)((cas->env->now - life.since) / 1000);
+
+	if (ttl == TTL_NEVER || life.ttl == TTL_NEVER)
+		return ttl == life.ttl;
+	return ttl <= life.ttl && ttl >= life.ttl - age;
+}
+
+/*
+ * Whether `looked`, a read right before our touch, shows a touch of another client, which ours undid. What our CAS gave is none: another
+ * rewrite may have given it at the same time, and corrects that.
+ */
+static bool undid_touch(const struct cas *cas)
+{
+	return cas->looked.status == RESULT_HIT && !shows(cas, cas->given) && !shows(cas, cas->former) &&
+		!shows(cas, cas->first);
+}
+
+/* The touch that ours undid is done again. The write is done, even if a touch failed. */
 static void touched(struct cas *cas)
 {
-	finish(cas, RESULT_DONE);
+	int64_t exptime;
+
+	cas->written = cas->env->now;
+	if (cas->last.status == RESULT_DONE && undid_touch(cas) && ++cas->tries < TRIES_MAX &&
+		date_of(cas, cas->looked.ttl, &exptime))
+		correct(cas, exptime);
+	else
+		finish(cas, RESULT_DONE);
 }

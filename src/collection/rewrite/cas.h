@@ -36,6 +36,12 @@ struct cas {
 	bool exact; /* the exptime is a date by the server's clock */
 	unsigned tries;
 	int64_t ttl; /* seconds; the time to live that the item has when `done` is called */
+	uint64_t since,
+		sent; /* as `written`: the time to live was read, or copied, after this; the last calls were sent */
+	struct cas_life {
+		int64_t ttl;
+		uint64_t since; /* before it was given, or read */
+	} first, former, given; /* what the write gave; what our call before the last one did; what the last one did */
 	void (*next)(struct cas *cas);
 	void (*done)(struct cas *cas, const struct result *r);
 };

@@ -90,7 +90,7 @@ static void hold(struct task *task, size_t more, size_t less)
 	if (!c)
 		return;
 	window_spill(c, more, less);
-	if (bounds_have_grown(c, BOUNDS_WITHIN_TURN))
+	if (less > BOUNDS_WITHIN_TURN || bounds_have_grown(c, BOUNDS_WITHIN_TURN))
 		bounds_weigh(c, 0);
 }
 

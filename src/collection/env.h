@@ -18,7 +18,7 @@ struct collection_options {
 	size_t log_size;     /* bytes of a set's log that trigger folding, and spilling to a table */
 	size_t table_size;   /* maximum bytes of a table */
 	size_t cache;        /* bytes of memory for views, tables and indexes */
-	size_t result_max;   /* bytes that a command on several sets may collect; 0 for no limit */
+	size_t result_max;   /* bytes that a result may have which is collected before it is sent; 0 for no limit */
 	size_t block;        /* bytes that such a command reads of a set at once; 0 for as many as usual */
 	size_t merges;       /* concurrent merges of runs in one worker */
 	size_t lease_time;   /* seconds for which a lease runs that says nothing else */

@@ -311,7 +311,7 @@ static void merge(struct algebra_task *a)
 		merged = a->merge(a);
 	task_use(&a->task, a->result.cap, before);
 	if (most && buf_size(&a->result) > most) {
-		reply_text(failure, "SERVER_ERROR result too large");
+		reply_text(failure, task_too_large);
 		merged = MERGED_ALL;
 	}
 	a->pause.done = merge_more;

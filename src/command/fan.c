@@ -76,6 +76,26 @@ static void ask_more(struct fan *fan)
 		task_reply_end(fan->task);
 }
 
+static size_t held_by(const struct fan_part *part)
+{
+	return buf_size(&part->held) + (part->text ? buf_size(&part->text->text) : 0);
+}
+
+static void hold(struct fan *fan, size_t more, size_t less)
+{
+	fan->held += more - less;
+	if (more != less)
+		task_hold(fan->task, more, less);
+}
+
+static void drop_held(struct fan *fan, struct fan_part *part)
+{
+	hold(fan, 0, held_by(part));
+	buf_free(&part->held);
+	shared_drop(part->text);
+	part->text = NULL;
+}
+
 static void resume(struct task *task)
 {
 	struct fan *fan = task->resume_arg;
@@ -84,6 +104,8 @@ static void resume(struct task *task)
 		fan->complete = true;
 		/* The last part to be done must not finish before all have been told. */
 		fan->asking = true;
+		for (size_t i = fan->written; i < fan->asked; i++)
+			drop_held(fan, fan_part_at(fan, i));
 		if (fan->abandon)
 			fan->abandon(fan);
 		fan->asking = false;
@@ -119,29 +141,34 @@ struct buf *fan_reply(struct fan_part *part, size_t bytes)
 struct buf *fan_reply_shared(struct fan_part *part, struct buf *out, struct shared *text)
 {
 	if (out == &part->held) {
-		buf_add_slice(out, buf_slice(&text->text));
+		part->text = shared_hold(text);
+		part->before = buf_size(out);
 		return out;
 	}
 	task_reply_shared(part->fan->task, text);
 	return task_reply(part->fan->task);
 }
 
-static void hold(struct fan *fan, size_t more, size_t less)
+static void reply_held(struct task *task, const struct fan_part *part)
 {
-	fan->held += more - less;
-	if (more != less)
-		task_hold(fan->task, more, less);
+	struct slice held = buf_slice(&part->held);
+
+	if (part->text) {
+		buf_add_slice(task_reply(task), slice_of(held.p, part->before));
+		task_reply_shared(task, part->text);
+		held = slice_skip(held, part->before);
+	}
+	buf_add_slice(task_reply(task), held);
 }
 
 /* The oldest part is done: replies what it held, and advances. */
 static void write_oldest(struct fan *fan, struct fan_part *part)
 {
 	if (buf_size(&part->held) && may_reply(fan)) {
-		buf_add_slice(task_reply(fan->task), buf_slice(&part->held));
+		reply_held(fan->task, part);
 		fan->replied++;
 	}
-	hold(fan, 0, buf_size(&part->held));
-	buf_free(&part->held);
+	drop_held(fan, part);
 	fan->written++;
 	if (part->failed)
 		fan->limit = fan->replied;
@@ -153,10 +180,12 @@ void fan_part_done(struct fan_part *part)
 
 	part->done = true;
 	fan->answered++;
-	hold(fan, buf_size(&part->held), 0);
+	hold(fan, held_by(part), 0);
+	if (task_is_full(fan->task))
+		drop_held(fan, part);
 	while (fan->written < fan->asked && fan_part_at(fan, fan->written)->done)
 		write_oldest(fan, fan_part_at(fan, fan->written));
-	fan->complete |= !may_reply(fan);
+	fan->complete |= !may_reply(fan) || task_is_full(fan->task);
 	ask_more(fan);
 }
 

@@ -17,7 +17,9 @@ enum { FAN_RING = 4096 /* parts of the largest ring */ };
 /* First in each part. */
 struct fan_part {
 	struct fan *fan;
-	struct buf held; /* an answer that waits for earlier ones */
+	struct buf held;     /* an answer that waits for earlier ones: */
+	struct shared *text; /* NULL, or a text behind its first `before` bytes */
+	size_t before;
 	bool done, hit, failed;
 };
 

@@ -109,47 +109,38 @@ static void reply_value_of(
 	reply_line(out, value);
 }
 
-/* The value is a text that others have too. */
-static void share_value_of(struct task *outer, const struct nest *nest)
+/* The value is large, or a text that others have too. */
+static void share_value_of(struct task *outer, struct nest *nest, struct slice value)
 {
 	bool cas = outer->command->id == COMMAND_GETS;
+	struct shared *text = nest_take(nest, value);
 
-	reply_value_head(task_reply(outer), outer->keys.list, 0, buf_size(&nest->text->text), cas ? &nest->cas : NULL);
-	task_reply_shared(outer, nest->text);
-	BUF_ADD(task_reply(outer), "\r\nEND\r\n");
-	task_done(outer);
+	reply_value_head(task_reply(outer), outer->keys.list, 0, buf_size(&text->text), cas ? &nest->cas : NULL);
+	task_reply_shared(outer, text);
+	shared_drop(text);
+	BUF_ADD(task_reply(outer), "\r\n");
 }
 
 static void named_got(struct nest *nest, struct slice reply)
 {
 	struct named *named = (struct named *)nest->outer;
-	struct buf *out;
-	struct slice value;
+	struct task *task = &named->task;
+	enum command_key_answer answer = COMMAND_KEY_VALUE;
+	struct slice value = SLICE("");
 
-	/* The client has gone: a reply, which may be large, is not copied for it. */
-	if (named->task.abandoned) {
-		task_done(&named->task);
-		return;
-	}
-	if (named->task.nest)
-		named->task.nest->ttl = nest->ttl;
-	if (nest->text) {
-		share_value_of(&named->task, nest);
-		return;
-	}
-	out = task_reply(&named->task);
-	switch (command_key_value(named->inside, named->keys, reply, &value)) {
-	case COMMAND_KEY_VALUE:
-		reply_value_of(out, &named->task, named->task.keys.list, value, &nest->cas);
-		BUF_ADD(out, "END\r\n");
-		break;
-	case COMMAND_KEY_MISS:
-		BUF_ADD(out, "END\r\n");
-		break;
-	case COMMAND_KEY_FAILED:
-		reply_line(out, value);
-	}
-	task_done(&named->task);
+	if (task->nest)
+		task->nest->ttl = nest->ttl;
+	if (!nest->text)
+		answer = command_key_value(named->inside, named->keys, reply, &value);
+	if (answer == COMMAND_KEY_FAILED)
+		reply_line(task_reply(task), value);
+	else if (nest->text || value.n >= TASK_SHARES)
+		share_value_of(task, nest, value);
+	else if (answer == COMMAND_KEY_VALUE)
+		reply_value_of(task_reply(task), task, task->keys.list, value, &nest->cas);
+	if (answer != COMMAND_KEY_FAILED)
+		BUF_ADD(task_reply(task), "END\r\n");
+	task_done(task);
 }
 
 static void named_stored(struct nest *nest, struct slice reply)
@@ -235,17 +226,17 @@ static void answered(struct waiter *waiter, const struct result *r)
 	part_done(part);
 }
 
-/* The value is a text that others have too. */
-static void share_part(struct part *part)
+/* The value is large, or a text that others have too. */
+static void share_part(struct part *part, struct slice value)
 {
-	struct shared *text = part->nest.text;
+	struct shared *text = nest_take(&part->nest, value);
 	struct buf *out = fan_reply(&part->part, buf_size(&text->text));
 	bool cas = part->nest.outer->command->id == COMMAND_GETS;
 
 	reply_value_head(out, part->waiter.key, 0, buf_size(&text->text), cas ? &part->nest.cas : NULL);
 	out = fan_reply_shared(&part->part, out, text);
+	shared_drop(text);
 	BUF_ADD(out, "\r\n");
-	part_done(part);
 }
 
 /* A failure is sent instead of END, as that of a plain key. */
@@ -253,22 +244,17 @@ static void part_got(struct nest *nest, struct slice reply)
 {
 	struct part *part = (struct part *)((char *)nest - offsetof(struct part, nest));
 	struct buf *failure = &nest->outer->scratch;
-	struct slice value;
+	enum command_key_answer answer = COMMAND_KEY_VALUE;
+	struct slice value = SLICE("");
 
-	if (nest->text) {
-		share_part(part);
-		return;
-	}
-	switch (command_key_value(part->inside, part->keys, reply, &value)) {
-	case COMMAND_KEY_VALUE:
+	if (!nest->text)
+		answer = command_key_value(part->inside, part->keys, reply, &value);
+	if (answer == COMMAND_KEY_FAILED && buf_size(failure) == 0)
+		reply_line(failure, value);
+	else if (answer == COMMAND_KEY_VALUE && (nest->text || value.n >= TASK_SHARES))
+		share_part(part, value);
+	else if (answer == COMMAND_KEY_VALUE)
 		reply_value_of(fan_reply(&part->part, value.n), nest->outer, part->waiter.key, value, &nest->cas);
-		break;
-	case COMMAND_KEY_MISS:
-		break;
-	case COMMAND_KEY_FAILED:
-		if (buf_size(failure) == 0)
-			reply_line(failure, value);
-	}
 	part_done(part);
 }
 

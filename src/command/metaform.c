@@ -10,6 +10,7 @@
 #include "command/target.h"
 #include "command/task.h"
 #include "protocol/metaform.h"
+#include "protocol/reply.h"
 
 struct form_task {
 	struct task task;
@@ -18,13 +19,27 @@ struct form_task {
 	char bytes[];
 };
 
+static void reply_value_of(struct task *task, struct nest *nest, struct slice value)
+{
+	struct shared *text;
+
+	if (!nest->text && value.n < TASK_SHARES) {
+		reply_line(task_reply(task), value);
+		return;
+	}
+	text = nest_take(nest, value);
+	task_reply_shared(task, text);
+	BUF_ADD(task_reply(task), "\r\n");
+	shared_drop(text);
+}
+
 static void replied(struct nest *nest, struct slice reply)
 {
 	struct form_task *form = (struct form_task *)nest->outer;
+	struct slice value;
 
-	/* The client has gone: a reply, which may be large, is not copied for it. */
-	if (!form->task.abandoned)
-		metaform_reply(task_reply(&form->task), &form->form, reply, nest->ttl);
+	if (metaform_reply(task_reply(&form->task), &form->form, reply, nest->ttl, &value))
+		reply_value_of(&form->task, nest, value);
 	task_done(&form->task);
 }
 
@@ -48,7 +63,7 @@ static void start(struct host *host, const struct request *request, void *owner,
 	};
 	(void)task_keys(&form->task, task_keep(&at, inside->key), 1);
 	form->task.resume = resume;
-	form->nest = (struct nest){ .outer = &form->task, .done = replied };
+	form->nest = (struct nest){ .outer = &form->task, .done = replied, .takes_text = true };
 	inside->target = request->target;
 	if (!task_start_inside(&form->nest, inside))
 		abort();

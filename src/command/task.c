@@ -2,6 +2,8 @@
 
 #include "protocol/reply.h"
 
+const char task_too_large[] = "SERVER_ERROR result too large";
+
 void *task_new(struct host *host, const struct request *request, void *owner, size_t size)
 {
 	struct task *task = pool_get(host->env.pool, size);
@@ -54,11 +56,23 @@ void task_pause(struct task *task, struct waiter *waiter)
 	env->pause(env, waiter, client_of(task));
 }
 
+/* A reply inside of another one cannot be sent in pieces. Takes note of `more` bytes of it that are about to come. */
+static void bound_collected(struct task *task, size_t more)
+{
+	size_t most = task->host->env.options->result_max;
+
+	task->nest->overflows |= most && buf_size(&task->spill) + more > most;
+	if (task_is_full(task))
+		buf_free(&task->spill);
+}
+
 /* Counts what a task inside has added to its reply. */
 static void count_collected(struct task *task)
 {
-	size_t size = buf_size(&task->spill);
+	size_t size;
 
+	bound_collected(task, 0);
+	size = buf_size(&task->spill);
 	if (size != task->spilled)
 		task_hold(task->nest->outer, size, task->spilled);
 	task->spilled = size;
@@ -68,11 +82,11 @@ struct buf *task_reply(struct task *task)
 {
 	if (!task->nest)
 		return task->host->reply(task);
+	count_collected(task);
 	if (!task->spill.data) {
 		task->spill = task->host->spare;
 		task->host->spare = BUF_EMPTY;
 	}
-	count_collected(task);
 	return &task->spill;
 }
 
@@ -106,11 +120,14 @@ void task_use(struct task *task, size_t more, size_t less)
 
 void task_reply_shared(struct task *task, struct shared *text)
 {
-	enum { WORTH_SHARING = 16 * 1024 };
 	struct host *host = task->host;
 	struct nest *nest = task->nest;
-	bool large = buf_size(&text->text) >= WORTH_SHARING;
+	bool large = buf_size(&text->text) >= TASK_SHARES;
 
+	if (nest)
+		bound_collected(task, buf_size(&text->text));
+	if (nest && task_is_full(task))
+		return;
 	if (large && nest && nest->takes_text && !nest->text)
 		nest->text = shared_hold(text);
 	else if (!large || nest || !host->share || !host->share(task, text))
@@ -130,13 +147,27 @@ static void reuse_spill(struct task *task)
 	task->spill = BUF_EMPTY;
 }
 
+/* What was discarded is no reply: says why. */
+static void refuse_inside(struct task *task)
+{
+	shared_drop(task->nest->text);
+	task->nest->text = NULL;
+	buf_free(&task->spill);
+	reply_text(&task->spill, task->nest->overflows ? task_too_large : "SERVER_ERROR client closed");
+}
+
 static void finish_inside(struct task *task)
 {
 	struct nest *nest = task->nest;
-	struct shared *text = nest->text;
+	struct shared *text;
 
+	count_collected(task);
 	task_hold(nest->outer, 0, task->spilled);
+	if (task_is_full(task))
+		refuse_inside(task);
+	text = nest->text;
 	nest->task = NULL;
+	nest->reply = &task->spill;
 	nest->done(nest, buf_slice(&task->spill));
 	shared_drop(text);
 	reuse_spill(task);
@@ -151,6 +182,23 @@ void task_done(struct task *task)
 		task->host->done(task);
 }
 
+struct shared *nest_take(struct nest *nest, struct slice part)
+{
+	struct buf text = BUF_EMPTY;
+
+	if (nest->text)
+		return shared_hold(nest->text);
+	if (part.n < TASK_SHARES || !nest->reply) {
+		buf_add_slice(&text, part);
+	} else {
+		text = *nest->reply;
+		text.start = (size_t)(part.p - text.data);
+		text.end = text.start + part.n;
+		*nest->reply = BUF_EMPTY;
+	}
+	return shared_create(&text);
+}
+
 void task_abandon_inside(struct nest *nest)
 {
 	struct task *task = nest->task;
@@ -159,6 +207,8 @@ void task_abandon_inside(struct nest *nest)
 		return;
 	task->owner = NULL;
 	task->abandoned = true;
+	/* It may go on waiting for what it has asked for, behind what others have. */
+	count_collected(task);
 	if (task->resume)
 		task->resume(task);
 }

@@ -9,6 +9,7 @@
 
 #include "collection/op.h"
 #include "command/host.h"
+#include "command/nest.h"
 #include "command/order.h"
 #include "protocol/request.h"
 #include "util/buf.h"
@@ -41,28 +42,6 @@ struct task {
 	bool abandoned; /* the client has gone, and `resume` was called: the task may stop early */
 };
 
-/*
- * A place for a task inside of another one. The outer task gets the reply of a request as a text, and makes its own reply from it.
- * The reply is collected, and counts as a part of what the outer task holds.
- */
-struct nest {
-	/* The outer task sets these. */
-	struct task *outer;
-	/* The reply is complete; it is borrowed for the call. The outer task may be done, and the nest freed, when this returns. */
-	void (*done)(struct nest *nest, struct slice reply);
-
-	/* The outer task sets this too, if the reply is at most one value: that may be given as `text`, and `reply` lacks it then. */
-	bool takes_text;
-
-	struct task *task;   /* the task inside, while it runs; else NULL */
-	struct shared *text; /* of the value; the nest drops it behind `done`. NULL if it is in `reply` */
-	uint64_t cas;        /* set by the task inside: of the set or list that it has read; else 0 */
-	int64_t ttl;         /* the same, of the set, list or item; else TTL_UNKNOWN */
-};
-
-/* For the `resume` of an outer task that is abandoned: the task inside may stop early, too. `done` is called as ever. */
-void task_abandon_inside(struct nest *nest);
-
 /* For the host: frees a task that is done. */
 void task_free(struct task *task);
 
@@ -86,6 +65,15 @@ struct buf *task_reply(struct task *task);
 
 /* Adds a text to the reply: without a copy, if it is large and the host can. The caller keeps its reference. */
 void task_reply_shared(struct task *task, struct shared *text);
+
+/* The reply to a request that would collect more than result_max. */
+extern const char task_too_large[];
+
+/* Whether nobody will get more of the reply: what is added to it is discarded, and the task may stop early. */
+static inline bool task_is_full(const struct task *task)
+{
+	return task->abandoned || (task->nest && task->nest->overflows);
+}
 
 /*
  * Whether the client has room for more of the reply; parts of it that wait in the task, and what else the task takes: as host->room,

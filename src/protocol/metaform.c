@@ -208,34 +208,33 @@ static void add_read(struct buf *out, char flag, const struct reply_part *part, 
 	}
 }
 
-void metaform_reply(struct buf *out, const struct metaform *form, struct slice reply, int64_t ttl)
+bool metaform_reply(struct buf *out, const struct metaform *form, struct slice reply, int64_t ttl, struct slice *value)
 {
-	struct slice rest = form->line, flag, code, value;
+	struct slice rest = form->line, flag, code;
 	struct reply_part part;
 	bool found;
 
-	if (!reply_next(&reply, &part))
+	if (!reply_head(&reply, &part))
 		abort();
 	code = code_of(form, &part);
 	if (code.n == 0) {
 		reply_line(out, part.line);
-		return;
+		return false;
 	}
 	if (metaflags_hide(&form->flags, form->command, code))
-		return;
-	value = part.kind == REPLY_PART_NUMBER ? part.line : part.data;
+		return false;
+	*value = part.kind == REPLY_PART_NUMBER ? part.line : part.data;
 	found = slice_equal(code, SLICE("VA")) || slice_equal(code, SLICE("HD"));
 	buf_add_slice(out, code);
 	if (slice_equal(code, SLICE("VA"))) {
 		BUF_ADD(out, " ");
-		buf_add_u64(out, value.n);
+		buf_add_u64(out, value->n);
 	}
 	while ((flag = slice_token(&rest)).n) {
 		add_returned(out, form, flag);
 		if (found)
-			add_read(out, flag.p[0], &part, value, ttl);
+			add_read(out, flag.p[0], &part, *value, ttl);
 	}
 	BUF_ADD(out, "\r\n");
-	if (slice_equal(code, SLICE("VA")))
-		reply_line(out, value);
+	return slice_equal(code, SLICE("VA"));
 }

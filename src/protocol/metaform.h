@@ -33,9 +33,11 @@ struct metaform {
 };
 
 /*
- * Appends the reply in the meta form; nothing, if q suppresses it. `reply` is the whole reply to the classic request, and `ttl` the time
- * to live of what was read, as in struct result.
+ * Appends the reply in the meta form; nothing, if q suppresses it. `reply` is the whole reply to the classic request, except for the data
+ * of its VALUE perhaps, and `ttl` the time to live of what was read, as in struct result. True: the caller adds `value` and a line end. If
+ * `reply` lacks the data, only the size of `value` is right.
  */
-void metaform_reply(struct buf *out, const struct metaform *form, struct slice reply, int64_t ttl);
+bool metaform_reply(struct buf *out, const struct metaform *form, struct slice reply, int64_t ttl, struct slice *value)
+	__attribute__((warn_unused_result));
 
 #endif

@@ -95,25 +95,23 @@ static struct slice take_line(struct slice *reply)
 	return line;
 }
 
-static struct slice take_data(struct slice *reply, struct slice bytes)
+/* The data behind a line, of this size. They are not looked at. */
+static struct slice data_behind(struct slice reply, struct slice bytes)
 {
-	struct slice data;
 	uint64_t n;
 
-	if (!num_parse_u64(bytes, &n) || reply->n < n + 2)
+	if (!num_parse_u64(bytes, &n))
 		abort();
-	data = slice_of(reply->p, (size_t)n);
-	*reply = slice_skip(*reply, (size_t)n + 2);
-	return data;
+	return slice_of(reply.p, (size_t)n);
 }
 
-static void read_value(struct slice *reply, struct slice rest, struct reply_part *out)
+static void read_value(struct slice reply, struct slice rest, struct reply_part *out)
 {
 	out->kind = REPLY_PART_VALUE;
 	out->key = slice_token(&rest);
 	if (!num_parse_u32(slice_token(&rest), &out->flags))
 		abort();
-	out->data = take_data(reply, slice_token(&rest));
+	out->data = data_behind(reply, slice_token(&rest));
 	if (!num_parse_u64(slice_token(&rest), &out->cas))
 		out->cas = 0;
 }
@@ -127,7 +125,7 @@ static bool is_number(struct slice line)
 	return line.n > 0;
 }
 
-bool reply_next(struct slice *reply, struct reply_part *out)
+bool reply_head(struct slice *reply, struct reply_part *out)
 {
 	struct slice rest, word;
 
@@ -139,15 +137,27 @@ bool reply_next(struct slice *reply, struct reply_part *out)
 	if (is_number(out->line)) {
 		out->kind = REPLY_PART_NUMBER;
 	} else if (slice_equal(word, SLICE("VALUE"))) {
-		read_value(reply, rest, out);
+		read_value(*reply, rest, out);
 	} else if (slice_equal(word, SLICE("VA"))) {
 		out->kind = REPLY_PART_VALUE;
-		out->data = take_data(reply, slice_token(&rest));
+		out->data = data_behind(*reply, slice_token(&rest));
 	} else if (slice_equal(out->line, SLICE("END"))) {
 		out->kind = REPLY_PART_END;
 	} else if (slice_equal(word, SLICE("ERROR")) || slice_equal(word, SLICE("CLIENT_ERROR")) ||
 		slice_equal(word, SLICE("SERVER_ERROR"))) {
 		out->kind = REPLY_PART_ERROR;
 	}
+	return true;
+}
+
+bool reply_next(struct slice *reply, struct reply_part *out)
+{
+	if (!reply_head(reply, out))
+		return false;
+	if (out->kind != REPLY_PART_VALUE)
+		return true;
+	if (reply->n < out->data.n + 2)
+		abort();
+	*reply = slice_skip(*reply, out->data.n + 2);
 	return true;
 }

@@ -51,4 +51,7 @@ struct reply_part {
 /* Takes the next part off the front of `reply`. Gives false at its end. The reply must be well-formed. */
 bool reply_next(struct slice *reply, struct reply_part *out);
 
+/* The same for the line of the part alone: behind it stand the data of a VALUE, or they are elsewhere, and only their size is right. */
+bool reply_head(struct slice *reply, struct reply_part *out);
+
 #endif

@@ -22,6 +22,12 @@ void buf_make_room(struct buf *b, size_t n)
 	} else {
 		while (cap - size < n)
 			cap *= 2;
+		/* Of a large text the system moves pages, without a copy. */
+		if (b->data && b->start == 0) {
+			b->data = xrealloc(b->data, cap);
+			b->cap = cap;
+			return;
+		}
 		char *data = xmalloc(cap);
 		if (size)
 			memcpy(data, b->data + b->start, size);

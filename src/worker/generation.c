@@ -61,6 +61,14 @@ static size_t calls_max(const struct config *config)
 #define BACKGROUND_PAUSE 0
 #endif
 
+/* A result that clients may not hold is an error rather than a reason to close the client. */
+static size_t result_max(const struct config *config)
+{
+	size_t most = config->client_memory;
+
+	return most && most < config->max_result ? most : config->max_result;
+}
+
 static void init_host(struct generation *g)
 {
 	const struct config *config = &g->settings->config;
@@ -92,7 +100,7 @@ static void init_host(struct generation *g)
 		.log_size = config->log_size,
 		.table_size = config->table_size,
 		.cache = config->cache_memory / all->threads,
-		.result_max = config->max_result,
+		.result_max = result_max(config),
 		.merges = config->merges,
 		.lease_time = config->lease_time,
 	};

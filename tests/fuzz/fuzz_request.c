@@ -9,10 +9,11 @@ static const struct request_limits limits = { .max_line = 600, .max_value = 300,
 static void check_reply(const struct metaform *form, struct slice reply, int64_t ttl)
 {
 	struct buf out = BUF_EMPTY;
-	struct slice text;
+	struct slice text, value;
 	int lines = 0;
 
-	metaform_reply(&out, form, reply, ttl);
+	if (metaform_reply(&out, form, reply, ttl, &value))
+		reply_line(&out, value);
 	text = buf_slice(&out);
 	for (size_t i = 0; i < text.n; i++)
 		lines += text.p[i] == '\n';

@@ -119,13 +119,13 @@ TEST(abandoned)
 		fake_result(&fake, i, &(struct result){ .status = RESULT_MISS });
 	ck_assert_uint_eq(fake.count, ORDER_SETS_FIRST + 7);
 	ck_assert(STAILQ_EMPTY(&fake.tasks));
-	client_is_told("END\r\n");
+	client_is_told("SERVER_ERROR client closed\r\n");
 	client_asks("get q|smembers|0|1|2|3|4|5|6|7|8|9\r\n");
 	abandon();
 	while (fake_waiting(&fake))
 		fake_result(&fake, fake_oldest(&fake), &(struct result){ .status = RESULT_MISS });
 	ck_assert_uint_eq(fake.count, ORDER_SETS_FIRST + 7 + ORDER_SETS_FIRST);
-	client_hears_nothing();
+	client_is_told("SERVER_ERROR client closed\r\n");
 }
 
 static bool denies_spop(const struct host *host, enum command_id command)
@@ -182,6 +182,27 @@ TEST(meta_form)
 	client_is_told("CLIENT_ERROR use get for the command scard\r\nCLIENT_ERROR the flag N is for plain items\r\n");
 }
 
+/* What a command collects for a key is bounded, and nothing more is asked for. */
+TEST(collects_too_much)
+{
+	static const struct collection_options options = { .log_size = 4096, .table_size = 65536, .result_max = 40 };
+	char line[1000] = "get q|smembers|0", *end = line + strlen(line);
+
+	fake_takes(&options);
+	for (int i = 1; i < 40; i++)
+		end += sprintf(end, "|%d", i);
+	sprintf(end, "\r\n");
+	client_asks(line);
+	while (fake_waiting(&fake))
+		fake_result(&fake, fake_oldest(&fake),
+			&(struct result){
+				.status = RESULT_HIT, .value = SLICE("+a-long-member "), .cas = 5, .ttl = -1 });
+	ck_assert_uint_lt(fake.count, 20);
+	client_is_told("SERVER_ERROR result too large\r\n");
+	fake.shown = fake.count;
+	talks("mg q|smembers|a v\r\n", FETCH("a"), FOUND("a", 3, "+x "), "VA 1\r\nx\r\n");
+}
+
 TEST(meta_form_abandoned)
 {
 	client_asks("mg q|smembers|a|b|c|d|e|f|g|h|i|j v\r\n");
@@ -191,7 +212,7 @@ TEST(meta_form_abandoned)
 		fake_result(&fake, fake_oldest(&fake), &(struct result){ .status = RESULT_MISS });
 	ck_assert_uint_eq(fake.count, ORDER_SETS_FIRST);
 	ck_assert(STAILQ_EMPTY(&fake.tasks));
-	client_hears_nothing();
+	client_is_told("SERVER_ERROR client closed\r\n");
 }
 
 TEST(plain_events)

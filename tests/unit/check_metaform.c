@@ -96,8 +96,10 @@ static void replies(const char *text, const char *reply, int64_t ttl, const char
 	const struct request meta = parse(text);
 	const struct metaform form = { meta.command->id, meta.meta, meta.key, meta.rest };
 	struct buf out = BUF_EMPTY;
+	struct slice value;
 
-	metaform_reply(&out, &form, slice_of(reply, strlen(reply)), ttl);
+	if (metaform_reply(&out, &form, slice_of(reply, strlen(reply)), ttl, &value))
+		reply_line(&out, value);
 	ck_assert_msg(slice_equal(buf_slice(&out), slice_of(expected, strlen(expected))), "%s: %.*s", text,
 		(int)buf_size(&out), buf_slice(&out).p);
 	buf_free(&out);

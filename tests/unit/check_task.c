@@ -113,5 +113,5 @@ TEST(abandoned_inside)
 	for (size_t i = 0; i < 32; i++)
 		fake_result(&fake, i, &(struct result){ .status = RESULT_MISS });
 	ck_assert_uint_eq(fake.count, 32);
-	client_is_told("(END\r\n)");
+	client_is_told("(SERVER_ERROR client closed\r\n)");
 }

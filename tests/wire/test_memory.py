@@ -155,6 +155,18 @@ class Memory(BoundsTest):
             self.assertEqual(len(conn.read_values()[0]["set"][1]), size)
         self.assertEqual(stats(self.watcher)["closed_memory_clients"], "0")
 
+    def test_a_reply_that_cannot_be_held(self):
+        """Of a command as a key. The client is told rather than closed."""
+        self.serve_big('client_memory = 4194304\ncommands = "q|"')
+        for _ in range(8):
+            self.watcher.send(b"evadd E 0 0 900000\r\n" + b"x" * 900000 + b"\r\n")
+            self.watcher.line()
+        self.assertEqual(self.watcher.ask("get q|evrange|E|now"), "SERVER_ERROR result too large")
+        self.assertEqual(self.watcher.ask("mg q|evlast|E|8 v"), "SERVER_ERROR result too large")
+        found, _ = self.watcher.values("get q|evlast|E|2 little")
+        self.assertEqual((len(found["q|evlast|E|2"][1]) // 900000, found["little"][1]), (2, b"x"))
+        self.assertEqual(stats(self.watcher)["closed_memory_clients"], "0")
+
     def test_all_is_given_back(self):
         self.serve_big("")
         socks = [self.deaf() for _ in range(5)]

@@ -45,9 +45,11 @@ pool:
 {servers}
 """
 
+NO_CACHE = "cache_memory = 0\n"
 
 # Those that hold data, and how they are told to drop it.
-STORES = (*((name, "flush_all", "OK") for name in ("memcached", "memcached-unix", "memcached-x20", "memcached-x100")),
+STORES = (*((name, "flush_all", "OK") for name in ("memcached", "memcached-unix", "memcached-x5", "memcached-x20",
+                                                     "memcached-x100")),
           ("redis", "FLUSHALL", "+OK"), ("valkey", "FLUSHALL", "+OK"))
 
 
@@ -72,8 +74,12 @@ class Server:
         self.tls, self.path = tls, path
         self.others = []
 
+    def all(self):
+        """This one, and those beside it."""
+        return [self, *self.others]
+
     def ports(self):
-        return [self.port] + [other.port for other in self.others]
+        return [one.port for one in self.all()]
 
     def pids(self):
         """Of all processes that do the work, the one under test first, with those beside it."""
@@ -165,7 +171,7 @@ class Lab:
     def drop_data(self):
         for name, line, answer in STORES:
             server = self.servers.get(name)
-            for one in [server, *server.others] if server else ():
+            for one in server.all() if server else ():
                 if one.ask(line) != answer:
                     raise Failed(f"{name} does not drop its data")
 
@@ -209,7 +215,7 @@ class Lab:
         if re.fullmatch(r"s\d+", number):
             pool = f"memcached-x{number[1:]}"
             return self._start_nutcracker(name, pool) if kind == "nutcracker" else self._start_setlistd(
-                name, self.threads, behind=self._needed(pool))
+                name, self.threads, NO_CACHE if kind == "setlistd-nocache" else "", self._needed(pool))
         return {
             "memcached": lambda: self._start_memcached(name),
             "memcached-unix": lambda: self._start_memcached(name, path=self._socket(name)),
@@ -227,7 +233,7 @@ class Lab:
             "setlistd-unix": lambda: self._on_socket(name),
             "setlistd-tls": lambda: self._start_setlistd(
                 name, self.threads, 'tls_certificate = "%s"\ntls_key = "%s"\n' % self._certificate(), tls=True),
-            "setlistd-nocache": lambda: self._start_setlistd(name, self.threads, "cache_memory = 0\n"),
+            "setlistd-nocache": lambda: self._start_setlistd(name, self.threads, NO_CACHE),
             "setlistd-keys": lambda: self._start_setlistd(name, self.threads, 'commands = "q|"\n'),
             "setlistd-x20": lambda: self._several(20, lambda: self._start_setlistd(name, 1)),
         }[name]()

@@ -6,7 +6,7 @@ from . import fill
 # Each proxy stands in front of the memcached, or the Redis, that is also measured directly.
 SERVERS = ("setlistd", "setlistd-t2", "setlistd-nocache", "setlistd-keys", "memcached", "nutcracker", "memcached-proxy", "redis",
            "valkey", "nutcracker+redis", "setlistd-x20", "setlistd-tls", "memcached-tls", "setlistd-unix", "memcached-unix",
-           "nutcracker-unix", "redis-unix", "setlistd-s20", "nutcracker-s20", "setlistd-s100", "nutcracker-s100")
+           "nutcracker-unix", "redis-unix", "setlistd-s5", "setlistd-nocache-s5", "setlistd-s20", "nutcracker-s20", "setlistd-s100", "nutcracker-s100")
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,8 @@ ROWS = [
     _sized(1000, 10, quick=("setlistd", "redis")),
     _sized(10000, 10),
     _sized(200000, 1, ("--conns", "8"), stretch=3),
-    Row("smembers-uncached", "smembers of 10,000 members, none cached", "smembers", ("setlistd-nocache",) + REDIS,
+    Row("smembers-uncached", "smembers of 10,000 members, none cached", "smembers",
+        ("setlistd-nocache", "setlistd-nocache-s5") + REDIS,
         ("--keys", "10", "--members", "10000"), "scompact p"),
     *_pair("sismember", "sismember, one set of 200,000 members", "sismember", OURS + REDIS, "scompact p", LARGE),
     # As many sets as fit the cache: else the row shows what it costs to fold them.
@@ -157,7 +158,7 @@ ROWS = [
     Row("churn-unix", "connect, get and close by a Unix socket", "get",
         ("setlistd-unix", "nutcracker", "nutcracker-unix", "memcached-unix"), ("--reconnect",)),
     Row("cold-sismember-1000000", "the first sismember of a process that has just been started", "",
-        ("setlistd", "redis", "valkey"), probe="scompact p", measure="sismember", once=True),
+        ("setlistd", "setlistd-s5", "redis", "valkey"), probe="scompact p", measure="sismember", once=True),
     Row("memory-set-seq", "stored bytes for each of 1,000,000 members user-0000001 ...", "",
         ("setlistd", "redis", "valkey"), probe="scompact p", measure="set-seq", once=True),
     Row("memory-set-hex", "stored bytes for each of 1,000,000 members of 16 random digits", "",

@@ -2,6 +2,7 @@
 
 Each function takes the lab and the name of a server, and gives a sample. Most start a setlistd of their own.
 """
+import contextlib
 import multiprocessing
 import random
 import socket
@@ -197,18 +198,19 @@ def sismember(lab, name):
     members = [f"user-{draw.randint(1, fill.MILLION):07}" for _ in range(STARTS)]
     if server.proto == "resp":
         return {"cold_ms": statistics.median(_asked(server, member) for member in members)}
-    with Client(server.behind) as watching:
-        fill.at_rest(watching.stored)
+    for memcached in server.behind.all():
+        with Client(memcached) as watching:
+            fill.at_rest(watching.stored)
     taken = [_first(lab, server.behind, member) for member in members]
     return {metric: statistics.median(one[metric] for one in taken) for metric in taken[0]}
 
 
-def _first(lab, memcached, member):
-    server = lab.fresh_setlistd()
-    with lab.ending(server):
-        with fill.Meter(memcached) as meter:
-            took = _asked(server, member)
-            passed, requests = meter.read()
+def _first(lab, behind, member):
+    server = lab.fresh_setlistd(behind=behind)
+    with lab.ending(server), contextlib.ExitStack() as stack:
+        meters = [stack.enter_context(fill.Meter(memcached)) for memcached in behind.all()]
+        took = _asked(server, member)
+        passed, requests = map(sum, zip(*(meter.read() for meter in meters)))
     return {"cold_ms": took, "cold_kb": passed / 1024, "cold_requests": requests}
 
 

@@ -11,15 +11,14 @@
 /* Gives the exit status of the process. */
 static int check(const struct options *options, struct settings *settings)
 {
-	char error[CONFIG_ERROR];
+	struct buf errors = BUF_EMPTY;
 	bool good;
 
 	log_set_level(LOG_LEVEL_ERROR);
-	good = start_check(settings, error);
+	good = start_check(settings, &errors);
 	if (good)
 		puts("configuration ok");
-	else
-		settings_complain(options->file, error, false);
+	settings_complain(options->file, &errors, false);
 	settings_release(settings);
 	return !good;
 }

@@ -3,31 +3,104 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "util/near.h"
 
 static const char usage[] =
-	"usage: setlistd [-a ADDR] [-c PREFIX] [-f FILE] [-l ADDR] [-p PORT] [-s SOCKET] [-S SERVERS] [-t THREADS] "
-	"[-u USER] [-v] [-T] [-V] [-h]\n"
+	"usage: setlistd [OPTION]...\n"
 	"Sets, lists and event counters on any memcached: a proxy that speaks the memcached text protocol.\n"
 	"\n"
-	"  -a ADDR      HTTP port for operators: its page, metrics and health\n"
-	"  -c PREFIX    keys that begin with it are commands, such as q| for `get q|scard|topic-1`\n"
-	"  -f FILE      configuration file; the other options override it\n"
-	"  -l ADDR      listen on this address (127.0.0.1); may be repeated\n"
-	"  -p PORT      listen on this TCP port (11211), 0 for none\n"
-	"  -s SOCKET    listen on this Unix socket\n"
-	"  -S SERVERS   the memcached servers: host:port,host:port or a libmemcached string (--SERVER=...)\n"
-	"  -t THREADS   worker threads (1)\n"
-	"  -u USER      become this user after the sockets are open\n"
-	"  -v           log more; twice for debugging\n"
-	"  -T           check the configuration and exit\n"
-	"  -V           print the version and exit\n"
-	"  -h           print this and exit\n"
+	"  -a, --admin ADDR        HTTP port for operators: its page, metrics and health\n"
+	"  -c, --commands PREFIX   keys that begin with it are commands, such as q| for `get q|scard|topic-1`\n"
+	"  -f, --file FILE         configuration file; the other options override it\n"
+	"  -l, --listen ADDR       listen on this address (127.0.0.1); may be repeated\n"
+	"  -p, --port PORT         listen on this TCP port (11311), 0 for none\n"
+	"  -s, --socket SOCKET     listen on this Unix socket\n"
+	"  -S, --servers SERVERS   the memcached servers: host:port,host:port or a libmemcached string (--SERVER=...)\n"
+	"  -t, --threads THREADS   worker threads (1)\n"
+	"  -u, --user USER         become this user after the sockets are open\n"
+	"  -v, --verbose           log more; twice for debugging\n"
+	"  -T, --test              check the configuration and exit\n"
+	"  -V, --version           print the version and exit\n"
+	"  -h, --help              print this and exit\n"
 	"\n"
 	"When it runs, connect with telnet and type: help\n";
 
-static void refuse(const char *option, const char *value)
+static const struct option names[] = {
+	{ "admin", required_argument, NULL, 'a' },
+	{ "commands", required_argument, NULL, 'c' },
+	{ "file", required_argument, NULL, 'f' },
+	{ "listen", required_argument, NULL, 'l' },
+	{ "port", required_argument, NULL, 'p' },
+	{ "socket", required_argument, NULL, 's' },
+	{ "servers", required_argument, NULL, 'S' },
+	{ "threads", required_argument, NULL, 't' },
+	{ "user", required_argument, NULL, 'u' },
+	{ "verbose", no_argument, NULL, 'v' },
+	{ "test", no_argument, NULL, 'T' },
+	{ "version", no_argument, NULL, 'V' },
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL, 0, NULL, 0 },
+};
+
+/* A row without a name if there is no such letter. */
+static const struct option *name_of(int letter)
 {
-	fprintf(stderr, "setlistd: %s %s: not allowed here; see setlistd -h\n", option, value);
+	const struct option *o = names;
+
+	while (o->name && o->val != letter)
+		o++;
+	return o;
+}
+
+static _Noreturn void refuse(const char *option, const char *value)
+{
+	fprintf(stderr, "setlistd: %s %s: not allowed here; see setlistd --help\n", option, value);
+	exit(2);
+}
+
+static _Noreturn void refuse_name(const char *argument)
+{
+	struct near near = { .word = slice_of(argument + 2, strcspn(argument + 2, "=")) };
+	char hint[NEAR_HINT];
+
+	for (const struct option *o = names; o->name; o++)
+		near_offer(&near, slice_of(o->name, strlen(o->name)));
+	near_hint(&near, hint);
+	fprintf(stderr, "setlistd: there is no option %s%s; see setlistd --help\n", argument, hint);
+	exit(2);
+}
+
+/* After getopt_long gave `c`, ':' or '?'. */
+static _Noreturn void refuse_option(int c, const char *argument)
+{
+	const struct option *o = name_of(optopt);
+
+	if (optopt == 0)
+		refuse_name(argument);
+	if (o->name)
+		fprintf(stderr, "setlistd: -%c, --%s: %s value; see setlistd --help\n", optopt, o->name,
+			c == ':' ? "needs a" : "takes no");
+	else
+		fprintf(stderr, "setlistd: there is no option -%c; see setlistd --help\n", optopt);
+	exit(2);
+}
+
+static void take_number(const char *option, int64_t least, int64_t most, int64_t *value)
+{
+	char why[CONFIG_WHY];
+
+	if (config_number(optarg, least, most, value, why))
+		refuse(option, optarg);
+}
+
+/* What -v alone asks for is more likely the version. */
+static void check_purpose(int argc, const struct options *o)
+{
+	if (argc != 2 || !o->verbose)
+		return;
+	fputs("setlistd: -v logs more, and -V prints the version; see setlistd --help\n", stderr);
 	exit(2);
 }
 
@@ -41,10 +114,10 @@ struct options options_parse(int argc, char **argv)
 		['s'] = &o.socket,
 		['S'] = &o.servers,
 		['u'] = &o.user };
-	char why[CONFIG_WHY];
 	int c;
 
-	while ((c = getopt(argc, argv, "a:c:f:l:p:s:S:t:u:vTVh")) != -1) {
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, ":a:c:f:l:p:s:S:t:u:vTVh", names, NULL)) != -1) {
 		switch (c) {
 		case 'a':
 		case 'c':
@@ -60,12 +133,10 @@ struct options options_parse(int argc, char **argv)
 			o.listen[o.listen_count++] = optarg;
 			break;
 		case 'p':
-			if (config_number(optarg, 0, 65535, &o.port, why))
-				refuse("-p", optarg);
+			take_number("-p", 0, 65535, &o.port);
 			break;
 		case 't':
-			if (config_number(optarg, threads->least, threads->most, &o.threads, why))
-				refuse("-t", optarg);
+			take_number("-t", threads->least, threads->most, &o.threads);
 			break;
 		case 'v':
 			o.verbose++;
@@ -80,12 +151,12 @@ struct options options_parse(int argc, char **argv)
 			fputs(usage, stdout);
 			exit(0);
 		default:
-			fputs("see setlistd -h\n", stderr);
-			exit(2);
+			refuse_option(c, argv[optind - 1]);
 		}
 	}
 	if (optind < argc)
 		refuse("argument", argv[optind]);
+	check_purpose(argc, &o);
 	return o;
 }
 
@@ -109,28 +180,30 @@ static const char *apply_listen(struct config *config, const struct options *o)
 }
 
 /* Sets an option, if the command line has one. */
-static bool set(struct config *config, const char *name, const char *text, char error[CONFIG_VALUE_ERROR])
+static void set(struct config *config, const char *name, const char *text, struct buf *errors)
 {
-	return !text || config_set(config, config_option(name), text, error);
+	char error[CONFIG_VALUE_ERROR];
+
+	if (text && !config_set(config, config_option(name), text, error))
+		config_fault(config, 0, errors, "%s", error);
 }
 
-bool options_configure(const struct options *o, struct config *config, char error[CONFIG_VALUE_ERROR])
+void options_configure(const struct options *o, struct config *config, struct buf *errors)
 {
-	const char *what;
+	const char *error;
 
-	if (!set(config, "commands", o->commands, error))
-		return false;
+	set(config, "commands", o->commands, errors);
 	config_complete(config);
-	what = apply_listen(config, o);
-	if (!what && o->servers)
-		what = config_set_servers(config, o->servers);
-	if (what) {
-		snprintf(error, CONFIG_VALUE_ERROR, "%s", what);
-		return false;
-	}
+	error = apply_listen(config, o);
+	if (error)
+		config_fault(config, 0, errors, "%s", error);
+	error = o->servers ? config_set_servers(config, o->servers) : NULL;
+	if (error)
+		config_fault(config, 0, errors, "%s", error);
 	if (o->threads > 0)
 		config->threads = (uint64_t)o->threads;
 	if (o->verbose)
 		config->verbose = (uint64_t)o->verbose;
-	return set(config, "user", o->user, error) && set(config, "admin", o->admin, error);
+	set(config, "user", o->user, errors);
+	set(config, "admin", o->admin, errors);
 }

@@ -18,11 +18,7 @@ struct options {
 /* Parses the command line. Prints help or a version, or an error, and exits, where that is all there is to do. */
 struct options options_parse(int argc, char **argv);
 
-/*
- * Completes an initialized `config`, into which the file was read if there is one: the command line overrides it. On failure gives
- * false, with the reason in `error`.
- */
-bool options_configure(const struct options *options, struct config *config, char error[CONFIG_VALUE_ERROR])
-	__attribute__((warn_unused_result));
+/* Completes an initialized `config`, into which the file was read if there is one: the command line overrides it. Appends each error. */
+void options_configure(const struct options *options, struct config *config, struct buf *errors);
 
 #endif

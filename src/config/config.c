@@ -13,9 +13,10 @@
 #include "protocol/request.h"
 #include "upstream/ring_string.h"
 #include "util/alloc.h"
+#include "util/near.h"
 #include "util/num.h"
 
-static const uint16_t default_port = 11211, default_admin_port = 11312;
+static const uint16_t default_port = 11311, default_server_port = 11211, default_admin_port = 11312;
 static const char named_twice[] = "is named twice";
 
 static struct slice slice_of_text(const char *text)
@@ -191,6 +192,19 @@ const char *config_word(const char *text, const char *const *words, int *value, 
 	return why;
 }
 
+const char *config_flag(const char *text, bool *value)
+{
+	static const char *const words[] = { "false", "true", "no", "yes", "off", "on" };
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (near_same(slice_of_text(text), slice_of_text(words[i]))) {
+			*value = i % 2;
+			return NULL;
+		}
+	}
+	return "true or false is allowed";
+}
+
 static const char *set_mode(const char *text, mode_t *value)
 {
 	unsigned long mode = strtoul(text, NULL, 8);
@@ -239,7 +253,7 @@ static const char *add_server(const char *text, struct address_list *list)
 		return "a configuration string of libmemcached stands alone";
 	if (!is_ring_string(text))
 		return strchr(text, ',') ? "each server is a string of its own"
-					 : add_address(text, default_port, true, list);
+					 : add_address(text, default_server_port, true, list);
 	list->string = xstrdup(text);
 	return NULL;
 }
@@ -257,14 +271,21 @@ static const char *add_user(const char *text, struct user_list *list)
 	return NULL;
 }
 
-static const char *add_command(const char *text, struct command_set *set)
+static const char *add_command(const char *text, struct command_set *set, char why[CONFIG_WHY])
 {
-	const struct command *command = command_lookup(slice_of_text(text));
+	struct near near = { .word = slice_of_text(text) };
+	const struct command *command = command_lookup(near.word);
+	char hint[NEAR_HINT];
 
-	if (!command)
-		return "is no command";
-	command_set_add(set, command->id);
-	return NULL;
+	if (command) {
+		command_set_add(set, command->id);
+		return NULL;
+	}
+	for (int id = 0; id < COMMAND_COUNT; id++)
+		near_offer(&near, command_get((enum command_id)id)->name);
+	near_hint(&near, hint);
+	snprintf(why, CONFIG_WHY, "is no command%s", hint);
+	return why;
 }
 
 static const char *set_value(const struct config_option *o, const char *text, void *value, char why[CONFIG_WHY])
@@ -277,8 +298,7 @@ static const char *set_value(const struct config_option *o, const char *text, vo
 	case KIND_NUMBER:
 		return config_number(text, o->least, o->most, value, why);
 	case KIND_FLAG:
-		*(bool *)value = strcmp(text, "true") == 0;
-		return NULL;
+		return config_flag(text, value);
 	case KIND_WORD:
 		return config_word(text, o->words, value, why);
 	case KIND_MODE:
@@ -296,7 +316,7 @@ static const char *set_value(const struct config_option *o, const char *text, vo
 	case KIND_USERS:
 		return add_user(text, value);
 	case KIND_COMMANDS:
-		return add_command(text, value);
+		return add_command(text, value, why);
 	}
 	abort();
 }
@@ -304,13 +324,15 @@ static const char *set_value(const struct config_option *o, const char *text, vo
 bool config_set(struct config *config, const struct config_option *o, const char *text, char error[CONFIG_VALUE_ERROR])
 {
 	const char *quote = o->kind == KIND_NUMBER ? "" : "\"", *joint, *why;
-	char room[CONFIG_WHY];
+	char room[CONFIG_WHY], spare[CONFIG_WHY];
 
 	if (!config_is_list(o))
 		config_clear(config, o);
 	why = set_value(o, text, (char *)config + o->offset, room);
 	if (!why)
 		return true;
+	if (!config_is_list(o))
+		(void)set_value(o, o->initial, (char *)config + o->offset, spare);
 	joint = strncmp(why, "is ", 3) == 0 ? " " : ": ";
 	if (o->kind == KIND_LOGIN)
 		snprintf(error, CONFIG_VALUE_ERROR, "%s: %s", o->name, why);
@@ -336,14 +358,22 @@ unsigned config_line(const struct config *config, const char *name)
 	return config->lines[config_option(name) - config_options];
 }
 
-bool config_fault(const struct config *config, unsigned line, char error[CONFIG_ERROR], const char *format, ...)
+bool config_fault(const struct config *config, unsigned line, struct buf *errors, const char *format, ...)
 {
+	char text[2 * CONFIG_VALUE_ERROR];
 	va_list arguments;
-	int n = line ? snprintf(error, CONFIG_ERROR, "%s:%u: ", config->file, line) : 0;
 
 	va_start(arguments, format);
-	vsnprintf(error + n, (size_t)(CONFIG_ERROR - n), format, arguments);
+	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
+	/* A control byte of a value could end its line. */
+	for (char *c = text; *c; c++) {
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			*c = '?';
+	}
+	if (line)
+		buf_printf(errors, "%s:%u: ", config->file, line);
+	buf_printf(errors, "%s\n", text);
 	return false;
 }
 
@@ -509,7 +539,7 @@ const char *config_set_servers(struct config *config, const char *text)
 		return NULL;
 	}
 	while (!error && (one = strsep(&rest, ",")))
-		error = add_address(one, default_port, true, &config->servers);
+		error = add_address(one, default_server_port, true, &config->servers);
 	free(copy);
 	return error == named_twice ? "a server is named twice" : error;
 }

@@ -2,7 +2,6 @@
 #ifndef CONFIG_CONFIG_H
 #define CONFIG_CONFIG_H
 
-#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -65,8 +64,8 @@ struct config_option {
 	const char *(*check)(const char *text); /* of a text: gives NULL, or what is wrong with it, a constant text */
 };
 
-/* Room for what is wrong with a value, for that with the name and the value before it, and for that with a file before it. */
-enum { CONFIG_WHY = 256, CONFIG_VALUE_ERROR = 1024, CONFIG_ERROR = PATH_MAX + 1024 };
+/* Room for what is wrong with a value, and for that with the name and the value before it. */
+enum { CONFIG_WHY = 256, CONFIG_VALUE_ERROR = 1024 };
 
 /* The table. A row without a name ends it. */
 extern const struct config_option config_options[];
@@ -75,15 +74,15 @@ extern const struct config_option config_options[];
 const struct config_option *config_option(const char *name);
 bool config_is_list(const struct config_option *option);
 
-/* Sets an option, or adds an element to a list. On an error gives false, with "name = value: why" in `error`. */
+/* Sets an option, or adds an element to a list. On an error sets the default, gives false, and writes "name = value: why" to `error`. */
 bool config_set(struct config *config, const struct config_option *option, const char *text,
 	char error[CONFIG_VALUE_ERROR]) __attribute__((warn_unused_result));
 /* Says on which line the file has the value that was set last. */
 void config_mark(struct config *config, const struct config_option *option, unsigned line);
 /* The line of an option in the file, or 0. */
 unsigned config_line(const struct config *config, const char *name);
-/* Writes an error, behind "file:line: " if the line is not 0. Gives false. */
-bool config_fault(const struct config *config, unsigned line, char error[CONFIG_ERROR], const char *format, ...)
+/* Appends an error as a line, behind "file:line: " if the line is not 0. Gives false. */
+bool config_fault(const struct config *config, unsigned line, struct buf *errors, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 /* Removes all elements of a list. A text is NULL until it is set again. */
 void config_clear(struct config *config, const struct config_option *option);
@@ -100,7 +99,7 @@ void config_print(const struct config *config, struct buf *out);
 void config_init(struct config *config);
 void config_fini(struct config *config);
 
-/* Adds a listener, whose default port is `port`, or 11211 if that is 0. Gives NULL, or the error: a constant text. */
+/* Adds a listener, whose default port is `port`, or 11311 if that is 0. Gives NULL, or the error: a constant text. */
 const char *config_add_listen(struct config *config, const char *text, uint16_t port);
 /* The address of the HTTP port for operators. Gives NULL, or the error: a constant text. */
 const char *config_admin_address(const char *text, struct address *address);
@@ -115,6 +114,8 @@ struct ring *config_ring(const struct config *config, char error[256]);
 
 /* For options and rules: reads a decimal number within a range. Gives NULL, or what is wrong, written to `why`. */
 const char *config_number(const char *text, int64_t least, int64_t most, int64_t *value, char why[CONFIG_WHY]);
+/* The same for a flag. The error is a constant text. */
+const char *config_flag(const char *text, bool *value);
 /* The same for a word: its value is its index in `words`, which NULL ends. */
 const char *config_word(const char *text, const char *const *words, int *value, char why[CONFIG_WHY]);
 

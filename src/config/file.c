@@ -8,14 +8,18 @@
 
 #include "config/text.h"
 #include "util/alloc.h"
+#include "util/near.h"
 
 /* The file that is being read: libconfuse's callbacks get no argument of ours. */
 static struct reading {
 	struct config *config;
-	const char *path;
-	char *error;           /* "" as long as there is none: libconfuse refuses an empty name without a word */
+	struct buf said, unknown; /* errors; those of options that do not exist */
+	char name[CONFIG_WHY];    /* of such an option, if reading stopped there, and its line; else "" */
+	unsigned line;
 	const cfg_opt_t *last; /* the option that was set last, and how many values it had then */
 	unsigned count;
+	const cfg_t *section; /* the rule that is being read, and which of its options are set */
+	uint64_t set;
 } reading;
 
 /* --- rules --- */
@@ -58,6 +62,24 @@ static const struct check {
 };
 enum { CHECKS = sizeof(checks) / sizeof(checks[0]) };
 
+/* libconfuse takes the last of several values without a word. */
+static void note_option(cfg_t *section, const cfg_opt_t *opt)
+{
+	unsigned at = 0;
+
+	while (section->opts[at].name && &section->opts[at] != opt)
+		at++;
+	/* An option such as collection|ttl, outside of its rule, belongs to another section. */
+	if (!section->opts[at].name)
+		return;
+	if (reading.section != section)
+		reading.set = 0;
+	reading.section = section;
+	if (reading.set >> at & 1)
+		cfg_error(section, "%s is set twice in this rule", opt->name);
+	reading.set |= UINT64_C(1) << at;
+}
+
 /* libconfuse's own numbers are octal behind a 0, and 0 if the text is empty. */
 static int parse_number(cfg_t *cfg, cfg_opt_t *opt, const char *text, void *result)
 {
@@ -66,13 +88,14 @@ static int parse_number(cfg_t *cfg, cfg_opt_t *opt, const char *text, void *resu
 	char room[CONFIG_WHY];
 	int64_t value = 0;
 
+	note_option(cfg, opt);
 	while (strcmp(range->name, name) != 0)
 		range++;
 	why = config_number(text, range->least, range->most, &value, room);
 	if (why)
 		cfg_error(cfg, "%s = %s: %s", name, text, why);
 	*(long *)result = (long)value;
-	return why ? -1 : 0;
+	return 0;
 }
 
 /* A word stands for its index. */
@@ -87,13 +110,26 @@ static int parse_word(cfg_t *cfg, cfg_opt_t *opt, const char *text, void *result
 	int value = 0;
 	size_t i = 0;
 
+	note_option(cfg, opt);
 	while (strcmp(sorts[i].name, name) != 0)
 		i++;
 	why = config_word(text, sorts[i].words, &value, room);
 	if (why)
 		cfg_error(cfg, "%s = \"%s\" %s", name, text, why);
 	*(long *)result = value;
-	return why ? -1 : 0;
+	return 0;
+}
+
+static int parse_flag(cfg_t *cfg, cfg_opt_t *opt, const char *text, void *result)
+{
+	bool value = false;
+	const char *why = config_flag(text, &value);
+
+	note_option(cfg, opt);
+	if (why)
+		cfg_error(cfg, "%s = %s: %s", cfg_opt_name(opt), text, why);
+	*(long *)result = value;
+	return 0;
 }
 
 static int check_text(cfg_t *cfg, cfg_opt_t *opt)
@@ -102,22 +138,22 @@ static int check_text(cfg_t *cfg, cfg_opt_t *opt)
 	const struct check *c = checks;
 	size_t n = strlen(text);
 
+	note_option(cfg, opt);
 	while (strcmp(strchr(c->option, '|') + 1, name) != 0)
 		c++;
-	if (n >= c->least && n <= c->most && word_end(text, text + n) == text + n)
-		return 0;
-	cfg_error(cfg, "%s = \"%s\": %s", name, text, c->why);
-	return -1;
+	if (n < c->least || n > c->most || word_end(text, text + n) != text + n)
+		cfg_error(cfg, "%s = \"%s\": %s", name, text, c->why);
+	return 0;
 }
 
 static int check_waste(cfg_t *cfg, cfg_opt_t *opt)
 {
 	double value = cfg_opt_getnfloat(opt, 0);
 
-	if (value > 0 && value <= 1)
-		return 0;
-	cfg_error(cfg, "compact_waste = %g: above 0 and up to 1 is allowed", value);
-	return -1;
+	note_option(cfg, opt);
+	if (!(value > 0 && value <= 1))
+		cfg_error(cfg, "compact_waste = %g: above 0 and up to 1 is allowed", value);
+	return 0;
 }
 
 /*
@@ -150,17 +186,14 @@ static const char *rule_error(cfg_t *cfg, unsigned rule)
 }
 
 /* Call at the end of the file: an option such as collection|encoding changes a section that was complete. */
-static bool check_rules(cfg_t *cfg)
+static void check_rules(cfg_t *cfg)
 {
-	const char *error = NULL;
-
-	for (unsigned i = 0; i < cfg_size(cfg, "collection") && !error; i++) {
+	for (unsigned i = 0; i < cfg_size(cfg, "collection"); i++) {
 		cfg_t *section = cfg_getnsec(cfg, "collection", i);
-		error = rule_error(cfg, i);
+		const char *error = rule_error(cfg, i);
 		if (error)
 			cfg_error(section, "collection \"%s\": %s", cfg_title(section), error);
 	}
-	return !error;
 }
 
 static struct slice copy_string(const char *text)
@@ -181,8 +214,8 @@ static void read_rules(cfg_t *cfg, struct rules *rules)
 		c[i].encoding = (enum encoding_id)cfg_getint(section, "encoding");
 		c[i].delimiter = cfg_getstr(section, "delimiter")[0];
 		c[i].removed = copy_string(cfg_getstr(section, "removed"));
-		c[i].pointer = cfg_getbool(section, "pointer");
-		c[i].plain_verbs = cfg_getbool(section, "plain_verbs");
+		c[i].pointer = cfg_getint(section, "pointer");
+		c[i].plain_verbs = cfg_getint(section, "plain_verbs");
 		c[i].behind = (unsigned)cfg_getint(section, "spread") - 1;
 		c[i].max = cfg_getint(section, "max");
 		c[i].newest_first = cfg_getint(section, "newest");
@@ -196,7 +229,7 @@ static void read_rules(cfg_t *cfg, struct rules *rules)
 		e[i].ttl = cfg_getint(section, "ttl");
 		e[i].separator = copy_string(cfg_getstr(section, "separator"));
 		e[i].lookback = (unsigned)cfg_getint(section, "lookback");
-		e[i].plain_verbs = cfg_getbool(section, "plain_verbs");
+		e[i].plain_verbs = cfg_getint(section, "plain_verbs");
 		rules->plain_events |= e[i].plain_verbs;
 	}
 	rules->collections = c;
@@ -211,36 +244,30 @@ static void read_rules(cfg_t *cfg, struct rules *rules)
 static int take(cfg_t *cfg, cfg_opt_t *opt)
 {
 	const struct config_option *o = config_option(cfg_opt_name(opt));
-	unsigned count = cfg_opt_size(opt);
+	unsigned count = cfg_opt_size(opt), line = config_line(reading.config, o->name);
 	char error[CONFIG_VALUE_ERROR];
-	const char *text;
 
 	/* At the end of a list libconfuse calls once more. */
-	if (count > 1 && opt == reading.last && count == reading.count)
-		return 0;
-	reading.last = opt;
-	reading.count = count;
-	if (o->kind == KIND_FLAG)
-		text = cfg_opt_getnbool(opt, 0) ? "true" : "false";
-	else
-		text = cfg_opt_getnstr(opt, count - 1);
-	if (count == 1)
-		config_clear(reading.config, o);
-	if (config_set(reading.config, o, text, error)) {
-		config_mark(reading.config, o, (unsigned)cfg->line);
+	if (config_is_list(o) && opt == reading.last && count == reading.count) {
+		reading.last = NULL;
 		return 0;
 	}
-	cfg_error(cfg, "%s", error);
-	return -1;
+	reading.last = opt;
+	reading.count = count;
+	if (count == 1 && line)
+		cfg_error(cfg, "%s is set twice, on line %u too", o->name, line);
+	if (count == 1)
+		config_clear(reading.config, o);
+	if (!config_set(reading.config, o, cfg_opt_getnstr(opt, count - 1), error))
+		cfg_error(cfg, "%s", error);
+	config_mark(reading.config, o, (unsigned)cfg->line);
+	return 0;
 }
 
 static cfg_opt_t tree_option(const struct config_option *o)
 {
-	cfg_opt_t text = CFG_STR(o->name, "", CFGF_NONE), flag = CFG_BOOL(o->name, cfg_false, CFGF_NONE),
-		  list = CFG_STR_LIST(o->name, NULL, CFGF_NONE);
+	cfg_opt_t text = CFG_STR(o->name, "", CFGF_NONE), list = CFG_STR_LIST(o->name, NULL, CFGF_NONE);
 
-	if (o->kind == KIND_FLAG)
-		return flag;
 	return config_is_list(o) ? list : text;
 }
 
@@ -254,8 +281,8 @@ static cfg_t *new_tree(void)
 		CFG_FLOAT("compact_waste", 0.5, CFGF_NONE),
 		CFG_STR("delimiter", ",", CFGF_NONE),
 		CFG_STR("removed", "", CFGF_NONE),
-		CFG_BOOL("pointer", cfg_true, CFGF_NONE),
-		CFG_BOOL("plain_verbs", cfg_false, CFGF_NONE),
+		CFG_INT_CB("pointer", 1, CFGF_NONE, parse_flag),
+		CFG_INT_CB("plain_verbs", 0, CFGF_NONE, parse_flag),
 		CFG_INT_CB("spread", 1, CFGF_NONE, parse_number),
 		CFG_INT_CB("max", 0, CFGF_NONE, parse_number),
 		CFG_INT_CB("newest", 0, CFGF_NONE, parse_word),
@@ -266,7 +293,7 @@ static cfg_t *new_tree(void)
 		CFG_INT_CB("ttl", 0, CFGF_NONE, parse_number),
 		CFG_STR("separator", "::", CFGF_NONE),
 		CFG_INT_CB("lookback", 24, CFGF_NONE, parse_number),
-		CFG_BOOL("plain_verbs", cfg_false, CFGF_NONE),
+		CFG_INT_CB("plain_verbs", 0, CFGF_NONE, parse_flag),
 		CFG_END(),
 	};
 	cfg_opt_t options[] = {
@@ -291,7 +318,7 @@ static cfg_t *new_tree(void)
 
 enum { READ_MORE = 16384 };
 
-static bool read_text(const char *path, struct buf *text, char error[CONFIG_ERROR])
+static bool read_text(const char *path, struct buf *text)
 {
 	FILE *file = fopen(path, "r");
 	char *at;
@@ -302,66 +329,103 @@ static bool read_text(const char *path, struct buf *text, char error[CONFIG_ERRO
 		buf_commit(text, n);
 	good = file && !ferror(file);
 	if (!good)
-		snprintf(error, CONFIG_ERROR, "%s: %s", path, strerror(errno));
+		config_fault(reading.config, 0, &reading.said, "%s: %s", path, strerror(errno));
 	if (file)
 		fclose(file);
+	BUF_ADD(text, "\0");
 	return good;
 }
 
-/* Keeps the first error alone, since later ones may follow from it. A control byte of the file could end its line: `?` replaces it. */
+/* Says that libconfuse stopped at an option that is none of the section's. */
+static void say_unknown(const cfg_t *cfg, struct slice name)
+{
+	struct near near = { .word = name };
+	char hint[NEAR_HINT];
+
+	for (const cfg_opt_t *o = cfg->opts; o->name; o++)
+		near_offer(&near, slice_of(o->name, strlen(o->name)));
+	near_hint(&near, hint);
+	reading.line = (unsigned)cfg->line;
+	snprintf(reading.name, sizeof(reading.name), "%.*s", (int)name.n, name.p);
+	config_fault(reading.config, (unsigned)cfg->line, &reading.unknown, "there is no option %.*s%s", (int)name.n,
+		name.p, hint);
+}
+
 static __attribute__((format(printf, 2, 0))) void say(cfg_t *cfg, const char *format, va_list arguments)
 {
-	char text[1024];
+	static const char before[] = "no such option '";
+	char text[CONFIG_VALUE_ERROR + 64];
+	struct slice said;
 
-	if (*reading.error)
-		return;
 	vsnprintf(text, sizeof(text), format, arguments);
-	for (char *c = text; *c; c++) {
-		if ((unsigned char)*c < ' ' || *c == 0x7f)
-			*c = '?';
+	said = slice_of(text, strlen(text));
+	if (slice_starts(said, SLICE(before)) && said.n > sizeof(before)) {
+		said = slice_skip(said, sizeof(before) - 1);
+		say_unknown(cfg, slice_of(said.p, said.n - 1));
+	} else {
+		config_fault(reading.config, (unsigned)cfg->line, &reading.said, "%s", text);
 	}
-	snprintf(reading.error, CONFIG_ERROR, "%s:%d: %s", reading.path, cfg->line, text);
 }
 
-static bool say_at(cfg_t *cfg, unsigned line, const char *error)
+static bool refuse(unsigned line, const char *error)
 {
-	cfg->line = (int)line;
-	cfg_error(cfg, "%s", error);
-	return false;
+	return config_fault(reading.config, line, &reading.said, "%s", error);
 }
 
-static bool parse(cfg_t *cfg, struct buf *text)
+/* Gives false if reading stopped before the end. libconfuse refuses an empty name without a word. */
+static bool parse(cfg_t *cfg, const char *text, const struct config_text *found)
 {
-	size_t n = buf_size(text);
-	struct config_text found;
-	const char *error;
-
-	BUF_ADD(text, "\0");
-	error = config_text_clean(text->data + text->start, n, &found);
-	if (error)
-		return say_at(cfg, found.line, error);
-	if (cfg_parse_buf(cfg, text->data + text->start) != CFG_SUCCESS)
-		return *reading.error ? false : say_at(cfg, (unsigned)cfg->line, "syntax error");
+	if (cfg_parse_buf(cfg, text) != CFG_SUCCESS)
+		return buf_size(&reading.said) || *reading.name ? false : refuse((unsigned)cfg->line, "syntax error");
 	/* libconfuse ends an open section at the end of the file. */
-	if (found.open > 0)
-		return say_at(cfg, found.line, "the file ends in a section that is not closed");
-	return check_rules(cfg);
+	if (found->open > 0)
+		return refuse(found->line, "the file ends in a section that is not closed");
+	check_rules(cfg);
+	if (!buf_size(&reading.said))
+		read_rules(cfg, &reading.config->rules);
+	return true;
 }
 
-bool config_file_read(struct config *config, const char *path, char error[CONFIG_ERROR])
+/* Reads the text once more without each option that does not exist: libconfuse stops there. */
+static bool read_all(char *text, const struct config_text *found)
 {
-	cfg_t *cfg = new_tree();
-	struct buf text = BUF_EMPTY;
+	const char *path = reading.config->file;
 	bool good;
 
-	cfg_set_error_function(cfg, say);
-	reading = (struct reading){ .config = config, .path = path, .error = error };
-	*error = '\0';
+	do {
+		cfg_t *cfg = new_tree();
+		cfg_set_error_function(cfg, say);
+		config_fini(reading.config);
+		config_init(reading.config);
+		reading.config->file = path;
+		reading.last = NULL;
+		reading.section = NULL;
+		reading.name[0] = '\0';
+		buf_consume(&reading.said, buf_size(&reading.said));
+		good = parse(cfg, text, found);
+		cfg_free(cfg);
+	} while (!good && *reading.name && config_text_drop(text, reading.line, reading.name));
+	return good;
+}
+
+bool config_file_read(struct config *config, const char *path, struct buf *errors)
+{
+	struct buf text = BUF_EMPTY;
+	struct config_text found;
+	const char *error;
+	bool good;
+
+	reading = (struct reading){ .config = config };
 	config->file = path;
-	good = read_text(path, &text, error) && parse(cfg, &text);
-	if (good)
-		read_rules(cfg, &config->rules);
+	good = read_text(path, &text);
+	if (good) {
+		error = config_text_clean(text.data + text.start, buf_size(&text) - 1, &found);
+		good = error ? refuse(found.line, error) : read_all(text.data + text.start, &found);
+	}
+	buf_add_slice(errors, buf_slice(&reading.unknown));
+	buf_add_slice(errors, buf_slice(&reading.said));
+	buf_free(&reading.unknown);
+	buf_free(&reading.said);
 	buf_free(&text);
-	cfg_free(cfg);
 	return good;
 }

@@ -4,8 +4,10 @@
 
 #include "config/config.h"
 
-/* Reads the file to `config`. On an error gives false, with "file:line: what" in `error`. For one thread. */
-bool config_file_read(struct config *config, const char *path, char error[CONFIG_ERROR])
-	__attribute__((warn_unused_result));
+/*
+ * Reads the file to an initialized `config`. Appends each error as a line, "file:line: what", and goes on with the next option. Gives
+ * false if it could not go on, so that options may be missing. For one thread.
+ */
+bool config_file_read(struct config *config, const char *path, struct buf *errors) __attribute__((warn_unused_result));
 
 #endif

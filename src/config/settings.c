@@ -73,18 +73,19 @@ static void forget_secret(struct buf *text)
 	buf_free(text);
 }
 
-static bool read_users(struct config *config, char error[CONFIG_ERROR])
+static void read_users(struct config *config, struct buf *errors)
 {
 	enum { MOST = USERS_MAX * (USERS_LINE_MAX + 1) };
 	struct buf text = BUF_EMPTY;
 	char why[256];
 
 	if (!*config->auth_file)
-		return true;
+		return;
 	if (read_secret(config->auth_file, MOST, &text, why))
 		config->users = users_create(buf_slice(&text), config->auth_file, why);
 	forget_secret(&text);
-	return config->users || config_fault(config, config_line(config, "auth_file"), error, "auth_file: %s", why);
+	if (!config->users)
+		config_fault(config, config_line(config, "auth_file"), errors, "auth_file: %s", why);
 }
 
 /* The file has one line; a trailing newline is optional. */
@@ -102,7 +103,7 @@ static bool take_password(struct config *config, struct slice password, char why
 	return !what;
 }
 
-static bool read_server_login(struct config *config, char error[CONFIG_ERROR])
+static void read_server_login(struct config *config, struct buf *errors)
 {
 	static const char option[] = "server_password_file";
 	struct buf text = BUF_EMPTY;
@@ -110,15 +111,16 @@ static bool read_server_login(struct config *config, char error[CONFIG_ERROR])
 	bool good;
 
 	if (!*config->server_user)
-		return true;
+		return;
 	good = read_secret(config->server_password_file, USERS_LINE_MAX + 1, &text, why) &&
 		take_password(config, buf_slice(&text), why);
 	forget_secret(&text);
-	return good || config_fault(config, config_line(config, option), error, "%s: %s", option, why);
+	if (!good)
+		config_fault(config, config_line(config, option), errors, "%s: %s", option, why);
 }
 
 /* Options of which each is useless without the other. */
-static bool check_pairs(const struct config *config, char error[CONFIG_ERROR])
+static bool check_pairs(const struct config *config, struct buf *errors)
 {
 	const struct {
 		const char *names[2], *texts[2];
@@ -129,14 +131,16 @@ static bool check_pairs(const struct config *config, char error[CONFIG_ERROR])
 			{ config->server_tls_certificate, config->server_tls_key } },
 	};
 
+	bool good = true;
+
 	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
 		bool first = *pairs[i].texts[0], second = *pairs[i].texts[1];
 		const char *there = pairs[i].names[!first], *missing = pairs[i].names[first];
 		if (first != second)
-			return config_fault(
-				config, config_line(config, there), error, "%s: needed with %s", missing, there);
+			good = config_fault(
+				config, config_line(config, there), errors, "%s: needed with %s", missing, there);
 	}
-	return true;
+	return good;
 }
 
 /* --- addresses that the network reaches --- */
@@ -171,37 +175,35 @@ static bool is_local(const char *host)
 /* True if clients must authenticate at this address, or if the operator lets everybody in. */
 static bool is_guarded(const struct config *config, const struct address *address)
 {
-	return config->insecure || config->users || (address->tls && *config->tls_client_ca);
+	return config->insecure || *config->auth_file || (address->tls && *config->tls_client_ca);
 }
 
-static bool check_listeners(const struct config *config, char error[CONFIG_ERROR])
+static void check_listeners(const struct config *config, struct buf *errors)
 {
 	for (size_t i = 0; i < config->listen.count; i++) {
 		const struct address *a = &config->listen.at[i];
 
 		if (a->tls && !*config->tls_certificate)
-			return config_fault(config, a->line, error, "tls_certificate: needed to listen on tls:%s:%u",
+			config_fault(config, a->line, errors, "tls_certificate: needed to listen on tls:%s:%u", a->host,
+				a->port);
+		else if (a->port && !is_guarded(config, a) && !is_local(a->host))
+			config_fault(config, a->line, errors,
+				"listen \"%s:%u\": whoever reaches it could read and flush everything: set auth_file, "
+				"or use a tls: address with tls_client_ca, or set insecure = true",
 				a->host, a->port);
-		if (a->port == 0 || is_guarded(config, a) || is_local(a->host))
-			continue;
-		return config_fault(config, a->line, error,
-			"listen \"%s:%u\": whoever reaches it could read and flush everything: set auth_file, or "
-			"use a tls: address with tls_client_ca, or set insecure = true",
-			a->host, a->port);
 	}
-	return true;
 }
 
 /* The HTTP port asks nobody to authenticate, so auth_file does not guard it. */
-static bool check_admin(const struct config *config, char error[CONFIG_ERROR])
+static void check_admin(const struct config *config, struct buf *errors)
 {
 	struct address a;
 
 	if (!*config->admin || config->insecure)
-		return true;
+		return;
 	(void)config_admin_address(config->admin, &a);
-	return is_local(a.host) ||
-		config_fault(config, config_line(config, "admin"), error,
+	if (!is_local(a.host))
+		config_fault(config, config_line(config, "admin"), errors,
 			"admin \"%s\": whoever reaches it could read keys and statistics: set insecure = true",
 			config->admin);
 }
@@ -214,7 +216,7 @@ static bool is_any_named(const struct tls_files *files)
 }
 
 /* Reads all files that the options for TLS name, whether they are used or not. Gives a context also for a configuration without TLS. */
-static struct tls_context *read_tls(const struct config *config, char error[CONFIG_ERROR])
+static struct tls_context *read_tls(const struct config *config, struct buf *errors)
 {
 	const struct tls_files clients = {
 		{ "tls_certificate", config->tls_certificate },
@@ -240,11 +242,11 @@ static struct tls_context *read_tls(const struct config *config, char error[CONF
 	option = slice_of(why, strcspn(why, ":"));
 	snprintf(name, sizeof(name), "%.*s", (int)option.n, option.p);
 	line = config_line(config, name);
-	config_fault(config, line ? line : config_line(config, "server_tls"), error, "%s", why);
+	config_fault(config, line ? line : config_line(config, "server_tls"), errors, "%s", why);
 	return NULL;
 }
 
-static bool read_ring(struct settings *s, char error[CONFIG_ERROR])
+static void read_ring(struct settings *s, struct buf *errors)
 {
 	const struct config *config = &s->config;
 	unsigned line;
@@ -254,36 +256,59 @@ static bool read_ring(struct settings *s, char error[CONFIG_ERROR])
 	if (s->ring)
 		s->ring_hash = ring_fingerprint(s->ring);
 	line = config_line(config, "servers");
-	return s->ring || config_fault(config, line, error, "%s%s", line ? "servers: " : "", why);
+	if (!s->ring)
+		config_fault(config, line, errors, "%s%s", line ? "servers: " : "", why);
 }
 
 /* --- reading --- */
 
-void settings_complain(const char *file, const char *error, bool again)
+void settings_complain(const char *file, struct buf *errors, bool again)
 {
 	size_t n = file ? strlen(file) : 0;
-	bool in_file = n && strncmp(error, file, n) == 0 && error[n] == ':';
+	struct slice rest = buf_slice(errors);
 
-	if (again)
-		log_error("%s", error);
-	else
-		fprintf(stderr, "%s%s\n", in_file ? "" : "setlistd: ", error);
+	while (rest.n) {
+		struct slice line = slice_cut(&rest, '\n');
+		bool in_file = n && slice_starts(line, slice_of(file, n)) && line.p[n] == ':';
+		if (again)
+			log_error("%.*s", (int)line.n, line.p);
+		else
+			fprintf(stderr, "%s%.*s\n", in_file ? "" : "setlistd: ", (int)line.n, line.p);
+	}
+	buf_free(errors);
+}
+
+/* Reads all that the configuration names, and checks how its options fit together. Appends each error. */
+static void complete(struct settings *s, struct buf *errors)
+{
+	struct config *c = &s->config;
+
+	if (check_pairs(c, errors)) {
+		s->tls = read_tls(c, errors);
+		read_server_login(c, errors);
+	}
+	read_users(c, errors);
+	check_listeners(c, errors);
+	check_admin(c, errors);
+	/* The line that names the servers may be the one with an error. */
+	if (c->servers.count || c->servers.string || !buf_size(errors))
+		read_ring(s, errors);
 }
 
 struct settings *settings_read(const struct options *options, bool again)
 {
 	struct settings *s = xcalloc(1, sizeof(*s));
-	struct config *c = &s->config;
-	char error[CONFIG_ERROR];
+	struct buf errors = BUF_EMPTY;
 
 	s->references = 1;
-	config_init(c);
-	if ((!options->file || config_file_read(c, options->file, error)) && options_configure(options, c, error) &&
-		check_pairs(c, error) && read_users(c, error) && read_server_login(c, error) &&
-		check_listeners(c, error) && check_admin(c, error) && read_ring(s, error) &&
-		(s->tls = read_tls(c, error)))
+	config_init(&s->config);
+	if (!options->file || config_file_read(&s->config, options->file, &errors)) {
+		options_configure(options, &s->config, &errors);
+		complete(s, &errors);
+	}
+	if (!buf_size(&errors))
 		return s;
-	settings_complain(options->file, error, again);
+	settings_complain(options->file, &errors, again);
 	settings_release(s);
 	return NULL;
 }

@@ -19,17 +19,17 @@ struct settings {
 };
 
 /*
- * Reads the configuration file, overridden by the command line, and checks all of it. The caller owns a reference. On an error
- * gives NULL, after saying it: on the standard error, or in the log if it is read `again`. Must run as the user that starts the
+ * Reads the configuration file, overridden by the command line, and checks all of it. The caller owns a reference. If there are errors
+ * gives NULL, after saying all: on the standard error, or in the log if it is read `again`. Must run as the user that starts the
  * daemon, who may read the files with passwords.
  */
 struct settings *settings_read(const struct options *options, bool again);
 
 /*
- * Says an error of a configuration: in the log, or on the standard error, where it begins with the name of the `file` or, if it is not one
- * of the file, with that of the program. `file` is NULL if none was read.
+ * Says the errors of a configuration, a line for each, and frees them: in the log, or on the standard error, where one begins with the
+ * name of the `file` or, if it is not one of the file, with that of the program. `file` is NULL if none was read.
  */
-void settings_complain(const char *file, const char *error, bool again);
+void settings_complain(const char *file, struct buf *errors, bool again);
 
 /* Adds a reference, and gives it. From any thread that has one. */
 struct settings *settings_share(struct settings *settings);

@@ -1,5 +1,7 @@
 #include "config/text.h"
 
+#include <string.h>
+
 /* libconfuse ends a word without quotes at one of these. */
 static const char breaks[] = " #\"'\t\n\r={}()+,*";
 
@@ -73,4 +75,76 @@ const char *config_text_clean(char *text, size_t n, struct config_text *found)
 	if (!text)
 		return error;
 	return text < end ? "a zero byte" : NULL;
+}
+
+/* --- dropping a statement --- */
+
+static char *skip_blanks(char *at)
+{
+	return at + strspn(at, " \t\r\n");
+}
+
+/* The end of a text, with or without quotes, or of what is in braces; NULL if it has none. */
+static char *skip_value(char *at)
+{
+	struct config_text unused = { 0 };
+	long open = 0;
+
+	if (*at == '"' || *at == '\'')
+		return skip_string(at, &unused);
+	if (*at != '{')
+		return at + strcspn(at, breaks);
+	do {
+		if (!*at)
+			return NULL;
+		open += (*at == '{') - (*at == '}');
+		at = *at == '"' || *at == '\'' ? skip_string(at, &unused) : at + 1;
+	} while (at && open > 0);
+	return at;
+}
+
+/* The end of "name = value", "name += value", "name { ... }" or "name title { ... }"; NULL if it is nothing of these. */
+static char *skip_statement(char *at)
+{
+	bool assigns;
+
+	at = skip_blanks(at);
+	at += *at == '+';
+	assigns = *at == '=';
+	if (assigns)
+		return skip_value(skip_blanks(at + 1));
+	if (*at != '{') {
+		at = skip_value(at);
+		at = at ? skip_blanks(at) : NULL;
+	}
+	return at && *at == '{' ? skip_value(at) : NULL;
+}
+
+static char *find_word(char *at, unsigned line, const char *word)
+{
+	size_t n;
+
+	for (; line > 1; line--) {
+		at = strchr(at, '\n');
+		if (!at)
+			return NULL;
+		at++;
+	}
+	for (; *at && *at != '\n'; at += n ? n : 1) {
+		n = strcspn(at, breaks);
+		if (n == strlen(word) && strncmp(at, word, n) == 0)
+			return at;
+	}
+	return NULL;
+}
+
+bool config_text_drop(char *text, unsigned line, const char *name)
+{
+	char *at = find_word(text, line, name), *end = at ? skip_statement(at + strlen(name)) : NULL;
+
+	for (; at && at < end; at++) {
+		if (*at != '\n')
+			*at = ' ';
+	}
+	return end;
 }

@@ -18,4 +18,10 @@ struct config_text {
  */
 const char *config_text_clean(char *text, size_t n, struct config_text *found);
 
+/*
+ * Overwrites the statement of an option or section that begins with this name on that line of a clean text, which a zero byte ends.
+ * Gives false if there is none.
+ */
+bool config_text_drop(char *text, unsigned line, const char *name) __attribute__((warn_unused_result));
+
 #endif

@@ -292,7 +292,7 @@ void admin_port_undo(struct admin_port *port)
 	port->next = NULL;
 }
 
-bool admin_port_prepare(struct admin_port *port, const struct config *config, char error[CONFIG_ERROR])
+bool admin_port_prepare(struct admin_port *port, const struct config *config, struct buf *errors)
 {
 	struct address a;
 	struct listener_place place = { .host = a.host, .reuseport = config->reuseport };
@@ -305,7 +305,7 @@ bool admin_port_prepare(struct admin_port *port, const struct config *config, ch
 	(void)config_admin_address(config->admin, &a);
 	place.port = a.port;
 	port->next = listener_create(&place, why);
-	return port->next || config_fault(config, config_line(config, "admin"), error, "admin: %s", why);
+	return port->next || config_fault(config, config_line(config, "admin"), errors, "admin: %s", why);
 }
 
 void admin_port_commit(struct admin_port *port)

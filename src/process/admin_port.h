@@ -19,7 +19,7 @@ struct admin_port *admin_port_create(struct event_base *base, struct daemon *dae
  * Opens the address that the configuration names, if it is not open. It is not served yet. On failure gives false, with the reason
  * in `error`, and the open address stays. A second call forgets the first one.
  */
-bool admin_port_prepare(struct admin_port *port, const struct config *config, char error[CONFIG_ERROR])
+bool admin_port_prepare(struct admin_port *port, const struct config *config, struct buf *errors)
 	__attribute__((warn_unused_result));
 
 /*

@@ -67,7 +67,7 @@ static int64_t number_in(const char *name)
 	return text && num_parse_i64(slice_of(text, strlen(text)), &n) ? n : -1;
 }
 
-bool listening_inherit(struct listening *l, char error[CONFIG_ERROR])
+bool listening_inherit(struct listening *l, struct buf *errors)
 {
 	int64_t count = number_in("LISTEN_FDS");
 	char why[256];
@@ -89,7 +89,7 @@ bool listening_inherit(struct listening *l, char error[CONFIG_ERROR])
 		else
 			listener = listener_adopt(fd, why);
 		if (!listener) {
-			snprintf(error, CONFIG_ERROR, "cannot listen: descriptor %d of LISTEN_FDS: %s", fd, why);
+			buf_printf(errors, "cannot listen: descriptor %d of LISTEN_FDS: %s\n", fd, why);
 			listening_close(l);
 			return false;
 		}
@@ -109,7 +109,7 @@ static struct entry *find(struct listening *l, const struct address *address)
 	return NULL;
 }
 
-bool listening_prepare(struct listening *l, const struct config *config, char error[CONFIG_ERROR])
+bool listening_prepare(struct listening *l, const struct config *config, struct buf *errors)
 {
 	char why[256];
 
@@ -125,7 +125,7 @@ bool listening_prepare(struct listening *l, const struct config *config, char er
 		if (!entry) {
 			struct listener *listener = listener_create(&place, why);
 			if (!listener) {
-				(void)config_fault(config, a->line, error, "cannot listen: %s", why);
+				(void)config_fault(config, a->line, errors, "cannot listen: %s", why);
 				goto undo;
 			}
 			entry = add(l, listener);
@@ -135,7 +135,7 @@ bool listening_prepare(struct listening *l, const struct config *config, char er
 	}
 	if (config->listen.count > 0)
 		return true;
-	(void)config_fault(config, 0, error, "cannot listen: nothing to listen on");
+	(void)config_fault(config, 0, errors, "cannot listen: nothing to listen on");
 undo:
 	for (size_t i = 0; i < l->count; i++)
 		l->entries[i].wanted = !l->entries[i].is_new;

@@ -18,13 +18,13 @@ struct listening *listening_create(void);
  * Takes over the sockets that the parent process passes, as systemd does (LISTEN_PID, LISTEN_FDS). If there are any, the addresses
  * of configurations are not opened. On failure gives false, with the reason in `error`.
  */
-bool listening_inherit(struct listening *listening, char error[CONFIG_ERROR]) __attribute__((warn_unused_result));
+bool listening_inherit(struct listening *listening, struct buf *errors) __attribute__((warn_unused_result));
 
 /*
  * Opens the listeners that the configuration has and that are not open. They accept nothing yet. On failure none is added, and this gives
  * false, with the reason in `error`.
  */
-bool listening_prepare(struct listening *listening, const struct config *config, char error[CONFIG_ERROR])
+bool listening_prepare(struct listening *listening, const struct config *config, struct buf *errors)
 	__attribute__((warn_unused_result));
 
 /*

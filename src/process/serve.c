@@ -122,16 +122,17 @@ static void join_workers(struct process *p)
 static struct settings *read_again(struct process *p)
 {
 	struct settings *s = settings_read(p->options, true);
-	char error[CONFIG_ERROR];
+	struct buf errors = BUF_EMPTY;
 
 	if (!s)
 		return NULL;
 	settings_keep_fixed(s, p->daemon.settings);
-	if (start_fit_descriptors(&s->config, ring_count(s->ring), error) &&
-		admin_port_prepare(p->admin, &s->config, error) && listening_prepare(p->listening, &s->config, error))
+	if (start_fit_descriptors(&s->config, ring_count(s->ring), &errors) &&
+		admin_port_prepare(p->admin, &s->config, &errors) &&
+		listening_prepare(p->listening, &s->config, &errors))
 		return s;
 	admin_port_undo(p->admin);
-	settings_complain(p->options->file, error, true);
+	settings_complain(p->options->file, &errors, true);
 	settings_release(s);
 	return NULL;
 }
@@ -224,7 +225,7 @@ static ssize_t on_command(void *arg, struct peer *peer, struct slice in)
 	return (ssize_t)n;
 }
 
-static bool open_control(struct process *p, const struct config *config, char error[CONFIG_ERROR])
+static bool open_control(struct process *p, const struct config *config, struct buf *errors)
 {
 	static const struct peers_kind kind = { .most = 16, .size = 256, .seconds = 60, .request = on_command };
 	struct listener_place place = { .host = config->control, .mode = 0600 };
@@ -235,7 +236,7 @@ static bool open_control(struct process *p, const struct config *config, char er
 	p->control = peers_create(p->base, &kind, p);
 	p->control_listener = listener_create(&place, why);
 	if (!p->control_listener)
-		return config_fault(config, config_line(config, "control"), error, "control: %s", why);
+		return config_fault(config, config_line(config, "control"), errors, "control: %s", why);
 	listener_start(p->control_listener, p->base, PEERS_ACCEPT, peers_take, p->control);
 	return true;
 }
@@ -332,14 +333,14 @@ static void on_log_time(evutil_socket_t fd, short what, void *arg)
 static bool open_all(struct process *p)
 {
 	const struct config *config = &p->daemon.settings->config;
-	char error[CONFIG_ERROR];
+	struct buf errors = BUF_EMPTY;
 
 	/* The HTTP port comes first, so that it is open as soon as clients can connect. */
-	if (admin_port_prepare(p->admin, config, error) && listening_inherit(p->listening, error) &&
-		listening_prepare(p->listening, config, error) && open_control(p, config, error) &&
-		start_switch_user(config, error))
+	if (admin_port_prepare(p->admin, config, &errors) && listening_inherit(p->listening, &errors) &&
+		listening_prepare(p->listening, config, &errors) && open_control(p, config, &errors) &&
+		start_switch_user(config, &errors))
 		return true;
-	settings_complain(p->options->file, error, false);
+	settings_complain(p->options->file, &errors, false);
 	return false;
 }
 
@@ -379,10 +380,10 @@ int serve(const struct options *options, struct settings *settings)
 		.options = options,
 	};
 	int status = 1, pipes[2];
-	char error[CONFIG_ERROR];
+	struct buf errors = BUF_EMPTY;
 
-	if (!start_fit_descriptors(&settings->config, ring_count(settings->ring), error)) {
-		settings_complain(options->file, error, false);
+	if (!start_fit_descriptors(&settings->config, ring_count(settings->ring), &errors)) {
+		settings_complain(options->file, &errors, false);
 		settings_release(settings);
 		return 1;
 	}

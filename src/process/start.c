@@ -20,7 +20,7 @@ enum {
 	EACH_SERVER = 2 /* of each worker: one that goes and one that comes */
 };
 
-bool start_fit_descriptors(struct config *config, int servers, char error[CONFIG_ERROR])
+bool start_fit_descriptors(struct config *config, int servers, struct buf *errors)
 {
 	rlim_t own = OTHERS + (*config->admin ? ADMIN : 0) + config->listen.count +
 		config->threads * (EACH_WORKER + EACH_SERVER * (rlim_t)servers);
@@ -36,7 +36,7 @@ bool start_fit_descriptors(struct config *config, int servers, char error[CONFIG
 	if (limit.rlim_cur >= want)
 		return true;
 	if (limit.rlim_cur <= own)
-		return config_fault(config, 0, error,
+		return config_fault(config, 0, errors,
 			"%llu file descriptors are allowed, and without any client %llu are needed",
 			(unsigned long long)limit.rlim_cur, (unsigned long long)own);
 	log_warn("max_connections is %llu, not %llu: %llu file descriptors are allowed, and %llu would be needed",
@@ -48,24 +48,24 @@ bool start_fit_descriptors(struct config *config, int servers, char error[CONFIG
 
 /* --- the user --- */
 
-static bool refuse_user(const struct config *config, const char *why, char error[CONFIG_ERROR])
+static bool refuse_user(const struct config *config, const char *why, struct buf *errors)
 {
-	return config_fault(config, config_line(config, "user"), error, "user %s: %s", config->user, why);
+	return config_fault(config, config_line(config, "user"), errors, "user %s: %s", config->user, why);
 }
 
 /* Gives NULL, with an error, if there is no such user. */
-static const struct passwd *find_user(const struct config *config, char error[CONFIG_ERROR])
+static const struct passwd *find_user(const struct config *config, struct buf *errors)
 {
 	const struct passwd *pw;
 
 	errno = 0;
 	pw = getpwnam(config->user);
 	if (!pw)
-		(void)refuse_user(config, errno ? strerror(errno) : "unknown", error);
+		(void)refuse_user(config, errno ? strerror(errno) : "unknown", errors);
 	return pw;
 }
 
-bool start_switch_user(const struct config *config, char error[CONFIG_ERROR])
+bool start_switch_user(const struct config *config, struct buf *errors)
 {
 	const struct passwd *pw;
 
@@ -73,61 +73,63 @@ bool start_switch_user(const struct config *config, char error[CONFIG_ERROR])
 		log_warn("it runs as root: `user` in the configuration, or -u, names another user");
 	if (!*config->user)
 		return true;
-	pw = find_user(config, error);
+	pw = find_user(config, errors);
 	if (!pw)
 		return false;
 	if (setgroups(1, &pw->pw_gid) == 0 && setgid(pw->pw_gid) == 0 && setuid(pw->pw_uid) == 0)
 		return true;
-	return refuse_user(config, strerror(errno), error);
+	return refuse_user(config, strerror(errno), errors);
 }
 
-static bool check_user(const struct config *config, char error[CONFIG_ERROR])
+static bool check_user(const struct config *config, struct buf *errors)
 {
 	if (!*config->user)
 		return true;
-	if (!find_user(config, error))
+	if (!find_user(config, errors))
 		return false;
-	return geteuid() == 0 || refuse_user(config, "only root can become another user", error);
+	return geteuid() == 0 || refuse_user(config, "only root can become another user", errors);
 }
 
 /* --- sockets --- */
 
 static bool check_place(
-	const struct config *config, const char *option, unsigned line, struct address *a, char error[CONFIG_ERROR])
+	const struct config *config, const char *option, unsigned line, struct address *a, struct buf *errors)
 {
 	struct listener_place place = { .host = a->host, .port = a->port };
 	char why[256];
 
-	return listener_check(&place, why) || config_fault(config, line, error, "%s: %s", option, why);
+	return listener_check(&place, why) || config_fault(config, line, errors, "%s: %s", option, why);
 }
 
-static bool check_places(struct config *config, char error[CONFIG_ERROR])
+static bool check_places(struct config *config, struct buf *errors)
 {
 	struct address a;
+	bool good = true;
 
 	for (size_t i = 0; i < config->listen.count; i++) {
 		struct address *one = &config->listen.at[i];
-		if (!check_place(config, "cannot listen", one->line, one, error))
-			return false;
+		good &= check_place(config, "cannot listen", one->line, one, errors);
 	}
 	if (*config->admin) {
 		(void)config_admin_address(config->admin, &a);
-		if (!check_place(config, "admin", config_line(config, "admin"), &a, error))
-			return false;
+		good &= check_place(config, "admin", config_line(config, "admin"), &a, errors);
 	}
-	if (!*config->control)
-		return true;
-	a = (struct address){ .port = 0 };
-	strncpy(a.host, config->control, sizeof(a.host) - 1);
-	return check_place(config, "control", config_line(config, "control"), &a, error);
+	if (*config->control) {
+		a = (struct address){ .port = 0 };
+		strncpy(a.host, config->control, sizeof(a.host) - 1);
+		good &= check_place(config, "control", config_line(config, "control"), &a, errors);
+	}
+	return good;
 }
 
 /* --- all --- */
 
-bool start_check(struct settings *settings, char error[CONFIG_ERROR])
+bool start_check(struct settings *settings, struct buf *errors)
 {
 	struct config *config = &settings->config;
 
-	return start_fit_descriptors(config, ring_count(settings->ring), error) && check_places(config, error) &&
-		check_user(config, error);
+	bool good = start_fit_descriptors(config, ring_count(settings->ring), errors);
+
+	good &= check_places(config, errors);
+	return check_user(config, errors) && good;
 }

@@ -203,7 +203,8 @@ static void check_error(struct slice said, const char *path, struct slice file)
 /* Reads a file of these bytes. Appends what the configuration is, or what was said to be wrong; true if it was taken. */
 static bool read_file(struct slice file, struct buf *out, bool ring)
 {
-	char path[40], error[CONFIG_ERROR];
+	struct buf errors = BUF_EMPTY;
+	char path[40];
 	int fd = memfd_create("configuration", MFD_CLOEXEC);
 	struct config config;
 	bool taken;
@@ -211,7 +212,9 @@ static bool read_file(struct slice file, struct buf *out, bool ring)
 	MUST(fd >= 0 && write(fd, file.p, file.n) == (ssize_t)file.n);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	config_init(&config);
-	taken = config_file_read(&config, path, error);
+	taken = config_file_read(&config, path, &errors);
+	MUST(taken || buf_size(&errors));
+	taken = buf_size(&errors) == 0;
 	if (taken) {
 		config_complete(&config);
 		check_config(&config);
@@ -219,9 +222,11 @@ static bool read_file(struct slice file, struct buf *out, bool ring)
 		if (ring)
 			try_ring(&config);
 	} else {
-		check_error(text_of(error), path, file);
-		buf_add(out, error, strlen(error));
+		for (struct slice rest = buf_slice(&errors); rest.n;)
+			check_error(slice_cut(&rest, '\n'), path, file);
+		buf_add_slice(out, buf_slice(&errors));
 	}
+	buf_free(&errors);
 	config_fini(&config);
 	close(fd);
 	return taken;

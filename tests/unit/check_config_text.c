@@ -68,3 +68,33 @@ TEST(zero_byte)
 	ck_assert_str_eq(config_text_clean(text, sizeof(text) - 1, &found), "a zero byte");
 	ck_assert_uint_eq(found.line, 2);
 }
+
+/* --- a statement less --- */
+
+static const char *drops(const char *text, unsigned line, const char *name)
+{
+	struct slice copy = guard_place(slice_of(text, strlen(text) + 1));
+
+	return config_text_drop((char *)copy.p, line, name) ? copy.p : "none";
+}
+
+TEST(dropped)
+{
+	ck_assert_str_eq(drops("ab = 5 c = 6", 1, "ab"), "       c = 6");
+	ck_assert_str_eq(drops("c=6\nab=\"x } # y\"\nd", 2, "ab"), "c=6\n            \nd");
+	ck_assert_str_eq(drops("ab += {1,\n\"}\"} c", 1, "ab"), "         \n     c");
+	ck_assert_str_eq(drops("ab { x = 1 { } }", 1, "ab"), "                ");
+	ck_assert_str_eq(drops("ab 'it' { x = '}' } c", 1, "ab"), "                    c");
+	ck_assert_str_eq(drops("ab\n= 5 ab = 6", 1, "ab"), "  \n    ab = 6");
+	ck_assert_str_eq(drops("abc = 5 ab = 6", 1, "ab"), "abc = 5       ");
+}
+
+TEST(not_dropped)
+{
+	static const char *const texts[] = { "", "ab", "ab = \"x", "ab { x", "ab 5", "ab 'x' y", "ab { 'x }", "cd = 5",
+		"\nab = 5", "ab 'x" };
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		ck_assert_str_eq(drops(texts[i], 1, "ab"), "none");
+	ck_assert_str_eq(drops("ab = 5", 3, "ab"), "none");
+}

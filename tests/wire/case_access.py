@@ -13,7 +13,7 @@ UNAUTHENTICATED = "CLIENT_ERROR unauthenticated"
 def usages(conn):
     """The commands, with the usage of each."""
     conn.send(b"help\r\n")
-    return {line.split()[0]: line[:66] for line in conn.lines_until("END")[:-1]}
+    return {line.split()[0]: line.strip().split("  ")[0] for line in conn.lines_until("END") if line.startswith(" ")}
 
 
 def request_of(name, usage):

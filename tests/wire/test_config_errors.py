@@ -55,7 +55,7 @@ class EachOption(WireTest):
                     before = "" if name == "servers" else SERVERS
                     before += "insecure = true\n" if any(host in value for host in ALONE) else ""
                     before += "" if name in ("listen", "servers") else f'listen = {{"{HOST}:{free_port()}"}}\n'
-                    self.refused(name, f"{before}\n{name} = {value}\nmax_keys = 7\n", before.count("\n") + 2)
+                    self.refused(name, f"{before}\n{name} = {value}\nmax_line = 7000\n" if name != "max_line" else f"{before}\n{name} = {value}\n", before.count("\n") + 2)
 
     def test_lines_of_a_list(self):
         """Each element has a line of its own."""
@@ -81,7 +81,7 @@ class EachOption(WireTest):
         self.assert_good(setlistd("-T", "-f", path, "-S", f"{HOST}:1", "-l", HOST))
         self.assert_refused(setlistd("-T", "-f", path, "-S", f"{HOST}:1"), f'{path}:2: listen "no-such-host.invalid:5": ')
         done = setlistd("-T", "-f", path, "-S", f"{HOST}:1", "-l", "0.0.0.0")
-        self.assertRegex(done.stderr, r'\Asetlistd: listen "0\.0\.0\.0:11211": ')
+        self.assertRegex(done.stderr, r'\Asetlistd: listen "0\.0\.0\.0:11311": ')
 
     def test_descriptors(self):
         done = setlistd("-T", "-S", f"{HOST}:1", "-t", "64", under=("prlimit", "--nofile=100:100"))
@@ -95,6 +95,57 @@ class EachOption(WireTest):
         proxy.process.wait_ready(f"{folder}/s")
         self.assert_good(setlistd("-T", "-f", path))
         self.assertEqual(self.connect(f"{folder}/s").ask("mn"), "MN")
+
+
+class AllAtOnce(WireTest):
+    """One run names all that is wrong, each on its line."""
+
+    def said(self, text):
+        path = self.private_file(text)
+        done = setlistd("-T", "-f", path)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        return sorted((int(line), what) for line, what in re.findall(rf"^{re.escape(path)}:(\d+): (.*)\n", done.stderr, re.MULTILINE))
+
+    def test_ten_typos(self):
+        found = self.said("""servers = {"127.0.0.1:1"}
+            listne = {"127.0.0.1:5", "unix:/a"} threds = 4
+            max_keyz = '{ not a section }'
+            collecion "a-" { type = "list" ttl { x = 1 } }
+            collection "b-" { type = "lsit" ttl = -1 plain_verb = true pointer = maybe
+            }
+            max_value = 1
+            deny = {"flushall"}
+            sandbox = ture
+            admin = "0.0.0.0"
+            tls_kye = "/x"
+            auth_file = "/no/such/file"
+        """)
+        wanted = [(2, "there is no option listne; did you mean listen?"), (2, "there is no option threds; did you mean threads?"),
+                  (3, "there is no option max_keyz; did you mean max_keys?"),
+                  (4, "there is no option collecion; did you mean collection?"), (5, 'type = "lsit" is not known, only: set, list'),
+                  (5, "ttl = -1: a decimal number from 0 to 2592000 is allowed"), (5, "pointer = maybe: true or false is allowed"),
+                  (5, "there is no option plain_verb; did you mean plain_verbs?"),
+                  (7, "max_value = 1: a decimal number from 1024 to 1073741824 is allowed"),
+                  (8, 'deny: "flushall" is no command; did you mean flush_all?'), (9, 'sandbox = "ture": true or false is allowed'),
+                  (10, 'admin "0.0.0.0": whoever reaches it could read keys and statistics: set insecure = true'),
+                  (11, "there is no option tls_kye; did you mean tls_key?"), (12, "auth_file: /no/such/file: No such file or directory")]
+        self.assertEqual(found, sorted(wanted))
+
+    def test_what_a_start_would_find(self):
+        """The sockets, the user and the files."""
+        found = self.said(f'{SERVERS}listen = {{"unix:/no/such/folder/a",\n"unix:/no/such/folder/b"}}\nuser = "no-such-user-here"\n')
+        self.assertEqual([line for line, _ in found], [2, 3, 4])
+
+    def test_twice(self):
+        for text, line, what in (
+                ("max_keys = 5\nmax_keys = 5", 3, "max_keys is set twice, on line 2 too"), ('deny = {"get"}\ndeny = {"set"}', 3, "deny is set twice, on line 2 too"),
+                ('deny = {"get", "set"} deny = {"get"}', 2, "deny is set twice, on line 2 too"), ('user = ""\n\nuser = ""', 4, "user is set twice, on line 2 too"),
+                ('collection "a" {\nttl = 1\nttl = 1\n}', 4, "ttl is set twice in this rule"), ('events "a" { bucket = "day" bucket = "day" }', 2, "bucket is set twice in this rule"),
+                ('collection "a" { pointer = true pointer = true }', 2, "pointer is set twice in this rule"),
+                ('collection "a" { compact_waste = 0.5 compact_waste = 0.5 }', 2, "compact_waste is set twice in this rule")):
+            self.assertEqual(self.said(f"{SERVERS}{text}\n"), [(line, what)], text)
+        for text in ('deny = {"get"}\ndeny += {"set"}\ndeny += {"add", "cas"}\ndeny += {}', 'collection "a" { ttl = 1 }\ncollection "b" { ttl = 1 }'):
+            self.assert_good(setlistd("-T", "-f", self.private_file(f"{SERVERS}{text}\n")), text)
 
 
 class Files(TlsTest):

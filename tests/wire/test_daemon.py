@@ -7,7 +7,7 @@ from case import WireTest
 from harness import HOST, LISTEN, accepts, free_port, setlistd, tcp_sockets, wait_until
 from wire import Closed, Conn
 SERVERS = 'servers = {"127.0.0.1:11211"}\n'
-COMMENTED = '# one\n// two /*\n/* three\n  # four */ servers = { # five\n  "a", /* six */ "b" }\ncommands = "#" commands = a//|\n'
+COMMENTED = '# one\n// two /*\n/* three\n  # four */ servers = { # five\n  "a", /* six */ "b" }\ncommands_delimiter = "#" commands = a//|\n'
 
 
 class Scratch(WireTest):
@@ -34,6 +34,21 @@ class Options(Scratch):
         self.assertEqual(done.returncode, 0, done)
         for option in "-a -c -f -l -p -s -S -t -u -v -T -V".split():
             self.assertRegex(done.stdout, re.escape(option) + r"\b")
+        self.assertEqual(setlistd("--help").stdout, done.stdout)
+        self.assertEqual(setlistd("--version").stdout, setlistd("-V").stdout)
+
+    def test_long_names(self):
+        path = self.file("threads = 2\n")
+        self.assert_good(setlistd("--test", "--file", path, "--servers=127.0.0.1:1", "--port", str(free_port()), "--threads", "3", "--verbose",
+                                  "--socket", self.path("s"), "--admin", "127.0.0.1", "--commands", "q|", "--listen", "127.0.0.1", "--user", ""))
+
+    def test_what_is_said(self):
+        for args, said in ((["--sevrers", "a"], "there is no option --sevrers; did you mean servers?"), (["--nonsense"], "there is no option --nonsense;"),
+                           (["-vZ"], "there is no option -Z;"), (["-T", "-p"], "-p, --port: needs a value;"), (["--port"], "-p, --port: needs a value;"),
+                           (["--test=1"], "-T, --test: takes no value;"), (["-v"], "-V prints the version;")):
+            done = setlistd(*args)
+            self.assertEqual(done.returncode, 2, done)
+            self.assertRegex(done.stderr, rf"\Asetlistd: .*{re.escape(said)}.*\n\Z")
 
     def test_no_server_is_an_error(self):
         self.assert_refused(setlistd("-p", str(free_port())), "server")
@@ -191,8 +206,8 @@ class Configuration(Scratch):
         self.good('servers = {"--SERVER=127.0.0.1:1 --SERVER=127.0.0.2:1 --SERVER=127.0.0.1:2"}\n')
 
     def test_listen_named_twice(self):
-        for one, other in (("127.0.0.1:1", "127.0.0.1:1"), ("tls:127.0.0.1:1", "127.0.0.1:1"), ("127.0.0.1", "127.0.0.1:11211"),
-                           ("[::1]", "[::1]:11211"), ("unix:/a", "/a"), ("*", "*")):
+        for one, other in (("127.0.0.1:1", "127.0.0.1:1"), ("tls:127.0.0.1:1", "127.0.0.1:1"), ("127.0.0.1", "127.0.0.1:11311"),
+                           ("[::1]", "[::1]:11311"), ("unix:/a", "/a"), ("*", "*")):
             self.bad(f'servers = {{"a"}}\nlisten = {{"{one}", "127.0.0.1:2",\n"{other}"}}\n', 3, f'listen: "{other}" is named twice')
         self.good('servers = {"127.0.0.1:1"}\nlisten = {"127.0.0.1:1", "127.0.0.2:1", "127.0.0.1:2", "unix:/1"}\n')
         self.refused_twice("-l", "127.0.0.1:1", "-l", "127.0.0.1:1")

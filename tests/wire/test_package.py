@@ -199,7 +199,7 @@ class Completion(Package):
 
     def test_options(self):
         usage = setlistd("-h").stdout
-        self.assertEqual(self.completed("setlistd", "-"), set(re.findall(r"^  (-\w) ", usage, re.MULTILINE)))
+        self.assertEqual(self.completed("setlistd", "-"), set(re.findall(r"(?<= )--?[a-zA-Z]+(?=[, ])", usage)))
 
     def test_options_of_convert(self):
         usage = run(os.path.join(TOP, "scripts/convert"), "--help").stdout

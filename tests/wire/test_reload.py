@@ -36,7 +36,8 @@ class Reloads(WireTest):
         self.assertEqual(self.conn.ask("mn"), "MN")
 
     def whole(self, config):
-        return f'control = "{self.control}"\nrequest_timeout = {self.timeout}\nconnect_timeout = 60000\n{config}'
+        control = "#\n" if "control = " in config else f'control = "{self.control}"\n'
+        return f'{control}request_timeout = {self.timeout}\nconnect_timeout = 60000\n{config}'
 
     def reload(self, config):
         self.proxy.write_config(self.whole(config))

@@ -315,7 +315,7 @@ class Configuration(TlsTest):
                        capture_output=True, timeout=PATIENCE)
         missing, text = os.path.join(self.folder, "none.pem"), os.path.join(self.folder, "setlistd.conf")
         for config, wanted in (
-                (f'listen = {{"tls:{HOST}"}}', f"tls_certificate: needed to listen on tls:{HOST}:11211"),
+                (f'listen = {{"tls:{HOST}"}}', f"tls_certificate: needed to listen on tls:{HOST}:11311"),
                 (f'listen = {{"tls:unix:/x"}}', "no TLS on a Unix socket"),
                 (f'tls_certificate = "{other}"', "tls_key: needed with tls_certificate"),
                 (f'tls_key = "{key}"', "tls_certificate: needed with tls_key"),

@@ -55,6 +55,7 @@ class HandshakeTest(TlsTest, BoundsTest):
         certificate, key = files or self.files
         self.proxy = self.setlistd([self.memcached()], "-l", f"tls:{HOST}", "-l", f"{HOST}:{port}",
                                    config=f'tls_certificate = "{certificate}"\ntls_key = "{key}"\n{config}\n')
+        self.proxy.process.wait_ready((HOST, port))
         self.watcher = self.connect(port)
         self.assertEqual(self.watcher.ask("mn"), "MN")
 

@@ -1,5 +1,5 @@
 # The tests. The last line that each `check...` target and `lint` prints is its count: "N passed, N failed".
-TEST_STAGES = lint check-unit check-sim check-fuzz check-wire check-clang check-san
+TEST_STAGES = lint check-unit check-sim check-fuzz check-wire check-instructions check-clang check-san
 FUZZ_SECONDS ?= 600
 JOBS := $(shell nproc 2>/dev/null || echo 2)
 QUIET_MAKE = $(MAKE) -s --no-print-directory -j$(JOBS)
@@ -95,6 +95,11 @@ check-slow:
 	@$(QUIET_MAKE) BUILD=$(SLOW_BUILD) CPPFLAGS='-DBACKGROUND_PAUSE=100' $(SLOW_BUILD)/setlistd
 	@tests/wire/run --setlistd $(SLOW_BUILD)/setlistd
 
+# --- instructions: what a request costs, on a machine however busy. Not for a program that was made with `make LTO=`
+
+check-instructions: setlistd build/loadgen
+	@scripts/bench --instructions
+
 # --- other compilers, other ways to compile
 
 WERROR_BUILD = $(QUIET_MAKE) WERROR=-Werror CC=$(1) BUILD=$(2) $(2)/setlistd $(2)/check_unit && echo $(1) compiles all without a warning
@@ -162,4 +167,4 @@ bench-quick: setlistd build/loadgen
 
 -include $(BUILD)/tests/wire/sandboxed.d $(patsubst %, $(BUILD)/tests/fuzz/%.d, $(FUZZERS)) $(SIM_OBJECTS:.o=.d)
 
-.PHONY: check sim check-sim check-unit check-fuzz check-wire check-slow check-clang check-san check-tsan soak cover fuzzers fuzz lint format bench bench-quick
+.PHONY: check sim check-sim check-unit check-fuzz check-wire check-instructions check-slow check-clang check-san check-tsan soak cover fuzzers fuzz lint format bench bench-quick

@@ -7,4 +7,5 @@
     results     from samples to one document (JSON)   table       the document for people
     chart       the document as SVG                   cli         the command line
     baseline    comparing two documents; the guard against falls
+    instructions  counting in place of all that
 """

@@ -5,13 +5,14 @@ import os
 import signal
 import sys
 
-from . import baseline, chart, results, table, targets
+from . import baseline, chart, instructions, results, table, targets
 from .peers import Failed, Lab, raise_descriptors, say
 from .rounds import Run, build_loadgen
 from .rows import SERVERS, select
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
 BASELINE = os.path.join(ROOT, "tests/bench/baseline.json")
+INSTRUCTIONS = os.path.join(ROOT, "tests/bench/instructions.json")
 ABOUT = """\
 Measures setlistd beside its peers, all loaded by the same generator in one run. The machine's speed changes from minute
 to minute, so the servers take turns for several rounds, medians are shown, and only ratios within one run mean
@@ -29,6 +30,8 @@ def parse(argv):
     parser = argparse.ArgumentParser(prog="scripts/bench", description=ABOUT, epilog=STATUS)
     add = parser.add_argument
     add("--quick", action="store_true", help="a few rows, and compare their ratios with the baseline's")
+    add("--instructions", action="store_true",
+        help="time nothing: count setlistd's instructions for each request, and compare them with tests/bench/instructions.json")
     add("--row", action="append", default=[], metavar="NAME", help="only row NAME, or rows NAME-... (may be repeated)")
     add("--server", action="append", default=[], choices=SERVERS, metavar="NAME",
         help="only this server (may be repeated): " + ", ".join(SERVERS))
@@ -42,16 +45,17 @@ def parse(argv):
     add("--svg", metavar="FILE", help="also draw a chart of some rows")
     add("--from", dest="source", metavar="FILE", help="measure nothing, show the results in this file of --json")
     add("--compare", nargs=2, metavar=("A", "B"), help="measure nothing, show what changed from one file to another")
-    add("--baseline", default=BASELINE, metavar="FILE", help="what --quick compares with (tests/bench/baseline.json)")
-    add("--write-baseline", action="store_true", help="with --quick: store its ratios as the new baseline")
+    add("--baseline", metavar="FILE", help="what --quick or --instructions compares with, in place of the file in tests/bench")
+    add("--write-baseline", action="store_true", help="with --quick or --instructions: store what was found as the new baseline")
     add("--list", action="store_true", help="name the rows and exit")
     options = parser.parse_args(argv)
     rounds, seconds = QUICK if options.quick else FULL
     options.rounds, options.seconds = options.rounds or rounds, options.seconds or seconds
-    if options.write_baseline and not options.quick:
-        parser.error("--write-baseline goes with --quick")
+    if options.write_baseline and not (options.quick or options.instructions):
+        parser.error("--write-baseline goes with --quick or --instructions")
+    options.baseline = options.baseline or (INSTRUCTIONS if options.instructions else BASELINE)
     try:
-        options.rows = select(options.row, options.quick)
+        options.rows = () if options.instructions else select(options.row, options.quick)
     except ValueError as wrong:
         parser.error(str(wrong))
     return options
@@ -91,6 +95,8 @@ def main(argv=None):
 
 
 def run(options):
+    if options.instructions:
+        return instructions.run(ROOT, os.path.abspath(options.setlistd), options.baseline, options.row, options.write_baseline)
     if options.list:
         print("\n".join(f"{row.name:22} {row.about}" for row in options.rows))
         return 0

@@ -183,6 +183,20 @@ class Lab:
         """The same of memcached."""
         return self._start_memcached("memcached-fresh")
 
+    def counted_setlistd(self, clock, tls):
+        """A setlistd under callgrind, by the given clock, with a memcached of its own; and where the counts will be."""
+        behind = self._start_memcached("memcached-counted", "-R", "1000", path=self._socket("memcached-counted"))
+        config = "sandbox = false\n"
+        if tls:
+            config += 'tls_certificate = "%s"\ntls_key = "%s"\n' % self._certificate()
+        path, port = None if tls else self._socket("setlistd-counted"), self._free_port()
+        listens = ["-l", "tls:127.0.0.1", "-p", str(port)] if tls else ["-p", "0", "-s", path]
+        counts = os.path.join(self.work, "counts")
+        process = self._run("setlistd-counted", path or port, [
+            "env", f"LD_PRELOAD={clock}", find_program("valgrind"), "-q", "--tool=callgrind", f"--callgrind-out-file={counts}",
+            self.setlistd, "-S", "unix:" + behind.path, "-t", "1", *listens, "-f", self._write("counted.conf", config)])
+        return Server("setlistd-counted", "memcache", port, process, behind, tls, path), counts
+
     def start_another(self, name):
         """A further proxy of that name, which may not listen yet, and when it was started; end it with stop()."""
         self.hurry = True

@@ -17,6 +17,9 @@ extern const struct host clients_functions;
 /* The payer of a client. `client` is the owner of the client's tasks. */
 struct payer *client_payer(const void *client);
 
+/* For env.use: an unfinished answer for such a client takes `more` bytes now, and `less` no longer. */
+void client_use(const void *client, size_t more, size_t less);
+
 /* The owner has set the members before `config` in `clients`. The rest is zero. */
 void clients_init(struct clients *clients, const struct config *config, struct generation *generation);
 

@@ -98,15 +98,17 @@ static void hold(struct task *task, size_t more, size_t less)
  * Count this memory with the requests: counted as replies, it would keep later tasks waiting, and the client would seem not to read.
  * Weigh at once what a task gives back: an earlier task may put off the next write.
  */
-static void use(struct task *task, size_t more, size_t less)
+static void use_of(struct client *c, size_t more, size_t less)
 {
-	struct client *c = task->owner;
-
-	if (!c)
-		return;
 	window_use(c, more, less);
 	if (less > BOUNDS_WITHIN_TURN || bounds_have_grown(c, BOUNDS_WITHIN_TURN))
 		bounds_weigh(c, 0);
+}
+
+static void use(struct task *task, size_t more, size_t less)
+{
+	if (task->owner)
+		use_of(task->owner, more, less);
 }
 
 /* The first task waits for the client alone: replies of later tasks come behind its own, and must not stop it. */
@@ -217,10 +219,20 @@ static void start_inside(const struct request *request, void *owner)
 	client_start_command(owner, request);
 }
 
+/* Lanes only carry the pointer around, so for them it is constant. */
+static struct client *client_of(const void *client)
+{
+	return (struct client *)(uintptr_t)client;
+}
+
 struct payer *client_payer(const void *client)
 {
-	/* Lanes only carry the pointer around, so for them it is constant. */
-	return &((struct client *)(uintptr_t)client)->turn.payer;
+	return &client_of(client)->turn.payer;
+}
+
+void client_use(const void *client, size_t more, size_t less)
+{
+	use_of(client_of(client), more, less);
 }
 
 const struct host clients_functions = {

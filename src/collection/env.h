@@ -47,6 +47,9 @@ struct env {
 	void (*pause)(struct env *env, struct waiter *waiter, const void *client);
 	size_t grain;
 
+	/* Counts memory of an unfinished answer for this client, as host->use. NULL: it is not counted. */
+	void (*use)(struct env *env, const void *client, size_t more, size_t less);
+
 	/*
 	 * Reports the size of a set or list that was read or compacted: its members or elements, and its stored bytes,
 	 * approximately. Called at most once a second for a key, which is borrowed for the call. NULL for no reports.

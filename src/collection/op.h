@@ -36,6 +36,7 @@ enum outcome_status {
 	OUTCOME_NEWER,     /* the item is in a form of a later version */
 	OUTCOME_IS_SET,    /* LIST: the key holds a set in sorted tables, which keep no order of insertion */
 	OUTCOME_TOO_LARGE, /* the item would be too large; it was not changed */
+	OUTCOME_OVERFLOW,  /* the answer would have more bytes than result_max */
 	OUTCOME_BUSY,      /* every attempt lost a race to another writer */
 	OUTCOME_PRESENT,   /* REPLACE_MISSING, LEASE: the key is present */
 	OUTCOME_LOADING,   /* LEASE: somebody loads it */

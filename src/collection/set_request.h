@@ -12,9 +12,9 @@ enum set_verb {
 	SET_ALL,    /* all members, to `shared` */
 	SET_TEST,   /* for each of `members` 1 or 0, to `text`, joined by spaces */
 	SET_SAMPLE, /* `count` random members, distinct unless `repeats`, or all if there are fewer, to `text` */
-	SET_RANGE,  /* the first `count` members of `range` in byte order, to `text` */
-	SET_COUNT,  /* the number of members in `range`, to `number` */
-	SET_INFO    /* how the set is stored, to `info` */
+	SET_RANGE, /* the first `count` members of `range` in byte order, to `text` */
+	SET_COUNT, /* the number of members in `range`, to `number` */
+	SET_INFO   /* how the set is stored, to `info` */
 };
 
 /* A range of members in byte order. All zeroes is the range of all members. */
@@ -54,8 +54,12 @@ struct set_request {
 	const char *sign; /* SAMPLE: written before each member; NULL for nothing */
 	uint64_t random;  /* SAMPLE: the seed */
 
-	/* The answer, which set_request_free frees. In `text` each member is followed by a space, except for TEST. */
+	/*
+	 * The answer, which set_request_free frees. In `text` each member is followed by a space, except for TEST. In `shared` none is behind
+	 * the last member.
+	 */
 	bool answered;
+	bool too_large;   /* it would have more bytes than result_max, and there is none */
 	uint64_t version; /* of the view that `text` and what follows are from */
 	uint64_t written; /* RANGE: members in `text`; SAMPLE: draws, or members that are left to choose from */
 	uint64_t next;    /* SAMPLE: the state of random_next() */

@@ -75,10 +75,8 @@ static void finish(struct algebra_task *a)
 	} else if (a->counts) {
 		task_reply_number(&a->task, a->number);
 	} else {
-		reply_value_head(task_reply(&a->task), a->task.command->name, 0, buf_size(&text->text), NULL);
-		task_reply_shared(&a->task, text);
-		BUF_ADD(task_reply(&a->task), "\r\nEND\r\n");
-		task_done(&a->task);
+		task_reply_value(&a->task, a->task.command->name, NULL, text);
+		task_reply_line(&a->task, "END");
 	}
 	shared_drop(text);
 }

@@ -53,9 +53,15 @@ static void listed(struct op *op, const struct outcome *outcome)
 	struct buf *out;
 
 	outcome_tell_nest(outcome, task);
+	if (outcome->status == OUTCOME_DONE && buf_size(&read.text) >= TASK_SHARES) {
+		read.text.end--;
+		read.shared = shared_create(&read.text);
+	}
 	if (outcome->status == OUTCOME_MISSING || !outcome_ends(outcome, task)) {
 		/* A set that went while it was listed leaves a part of the text behind. */
-		if (outcome->status == OUTCOME_DONE)
+		if (outcome->status == OUTCOME_DONE && read.shared)
+			task_reply_value(task, op->key, NULL, read.shared);
+		else if (outcome->status == OUTCOME_DONE)
 			values = values_of(op, outcome, &task->scratch);
 		out = task_reply(task);
 		if (values.n) {
@@ -276,9 +282,8 @@ static void single_read(struct op *op, const struct outcome *outcome)
 
 	outcome_tell_nest(outcome, task);
 	if (outcome->status == OUTCOME_DONE) {
-		reply_value_head(task_reply(task), op->key, 0, buf_size(&text->text), NULL);
-		task_reply_shared(task, text);
-		BUF_ADD(task_reply(task), "\r\nEND\r\n");
+		task_reply_value(task, op->key, NULL, text);
+		reply_text(task_reply(task), "END");
 	} else if (outcome->status == OUTCOME_MISSING) {
 		reply_text(task_reply(task), "END");
 	} else {

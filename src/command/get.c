@@ -115,10 +115,8 @@ static void share_value_of(struct task *outer, struct nest *nest, struct slice v
 	bool cas = outer->command->id == COMMAND_GETS;
 	struct shared *text = nest_take(nest, value);
 
-	reply_value_head(task_reply(outer), outer->keys.list, 0, buf_size(&text->text), cas ? &nest->cas : NULL);
-	task_reply_shared(outer, text);
+	task_reply_value(outer, outer->keys.list, cas ? &nest->cas : NULL, text);
 	shared_drop(text);
-	BUF_ADD(task_reply(outer), "\r\n");
 }
 
 static void named_got(struct nest *nest, struct slice reply)

@@ -8,11 +8,12 @@
 
 struct result outcome_result(const struct outcome *outcome)
 {
-	static const char *const lines[] = {
+	const char *const lines[] = {
 		[OUTCOME_CORRUPT] = "CLIENT_ERROR value is not a collection",
 		[OUTCOME_NEWER] = "SERVER_ERROR stored by a newer version of setlistd",
 		[OUTCOME_IS_SET] = "CLIENT_ERROR value is a set, not a list",
 		[OUTCOME_TOO_LARGE] = "SERVER_ERROR object too large for cache",
+		[OUTCOME_OVERFLOW] = task_too_large,
 		[OUTCOME_BUSY] = "SERVER_ERROR busy",
 		[OUTCOME_NO_CAS] = "SERVER_ERROR the server gives no cas ids (memcached -C)",
 		[OUTCOME_RANGE] = "CLIENT_ERROR index out of range",

@@ -134,6 +134,13 @@ void task_reply_shared(struct task *task, struct shared *text)
 		buf_add_slice(task_reply(task), buf_slice(&text->text));
 }
 
+void task_reply_value(struct task *task, struct slice key, const uint64_t *cas, struct shared *text)
+{
+	reply_value_head(task_reply(task), key, 0, buf_size(&text->text), cas);
+	task_reply_shared(task, text);
+	BUF_ADD(task_reply(task), "\r\n");
+}
+
 /* Keeps the memory of a short reply. */
 static void reuse_spill(struct task *task)
 {

@@ -66,6 +66,9 @@ struct buf *task_reply(struct task *task);
 /* Adds a text to the reply: without a copy, if it is large and the host can. The caller keeps its reference. */
 void task_reply_shared(struct task *task, struct shared *text);
 
+/* Adds a VALUE whose data are such a text, with a cas id unless `cas` is NULL. */
+void task_reply_value(struct task *task, struct slice key, const uint64_t *cas, struct shared *text);
+
 /* The reply to a request that would collect more than result_max. */
 extern const char task_too_large[];
 

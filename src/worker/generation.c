@@ -42,6 +42,11 @@ static void pause(struct env *env, struct waiter *waiter, const void *client)
 	loop_wake_in_turn(all->loop, client ? all->payer(client) : NULL, waiter);
 }
 
+static void use(struct env *env, const void *client, size_t more, size_t less)
+{
+	((struct generation *)env)->all->use(client, more, less);
+}
+
 static void note_size(struct env *env, struct slice key, uint64_t members, uint64_t bytes)
 {
 	notes_add_large(&((struct generation *)env)->all->meter->notes, key, members, bytes, env->unix_time);
@@ -64,7 +69,7 @@ static size_t calls_max(const struct config *config)
 /* A result that clients may not hold is an error rather than a reason to close the client. */
 static size_t result_max(const struct config *config)
 {
-	size_t most = config->client_memory;
+	size_t most = config->client_memory - config->client_memory / 8;
 
 	return most && most < config->max_result ? most : config->max_result;
 }
@@ -80,6 +85,7 @@ static void init_host(struct generation *g)
 		.later = call_later,
 		.is_over = is_over,
 		.pause = pause,
+		.use = use,
 		.grain = WORK_GRAIN,
 		.measured = note_size,
 		.now = all->loop->now,

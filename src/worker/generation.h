@@ -36,8 +36,9 @@ struct generations {
 	const struct host *functions; /* for tasks: `begin` to `done` of each host */
 	void *arg;                    /* for these functions */
 	struct payer *(*payer)(const void *client);
-	uint64_t random;   /* state of random_next() */
-	uint64_t connects; /* connections to servers that came up */
+	void (*use)(const void *client, size_t more, size_t less); /* as env.use */
+	uint64_t random;                                           /* state of random_next() */
+	uint64_t connects;                                         /* connections to servers that came up */
 
 	struct pool pool;
 	struct server_options options;

@@ -308,6 +308,7 @@ static void init_generations(struct worker *w, uint64_t seed)
 		.functions = &clients_functions,
 		.arg = &w->clients,
 		.payer = client_payer,
+		.use = client_use,
 		.random = seed,
 	};
 	generations_init(&w->generations);

@@ -60,6 +60,50 @@ static void put(struct set_request *r, uint64_t seed, int step)
 	set_request_free(r);
 }
 
+/* Large enough for a text of its own. */
+static void add_members(struct buf *base, int from, int to)
+{
+	for (int i = from; i < to; i++)
+		buf_printf(base, "+member-%04d ", i);
+}
+
+static uint64_t slices_of(struct set_request *r)
+{
+	uint64_t before = view.slices;
+
+	while (!set_answer(&view, r))
+		ck_assert_uint_eq(view.want_count, 0);
+	return view.slices - before;
+}
+
+/* An answer that clients may not hold is given up as soon as that is known. */
+TEST(too_large_for_clients)
+{
+	static const struct collection_options options = { .result_max = 4096 };
+	static struct env bounded = { .is_over = is_over, .options = &options };
+	struct set_request r = { .verb = SET_SAMPLE, .count = 1000000, .repeats = true };
+	struct buf base = BUF_EMPTY;
+
+	set_view_init(&view, 1, &store);
+	view.env = &bounded;
+	add_members(&base, 0, 200);
+	ck_assert_int_eq(set_view_update(&view, buf_slice(&base)), OPLOG_GOOD);
+	ck_assert_uint_lt(slices_of(&r), 10000);
+	ck_assert(r.too_large && !r.text.data && !r.shared);
+	r = (struct set_request){ .verb = SET_ALL };
+	(void)slices_of(&r);
+	ck_assert(!r.too_large);
+	ck_assert_uint_eq(buf_size(&r.shared->text), 200 * 12 - 1);
+	set_request_free(&r);
+	add_members(&base, 200, 400);
+	ck_assert_int_eq(set_view_update(&view, buf_slice(&base)), OPLOG_GOOD);
+	r = (struct set_request){ .verb = SET_ALL };
+	(void)slices_of(&r);
+	ck_assert(r.too_large && !r.shared);
+	set_view_free(&view);
+	buf_free(&base);
+}
+
 static void history(uint64_t seed)
 {
 	struct buf members = BUF_EMPTY;

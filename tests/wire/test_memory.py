@@ -167,6 +167,18 @@ class Memory(BoundsTest):
         self.assertEqual((len(found["q|evlast|E|2"][1]) // 900000, found["little"][1]), (2, b"x"))
         self.assertEqual(stats(self.watcher)["closed_memory_clients"], "0")
 
+    def test_answers_that_grow(self):
+        """They count while they are made, and one that no client may hold is refused before."""
+        self.serve_big("client_memory = 16777216")
+        sets = [f"set-{i}" for i in range(16)]
+        for key in sets:
+            self.assertEqual(self.watcher.ask(f"sadd {key} " + " ".join(f"{i}-{'m' * 200}" for i in range(500))), "STORED")
+        self.assertEqual(self.watcher.ask(f"srandmember {sets[0]} -1000000"), "SERVER_ERROR result too large")
+        for key in sets:
+            self.deaf().sendall(f"srandmember {key} -70000\r\n".encode())
+        self.wait_for("closed_memory_clients", len(sets) - 2)
+        self.bounded(16 * MIB)
+
     def test_all_is_given_back(self):
         self.serve_big("")
         socks = [self.deaf() for _ in range(5)]

@@ -313,9 +313,14 @@ static void answer_batch(struct lane *lane, const struct result *r)
 	main.cas = cas_of(&c->s);
 	for (lane_drop_abandoned(lane); lane_first(lane); lane_drop_abandoned(lane)) {
 		bool done = answer(c, lane_first(lane)->set);
-		size_t steps = set_answer_steps(lane_first(lane)->set);
+		const struct set_request *asked = lane_first(lane)->set;
+		size_t steps = set_answer_steps(asked);
 		if (done)
-			lane_end_first(lane, &(struct outcome){ .status = OUTCOME_DONE, .result = &main });
+			lane_end_first(lane,
+				&(struct outcome){ .status = asked->too_large ? OUTCOME_OVERFLOW : OUTCOME_DONE,
+					.result = &main });
+		else
+			lane_use(lane, set_answer_memory(&c->view, asked));
 		if ((!done || lane_is_over(lane, steps)) && lane_first(lane)) {
 			lane_pause(lane, answer_batch);
 			return;

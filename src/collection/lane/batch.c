@@ -162,6 +162,7 @@ bool lane_answer_list_reads(
 	for (lane_drop_abandoned(lane); lane_first(lane) && !over; lane_drop_abandoned(lane)) {
 		bool done = slice(list, lane_first(lane)->list, text);
 		over = lane_is_over(lane, STEPS + buf_size(text) / BYTES);
+		lane_use(lane, buf_size(text));
 		if (done) {
 			answer_list(lane, buf_slice(text), base);
 			buf_free(text);

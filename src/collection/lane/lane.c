@@ -524,14 +524,28 @@ bool lane_is_over(const struct lane *lane, size_t steps)
 	return env_is_over(lane_env(lane), steps);
 }
 
-/* Only the identity of a client that is known to be there is more than a number. */
-void lane_pause(struct lane *lane, lane_step *step)
+/* The client of the first operation. Only the identity of one that is known to be there is more than a number. */
+static const void *first_client(const struct lane *lane)
 {
 	const struct op *op = lane_first(lane);
-	bool is_there = op && op->abandoned && !*op->abandoned;
 
+	return op && op->abandoned && !*op->abandoned ? op->client : NULL;
+}
+
+void lane_pause(struct lane *lane, lane_step *step)
+{
 	lane->step = step;
-	lane_env(lane)->pause(lane_env(lane), &lane->waiter, is_there ? op->client : NULL);
+	lane_env(lane)->pause(lane_env(lane), &lane->waiter, first_client(lane));
+}
+
+void lane_use(struct lane *lane, size_t bytes)
+{
+	struct env *env = lane_env(lane);
+	const void *client = first_client(lane);
+
+	if (env->use && client && bytes != lane->used)
+		env->use(env, client, bytes, lane->used);
+	lane->used = bytes;
 }
 
 bool lane_pauses(struct lane *lane, size_t steps, lane_step *step)
@@ -559,6 +573,7 @@ void lane_end_first(struct lane *lane, const struct outcome *outcome)
 {
 	struct op *op = lane_first(lane);
 
+	lane_use(lane, 0);
 	STAILQ_REMOVE_HEAD(&lane->batch, link);
 	op->done(op, outcome);
 }

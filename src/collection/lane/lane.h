@@ -56,6 +56,7 @@ struct lane {
 	size_t written;        /* bytes of the last append's log */
 	void *work;            /* state of the machine */
 	unsigned attempts;
+	size_t used; /* as lane_use says */
 	bool running, looking;
 	bool created; /* the batch created the collection */
 	bool pushes;  /* the last append pushed elements of a list */
@@ -84,6 +85,9 @@ void lane_pause(struct lane *lane, lane_step *step);
 
 /* Counts the steps, and pauses if it must: then gives true. */
 bool lane_pauses(struct lane *lane, size_t steps, lane_step *step);
+
+/* An unfinished answer to the first operation takes so many bytes, which its client holds until the operation ends. */
+void lane_use(struct lane *lane, size_t bytes);
 
 /* Reads the size of the base in the background, and calls lane_grew with it. */
 void lane_look_at_size(struct lane *lane);

@@ -401,6 +401,30 @@ static bool answer_sample(struct set_view *v, struct set_request *r)
 
 /* --- all verbs --- */
 
+size_t set_answer_memory(const struct set_view *v, const struct set_request *r)
+{
+	return buf_size(&r->text) + buf_size(&r->offsets) +
+		(r->verb == SET_ALL || r->from_all ? buf_size(&v->unfinished) : 0);
+}
+
+/* Beyond what clients may hold there is no use in going on. Blocks of a range are small. */
+static bool is_too_large(const struct set_view *v, const struct set_request *r)
+{
+	size_t most = v->env && v->env->options ? v->env->options->result_max : 0;
+
+	if (!most || r->verb == SET_TEST || r->bytes)
+		return false;
+	return buf_size(&r->text) > most || buf_size(&v->unfinished) > most ||
+		(r->shared && buf_size(&r->shared->text) > most);
+}
+
+static void refuse(struct set_view *v, struct set_request *r)
+{
+	set_request_free(r);
+	buf_free(&v->unfinished);
+	r->too_large = true;
+}
+
 bool set_answer(struct set_view *v, struct set_request *request)
 {
 	static bool (*const verbs[])(struct set_view *, struct set_request *) = {
@@ -416,6 +440,10 @@ bool set_answer(struct set_view *v, struct set_request *request)
 		return true;
 	begin(v, request);
 	request->answered = verbs[request->verb](v, request);
+	if (is_too_large(v, request)) {
+		refuse(v, request);
+		request->answered = true;
+	}
 	return request->answered;
 }
 

@@ -15,6 +15,9 @@
  */
 bool set_answer(struct set_view *v, struct set_request *request) __attribute__((warn_unused_result));
 
+/* What an unfinished answer takes, in bytes. */
+size_t set_answer_memory(const struct set_view *v, const struct set_request *request);
+
 /* Steps of work, as env_is_over counts them, for the reply with an answer. */
 static inline size_t set_answer_steps(const struct set_request *request)
 {

@@ -326,7 +326,7 @@ static void answered(struct lane *lane)
 	if (!f->is_list && lane_is_measured(lane))
 		lane_measured_runs(lane, view->head.live + view->overlay.live, buf_size(&view->base), view->split.refs);
 	check_presence(lane->lanes, lane->waiter.key, f->entry);
-	finish(lane, OUTCOME_DONE, NULL);
+	finish(lane, f->only && f->only->too_large ? OUTCOME_OVERFLOW : OUTCOME_DONE, NULL);
 }
 
 /* The view of a list was made of one log: describes the stored form instead. */
@@ -349,7 +349,7 @@ static bool answer_batch(struct lane *lane)
 {
 	struct fetch *f = lane->work;
 	struct set_view *view = &f->entry->view;
-	const struct outcome done = { .status = OUTCOME_DONE, .result = &f->read };
+	struct outcome done = { .result = &f->read };
 	struct op *op;
 
 	for (lane_drop_abandoned(lane); (op = lane_first(lane)); lane_drop_abandoned(lane)) {
@@ -358,14 +358,17 @@ static bool answer_batch(struct lane *lane)
 			size_t steps = set_answer_steps(op->set);
 			if (f->is_list)
 				describe_list(f, op->set);
+			done.status = op->set->too_large ? OUTCOME_OVERFLOW : OUTCOME_DONE;
 			lane_end_first(lane, &done);
 			if (lane_is_over(lane, steps) && lane_first(lane)) {
 				view->slices++;
 				return false;
 			}
 		} else if (view->slices != slices) {
+			lane_use(lane, set_answer_memory(view, op->set));
 			return false;
 		} else {
+			lane_use(lane, 0);
 			STAILQ_REMOVE_HEAD(&lane->batch, link);
 			STAILQ_INSERT_TAIL(&f->wanting, op, link);
 		}

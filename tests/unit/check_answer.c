@@ -76,6 +76,45 @@ static uint64_t slices_of(struct set_request *r)
 	return view.slices - before;
 }
 
+/* Who asks the same is answered at once, as long as the set stays as it is. */
+TEST(equal_questions)
+{
+	struct set_request range[2], counts[3], other;
+	struct buf base = BUF_EMPTY;
+
+	set_view_init(&view, 1, &store);
+	view.env = &env;
+	add_members(&base, 0, 1000);
+	ck_assert_int_eq(set_view_update(&view, buf_slice(&base)), OPLOG_GOOD);
+	for (int i = 0; i < 2; i++)
+		range[i] = (struct set_request){ .verb = SET_RANGE, .count = 2000, .range.from = SLICE("member-0100") };
+	for (int i = 0; i < 3; i++)
+		counts[i] = (struct set_request){ .verb = SET_COUNT, .range = { .from = SLICE("member-0100") } };
+	other = range[0];
+	other.range.from = SLICE("member-0101");
+	ck_assert_uint_gt(slices_of(&range[0]), 0);
+	ck_assert_uint_eq(slices_of(&range[1]), 0);
+	ck_assert_ptr_eq(range[1].shared, range[0].shared);
+	ck_assert_uint_eq(buf_size(&range[0].shared->text), 900 * 12 - 1);
+	ck_assert_uint_gt(slices_of(&other), 0);
+	ck_assert_uint_eq(buf_size(&other.shared->text), 899 * 12 - 1);
+	(void)slices_of(&counts[0]);
+	ck_assert_uint_eq(counts[0].number, 900);
+	env.grain = 1 << 20;
+	(void)slices_of(&counts[1]);
+	ck_assert_uint_eq(counts[1].number, 900);
+	ck_assert_uint_eq(env.grain, 1 << 20);
+	add_members(&base, 1000, 1001);
+	ck_assert_int_eq(set_view_update(&view, buf_slice(&base)), OPLOG_GOOD);
+	(void)slices_of(&counts[2]);
+	ck_assert_uint_eq(counts[2].number, 901);
+	set_request_free(&range[0]);
+	set_request_free(&range[1]);
+	set_request_free(&other);
+	set_view_free(&view);
+	buf_free(&base);
+}
+
 /* An answer that clients may not hold is given up as soon as that is known. */
 TEST(too_large_for_clients)
 {

@@ -367,7 +367,8 @@ static bool agrees_test(const struct set_model *m, const struct set_request *r)
 /* Whether more follows may be left open where the last one was the one too many. */
 static bool agrees_range(const struct set_model *m, const struct set_request *r)
 {
-	struct slice text = buf_slice(&r->text);
+	/* Without its last space. */
+	struct slice text = r->shared ? buf_slice(&r->shared->text) : buf_slice(&r->text);
 	uint64_t count = 0;
 	size_t at = 0, left = 0;
 	bool full = r->count == 0;
@@ -380,13 +381,13 @@ static bool agrees_range(const struct set_model *m, const struct set_request *r)
 			left++;
 			continue;
 		}
-		if (text.n - at < name.n + 1 || !slice_equal(slice_of(text.p + at, name.n), name) ||
-			text.p[at + name.n] != ' ')
+		if (text.n - at < name.n || !slice_equal(slice_of(text.p + at, name.n), name) ||
+			(at + name.n < text.n ? text.p[at + name.n] != ' ' : !r->shared))
 			return false;
 		at += name.n + 1;
 		full = ++count == r->count || (r->bytes && at >= r->bytes);
 	}
-	return at == text.n && (r->count == 0 || (left ? r->more : !r->more || full));
+	return at == text.n + (r->shared != NULL) && (r->count == 0 || (left ? r->more : !r->more || full));
 }
 
 static bool agrees_count(const struct set_model *m, const struct set_request *r)

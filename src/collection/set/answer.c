@@ -425,6 +425,17 @@ static void refuse(struct set_view *v, struct set_request *r)
 	r->too_large = true;
 }
 
+/* Many members of a range are one text, for equal questions too. */
+static void share_range(struct set_request *r)
+{
+	enum { MANY = 4096 };
+
+	if (r->verb != SET_RANGE || r->bytes || buf_size(&r->text) < MANY)
+		return;
+	r->text.end--;
+	r->shared = shared_create(&r->text);
+}
+
 bool set_answer(struct set_view *v, struct set_request *request)
 {
 	static bool (*const verbs[])(struct set_view *, struct set_request *) = {
@@ -438,11 +449,17 @@ bool set_answer(struct set_view *v, struct set_request *request)
 
 	if (request->answered)
 		return true;
+	request->answered = memos_find(&v->memos, request);
+	if (request->answered)
+		return true;
 	begin(v, request);
 	request->answered = verbs[request->verb](v, request);
 	if (is_too_large(v, request)) {
 		refuse(v, request);
 		request->answered = true;
+	} else if (request->answered) {
+		share_range(request);
+		memos_keep(&v->memos, request);
 	}
 	return request->answered;
 }

@@ -15,6 +15,7 @@
 
 #include "collection/env.h"
 #include "collection/set/layers.h"
+#include "collection/set/memo.h"
 #include "collection/text/fold.h"
 #include "collection/text/sorting.h"
 #include "util/shared.h"
@@ -31,6 +32,7 @@ struct set_view {
 	struct buf sorted_head, sorted_overlay; /* both as tables; empty if not computed */
 	struct shared *text;                    /* all members; NULL if not computed */
 	struct buf unfinished;                  /* the slices of that text so far */
+	struct set_memos memos;                 /* other answers */
 	uint64_t version;                       /* changes when the set may have changed */
 	uint64_t slices;                        /* counts slices after which an answer is not complete */
 	size_t counted_runs;                    /* the oldest runs whose members were counted */

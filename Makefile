@@ -97,10 +97,14 @@ dist: configure
 	gzip -9 -f $(BUILD)/$(DIST).tar
 	@echo $(BUILD)/$(DIST).tar.gz
 
+html:
+	@mkdir -p $(BUILD)
+	$(call say,HTML,$(BUILD)/setlistd.html)scripts/html $(VERSION) >$(BUILD)/setlistd.html
+
 clean:
 	rm -rf build setlistd
 
 distclean: clean
 	rm -rf config.mk config.log config.status configure autom4te.cache
 
-.PHONY: all dist clean distclean
+.PHONY: all dist html clean distclean

@@ -3,6 +3,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 
@@ -186,6 +187,19 @@ HTTP_GET = r"""exec 3<>/dev/tcp/127.0.0.1/$1 || exit
 printf 'GET %s HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n' "$2" >&3
 read -r _ status _ <&3 && printf %s "$status"
 """
+
+
+class Html(Package):
+    def test_links(self):
+        """All manuals are on one page, and each link within it leads somewhere."""
+        if not shutil.which("mandoc"):
+            self.skipTest("there is no mandoc")
+        done = run(os.path.join(TOP, "scripts/html"), "1.2.3")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        names = re.findall(r' id="([^"]*)"', done.stdout)
+        self.assertEqual(len(names), len(set(names)))
+        self.assertLessEqual({*os.listdir(os.path.join(TOP, "man"))}, set(names))
+        self.assertLessEqual(set(re.findall(r' href="#([^"]*)"', done.stdout)), set(names))
 
 
 class Completion(Package):

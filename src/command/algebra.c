@@ -2,7 +2,7 @@
  * sunion sinter sdiff, and sunioncard sintercard sdiffcard, which only count: a merge of the sets in byte order. Each set is read in
  * blocks of members:
  *
- *     read_blocks (a block of each set) -> merge (until a block is used up) -> read_blocks (the next block) -> merge ...
+ *     add_sets -> read_blocks (a block of each set) -> merge (until a block is used up) -> read_blocks (the next block) -> merge ...
  *
  * An intersection and a difference skip the blocks of a set that have no member to compare. So only the result and a block of each set are in
  * memory, and other requests run between the blocks. A missing set is empty. If it is missing behind its first block, it was lost
@@ -44,6 +44,9 @@ struct algebra_task {
 	uint64_t number, limit; /* of members: in the result, and at which the result is complete */
 	bool counts;
 	size_t count, asking;
+	struct fold keys;    /* of the sets, while they are added */
+	char *list, *at;     /* their list, and its end so far, before `words` */
+	struct slice words;  /* the keys that are not in it yet */
 	size_t next;         /* the set whose block is read next */
 	bool reads;          /* any is */
 	struct waiter pause; /* between two slices of work */
@@ -321,26 +324,25 @@ static void merge(struct algebra_task *a)
 		task_pause(&a->task, &a->pause);
 }
 
-/* Adds a set, unless it is one of those from number `from` on already. */
-static void add_set(struct algebra_task *a, struct fold *keys, struct slice key, char **at)
+/* Adds a set, unless it is one of `keys` already. */
+static void add_set(struct algebra_task *a, struct slice key)
 {
 	struct algebra_part *part = &a->parts[a->count];
 
-	if (fold_contains(keys, key))
+	/* The list has no more than what was read of the words. */
+	memmove(a->at, key.p, key.n);
+	key.p = a->at;
+	if (fold_contains(&a->keys, key))
 		return;
-	fold_add(keys, key);
+	fold_add(&a->keys, key);
+	a->at += key.n;
+	*a->at++ = ' ';
 	a->count++;
 	*part = (struct algebra_part){
 		.algebra = a,
-		.op = {
-			.kind = OP_READ,
-			.key = task_keep(at, key),
-			.set = &part->request,
-			.done = read_done,
-		},
+		.op = { .kind = OP_READ, .key = key, .set = &part->request, .done = read_done },
 	};
 	task_owns(&a->task, &part->op);
-	*(*at)++ = ' ';
 }
 
 static size_t block_size(const struct collection_options *options, size_t sets)
@@ -348,6 +350,29 @@ static size_t block_size(const struct collection_options *options, size_t sets)
 	size_t share = BLOCKS_MAX / sets, most = options->block ? options->block : BLOCK_MAX;
 
 	return most < share ? most : share < BLOCK_LEAST ? BLOCK_LEAST : share;
+}
+
+static void add_sets(struct waiter *waiter, const struct result *r)
+{
+	enum { STEPS = 32 };
+	struct algebra_task *a = (struct algebra_task *)((char *)waiter - offsetof(struct algebra_task, pause));
+	struct slice key;
+
+	(void)r;
+	while (!a->task.abandoned && (key = slice_token(&a->words)).n) {
+		add_set(a, key);
+		/* A set may be subtracted from itself. */
+		if (a->merge == subtract && a->count == 1)
+			fold_reset(&a->keys);
+		if (env_is_over(&a->task.host->env, STEPS)) {
+			task_pause(&a->task, &a->pause);
+			return;
+		}
+	}
+	fold_free(&a->keys);
+	(void)task_keys(&a->task, slice_of(a->list, (size_t)(a->at - 1 - a->list)), a->count);
+	a->block = block_size(a->task.host->env.options, a->count);
+	read_blocks(a);
 }
 
 static enum merged (*merge_of(enum command_id id))(struct algebra_task *a)
@@ -360,9 +385,7 @@ static enum merged (*merge_of(enum command_id id))(struct algebra_task *a)
 void algebra_start(struct host *host, const struct request *request, void *owner)
 {
 	size_t size = sizeof(struct algebra_task) + request->keys * sizeof(struct algebra_part);
-	struct algebra_task *a = task_new(host, request, owner, size + request->key.n + request->rest.n + 1);
-	struct slice rest = request->rest, key;
-	struct fold keys = { .seed = host->env.seed };
+	struct algebra_task *a = task_new(host, request, owner, size + request->key.n + request->rest.n + 2);
 	char *at = (char *)a + size;
 
 	a->merge = merge_of(request->command->id);
@@ -371,14 +394,12 @@ void algebra_start(struct host *host, const struct request *request, void *owner
 	a->limit = a->counts && request->number ? request->number : UINT64_MAX;
 	a->number = 0;
 	a->count = a->asking = 0;
-	add_set(a, &keys, request->key, &at);
-	/* A set may be subtracted from itself. */
-	if (a->merge == subtract)
-		fold_reset(&keys);
-	while ((key = slice_token(&rest)).n)
-		add_set(a, &keys, key, &at);
-	fold_free(&keys);
-	(void)task_keys(&a->task, slice_of((char *)a + size, (size_t)(at - 1 - ((char *)a + size))), a->count);
-	a->block = block_size(host->env.options, a->count);
-	read_blocks(a);
+	a->keys = (struct fold){ .seed = host->env.seed };
+	a->list = a->at = at;
+	(void)task_keep(&at, request->key);
+	*at++ = ' ';
+	(void)task_keep(&at, request->rest);
+	a->words = slice_of(a->list, (size_t)(at - a->list));
+	a->pause.done = add_sets;
+	add_sets(&a->pause, NULL);
 }

@@ -132,6 +132,11 @@ class Turns(WireTest):
         found = self.watcher.ask(f"rpush B {WORDS} {WORDS[:40000]}")
         self.assertTrue(found.startswith("SERVER_ERROR"), found)
 
+    def test_many_sets(self):
+        for name in ("sunion", "sdiff"):
+            with self.subTest(name):
+                self.check(f"{name} {' '.join(f'set-{i}' for i in range(30000))}", 2)
+
     def test_encodings(self):
         """Each command in one of them, and each of them by several commands."""
         names = sorted(name for name in self.usages if name.startswith("s") and name not in LEFT_OUT)

@@ -134,8 +134,9 @@ class Turns(WireTest):
 
     def test_many_sets(self):
         for name in ("sunion", "sdiff"):
-            with self.subTest(name):
-                self.check(f"{name} {' '.join(f'set-{i}' for i in range(30000))}", 2)
+            for sets in (20000, 60000):     # that many take more than client_memory
+                with self.subTest(name, sets=sets):
+                    self.check(f"{name} {' '.join(f'set-{i}' for i in range(sets))}", 2)
 
     def test_encodings(self):
         """Each command in one of them, and each of them by several commands."""

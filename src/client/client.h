@@ -61,6 +61,7 @@ struct client_window {
 struct client_turn {
 	struct turn turn;
 	struct server_turns *at; /* where the client has a turn or waits for one; else NULL */
+	uint64_t rewritten; /* bytes that its requests had servers rewrite, and that have not counted in a turn yet */
 	struct payer payer;
 	struct loop_job go_on; /* queued while the client gives way */
 };

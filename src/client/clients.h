@@ -20,6 +20,9 @@ struct payer *client_payer(const void *client);
 /* For env.use: an unfinished answer for such a client takes `more` bytes now, and `less` no longer. */
 void client_use(const void *client, size_t more, size_t less);
 
+/* A request of the client had servers rewrite so many bytes: they count in its turns. */
+void client_rewrote(const void *client, size_t bytes);
+
 /* The owner has set the members before `config` in `clients`. The rest is zero. */
 void clients_init(struct clients *clients, const struct config *config, struct generation *generation);
 

@@ -235,6 +235,11 @@ void client_use(const void *client, size_t more, size_t less)
 	use_of(client_of(client), more, less);
 }
 
+void client_rewrote(const void *client, size_t bytes)
+{
+	((struct client *)(uintptr_t)client)->turn.rewritten += bytes;
+}
+
 const struct host clients_functions = {
 	.begin = begin,
 	.reply = reply,

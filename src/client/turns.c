@@ -6,7 +6,10 @@
 #include "client/window.h"
 #include "util/alloc.h"
 
-enum { TURN_BYTES = 1 << 20 };
+enum {
+	TURN_BYTES = 1 << 20,
+	REWRITTEN = 64 << 10 /* bytes for which a client takes turns with others */
+};
 
 /* Of one server. */
 struct server_turns {
@@ -92,11 +95,12 @@ static struct server_turns *turns_of(const struct clients *all, struct slice key
 	return key.n ? &all->turns[servers_index(g->servers, key)] : NULL;
 }
 
-/* Each value is expected to have `size` bytes. */
+/* Each value is expected to have `size` bytes. What the client had servers rewrite before counts too. */
 static bool must_wait(struct client *c, const struct request *request, uint64_t size)
 {
 	size_t keys = request->keys ? request->keys : 1;
 	struct slice rest = request->rest, key = request->key;
+	bool counts = false;
 
 	/* A base64 key is looked for at the server of its text: it takes its turn, though maybe not where it is. */
 	for (size_t i = 0; i < keys && i < ORDER_KEYS_FIRST; i++) {
@@ -105,10 +109,16 @@ static bool must_wait(struct client *c, const struct request *request, uint64_t 
 			wait_at(c, at);
 			return true;
 		}
+		counts = counts || at;
 		key = slice_token(&rest);
 	}
+	size *= keys < ORDER_KEYS_FIRST ? keys : ORDER_KEYS_FIRST;
+	if (counts) {
+		size += c->turn.rewritten;
+		c->turn.rewritten = 0;
+	}
 	if (has_turn(c))
-		turn_charge(&c->turn.turn, size * (keys < ORDER_KEYS_FIRST ? keys : ORDER_KEYS_FIRST));
+		turn_charge(&c->turn.turn, size);
 	else
 		turn_free_of_charge(&c->turn.turn);
 	return false;
@@ -116,9 +126,9 @@ static bool must_wait(struct client *c, const struct request *request, uint64_t 
 
 bool client_turn_must_wait(struct client *c, const struct request *request)
 {
-	uint32_t size = window_expected(c);
+	uint32_t size = command_reads_values(request->command) ? window_expected(c) : 0;
 
-	return size && command_reads_values(request->command) && must_wait(c, request, size);
+	return (size || c->turn.rewritten > REWRITTEN) && must_wait(c, request, size);
 }
 
 /* The slice is the client's: what it has sent is carried out within it. */

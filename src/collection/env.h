@@ -51,6 +51,12 @@ struct env {
 	void (*use)(struct env *env, const void *client, size_t more, size_t less);
 
 	/*
+	 * The operation of a client, which has not gone, had servers rewrite so many bytes of a set or list. NULL if nobody counts
+	 * them.
+	 */
+	void (*rewrote)(struct env *env, const void *client, size_t bytes);
+
+	/*
 	 * Reports the size of a set or list that was read or compacted: its members or elements, and its stored bytes,
 	 * approximately. Called at most once a second for a key, which is borrowed for the call. NULL for no reports.
 	 */

@@ -58,7 +58,7 @@ struct call {
 	bool discards;      /* SET, META: if the value is too large, the call becomes a DISCARD */
 	bool vivifies;      /* INCR, DECR with WANT_CAS: a missing item is made, with `initial` and `exptime` */
 	uint32_t flags;
-	uint32_t expected; /* bytes of the value in the reply, as a guess, where it may be large; else 0 */
+	uint32_t expected; /* bytes of a value that is rewritten, or of a large one in the reply, as a guess; else 0 */
 	bool patient;      /* GET: is sent once the server has room for what is expected. The key is the waiter's */
 	int64_t exptime;
 	uint64_t number;     /* CAS: the cas id; INCR, DECR: the delta */

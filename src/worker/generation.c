@@ -47,6 +47,11 @@ static void use(struct env *env, const void *client, size_t more, size_t less)
 	((struct generation *)env)->all->use(client, more, less);
 }
 
+static void rewrote(struct env *env, const void *client, size_t bytes)
+{
+	((struct generation *)env)->all->rewrote(client, bytes);
+}
+
 static void note_size(struct env *env, struct slice key, uint64_t members, uint64_t bytes)
 {
 	notes_add_large(&((struct generation *)env)->all->meter->notes, key, members, bytes, env->unix_time);
@@ -86,6 +91,7 @@ static void init_host(struct generation *g)
 		.is_over = is_over,
 		.pause = pause,
 		.use = use,
+		.rewrote = rewrote,
 		.grain = WORK_GRAIN,
 		.measured = note_size,
 		.now = all->loop->now,

@@ -37,6 +37,7 @@ struct generations {
 	void *arg;                    /* for these functions */
 	struct payer *(*payer)(const void *client);
 	void (*use)(const void *client, size_t more, size_t less); /* as env.use */
+	void (*rewrote)(const void *client, size_t bytes);         /* as env.rewrote */
 	uint64_t random;                                           /* state of random_next() */
 	uint64_t connects;                                         /* connections to servers that came up */
 

@@ -309,6 +309,7 @@ static void init_generations(struct worker *w, uint64_t seed)
 		.arg = &w->clients,
 		.payer = client_payer,
 		.use = client_use,
+		.rewrote = client_rewrote,
 		.random = seed,
 	};
 	generations_init(&w->generations);

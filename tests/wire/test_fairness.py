@@ -195,6 +195,42 @@ class Turns(WireTest):
         self.proxy.stop()
 
 
+class Rewrites(WireTest):
+    """What a client had servers rewrite counts in its turns, so it waits while others use the server."""
+    ITEMS, ROUNDS = 20000, 20
+
+    def setUp(self):
+        self.watcher = self.serve()
+        self.writer, self.other, self.reader = (self.connect(self.proxy) for _ in range(3))
+        self.other.ask("rpush L " + " ".join(f"item{number:07}" for number in range(self.ITEMS)))
+        self.other.set("large", LARGE)
+        self.assertEqual(self.reader.get("large"), LARGE)
+
+    def calls(self):
+        return stat(self.watcher, "stats upstream", f"{self.servers[0].name}:calls")
+
+    def is_sent(self, more):
+        """A call to the server that stands still."""
+        wait_until("it is sent", lambda: self.calls() > more)
+
+    def test_who_rewrites_waits(self):
+        for number in range(self.ROUNDS):
+            self.assertEqual(self.writer.ask(f"lset L {self.ITEMS // 2} x{number}"), "STORED")
+        self.assertEqual(self.watcher.ask("llen L"), str(self.ITEMS))       # behind all that follows the last one
+        with self.servers[0].process.paused():
+            before = self.calls()
+            self.reader.send(b"get large\r\n")      # takes all the room at the server
+            self.is_sent(before)
+            self.writer.send(b"sadd a x\r\n")
+            self.other.send(b"sadd b x\r\n")
+            self.is_sent(before + 1)
+            for _ in range(20):
+                self.watcher.ask("mn")
+            self.assertEqual(self.calls(), before + 2)
+        self.assertEqual((self.other.line(), self.writer.line()), (b"STORED", b"STORED"))
+        self.assertEqual(self.reader.read_values()[0]["large"][1], LARGE)
+
+
 class Patience(WireTest):
     """
     A server that takes longer than request_timeout in all, and never that long for a reply. A machine that stands still for as long

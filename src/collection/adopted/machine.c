@@ -352,6 +352,7 @@ static void send_step(struct adopted *c)
 	} else if (!life_of(c, step, &call)) {
 		adopted_end(c, c->kind == OP_COMPACT ? OUTCOME_DONE : OUTCOME_BUSY);
 	} else if (step->like && !step->expire) {
+		lane_charge(c->lane, call.value.n);
 		cas_send(&c->cas, env, call, step->like->waiter.key, step->like->reply.ttl, stored);
 	} else {
 		c->waiter = (struct waiter){ called, call.key };

@@ -519,17 +519,52 @@ void lane_call(struct lane *lane, struct call call, lane_step *step)
 	env->call(env, &call, &lane->waiter);
 }
 
+/* Only the identity of a client that is known to be there is more than a number. */
+static bool has_client(const struct op *op)
+{
+	return op && op->abandoned && !*op->abandoned;
+}
+
+static bool pays(const struct op *op)
+{
+	return has_client(op) && op->kind != OP_READ;
+}
+
+void lane_charge(struct lane *lane, size_t bytes)
+{
+	struct env *env = lane_env(lane);
+	const struct op *op;
+	size_t count = 0;
+
+	if (!env->rewrote)
+		return;
+	STAILQ_FOREACH(op, &lane->batch, link)
+		count += pays(op);
+	STAILQ_FOREACH(op, &lane->batch, link) {
+		if (pays(op))
+			env->rewrote(env, op->client, bytes / count);
+	}
+}
+
+void lanes_charge(struct lanes *lanes, struct slice key, size_t bytes)
+{
+	struct lane *lane = find(lanes, key, hash_key(key, lanes->env->seed));
+
+	if (lane)
+		lane_charge(lane, bytes);
+}
+
 bool lane_is_over(const struct lane *lane, size_t steps)
 {
 	return env_is_over(lane_env(lane), steps);
 }
 
-/* The client of the first operation. Only the identity of one that is known to be there is more than a number. */
+/* The client of the first operation. */
 static const void *first_client(const struct lane *lane)
 {
 	const struct op *op = lane_first(lane);
 
-	return op && op->abandoned && !*op->abandoned ? op->client : NULL;
+	return has_client(op) ? op->client : NULL;
 }
 
 void lane_pause(struct lane *lane, lane_step *step)

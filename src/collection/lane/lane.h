@@ -89,6 +89,13 @@ bool lane_pauses(struct lane *lane, size_t steps, lane_step *step);
 /* An unfinished answer to the first operation takes so many bytes, which its client holds until the operation ends. */
 void lane_use(struct lane *lane, size_t bytes);
 
+/*
+ * A part of the set or list, or its base, is rewritten. The clients whose writes the lane carries out share the bytes. Nobody is
+ * charged for a compaction in the background. lanes_charge finds the lane by the key.
+ */
+void lane_charge(struct lane *lane, size_t bytes);
+void lanes_charge(struct lanes *lanes, struct slice key, size_t bytes);
+
 /* Reads the size of the base in the background, and calls lane_grew with it. */
 void lane_look_at_size(struct lane *lane);
 

@@ -366,6 +366,7 @@ static void segments_written(struct lane *lane, enum outcome_status status, cons
 		return;
 	}
 	segmented_list_encode(&w->store.list, buf_slice(&w->store.refs), &value);
+	lane_charge(lane, buf_size(&value));
 	cas_replace(&w->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), &w->read, w->exptime, stored);
 	buf_free(&value);
 }

@@ -72,6 +72,7 @@ static void found(struct base_rewrite *rewrite, const struct result *r)
 		buf_add(value, r->value.p, at);
 		buf_add_slice(value, rewrite->replacement);
 		buf_add_slice(value, slice_skip(r->value, at + rewrite->old.n));
+		lane_charge(rewrite->lane, buf_size(value));
 		cas_replace(&rewrite->cas, env, rewrite->lane->waiter.key, buf_slice(value), r, exptime, stored);
 	}
 }

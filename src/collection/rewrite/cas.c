@@ -95,6 +95,7 @@ void cas_send(struct cas *cas, struct env *env, struct call call, struct slice l
 	bool copied = !slice_equal(like, call.key);
 
 	*cas = (struct cas){ .env = env, .call = call, .like = like, .ttl = ttl, .done = done };
+	cas->call.expected = (uint32_t)call.value.n;
 	cas->since = env->now;
 	cas->exact = ttl != TTL_NEVER && (copied || ttl_is_date(call.exptime));
 	if (!cas->exact) {

@@ -314,9 +314,11 @@ void part_writer_add(struct part_writer *w, struct slice id, struct slice data)
 	write->size = size;
 	buf_add_word(&w->ids, id);
 	w->pending++;
+	lanes_charge(w->lanes, w->key, data.n);
 	env->call(env,
 		&(struct call){
 			.verb = CALL_ADD,
+			.expected = (uint32_t)data.n,
 			.server = CALL_ANY_SERVER,
 			.key = write->waiter.key,
 			.value = data,

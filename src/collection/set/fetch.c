@@ -600,6 +600,7 @@ static void chosen(struct lane *lane, enum outcome_status status, const struct r
 		buf_add_slice(&value, fetch_base(&pop->fetch));
 		buf_add_slice(&value, buf_slice(&pop->chosen.text));
 		request_compaction_of_list(lane, buf_slice(&value));
+		lane_charge(lane, buf_size(&value));
 		cas_replace(&pop->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), read, exptime, popped);
 		buf_free(&value);
 	}
@@ -681,6 +682,7 @@ static void add_member(struct lane *lane)
 		buf_add_slice(&value, fetch_base(&claim->fetch));
 		buf_add_slice(&value, lane_first(lane)->log);
 		lane_grew(lane, buf_size(&value));
+		lane_charge(lane, buf_size(&value));
 		cas_replace(&claim->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), read, exptime, claimed);
 		buf_free(&value);
 	}

@@ -109,8 +109,6 @@ struct encoding {
 	void (*compact)(struct snapshot *s, const struct fold *all, struct plan *plan);
 	/* Plans to remove the remaining items of an ADOPTED_LOST collection. NULL if that state does not occur. */
 	void (*clear)(const struct snapshot *s, struct plan *plan);
-	/* Reads clear it too: an addition does not find that an item is missing, and would be lost again and again. */
-	bool read_clears;
 	/* Whether a snapshot FOR_CHECK shows that the plan from `s` went to the right place. NULL if it always does. */
 	bool (*check)(const struct snapshot *s, const struct snapshot *now);
 };

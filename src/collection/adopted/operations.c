@@ -86,20 +86,18 @@ static bool needs_one(const struct adopted *c)
 static void cleared(struct adopted *c)
 {
 	c->lane->lanes->stats.incomplete_sets++;
-	if (needs_one(c))
-		adopted_end(c, OUTCOME_MISSING);
-	else if (adopted_retry(c))
+	if (adopted_retry(c))
 		start(c);
 }
 
 /*
- * The missing item may be there for a setlistd with another list of servers, so a read clears nothing if it need not. Another proxy may
- * have cleared it: that is a lost race.
+ * The missing item may be there for a setlistd with another list of servers, so a read clears nothing. Another proxy may have cleared it:
+ * that is a lost race.
  */
 static void clear(struct adopted *c)
 {
 	plan_free(&c->plan);
-	if (needs_one(c) && !c->encoding->read_clears) {
+	if (needs_one(c)) {
 		c->lane->lanes->stats.incomplete_sets++;
 		adopted_end(c, OUTCOME_MISSING);
 		return;

@@ -313,6 +313,5 @@ const struct encoding encoding_indexed = {
 	.take = take,
 	.compact = compact,
 	.clear = clear,
-	.read_clears = true,
 	.check = check,
 };

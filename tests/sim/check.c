@@ -228,7 +228,7 @@ void check_execute(struct world *w, struct message *message)
 	w->truth.tick++;
 	lives_executed(w, message, &old);
 	if (list >= 0) {
-		lists_executed(w, message, list);
+		lists_executed(w, message, list, buf_slice(&before));
 	} else if (message->result.status == RESULT_DONE) {
 		if (key >= 0 && call->verb == CALL_APPEND)
 			apply_tokens(w, message, key, call->value);

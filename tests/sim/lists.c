@@ -105,7 +105,7 @@ int lists_item_number(struct world *w, struct slice name)
 }
 
 /* Reads @<group>.<count>.<kilobytes>.<check>, which :<skip>:<keep> may follow, without the code under test. */
-static bool read_segment(struct world *w, int list, struct slice token, struct list_sequence *out)
+bool lists_read_segment(struct world *w, int list, struct slice token, struct list_sequence *out)
 {
 	enum { GROUP = 12 };
 	uint64_t count = 0, kilobytes, skip = 0, keep = UINT64_MAX, n = 0, check;
@@ -150,8 +150,7 @@ static void remove_item(struct list_sequence *s, int item)
 	s->count = kept;
 }
 
-/* False when the base or a segment is missing. */
-static bool read_stored(struct world *w, int list, struct list_sequence *out)
+bool lists_read_stored(struct world *w, int list, struct list_sequence *out)
 {
 	char name[SIM_KEY_SIZE] = { 'l', (char)('0' + list) };
 	struct memcached_item *base = world_find(w, slice_of(name, SIM_KEY_SIZE));
@@ -168,7 +167,7 @@ static bool read_stored(struct world *w, int list, struct list_sequence *out)
 		else if (token.p[0] == '-')
 			remove_item(out, lists_item_number(w, slice_skip(token, 1)));
 		else if (token.p[0] == '@' && token.p[1] == 's' && token.n > 6) {
-			if (!read_segment(w, list, token, out))
+			if (!lists_read_segment(w, list, token, out))
 				return false;
 		} else if (slice_equal(token, SLICE("@list"))) {
 			marked = true;
@@ -186,12 +185,17 @@ void lists_check(struct world *w, int list)
 	static struct list_sequence stored;
 	struct truth_list *t = lists_of(w, list);
 	char name[SIM_KEY_SIZE] = { 'l', (char)('0' + list) };
+	struct memcached_item *base = world_find(w, slice_of(name, SIM_KEY_SIZE));
 
-	if (!world_find(w, slice_of(name, SIM_KEY_SIZE))) {
+	if (list == LOADED_LIST && list_leases_check(w, base ? buf_slice(&base->value) : slice_of("", 0))) {
 		t->count = 0;
 		t->absent = true;
 		t->spoiled = false;
-	} else if (!read_stored(w, list, &stored)) {
+	} else if (!base) {
+		t->count = 0;
+		t->absent = true;
+		t->spoiled = false;
+	} else if (!lists_read_stored(w, list, &stored)) {
 		if (!t->spoiled && !w->evictions)
 			world_fail(w, "a segment of a list is gone that nobody evicted", "list %d", list);
 		t->absent = t->spoiled = true;
@@ -218,7 +222,7 @@ void lists_time(struct world *w)
 /* --- what is executed --- */
 
 /* When the proxy has lost the connection, a call may be executed after later commands of its client. */
-static void pushed(struct world *w, const struct message *message, int n)
+void lists_pushed(struct world *w, const struct message *message, int n)
 {
 	struct list_item *item = &w->lists->items[n];
 
@@ -242,7 +246,7 @@ static void push(struct world *w, const struct message *message, int list, struc
 		memmove(t->items + at + 1, t->items + at, (t->count - at) * sizeof(int));
 		t->items[at++] = n;
 		t->count++;
-		pushed(w, message, n);
+		lists_pushed(w, message, n);
 	}
 }
 
@@ -359,7 +363,7 @@ static void check_changed(
 	if (!replaced && !removed && !is_part(t, now))
 		world_fail(w, "a rewrite that nobody asked for", "list 1");
 	if (replaced)
-		pushed(w, message, now->items[start]);
+		lists_pushed(w, message, now->items[start]);
 	take_missing(w, message, 1, now);
 }
 
@@ -368,23 +372,25 @@ static void check_rewritten(struct world *w, const struct message *message, int 
 	static struct list_sequence now;
 	struct truth_list *t = lists_of(w, list);
 
-	if (t->spoiled || !read_stored(w, list, &now))
+	if (t->spoiled || !lists_read_stored(w, list, &now))
 		return;
 	if (is_random_pop(w, t, &now, message->call.value))
 		take_missing(w, message, list, &now);
 	else if (list == SIM_LIMITED)
 		check_limited(w, message, &now);
 	else
-		(list == 0 ? check_popped : check_changed)(w, message, t, &now);
+		(list == 1 ? check_changed : check_popped)(w, message, t, &now);
 	memcpy(t->items, now.items, now.count * sizeof(int));
 	t->count = now.count;
 }
 
-void lists_executed(struct world *w, const struct message *message, int list)
+void lists_executed(struct world *w, const struct message *message, int list, struct slice before)
 {
 	const struct call *call = &message->call;
 
 	if (message->result.status != RESULT_DONE)
+		return;
+	if (list == LOADED_LIST && list_leases_executed(w, message, before))
 		return;
 	if (call->verb == CALL_APPEND || call->verb == CALL_PREPEND || call->verb == CALL_ADD)
 		push(w, message, list, call->value, call->verb == CALL_PREPEND);

@@ -41,6 +41,20 @@ static bool is_sequence(const struct list_version *v, const void *arg)
 	return !v->absent && v->count == s->count && memcmp(v->items, s->items, s->count * sizeof(int)) == 0;
 }
 
+static bool is_there(const struct list_version *v, const void *arg)
+{
+	(void)arg;
+	return !v->absent;
+}
+
+void lists_check_absent(struct sim_op *op, bool absent)
+{
+	struct truth_list *t = lists_of(op->world, op->list->list);
+
+	if (!was(t, op->issued, absent ? is_absent : is_there, NULL))
+		world_fail(op->world, "a list is said to be what it was not", "client %d", op->client);
+}
+
 /* --- commands --- */
 
 static struct sim_list_op *begin(struct sim_op *op, int list)
@@ -78,6 +92,8 @@ static enum command_id choose(struct world *w, int list)
 		COMMAND_LRANGE, COMMAND_LLEN, COMMAND_SCOMPACT, COMMAND_TOUCH };
 	static const enum command_id more[] = { COMMAND_LSET, COMMAND_LREM, COMMAND_LTRIM, COMMAND_TOUCH };
 
+	if (list == LOADED_LIST)
+		return list_leases_choose(w);
 	if (list == 1 && world_random(w, 100) < 15)
 		return more[world_random(w, 4)];
 	return ordinary[world_random(w, sizeof(ordinary) / sizeof(*ordinary))];
@@ -111,6 +127,15 @@ void lists_write_line(struct world *w, struct sim_op *op, struct buf *line)
 	case COMMAND_SPOP:
 		l->wanted = 1 + world_random(w, 8);
 		buf_printf(line, " %d", (int)l->wanted);
+		break;
+	case COMMAND_LLEASE:
+		buf_printf(line, " %d", 1 + (int)world_random(w, 2));
+		break;
+	case COMMAND_LLOAD:
+	case COMMAND_LFILL:
+		list_leases_write_token(op, line);
+		for (uint64_t n = world_random(w, 12); n > 0; n--)
+			buf_printf(line, " i%d", new_item(op, false, true));
 		break;
 	case COMMAND_LRANGE:
 		BUF_ADD(line, " 0 -1");
@@ -265,6 +290,8 @@ void lists_reply(struct sim_op *op)
 	} else if (check_says(op, "SERVER_ERROR")) {
 		w->failures++;
 		forgive(w, op->proxy, op->list->list);
+	} else if (list_leases_reply(op)) {
+		return;
 	} else if (check_says(op, "STORED")) {
 		check_stored_reply(op);
 	} else if (check_says(op, "NOT_FOUND")) {

@@ -1,5 +1,6 @@
-/* Bugs in leases: in how a set is completed, and in which lease is valid. */
+/* Bugs in leases: in how a set or list is completed, and in which lease is valid. */
 #include "leases.h"
+#include "lists.h"
 #include "stored_set.h"
 #include "world.h"
 
@@ -10,6 +11,24 @@ static struct slice stored(struct world *w, struct slice key)
 	const struct memcached_item *base = world_find(w, key);
 
 	return base ? buf_slice(&base->value) : slice_of("", 0);
+}
+
+static bool of_lists(const struct world *w)
+{
+	return w->mutation == MUTATION_LIST_FILL_SET || w->mutation == MUTATION_LIST_FILL_SIDE ||
+		w->mutation == MUTATION_LIST_OLD_TOKEN;
+}
+
+/* Whether clients load what has this key, and the bug is for that. */
+static bool is_meant(const struct world *w, struct slice key)
+{
+	return of_lists(w) ? lists_index(key) == LOADED_LIST : world_set(key) == LEASES_KEY;
+}
+
+/* Whether somebody loads it. */
+static bool is_loading(const struct world *w, struct slice base)
+{
+	return of_lists(w) ? list_leases_is(base) : stored_lease_is(base);
 }
 
 /* The log at the end of a base. */
@@ -39,14 +58,28 @@ static void put_behind(struct world *w, struct call *call)
 	buf_free(&turned);
 }
 
+/* What others pushed at the tail goes in front: the log of a list moves to its head. */
+static void put_in_front(struct call *call)
+{
+	struct slice log = log_of(call->value), front = slice_of(call->value.p, call->value.n - log.n);
+	struct buf turned = BUF_EMPTY;
+
+	buf_add_slice(&turned, log);
+	buf_add_slice(&turned, front);
+	memcpy((char *)call->value.p, turned.data + turned.start, call->value.n);
+	buf_free(&turned);
+}
+
 void mutate_leases_sent(struct world *w, struct message *m)
 {
 	struct call *call = &m->call;
 
-	if (call->verb != CALL_CAS || call->exptime < 0 || world_set(call->key) != LEASES_KEY ||
-		!stored_lease_is(stored(w, call->key)) || stored_lease_is(call->value))
+	if (call->verb != CALL_CAS || call->exptime < 0 || !is_meant(w, call->key) ||
+		!is_loading(w, stored(w, call->key)) || is_loading(w, call->value))
 		return;
-	if (w->mutation == MUTATION_FILL_SET)
+	if (w->mutation == MUTATION_LIST_FILL_SIDE)
+		put_in_front(call);
+	if (w->mutation == MUTATION_FILL_SET || w->mutation == MUTATION_LIST_FILL_SET)
 		call->verb = CALL_SET;
 	if (w->mutation == MUTATION_FILL_BEHIND)
 		put_behind(w, call);
@@ -58,8 +91,10 @@ static const char *token_of(struct world *w, const struct message *m)
 	const struct sim_op *op;
 
 	TAILQ_FOREACH(op, &w->ops, link) {
-		if (!op->ended && op->proxy == m->proxy &&
-			(op->command == COMMAND_SLOAD || op->command == COMMAND_SFILL))
+		if (op->ended || op->proxy != m->proxy)
+			continue;
+		if (of_lists(w) ? op->command == COMMAND_LLOAD || op->command == COMMAND_LFILL
+				: op->command == COMMAND_SLOAD || op->command == COMMAND_SFILL)
 			return op->token;
 	}
 	return NULL;
@@ -68,12 +103,13 @@ static const char *token_of(struct world *w, const struct message *m)
 /* The proxy sees the token that its client has, or a deadline that has passed. */
 void mutate_leases_executed(struct world *w, struct message *m)
 {
-	bool token = w->mutation == MUTATION_OLD_TOKEN, deadline = w->mutation == MUTATION_HASTY;
+	bool token = w->mutation == MUTATION_OLD_TOKEN || w->mutation == MUTATION_LIST_OLD_TOKEN,
+	     deadline = w->mutation == MUTATION_HASTY;
 	const char *own = token && m->proxy ? token_of(w, m) : NULL;
 	char *at;
 
-	if (!(own || deadline) || m->call.verb != CALL_GET || world_set(m->call.key) != LEASES_KEY ||
-		m->result.status != RESULT_HIT || !stored_lease_is(m->result.value))
+	if (!(own || deadline) || m->call.verb != CALL_GET || !is_meant(w, m->call.key) ||
+		m->result.status != RESULT_HIT || !is_loading(w, m->result.value))
 		return;
 	buf_consume(&m->part, buf_size(&m->part));
 	buf_add_slice(&m->part, m->result.value);

@@ -40,7 +40,8 @@ void proxy_forget_op(struct sim_op *op)
 
 static bool may_come_late(enum command_id command)
 {
-	return command == COMMAND_SSET || command == COMMAND_SLOAD || command == COMMAND_SFILL;
+	return command == COMMAND_SSET || command == COMMAND_SLOAD || command == COMMAND_SFILL ||
+		command == COMMAND_LLOAD || command == COMMAND_LFILL;
 }
 
 static void task_ended(struct task *task)

@@ -172,7 +172,7 @@ static void rewritten(struct world *w, const struct message *m, int i, const str
 		set_end(life, item->expires, 0);
 	} else {
 		by->corrects = true;
-		by->broke = by->mixed = false;
+		by->broke = by->mixed = by->doubts = false;
 		by->empty = false;
 		by->wrote = second(w);
 		by->known = by->looked;
@@ -197,12 +197,15 @@ static bool is_mutual(const struct world *w, int64_t right, int64_t expires, int
 
 /*
  * A correction overrides what another client has set since the CAS. Then it is followed by another one, unless what was set is what
- * the proxy gave before.
+ * the proxy gave before. If that is near, another one may follow.
  */
 static bool must_follow(struct rewriter *by, const struct life *life, int64_t expires, int64_t drift)
 {
-	if (!by->corrects || !is_near(expires, by->before, drift) || is_near(by->gave, life->expires, drift) ||
-		is_near(by->gave_last, life->expires, drift))
+	if (!by->corrects || !is_near(expires, by->before, drift))
+		return false;
+	by->doubts = is_near(by->gave, life->expires, drift) || is_near(by->gave_last, life->expires, drift);
+	by->instead = life->expires;
+	if (by->doubts)
 		return false;
 	by->before = life->expires;
 	by->gave_last = expires;
@@ -246,6 +249,8 @@ static void corrected(struct world *w, const struct message *m, struct life *lif
 		set_end(life, item->expires, 0);
 	else if (by->broke && is_near(item->expires, by->before, drift))
 		set_end(life, by->before, drift);
+	else if (by->doubts && is_near(item->expires, by->instead, drift))
+		set_end(life, item->expires, 0);
 	by->corrects = by->broke = false;
 }
 

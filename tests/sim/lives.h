@@ -38,6 +38,8 @@ struct life {
 		int64_t before; /* what that CAS had to keep */
 		int64_t gave, gave_last; /* what that CAS gave, and what the last correction did */
 		int64_t drift;           /* of the base before that CAS */
+		bool doubts;             /* it may have seen that its correction has overridden `instead` */
+		int64_t instead;
 	} by[LIVES_PROXIES];
 	uint64_t touched[LIVES_CLIENTS]; /* the number of each client's last touch that was executed */
 };

@@ -222,6 +222,14 @@ static void mix(struct life *life, struct rewriter *by)
 	}
 }
 
+/* The proxy may see what its correction has overridden, and give it back. */
+static void override(struct life *life, struct rewriter *by, int64_t drift)
+{
+	by->doubts = true;
+	by->instead = life->expires;
+	set_end(life, by->before, drift);
+}
+
 static void corrected(struct world *w, const struct message *m, struct life *life, const struct memcached_item *item)
 {
 	struct rewriter *by = m->proxy ? &life->by[m->proxy->index] : NULL;
@@ -248,7 +256,7 @@ static void corrected(struct world *w, const struct message *m, struct life *lif
 		is_near(item->expires + second(w) - by->wrote, by->before, drift + second(w) - by->wrote))
 		set_end(life, item->expires, 0);
 	else if (by->broke && is_near(item->expires, by->before, drift))
-		set_end(life, by->before, drift);
+		override(life, by, drift);
 	else if (by->doubts && is_near(item->expires, by->instead, drift))
 		set_end(life, item->expires, 0);
 	by->corrects = by->broke = false;

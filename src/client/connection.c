@@ -300,15 +300,13 @@ static size_t discard(struct client *c, size_t n)
 	return n;
 }
 
-/*
- * A client that sends much gives way once the requests of this turn have taken their time; `used` bytes of it were carried out. What
- * is short is carried out at once: whoever sends little does not wait behind those who send much.
- */
-static void give_way(struct client *c, size_t left, size_t used)
-{
-	enum { SHORT = 4096 };
+/* What is short is carried out at once: whoever sends little does not wait behind those who send much. */
+enum { SHORT_INPUT = 4096 };
 
-	if (left <= SHORT || !work_input_is_over(&c->clients->loop->work, used))
+/* A client that sends much gives way once the requests of this turn have taken their time; `used` bytes of it were carried out. */
+static void give_way(struct client *c, size_t used)
+{
+	if (!work_input_is_over(&c->clients->loop->work, used))
 		return;
 	(void)delay(c);
 	client_turn_give_way(c);
@@ -327,7 +325,8 @@ static size_t on_data(struct stream *stream, struct slice in)
 	bounds_active(c);
 	c->input.began = c->input.delayed ? c->input.delayed : c->clients->loop->now_us;
 	c->input.delayed = 0;
-	give_way(c, in.n, in.n);
+	if (in.n > SHORT_INPUT)
+		give_way(c, in.n);
 	while (used < in.n && !c->closing && may_start_request(c)) {
 		if (client_is_skipping(c)) {
 			used += skip_data(c, slice_skip(in, used));
@@ -341,7 +340,8 @@ static size_t on_data(struct stream *stream, struct slice in)
 			break;
 		complete = true;
 		used += n;
-		give_way(c, in.n - used, n);
+		if (in.n - used > SHORT_INPUT)
+			give_way(c, n);
 	}
 	client_turn_end(c);
 	if (c->closing || (c->input.departing && may_start_request(c))) {

@@ -62,7 +62,7 @@ static bool no_more(struct slice rest)
 }
 
 /* Takes the key; sets the error, and gives false, if it is missing or too long. */
-static bool take_key(struct request *out, size_t max)
+static inline bool take_key(struct request *out, size_t max)
 {
 	out->key = slice_token(&out->rest);
 	if (out->key.n == 0)
@@ -321,6 +321,8 @@ static enum request_status parse_flush(struct request *out)
 /* Parses the words of a line without a data block. */
 static enum request_status parse_words(struct request *out, const struct request_limits *limits)
 {
+	size_t max = COLLECTION_KEY_MAX;
+
 	switch (out->command->grammar) {
 	case GRAMMAR_KEYS:
 		return parse_keys(out, out->rest, KEY_MAX, limits);
@@ -337,13 +339,15 @@ static enum request_status parse_words(struct request *out, const struct request
 	case GRAMMAR_COUNTED_KEYS:
 		return parse_counted_keys(out, limits);
 	case GRAMMAR_KEY_ARGS:
-		return take_key(out, KEY_MAX) ? REQUEST_READY : REQUEST_REFUSED;
+		max = KEY_MAX;
+		break;
 	case GRAMMAR_ARGS:
 	case GRAMMAR_BARE:
 		return REQUEST_READY;
 	default:
-		return take_key(out, COLLECTION_KEY_MAX) ? REQUEST_READY : REQUEST_REFUSED;
+		break;
 	}
+	return take_key(out, max) ? REQUEST_READY : REQUEST_REFUSED;
 }
 
 enum request_status request_parse_words(const struct request_limits *limits, struct request *out)

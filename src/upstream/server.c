@@ -176,20 +176,25 @@ static enum result_status obstacle(const struct server *s, const struct call *ca
 	return RESULT_HIT;
 }
 
+static void replace_or_reject(
+	struct server *s, const struct call *call, struct waiter *waiter, enum result_status status)
+{
+	const struct call discard = { .verb = CALL_DISCARD, .server = call->server, .key = call->key };
+
+	if (status == RESULT_TOO_LARGE && call->discards)
+		server_call(s, &discard, waiter);
+	else
+		reject(s, waiter, status);
+}
+
 void server_call(struct server *s, const struct call *call, struct waiter *waiter)
 {
 	enum result_status status = obstacle(s, call);
 	const struct dialect *dialect = s->abilities.meta ? &dialect_meta : &dialect_classic;
 	struct server_link *k = s->link;
-	struct call discard;
 
-	if (status == RESULT_TOO_LARGE && call->discards) {
-		discard = (struct call){ .verb = CALL_DISCARD, .server = call->server, .key = call->key };
-		call = &discard;
-		status = RESULT_HIT;
-	}
 	if (status != RESULT_HIT) {
-		reject(s, waiter, status);
+		replace_or_reject(s, call, waiter, status);
 		return;
 	}
 	if (call->patient && call->expected && s->state == SERVER_UP &&

@@ -148,6 +148,8 @@ int servers_index(struct servers *servers, struct slice key)
 {
 	struct route *route;
 
+	if (servers->count == 1)
+		return 0;
 	if (!servers->routes || key.n > ROUTE_KEY)
 		return look_up(servers, key);
 	route = &servers->routes[hash_key(key, servers->seed) % ROUTES];

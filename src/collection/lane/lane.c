@@ -194,7 +194,9 @@ static void take_batch(struct lane *lane)
 	struct op *first = STAILQ_FIRST(&lane->waiting), *op = first;
 	size_t bytes = 0;
 
-	if ((first->kind == OP_APPEND || first->kind == OP_READ) && lane->rule->encoding == ENCODING_OPLOG) {
+	/* Most lanes have one operation, which is a batch as it is. */
+	if ((first->kind == OP_APPEND || first->kind == OP_READ) && lane->rule->encoding == ENCODING_OPLOG &&
+		STAILQ_NEXT(first, link)) {
 		gather(&lane->waiting, LANE_MERGE_MAX, &lane->batch, &lane->reads);
 		if (STAILQ_EMPTY(&lane->batch))
 			STAILQ_CONCAT(&lane->batch, &lane->reads);
@@ -615,11 +617,10 @@ void lane_end_first(struct lane *lane, const struct outcome *outcome)
 
 void lane_drop_abandoned(struct lane *lane)
 {
-	const struct outcome missing = { .status = OUTCOME_MISSING };
 	const struct op *op;
 
 	while ((op = lane_first(lane)) && op->abandoned && *op->abandoned)
-		lane_end_first(lane, &missing);
+		lane_end_first(lane, &(struct outcome){ .status = OUTCOME_MISSING });
 }
 
 void lane_end_all(struct lane *lane, const struct outcome *outcome)

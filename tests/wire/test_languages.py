@@ -33,20 +33,34 @@ LANGUAGES = {
 
 
 class Quickstart(WireTest):
-    def test_session(self):
-        """scripts/quickstart, with nothing to install or to build: what it prints is what README promises."""
+    def quickstart(self, make="", deps=""):
+        """With nothing to install or to build, but these."""
         folder = tempfile.mkdtemp(prefix="setlistd-wire-")
         self.addCleanup(shutil.rmtree, folder)
-        for path, text in (("scripts/deps", "#!/bin/sh\n"), ("make", "#!/bin/sh\n")):
+        for path, text in (("scripts/deps", f"#!/bin/sh\n{deps}\n"), ("make", f"#!/bin/sh\n{make}\n")):
             os.makedirs(os.path.dirname(os.path.join(folder, path)), exist_ok=True)
             with open(os.path.join(folder, path), "w", encoding="utf-8") as out:
                 out.write(text)
             os.chmod(os.path.join(folder, path), 0o700)
         shutil.copy(os.path.join(ROOT, "scripts/quickstart"), os.path.join(folder, "scripts"))
         os.symlink(os.path.abspath(OPTIONS.setlistd), os.path.join(folder, "setlistd"))
-        done = subprocess.run([os.path.join(folder, "scripts/quickstart"), "--once"], capture_output=True, text=True, timeout=LIMIT,
+        return subprocess.run([os.path.join(folder, "scripts/quickstart"), "--once"], capture_output=True, text=True, timeout=LIMIT,
                               env=dict(os.environ, PATH=f"{folder}:{os.environ['PATH']}"), check=False)
+
+    def test_failure(self):
+        """The step, and the end of what it has printed."""
+        done = self.quickstart(make="seq 100; echo no compiler; exit 1", deps="seq 9")
+        self.assertEqual(done.returncode, 1, done)
+        self.assertRegex(done.stdout, r"\Ainstalling 9 packages \.\.\. \d+ s\nbuilding \.\.\. failed\n\Z")
+        self.assertRegex(done.stderr, r"(?s)\Ascripts/quickstart: building: failed\nThe end of build/quickstart.log:\n.* 99\n    100\n    no compiler\n\Z")
+        self.assertLess(done.stderr.count("\n"), 20)
+
+    def test_session(self):
+        """What it prints is what README promises."""
+        done = self.quickstart()
         self.assertEqual(done.returncode, 0, done)
+        self.assertLess(len(done.stdout.splitlines()), 60, "it is quiet")
+        self.assertEqual(done.stderr, "")
         self.assertIn("> get q|smembers|topic-1\nVALUE q|smembers|topic-1 0 11\nann cyd dee\nEND\n", done.stdout)
 
 

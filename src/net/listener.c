@@ -111,7 +111,8 @@ static int open_unix(const struct listener_place *place, char error[256])
 	strncpy(address.sun_path, path, sizeof(address.sun_path) - 1);
 	if (fd >= 0 && lstat(path, &st) == 0 && S_ISSOCK(st.st_mode)) {
 		if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 || errno == EAGAIN) {
-			snprintf(error, 256, "unix:%s: in use", path);
+			snprintf(error, 256, "unix:%s: in use; a process that takes over needs another path, or none",
+				path);
 			close(fd);
 			return -1;
 		}
@@ -162,7 +163,8 @@ static int open_tcp(const struct listener_place *place, uint16_t port, char erro
 	if (fd >= 0 && place->reuseport)
 		setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
 	if (fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) < 0) {
-		snprintf(error, 256, "%s:%u: %s", place->host, place->port, strerror(errno));
+		snprintf(error, 256, "%.150s:%u: %s%s", place->host, place->port, strerror(errno),
+			errno == EADDRINUSE ? "; to take over from another setlistd, both need reuseport = true" : "");
 		if (fd >= 0)
 			close(fd);
 		fd = -1;

@@ -142,7 +142,19 @@ class SamePort(Supervisor):
     def test_only_with_reuseport(self):
         port = free_port()
         self.start(port)
-        self.assertIn("Address already in use", self.refusal(f'listen = {{"{HOST}:{port}"}}'))
+        said = self.refusal(f'listen = {{"{HOST}:{port}"}}')
+        self.assertIn("Address already in use; to take over from another setlistd, both need reuseport = true", said)
+
+    def test_control(self):
+        """The newcomer says that it needs another path, or none, and has one by its environment."""
+        port, folder = free_port(), self.scratch()
+        shared = f'reuseport = true\ncontrol = "{folder}/${{NAME}}.control"'
+        self.start(port, shared, under=[*self.under, "env", "NAME=a"])
+        said = self.refusal(f'listen = {{"{HOST}:{port}"}}\n{shared}', under=[*self.under, "env", "NAME=a"])
+        self.assertIn(f"control: unix:{folder}/a.control: in use; a process that takes over needs another path, or none", said)
+        new = self.start(port, shared, under=[*self.under, "env", "NAME=b"])
+        self.assertTrue(os.path.exists(f"{folder}/b.control"))
+        new.stop()
 
     def gets_all(self, old, new, port, busy):
         """The old one lives on for a client that is busy, and is offered no connection any more."""

@@ -169,7 +169,7 @@ static void admin_verbosity(struct worker *w, const struct request *request, str
 	if (!num_parse_u32(word, &level) || slice_token(&rest).n) {
 		reply_text(out, command_usage(request->command->id));
 	} else {
-		log_set_level(LOG_LEVEL_WARN + (int)(level < 2 ? level : 2));
+		log_set_verbose(level);
 		reply_text(out, "OK");
 	}
 }

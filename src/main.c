@@ -35,7 +35,7 @@ int main(int argc, char **argv)
 		return 1;
 	if (options.test)
 		return check(&options, settings);
-	log_set_level(LOG_LEVEL_WARN + (int)settings->config.verbose);
+	log_set_verbose(settings->config.verbose);
 	log_open(settings->config.log == LOG_TO_SYSLOG);
 	return serve(&options, settings);
 }

@@ -206,17 +206,19 @@ static enum request_status check_denied(
 	return REQUEST_REFUSED;
 }
 
-/* Not inline: its arrays would cost every request. */
-static __attribute__((noinline)) void log_hangup(const struct client *c, struct slice in)
+/* What is no command, or after which the client is closed. Not inline: its arrays would cost every request. */
+static __attribute__((noinline)) void log_nonsense(const struct client *c, struct slice in, bool closes)
 {
 	enum { SHOWN = 40 };
 	char name[CLIENT_NAME], text[ESCAPE_SIZE(SHOWN)];
 
-	if (log_level() < LOG_LEVEL_INFO)
-		return;
+	bool rare = log_level() < LOG_LEVEL_INFO || !closes;
+
 	client_name(c, name);
-	escape_text(text, in, SHOWN);
-	if (c->input.is_binary)
+	escape_text(text, rare ? slice_cut(&in, '\r') : in, SHOWN);
+	if (rare)
+		log_rare("client %s: it speaks no protocol of memcached: %s", name, text);
+	else if (c->input.is_binary)
 		log_info("client %s: closed: it has lost the binary protocol", name);
 	else
 		log_info("client %s: closed: it speaks HTTP: %s", name, text);
@@ -246,11 +248,13 @@ static size_t take_request(struct client *c, struct slice in)
 	case REQUEST_MORE:
 		return 0;
 	case REQUEST_HANGUP:
-		log_hangup(c, in);
+		log_nonsense(c, in, true);
 		c->closing = true;
 		break;
 	case REQUEST_FATAL:
 		request->noreply = false;
+		if (!request->command)
+			log_nonsense(c, in, false);
 		refuse(c, &b);
 		c->closing = true;
 		break;
@@ -259,6 +263,8 @@ static size_t take_request(struct client *c, struct slice in)
 			c->barrier = true;
 			return delay(c);
 		}
+		if (!request->command)
+			log_nonsense(c, in, false);
 		refuse(c, &b);
 		client_skip(c, request);
 		break;

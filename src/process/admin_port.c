@@ -329,7 +329,9 @@ void admin_port_commit(struct admin_port *port)
 
 struct admin_port *admin_port_create(struct event_base *base, struct daemon *daemon)
 {
-	static const struct peers_kind kind = { .most = 32, .size = 8192, .seconds = 15, .request = on_request };
+	static const struct peers_kind kind = {
+		.name = "admin", .most = 32, .size = 8192, .seconds = 15, .request = on_request
+	};
 	struct admin_port *port = xcalloc(1, sizeof(*port));
 
 	port->base = base;

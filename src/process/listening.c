@@ -109,11 +109,16 @@ static struct entry *find(struct listening *l, const struct address *address)
 	return NULL;
 }
 
+bool listening_is_inherited(const struct listening *l)
+{
+	return l->count && l->entries[0].inherited;
+}
+
 bool listening_prepare(struct listening *l, const struct config *config, struct buf *errors)
 {
 	char why[256];
 
-	if (l->count && l->entries[0].inherited)
+	if (listening_is_inherited(l))
 		return true;
 	for (size_t i = 0; i < l->count; i++)
 		l->entries[i].wanted = false;

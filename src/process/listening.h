@@ -20,6 +20,9 @@ struct listening *listening_create(void);
  */
 bool listening_inherit(struct listening *listening, struct buf *errors) __attribute__((warn_unused_result));
 
+/* Whether it listens on sockets of its parent, whatever the configuration says. */
+bool listening_is_inherited(const struct listening *listening);
+
 /*
  * Opens the listeners that the configuration has and that are not open. They accept nothing yet. On failure none is added, and this gives
  * false, with the reason in `error`.

@@ -8,6 +8,7 @@
 
 #include "util/alloc.h"
 #include "util/clock.h"
+#include "util/log.h"
 
 struct peer {
 	TAILQ_ENTRY(peer) link; /* in the order of their last requests */
@@ -131,8 +132,11 @@ void peers_take(int fd, struct tls *tls, void *arg)
 	struct peer *peer = xcalloc(1, sizeof(*peer));
 
 	(void)tls;
-	if (peers->count == peers->kind->most)
+	if (peers->count == peers->kind->most) {
+		log_rare("%s: more than %d connections: the one that was silent longest is closed", peers->kind->name,
+			peers->count);
 		close_peer(TAILQ_FIRST(&peers->list));
+	}
 	peer->peers = peers;
 	peer->stream = bufferevent_socket_new(peers->base, fd, BEV_OPT_CLOSE_ON_FREE);
 	if (peers->count++ == 0)

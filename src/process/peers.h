@@ -23,9 +23,10 @@ struct tls;
 enum { PEERS_ACCEPT = 8 };
 
 struct peers_kind {
-	int most;       /* peers */
-	size_t size;    /* bytes of a request */
-	time_t seconds; /* for a request with its answer */
+	const char *name; /* for the log */
+	int most;         /* peers */
+	size_t size;      /* bytes of a request */
+	time_t seconds;   /* for a request with its answer */
 	/*
 	 * Takes the request at the front of `in`, which is borrowed for the call, and gives the number of its bytes. The peer must get an
 	 * answer, within the call or later. Gives 0 if the request is incomplete, and -1 to close the peer.

@@ -137,6 +137,22 @@ static struct settings *read_again(struct process *p)
 	return NULL;
 }
 
+/* Names what changed. */
+static void log_changes(const struct settings *old, const struct settings *new)
+{
+	struct buf names = BUF_EMPTY;
+
+	for (const struct config_option *o = config_options; o->name; o++) {
+		if (!config_same(&old->config, &new->config, o))
+			buf_printf(&names, "%s%s", buf_size(&names) ? ", " : "", o->name);
+	}
+	if (!rules_same(&old->config.rules, &new->config.rules))
+		buf_printf(&names, "%srules", buf_size(&names) ? ", " : "");
+	BUF_ADD(&names, "\0");
+	log_notice("reloading: changed: %s", *buf_slice(&names).p ? buf_slice(&names).p : "no option");
+	buf_free(&names);
+}
+
 static void reload(struct process *p)
 {
 	struct settings *s;
@@ -152,9 +168,10 @@ static void reload(struct process *p)
 		notify("READY=1");
 		return;
 	}
+	log_changes(p->daemon.settings, s);
 	settings_release(p->daemon.settings);
 	p->daemon.settings = s;
-	log_set_level(LOG_LEVEL_WARN + (int)s->config.verbose);
+	log_set_verbose(s->config.verbose);
 	log_open(s->config.log == LOG_TO_SYSLOG);
 	p->settling = true;
 	p->settled = 0;
@@ -183,7 +200,7 @@ static void on_settled(struct process *p)
 		return;
 	worker_call(p->daemon.workers[0], commit_listeners, p);
 	admin_port_commit(p->admin);
-	log_info("%s: ring %016" PRIx64 " of %d servers", reloaded ? "reloaded" : "ready",
+	log_notice("%s: ring %016" PRIx64 " of %d servers", reloaded ? "reloaded" : "ready",
 		p->daemon.settings->ring_hash, ring_count(p->daemon.settings->ring));
 	notify("READY=1");
 	if (reloaded && !p->again)
@@ -227,7 +244,9 @@ static ssize_t on_command(void *arg, struct peer *peer, struct slice in)
 
 static bool open_control(struct process *p, const struct config *config, struct buf *errors)
 {
-	static const struct peers_kind kind = { .most = 16, .size = 256, .seconds = 60, .request = on_command };
+	static const struct peers_kind kind = {
+		.name = "control", .most = 16, .size = 256, .seconds = 60, .request = on_command
+	};
 	struct listener_place place = { .host = config->control, .mode = 0600 };
 	char why[256];
 
@@ -302,7 +321,9 @@ static void on_signal(evutil_socket_t number, short what, void *arg)
 		log_info("signal %d: reading the configuration again", (int)number);
 		reload(p);
 	} else {
-		log_info("signal %d: shutting down", (int)number);
+		log_notice("signal %d: %s", (int)number,
+			p->daemon.stopping ? "requests in progress are dropped"
+					   : "draining: no client is accepted, requests in progress are answered");
 		stop(p);
 	}
 }
@@ -342,6 +363,20 @@ static bool open_all(struct process *p)
 		return true;
 	settings_complain(p->options->file, &errors, false);
 	return false;
+}
+
+static void log_start(const struct process *p, const struct settings *settings)
+{
+	struct buf places = BUF_EMPTY;
+
+	config_texts(&settings->config, config_option("listen"), &places);
+	/* A zero byte is behind each, and stays behind the last one. */
+	for (size_t i = 0; i + 1 < buf_size(&places); i++)
+		places.data[i] = places.data[i] ? places.data[i] : ' ';
+	log_notice("setlistd " SETLISTD_VERSION " started: listens on %s, servers: %d, configuration: %s",
+		listening_is_inherited(p->listening) ? "sockets of its parent" : buf_slice(&places).p,
+		ring_count(settings->ring), p->options->file ? p->options->file : "the command line");
+	buf_free(&places);
 }
 
 static void init(struct process *p, int pipes[2])
@@ -389,12 +424,14 @@ int serve(const struct options *options, struct settings *settings)
 	}
 	init(&p, pipes);
 	if (open_all(&p)) {
+		log_start(&p, settings);
 		if (settings->config.sandbox)
 			sandbox_enter();
 		start_workers(&p);
 		admin_port_commit(p.admin);
 		event_base_dispatch(p.base);
 		join_workers(&p);
+		log_notice("stopped");
 		status = 0;
 	}
 	block_signals();

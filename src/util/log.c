@@ -18,7 +18,8 @@ enum { TEXT = 1024 };
 static const struct {
 	const char *name;
 	int syslog; /* its number there, and for journald */
-} levels[] = { { "error", LOG_ERR }, { "warning", LOG_WARNING }, { "info", LOG_INFO }, { "debug", LOG_DEBUG } };
+} levels[] = { { "error", LOG_ERR }, { "warning", LOG_WARNING }, { "notice", LOG_NOTICE }, { "info", LOG_INFO },
+	{ "debug", LOG_DEBUG } };
 
 static atomic_int current = LOG_LEVEL_WARN;
 static atomic_bool to_journal, to_system;
@@ -29,6 +30,11 @@ static struct log_kind *left_out; /* kinds of which lines were left out */
 void log_set_level(int level)
 {
 	atomic_store(&current, level);
+}
+
+void log_set_verbose(uint64_t verbose)
+{
+	log_set_level(verbose < 2 ? LOG_LEVEL_NOTICE + (int)verbose : LOG_LEVEL_DEBUG);
 }
 
 int log_level(void)
@@ -88,6 +94,12 @@ static void emit(enum log_level level, const char *text)
 	(void)!write(STDERR_FILENO, line, n);
 }
 
+/* Whether the time for which lines of the kind are counted is over. */
+static bool is_over(const struct log_kind *kind, uint64_t now)
+{
+	return now - kind->since >= (kind->rare ? LOG_RARE_SECONDS : LOG_SECONDS);
+}
+
 static uint64_t seconds(void)
 {
 	return clock_us(CLOCK_MONOTONIC) / 1000000;
@@ -99,7 +111,7 @@ static bool take_left_out(bool any, uint64_t now, struct log_kind *copy)
 	struct log_kind **at, *kind;
 
 	pthread_mutex_lock(&lock);
-	for (at = &left_out; *at && !any && now - (*at)->since < LOG_SECONDS; at = &(*at)->next)
+	for (at = &left_out; *at && !any && !is_over(*at, now); at = &(*at)->next)
 		;
 	kind = *at;
 	if (kind) {
@@ -130,11 +142,11 @@ static bool admit(struct log_kind *kind, enum log_level level, uint64_t now)
 
 	pthread_mutex_lock(&lock);
 	kind->level = level;
-	if (now - kind->since >= LOG_SECONDS && !kind->left_out) {
+	if (is_over(kind, now) && !kind->left_out) {
 		kind->since = now;
 		kind->lines = 0;
 	}
-	admitted = kind->lines < LOG_LINES;
+	admitted = kind->lines < (kind->rare ? 1 : LOG_LINES);
 	kind->lines += admitted;
 	if (!admitted && kind->left_out++ == 0) {
 		kind->next = left_out;

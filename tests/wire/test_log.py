@@ -1,11 +1,12 @@
 """The log: one line for one event, a limit for each kind, journald and syslog."""
 import os
 import re
+import signal
 import socket
 import subprocess
 
 from case import WireTest
-from harness import EVENLY, PATIENCE, free_port, setlistd, wait_until
+from harness import EVENLY, HOST, PATIENCE, free_port, setlistd, wait_until
 from stored import stats
 from wire import Conn
 
@@ -54,6 +55,53 @@ class Servers(WireTest):
         wait_until("all are connected", lambda: self.connections(conn, server) == 2)
         self.assertEqual(len(lines_with(self.proxy, f"upstream {server.name}: down: ")), 1, self.proxy.process.stderr())
         self.assertEqual(len(lines_with(self.proxy, f"upstream {server.name}: up again after ")), 1, self.proxy.process.stderr())
+
+
+class Notices(WireTest):
+    """What is logged without -v."""
+
+    def test_from_start_to_end(self):
+        port, folder = free_port(), self.scratch()
+        first = f'servers = {{"{self.memcached().name}"}}\nlisten = {{"{HOST}:{port}", "unix:{folder}/s"}}\n'
+        proxy = self.setlistd([], tcp=False, patient=False, config=first)
+        proxy.process.wait_ready((HOST, port))
+        wait_until("it is ready", lambda: lines_with(proxy, "notice: ready: "))
+        for number, (config, changed) in enumerate((("max_keys = 7\nthread_load = 90", "thread_load, max_keys"),
+                                                    ('events "E" { ttl = 5 }', "thread_load, max_keys, rules"), ('events "E" { ttl = 5 }', "no option"))):
+            proxy.configure(f"{first}{config}\n")
+            wait_until("it is read", lambda n=number: len(lines_with(proxy, "notice: reloaded: ring")) > n)
+            self.assertRegex(lines_with(proxy, "reloading: ")[-1], f" notice: reloading: changed: {changed}$")
+        proxy.process.signal(signal.SIGTERM)
+        wait_until("it has stopped", lambda: lines_with(proxy, "stopped"))
+        lines = [re.sub(r"^\S+ ", "", line) for line in lines_with(proxy, "notice: ")]
+        self.assertRegex(lines[0], rf"^notice: setlistd \S+ started: listens on {HOST}:{port} unix:{folder}/s, servers: 1, configuration: /\S+$")
+        self.assertRegex(lines[1], r"^notice: ready: ring [0-9a-f]{16} of 1 servers$")
+        self.assertRegex(lines[-2], r"^notice: signal 15: draining: ")
+        self.assertEqual((lines[-1], len(lines)), ("notice: stopped", 4 + 2 * 3))
+
+    def first_served(self, proxy):
+        """A connection, once that of the harness is gone."""
+        conn = Conn(proxy.port)
+        if conn.ask("mn") == "MN":
+            self.addCleanup(conn.close)
+            return conn
+        conn.close()
+        return None
+
+    def test_rare_ones(self):
+        """One line, and a count of the others with the address of the first one."""
+        proxy = self.setlistd([self.memcached()], config="max_connections = 1")
+        conn = wait_until("there is a place", lambda: self.first_served(proxy))
+        for text in ("PING", "nonsense\x1b[2J", "hello"):
+            self.assertEqual(conn.ask(text), "ERROR")
+        for _ in range(3):
+            with Conn(proxy.port) as refused:
+                self.assertEqual(refused.line(), b"ERROR Too many open connections")
+        proxy.process.signal(signal.SIGTERM)
+        for said in ("a client was refused: there are max_connections", "it speaks no protocol of memcached: PING"):
+            wait_until("the others are counted", lambda what=said: len(lines_with(proxy, what)) == 2)
+            self.assertRegex(lines_with(proxy, said)[1], r"notice: \d+ more suppressed like: ")
+        self.assertIn(" 2 more suppressed like: client ", proxy.process.stderr())
 
 
 class Clients(WireTest):

@@ -30,6 +30,16 @@ static void begin(struct task *task)
 	window_task_begin(c, task);
 }
 
+static void restart(struct task *task)
+{
+	task->began = clients_of(task)->loop->now_us;
+}
+
+static bool has_ended(const void *owner)
+{
+	return ((const struct client *)owner)->ended;
+}
+
 /* Counts what a task has added to its spill. */
 static void count_spill(struct client *c, struct task *task)
 {
@@ -249,5 +259,7 @@ const struct host clients_functions = {
 	.use = use,
 	.denies = denies,
 	.start_inside = start_inside,
+	.ended = has_ended,
+	.restart = restart,
 	.done = done,
 };

@@ -62,6 +62,9 @@ struct env {
 	 */
 	void (*measured)(struct env *env, struct slice key, uint64_t members, uint64_t bytes);
 
+	/* Elements were pushed to the list of this key, which is borrowed. NULL: nobody waits for any. */
+	void (*pushed)(struct env *env, struct slice key);
+
 	uint64_t connects; /* counts the connections to servers that came up, fixed during one turn of the event loop */
 	uint64_t now;      /* monotonic clock in milliseconds, fixed during one turn of the event loop */
 	int64_t unix_time; /* seconds */

@@ -11,10 +11,12 @@ struct lanes;
 struct request;
 struct shared;
 struct task;
+struct waiting;
 
 struct host {
 	struct env env; /* first, so that a pointer to one is a pointer to the other */
 	struct lanes *lanes;
+	struct waiting *waiting; /* clients that wait for elements of lists; NULL: none may */
 	/* A task begins. Its reply is sent behind those of its owner's earlier tasks. */
 	void (*begin)(struct task *task);
 	/* The buffer for the next bytes of a task's reply. Valid until the next call of any function of the host. */
@@ -29,10 +31,14 @@ struct host {
 	void (*use)(struct task *task, size_t more, size_t less);
 	/* The client of an owner, for op.client. NULL: the owner is the client. */
 	const void *(*client)(const void *owner);
+	/* Whether the client of an owner sends no more: nobody may be there to take what it waits for. NULL: it may. */
+	bool (*ended)(const void *owner);
 	/* Whether the configuration denies the command. NULL: it denies none. */
 	bool (*denies)(const struct host *host, enum command_id command);
 	/* Starts the request of a PROXY_COMMAND inside of a task of this owner. NULL: there are no such commands. */
 	void (*start_inside)(const struct request *request, void *owner);
+	/* The task has waited for others until now, which is none of its time. NULL: nobody measures. */
+	void (*restart)(struct task *task);
 	/* The reply of the task is complete. The host owns the task from now on. */
 	void (*done)(struct task *task);
 

@@ -9,6 +9,7 @@ static const struct traits {
 	bool hides;           /* hides writes; if staged_from is a number, only when it is staged */
 	bool knows_hidden;    /* waits for hidden writes of events anyway, in the lanes of their counters */
 	bool is_plain;        /* with one key it stages and hides nothing, and counts as one call */
+	bool waits;           /* later requests must not start before it is done */
 	uint16_t calls;       /* if it is not the number of keys: those that read the counters of many buckets */
 	uint16_t staged_from; /* the number of keys from which it is staged; NEVER or ALWAYS */
 } classes[] = {
@@ -22,6 +23,7 @@ static const struct traits {
 	[ORDER_EVENT_COUNT] = { .changes = true, .knows_hidden = true, .is_plain = true },
 	[ORDER_EVENT_LIMIT] = { .changes = true, .knows_hidden = true, .calls = ORDER_LIMIT_CALLS },
 	[ORDER_EVENT_STORE] = { .changes = true, .knows_hidden = true, .hides = true },
+	[ORDER_WAIT] = { .changes = true, .waits = true },
 	[ORDER_FLUSH] = { .changes = true, .is_plain = true },
 };
 
@@ -37,6 +39,7 @@ struct order_effect order_effect_of(const struct command *command, size_t keys)
 	return (struct order_effect){
 		.stages_reads = staged,
 		.hides_writes = t->hides && (staged || t->staged_from == NEVER),
+		.writes_later = t->waits,
 		.calls = (uint16_t)(calls < ORDER_CALLS_MAX ? calls : ORDER_CALLS_MAX),
 	};
 }

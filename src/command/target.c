@@ -102,6 +102,7 @@ static enum target of_request(const struct rules *rules, const struct request *r
 		return of_meta(rules, request);
 	case GRAMMAR_COLLECTION_KEYS:
 	case GRAMMAR_COUNTED_KEYS:
+	case GRAMMAR_WAIT_KEYS:
 		return of_all_keys(rules, request);
 	case GRAMMAR_EVENT_DATA:
 	case GRAMMAR_KEY_ARGS:

@@ -31,6 +31,7 @@ static inline bool target_is_guarded(const struct request *request)
 		return true;
 	case GRAMMAR_COLLECTION_KEYS:
 	case GRAMMAR_COUNTED_KEYS:
+	case GRAMMAR_WAIT_KEYS:
 		return request->keys == 1;
 	default:
 		return request->command->grammar >= GRAMMAR_SET;

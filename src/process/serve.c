@@ -391,6 +391,7 @@ static void init(struct process *p, int pipes[2])
 	p->daemon.news = pipes[1];
 	pthread_mutex_init(&p->daemon.lock, NULL);
 	p->daemon.large = xcalloc(1, sizeof(*p->daemon.large));
+	p->daemon.board = xcalloc(1, sizeof(*p->daemon.board));
 	p->daemon.server_news = server_news_create();
 	p->daemon.descriptors = opendir("/proc/self/fd");
 	signal(SIGPIPE, SIG_IGN);
@@ -445,6 +446,7 @@ int serve(const struct options *options, struct settings *settings)
 	close(pipes[1]);
 	pthread_mutex_destroy(&p.daemon.lock);
 	free(p.daemon.large);
+	free(p.daemon.board);
 	server_news_destroy(p.daemon.server_news);
 	if (p.daemon.descriptors)
 		closedir(p.daemon.descriptors);

@@ -37,6 +37,7 @@ enum grammar {
 	GRAMMAR_META_DATA,       /* <key> <bytes> <flag>*, then a data block */
 	GRAMMAR_COLLECTION_KEYS, /* <key>+ with keys of that size */
 	GRAMMAR_COUNTED_KEYS,    /* <limit> <key>+ with keys of that size */
+	GRAMMAR_WAIT_KEYS,       /* <seconds> <key>+ with keys of that size */
 	GRAMMAR_KEY_ARGS,        /* <key> and arguments */
 	GRAMMAR_EVENT_DATA,      /* <type> <flags> <exptime> <bytes> [<unixtime>], then a data block */
 	GRAMMAR_ARGS,            /* anything */
@@ -77,6 +78,7 @@ enum order_class {
 	ORDER_EVENT_COUNT, /* counts an event */
 	ORDER_EVENT_LIMIT, /* counts an event, and reads earlier counters */
 	ORDER_EVENT_STORE, /* counts an event, then stores it under a key made from the count */
+	ORDER_WAIT,        /* waits for others, and then changes an item: later requests wait, too */
 	ORDER_FLUSH        /* invalidates everything */
 };
 
@@ -120,7 +122,8 @@ static inline bool command_reads_values(const struct command *command)
 static inline bool command_has_keys(const struct command *command)
 {
 	return command->grammar == GRAMMAR_KEYS || command->grammar == GRAMMAR_TOUCH_KEYS ||
-		command->grammar == GRAMMAR_COLLECTION_KEYS || command->grammar == GRAMMAR_COUNTED_KEYS;
+		command->grammar == GRAMMAR_COLLECTION_KEYS || command->grammar == GRAMMAR_COUNTED_KEYS ||
+		command->grammar == GRAMMAR_WAIT_KEYS;
 }
 
 /* Whether it has the key of one set or list, and arguments that command/args.h reads. */

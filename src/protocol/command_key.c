@@ -243,7 +243,8 @@ static bool is_miss(struct slice line)
 
 bool command_key_has_one_value(const struct command *command, size_t keys)
 {
-	return command->order == ORDER_READ_BLOCKS || (command->order != ORDER_EVENT_READ && keys <= 1);
+	return command->order == ORDER_READ_BLOCKS || command->order == ORDER_WAIT ||
+		(command->order != ORDER_EVENT_READ && keys <= 1);
 }
 
 enum command_key_answer command_key_value(

@@ -309,6 +309,40 @@ static enum request_status parse_counted_keys(struct request *out, const struct 
 	return parse_keys(out, out->rest, COLLECTION_KEY_MAX, limits);
 }
 
+/* Seconds, with up to three decimals, to milliseconds. */
+static bool parse_seconds(struct slice word, uint64_t *out)
+{
+	enum { SECONDS_MAX = 1000000000 };
+	uint64_t seconds, unit = 1000;
+	struct slice rest = word;
+
+	if (!num_take_u64(&rest, &seconds) || seconds > SECONDS_MAX)
+		return false;
+	*out = seconds * unit;
+	if (rest.n == 0)
+		return true;
+	if (*rest.p != '.' || rest.n < 2 || rest.n > 4)
+		return false;
+	for (size_t i = 1; i < rest.n; i++) {
+		if (rest.p[i] < '0' || rest.p[i] > '9')
+			return false;
+		unit /= 10;
+		*out += (uint64_t)(rest.p[i] - '0') * unit;
+	}
+	return true;
+}
+
+static enum request_status parse_wait_keys(struct request *out, const struct request_limits *limits)
+{
+	struct slice seconds = slice_token(&out->rest), rest = out->rest;
+
+	if (slice_token(&rest).n == 0)
+		return refuse(out, bad_form(out));
+	if (!parse_seconds(seconds, &out->number))
+		return refuse(out, "CLIENT_ERROR invalid timeout");
+	return parse_keys(out, out->rest, COLLECTION_KEY_MAX, limits);
+}
+
 static enum request_status parse_flush(struct request *out)
 {
 	struct slice delay = slice_token(&out->rest);
@@ -338,6 +372,8 @@ static enum request_status parse_words(struct request *out, const struct request
 		return parse_keys(out, out->rest, COLLECTION_KEY_MAX, limits);
 	case GRAMMAR_COUNTED_KEYS:
 		return parse_counted_keys(out, limits);
+	case GRAMMAR_WAIT_KEYS:
+		return parse_wait_keys(out, limits);
 	case GRAMMAR_KEY_ARGS:
 		max = KEY_MAX;
 		break;

@@ -8,6 +8,7 @@
 
 #include "client/common.h"
 #include "collection/large.h"
+#include "collection/push_board.h"
 #include "config/settings.h"
 
 /*
@@ -36,6 +37,7 @@ struct daemon {
 	atomic_int replacing; /* connections that wait for an idle one to be closed */
 	atomic_uint_fast64_t accepted, rejected;
 	struct large_filter *large;
+	struct push_board *board;
 	struct server_news *server_news;
 	/* Carries out a PROXY_COMMAND for a worker: see struct clients_ops. */
 	void (*command)(struct worker *worker, const struct request *request, struct buf *out);

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 
 #include "collection/machines.h"
+#include "collection/push_board.h"
 #include "collection/text/part_key.h"
+#include "command/waiting.h"
 #include "measure/meter.h"
 #include "upstream/address.h"
 #include "util/alloc.h"
@@ -57,6 +59,16 @@ static void note_size(struct env *env, struct slice key, uint64_t members, uint6
 	notes_add_large(&((struct generation *)env)->all->meter->notes, key, members, bytes, env->unix_time);
 }
 
+/* Clients of the current generation may wait while one of an earlier generation pushes. */
+static void pushed(struct env *env, struct slice key)
+{
+	struct generations *all = ((struct generation *)env)->all;
+
+	waiting_pushed(all->current->host.waiting, key);
+	if (push_board_note(all->pushes.board, key))
+		all->pushes.tell(all->pushes.arg);
+}
+
 /* A share of a server's queue, so that one client leaves room for others. */
 static size_t calls_max(const struct config *config)
 {
@@ -94,6 +106,7 @@ static void init_host(struct generation *g)
 		.rewrote = rewrote,
 		.grain = WORK_GRAIN,
 		.measured = note_size,
+		.pushed = pushed,
 		.now = all->loop->now,
 		.unix_time = all->loop->unix_time,
 		.random = random_next(&all->random),
@@ -117,6 +130,7 @@ static void init_host(struct generation *g)
 		.lease_time = config->lease_time,
 	};
 	g->host.lanes = lanes_create(&g->host.env, &machines);
+	g->host.waiting = waiting_create(&g->host, all->pushes.board, config->max_waiting / all->threads + 1);
 }
 
 /* --- one generation --- */
@@ -135,12 +149,13 @@ struct generation *generation_create(struct generations *all, struct settings *s
 
 static bool is_idle(const struct generation *g)
 {
-	return g->users == 0 && lanes_idle(g->host.lanes);
+	return g->users == 0 && lanes_idle(g->host.lanes) && waiting_idle(g->host.waiting);
 }
 
 static void destroy(struct generation *g)
 {
 	servers_free(g->servers);
+	waiting_destroy(g->host.waiting);
 	lanes_destroy(g->host.lanes);
 	buf_free(&g->host.spare);
 	settings_release(g->settings);
@@ -176,6 +191,7 @@ static void publish(struct generations *all)
 #define LANES(name, ...) meter_set(all->meter, COUNT_##name, s.name);
 #include "measure/facts.def"
 	meter_set(all->meter, COUNT_cache_bytes, cache);
+	meter_set(all->meter, COUNT_waiting_clients, waiting_count(all->current->host.waiting));
 }
 
 /* --- all of them --- */
@@ -225,11 +241,25 @@ static void on_retire(struct loop_job *job)
 
 void generations_enter(struct generations *all, struct generation *g)
 {
-	if (all->current)
-		TAILQ_INSERT_TAIL(&all->retired, all->current, link);
+	struct generation *before = all->current;
+
 	all->current = g;
 	set_clock(g);
+	if (before) {
+		TAILQ_INSERT_TAIL(&all->retired, before, link);
+		waiting_end(before->host.waiting);
+	}
 	set_retire_timer(all);
+}
+
+void generations_look_for_pushes(struct generations *all)
+{
+	waiting_look(all->current->host.waiting);
+}
+
+void generations_end_waits(struct generations *all)
+{
+	waiting_end(all->current->host.waiting);
 }
 
 bool generations_are_idle(const struct generations *all)

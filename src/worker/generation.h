@@ -14,6 +14,7 @@
 
 struct generations;
 struct meter;
+struct push_board;
 
 struct generation {
 	struct host host; /* first: a pointer to one is a pointer to the other */
@@ -31,6 +32,11 @@ struct generations {
 	struct loop *loop;
 	struct meter *meter;
 	struct large_filter *large;
+	struct {
+		struct push_board *board;
+		void (*tell)(void *arg); /* the other workers look at the board */
+		void *arg;
+	} pushes; /* to lists for which clients wait */
 	struct server_news *news;
 	size_t threads;               /* of the daemon, which share cache_memory */
 	const struct host *functions; /* for tasks: `begin` to `done` of each host */
@@ -69,6 +75,12 @@ void generations_enter(struct generations *all, struct generation *generation);
 
 /* A turn of the loop begins: sets the clocks, and copies the counters of the lanes to the meter. */
 void generations_turn(struct generations *all);
+
+/* Another worker has pushed to a list, perhaps one for which clients wait. */
+void generations_look_for_pushes(struct generations *all);
+
+/* All clients that wait for lists are answered, and none waits from now on. */
+void generations_end_waits(struct generations *all);
 
 /* Whether no operation is in flight in any of them. */
 bool generations_are_idle(const struct generations *all);

@@ -124,6 +124,7 @@ static void drain(struct worker *w)
 	w->drain_until = w->loop.now + worker_config(w)->shutdown_timeout;
 	loop_after(&w->loop, &w->deadline, DRAIN_MS);
 	clients_drain(&w->clients);
+	generations_end_waits(&w->generations);
 	stop_if_drained(w);
 }
 
@@ -228,6 +229,18 @@ static bool reclaim_elsewhere(void *arg)
 	return true;
 }
 
+/* For generations.tell. */
+static void tell_of_push(void *arg)
+{
+	struct worker *w = arg;
+	const struct daemon *d = w->daemon;
+
+	for (size_t i = 0; i < d->threads; i++) {
+		if (i != w->number && !atomic_exchange(&d->workers[i]->asked_to_look, true))
+			worker_send(d->workers[i], (struct mail){ WORKER_LOOK, -1, NULL });
+	}
+}
+
 static void move(void *to, int fd, struct tls *tls)
 {
 	worker_send(to, (struct mail){ WORKER_ADOPT, fd, tls });
@@ -252,6 +265,10 @@ static void take(struct worker *w, struct mail mail)
 	case WORKER_RECLAIM:
 		atomic_store(&w->asked_to_reclaim, false);
 		clients_reclaim(&w->clients);
+		break;
+	case WORKER_LOOK:
+		atomic_store(&w->asked_to_look, false);
+		generations_look_for_pushes(&w->generations);
 		break;
 	case WORKER_RELOAD:
 		reload(w);
@@ -304,6 +321,7 @@ static void init_generations(struct worker *w, uint64_t seed)
 		.loop = &w->loop,
 		.meter = &w->meter,
 		.large = d->large,
+		.pushes = { d->board, tell_of_push, w },
 		.news = d->server_news,
 		.threads = d->threads,
 		.functions = &clients_functions,

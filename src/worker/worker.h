@@ -23,6 +23,7 @@ struct worker {
 	struct generation *next; /* after a reload: its servers are not tried yet; or NULL */
 	struct clients clients;
 	atomic_bool asked_to_reclaim; /* WORKER_RECLAIM is on the way */
+	atomic_bool asked_to_look;    /* WORKER_LOOK is on the way */
 	uint64_t drain_until;         /* when unfinished requests are given up */
 	int mailbox[2];               /* a pipe of struct mail */
 	struct event mail;
@@ -40,6 +41,7 @@ enum mail_kind {
 	WORKER_ADOPT,   /* a client of another worker, likewise */
 	WORKER_REPLACE, /* a new client for the place of an idle one */
 	WORKER_RECLAIM, /* close clients that hold most */
+	WORKER_LOOK,    /* look for pushes of other workers */
 	WORKER_RELOAD,  /* take over daemon.settings */
 	WORKER_CALL,    /* run the errand */
 	WORKER_DRAIN,   /* finish requests in progress, then stop */

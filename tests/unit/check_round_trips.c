@@ -196,6 +196,8 @@ static const struct {
 	{ "lpop i\r\n", 2, 2 },
 	{ "lpop I\r\n", 3, 2 },
 	{ "rpop i\r\n", 2, 2 },
+	{ "blpop 5 i\r\n", 2, 2 },
+	{ "brpop 5 i\r\n", 2, 2 },
 	{ "rpop I\r\n", 3, 2 },
 	{ "lrange i 0 -1\r\n", 1, 1 },
 	{ "lrange I 0 -1\r\n", 2, 2 },

@@ -5,6 +5,7 @@
 
 #include "collection/machines.h"
 #include "command/start.h"
+#include "command/waiting.h"
 #include "memcached.h"
 #include "protocol/dialect.h"
 #include "util/alloc.h"
@@ -123,6 +124,7 @@ void fake_init(struct fake *f)
 	STAILQ_INIT(&f->tasks);
 	f->host.env.rules = &f->rules;
 	f->host.env.pool = &f->pool;
+	f->host.waiting = waiting_create(&f->host, NULL, 1000);
 	fake_take(f, &options);
 }
 
@@ -133,6 +135,8 @@ void fake_fini(struct fake *f)
 	assert(f->used == 0);
 	assert(lanes_idle(f->host.lanes));
 	lanes_destroy(f->host.lanes);
+	assert(waiting_idle(f->host.waiting));
+	waiting_destroy(f->host.waiting);
 	buf_free(&f->host.spare);
 	pool_free(&f->pool);
 	for (size_t i = 0; i < f->count; i++)

@@ -61,7 +61,11 @@ void append_start(struct lane *lane)
 
 static void chunk_done(struct lane *lane)
 {
+	struct env *env = lane_env(lane);
+
 	lane->log_done += next_chunk(lane).n;
+	if (lane->pushes && env->pushed)
+		env->pushed(env, lane->waiter.key);
 	if (lane->log_done == lane_log(lane).n)
 		lane_end(lane, OUTCOME_DONE, NULL);
 	else

@@ -1,0 +1,507 @@
+#include "command/waiting.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "collection/push_board.h"
+#include "command/start.h"
+#include "command/task.h"
+#include "protocol/reply.h"
+#include "util/alloc.h"
+#include "util/hash.h"
+
+enum { KEYS_BUCKETS = 256, PAUSE_MIN = 5, PAUSE_MAX = 250, TICK_MAX = 50, LOOK_MS = 100 /* milliseconds */ };
+
+/* The line of a key. */
+struct wait_key {
+	LIST_ENTRY(wait_key) bucket;
+	TAILQ_ENTRY(wait_key) link; /* among all */
+	struct waiting *room;
+	TAILQ_HEAD(, wait_place) places;
+	struct waiter poll;
+	uint64_t poll_at; /* env.now */
+	uint64_t empty;   /* the cas id with which the list was looked at last; 0 for none */
+	unsigned pause;
+	size_t slot;
+	unsigned pushes; /* of the slot, as they were seen last */
+	bool polls;      /* a call is under way */
+	bool asks;       /* somebody pops */
+	bool again;      /* there was something new meanwhile */
+	char key[];
+};
+
+/* The place of a task in the line of one of its keys. */
+struct wait_place {
+	TAILQ_ENTRY(wait_place) link;
+	struct wait_task *task;
+	struct wait_key *line; /* NULL before it waits */
+	struct slice key;
+};
+
+struct wait_task {
+	struct task task;
+	struct nest nest;
+	TAILQ_ENTRY(wait_task) link; /* among those that wait */
+	struct waiting *room;
+	const struct command *inside;
+	uint64_t deadline;     /* env.now; UINT64_MAX for none */
+	size_t count;          /* of keys */
+	size_t at, end;        /* the keys that it tries now */
+	struct wait_key *line; /* in whose line it is the first, and tries; or NULL */
+	bool waits, tries;
+	struct wait_place places[];
+};
+
+struct waiting {
+	struct host *host;
+	struct push_board *board;
+	size_t max, count; /* tasks that wait */
+	size_t calls;      /* under way, and the timer */
+	TAILQ_HEAD(, wait_task) tasks;
+	TAILQ_HEAD(, wait_key) keys;
+	LIST_HEAD(, wait_key) buckets[KEYS_BUCKETS];
+	struct waiter timer;
+	uint64_t deadline; /* the first of all, or earlier */
+	uint64_t look_at;  /* env.now; then clients that send no more are looked for */
+	bool is_timed, ended;
+};
+
+static void wake(struct wait_key *line);
+static void start_timer(struct waiting *room);
+
+struct waiting *waiting_create(struct host *host, struct push_board *board, size_t max)
+{
+	struct waiting *room = xcalloc(1, sizeof(*room));
+
+	room->host = host;
+	room->board = board;
+	room->max = max;
+	TAILQ_INIT(&room->tasks);
+	TAILQ_INIT(&room->keys);
+	return room;
+}
+
+void waiting_destroy(struct waiting *room)
+{
+	free(room);
+}
+
+size_t waiting_count(const struct waiting *room)
+{
+	return room->count;
+}
+
+bool waiting_idle(const struct waiting *room)
+{
+	return room->count == 0 && room->calls == 0 && TAILQ_EMPTY(&room->keys);
+}
+
+/* --- lines --- */
+
+static struct wait_key *find(const struct waiting *room, struct slice key)
+{
+	struct wait_key *line;
+
+	LIST_FOREACH(line, &room->buckets[hash_slice(key, room->host->env.seed) % KEYS_BUCKETS], bucket) {
+		if (slice_equal(line->poll.key, key))
+			return line;
+	}
+	return NULL;
+}
+
+static void polled(struct waiter *waiter, const struct result *r);
+
+static struct wait_key *add_line(struct waiting *room, struct slice key)
+{
+	struct wait_key *line = xcalloc(1, sizeof(*line) + key.n);
+
+	slice_write(line->key, key);
+	line->room = room;
+	line->poll = (struct waiter){ polled, slice_of(line->key, key.n) };
+	line->pause = PAUSE_MIN;
+	line->poll_at = room->host->env.now + PAUSE_MIN;
+	TAILQ_INIT(&line->places);
+	TAILQ_INSERT_TAIL(&room->keys, line, link);
+	LIST_INSERT_HEAD(&room->buckets[hash_slice(key, room->host->env.seed) % KEYS_BUCKETS], line, bucket);
+	if (room->board) {
+		line->slot = push_board_slot(room->board, key);
+		push_board_wait(room->board, line->slot, true);
+		line->pushes = push_board_pushes(room->board, line->slot);
+	}
+	return line;
+}
+
+/* After a change: frees the line if nobody needs it. */
+static void settle(struct wait_key *line)
+{
+	if (!TAILQ_EMPTY(&line->places) || line->polls || line->asks)
+		return;
+	TAILQ_REMOVE(&line->room->keys, line, link);
+	LIST_REMOVE(line, bucket);
+	if (line->room->board)
+		push_board_wait(line->room->board, line->slot, false);
+	free(line);
+}
+
+static void leave(struct wait_task *w)
+{
+	if (!w->waits)
+		return;
+	w->waits = false;
+	w->room->count--;
+	TAILQ_REMOVE(&w->room->tasks, w, link);
+	for (size_t i = 0; i < w->count; i++) {
+		struct wait_place *place = &w->places[i];
+		TAILQ_REMOVE(&place->line->places, place, link);
+		settle(place->line);
+	}
+}
+
+/* --- a task --- */
+
+static void end(struct wait_task *w, struct slice reply)
+{
+	leave(w);
+	if (!w->task.abandoned)
+		buf_add_slice(task_reply(&w->task), reply);
+	task_done(&w->task);
+}
+
+static void end_in_vain(struct wait_task *w)
+{
+	end(w, SLICE("END\r\n"));
+}
+
+static bool is_over(const struct wait_task *w)
+{
+	const struct host *host = w->room->host;
+
+	if (w->task.abandoned || w->room->ended || w->deadline <= host->env.now)
+		return true;
+	return host->ended && host->ended(w->task.owner);
+}
+
+static void join(struct wait_task *w)
+{
+	struct waiting *room = w->room;
+
+	if (room->count >= room->max) {
+		end(w, SLICE("SERVER_ERROR too many clients wait\r\n"));
+		return;
+	}
+	w->waits = true;
+	room->count++;
+	TAILQ_INSERT_TAIL(&room->tasks, w, link);
+	for (size_t i = 0; i < w->count; i++) {
+		struct wait_place *place = &w->places[i];
+		place->line = find(room, place->key);
+		if (!place->line)
+			place->line = add_line(room, place->key);
+		TAILQ_INSERT_TAIL(&place->line->places, place, link);
+	}
+	if (w->deadline < room->deadline || room->count == 1)
+		room->deadline = w->deadline;
+	start_timer(room);
+}
+
+/* The time that it has waited is none of its latency. */
+static void restart_clock(struct wait_task *w)
+{
+	struct task *task = &w->task;
+
+	while (task->nest)
+		task = task->nest->outer;
+	if (task->host->restart && !w->task.abandoned)
+		task->host->restart(task);
+}
+
+static void try_next(struct wait_task *w);
+
+/* The turn of the first in a line is over. The next one may pop, if this one took something, or if there is something new. */
+static void pass_on(struct wait_key *line, bool took)
+{
+	bool more = took || line->again;
+
+	line->asks = line->again = false;
+	if (more)
+		wake(line);
+	else
+		settle(line);
+}
+
+/* What was new in its other lines, while it tried. */
+static void catch_up(struct wait_task *w)
+{
+	for (size_t i = 0; i < w->count && w->waits && !w->tries; i++) {
+		if (w->places[i].line->again)
+			wake(w->places[i].line);
+	}
+}
+
+static void tried(struct nest *nest, struct slice reply)
+{
+	struct wait_task *w = (struct wait_task *)nest->outer;
+	struct wait_key *line = w->line;
+	bool nothing = slice_equal(reply, SLICE("END\r\n"));
+
+	/* All are tried once, even if the time is over soon. */
+	if (nothing && ++w->at < w->end && !w->task.abandoned) {
+		try_next(w);
+		return;
+	}
+	w->tries = false;
+	w->line = NULL;
+	if (!nothing)
+		end(w, reply);
+	else if (is_over(w))
+		end_in_vain(w);
+	else if (w->waits)
+		catch_up(w);
+	else
+		join(w);
+	if (line)
+		pass_on(line, !nothing);
+}
+
+static bool has_line(const struct waiting *room, struct slice key)
+{
+	const struct wait_key *line = find(room, key);
+
+	return line && !TAILQ_EMPTY(&line->places);
+}
+
+/* Who comes later does not pass those who wait. */
+static void try_next(struct wait_task *w)
+{
+	struct request inside = { .command = w->inside, .rest = SLICE(""), .keys = 1 };
+
+	while (!w->waits && w->at < w->end && has_line(w->room, w->places[w->at].key))
+		w->at++;
+	if (w->at == w->end) {
+		w->tries = false;
+		join(w);
+		return;
+	}
+	inside.key = w->places[w->at].key;
+	w->tries = true;
+	w->nest = (struct nest){ .outer = &w->task, .done = tried };
+	if (!task_start_inside(&w->nest, &inside))
+		abort();
+}
+
+static void resume(struct task *task)
+{
+	struct wait_task *w = (struct wait_task *)task;
+
+	if (!task->abandoned)
+		return;
+	if (w->tries)
+		task_abandon_inside(&w->nest);
+	else
+		end_in_vain(w);
+}
+
+static void add_key(struct wait_task *w, struct slice key, char **at)
+{
+	w->places[w->count++] = (struct wait_place){ .task = w, .key = task_keep(at, key) };
+	*(*at)++ = ' ';
+}
+
+void wait_start(struct host *host, const struct request *request, void *owner)
+{
+	size_t size = sizeof(struct wait_task) + request->keys * sizeof(struct wait_place);
+	struct wait_task *w;
+	struct slice rest = request->rest, key;
+	char *at;
+
+	if (!host->waiting) {
+		task_refuse(host, request, owner, "SERVER_ERROR nobody can wait here");
+		return;
+	}
+	w = task_new(host, request, owner, size + request->key.n + request->rest.n + 1);
+	at = (char *)w + size;
+	w->room = host->waiting;
+	w->inside = command_get(request->command->id == COMMAND_BLPOP ? COMMAND_LPOP : COMMAND_RPOP);
+	w->deadline = request->number ? host->env.now + request->number : UINT64_MAX;
+	w->count = w->at = 0;
+	w->line = NULL;
+	w->waits = w->tries = false;
+	add_key(w, request->key, &at);
+	while ((key = slice_token(&rest)).n)
+		add_key(w, key, &at);
+	w->end = w->count;
+	(void)task_keys(&w->task, slice_of((char *)w + size, (size_t)(at - 1 - ((char *)w + size))), w->count);
+	w->task.resume = resume;
+	try_next(w);
+}
+
+/* --- what may be new --- */
+
+/* Ends those at the head of the line whose time is over, or whose clients send no more: nothing is taken for them. */
+static void drop_head(struct wait_key *line)
+{
+	struct wait_place *place;
+
+	while ((place = TAILQ_FIRST(&line->places)) && !place->task->tries && is_over(place->task)) {
+		restart_clock(place->task);
+		end_in_vain(place->task);
+	}
+}
+
+/* The first in the line that is not busy with another of its keys pops. */
+static void wake(struct wait_key *line)
+{
+	struct wait_place *place;
+
+	if (line->asks) {
+		line->again = true;
+		return;
+	}
+	line->again = false;
+	line->asks = true; /* so that it stays */
+	drop_head(line);
+	line->asks = false;
+	TAILQ_FOREACH(place, &line->places, link) {
+		struct wait_task *w = place->task;
+		if (w->tries || is_over(w)) {
+			line->again = true;
+			continue;
+		}
+		line->asks = true;
+		w->line = line;
+		w->at = (size_t)(place - w->places);
+		w->end = w->at + 1;
+		restart_clock(w);
+		try_next(w);
+		return;
+	}
+	settle(line);
+}
+
+void waiting_pushed(struct waiting *room, struct slice key)
+{
+	struct wait_key *line = room->count ? find(room, key) : NULL;
+
+	if (!line)
+		return;
+	line->pause = PAUSE_MIN;
+	line->empty = 0;
+	wake(line);
+}
+
+/* Waking frees no line but this one, if nobody waits in it any more. */
+void waiting_look(struct waiting *room)
+{
+	struct wait_key *line, *next;
+
+	for (line = TAILQ_FIRST(&room->keys); line && room->board; line = next) {
+		unsigned pushes = push_board_pushes(room->board, line->slot);
+		next = TAILQ_NEXT(line, link);
+		if (pushes == line->pushes)
+			continue;
+		line->pushes = pushes;
+		line->empty = 0;
+		wake(line);
+	}
+}
+
+/* --- the clock --- */
+
+static void polled(struct waiter *waiter, const struct result *r)
+{
+	struct wait_key *line = (struct wait_key *)((char *)waiter - offsetof(struct wait_key, poll));
+	struct waiting *room = line->room;
+
+	room->calls--;
+	line->polls = false;
+	line->pause = line->pause * 2 < PAUSE_MAX ? line->pause * 2 : PAUSE_MAX;
+	line->poll_at = room->host->env.now + line->pause;
+	if (r->status == RESULT_HIT && (r->cas == 0 || r->cas != line->empty)) {
+		line->empty = r->cas;
+		wake(line);
+	} else {
+		settle(line);
+	}
+}
+
+/* A list of an adopted encoding may lie in other items: whoever is first pops. */
+static void poll_line(struct wait_key *line)
+{
+	struct waiting *room = line->room;
+	struct env *env = &room->host->env;
+
+	if (rules_collection(env->rules, line->poll.key)->encoding != ENCODING_OPLOG) {
+		line->pause = line->pause * 2 < PAUSE_MAX ? line->pause * 2 : PAUSE_MAX;
+		line->poll_at = env->now + line->pause;
+		wake(line);
+		return;
+	}
+	line->polls = true;
+	room->calls++;
+	env_get(env, WANT_CAS, &line->poll);
+}
+
+/* Ending a task may close its client, and so end other tasks. */
+static void end_tasks(struct waiting *room)
+{
+	struct wait_task *w, *next;
+
+	room->deadline = UINT64_MAX;
+	for (w = TAILQ_FIRST(&room->tasks); w; w = next) {
+		size_t others = room->count - 1;
+		next = TAILQ_NEXT(w, link);
+		if (w->tries || !is_over(w)) {
+			room->deadline = w->deadline < room->deadline ? w->deadline : room->deadline;
+			continue;
+		}
+		restart_clock(w);
+		end_in_vain(w);
+		if (room->count != others)
+			next = TAILQ_FIRST(&room->tasks);
+	}
+}
+
+static void on_timer(struct waiter *waiter, const struct result *r)
+{
+	struct waiting *room = (struct waiting *)((char *)waiter - offsetof(struct waiting, timer));
+	uint64_t now = room->host->env.now;
+	struct wait_key *line, *next;
+
+	(void)r;
+	room->calls--;
+	room->is_timed = false;
+	if (room->deadline <= now || room->look_at <= now) {
+		room->look_at = now + LOOK_MS;
+		end_tasks(room);
+	}
+	for (line = TAILQ_FIRST(&room->keys); line; line = next) {
+		next = TAILQ_NEXT(line, link);
+		if (!line->polls && line->poll_at <= now && !TAILQ_EMPTY(&line->places))
+			poll_line(line);
+	}
+	start_timer(room);
+}
+
+static void start_timer(struct waiting *room)
+{
+	struct env *env = &room->host->env;
+	uint64_t next = env->now + TICK_MAX;
+	const struct wait_key *line;
+
+	if (room->is_timed || room->count == 0)
+		return;
+	TAILQ_FOREACH(line, &room->keys, link) {
+		if (!line->polls && line->poll_at < next)
+			next = line->poll_at;
+	}
+	room->is_timed = true;
+	room->calls++;
+	room->timer = (struct waiter){ .done = on_timer };
+	env->later(env, &room->timer, next > env->now ? (unsigned)(next - env->now) : 1);
+}
+
+void waiting_end(struct waiting *room)
+{
+	room->ended = true;
+	end_tasks(room);
+}

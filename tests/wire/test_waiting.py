@@ -1,0 +1,165 @@
+"""Clients that wait for elements of lists: each element is handed out once, in the order of those who wait, and nothing is lost."""
+import threading
+
+from case import WireTest
+from harness import PATIENCE, wait_until
+from stored import counter
+
+
+class Waiting(WireTest):
+    """Two setlistd, one of two threads between which clients are shared out, on one memcached."""
+    CONFIG = "threads = 2\nthread_load = 0\ncommands = \"q|\"\n"
+
+    def setUp(self):
+        super().setUp()
+        self.serve(1, config=self.CONFIG)
+        self.other = self.connect(self.setlistd(self.servers))
+
+    def waits(self, *lines, conn=None, others=0):
+        """A connection that waits, a new one if none is given, beside so many others."""
+        conn = conn or self.connect(self.proxy)
+        wait_until("none but these wait", lambda: self.waiting() == others)
+        conn.send("".join(f"{line}\r\n" for line in lines).encode())
+        wait_until("it waits", lambda: self.waiting() == others + 1)
+        return conn
+
+    def waiting(self):
+        return counter(self.conn, "waiting_clients")
+
+    def assert_gets(self, conn, key, element):
+        self.assertEqual(conn.read_values(), ({key: (0, element)}, "END"))
+
+
+class Lines(Waiting):
+    def test_nothing_comes(self):
+        for command in "blpop 0.05 none", "brpop 0.001 none other", "get q|blpop|0.05|none":
+            self.assertEqual(self.conn.values(command), ({}, "END"), command)
+        self.assertEqual(self.waiting(), 0)
+
+    def test_there_is_something(self):
+        self.conn.ask("rpush b 1 2 3")
+        self.assertEqual(self.conn.values("blpop 0 a b"), ({"b": (0, b"1")}, "END"))
+        self.assertEqual(self.conn.values("brpop 0 b a"), ({"b": (0, b"3")}, "END"))
+        self.assertEqual(self.conn.values("get q|brpop|0|b"), ({"q|brpop|0|b": (0, b"2")}, "END"))
+
+    def test_a_push_through_each(self):
+        """The same thread or another one, another proxy, and memcached itself."""
+        base = self.connect(self.servers[0])
+        pushes = [(conn.ask, "rpush k x") for conn in (self.connect(self.proxy), self.connect(self.proxy), self.other)]
+        for ask, line in pushes:
+            conn = self.waits("blpop 0 none k")
+            self.assertEqual(ask(line), "STORED")
+            self.assert_gets(conn, "k", b"x")
+        conn = self.waits("blpop 0 k")
+        self.assertEqual(base.ask("append k 0 0 3\r\n+y "), "STORED")
+        self.assert_gets(conn, "k", b"y")
+
+    def test_as_a_key(self):
+        conn = self.waits("get q|blpop|0|k")
+        self.other.ask("rpush k x")
+        self.assert_gets(conn, "q|blpop|0|k", b"x")
+
+
+class OneThread(Waiting):
+    """Who came first is served first, in each thread."""
+    CONFIG = "commands = \"q|\"\n"
+
+    def test_in_the_order_of_the_line(self):
+        conns = [self.waits("blpop 0 k", others=others) for others in range(6)]
+        self.other.ask("rpush k 0 1 2 3 4 5")
+        for number, conn in enumerate(conns):
+            self.assert_gets(conn, "k", str(number).encode())
+
+    def test_who_comes_later_does_not_pass(self):
+        """Though its first list is one for which nobody waits."""
+        first = self.waits("blpop 0 k")
+        second = self.waits("blpop 0 free k", others=1)
+        self.other.ask("rpush k 0")
+        self.assert_gets(first, "k", b"0")
+        self.other.ask("rpush k 1")
+        self.assert_gets(second, "k", b"1")
+
+    def test_later_requests_wait(self):
+        conn = self.waits("blpop 0 k", "rpush l x", "llen l")
+        self.assertEqual(self.conn.ask("llen l"), "NOT_FOUND")
+        self.conn.ask("rpush k 0")
+        self.assert_gets(conn, "k", b"0")
+        self.assertEqual([conn.line(), conn.line()], [b"STORED", b"1"])
+
+    def test_who_has_gone_takes_nothing(self):
+        gone, stays = self.waits("blpop 0 k"), self.waits("blpop 0 k", others=1)
+        gone.close()
+        wait_until("it has left", lambda: self.waiting() == 1)
+        self.other.ask("rpush k 0")
+        self.assert_gets(stays, "k", b"0")
+        self.waits("blpop 0 k", conn=stays).close()
+        wait_until("it has left", lambda: self.waiting() == 0)
+        self.other.ask("rpush k 1")
+        self.assertEqual(self.conn.ask("llen k"), "1")
+
+    def test_an_error_ends_it(self):
+        self.conn.ask("set s 0 0 10\r\n@set.1 +a ")
+        self.assertEqual(self.conn.ask("blpop 0 none s"), "CLIENT_ERROR value is a set, not a list")
+
+    def test_wrong_forms(self):
+        for line, reply in (("blpop", "CLIENT_ERROR usage: blpop <seconds> <key>+"), ("blpop 1", "CLIENT_ERROR usage: blpop <seconds> <key>+"),
+                            ("blpop x k", "CLIENT_ERROR invalid timeout"), ("brpop -1 k", "CLIENT_ERROR invalid timeout"),
+                            ("brpop 1.2345 k", "CLIENT_ERROR invalid timeout"), ("brpop 1. k", "CLIENT_ERROR invalid timeout")):
+            self.assertEqual(self.conn.ask(line), reply, line)
+
+
+class Bounds(Waiting):
+    CONFIG = "max_waiting = 1\n"
+
+    def test_too_many(self):
+        """Each thread has its share, and at least one."""
+        conns = [self.waits("blpop 0 k"), self.waits("blpop 0 k", others=1)]
+        self.assertEqual(self.connect(self.proxy).ask("blpop 0 k"), "SERVER_ERROR too many clients wait")
+        self.conn.ask("rpush k 0 1")
+        for number, conn in enumerate(conns):
+            self.assert_gets(conn, "k", str(number).encode())
+
+    def test_a_reload_of_rules(self):
+        conn = self.waits("blpop 0 k")
+        self.proxy.configure("max_waiting = 7\n")
+        self.assertEqual(conn.read_values(), ({}, "END"))
+        conn = self.waits("blpop 0 k", conn=conn)
+        self.conn.ask("rpush k x")
+        self.assert_gets(conn, "k", b"x")
+
+    def test_setlistd_stops(self):
+        conn = self.waits("blpop 0 k")
+        self.proxy.process.child.terminate()
+        self.assertEqual(conn.read_values(), ({}, "END"))
+        self.assertEqual(self.proxy.process.child.wait(PATIENCE), 0)
+
+
+class Queue(Waiting):
+    """Many who wait at two proxies, and many who push."""
+    CONFIG = "threads = 2\nthread_load = 0\n"
+    WORKERS, JOBS = 8, 300
+
+    def work(self, conn, taken):
+        while True:
+            values, _ = conn.values("blpop 0 jobs urgent")
+            job = next(iter(values.values()))[1]
+            if job == b"stop":
+                return
+            taken.append(job)
+
+    def test_each_job_is_done_once(self):
+        taken = [[] for _ in range(self.WORKERS)]
+        peers = [self.proxy, self.processes[-1]]
+        threads = [threading.Thread(target=self.work, args=(self.connect(peers[i % 2]), taken[i])) for i in range(self.WORKERS)]
+        for thread in threads:
+            thread.start()
+        pushers = [self.connect(peer) for peer in peers for _ in range(2)]
+        for job in range(self.JOBS):
+            pushers[job % 4].ask(f"{'rl'[job % 2]}push {('jobs', 'urgent')[job % 3 == 0]} {job}")
+        for _ in threads:
+            self.assertEqual(self.conn.ask("rpush jobs stop"), "STORED")
+        for thread in threads:
+            thread.join(PATIENCE)
+            self.assertFalse(thread.is_alive())
+        rest = [job for key in ("jobs", "urgent") for job in self.conn.values(f"lrange {key} 0 -1")[0].get(key, (0, b""))[1].split()]
+        self.assertEqual(sorted(int(job) for jobs in taken for job in jobs) + sorted(int(job) for job in rest), sorted(range(self.JOBS)))

@@ -349,6 +349,7 @@ static void find(struct moves *m, const struct call *call, struct waiter *waiter
 
 void moves_call(struct moves *m, const struct call *call, struct waiter *waiter)
 {
+	struct moved_call *c;
 	struct slice key;
 	struct unit *u;
 	uint64_t hash;
@@ -364,8 +365,11 @@ void moves_call(struct moves *m, const struct call *call, struct waiter *waiter)
 	}
 	hash = hash_slice(key, m->seed);
 	u = find_unit(m, hash, key);
-	if (u)
-		STAILQ_INSERT_TAIL(&u->calls, keep_call(m, call, waiter), link);
-	else
+	if (!u) {
 		find(m, call, waiter, key, hash);
+		return;
+	}
+	/* The macro evaluates its argument several times. */
+	c = keep_call(m, call, waiter);
+	STAILQ_INSERT_TAIL(&u->calls, c, link);
 }

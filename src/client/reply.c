@@ -37,7 +37,9 @@ static void restart(struct task *task)
 
 static bool has_ended(const void *owner)
 {
-	return ((const struct client *)owner)->ended;
+	const struct client *c = owner;
+
+	return c->ended || (c->paused && stream_has_ended(&c->stream));
 }
 
 /* Counts what a task has added to its spill. */

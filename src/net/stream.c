@@ -409,12 +409,22 @@ bool stream_is_settled(const struct stream *stream)
 		!(stream->tls && (tls_has_input(stream->tls) || tls_has_output(stream->tls)));
 }
 
+/* If the socket is watched, nothing has come since the pause began, not even an error. */
+static bool has_come(const struct stream *stream, short events)
+{
+	struct pollfd at = { .fd = stream->fd, .events = events };
+
+	return !stream->watched && poll(&at, 1, 0) > 0 && at.revents & (POLLERR | POLLHUP | events);
+}
+
 bool stream_is_broken(const struct stream *stream)
 {
-	struct pollfd at = { .fd = stream->fd };
+	return has_come(stream, 0);
+}
 
-	/* If the socket is watched, nothing has come since the pause began, not even an error. */
-	return !stream->watched && poll(&at, 1, 0) > 0 && at.revents & (POLLERR | POLLHUP);
+bool stream_has_ended(const struct stream *stream)
+{
+	return has_come(stream, POLLRDHUP);
 }
 
 bool stream_is_ready(const struct stream *stream)

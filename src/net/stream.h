@@ -97,6 +97,9 @@ bool stream_is_settled(const struct stream *stream);
 /* Whether the connection broke, which a stream that is paused and writes nothing does not notice. */
 bool stream_is_broken(const struct stream *stream);
 
+/* The same, or that the peer sends no more, whether all of it was read or not. */
+bool stream_has_ended(const struct stream *stream);
+
 /*
  * Whether the socket has input, or takes output that waits, of which the loop does not know yet. An end or an error of a stream that
  * reads is input too. A stream that is closed has nothing.

@@ -94,6 +94,10 @@ class OneThread(Waiting):
         self.assert_gets(stays, "k", b"0")
         self.waits("blpop 0 k", conn=stays).close()
         wait_until("it has left", lambda: self.waiting() == 0)
+        # Requests behind it have not been read.
+        for end in ("close", "reset", "half_close"):
+            getattr(self.waits("blpop 0 k", "blpop 0 k", "get k"), end)()
+            wait_until("it has left", lambda: self.waiting() == 0)
         self.other.ask("rpush k 1")
         self.assertEqual(self.conn.ask("llen k"), "1")
 

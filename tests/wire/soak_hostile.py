@@ -110,8 +110,52 @@ def comes_and_goes(port, dice):
         conn.reset()
 
 
-ALL = (never_reads, half_a_request, reads_much, reads_many_keys, counts_years, joins_one_set, writes_parts, forges, sends_noise,
-       comes_and_goes)
+def asks_the_same(port, dice):
+    """One question a thousand times, whose answer takes long, from a client that goes before it has come, or that reads nothing."""
+    sock = small_windows(port)
+    sock.settimeout(1)
+    question = dice.choice((b"scount large-set 0 z", b"smembers large-set", b"srandmember large-set -200000", b"lrange large-list 0 -1",
+                            b"sunion large-set large-set", b"evrange E1 2020010100 2025091000"))
+    with contextlib.suppress(OSError):
+        sock.sendall((question + b"\r\n") * 1024)
+    held(sock, dice)
+
+
+def keys_that_are_commands(port, dice):
+    """They are commands in one of the two setlistd, and keys in the other."""
+    sock = small_windows(port)
+    sock.settimeout(1)
+    key = dice.choice((b"q|smembers|large-set", b"q|srandmember|large-set|-100000", b"q|sinter|large-set|large-set"))
+    with contextlib.suppress(OSError):
+        sock.sendall(b"get" + (b" " + key) * 8 + b"\r\n" + b"mg " + key + b" v\r\n")
+    held(sock, dice)
+
+
+def rewrites(port, dice):
+    """Lists and sets of its own, of which each command makes the servers write all."""
+    with Conn(port, PATIENCE) as conn:
+        conn.send(b"rpush churned " + b" ".join(b"%d" % number for number in range(2000)) + b"\r\n")
+        for number in range(100):
+            conn.send(dice.choice((b"lrem churned 1 %d\r\nrpush churned %d\r\n" % (number, number), b"lset churned 900 x\r\n",
+                                   b"sadd churned-set %d\r\nscompact churned-set\r\n" % number)))
+        conn.send(b"ltrim churned -3000 -1\r\nmn\r\n")
+        conn.lines_until("MN")
+
+
+def waits_and_goes(port, dice):
+    """Many wait for one list, and go before they are served, or right then."""
+    conns = [Conn(port, PATIENCE) for _ in range(20)]
+    for conn in conns:
+        conn.send(dice.choice((b"blpop 0 awaited\r\n", b"brpop 0.2 other awaited\r\n", b"blpop 0 a b c d awaited\r\nblpop 0 awaited\r\n")))
+    conns[0].half_close()
+    with Conn(port, PATIENCE) as conn:
+        conn.ask("rpush awaited 1 2 3 4 5")
+    for conn in conns:
+        dice.choice((conn.reset, conn.close))()
+
+
+ALL = (never_reads, asks_the_same, keys_that_are_commands, rewrites, waits_and_goes, half_a_request, reads_much, reads_many_keys,
+       counts_years, joins_one_set, writes_parts, forges, sends_noise, comes_and_goes)
 
 
 class Hostile(threading.Thread):

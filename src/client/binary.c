@@ -3,6 +3,7 @@
 #include <assert.h>
 
 #include "client/auth.h"
+#include "command/args.h"
 #include "command/item.h"
 #include "command/start.h"
 #include "command/target.h"
@@ -372,7 +373,7 @@ static const char *key_refusal(const struct host *host, const struct request *re
 	if (request->extras.odd_key && request->target > TARGET_PART)
 		return start_odd_key_refusal;
 	if (touches && request->target == TARGET_PART)
-		return start_part_refusal;
+		return args_part_refusal;
 	if (touches && request->target == TARGET_COMMAND)
 		return target_refusal(host->env.rules, request);
 	return NULL;

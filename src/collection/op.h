@@ -49,12 +49,23 @@ enum outcome_status {
 enum list_verb {
 	LIST_RANGE,     /* the elements from `start` to `stop` */
 	LIST_LENGTH,    /* the number of elements */
-	LIST_POSITION,  /* the index of the first `item`; MISSING if there is none */
+	LIST_POSITION,  /* the index of an `item`, as `find` says; MISSING if there is none */
 	LIST_POP_FRONT, /* remove and give the first `count` elements */
 	LIST_POP_BACK,  /* remove and give the last `count` elements, the last one first */
 	LIST_REMOVE,    /* remove the first `start` elements equal to `item`; from the tail if negative; all if 0 */
 	LIST_SET,       /* replace the element at index `start` by `item` */
-	LIST_TRIM       /* remove all elements outside of `start` to `stop` */
+	LIST_TRIM,      /* remove all elements outside of `start` to `stop` */
+	LIST_INSERT, /* add `item` before the first `pivot`, or behind it if `start` is 1; MISSING if there is none */
+	LIST_TAKE,   /* remove the element at index `start`, 0 or -1, if it is `item`; else CHANGED */
+	LIST_ROTATE  /* move the element at index `start`, 0 or -1, to index `stop`, the same; and give it */
+};
+
+/* Which positions of an element a POSITION finds. */
+struct list_find {
+	int64_t rank;   /* the first of them is that of the nth such element, from the tail if negative; never 0 */
+	uint64_t count; /* of positions; 0 for all */
+	uint64_t most;  /* elements to look at; 0 for all */
+	bool many;      /* the answer is the positions, joined by one space, perhaps none; not one position */
 };
 
 /* A request to a list. Indexes count from 0; negative ones count from the end, -1 being the last element. */
@@ -62,9 +73,11 @@ struct list_request {
 	enum list_verb verb;
 	int64_t start, stop;
 	uint64_t count;
-	struct slice item; /* an element */
+	struct slice item, pivot; /* elements */
+	struct list_find find;
 	/* How far a read has come, for the machine: elements of a RANGE, pieces of a POSITION. */
 	size_t done;
+	uint64_t looked, found; /* elements of a POSITION, and how many of these are the item */
 	/* Set by the machine: the outcome. `at` and `size` are a part of the text of all requests of the batch. */
 	enum outcome_status status;
 	size_t at, size;

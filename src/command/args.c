@@ -2,12 +2,18 @@
 
 #include "collection/adopted/encodings/encodings.h"
 #include "collection/text/lease.h"
+#include "collection/text/part_key.h"
+#include "protocol/command_key.h"
 #include "util/num.h"
 
 /* Stands for the usage of the command. */
 static const char bad_form[] = "";
 static const char long_member[] = "CLIENT_ERROR member too long";
 static const char long_item[] = "CLIENT_ERROR item too long";
+static const char bad_count[] = "CLIENT_ERROR invalid count";
+
+const char args_part_refusal[] = "CLIENT_ERROR the key is that of a part of a set or list: it can only be read";
+const char args_no_list[] = "CLIENT_ERROR the encoding of this key is for sets alone";
 
 bool args_allow_lists(const struct collection_rule *rule)
 {
@@ -75,7 +81,7 @@ static const char *parse_count(struct slice word, uint64_t *count)
 {
 	if (word.n == 0)
 		return bad_form;
-	return num_parse_u64(word, count) ? NULL : "CLIENT_ERROR invalid count";
+	return num_parse_u64(word, count) ? NULL : bad_count;
 }
 
 static const char *parse_range(struct slice *rest, struct set_range *range)
@@ -115,10 +121,10 @@ static const char *take_scan(struct slice rest, struct args *out)
 	return slice_token(&rest).n ? bad_form : parse_count(count, &out->count);
 }
 
-/* --- lines of up to two words, whose number is checked first --- */
+/* --- lines of some words, whose number is checked first --- */
 
 /* Gives false if the line has more or fewer words. */
-static bool split(struct slice rest, size_t number, struct slice word[2])
+static bool split(struct slice rest, size_t number, struct slice *word)
 {
 	for (size_t i = 0; i < number; i++) {
 		word[i] = slice_token(&rest);
@@ -158,7 +164,7 @@ static const char *take_sample(struct slice rest, struct args *out)
 	if (!split(rest, 1, word) || !num_parse_i64(word[0], &count) || count >= 0)
 		return take_count(rest, out);
 	if (count < -REPEATS_MAX)
-		return "CLIENT_ERROR invalid count";
+		return bad_count;
 	out->count = (uint64_t)-count;
 	out->repeats = true;
 	return NULL;
@@ -181,13 +187,6 @@ static const char *take_indexes(struct slice rest, struct args *out)
 	return error ? error : parse_index(word[1], &out->last);
 }
 
-static const char *take_element(struct slice rest, struct args *out)
-{
-	struct slice word[2];
-
-	return split(rest, 1, word) ? take_elements(word[0], out) : bad_form;
-}
-
 /* Below 0 the count is one from the tail. */
 static const char *take_count_element(struct slice rest, struct args *out)
 {
@@ -195,7 +194,7 @@ static const char *take_count_element(struct slice rest, struct args *out)
 
 	if (!split(rest, 2, word))
 		return bad_form;
-	return num_parse_i64(word[0], &out->first) ? take_elements(word[1], out) : "CLIENT_ERROR invalid count";
+	return num_parse_i64(word[0], &out->first) ? take_elements(word[1], out) : bad_count;
 }
 
 static const char *take_index_element(struct slice rest, struct args *out)
@@ -204,6 +203,108 @@ static const char *take_index_element(struct slice rest, struct args *out)
 	const char *error = split(rest, 2, word) ? parse_index(word[0], &out->first) : bad_form;
 
 	return error ? error : take_elements(word[1], out);
+}
+
+/* --- two keys --- */
+
+/* The other key has a rule and a target of its own. */
+static const char *parse_target(struct slice word, struct args *out)
+{
+	if (word.n > COLLECTION_KEY_MAX)
+		return "CLIENT_ERROR key too long";
+	if (command_key_is(&out->rules->commands, word))
+		return command_key_refusal(&out->rules->commands, word);
+	if (part_key_base(word).n)
+		return args_part_refusal;
+	out->target = word;
+	return NULL;
+}
+
+static const char *parse_list_target(struct slice word, struct args *out)
+{
+	const char *error = parse_target(word, out);
+
+	return error || args_allow_lists(rules_collection(out->rules, word)) ? error : args_no_list;
+}
+
+/* An end of a list. */
+static bool parse_end(struct slice word, int64_t *end)
+{
+	*end = slice_equal(word, SLICE("right")) ? -1 : 0;
+	return *end || slice_equal(word, SLICE("left"));
+}
+
+static const char *take_list_move(struct slice rest, struct args *out)
+{
+	struct slice word[3];
+
+	if (!split(rest, 3, word) || !parse_end(word[1], &out->first) || !parse_end(word[2], &out->last))
+		return bad_form;
+	return parse_list_target(word[0], out);
+}
+
+static const char *take_list_target(struct slice rest, struct args *out)
+{
+	struct slice word[3];
+
+	out->first = -1;
+	return split(rest, 1, word) ? parse_list_target(word[0], out) : bad_form;
+}
+
+static const char *take_set_move(struct slice rest, struct args *out)
+{
+	struct slice word[3];
+	const struct collection_rule *rule;
+	const char *error;
+
+	if (!split(rest, 2, word))
+		return bad_form;
+	error = parse_target(word[0], out);
+	if (error)
+		return error;
+	rule = rules_collection(out->rules, word[0]);
+	error = encoding_takes_any(rule) ? NULL : encoding_check_member(rule, word[1]);
+	return error ? error : take_members(word[1], out);
+}
+
+/* --- elements and where they are --- */
+
+static const char *take_insert(struct slice rest, struct args *out)
+{
+	struct slice word[3];
+
+	if (!split(rest, 3, word))
+		return bad_form;
+	out->first = slice_equal(word[0], SLICE("after"));
+	if (!out->first && !slice_equal(word[0], SLICE("before")))
+		return bad_form;
+	out->pivot = word[1];
+	return word[1].n > MEMBER_MAX ? long_item : take_elements(word[2], out);
+}
+
+static const char *parse_option(struct slice name, struct slice word, struct list_find *find)
+{
+	if (slice_equal(name, SLICE("rank")))
+		return num_parse_i64(word, &find->rank) && find->rank ? NULL : "CLIENT_ERROR invalid rank";
+	if (slice_equal(name, SLICE("maxlen")))
+		return num_parse_u64(word, &find->most) ? NULL : "CLIENT_ERROR invalid maxlen";
+	if (!slice_equal(name, SLICE("count")))
+		return bad_form;
+	find->many = true;
+	return num_parse_u64(word, &find->count) ? NULL : bad_count;
+}
+
+static const char *take_position(struct slice rest, struct args *out)
+{
+	struct slice element = slice_token(&rest), name, word;
+	const char *error = element.n ? take_elements(element, out) : bad_form;
+
+	out->find = (struct list_find){ .rank = 1, .count = 1 };
+	while (!error && (name = slice_token(&rest)).n) {
+		word = slice_token(&rest);
+		error = word.n ? parse_option(name, word, &out->find) : bad_form;
+	}
+	return error;
 }
 
 /* --- leases --- */
@@ -262,12 +363,16 @@ const char *args_parse(const struct rules *rules, const struct request *request,
 		[GRAMMAR_SET_SCAN] = take_scan,
 		[GRAMMAR_SET_LEASE] = take_seconds,
 		[GRAMMAR_SET_LOAD] = take_load,
+		[GRAMMAR_SET_MOVE] = take_set_move,
 		[GRAMMAR_LIST] = take_nothing,
 		[GRAMMAR_LIST_COUNT] = take_count,
 		[GRAMMAR_LIST_INDEX] = take_index,
 		[GRAMMAR_LIST_INDEXES] = take_indexes,
 		[GRAMMAR_LIST_ELEMENTS] = take_elements,
-		[GRAMMAR_LIST_ELEMENT] = take_element,
+		[GRAMMAR_LIST_POSITION] = take_position,
+		[GRAMMAR_LIST_INSERT] = take_insert,
+		[GRAMMAR_LIST_MOVE] = take_list_move,
+		[GRAMMAR_LIST_TARGET] = take_list_target,
 		[GRAMMAR_LIST_COUNT_ELEMENT] = take_count_element,
 		[GRAMMAR_LIST_INDEX_ELEMENT] = take_index_element,
 		[GRAMMAR_LIST_LEASE] = take_seconds,
@@ -276,9 +381,9 @@ const char *args_parse(const struct rules *rules, const struct request *request,
 	enum grammar grammar = request->command->grammar;
 	const char *error;
 
-	*out = (struct args){ .rule = rules_collection(rules, request->key), .count = 1 };
+	*out = (struct args){ .rules = rules, .rule = rules_collection(rules, request->key), .count = 1 };
 	if (grammar >= GRAMMAR_LIST && !args_allow_lists(out->rule))
-		return "CLIENT_ERROR the encoding of this key is for sets alone";
+		return args_no_list;
 	if (is_lease(grammar) && out->rule->encoding != ENCODING_OPLOG)
 		return "CLIENT_ERROR the encoding of this key has no leases";
 	if (request->command->id == COMMAND_SCLAIM && out->rule->encoding != ENCODING_OPLOG)

@@ -219,6 +219,7 @@ void ask_list_start(struct host *host, const struct request *request, void *owne
 		op_done *done;
 	} asks[] = {
 		[COMMAND_LINDEX] = { LIST_RANGE, listed },
+		[COMMAND_LINSERT] = { LIST_INSERT, counted },
 		[COMMAND_LLEN] = { LIST_LENGTH, counted },
 		[COMMAND_LPOP] = { LIST_POP_FRONT, listed },
 		[COMMAND_LPOS] = { LIST_POSITION, counted },
@@ -230,8 +231,9 @@ void ask_list_start(struct host *host, const struct request *request, void *owne
 	};
 	enum command_id id = request->command->id;
 	const struct args *args = request->args;
-	size_t size = sizeof(struct list_request) + args->words.n;
-	struct op_task *t = op_task_new(host, request, owner, OP_LIST, asks[id].done, size);
+	size_t size = sizeof(struct list_request) + args->words.n + args->pivot.n;
+	op_done *done = args->find.many ? listed : asks[id].done;
+	struct op_task *t = op_task_new(host, request, owner, OP_LIST, done, size);
 	char *at = t->more + sizeof(struct list_request);
 
 	t->op.list = (struct list_request *)(void *)t->more;
@@ -241,6 +243,8 @@ void ask_list_start(struct host *host, const struct request *request, void *owne
 		.stop = args->last,
 		.count = args->count,
 		.item = task_keep(&at, args->words),
+		.pivot = task_keep(&at, args->pivot),
+		.find = args->find,
 	};
 	op_task_submit(t);
 }

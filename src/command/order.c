@@ -18,6 +18,7 @@ static const struct traits {
 	[ORDER_READ_SETS] = { .is_plain = true, .staged_from = ORDER_SETS_FIRST + 1 },
 	[ORDER_READ_BLOCKS] = { .staged_from = ALWAYS },
 	[ORDER_WRITE] = { .changes = true, .is_plain = true },
+	[ORDER_WRITE_LATER] = { .changes = true, .waits = true },
 	[ORDER_TOUCH_KEYS] = { .changes = true, .hides = true, .is_plain = true, .staged_from = ORDER_KEYS_FIRST + 1 },
 	[ORDER_EVENT_READ] = { .knows_hidden = true, .calls = ORDER_EVENT_CALLS, .staged_from = ALWAYS },
 	[ORDER_EVENT_COUNT] = { .changes = true, .knows_hidden = true, .is_plain = true },

@@ -5,7 +5,6 @@
 #include "command/task.h"
 #include "protocol/metaform.h"
 
-const char start_part_refusal[] = "CLIENT_ERROR the key is that of a part of a set or list: it can only be read";
 const char start_odd_key_refusal[] = "CLIENT_ERROR key with spaces or control characters, which is no plain item";
 
 static void start_with_args(struct host *host, struct request *request, void *owner, command_start *start)
@@ -40,7 +39,7 @@ bool task_start(struct host *host, struct request *request, void *owner)
 	else if (request->target == TARGET_COMMAND)
 		keyed_start(host, request, owner);
 	else if (request->target == TARGET_PART)
-		task_refuse(host, request, owner, start_part_refusal);
+		task_refuse(host, request, owner, args_part_refusal);
 	else if (command_takes_args(request->command))
 		start_with_args(host, request, owner, start);
 	else

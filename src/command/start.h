@@ -26,9 +26,6 @@ void task_start_refused(struct host *host, const struct request *request, void *
 /* Deletes the item whose new value is too large, as memcached does, so that no client reads a stale value. Replies the error. */
 command_start item_discard_start;
 
-/* The reply to a command that would write a table, an index or a segment. */
-extern const char start_part_refusal[];
-
 /* The reply to a command with a key that no line can have, unless it names an item. */
 extern const char start_odd_key_refusal[];
 

@@ -103,6 +103,7 @@ static enum target of_request(const struct rules *rules, const struct request *r
 	case GRAMMAR_COLLECTION_KEYS:
 	case GRAMMAR_COUNTED_KEYS:
 	case GRAMMAR_WAIT_KEYS:
+	case GRAMMAR_POP_KEYS:
 		return of_all_keys(rules, request);
 	case GRAMMAR_EVENT_DATA:
 	case GRAMMAR_KEY_ARGS:
@@ -190,7 +191,7 @@ static void find_needs_of_many(const struct rules *rules, const struct request *
 		enum order_class class = target_class(rules, key, &effect, &inside);
 		out->classes |= (uint16_t)(1u << class);
 		writes |= order_class_changes(class);
-		late |= effect.stages_reads || effect.hides_writes || class == ORDER_FLUSH;
+		late |= effect.kinds || class == ORDER_FLUSH;
 		calls += effect.calls;
 	}
 	late |= calls > ORDER_KEYS_FIRST;

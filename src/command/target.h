@@ -32,6 +32,7 @@ static inline bool target_is_guarded(const struct request *request)
 	case GRAMMAR_COLLECTION_KEYS:
 	case GRAMMAR_COUNTED_KEYS:
 	case GRAMMAR_WAIT_KEYS:
+	case GRAMMAR_POP_KEYS:
 		return request->keys == 1;
 	default:
 		return request->command->grammar >= GRAMMAR_SET;

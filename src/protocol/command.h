@@ -29,15 +29,16 @@ enum grammar {
 	GRAMMAR_STORAGE,         /* <key> <flags> <exptime> <bytes> [<cas>], then a data block */
 	GRAMMAR_KEYS,            /* <key>+ */
 	GRAMMAR_TOUCH_KEYS,      /* <exptime> <key>+ */
+	GRAMMAR_COLLECTION_KEYS, /* <key>+ with keys of that size */
+	GRAMMAR_COUNTED_KEYS,    /* <limit> <key>+ with keys of that size */
+	GRAMMAR_WAIT_KEYS,       /* <seconds> <key>+ with keys of that size */
+	GRAMMAR_POP_KEYS,        /* <count> left|right <key>+ with keys of that size */
 	GRAMMAR_ARITHMETIC,      /* <key> <delta> */
 	GRAMMAR_DELETE,          /* <key> [0] */
 	GRAMMAR_TOUCH,           /* <key> <exptime> */
 	GRAMMAR_FLUSH,           /* [<delay>] */
 	GRAMMAR_META,            /* <key> <flag>* */
 	GRAMMAR_META_DATA,       /* <key> <bytes> <flag>*, then a data block */
-	GRAMMAR_COLLECTION_KEYS, /* <key>+ with keys of that size */
-	GRAMMAR_COUNTED_KEYS,    /* <limit> <key>+ with keys of that size */
-	GRAMMAR_WAIT_KEYS,       /* <seconds> <key>+ with keys of that size */
 	GRAMMAR_KEY_ARGS,        /* <key> and arguments */
 	GRAMMAR_EVENT_DATA,      /* <type> <flags> <exptime> <bytes> [<unixtime>], then a data block */
 	GRAMMAR_ARGS,            /* anything */
@@ -54,12 +55,16 @@ enum grammar {
 	GRAMMAR_SET_SCAN,           /* <key> <count> [<after>] */
 	GRAMMAR_SET_LEASE,          /* <key> [<seconds>] */
 	GRAMMAR_SET_LOAD,           /* <key> <token> <member>* */
+	GRAMMAR_SET_MOVE,           /* <key> <target> <member> */
 	GRAMMAR_LIST,               /* <key> */
 	GRAMMAR_LIST_COUNT,         /* <key> [<count>] */
 	GRAMMAR_LIST_INDEX,         /* <key> <index> */
 	GRAMMAR_LIST_INDEXES,       /* <key> <first> <last> */
 	GRAMMAR_LIST_ELEMENTS,      /* <key> <element>+ */
-	GRAMMAR_LIST_ELEMENT,       /* <key> <element> */
+	GRAMMAR_LIST_POSITION,      /* <key> <element> [rank <n>] [count <n>] [maxlen <n>] */
+	GRAMMAR_LIST_INSERT,        /* <key> before|after <pivot> <element> */
+	GRAMMAR_LIST_MOVE,          /* <key> <target> left|right left|right */
+	GRAMMAR_LIST_TARGET,        /* <key> <target> */
 	GRAMMAR_LIST_COUNT_ELEMENT, /* <key> <count> <element> */
 	GRAMMAR_LIST_INDEX_ELEMENT, /* <key> <index> <element> */
 	GRAMMAR_LIST_LEASE,         /* <key> [<seconds>] */
@@ -73,6 +78,7 @@ enum order_class {
 	ORDER_READ_SETS,   /* reads whole sets; more than ORDER_SETS_FIRST in stages */
 	ORDER_READ_BLOCKS, /* reads sets block by block */
 	ORDER_WRITE,       /* changes an item, and sends that when it starts */
+	ORDER_WRITE_LATER, /* changes several items, one after the other, and reads others */
 	ORDER_TOUCH_KEYS,  /* touches items; more than ORDER_KEYS_FIRST in stages */
 	ORDER_EVENT_READ,  /* reads event counters, and perhaps events, in stages */
 	ORDER_EVENT_COUNT, /* counts an event */
@@ -121,9 +127,7 @@ static inline bool command_reads_values(const struct command *command)
 /* Whether it takes any number of keys. */
 static inline bool command_has_keys(const struct command *command)
 {
-	return command->grammar == GRAMMAR_KEYS || command->grammar == GRAMMAR_TOUCH_KEYS ||
-		command->grammar == GRAMMAR_COLLECTION_KEYS || command->grammar == GRAMMAR_COUNTED_KEYS ||
-		command->grammar == GRAMMAR_WAIT_KEYS;
+	return command->grammar >= GRAMMAR_KEYS && command->grammar <= GRAMMAR_POP_KEYS;
 }
 
 /* Whether it has the key of one set or list, and arguments that command/args.h reads. */
@@ -132,10 +136,8 @@ static inline bool command_takes_args(const struct command *command)
 	return command->grammar >= GRAMMAR_SET;
 }
 
-/* The command of that name, or NULL. Exact case. */
+/* The command of that name, in exact case, or NULL; and that of an id. Ids are in the order of the names. */
 const struct command *command_lookup(struct slice name);
-
-/* The command of that id. Ids are in the order of the names. */
 const struct command *command_get(enum command_id id);
 
 /* The error line of a command that the configuration denies: "CLIENT_ERROR <name> is denied here". */

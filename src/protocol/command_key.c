@@ -27,8 +27,8 @@ static bool counts_events(const struct command *command)
 
 static bool changes(const struct command *command)
 {
-	return command->order == ORDER_WRITE || counts_events(command) || command->order == ORDER_EVENT_STORE ||
-		command->order == ORDER_FLUSH;
+	return command->order == ORDER_WRITE || command->order == ORDER_WRITE_LATER || counts_events(command) ||
+		command->order == ORDER_EVENT_STORE || command->order == ORDER_FLUSH;
 }
 
 /*

@@ -343,6 +343,18 @@ static enum request_status parse_wait_keys(struct request *out, const struct req
 	return parse_keys(out, out->rest, COLLECTION_KEY_MAX, limits);
 }
 
+static enum request_status parse_pop_keys(struct request *out, const struct request_limits *limits)
+{
+	struct slice count = slice_token(&out->rest), end = slice_token(&out->rest), rest = out->rest;
+
+	out->flags = slice_equal(end, SLICE("right"));
+	if ((!out->flags && !slice_equal(end, SLICE("left"))) || slice_token(&rest).n == 0)
+		return refuse(out, bad_form(out));
+	if (!num_parse_u64(count, &out->number))
+		return refuse(out, "CLIENT_ERROR invalid count");
+	return parse_keys(out, out->rest, COLLECTION_KEY_MAX, limits);
+}
+
 static enum request_status parse_flush(struct request *out)
 {
 	struct slice delay = slice_token(&out->rest);
@@ -374,6 +386,8 @@ static enum request_status parse_words(struct request *out, const struct request
 		return parse_counted_keys(out, limits);
 	case GRAMMAR_WAIT_KEYS:
 		return parse_wait_keys(out, limits);
+	case GRAMMAR_POP_KEYS:
+		return parse_pop_keys(out, limits);
 	case GRAMMAR_KEY_ARGS:
 		max = KEY_MAX;
 		break;

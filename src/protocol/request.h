@@ -76,9 +76,9 @@ struct request {
 	struct slice key;              /* the first key, or an event's type */
 	struct slice rest;             /* the line behind the key, without `noreply` */
 	struct slice data;             /* the data block */
-	uint32_t flags;
+	uint32_t flags;                /* the client's; of lmpop: 1 for the right end */
 	int64_t exptime;
-	uint64_t number;       /* a delta, a cas id, or an event's time */
+	uint64_t number;       /* a delta, a cas id, an event's time, or a count */
 	struct metaflags meta; /* meta commands: what `rest` says */
 	bool has_number;       /* evadd: the line has a time */
 	struct request_extras extras;

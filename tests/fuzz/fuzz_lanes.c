@@ -66,6 +66,12 @@ static const char *const requests[] = {
 	"lrem k -1 a\r\n",
 	"lset k 1 z\r\n",
 	"ltrim k 1 -2\r\n",
+	"lpos k b rank -1 count 0\r\n",
+	"linsert k before b y\r\n",
+	"lmove k l left right\r\n",
+	"rpoplpush k k\r\n",
+	"lmpop 2 right l k\r\n",
+	"smove k l b\r\n",
 };
 
 /* Bases that refer to runs which there are are added to these; see make_sets. */

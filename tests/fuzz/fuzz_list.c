@@ -18,7 +18,7 @@ static void step(struct list_model *m, struct slice *in)
 {
 	uint8_t what = input_byte(in);
 	struct buf answer = BUF_EMPTY;
-	char text[16];
+	char text[16], pivot[16];
 
 	if (what < 140) {
 		list_model_push(m, name(in, text), what % 2);
@@ -28,12 +28,21 @@ static void step(struct list_model *m, struct slice *in)
 		list_model_compact(m);
 	} else {
 		struct list_request request = {
-			.verb = (enum list_verb)(what % 8),
+			.verb = (enum list_verb)(what % (LIST_ROTATE + 1)),
 			.start = (int8_t)input_byte(in),
 			.stop = (int8_t)input_byte(in),
 			.count = input_byte(in) % 8,
 			.item = name(in, text),
+			.pivot = name(in, pivot),
 		};
+		request.find = (struct list_find){ request.start ? request.start : 1, request.count,
+			(uint8_t)request.stop, request.count % 2 };
+		if (request.verb == LIST_INSERT)
+			request.start &= 1;
+		if (request.verb == LIST_TAKE || request.verb == LIST_ROTATE) {
+			request.start = -(request.start & 1);
+			request.stop = -(request.stop & 1);
+		}
 		list_model_ask(m, &request, &answer);
 	}
 	buf_free(&answer);

@@ -3,6 +3,9 @@
 
 #define USAGE(usage) "CLIENT_ERROR usage: " usage "\r\n"
 
+#define PART "k.s0k4zq81mfwx.3.1"
+#define PART_REFUSED "CLIENT_ERROR the key is that of a part of a set or list: it can only be read\r\n"
+
 static const struct {
 	const char *line, *reply;
 } cases[] = {
@@ -18,7 +21,28 @@ static const struct {
 	{ "lindex k x\r\n", "CLIENT_ERROR invalid index\r\n" },
 	{ "lrange k 1 2 3\r\n", USAGE("lrange <key> <start> <stop>") },
 	{ "lrange k 1 a\r\n", "CLIENT_ERROR invalid index\r\n" },
-	{ "lpos k\r\n", USAGE("lpos <key> <item>") },
+	{ "lpos k\r\n", USAGE("lpos <key> <item> [rank <n>] [count <n>] [maxlen <n>]") },
+	{ "lpos k a rank\r\n", USAGE("lpos <key> <item> [rank <n>] [count <n>] [maxlen <n>]") },
+	{ "lpos k a first 1\r\n", USAGE("lpos <key> <item> [rank <n>] [count <n>] [maxlen <n>]") },
+	{ "lpos k a rank 0\r\n", "CLIENT_ERROR invalid rank\r\n" },
+	{ "lpos k a rank x\r\n", "CLIENT_ERROR invalid rank\r\n" },
+	{ "lpos k a count -1\r\n", "CLIENT_ERROR invalid count\r\n" },
+	{ "lpos k a count 1 maxlen -1\r\n", "CLIENT_ERROR invalid maxlen\r\n" },
+	{ "linsert k beside a b\r\n", USAGE("linsert <key> before|after <pivot> <item>") },
+	{ "linsert k after a\r\n", USAGE("linsert <key> before|after <pivot> <item>") },
+	{ "lmove k l left\r\n", USAGE("lmove <source> <target> left|right left|right") },
+	{ "lmove k l left up\r\n", USAGE("lmove <source> <target> left|right left|right") },
+	{ "lmove k l left right x\r\n", USAGE("lmove <source> <target> left|right left|right") },
+	{ "lmove k " PART " left right\r\n", PART_REFUSED },
+	{ "lmove " PART " k left right\r\n", PART_REFUSED },
+	{ "lmove k Signed left right\r\n", "CLIENT_ERROR the encoding of this key is for sets alone\r\n" },
+	{ "rpoplpush k\r\n", USAGE("rpoplpush <source> <target>") },
+	{ "rpoplpush Signed k\r\n", "CLIENT_ERROR the encoding of this key is for sets alone\r\n" },
+	{ "lmpop 1 left Signed k\r\n", "CLIENT_ERROR the encoding of this key is for sets alone\r\n" },
+	{ "smove k l\r\n", USAGE("smove <source> <target> <member> [noreply]") },
+	{ "smove k l a b\r\n", USAGE("smove <source> <target> <member> [noreply]") },
+	{ "smove k " PART " a\r\n", PART_REFUSED },
+	{ "smove k Signed a+b\r\n", "CLIENT_ERROR member holds a byte that its encoding reserves\r\n" },
 	{ "lrem k 1\r\n", USAGE("lrem <key> <count> <item>") },
 	{ "lrem k x a\r\n", "CLIENT_ERROR invalid count\r\n" },
 	{ "lset k 1\r\n", USAGE("lset <key> <index> <item> [noreply]") },
@@ -59,9 +83,12 @@ TEST(refused)
 		{ { "Short", 5 }, GRANULARITY_HOUR, 7200, { "::", 2 }, 24, false },
 		{ { "M", 1 }, GRANULARITY_MINUTE, 0, { "::", 2 }, 24, false },
 	};
-	char line[300];
+	static const struct collection_rule of_sets[] = { { .prefix = { "Signed", 6 }, .encoding = ENCODING_SIGNED },
+		{ .prefix = { "", 0 } } };
+	char line[600];
 
-	fake.rules = (struct rules){ .events = of_events, .event_count = 2 };
+	fake.rules =
+		(struct rules){ .events = of_events, .event_count = 2, .collections = of_sets, .collection_count = 2 };
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		client_asks(cases[i].line);
 		client_is_told(cases[i].reply);
@@ -69,5 +96,11 @@ TEST(refused)
 	snprintf(line, sizeof(line), "sset k a %0251d\r\n", 0);
 	client_asks(line);
 	client_is_told("CLIENT_ERROR member too long\r\n");
+	snprintf(line, sizeof(line), "linsert k after %0251d a\r\nlinsert k after a %0251d\r\n", 0, 0);
+	client_asks(line);
+	client_is_told("CLIENT_ERROR item too long\r\nCLIENT_ERROR item too long\r\n");
+	snprintf(line, sizeof(line), "smove k %0221d a\r\n", 0);
+	client_asks(line);
+	client_is_told("CLIENT_ERROR key too long\r\n");
 	server_hears_nothing();
 }

@@ -136,9 +136,9 @@ TEST(each_command_is_reached)
 {
 	static const char *const by_set[] = { "add", "append", "cas", "delete", "evadd", "flush_all", "lfill", "lload",
 		"lpush", "lpushx", "lset", "ltrim", "ms", "prepend", "replace", "rpush", "rpushx", "sadd", "saddx",
-		"set", "sfill", "sload", "srem", "sset", "touch", "verbosity" };
-	static const char *const by_both[] = { "decr", "evincr", "evlimit", "incr", "llease", "lrem", "md", "sclaim",
-		"scompact", "slease" };
+		"set", "sfill", "sload", "smove", "srem", "sset", "touch", "verbosity" };
+	static const char *const by_both[] = { "decr", "evincr", "evlimit", "incr", "linsert", "llease", "lrem", "md",
+		"sclaim", "scompact", "slease" };
 	unsigned reach[COMMAND_COUNT];
 
 	for (int i = 0; i < COMMAND_COUNT; i++)

@@ -84,6 +84,12 @@ TEST(needs)
 		{ { .verb = LIST_SET, .start = 100, .item = { "x", 1 } }, 1 },
 		{ { .verb = LIST_POP_FRONT, .count = 1 }, 1 },
 		{ { .verb = LIST_POP_BACK, .count = 1 }, 0 },
+		{ { .verb = LIST_TAKE, .start = 0, .item = { "x", 1 } }, 1 },
+		{ { .verb = LIST_TAKE, .start = -1, .item = { "x", 1 } }, 0 },
+		{ { .verb = LIST_ROTATE, .start = -1, .stop = 0 }, 0 },
+		{ { .verb = LIST_INSERT, .pivot = { "last", 4 }, .item = { "x", 1 } }, 0 },
+		{ { .verb = LIST_POSITION, .item = { "x", 1 }, .find = { .rank = -1, .most = 3 } }, 0 },
+		{ { .verb = LIST_POSITION, .item = { "y", 1 }, .find = { .rank = 1, .most = 3 } }, 1 },
 		{ { .verb = LIST_TRIM, .start = 3, .stop = -30 }, 0 },
 	};
 	static struct list_model m;
@@ -105,20 +111,31 @@ TEST(needs)
 static void random_step(struct list_model *m, uint64_t *random, struct buf *text)
 {
 	static const enum list_verb verbs[] = { LIST_RANGE, LIST_LENGTH, LIST_POSITION, LIST_POP_FRONT, LIST_POP_BACK,
-		LIST_REMOVE, LIST_SET, LIST_TRIM };
+		LIST_REMOVE, LIST_SET, LIST_TRIM, LIST_INSERT, LIST_TAKE, LIST_ROTATE };
 	uint64_t dice = random_next(random) % 100;
 	char name[16];
 	size_t n = (size_t)snprintf(name, sizeof(name), "m%d", (int)(random_next(random) % 9));
 	struct list_request request = {
-		.verb = verbs[random_next(random) % 8],
+		.verb = verbs[random_next(random) % 11],
 		.start = (int64_t)(random_next(random) % 61) - 30,
 		.stop = (int64_t)(random_next(random) % 61) - 30,
 		.count = random_next(random) % 4,
 		.item = slice_of(name, n),
 	};
 
+	char other[16];
+	request.find = (struct list_find){ (int64_t)(random_next(random) % 5) - 2, random_next(random) % 4,
+		random_next(random) % 40, random_next(random) % 2 };
+	request.find.rank += request.find.rank == 0;
+	request.pivot = slice_of(other, (size_t)snprintf(other, sizeof(other), "m%d", (int)(random_next(random) % 9)));
 	if (request.verb == LIST_TRIM)
 		request.start %= 3;
+	if (request.verb == LIST_INSERT)
+		request.start &= 1;
+	if (request.verb == LIST_TAKE || request.verb == LIST_ROTATE) {
+		request.start = request.start < 0 ? -1 : 0;
+		request.stop = request.stop < 0 ? -1 : 0;
+	}
 	if (dice < 62)
 		list_model_push(m, request.item, dice < 30);
 	else if (dice < 64)

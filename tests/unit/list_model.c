@@ -1,5 +1,6 @@
 #include "list_model.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,6 +108,39 @@ static bool set(struct elements *items, struct list_request *request)
 	return true;
 }
 
+static void put(struct elements *items, size_t at, struct slice item)
+{
+	elements_add(items, item);
+	for (size_t i = items->count - 1; i > at; i--) {
+		items->list[i] = items->list[i - 1];
+		items->list[i - 1] = item;
+	}
+}
+
+/* Position by position, in the direction of the rank, and none of those that its amount passes over. */
+static void find_positions(const struct elements *items, struct list_request *request, struct buf *text)
+{
+	const struct list_find *how = &request->find;
+	int64_t step = how->rank < 0 ? -1 : 1, skip = how->rank * step - 1,
+		at = step < 0 ? (int64_t)items->count - 1 : 0;
+	uint64_t looked = 0, given = 0;
+	char number[24];
+
+	for (; at >= 0 && at < (int64_t)items->count && (how->most == 0 || looked < how->most); at += step, looked++) {
+		if (!slice_equal(items->list[at], request->item) || skip-- > 0)
+			continue;
+		if (how->many && how->count && given == how->count)
+			break;
+		if (!how->many && given)
+			break;
+		given++;
+		request->number = (uint64_t)at;
+		if (how->many)
+			say(request, slice_of(number, (size_t)sprintf(number, "%d", (int)at)), text);
+	}
+	request->status = given || how->many ? OUTCOME_DONE : OUTCOME_MISSING;
+}
+
 bool list_model_apply(struct elements *items, struct list_request *request, struct buf *text)
 {
 	size_t before = items->count, at;
@@ -125,10 +159,30 @@ bool list_model_apply(struct elements *items, struct list_request *request, stru
 		request->number = before;
 		break;
 	case LIST_POSITION:
-		at = position(items, request->item, false);
-		request->status = at < before ? OUTCOME_DONE : OUTCOME_MISSING;
-		request->number = at < before ? at : 0;
+		find_positions(items, request, text);
 		break;
+	case LIST_INSERT:
+		at = position(items, request->pivot, false);
+		request->status = at < before ? OUTCOME_DONE : OUTCOME_MISSING;
+		if (at < before)
+			put(items, at + (size_t)request->start, request->item);
+		request->number = at < before ? items->count : 0;
+		return at < before;
+	case LIST_TAKE:
+		at = request->start ? before - 1 : 0;
+		request->status =
+			before && slice_equal(items->list[at], request->item) ? OUTCOME_DONE : OUTCOME_CHANGED;
+		if (request->status == OUTCOME_DONE)
+			take_out(items, at);
+		break;
+	case LIST_ROTATE:
+		if (before == 0)
+			return false;
+		say(request, items->list[request->start ? before - 1 : 0], text);
+		if (before == 1 || request->start == request->stop)
+			return false;
+		put(items, request->stop ? before - 1 : 0, take_out(items, request->start ? before - 1 : 0));
+		return true;
 	case LIST_POP_FRONT:
 	case LIST_POP_BACK:
 		for (uint64_t i = 0; i < request->count && items->count; i++)
@@ -319,7 +373,7 @@ void list_model_ask(struct list_model *m, struct list_request *request, struct b
 	struct segmented_list list;
 	size_t loaded;
 
-	if (request->verb == LIST_SET)
+	if (request->verb == LIST_SET || request->verb == LIST_INSERT)
 		same.item = keep(m, request->item);
 	MUST(segmented_list_read(&list, buf_slice(&m->base)));
 	limit(m, &list);

@@ -174,6 +174,12 @@ def set_writes(key, dice):
             return None if state is None else then(state)
         return judge
 
+    def member_or(word, other):
+        def judge(state, reply):
+            must(reply == (word if some[0] in (state or ()) else other))
+            return state
+        return judge
+
     def sample(taken):
         def judge(state, reply):
             got, there = members_of(key, reply) or [], state or frozenset()
@@ -191,6 +197,7 @@ def set_writes(key, dice):
     yield b"srem %s %s" % (name, words), line, change(b"DELETED", lambda state: state - set(some)), True
     yield b"sset %s %s" % (name, words), line, is_reply(b"STORED", frozenset(some)), True
     yield b"spop %s %d" % (name, count), values, sample(True), True
+    yield (b"smove %s %s %s" % (name, name, some[0]), line, member_or(b"STORED", b"NOT_FOUND"), True)
     yield b"scompact %s" % name, line, change(b"OK", lambda state: state), False
     yield b"srandmember %s %d" % (name, count), values, sample(False), False
     yield b"srandmember %s -%d" % (name, count + 1), values, repeated, False
@@ -252,6 +259,22 @@ def set_reads(key, dice):
     yield b"sinfo %s" % name, until_end, information, False
 
 
+def more_of_lists(name, first, count, once, items, change):
+    same = (lambda state: state)
+    places = (lambda state: [place for place, item in enumerate(state) if item == first])
+    yield (b"lpos %s %s rank -1" % (name, first), line,
+           change(lambda state: b"%d" % places(state)[-1] if first in state else b"NOT_FOUND", same), False)
+    yield (b"lpos %s %s count 0" % (name, first), values,
+           items(lambda state: [b"%d" % place for place in places(state)], same), False)
+    yield (b"linsert %s %s %s new" % (name, (b"before", b"after")[once], first), line,
+           change(lambda state: b"%d" % (len(state) + 1) if first in state else b"NOT_FOUND",
+                  lambda state: (*state[:state.index(first) + once], b"new", *state[state.index(first) + once:])
+                  if first in state else state), True)
+    yield b"lmove %s %s left right" % (name, name), values, items(lambda state: state[:1], lambda state: state[1:] + state[:1]), True
+    yield b"rpoplpush %s %s" % (name, name), values, items(lambda state: state[-1:], lambda state: state[-1:] + state[:-1]), True
+    yield b"lmpop %d left nothing-there %s" % (count, name), values, items(lambda state: state[:count], lambda state: state[count:]), True
+
+
 def list_ops(key, dice):
     name, some, count = key.name, tuple(some_members(key, dice)), dice.choice(key.amounts)
     words, first, once = b" ".join(some), some[0], dice.randrange(2)
@@ -300,6 +323,7 @@ def list_ops(key, dice):
     yield b"llen %s" % name, line, change(lambda state: b"%d" % len(state), same), False
     yield (b"lpos %s %s" % (name, first), line,
            change(lambda state: b"%d" % state.index(first) if first in state else b"NOT_FOUND", same), False)
+    yield from more_of_lists(name, first, count, once, items, change)
     yield (b"lrem %s %d %s" % (name, once, first), line,
            change(lambda state: b"%d" % (len(state) - len(removed(state))), removed), True)
     yield (b"lset %s %d %s" % (name, index, first), line,

@@ -39,11 +39,14 @@ LINES = {
     "incr": [f"incr {ITEM} 3", f"incr {ITEM} / 3", f"incr {SET} 3"],
     "lfill": [f"lfill {LIST} 8f3k2w0q / a", "lfill {k}none / 8f3k2w0q a"],
     "lindex": [f"lindex {LIST} -1", f"lindex {LIST} 9", f"lindex {LIST} x"],
+    "linsert": [f"linsert {LIST} before two x", f"linsert {LIST} / after two x", "linsert {k}none after a b", f"linsert {LIST} after a / b"],
     "llease": [f"llease {LIST}", f"llease {LIST} / 5", f"llease {LIST} 0", f"llease {ITEM}"],
     "llen": [f"llen {LIST}", "llen {k}none", f"llen {ITEM}"],
     "lload": [f"lload {LIST} 8f3k2w0q / a", "lload {k}none 8f3k2w0q / a"],
+    "lmove": [f"lmove {LIST} {{k}}new left right", f"lmove {LIST} {LIST} left right", "lmove {k}none {k}new left left", f"lmove {LIST} {LIST}"],
+    "lmpop": [f"lmpop 2 right {LIST}", f"lmpop 2 left {{k}}none {LIST}", "lmpop 2 left {k}none", f"lmpop 1 {LIST}"],
     "lpop": [f"lpop {LIST}", f"lpop {LIST} 2", "lpop {k}none"],
-    "lpos": [f"lpos {LIST} two", f"lpos {LIST} ten"],
+    "lpos": [f"lpos {LIST} two", f"lpos {LIST} ten", f"lpos {LIST} two count 0 rank -1", f"lpos {LIST} ten count 0"],
     "lpush": [f"lpush {LIST} / a b", "lpush {k}new / a b", f"lpush {LIST} /"],
     "lpushx": [f"lpushx {LIST} / a b", "lpushx {k}none / a"],
     "lrange": [f"lrange {LIST} 0 9", f"lrange {LIST} 7 9", f"lrange {LIST} 0"],
@@ -58,6 +61,7 @@ LINES = {
     "mn": ["mn"],
     "route": [f"route {SET}"],
     "rpop": [f"rpop {LIST}", f"rpop {LIST} 3"],
+    "rpoplpush": [f"rpoplpush {LIST} {{k}}new", f"rpoplpush {LIST} {LIST}", f"rpoplpush {{k}}none {LIST}"],
     "rpush": [f"rpush {LIST} / a b", "rpush {k}new / a"],
     "rpushx": [f"rpushx {LIST} / a b", "rpushx {k}none / a"],
     "sadd": [f"sadd {SET} / gus hal", f"sadd {SET} gus / hal", "sadd {k}new / ann", f"sadd {SET} /"],
@@ -77,6 +81,7 @@ LINES = {
     "sload": [f"sload {SET} 8f3k2w0q / ann", "sload {k}none 8f3k2w0q / ann"],
     "smembers": [f"smembers {SET}", f"smembers {SET} {OTHER} {{k}}none", "smembers {k}none", f"smembers {ITEM}"],
     "smismember": [f"smismember {SET} ann eve cyd"],
+    "smove": [f"smove {SET} {OTHER} / ann", f"smove {SET} / {{k}}new ann", f"smove {SET} {OTHER} / eve", f"smove {{k}}none {OTHER} / eve"],
     "spop": ["spop {k}only", "spop {k}none"],
     "srandmember": ["srandmember {k}only", "srandmember {k}only 5", "srandmember {k}only -5"],
     "srange": [f"srange {SET} a bz 10", f"srange {SET} x y 10"],
@@ -126,8 +131,8 @@ def value_of(line, reply):
     if reply in MISSES:
         return None
     found = re.match(rb"VALUE \S+ \d+ (\d+)(?: \d+)?\r\n", reply)
-    keys = len(words) - (2 if words[0].startswith("gat") else 1)
-    one = words[0] not in SEVERAL and (keys == 1 or words[0] not in ("get", "gets", "gat", "gats", "smembers"))
+    keys = len(words) - (2 if words[0].startswith("gat") else 3 if words[0] == "lmpop" else 1)
+    one = words[0] not in SEVERAL and (keys == 1 or words[0] not in ("get", "gets", "gat", "gats", "smembers", "lmpop"))
     if found and one:
         return reply[found.end():found.end() + int(found[1])]
     if reply.endswith(b"END\r\n") and words[0] not in ("mg", "ma"):
@@ -257,7 +262,7 @@ class EveryCommand(WireTest):
         lines = [line.replace("{k}", "x") for name in LINES for line in LINES[name]
                  if "/" not in line and name not in ("stats", "me", "mn") and not name.startswith("gat")]
         keys = [f"q|{'|'.join(line.split())}" for line in lines]
-        keys = [key for key in keys if not re.match(r"q\|(b?[lrs]pop|lrem|sclaim|scompact|m[ad]|incr|decr|evincr|evlimit)\b", key)]
+        keys = [key for key in keys if not re.match(r"q\|(b?[lrs]pop|lrem|linsert|lmove|lmpop|rpoplpush|sclaim|scompact|m[ad]|incr|decr|evincr|evlimit)\b", key)]
         keys[5:5], keys[20:20] = ["xitem"], ["nothing", "xset"]
         alone, errors = b"", []
         for key in keys:

@@ -63,6 +63,15 @@ class Meaning(ListTest):
         ("llen k", "NOT_FOUND"), ("lrange k 0 -1", None), ("lindex k 0", None), ("lpos k a", "NOT_FOUND"),
         ("lpop k", None), ("lrem k 0 a", "NOT_FOUND"), ("lset k 0 a", "NOT_FOUND"), ("ltrim k 0 1", "NOT_FOUND"),
         ("rpushx k a", "NOT_FOUND"), ("lpushx k a", "NOT_FOUND"), ("llen k", "NOT_FOUND"),
+        ("linsert k before a b", "NOT_FOUND"), ("lpos k a count 0", None), ("lmove k l left right", None),
+        ("rpush k a b c b a b", "STORED"), ("lpos k b rank 2", "3"), ("lpos k b rank -1", "5"), ("lpos k b rank 4", "NOT_FOUND"),
+        ("lpos k b count 0", b"1 3 5"), ("lpos k b count 2", b"1 3"), ("lpos k b rank -2 count 0", b"3 1"),
+        ("lpos k b maxlen 1", "NOT_FOUND"), ("lpos k b count 0 maxlen 4", b"1 3"), ("lpos k b rank -1 maxlen 3 count 9", b"5 3"),
+        ("lpos k z count 0", None), ("linsert k before b x", "7"), ("linsert k after a y", "8"), ("linsert k after z y", "NOT_FOUND"),
+        ("lrange k 0 -1", b"a y x b c b a b"), ("lmove k k left right", b"a"), ("rpoplpush k k", b"a"), ("lmove k k right right", b"b"),
+        ("lrange k 0 -1", b"a y x b c b a b"), ("lmove k l left left", b"a"), ("lmove k l right left", b"b"), ("rpoplpush k l", b"a"),
+        ("lmove k l left right", b"y"), ("lrange k 0 -1", b"x b c b"), ("lrange l 0 -1", b"a b a y"),
+        ("delete k", "DELETED"), ("delete l", "DELETED"),
     )
 
     def test_table(self):
@@ -76,6 +85,39 @@ class Meaning(ListTest):
                     self.assertEqual(self.items(command, conn), expected and expected.split(b" "), command)
             self.assertEqual(self.conn.ask("delete k"), "NOT_FOUND")
 
+    def test_pops_of_several_lists(self):
+        self.conn.ask("rpush k a b c")
+        self.conn.ask("rpush l d e")
+        for line, key, taken in (("lmpop 2 left none k l", "k", b"a b"), ("lmpop 9 right k l", "k", b"c"), ("lmpop 1 right k l", "l", b"e"),
+                                 ("lmpop 9 left k l", "l", b"d"), ("lmpop 1 left k l", None, b"")):
+            self.assertEqual(self.conn.values(line), ({key: (0, taken)} if key else {}, "END"), line)
+        for line, error in (("lmpop 1 k", "usage: lmpop <count> left|right <key>+"), ("lmpop x left k", "invalid count"),
+                            ("lmpop 1 right", "usage: lmpop <count> left|right <key>+"), (f"lmpop 1 left {'k' * 221}", "key too long")):
+            self.assertEqual(self.conn.ask(line), f"CLIENT_ERROR {error}")
+
+    def test_in_order(self):
+        """What follows on the connection sees all of a move."""
+        self.conn.ask("rpush k a b")
+        self.conn.send(b"lmove k l left right\r\nlrange k 0 -1\r\nlrange l 0 -1\r\nlmpop 1 left l k\r\nllen l\r\nsadd s m\r\n"
+                       b"smove s t m\r\nscard s\r\nscard t\r\n")
+        for key, value in (("k", b"a"), ("k", b"b"), ("l", b"a"), ("l", b"a")):
+            self.assertEqual(self.conn.read_values(), ({key: (0, value)}, "END"))
+        self.assertEqual([self.conn.line() for _ in range(5)], [b"0", b"STORED", b"STORED", b"0", b"1"])
+
+    def test_workers_with_lists_of_their_own(self):
+        """Through three proxies: without a proxy that dies, each element goes to one worker."""
+        items = [f"i{number}" for number in range(120)]
+        self.conn.ask("rpush jobs " + " ".join(items))
+
+        def work(number):
+            conn = self.connect(self.proxies[number % len(self.proxies)])
+            found, end = True, ""
+            while found or end != "END":
+                found, end = conn.values(f"lmove jobs mine-{number} left right")
+                self.assertIn(end, ("END", "SERVER_ERROR busy"))
+        together(6, work)
+        found = [item.decode() for number in range(6) for item in self.all(f"mine-{number}") or []]
+        self.assertEqual(sorted(found), sorted(items))
 
     def test_noreply(self):
         self.conn.send(b"rpush k a noreply b noreply\r\nlpush k c noreply\r\nlset k 0 C noreply\r\nltrim k 0 2 noreply\r\n")

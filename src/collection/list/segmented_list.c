@@ -5,6 +5,7 @@
 
 #include "collection/text/fold.h"
 #include "util/alloc.h"
+#include "util/num.h"
 
 /* MOVED_FRACTION: a log shorter than this fraction of a base gets no segment. */
 enum { CAPACITY_MIN = 32, MOVED_FRACTION = 4 };
@@ -229,6 +230,17 @@ static bool find(const struct list_piece *piece, struct slice element, size_t *a
 	return false;
 }
 
+static void need_positions(struct segmented_list *list, const struct list_request *request)
+{
+	const struct list_find *how = &request->find;
+	size_t count = segmented_list_count(list), at;
+	size_t most = how->most && how->most < count ? (size_t)how->most : count;
+
+	if (how->rank == 1 && !how->many && find(head_of(list), request->item, &at))
+		return;
+	need_span(list, (struct span){ how->rank < 0 ? count - most : 0, most });
+}
+
 void segmented_list_need(struct segmented_list *list, const struct list_request *request)
 {
 	size_t count = segmented_list_count(list), at;
@@ -238,8 +250,15 @@ void segmented_list_need(struct segmented_list *list, const struct list_request 
 		need_span(list, range_of(count, request->start, request->stop));
 		break;
 	case LIST_POSITION:
-		if (!find(head_of(list), request->item, &at))
+		need_positions(list, request);
+		break;
+	case LIST_INSERT:
+		if (!find(head_of(list), request->pivot, &at))
 			segmented_list_need_all(list);
+		break;
+	case LIST_TAKE:
+	case LIST_ROTATE:
+		segmented_list_need_ends(list, request->start == 0, request->start != 0);
 		break;
 	case LIST_REMOVE:
 		segmented_list_need_all(list);
@@ -406,24 +425,48 @@ static bool trim(struct segmented_list *list, const struct list_request *request
 	return span.count < count;
 }
 
-/* Looks for the element in the next piece. */
-static bool position(const struct segmented_list *list, struct list_request *request)
+static void join_number(struct buf *out, size_t start, uint64_t number)
 {
-	const struct list_piece *piece = &list->pieces[request->done];
-	size_t at;
+	char digits[NUM_U64_MAX];
 
-	if (request->done == list->piece_count) {
-		request->status = OUTCOME_MISSING;
-		request->number = 0;
+	join_element(out, start, slice_of(digits, num_format_u64(digits, number)));
+}
+
+/* Takes note of an element that is the item, as the `looked`th one. Gives true if no other one is asked for. */
+static bool found_at(struct list_request *request, uint64_t at, struct buf *text)
+{
+	const struct list_find *how = &request->find;
+	uint64_t rank = how->rank < 0 ? 0 - (uint64_t)how->rank : (uint64_t)how->rank;
+
+	if (++request->found < rank)
+		return false;
+	request->number = at;
+	if (!how->many)
 		return true;
+	join_number(text, request->at, at);
+	return request->found - rank + 1 == how->count;
+}
+
+/* Looks for the element in the next piece. Gives true if the answer is complete. */
+static bool position(const struct segmented_list *list, struct list_request *request, struct buf *text)
+{
+	const struct list_find *how = &request->find;
+	bool backwards = how->rank < 0;
+	size_t last = list->piece_count - 1;
+	const struct list_piece *piece = &list->pieces[backwards ? last - request->done : request->done];
+	uint64_t count = segmented_list_count(list), most = how->most ? how->most : UINT64_MAX;
+
+	for (size_t i = 0; i < piece->ref.keep && request->looked < most; i++) {
+		uint64_t at = backwards ? count - 1 - request->looked : request->looked;
+		request->looked++;
+		if (slice_equal(element_of(piece, backwards ? piece->ref.keep - 1 - i : i), request->item) &&
+			found_at(request, at, text))
+			return true;
 	}
-	if (find(piece, request->item, &at)) {
-		request->number += at;
-		return true;
-	}
-	request->number += piece->ref.keep;
-	request->done++;
-	return false;
+	if (request->done++ < last && request->looked < most)
+		return false;
+	request->status = how->many ? OUTCOME_DONE : OUTCOME_MISSING;
+	return true;
 }
 
 /* Appends the next elements of a range. */
@@ -443,12 +486,16 @@ bool segmented_list_read_slice(struct segmented_list *list, struct list_request 
 	if (request->done == 0) {
 		request->status = OUTCOME_DONE;
 		request->number = request->size = 0;
+		request->looked = request->found = 0;
 		request->at = buf_size(text);
 	}
 	if (request->verb == LIST_RANGE)
 		return join_more(list, request, text);
-	if (request->verb == LIST_POSITION)
-		return position(list, request);
+	if (request->verb == LIST_POSITION) {
+		bool complete = position(list, request, text);
+		request->size = buf_size(text) - request->at;
+		return complete;
+	}
 	request->number = segmented_list_count(list);
 	return true;
 }
@@ -494,6 +541,72 @@ static bool set_element(struct segmented_list *list, struct list_request *reques
 	return true;
 }
 
+static void insert_element(struct list_piece *piece, size_t at, struct slice element)
+{
+	struct slice *list;
+
+	loosen(piece);
+	elements_add(&piece->elements, element);
+	list = piece->elements.list;
+	memmove(list + at + 1, list + at, (piece->elements.count - 1 - at) * sizeof(*list));
+	list[at] = element;
+	piece->ref.keep = piece->elements.count;
+}
+
+static bool insert(struct segmented_list *list, struct list_request *request)
+{
+	size_t at;
+
+	for (size_t i = 0; i < list->piece_count; i++) {
+		struct list_piece *piece = &list->pieces[i];
+		if (piece->ref.keep == 0 || !find(piece, request->pivot, &at))
+			continue;
+		insert_element(piece, at + (request->start ? 1 : 0), request->item);
+		request->number = segmented_list_count(list);
+		return true;
+	}
+	request->status = OUTCOME_MISSING;
+	return false;
+}
+
+/* The first or the last element; the list must have one. */
+static struct slice element_at_end(const struct segmented_list *list, bool front)
+{
+	const struct list_piece *piece = front ? head_of(list) : tail_of(list);
+
+	while (piece->ref.keep == 0)
+		piece += front ? 1 : -1;
+	return element_of(piece, front ? 0 : piece->ref.keep - 1);
+}
+
+static bool take(struct segmented_list *list, struct list_request *request)
+{
+	bool front = request->start == 0;
+
+	if (segmented_list_count(list) == 0 || !slice_equal(element_at_end(list, front), request->item)) {
+		request->status = OUTCOME_CHANGED;
+		return false;
+	}
+	drop(list, 1, front);
+	return true;
+}
+
+static bool rotate(struct segmented_list *list, struct list_request *request, struct buf *text)
+{
+	bool front = request->start == 0, to_front = request->stop == 0;
+	size_t count = segmented_list_count(list);
+	struct list_piece *piece = to_front ? head_of(list) : tail_of(list);
+	struct slice element;
+
+	join(list, (struct span){ 0, count > 0 }, !front, request, text);
+	if (count < 2 || front == to_front)
+		return false;
+	element = element_at_end(list, front);
+	drop(list, 1, front);
+	insert_element(piece, to_front ? 0 : piece->ref.keep, element);
+	return true;
+}
+
 bool segmented_list_apply(struct segmented_list *list, struct list_request *request, struct buf *text)
 {
 	request->status = OUTCOME_DONE;
@@ -513,6 +626,12 @@ bool segmented_list_apply(struct segmented_list *list, struct list_request *requ
 		return set_element(list, request);
 	case LIST_TRIM:
 		return trim(list, request);
+	case LIST_INSERT:
+		return insert(list, request);
+	case LIST_TAKE:
+		return take(list, request);
+	case LIST_ROTATE:
+		return rotate(list, request, text);
 	}
 	while (!segmented_list_read_slice(list, request, text))
 		;

@@ -1,0 +1,317 @@
+/*
+ * Moving from one key to another, without a lock:
+ *
+ *     lmove: read the element -> push it -> take the element out, if it is still at its end
+ *                                        -> it is not: take the copy back -> read again
+ *     smove: test the member -> add it -> remove it
+ *
+ * The second key has it before the first one loses it. If a proxy is killed between the two, both have it, and nothing is lost.
+ */
+#include "collection/adopted/encodings/encodings.h"
+#include "collection/lane/lanes.h"
+#include "command/args.h"
+#include "command/op_task.h"
+#include "command/start.h"
+#include "protocol/reply.h"
+
+enum { ATTEMPTS = 16 };
+
+struct move {
+	struct task task;
+	struct op op; /* the one under way */
+	struct slice source, target;
+	struct buf token; /* the element or member, as a token */
+	int64_t ttl;      /* of a target that is created */
+	struct list_request list;
+	struct set_request set;
+	const struct collection_rule *rule; /* of the target */
+	int64_t from, to;                   /* the ends of an lmove: 0 or -1 */
+	unsigned attempts;
+	bool is_busy;
+	char keys[];
+};
+
+static struct move *move_of(struct op *op)
+{
+	return (struct move *)((char *)op - offsetof(struct move, op));
+}
+
+static struct slice moved(const struct move *m)
+{
+	struct slice token = slice_skip(buf_slice(&m->token), 1);
+
+	return slice_of(token.p, token.n - 1);
+}
+
+/* The token is that of an addition. */
+static void set_token(struct move *m, struct slice word)
+{
+	buf_consume(&m->token, buf_size(&m->token));
+	BUF_ADD(&m->token, "+");
+	buf_add_word(&m->token, word);
+}
+
+static struct move *new_move(struct host *host, const struct request *request, void *owner)
+{
+	struct slice source = request->key, target = request->args->target;
+	struct move *m = task_new(host, request, owner, sizeof(*m) + source.n + target.n + 1);
+	char *at = m->keys;
+
+	m->source = task_keep(&at, source);
+	*at++ = ' ';
+	m->target = task_keep(&at, target);
+	(void)task_keys(&m->task, slice_of(m->keys, (size_t)(at - m->keys)), 2);
+	m->rule = rules_collection(host->env.rules, m->target);
+	m->ttl = task_ttl(request, m->rule->ttl);
+	m->token = BUF_EMPTY;
+	m->from = request->args->first;
+	m->to = request->args->last;
+	m->attempts = 0;
+	m->is_busy = false;
+	return m;
+}
+
+static void prepare(
+	struct move *m, enum op_kind kind, struct slice key, void (*done)(struct op *, const struct outcome *))
+{
+	m->op = (struct op){ .kind = kind, .key = key, .done = done, .list = &m->list, .set = &m->set };
+	task_owns(&m->task, &m->op);
+	if (kind == OP_APPEND) {
+		m->op.log = buf_slice(&m->token);
+		m->op.create = slice_equal(key, m->target);
+		m->op.ttl = m->ttl;
+	}
+}
+
+static void send(struct move *m)
+{
+	lanes_submit(m->task.host->lanes, &m->op);
+}
+
+/* Frees what the task has beside itself. */
+static struct task *end(struct move *m)
+{
+	buf_free(&m->token);
+	return &m->task;
+}
+
+/* --- lmove --- */
+
+static void read_element(struct move *m);
+
+static void reply_element(struct move *m, struct slice element)
+{
+	struct buf *out = task_reply(&m->task);
+
+	if (element.n) {
+		reply_value_head(out, m->source, 0, element.n, NULL);
+		reply_line(out, element);
+	}
+	task_reply_line(end(m), "END");
+}
+
+static void again(struct move *m)
+{
+	if (m->is_busy || ++m->attempts == ATTEMPTS)
+		task_reply_line(end(m), "SERVER_ERROR busy");
+	else
+		read_element(m);
+}
+
+static void taken_back(struct op *op, const struct outcome *outcome)
+{
+	struct move *m = move_of(op);
+
+	if (outcome->status == OUTCOME_CHANGED) {
+		/* Others have pushed behind it. */
+		m->list = (struct list_request){ .verb = LIST_REMOVE, .start = m->to ? -1 : 1, .item = moved(m) };
+		prepare(m, OP_LIST, m->target, taken_back);
+		send(m);
+	} else if (outcome->status == OUTCOME_DONE || outcome->status == OUTCOME_MISSING) {
+		again(m);
+	} else {
+		(void)outcome_ends(outcome, end(m));
+	}
+}
+
+/* Unless the element is known to be still there, or to be taken out by another one, the copy stays. */
+static void taken(struct op *op, const struct outcome *outcome)
+{
+	struct move *m = move_of(op);
+
+	m->is_busy = outcome->status == OUTCOME_BUSY;
+	if (outcome->status == OUTCOME_DONE) {
+		reply_element(m, moved(m));
+	} else if (m->is_busy || outcome->status == OUTCOME_CHANGED || outcome->status == OUTCOME_MISSING) {
+		m->list = (struct list_request){ .verb = LIST_TAKE, .start = m->to, .item = moved(m) };
+		prepare(m, OP_LIST, m->target, taken_back);
+		send(m);
+	} else {
+		(void)outcome_ends(outcome, end(m));
+	}
+}
+
+static void pushed(struct op *op, const struct outcome *outcome)
+{
+	struct move *m = move_of(op);
+
+	if (outcome->status != OUTCOME_DONE) {
+		(void)outcome_ends(outcome, end(m));
+		return;
+	}
+	m->list = (struct list_request){ .verb = LIST_TAKE, .start = m->from, .item = moved(m) };
+	prepare(m, OP_LIST, m->source, taken);
+	send(m);
+}
+
+static void push(struct move *m)
+{
+	const char *error = encoding_takes_any(m->rule) ? NULL : encoding_check_member(m->rule, moved(m));
+
+	if (error) {
+		task_reply_line(end(m), error);
+		return;
+	}
+	prepare(m, OP_APPEND, m->target, pushed);
+	m->op.push = true;
+	m->op.front = m->to == 0;
+	send(m);
+}
+
+static void element_read(struct op *op, const struct outcome *outcome)
+{
+	struct move *m = move_of(op);
+	bool rotates = m->list.verb == LIST_ROTATE;
+
+	if (outcome->status != OUTCOME_DONE && outcome->status != OUTCOME_MISSING) {
+		(void)outcome_ends(outcome, end(m));
+	} else if (outcome->status == OUTCOME_MISSING || outcome->log.n == 0 || rotates) {
+		reply_element(m, outcome->status == OUTCOME_DONE ? outcome->log : SLICE(""));
+	} else {
+		set_token(m, outcome->log);
+		push(m);
+	}
+}
+
+/* On one list it is one operation. */
+static void read_element(struct move *m)
+{
+	bool rotates = slice_equal(m->source, m->target);
+
+	m->list = (struct list_request){
+		.verb = rotates ? LIST_ROTATE : LIST_RANGE, .start = m->from, .stop = rotates ? m->to : m->from
+	};
+	prepare(m, OP_LIST, m->source, element_read);
+	send(m);
+}
+
+void move_element_start(struct host *host, const struct request *request, void *owner)
+{
+	read_element(new_move(host, request, owner));
+}
+
+/* --- smove --- */
+
+/* Whoever removed the member meanwhile, or the whole set, has done what was to be done. */
+static void removed(struct op *op, const struct outcome *outcome)
+{
+	struct task *task = end(move_of(op));
+
+	if (outcome->status == OUTCOME_MISSING || !outcome_ends(outcome, task))
+		task_reply_done(task);
+}
+
+static void added(struct op *op, const struct outcome *outcome)
+{
+	struct move *m = move_of(op);
+
+	if (outcome->status != OUTCOME_DONE) {
+		(void)outcome_ends(outcome, end(m));
+		return;
+	}
+	*m->token.data = '-';
+	prepare(m, OP_APPEND, m->source, removed);
+	send(m);
+}
+
+static void tested(struct op *op, const struct outcome *outcome)
+{
+	struct move *m = move_of(op);
+	bool is_member = outcome->status == OUTCOME_DONE && *m->set.text.data == '1';
+
+	buf_free(&m->set.text);
+	if (outcome->status == OUTCOME_DONE && !is_member) {
+		task_reply_line(end(m), "NOT_FOUND");
+	} else if (outcome->status != OUTCOME_DONE) {
+		(void)outcome_ends(outcome, end(m));
+	} else if (slice_equal(m->source, m->target)) {
+		task_reply_done(end(m));
+	} else {
+		prepare(m, OP_APPEND, m->target, added);
+		send(m);
+	}
+}
+
+void move_member_start(struct host *host, const struct request *request, void *owner)
+{
+	struct move *m = new_move(host, request, owner);
+
+	set_token(m, request->args->words);
+	m->set = (struct set_request){ .verb = SET_TEST, .members = moved(m) };
+	prepare(m, OP_READ, m->source, tested);
+	send(m);
+}
+
+/* --- lmpop --- */
+
+struct pops {
+	struct task task;
+	struct op op;
+	struct list_request list;
+	struct slice rest; /* the keys behind that of `op` */
+	char keys[];
+};
+
+static void pop_next(struct pops *p);
+
+static void popped(struct op *op, const struct outcome *outcome)
+{
+	struct pops *p = (struct pops *)((char *)op - offsetof(struct pops, op));
+
+	if (outcome->status == OUTCOME_MISSING || (outcome->status == OUTCOME_DONE && outcome->log.n == 0)) {
+		pop_next(p);
+	} else if (!outcome_ends(outcome, &p->task)) {
+		struct buf *out = task_reply(&p->task);
+		reply_value_head(out, op->key, 0, outcome->log.n, NULL);
+		reply_line(out, outcome->log);
+		task_reply_line(&p->task, "END");
+	}
+}
+
+static void pop_next(struct pops *p)
+{
+	struct slice key = slice_token(&p->rest);
+
+	/* What a client that has gone would get would be lost. */
+	if (key.n == 0 || p->task.abandoned) {
+		task_reply_line(&p->task, "END");
+	} else if (!args_allow_lists(rules_collection(p->task.host->env.rules, key))) {
+		task_reply_line(&p->task, args_no_list);
+	} else {
+		p->op = (struct op){ .kind = OP_LIST, .key = key, .list = &p->list, .done = popped };
+		task_owns(&p->task, &p->op);
+		lanes_submit(p->task.host->lanes, &p->op);
+	}
+}
+
+void pop_keys_start(struct host *host, const struct request *request, void *owner)
+{
+	struct slice keys = slice_of(request->key.p, (size_t)(request->rest.p + request->rest.n - request->key.p));
+	struct pops *p = task_new(host, request, owner, sizeof(*p) + keys.n);
+	char *at = p->keys;
+
+	p->list = (struct list_request){ .verb = request->flags ? LIST_POP_BACK : LIST_POP_FRONT,
+		.count = request->number };
+	p->rest = task_keys(&p->task, task_keep(&at, keys), request->keys);
+	pop_next(p);
+}

@@ -1,0 +1,217 @@
+/*
+ * Commands that move something from one key to another, with the end of their proxy before each call, and with other clients between
+ * any two calls. Whatever happens, nothing is lost, and without the end of a proxy nothing is there twice.
+ */
+#include "serving.h"
+
+static const struct collection_options options = { .base_size = 16384,
+	.segment_size = 16384,
+	.log_size = 4096,
+	.table_size = 2048,
+	.cache = 1 << 20,
+	.merges = 1,
+	.result_max = 1 << 20,
+	.lease_time = 10 };
+
+static void setup(void)
+{
+	serving_setup(&options);
+}
+
+FIXTURE(setup, serving_teardown)
+
+static void put(const char *key, const char *value)
+{
+	server_put(&server, slice_of(key, strlen(key)), slice_of(value, strlen(value)));
+}
+
+static void has(const char *key, const char *value)
+{
+	struct memcached_item *item = server_find(&server, slice_of(key, strlen(key)));
+
+	ck_assert_ptr_nonnull(item);
+	assert_bytes(buf_slice(&item->value), value);
+}
+
+/* How often the token is in the items. */
+static int copies(const char *token)
+{
+	static const char *const keys[] = { "k", "l" };
+	int count = 0;
+
+	for (size_t i = 0; i < 2; i++) {
+		struct memcached_item *item = server_find(&server, slice_of(keys[i], 1));
+		struct slice rest = item ? buf_slice(&item->value) : SLICE(""), word;
+		bool there = false;
+		while ((word = slice_token(&rest)).n) {
+			if (slice_equal(slice_skip(word, 1), slice_of(token + 1, strlen(token) - 1)))
+				there = word.p[0] == '+';
+		}
+		count += there;
+	}
+	return count;
+}
+
+/* The proxy ends before its call number `calls`. Gives false if it makes fewer. */
+static bool is_killed(const char *line, int calls)
+{
+	client_asks(line);
+	while (fake_waiting(&fake) && calls-- > 0)
+		server_answer_one(&server);
+	if (!fake_waiting(&fake))
+		return false;
+	while (fake_waiting(&fake))
+		fake_fail(&fake, RESULT_LOST);
+	(void)fake_told(&fake);
+	return true;
+}
+
+static void killed_at_each_call(const char *line, const char *k, const char *l, const char *done)
+{
+	int calls = 0, twice = 0;
+
+	for (bool killed = true; killed; calls++) {
+		put("k", k);
+		put("l", l);
+		killed = is_killed(line, calls);
+		ck_assert_int_ge(copies("+a"), 1);
+		ck_assert_int_eq(copies("+b"), 1);
+		ck_assert_int_eq(copies("+c"), 1);
+		twice += copies("+a") == 2;
+	}
+	client_is_told(done);
+	ck_assert_int_eq(copies("+a"), 1);
+	ck_assert_int_gt(twice, 0);
+	ck_assert_int_ge(calls, 4);
+}
+
+TEST(killed)
+{
+	killed_at_each_call("lmove k l left right\r\n", "@list +a +b ", "@list +c ", "VALUE k 0 1\r\na\r\nEND\r\n");
+	has("k", "@list +b ");
+	has("l", "@list +c +a ");
+	killed_at_each_call("rpoplpush k l\r\n", "@list +b +a ", "@list +c ", "VALUE k 0 1\r\na\r\nEND\r\n");
+	has("l", "+a @list +c ");
+	killed_at_each_call("smove k l a\r\n", "+a +b ", "+c ", "STORED\r\n");
+}
+
+/* Between any two calls another client does this, once. `result` is what is left in both, whenever that was. */
+static void beside(const char *line, const char *key, const char *was, const char *value, const char *k, const char *l)
+{
+	int calls = 1;
+
+	for (bool more = true; more; calls++) {
+		put("k", "@list +a +b ");
+		put("l", "@list +c ");
+		client_asks(line);
+		for (int i = 0; i < calls && fake_waiting(&fake); i++)
+			server_answer_one(&server);
+		more = fake_waiting(&fake) > 0;
+		struct memcached_item *item = server_find(&server, slice_of(key, 1));
+		if (more && slice_equal(buf_slice(&item->value), slice_of(was, strlen(was))))
+			put(key, value);
+		server_answer_all(&server);
+		(void)fake_told(&fake);
+		if (more && calls < 3) {
+			has("k", k);
+			has("l", l);
+		}
+		for (const char *each = "+a\0+b\0+c"; *each; each += 3)
+			ck_assert_int_le(copies(each), 1);
+	}
+	ck_assert_int_gt(calls, 3);
+}
+
+TEST(others_pop_it)
+{
+	beside("lmove k l left right\r\n", "k", "@list +a +b ", "@list +b ", "@list ", "@list +c +b ");
+	beside("lmove k l left left\r\n", "k", "@list +a +b ", "@list +b ", "@list ", "+b @list +c ");
+}
+
+/* The copy is not at its end any more when it is taken back. */
+TEST(others_push_behind_the_copy)
+{
+	put("k", "@list +a +b ");
+	put("l", "@list +c ");
+	client_asks("lmove k l left right\r\n");
+	server_answer_one(&server);
+	server_answer_one(&server);
+	has("l", "@list +c +a ");
+	put("k", "@list +b ");
+	put("l", "@list +c +a +a +d ");
+	server_answer_all(&server);
+	client_is_told("VALUE k 0 1\r\nb\r\nEND\r\n");
+	has("l", "@list +c +a +d +b ");
+}
+
+/* The source has gone when the element was pushed. */
+TEST(the_source_goes)
+{
+	put("k", "@list +a ");
+	put("l", "@list +c ");
+	client_asks("lmove k l left right\r\n");
+	server_answer_one(&server);
+	server_answer_one(&server);
+	put("k", "@list ");
+	hears("END\r\n");
+	has("l", "@list +c ");
+}
+
+TEST(nothing_to_move)
+{
+	asks_and_hears("lmove k l left right\r\n", "END\r\n");
+	asks_and_hears("lmove k k left right\r\n", "END\r\n");
+	asks_and_hears("smove k l a\r\n", "NOT_FOUND\r\n");
+	ck_assert_uint_eq(server_items(&server, ""), 0);
+	put("k", "+a ");
+	asks_and_hears("smove k l b\r\n", "NOT_FOUND\r\n");
+	asks_and_hears("smove k k a\r\n", "STORED\r\n");
+	has("k", "+a ");
+	put("k", "no collection");
+	asks_and_hears("lmove k l left right\r\n", "CLIENT_ERROR value is not a collection\r\n");
+	asks_and_hears("smove k l a\r\n", "CLIENT_ERROR value is not a collection\r\n");
+}
+
+TEST(rotation)
+{
+	put("k", "@list +a +b +c ");
+	client_asks("lmove k k left right\r\n");
+	server_answer_all(&server);
+	client_is_told("VALUE k 0 1\r\na\r\nEND\r\n");
+	has("k", "@list +b +c +a ");
+	asks_and_hears("rpoplpush k k\r\n", "VALUE k 0 1\r\na\r\nEND\r\n");
+	has("k", "+a @list +b +c ");
+	asks_and_hears("lmove k k left left\r\n", "VALUE k 0 1\r\na\r\nEND\r\n");
+	has("k", "+a @list +b +c ");
+}
+
+/* An element that the encoding of the target cannot hold stays where it is. */
+TEST(another_encoding)
+{
+	static const struct collection_rule rules[] = {
+		{ .prefix = { "l", 1 }, .type = COLLECTION_LIST, .encoding = ENCODING_CSV, .delimiter = ',' },
+		{ .prefix = { "", 0 } }
+	};
+
+	fake.rules = (struct rules){ .collections = rules, .collection_count = 2 };
+	put("k", "@list +x,y +a ");
+	put("l", "c,");
+	asks_and_hears("lmove k l left right\r\n", "CLIENT_ERROR member holds the delimiter\r\n");
+	asks_and_hears("lmove k l right left\r\n", "VALUE k 0 1\r\na\r\nEND\r\n");
+	has("l", "a,c,");
+	asks_and_hears("lmove l k right right\r\n", "VALUE l 0 1\r\nc\r\nEND\r\n");
+	has("k", "@list +x,y +c ");
+	asks_and_hears("linsert l after a b\r\nlmove l l left right\r\n", "2\r\nVALUE l 0 1\r\na\r\nEND\r\n");
+	has("l", "b,a,");
+}
+
+TEST(pops_of_several_lists)
+{
+	put("k", "@list ");
+	put("l", "@list +a +b +c ");
+	asks_and_hears("lmpop 2 right n k l\r\n", "VALUE l 0 3\r\nc b\r\nEND\r\n");
+	asks_and_hears("lmpop 5 left l k\r\n", "VALUE l 0 1\r\na\r\nEND\r\n");
+	asks_and_hears("lmpop 5 left l k n\r\n", "END\r\n");
+	put("k", "no collection");
+	asks_and_hears("lmpop 5 left l k n\r\n", "CLIENT_ERROR value is not a collection\r\n");
+}

@@ -9,6 +9,7 @@
 
 #include "collection/move/mover.h"
 #include "collection/text/part_key.h"
+#include "collection/ttl.h"
 #include "util/alloc.h"
 #include "util/hash.h"
 
@@ -248,6 +249,52 @@ static void wait_for(struct moves *m, struct moved_call *c, bool at_once)
 		start_unit(u, at_once);
 }
 
+/* Sends the call of a waiter, which is `done` by a function of ours. */
+static void send_kept(struct moved_call *c, const struct call *call, bool former,
+	void (*done)(struct waiter *waiter, const struct result *r))
+{
+	struct moves *m = c->moves;
+
+	c->waiter = (struct waiter){ done, c->call.key };
+	m->busy++;
+	send_to(m, call, &c->waiter, place(m, c->call.key, former));
+}
+
+static void read_here(struct waiter *waiter, const struct result *r);
+
+static void part_copied(struct waiter *waiter, const struct result *r)
+{
+	struct moved_call *c = (struct moved_call *)((char *)waiter - offsetof(struct moved_call, waiter));
+
+	(void)r;
+	c->moves->busy--;
+	send_kept(c, &c->call, false, read_here);
+}
+
+static void part_found(struct waiter *waiter, const struct result *r)
+{
+	struct moved_call *c = (struct moved_call *)((char *)waiter - offsetof(struct moved_call, waiter));
+	struct call call = { .verb = CALL_ADD, .key = c->call.key, .value = r->value };
+	const struct result miss = { .status = RESULT_MISS };
+
+	c->moves->busy--;
+	if (r->status == RESULT_HIT && ttl_exptime(c->moves->world.env, r->ttl, &call.exptime)) {
+		send_kept(c, &call, false, part_copied);
+		return;
+	}
+	c->asker->done(c->asker, result_failed(r) ? r : &miss);
+	free(c);
+}
+
+/*
+ * Whether it is a part of a base that moves. A part may be written to the former server before the time, by whoever lets the base refer
+ * to it only after that has moved. So whoever misses it here copies it.
+ */
+static bool is_moved_part(const struct moves *m, struct slice key)
+{
+	return part_key_base(key).n && unit_of(m, key).n < key.n && place(m, key, true) != place(m, key, false);
+}
+
 /* A mark shows that a proxy moves the key, or that one was killed while it did. */
 static void read_here(struct waiter *waiter, const struct result *r)
 {
@@ -255,6 +302,12 @@ static void read_here(struct waiter *waiter, const struct result *r)
 	struct moves *m = c->moves;
 
 	m->busy--;
+	if (r->status == RESULT_MISS && !c->again && is_moved_part(m, c->call.key)) {
+		c->again = true;
+		send_kept(c, &(struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_TTL, .key = c->call.key },
+			true, part_found);
+		return;
+	}
 	if (r->status == RESULT_HIT && r->flags == MARK_FLAGS && !c->again) {
 		struct moved_call *next = keep_call(m, &c->call, c->asker);
 		next->again = true;
@@ -277,7 +330,7 @@ static void ask_here(struct moved_call *c)
 
 static void send_here(struct moves *m, const struct call *call, struct waiter *waiter)
 {
-	if (call->verb == CALL_GET)
+	if (call->verb == CALL_GET || (call->verb == CALL_TOUCH && is_moved_part(m, call->key)))
 		ask_here(keep_call(m, call, waiter));
 	else
 		send_to(m, call, waiter, place(m, call->key, false));

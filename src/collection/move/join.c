@@ -31,6 +31,29 @@ static void join_numbers(struct slice key, uint64_t a, uint64_t b, struct buf *o
 	buf_add(out, digits, num_format_u64(digits, number));
 }
 
+static bool read_base(struct slice value, struct oplog_base *out)
+{
+	return oplog_split(value, out) && value.n && oplog_is_log(out->log);
+}
+
+bool join_has_parts(struct slice value)
+{
+	struct oplog_base base;
+
+	return read_base(value, &base) && base.refs.n > 0;
+}
+
+/* The references of another base, without those that are there already: both may be of one item. */
+static void add_refs(struct buf *out, struct slice there, struct slice refs)
+{
+	struct slice word;
+
+	while ((word = slice_token(&refs)).n) {
+		if (word.n <= OPLOG_ID || !memmem(there.p, there.n, word.p, 1 + OPLOG_ID))
+			buf_add_word(out, word);
+	}
+}
+
 /* The order of elements of two lists is that of no clock, so a log may move behind references. */
 static void join_bases(const struct oplog_base *here, const struct oplog_base *former, struct buf *out)
 {
@@ -48,7 +71,7 @@ static void join_bases(const struct oplog_base *here, const struct oplog_base *f
 	buf_add_slice(out, former->block.n && !here->block.n ? former->head : slice_of("", 0));
 	buf_add(out, marked->block.p, (size_t)(marked->refs.p - marked->block.p));
 	buf_add_slice(out, here->refs);
-	buf_add_slice(out, former->refs);
+	add_refs(out, here->refs, former->refs);
 	if (here->block.n) {
 		buf_add_slice(out, here->log);
 		buf_add_slice(out, former->head);
@@ -60,11 +83,6 @@ static void join_bases(const struct oplog_base *here, const struct oplog_base *f
 static bool are_alike(const struct oplog_base *a, const struct oplog_base *b)
 {
 	return !a->block.n || !b->block.n || a->is_list == b->is_list;
-}
-
-static bool read_base(struct slice value, struct oplog_base *out)
-{
-	return oplog_split(value, out) && value.n && oplog_is_log(out->log);
 }
 
 uint32_t join_items(struct slice key, struct join_item former, struct join_item here, struct buf *out)

@@ -5,6 +5,7 @@
 #ifndef COLLECTION_MOVE_JOIN_H
 #define COLLECTION_MOVE_JOIN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "util/buf.h"
@@ -16,5 +17,8 @@ struct join_item {
 
 /* Appends the value of the joined item to `out`, and gives its flags. */
 uint32_t join_items(struct slice key, struct join_item former, struct join_item here, struct buf *out);
+
+/* Whether it is the base of a set or list that has parts. */
+bool join_has_parts(struct slice value);
 
 #endif

@@ -31,11 +31,12 @@ void mark_add_claim(struct buf *out, struct slice key)
 	add_number(out, check_of(key), ' ');
 }
 
-void mark_add_copy(struct buf *out, struct slice key, uint32_t flags, size_t bytes)
+void mark_add_copy(struct buf *out, struct slice key, uint32_t flags, uint64_t cas, size_t bytes)
 {
 	buf_add_slice(out, COPY);
 	add_number(out, check_of(key), '.');
 	add_number(out, flags, '.');
+	add_number(out, cas, '.');
 	add_number(out, bytes, ' ');
 }
 
@@ -45,19 +46,26 @@ static const char *find(struct slice data, const char *text, size_t n)
 	return memmem(data.p, data.n, text, n);
 }
 
+/* Takes a number and the byte behind it. */
+static bool take(struct slice *rest, char end, uint64_t *out)
+{
+	if (!num_parse_u64(slice_cut(rest, end), out))
+		return false;
+	return rest->p[-1] == end;
+}
+
 static bool read_copy(struct slice rest, struct mark *mark)
 {
-	uint64_t flags, bytes;
+	uint64_t flags, cas, bytes;
 
-	if (!num_take_u64(&rest, &flags) || flags > UINT32_MAX || rest.n == 0 || *rest.p != '.')
-		return false;
-	rest = slice_skip(rest, 1);
-	if (!num_take_u64(&rest, &bytes) || rest.n == 0 || *rest.p != ' ' || bytes > rest.n - 1)
+	if (!take(&rest, '.', &flags) || flags > UINT32_MAX || !take(&rest, '.', &cas) || !take(&rest, ' ', &bytes) ||
+		bytes > rest.n)
 		return false;
 	mark->kind = MARK_COPY;
 	mark->flags = (uint32_t)flags;
-	mark->value = slice_of(rest.p + 1, bytes);
-	mark->behind = slice_skip(rest, 1 + bytes);
+	mark->cas = cas;
+	mark->value = slice_of(rest.p, bytes);
+	mark->behind = slice_skip(rest, bytes);
 	return true;
 }
 

@@ -250,21 +250,46 @@ static void write_here(struct mover *m, struct mover_side *side, struct slice va
 	cas_send(&m->cas, env_of(side), call, m->key, ttl, done);
 }
 
+/*
+ * Whether what n has is more than an earlier copy of what o has. A copy of another item than o has now may be all that is left of that:
+ * its mover deleted it, and then a setlistd that does not know the new ring made the item on o. Or such a setlistd changed the item
+ * before it could be deleted: so it is if words were appended, or if it has parts, which nothing new has so soon.
+ */
+static bool is_truth(const struct mover *m)
+{
+	struct slice copy = m->mark.value, value = buf_slice(&m->o.value);
+
+	if (m->mark.kind != MARK_COPY || m->mark.cas == m->o.cas)
+		return m->mark.kind == MARK_NONE;
+	return !join_has_parts(value) && !(slice_starts(value, copy) && copy.n && copy.p[copy.n - 1] == ' ');
+}
+
+static void join_copy(struct mover *m, struct buf *out, uint32_t *flags)
+{
+	struct buf here = BUF_EMPTY;
+
+	buf_add_slice(&here, m->mark.before);
+	buf_add_slice(&here, m->mark.value);
+	buf_add_slice(&here, m->mark.behind);
+	*flags = join_items(m->key, (struct join_item){ buf_slice(&m->o.value), m->o.flags },
+		(struct join_item){ buf_slice(&here), m->mark.flags }, out);
+	buf_free(&here);
+}
+
 static void copy_item(struct mover *m)
 {
 	struct slice value = buf_slice(&m->o.value);
-	struct join_item former = { value, m->o.flags }, here = { buf_slice(&m->n.value), m->n.flags };
 	struct buf text = BUF_EMPTY;
 	uint32_t flags = MARK_FLAGS;
 
-	m->joined = m->mark.kind == MARK_NONE;
+	m->joined = is_truth(m);
 	if (m->joined) {
-		flags = join_items(m->key, former, here, &text);
+		join_copy(m, &text, &flags);
 	} else if (m->bare) {
 		flags = m->o.flags;
 		buf_add_slice(&text, value);
 	} else {
-		mark_add_copy(&text, m->key, m->o.flags, m->mark.before.n + value.n + m->mark.behind.n);
+		mark_add_copy(&text, m->key, m->o.flags, m->o.cas, m->mark.before.n + value.n + m->mark.behind.n);
 		buf_add_slice(&text, m->mark.before);
 		buf_add_slice(&text, value);
 		buf_add_slice(&text, m->mark.behind);

@@ -234,6 +234,42 @@ TEST(moves_a_set_with_its_parts)
 	has(N, "s.t0b000000001", "x");
 }
 
+/* Whoever wrote it lets the base refer to it only when that has moved. */
+TEST(a_part_that_its_base_did_not_know)
+{
+	put(N, "s", "@set.1 " REFERENCE "+b ", 0);
+	put(O, "s." TABLE, "table", 100);
+	reads(&proxies[0], "s." TABLE, "table");
+	has(N, "s." TABLE, "table");
+	ck_assert_int_eq(item(N, "s." TABLE)->expires, AT + 100);
+	reads(&proxies[0], "s.t0b000000001", NULL);
+	put(O, "s.t0c000000001", "other", 0);
+	does(&proxies[0], CALL_TOUCH, "s.t0c000000001", "");
+	ck_assert_int_eq(got.status, RESULT_DONE);
+	has(N, "s.t0c000000001", "other");
+}
+
+/* Somebody makes an item where another one was deleted, and its mover has not made the copy the item. */
+TEST(a_copy_that_is_all_that_is_left)
+{
+	struct buf mark = BUF_EMPTY;
+
+	put(O, "s", "+new ", 0);
+	mark_add_copy(&mark, SLICE("s"), 3, item(O, "s")->cas + 1, 5);
+	BUF_ADD(&mark, "+old ");
+	put_mark(N, "s", &mark);
+	reads(&proxies[0], "s", "+old +new ");
+	ck_assert_uint_eq(got.flags, 3);
+	buf_free(&mark);
+	/* It is the same that has changed. */
+	put(O, "t", "+old +new ", 0);
+	mark_add_copy(&mark, SLICE("t"), 3, item(O, "t")->cas + 1, 5);
+	BUF_ADD(&mark, "+old ");
+	put_mark(N, "t", &mark);
+	reads(&proxies[0], "t", "+old +new ");
+	buf_free(&mark);
+}
+
 /* Whatever a mover that was killed has left. */
 TEST(another_goes_on)
 {
@@ -245,19 +281,41 @@ TEST(another_goes_on)
 	has(N, "k", NULL);
 	put(O, "l", "new", 0);
 	mark.start = mark.end = 0;
-	mark_add_copy(&mark, SLICE("l"), 3, 3);
+	mark_add_copy(&mark, SLICE("l"), 3, 7, 3);
 	BUF_ADD(&mark, "old");
 	put_mark(N, "l", &mark);
 	reads(&proxies[0], "l", "new");
 	has(O, "l", NULL);
 	/* After the deletion. */
 	mark.start = mark.end = 0;
-	mark_add_copy(&mark, SLICE("m"), 3, 4);
+	mark_add_copy(&mark, SLICE("m"), 3, 7, 4);
 	BUF_ADD(&mark, "last+w ");
 	put_mark(N, "m", &mark);
 	reads(&proxies[0], "m", "last+w ");
 	ck_assert_uint_eq(got.flags, 3);
 	buf_free(&mark);
+}
+
+/* None is lost, and they keep their order. */
+TEST(calls_that_wait)
+{
+	static const char *const words[] = { "+b ", "+c ", "+d ", "+e ", "+f " };
+	struct waiter waiters[5];
+
+	put(O, "k", "+a ", 0);
+	ends = 0;
+	for (int i = 0; i < 5; i++) {
+		waiters[i] = (struct waiter){ on_result, SLICE("k") };
+		moves_call(proxies[0].moves,
+			&(struct call){ .verb = CALL_APPEND,
+				.server = CALL_ANY_SERVER,
+				.key = SLICE("k"),
+				.value = text(words[i]) },
+			&waiters[i]);
+	}
+	run(&proxies[0]);
+	ck_assert_uint_eq(ends, 5);
+	has(N, "k", "+a +b +c +d +e +f ");
 }
 
 /* Two proxies move the same item; steps of the second come after each number of steps of the first. */
@@ -387,7 +445,7 @@ TEST(marks)
 	struct mark mark;
 
 	BUF_ADD(&stored, "+x ");
-	mark_add_copy(&stored, SLICE("k"), 4294967295, 2);
+	mark_add_copy(&stored, SLICE("k"), 4294967295, UINT64_MAX, 2);
 	BUF_ADD(&stored, "vw+y ");
 	mark = mark_read(SLICE("k"), MARK_FLAGS, buf_slice(&stored));
 	ck_assert_int_eq(mark.kind, MARK_COPY);

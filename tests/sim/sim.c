@@ -3,7 +3,7 @@
  *
  *     sim [-c | -e ENCODING] [-n HISTORIES] [-s FIRST_SEED] [-m] [-v]
  *
- * -e names another encoding than oplog: see form.c. -c puts many proxies on one key: see crowd.h. -m puts in bugs on purpose, one
+ * -e names another encoding than oplog: see form.c; `-e moving` changes the pool: see moving.h. -c puts many proxies on one key: see crowd.h. -m puts in bugs on purpose, one
  * after the other, and fails when one is not found. A failure prints its seed: `-n 1 -s SEED -v` shows that history.
  */
 #include <stdio.h>
@@ -13,6 +13,7 @@
 
 #include "crowd.h"
 #include "form.h"
+#include "moving.h"
 #include "world.h"
 
 static struct world world;
@@ -104,7 +105,7 @@ static int run_crowds(uint64_t first, uint64_t count, bool mutated)
 int main(int argc, char **argv)
 {
 	uint64_t count = 10000, first = 1, wrong;
-	bool mutated = false, verbose = false, crowds = false;
+	bool mutated = false, verbose = false, crowds = false, moving = false;
 	int c;
 
 	while ((c = getopt(argc, argv, "ce:n:s:mv")) != -1) {
@@ -114,7 +115,8 @@ int main(int argc, char **argv)
 			break;
 		case 'e':
 			form = form_named(optarg);
-			if (!form && strcmp(optarg, "oplog") != 0)
+			moving = strcmp(optarg, "moving") == 0;
+			if (!form && !moving && strcmp(optarg, "oplog") != 0)
 				return 2;
 			break;
 		case 'n':
@@ -135,6 +137,8 @@ int main(int argc, char **argv)
 	}
 	if (crowds)
 		return run_crowds(first, count, mutated);
+	if (moving)
+		return moving_main(first, count, mutated, verbose);
 	if (mutated)
 		return run_mutations(first, count);
 	wrong = run(first, count, MUTATION_NONE, verbose);

@@ -11,7 +11,7 @@ enum { STEPS = 160, EVENTS_MAX = 100000, ITEM_MAX = 1500, LONG_TIME = 180000 /* 
 
 static const uint64_t START = 1700000000000; /* milliseconds since 1970: a date is more than 30 days */
 
-/* Small and large tables. A block has three members. The seed chooses. */
+/* Small and large tables. A block has three members. */
 static const struct collection_options options[] = {
 	{ .base_size = 96,
 		.segment_size = 120,
@@ -35,6 +35,11 @@ static const struct collection_options options[] = {
 		.merges = 2,
 		.block = 24 },
 };
+
+const struct collection_options *world_sizes(uint64_t seed)
+{
+	return &options[seed % (sizeof(options) / sizeof(*options))];
+}
 
 void world_fail(struct world *w, const char *what, const char *format, ...)
 {
@@ -178,7 +183,7 @@ bool world_run(struct world *w, const struct form *form, uint64_t seed, enum mut
 	w->now = START;
 	w->random = seed;
 	w->mutation = mutation;
-	w->options = &options[seed % (sizeof(options) / sizeof(*options))];
+	w->options = world_sizes(seed);
 	w->verbose = verbose;
 	w->skewed = !form && seed % 4 == 0;
 	w->stray = !form && seed % 6 == 5 ? (int)(seed % SIM_PROXIES) : -1;

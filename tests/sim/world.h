@@ -207,6 +207,9 @@ struct world {
 /* Runs one history. False when a check failed: then `violation` and `detail` say which. */
 bool world_run(struct world *world, const struct form *form, uint64_t seed, enum mutation mutation, bool verbose);
 
+/* The sizes of collections in a history. The seed chooses. */
+const struct collection_options *world_sizes(uint64_t seed);
+
 /* For the parts of the world: */
 void world_fail(struct world *world, const char *what, const char *format, ...) __attribute__((format(printf, 3, 4)));
 uint64_t world_random(struct world *world, uint64_t below);

@@ -122,7 +122,10 @@ static struct result count(struct memcached *m, struct memcached_item *item, con
 
 	if (!num_parse_u64(buf_slice(&item->value), &r.number))
 		return (struct result){ .status = RESULT_REFUSED };
-	r.number += call->verb == CALL_INCR ? call->number : -call->number;
+	if (call->verb == CALL_INCR)
+		r.number += call->number;
+	else
+		r.number -= call->number < r.number ? call->number : r.number;
 	buf_consume(&item->value, buf_size(&item->value));
 	buf_add_u64(&item->value, r.number);
 	item->cas = ++m->cas;

@@ -1,0 +1,624 @@
+#include "moving.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "collection/move/mark.h"
+#include "util/alloc.h"
+#include "util/random.h"
+#include "world.h"
+
+enum {
+	EVENTS_MAX = 200000,
+	ITEM_MAX = 1500,
+	BEFORE = 10000, /* milliseconds from the first proxy that knows a change to the time */
+	RELOADS = 5000, /* all proxies know it */
+	BEHIND = 3000,  /* and clients go on for so long after the time */
+	ROUNDS = 4      /* of the tool */
+};
+
+static const uint64_t START = 1700000000000; /* milliseconds since 1970 */
+
+void moving_fail(struct moving *w, const char *what, const char *format, ...)
+{
+	va_list ap;
+
+	if (w->violation)
+		return;
+	w->violation = what;
+	va_start(ap, format);
+	vsnprintf(w->detail, sizeof(w->detail), format, ap);
+	va_end(ap);
+}
+
+uint64_t moving_random(struct moving *w, uint64_t below)
+{
+	return random_next(&w->random) % below;
+}
+
+bool moving_chance(struct moving *w, unsigned percent)
+{
+	return moving_random(w, 100) < percent;
+}
+
+/* --- what goes wrong --- */
+
+static void lose(struct moving *w, int key)
+{
+	struct moving_op *op = moving_note(w, key);
+
+	if (op)
+		op->lost = true;
+}
+
+/* A proxy may have a part in memory that is gone, and another one not: then they tell different things. */
+static void spoil(struct moving *w, int key)
+{
+	w->keys[key].spoiled = true;
+}
+
+static int key_of_item(const struct moving *w, struct slice item, bool *is_part)
+{
+	return moving_find_key(w, moving_base(item, is_part));
+}
+
+static void evict(struct moving *w)
+{
+	struct memcached *server = &w->servers[moving_random(w, MOVING_SERVERS)];
+	size_t at = moving_random(w, MEMCACHED_ITEMS), seen;
+	bool is_part;
+	int key;
+
+	for (seen = 0; seen < MEMCACHED_ITEMS && !server->items[at].used; seen++)
+		at = (at + 1) % MEMCACHED_ITEMS;
+	if (!server->items[at].used)
+		return;
+	key = key_of_item(w, buf_slice(&server->items[at].key), &is_part);
+	if (key >= 0)
+		(is_part ? spoil : lose)(w, key);
+	memcached_remove(&server->items[at]);
+}
+
+static void restart(struct moving *w)
+{
+	int server = (int)moving_random(w, MOVING_SERVERS);
+	bool lost[MOVING_KEYS] = { false }, is_part;
+
+	for (size_t i = 0; i < MEMCACHED_ITEMS; i++) {
+		const struct memcached_item *item = &w->servers[server].items[i];
+		int key = item->used ? key_of_item(w, buf_slice(&item->key), &is_part) : -1;
+		if (key < 0)
+			continue;
+		if (is_part)
+			spoil(w, key);
+		lost[key] = true;
+	}
+	for (int key = 0; key < MOVING_KEYS; key++) {
+		if (lost[key])
+			lose(w, key);
+	}
+	moving_restart(w, server);
+}
+
+static void trouble(struct moving *w)
+{
+	int proxy = (int)moving_random(w, MOVING_PROXIES);
+	uint64_t dice = moving_random(w, 1000);
+
+	if (w->losses && dice >= 980)
+		(dice < 993 ? evict : restart)(w);
+	if (!w->faults || dice >= 16)
+		return;
+	if (dice < 8) {
+		moving_break(w, &w->proxies[proxy], (int)moving_random(w, MOVING_SERVERS));
+		return;
+	}
+	moving_kill(w, proxy);
+	for (int client = 0; client < MOVING_CLIENTS && !w->stale; client++) {
+		if (w->clients[client].proxy == proxy)
+			w->clients[client].proxy = (int)moving_random(w, MOVING_PROXIES);
+	}
+}
+
+/* --- time --- */
+
+/* Lets everything come that comes until then. */
+static void run_until(struct moving *w, uint64_t time)
+{
+	for (int events = 0; !TAILQ_EMPTY(&w->messages) && moving_next(w) <= time && !w->violation; events++) {
+		moving_step(w);
+		if (events > EVENTS_MAX)
+			moving_fail(w, "it does not come to an end", "after %d events", events);
+	}
+	if (w->now < time && time != UINT64_MAX)
+		w->now = time;
+	for (int i = 0; i < MOVING_PROXIES; i++)
+		moving_retire(&w->proxies[i]);
+}
+
+static void settle(struct moving *w)
+{
+	run_until(w, UINT64_MAX);
+}
+
+/* --- rings --- */
+
+/* Some servers, some of them with more weight. */
+static struct moving_ring make_ring(struct moving *w)
+{
+	struct moving_ring ring = { .hash = random_next(&w->random) };
+	int servers = 1 + (int)moving_random(w, 4), first = (int)moving_random(w, MOVING_SERVERS);
+
+	for (int i = 0; i < servers; i++) {
+		int weight = moving_chance(w, 20) ? 2 : 1;
+		while (weight-- > 0 && ring.count < MOVING_RING)
+			ring.servers[ring.count++] = (first + i) % MOVING_SERVERS;
+	}
+	return ring;
+}
+
+/* One server more, one less, other weights, other servers, or another distribution. */
+static struct moving_ring change_ring(struct moving *w, const struct moving_ring *old)
+{
+	struct moving_ring ring = *old;
+	int server = (int)moving_random(w, MOVING_SERVERS);
+
+	switch (moving_random(w, 5)) {
+	case 0:
+		if (ring.count < MOVING_RING)
+			ring.servers[ring.count++] = server;
+		return ring;
+	case 1:
+		if (ring.count > 1)
+			ring.count--;
+		return ring;
+	case 2:
+		for (int i = 0; i < ring.count; i++)
+			ring.servers[i] = (ring.servers[i] + 1 + server % (MOVING_SERVERS - 1)) % MOVING_SERVERS;
+		return ring;
+	case 3:
+		ring.hash++;
+		return ring;
+	default:
+		return make_ring(w);
+	}
+}
+
+static const struct moving_config *change_of(const struct moving *w, int change)
+{
+	return &w->configs[2 * change + 1];
+}
+
+static void plan_changes(struct moving *w, int changes)
+{
+	struct moving_ring ring = make_ring(w);
+
+	w->configs[0] = (struct moving_config){ .ring = ring };
+	for (int i = 0; i < changes; i++) {
+		struct moving_ring next = change_ring(w, &ring);
+		w->configs[2 * i + 1] = (struct moving_config){ .former = ring, .ring = next, .moves = true };
+		w->configs[2 * i + 2] = (struct moving_config){ .ring = next };
+		ring = next;
+	}
+}
+
+/* --- the tool, which has everything used once --- */
+
+/* Whether the item, or what it is a part of, has another server now. */
+static bool is_moving(const struct moving_config *c, struct slice item)
+{
+	bool is_part;
+	struct slice base = moving_base(item, &is_part);
+
+	return moving_place(&c->former, base) != moving_place(&c->ring, base) ||
+		moving_place(&c->former, item) != moving_place(&c->ring, item);
+}
+
+/* A part of what has moved may be left over. */
+static bool is_left(const struct moving_config *c, int server, struct slice item)
+{
+	bool is_part;
+	struct slice base = moving_base(item, &is_part);
+
+	if (is_part && moving_place(&c->former, base) != moving_place(&c->ring, base))
+		return false;
+	return server == moving_place(&c->former, item) && server != moving_place(&c->ring, item);
+}
+
+static struct memcached_item *item_at(struct moving *w, int server, size_t i)
+{
+	struct memcached_item *item = &w->servers[server].items[i];
+
+	return item->used ? memcached_find(&w->servers[server], buf_slice(&item->key), w->now) : NULL;
+}
+
+static bool has_left(struct moving *w, const struct moving_config *c)
+{
+	for (int server = 0; server < MOVING_SERVERS; server++) {
+		for (size_t i = 0; i < MEMCACHED_ITEMS; i++) {
+			const struct memcached_item *item = item_at(w, server, i);
+			if (item && is_left(c, server, buf_slice(&item->key)))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Gets all items that have another server now. */
+static void use_all(struct moving *w, const struct moving_config *c)
+{
+	for (int server = 0; server < MOVING_SERVERS; server++) {
+		for (size_t i = 0; i < MEMCACHED_ITEMS && !w->violation; i++) {
+			const struct memcached_item *item = item_at(w, server, i);
+			if (!item || !is_moving(c, buf_slice(&item->key)))
+				continue;
+			moving_get(w, (int)moving_random(w, MOVING_PROXIES), buf_slice(&item->key));
+			if (moving_chance(w, 20))
+				settle(w);
+		}
+	}
+	settle(w);
+}
+
+static void sweep(struct moving *w, const struct moving_config *c)
+{
+	use_all(w, c);
+	for (int round = 1; round < ROUNDS && has_left(w, c) && !w->violation; round++) {
+		run_until(w, w->now + MOVES_LOOK_MS + 1);
+		use_all(w, c);
+	}
+}
+
+/* Parts without a base may be anywhere. All else is where the ring says, and no mark is left. */
+static void check_places(struct moving *w, const struct moving_ring *ring)
+{
+	for (int server = 0; server < MOVING_SERVERS; server++) {
+		for (size_t i = 0; i < MEMCACHED_ITEMS; i++) {
+			const struct memcached_item *item = item_at(w, server, i);
+			struct slice key;
+			bool is_part;
+			if (!item)
+				continue;
+			key = buf_slice(&item->key);
+			(void)moving_base(key, &is_part);
+			if (!is_part && server != moving_place(ring, key))
+				moving_fail(w, "an item is left on a former server", "%.*s", (int)key.n, key.p);
+			if (item->flags == MARK_FLAGS)
+				moving_fail(w, "a mark is left", "%.*s", (int)key.n, key.p);
+		}
+	}
+}
+
+/* --- a change --- */
+
+/* A change of the ring, as it goes on. */
+struct ring_change {
+	const struct moving_config *config;
+	size_t number; /* of its first configuration */
+	uint64_t start, reload[2][MOVING_PROXIES];
+	int commands;
+};
+
+static int any_client(struct moving *w)
+{
+	int client = (int)moving_random(w, MOVING_CLIENTS);
+
+	for (int i = 0; i < MOVING_CLIENTS; i++, client = (client + 1) % MOVING_CLIENTS) {
+		if (!w->clients[client].busy)
+			return client;
+	}
+	return -1;
+}
+
+/* Most commands come near the time. */
+static uint64_t time_of_command(struct moving *w)
+{
+	uint64_t dice = moving_random(w, 100);
+
+	if (dice < 35)
+		return moving_random(w, BEFORE);
+	return dice < 85 ? BEFORE - 2800 + moving_random(w, 3800) : BEFORE + moving_random(w, BEHIND);
+}
+
+static int compare_times(const void *a, const void *b)
+{
+	uint64_t first = *(const uint64_t *)a, second = *(const uint64_t *)b;
+
+	return first < second ? -1 : first > second;
+}
+
+/* Whoever has the change before did not have the former ring taken away may get this one at once. */
+static void reload(struct moving *w, struct ring_change *c)
+{
+	for (int i = 0; i < MOVING_PROXIES; i++) {
+		for (size_t n = 0; n < 2; n++) {
+			if (w->now < c->reload[n][i] || w->proxies[i].config >= c->number + n)
+				continue;
+			moving_configure(&w->proxies[i], c->number + n);
+		}
+	}
+}
+
+static void use_some(struct moving *w)
+{
+	const struct memcached_item *item =
+		item_at(w, (int)moving_random(w, MOVING_SERVERS), moving_random(w, MEMCACHED_ITEMS));
+
+	if (item)
+		moving_get(w, (int)moving_random(w, MOVING_PROXIES), buf_slice(&item->key));
+}
+
+static void run_commands(struct moving *w, struct ring_change *c)
+{
+	uint64_t times[512];
+	int client;
+
+	for (int i = 0; i < c->commands; i++)
+		times[i] = c->start + time_of_command(w);
+	qsort(times, (size_t)c->commands, sizeof(*times), compare_times);
+	for (int i = 0; i < c->commands && !w->violation; i++) {
+		run_until(w, times[i]);
+		reload(w, c);
+		client = any_client(w);
+		if (client >= 0)
+			moving_act(w, client);
+		if (w->now > c->start + BEFORE)
+			use_some(w);
+		trouble(w);
+	}
+	run_until(w, c->start + BEFORE + BEHIND);
+	reload(w, c);
+}
+
+/* The proxy that was forgotten gets the configuration, and the clock that is wrong is set. */
+static void remember(struct moving *w, struct ring_change *c)
+{
+	for (int i = 0; i < MOVING_PROXIES; i++) {
+		w->proxies[i].skew = w->proxies[i].skew > MOVING_APART || w->proxies[i].skew < -MOVING_APART
+			? 0
+			: w->proxies[i].skew;
+		moving_set_clock(&w->proxies[i]);
+		if (w->proxies[i].config < c->number + 1)
+			moving_configure(&w->proxies[i], c->number + 1);
+	}
+	settle(w);
+	run_until(w, w->now + MOVES_LOOK_MS + 1);
+}
+
+static void run_change(struct moving *w, int number, int commands)
+{
+	struct ring_change c = { .config = change_of(w, number), .number = 2 * (size_t)number, .commands = commands };
+
+	c.start = w->now = (w->now / 1000 + 1) * 1000;
+	w->configs[c.number + 1].at = (int64_t)((c.start + BEFORE) / 1000);
+	for (int i = 0; i < MOVING_PROXIES; i++) {
+		c.reload[0][i] = c.start + moving_random(w, RELOADS);
+		c.reload[1][i] = c.reload[0][i] + moving_random(w, c.start + RELOADS - c.reload[0][i] + 1);
+		if (i == w->forgotten)
+			c.reload[1][i] = UINT64_MAX;
+	}
+	for (int key = 0; key < MOVING_KEYS; key++) {
+		struct slice name = slice_of(w->keys[key].name, strlen(w->keys[key].name));
+		struct moving_op *op =
+			w->keys[key].kind >= MOVING_TEXT && is_moving(c.config, name) ? moving_note(w, key) : NULL;
+		if (op)
+			op->moved = true;
+	}
+	run_commands(w, &c);
+	settle(w);
+	if (w->stale)
+		remember(w, &c);
+	if (!w->violation)
+		sweep(w, c.config);
+	if (!w->violation)
+		check_places(w, &c.config->ring);
+}
+
+/* --- the end --- */
+
+/*
+ * A proxy that does not know the ring finds no set at the former server, and makes a new one. There a compaction drops its removals, so
+ * what was removed may come back.
+ */
+static bool knows_ring(const struct moving *w, int client)
+{
+	return w->forgotten >= 0 && client % MOVING_PROXIES != w->forgotten;
+}
+
+/* What nobody may have changed since its writer was told. */
+static void check_words(struct moving *w, const struct moving_op *op)
+{
+	const struct moving_key *k = &w->keys[op->key];
+	struct slice elements = slice_of("", 0);
+
+	if (k->kind == MOVING_COUNTER && op->got.number < k->counted)
+		moving_fail(w, "events were lost", "%s: %llu of %llu", k->name, (unsigned long long)op->got.number,
+			(unsigned long long)k->counted);
+	for (int m = 0; k->kind == MOVING_SET && m < MOVING_MEMBERS; m++) {
+		bool in = op->got.mask & UINT64_C(1) << m;
+		if ((k->words[m] == 1 && !in) || (k->words[m] == -1 && in && knows_ring(w, m % MOVING_CLIENTS)))
+			moving_fail(w, in ? "what was removed came back" : "a member was lost", "%s: member%02d",
+				k->name, m);
+	}
+	if (k->kind == MOVING_LIST_KEY && op->got.text)
+		elements = moving_text_of(w, op->got.text);
+	for (int e = 1; k->kind == MOVING_LIST_KEY && e < 256; e++) {
+		if (k->words[MOVING_MEMBERS + e] == 1 && (!elements.n || !memchr(elements.p, e, elements.n)))
+			moving_fail(w, "an element was lost", "%s: e%03d", k->name, e);
+	}
+}
+
+/* The item that the last ring finds, and how long it lives. */
+static void note_end(struct moving *w, int key, const struct moving_ring *ring)
+{
+	struct slice name = slice_of(w->keys[key].name, strlen(w->keys[key].name));
+	const struct memcached_item *item = memcached_find(&w->servers[moving_place(ring, name)], name, w->now);
+	struct moving_op *op = moving_note(w, key);
+
+	if (!op)
+		return;
+	op->final = true;
+	op->replied = ++w->tick;
+	op->got.is_number = item != NULL;
+	if (item && item->expires)
+		op->got.number = (uint64_t)(item->expires - (int64_t)(w->now / 1000));
+}
+
+/* All proxies have the last ring alone, and each reads all. */
+static void end(struct moving *w, size_t last)
+{
+	for (int i = 0; i < MOVING_PROXIES; i++)
+		moving_configure(&w->proxies[i], last);
+	for (int i = 0; i < MOVING_PROXIES && !w->violation; i++) {
+		w->clients[0].proxy = i;
+		for (int key = 0; key < MOVING_KEYS && !w->violation; key++) {
+			struct moving_key *k = &w->keys[key];
+			size_t count = k->count;
+			moving_read(w, 0, key);
+			settle(w);
+			if (w->stale && k->count > count)
+				check_words(w, k->ops[count]);
+		}
+	}
+	for (int key = 0; key < MOVING_KEYS && !w->violation && !w->stale; key++) {
+		if (!w->faults && !w->losses)
+			note_end(w, key, &w->configs[last].ring);
+		moving_check_key(w, key);
+	}
+}
+
+static void tear_down(struct moving *w)
+{
+	struct moving_op *op;
+
+	while (!TAILQ_EMPTY(&w->messages) && w->violation)
+		moving_forget(w, TAILQ_FIRST(&w->messages));
+	for (int i = 0; i < MOVING_PROXIES && !w->violation; i++)
+		moving_stop_proxy(&w->proxies[i]);
+	while ((op = TAILQ_FIRST(&w->ops)))
+		moving_free_op(op);
+	for (int i = 0; i < MOVING_SERVERS; i++)
+		memcached_restart(&w->servers[i]);
+	for (size_t i = 0; i < w->text_count; i++)
+		buf_free(&w->texts[i].bytes);
+	free(w->texts);
+	for (int i = 0; i < MOVING_PROXIES; i++) {
+		for (int key = 0; key < MOVING_KEYS; key++)
+			buf_free(&w->seen[i][key].value);
+	}
+}
+
+static void choose(struct moving *w, uint64_t seed)
+{
+	w->stale = seed % 4 == 3;
+	w->faults = seed % 3 != 0;
+	w->losses = !w->stale && seed % 5 == 0;
+	w->forgotten = w->stale && seed % 8 == 3 ? (int)moving_random(w, MOVING_PROXIES) : -1;
+	w->options = world_sizes(seed);
+	w->rule = rules_default_collection;
+	w->rule.prefix = SLICE("");
+	w->rule.behind = seed % 3 == 1 ? 1 + (unsigned)moving_random(w, 3) : 0;
+	w->rules = (struct rules){ .collections = &w->rule, .collection_count = 1 };
+	for (int i = 0; i < MOVING_PROXIES; i++)
+		w->proxies[i].skew = (int64_t)moving_random(w, 2 * MOVING_APART) - MOVING_APART;
+	if (w->stale && w->forgotten < 0)
+		w->proxies[moving_random(w, MOVING_PROXIES)].skew = (int64_t)moving_random(w, 16000) - 8000;
+}
+
+bool moving_run(struct moving *w, uint64_t seed, enum moving_mutation mutation, bool verbose)
+{
+	int changes;
+
+	memset(w, 0, sizeof(*w));
+	w->now = START;
+	w->random = seed;
+	w->mutation = mutation;
+	w->verbose = verbose;
+	TAILQ_INIT(&w->messages);
+	TAILQ_INIT(&w->ops);
+	choose(w, seed);
+	changes = w->stale ? 1 : 1 + (int)moving_random(w, MOVING_CHANGES);
+	plan_changes(w, changes);
+	moving_init_keys(w);
+	for (int i = 0; i < MOVING_SERVERS; i++) {
+		w->servers[i].item_max = ITEM_MAX;
+		w->servers[i].cas = (uint64_t)i * 1000000;
+	}
+	for (int i = 0; i < MOVING_PROXIES; i++)
+		moving_start_proxy(w, i);
+	for (int i = 0; i < MOVING_CLIENTS; i++)
+		w->clients[i].proxy = i % MOVING_PROXIES;
+	for (int i = 0; i < changes && !w->violation; i++)
+		run_change(w, i, 360 / changes);
+	if (!w->violation)
+		end(w, 2 * (size_t)changes);
+	tear_down(w);
+	return !w->violation;
+}
+
+/* --- many of them --- */
+
+static const char *const mutations[MOVING_MUTATIONS] = {
+	"none",
+#define MUTATION(name, what) what,
+#include "movings.def"
+#undef MUTATION
+};
+
+/* The seed of the first history that fails; 0 for none. */
+static uint64_t run_many(struct moving *w, uint64_t first, uint64_t count, enum moving_mutation mutation, bool verbose)
+{
+	uint64_t commands = 0, failures = 0, moved = 0, merged = 0, waited = 0, undecided = 0, spoiled = 0, claimed = 0;
+
+	for (uint64_t seed = first; seed < first + count; seed++) {
+		if (!moving_run(w, seed, mutation, verbose)) {
+			printf("seed %llu: %s: %s\n", (unsigned long long)seed, w->violation, w->detail);
+			return seed;
+		}
+		commands += w->commands;
+		failures += w->failures;
+		moved += w->moved;
+		merged += w->merged;
+		waited += w->waited;
+		undecided += w->undecided;
+		for (int key = 0; key < MOVING_KEYS; key++)
+			spoiled += w->keys[key].spoiled, claimed += w->keys[key].claimed;
+	}
+	printf("%llu histories: %llu commands, %llu failed, %llu units moved, %llu merged, %llu commands waited, %llu "
+	       "keys lost "
+	       "a part, %llu keys had a late claim, %llu keys were not decided\n",
+		(unsigned long long)count, (unsigned long long)commands, (unsigned long long)failures,
+		(unsigned long long)moved, (unsigned long long)merged, (unsigned long long)waited,
+		(unsigned long long)spoiled, (unsigned long long)claimed, (unsigned long long)undecided);
+	return 0;
+}
+
+static int run_mutations(struct moving *w, uint64_t first, uint64_t count)
+{
+	int passed = 0, failed = 0;
+
+	for (int m = MOVING_NONE + 1; m < MOVING_MUTATIONS; m++) {
+		printf("put in on purpose: %s\n", mutations[m]);
+		if (run_many(w, first, count, (enum moving_mutation)m, false)) {
+			passed++;
+		} else {
+			printf("was not found\n");
+			failed++;
+		}
+	}
+	printf("%d passed, %d failed\n", passed, failed);
+	return failed ? 1 : 0;
+}
+
+int moving_main(uint64_t first, uint64_t count, bool mutated, bool verbose)
+{
+	static struct moving world;
+	uint64_t wrong;
+
+	if (mutated)
+		return run_mutations(&world, first, count);
+	wrong = run_many(&world, first, count, MOVING_NONE, verbose);
+	printf("%llu passed, %d failed\n", (unsigned long long)(wrong ? wrong - first : count), wrong ? 1 : 0);
+	return wrong ? 1 : 0;
+}

@@ -1,0 +1,254 @@
+/*
+ * The pool changes in a simulated world: servers, proxies with the code under test, a network, and clients. What clients alone see is
+ * checked, key by key: see linear.h. One seed determines the whole history.
+ *
+ * A history has one to three changes of the ring. Each proxy gets each of them at another time, and its clock is apart from the others
+ * by less than the margin. In a history with a proxy that is forgotten, or whose clock is wrong, reads may be stale: there only what
+ * was acknowledged is looked for at the end.
+ */
+#ifndef SIM_MOVING_H
+#define SIM_MOVING_H
+
+#include <sys/queue.h>
+
+#include "collection/move/moves.h"
+#include "command/task.h"
+#include "linear.h"
+#include "unit/memcached.h"
+
+enum {
+	MOVING_SERVERS = 5,
+	MOVING_PROXIES = 3,
+	MOVING_CLIENTS = 6,
+	MOVING_KEYS = 10,
+	MOVING_MARGIN = 2, /* seconds */
+	MOVING_APART =
+		500,     /* milliseconds that a clock may be wrong; a call may take as long as is left of the margin */
+	MOVING_RING = 8, /* places on a ring */
+	MOVING_CHANGES = 3,  /* of the ring, at most */
+	MOVING_MEMBERS = 48, /* of a set */
+	MOVING_DATE = 60 * 60 * 24 * 30
+};
+
+enum moving_mutation {
+	MOVING_NONE,
+#define MUTATION(name, what) MOVING_##name,
+#include "movings.def"
+#undef MUTATION
+	MOVING_MUTATIONS
+};
+
+enum moving_kind { MOVING_SET, MOVING_LIST_KEY, MOVING_COUNTER, MOVING_TEXT, MOVING_NUMBER };
+
+struct moving_ring {
+	int count, servers[MOVING_RING]; /* a server with more weight has more places */
+	uint64_t hash;
+};
+
+/* What a proxy is told: one ring; or two, and when the second one counts. */
+struct moving_config {
+	struct moving_ring former, ring;
+	bool moves;
+	int64_t at;
+};
+
+struct moving;
+struct moving_proxy;
+
+/* As worker/generation.h: each configuration has lanes of its own, and what is under way ends in the old ones. */
+struct moving_generation {
+	TAILQ_ENTRY(moving_generation) link;
+	struct moving_proxy *proxy;
+	struct host host;
+	struct moving_inner {
+		struct env env;
+		struct moving_generation *generation;
+	} inner;             /* what moves call */
+	struct moves *moves; /* NULL if there is one ring */
+	struct moving_config config;
+};
+
+struct moving_proxy {
+	struct moving *world;
+	int index;
+	TAILQ_HEAD(, moving_generation) generations; /* the current one is the last */
+	struct pool pool;
+	int64_t skew;  /* milliseconds */
+	size_t config; /* the number of the one that it has: world->configs */
+	bool dead;
+	uint64_t slices;
+	struct moving_connection {
+		uint64_t id, last;
+	} connections[MOVING_SERVERS];
+};
+
+/* A call on its way, its result on the way back, or a timer. */
+struct moving_message {
+	TAILQ_ENTRY(moving_message) link;
+	struct moving_generation *generation; /* NULL if its connection was lost */
+	struct waiter *waiter;
+	struct call call;
+	char *bytes;
+	int server; /* -1: a timer */
+	int former; /* the server that has its key by the former ring, or -1 */
+	int proxy;
+	uint64_t at, sent;
+	bool executed;
+	struct result result;
+	struct buf value;
+};
+
+TAILQ_HEAD(moving_messages, moving_message);
+
+/* A command of a client. `a` and `b` are what its line and its reply say; moving_model.c knows how. */
+struct moving_op {
+	TAILQ_ENTRY(moving_op) link;
+	struct moving *world;
+	int client, key;
+	enum command_id command;
+	bool lost;  /* no command: the item was lost */
+	bool moved; /* no command: the item has got another cas id */
+	bool final; /* no command: how long the item lives when all is over */
+	struct buf line, reply;
+	uint64_t asked, replied; /* ticks; 0: no reply */
+	uint64_t mask, number;
+	size_t text; /* the number of a text: see moving_text */
+	int64_t exptime;
+	uint64_t cas;
+	struct {
+		struct slice word; /* the first one of the line */
+		bool has_value;
+		struct slice value;
+		uint64_t mask, number, cas;
+		size_t text;
+		bool is_number;
+	} got;
+};
+
+struct moving_key {
+	enum moving_kind kind;
+	char name[32];
+	struct moving_op *ops[LINEAR_OPS];
+	size_t count;
+	int elements; /* of a list: so many have been pushed */
+	bool spoiled; /* a part was lost: nothing is known any more */
+	bool claimed; /* a claim came late: see moving_network.c */
+	uint64_t cas[MOVING_CLIENTS];
+	/* In a history with stale reads: what is known. */
+	signed char words[MOVING_MEMBERS + 256]; /* 1: it is in, -1: it is out, 0: unknown */
+	uint64_t counted;
+};
+
+struct moving {
+	struct memcached servers[MOVING_SERVERS];
+	struct moving_proxy proxies[MOVING_PROXIES];
+	struct moving_messages messages;
+	TAILQ_HEAD(, moving_op) ops; /* all of them */
+	struct moving_key keys[MOVING_KEYS];
+	struct rules rules;
+	struct collection_rule rule;
+	const struct collection_options *options;
+	struct moving_client {
+		int proxy;
+		bool busy;
+	} clients[MOVING_CLIENTS];
+	struct moving_config configs[2 * MOVING_CHANGES + 1];
+	struct moving_text {
+		struct buf bytes;
+		uint64_t hash;
+	} * texts;
+	size_t text_count, text_capacity;
+	uint64_t now, random, tick, connection; /* milliseconds; a count of all that happens */
+	enum moving_mutation mutation;
+	bool verbose, faults, losses, stale; /* proxies break, servers lose items, a proxy is forgotten */
+	int forgotten;                       /* a proxy, or -1 */
+	const char *violation;
+	char detail[600];
+	/* What mutations remember. */
+	struct moving_seen {
+		bool known;
+		struct result result;
+		struct buf value;
+	} seen[MOVING_PROXIES][MOVING_KEYS];
+	/* Totals over the history. */
+	uint64_t commands, failures, moved, merged, waited, undecided;
+};
+
+/* Runs the history of a seed. False if something was wrong: then world->violation says what. */
+bool moving_run(struct moving *world, uint64_t seed, enum moving_mutation mutation, bool verbose);
+
+/* As sim.c: runs histories, or each mutation until a history finds it. Gives the exit status. */
+int moving_main(uint64_t first, uint64_t count, bool mutated, bool verbose);
+
+void moving_fail(struct moving *world, const char *what, const char *format, ...) __attribute__((format(printf, 3, 4)));
+uint64_t moving_random(struct moving *world, uint64_t below);
+bool moving_chance(struct moving *world, unsigned percent);
+
+/* --- moving_network.c --- */
+
+/* The server of a key on a ring. */
+int moving_place(const struct moving_ring *ring, struct slice key);
+
+/* Whether the key is that of a part; the key of its base, or the key itself. */
+struct slice moving_base(struct slice key, bool *is_part);
+
+void moving_send(struct env *env, const struct call *call, struct waiter *waiter);        /* of moves */
+void moving_send_placed(struct env *env, const struct call *call, struct waiter *waiter); /* of lanes */
+void moving_later(struct env *env, struct waiter *waiter, unsigned ms);
+void moving_inner_later(struct env *env, struct waiter *waiter, unsigned ms);
+
+/* When the next message comes; UINT64_MAX if there is none. Lets it come. */
+uint64_t moving_next(const struct moving *world);
+void moving_step(struct moving *world);
+
+/* A connection breaks. A server restarts, and forgets all items. */
+void moving_break(struct moving *world, struct moving_proxy *proxy, int server);
+void moving_restart(struct moving *world, int server);
+void moving_forget(struct moving *world, struct moving_message *message);
+void moving_deliver(struct moving *world, struct moving_message *message);
+
+/* --- moving_proxy.c --- */
+
+void moving_start_proxy(struct moving *world, int index);
+void moving_stop_proxy(struct moving_proxy *proxy);
+void moving_kill(struct moving *world, int index);
+
+/* Gives a proxy the next configuration. */
+void moving_configure(struct moving_proxy *proxy, size_t config);
+
+void moving_set_clock(struct moving_proxy *proxy);
+struct moving_generation *moving_current(const struct moving_proxy *proxy);
+/* Old generations go when nothing is under way in them. */
+void moving_retire(struct moving_proxy *proxy);
+
+/* --- moving_clients.c --- */
+
+void moving_init_keys(struct moving *world);
+void moving_act(struct moving *world, int client);
+/* A command that reads the whole key, by a client. */
+void moving_read(struct moving *world, int client, int key);
+/* A get of an item by the tool, whose reply only must be no error. */
+void moving_get(struct moving *world, int proxy, struct slice item);
+/* Something happens to a key that is no command. Gives NULL if the history has no room. */
+struct moving_op *moving_note(struct moving *world, int key);
+void moving_answered(struct moving_op *op);
+void moving_free_op(struct moving_op *op);
+/* The number of the key with that name, or -1. */
+int moving_find_key(const struct moving *world, struct slice name);
+
+/* --- moving_model.c --- */
+
+/* The number of a text, from 1 on; the text of a number. */
+size_t moving_text(struct moving *world, struct slice text);
+struct slice moving_text_of(const struct moving *world, size_t number);
+
+void moving_check_key(struct moving *world, int key);
+
+/* --- moving_mutate.c --- */
+
+void moving_mutate_sent(struct moving *world, struct moving_message *message);
+/* True if it is as good as executed. */
+bool moving_mutate_execute(struct moving *world, struct moving_message *message);
+void moving_mutate_executed(struct moving *world, struct moving_message *message);
+
+#endif

@@ -1,0 +1,134 @@
+/* The bugs of movings.def. */
+#include "collection/move/mark.h"
+#include "moving.h"
+
+/* What moves ask for. */
+enum { LOOK = 0, ALL = WANT_VALUE | WANT_CAS | WANT_TTL };
+
+/* Whether the message goes to the former server of a key that moves, after the time. */
+static bool is_to_former(const struct moving *w, const struct moving_message *m)
+{
+	const struct moving_config *c = m->generation ? &m->generation->config : NULL;
+	int former;
+
+	if (!c || !c->moves || ((int64_t)w->now + m->generation->proxy->skew) / 1000 < c->at)
+		return false;
+	former = moving_place(&c->former, m->call.key);
+	return m->server == former && former != moving_place(&c->ring, m->call.key);
+}
+
+static bool begins(const struct moving_message *m, enum call_verb verb, struct slice text)
+{
+	return m->call.verb == verb && slice_starts(m->call.value, text);
+}
+
+/* Whether it makes a marked copy the item. */
+static bool is_end(struct moving *w, const struct moving_message *m)
+{
+	const struct memcached_item *item;
+
+	if (m->call.verb != CALL_CAS || m->call.flags == MARK_FLAGS || m->call.value.n == 0)
+		return false;
+	item = memcached_find(&w->servers[m->server], m->call.key, w->now);
+	return item && item->flags == MARK_FLAGS;
+}
+
+/* Whether it copies a part: the same is on the former server. */
+static bool is_part_copy(struct moving *w, const struct moving_message *m)
+{
+	const struct moving_config *c = m->generation ? &m->generation->config : NULL;
+	const struct memcached_item *item;
+	bool is_part;
+
+	(void)moving_base(m->call.key, &is_part);
+	if (!is_part || m->call.verb != CALL_ADD || !c || !c->moves)
+		return false;
+	item = memcached_find(&w->servers[moving_place(&c->former, m->call.key)], m->call.key, w->now);
+	return item && moving_place(&c->former, m->call.key) != m->server &&
+		slice_equal(buf_slice(&item->value), m->call.value);
+}
+
+void moving_mutate_sent(struct moving *w, struct moving_message *m)
+{
+	switch (w->mutation) {
+	case MOVING_BLIND_COPY:
+		if (begins(m, CALL_CAS, SLICE("@copy.")))
+			m->call.verb = CALL_SET, m->executed = false;
+		break;
+	case MOVING_NO_TTL:
+		if (begins(m, CALL_CAS, SLICE("@copy.")))
+			m->call.exptime = 0;
+		break;
+	case MOVING_BLIND_DELETION:
+		if (m->call.verb == CALL_CAS && m->call.value.n == 0 && m->call.exptime == -1 && is_to_former(w, m))
+			m->call.verb = CALL_DELETE;
+		break;
+	default:
+		break;
+	}
+}
+
+/* An early read: the answer is what the item was when it was looked for. */
+static bool answer_early(struct moving *w, struct moving_message *m)
+{
+	int key = moving_find_key(w, m->call.key);
+	struct moving_seen *seen = key < 0 ? NULL : &w->seen[m->proxy][key];
+
+	if (!seen || m->call.verb != CALL_GET || !is_to_former(w, m))
+		return false;
+	if (m->call.want == ALL && seen->known) {
+		m->result = seen->result;
+		m->result.value = buf_slice(&seen->value);
+		return true;
+	}
+	if (m->call.want == LOOK) {
+		struct call call = m->call;
+		call.want = ALL;
+		seen->result = memcached_call(&w->servers[m->server], &call, w->now);
+		seen->known = seen->result.status == RESULT_HIT;
+		seen->value.start = seen->value.end = 0;
+		buf_add_slice(&seen->value, seen->result.value);
+	}
+	return false;
+}
+
+bool moving_mutate_execute(struct moving *w, struct moving_message *m)
+{
+	m->result = (struct result){ .status = RESULT_DONE };
+	switch (w->mutation) {
+	case MOVING_LOSE_APPEND:
+		return m->call.verb == CALL_APPEND && moving_chance(w, 5);
+	case MOVING_NO_CLAIM:
+		return begins(m, CALL_ADD, SLICE("@claim."));
+	case MOVING_EARLY_READ:
+		return answer_early(w, m);
+	case MOVING_NO_PART:
+		return is_part_copy(w, m);
+	case MOVING_NO_END:
+		return is_end(w, m);
+	case MOVING_NO_FLAGS:
+		if (is_end(w, m))
+			m->call.flags = 0;
+		return false;
+	case MOVING_NEW_FIRST:
+		m->result.status = RESULT_MISS;
+		return m->call.verb == CALL_GET && m->call.want == LOOK && is_to_former(w, m);
+	default:
+		return false;
+	}
+}
+
+void moving_mutate_executed(struct moving *w, struct moving_message *m)
+{
+	bool is_part;
+
+	if (w->mutation != MOVING_EARLY_PART || m->call.verb != CALL_GET || m->result.status != RESULT_HIT ||
+		!is_to_former(w, m))
+		return;
+	(void)moving_base(m->call.key, &is_part);
+	if (is_part) {
+		buf_add_slice(&m->value, m->result.value);
+		m->result.value = slice_of("", 0);
+		memcached_remove(memcached_find(&w->servers[m->server], m->call.key, w->now));
+	}
+}

@@ -90,6 +90,13 @@ static const char *check_delimiter(const char *text)
 	return "one byte is allowed, no control character";
 }
 
+static const char *check_time(const char *text)
+{
+	int64_t at;
+
+	return *text ? config_time(text, &at) : NULL;
+}
+
 /* --- the table --- */
 
 static const char *const logs[] = { [LOG_TO_STDERR] = "stderr", [LOG_TO_SYSLOG] = "syslog", NULL };
@@ -97,6 +104,13 @@ static const char *const distributions[] = {
 	[RING_KETAMA] = "ketama",
 	[RING_CONSISTENT] = "consistent",
 	[RING_MODULA] = "modula",
+	NULL,
+};
+static const char *const former_distributions[] = {
+	[0] = "same",
+	[1 + RING_KETAMA] = "ketama",
+	[1 + RING_CONSISTENT] = "consistent",
+	[1 + RING_MODULA] = "modula",
 	NULL,
 };
 
@@ -203,6 +217,44 @@ const char *config_flag(const char *text, bool *value)
 		}
 	}
 	return "true or false is allowed";
+}
+
+/* The days from 1970 to the first of a month, as the calendar counts. */
+static int64_t days_to(int year, int month)
+{
+	static const int before[] = { 0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334 };
+	bool leaps = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+	int64_t past = year - 1;
+
+	return 365 * (past - 1969) + past / 4 - past / 100 + past / 400 - (1969 / 4 - 1969 / 100 + 1969 / 400) +
+		before[month - 1] + (leaps && month > 2);
+}
+
+const char *config_time(const char *text, int64_t *at)
+{
+	static const char error[] = "a time in UTC is allowed, as \"2026-12-01T06:00:00Z\"",
+			  form[] = "dddd-dd-ddTdd:dd:ddZ";
+	int part[6] = { 0 };
+	size_t n = 0;
+
+	if (strlen(text) != strlen(form))
+		return error;
+	for (size_t i = 0; form[i]; i++) {
+		if (form[i] == 'd' ? !isdigit((unsigned char)text[i]) : text[i] != form[i])
+			return error;
+		if (form[i] == 'd')
+			part[n] = part[n] * 10 + text[i] - '0';
+		else if (n < 5)
+			n++;
+	}
+	if (part[0] < 1970 || part[1] < 1 || part[1] > 12 || part[2] < 1 || part[3] > 23 || part[4] > 59 ||
+		part[5] > 59)
+		return error;
+	*at = days_to(part[0], part[1]) + part[2] - 1;
+	if (*at >= (part[1] == 12 ? days_to(part[0] + 1, 1) : days_to(part[0], part[1] + 1)))
+		return error;
+	*at = ((*at * 24 + part[3]) * 60 + part[4]) * 60 + part[5];
+	return NULL;
 }
 
 static const char *set_mode(const char *text, mode_t *value)
@@ -552,9 +604,8 @@ void config_complete(struct config *config)
 	config->rules.commands.delimiter = config->commands_delimiter[0];
 }
 
-struct ring *config_ring(const struct config *config, char error[256])
+struct ring *config_ring(const struct address_list *list, int distribution, char error[256])
 {
-	const struct address_list *list = &config->servers;
 	struct ring_server *servers;
 	struct ring *ring;
 
@@ -571,7 +622,7 @@ struct ring *config_ring(const struct config *config, char error[256])
 	servers = xcalloc(list->count, sizeof(*servers));
 	for (size_t i = 0; i < list->count; i++)
 		servers[i] = (struct ring_server){ list->at[i].host, list->at[i].port, list->at[i].weight };
-	ring = ring_create(servers, (int)list->count, (enum ring_distribution)config->distribution);
+	ring = ring_create(servers, (int)list->count, (enum ring_distribution)distribution);
 	free(servers);
 	return ring;
 }

@@ -109,13 +109,18 @@ const char *config_set_servers(struct config *config, const char *text);
 /* Call after the last option is set: adds the default listener if there is none, and makes the rule of commands as keys. */
 void config_complete(struct config *config);
 
-/* Builds the ring of the configured servers, which the caller owns. On failure gives NULL, with the reason in `error`. */
-struct ring *config_ring(const struct config *config, char error[256]);
+/*
+ * Builds the ring of servers, which the caller owns. A configuration string of libmemcached has a distribution of its own. On failure
+ * gives NULL, with the reason in `error`.
+ */
+struct ring *config_ring(const struct address_list *list, int distribution, char error[256]);
 
 /* For options and rules: reads a decimal number within a range. Gives NULL, or what is wrong, written to `why`. */
 const char *config_number(const char *text, int64_t least, int64_t most, int64_t *value, char why[CONFIG_WHY]);
 /* The same for a flag. The error is a constant text. */
 const char *config_flag(const char *text, bool *value);
+/* The same for a time as "2026-12-01T06:00:00Z": the seconds since 1970. The error is a constant text. */
+const char *config_time(const char *text, int64_t *at);
 /* The same for a word: its value is its index in `words`, which NULL ends. */
 const char *config_word(const char *text, const char *const *words, int *value, char why[CONFIG_WHY]);
 

@@ -129,6 +129,9 @@ static bool check_pairs(const struct config *config, struct buf *errors)
 		{ { "tls_certificate", "tls_key" }, { config->tls_certificate, config->tls_key } },
 		{ { "server_tls_certificate", "server_tls_key" },
 			{ config->server_tls_certificate, config->server_tls_key } },
+		{ { "former_servers", "move_at" },
+			{ config->former_servers.count || config->former_servers.string ? "some" : "",
+				config->move_at } },
 	};
 
 	bool good = true;
@@ -252,12 +255,49 @@ static void read_ring(struct settings *s, struct buf *errors)
 	unsigned line;
 	char why[256];
 
-	s->ring = config_ring(config, why);
+	s->ring = config_ring(&config->servers, config->distribution, why);
 	if (s->ring)
 		s->ring_hash = ring_fingerprint(s->ring);
 	line = config_line(config, "servers");
 	if (!s->ring)
 		config_fault(config, line, errors, "%s%s", line ? "servers: " : "", why);
+}
+
+/* Whether nothing would move, because the same servers are named in the same way. */
+static bool is_same_pool(const struct config *config, int distribution)
+{
+	struct buf now = BUF_EMPTY, former = BUF_EMPTY;
+	bool same;
+
+	config_texts(config, config_option("servers"), &now);
+	config_texts(config, config_option("former_servers"), &former);
+	same = slice_equal(buf_slice(&now), buf_slice(&former)) &&
+		(config->servers.string || distribution == config->distribution);
+	buf_free(&now);
+	buf_free(&former);
+	return same;
+}
+
+static void read_former_ring(struct settings *s, struct buf *errors)
+{
+	const struct config *config = &s->config;
+	const struct address_list *list = &config->former_servers;
+	int distribution = config->former_distribution ? config->former_distribution - 1 : config->distribution;
+	unsigned line = config_line(config, "former_servers");
+	char why[256];
+
+	if (!*config->move_at || !(list->count || list->string))
+		return;
+	if (is_same_pool(config, distribution)) {
+		config_fault(config, line, errors, "former_servers: they are those of servers, so no key would move");
+		return;
+	}
+	(void)config_time(config->move_at, &s->move_at);
+	s->former = config_ring(list, distribution, why);
+	if (s->former)
+		s->former_hash = ring_fingerprint(s->former);
+	else
+		config_fault(config, line, errors, "former_servers: %s", why);
 }
 
 /* --- reading --- */
@@ -293,6 +333,7 @@ static void complete(struct settings *s, struct buf *errors)
 	/* The line that names the servers may be the one with an error. */
 	if (c->servers.count || c->servers.string || !buf_size(errors))
 		read_ring(s, errors);
+	read_former_ring(s, errors);
 }
 
 struct settings *settings_read(const struct options *options, bool again)
@@ -313,6 +354,11 @@ struct settings *settings_read(const struct options *options, bool again)
 	return NULL;
 }
 
+int settings_servers(const struct settings *settings)
+{
+	return ring_count(settings->ring) + (settings->former ? ring_count(settings->former) : 0);
+}
+
 struct settings *settings_share(struct settings *settings)
 {
 	atomic_fetch_add(&settings->references, 1);
@@ -325,6 +371,7 @@ void settings_release(struct settings *settings)
 		return;
 	tls_context_drop(settings->tls);
 	ring_destroy(settings->ring);
+	ring_destroy(settings->former);
 	config_fini(&settings->config);
 	free(settings);
 }
@@ -335,18 +382,31 @@ void settings_release(struct settings *settings)
  * RELOAD_NEW_RING: the rings count, since servers that are named in another order or way may make the same one, and a configuration
  * string of libmemcached may name a file that has changed.
  */
-static bool same_ring(const struct settings *a, const struct settings *b)
+static bool same_ring(const struct ring *a, const struct ring *b)
 {
-	const char *one = a->config.servers.string, *other = b->config.servers.string;
-
-	if (ring_count(a->ring) != ring_count(b->ring) || a->ring_hash != b->ring_hash)
+	if (!a || !b)
+		return a == b;
+	if (ring_count(a) != ring_count(b) || ring_fingerprint(a) != ring_fingerprint(b))
 		return false;
-	for (int i = 0; i < ring_count(a->ring); i++) {
-		const struct ring_server *s = ring_server(a->ring, i), *t = ring_server(b->ring, i);
+	for (int i = 0; i < ring_count(a); i++) {
+		const struct ring_server *s = ring_server(a, i), *t = ring_server(b, i);
 		if (strcmp(s->host, t->host) != 0 || s->port != t->port)
 			return false;
 	}
+	return true;
+}
+
+static bool same_string(const char *one, const char *other)
+{
 	return one && other ? strcmp(one, other) == 0 : one == other;
+}
+
+static bool same_rings(const struct settings *a, const struct settings *b)
+{
+	const struct config *c = &a->config, *d = &b->config;
+
+	return same_ring(a->ring, b->ring) && same_string(c->servers.string, d->servers.string) &&
+		same_ring(a->former, b->former) && same_string(c->former_servers.string, d->former_servers.string);
 }
 
 bool settings_same_data(const struct settings *a, const struct settings *b)
@@ -355,7 +415,7 @@ bool settings_same_data(const struct settings *a, const struct settings *b)
 		if (o->reload == RELOAD_NEW_GENERATION && !config_same(&a->config, &b->config, o))
 			return false;
 	}
-	return same_ring(a, b) && rules_same(&a->config.rules, &b->config.rules);
+	return same_rings(a, b) && rules_same(&a->config.rules, &b->config.rules);
 }
 
 /* No list needs a restart. */

@@ -13,8 +13,10 @@
 struct settings {
 	struct config config;
 	struct ring *ring;
+	struct ring *former; /* from which keys move; NULL if none do */
 	struct tls_context *tls;
-	uint64_t ring_hash; /* as ring_fingerprint gives it */
+	uint64_t ring_hash, former_hash; /* as ring_fingerprint gives them; 0 for none */
+	int64_t move_at;                 /* seconds since 1970; 0 if no keys move */
 	atomic_uint references;
 };
 
@@ -30,6 +32,9 @@ struct settings *settings_read(const struct options *options, bool again);
  * name of the `file` or, if it is not one of the file, with that of the program. `file` is NULL if none was read.
  */
 void settings_complain(const char *file, struct buf *errors, bool again);
+
+/* How many servers the rings have, at most. */
+int settings_servers(const struct settings *settings);
 
 /* Adds a reference, and gives it. From any thread that has one. */
 struct settings *settings_share(struct settings *settings);

@@ -128,7 +128,7 @@ bool start_check(struct settings *settings, struct buf *errors)
 {
 	struct config *config = &settings->config;
 
-	bool good = start_fit_descriptors(config, ring_count(settings->ring), errors);
+	bool good = start_fit_descriptors(config, settings_servers(settings), errors);
 
 	good &= check_places(config, errors);
 	return check_user(config, errors) && good;

@@ -168,7 +168,7 @@ static void try_ring(const struct config *config)
 
 	if (!is_for_ring(config))
 		return;
-	ring = config_ring(config, error);
+	ring = config_ring(&config->servers, config->distribution, error);
 	MUST((error[0] != '\0') == (ring == NULL));
 	MUST(config->servers.string || (ring != NULL) == (config->servers.count > 0));
 	if (!ring)

@@ -19,6 +19,9 @@ TEXTS = {
                '{"unix:/no/such/folder/socket"}', f'{{"unix:{TABLE}"}}', '{"192.0.2.1:11311"}'),
     "servers": ('{"127.0.0.1:x"}', '{"a", "a"}', '{"--SERVER=a --NONSENSE"}', '{"--SERVER=a --SERVER=a"}', '{"a,b"}',
                 "{" + ", ".join(f'"a:{port}"' for port in range(1, 1002)) + "}"),
+    "former_servers": ('{"127.0.0.1:x"}', '{"a"}', '{"--SERVER=a --NONSENSE"}'),
+    "move_at": ('"soon"', '"2026-12-01T06:00:00"', '"2026-12-01T06:00:00+01:00"', '"2026-02-29T06:00:00Z"', '"2026-12-01T24:00:00Z"',
+                '"2026-12-01T06:00:00Z"'),
     "user": ('"no-such-user-here"',), "control": ('"relative"', '"/no/such/folder/socket"', f'"{os.path.abspath(TABLE)}"'),
     "commands": ('"q"',), "commands_delimiter": ('""',), "admin": ('"0.0.0.0"', '"unix:/a"', '"*:5"'), "admin_hosts": ('{"a b"}',),
     "auth_file": ('"/no/such/file"', '"/dev/null"'), "server_user": ('"foo"', '"f oo"'), "server_password_file": ('"/no/such/file"',),
@@ -56,6 +59,15 @@ class EachOption(WireTest):
                     before += "insecure = true\n" if any(host in value for host in ALONE) else ""
                     before += "" if name in ("listen", "servers") else f'listen = {{"{HOST}:{free_port()}"}}\n'
                     self.refused(name, f"{before}\n{name} = {value}\nmax_line = 7000\n" if name != "max_line" else f"{before}\n{name} = {value}\n", before.count("\n") + 2)
+
+    def test_a_pool_that_moves(self):
+        """The error is at the list, or at the time, whatever is wrong."""
+        at = 'move_at = "2026-12-01T06:00:00Z"\n'
+        self.assert_good(setlistd("-T", "-f", self.private_file(f'{SERVERS}{at}former_servers = {{"a", "b weight=3"}}\n')))
+        self.assert_good(setlistd("-T", "-f", self.private_file(f'{SERVERS}{at}former_servers = {{"{HOST}:1"}}\nformer_distribution = "modula"\n')))
+        for config in (f'former_servers = {{"{HOST}:1"}}\n', f'former_servers = {{"{HOST}:1"}}\nformer_distribution = "ketama"\n',
+                       'former_servers = {"--SERVER=a --NONSENSE"}\n'):
+            self.refused("former_servers", f"{SERVERS}\n{config}{at}", 3)
 
     def test_lines_of_a_list(self):
         """Each element has a line of its own."""

@@ -149,8 +149,9 @@ static void admin_help(struct worker *w, const struct request *request, struct b
 static void admin_route(struct worker *w, const struct request *request, struct buf *out)
 {
 	const struct generation *g = w->generations.current;
-	const struct server *s = servers_get(g->servers, servers_index(g->servers, request->key));
+	int index = servers_index(g->servers, request->key), other = index;
 	struct slice rest = request->rest;
+	bool moved = w->loop.unix_time >= g->settings->move_at;
 
 	if (slice_token(&rest).n) {
 		reply_text(out, command_usage(request->command->id));
@@ -158,7 +159,13 @@ static void admin_route(struct worker *w, const struct request *request, struct 
 	}
 	BUF_ADD(out, "ROUTE ");
 	buf_add_word(out, request->key);
-	reply_text(out, s->name);
+	if (g->settings->former)
+		other = servers_place(g->servers, request->key, moved);
+	if (other == index)
+		reply_text(out, servers_get(g->servers, index)->name);
+	else
+		buf_printf(out, "%s %s %s\r\n", servers_get(g->servers, index)->name, moved ? "from" : "to",
+			servers_get(g->servers, other)->name);
 }
 
 static void admin_verbosity(struct worker *w, const struct request *request, struct buf *out)

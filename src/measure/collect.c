@@ -112,6 +112,16 @@ static uint64_t ring_of(struct daemon *d, const struct meter *from)
 	return ring;
 }
 
+static uint64_t former_of(struct daemon *d, const struct meter *from)
+{
+	uint64_t ring;
+
+	pthread_mutex_lock(&d->lock);
+	ring = from->former;
+	pthread_mutex_unlock(&d->lock);
+	return ring;
+}
+
 static uint64_t count_slow(struct daemon *d)
 {
 	uint64_t count = 0;

@@ -21,6 +21,7 @@ struct servers;
 enum counter {
 #define CLASS(name) COUNT_cmd_##name,
 #define COUNTER(name, ...) COUNT_##name,
+#define MOVES(name, ...) COUNT_##name,
 #define LANES(name, ...) COUNT_##name,
 #define HELD(name, ...) COUNT_##name,
 #include "measure/facts.def"
@@ -44,7 +45,7 @@ struct meter {
 	/* For other threads, with daemon.lock: */
 	uint64_t counters_before[COUNTERS]; /* as they were at the last `stats reset` */
 	struct servers *servers;            /* those of the worker's current generation */
-	uint64_t ring;                      /* their fingerprint */
+	uint64_t ring, former;              /* the fingerprints of where keys are, and were; 0 for none */
 };
 
 /* Borrows the loop until meter_fini. `random` is any number that clients do not know. All other members must be zero. */

@@ -37,6 +37,7 @@ static const struct fact counter_facts[COUNTERS] = {
 	{ { "cmd_" #name, "cmd_" #name, "setlistd_requests_total" }, NUMBER, "class=\"" #name "\"", "counter", \
 		"Requests of clients, by class of commands." },
 #define COUNTER(name, metric, label, help) { { #name, #name, metric }, NUMBER, label, "counter", help },
+#define MOVES(name, metric, help, member) { { #name, #name, metric }, NUMBER, "", "counter", help },
 #define LANES(name, metric, help) { { #name, #name, metric }, NUMBER, "", "counter", help },
 #define HELD(name, metric, help) { { #name, #name, metric }, NUMBER, "", "gauge", help },
 #include "measure/facts.def"
@@ -60,6 +61,7 @@ enum {
 	GENERAL_COUNTERS = 0
 #define CLASS(...) +1
 #define COUNTER(...) +1
+#define MOVES(...) +1
 #include "measure/facts.def"
 };
 

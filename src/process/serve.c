@@ -127,7 +127,7 @@ static struct settings *read_again(struct process *p)
 	if (!s)
 		return NULL;
 	settings_keep_fixed(s, p->daemon.settings);
-	if (start_fit_descriptors(&s->config, ring_count(s->ring), &errors) &&
+	if (start_fit_descriptors(&s->config, settings_servers(s), &errors) &&
 		admin_port_prepare(p->admin, &s->config, &errors) &&
 		listening_prepare(p->listening, &s->config, &errors))
 		return s;
@@ -186,6 +186,14 @@ static void commit_listeners(void *arg)
 	listening_commit(p->listening, p->daemon.settings, p->daemon.workers[0]);
 }
 
+static void log_moves(const struct settings *s)
+{
+	if (s->former)
+		log_notice("keys %s at %s from ring %016" PRIx64 " of %d servers",
+			(int64_t)time(NULL) < s->move_at ? "will move" : "move, which began", s->config.move_at,
+			s->former_hash, ring_count(s->former));
+}
+
 /*
  * Each worker has tried all servers. So the first request knows what the servers can do, and a listener is closed only when there
  * is another one.
@@ -202,6 +210,7 @@ static void on_settled(struct process *p)
 	admin_port_commit(p->admin);
 	log_notice("%s: ring %016" PRIx64 " of %d servers", reloaded ? "reloaded" : "ready",
 		p->daemon.settings->ring_hash, ring_count(p->daemon.settings->ring));
+	log_moves(p->daemon.settings);
 	notify("READY=1");
 	if (reloaded && !p->again)
 		peers_answer_all(p->control, SLICE("OK\r\n"));
@@ -418,7 +427,7 @@ int serve(const struct options *options, struct settings *settings)
 	int status = 1, pipes[2];
 	struct buf errors = BUF_EMPTY;
 
-	if (!start_fit_descriptors(&settings->config, ring_count(settings->ring), &errors)) {
+	if (!start_fit_descriptors(&settings->config, settings_servers(settings), &errors)) {
 		settings_complain(options->file, &errors, false);
 		settings_release(settings);
 		return 1;

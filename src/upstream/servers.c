@@ -16,10 +16,19 @@ struct route {
 	char key[ROUTE_KEY];
 };
 
+/* What keys move between: each ring has routes of its own, of servers as they are numbered in the list. */
+struct moving {
+	int64_t at;
+	const struct ring *rings[2]; /* the new one, the former one */
+	uint16_t *former;            /* by their index in the former ring: those in the list */
+	struct route routes[2][ROUTES];
+};
+
 struct servers {
 	struct loop *loop;
 	const struct ring *ring;
-	struct route *routes; /* by hash of the key, without probing; NULL if there is one server */
+	struct route *routes;  /* by hash of the key, without probing; NULL if there is one server, or if keys move */
+	struct moving *moving; /* NULL if no keys move */
 	uint64_t seed;
 	struct loop_job check; /* of the names, every dns_interval */
 	const struct server_options *options;
@@ -38,12 +47,17 @@ static bool has(const struct servers *servers, const struct server *server)
 	return false;
 }
 
+static bool is_at(const struct ring_server *one, const struct ring_server *other)
+{
+	return one->port == other->port && strcmp(one->host, other->host) == 0;
+}
+
 /* A server of `before` at this place that the new ones do not have yet; NULL if there is none. */
 static struct server *find(const struct servers *before, const struct ring_server *where, const struct servers *servers)
 {
 	for (int i = 0; before && i < before->count; i++) {
 		struct server *s = before->list[i];
-		if (s->where.port == where->port && strcmp(s->where.host, where->host) == 0 && !has(servers, s))
+		if (is_at(&s->where, where) && !has(servers, s))
 			return s;
 	}
 	return NULL;
@@ -64,28 +78,74 @@ static void on_check(struct loop_job *job)
 		server_check_name(servers->list[i]);
 }
 
-struct servers *servers_create(struct loop *loop, struct resolver *resolver, const struct ring *ring,
+/* How many of the ring's servers stand before one at the same place, or its number of servers if none is there. */
+static int find_in_ring(const struct ring *ring, const struct ring_server *where)
+{
+	int i = 0;
+
+	while (i < ring_count(ring) && !is_at(ring_server(ring, i), where))
+		i++;
+	return i;
+}
+
+/* Gives all servers in their order, `*count` of them. */
+static const struct ring_server **list_servers(struct servers *servers, struct servers_rings rings, int *count)
+{
+	int most = ring_count(rings.ring) + (rings.former ? ring_count(rings.former) : 0);
+	const struct ring_server **list = xcalloc((size_t)most, sizeof(const struct ring_server *));
+
+	*count = ring_count(rings.ring);
+	for (int i = 0; i < *count; i++)
+		list[i] = ring_server(rings.ring, i);
+	for (int i = 0; rings.former && i < ring_count(rings.former); i++) {
+		int at = find_in_ring(rings.ring, ring_server(rings.former, i));
+		if (at == ring_count(rings.ring)) {
+			at = (*count)++;
+			list[at] = ring_server(rings.former, i);
+		}
+		servers->moving->former[i] = (uint16_t)at;
+	}
+	return list;
+}
+
+static struct moving *moving_create(struct servers_rings rings)
+{
+	struct moving *moving = xcalloc(1, sizeof(*moving));
+
+	moving->at = rings.at;
+	moving->rings[false] = rings.ring;
+	moving->rings[true] = rings.former;
+	moving->former = xcalloc((size_t)ring_count(rings.former), sizeof(moving->former[0]));
+	return moving;
+}
+
+struct servers *servers_create(struct loop *loop, struct resolver *resolver, struct servers_rings rings,
 	const struct server_options *options, uint64_t *random, const struct servers *before)
 {
-	int count = ring_count(ring);
-	struct servers *servers = xcalloc(1, sizeof(*servers) + (size_t)count * sizeof(servers->list[0]));
+	int most = ring_count(rings.ring) + (rings.former ? ring_count(rings.former) : 0), count;
+	struct servers *servers = xcalloc(1, sizeof(*servers) + (size_t)most * sizeof(servers->list[0]));
+	const struct ring_server **list;
 
 	servers->loop = loop;
-	servers->ring = ring;
-	servers->count = count;
+	servers->ring = rings.ring;
 	servers->seed = random_next(random);
-	if (count > 1 && count <= UINT16_MAX)
+	if (rings.former)
+		servers->moving = moving_create(rings);
+	else if (most > 1)
 		servers->routes = xcalloc(ROUTES, sizeof(struct route));
 	servers->options = options;
 	servers->check.run = on_check;
 	plan_check(servers);
+	list = list_servers(servers, rings, &count);
+	servers->count = count;
 	for (int i = 0; i < count; i++) {
-		servers->list[i] = find(before, ring_server(ring, i), servers);
+		servers->list[i] = find(before, list[i], servers);
 		if (servers->list[i])
 			servers->list[i]->users++;
 		else
-			servers->list[i] = server_create(loop, ring_server(ring, i), options, resolver, random);
+			servers->list[i] = server_create(loop, list[i], options, resolver, random);
 	}
+	free(list);
 	return servers;
 }
 
@@ -104,6 +164,9 @@ void servers_free(struct servers *servers)
 		if (--servers->list[i]->users == 0)
 			server_free(servers->list[i]);
 	}
+	if (servers->moving)
+		free(servers->moving->former);
+	free(servers->moving);
 	free(servers->routes);
 	free(servers);
 }
@@ -132,33 +195,51 @@ void servers_start(struct servers *servers, void (*settled)(void *arg), void *ar
 }
 
 /* The item lies so many servers `behind` that at the place of a key, which is its own or that of its collection. */
-static int look_up(const struct servers *servers, struct slice key)
+static int look_up(const struct servers *servers, const struct ring *ring, struct slice key)
 {
 	uint16_t next[SERVER_PLACES];
 	unsigned behind;
 	struct slice place = servers->options->place(key, &behind);
 
 	if (behind == 0)
-		return ring_lookup(servers->ring, place);
+		return ring_lookup(ring, place);
 	/* If there are not so many servers, counting goes on at the first. */
-	return next[(int)behind % ring_spread(servers->ring, place, (int)behind + 1, next)];
+	return next[(int)behind % ring_spread(ring, place, (int)behind + 1, next)];
 }
 
-int servers_index(struct servers *servers, struct slice key)
+/* The key has ROUTE_KEY bytes at most. */
+static inline int find_route(
+	const struct servers *servers, const struct ring *ring, struct route *routes, struct slice key)
 {
-	struct route *route;
+	struct route *route = &routes[hash_key(key, servers->seed) % ROUTES];
 
-	if (servers->count == 1)
-		return 0;
-	if (!servers->routes || key.n > ROUTE_KEY)
-		return look_up(servers, key);
-	route = &servers->routes[hash_key(key, servers->seed) % ROUTES];
 	if (!slice_equal(slice_of(route->key, route->n), key)) {
-		route->server = (uint16_t)look_up(servers, key);
+		route->server = (uint16_t)look_up(servers, ring, key);
 		route->n = (uint8_t)key.n;
 		memcpy(route->key, key.p, key.n);
 	}
 	return route->server;
+}
+
+int servers_place(struct servers *servers, struct slice key, bool former)
+{
+	struct moving *moving = servers->moving;
+	const struct ring *ring = moving->rings[former];
+	int index = key.n > ROUTE_KEY ? look_up(servers, ring, key)
+				      : find_route(servers, ring, moving->routes[former], key);
+
+	return former ? moving->former[index] : index;
+}
+
+int servers_index(struct servers *servers, struct slice key)
+{
+	if (servers->count == 1)
+		return 0;
+	if (servers->routes && key.n <= ROUTE_KEY)
+		return find_route(servers, servers->ring, servers->routes, key);
+	if (servers->moving)
+		return servers_place(servers, key, servers->loop->unix_time < servers->moving->at);
+	return look_up(servers, servers->ring, key);
 }
 
 void servers_call(struct servers *servers, const struct call *call, struct waiter *waiter)

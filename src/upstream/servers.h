@@ -1,6 +1,8 @@
 /*
  * A worker's connections to all servers. The ring decides which server gets a call. After a change of the configuration a worker has
  * two of these for a while: servers that both have are shared, with their connections.
+ *
+ * If keys move from a former ring, there are the servers of both: those of the new ring, then those that only the former one has.
  */
 #ifndef UPSTREAM_SERVERS_H
 #define UPSTREAM_SERVERS_H
@@ -11,11 +13,17 @@
 struct resolver;
 struct servers;
 
+struct servers_rings {
+	const struct ring *ring;
+	const struct ring *former; /* NULL if no keys move */
+	int64_t at;                /* unix time in seconds, from which on the new ring says where keys are */
+};
+
 /*
  * Borrows all arguments until servers_free; `random` is a state of random_next(). Servers that are in `before`, too, are those of
  * `before`, which may be NULL, and may be freed first.
  */
-struct servers *servers_create(struct loop *loop, struct resolver *resolver, const struct ring *ring,
+struct servers *servers_create(struct loop *loop, struct resolver *resolver, struct servers_rings rings,
 	const struct server_options *options, uint64_t *random, const struct servers *before);
 
 /*
@@ -36,8 +44,11 @@ void servers_start(struct servers *servers, void (*settled)(void *arg), void *ar
 /* Sends a call to call->server, or to the server of its key. As env.call. */
 void servers_call(struct servers *servers, const struct call *call, struct waiter *waiter);
 
-/* The index of the server that holds a key. */
+/* The index of the server that holds a key. If keys move, the ring of this moment says it. */
 int servers_index(struct servers *servers, struct slice key);
+
+/* The index of the server that holds a key by the new ring, or by the former one. Only if keys move. */
+int servers_place(struct servers *servers, struct slice key, bool former);
 
 /* As server_has_room. Without room, the job is queued as soon as there is some: one job for each server. */
 bool servers_have_room(const struct servers *servers, int index);

@@ -20,6 +20,26 @@ static void send_call(struct env *env, const struct call *call, struct waiter *w
 	servers_call(((struct generation *)env)->servers, call, waiter);
 }
 
+static void move_call(struct env *env, const struct call *call, struct waiter *waiter)
+{
+	moves_call(((struct generation *)env)->moving.moves, call, waiter);
+}
+
+static void send_moved(struct env *env, const struct call *call, struct waiter *waiter)
+{
+	servers_call(((struct moving_calls *)env)->servers, call, waiter);
+}
+
+static void call_moved_later(struct env *env, struct waiter *waiter, unsigned ms)
+{
+	loop_wake(((struct moving_calls *)env)->all->loop, waiter, ms);
+}
+
+static int place(void *arg, struct slice key, bool former)
+{
+	return servers_place(arg, key, former);
+}
+
 /* While clients send requests, sliced work pauses for a millisecond between two slices. */
 static void call_later(struct env *env, struct waiter *waiter, unsigned ms)
 {
@@ -111,7 +131,6 @@ static void init_host(struct generation *g)
 		.unix_time = all->loop->unix_time,
 		.random = random_next(&all->random),
 		.seed = random_next(&all->random),
-		.servers = ring_count(g->settings->ring),
 		.background_pause = BACKGROUND_PAUSE,
 		.rules = &config->rules,
 		.options = &g->collection_options,
@@ -133,6 +152,28 @@ static void init_host(struct generation *g)
 	g->host.waiting = waiting_create(&g->host, all->pushes.board, config->max_waiting / all->threads + 1);
 }
 
+/* Calls of lanes and tasks go to the servers by way of moves. */
+static void init_moving(struct generation *g)
+{
+	const struct settings *settings = g->settings;
+	struct moving_calls *m = &g->moving;
+
+	m->all = g->all;
+	m->servers = g->servers;
+	m->env = g->host.env;
+	m->env.call = send_moved;
+	m->env.later = call_moved_later;
+	m->env.random = random_next(&g->all->random);
+	m->moves = moves_create(&(struct moves_options){
+		.env = &m->env,
+		.place = place,
+		.arg = g->servers,
+		.at = settings->move_at,
+		.margin = (int64_t)settings->config.move_margin,
+	});
+	g->host.env.call = move_call;
+}
+
 /* --- one generation --- */
 
 struct generation *generation_create(struct generations *all, struct settings *settings)
@@ -142,18 +183,29 @@ struct generation *generation_create(struct generations *all, struct settings *s
 	g->all = all;
 	g->settings = settings_share(settings);
 	init_host(g);
-	g->servers = servers_create(all->loop, all->resolver, settings->ring, &all->options, &all->random,
-		all->current ? all->current->servers : NULL);
+	g->servers = servers_create(all->loop, all->resolver,
+		(struct servers_rings){ settings->ring, settings->former, settings->move_at }, &all->options,
+		&all->random, all->current ? all->current->servers : NULL);
+	g->host.env.servers = servers_count(g->servers);
+	if (settings->former)
+		init_moving(g);
 	return g;
+}
+
+static bool nothing_moves(const struct generation *g)
+{
+	return !g->moving.moves || moves_idle(g->moving.moves);
 }
 
 static bool is_idle(const struct generation *g)
 {
-	return g->users == 0 && lanes_idle(g->host.lanes) && waiting_idle(g->host.waiting);
+	return g->users == 0 && lanes_idle(g->host.lanes) && waiting_idle(g->host.waiting) && nothing_moves(g);
 }
 
 static void destroy(struct generation *g)
 {
+	if (g->moving.moves)
+		moves_destroy(g->moving.moves);
 	servers_free(g->servers);
 	waiting_destroy(g->host.waiting);
 	lanes_destroy(g->host.lanes);
@@ -172,12 +224,35 @@ static void add_stats(struct lanes_stats *sum, const struct generation *g)
 #include "measure/facts.def"
 }
 
+static void add_moves(struct moves_stats *sum, const struct generation *g)
+{
+	const struct moves_stats *s;
+
+	if (!g->moving.moves)
+		return;
+	s = moves_statistics(g->moving.moves);
+#define MOVES(name, metric, help, member) sum->member += s->member;
+#include "measure/facts.def"
+}
+
+static void publish_moves(struct generations *all)
+{
+	struct moves_stats s = all->past.moves;
+	const struct generation *g;
+
+	add_moves(&s, all->current);
+	TAILQ_FOREACH(g, &all->retired, link)
+		add_moves(&s, g);
+#define MOVES(name, metric, help, member) meter_set(all->meter, COUNT_##name, s.member);
+#include "measure/facts.def"
+}
+
 /* Copies the counters of the lanes to those that other threads may read. */
 static void publish(struct generations *all)
 {
 	uint64_t incomplete = meter_get(all->meter, COUNT_incomplete_sets);
 	size_t cache = machines_cache_memory(all->current->host.lanes);
-	struct lanes_stats s = all->past;
+	struct lanes_stats s = all->past.lanes;
 	const struct generation *g;
 
 	add_stats(&s, all->current);
@@ -201,6 +276,11 @@ static void set_clock(struct generation *g)
 	g->host.env.now = g->all->loop->now;
 	g->host.env.connects = g->all->connects;
 	g->host.env.unix_time = g->all->loop->unix_time;
+	if (!g->moving.moves)
+		return;
+	g->moving.env.now = g->host.env.now;
+	g->moving.env.connects = g->host.env.connects;
+	g->moving.env.unix_time = g->host.env.unix_time;
 }
 
 void generations_turn(struct generations *all)
@@ -211,6 +291,8 @@ void generations_turn(struct generations *all)
 	TAILQ_FOREACH(g, &all->retired, link)
 		set_clock(g);
 	publish(all);
+	if (all->current->moving.moves || !TAILQ_EMPTY(&all->retired))
+		publish_moves(all);
 }
 
 /* Background work does not report that it has finished, so a timer looks. A later reload does not put it off. */
@@ -232,10 +314,12 @@ static void on_retire(struct loop_job *job)
 		if (!is_idle(g))
 			continue;
 		TAILQ_REMOVE(&all->retired, g, link);
-		add_stats(&all->past, g);
+		add_stats(&all->past.lanes, g);
+		add_moves(&all->past.moves, g);
 		servers_stop(g->servers, false);
 		destroy(g);
 	}
+	publish_moves(all);
 	set_retire_timer(all);
 }
 
@@ -267,10 +351,10 @@ bool generations_are_idle(const struct generations *all)
 	const struct generation *g;
 
 	TAILQ_FOREACH(g, &all->retired, link) {
-		if (!lanes_idle(g->host.lanes))
+		if (!lanes_idle(g->host.lanes) || !nothing_moves(g))
 			return false;
 	}
-	return lanes_idle(all->current->host.lanes);
+	return lanes_idle(all->current->host.lanes) && nothing_moves(all->current);
 }
 
 void generations_set_options(struct generations *all, const struct settings *settings)
@@ -301,6 +385,13 @@ void generations_init(struct generations *all)
 	all->retire.run = on_retire;
 }
 
+/* What waits for the time to move goes on, and fails. */
+static void stop_calls(struct generation *g)
+{
+	servers_stop(g->servers, true);
+	g->moving.env.unix_time = g->settings->move_at;
+}
+
 /* loop_finish also carries out the calls that failed calls make, and frees the clients that were closed in the last turn. */
 void generations_stop(struct generations *all, struct generation *next)
 {
@@ -309,9 +400,9 @@ void generations_stop(struct generations *all, struct generation *next)
 	loop_forget(all->loop, &all->retire);
 	if (next)
 		TAILQ_INSERT_TAIL(&all->retired, next, link);
-	servers_stop(all->current->servers, true);
+	stop_calls(all->current);
 	TAILQ_FOREACH(g, &all->retired, link)
-		servers_stop(g->servers, true);
+		stop_calls(g);
 	loop_finish(all->loop);
 }
 

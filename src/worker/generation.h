@@ -8,6 +8,7 @@
 #define WORKER_GENERATION_H
 
 #include "collection/lane/lanes.h"
+#include "collection/move/moves.h"
 #include "command/host.h"
 #include "config/settings.h"
 #include "upstream/servers.h"
@@ -16,12 +17,21 @@ struct generations;
 struct meter;
 struct push_board;
 
+/* While keys move, calls go through here. */
+struct moving_calls {
+	struct env env; /* first, as in struct generation: it sends calls to the servers that they name */
+	struct generations *all;
+	struct servers *servers;
+	struct moves *moves; /* NULL if no keys move */
+};
+
 struct generation {
 	struct host host; /* first: a pointer to one is a pointer to the other */
 	struct generations *all;
 	struct settings *settings;
 	struct collection_options collection_options;
 	struct servers *servers;
+	struct moving_calls moving;
 	size_t users;        /* clients and tasks */
 	uint64_t bytes_seen; /* COUNT_bytes_read at the last call of env.later */
 	TAILQ_ENTRY(generation) link;
@@ -53,7 +63,10 @@ struct generations {
 	struct generation *current;       /* carries out new requests */
 	TAILQ_HEAD(, generation) retired; /* finish what began in them */
 	struct loop_job retire;           /* a timer, while there are any */
-	struct lanes_stats past;          /* of generations that are gone */
+	struct {
+		struct lanes_stats lanes;
+		struct moves_stats moves;
+	} past; /* of generations that are gone */
 };
 
 void generations_init(struct generations *all);

@@ -54,6 +54,7 @@ static void set_generation(struct worker *w, struct generation *g)
 	pthread_mutex_lock(&w->daemon->lock);
 	w->meter.servers = g->servers;
 	w->meter.ring = g->settings->ring_hash;
+	w->meter.former = g->settings->former_hash;
 	pthread_mutex_unlock(&w->daemon->lock);
 }
 

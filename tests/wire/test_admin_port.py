@@ -21,7 +21,7 @@ FACTS = os.path.join(os.path.dirname(__file__), "..", "..", "src", "measure", "f
 def counters():
     """{name: metric} of all counters, in their order."""
     with open(FACTS, encoding="ascii") as table:
-        rows = re.findall(r'^(CLASS|COUNTER|LANES|HELD)\((\w+)(?:, "(\w+)")?', table.read(), re.M)
+        rows = re.findall(r'^(CLASS|COUNTER|MOVES|LANES|HELD)\((\w+)(?:, "(\w+)")?', table.read(), re.M)
     return {"cmd_" + name if kind == "CLASS" else name: metric or "setlistd_requests_total" for kind, name, metric in rows}
 
 

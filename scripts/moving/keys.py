@@ -1,0 +1,75 @@
+"""The keys that a former server has, and what they are."""
+import re
+import tempfile
+import time
+import urllib.parse
+
+from moving.link import Broken, Link
+
+BATCH = 256
+# Behind the key of a base: the id of a table, an index or a segment, of which the last has two numbers more. The digit is its place.
+PART = re.compile(rb"(.+)\.(?:[ti][0-9][a-z][a-z0-9]{8}[a-z]|s[0-9][a-z][a-z0-9]{8}[a-z]\.[0-9]+\.[0-9]+)", re.DOTALL)
+# Those of version 0.1.0 lie where their own keys say.
+
+
+def base_of(key):
+    """The key of the base whose part the key is, or None."""
+    found = PART.fullmatch(key)
+    return found.group(1) if found else None
+
+
+def is_text(key):
+    """Whether the key can stand in a request. Clients of the binary protocol may use others."""
+    return not any(byte <= 32 or byte == 127 for byte in key)
+
+
+def batches(source, size=BATCH):
+    batch = []
+    for one in source:
+        batch.append(one)
+        if len(batch) == size:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+class Spool:
+    """Keys, each with its age, in a file without a name: the memory of a pass is bounded, and no server waits until its keys have been moved."""
+
+    def __init__(self):
+        self.file, self.count = tempfile.TemporaryFile(), 0
+
+    def add(self, key, age):
+        self.file.write(b"%d %s\n" % (age, urllib.parse.quote_from_bytes(key, safe="").encode()))
+        self.count += 1
+
+    def __iter__(self):
+        self.file.seek(0)
+        for line in self.file:
+            age, key = line.split()
+            yield urllib.parse.unquote_to_bytes(key), int(age)
+
+    def close(self):
+        self.file.close()
+
+
+def dump(address, login):
+    """Yields each key of a server, with the seconds since it was last used. The connection is for this alone: the list has no bounds."""
+    link = Link(address, login)
+    try:
+        now = int(dict(link.stats())["time"])
+        while True:
+            link.send(b"lru_crawler metadump all\r\n")
+            line = link.line()
+            if not line.startswith(b"BUSY"):
+                break
+            time.sleep(1)
+        while line.startswith(b"key="):
+            words = dict(word.split(b"=", 1) for word in line.split(b" ") if b"=" in word)
+            yield urllib.parse.unquote_to_bytes(words[b"key"]), now - int(words.get(b"la", now))
+            line = link.line()
+        if line != b"END":
+            raise Broken(f"{address}: lru_crawler: {line.decode('utf-8', 'replace')}")
+    finally:
+        link.close()

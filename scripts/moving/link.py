@@ -1,0 +1,78 @@
+"""A connection to a setlistd or a memcached, on which requests are sent many at a time."""
+import socket
+
+
+class Broken(Exception):
+    """The peer cannot be reached, or says what it must not."""
+
+
+class Link:
+    """Opened when it is made. All is bytes. An error of the connection is a Broken."""
+
+    def __init__(self, address, login=None, patience=60):
+        self.address = address
+        try:
+            if address.startswith("unix:"):
+                self.sock = socket.socket(socket.AF_UNIX)
+                self.sock.settimeout(patience)
+                self.sock.connect(address[5:])
+            else:
+                host, _, port = address.rpartition(":")
+                self.sock = socket.create_connection((host.strip("[]"), int(port)), patience)
+                self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except (OSError, ValueError) as error:
+            raise Broken(f"{address}: {error}") from error
+        self.file = self.sock.makefile("rb", 1 << 16)
+        if login:
+            self.send(b"set login 0 0 %d\r\n%s\r\n" % (len(login), login))
+            if self.line() != b"STORED":
+                raise Broken(f"{address}: the login was refused")
+
+    def close(self):
+        self.file.close()
+        self.sock.close()
+
+    def send(self, data):
+        try:
+            self.sock.sendall(data)
+        except OSError as error:
+            raise Broken(f"{self.address}: {error}") from error
+
+    def line(self):
+        try:
+            line = self.file.readline()
+        except OSError as error:
+            raise Broken(f"{self.address}: {error}") from error
+        if not line.endswith(b"\n"):
+            raise Broken(f"{self.address}: it has closed the connection")
+        return line.rstrip(b"\r\n")
+
+    def ask(self, requests):
+        """One line for each request, in order."""
+        requests = list(requests)
+        self.send(b"".join(request + b"\r\n" for request in requests))
+        return [self.line() for _ in requests]
+
+    def values(self, key):
+        """Asks for the value of a key. False: the reply is an error."""
+        self.send(b"get " + key + b"\r\n")
+        line = self.line()
+        while line.startswith(b"VALUE "):
+            try:
+                self.file.read(int(line.split(b" ")[3]) + 2)
+            except OSError as error:
+                raise Broken(f"{self.address}: {error}") from error
+            line = self.line()
+        return line == b"END"
+
+    def stats(self, group=b""):
+        """Pairs of a name and a text: a name may stand more than once."""
+        self.send(b"stats " + group + b"\r\n" if group else b"stats\r\n")
+        found, line = [], self.line()
+        while line.startswith(b"STAT "):
+            _, name, text = line.split(b" ", 2)
+            found.append((name.decode(), text.decode("utf-8", "replace")))
+            line = self.line()
+        if line != b"END":
+            raise Broken(f"{self.address}: stats: {line.decode('utf-8', 'replace')}")
+        return found

@@ -1,0 +1,258 @@
+"""The passes over all keys of the former servers, what is shown of them, and the command line."""
+import argparse
+import base64
+import signal
+import sys
+import time
+
+from moving.keys import BATCH, Spool, base_of, batches, dump, is_text
+from moving.link import Broken, Link
+
+ABOUT = """\
+Has the keys of former servers moved to their new ones, by asking a setlistd for each.
+
+The setlistd has former_servers and move_at in its configuration, and that time has passed. A pass lists the keys of each
+former server, and has those moved whose server has changed. It may be interrupted and begun again at any time: what has
+moved is not listed any more. It ends when a complete pass has found nothing. RELOADING in setlistd(8) is the procedure."""
+
+NOTES = """\
+exit status:
+  0  nothing is left on the former servers
+  1  something is left: a server or setlistd has refused to move it, or --passes are over
+  2  wrong usage, or nothing moves: the setlistd has no former servers, or the time has not come
+  3  broken off, by a signal, or by a setlistd or server that cannot be reached; begin again at any time"""
+
+SHOWN = 10      # errors
+
+
+class Stopped(Exception):
+    """A signal has asked for the end."""
+
+
+class Run:
+    def __init__(self, options):
+        self.options = options
+        self.proxy = Link(options.proxy, options.login)
+        self.stopped, self.began, self.shown = False, time.monotonic(), 0.0
+        self.sent, self.errors = 0, []
+        self.found = self.moved = self.failed = self.young = self.stayed = self.leftovers = 0
+
+    def stop(self, *_):
+        self.stopped = True
+
+    # --- what the setlistd says ---
+
+    def check(self):
+        """Whether keys move, or why none do."""
+        found = dict(self.proxy.stats())
+        at = int(found.get("move_at", "0"))
+        if not at:
+            return "it has no former servers"
+        if int(found["time"]) < at:
+            return f"keys do not move before {time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(at))}"
+        return None
+
+    def servers(self):
+        """The names of all servers: one may have keys of another's, whether it is to be left or not."""
+        names = [name for name, _ in self.proxy.stats(b"upstream") if name.endswith(":state")]
+        return [name[:-len(":state")] for name in names]
+
+    # --- moving ---
+
+    def error(self, key, reply):
+        self.failed += 1
+        if len(self.errors) < SHOWN:
+            self.errors.append(f"{key.decode('utf-8', 'backslashreplace')}: {reply.decode('utf-8', 'replace')}")
+
+    def leave(self, server, keys):
+        """Those of a batch that this server has, and whose server is another one now. A part moves with its base."""
+        texts = [key for key in keys if is_text(key)]
+        replies = self.proxy.ask(b"route " + key for key in texts)
+        words = b" from " + server.encode()
+        for key, reply in zip(texts, replies):
+            if not reply.startswith(b"ROUTE "):
+                self.error(key, reply)
+            elif reply.endswith(words):
+                yield key
+        # Of the others only a server knows whether they have left.
+        yield from (key for key in keys if not is_text(key))
+
+    def look(self, server, spool, parts):
+        """Lists what the server has."""
+        for batch in batches(dump(server, self.options.server_login)):
+            ages = dict(batch)
+            for key in self.leave(server, list(ages)):
+                if base_of(key):
+                    parts.add(key, ages[key])
+                else:
+                    spool.add(key, 0)
+            self.pause(0)
+
+    def move(self, server, link, found):
+        keys = [key for key, _ in found]
+        texts = [key for key in keys if is_text(key)]
+        others = [base64.b64encode(key) for key in keys if not is_text(key)]
+        replies = self.proxy.ask([b"mg %s Pitem" % key for key in texts] + [b"mg %s b Pitem" % key for key in others])
+        for key, reply in zip(texts + others, replies):
+            if reply[:2] not in (b"HD", b"EN"):
+                self.error(key, reply)
+        gone = link.ask([b"mg %s" % key for key in texts] + [b"mg %s b" % key for key in others])
+        for number, (reply, asked) in enumerate(zip(gone, replies)):
+            if reply == b"EN":
+                self.moved += 1
+                self.found += 1
+            elif number < len(texts):
+                self.found += 1
+                self.stayed += asked[:2] in (b"HD", b"EN")
+        # A key that is no text and that is still there does not move.
+
+    def drop(self, server, link, keys):
+        """Parts whose base is not there any more. One that is needed is copied when it is asked for. Young ones may be in work."""
+        bases = link.ask(b"mg " + base_of(key) for key, _ in keys)
+        lost = [key_age for key_age, reply in zip(keys, bases) if reply == b"EN"]
+        there = link.ask(b"mg " + key for key, _ in lost)
+        for (key, age), reply in zip(lost, there):
+            if reply == b"EN":
+                continue
+            self.found += 1
+            if age < self.options.age:
+                self.young += 1
+            elif not self.proxy.values(key):
+                self.error(key, b"it cannot be read")
+            elif link.ask([b"delete " + key])[0] in (b"DELETED", b"NOT_FOUND"):
+                self.leftovers += 1
+            else:
+                self.error(key, b"it cannot be deleted at " + server.encode())
+
+    # --- passes ---
+
+    def pause(self, keys):
+        """Keeps to the rate."""
+        self.sent += keys
+        while True:
+            if self.stopped:
+                raise Stopped()
+            ahead = self.sent / self.options.rate - (time.monotonic() - self.began) if self.options.rate else 0
+            if ahead <= 0:
+                return
+            time.sleep(min(ahead, 0.1))
+
+    def carry_out(self, server, what, spool, act, link):
+        size = min(BATCH, max(1, self.options.rate // 10)) if self.options.rate else BATCH
+        done, began = 0, time.monotonic()
+        for batch in batches(spool, size):
+            self.pause(len(batch))
+            act(server, link, batch)
+            done += len(batch)
+            self.progress(f"{server}: {done:,} of {spool.count:,} {what}", done, spool.count, began)
+
+    def progress(self, text, done, count, began):
+        now = time.monotonic()
+        if now - self.shown < 1 and done < count:
+            return
+        self.shown = now
+        speed = done / max(now - began, 1e-3)
+        left = f", {speed:,.0f} a second, {(count - done) / max(speed, 1e-3):,.0f} s left" if done < count else ""
+        errors = f", {self.failed:,} errors" if self.failed else ""
+        self.say(f"{text}{left}{errors}", done == count)
+
+    def say(self, text, last=True):
+        if sys.stdout.isatty():
+            print(f"\r{text}\x1b[K", end="\n" if last else "", flush=True)
+        else:
+            print(text, flush=True)
+
+    def go_over(self):
+        """A pass. Gives how many keys it has found that belong elsewhere."""
+        self.found = self.failed = self.young = self.stayed = 0
+        self.errors = []
+        for server in self.servers():
+            spool, parts, link = Spool(), Spool(), Link(server, self.options.server_login)
+            try:
+                self.look(server, spool, parts)
+                self.began, self.sent = time.monotonic(), 0
+                if spool.count:
+                    self.carry_out(server, "keys", spool, self.move, link)
+                if parts.count:
+                    self.carry_out(server, "parts", parts, self.drop, link)
+            finally:
+                for one in (spool, parts, link):
+                    one.close()
+        return self.found + self.failed
+
+    def run(self):
+        why = self.check()
+        if why:
+            print(f"setlistd-move: {self.options.proxy}: {why}", file=sys.stderr)
+            return 2
+        for number in range(1, self.options.passes + 1):
+            left = self.go_over()
+            if not left:
+                self.say(f"pass {number}: nothing is left; {self.moved:,} keys have moved, {self.leftovers:,} parts were left over")
+                return 0
+            self.say(f"pass {number}: {self.found:,} keys were found, {self.stayed:,} of them stayed, {self.young:,} parts are in work; "
+                     f"{self.failed:,} errors")
+            for error in self.errors:
+                print(f"setlistd-move: {error}", file=sys.stderr)
+            # What somebody has just written to a former server is not looked for at once.
+            if self.failed + self.stayed:
+                self.wait(1.5)
+            elif self.young == left:
+                self.wait(5)
+        print("setlistd-move: the passes are over, and something is left", file=sys.stderr)
+        return 1
+
+    def wait(self, seconds):
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            self.pause(0)
+            time.sleep(0.05)
+
+
+def number(text):
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError("is negative")
+    return value
+
+
+def login_of(path):
+    """The user and the password in the first line of a file."""
+    with open(path, "rb") as file:
+        return file.readline().rstrip(b"\r\n") or None
+
+
+def arguments(argv=None):
+    parser = argparse.ArgumentParser(prog="setlistd-move", description=ABOUT, epilog=NOTES,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
+    add = parser.add_argument
+    add("--rate", type=number, default=0, metavar="N", help="keys a second at most; 0 for as many as it can (0)")
+    add("--passes", type=number, default=20, metavar="N", help="passes at most (20)")
+    add("--age", type=number, default=60, metavar="SECONDS",
+        help="a part of a set or list that has moved, and was not used for so long, is deleted (60)")
+    add("--login", metavar="FILE", help="a file with 'user password', if the setlistd has an auth_file")
+    add("--server-login", metavar="FILE", help="the same for the former servers, if they run with -Y")
+    add("proxy", nargs="?", default="127.0.0.1:11311", metavar="ADDR", help="the setlistd: host:port or unix:path (127.0.0.1:11311)")
+    options = parser.parse_args(argv)
+    if options.passes == 0:
+        parser.error("--passes is out of its range")
+    try:
+        options.login = options.login and login_of(options.login)
+        options.server_login = options.server_login and login_of(options.server_login)
+    except OSError as error:
+        parser.error(str(error))
+    return options
+
+
+def main():
+    options = arguments()
+    try:
+        run = Run(options)
+        for name in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(name, run.stop)
+        return run.run()
+    except Stopped:
+        print("setlistd-move: stopped; begin again to go on", file=sys.stderr)
+    except (Broken, OSError) as error:
+        print(f"setlistd-move: {error}; begin again to go on", file=sys.stderr)
+    return 3

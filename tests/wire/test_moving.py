@@ -1,0 +1,297 @@
+"""The pool changes while clients write: nothing is lost, and no request fails."""
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+from case import WireTest
+from harness import HOST, wait_until
+from stored import stats
+from wire import Conn
+
+MOVE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../scripts/move")
+
+
+def utc(at):
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
+
+
+def pool(option, servers):
+    quoted = ", ".join(f'"{server.name}"' for server in servers)
+    return f"{option} = {{{quoted}}}\n"
+
+
+class Client(threading.Thread):
+    """Writes to its own keys of each kind, through one proxy after another, and knows what they must have."""
+    KEYS = 12
+
+    def __init__(self, proxies, number):
+        super().__init__(daemon=True)
+        self.proxies, self.number = proxies, number
+        self.faults, self.rounds, self.stopping = [], 0, threading.Event()
+        self.sets = {f"set-{number}-{i}": set() for i in range(self.KEYS)}
+        self.lists = {f"list-{number}-{i}": [] for i in range(self.KEYS)}
+        self.counters = {f"count-{number}-{i}": 0 for i in range(self.KEYS)}
+        self.items = {f"item-{number}-{i}": None for i in range(self.KEYS)}
+
+    def run(self):
+        try:
+            conns = [Conn(proxy.port) for proxy in self.proxies]
+            for conn in conns:
+                self.start_counters(conn)
+            while not self.stopping.is_set():
+                self.write(conns[self.rounds % len(conns)])
+                self.check(conns[(self.rounds + 1) % len(conns)])
+                self.rounds += 1
+        except Exception as error:                  # a thread's exception would be lost otherwise
+            self.faults.append(repr(error))
+
+    def start_counters(self, conn):
+        for key in self.counters:
+            conn.ask(f"add {key} 0 0 1\r\n0")
+
+    def expect(self, request, reply, wanted):
+        if reply != wanted:
+            self.faults.append(f"{request}: {reply!r:.300}, not {wanted!r:.300}")
+
+    def say(self, conn, request, wanted):
+        self.expect(request, conn.ask(request), wanted)
+
+    def write(self, conn):
+        which, n = self.rounds % self.KEYS, self.rounds
+        key = f"set-{self.number}-{which}"
+        self.say(conn, f"sadd {key} m{n} n{n}", "STORED")
+        self.sets[key] |= {f"m{n}", f"n{n}"}
+        if n % 3 == 0:
+            self.say(conn, f"srem {key} n{n}", "DELETED")
+            self.sets[key].discard(f"n{n}")
+        key = f"list-{self.number}-{which}"
+        self.say(conn, f"rpush {key} e{n}", "STORED")
+        self.lists[key].append(f"e{n}")
+        key = f"count-{self.number}-{which}"
+        self.counters[key] += 1
+        self.say(conn, f"incr {key} 1", str(self.counters[key]))
+        key = f"item-{self.number}-{which}"
+        if n % 5 == 4:
+            self.say(conn, f"delete {key}", "DELETED" if self.items[key] is not None else "NOT_FOUND")
+            self.items[key] = None
+        elif self.items[key] is None or n % 5 < 3:
+            self.say(conn, f"set {key} 7 0 {len(str(n))}\r\n{n}", "STORED")
+            self.items[key] = str(n)
+        else:
+            self.say(conn, f"append {key} 0 0 2\r\n+a", "STORED")
+            self.items[key] += "+a"
+
+    def check(self, conn, which=None):
+        which = (self.rounds * 5) % self.KEYS if which is None else which
+        for kind, verb in (("set", "smembers"), ("list", "lrange"), ("count", "get"), ("item", "get")):
+            key = f"{kind}-{self.number}-{which}"
+            found, end = conn.values(f"lrange {key} 0 -1" if kind == "list" else f"{verb} {key}")
+            data = found[key][1].decode() if key in found else None
+            if end not in ("END", "NOT_FOUND"):
+                self.faults.append(f"{verb} {key}: {end}")
+            elif kind == "set":
+                self.expect(key, set((data or "").split()), self.sets[key])
+            elif kind == "list":
+                self.expect(key, (data or "").split(), self.lists[key])
+            elif kind == "count":
+                self.expect(key, data, str(self.counters[key]))
+            else:
+                self.expect(key, data, self.items[key])
+
+    def check_all(self, conn):
+        for which in range(self.KEYS):
+            self.check(conn, which)
+
+
+class Moving(WireTest):
+    PROXIES, CLIENTS = 3, 4
+    RULES = 'collection "list-" {\ntype = "list"\n}\nbase_size = 1024\nlog_size = 1024\n'
+
+    def start(self, servers):
+        """So many proxies in front of these servers, and clients."""
+        self.servers = servers
+        self.folder = self.scratch()
+        self.proxies = [self.setlistd([], config=self.config(number, pool("servers", servers))) for number in range(self.PROXIES)]
+        self.clients = [Client(self.proxies, number) for number in range(self.CLIENTS)]
+        for client in self.clients:
+            client.start()
+        self.addCleanup(self.stop)
+        self.get_on()
+
+    def config(self, number, text):
+        return f'control = "{self.folder}/{number}"\n{self.RULES}{text}'
+
+    def reload(self, number, text):
+        self.proxies[number].write_config(self.config(number, text))
+        with Conn(f"{self.folder}/{number}") as operator:
+            self.assertEqual(operator.ask("reload"), "OK")
+
+    def get_on(self):
+        """Until each client has been at each of its keys again."""
+        before = [client.rounds for client in self.clients]
+        wait_until("the clients get on", lambda: self.faults() or all(
+            client.rounds >= rounds + Client.KEYS for client, rounds in zip(self.clients, before)))
+        self.assertEqual(self.faults(), [])
+
+    def faults(self):
+        return [fault for client in self.clients for fault in client.faults][:5]
+
+    def stop(self):
+        for client in self.clients:
+            client.stopping.set()
+        for client in self.clients:
+            client.join()
+
+    def moving(self, servers, at):
+        """The configuration of a change to these servers, which become those of now."""
+        text = pool("servers", servers) + pool("former_servers", self.servers) + f'move_at = "{utc(at)}"\n'
+        self.servers = servers
+        return text
+
+    def change(self, servers, ahead=4):
+        """From the servers of now to these: each proxy is reloaded after the other; then the time comes."""
+        at = int(time.time()) + ahead
+        text = self.moving(servers, at)
+        for number in range(self.PROXIES):
+            self.reload(number, text)
+            self.get_on()
+        wait_until("the time has come", lambda: time.time() >= at + 1, pause=0.05)
+        self.get_on()
+
+    def move(self, number=0, status=0, *args):
+        done = subprocess.run([sys.executable, MOVE, *args, f"{HOST}:{self.proxies[number].port}"], capture_output=True,
+                              text=True, check=False)
+        self.assertEqual(done.returncode, status, done)
+        return done.stdout
+
+    def finish(self):
+        """The former servers are left: all is there with the new ones alone."""
+        for number in range(self.PROXIES):
+            self.reload(number, pool("servers", self.servers))
+
+    def check_all(self):
+        self.stop()
+        self.assertEqual(self.faults(), [])
+        with Conn(self.proxies[0].port) as conn:
+            for client in self.clients:
+                client.check_all(conn)
+        self.assertEqual(self.faults(), [])
+
+
+class Pools(Moving):
+    def test_five_six_four_and_others(self):
+        first = [self.memcached() for _ in range(5)]
+        self.start(first)
+        for servers in (first + [self.memcached()], first[:4], [self.memcached() for _ in range(4)]):
+            self.change(servers)
+            self.assertGreater(sum(int(stats(self.connect(proxy), "stats")["moved_keys"]) for proxy in self.proxies), 0)
+            self.assertIn("nothing is left", self.move())
+            self.finish()
+        self.check_all()
+
+    def test_a_forgotten_proxy(self):
+        """It writes to the former servers alone until it is reloaded: then all is there. It may not see what the others write."""
+        first = [self.memcached() for _ in range(3)]
+        self.start(first)
+        self.stop()
+        text = self.moving([*first, self.memcached()], time.time() - 5)
+        for number in (0, 1):
+            self.reload(number, text)
+        conns = [self.connect(proxy) for proxy in self.proxies]
+        keys = [key for client in self.clients for key in client.sets if " from " in conns[0].ask(f"route {key}")]
+        self.assertGreater(len(keys), 0)
+        sets = {key: found for client in self.clients for key, found in client.sets.items()}
+        for turn in range(3):
+            for number, conn in enumerate(conns):
+                for key in keys:
+                    self.assertEqual(conn.ask(f"sadd {key} late{turn}.{number}"), "STORED")
+                    sets[key].add(f"late{turn}.{number}")
+        self.reload(2, text)
+        self.move()
+        self.finish()
+        for conn in conns:
+            for client in self.clients:
+                client.check_all(conn)
+        self.assertEqual(self.faults(), [])
+
+
+class Tool(Moving):
+    """setlistd-move."""
+
+    def begin(self, at):
+        """A pool of one, from which all keys move to another one."""
+        self.former, self.new = self.memcached(), self.memcached()
+        self.folder = self.scratch()
+        self.proxies = [self.setlistd([], config=self.config(0, pool("servers", [self.former])))]
+        self.conn, self.there = self.connect(self.proxies[0]), self.connect(self.former)
+        self.at = at
+
+    def turn(self):
+        self.servers = [self.former]
+        self.reload(0, self.moving([self.new], self.at))
+
+    def names(self, server):
+        with Conn(server.port) as conn:
+            conn.send(b"lru_crawler metadump all\r\n")
+            return [line.split(" ")[0][4:] for line in conn.lines_until("END")[:-1]]
+
+    def test_all_kinds(self):
+        """Also sets and lists with parts, and odd keys."""
+        self.begin(time.time() - 10)
+        for i in range(50):
+            self.conn.ask("sadd large " + " ".join(f"member-{i}-{n}" for n in range(200)))
+            self.conn.ask("rpush list-large " + " ".join(f"element-{i}-{n}" for n in range(200)))
+        self.assertEqual(self.conn.set("plain", b"x", flags=9), "STORED")
+        self.assertEqual(self.conn.set("percent%20\xff+&=".encode("latin-1"), b"x"), "STORED")
+        self.assertGreater(len(self.names(self.former)), 6)
+        self.turn()
+        self.assertIn("nothing is left", self.move(0, 0, "--age", "0"))
+        self.assertEqual(self.names(self.former), [])
+        self.former.kill()
+        self.assertEqual(self.conn.ask("scard large"), "10000")
+        self.assertEqual(self.conn.ask("llen list-large"), "10000")
+        self.assertEqual(self.conn.values("get plain")[0], {"plain": (9, b"x")})
+
+    def test_nothing_moves(self):
+        """It says why, and its status is that of a wrong usage."""
+        self.begin(time.time() + 3600)
+        self.move(0, 2)
+        self.turn()
+        self.move(0, 2)
+
+    def test_a_server_that_is_down(self):
+        """It is not taken for one that has nothing left."""
+        self.begin(time.time() - 10)
+        self.turn()
+        self.former.kill()
+        self.move(0, 3)
+
+    def test_leftovers(self):
+        """A part whose base is gone is deleted if it is old, and else it is something that is left."""
+        self.begin(time.time() - 10)
+        self.assertEqual(self.there.set("gone.t0abcdefghij", b"x"), "STORED")
+        self.turn()
+        self.move(0, 1, "--passes", "1", "--age", "3600")
+        self.assertEqual(self.names(self.former), ["gone.t0abcdefghij"])
+        self.assertIn("nothing is left", self.move(0, 0, "--age", "0"))
+        self.assertEqual(self.names(self.former), [])
+
+    def test_interrupted(self):
+        """At a rate that would take for ever; then begun again."""
+        self.begin(time.time() - 10)
+        for i in range(300):
+            self.assertEqual(self.conn.set(f"key-{i}", b"x"), "STORED")
+        self.turn()
+        process = subprocess.Popen([sys.executable, MOVE, "--rate", "10", f"{HOST}:{self.proxies[0].port}"], stdout=subprocess.PIPE,
+                                   stderr=subprocess.DEVNULL, text=True)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.kill)
+        self.assertIn("of 300 keys", process.stdout.readline())
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(), 3)
+        self.assertGreater(len(self.names(self.former)), 0)
+        self.assertIn("nothing is left", self.move())
+        self.assertEqual(self.names(self.former), [])

@@ -5,21 +5,22 @@ completionsdir = $(datadir)/bash-completion/completions
 
 INSTALLED = \
 	755:setlistd:$(sbindir) \
-	755:$(STAGE)/setlistd-convert:$(bindir) \
+	$(patsubst %, 755:$(STAGE)/%:$(bindir), setlistd-convert setlistd-move) \
 	$(patsubst %, 644:%:$(datadir)/setlistd/conversion, $(wildcard scripts/conversion/*.py)) \
+	$(patsubst %, 644:%:$(datadir)/setlistd/moving, $(wildcard scripts/moving/*.py)) \
 	$(foreach n, 1 5 7 8, $(patsubst %, 644:%:$(mandir)/man$(n), $(wildcard man/*.$(n)))) \
 	$(patsubst %, 644:%:$(docdir), README.md CHANGES LICENSE) \
 	$(patsubst %, 644:conf/%:$(docdir)/examples, setlistd.conf Dockerfile kubernetes.yaml prometheus-rules.yml grafana.json) \
-	$(patsubst %, 644:$(STAGE)/completions/%:$(completionsdir), setlistd setlistd-convert) \
+	$(patsubst %, 644:$(STAGE)/completions/%:$(completionsdir), setlistd setlistd-convert setlistd-move) \
 	$(if $(systemdsystemunitdir), $(patsubst %, 644:$(STAGE)/%:$(systemdsystemunitdir), setlistd.service setlistd.socket))
 
 # Those that nobody else uses. They are removed if nothing else is in them.
-OWN_FOLDERS = $(datadir)/setlistd/conversion $(datadir)/setlistd $(docdir)/examples $(docdir) $(sysconfdir)/setlistd
+OWN_FOLDERS = $(datadir)/setlistd/conversion $(datadir)/setlistd/moving $(datadir)/setlistd $(docdir)/examples $(docdir) $(sysconfdir)/setlistd
 
 CONFIGURATION = $(DESTDIR)$(sysconfdir)/setlistd/setlistd.conf
 
 # What says where other files are.
-$(STAGE)/setlistd-convert: scripts/convert config.mk
+$(STAGE)/setlistd-%: scripts/% config.mk
 	@mkdir -p $(@D)
 	sed 's,^PARTS = .*,PARTS = "$(datadir)/setlistd",' $< >$@
 

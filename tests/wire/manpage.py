@@ -6,7 +6,8 @@ any number of lines. The cas ids of a block, and the token 8f3k2w0q, are placeho
 Macros in a block only lay it out. What stands between "config" and "end" is a part of a configuration: all
 such parts of a page together are that of the setlistd on which its examples are run. A block that begins with the comment
 "guarded" is an example for a setlistd that wants a user. "python" begins a program, which is run on a port of its own, and
-"program", with the name of its language, one that test_languages.py runs.
+"program", with the name of its language, one that test_languages.py runs. "step" begins what an operator types, and what that prints,
+which test_moving.py does.
 """
 import os
 import re
@@ -19,9 +20,10 @@ GUARDED = re.compile(r"""^\.\\" guarded\b""")
 CONFIG = re.compile(r"""^\.\\" config\b""")
 END = re.compile(r"""^\.\\" end\b""")
 PYTHON = re.compile(r"""^\.\\" python\b""")
+STEP = re.compile(r"""^\.\\" step\b""")
 PROGRAM = re.compile(r"""^\.\\" program\b""")
 PROGRAMS = re.compile(r"""^\.\\" program (\w+)\n(.*?)^\.\\" end$""", re.DOTALL | re.MULTILINE)
-MARKS = {"example": BEGIN, "guarded": GUARDED, "config": CONFIG, "python": PYTHON, "program": PROGRAM}
+MARKS = {"example": BEGIN, "guarded": GUARDED, "config": CONFIG, "python": PYTHON, "program": PROGRAM, "step": STEP}
 TOKEN = "8f3k2w0q"
 VALUE_WITH_ID = re.compile(r"(VALUE \S+ \d+ \d+ )(\d+)")
 CAS_WITH_ID = re.compile(r"(cas \S+ \d+ \d+ \d+ )(\d+)")

@@ -1,16 +1,19 @@
 """The pool changes while clients write: nothing is lost, and no request fails."""
 import os
+import re
 import signal
 import subprocess
 import sys
 import threading
 import time
 
+import manpage
 from case import WireTest
-from harness import HOST, wait_until
+from harness import HOST, setlistd, wait_until
 from stored import stats
 from wire import Conn
 
+MANUAL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../man/setlistd.8")
 MOVE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../scripts/move")
 
 
@@ -295,3 +298,63 @@ class Tool(Moving):
         self.assertGreater(len(self.names(self.former)), 0)
         self.assertIn("nothing is left", self.move())
         self.assertEqual(self.names(self.former), [])
+
+
+class Procedure(Moving):
+    """RELOADING in the manual: each step, and what it prints."""
+
+    def steps(self):
+        """For each command the lines that it is to print."""
+        found = []
+        for _, kind, lines in manpage.marked(MANUAL):
+            for _, text in lines if kind == "step" else ():
+                text = manpage.unescape(text)
+                if text.startswith("$ "):
+                    found.append((text[2:], []))
+                else:
+                    found[-1][1].append(text)
+        return found
+
+    def carry_out(self, command):
+        """What it prints, on the host of the first proxy."""
+        if command == "setlistd -T -f /etc/setlistd/setlistd.conf":
+            return setlistd("-T", "-f", self.proxies[0].config_path).stdout
+        if command == "setlistd-move --rate 5000 127.0.0.1:11311":
+            return self.move(0, 0, "--rate", "5000")
+        found = re.fullmatch(r"echo (\w+) \| nc -N (-U /run/setlistd/control|127\.0\.0\.1 11311)(?: \| grep -E '(.*)')?", command)
+        self.assertTrue(found, command)
+        address = f"{self.folder}/0" if "control" in found[2] else self.proxies[0].port
+        with Conn(address) as conn:
+            conn.send(f"{found[1]}\r\n".encode())
+            conn.half_close()
+            lines = conn.rest().decode().splitlines(True)
+        return "".join(line for line in lines if re.search(found[3] or "", line))
+
+    @staticmethod
+    def shape(text):
+        """Numbers, checksums and addresses differ."""
+        text = re.sub(r"\b[0-9a-f]{16}\b", "RING", text.strip())
+        return re.sub(r"\d[\d,]*", "N", re.sub(r"\d+(?:\.\d+){3}:\d+", "SERVER", text))
+
+    def test_each_step(self):
+        first = [self.memcached() for _ in range(2)]
+        self.start(first)
+        self.stop()
+        at = int(time.time()) + 4
+        text, last = self.moving([*first, self.memcached()], at), False
+        self.proxies[0].write_config(self.config(0, text))
+        for number in range(1, self.PROXIES):
+            self.reload(number, text)
+        steps = self.steps()
+        self.assertEqual(len(steps), 5)
+        for command, lines in steps:
+            if command.startswith("setlistd-move"):
+                wait_until("the time has come", lambda: time.time() >= at + 1, pause=0.05)
+                last = True
+            elif last:
+                self.finish()
+            printed = [self.shape(line) for line in self.carry_out(command).splitlines()]
+            wanted = [self.shape(line) for line in lines]
+            self.assertLessEqual(set(wanted), set(printed), command)
+            self.assertEqual(printed[-1], wanted[-1], command)
+        self.check_all()

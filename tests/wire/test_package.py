@@ -52,7 +52,7 @@ class Package(Scratch):
 class Install(Package):
     def test_what_is_installed_is_removed(self):
         installed = self.make("install")
-        for name in ("/usr/sbin/setlistd", "/usr/bin/setlistd-convert", "/usr/share/man/man1/setlistd-convert.1",
+        for name in ("/usr/sbin/setlistd", "/usr/bin/setlistd-convert", "/usr/bin/setlistd-move", "/usr/share/man/man1/setlistd-convert.1",
                      "/usr/share/man/man5/setlistd.conf.5", "/usr/share/man/man8/setlistd.8", "/usr/lib/systemd/system/setlistd.service",
                      "/usr/lib/systemd/system/setlistd.socket", "/usr/share/bash-completion/completions/setlistd",
                      "/usr/share/doc/setlistd/examples/setlistd.conf", INSTALLED_CONF):
@@ -70,11 +70,12 @@ class Install(Package):
         self.assertEqual(read(path), changed)
         self.assertEqual(self.make("uninstall"), {INSTALLED_CONF})
 
-    def test_the_installed_convert_runs(self):
+    def test_the_installed_programs_run(self):
         self.make("install")
-        done = run(sys.executable, self.path("root/usr/bin/setlistd-convert"), "--help")
-        self.assertEqual(done.returncode, 0, done)
-        self.assertIn("--from-prefix", done.stdout)
+        for name, option in ("setlistd-convert", "--from-prefix"), ("setlistd-move", "--rate"):
+            done = run(sys.executable, self.path(f"root/usr/bin/{name}"), "--help")
+            self.assertEqual(done.returncode, 0, done)
+            self.assertIn(option, done.stdout)
 
 
 class Systemd(Package):
@@ -215,13 +216,15 @@ class Completion(Package):
         usage = setlistd("-h").stdout
         self.assertEqual(self.completed("setlistd", "-"), set(re.findall(r"(?<= )--?[a-zA-Z]+(?=[, ])", usage)))
 
-    def test_options_of_convert(self):
-        usage = run(os.path.join(TOP, "scripts/convert"), "--help").stdout
-        options = set(re.findall(r"^  (?:-h, )?(--[\w-]+)", usage, re.MULTILINE))
-        self.assertGreater(len(options), 10)
-        self.assertEqual(self.completed("setlistd-convert", "--"), options)
-        documented = re.findall(r"Fl (-[\w-]+)", " ".join(re.findall(r"^\.It (Fl.*)", read("man/setlistd-convert.1"), re.MULTILINE)))
-        self.assertEqual({f"-{name}" for name in documented}, options)
+    def test_options_of_programs(self):
+        for name in ("convert", "move"):
+            usage = run(os.path.join(TOP, f"scripts/{name}"), "--help").stdout
+            options = set(re.findall(r"^  (?:-h, )?(--[\w-]+)", usage, re.MULTILINE))
+            self.assertGreater(len(options), 5)
+            self.assertEqual(self.completed(f"setlistd-{name}", "--"), options)
+            page = read(f"man/setlistd-{name}.1")
+            documented = re.findall(r"Fl (-[\w-]+)", " ".join(re.findall(r"^\.It (Fl.*)", page, re.MULTILINE)))
+            self.assertEqual({f"-{option}" for option in documented}, options)
 
     def test_arguments(self):
         path = self.file("")

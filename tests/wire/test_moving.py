@@ -1,4 +1,5 @@
 """The pool changes while clients write: nothing is lost, and no request fails."""
+import base64
 import os
 import re
 import signal
@@ -257,6 +258,20 @@ class Tool(Moving):
         self.assertEqual(self.conn.ask("scard large"), "10000")
         self.assertEqual(self.conn.ask("llen list-large"), "10000")
         self.assertEqual(self.conn.values("get plain")[0], {"plain": (9, b"x")})
+
+    def test_keys_that_are_no_text(self):
+        """They do not move, and are never a part of a request to a server that is not in base64."""
+        self.begin(time.time() - 10)
+        key = base64.b64encode(b"x\r\nflush_all\r\n").decode()
+        self.assertEqual(self.conn.set("plain", b"x"), "STORED")
+        self.assertEqual(self.conn.ask(f"ms {key} 1 b\r\nx"), "HD")
+        self.turn()
+        self.assertEqual(self.conn.ask(f"mg {key} b"), "EN")
+        self.assertEqual(self.conn.ask(f"ms {key} 1 b\r\ny"), "HD")
+        self.assertEqual(self.conn.ask(f"mg {key} b"), "HD")
+        self.assertIn("nothing is left", self.move())
+        self.assertEqual(self.conn.get("plain"), b"x")
+        self.assertEqual(len(self.names(self.former)), 1)
 
     def test_nothing_moves(self):
         """It says why, and its status is that of a wrong usage."""

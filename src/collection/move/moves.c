@@ -10,6 +10,7 @@
 #include "collection/move/mover.h"
 #include "collection/text/part_key.h"
 #include "collection/ttl.h"
+#include "protocol/request.h"
 #include "util/alloc.h"
 #include "util/hash.h"
 
@@ -94,11 +95,16 @@ static void send_to(struct moves *m, const struct call *call, struct waiter *wai
 	m->world.env->call(m->world.env, &copy, waiter);
 }
 
-/* The unit of a key that moves: its base, if that moves, else the key itself. Empty if neither moves. */
+/*
+ * The unit of a key that moves: its base, if that moves, else the key itself. Empty if neither moves. A key that only base64 can name does
+ * not: the calls of a mover would have its bytes in their lines.
+ */
 static struct slice unit_of(const struct moves *m, struct slice key)
 {
 	struct slice base = part_key_base(key);
 
+	if (!request_key_valid(key, KEY_MAX))
+		return slice_of(key.p, 0);
 	if (base.n && place(m, base, true) != place(m, base, false)) {
 		unsigned behind;
 		/* A segment of version 0.1.0 lies at the place of its own key. */
@@ -413,7 +419,7 @@ void moves_call(struct moves *m, const struct call *call, struct waiter *waiter)
 	}
 	key = unit_of(m, call->key);
 	if (key.n == 0 || m->world.env->unix_time < m->at - m->margin) {
-		send_to(m, call, waiter, place(m, call->key, true));
+		send_to(m, call, waiter, place(m, call->key, m->world.env->unix_time < m->at));
 		return;
 	}
 	hash = hash_slice(key, m->seed);

@@ -110,6 +110,7 @@ struct op {
 	bool all;         /* COMPACT: fold however little that gains, and merge all runs; LOAD: that is all */
 	bool anywhere;    /* COMMIT: `prefix` stands anywhere in the base */
 	bool merges_only; /* COMPACT: do not fold, only start a merge if one is due */
+	bool built;       /* REPLACE: `log` is the base of a set, whose run is written */
 	bool push; /* APPEND: elements of a list, which must not be added twice; REPLACE, LEASE, LOAD: of a list */
 	struct slice key;
 	struct slice log; /* APPEND, REPLACE, COMMIT, LOAD; CLAIM: one token */

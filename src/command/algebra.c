@@ -1,6 +1,6 @@
 /*
- * sunion sinter sdiff, and sunioncard sintercard sdiffcard, which only count: a merge of the sets in byte order. Each set is read in
- * blocks of members:
+ * sunion sinter sdiff; sunioncard sintercard sdiffcard, which only count; sunionstore sinterstore sdiffstore, which store the result: a
+ * merge of the sets in byte order. Each set is read in blocks of members:
  *
  *     add_sets -> read_blocks (a block of each set) -> merge (until a block is used up) -> read_blocks (the next block) -> merge ...
  *
@@ -14,6 +14,7 @@
 #include "collection/text/table.h"
 #include "command/op_task.h"
 #include "command/start.h"
+#include "command/store.h"
 #include "protocol/reply.h"
 
 enum {
@@ -42,7 +43,9 @@ struct algebra_task {
 	enum merged (*merge)(struct algebra_task *a);
 	struct buf result;      /* each member followed by a space; empty if the task counts */
 	uint64_t number, limit; /* of members: in the result, and at which the result is complete */
-	bool counts;
+	bool counts, stores;
+	struct store store; /* if the task stores */
+	enum merged merged; /* behind which the task goes on, if the store holds it */
 	size_t count, asking;
 	struct fold keys;    /* of the sets, while they are added */
 	char *list, *at;     /* their list, and its end so far, before `words` */
@@ -68,6 +71,10 @@ static void finish(struct algebra_task *a)
 
 	for (size_t i = 0; i < a->count; i++)
 		free_block(&a->parts[i]);
+	if (a->stores) {
+		store_finish(&a->store);
+		return;
+	}
 	/* From here on the result is a part of the reply. */
 	task_use(&a->task, 0, a->result.cap);
 	/* No space behind the last member. */
@@ -204,7 +211,9 @@ static enum merged used_up(const struct algebra_part *part)
 /* Gives true if that completes the result. */
 static bool add(struct algebra_task *a, struct slice member)
 {
-	if (!a->counts)
+	if (a->stores)
+		store_add(&a->store, member);
+	else if (!a->counts)
 		buf_add_word(&a->result, member);
 	return ++a->number == a->limit;
 }
@@ -299,6 +308,17 @@ static void merge_more(struct waiter *waiter, const struct result *r)
 	merge((struct algebra_task *)((char *)waiter - offsetof(struct algebra_task, pause)));
 }
 
+static void go_on(struct algebra_task *a)
+{
+	a->pause.done = merge_more;
+	if (a->merged == MERGED_ALL)
+		finish(a);
+	else if (a->merged == MERGED_BLOCK)
+		read_blocks(a);
+	else
+		task_pause(&a->task, &a->pause);
+}
+
 static void merge(struct algebra_task *a)
 {
 	size_t most = a->task.host->env.options->result_max, before = a->result.cap;
@@ -315,13 +335,20 @@ static void merge(struct algebra_task *a)
 		reply_text(failure, task_too_large);
 		merged = MERGED_ALL;
 	}
-	a->pause.done = merge_more;
-	if (merged == MERGED_ALL)
-		finish(a);
-	else if (merged == MERGED_BLOCK)
-		read_blocks(a);
-	else
-		task_pause(&a->task, &a->pause);
+	a->store.held = a->stores && merged != MERGED_ALL && store_is_full(&a->store);
+	a->merged = merged;
+	if (!a->store.held)
+		go_on(a);
+}
+
+static void wake(struct store *store)
+{
+	struct algebra_task *a = (struct algebra_task *)((char *)store - offsetof(struct algebra_task, store));
+
+	if (a->store.held && !store_is_full(store)) {
+		a->store.held = false;
+		go_on(a);
+	}
 }
 
 /* Adds a set, unless it is one of `keys` already. */
@@ -370,36 +397,57 @@ static void add_sets(struct waiter *waiter, const struct result *r)
 		}
 	}
 	fold_free(&a->keys);
-	(void)task_keys(&a->task, slice_of(a->list, (size_t)(a->at - 1 - a->list)), a->count);
+	(void)task_keys(&a->task, slice_of(a->list, (size_t)(a->at - 1 - a->list)), a->count + (a->stores ? 1 : 0));
 	a->block = block_size(a->task.host->env.options, a->count);
 	read_blocks(a);
 }
 
 static enum merged (*merge_of(enum command_id id))(struct algebra_task *a)
 {
-	if (id == COMMAND_SINTER || id == COMMAND_SINTERCARD)
+	if (id == COMMAND_SINTER || id == COMMAND_SINTERCARD || id == COMMAND_SINTERSTORE)
 		return intersect;
-	return id == COMMAND_SDIFF || id == COMMAND_SDIFFCARD ? subtract : unite;
+	return id == COMMAND_SDIFF || id == COMMAND_SDIFFCARD || id == COMMAND_SDIFFSTORE ? subtract : unite;
 }
 
-void algebra_start(struct host *host, const struct request *request, void *owner)
+static void start(struct host *host, const struct request *request, void *owner, bool stores)
 {
 	size_t size = sizeof(struct algebra_task) + request->keys * sizeof(struct algebra_part);
 	struct algebra_task *a = task_new(host, request, owner, size + request->key.n + request->rest.n + 2);
 	char *at = (char *)a + size;
+	struct slice key;
 
 	a->merge = merge_of(request->command->id);
 	a->result = BUF_EMPTY;
 	a->counts = request->command->grammar == GRAMMAR_COUNTED_KEYS;
 	a->limit = a->counts && request->number ? request->number : UINT64_MAX;
 	a->number = 0;
+	a->stores = stores;
 	a->count = a->asking = 0;
 	a->keys = (struct fold){ .seed = host->env.seed };
 	a->list = a->at = at;
-	(void)task_keep(&at, request->key);
+	key = task_keep(&at, request->key);
 	*at++ = ' ';
+	/* The set that is stored to is the first of the keys, and none of the sets that are read. */
+	if (stores) {
+		store_init(
+			&a->store, &a->task, key, task_ttl(request, rules_collection(host->env.rules, key)->ttl), wake);
+		a->at = at;
+	}
 	(void)task_keep(&at, request->rest);
-	a->words = slice_of(a->list, (size_t)(at - a->list));
+	a->words = stores ? slice_of(a->at, request->rest.n) : slice_of(a->list, (size_t)(at - a->list));
 	a->pause.done = add_sets;
 	add_sets(&a->pause, NULL);
+}
+
+void algebra_start(struct host *host, const struct request *request, void *owner)
+{
+	start(host, request, owner, false);
+}
+
+void algebra_store_start(struct host *host, const struct request *request, void *owner)
+{
+	if (request->keys < 2)
+		task_refuse(host, request, owner, command_usage(request->command->id));
+	else
+		start(host, request, owner, true);
 }

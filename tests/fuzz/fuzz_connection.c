@@ -328,6 +328,7 @@ static const char *const requests[] = {
 	"smembers k l k\r\n",
 	"sinter k l\r\n",
 	"sintercard 2 k l\r\n",
+	"sunionstore m k l\r\n",
 	"sunion k l k\r\n",
 	"sdiff k l\r\n",
 	"spop k 2\r\n",

@@ -51,6 +51,7 @@ static const char *const requests[] = {
 	"sunion k l\r\n",
 	"sinter k l\r\n",
 	"sintercard 2 k l\r\n",
+	"sunionstore m k l\r\n",
 	"sdiff k l k\r\n",
 	"scompact k\r\n",
 	"rpush k a b\r\n",

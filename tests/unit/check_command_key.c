@@ -138,7 +138,7 @@ TEST(each_command_is_reached)
 		"lpush", "lpushx", "lset", "ltrim", "ms", "prepend", "replace", "rpush", "rpushx", "sadd", "saddx",
 		"set", "sfill", "sload", "smove", "srem", "sset", "touch", "verbosity" };
 	static const char *const by_both[] = { "decr", "evincr", "evlimit", "incr", "linsert", "llease", "lrem", "md",
-		"sclaim", "scompact", "slease" };
+		"sclaim", "sdiffstore", "sinterstore", "sunionstore", "scompact", "slease" };
 	unsigned reach[COMMAND_COUNT];
 
 	for (int i = 0; i < COMMAND_COUNT; i++)

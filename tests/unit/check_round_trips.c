@@ -176,6 +176,9 @@ static const struct {
 	{ "sdiffcard 0 k l\r\n", 1, 1 },
 	{ "sdiffcard 0 K L\r\n", 7, 3 },
 
+	{ "sunionstore n k l\r\n", 3, 3 },
+	{ "sinterstore n k l\r\n", 3, 3 },
+	{ "sdiffstore n K l\r\n", 8, 5 },
 	{ "slease n\r\n", 2, 1 },
 	{ "slease k\r\n", 1, 1 },
 	{ "slease K\r\n", 3, 3 },

@@ -174,6 +174,10 @@ def set_writes(key, dice):
             return None if state is None else then(state)
         return judge
 
+    def stored(state, reply):
+        must(reply == b"%d" % len(state or ()))
+        return state or frozenset()
+
     def member_or(word, other):
         def judge(state, reply):
             must(reply == (word if some[0] in (state or ()) else other))
@@ -198,6 +202,8 @@ def set_writes(key, dice):
     yield b"sset %s %s" % (name, words), line, is_reply(b"STORED", frozenset(some)), True
     yield b"spop %s %d" % (name, count), values, sample(True), True
     yield (b"smove %s %s %s" % (name, name, some[0]), line, member_or(b"STORED", b"NOT_FOUND"), True)
+    # The set is replaced by itself, and is made if it was missing.
+    yield (b"sunionstore %s %s nothing-there" % (name, name), line, stored, True)
     yield b"scompact %s" % name, line, change(b"OK", lambda state: state), False
     yield b"srandmember %s %d" % (name, count), values, sample(False), False
     yield b"srandmember %s -%d" % (name, count + 1), values, repeated, False

@@ -72,10 +72,13 @@ LINES = {
     "scount": [f"scount {SET} a bz", f"scount {SET} a"],
     "sdiff": [f"sdiff {SET} {OTHER}"],
     "sdiffcard": [f"sdiffcard 0 {SET} {OTHER}", f"sdiffcard 1 {SET} {OTHER}", f"sdiffcard 0 {{k}}none"],
+    "sdiffstore": [f"sdiffstore {{k}}new {SET} {OTHER}", f"sdiffstore {SET} {SET} {{k}}none"],
     "sfill": [f"sfill {SET} 8f3k2w0q / ann", "sfill {k}none 8f3k2w0q /", f"sfill {SET} /"],
     "sinfo": [f"sinfo {SET}", "sinfo {k}none"],
     "sinter": [f"sinter {SET} {OTHER}", f"sinter {SET} {{k}}none", f"sinter {SET} {ITEM}"],
     "sintercard": [f"sintercard 0 {SET} {OTHER}", f"sintercard 0 {SET} {{k}}none", f"sintercard 0 {SET} {ITEM}", f"sintercard x {SET}"],
+    "sinterstore": [f"sinterstore {{k}}new {SET} {OTHER}", f"sinterstore {SET} / {SET} {{k}}none", f"sinterstore {{k}}new {SET} {ITEM}",
+                    f"sinterstore {ITEM} {SET}"],
     "sismember": [f"sismember {SET} ann", f"sismember {SET} eve", "sismember {k}none ann"],
     "slease": [f"slease {SET}", f"slease {SET} / 5", f"slease {SET} 0", f"slease {ITEM}"],
     "sload": [f"sload {SET} 8f3k2w0q / ann", "sload {k}none 8f3k2w0q / ann"],
@@ -91,6 +94,7 @@ LINES = {
     "stats": ["stats settings", "stats nothing", "stats items", "stats detail on"],
     "sunion": [f"sunion {SET} {OTHER}"],
     "sunioncard": [f"sunioncard 0 {SET} {OTHER}", f"sunioncard 2 {SET} {OTHER}", f"sunioncard 1 {SET} {{k}}none"],
+    "sunionstore": [f"sunionstore {OTHER} {SET} {OTHER}", f"sunionstore {{k}}new / {SET} {OTHER}", f"sunionstore {SET}"],
     "touch": [f"touch {ITEM} / 100", "touch {k}none / 100"],
     "verbosity": ["verbosity / 0", "verbosity / x"],
     "version": ["version"],
@@ -262,7 +266,7 @@ class EveryCommand(WireTest):
         lines = [line.replace("{k}", "x") for name in LINES for line in LINES[name]
                  if "/" not in line and name not in ("stats", "me", "mn") and not name.startswith("gat")]
         keys = [f"q|{'|'.join(line.split())}" for line in lines]
-        keys = [key for key in keys if not re.match(r"q\|(b?[lrs]pop|lrem|linsert|lmove|lmpop|rpoplpush|sclaim|scompact|m[ad]|incr|decr|evincr|evlimit)\b", key)]
+        keys = [key for key in keys if not re.match(r"q\|(b?[lrs]pop|lrem|linsert|lmove|lmpop|rpoplpush|s(union|inter|diff)store|sclaim|scompact|m[ad]|incr|decr|evincr|evlimit)\b", key)]
         keys[5:5], keys[20:20] = ["xitem"], ["nothing", "xset"]
         alone, errors = b"", []
         for key in keys:

@@ -103,7 +103,10 @@ void replace_start(struct lane *lane)
 	lane->work = p;
 	p->fold.seed = lane_env(lane)->seed;
 	p->rest = op->log;
-	if (op->push) {
+	if (op->built) {
+		buf_add_slice(&p->base, op->log);
+		read_base(lane);
+	} else if (op->push) {
 		BUF_ADD(&p->base, OPLOG_LIST_MARK);
 		buf_add_slice(&p->base, op->log);
 		read_base(lane);

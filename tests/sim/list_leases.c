@@ -180,8 +180,9 @@ static void completed(struct world *w, const struct message *m)
 		}
 		return;
 	}
+	/* Without elements of its own, any of several may be it. */
 	TAILQ_FOREACH(op, &w->ops, link) {
-		if (!found && may_be_of(op, m, COMMAND_LFILL) && is_fill(op, &now))
+		if (may_be_of(op, m, COMMAND_LFILL) && is_fill(op, &now))
 			op->executed[0] = found = true;
 	}
 	if (!found)

@@ -74,7 +74,7 @@ static enum group group_of(const struct command *command)
 	if (of_proxy[command->id])
 		return GROUP_PROXY;
 	if (command->grammar >= GRAMMAR_LIST || command->grammar == GRAMMAR_WAIT_KEYS ||
-		command->grammar == GRAMMAR_POP_KEYS)
+		command->grammar == GRAMMAR_WAIT_MOVE || command->grammar == GRAMMAR_POP_KEYS)
 		return GROUP_LISTS;
 	if (command_takes_args(command) || command->grammar == GRAMMAR_COLLECTION_KEYS ||
 		command->grammar == GRAMMAR_COUNTED_KEYS)

@@ -47,6 +47,7 @@ struct wait_task {
 	uint64_t deadline;     /* env.now; UINT64_MAX for none */
 	size_t count;          /* of keys */
 	size_t at, end;        /* the keys that it tries now */
+	struct slice rest;     /* of the line of `inside`, behind the key */
 	struct wait_key *line; /* in whose line it is the first, and tries; or NULL */
 	bool waits, tries;
 	struct wait_place places[];
@@ -273,7 +274,7 @@ static bool has_line(const struct waiting *room, struct slice key)
 /* Who comes later does not pass those who wait. */
 static void try_next(struct wait_task *w)
 {
-	struct request inside = { .command = w->inside, .rest = SLICE(""), .keys = 1 };
+	struct request inside = { .command = w->inside, .rest = w->rest, .keys = 1 };
 
 	while (!w->waits && w->at < w->end && has_line(w->room, w->places[w->at].key))
 		w->at++;
@@ -307,11 +308,17 @@ static void add_key(struct wait_task *w, struct slice key, char **at)
 	*(*at)++ = ' ';
 }
 
+static const struct command *inside_of(enum command_id id)
+{
+	return command_get(id == COMMAND_BLPOP ? COMMAND_LPOP : id == COMMAND_BRPOP ? COMMAND_RPOP : COMMAND_LMOVE);
+}
+
 void wait_start(struct host *host, const struct request *request, void *owner)
 {
-	size_t size = sizeof(struct wait_task) + request->keys * sizeof(struct wait_place);
+	bool moves = request->command->id == COMMAND_BLMOVE;
+	size_t keys = moves ? 1 : request->keys, size = sizeof(struct wait_task) + keys * sizeof(struct wait_place);
 	struct wait_task *w;
-	struct slice rest = request->rest, key;
+	struct slice rest = moves ? slice_of("", 0) : request->rest, key;
 	char *at;
 
 	if (!host->waiting) {
@@ -321,7 +328,7 @@ void wait_start(struct host *host, const struct request *request, void *owner)
 	w = task_new(host, request, owner, size + request->key.n + request->rest.n + 1);
 	at = (char *)w + size;
 	w->room = host->waiting;
-	w->inside = command_get(request->command->id == COMMAND_BLPOP ? COMMAND_LPOP : COMMAND_RPOP);
+	w->inside = inside_of(request->command->id);
 	w->deadline = request->number ? host->env.now + request->number : UINT64_MAX;
 	w->count = w->at = 0;
 	w->line = NULL;
@@ -331,6 +338,7 @@ void wait_start(struct host *host, const struct request *request, void *owner)
 		add_key(w, key, &at);
 	w->end = w->count;
 	(void)task_keys(&w->task, slice_of((char *)w + size, (size_t)(at - 1 - ((char *)w + size))), w->count);
+	w->rest = moves ? task_keep(&at, request->rest) : slice_of("", 0);
 	w->task.resume = resume;
 	try_next(w);
 }

@@ -1,5 +1,5 @@
 /*
- * Clients that wait for elements of lists: blpop and brpop. Such a task pops as lpop does; if all its lists are empty, it waits in the line
+ * Clients that wait for elements of lists: blpop, brpop and blmove. Such a task pops as lpop does; if all its lists are empty, it waits in the line
  * of each of their keys. The first in the line of a key pops next, once there may be something:
  *
  *     a push of this worker           waiting_pushed, at once

@@ -39,6 +39,7 @@ enum grammar {
 	GRAMMAR_FLUSH,           /* [<delay>] */
 	GRAMMAR_META,            /* <key> <flag>* */
 	GRAMMAR_META_DATA,       /* <key> <bytes> <flag>*, then a data block */
+	GRAMMAR_WAIT_MOVE,       /* <seconds> <key>, and what lmove has behind its first key */
 	GRAMMAR_KEY_ARGS,        /* <key> and arguments */
 	GRAMMAR_EVENT_DATA,      /* <type> <flags> <exptime> <bytes> [<unixtime>], then a data block */
 	GRAMMAR_ARGS,            /* anything */

@@ -340,6 +340,8 @@ static enum request_status parse_wait_keys(struct request *out, const struct req
 		return refuse(out, bad_form(out));
 	if (!parse_seconds(seconds, &out->number))
 		return refuse(out, "CLIENT_ERROR invalid timeout");
+	if (out->command->grammar == GRAMMAR_WAIT_MOVE)
+		return take_key(out, COLLECTION_KEY_MAX) ? REQUEST_READY : REQUEST_REFUSED;
 	return parse_keys(out, out->rest, COLLECTION_KEY_MAX, limits);
 }
 
@@ -385,6 +387,7 @@ static enum request_status parse_words(struct request *out, const struct request
 	case GRAMMAR_COUNTED_KEYS:
 		return parse_counted_keys(out, limits);
 	case GRAMMAR_WAIT_KEYS:
+	case GRAMMAR_WAIT_MOVE:
 		return parse_wait_keys(out, limits);
 	case GRAMMAR_POP_KEYS:
 		return parse_pop_keys(out, limits);

@@ -201,6 +201,7 @@ static const struct {
 	{ "lpop i\r\n", 2, 2 },
 	{ "lpop I\r\n", 3, 2 },
 	{ "rpop i\r\n", 2, 2 },
+	{ "blmove 5 i l left right\r\n", 4, 4 },
 	{ "blpop 5 i\r\n", 2, 2 },
 	{ "brpop 5 i\r\n", 2, 2 },
 	{ "rpop I\r\n", 3, 2 },

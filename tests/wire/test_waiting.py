@@ -79,6 +79,14 @@ class OneThread(Waiting):
         self.other.ask("rpush k 1")
         self.assert_gets(second, "k", b"1")
 
+    def test_a_move(self):
+        conn = self.waits("blmove 0 k mine left right")
+        self.other.ask("rpush k 0 1")
+        self.assert_gets(conn, "k", b"0")
+        self.assertEqual(self.conn.values("lrange mine 0 -1"), ({"mine": (0, b"0")}, "END"))
+        self.assertEqual(self.conn.values("blmove 0.001 none mine left right"), ({}, "END"))
+        self.assertTrue(self.conn.ask("blmove 1 k mine up right").startswith("CLIENT_ERROR "))
+
     def test_later_requests_wait(self):
         conn = self.waits("blpop 0 k", "rpush l x", "llen l")
         self.assertEqual(self.conn.ask("llen l"), "NOT_FOUND")

@@ -6,7 +6,8 @@ static bool is_equal(const struct set_memo *memo, const struct set_request *r)
 
 	return memo->known && memo->verb == r->verb && memo->count == r->count && memo->after == r->range.after &&
 		memo->has_to == r->range.has_to && memo->from_size == r->range.from.n &&
-		bounds.n == r->range.from.n + r->range.to.n && slice_starts(bounds, r->range.from) &&
+		bounds.n == r->range.from.n + r->range.to.n &&
+		slice_equal(slice_of(bounds.p, memo->from_size), r->range.from) &&
 		slice_equal(slice_skip(bounds, memo->from_size), r->range.to);
 }
 

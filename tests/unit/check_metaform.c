@@ -1,5 +1,6 @@
 /* The meta form: the classic request of a meta command, and its reply for the client. */
 #include "protocol/metaform.h"
+#include "protocol/reply.h"
 #include "requests.h"
 #include "unit.h"
 

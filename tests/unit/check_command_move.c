@@ -116,7 +116,7 @@ static void beside(const char *line, const char *key, const char *was, const cha
 			has("k", k);
 			has("l", l);
 		}
-		for (const char *each = "+a\0+b\0+c"; *each; each += 3)
+		for (const char *each = "+a\0+b\0+c\0"; *each; each += 3)
 			ck_assert_int_le(copies(each), 1);
 	}
 	ck_assert_int_gt(calls, 3);

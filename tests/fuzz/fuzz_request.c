@@ -1,6 +1,7 @@
 /* A stream of requests, however it is cut; and the classic form of meta commands. */
 #include "input.h"
 #include "protocol/metaform.h"
+#include "protocol/reply.h"
 #include "protocol/request.h"
 
 static const struct request_limits limits = { .max_line = 600, .max_value = 300, .max_keys = 8 };

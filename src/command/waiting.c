@@ -230,12 +230,14 @@ static void pass_on(struct wait_key *line, bool took)
 		settle(line);
 }
 
-/* What was new in its other lines, while it tried. */
+/* What was new in one of its other lines, while it tried. Waking may end and free the task. */
 static void catch_up(struct wait_task *w)
 {
-	for (size_t i = 0; i < w->count && w->waits && !w->tries; i++) {
-		if (w->places[i].line->again)
+	for (size_t i = 0; i < w->count; i++) {
+		if (w->places[i].line->again) {
 			wake(w->places[i].line);
+			return;
+		}
 	}
 }
 
@@ -397,7 +399,7 @@ void waiting_pushed(struct waiting *room, struct slice key)
 	wake(line);
 }
 
-/* Waking frees no line but this one, if nobody waits in it any more. */
+/* Waking may end tasks, and so free other lines: then all are looked at again. */
 void waiting_look(struct waiting *room)
 {
 	struct wait_key *line, *next;
@@ -410,6 +412,7 @@ void waiting_look(struct waiting *room)
 		line->pushes = pushes;
 		line->empty = 0;
 		wake(line);
+		next = TAILQ_FIRST(&room->keys);
 	}
 }
 
@@ -424,7 +427,7 @@ static void polled(struct waiter *waiter, const struct result *r)
 	line->polls = false;
 	line->pause = line->pause * 2 < PAUSE_MAX ? line->pause * 2 : PAUSE_MAX;
 	line->poll_at = room->host->env.now + line->pause;
-	if (r->status == RESULT_HIT && (r->cas == 0 || r->cas != line->empty)) {
+	if (r->status == RESULT_HIT && (r->cas == 0 || r->cas != line->empty || line->again)) {
 		line->empty = r->cas;
 		wake(line);
 	} else {

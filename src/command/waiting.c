@@ -487,8 +487,10 @@ static void on_timer(struct waiter *waiter, const struct result *r)
 	}
 	for (line = TAILQ_FIRST(&room->keys); line; line = next) {
 		next = TAILQ_NEXT(line, link);
-		if (!line->polls && line->poll_at <= now && !TAILQ_EMPTY(&line->places))
+		if (!line->polls && line->poll_at <= now && !TAILQ_EMPTY(&line->places)) {
 			poll_line(line);
+			next = TAILQ_FIRST(&room->keys);
+		}
 	}
 	start_timer(room);
 }

@@ -61,6 +61,9 @@ struct waiting {
 	TAILQ_HEAD(, wait_task) tasks;
 	TAILQ_HEAD(, wait_key) keys;
 	LIST_HEAD(, wait_key) buckets[KEYS_BUCKETS];
+	/* What a walk over all looks at next: what leaves moves these on. */
+	struct wait_task *next_task;
+	struct wait_key *next_line;
 	struct waiter timer;
 	uint64_t deadline; /* the first of all, or earlier */
 	uint64_t look_at;  /* env.now; then clients that send no more are looked for */
@@ -137,6 +140,8 @@ static void settle(struct wait_key *line)
 {
 	if (!TAILQ_EMPTY(&line->places) || line->polls || line->asks)
 		return;
+	if (line->room->next_line == line)
+		line->room->next_line = TAILQ_NEXT(line, link);
 	TAILQ_REMOVE(&line->room->keys, line, link);
 	LIST_REMOVE(line, bucket);
 	if (line->room->board)
@@ -150,6 +155,8 @@ static void leave(struct wait_task *w)
 		return;
 	w->waits = false;
 	w->room->count--;
+	if (w->room->next_task == w)
+		w->room->next_task = TAILQ_NEXT(w, link);
 	TAILQ_REMOVE(&w->room->tasks, w, link);
 	for (size_t i = 0; i < w->count; i++) {
 		struct wait_place *place = &w->places[i];
@@ -234,7 +241,7 @@ static void pass_on(struct wait_key *line, bool took)
 static void catch_up(struct wait_task *w)
 {
 	for (size_t i = 0; i < w->count; i++) {
-		if (w->places[i].line->again) {
+		if (w->places[i].line->again && !w->places[i].line->asks) {
 			wake(w->places[i].line);
 			return;
 		}
@@ -399,34 +406,48 @@ void waiting_pushed(struct waiting *room, struct slice key)
 	wake(line);
 }
 
-/* Waking may end tasks, and so free other lines: then all are looked at again. */
+/* The next line of a walk that began with room->next_line. Waking may end tasks, and so free any lines. */
+static struct wait_key *walk_lines(struct waiting *room)
+{
+	struct wait_key *line = room->next_line;
+
+	if (line)
+		room->next_line = TAILQ_NEXT(line, link);
+	return line;
+}
+
 void waiting_look(struct waiting *room)
 {
-	struct wait_key *line, *next;
+	struct wait_key *line;
 
-	for (line = TAILQ_FIRST(&room->keys); line && room->board; line = next) {
+	if (!room->board)
+		return;
+	room->next_line = TAILQ_FIRST(&room->keys);
+	while ((line = walk_lines(room))) {
 		unsigned pushes = push_board_pushes(room->board, line->slot);
-		next = TAILQ_NEXT(line, link);
 		if (pushes == line->pushes)
 			continue;
 		line->pushes = pushes;
 		line->empty = 0;
 		wake(line);
-		next = TAILQ_FIRST(&room->keys);
 	}
 }
 
 /* --- the clock --- */
 
+static void plan_poll(struct wait_key *line)
+{
+	line->pause = line->pause * 2 < PAUSE_MAX ? line->pause * 2 : PAUSE_MAX;
+	line->poll_at = line->room->host->env.now + line->pause;
+}
+
 static void polled(struct waiter *waiter, const struct result *r)
 {
 	struct wait_key *line = (struct wait_key *)((char *)waiter - offsetof(struct wait_key, poll));
-	struct waiting *room = line->room;
 
-	room->calls--;
+	line->room->calls--;
 	line->polls = false;
-	line->pause = line->pause * 2 < PAUSE_MAX ? line->pause * 2 : PAUSE_MAX;
-	line->poll_at = room->host->env.now + line->pause;
+	plan_poll(line);
 	if (r->status == RESULT_HIT && (r->cas == 0 || r->cas != line->empty || line->again)) {
 		line->empty = r->cas;
 		wake(line);
@@ -442,8 +463,7 @@ static void poll_line(struct wait_key *line)
 	struct env *env = &room->host->env;
 
 	if (rules_collection(env->rules, line->poll.key)->encoding != ENCODING_OPLOG) {
-		line->pause = line->pause * 2 < PAUSE_MAX ? line->pause * 2 : PAUSE_MAX;
-		line->poll_at = env->now + line->pause;
+		plan_poll(line);
 		wake(line);
 		return;
 	}
@@ -455,20 +475,18 @@ static void poll_line(struct wait_key *line)
 /* Ending a task may close its client, and so end other tasks. */
 static void end_tasks(struct waiting *room)
 {
-	struct wait_task *w, *next;
+	struct wait_task *w;
 
 	room->deadline = UINT64_MAX;
-	for (w = TAILQ_FIRST(&room->tasks); w; w = next) {
-		size_t others = room->count - 1;
-		next = TAILQ_NEXT(w, link);
+	room->next_task = TAILQ_FIRST(&room->tasks);
+	while ((w = room->next_task)) {
+		room->next_task = TAILQ_NEXT(w, link);
 		if (w->tries || !is_over(w)) {
 			room->deadline = w->deadline < room->deadline ? w->deadline : room->deadline;
 			continue;
 		}
 		restart_clock(w);
 		end_in_vain(w);
-		if (room->count != others)
-			next = TAILQ_FIRST(&room->tasks);
 	}
 }
 
@@ -476,7 +494,7 @@ static void on_timer(struct waiter *waiter, const struct result *r)
 {
 	struct waiting *room = (struct waiting *)((char *)waiter - offsetof(struct waiting, timer));
 	uint64_t now = room->host->env.now;
-	struct wait_key *line, *next;
+	struct wait_key *line;
 
 	(void)r;
 	room->calls--;
@@ -485,12 +503,10 @@ static void on_timer(struct waiter *waiter, const struct result *r)
 		room->look_at = now + LOOK_MS;
 		end_tasks(room);
 	}
-	for (line = TAILQ_FIRST(&room->keys); line; line = next) {
-		next = TAILQ_NEXT(line, link);
-		if (!line->polls && line->poll_at <= now && !TAILQ_EMPTY(&line->places)) {
+	room->next_line = TAILQ_FIRST(&room->keys);
+	while ((line = walk_lines(room))) {
+		if (!line->polls && line->poll_at <= now && !TAILQ_EMPTY(&line->places))
 			poll_line(line);
-			next = TAILQ_FIRST(&room->keys);
-		}
 	}
 	start_timer(room);
 }

@@ -24,7 +24,6 @@ static const struct traits {
 	[ORDER_EVENT_COUNT] = { .changes = true, .knows_hidden = true, .is_plain = true },
 	[ORDER_EVENT_LIMIT] = { .changes = true, .knows_hidden = true, .calls = ORDER_LIMIT_CALLS },
 	[ORDER_EVENT_STORE] = { .changes = true, .knows_hidden = true, .hides = true },
-	[ORDER_WAIT] = { .changes = true, .waits = true },
 	[ORDER_FLUSH] = { .changes = true, .is_plain = true },
 };
 

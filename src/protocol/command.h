@@ -79,13 +79,12 @@ enum order_class {
 	ORDER_READ_SETS,   /* reads whole sets; more than ORDER_SETS_FIRST in stages */
 	ORDER_READ_BLOCKS, /* reads sets block by block */
 	ORDER_WRITE,       /* changes an item, and sends that when it starts */
-	ORDER_WRITE_LATER, /* changes several items, one after the other, and reads others */
+	ORDER_WRITE_LATER, /* changes items later than it starts: it waits for others, or changes one after the other */
 	ORDER_TOUCH_KEYS,  /* touches items; more than ORDER_KEYS_FIRST in stages */
 	ORDER_EVENT_READ,  /* reads event counters, and perhaps events, in stages */
 	ORDER_EVENT_COUNT, /* counts an event */
 	ORDER_EVENT_LIMIT, /* counts an event, and reads earlier counters */
 	ORDER_EVENT_STORE, /* counts an event, then stores it under a key made from the count */
-	ORDER_WAIT,        /* waits for others, and then changes an item: later requests wait, too */
 	ORDER_FLUSH        /* invalidates everything */
 };
 

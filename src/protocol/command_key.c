@@ -243,7 +243,7 @@ static bool is_miss(struct slice line)
 
 bool command_key_has_one_value(const struct command *command, size_t keys)
 {
-	return command->order == ORDER_READ_BLOCKS || command->order == ORDER_WAIT ||
+	return command->order == ORDER_READ_BLOCKS || command->grammar == GRAMMAR_WAIT_KEYS ||
 		(command->order != ORDER_EVENT_READ && keys <= 1);
 }
 

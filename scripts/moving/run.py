@@ -107,7 +107,7 @@ class Run:
         # A key that is no text and that is still there does not move.
 
     def drop(self, server, link, keys):
-        """Parts whose base is not there any more. One that is needed is copied when it is asked for. Young ones may be in work."""
+        """Deletes parts whose base has left the server. Reading a part first copies it, if its set needs it. Young parts may be in use."""
         bases = link.ask(b"mg " + base_of(key) for key, _ in keys)
         lost = [key_age for key_age, reply in zip(keys, bases) if reply == b"EN"]
         there = link.ask(b"mg " + key for key, _ in lost)
@@ -229,7 +229,7 @@ def arguments(argv=None):
     add("--rate", type=number, default=0, metavar="N", help="keys a second at most; 0 for as many as it can (0)")
     add("--passes", type=number, default=20, metavar="N", help="passes at most (20)")
     add("--age", type=number, default=60, metavar="SECONDS",
-        help="a part of a set or list that has moved, and was not used for so long, is deleted (60)")
+        help="deletes a part of a set or list that has moved, if nobody has used the part for this time (60)")
     add("--login", metavar="FILE", help="a file with 'user password', if the setlistd has an auth_file")
     add("--server-login", metavar="FILE", help="the same for the former servers, if they run with -Y")
     add("proxy", nargs="?", default="127.0.0.1:11311", metavar="ADDR", help="the setlistd: host:port or unix:path (127.0.0.1:11311)")

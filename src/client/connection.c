@@ -206,7 +206,7 @@ static enum request_status check_denied(
 	return REQUEST_REFUSED;
 }
 
-/* What is no command, or after which the client is closed. Not inline: its arrays would cost every request. */
+/* Logs input that is no command, or that closes the client. Not inline: its arrays would cost every request. */
 static __attribute__((noinline)) void log_nonsense(const struct client *c, struct slice in, bool closes)
 {
 	enum { SHOWN = 40 };
@@ -306,7 +306,7 @@ static size_t discard(struct client *c, size_t n)
 	return n;
 }
 
-/* What is short is carried out at once: whoever sends little does not wait behind those who send much. */
+/* Input up to this size is carried out at once: a client that sends little does not wait behind those that send much. */
 enum { SHORT_INPUT = 4096 };
 
 /* A client that sends much gives way once the requests of this turn have taken their time; `used` bytes of it were carried out. */

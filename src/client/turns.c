@@ -95,7 +95,7 @@ static struct server_turns *turns_of(const struct clients *all, struct slice key
 	return key.n ? &all->turns[servers_index(g->servers, key)] : NULL;
 }
 
-/* Each value is expected to have `size` bytes. What the client had servers rewrite before counts too. */
+/* Each value is expected to have `size` bytes. Bytes that servers wrote for the client's earlier rewrites count, too. */
 static bool must_wait(struct client *c, const struct request *request, uint64_t size)
 {
 	size_t keys = request->keys ? request->keys : 1;

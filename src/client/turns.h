@@ -3,9 +3,9 @@
  * unread, so the order of the client's requests does not change. All that is on the way from a server is about SERVER_ROOM
  * bytes, and another client's small request waits for no more than that.
  *
- * So do clients whose requests have servers rewrite much, such as an lset in the middle of a large list. What a rewrite writes is
- * known afterwards only. So it counts with the client's next request, whatever that is, which waits while others stand in line or the
- * server has no room.
+ * Clients whose requests make servers rewrite much take turns, too: an lset in the middle of a large list does. The bytes of a
+ * rewrite are known only afterwards. So they count for the client's next request, which waits while others stand in line, or while
+ * the server has no room.
  *
  * Turns are of the generation in which requests begin. In a former one no request begins.
  */

@@ -241,10 +241,9 @@ static void start_unit(struct unit *u, bool at_once)
 
 /* --- reads --- */
 
-static void wait_for(struct moves *m, struct moved_call *c, bool at_once)
+/* The call waits until its unit, with this key and hash, is found; that does not wait for the time if `at_once`. */
+static void wait_for(struct moves *m, struct moved_call *c, struct slice key, uint64_t hash, bool at_once)
 {
-	struct slice key = unit_of(m, c->call.key);
-	uint64_t hash = hash_slice(key, m->seed);
 	struct unit *u = find_unit(m, hash, key);
 	bool is_new = !u;
 
@@ -316,9 +315,11 @@ static void read_here(struct waiter *waiter, const struct result *r)
 	}
 	if (r->status == RESULT_HIT && r->flags == MARK_FLAGS && !c->again) {
 		struct moved_call *next = keep_call(m, &c->call, c->asker);
+		struct slice key = unit_of(m, next->call.key);
+		uint64_t hash = hash_slice(key, m->seed);
 		next->again = true;
-		m->found[hash_slice(unit_of(m, c->call.key), m->seed) % FOUND].hash = 0;
-		wait_for(m, next, true);
+		m->found[hash % FOUND].hash = 0;
+		wait_for(m, next, key, hash, true);
 	} else {
 		c->asker->done(c->asker, r);
 	}
@@ -327,11 +328,7 @@ static void read_here(struct waiter *waiter, const struct result *r)
 
 static void ask_here(struct moved_call *c)
 {
-	struct moves *m = c->moves;
-
-	c->waiter = (struct waiter){ read_here, c->asker->key };
-	m->busy++;
-	send_to(m, &c->call, &c->waiter, place(m, c->call.key, false));
+	send_kept(c, &c->call, false, read_here);
 }
 
 static void send_here(struct moves *m, const struct call *call, struct waiter *waiter)
@@ -387,7 +384,6 @@ static void find(struct moves *m, const struct call *call, struct waiter *waiter
 	struct env *env = m->world.env;
 	bool known = m->found[hash % FOUND].hash == hash && m->found[hash % FOUND].until > env->now;
 	struct moved_call *c;
-	struct unit *u;
 
 	if (known) {
 		send_here(m, call, waiter);
@@ -395,22 +391,16 @@ static void find(struct moves *m, const struct call *call, struct waiter *waiter
 	}
 	c = keep_call(m, call, waiter);
 	if (env->unix_time < m->at && is_read(call)) {
-		c->waiter = (struct waiter){ read_former, waiter->key };
-		m->busy++;
-		send_to(m, &c->call, &c->waiter, place(m, call->key, true));
+		send_kept(c, &c->call, true, read_former);
 		return;
 	}
 	m->stats.waited += env->unix_time < m->at;
-	u = add_unit(m, hash, key);
-	STAILQ_INSERT_TAIL(&u->calls, c, link);
-	start_unit(u, false);
+	wait_for(m, c, key, hash, false);
 }
 
 void moves_call(struct moves *m, const struct call *call, struct waiter *waiter)
 {
-	struct moved_call *c;
 	struct slice key;
-	struct unit *u;
 	uint64_t hash;
 
 	if (call->server != CALL_ANY_SERVER) {
@@ -423,12 +413,8 @@ void moves_call(struct moves *m, const struct call *call, struct waiter *waiter)
 		return;
 	}
 	hash = hash_slice(key, m->seed);
-	u = find_unit(m, hash, key);
-	if (!u) {
+	if (find_unit(m, hash, key))
+		wait_for(m, keep_call(m, call, waiter), key, hash, false);
+	else
 		find(m, call, waiter, key, hash);
-		return;
-	}
-	/* The macro evaluates its argument several times. */
-	c = keep_call(m, call, waiter);
-	STAILQ_INSERT_TAIL(&u->calls, c, link);
 }

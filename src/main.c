@@ -6,6 +6,7 @@
 #include "process/serve.h"
 #include "process/start.h"
 #include "util/alloc.h"
+#include "util/heap.h"
 #include "util/log.h"
 
 /* Gives the exit status of the process. */
@@ -28,6 +29,7 @@ int main(int argc, char **argv)
 	struct options options = options_parse(argc, argv);
 	struct settings *settings;
 
+	heap_init();
 	event_set_mem_functions(xmalloc, xrealloc, free);
 	tls_init();
 	settings = settings_read(&options, false);

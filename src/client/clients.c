@@ -4,20 +4,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
-
 #include "client/auth.h"
 #include "client/bounds.h"
 #include "client/connection.h"
 #include "client/turns.h"
+#include "util/heap.h"
 
 enum {
 	IDLE_LEAST_MS = 1000,      /* a client that was silent for less keeps its place */
 	GIVE_BACK_PART = 4,        /* of client_memory: of so much that has gone the memory is returned to the system */
 	GIVE_BACK_MOST = 16 << 20, /* or so many bytes, if they are less */
-	GIVE_BACK_PIECE = 96 << 10 /* bytes */
 };
 
 /* Closes a client that has gone beyond a limit. */
@@ -36,17 +32,6 @@ static void close_for(struct client *c, enum counter counter, const char *why)
 
 /* --- memory --- */
 
-/* malloc_trim leaves the end of what a thread has got, which is returned when the thread frees a piece of at least 64 KB. */
-static void trim(void)
-{
-#ifdef __GLIBC__
-	void *volatile piece = malloc(GIVE_BACK_PIECE);
-
-	free(piece);
-	malloc_trim(0);
-#endif
-}
-
 /* malloc keeps freed memory per thread. Return it to the system, so that the process takes little more than is counted. */
 static void give_back(struct clients *all)
 {
@@ -55,7 +40,7 @@ static void give_back(struct clients *all)
 	if (all->gone < (part && part < GIVE_BACK_MOST ? part : GIVE_BACK_MOST))
 		return;
 	all->gone = 0;
-	trim();
+	heap_give_back();
 }
 
 void clients_reclaim(struct clients *all)

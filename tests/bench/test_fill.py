@@ -16,6 +16,9 @@ class Members(unittest.TestCase):
         self.assertEqual(len(set(found)), 1000)
         self.assertTrue(all(len(one) == 16 and int(one, 16) >= 0 and one == one.lower() for one in found))
         self.assertEqual(found, fill.hexadecimal(1000))
+        found = fill.letters(1000)
+        self.assertEqual(found, fill.letters(1000))
+        self.assertEqual(({len(one) for one in found}, len(set(found))), ({10}, 1000))
 
     def test_any_order(self):
         self.assertNotEqual(fill.shuffled(fill.in_order(1, 1000)), fill.in_order(1, 1000))

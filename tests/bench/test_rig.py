@@ -42,7 +42,7 @@ class Summaries(unittest.TestCase):
 
     def test_medians(self):
         cell = self.cells["get-1", "setlistd"]
-        self.assertEqual((cell["rate"], cell["cpu_us"], cell["p99_us"]), (100, 5, 300))
+        self.assertEqual((cell["rate"], cell["cpu_us"], cell["shared_cpu_us"], cell["p99_us"]), (100, 5, 1, 300))
         self.assertEqual([one["rate"] for one in cell["rounds"]], [100, 120, 60])
         self.assertEqual([(one["name"], one["cpu_us"], one["rss_kb"]) for one in cell["processes"]],
                          [("own", 5, 2048), ("behind", 1, 1024)])
@@ -159,7 +159,8 @@ class Rows(unittest.TestCase):
             self.assertIn(row.fill, ("", *fill.KINDS))
             self.assertIn(row.beside, ("", *background.KINDS))
         self.assertEqual(len({row.name for row in rows.ROWS}), len(rows.ROWS))
-        self.assertLessEqual(set(chart.ROWS), {row.name for row in rows.ROWS})
+        for _, names, *_ in chart.PANELS:
+            self.assertLessEqual(set(names), {row.name for row in rows.ROWS})
 
     def test_names(self):
         self.assertEqual([row.name for row in rows.select(["sadd"])][:2], ["sadd-1", "sadd-16"])
@@ -215,24 +216,30 @@ class Chart(unittest.TestCase):
         return xml.dom.minidom.parseString(chart.svg(made))
 
     def test_bars(self):
-        drawn = self.parse(USUAL)
+        """Those of what the servers pay stand first."""
+        drawn = self.parse({("get-16", server): taken for (_, server), taken in USUAL.items()})
         bars = [(one.getAttribute("class"), float(one.getAttribute("width"))) for one in drawn.getElementsByTagName("rect")]
-        self.assertEqual([kind for kind, _ in bars], ["bar own", "bar", "bar", "bar"])
-        self.assertAlmostEqual(bars[1][1] / bars[0][1], 0.6, 2)
-        self.assertAlmostEqual(bars[3][1] / bars[0][1], 0.5, 2)
+        self.assertEqual([kind for kind, _ in bars], ["bar own", "bar", "bar", "bar"] * 2)
+        self.assertEqual({width for _, width in bars[:4]}, {bars[0][1]}, "of all the last process takes as much")
+        self.assertAlmostEqual(bars[5][1] / bars[4][1], 0.6, 2)
+        self.assertAlmostEqual(bars[7][1] / bars[4][1], 0.5, 2)
         texts = [one.firstChild.data for one in drawn.getElementsByTagName("text")]
-        self.assertLessEqual({"get of 100 bytes, 1 in flight", "setlistd", "nutcracker", "60"}, set(texts))
+        self.assertLessEqual({"get of 100 bytes, 16 in flight", "setlistd", "nutcracker", "1", "60"}, set(texts))
 
     def test_inside_the_picture(self):
-        cells = {(row, server): taken for row in chart.ROWS for (_, server), taken in USUAL.items()}
+        cells = {(row, server): taken for _, names, *_ in chart.PANELS for row in names for (_, server), taken in USUAL.items()}
         drawn = self.parse(cells)
         height = float(drawn.documentElement.getAttribute("height"))
         bars = drawn.getElementsByTagName("rect")
-        self.assertEqual(len(bars), len(cells))
+        self.assertEqual(len(bars), sum(len(names) for _, names, *_ in chart.PANELS) * 4)
+        lowest = 0
         for bar in bars:
             x, y, width = (float(bar.getAttribute(name)) for name in ("x", "y", "width"))
-            self.assertLess(y + chart.BAR, height)
+            lowest = max(lowest, y + chart.BAR)
             self.assertLess(x + width + chart.VALUE - 10, chart.WIDTH)
+        self.assertLess(lowest, height)
+        places = {(bar.getAttribute("x"), bar.getAttribute("y")) for bar in bars}
+        self.assertEqual(len(places), len(bars), "none covers another")
 
     def test_both_modes_and_nothing_from_outside(self):
         text = chart.svg(document(USUAL))

@@ -1,6 +1,7 @@
 """What rows find stored where the load generator's --prefill does not do: sets of given members, and servers at rest."""
 import random
 import time
+from string import ascii_lowercase
 
 from .peers import Failed, connect
 
@@ -22,6 +23,14 @@ def hexadecimal(count):
     draw, found = random.Random(1), set()
     while len(found) < count:
         found.add(f"{draw.getrandbits(64):016x}")
+    return sorted(found)
+
+
+def letters(count):
+    """As many members of 10 random letters, the same ones in each run."""
+    draw, found = random.Random(3), set()
+    while len(found) < count:
+        found.add("".join(draw.choices(ascii_lowercase, k=10)))
     return sorted(found)
 
 

@@ -12,6 +12,7 @@ A cell is what one server did in one row. Numbers are medians over the rounds:
     server, op        who, and what it was asked
     rate              requests per second        p50_us p95_us p99_us p999_us   latency
     cpu_us            user and system time for each request, of the server under test alone
+    shared_cpu_us     the same of the servers that store, which many proxies share: the last of the processes
     processes         [{name, cpu_us, rss_kb}]: of all that took part, the server under test first
     loadgen_cpu_us    what the generator itself spent on each request
     errors, misses    sums; failures: of these, and of what was lost
@@ -36,7 +37,7 @@ import platform
 import statistics
 
 SCHEMA = 1
-METRICS = ("rate", "p50_us", "p95_us", "p99_us", "p999_us", "cpu_us", "loadgen_cpu_us", "offered", "rss_before_kb",
+METRICS = ("rate", "p50_us", "p95_us", "p99_us", "p999_us", "cpu_us", "shared_cpu_us", "loadgen_cpu_us", "offered", "rss_before_kb",
            "rss_after_kb", "connections", "bytes_each", "readers", "reply_bytes", "growth_bytes", "copies", "beside",
            "peak_kb", "growth_mb", "members", "member_bytes", "cold_ms", "cold_kb", "cold_requests", "pair_us",
            "start_ms", "closed", "gets")
@@ -68,6 +69,7 @@ def summary(server, op, samples):
     for sample in samples:
         if sample.get("processes"):
             sample["cpu_us"] = sample["processes"][0]["cpu_us"]
+            sample["shared_cpu_us"] = sample["processes"][-1]["cpu_us"]
     rounds = [{metric: sample[metric] for metric in METRICS + MAXIMA if metric in sample} for sample in samples]
     cell = {"server": server, "op": op}
     cell.update({metric: _median(rounds, metric) for metric in METRICS if metric in rounds[0]})

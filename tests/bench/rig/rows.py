@@ -163,6 +163,8 @@ ROWS = [
         ("setlistd", "redis", "valkey"), probe="scompact p", measure="set-seq", once=True),
     Row("memory-set-hex", "stored bytes for each of 1,000,000 members of 16 random digits", "",
         ("setlistd", "redis", "valkey"), probe="scompact p", measure="set-hex", once=True),
+    Row("memory-set-10", "stored bytes for each of 1,000,000 members of 10 random letters", "",
+        ("setlistd", "redis", "valkey"), probe="scompact p", measure="set-10", once=True),
     Row("memory-sinter", "growth of resident memory by the first sinter of two sets of 1,000,000", "", ("setlistd",),
         probe="scompact p", measure="sinter", once=True),
     Row("memory-idle", "resident memory of 10,000 idle connections", "", ("setlistd",), measure="idle"),

@@ -167,6 +167,10 @@ def stored_at_random(lab, name):
     return _bytes_each(lab, name, fill.hexadecimal(fill.MILLION))
 
 
+def stored_letters(lab, name):
+    return _bytes_each(lab, name, fill.letters(fill.MILLION))
+
+
 def _bytes_each(lab, name, members):
     """Added in any order, as they would come in the course of time."""
     if lab.servers[name].proto == "resp":
@@ -263,4 +267,4 @@ def _connected(server, started):
 
 
 KINDS = {"idle": idle, "slow": slow, "unread": unread, "set-seq": stored_in_sequence, "set-hex": stored_at_random,
-         "sismember": sismember, "sinter": sinter, "start": first_answer}
+         "set-10": stored_letters, "sismember": sismember, "sinter": sinter, "start": first_answer}

@@ -61,10 +61,17 @@ def _percentile(number, row, metric, other, server, at_most):
                   Value(row, ("setlistd",), metric), Value(other, (server,), metric), at_most=at_most)
 
 
+def _cpu(number, row, other, at_most):
+    return Target(number, f"{row}: CPU of a request over that of {other}", Value(row, ("setlistd",), "cpu_us"),
+                  Value(other, ("setlistd",), "cpu_us"), at_most=at_most)
+
+
 def _mixed():
     for size, at_least in ((100, 0.9), (1000, 0.8), (10000, 0.8), (200000, 0.7), (1000000, 0.7)):
-        for name in ("rw", "rw10"):
-            yield from _both("mixed", f"{name}-{size}", "nutcracker+redis", at_least, at_least)
+        yield from _both("mixed", f"rw10-{size}", "nutcracker+redis", at_least, at_least)
+        yield from _both("mixed", f"rw-{size}", "nutcracker+redis", at_least, 1.1)
+        yield _rate("mixed", f"rw-{size}-16", "redis", 0.75)
+        yield _cpu("mixed", f"rw-{size}-16", "sadd-16", 1.3)
     for depth in (1, 16):
         large, small = (Value(f"rw-{size}-{depth}", ("setlistd",)) for size in (1000000, 1000))
         yield Target("mixed", f"{large.row}: rate over that of {small.row}", large, small, at_least=0.7)
@@ -78,6 +85,11 @@ def _drawn(name):
     return Target("random", f"{name}-1000000: time of a pair over that of {name}-1000",
                   Value(f"{name}-1000000", ("setlistd",), "pair_us"), Value(f"{name}-1000", ("setlistd",), "pair_us"),
                   at_most=3)
+
+
+def _pair_over_redis(name, at_most):
+    return Target("random", f"{name}: time of a pair over that of redis", Value(name, ("setlistd",), "pair_us"),
+                  Value(name, ("redis",), "pair_us"), at_most=at_most)
 
 
 def _pool(count, **least):
@@ -120,6 +132,9 @@ TARGETS = [
     *_mixed(),
     _drawn("pop"),
     _drawn("srand"),
+    _pair_over_redis("pop-1000", 2),
+    _pair_over_redis("pop-1000000", 2.2),
+    _cpu("scard", "scard-16", "get-16", 1.2),
     _rate("sinter", "sinter-1000000", "redis", 1),
     _most("sinter", "memory-sinter", "growth in MB", "growth_mb", 32),
     Target("many", "proxies20-hot: rate of twenty over that of one", Value("proxies20-hot", ("setlistd-x20",)),

@@ -253,29 +253,58 @@ static bool take(struct slice *s, struct slice text)
 	return true;
 }
 
+/* A space, the letter of a flag, and its number. */
+static bool take_flag(struct slice *s, char letter, uint64_t *number)
+{
+	if (s->n < 2 || s->p[0] != ' ' || s->p[1] != letter)
+		return false;
+	*s = slice_skip(*s, 2);
+	return num_take_u64(s, number);
+}
+
+static bool take_ttl(struct slice *s, int64_t *ttl)
+{
+	uint64_t seconds;
+
+	if (take(s, SLICE(" t-1"))) {
+		*ttl = TTL_NEVER;
+		return true;
+	}
+	if (!take_flag(s, 't', &seconds) || seconds > INT64_MAX)
+		return false;
+	*ttl = (int64_t)seconds;
+	return true;
+}
+
 /*
- * A value as memcached gives it, with the flags in the order of the call: VA <bytes> k<key> f<flags> [c<cas>]. Gives 0 for all else,
- * which may be right, too.
+ * A hit as memcached gives it, with the flags in the order of the call: VA <bytes>, or HD without a value, and behind it k<key> f<flags>
+ * [c<cas>] [t<seconds>] [s<size>]. Gives 0 for all else, which may be right, too.
  */
 static ssize_t decode_plain(struct slice in, const struct expect *expect, struct result *out)
 {
+	bool value = expect->want & WANT_VALUE;
 	struct slice rest = in;
-	uint64_t n, flags;
+	uint64_t n = 0, flags;
 
-	if (!take(&rest, SLICE("VA ")) || !num_take_u64(&rest, &n) || !take(&rest, SLICE(" k")) ||
-		!take(&rest, expect->key))
+	if (value ? !take(&rest, SLICE("VA ")) || !num_take_u64(&rest, &n) : !take(&rest, SLICE("HD")))
 		return 0;
-	if (!take(&rest, SLICE(" f")) || !num_take_u64(&rest, &flags) || flags > UINT32_MAX)
+	if (!take(&rest, SLICE(" k")) || !take(&rest, expect->key))
 		return 0;
-	if (expect->want & WANT_CAS && (!take(&rest, SLICE(" c")) || !num_take_u64(&rest, &out->cas)))
+	if (!take_flag(&rest, 'f', &flags) || flags > UINT32_MAX)
+		return 0;
+	if (expect->want & WANT_CAS && !take_flag(&rest, 'c', &out->cas))
+		return 0;
+	out->ttl = TTL_UNKNOWN;
+	if (expect->want & WANT_TTL && !take_ttl(&rest, &out->ttl))
+		return 0;
+	out->size = n;
+	if (expect->want & WANT_SIZE && !take_flag(&rest, 's', &out->size))
 		return 0;
 	if (!take(&rest, SLICE("\r\n")))
 		return 0;
 	out->status = RESULT_HIT;
 	out->flags = (uint32_t)flags;
-	out->ttl = TTL_UNKNOWN;
-	out->size = n;
-	return dialect_block(in, in.n - rest.n, n, expect, &out->value);
+	return value ? dialect_block(in, in.n - rest.n, n, expect, &out->value) : (ssize_t)(in.n - rest.n);
 }
 
 static ssize_t meta_decode(struct slice in, const struct expect *expect, struct result *out)
@@ -285,7 +314,7 @@ static ssize_t meta_decode(struct slice in, const struct expect *expect, struct 
 	uint64_t n = 0;
 	size_t at;
 
-	if (expect->verb == CALL_GET && (expect->want & ~(unsigned)WANT_CAS) == WANT_VALUE) {
+	if (expect->verb <= CALL_GAT && !(expect->want & WANT_ENCODED)) {
 		ssize_t taken = decode_plain(in, expect, out);
 		if (taken)
 			return taken;

@@ -119,6 +119,27 @@ TEST(decode_without_value)
 	DECODES(meta, &expect, cases);
 }
 
+/* What a read of a collection asks first: in the order of the call, and in others. */
+TEST(decode_cas_and_ttl)
+{
+	static const struct expect expect = { CALL_GET, WANT_CAS | WANT_TTL, { "k", 1 }, 0 };
+	static const struct reply_case cases[] = {
+		{ "HD kk f1 c5 t30\r\n", "hit flags=1 cas=5 ttl=30" },
+		{ "HD kk f0 c5 t-1\r\n", "hit cas=5 ttl=-1" },
+		{ "HD kk f0 c18446744073709551615 t9223372036854775807\r\n",
+			"hit cas=18446744073709551615 ttl=9223372036854775807" },
+		{ "HD kk f0 t-1 c5\r\n", "hit cas=5 ttl=-1" },
+		{ "HD kk f0 c5 t-1 s9\r\n", "hit cas=5 ttl=-1 size=9" },
+		{ "HD kk f0 c5\r\n", "hit cas=5 ttl=-2" },
+		{ "HD kk f0 c5 t9223372036854775808\r\n", "garbage" },
+		{ "HD kk f0 c5 t-1x\r\n", "garbage" },
+		{ "HD kk f0 t-1\r\n", "garbage" },
+		{ "HDkk f0 c5 t-1\r\n", "garbage" },
+		{ "VA 1 kk f0 c5 t-1\r\nx\r\n", "garbage" },
+	};
+	DECODES(meta, &expect, cases);
+}
+
 TEST(decode_the_rest_as_classic)
 {
 	static const struct expect append = { CALL_APPEND, 0, { "k", 1 }, 0 }, cas = { CALL_CAS, 0, { "k", 1 }, 0 };

@@ -2,6 +2,7 @@
 
 #include "measure/collect.h"
 #include "measure/report.h"
+#include "protocol/commands.h"
 #include "protocol/reply.h"
 #include "util/log.h"
 #include "util/near.h"
@@ -86,8 +87,8 @@ static enum group group_of(const struct command *command)
 static const struct command *find(struct slice name)
 {
 	for (int id = 0; id < COMMAND_COUNT; id++) {
-		if (near_same(command_get((enum command_id)id)->name, name))
-			return command_get((enum command_id)id);
+		if (near_same(command_get((command_id)id)->name, name))
+			return command_get((command_id)id);
 	}
 	return NULL;
 }
@@ -101,7 +102,7 @@ static void help_on_group(enum group group, const char *name, const struct comma
 {
 	buf_printf(out, "%s:\r\n", name);
 	for (int id = 0; id < COMMAND_COUNT; id++) {
-		const struct command *one = command_get((enum command_id)id);
+		const struct command *one = command_get((command_id)id);
 		if (group_of(one) == group && !command_set_has(denied, one->id))
 			help_on(one, "  ", out);
 	}
@@ -113,7 +114,7 @@ static void help_near(struct slice name, struct buf *out)
 	char hint[NEAR_HINT];
 
 	for (int id = 0; id < COMMAND_COUNT; id++)
-		near_offer(&near, command_get((enum command_id)id)->name);
+		near_offer(&near, command_get((command_id)id)->name);
 	near_hint(&near, hint);
 	BUF_ADD(out, "CLIENT_ERROR no such command");
 	reply_text(out, *hint ? hint : "; help lists all");

@@ -7,6 +7,7 @@
 #include "command/item.h"
 #include "command/start.h"
 #include "command/target.h"
+#include "protocol/commands.h"
 #include "protocol/login.h"
 #include "protocol/reply.h"
 #include "util/num.h"
@@ -121,7 +122,7 @@ static struct nest *start_outer(
 	return &line->nest;
 }
 
-static void start_inside(struct client *c, const struct binary_request *b, enum command_id command,
+static void start_inside(struct client *c, const struct binary_request *b, command_id command,
 	void (*done)(struct nest *nest, struct slice reply))
 {
 	struct request inside = b->request;

@@ -1,4 +1,5 @@
 #include "client/client.h"
+#include "protocol/commands.h"
 
 #include <stdio.h>
 #include <sys/socket.h>

@@ -219,7 +219,7 @@ static void done(struct task *task)
 	client_answered(c);
 }
 
-static bool denies(const struct host *host, enum command_id command)
+static bool denies(const struct host *host, command_id command)
 {
 	const struct clients *all = generation_of(host)->all->arg;
 

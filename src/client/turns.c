@@ -126,7 +126,7 @@ static bool must_wait(struct client *c, const struct request *request, uint64_t 
 
 bool client_turn_must_wait(struct client *c, const struct request *request)
 {
-	uint32_t size = command_reads_values(request->command) ? window_expected(c) : 0;
+	uint32_t size = request->command->reads_values ? window_expected(c) : 0;
 
 	return (size || c->turn.rewritten > REWRITTEN) && must_wait(c, request, size);
 }

@@ -81,7 +81,7 @@ void window_task_begin(struct client *c, struct task *task)
 	else if (task->values == 0 || task->values > VALUES_MOST)
 		task->values = task->values ? VALUES_MOST : 1;
 	c->window.values += task->values;
-	task->expected = task->values && command_reads_values(task->command) ? window_expected(c) : 0;
+	task->expected = task->values && task->command->reads_values ? window_expected(c) : 0;
 	c->window.asked += task->size + task->taken;
 }
 

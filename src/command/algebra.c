@@ -15,6 +15,7 @@
 #include "command/op_task.h"
 #include "command/start.h"
 #include "command/store.h"
+#include "protocol/commands.h"
 #include "protocol/reply.h"
 
 enum {
@@ -402,7 +403,7 @@ static void add_sets(struct waiter *waiter, const struct result *r)
 	read_blocks(a);
 }
 
-static enum merged (*merge_of(enum command_id id))(struct algebra_task *a)
+static enum merged (*merge_of(command_id id))(struct algebra_task *a)
 {
 	if (id == COMMAND_SINTER || id == COMMAND_SINTERCARD || id == COMMAND_SINTERSTORE)
 		return intersect;

@@ -4,6 +4,7 @@
 #include "collection/text/lease.h"
 #include "collection/text/part_key.h"
 #include "protocol/command_key.h"
+#include "protocol/commands.h"
 #include "util/num.h"
 
 /* Stands for the usage of the command. */

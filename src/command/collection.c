@@ -8,6 +8,7 @@
 #include "command/fan.h"
 #include "command/op_task.h"
 #include "command/start.h"
+#include "protocol/commands.h"
 #include "protocol/reply.h"
 #include "util/random.h"
 
@@ -191,7 +192,7 @@ void read_set_start(struct host *host, const struct request *request, void *owne
 		[COMMAND_SRANGE] = { SET_RANGE, listed },
 		[COMMAND_SSCAN] = { SET_RANGE, listed },
 	};
-	enum command_id id = request->command->id;
+	command_id id = request->command->id;
 	const struct args *args = request->args;
 	size_t size = sizeof(struct set_request) + request->rest.n;
 	struct op_task *t = op_task_new(host, request, owner, OP_READ, reads[id].done, size);
@@ -229,7 +230,7 @@ void ask_list_start(struct host *host, const struct request *request, void *owne
 		[COMMAND_LTRIM] = { LIST_TRIM, op_task_told },
 		[COMMAND_RPOP] = { LIST_POP_BACK, listed },
 	};
-	enum command_id id = request->command->id;
+	command_id id = request->command->id;
 	const struct args *args = request->args;
 	size_t size = sizeof(struct list_request) + args->words.n + args->pivot.n;
 	op_done *done = args->find.many ? listed : asks[id].done;

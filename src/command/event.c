@@ -4,6 +4,7 @@
 #include "collection/lane/lanes.h"
 #include "command/plain.h"
 #include "command/start.h"
+#include "protocol/commands.h"
 #include "util/num.h"
 
 /* Whether the largest key of an event would exceed KEY_MAX: type, separator, bucket, separator, number. */
@@ -37,7 +38,7 @@ void event_start(struct host *host, const struct request *request, void *owner)
 
 void event_plain_start(struct host *host, const struct request *request, void *owner)
 {
-	enum command_id id = request->command->id;
+	command_id id = request->command->id;
 	struct request event = *request;
 	char delta[NUM_U64_MAX];
 

@@ -5,6 +5,7 @@
 #include "collection/lane/lanes.h"
 #include "command/event.h"
 #include "command/op_task.h"
+#include "protocol/commands.h"
 #include "protocol/reply.h"
 #include "util/num.h"
 

@@ -9,6 +9,7 @@
 #include "command/item.h"
 #include "command/start.h"
 #include "command/target.h"
+#include "protocol/commands.h"
 #include "protocol/reply.h"
 
 /* --- one key --- */

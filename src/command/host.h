@@ -34,7 +34,7 @@ struct host {
 	/* Whether the client of an owner sends no more: nobody may be there to take what it waits for. NULL: it may. */
 	bool (*ended)(const void *owner);
 	/* Whether the configuration denies the command. NULL: it denies none. */
-	bool (*denies)(const struct host *host, enum command_id command);
+	bool (*denies)(const struct host *host, command_id command);
 	/* Starts the request of a PROXY_COMMAND inside of a task of this owner. NULL: there are no such commands. */
 	void (*start_inside)(const struct request *request, void *owner);
 	/* The task has waited for others until now, which is none of its time. NULL: nobody measures. */

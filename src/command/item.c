@@ -11,6 +11,7 @@
 #include "command/plain.h"
 #include "command/start.h"
 #include "command/target.h"
+#include "protocol/commands.h"
 #include "protocol/reply.h"
 
 struct item_task {

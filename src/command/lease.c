@@ -3,6 +3,7 @@
 #include "command/args.h"
 #include "command/op_task.h"
 #include "command/start.h"
+#include "protocol/commands.h"
 #include "protocol/reply.h"
 
 static void leased(struct op *op, const struct outcome *outcome)

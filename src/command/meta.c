@@ -9,6 +9,7 @@
 #include "command/start.h"
 #include "command/target.h"
 #include "command/task.h"
+#include "protocol/commands.h"
 #include "protocol/reply.h"
 #include "util/num.h"
 

@@ -2,6 +2,7 @@
 
 #include "collection/lane/lanes.h"
 #include "command/args.h"
+#include "protocol/commands.h"
 #include "protocol/reply.h"
 
 /* --- outcomes --- */

@@ -4,6 +4,7 @@
 #include "collection/lane/lanes.h"
 #include "collection/text/fold.h"
 #include "command/op_task.h"
+#include "protocol/commands.h"
 #include "protocol/failure.h"
 #include "protocol/reply.h"
 
@@ -152,7 +153,7 @@ void plain_start(struct host *host, const struct request *request, void *owner)
 {
 	const struct collection_rule *rule = rules_collection(host->env.rules, request->key);
 	struct buf log = BUF_EMPTY;
-	enum command_id id = request->command->id;
+	command_id id = request->command->id;
 	bool removes = rule->type == COLLECTION_SET && id == COMMAND_PREPEND;
 	const char *error = NULL;
 	struct op_task *t;

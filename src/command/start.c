@@ -3,6 +3,7 @@
 #include "command/args.h"
 #include "command/target.h"
 #include "command/task.h"
+#include "protocol/commands.h"
 #include "protocol/metaform.h"
 
 const char start_odd_key_refusal[] = "CLIENT_ERROR key with spaces or control characters, which is no plain item";

@@ -1,6 +1,7 @@
 #include "command/target.h"
 
 #include "collection/event/time_bucket.h"
+#include "protocol/commands.h"
 #include "protocol/metaflags.h"
 #include "protocol/metaform.h"
 
@@ -66,7 +67,7 @@ static enum target of_meta(const struct rules *rules, const struct request *requ
 {
 	char decoded[KEY_MAX];
 	struct slice key = target_key(request, decoded);
-	enum command_id id = request->command->id;
+	command_id id = request->command->id;
 	bool changes = id != COMMAND_ME;
 
 	if (id == COMMAND_MG)
@@ -121,7 +122,7 @@ static enum target of_request(const struct rules *rules, const struct request *r
 
 const char *target_refusal(const struct rules *rules, const struct request *request)
 {
-	enum command_id id = request->command->id;
+	command_id id = request->command->id;
 	struct slice rest = request->rest, key = request->key;
 
 	if (request->command->grammar == GRAMMAR_KEYS || id == COMMAND_SET || id == COMMAND_CAS || id == COMMAND_INCR)

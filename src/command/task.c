@@ -1,5 +1,6 @@
 #include "command/task.h"
 
+#include "protocol/commands.h"
 #include "protocol/reply.h"
 
 const char task_too_large[] = "SERVER_ERROR result too large";

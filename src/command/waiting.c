@@ -6,6 +6,7 @@
 #include "collection/push_board.h"
 #include "command/start.h"
 #include "command/task.h"
+#include "protocol/commands.h"
 #include "protocol/reply.h"
 #include "util/alloc.h"
 #include "util/hash.h"
@@ -317,7 +318,7 @@ static void add_key(struct wait_task *w, struct slice key, char **at)
 	*(*at)++ = ' ';
 }
 
-static const struct command *inside_of(enum command_id id)
+static const struct command *inside_of(command_id id)
 {
 	return command_get(id == COMMAND_BLPOP ? COMMAND_LPOP : id == COMMAND_BRPOP ? COMMAND_RPOP : COMMAND_LMOVE);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/un.h>
 
+#include "protocol/commands.h"
 #include "protocol/reply.h"
 #include "protocol/request.h"
 #include "upstream/ring_string.h"
@@ -334,7 +335,7 @@ static const char *add_command(const char *text, struct command_set *set, char w
 		return NULL;
 	}
 	for (int id = 0; id < COMMAND_COUNT; id++)
-		near_offer(&near, command_get((enum command_id)id)->name);
+		near_offer(&near, command_get((command_id)id)->name);
 	near_hint(&near, hint);
 	snprintf(why, CONFIG_WHY, "is no command%s", hint);
 	return why;
@@ -456,8 +457,8 @@ static void put_addresses(const struct address_list *list, bool weighted, struct
 static void put_commands(const struct command_set *set, struct buf *out)
 {
 	for (int id = 0; id < COMMAND_COUNT; id++) {
-		if (command_set_has(set, (enum command_id)id))
-			put(out, command_get((enum command_id)id)->name.p);
+		if (command_set_has(set, (command_id)id))
+			put(out, command_get((command_id)id)->name.p);
 	}
 }
 

@@ -2,7 +2,16 @@
 
 #include <stdio.h>
 
+#include "protocol/commands.h"
 #include "util/clock.h"
+
+const unsigned char meter_classes[COMMAND_COUNT] = {
+#define COMMAND(id, name, grammar, start, order, counter, ...) [COMMAND_##id] = COUNT_cmd_##counter,
+#define PROXY_COMMAND COMMAND
+#include "protocol/commands.def"
+#undef PROXY_COMMAND
+#undef COMMAND
+};
 
 /* --- latencies --- */
 

@@ -72,18 +72,12 @@ static inline void meter_count(struct meter *meter, enum counter counter, uint64
 	meter_set(meter, counter, meter_get(meter, counter) + n);
 }
 
-/* The counter of a command's class. */
-static inline enum counter meter_class(enum command_id id)
-{
-	static const unsigned char classes[COMMAND_COUNT] = {
-#define COMMAND(id, name, grammar, start, order, counter, ...) [COMMAND_##id] = COUNT_cmd_##counter,
-#define PROXY_COMMAND COMMAND
-#include "protocol/commands.def"
-#undef PROXY_COMMAND
-#undef COMMAND
-	};
+/* The counter of each command's class. */
+extern const unsigned char meter_classes[];
 
-	return (enum counter)classes[id];
+static inline enum counter meter_class(command_id id)
+{
+	return (enum counter)meter_classes[id];
 }
 
 /* Counts the requests that wait for the end of the turn. */

@@ -1,5 +1,6 @@
 #include "protocol/binary.h"
 
+#include "protocol/commands.h"
 #include "protocol/dialect.h"
 #include "protocol/reply.h"
 #include "util/num.h"
@@ -10,7 +11,7 @@ static const struct shape {
 	bool known, value, quiet;
 	enum key_rule key;
 	uint8_t extras;
-	enum command_id command;
+	command_id command;
 } shapes[UINT8_MAX + 1] = {
 #define BINARY(opcode, name, command, extras, key, value, quiet) \
 	[opcode] = { true, value, quiet, key, extras, COMMAND_##command },
@@ -131,7 +132,7 @@ static void take_arguments(const char *p, const struct header *h, struct request
 /* With a cas id these three are one. */
 static void choose_cas(const struct header *h, struct request *r)
 {
-	enum command_id id = r->command->id;
+	command_id id = r->command->id;
 
 	if (h->cas == 0 || (id != COMMAND_SET && id != COMMAND_ADD && id != COMMAND_REPLACE))
 		return;
@@ -276,7 +277,7 @@ static bool ends_with(struct slice s, struct slice end)
 /* memcached has other statuses for add and replace. */
 static void tell_why(const struct binary_head *head, struct response *r)
 {
-	enum command_id id = shapes[head->opcode].command;
+	command_id id = shapes[head->opcode].command;
 
 	if (id == COMMAND_ADD)
 		*r = (struct response){ .status = BINARY_EXISTS, .value = SLICE("Data exists for key.") };
@@ -305,7 +306,7 @@ static void write_error(struct buf *out, const struct binary_head *head, struct 
 void binary_reply_line(struct buf *out, const struct binary_head *head, struct slice line)
 {
 	struct slice rest = line, word = slice_token(&rest), cas = slice_token(&rest);
-	enum command_id id = shapes[head->opcode].command;
+	command_id id = shapes[head->opcode].command;
 	struct response r = { 0 };
 	char bytes[8];
 	uint64_t n;

@@ -1,9 +1,12 @@
 #include "protocol/command.h"
+#include "protocol/commands.h"
+
+#define READS_VALUES(id, grammar) ((grammar) == GRAMMAR_KEYS || (grammar) == GRAMMAR_TOUCH_KEYS || (id) == COMMAND_MG)
 
 static const struct command commands[COMMAND_COUNT] = {
 #define COMMAND(id, name, grammar, start, order, counter, reply, noreply, usage, summary) \
-	{ COMMAND_##id, GRAMMAR_##grammar, ORDER_##order, REPLY_##reply, noreply, { name, sizeof(name) - 1 }, usage, \
-		summary },
+	{ COMMAND_##id, GRAMMAR_##grammar, ORDER_##order, REPLY_##reply, noreply, \
+		READS_VALUES(COMMAND_##id, GRAMMAR_##grammar), { name, sizeof(name) - 1 }, usage, summary },
 #define PROXY_COMMAND COMMAND
 #include "protocol/commands.def"
 #undef PROXY_COMMAND
@@ -37,7 +40,7 @@ const struct command *command_lookup(struct slice name)
 	return name.n <= WORD_BYTES || slice_equal(name, commands[at].name) ? &commands[at] : NULL;
 }
 
-const struct command *command_get(enum command_id id)
+const struct command *command_get(command_id id)
 {
 	return &commands[id];
 }
@@ -54,12 +57,12 @@ static const struct {
 #undef COMMAND
 };
 
-const char *command_denied(enum command_id id)
+const char *command_denied(command_id id)
 {
 	return errors[id].denied;
 }
 
-const char *command_usage(enum command_id id)
+const char *command_usage(command_id id)
 {
 	return errors[id].usage;
 }

@@ -1,4 +1,7 @@
-/* The table of commands; commands.def documents its columns. */
+/*
+ * What a command is. commands.def is the table of all, and documents its columns. Only who names a command includes commands.h: so a
+ * new one has only those files compiled again.
+ */
 #ifndef PROTOCOL_COMMAND_H
 #define PROTOCOL_COMMAND_H
 
@@ -16,14 +19,8 @@ enum {
 	OPAQUE_MAX = 32
 };
 
-enum command_id {
-#define COMMAND(id, ...) COMMAND_##id,
-#define PROXY_COMMAND COMMAND
-#include "protocol/commands.def"
-#undef PROXY_COMMAND
-#undef COMMAND
-	COMMAND_COUNT
-};
+/* One of COMMAND_... in commands.h. Ids are in the order of the names. */
+typedef unsigned int command_id;
 
 enum grammar {
 	GRAMMAR_STORAGE,         /* <key> <flags> <exptime> <bytes> [<cas>], then a data block */
@@ -94,11 +91,12 @@ enum reply_kind {
 };
 
 struct command {
-	enum command_id id;
+	command_id id;
 	enum grammar grammar;
 	enum order_class order;
 	enum reply_kind reply;
 	bool noreply;
+	bool reads_values; /* whether it asks for plain values; sets and lists are read piece by piece, as their client takes them */
 	struct slice name;
 	const char *usage, *summary;
 };
@@ -108,20 +106,14 @@ struct command_set {
 	uint64_t bits[2];
 };
 
-static inline void command_set_add(struct command_set *set, enum command_id id)
+static inline void command_set_add(struct command_set *set, command_id id)
 {
 	set->bits[id / 64] |= UINT64_C(1) << id % 64;
 }
 
-static inline bool command_set_has(const struct command_set *set, enum command_id id)
+static inline bool command_set_has(const struct command_set *set, command_id id)
 {
 	return set->bits[id / 64] >> id % 64 & 1;
-}
-
-/* Whether it asks for plain values. Sets and lists are read piece by piece, as their client takes them. */
-static inline bool command_reads_values(const struct command *command)
-{
-	return command->grammar == GRAMMAR_KEYS || command->grammar == GRAMMAR_TOUCH_KEYS || command->id == COMMAND_MG;
 }
 
 /* Whether it takes any number of keys. */
@@ -136,14 +128,14 @@ static inline bool command_takes_args(const struct command *command)
 	return command->grammar >= GRAMMAR_SET;
 }
 
-/* The command of that name, in exact case, or NULL; and that of an id. Ids are in the order of the names. */
+/* The command of that name, in exact case, or NULL; and that of an id. */
 const struct command *command_lookup(struct slice name);
-const struct command *command_get(enum command_id id);
+const struct command *command_get(command_id id);
 
 /* The error line of a command that the configuration denies: "CLIENT_ERROR <name> is denied here". */
-const char *command_denied(enum command_id id);
+const char *command_denied(command_id id);
 
 /* The error line of a request that has not the form of its command: "CLIENT_ERROR usage: <usage>". */
-const char *command_usage(enum command_id id);
+const char *command_usage(command_id id);
 
 #endif

@@ -1,5 +1,6 @@
 #include "protocol/command_key.h"
 
+#include "protocol/commands.h"
 #include "protocol/reply.h"
 #include "util/num.h"
 
@@ -72,7 +73,7 @@ struct slice command_key_item(const struct command_keys *keys, struct slice key)
 		return key;
 	rest = slice_skip(key, keys->prefix.n);
 	command = command_lookup(slice_cut(&rest, separator_of(keys)));
-	if (!command || !command_reads_values(command))
+	if (!command || !command->reads_values)
 		return slice_of(key.p, 0);
 	if (command->grammar == GRAMMAR_TOUCH_KEYS)
 		(void)slice_cut(&rest, separator_of(keys));
@@ -173,7 +174,7 @@ static const char *add_delta(const struct request *incr, char *room, struct slic
 }
 
 /* Whether a request of this command reaches one that a key names. */
-static bool reaches(enum command_id outer, const struct command *command)
+static bool reaches(command_id outer, const struct command *command)
 {
 	switch (outer) {
 	case COMMAND_CAS:
@@ -199,7 +200,7 @@ bool command_key_parse(const struct command_keys *keys, const struct request *ou
 	/* The length of a key bounds how many keys it names. */
 	static const struct request_limits limits = { .max_keys = KEY_MAX };
 
-	enum command_id id = outer->command->id;
+	command_id id = outer->command->id;
 	bool get = outer->command->grammar == GRAMMAR_KEYS, data = id == COMMAND_SET || id == COMMAND_CAS;
 
 	*out = (struct request){ .command = command };

@@ -1,5 +1,6 @@
 #include "protocol/metaflags.h"
 
+#include "protocol/commands.h"
 #include "util/num.h"
 
 /* memcached takes 20 tokens, flags and others. On an `ms` with more it loses sync: it reads the data block as commands. */
@@ -11,7 +12,7 @@ static bool has(const char *letters, char c)
 }
 
 /* The letters that M may have. */
-static bool is_mode(enum command_id command, struct slice mode)
+static bool is_mode(command_id command, struct slice mode)
 {
 	const char *known = command == COMMAND_MS ? "EeAaPpRrSs" : command == COMMAND_MA ? "IiDd+-" : NULL;
 
@@ -22,7 +23,7 @@ static bool is_mode(enum command_id command, struct slice mode)
  * memcached checks the flags of the four commands alike, and each command ignores flags without a meaning to it. P and L are free
  * for proxies: servers ignore them.
  */
-static const char *check_flag(enum command_id command, struct slice flag)
+static const char *check_flag(command_id command, struct slice flag)
 {
 	static const char bad_token[] = "CLIENT_ERROR bad token in command line format";
 	struct slice token = slice_skip(flag, 1);
@@ -50,7 +51,7 @@ static const char *check_flag(enum command_id command, struct slice flag)
 	}
 }
 
-const char *metaflags_parse(enum command_id command, struct slice flags, struct metaflags *out)
+const char *metaflags_parse(command_id command, struct slice flags, struct metaflags *out)
 {
 	struct slice flag;
 	int count = 0;
@@ -89,7 +90,7 @@ bool metaflags_name_item(const struct metaflags *flags, struct slice line)
 	return slice_equal(flag, SLICE("Pitem"));
 }
 
-bool metaflags_hide(const struct metaflags *flags, enum command_id command, struct slice code)
+bool metaflags_hide(const struct metaflags *flags, command_id command, struct slice code)
 {
 	if (!metaflags_has(flags, 'q'))
 		return false;

@@ -28,13 +28,13 @@ static inline bool metaflags_has(const struct metaflags *flags, char letter)
 }
 
 /* Parses the flags of `command` to `out`. Gives NULL, or the error line that refuses them. */
-const char *metaflags_parse(enum command_id command, struct slice flags, struct metaflags *out);
+const char *metaflags_parse(command_id command, struct slice flags, struct metaflags *out);
 
 /* Whether the line says Pitem, which is for us: the command is for the item under the key, whatever a rule makes of the key. */
 bool metaflags_name_item(const struct metaflags *flags, struct slice line);
 
 /* Whether q suppresses a reply with this code: a miss for mg, success for the others. */
-bool metaflags_hide(const struct metaflags *flags, enum command_id command, struct slice code);
+bool metaflags_hide(const struct metaflags *flags, command_id command, struct slice code);
 
 /*
  * Writes each flag whose letter is not in `without` to `to`, after a space. `to` has room for flags.n + 1 bytes. Gives the number of

@@ -3,13 +3,19 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "protocol/commands.h"
 #include "protocol/reply.h"
 #include "util/num.h"
 
 /* --- the request --- */
 
+bool metaform_has(const struct command *command)
+{
+	return command->id != COMMAND_ME && (command->grammar == GRAMMAR_META || command->grammar == GRAMMAR_META_DATA);
+}
+
 /* The flags that have a meaning. P and L are for proxies, u is a hint, and h and l are answered with what they are for a new item. */
-static const char *meaningful(enum command_id command)
+static const char *meaningful(command_id command)
 {
 	switch (command) {
 	case COMMAND_MG:
@@ -87,7 +93,7 @@ static void take_flag(struct slice flag, struct request *out, char *mode)
 }
 
 /* As in the binary protocol, a set, add or replace with a cas id is a cas. */
-static enum command_id choose_write(char mode, struct request *out)
+static command_id choose_write(char mode, struct request *out)
 {
 	if (strchr("Aa", mode))
 		return COMMAND_APPEND;
@@ -101,7 +107,7 @@ static enum command_id choose_write(char mode, struct request *out)
 	return strchr("Ee", mode) ? COMMAND_ADD : strchr("Rr", mode) ? COMMAND_REPLACE : COMMAND_SET;
 }
 
-static enum command_id choose(const struct request *meta, char mode, struct request *out)
+static command_id choose(const struct request *meta, char mode, struct request *out)
 {
 	switch (meta->command->id) {
 	case COMMAND_MG:

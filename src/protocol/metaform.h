@@ -13,10 +13,7 @@
 #include "util/buf.h"
 
 /* Whether the command has a classic form: mg, ms, md and ma have, me has none. */
-static inline bool metaform_has(const struct command *command)
-{
-	return command->id != COMMAND_ME && (command->grammar == GRAMMAR_META || command->grammar == GRAMMAR_META_DATA);
-}
+bool metaform_has(const struct command *command);
 
 /*
  * Makes the classic request of a meta command that was parsed. `key` is its key, decoded if it came in base64. The slices of `out` are
@@ -26,7 +23,7 @@ const char *metaform_parse(const struct request *meta, struct slice key, struct 
 
 /* What a reply depends on. */
 struct metaform {
-	enum command_id command;
+	command_id command;
 	struct metaflags flags;
 	struct slice key;  /* as the client wrote it */
 	struct slice line; /* the flags as the client wrote them */

@@ -2,6 +2,7 @@
 
 #include <limits.h>
 
+#include "protocol/commands.h"
 #include "protocol/metaflags.h"
 #include "util/num.h"
 

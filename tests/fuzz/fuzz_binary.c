@@ -1,6 +1,7 @@
 /* A stream of binary requests, however it is cut, and a response to each. */
 #include "input.h"
 #include "protocol/binary.h"
+#include "protocol/commands.h"
 #include "util/buf.h"
 
 static const struct request_limits limits = { .max_line = 600, .max_value = 300, .max_keys = 1 };

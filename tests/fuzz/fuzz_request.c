@@ -1,5 +1,6 @@
 /* A stream of requests, however it is cut; and the classic form of meta commands. */
 #include "input.h"
+#include "protocol/commands.h"
 #include "protocol/metaform.h"
 #include "protocol/reply.h"
 #include "protocol/request.h"

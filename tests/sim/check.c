@@ -1,5 +1,6 @@
 /* The checks of sets in oplog: of the stored bytes after each executed call, and of each reply. */
 #include "lists.h"
+#include "protocol/commands.h"
 #include "stored_set.h"
 #include "world.h"
 
@@ -298,7 +299,7 @@ static void check_deleted(struct sim_op *op)
 		world_fail(op->world, "two deletes of one set", "key %d client %d", op->key, op->client);
 }
 
-static bool is_read(enum command_id command)
+static bool is_read(command_id command)
 {
 	enum order_class order = command_get(command)->order;
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "form.h"
+#include "protocol/commands.h"
 #include "world.h"
 
 static uint64_t mask_of(const struct sim_op *op)

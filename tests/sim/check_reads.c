@@ -3,6 +3,7 @@
  * lies after the command and the earlier writes of its client, and before the reply and the later writes of its client. A set
  * in another encoding is read in parts, so each member has a moment of its own. So is any set that is read in blocks.
  */
+#include "protocol/commands.h"
 #include "protocol/reply.h"
 #include "util/num.h"
 #include "world.h"

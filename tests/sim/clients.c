@@ -3,13 +3,14 @@
 #include <stdio.h>
 
 #include "lists.h"
+#include "protocol/commands.h"
 #include "util/alloc.h"
 #include "world.h"
 
-static const enum command_id shared[] = { COMMAND_SSET, COMMAND_SPOP, COMMAND_TOUCH, COMMAND_DELETE };
+static const command_id shared[] = { COMMAND_SSET, COMMAND_SPOP, COMMAND_TOUCH, COMMAND_DELETE };
 
 /* Other encodings answer all reads from the same fold, so that one command for reading is enough. */
-static enum command_id choose_in_form(struct world *w, int key, uint64_t dice)
+static command_id choose_in_form(struct world *w, int key, uint64_t dice)
 {
 	if (dice < 40)
 		return COMMAND_SADD;
@@ -32,17 +33,17 @@ static enum command_id choose_in_form(struct world *w, int key, uint64_t dice)
  * Each member of keys 0 and 1 has one writer, except that other encodings also pop members of key 1. All clients write all
  * members of key 2, replace it, pop from it, touch and delete it.
  */
-static enum command_id choose_command(struct world *w, int key)
+static command_id choose_command(struct world *w, int key)
 {
-	static const enum command_id reads[] = { COMMAND_SMEMBERS, COMMAND_SMEMBERS, COMMAND_SMEMBERS,
-		COMMAND_SISMEMBER, COMMAND_SISMEMBER, COMMAND_SMISMEMBER, COMMAND_SCARD, COMMAND_SSCAN, COMMAND_SCOUNT,
-		COMMAND_SRANGE, COMMAND_SRANDMEMBER, COMMAND_SUNION };
+	static const command_id reads[] = { COMMAND_SMEMBERS, COMMAND_SMEMBERS, COMMAND_SMEMBERS, COMMAND_SISMEMBER,
+		COMMAND_SISMEMBER, COMMAND_SMISMEMBER, COMMAND_SCARD, COMMAND_SSCAN, COMMAND_SCOUNT, COMMAND_SRANGE,
+		COMMAND_SRANDMEMBER, COMMAND_SUNION };
 	uint64_t dice = world_random(w, 100);
 
 	if (w->form)
 		return choose_in_form(w, key, dice);
 	if (key == LEASES_KEY)
-		return (enum command_id)leases_choose(w);
+		return (command_id)leases_choose(w);
 	if (dice < 40)
 		return COMMAND_SADD;
 	if (dice < 60)
@@ -247,7 +248,7 @@ static void remember(struct sim_op *op)
 /* --- commands of many keys --- */
 
 /* With so many keys a command reads in stages. */
-static bool has_many_keys(struct world *w, enum command_id command)
+static bool has_many_keys(struct world *w, command_id command)
 {
 	return command == COMMAND_GAT || (command == COMMAND_SMEMBERS && !w->form && world_chance(w, 10));
 }
@@ -276,7 +277,7 @@ static void write_many(struct sim_op *op, struct buf *line)
 	BUF_ADD(line, "\r\n");
 }
 
-void clients_issue(struct world *w, struct proxy *proxy, int client, int key, enum command_id command)
+void clients_issue(struct world *w, struct proxy *proxy, int client, int key, command_id command)
 {
 	struct sim_op *op = xcalloc(1, sizeof(*op));
 	struct buf *line = &op->line;

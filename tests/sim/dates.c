@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "form.h"
+#include "protocol/commands.h"
 #include "world.h"
 
 enum { APART = 1000, NEAR = 2, AHEAD = 1000 /* milliseconds */, SETTLED_NAME = 16, NEXT = 20 };

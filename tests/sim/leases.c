@@ -1,6 +1,7 @@
 /* What is true of a set that somebody loads, and what clients are told of its lease. */
 #include "leases.h"
 
+#include "protocol/commands.h"
 #include "world.h"
 
 enum { SKEW = 1 /* seconds by which the clock of a proxy may be ahead */ };
@@ -10,12 +11,12 @@ enum { SKEW = 1 /* seconds by which the clock of a proxy may be ahead */ };
 /* Late loads come too, and whatever else there is for sets. */
 int leases_choose(struct world *w)
 {
-	static const enum command_id while_loading[] = { COMMAND_SLOAD, COMMAND_SLOAD, COMMAND_SLOAD, COMMAND_SFILL,
+	static const command_id while_loading[] = { COMMAND_SLOAD, COMMAND_SLOAD, COMMAND_SLOAD, COMMAND_SFILL,
 		COMMAND_SADDX, COMMAND_SADDX, COMMAND_SREM, COMMAND_SREM, COMMAND_SMEMBERS, COMMAND_SLEASE };
-	static const enum command_id else_[] = { COMMAND_SLEASE, COMMAND_SLEASE, COMMAND_SLEASE, COMMAND_DELETE,
+	static const command_id else_[] = { COMMAND_SLEASE, COMMAND_SLEASE, COMMAND_SLEASE, COMMAND_DELETE,
 		COMMAND_DELETE, COMMAND_SMEMBERS, COMMAND_SMEMBERS, COMMAND_SADDX, COMMAND_SLOAD, COMMAND_SFILL };
-	static const enum command_id rare[] = { COMMAND_SADD, COMMAND_SSET, COMMAND_TOUCH, COMMAND_SCOMPACT,
-		COMMAND_SPOP, COMMAND_SCLAIM, COMMAND_SISMEMBER, COMMAND_SCARD, COMMAND_SSCAN, COMMAND_DELETE };
+	static const command_id rare[] = { COMMAND_SADD, COMMAND_SSET, COMMAND_TOUCH, COMMAND_SCOMPACT, COMMAND_SPOP,
+		COMMAND_SCLAIM, COMMAND_SISMEMBER, COMMAND_SCARD, COMMAND_SSCAN, COMMAND_DELETE };
 
 	if (world_chance(w, 12))
 		return (int)rare[world_random(w, sizeof(rare) / sizeof(*rare))];
@@ -78,7 +79,7 @@ static void begin(struct world *w, const struct stored_lease *is)
 }
 
 /* Whether the message may be of this command: one whose proxy is gone may have sent it too. */
-static bool may_be_of(const struct sim_op *op, const struct message *m, enum command_id command)
+static bool may_be_of(const struct sim_op *op, const struct message *m, command_id command)
 {
 	return op->command == command && op->key == LEASES_KEY && (op->ended || op->proxy == m->proxy) &&
 		memcmp(op->token, op->world->leases.truth.token, STORED_TOKEN) == 0;

@@ -1,5 +1,6 @@
 /* What is true of a list that somebody loads, and what clients are told of its lease. */
 #include "lists.h"
+#include "protocol/commands.h"
 #include "stored_set.h"
 
 enum { SKEW = 1 /* seconds by which the clock of a proxy may be ahead */, MARK = 6 /* bytes of "@fill." */ };
@@ -11,11 +12,11 @@ static struct list_lease *lease_of(struct world *w)
 
 /* --- what clients send --- */
 
-enum command_id list_leases_choose(struct world *w)
+command_id list_leases_choose(struct world *w)
 {
-	static const enum command_id while_loading[] = { COMMAND_LLOAD, COMMAND_LLOAD, COMMAND_LLOAD, COMMAND_LFILL,
+	static const command_id while_loading[] = { COMMAND_LLOAD, COMMAND_LLOAD, COMMAND_LLOAD, COMMAND_LFILL,
 		COMMAND_RPUSHX, COMMAND_RPUSH, COMMAND_LPUSHX, COMMAND_LPUSH, COMMAND_LRANGE, COMMAND_LLEASE };
-	static const enum command_id else_[] = { COMMAND_LLEASE, COMMAND_LLEASE, COMMAND_LLEASE, COMMAND_DELETE,
+	static const command_id else_[] = { COMMAND_LLEASE, COMMAND_LLEASE, COMMAND_LLEASE, COMMAND_DELETE,
 		COMMAND_DELETE, COMMAND_LPOP, COMMAND_LRANGE, COMMAND_RPUSHX, COMMAND_LLOAD, COMMAND_LFILL };
 
 	if (world_chance(w, 6))
@@ -97,7 +98,7 @@ static void begin(struct world *w, const struct list_lease *is)
 }
 
 /* Whether the message may be of this command: one whose proxy is gone may have sent it too. */
-static bool may_be_of(const struct sim_op *op, const struct message *m, enum command_id command)
+static bool may_be_of(const struct sim_op *op, const struct message *m, command_id command)
 {
 	return op->command == command && op->list && op->list->list == LOADED_LIST &&
 		(op->ended || op->proxy == m->proxy) &&

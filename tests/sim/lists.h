@@ -102,7 +102,7 @@ void lists_pushed(struct world *w, const struct message *message, int item);
 void lists_check_absent(struct sim_op *op, bool absent);
 
 /* A command for the list that is loaded; the token of one that has it. */
-enum command_id list_leases_choose(struct world *w);
+command_id list_leases_choose(struct world *w);
 void list_leases_write_token(struct sim_op *op, struct buf *line);
 
 /* A call on its base was executed, or its base is this one now: true if that is said all about it, since somebody loads it. */

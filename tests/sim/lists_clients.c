@@ -1,5 +1,6 @@
 /* What clients ask of lists, and the replies that they get. */
 #include "lists.h"
+#include "protocol/commands.h"
 #include "protocol/reply.h"
 #include "util/alloc.h"
 #include "util/num.h"
@@ -85,12 +86,12 @@ static int some_item(struct world *w)
 	return w->lists->item_count ? (int)world_random(w, (uint64_t)w->lists->item_count) : 0;
 }
 
-static enum command_id choose(struct world *w, int list)
+static command_id choose(struct world *w, int list)
 {
-	static const enum command_id ordinary[] = { COMMAND_RPUSH, COMMAND_RPUSH, COMMAND_RPUSH, COMMAND_LPUSH,
+	static const command_id ordinary[] = { COMMAND_RPUSH, COMMAND_RPUSH, COMMAND_RPUSH, COMMAND_LPUSH,
 		COMMAND_LPUSH, COMMAND_RPUSHX, COMMAND_LPUSHX, COMMAND_LPOP, COMMAND_LPOP, COMMAND_RPOP, COMMAND_SPOP,
 		COMMAND_LRANGE, COMMAND_LLEN, COMMAND_SCOMPACT, COMMAND_TOUCH };
-	static const enum command_id more[] = { COMMAND_LSET, COMMAND_LREM, COMMAND_LTRIM, COMMAND_TOUCH };
+	static const command_id more[] = { COMMAND_LSET, COMMAND_LREM, COMMAND_LTRIM, COMMAND_TOUCH };
 
 	if (list == LOADED_LIST)
 		return list_leases_choose(w);

@@ -1,6 +1,7 @@
 #include "lives.h"
 
 #include "lists.h"
+#include "protocol/commands.h"
 #include "world.h"
 
 enum { NEAR = 2, MONTH = 60 * 60 * 24 * 30 };

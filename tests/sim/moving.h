@@ -105,7 +105,7 @@ struct moving_op {
 	TAILQ_ENTRY(moving_op) link;
 	struct moving *world;
 	int client, key;
-	enum command_id command;
+	command_id command;
 	bool lost;  /* no command: the item was lost */
 	bool moved; /* no command: the item has got another cas id */
 	bool final; /* no command: how long the item lives when all is over */

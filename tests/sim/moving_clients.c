@@ -4,6 +4,7 @@
 
 #include "command/start.h"
 #include "moving.h"
+#include "protocol/commands.h"
 #include "util/alloc.h"
 #include "util/num.h"
 
@@ -30,7 +31,7 @@ static const struct {
 
 /* Of a hundred commands so many are of each kind. */
 struct weight {
-	enum command_id command;
+	command_id command;
 	unsigned weight;
 };
 
@@ -78,7 +79,7 @@ int moving_find_key(const struct moving *w, struct slice name)
 	return -1;
 }
 
-static enum command_id choose(struct moving *w, enum moving_kind kind)
+static command_id choose(struct moving *w, enum moving_kind kind)
 {
 	const struct weight *list = w->stale ? stale_weights[kind] : weights[kind];
 	unsigned sum = 0, dice;
@@ -330,7 +331,7 @@ static void start(struct moving_op *op, int proxy)
 		moving_fail(w, "a request was refused", "%.*s", (int)buf_size(&op->line), op->line.data);
 }
 
-static void ask(struct moving *w, int client, int key, enum command_id command)
+static void ask(struct moving *w, int client, int key, command_id command)
 {
 	struct moving_op *op = new_op(w, client, key);
 	struct moving_key *k = &w->keys[key];
@@ -355,7 +356,7 @@ void moving_act(struct moving *w, int client)
 
 void moving_read(struct moving *w, int client, int key)
 {
-	static const enum command_id reads[] = { [MOVING_SET] = COMMAND_SMEMBERS,
+	static const command_id reads[] = { [MOVING_SET] = COMMAND_SMEMBERS,
 		[MOVING_LIST_KEY] = COMMAND_LRANGE,
 		[MOVING_COUNTER] = COMMAND_EVCOUNT,
 		[MOVING_TEXT] = COMMAND_GET,

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "moving.h"
+#include "protocol/commands.h"
 #include "util/alloc.h"
 #include "util/hash.h"
 #include "util/num.h"
@@ -438,7 +439,7 @@ static enum linear_step step_event(struct step *t)
 
 static enum linear_step step(struct step *t)
 {
-	enum command_id command = t->op->command;
+	command_id command = t->op->command;
 
 	if (t->op->final || t->op->lost || t->op->moved)
 		return step_event(t);

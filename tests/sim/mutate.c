@@ -1,5 +1,6 @@
 /* Bugs that are put in on purpose: into calls that are sent, or into their results. */
 #include "form.h"
+#include "protocol/commands.h"
 #include "world.h"
 
 enum { POINTER_KEY = SIM_KEY_SIZE + 7, LIST_KEY = SIM_KEY_SIZE + 2 };

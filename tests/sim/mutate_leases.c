@@ -1,6 +1,7 @@
 /* Bugs in leases: in how a set or list is completed, and in which lease is valid. */
 #include "leases.h"
 #include "lists.h"
+#include "protocol/commands.h"
 #include "stored_set.h"
 #include "world.h"
 

@@ -4,6 +4,7 @@
 
 #include "collection/machines.h"
 #include "lists.h"
+#include "protocol/commands.h"
 #include "util/alloc.h"
 #include "util/random.h"
 #include "world.h"
@@ -38,7 +39,7 @@ void proxy_forget_op(struct sim_op *op)
 	proxy_free_op(op);
 }
 
-static bool may_come_late(enum command_id command)
+static bool may_come_late(command_id command)
 {
 	return command == COMMAND_SSET || command == COMMAND_SLOAD || command == COMMAND_SFILL ||
 		command == COMMAND_LLOAD || command == COMMAND_LFILL;

@@ -1,4 +1,5 @@
 #include "world.h"
+#include "protocol/commands.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -104,7 +104,7 @@ struct sim_op {
 	struct world *world;
 	struct proxy *proxy;
 	int client, key;
-	enum command_id command;
+	command_id command;
 	bool members[SIM_MEMBERS]; /* that it adds, removes or loads */
 	char token[STORED_TOKEN];  /* of a lease */
 	bool executed[SIM_MEMBERS];
@@ -254,7 +254,7 @@ void pipeline_close(struct world *world, const struct proxy *proxy);
 
 /* clients.c: a client sends random commands, or this one. lists.c writes the lines of lists. */
 void clients_act(struct world *world);
-void clients_issue(struct world *world, struct proxy *proxy, int client, int key, enum command_id command);
+void clients_issue(struct world *world, struct proxy *proxy, int client, int key, command_id command);
 
 /* check.c: a message is executed at its server; a command has its reply. */
 void check_execute(struct world *world, struct message *message);

@@ -1,5 +1,6 @@
 
 #include "protocol/command.h"
+#include "protocol/commands.h"
 #include "unit.h"
 
 TEST(sorted)

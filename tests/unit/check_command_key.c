@@ -1,5 +1,6 @@
 /* Commands as keys: the request that a key stands for, and what its reply is for the client. */
 #include "protocol/command_key.h"
+#include "protocol/commands.h"
 #include "requests.h"
 #include "unit.h"
 

@@ -2,6 +2,7 @@
 #include "command/target.h"
 
 #include "conversations.h"
+#include "protocol/commands.h"
 
 static const struct event_rule events[] = {
 	{ .prefix = BYTES("E"), .bucket = GRANULARITY_HOUR, .separator = BYTES("::"), .ttl = 9, .plain_verbs = true },
@@ -128,7 +129,7 @@ TEST(abandoned)
 	client_is_told("SERVER_ERROR client closed\r\n");
 }
 
-static bool denies_spop(const struct host *host, enum command_id command)
+static bool denies_spop(const struct host *host, command_id command)
 {
 	(void)host;
 	return command == COMMAND_SPOP;

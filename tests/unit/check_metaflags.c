@@ -1,13 +1,14 @@
+#include "protocol/commands.h"
 #include "protocol/metaflags.h"
 #include "protocol/request.h"
 #include "unit.h"
 
-static const char *parse(enum command_id id, const char *flags, struct metaflags *out)
+static const char *parse(command_id id, const char *flags, struct metaflags *out)
 {
 	return metaflags_parse(id, guard_text(flags), out);
 }
 
-static void good(enum command_id id, const char *flags)
+static void good(command_id id, const char *flags)
 {
 	struct metaflags out;
 	const char *error = parse(id, flags, &out);
@@ -15,7 +16,7 @@ static void good(enum command_id id, const char *flags)
 	ck_assert_msg(!error, "%s: %s: %s", command_get(id)->name.p, flags, error);
 }
 
-static void bad(enum command_id id, const char *flags, const char *expected)
+static void bad(command_id id, const char *flags, const char *expected)
 {
 	struct metaflags out;
 	const char *error = parse(id, flags, &out);
@@ -57,7 +58,7 @@ TEST(unknown_flags)
 /* memcached takes them from any of the four commands, and those that mean nothing to one are ignored. */
 TEST(ignored_flags)
 {
-	static const enum command_id commands[] = { COMMAND_MG, COMMAND_MS, COMMAND_MD, COMMAND_MA };
+	static const command_id commands[] = { COMMAND_MG, COMMAND_MS, COMMAND_MD, COMMAND_MA };
 
 	for (size_t i = 0; i < 4; i++) {
 		good(commands[i], " c f h k l q s t u v I x L P");

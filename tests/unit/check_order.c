@@ -1,5 +1,6 @@
 /* What a request must wait for on its connection: each class of commands against each. */
 #include "command/order.h"
+#include "protocol/commands.h"
 #include "unit.h"
 
 enum { CLASSES = ORDER_FLUSH + 1, MANY = 1000 };
@@ -7,7 +8,7 @@ enum { CLASSES = ORDER_FLUSH + 1, MANY = 1000 };
 /* A command of each class. */
 static const struct command *of_class(enum order_class class)
 {
-	static const enum command_id ids[CLASSES] = {
+	static const command_id ids[CLASSES] = {
 		[ORDER_READ] = COMMAND_SCARD,
 		[ORDER_READ_KEYS] = COMMAND_GET,
 		[ORDER_READ_SETS] = COMMAND_SMEMBERS,

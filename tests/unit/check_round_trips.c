@@ -6,6 +6,7 @@
 
 #include "collection/adopted/encodings/encodings.h"
 #include "collection/large.h"
+#include "protocol/commands.h"
 #include "serving.h"
 
 enum { LARGE = 5000, SMALL = 20, MEMBERS_OF_A_LINE = 500 };
@@ -344,5 +345,5 @@ TEST(each_command)
 	}
 	ck_assert_msg(at == wrong, "\n%s", wrong);
 	for (int id = 0; id < COMMAND_COUNT; id++)
-		ck_assert_msg(has[id] || !has_task(id), "%s has no row", command_get((enum command_id)id)->name.p);
+		ck_assert_msg(has[id] || !has_task(id), "%s has no row", command_get((command_id)id)->name.p);
 }

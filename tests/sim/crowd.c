@@ -6,9 +6,8 @@
 #include "collection/machines.h"
 #include "command/start.h"
 #include "command/task.h"
-#include "unit/memcached.h"
+#include "lan.h"
 #include "util/alloc.h"
-#include "util/random.h"
 
 enum {
 	SLOTS = 8,           /* commands in flight at each proxy, each of a client of its own */
@@ -32,32 +31,15 @@ struct slot {
 };
 
 struct crowd_proxy {
-	struct host host;
-	struct pool pool;
+	struct lan_proxy lan; /* first, as its host is the first of that */
 	struct crowd *crowd;
-	uint64_t there, back; /* when the last call arrives, and the last reply */
 	struct slot slots[SLOTS];
-};
-
-/* A call on its way to the server, its result on the way back, or a waiter that wakes. */
-struct event {
-	uint64_t at, number;
-	struct crowd_proxy *proxy;
-	struct waiter *waiter;
-	struct call call;
-	char *bytes;
-	struct buf value;
-	struct result result;
-	bool executed;
 };
 
 struct crowd {
 	struct crowd_proxy proxies[CROWD_PROXIES];
-	struct memcached server;
+	struct lan lan;
 	struct rules rules;
-	struct event **heap;
-	size_t count, capacity;
-	uint64_t now, random, number; /* microseconds */
 	size_t base_max;
 	uint64_t done;
 	bool ending;
@@ -65,130 +47,29 @@ struct crowd {
 	const char *wrong;
 };
 
-/* --- events, the earliest first --- */
-
-static bool is_before(const struct event *a, const struct event *b)
-{
-	return a->at != b->at ? a->at < b->at : a->number < b->number;
-}
-
-static void swap(struct crowd *c, size_t a, size_t b)
-{
-	struct event *e = c->heap[a];
-
-	c->heap[a] = c->heap[b];
-	c->heap[b] = e;
-}
-
-static void add_event(struct crowd *c, struct event *e, uint64_t at)
-{
-	size_t i = c->count;
-
-	if (c->count == c->capacity) {
-		c->capacity = c->capacity ? 2 * c->capacity : 1024;
-		c->heap = xrealloc(c->heap, c->capacity * sizeof(*c->heap));
-	}
-	e->at = at;
-	e->number = c->number++;
-	c->heap[c->count++] = e;
-	for (; i && is_before(c->heap[i], c->heap[(i - 1) / 2]); i = (i - 1) / 2)
-		swap(c, i, (i - 1) / 2);
-}
-
-static struct event *take_event(struct crowd *c)
-{
-	struct event *first = c->heap[0];
-	size_t i = 0, child;
-
-	c->heap[0] = c->heap[--c->count];
-	while ((child = 2 * i + 1) < c->count) {
-		if (child + 1 < c->count && is_before(c->heap[child + 1], c->heap[child]))
-			child++;
-		if (!is_before(c->heap[child], c->heap[i]))
-			break;
-		swap(c, i, child);
-		i = child;
-	}
-	return first;
-}
-
-static void forget_event(struct event *e)
-{
-	free(e->bytes);
-	buf_free(&e->value);
-	free(e);
-}
-
 /* --- the network --- */
 
-static uint64_t latency(struct crowd *c)
+static uint64_t delay(struct lan *lan, const struct call *call)
 {
-	return LATENCY_LEAST + random_next(&c->random) % LATENCY_SPREAD;
+	(void)call;
+	return LATENCY_LEAST + lan_random(lan, LATENCY_SPREAD);
 }
 
-/* Neither calls nor replies overtake those of their connection. */
-static uint64_t arrival(struct crowd *c, uint64_t *last)
+static int place(struct slice key)
 {
-	uint64_t at = c->now + latency(c);
-
-	*last = at > *last ? at : *last;
-	return *last;
+	(void)key;
+	return 0;
 }
 
-static void send_call(struct env *env, const struct call *call, struct waiter *waiter)
+static void executed(struct lan *lan, struct lan_message *m)
 {
-	struct crowd_proxy *p = (struct crowd_proxy *)env;
-	struct event *e = xcalloc(1, sizeof(*e));
+	struct crowd *c = lan->arg;
+	const struct memcached_item *base = lan_find(lan, SLICE("k"));
 
-	*e = (struct event){ .proxy = p, .waiter = waiter, .call = *call };
-	e->bytes = memcached_keep_call(&e->call);
-	add_event(p->crowd, e, arrival(p->crowd, &p->there));
-}
-
-static void call_later(struct env *env, struct waiter *waiter, unsigned ms)
-{
-	struct crowd_proxy *p = (struct crowd_proxy *)env;
-	struct event *e = xcalloc(1, sizeof(*e));
-
-	*e = (struct event){ .proxy = p, .waiter = waiter, .executed = true };
-	add_event(p->crowd, e, p->crowd->now + ms * 1000 + 1);
-}
-
-static void execute(struct crowd *c, struct event *e)
-{
-	const struct memcached_item *base;
-
-	e->result = memcached_call(&c->server, &e->call, c->now / 1000);
 	if (c->blind)
-		e->result.size = 0;
-	buf_add_slice(&e->value, e->result.value);
-	e->executed = true;
-	base = memcached_find(&c->server, SLICE("k"), c->now / 1000);
+		m->result.size = 0;
 	if (base && buf_size(&base->value) > c->base_max)
 		c->base_max = buf_size(&base->value);
-	add_event(c, e, arrival(c, &e->proxy->back));
-}
-
-static void give_result(struct crowd *c, struct event *e)
-{
-	e->result.value = buf_slice(&e->value);
-	e->result.server = "sim";
-	e->result.connection = 1;
-	e->proxy->host.env.now = c->now / 1000;
-	e->proxy->host.env.unix_time = (int64_t)(c->now / 1000000);
-	e->waiter->done(e->waiter, &e->result);
-	forget_event(e);
-}
-
-static void step(struct crowd *c)
-{
-	struct event *e = take_event(c);
-
-	c->now = e->at;
-	if (e->executed)
-		give_result(c, e);
-	else
-		execute(c, e);
 }
 
 /* --- clients --- */
@@ -200,7 +81,7 @@ static void ask(struct slot *slot, const char *line)
 	struct request_progress progress = { 0 };
 
 	if (request_parse(slice_of(line, strlen(line)), &limits, &progress, &request) != REQUEST_READY ||
-		!task_start(&slot->proxy->host, &request, slot))
+		!task_start(&slot->proxy->lan.host, &request, slot))
 		slot->proxy->crowd->wrong = "a request was refused";
 }
 
@@ -236,31 +117,26 @@ static void task_ended(struct task *task)
 	buf_consume(&slot->reply, buf_size(&slot->reply));
 	slot->in = slot->adds;
 	c->done++;
-	if (c->now < CROWD_SECONDS * 1000000ull)
+	if (c->lan.now < CROWD_SECONDS * 1000000ull)
 		ask_next(slot);
 }
 
 static void start_proxy(struct crowd *c, unsigned number)
 {
 	struct crowd_proxy *p = &c->proxies[number];
+	struct host *host = &p->lan.host;
 
+	lan_init_proxy(&c->lan, &p->lan, (int)number);
+	host->env.servers = 1;
+	host->env.is_over = NULL;
+	host->env.pause = NULL;
+	host->env.rules = &c->rules;
+	host->env.options = &options;
+	host->begin = task_begin;
+	host->reply = task_reply_buf;
+	host->done = task_ended;
+	host->lanes = lanes_create(&host->env, &machines);
 	p->crowd = c;
-	p->host = (struct host){
-		.env = {
-			.call = send_call,
-			.later = call_later,
-			.random = random_next(&c->random),
-			.seed = random_next(&c->random),
-			.servers = 1,
-			.rules = &c->rules,
-			.options = &options,
-			.pool = &p->pool,
-		},
-		.begin = task_begin,
-		.reply = task_reply_buf,
-		.done = task_ended,
-	};
-	p->host.lanes = lanes_create(&p->host.env, &machines);
 	for (unsigned i = 0; i < SLOTS; i++) {
 		p->slots[i] = (struct slot){ .proxy = p, .number = number * SLOTS + i };
 		ask_next(&p->slots[i]);
@@ -277,8 +153,8 @@ static void check_members(struct crowd *c)
 
 	c->ending = true;
 	ask(&reader, "smembers k\r\n");
-	while (c->count)
-		step(c);
+	while (lan_next(&c->lan) != UINT64_MAX)
+		lan_step(&c->lan);
 	buf_add(&reader.reply, "", 1);
 	for (unsigned i = 0; i < CROWD_PROXIES * SLOTS && !c->wrong; i++) {
 		snprintf(name, sizeof(name), "member%04u", i);
@@ -293,19 +169,16 @@ static uint64_t end(struct crowd *c)
 {
 	uint64_t compactions = 0;
 
-	while (c->count)
-		forget_event(take_event(c));
 	for (unsigned i = 0; i < CROWD_PROXIES; i++) {
 		struct crowd_proxy *p = &c->proxies[i];
-		compactions += lanes_statistics(p->host.lanes)->compactions;
+		compactions += lanes_statistics(p->lan.host.lanes)->compactions;
 		for (unsigned s = 0; s < SLOTS; s++)
 			buf_free(&p->slots[s].reply);
 		if (!c->wrong)
-			lanes_destroy(p->host.lanes);
-		pool_free(&p->pool);
+			lanes_destroy(p->lan.host.lanes);
+		pool_free(&p->lan.pool);
 	}
-	memcached_restart(&c->server);
-	free(c->heap);
+	lan_fini(&c->lan);
 	return compactions;
 }
 
@@ -315,13 +188,17 @@ bool crowd_run(uint64_t seed, bool noticing)
 	uint64_t compactions;
 	bool good;
 
-	c->random = seed;
+	c->lan.random = seed;
+	c->lan.arg = c;
+	c->lan.delay = delay;
+	c->lan.place = place;
+	c->lan.executed = executed;
+	c->lan.servers[0].item_max = ITEM_MAX;
 	c->blind = !noticing;
-	c->server.item_max = ITEM_MAX;
 	for (unsigned i = 0; i < CROWD_PROXIES; i++)
 		start_proxy(c, i);
-	while (c->count && !c->wrong) {
-		step(c);
+	while (lan_next(&c->lan) != UINT64_MAX && !c->wrong) {
+		lan_step(&c->lan);
 		if (c->base_max > CROWD_BASE_MAX)
 			c->wrong = "the base grew too large";
 	}

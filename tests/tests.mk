@@ -43,6 +43,7 @@ check-sim: $(BUILD)/sim
 	@tests/sum -j $(JOBS) '$(BUILD)/sim -n 10000' '$(BUILD)/sim -n 10000 -s 10001' '$(BUILD)/sim -m -n 10000' \
 		'$(BUILD)/sim -c -n 10' '$(BUILD)/sim -c -m -n 3' \
 		'$(BUILD)/sim -e moving -n 2000' '$(BUILD)/sim -e moving -m -n 2000' \
+		'$(BUILD)/sim -e taking -n 3000' '$(BUILD)/sim -e taking -m -n 1000' \
 		$(foreach e, $(SIM_ENCODINGS), '$(BUILD)/sim -e $(e) -n 2000' '$(BUILD)/sim -e $(e) -m -n 10000')
 
 # --- fuzzers: clang's, over the pure library; each also runs its corpus
@@ -135,7 +136,7 @@ soak: $(if $(filter ./setlistd, $(SETLISTD)), setlistd)
 # --- coverage: the lines and branches that units and the simulation run. gcov comes with gcc
 
 COVER_BUILD = build/cover
-COVER_RUNS = 'CK_TIMEOUT_MULTIPLIER=100 $(COVER_BUILD)/check_unit' '$(COVER_BUILD)/sim -n 500' '$(COVER_BUILD)/sim -e moving -n 500' \
+COVER_RUNS = 'CK_TIMEOUT_MULTIPLIER=100 $(COVER_BUILD)/check_unit' '$(COVER_BUILD)/sim -n 500' '$(COVER_BUILD)/sim -e moving -n 500' '$(COVER_BUILD)/sim -e taking -n 500' \
 	$(foreach e, $(SIM_ENCODINGS), '$(COVER_BUILD)/sim -e $(e) -n 200')
 
 cover:

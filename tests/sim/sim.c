@@ -3,8 +3,9 @@
  *
  *     sim [-c | -e ENCODING] [-n HISTORIES] [-s FIRST_SEED] [-m] [-v]
  *
- * -e names another encoding than oplog: see form.c; `-e moving` changes the pool: see moving.h. -c puts many proxies on one key: see crowd.h. -m puts in bugs on purpose, one
- * after the other, and fails when one is not found. A failure prints its seed: `-n 1 -s SEED -v` shows that history.
+ * -e names another encoding than oplog: see form.c; `-e moving` changes the pool: see moving.h; `-e taking` is commands of two keys:
+ * see taking.h. -c puts many proxies on one key: see crowd.h. -m puts in bugs on purpose, one after the other, and fails when one is
+ * not found. A failure prints its seed: `-n 1 -s SEED -v` shows that history.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include "crowd.h"
 #include "form.h"
 #include "moving.h"
+#include "taking.h"
 #include "world.h"
 
 static struct world world;
@@ -105,7 +107,7 @@ static int run_crowds(uint64_t first, uint64_t count, bool mutated)
 int main(int argc, char **argv)
 {
 	uint64_t count = 10000, first = 1, wrong;
-	bool mutated = false, verbose = false, crowds = false, moving = false;
+	bool mutated = false, verbose = false, crowds = false, moving = false, taking = false;
 	int c;
 
 	while ((c = getopt(argc, argv, "ce:n:s:mv")) != -1) {
@@ -116,7 +118,8 @@ int main(int argc, char **argv)
 		case 'e':
 			form = form_named(optarg);
 			moving = strcmp(optarg, "moving") == 0;
-			if (!form && !moving && strcmp(optarg, "oplog") != 0)
+			taking = strcmp(optarg, "taking") == 0;
+			if (!form && !moving && !taking && strcmp(optarg, "oplog") != 0)
 				return 2;
 			break;
 		case 'n':
@@ -139,6 +142,8 @@ int main(int argc, char **argv)
 		return run_crowds(first, count, mutated);
 	if (moving)
 		return moving_main(first, count, mutated, verbose);
+	if (taking)
+		return taking_main(first, count, mutated, verbose);
 	if (mutated)
 		return run_mutations(first, count);
 	wrong = run(first, count, MUTATION_NONE, verbose);

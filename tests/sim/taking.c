@@ -1,0 +1,404 @@
+#include "taking.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "collection/machines.h"
+#include "collection/text/part_key.h"
+#include "util/alloc.h"
+#include "world.h"
+
+enum {
+	ACTIONS = 200,
+	EVENTS_MAX = 400000,
+	ITEM_MAX = 1500,
+	KILL_WITHIN = 150, /* calls of a proxy */
+	LAST_WAIT = 1500   /* milliseconds that clients wait when nobody pushes any more */
+};
+
+static const uint64_t START = 1700000000000000; /* microseconds since 1970 */
+
+void taking_fail(struct taking *w, const char *what, const char *format, ...)
+{
+	va_list ap;
+
+	if (w->violation)
+		return;
+	w->violation = what;
+	va_start(ap, format);
+	vsnprintf(w->detail, sizeof(w->detail), format, ap);
+	va_end(ap);
+}
+
+uint64_t taking_random(struct taking *w, uint64_t below)
+{
+	return lan_random(&w->lan, below);
+}
+
+bool taking_chance(struct taking *w, unsigned percent)
+{
+	return taking_random(w, 100) < percent;
+}
+
+uint64_t taking_now(const struct taking *w)
+{
+	return w->lan.now / 1000;
+}
+
+/* --- keys --- */
+
+const char *taking_list_key(int list)
+{
+	static const char keys[TAKING_LISTS][3] = { "l0", "l1", "l2", "d0", "m0", "m1", "m2", "m3", "m4", "m5", "m6",
+		"m7", "m8" };
+
+	return keys[list];
+}
+
+int taking_list(struct slice key)
+{
+	for (int i = 0; i < TAKING_LISTS && key.n == 2; i++) {
+		if (memcmp(taking_list_key(i), key.p, 2) == 0)
+			return i;
+	}
+	return -1;
+}
+
+int taking_set_number(struct slice key)
+{
+	if (key.n != 2 || (key.p[0] != 's' && key.p[0] != 't'))
+		return -1;
+	return key.p[0] == 't' ? TAKING_TARGET : key.p[1] - '0';
+}
+
+static int place(struct slice key)
+{
+	unsigned behind, sum = 0;
+	struct slice base = part_key_place(key, &behind);
+
+	for (size_t i = 0; i < base.n; i++)
+		sum += (unsigned char)base.p[i];
+	return (int)((sum + behind) % LAN_SERVERS);
+}
+
+/* --- the network --- */
+
+static uint64_t delay(struct lan *lan, const struct call *call)
+{
+	if (call && lan_random(lan, 100) < 5)
+		return lan_random(lan, 40000);
+	return lan_random(lan, 3000);
+}
+
+static void tell(const struct taking *w, const struct lan_message *m)
+{
+	printf("%9llu P%d%s server %d verb %d want %u %.*s | %.*s | -> %d %.*s\n",
+		(unsigned long long)(w->lan.now - START), m->from, m->proxy ? "" : " (lost)", m->server,
+		(int)m->call.verb, m->call.want, (int)m->call.key.n, m->call.key.p, (int)m->call.value.n,
+		m->call.value.p, (int)m->result.status, (int)m->result.value.n, m->result.value.p);
+}
+
+static void executed(struct lan *lan, struct lan_message *m)
+{
+	struct taking *w = lan->arg;
+	int list = taking_list(m->call.key);
+
+	w->tick++;
+	taking_mutate_executed(w, m);
+	if (w->verbose)
+		tell(w, m);
+	if (list >= 0)
+		taking_list_executed(w, m, list);
+}
+
+/* --- proxies --- */
+
+static void task_begin(struct task *task)
+{
+	(void)task;
+}
+
+static struct buf *task_reply_buf(struct task *task)
+{
+	return &((struct taking_op *)task->owner)->reply;
+}
+
+static const void *client_of(const void *owner)
+{
+	const struct taking_op *op = owner;
+
+	return &op->world->clients[op->client];
+}
+
+static bool has_gone(const void *owner)
+{
+	return ((const struct taking_op *)owner)->gone;
+}
+
+static void task_ended(struct task *task)
+{
+	struct taking_op *op = task->owner;
+
+	task_free(task);
+	taking_answered(op);
+}
+
+static void pushed(struct env *env, struct slice key)
+{
+	waiting_pushed(((struct taking_proxy *)env)->lan.host.waiting, key);
+}
+
+static void call_late(struct env *env, struct waiter *waiter, unsigned ms)
+{
+	struct taking_proxy *p = (struct taking_proxy *)env;
+	enum { LONGER = 40 };
+
+	p->later(env, waiter, p->world->mutation == TAKING_LONG_PAUSES && ms > 1 ? ms * LONGER : ms);
+}
+
+static void start_proxy(struct taking *w, int index)
+{
+	struct taking_proxy *p = &w->proxies[index];
+	struct host *host = &p->lan.host;
+
+	lan_init_proxy(&w->lan, &p->lan, index);
+	p->world = w;
+	p->later = host->env.later;
+	host->env.later = call_late;
+	host->env.pushed = pushed;
+	host->env.rules = &w->rules;
+	host->env.options = w->options;
+	host->begin = task_begin;
+	host->reply = task_reply_buf;
+	host->client = client_of;
+	host->ended = has_gone;
+	host->done = task_ended;
+	host->lanes = lanes_create(&host->env, &machines);
+	host->waiting = waiting_create(host, NULL, TAKING_CLIENTS);
+}
+
+static void stop_proxy(struct taking_proxy *p)
+{
+	struct host *host = &p->lan.host;
+
+	if (!lanes_idle(host->lanes) || !waiting_idle(host->waiting)) {
+		taking_fail(p->world, "something never ended", "proxy %d", p->lan.index);
+		return;
+	}
+	lanes_destroy(host->lanes);
+	waiting_destroy(host->waiting);
+	buf_free(&host->spare);
+	pool_free(&p->lan.pool);
+}
+
+static void kill_later(struct taking_proxy *p)
+{
+	p->kill_at = p->lan.calls + 1 + taking_random(p->world, KILL_WITHIN);
+}
+
+/* Its tasks fail. The calls that it has sent may still arrive. */
+static void kill_proxy(struct taking_proxy *p)
+{
+	struct taking *w = p->world;
+	int index = p->lan.index;
+
+	if (w->verbose)
+		printf("%9llu P%d is killed\n", (unsigned long long)(w->lan.now - START), index);
+	w->kills++;
+	p->kill_at = 0;
+	p->lan.dead = true;
+	waiting_end(p->lan.host.waiting);
+	lan_kill(&p->lan);
+	stop_proxy(p);
+	if (w->violation)
+		return;
+	start_proxy(w, index);
+	if (taking_chance(w, 50))
+		kill_later(p);
+}
+
+/* --- time --- */
+
+static void step(struct taking *w)
+{
+	lan_step(&w->lan);
+	for (int i = 0; i < TAKING_PROXIES && !w->violation; i++) {
+		struct taking_proxy *p = &w->proxies[i];
+		if (p->kill_at && p->lan.calls >= p->kill_at && !w->ending)
+			kill_proxy(p);
+	}
+	taking_check_waiters(w);
+}
+
+void taking_run_until(struct taking *w, uint64_t time)
+{
+	for (int events = 0; lan_next(&w->lan) / 1000 <= time && !w->violation; events++) {
+		step(w);
+		if (events > EVENTS_MAX)
+			taking_fail(w, "it does not come to an end", "after %d events", events);
+	}
+	if (time != UINT64_MAX / 1000 && w->lan.now < time * 1000)
+		w->lan.now = time * 1000;
+	for (int i = 0; i < TAKING_PROXIES; i++)
+		lan_set_clock(&w->proxies[i].lan);
+}
+
+void taking_settle(struct taking *w)
+{
+	while (lan_next(&w->lan) != UINT64_MAX && !w->violation)
+		taking_run_until(w, lan_next(&w->lan) / 1000);
+}
+
+static void trouble(struct taking *w)
+{
+	if (w->breaks && taking_chance(w, 2))
+		lan_break(&w->proxies[taking_random(w, TAKING_PROXIES)].lan, (int)taking_random(w, LAN_SERVERS));
+}
+
+/* Most come soon. In a pause those who wait ask less and less often. */
+static uint64_t pause_before_next(struct taking *w)
+{
+	return taking_chance(w, 4) ? taking_random(w, 1500) : taking_random(w, 25);
+}
+
+static void run_commands(struct taking *w)
+{
+	for (int i = 0; i < ACTIONS && !w->violation; i++) {
+		taking_run_until(w, taking_now(w) + pause_before_next(w));
+		if (w->violation)
+			return;
+		taking_act(w);
+		trouble(w);
+	}
+	if (w->kind == TAKING_WAITERS)
+		taking_run_until(w, taking_now(w) + LAST_WAIT);
+}
+
+/* --- a history --- */
+
+static void end(struct taking *w)
+{
+	w->ending = true;
+	for (int i = 0; i < TAKING_PROXIES && !w->violation; i++)
+		waiting_end(w->proxies[i].lan.host.waiting);
+	taking_settle(w);
+	if (!w->violation && !TAILQ_EMPTY(&w->ops))
+		taking_fail(w, "a command was never answered", "%.*s", (int)buf_size(&TAILQ_FIRST(&w->ops)->line) - 2,
+			TAILQ_FIRST(&w->ops)->line.data);
+	if (w->violation)
+		return;
+	if (w->kind >= TAKING_SMOVES)
+		taking_check_sets(w);
+	else
+		taking_check_lists(w);
+}
+
+static void tear_down(struct taking *w)
+{
+	struct taking_op *op;
+
+	for (int i = 0; i < TAKING_PROXIES && !w->violation; i++)
+		stop_proxy(&w->proxies[i]);
+	while ((op = TAILQ_FIRST(&w->ops)))
+		taking_free_op(op);
+	lan_fini(&w->lan);
+}
+
+bool taking_run(struct taking *w, uint64_t seed, enum taking_mutation mutation, bool verbose)
+{
+	memset(w, 0, sizeof(*w));
+	w->lan.now = START;
+	w->lan.random = seed;
+	w->lan.arg = w;
+	w->lan.delay = delay;
+	w->lan.place = place;
+	w->lan.sent = taking_mutate_sent;
+	w->lan.execute = taking_mutate_execute;
+	w->lan.executed = executed;
+	for (int i = 0; i < LAN_SERVERS; i++)
+		w->lan.servers[i].item_max = ITEM_MAX;
+	w->options = world_sizes(seed);
+	w->kind = seed % TAKING_KINDS;
+	w->trouble = seed / TAKING_KINDS % 2;
+	w->breaks = w->trouble && seed / TAKING_KINDS % 4 == 3;
+	w->mutation = mutation;
+	w->verbose = verbose;
+	TAILQ_INIT(&w->ops);
+	for (int i = 0; i < TAKING_PROXIES; i++)
+		start_proxy(w, i);
+	for (int i = 0; i < TAKING_CLIENTS; i++)
+		w->clients[i].proxy = w->kind == TAKING_WAITERS && seed % 4 < 2 && i % 4 ? 0 : i % TAKING_PROXIES;
+	taking_lists_init(w);
+	taking_sets_init(w);
+	for (int i = 0; i < TAKING_PROXIES && w->trouble; i++)
+		kill_later(&w->proxies[i]);
+	run_commands(w);
+	if (!w->violation)
+		end(w);
+	tear_down(w);
+	return !w->violation;
+}
+
+/* --- many of them --- */
+
+static const char *const mutations[TAKING_MUTATIONS] = {
+	"none",
+#define MUTATION(name, what) what,
+#include "takings.def"
+#undef MUTATION
+};
+
+/* The seed of the first history that fails; 0 for none. */
+static uint64_t run_many(struct taking *w, uint64_t first, uint64_t count, enum taking_mutation mutation, bool verbose)
+{
+	uint64_t commands = 0, failures = 0, busy = 0, kills = 0, taken = 0, left = 0;
+
+	for (uint64_t seed = first; seed < first + count; seed++) {
+		if (!taking_run(w, seed, mutation, verbose)) {
+			printf("seed %llu: %s: %s\n", (unsigned long long)seed, w->violation, w->detail);
+			return seed;
+		}
+		commands += w->commands;
+		failures += w->failures;
+		busy += w->busy;
+		kills += w->kills;
+		taken += w->taken;
+		left += w->left;
+	}
+	printf("%llu histories: %llu commands, %llu failed, %llu were busy, %llu proxies killed, %llu elements taken, "
+	       "%llu copies left\n",
+		(unsigned long long)count, (unsigned long long)commands, (unsigned long long)failures,
+		(unsigned long long)busy, (unsigned long long)kills, (unsigned long long)taken,
+		(unsigned long long)left);
+	return 0;
+}
+
+static int run_mutations(struct taking *w, uint64_t first, uint64_t count)
+{
+	int passed = 0, failed = 0;
+
+	for (int m = TAKING_NONE + 1; m < TAKING_MUTATIONS; m++) {
+		printf("put in on purpose: %s\n", mutations[m]);
+		if (run_many(w, first, count, (enum taking_mutation)m, false)) {
+			passed++;
+		} else {
+			printf("was not found\n");
+			failed++;
+		}
+	}
+	printf("%d passed, %d failed\n", passed, failed);
+	return failed ? 1 : 0;
+}
+
+int taking_main(uint64_t first, uint64_t count, bool mutated, bool verbose)
+{
+	static struct taking world;
+	uint64_t wrong;
+
+	if (mutated)
+		return run_mutations(&world, first, count);
+	wrong = run_many(&world, first, count, TAKING_NONE, verbose);
+	printf("%llu passed, %d failed\n", (unsigned long long)(wrong ? wrong - first : count), wrong ? 1 : 0);
+	return wrong ? 1 : 0;
+}

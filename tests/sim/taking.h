@@ -1,0 +1,194 @@
+/*
+ * Commands of two keys in a simulated world: what moves between lists and sets, what is stored of others, and clients that wait for
+ * elements. Proxies are killed at any of their calls, and connections break. One seed determines the whole history. Its kind is one of:
+ *
+ *     moves      lmove from lists that many share to a list of the client's own: each element is once in all, if no proxy ends
+ *     shared     lmove and pops between lists that many share: nothing is lost, nothing is there more often than copies were left
+ *     waiters    blpop, brpop and blmove through three proxies: each element goes to one, none waits beside a list with elements
+ *     members    smove: each member is in one set, if no proxy ends
+ *     stores     sunionstore, sinterstore, sdiffstore: what is read of the target is linear
+ */
+#ifndef SIM_TAKING_H
+#define SIM_TAKING_H
+
+#include <sys/queue.h>
+
+#include "command/task.h"
+#include "command/waiting.h"
+#include "lan.h"
+#include "linear.h"
+
+enum {
+	TAKING_PROXIES = 3,
+	TAKING_CLIENTS = 9,
+	TAKING_LISTS = 4 + TAKING_CLIENTS, /* l0 to l2, d0, and one of each client's own */
+	TAKING_SHARES = 3,                 /* of them: l0 to l2 */
+	TAKING_DONE = 3,                   /* d0 */
+	TAKING_OWN = 4,
+	TAKING_SETS = 4, /* s0 to s2, and t0, which is stored to */
+	TAKING_TARGET = 3,
+	TAKING_ELEMENTS = 1000,
+	TAKING_MEMBERS = 24,  /* that are moved */
+	TAKING_STABLE = 96,   /* members of the sources of stores, which stay */
+	TAKING_VOLATILE = 16, /* and such that come and go */
+	TAKING_BESIDE = 1000  /* milliseconds that a client may wait beside an element */
+};
+
+enum taking_kind { TAKING_MOVES, TAKING_SHARED, TAKING_WAITERS, TAKING_SMOVES, TAKING_STORES, TAKING_KINDS };
+
+/* Bugs that are put in on purpose. The checks must find each. */
+enum taking_mutation {
+	TAKING_NONE,
+#define MUTATION(name, what) TAKING_##name,
+#include "takings.def"
+#undef MUTATION
+	TAKING_MUTATIONS
+};
+
+struct taking_set {
+	uint64_t stable[2]; /* a bit for each */
+	uint32_t loose;     /* the same of those that come and go */
+	uint32_t moved;     /* those that are moved */
+	unsigned count;
+};
+
+struct taking;
+
+/* A command of a client. */
+struct taking_op {
+	TAILQ_ENTRY(taking_op) link;
+	struct taking *world;
+	struct taking_proxy *proxy;
+	int client;
+	enum command_id command;
+	int from, to;                   /* lists or sets; -1 for none */
+	int keys[TAKING_SHARES], count; /* of a waiter: its lists */
+	int member;
+	uint64_t issued, deadline; /* milliseconds; when it waits no more */
+	size_t linear;             /* of the target: its place in the history */
+	bool gone;                 /* its client has gone */
+	struct buf line, reply;
+};
+
+struct taking_proxy {
+	struct lan_proxy lan; /* first, as its host is the first of that */
+	struct taking *world;
+	void (*later)(struct env *env, struct waiter *waiter, unsigned ms); /* of the network */
+	uint64_t kill_at; /* the call behind which it is killed; 0 for none */
+};
+
+struct taking {
+	struct lan lan;
+	struct taking_proxy proxies[TAKING_PROXIES];
+	struct rules rules;
+	const struct collection_options *options;
+	enum taking_kind kind;
+	enum taking_mutation mutation;
+	bool trouble, breaks, verbose, ending; /* proxies are killed, connections break */
+	struct taking_client {
+		int proxy;
+		bool busy;
+		uint64_t rests; /* until then, in milliseconds */
+	} clients[TAKING_CLIENTS];
+	TAILQ_HEAD(, taking_op) ops; /* under way */
+	/* Elements of lists, by their numbers. */
+	struct taking_element {
+		bool acknowledged, executed;
+		int copies;    /* pushes behind the first one */
+		int moved;     /* replies of moves from one list to another */
+		int delivered; /* replies of pops */
+		int stored;    /* in all lists, when all is over */
+	} elements[TAKING_ELEMENTS];
+	int element_count;
+	uint64_t filled[TAKING_LISTS]; /* since then the list has elements, in milliseconds; UINT64_MAX: it has none */
+	uint64_t failed_pops, failed_moves;
+	/* Members of sets. */
+	struct taking_member {
+		int set; /* where it is, or -1 if its client does not know */
+		int failed;
+	} members[TAKING_MEMBERS];
+	struct taking_set sources[TAKING_SHARES]; /* what was loaded into them */
+	struct taking_store {
+		struct linear_op op;
+		uint64_t seen[2]; /* what is stored, or was read */
+	} stores[LINEAR_OPS];
+	size_t store_count;
+	uint64_t tick;
+	uint32_t ever_loose;                          /* that any source ever had */
+	struct taking_set last_read;                  /* by smembers */
+	uint64_t last_number;                         /* the reply to the last store */
+	uint64_t polls[TAKING_PROXIES][TAKING_LISTS]; /* for a mutation: what a poll has said first */
+	const char *violation;
+	char detail[400];
+	/* Totals over the histories. */
+	uint64_t commands, failures, busy, kills, taken, left;
+};
+
+/* Runs the history of a seed. False if something was wrong: then world->violation says what. */
+bool taking_run(struct taking *world, uint64_t seed, enum taking_mutation mutation, bool verbose);
+
+/* As sim.c: runs histories, or each mutation until a history finds it. Gives the exit status. */
+int taking_main(uint64_t first, uint64_t count, bool mutated, bool verbose);
+
+void taking_fail(struct taking *world, const char *what, const char *format, ...) __attribute__((format(printf, 3, 4)));
+uint64_t taking_random(struct taking *world, uint64_t below);
+bool taking_chance(struct taking *world, unsigned percent);
+uint64_t taking_now(const struct taking *world); /* milliseconds */
+
+/* The list, or the set, whose base has this key; -1 for any other key. And its key, of two characters. */
+int taking_list(struct slice key);
+int taking_set_number(struct slice key);
+const char *taking_list_key(int list);
+
+/* Lets everything come that comes until then, in milliseconds. Proxies are killed meanwhile. */
+void taking_run_until(struct taking *world, uint64_t time);
+/* Until nothing is under way. */
+void taking_settle(struct taking *world);
+
+/* --- taking_clients.c --- */
+
+/* A client that is not busy sends a random command of the history's kind. */
+void taking_act(struct taking *world);
+/* A client sends this line. */
+void taking_ask(struct taking *world, int client, enum command_id command, const char *line);
+/* The reply is complete, or the proxy was killed. */
+void taking_answered(struct taking_op *op);
+void taking_free_op(struct taking_op *op);
+/* The words of the value in a reply, or of none. */
+struct slice taking_value(struct slice reply);
+/* Whether the reply says that nobody knows what happened. */
+bool taking_is_unknown(const struct taking_op *op);
+
+/* --- taking_lists.c --- */
+
+void taking_lists_init(struct taking *world);
+/* A call on the base of a list was executed. */
+void taking_list_executed(struct taking *world, const struct lan_message *message, int list);
+void taking_list_answered(struct taking_op *op);
+/* The number of the element that is pushed next, 0 if there are no more; of the one with this name. */
+int taking_new_element(struct taking *world);
+int taking_element(struct taking *world, struct slice name);
+/* Whether that call pushes an element that was pushed before: it is a move. */
+bool taking_is_copy(struct taking *world, const struct call *call);
+/* No client waits beside a list with elements for too long. */
+void taking_check_waiters(struct taking *world);
+/* All is over. */
+void taking_check_lists(struct taking *world);
+
+/* --- taking_sets.c --- */
+
+void taking_sets_init(struct taking *world);
+void taking_write_smove(struct taking_op *op);
+void taking_write_store(struct taking_op *op);
+void taking_write_loose(struct taking_op *op);
+void taking_set_answered(struct taking_op *op);
+void taking_check_sets(struct taking *world);
+
+/* --- taking_mutate.c --- */
+
+void taking_mutate_sent(struct lan *lan, struct lan_message *message);
+bool taking_mutate_execute(struct lan *lan, struct lan_message *message);
+/* The call was executed. */
+void taking_mutate_executed(struct taking *world, struct lan_message *message);
+
+#endif

@@ -1,0 +1,243 @@
+/* The lists of taking.h: where each element is, how often, and who waits beside it. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "taking.h"
+#include "util/num.h"
+
+void taking_lists_init(struct taking *w)
+{
+	for (int i = 0; i < TAKING_LISTS; i++)
+		w->filled[i] = UINT64_MAX;
+}
+
+int taking_new_element(struct taking *w)
+{
+	return w->element_count + 1 < TAKING_ELEMENTS ? ++w->element_count : 0;
+}
+
+int taking_element(struct taking *w, struct slice name)
+{
+	uint32_t number;
+
+	if (name.n > 1 && name.p[0] == 'e' && num_parse_u32(slice_skip(name, 1), &number) && number > 0 &&
+		(int)number <= w->element_count)
+		return (int)number;
+	taking_fail(w, "an element that nobody named", "%.*s", (int)name.n, name.p);
+	return 0;
+}
+
+/* --- what is executed --- */
+
+static bool pushes(const struct call *call)
+{
+	return (call->verb == CALL_APPEND || call->verb == CALL_PREPEND || call->verb == CALL_ADD) &&
+		taking_list(call->key) >= 0;
+}
+
+bool taking_is_copy(struct taking *w, const struct call *call)
+{
+	struct slice rest = call->value, token;
+
+	while (pushes(call) && (token = slice_token(&rest)).n) {
+		if (token.p[0] == '+' && w->elements[taking_element(w, slice_skip(token, 1))].executed)
+			return true;
+	}
+	return false;
+}
+
+/* An element, or a segment, which is never empty. */
+static bool has_elements(struct slice base)
+{
+	struct slice token;
+
+	while ((token = slice_token(&base)).n) {
+		if (token.p[0] == '+' || (token.p[0] == '@' && !slice_equal(token, SLICE("@list"))))
+			return true;
+	}
+	return false;
+}
+
+void taking_list_executed(struct taking *w, const struct lan_message *m, int list)
+{
+	const struct memcached_item *item = lan_find(&w->lan, m->call.key);
+	struct slice rest = m->call.value, token;
+
+	while (pushes(&m->call) && m->result.status == RESULT_DONE && (token = slice_token(&rest)).n) {
+		struct taking_element *e;
+		if (token.p[0] != '+')
+			continue;
+		e = &w->elements[taking_element(w, slice_skip(token, 1))];
+		if (e->executed)
+			e->copies++;
+		e->executed = true;
+	}
+	if (!item || !has_elements(buf_slice(&item->value)))
+		w->filled[list] = UINT64_MAX;
+	else if (w->filled[list] == UINT64_MAX)
+		w->filled[list] = taking_now(w);
+}
+
+/* --- replies --- */
+
+static bool is_pop(const struct taking_op *op)
+{
+	return op->command == COMMAND_LPOP || op->command == COMMAND_RPOP || op->command == COMMAND_BLPOP ||
+		op->command == COMMAND_BRPOP;
+}
+
+static bool is_push(const struct taking_op *op)
+{
+	return op->command == COMMAND_LPUSH || op->command == COMMAND_RPUSH;
+}
+
+/* Of those who wait for one list alone through one proxy, who came first is first. Some time passes until one is in the line. */
+static void check_line(const struct taking_op *op)
+{
+	enum { APART = 200 /* milliseconds */ };
+	struct taking *w = op->world;
+	struct taking_op *other;
+
+	if (op->count != 1 || w->trouble)
+		return;
+	TAILQ_FOREACH(other, &w->ops, link) {
+		if (other != op && other->proxy == op->proxy && other->count == 1 && other->keys[0] == op->keys[0] &&
+			!other->gone && other->deadline > taking_now(w) && other->issued + APART < op->issued)
+			taking_fail(w, "who came later was served first", "%.*s", (int)buf_size(&op->line) - 2,
+				op->line.data);
+	}
+}
+
+static void got_element(struct taking_op *op, struct slice name)
+{
+	struct taking *w = op->world;
+	struct taking_element *e = &w->elements[taking_element(w, name)];
+
+	w->taken++;
+	if (is_pop(op))
+		e->delivered++;
+	else if (op->from != op->to)
+		e->moved++;
+	check_line(op);
+}
+
+static void acknowledged(struct taking_op *op)
+{
+	struct slice rest = buf_slice(&op->line), token;
+
+	(void)slice_token(&rest);
+	(void)slice_token(&rest);
+	rest.n -= 2;
+	while ((token = slice_token(&rest)).n)
+		op->world->elements[taking_element(op->world, token)].acknowledged = true;
+}
+
+/* At the end each proxy reads each list. */
+static void read_list(struct taking_op *op)
+{
+	struct taking *w = op->world;
+	struct slice rest = taking_value(buf_slice(&op->reply)), token;
+
+	while (op->client == 0 && (token = slice_token(&rest)).n)
+		w->elements[taking_element(w, token)].stored++;
+}
+
+void taking_list_answered(struct taking_op *op)
+{
+	struct taking *w = op->world;
+	struct slice reply = buf_slice(&op->reply), value = taking_value(reply);
+
+	if (taking_is_unknown(op)) {
+		w->failed_pops += is_pop(op);
+		w->failed_moves += !is_pop(op) && !is_push(op);
+	} else if (op->command == COMMAND_LRANGE) {
+		read_list(op);
+	} else if (is_push(op)) {
+		acknowledged(op);
+	} else if (value.n) {
+		got_element(op, value);
+	}
+}
+
+/* --- who waits --- */
+
+static void check_waiter(const struct taking_op *op)
+{
+	struct taking *w = op->world;
+	uint64_t now = taking_now(w);
+
+	for (int i = 0; i < op->count; i++) {
+		uint64_t since = w->filled[op->keys[i]];
+		if (since == UINT64_MAX)
+			continue;
+		since = since < op->issued ? op->issued : since;
+		if (now > since + TAKING_BESIDE)
+			taking_fail(w, "a client waits beside a list that has elements", "client %d for %llu ms: %.*s",
+				op->client, (unsigned long long)(now - since), (int)buf_size(&op->line) - 2,
+				op->line.data);
+	}
+}
+
+void taking_check_waiters(struct taking *w)
+{
+	const struct taking_op *op;
+
+	TAILQ_FOREACH(op, &w->ops, link) {
+		if (op->count && !op->gone)
+			check_waiter(op);
+	}
+}
+
+/* --- when all is over --- */
+
+static void read_all(struct taking *w)
+{
+	for (int client = 0; client < TAKING_PROXIES && !w->violation; client++) {
+		for (int list = 0; list < TAKING_LISTS && !w->violation; list++) {
+			char line[32];
+			snprintf(line, sizeof(line), "lrange %s 0 -1", taking_list_key(list));
+			taking_ask(w, client, COMMAND_LRANGE, line);
+			taking_settle(w);
+		}
+	}
+}
+
+/* How often it is there beyond once. */
+static uint64_t check_element(struct taking *w, int number, uint64_t *missing)
+{
+	const struct taking_element *e = &w->elements[number];
+	int total = e->stored + e->delivered, left = e->copies - e->moved;
+
+	if (e->acknowledged && !e->executed)
+		taking_fail(w, "a push was acknowledged and not executed", "e%d", number);
+	if (!e->executed && total)
+		taking_fail(w, "an element is there that was not pushed", "e%d", number);
+	if (!e->executed)
+		return 0;
+	if (total == 0) {
+		++*missing;
+		if (*missing > w->failed_pops)
+			taking_fail(w, "an element was lost", "e%d", number);
+		return 0;
+	}
+	if (total - 1 > (left > 0 ? left : 0))
+		taking_fail(w, "an element was handed out more than once",
+			"e%d: %d in lists, %d popped; %d copies, %d moves of it were answered", number, e->stored,
+			e->delivered, e->copies, e->moved);
+	return (uint64_t)total - 1;
+}
+
+void taking_check_lists(struct taking *w)
+{
+	uint64_t missing = 0, extra = 0, most = w->trouble ? w->failed_moves : 0;
+
+	read_all(w);
+	for (int e = 1; e <= w->element_count && !w->violation; e++) {
+		uint64_t before = extra;
+		extra += check_element(w, e, &missing);
+		if (extra > most && extra > before && w->kind != TAKING_SHARED)
+			taking_fail(w, "an element is there twice", "e%d, and %llu commands have failed", e,
+				(unsigned long long)w->failed_moves);
+	}
+	w->left = extra;
+}

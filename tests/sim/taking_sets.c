@@ -1,0 +1,312 @@
+/* The sets of taking.h: members that move, and sets that are stored. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "taking.h"
+#include "util/num.h"
+
+enum { WORKERS = 6, WRITERS = 3, STORES_MAX = LINEAR_OPS - 8 };
+
+static const char *const keys[TAKING_SETS] = { "s0", "s1", "s2", "t0" };
+
+/* --- members --- */
+
+/* Between two that stay there may be one that comes and goes. */
+static int loose_number(int loose)
+{
+	return 2 * loose * (TAKING_STABLE / TAKING_VOLATILE) + 1;
+}
+
+static void add_name(struct taking *w, struct taking_set *set, struct slice name)
+{
+	uint32_t number;
+
+	if (name.n < 2 || !num_parse_u32(slice_skip(name, 1), &number)) {
+		taking_fail(w, "a member that nobody named", "%.*s", (int)name.n, name.p);
+		return;
+	}
+	set->count++;
+	if (name.p[0] == 'm')
+		set->moved |= UINT32_C(1) << (number - 10);
+	else if (name.p[0] == 'k' && number % 2 == 0)
+		set->stable[(number - 100) / 128] |= UINT64_C(1) << (number - 100) / 2 % 64;
+	for (int i = 0; i < TAKING_VOLATILE && name.p[0] == 'k'; i++) {
+		if ((int)number == 100 + loose_number(i))
+			set->loose |= UINT32_C(1) << i;
+	}
+}
+
+static struct taking_set read_reply(struct taking_op *op)
+{
+	struct slice rest = taking_value(buf_slice(&op->reply)), name;
+	struct taking_set set = { .count = 0 };
+
+	while ((name = slice_token(&rest)).n)
+		add_name(op->world, &set, name);
+	return set;
+}
+
+/* --- at first --- */
+
+static void load_source(struct taking *w, int set)
+{
+	struct taking_set *source = &w->sources[set];
+	char line[1024];
+	int n = snprintf(line, sizeof(line), "sadd %s", keys[set]);
+
+	for (int i = 0; i < TAKING_STABLE; i++) {
+		if (!taking_chance(w, 75))
+			continue;
+		source->stable[i / 64] |= UINT64_C(1) << i % 64;
+		n += snprintf(line + n, sizeof(line) - (size_t)n, " k%d", 100 + 2 * i);
+	}
+	taking_ask(w, 0, COMMAND_SADD, line);
+	taking_settle(w);
+}
+
+void taking_sets_init(struct taking *w)
+{
+	char line[256];
+	int n = snprintf(line, sizeof(line), "sadd s0");
+
+	for (int set = 0; set < TAKING_SHARES && w->kind == TAKING_STORES; set++)
+		load_source(w, set);
+	if (w->kind != TAKING_SMOVES)
+		return;
+	for (int i = 0; i < TAKING_MEMBERS; i++)
+		n += snprintf(line + n, sizeof(line) - (size_t)n, " m%d", 10 + i);
+	taking_ask(w, 0, COMMAND_SADD, line);
+	taking_settle(w);
+}
+
+/* --- what clients ask --- */
+
+/* Each member is moved by one client. */
+void taking_write_smove(struct taking_op *op)
+{
+	struct taking *w = op->world;
+
+	op->member = op->client + WORKERS * (int)taking_random(w, TAKING_MEMBERS / WORKERS);
+	op->command = COMMAND_SMOVE;
+	op->from = w->members[op->member].set;
+	if (op->from < 0 || taking_chance(w, 15))
+		op->from = (int)taking_random(w, TAKING_SHARES);
+	op->to = (int)taking_random(w, TAKING_SHARES);
+	buf_printf(&op->line, "smove %s %s m%d", keys[op->from], keys[op->to], 10 + op->member);
+}
+
+/* Beside members that move, or in the sources of stores. */
+void taking_write_loose(struct taking_op *op)
+{
+	struct taking *w = op->world;
+	int loose = (int)taking_random(w, TAKING_VOLATILE);
+
+	op->command = taking_chance(w, 60) ? COMMAND_SADD : COMMAND_SREM;
+	op->from = (int)taking_random(w, TAKING_SHARES);
+	if (op->command == COMMAND_SADD)
+		w->ever_loose |= UINT32_C(1) << loose;
+	buf_printf(&op->line, "%s %s k%d", op->command == COMMAND_SADD ? "sadd" : "srem", keys[op->from],
+		100 + loose_number(loose));
+}
+
+/* Of what stays in the sources. */
+static void expect(struct taking *w, struct taking_store *store, enum command_id command, int first, int count)
+{
+	for (int half = 0; half < 2; half++) {
+		uint64_t bits = w->sources[first].stable[half];
+		for (int i = 1; i < count; i++) {
+			uint64_t other = w->sources[(first + i) % TAKING_SHARES].stable[half];
+			if (command == COMMAND_SINTERSTORE)
+				bits &= other;
+			else
+				bits = command == COMMAND_SDIFFSTORE ? bits & ~other : bits | other;
+		}
+		store->seen[half] = bits;
+	}
+}
+
+static size_t begin(struct taking *w, bool reads)
+{
+	w->stores[w->store_count] = (struct taking_store){ .op = { .from = ++w->tick, .reads = reads } };
+	return w->store_count++;
+}
+
+void taking_write_store(struct taking_op *op)
+{
+	static const struct {
+		enum command_id id;
+		const char *name;
+	} stores[] = { { COMMAND_SUNIONSTORE, "sunionstore" }, { COMMAND_SINTERSTORE, "sinterstore" },
+		{ COMMAND_SDIFFSTORE, "sdiffstore" } };
+	struct taking *w = op->world;
+	int which = (int)taking_random(w, 3), first = (int)taking_random(w, TAKING_SHARES),
+	    count = 1 + (int)taking_random(w, TAKING_SHARES);
+
+	if (w->store_count >= STORES_MAX)
+		return;
+	op->to = TAKING_TARGET;
+	op->linear = begin(w, op->client >= WRITERS);
+	if (op->client >= WRITERS) {
+		op->command = COMMAND_SMEMBERS;
+		BUF_ADD(&op->line, "smembers t0");
+		return;
+	}
+	op->command = stores[which].id;
+	buf_printf(&op->line, "%s t0", stores[which].name);
+	for (int i = 0; i < count; i++)
+		buf_printf(&op->line, " %s", keys[(first + i) % TAKING_SHARES]);
+	expect(w, &w->stores[op->linear], op->command, first, count);
+}
+
+/* --- replies --- */
+
+static void smove_answered(struct taking_op *op)
+{
+	struct taking *w = op->world;
+	struct taking_member *m = &w->members[op->member];
+	struct slice reply = buf_slice(&op->reply);
+
+	if (taking_is_unknown(op)) {
+		m->failed++;
+		m->set = -1;
+	} else if (slice_equal(reply, SLICE("STORED\r\n"))) {
+		if (!m->failed && m->set != op->from)
+			taking_fail(w, "a member was moved from where it was not", "m%d", 10 + op->member);
+		m->set = op->to;
+	} else if (!m->failed && m->set == op->from) {
+		taking_fail(w, "a member was not found where it was", "m%d", 10 + op->member);
+	}
+}
+
+static void store_answered(struct taking_op *op)
+{
+	struct taking *w = op->world;
+	struct taking_store *s = &w->stores[op->linear];
+
+	if (taking_is_unknown(op))
+		return;
+	s->op.replied = true;
+	s->op.until = ++w->tick;
+	if (!s->op.reads)
+		return;
+	w->last_read = read_reply(op);
+	memcpy(s->seen, w->last_read.stable, sizeof(s->seen));
+	if (w->last_read.loose & ~w->ever_loose)
+		taking_fail(w, "a member is stored that no source had", "%x", w->last_read.loose & ~w->ever_loose);
+}
+
+void taking_set_answered(struct taking_op *op)
+{
+	struct taking *w = op->world;
+
+	if (op->command == COMMAND_SMOVE)
+		smove_answered(op);
+	else if (op->to == TAKING_TARGET)
+		store_answered(op);
+	else if (op->command == COMMAND_SMEMBERS)
+		w->last_read = read_reply(op);
+	else if (op->command == COMMAND_SUNIONSTORE &&
+		!num_parse_u64(slice_of(op->reply.data, buf_size(&op->reply) - 2), &w->last_number))
+		taking_fail(w, "a store has no number", "%.*s", (int)buf_size(&op->reply), op->reply.data);
+}
+
+/* --- when all is over --- */
+
+static struct taking_set read_set(struct taking *w, int client, int set)
+{
+	char line[32];
+
+	snprintf(line, sizeof(line), "smembers %s", keys[set]);
+	taking_ask(w, client, COMMAND_SMEMBERS, line);
+	taking_settle(w);
+	return w->last_read;
+}
+
+static void check_members(struct taking *w)
+{
+	struct taking_set sets[TAKING_SHARES];
+
+	for (int set = 0; set < TAKING_SHARES; set++)
+		sets[set] = read_set(w, set, set);
+	for (int i = 0; i < TAKING_MEMBERS && !w->violation; i++) {
+		const struct taking_member *m = &w->members[i];
+		int count = 0;
+		for (int set = 0; set < TAKING_SHARES; set++)
+			count += sets[set].moved >> i & 1;
+		if (count == 0)
+			taking_fail(w, "a member was lost", "m%d", 10 + i);
+		else if (count > 1 + m->failed)
+			taking_fail(w, "a member is in more than one set", "m%d is in %d", 10 + i, count);
+		else if (!m->failed && !(sets[m->set].moved >> i & 1))
+			taking_fail(w, "a member is not where it was moved to", "m%d", 10 + i);
+		w->left += (uint64_t)(count - 1);
+	}
+}
+
+static enum linear_step store_step(
+	void *arg, size_t op, const struct linear_state *before, unsigned choice, struct linear_state *after)
+{
+	const struct taking_store *s = &((struct taking *)arg)->stores[op];
+
+	*after = *before;
+	if (choice > 0)
+		return LINEAR_END;
+	if (s->op.reads)
+		return s->seen[0] == before->a && s->seen[1] == before->b ? LINEAR_RIGHT : LINEAR_WRONG;
+	after->a = s->seen[0];
+	after->b = s->seen[1];
+	return LINEAR_RIGHT;
+}
+
+static void check_order(struct taking *w)
+{
+	struct linear_op ops[LINEAR_OPS];
+	struct linear linear = { .ops = ops, .count = w->store_count, .step = store_step, .arg = w };
+
+	for (size_t i = 0; i < w->store_count; i++)
+		ops[i] = w->stores[i].op;
+	if (linear_check(&linear) == LINEAR_NO)
+		taking_fail(w, "no order of the stores explains what was read", "%zu commands, found %d of them",
+			w->store_count, __builtin_popcountll(linear.furthest));
+}
+
+/* While nothing else is under way, what is stored is exactly the union. */
+static void check_union(struct taking *w)
+{
+	struct taking_set all = { .count = 0 }, stored;
+
+	taking_ask(w, 0, COMMAND_SUNIONSTORE, "sunionstore t0 s0 s1 s2");
+	taking_settle(w);
+	for (int set = 0; set < TAKING_SHARES; set++) {
+		struct taking_set source = read_set(w, set, set);
+		if (memcmp(source.stable, w->sources[set].stable, sizeof(source.stable)) != 0)
+			taking_fail(w, "a source has other members than before", "%s", keys[set]);
+		all.loose |= source.loose;
+		for (int half = 0; half < 2; half++)
+			all.stable[half] |= source.stable[half];
+	}
+	stored = read_set(w, 1, TAKING_TARGET);
+	if (memcmp(stored.stable, all.stable, sizeof(all.stable)) != 0 || stored.loose != all.loose ||
+		stored.count != w->last_number)
+		taking_fail(w, "the stored set is not the union", "%u members, and the reply was %llu", stored.count,
+			(unsigned long long)w->last_number);
+}
+
+void taking_check_sets(struct taking *w)
+{
+	if (w->kind == TAKING_SMOVES) {
+		check_members(w);
+		return;
+	}
+	for (int client = 0; client < TAKING_PROXIES && !w->violation; client++) {
+		size_t at = begin(w, true);
+		struct taking_set set = read_set(w, client, TAKING_TARGET);
+		w->stores[at].op.replied = true;
+		w->stores[at].op.until = ++w->tick;
+		memcpy(w->stores[at].seen, set.stable, sizeof(set.stable));
+	}
+	if (!w->violation)
+		check_order(w);
+	if (!w->violation)
+		check_union(w);
+}

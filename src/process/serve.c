@@ -19,7 +19,7 @@
 #include "process/sandbox.h"
 #include "process/start.h"
 #include "protocol/dialect.h"
-#include "upstream/server.h"
+#include "upstream/news.h"
 #include "util/alloc.h"
 #include "util/clock.h"
 #include "util/log.h"
@@ -401,7 +401,7 @@ static void init(struct process *p, int pipes[2])
 	pthread_mutex_init(&p->daemon.lock, NULL);
 	p->daemon.large = xcalloc(1, sizeof(*p->daemon.large));
 	p->daemon.board = xcalloc(1, sizeof(*p->daemon.board));
-	p->daemon.server_news = server_news_create();
+	p->daemon.server_news = news_create();
 	p->daemon.descriptors = opendir("/proc/self/fd");
 	signal(SIGPIPE, SIG_IGN);
 	p->events[NEWS] = event_new(p->base, pipes[0], EV_READ | EV_PERSIST, on_news, p);
@@ -456,7 +456,7 @@ int serve(const struct options *options, struct settings *settings)
 	pthread_mutex_destroy(&p.daemon.lock);
 	free(p.daemon.large);
 	free(p.daemon.board);
-	server_news_destroy(p.daemon.server_news);
+	news_destroy(p.daemon.server_news);
 	if (p.daemon.descriptors)
 		closedir(p.daemon.descriptors);
 	log_summarize(true);

@@ -1,10 +1,10 @@
 #include "upstream/server.h"
 
 #include <assert.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "upstream/news.h"
 #include "util/alloc.h"
 #include "util/log.h"
 #include "util/random.h"
@@ -30,10 +30,15 @@ static void set_state(struct server *s, enum server_state state)
 	atomic_store_explicit(&s->stats.state, (int)state, memory_order_relaxed);
 }
 
-static void bump(atomic_uint_fast64_t *counter)
+static void count(atomic_uint_fast64_t *counter, uint64_t n)
 {
 	/* There is one writer, so no atomic addition is needed. */
-	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + 1, memory_order_relaxed);
+	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n, memory_order_relaxed);
+}
+
+static void bump(atomic_uint_fast64_t *counter)
+{
+	count(counter, 1);
 }
 
 /* --- links --- */
@@ -132,6 +137,7 @@ static void fail_calls(struct server_link *k, enum result_status sent)
 {
 	struct pipeline_peer peer = peer_of(k);
 
+	count(&k->server->stats.lost_calls, k->pipeline.count);
 	pipeline_fail(&k->pipeline, sent, &peer);
 	pipeline_changed(k);
 }
@@ -216,77 +222,10 @@ void server_call(struct server *s, const struct call *call, struct waiter *waite
 
 /* --- news, of all workers --- */
 
-struct news_entry {
-	struct news_entry *next;
-	char *name;
-	unsigned lost; /* workers without a connection */
-	bool known;    /* a worker had a connection */
-	bool down;     /* as the log says */
-	uint64_t since;
-};
-
-struct server_news {
-	pthread_mutex_t lock;
-	struct news_entry *entries;
-};
-
-struct server_news *server_news_create(void)
-{
-	struct server_news *news = xcalloc(1, sizeof(*news));
-
-	pthread_mutex_init(&news->lock, NULL);
-	return news;
-}
-
-void server_news_destroy(struct server_news *news)
-{
-	struct news_entry *e;
-
-	while ((e = news->entries)) {
-		news->entries = e->next;
-		free(e->name);
-		free(e);
-	}
-	pthread_mutex_destroy(&news->lock);
-	free(news);
-}
-
-static struct news_entry *entry_of(struct server_news *news, const char *name)
-{
-	struct news_entry *e = news->entries;
-
-	while (e && strcmp(e->name, name) != 0)
-		e = e->next;
-	if (!e) {
-		e = xcalloc(1, sizeof(*e));
-		e->name = xstrdup(name);
-		e->next = news->entries;
-		news->entries = e;
-	}
-	return e;
-}
-
-/* Whether it is news that a worker has no connection. */
-static bool lose(struct server_news *news, const struct server *s)
-{
-	struct news_entry *e;
-	bool is_news;
-
-	pthread_mutex_lock(&news->lock);
-	e = entry_of(news, s->name);
-	e->lost++;
-	is_news = !e->down;
-	e->down = true;
-	if (is_news)
-		e->since = s->loop->now;
-	pthread_mutex_unlock(&news->lock);
-	return is_news;
-}
-
 /* The worker has lost its connection, or failed to make one. */
 static void tell_failure(struct server *s, const char *why)
 {
-	bool is_news = !s->told.lost && lose(s->options->news, s);
+	bool is_news = news_fail(s->told.news, s->told.lost, s->loop->now, why);
 	size_t calls = s->link->pipeline.count;
 
 	if (is_news && !s->told.refused)
@@ -298,40 +237,18 @@ static void tell_failure(struct server *s, const char *why)
 	s->told.lost = true;
 }
 
-enum arrival { KNOWN, FIRST, BACK };
-
-static enum arrival arrive(struct server_news *news, const struct server *s, uint64_t *down_since)
-{
-	enum arrival which = KNOWN;
-	struct news_entry *e;
-
-	pthread_mutex_lock(&news->lock);
-	e = entry_of(news, s->name);
-	e->lost -= s->told.lost;
-	*down_since = e->since;
-	if (e->down && e->lost == 0) {
-		which = BACK;
-		e->down = false;
-	} else if (!e->down && !e->known) {
-		which = FIRST;
-	}
-	e->known = true;
-	pthread_mutex_unlock(&news->lock);
-	return which;
-}
-
 /* The worker has a connection. If that is news, what the server lacks is logged as well. */
 static void tell_connected(struct server *s)
 {
 	const struct greeting *g = &s->abilities;
 	unsigned major = g->version >> 16, minor = g->version >> 8 & 255, patch = g->version & 255;
 	uint64_t since;
-	enum arrival which = arrive(s->options->news, s, &since);
+	enum news_arrival which = news_arrive(s->told.news, s->told.lost, &since);
 
 	s->told.lost = false;
-	if (which == KNOWN)
+	if (which == NEWS_NONE)
 		return;
-	if (which == BACK)
+	if (which == NEWS_BACK)
 		log_warn("upstream %s: up again after %.3f s, version %u.%u.%u", s->name,
 			(double)(s->loop->now - since) / 1000, major, minor, patch);
 	else
@@ -345,18 +262,6 @@ static void tell_connected(struct server *s)
 		log_warn("upstream %s: gives no cas ids (memcached -C): sets and lists cannot be rewritten", s->name);
 }
 
-/* A worker that has no connection wants none any more. */
-static void drop_news(const struct server *s)
-{
-	struct server_news *news = s->options->news;
-	struct news_entry *e;
-
-	pthread_mutex_lock(&news->lock);
-	e = entry_of(news, s->name);
-	if (--e->lost == 0)
-		e->down = e->known = false;
-	pthread_mutex_unlock(&news->lock);
-}
 /* --- the connection --- */
 
 /* The first attempt is over. */
@@ -679,6 +584,7 @@ struct server *server_create(struct loop *loop, const struct ring_server *where,
 		snprintf(s->name, sizeof(s->name), "[%s]:%u", where->host, where->port);
 	else
 		snprintf(s->name, sizeof(s->name), "%s:%u", where->host, where->port);
+	s->told.news = news_of(options->news, s->name);
 	STAILQ_INIT(&s->room.calls);
 	s->room.job.run = on_room;
 	for (int i = 0; i < 2; i++)
@@ -713,7 +619,7 @@ void server_stop(struct server *s)
 void server_free(struct server *s)
 {
 	if (s->told.lost)
-		drop_news(s);
+		news_drop(s->told.news);
 	tls_peer_destroy(s->tls);
 	free(s->where.host);
 	free(s);

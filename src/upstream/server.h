@@ -22,7 +22,8 @@
 #include "upstream/ring.h"
 #include "util/histogram.h"
 
-struct server_news;
+struct news;
+struct news_entry;
 struct tls_context;
 
 enum server_state { SERVER_DOWN, SERVER_CONNECTING, SERVER_GREETING, SERVER_UP, SERVER_STATES };
@@ -34,7 +35,7 @@ struct server_options {
 	size_t queue;                                                    /* unanswered calls at most */
 	size_t value_max;                                                /* bytes of a value in a reply */
 	struct tls_context *tls;                                         /* for TCP servers; borrowed; or NULL */
-	struct server_news *news;                                        /* of all workers; borrowed */
+	struct news *news;                                               /* of all workers; borrowed */
 	struct pipeline_answer *answer;                                  /* whose reply is read; borrowed */
 	uint64_t *connects;                                              /* to all servers; borrowed */
 	struct slice (*place)(struct slice key, unsigned *behind); /* as ring_spread counts, below SERVER_PLACES */
@@ -67,8 +68,9 @@ struct server_link {
 	uint64_t first_since;  /* milliseconds: when the oldest call became that, or the link a former one */
 };
 
-/* Facts about a server that the log has already. */
+/* What the log, and other workers, know of a server. */
 struct server_told {
+	struct news_entry *news;
 	bool lost;         /* the news know that there is no connection */
 	bool refused;      /* the log says that it refused the login */
 	char refusal[160]; /* why TLS with it last failed, since it was up; "" for none */
@@ -108,13 +110,6 @@ struct server {
 	struct server_stats stats;
 	struct server_settled settled;
 };
-
-/*
- * Which servers are down, for all workers together. So the log has one line when a server goes down, and one when it has returned,
- * however many workers and requests notice. It is down when the first worker has lost its connection, until all have one again.
- */
-struct server_news *server_news_create(void);
-void server_news_destroy(struct server_news *news);
 
 /* Borrows all arguments but `where` until server_free. `random` is a state of random_next(). */
 struct server *server_create(struct loop *loop, const struct ring_server *where, const struct server_options *options,

@@ -59,7 +59,7 @@ void servers_forget_room(struct servers *servers, int index, const struct loop_j
 /* Starts to count the latencies of all servers from 0 again. From any thread: see histogram_reset. */
 void servers_reset_latencies(struct servers *servers);
 
-/* The number of servers, and one of them. Other threads may read its name and stats. */
+/* The number of servers, and one of them. Other threads may read its name, its stats and what told.news points to. */
 int servers_count(const struct servers *servers);
 const struct server *servers_get(const struct servers *servers, int index);
 

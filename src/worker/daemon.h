@@ -22,7 +22,7 @@ enum { DAEMON_REPLACING = 16 };
 
 struct balance;
 struct meter;
-struct server_news;
+struct news;
 struct worker;
 
 struct daemon {
@@ -38,7 +38,7 @@ struct daemon {
 	atomic_uint_fast64_t accepted, rejected;
 	struct large_filter *large;
 	struct push_board *board;
-	struct server_news *server_news;
+	struct news *server_news;
 	/* Carries out a PROXY_COMMAND for a worker: see struct clients_ops. */
 	void (*command)(struct worker *worker, const struct request *request, struct buf *out);
 	bool serving;         /* of the main thread: all servers were tried once */

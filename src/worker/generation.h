@@ -47,7 +47,7 @@ struct generations {
 		void (*tell)(void *arg); /* the other workers look at the board */
 		void *arg;
 	} pushes; /* to lists for which clients wait */
-	struct server_news *news;
+	struct news *news;
 	size_t threads;               /* of the daemon, which share cache_memory */
 	const struct host *functions; /* for tasks: `begin` to `done` of each host */
 	void *arg;                    /* for these functions */

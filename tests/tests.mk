@@ -16,7 +16,7 @@ UNIT_OBJECTS = $(patsubst %.c, $(BUILD)/%.o, $(UNIT) tests/bench/hist.c)
 # What Check's macros come to is not ours to be pedantic about.
 $(UNIT_OBJECTS): LIB_CFLAGS = $(CHECK_CFLAGS) $(MEMCACHED_CFLAGS) -Wno-pedantic
 
-$(BUILD)/check_unit: $(UNIT_OBJECTS) $(addprefix $(BUILD)/src/, config/users.o measure/notes.o upstream/news.o upstream/ring.o upstream/ring_string.o) $(PURE_LIB)
+$(BUILD)/check_unit: $(UNIT_OBJECTS) $(addprefix $(BUILD)/src/, config/users.o measure/notes.o measure/timeline.o upstream/news.o upstream/ring.o upstream/ring_string.o) $(PURE_LIB)
 	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(CRYPTO_LIBS) $(MEMCACHED_LIBS)
 
 # With the tests of the benchmark, which measure nothing.

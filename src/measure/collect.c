@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "upstream/news.h"
 #include "upstream/servers.h"
 #include "util/alloc.h"
 #include "util/clock.h"
@@ -48,10 +49,24 @@ static bool is_up(const struct server *server)
 	return atomic_load(&server->stats.state) == SERVER_UP;
 }
 
+/* Says why a server is down, and gives for how many seconds; 0 if it is not. */
+static uint64_t down_seconds(const struct server *server, struct server_sum *sum)
+{
+	struct news_outage outage;
+	uint64_t now = clock_us(CLOCK_MONOTONIC) / 1000;
+
+	_Static_assert(sizeof(sum->why) == sizeof(outage.why), "reasons have one size");
+	if (!news_outage(server->told.news, &outage))
+		return 0;
+	memcpy(sum->why, outage.why, sizeof(sum->why));
+	return now > outage.since ? (now - outage.since) / 1000 : 0;
+}
+
 /* Requires daemon.lock. */
 static void sum_server(const struct daemon *d, const struct server *server, int index, struct server_sum *sum)
 {
 	unsigned version = atomic_load(&server->stats.version), up = 0;
+	uint64_t down = down_seconds(server, sum);
 
 	_Static_assert(sizeof(sum->name) == sizeof(server->name), "names of servers have one size");
 	memcpy(sum->name, server->name, sizeof(sum->name));
@@ -190,6 +205,31 @@ void collect_latency(struct daemon *d, unsigned class, struct histogram_sum *sum
 	for (size_t i = 0; i < d->threads; i++)
 		histogram_sum(&d->meters[i]->latencies[class], sum);
 	pthread_mutex_unlock(&d->lock);
+}
+
+static uint64_t count_failed(const struct servers *servers)
+{
+	uint64_t count = 0;
+
+	for (int i = 0; i < servers_count(servers); i++) {
+		const struct server_stats *stats = &servers_get(servers, i)->stats;
+		count += atomic_load(&stats->unavailable) + atomic_load(&stats->busy) + atomic_load(&stats->lost_calls);
+	}
+	return count;
+}
+
+void collect_timeline(struct daemon *d, struct timeline *timeline)
+{
+	struct histogram_sum latency = { .count = 0 };
+	uint64_t failed = 0;
+
+	for (unsigned class = 0; class < LATENCY_CLASSES; class ++)
+		collect_latency(d, class, &latency);
+	pthread_mutex_lock(&d->lock);
+	for (size_t i = 0; i < d->threads; i++)
+		failed += count_failed(d->meters[i]->servers);
+	pthread_mutex_unlock(&d->lock);
+	timeline_add(timeline, clock_us(CLOCK_MONOTONIC) / 1000, &latency, failed);
 }
 
 struct topk_key *collect_hot_keys(struct daemon *d, enum hot_by by, size_t *count, struct hot_keys_sum *sum)

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "measure/meter.h"
+#include "measure/timeline.h"
 #include "worker/daemon.h"
 
 /* The value of a fact that cannot be read. */
@@ -43,6 +44,7 @@ void collect_counters(struct daemon *d, uint64_t values[static COUNTERS]);
 /* A server, as all workers together know it. */
 struct server_sum {
 	char name[300];
+	char why[160]; /* it is down; "" if it is not, or was not tried yet */
 	uint64_t values[SERVER_FACTS];
 	struct histogram_sum latency; /* of its calls, since the start or the last `stats reset` */
 };
@@ -60,6 +62,9 @@ struct servers_seen collect_seen(struct daemon *d);
 
 /* Adds the latencies of a class, less than LATENCY_CLASSES, since the start or the last `stats reset`. */
 void collect_latency(struct daemon *d, unsigned class, struct histogram_sum *sum);
+
+/* Adds a point to a timeline, of all requests and of all calls that failed. */
+void collect_timeline(struct daemon *d, struct timeline *timeline);
 
 /* The meaning of the weights of hot keys. */
 struct hot_keys_sum {

@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "measure/collect.h"
+#include "util/clock.h"
 #include "util/escape.h"
 
 /* --- the table --- */
@@ -342,6 +344,7 @@ static void print_servers(struct report *r, bool rows, bool latencies)
 		if (is_json(r)) {
 			next(r->out, "{");
 			add_text(r->out, "name", s->name);
+			add_text(r->out, "why", s->why);
 		}
 		if (rows)
 			walk(r, server_facts, SERVER_FACTS, s->name, s->values);
@@ -478,6 +481,40 @@ static void print_slow(struct report *r)
 	free(list);
 }
 
+/* --- in JSON alone --- */
+
+static void print_identity(struct report *r)
+{
+	char host[256] = "";
+
+	(void)!gethostname(host, sizeof(host) - 1);
+	add_text(r->out, "version", SETLISTD_VERSION);
+	add_text(r->out, "host", host);
+	add_text(r->out, "listens", r->d->listens);
+}
+
+enum column { AGE, REQUESTS, FAILED, P50, P99, COLUMNS };
+
+/* A list of numbers for each column, the oldest first: a fifth of the bytes that an object for each point takes. */
+static void print_timeline(struct report *r, const struct timeline *timeline)
+{
+	static const char *const names[COLUMNS] = { "age_ms", "requests", "failed", "p50_us", "p99_us" };
+	uint64_t now = clock_us(CLOCK_MONOTONIC) / 1000;
+
+	add_name(r->out, "timeline", "{");
+	for (enum column c = 0; c < COLUMNS; c++) {
+		add_name(r->out, names[c], "[");
+		for (size_t i = 0; i < timeline_count(timeline); i++) {
+			const struct timeline_point *p = timeline_get(timeline, i);
+			const uint64_t values[COLUMNS] = { now - p->at, p->requests, p->failed, p->p50, p->p99 };
+			next(r->out, "");
+			buf_add_u64(r->out, values[c]);
+		}
+		BUF_ADD(r->out, "]");
+	}
+	BUF_ADD(r->out, "}");
+}
+
 /* --- the three reports --- */
 
 static void print_counters(struct report *r, size_t from, size_t to)
@@ -530,12 +567,12 @@ void report_version(struct daemon *d, struct buf *out)
 	BUF_ADD(out, "\r\n");
 }
 
-void report_json(struct daemon *d, const char *obstacle, struct buf *out)
+void report_json(struct daemon *d, const struct timeline *timeline, const char *obstacle, struct buf *out)
 {
 	struct report r = { d, d->meters[0], FORMAT_JSON, out, "" };
 
 	BUF_ADD(out, "{");
-	add_text(out, "version", SETLISTD_VERSION);
+	print_identity(&r);
 	add_text(out, "state", obstacle ? obstacle : "ready");
 	print_daemon(&r, obstacle);
 	add_name(out, "counters", "{");
@@ -556,7 +593,9 @@ void report_json(struct daemon *d, const char *obstacle, struct buf *out)
 	print_largest(&r);
 	BUF_ADD(out, "],\"slow\":[");
 	print_slow(&r);
-	BUF_ADD(out, "]}\n");
+	BUF_ADD(out, "]");
+	print_timeline(&r, timeline);
+	BUF_ADD(out, "}\n");
 }
 
 void report_metrics(struct daemon *d, const char *obstacle, struct buf *out)

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "measure/meter.h"
+#include "measure/timeline.h"
 #include "util/buf.h"
 #include "util/slice.h"
 #include "worker/daemon.h"
@@ -22,7 +23,7 @@ void report_version(struct daemon *d, struct buf *out);
  * Append all that was counted and measured: as one JSON object, which setlistd(8) describes, or as text for Prometheus, in the
  * exposition format 0.0.4, where no label has a key. `obstacle` is why clients are not served; NULL if they are. From the main thread.
  */
-void report_json(struct daemon *d, const char *obstacle, struct buf *out);
+void report_json(struct daemon *d, const struct timeline *timeline, const char *obstacle, struct buf *out);
 void report_metrics(struct daemon *d, const char *obstacle, struct buf *out);
 
 #endif

@@ -1,6 +1,7 @@
 #include "process/admin_port.h"
 
 #include <arpa/inet.h>
+#include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,8 @@ struct admin_port {
 	struct peers *peers;
 	char address[256]; /* that is open; "" for none */
 	struct listener *listener, *next;
+	struct event *tick; /* each second, while it is open: */
+	struct timeline timeline;
 };
 
 /* A request. All slices are borrowed. */
@@ -167,7 +170,7 @@ static void on_stats(struct admin_port *port, struct http_request *r)
 {
 	struct buf text = BUF_EMPTY;
 
-	report_json(port->daemon, obstacle(port), &text);
+	report_json(port->daemon, &port->timeline, obstacle(port), &text);
 	answer(r, "200 OK", "application/json", "", &text);
 }
 
@@ -284,6 +287,31 @@ static ssize_t on_request(void *port, struct peer *peer, struct slice in)
 	return (ssize_t)(in.n - rest.n + n);
 }
 
+/* --- the timeline --- */
+
+static void on_tick(evutil_socket_t fd, short what, void *port)
+{
+	struct admin_port *p = port;
+
+	(void)fd;
+	(void)what;
+	collect_timeline(p->daemon, &p->timeline);
+}
+
+/* It goes on while there is an address, and begins again with the next one. */
+static void keep_timeline(struct admin_port *port)
+{
+	static const struct timeval interval = { TIMELINE_MS / 1000, TIMELINE_MS % 1000 * 1000 };
+
+	if (!port->listener) {
+		event_del(port->tick);
+		memset(&port->timeline, 0, sizeof(port->timeline));
+	} else if (!event_pending(port->tick, EV_TIMEOUT, NULL)) {
+		collect_timeline(port->daemon, &port->timeline);
+		event_add(port->tick, &interval);
+	}
+}
+
 /* --- the address --- */
 
 void admin_port_undo(struct admin_port *port)
@@ -323,6 +351,7 @@ void admin_port_commit(struct admin_port *port)
 	snprintf(port->address, sizeof(port->address), "%s", config->admin);
 	if (port->listener)
 		listener_start(port->listener, port->base, PEERS_ACCEPT, peers_take, port->peers);
+	keep_timeline(port);
 }
 
 /* --- the whole --- */
@@ -337,6 +366,9 @@ struct admin_port *admin_port_create(struct event_base *base, struct daemon *dae
 	port->base = base;
 	port->daemon = daemon;
 	port->peers = peers_create(base, &kind, port);
+	port->tick = event_new(base, -1, EV_PERSIST, on_tick, port);
+	if (!port->tick)
+		abort();
 	return port;
 }
 
@@ -347,5 +379,6 @@ void admin_port_destroy(struct admin_port *port)
 	listener_destroy(port->next);
 	listener_destroy(port->listener);
 	peers_destroy(port->peers);
+	event_free(port->tick);
 	free(port);
 }

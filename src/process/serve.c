@@ -186,6 +186,21 @@ static void commit_listeners(void *arg)
 	listening_commit(p->listening, p->daemon.settings, p->daemon.workers[0]);
 }
 
+static void set_listens(struct process *p)
+{
+	struct buf places = BUF_EMPTY;
+
+	config_texts(&p->daemon.settings->config, config_option("listen"), &places);
+	/* A zero byte is behind each, and stays behind the last one. There may be none. */
+	for (size_t i = 0; i + 1 < buf_size(&places); i++)
+		places.data[i] = places.data[i] ? places.data[i] : ' ';
+	free(p->daemon.listens);
+	BUF_ADD(&places, "\0");
+	p->daemon.listens =
+		xstrdup(listening_is_inherited(p->listening) ? "sockets of its parent" : buf_slice(&places).p);
+	buf_free(&places);
+}
+
 static void log_moves(const struct settings *s)
 {
 	if (s->former)
@@ -207,6 +222,7 @@ static void on_settled(struct process *p)
 	if (p->daemon.stopping)
 		return;
 	worker_call(p->daemon.workers[0], commit_listeners, p);
+	set_listens(p);
 	admin_port_commit(p->admin);
 	log_notice("%s: ring %016" PRIx64 " of %d servers", reloaded ? "reloaded" : "ready",
 		p->daemon.settings->ring_hash, ring_count(p->daemon.settings->ring));
@@ -376,16 +392,9 @@ static bool open_all(struct process *p)
 
 static void log_start(const struct process *p, const struct settings *settings)
 {
-	struct buf places = BUF_EMPTY;
-
-	config_texts(&settings->config, config_option("listen"), &places);
-	/* A zero byte is behind each, and stays behind the last one. */
-	for (size_t i = 0; i + 1 < buf_size(&places); i++)
-		places.data[i] = places.data[i] ? places.data[i] : ' ';
 	log_notice("setlistd " SETLISTD_VERSION " started: listens on %s, servers: %d, configuration: %s",
-		listening_is_inherited(p->listening) ? "sockets of its parent" : buf_slice(&places).p,
-		ring_count(settings->ring), p->options->file ? p->options->file : "the command line");
-	buf_free(&places);
+		p->daemon.listens, ring_count(settings->ring),
+		p->options->file ? p->options->file : "the command line");
 }
 
 static void init(struct process *p, int pipes[2])
@@ -434,6 +443,7 @@ int serve(const struct options *options, struct settings *settings)
 	}
 	init(&p, pipes);
 	if (open_all(&p)) {
+		set_listens(&p);
 		log_start(&p, settings);
 		if (settings->config.sandbox)
 			sandbox_enter();
@@ -455,6 +465,7 @@ int serve(const struct options *options, struct settings *settings)
 	close(pipes[1]);
 	pthread_mutex_destroy(&p.daemon.lock);
 	free(p.daemon.large);
+	free(p.daemon.listens);
 	free(p.daemon.board);
 	news_destroy(p.daemon.server_news);
 	if (p.daemon.descriptors)

@@ -41,6 +41,8 @@ struct daemon {
 	struct news *server_news;
 	/* Carries out a PROXY_COMMAND for a worker: see struct clients_ops. */
 	void (*command)(struct worker *worker, const struct request *request, struct buf *out);
+	char *listens;        /* of the main thread: the addresses where clients connect, with spaces between
+				 them */
 	bool serving;         /* of the main thread: all servers were tried once */
 	bool stopping;        /* likewise: a signal to shut down has come */
 	int news;             /* the writing end of a pipe for DAEMON_SETTLED and DAEMON_EXITED */

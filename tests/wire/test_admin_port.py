@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import unittest
 
@@ -268,6 +269,61 @@ class Readiness(AdminCase):
         self.assertEqual(self.get("/healthz")[0], 200)
         self.servers[0].resume()
         self.assertEqual(conn.read_values(), ({}, "END"))
+
+
+class Outage(AdminCase):
+    """What /stats.json says of a server that is down, and what it still says afterwards."""
+
+    def server(self, number):
+        return self.stats()["servers"][number]
+
+    def failed(self):
+        return sum(self.stats()["timeline"]["failed"])
+
+    def test_whose_it_is(self):
+        self.start(config="slow_threshold = 70")
+        found = self.stats()
+        self.assertEqual((found["host"], found["listens"]), (socket.gethostname(), f"{HOST}:{self.proxy.port}"))
+        self.assertEqual(found["slow_threshold_ms"], 70)
+
+    def test_a_dead_server(self):
+        self.start([self.memcached(), self.memcached()])
+        self.assertEqual([(s["why"], s["down_seconds"], s["state"]) for s in self.stats()["servers"]], [("", 0, "up")] * 2)
+        self.servers[1].kill()
+        wait_until("it is down", lambda: self.server(1)["why"] == "Connection refused")
+        wait_until("a second passes", lambda: self.server(1)["down_seconds"] >= 1)
+        self.assertEqual((self.server(0)["why"], self.server(0)["down_seconds"]), ("", 0))
+        conn = self.connect(self.proxy)
+        for i in range(100):
+            conn.ask(f"delete key-{i}")
+        wait_until("the failed calls are in the timeline", lambda: self.failed() > 0)
+        self.servers[1].start()
+        wait_until("it is up", lambda: self.server(1)["state"] == "up")
+        self.assertEqual((self.server(1)["why"], self.server(1)["down_seconds"]), ("", 0))
+        self.assertGreater(self.failed(), 0)
+
+    def test_calls_that_a_silent_server_loses(self):
+        self.start(config="request_timeout = 300")
+        conn = self.connect(self.proxy)
+        with self.servers[0].process.paused():
+            conn.send(b"get a\r\nget b\r\nget c\r\n")
+            wait_until("they fail", lambda: self.server(0)["lost_calls"] >= 1)
+            wait_until("the timeline has them", lambda: self.failed() >= 1)
+
+    def test_the_timeline_grows(self):
+        self.start()
+        conn = self.connect(self.proxy)
+        wait_until("it has begun", lambda: self.stats()["timeline"]["age_ms"])
+        for _ in range(50):
+            conn.get("k")
+        wait_until("the requests are in it", lambda: sum(self.stats()["timeline"]["requests"]) > 0)
+        wait_until("points follow", lambda: len(self.stats()["timeline"]["age_ms"]) >= 3)
+        found = self.stats()["timeline"]
+        self.assertEqual(list(found), ["age_ms", "requests", "failed", "p50_us", "p99_us"])
+        self.assertEqual(len({len(column) for column in found.values()}), 1)
+        self.assertEqual(found["age_ms"], sorted(found["age_ms"], reverse=True))
+        for requests, p50, p99 in zip(found["requests"], found["p50_us"], found["p99_us"], strict=True):
+            self.assertTrue(0 < p50 <= p99 if requests else p50 <= p99, found)
 
 
 class Reloading(AdminCase):

@@ -232,9 +232,16 @@ static void copied(struct cas *cas, const struct result *r)
 	}
 }
 
-/* Writes to n what it had has become, with a time to live that is read of the item on that side meanwhile. */
-static void write_here(struct mover *m, struct mover_side *side, struct slice value, uint32_t flags, int64_t ttl,
-	void (*done)(struct cas *cas, const struct result *r))
+static void on_copy(struct waiter *waiter, const struct result *r)
+{
+	struct mover *m = (struct mover *)((char *)waiter - offsetof(struct mover, waiter));
+
+	m->pending--;
+	copied(&m->cas, r);
+}
+
+/* A write to n of what it had has become. */
+static struct call write_call(const struct mover *m, struct slice value, uint32_t flags, int64_t ttl)
 {
 	struct call call = {
 		.verb = CALL_CAS,
@@ -247,7 +254,23 @@ static void write_here(struct mover *m, struct mover_side *side, struct slice va
 
 	if (!ttl_exptime(m->world->env, ttl, &call.exptime))
 		call.exptime = -1;
-	cas_send(&m->cas, env_of(side), call, m->key, ttl, done);
+	return call;
+}
+
+/*
+ * The time to live of a copy is looked at before the deletion. A touch that corrects it right behind the write could come when the item
+ * has moved, and undo that of a client. Only a date needs what cas_send does.
+ */
+static void write_copy(struct mover *m, struct slice value, uint32_t flags)
+{
+	struct call call = write_call(m, value, flags, m->o.ttl);
+
+	if (ttl_is_date(call.exptime)) {
+		cas_send(&m->cas, env_of(&m->world->copy), call, m->key, m->o.ttl, copied);
+		return;
+	}
+	m->waiter.done = on_copy;
+	send(m, &m->world->to, call, &m->waiter);
 }
 
 /*
@@ -294,7 +317,7 @@ static void copy_item(struct mover *m)
 		buf_add_slice(&text, value);
 		buf_add_slice(&text, m->mark.behind);
 	}
-	write_here(m, &m->world->copy, buf_slice(&text), flags, m->o.ttl, copied);
+	write_copy(m, buf_slice(&text), flags);
 	buf_free(&text);
 }
 
@@ -381,6 +404,8 @@ static void dropped(struct mover *m)
 static void here_is(struct mover *m)
 {
 	struct buf text = BUF_EMPTY;
+	struct call call;
+	int64_t ttl;
 
 	if (m->status == RESULT_HIT)
 		m->mark = mark_read(m->key, m->n.flags, buf_slice(&m->n.value));
@@ -391,11 +416,12 @@ static void here_is(struct mover *m)
 	buf_add_slice(&text, m->mark.before);
 	buf_add_slice(&text, m->mark.value);
 	buf_add_slice(&text, m->mark.behind);
+	ttl = m->mark.kind == MARK_CLAIM ? TTL_NEVER : m->n.ttl;
+	call = write_call(m, buf_slice(&text), m->mark.flags, ttl);
 	if (m->mark.kind == MARK_CLAIM && buf_size(&text) == 0)
 		drop_claim(m);
 	else
-		write_here(m, &m->world->to, buf_slice(&text), m->mark.flags,
-			m->mark.kind == MARK_CLAIM ? TTL_NEVER : m->n.ttl, finished);
+		cas_send(&m->cas, env_of(&m->world->to), call, m->key, ttl, finished);
 	buf_free(&text);
 }
 

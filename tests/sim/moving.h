@@ -132,7 +132,7 @@ struct moving_key {
 	size_t count;
 	int elements; /* of a list: so many have been pushed */
 	bool spoiled; /* a part was lost: nothing is known any more */
-	bool claimed; /* a claim came late: see moving_network.c */
+	bool claimed; /* a claim came late */
 	uint64_t cas[MOVING_CLIENTS];
 	/* In a history with stale reads: what is known. */
 	signed char words[MOVING_MEMBERS + 256]; /* 1: it is in, -1: it is out, 0: unknown */
@@ -166,7 +166,7 @@ struct moving {
 	char detail[600];
 	/* What mutations remember. */
 	struct moving_seen {
-		bool known;
+		bool known, former; /* it was looked for at its former server last */
 		struct result result;
 		struct buf value;
 	} seen[MOVING_PROXIES][MOVING_KEYS];

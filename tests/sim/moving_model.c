@@ -533,7 +533,7 @@ void moving_check_key(struct moving *w, int key)
 	linear.count = h.count;
 	result = linear_check(&linear);
 	w->undecided += result == LINEAR_UNDECIDED;
-	if (result != LINEAR_NO || k->claimed)
+	if (result != LINEAR_NO)
 		return;
 	if (w->verbose)
 		tell(&h, linear.furthest);

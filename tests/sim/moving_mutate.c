@@ -118,10 +118,28 @@ bool moving_mutate_execute(struct moving *w, struct moving_message *m)
 	}
 }
 
+/* Whether it is a look of a guard that has found a claim: a mover looks at the former server right before. */
+static bool guard_sees_claim(struct moving *w, const struct moving_message *m)
+{
+	int key = moving_find_key(w, m->call.key);
+	struct moving_seen *seen = key < 0 ? NULL : &w->seen[m->proxy][key];
+	const struct memcached_item *item = memcached_find(&w->servers[m->server], m->call.key, w->now);
+	bool mover;
+
+	if (!seen || m->call.verb != CALL_GET || m->call.want != LOOK)
+		return false;
+	mover = seen->former;
+	seen->former = is_to_former(w, m);
+	return !mover && m->result.flags == MARK_FLAGS && item &&
+		slice_starts(buf_slice(&item->value), SLICE("@claim."));
+}
+
 void moving_mutate_executed(struct moving *w, struct moving_message *m)
 {
 	bool is_part;
 
+	if (w->mutation == MOVING_UNSEEN_CLAIM && guard_sees_claim(w, m))
+		m->result.flags = 0;
 	if (w->mutation != MOVING_EARLY_PART || m->call.verb != CALL_GET || m->result.status != RESULT_HIT ||
 		!is_to_former(w, m))
 		return;

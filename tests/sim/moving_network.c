@@ -182,10 +182,7 @@ static void tell(const struct moving *w, const struct moving_message *m)
 		(int)m->result.value.n, m->result.value.p);
 }
 
-/*
- * A claim may come so late that another proxy has moved the item, and a client has deleted it. Then some commands take the claim for an
- * item until its proxy has noticed: append stores, and add does not. Nothing is lost, but no order explains that.
- */
+/* Counts claims that come so late that another proxy has moved the item, and a client has deleted it. */
 static void look_at_claim(struct moving *w, const struct moving_message *m)
 {
 	int key = moving_find_key(w, m->call.key);

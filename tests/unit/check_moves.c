@@ -437,6 +437,108 @@ TEST(both_have_it)
 	ck_assert_uint_eq(moves_statistics(proxies[0].moves)->merged, 1);
 }
 
+/* --- claims that come when the item has moved and is gone --- */
+
+static void put_claim(const char *key)
+{
+	struct buf mark = BUF_EMPTY;
+
+	mark_add_claim(&mark, text(key));
+	put_mark(N, key, &mark);
+	buf_free(&mark);
+}
+
+static const struct {
+	enum call_verb verb;
+	enum result_status status; /* of a key that is missing */
+} missing[] = {
+	{ CALL_APPEND, RESULT_NOT_STORED },
+	{ CALL_PREPEND, RESULT_NOT_STORED },
+	{ CALL_REPLACE, RESULT_NOT_STORED },
+	{ CALL_TOUCH, RESULT_MISS },
+	{ CALL_DELETE, RESULT_MISS },
+	{ CALL_CAS, RESULT_MISS },
+	{ CALL_INCR, RESULT_MISS },
+	{ CALL_DECR, RESULT_MISS },
+	{ CALL_GAT, RESULT_MISS },
+	{ CALL_GET, RESULT_MISS },
+	{ CALL_ADD, RESULT_DONE },
+	{ CALL_SET, RESULT_DONE },
+};
+
+LOOP_TEST(a_late_claim_is_no_item, sizeof(missing) / sizeof(*missing))
+{
+	bool stores = missing[_i].status == RESULT_DONE;
+
+	reads(&proxies[0], "k", NULL);
+	put_claim("k");
+	does(&proxies[0], missing[_i].verb, "k", "x");
+	ck_assert_int_eq(got.status, missing[_i].status);
+	has(N, "k", stores ? "x" : NULL);
+	/* With an item it does what it always does. */
+	put(N, "k", "7", 0);
+	does(&proxies[0], missing[_i].verb, "k", "x");
+	ck_assert_int_ne(got.status, RESULT_MISS);
+	ck_assert_int_eq(got.status == RESULT_NOT_STORED, missing[_i].verb == CALL_ADD);
+}
+
+/* The key is looked at before, and once more when no claim can come any more. Then nothing is. */
+TEST(a_guard_ends)
+{
+	unsigned calls;
+
+	put(N, "k", "+a ", 0);
+	reads(&proxies[0], "k", "+a ");
+	calls = proxies[0].calls[N];
+	does(&proxies[0], CALL_APPEND, "k", "+b ");
+	ck_assert_uint_eq(proxies[0].calls[N], calls + 2);
+	for (int i = 0; i <= MARGIN; i++) {
+		proxies[0].env.now += 1000;
+		reads(&proxies[0], "k", "+a +b ");
+	}
+	calls = proxies[0].calls[N];
+	does(&proxies[0], CALL_APPEND, "k", "+c ");
+	ck_assert_uint_eq(proxies[0].calls[N], calls + 2);
+	does(&proxies[0], CALL_APPEND, "k", "+d ");
+	ck_assert_uint_eq(proxies[0].calls[N], calls + 3);
+	has(N, "k", "+a +b +c +d ");
+}
+
+/* Those behind a call that waits for a look wait, too. */
+TEST(a_guard_keeps_the_order)
+{
+	static const enum call_verb verbs[] = { CALL_SET, CALL_APPEND, CALL_ADD, CALL_APPEND, CALL_SET, CALL_APPEND,
+		CALL_DELETE, CALL_ADD, CALL_APPEND };
+	static const char *const words[] = { "a", "b", "-", "c", "d", "e", "", "f", "g" };
+	struct waiter waiters[9];
+
+	reads(&proxies[0], "k", NULL);
+	put_claim("k");
+	ends = 0;
+	for (int i = 0; i < 9; i++) {
+		waiters[i] = (struct waiter){ on_result, SLICE("k") };
+		moves_call(proxies[0].moves,
+			&(struct call){ .verb = verbs[i],
+				.server = CALL_ANY_SERVER,
+				.key = SLICE("k"),
+				.value = text(words[i]) },
+			&waiters[i]);
+	}
+	run(&proxies[0]);
+	ck_assert_uint_eq(ends, 9);
+	has(N, "k", "fg");
+}
+
+/* An error of arithmetic is one. */
+TEST(a_guard_tells_errors)
+{
+	put(N, "k", "text", 0);
+	reads(&proxies[0], "k", "text");
+	does(&proxies[0], CALL_INCR, "k", "");
+	ck_assert_int_eq(got.status, RESULT_REFUSED);
+	has(N, "k", "text");
+}
+
 /* --- marks --- */
 
 TEST(marks)

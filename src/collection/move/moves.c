@@ -1,6 +1,10 @@
 /*
  * The gate before the servers. Calls on a unit wait in its queue while it is looked for and moved, and then go to its new server in their
  * order. Where a unit was found lately is remembered by its hash, without probing: what is forgotten is looked for again.
+ *
+ * The claim of a mover may come when others have moved the unit, and a client has deleted it. memcached would take that mark for an item:
+ * append would store, and add would not. No claim comes later than the margin. So for that long after a unit was found, and until a read
+ * behind that has seen no mark, calls that need an item, or need none, are guarded.
  */
 #include "collection/move/moves.h"
 
@@ -14,16 +18,19 @@
 #include "util/alloc.h"
 #include "util/hash.h"
 
-enum { FOUND = 16384, BUCKETS = 1024, WAIT_MS = 20 };
+enum { FOUND = 16384, BUCKETS = 1024, WAIT_MS = 20, TRIES = 16 };
 
-/* A call that waits, with a copy of its slices; or a read whose result is looked at before its waiter gets it. */
+/* A call that waits, with a copy of its slices; or one whose result is looked at before its waiter gets it. */
 struct moved_call {
 	STAILQ_ENTRY(moved_call) link;
 	struct moves *moves;
 	struct call call;
-	struct waiter waiter; /* of the read */
+	struct waiter waiter; /* of the call, or of a look at its key */
 	struct waiter *asker;
-	bool again; /* it was asked for a second time */
+	struct unit *unit; /* whose other calls wait for its result, or NULL */
+	enum result_status status;
+	bool part;      /* it was copied from the former server, if it was there */
+	unsigned tries; /* that have met a mark */
 	char bytes[];
 };
 
@@ -34,12 +41,22 @@ struct unit {
 	struct moves *moves;
 	uint64_t hash;
 	struct mover mover;
-	struct waiter timer;
+	struct waiter waiter; /* of a timer, or of a look at its key */
+	uint64_t looked;      /* when that was sent: env.now */
 	struct moved_calls calls;
+	bool found;  /* the calls go out, and the mover is not needed any more */
+	bool marked; /* a call has met a mark since */
 	char key[];
 };
 
 LIST_HEAD(units, unit);
+
+/* Where a unit was found. Times are env.now; 0: none. */
+struct found {
+	uint64_t hash;
+	uint64_t until; /* then it is looked for again */
+	uint64_t late;  /* a claim may come before that; 0: none comes any more */
+};
 
 struct moves {
 	struct mover_world world;
@@ -48,9 +65,7 @@ struct moves {
 	struct moves_stats stats;
 	size_t busy; /* units, and reads under way */
 	struct units units[BUCKETS];
-	struct {
-		uint64_t hash, until; /* env.now; 0: nothing is known */
-	} found[FOUND];
+	struct found found[FOUND];
 };
 
 struct moves *moves_create(const struct moves_options *options)
@@ -142,7 +157,21 @@ static struct unit *find_unit(const struct moves *m, uint64_t hash, struct slice
 	return NULL;
 }
 
-static void send_here(struct moves *m, const struct call *call, struct waiter *waiter);
+static struct unit *add_unit(struct moves *m, uint64_t hash, struct slice key)
+{
+	struct unit *u = xcalloc(1, sizeof(*u) + key.n);
+
+	u->moves = m;
+	u->hash = hash;
+	slice_write(u->key, key);
+	u->mover.world = &m->world;
+	u->mover.key = slice_of(u->key, key.n);
+	u->mover.knows = m->found[hash % FOUND].hash == hash;
+	STAILQ_INIT(&u->calls);
+	LIST_INSERT_HEAD(&m->units[hash % BUCKETS], u, link);
+	m->busy++;
+	return u;
+}
 
 static void free_unit(struct unit *u)
 {
@@ -156,21 +185,36 @@ static void on_clean(struct mover *mover)
 	free_unit((struct unit *)((char *)mover - offsetof(struct unit, mover)));
 }
 
-/* None of the calls was sent. */
-static void refuse(struct moved_calls *calls, const struct result *why)
+static void retire_unit(struct unit *u)
+{
+	if (!mover_clean(&u->mover, on_clean))
+		free_unit(u);
+}
+
+/* The call was not sent. */
+static void refuse(struct moved_call *c, const struct result *why)
 {
 	struct result r = *why;
-	struct moved_call *c;
+	struct waiter *asker = c->asker;
 
 	if (r.status != RESULT_REFUSED)
 		r.status = RESULT_UNAVAILABLE;
-	while ((c = STAILQ_FIRST(calls))) {
-		struct waiter *asker = c->asker;
-		STAILQ_REMOVE_HEAD(calls, link);
-		free(c);
-		asker->done(asker, &r);
-	}
+	free(c);
+	asker->done(asker, &r);
 }
+
+static void note_found(struct moves *m, uint64_t hash, bool moved)
+{
+	struct found *f = &m->found[hash % FOUND];
+	uint64_t now = m->world.env->now;
+
+	if (f->hash != hash || moved)
+		f->late = now + (uint64_t)m->margin * 1000 + 1;
+	f->hash = hash;
+	f->until = now + MOVES_LOOK_MS;
+}
+
+static void go_on(struct unit *u);
 
 static void on_end(struct mover *mover)
 {
@@ -179,67 +223,47 @@ static void on_end(struct mover *mover)
 	struct moved_calls calls = STAILQ_HEAD_INITIALIZER(calls);
 	struct moved_call *c;
 
-	STAILQ_CONCAT(&calls, &u->calls);
-	LIST_REMOVE(u, link);
 	m->stats.moved += mover->moved;
 	m->stats.merged += mover->moved && mover->joined;
-	if (mover->failure.happened) {
-		m->stats.failed++;
-		refuse(&calls, &mover->failure.result);
-		free_unit(u);
+	if (!mover->failure.happened) {
+		note_found(m, u->hash, mover->moved);
+		u->found = true;
+		go_on(u);
 		return;
 	}
-	m->found[u->hash % FOUND].hash = u->hash;
-	m->found[u->hash % FOUND].until = m->world.env->now + MOVES_LOOK_MS;
+	STAILQ_CONCAT(&calls, &u->calls);
+	LIST_REMOVE(u, link);
+	m->stats.failed++;
 	while ((c = STAILQ_FIRST(&calls))) {
 		STAILQ_REMOVE_HEAD(&calls, link);
-		send_here(m, &c->call, c->asker);
-		free(c);
+		refuse(c, &mover->failure.result);
 	}
-	if (!mover_clean(mover, on_clean))
-		free_unit(u);
+	free_unit(u);
 }
 
 static void on_time(struct waiter *waiter, const struct result *r)
 {
-	struct unit *u = (struct unit *)((char *)waiter - offsetof(struct unit, timer));
+	struct unit *u = (struct unit *)((char *)waiter - offsetof(struct unit, waiter));
 	struct env *env = u->moves->world.env;
 
 	(void)r;
 	if (env->unix_time < u->moves->at)
-		env->later(env, &u->timer, WAIT_MS);
+		env->later(env, &u->waiter, WAIT_MS);
 	else
 		mover_start(&u->mover, on_end);
-}
-
-static struct unit *add_unit(struct moves *m, uint64_t hash, struct slice key)
-{
-	struct unit *u = xcalloc(1, sizeof(*u) + key.n);
-
-	u->moves = m;
-	u->hash = hash;
-	slice_write(u->key, key);
-	u->mover.world = &m->world;
-	u->mover.key = slice_of(u->key, key.n);
-	u->mover.knows = m->found[hash % FOUND].hash == hash;
-	u->timer.done = on_time;
-	STAILQ_INIT(&u->calls);
-	LIST_INSERT_HEAD(&m->units[hash % BUCKETS], u, link);
-	m->busy++;
-	return u;
 }
 
 static void start_unit(struct unit *u, bool at_once)
 {
 	struct env *env = u->moves->world.env;
 
-	if (at_once || env->unix_time >= u->moves->at)
+	if (at_once || env->unix_time >= u->moves->at) {
 		mover_start(&u->mover, on_end);
-	else
-		env->later(env, &u->timer, WAIT_MS);
+	} else {
+		u->waiter = (struct waiter){ on_time, u->mover.key };
+		env->later(env, &u->waiter, WAIT_MS);
+	}
 }
-
-/* --- reads --- */
 
 /* The call waits until its unit, with this key and hash, is found; that does not wait for the time if `at_once`. */
 static void wait_for(struct moves *m, struct moved_call *c, struct slice key, uint64_t hash, bool at_once)
@@ -253,6 +277,8 @@ static void wait_for(struct moves *m, struct moved_call *c, struct slice key, ui
 	if (is_new)
 		start_unit(u, at_once);
 }
+
+/* --- reads --- */
 
 /* Sends the call of a waiter, which is `done` by a function of ours. */
 static void send_kept(struct moved_call *c, const struct call *call, bool former,
@@ -300,30 +326,50 @@ static bool is_moved_part(const struct moves *m, struct slice key)
 	return part_key_base(key).n && unit_of(m, key).n < key.n && place(m, key, true) != place(m, key, false);
 }
 
-/* A mark shows that a proxy moves the key, or that one was killed while it did. */
+/* Counts a mark that a call has met. False: it was one too many, and the call has ended. */
+static bool may_retry(struct moved_call *c)
+{
+	if (++c->tries <= TRIES)
+		return true;
+	refuse(c,
+		&(struct result){ .status = RESULT_REFUSED,
+			.line = SLICE("SERVER_ERROR busy: the key is being moved"),
+			.server = "setlistd" });
+	return false;
+}
+
+/* A mark shows that a proxy moves the key, or that one was killed while it did. The call begins again when that has ended. */
+static void settle(struct moved_call *c)
+{
+	struct moves *m = c->moves;
+	struct slice key = unit_of(m, c->call.key);
+	uint64_t hash = hash_slice(key, m->seed);
+	struct unit *u = find_unit(m, hash, key);
+
+	m->found[hash % FOUND].hash = 0;
+	if (!may_retry(c))
+		return;
+	if (u && u->found)
+		u->marked = true;
+	wait_for(m, c, key, hash, true);
+}
+
 static void read_here(struct waiter *waiter, const struct result *r)
 {
 	struct moved_call *c = (struct moved_call *)((char *)waiter - offsetof(struct moved_call, waiter));
 	struct moves *m = c->moves;
 
 	m->busy--;
-	if (r->status == RESULT_MISS && !c->again && is_moved_part(m, c->call.key)) {
-		c->again = true;
+	if (r->status == RESULT_MISS && !c->part && is_moved_part(m, c->call.key)) {
+		c->part = true;
 		send_kept(c, &(struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_TTL, .key = c->call.key },
 			true, part_found);
-		return;
-	}
-	if (r->status == RESULT_HIT && r->flags == MARK_FLAGS && !c->again) {
-		struct moved_call *next = keep_call(m, &c->call, c->asker);
-		struct slice key = unit_of(m, next->call.key);
-		uint64_t hash = hash_slice(key, m->seed);
-		next->again = true;
-		m->found[hash % FOUND].hash = 0;
-		wait_for(m, next, key, hash, true);
+	} else if (r->status == RESULT_HIT && r->flags == MARK_FLAGS) {
+		settle(c);
 	} else {
 		c->asker->done(c->asker, r);
+		free(c);
 	}
-	free(c);
 }
 
 static void ask_here(struct moved_call *c)
@@ -331,12 +377,235 @@ static void ask_here(struct moved_call *c)
 	send_kept(c, &c->call, false, read_here);
 }
 
-static void send_here(struct moves *m, const struct call *call, struct waiter *waiter)
+static bool asks_here(const struct moves *m, const struct call *call)
 {
-	if (call->verb == CALL_GET || (call->verb == CALL_TOUCH && is_moved_part(m, call->key)))
-		ask_here(keep_call(m, call, waiter));
+	return call->verb == CALL_GET || (call->verb == CALL_TOUCH && is_moved_part(m, call->key));
+}
+
+/* --- calls that must not take a mark for an item --- */
+
+enum guard {
+	GUARD_NONE,
+	GUARD_LOOK, /* the key is looked at before */
+	GUARD_HOLD, /* its result tells; those behind it wait for that */
+	GUARD_TELLS /* its result tells */
+};
+
+static enum guard guard_of(const struct moves *m, const struct call *call, uint64_t hash)
+{
+	const struct found *f = &m->found[hash % FOUND];
+	bool late = f->hash != hash || f->late;
+
+	switch (call->verb) {
+	case CALL_APPEND:
+	case CALL_PREPEND:
+	case CALL_REPLACE:
+	case CALL_TOUCH:
+	case CALL_DELETE:
+	case CALL_META:
+		return late ? GUARD_LOOK : GUARD_NONE;
+	case CALL_SET:
+		return late && call->compare ? GUARD_HOLD : GUARD_NONE;
+	case CALL_ADD:
+	case CALL_CAS:
+		return late ? GUARD_HOLD : GUARD_NONE;
+	case CALL_INCR:
+	case CALL_DECR:
+	case CALL_GAT:
+		return GUARD_TELLS;
+	default:
+		return GUARD_NONE;
+	}
+}
+
+/* Of a call on a part none is needed: only its base is claimed. */
+static enum guard guard_in(const struct unit *u, const struct call *call)
+{
+	return call->key.n == u->mover.key.n ? guard_of(u->moves, call, u->hash) : GUARD_NONE;
+}
+
+static void end_call(struct moved_call *c, const struct result *r)
+{
+	struct waiter *asker = c->asker;
+	struct unit *u = c->unit;
+
+	free(c);
+	asker->done(asker, r);
+	if (u)
+		go_on(u);
+}
+
+static void told(struct waiter *waiter, const struct result *r);
+
+/* The call of a unit comes before all others again. */
+static void retry_in(struct unit *u, struct moved_call *c, bool marked)
+{
+	c->unit = NULL;
+	u->marked = u->marked || marked;
+	if (may_retry(c))
+		STAILQ_INSERT_HEAD(&u->calls, c, link);
+	go_on(u);
+}
+
+static void retry(struct moved_call *c, bool marked)
+{
+	if (c->unit)
+		retry_in(c->unit, c, marked);
+	else if (marked)
+		settle(c);
+	else if (may_retry(c))
+		send_kept(c, &c->call, false, told);
+}
+
+/* What the call has met: a mark, an item, or what has gone since. */
+static void looked_behind(struct waiter *waiter, const struct result *r)
+{
+	struct moved_call *c = (struct moved_call *)((char *)waiter - offsetof(struct moved_call, waiter));
+	bool marked = r->status == RESULT_HIT && r->flags == MARK_FLAGS;
+	struct result before = { .status = c->status, .server = r->server };
+
+	c->moves->busy--;
+	if (result_failed(r)) {
+		struct result failed = *r;
+		failed.status = r->status == RESULT_REFUSED ? r->status : RESULT_UNAVAILABLE;
+		end_call(c, &failed);
+	} else if (r->status == RESULT_HIT && !marked && !result_failed(&before)) {
+		end_call(c, &before);
+	} else if (r->status == RESULT_MISS && before.status == RESULT_EXISTS && !c->call.vivifies) {
+		end_call(c, &(struct result){ .status = RESULT_MISS, .server = r->server });
+	} else {
+		retry(c, marked);
+	}
+}
+
+/* Whether the call may have met a mark. An error of arithmetic stays one when it is tried again. */
+static bool is_doubtful(const struct moved_call *c, const struct result *r)
+{
+	switch (c->call.verb) {
+	case CALL_INCR:
+	case CALL_DECR:
+		return r->status == RESULT_EXISTS || (r->status == RESULT_REFUSED && c->tries == 0);
+	case CALL_GAT:
+		return r->status == RESULT_HIT && r->flags == MARK_FLAGS;
+	default:
+		return r->status == RESULT_EXISTS || (r->status == RESULT_NOT_STORED && c->call.verb == CALL_ADD);
+	}
+}
+
+static void told(struct waiter *waiter, const struct result *r)
+{
+	struct moved_call *c = (struct moved_call *)((char *)waiter - offsetof(struct moved_call, waiter));
+
+	c->moves->busy--;
+	c->status = r->status;
+	if (is_doubtful(c, r))
+		send_kept(c, &(struct call){ .verb = CALL_GET, .key = c->call.key }, false, looked_behind);
 	else
-		send_to(m, call, waiter, place(m, call->key, false));
+		end_call(c, r);
+}
+
+/* Sends a call that needs no look before. */
+static void send_on(struct moved_call *c, enum guard guard)
+{
+	if (asks_here(c->moves, &c->call)) {
+		ask_here(c);
+	} else if (guard == GUARD_HOLD || guard == GUARD_TELLS) {
+		send_kept(c, &c->call, false, told);
+	} else {
+		send_to(c->moves, &c->call, c->asker, place(c->moves, c->call.key, false));
+		free(c);
+	}
+}
+
+/* The first calls of the queue need an item, and there is none. */
+static void miss(struct unit *u)
+{
+	struct moved_call *c;
+
+	while ((c = STAILQ_FIRST(&u->calls)) && guard_in(u, &c->call) == GUARD_LOOK && c->call.verb != CALL_META) {
+		bool removes = c->call.verb == CALL_TOUCH || c->call.verb == CALL_DELETE;
+		struct waiter *asker = c->asker;
+		STAILQ_REMOVE_HEAD(&u->calls, link);
+		free(c);
+		asker->done(asker, &(struct result){ .status = removes ? RESULT_MISS : RESULT_NOT_STORED });
+	}
+}
+
+/* All that wait need no look of their own then, but behind one whose result is not known. */
+static void send_all(struct unit *u)
+{
+	struct moved_call *c;
+	enum guard guard;
+
+	while ((c = STAILQ_FIRST(&u->calls)) && (guard = guard_in(u, &c->call)) != GUARD_HOLD) {
+		STAILQ_REMOVE_HEAD(&u->calls, link);
+		send_on(c, guard);
+	}
+}
+
+static void looked_before(struct waiter *waiter, const struct result *r)
+{
+	struct unit *u = (struct unit *)((char *)waiter - offsetof(struct unit, waiter));
+	struct found *f = &u->moves->found[u->hash % FOUND];
+	struct moved_call *c = STAILQ_FIRST(&u->calls);
+	bool marked = r->status == RESULT_HIT && r->flags == MARK_FLAGS;
+
+	if (f->hash == u->hash && u->looked >= f->late && !marked && !result_failed(r))
+		f->late = 0;
+	if (result_failed(r) || marked || (r->status == RESULT_MISS && c->call.verb == CALL_META))
+		STAILQ_REMOVE_HEAD(&u->calls, link);
+	if (marked) {
+		retry_in(u, c, true);
+		return;
+	}
+	if (result_failed(r))
+		refuse(c, r);
+	else if (r->status == RESULT_HIT)
+		send_all(u);
+	else if (c->call.verb == CALL_META)
+		send_on(c, GUARD_NONE);
+	else
+		miss(u);
+	go_on(u);
+}
+
+/* The unit is looked for again, and its calls wait for that. */
+static void start_again(struct unit *u)
+{
+	struct moves *m = u->moves;
+	struct unit *next;
+
+	m->found[u->hash % FOUND].hash = 0;
+	next = add_unit(m, u->hash, u->mover.key);
+	STAILQ_CONCAT(&next->calls, &u->calls);
+	mover_start(&next->mover, on_end);
+}
+
+/* Sends the calls that wait, in their order, until the result of a call has to be known. */
+static void go_on(struct unit *u)
+{
+	struct moves *m = u->moves;
+	struct moved_call *c;
+
+	while ((c = STAILQ_FIRST(&u->calls)) && !u->marked) {
+		enum guard guard = guard_in(u, &c->call);
+		if (guard == GUARD_LOOK) {
+			struct call look = { .verb = CALL_GET, .key = u->mover.key };
+			u->waiter = (struct waiter){ looked_before, u->mover.key };
+			u->looked = m->world.env->now;
+			send_to(m, &look, &u->waiter, place(m, u->mover.key, false));
+			return;
+		}
+		STAILQ_REMOVE_HEAD(&u->calls, link);
+		c->unit = guard == GUARD_HOLD ? u : NULL;
+		send_on(c, guard);
+		if (guard == GUARD_HOLD)
+			return;
+	}
+	LIST_REMOVE(u, link);
+	if (c)
+		start_again(u);
+	retire_unit(u);
 }
 
 /* --- until the time --- */
@@ -378,6 +647,28 @@ static bool is_read(const struct call *call)
 
 /* --- the door --- */
 
+/* Of a unit that was found lately. */
+static void send_here(struct moves *m, const struct call *call, struct waiter *waiter, struct slice key, uint64_t hash)
+{
+	enum guard guard = call->key.n == key.n ? guard_of(m, call, hash) : GUARD_NONE;
+	struct moved_call *c;
+	struct unit *u;
+
+	if (guard == GUARD_NONE && !asks_here(m, call)) {
+		send_to(m, call, waiter, place(m, call->key, false));
+		return;
+	}
+	c = keep_call(m, call, waiter);
+	if (guard == GUARD_NONE || guard == GUARD_TELLS) {
+		send_on(c, guard);
+		return;
+	}
+	u = add_unit(m, hash, key);
+	u->found = true;
+	STAILQ_INSERT_TAIL(&u->calls, c, link);
+	go_on(u);
+}
+
 /* Of a unit that nobody waits for. */
 static void find(struct moves *m, const struct call *call, struct waiter *waiter, struct slice key, uint64_t hash)
 {
@@ -386,7 +677,7 @@ static void find(struct moves *m, const struct call *call, struct waiter *waiter
 	struct moved_call *c;
 
 	if (known) {
-		send_here(m, call, waiter);
+		send_here(m, call, waiter, key, hash);
 		return;
 	}
 	c = keep_call(m, call, waiter);

@@ -60,7 +60,7 @@ struct taking_op {
 	struct taking *world;
 	struct taking_proxy *proxy;
 	int client;
-	enum command_id command;
+	command_id command;
 	int from, to;                   /* lists or sets; -1 for none */
 	int keys[TAKING_SHARES], count; /* of a waiter: its lists */
 	int member;
@@ -150,7 +150,7 @@ void taking_settle(struct taking *world);
 /* A client that is not busy sends a random command of the history's kind. */
 void taking_act(struct taking *world);
 /* A client sends this line. */
-void taking_ask(struct taking *world, int client, enum command_id command, const char *line);
+void taking_ask(struct taking *world, int client, command_id command, const char *line);
 /* The reply is complete, or the proxy was killed. */
 void taking_answered(struct taking_op *op);
 void taking_free_op(struct taking_op *op);

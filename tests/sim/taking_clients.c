@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "command/start.h"
+#include "protocol/commands.h"
 #include "taking.h"
 #include "util/alloc.h"
 
@@ -50,7 +51,7 @@ static void send(struct taking_op *op)
 		taking_fail(w, "a request was refused", "%.*s", (int)buf_size(&op->line), op->line.data);
 }
 
-void taking_ask(struct taking *w, int client, enum command_id command, const char *line)
+void taking_ask(struct taking *w, int client, command_id command, const char *line)
 {
 	struct taking_op *op = new_op(w, client);
 

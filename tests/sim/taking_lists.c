@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "protocol/commands.h"
 #include "taking.h"
 #include "util/num.h"
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "protocol/commands.h"
 #include "taking.h"
 #include "util/num.h"
 
@@ -110,7 +111,7 @@ void taking_write_loose(struct taking_op *op)
 }
 
 /* Of what stays in the sources. */
-static void expect(struct taking *w, struct taking_store *store, enum command_id command, int first, int count)
+static void expect(struct taking *w, struct taking_store *store, command_id command, int first, int count)
 {
 	for (int half = 0; half < 2; half++) {
 		uint64_t bits = w->sources[first].stable[half];
@@ -134,7 +135,7 @@ static size_t begin(struct taking *w, bool reads)
 void taking_write_store(struct taking_op *op)
 {
 	static const struct {
-		enum command_id id;
+		command_id id;
 		const char *name;
 	} stores[] = { { COMMAND_SUNIONSTORE, "sunionstore" }, { COMMAND_SINTERSTORE, "sinterstore" },
 		{ COMMAND_SDIFFSTORE, "sdiffstore" } };

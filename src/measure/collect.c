@@ -117,24 +117,15 @@ struct servers_seen collect_seen(struct daemon *d)
 
 /* --- the daemon: what the expressions in facts.def call --- */
 
-static uint64_t ring_of(struct daemon *d, const struct meter *from)
+/* Of a field that the meter has for other threads. */
+static uint64_t locked(struct daemon *d, const uint64_t *field)
 {
-	uint64_t ring;
+	uint64_t value;
 
 	pthread_mutex_lock(&d->lock);
-	ring = from->ring;
+	value = *field;
 	pthread_mutex_unlock(&d->lock);
-	return ring;
-}
-
-static uint64_t former_of(struct daemon *d, const struct meter *from)
-{
-	uint64_t ring;
-
-	pthread_mutex_lock(&d->lock);
-	ring = from->former;
-	pthread_mutex_unlock(&d->lock);
-	return ring;
+	return value;
 }
 
 static uint64_t count_slow(struct daemon *d)

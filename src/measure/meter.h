@@ -46,6 +46,7 @@ struct meter {
 	uint64_t counters_before[COUNTERS]; /* as they were at the last `stats reset` */
 	struct servers *servers;            /* those of the worker's current generation */
 	uint64_t ring, former;              /* the fingerprints of where keys are, and were; 0 for none */
+	uint64_t move_at;                   /* when they move, in seconds of Unix time; 0 if none do */
 };
 
 /* Borrows the loop until meter_fini. `random` is any number that clients do not know. All other members must be zero. */

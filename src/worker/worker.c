@@ -55,6 +55,7 @@ static void set_generation(struct worker *w, struct generation *g)
 	w->meter.servers = g->servers;
 	w->meter.ring = g->settings->ring_hash;
 	w->meter.former = g->settings->former_hash;
+	w->meter.move_at = (uint64_t)g->settings->move_at;
 	pthread_mutex_unlock(&w->daemon->lock);
 }
 

@@ -14,16 +14,8 @@
  *
  * A read from memory does not touch tables and indexes on the server, which then might evict them before the base. So all parts are
  * read from time to time, and at once on a new connection: that keeps them in use, and finds those that are missing.
- *
- * A claim is granted to one caller alone, so it is a read and a CAS:
- *
- *     read -> not a member: CAS of the base with the addition behind its log, or ADD -> lost the race: read again
- *
- * Two concurrent pops must not give the same member, so a pop is a read and a CAS:
- *
- *     read -> choose -> CAS of the base with the removals behind its log -> lost the race: read again, choose others
  */
-#include "collection/set/set.h"
+#include "collection/set/fetch.h"
 
 #include <stdlib.h>
 
@@ -33,31 +25,9 @@
 #include "collection/rewrite/base.h"
 #include "collection/rewrite/parts.h"
 #include "collection/set/answer.h"
-#include "collection/set/cache.h"
-#include "collection/ttl.h"
+#include "collection/set/set.h"
 #include "util/alloc.h"
 #include "util/check.h"
-#include "util/random.h"
-
-/* A read in progress: the first member of the work of its machine. */
-struct fetch {
-	struct lane *lane;
-	struct set_request *only; /* the request to answer; NULL for those of the batch */
-	lane_after *after;
-	struct cache_entry *entry;
-	struct result read; /* the reply about the base, without slices */
-	struct parts *parts;
-	size_t checked;          /* parts that the view has taken */
-	struct op_queue wanting; /* operations of the batch that wait for tables */
-	size_t segment_bytes;    /* bytes of the segments of a list */
-	char missing[OPLOG_ID];  /* id of a run with a missing part; empty for none */
-	uint64_t missing_refs;   /* check of the references when any part was missing; 0 for none */
-	uint64_t missing_on;     /* parts.missing_on, while either of these is set */
-	bool loading;            /* somebody loads it, so that it is missing */
-	bool is_list;            /* the base is a list with segments or a limit, whose view is dropped at the end */
-	bool stays; /* the base has lost a part, and is not removed: later reads that do not need the part find out too */
-	struct buf list_base; /* its base: the view has all elements as one log instead */
-};
 
 /* COMPARE_MIN: a smaller base is read at once instead of comparing its CAS token. */
 enum { COMPARE_MIN = 512, PRESENCE_EVERY_MS = 60 * 1000 };
@@ -75,11 +45,7 @@ static void finish(struct lane *lane, enum outcome_status status, const struct r
 	f->after(lane, status, failure);
 }
 
-/*
- * Ends the batch, releases the view, and frees what the read allocated. After an outcome that the view may be the reason of, drops
- * the view.
- */
-static void fetch_end(struct fetch *f, struct lane *lane, const struct outcome *outcome)
+void fetch_end(struct fetch *f, struct lane *lane, const struct outcome *outcome)
 {
 	bool failed = outcome->status != OUTCOME_DONE && outcome->status != OUTCOME_FAILED;
 	bool drop = f->is_list || (failed && !f->stays);
@@ -98,12 +64,6 @@ static void fetch_end(struct fetch *f, struct lane *lane, const struct outcome *
 	}
 }
 
-/* The base as it is stored, to put more behind it. Requires that the requests are answered. Borrowed from the fetch. */
-static struct slice fetch_base(const struct fetch *f)
-{
-	return buf_slice(f->is_list ? &f->list_base : &f->entry->view.base);
-}
-
 static bool is_current(const struct set_view *view, const struct result *r)
 {
 	return view->known && r->cas && view->cas == r->cas && view->connection == r->connection;
@@ -114,8 +74,7 @@ static void read_base(struct lane *lane)
 	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS | WANT_TTL }, base_read);
 }
 
-/* Reads the base and answers again. If the batch has lost too many races, `after` gets OUTCOME_BUSY. */
-static void fetch_again(struct lane *lane)
+void fetch_again(struct lane *lane)
 {
 	struct fetch *f = lane->work;
 
@@ -131,11 +90,7 @@ static bool should_compare_token(const struct cache_entry *entry)
 	return entry->view.known && !entry->churning && !entry->suspect && buf_size(&entry->view.base) >= COMPARE_MIN;
 }
 
-/*
- * Starts a read, and sets lane->work to it. `after` gets OUTCOME_DONE when all requests are answered, or what
- * prevented that; it calls fetch_end. If `fresh`, the base is read even if the view may be current.
- */
-static void fetch_begin(struct fetch *f, struct lane *lane, struct set_request *only, bool fresh, lane_after *after)
+void fetch_begin(struct fetch *f, struct lane *lane, struct set_request *only, bool fresh, lane_after *after)
 {
 	lane_count_reads(lane);
 	*f = (struct fetch){ .lane = lane, .only = only, .after = after };
@@ -531,181 +486,6 @@ static void reads_done(struct lane *lane, enum outcome_status status, const stru
 	fetch_end(f, lane, &outcome);
 	pool_put(lane_env(lane)->pool, f, sizeof(*f));
 	lane_next(lane);
-}
-
-/* --- popping --- */
-
-struct pop {
-	struct fetch fetch;
-	struct set_request chosen; /* the answer: chosen members, as removals */
-	struct cas cas;
-};
-
-static void end_pop(struct lane *lane, enum outcome_status status, const struct result *failure)
-{
-	struct pop *pop = lane->work;
-	const struct outcome outcome = { .status = status, .result = failure, .log = buf_slice(&pop->chosen.text) };
-
-	fetch_end(&pop->fetch, lane, &outcome);
-	set_request_free(&pop->chosen);
-	pool_put(lane_env(lane)->pool, pop, sizeof(*pop));
-	lane_next(lane);
-}
-
-static lane_after chosen;
-
-static struct set_request choice(struct lane *lane)
-{
-	return (struct set_request){
-		.verb = SET_SAMPLE,
-		.count = lane_first(lane)->count,
-		.sign = "-",
-		.random = random_next(&lane_env(lane)->random),
-	};
-}
-
-void pop_start(struct lane *lane)
-{
-	struct pop *pop = pool_get(lane_env(lane)->pool, sizeof(*pop));
-
-	pop->chosen = choice(lane);
-	fetch_begin(&pop->fetch, lane, &pop->chosen, true, chosen);
-}
-
-static void popped(struct cas *cas, const struct result *r);
-
-/* Pops make the base of a list longer, and no read that sees only its elements notices. */
-static void request_compaction_of_list(struct lane *lane, struct slice value)
-{
-	struct oplog_base base;
-
-	if (oplog_split(value, &base) && base.is_list && base.log.n > lane_env(lane)->options->base_size)
-		lane_request_compaction(lane);
-}
-
-static void chosen(struct lane *lane, enum outcome_status status, const struct result *failure)
-{
-	struct pop *pop = lane->work;
-	const struct result *read = &pop->fetch.read;
-	struct buf value = BUF_EMPTY;
-	int64_t exptime;
-
-	if (status != OUTCOME_DONE || buf_size(&pop->chosen.text) == 0) {
-		end_pop(lane, status, failure);
-	} else if (read->cas == 0) {
-		end_pop(lane, OUTCOME_NO_CAS, NULL);
-	} else if (!ttl_exptime(lane_env(lane), read->ttl, &exptime)) {
-		end_pop(lane, OUTCOME_BUSY, NULL);
-	} else {
-		buf_add_slice(&value, fetch_base(&pop->fetch));
-		buf_add_slice(&value, buf_slice(&pop->chosen.text));
-		request_compaction_of_list(lane, buf_slice(&value));
-		lane_charge(lane, buf_size(&value));
-		cas_replace(&pop->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), read, exptime, popped);
-		buf_free(&value);
-	}
-}
-
-static void popped(struct cas *cas, const struct result *r)
-{
-	struct pop *pop = (struct pop *)((char *)cas - offsetof(struct pop, cas));
-	struct lane *lane = pop->fetch.lane;
-
-	if (r->status == RESULT_DONE) {
-		end_pop(lane, OUTCOME_DONE, NULL);
-	} else if (result_failed(r)) {
-		end_pop(lane, OUTCOME_FAILED, r);
-	} else {
-		set_request_free(&pop->chosen);
-		pop->chosen = choice(lane);
-		fetch_again(lane);
-	}
-}
-
-/* --- claiming --- */
-
-struct claim {
-	struct fetch fetch;
-	struct set_request asked; /* whether it is a member */
-	struct cas cas;
-};
-
-static void end_claim(struct lane *lane, enum outcome_status status, uint64_t number, const struct result *failure)
-{
-	struct claim *claim = lane->work;
-
-	fetch_end(&claim->fetch, lane, &(struct outcome){ .status = status, .number = number, .result = failure });
-	set_request_free(&claim->asked);
-	pool_put(lane_env(lane)->pool, claim, sizeof(*claim));
-	lane_next(lane);
-}
-
-static lane_after looked_up;
-static void claimed(struct cas *cas, const struct result *r);
-
-void claim_start(struct lane *lane)
-{
-	struct claim *claim = pool_get(lane_env(lane)->pool, sizeof(*claim));
-	struct slice token = lane_first(lane)->log;
-
-	claim->asked = (struct set_request){ .verb = SET_TEST, .members = slice_of(token.p + 1, token.n - 2) };
-	fetch_begin(&claim->fetch, lane, &claim->asked, true, looked_up);
-}
-
-static void claim_ends(struct lane *lane, const struct result *r)
-{
-	struct claim *claim = lane->work;
-
-	if (r->status == RESULT_DONE) {
-		end_claim(lane, OUTCOME_DONE, 1, NULL);
-	} else if (result_failed(r)) {
-		end_claim(lane, OUTCOME_FAILED, 0, r);
-	} else {
-		claim->asked.answered = false;
-		buf_consume(&claim->asked.text, buf_size(&claim->asked.text));
-		fetch_again(lane);
-	}
-}
-
-static void add_member(struct lane *lane)
-{
-	struct claim *claim = lane->work;
-	const struct result *read = &claim->fetch.read;
-	struct buf value = BUF_EMPTY;
-	int64_t exptime;
-
-	if (read->cas == 0) {
-		end_claim(lane, OUTCOME_NO_CAS, 0, NULL);
-	} else if (!ttl_exptime(lane_env(lane), read->ttl, &exptime)) {
-		end_claim(lane, OUTCOME_BUSY, 0, NULL);
-	} else {
-		buf_add_slice(&value, fetch_base(&claim->fetch));
-		buf_add_slice(&value, lane_first(lane)->log);
-		lane_grew(lane, buf_size(&value));
-		lane_charge(lane, buf_size(&value));
-		cas_replace(&claim->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), read, exptime, claimed);
-		buf_free(&value);
-	}
-}
-
-static void looked_up(struct lane *lane, enum outcome_status status, const struct result *failure)
-{
-	struct claim *claim = lane->work;
-	const struct op *op = lane_first(lane);
-
-	if (status == OUTCOME_MISSING && !claim->fetch.loading)
-		lane_call(lane, (struct call){ .verb = CALL_ADD, .value = op->log, .exptime = op->ttl }, claim_ends);
-	else if (status != OUTCOME_DONE)
-		end_claim(lane, status, 0, failure);
-	else if (slice_starts(buf_slice(&claim->asked.text), SLICE("1")))
-		end_claim(lane, OUTCOME_DONE, 0, NULL);
-	else
-		add_member(lane);
-}
-
-static void claimed(struct cas *cas, const struct result *r)
-{
-	claim_ends(((struct claim *)((char *)cas - offsetof(struct claim, cas)))->fetch.lane, r);
 }
 
 /* --- suspicion --- */

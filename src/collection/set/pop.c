@@ -1,0 +1,189 @@
+/*
+ * What takes members out of a set, or adds one, for one caller alone: each is a read, which fetch.c makes, and a CAS.
+ *
+ *     claim: read -> not a member: CAS of the base with the addition behind its log, or ADD -> lost the race: read again
+ *     pop:   read -> choose -> CAS of the base with the removals behind its log -> lost the race: read again, choose others
+ */
+#include "collection/set/fetch.h"
+
+#include "collection/lane/batch.h"
+#include "collection/machines.h"
+#include "collection/rewrite/cas.h"
+#include "collection/set_request.h"
+#include "collection/ttl.h"
+#include "util/random.h"
+
+/* --- popping --- */
+
+struct pop {
+	struct fetch fetch;
+	struct set_request chosen; /* the answer: chosen members, as removals */
+	struct cas cas;
+};
+
+static void end_pop(struct lane *lane, enum outcome_status status, const struct result *failure)
+{
+	struct pop *pop = lane->work;
+	const struct outcome outcome = { .status = status, .result = failure, .log = buf_slice(&pop->chosen.text) };
+
+	fetch_end(&pop->fetch, lane, &outcome);
+	set_request_free(&pop->chosen);
+	pool_put(lane_env(lane)->pool, pop, sizeof(*pop));
+	lane_next(lane);
+}
+
+static lane_after chosen;
+
+static struct set_request choice(struct lane *lane)
+{
+	return (struct set_request){
+		.verb = SET_SAMPLE,
+		.count = lane_first(lane)->count,
+		.sign = "-",
+		.random = random_next(&lane_env(lane)->random),
+	};
+}
+
+void pop_start(struct lane *lane)
+{
+	struct pop *pop = pool_get(lane_env(lane)->pool, sizeof(*pop));
+
+	pop->chosen = choice(lane);
+	fetch_begin(&pop->fetch, lane, &pop->chosen, true, chosen);
+}
+
+static void popped(struct cas *cas, const struct result *r);
+
+/* Pops make the base of a list longer, and no read that sees only its elements notices. */
+static void request_compaction_of_list(struct lane *lane, struct slice value)
+{
+	struct oplog_base base;
+
+	if (oplog_split(value, &base) && base.is_list && base.log.n > lane_env(lane)->options->base_size)
+		lane_request_compaction(lane);
+}
+
+static void chosen(struct lane *lane, enum outcome_status status, const struct result *failure)
+{
+	struct pop *pop = lane->work;
+	const struct result *read = &pop->fetch.read;
+	struct buf value = BUF_EMPTY;
+	int64_t exptime;
+
+	if (status != OUTCOME_DONE || buf_size(&pop->chosen.text) == 0) {
+		end_pop(lane, status, failure);
+	} else if (read->cas == 0) {
+		end_pop(lane, OUTCOME_NO_CAS, NULL);
+	} else if (!ttl_exptime(lane_env(lane), read->ttl, &exptime)) {
+		end_pop(lane, OUTCOME_BUSY, NULL);
+	} else {
+		buf_add_slice(&value, fetch_base(&pop->fetch));
+		buf_add_slice(&value, buf_slice(&pop->chosen.text));
+		request_compaction_of_list(lane, buf_slice(&value));
+		lane_charge(lane, buf_size(&value));
+		cas_replace(&pop->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), read, exptime, popped);
+		buf_free(&value);
+	}
+}
+
+static void popped(struct cas *cas, const struct result *r)
+{
+	struct pop *pop = (struct pop *)((char *)cas - offsetof(struct pop, cas));
+	struct lane *lane = pop->fetch.lane;
+
+	if (r->status == RESULT_DONE) {
+		end_pop(lane, OUTCOME_DONE, NULL);
+	} else if (result_failed(r)) {
+		end_pop(lane, OUTCOME_FAILED, r);
+	} else {
+		set_request_free(&pop->chosen);
+		pop->chosen = choice(lane);
+		fetch_again(lane);
+	}
+}
+
+/* --- claiming --- */
+
+struct claim {
+	struct fetch fetch;
+	struct set_request asked; /* whether it is a member */
+	struct cas cas;
+};
+
+static void end_claim(struct lane *lane, enum outcome_status status, uint64_t number, const struct result *failure)
+{
+	struct claim *claim = lane->work;
+
+	fetch_end(&claim->fetch, lane, &(struct outcome){ .status = status, .number = number, .result = failure });
+	set_request_free(&claim->asked);
+	pool_put(lane_env(lane)->pool, claim, sizeof(*claim));
+	lane_next(lane);
+}
+
+static lane_after looked_up;
+static void claimed(struct cas *cas, const struct result *r);
+
+void claim_start(struct lane *lane)
+{
+	struct claim *claim = pool_get(lane_env(lane)->pool, sizeof(*claim));
+	struct slice token = lane_first(lane)->log;
+
+	claim->asked = (struct set_request){ .verb = SET_TEST, .members = slice_of(token.p + 1, token.n - 2) };
+	fetch_begin(&claim->fetch, lane, &claim->asked, true, looked_up);
+}
+
+static void claim_ends(struct lane *lane, const struct result *r)
+{
+	struct claim *claim = lane->work;
+
+	if (r->status == RESULT_DONE) {
+		end_claim(lane, OUTCOME_DONE, 1, NULL);
+	} else if (result_failed(r)) {
+		end_claim(lane, OUTCOME_FAILED, 0, r);
+	} else {
+		claim->asked.answered = false;
+		buf_consume(&claim->asked.text, buf_size(&claim->asked.text));
+		fetch_again(lane);
+	}
+}
+
+static void add_member(struct lane *lane)
+{
+	struct claim *claim = lane->work;
+	const struct result *read = &claim->fetch.read;
+	struct buf value = BUF_EMPTY;
+	int64_t exptime;
+
+	if (read->cas == 0) {
+		end_claim(lane, OUTCOME_NO_CAS, 0, NULL);
+	} else if (!ttl_exptime(lane_env(lane), read->ttl, &exptime)) {
+		end_claim(lane, OUTCOME_BUSY, 0, NULL);
+	} else {
+		buf_add_slice(&value, fetch_base(&claim->fetch));
+		buf_add_slice(&value, lane_first(lane)->log);
+		lane_grew(lane, buf_size(&value));
+		lane_charge(lane, buf_size(&value));
+		cas_replace(&claim->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), read, exptime, claimed);
+		buf_free(&value);
+	}
+}
+
+static void looked_up(struct lane *lane, enum outcome_status status, const struct result *failure)
+{
+	struct claim *claim = lane->work;
+	const struct op *op = lane_first(lane);
+
+	if (status == OUTCOME_MISSING && !claim->fetch.loading)
+		lane_call(lane, (struct call){ .verb = CALL_ADD, .value = op->log, .exptime = op->ttl }, claim_ends);
+	else if (status != OUTCOME_DONE)
+		end_claim(lane, status, 0, failure);
+	else if (slice_starts(buf_slice(&claim->asked.text), SLICE("1")))
+		end_claim(lane, OUTCOME_DONE, 0, NULL);
+	else
+		add_member(lane);
+}
+
+static void claimed(struct cas *cas, const struct result *r)
+{
+	claim_ends(((struct claim *)((char *)cas - offsetof(struct claim, cas)))->fetch.lane, r);
+}

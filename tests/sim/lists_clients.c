@@ -48,10 +48,13 @@ static bool is_there(const struct list_version *v, const void *arg)
 	return !v->absent;
 }
 
+/* A list that has lost a segment may be there again, after a pop of what was in it by a proxy that has it in memory. */
 void lists_check_absent(struct sim_op *op, bool absent)
 {
 	struct truth_list *t = lists_of(op->world, op->list->list);
 
+	if (!absent && t->spoiled)
+		return;
 	if (!was(t, op->issued, absent ? is_absent : is_there, NULL))
 		world_fail(op->world, "a list is said to be what it was not", "client %d", op->client);
 }

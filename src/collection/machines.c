@@ -2,6 +2,7 @@
 
 #include "collection/lane/lane.h"
 #include "collection/list/segment_cache.h"
+#include "collection/rewrite/ahead.h"
 #include "collection/set/cache.h"
 
 static machine *const oplog[] = {
@@ -20,25 +21,36 @@ static machine *const oplog[] = {
 	[OP_DELETE] = delete_start,
 };
 
+/* Whether the machine of such an operation says itself what it does to the base. */
+static bool reads_ahead(enum op_kind kind)
+{
+	return kind == OP_APPEND || kind == OP_READ || kind == OP_POP || kind == OP_CLAIM || kind == OP_LIST;
+}
+
 /* The encoding of a key is that of its sets and lists: counters have none. */
 static void start(struct lane *lane, enum op_kind kind)
 {
-	if (lane->rule->encoding == ENCODING_OPLOG || kind == OP_COUNT)
-		oplog[kind](lane);
-	else
+	if (lane->rule->encoding != ENCODING_OPLOG && kind != OP_COUNT) {
 		adopted_start(lane, kind);
+		return;
+	}
+	if (!reads_ahead(kind))
+		ahead_forget(lane);
+	oplog[kind](lane);
 }
 
 static void open(struct lanes *lanes)
 {
 	lanes->cache = cache_create(lanes->env->options->cache, lanes->env->seed);
 	lanes->segment_cache = segment_cache_create();
+	lanes->aheads = aheads_create();
 }
 
 static void close(struct lanes *lanes)
 {
 	cache_destroy(lanes->cache);
 	segment_cache_destroy(lanes->segment_cache);
+	aheads_destroy(lanes->aheads);
 }
 
 /*
@@ -67,5 +79,5 @@ const struct lane_machines machines = { open, close, start, log_size };
 
 size_t machines_cache_memory(const struct lanes *lanes)
 {
-	return cache_memory(lanes->cache) + segment_cache_memory(lanes->segment_cache);
+	return cache_memory(lanes->cache) + segment_cache_memory(lanes->segment_cache) + aheads_memory(lanes->aheads);
 }

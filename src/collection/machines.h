@@ -9,7 +9,7 @@
 
 extern const struct lane_machines machines;
 
-/* Bytes of memory that cached views, tables and segments use. */
+/* Bytes of memory that cached views, tables, segments and bases use. */
 size_t machines_cache_memory(const struct lanes *lanes);
 
 /* Sets and lists in oplog. */

@@ -60,6 +60,12 @@ enum list_verb {
 	LIST_ROTATE  /* move the element at index `start`, 0 or -1, to index `stop`, the same; and give it */
 };
 
+/* Whether such a request may change the list. */
+static inline bool list_verb_writes(enum list_verb verb)
+{
+	return verb != LIST_RANGE && verb != LIST_LENGTH && verb != LIST_POSITION;
+}
+
 /* Which positions of an element a POSITION finds. */
 struct list_find {
 	int64_t rank;   /* the first of them is that of the nth such element, from the tail if negative; never 0 */

@@ -158,6 +158,14 @@ static bool may_be_sset(const struct world *w, int i)
 
 enum { SLOW = 10 };
 
+/* What was read ahead is computed as if it were read now. */
+static void take_ahead(struct world *w, struct rewriter *by)
+{
+	if (by->ahead)
+		by->read = second(w);
+	by->ahead = false;
+}
+
 /* When nobody waits for the CAS, nobody corrects it. */
 static void rewritten(struct world *w, const struct message *m, int i, const struct memcached_item *before)
 {
@@ -172,6 +180,7 @@ static void rewritten(struct world *w, const struct message *m, int i, const str
 	} else if (!by) {
 		set_end(life, item->expires, 0);
 	} else {
+		take_ahead(w, by);
 		by->corrects = true;
 		by->broke = by->mixed = by->doubts = false;
 		by->empty = false;
@@ -291,8 +300,25 @@ static void read_by(struct world *w, const struct message *m, struct rewriter *b
 		by->looked = second(w);
 	if ((m->call.want & whole) != whole)
 		return;
+	by->ahead = m->behind;
+	if (m->behind)
+		return;
 	by->read = second(w);
 	by->corrects = by->broke = false;
+}
+
+bool lives_read_ahead(const struct world *w, const struct message *m)
+{
+	int i = index_of(m->call.key);
+
+	return i >= 0 && m->proxy && w->lives[i].by[m->proxy->index].ahead;
+}
+
+/* It waited for the end of the rewrite before it. */
+static void appended(const struct message *m, struct life *life)
+{
+	if (m->proxy)
+		life->by[m->proxy->index].corrects = life->by[m->proxy->index].broke = false;
 }
 
 void lives_executed(struct world *w, const struct message *m, const struct memcached_item *before)
@@ -315,6 +341,8 @@ void lives_executed(struct world *w, const struct message *m, const struct memca
 		corrected(w, m, life, item);
 	else if (m->call.verb == CALL_GAT || m->call.verb == CALL_TOUCH)
 		touched(w, m, life, item);
+	else if (m->call.verb == CALL_APPEND || m->call.verb == CALL_PREPEND)
+		appended(m, life);
 	check(w, i);
 }
 
@@ -347,12 +375,24 @@ static bool may_send(const struct sim_op *op, const struct call *call)
 	}
 }
 
+/* Whether it is behind a write of the same proxy, of which nobody knows the outcome. */
+static bool is_behind(struct world *w, const struct message *m)
+{
+	const struct message *last = TAILQ_LAST(&w->messages, message_list);
+
+	while (last && (last->proxy != m->proxy || !slice_equal(last->call.key, m->call.key)))
+		last = TAILQ_PREV(last, message_list, link);
+	return m->call.verb == CALL_GET && last && !last->executed &&
+		(last->call.verb == CALL_CAS || last->call.verb == CALL_APPEND || last->call.verb == CALL_PREPEND);
+}
+
 void lives_sent(struct world *w, struct message *m)
 {
 	struct sim_op *op;
 
 	if (index_of(m->call.key) < 0)
 		return;
+	m->behind = is_behind(w, m);
 	TAILQ_FOREACH(op, &w->ops, link) {
 		if (op->proxy != m->proxy || !names(op, m->call.key) || !may_send(op, &m->call))
 			continue;

@@ -3,7 +3,7 @@
  * client said, whoever rewrites it. Its flags never change, except by sset.
  *
  * A rewrite keeps the time by seconds that are left, so each second that passes between its read and its write may postpone the
- * end by one: that is its drift. A CAS may also restore a time that a touch has just changed. Its proxy must then correct it,
+ * end by one: that is its drift. A read that was sent behind a write is for the next rewrite, which takes off the seconds since. A CAS may also restore a time that a touch has just changed. Its proxy must then correct it,
  * and until it does, any time is excused.
  */
 #ifndef SIM_LIVES_H
@@ -31,6 +31,7 @@ struct life {
 		bool mixed;     /* another one corrected between its CAS and its correction, or the other way round */
 		bool broke;     /* meanwhile it lost its connection: the correction may follow, or never come */
 		bool empty;     /* it has read the base last when nothing was in it, and not written it since */
+		bool ahead;     /* the last one was sent behind a write, so that its next CAS may come without one */
 		int64_t read;   /* the second of its last read of the base */
 		int64_t wrote;  /* the second of its last CAS */
 		int64_t looked; /* the second of its last read of the time to live */
@@ -55,6 +56,9 @@ int64_t lives_choose_late(struct world *w);
 /* A call is sent; it was executed, and `before` is a copy of the base before that. */
 void lives_sent(struct world *w, struct message *m);
 void lives_executed(struct world *w, const struct message *m, const struct memcached_item *before);
+
+/* Whether the proxy read the base of this call last when it had sent a write that nobody had answered. */
+bool lives_read_ahead(const struct world *w, const struct message *m);
 
 /* A proxy lost a connection: whatever it was about to correct stays. */
 void lives_break(struct world *w, const struct proxy *p, int server);

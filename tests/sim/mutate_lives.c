@@ -115,6 +115,9 @@ void mutate_lives_executed(struct world *w, struct message *m)
 		m->result = (struct result){ .status = RESULT_DONE };
 	if (w->mutation == MUTATION_LOST_CAS && m->result.status == RESULT_EXISTS && (m->wants.pops || m->asked))
 		m->result = (struct result){ .status = RESULT_DONE };
+	if (w->mutation == MUTATION_OLD_BASE && call->verb == CALL_CAS && m->result.status == RESULT_EXISTS &&
+		lives_read_ahead(w, m))
+		m->result = (struct result){ .status = RESULT_DONE };
 	if (w->mutation == MUTATION_NO_FOLLOW && is_before_cas(m) && call->verb == CALL_GET && call->want == WANT_TTL)
 		m->result = (struct result){ .status = RESULT_MISS };
 	if (w->mutation == MUTATION_LIST_DELETE && call->verb == CALL_CAS && call->key.p[0] == 'l' &&

@@ -59,6 +59,7 @@ struct message {
 	struct seen_pointer lie; /* MUTATION_NO_CHECK */
 	bool lost;               /* MUTATION_EARLY_DELETE: nothing is done, and its proxy believes that it was */
 	struct buf part;         /* MUTATION_PART: what is left of a base */
+	bool behind;             /* a read of a base that was sent behind a write which was not executed */
 	uint64_t asked; /* the number of the command that touches or deletes by this call; 0 where it is not known */
 	int server;
 	uint64_t at; /* when it arrives */

@@ -262,6 +262,43 @@ static void stock(void)
 	another_proxy();
 }
 
+/* --- rewrites of a key again and again, which are read ahead: see rewrite/ahead.h --- */
+
+static const struct {
+	const char *first, *second; /* requests in turn; NULL for the same again */
+} turns[] = {
+	{ "spop k\r\n", "sadd k m000001\r\n" },
+	{ "spop K\r\n", "sadd K m000001\r\n" },
+	{ "sclaim k x\r\n", "srem k x\r\n" },
+	{ "spop k\r\n", NULL },
+};
+
+static void one_trip(const char *request)
+{
+	ck_assert_uint_eq(trips(request), 1);
+	ck_assert(!strstr(fake_told(&fake), "ERROR"));
+}
+
+/* Once the order of both is known, and what a member drawn at random lies in is in memory. */
+TEST(rewrites_in_turn)
+{
+	for (size_t i = 0; i < sizeof(turns) / sizeof(turns[0]); i++) {
+		stock();
+		(void)trips("smembers K\r\n");
+		for (int n = 0; n < 2; n++) {
+			(void)trips(turns[i].first);
+			if (turns[i].second)
+				(void)trips(turns[i].second);
+		}
+		(void)fake_told(&fake);
+		for (int n = 0; n < 3; n++) {
+			one_trip(turns[i].first);
+			if (turns[i].second)
+				one_trip(turns[i].second);
+		}
+	}
+}
+
 /* --- the other encodings, for which setlistd-encodings(7) has the numbers --- */
 
 /* The last two columns of the row: those of an addition and of a removal. */

@@ -109,6 +109,25 @@ class Races(WireTest):
             self.assertEqual(conns[number].ask(f"sadd k last-{number}"), "STORED")
         self.assertLessEqual({"base", *(f"last-{number}" for number in range(1, 6))}, self.members(conns[0], "k"))
 
+    def test_popping_what_is_added(self):
+        """Each adds a member and takes one out, now one proxy alone, and now all: nothing is lost, or handed out twice."""
+        conns, taken, added = self.connections(2, 4), [], []
+
+        def work(number):
+            conn, mine = conns[number], [f"{number}-{i}" for i in range(300)]
+            for member in mine:
+                self.assertEqual(conn.ask(f"sadd k {member}"), "STORED")
+                found, end = conn.values("spop k")
+                while end == "SERVER_ERROR busy":
+                    found, end = conn.values("spop k")
+                taken.append(found["k"][1].decode())
+            added.extend(mine)
+        work(0)
+        together(len(conns), lambda number: number and work(number))
+        work(0)
+        self.assertEqual(sorted(taken), sorted(added))
+        self.assertEqual(conns[0].ask("scard k"), "0")
+
     def test_counting_events(self):
         """The sum is exact, and each number is given once."""
         conns = self.connections(3, 12, "-t", "2", config=EVENLY)

@@ -148,9 +148,7 @@ void lane_answer_lists(struct lane *lane, struct slice text, const struct result
 
 bool lane_reads_list(const struct lane *lane)
 {
-	enum list_verb verb = lane_first(lane)->list->verb;
-
-	return verb == LIST_RANGE || verb == LIST_LENGTH || verb == LIST_POSITION;
+	return !list_verb_writes(lane_first(lane)->list->verb);
 }
 
 bool lane_answer_list_reads(

@@ -111,6 +111,19 @@ static void size_read(struct waiter *waiter, const struct result *r)
 		lane_next(lane);
 }
 
+static void behind_read(struct waiter *waiter, const struct result *r)
+{
+	struct lane *lane = (struct lane *)((char *)waiter - offsetof(struct lane, behind));
+	lane_step *step = lane->behind_read;
+	bool idle = !lane->running;
+
+	lane->reads_behind = false;
+	if (step)
+		step(lane, r);
+	if (idle)
+		lane_next(lane);
+}
+
 static struct lane *create(struct lanes *lanes, struct slice key, uint64_t hash)
 {
 	struct lane *lane = pool_get(lanes->env->pool, sizeof(*lane) + key.n);
@@ -127,6 +140,7 @@ static struct lane *create(struct lanes *lanes, struct slice key, uint64_t hash)
 	memcpy(lane->key, key.p, key.n);
 	lane->waiter = (struct waiter){ answered, slice_of(lane->key, key.n) };
 	lane->look = (struct waiter){ size_read, lane->waiter.key };
+	lane->behind = (struct waiter){ behind_read, lane->waiter.key };
 	STAILQ_INIT(&lane->waiting);
 	STAILQ_INIT(&lane->batch);
 	STAILQ_INIT(&lane->reads);
@@ -465,7 +479,7 @@ void lane_next(struct lane *lane)
 	lane->appended = 0;
 	if (op)
 		run(lane);
-	else if (!lane->looking && !lane->collect_runs)
+	else if (!lane->looking && !lane->collect_runs && !lane->reads_behind)
 		destroy(lane);
 }
 
@@ -599,6 +613,27 @@ void lane_look_at_size(struct lane *lane)
 		return;
 	lane->looking = true;
 	env_get(lane_env(lane), WANT_SIZE, &lane->look);
+}
+
+void lane_read_behind(struct lane *lane, lane_step *step)
+{
+	assert(!lane->reads_behind);
+	lane->reads_behind = true;
+	lane->behind_read = step;
+	env_get(lane_env(lane), WANT_VALUE | WANT_CAS | WANT_TTL, &lane->behind);
+}
+
+void lane_forget_behind(struct lane *lane)
+{
+	lane->behind_read = NULL;
+}
+
+bool lane_await_behind(struct lane *lane, lane_step *step)
+{
+	if (!lane->reads_behind || !lane->behind_read)
+		return false;
+	lane->behind_read = step;
+	return true;
 }
 
 struct op *lane_first(const struct lane *lane)

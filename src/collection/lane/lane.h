@@ -24,6 +24,7 @@ typedef void lane_after(struct lane *lane, enum outcome_status status, const str
 
 struct cache;
 struct segment_cache;
+struct aheads;
 
 struct lanes {
 	struct env *env;
@@ -32,6 +33,7 @@ struct lanes {
 	size_t bucket_count, count;
 	struct cache *cache;                 /* set/: views */
 	struct segment_cache *segment_cache; /* list/: segments */
+	struct aheads *aheads;               /* rewrite/: bases that were read behind a write */
 	LIST_HEAD(, merge) merges;           /* set/: the merges in progress */
 	size_t merge_count;
 	size_t background; /* calls in flight that no lane and no merge waits for */
@@ -48,6 +50,8 @@ struct lane {
 	struct waiter waiter;               /* of the call in flight; waiter.key is the lane's copy of its key */
 	lane_step *step;                    /* receives the result of that call */
 	struct waiter look;                 /* of a read of the base's size, in flight beside that call */
+	struct waiter behind;               /* of a read of the base, in flight behind a write */
+	lane_step *behind_read;             /* receives the result of that read; NULL: nobody */
 	struct op_queue waiting;
 	struct op_queue batch; /* operations that the machine carries out */
 	struct op_queue reads; /* READ operations to carry out behind the batch */
@@ -57,7 +61,7 @@ struct lane {
 	void *work;            /* state of the machine */
 	unsigned attempts;
 	size_t used; /* as lane_use says */
-	bool running, looking;
+	bool running, looking, reads_behind;
 	bool created; /* the batch created the collection */
 	bool pushes;  /* the last append pushed elements of a list */
 	bool grown;   /* the key is crowded and its base too large: hold after the batch */
@@ -98,6 +102,16 @@ void lanes_charge(struct lanes *lanes, struct slice key, size_t bytes);
 
 /* Reads the size of the base in the background, and calls lane_grew with it. */
 void lane_look_at_size(struct lane *lane);
+
+/*
+ * Reads the base behind the calls that were sent, in the background: one such read at a time. `step` receives the result, never within
+ * this function, unless lane_forget_behind is called before.
+ */
+void lane_read_behind(struct lane *lane, lane_step *step);
+void lane_forget_behind(struct lane *lane);
+
+/* Has `step` receive the result of that read instead. False if none is in flight, or it was forgotten. */
+bool lane_await_behind(struct lane *lane, lane_step *step) __attribute__((warn_unused_result));
 
 /* Called when the batch is empty: starts the next one. Frees the lane if nothing waits. */
 void lane_next(struct lane *lane);

@@ -11,6 +11,7 @@
 #include "collection/machines.h"
 
 #include "collection/lane/batch.h"
+#include "collection/rewrite/ahead.h"
 #include "collection/set/set.h"
 
 static lane_step appended, size_read, added;
@@ -40,6 +41,11 @@ static void fail(struct lane *lane, enum outcome_status status, const struct res
 		lane_end(lane, status, status == OUTCOME_FAILED ? r : NULL);
 }
 
+static bool is_last(const struct lane *lane, struct slice chunk)
+{
+	return lane->log_done + chunk.n == lane_log(lane).n;
+}
+
 static void append(struct lane *lane)
 {
 	struct slice log = next_chunk(lane);
@@ -47,6 +53,8 @@ static void append(struct lane *lane)
 	lane->written = log.n;
 	lane_call(lane, (struct call){ .verb = lane_first(lane)->front ? CALL_PREPEND : CALL_APPEND, .value = log },
 		appended);
+	if (is_last(lane, log))
+		ahead_appends(lane);
 	if (lane_by_chance(lane, log.n) || lane_looks_often(lane))
 		lane_look_at_size(lane);
 }
@@ -62,11 +70,13 @@ void append_start(struct lane *lane)
 static void chunk_done(struct lane *lane)
 {
 	struct env *env = lane_env(lane);
+	struct slice chunk = next_chunk(lane);
+	bool last = is_last(lane, chunk);
 
-	lane->log_done += next_chunk(lane).n;
+	lane->log_done += chunk.n;
 	if (lane->pushes && env->pushed)
 		env->pushed(env, lane->waiter.key);
-	if (lane->log_done == lane_log(lane).n)
+	if (last)
 		lane_end(lane, OUTCOME_DONE, NULL);
 	else
 		append(lane);

@@ -22,6 +22,7 @@
 #include "collection/lane/batch.h"
 #include "collection/list/segmented_list.h"
 #include "collection/machines.h"
+#include "collection/rewrite/ahead.h"
 #include "collection/rewrite/base.h"
 #include "collection/rewrite/parts.h"
 #include "collection/set/answer.h"
@@ -42,7 +43,10 @@ static void finish(struct lane *lane, enum outcome_status status, const struct r
 	struct fetch *f = lane->work;
 
 	set_view_end_wants(&f->entry->view);
-	f->after(lane, status, failure);
+	if (f->ahead && status != OUTCOME_DONE)
+		fetch_read_base(lane);
+	else
+		f->after(lane, status, failure);
 }
 
 void fetch_end(struct fetch *f, struct lane *lane, const struct outcome *outcome)
@@ -69,8 +73,11 @@ static bool is_current(const struct set_view *view, const struct result *r)
 	return view->known && r->cas && view->cas == r->cas && view->connection == r->connection;
 }
 
-static void read_base(struct lane *lane)
+void fetch_read_base(struct lane *lane)
 {
+	struct fetch *f = lane->work;
+
+	f->ahead = false;
 	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS | WANT_TTL }, base_read);
 }
 
@@ -80,9 +87,20 @@ void fetch_again(struct lane *lane)
 
 	set_view_end_wants(&f->entry->view);
 	if (lane_may_retry(lane))
-		read_base(lane);
+		fetch_read_base(lane);
 	else
 		finish(lane, OUTCOME_BUSY, NULL);
+}
+
+void fetch_lost(struct lane *lane)
+{
+	struct fetch *f = lane->work;
+
+	f->ahead = false;
+	if (!lane_may_retry(lane))
+		finish(lane, OUTCOME_BUSY, NULL);
+	else if (!ahead_reads(lane, base_read))
+		fetch_read_base(lane);
 }
 
 static bool should_compare_token(const struct cache_entry *entry)
@@ -90,7 +108,7 @@ static bool should_compare_token(const struct cache_entry *entry)
 	return entry->view.known && !entry->churning && !entry->suspect && buf_size(&entry->view.base) >= COMPARE_MIN;
 }
 
-void fetch_begin(struct fetch *f, struct lane *lane, struct set_request *only, bool fresh, lane_after *after)
+void fetch_begin(struct fetch *f, struct lane *lane, struct set_request *only, bool rewrites, lane_after *after)
 {
 	lane_count_reads(lane);
 	*f = (struct fetch){ .lane = lane, .only = only, .after = after };
@@ -102,10 +120,13 @@ void fetch_begin(struct fetch *f, struct lane *lane, struct set_request *only, b
 		lane->rule->behind && f->entry->view.run_count && f->entry->connects != lane_env(lane)->connects;
 	f->entry->connects = lane_env(lane)->connects;
 	lane->work = f;
-	if (!fresh && should_compare_token(f->entry))
+	f->ahead = rewrites && ahead_has(lane);
+	if (f->ahead)
+		ahead_give(lane, base_read);
+	else if (!rewrites && should_compare_token(f->entry))
 		lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_CAS | WANT_TTL }, token_read);
 	else
-		read_base(lane);
+		fetch_read_base(lane);
 }
 
 static void remember(struct fetch *f, const struct result *r)
@@ -127,7 +148,7 @@ static void token_read(struct lane *lane, const struct result *r)
 		answer(lane, NULL);
 	} else {
 		f->entry->churning = true;
-		read_base(lane);
+		fetch_read_base(lane);
 	}
 }
 

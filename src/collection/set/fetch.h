@@ -24,18 +24,25 @@ struct fetch {
 	uint64_t missing_on;     /* parts.missing_on, while either of these is set */
 	bool loading;            /* somebody loads it, so that it is missing */
 	bool is_list;            /* the base is a list with segments or a limit, whose view is dropped at the end */
+	bool ahead;              /* the base was read behind the last write: it serves for a CAS alone */
 	bool stays; /* the base has lost a part, and is not removed: later reads that do not need the part find out too */
 	struct buf list_base; /* its base: the view has all elements as one log instead */
 };
 
 /*
  * Starts a read, and sets lane->work to it. `after` gets OUTCOME_DONE when all requests are answered, or what
- * prevented that; it calls fetch_end. If `fresh`, the base is read even if the view may be current.
+ * prevented that; it calls fetch_end. If it is for a rewrite, the base is read even if the view may be current, unless it was read ahead:
+ * then f->ahead says so.
  */
-void fetch_begin(struct fetch *f, struct lane *lane, struct set_request *only, bool fresh, lane_after *after);
+void fetch_begin(struct fetch *f, struct lane *lane, struct set_request *only, bool rewrites, lane_after *after);
+
+/* Reads the base, whatever was read ahead, and answers. */
+void fetch_read_base(struct lane *lane);
 
 /* Reads the base and answers again. If the batch has lost too many races, `after` gets OUTCOME_BUSY. */
 void fetch_again(struct lane *lane);
+/* The same after a lost CAS, behind which the base may have been read. */
+void fetch_lost(struct lane *lane);
 
 /*
  * Ends the batch, releases the view, and frees what the read allocated. After an outcome that the view may be the reason of, drops

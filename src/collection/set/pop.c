@@ -3,15 +3,26 @@
  *
  *     claim: read -> not a member: CAS of the base with the addition behind its log, or ADD -> lost the race: read again
  *     pop:   read -> choose -> CAS of the base with the removals behind its log -> lost the race: read again, choose others
+ *
+ * The read of both is left out if the base was read ahead, see rewrite/ahead.h. If that leads to no CAS, the base is read.
  */
 #include "collection/set/fetch.h"
 
 #include "collection/lane/batch.h"
 #include "collection/machines.h"
+#include "collection/rewrite/ahead.h"
 #include "collection/rewrite/cas.h"
 #include "collection/set_request.h"
 #include "collection/ttl.h"
 #include "util/random.h"
+
+/* Whether a CAS can replace the base that was read, and keep its time to live. */
+static bool can_rewrite(const struct lane *lane, const struct result *read)
+{
+	int64_t exptime;
+
+	return read->cas && ttl_exptime(lane_env(lane), read->ttl, &exptime);
+}
 
 /* --- popping --- */
 
@@ -63,6 +74,12 @@ static void request_compaction_of_list(struct lane *lane, struct slice value)
 		lane_request_compaction(lane);
 }
 
+static void choose_others(struct pop *pop)
+{
+	set_request_free(&pop->chosen);
+	pop->chosen = choice(pop->fetch.lane);
+}
+
 static void chosen(struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct pop *pop = lane->work;
@@ -70,7 +87,10 @@ static void chosen(struct lane *lane, enum outcome_status status, const struct r
 	struct buf value = BUF_EMPTY;
 	int64_t exptime;
 
-	if (status != OUTCOME_DONE || buf_size(&pop->chosen.text) == 0) {
+	if (pop->fetch.ahead && (buf_size(&pop->chosen.text) == 0 || !can_rewrite(lane, read))) {
+		choose_others(pop);
+		fetch_read_base(lane);
+	} else if (status != OUTCOME_DONE || buf_size(&pop->chosen.text) == 0) {
 		end_pop(lane, status, failure);
 	} else if (read->cas == 0) {
 		end_pop(lane, OUTCOME_NO_CAS, NULL);
@@ -82,6 +102,7 @@ static void chosen(struct lane *lane, enum outcome_status status, const struct r
 		request_compaction_of_list(lane, buf_slice(&value));
 		lane_charge(lane, buf_size(&value));
 		cas_replace(&pop->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), read, exptime, popped);
+		ahead_rewrites(lane, exptime);
 		buf_free(&value);
 	}
 }
@@ -91,14 +112,14 @@ static void popped(struct cas *cas, const struct result *r)
 	struct pop *pop = (struct pop *)((char *)cas - offsetof(struct pop, cas));
 	struct lane *lane = pop->fetch.lane;
 
+	ahead_ended(lane, cas, r->status, pop->fetch.ahead);
 	if (r->status == RESULT_DONE) {
 		end_pop(lane, OUTCOME_DONE, NULL);
 	} else if (result_failed(r)) {
 		end_pop(lane, OUTCOME_FAILED, r);
 	} else {
-		set_request_free(&pop->chosen);
-		pop->chosen = choice(lane);
-		fetch_again(lane);
+		choose_others(pop);
+		fetch_lost(lane);
 	}
 }
 
@@ -123,13 +144,26 @@ static void end_claim(struct lane *lane, enum outcome_status status, uint64_t nu
 static lane_after looked_up;
 static void claimed(struct cas *cas, const struct result *r);
 
+static struct set_request question(const struct lane *lane)
+{
+	struct slice token = lane_first(lane)->log;
+
+	return (struct set_request){ .verb = SET_TEST, .members = slice_of(token.p + 1, token.n - 2) };
+}
+
 void claim_start(struct lane *lane)
 {
 	struct claim *claim = pool_get(lane_env(lane)->pool, sizeof(*claim));
-	struct slice token = lane_first(lane)->log;
 
-	claim->asked = (struct set_request){ .verb = SET_TEST, .members = slice_of(token.p + 1, token.n - 2) };
+	claim->asked = question(lane);
 	fetch_begin(&claim->fetch, lane, &claim->asked, true, looked_up);
+}
+
+/* From the start, even if the base is the same as before. */
+static void ask_again(struct claim *claim)
+{
+	set_request_free(&claim->asked);
+	claim->asked = question(claim->fetch.lane);
 }
 
 static void claim_ends(struct lane *lane, const struct result *r)
@@ -141,9 +175,8 @@ static void claim_ends(struct lane *lane, const struct result *r)
 	} else if (result_failed(r)) {
 		end_claim(lane, OUTCOME_FAILED, 0, r);
 	} else {
-		claim->asked.answered = false;
-		buf_consume(&claim->asked.text, buf_size(&claim->asked.text));
-		fetch_again(lane);
+		ask_again(claim);
+		fetch_lost(lane);
 	}
 }
 
@@ -164,6 +197,7 @@ static void add_member(struct lane *lane)
 		lane_grew(lane, buf_size(&value));
 		lane_charge(lane, buf_size(&value));
 		cas_replace(&claim->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), read, exptime, claimed);
+		ahead_rewrites(lane, exptime);
 		buf_free(&value);
 	}
 }
@@ -172,18 +206,26 @@ static void looked_up(struct lane *lane, enum outcome_status status, const struc
 {
 	struct claim *claim = lane->work;
 	const struct op *op = lane_first(lane);
+	bool member = slice_starts(buf_slice(&claim->asked.text), SLICE("1"));
 
-	if (status == OUTCOME_MISSING && !claim->fetch.loading)
+	if (claim->fetch.ahead && (member || !can_rewrite(lane, &claim->fetch.read))) {
+		ask_again(claim);
+		fetch_read_base(lane);
+	} else if (status == OUTCOME_MISSING && !claim->fetch.loading) {
 		lane_call(lane, (struct call){ .verb = CALL_ADD, .value = op->log, .exptime = op->ttl }, claim_ends);
-	else if (status != OUTCOME_DONE)
+	} else if (status != OUTCOME_DONE) {
 		end_claim(lane, status, 0, failure);
-	else if (slice_starts(buf_slice(&claim->asked.text), SLICE("1")))
+	} else if (member) {
 		end_claim(lane, OUTCOME_DONE, 0, NULL);
-	else
+	} else {
 		add_member(lane);
+	}
 }
 
 static void claimed(struct cas *cas, const struct result *r)
 {
-	claim_ends(((struct claim *)((char *)cas - offsetof(struct claim, cas)))->fetch.lane, r);
+	struct claim *claim = (struct claim *)((char *)cas - offsetof(struct claim, cas));
+
+	ahead_ended(claim->fetch.lane, cas, r->status, claim->fetch.ahead);
+	claim_ends(claim->fetch.lane, r);
 }

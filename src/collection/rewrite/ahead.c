@@ -1,0 +1,251 @@
+#include "collection/rewrite/ahead.h"
+
+#include <stdlib.h>
+
+#include "collection/rewrite/cas.h"
+#include "collection/ttl.h"
+#include "util/alloc.h"
+
+/*
+ * FRESH: the time for which a base is used, in milliseconds. A touch by another client changes no cas id, so a rewrite that is computed
+ * from an old read gives the old time to live, and corrects it: see cas.h.
+ */
+enum { PLACES = 64, FRESH = 10 * 1000, PAUSE_MAX = 64, GAP_MAX = 1000, GAP_UNKNOWN = GAP_MAX + 1 };
+
+/* Of a key that was rewritten. */
+struct ahead {
+	uint64_t hash; /* of the key; 0 and no key for an empty place */
+	struct buf key;
+	bool known;
+	struct buf value;   /* the base, if it is known */
+	struct result read; /* the reply about it, without slices */
+	uint64_t since;     /* before it was read */
+	unsigned appends;   /* since the last rewrite */
+	unsigned gap;       /* the same between the last two rewrites */
+	unsigned pause;     /* rewrites that go without after the next one that is in vain, less one, halved */
+	unsigned wait;      /* as many are left to do so */
+};
+
+/* A hash table without chains: a key overwrites another one in its place. */
+struct aheads {
+	struct ahead places[PLACES];
+	size_t memory; /* of keys and values */
+};
+
+struct aheads *aheads_create(void)
+{
+	return xcalloc(1, sizeof(struct aheads));
+}
+
+void aheads_destroy(struct aheads *aheads)
+{
+	for (size_t i = 0; aheads && i < PLACES; i++) {
+		buf_free(&aheads->places[i].key);
+		buf_free(&aheads->places[i].value);
+	}
+	free(aheads);
+}
+
+size_t aheads_memory(const struct aheads *aheads)
+{
+	return aheads->memory;
+}
+
+static struct ahead *place_of(const struct lane *lane)
+{
+	return &lane->lanes->aheads->places[lane->hash % PLACES];
+}
+
+static struct ahead *find(const struct lane *lane)
+{
+	struct ahead *a = place_of(lane);
+
+	return a->hash == lane->hash && slice_equal(buf_slice(&a->key), lane->waiter.key) ? a : NULL;
+}
+
+static void set(struct aheads *aheads, struct buf *b, struct slice s)
+{
+	aheads->memory -= b->cap;
+	buf_consume(b, buf_size(b));
+	buf_add_slice(b, s);
+	aheads->memory += b->cap;
+}
+
+static struct ahead *make(const struct lane *lane)
+{
+	struct aheads *aheads = lane->lanes->aheads;
+	struct ahead *a = place_of(lane);
+
+	set(aheads, &a->key, lane->waiter.key);
+	aheads->memory -= a->value.cap;
+	buf_free(&a->value);
+	*a = (struct ahead){ .hash = lane->hash, .key = a->key, .gap = GAP_UNKNOWN };
+	return a;
+}
+
+/* Bytes of a base that is kept: all of them together take a part of the memory for views. */
+static size_t most(const struct lane *lane)
+{
+	enum { MOST = 32 * 1024, PART = 16 };
+	size_t share = lane_env(lane)->options->cache / PART / PLACES;
+
+	return share < MOST ? share : MOST;
+}
+
+static void forget(struct lane *lane, struct ahead *a)
+{
+	a->known = false;
+	lane_forget_behind(lane);
+}
+
+void ahead_forget(struct lane *lane)
+{
+	struct ahead *a = find(lane);
+
+	if (a)
+		forget(lane, a);
+}
+
+/* --- the read behind a write --- */
+
+/* The reply as it would be now. False if it is too old. */
+static bool as_of_now(const struct lane *lane, const struct ahead *a, struct result *r)
+{
+	enum { SECOND = 1000 };
+	uint64_t age = lane_env(lane)->now - a->since;
+	int64_t exptime;
+
+	*r = a->read;
+	r->value = buf_slice(&a->value);
+	if (r->ttl >= 0)
+		r->ttl = r->ttl > (int64_t)(age / SECOND) ? r->ttl - (int64_t)(age / SECOND) : 0;
+	return age <= FRESH && ttl_exptime(lane_env(lane), r->ttl, &exptime) && !ttl_is_date(exptime);
+}
+
+/* A read was of use, or in vain. */
+static void count(struct ahead *a, bool used)
+{
+	if (used) {
+		a->pause /= 2;
+	} else {
+		a->pause = a->pause < PAUSE_MAX ? 2 * a->pause + 1 : a->pause;
+		a->wait = a->pause;
+	}
+}
+
+static void read_behind(struct lane *lane, const struct result *r)
+{
+	struct ahead *a = find(lane);
+	struct result now;
+
+	if (!a)
+		return;
+	if (r->status != RESULT_HIT || !r->cas || r->value.n > most(lane)) {
+		count(a, false);
+		return;
+	}
+	set(lane->lanes->aheads, &a->value, r->value);
+	a->read = *r;
+	a->read.value = a->read.line = slice_of("", 0);
+	a->read.server = "server";
+	a->known = as_of_now(lane, a, &now);
+	if (!a->known)
+		count(a, false);
+}
+
+static bool is_rewrite(const struct op *op)
+{
+	return op->kind == OP_POP || op->kind == OP_CLAIM || (op->kind == OP_LIST && list_verb_writes(op->list->verb));
+}
+
+/* Whether the next write of the key is expected to be a rewrite: the one that waits or, if there is none, as it was last time. */
+static bool expects_rewrite(const struct lane *lane, const struct ahead *a)
+{
+	enum { LOOKS = 16 };
+	const struct op *op = STAILQ_FIRST(&lane->waiting);
+
+	for (int n = 0; op && n < LOOKS; n++, op = STAILQ_NEXT(op, link)) {
+		if (is_rewrite(op))
+			return true;
+		if (op->kind != OP_READ && op->kind != OP_LIST && op->kind != OP_CALL)
+			return false;
+	}
+	return a->appends == a->gap;
+}
+
+static void read_ahead(struct lane *lane, struct ahead *a)
+{
+	if (a->wait || lane->reads_behind || !expects_rewrite(lane, a))
+		return;
+	a->since = lane_env(lane)->now;
+	lane_read_behind(lane, read_behind);
+}
+
+void ahead_rewrites(struct lane *lane, int64_t exptime)
+{
+	struct ahead *a = find(lane);
+
+	/* A date is computed from what is read again. */
+	if (ttl_is_date(exptime) || most(lane) == 0)
+		return;
+	if (!a) {
+		(void)make(lane);
+		return;
+	}
+	forget(lane, a);
+	if (lane->attempts == 0) {
+		a->gap = a->appends;
+		a->appends = 0;
+		a->wait -= a->wait > 0;
+	}
+	read_ahead(lane, a);
+}
+
+void ahead_appends(struct lane *lane)
+{
+	struct ahead *a = find(lane);
+
+	if (!a)
+		return;
+	forget(lane, a);
+	a->appends += a->appends < GAP_MAX;
+	read_ahead(lane, a);
+}
+
+/* --- the rewrite --- */
+
+bool ahead_has(const struct lane *lane)
+{
+	const struct ahead *a = find(lane);
+	struct result r;
+
+	return a && ((lane->reads_behind && lane->behind_read) || (a->known && as_of_now(lane, a, &r)));
+}
+
+void ahead_give(struct lane *lane, lane_step *step)
+{
+	struct ahead *a = find(lane);
+	struct result r;
+
+	if (lane_await_behind(lane, step))
+		return;
+	(void)as_of_now(lane, a, &r);
+	a->known = false;
+	step(lane, &r);
+}
+
+/* After a touch in between, what was read behind the CAS shows the time to live before it was corrected. */
+void ahead_ended(struct lane *lane, const struct cas *cas, enum result_status status, bool tried)
+{
+	struct ahead *a = find(lane);
+
+	if (a && tried && status <= RESULT_EXISTS)
+		count(a, status == RESULT_DONE);
+	if (a && cas->ttl != cas->first.ttl)
+		forget(lane, a);
+}
+
+bool ahead_reads(struct lane *lane, lane_step *step)
+{
+	return lane_await_behind(lane, step);
+}

@@ -1,0 +1,367 @@
+/* Bases that are read behind a write, for the rewrite that is expected next: what is asked for, and what is stored. */
+#include "serving.h"
+
+enum { SECOND = 1000, DAY = 24 * 60 * 60 };
+
+static const struct collection_options options = {
+	.log_size = 16384, .base_size = 16384, .segment_size = 16384, .cache = 1 << 22, .merges = 1
+};
+
+static void setup(void)
+{
+	serving_setup(&options);
+}
+
+FIXTURE(setup, serving_teardown)
+
+/* What another proxy stores. */
+static void another_stores(const char *text)
+{
+	struct memcached_item *item = server_find(&server, SLICE("k"));
+	int64_t expires = item ? item->expires : 0;
+
+	server_put(&server, SLICE("k"), slice_of(text, strlen(text)));
+	server_find(&server, SLICE("k"))->expires = expires;
+}
+
+static struct memcached_item *base(void)
+{
+	return server_find(&server, SLICE("k"));
+}
+
+static void base_is(const char *text)
+{
+	ck_assert_msg(slice_equal(buf_slice(&base()->value), slice_of(text, strlen(text))), "%.*s",
+		(int)buf_size(&base()->value), buf_slice(&base()->value).p);
+}
+
+static void pops(const char *member, const char *calls_)
+{
+	char reply[64];
+
+	snprintf(reply, sizeof(reply), "VALUE k 0 %zu\r\n%s\r\nEND\r\n", strlen(member), member);
+	asks_and_hears("spop k\r\n", reply);
+	makes(calls_);
+}
+
+static void adds(const char *member, const char *calls_)
+{
+	char request[64];
+
+	snprintf(request, sizeof(request), "sadd k %s\r\n", member);
+	asks_and_hears(request, "STORED\r\n");
+	makes(calls_);
+}
+
+/* After two pops, the next one is expected behind as many additions as lay between these two. */
+static void pops_in_turn(void)
+{
+	another_stores("+a ");
+	pops("a", "GLC");
+	adds("b", "P");
+	pops("b", "GLC");
+	adds("c", "PG");
+}
+
+TEST(a_pair_in_turn)
+{
+	pops_in_turn();
+	for (int i = 0; i < 3; i++) {
+		pops("c", "LC");
+		adds("c", "PG");
+	}
+	base_is("+a -a +b -b +c -c +c -c +c -c +c ");
+	/* Reads change nothing. */
+	asks_and_hears("sismember k c\r\n", "1\r\n");
+	makes("G");
+	pops("c", "LC");
+}
+
+TEST(one_after_the_other)
+{
+	another_stores("+a +a2 +a3 +a4 +a5 ");
+	for (int i = 0; i < 4; i++) {
+		client_asks("spop k\r\n");
+		server_answer_all(&server);
+		ck_assert_ptr_nonnull(strstr(fake_told(&fake), "VALUE"));
+		makes(i == 0 ? "GLC" : i == 1 ? "GLCG" : "LCG");
+	}
+	/* The last one leaves nothing. That there is nothing only the server knows. */
+	client_asks("spop k\r\n");
+	server_answer_all(&server);
+	(void)fake_told(&fake);
+	makes("LCG");
+	asks_and_hears("spop k\r\n", "END\r\n");
+	makes("G");
+}
+
+/* The client has its reply when the write is answered. A rewrite waits for the read behind that. */
+TEST(the_read_is_on_its_way)
+{
+	pops_in_turn();
+	pops("c", "LC");
+	client_asks("sadd k c\r\n");
+	server_answer_one(&server);
+	client_is_told("STORED\r\n");
+	makes("PG");
+	client_asks("spop k\r\n");
+	makes("");
+	server_answer_one(&server);
+	makes("LC");
+	hears("VALUE k 0 1\r\nc\r\nEND\r\n");
+}
+
+/* Of a rewrite that waits it is certain that it is the next. */
+TEST(one_that_waits)
+{
+	another_stores("+a ");
+	pops("a", "GLC");
+	client_asks("sadd k b\r\nspop k\r\nsadd k c\r\nspop k\r\nsadd k d\r\n");
+	server_answer_all(&server);
+	client_is_told("STORED\r\nVALUE k 0 1\r\nb\r\nEND\r\nSTORED\r\nVALUE k 0 1\r\nc\r\nEND\r\nSTORED\r\n");
+	/* The last addition is as many as came the last time. */
+	makes("PGLCPGLCPG");
+}
+
+/* --- others --- */
+
+/* What is taken is a member of the base that the CAS replaces, whoever wrote it. */
+TEST(another_was_first)
+{
+	pops_in_turn();
+	another_stores("+d ");
+	pops("d", "LCGLC");
+	base_is("+d -d ");
+	/* It was in vain: the next one goes without. */
+	adds("e", "P");
+	pops("e", "GLC");
+	adds("f", "PG");
+	another_stores("+g ");
+	pops("g", "LCGLC");
+	for (int i = 0; i < 3; i++) {
+		adds("h", "P");
+		pops("h", "GLC");
+	}
+	adds("h", "PG");
+	pops("h", "LC");
+}
+
+/* The read behind a CAS that is lost is the one that comes next. */
+TEST(lost_with_a_read_behind)
+{
+	another_stores("+a +b +c +d ");
+	client_asks("spop k\r\nspop k\r\n");
+	server_answer_one(&server);
+	server_answer_one(&server);
+	another_stores("+x +y +z +w ");
+	server_answer_all(&server);
+	(void)fake_told(&fake);
+	/* The first one has no read behind it. */
+	makes("GLCGLCGLCG");
+	client_asks("spop k\r\nspop k\r\n");
+	another_stores("+f +g ");
+	server_answer_all(&server);
+	ck_assert_uint_eq(strlen(fake_told(&fake)), 2 * strlen("VALUE k 0 1\r\nf\r\nEND\r\n"));
+	makes("LCGLCGLCG");
+	ck_assert_uint_eq(buf_size(&base()->value), strlen("+f +g -f -g "));
+}
+
+TEST(another_adds_to_what_was_empty)
+{
+	pops_in_turn();
+	pops("c", "LC");
+	client_asks("srem k x\r\n");
+	hears("DELETED\r\n");
+	makes("PG");
+	another_stores("+y ");
+	pops("y", "GLC");
+}
+
+TEST(gone)
+{
+	pops_in_turn();
+	base()->used = false;
+	asks_and_hears("spop k\r\n", "END\r\n");
+	makes("LCG");
+}
+
+TEST(another_connection)
+{
+	pops_in_turn();
+	fake.connection = 2;
+	server.memcached.cas += 100;
+	another_stores("+z ");
+	pops("z", "LCGLC");
+}
+
+/* A pop of which nobody knows whether it was done is not done again. */
+TEST(unknown_outcome)
+{
+	pops_in_turn();
+	client_asks("spop k\r\n");
+	server_answer_one(&server);
+	fake_fail(&fake, RESULT_LOST);
+	client_is_told("SERVER_ERROR upstream mc:11211 connection lost, outcome unknown\r\n");
+	makes("LC");
+	/* The read behind a write is lost with its connection. */
+	client_asks("sadd k d\r\n");
+	server_answer_one(&server);
+	client_is_told("STORED\r\n");
+	if (fake_waiting(&fake))
+		fake_fail(&fake, RESULT_LOST);
+	(void)stored_calls(&fake, &seen);
+	client_asks("spop k\r\n");
+	hears("VALUE k 0 1\r\nd\r\nEND\r\n");
+	makes("GLC");
+}
+
+/* --- times to live --- */
+
+TEST(a_touch_of_another)
+{
+	pops_in_turn();
+	base()->expires = 500;
+	pops("c", "LCLT");
+	ck_assert_int_eq(base()->expires, 500);
+	adds("d", "PG");
+	pops("d", "LC");
+	ck_assert_int_eq(base()->expires, 500);
+	/* Our own touch is known before. */
+	adds("e", "PG");
+	asks_and_hears("touch k 70\r\n", "TOUCHED\r\n");
+	(void)stored_calls(&fake, &seen);
+	pops("e", "GLC");
+	ck_assert_int_eq(base()->expires, 70);
+}
+
+/* A touch between the read ahead and the CAS, and a read behind the CAS: that shows what the correction changes. */
+TEST(a_touch_before_a_read_behind)
+{
+	another_stores("+a +a2 +a3 +a4 ");
+	for (int i = 0; i < 2; i++) {
+		client_asks("spop k\r\n");
+		server_answer_all(&server);
+		(void)fake_told(&fake);
+	}
+	(void)stored_calls(&fake, &seen);
+	base()->expires = 500;
+	client_asks("spop k\r\n");
+	server_answer_all(&server);
+	(void)fake_told(&fake);
+	makes("LCGLT");
+	ck_assert_int_eq(base()->expires, 500);
+	client_asks("spop k\r\n");
+	server_answer_all(&server);
+	(void)fake_told(&fake);
+	makes("GLCG");
+	ck_assert_int_eq(base()->expires, 500);
+}
+
+/* Seconds that have passed are taken off; the server of a test has no clock of its own. */
+TEST(some_seconds_later)
+{
+	pops_in_turn();
+	fake.host.env.now += 3 * SECOND;
+	pops("c", "LC");
+	base()->expires = 500;
+	adds("d", "PG");
+	fake.host.env.now += 4 * SECOND;
+	base()->expires = 496;
+	pops("d", "LC");
+	ck_assert_int_eq(base()->expires, 496);
+	adds("e", "PG");
+	fake.host.env.now += 11 * SECOND;
+	pops("e", "GLC");
+}
+
+/* For a date the server's clock is read, and the time to live with it. So after a few times nothing is read ahead any more. */
+TEST(dates)
+{
+	unsigned ahead = 0;
+
+	pops_in_turn();
+	for (int i = 0; i < 60; i++) {
+		base()->expires = 40 * DAY;
+		asks_and_hears("spop k\r\n", "VALUE k 0 1\r\nc\r\nEND\r\n");
+		asks_and_hears("sadd k c\r\n", "STORED\r\n");
+		ahead += fake.calls[fake.count - 1].call.verb == CALL_GET;
+	}
+	ck_assert_uint_le(ahead, 7);
+}
+
+/* --- what is not kept --- */
+
+static void nothing_is_read_ahead(void)
+{
+	for (int i = 0; i < 4; i++) {
+		pops("a", "GLC");
+		adds("a", "P");
+	}
+}
+
+TEST(no_memory)
+{
+	struct collection_options none = options;
+
+	none.cache = 0;
+	fake_takes(&none);
+	another_stores("+a ");
+	nothing_is_read_ahead();
+}
+
+/* So many other keys that one of them has the same place. */
+TEST(another_key_in_its_place)
+{
+	pops_in_turn();
+	for (int i = 0; i < 400; i++) {
+		char request[32];
+		size_t n = (size_t)snprintf(request, sizeof(request), "spop k%d\r\n", i);
+		server_put(&server, slice_of(request + 5, n - 7), SLICE("+a "));
+		client_asks(request);
+		server_answer_all(&server);
+		(void)fake_told(&fake);
+		makes("GLC");
+	}
+	pops("c", "GLC");
+}
+
+/* A rewrite that comes later than the last time is not read ahead for. */
+TEST(another_order)
+{
+	pops_in_turn();
+	adds("d", "P");
+	adds("e", "P");
+	client_asks("spop k 9\r\n");
+	server_answer_all(&server);
+	(void)fake_told(&fake);
+	makes("GLC");
+	adds("f", "P");
+	adds("g", "P");
+	adds("h", "PG");
+}
+
+/* --- claims --- */
+
+static void claims(const char *member, const char *reply, const char *calls_)
+{
+	char request[64];
+
+	snprintf(request, sizeof(request), "sclaim k %s\r\n", member);
+	asks_and_hears(request, reply);
+	makes(calls_);
+}
+
+TEST(claims_one_after_the_other)
+{
+	another_stores("+a ");
+	claims("b", "1\r\n", "GLC");
+	claims("c", "1\r\n", "GLCG");
+	claims("d", "1\r\n", "LCG");
+	/* Others have it: only the server knows whether they still have. */
+	claims("d", "0\r\n", "G");
+	another_stores("+a ");
+	claims("d", "1\r\n", "GLCG");
+	another_stores("+a +e ");
+	claims("e", "0\r\n", "LCG");
+	base_is("+a +e ");
+}

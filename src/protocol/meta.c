@@ -141,21 +141,8 @@ static ssize_t decode_write(struct slice in, const struct expect *expect, struct
 
 /* --- reads --- */
 
-/* The largest line without its key: "mg ", a time, all flags, and the line end. */
-enum { MG_MAX = 3 + 2 + NUM_U64_MAX + 1 + 4 + 4 * 2 + 2 };
-
-/* The reply would have the key as the item was stored, in base64 or not: it is not asked for. */
-static void encode_with_encoded_key(const struct call *call, struct buf *out)
-{
-	BUF_ADD(out, "mg ");
-	metaflags_encode_key(call->key, out);
-	BUF_ADD(out, " b");
-	if (call->verb == CALL_GAT) {
-		BUF_ADD(out, " T");
-		buf_add_i64(out, call->exptime);
-	}
-	BUF_ADD(out, " f c v\r\n");
-}
+/* The largest line behind the key: a time, all flags, and the line end. */
+enum { MG_MAX = 2 + NUM_U64_MAX + 1 + 4 + 4 * 2 + 2 };
 
 static void meta_encode(const struct call *call, struct buf *out)
 {
@@ -169,19 +156,20 @@ static void meta_encode(const struct call *call, struct buf *out)
 		dialect_classic.encode(call, out);
 		return;
 	}
+	BUF_ADD(out, "mg ");
 	if (call->want & WANT_ENCODED) {
-		encode_with_encoded_key(call, out);
-		return;
+		metaflags_encode_key(call->key, out);
+		BUF_ADD(out, " b");
 	}
 	start = p = buf_reserve(out, call->key.n + MG_MAX);
-	p = slice_write(p, SLICE("mg "));
-	p = slice_write(p, call->key);
+	if (!(call->want & WANT_ENCODED))
+		p = slice_write(p, call->key);
 	if (call->verb == CALL_GAT) {
 		p = slice_write(p, SLICE(" T"));
 		p += num_format_i64(p, call->exptime);
 	}
-	/* The reply names the key, so that it can be checked. */
-	p = slice_write(p, SLICE(" k f"));
+	/* The reply names the key, so that it can be checked; but one that came in base64 as it was stored, in base64 or not. */
+	p = slice_write(p, call->want & WANT_ENCODED ? SLICE(" f") : SLICE(" k f"));
 	if (call->want & WANT_CAS)
 		p = slice_write(p, SLICE(" c"));
 	if (call->want & WANT_TTL)

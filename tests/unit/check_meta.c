@@ -206,6 +206,8 @@ TEST(encode_writes)
 	dialect_encodes(meta, &call, "ma k MD D2 N60 J10 v c\r\n");
 	call = (struct call){ .verb = CALL_GAT, .want = WANT_ENCODED | WANT_CAS | WANT_VALUE, .key = SLICE("a b") };
 	dialect_encodes(meta, &call, "mg YSBi b T0 f c v\r\n");
+	call = (struct call){ .verb = CALL_GET, .want = WANT_ENCODED | WANT_TTL, .key = SLICE("a b") };
+	dialect_encodes(meta, &call, "mg YSBi b f t\r\n");
 }
 
 TEST(decode_writes)

@@ -24,6 +24,7 @@ static struct proxy {
 	struct letter letters[QUEUE];
 	size_t sent, answered;
 	unsigned calls[2];
+	unsigned bare; /* calls with an odd key that are not in base64 */
 } proxies[2];
 
 static void send_letter(struct env *env, const struct call *call, struct waiter *waiter)
@@ -35,6 +36,8 @@ static void send_letter(struct env *env, const struct call *call, struct waiter 
 	*letter = (struct letter){ .call = *call, .waiter = waiter };
 	letter->bytes = memcached_keep_call(&letter->call);
 	p->calls[call->server]++;
+	if (memchr(call->key.p, ' ', call->key.n) && (!(call->want & WANT_ENCODED) || call->verb == CALL_TOUCH))
+		p->bare++;
 }
 
 /* A timer, which stands in the queue of letters. */
@@ -205,6 +208,23 @@ TEST(what_has_moved_is_asked_for_at_its_place)
 	proxies[0].env.now += MOVES_LOOK_MS;
 	reads(&proxies[0], "k", "+a +b +b +b +b +b +b +b +b +b +b ");
 	ck_assert_uint_eq(proxies[0].calls[O], former + 1);
+}
+
+/* Its bytes are never in the line of a call that is not in base64. */
+TEST(moves_an_odd_key)
+{
+	static const enum call_verb verbs[] = { CALL_GET, CALL_APPEND, CALL_INCR, CALL_ADD, CALL_REPLACE, CALL_DELETE };
+
+	for (size_t i = 0; i < sizeof(verbs) / sizeof(*verbs); i++) {
+		put(O, "a b", "1", 100);
+		proxies[0].env.now += MOVES_LOOK_MS;
+		does(&proxies[0], verbs[i], "a b", "1");
+		ck_assert(!item(O, "a b"));
+		ck_assert(!item(N, "a b") == (verbs[i] == CALL_DELETE));
+		put(N, "a b", "1", 100);
+	}
+	ck_assert_uint_eq(proxies[0].bare, 0);
+	ck_assert_uint_gt(moves_statistics(proxies[0].moves)->moved, 1);
 }
 
 TEST(what_does_not_move_is_left_alone)
@@ -480,6 +500,25 @@ LOOP_TEST(a_late_claim_is_no_item, sizeof(missing) / sizeof(*missing))
 	does(&proxies[0], missing[_i].verb, "k", "x");
 	ck_assert_int_ne(got.status, RESULT_MISS);
 	ck_assert_int_eq(got.status == RESULT_NOT_STORED, missing[_i].verb == CALL_ADD);
+}
+
+/* A client may give an item the flags of a mark. */
+LOOP_TEST(what_only_looks_like_a_mark, sizeof(missing) / sizeof(*missing))
+{
+	struct buf value = BUF_EMPTY;
+
+	BUF_ADD(&value, "7");
+	put_mark(N, "k", &value);
+	reads(&proxies[0], "k", "7");
+	put_mark(N, "l", &value);
+	does(&proxies[0], missing[_i].verb, "l", "7");
+	ck_assert_int_ne(got.status, RESULT_MISS);
+	ck_assert_int_ne(got.status, RESULT_REFUSED);
+	ck_assert_int_eq(got.status == RESULT_NOT_STORED, missing[_i].verb == CALL_ADD);
+	does(&proxies[0], missing[_i].verb, "k", "7");
+	ck_assert_int_ne(got.status, RESULT_REFUSED);
+	ck_assert_int_eq(got.status == RESULT_NOT_STORED, missing[_i].verb == CALL_ADD);
+	buf_free(&value);
 }
 
 /* The key is looked at before, and once more when no claim can come any more. Then nothing is. */

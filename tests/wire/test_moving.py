@@ -1,5 +1,6 @@
 """The pool changes while clients write: nothing is lost, and no request fails."""
 import base64
+import itertools
 import os
 import re
 import signal
@@ -8,13 +9,17 @@ import sys
 import threading
 import time
 
+import xxhash
+
 import manpage
 from case import WireTest
+from case_tls import TlsTest
 from harness import HOST, setlistd, wait_until
 from stored import stats
 from wire import Conn
 
 MANUAL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../man/setlistd.8")
+MARK_FLAGS = 0xc0b1e5a7
 SECOND, BUCKET = 1700000000, "2023111422"
 MOVE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../scripts/move")
 
@@ -354,6 +359,7 @@ class Tool(Moving):
 
     def begin(self, at):
         """A pool of one, from which all keys move to another one."""
+        self.numbers = itertools.count()
         self.former, self.new = self.memcached(), self.memcached()
         self.folder = self.scratch()
         self.proxies = [self.setlistd([], config=self.config(0, pool("servers", [self.former])))]
@@ -387,18 +393,58 @@ class Tool(Moving):
         self.assertEqual(self.conn.values("get plain")[0], {"plain": (9, b"x")})
 
     def test_keys_that_are_no_text(self):
-        """They do not move, and are never a part of a request to a server that is not in base64."""
+        """They are never a part of a request to a server that is not in base64."""
         self.begin(time.time() - 10)
-        key = base64.b64encode(b"x\r\nflush_all\r\n").decode()
+        keys = [base64.b64encode(text).decode() for text in (b"x\r\nflush_all\r\n", b"a b")]
         self.assertEqual(self.conn.set("plain", b"x"), "STORED")
-        self.assertEqual(self.conn.ask(f"ms {key} 1 b\r\nx"), "HD")
+        for key in keys:
+            self.assertEqual(self.conn.ask(f"ms {key} 1 b T1000 F9\r\nx"), "HD")
         self.turn()
-        self.assertEqual(self.conn.ask(f"mg {key} b"), "EN")
-        self.assertEqual(self.conn.ask(f"ms {key} 1 b\r\ny"), "HD")
-        self.assertEqual(self.conn.ask(f"mg {key} b"), "HD")
+        self.assertEqual(self.conn.ask(f"mg {keys[0]} b t"), "HD t1000")
         self.assertIn("nothing is left", self.move())
+        self.assertEqual(self.names(self.former), [])
+        self.assertEqual(len(self.names(self.new)), 3)
+        self.former.kill()
+        for key in keys:
+            self.assertRegex(self.conn.ask(f"mg {key} b f t"), "HD f9 t(1000|9..)")
         self.assertEqual(self.conn.get("plain"), b"x")
-        self.assertEqual(len(self.names(self.former)), 1)
+
+    def mark(self, text, key=None):
+        """What a mover that was killed has left at the new server; the check of the key stands in the text as {check}. Gives the key."""
+        with Conn(self.new.port) as there:
+            key = key or f"key-{next(self.numbers)}"
+            value = text.format(check=xxhash.xxh64(key.encode(), seed=0).intdigest()).encode()
+            self.assertEqual(there.set(key, value, flags=MARK_FLAGS), "STORED")
+        return key
+
+    def test_marks(self):
+        """Claims go, and copies become items; also those for which a setlistd has looked before."""
+        self.begin(time.time() - 10)
+        self.turn()
+        for _ in range(2):
+            claim, copy = self.mark("@claim.{check} "), self.mark("@copy.{check}.7.99.5 value")
+            self.assertIn("nothing is left", self.move())
+            with Conn(self.new.port) as there:
+                self.assertEqual(there.values(f"get {claim} {copy}")[0], {copy: (7, b"value")})
+            for key in (claim, copy):
+                self.conn.ask(f"delete {key}")
+
+    def test_meta_commands_and_marks(self):
+        """No client is shown a mark, nor takes one for an item."""
+        self.begin(time.time() - 10)
+        self.turn()
+        for request, reply in (("mg {}", "EN"), ("mg {} v", "EN"), ("mg {} f v", "EN"), ("gat 100 {}", "END"), ("md {}", "NF"),
+                               ("ms {} 1 MA\r\nx", "NS"), ("ms {} 1 ME\r\nx", "HD")):
+            self.assertEqual(self.conn.ask(request.format(self.mark("@claim.{check} "))), reply, request)
+        # The first one is looked at before. Behind that the reply tells.
+        self.assertEqual(self.conn.ask("md key-99"), "NF")
+        time.sleep(2.5)
+        self.assertEqual(self.conn.ask("md key-99"), "NF")
+        for request in ("mg key-99 f", "mg key-99 v", "mg key-99 t v f"):
+            self.mark("@claim.{check} ", "key-99")
+            self.assertEqual(self.conn.ask(request), "EN", request)
+        # What only looks like one is an item.
+        self.assertEqual(self.conn.ask(f"mg {self.mark('x')} f v"), f"VA 1 f{MARK_FLAGS}")
 
     def test_nothing_moves(self):
         """It says why, and its status is that of a wrong usage."""
@@ -440,6 +486,39 @@ class Tool(Moving):
         self.assertGreater(len(self.names(self.former)), 0)
         self.assertIn("nothing is left", self.move())
         self.assertEqual(self.names(self.former), [])
+
+
+class Secured(TlsTest):
+    """setlistd-move where everything is encrypted and wants a login."""
+
+    def start(self):
+        users = self.private_file("foo:bar\n")
+        self.former, self.new = (self.memcached_tls("-Y", users) for _ in range(2))
+        text = "".join([pool("servers", [self.new]), pool("former_servers", [self.former]), 'move_at = "2020-01-01T00:00:00Z"\n',
+                        f'server_user = "foo"\nserver_password_file = "{self.private_file("bar")}"\n',
+                        f'auth_file = "{self.private_file("ann:secret" + chr(10))}"\n', self.verifying(), self.listening()])
+        self.proxy = self.setlistd([], "-l", f"tls:{HOST}", config=text)
+        with self.secured(self.former) as there:
+            self.assertEqual(there.ask("set login 0 0 7\r\nfoo bar"), "STORED")
+            for i in range(20):
+                self.assertEqual(there.ask(f"set key-{i} 0 0 1\r\nx"), "STORED")
+
+    def move(self, *left_out):
+        options = {"--login": self.private_file("ann secret\n"), "--server-login": self.private_file("foo bar\n"),
+                   "--ca": self.authority.ca, "--server-ca": self.authority.ca}
+        words = [word for name, path in options.items() if name not in left_out for word in (name, path)]
+        words += [word for word in ("--server-tls",) if word not in left_out]
+        return subprocess.run([sys.executable, MOVE, *words, f"tls:{HOST}:{self.proxy.port}"], capture_output=True, text=True, check=False)
+
+    def test_tls_and_logins(self):
+        self.start()
+        for left_out in ("--login", "--server-login", "--ca", "--server-ca", "--server-tls"):
+            done = self.move(left_out)
+            self.assertEqual(done.returncode, 3, (left_out, done))
+            self.assertIn("begin again", done.stderr)
+        done = self.move()
+        self.assertEqual(done.returncode, 0, done)
+        self.assertIn("20 keys have moved", done.stdout)
 
 
 class Procedure(Moving):

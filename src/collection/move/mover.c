@@ -8,6 +8,7 @@
 #include "collection/text/lease.h"
 #include "collection/text/part_key.h"
 #include "collection/ttl.h"
+#include "protocol/request.h"
 #include "util/alloc.h"
 #include "util/random.h"
 
@@ -20,15 +21,25 @@ static mover_step look, looked, seen_here, claim, claimed, read_former, copy_par
 
 /* --- calls --- */
 
+void mover_send(const struct mover_world *world, const struct call *call, struct waiter *waiter, int server)
+{
+	struct call copy = *call;
+
+	copy.server = server;
+	if (call->verb != CALL_META && call->verb != CALL_STATS && !request_key_valid(call->key, KEY_MAX)) {
+		copy.want |= WANT_ENCODED;
+		copy.verb = call->verb == CALL_TOUCH ? CALL_GAT : call->verb;
+	}
+	world->env->call(world->env, &copy, waiter);
+}
+
 static void send_aside(struct env *env, const struct call *call, struct waiter *waiter)
 {
 	const struct mover_side *side = (struct mover_side *)env;
-	struct mover_world *world = side->world;
 	bool reads = call->verb == CALL_GET || call->verb == CALL_STATS;
-	struct call copy = *call;
 
-	copy.server = world->place(world->arg, call->key, side->copies ? reads : side->former);
-	world->env->call(world->env, &copy, waiter);
+	mover_send(side->world, call, waiter,
+		side->world->place(side->world->arg, call->key, side->copies ? reads : side->former));
 }
 
 void mover_world_init(struct mover_world *world)
@@ -410,6 +421,7 @@ static void here_is(struct mover *m)
 	if (m->status == RESULT_HIT)
 		m->mark = mark_read(m->key, m->n.flags, buf_slice(&m->n.value));
 	if (m->status != RESULT_HIT || m->mark.kind == MARK_NONE) {
+		m->imitated = m->status == RESULT_HIT && m->n.flags == MARK_FLAGS;
 		m->done(m);
 		return;
 	}

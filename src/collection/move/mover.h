@@ -43,6 +43,9 @@ struct mover_world {
 /* Sets up all fields except `env`, `place` and `arg`. */
 void mover_world_init(struct mover_world *world);
 
+/* Sends a call to a server. A key with spaces or control bytes goes in base64; then a TOUCH becomes a GAT. */
+void mover_send(const struct mover_world *world, const struct call *call, struct waiter *waiter, int server);
+
 /* What an item was when it was read. */
 struct mover_item {
 	struct buf value;
@@ -77,6 +80,7 @@ struct mover {
 	unsigned attempts;
 	bool bare;          /* with a mark the copy is too large */
 	bool moved, joined; /* what was done */
+	bool imitated;      /* n has an item with the flags of a mark, which is none */
 	void (*done)(struct mover *mover);
 };
 

@@ -14,9 +14,9 @@
 #include "collection/move/mover.h"
 #include "collection/text/part_key.h"
 #include "collection/ttl.h"
-#include "protocol/request.h"
 #include "util/alloc.h"
 #include "util/hash.h"
+#include "util/num.h"
 
 enum { FOUND = 16384, BUCKETS = 1024, WAIT_MS = 20, TRIES = 16 };
 
@@ -30,6 +30,7 @@ struct moved_call {
 	struct unit *unit; /* whose other calls wait for its result, or NULL */
 	enum result_status status;
 	bool part;      /* it was copied from the former server, if it was there */
+	bool imitated;  /* the key has an item with the flags of a mark, which is none */
 	unsigned tries; /* that have met a mark */
 	char bytes[];
 };
@@ -102,7 +103,8 @@ static int place(const struct moves *m, struct slice key, bool former)
 	return m->world.place(m->world.arg, key, former);
 }
 
-static void send_to(struct moves *m, const struct call *call, struct waiter *waiter, int server)
+/* Sends a call that concerns nobody here. */
+static void pass_to(struct moves *m, const struct call *call, struct waiter *waiter, int server)
 {
 	struct call copy = *call;
 
@@ -110,16 +112,16 @@ static void send_to(struct moves *m, const struct call *call, struct waiter *wai
 	m->world.env->call(m->world.env, &copy, waiter);
 }
 
-/*
- * The unit of a key that moves: its base, if that moves, else the key itself. Empty if neither moves. A key that only base64 can name does
- * not: the calls of a mover would have its bytes in their lines.
- */
+static void send_by(struct moves *m, const struct call *call, struct waiter *waiter, bool former)
+{
+	mover_send(&m->world, call, waiter, place(m, call->key, former));
+}
+
+/* The unit of a key that moves: its base, if that moves, else the key itself. Empty if neither moves. */
 static struct slice unit_of(const struct moves *m, struct slice key)
 {
 	struct slice base = part_key_base(key);
 
-	if (!request_key_valid(key, KEY_MAX))
-		return slice_of(key.p, 0);
 	if (base.n && place(m, base, true) != place(m, base, false)) {
 		unsigned behind;
 		/* A segment of version 0.1.0 lies at the place of its own key. */
@@ -228,6 +230,8 @@ static void on_end(struct mover *mover)
 	if (!mover->failure.happened) {
 		note_found(m, u->hash, mover->moved);
 		u->found = true;
+		STAILQ_FOREACH(c, &u->calls, link)
+			c->imitated = mover->imitated;
 		go_on(u);
 		return;
 	}
@@ -288,7 +292,7 @@ static void send_kept(struct moved_call *c, const struct call *call, bool former
 
 	c->waiter = (struct waiter){ done, c->call.key };
 	m->busy++;
-	send_to(m, call, &c->waiter, place(m, c->call.key, former));
+	send_by(m, call, &c->waiter, former);
 }
 
 static void read_here(struct waiter *waiter, const struct result *r);
@@ -354,6 +358,11 @@ static void settle(struct moved_call *c)
 	wait_for(m, c, key, hash, true);
 }
 
+static bool is_marked(const struct moved_call *c, const struct result *r)
+{
+	return r->status == RESULT_HIT && r->flags == MARK_FLAGS && !c->imitated;
+}
+
 static void read_here(struct waiter *waiter, const struct result *r)
 {
 	struct moved_call *c = (struct moved_call *)((char *)waiter - offsetof(struct moved_call, waiter));
@@ -364,7 +373,7 @@ static void read_here(struct waiter *waiter, const struct result *r)
 		c->part = true;
 		send_kept(c, &(struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_TTL, .key = c->call.key },
 			true, part_found);
-	} else if (r->status == RESULT_HIT && r->flags == MARK_FLAGS) {
+	} else if (is_marked(c, r)) {
 		settle(c);
 	} else {
 		c->asker->done(c->asker, r);
@@ -402,8 +411,9 @@ static enum guard guard_of(const struct moves *m, const struct call *call, uint6
 	case CALL_REPLACE:
 	case CALL_TOUCH:
 	case CALL_DELETE:
-	case CALL_META:
 		return late ? GUARD_LOOK : GUARD_NONE;
+	case CALL_META:
+		return late ? GUARD_LOOK : GUARD_TELLS;
 	case CALL_SET:
 		return late && call->compare ? GUARD_HOLD : GUARD_NONE;
 	case CALL_ADD:
@@ -461,7 +471,7 @@ static void retry(struct moved_call *c, bool marked)
 static void looked_behind(struct waiter *waiter, const struct result *r)
 {
 	struct moved_call *c = (struct moved_call *)((char *)waiter - offsetof(struct moved_call, waiter));
-	bool marked = r->status == RESULT_HIT && r->flags == MARK_FLAGS;
+	bool marked = is_marked(c, r);
 	struct result before = { .status = c->status, .server = r->server };
 
 	c->moves->busy--;
@@ -478,18 +488,33 @@ static void looked_behind(struct waiter *waiter, const struct result *r)
 	}
 }
 
+/* Whether the reply to a meta get is about a mark: it has the flags of one, or its value is one. */
+static bool is_text_of_mark(struct slice key, const struct result *r)
+{
+	struct slice rest = r->line, word;
+	uint32_t flags;
+
+	while ((word = slice_token(&rest)).n) {
+		if (*word.p == 'f' && num_parse_u32(slice_skip(word, 1), &flags))
+			return flags == MARK_FLAGS;
+	}
+	return mark_read(key, MARK_FLAGS, r->value).kind != MARK_NONE;
+}
+
+static bool has_met_mark(const struct moved_call *c, const struct result *r)
+{
+	if (c->call.verb == CALL_META)
+		return r->status == RESULT_TEXT && !c->imitated && is_text_of_mark(c->call.key, r);
+	return c->call.verb == CALL_GAT && is_marked(c, r);
+}
+
 /* Whether the call may have met a mark. An error of arithmetic stays one when it is tried again. */
 static bool is_doubtful(const struct moved_call *c, const struct result *r)
 {
-	switch (c->call.verb) {
-	case CALL_INCR:
-	case CALL_DECR:
-		return r->status == RESULT_EXISTS || (r->status == RESULT_REFUSED && c->tries == 0);
-	case CALL_GAT:
-		return r->status == RESULT_HIT && r->flags == MARK_FLAGS;
-	default:
-		return r->status == RESULT_EXISTS || (r->status == RESULT_NOT_STORED && c->call.verb == CALL_ADD);
-	}
+	bool counts = c->call.verb == CALL_INCR || c->call.verb == CALL_DECR;
+
+	return r->status == RESULT_EXISTS || (r->status == RESULT_NOT_STORED && c->call.verb == CALL_ADD) ||
+		(r->status == RESULT_REFUSED && counts && c->tries == 0);
 }
 
 static void told(struct waiter *waiter, const struct result *r)
@@ -498,7 +523,9 @@ static void told(struct waiter *waiter, const struct result *r)
 
 	c->moves->busy--;
 	c->status = r->status;
-	if (is_doubtful(c, r))
+	if (has_met_mark(c, r))
+		settle(c);
+	else if (is_doubtful(c, r))
 		send_kept(c, &(struct call){ .verb = CALL_GET, .key = c->call.key }, false, looked_behind);
 	else
 		end_call(c, r);
@@ -509,10 +536,10 @@ static void send_on(struct moved_call *c, enum guard guard)
 {
 	if (asks_here(c->moves, &c->call)) {
 		ask_here(c);
-	} else if (guard == GUARD_HOLD || guard == GUARD_TELLS) {
+	} else if (guard == GUARD_HOLD || guard == GUARD_TELLS || c->call.verb == CALL_META) {
 		send_kept(c, &c->call, false, told);
 	} else {
-		send_to(c->moves, &c->call, c->asker, place(c->moves, c->call.key, false));
+		send_by(c->moves, &c->call, c->asker, false);
 		free(c);
 	}
 }
@@ -548,7 +575,7 @@ static void looked_before(struct waiter *waiter, const struct result *r)
 	struct unit *u = (struct unit *)((char *)waiter - offsetof(struct unit, waiter));
 	struct found *f = &u->moves->found[u->hash % FOUND];
 	struct moved_call *c = STAILQ_FIRST(&u->calls);
-	bool marked = r->status == RESULT_HIT && r->flags == MARK_FLAGS;
+	bool marked = is_marked(c, r);
 
 	if (f->hash == u->hash && u->looked >= f->late && !marked && !result_failed(r))
 		f->late = 0;
@@ -593,7 +620,7 @@ static void go_on(struct unit *u)
 			struct call look = { .verb = CALL_GET, .key = u->mover.key };
 			u->waiter = (struct waiter){ looked_before, u->mover.key };
 			u->looked = m->world.env->now;
-			send_to(m, &look, &u->waiter, place(m, u->mover.key, false));
+			send_by(m, &look, &u->waiter, false);
 			return;
 		}
 		STAILQ_REMOVE_HEAD(&u->calls, link);
@@ -655,7 +682,7 @@ static void send_here(struct moves *m, const struct call *call, struct waiter *w
 	struct unit *u;
 
 	if (guard == GUARD_NONE && !asks_here(m, call)) {
-		send_to(m, call, waiter, place(m, call->key, false));
+		send_by(m, call, waiter, false);
 		return;
 	}
 	c = keep_call(m, call, waiter);
@@ -695,12 +722,12 @@ void moves_call(struct moves *m, const struct call *call, struct waiter *waiter)
 	uint64_t hash;
 
 	if (call->server != CALL_ANY_SERVER) {
-		send_to(m, call, waiter, call->server);
+		pass_to(m, call, waiter, call->server);
 		return;
 	}
 	key = unit_of(m, call->key);
 	if (key.n == 0 || m->world.env->unix_time < m->at - m->margin) {
-		send_to(m, call, waiter, place(m, call->key, m->world.env->unix_time < m->at));
+		pass_to(m, call, waiter, place(m, call->key, m->world.env->unix_time < m->at));
 		return;
 	}
 	hash = hash_slice(key, m->seed);

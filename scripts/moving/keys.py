@@ -4,7 +4,7 @@ import tempfile
 import time
 import urllib.parse
 
-from moving.link import Broken, Link
+from moving.link import Broken
 
 BATCH = 256
 # Behind the key of a base: the id of a table, an index or a segment, of which the last has two numbers more. The digit is its place.
@@ -54,9 +54,8 @@ class Spool:
         self.file.close()
 
 
-def dump(address, login):
+def dump(link):
     """Yields each key of a server, with the seconds since it was last used. The connection is for this alone: the list has no bounds."""
-    link = Link(address, login)
     try:
         now = int(dict(link.stats())["time"])
         while True:
@@ -70,6 +69,6 @@ def dump(address, login):
             yield urllib.parse.unquote_to_bytes(words[b"key"]), now - int(words.get(b"la", now))
             line = link.line()
         if line != b"END":
-            raise Broken(f"{address}: lru_crawler: {line.decode('utf-8', 'replace')}")
+            raise Broken(f"{link.address}: lru_crawler: {line.decode('utf-8', 'replace')}")
     finally:
         link.close()

@@ -1,5 +1,6 @@
 """A connection to a setlistd or a memcached, on which requests are sent many at a time."""
 import socket
+import ssl
 
 
 class Broken(Exception):
@@ -7,9 +8,9 @@ class Broken(Exception):
 
 
 class Link:
-    """Opened when it is made. All is bytes. An error of the connection is a Broken."""
+    """Opened when it is made, with TLS by TCP if there is a context. All is bytes. An error of the connection is a Broken."""
 
-    def __init__(self, address, login=None, patience=60):
+    def __init__(self, address, login=None, context=None, patience=60):
         self.address = address
         try:
             if address.startswith("unix:"):
@@ -18,8 +19,11 @@ class Link:
                 self.sock.connect(address[5:])
             else:
                 host, _, port = address.rpartition(":")
-                self.sock = socket.create_connection((host.strip("[]"), int(port)), patience)
+                host = host.strip("[]")
+                self.sock = socket.create_connection((host, int(port)), patience)
                 self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                if context:
+                    self.sock = context.wrap_socket(self.sock, server_hostname=host)
         except (OSError, ValueError) as error:
             raise Broken(f"{address}: {error}") from error
         self.file = self.sock.makefile("rb", 1 << 16)
@@ -76,3 +80,14 @@ class Link:
         if line != b"END":
             raise Broken(f"{self.address}: stats: {line.decode('utf-8', 'replace')}")
         return found
+
+
+def secured(ca, certificate, verify=True):
+    """How a peer is checked, and what it sees: the files of CAs, without one those of the system, and of a certificate with its key."""
+    context = ssl.create_default_context(cafile=ca)
+    if not verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if certificate:
+        context.load_cert_chain(certificate)
+    return context

@@ -6,7 +6,7 @@ import sys
 import time
 
 from moving.keys import BATCH, Spool, base_of, batches, dump, is_text
-from moving.link import Broken, Link
+from moving.link import Broken, Link, secured
 
 ABOUT = """\
 Has the keys of former servers moved to their new ones, by asking a setlistd for each.
@@ -23,6 +23,7 @@ exit status:
   3  broken off, by a signal, or by a setlistd or server that cannot be reached; begin again at any time"""
 
 SHOWN = 10      # errors
+MARKED = b"f%d" % 0xc0b1e5a7    # the flags of an item that is being moved: MARK_FLAGS in src/collection/move/mark.h
 
 
 class Stopped(Exception):
@@ -32,7 +33,7 @@ class Stopped(Exception):
 class Run:
     def __init__(self, options):
         self.options = options
-        self.proxy = Link(options.proxy, options.login)
+        self.proxy = Link(options.proxy.removeprefix("tls:"), options.login, options.context)
         self.stopped, self.began, self.shown = False, time.monotonic(), 0.0
         self.sent, self.errors = 0, []
         self.found = self.moved = self.failed = self.young = self.stayed = self.leftovers = 0
@@ -57,6 +58,9 @@ class Run:
         names = [name for name, _ in self.proxy.stats(b"upstream") if name.endswith(":state")]
         return [name[:-len(":state")] for name in names]
 
+    def connect(self, server):
+        return Link(server, self.options.server_login, self.options.server_context)
+
     # --- moving ---
 
     def error(self, key, reply):
@@ -64,35 +68,47 @@ class Run:
         if len(self.errors) < SHOWN:
             self.errors.append(f"{key.decode('utf-8', 'backslashreplace')}: {reply.decode('utf-8', 'replace')}")
 
-    def leave(self, server, keys):
-        """Those of a batch that this server has, and whose server is another one now. A part moves with its base."""
+    def places(self, server, keys):
+        """Of what this server has: the keys whose server is another one now, and those that are new here. A part moves with its base."""
+        leave, new = [], []
         texts = [key for key in keys if is_text(key)]
-        replies = self.proxy.ask(b"route " + key for key in texts)
-        words = b" from " + server.encode()
-        for key, reply in zip(texts, replies):
-            if not reply.startswith(b"ROUTE "):
+        for key, reply in zip(texts, self.proxy.ask(b"route " + key for key in texts)):
+            words = reply.split(b" ")
+            if words[0] != b"ROUTE":
                 self.error(key, reply)
-            elif reply.endswith(words):
-                yield key
+            elif len(words) == 5 and words[4] == server.encode():
+                leave.append(key)
+            elif len(words) == 5 and words[2] == server.encode():
+                new.append(key)
         # Of the others only a server knows whether they have left.
-        yield from (key for key in keys if not is_text(key))
+        return leave + [key for key in keys if not is_text(key)], new
 
-    def look(self, server, spool, parts):
+    def look(self, server, link, work):
         """Lists what the server has."""
-        for batch in batches(dump(server, self.options.server_login)):
-            ages = dict(batch)
-            for key in self.leave(server, list(ages)):
-                if base_of(key):
-                    parts.add(key, ages[key])
-                else:
-                    spool.add(key, 0)
-            self.pause(0)
+        keys, parts, marks = work
+        listing = self.connect(server)
+        try:
+            for batch in batches(dump(listing)):
+                ages = dict(batch)
+                leave, new = self.places(server, list(ages))
+                for key in leave:
+                    if base_of(key):
+                        parts.add(key, ages[key])
+                    else:
+                        keys.add(key, 0)
+                # Whoever moved it was killed, or is at it.
+                for key, reply in zip(new, link.ask(b"mg %s f" % key for key in new)):
+                    if MARKED in reply.split(b" "):
+                        marks.add(key, 0)
+                self.pause(0)
+        finally:
+            listing.close()
 
     def move(self, server, link, found):
         keys = [key for key, _ in found]
         texts = [key for key in keys if is_text(key)]
         others = [base64.b64encode(key) for key in keys if not is_text(key)]
-        replies = self.proxy.ask([b"mg %s Pitem" % key for key in texts] + [b"mg %s b Pitem" % key for key in others])
+        replies = self.proxy.ask([b"mg %s f Pitem" % key for key in texts] + [b"mg %s b f Pitem" % key for key in others])
         for key, reply in zip(texts + others, replies):
             if reply[:2] not in (b"HD", b"EN"):
                 self.error(key, reply)
@@ -104,7 +120,16 @@ class Run:
             elif number < len(texts):
                 self.found += 1
                 self.stayed += asked[:2] in (b"HD", b"EN")
-        # A key that is no text and that is still there does not move.
+        # A key that is no text and that is still there may belong there.
+
+    def settle(self, _, link, found):
+        """Has the setlistd end what another one has begun."""
+        keys = [key for key, _ in found]
+        for key, reply in zip(keys, self.proxy.ask(b"mg %s f Pitem" % key for key in keys)):
+            if reply[:2] not in (b"HD", b"EN"):
+                self.error(key, reply)
+        self.found += len(keys)
+        self.stayed += sum(MARKED in reply.split(b" ") for reply in link.ask(b"mg %s f" % key for key in keys))
 
     def drop(self, server, link, keys):
         """Deletes parts whose base has left the server. Reading a part first copies it, if its set needs it. Young parts may be in use."""
@@ -167,16 +192,16 @@ class Run:
         self.found = self.failed = self.young = self.stayed = 0
         self.errors = []
         for server in self.servers():
-            spool, parts, link = Spool(), Spool(), Link(server, self.options.server_login)
+            work = Spool(), Spool(), Spool()
+            link = self.connect(server)
             try:
-                self.look(server, spool, parts)
+                self.look(server, link, work)
                 self.began, self.sent = time.monotonic(), 0
-                if spool.count:
-                    self.carry_out(server, "keys", spool, self.move, link)
-                if parts.count:
-                    self.carry_out(server, "parts", parts, self.drop, link)
+                for spool, what, act in zip(work, ("keys", "parts", "marks"), (self.move, self.drop, self.settle)):
+                    if spool.count:
+                        self.carry_out(server, what, spool, act, link)
             finally:
-                for one in (spool, parts, link):
+                for one in (*work, link):
                     one.close()
         return self.found + self.failed
 
@@ -231,14 +256,25 @@ def arguments(argv=None):
     add("--age", type=number, default=60, metavar="SECONDS",
         help="deletes a part of a set or list that has moved, if nobody has used the part for this time (60)")
     add("--login", metavar="FILE", help="a file with 'user password', if the setlistd has an auth_file")
-    add("--server-login", metavar="FILE", help="the same for the former servers, if they run with -Y")
-    add("proxy", nargs="?", default="127.0.0.1:11311", metavar="ADDR", help="the setlistd: host:port or unix:path (127.0.0.1:11311)")
+    add("--server-login", metavar="FILE", help="the same for the servers, if they run with -Y")
+    add("--ca", metavar="FILE", help="the CAs of the setlistd's certificate, if ADDR begins with tls: (those of the system)")
+    add("--server-tls", action="store_true", help="the servers speak TLS, but for those on Unix sockets")
+    add("--server-ca", metavar="FILE", help="the CAs of their certificates (those of the system)")
+    add("--no-server-verify", action="store_true", help="does not check their certificates, as server_tls_verify = false")
+    add("--certificate", metavar="FILE", help="a certificate with its key, for a setlistd or servers that request one")
+    add("proxy", nargs="?", default="127.0.0.1:11311", metavar="ADDR",
+        help="the setlistd: host:port, tls:host:port or unix:path (127.0.0.1:11311)")
     options = parser.parse_args(argv)
     if options.passes == 0:
         parser.error("--passes is out of its range")
     try:
         options.login = options.login and login_of(options.login)
         options.server_login = options.server_login and login_of(options.server_login)
+        options.context = options.server_context = None
+        if options.proxy.startswith("tls:"):
+            options.context = secured(options.ca, options.certificate)
+        if options.server_tls:
+            options.server_context = secured(options.server_ca, options.certificate, not options.no_server_verify)
     except OSError as error:
         parser.error(str(error))
     return options

@@ -328,6 +328,8 @@ class Pools(Moving):
 
 
 class Forgotten(Moving):
+    CLIENTS = 20    # so many have some set that moves, wherever the servers are on the ring
+
     def test_a_forgotten_proxy(self):
         """It writes to the former servers alone until it is reloaded: then all is there. It may not see what the others write."""
         first = [self.memcached() for _ in range(3)]

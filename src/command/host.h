@@ -37,6 +37,8 @@ struct host {
 	bool (*denies)(const struct host *host, command_id command);
 	/* Starts the request of a PROXY_COMMAND inside of a task of this owner. NULL: there are no such commands. */
 	void (*start_inside)(const struct request *request, void *owner);
+	/* There may be something on the board of pushes for other workers: they look at it. NULL: there are none. */
+	void (*tell)(struct host *host);
 	/* The task has waited for others until now, which is none of its time. NULL: nobody measures. */
 	void (*restart)(struct task *task);
 	/* The reply of the task is complete. The host owns the task from now on. */

@@ -24,6 +24,7 @@ struct wait_key {
 	uint64_t empty;   /* the cas id with which the list was looked at last; 0 for none */
 	unsigned pause;
 	size_t slot;
+	uint32_t mark;
 	unsigned pushes; /* of the slot, as they were seen last */
 	bool polls;      /* a call is under way */
 	bool asks;       /* somebody pops */
@@ -130,6 +131,7 @@ static struct wait_key *add_line(struct waiting *room, struct slice key)
 	LIST_INSERT_HEAD(&room->buckets[hash_slice(key, room->host->env.seed) % KEYS_BUCKETS], line, bucket);
 	if (room->board) {
 		line->slot = push_board_slot(room->board, key);
+		line->mark = push_board_mark(room->board, key);
 		push_board_wait(room->board, line->slot, true);
 		line->pushes = push_board_pushes(room->board, line->slot);
 	}
@@ -442,19 +444,55 @@ static void plan_poll(struct wait_key *line)
 	line->poll_at = line->room->host->env.now + line->pause;
 }
 
+/* Other workers do not ask what this one has just asked. */
+static void spread(const struct wait_key *line, const struct result *r, bool is_new)
+{
+	const struct waiting *room = line->room;
+
+	if (!room->board)
+		return;
+	push_board_see(room->board, line->slot, r->status == RESULT_HIT ? r->cas : 0);
+	if (is_new && push_board_is_shared(room->board, line->slot) && push_board_note(room->board, line->poll.key) &&
+		room->host->tell)
+		room->host->tell(room->host);
+}
+
 static void polled(struct waiter *waiter, const struct result *r)
 {
 	struct wait_key *line = (struct wait_key *)((char *)waiter - offsetof(struct wait_key, poll));
+	bool is_new = r->status == RESULT_HIT && (r->cas == 0 || r->cas != line->empty);
 
 	line->room->calls--;
 	line->polls = false;
 	plan_poll(line);
-	if (r->status == RESULT_HIT && (r->cas == 0 || r->cas != line->empty || line->again)) {
+	spread(line, r, is_new);
+	if (is_new || (r->status == RESULT_HIT && line->again)) {
 		line->empty = r->cas;
 		wake(line);
 	} else {
 		settle(line);
 	}
+}
+
+/* Another worker has asked for it. What it has seen may be new here. */
+static bool is_asked(struct wait_key *line)
+{
+	struct waiting *room = line->room;
+	uint64_t now = room->host->env.now, seen;
+	unsigned left;
+
+	if (!room->board || line->again)
+		return false;
+	left = push_board_ask(room->board, line->slot, line->mark, now, line->pause);
+	if (left == 0)
+		return false;
+	line->poll_at = now + left;
+	seen = push_board_seen(room->board, line->slot);
+	if (seen && seen != line->empty) {
+		line->empty = seen;
+		wake(line);
+	}
+	return true;
 }
 
 /* A list of an adopted encoding may lie in other items: whoever is first pops. */
@@ -468,6 +506,8 @@ static void poll_line(struct wait_key *line)
 		wake(line);
 		return;
 	}
+	if (is_asked(line))
+		return;
 	line->polls = true;
 	room->calls++;
 	env_get(env, WANT_CAS, &line->poll);

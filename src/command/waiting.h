@@ -5,7 +5,7 @@
  *     a push of this worker           waiting_pushed, at once
  *     a push of another worker        waiting_look: the board (push_board.h) shows for which keys
  *     a push through another proxy    a read of the presence and cas id of the key, for all who wait for it together, after pauses
- *                                     that grow from 5 to 250 ms
+ *                                     that grow from 5 to 250 ms; one worker asks for all, and what it sees is on the board
  *
  * So a client that waits costs the servers nothing of its own. When its time is over, its reply is END.
  */

@@ -89,6 +89,13 @@ static void pushed(struct env *env, struct slice key)
 		all->pushes.tell(all->pushes.arg);
 }
 
+static void tell(struct host *host)
+{
+	struct generations *all = ((struct generation *)host)->all;
+
+	all->pushes.tell(all->pushes.arg);
+}
+
 /* A share of a server's queue, so that one client leaves room for others. */
 static size_t calls_max(const struct config *config)
 {
@@ -137,6 +144,7 @@ static void init_host(struct generation *g)
 		.pool = &all->pool,
 		.large = all->large,
 	};
+	g->host.tell = tell;
 	g->host.calls_max = calls_max(config);
 	g->collection_options = (struct collection_options){
 		.base_size = config->base_size,

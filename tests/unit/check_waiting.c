@@ -4,12 +4,20 @@
 #include "conversations.h"
 
 static struct push_board board;
+static struct waiting *other; /* the room of another worker, with the same board */
 static bool gone;
+static unsigned told_others;
 
 static bool has_gone(const void *owner)
 {
 	(void)owner;
 	return gone;
+}
+
+static void tell(struct host *host)
+{
+	(void)host;
+	told_others++;
 }
 
 static void setup(void)
@@ -18,13 +26,17 @@ static void setup(void)
 	fake_has_time(&fake);
 	waiting_destroy(fake.host.waiting);
 	fake.host.waiting = waiting_create(&fake.host, &board, 10);
+	other = waiting_create(&fake.host, &board, 10);
 	fake.host.ended = has_gone;
+	fake.host.tell = tell;
 	gone = false;
+	told_others = 0;
 }
 
 static void teardown(void)
 {
 	fake_pass(&fake, 1000);
+	waiting_destroy(other);
 	fake_fini(&fake);
 }
 
@@ -74,4 +86,103 @@ TEST(time_passes)
 			(void)fake_answer(&fake, "EN\r\n");
 	}
 	client_is_told("END\r\nEND\r\n");
+}
+
+/* One client of each worker waits for k. */
+static void wait_in_both(void)
+{
+	struct waiting *mine = fake.host.waiting;
+
+	waits("blpop 0 k\r\n", 1);
+	fake.host.waiting = other;
+	waits("blpop 0 k\r\n", 1);
+	fake.host.waiting = mine;
+	(void)fake_calls(&fake);
+}
+
+/* How often the server is asked in that time; k is missing. */
+static size_t asked_in(unsigned ms)
+{
+	size_t before = fake.count;
+
+	for (unsigned passed = 0; passed < ms; passed += 10) {
+		(void)fake_pass(&fake, 10);
+		while (fake_waiting(&fake))
+			(void)fake_answer(&fake, "EN\r\n");
+	}
+	return fake.count - before;
+}
+
+static void end_both(void)
+{
+	waiting_end(fake.host.waiting);
+	waiting_end(other);
+	client_is_told("END\r\nEND\r\n");
+}
+
+TEST(one_worker_asks_for_all)
+{
+	wait_in_both();
+	(void)asked_in(1000);
+	ck_assert_uint_le(asked_in(3000), 12);
+	ck_assert_uint_gt(asked_in(3000), 8);
+	end_both();
+}
+
+/* Whoever has asked takes it; all others are told, and look. */
+TEST(what_one_worker_sees_all_are_told)
+{
+	wait_in_both();
+	while (fake_waiting(&fake) == 0)
+		(void)fake_pass(&fake, 10);
+	serves("mg k k f c\r\n", "HD kk f0 c7\r\n");
+	server_is_asked(FETCH("k"));
+	ck_assert_uint_eq(told_others, 1);
+	waiting_look(fake.host.waiting);
+	waiting_look(other);
+	server_is_asked("");
+	ck_assert_uint_eq(fake_waiting(&fake), 1);
+	server_answers("EN\r\n");
+	(void)asked_in(10);
+	end_both();
+}
+
+/* Time passes, and answers come: k is there, and has no elements. Gives how often somebody tries to pop. */
+static size_t tries_in(unsigned ms)
+{
+	size_t tries = 0;
+
+	for (unsigned passed = 0; passed < ms; passed += 10) {
+		(void)fake_pass(&fake, 10);
+		while (fake_waiting(&fake)) {
+			bool pops = fake.calls[fake_oldest(&fake)].call.want & WANT_VALUE;
+			tries += pops;
+			server_answers(pops ? FOUND("k", 6, "@list ") : "HD kk f0 c5\r\n");
+		}
+	}
+	return tries;
+}
+
+/* A worker that was not told learns it when it would have asked. Then nothing is new for either. */
+TEST(each_worker_tries_once)
+{
+	wait_in_both();
+	(void)asked_in(1000);
+	ck_assert_uint_eq(tries_in(1000), 2);
+	ck_assert_uint_eq(told_others, 1);
+	ck_assert_uint_eq(tries_in(1000), 0);
+	end_both();
+}
+
+/* Another key in the same slot is none of theirs. */
+TEST(a_mark_is_of_one_key)
+{
+	size_t slot = push_board_slot(&board, SLICE("k"));
+
+	ck_assert_uint_eq(push_board_ask(&board, slot, 1, 1000, 50), 0);
+	ck_assert_uint_eq(push_board_ask(&board, slot, 1, 1010, 50), 40);
+	ck_assert_uint_eq(push_board_ask(&board, slot, 2, 1010, 50), 0);
+	ck_assert_uint_eq(push_board_ask(&board, slot, 2, 1009, 50), 50);
+	ck_assert_uint_eq(push_board_ask(&board, slot, 2, 1060, 50), 0);
+	ck_assert_uint_eq(push_board_ask(&board, slot, 2, UINT64_C(1060) + (UINT64_C(1) << 32), 50), 50);
 }

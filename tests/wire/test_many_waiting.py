@@ -1,0 +1,165 @@
+"""Many clients that wait for few lists: what that costs the servers, and with WAITING_MANY=1 also memory and time.
+
+    WAITING_MANY=1 tests/wire/run -v test_many_waiting      10,000 clients on 100 keys; it prints what it has measured
+"""
+import os
+import random
+import resource
+import selectors
+import socket
+import time
+import unittest
+
+from case import WireTest
+from harness import EVENLY, HOST, OPTIONS, PATIENCE, wait_until
+from stored import counter, stat
+
+CALLS = 4   # a second, for each key, however many wait for it
+
+
+def tell(text):
+    if OPTIONS.verbose:
+        print(f"     {text}", flush=True)
+
+
+def quantiles(took):
+    took = sorted(took)
+    p50, p99 = took[len(took) // 2], took[len(took) * 99 // 100]
+    return f"p50 {p50 * 1000:.1f} ms, p99 {p99 * 1000:.1f} ms, at most {took[-1] * 1000:.1f} ms"
+
+
+class Waiters:
+    """Clients of one setlistd, of which each waits for one key: a share of the clients for each."""
+
+    def __init__(self, port, count, keys):
+        self.port, self.keys = port, keys
+        self.selector = selectors.DefaultSelector()
+        self.socks = [self.connect(number) for number in range(count)]
+
+    def connect(self, number):
+        sock = socket.create_connection((HOST, self.port))
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.selector.register(sock, selectors.EVENT_READ, number)
+        return sock
+
+    def key(self, number):
+        """Neighbours wait for the same key: they are clients of different threads."""
+        return number * self.keys // len(self.socks)
+
+    def wait(self, number):
+        self.socks[number].sendall(b"blpop 0 w%d\r\n" % self.key(number))
+
+    def wait_all(self):
+        for number in range(len(self.socks)):
+            self.wait(number)
+
+    def served(self):
+        """What comes next, as (client, element), of one client at least."""
+        ready = self.selector.select(PATIENCE)
+        if not ready:
+            raise AssertionError("nobody was served")
+        return [(key.data, self.element(key.data, key.fileobj.recv(1024))) for key, _ in ready]
+
+    def element(self, number, reply):
+        head, element, end = reply.split(b"\r\n", 2)
+        if head.split(b" ")[:2] != [b"VALUE", b"w%d" % self.key(number)] or end != b"END\r\n":
+            raise AssertionError(f"client {number} got {reply!r}")
+        return element
+
+    def close(self):
+        self.selector.close()
+        for sock in self.socks:
+            sock.close()
+
+
+class ManyWaiting(WireTest):
+    CONFIG = f"threads = 2\n{EVENLY}\n"
+
+    def start(self, count, keys, config=CONFIG):
+        self.serve(1, config=config)
+        self.other = self.connect(self.setlistd(self.servers))
+        self.waiters = Waiters(self.proxy.port, count, keys)
+        self.addCleanup(self.waiters.close)
+        self.base = self.connect(self.servers[0])
+
+    def all_wait(self):
+        self.waiters.wait_all()
+        wait_until("all wait", lambda: counter(self.conn, "waiting_clients") == len(self.waiters.socks))
+
+    def calls(self):
+        return stat(self.base, "stats", "cmd_get")
+
+    def calls_a_second(self, seconds):
+        """To the server, for each key. The time that is measured is a little longer than that of what is counted."""
+        began, calls = time.monotonic(), -self.calls()
+        time.sleep(seconds)
+        return (calls + self.calls()) / (time.monotonic() - began) / self.waiters.keys
+
+
+class Calls(ManyWaiting):
+    """Some hundred clients, of two threads."""
+    COUNT, KEYS = 200, 10
+
+    def test_what_servers_are_asked(self):
+        self.start(self.COUNT, self.KEYS)
+        self.all_wait()
+        time.sleep(1)   # Pauses grow.
+        self.assertLessEqual(self.calls_a_second(2), CALLS + 1)
+        for key in range(self.KEYS):
+            self.assertEqual(self.other.ask(f"rpush w{key} {key}"), "STORED")
+        served = []
+        while len(served) < self.KEYS:
+            served += self.waiters.served()
+        self.assertEqual(sorted((self.waiters.key(number), element) for number, element in served), [(key, b"%d" % key) for key in range(self.KEYS)])
+
+
+@unittest.skipUnless(os.environ.get("WAITING_MANY"), "WAITING_MANY is not set")
+class Many(ManyWaiting):
+    """On a machine that does nothing else. What a get takes there is shown beside what is measured."""
+    alone = True
+    COUNT, KEYS, PUSHES = 10000, 100, 500
+
+    def push_and_wait(self, conn, key):
+        """Seconds from a push to its delivery."""
+        began = time.monotonic()
+        conn.send(b"rpush w%d x\r\n" % key)
+        [(number, _)] = self.waiters.served()
+        took = time.monotonic() - began
+        self.assertEqual((self.waiters.key(number), conn.line()), (key, b"STORED"))
+        self.waiters.wait(number)
+        return took
+
+    def get(self, conn):
+        began = time.monotonic()
+        self.assertIsNone(conn.get("none"))
+        return time.monotonic() - began
+
+    def measure(self, name, conn, most):
+        gets, took = [], []
+        for number in range(self.PUSHES):
+            time.sleep(random.uniform(0, 0.1))  # Pushes come at any moment between two looks at the key.
+            gets.append(self.get(conn))
+            took.append(self.push_and_wait(conn, number * 37 % self.KEYS))
+        tell(f"from a push through {name}: {quantiles(took)}; a get takes {quantiles(gets)}")
+        self.assertLessEqual(sorted(took)[len(took) * 99 // 100] * 1000, most, name)
+
+    def run_many(self, threads):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+        most = 2 * self.COUNT
+        self.start(self.COUNT, self.KEYS, f"threads = {threads}\n{EVENLY}\nmax_connections = {most}\nmax_waiting = {most}\n")
+        idle = self.proxy.status_kib("VmRSS")
+        self.all_wait()
+        memory = (self.proxy.status_kib("VmRSS") - idle) * 1024 / self.COUNT
+        tell(f"{threads} threads: {memory:.0f} bytes of memory for each that waits, beside {idle * 1024 / self.COUNT:.0f} of a connection")
+        time.sleep(2)   # Pauses grow.
+        calls = self.calls_a_second(5)
+        tell(f"{calls:.2f} calls a second to the server for each key")
+        self.assertLessEqual(calls, CALLS)
+        self.measure("the same proxy", self.conn, 5)
+        self.measure("another proxy", self.other, 300)
+
+    def test_one_thread(self):
+        self.run_many(1)
+
+    def test_two_threads(self):
+        self.run_many(2)

@@ -91,7 +91,7 @@ static uint64_t delay(struct lan *lan, const struct call *call)
 	return lan_random(lan, 3000);
 }
 
-static void tell(const struct taking *w, const struct lan_message *m)
+static void show(const struct taking *w, const struct lan_message *m)
 {
 	printf("%9llu P%d%s server %d verb %d want %u %.*s | %.*s | -> %d %.*s\n",
 		(unsigned long long)(w->lan.now - START), m->from, m->proxy ? "" : " (lost)", m->server,
@@ -107,7 +107,7 @@ static void executed(struct lan *lan, struct lan_message *m)
 	w->tick++;
 	taking_mutate_executed(w, m);
 	if (w->verbose)
-		tell(w, m);
+		show(w, m);
 	if (list >= 0)
 		taking_list_executed(w, m, list);
 }
@@ -144,9 +144,37 @@ static void task_ended(struct task *task)
 	taking_answered(op);
 }
 
+static void look(struct waiter *waiter, const struct result *r)
+{
+	struct taking_proxy *p = (struct taking_proxy *)((char *)waiter - offsetof(struct taking_proxy, looks));
+
+	(void)r;
+	p->asked_to_look = false;
+	waiting_look(p->lan.host.waiting);
+}
+
+/* The other workers of its process look soon. */
+static void tell_others(struct host *host)
+{
+	struct taking_proxy *p = (struct taking_proxy *)host;
+
+	for (int i = 0; i < TAKING_WORKERS; i++) {
+		struct taking_proxy *other = &p->world->proxies[i];
+		if (other == p || other->asked_to_look)
+			continue;
+		other->asked_to_look = true;
+		other->looks.done = look;
+		other->lan.host.env.later(&other->lan.host.env, &other->looks, 0);
+	}
+}
+
 static void pushed(struct env *env, struct slice key)
 {
-	waiting_pushed(((struct taking_proxy *)env)->lan.host.waiting, key);
+	struct taking_proxy *p = (struct taking_proxy *)env;
+
+	waiting_pushed(p->lan.host.waiting, key);
+	if (p->lan.index < TAKING_WORKERS && push_board_note(&p->world->board, key))
+		tell_others(&p->lan.host);
 }
 
 static void call_late(struct env *env, struct waiter *waiter, unsigned ms)
@@ -164,6 +192,7 @@ static void start_proxy(struct taking *w, int index)
 
 	lan_init_proxy(&w->lan, &p->lan, index);
 	p->world = w;
+	p->asked_to_look = false;
 	p->later = host->env.later;
 	host->env.later = call_late;
 	host->env.pushed = pushed;
@@ -175,7 +204,8 @@ static void start_proxy(struct taking *w, int index)
 	host->ended = has_gone;
 	host->done = task_ended;
 	host->lanes = lanes_create(&host->env, &machines);
-	host->waiting = waiting_create(host, NULL, TAKING_CLIENTS);
+	host->tell = tell_others;
+	host->waiting = waiting_create(host, index < TAKING_WORKERS ? &w->board : NULL, TAKING_CLIENTS);
 }
 
 static void stop_proxy(struct taking_proxy *p)
@@ -318,6 +348,7 @@ bool taking_run(struct taking *w, uint64_t seed, enum taking_mutation mutation, 
 	w->lan.executed = executed;
 	for (int i = 0; i < LAN_SERVERS; i++)
 		w->lan.servers[i].item_max = ITEM_MAX;
+	w->board.seed = seed;
 	w->options = world_sizes(seed);
 	w->kind = seed % TAKING_KINDS;
 	w->trouble = seed / TAKING_KINDS % 2;

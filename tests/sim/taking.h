@@ -13,6 +13,7 @@
 
 #include <sys/queue.h>
 
+#include "collection/push_board.h"
 #include "command/task.h"
 #include "command/waiting.h"
 #include "lan.h"
@@ -20,6 +21,7 @@
 
 enum {
 	TAKING_PROXIES = 3,
+	TAKING_WORKERS = 2, /* of one process, the first of the proxies */
 	TAKING_CLIENTS = 9,
 	TAKING_LISTS = 4 + TAKING_CLIENTS, /* l0 to l2, d0, and one of each client's own */
 	TAKING_SHARES = 3,                 /* of them: l0 to l2 */
@@ -74,12 +76,15 @@ struct taking_proxy {
 	struct lan_proxy lan; /* first, as its host is the first of that */
 	struct taking *world;
 	void (*later)(struct env *env, struct waiter *waiter, unsigned ms); /* of the network */
-	uint64_t kill_at; /* the call behind which it is killed; 0 for none */
+	uint64_t kill_at;    /* the call behind which it is killed; 0 for none */
+	struct waiter looks; /* at the board, soon */
+	bool asked_to_look;
 };
 
 struct taking {
 	struct lan lan;
 	struct taking_proxy proxies[TAKING_PROXIES];
+	struct push_board board; /* of those that are workers of one process */
 	struct rules rules;
 	const struct collection_options *options;
 	enum taking_kind kind;

@@ -4,9 +4,10 @@ import os
 import pwd
 import shutil
 import tempfile
+import time
 import unittest
 
-from harness import OPTIONS, Memcached, Process, Setlistd
+from harness import HOST, OPTIONS, SANITIZER_MARKS, Memcached, Process, Setlistd
 from scripted import Held, ScriptedServer
 from wire import Conn, small_windows
 
@@ -54,6 +55,16 @@ class WireTest(unittest.TestCase):
         self.processes.append(proxy)
         self.addCleanup(proxy.stop)
         return proxy
+
+    def replace(self, proxy, pause):
+        """Kill it, and start it again at the same port. It must have been alive and well until now."""
+        old = proxy.process
+        self.assertTrue(old.alive(), f"a proxy ended by itself\n{old.describe()}")
+        self.assertEqual([mark for mark in SANITIZER_MARKS if mark in old.stderr()], [], old.describe())
+        old.kill()
+        time.sleep(pause)
+        proxy.process = Process("setlistd", old.argv)
+        proxy.process.wait_ready((HOST, proxy.port))
 
     def scratch(self):
         """A folder of the test's own, which goes with the test. Others may read it, as memcached does, which is another user."""

@@ -7,7 +7,7 @@ import random
 import time
 
 from case import WireTest
-from harness import EVENLY, HOST, OPTIONS, SANITIZER_MARKS, Process, wait_until
+from harness import EVENLY, OPTIONS, wait_until
 from storm import Plan, Storm
 from stored import Servers, Stored, counter
 from wire import Conn
@@ -78,16 +78,6 @@ class Kills(StormTest):
             kills += 1
             time.sleep(dice.uniform(0.1, 0.5))
         return kills
-
-    def replace(self, proxy, pause):
-        """Kill it, and start it again at the same port. It must have been alive and well until now."""
-        old = proxy.process
-        self.assertTrue(old.alive(), f"a proxy ended by itself\n{old.describe()}")
-        self.assertEqual([mark for mark in SANITIZER_MARKS if mark in old.stderr()], [], old.describe())
-        old.kill()
-        time.sleep(pause)
-        proxy.process = Process("setlistd", old.argv)
-        proxy.process.wait_ready((HOST, proxy.port))
 
     def run_storm(self, config, *args, seconds=3, **kwargs):
         self.fleet(config, *args)

@@ -90,12 +90,22 @@ class Browser:
     # --- the page
 
     def show(self, url, width=1280, height=900, dark=False):
-        self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
+        self.resize(width, height)
         self.dark(dark)
         self.ask("Page.navigate", url=url)
 
     def dark(self, dark):
         self.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+
+    def resize(self, width, height):
+        self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
+
+    def move_mouse(self, x, y):
+        self.ask("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+
+    def press(self, key):
+        for kind in "keyDown", "keyUp":
+            self.ask("Input.dispatchKeyEvent", type=kind, key=key)
 
     def value(self, expression):
         reply = self.ask("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)

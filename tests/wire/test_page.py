@@ -1,4 +1,10 @@
-"""The live page in a real browser, under load: its numbers move, it shows what is wrong, and it asks nobody else."""
+"""The live page in a real browser, under load: its numbers move, it shows what is wrong, and it asks nobody else.
+
+The states of the page are kept as pictures in build/test/page.
+"""
+import os
+import re
+import socket
 import threading
 
 from browser import Browser, find_browser
@@ -7,12 +13,28 @@ from harness import HOST, PATIENCE, free_port, wait_until
 from test_admin_port import fetch
 from wire import Conn
 
+TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+PICTURES = os.path.join(TOP, "build", "test", "page")
 STRANGE = "<img/src=x/onerror=alert(1)>"    # a key
+LONG = "session-" + "0123456789abcdef" * 12 + "-the-end"
+WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 360, "height": 740}
 NUMBER = "parseFloat(document.getElementById('{}').textContent)"
+TEXT = "document.getElementById('{}').textContent"
+ROWS = "[...document.querySelectorAll('#{} tbody tr')]"
 
 
-def state(server):
-    return f"[...document.querySelectorAll('#servers tr')].find((tr) => tr.children[1].textContent === '{server}')?.dataset.state"
+def row(server):
+    return f"{ROWS.format('servers')}.find((tr) => tr.querySelector('.cut').dataset.whole === '{server}')"
+
+
+def path(plot, name):
+    """What is drawn: '' if nothing is."""
+    return f"(document.querySelector('#{plot} path.{name}')?.getAttribute('d') || '')"
+
+
+def keys(table):
+    """The keys of a table, in the order of its rows."""
+    return f"[...document.querySelectorAll('#{table} .cut')].map((box) => box.dataset.whole)"
 
 
 class Clients(threading.Thread):
@@ -27,7 +49,7 @@ class Clients(threading.Thread):
             number = 0
             while not self.enough.wait(0.002):
                 number += 1
-                conn.values(f"get key-{number % 100} {STRANGE}")
+                conn.values(f"get key-{number % 100} {STRANGE} {LONG}")
                 conn.ask(f"sadd topic-{number % 5} member-{number}")
 
     def stop(self):
@@ -35,64 +57,132 @@ class Clients(threading.Thread):
         self.join(PATIENCE)
 
 
-class Live(WireTest):
+class PageCase(WireTest):
     def setUp(self):
         if not find_browser():
             self.skipTest("there is no chromium")
         self.servers = [self.memcached() for _ in range(3)]
         self.admin = free_port()
-        self.proxy = self.setlistd(self.servers, "-a", f"{HOST}:{self.admin}", config="slow_threshold = 1")
+        self.proxy = self.setlistd(self.servers, "-a", f"{HOST}:{self.admin}", config=self.config())
         wait_until("ready", lambda: fetch(self.admin, "/readyz")[0] == 200)
+        self.browser = Browser()
+        self.addCleanup(self.browser.stop)
+
+    def config(self):
+        return "slow_threshold = 1"
+
+    def begin_load(self):
         self.load = Clients(self.proxy.port)
         self.load.start()
         self.addCleanup(self.load.stop)
-        self.browser = Browser()
-        self.addCleanup(self.browser.stop)
 
     def show(self, **kwargs):
         self.browser.show(f"http://{HOST}:{self.admin}/", **kwargs)
         self.browser.wait("all servers are shown as up", "document.querySelectorAll('#servers tr[data-state=up]').length === 3")
 
+    def picture(self, name, width, dark=False):
+        """Keeps one, at this width, and leaves the page so. Nothing is cut off."""
+        os.makedirs(PICTURES, exist_ok=True)
+        self.browser.resize(**width)
+        self.browser.dark(dark)
+        self.browser.wait("it is as wide", f"innerWidth === {width['width']} && matchMedia('(prefers-color-scheme: dark)').matches === {str(dark).lower()}")
+        self.assertEqual(self.browser.value("document.documentElement.scrollWidth"), width["width"])
+        self.assertEqual(self.browser.value("[...document.querySelectorAll('section')].filter((s) => s.scrollWidth > s.clientWidth).length"), 0)
+        self.browser.screenshot(os.path.join(PICTURES, name + ".png"))
+
+    def level(self):
+        return self.browser.value("document.getElementById('status').dataset.level")
+
+    def visible(self, node):
+        """Whether something is seen of an element: an expression."""
+        return self.browser.value(f"(() => {{ const r = ({node}).getBoundingClientRect(); return r.width > 2 && r.height > 2; }})()")
+
+    def point_at(self, node):
+        """Moves the mouse to the middle of an element: an expression."""
+        self.browser.value(f"({node}).scrollIntoView({{ block: 'center' }}), 0")
+        # The scrolling is over in the second frame from now.
+        self.browser.value("new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => resolve(0))))")
+        x, y = self.browser.value(f"(() => {{ const r = ({node}).getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; }})()")
+        self.browser.move_mouse(x, y)
+
+    def looks(self, times=1):
+        """Waits until the page has read so many more answers."""
+        for _ in range(times):
+            seen = self.browser.value("before.time_ms")
+            self.browser.wait("it reads again", f"before.time_ms !== {seen}")
+
+
+class Live(PageCase):
     def test_numbers_move_and_nothing_is_wrong(self):
         self.show()
+        self.assertIn("None yet.", self.browser.value(TEXT.format("hot-requests")))
+        self.picture("empty", WIDE)
+        self.begin_load()
         value, wait = self.browser.value, self.browser.wait
         wait("there is a rate", NUMBER.format("rate") + " > 0")
         wait("there are latencies", NUMBER.format("p99") + " > 0")
-        wait("the plot is drawn", "document.querySelectorAll('#rates path')[1]?.getAttribute('d')?.includes('L')")
-        plot = value("document.querySelectorAll('#rates path')[1].getAttribute('d')")
-        wait("the plot moves", f"document.querySelectorAll('#rates path')[1].getAttribute('d') !== '{plot}'")
-        self.assertEqual(value("document.getElementById('status').dataset.level"), "good")
+        wait("the plot is drawn", path("rates", "one") + ".includes('L')")
+        plot = value(path("rates", "one"))
+        wait("the plot moves", f"{path('rates', 'one')} !== '{plot}'")
+        self.assertEqual(self.level(), "good")
+        self.assertEqual(value(TEXT.format("reasons")), "")
         # A stranger's key is text.
         wait("the hot keys are shown", f"document.getElementById('hot-requests').textContent.includes('{STRANGE}')")
         self.assertEqual(value("document.querySelectorAll('img').length"), 0)
         self.assertEqual(self.browser.complaints, [])
         own = f"http://{HOST}:{self.admin}/"
         self.assertEqual(set(self.browser.requests), {own, own + "stats.json"})
+        for name, width in (("wide", WIDE), ("phone", PHONE)):
+            for dark in False, True:
+                self.picture(name + ("-dark" if dark else ""), width, dark)
 
-    def test_a_server_that_dies_turns_red(self):
+    def test_whose_it_is(self):
         self.show()
-        name = self.servers[1].name
-        self.servers[1].kill()
-        self.browser.wait("it is red", f"{state(name)} === 'down'")
-        self.browser.wait("the verdict says so", "document.getElementById('verdict').textContent === '1 of 3 servers is down'")
-        self.assertEqual(self.browser.value("document.getElementById('status').dataset.level"), "bad")
-        self.assertIn(name, self.browser.value("document.getElementById('reasons').textContent"))
-        self.servers[1].start()
-        self.browser.wait("it is green", "document.getElementById('status').dataset.level === 'good'")
+        whose = f"{socket.gethostname()} {HOST}:{self.proxy.port}"
+        self.assertEqual(self.browser.value(TEXT.format("whose")), whose)
+        self.assertEqual(self.browser.value("document.title"), f"All 3 servers are up · {whose} · setlistd")
 
-    def test_an_end_of_setlistd_is_seen(self):
+    def test_a_reload_of_the_page_loses_nothing(self):
+        self.begin_load()
         self.show()
+        self.browser.wait("requests are shown", NUMBER.format("rate") + " > 0")
         self.load.stop()
-        self.proxy.stop()
-        self.browser.wait("it says so", "document.getElementById('verdict').textContent === 'setlistd does not answer'")
+        self.browser.wait("there are none any more", TEXT.format("rate") + " === '0'")
+        self.show()
+        # The lowest place is that of 0.
+        self.browser.wait("they are in the plot", f"/ [0-5]?[0-9][.][0-9](L|$)/.test({path('rates', 'one')})")
+        self.assertEqual(self.browser.value(TEXT.format("rate")), "0")
+        self.assertRegex(self.browser.value("document.getElementById('latencies').getAttribute('aria-label')"), "p50: now –, least [0-9]|p50: now [0-9]")
 
-    def test_nothing_is_cut_off_on_a_phone(self):
-        for dark in False, True:
-            self.show(width=360, height=740, dark=dark)
-            self.browser.wait("all is shown", "document.querySelectorAll('#slow, #largest, #hot-bytes').length === 3 && "
-                              f"document.getElementById('hot-requests').textContent.includes('{STRANGE}')")
-            self.assertEqual(self.browser.value("document.documentElement.scrollWidth"), 360)
-            self.assertEqual(self.browser.value("[...document.querySelectorAll('section')].filter((s) => s.scrollWidth > s.clientWidth).length"), 0)
+    def test_lines_to_read_latencies_by(self):
+        self.begin_load()
+        self.show()
+        self.browser.wait("there are latencies", NUMBER.format("p99") + " > 0")
+        marks = self.browser.value("[...document.querySelectorAll('#latencies i')].map((i) => [parseFloat(i.style.top), i.textContent])")
+        units = {"µs": 1, "ms": 1000, "s": 10 ** 6}
+        found = [(top, int(text.split()[0]) * units[text.split()[1]]) for top, text in marks]
+        self.assertGreaterEqual(len(found), 3)
+        steps = [(round(a[0] - b[0], 1), b[1] / a[1]) for a, b in zip(found, found[1:], strict=False)]
+        self.assertEqual(set(steps), {(round(100 / (len(found) - 1), 1), 10)})
+        # Its values in words, for who sees no plot.
+        for plot, words in (("latencies", r"p50: now .* p99: now "), ("rates", r"requests: now [0-9].* failed calls: now 0, least 0, most 0")):
+            self.assertRegex(self.browser.value(f"document.getElementById('{plot}').getAttribute('aria-label')"), words)
+        self.point_at("document.getElementById('rates')")
+        self.browser.wait("it says what was there", r"/\d\d:\d\d:\d\d · .* requests · .* failed calls/.test(document.querySelector('#rates ~ .at').textContent)")
+
+    def test_slow_requests_have_an_age(self):
+        self.show()
+        conn = self.connect(self.proxy)
+        self.assertIn("· 1 ms or longer · ", self.browser.value(TEXT.format("threshold")))
+        with self.servers[0].process.paused(), self.servers[1].process.paused(), self.servers[2].process.paused():
+            conn.send(b"get held-back\r\n")
+            self.looks(2)
+        conn.read_values()
+        self.browser.wait("it is shown", "document.querySelector('#slow .cut')?.dataset.whole === 'held-back'")
+        age = "parseInt(document.querySelector('#slow td').textContent)"
+        seen = self.browser.value(age)
+        self.browser.wait("it grows older", f"{age} > {seen}")
+        self.assertRegex(self.browser.value("document.querySelector('#slow td').textContent"), r"^\d+\ss$|min")
 
     def test_nothing_is_asked_while_nobody_looks(self):
         self.show()
@@ -104,3 +194,151 @@ class Live(WireTest):
         self.assertEqual(len(self.browser.requests), asked)
         self.browser.value("window.seen = 'visible', document.dispatchEvent(new Event('visibilitychange')), 0")
         wait_until("it asks again", lambda: self.browser.value("0") == 0 and len(self.browser.requests) > asked)
+
+
+class Outage(PageCase):
+    def listen(self):
+        """Notes what a screen reader would say from now on."""
+        self.browser.value("window.said = [], new MutationObserver(() => said.push(document.getElementById('spoken').textContent))"
+                           ".observe(document.getElementById('spoken'), { childList: true, characterData: true, subtree: true }), 0")
+
+    def test_a_server_that_dies_turns_red(self):
+        self.begin_load()
+        self.show()
+        name, value, wait = self.servers[1].name, self.browser.value, self.browser.wait
+        self.listen()
+        self.servers[1].kill()
+        wait("it is red", f"{row(name)}?.dataset.state === 'down'")
+        wait("the verdict says so", TEXT.format("verdict") + " === '1 of 3 servers is down'")
+        self.assertEqual(self.level(), "bad")
+        wait("it says why", f"/^for (\\d+\\smin )?\\d+\\ss: Connection refused$/.test({row(name)}.querySelector('.why').textContent)")
+        wait("so does the banner", f"{TEXT.format('reasons')}.startsWith('{name} has been down for ') && {TEXT.format('reasons')}.includes('Connection refused')")
+        wait("failed calls are counted", NUMBER.format("failed") + " > 0")
+        wait("they are in the plot of the requests", path("rates", "fail") + ".includes('L') && " + path("rates", "one") + ".includes('L')")
+        wait("they are in the banner", rf"/\d calls? a second fails?/.test({TEXT.format('reasons')})")
+        wait("they are in the table", f"parseFloat({row(name)}.cells[3].textContent) > 0")
+        self.assertIn("⚠ 1 of 3 servers is down · ", value("document.title"))
+        for name_of_picture, width in (("outage", WIDE), ("outage-phone", PHONE)):
+            self.picture(name_of_picture, width)
+            for node in f"{row(name)}.cells[3]", f"{row(name)}.querySelector('.why')", "document.getElementById('failed')", "document.querySelector('#rates svg')":
+                self.assertTrue(self.visible(node), node)
+        # However often its numbers have changed, it was said once.
+        self.looks(2)
+        self.assertEqual(value("said"), [f"1 of 3 servers is down: {name}"])
+        self.servers[1].start()
+        wait("it is green", "document.getElementById('status').dataset.level === 'good'")
+        self.assertEqual(value("said")[-1], "All 3 servers are up")
+        self.assertEqual(value(f"{row(name)}.querySelector('.why').textContent"), "")
+        self.assertIn("L", value(path("rates", "fail")))
+
+    def test_an_end_of_setlistd_turns_all_grey(self):
+        self.begin_load()
+        self.show()
+        self.browser.wait("the plot is drawn", path("rates", "one") + ".includes('L')")
+        self.load.stop()
+        self.listen()
+        self.proxy.stop()
+        value, wait = self.browser.value, self.browser.wait
+        wait("it says so", TEXT.format("verdict") + " === 'setlistd does not answer'")
+        self.assertEqual(value("getComputedStyle(document.querySelector('main')).filter"), "grayscale(1)")
+        self.assertEqual(self.level(), "gone")
+        self.assertRegex(value(TEXT.format("reasons")), r"^The last answer came at \d\d:\d\d:\d\d, .* ago[.] ")
+        self.assertRegex(value(TEXT.format("fresh")), r"^last answer \d\d:\d\d:\d\d$")
+        self.assertIn(socket.gethostname(), value("document.title"))
+        first = value(TEXT.format("reasons"))
+        wait("it says how long ago", f"{TEXT.format('reasons')} !== {first!r}")
+        self.assertEqual(value("said"), ["setlistd does not answer"])
+        self.assertIn("L", value(path("rates", "one")))
+        self.picture("gone", WIDE)
+        self.picture("gone-phone-dark", PHONE, dark=True)
+
+
+class Tables(PageCase):
+    def ask(self, key, times):
+        """Each one counts; one of 64 is sampled, by chance."""
+        conn = self.connect(self.proxy)
+        for _ in range(times):
+            conn.values("get" + f" {key}" * 100)
+
+    def test_rows_keep_their_place_under_the_pointer(self):
+        self.ask("first", 100)
+        self.ask("second", 30)
+        self.show()
+        value, wait, shown = self.browser.value, self.browser.wait, keys("hot-requests") + ".join(' ')"
+        wait("both are shown", f"{shown} === 'first second'")
+        self.point_at("document.querySelectorAll('#hot-requests .cut')[1]")
+        self.ask("second", 300)
+        self.ask("third", 300)
+        wait("the page knows the new order", "before.hot_by_requests.keys[2]?.key === 'first'")
+        self.looks()
+        self.assertEqual(value(shown), "first second")
+        self.assertIn("rows keep their place", value("getComputedStyle(document.querySelector('#hot-requests h2'), '::after').content"))
+        share = "parseFloat(document.querySelectorAll('#hot-requests tbody tr')[1].lastChild.textContent)"
+        wait("the numbers go on", f"{share} > 30")
+        self.browser.move_mouse(2, 2)
+        wait("it is sorted again", f"{keys('hot-requests')}.indexOf('first') === 2")
+        value("document.querySelector('#hot-bytes .cut').tabIndex = 0, document.querySelector('#hot-bytes .cut').focus(), 0")
+        wait("the focus holds them too", "document.getElementById('hot-bytes').hasAttribute('data-held')")
+
+    def test_long_keys_are_whole_when_somebody_looks(self):
+        self.ask(LONG, 40)
+        self.ask(STRANGE, 40)
+        box = f"[...document.querySelectorAll('#hot-requests .cut')].find((box) => box.dataset.whole === '{LONG}')"
+        for width in WIDE, PHONE:
+            self.show(**width)
+            self.browser.wait("it is shown, and cut", f"Boolean({box}?.querySelector('.full'))")
+            self.browser.move_mouse(2, 2)
+            head, tail = f"{box}.querySelector('.head')", f"{box}.querySelector('.short').lastChild"
+            self.assertTrue(self.browser.value(f"{head}.scrollWidth > {head}.clientWidth && {head}.clientWidth > 20"))
+            self.assertEqual(self.browser.value(f"{tail}.textContent"), LONG[-12:])
+            self.assertTrue(self.browser.value(f"{tail}.scrollWidth <= {tail}.clientWidth + 1"))
+            full = f"{box}.querySelector('.full')"
+            self.assertFalse(self.visible(full))
+            self.point_at(box)
+            self.browser.wait("it is whole", f"{full}.getBoundingClientRect().width > 200")
+            self.assertEqual(self.browser.value(f"{full}.textContent"), LONG)
+            if width is WIDE:
+                self.picture("long-key", WIDE)
+            self.browser.move_mouse(2, 2)
+            self.browser.wait("it is cut again", f"{full}.getBoundingClientRect().width < 3")
+            self.browser.value(f"{box}.focus(), 0")
+            self.browser.wait("it is whole", f"{full}.getBoundingClientRect().width > 200")
+            self.assertTrue(self.browser.value(f"(() => {{ const r = {full}.getBoundingClientRect(); return r.left >= 0 && r.right <= innerWidth; }})()"))
+        # One that has room is not cut, and is no stop of the tabulator.
+        short = box.replace(LONG, STRANGE)
+        self.show(**WIDE)
+        self.browser.wait("it is shown", f"Boolean({short})")
+        self.assertEqual(self.browser.value(f"[{short}.tabIndex, {short}.textContent]"), [-1, STRANGE])
+
+    def test_terms_are_explained(self):
+        self.ask("k", 40)
+        for width in WIDE, PHONE:
+            self.show(**width)
+            tip, value = "document.getElementById('tip')", self.browser.value
+            for term in "failed calls", "p99", "Memory", "Share":
+                node = f"[...document.querySelectorAll('.term')].find((n) => n.textContent === '{term}' && n.offsetParent)"
+                self.browser.wait("it is shown", f"Boolean({node})")
+                self.browser.move_mouse(2, 2)
+                self.browser.wait("no tip", f"{tip}.hidden")
+                self.point_at(node)
+                self.browser.wait("the tip is shown", f"!{tip}.hidden && {tip}.textContent === TERMS['{term}']")
+                self.assertTrue(value(f"(() => {{ const r = {tip}.getBoundingClientRect(); return r.left >= 0 && r.right <= innerWidth && r.bottom <= innerHeight; }})()"))
+            value("document.querySelector('#about .term').focus(), 0")
+            self.browser.wait("the focus shows it", f"!{tip}.hidden && {tip}.textContent === TERMS.ring")
+            self.browser.press("Escape")
+            self.browser.wait("Escape hides it", f"{tip}.hidden")
+        self.assertEqual(value("[...document.querySelectorAll('th')].filter((th) => !['col', 'row'].includes(th.scope)).length"), 0)
+        self.assertGreater(value("document.querySelectorAll('th[scope=row]').length"), 3)
+        with open(os.path.join(TOP, "man", "setlistd.8"), encoding="utf-8") as manual:
+            section = manual.read().split(".Sh ADMIN PORT")[1].split(".Sh ")[0]
+        self.assertEqual(value("Object.keys(TERMS)"), re.findall(r"(?m)^\.It Sy (.+)$", section))
+
+
+class Moving(PageCase):
+    def config(self):
+        return f'former_servers = {{"{self.servers[0].name}"}}\nmove_at = "2100-01-01T00:00:00Z"'
+
+    def test_it_says_that_keys_will_move(self):
+        self.show()
+        self.browser.wait("it says when", f"/^Keys moved0in \\d+\\sd \\d+\\sh they begin to move$/.test({TEXT.format('facts')}.match(/Keys moved.*/)?.[0])")
+        self.assertRegex(self.browser.value(TEXT.format("about")), "ring [0-9a-f]{8} · from ring [0-9a-f]{8}$")

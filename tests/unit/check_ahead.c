@@ -365,3 +365,132 @@ TEST(claims_one_after_the_other)
 	claims("e", "0\r\n", "LCG");
 	base_is("+a +e ");
 }
+
+/* --- lists --- */
+
+static void takes(const char *request, const char *element, const char *calls_)
+{
+	char reply[64];
+
+	snprintf(reply, sizeof(reply), "VALUE k 0 %zu\r\n%s\r\nEND\r\n", strlen(element), element);
+	asks_and_hears(request, reply);
+	makes(calls_);
+}
+
+static void changes(const char *request, const char *reply, const char *calls_)
+{
+	asks_and_hears(request, reply);
+	makes(calls_);
+}
+
+static void a_queue(void)
+{
+	another_stores("@list +a +b +c +d ");
+	takes("lpop k\r\n", "a", "GLC");
+	changes("rpush k e\r\n", "STORED\r\n", "P");
+	takes("lpop k\r\n", "b", "GLC");
+	changes("rpush k f\r\n", "STORED\r\n", "PG");
+}
+
+TEST(a_queue_in_turn)
+{
+	a_queue();
+	takes("lpop k\r\n", "c", "LC");
+	changes("lpush k g\r\n", "STORED\r\n", "QG");
+	changes("lset k 1 x\r\n", "STORED\r\n", "LC");
+	changes("lpush k h\r\n", "STORED\r\n", "QG");
+	takes("rpop k\r\n", "f", "LC");
+	base_is("+h +g @list +x +e ");
+	/* What reads the list asks the server. */
+	changes("rpush k i\r\n", "STORED\r\n", "PG");
+	changes("llen k\r\n", "5\r\n", "G");
+	takes("lpop k 2\r\n", "h g", "LC");
+}
+
+/* What changes nothing is said of the list as it is. */
+TEST(a_list_that_does_not_change)
+{
+	a_queue();
+	changes("lrem k 0 x\r\n", "0\r\n", "G");
+}
+
+/* It was read ahead without the element that another has pushed. */
+TEST(a_list_that_has_changed)
+{
+	a_queue();
+	another_stores("@list +x +y ");
+	changes("lrem k 0 x\r\n", "1\r\n", "GLC");
+	base_is("@list +y ");
+}
+
+TEST(a_list_that_another_changes)
+{
+	a_queue();
+	another_stores("@list +x +y ");
+	takes("lpop k\r\n", "x", "LCGLC");
+	base_is("@list +y ");
+	changes("rpush k z\r\n", "STORED\r\n", "P");
+	takes("lpop k\r\n", "y", "GLC");
+	changes("rpush k z\r\n", "STORED\r\n", "PG");
+	base()->used = false;
+	changes("lpop k\r\n", "END\r\n", "LCG");
+}
+
+/* An element is taken by the client that had the reply to its push from another proxy. */
+TEST(an_empty_list)
+{
+	another_stores("@list +a ");
+	takes("lpop k\r\n", "a", "GLC");
+	changes("lpop k\r\n", "END\r\n", "G");
+	changes("rpush k b\r\n", "STORED\r\n", "P");
+	takes("lpop k\r\n", "b", "GLC");
+	changes("lpop k\r\n", "END\r\n", "G");
+	changes("rpush k c\r\n", "STORED\r\n", "PG");
+	takes("lpop k\r\n", "c", "LC");
+	client_asks("lpop k\r\nlpop k\r\n");
+	another_stores("@list +x ");
+	hears("VALUE k 0 1\r\nx\r\nEND\r\nEND\r\n");
+}
+
+/* A segment that is missing is so only if the base is still the same. */
+TEST(a_segment_is_missing)
+{
+	struct buf line = BUF_EMPTY;
+
+	BUF_ADD(&line, "rpush k");
+	for (int i = 0; i < 5000; i++)
+		buf_printf(&line, " e%05d", i);
+	BUF_ADD(&line, "\r\n\0");
+	client_asks(buf_slice(&line).p);
+	server_answer_all(&server);
+	client_asks("scompact k\r\n");
+	server_answer_all(&server);
+	(void)fake_told(&fake);
+	(void)stored_calls(&fake, &seen);
+	buf_free(&line);
+	takes("lpop k\r\n", "e00000", "GgLC");
+	takes("lpop k\r\n", "e00001", "GLCG");
+	takes("lpop k\r\n", "e00002", "LCG");
+	/* Its parts have not been read for so long that they are read again. */
+	fake.host.env.now += 9 * SECOND;
+	takes("lpop k\r\n", "e00003", "LCG");
+	fake.host.env.now += 9 * SECOND;
+	for (size_t i = 0; i < MEMCACHED_ITEMS; i++) {
+		struct memcached_item *item = &server.memcached.items[i];
+		if (item->used && memchr(buf_slice(&item->key).p, '.', buf_size(&item->key)))
+			item->used = false;
+	}
+	changes("lpop k\r\n", "END\r\n", "gGC");
+	ck_assert_ptr_null(base());
+}
+
+/* Of a pop nobody knows whether it was done: it is not done again. */
+TEST(unknown_outcome_of_a_list)
+{
+	a_queue();
+	client_asks("lpop k\r\n");
+	server_answer_one(&server);
+	fake_fail(&fake, RESULT_LOST);
+	client_is_told("SERVER_ERROR upstream mc:11211 connection lost, outcome unknown\r\n");
+	makes("LC");
+}

@@ -271,6 +271,15 @@ static const struct {
 	{ "spop K\r\n", "sadd K m000001\r\n" },
 	{ "sclaim k x\r\n", "srem k x\r\n" },
 	{ "spop k\r\n", NULL },
+	{ "lpop i\r\n", "rpush i x\r\n" },
+	{ "lpop I\r\n", "rpush I x\r\n" },
+	{ "rpop i\r\n", "lpush i x\r\n" },
+	{ "blpop 5 i\r\n", "rpush i x\r\n" },
+	{ "lpop i\r\n", NULL },
+	{ "rpop I\r\n", NULL },
+	{ "lset i 5 x\r\n", "lset i 6 x\r\n" },
+	{ "lmove i i left right\r\n", NULL },
+	{ "ltrim i 0 5\r\n", "rpush i a b\r\n" },
 };
 
 static void one_trip(const char *request)

@@ -110,23 +110,29 @@ class Races(WireTest):
         self.assertLessEqual({"base", *(f"last-{number}" for number in range(1, 6))}, self.members(conns[0], "k"))
 
     def test_popping_what_is_added(self):
-        """Each adds a member and takes one out, now one proxy alone, and now all: nothing is lost, or handed out twice."""
+        self.in_turn("sadd", "spop", "scard")
+
+    def test_popping_what_is_pushed(self):
+        self.in_turn("rpush", "lpop", "llen")
+
+    def in_turn(self, add, pop, count):
+        """Each adds one and takes one out, now one proxy alone, and now all: nothing is lost, or handed out twice."""
         conns, taken, added = self.connections(2, 4), [], []
 
         def work(number):
             conn, mine = conns[number], [f"{number}-{i}" for i in range(300)]
             for member in mine:
-                self.assertEqual(conn.ask(f"sadd k {member}"), "STORED")
-                found, end = conn.values("spop k")
+                self.assertEqual(conn.ask(f"{add} k {member}"), "STORED")
+                found, end = conn.values(f"{pop} k")
                 while end == "SERVER_ERROR busy":
-                    found, end = conn.values("spop k")
+                    found, end = conn.values(f"{pop} k")
                 taken.append(found["k"][1].decode())
             added.extend(mine)
         work(0)
         together(len(conns), lambda number: number and work(number))
         work(0)
         self.assertEqual(sorted(taken), sorted(added))
-        self.assertEqual(conns[0].ask("scard k"), "0")
+        self.assertEqual(conns[0].ask(f"{count} k"), "0")
 
     def test_counting_events(self):
         """The sum is exact, and each number is given once."""

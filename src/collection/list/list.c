@@ -8,6 +8,8 @@
  * machine then retries from the read, a bounded number of times. When a segment is missing it reads the base once more: if the
  * base is still the same, the list has lost a segment and is removed; unless the segment may be missing here alone.
  *
+ * A rewrite leaves out the read if the base was read ahead, see rewrite/ahead.h. If that leads to no CAS, the base is read.
+ *
  * Compaction runs alone in its lane; set/compact.c reads the base and starts it. The log at the tail becomes segments behind the
  * existing ones, and the log at the head becomes segments before them. If a log and the segment beside it fit into one segment,
  * they are merged, so that segments stay few.
@@ -24,6 +26,7 @@
 #include "collection/list/segment_cache.h"
 #include "collection/list/segmented_list.h"
 #include "collection/machines.h"
+#include "collection/rewrite/ahead.h"
 #include "collection/rewrite/base.h"
 #include "collection/rewrite/parts.h"
 #include "collection/ttl.h"
@@ -259,6 +262,7 @@ struct list_work {
 	struct list_store store;
 	struct cas cas;
 	int64_t exptime;     /* keeps the time to live of the base */
+	bool ahead;          /* the base was read behind the last write: it serves for a CAS alone */
 	struct result read;  /* the reply about the base, without its slices */
 	bool missing;        /* a segment of this base */
 	uint64_t missing_on; /* parts.missing_on, if `missing` */
@@ -278,30 +282,66 @@ static void end_work(struct lane *lane)
 	lane_next(lane);
 }
 
+static void read_base(struct lane *lane)
+{
+	struct list_work *w = lane->work;
+
+	w->ahead = false;
+	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS | WANT_TTL }, found);
+}
+
+static void forget(struct list_work *w)
+{
+	store_fini(&w->store);
+	buf_consume(&w->text, buf_size(&w->text));
+}
+
+/* Whether what was read ahead leads to no CAS: then the base is read. */
+static bool was_ahead(struct lane *lane)
+{
+	struct list_work *w = lane->work;
+
+	if (!w->ahead)
+		return false;
+	forget(w);
+	read_base(lane);
+	return true;
+}
+
 /* `result` may be a part of the work, which is freed last. */
 static void end(struct lane *lane, enum outcome_status status, const struct result *result)
 {
+	if (status != OUTCOME_FAILED && was_ahead(lane))
+		return;
 	lane_end_all(lane, &(struct outcome){ .status = status, .result = result });
 	end_work(lane);
 }
 
 /* --- a lost race, or a base with a missing segment --- */
 
-static void read_base(struct lane *lane)
-{
-	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS | WANT_TTL }, found);
-}
-
 static void again(struct lane *lane)
 {
 	struct list_work *w = lane->work;
 
-	store_fini(&w->store);
-	buf_consume(&w->text, buf_size(&w->text));
+	forget(w);
+	w->ahead = false;
 	if (lane_may_retry(lane))
 		read_base(lane);
 	else
 		end(lane, OUTCOME_BUSY, NULL);
+}
+
+/* After a lost CAS, behind which the base may have been read. */
+static void lost(struct lane *lane)
+{
+	struct list_work *w = lane->work;
+
+	forget(w);
+	w->ahead = false;
+	if (!lane_may_retry(lane))
+		end(lane, OUTCOME_BUSY, NULL);
+	else if (!ahead_reads(lane, found))
+		read_base(lane);
 }
 
 static void removed(struct lane *lane, const struct result *r)
@@ -344,6 +384,7 @@ static void stored(struct cas *cas, const struct result *r)
 	struct list_work *w = (struct list_work *)((char *)cas - offsetof(struct list_work, cas));
 	struct lane *lane = w->store.lane;
 
+	ahead_ended(lane, cas, r->status, w->ahead);
 	if (r->status == RESULT_DONE) {
 		store_committed(&w->store, cas->ttl);
 		answer(lane);
@@ -352,7 +393,7 @@ static void stored(struct cas *cas, const struct result *r)
 	} else {
 		lane->lanes->stats.conflicts += r->status == RESULT_EXISTS;
 		store_undo(&w->store);
-		again(lane);
+		lost(lane);
 	}
 }
 
@@ -368,6 +409,7 @@ static void segments_written(struct lane *lane, enum outcome_status status, cons
 	segmented_list_encode(&w->store.list, buf_slice(&w->store.refs), &value);
 	lane_charge(lane, buf_size(&value));
 	cas_replace(&w->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), &w->read, w->exptime, stored);
+	ahead_rewrites(lane, w->exptime);
 	buf_free(&value);
 }
 
@@ -415,7 +457,7 @@ static void carry_out(struct lane *lane)
 		changed |= segmented_list_apply(list, op->list, &w->text);
 	if (changed)
 		rewrite(lane);
-	else
+	else if (!was_ahead(lane))
 		answer(lane);
 }
 
@@ -476,7 +518,8 @@ static void found(struct lane *lane, const struct result *r)
 	if (r->status == RESULT_MISS) {
 		end(lane, OUTCOME_MISSING, NULL);
 	} else if (r->status != RESULT_HIT) {
-		end(lane, OUTCOME_FAILED, r);
+		if (!was_ahead(lane))
+			end(lane, OUTCOME_FAILED, r);
 	} else if (!segmented_list_read(list, r->value)) {
 		end(lane, list->is_set ? OUTCOME_IS_SET : lane_unreadable(lane, list->form), NULL);
 	} else {
@@ -504,7 +547,11 @@ void list_start(struct lane *lane)
 	lane->work = w;
 	w->store.lane = lane;
 	lane_count_reads(lane);
-	read_base(lane);
+	w->ahead = !lane_reads_list(lane) && ahead_has(lane);
+	if (w->ahead)
+		ahead_give(lane, found);
+	else
+		read_base(lane);
 }
 
 /* --- compaction --- */

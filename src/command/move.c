@@ -13,8 +13,9 @@
 #include "command/op_task.h"
 #include "command/start.h"
 #include "protocol/reply.h"
+#include "util/random.h"
 
-enum { ATTEMPTS = 16 };
+enum { ATTEMPTS = 32, PAUSES = 7 /* they grow up to 2 to this power, in milliseconds */ };
 
 struct move {
 	struct task task;
@@ -26,6 +27,7 @@ struct move {
 	struct set_request set;
 	const struct collection_rule *rule; /* of the target */
 	int64_t from, to;                   /* the ends of an lmove: 0 or -1 */
+	struct waiter pause;
 	unsigned attempts;
 	bool is_busy;
 	char keys[];
@@ -110,20 +112,37 @@ static void reply_element(struct move *m, struct slice element)
 	task_reply_line(end(m), "END");
 }
 
+static void paused(struct waiter *waiter, const struct result *r)
+{
+	(void)r;
+	read_element((struct move *)((char *)waiter - offsetof(struct move, pause)));
+}
+
+/*
+ * Of many that move from one list at once only one takes the element, and all others have pushed a copy in vain. Each waits for a random
+ * time, so that they do not meet again.
+ */
 static void again(struct move *m)
 {
-	if (m->is_busy || ++m->attempts == ATTEMPTS)
+	struct env *env = &m->task.host->env;
+
+	if (m->is_busy || ++m->attempts == ATTEMPTS) {
 		task_reply_line(end(m), "SERVER_ERROR busy");
-	else
+	} else if (env->later) {
+		unsigned power = m->attempts < PAUSES ? m->attempts : PAUSES;
+		m->pause = (struct waiter){ .done = paused };
+		env->later(env, &m->pause, (unsigned)(random_next(&env->random) % (1u << power)));
+	} else {
 		read_element(m);
+	}
 }
 
 static void taken_back(struct op *op, const struct outcome *outcome)
 {
 	struct move *m = move_of(op);
 
-	if (outcome->status == OUTCOME_CHANGED) {
-		/* Others have pushed behind it. */
+	if (outcome->status == OUTCOME_CHANGED || (outcome->status == OUTCOME_BUSY && ++m->attempts < ATTEMPTS)) {
+		/* Others have pushed behind it, or always came between. */
 		m->list = (struct list_request){ .verb = LIST_REMOVE, .start = m->to ? -1 : 1, .item = moved(m) };
 		prepare(m, OP_LIST, m->target, taken_back);
 		send(m);

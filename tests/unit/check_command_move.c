@@ -144,6 +144,52 @@ TEST(others_push_behind_the_copy)
 	has("l", "@list +c +a +d +b ");
 }
 
+/* Another client pops the element while it is moved. */
+static void lose_the_element(void)
+{
+	put("k", "@list +a +b ");
+	put("l", "@list +c ");
+	client_asks("lmove k l left right\r\n");
+	server_answer_one(&server);
+	server_answer_one(&server);
+	put("k", "@list +b ");
+}
+
+/* Of many that lose a race each waits for another time. */
+TEST(whoever_loses_waits)
+{
+	fake_has_time(&fake);
+	lose_the_element();
+	server_answer_all(&server);
+	client_hears_nothing();
+	has("l", "@list +c ");
+	for (int ms = 0; ms < 10 && !fake_waiting(&fake); ms++)
+		(void)fake_pass(&fake, 1);
+	server_answer_all(&server);
+	client_is_told("VALUE k 0 1\r\nb\r\nEND\r\n");
+	has("l", "@list +c +b ");
+}
+
+/* However often others come between, the copy is taken back. */
+TEST(others_write_while_the_copy_is_taken_back)
+{
+	int races = 0;
+
+	lose_the_element();
+	while (fake_waiting(&fake) && races < 20) {
+		const struct call *call = &fake.calls[fake_oldest(&fake)].call;
+		if (call->verb == CALL_CAS && slice_equal(call->key, SLICE("l"))) {
+			put("l", "@list +c +a ");
+			races++;
+		}
+		server_answer_one(&server);
+	}
+	ck_assert_int_eq(races, 20);
+	server_answer_all(&server);
+	client_is_told("VALUE k 0 1\r\nb\r\nEND\r\n");
+	has("l", "@list +c +b ");
+}
+
 /* The source has gone when the element was pushed. */
 TEST(the_source_goes)
 {

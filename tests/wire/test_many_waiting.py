@@ -22,10 +22,13 @@ def tell(text):
         print(f"     {text}", flush=True)
 
 
+def p99(took):
+    """In milliseconds."""
+    return sorted(took)[len(took) * 99 // 100] * 1000
+
+
 def quantiles(took):
-    took = sorted(took)
-    p50, p99 = took[len(took) // 2], took[len(took) * 99 // 100]
-    return f"p50 {p50 * 1000:.1f} ms, p99 {p99 * 1000:.1f} ms, at most {took[-1] * 1000:.1f} ms"
+    return f"p50 {sorted(took)[len(took) // 2] * 1000:.1f} ms, p99 {p99(took):.1f} ms, at most {max(took) * 1000:.1f} ms"
 
 
 class Waiters:
@@ -115,7 +118,7 @@ class Calls(ManyWaiting):
 
 @unittest.skipUnless(os.environ.get("WAITING_MANY"), "WAITING_MANY is not set")
 class Many(ManyWaiting):
-    """On a machine that does nothing else. What a get takes there is shown beside what is measured."""
+    """The bounds are those of a machine that does nothing else. What a get takes beside that counts as the machine's."""
     alone = True
     COUNT, KEYS, PUSHES = 10000, 100, 500
 
@@ -141,7 +144,7 @@ class Many(ManyWaiting):
             gets.append(self.get(conn))
             took.append(self.push_and_wait(conn, number * 37 % self.KEYS))
         tell(f"from a push through {name}: {quantiles(took)}; a get takes {quantiles(gets)}")
-        self.assertLessEqual(sorted(took)[len(took) * 99 // 100] * 1000, most, name)
+        self.assertLessEqual(p99(took), most + p99(gets), name)
 
     def run_many(self, threads):
         resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)

@@ -61,7 +61,7 @@ class PageCase(WireTest):
     def setUp(self):
         if not find_browser():
             self.skipTest("there is no chromium")
-        self.servers = [self.memcached() for _ in range(3)]
+        self.servers = self.begin_servers()
         self.admin = free_port()
         self.proxy = self.setlistd(self.servers, "-a", f"{HOST}:{self.admin}", config=self.config())
         wait_until("ready", lambda: fetch(self.admin, "/readyz")[0] == 200)
@@ -71,6 +71,9 @@ class PageCase(WireTest):
     def config(self):
         return "slow_threshold = 1"
 
+    def begin_servers(self):
+        return [self.memcached() for _ in range(3)]
+
     def begin_load(self):
         self.load = Clients(self.proxy.port)
         self.load.start()
@@ -78,7 +81,7 @@ class PageCase(WireTest):
 
     def show(self, **kwargs):
         self.browser.show(f"http://{HOST}:{self.admin}/", **kwargs)
-        self.browser.wait("all servers are shown as up", "document.querySelectorAll('#servers tr[data-state=up]').length === 3")
+        self.browser.wait("all servers are shown as up", f"document.querySelectorAll('#servers tr[data-state=up]').length === {len(self.servers)}")
 
     def picture(self, name, width, dark=False):
         """Keeps one, at this width, and leaves the page so. Nothing is cut off."""
@@ -251,6 +254,28 @@ class Outage(PageCase):
         self.assertIn("L", value(path("rates", "one")))
         self.picture("gone", WIDE)
         self.picture("gone-phone-dark", PHONE, dark=True)
+
+
+class Threads(PageCase):
+    def config(self):
+        return "threads = 2"
+
+    def begin_servers(self):
+        return [self.scripted_server()]
+
+    def test_a_thread_without_a_connection(self):
+        self.show()
+        self.assertEqual(self.level(), "good")
+        server = self.servers[0]
+        server.hang_up = True
+        server.links[0].close()
+        name, why = server.name, r"1 of 2 threads has no connection, for (\d+\smin )?\d+\ss: ."
+        self.browser.wait("the row says so", f"{row(name)}?.dataset.state === 'up' && /^{why}/.test({row(name)}.querySelector('.why').textContent)")
+        self.browser.wait("so does the banner", f"/^{name}: {why}/.test({TEXT.format('reasons')})")
+        self.assertEqual((self.browser.value(TEXT.format("verdict")), self.level()), ("Some threads lack a connection", "warn"))
+        self.assertEqual(self.browser.value(TEXT.format("spoken")), f"Some threads lack a connection: {name}")
+        server.hang_up = False
+        self.browser.wait("all is well", f"{TEXT.format('verdict')} === 'The server is up'")
 
 
 class Tables(PageCase):

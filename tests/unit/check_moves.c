@@ -2,6 +2,7 @@
 #include "collection/move/join.h"
 #include "collection/move/mark.h"
 #include "collection/move/moves.h"
+#include "collection/text/table.h"
 #include "memcached.h"
 #include "unit.h"
 #include "util/alloc.h"
@@ -129,6 +130,13 @@ static struct slice text(const char *s)
 static void put(int server, const char *key, const char *value, int64_t exptime)
 {
 	struct call call = { .verb = CALL_SET, .key = text(key), .value = text(value), .exptime = exptime, .flags = 5 };
+
+	memcached_call(servers[server], &call, (uint64_t)AT * 1000);
+}
+
+static void put_bytes(int server, const char *key, struct slice value)
+{
+	struct call call = { .verb = CALL_SET, .key = text(key), .value = value };
 
 	memcached_call(servers[server], &call, (uint64_t)AT * 1000);
 }
@@ -455,6 +463,29 @@ TEST(both_have_it)
 	reads(&proxies[0], "s", "+a +b +c -a ");
 	has(O, "s", NULL);
 	ck_assert_uint_eq(moves_statistics(proxies[0].moves)->merged, 1);
+}
+
+/* A log has the last word over runs, so words that are older than a run go. Those on other members stay. */
+TEST(a_run_of_a_forgotten_proxy)
+{
+	struct table_writer table = { .count = 0 };
+	struct buf value = BUF_EMPTY;
+
+	table_writer_add(&table, SLICE("b"), false);
+	table_writer_add(&table, SLICE("c"), true);
+	table_writer_finish(&table, &value);
+	table_writer_free(&table);
+	put_bytes(O, "s." TABLE, buf_slice(&value));
+	put(O, "s", "@set.1 " REFERENCE "+d ", 0);
+	put(N, "s", "+a -b +c +e ", 0);
+	reads(&proxies[0], "s", "+a +e @set.1 " REFERENCE "+d ");
+	ck_assert(item(N, "s." TABLE));
+	/* A run that both have is older. */
+	put(O, "r", "@set.1 " REFERENCE "+d ", 0);
+	put_bytes(O, "r." TABLE, buf_slice(&value));
+	put(N, "r", "@set.1 " REFERENCE "-b +c ", 0);
+	reads(&proxies[0], "r", "@set.1 " REFERENCE "-b +c +d ");
+	buf_free(&value);
 }
 
 /* --- claims that come when the item has moved and is gone --- */

@@ -2,6 +2,7 @@
 
 #include "collection/text/lease.h"
 #include "collection/text/oplog.h"
+#include "collection/text/table.h"
 #include "util/num.h"
 
 /* A count, as memcached's incr leaves it: digits, perhaps with spaces behind them. */
@@ -107,4 +108,30 @@ uint32_t join_items(struct slice key, struct join_item former, struct join_item 
 	}
 	buf_add_slice(out, former.value);
 	return former.flags;
+}
+
+static void add_other_words(struct buf *out, struct slice log, const struct table *table)
+{
+	struct slice word;
+	bool removed;
+
+	while ((word = slice_token(&log)).n) {
+		if (word.n > 1 + MEMBER_MAX || !table_find(table, slice_skip(word, 1), &removed))
+			buf_add_word(out, word);
+	}
+}
+
+void join_drop_words(struct buf *here, struct slice data)
+{
+	struct buf kept = BUF_EMPTY;
+	struct oplog_base base;
+	struct table table;
+
+	if (!read_base(buf_slice(here), &base) || base.is_list || !table_open(&table, data))
+		return;
+	add_other_words(&kept, base.head, &table);
+	buf_add_slice(&kept, base.block);
+	add_other_words(&kept, base.log, &table);
+	buf_free(here);
+	*here = kept;
 }

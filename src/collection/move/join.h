@@ -21,4 +21,10 @@ uint32_t join_items(struct slice key, struct join_item former, struct join_item 
 /* Whether it is the base of a set or list that has parts. */
 bool join_has_parts(struct slice value);
 
+/*
+ * Drops those words of the log of a set about whose members a table of the former server says something, as that is newer: a log has the
+ * last word over the runs that it is joined with. Leaves alone what is no set.
+ */
+void join_drop_words(struct buf *here, struct slice table);
+
 #endif

@@ -298,16 +298,12 @@ static bool is_truth(const struct mover *m)
 	return !join_has_parts(value) && !(slice_starts(value, copy) && copy.n && copy.p[copy.n - 1] == ' ');
 }
 
-static void join_copy(struct mover *m, struct buf *out, uint32_t *flags)
+static void take_here(struct mover *m)
 {
-	struct buf here = BUF_EMPTY;
-
-	buf_add_slice(&here, m->mark.before);
-	buf_add_slice(&here, m->mark.value);
-	buf_add_slice(&here, m->mark.behind);
-	*flags = join_items(m->key, (struct join_item){ buf_slice(&m->o.value), m->o.flags },
-		(struct join_item){ buf_slice(&here), m->mark.flags }, out);
-	buf_free(&here);
+	m->here.start = m->here.end = 0;
+	buf_add_slice(&m->here, m->mark.before);
+	buf_add_slice(&m->here, m->mark.value);
+	buf_add_slice(&m->here, m->mark.behind);
 }
 
 static void copy_item(struct mover *m)
@@ -316,9 +312,9 @@ static void copy_item(struct mover *m)
 	struct buf text = BUF_EMPTY;
 	uint32_t flags = MARK_FLAGS;
 
-	m->joined = is_truth(m);
 	if (m->joined) {
-		join_copy(m, &text, &flags);
+		flags = join_items(m->key, (struct join_item){ value, m->o.flags },
+			(struct join_item){ buf_slice(&m->here), m->mark.flags }, &text);
 	} else if (m->bare) {
 		flags = m->o.flags;
 		buf_add_slice(&text, value);
@@ -456,7 +452,7 @@ static void touched(struct mover *m)
 struct mover_part {
 	struct waiter waiter;
 	struct mover *mover;
-	bool is_index, stays;
+	bool is_index, stays, is_newer; /* than what n has */
 	char key[];
 };
 
@@ -499,15 +495,30 @@ static void part_written(struct waiter *waiter, const struct result *r)
 		end_part(part, r);
 }
 
-static void add_tables(struct mover *m, struct slice index)
+static void add_tables(struct mover *m, const struct mover_part *part, struct slice index)
 {
 	struct fences fences;
 
 	if (!fences_read(&fences, index))
 		return;
-	for (size_t i = 0; i < fences.count; i++)
-		buf_add_word(&m->parts.ids, slice_of(fences.list[i].id, OPLOG_ID));
+	for (size_t i = 0; i < fences.count; i++) {
+		struct slice id = slice_of(fences.list[i].id, OPLOG_ID);
+		buf_add_word(&m->parts.ids, id);
+		if (!part->is_newer)
+			buf_add_word(&m->parts.shared, id);
+	}
 	fences_free(&fences);
+}
+
+static bool has_word(const struct buf *words, struct slice word)
+{
+	struct slice rest = buf_slice(words), one;
+
+	while ((one = slice_token(&rest)).n) {
+		if (slice_equal(one, word))
+			return true;
+	}
+	return false;
 }
 
 /* A set that has lost a part is as it was: it counts as missing. */
@@ -521,7 +532,9 @@ static void part_read(struct waiter *waiter, const struct result *r)
 		return;
 	}
 	if (part->is_index)
-		add_tables(m, r->value);
+		add_tables(m, part, r->value);
+	else if (m->joined && part->is_newer)
+		join_drop_words(&m->here, r->value);
 	if (part->stays) {
 		end_part(part, r);
 		return;
@@ -542,11 +555,12 @@ static void begin_part(struct mover *m, struct slice id)
 	p = slice_write(p, id);
 	part->mover = m;
 	part->is_index = *id.p == (char)OPLOG_INDEX;
+	part->is_newer = !has_word(&m->parts.shared, id);
 	part->waiter.key = slice_of(part->key, (size_t)(p - part->key));
-	/* An index that stays may have tables that move. */
+	/* An index that stays may have tables that move, and a table that stays may have words that count. */
 	part->stays =
 		world->place(world->arg, part->waiter.key, true) == world->place(world->arg, part->waiter.key, false);
-	if (part->stays && (m->parts.deletes || !part->is_index)) {
+	if (part->stays && (m->parts.deletes || !(part->is_index || m->joined))) {
 		free(part);
 		return;
 	}
@@ -570,24 +584,36 @@ static void next_parts(struct mover *m)
 		parts_ended(m);
 }
 
-/* A part that moves by itself, and has been read, is no base. */
-static void copy_parts(struct mover *m)
+/* The ids of the parts of a base that it refers to itself. */
+static void find_parts(struct slice value, struct buf *ids)
 {
 	struct buf refs = BUF_EMPTY;
 	struct slice rest;
 	struct oplog_run run;
 	struct oplog_ref segment;
 
-	m->parts.ids.start = m->parts.ids.end = 0;
-	m->parts.next = 0;
-	if (part_key_base(m->key).n == 0)
-		lease_add_refs(buf_slice(&m->o.value), &refs);
+	lease_add_refs(value, &refs);
 	rest = buf_slice(&refs);
 	while (oplog_next_run(&rest, &run))
-		buf_add_word(&m->parts.ids, run.id);
+		buf_add_word(ids, run.id);
 	while (oplog_next_ref(&rest, &segment))
-		buf_add_word(&m->parts.ids, segment.id);
+		buf_add_word(ids, segment.id);
 	buf_free(&refs);
+}
+
+/* A part that moves by itself, and has been read, is no base. */
+static void copy_parts(struct mover *m)
+{
+	m->parts.ids.start = m->parts.ids.end = 0;
+	m->parts.shared.start = m->parts.shared.end = 0;
+	m->parts.next = 0;
+	m->joined = is_truth(m);
+	if (part_key_base(m->key).n == 0)
+		find_parts(buf_slice(&m->o.value), &m->parts.ids);
+	if (m->joined) {
+		take_here(m);
+		find_parts(buf_slice(&m->here), &m->parts.shared);
+	}
 	next_parts(m);
 }
 
@@ -614,6 +640,8 @@ void mover_fini(struct mover *m)
 {
 	buf_free(&m->o.value);
 	buf_free(&m->n.value);
+	buf_free(&m->here);
 	buf_free(&m->parts.ids);
+	buf_free(&m->parts.shared);
 	failure_free(&m->failure);
 }

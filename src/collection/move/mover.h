@@ -57,6 +57,7 @@ struct mover_item {
 struct mover_parts {
 	struct buf ids;       /* of all parts that are known, each followed by a space */
 	size_t next, pending; /* bytes of `ids` that were begun; parts under way */
+	struct buf shared;    /* those of them that the item on n has, too, in the same form */
 	int64_t exptime;      /* of the base */
 	bool deletes;         /* else they are copied */
 };
@@ -74,6 +75,8 @@ struct mover {
 	uint32_t flags;
 	struct mover_item o, n;
 	struct mark mark; /* of n.value */
+	struct buf
+		here; /* what n has and is to be joined, without marks, and without words that the parts on o overrule */
 	int64_t last_ttl; /* of the item on o, right before its deletion; 0 if it was not read */
 	struct mover_parts parts;
 	struct failure failure;

@@ -251,7 +251,7 @@ class Readiness(AdminCase):
     def test_not_ready_before_the_servers_were_tried(self):
         server = self.scripted_server(mute=True)
         self.admin = free_port()
-        self.setlistd([server.name], "-a", f"{HOST}:{self.admin}", tcp=False)
+        self.setlistd([server.name], "-p", str(free_port()), "-a", f"{HOST}:{self.admin}", tcp=False)
         wait_until("it listens", lambda: accepts((HOST, self.admin)))
         status, _, text = self.get("/readyz")
         self.assertEqual(status, 503)

@@ -160,8 +160,10 @@ static void admin_route(struct worker *w, const struct request *request, struct 
 	}
 	BUF_ADD(out, "ROUTE ");
 	buf_add_word(out, request->key);
-	if (g->settings->former)
-		other = servers_place(g->servers, request->key, moved);
+	if (g->settings->former) {
+		int former, here = servers_place(g->servers, request->key, &former);
+		other = moved ? former : here;
+	}
 	if (other == index)
 		reply_text(out, servers_get(g->servers, index)->name);
 	else

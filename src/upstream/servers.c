@@ -16,12 +16,19 @@ struct route {
 	char key[ROUTE_KEY];
 };
 
-/* What keys move between: each ring has routes of its own, of servers as they are numbered in the list. */
+/* The same of both rings while keys move. */
+struct moving_route {
+	uint16_t server, former; /* as they are numbered in the list */
+	uint8_t n;
+	char key[ROUTE_KEY - 2];
+};
+
+/* What keys move between. */
 struct moving {
 	int64_t at;
-	const struct ring *rings[2]; /* the new one, the former one */
-	uint16_t *former;            /* by their index in the former ring: those in the list */
-	struct route routes[2][ROUTES];
+	const struct ring *ring, *former;
+	uint16_t *servers; /* by their index in the former ring: those in the list */
+	struct moving_route routes[ROUTES];
 };
 
 struct servers {
@@ -103,7 +110,7 @@ static const struct ring_server **list_servers(struct servers *servers, struct s
 			at = (*count)++;
 			list[at] = ring_server(rings.former, i);
 		}
-		servers->moving->former[i] = (uint16_t)at;
+		servers->moving->servers[i] = (uint16_t)at;
 	}
 	return list;
 }
@@ -113,9 +120,9 @@ static struct moving *moving_create(struct servers_rings rings)
 	struct moving *moving = xcalloc(1, sizeof(*moving));
 
 	moving->at = rings.at;
-	moving->rings[false] = rings.ring;
-	moving->rings[true] = rings.former;
-	moving->former = xcalloc((size_t)ring_count(rings.former), sizeof(moving->former[0]));
+	moving->ring = rings.ring;
+	moving->former = rings.former;
+	moving->servers = xcalloc((size_t)ring_count(rings.former), sizeof(moving->servers[0]));
 	return moving;
 }
 
@@ -165,7 +172,7 @@ void servers_free(struct servers *servers)
 			server_free(servers->list[i]);
 	}
 	if (servers->moving)
-		free(servers->moving->former);
+		free(servers->moving->servers);
 	free(servers->moving);
 	free(servers->routes);
 	free(servers);
@@ -208,27 +215,35 @@ static int look_up(const struct servers *servers, const struct ring *ring, struc
 }
 
 /* The key has ROUTE_KEY bytes at most. */
-static inline int find_route(
-	const struct servers *servers, const struct ring *ring, struct route *routes, struct slice key)
+static inline int find_route(const struct servers *servers, struct slice key)
 {
-	struct route *route = &routes[hash_key(key, servers->seed) % ROUTES];
+	struct route *route = &servers->routes[hash_key(key, servers->seed) % ROUTES];
 
 	if (!slice_equal(slice_of(route->key, route->n), key)) {
-		route->server = (uint16_t)look_up(servers, ring, key);
+		route->server = (uint16_t)look_up(servers, servers->ring, key);
 		route->n = (uint8_t)key.n;
 		memcpy(route->key, key.p, key.n);
 	}
 	return route->server;
 }
 
-int servers_place(struct servers *servers, struct slice key, bool former)
+int servers_place(struct servers *servers, struct slice key, int *former)
 {
 	struct moving *moving = servers->moving;
-	const struct ring *ring = moving->rings[former];
-	int index = key.n > ROUTE_KEY ? look_up(servers, ring, key)
-				      : find_route(servers, ring, moving->routes[former], key);
+	struct moving_route *route = &moving->routes[hash_key(key, servers->seed) % ROUTES], other;
+	bool fits = key.n <= sizeof(route->key);
 
-	return former ? moving->former[index] : index;
+	if (!fits || !slice_equal(slice_of(route->key, route->n), key)) {
+		route = fits ? route : &other;
+		route->server = (uint16_t)look_up(servers, moving->ring, key);
+		route->former = moving->servers[look_up(servers, moving->former, key)];
+		if (fits) {
+			route->n = (uint8_t)key.n;
+			memcpy(route->key, key.p, key.n);
+		}
+	}
+	*former = route->former;
+	return route->server;
 }
 
 int servers_index(struct servers *servers, struct slice key)
@@ -236,9 +251,11 @@ int servers_index(struct servers *servers, struct slice key)
 	if (servers->count == 1)
 		return 0;
 	if (servers->routes && key.n <= ROUTE_KEY)
-		return find_route(servers, servers->ring, servers->routes, key);
-	if (servers->moving)
-		return servers_place(servers, key, servers->loop->unix_time < servers->moving->at);
+		return find_route(servers, key);
+	if (servers->moving) {
+		int former, here = servers_place(servers, key, &former);
+		return servers->loop->unix_time < servers->moving->at ? former : here;
+	}
 	return look_up(servers, servers->ring, key);
 }
 

@@ -47,8 +47,8 @@ void servers_call(struct servers *servers, const struct call *call, struct waite
 /* The index of the server that holds a key. If keys move, the ring of this moment says it. */
 int servers_index(struct servers *servers, struct slice key);
 
-/* The index of the server that holds a key by the new ring, or by the former one. Only if keys move. */
-int servers_place(struct servers *servers, struct slice key, bool former);
+/* The index of the server that holds a key by the new ring, and that by the former one. Only if keys move. */
+int servers_place(struct servers *servers, struct slice key, int *former);
 
 /* As server_has_room. Without room, the job is queued as soon as there is some: one job for each server. */
 bool servers_have_room(const struct servers *servers, int index);

@@ -35,7 +35,7 @@ static void call_moved_later(struct env *env, struct waiter *waiter, unsigned ms
 	loop_wake(((struct moving_calls *)env)->all->loop, waiter, ms);
 }
 
-static int place(void *arg, struct slice key, bool former)
+static int place(void *arg, struct slice key, int *former)
 {
 	return servers_place(arg, key, former);
 }

@@ -77,11 +77,12 @@ struct moving_generation *moving_current(const struct moving_proxy *p)
 	return last;
 }
 
-static int place(void *arg, struct slice key, bool former)
+static int place(void *arg, struct slice key, int *former)
 {
 	const struct moving_generation *g = arg;
 
-	return moving_place(former ? &g->config.former : &g->config.ring, key);
+	*former = moving_place(&g->config.former, key);
+	return moving_place(&g->config.ring, key);
 }
 
 static int servers_of(const struct moving_ring *ring)

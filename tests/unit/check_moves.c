@@ -77,10 +77,11 @@ static void run(struct proxy *p)
 }
 
 /* Parts lie where their base does. Keys that begin with = do not move. */
-static int place_of(void *arg, struct slice key, bool former)
+static int place_of(void *arg, struct slice key, int *former)
 {
 	(void)arg;
-	return former || *key.p == '=' ? O : N;
+	*former = O;
+	return *key.p == '=' ? O : N;
 }
 
 static void set_up(void)

@@ -38,8 +38,7 @@ static void send_aside(struct env *env, const struct call *call, struct waiter *
 	const struct mover_side *side = (struct mover_side *)env;
 	bool reads = call->verb == CALL_GET || call->verb == CALL_STATS;
 
-	mover_send(side->world, call, waiter,
-		side->world->place(side->world->arg, call->key, side->copies ? reads : side->former));
+	mover_send(side->world, call, waiter, mover_place(side->world, call->key, side->copies ? reads : side->former));
 }
 
 void mover_world_init(struct mover_world *world)
@@ -558,8 +557,7 @@ static void begin_part(struct mover *m, struct slice id)
 	part->is_newer = !has_word(&m->parts.shared, id);
 	part->waiter.key = slice_of(part->key, (size_t)(p - part->key));
 	/* An index that stays may have tables that move, and a table that stays may have words that count. */
-	part->stays =
-		world->place(world->arg, part->waiter.key, true) == world->place(world->arg, part->waiter.key, false);
+	part->stays = mover_place(world, part->waiter.key, true) == mover_place(world, part->waiter.key, false);
 	if (part->stays && (m->parts.deletes || !(part->is_index || m->joined))) {
 		free(part);
 		return;

@@ -35,13 +35,21 @@ struct mover_side {
 
 struct mover_world {
 	struct env *env; /* sends calls to call->server */
-	int (*place)(void *arg, struct slice key, bool former);
+	int (*place)(void *arg, struct slice key, int *former);
 	void *arg;
 	struct mover_side from, to, copy;
 };
 
 /* Sets up all fields except `env`, `place` and `arg`. */
 void mover_world_init(struct mover_world *world);
+
+/* The server of a key by the former ring, or by the new one. */
+static inline int mover_place(const struct mover_world *world, struct slice key, bool former)
+{
+	int before, here = world->place(world->arg, key, &before);
+
+	return former ? before : here;
+}
 
 /* Sends a call to a server. A key with spaces or control bytes goes in base64; then a TOUCH becomes a GAT. */
 void mover_send(const struct mover_world *world, const struct call *call, struct waiter *waiter, int server);

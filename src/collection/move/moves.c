@@ -98,9 +98,11 @@ const struct moves_stats *moves_statistics(const struct moves *m)
 	return &m->stats;
 }
 
-static int place(const struct moves *m, struct slice key, bool former)
+static bool is_moving(const struct moves *m, struct slice key)
 {
-	return m->world.place(m->world.arg, key, former);
+	int former;
+
+	return m->world.place(m->world.arg, key, &former) != former;
 }
 
 /* Sends a call that concerns nobody here. */
@@ -114,7 +116,7 @@ static void pass_to(struct moves *m, const struct call *call, struct waiter *wai
 
 static void send_by(struct moves *m, const struct call *call, struct waiter *waiter, bool former)
 {
-	mover_send(&m->world, call, waiter, place(m, call->key, former));
+	mover_send(&m->world, call, waiter, mover_place(&m->world, call->key, former));
 }
 
 /* The unit of a key that moves: its base, if that moves, else the key itself. Empty if neither moves. */
@@ -122,13 +124,13 @@ static struct slice unit_of(const struct moves *m, struct slice key)
 {
 	struct slice base = part_key_base(key);
 
-	if (base.n && place(m, base, true) != place(m, base, false)) {
+	if (base.n && is_moving(m, base)) {
 		unsigned behind;
 		/* A segment of version 0.1.0 lies at the place of its own key. */
 		if (part_key_place(key, &behind).n == base.n)
 			return base;
 	}
-	return place(m, key, true) != place(m, key, false) ? key : slice_of(key.p, 0);
+	return is_moving(m, key) ? key : slice_of(key.p, 0);
 }
 
 /* --- calls that wait --- */
@@ -327,7 +329,7 @@ static void part_found(struct waiter *waiter, const struct result *r)
  */
 static bool is_moved_part(const struct moves *m, struct slice key)
 {
-	return part_key_base(key).n && unit_of(m, key).n < key.n && place(m, key, true) != place(m, key, false);
+	return part_key_base(key).n && unit_of(m, key).n < key.n && is_moving(m, key);
 }
 
 /* Counts a mark that a call has met. False: it was one too many, and the call has ended. */
@@ -718,6 +720,7 @@ static void find(struct moves *m, const struct call *call, struct waiter *waiter
 
 void moves_call(struct moves *m, const struct call *call, struct waiter *waiter)
 {
+	int former, here;
 	struct slice key;
 	uint64_t hash;
 
@@ -725,9 +728,15 @@ void moves_call(struct moves *m, const struct call *call, struct waiter *waiter)
 		pass_to(m, call, waiter, call->server);
 		return;
 	}
-	key = unit_of(m, call->key);
-	if (key.n == 0 || m->world.env->unix_time < m->at - m->margin) {
-		pass_to(m, call, waiter, place(m, call->key, m->world.env->unix_time < m->at));
+	here = m->world.place(m->world.arg, call->key, &former);
+	if (m->world.env->unix_time < m->at - m->margin) {
+		pass_to(m, call, waiter, former);
+		return;
+	}
+	/* The base of a part that stays may move. */
+	key = here == former && !part_key_base(call->key).n ? slice_of("", 0) : unit_of(m, call->key);
+	if (key.n == 0) {
+		pass_to(m, call, waiter, here);
 		return;
 	}
 	hash = hash_slice(key, m->seed);

@@ -24,8 +24,8 @@ struct moves;
 struct moves_options {
 	/* Sends calls to call->server, and never CALL_ANY_SERVER. Its clock decides. Connections to two servers differ in their numbers. */
 	struct env *env;
-	/* The server of a key, which may be that of a part: by the former ring, or the new one. Both number the servers alike. */
-	int (*place)(void *arg, struct slice key, bool former);
+	/* The server of a key, which may be that of a part, by the new ring, and by the former one. Both number the servers alike. */
+	int (*place)(void *arg, struct slice key, int *former);
 	void *arg;
 	int64_t at;     /* unix time in seconds */
 	int64_t margin; /* seconds */

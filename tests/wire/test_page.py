@@ -256,6 +256,16 @@ class Outage(PageCase):
         self.picture("gone-phone-dark", PHONE, dark=True)
 
 
+    def test_setlistd_that_stands_still_and_goes_on(self):
+        self.show()
+        with self.proxy.process.paused():
+            self.browser.wait("all is grey", "document.body.hasAttribute('data-gone')")
+            self.assertRegex(self.browser.value(TEXT.format("reasons")), r"No answer in 5 s[.]$")
+        self.browser.wait("all is well", TEXT.format("verdict") + " === 'All 3 servers are up'")
+        self.assertEqual(self.browser.value("getComputedStyle(document.querySelector('main')).filter"), "none")
+        self.browser.wait("it is live", f"{TEXT.format('fresh')}.startsWith('live')")
+
+
 class Threads(PageCase):
     def config(self):
         return "threads = 2"

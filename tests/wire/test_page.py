@@ -266,6 +266,29 @@ class Outage(PageCase):
         self.browser.wait("it is live", f"{TEXT.format('fresh')}.startsWith('live')")
 
 
+class Names(PageCase):
+    """Servers that were never up: what the banner says of many, and long names on a phone."""
+
+    def begin_servers(self):
+        return [f"unix:/nonexistent/rack-17/cache-production/memcached-{i}.sock" for i in range(5)] + [self.memcached()]
+
+    def show(self, **kwargs):
+        self.browser.show(f"http://{HOST}:{self.admin}/", **kwargs)
+        self.browser.wait("five are down", f"document.getElementById('verdict')?.textContent === '5 of 6 servers are down'")
+
+    def test_one_line_for_one_reason(self):
+        self.show()
+        first = ", ".join(self.servers[:3])
+        self.browser.wait("the banner has a line", "document.querySelectorAll('#reasons li').length === 1")
+        self.browser.wait("with all of them", f"{TEXT.format('reasons')}.startsWith('{first} and 2 more have been down for ')")
+        self.assertIn(": No such file or directory", self.browser.value(TEXT.format("reasons")))
+        self.picture("long-names-phone", PHONE)
+        for name in self.servers[:5]:
+            inside = f"(() => {{ const r = {row(name)}.querySelector('.short').getBoundingClientRect(), c = {row(name)}.cells[2].getBoundingClientRect(); return r.right <= c.left + 1; }})()"
+            self.assertTrue(self.browser.value(inside), name)
+            self.assertIsNone(self.browser.value(f"{row(name)}.querySelector('.full')"))
+
+
 class Threads(PageCase):
     def config(self):
         return "threads = 2"

@@ -501,13 +501,13 @@ static void poll_line(struct wait_key *line)
 	struct waiting *room = line->room;
 	struct env *env = &room->host->env;
 
+	if (is_asked(line))
+		return;
 	if (rules_collection(env->rules, line->poll.key)->encoding != ENCODING_OPLOG) {
 		plan_poll(line);
 		wake(line);
 		return;
 	}
-	if (is_asked(line))
-		return;
 	line->polls = true;
 	room->calls++;
 	env_get(env, WANT_CAS, &line->poll);

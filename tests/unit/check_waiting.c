@@ -129,6 +129,21 @@ TEST(one_worker_asks_for_all)
 	end_both();
 }
 
+/* Whoever asks for a list of another encoding pops. */
+TEST(one_worker_pops_for_all)
+{
+	static const struct collection_rule rule = {
+		.type = COLLECTION_LIST, .encoding = ENCODING_CSV, .delimiter = ','
+	};
+
+	fake.rules = (struct rules){ .collections = &rule, .collection_count = 1 };
+	wait_in_both();
+	(void)asked_in(1000);
+	ck_assert_uint_le(asked_in(3000), 12);
+	ck_assert_uint_gt(asked_in(3000), 8);
+	end_both();
+}
+
 /* Whoever has asked takes it; all others are told, and look. */
 TEST(what_one_worker_sees_all_are_told)
 {

@@ -42,7 +42,7 @@ SIM_ENCODINGS = signed csv tombstone paired flip flip-mark indexed
 check-sim: $(BUILD)/sim
 	@tests/sum -j $(JOBS) '$(BUILD)/sim -n 10000' '$(BUILD)/sim -n 10000 -s 10001' '$(BUILD)/sim -m -n 10000' \
 		'$(BUILD)/sim -c -n 10' '$(BUILD)/sim -c -m -n 3' \
-		'$(BUILD)/sim -e moving -n 2000' '$(BUILD)/sim -e moving -m -n 2000' \
+		'$(BUILD)/sim -e moving -n 2000' '$(BUILD)/sim -e moving -m -n 10000' \
 		'$(BUILD)/sim -e taking -n 3000' '$(BUILD)/sim -e taking -m -n 1000' \
 		$(foreach e, $(SIM_ENCODINGS), '$(BUILD)/sim -e $(e) -n 2000' '$(BUILD)/sim -e $(e) -m -n 10000')
 

@@ -21,6 +21,7 @@ struct event_task {
 	uint32_t flags;
 	int64_t exptime;
 	struct slice separator, data;
+	/* The key of the counter. evadd puts a separator and the count behind it, for the key of the event. */
 	char bytes[];
 };
 
@@ -62,14 +63,13 @@ static void stored(struct waiter *waiter, const struct result *r)
 static void numbered(struct op *op, const struct outcome *outcome)
 {
 	struct event_task *event = task_of(op);
-	struct buf *key = &event->task.scratch;
+	char *at = event->bytes + op->key.n;
 
 	if (outcome_ends(outcome, &event->task))
 		return;
-	buf_add_slice(key, op->key);
-	buf_add_slice(key, event->separator);
-	buf_add_u64(key, outcome->number);
-	event->waiter = (struct waiter){ stored, buf_slice(key) };
+	at = slice_write(at, event->separator);
+	at += num_format_u64(at, outcome->number);
+	event->waiter = (struct waiter){ stored, slice_of(event->bytes, (size_t)(at - event->bytes)) };
 	lanes_call(event->task.host->lanes,
 		&(struct call){
 			.verb = CALL_SET,
@@ -85,7 +85,8 @@ static void numbered(struct op *op, const struct outcome *outcome)
 static struct event_task *new_event(struct host *host, const struct request *request, void *owner,
 	const struct event_rule *rule, uint64_t time, op_done *done)
 {
-	size_t bytes = request->key.n + rule->separator.n + TIME_BUCKET_NAME_MAX + request->data.n;
+	size_t behind = rule->separator.n + NUM_U64_MAX;
+	size_t bytes = request->key.n + rule->separator.n + TIME_BUCKET_NAME_MAX + behind + request->data.n;
 	struct event_task *event = task_new(host, request, owner, sizeof(*event) + bytes);
 	int64_t bucket = time_bucket_of(rule->bucket, (int64_t)time);
 	char *at = time_bucket_write_key(&host->bucket, rule, request->key, bucket, event->bytes);
@@ -97,6 +98,7 @@ static struct event_task *new_event(struct host *host, const struct request *req
 	event->flags = request->flags;
 	event->exptime = task_ttl(request, rule->ttl);
 	event->separator = rule->separator;
+	at += behind;
 	event->data = task_keep(&at, request->data);
 	return event;
 }

@@ -40,6 +40,7 @@ SCRIPTS = {
     "rpush": ("rpush", "--keys", "1000"),
     "lrange": ("lrange", "--keys", "100", "--members", "20"),
     "evincr": ("evincr", "--keys", "1000"),
+    "evadd": ("evadd", "--keys", "1000"),
 }
 
 

@@ -489,6 +489,24 @@ TEST(a_run_of_a_forgotten_proxy)
 	buf_free(&value);
 }
 
+/* What corrects the time to live behind a rewrite must not come late: a touch, and the clock of the server. */
+TEST(a_touch_does_not_wait_for_the_time)
+{
+	proxies[0].env.unix_time = AT - 1;
+	put(O, "k", "v", 0);
+	does(&proxies[0], CALL_TOUCH, "k", "");
+	ck_assert_int_eq(got.status, RESULT_DONE);
+	does(&proxies[0], CALL_STATS, "k", "");
+	ck_assert_int_eq(got.status, RESULT_TEXT);
+	ck_assert_int_eq(proxies[0].env.unix_time, AT - 1);
+	has(O, "k", "v");
+	/* It may have moved, by another's clock. */
+	put(N, "l", "v", 0);
+	does(&proxies[0], CALL_TOUCH, "l", "");
+	ck_assert_int_eq(got.status, RESULT_DONE);
+	ck_assert_int_ge(proxies[0].env.unix_time, AT);
+}
+
 /* --- claims that come when the item has moved and is gone --- */
 
 static void put_claim(const char *key)

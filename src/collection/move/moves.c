@@ -649,7 +649,10 @@ static void read_former(struct waiter *waiter, const struct result *r)
 	struct moved_call *c = (struct moved_call *)((char *)waiter - offsetof(struct moved_call, waiter));
 
 	c->moves->busy--;
-	if (r->status == RESULT_MISS || is_meta_miss(r)) {
+	if (r->status == RESULT_MISS && c->call.verb == CALL_TOUCH) {
+		struct slice key = unit_of(c->moves, c->call.key);
+		wait_for(c->moves, c, key, hash_slice(key, c->moves->seed), false);
+	} else if (r->status == RESULT_MISS || is_meta_miss(r)) {
 		ask_here(c);
 	} else {
 		c->asker->done(c->asker, r);
@@ -657,13 +660,13 @@ static void read_former(struct waiter *waiter, const struct result *r)
 	}
 }
 
-/* A meta get may also touch an item, or make one. */
+/* A meta get may also touch an item, or make one. STATS reads the clock of a server. */
 static bool is_read(const struct call *call)
 {
 	struct slice rest = call->line, word;
 
 	if (call->verb != CALL_META)
-		return call->verb == CALL_GET;
+		return call->verb == CALL_GET || call->verb == CALL_STATS;
 	if (!slice_equal(slice_token(&rest), SLICE("mg")))
 		return false;
 	(void)slice_token(&rest);
@@ -710,7 +713,8 @@ static void find(struct moves *m, const struct call *call, struct waiter *waiter
 		return;
 	}
 	c = keep_call(m, call, waiter);
-	if (env->unix_time < m->at && is_read(call)) {
+	/* Nobody moves an item without its time to live, so a touch need not wait. One that corrects that of a rewrite would come late. */
+	if (env->unix_time < m->at && (is_read(call) || call->verb == CALL_TOUCH)) {
 		send_kept(c, &c->call, true, read_former);
 		return;
 	}

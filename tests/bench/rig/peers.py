@@ -179,6 +179,12 @@ class Lab:
         """A further setlistd, for one measurement; end it with stop()."""
         return self._start_setlistd("setlistd-fresh", 1, config, behind)
 
+    def configured_setlistd(self, path):
+        """One whose servers are those of a configuration file."""
+        port = self._free_port()
+        process = self._run(os.path.basename(path), port, [self.setlistd, "-p", str(port), "-f", path])
+        return Server("setlistd-configured", "memcache", port, process)
+
     def fresh_memcached(self):
         """The same of memcached."""
         return self._start_memcached("memcached-fresh")

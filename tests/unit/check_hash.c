@@ -1,4 +1,4 @@
-/* The hash of members is SipHash-1-3, and nobody who does not know the seed can make either hash collide. */
+/* hash_slice is SipHash-1-3. Nobody who does not know the seed can make any of the hashes collide. */
 #include "unit.h"
 #include "util/hash.h"
 
@@ -43,22 +43,30 @@ static void sees_every_byte(uint64_t (*hash)(struct slice s, uint64_t seed))
 	}
 }
 
+static uint64_t member_hash(struct slice s, uint64_t seed)
+{
+	const struct hash_secret secret = hash_secret_of(seed);
+
+	return hash_member(s, &secret);
+}
+
 TEST(every_byte)
 {
+	sees_every_byte(member_hash);
 	sees_every_byte(hash_key);
 	sees_every_byte(hash_slice);
 }
 
 /* Members that differ in little do not crowd into a few slots. */
-TEST(hash_spreads)
+static void spreads(uint64_t (*hash)(struct slice s, uint64_t seed), const char *before, int digits, const char *behind)
 {
 	enum { SLOTS = 1024, MEMBERS = 16 * SLOTS };
 	int low[SLOTS] = { 0 }, high[SLOTS] = { 0 };
 	char name[32];
 
 	for (int i = 0; i < MEMBERS; i++) {
-		int n = snprintf(name, sizeof(name), "user:%d", i);
-		uint64_t h = hash_slice(slice_of(name, (size_t)n), 7);
+		int n = snprintf(name, sizeof(name), "%s%0*d%s", before, digits, i, behind);
+		uint64_t h = hash(slice_of(name, (size_t)n), 7);
 		low[h % SLOTS]++;
 		high[h >> 32 & (SLOTS - 1)]++;
 	}
@@ -68,11 +76,21 @@ TEST(hash_spreads)
 	}
 }
 
+TEST(hash_spreads)
+{
+	spreads(hash_slice, "user:", 1, "");
+	spreads(member_hash, "user:", 1, "");
+	spreads(member_hash, "", 1, "");
+	spreads(member_hash, "", 6, ":a");
+	spreads(member_hash, "user:", 8, ":a");
+	spreads(member_hash, "a longer name:", 1, "");
+}
+
 /* A factor of zero would hide the other one. The constants are known, so only the seed may decide when a factor is zero. */
 TEST(constants_make_no_collision)
 {
-	static const uint64_t constants[] = { 0, 0x9e3779b97f4a7c15u, 0xd6e8feb86659fd93u };
-	uint64_t seen = 0;
+	static const uint64_t constants[] = { 0, 0x9e3779b97f4a7c15u, 0xd6e8feb86659fd93u, 0x243f6a8885a308d3u };
+	uint64_t seen = 0, seen_member = 0;
 
 	for (size_t c = 0; c < sizeof(constants) / sizeof(constants[0]); c++) {
 		for (uint64_t i = 0; i < 1000; i++) {
@@ -80,9 +98,32 @@ TEST(constants_make_no_collision)
 			memcpy(member, &constants[c], 8);
 			memcpy(member + 8, &i, 8);
 			uint64_t key = hash_key(slice_of(member, 16), 42), sip = hash_slice(slice_of(member, 16), 42);
+			uint64_t hash = member_hash(slice_of(member, 16), 42);
+			ck_assert_uint_ne(hash, seen_member);
+			seen_member = hash;
 			ck_assert_uint_ne(key, seen);
 			ck_assert_uint_ne(sip, seen);
 			seen = key;
 		}
+	}
+}
+
+/* Words that overlap are the same for some strings of different lengths. */
+TEST(lengths_differ)
+{
+	char bytes[16];
+	uint64_t seen[17];
+
+	memset(bytes, 'x', sizeof(bytes));
+	for (size_t n = 0; n <= sizeof(bytes); n++) {
+		seen[n] = member_hash(slice_of(bytes, n), 3);
+		for (size_t i = 0; i < n; i++)
+			ck_assert_uint_ne(seen[i], seen[n]);
+	}
+	memset(bytes, 0, sizeof(bytes));
+	for (size_t n = 0; n <= sizeof(bytes); n++) {
+		seen[n] = member_hash(slice_of(bytes, n), 3);
+		for (size_t i = 0; i < n; i++)
+			ck_assert_uint_ne(seen[i], seen[n]);
 	}
 }

@@ -339,7 +339,7 @@ static void add_to_filter(struct set_view *v, struct set_run *run, struct set_sl
 		v->store->memory += words * sizeof(*run->filter);
 	}
 	for (bool more = table_first(&c, &slot->part->table); more; more = table_next(&c))
-		filter_add(run->filter, words, hash_slice(table_member(&c), v->overlay.seed));
+		filter_add(run->filter, words, hash_member(table_member(&c), &v->secret));
 	slot->filtered = true;
 	run->filtered++;
 }
@@ -387,6 +387,7 @@ void set_view_init(struct set_view *v, uint64_t seed, struct set_store *store)
 {
 	*v = (struct set_view){ .store = store };
 	v->head.seed = v->overlay.seed = seed;
+	v->secret = hash_secret_of(seed);
 	TAILQ_INIT(&v->spare);
 }
 
@@ -568,9 +569,8 @@ static enum set_found look_in_run(struct set_view *v, size_t run, struct slice m
 }
 
 /* Reads on after a want, so that all wants are noted at once. */
-enum set_found set_view_below(struct set_view *v, size_t runs, struct slice member)
+static enum set_found look_below(struct set_view *v, size_t runs, struct slice member, uint64_t hash)
 {
-	uint64_t hash = hash_slice(member, v->overlay.seed);
 	bool removed = false, wanted = false;
 
 	/* Each filter is a cache miss: fetch all of them in parallel. */
@@ -588,21 +588,27 @@ enum set_found set_view_below(struct set_view *v, size_t runs, struct slice memb
 	return fold_contains(&v->head, member) ? SET_IN : SET_OUT;
 }
 
+enum set_found set_view_below(struct set_view *v, size_t runs, struct slice member)
+{
+	return look_below(v, runs, member, hash_member(member, &v->secret));
+}
+
 enum set_found set_view_find(struct set_view *v, struct slice member)
 {
+	uint64_t hash = hash_member(member, &v->secret);
 	bool live;
 
-	if (fold_mentions(&v->overlay, member, &live))
+	if (fold_mentions_hashed(&v->overlay, member, hash, &live))
 		return live ? SET_IN : SET_OUT;
-	return set_view_below(v, v->run_count, member);
+	return look_below(v, v->run_count, member, hash);
 }
 
 enum set_found set_view_mentioned(struct set_view *v, size_t from, struct slice member)
 {
-	uint64_t hash = hash_slice(member, v->overlay.seed);
+	uint64_t hash = hash_member(member, &v->secret);
 	bool wanted = false, ignored;
 
-	if (fold_mentions(&v->overlay, member, &ignored))
+	if (fold_mentions_hashed(&v->overlay, member, hash, &ignored))
 		return SET_IN;
 	for (size_t i = from; i < v->run_count; i++) {
 		enum set_found found = look_in_run(v, i, member, hash, &ignored);

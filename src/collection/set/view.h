@@ -27,6 +27,7 @@ struct set_view {
 	uint64_t cas, connection;
 	struct oplog_base split; /* the base */
 	struct fold head, overlay;
+	struct hash_secret secret; /* of the hashes of members */
 	struct set_run *runs;
 	size_t run_count;
 	struct buf sorted_head, sorted_overlay; /* both as tables; empty if not computed */

@@ -36,6 +36,8 @@ static void grow(struct fold *f)
 	struct fold_slot *old = f->slots;
 	size_t count = f->slot_count, at;
 
+	if (!count)
+		f->secret = hash_secret_of(f->seed);
 	f->slot_count = count ? count * 2 : SLOTS_MIN;
 	f->slots = xcalloc(f->slot_count, sizeof(*f->slots));
 	for (size_t i = 0; i < count; i++) {
@@ -59,7 +61,7 @@ static struct fold_slot *find_slot(const struct fold *f, const char *p, size_t n
 		if (!slot->index)
 			return slot;
 		const struct fold_member *m = &f->members[slot->index - 1];
-		if (slot->hash == hash && m->n == n && memcmp(m->p, p, n) == 0)
+		if (slot->hash == hash && m->n == n && word_compare(m->p, p, n) == 0)
 			return slot;
 	}
 }
@@ -80,7 +82,7 @@ static struct fold_member *note(struct fold *f, const char *p, size_t n)
 {
 	if (f->member_count * 2 >= f->slot_count)
 		grow(f);
-	uint32_t hash = (uint32_t)hash_slice(slice_of(p, n), f->seed);
+	uint32_t hash = (uint32_t)hash_member(slice_of(p, n), &f->secret);
 	struct fold_slot *slot = find_slot(f, p, n, hash);
 	if (!slot->index)
 		new_member(f, slot, p, n, hash);
@@ -169,7 +171,7 @@ bool fold_find(const struct fold *f, struct slice member, size_t *i)
 
 	if (!f->slot_count)
 		return false;
-	slot = find_slot(f, member.p, member.n, (uint32_t)hash_slice(member, f->seed));
+	slot = find_slot(f, member.p, member.n, (uint32_t)hash_member(member, &f->secret));
 	*i = (size_t)slot->index - 1;
 	return slot->index != 0;
 }
@@ -181,6 +183,19 @@ bool fold_mentions(const struct fold *f, struct slice member, bool *live)
 	if (!fold_find(f, member, &i))
 		return false;
 	*live = f->members[i].live;
+	return true;
+}
+
+bool fold_mentions_hashed(const struct fold *f, struct slice member, uint64_t hash, bool *live)
+{
+	const struct fold_slot *slot;
+
+	if (!f->slot_count)
+		return false;
+	slot = find_slot(f, member.p, member.n, (uint32_t)hash);
+	if (!slot->index)
+		return false;
+	*live = f->members[slot->index - 1].live;
 	return true;
 }
 

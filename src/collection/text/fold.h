@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "util/buf.h"
+#include "util/hash.h"
 #include "util/slice.h"
 
 struct fold_member {
@@ -27,6 +28,7 @@ struct fold {
 	size_t tokens;     /* read so far */
 	size_t bytes;      /* read so far */
 	uint64_t seed;     /* of the hash */
+	struct hash_secret secret; /* made of the seed together with the first slots */
 };
 
 /* An empty fold is zeroes except for the seed. fold_reset empties it but keeps its memory; fold_free frees that. */
@@ -76,7 +78,11 @@ size_t fold_memory(const struct fold *f);
 /* Whether any token named the member; gives its index. */
 bool fold_find(const struct fold *f, struct slice member, size_t *i);
 
-/* Whether any token named the member; gives in `live` what the last one says. */
+/*
+ * Whether any token named the member; gives in `live` what the last one says. With the hash of the member, which is hash_member's for
+ * the secret of the seed, it is not made again.
+ */
 bool fold_mentions(const struct fold *f, struct slice member, bool *live);
+bool fold_mentions_hashed(const struct fold *f, struct slice member, uint64_t hash, bool *live);
 
 #endif

@@ -11,6 +11,7 @@
 enum set_verb {
 	SET_ALL,    /* all members, to `shared` */
 	SET_TEST,   /* for each of `members` 1 or 0, to `text`, joined by spaces */
+	SET_HAS,    /* whether `members` is a member: 1 or 0, to `number` */
 	SET_SAMPLE, /* `count` random members, distinct unless `repeats`, or all if there are fewer, to `text` */
 	SET_RANGE, /* the first `count` members of `range` in byte order, to `text` or, if they are many, to `shared` */
 	SET_COUNT, /* the number of members in `range`, to `number` */

@@ -186,7 +186,7 @@ void read_set_start(struct host *host, const struct request *request, void *owne
 	} reads[] = {
 		[COMMAND_SCARD] = { SET_COUNT, counted },
 		[COMMAND_SCOUNT] = { SET_COUNT, counted },
-		[COMMAND_SISMEMBER] = { SET_TEST, tested },
+		[COMMAND_SISMEMBER] = { SET_HAS, counted },
 		[COMMAND_SMISMEMBER] = { SET_TEST, tested },
 		[COMMAND_SRANDMEMBER] = { SET_SAMPLE, listed },
 		[COMMAND_SRANGE] = { SET_RANGE, listed },

@@ -21,8 +21,10 @@ void reply_text(struct buf *out, const char *line)
 
 void reply_number(struct buf *out, uint64_t n)
 {
-	buf_add_u64(out, n);
-	BUF_ADD(out, "\r\n");
+	char *start = buf_reserve(out, NUM_U64_MAX + 2), *p = start + num_format_u64(start, n);
+
+	p = slice_write(p, SLICE("\r\n"));
+	buf_commit(out, (size_t)(p - start));
 }
 
 void reply_value_head(struct buf *out, struct slice key, uint32_t flags, size_t bytes, const uint64_t *cas)

@@ -53,7 +53,7 @@ static void random_request(struct set_request *r, struct slice *in)
 {
 	*r = (struct set_request){ .verb = (enum set_verb)(input_byte(in) % (SET_INFO + 1)), .random = input_byte(in) };
 	r->count = input_byte(in) % 20;
-	r->members = SLICE("a b ab ~ \xff+ c");
+	r->members = r->verb == SET_HAS ? member_of(in) : SLICE("a b ab ~ \xff+ c");
 	if (input_byte(in) % 2)
 		r->range = (struct set_range){ .from = member_of(in), .to = member_of(in), .after = true };
 	r->range.has_to = r->range.to.n && input_byte(in) % 2;

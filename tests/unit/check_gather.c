@@ -30,7 +30,8 @@ static struct act *queue(size_t client, enum op_kind kind, const char *text)
 	*a = (struct act){ .client = client, .op = { .kind = kind, .client = &acts[client] } };
 	snprintf(a->text, sizeof(a->text), "%s", text);
 	if (kind == OP_READ) {
-		a->request = (struct set_request){ .verb = SET_TEST, .members = slice_of(a->text, strlen(a->text)) };
+		a->request = (struct set_request){ .verb = strchr(a->text, ' ') ? SET_TEST : SET_HAS,
+			.members = slice_of(a->text, strlen(a->text)) };
 		a->op.set = &a->request;
 	} else {
 		a->op.log = slice_of(a->text, strlen(a->text));

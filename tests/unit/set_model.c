@@ -302,13 +302,15 @@ void set_model_request(struct set_model *m, struct set_request *r, struct buf *m
 		r->sign = "-";
 	r->repeats = r->verb == SET_SAMPLE && below(m, 2);
 	empty(members);
-	for (size_t n = 1 + below(m, 8); r->verb == SET_TEST && n > 0; n--) {
+	for (size_t n = r->verb == SET_HAS ? 1 : 1 + below(m, 8); (r->verb == SET_TEST || r->verb == SET_HAS) && n > 0;
+		n--) {
 		struct slice member = table_model_name(&m->world, below(m, m->world.count));
 		if (below(m, 4) == 0)
 			member = slice_of(name,
 				table_model_random_name(&m->random, (unsigned)below(m, TABLE_MODEL_WORLDS), name));
 		buf_add_slice(members, member);
-		BUF_ADD(members, " ");
+		if (r->verb == SET_TEST)
+			BUF_ADD(members, " ");
 	}
 	r->members = buf_slice(members);
 }
@@ -362,6 +364,13 @@ static bool agrees_test(const struct set_model *m, const struct set_request *r)
 			return false;
 	}
 	return n && text.n == 2 * n - 1;
+}
+
+static bool agrees_has(const struct set_model *m, const struct set_request *r)
+{
+	size_t i = number_of(m, r->members);
+
+	return r->number == (i != SIZE_MAX && m->in[i]) && buf_size(&r->text) == 0;
 }
 
 /* Whether more follows may be left open where the last one was the one too many. */
@@ -442,6 +451,7 @@ bool set_model_agrees(const struct set_model *m, const struct set_request *r)
 	static bool (*const verbs[])(const struct set_model *, const struct set_request *) = {
 		[SET_ALL] = agrees_all,
 		[SET_TEST] = agrees_test,
+		[SET_HAS] = agrees_has,
 		[SET_SAMPLE] = agrees_sample,
 		[SET_RANGE] = agrees_range,
 		[SET_COUNT] = agrees_count,

@@ -40,14 +40,14 @@ static struct seen *find(struct gathering *g, const void *client)
 }
 
 /*
- * Whether a log names a member that the read tests, or may do so: not all is compared. A read that is no SET_TEST depends on all
- * members.
+ * Whether a log names a member that the read tests, or may do so: not all is compared. A read that does not ask for members by
+ * their names depends on all of them.
  */
 static bool concerns(struct gathering *g, const struct op *read, struct slice log)
 {
 	struct slice token;
 
-	if (read->set->verb != SET_TEST)
+	if (read->set->verb != SET_TEST && read->set->verb != SET_HAS)
 		return true;
 	while ((token = slice_token(&log)).n) {
 		struct slice members = read->set->members, member;

@@ -140,6 +140,16 @@ static bool answer_test(struct set_view *v, struct set_request *r)
 	return !wanted;
 }
 
+/* Most questions are of one member: no text is made for it. */
+static bool answer_has(struct set_view *v, struct set_request *r)
+{
+	enum set_found found = set_view_find(v, r->members);
+
+	set_view_spend(v, LOOKUP_STEPS);
+	r->number = found == SET_IN;
+	return found != SET_WANTED;
+}
+
 static bool answer_count(struct set_view *v, struct set_request *r)
 {
 	bool all = r->range.from.n == 0 && !r->range.has_to;
@@ -449,6 +459,8 @@ bool set_answer(struct set_view *v, struct set_request *request)
 
 	if (request->answered)
 		return true;
+	if (request->verb == SET_HAS)
+		return request->answered = answer_has(v, request);
 	request->answered = memos_find(&v->memos, request);
 	if (request->answered)
 		return true;

@@ -67,7 +67,7 @@ static size_t log_size(const struct lane *lane)
 
 	if (lane->pushes || lane->rule->type == COLLECTION_LIST || lane->rule->encoding != ENCODING_OPLOG)
 		return options->base_size;
-	entry = cache_find(lane->lanes->cache, lane->waiter.key);
+	entry = cache_find(lane->lanes->cache, lane->waiter.key, lane->hash);
 	if (!entry)
 		return UNREAD * options->log_size;
 	for (size_t i = 0; i < entry->view.run_count; i++)

@@ -308,6 +308,11 @@ static unsigned share_of(const struct lane *lane)
 
 static bool is_too_large(const struct lane *lane, size_t size)
 {
+	const struct collection_options *options = lane_env(lane)->options;
+
+	/* Most bases are smaller than any limit. */
+	if (size <= options->log_size && size <= options->base_size)
+		return false;
 	return size > crowd_limit(share_of(lane), lane_log_size(lane), lane->written);
 }
 
@@ -592,9 +597,12 @@ void lane_pause(struct lane *lane, lane_step *step)
 void lane_use(struct lane *lane, size_t bytes)
 {
 	struct env *env = lane_env(lane);
-	const void *client = first_client(lane);
+	const void *client;
 
-	if (env->use && client && bytes != lane->used)
+	if (bytes == lane->used)
+		return;
+	client = first_client(lane);
+	if (env->use && client)
 		env->use(env, client, bytes, lane->used);
 	lane->used = bytes;
 }

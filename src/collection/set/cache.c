@@ -38,18 +38,18 @@ void cache_destroy(struct cache *cache)
 	free(cache);
 }
 
-static struct cache_entry *find(const struct cache *cache, struct slice key, uint64_t hash)
+uint64_t cache_hash(const struct cache *cache, struct slice key)
+{
+	return hash_key(key, cache->seed);
+}
+
+struct cache_entry *cache_find(struct cache *cache, struct slice key, uint64_t hash)
 {
 	struct cache_entry *entry = cache->buckets[hash % BUCKETS];
 
 	while (entry && (entry->hash != hash || !slice_equal(slice_of(entry->key, entry->key_size), key)))
 		entry = entry->next;
 	return entry;
-}
-
-struct cache_entry *cache_find(struct cache *cache, struct slice key)
-{
-	return find(cache, key, hash_key(key, cache->seed));
 }
 
 void cache_drop(struct cache *cache, struct cache_entry *entry)
@@ -89,10 +89,9 @@ static void use(struct cache *cache, struct cache_entry *entry)
 	TAILQ_INSERT_HEAD(&cache->used, entry, link);
 }
 
-struct cache_entry *cache_open(struct cache *cache, struct slice key)
+struct cache_entry *cache_open(struct cache *cache, struct slice key, uint64_t hash)
 {
-	uint64_t hash = hash_key(key, cache->seed);
-	struct cache_entry *entry = find(cache, key, hash);
+	struct cache_entry *entry = cache_find(cache, key, hash);
 
 	if (!entry)
 		entry = create(cache, key, hash);
@@ -141,14 +140,16 @@ void cache_close(struct cache *cache, struct cache_entry *entry)
 	entry->memory = sizeof(*entry) + entry->key_size + set_view_memory(&entry->view);
 	cache->memory += entry->memory;
 	/* The parts were used before the view, so they are dropped first, one by one. */
-	use(cache, entry);
+	if (entry->view.run_count)
+		use(cache, entry);
 	entry->view.pins--;
-	shrink(cache);
+	if (cache_memory(cache) > cache->budget)
+		shrink(cache);
 }
 
 void cache_keep(struct cache *cache, struct slice key, struct slice id, bool table, struct slice data)
 {
-	struct cache_entry *entry = cache_find(cache, key);
+	struct cache_entry *entry = cache_find(cache, key, cache_hash(cache, key));
 
 	if (!entry)
 		return;

@@ -30,11 +30,16 @@ struct cache;
 struct cache *cache_create(size_t budget, uint64_t seed);
 void cache_destroy(struct cache *cache);
 
-/* The entry of a key, or NULL. Borrowed until the next call of a function here. */
-struct cache_entry *cache_find(struct cache *cache, struct slice key);
+/*
+ * The entry of a key, or NULL. Borrowed until the next call of a function here. `hash` is that of the key: hash_key with the seed of the
+ * cache, as a lane has it.
+ */
+struct cache_entry *cache_find(struct cache *cache, struct slice key, uint64_t hash);
 
 /* Gives the entry of a key, created if necessary, and pins it until a cache_close for each cache_open. */
-struct cache_entry *cache_open(struct cache *cache, struct slice key);
+struct cache_entry *cache_open(struct cache *cache, struct slice key, uint64_t hash);
+
+uint64_t cache_hash(const struct cache *cache, struct slice key);
 void cache_close(struct cache *cache, struct cache_entry *entry);
 
 /*

@@ -113,7 +113,7 @@ void fetch_begin(struct fetch *f, struct lane *lane, struct set_request *only, b
 	lane_count_reads(lane);
 	*f = (struct fetch){ .lane = lane, .only = only, .after = after };
 	STAILQ_INIT(&f->wanting);
-	f->entry = cache_open(lane->lanes->cache, lane->waiter.key);
+	f->entry = cache_open(lane->lanes->cache, lane->waiter.key, lane->hash);
 	f->entry->view.env = lane_env(lane);
 	/* A server with parts of the set may have been away. */
 	f->entry->suspect |=
@@ -265,7 +265,8 @@ static void request_compaction(struct lane *lane, const struct set_view *view)
 static void present(struct parts *parts)
 {
 	struct lanes *lanes = parts->lanes;
-	struct cache_entry *entry = cache_find(lanes->cache, parts_key(parts));
+	struct slice key = parts_key(parts);
+	struct cache_entry *entry = cache_find(lanes->cache, key, cache_hash(lanes->cache, key));
 
 	if (entry) {
 		entry->asking = false;
@@ -533,7 +534,7 @@ void fetch_suspect(struct lanes *lanes, struct slice key)
 	struct suspicion *s = xcalloc(1, sizeof(*s));
 
 	s->lanes = lanes;
-	s->entry = cache_open(lanes->cache, key);
+	s->entry = cache_open(lanes->cache, key, cache_hash(lanes->cache, key));
 	s->entry->suspect = true;
 	s->op = (struct op){
 		.kind = OP_READ,

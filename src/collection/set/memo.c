@@ -17,6 +17,11 @@ static bool is_remembered(const struct set_request *r)
 	return r->verb == SET_COUNT || (r->verb == SET_RANGE && r->bytes == 0);
 }
 
+static size_t memory_of(const struct set_memo *memo)
+{
+	return memo->bounds.cap + (memo->text ? memo->text->text.cap : 0);
+}
+
 bool memos_find(const struct set_memos *memos, struct set_request *r)
 {
 	if (!is_remembered(r))
@@ -40,6 +45,8 @@ void memos_keep(struct set_memos *memos, const struct set_request *r)
 	if (!is_remembered(r) || (r->verb == SET_RANGE && !r->shared))
 		return;
 	memos->next = (memos->next + 1) % MEMOS;
+	memos->any = true;
+	memos->memory -= memory_of(memo);
 	shared_drop(memo->text);
 	buf_consume(&memo->bounds, buf_size(&memo->bounds));
 	buf_add_slice(&memo->bounds, r->range.from);
@@ -56,22 +63,16 @@ void memos_keep(struct set_memos *memos, const struct set_request *r)
 		.from_size = r->range.from.n,
 		.text = r->shared ? shared_hold(r->shared) : NULL,
 	};
+	memos->memory += memory_of(memo);
 }
 
 void memos_forget(struct set_memos *memos)
 {
+	if (!memos->any)
+		return;
 	for (size_t i = 0; i < MEMOS; i++) {
 		shared_drop(memos->list[i].text);
 		buf_free(&memos->list[i].bounds);
 	}
 	*memos = (struct set_memos){ 0 };
-}
-
-size_t memos_memory(const struct set_memos *memos)
-{
-	size_t memory = 0;
-
-	for (size_t i = 0; i < MEMOS; i++)
-		memory += memos->list[i].bounds.cap + (memos->list[i].text ? memos->list[i].text->text.cap : 0);
-	return memory;
 }

@@ -20,6 +20,8 @@ struct set_memo {
 struct set_memos {
 	struct set_memo list[MEMOS];
 	unsigned next; /* to be replaced */
+	bool any;
+	size_t memory; /* bytes of all of them */
 };
 
 /* Gives the answer to a request, if it is known: to its `number`, or to `shared`. */
@@ -30,8 +32,5 @@ void memos_keep(struct set_memos *memos, const struct set_request *request);
 
 /* The set has changed: forgets all. */
 void memos_forget(struct set_memos *memos);
-
-/* Bytes of memory. */
-size_t memos_memory(const struct set_memos *memos);
 
 #endif

@@ -286,7 +286,7 @@ static void take_table(struct merge *m, struct merge_input *in)
 /* The view may have the table: it was checked when it came there. */
 static bool take_from_view(struct merge *m, struct merge_input *in)
 {
-	struct cache_entry *entry = cache_find(m->lanes->cache, key_of(m));
+	struct cache_entry *entry = cache_find(m->lanes->cache, key_of(m), cache_hash(m->lanes->cache, key_of(m)));
 	struct slice data = entry ? set_view_table_data(&entry->view, &in->run, in->next) : slice_of("", 0);
 
 	if (!data.n)

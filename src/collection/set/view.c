@@ -630,7 +630,7 @@ size_t set_view_memory(const struct set_view *v)
 {
 	size_t memory = v->base.cap + fold_memory(&v->overlay) + fold_memory(&v->head) + v->sorted_overlay.cap +
 		v->sorted_head.cap + v->below_size + v->unfinished.cap + (v->text ? v->text->text.cap : 0) +
-		memos_memory(&v->memos) + v->run_count * sizeof(*v->runs);
+		v->memos.memory + v->run_count * sizeof(*v->runs);
 
 	for (size_t i = 0; i < v->run_count; i++)
 		memory += v->runs[i].tables ? v->runs[i].ref.tables * sizeof(struct set_slot) : 0;

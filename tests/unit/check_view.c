@@ -139,6 +139,42 @@ TEST(grows_and_grows)
 	}
 }
 
+/* What was computed of the members stays, and so do the places in the base. A read may find that others have written. */
+TEST(follows_a_compaction)
+{
+	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c +d +e ", 2);
+	const struct shared *text;
+
+	becomes(base_of("", &run, 1, "-b +x +x -b -longer "), "a c d e x");
+	count(5);
+	text = view.text;
+	view.cas = 7;
+	set_view_compacted(&view, guard_text(base_of("", &run, 1, "-b +x -longer ")));
+	ck_assert(set_view_is_of(&view, guard_text(base_of("", &run, 1, "-b +x -longer "))));
+	ck_assert_uint_eq(view.cas, 0);
+	ck_assert_ptr_eq(view.text, text);
+	ck_assert(view.below && points_into_base(&view.overlay));
+	ck_assert_uint_eq(view.overlay.tokens, 3);
+	ck_assert(view.split.log.p + view.split.log.n == view.base.data + view.base.end);
+	ck_assert_uint_eq(becomes(base_of("", &run, 1, "-b +x -longer +y +b "), "a b c d e x y"), 0);
+	ck_assert_ptr_nonnull(view.below);
+	count(7);
+	set_view_compacted(&view, guard_text(base_of("", &run, 1, "+b +x -longer +y ")));
+	becomes(base_of("", &run, 1, "+b +x +z -longer "), "a b c d e x z");
+}
+
+/* Without its removals the members would have other numbers. */
+TEST(follows_no_compaction_that_forgets)
+{
+	becomes("+a -b +c -a ", "c");
+	set_view_compacted(&view, guard_text("+c "));
+	ck_assert(set_view_is_of(&view, guard_text("+a -b +c -a ")));
+	ck_assert(!set_view_is_of(&view, guard_text("+a -b +c -a +c ")));
+	becomes("+c +d ", "c d");
+	ck_assert_int_eq(update("+c +d x"), OPLOG_CORRUPT);
+	ck_assert(!set_view_is_of(&view, guard_text("+c +d x")));
+}
+
 static const struct {
 	const char *base;
 	enum oplog_form form;

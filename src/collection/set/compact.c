@@ -1,5 +1,5 @@
 /*
- *     read -> fold -> short enough: commit the folded log
+ *     read -> fold -> short enough: commit the folded log, and let the view follow if it was current
  *                  -> else: spill it to a new run -> commit a base that refers to the run -> consider a merge
  *
  * Of a set that somebody loads, only the words are compacted: see text/lease.h. Their removals stay.
@@ -15,6 +15,7 @@
 #include "collection/list/list.h"
 #include "collection/machines.h"
 #include "collection/rewrite/base.h"
+#include "collection/set/cache.h"
 #include "collection/set/merge.h"
 #include "collection/set/run_writer.h"
 #include "collection/text/fold.h"
@@ -39,6 +40,7 @@ struct compaction {
 	int64_t exptime;                     /* of new parts */
 	bool spills, all;                    /* all: spill the log however short it is */
 	bool loading;                        /* somebody loads the set */
+	bool of_view;                        /* the replacement was made of the view's fold */
 };
 
 /* The failure may be that of a writer, which is freed last. */
@@ -112,28 +114,30 @@ static void spill(struct lane *lane)
 
 /* --- the decision --- */
 
-static void rewrite(struct lane *lane)
+static bool spills(const struct lane *lane, const struct fold *log)
+{
+	const struct compaction *c = lane->work;
+	bool over = c->base.ref_count > 0;
+	size_t log_size = lane_log_size(lane), size = fold_log_size(log, over);
+
+	return c->base.head.n || (over && c->all && size) || size > (over ? log_size / 4 : log_size);
+}
+
+static void shorten(struct lane *lane, const struct fold *log)
 {
 	struct compaction *c = lane->work;
-	bool over = c->base.ref_count > 0;
-	size_t log_size = lane_log_size(lane), size = fold_log_size(&c->log, over);
 
-	c->spills = c->base.head.n || (over && c->all && size) || size > (over ? log_size / 4 : log_size);
-	if (c->spills) {
-		spill(lane);
-		return;
-	}
 	buf_add_slice(&c->replacement, c->base.block);
-	fold_encode(&c->log, over, &c->replacement);
+	fold_encode(log, c->base.ref_count > 0, &c->replacement);
 	c->read.value = buf_slice(&c->prefix);
 	base_rewrite_head(&c->rewrite, lane, buf_slice(&c->prefix), buf_slice(&c->replacement), &c->read, committed);
 }
 
 /* Whether a rewrite saves a tenth, or shortens a base that is too long. */
-static bool is_worth_it(const struct lane *lane)
+static bool is_worth_it(const struct lane *lane, const struct fold *folded)
 {
 	const struct compaction *c = lane->work;
-	size_t size = fold_log_size(&c->log, c->base.ref_count > 0), log = c->base.log.n;
+	size_t size = fold_log_size(folded, c->base.ref_count > 0), log = c->base.log.n;
 
 	if (lane_first(lane)->merges_only)
 		return false;
@@ -206,14 +210,25 @@ static void hand_to_list(struct lane *lane, const struct result *r)
 	list_compact(lane, r, after);
 }
 
+static void measure(struct lane *lane, const struct fold *log)
+{
+	const struct compaction *c = lane->work;
+
+	if (lane_is_measured(lane))
+		lane_measured_runs(lane, log->live, buf_size(&c->prefix), c->base.refs);
+}
+
 static void folded(struct lane *lane)
 {
 	struct compaction *c = lane->work;
 
-	if (is_worth_it(lane)) {
-		if (lane_is_measured(lane))
-			lane_measured_runs(lane, c->log.live, buf_size(&c->prefix), c->base.refs);
-		rewrite(lane);
+	if (is_worth_it(lane, &c->log)) {
+		measure(lane, &c->log);
+		c->spills = spills(lane, &c->log);
+		if (c->spills)
+			spill(lane);
+		else
+			shorten(lane, &c->log);
 		return;
 	}
 	if (c->base.ref_count && c->base.head.n == 0)
@@ -238,6 +253,28 @@ static void fold_log_of(struct lane *lane, const struct result *r)
 		words_folded(lane);
 	else
 		folded(lane);
+}
+
+/* The view of the base, if it is in memory and knows just this base. */
+static struct set_view *view_of(const struct lane *lane, struct slice base)
+{
+	struct cache_entry *entry = cache_find(lane->lanes->cache, lane->waiter.key, lane->hash);
+
+	return entry && set_view_is_of(&entry->view, base) ? &entry->view : NULL;
+}
+
+/* Most often a read asked for the compaction, and has folded the log. A spill takes long, and needs a fold of its own. */
+static bool was_folded(struct lane *lane)
+{
+	struct compaction *c = lane->work;
+	const struct set_view *view = c->loading ? NULL : view_of(lane, buf_slice(&c->prefix));
+
+	if (!view || !is_worth_it(lane, &view->overlay) || spills(lane, &view->overlay))
+		return false;
+	c->of_view = true;
+	measure(lane, &view->overlay);
+	shorten(lane, &view->overlay);
+	return true;
 }
 
 static void keep_base(struct compaction *c, const struct result *r)
@@ -273,7 +310,8 @@ static void base_read(struct lane *lane, const struct result *r)
 		end(lane, OUTCOME_DONE, NULL);
 	} else {
 		keep_base(c, r);
-		fold_log_of(lane, NULL);
+		if (!was_folded(lane))
+			fold_log_of(lane, NULL);
 	}
 }
 
@@ -315,7 +353,10 @@ static void committed(struct lane *lane, enum outcome_status status, const struc
 	struct compaction *c = lane->work;
 	struct lanes *lanes = lane->lanes;
 	struct oplog_base base;
+	struct set_view *view = status == OUTCOME_DONE && c->of_view ? view_of(lane, buf_slice(&c->prefix)) : NULL;
 
+	if (view)
+		set_view_compacted(view, buf_slice(&c->replacement));
 	if (status == OUTCOME_DONE) {
 		lanes->stats.compactions++;
 		lanes->stats.spills += c->spills;

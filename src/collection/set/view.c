@@ -549,6 +549,31 @@ enum oplog_form set_view_update(struct set_view *v, struct slice base)
 	return OPLOG_GOOD;
 }
 
+bool set_view_is_of(const struct set_view *v, struct slice base)
+{
+	return v->known && slice_equal(buf_slice(&v->base), base);
+}
+
+/* The members are the same, and in the same order. So all that was computed of them stays. */
+void set_view_compacted(struct set_view *v, struct slice base)
+{
+	struct buf copy = BUF_EMPTY;
+
+	if (v->sorting)
+		return;
+	buf_reserve(&copy, base.n + base.n / 2 + 1);
+	buf_add_slice(&copy, base);
+	if (!fold_take_encoded(&v->overlay, slice_skip(buf_slice(&copy), v->split.head.n + v->split.block.n))) {
+		buf_free(&copy);
+		return;
+	}
+	fold_rebase(&v->head, v->base.data + v->base.start, copy.data);
+	buf_free(&v->base);
+	v->base = copy;
+	v->cas = 0;
+	find_split(v);
+}
+
 /* SET_IN if a run has an entry of the member; gives in `removed` whether that is a removal. */
 static enum set_found look_in_run(struct set_view *v, size_t run, struct slice member, uint64_t hash, bool *removed)
 {

@@ -64,6 +64,15 @@ void set_view_give_back(struct set_view *v);
 /* Updates the view to a copy of the base. OPLOG_GOOD, or why the base is no set; then the view is unknown. */
 enum oplog_form set_view_update(struct set_view *v, struct slice base);
 
+/* Whether all that the view knows is derived from this base. */
+bool set_view_is_of(const struct set_view *v, struct slice base);
+
+/*
+ * The base of the view was rewritten to this one, whose log is the fold of the former one, as fold_encode writes it. The view becomes
+ * that of this base, but it is not current before a read has found it: others may have written. Else, if that is much work, it stays.
+ */
+void set_view_compacted(struct set_view *v, struct slice base);
+
 /* The id of a wanted part. Borrowed from the view. */
 struct slice set_view_want_id(const struct set_view *v, const struct set_want *want);
 

@@ -124,6 +124,22 @@ void fold_rebase(struct fold *f, const char *from, const char *to)
 		f->members[i].p = to + (f->members[i].p - from);
 }
 
+bool fold_take_encoded(struct fold *f, struct slice log)
+{
+	const char *p = log.p;
+
+	if (log.n != fold_log_size(f, true))
+		return false;
+	/* The tokens have the order of the members. */
+	for (size_t i = 0; i < f->member_count; i++) {
+		f->members[i].p = p + 1;
+		p += f->members[i].n + 2;
+	}
+	f->tokens = f->member_count;
+	f->bytes = log.n;
+	return true;
+}
+
 size_t fold_memory(const struct fold *f)
 {
 	return f->member_capacity * sizeof(*f->members) + f->slot_count * sizeof(*f->slots);

@@ -22,12 +22,12 @@ struct fold {
 	struct fold_member *members; /* also those that are removed */
 	struct fold_slot *slots;     /* open addressing; slot_count is a power of two */
 	size_t member_count, member_capacity, slot_count;
-	size_t live;       /* members that are in the set */
-	size_t all_bytes;  /* of the names of all members */
-	size_t live_bytes; /* of the names of live members */
-	size_t tokens;     /* read so far */
-	size_t bytes;      /* read so far */
-	uint64_t seed;     /* of the hash */
+	size_t live;               /* members that are in the set */
+	size_t all_bytes;          /* of the names of all members */
+	size_t live_bytes;         /* of the names of live members */
+	size_t tokens;             /* read so far */
+	size_t bytes;              /* read so far */
+	uint64_t seed;             /* of the hash */
 	struct hash_secret secret; /* made of the seed together with the first slots */
 };
 
@@ -47,6 +47,12 @@ bool fold_log(struct fold *f, struct slice log) __attribute__((warn_unused_resul
  */
 bool fold_portion(struct fold *f, struct slice *rest) __attribute__((warn_unused_result));
 enum { FOLD_STEPS = 2048 };
+
+/*
+ * Lets the fold be that of `log`, which is what fold_encode made of it, with removals or not. False if members were removed and left
+ * out: then the fold has not changed.
+ */
+bool fold_take_encoded(struct fold *f, struct slice log) __attribute__((warn_unused_result));
 
 /* Adjusts the fold after all bytes that it borrows moved from `from` to `to`. */
 void fold_rebase(struct fold *f, const char *from, const char *to);

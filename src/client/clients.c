@@ -252,4 +252,6 @@ void clients_fini(struct clients *all)
 	client_turns_close(all);
 	bounds_fini(all);
 	buf_free(&all->trash);
+	while (all->spills.count)
+		buf_free(&all->spills.at[--all->spills.count]);
 }

@@ -17,6 +17,8 @@ struct request;
 struct server_turns;
 struct tls;
 
+enum { CLIENTS_SPILLS = 64 };
+
 /* Of all clients of the daemon. Any thread may read it. */
 struct clients_total {
 	atomic_int connections; /* accepted and open; the thread that accepts one counts it */
@@ -50,6 +52,10 @@ struct clients {
 	size_t first_value; /* a moving average of the size of the first value of each client, in bytes; see window.h */
 	size_t gone;        /* bytes of clients that were closed, since memory was last returned to the system */
 	struct buf trash;   /* for replies that are discarded */
+	struct {
+		struct buf at[CLIENTS_SPILLS];
+		size_t count;
+	} spills; /* empty buffers for short replies that wait for earlier ones */
 	bool draining;
 	/* For any thread: the rank of the client that holds most; as clients_oldest. */
 	atomic_uint highest;

@@ -10,8 +10,9 @@
 #include "client/connection.h"
 
 enum {
-	BATCH_REPLIES = 16,  /* replies that are written without waiting for more */
-	TRASH_MOST = 1 << 16 /* bytes that are kept for the next reply that is discarded */
+	BATCH_REPLIES = 16,   /* replies that are written without waiting for more */
+	TRASH_MOST = 1 << 16, /* bytes that are kept for the next reply that is discarded */
+	SPILL_MOST = 512      /* bytes of a buffer that is kept for the next reply that waits */
 };
 
 static struct clients *clients_of(const struct task *task)
@@ -51,6 +52,24 @@ static void count_spill(struct client *c, struct task *task)
 	task->spilled = buf_size(&task->spill);
 }
 
+/* A short reply that must wait takes the memory of an earlier one. */
+static void begin_spill(struct clients *all, struct task *task)
+{
+	if (!task->spill.data && all->spills.count)
+		task->spill = all->spills.at[--all->spills.count];
+}
+
+static void end_spill(struct clients *all, struct task *task)
+{
+	if (task->spill.cap > SPILL_MOST || all->spills.count == CLIENTS_SPILLS) {
+		buf_free(&task->spill);
+		return;
+	}
+	buf_consume(&task->spill, buf_size(&task->spill));
+	all->spills.at[all->spills.count++] = task->spill;
+	task->spill = BUF_EMPTY;
+}
+
 /* Called before anything is added to the output. */
 static void begin_output(struct client *c)
 {
@@ -74,10 +93,12 @@ static struct buf *reply(struct task *task)
 		return trash;
 	}
 	is_first = STAILQ_FIRST(&c->tasks) == task;
-	if (is_first)
+	if (is_first) {
 		begin_output(c);
-	else
+	} else {
+		begin_spill(c->clients, task);
 		count_spill(c, task);
+	}
 	if ((c->stream.writing || !is_first) && bounds_have_grown(c, BOUNDS_WITHIN_TURN))
 		bounds_weigh(c, 0);
 	return is_first ? &c->stream.out : &task->spill;
@@ -157,7 +178,7 @@ static void pop_finished(struct client *c)
 			task->spilled = 0;
 			begin_output(c);
 			buf_add_slice(&c->stream.out, buf_slice(&task->spill));
-			buf_free(&task->spill);
+			end_spill(c->clients, task);
 		}
 		if (!task->done)
 			break;

@@ -76,8 +76,17 @@ TEST(a_longer_one_is_asked_about)
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->cache_hits, 2);
 	add_to_log("n", 1);
 	put(NULL, 0);
-	/* It has changed: it is likely to change again, so the next time it is read at once. */
+	/* It has changed: it is likely to change again, so it is read at once until it was unchanged twice. */
 	counts("101\r\n", "LG");
+	counts("101\r\n", "G");
+	counts("101\r\n", "G");
+	counts("101\r\n", "L");
+	put(NULL, 0);
+	counts("101\r\n", "LG");
+	counts("101\r\n", "G");
+	put(NULL, 0);
+	counts("101\r\n", "G");
+	counts("101\r\n", "G");
 	counts("101\r\n", "G");
 	counts("101\r\n", "L");
 	put(NULL, 0);
@@ -101,6 +110,7 @@ TEST(another_connection)
 	counts("100\r\n", "L");
 	fake.connection = 2;
 	counts("100\r\n", "LG");
+	counts("100\r\n", "G");
 	counts("100\r\n", "G");
 	counts("100\r\n", "L");
 }
@@ -255,6 +265,7 @@ TEST(a_server_comes_back)
 	put_and_read();
 	fake.connection = 2;
 	counts("105\r\n", "LGgllll");
+	counts("105\r\n", "G");
 	counts("105\r\n", "G");
 	counts("105\r\n", "L");
 	fake.connection = 3;

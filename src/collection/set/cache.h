@@ -15,7 +15,7 @@ struct cache_entry {
 	uint64_t hash, when;
 	struct set_view view;
 	size_t memory;
-	bool churning;     /* the base had changed at the last read: read it without comparing the CAS token first */
+	unsigned churning; /* reads that must find the base as it was, before one compares its CAS token first */
 	uint64_t present;  /* when all parts were last found on the server, env.now; 0 before the first check */
 	uint64_t connects; /* env.connects at the last read */
 	bool asking;       /* such a check is in progress */

@@ -30,8 +30,11 @@
 #include "util/alloc.h"
 #include "util/check.h"
 
-/* COMPARE_MIN: a smaller base is read at once instead of comparing its CAS token. */
-enum { COMPARE_MIN = 512, PRESENCE_EVERY_MS = 60 * 1000 };
+/*
+ * COMPARE_MIN: a smaller base is read at once instead of comparing its CAS token. CALM: so is one that has changed, until as many reads
+ * have found it unchanged. Of a set that is read as often as written, every second comparison would be in vain.
+ */
+enum { COMPARE_MIN = 512, CALM = 2, PRESENCE_EVERY_MS = 60 * 1000 };
 
 static lane_step token_read, base_read, removed, answer;
 static lane_after reads_done;
@@ -143,11 +146,10 @@ static void token_read(struct lane *lane, const struct result *r)
 		base_read(lane, r);
 	} else if (is_current(&f->entry->view, r)) {
 		lane->lanes->stats.cache_hits++;
-		f->entry->churning = false;
 		remember(f, r);
 		answer(lane, NULL);
 	} else {
-		f->entry->churning = true;
+		f->entry->churning = CALM;
 		fetch_read_base(lane);
 	}
 }
@@ -225,7 +227,9 @@ static void base_read(struct lane *lane, const struct result *r)
 		remember(f, r);
 		if (is_current(&f->entry->view, r)) {
 			lane->lanes->stats.cache_hits++;
-			f->entry->churning = false;
+			f->entry->churning -= f->entry->churning > 0;
+		} else if (f->entry->churning) {
+			f->entry->churning = CALM;
 		}
 		form = set_view_update(&f->entry->view, r->value);
 		f->loading = form == OPLOG_LOADING;

@@ -241,6 +241,14 @@ static bool take(struct slice *s, struct slice text)
 	return true;
 }
 
+static bool take_key(struct slice *s, struct slice key)
+{
+	if (s->n < key.n || word_compare(s->p, key.p, key.n) != 0)
+		return false;
+	*s = slice_skip(*s, key.n);
+	return true;
+}
+
 /* A space, the letter of a flag, and its number. */
 static bool take_flag(struct slice *s, char letter, uint64_t *number)
 {
@@ -276,7 +284,7 @@ static ssize_t decode_plain(struct slice in, const struct expect *expect, struct
 
 	if (value ? !take(&rest, SLICE("VA ")) || !num_take_u64(&rest, &n) : !take(&rest, SLICE("HD")))
 		return 0;
-	if (!take(&rest, SLICE(" k")) || !take(&rest, expect->key))
+	if (!take(&rest, SLICE(" k")) || !take_key(&rest, expect->key))
 		return 0;
 	if (!take_flag(&rest, 'f', &flags) || flags > UINT32_MAX)
 		return 0;

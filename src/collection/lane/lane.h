@@ -9,7 +9,7 @@
 #include "collection/lane/lanes.h"
 #include "collection/text/oplog.h"
 
-enum { LANES_MEASURED = 256 };
+enum { LANES_MEASURED = 1024 };
 
 enum {
 	LANE_ATTEMPTS = 16,        /* races that a batch may lose to other writers */

@@ -47,7 +47,8 @@ struct cache_entry *cache_find(struct cache *cache, struct slice key, uint64_t h
 {
 	struct cache_entry *entry = cache->buckets[hash % BUCKETS];
 
-	while (entry && (entry->hash != hash || !slice_equal(slice_of(entry->key, entry->key_size), key)))
+	while (entry &&
+		(entry->hash != hash || entry->key_size != key.n || word_compare(entry->key, key.p, key.n) != 0))
 		entry = entry->next;
 	return entry;
 }

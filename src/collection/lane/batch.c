@@ -127,6 +127,12 @@ enum outcome_status lane_condition(const struct lane *lane, bool there, uint64_t
 	return op->mode == REPLACE_SAME && cas != op->cas ? OUTCOME_CHANGED : OUTCOME_DONE;
 }
 
+void lane_end_abandoned(struct lane *lane)
+{
+	while (lane_is_abandoned(lane))
+		lane_end_first(lane, &(struct outcome){ .status = OUTCOME_MISSING });
+}
+
 static void answer_list(struct lane *lane, struct slice text, const struct result *base)
 {
 	const struct list_request *request = lane_first(lane)->list;

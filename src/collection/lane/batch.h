@@ -29,6 +29,22 @@ bool lane_end_missing(struct lane *lane);
 /* The outcome if the condition of a REPLACE does not hold, else OUTCOME_DONE. `cas` is the token of the collection. */
 enum outcome_status lane_condition(const struct lane *lane, bool there, uint64_t cas);
 
+/* Ends the first operations of a batch of reads as missing, as long as their clients have gone: nobody wants what they would read. */
+void lane_end_abandoned(struct lane *lane);
+
+static inline bool lane_is_abandoned(const struct lane *lane)
+{
+	const struct op *op = STAILQ_FIRST(&lane->batch);
+
+	return op && op->abandoned && *op->abandoned;
+}
+
+static inline void lane_drop_abandoned(struct lane *lane)
+{
+	if (lane_is_abandoned(lane))
+		lane_end_abandoned(lane);
+}
+
 /* Ends a batch of LIST operations with their outcomes. `text` is their joined text, `base` the reply about the base. */
 void lane_answer_lists(struct lane *lane, struct slice text, const struct result *base);
 

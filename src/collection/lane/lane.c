@@ -209,8 +209,11 @@ static void take_batch(struct lane *lane)
 	size_t bytes = 0;
 
 	/* Most lanes have one operation, which is a batch as it is. */
-	if ((first->kind == OP_APPEND || first->kind == OP_READ) && lane->rule->encoding == ENCODING_OPLOG &&
-		STAILQ_NEXT(first, link)) {
+	if (!STAILQ_NEXT(first, link)) {
+		STAILQ_CONCAT(&lane->batch, &lane->waiting);
+		return;
+	}
+	if ((first->kind == OP_APPEND || first->kind == OP_READ) && lane->rule->encoding == ENCODING_OPLOG) {
 		gather(&lane->waiting, LANE_MERGE_MAX, &lane->batch, &lane->reads);
 		if (STAILQ_EMPTY(&lane->batch))
 			STAILQ_CONCAT(&lane->batch, &lane->reads);
@@ -656,14 +659,6 @@ void lane_end_first(struct lane *lane, const struct outcome *outcome)
 	lane_use(lane, 0);
 	STAILQ_REMOVE_HEAD(&lane->batch, link);
 	op->done(op, outcome);
-}
-
-void lane_drop_abandoned(struct lane *lane)
-{
-	const struct op *op;
-
-	while ((op = lane_first(lane)) && op->abandoned && *op->abandoned)
-		lane_end_first(lane, &(struct outcome){ .status = OUTCOME_MISSING });
 }
 
 void lane_end_all(struct lane *lane, const struct outcome *outcome)

@@ -123,9 +123,6 @@ struct op *lane_first(const struct lane *lane);
 void lane_end_first(struct lane *lane, const struct outcome *outcome);
 void lane_end_all(struct lane *lane, const struct outcome *outcome);
 
-/* Ends the first operations of a batch of reads as missing, as long as their clients have gone: nobody wants what they would read. */
-void lane_drop_abandoned(struct lane *lane);
-
 /* Ends all operations of the batch, and calls lane_next. `result` is the one of the outcome, or NULL. */
 void lane_end(struct lane *lane, enum outcome_status status, const struct result *result);
 

@@ -150,11 +150,14 @@ static bool answer_has(struct set_view *v, struct set_request *r)
 	return found != SET_WANTED;
 }
 
+static bool is_of_all(const struct set_range *range)
+{
+	return range->from.n == 0 && !range->has_to;
+}
+
 static bool answer_count(struct set_view *v, struct set_request *r)
 {
-	bool all = r->range.from.n == 0 && !r->range.has_to;
-
-	return all ? count_all(v, r, &r->number) : count_range(v, r, &r->number);
+	return is_of_all(&r->range) ? count_all(v, r, &r->number) : count_range(v, r, &r->number);
 }
 
 static bool answer_info(struct set_view *v, struct set_request *r)
@@ -461,6 +464,9 @@ bool set_answer(struct set_view *v, struct set_request *request)
 		return true;
 	if (request->verb == SET_HAS)
 		return request->answered = answer_has(v, request);
+	/* Of a set without runs the number is known. */
+	if (request->verb == SET_COUNT && v->run_count == 0 && is_of_all(&request->range))
+		return request->answered = count_all(v, request, &request->number);
 	request->answered = memos_find(&v->memos, request);
 	if (request->answered)
 		return true;

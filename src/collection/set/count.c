@@ -298,13 +298,14 @@ static bool count_layers(struct set_view *v, const struct set_range *range, stru
 
 bool count_all(struct set_view *v, struct set_request *r, uint64_t *out)
 {
-	struct set_counting *c = counting(v, r);
+	struct set_counting *c;
 	int64_t overlay;
 
 	if (v->run_count == 0 && v->head.member_count == 0) {
 		*out = v->overlay.live;
 		return true;
 	}
+	c = counting(v, r);
 	if (v->head.member_count)
 		return count_layers(v, &everything, c, out);
 	if (!count_below(v, c) || !count_overlay(v, &everything, &overlay))

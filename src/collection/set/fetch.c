@@ -262,7 +262,9 @@ static void request_compaction(struct lane *lane, const struct set_view *view)
 	size_t size = buf_size(&view->base);
 
 	lane_grew(lane, size);
-	if (!view->split.is_list && size >= COMPARE_MIN && set_view_waste(view) > lane->rule->compact_waste)
+	if (size < COMPARE_MIN || view->split.is_list || !set_view_has_waste(view))
+		return;
+	if (set_view_waste(view) > lane->rule->compact_waste)
 		lane_request_compaction(lane);
 }
 

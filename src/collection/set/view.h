@@ -105,7 +105,12 @@ enum set_found set_view_find(struct set_view *v, struct slice member);
 /* Whether a run from number `from` on, or the overlay, has an entry of the member, an addition or a removal. */
 enum set_found set_view_mentioned(struct set_view *v, size_t from, struct slice member);
 
-/* The fraction of the log that folding would remove, 0 to 1. */
+/* Whether folding would remove anything of the log; and which fraction of it, 0 to 1. */
+static inline bool set_view_has_waste(const struct set_view *v)
+{
+	return v->overlay.tokens > v->overlay.live;
+}
+
 double set_view_waste(const struct set_view *v);
 
 /* Steps of work, as env_is_over counts them, for looking up a member. */

@@ -233,40 +233,59 @@ static bool same_key(struct slice key, bool base64, const struct expect *expect)
 	return base64 ? same_decoded_key(key, expect) : slice_equal(key, expect->key);
 }
 
-static bool take(struct slice *s, struct slice text)
+/*
+ * What follows takes off the front of what lies between `*at` and `end`. These are pointers and no slice, since that is several times
+ * faster where a few bytes at a time are taken.
+ */
+static inline bool take(const char **at, const char *end, struct slice text)
 {
-	if (!slice_starts(*s, text))
+	if ((size_t)(end - *at) < text.n || memcmp(*at, text.p, text.n) != 0)
 		return false;
-	*s = slice_skip(*s, text.n);
+	*at += text.n;
 	return true;
 }
 
-static bool take_key(struct slice *s, struct slice key)
+static inline bool take_key(const char **at, const char *end, struct slice key)
 {
-	if (s->n < key.n || word_compare(s->p, key.p, key.n) != 0)
+	if ((size_t)(end - *at) < key.n || word_compare(*at, key.p, key.n) != 0)
 		return false;
-	*s = slice_skip(*s, key.n);
+	*at += key.n;
 	return true;
+}
+
+/* A number of more digits than are safe leaves some of them behind. */
+static inline bool take_number(const char **at, const char *end, uint64_t *out)
+{
+	const char *p = *at, *start = p;
+	uint64_t v = 0;
+
+	if (end - p > NUM_SAFE_DIGITS)
+		end = p + NUM_SAFE_DIGITS;
+	for (; p < end && *p >= '0' && *p <= '9'; p++)
+		v = v * 10 + (uint64_t)(*p - '0');
+	*out = v;
+	*at = p;
+	return p > start;
 }
 
 /* A space, the letter of a flag, and its number. */
-static bool take_flag(struct slice *s, char letter, uint64_t *number)
+static inline bool take_flag(const char **at, const char *end, char letter, uint64_t *number)
 {
-	if (s->n < 2 || s->p[0] != ' ' || s->p[1] != letter)
+	if (end - *at < 2 || (*at)[0] != ' ' || (*at)[1] != letter)
 		return false;
-	*s = slice_skip(*s, 2);
-	return num_take_u64(s, number);
+	*at += 2;
+	return take_number(at, end, number);
 }
 
-static bool take_ttl(struct slice *s, int64_t *ttl)
+static inline bool take_ttl(const char **at, const char *end, int64_t *ttl)
 {
 	uint64_t seconds;
 
-	if (take(s, SLICE(" t-1"))) {
+	if (take(at, end, SLICE(" t-1"))) {
 		*ttl = TTL_NEVER;
 		return true;
 	}
-	if (!take_flag(s, 't', &seconds) || seconds > INT64_MAX)
+	if (!take_flag(at, end, 't', &seconds) || seconds > INT64_MAX)
 		return false;
 	*ttl = (int64_t)seconds;
 	return true;
@@ -278,47 +297,39 @@ static bool take_ttl(struct slice *s, int64_t *ttl)
  */
 static ssize_t decode_plain(struct slice in, const struct expect *expect, struct result *out)
 {
+	const char *at = in.p, *end = in.p + in.n;
 	bool value = expect->want & WANT_VALUE;
-	struct slice rest = in;
 	uint64_t n = 0, flags;
 
-	if (value ? !take(&rest, SLICE("VA ")) || !num_take_u64(&rest, &n) : !take(&rest, SLICE("HD")))
+	if (value ? !take(&at, end, SLICE("VA ")) || !take_number(&at, end, &n) : !take(&at, end, SLICE("HD")))
 		return 0;
-	if (!take(&rest, SLICE(" k")) || !take_key(&rest, expect->key))
+	if (!take(&at, end, SLICE(" k")) || !take_key(&at, end, expect->key))
 		return 0;
-	if (!take_flag(&rest, 'f', &flags) || flags > UINT32_MAX)
+	if (!take_flag(&at, end, 'f', &flags) || flags > UINT32_MAX)
 		return 0;
-	if (expect->want & WANT_CAS && !take_flag(&rest, 'c', &out->cas))
+	if (expect->want & WANT_CAS && !take_flag(&at, end, 'c', &out->cas))
 		return 0;
 	out->ttl = TTL_UNKNOWN;
-	if (expect->want & WANT_TTL && !take_ttl(&rest, &out->ttl))
+	if (expect->want & WANT_TTL && !take_ttl(&at, end, &out->ttl))
 		return 0;
 	out->size = n;
-	if (expect->want & WANT_SIZE && !take_flag(&rest, 's', &out->size))
+	if (expect->want & WANT_SIZE && !take_flag(&at, end, 's', &out->size))
 		return 0;
-	if (!take(&rest, SLICE("\r\n")))
+	if (!take(&at, end, SLICE("\r\n")))
 		return 0;
 	out->status = RESULT_HIT;
 	out->flags = (uint32_t)flags;
-	return value ? dialect_block(in, in.n - rest.n, n, expect, &out->value) : (ssize_t)(in.n - rest.n);
+	return value ? dialect_block(in, (size_t)(at - in.p), n, expect, &out->value) : (ssize_t)(at - in.p);
 }
 
-static ssize_t meta_decode(struct slice in, const struct expect *expect, struct result *out)
+/* Not inline: few replies come here. */
+static __attribute__((noinline)) ssize_t decode_any(struct slice in, const struct expect *expect, struct result *out)
 {
 	bool value = expect->want & WANT_VALUE, base64 = false, has_cas = false;
 	struct slice line, rest, code, key = { NULL, 0 };
 	uint64_t n = 0;
 	size_t at;
 
-	if (expect->verb <= CALL_GAT && !(expect->want & WANT_ENCODED)) {
-		ssize_t taken = decode_plain(in, expect, out);
-		if (taken)
-			return taken;
-	}
-	if (call_is_meta_write(expect->verb, expect->want))
-		return decode_write(in, expect, out);
-	if (expect->verb != CALL_GET && expect->verb != CALL_GAT)
-		return dialect_classic.decode(in, expect, out);
 	if (!dialect_line(in, &line, &at))
 		return dialect_incomplete(in);
 	rest = line;
@@ -343,6 +354,19 @@ static ssize_t meta_decode(struct slice in, const struct expect *expect, struct 
 		return (ssize_t)at;
 	out->size = n;
 	return dialect_block(in, at, n, expect, &out->value);
+}
+
+static ssize_t meta_decode(struct slice in, const struct expect *expect, struct result *out)
+{
+	ssize_t taken = 0;
+
+	if (call_is_meta_write(expect->verb, expect->want))
+		return decode_write(in, expect, out);
+	if (expect->verb != CALL_GET && expect->verb != CALL_GAT)
+		return dialect_classic.decode(in, expect, out);
+	if (!(expect->want & WANT_ENCODED))
+		taken = decode_plain(in, expect, out);
+	return taken ? taken : decode_any(in, expect, out);
 }
 
 const struct dialect dialect_meta = { "meta", meta_encode, meta_decode };

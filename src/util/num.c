@@ -2,18 +2,15 @@
 
 #include <string.h>
 
-/* A number of up to this many digits fits 64 bits. */
-enum { SAFE_DIGITS = 19 };
-
 static inline unsigned digit_of(char c)
 {
 	return (unsigned)(unsigned char)c - '0';
 }
 
-/* Gives how many digits there are in front, up to SAFE_DIGITS. */
+/* Gives how many digits there are in front, up to NUM_SAFE_DIGITS. */
 static inline size_t read_digits(struct slice s, uint64_t *out)
 {
-	size_t most = s.n < SAFE_DIGITS ? s.n : SAFE_DIGITS, i;
+	size_t most = s.n < NUM_SAFE_DIGITS ? s.n : NUM_SAFE_DIGITS, i;
 	uint64_t v = 0;
 
 	for (i = 0; i < most && digit_of(s.p[i]) <= 9; i++)

@@ -7,7 +7,8 @@
 
 #include "util/slice.h"
 
-enum { NUM_U64_MAX = 20 }; /* digits of the largest u64 */
+/* Digits of the largest u64, and as many as fit 64 bits whatever they are. */
+enum { NUM_U64_MAX = 20, NUM_SAFE_DIGITS = 19 };
 
 /* If the whole slice is one number in range, gives true and sets `*out`. Only digits are allowed; signed ones below 0 begin with '-'. */
 bool num_parse_u64(struct slice s, uint64_t *out);
@@ -15,7 +16,7 @@ bool num_parse_u32(struct slice s, uint32_t *out);
 bool num_parse_i64(struct slice s, int64_t *out);
 bool num_parse_i32(struct slice s, int32_t *out);
 
-/* Takes up to 19 digits off the front of `s`, which fit 64 bits. Gives false if there are none. */
+/* Takes up to NUM_SAFE_DIGITS digits off the front of `s`. Gives false if there are none. */
 bool num_take_u64(struct slice *s, uint64_t *out);
 
 /* Writes `v` to `p`, which has room for NUM_U64_MAX bytes, without a terminator; gives the number of bytes. */

@@ -51,19 +51,15 @@ static const char *line_of(enum outcome_status status, const struct command *com
 	}
 }
 
-bool outcome_ends(const struct outcome *outcome, struct task *task)
+void outcome_end(const struct outcome *outcome, struct task *task)
 {
-	const char *line;
+	const char *line = line_of(outcome->status, task->command);
 
-	if (outcome->status == OUTCOME_DONE)
-		return false;
-	line = line_of(outcome->status, task->command);
 	if (line)
 		reply_text(task_reply(task), line);
 	else
 		outcome_reply_failure(task_reply(task), outcome);
 	task_done(task);
-	return true;
 }
 
 void outcome_tell_nest(const struct outcome *outcome, struct task *task)
@@ -113,5 +109,5 @@ void op_task_told(struct op *op, const struct outcome *outcome)
 	if (outcome->status == OUTCOME_DONE)
 		task_reply_done(task);
 	else
-		(void)outcome_ends(op->rounds && outcome->status == OUTCOME_MISSING ? &busy : outcome, task);
+		outcome_end(op->rounds && outcome->status == OUTCOME_MISSING ? &busy : outcome, task);
 }

@@ -14,8 +14,17 @@ struct result outcome_result(const struct outcome *outcome);
 /* Appends the error line of an outcome that is neither DONE nor MISSING. */
 void outcome_reply_failure(struct buf *out, const struct outcome *outcome);
 
-/* If the outcome is not DONE: replies NOT_FOUND, or another line that says why, completes the task, and gives true. */
-bool outcome_ends(const struct outcome *outcome, struct task *task);
+/* Of an outcome that is not DONE: replies NOT_FOUND, or another line that says why, and completes the task. */
+void outcome_end(const struct outcome *outcome, struct task *task);
+
+/* If the outcome is not DONE: does the same, and gives true. */
+static inline bool outcome_ends(const struct outcome *outcome, struct task *task)
+{
+	if (outcome->status == OUTCOME_DONE)
+		return false;
+	outcome_end(outcome, task);
+	return true;
+}
 
 /* If a task inside of another one reads alone: tells its nest what the outcome of its READ or LIST says about the base. */
 void outcome_tell_nest(const struct outcome *outcome, struct task *task);

@@ -38,7 +38,9 @@ LINK_LTO = $(if $(LTO_CFLAGS), -fno-lto)
 # need more.
 PURE = $(wildcard src/protocol/*.c src/collection/*.c src/collection/*/*.c src/collection/*/*/*.c src/command/*.c) src/upstream/pipeline.c \
 	src/upstream/greeting.c src/util/alloc.c src/util/buf.c src/util/escape.c src/util/histogram.c src/util/near.c src/util/num.c src/util/pool.c src/util/shared.c src/util/topk.c src/util/turns.c src/config/address.c src/config/text.c
-REST = $(filter-out $(PURE), $(wildcard src/*.c src/*/*.c src/*/*/*.c src/*/*/*/*.c))
+# One of the two is built.
+UNUSED = src/process/$(if $(NO_SANDBOX),sandbox,no_sandbox).c
+REST = $(filter-out $(PURE) $(UNUSED), $(wildcard src/*.c src/*/*.c src/*/*/*.c src/*/*/*/*.c))
 UNIT = $(wildcard tests/unit/*.c)
 # The slowest first, so that none of them is left alone at the end.
 SLOW_FUZZERS = fuzz_view fuzz_table fuzz_connection

@@ -87,7 +87,11 @@ fuzz:
 $(BUILD)/sandboxed: $(BUILD)/tests/wire/sandboxed.o $(BUILD)/src/process/sandbox.o $(BUILD)/src/util/log.o $(PURE_LIB)
 	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) -lpthread
 
-check-wire: setlistd $(BUILD)/sandboxed
+# The same in a build without seccomp.
+$(BUILD)/unboxed: $(BUILD)/tests/wire/sandboxed.o $(BUILD)/src/process/no_sandbox.o $(BUILD)/src/util/log.o $(PURE_LIB)
+	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) -lpthread
+
+check-wire: setlistd $(BUILD)/sandboxed $(BUILD)/unboxed
 	@tests/wire/run --setlistd ./setlistd
 
 # A test that asserts at once what a compaction does fails here, and not on a busy machine by chance. Not a part of `make check`.

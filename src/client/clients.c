@@ -9,6 +9,7 @@
 #include "client/connection.h"
 #include "client/turns.h"
 #include "util/heap.h"
+#include "util/linux.h"
 
 enum {
 	IDLE_LEAST_MS = 1000,      /* a client that was silent for less keeps its place */
@@ -148,17 +149,17 @@ static bool may_connect(const struct config *config, uid_t uid)
 bool clients_admit(const struct config *config, int fd)
 {
 	static const char refused[] = "ERROR this user may not connect\r\n";
-	struct ucred peer = { .uid = (uid_t)-1 };
+	uid_t user = (uid_t)-1;
 	int domain = AF_UNIX;
-	socklen_t n = sizeof(domain), size = sizeof(peer);
+	socklen_t n = sizeof(domain);
 
 	if (config->socket_users.count == 0)
 		return true;
 	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) == 0 && domain != AF_UNIX)
 		return true;
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && may_connect(config, peer.uid))
+	if (linux_peer(fd, &user) && may_connect(config, user))
 		return true;
-	log_info("connection refused: user %u is not in socket_users", (unsigned)peer.uid);
+	log_info("connection refused: user %u is not in socket_users", (unsigned)user);
 	(void)!send(fd, refused, sizeof(refused) - 1, MSG_NOSIGNAL);
 	close(fd);
 	return false;

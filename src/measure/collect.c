@@ -11,6 +11,7 @@
 #include "upstream/servers.h"
 #include "util/alloc.h"
 #include "util/clock.h"
+#include "util/linux.h"
 
 enum { SHOWN = 20 /* hot keys, and large sets and lists */ };
 
@@ -146,7 +147,7 @@ enum memory { VIRTUAL, RESIDENT };
 /* Of the process, in bytes; 0 if it is not known. */
 static uint64_t memory_of(enum memory which)
 {
-	FILE *file = fopen("/proc/self/statm", "r");
+	FILE *file = fopen(LINUX_MEMORY, "r");
 	uint64_t pages[2] = { 0 };
 
 	if (!file || fscanf(file, "%" SCNu64 " %" SCNu64, &pages[VIRTUAL], &pages[RESIDENT]) != 2)

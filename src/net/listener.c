@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <event2/event_struct.h>
-#include <linux/filter.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -19,6 +18,7 @@
 
 #include "net/tls.h"
 #include "util/alloc.h"
+#include "util/linux.h"
 #include "util/log.h"
 
 enum { BACKLOG = 1024, PAUSE_MS = 100 };
@@ -271,21 +271,17 @@ void listener_share(struct listener *l)
 	l->shared = true;
 }
 
-/* Sockets of one port are numbered in the order in which they began to listen. A number that does not exist is no choice. */
 bool listener_step_aside(struct listener *l)
 {
-	struct sock_filter second[] = { BPF_STMT(BPF_RET | BPF_K, 1) };
-	struct sock_fprog program = { 1, second };
-
-	return l->shared && setsockopt(l->fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof(program)) == 0;
+	return l->shared && linux_prefer_second(l->fd);
 }
 
 static void accept_all(struct listener *l)
 {
-	int none = 0, fd;
+	int fd;
 
 	if (l->shared)
-		setsockopt(l->fd, SOL_SOCKET, SO_DETACH_REUSEPORT_BPF, &none, sizeof(none));
+		linux_prefer_none(l->fd);
 	while ((fd = accept_one(l)) >= 0)
 		take(l, fd);
 }

@@ -2,13 +2,13 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <linux/sockios.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "util/clock.h"
+#include "util/linux.h"
 
 enum { SPARE_MAX = 8 * 1024, HOLD_MAX = 8 * 1024, READ_MORE = 64 * 1024, READ_DIRECT = 16 * 1024, VECTORS_MAX = 64 };
 
@@ -403,7 +403,7 @@ bool stream_is_settled(const struct stream *stream)
 {
 	int unread = 0, unsent = 0;
 
-	if (ioctl(stream->fd, FIONREAD, &unread) < 0 || ioctl(stream->fd, SIOCOUTQ, &unsent) < 0)
+	if (ioctl(stream->fd, FIONREAD, &unread) < 0 || !linux_unsent(stream->fd, &unsent))
 		return true;
 	return unread == 0 && unsent == 0 &&
 		!(stream->tls && (tls_has_input(stream->tls) || tls_has_output(stream->tls)));

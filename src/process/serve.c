@@ -22,6 +22,7 @@
 #include "upstream/news.h"
 #include "util/alloc.h"
 #include "util/clock.h"
+#include "util/linux.h"
 #include "util/log.h"
 #include "worker/balance.h"
 #include "worker/daemon.h"
@@ -411,7 +412,7 @@ static void init(struct process *p, int pipes[2])
 	p->daemon.large = xcalloc(1, sizeof(*p->daemon.large));
 	p->daemon.board = xcalloc(1, sizeof(*p->daemon.board));
 	p->daemon.server_news = news_create();
-	p->daemon.descriptors = opendir("/proc/self/fd");
+	p->daemon.descriptors = opendir(LINUX_DESCRIPTORS);
 	signal(SIGPIPE, SIG_IGN);
 	p->events[NEWS] = event_new(p->base, pipes[0], EV_READ | EV_PERSIST, on_news, p);
 	p->events[LOG_TIME] = event_new(p->base, -1, EV_PERSIST, on_log_time, NULL);

@@ -4,16 +4,17 @@
 #include <unistd.h>
 
 #include "util/clock.h"
+#include "util/linux.h"
 
 enum {
 	WINDOW_MS = 100,
 	IDLE_PERCENT = 30 /* of a core: with less idle time, another busy thread would gain nothing */
 };
 
-/* Idle time of all cores. Without /proc/stat, the time itself, as if one core were always idle. */
+/* Idle time of all cores. Where that is not known, the time itself, as if one core were always idle. */
 static uint64_t machine_idle_ms(uint64_t now)
 {
-	FILE *file = fopen("/proc/stat", "re");
+	FILE *file = fopen(LINUX_PROCESSORS, "re");
 	unsigned long long ticks;
 	int found = file ? fscanf(file, "cpu %*u %*u %*u %llu", &ticks) : 0;
 
@@ -54,7 +55,7 @@ size_t balance_choose(struct balance *all, size_t count, size_t own, uint64_t li
 	return least_loaded(all, count, now);
 }
 
-/* Idle time must have passed since the last window, which was full, too. The idle time of /proc/stat may decrease a little. */
+/* Idle time must have passed since the last window, which was full, too. The idle time of the machine may decrease a little. */
 static bool is_worth_it(const struct balance *b, uint64_t idle, uint64_t window)
 {
 	return b->full && idle * 100 >= b->idle * 100 + window * IDLE_PERCENT;

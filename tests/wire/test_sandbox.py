@@ -10,10 +10,10 @@ from harness import EVENLY, OPTIONS, PATIENCE, built_with_sanitizer
 from stored import stats
 
 
-def helper():
-    """The program that enters the sandbox and tries something; `make` puts it beside the daemon or in build/."""
+def helper(name):
+    """A program that enters the sandbox and tries something; `make` puts it beside the daemon or in build/."""
     folder = os.path.dirname(OPTIONS.setlistd)
-    for path in (os.path.join(folder, "sandboxed"), os.path.join(folder, "build", "sandboxed")):
+    for path in (os.path.join(folder, name), os.path.join(folder, "build", name)):
         if os.access(path, os.X_OK):
             return path
     return None
@@ -31,7 +31,17 @@ def states(pid):
     return found
 
 
+def has_seccomp():
+    """Whether the daemon was built with it."""
+    with open(OPTIONS.setlistd, "rb") as file:
+        return b"built without seccomp" not in file.read()
+
+
 class Sandbox(WireTest):
+    def setUp(self):
+        if not has_seccomp():
+            self.skipTest("this setlistd was built without seccomp")
+
     def threads_of(self, config):
         conn = self.serve(2, "-t", "3", config=f"{EVENLY}\n{config}")
         self.assertEqual(conn.set("k", b"x"), "STORED")
@@ -63,9 +73,9 @@ class Actions(WireTest):
     def setUp(self):
         if built_with_sanitizer():
             self.skipTest("a sanitizer needs what the sandbox forbids")
-        self.path = helper()
-        if not self.path:
-            self.skipTest("build/sandboxed is not there: make check-wire makes it")
+        self.path, self.without = helper("sandboxed"), helper("unboxed")
+        if not self.path or not self.without:
+            self.skipTest("build/sandboxed or build/unboxed is not there: make check-wire makes them")
 
     def test_killed(self):
         for action in ("execve", "fork", "ptrace", "mprotect", "packets", "kill", "thread-execve"):
@@ -87,6 +97,12 @@ class Actions(WireTest):
             with self.subTest(action=action):
                 done = self.run_helper("in", action)
                 self.assertEqual((done.returncode, done.stderr), (0, ""), done)
+
+    def test_without_seccomp(self):
+        """A build that has no sandbox says so, and forbids nothing."""
+        done = subprocess.run([self.without, "in", "execve"], capture_output=True, text=True, timeout=PATIENCE, check=False)
+        self.assertEqual(done.returncode, 0, done)
+        self.assertRegex(done.stderr, r"sandbox: there is none, .* built without seccomp")
 
     def test_an_abort_is_still_one(self):
         self.assertEqual(self.run_helper("in", "abort").returncode, -signal.SIGABRT)

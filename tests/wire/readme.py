@@ -6,13 +6,15 @@ README = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../README.
 
 
 def section(title):
-    """The text below a heading."""
+    """The text below a heading, or before the first."""
     with open(README, encoding="utf-8") as text:
+        if not title:
+            return text.read().split("\n## ", 1)[0] + "\n"
         return re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", text.read(), re.DOTALL | re.MULTILINE)[1]
 
 
-def blocks(title):
-    """The indented blocks of a section, each as one text."""
+def blocks(title=None):
+    """The indented blocks of a section, or of all before the first heading of one; each as one text."""
     return [re.sub("^    ", "", block, flags=re.MULTILINE)
             for block in re.findall(r"(?:^    .*\n)+", section(title), re.MULTILINE)]
 

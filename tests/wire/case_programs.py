@@ -1,0 +1,52 @@
+"""Programs of documentation in each language, each run as it stands there, but for the port."""
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+
+from case import WireTest
+from matrix import CLIENTS
+from program import ENVIRONMENT, LIMIT, installed
+
+TRIES = 8
+PORT = "11311"  # that of the page
+# The client that a program uses, and what is around a part of a program. Python, Ruby, Perl and PHP need nothing around them.
+WHOLE = "%s"
+GO = 'package main\n\nimport (\n"fmt"\n"github.com/bradfitz/gomemcache/memcache"\n)\n\nfunc main() {\n%s}\n'
+JS = "(async () => {\n%sc.close();\n})();\n"
+C = "#include <libmemcached/memcached.h>\n#include <stdio.h>\n\nint main(void)\n{\n%sreturn 0;\n}\n"
+LANGUAGES = {
+    "python": ("pymemcache", WHOLE, "{python} {source}"),
+    "php": ("php-memcached", WHOLE, "php {source}"),
+    "ruby": ("Dalli (Ruby)", WHOLE, "ruby {source}"),
+    "perl": ("Cache::Memcached::Fast", "use strict; use warnings;\n%s", "perl {source}"),
+    "go": ("gomemcache (Go)", GO, "go run {source}"),
+    "js": ("memjs (Node)", JS, "node {source}"),
+    "c": ("libmemcached (C)", C, "cc -o {source}.out {source} -lmemcached && {source}.out"),
+}
+
+
+class ProgramTest(WireTest):
+    def play(self, language, text, port):
+        """Runs it with setlistd at this port. It prints what its comments say."""
+        name, around, command = LANGUAGES[language]
+        client = next(client for client in CLIENTS if client.name == name)
+        if not installed(client):
+            self.skipTest(f"{client.package} is not installed")
+        self.assertEqual(text.count(PORT), 1, text)
+        folder = tempfile.mkdtemp(prefix="setlistd-wire-")
+        self.addCleanup(shutil.rmtree, folder)
+        source = os.path.join(folder, f"program.{language}")
+        with open(source, "w", encoding="utf-8") as out:
+            out.write(around % text.replace(PORT, str(port)))
+        # Some of the clients give up within a second, gomemcache within a tenth. A machine that stands still gets further tries.
+        for _ in range(TRIES):
+            done = subprocess.run(["sh", "-c", command.format(source=source, python="/usr/bin/python3 -B")], env=ENVIRONMENT,
+                                  capture_output=True, text=True, timeout=LIMIT, check=False)
+            if (done.returncode, done.stderr) == (0, ""):
+                break
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+        # Behind each line that prints stands what it prints.
+        self.assertEqual(done.stdout.splitlines(), re.findall(r"\)+;?(?:, \"\\n\";)?  +(?:#|//) (.*)$", text, re.MULTILINE))
+        self.assertEqual(len(done.stdout.splitlines()), 3)

@@ -1,0 +1,105 @@
+"""scripts/quickstart: what it prints, and that all of README.md that is for a client works with what it started."""
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+
+import readme
+from case_programs import PORT, ProgramTest
+from harness import OPTIONS
+from matrix import CLIENTS
+from program import LIMIT, installed
+from wire import Conn
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
+PYMEMCACHE = next(client for client in CLIENTS if client.name == "pymemcache")
+
+
+class Quickstart(ProgramTest):
+    def command(self, *options, make="", deps=""):
+        """What Popen takes, to run it with nothing to install or to build, but these."""
+        folder = tempfile.mkdtemp(prefix="setlistd-wire-")
+        self.addCleanup(shutil.rmtree, folder)
+        for path, text in (("scripts/deps", f"#!/bin/sh\n{deps}\n"), ("make", f"#!/bin/sh\n{make}\n")):
+            os.makedirs(os.path.dirname(os.path.join(folder, path)), exist_ok=True)
+            with open(os.path.join(folder, path), "w", encoding="utf-8") as out:
+                out.write(text)
+            os.chmod(os.path.join(folder, path), 0o700)
+        shutil.copy(os.path.join(ROOT, "scripts/quickstart"), os.path.join(folder, "scripts"))
+        os.symlink(os.path.abspath(OPTIONS.setlistd), os.path.join(folder, "setlistd"))
+        return {"args": [os.path.join(folder, "scripts/quickstart"), *options], "stdout": subprocess.PIPE, "stderr": subprocess.PIPE,
+                "text": True, "env": dict(os.environ, PATH=f"{folder}:{os.environ['PATH']}")}
+
+    def once(self, **steps):
+        return subprocess.run(**self.command("--once", **steps), timeout=LIMIT, check=False)
+
+    def started(self):
+        """The port of one that stays; all that it started ends with the test."""
+        process = subprocess.Popen(**self.command())
+        self.addCleanup(self.interrupt, process)
+        for line in process.stdout:
+            if found := re.match(r"setlistd listens on 127\.0\.0\.1:(\d+),", line):
+                port = int(found[1])
+            if line == "Interrupt it to stop all of it.\n":
+                return port
+        return self.fail(process.stderr.read())
+
+    def interrupt(self, process):
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=LIMIT)
+        self.assertEqual((process.returncode, errors), (0, ""))
+
+    def test_failure(self):
+        """The step, and the end of what it has printed."""
+        done = self.once(make="seq 100; echo no compiler; exit 1", deps="seq 9")
+        self.assertEqual(done.returncode, 1, done)
+        self.assertRegex(done.stdout, r"\Ainstalling 9 packages \.\.\. \d+ s\nbuilding \.\.\. failed\n\Z")
+        self.assertRegex(done.stderr, r"(?s)\Ascripts/quickstart: building: failed\nThe end of build/quickstart.log:\n.* 99\n    100\n    no compiler\n\Z")
+        self.assertLess(done.stderr.count("\n"), 20)
+
+    def test_session(self):
+        """What it prints is what README promises."""
+        done = self.once()
+        self.assertEqual(done.returncode, 0, done)
+        self.assertLess(len(done.stdout.splitlines()), 60, "it is quiet")
+        self.assertEqual(done.stderr, "")
+        self.assertIn("> get q|smembers|topic-2\nVALUE q|smembers|topic-2 0 7\ncyd dee\nEND\n", done.stdout)
+
+    def test_readme(self):
+        """One after the other, as a reader pastes them. All but the session are skipped without their clients."""
+        port = self.started()
+        with Conn(port) as conn:
+            self.session(conn)
+        if installed(PYMEMCACHE):
+            self.vanishing(port)
+        for language, text in readme.programs():
+            with self.subTest(language=language):
+                self.play(language, text, port)
+
+    def session(self, conn):
+        """Each line that is sent has its reply behind it, if it has one there."""
+        for line in next(block for block in readme.blocks() if "smembers topic-1" in block).splitlines():
+            if line.startswith("    "):
+                self.assertEqual(conn.line().decode(), line.strip())
+            else:
+                conn.send(f"{line}\r\n".encode())
+
+    def vanishing(self, port):
+        """With a set that is there, and one that is not."""
+        class Database:
+            rows = {"topic-3": [b"eve"]}
+
+            def members(self, topic):
+                return self.rows[topic]
+
+            def add(self, topic, member):
+                self.rows.setdefault(topic, []).append(member)
+
+        program = {"database": Database()}
+        exec("\n".join(readme.blocks("A set can vanish")).replace(PORT, str(port)), program)
+        self.assertEqual(program["members"]("topic-1"), [b"ann", b"bob"])
+        self.assertEqual(program["members"]("topic-3"), [b"eve"])
+        program["add"]("topic-3", b"fay")
+        self.assertEqual(program["members"]("topic-3"), [b"eve", b"fay"])

@@ -2,6 +2,7 @@
 include config.mk
 
 BUILD ?= build
+VERSION := $(shell scripts/version)
 WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wwrite-strings \
 	-Wundef -Wformat=2 -Wvla
 WERROR ?=
@@ -28,7 +29,7 @@ LTO_FLAGS := -flto=auto -ffat-lto-objects --param=inline-unit-growth=100
 LTO := $(shell $(CC) -Werror $(LTO_FLAGS) -c -x c /dev/null -o /dev/null 2>/dev/null && echo $(LTO_FLAGS))
 LTO_CFLAGS = $(if $(strip $(UNFORTIFIED)),, $(LTO))
 
-ALL_CPPFLAGS = -Isrc -D_GNU_SOURCE -DSETLISTD_VERSION='"$(VERSION)"' $(HARD_CPPFLAGS) $(CPPFLAGS)
+ALL_CPPFLAGS = -Isrc -D_GNU_SOURCE $(HARD_CPPFLAGS) $(CPPFLAGS)
 ALL_CFLAGS = -std=c11 $(WARNINGS) $(WERROR) $(HARD_CFLAGS) $(COPY_CFLAGS) $(CFLAGS) $(SANITIZE)
 ALL_LDFLAGS = $(HARD_LDFLAGS) $(LDFLAGS) $(LINK_LTO)
 LINK_LTO = $(if $(LTO_CFLAGS), -fno-lto)
@@ -75,6 +76,14 @@ $(BUILD)/%.o: %.c config.mk
 # Its file is a part of it, by way of the assembler, which is not optimised.
 $(BUILD)/src/process/admin_port.o: src/process/page.html
 
+# Only this file is compiled again when a commit has another version.
+$(BUILD)/src/util/version.o: ALL_CPPFLAGS += -DSETLISTD_VERSION='"$(VERSION)"'
+$(BUILD)/src/util/version.o: $(BUILD)/version
+
+$(BUILD)/version: FORCE
+	@mkdir -p $(@D)
+	@echo '$(VERSION)' | cmp -s - $@ || echo '$(VERSION)' >$@
+
 $(filter-out %/admin_port.o, $(OBJECTS)): ALL_CFLAGS += $(LTO_CFLAGS)
 
 # The pure ones are compiled without the libraries' include paths.
@@ -91,13 +100,8 @@ configure: configure.ac
 include tests/tests.mk
 include scripts/install.mk
 
-DIST = setlistd-$(VERSION)
-
-dist: configure
-	@mkdir -p $(BUILD)
-	git ls-files | tar -c --transform 's,^,$(DIST)/,' -T - -f $(BUILD)/$(DIST).tar configure
-	gzip -9 -f $(BUILD)/$(DIST).tar
-	@echo $(BUILD)/$(DIST).tar.gz
+dist:
+	@scripts/dist
 
 html:
 	@mkdir -p $(BUILD)
@@ -109,4 +113,4 @@ clean:
 distclean: clean
 	rm -rf config.mk config.log config.status configure autom4te.cache
 
-.PHONY: all dist html clean distclean
+.PHONY: all dist html clean distclean FORCE

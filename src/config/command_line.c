@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "util/near.h"
+#include "util/version.h"
 
 static const char usage[] =
 	"usage: setlistd [OPTION]...\n"
@@ -145,7 +146,7 @@ struct options options_parse(int argc, char **argv)
 			o.test = true;
 			break;
 		case 'V':
-			puts("setlistd " SETLISTD_VERSION);
+			printf("setlistd %s\n", setlistd_version);
 			exit(0);
 		case 'h':
 			fputs(usage, stdout);

@@ -9,6 +9,7 @@
 #include "measure/collect.h"
 #include "util/clock.h"
 #include "util/escape.h"
+#include "util/version.h"
 
 /* --- the table --- */
 
@@ -97,7 +98,7 @@ static void add_value(struct buf *out, enum form form, uint64_t value)
 	case PROXY_VERSION:
 		/* If no server has been up, the version is one that has all commands that setlistd has. */
 		add_version(out, value ? (unsigned)value : 1u << 16 | 6u << 8);
-		buf_printf(out, " setlistd/%s", SETLISTD_VERSION);
+		buf_printf(out, " setlistd/%s", setlistd_version);
 		break;
 	case RING:
 		buf_printf(out, "%016" PRIx64, value);
@@ -211,7 +212,7 @@ static void metric_fact(struct report *r, const struct fact *fact, const char *s
 		buf_printf(r->out, *fact->label ? "%s{%s" : "%s%s", name, fact->label);
 	switch (fact->form) {
 	case RING:
-		buf_printf(r->out, "{version=\"%s\",ring=\"%016" PRIx64 "\"} 1\n", SETLISTD_VERSION, value);
+		buf_printf(r->out, "{version=\"%s\",ring=\"%016" PRIx64 "\"} 1\n", setlistd_version, value);
 		return;
 	case VERSION:
 		BUF_ADD(r->out, ",version=\"");
@@ -488,7 +489,7 @@ static void print_identity(struct report *r)
 	char host[256] = "";
 
 	(void)!gethostname(host, sizeof(host) - 1);
-	add_text(r->out, "version", SETLISTD_VERSION);
+	add_text(r->out, "version", setlistd_version);
 	add_text(r->out, "host", host);
 	add_text(r->out, "listens", r->d->listens);
 }

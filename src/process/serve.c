@@ -24,6 +24,7 @@
 #include "util/clock.h"
 #include "util/linux.h"
 #include "util/log.h"
+#include "util/version.h"
 #include "worker/balance.h"
 #include "worker/daemon.h"
 #include "worker/worker.h"
@@ -393,7 +394,7 @@ static bool open_all(struct process *p)
 
 static void log_start(const struct process *p, const struct settings *settings)
 {
-	log_notice("setlistd " SETLISTD_VERSION " started: listens on %s, servers: %d, configuration: %s",
+	log_notice("setlistd %s started: listens on %s, servers: %d, configuration: %s", setlistd_version,
 		p->daemon.listens, ring_count(settings->ring),
 		p->options->file ? p->options->file : "the command line");
 }

@@ -9,7 +9,7 @@ INSTALLED = \
 	$(patsubst %, 644:%:$(datadir)/setlistd/conversion, $(wildcard scripts/conversion/*.py)) \
 	$(patsubst %, 644:%:$(datadir)/setlistd/moving, $(wildcard scripts/moving/*.py)) \
 	$(foreach n, 1 5 7 8, $(patsubst %, 644:%:$(mandir)/man$(n), $(wildcard man/*.$(n)))) \
-	$(patsubst %, 644:%:$(docdir), README.md CHANGES LICENSE) \
+	$(patsubst %, 644:%:$(docdir), README.md CHANGES MAINTAINER LICENSE) \
 	$(patsubst %, 644:conf/%:$(docdir)/examples, setlistd.conf Dockerfile kubernetes.yaml prometheus-rules.yml grafana.json) \
 	$(patsubst %, 644:$(STAGE)/completions/%:$(completionsdir), setlistd setlistd-convert setlistd-move) \
 	$(if $(systemdsystemunitdir), $(patsubst %, 644:$(STAGE)/%:$(systemdsystemunitdir), setlistd.service setlistd.socket))

@@ -34,12 +34,15 @@ static const char *parse_tcp(struct slice text, struct address *out)
 		if (memchr(host.p, ':', host.n))
 			return "an IPv6 address needs [ ]";
 	}
+	/* inet_aton would take it for an address of 32 bits. */
+	if (!colon && text.n <= 5 && num_parse_u32(text, &port))
+		return "a port without a host";
 	error = take_host(host, out);
 	if (error || !colon)
 		return error;
 	text = slice_skip(text, (size_t)(colon + 1 - text.p));
 	if (!num_parse_u32(text, &port) || port == 0 || port > 65535)
-		return "bad port";
+		return "bad port (1 to 65535)";
 	out->port = (uint16_t)port;
 	return NULL;
 }

@@ -92,8 +92,10 @@ static void take_number(const char *option, int64_t least, int64_t most, int64_t
 {
 	char why[CONFIG_WHY];
 
-	if (config_number(optarg, least, most, value, why))
-		refuse(option, optarg);
+	if (!config_number(optarg, least, most, value, why))
+		return;
+	fprintf(stderr, "setlistd: %s %s: %s; see setlistd --help\n", option, optarg, why);
+	exit(2);
 }
 
 /* What -v alone asks for is more likely the version. */

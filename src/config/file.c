@@ -336,6 +336,18 @@ static bool read_text(const char *path, struct buf *text)
 	return good;
 }
 
+/* What somebody may call a rule who has not read how it is written. */
+static bool names_rules(struct slice name)
+{
+	static const char *const words[] = { "rule", "rules", "set", "sets", "list", "lists", "prefix", "encoding" };
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (slice_equal(name, slice_of(words[i], strlen(words[i]))))
+			return true;
+	}
+	return false;
+}
+
 /* Says that libconfuse stopped at an option that is none of the section's. */
 static void say_unknown(const cfg_t *cfg, struct slice name)
 {
@@ -345,6 +357,8 @@ static void say_unknown(const cfg_t *cfg, struct slice name)
 	for (const cfg_opt_t *o = cfg->opts; o->name; o++)
 		near_offer(&near, slice_of(o->name, strlen(o->name)));
 	near_hint(&near, hint);
+	if (!cfg_title((cfg_t *)cfg) && names_rules(name))
+		snprintf(hint, sizeof(hint), "; a rule is a section: collection \"tags-\" { type = \"list\" }");
 	reading.line = (unsigned)cfg->line;
 	snprintf(reading.name, sizeof(reading.name), "%.*s", (int)name.n, name.p);
 	config_fault(reading.config, (unsigned)cfg->line, &reading.unknown, "there is no option %.*s%s", (int)name.n,

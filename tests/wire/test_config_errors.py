@@ -143,6 +143,12 @@ class AllAtOnce(WireTest):
                   (11, "there is no option tls_kye; did you mean tls_key?"), (12, "auth_file: /no/such/file: No such file or directory")]
         self.assertEqual(found, sorted(wanted))
 
+    def test_what_somebody_may_call_a_rule(self):
+        for name in "rule", "set", "lists":
+            self.assertEqual(self.said(f'{SERVERS}{name} "tags-" {{ type = "list" }}\n'),
+                             [(2, f'there is no option {name}; a rule is a section: collection "tags-" {{ type = "list" }}')])
+        self.assertEqual(self.said(f'{SERVERS}collection "a" {{ rule = 1 }}\n'), [(2, "there is no option rule")])
+
     def test_what_a_start_would_find(self):
         """The sockets, the user and the files."""
         found = self.said(f'{SERVERS}listen = {{"unix:/no/such/folder/a",\n"unix:/no/such/folder/b"}}\nuser = "no-such-user-here"\n')

@@ -45,7 +45,7 @@ class Options(Scratch):
     def test_what_is_said(self):
         for args, said in ((["--sevrers", "a"], "there is no option --sevrers; did you mean servers?"), (["--nonsense"], "there is no option --nonsense;"),
                            (["-vZ"], "there is no option -Z;"), (["-T", "-p"], "-p, --port: needs a value;"), (["--port"], "-p, --port: needs a value;"),
-                           (["--test=1"], "-T, --test: takes no value;"), (["-v"], "-V prints the version;")):
+                           (["-p", "65536"], "-p 65536: a decimal number from 0 to 65535 is allowed;"), (["--test=1"], "-T, --test: takes no value;"), (["-v"], "-V prints the version;")):
             done = setlistd(*args)
             self.assertEqual(done.returncode, 2, done)
             self.assertRegex(done.stderr, rf"\Asetlistd: .*{re.escape(said)}.*\n\Z")

@@ -69,7 +69,8 @@ static _Noreturn void refuse_name(const char *argument)
 	for (const struct option *o = names; o->name; o++)
 		near_offer(&near, slice_of(o->name, strlen(o->name)));
 	near_hint(&near, hint);
-	fprintf(stderr, "setlistd: there is no option %s%s; see setlistd --help\n", argument, hint);
+	fprintf(stderr, "setlistd: there is no option %s%s%s setlistd --help\n", argument, hint,
+		*hint ? " See" : "; see");
 	exit(2);
 }
 
@@ -163,23 +164,29 @@ struct options options_parse(int argc, char **argv)
 	return o;
 }
 
-/* -l, -p and -s override the file's listeners. */
-static const char *apply_listen(struct config *config, const struct options *o)
+/* `error` is NULL, or what is wrong with the value of an option. */
+static void check(struct config *config, const char *option, const char *value, const char *error, struct buf *errors)
 {
-	const char *error = NULL;
+	if (error)
+		config_fault(config, 0, errors, "%s %s: %s", option, value, error);
+}
+
+/* -l, -p and -s override the file's listeners. */
+static void apply_listen(struct config *config, const struct options *o, struct buf *errors)
+{
 	char path[300];
 
 	if (o->listen_count || o->port >= 0)
 		config_clear(config, config_option("listen"));
-	for (int i = 0; i < o->listen_count && o->port != 0 && !error; i++)
-		error = config_add_listen(config, o->listen[i], o->port > 0 ? (uint16_t)o->port : 0);
+	for (int i = 0; i < o->listen_count && o->port != 0; i++)
+		check(config, "-l", o->listen[i],
+			config_add_listen(config, o->listen[i], o->port > 0 ? (uint16_t)o->port : 0), errors);
 	if (o->listen_count == 0 && o->port > 0)
-		error = config_add_listen(config, "127.0.0.1", (uint16_t)o->port);
-	if (!error && o->socket) {
+		(void)config_add_listen(config, "127.0.0.1", (uint16_t)o->port);
+	if (o->socket) {
 		snprintf(path, sizeof(path), "unix:%s", o->socket);
-		error = config_add_listen(config, path, 0);
+		check(config, "-s", o->socket, config_add_listen(config, path, 0), errors);
 	}
-	return error;
 }
 
 /* Sets an option, if the command line has one. */
@@ -193,16 +200,11 @@ static void set(struct config *config, const char *name, const char *text, struc
 
 void options_configure(const struct options *o, struct config *config, struct buf *errors)
 {
-	const char *error;
-
 	set(config, "commands", o->commands, errors);
 	config_complete(config);
-	error = apply_listen(config, o);
-	if (error)
-		config_fault(config, 0, errors, "%s", error);
-	error = o->servers ? config_set_servers(config, o->servers) : NULL;
-	if (error)
-		config_fault(config, 0, errors, "%s", error);
+	apply_listen(config, o, errors);
+	if (o->servers)
+		check(config, "-S", o->servers, config_set_servers(config, o->servers), errors);
 	if (o->threads > 0)
 		config->threads = (uint64_t)o->threads;
 	if (o->verbose)

@@ -50,6 +50,12 @@ class Options(Scratch):
             self.assertEqual(done.returncode, 2, done)
             self.assertRegex(done.stderr, rf"\Asetlistd: .*{re.escape(said)}.*\n\Z")
 
+    def test_all_bad_addresses_are_said(self):
+        done = setlistd("-T", "-l", "11311", "-l", "h:x", "-S", "[")
+        self.assertEqual(done.returncode, 1, done)
+        self.assertEqual(sorted(done.stderr.splitlines()), ["setlistd: -S [: no ]", "setlistd: -l 11311: a port without a host",
+                                                            "setlistd: -l h:x: bad port (1 to 65535)"])
+
     def test_no_server_is_an_error(self):
         self.assert_refused(setlistd("-p", str(free_port())), "server")
         self.assertEqual(setlistd("-p", str(free_port()), "-S", "").returncode, 1)
@@ -210,11 +216,8 @@ class Configuration(Scratch):
                            ("[::1]", "[::1]:11311"), ("unix:/a", "/a"), ("*", "*")):
             self.bad(f'servers = {{"a"}}\nlisten = {{"{one}", "127.0.0.1:2",\n"{other}"}}\n', 3, f'listen: "{other}" is named twice')
         self.good('servers = {"127.0.0.1:1"}\nlisten = {"127.0.0.1:1", "127.0.0.2:1", "127.0.0.1:2", "unix:/1"}\n')
-        self.refused_twice("-l", "127.0.0.1:1", "-l", "127.0.0.1:1")
-
-    def refused_twice(self, *args):
-        done = setlistd("-T", "-S", "127.0.0.1:1", *args)
-        self.assertEqual((done.returncode, done.stderr), (1, "setlistd: an address to listen on is named twice\n"))
+        done = setlistd("-T", "-S", "127.0.0.1:1", "-l", "127.0.0.1:1", "-l", "127.0.0.1:1")
+        self.assertEqual((done.returncode, done.stderr), (1, "setlistd: -l 127.0.0.1:1: an address to listen on is named twice\n"))
 
     def test_unusual_bytes(self):
         """An error is one line, whatever the file holds."""

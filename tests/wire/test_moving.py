@@ -372,6 +372,11 @@ class Tool(Moving):
         self.servers = [self.former]
         self.reload(0, self.moving([self.new], self.at))
 
+    def stop_former(self):
+        """As RELOADING in setlistd(8) says, behind setlistd-move."""
+        self.reload(0, pool("servers", [self.new]))
+        self.former.kill()
+
     def names(self, server):
         with Conn(server.port) as conn:
             conn.send(b"lru_crawler metadump all\r\n")
@@ -389,7 +394,7 @@ class Tool(Moving):
         self.turn()
         self.assertIn("nothing is left", self.move(0, 0, "--age", "0"))
         self.assertEqual(self.names(self.former), [])
-        self.former.kill()
+        self.stop_former()
         self.assertEqual(self.conn.ask("scard large"), "10000")
         self.assertEqual(self.conn.ask("llen list-large"), "10000")
         self.assertEqual(self.conn.values("get plain")[0], {"plain": (9, b"x")})
@@ -406,7 +411,7 @@ class Tool(Moving):
         self.assertIn("nothing is left", self.move())
         self.assertEqual(self.names(self.former), [])
         self.assertEqual(len(self.names(self.new)), 3)
-        self.former.kill()
+        self.stop_former()
         for key in keys:
             self.assertRegex(self.conn.ask(f"mg {key} b f t"), "HD f9 t(1000|9..)")
         self.assertEqual(self.conn.get("plain"), b"x")

@@ -89,8 +89,9 @@ $(filter-out %/admin_port.o, $(OBJECTS)): ALL_CFLAGS += $(LTO_CFLAGS)
 # The pure ones are compiled without the libraries' include paths.
 $(patsubst %.c, $(BUILD)/%.o, $(PURE)): LIB_CFLAGS =
 
+# With the options that configure had.
 config.mk: configure config.mk.in
-	./configure
+	if [ -x config.status ]; then ./config.status --recheck && ./config.status; else ./configure; fi
 
 configure: configure.ac
 	autoconf

@@ -123,7 +123,7 @@ check-san:
 # Not a part of `make check`. See tests/wire/tsan.supp for what is no fault.
 TSAN_BUILD = $(QUIET_MAKE) BUILD=build/tsan CFLAGS='-O1 -g' SANITIZE='-fsanitize=thread -fno-omit-frame-pointer'
 TSAN_SUPP = TSAN_OPTIONS=suppressions=$(CURDIR)/tests/wire/tsan.supp
-TSAN_TESTS = test_sidecar test_concurrency test_shared_replies test_bounds test_memory test_daemon test_reload test_handover test_tls.Moved test_tls_servers test_measures test_log.Servers test_moving test_waiting
+TSAN_TESTS = test_sidecar test_concurrency test_shared_replies test_bounds test_memory test_daemon test_reload test_handover test_tls.Moved test_tls_servers test_measures test_log.Servers test_moving test_waiting test_many_waiting
 
 check-tsan:
 	@$(TSAN_BUILD) build/tsan/setlistd

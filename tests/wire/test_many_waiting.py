@@ -98,22 +98,23 @@ class ManyWaiting(WireTest):
             user, system = status.read().rsplit(")", 1)[1].split()[11:13]
         return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
-    def calls_a_second(self, seconds):
-        """To the server, for each key. The time that is measured is a little longer than that of what is counted."""
+    def calls_in(self, seconds):
+        """To the server, for each key; and the time, which is a little longer than that of what is counted."""
         began, calls = time.monotonic(), -self.calls()
         time.sleep(seconds)
-        return (calls + self.calls()) / (time.monotonic() - began) / self.waiters.keys
+        return (calls + self.calls()) / self.waiters.keys, time.monotonic() - began
 
 
 class Calls(ManyWaiting):
     """Some hundred clients, of two threads."""
     COUNT, KEYS = 200, 10
+    SHORT = 14  # so many of the pauses of two threads are shorter: from 5 to 160 ms, and those at both ends
 
     def test_what_servers_are_asked(self):
         self.start(self.COUNT, self.KEYS)
         self.all_wait()
-        time.sleep(1)   # Pauses grow.
-        self.assertLessEqual(self.calls_a_second(2), CALLS + 1)
+        calls, seconds = self.calls_in(4)
+        self.assertLessEqual(calls, CALLS * seconds + self.SHORT)
         for key in range(self.KEYS):
             self.assertEqual(self.other.ask(f"rpush w{key} {key}"), "STORED")
         served = []
@@ -162,7 +163,8 @@ class Many(ManyWaiting):
         tell(f"{threads} threads: {memory:.0f} bytes of memory for each that waits, beside {idle * 1024 / self.COUNT:.0f} of a connection")
         time.sleep(2)   # Pauses grow.
         worked = -self.cpu()
-        calls = self.calls_a_second(5)
+        calls, seconds = self.calls_in(5)
+        calls /= seconds
         worked += self.cpu()
         tell(f"{calls:.2f} calls a second to the server for each key, in {worked * 20:.1f} % of a core")
         self.assertLessEqual(calls, CALLS)

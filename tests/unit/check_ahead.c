@@ -123,6 +123,31 @@ TEST(one_that_waits)
 	makes("PGLCPGLCPG");
 }
 
+/* What a client reads is as good as what is read ahead, if a rewrite is expected and nothing was written since. */
+TEST(a_read_for_a_client)
+{
+	pops_in_turn();
+	another_stores("+d ");
+	asks_and_hears("touch k 0\r\n", "TOUCHED\r\n");
+	(void)stored_calls(&fake, &seen);
+	asks_and_hears("scard k\r\n", "1\r\n");
+	makes("G");
+	pops("d", "LC");
+	/* Two have come, but one was expected. */
+	adds("e", "PG");
+	adds("f", "P");
+	asks_and_hears("scard k\r\n", "2\r\n");
+	makes("G");
+	asks_and_hears("spop k 2\r\n", "VALUE k 0 3\r\ne f\r\nEND\r\n");
+	makes("GLC");
+	adds("g", "P");
+	adds("h", "PG");
+	another_stores("+x ");
+	asks_and_hears("scard k\r\n", "1\r\n");
+	makes("G");
+	pops("x", "LCGLC");
+}
+
 /* --- others --- */
 
 /* What is taken is a member of the base that the CAS replaces, whoever wrote it. */

@@ -529,6 +529,8 @@ static void found(struct lane *lane, const struct result *r)
 		if (!list->tangled && lane_is_measured(lane))
 			lane_measured(lane, segmented_list_count(list), segmented_list_bytes(list));
 		need(lane, list);
+		if (lane_reads_list(lane))
+			ahead_saw(lane, r, r->value);
 		broken = w->missing && r->cas == w->read.cas && r->connection == w->read.connection &&
 			(!w->missing_on || w->missing_on == r->connection);
 		w->missing = false;

@@ -133,23 +133,25 @@ static void count(struct ahead *a, bool used)
 	}
 }
 
-static void read_behind(struct lane *lane, const struct result *r)
+/* Keeps what `r` says of `base`, which was read after a->since. False if no rewrite could begin with it. */
+static bool keep(struct lane *lane, struct ahead *a, const struct result *r, struct slice base)
 {
-	struct ahead *a = find(lane);
 	struct result now;
 
-	if (!a)
-		return;
-	if (r->status != RESULT_HIT || !r->cas || r->value.n > most(lane)) {
-		count(a, false);
-		return;
-	}
-	set(lane->lanes->aheads, &a->value, r->value);
 	a->read = *r;
 	a->read.value = a->read.line = slice_of("", 0);
 	a->read.server = "server";
-	a->known = as_of_now(lane, a, &now);
-	if (!a->known)
+	a->known = r->status == RESULT_HIT && r->cas && base.n <= most(lane) && as_of_now(lane, a, &now);
+	if (a->known)
+		set(lane->lanes->aheads, &a->value, base);
+	return a->known;
+}
+
+static void read_behind(struct lane *lane, const struct result *r)
+{
+	struct ahead *a = find(lane);
+
+	if (a && !keep(lane, a, r, r->value))
 		count(a, false);
 }
 
@@ -173,9 +175,14 @@ static bool expects_rewrite(const struct lane *lane, const struct ahead *a)
 	return a->appends == a->gap;
 }
 
+static bool may_read_ahead(const struct lane *lane, const struct ahead *a)
+{
+	return !a->wait && !lane->reads_behind && expects_rewrite(lane, a);
+}
+
 static void read_ahead(struct lane *lane, struct ahead *a)
 {
-	if (a->wait || lane->reads_behind || !expects_rewrite(lane, a))
+	if (!may_read_ahead(lane, a))
 		return;
 	a->since = lane_env(lane)->now;
 	lane_read_behind(lane, read_behind);
@@ -210,6 +217,16 @@ void ahead_appends(struct lane *lane)
 	forget(lane, a);
 	a->appends += a->appends < GAP_MAX;
 	read_ahead(lane, a);
+}
+
+void ahead_saw(struct lane *lane, const struct result *r, struct slice base)
+{
+	struct ahead *a = find(lane);
+
+	if (!a || a->known || !may_read_ahead(lane, a))
+		return;
+	a->since = lane_env(lane)->now;
+	(void)keep(lane, a, r, base);
 }
 
 /* --- the rewrite --- */

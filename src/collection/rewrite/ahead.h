@@ -9,8 +9,8 @@
  * as a whole, and what is in memory is always what a server gave with that id.
  *
  * Such a read is to replace one that the next rewrite would make. So it is made if a rewrite waits in the lane, or if as many appends
- * have followed the last rewrite as lay between the last two. While others write the key too, most reads ahead are in vain: each one
- * that was doubles the number of rewrites that go without.
+ * have followed the last rewrite as lay between the last two. Then what is read for a client is kept, too. While others write the key,
+ * most reads ahead are in vain: each one that was doubles the number of rewrites that go without.
  */
 #ifndef COLLECTION_REWRITE_AHEAD_H
 #define COLLECTION_REWRITE_AHEAD_H
@@ -38,6 +38,9 @@ bool ahead_reads(struct lane *lane, lane_step *step) __attribute__((warn_unused_
 /* Call these right after the CAS of a rewrite with this exptime, or an append, was sent: they read behind it. */
 void ahead_rewrites(struct lane *lane, int64_t exptime);
 void ahead_appends(struct lane *lane);
+
+/* The base was read for a client. `r` is the reply about it, perhaps without its value. */
+void ahead_saw(struct lane *lane, const struct result *r, struct slice base);
 
 /* `cas` has ended with this status. `tried`: it was computed from what ahead_give gave. */
 void ahead_ended(struct lane *lane, const struct cas *cas, enum result_status status, bool tried);

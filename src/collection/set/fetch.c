@@ -138,6 +138,15 @@ static void remember(struct fetch *f, const struct result *r)
 	f->read.value = f->read.line = slice_of("", 0);
 }
 
+/* The machines of rewrites have one question of their own. */
+static void saw(struct lane *lane, const struct result *r, struct slice base)
+{
+	const struct fetch *f = lane->work;
+
+	if (!f->only)
+		ahead_saw(lane, r, base);
+}
+
 static void token_read(struct lane *lane, const struct result *r)
 {
 	struct fetch *f = lane->work;
@@ -147,6 +156,7 @@ static void token_read(struct lane *lane, const struct result *r)
 	} else if (is_current(&f->entry->view, r)) {
 		lane->lanes->stats.cache_hits++;
 		remember(f, r);
+		saw(lane, r, buf_slice(&f->entry->view.base));
 		answer(lane, NULL);
 	} else {
 		f->entry->churning = CALM;
@@ -233,12 +243,14 @@ static void base_read(struct lane *lane, const struct result *r)
 		}
 		form = set_view_update(&f->entry->view, r->value);
 		f->loading = form == OPLOG_LOADING;
-		if (form == OPLOG_GOOD)
+		if (form == OPLOG_GOOD) {
+			saw(lane, r, r->value);
 			view_updated(lane, r);
-		else if (form == OPLOG_OUTDATED)
+		} else if (form == OPLOG_OUTDATED) {
 			base_expire(lane, r, removed);
-		else
+		} else {
 			finish(lane, lane_unreadable(lane, form), NULL);
+		}
 	}
 }
 

@@ -251,6 +251,8 @@ class Moving(WireTest):
                     client.check_all(conn)
         self.assertEqual(self.faults(), [])
         self.assertEqual(self.count("incomplete_sets", "stats collections"), 0)
+        for proxy in self.proxies:
+            self.assertNotIn("had lost a part", proxy.process.stderr())
 
 
 class Pools(Moving):

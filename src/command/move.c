@@ -9,6 +9,7 @@
  */
 #include "collection/adopted/encodings/encodings.h"
 #include "collection/lane/lanes.h"
+#include "collection/ttl.h"
 #include "command/args.h"
 #include "command/op_task.h"
 #include "command/start.h"
@@ -29,7 +30,6 @@ struct move {
 	int64_t from, to;                   /* the ends of an lmove: 0 or -1 */
 	struct waiter pause;
 	unsigned attempts;
-	bool is_busy;
 	char keys[];
 };
 
@@ -69,7 +69,6 @@ static struct move *new_move(struct host *host, const struct request *request, v
 	m->from = request->args->first;
 	m->to = request->args->last;
 	m->attempts = 0;
-	m->is_busy = false;
 	return m;
 }
 
@@ -126,7 +125,7 @@ static void again(struct move *m)
 {
 	struct env *env = &m->task.host->env;
 
-	if (m->is_busy || ++m->attempts == ATTEMPTS) {
+	if (++m->attempts >= ATTEMPTS) {
 		task_reply_line(end(m), "SERVER_ERROR busy");
 	} else if (env->later) {
 		unsigned power = m->attempts < PAUSES ? m->attempts : PAUSES;
@@ -158,10 +157,10 @@ static void taken(struct op *op, const struct outcome *outcome)
 {
 	struct move *m = move_of(op);
 
-	m->is_busy = outcome->status == OUTCOME_BUSY;
 	if (outcome->status == OUTCOME_DONE) {
 		reply_element(m, moved(m));
-	} else if (m->is_busy || outcome->status == OUTCOME_CHANGED || outcome->status == OUTCOME_MISSING) {
+	} else if (outcome->status == OUTCOME_CHANGED || outcome->status == OUTCOME_MISSING ||
+		outcome->status == OUTCOME_BUSY) {
 		m->list = (struct list_request){ .verb = LIST_TAKE, .start = m->to, .item = moved(m) };
 		prepare(m, OP_LIST, m->target, taken_back);
 		send(m);
@@ -197,6 +196,31 @@ static void push(struct move *m)
 	send(m);
 }
 
+/* Whether the element could be taken out of a list that was read so; else the outcome of that. */
+static enum outcome_status is_movable(const struct move *m, const struct result *base)
+{
+	const struct env *env = &m->task.host->env;
+	int64_t exptime;
+
+	if (rules_collection(env->rules, m->source)->encoding != ENCODING_OPLOG)
+		return OUTCOME_DONE;
+	if (base->cas == 0)
+		return OUTCOME_NO_CAS;
+	return ttl_exptime(env, base->ttl, &exptime) ? OUTCOME_DONE : OUTCOME_BUSY;
+}
+
+static void push_what_was_read(struct move *m, const struct outcome *outcome)
+{
+	struct outcome taken = { .status = is_movable(m, outcome->result) };
+
+	if (taken.status != OUTCOME_DONE) {
+		(void)outcome_ends(&taken, end(m));
+		return;
+	}
+	set_token(m, outcome->log);
+	push(m);
+}
+
 static void element_read(struct op *op, const struct outcome *outcome)
 {
 	struct move *m = move_of(op);
@@ -207,8 +231,7 @@ static void element_read(struct op *op, const struct outcome *outcome)
 	} else if (outcome->status == OUTCOME_MISSING || outcome->log.n == 0 || rotates) {
 		reply_element(m, outcome->status == OUTCOME_DONE ? outcome->log : SLICE(""));
 	} else {
-		set_token(m, outcome->log);
-		push(m);
+		push_what_was_read(m, outcome);
 	}
 }
 

@@ -190,6 +190,27 @@ TEST(others_write_while_the_copy_is_taken_back)
 	has("l", "@list +c +b ");
 }
 
+/* Of a server that gives no cas ids, or no times to live, nothing can be taken out: then nothing is pushed. */
+TEST(what_cannot_be_taken_is_not_pushed)
+{
+	static const struct {
+		uint64_t cas;
+		int64_t ttl;
+		const char *reply;
+	} servers[] = { { 0, TTL_NEVER, "SERVER_ERROR the server gives no cas ids (memcached -C)\r\n" },
+		{ 5, TTL_UNKNOWN, "SERVER_ERROR busy\r\n" } };
+
+	for (size_t i = 0; i < 2; i++) {
+		struct result r = {
+			.status = RESULT_HIT, .value = SLICE("@list +a "), .cas = servers[i].cas, .ttl = servers[i].ttl
+		};
+		client_asks("lmove k l left right\r\n");
+		fake_result(&fake, fake_oldest(&fake), &r);
+		client_is_told(servers[i].reply);
+		ck_assert_uint_eq(fake_waiting(&fake), 0);
+	}
+}
+
 /* The source has gone when the element was pushed. */
 TEST(the_source_goes)
 {

@@ -48,9 +48,23 @@ static bool is_part_copy(struct moving *w, const struct moving_message *m)
 		slice_equal(buf_slice(&item->value), m->call.value);
 }
 
+/* Claims that come late are rare; more of them show sooner what becomes of one. */
+static void delay_claim(struct moving *w, struct moving_message *m)
+{
+	struct moving_connection *c = &w->proxies[m->proxy].connections[m->server];
+
+	if (!begins(m, CALL_ADD, SLICE("@claim.")) || !moving_chance(w, 50))
+		return;
+	m->at += moving_random(w, 500);
+	c->last = m->at > c->last ? m->at : c->last;
+}
+
 void moving_mutate_sent(struct moving *w, struct moving_message *m)
 {
 	switch (w->mutation) {
+	case MOVING_UNSEEN_CLAIM:
+		delay_claim(w, m);
+		break;
 	case MOVING_BLIND_COPY:
 		if (begins(m, CALL_CAS, SLICE("@copy.")))
 			m->call.verb = CALL_SET, m->executed = false;

@@ -44,6 +44,15 @@ static void pops(const char *member, const char *calls_)
 	makes(calls_);
 }
 
+static void takes(const char *request, const char *element, const char *calls_)
+{
+	char reply[64];
+
+	snprintf(reply, sizeof(reply), "VALUE k 0 %zu\r\n%s\r\nEND\r\n", strlen(element), element);
+	asks_and_hears(request, reply);
+	makes(calls_);
+}
+
 static void adds(const char *member, const char *calls_)
 {
 	char request[64];
@@ -109,6 +118,38 @@ TEST(the_read_is_on_its_way)
 	server_answer_one(&server);
 	makes("LC");
 	hears("VALUE k 0 1\r\nc\r\nEND\r\n");
+}
+
+static void waits_for_the_read(const char *add, const char *pop)
+{
+	client_asks(add);
+	server_answer_one(&server);
+	client_is_told("STORED\r\n");
+	client_asks(pop);
+	makes("PG");
+}
+
+/* What the read behind a write says without a base is older than the rewrite that waits for it. */
+TEST(the_read_finds_nothing)
+{
+	pops_in_turn();
+	pops("c", "LC");
+	waits_for_the_read("sadd k c\r\n", "spop k\r\n");
+	base()->used = false;
+	server_answer_one(&server);
+	another_stores("+z ");
+	hears("VALUE k 0 1\r\nz\r\nEND\r\n");
+	makes("GLC");
+}
+
+TEST(the_read_is_lost)
+{
+	pops_in_turn();
+	pops("c", "LC");
+	waits_for_the_read("sadd k c\r\n", "spop k\r\n");
+	fake_fail(&fake, RESULT_TIMED_OUT);
+	hears("VALUE k 0 1\r\nc\r\nEND\r\n");
+	makes("GLC");
 }
 
 /* Of a rewrite that waits it is certain that it is the next. */
@@ -393,15 +434,6 @@ TEST(claims_one_after_the_other)
 
 /* --- lists --- */
 
-static void takes(const char *request, const char *element, const char *calls_)
-{
-	char reply[64];
-
-	snprintf(reply, sizeof(reply), "VALUE k 0 %zu\r\n%s\r\nEND\r\n", strlen(element), element);
-	asks_and_hears(request, reply);
-	makes(calls_);
-}
-
 static void changes(const char *request, const char *reply, const char *calls_)
 {
 	asks_and_hears(request, reply);
@@ -430,6 +462,16 @@ TEST(a_queue_in_turn)
 	changes("rpush k i\r\n", "STORED\r\n", "PG");
 	changes("llen k\r\n", "5\r\n", "G");
 	takes("lpop k 2\r\n", "h g", "LC");
+}
+
+TEST(the_read_of_a_list_is_lost)
+{
+	a_queue();
+	takes("lpop k\r\n", "c", "LC");
+	waits_for_the_read("rpush k g\r\n", "lpop k\r\n");
+	fake_fail(&fake, RESULT_LOST);
+	hears("VALUE k 0 1\r\nd\r\nEND\r\n");
+	makes("GLC");
 }
 
 /* What changes nothing is said of the list as it is. */

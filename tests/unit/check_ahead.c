@@ -561,3 +561,22 @@ TEST(unknown_outcome_of_a_list)
 	client_is_told("SERVER_ERROR upstream mc:11211 connection lost, outcome unknown\r\n");
 	makes("LC");
 }
+
+TEST(a_claim_behind_what_is_no_set)
+{
+	another_stores("+a ");
+	claims("b", "1\r\n", "GLC");
+	claims("c", "1\r\n", "GLCG");
+	client_asks("sclaim k d\r\n");
+	server_answer_one(&server);
+	server_answer_one(&server);
+	client_is_told("1\r\n");
+	client_asks("sclaim k e\r\n");
+	makes("LCG");
+	another_stores("what");
+	server_answer_one(&server);
+	another_stores("+a ");
+	hears("1\r\n");
+	makes("GLCG");
+	base_is("+a +e ");
+}

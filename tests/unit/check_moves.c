@@ -284,7 +284,7 @@ TEST(a_copy_that_is_all_that_is_left)
 	struct buf mark = BUF_EMPTY;
 
 	put(O, "s", "+new ", 0);
-	mark_add_copy(&mark, SLICE("s"), 3, item(O, "s")->cas + 1, 5);
+	mark_add_copy(&mark, SLICE("s"), 3, item(O, "s")->cas + 1, 1, 5);
 	BUF_ADD(&mark, "+old ");
 	put_mark(N, "s", &mark);
 	reads(&proxies[0], "s", "+old +new ");
@@ -292,7 +292,7 @@ TEST(a_copy_that_is_all_that_is_left)
 	buf_free(&mark);
 	/* It is the same that has changed. */
 	put(O, "t", "+old +new ", 0);
-	mark_add_copy(&mark, SLICE("t"), 3, item(O, "t")->cas + 1, 5);
+	mark_add_copy(&mark, SLICE("t"), 3, item(O, "t")->cas + 1, 1, 5);
 	BUF_ADD(&mark, "+old ");
 	put_mark(N, "t", &mark);
 	reads(&proxies[0], "t", "+old +new ");
@@ -310,14 +310,14 @@ TEST(another_goes_on)
 	has(N, "k", NULL);
 	put(O, "l", "new", 0);
 	mark.start = mark.end = 0;
-	mark_add_copy(&mark, SLICE("l"), 3, 7, 3);
+	mark_add_copy(&mark, SLICE("l"), 3, 7, 1, 3);
 	BUF_ADD(&mark, "old");
 	put_mark(N, "l", &mark);
 	reads(&proxies[0], "l", "new");
 	has(O, "l", NULL);
 	/* After the deletion. */
 	mark.start = mark.end = 0;
-	mark_add_copy(&mark, SLICE("m"), 3, 7, 4);
+	mark_add_copy(&mark, SLICE("m"), 3, 7, 1, 4);
 	BUF_ADD(&mark, "last+w ");
 	put_mark(N, "m", &mark);
 	reads(&proxies[0], "m", "last+w ");
@@ -489,6 +489,26 @@ TEST(a_run_of_a_forgotten_proxy)
 	buf_free(&value);
 }
 
+#define EVENT "e::2023111422"
+
+/* A forgotten proxy counts after each number of steps of the mover. Nothing is counted twice. */
+LOOP_TEST(an_item_that_changes_while_it_moves, 14)
+{
+	const struct call count = { .verb = CALL_INCR, .key = SLICE(EVENT), .number = 1 };
+	struct waiter waiter = { on_result, SLICE(EVENT) };
+	bool counted;
+
+	put(O, EVENT, "5", 0);
+	moves_call(proxies[0].moves, &(struct call){ .verb = CALL_GET, .server = CALL_ANY_SERVER, .key = SLICE(EVENT) },
+		&waiter);
+	for (int i = 0; i < _i; i++)
+		step(&proxies[0]);
+	counted = memcached_call(servers[O], &count, (uint64_t)AT * 1000).status == RESULT_NUMBER;
+	run(&proxies[0]);
+	has(O, EVENT, NULL);
+	has(N, EVENT, counted ? "6" : "5");
+}
+
 /* What corrects the time to live behind a rewrite must not come late: a touch, and the clock of the server. */
 TEST(a_touch_does_not_wait_for_the_time)
 {
@@ -636,7 +656,7 @@ TEST(marks)
 	struct mark mark;
 
 	BUF_ADD(&stored, "+x ");
-	mark_add_copy(&stored, SLICE("k"), 4294967295, UINT64_MAX, 2);
+	mark_add_copy(&stored, SLICE("k"), 4294967295, UINT64_MAX, 1, 2);
 	BUF_ADD(&stored, "vw+y ");
 	mark = mark_read(SLICE("k"), MARK_FLAGS, buf_slice(&stored));
 	ck_assert_int_eq(mark.kind, MARK_COPY);

@@ -431,7 +431,7 @@ class Tool(Moving):
         self.begin(time.time() - 10)
         self.turn()
         for _ in range(2):
-            claim, copy = self.mark("@claim.{check} "), self.mark("@copy.{check}.7.99.5 value")
+            claim, copy = self.mark("@claim.{check} "), self.mark("@copy.{check}.7.99.1.5 value")
             self.assertIn("nothing is left", self.move())
             with Conn(self.new.port) as there:
                 self.assertEqual(there.values(f"get {claim} {copy}")[0], {copy: (7, b"value")})

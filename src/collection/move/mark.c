@@ -31,12 +31,13 @@ void mark_add_claim(struct buf *out, struct slice key)
 	add_number(out, check_of(key), ' ');
 }
 
-void mark_add_copy(struct buf *out, struct slice key, uint32_t flags, uint64_t cas, size_t bytes)
+void mark_add_copy(struct buf *out, struct slice key, uint32_t flags, uint64_t cas, uint64_t mover, size_t bytes)
 {
 	buf_add_slice(out, COPY);
 	add_number(out, check_of(key), '.');
 	add_number(out, flags, '.');
 	add_number(out, cas, '.');
+	add_number(out, mover, '.');
 	add_number(out, bytes, ' ');
 }
 
@@ -56,14 +57,15 @@ static bool take(struct slice *rest, char end, uint64_t *out)
 
 static bool read_copy(struct slice rest, struct mark *mark)
 {
-	uint64_t flags, cas, bytes;
+	uint64_t flags, cas, mover, bytes;
 
-	if (!take(&rest, '.', &flags) || flags > UINT32_MAX || !take(&rest, '.', &cas) || !take(&rest, ' ', &bytes) ||
-		bytes > rest.n)
+	if (!take(&rest, '.', &flags) || flags > UINT32_MAX || !take(&rest, '.', &cas) || !take(&rest, '.', &mover) ||
+		!take(&rest, ' ', &bytes) || bytes > rest.n)
 		return false;
 	mark->kind = MARK_COPY;
 	mark->flags = (uint32_t)flags;
 	mark->cas = cas;
+	mark->mover = mover;
 	mark->value = slice_of(rest.p, bytes);
 	mark->behind = slice_skip(rest, bytes);
 	return true;

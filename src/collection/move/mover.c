@@ -12,7 +12,15 @@
 #include "util/alloc.h"
 #include "util/random.h"
 
-enum { PARTS_AT_ONCE = 32, ATTEMPTS_MAX = 64, ATTEMPTS_AT_ONCE = 4, PAUSE_MS = 16, CLAIM_SECONDS = 60 };
+enum {
+	PARTS_AT_ONCE = 32,
+	ATTEMPTS_MAX = 64,
+	ATTEMPTS_AT_ONCE = 4,
+	PAUSE_MS = 16,
+	CLAIM_SECONDS = 60,
+	WAITS = 8,
+	WAIT_MS = 4
+};
 enum { ALL = WANT_VALUE | WANT_CAS | WANT_TTL };
 
 typedef void mover_step(struct mover *m);
@@ -119,6 +127,17 @@ static void fail(struct mover *m, const char *line)
 	m->done(m);
 }
 
+static void look_later(struct mover *m, unsigned ms)
+{
+	struct env *env = m->world->env;
+
+	m->next = look;
+	m->target = NULL;
+	m->waiter = (struct waiter){ answered, m->key };
+	m->pending++;
+	env->later(env, &m->waiter, 1 + (unsigned)(random_next(&env->random) % ms));
+}
+
 /* Others move the unit as well, or change it. */
 static void again(struct mover *m)
 {
@@ -130,11 +149,7 @@ static void again(struct mover *m)
 	} else if (m->attempts <= ATTEMPTS_AT_ONCE || !env->later) {
 		look(m);
 	} else {
-		m->next = look;
-		m->target = NULL;
-		m->waiter = (struct waiter){ answered, m->key };
-		m->pending++;
-		env->later(env, &m->waiter, 1 + (unsigned)(random_next(&env->random) % PAUSE_MS));
+		look_later(m, PAUSE_MS);
 	}
 }
 
@@ -143,6 +158,7 @@ static void again(struct mover *m)
 void mover_start(struct mover *m, void (*done)(struct mover *m))
 {
 	m->done = done;
+	m->number = random_next(&m->world->env->random);
 	look(m);
 }
 
@@ -176,6 +192,7 @@ static void on_claim(struct waiter *waiter, const struct result *r)
 {
 	struct mover *m = (struct mover *)((char *)waiter - offsetof(struct mover, second));
 
+	m->claimed = r->status == RESULT_DONE;
 	if (result_failed(r))
 		failure_keep(&m->failure, r);
 	count_answer(m);
@@ -194,6 +211,15 @@ static void claim(struct mover *m)
 	buf_free(&text);
 }
 
+static bool is_own_copy(const struct mover *m)
+{
+	return m->mark.kind == MARK_COPY && m->mark.mover == m->number;
+}
+
+/*
+ * Another mover that is at it is given some time. Whoever alone has written to n since it had nothing knows what became of its own copy: if
+ * the deletion failed, the item on o is the same that has changed.
+ */
 static void claimed(struct mover *m)
 {
 	if (m->status != RESULT_HIT) {
@@ -201,6 +227,12 @@ static void claimed(struct mover *m)
 		return;
 	}
 	m->mark = mark_read(m->key, m->n.flags, buf_slice(&m->n.value));
+	m->sole = (m->claimed && m->mark.kind == MARK_CLAIM) || (m->sole && is_own_copy(m));
+	if (!m->sole && m->mark.kind != MARK_NONE && m->waits < WAITS && m->world->env->later) {
+		m->waits++;
+		look_later(m, WAIT_MS);
+		return;
+	}
 	read_item(m, &m->world->from, &m->o, read_former);
 }
 
@@ -292,7 +324,7 @@ static bool is_truth(const struct mover *m)
 {
 	struct slice copy = m->mark.value, value = buf_slice(&m->o.value);
 
-	if (m->mark.kind != MARK_COPY || m->mark.cas == m->o.cas)
+	if (m->mark.kind != MARK_COPY || m->mark.cas == m->o.cas || (m->sole && is_own_copy(m)))
 		return m->mark.kind == MARK_NONE;
 	return !join_has_parts(value) && !(slice_starts(value, copy) && copy.n && copy.p[copy.n - 1] == ' ');
 }
@@ -318,7 +350,8 @@ static void copy_item(struct mover *m)
 		flags = m->o.flags;
 		buf_add_slice(&text, value);
 	} else {
-		mark_add_copy(&text, m->key, m->o.flags, m->o.cas, m->mark.before.n + value.n + m->mark.behind.n);
+		mark_add_copy(
+			&text, m->key, m->o.flags, m->o.cas, m->number, m->mark.before.n + value.n + m->mark.behind.n);
 		buf_add_slice(&text, m->mark.before);
 		buf_add_slice(&text, value);
 		buf_add_slice(&text, m->mark.behind);

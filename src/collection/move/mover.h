@@ -88,7 +88,10 @@ struct mover {
 	int64_t last_ttl; /* of the item on o, right before its deletion; 0 if it was not read */
 	struct mover_parts parts;
 	struct failure failure;
-	unsigned attempts;
+	unsigned attempts, waits;
+	uint64_t number;    /* random: its copies have it */
+	bool claimed;       /* by this mover: n had nothing before */
+	bool sole;          /* no other mover has written to n since */
 	bool bare;          /* with a mark the copy is too large */
 	bool moved, joined; /* what was done */
 	bool imitated;      /* n has an item with the flags of a mark, which is none */

@@ -411,7 +411,6 @@ static enum guard guard_of(const struct moves *m, const struct call *call, uint6
 	case CALL_APPEND:
 	case CALL_PREPEND:
 	case CALL_REPLACE:
-	case CALL_TOUCH:
 	case CALL_DELETE:
 		return late ? GUARD_LOOK : GUARD_NONE;
 	case CALL_META:
@@ -420,6 +419,7 @@ static enum guard guard_of(const struct moves *m, const struct call *call, uint6
 		return late && call->compare ? GUARD_HOLD : GUARD_NONE;
 	case CALL_ADD:
 	case CALL_CAS:
+	case CALL_TOUCH: /* it may have to follow a read of the time to live at once */
 		return late ? GUARD_HOLD : GUARD_NONE;
 	case CALL_INCR:
 	case CALL_DECR:
@@ -515,6 +515,8 @@ static bool is_doubtful(const struct moved_call *c, const struct result *r)
 {
 	bool counts = c->call.verb == CALL_INCR || c->call.verb == CALL_DECR;
 
+	if (c->call.verb == CALL_TOUCH)
+		return r->status == RESULT_DONE;
 	return r->status == RESULT_EXISTS || (r->status == RESULT_NOT_STORED && c->call.verb == CALL_ADD) ||
 		(r->status == RESULT_REFUSED && counts && c->tries == 0);
 }
@@ -552,7 +554,7 @@ static void miss(struct unit *u)
 	struct moved_call *c;
 
 	while ((c = STAILQ_FIRST(&u->calls)) && guard_in(u, &c->call) == GUARD_LOOK && c->call.verb != CALL_META) {
-		bool removes = c->call.verb == CALL_TOUCH || c->call.verb == CALL_DELETE;
+		bool removes = c->call.verb == CALL_DELETE;
 		struct waiter *asker = c->asker;
 		STAILQ_REMOVE_HEAD(&u->calls, link);
 		free(c);

@@ -113,7 +113,7 @@ static bool as_of_now(const struct lane *lane, const struct ahead *a, struct res
 {
 	enum { SECOND = 1000 };
 	uint64_t age = lane_env(lane)->now - a->since;
-	int64_t exptime;
+	int64_t exptime = 0;
 
 	*r = a->read;
 	r->value = buf_slice(&a->value);

@@ -60,7 +60,7 @@ static void remember(struct world *w, int list)
 	size_t first, count = seen(w, list, &first), bytes = count * sizeof(*t->items);
 
 	excuse(w, list);
-	if (last && last->absent == t->absent && last->count == count &&
+	if (last && last->absent == t->absent && last->spoiled == t->spoiled && last->count == count &&
 		(bytes == 0 || memcmp(last->items, t->items + first, bytes) == 0))
 		return;
 	if (t->version_count == t->version_capacity) {
@@ -68,7 +68,7 @@ static void remember(struct world *w, int list)
 		t->versions = xrealloc(t->versions, t->version_capacity * sizeof(*t->versions));
 	}
 	last = &t->versions[t->version_count++];
-	*last = (struct list_version){ w->truth.tick, t->absent, count, xmalloc(bytes + 1) };
+	*last = (struct list_version){ w->truth.tick, t->absent, t->spoiled, count, xmalloc(bytes + 1) };
 	memcpy(last->items, t->items + first, bytes);
 }
 

@@ -12,7 +12,7 @@ enum { SIM_LISTS = 4, SIM_LIMITED = 2, LOADED_LIST = 3, SIM_LIST_MAX = 30, SIM_I
 
 struct list_version {
 	uint64_t tick;
-	bool absent;
+	bool absent, spoiled;
 	size_t count;
 	int *items;
 };

@@ -280,10 +280,11 @@ static void touched(struct world *w, const struct message *m, struct life *life,
 	set_end(life, item->expires, 0);
 	if (!m->proxy || !m->asked)
 		return;
-	if (m->asked < *last)
+	if (m->asked < *last && !m->unclear)
 		world_fail(w, "touches of a client in another order", "%.*s: command %llu behind %llu",
 			(int)m->call.key.n, m->call.key.p, (unsigned long long)m->asked, (unsigned long long)*last);
-	*last = m->asked;
+	if (!m->unclear)
+		*last = m->asked;
 	TAILQ_FOREACH(op, &w->ops, link) {
 		if (op->number == m->asked)
 			op->touched = true;
@@ -366,9 +367,9 @@ static bool may_send(const struct sim_op *op, const struct call *call)
 	case CALL_GAT:
 		if (op->command == COMMAND_GAT && op->exptime == call->exptime)
 			return true;
-		return op->command == COMMAND_TOUCH && !op->touches && op->exptime == call->exptime;
+		return op->command == COMMAND_TOUCH && op->exptime == call->exptime;
 	case CALL_TOUCH:
-		return op->command == COMMAND_TOUCH && !op->touches && op->exptime == call->exptime &&
+		return op->command == COMMAND_TOUCH && op->exptime == call->exptime &&
 			op->world->lives[index_of(call->key)].by[op->proxy->index].empty;
 	default:
 		return false;
@@ -397,6 +398,10 @@ void lives_sent(struct world *w, struct message *m)
 		if (op->proxy != m->proxy || !names(op, m->call.key) || !may_send(op, &m->call))
 			continue;
 		m->asked = op->number;
+		if (op->command == COMMAND_TOUCH && op->touches) {
+			m->unclear = true;
+			continue;
+		}
 		op->touches = true;
 		return;
 	}

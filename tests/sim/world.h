@@ -61,6 +61,7 @@ struct message {
 	struct buf part;         /* MUTATION_PART: what is left of a base */
 	bool behind;             /* a read of a base that was sent behind a write which was not executed */
 	uint64_t asked; /* the number of the command that touches or deletes by this call; 0 where it is not known */
+	bool unclear;   /* it may also be an earlier command, which touches once more since a part was missing */
 	int server;
 	uint64_t at; /* when it arrives */
 	bool executed, fails;

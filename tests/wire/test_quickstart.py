@@ -37,7 +37,8 @@ class Quickstart(ProgramTest):
 
     def started(self):
         """The port of one that stays; all that it started ends with the test."""
-        process = subprocess.Popen(**self.command())
+        # A shell that runs the tests in the background has them ignore SIGINT, and a shell cannot trap what it was born to ignore.
+        process = subprocess.Popen(**self.command(), preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         self.addCleanup(self.interrupt, process)
         for line in process.stdout:
             if found := re.match(r"setlistd listens on 127\.0\.0\.1:(\d+),", line):

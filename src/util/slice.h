@@ -28,7 +28,7 @@ static inline bool slice_equal(struct slice a, struct slice b)
 
 static inline bool slice_starts(struct slice s, struct slice prefix)
 {
-	return s.n >= prefix.n && memcmp(s.p, prefix.p, prefix.n) == 0;
+	return s.n >= prefix.n && (prefix.n == 0 || memcmp(s.p, prefix.p, prefix.n) == 0);
 }
 
 /* The slice without its first `n` bytes; it must have as many. */

@@ -44,7 +44,7 @@ void mark_add_copy(struct buf *out, struct slice key, uint32_t flags, uint64_t c
 /* Where `text` stands in `data`, or NULL. */
 static const char *find(struct slice data, const char *text, size_t n)
 {
-	return memmem(data.p, data.n, text, n);
+	return data.n ? memmem(data.p, data.n, text, n) : NULL;
 }
 
 /* Takes a number and the byte behind it. */

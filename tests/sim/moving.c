@@ -24,11 +24,8 @@ void moving_fail(struct moving *w, const char *what, const char *format, ...)
 {
 	va_list ap;
 
-	if (w->violation)
-		return;
-	w->violation = what;
 	va_start(ap, format);
-	vsnprintf(w->detail, sizeof(w->detail), format, ap);
+	histories_fail(&w->violation, w->detail, sizeof(w->detail), what, format, ap);
 	va_end(ap);
 }
 
@@ -567,12 +564,14 @@ static const char *const mutations[MOVING_MUTATIONS] = {
 };
 
 /* The seed of the first history that fails; 0 for none. */
-static uint64_t run_many(struct moving *w, uint64_t first, uint64_t count, enum moving_mutation mutation, bool verbose)
+static uint64_t run_many(uint64_t first, uint64_t count, int mutation, bool verbose)
 {
+	static struct moving world;
+	struct moving *w = &world;
 	uint64_t commands = 0, failures = 0, moved = 0, merged = 0, waited = 0, undecided = 0, spoiled = 0, claimed = 0;
 
 	for (uint64_t seed = first; seed < first + count; seed++) {
-		if (!moving_run(w, seed, mutation, verbose)) {
+		if (!moving_run(w, seed, (enum moving_mutation)mutation, verbose)) {
 			printf("seed %llu: %s: %s\n", (unsigned long long)seed, w->violation, w->detail);
 			return seed;
 		}
@@ -594,31 +593,9 @@ static uint64_t run_many(struct moving *w, uint64_t first, uint64_t count, enum 
 	return 0;
 }
 
-static int run_mutations(struct moving *w, uint64_t first, uint64_t count)
+static const char *mutation_name(int mutation)
 {
-	int passed = 0, failed = 0;
-
-	for (int m = MOVING_NONE + 1; m < MOVING_MUTATIONS; m++) {
-		printf("put in on purpose: %s\n", mutations[m]);
-		if (run_many(w, first, count, (enum moving_mutation)m, false)) {
-			passed++;
-		} else {
-			printf("was not found\n");
-			failed++;
-		}
-	}
-	printf("%d passed, %d failed\n", passed, failed);
-	return failed ? 1 : 0;
+	return mutations[mutation];
 }
 
-int moving_main(uint64_t first, uint64_t count, bool mutated, bool verbose)
-{
-	static struct moving world;
-	uint64_t wrong;
-
-	if (mutated)
-		return run_mutations(&world, first, count);
-	wrong = run_many(&world, first, count, MOVING_NONE, verbose);
-	printf("%llu passed, %d failed\n", (unsigned long long)(wrong ? wrong - first : count), wrong ? 1 : 0);
-	return wrong ? 1 : 0;
-}
+const struct histories moving_histories = { run_many, mutation_name, MOVING_MUTATIONS };

@@ -13,6 +13,7 @@
 
 #include "collection/move/moves.h"
 #include "command/task.h"
+#include "histories.h"
 #include "linear.h"
 #include "unit/memcached.h"
 
@@ -177,8 +178,8 @@ struct moving {
 /* Runs the history of a seed. False if something was wrong: then world->violation says what. */
 bool moving_run(struct moving *world, uint64_t seed, enum moving_mutation mutation, bool verbose);
 
-/* As sim.c: runs histories, or each mutation until a history finds it. Gives the exit status. */
-int moving_main(uint64_t first, uint64_t count, bool mutated, bool verbose);
+/* For histories_main. */
+extern const struct histories moving_histories;
 
 void moving_fail(struct moving *world, const char *what, const char *format, ...) __attribute__((format(printf, 3, 4)));
 uint64_t moving_random(struct moving *world, uint64_t below);

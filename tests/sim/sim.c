@@ -14,6 +14,7 @@
 
 #include "crowd.h"
 #include "form.h"
+#include "histories.h"
 #include "moving.h"
 #include "taking.h"
 #include "world.h"
@@ -46,12 +47,12 @@ static bool makes_sense(int mutation)
 }
 
 /* The seed of the first history that fails; 0 for none. */
-static uint64_t run(uint64_t first, uint64_t count, enum mutation mutation, bool verbose)
+static uint64_t run(uint64_t first, uint64_t count, int mutation, bool verbose)
 {
 	uint64_t commands = 0, failures = 0, compactions = 0, merges = 0, incomplete = 0;
 
 	for (uint64_t seed = first; seed < first + count; seed++) {
-		if (!world_run(&world, form, seed, mutation, verbose)) {
+		if (!world_run(&world, form, seed, (enum mutation)mutation, verbose)) {
 			printf("seed %llu: %s: %s\n", (unsigned long long)seed, world.violation, world.detail);
 			return seed;
 		}
@@ -68,24 +69,12 @@ static uint64_t run(uint64_t first, uint64_t count, enum mutation mutation, bool
 	return 0;
 }
 
-static int run_mutations(uint64_t first, uint64_t count)
+static const char *mutation_name(int mutation)
 {
-	int passed = 0, failed = 0;
-
-	for (int m = MUTATION_NONE + 1; m < MUTATIONS; m++) {
-		if (!makes_sense(m))
-			continue;
-		printf("put in on purpose: %s\n", mutations[m].name);
-		if (run(first, count, (enum mutation)m, false)) {
-			passed++;
-		} else {
-			printf("was not found\n");
-			failed++;
-		}
-	}
-	printf("%d passed, %d failed\n", passed, failed);
-	return failed ? 1 : 0;
+	return makes_sense(mutation) ? mutations[mutation].name : NULL;
 }
+
+static const struct histories histories = { run, mutation_name, MUTATIONS };
 
 /* Runs crowds from these seeds. With the bug each must fail. */
 static int run_crowds(uint64_t first, uint64_t count, bool mutated)
@@ -106,8 +95,9 @@ static int run_crowds(uint64_t first, uint64_t count, bool mutated)
 
 int main(int argc, char **argv)
 {
-	uint64_t count = 10000, first = 1, wrong;
-	bool mutated = false, verbose = false, crowds = false, moving = false, taking = false;
+	const struct histories *chosen = &histories;
+	uint64_t count = 10000, first = 1;
+	bool mutated = false, verbose = false, crowds = false;
 	int c;
 
 	while ((c = getopt(argc, argv, "ce:n:s:mv")) != -1) {
@@ -117,9 +107,11 @@ int main(int argc, char **argv)
 			break;
 		case 'e':
 			form = form_named(optarg);
-			moving = strcmp(optarg, "moving") == 0;
-			taking = strcmp(optarg, "taking") == 0;
-			if (!form && !moving && !taking && strcmp(optarg, "oplog") != 0)
+			if (strcmp(optarg, "moving") == 0)
+				chosen = &moving_histories;
+			else if (strcmp(optarg, "taking") == 0)
+				chosen = &taking_histories;
+			else if (!form && strcmp(optarg, "oplog") != 0)
 				return 2;
 			break;
 		case 'n':
@@ -140,13 +132,5 @@ int main(int argc, char **argv)
 	}
 	if (crowds)
 		return run_crowds(first, count, mutated);
-	if (moving)
-		return moving_main(first, count, mutated, verbose);
-	if (taking)
-		return taking_main(first, count, mutated, verbose);
-	if (mutated)
-		return run_mutations(first, count);
-	wrong = run(first, count, MUTATION_NONE, verbose);
-	printf("%llu passed, %d failed\n", (unsigned long long)(wrong ? wrong - first : count), wrong ? 1 : 0);
-	return wrong ? 1 : 0;
+	return histories_main(chosen, first, count, mutated, verbose);
 }

@@ -23,11 +23,8 @@ void taking_fail(struct taking *w, const char *what, const char *format, ...)
 {
 	va_list ap;
 
-	if (w->violation)
-		return;
-	w->violation = what;
 	va_start(ap, format);
-	vsnprintf(w->detail, sizeof(w->detail), format, ap);
+	histories_fail(&w->violation, w->detail, sizeof(w->detail), what, format, ap);
 	va_end(ap);
 }
 
@@ -381,12 +378,14 @@ static const char *const mutations[TAKING_MUTATIONS] = {
 };
 
 /* The seed of the first history that fails; 0 for none. */
-static uint64_t run_many(struct taking *w, uint64_t first, uint64_t count, enum taking_mutation mutation, bool verbose)
+static uint64_t run_many(uint64_t first, uint64_t count, int mutation, bool verbose)
 {
+	static struct taking world;
+	struct taking *w = &world;
 	uint64_t commands = 0, failures = 0, busy = 0, kills = 0, taken = 0, left = 0;
 
 	for (uint64_t seed = first; seed < first + count; seed++) {
-		if (!taking_run(w, seed, mutation, verbose)) {
+		if (!taking_run(w, seed, (enum taking_mutation)mutation, verbose)) {
 			printf("seed %llu: %s: %s\n", (unsigned long long)seed, w->violation, w->detail);
 			return seed;
 		}
@@ -405,31 +404,9 @@ static uint64_t run_many(struct taking *w, uint64_t first, uint64_t count, enum 
 	return 0;
 }
 
-static int run_mutations(struct taking *w, uint64_t first, uint64_t count)
+static const char *mutation_name(int mutation)
 {
-	int passed = 0, failed = 0;
-
-	for (int m = TAKING_NONE + 1; m < TAKING_MUTATIONS; m++) {
-		printf("put in on purpose: %s\n", mutations[m]);
-		if (run_many(w, first, count, (enum taking_mutation)m, false)) {
-			passed++;
-		} else {
-			printf("was not found\n");
-			failed++;
-		}
-	}
-	printf("%d passed, %d failed\n", passed, failed);
-	return failed ? 1 : 0;
+	return mutations[mutation];
 }
 
-int taking_main(uint64_t first, uint64_t count, bool mutated, bool verbose)
-{
-	static struct taking world;
-	uint64_t wrong;
-
-	if (mutated)
-		return run_mutations(&world, first, count);
-	wrong = run_many(&world, first, count, TAKING_NONE, verbose);
-	printf("%llu passed, %d failed\n", (unsigned long long)(wrong ? wrong - first : count), wrong ? 1 : 0);
-	return wrong ? 1 : 0;
-}
+const struct histories taking_histories = { run_many, mutation_name, TAKING_MUTATIONS };

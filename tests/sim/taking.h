@@ -16,6 +16,7 @@
 #include "collection/push_board.h"
 #include "command/task.h"
 #include "command/waiting.h"
+#include "histories.h"
 #include "lan.h"
 #include "linear.h"
 
@@ -132,8 +133,8 @@ struct taking {
 /* Runs the history of a seed. False if something was wrong: then world->violation says what. */
 bool taking_run(struct taking *world, uint64_t seed, enum taking_mutation mutation, bool verbose);
 
-/* As sim.c: runs histories, or each mutation until a history finds it. Gives the exit status. */
-int taking_main(uint64_t first, uint64_t count, bool mutated, bool verbose);
+/* For histories_main. */
+extern const struct histories taking_histories;
 
 void taking_fail(struct taking *world, const char *what, const char *format, ...) __attribute__((format(printf, 3, 4)));
 uint64_t taking_random(struct taking *world, uint64_t below);

@@ -1,10 +1,11 @@
 #include "world.h"
-#include "protocol/commands.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "histories.h"
 #include "lists.h"
+#include "protocol/commands.h"
 #include "stored_set.h"
 #include "util/random.h"
 
@@ -46,11 +47,8 @@ void world_fail(struct world *w, const char *what, const char *format, ...)
 {
 	va_list ap;
 
-	if (w->violation)
-		return;
-	w->violation = what;
 	va_start(ap, format);
-	vsnprintf(w->detail, sizeof(w->detail), format, ap);
+	histories_fail(&w->violation, w->detail, sizeof(w->detail), what, format, ap);
 	va_end(ap);
 }
 

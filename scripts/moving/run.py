@@ -258,7 +258,7 @@ def arguments(argv=None):
     add("--login", metavar="FILE", help="a file with 'user password', if the setlistd has an auth_file")
     add("--server-login", metavar="FILE", help="the same for the servers, if they run with -Y")
     add("--ca", metavar="FILE", help="the CAs of the setlistd's certificate, if ADDR begins with tls: (those of the system)")
-    add("--server-tls", action="store_true", help="the servers speak TLS, but for those on Unix sockets")
+    add("--server-tls", action="store_true", help="speak TLS with the servers, except on Unix sockets")
     add("--server-ca", metavar="FILE", help="the CAs of their certificates (those of the system)")
     add("--no-server-verify", action="store_true", help="does not check their certificates, as server_tls_verify = false")
     add("--certificate", metavar="FILE", help="a certificate with its key, for a setlistd or servers that request one")

@@ -1,7 +1,7 @@
 /*
  * Which lists clients wait for, in any worker of the process, to which of them something was pushed, and when a worker last asked the
  * server of one whether there is something. All workers share it. Keys share its slots by their hashes: what it says of a key is that
- * there may be something. Who asks writes a mark of the key, so that no worker takes the answer of another key for its own.
+ * there may be something. A worker that asks writes a mark of its key, so that no other worker uses the answer for another key.
  */
 #ifndef COLLECTION_PUSH_BOARD_H
 #define COLLECTION_PUSH_BOARD_H
@@ -64,7 +64,7 @@ static inline unsigned push_board_ask(
 	return 0;
 }
 
-/* What the server has answered to who asked last. */
+/* Notes the answer of the server: the cas id of the list, for the workers that have not asked. */
 static inline void push_board_see(struct push_board *board, size_t slot, uint64_t cas)
 {
 	atomic_store(&board->slots[slot].seen, cas);

@@ -474,7 +474,7 @@ static void polled(struct waiter *waiter, const struct result *r)
 	}
 }
 
-/* Another worker has asked for it. What it has seen may be new here. */
+/* Whether another worker has asked the server for this list lately. Its answer may be new to this worker. */
 static bool is_asked(struct wait_key *line)
 {
 	struct waiting *room = line->room;

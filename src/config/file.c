@@ -336,7 +336,7 @@ static bool read_text(const char *path, struct buf *text)
 	return good;
 }
 
-/* What somebody may call a rule who has not read how it is written. */
+/* Names that a rule might be given by somebody who has not read that it is a section. */
 static bool names_rules(struct slice name)
 {
 	static const char *const words[] = { "rule", "rules", "set", "sets", "list", "lists", "prefix", "encoding" };

@@ -1,6 +1,6 @@
 /*
- * The last five minutes of requests and failed calls, a point a second, in memory of a fixed size. Whoever looks at the live page, or
- * looks again, sees what went before. This is pure: its owner reads the clock and the counters.
+ * The last five minutes of requests and failed calls, a point a second, in memory of a fixed size. The live page shows
+ * them when it is opened, or opened again. This is pure: its owner reads the clock and the counters.
  */
 #ifndef MEASURE_TIMELINE_H
 #define MEASURE_TIMELINE_H

@@ -217,8 +217,8 @@ static bool is_own_copy(const struct mover *m)
 }
 
 /*
- * Another mover that is at it is given some time. Whoever alone has written to n since it had nothing knows what became of its own copy: if
- * the deletion failed, the item on o is the same that has changed.
+ * If another mover moves this item, this one waits for a while first. If this mover alone has written to n since n had nothing, it knows
+ * its own copy there: when the deletion on o has failed, the item on o is the one that it copied, changed since.
  */
 static void claimed(struct mover *m)
 {

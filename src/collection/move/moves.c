@@ -469,7 +469,7 @@ static void retry(struct moved_call *c, bool marked)
 		send_kept(c, &c->call, false, told);
 }
 
-/* What the call has met: a mark, an item, or what has gone since. */
+/* The look behind a call has a reply. The call has met a mark, or an item, or something that has gone since. */
 static void looked_behind(struct waiter *waiter, const struct result *r)
 {
 	struct moved_call *c = (struct moved_call *)((char *)waiter - offsetof(struct moved_call, waiter));
@@ -715,7 +715,7 @@ static void find(struct moves *m, const struct call *call, struct waiter *waiter
 		return;
 	}
 	c = keep_call(m, call, waiter);
-	/* Nobody moves an item without its time to live, so a touch need not wait. One that corrects that of a rewrite would come late. */
+	/* A touch need not wait: an item moves with its time to live. The touch that corrects a rewrite would come too late if it waited. */
 	if (env->unix_time < m->at && (is_read(call) || call->verb == CALL_TOUCH)) {
 		send_kept(c, &c->call, true, read_former);
 		return;

@@ -1,5 +1,5 @@
 /*
- * What takes members out of a set, or adds one, for one caller alone: each is a read, which fetch.c makes, and a CAS.
+ * Pops take members out of a set, and a claim adds one, so that no other caller gets them. Each is a read by fetch.c, then a CAS.
  *
  *     claim: read -> not a member: CAS of the base with the addition behind its log, or ADD -> lost the race: read again
  *     pop:   read -> choose -> CAS of the base with the removals behind its log -> lost the race: read again, choose others

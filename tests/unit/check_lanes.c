@@ -27,9 +27,32 @@ TEST(neighbouring_reads_share_a_fetch)
 	serves(APPEND("k", 3, "+a "), "STORED\r\n");
 	serves(FETCH("k"), FOUND("k", 6, "+a +c "));
 	client_is_told("STORED\r\n2\r\nVALUE k 0 3\r\na c\r\nEND\r\n0\r\n1 0 1\r\n");
-	serves(APPEND("k", 3, "+z "), "STORED\r\n");
-	serves(FETCH("k"), FOUND("k", 9, "+a +c +z "));
+	serves(APPEND("k", 3, "+z ") FETCH("k"), "STORED\r\n" FOUND("k", 9, "+a +c +z "));
 	client_is_told("STORED\r\n3\r\n");
+}
+
+/* A refused append says nothing of what the reads behind it would find. */
+TEST(reads_behind_a_refused_append)
+{
+	client_asks("sadd k a\r\nsadd k b\r\nscard k\r\n");
+	serves(APPEND("k", 3, "+a "), "STORED\r\n");
+	serves(APPEND("k", 3, "+b ") FETCH("k"), "NOT_STORED\r\nEN\r\n");
+	serves(LOOK("k"), "EN\r\n");
+	serves("add k 0 0 3\r\n+b \r\n", "STORED\r\n");
+	serves(FETCH("k"), FOUND("k", 3, "+b "));
+	client_is_told("STORED\r\nSTORED\r\n1\r\n");
+}
+
+/* What is asked while a base is on its way may be younger than that. */
+TEST(later_reads_are_read_for)
+{
+	client_asks("sadd k a\r\nsadd k b\r\nscard k\r\n");
+	serves(APPEND("k", 3, "+a "), "STORED\r\n");
+	server_is_asked(APPEND("k", 3, "+b ") FETCH("k"));
+	client_asks("scard k\r\n");
+	relays("STORED\r\n" FOUND("k", 6, "+a +b "), "STORED\r\nSTORED\r\n2\r\n");
+	serves(FETCH("k"), FOUND("k", 9, "+a +b +c "));
+	client_is_told("3\r\n");
 }
 
 /* Each learns the value that its own part brought about. */
@@ -89,7 +112,8 @@ TEST(failures_reach_all_of_a_batch)
 {
 	client_asks("sadd k a\r\nsadd k b\r\nsrem k c\r\nscard k\r\n");
 	serves(APPEND("k", 3, "+a "), "STORED\r\n");
-	server_is_asked(APPEND("k", 6, "+b -c "));
+	server_is_asked(APPEND("k", 6, "+b -c ") FETCH("k"));
+	fake_fail(&fake, RESULT_TIMED_OUT);
 	fake_fail(&fake, RESULT_TIMED_OUT);
 	server_is_asked(FETCH("k"));
 	fake_fail(&fake, RESULT_UNAVAILABLE);

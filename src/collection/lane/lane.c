@@ -254,7 +254,7 @@ static void start(struct lane *lane, enum op_kind kind)
 static void run(struct lane *lane)
 {
 	take_batch(lane);
-	lane->created = false;
+	lane->created = lane->reads_along = false;
 	start(lane, lane_first(lane)->kind);
 }
 
@@ -637,6 +637,21 @@ void lane_read_behind(struct lane *lane, lane_step *step)
 void lane_forget_behind(struct lane *lane)
 {
 	lane->behind_read = NULL;
+}
+
+static void nobody_reads(struct lane *lane, const struct result *r)
+{
+	(void)lane;
+	(void)r;
+}
+
+void lane_read_along(struct lane *lane)
+{
+	if (STAILQ_EMPTY(&lane->reads))
+		return;
+	if (!lane->reads_behind)
+		lane_read_behind(lane, nobody_reads);
+	lane->reads_along = lane->behind_read != NULL;
 }
 
 bool lane_await_behind(struct lane *lane, lane_step *step)

@@ -61,7 +61,7 @@ struct lane {
 	void *work;            /* state of the machine */
 	unsigned attempts;
 	size_t used; /* as lane_use says */
-	bool running, looking, reads_behind;
+	bool running, looking, reads_behind, reads_along;
 	bool created; /* the batch created the collection */
 	bool pushes;  /* the last append pushed elements of a list */
 	bool grown;   /* the key is crowded and its base too large: hold after the batch */
@@ -112,6 +112,9 @@ void lane_forget_behind(struct lane *lane);
 
 /* Has `step` receive the result of that read instead. False if none is in flight, or it was forgotten. */
 bool lane_await_behind(struct lane *lane, lane_step *step) __attribute__((warn_unused_result));
+
+/* If READ operations stand behind the batch: reads their base behind its last call, and sets reads_along until the next batch. */
+void lane_read_along(struct lane *lane);
 
 /* Called when the batch is empty: starts the next one. Frees the lane if nothing waits. */
 void lane_next(struct lane *lane);

@@ -1,6 +1,6 @@
 /*
- * One blind APPEND, or PREPEND, for the whole batch, whatever the size of the collection. Only a refused append takes
- * more calls:
+ * One blind APPEND, or PREPEND, for the whole batch, whatever the size of the collection. For the reads behind it, the base is read in
+ * the same round trip. Only a refused append takes more calls:
  *
  *     append -> not stored -> read the size -> missing: add     -> not stored, another proxy was first: append again
  *                                           -> there:   compact -> append again; give up as too large after some attempts
@@ -51,10 +51,13 @@ static void append(struct lane *lane)
 	struct slice log = next_chunk(lane);
 
 	lane->written = log.n;
+	lane_forget_behind(lane);
 	lane_call(lane, (struct call){ .verb = lane_first(lane)->front ? CALL_PREPEND : CALL_APPEND, .value = log },
 		appended);
-	if (is_last(lane, log))
+	if (is_last(lane, log)) {
 		ahead_appends(lane);
+		lane_read_along(lane);
+	}
 	if (lane_by_chance(lane, log.n) || lane_looks_often(lane))
 		lane_look_at_size(lane);
 }
@@ -84,6 +87,8 @@ static void chunk_done(struct lane *lane)
 
 static void appended(struct lane *lane, const struct result *r)
 {
+	/* What was read behind a refused append has none of its words. */
+	lane->reads_along = lane->reads_along && r->status == RESULT_DONE;
 	if (r->status == RESULT_DONE)
 		chunk_done(lane);
 	else if (r->status == RESULT_NOT_STORED)

@@ -1,5 +1,6 @@
 /*
- * Reading a set into its view: the base, then the tables and indexes that the requests need.
+ * Reading a set into its view: the base, then the tables and indexes that the requests need. The base may have been read already, behind
+ * the append of the operations before.
  *
  *     known view -> read the CAS token -> unchanged: answer
  *                                      -> changed: read the base
@@ -126,6 +127,8 @@ void fetch_begin(struct fetch *f, struct lane *lane, struct set_request *only, b
 	f->ahead = rewrites && ahead_has(lane);
 	if (f->ahead)
 		ahead_give(lane, base_read);
+	else if (!rewrites && lane->reads_along && lane_await_behind(lane, base_read))
+		lane->reads_along = false;
 	else if (!rewrites && should_compare_token(f->entry))
 		lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_CAS | WANT_TTL }, token_read);
 	else

@@ -30,7 +30,7 @@ static void end(void)
 static enum oplog_form update(struct slice base)
 {
 	char *copy = input_copy(base);
-	enum oplog_form form = set_view_update(&view, slice_of(copy, base.n));
+	enum oplog_form form = set_model_update(&view, slice_of(copy, base.n));
 
 	free(copy);
 	return form;

@@ -25,7 +25,7 @@ static enum oplog_form update(const struct oplog_run *refs, size_t count, const 
 	enum oplog_form form;
 
 	cupboard_base(&base, "", refs, count, more);
-	form = set_view_update(&view, guard_place(buf_slice(&base)));
+	form = set_model_update(&view, guard_place(buf_slice(&base)));
 	buf_free(&base);
 	return form;
 }

@@ -85,7 +85,7 @@ TEST(equal_questions)
 	set_view_init(&view, 1, &store);
 	view.env = &env;
 	add_members(&base, 0, 1000);
-	ck_assert_int_eq(set_view_update(&view, buf_slice(&base)), OPLOG_GOOD);
+	ck_assert_int_eq(set_model_update(&view, buf_slice(&base)), OPLOG_GOOD);
 	for (int i = 0; i < 2; i++)
 		range[i] = (struct set_request){ .verb = SET_RANGE, .count = 2000, .range.from = SLICE("member-0100") };
 	for (int i = 0; i < 3; i++)
@@ -105,7 +105,7 @@ TEST(equal_questions)
 	ck_assert_uint_eq(counts[1].number, 900);
 	ck_assert_uint_eq(env.grain, 1 << 20);
 	add_members(&base, 1000, 1001);
-	ck_assert_int_eq(set_view_update(&view, buf_slice(&base)), OPLOG_GOOD);
+	ck_assert_int_eq(set_model_update(&view, buf_slice(&base)), OPLOG_GOOD);
 	(void)slices_of(&counts[2]);
 	ck_assert_uint_eq(counts[2].number, 901);
 	set_request_free(&range[0]);
@@ -126,7 +126,7 @@ TEST(too_large_for_clients)
 	set_view_init(&view, 1, &store);
 	view.env = &bounded;
 	add_members(&base, 0, 200);
-	ck_assert_int_eq(set_view_update(&view, buf_slice(&base)), OPLOG_GOOD);
+	ck_assert_int_eq(set_model_update(&view, buf_slice(&base)), OPLOG_GOOD);
 	ck_assert_uint_lt(slices_of(&r), 10000);
 	ck_assert(r.too_large && !r.text.data && !r.shared);
 	r = (struct set_request){ .verb = SET_ALL };
@@ -135,7 +135,7 @@ TEST(too_large_for_clients)
 	ck_assert_uint_eq(buf_size(&r.shared->text), 200 * 12 - 1);
 	set_request_free(&r);
 	add_members(&base, 200, 400);
-	ck_assert_int_eq(set_view_update(&view, buf_slice(&base)), OPLOG_GOOD);
+	ck_assert_int_eq(set_model_update(&view, buf_slice(&base)), OPLOG_GOOD);
 	r = (struct set_request){ .verb = SET_ALL };
 	(void)slices_of(&r);
 	ck_assert(r.too_large && !r.shared);
@@ -152,7 +152,7 @@ static void history(uint64_t seed)
 	begin(seed, seed % 7);
 	for (int step = 0; step < 40; step++) {
 		/* The view keeps a copy: the next one takes the place of this one, and behind it nothing may be read. */
-		ck_assert_int_eq(set_view_update(&view, guard_place(buf_slice(&model.base))), OPLOG_GOOD);
+		ck_assert_int_eq(set_model_update(&view, guard_place(buf_slice(&model.base))), OPLOG_GOOD);
 		for (int i = 0; i < 4; i++) {
 			set_model_request(&model, &r, &members);
 			put(&r, seed, step);
@@ -180,7 +180,7 @@ TEST(from_nothing)
 	for (uint64_t seed = 1000; seed < 1300; seed++) {
 		begin(seed, seed % 7);
 		set_model_request(&model, &r, &members);
-		ck_assert_int_eq(set_view_update(&view, guard_place(buf_slice(&model.base))), OPLOG_GOOD);
+		ck_assert_int_eq(set_model_update(&view, guard_place(buf_slice(&model.base))), OPLOG_GOOD);
 		put(&r, seed, 0);
 		end();
 	}
@@ -197,7 +197,7 @@ TEST(counts_go_on)
 	for (uint64_t seed = 1; seed <= 60; seed++) {
 		begin(seed, 1 + seed % 5);
 		for (int step = 0; step < 60; step++) {
-			ck_assert_int_eq(set_view_update(&view, guard_place(buf_slice(&model.base))), OPLOG_GOOD);
+			ck_assert_int_eq(set_model_update(&view, guard_place(buf_slice(&model.base))), OPLOG_GOOD);
 			r = (struct set_request){ .verb = SET_COUNT };
 			put(&r, seed, step);
 			model.loaded = 0;
@@ -257,7 +257,7 @@ TEST(each_is_as_likely)
 
 	for (uint64_t seed = 1; tried < 15; seed++) {
 		begin(seed, seed % 6);
-		ck_assert_int_eq(set_view_update(&view, guard_place(buf_slice(&model.base))), OPLOG_GOOD);
+		ck_assert_int_eq(set_model_update(&view, guard_place(buf_slice(&model.base))), OPLOG_GOOD);
 		if (model.count >= 6) {
 			double one = draw(1, false, model.count * DRAWS),
 			       some = draw(model.count / 3, false, 3 * DRAWS);
@@ -286,7 +286,7 @@ TEST(samples_read_little)
 		table_model_add(entries, slice_of(name, (size_t)snprintf(name, sizeof(name), "m%04d", i)), false);
 	run = cupboard_run(&model.cupboard, entries, 3, NULL);
 	cupboard_base(&base, "", &run, 1, "");
-	ck_assert_int_eq(set_view_update(&view, buf_slice(&base)), OPLOG_GOOD);
+	ck_assert_int_eq(set_model_update(&view, buf_slice(&base)), OPLOG_GOOD);
 	struct set_request r = { .verb = SET_SAMPLE, .count = 2, .random = 7 };
 	ck_assert(set_model_ask(&model, &view, &r));
 	ck_assert_uint_le(model.loaded, 1 + 2);

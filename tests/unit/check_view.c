@@ -5,7 +5,7 @@
 
 static enum oplog_form update(const char *base)
 {
-	return set_view_update(&view, guard_text(base));
+	return set_model_update(&view, guard_text(base));
 }
 
 /* A base of a head, runs and a log; borrowed until the next one. */
@@ -52,6 +52,37 @@ static size_t becomes(const char *base, const char *members)
 }
 
 /* --- the base --- */
+
+/* A long log is folded in portions, and the view knows nothing before the last one. */
+TEST(long_logs)
+{
+	struct buf log = BUF_EMPTY;
+	struct set_request all = { .verb = SET_COUNT };
+	size_t loaded = 0, portions = 1;
+
+	for (int i = 0; i < 5000; i++)
+		buf_printf(&log, "+user%05d ", i);
+	ck_assert_int_eq(set_view_update(&view, buf_slice(&log)), OPLOG_GOOD);
+	for (; set_view_is_unfolded(&view); portions++) {
+		ck_assert(!view.known);
+		ck_assert(set_view_fold(&view));
+	}
+	ck_assert(view.known);
+	ck_assert_uint_ge(portions, 3);
+	ck_assert(viewing_ask(&all, &loaded));
+	ck_assert_uint_eq(all.number, 5000);
+	set_request_free(&all);
+	/* What is malformed may stand behind the first portion. Then the view can start over. */
+	BUF_ADD(&log, "x ");
+	ck_assert_int_eq(update(""), OPLOG_GOOD);
+	ck_assert_int_eq(set_model_update(&view, buf_slice(&log)), OPLOG_CORRUPT);
+	ck_assert(!view.known);
+	becomes("+a ", "a");
+	/* So it can in the middle. */
+	ck_assert_int_eq(set_view_update(&view, slice_of(log.data, buf_size(&log) - 2)), OPLOG_GOOD);
+	becomes("+b ", "b");
+	buf_free(&log);
+}
 
 TEST(nothing_is_known_at_first)
 {
@@ -119,7 +150,7 @@ TEST(grows_and_grows)
 
 	memcpy(text, base, n);
 	for (int i = 0; i < 4000; i++) {
-		ck_assert_int_eq(set_view_update(&view, guard_place(slice_of(text, n))), OPLOG_GOOD);
+		ck_assert_int_eq(set_model_update(&view, guard_place(slice_of(text, n))), OPLOG_GOOD);
 		ck_assert_uint_eq(view.overlay.tokens, (size_t)i);
 		ck_assert_uint_eq(view.overlay.live, live);
 		ck_assert(points_into_base(&view.overlay) && points_into_base(&view.head));

@@ -246,6 +246,15 @@ void set_model_fini(struct set_model *m)
 
 /* --- asking --- */
 
+enum oplog_form set_model_update(struct set_view *v, struct slice base)
+{
+	enum oplog_form form = set_view_update(v, base);
+
+	while (form == OPLOG_GOOD && set_view_is_unfolded(v))
+		form = set_view_fold(v) ? OPLOG_GOOD : OPLOG_CORRUPT;
+	return form;
+}
+
 bool set_model_load(struct cupboard *c, struct set_view *v)
 {
 	bool good = true;

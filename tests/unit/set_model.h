@@ -47,6 +47,9 @@ void set_model_merge(struct set_model *m, size_t from, size_t to);
 /* One of these, or that another set takes its place. */
 void set_model_change(struct set_model *m);
 
+/* Updates a view, and folds all of the base. */
+enum oplog_form set_model_update(struct set_view *v, struct slice base);
+
 /* Loads from a cupboard all that a view wants. False if an item is not there, or the view refuses it. */
 bool set_model_load(struct cupboard *c, struct set_view *v);
 

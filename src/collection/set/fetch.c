@@ -37,7 +37,7 @@
  */
 enum { COMPARE_MIN = 512, CALM = 2, PRESENCE_EVERY_MS = 60 * 1000 };
 
-static lane_step token_read, base_read, removed, answer;
+static lane_step token_read, base_read, fold, removed, answer, view_updated;
 static lane_after reads_done;
 static void loaded(struct parts *parts), parts_checked(struct parts *parts), list_read(struct parts *parts);
 static void take_list(struct lane *lane, struct slice segments);
@@ -226,6 +226,29 @@ static void view_updated(struct lane *lane, const struct result *r)
 	}
 }
 
+static void finish_unreadable(struct lane *lane, enum oplog_form form)
+{
+	finish(lane, lane_unreadable(lane, form), NULL);
+}
+
+/* Folds what is left of the base in slices, and goes on to `f->folded`. */
+static void fold(struct lane *lane, const struct result *r)
+{
+	struct fetch *f = lane->work;
+	struct set_view *view = &f->entry->view;
+
+	(void)r;
+	while (set_view_is_unfolded(view)) {
+		if (!set_view_fold(view)) {
+			finish_unreadable(lane, OPLOG_CORRUPT);
+			return;
+		}
+		if (lane_pauses(lane, FOLD_STEPS, fold))
+			return;
+	}
+	f->folded(lane, &f->read);
+}
+
 static void base_read(struct lane *lane, const struct result *r)
 {
 	struct fetch *f = lane->work;
@@ -248,11 +271,12 @@ static void base_read(struct lane *lane, const struct result *r)
 		f->loading = form == OPLOG_LOADING;
 		if (form == OPLOG_GOOD) {
 			saw(lane, r, r->value);
-			view_updated(lane, r);
+			f->folded = view_updated;
+			fold(lane, NULL);
 		} else if (form == OPLOG_OUTDATED) {
 			base_expire(lane, r, removed);
 		} else {
-			finish(lane, lane_unreadable(lane, form), NULL);
+			finish_unreadable(lane, form);
 		}
 	}
 }
@@ -390,7 +414,7 @@ static void answer(struct lane *lane, const struct result *r)
 		load(lane);
 	else
 		/* The next call would come no further. The view is dropped at the end. */
-		finish(lane, lane_unreadable(lane, OPLOG_CORRUPT), NULL);
+		finish_unreadable(lane, OPLOG_CORRUPT);
 }
 
 static void take_loaded(struct lane *lane, const struct result *r)
@@ -482,10 +506,11 @@ static void take_list(struct lane *lane, struct slice segments)
 	good = good && set_view_update(view, buf_slice(rule->max ? &kept : &all)) == OPLOG_GOOD;
 	buf_free(&all);
 	buf_free(&kept);
+	f->folded = answer;
 	if (good)
-		answer(lane, NULL);
+		fold(lane, NULL);
 	else
-		finish(lane, lane_unreadable(lane, OPLOG_CORRUPT), NULL);
+		finish_unreadable(lane, OPLOG_CORRUPT);
 }
 
 static void list_read(struct parts *parts)

@@ -16,6 +16,7 @@ struct fetch {
 	struct cache_entry *entry;
 	struct result read; /* the reply about the base, without slices */
 	struct parts *parts;
+	lane_step *folded;       /* follows when the base is folded */
 	size_t checked;          /* parts that the view has taken */
 	struct op_queue wanting; /* operations of the batch that wait for tables */
 	size_t segment_bytes;    /* bytes of the segments of a list */

@@ -459,6 +459,34 @@ static void grow_base(struct set_view *v, struct slice more)
 	buf_add_slice(&v->base, more);
 }
 
+bool set_view_is_unfolded(const struct set_view *v)
+{
+	return v->unfolded_head.n || v->unfolded.n;
+}
+
+bool set_view_fold(struct set_view *v)
+{
+	bool head = v->unfolded_head.n;
+
+	if (!fold_portion(head ? &v->head : &v->overlay, head ? &v->unfolded_head : &v->unfolded)) {
+		v->unfolded_head = v->unfolded = slice_of("", 0);
+		return false;
+	}
+	v->known = !set_view_is_unfolded(v);
+	return true;
+}
+
+/* Folds a portion of each, which most often is all. The rest is left for later. */
+static bool begin_fold(struct set_view *v, struct slice head, struct slice log)
+{
+	v->unfolded_head = head;
+	v->unfolded = log;
+	if (head.n && !set_view_fold(v))
+		return false;
+	v->known = !set_view_is_unfolded(v);
+	return v->known || v->unfolded_head.n || set_view_fold(v);
+}
+
 /* Folds appended bytes in, if the base only grew at its end. */
 static bool follow(struct set_view *v, struct slice base)
 {
@@ -471,8 +499,8 @@ static bool follow(struct set_view *v, struct slice base)
 	grow_base(v, slice_skip(base, old.n));
 	more = slice_skip(buf_slice(&v->base), old.n);
 	forget_text(v);
-	v->known = !oplog_has_block(more) && fold_log(&v->overlay, more);
-	return v->known;
+	v->known = false;
+	return !oplog_has_block(more) && begin_fold(v, slice_of("", 0), more);
 }
 
 /* The number of runs, from the oldest one, that are in the new base too. */
@@ -509,6 +537,7 @@ static enum oplog_form start_over(struct set_view *v, struct slice base)
 	forget_text(v);
 	forget_below(v);
 	v->known = false;
+	v->unfolded_head = v->unfolded = slice_of("", 0);
 	v->base = BUF_EMPTY;
 	buf_reserve(&v->base, base.n + base.n / 2 + 1);
 	buf_add_slice(&v->base, base);
@@ -522,10 +551,7 @@ static enum oplog_form start_over(struct set_view *v, struct slice base)
 	v->split = split;
 	take_runs(v, &split, had_head);
 	buf_consume(&v->sorted_head, buf_size(&v->sorted_head));
-	if (!fold_log(&v->head, split.head) || !fold_log(&v->overlay, split.log))
-		return OPLOG_CORRUPT;
-	v->known = true;
-	return OPLOG_GOOD;
+	return begin_fold(v, split.head, split.log) ? OPLOG_GOOD : OPLOG_CORRUPT;
 }
 
 /* Adjusts v->split: the base may have moved, and its log grown. */

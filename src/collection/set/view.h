@@ -23,7 +23,8 @@
 struct set_view {
 	struct env *env; /* says when a slice of work is over; NULL: never */
 	struct buf base;
-	bool known; /* all else is derived from the base */
+	bool known;                           /* all else is derived from the base */
+	struct slice unfolded_head, unfolded; /* what is left to fold of the head, and of the log */
 	uint64_t cas, connection;
 	struct oplog_base split; /* the base */
 	struct fold head, overlay;
@@ -61,8 +62,13 @@ void set_view_free(struct set_view *v);
 void set_view_lend(struct set_view *v, const struct fold *all, struct env *env);
 void set_view_give_back(struct set_view *v);
 
-/* Updates the view to a copy of the base. OPLOG_GOOD, or why the base is no set; then the view is unknown. */
+/*
+ * Updates the view to a copy of the base. OPLOG_GOOD, or why the base is no set; then the view is unknown. So it also is while a long
+ * log is not folded yet: set_view_fold folds FOLD_STEPS steps of it, and gives false if it is malformed.
+ */
 enum oplog_form set_view_update(struct set_view *v, struct slice base);
+bool set_view_is_unfolded(const struct set_view *v);
+bool set_view_fold(struct set_view *v) __attribute__((warn_unused_result));
 
 /* Whether all that the view knows is derived from this base. */
 bool set_view_is_of(const struct set_view *v, struct slice base);

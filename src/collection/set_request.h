@@ -3,7 +3,9 @@
 #define COLLECTION_SET_REQUEST_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "util/buf.h"
 #include "util/shared.h"
@@ -47,11 +49,11 @@ struct set_counting {
 
 struct set_request {
 	enum set_verb verb;
+	bool repeats; /* SAMPLE: each member is drawn from all members, so that some may come again */
 	struct slice members;
 	struct set_range range;
 	uint64_t count;
 	size_t bytes;     /* RANGE: stop after this many bytes of text; 0 for no limit */
-	bool repeats;     /* SAMPLE: each member is drawn from all members, so that some may come again */
 	const char *sign; /* SAMPLE: written before each member; NULL for nothing */
 	uint64_t random;  /* SAMPLE: the seed */
 
@@ -60,7 +62,13 @@ struct set_request {
 	 * the last member.
 	 */
 	bool answered;
-	bool too_large;   /* it would have more bytes than result_max, and there is none */
+	bool too_large; /* it would have more bytes than result_max, and there is none */
+	bool more;      /* RANGE: the range may have more members */
+	bool begun;     /* what follows `shared` is set: few requests need any of it */
+	uint64_t number;
+	struct buf text;
+	struct shared *shared;
+
 	uint64_t version; /* of the view that `text` and what follows are from */
 	uint64_t written; /* RANGE: members in `text`; SAMPLE: draws, or members that are left to choose from */
 	uint64_t next;    /* SAMPLE: the state of random_next() */
@@ -70,17 +78,28 @@ struct set_request {
 	bool wanted;        /* TEST: something was not in memory */
 	struct buf offsets; /* SAMPLE: of the members in the text of all, 32 bits each */
 	struct set_counting counting;
-	struct buf text;
-	uint64_t number;
-	bool more; /* RANGE: the range may have more members */
-	struct shared *shared;
 	struct set_info info;
 };
+
+/* Clears what a request needs before its answer begins. */
+static inline void set_request_init(struct set_request *r)
+{
+	memset(r, 0, offsetof(struct set_request, version));
+}
+
+/* Clears the rest, once. */
+static inline void set_request_begin(struct set_request *r)
+{
+	if (!r->begun)
+		memset(&r->version, 0, sizeof(*r) - offsetof(struct set_request, version));
+	r->begun = true;
+}
 
 static inline void set_request_free(struct set_request *r)
 {
 	buf_free(&r->text);
-	buf_free(&r->offsets);
+	if (r->begun)
+		buf_free(&r->offsets);
 	shared_drop(r->shared);
 	r->shared = NULL;
 }

@@ -199,7 +199,10 @@ void read_set_start(struct host *host, const struct request *request, void *owne
 	struct set_request *asked = (struct set_request *)(void *)t->more;
 	char *at = t->more + sizeof(*asked);
 
-	*asked = (struct set_request){ .verb = reads[id].verb, .count = args->count, .range = args->range };
+	set_request_init(asked);
+	asked->verb = reads[id].verb;
+	asked->count = args->count;
+	asked->range = args->range;
 	if (args->words.n)
 		asked->members = task_keep(&at, args->words);
 	asked->range.from = task_keep(&at, args->range.from);

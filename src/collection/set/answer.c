@@ -24,6 +24,7 @@ static void void_answer(struct set_request *r)
 /* If the set has changed, the answer begins again. */
 static void begin(const struct set_view *v, struct set_request *r)
 {
+	set_request_begin(r);
 	if (r->version == v->version)
 		return;
 	void_answer(r);
@@ -416,6 +417,8 @@ static bool answer_sample(struct set_view *v, struct set_request *r)
 
 size_t set_answer_memory(const struct set_view *v, const struct set_request *r)
 {
+	if (!r->begun)
+		return 0;
 	return buf_size(&r->text) + buf_size(&r->offsets) +
 		(r->verb == SET_ALL || r->from_all ? buf_size(&v->unfinished) : 0);
 }
@@ -464,9 +467,13 @@ bool set_answer(struct set_view *v, struct set_request *request)
 		return true;
 	if (request->verb == SET_HAS)
 		return request->answered = answer_has(v, request);
-	/* Of a set without runs the number is known. */
-	if (request->verb == SET_COUNT && v->run_count == 0 && is_of_all(&request->range))
-		return request->answered = count_all(v, request, &request->number);
+	/* Of a set that is one log the number is known. */
+	if (request->verb == SET_COUNT && v->run_count == 0 && v->head.member_count == 0 &&
+		is_of_all(&request->range)) {
+		request->number = v->overlay.live;
+		return request->answered = true;
+	}
+	v->resized = true;
 	request->answered = memos_find(&v->memos, request);
 	if (request->answered)
 		return true;

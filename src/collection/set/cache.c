@@ -77,15 +77,20 @@ static struct cache_entry *create(struct cache *cache, struct slice key, uint64_
 	entry->next = cache->buckets[hash % BUCKETS];
 	cache->buckets[hash % BUCKETS] = entry;
 	set_view_init(&entry->view, cache->seed, &cache->store);
+	entry->moved = ++cache->store.clock;
 	TAILQ_INSERT_HEAD(&cache->used, entry, link);
 	return entry;
 }
 
 static void use(struct cache *cache, struct cache_entry *entry)
 {
+	/* As of parts: uses within so many ticks do not change the order noticeably. To move an entry touches those beside it. */
+	enum { CLOSELY = 4096 };
+
 	entry->when = ++cache->store.clock;
-	if (entry == TAILQ_FIRST(&cache->used))
+	if (entry->when - entry->moved < CLOSELY)
 		return;
+	entry->moved = entry->when;
 	TAILQ_REMOVE(&cache->used, entry, link);
 	TAILQ_INSERT_HEAD(&cache->used, entry, link);
 }
@@ -137,9 +142,12 @@ static void shrink(struct cache *cache)
 
 void cache_close(struct cache *cache, struct cache_entry *entry)
 {
-	cache->memory -= entry->memory;
-	entry->memory = sizeof(*entry) + entry->key_size + set_view_memory(&entry->view);
-	cache->memory += entry->memory;
+	if (entry->view.resized) {
+		cache->memory -= entry->memory;
+		entry->memory = sizeof(*entry) + entry->key_size + set_view_memory(&entry->view);
+		cache->memory += entry->memory;
+		entry->view.resized = false;
+	}
 	/* The parts were used before the view, so they are dropped first, one by one. */
 	if (entry->view.run_count)
 		use(cache, entry);

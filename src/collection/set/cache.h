@@ -12,8 +12,8 @@
 struct cache_entry {
 	TAILQ_ENTRY(cache_entry) link; /* in order of use */
 	struct cache_entry *next;      /* in the same bucket */
-	uint64_t hash, when;
-	struct set_view view;
+	uint64_t hash;
+	uint64_t when, moved; /* the store's clock at the last use; and when it last went to the front */
 	size_t memory;
 	unsigned churning; /* reads that must find the base as it was, before one compares its CAS token first */
 	uint64_t present;  /* when all parts were last found on the server, env.now; 0 before the first check */
@@ -21,6 +21,7 @@ struct cache_entry {
 	bool asking;       /* such a check is in progress */
 	bool suspect;      /* a part may be missing on the server: the next read checks all of them */
 	size_t key_size;
+	struct set_view view;
 	char key[];
 };
 

@@ -265,6 +265,7 @@ bool set_view_load(struct set_view *v, const struct set_want *want, struct slice
 	const struct fence *fence = NULL;
 	struct set_part *part;
 
+	v->resized = true;
 	if (!is_index && run->ref.indexed) {
 		/* The index may have been dropped meanwhile: then it is wanted again. */
 		if (!run->index.part)
@@ -385,7 +386,7 @@ size_t set_view_table_of(struct set_view *v, size_t run, struct slice member)
 
 void set_view_init(struct set_view *v, uint64_t seed, struct set_store *store)
 {
-	*v = (struct set_view){ .store = store };
+	*v = (struct set_view){ .store = store, .resized = true };
 	v->head.seed = v->overlay.seed = seed;
 	v->secret = hash_secret_of(seed);
 	TAILQ_INIT(&v->spare);
@@ -412,6 +413,7 @@ void set_view_end_walk(struct set_view *v)
 
 static void forget_text(struct set_view *v)
 {
+	v->resized = true;
 	set_view_end_walk(v);
 	table_sorting_free(v->sorting);
 	v->sorting = NULL;
@@ -468,6 +470,7 @@ bool set_view_fold(struct set_view *v)
 {
 	bool head = v->unfolded_head.n;
 
+	v->resized = true;
 	if (!fold_portion(head ? &v->head : &v->overlay, head ? &v->unfolded_head : &v->unfolded)) {
 		v->unfolded_head = v->unfolded = slice_of("", 0);
 		return false;
@@ -597,6 +600,7 @@ void set_view_compacted(struct set_view *v, struct slice base)
 	buf_free(&v->base);
 	v->base = copy;
 	v->cas = 0;
+	v->resized = true;
 	find_split(v);
 }
 

@@ -21,22 +21,25 @@
 #include "util/shared.h"
 
 struct set_view {
+	/* What most reads need comes first. */
 	struct env *env; /* says when a slice of work is over; NULL: never */
-	struct buf base;
-	bool known;                           /* all else is derived from the base */
-	struct slice unfolded_head, unfolded; /* what is left to fold of the head, and of the log */
+	bool known;      /* all else is derived from the base */
+	bool resized;    /* what set_view_memory gives may have changed; the cache clears it */
+	unsigned pins;   /* users; nothing may be dropped before it is 0 */
 	uint64_t cas, connection;
-	struct oplog_base split; /* the base */
-	struct fold head, overlay;
-	struct hash_secret secret; /* of the hashes of members */
+	struct buf base;
+	uint64_t slices; /* counts slices after which an answer is not complete */
+	size_t want_count, run_count;
 	struct set_run *runs;
-	size_t run_count;
+	struct hash_secret secret; /* of the hashes of members */
+	struct fold overlay, head;
+	struct oplog_base split;                /* the base */
+	struct slice unfolded_head, unfolded;   /* what is left to fold of the head, and of the log */
+	uint64_t version;                       /* changes when the set may have changed */
 	struct buf sorted_head, sorted_overlay; /* both as tables; empty if not computed */
 	struct shared *text;                    /* all members; NULL if not computed */
 	struct buf unfinished;                  /* the slices of that text so far */
 	struct set_memos memos;                 /* other answers */
-	uint64_t version;                       /* changes when the set may have changed */
-	uint64_t slices;                        /* counts slices after which an answer is not complete */
 	size_t counted_runs;                    /* the oldest runs whose members were counted */
 	uint64_t counted;                       /* the number of those members */
 	struct table_sorting *sorting;          /* of one of the folds, while it is written as a table; else NULL */
@@ -45,9 +48,8 @@ struct set_view {
 	char *below; /* for each member of the overlay, whether layers below have it; NULL if not computed */
 	size_t below_size;
 	struct set_want *wants;
-	size_t want_count, want_capacity;
+	size_t want_capacity;
 	struct set_store *store;
-	unsigned pins;          /* users; nothing may be dropped before it is 0 */
 	struct set_parts spare; /* parts without a run; a base may soon refer to them */
 };
 

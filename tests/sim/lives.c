@@ -240,6 +240,13 @@ static void override(struct life *life, struct rewriter *by, int64_t drift)
 	set_end(life, by->before, drift);
 }
 
+/* So it may with what that overrides in turn. */
+static void give_back(struct life *life, struct rewriter *by, int64_t expires)
+{
+	by->instead = life->expires;
+	set_end(life, expires, 0);
+}
+
 static void corrected(struct world *w, const struct message *m, struct life *life, const struct memcached_item *item)
 {
 	struct rewriter *by = m->proxy ? &life->by[m->proxy->index] : NULL;
@@ -268,7 +275,7 @@ static void corrected(struct world *w, const struct message *m, struct life *lif
 	else if (by->broke && is_near(item->expires, by->before, drift))
 		override(life, by, drift);
 	else if (by->doubts && is_near(item->expires, by->instead, drift))
-		set_end(life, item->expires, 0);
+		give_back(life, by, item->expires);
 	by->corrects = by->broke = false;
 }
 

@@ -87,7 +87,7 @@ static void chunk_done(struct lane *lane)
 
 static void appended(struct lane *lane, const struct result *r)
 {
-	/* What was read behind a refused append has none of its words. */
+	/* A refused append stored nothing, so the base that was read behind it lacks the words of the batch. */
 	lane->reads_along = lane->reads_along && r->status == RESULT_DONE;
 	if (r->status == RESULT_DONE)
 		chunk_done(lane);

@@ -21,7 +21,7 @@
 #include "util/shared.h"
 
 struct set_view {
-	/* What most reads need comes first. */
+	/* Most reads use the fields up to `overlay`, and no others: so these share a few lines of the cache. */
 	struct env *env; /* says when a slice of work is over; NULL: never */
 	bool known;      /* all else is derived from the base */
 	bool resized;    /* what set_view_memory gives may have changed; the cache clears it */

@@ -468,11 +468,8 @@ bool set_answer(struct set_view *v, struct set_request *request)
 	if (request->verb == SET_HAS)
 		return request->answered = answer_has(v, request);
 	/* Of a set that is one log the number is known. */
-	if (request->verb == SET_COUNT && v->run_count == 0 && v->head.member_count == 0 &&
-		is_of_all(&request->range)) {
-		request->number = v->overlay.live;
-		return request->answered = true;
-	}
+	if (request->verb == SET_COUNT && v->run_count == 0 && v->head.member_count == 0 && is_of_all(&request->range))
+		return request->answered = count_all(v, request, &request->number);
 	v->resized = true;
 	request->answered = memos_find(&v->memos, request);
 	if (request->answered)

@@ -84,11 +84,9 @@ static struct cache_entry *create(struct cache *cache, struct slice key, uint64_
 
 static void use(struct cache *cache, struct cache_entry *entry)
 {
-	/* As of parts: uses within so many ticks do not change the order noticeably. To move an entry touches those beside it. */
-	enum { CLOSELY = 4096 };
-
 	entry->when = ++cache->store.clock;
-	if (entry->when - entry->moved < CLOSELY)
+	/* To move an entry touches those beside it. */
+	if (entry->when - entry->moved < SET_CLOSELY)
 		return;
 	entry->moved = entry->when;
 	TAILQ_REMOVE(&cache->used, entry, link);

@@ -26,6 +26,9 @@ struct set_part {
 };
 TAILQ_HEAD(set_parts, set_part);
 
+/* Uses within so many ticks of the clock do not change the order of use noticeably. */
+enum { SET_CLOSELY = 4096 };
+
 /* The parts of all views of a worker. */
 struct set_store {
 	struct set_parts used; /* most recently used first */

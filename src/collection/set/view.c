@@ -104,11 +104,9 @@ void set_view_keep(struct set_view *v, struct slice id, bool table, struct slice
 
 static void use(struct set_part *part)
 {
-	/* Uses within so many ticks do not change the order noticeably. */
-	enum { CLOSELY = 4096 };
 	struct set_store *store = part->view->store;
 
-	if (++store->clock - part->when < CLOSELY)
+	if (++store->clock - part->when < SET_CLOSELY)
 		return;
 	part->when = store->clock;
 	if (part != TAILQ_FIRST(&store->used)) {

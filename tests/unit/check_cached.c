@@ -431,4 +431,19 @@ TEST(a_merge_beside_a_read)
 	(void)fake_told(&fake);
 }
 
+/* A read that changes nothing but the view's base counts the memory of that. */
+TEST(plain_reads_count_memory)
+{
+	size_t before;
+
+	add_to_log("a", 10);
+	put(NULL, 0);
+	asks_and_hears("scard k\r\n", "10\r\n");
+	before = machines_cache_memory(fake.host.lanes);
+	add_to_log("b", 400);
+	put(NULL, 0);
+	asks_and_hears("scard k\r\n", "410\r\n");
+	ck_assert_uint_ge(machines_cache_memory(fake.host.lanes), before + 400 * strlen("+b0000 "));
+}
+
 FIXTURE(setup, teardown)

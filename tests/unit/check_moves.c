@@ -438,6 +438,8 @@ static const struct {
 	{ "k", "+a ", "@set.1 " REFERENCE "+b ", "@set.1 " REFERENCE "+b +a ", 2 },
 	{ "k", "@set.1 " REFERENCE "+b ", "+a ", "+a @set.1 " REFERENCE "+b ", 2 },
 	{ "k", "+a ", "no set", "+a ", 1 },
+	{ "k", "", "+a ", "+a ", 2 },
+	{ "k", "", "no set", "", 1 },
 	{ "k", "7", "12", "12", 2 },
 	{ "Error::2015022016", "7", "12", "19", 2 },
 	{ "k", "+w ", "@set.2 @fill.abcdefg0.1700000010.10 +a ", "@set.2 @fill.abcdefg0.1700000010.10 +a +w ", 2 },

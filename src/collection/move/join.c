@@ -96,6 +96,11 @@ uint32_t join_items(struct slice key, struct join_item former, struct join_item 
 		join_numbers(key, m, n, out);
 		return here.flags;
 	}
+	/* An emptied set or list has no words. */
+	if (good_here && former.value.n == 0) {
+		buf_add_slice(out, here.value);
+		return here.flags;
+	}
 	if (good_here && good_former && are_alike(&a, &b)) {
 		join_bases(&a, &b, out);
 		return here.flags;

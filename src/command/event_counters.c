@@ -42,7 +42,7 @@ static void ask_counters(struct counters *counters)
 {
 	size_t share = counters->task->host->calls_max,
 	       most = share && share < ORDER_EVENT_CALLS ? share : ORDER_EVENT_CALLS;
-	struct call call = { .verb = CALL_GET, .want = WANT_VALUE, .server = CALL_ANY_SERVER };
+	struct call call = { .verb = CALL_GET, .want = WANT_VALUE, .server = CALL_ANY_SERVER, .only_reads = true };
 
 	while (counters->asked < counters->count && counters->asked - counters->answered < most) {
 		struct counter *counter = &counters->all[counters->asked];

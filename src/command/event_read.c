@@ -197,6 +197,7 @@ static bool ask(struct fan *fan, struct fan_part *fan_part)
 			.key = part->waiter.key,
 			.expected = expected(fan),
 			.patient = true,
+			.only_reads = true,
 		},
 		&part->waiter);
 	return true;

@@ -372,6 +372,7 @@ void get_start(struct host *host, const struct request *request, void *owner)
 		.verb = request->command->grammar == GRAMMAR_TOUCH_KEYS ? CALL_GAT : CALL_GET,
 		.want = WANT_VALUE | (cas ? WANT_CAS : 0u) | (counter && request->into ? WANT_TTL : 0u),
 		.server = CALL_ANY_SERVER,
+		.only_reads = !cas,
 		.exptime = request->exptime,
 	};
 

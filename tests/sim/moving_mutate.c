@@ -88,7 +88,7 @@ static bool answer_early(struct moving *w, struct moving_message *m)
 	int key = moving_find_key(w, m->call.key);
 	struct moving_seen *seen = key < 0 ? NULL : &w->seen[m->proxy][key];
 
-	if (!seen || m->call.verb != CALL_GET || !is_to_former(w, m))
+	if (!seen || m->call.verb != CALL_GET || m->call.only_reads || !is_to_former(w, m))
 		return false;
 	if (m->call.want == ALL && seen->known) {
 		m->result = seen->result;
@@ -127,6 +127,9 @@ bool moving_mutate_execute(struct moving *w, struct moving_message *m)
 	case MOVING_NEW_FIRST:
 		m->result.status = RESULT_MISS;
 		return m->call.verb == CALL_GET && m->call.want == LOOK && is_to_former(w, m);
+	case MOVING_NEW_READ:
+		m->result.status = RESULT_MISS;
+		return m->call.verb == CALL_GET && m->call.only_reads && is_to_former(w, m);
 	default:
 		return false;
 	}

@@ -287,7 +287,11 @@ static void read_base(struct lane *lane)
 	struct list_work *w = lane->work;
 
 	w->ahead = false;
-	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS | WANT_TTL }, found);
+	lane_call(lane,
+		(struct call){ .verb = CALL_GET,
+			.want = WANT_VALUE | WANT_CAS | WANT_TTL,
+			.only_reads = lane_reads_list(lane) },
+		found);
 }
 
 static void forget(struct list_work *w)

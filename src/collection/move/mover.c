@@ -24,7 +24,7 @@ enum {
 enum { ALL = WANT_VALUE | WANT_CAS | WANT_TTL };
 
 typedef void mover_step(struct mover *m);
-static mover_step look, looked, seen_here, claim, claimed, read_former, copy_parts, next_parts, parts_ended, copy_item,
+static mover_step look, looked, claim, claimed, read_former, copy_parts, next_parts, parts_ended, copy_item,
 	delete_former, deleted, read_here, here_is, dropped, touched;
 
 /* --- calls --- */
@@ -75,13 +75,8 @@ static void count_answer(struct mover *m)
 		m->next(m);
 }
 
-static void answered(struct waiter *waiter, const struct result *r)
+static void take_result(struct mover *m, struct mover_item *item, const struct result *r)
 {
-	struct mover *m = (struct mover *)((char *)waiter - offsetof(struct mover, waiter));
-	struct mover_item *item = m->target;
-
-	m->status = r->status;
-	m->flags = r->flags;
 	if (result_failed(r)) {
 		failure_keep(&m->failure, r);
 	} else if (item && r->status == RESULT_HIT) {
@@ -93,6 +88,22 @@ static void answered(struct waiter *waiter, const struct result *r)
 		item->ttl = r->ttl;
 	}
 	count_answer(m);
+}
+
+static void answered(struct waiter *waiter, const struct result *r)
+{
+	struct mover *m = (struct mover *)((char *)waiter - offsetof(struct mover, waiter));
+
+	m->status = r->status;
+	take_result(m, m->target, r);
+}
+
+static void answered_by_n(struct waiter *waiter, const struct result *r)
+{
+	struct mover *m = (struct mover *)((char *)waiter - offsetof(struct mover, at_n));
+
+	m->n_status = r->status;
+	take_result(m, &m->n, r);
 }
 
 static void send(struct mover *m, struct mover_side *side, struct call call, struct waiter *waiter)
@@ -113,10 +124,11 @@ static void ask(struct mover *m, struct mover_side *side, struct call call, move
 	send(m, side, call, &m->waiter);
 }
 
-static void read_item(struct mover *m, struct mover_side *side, struct mover_item *item, mover_step *next)
+/* The step behind this read and what else was sent must be set. */
+static void read_n(struct mover *m, unsigned want)
 {
-	ask(m, side, (struct call){ .verb = CALL_GET, .want = ALL }, next);
-	m->target = item;
+	m->at_n.done = answered_by_n;
+	send(m, &m->world->to, (struct call){ .verb = CALL_GET, .want = want }, &m->at_n);
 }
 
 static void fail(struct mover *m, const char *line)
@@ -162,27 +174,27 @@ void mover_start(struct mover *m, void (*done)(struct mover *m))
 	look(m);
 }
 
+/* n has nothing to say if o has the item. */
 static void look(struct mover *m)
 {
+	m->moves = m->there = false;
+	m->n_status = RESULT_MISS;
 	ask(m, &m->world->from, (struct call){ .verb = CALL_GET }, looked);
+	if (!m->knows)
+		read_n(m, 0);
 }
 
+/* If n has nothing either, others may have moved the item between the two answers. Those that wait ask n once more. */
 static void looked(struct mover *m)
 {
-	if (m->status == RESULT_HIT)
+	if (m->status == RESULT_HIT) {
 		claim(m);
-	else if (m->knows)
-		m->done(m);
-	else
-		ask(m, &m->world->to, (struct call){ .verb = CALL_GET }, seen_here);
-}
-
-static void seen_here(struct mover *m)
-{
-	if (m->status == RESULT_HIT && m->flags == MARK_FLAGS)
+	} else if (m->n_status == RESULT_HIT && m->n.flags == MARK_FLAGS) {
 		read_here(m);
-	else
+	} else {
+		m->there = m->n_status == RESULT_HIT;
 		m->done(m);
+	}
 }
 
 /* --- the copy --- */
@@ -203,11 +215,13 @@ static void claim(struct mover *m)
 	struct buf text = BUF_EMPTY;
 	struct call call = { .verb = CALL_ADD, .flags = MARK_FLAGS, .exptime = CLAIM_SECONDS };
 
+	m->moves = true;
 	mark_add_claim(&text, m->key);
 	call.value = buf_slice(&text);
+	m->next = claimed;
 	m->second.done = on_claim;
 	send(m, &m->world->to, call, &m->second);
-	read_item(m, &m->world->to, &m->n, claimed);
+	read_n(m, ALL);
 	buf_free(&text);
 }
 
@@ -222,7 +236,7 @@ static bool is_own_copy(const struct mover *m)
  */
 static void claimed(struct mover *m)
 {
-	if (m->status != RESULT_HIT) {
+	if (m->n_status != RESULT_HIT) {
 		again(m);
 		return;
 	}
@@ -233,7 +247,8 @@ static void claimed(struct mover *m)
 		look_later(m, WAIT_MS);
 		return;
 	}
-	read_item(m, &m->world->from, &m->o, read_former);
+	ask(m, &m->world->from, (struct call){ .verb = CALL_GET, .want = ALL }, read_former);
+	m->target = &m->o;
 }
 
 static void read_former(struct mover *m)
@@ -370,7 +385,9 @@ static void on_last_look(struct waiter *waiter, const struct result *r)
 	count_answer(m);
 }
 
-/* The time to live is read right before: a touch does not change the cas id. */
+/*
+ * The time to live is read right before: a touch does not change the cas id. n is read meanwhile: its cas id tells if that was too early.
+ */
 static void delete_former(struct mover *m)
 {
 	struct call call = {
@@ -384,6 +401,8 @@ static void delete_former(struct mover *m)
 	m->second.done = on_last_look;
 	send(m, &m->world->from, (struct call){ .verb = CALL_GET, .want = WANT_TTL }, &m->second);
 	ask(m, &m->world->from, call, deleted);
+	if (!m->joined && !m->bare)
+		read_n(m, ALL);
 }
 
 static void deleted(struct mover *m)
@@ -393,15 +412,18 @@ static void deleted(struct mover *m)
 		return;
 	}
 	m->moved = true;
-	if (m->joined || m->bare)
+	if (m->joined || m->bare) {
+		m->there = true;
 		touched(m);
-	else
-		read_here(m);
+	} else {
+		here_is(m);
+	}
 }
 
 static void read_here(struct mover *m)
 {
-	read_item(m, &m->world->to, &m->n, here_is);
+	m->next = here_is;
+	read_n(m, ALL);
 }
 
 static void finished(struct cas *cas, const struct result *r)
@@ -412,6 +434,7 @@ static void finished(struct cas *cas, const struct result *r)
 		failure_keep(&m->failure, r);
 		m->done(m);
 	} else if (r->status == RESULT_DONE) {
+		m->there = true;
 		touched(m);
 	} else {
 		read_here(m);
@@ -446,10 +469,11 @@ static void here_is(struct mover *m)
 	struct call call;
 	int64_t ttl;
 
-	if (m->status == RESULT_HIT)
+	if (m->n_status == RESULT_HIT)
 		m->mark = mark_read(m->key, m->n.flags, buf_slice(&m->n.value));
-	if (m->status != RESULT_HIT || m->mark.kind == MARK_NONE) {
-		m->imitated = m->status == RESULT_HIT && m->n.flags == MARK_FLAGS;
+	if (m->n_status != RESULT_HIT || m->mark.kind == MARK_NONE) {
+		m->there = m->n_status == RESULT_HIT;
+		m->imitated = m->there && m->n.flags == MARK_FLAGS;
 		m->done(m);
 		return;
 	}

@@ -2,14 +2,14 @@
  * Moves one unit from its former server `o` to the new one, `n`. The item on `o` is the truth as long as it is there. A copy on `n` is
  * marked (mark.h), and becomes the truth when the item on `o` is deleted, by its cas id: the one atomic step.
  *
- *     look at o -> missing: the truth is on n. Read that once
- *                      -> a copy: its mover has not finished; make it the item, as below
- *               -> there
+ *     look at o, and at n -> missing on o: the truth is on n
+ *                                 -> there a copy: its mover has not finished; make it the item, as below
+ *                         -> there
  *     claim: add a claim to n, and read what n has
  *     read o    -> missing: look again
  *     copy the parts; copy the item, by the cas id of the claim     -> lost: look again
- *     delete o, by the cas id of the read                           -> lost: look again
- *     read n    -> make the copy the item, by its cas id            -> lost: read n again
+ *     delete o, by the cas id of the read; read n                   -> lost: look again
+ *     make the copy the item, by its cas id                         -> lost: read n again
  *     delete the parts on o
  *
  * Any number of proxies may move a unit at once. Each reads o after it has read the claim or the copy on n that its own copy replaces. So
@@ -74,13 +74,13 @@ struct mover {
 	struct mover_world *world;
 	struct slice key; /* borrowed; the key of all waiters */
 	bool knows;       /* that n has no mark, if o has nothing */
-	struct waiter waiter, second;
+	struct waiter waiter, second, at_n;
 	struct cas cas;
 	size_t pending;
 	void (*next)(struct mover *mover);
-	struct mover_item *target; /* what the read under way fills in, or NULL */
-	enum result_status status; /* of the last call */
-	uint32_t flags;
+	struct mover_item *target;   /* what the read under way fills in, or NULL */
+	enum result_status status;   /* of the last call */
+	enum result_status n_status; /* of the last read of n */
 	struct mover_item o, n;
 	struct mark mark; /* of n.value */
 	struct buf
@@ -93,7 +93,9 @@ struct mover {
 	bool claimed;       /* by this mover: n had nothing before */
 	bool sole;          /* no other mover has written to n since */
 	bool bare;          /* with a mark the copy is too large */
+	bool moves;         /* o has the item, as was seen last */
 	bool moved, joined; /* what was done */
+	bool there;         /* n has an item without a mark, as was seen last */
 	bool imitated;      /* n has an item with the flags of a mark, which is none */
 	void (*done)(struct mover *mover);
 };

@@ -5,6 +5,9 @@
  * The claim of a mover may come when others have moved the unit, and a client has deleted it. memcached would take that mark for an item:
  * append would store, and add would not. No claim comes later than the margin. So for that long after a unit was found, and until a read
  * behind that has seen no mark, calls that need an item, or need none, are guarded.
+ *
+ * A call that only reads, and has no write before it in the queue, asks both servers at once (peek.h). It waits only if their answers
+ * do not tell what is true. Such a read starts the move, too.
  */
 #include "collection/move/moves.h"
 
@@ -12,11 +15,12 @@
 #include <sys/queue.h>
 
 #include "collection/move/mover.h"
+#include "collection/move/peek.h"
+#include "collection/move/verbs.h"
 #include "collection/text/part_key.h"
 #include "collection/ttl.h"
 #include "util/alloc.h"
 #include "util/hash.h"
-#include "util/num.h"
 
 enum { FOUND = 16384, BUCKETS = 1024, WAIT_MS = 20, TRIES = 16 };
 
@@ -43,11 +47,25 @@ struct unit {
 	uint64_t hash;
 	struct mover mover;
 	struct waiter waiter; /* of a timer, or of a look at its key */
-	uint64_t looked;      /* when that was sent: env.now */
+	uint64_t looked;      /* when that was sent, or the first look at both servers: env.now */
+	struct moved_calls
+		reads; /* that have asked both servers, and have to wait after all: they come before the calls */
 	struct moved_calls calls;
-	bool found;  /* the calls go out, and the mover is not needed any more */
-	bool marked; /* a call has met a mark since */
+	size_t peeks; /* reads that ask both servers: no call goes out before them */
+	bool writes;  /* one of the calls may be more than a read */
+	bool found;   /* the calls go out, and the mover is not needed any more */
+	bool there;   /* its item was seen right now */
+	bool failed;  /* it is left to its peeks */
+	bool marked;  /* a call has met a mark since */
 	char key[];
+};
+
+/* A read that asks both servers. */
+struct moved_peek {
+	struct peek peek;
+	struct moved_call *call;
+	struct unit *unit;
+	bool finds; /* nobody else looks for the unit */
 };
 
 LIST_HEAD(units, unit);
@@ -170,7 +188,9 @@ static struct unit *add_unit(struct moves *m, uint64_t hash, struct slice key)
 	slice_write(u->key, key);
 	u->mover.world = &m->world;
 	u->mover.key = slice_of(u->key, key.n);
-	u->mover.knows = m->found[hash % FOUND].hash == hash;
+	u->mover.knows = m->found[hash % FOUND].hash == hash && !m->found[hash % FOUND].late;
+	u->looked = m->world.env->now;
+	STAILQ_INIT(&u->reads);
 	STAILQ_INIT(&u->calls);
 	LIST_INSERT_HEAD(&m->units[hash % BUCKETS], u, link);
 	m->busy++;
@@ -218,33 +238,57 @@ static void note_found(struct moves *m, uint64_t hash, bool moved)
 	f->until = now + MOVES_LOOK_MS;
 }
 
+/* The new server has shown that it has no mark, by a read that was sent at that time. */
+static void note_unmarked(struct moves *m, uint64_t hash, uint64_t sent)
+{
+	struct found *f = &m->found[hash % FOUND];
+
+	if (f->hash == hash && sent >= f->late)
+		f->late = 0;
+}
+
 static void go_on(struct unit *u);
+
+static void refuse_all(struct unit *u, const struct result *why)
+{
+	struct moved_calls calls = STAILQ_HEAD_INITIALIZER(calls);
+	struct moved_call *c;
+
+	STAILQ_CONCAT(&calls, &u->reads);
+	STAILQ_CONCAT(&calls, &u->calls);
+	while ((c = STAILQ_FIRST(&calls))) {
+		STAILQ_REMOVE_HEAD(&calls, link);
+		refuse(c, why);
+	}
+}
 
 static void on_end(struct mover *mover)
 {
 	struct unit *u = (struct unit *)((char *)mover - offsetof(struct unit, mover));
 	struct moves *m = u->moves;
-	struct moved_calls calls = STAILQ_HEAD_INITIALIZER(calls);
 	struct moved_call *c;
 
 	m->stats.moved += mover->moved;
 	m->stats.merged += mover->moved && mover->joined;
 	if (!mover->failure.happened) {
+		if (!mover->moved && mover->there && !mover->imitated)
+			note_unmarked(m, u->hash, u->looked);
 		note_found(m, u->hash, mover->moved);
 		u->found = true;
+		u->there = mover->there;
 		STAILQ_FOREACH(c, &u->calls, link)
+			c->imitated = mover->imitated;
+		STAILQ_FOREACH(c, &u->reads, link)
 			c->imitated = mover->imitated;
 		go_on(u);
 		return;
 	}
-	STAILQ_CONCAT(&calls, &u->calls);
 	LIST_REMOVE(u, link);
 	m->stats.failed++;
-	while ((c = STAILQ_FIRST(&calls))) {
-		STAILQ_REMOVE_HEAD(&calls, link);
-		refuse(c, &mover->failure.result);
-	}
-	free_unit(u);
+	u->failed = true;
+	refuse_all(u, &mover->failure.result);
+	if (u->peeks == 0)
+		free_unit(u);
 }
 
 static void on_time(struct waiter *waiter, const struct result *r)
@@ -279,6 +323,7 @@ static void wait_for(struct moves *m, struct moved_call *c, struct slice key, ui
 
 	if (is_new)
 		u = add_unit(m, hash, key);
+	u->writes = u->writes || c->call.verb != CALL_GET;
 	STAILQ_INSERT_TAIL(&u->calls, c, link);
 	if (is_new)
 		start_unit(u, at_once);
@@ -395,39 +440,11 @@ static bool asks_here(const struct moves *m, const struct call *call)
 
 /* --- calls that must not take a mark for an item --- */
 
-enum guard {
-	GUARD_NONE,
-	GUARD_LOOK, /* the key is looked at before */
-	GUARD_HOLD, /* its result tells; those behind it wait for that */
-	GUARD_TELLS /* its result tells */
-};
-
 static enum guard guard_of(const struct moves *m, const struct call *call, uint64_t hash)
 {
 	const struct found *f = &m->found[hash % FOUND];
-	bool late = f->hash != hash || f->late;
 
-	switch (call->verb) {
-	case CALL_APPEND:
-	case CALL_PREPEND:
-	case CALL_REPLACE:
-	case CALL_DELETE:
-		return late ? GUARD_LOOK : GUARD_NONE;
-	case CALL_META:
-		return late ? GUARD_LOOK : GUARD_TELLS;
-	case CALL_SET:
-		return late && call->compare ? GUARD_HOLD : GUARD_NONE;
-	case CALL_ADD:
-	case CALL_CAS:
-	case CALL_TOUCH: /* it may have to follow a read of the time to live at once */
-		return late ? GUARD_HOLD : GUARD_NONE;
-	case CALL_INCR:
-	case CALL_DECR:
-	case CALL_GAT:
-		return GUARD_TELLS;
-	default:
-		return GUARD_NONE;
-	}
+	return verb_guard(call, f->hash != hash || f->late);
 }
 
 /* Of a call on a part none is needed: only its base is claimed. */
@@ -490,46 +507,15 @@ static void looked_behind(struct waiter *waiter, const struct result *r)
 	}
 }
 
-/* Whether the reply to a meta get is about a mark: it has the flags of one, or its value is one. */
-static bool is_text_of_mark(struct slice key, const struct result *r)
-{
-	struct slice rest = r->line, word;
-	uint32_t flags;
-
-	while ((word = slice_token(&rest)).n) {
-		if (*word.p == 'f' && num_parse_u32(slice_skip(word, 1), &flags))
-			return flags == MARK_FLAGS;
-	}
-	return mark_read(key, MARK_FLAGS, r->value).kind != MARK_NONE;
-}
-
-static bool has_met_mark(const struct moved_call *c, const struct result *r)
-{
-	if (c->call.verb == CALL_META)
-		return r->status == RESULT_TEXT && !c->imitated && is_text_of_mark(c->call.key, r);
-	return c->call.verb == CALL_GAT && is_marked(c, r);
-}
-
-/* Whether the call may have met a mark. An error of arithmetic stays one when it is tried again. */
-static bool is_doubtful(const struct moved_call *c, const struct result *r)
-{
-	bool counts = c->call.verb == CALL_INCR || c->call.verb == CALL_DECR;
-
-	if (c->call.verb == CALL_TOUCH)
-		return r->status == RESULT_DONE;
-	return r->status == RESULT_EXISTS || (r->status == RESULT_NOT_STORED && c->call.verb == CALL_ADD) ||
-		(r->status == RESULT_REFUSED && counts && c->tries == 0);
-}
-
 static void told(struct waiter *waiter, const struct result *r)
 {
 	struct moved_call *c = (struct moved_call *)((char *)waiter - offsetof(struct moved_call, waiter));
 
 	c->moves->busy--;
 	c->status = r->status;
-	if (has_met_mark(c, r))
+	if (!c->imitated && verb_met_mark(&c->call, r))
 		settle(c);
-	else if (is_doubtful(c, r))
+	else if (verb_is_doubtful(&c->call, r, c->tries == 0))
 		send_kept(c, &(struct call){ .verb = CALL_GET, .key = c->call.key }, false, looked_behind);
 	else
 		end_call(c, r);
@@ -577,12 +563,11 @@ static void send_all(struct unit *u)
 static void looked_before(struct waiter *waiter, const struct result *r)
 {
 	struct unit *u = (struct unit *)((char *)waiter - offsetof(struct unit, waiter));
-	struct found *f = &u->moves->found[u->hash % FOUND];
 	struct moved_call *c = STAILQ_FIRST(&u->calls);
 	bool marked = is_marked(c, r);
 
-	if (f->hash == u->hash && u->looked >= f->late && !marked && !result_failed(r))
-		f->late = 0;
+	if (!marked && !result_failed(r))
+		note_unmarked(u->moves, u->hash, u->looked);
 	if (result_failed(r) || marked || (r->status == RESULT_MISS && c->call.verb == CALL_META))
 		STAILQ_REMOVE_HEAD(&u->calls, link);
 	if (marked) {
@@ -608,6 +593,7 @@ static void start_again(struct unit *u)
 
 	m->found[u->hash % FOUND].hash = 0;
 	next = add_unit(m, u->hash, u->mover.key);
+	next->writes = true;
 	STAILQ_CONCAT(&next->calls, &u->calls);
 	mover_start(&next->mover, on_end);
 }
@@ -618,6 +604,14 @@ static void go_on(struct unit *u)
 	struct moves *m = u->moves;
 	struct moved_call *c;
 
+	if (u->peeks)
+		return;
+	STAILQ_CONCAT(&u->reads, &u->calls);
+	STAILQ_CONCAT(&u->calls, &u->reads);
+	if (u->there) {
+		u->there = false;
+		send_all(u);
+	}
 	while ((c = STAILQ_FIRST(&u->calls)) && !u->marked) {
 		enum guard guard = guard_in(u, &c->call);
 		if (guard == GUARD_LOOK) {
@@ -637,6 +631,65 @@ static void go_on(struct unit *u)
 	if (c)
 		start_again(u);
 	retire_unit(u);
+}
+
+/* --- reads that do not wait --- */
+
+/*
+ * Parts never change. But the former server may have one that the base there does not know, and that is copied only when it is missed.
+ */
+static bool may_peek(const struct call *call, struct slice unit, const struct unit *u)
+{
+	if (call->verb != CALL_GET)
+		return false;
+	return call->key.n == unit.n ? call->only_reads : u && u->mover.moves;
+}
+
+static void peeked(struct peek *peek, enum peek_place place, const struct result *r)
+{
+	struct moved_peek *p = (struct moved_peek *)peek;
+	struct moved_call *c = p->call;
+	struct unit *u = p->unit;
+	struct moves *m = u->moves;
+	bool finds = p->finds, finds_it = finds && (place == PEEK_HERE || place == PEEK_NOWHERE);
+	/* Reads keep their order. */
+	bool answers = (place == PEEK_FORMER || place == PEEK_HERE) && STAILQ_EMPTY(&u->reads);
+
+	u->peeks--;
+	if (place == PEEK_FAILED || (!answers && u->failed)) {
+		refuse(c, place == PEEK_FAILED ? r : &u->mover.failure.result);
+	} else if (answers) {
+		c->asker->done(c->asker, r);
+		free(c);
+	} else {
+		STAILQ_INSERT_TAIL(&u->reads, c, link);
+	}
+	peek_fini(peek);
+	free(p);
+	if (finds_it) {
+		if (place == PEEK_HERE)
+			note_unmarked(m, u->hash, u->looked);
+		note_found(m, u->hash, false);
+		u->found = true;
+		u->there = place == PEEK_HERE;
+	} else if (finds) {
+		mover_start(&u->mover, on_end);
+	}
+	if (u->failed && u->peeks == 0)
+		free_unit(u);
+	else if (u->found)
+		go_on(u);
+}
+
+static void peek_in(struct unit *u, struct moved_call *c, bool finds)
+{
+	struct moved_peek *p = xmalloc(sizeof(*p));
+
+	p->call = c;
+	p->unit = u;
+	p->finds = finds;
+	u->peeks++;
+	peek_start(&p->peek, &u->moves->world, &c->call, c->call.key.n != u->mover.key.n, peeked);
 }
 
 /* --- until the time --- */
@@ -660,23 +713,6 @@ static void read_former(struct waiter *waiter, const struct result *r)
 		c->asker->done(c->asker, r);
 		free(c);
 	}
-}
-
-/* A meta get may also touch an item, or make one. STATS reads the clock of a server. */
-static bool is_read(const struct call *call)
-{
-	struct slice rest = call->line, word;
-
-	if (call->verb != CALL_META)
-		return call->verb == CALL_GET || call->verb == CALL_STATS;
-	if (!slice_equal(slice_token(&rest), SLICE("mg")))
-		return false;
-	(void)slice_token(&rest);
-	while ((word = slice_token(&rest)).n) {
-		if (*word.p == 'N' || *word.p == 'T' || *word.p == 'E')
-			return false;
-	}
-	return true;
 }
 
 /* --- the door --- */
@@ -716,18 +752,22 @@ static void find(struct moves *m, const struct call *call, struct waiter *waiter
 	}
 	c = keep_call(m, call, waiter);
 	/* A touch need not wait: an item moves with its time to live. The touch that corrects a rewrite would come too late if it waited. */
-	if (env->unix_time < m->at && (is_read(call) || call->verb == CALL_TOUCH)) {
+	if (env->unix_time < m->at && (verb_only_reads(call) || call->verb == CALL_TOUCH)) {
 		send_kept(c, &c->call, true, read_former);
 		return;
 	}
 	m->stats.waited += env->unix_time < m->at;
-	wait_for(m, c, key, hash, false);
+	if (env->unix_time >= m->at && may_peek(call, key, NULL))
+		peek_in(add_unit(m, hash, key), c, true);
+	else
+		wait_for(m, c, key, hash, false);
 }
 
 void moves_call(struct moves *m, const struct call *call, struct waiter *waiter)
 {
 	int former, here;
 	struct slice key;
+	struct unit *u;
 	uint64_t hash;
 
 	if (call->server != CALL_ANY_SERVER) {
@@ -746,8 +786,11 @@ void moves_call(struct moves *m, const struct call *call, struct waiter *waiter)
 		return;
 	}
 	hash = hash_slice(key, m->seed);
-	if (find_unit(m, hash, key))
-		wait_for(m, keep_call(m, call, waiter), key, hash, false);
-	else
+	u = find_unit(m, hash, key);
+	if (!u)
 		find(m, call, waiter, key, hash);
+	else if (!u->found && !u->writes && may_peek(call, key, u))
+		peek_in(u, keep_call(m, call, waiter), false);
+	else
+		wait_for(m, keep_call(m, call, waiter), key, hash, false);
 }

@@ -82,7 +82,9 @@ void fetch_read_base(struct lane *lane)
 	struct fetch *f = lane->work;
 
 	f->ahead = false;
-	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS | WANT_TTL }, base_read);
+	lane_call(lane,
+		(struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS | WANT_TTL, .only_reads = !f->rewrites },
+		base_read);
 }
 
 void fetch_again(struct lane *lane)
@@ -115,7 +117,7 @@ static bool should_compare_token(const struct cache_entry *entry)
 void fetch_begin(struct fetch *f, struct lane *lane, struct set_request *only, bool rewrites, lane_after *after)
 {
 	lane_count_reads(lane);
-	*f = (struct fetch){ .lane = lane, .only = only, .after = after };
+	*f = (struct fetch){ .lane = lane, .only = only, .after = after, .rewrites = rewrites };
 	STAILQ_INIT(&f->wanting);
 	f->entry = cache_open(lane->lanes->cache, lane->waiter.key, lane->hash);
 	f->entry->view.env = lane_env(lane);
@@ -130,7 +132,8 @@ void fetch_begin(struct fetch *f, struct lane *lane, struct set_request *only, b
 	else if (!rewrites && lane->reads_along && lane_await_behind(lane, base_read))
 		lane->reads_along = false;
 	else if (!rewrites && should_compare_token(f->entry))
-		lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_CAS | WANT_TTL }, token_read);
+		lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_CAS | WANT_TTL, .only_reads = true },
+			token_read);
 	else
 		fetch_read_base(lane);
 }

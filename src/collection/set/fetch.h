@@ -25,6 +25,7 @@ struct fetch {
 	uint64_t missing_on;     /* parts.missing_on, while either of these is set */
 	bool loading;            /* somebody loads it, so that it is missing */
 	bool is_list;            /* the base is a list with segments or a limit, whose view is dropped at the end */
+	bool rewrites;           /* the base is read for a CAS */
 	bool ahead;              /* the base was read behind the last write: it serves for a CAS alone */
 	bool stays; /* the base has lost a part, and is not removed: later reads that do not need the part find out too */
 	struct buf list_base; /* its base: the view has all elements as one log instead */

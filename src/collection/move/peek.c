@@ -1,0 +1,86 @@
+#include "collection/move/peek.h"
+
+#include <stddef.h>
+
+/*
+ * Whether the new server has nothing but a claim, or a copy of this very item. A copy of another one may be all that is left of that, and
+ * words around a mark may be the truth.
+ */
+static bool is_behind(struct slice key, const struct result *here, const struct result *former)
+{
+	struct mark mark;
+
+	if (here->status != RESULT_HIT)
+		return true;
+	mark = mark_read(key, here->flags, here->value);
+	if (mark.before.n || mark.behind.n)
+		return false;
+	return mark.kind == MARK_CLAIM || (mark.kind == MARK_COPY && mark.cas == former->cas);
+}
+
+static enum peek_place judge(const struct peek *peek, const struct result *former, const struct result *here)
+{
+	if (peek->is_part && former->status == RESULT_HIT)
+		return PEEK_FORMER;
+	if (peek->failure.happened)
+		return PEEK_FAILED;
+	if (former->status == RESULT_HIT && former->flags != MARK_FLAGS)
+		return is_behind(peek->key, here, former) ? PEEK_FORMER : PEEK_UNCLEAR;
+	if (here->status == RESULT_HIT && here->flags != MARK_FLAGS)
+		return former->status != RESULT_HIT ? PEEK_HERE : PEEK_UNCLEAR;
+	return former->status != RESULT_HIT && here->status != RESULT_HIT ? PEEK_NOWHERE : PEEK_UNCLEAR;
+}
+
+static void answered(struct peek *peek, const struct result *r, bool is_former)
+{
+	const struct result *former, *here;
+	enum peek_place place;
+
+	if (result_failed(r))
+		failure_keep(&peek->failure, r);
+	if (!peek->has_one) {
+		peek->has_one = true;
+		peek->one = *r;
+		buf_add_slice(&peek->value, r->value);
+		peek->one.value = buf_slice(&peek->value);
+		peek->one.line = slice_of("", 0);
+		return;
+	}
+	former = is_former ? r : &peek->one;
+	here = is_former ? &peek->one : r;
+	place = judge(peek, former, here);
+	peek->done(peek, place, place == PEEK_FAILED ? &peek->failure.result : place == PEEK_FORMER ? former : here);
+}
+
+static void on_former(struct waiter *waiter, const struct result *r)
+{
+	answered((struct peek *)((char *)waiter - offsetof(struct peek, former)), r, true);
+}
+
+static void on_here(struct waiter *waiter, const struct result *r)
+{
+	answered((struct peek *)((char *)waiter - offsetof(struct peek, here)), r, false);
+}
+
+void peek_start(struct peek *peek, struct mover_world *world, const struct call *call, bool is_part,
+	void (*done)(struct peek *peek, enum peek_place place, const struct result *r))
+{
+	struct call copy = *call;
+
+	copy.want |= WANT_CAS;
+	*peek = (struct peek){
+		.key = call->key,
+		.former = { on_former, call->key },
+		.here = { on_here, call->key },
+		.is_part = is_part,
+		.done = done,
+	};
+	mover_send(world, &copy, &peek->former, mover_place(world, call->key, true));
+	mover_send(world, &copy, &peek->here, mover_place(world, call->key, false));
+}
+
+void peek_fini(struct peek *peek)
+{
+	buf_free(&peek->value);
+	failure_free(&peek->failure);
+}

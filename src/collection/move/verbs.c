@@ -1,0 +1,77 @@
+#include "collection/move/verbs.h"
+
+#include "collection/move/mark.h"
+#include "util/num.h"
+
+enum guard verb_guard(const struct call *call, bool late)
+{
+	switch (call->verb) {
+	case CALL_APPEND:
+	case CALL_PREPEND:
+	case CALL_REPLACE:
+	case CALL_DELETE:
+		return late ? GUARD_LOOK : GUARD_NONE;
+	case CALL_META:
+		return late ? GUARD_LOOK : GUARD_TELLS;
+	case CALL_SET:
+		return late && call->compare ? GUARD_HOLD : GUARD_NONE;
+	case CALL_ADD:
+	case CALL_CAS:
+	case CALL_TOUCH: /* it may have to follow a read of the time to live at once */
+		return late ? GUARD_HOLD : GUARD_NONE;
+	case CALL_INCR:
+	case CALL_DECR:
+	case CALL_GAT:
+		return GUARD_TELLS;
+	default:
+		return GUARD_NONE;
+	}
+}
+
+/* Whether the reply to a meta get is about a mark: it has the flags of one, or its value is one. */
+static bool is_text_of_mark(struct slice key, const struct result *r)
+{
+	struct slice rest = r->line, word;
+	uint32_t flags;
+
+	while ((word = slice_token(&rest)).n) {
+		if (*word.p == 'f' && num_parse_u32(slice_skip(word, 1), &flags))
+			return flags == MARK_FLAGS;
+	}
+	return mark_read(key, MARK_FLAGS, r->value).kind != MARK_NONE;
+}
+
+bool verb_met_mark(const struct call *call, const struct result *r)
+{
+	if (call->verb == CALL_META)
+		return r->status == RESULT_TEXT && is_text_of_mark(call->key, r);
+	return call->verb == CALL_GAT && r->status == RESULT_HIT && r->flags == MARK_FLAGS;
+}
+
+/* An error of arithmetic stays one when it is tried again. */
+bool verb_is_doubtful(const struct call *call, const struct result *r, bool first)
+{
+	bool counts = call->verb == CALL_INCR || call->verb == CALL_DECR;
+
+	if (call->verb == CALL_TOUCH)
+		return r->status == RESULT_DONE;
+	return r->status == RESULT_EXISTS || (r->status == RESULT_NOT_STORED && call->verb == CALL_ADD) ||
+		(r->status == RESULT_REFUSED && counts && first);
+}
+
+/* A meta get may also touch an item, or make one. STATS reads the clock of a server. */
+bool verb_only_reads(const struct call *call)
+{
+	struct slice rest = call->line, word;
+
+	if (call->verb != CALL_META)
+		return call->verb == CALL_GET || call->verb == CALL_STATS;
+	if (!slice_equal(slice_token(&rest), SLICE("mg")))
+		return false;
+	(void)slice_token(&rest);
+	while ((word = slice_token(&rest)).n) {
+		if (*word.p == 'N' || *word.p == 'T' || *word.p == 'E')
+			return false;
+	}
+	return true;
+}

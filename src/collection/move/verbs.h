@@ -1,0 +1,30 @@
+/*
+ * What calls do while keys move: which of them would take a mark (mark.h) for an item, and what their results tell about that.
+ */
+#ifndef COLLECTION_MOVE_VERBS_H
+#define COLLECTION_MOVE_VERBS_H
+
+#include <stdbool.h>
+
+#include "protocol/call.h"
+
+enum guard {
+	GUARD_NONE,
+	GUARD_LOOK, /* the key is looked at before */
+	GUARD_HOLD, /* its result tells; those behind it wait for that */
+	GUARD_TELLS /* its result tells */
+};
+
+/* What the call needs; `late` if the claim of a mover may still come. */
+enum guard verb_guard(const struct call *call, bool late);
+
+/* Whether the call, a META or GAT, has met a mark, or an item with the flags of one. */
+bool verb_met_mark(const struct call *call, const struct result *r);
+
+/* Whether the call may have met a mark, and the key must be looked at behind it. `first`: the call has not been sent before. */
+bool verb_is_doubtful(const struct call *call, const struct result *r, bool first);
+
+/* Whether the call changes nothing. */
+bool verb_only_reads(const struct call *call);
+
+#endif

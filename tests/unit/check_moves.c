@@ -746,6 +746,28 @@ TEST(a_guard_keeps_the_order)
 	has(N, "k", "fg");
 }
 
+/* A look tells nothing to those that came behind it. */
+TEST(a_guard_of_earlier_calls)
+{
+	struct waiter waiters[2];
+	struct proxy *p = &proxies[0];
+
+	reads(p, "k", NULL);
+	ends = 0;
+	sends(p, CALL_APPEND, "k", "+a ", &waiters[0]);
+	ck_assert_uint_eq(p->sent, p->answered + 1);
+	/* Another proxy stores the item when the look has been answered. */
+	p->letters[p->answered % QUEUE].call.key = SLICE("no such key");
+	put(N, "k", "+b ", 0);
+	sends(p, CALL_APPEND, "k", "+c ", &waiters[1]);
+	steps(p, 1);
+	ck_assert_uint_eq(ends, 1);
+	ck_assert_int_eq(got.status, RESULT_NOT_STORED);
+	run(p);
+	ck_assert_int_eq(got.status, RESULT_DONE);
+	has(N, "k", "+b +c ");
+}
+
 /* An error of arithmetic is one. */
 TEST(a_guard_tells_errors)
 {

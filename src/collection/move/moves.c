@@ -33,9 +33,10 @@ struct moved_call {
 	struct waiter *asker;
 	struct unit *unit; /* whose other calls wait for its result, or NULL */
 	enum result_status status;
-	bool part;      /* it was copied from the former server, if it was there */
-	bool imitated;  /* the key has an item with the flags of a mark, which is none */
-	unsigned tries; /* that have met a mark */
+	uint64_t number; /* in the order in which they came */
+	bool part;       /* it was copied from the former server, if it was there */
+	bool imitated;   /* the key has an item with the flags of a mark, which is none */
+	unsigned tries;  /* that have met a mark */
 	char bytes[];
 };
 
@@ -46,17 +47,17 @@ struct unit {
 	struct moves *moves;
 	uint64_t hash;
 	struct mover mover;
-	struct waiter waiter; /* of a timer, or of a look at its key */
-	uint64_t looked;      /* when that was sent, or the first look at both servers: env.now */
-	struct moved_calls
-		reads; /* that have asked both servers, and have to wait after all: they come before the calls */
+	struct waiter waiter;     /* of a timer, or of a look at its key */
+	uint64_t looked;          /* when that was sent, or the first look at both servers: env.now */
+	struct moved_calls reads; /* that asked both servers, and must wait after all: they come before the calls */
 	struct moved_calls calls;
-	size_t peeks; /* reads that ask both servers: no call goes out before them */
-	bool writes;  /* one of the calls may be more than a read */
-	bool found;   /* the calls go out, and the mover is not needed any more */
-	bool there;   /* its item was seen right now */
-	bool failed;  /* it is left to its peeks */
-	bool marked;  /* a call has met a mark since */
+	uint64_t asked; /* the number of the last call before that look */
+	size_t peeks;   /* reads that ask both servers: no call goes out before them */
+	bool writes;    /* one of the calls may be more than a read */
+	bool found;     /* the calls go out, and the mover is not needed any more */
+	bool there;     /* its item was seen right now */
+	bool failed;    /* it is left to its peeks */
+	bool marked;    /* a call has met a mark since */
 	char key[];
 };
 
@@ -82,7 +83,8 @@ struct moves {
 	int64_t at, margin;
 	uint64_t seed;
 	struct moves_stats stats;
-	size_t busy; /* units, and reads under way */
+	size_t busy;     /* units, and reads under way */
+	uint64_t number; /* of the last call that was kept */
 	struct units units[BUCKETS];
 	struct found found[FOUND];
 };
@@ -158,7 +160,7 @@ static struct moved_call *keep_call(struct moves *m, const struct call *call, st
 	struct moved_call *c = xmalloc(sizeof(*c) + call->key.n + call->value.n + call->line.n);
 	char *p = c->bytes;
 
-	*c = (struct moved_call){ .moves = m, .call = *call, .asker = asker };
+	*c = (struct moved_call){ .moves = m, .call = *call, .asker = asker, .number = ++m->number };
 	c->call.key.p = p;
 	p = slice_write(p, call->key);
 	c->call.value.p = p;
@@ -534,12 +536,13 @@ static void send_on(struct moved_call *c, enum guard guard)
 	}
 }
 
-/* The first calls of the queue need an item, and there is none. */
+/* The first calls of the queue need an item, and there was none. What came behind the look was not asked for. */
 static void miss(struct unit *u)
 {
 	struct moved_call *c;
 
-	while ((c = STAILQ_FIRST(&u->calls)) && guard_in(u, &c->call) == GUARD_LOOK && c->call.verb != CALL_META) {
+	while ((c = STAILQ_FIRST(&u->calls)) && c->number <= u->asked && guard_in(u, &c->call) == GUARD_LOOK &&
+		c->call.verb != CALL_META) {
 		bool removes = c->call.verb == CALL_DELETE;
 		struct waiter *asker = c->asker;
 		STAILQ_REMOVE_HEAD(&u->calls, link);
@@ -618,6 +621,7 @@ static void go_on(struct unit *u)
 			struct call look = { .verb = CALL_GET, .key = u->mover.key };
 			u->waiter = (struct waiter){ looked_before, u->mover.key };
 			u->looked = m->world.env->now;
+			u->asked = m->number;
 			send_by(m, &look, &u->waiter, false);
 			return;
 		}

@@ -108,6 +108,10 @@ class PageCase(WireTest):
         x, y = self.browser.value(f"(() => {{ const r = ({node}).getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; }})()")
         self.browser.move_mouse(x, y)
 
+    def hover(self, node, what, expression):
+        """Points at an element until something has come of it: the page may grow between the look at its place and the move."""
+        wait_until(what, lambda: self.browser.value(expression) or self.point_at(node), pause=0.05)
+
     def looks(self, times=1):
         """Waits until the page has read so many more answers."""
         for _ in range(times):
@@ -170,8 +174,7 @@ class Live(PageCase):
         # Its values in words, for who sees no plot.
         for plot, words in (("latencies", r"p50: now .* p99: now "), ("rates", r"requests: now [0-9].* failed calls: now 0, least 0, most 0")):
             self.assertRegex(self.browser.value(f"document.getElementById('{plot}').getAttribute('aria-label')"), words)
-        self.point_at("document.getElementById('rates')")
-        self.browser.wait("it says what was there", r"/\d\d:\d\d:\d\d · .* requests · .* failed calls/.test(document.querySelector('#rates ~ .at').textContent)")
+        self.hover("document.getElementById('rates')", "it says what was there", r"/\d\d:\d\d:\d\d · .* requests · .* failed calls/.test(document.querySelector('#rates ~ .at').textContent)")
 
     def test_slow_requests_have_an_age(self):
         self.show()
@@ -324,7 +327,8 @@ class Tables(PageCase):
         self.show()
         value, wait, shown = self.browser.value, self.browser.wait, keys("hot-requests") + ".join(' ')"
         wait("both are shown", f"{shown} === 'first second'")
-        self.point_at("document.querySelectorAll('#hot-requests .cut')[1]")
+        self.hover("document.querySelectorAll('#hot-requests .cut')[1]", "the pointer holds them",
+                   "document.getElementById('hot-requests').hasAttribute('data-held')")
         self.ask("second", 300)
         self.ask("third", 300)
         wait("the page knows the new order", "before.hot_by_requests.keys[2]?.key === 'first'")
@@ -352,8 +356,7 @@ class Tables(PageCase):
             self.assertTrue(self.browser.value(f"{tail}.scrollWidth <= {tail}.clientWidth + 1"))
             full = f"{box}.querySelector('.full')"
             self.assertFalse(self.visible(full))
-            self.point_at(box)
-            self.browser.wait("it is whole", f"{full}.getBoundingClientRect().width > 200")
+            self.hover(box, "it is whole", f"{full}.getBoundingClientRect().width > 200")
             self.assertEqual(self.browser.value(f"{full}.textContent"), LONG)
             if width is WIDE:
                 self.picture("long-key", WIDE)
@@ -378,8 +381,7 @@ class Tables(PageCase):
                 self.browser.wait("it is shown", f"Boolean({node})")
                 self.browser.move_mouse(2, 2)
                 self.browser.wait("no tip", f"{tip}.hidden")
-                self.point_at(node)
-                self.browser.wait("the tip is shown", f"!{tip}.hidden && {tip}.textContent === TERMS['{term}']")
+                self.hover(node, "the tip is shown", f"!{tip}.hidden && {tip}.textContent === TERMS['{term}']")
                 self.assertTrue(value(f"(() => {{ const r = {tip}.getBoundingClientRect(); return r.left >= 0 && r.right <= innerWidth && r.bottom <= innerHeight; }})()"))
             value("document.querySelector('#about .term').focus(), 0")
             self.browser.wait("the focus shows it", f"!{tip}.hidden && {tip}.textContent === TERMS.ring")

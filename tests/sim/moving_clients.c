@@ -370,8 +370,8 @@ void moving_get(struct moving *w, int proxy, struct slice item)
 {
 	struct moving_op *op = new_op(w, -1, -1);
 
-	op->command = COMMAND_GET;
-	buf_printf(&op->line, "get %.*s\r\n", (int)item.n, item.p);
+	op->command = COMMAND_GETS;
+	buf_printf(&op->line, "gets %.*s\r\n", (int)item.n, item.p);
 	start(op, proxy);
 }
 

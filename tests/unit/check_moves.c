@@ -251,6 +251,26 @@ TEST(what_only_reads_does_not_wait)
 	buf_free(&got_value);
 }
 
+/* Moves that nobody waits for come one after the other. A write moves its key at once. */
+TEST(reads_move_few_keys_at_once)
+{
+	struct proxy *p = &proxies[0];
+
+	put(O, "k", "1", 0);
+	put(O, "l", "2", 0);
+	put(O, "m", "3", 0);
+	reads(p, "k", "1");
+	reads(p, "l", "2");
+	has(O, "k", NULL);
+	has(O, "l", "2");
+	does(p, CALL_APPEND, "m", "4");
+	has(N, "m", "34");
+	p->env.now += 5;
+	reads(p, "l", "2");
+	has(N, "l", "2");
+	has(O, "l", NULL);
+}
+
 /* In one trip, with one call more. */
 TEST(a_read_of_what_has_moved_finds_it_at_once)
 {

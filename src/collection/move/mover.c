@@ -27,6 +27,19 @@ typedef void mover_step(struct mover *m);
 static mover_step look, looked, claim, claimed, read_former, copy_parts, next_parts, parts_ended, copy_item,
 	delete_former, deleted, read_here, here_is, dropped, touched;
 
+struct slice mover_unit(const struct mover_world *world, struct slice key)
+{
+	struct slice base = part_key_base(key);
+
+	if (base.n && mover_moves(world, base)) {
+		unsigned behind;
+		/* A segment of version 0.1.0 lies at the place of its own key. */
+		if (part_key_place(key, &behind).n == base.n)
+			return base;
+	}
+	return mover_moves(world, key) ? key : slice_of(key.p, 0);
+}
+
 /* --- calls --- */
 
 void mover_send(const struct mover_world *world, const struct call *call, struct waiter *waiter, int server)
@@ -614,7 +627,7 @@ static void begin_part(struct mover *m, struct slice id)
 	part->is_newer = !has_word(&m->parts.shared, id);
 	part->waiter.key = slice_of(part->key, (size_t)(p - part->key));
 	/* An index that stays may have tables that move, and a table that stays may have words that count. */
-	part->stays = mover_place(world, part->waiter.key, true) == mover_place(world, part->waiter.key, false);
+	part->stays = !mover_moves(world, part->waiter.key);
 	if (part->stays && (m->parts.deletes || !(part->is_index || m->joined))) {
 		free(part);
 		return;

@@ -51,6 +51,17 @@ static inline int mover_place(const struct mover_world *world, struct slice key,
 	return former ? before : here;
 }
 
+/* Whether both rings have the key on different servers. */
+static inline bool mover_moves(const struct mover_world *world, struct slice key)
+{
+	int before;
+
+	return world->place(world->arg, key, &before) != before;
+}
+
+/* The unit of a key that moves: its base, if that moves, else the key itself. Empty if neither moves. Borrows from the key. */
+struct slice mover_unit(const struct mover_world *world, struct slice key);
+
 /* Sends a call to a server. A key with spaces or control bytes goes in base64; then a TOUCH becomes a GAT. */
 void mover_send(const struct mover_world *world, const struct call *call, struct waiter *waiter, int server);
 

@@ -7,7 +7,8 @@
  * behind that has seen no mark, calls that need an item, or need none, are guarded.
  *
  * A call that only reads, and has no write before it in the queue, asks both servers at once (peek.h). It waits only if their answers
- * do not tell what is true. Such a read starts the move, too.
+ * do not tell what is true. Such a read starts the move, too, unless another one has done so right before: when the time comes all keys
+ * are still to be moved, and the servers have other work as well.
  */
 #include "collection/move/moves.h"
 
@@ -22,7 +23,7 @@
 #include "util/alloc.h"
 #include "util/hash.h"
 
-enum { FOUND = 16384, BUCKETS = 1024, WAIT_MS = 20, TRIES = 16 };
+enum { FOUND = 16384, BUCKETS = 1024, WAIT_MS = 20, TRIES = 16, BEHIND_MS = 5 };
 
 /* A call that waits, with a copy of its slices; or one whose result is looked at before its waiter gets it. */
 struct moved_call {
@@ -56,7 +57,7 @@ struct unit {
 	bool writes;    /* one of the calls may be more than a read */
 	bool found;     /* the calls go out, and the mover is not needed any more */
 	bool there;     /* its item was seen right now */
-	bool failed;    /* it is left to its peeks */
+	bool failed;    /* it is not in the list any more, and left to its peeks */
 	bool marked;    /* a call has met a mark since */
 	char key[];
 };
@@ -85,6 +86,7 @@ struct moves {
 	struct moves_stats stats;
 	size_t busy;     /* units, and reads under way */
 	uint64_t number; /* of the last call that was kept */
+	uint64_t behind; /* then the next move may start that nobody waits for: env.now */
 	struct units units[BUCKETS];
 	struct found found[FOUND];
 };
@@ -118,13 +120,6 @@ const struct moves_stats *moves_statistics(const struct moves *m)
 	return &m->stats;
 }
 
-static bool is_moving(const struct moves *m, struct slice key)
-{
-	int former;
-
-	return m->world.place(m->world.arg, key, &former) != former;
-}
-
 /* Sends a call that concerns nobody here. */
 static void pass_to(struct moves *m, const struct call *call, struct waiter *waiter, int server)
 {
@@ -137,20 +132,6 @@ static void pass_to(struct moves *m, const struct call *call, struct waiter *wai
 static void send_by(struct moves *m, const struct call *call, struct waiter *waiter, bool former)
 {
 	mover_send(&m->world, call, waiter, mover_place(&m->world, call->key, former));
-}
-
-/* The unit of a key that moves: its base, if that moves, else the key itself. Empty if neither moves. */
-static struct slice unit_of(const struct moves *m, struct slice key)
-{
-	struct slice base = part_key_base(key);
-
-	if (base.n && is_moving(m, base)) {
-		unsigned behind;
-		/* A segment of version 0.1.0 lies at the place of its own key. */
-		if (part_key_place(key, &behind).n == base.n)
-			return base;
-	}
-	return is_moving(m, key) ? key : slice_of(key.p, 0);
 }
 
 /* --- calls that wait --- */
@@ -376,7 +357,7 @@ static void part_found(struct waiter *waiter, const struct result *r)
  */
 static bool is_moved_part(const struct moves *m, struct slice key)
 {
-	return part_key_base(key).n && unit_of(m, key).n < key.n && is_moving(m, key);
+	return part_key_base(key).n && mover_unit(&m->world, key).n < key.n && mover_moves(&m->world, key);
 }
 
 /* Counts a mark that a call has met. False: it was one too many, and the call has ended. */
@@ -395,7 +376,7 @@ static bool may_retry(struct moved_call *c)
 static void settle(struct moved_call *c)
 {
 	struct moves *m = c->moves;
-	struct slice key = unit_of(m, c->call.key);
+	struct slice key = mover_unit(&m->world, c->call.key);
 	uint64_t hash = hash_slice(key, m->seed);
 	struct unit *u = find_unit(m, hash, key);
 
@@ -649,13 +630,20 @@ static bool may_peek(const struct call *call, struct slice unit, const struct un
 	return call->key.n == unit.n ? call->only_reads : u && u->mover.moves;
 }
 
+/* Whether the unit may stay where it is for now. */
+static bool may_leave(const struct unit *u)
+{
+	return u->peeks == 0 && STAILQ_EMPTY(&u->reads) && STAILQ_EMPTY(&u->calls) &&
+		u->moves->world.env->now < u->moves->behind;
+}
+
 static void peeked(struct peek *peek, enum peek_place place, const struct result *r)
 {
 	struct moved_peek *p = (struct moved_peek *)peek;
 	struct moved_call *c = p->call;
 	struct unit *u = p->unit;
 	struct moves *m = u->moves;
-	bool finds = p->finds, finds_it = finds && (place == PEEK_HERE || place == PEEK_NOWHERE);
+	bool finds_it = p->finds && (place == PEEK_HERE || place == PEEK_NOWHERE), finds_not = p->finds && !finds_it;
 	/* Reads keep their order. */
 	bool answers = (place == PEEK_FORMER || place == PEEK_HERE) && STAILQ_EMPTY(&u->reads);
 
@@ -676,7 +664,11 @@ static void peeked(struct peek *peek, enum peek_place place, const struct result
 		note_found(m, u->hash, false);
 		u->found = true;
 		u->there = place == PEEK_HERE;
-	} else if (finds) {
+	} else if (finds_not && may_leave(u)) {
+		LIST_REMOVE(u, link);
+		u->failed = true;
+	} else if (finds_not) {
+		m->behind = m->world.env->now + BEHIND_MS;
 		mover_start(&u->mover, on_end);
 	}
 	if (u->failed && u->peeks == 0)
@@ -698,20 +690,15 @@ static void peek_in(struct unit *u, struct moved_call *c, bool finds)
 
 /* --- until the time --- */
 
-static bool is_meta_miss(const struct result *r)
-{
-	return r->status == RESULT_TEXT && slice_starts(r->line, SLICE("EN"));
-}
-
 static void read_former(struct waiter *waiter, const struct result *r)
 {
 	struct moved_call *c = (struct moved_call *)((char *)waiter - offsetof(struct moved_call, waiter));
 
 	c->moves->busy--;
 	if (r->status == RESULT_MISS && c->call.verb == CALL_TOUCH) {
-		struct slice key = unit_of(c->moves, c->call.key);
+		struct slice key = mover_unit(&c->moves->world, c->call.key);
 		wait_for(c->moves, c, key, hash_slice(key, c->moves->seed), false);
-	} else if (r->status == RESULT_MISS || is_meta_miss(r)) {
+	} else if (verb_missed(r)) {
 		ask_here(c);
 	} else {
 		c->asker->done(c->asker, r);
@@ -784,7 +771,7 @@ void moves_call(struct moves *m, const struct call *call, struct waiter *waiter)
 		return;
 	}
 	/* The base of a part that stays may move. */
-	key = here == former && !part_key_base(call->key).n ? slice_of("", 0) : unit_of(m, call->key);
+	key = here == former && !part_key_base(call->key).n ? slice_of("", 0) : mover_unit(&m->world, call->key);
 	if (key.n == 0) {
 		pass_to(m, call, waiter, here);
 		return;

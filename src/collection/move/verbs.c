@@ -75,3 +75,8 @@ bool verb_only_reads(const struct call *call)
 	}
 	return true;
 }
+
+bool verb_missed(const struct result *r)
+{
+	return r->status == RESULT_MISS || (r->status == RESULT_TEXT && slice_starts(r->line, SLICE("EN")));
+}

@@ -24,6 +24,9 @@ bool verb_met_mark(const struct call *call, const struct result *r);
 /* Whether the call may have met a mark, and the key must be looked at behind it. `first`: the call has not been sent before. */
 bool verb_is_doubtful(const struct call *call, const struct result *r, bool first);
 
+/* Whether a GET, a GAT or a META that reads has found nothing. */
+bool verb_missed(const struct result *r);
+
 /* Whether the call changes nothing. */
 bool verb_only_reads(const struct call *call);
 

@@ -1,6 +1,7 @@
 """The passes over all keys of the former servers, what is shown of them, and the command line."""
 import argparse
 import base64
+import os
 import signal
 import sys
 import time
@@ -282,6 +283,7 @@ def arguments(argv=None):
 
 def main():
     options = arguments()
+    os.nice(10)     # the setlistd beside it, which serves clients, comes first
     try:
         run = Run(options)
         for name in (signal.SIGINT, signal.SIGTERM):

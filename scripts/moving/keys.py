@@ -10,6 +10,7 @@ BATCH = 256
 # Behind the key of a base: the id of a table, an index or a segment, of which the last has two numbers more. The digit is its place.
 PART = re.compile(rb"(.+)\.(?:[ti][0-9][a-z][a-z0-9]{8}[a-z]|s[0-9][a-z][a-z0-9]{8}[a-z]\.[0-9]+\.[0-9]+)", re.DOTALL)
 # Those of version 0.1.0 lie where their own keys say.
+NO_TEXT = re.compile(rb"[\0-\x20\x7f]")
 
 
 def base_of(key):
@@ -20,7 +21,7 @@ def base_of(key):
 
 def is_text(key):
     """Whether the key can stand in a request. Clients of the binary protocol may use others."""
-    return not any(byte <= 32 or byte == 127 for byte in key)
+    return not NO_TEXT.search(key)
 
 
 def batches(source, size=BATCH):
@@ -65,8 +66,9 @@ def dump(link):
                 break
             time.sleep(1)
         while line.startswith(b"key="):
-            words = dict(word.split(b"=", 1) for word in line.split(b" ") if b"=" in word)
-            yield urllib.parse.unquote_to_bytes(words[b"key"]), now - int(words.get(b"la", now))
+            key, _, rest = line[len(b"key="):].partition(b" ")
+            used = re.search(rb"\bla=(\d+)", rest)
+            yield urllib.parse.unquote_to_bytes(key), now - int(used.group(1)) if used else 0
             line = link.line()
         if line != b"END":
             raise Broken(f"{link.address}: lru_crawler: {line.decode('utf-8', 'replace')}")

@@ -347,12 +347,12 @@ TEST(moves_an_odd_key)
 	static const enum call_verb verbs[] = { CALL_GET, CALL_APPEND, CALL_INCR, CALL_ADD, CALL_REPLACE, CALL_DELETE };
 
 	for (size_t i = 0; i < sizeof(verbs) / sizeof(*verbs); i++) {
-		put(O, "a b", "1", 100);
-		proxies[0].env.now += MOVES_LOOK_MS;
-		does(&proxies[0], verbs[i], "a b", "1");
-		ck_assert(!item(O, "a b"));
-		ck_assert(!item(N, "a b") == (verbs[i] == CALL_DELETE));
-		put(N, "a b", "1", 100);
+		char key[] = "a b0";
+		key[3] = (char)('0' + i);
+		put(O, key, "1", 100);
+		does(&proxies[0], verbs[i], key, "1");
+		ck_assert(!item(O, key));
+		ck_assert(!item(N, key) == (verbs[i] == CALL_DELETE));
 	}
 	ck_assert_uint_eq(proxies[0].bare, 0);
 	ck_assert_uint_gt(moves_statistics(proxies[0].moves)->moved, 1);
@@ -559,6 +559,7 @@ TEST(both_have_it)
 	reads(&proxies[0], "s", "+a +b ");
 	put(O, "s", "+c -a ", 0);
 	proxies[0].env.now += MOVES_LOOK_MS;
+	reads(&proxies[0], "s", "+a +b ");
 	reads(&proxies[0], "s", "+a +b +c -a ");
 	has(O, "s", NULL);
 	ck_assert_uint_eq(moves_statistics(proxies[0].moves)->merged, 1);
@@ -709,8 +710,10 @@ TEST(a_guard_ends)
 	}
 	calls = proxies[0].calls[N];
 	does(&proxies[0], CALL_APPEND, "k", "+d ");
-	ck_assert_uint_eq(proxies[0].calls[N], calls + 1);
-	has(N, "k", "+a +b +c +d ");
+	ck_assert_uint_eq(proxies[0].calls[N], calls + 2);
+	does(&proxies[0], CALL_APPEND, "k", "+e ");
+	ck_assert_uint_eq(proxies[0].calls[N], calls + 3);
+	has(N, "k", "+a +b +c +d +e ");
 }
 
 /* Those behind a call that waits for a look wait, too. */

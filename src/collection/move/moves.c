@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <sys/queue.h>
 
+#include "collection/move/found.h"
 #include "collection/move/mover.h"
 #include "collection/move/peek.h"
 #include "collection/move/verbs.h"
@@ -23,7 +24,7 @@
 #include "util/alloc.h"
 #include "util/hash.h"
 
-enum { FOUND = 16384, BUCKETS = 1024, WAIT_MS = 20, TRIES = 16, BEHIND_MS = 5 };
+enum { BUCKETS = 1024, WAIT_MS = 20, TRIES = 16, BEHIND_MS = 5 };
 
 /* A call that waits, with a copy of its slices; or one whose result is looked at before its waiter gets it. */
 struct moved_call {
@@ -72,13 +73,6 @@ struct moved_peek {
 
 LIST_HEAD(units, unit);
 
-/* Where a unit was found. Times are env.now; 0: none. */
-struct found {
-	uint64_t hash;
-	uint64_t until; /* then it is looked for again */
-	uint64_t late;  /* a claim may come before that; 0: none comes any more */
-};
-
 struct moves {
 	struct mover_world world;
 	int64_t at, margin;
@@ -88,7 +82,7 @@ struct moves {
 	uint64_t number; /* of the last call that was kept */
 	uint64_t behind; /* then the next move may start that nobody waits for: env.now */
 	struct units units[BUCKETS];
-	struct found found[FOUND];
+	struct founds found;
 };
 
 struct moves *moves_create(const struct moves_options *options)
@@ -171,7 +165,7 @@ static struct unit *add_unit(struct moves *m, uint64_t hash, struct slice key)
 	slice_write(u->key, key);
 	u->mover.world = &m->world;
 	u->mover.key = slice_of(u->key, key.n);
-	u->mover.knows = m->found[hash % FOUND].hash == hash && !m->found[hash % FOUND].late;
+	u->mover.knows = !found_is_late(&m->found, hash);
 	u->looked = m->world.env->now;
 	STAILQ_INIT(&u->reads);
 	STAILQ_INIT(&u->calls);
@@ -212,22 +206,9 @@ static void refuse(struct moved_call *c, const struct result *why)
 
 static void note_found(struct moves *m, uint64_t hash, bool moved)
 {
-	struct found *f = &m->found[hash % FOUND];
 	uint64_t now = m->world.env->now;
 
-	if (f->hash != hash || moved)
-		f->late = now + (uint64_t)m->margin * 1000 + 1;
-	f->hash = hash;
-	f->until = now + MOVES_LOOK_MS;
-}
-
-/* The new server has shown that it has no mark, by a read that was sent at that time. */
-static void note_unmarked(struct moves *m, uint64_t hash, uint64_t sent)
-{
-	struct found *f = &m->found[hash % FOUND];
-
-	if (f->hash == hash && sent >= f->late)
-		f->late = 0;
+	found_note(&m->found, hash, moved, now + MOVES_LOOK_MS, now + (uint64_t)m->margin * 1000 + 1);
 }
 
 static void go_on(struct unit *u);
@@ -255,7 +236,7 @@ static void on_end(struct mover *mover)
 	m->stats.merged += mover->moved && mover->joined;
 	if (!mover->failure.happened) {
 		if (!mover->moved && mover->there && !mover->imitated)
-			note_unmarked(m, u->hash, u->looked);
+			found_unmarked(&m->found, u->hash, u->looked);
 		note_found(m, u->hash, mover->moved);
 		u->found = true;
 		u->there = mover->there;
@@ -380,7 +361,7 @@ static void settle(struct moved_call *c)
 	uint64_t hash = hash_slice(key, m->seed);
 	struct unit *u = find_unit(m, hash, key);
 
-	m->found[hash % FOUND].hash = 0;
+	found_forget(&m->found, hash);
 	if (!may_retry(c))
 		return;
 	if (u && u->found)
@@ -423,17 +404,10 @@ static bool asks_here(const struct moves *m, const struct call *call)
 
 /* --- calls that must not take a mark for an item --- */
 
-static enum guard guard_of(const struct moves *m, const struct call *call, uint64_t hash)
-{
-	const struct found *f = &m->found[hash % FOUND];
-
-	return verb_guard(call, f->hash != hash || f->late);
-}
-
 /* Of a call on a part none is needed: only its base is claimed. */
 static enum guard guard_in(const struct unit *u, const struct call *call)
 {
-	return call->key.n == u->mover.key.n ? guard_of(u->moves, call, u->hash) : GUARD_NONE;
+	return call->key.n == u->mover.key.n ? verb_guard(call, found_is_late(&u->moves->found, u->hash)) : GUARD_NONE;
 }
 
 static void end_call(struct moved_call *c, const struct result *r)
@@ -551,7 +525,7 @@ static void looked_before(struct waiter *waiter, const struct result *r)
 	bool marked = is_marked(c, r);
 
 	if (!marked && !result_failed(r))
-		note_unmarked(u->moves, u->hash, u->looked);
+		found_unmarked(&u->moves->found, u->hash, u->looked);
 	if (result_failed(r) || marked || (r->status == RESULT_MISS && c->call.verb == CALL_META))
 		STAILQ_REMOVE_HEAD(&u->calls, link);
 	if (marked) {
@@ -575,7 +549,7 @@ static void start_again(struct unit *u)
 	struct moves *m = u->moves;
 	struct unit *next;
 
-	m->found[u->hash % FOUND].hash = 0;
+	found_forget(&m->found, u->hash);
 	next = add_unit(m, u->hash, u->mover.key);
 	next->writes = true;
 	STAILQ_CONCAT(&next->calls, &u->calls);
@@ -660,7 +634,7 @@ static void peeked(struct peek *peek, enum peek_place place, const struct result
 	free(p);
 	if (finds_it) {
 		if (place == PEEK_HERE)
-			note_unmarked(m, u->hash, u->looked);
+			found_unmarked(&m->found, u->hash, u->looked);
 		note_found(m, u->hash, false);
 		u->found = true;
 		u->there = place == PEEK_HERE;
@@ -711,7 +685,7 @@ static void read_former(struct waiter *waiter, const struct result *r)
 /* Of a unit that was found lately. */
 static void send_here(struct moves *m, const struct call *call, struct waiter *waiter, struct slice key, uint64_t hash)
 {
-	enum guard guard = call->key.n == key.n ? guard_of(m, call, hash) : GUARD_NONE;
+	enum guard guard = call->key.n == key.n ? verb_guard(call, found_is_late(&m->found, hash)) : GUARD_NONE;
 	struct moved_call *c;
 	struct unit *u;
 
@@ -730,14 +704,43 @@ static void send_here(struct moves *m, const struct call *call, struct waiter *w
 	go_on(u);
 }
 
+static void looked_aside(struct waiter *waiter, const struct result *r)
+{
+	struct moved_call *c = (struct moved_call *)((char *)waiter - offsetof(struct moved_call, waiter));
+	struct moves *m = c->moves;
+	uint64_t hash = hash_slice(c->call.key, m->seed);
+
+	m->busy--;
+	if (r->status == RESULT_HIT && !find_unit(m, hash, c->call.key)) {
+		found_forget(&m->found, hash);
+		mover_start(&add_unit(m, hash, c->call.key)->mover, on_end);
+	}
+	free(c);
+}
+
+/* Whether the unit was found before. What somebody has put on its former server since is looked for meanwhile: nobody waits for that. */
+static bool was_found(struct moves *m, struct slice key, uint64_t hash)
+{
+	const struct call look = { .verb = CALL_GET, .key = key };
+	struct found *f = found_find(&m->found, hash);
+	uint64_t now = m->world.env->now;
+
+	if (!f || (f->until <= now && m->world.env->unix_time < m->at))
+		return false;
+	if (f->until <= now) {
+		f->until = now + MOVES_LOOK_MS;
+		send_kept(keep_call(m, &look, NULL), &look, true, looked_aside);
+	}
+	return true;
+}
+
 /* Of a unit that nobody waits for. */
 static void find(struct moves *m, const struct call *call, struct waiter *waiter, struct slice key, uint64_t hash)
 {
 	struct env *env = m->world.env;
-	bool known = m->found[hash % FOUND].hash == hash && m->found[hash % FOUND].until > env->now;
 	struct moved_call *c;
 
-	if (known) {
+	if (was_found(m, key, hash)) {
 		send_here(m, call, waiter, key, hash);
 		return;
 	}

@@ -506,13 +506,18 @@ static void miss(struct unit *u)
 	}
 }
 
-/* All that wait need no look of their own then, but behind one whose result is not known. */
+/*
+ * The item was seen, so those that wait need no look of their own: but behind one that may delete it, or whose result is not known.
+ */
 static void send_all(struct unit *u)
 {
 	struct moved_call *c;
 	enum guard guard;
+	bool removes = false;
 
-	while ((c = STAILQ_FIRST(&u->calls)) && (guard = guard_in(u, &c->call)) != GUARD_HOLD) {
+	while (!removes && (c = STAILQ_FIRST(&u->calls)) && (guard = guard_in(u, &c->call)) != GUARD_HOLD) {
+		removes = guard == GUARD_LOOK &&
+			(c->call.verb == CALL_DELETE || (c->call.verb == CALL_META && !verb_only_reads(&c->call)));
 		STAILQ_REMOVE_HEAD(&u->calls, link);
 		send_on(c, guard);
 	}

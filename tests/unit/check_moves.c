@@ -162,12 +162,10 @@ static void has(int server, const char *key, const char *value)
 		assert_bytes(buf_slice(&found->value), value);
 }
 
-/* Sends a call, and answers all that follows. */
-static void does(struct proxy *p, enum call_verb verb, const char *key, const char *value)
+/* Sends a call, and answers nothing. A GET only reads. */
+static void sends(struct proxy *p, enum call_verb verb, const char *key, const char *value, struct waiter *waiter)
 {
-	struct waiter waiter = { on_result, text(key) };
-
-	ends = 0;
+	*waiter = (struct waiter){ on_result, text(key) };
 	moves_call(p->moves,
 		&(struct call){ .verb = verb,
 			.want = verb == CALL_GET ? WANT_VALUE : 0,
@@ -176,7 +174,16 @@ static void does(struct proxy *p, enum call_verb verb, const char *key, const ch
 			.key = text(key),
 			.value = text(value),
 			.number = 1 },
-		&waiter);
+		waiter);
+}
+
+/* The same, and answers all that follows. */
+static void does(struct proxy *p, enum call_verb verb, const char *key, const char *value)
+{
+	struct waiter waiter;
+
+	ends = 0;
+	sends(p, verb, key, value, &waiter);
 	ck_assert_uint_eq(ends, 0);
 	run(p);
 	ck_assert_uint_eq(ends, 1);
@@ -201,20 +208,6 @@ TEST(moves_an_item)
 	ck_assert_int_eq(item(N, "k")->expires, AT + 100);
 	ck_assert_uint_eq(moves_statistics(proxies[0].moves)->moved, 1);
 	ck_assert_uint_eq(moves_statistics(proxies[0].moves)->merged, 0);
-}
-
-/* Sends a call that only reads, or any other one, and answers nothing. */
-static void sends(struct proxy *p, enum call_verb verb, const char *key, const char *value, struct waiter *waiter)
-{
-	*waiter = (struct waiter){ on_result, text(key) };
-	moves_call(p->moves,
-		&(struct call){ .verb = verb,
-			.want = verb == CALL_GET ? WANT_VALUE : 0,
-			.only_reads = verb == CALL_GET,
-			.server = CALL_ANY_SERVER,
-			.key = text(key),
-			.value = text(value) },
-		waiter);
 }
 
 static void steps(struct proxy *p, int count)
@@ -761,6 +754,28 @@ TEST(a_guard_of_earlier_calls)
 	run(p);
 	ck_assert_int_eq(got.status, RESULT_DONE);
 	has(N, "k", "+b +c ");
+}
+
+/* What a delete leaves may be a claim that came late. */
+TEST(a_guard_behind_a_delete)
+{
+	struct waiter waiters[2];
+	struct proxy *p = &proxies[0];
+
+	put(N, "k", "+a ", 0);
+	reads(p, "k", "+a ");
+	ends = 0;
+	sends(p, CALL_DELETE, "k", "", &waiters[0]);
+	sends(p, CALL_APPEND, "k", "+b ", &waiters[1]);
+	/* The look, and the delete. */
+	steps(p, 2);
+	ck_assert_uint_eq(ends, 1);
+	ck_assert_int_eq(got.status, RESULT_DONE);
+	put_claim("k");
+	run(p);
+	ck_assert_uint_eq(ends, 2);
+	ck_assert_int_eq(got.status, RESULT_NOT_STORED);
+	has(N, "k", NULL);
 }
 
 /* An error of arithmetic is one. */

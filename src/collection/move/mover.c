@@ -197,7 +197,7 @@ static void look(struct mover *m)
 		read_n(m, 0);
 }
 
-/* If n has nothing either, others may have moved the item between the two answers. Those that wait ask n once more. */
+/* If both say that they have nothing, another mover may have moved the item between the two answers. The calls that wait ask n again. */
 static void looked(struct mover *m)
 {
 	if (m->status == RESULT_HIT) {

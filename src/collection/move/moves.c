@@ -1,6 +1,6 @@
 /*
  * The gate before the servers. Calls on a unit wait in its queue while it is looked for and moved, and then go to its new server in their
- * order. Where a unit was found lately is remembered by its hash, without probing: what is forgotten is looked for again.
+ * order. found.h remembers which units were found.
  *
  * The claim of a mover may come when others have moved the unit, and a client has deleted it. memcached would take that mark for an item:
  * append would store, and add would not. No claim comes later than the margin. So for that long after a unit was found, and until a read
@@ -491,7 +491,7 @@ static void send_on(struct moved_call *c, enum guard guard)
 	}
 }
 
-/* The first calls of the queue need an item, and there was none. What came behind the look was not asked for. */
+/* The look has found no item. That answers the first calls of the queue which need one, but no call that came after the look was sent. */
 static void miss(struct unit *u)
 {
 	struct moved_call *c;
@@ -687,7 +687,7 @@ static void read_former(struct waiter *waiter, const struct result *r)
 
 /* --- the door --- */
 
-/* Of a unit that was found lately. */
+/* Of a unit that was found. */
 static void send_here(struct moves *m, const struct call *call, struct waiter *waiter, struct slice key, uint64_t hash)
 {
 	enum guard guard = call->key.n == key.n ? verb_guard(call, found_is_late(&m->found, hash)) : GUARD_NONE;
@@ -723,7 +723,10 @@ static void looked_aside(struct waiter *waiter, const struct result *r)
 	free(c);
 }
 
-/* Whether the unit was found before. What somebody has put on its former server since is looked for meanwhile: nobody waits for that. */
+/*
+ * Whether the unit was found before. If that was long ago, its former server is asked again, beside the call and not before it: a proxy
+ * that does not know the new servers may have written there.
+ */
 static bool was_found(struct moves *m, struct slice key, uint64_t hash)
 {
 	const struct call look = { .verb = CALL_GET, .key = key };

@@ -8,7 +8,8 @@
  *
  * The clocks of proxies may differ by up to the margin. So nothing is written to a former server once anybody moves, except by a proxy
  * that was not reloaded in time, or a call that was late. Keys that are used are looked for at their former servers once in
- * MOVES_LOOK_MS, beside the call that uses them. What is found is merged with what the new server has, and the next calls see it.
+ * MOVES_LOOK_MS, beside the call that uses them. An item that is found there is merged with that on the new server. The call itself does
+ * not see it yet; the next ones do.
  *
  * A unit is what moves together: the base of a set or list in oplog with its parts, or any other item. See mover.h for how it moves.
  */

@@ -1,5 +1,6 @@
 /*
- * What calls do while keys move: which of them would take a mark (mark.h) for an item, and what their results tell about that.
+ * Calls on keys that move. A server takes a mark (mark.h) for an item. This says which calls that would mislead, and which results show
+ * that it has.
  */
 #ifndef COLLECTION_MOVE_VERBS_H
 #define COLLECTION_MOVE_VERBS_H
@@ -15,7 +16,7 @@ enum guard {
 	GUARD_TELLS /* its result tells */
 };
 
-/* What the call needs; `late` if the claim of a mover may still come. */
+/* How to protect the call from marks. `late`: a mover's claim may still arrive at the new server. */
 enum guard verb_guard(const struct call *call, bool late);
 
 /* Whether the call, a META or GAT, has met a mark, or an item with the flags of one. */

@@ -2,12 +2,12 @@
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 
 from case import WireTest
+from harness import run_program
 from matrix import CLIENTS
-from program import ENVIRONMENT, LIMIT, installed
+from program import ENVIRONMENT, installed
 
 TRIES = 8
 PORT = "11311"  # that of the page
@@ -42,8 +42,7 @@ class ProgramTest(WireTest):
             out.write(around % text.replace(PORT, str(port)))
         # Some of the clients give up within a second, gomemcache within a tenth. A machine that stands still gets further tries.
         for _ in range(TRIES):
-            done = subprocess.run(["sh", "-c", command.format(source=source, python="/usr/bin/python3 -B")], env=ENVIRONMENT,
-                                  capture_output=True, text=True, timeout=LIMIT, check=False)
+            done = run_program("sh", "-c", command.format(source=source, python="/usr/bin/python3 -B"), env=ENVIRONMENT)
             if (done.returncode, done.stderr) == (0, ""):
                 break
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)

@@ -5,12 +5,11 @@ import os
 import socket
 import ssl
 import struct
-import subprocess
 import threading
 import time
 
 from case import WireTest
-from harness import HOST, PATIENCE
+from harness import HOST, PATIENCE, run_program
 from wire import Conn
 
 DAY = 24 * 60 * 60
@@ -36,8 +35,7 @@ class Authority:
         return os.path.join(self.folder, name)
 
     def _run(self, *args):
-        # It waits for nobody, so it needs no limit, however busy the machine is.
-        done = subprocess.run(["openssl", *args], capture_output=True, text=True, check=False)
+        done = run_program("openssl", *args)
         if done.returncode != 0:
             raise AssertionError(f"openssl {args[0]}: {done.stderr}")
 

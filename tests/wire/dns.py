@@ -3,10 +3,9 @@ import os
 import random
 import socket
 import struct
-import subprocess
 import threading
 
-from harness import PATIENCE
+from harness import PATIENCE, run_program
 
 TYPE_A, NAME_ERROR = 1, 3
 
@@ -71,7 +70,7 @@ def command_with(files):
     mounts = "".join(f"mount --bind '{other}' {path} && " for path, other in files.items())
     under = ["unshare", "-m" if os.geteuid() == 0 else "-rm", "sh", "-c", mounts + 'exec "$@"', "sh"]
     try:
-        done = subprocess.run([*under, "true"], capture_output=True, timeout=PATIENCE, check=False)
+        done = run_program(*under, "true")
     except OSError:
         return ()
     return under if done.returncode == 0 else ()

@@ -22,6 +22,8 @@ if os.access("/dev/shm", os.W_OK):
 # A wait costs nothing where its condition comes soon, and a busy machine may stand still for seconds: the limits are only
 # there to end a test that hangs.
 PATIENCE = 60.0
+# What a program gets that runs to its end: such as a compiler, or all that `make install` starts.
+PROGRAM_LIMIT = 5 * PATIENCE
 # What setlistd is told where a test does not choose: a server that is merely slow is no fault.
 PATIENT = {"connect_timeout": 60000, "request_timeout": 60000}
 EVENLY = "thread_load = 0"  # of setlistd: each thread has clients, however little they ask for
@@ -354,10 +356,16 @@ class Setlistd:
             os.unlink(self.config_path)
 
 
+def run_program(*argv, **options):
+    """Runs a program to its end, whatever its status. Its output is text, unless the options of subprocess.run say otherwise."""
+    if "input" not in options:
+        options["stdin"] = subprocess.DEVNULL
+    return subprocess.run(argv, **{"capture_output": True, "text": True, "check": False, "timeout": PROGRAM_LIMIT, **options})
+
+
 def setlistd(*args, under=()):
     """Runs it to its end; `under` is a command to run it with."""
-    return subprocess.run([*under, OPTIONS.setlistd, *args], capture_output=True, text=True, timeout=5 * PATIENCE, check=False,
-                          stdin=subprocess.DEVNULL, env=dict(os.environ, LC_ALL="C"))
+    return run_program(*under, OPTIONS.setlistd, *args, env=dict(os.environ, LC_ALL="C"))
 
 
 def built_with_sanitizer():

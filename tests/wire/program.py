@@ -9,10 +9,9 @@ import subprocess
 import tempfile
 import threading
 
-from harness import PATIENCE
+from harness import PROGRAM_LIMIT, run_program
 from matrix import BUILD, FOLDER, GOPATH
 
-LIMIT = 5 * PATIENCE
 # scripts/deps installs the clients of npm there.
 ENVIRONMENT = dict(os.environ, NODE_PATH=os.path.join(BUILD, "node_modules"), GOCACHE=os.path.join(BUILD, "go"), GOPATH=GOPATH,
                    GO111MODULE="off")
@@ -22,7 +21,7 @@ ENVIRONMENT = dict(os.environ, NODE_PATH=os.path.join(BUILD, "node_modules"), GO
 def installed(client):
     if not shutil.which(client.look[0]):
         return False
-    return subprocess.run(client.look, env=ENVIRONMENT, capture_output=True, timeout=LIMIT, check=False).returncode == 0
+    return run_program(*client.look, env=ENVIRONMENT).returncode == 0
 
 
 def build(client):
@@ -38,8 +37,7 @@ def build(client):
         with open(stamp.name, encoding="ascii") as old:
             if old.read() == wanted:
                 return
-        done = subprocess.run([*command, source], cwd=BUILD, timeout=LIMIT, env=ENVIRONMENT,
-                              capture_output=True, text=True, check=False)
+        done = run_program(*command, source, cwd=BUILD, env=ENVIRONMENT)
         if done.returncode:
             raise AssertionError(f"{source}: {done.stderr}")
         stamp.truncate(0)
@@ -63,7 +61,7 @@ class Program:
         self.errors = tempfile.TemporaryFile("w+")
         self.child = subprocess.Popen([*argv, str(port), protocol, *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                       stderr=self.errors, text=True, errors="backslashreplace", cwd=FOLDER, env=ENVIRONMENT)
-        self.watch = threading.Timer(LIMIT, self.child.kill)
+        self.watch = threading.Timer(PROGRAM_LIMIT, self.child.kill)
         self.watch.start()
 
     def __enter__(self):

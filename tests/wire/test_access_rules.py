@@ -3,13 +3,12 @@ that want a login."""
 import os
 import pwd
 import socket
-import subprocess
 import sys
 
 from case import WireTest
 from case_access import USERS, request_of, usages
 from dns import command_with
-from harness import HOST, PATIENCE, free_port, setlistd, wait_until
+from harness import HOST, PATIENCE, free_port, run_program, setlistd, wait_until
 from stored import stat, stats
 
 
@@ -250,8 +249,7 @@ class SocketUsers(WireTest):
         """What another user gets as a reply."""
         if os.geteuid() != 0:
             self.skipTest("only root can connect as another user")
-        return subprocess.run([sys.executable, "-c", PEER, self.path], capture_output=True, text=True, timeout=PATIENCE,
-                              check=False, user=user, cwd="/").stdout
+        return run_program(sys.executable, "-c", PEER, self.path, user=user, cwd="/").stdout
 
     def rejected(self):
         return stat(self.connect(self.proxy), "stats", "rejected_connections")

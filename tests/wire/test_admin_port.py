@@ -7,11 +7,10 @@ import re
 import shutil
 import signal
 import socket
-import subprocess
 import unittest
 
 from case import WireTest
-from harness import HOST, PATIENCE, accepts, backlog, free_port, setlistd, wait_until
+from harness import HOST, PATIENCE, accepts, backlog, free_port, run_program, setlistd, wait_until
 from stored import stats
 from wire import Conn
 
@@ -408,6 +407,6 @@ class Numbers(Started):
     @unittest.skipUnless(shutil.which("promtool"), "there is no promtool")
     def test_promtool_has_nothing_to_say(self):
         text = self.get("/metrics")[2]
-        done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        done = run_program("promtool", "check", "metrics", input=text)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
         self.assertEqual(self.get("/metrics")[1]["Content-Type"], "text/plain; version=0.0.4; charset=utf-8")

@@ -3,7 +3,6 @@ import os
 import random
 import re
 import struct
-import subprocess
 import sys
 
 from binary import (ADD, ADDQ, APPEND, APPENDQ, DECR, DECRQ, DELETE, DELETEQ, FLUSH, FLUSHQ, GAT, GATK, GATKQ, GATQ, GET, GETK, GETKQ,
@@ -12,7 +11,7 @@ from binary import (ADD, ADDQ, APPEND, APPENDQ, DECR, DECRQ, DELETE, DELETEQ, FL
 from case import WireTest
 from case_access import AuthTest
 from case_large import SMALL
-from harness import HOST, OPTIONS, PATIENCE
+from harness import HOST, OPTIONS, run_program
 from manpage import marked, unescape
 from test_clients import PATIENT
 from wire import Closed, Conn
@@ -433,11 +432,10 @@ class Clients(BinaryTest):
         programs = [lines for path in OPTIONS.manpages for _, kind, lines in marked(path) if kind == "python"]
         self.assertEqual(len(programs), 1)
         text = "\n".join(unescape(line) for _, line in programs[0]).replace("11211", str(self.proxy.port))
-        done = subprocess.run([sys.executable, "-B", "-c", text], capture_output=True, timeout=PATIENCE, check=False)
-        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        done = run_program(sys.executable, "-B", "-c", text)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_memcstat(self):
         self.serve()
-        done = subprocess.run(["memcstat", "--binary", f"--servers={HOST}:{self.proxy.port}"], capture_output=True, timeout=PATIENCE,
-                              check=False)
-        self.assertIn(b"total_connections", done.stdout, done.stderr)
+        done = run_program("memcstat", "--binary", f"--servers={HOST}:{self.proxy.port}")
+        self.assertIn("total_connections", done.stdout, done.stderr)

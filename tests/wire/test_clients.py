@@ -1,13 +1,11 @@
 """Stock clients, used as they come, for what the matrix of clients does not do: no replies, many keys, administration."""
 import os
 import re
-import subprocess
 import unittest
 
 from case import WireTest
-from harness import HOST, PATIENCE
+from harness import HOST, PATIENCE, run_program
 
-TOOL_LIMIT = 300
 MEMCACHED_TOOL = "/usr/share/memcached/scripts/memcached-tool"
 # What libmemcached waits for a server, in milliseconds: it gives a machine that stands still 5 s.
 PATIENT = {"connect_timeout": int(1000 * PATIENCE), "_poll_timeout": int(1000 * PATIENCE)}
@@ -131,7 +129,7 @@ class Tools(ClientTest):
 
     def tool(self, name, *args, status=0):
         argv = [name, f"--servers={HOST}:{self.peer.port}", *args]
-        done = subprocess.run(argv, capture_output=True, timeout=TOOL_LIMIT, check=False)
+        done = run_program(*argv, text=False)
         text = f"{' '.join(argv)}: status {done.returncode}\n{done.stdout[:500]}\n{done.stderr[:500]}"
         if status is not None:
             self.assertEqual(done.returncode, status, text)
@@ -166,18 +164,16 @@ class Tools(ClientTest):
     def test_memcached_tool_ends(self):
         """Each mode: it reads to the END, and would wait for it for ever behind an error."""
         for mode in ("display", "dump", "keys", "sizes", "stats", "settings"):
-            done = subprocess.run([MEMCACHED_TOOL, f"{HOST}:{self.peer.port}", mode], capture_output=True, timeout=TOOL_LIMIT,
-                                  check=False)
+            done = run_program(MEMCACHED_TOOL, f"{HOST}:{self.peer.port}", mode)
             self.assertEqual(done.returncode, 0, (mode, done.stdout, done.stderr))
 
     def test_conformance(self):
         """memccapable: each of its tests, of the text and of the binary protocol, passes."""
-        done = subprocess.run(["memccapable", "-t", "60", "-h", HOST, "-p", str(self.peer.port)], capture_output=True,
-                              timeout=TOOL_LIMIT, check=False)
-        lines = done.stdout.decode().splitlines()
+        done = run_program("memccapable", "-t", "60", "-h", HOST, "-p", str(self.peer.port))
+        lines = done.stdout.splitlines()
         verdicts = [re.fullmatch(r"((?:ascii|binary) .*?) +\[(.*)\]", line) for line in lines]
         verdicts = [match.groups() for match in verdicts if match]
-        self.assertGreaterEqual(len(verdicts), 54, done.stdout.decode())
-        self.assertEqual([v for v in verdicts if v[1] != "pass"], [], done.stderr.decode())
+        self.assertGreaterEqual(len(verdicts), 54, done.stdout)
+        self.assertEqual([v for v in verdicts if v[1] != "pass"], [], done.stderr)
         self.assertEqual(done.returncode, 0)
         self.assertIn("All tests passed", lines)

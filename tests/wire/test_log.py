@@ -3,10 +3,9 @@ import os
 import re
 import signal
 import socket
-import subprocess
 
 from case import WireTest
-from harness import EVENLY, HOST, PATIENCE, free_port, setlistd, wait_until
+from harness import EVENLY, HOST, PATIENCE, free_port, run_program, setlistd, wait_until
 from stored import stats
 from wire import Conn
 
@@ -160,7 +159,7 @@ class Syslog(WireTest):
         os.mkdir(os.path.join(self.folder, "shm"))
         flags = ["-m"] if os.geteuid() == 0 else ["-rm"]
         self.under = ["unshare", *flags, "sh", "-c", self.ENTER, self.folder]
-        if subprocess.run([*self.under, "true"], capture_output=True, check=False).returncode:
+        if run_program(*self.under, "true").returncode:
             self.skipTest("no mount namespace is allowed here")
 
     def listen(self):

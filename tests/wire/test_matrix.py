@@ -4,10 +4,9 @@ import json
 import os
 import re
 import shlex
-import subprocess
 
 from case import WireTest
-from harness import OPTIONS, wait_until
+from harness import OPTIONS, run_program, wait_until
 from manpage import CLIENTS as PAGE
 from matrix import CLIENTS, FOLDER, PLAIN, REFUSED, RELEASES, TABLES
 from matrix_steps import CONFIG, LONG, SET_PREFIX, STEPS
@@ -20,8 +19,7 @@ def debian_version(client):
     # Debian 13 renamed the libraries whose interface has times: libmemcached11t64.
     names = () if client.npm else (client.package, f"{client.package}t64")
     for name in names:
-        done = subprocess.run(["dpkg-query", "-W", "-f", "${db:Status-Status} ${Version}", name], capture_output=True, text=True,
-                              check=False)
+        done = run_program("dpkg-query", "-W", "-f", "${db:Status-Status} ${Version}", name)
         status, _, version = done.stdout.partition(" ")
         if status == "installed":
             return version.rpartition(":")[2].rpartition("-")[0]

@@ -14,7 +14,7 @@ import xxhash
 import manpage
 from case import WireTest
 from case_tls import TlsTest
-from harness import HOST, setlistd, wait_until
+from harness import HOST, run_program, setlistd, wait_until
 from stored import stats
 from wire import Conn
 
@@ -226,8 +226,7 @@ class Moving(WireTest):
         self.get_on()
 
     def move(self, number=0, status=0, *args):
-        done = subprocess.run([sys.executable, MOVE, *args, f"{HOST}:{self.proxies[number].port}"], capture_output=True,
-                              text=True, check=False)
+        done = run_program(sys.executable, MOVE, *args, f"{HOST}:{self.proxies[number].port}")
         if status is not None:
             self.assertEqual(done.returncode, status, done)
         return done.stdout
@@ -517,7 +516,7 @@ class Secured(TlsTest):
                    "--ca": self.authority.ca, "--server-ca": self.authority.ca}
         words = [word for name, path in options.items() if name not in left_out for word in (name, path)]
         words += [word for word in ("--server-tls",) if word not in left_out]
-        return subprocess.run([sys.executable, MOVE, *words, f"tls:{HOST}:{self.proxy.port}"], capture_output=True, text=True, check=False)
+        return run_program(sys.executable, MOVE, *words, f"tls:{HOST}:{self.proxy.port}")
 
     def test_tls_and_logins(self):
         self.start()

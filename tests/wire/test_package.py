@@ -9,7 +9,7 @@ import sys
 
 import yaml
 
-from harness import HOST, OPTIONS, PATIENCE, free_port, setlistd, wait_until
+from harness import HOST, OPTIONS, PATIENCE, free_port, run_program, setlistd, wait_until
 from stored import stat
 from test_daemon import Scratch
 
@@ -24,8 +24,7 @@ def read(path):
 
 
 def run(*command, env=None, cwd=None):
-    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False, cwd=cwd,
-                          stdin=subprocess.DEVNULL, env=dict(os.environ, LC_ALL="C", **(env or {})))
+    return run_program(*command, cwd=cwd, env=dict(os.environ, LC_ALL="C", **(env or {})))
 
 
 def files_below(folder):

@@ -8,9 +8,9 @@ import tempfile
 
 import readme
 from case_programs import PORT, ProgramTest
-from harness import OPTIONS
+from harness import OPTIONS, PROGRAM_LIMIT, run_program
 from matrix import CLIENTS
-from program import LIMIT, installed
+from program import installed
 from wire import Conn
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
@@ -19,7 +19,7 @@ PYMEMCACHE = next(client for client in CLIENTS if client.name == "pymemcache")
 
 class Quickstart(ProgramTest):
     def command(self, *options, make="", deps=""):
-        """What Popen takes, to run it with nothing to install or to build, but these."""
+        """A command line and its environment, to run it with nothing to install or to build, but these."""
         folder = tempfile.mkdtemp(prefix="setlistd-wire-")
         self.addCleanup(shutil.rmtree, folder)
         for path, text in (("scripts/deps", f"#!/bin/sh\n{deps}\n"), ("make", f"#!/bin/sh\n{make}\n")):
@@ -29,16 +29,18 @@ class Quickstart(ProgramTest):
             os.chmod(os.path.join(folder, path), 0o700)
         shutil.copy(os.path.join(ROOT, "scripts/quickstart"), os.path.join(folder, "scripts"))
         os.symlink(os.path.abspath(OPTIONS.setlistd), os.path.join(folder, "setlistd"))
-        return {"args": [os.path.join(folder, "scripts/quickstart"), *options], "stdout": subprocess.PIPE, "stderr": subprocess.PIPE,
-                "text": True, "env": dict(os.environ, PATH=f"{folder}:{os.environ['PATH']}")}
+        return [os.path.join(folder, "scripts/quickstart"), *options], dict(os.environ, PATH=f"{folder}:{os.environ['PATH']}")
 
     def once(self, **steps):
-        return subprocess.run(**self.command("--once", **steps), timeout=LIMIT, check=False)
+        argv, env = self.command("--once", **steps)
+        return run_program(*argv, env=env)
 
     def started(self):
         """The port of one that stays; all that it started ends with the test."""
         # A shell that runs the tests in the background has them ignore SIGINT, and a shell cannot trap what it was born to ignore.
-        process = subprocess.Popen(**self.command(), preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+        argv, env = self.command()
+        process = subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         self.addCleanup(self.interrupt, process)
         for line in process.stdout:
             if found := re.match(r"setlistd listens on 127\.0\.0\.1:(\d+),", line):
@@ -49,7 +51,7 @@ class Quickstart(ProgramTest):
 
     def interrupt(self, process):
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=LIMIT)
+        _, errors = process.communicate(timeout=PROGRAM_LIMIT)
         self.assertEqual((process.returncode, errors), (0, ""))
 
     def test_failure(self):

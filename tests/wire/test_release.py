@@ -3,9 +3,8 @@ import hashlib
 import os
 import re
 import shutil
-import subprocess
 
-from harness import OPTIONS, PATIENCE, setlistd
+from harness import OPTIONS, run_program, setlistd
 from stored import stats
 from test_admin_port import AdminCase
 from test_daemon import Scratch
@@ -16,7 +15,7 @@ IDENTITY = {f"GIT_{who}_{what}": "setlistd@localhost" for who in ("AUTHOR", "COM
 
 
 def run(*command, cwd=None):
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False, cwd=cwd, env=dict(os.environ, **IDENTITY))
+    done = run_program(*command, cwd=cwd, env=dict(os.environ, **IDENTITY))
     if done.returncode:
         raise AssertionError(done)
     return done.stdout.strip()

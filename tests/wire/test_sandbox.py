@@ -3,10 +3,9 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 
 from case import WireTest
-from harness import EVENLY, OPTIONS, PATIENCE, built_with_sanitizer
+from harness import EVENLY, OPTIONS, built_with_sanitizer, run_program
 from stored import stats
 
 
@@ -67,8 +66,7 @@ class Actions(WireTest):
     """What happens to a process that is in it. Outside of it the same actions are no reason to die."""
 
     def run_helper(self, where, action):
-        return subprocess.run([self.path, where, action], capture_output=True, text=True, timeout=PATIENCE, check=False,
-                              env=dict(os.environ, LC_ALL="C"))
+        return run_program(self.path, where, action, env=dict(os.environ, LC_ALL="C"))
 
     def setUp(self):
         if built_with_sanitizer():
@@ -100,7 +98,7 @@ class Actions(WireTest):
 
     def test_without_seccomp(self):
         """A build that has no sandbox says so, and forbids nothing."""
-        done = subprocess.run([self.without, "in", "execve"], capture_output=True, text=True, timeout=PATIENCE, check=False)
+        done = run_program(self.without, "in", "execve")
         self.assertEqual(done.returncode, 0, done)
         self.assertRegex(done.stderr, r"sandbox: there is none, .* built without seccomp")
 
@@ -114,8 +112,7 @@ class Build(WireTest):
     def readelf(self, *options):
         if not shutil.which("readelf"):
             self.skipTest("there is no readelf")
-        return subprocess.run(["readelf", "-W", *options, OPTIONS.setlistd], capture_output=True, text=True, timeout=PATIENCE,
-                              check=True, env=dict(os.environ, LC_ALL="C")).stdout
+        return run_program("readelf", "-W", *options, OPTIONS.setlistd, check=True, env=dict(os.environ, LC_ALL="C")).stdout
 
     def setUp(self):
         if built_with_sanitizer():

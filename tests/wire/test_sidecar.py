@@ -1,13 +1,12 @@
 """setlistd beside an application: what the README says about it, and clients that come and go."""
 import os
 import shlex
-import subprocess
 import sys
 
 from case import WireTest
-from harness import EVENLY, OPTIONS, Process, wait_until
+from harness import EVENLY, OPTIONS, Process, run_program, wait_until
 from matrix import CLIENTS
-from program import LIMIT, installed
+from program import installed
 from readme import blocks
 from stored import stats
 from wire import Conn
@@ -51,8 +50,7 @@ class Readme(Scratch):
         """What the second command prints."""
         self.need(client)
         environment = dict(os.environ, PATH=os.path.dirname(sys.executable) + ":" + os.environ["PATH"])
-        done = subprocess.run(self.replaced(commands()[word]), shell=True, capture_output=True, text=True, timeout=LIMIT,
-                              env=environment, check=False)
+        done = run_program("sh", "-c", self.replaced(commands()[word]), env=environment)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         return done.stdout.strip()
 

@@ -3,7 +3,6 @@ import contextlib
 import os
 import re
 import ssl
-import subprocess
 import sys
 
 import test_bounds
@@ -12,7 +11,7 @@ import test_memory
 import test_shared_replies
 import test_slow_clients
 from case_tls import Secured, TlsTest
-from harness import EVENLY, HOST, PATIENCE, backlog, free_port, setlistd, wait_until
+from harness import EVENLY, HOST, backlog, free_port, run_program, setlistd, wait_until
 from key_updates import Context
 from stored import stats
 from wire import Closed
@@ -311,8 +310,7 @@ class Configuration(TlsTest):
     def test_bad(self):
         other, key = self.authority.sign("other")
         locked = os.path.join(self.folder, "locked.key")
-        subprocess.run(["openssl", "ec", "-in", key, "-aes128", "-passout", "pass:secret", "-out", locked], check=True,
-                       capture_output=True, timeout=PATIENCE)
+        run_program("openssl", "ec", "-in", key, "-aes128", "-passout", "pass:secret", "-out", locked, check=True)
         missing, text = os.path.join(self.folder, "none.pem"), os.path.join(self.folder, "setlistd.conf")
         for config, wanted in (
                 (f'listen = {{"tls:{HOST}"}}', f"tls_certificate: needed to listen on tls:{HOST}:11311"),
@@ -344,8 +342,7 @@ class Pymemcache(TlsTest):
         script = ("import ssl, sys\nfrom pymemcache.client.base import Client\n"
                   "c = Client((sys.argv[1], int(sys.argv[2])), tls_context=ssl.create_default_context(cafile=sys.argv[3]))\n"
                   "print(c.set('k', b'x' * 500000, noreply=False), len(c.get('k')), c.get_many(['k', 'none']).keys(), c.delete('k', noreply=False))")
-        done = subprocess.run([sys.executable, "-B", "-c", script, HOST, str(proxy.port), self.authority.ca], capture_output=True,
-                              text=True, timeout=PATIENCE, check=False)
+        done = run_program(sys.executable, "-B", "-c", script, HOST, str(proxy.port), self.authority.ca)
         if re.search("No module named 'pymemcache'", done.stderr):
             self.skipTest("there is no python3-pymemcache")
         self.assertEqual((done.stdout, done.stderr), ("True 500000 dict_keys(['k']) True\n", ""))

@@ -383,9 +383,9 @@ static bool open_all(struct process *p)
 	const struct config *config = &p->daemon.settings->config;
 	struct buf errors = BUF_EMPTY;
 
-	/* The HTTP port comes first, so that it is open as soon as clients can connect. */
-	if (admin_port_prepare(p->admin, config, &errors) && listening_inherit(p->listening, &errors) &&
-		listening_prepare(p->listening, config, &errors) && open_control(p, config, &errors) &&
+	/* What operators use comes first: it is there as soon as clients can connect, and without it no client is let in. */
+	if (admin_port_prepare(p->admin, config, &errors) && open_control(p, config, &errors) &&
+		listening_inherit(p->listening, &errors) && listening_prepare(p->listening, config, &errors) &&
 		start_switch_user(config, &errors))
 		return true;
 	settings_complain(p->options->file, &errors, false);

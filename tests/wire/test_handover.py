@@ -156,6 +156,14 @@ class SamePort(Supervisor):
         self.assertTrue(os.path.exists(f"{folder}/b.control"))
         new.stop()
 
+    def test_control_comes_first(self):
+        """A newcomer that cannot have it does not listen for clients: they would lose their connections when it gives up."""
+        port, control = free_port(), f'control = "{self.scratch()}/control"'
+        self.start(port, control)
+        said = self.refusal(f'listen = {{"{HOST}:{port}"}}\n{control}')
+        self.assertIn("control: unix:", said)
+        self.assertNotIn(str(port), said)
+
     def gets_all(self, old, new, port, busy):
         """The old one lives on for a client that is busy, and is offered no connection any more."""
         old.process.signal(signal.SIGTERM)

@@ -383,7 +383,10 @@ static bool open_all(struct process *p)
 	const struct config *config = &p->daemon.settings->config;
 	struct buf errors = BUF_EMPTY;
 
-	/* What operators use comes first: it is there as soon as clients can connect, and without it no client is let in. */
+	/*
+	 * The HTTP port and the control socket are opened before the ports of clients. If one of them fails, no client has connected yet. If
+	 * both succeed, they are open as soon as clients can connect.
+	 */
 	if (admin_port_prepare(p->admin, config, &errors) && open_control(p, config, &errors) &&
 		listening_inherit(p->listening, &errors) && listening_prepare(p->listening, config, &errors) &&
 		start_switch_user(config, &errors))

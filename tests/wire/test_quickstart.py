@@ -37,8 +37,8 @@ class Quickstart(ProgramTest):
 
     def started(self):
         """The port of one that stays; all that it started ends with the test."""
-        # A shell that runs the tests in the background has them ignore SIGINT, and a shell cannot trap what it was born to ignore.
         argv, env = self.command()
+        # A shell that runs the tests in the background has them ignore SIGINT, and a shell cannot trap what it was born to ignore.
         process = subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                    preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         self.addCleanup(self.interrupt, process)

@@ -10,6 +10,7 @@ import unittest
 from harness import OPTIONS, kill_leftovers
 
 TEST_LIMIT = 900         # seconds; nothing here may hang
+TICK = 5                 # seconds between two looks at that limit
 
 
 # What is sent back from a worker: plain data only.
@@ -66,22 +67,38 @@ class Recorder(unittest.TestResult):
     addFailure = addError
 
 
+class Clock:
+    """Breaks off the test that runs when it takes too long. A signal to this process looks every TICK.
+
+    A kernel was seen to lose a wake-up: a read of a pipe slept on although nobody had the other end. Python retries
+    each call that a signal interrupts, so such a read returns at the next tick. Hence the ticks go on between tests.
+    """
+
+    deadline = float("inf")
+
+    @classmethod
+    def start(cls):
+        signal.signal(signal.SIGALRM, cls.tick)
+        signal.setitimer(signal.ITIMER_REAL, TICK, TICK)
+
+    @classmethod
+    def tick(cls, *_):
+        if time.monotonic() >= cls.deadline:
+            cls.deadline = float("inf")
+            raise AssertionError(f"the test took more than {TEST_LIMIT} s")
+
+
 def run_one(test):
     recorder = Recorder()
     start = time.monotonic()
-    signal.signal(signal.SIGALRM, _too_long)
-    signal.alarm(TEST_LIMIT)
+    Clock.deadline = start + TEST_LIMIT
     try:
         test.run(recorder)
     finally:
-        signal.alarm(0)
+        Clock.deadline = float("inf")
         kill_leftovers()
     problem = "\n".join(recorder.problems) or None
     return Outcome(test.id(), time.monotonic() - start, problem, recorder.reason)
-
-
-def _too_long(*_):
-    raise AssertionError(f"the test took more than {TEST_LIMIT} s")
 
 
 def run(groups, workers, verbose):
@@ -89,7 +106,8 @@ def run(groups, workers, verbose):
     shared = [test for group in groups for test in group if not test.alone]
     alone = [test for group in groups for test in group if test.alone]
     tally = {"passed": 0, "failed": 0}
-    with concurrent.futures.ProcessPoolExecutor(max_workers=max(1, workers)) as pool:
+    Clock.start()
+    with concurrent.futures.ProcessPoolExecutor(max_workers=max(1, workers), initializer=Clock.start) as pool:
         for outcome in concurrent.futures.as_completed([pool.submit(run_one, test) for test in shared]):
             report(outcome.result(), verbose, tally)
     for test in alone:

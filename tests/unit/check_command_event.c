@@ -110,8 +110,6 @@ TEST(longest_type)
 TEST(limit_of_one_bucket)
 {
 	talks("evlimit E 3 3600\r\n", "incr E::2015022016 1\r\n", "3\r\n", "3\r\n");
-	talks("evlimit E 3 60\r\n", "incr E::2015022016 1\r\n", "4\r\n", "0\r\n");
-	talks("evlimit E 0 1\r\n", "incr E::2015022016 1\r\n", "1\r\n", "0\r\n");
 }
 
 /* All is asked for at once. */

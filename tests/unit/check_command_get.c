@@ -77,12 +77,3 @@ TEST(members_of_some)
 	server_answers(FOUND("a", 3, "+x ") FOUND("b", 3, "foo"));
 	client_is_told("VALUE a 0 1\r\nx\r\nCLIENT_ERROR value is not a collection\r\n");
 }
-
-/* An item counts as often as it is in the list. */
-TEST(info_of_a_list)
-{
-	client_asks("sinfo l\r\nsinfo k\r\n");
-	server_answers("EN\r\n" FOUND("k", 9, "+a +b +a "));
-	server_answers("EN\r\n" FOUND("k", 9, "+a +b +a "));
-	ck_assert_ptr_nonnull(strstr(fake_told(&fake), "STAT members 2\r\nSTAT items 3\r\n"));
-}

@@ -324,8 +324,7 @@ TEST(compaction_of_another_base)
 /* A set in sorted tables is no list, whatever the rule says. A push does not read it, and adds members. */
 TEST(a_set_in_tables)
 {
-	static const char *const asked[] = { "llen k\r\n", "lrange k 0 -1\r\n", "lindex k 0\r\n", "lpos k a\r\n",
-		"lpop k\r\n", "rpop k 2\r\n", "lrem k 0 a\r\n", "lset k 0 a\r\n", "ltrim k 0 1\r\n" };
+	static const char *const asked[] = { "llen k\r\n", "lpop k\r\n", "lset k 0 a\r\n" };
 	struct collection_rule rule = { .prefix = SLICE(""), .type = COLLECTION_LIST, .compact_waste = 0.5 };
 
 	for (int with_rule = 0; with_rule < 2; with_rule++) {

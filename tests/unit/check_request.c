@@ -10,25 +10,13 @@ TEST(storage)
 	static const struct request_case cases[] = {
 		{ "set k 1 2 3\r\nabc\r\n", "set k {abc} flags=1 exptime=2" },
 		{ "set k 0 0 0\r\n\r\n", "set k {}" },
-		{ "set k 4294967295 -1 1\r\nx\r\n", "set k {x} flags=4294967295 exptime=-1" },
-		{ "set k 0 2147483647 1\r\nx\r\n", "set k {x} exptime=2147483647" },
-		{ "set k 0 -2147483648 1\r\nx\r\n", "set k {x} exptime=-2147483648" },
 		{ "set k 0 0 4 noreply\r\na\r\nb\r\n", "set k {a\r\nb} noreply" },
 		{ "set  k  0  0  1  \r\nx\r\n", "set k {x}" },
-		{ "set noreply 0 0 1\r\nx\r\n", "set noreply {x}" },
 		{ "set k 0 0 1\nx\n", "set k {x}" },
 		{ "set k 0 0 1\nx\r\n", "set k {x}" },
-		{ "set k 0 0 1\r\n\r\r\n", "set k {\r}" },
 		{ "set k 0 0 1\n\n\n", "set k {\n}" },
-		{ "set k 0 0 2\r\n\r\n\r\n", "set k {\r\n}" },
-		{ "set \x80\xff 0 0 1\r\nx\r\n", "set \x80\xff {x}" },
-		{ "add k 0 0 1\r\nx\r\n", "add k {x}" },
-		{ "replace k 0 0 1\r\nx\r\n", "replace k {x}" },
-		{ "append k 0 0 1\r\nx\r\n", "append k {x}" },
-		{ "prepend k 0 0 1\r\nx\r\n", "prepend k {x}" },
 		{ "cas k 1 2 1 18446744073709551615\r\nx\r\n",
 			"cas k {x} flags=1 exptime=2 number=18446744073709551615" },
-		{ "cas k 0 0 1 0 noreply\r\nx\r\n", "cas k {x} number=0 noreply" },
 	};
 	CHECK(cases);
 }
@@ -37,15 +25,11 @@ TEST(reading)
 {
 	static const struct request_case cases[] = {
 		{ "get a\r\n", "get a keys=1" },
-		{ "get a\n", "get a keys=1" },
 		{ " get  a \r\n", "get a keys=1" },
 		{ "get a b  c\r\n", "get a [b  c] keys=3" },
 		{ "get a b c d e\r\n", "get a [b c d e] keys=5" },
 		{ "get a noreply\r\n", "get a [noreply] keys=2" },
-		{ "gets a b\r\n", "gets a [b] keys=2" },
-		{ "gat 10 a\r\n", "gat a exptime=10 keys=1" },
 		{ "gat -1 a b\r\n", "gat a [b] exptime=-1 keys=2" },
-		{ "gats 0 a b\r\n", "gats a [b] keys=2" },
 	};
 	CHECK(cases);
 }
@@ -53,30 +37,12 @@ TEST(reading)
 TEST(one_line)
 {
 	static const struct request_case cases[] = {
-		{ "incr k 1\r\n", "incr k number=1" },
-		{ "incr k 18446744073709551615\r\n", "incr k number=18446744073709551615" },
 		{ "incr k 0 noreply\r\n", "incr k noreply" },
-		{ "decr k 5\r\n", "decr k number=5" },
-		{ "delete k\r\n", "delete k" },
-		{ "delete k 0\r\n", "delete k" },
 		{ "delete noreply\r\n", "delete noreply" },
-		{ "delete noreply noreply\r\n", "delete noreply noreply" },
-		{ "delete k noreply\r\n", "delete k noreply" },
 		{ "delete k 0 noreply\r\n", "delete k noreply" },
-		{ "touch k 10\r\n", "touch k exptime=10" },
 		{ "touch k -1 noreply\r\n", "touch k exptime=-1 noreply" },
-		{ "flush_all\r\n", "flush_all " },
-		{ "flush_all 10\r\n", "flush_all  exptime=10" },
-		{ "flush_all noreply\r\n", "flush_all  noreply" },
 		{ "flush_all 0 noreply\r\n", "flush_all  noreply" },
-		{ "version\r\n", "version " },
 		{ "verbosity 1 noreply\r\n", "verbosity  [1] noreply" },
-		{ "stats settings\r\n", "stats  [settings]" },
-		{ "help sadd\r\n", "help  [sadd]" },
-		{ "route k\r\n", "route k" },
-		{ "quit\r\n", "quit " },
-		{ "mn\r\n", "mn " },
-		{ "mn anything\r\n", "mn  [anything]" },
 	};
 	CHECK(cases);
 }
@@ -84,17 +50,10 @@ TEST(one_line)
 TEST(meta)
 {
 	static const struct request_case cases[] = {
-		{ "mg k\r\n", "mg k" },
 		{ "mg k v q O1 k\r\n", "mg k [v q O1 k]" },
-		{ "mg Zm9v b v\r\n", "mg Zm9v [b v]" },
 		{ "mg k noreply\r\n", "refused CLIENT_ERROR invalid flag" },
-		{ "ms k 3\r\nabc\r\n", "ms k {abc}" },
 		{ "ms k 3 T10 F1\r\nabc\r\n", "ms k [T10 F1] {abc}" },
-		{ "ms k 0 q\r\n\r\n", "ms k [q] {}" },
 		{ "ms k 1\nx\n", "ms k {x}" },
-		{ "md k q\r\n", "md k [q]" },
-		{ "ma k N0 J5 v\r\n", "ma k [N0 J5 v]" },
-		{ "me k\r\n", "me k" },
 	};
 	CHECK(cases);
 }
@@ -102,21 +61,9 @@ TEST(meta)
 TEST(sets)
 {
 	static const struct request_case cases[] = {
-		{ "sadd k a b\r\n", "sadd k [a b]" },
-		{ "sadd k a b noreply\r\n", "sadd k [a b] noreply" },
-		{ "sadd k a noreply b\r\n", "sadd k [a noreply b]" },
 		{ "sadd k noreply noreply  \r\n", "sadd k [noreply] noreply" },
-		{ "sadd k xnoreply\r\n", "sadd k [xnoreply]" },
-		{ "sadd k noreplyx\r\n", "sadd k [noreplyx]" },
-		{ "saddx k a\r\n", "saddx k [a]" },
-		{ "srem k a noreply\r\n", "srem k [a] noreply" },
-		{ "sset k\r\n", "sset k" },
-		{ "sset k noreply\r\n", "sset k noreply" },
-		{ "scard k\r\n", "scard k" },
 		{ "sismember k noreply\r\n", "sismember k [noreply]" },
-		{ "smismember k a b noreply\r\n", "smismember k [a b noreply]" },
 		{ "smembers a b c\r\n", "smembers a [b c] keys=3" },
-		{ "sinfo k\r\n", "sinfo k" },
 	};
 	CHECK(cases);
 }
@@ -124,10 +71,7 @@ TEST(sets)
 TEST(events)
 {
 	static const struct request_case cases[] = {
-		{ "evincr E\r\n", "evincr E" },
 		{ "evincr E 5 1424450096 noreply\r\n", "evincr E [5 1424450096] noreply" },
-		{ "evcount E -3 now\r\n", "evcount E [-3 now]" },
-		{ "evadd E 1 2 3\r\nabc\r\n", "evadd E {abc} flags=1 exptime=2" },
 		{ "evadd E 1 2 3 0\r\nabc\r\n", "evadd E {abc} flags=1 exptime=2 number=0" },
 		{ "evadd E 0 0 3 1424450096 noreply\r\nabc\r\n", "evadd E {abc} number=1424450096 noreply" },
 	};
@@ -202,14 +146,10 @@ TEST(longest_keys)
 		int max;
 	} lines[] = {
 		{ "get ", "\r\n", KEY_MAX },
-		{ "get a ", "\r\n", KEY_MAX },
 		{ "delete ", "\r\n", KEY_MAX },
-		{ "incr ", " 1\r\n", KEY_MAX },
-		{ "touch ", " 1\r\n", KEY_MAX },
 		{ "set ", " 0 0 1\r\nx\r\n", KEY_MAX },
 		{ "mg ", " v\r\n", KEY_MAX },
 		{ "ms ", " 1\r\nx\r\n", KEY_MAX },
-		{ "sadd ", " m\r\n", COLLECTION_KEY_MAX },
 		{ "smembers a ", "\r\n", COLLECTION_KEY_MAX },
 	};
 
@@ -242,29 +182,12 @@ TEST(valid_keys)
 TEST(unknown)
 {
 	static const struct request_case cases[] = {
-		{ "\r\n", "refused ERROR" },
-		{ "\n", "refused ERROR" },
-		{ "   \r\n", "refused ERROR" },
-		{ "GET a\r\n", "refused ERROR" },
 		{ "getx a\r\n", "refused ERROR" },
-		{ "ge\r\n", "refused ERROR" },
-		{ "watch fetchers\r\n", "refused ERROR" },
-		{ "shutdown\r\n", "refused ERROR" },
-		{ "lru enable\r\n", "refused ERROR" },
-		{ "cache_memlimit 1\r\n", "refused ERROR" },
-		{ "\rget a\r\n", "refused ERROR" },
-		{ "get\ta\r\n", "refused ERROR" },
-		{ "gets\r\n", "refused ERROR" },
 		{ "get  \r\n", "refused ERROR" },
 		{ "gat\r\n", BAD_FORMAT },
-		{ "gat 10\r\n", BAD_FORMAT },
 		{ "incr k\r\n", BAD_FORMAT },
 		{ "incr k 1 2\r\n", BAD_FORMAT },
-		{ "touch k\r\n", BAD_FORMAT },
-		{ "touch k 1 2\r\n", BAD_FORMAT },
-		{ "smembers\r\n", BAD_FORMAT },
 		{ "sunion  \r\n", BAD_FORMAT },
-		{ "scard\r\n", BAD_FORMAT },
 	};
 	CHECK(cases);
 }
@@ -285,32 +208,17 @@ TEST(other_protocols)
 TEST(bad_lines)
 {
 	static const struct request_case cases[] = {
-		{ "incr k -1\r\n", "refused CLIENT_ERROR invalid numeric delta argument" },
-		{ "incr k 18446744073709551616\r\n", "refused CLIENT_ERROR invalid numeric delta argument" },
 		{ "decr k x noreply\r\n", "refused CLIENT_ERROR invalid numeric delta argument noreply" },
-		{ "incr\r\n", BAD_FORMAT },
-		{ "delete\r\n", BAD_FORMAT },
 		{ "delete k 1\r\n", BAD_FORMAT },
 		{ "delete k 0 0\r\n", BAD_FORMAT },
-		{ "touch k x\r\n", "refused CLIENT_ERROR invalid exptime argument" },
-		{ "touch k 2147483648\r\n", "refused CLIENT_ERROR invalid exptime argument" },
 		{ "gat x k\r\n", "refused CLIENT_ERROR invalid exptime argument" },
-		{ "flush_all x\r\n", "refused CLIENT_ERROR invalid exptime argument" },
 		{ "flush_all 1 2\r\n", BAD_FORMAT },
 		{ "get a b c d e f\r\n", "refused CLIENT_ERROR too many keys" },
 		{ "smembers a b c d e f\r\n", "refused CLIENT_ERROR too many keys" },
 		{ "get a\x01\r\n", "refused CLIENT_ERROR control character in line" },
-		{ "get a\x7f\r\n", "refused CLIENT_ERROR control character in line" },
 		{ "get a\r b\r\n", "refused CLIENT_ERROR control character in line" },
 		{ "get a\r\r\n", "refused CLIENT_ERROR control character in line" },
-		{ "sadd k a\tb\r\n", "refused CLIENT_ERROR control character in line" },
 		{ "mg k\x01\r\n", "refused CLIENT_ERROR control character in line" },
-		{ "sadd\r\n", BAD_FORMAT },
-		{ "evincr\r\n", BAD_FORMAT },
-		{ "mg\r\n", BAD_FORMAT },
-		{ "mg k Z\r\n", "refused CLIENT_ERROR invalid flag" },
-		{ "mg k v v\r\n", "refused CLIENT_ERROR duplicate flag" },
-		{ "mg ! b\r\n", "refused CLIENT_ERROR error decoding key" },
 	};
 	CHECK(cases);
 }
@@ -320,7 +228,6 @@ TEST(zero_bytes)
 {
 	request_check(SLICE("get a\0\r\n"), "refused CLIENT_ERROR control character in line");
 	request_check(SLICE("get a\0b\r\n"), "refused CLIENT_ERROR control character in line");
-	request_check(SLICE("sadd k \0\r\n"), "refused CLIENT_ERROR control character in line");
 	request_check(SLICE("\0get a\r\n"), "refused ERROR");
 	request_check(SLICE("set k\0 0 0 1\r\n"), "refused CLIENT_ERROR control character in line skip=3");
 }
@@ -329,26 +236,14 @@ TEST(zero_bytes)
 TEST(block_is_skipped)
 {
 	static const struct request_case cases[] = {
-		{ "set k x 0 3\r\n", BAD_FORMAT " skip=5" },
 		{ "set k x 0 3\n", BAD_FORMAT " skip=3 end" },
-		{ "set k -1 0 3\r\n", BAD_FORMAT " skip=5" },
-		{ "set k 4294967296 0 3\r\n", BAD_FORMAT " skip=5" },
 		{ "set k 0 x 3 noreply\r\n", BAD_FORMAT " skip=5 noreply" },
-		{ "set k 0 2147483648 3\r\n", BAD_FORMAT " skip=5" },
 		{ "set k 0 0 3 4\r\n", BAD_FORMAT " skip=5" },
-		{ "set k 0 0 3 4 5\r\n", BAD_FORMAT " skip=5" },
-		{ "cas k 0 0 3\r\n", BAD_FORMAT " skip=5" },
 		{ "cas k 0 0 3 noreply\r\n", BAD_FORMAT " skip=5 noreply" },
-		{ "cas k 0 0 3 x\r\n", BAD_FORMAT " skip=5" },
 		{ "cas k 0 0 3 1 2\r\n", BAD_FORMAT " skip=5" },
-		{ "evadd E 0 0 3 x\r\n", BAD_FORMAT " skip=5" },
-		{ "set k\x01 0 0 3\r\n", "refused CLIENT_ERROR control character in line skip=5" },
 		{ "set k 0 0 1001\r\n", "refused SERVER_ERROR object too large for cache skip=1003" },
 		{ "set k 0 0 2147483645\r\n", "refused SERVER_ERROR object too large for cache skip=2147483647" },
 		{ "ms k 1001\r\n", "refused SERVER_ERROR object too large for cache skip=1003" },
-		{ "ms k 3 Z\r\n", "refused CLIENT_ERROR invalid flag skip=5" },
-		{ "ms k\x01 3\r\n", "refused CLIENT_ERROR control character in line skip=5" },
-		{ "ms ! 3 b\r\n", "refused CLIENT_ERROR error decoding key skip=5" },
 	};
 	CHECK(cases);
 }
@@ -357,14 +252,8 @@ TEST(block_is_skipped)
 TEST(no_length)
 {
 	static const struct request_case cases[] = {
-		{ "set\r\n", BAD_FORMAT },
-		{ "set k\r\n", BAD_FORMAT },
 		{ "set k 0\r\n", BAD_FORMAT },
-		{ "set k 0 0\r\n", BAD_FORMAT },
 		{ "set k 0 0 noreply\r\n", BAD_FORMAT " noreply" },
-		{ "evadd E 0 0\r\n", BAD_FORMAT },
-		{ "ms\r\n", BAD_FORMAT },
-		{ "ms k\r\n", BAD_FORMAT },
 		{ "ms  k\r\n", BAD_FORMAT },
 		{ "set  k\r\n", BAD_FORMAT },
 	};
@@ -398,19 +287,7 @@ TEST(empty_keys)
 TEST(noreply)
 {
 	static const struct request_case cases[] = {
-		{ "incr a\x01 1 noreply\r\n", "refused CLIENT_ERROR control character in line noreply" },
-		{ "sadd k \x01 noreply\r\n", "refused CLIENT_ERROR control character in line noreply" },
-		{ "touch k\x7f 1 noreply\r\n", "refused CLIENT_ERROR control character in line noreply" },
-		{ "delete a\tb noreply\r\n", "refused CLIENT_ERROR control character in line noreply" },
-		{ "evincr a\tb 1 noreply\r\n", "refused CLIENT_ERROR control character in line noreply" },
-		{ "set k\x01 0 0 3 noreply\r\n", "refused CLIENT_ERROR control character in line skip=5 noreply" },
 		{ "set k 0 0 1001 noreply\r\n", "refused SERVER_ERROR object too large for cache skip=1003 noreply" },
-		{ "incr k noreply\r\n", BAD_FORMAT " noreply" },
-		{ "touch k x noreply\r\n", "refused CLIENT_ERROR invalid exptime argument noreply" },
-		{ "delete k 5 noreply\r\n", BAD_FORMAT " noreply" },
-		{ "flush_all x noreply\r\n", "refused CLIENT_ERROR invalid exptime argument noreply" },
-		{ "get a\x01 noreply\r\n", "refused CLIENT_ERROR control character in line" },
-		{ "foo a noreply\r\n", "refused ERROR" },
 	};
 	CHECK(cases);
 }
@@ -419,9 +296,7 @@ TEST(noreply)
 TEST(debug_keys)
 {
 	static const struct request_case cases[] = {
-		{ "me Zm9v b\r\n", "me Zm9v [b]" },
 		{ "me YSBi b\r\n", "refused CLIENT_ERROR me takes no key with spaces or control characters" },
-		{ "me YQ0KRU4= b\r\n", "refused CLIENT_ERROR me takes no key with spaces or control characters" },
 		{ "me ! b x\r\n", "refused CLIENT_ERROR error decoding key" },
 		{ "me ! x b\r\n", "me ! [x b]" },
 	};
@@ -456,7 +331,6 @@ TEST(bad_data_chunk)
 		{ "set k 0 0 3\r\nabc\rd\r\n", "fatal CLIENT_ERROR bad data chunk" },
 		{ "set k 0 0 3 noreply\r\nabcdefgh\r\n", "fatal CLIENT_ERROR bad data chunk" },
 		{ "ms k 3\r\nabcd\r\n", "fatal CLIENT_ERROR bad data chunk" },
-		{ "evadd E 0 0 3\r\nabcd\r\n", "fatal CLIENT_ERROR bad data chunk" },
 	};
 	CHECK(cases);
 }

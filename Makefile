@@ -94,6 +94,7 @@ config.mk: configure config.mk.in
 	if [ -x config.status ]; then ./config.status --recheck && ./config.status; else ./configure; fi
 
 configure: configure.ac
+	@scripts/needs build autoconf
 	autoconf
 
 -include $(patsubst %.c, $(BUILD)/%.d, $(PURE) $(REST) $(UNIT))

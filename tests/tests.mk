@@ -19,6 +19,9 @@ $(UNIT_OBJECTS): LIB_CFLAGS = $(CHECK_CFLAGS) $(MEMCACHED_CFLAGS) -Wno-pedantic
 $(BUILD)/check_unit: $(UNIT_OBJECTS) $(addprefix $(BUILD)/src/, config/users.o measure/notes.o measure/timeline.o upstream/news.o upstream/ring.o upstream/ring_string.o) $(PURE_LIB)
 	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(CRYPTO_LIBS) $(MEMCACHED_LIBS)
 
+needs-check:
+	@PKG_CONFIG='$(PKG_CONFIG)' scripts/needs test pkg:check
+
 # With the tests of the benchmark, which measure nothing.
 check-unit: $(BUILD)/check_unit build/loadgen
 	@tests/sum 'CK_TIMEOUT_MULTIPLIER=100 $(BUILD)/check_unit' 'tests/bench/check'
@@ -54,6 +57,10 @@ FUZZ_RUNS = 20000
 FUZZ_BUILD = build/fuzzers
 FUZZ_OBJECTS = $(patsubst %, $(BUILD)/tests/fuzz/%.o, $(FUZZERS))
 FUZZ_HELPERS = $(patsubst %, $(BUILD)/tests/unit/%.o, fake memcached model list_model table_model set_model cupboard box)
+
+# The other files of tests/unit need Check.
+$(filter-out $(FUZZ_HELPERS), $(UNIT_OBJECTS)): | needs-check
+
 FUZZ_MAKE = $(QUIET_MAKE) BUILD=$(FUZZ_BUILD) CC=clang CFLAGS='-O1 -g' \
 	SANITIZE='-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all'
 
@@ -72,12 +79,14 @@ $(BUILD)/fuzz_configuration: FUZZ_LIBS = $(LIBS)
 fuzzers: $(addprefix $(BUILD)/, $(FUZZERS))
 
 check-fuzz:
+	@scripts/needs test clang
 	@$(FUZZ_MAKE) fuzzers
 	@rm -rf build/fuzz-check
 	@tests/fuzz/run $(FUZZ_BUILD) -runs=$(FUZZ_RUNS) build/fuzz-check $(FUZZERS)
 
 # What is found stays in build/fuzz/, with a corpus that grows from run to run.
 fuzz:
+	@scripts/needs test clang
 	@$(FUZZ_MAKE) fuzzers
 	@tests/fuzz/run $(FUZZ_BUILD) -max_total_time=$(FUZZ_SECONDS) build/fuzz $(FUZZERS)
 
@@ -111,6 +120,7 @@ check-instructions: setlistd build/loadgen
 WERROR_BUILD = $(QUIET_MAKE) WERROR=-Werror CC=$(1) BUILD=$(2) $(2)/setlistd $(2)/check_unit && echo $(1) compiles all without a warning
 
 check-clang:
+	@scripts/needs test clang
 	@tests/sum '$(call WERROR_BUILD,clang,build/clang)' '$(call WERROR_BUILD,gcc,build/gcc-werror)'
 
 SAN_BUILD = $(QUIET_MAKE) BUILD=build/san CFLAGS='-O1 -g' \
@@ -151,8 +161,11 @@ cover:
 
 # --- the source itself
 
-lint: $(PURE_LIB)
+lint: needs-python $(PURE_LIB)
 	@PURE='$(PURE)' PURE_LIB='$(PURE_LIB)' scripts/lint/run
+
+needs-python:
+	@scripts/needs lint python3
 
 format:
 	clang-format -i $$(find src tests -name '*.[ch]')
@@ -173,4 +186,4 @@ bench-quick: setlistd build/loadgen
 
 -include $(BUILD)/tests/wire/sandboxed.d $(patsubst %, $(BUILD)/tests/fuzz/%.d, $(FUZZERS)) $(SIM_OBJECTS:.o=.d)
 
-.PHONY: check sim check-sim check-unit check-fuzz check-wire check-instructions check-slow check-clang check-san check-tsan soak cover fuzzers fuzz lint format bench bench-quick
+.PHONY: needs-check needs-python check sim check-sim check-unit check-fuzz check-wire check-instructions check-slow check-clang check-san check-tsan soak cover fuzzers fuzz lint format bench bench-quick

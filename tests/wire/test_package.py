@@ -77,6 +77,50 @@ class Install(Package):
             self.assertIn(option, done.stdout)
 
 
+class Missing(Package):
+    """A target whose packages are not installed names the `scripts/deps` that installs them."""
+
+    def path_without(self, *names):
+        """A folder of all programs but these."""
+        folder = self.path("bin")
+        os.mkdir(folder)
+        for where in os.environ["PATH"].split(":"):
+            for name in set(os.listdir(where) if os.path.isdir(where) else ()) - set(names):
+                if not os.path.lexists(os.path.join(folder, name)):
+                    os.symlink(os.path.join(where, name), os.path.join(folder, name))
+        return {"PATH": folder}
+
+    def no_libraries(self):
+        """pkg-config finds none."""
+        return {"PKG_CONFIG_LIBDIR": self.path(""), "PKG_CONFIG_PATH": ""}
+
+    def assert_names(self, missing, sets, *command, env, cwd=TOP):
+        if not os.path.exists(os.path.join(TOP, "config.mk")):
+            self.skipTest("configure has not run")
+        done = run(*command, cwd=cwd, env=env)
+        self.assertNotEqual(done.returncode, 0, done)
+        self.assertRegex(done.stdout + done.stderr, f"{re.escape(missing)}.*scripts/deps {sets}")
+
+    def target(self, name):
+        return "make", "-s", f"BUILD={self.path('build')}", name
+
+    def test_units(self):
+        self.assert_names("missing: the library check;", "test", *self.target("check-unit"), env=self.no_libraries())
+
+    def test_fuzzers(self):
+        self.assert_names("missing: clang;", "test", *self.target("check-fuzz"), env=self.path_without("clang"))
+
+    def test_lint(self):
+        self.assert_names("missing: python3;", "lint", *self.target("lint"), env=self.path_without("python3"))
+
+    def test_packages(self):
+        self.assert_names("missing: dh;", "build package", "scripts/deb", env=self.path_without("dh"))
+
+    def test_libraries(self):
+        self.assert_names("libevent_core is needed", "build", os.path.join(os.path.abspath(TOP), "configure"), env=self.no_libraries(),
+                          cwd=self.path(""))
+
+
 class Systemd(Package):
     def unit(self):
         """Both units as they are installed, with the program under test: systemd looks whether it is there."""

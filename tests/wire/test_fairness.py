@@ -2,7 +2,7 @@
 import contextlib
 import time
 
-from case import WireTest
+from case import WireTest, marks
 from scripted import LARGE, large, one_shot, value_of
 from harness import ESTABLISHED, built_with_sanitizer, tcp_sockets, wait_until
 from stored import stat
@@ -13,6 +13,7 @@ QUEUE = 2000
 
 class Overload(WireTest):
     """With a queue that one careless client would fill."""
+    smoke = True
 
     def setUp(self):
         self.serve(config=f"server_queue = {QUEUE}")
@@ -55,6 +56,7 @@ class Overload(WireTest):
 
 class FullQueue(WireTest):
     """A server that answers nothing meanwhile, and as many calls to it as there may be."""
+    smoke = True
     QUEUE, PART = 64, 16        # the least, and what one client may have of it
 
     def test_a_get_says_so(self):
@@ -91,6 +93,7 @@ class FullQueue(WireTest):
 
 class Turns(WireTest):
     """Clients whose values may be large take turns, so that little is on the way from a server at once."""
+    smoke = True
     CLIENTS, GETS, AT_ONCE = 60, 3, 16
     MEMORY = 512 << 10
 
@@ -197,6 +200,7 @@ class Turns(WireTest):
 
 class Rewrites(WireTest):
     """What a client had servers rewrite counts in its turns, so it waits while others use the server."""
+    smoke = True
     ITEMS, ROUNDS = 20000, 20
 
     def setUp(self):
@@ -289,6 +293,7 @@ class Many(Patience):
 
 class Huge(WireTest):
     """A server that announces a value that nobody can have stored."""
+    smoke = True
     MOST = len(LARGE)
 
     def setUp(self):
@@ -308,6 +313,7 @@ class Huge(WireTest):
             wait_until("it is used again", lambda: self.conn.values("get key3") == ({"key3": (0, b"value of key3")}, "END"))
         self.assertEqual(self.lost(), number)
 
+    @marks(plain=True)
     def test_is_not_kept(self):
         if built_with_sanitizer():
             self.skipTest("its memory is not the daemon's")
@@ -345,6 +351,7 @@ class Dripping(WireTest):
 
 class Stalled(WireTest):
     """A server that takes what it is sent and answers nothing is given up, however much it is sent."""
+    smoke = True
 
     def test_is_given_up(self):
         conn = self.serve([self.scripted_server()], config="request_timeout = 1000\nretry_min = 10", patient=False)

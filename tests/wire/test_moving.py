@@ -12,7 +12,7 @@ import time
 import xxhash
 
 import manpage
-from case import WireTest
+from case import WireTest, marks
 from case_tls import TlsTest
 from harness import HOST, run_program, setlistd, wait_until
 from stored import stats
@@ -359,6 +359,7 @@ class Forgotten(Moving):
 
 class Tool(Moving):
     """setlistd-move."""
+    smoke = True
 
     def begin(self, at):
         """A pool of one, from which all keys move to another one."""
@@ -437,6 +438,7 @@ class Tool(Moving):
             for key in (claim, copy):
                 self.conn.ask(f"delete {key}")
 
+    @marks(smoke=False)
     def test_meta_commands_and_marks(self):
         """No client is shown a mark, nor takes one for an item."""
         self.begin(time.time() - 10)
@@ -468,6 +470,7 @@ class Tool(Moving):
         self.former.kill()
         self.move(0, 3)
 
+    @marks(smoke=False)
     def test_leftovers(self):
         """A part whose base is gone is deleted if it is old, and else it is something that is left."""
         self.begin(time.time() - 10)
@@ -498,6 +501,7 @@ class Tool(Moving):
 
 class Secured(TlsTest):
     """setlistd-move where everything is encrypted and wants a login."""
+    smoke = True
 
     def start(self):
         users = self.private_file("foo:bar\n")

@@ -3,7 +3,7 @@ import contextlib
 import threading
 import time
 
-from case import WireTest
+from case import WireTest, marks
 from case_bounds import BoundsTest
 from harness import built_with_sanitizer
 from stored import stats
@@ -20,6 +20,8 @@ def limit():
 class Slow(WireTest):
     """Clients that ask for much and do not read: memory stays bounded, others are served."""
     alone = True
+    smoke = True
+    plain = True
 
     def watch(self, seconds):
         """Another client works for a while; the most memory that was held in it."""
@@ -40,6 +42,7 @@ class Slow(WireTest):
         return conn
 
 
+    @marks(smoke=False)
     def test_large_values(self):
         """Of many gets, and 400 MB in the reply to a single one."""
         for request, count in ((b"get big\r\n", 2000), (b"get" + b" big" * 800 + b"\r\n", 1)):
@@ -47,6 +50,7 @@ class Slow(WireTest):
             self.flood(request, count)
             self.assertLess(self.watch(2), limit())
 
+    @marks(smoke=False)
     def test_large_sets(self):
         conn = self.serve(2)
         for i in range(20):
@@ -54,6 +58,7 @@ class Slow(WireTest):
         self.flood(b"smembers big\r\n", 2000)
         self.assertLess(self.watch(2), limit())
 
+    @marks(smoke=False)
     def test_many_small_requests(self):
         self.serve(2)
         conns = [self.flood(b"get missing\r\nincr missing 1\r\nmn\r\n", 200000) for _ in range(3)]
@@ -83,6 +88,7 @@ class Slow(WireTest):
 class LargeReplies(BoundsTest):
     """Each reply is larger than what may wait for a client. Whoever takes nothing of it is closed, and others are served."""
     alone = True
+    plain = True
     COUNT, PER_LINE, READERS, REQUESTS = 40000, 500, 8, 200
 
     def is_closed(self, write, request):

@@ -10,7 +10,7 @@ import ssl
 import time
 
 import scripted
-from case import WireTest
+from case import WireTest, marks
 from case_tls import TlsTest
 from scripted import arrive, value_of
 from harness import HOST, PATIENCE, wait_until
@@ -52,6 +52,7 @@ class Servers(StandstillTest):
         wait_until("the server is used", lambda: conn.ask("get other") == "END")
         return conn
 
+    @marks(smoke=True)
     def test_a_reply(self):
         self.repeat(self.reply)
 

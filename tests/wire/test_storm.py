@@ -6,7 +6,7 @@ import os
 import random
 import time
 
-from case import WireTest
+from case import WireTest, marks
 from harness import EVENLY, OPTIONS, wait_until
 from storm import Plan, Storm
 from stored import Servers, Stored, counter
@@ -89,6 +89,7 @@ class Kills(StormTest):
         self.check(storm)
         return self.stored(storm)[1]
 
+    @marks(smoke=True)
     def test_small_base_and_tables(self):
         stored = self.run_storm(AGGRESSIVE)
         self.assertGreater(len(stored.refs), 0, "there were no tables to be tested")

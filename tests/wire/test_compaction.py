@@ -132,7 +132,7 @@ class TimeToLive(LargeSetTest):
             step += 1
             if toucher.ask(f"touch k {ttl}") != "TOUCHED":
                 problems.append("not touched")
-            time.sleep(0.003)
+            time.sleep(0.003)  # A compaction that is under way may end in this time, and must not undo the touch.
             left = self.ttl("k")
             if left not in range(ttl - SLOW, ttl + 1):
                 undone.append(f"touched with {ttl}, it has {left} s left")
@@ -152,7 +152,7 @@ class TimeToLive(LargeSetTest):
             self.assertEqual(self.conn.ask(f"touch {key} 100"), "TOUCHED")
             self.write("sadd", key, names(300, 5000))
             merger.send(f"scompact {key}\r\n".encode())
-            time.sleep(0.00003 * (step % 40))
+            time.sleep(0.00003 * (step % 40))  # The touch arrives at another moment of each compaction.
             self.assertEqual(self.conns[step % 2].ask(f"touch {key} 50000"), "TOUCHED")
             self.assertIn(merger.line(), (b"OK", b"SERVER_ERROR busy"))
             # it may be set right behind the replies

@@ -335,7 +335,7 @@ class ManyKeys(WireTest):
             sock.sendall(b"get " + " ".join(f"k{i}" for i in range(count)).encode() + b"\r\n")
             got = bytearray()
             while len(got) < len(wanted):
-                time.sleep(0.2)
+                time.sleep(0.2)  # Without the pause there would be no bursts: all that is ready has time to be sent.
                 burst = min(len(got) + 8 * 1024 * 1024, len(wanted))
                 while len(got) < burst:
                     got += sock.recv(burst - len(got))

@@ -282,7 +282,7 @@ class Memory(WireTest):
                                  (f"evlast E {self.COUNT} {BUCKET}", range(self.COUNT, 0, -1))):
             conn = self.connect(proxy)
             conn.send(command.encode() + b"\r\n")
-            time.sleep(0.5)
+            time.sleep(0.5)  # Time in which a proxy without bounds would read on. Nothing shows that it has stopped.
             for number in numbers:
                 name = f"E::{BUCKET}::{number}".encode()
                 if (line := conn.line()) != b"VALUE %s 0 %d" % (name, self.SIZE):

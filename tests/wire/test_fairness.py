@@ -1,5 +1,6 @@
 """One client's bulk must not fail another client's requests, and never looks like a miss."""
 import contextlib
+import threading
 import time
 
 from case import WireTest, marks
@@ -259,7 +260,7 @@ class Slow(Patience):
         server, conn = self.serve(limit)
 
         def answer_late(link, request):
-            time.sleep(limit / self.PART)
+            time.sleep(limit / self.PART)  # The subject is time: each answer takes a part of the limit, all together more.
             link.send(link.answer(request))
         for number in range(self.CALLS):
             server.faults[b"key%d" % number] = one_shot(answer_late)
@@ -357,7 +358,9 @@ class Stalled(WireTest):
         conn = self.serve([self.scripted_server()], config="request_timeout = 1000\nretry_min = 10", patient=False)
         other = self.connect(self.proxy)
         self.assertEqual(conn.get("key0"), b"value of key0")
-        self.servers[0].faults[b"key1"] = one_shot(lambda link, request: time.sleep(600))
+        ended = threading.Event()
+        self.addCleanup(ended.set)
+        self.servers[0].faults[b"key1"] = one_shot(lambda link, request: ended.wait())
         conn.send(b"get key1\r\n")
         conn.sock.settimeout(0.1)
         for _ in range(600):

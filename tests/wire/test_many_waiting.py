@@ -101,7 +101,7 @@ class ManyWaiting(WireTest):
     def calls_in(self, seconds):
         """To the server, for each key; and the time, which is a little longer than that of what is counted."""
         began, calls = time.monotonic(), -self.calls()
-        time.sleep(seconds)
+        time.sleep(seconds)  # The subject is a rate: calls for each second.
         return (calls + self.calls()) / self.waiters.keys, time.monotonic() - began
 
 

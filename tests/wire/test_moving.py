@@ -14,7 +14,7 @@ import xxhash
 import manpage
 from case import WireTest, marks
 from case_tls import TlsTest
-from harness import HOST, run_program, setlistd, wait_until
+from harness import BUILD_LIMIT, HOST, run_program, setlistd, wait_until
 from stored import stats
 from wire import Conn
 
@@ -226,7 +226,7 @@ class Moving(WireTest):
         self.get_on()
 
     def move(self, number=0, status=0, *args):
-        done = run_program(sys.executable, MOVE, *args, f"{HOST}:{self.proxies[number].port}")
+        done = run_program(sys.executable, MOVE, *args, f"{HOST}:{self.proxies[number].port}", limit=BUILD_LIMIT)
         if status is not None:
             self.assertEqual(done.returncode, status, done)
         return done.stdout
@@ -448,7 +448,7 @@ class Tool(Moving):
             self.assertEqual(self.conn.ask(request.format(self.mark("@claim.{check} "))), reply, request)
         # The first one is looked at before. Behind that the reply tells.
         self.assertEqual(self.conn.ask("md key-99"), "NF")
-        time.sleep(2.5)
+        time.sleep(2.5)  # The subject is time: no claim of a mover arrives later than the margin.
         self.assertEqual(self.conn.ask("md key-99"), "NF")
         for request in ("mg key-99 f", "mg key-99 v", "mg key-99 t v f"):
             self.mark("@claim.{check} ", "key-99")

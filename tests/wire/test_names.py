@@ -181,7 +181,7 @@ class Hosts(NamesTest):
             if re.search("calls fail|no reply", proxy.process.stderr()):
                 return False
             held.come()
-            time.sleep(1.5)
+            time.sleep(1.5)  # The subject is time: the limit passes while the daemon is stopped.
         self.assertEqual(conn.read_values()[0]["key-held"][1], b"value of key-held")
         return True
 

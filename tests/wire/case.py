@@ -12,7 +12,22 @@ from scripted import Held, ScriptedServer
 from wire import Conn, small_windows
 
 
+def marks(**values):
+    """Decorates a single test whose marks differ from those of its class, such as marks(smoke=False)."""
+    def decorate(method):
+        method.marks = values
+        return method
+    return decorate
+
+
 class WireTest(unittest.TestCase):
+    # The marks, by which `run` chooses tests and limits their time. They hold for all tests of a class.
+    # Smoke tests run by default in scripts/test: they are cheap, and each area has some that fail if it is broken.
+    smoke = False
+    # Plain tests measure time or memory, or test the sandbox or how the binary was built: they need one without sanitizers.
+    plain = False
+    # Such tests compile, install, or run test suites of others.
+    compiles = False
     # A class that measures time or memory runs alone, after the ones that run side by side.
     alone = False
     # A class that also makes sense against memcached itself (`run --direct`) says so.

@@ -5,7 +5,7 @@ import shutil
 import tempfile
 
 from case import WireTest
-from harness import run_program
+from harness import BUILD_LIMIT, run_program
 from matrix import CLIENTS
 from program import ENVIRONMENT, installed
 
@@ -42,7 +42,7 @@ class ProgramTest(WireTest):
             out.write(around % text.replace(PORT, str(port)))
         # Some of the clients give up within a second, gomemcache within a tenth. A machine that stands still gets further tries.
         for _ in range(TRIES):
-            done = run_program("sh", "-c", command.format(source=source, python="/usr/bin/python3 -B"), env=ENVIRONMENT)
+            done = run_program("sh", "-c", command.format(source=source, python="/usr/bin/python3 -B"), env=ENVIRONMENT, limit=BUILD_LIMIT)
             if (done.returncode, done.stderr) == (0, ""):
                 break
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)

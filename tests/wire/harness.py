@@ -15,6 +15,8 @@ import subprocess
 import tempfile
 import time
 
+import processes
+
 HOST = "127.0.0.1"
 # In memory: a disk that others write to may stand still for longer than any limit here, and no test is about disks.
 if os.access("/dev/shm", os.W_OK):
@@ -22,8 +24,11 @@ if os.access("/dev/shm", os.W_OK):
 # A wait costs nothing where its condition comes soon. On a busy machine a process that needs a millisecond of a core may wait seconds
 # for it, and a minute was seen. The limits are only there to end a test that hangs.
 PATIENCE = 120.0
-# What a program gets that runs to its end: such as a compiler, or all that `make install` starts.
-PROGRAM_LIMIT = 300.0
+# Limits of a program that runs to its end. The longer one is for programs that compile or install, run a test suite, or work for seconds.
+PROGRAM_LIMIT = PATIENCE
+BUILD_LIMIT = 300.0
+# A wait for a program was seen to go on until its limit although the program had ended: seconds for another wait at that point.
+LAST_LOOK = 5.0
 # What setlistd is told where a test does not choose: a server that is merely slow is no fault.
 PATIENT = {"connect_timeout": 60000, "request_timeout": 60000}
 EVENLY = "thread_load = 0"  # of setlistd: each thread has clients, however little they ask for
@@ -356,11 +361,41 @@ class Setlistd:
             os.unlink(self.config_path)
 
 
-def run_program(*argv, **options):
-    """Runs a program to its end, whatever its status. Its output is text, unless the options of subprocess.run say otherwise."""
-    if "input" not in options:
-        options["stdin"] = subprocess.DEVNULL
-    return subprocess.run(argv, **{"capture_output": True, "text": True, "check": False, "timeout": PROGRAM_LIMIT, **options})
+def run_program(*argv, limit=PROGRAM_LIMIT, check=False, **options):
+    """Runs a program to its end, whatever its status unless `check` is set. Its output is text, unless the options of subprocess.Popen
+    say otherwise, and `input` is what it reads.
+
+    If it exceeds the limit, the failure reports what this process and all its descendants are doing. If it turns out to have ended all
+    the same, the report is only printed.
+    """
+    text = options.pop("input", None)
+    # A session of its own, so that all its descendants can be killed.
+    options = {"stdin": subprocess.DEVNULL if text is None else subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE,
+               "text": True, "start_new_session": True, **options}
+    with subprocess.Popen(argv, **options) as child:
+        try:
+            out, err = finish(child, text, limit)
+        except BaseException:
+            processes.kill_group(child.pid)
+            raise
+    done = subprocess.CompletedProcess(argv, child.returncode, out, err)
+    if check:
+        done.check_returncode()
+    return done
+
+
+def finish(child, text, limit):
+    """The output of a program that ends within the limit."""
+    try:
+        return child.communicate(text, timeout=limit)
+    except subprocess.TimeoutExpired:
+        said = f"{child.args} took more than {limit} s\n{processes.report(os.getpid())}"
+    try:
+        output = child.communicate(timeout=LAST_LOOK)
+    except subprocess.TimeoutExpired as error:
+        raise AssertionError(f"{said}\nit has printed {error.stdout!r}, {error.stderr!r}") from None
+    print(f"it has ended after all: {said}", flush=True)
+    return output
 
 
 def setlistd(*args, under=()):

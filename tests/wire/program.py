@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import threading
 
-from harness import PROGRAM_LIMIT, run_program
+from harness import BUILD_LIMIT, run_program
 from matrix import BUILD, FOLDER, GOPATH
 
 # scripts/deps installs the clients of npm there.
@@ -21,7 +21,8 @@ ENVIRONMENT = dict(os.environ, NODE_PATH=os.path.join(BUILD, "node_modules"), GO
 def installed(client):
     if not shutil.which(client.look[0]):
         return False
-    return run_program(*client.look, env=ENVIRONMENT).returncode == 0
+    # A compiler or a virtual machine is started, from a disk that may be slow.
+    return run_program(*client.look, env=ENVIRONMENT, limit=BUILD_LIMIT).returncode == 0
 
 
 def build(client):
@@ -37,7 +38,7 @@ def build(client):
         with open(stamp.name, encoding="ascii") as old:
             if old.read() == wanted:
                 return
-        done = run_program(*command, source, cwd=BUILD, env=ENVIRONMENT)
+        done = run_program(*command, source, cwd=BUILD, env=ENVIRONMENT, limit=BUILD_LIMIT)
         if done.returncode:
             raise AssertionError(f"{source}: {done.stderr}")
         stamp.truncate(0)
@@ -61,7 +62,7 @@ class Program:
         self.errors = tempfile.TemporaryFile("w+")
         self.child = subprocess.Popen([*argv, str(port), protocol, *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                       stderr=self.errors, text=True, errors="backslashreplace", cwd=FOLDER, env=ENVIRONMENT)
-        self.watch = threading.Timer(PROGRAM_LIMIT, self.child.kill)
+        self.watch = threading.Timer(BUILD_LIMIT, self.child.kill)
         self.watch.start()
 
     def __enter__(self):

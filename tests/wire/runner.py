@@ -1,24 +1,28 @@
 """Collect the tests, run them side by side, print what failed and the count."""
 import collections
 import concurrent.futures
+import os
 import signal
 import sys
 import time
 import traceback
 import unittest
 
+import processes
 from harness import OPTIONS, kill_leftovers
 
-TEST_LIMIT = 900         # seconds; nothing here may hang
-TICK = 5                 # seconds between two looks at that limit
-
+# Limits of a test in seconds: of smoke tests, and of all that take longer.
+SMOKE_LIMIT = 300
+LONG_LIMIT = 900
+TICK = 5      # seconds between two looks at the limit
+SLOWEST = 10  # tests that are listed at the end
 
 # What is sent back from a worker: plain data only.
 Outcome = collections.namedtuple("Outcome", "name seconds problem skipped")
 
 
 def collect(folder, filters):
-    """The selected tests, one list per class; a class shares nothing with another."""
+    """The tests of these names, one list per class; a class shares nothing with another."""
     suite = unittest.TestLoader().discover(folder, pattern="test_*.py", top_level_dir=folder)
     groups = {}
     for test in flatten(suite):
@@ -28,6 +32,15 @@ def collect(folder, filters):
             if not OPTIONS.direct or test.direct:
                 groups.setdefault(type(test), []).append(test)
     return list(groups.values())
+
+
+def mark(test, name):
+    """The value of a mark: that of the test itself, or of its class."""
+    return getattr(getattr(test, test._testMethodName), "marks", {}).get(name, getattr(test, name))
+
+
+def limit_of(test):
+    return SMOKE_LIMIT if mark(test, "smoke") and not mark(test, "compiles") else LONG_LIMIT
 
 
 def flatten(suite):
@@ -74,7 +87,7 @@ class Clock:
     each call that a signal interrupts, so such a read returns at the next tick. Hence the ticks go on between tests.
     """
 
-    deadline = float("inf")
+    deadline, limit = float("inf"), 0
 
     @classmethod
     def start(cls):
@@ -82,16 +95,22 @@ class Clock:
         signal.setitimer(signal.ITIMER_REAL, TICK, TICK)
 
     @classmethod
+    def stop(cls):
+        """The interpreter ends with the default action of signals, and that of SIGALRM kills."""
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+    @classmethod
     def tick(cls, *_):
         if time.monotonic() >= cls.deadline:
             cls.deadline = float("inf")
-            raise AssertionError(f"the test took more than {TEST_LIMIT} s")
+            raise AssertionError(f"the test took more than {cls.limit} s\n{processes.report(os.getpid())}")
 
 
 def run_one(test):
     recorder = Recorder()
     start = time.monotonic()
-    Clock.deadline = start + TEST_LIMIT
+    Clock.limit = limit_of(test)
+    Clock.deadline = start + Clock.limit
     try:
         test.run(recorder)
     finally:
@@ -103,28 +122,35 @@ def run_one(test):
 
 def run(groups, workers, verbose):
     """Tests side by side first, then those that measure time or memory, alone. The exit status is returned."""
-    shared = [test for group in groups for test in group if not test.alone]
-    alone = [test for group in groups for test in group if test.alone]
-    tally = {"passed": 0, "failed": 0}
+    shared = [test for group in groups for test in group if not mark(test, "alone")]
+    alone = [test for group in groups for test in group if mark(test, "alone")]
+    outcomes = []
+
+    def note(outcome):
+        report(outcome, verbose)
+        outcomes.append(outcome)
     Clock.start()
     with concurrent.futures.ProcessPoolExecutor(max_workers=max(1, workers), initializer=Clock.start) as pool:
-        for outcome in concurrent.futures.as_completed([pool.submit(run_one, test) for test in shared]):
-            report(outcome.result(), verbose, tally)
+        for future in concurrent.futures.as_completed([pool.submit(run_one, test) for test in shared]):
+            note(future.result())
     for test in alone:
-        report(run_one(test), verbose, tally)
-    print(f"{tally['passed']} passed, {tally['failed']} failed")
-    return 1 if tally["failed"] else 0
+        note(run_one(test))
+    Clock.stop()
+    print("the slowest tests:")
+    for outcome in sorted(outcomes, key=lambda outcome: -outcome.seconds)[:SLOWEST]:
+        print(f"{outcome.seconds:8.2f} s  {outcome.name}")
+    failed = sum(bool(outcome.problem) for outcome in outcomes)
+    passed = sum(not outcome.problem and not outcome.skipped for outcome in outcomes)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
 
 
-def report(outcome, verbose, tally):
+def report(outcome, verbose):
     if outcome.problem:
-        tally["failed"] += 1
         print(f"FAIL {outcome.name}")
         print("\n".join("    " + line for line in outcome.problem.splitlines()))
     elif outcome.skipped:
         print(f"skip {outcome.name}: {outcome.skipped}")
-    else:
-        tally["passed"] += 1
-        if verbose:
-            print(f"ok   {outcome.name} ({outcome.seconds:.2f} s)")
+    elif verbose:
+        print(f"ok   {outcome.name} ({outcome.seconds:.2f} s)")
     sys.stdout.flush()

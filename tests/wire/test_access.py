@@ -4,6 +4,7 @@ import threading
 
 import manpage
 import player
+from case import marks
 from case_access import RIGHT, UNAUTHENTICATED, USERS, WRONG, AuthTest, request_of, usages
 from harness import EVENLY, HOST, OPTIONS, PATIENCE, wait_until
 from wire import Closed, Conn
@@ -13,6 +14,8 @@ TRIES = 10  # after so many refused requests the end
 
 
 class Users(AuthTest):
+    smoke = True
+
     def test_right(self):
         for login in (b"foo bar", b"ann a:b", b" foo  bar "):
             with Conn(self.proxy.port) as conn:
@@ -144,6 +147,8 @@ class Users(AuthTest):
 
 
 class Examples(AuthTest):
+    smoke = True
+
     def test_of_the_manual(self):
         """Those that want a user are run here; a wrong password in one costs it a pause."""
         found = [each for page in OPTIONS.manpages for each in manpage.examples(page, "guarded")]
@@ -155,6 +160,7 @@ class Examples(AuthTest):
 
 class Failures(AuthTest):
     """Who guesses waits, and nobody else does."""
+    smoke = True
 
     def test_a_pause(self):
         """Between two requests of the one that were sent together, others are served: without a pause this is never seen."""
@@ -168,6 +174,7 @@ class Failures(AuthTest):
             return between == before + 1
         wait_until("a pause", seen)
 
+    @marks(smoke=False)
     def test_the_end(self):
         conn, other = self.connect(self.proxy), self.connect(self.proxy)
         conn.send(WRONG * (TRIES + 1))
@@ -175,6 +182,7 @@ class Failures(AuthTest):
         self.assertEqual(conn.rest().decode(), (FAILURE + "\r\n") * TRIES)
         self.assertEqual(other.rest().decode(), (UNAUTHENTICATED + "\r\n") * TRIES)
 
+    @marks(smoke=False)
     def test_others_are_served(self):
         """Many that fail as fast as they can have ten tries each, and one that does not gets on in between."""
         self.assertEqual(self.watcher.set("k", b"x"), "STORED")
@@ -195,6 +203,7 @@ class Failures(AuthTest):
         self.assertEqual(self.count("auth_failures"), len(guessers) * TRIES)
         self.assertGreater(served, 50)
 
+    @marks(smoke=False)
     def test_a_client_that_leaves(self):
         """During its pause; and the end of the daemon during one."""
         for _ in range(20):
@@ -209,6 +218,8 @@ class Failures(AuthTest):
 
 
 class Places(AuthTest):
+    smoke = True
+
     def admitted(self):
         try:
             return self.user()
@@ -243,6 +254,7 @@ class Places(AuthTest):
     def test_who_is_not_authenticated_goes_first(self):
         self.assertEqual(self.replaced(), [False, True])
 
+    @marks(smoke=False)
     def test_of_several_threads(self):
         """With three all that may go are in the first one."""
         self.assertEqual(sorted(self.replaced("-t", "2", config=EVENLY)), [False, True])
@@ -257,6 +269,7 @@ class Places(AuthTest):
 
 class Clients(AuthTest):
     """Stock clients authenticate with a set of any key."""
+    smoke = True
 
     def test_pymemcache(self):
         from pymemcache.client.base import Client

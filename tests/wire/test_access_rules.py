@@ -14,6 +14,7 @@ from stored import stat, stats
 
 class Files(WireTest):
     """What is wrong with a file of users is said at the start, and by -T."""
+    smoke = True
 
     def check(self, *args, config=""):
         return setlistd("-S", "127.0.0.1:1", "-p", str(free_port()), "-T", "-f", self.private_file(config), *args)
@@ -57,6 +58,7 @@ class Files(WireTest):
 
 class Upstream(WireTest):
     """Servers that want a login."""
+    smoke = True
 
     def serve(self, password, *extra, user="foo"):
         self.server = self.memcached(*extra)
@@ -104,6 +106,8 @@ class Upstream(WireTest):
 
 
 class Denied(WireTest):
+    smoke = True
+
     def deny(self, names):
         """A connection to a setlistd that denies these, and one to its server, past it."""
         listed = ", ".join(f'"{name}"' for name in names)
@@ -160,6 +164,7 @@ def has_ipv6_loopback():
 
 class Listeners(WireTest):
     """A TCP address that the network reaches needs a reason."""
+    smoke = True
 
     def check(self, *addresses, config="", under=()):
         listed = ", ".join(f'"{address}"' for address in addresses)
@@ -238,6 +243,8 @@ sys.stdout.write(s.makefile().readline())
 
 
 class SocketUsers(WireTest):
+    smoke = True
+
     def serve(self, *users, args=()):
         self.path = os.path.join(self.scratch(), "s.sock")
         listed = ", ".join(f'"{user}"' for user in users)

@@ -9,7 +9,7 @@ import signal
 import socket
 import unittest
 
-from case import WireTest
+from case import WireTest, marks
 from harness import HOST, PATIENCE, accepts, backlog, free_port, run_program, setlistd, wait_until
 from stored import stats
 from wire import Conn
@@ -69,6 +69,8 @@ class Started(AdminCase):
 
 
 class Paths(Started):
+    smoke = True
+
     def test_health_page_and_nothing_else(self):
         self.assertEqual(self.get("/healthz")[::2], (200, "alive\n"))
         status, headers, text = self.get("/")
@@ -109,6 +111,8 @@ class Paths(Started):
 
 
 class Hosts(AdminCase):
+    smoke = True
+
     def test_names_of_strangers_are_refused(self):
         self.start(config='admin_hosts = {"cache-7.example.org"}')
         for host, status in (("localhost", 200), ("LOCALHOST:80", 200), ("10.1.2.3", 200), ("127.0.0.1:1", 200), ("[::1]:80", 200),
@@ -133,12 +137,14 @@ class Hosts(AdminCase):
 
 
 class Limits(Started):
+    smoke = True
 
     def test_a_huge_header_is_refused(self):
         reply = raw(self.admin, b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 20000 + b"\r\n\r\n")
         self.assertRegex(reply, rb"^HTTP/1.1 400 |^$")
         self.assertEqual(self.get("/healthz")[0], 200)
 
+    @marks(smoke=False)
     def test_a_slow_sender_is_closed(self):
         with Conn(self.admin) as slow:
             slow.send(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n")
@@ -237,6 +243,8 @@ class Limits(Started):
 
 
 class Readiness(AdminCase):
+    smoke = True
+
     def test_ready_follows_the_servers(self):
         self.start()
         self.assertEqual(self.get("/readyz")[::2], (200, "ready\n"))
@@ -272,6 +280,7 @@ class Readiness(AdminCase):
 
 class Outage(AdminCase):
     """What /stats.json says of a server that is down, and what it still says afterwards."""
+    smoke = True
 
     def server(self, number):
         return self.stats()["servers"][number]
@@ -285,6 +294,7 @@ class Outage(AdminCase):
         self.assertEqual((found["host"], found["listens"]), (socket.gethostname(), f"{HOST}:{self.proxy.port}"))
         self.assertEqual(found["slow_threshold_ms"], 70)
 
+    @marks(smoke=False)
     def test_a_dead_server(self):
         self.start([self.memcached(), self.memcached()])
         self.assertEqual([(s["why"], s["down_seconds"], s["state"]) for s in self.stats()["servers"]], [("", 0, "up")] * 2)
@@ -309,6 +319,7 @@ class Outage(AdminCase):
             wait_until("they fail", lambda: self.server(0)["lost_calls"] >= 1)
             wait_until("the timeline has them", lambda: self.failed() >= 1)
 
+    @marks(smoke=False)
     def test_the_timeline_grows(self):
         self.start()
         conn = self.connect(self.proxy)
@@ -326,6 +337,8 @@ class Outage(AdminCase):
 
 
 class Reloading(AdminCase):
+    smoke = True
+
     def setUp(self):
         self.server, self.first = self.memcached(), free_port()
         self.proxy = self.setlistd([], config=self.with_admin(self.first))
@@ -350,6 +363,8 @@ class Reloading(AdminCase):
 
 
 class Numbers(Started):
+    smoke = True
+
     def setUp(self):
         super().setUp()
         conn = self.connect(self.proxy)

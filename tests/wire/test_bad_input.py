@@ -46,6 +46,7 @@ class BadInput(WireTest):
 
 class Framing(BadInput):
     """Where the length of the data is in doubt, the connection ends (rows 18 to 20, 24, 35)."""
+    smoke = True
 
     def test_length_that_is_no_number(self):
         for head in (b"set k 0 0 %s", b"add k 0 0 %s", b"append k 0 0 %s", b"prepend k 0 0 %s", b"replace k 0 0 %s",
@@ -102,6 +103,7 @@ class Framing(BadInput):
 
 class Swallowed(BadInput):
     """The length is known, something else is wrong: the data is skipped, the connection goes on (rows 10, 22, 27, 28, 30)."""
+    smoke = True
 
     def refuse(self, head, error):
         with self.subTest(head=head[:80]):
@@ -143,6 +145,7 @@ class Swallowed(BadInput):
 
 class TooLarge(BadInput):
     """A value that cannot be stored: what it should have replaced is gone, as in memcached, and nothing else (row 22)."""
+    smoke = True
 
     def test_near_the_servers_limit(self):
         """memcached counts its own header: a value just below the limit is refused there as well."""
@@ -174,6 +177,7 @@ class TooLarge(BadInput):
 
 class Lines(BadInput):
     """Lines that are too long, hold control bytes or have too many words (rows 2 to 9, 33, 36, 37)."""
+    smoke = True
 
     def test_line_too_long(self):
         for start in (b"get ", b"sadd k ", b"set k 0 0 ", b"", b"sadd"):
@@ -276,6 +280,7 @@ class Lines(BadInput):
 
 class OtherProtocols(BadInput):
     """Rows 13 and 14."""
+    smoke = True
 
     def test_foreign_protocols(self):
         """HTTP is closed in silence."""
@@ -309,6 +314,7 @@ class OtherProtocols(BadInput):
 
 class BrokenOff(BadInput):
     """Clients that go away (rows 16, 40, 41)."""
+    smoke = True
 
     def test_reset_in_the_middle_of_a_value(self):
         for begun, leave in ((b"set half 0 0 10\r\n12345", Conn.reset), (b"set half2 0 0 10\r\n0123456789", Conn.close)):

@@ -8,7 +8,7 @@ import sys
 from binary import (ADD, ADDQ, APPEND, APPENDQ, DECR, DECRQ, DELETE, DELETEQ, FLUSH, FLUSHQ, GAT, GATK, GATKQ, GATQ, GET, GETK, GETKQ,
                     GETQ, INCR, INCRQ, NO_INITIAL, NOOP, PREPEND, PREPENDQ, QUIT, QUITQ, REPLACE, REPLACEQ, SASL_AUTH, SASL_LIST,
                     SASL_STEP, SET, SETQ, STAT, TOUCH, VERBOSITY, VERSION, BinaryConn, count, packet, store, touch)
-from case import WireTest
+from case import WireTest, marks
 from case_access import AuthTest
 from case_large import SMALL
 from harness import HOST, OPTIONS, run_program
@@ -122,6 +122,7 @@ class Dice(random.Random):
 
 class Differential(BinaryTest):
     """The same random requests to memcached, and to it through setlistd: the responses are the same, cas ids apart."""
+    smoke = True
 
     def setUp(self):
         self.serve()
@@ -132,6 +133,7 @@ class Differential(BinaryTest):
         return [(self.speak(self.direct), {}), (self.speak(), {})]
 
 
+    @marks(smoke=False)
     def test_random_requests(self):
         sides, done = self.sides(), 0
         while done < REQUESTS:
@@ -162,6 +164,8 @@ class Differential(BinaryTest):
 
 
 class Conversation(BinaryTest):
+    smoke = True
+
     def setUp(self):
         self.serve(config='collection "tag-" { plain_verbs = true }')
 
@@ -289,6 +293,8 @@ class Conversation(BinaryTest):
 
 
 class Failures(BinaryTest):
+    smoke = True
+
     def test_denied(self):
         self.serve(config='deny = {"flush_all", "set"}')
         self.answers(4, b"flush_all is denied here", FLUSH)
@@ -337,6 +343,8 @@ class Failures(BinaryTest):
 
 
 class Sasl(AuthTest, BinaryTest):
+    smoke = True
+
     def setUp(self):
         super().setUp()
         self.conn = self.speak()
@@ -359,6 +367,7 @@ class Sasl(AuthTest, BinaryTest):
         self.answers(0, b"Authenticated", SASL_STEP, "PLAIN", value=b"\0foo\0bar")
         self.answers(0, b"", NOOP)
 
+    @marks(smoke=False)
     def test_wrong(self):
         for opcode, key, value in ((SASL_AUTH, "PLAIN", b"\0foo\0baz"), (SASL_STEP, "PLAIN", b"\0foo\0bar"),
                                    (SASL_AUTH, "CRAM-MD5", b"\0foo\0bar"), (SASL_AUTH, "PLAIN", b"foo bar"),
@@ -383,6 +392,7 @@ class Sasl(AuthTest, BinaryTest):
         self.answers(3, b"Too large.", SASL_AUTH, "PLAIN", value=b"x" * 5000)
         self.closed()
 
+    @marks(smoke=False)
     def test_many_failures(self):
         with self.assertRaises((Closed, ConnectionError)):
             for _ in range(20):
@@ -426,6 +436,7 @@ class Sasl(AuthTest, BinaryTest):
 
 
 class Clients(BinaryTest):
+    smoke = True
 
     def test_example_of_the_manual(self):
         self.serve()

@@ -6,6 +6,7 @@ import threading
 import time
 
 import scripted
+from case import marks
 from case_bounds import BoundsTest
 from harness import EVENLY, PATIENCE, wait_until
 from scripted import LARGE
@@ -17,6 +18,7 @@ LINGER_MOST = 16 << 20  # of client/connection.c
 
 class Window(BoundsTest):
     """How many requests whose values may be large are under way."""
+    smoke = True
 
     def under_way(self, prelude, replies):
         self.serve_scripted()
@@ -67,6 +69,8 @@ class Window(BoundsTest):
 
 
 class Times(BoundsTest):
+    smoke = True
+
     def test_requests_that_are_not_complete(self):
         self.serve("request_read_timeout = 500")
         quiet = self.connect(self.proxy)
@@ -107,6 +111,7 @@ class Times(BoundsTest):
         self.assertEqual(waiting.line(), b"OK")
         self.assertIn("key-2", waiting.read_values()[0])
 
+    @marks(smoke=False)
     def test_replies_that_wait_for_an_earlier_one(self):
         """Their client can take none of them. Another one, which takes none though it could, is closed meanwhile."""
         self.serve("client_buffer = 65536", servers=[self.memcached(), self.scripted_server()])
@@ -124,6 +129,7 @@ class Times(BoundsTest):
         self.assertEqual({name: len(value) for name, (_, value) in conn.read_values()[0].items()}, dict.fromkeys(big, size))
         self.assertEqual(stats(self.watcher)["closed_slow_clients"], "1")
 
+    @marks(smoke=False)
     def test_idle_clients(self):
         self.serve_scripted("idle_timeout = 1000")
         held = self.hold(self.server, "key-1")
@@ -145,6 +151,8 @@ class Times(BoundsTest):
 
 
 class Places(BoundsTest):
+    smoke = True
+
     def place(self):
         """A new connection that was let in, or None."""
         conn = self.connect(self.proxy)
@@ -169,6 +177,7 @@ class Places(BoundsTest):
         self.assertEqual(first.rest(), b"")
         self.assertEqual(second.ask("mn"), "MN")
 
+    @marks(smoke=False)
     def test_of_several_threads(self):
         """With three all that may go are in the first one."""
         self.replaced(EVENLY, "-t", "2")
@@ -181,6 +190,7 @@ class Places(BoundsTest):
         for conn in conns:
             self.assertEqual(conn.ask("mn"), "MN")
 
+    @marks(smoke=False)
     def test_requests_that_are_not_complete(self):
         """Those that hold all places go after their time, and others have these."""
         _, self.proxy = self.pool(1, config="max_connections = 4\nrequest_read_timeout = 500")
@@ -200,6 +210,8 @@ def few(descriptors):
 
 
 class Descriptors(BoundsTest):
+    smoke = True
+
     def test_few_are_allowed(self):
         """The servers have theirs: one that comes back is used, however many clients there are."""
         self.serve(under=few(100))
@@ -218,6 +230,7 @@ class Descriptors(BoundsTest):
         with self.assertRaisesRegex(AssertionError, "30 file descriptors are allowed"):
             self.serve(under=few(30))
 
+    @marks(smoke=False)
     def test_none_left(self):
         """Accepting pauses, which is said once; later all goes on."""
         self.serve()
@@ -229,7 +242,7 @@ class Descriptors(BoundsTest):
             conns.append(self.connect(self.proxy))
             return "accepting pauses" in self.proxy.process.stderr()
         wait_until("it is said", said, pause=0.1)
-        time.sleep(1)  # for ten more attempts; fewer prove less
+        time.sleep(1)  # The subject is time: ten more attempts are made in it, which nothing shows. Fewer prove less.
         self.assertEqual(self.watcher.ask("mn"), "MN")
         self.assertEqual(self.proxy.process.stderr().count("accepting pauses"), 1)
         resource.prlimit(self.proxy.pid, resource.RLIMIT_NOFILE, limits)
@@ -239,6 +252,7 @@ class Descriptors(BoundsTest):
 
 class LastReplies(BoundsTest):
     """What was carried out is answered, though there is something that nobody reads any more."""
+    smoke = True
 
     def reader(self):
         """A connection with a small window: much of a reply waits in the kernel of the daemon's side."""
@@ -248,6 +262,7 @@ class LastReplies(BoundsTest):
         return conn
 
 
+    @marks(smoke=False)
     def test_at_the_end_of_the_daemon(self):
         self.serve_scripted("shutdown_timeout = 600000")
         held = self.hold(self.server, "key-1")
@@ -294,6 +309,7 @@ class LastReplies(BoundsTest):
         self.assertLess(sent, 4 * LINGER_MOST, "more than that, and what the kernel may hold")
         self.assertEqual(self.watcher.ask("mn"), "MN")
 
+    @marks(smoke=False)
     def test_what_was_counted(self):
         """A client has many changes under way at the end: those that were carried out are those that were answered."""
         self.serve("client_buffer = 65536\nshutdown_timeout = 600000")

@@ -14,6 +14,7 @@ ITEMS = [b"%03d" % i + b"m" * 100 for i in range(100)]
 
 class EncodedKeys(WireTest):
     """memcached forgets that the key of an item came encoded where the item is made or grown by some flags, and prints all its bytes."""
+    smoke = True
 
     def setUp(self):
         self.serve()
@@ -52,6 +53,7 @@ class EncodedKeys(WireTest):
 
 class Parts(WireTest):
     """The items that a large set or list has beside the one under its key."""
+    smoke = True
 
     def setUp(self):
         self.serve(2, config=SMALL)
@@ -107,6 +109,7 @@ class Parts(WireTest):
 
 class EmptyKeys(WireTest):
     """A client whose key is empty, and whose data would run as commands."""
+    smoke = True
 
     def test_data_is_swallowed(self):
         _, proxy = self.pool()
@@ -128,6 +131,7 @@ class EmptyKeys(WireTest):
 class Memcached(WireTest):
     """What memcached does in places that few look at. `run --direct` asks memcached itself."""
     direct = True
+    smoke = True
 
     def setUp(self):
         self.serve()
@@ -185,6 +189,8 @@ class Memcached(WireTest):
 
 
 class ControlBytes(WireTest):
+    smoke = True
+
     def test_noreply(self):
         """memcached takes control bytes in keys; here they are refused, but as silently as all else."""
         conn = self.serve()

@@ -3,8 +3,8 @@ import os
 import re
 import unittest
 
-from case import WireTest
-from harness import HOST, PATIENCE, run_program
+from case import WireTest, marks
+from harness import BUILD_LIMIT, HOST, PATIENCE, run_program
 
 MEMCACHED_TOOL = "/usr/share/memcached/scripts/memcached-tool"
 # What libmemcached waits for a server, in milliseconds: it gives a machine that stands still 5 s.
@@ -19,6 +19,8 @@ class ClientTest(WireTest):
 
 
 class Pymemcache(ClientTest):
+    smoke = True
+
     def client(self, **kwargs):
         from pymemcache.client.base import Client
         client = Client((HOST, self.peer.port), timeout=PATIENCE, connect_timeout=PATIENCE, **kwargs)
@@ -87,6 +89,8 @@ class Pymemcache(ClientTest):
 
 
 class Pylibmc(ClientTest):
+    smoke = True
+
     def setUp(self):
         super().setUp()
         import pylibmc
@@ -101,6 +105,7 @@ class Pylibmc(ClientTest):
             self.assertTrue(client.delete_multi(list(items)))
             self.assertEqual(client.get_multi(list(items)), {})
 
+    @marks(smoke=False)
     def test_counters(self):
         self.client.set("n", 15)
         self.assertEqual(self.client.get("n"), 15)
@@ -109,6 +114,7 @@ class Pylibmc(ClientTest):
         self.client.incr_multi(["n", "m"], delta=2)
         self.assertEqual(self.client.get_multi(["n", "m"]), {"n": 17, "m": "3"})
 
+    @marks(smoke=False)
     def test_administration(self):
         self.client.set("a", "1")
         self.assertTrue(self.client.get_stats()[0][1])
@@ -126,6 +132,7 @@ class Pylibmc(ClientTest):
 
 class Tools(ClientTest):
     """The command line tools of libmemcached."""
+    smoke = True
 
     def tool(self, name, *args, status=0):
         argv = [name, f"--servers={HOST}:{self.peer.port}", *args]
@@ -167,9 +174,10 @@ class Tools(ClientTest):
             done = run_program(MEMCACHED_TOOL, f"{HOST}:{self.peer.port}", mode)
             self.assertEqual(done.returncode, 0, (mode, done.stdout, done.stderr))
 
+    @marks(smoke=False)
     def test_conformance(self):
         """memccapable: each of its tests, of the text and of the binary protocol, passes."""
-        done = run_program("memccapable", "-t", "60", "-h", HOST, "-p", str(self.peer.port))
+        done = run_program("memccapable", "-t", "60", "-h", HOST, "-p", str(self.peer.port), limit=BUILD_LIMIT)
         lines = done.stdout.splitlines()
         verdicts = [re.fullmatch(r"((?:ascii|binary) .*?) +\[(.*)\]", line) for line in lines]
         verdicts = [match.groups() for match in verdicts if match]

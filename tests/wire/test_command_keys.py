@@ -178,6 +178,8 @@ def masked(outcome, name):
 
 
 class EveryCommand(WireTest):
+    smoke = True
+
     def setUp(self):
         self.by_line = self.serve(2, config=SETTINGS)
         self.by_key = self.serve(2, config=SETTINGS)
@@ -282,6 +284,8 @@ class EveryCommand(WireTest):
 
 
 class Configured(WireTest):
+    smoke = True
+
     def test_denied(self):
         conn = self.serve(2, config='commands = "q|"\ndeny = {"spop", "help"}')
         conn.set("name", b"value")
@@ -342,6 +346,8 @@ class Configured(WireTest):
 
 
 class Hostile(WireTest):
+    smoke = True
+
     def test_clients_that_leave(self):
         """Requests are abandoned at any moment; nothing is left behind."""
         conn = self.serve(2, config='commands = "q|"')

@@ -2,6 +2,7 @@
 import threading
 import time
 
+from case import marks
 from case_encodings import EncodingTest
 from case_large import NOT_A_SET, SLOW, SMALL, LargeSetTest, RefusingTest, names
 from scripted import ScriptedServer
@@ -27,6 +28,7 @@ BAD_BASES = (b"hello", b" ", b"+a", b"+a +", b"+a  ", b"+a + ", b"a,b,c,", b"+a 
 
 class TimeToLive(LargeSetTest):
     """Compaction keeps the time to live and the client flags, however often it runs."""
+    smoke = True
     proxy_count = 2
 
     def set_base(self, key, data, flags, ttl):
@@ -130,7 +132,7 @@ class TimeToLive(LargeSetTest):
             step += 1
             if toucher.ask(f"touch k {ttl}") != "TOUCHED":
                 problems.append("not touched")
-            time.sleep(0.003)
+            time.sleep(0.003)  # A compaction that is under way may end in this time, and must not undo the touch.
             left = self.ttl("k")
             if left not in range(ttl - SLOW, ttl + 1):
                 undone.append(f"touched with {ttl}, it has {left} s left")
@@ -150,7 +152,7 @@ class TimeToLive(LargeSetTest):
             self.assertEqual(self.conn.ask(f"touch {key} 100"), "TOUCHED")
             self.write("sadd", key, names(300, 5000))
             merger.send(f"scompact {key}\r\n".encode())
-            time.sleep(0.00003 * (step % 40))
+            time.sleep(0.00003 * (step % 40))  # The touch arrives at another moment of each compaction.
             self.assertEqual(self.conns[step % 2].ask(f"touch {key} 50000"), "TOUCHED")
             self.assertIn(merger.line(), (b"OK", b"SERVER_ERROR busy"))
             # it may be set right behind the replies
@@ -164,6 +166,7 @@ class TimeToLive(LargeSetTest):
 
 class Together(LargeSetTest):
     """Nobody is told that a set is busy while nobody else writes to it."""
+    smoke = True
 
     def test_two_proxies_compact_one_set(self):
         members = []
@@ -180,6 +183,7 @@ class Together(LargeSetTest):
 
 class TogetherInEncodings(EncodingTest):
     """The same of the encodings that applications use. Each of two proxies may lose to what the other does, and tries again."""
+    smoke = True
 
     def test_two_proxies_compact_one_set(self):
         for _, k in self.each():
@@ -210,6 +214,7 @@ class TogetherInEncodings(EncodingTest):
 
 class Corrupt(RefusingTest):
     """Bytes that do not parse are never rewritten."""
+    smoke = True
 
     def test_base(self):
         for data in BAD_BASES:
@@ -227,6 +232,7 @@ class Corrupt(RefusingTest):
             self.assert_not_compacted(data, NOT_A_SET)
         self.assertGreater(counter(self.conn, "corrupt_values"), 0)
 
+    @marks(smoke=False)
     def test_merging(self):
         """A merge that comes upon what is no table ends without a change, and leaves nothing behind."""
         self.large_set()
@@ -293,6 +299,7 @@ class OldServer(ScriptedServer):
 
 class WithoutMeta(LargeSetTest):
     """A server that cannot tell a time to live: what may have one is not compacted, and works all the same."""
+    smoke = True
 
     def setUp(self):
         super().setUp()

@@ -2,7 +2,7 @@
 import os
 import re
 
-from case import WireTest
+from case import WireTest, marks
 from case_access import USERS
 from case_tls import TlsTest
 from harness import HOST, free_port, setlistd
@@ -40,6 +40,8 @@ def bad_values(kind, name, allowed):
 
 
 class EachOption(WireTest):
+    smoke = True
+
     def refused(self, name, config, line):
         """By -T and by a start, with the same words."""
         path = self.private_file(config)
@@ -50,6 +52,7 @@ class EachOption(WireTest):
             started = setlistd("-f", path)
             self.assertEqual((started.returncode, started.stderr), (1, checked.stderr), config[:300])
 
+    @marks(smoke=False)
     def test_values(self):
         self.assertEqual(len(OPTIONS), ROWS)
         for kind, name, allowed in OPTIONS:
@@ -111,6 +114,7 @@ class EachOption(WireTest):
 
 class AllAtOnce(WireTest):
     """One run names all that is wrong, each on its line."""
+    smoke = True
 
     def said(self, text):
         path = self.private_file(text)
@@ -168,6 +172,7 @@ class AllAtOnce(WireTest):
 
 class Files(TlsTest):
     """Errors in the files that an option names have the option's line."""
+    smoke = True
 
     def test_each(self):
         users, locked = self.private_file("foo:bar\nsecret\n"), self.private_file(USERS)

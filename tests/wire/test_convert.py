@@ -6,7 +6,7 @@ import json
 import os
 import signal
 
-from case import WireTest
+from case import WireTest, marks
 from case_convert import ENCODINGS, LIMIT, ConvertTest, Writer, rules
 from conversion.run import Run, arguments
 from conversion.state import State
@@ -62,6 +62,7 @@ class EveryEncoding(ConvertTest):
 
 def add_tests():
     for old in ENCODINGS:
+        @marks(smoke=old == "csv")
         def test(self, old=old):
             for new in ENCODINGS:
                 with self.subTest(f"{old} to {new}"):
@@ -73,6 +74,8 @@ add_tests()
 
 
 class Killed(ConvertTest):
+    smoke = True
+
     def stop_at(self, child, count, field):
         """Stops the process when so many records have that field; returns those records."""
         def some():
@@ -84,6 +87,7 @@ class Killed(ConvertTest):
         return some()
 
 
+    @marks(smoke=False)
     def test_many_keys(self):
         keys = [f"o-csv-{n}" for n in range(3000)]
         for start in range(0, len(keys), 500):
@@ -145,6 +149,7 @@ class Killed(ConvertTest):
 
 
 class Rules(ConvertTest):
+    smoke = True
     config = rules() + '\ncollection "n-short-" { ttl = 500 }' \
         '\ncollection "n-verbs-" { encoding = "flip" plain_verbs = true }' + "".join(
             f'\ncollection "v-{name}-" {{ {rule % f"v-{name}-" if "%" in rule else rule} plain_verbs = true }}'
@@ -219,6 +224,7 @@ class Rules(ConvertTest):
                 if words[0] == "HD":
                     self.assertIn(int(words[1][1:]), range(*between), key)
 
+    @marks(smoke=False)
     def test_time_to_live(self):
         for name in [*ENCODINGS, "verbs"]:
             with self.subTest(name):
@@ -246,6 +252,7 @@ class Rules(ConvertTest):
                 self.assert_ttl(new, -1, 0)
                 self.conn.ask(f"delete {source}")
 
+    @marks(smoke=False)
     def test_deletes_what_has_plain_verbs(self):
         """The items of such a set are read and deleted one by one, although the rule makes sets of their keys."""
         for name in ENCODINGS:
@@ -320,6 +327,7 @@ class Rules(ConvertTest):
             self.assertEqual((state.passes, state.open_pass, state.keys["k1"].deadline, state.keys["k1"].passed), (1, True, 299, 1))
             state.file.close()
 
+    @marks(smoke=False)
     def test_setlistd_cannot_be_reached(self):
         self.add("o-csv-k a")
         self.proxy.stop()
@@ -358,6 +366,7 @@ class Rules(ConvertTest):
 
 
 class Lists(ConvertTest):
+    smoke = True
     config = "\n".join(f'collection "{prefix}-{name}-" {{ type = "list" encoding = "{name}" }}'
                        for name in ("oplog", "csv") for prefix in "on")
 
@@ -391,6 +400,7 @@ class Lists(ConvertTest):
         self.conn.send(f"delete {key}\r\ndelete {target}\r\n".encode())
         self.assertEqual([self.conn.line(), self.conn.line()], [b"DELETED"] * 2)
 
+    @marks(smoke=False)
     def test_every_encoding(self):
         for old in ("oplog", "csv"):
             for new in ("oplog", "csv"):
@@ -414,6 +424,8 @@ class Lists(ConvertTest):
 
 
 class Grown(WireTest):
+    smoke = True
+
     def test_what_was_pushed(self):
         for old, new, expected in (("", "ab", ("", "ab")), ("ab", "ab", ("", "")), ("ab", "abc", ("", "c")), ("ab", "cab", ("c", "")),
                                    ("ab", "cabd", ("c", "d")), ("ab", "b", None), ("ab", "ba", None), ("a", "cacac", None),

@@ -38,6 +38,7 @@ class StoredBytes(CostTest):
 
 class FirstRead(CostTest):
     """By a proxy that knows nothing yet of a set of 200,000."""
+    smoke = True
 
     def asked(self, act):
         """How many items all servers were asked for in act(), and how many bytes they wrote, those of this look aside."""

@@ -24,6 +24,8 @@ class Scratch(WireTest):
 
 
 class Options(Scratch):
+    smoke = True
+
     def test_version(self):
         done = setlistd("-V")
         self.assertEqual(done.returncode, 0, done)
@@ -111,6 +113,7 @@ class Options(Scratch):
 
 class SameServers(WireTest):
     """setlistd and a libmemcached client that are given the same servers agree on where each key lives."""
+    smoke = True
 
     KEYS = [f"key-{i}" for i in range(300)] + ["schlüssel", "a" * 200]
 
@@ -135,6 +138,8 @@ class SameServers(WireTest):
 
 
 class Configuration(Scratch):
+    smoke = True
+
     def check(self, text):
         return setlistd("-T", "-f", self.file(text))
 
@@ -292,6 +297,8 @@ class Configuration(Scratch):
 
 
 class Sockets(Scratch):
+    smoke = True
+
     def test_unix_socket(self):
         path = self.path("s.sock")
         proxy = self.setlistd([self.memcached()], "-s", path)

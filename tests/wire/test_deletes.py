@@ -16,6 +16,8 @@ LISTS = ("list", "log")
 
 
 class Deletes(WireTest):
+    smoke = True
+
     def setUp(self):
         server = self.memcached()
         self.direct_conn = self.connect(server)

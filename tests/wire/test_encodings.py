@@ -3,6 +3,7 @@ import random
 import time
 
 import binary
+from case import marks
 from case_encodings import EncodingTest
 from case_large import names
 from harness import wait_until
@@ -16,6 +17,8 @@ BAD = "CLIENT_ERROR value is not a collection"
 
 
 class SetBehaviours(EncodingTest):
+    smoke = True
+
     def test_few_members(self):
         """So few that a set is empty now and then, and most is said again. Some begin as the marks of encodings do."""
         for seed, (_, k) in enumerate(self.each()):
@@ -93,6 +96,7 @@ class SetBehaviours(EncodingTest):
             self.expect((f"sset {k} z", "STORED"))
             self.assert_ttl_near(k, 500)
 
+    @marks(smoke=False)
     def test_a_date_does_not_drift(self):
         """Beyond a month memcached wants a date, by a clock that is not quite ours; rewriting wins and loses no second by it."""
         keys = [f"{name}.verbs-k" for name, _ in self.each()]
@@ -155,6 +159,8 @@ class SetBehaviours(EncodingTest):
 
 
 class Large(EncodingTest):
+    smoke = True
+
     def test_many_members(self):
         """More than a base holds, from two proxies, with compactions by the way; in the end nothing is wasted."""
         for name, k in self.each():
@@ -170,6 +176,7 @@ class Large(EncodingTest):
             if name != "oplog":
                 self.assertLess(sum(map(len, self.items(name).values())), 14 * len(left) + 300, name)
 
+    @marks(smoke=False)
     def test_two_proxies_at_once(self):
         """Four clients add and remove members of their own, while all is compacted: each has what it said last."""
         for _, k in self.each():
@@ -200,6 +207,7 @@ class Large(EncodingTest):
             taken = drain([self.connect(self.proxies[i % 2]) for i in range(4)], lambda _, k=k: f"spop {k} 5")
             self.assertEqual(sorted(taken), sorted(members))
 
+    @marks(smoke=False)
     def test_a_date_that_everybody_rewrites(self):
         """Each spop is a rewrite. Who reads between a rewrite and its correction must not take the wrong date for true."""
         end = int(time.time()) + 40 * 24 * 3600
@@ -218,6 +226,7 @@ class Large(EncodingTest):
 
 class ExactBytes(EncodingTest):
     """What the documentation shows, put there by a client of memcached."""
+    smoke = True
     GIVEN = {
         "signed": ({"signed-k": b"+1234+222+987-222"}, {b"1234", b"987"}),
         "csv": ({"csv-k": b"user-1234,user-222,user-987,"}, {b"user-1234", b"user-222", b"user-987"}),
@@ -354,6 +363,7 @@ class ExactBytes(EncodingTest):
 
 class ManyLists(EncodingTest):
     """Under indexed, with more lists than usual."""
+    smoke = True
     KEY, MOST = "indexed-k", 4096
 
     def test_lists_that_no_index_names(self):

@@ -5,7 +5,7 @@ import threading
 import time
 
 import scripted
-from case import WireTest
+from case import WireTest, marks
 from harness import EVENLY, PATIENCE, wait_until
 from wire import Closed, Conn
 
@@ -15,6 +15,7 @@ UNHURRIED = "shutdown_timeout = 600000"
 
 class Ending(WireTest):
     alone = True
+    smoke = True
 
     def status_of(self, proxy, number=15):
         proxy.process.signal(number)
@@ -48,6 +49,7 @@ class Ending(WireTest):
             self.assertEqual(self.status_of(proxy, number), 0)
             proxy.stop()
 
+    @marks(smoke=False)
     def test_idle_clients_do_not_hold_it_up(self):
         proxy = self.setlistd([self.memcached()], config=UNHURRIED)
         conns = [self.connect(proxy) for _ in range(50)]
@@ -77,6 +79,7 @@ class Ending(WireTest):
                 counts[number] += 1
 
 
+    @marks(smoke=False)
     def test_what_is_in_flight_is_answered(self):
         """A server that takes its time: the reply still comes."""
         conn = self.serve([self.scripted_server()])
@@ -104,6 +107,7 @@ class Ending(WireTest):
         self.assertEqual(conn.rest(), b"")
         self.assertEqual(self.proxy.process.child.wait(PATIENCE), 0)
 
+    @marks(smoke=False)
     def test_servers_that_never_answer_do_not_hold_it_up(self):
         """The limit on a request passes, and that is all that is waited for."""
         conn = self.serve([self.scripted_server()], config=f"{UNHURRIED}\nrequest_timeout = 1000")

@@ -4,7 +4,7 @@ import threading
 import time
 
 import scripted
-from case import WireTest
+from case import WireTest, marks
 from harness import built_with_sanitizer
 
 BUCKET, MOMENT = "2015022016", 1424450096
@@ -18,6 +18,7 @@ def names(numbers, kind="E", bucket=BUCKET):
 
 class RoundTrips(WireTest):
     """Two scripted servers that say nothing before they were asked everything: whoever waits for an answer waits for ever."""
+    smoke = True
 
     def setUp(self):
         self.serve([self.scripted_server() for _ in range(2)], config=RETRIES)
@@ -64,6 +65,8 @@ class RoundTrips(WireTest):
 
 
 class Failures(WireTest):
+    smoke = True
+
     def serve(self):
         self.scripted = self.scripted_server()
         self.fault(f"E::{BUCKET}", scripted.raw(b"VA 3 k{key} f0\r\n100\r\n"))
@@ -189,8 +192,10 @@ class Model:
 
 
 class Order(WireTest):
+    smoke = True
     COUNT = 3000
 
+    @marks(smoke=False)
     def test_pipeline(self):
         """Every command sees what those before it on its connection did, and nothing of those behind it."""
         _, proxy = self.pool(2)
@@ -223,6 +228,8 @@ class Order(WireTest):
 
 
 class Holes(WireTest):
+    smoke = True
+
     def test_the_last_ten_past_three_holes(self):
         conn = self.serve(2)
         for moment, count in ((MOMENT - 7200, 4), (MOMENT, 9)):
@@ -260,6 +267,7 @@ class Holes(WireTest):
 class Memory(WireTest):
     """100,000 events of one bucket, and a client that does not read for a while."""
     alone = True
+    plain = True
     COUNT, SIZE = 100000, 1000
 
     def test_slow_reader(self):
@@ -274,7 +282,7 @@ class Memory(WireTest):
                                  (f"evlast E {self.COUNT} {BUCKET}", range(self.COUNT, 0, -1))):
             conn = self.connect(proxy)
             conn.send(command.encode() + b"\r\n")
-            time.sleep(0.5)
+            time.sleep(0.5)  # Time in which a proxy without bounds would read on. Nothing shows that it has stopped.
             for number in numbers:
                 name = f"E::{BUCKET}::{number}".encode()
                 if (line := conn.line()) != b"VALUE %s 0 %d" % (name, self.SIZE):

@@ -1,8 +1,9 @@
 """One client's bulk must not fail another client's requests, and never looks like a miss."""
 import contextlib
+import threading
 import time
 
-from case import WireTest
+from case import WireTest, marks
 from scripted import LARGE, large, one_shot, value_of
 from harness import ESTABLISHED, built_with_sanitizer, tcp_sockets, wait_until
 from stored import stat
@@ -13,6 +14,7 @@ QUEUE = 2000
 
 class Overload(WireTest):
     """With a queue that one careless client would fill."""
+    smoke = True
 
     def setUp(self):
         self.serve(config=f"server_queue = {QUEUE}")
@@ -55,6 +57,7 @@ class Overload(WireTest):
 
 class FullQueue(WireTest):
     """A server that answers nothing meanwhile, and as many calls to it as there may be."""
+    smoke = True
     QUEUE, PART = 64, 16        # the least, and what one client may have of it
 
     def test_a_get_says_so(self):
@@ -91,6 +94,7 @@ class FullQueue(WireTest):
 
 class Turns(WireTest):
     """Clients whose values may be large take turns, so that little is on the way from a server at once."""
+    smoke = True
     CLIENTS, GETS, AT_ONCE = 60, 3, 16
     MEMORY = 512 << 10
 
@@ -197,6 +201,7 @@ class Turns(WireTest):
 
 class Rewrites(WireTest):
     """What a client had servers rewrite counts in its turns, so it waits while others use the server."""
+    smoke = True
     ITEMS, ROUNDS = 20000, 20
 
     def setUp(self):
@@ -255,7 +260,7 @@ class Slow(Patience):
         server, conn = self.serve(limit)
 
         def answer_late(link, request):
-            time.sleep(limit / self.PART)
+            time.sleep(limit / self.PART)  # The subject is time: each answer takes a part of the limit, all together more.
             link.send(link.answer(request))
         for number in range(self.CALLS):
             server.faults[b"key%d" % number] = one_shot(answer_late)
@@ -289,6 +294,7 @@ class Many(Patience):
 
 class Huge(WireTest):
     """A server that announces a value that nobody can have stored."""
+    smoke = True
     MOST = len(LARGE)
 
     def setUp(self):
@@ -308,6 +314,7 @@ class Huge(WireTest):
             wait_until("it is used again", lambda: self.conn.values("get key3") == ({"key3": (0, b"value of key3")}, "END"))
         self.assertEqual(self.lost(), number)
 
+    @marks(plain=True)
     def test_is_not_kept(self):
         if built_with_sanitizer():
             self.skipTest("its memory is not the daemon's")
@@ -345,12 +352,15 @@ class Dripping(WireTest):
 
 class Stalled(WireTest):
     """A server that takes what it is sent and answers nothing is given up, however much it is sent."""
+    smoke = True
 
     def test_is_given_up(self):
         conn = self.serve([self.scripted_server()], config="request_timeout = 1000\nretry_min = 10", patient=False)
         other = self.connect(self.proxy)
         self.assertEqual(conn.get("key0"), b"value of key0")
-        self.servers[0].faults[b"key1"] = one_shot(lambda link, request: time.sleep(600))
+        ended = threading.Event()
+        self.addCleanup(ended.set)
+        self.servers[0].faults[b"key1"] = one_shot(lambda link, request: ended.wait())
         conn.send(b"get key1\r\n")
         conn.sock.settimeout(0.1)
         for _ in range(600):

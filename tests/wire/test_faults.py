@@ -49,6 +49,8 @@ class ServerFault(WireTest):
 
 
 class Killed(ServerFault):
+    smoke = True
+
     def test_kill_and_return_under_load(self):
         with self.loaded(self.a_keys) as on_a, self.loaded(self.b_keys) as on_b:
             on_a.gets_on()
@@ -139,6 +141,7 @@ class Killed(ServerFault):
 
 class Stopped(ServerFault):
     """SIGSTOP: the kernel still accepts for the server, nobody answers."""
+    smoke = True
 
     def test_others_do_not_wait(self):
         """They get on while the requests for the server that is stopped wait, which are answered when it goes on."""
@@ -158,6 +161,7 @@ class Stopped(ServerFault):
 
 
 class TimedOut(ServerFault):
+    smoke = True
     config = SOON
 
     def test_stop_and_continue_under_load(self):
@@ -185,6 +189,7 @@ class TimedOut(ServerFault):
 
 class Pipelined(WireTest):
     """With a time limit that no test reaches: what comes, comes because it was written."""
+    smoke = True
 
     def check_replies_before_one_that_hangs(self, others):
         (a, b), proxy = self.pool(2, config="request_timeout = 100000")
@@ -207,6 +212,8 @@ class Pipelined(WireTest):
 
 
 class Restarted(ServerFault):
+    smoke = True
+
     def test_a_server_that_comes_back_empty(self):
         """Misses are legal, an old cas number is not taken for a new one, a set starts again."""
         self.conn.send(f"gets {self.a_keys[0]}\r\n".encode())
@@ -225,6 +232,7 @@ class Restarted(ServerFault):
 
 class TablesOutOfReach(LargeSetTest):
     """The base of a set is on one server, some of its tables on another one, which does not answer: no reason to give it up."""
+    smoke = True
     config = SMALL + '\ncollection "" { spread = 2 }'
     proxy_count = 1
 
@@ -302,6 +310,7 @@ class TablesOutOfReach(LargeSetTest):
 
 class NoCas(WireTest):
     """memcached -C: what needs no CAS works, the rest says why it cannot."""
+    smoke = True
     refusal = "SERVER_ERROR the server gives no cas ids (memcached -C)"
 
     def test_errors_say_why(self):

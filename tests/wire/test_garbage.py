@@ -12,6 +12,7 @@ from harness import wait_until
 
 class Garbage(ScriptedTest):
     """Replies that cannot be right: an error, the connection closed, nothing after them believed."""
+    smoke = True
 
     def bad_reply(self, data, verb=None):
         """`get key-1` is answered with these bytes, other requests wait behind it."""
@@ -135,6 +136,7 @@ def mangled(seed):
 
 class Stray(ScriptedTest):
     """Bytes that nobody asked for."""
+    smoke = True
 
     def test_with_nothing_asked(self):
         for data in (b"VA 5 kkey-2 f0\r\nstray\r\n", b"STORED\r\n", b"\r\n", b"x", b"SERVER_ERROR idle\r\n"):
@@ -164,6 +166,7 @@ class Stray(ScriptedTest):
 
 class Dying(ScriptedTest):
     """The server goes away."""
+    smoke = True
 
     def test_in_the_middle_of_a_reply(self):
         for part in (0, 1, 5, 12, 20, 30):
@@ -284,6 +287,7 @@ class Dying(ScriptedTest):
 
 class Altered(LargeSetTest):
     """A client writes a base whose references say something else of tables that setlistd has in memory."""
+    smoke = True
     proxy_count = 1
     FAKE = b"@t4k0zq81mfwx.1.3.0.29.1048f82143307346 "
     COMMANDS = ("sismember k x", "srandmember k 5", "srandmember k 500", "spop k", "smembers k", "scard k", "scount k a z",

@@ -4,11 +4,12 @@ What setlistd writes itself is only a part of what may be there: other fences, t
 """
 import random
 
+from case import marks
 from case_large import LargeSetTest
 from test_ordered import Ordered, spread
 from test_stored import fence, run, table
 
-FORMS = 150
+FEW, FORMS = 15, 150
 
 
 class Handmade(Ordered, LargeSetTest):
@@ -72,9 +73,16 @@ class Handmade(Ordered, LargeSetTest):
             self.assertLessEqual(set(found), members)
         return members
 
-    def test_forms(self):
+    @marks(smoke=True)
+    def test_a_few_forms(self):
+        self.check_forms(range(FEW))
+
+    def test_many_forms(self):
+        self.check_forms(range(FEW, FORMS))
+
+    def check_forms(self, seeds):
         """Both proxies read them, neither knowing what was there before; then one writes, and folds it all into one run."""
-        for seed in range(FORMS):
+        for seed in seeds:
             with self.subTest(seed=seed):
                 pool, dice = self.make(seed), random.Random(seed)
                 for conn in self.conns:

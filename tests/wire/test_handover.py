@@ -74,6 +74,8 @@ class Supervisor(WireTest):
 
 
 class Notify(Supervisor):
+    smoke = True
+
     def test_states(self):
         port = free_port()
         proxy = self.start(port)
@@ -89,6 +91,7 @@ class Notify(Supervisor):
 
 class Inherited(Supervisor):
     """The parent keeps the sockets: whoever is started with them serves their connections."""
+    smoke = True
 
     def listener(self):
         listener = socket.create_server((HOST, 0), backlog=1000)
@@ -138,6 +141,7 @@ class Inherited(Supervisor):
 class SamePort(Supervisor):
     """Two processes listen on one port, if both say `reuseport`."""
     alone = True
+    smoke = True
 
     def test_only_with_reuseport(self):
         port = free_port()

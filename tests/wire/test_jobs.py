@@ -52,6 +52,8 @@ class Worker:
 
 
 class Jobs(WireTest):
+    smoke = True
+
     def start_worker(self, number):
         context = multiprocessing.get_context("fork")
         child = context.Process(target=Worker(self.proxies[number % 2].port, number, self.log).run, daemon=True)

@@ -6,6 +6,7 @@ import os
 import time
 import unittest
 
+from case import marks
 from case_large import MARGIN, MARGIN_OF_DATE, MONTH, SLOW, SMALL, LargeSetTest, names
 from harness import PATIENCE, wait_until
 from stored import Stored, counter, stat, stats
@@ -16,6 +17,7 @@ BASE_SIZE = 4 * LOG_SIZE    # what a read tolerates of a set with more than a me
 
 class Loading(LargeSetTest):
     """With the defaults, and so many members that they count."""
+    smoke = True
     config = None
 
     def assert_compact(self, key, members):
@@ -44,9 +46,11 @@ class Loading(LargeSetTest):
             self.assertEqual(conn.ask("scard k"), str(count))
         self.assertEqual(self.conn.ask(b"smismember k %s x %s" % (members[0], members[-1])), "1 0 1")
 
+    @marks(smoke=False)
     def test_200_000(self):
         self.load(200000)
 
+    @marks(smoke=False)
     @unittest.skipUnless(os.environ.get("STORM_MILLION"), "STORM_MILLION is not set")
     def test_1_000_000(self):
         self.load(1000000)
@@ -100,6 +104,7 @@ class Loading(LargeSetTest):
 
 class Runs(LargeSetTest):
     """With small tables."""
+    smoke = True
 
     def test_layers(self):
         """Each layer says more of some members: what holds is what the newest one says."""
@@ -164,6 +169,7 @@ class Runs(LargeSetTest):
 
 class Replacing(LargeSetTest):
     """sset and what it does with tables."""
+    smoke = True
 
     def sset(self, members, conn=None):
         self.assertEqual((conn or self.conn).ask(b"sset k " + b" ".join(members)), "STORED")
@@ -207,6 +213,8 @@ class Replacing(LargeSetTest):
 
 
 class Deleting(LargeSetTest):
+    smoke = True
+
     def assert_all_gone(self):
         wait_until("all items are gone", lambda: self.at.item_count() == 0)
 
@@ -266,6 +274,8 @@ class Deleting(LargeSetTest):
 
 
 class Touching(LargeSetTest):
+    smoke = True
+
     def test_touch(self):
         self.large_set()
         self.assert_ttl_of_all("k", -1)

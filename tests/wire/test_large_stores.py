@@ -17,6 +17,8 @@ MOST_MIB, MOST_MS = 32 if MILLION else 8, 20
 class Stores(LargeSetTest):
     """Two sets that have half of their members in common, and a proxy that has read none of them."""
     alone = True
+    smoke = True
+    plain = True
     config = None
 
     def memcached_args(self):

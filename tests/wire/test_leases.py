@@ -54,6 +54,8 @@ class LeaseTest(LargeSetTest):
 
 
 class Leases(LeaseTest):
+    smoke = True
+
     def test_one_of_a_hundred_loads(self):
         """They all miss at once. One loads, and all read the whole set."""
         conns = [self.connect(self.proxies[i % 3]) for i in range(CLIENTS)]
@@ -157,6 +159,8 @@ class Leases(LeaseTest):
 
 
 class Lists(LeaseTest):
+    smoke = True
+
     def test_pushes_stand_around_what_is_loaded(self):
         """Others push at both ends until the list is complete, and each push is there once, in the order of its client."""
         token, stop = self.conn.ask("llease k 3600").split()[1], threading.Event()
@@ -186,6 +190,8 @@ class Lists(LeaseTest):
 
 
 class Claims(LeaseTest):
+    smoke = True
+
     def test_each_is_for_one(self):
         """Everybody claims every event, through all proxies."""
         conns, events = [self.connect(self.proxies[i % 3]) for i in range(12)], [f"event{i}" for i in range(100)]

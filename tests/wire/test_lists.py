@@ -47,6 +47,7 @@ class ListTest(LargeSetTest):
 
 class Meaning(ListTest):
     """Small lists: command by command, as in Redis."""
+    smoke = True
     TABLE = (
         ("rpush k a b c", "STORED"), ("lpush k x y", "STORED"), ("lrange k 0 -1", b"y x a b c"),
         ("lrange k 1 2", b"x a"), ("lrange k -2 -1", b"b c"), ("lrange k 2 100", b"a b c"), ("lrange k -100 0", b"y"),
@@ -214,6 +215,7 @@ class Meaning(ListTest):
 
 class Large(ListTest):
     """With the defaults."""
+    smoke = True
     config = None
 
     def test_a_million(self):
@@ -257,6 +259,7 @@ class Large(ListTest):
 
 class Stored(ListTest):
     """With small bases and segments."""
+    smoke = True
 
     def test_duplicates_survive(self):
         items = [b"a", b"b"] * 3000
@@ -378,6 +381,7 @@ class Stored(ListTest):
 
 class Limited(ListTest):
     """Feeds, which keep their newest elements."""
+    smoke = True
     MAX = 1000
     config = ListTest.config + f"""
 collection "feed-" {{ type = "list" max = {MAX} }}
@@ -417,6 +421,7 @@ collection "news-" {{ type = "list" max = {MAX} newest = "first" }}"""
 
 class Queue(ListTest):
     """Two proxies, 20 connections: every item is handed out once."""
+    smoke = True
     CLIENTS = 20
 
 

@@ -4,7 +4,7 @@ import re
 import signal
 import socket
 
-from case import WireTest
+from case import WireTest, marks
 from harness import EVENLY, HOST, PATIENCE, free_port, run_program, setlistd, wait_until
 from stored import stats
 from wire import Conn
@@ -18,6 +18,8 @@ def lines_with(proxy, *words):
 
 
 class Servers(WireTest):
+    smoke = True
+
     def connections(self, conn, server):
         return int(stats(conn, "stats upstream")[f"{server.name}:connections"])
 
@@ -58,6 +60,7 @@ class Servers(WireTest):
 
 class Notices(WireTest):
     """What is logged without -v."""
+    smoke = True
 
     def test_from_start_to_end(self):
         port, folder = free_port(), self.scratch()
@@ -87,6 +90,7 @@ class Notices(WireTest):
         conn.close()
         return None
 
+    @marks(smoke=False)
     def test_rare_ones(self):
         """One line, and a count of the others with the address of the first one."""
         proxy = self.setlistd([self.memcached()], config="max_connections = 1")
@@ -104,6 +108,8 @@ class Notices(WireTest):
 
 
 class Clients(WireTest):
+    smoke = True
+
     def closed_for_http(self, proxy, text, count=1):
         conns = [Conn(proxy.port) for _ in range(count)]
         for conn in conns:
@@ -119,6 +125,7 @@ class Clients(WireTest):
         self.assertRegex(line, r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z info: client 127\.0\.0\.1:\d+: closed: it speaks HTTP: "
                                r"GET\\x20/\\xff\\x1b\[2J\\x20HTTP/1\.1\\x0d\\x0aX:\\x20y+\.\.\.$")
 
+    @marks(smoke=False)
     def test_limit(self):
         """All that is left out is counted, at the end at the latest."""
         proxy = self.setlistd([self.memcached()], "-v")
@@ -136,6 +143,8 @@ class Clients(WireTest):
 
 
 class Journal(WireTest):
+    smoke = True
+
     def say(self, stream):
         """The first line about a server that is down, with JOURNAL_STREAM as given."""
         under = ("sh", "-c", f'JOURNAL_STREAM={stream} exec "$@"', "sh")
@@ -151,6 +160,7 @@ class Journal(WireTest):
 
 class Syslog(WireTest):
     """In a mount namespace, whose /dev is a folder of the test with a socket `log`."""
+    smoke = True
 
     ENTER = 'mount --rbind /dev/shm "$0/shm" && mount --rbind "$0" /dev && exec "$@"'
 

@@ -1,4 +1,5 @@
 """Tables and indexes that go behind the proxies' backs, or are overwritten: the set is missing then, never there in part."""
+from case import marks
 from case_large import LargeSetTest, names
 from harness import PATIENCE, wait_until
 from stored import counter, split
@@ -10,6 +11,7 @@ ROUND = 60.0
 
 class LostTables(LargeSetTest):
     """A table or an index goes behind the proxies' backs: who needs it finds the set missing, and nobody gets a part of it."""
+    smoke = True
 
     def fresh(self):
         """A connection to a proxy that has seen nothing yet."""
@@ -151,6 +153,7 @@ class LostTables(LargeSetTest):
         self.assertEqual(self.others[0].ask("sadd k new"), "STORED")
         self.assert_members("k", [b"new"])
 
+    @marks(smoke=False)
     def test_a_round_of_presence(self):
         """Once a minute a proxy asks after all items of a set in use, those too that no read needs.
 

@@ -17,6 +17,8 @@ EXAMPLES_AT_LEAST = {"setlistd-protocol.7": 6, "setlistd-encodings.7": 8, "setli
 
 
 class Examples(WireTest):
+    smoke = True
+
     def play_once(self, page, number, last):
         """Whether it was played; False if it failed and a compaction by chance may be the reason."""
         script = manpage.examples(page)[number]

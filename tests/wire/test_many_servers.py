@@ -18,6 +18,8 @@ class Absent:
 
 
 class ManyServers(Reloads):
+    smoke = True
+
     def setUp(self):
         self.real = [self.memcached() for _ in range(2)]
         port = free_port()

@@ -10,7 +10,7 @@ import socket
 import time
 import unittest
 
-from case import WireTest
+from case import WireTest, marks
 from harness import EVENLY, HOST, OPTIONS, PATIENCE, wait_until
 from stored import counter, stat
 
@@ -101,7 +101,7 @@ class ManyWaiting(WireTest):
     def calls_in(self, seconds):
         """To the server, for each key; and the time, which is a little longer than that of what is counted."""
         began, calls = time.monotonic(), -self.calls()
-        time.sleep(seconds)
+        time.sleep(seconds)  # The subject is a rate: calls for each second.
         return (calls + self.calls()) / self.waiters.keys, time.monotonic() - began
 
 
@@ -115,6 +115,15 @@ class Calls(ManyWaiting):
         self.all_wait()
         calls, seconds = self.calls_in(4)
         self.assertLessEqual(calls, CALLS * seconds + self.SHORT)
+        self.push_to_each()
+
+    @marks(smoke=True)
+    def test_each_key_serves_one(self):
+        self.start(self.COUNT, self.KEYS)
+        self.all_wait()
+        self.push_to_each()
+
+    def push_to_each(self):
         for key in range(self.KEYS):
             self.assertEqual(self.other.ask(f"rpush w{key} {key}"), "STORED")
         served = []
@@ -127,6 +136,7 @@ class Calls(ManyWaiting):
 class Many(ManyWaiting):
     """The bounds are those of a machine that does nothing else. By how much a sleep is too long counts as the machine's."""
     alone = True
+    plain = True
     COUNT, KEYS, PUSHES = 10000, 100, 500
 
     def push_and_wait(self, conn, key):

@@ -5,7 +5,7 @@ import os
 import re
 import shlex
 
-from case import WireTest
+from case import WireTest, marks
 from harness import OPTIONS, run_program, wait_until
 from manpage import CLIENTS as PAGE
 from matrix import CLIENTS, FOLDER, PLAIN, REFUSED, RELEASES, TABLES
@@ -31,6 +31,8 @@ def version_of(client):
 
 
 class Clients(WireTest):
+    compiles = True
+
     def client_program(self, client, protocol, *args):
         if not installed(client):
             self.skipTest(f"{client.package} is not installed")
@@ -98,6 +100,7 @@ class Packed(Clients):
 
 class Manual(WireTest):
     """The tables of clients in setlistd-clients(7) are those of the matrix, and their versions are those that run."""
+    smoke = True
 
     def test_tables(self):
         with open(PAGE, encoding="utf-8") as text:
@@ -107,6 +110,7 @@ class Manual(WireTest):
             self.assertEqual(lines[start:start + len(rows)], rows)
             self.assertEqual(lines[start + len(rows)], ".El")
 
+    @marks(smoke=False)
     def test_versions_of_debian(self):
         """Those of this machine's release; elsewhere others may be installed."""
         with open("/etc/os-release", encoding="utf-8") as text:
@@ -127,6 +131,8 @@ class Manual(WireTest):
 
 
 def add(group, client, protocol):
+    # Smoke tests leave out second protocols, and clients that are compiled, which takes long in a fresh work tree.
+    @marks(smoke=client.build is None and protocol == client.protocols[0])
     def test(self):
         self.play(client, protocol)
     name = "_".join(re.findall(r"\w+", client.name.lower()))

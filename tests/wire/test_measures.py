@@ -32,6 +32,8 @@ def slow(conn):
 
 
 class Latency(WireTest):
+    smoke = True
+
     def test_counts(self):
         servers, proxy = self.pool(2, "-t", "2", config=EVENLY)
         conns = [self.connect(proxy) for _ in range(4)]
@@ -63,6 +65,8 @@ class MeasuredTest(ScriptedTest):
 
 
 class HeldLatency(MeasuredTest):
+    smoke = True
+
     def test_is_not_too_short(self):
         """It is at least the time that the server was seen to take."""
         held = self.hold(self.scripted, "key-1")
@@ -85,6 +89,7 @@ class HeldLatency(MeasuredTest):
 
 
 class HotKeys(WireTest):
+    smoke = True
     ROUNDS = 800
 
     def test_ranks(self):
@@ -134,6 +139,8 @@ class HotKeys(WireTest):
 
 
 class Largest(WireTest):
+    smoke = True
+
     def test_sets_and_lists(self):
         conn = self.serve(2, config='collection "csv-" { encoding = "csv" }')
         for start in range(0, 20000, 1000):
@@ -161,6 +168,7 @@ class Largest(WireTest):
 
 
 class Slow(MeasuredTest):
+    smoke = True
     HASTY = "retry_min = 10\nretry_max = 200\nrequest_timeout = 200\nslow_threshold = 50"
     LEAST = 198000  # microseconds: clocks in milliseconds are cut off
 
@@ -240,6 +248,7 @@ class Slow(MeasuredTest):
 
 
 class Resets(WireTest):
+    smoke = True
     RESETS, READS, ROUNDS = 2000, 50, 60
 
     def reset_until(self, conn, enough):

@@ -4,7 +4,7 @@ import resource
 import signal
 
 import scripted
-from case import WireTest
+from case import WireTest, marks
 from case_bounds import BoundsTest
 from harness import ESTABLISHED, PATIENCE, built_with_sanitizer, tcp_rows, wait_until
 from stored import stats
@@ -18,6 +18,9 @@ SETS_FIRST = 8  # of order.h: sets that one request reads at first
 
 
 class NoMemory(WireTest):
+    smoke = True
+    plain = True
+
     def test_last_words(self):
         """The process ends, and says why."""
         if built_with_sanitizer():
@@ -36,6 +39,8 @@ class NoMemory(WireTest):
 class Memory(BoundsTest):
     """client_memory: those that hold most go, the others notice nothing."""
     alone = True
+    smoke = True
+    plain = True
 
     def serve_big(self, config):
         self.serve(config)
@@ -58,6 +63,7 @@ class Memory(BoundsTest):
         self.bounded(16 * MIB)
         self.assertIn("all clients hold more than client_memory", self.proxy.process.stderr())
 
+    @marks(smoke=False)
     def test_buffers_count_whole(self):
         """A buffer is larger than what it holds, and its memory was another client's before."""
         self.serve_big("")
@@ -75,6 +81,7 @@ class Memory(BoundsTest):
         self.wait_for("closed_memory_clients", 19)
         self.bounded(16 * MIB)
 
+    @marks(smoke=False)
     def test_client_that_takes_nothing_of_one_request(self):
         self.serve_big("client_buffer = 65536")
         self.deaf().sendall(b"get" + b" big" * 1000 + b"\r\n")
@@ -197,6 +204,8 @@ def to_be_sent(port):
 
 class KernelMemory(BoundsTest):
     """The memory of TCP is one for all sockets of a machine: once it is used up, all of them wait."""
+    smoke = True
+
     def setUp(self):
         self.serve("client_memory = 16777216")
         self.assertEqual(self.watcher.set("big", b"x" * 1000000), "STORED")
@@ -219,6 +228,7 @@ class KernelMemory(BoundsTest):
 
 class CounterMemory(BoundsTest):
     """Memory of requests that read very many counters: here some megabytes for a request of 230 bytes."""
+    smoke = True
     TYPE = "T" * 210
     REQUEST = f"evcount {TYPE} 2012 2013\r\n".encode()
     HOURS = (366 + 365) * 24
@@ -247,6 +257,7 @@ class CounterMemory(BoundsTest):
         self.assertEqual(stats(self.watcher)["closed_memory_clients"], "3")
         wait_until("all is given back", lambda: self.count("client_bytes") < 16384)
 
+    @marks(smoke=False)
     def test_is_no_reply(self):
         """A client that waits for its counters is not one that does not read: such a one is closed meanwhile."""
         self.serve_scripted("client_buffer = 65536\nrequest_timeout = 600000")

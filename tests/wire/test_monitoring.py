@@ -17,6 +17,8 @@ GRAFANA_VARIABLES = {"$__rate_interval": "5m", "$job": ".*", "$instance": ".*"}
 
 
 class Monitoring(Package):
+    smoke = True
+
     def metrics(self):
         """{name of a sample: its labels}, as setlistd gives them."""
         admin = free_port()

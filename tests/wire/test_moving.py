@@ -12,9 +12,9 @@ import time
 import xxhash
 
 import manpage
-from case import WireTest
+from case import WireTest, marks
 from case_tls import TlsTest
-from harness import HOST, run_program, setlistd, wait_until
+from harness import BUILD_LIMIT, HOST, run_program, setlistd, wait_until
 from stored import stats
 from wire import Conn
 
@@ -226,7 +226,7 @@ class Moving(WireTest):
         self.get_on()
 
     def move(self, number=0, status=0, *args):
-        done = run_program(sys.executable, MOVE, *args, f"{HOST}:{self.proxies[number].port}")
+        done = run_program(sys.executable, MOVE, *args, f"{HOST}:{self.proxies[number].port}", limit=BUILD_LIMIT)
         if status is not None:
             self.assertEqual(done.returncode, status, done)
         return done.stdout
@@ -359,6 +359,7 @@ class Forgotten(Moving):
 
 class Tool(Moving):
     """setlistd-move."""
+    smoke = True
 
     def begin(self, at):
         """A pool of one, from which all keys move to another one."""
@@ -437,6 +438,7 @@ class Tool(Moving):
             for key in (claim, copy):
                 self.conn.ask(f"delete {key}")
 
+    @marks(smoke=False)
     def test_meta_commands_and_marks(self):
         """No client is shown a mark, nor takes one for an item."""
         self.begin(time.time() - 10)
@@ -446,7 +448,7 @@ class Tool(Moving):
             self.assertEqual(self.conn.ask(request.format(self.mark("@claim.{check} "))), reply, request)
         # The first one is looked at before. Behind that the reply tells.
         self.assertEqual(self.conn.ask("md key-99"), "NF")
-        time.sleep(2.5)
+        time.sleep(2.5)  # The subject is time: no claim of a mover arrives later than the margin.
         self.assertEqual(self.conn.ask("md key-99"), "NF")
         for request in ("mg key-99 f", "mg key-99 v", "mg key-99 t v f"):
             self.mark("@claim.{check} ", "key-99")
@@ -468,6 +470,7 @@ class Tool(Moving):
         self.former.kill()
         self.move(0, 3)
 
+    @marks(smoke=False)
     def test_leftovers(self):
         """A part whose base is gone is deleted if it is old, and else it is something that is left."""
         self.begin(time.time() - 10)
@@ -498,6 +501,7 @@ class Tool(Moving):
 
 class Secured(TlsTest):
     """setlistd-move where everything is encrypted and wants a login."""
+    smoke = True
 
     def start(self):
         users = self.private_file("foo:bar\n")

@@ -54,6 +54,7 @@ def spread(dice, count, alphabet="ab/~!0", longest=9):
 
 class Model(Ordered, LargeSetTest):
     """Each step through one proxy, each look through one of both."""
+    smoke = True
 
     def live(self, key, pool, seed, steps, batch):
         dice, members, bounds = random.Random(seed), set(), pool + spread(random.Random(seed + 1), 50)
@@ -133,6 +134,8 @@ class Model(Ordered, LargeSetTest):
 
 
 class Encodings(Ordered, EncodingTest):
+    smoke = True
+
     def test_model(self):
         """In all forms that a set may have."""
         for seed, (_, name) in enumerate(self.each()):

@@ -9,7 +9,8 @@ import sys
 
 import yaml
 
-from harness import HOST, OPTIONS, PATIENCE, free_port, run_program, setlistd, wait_until
+from case import marks
+from harness import BUILD_LIMIT, HOST, OPTIONS, PATIENCE, free_port, run_program, setlistd, wait_until
 from stored import stat
 from test_daemon import Scratch
 
@@ -24,7 +25,7 @@ def read(path):
 
 
 def run(*command, env=None, cwd=None):
-    return run_program(*command, cwd=cwd, env=dict(os.environ, LC_ALL="C", **(env or {})))
+    return run_program(*command, limit=BUILD_LIMIT, cwd=cwd, env=dict(os.environ, LC_ALL="C", **(env or {})))
 
 
 def files_below(folder):
@@ -49,6 +50,9 @@ class Package(Scratch):
 
 
 class Install(Package):
+    smoke = True
+    compiles = True
+
     def test_what_is_installed_is_removed(self):
         installed = self.make("install")
         for name in ("/usr/sbin/setlistd", "/usr/bin/setlistd-convert", "/usr/bin/setlistd-move", "/usr/share/man/man1/setlistd-convert.1",
@@ -61,6 +65,7 @@ class Install(Package):
         folders = {name for _, names, _ in os.walk(self.path("root")) for name in names}
         self.assertNotIn("setlistd", folders)
 
+    @marks(smoke=False)
     def test_a_changed_configuration_stays(self):
         self.make("install")
         changed = 'servers = {"10.0.0.1:11211"}\n'
@@ -122,6 +127,8 @@ class Missing(Package):
 
 
 class Systemd(Package):
+    smoke = True
+
     def unit(self):
         """Both units as they are installed, with the program under test: systemd looks whether it is there."""
         self.make("install")
@@ -129,6 +136,7 @@ class Systemd(Package):
         text = read(os.path.join(folder, "setlistd.service")).replace("/usr/sbin/setlistd", OPTIONS.setlistd)
         return [self.file(text, "root/usr/lib/systemd/system/setlistd.service"), os.path.join(folder, "setlistd.socket")]
 
+    @marks(smoke=False)
     def test_units_are_good(self):
         done = run("systemd-analyze", "verify", *self.unit(), env={"MANPATH": self.path("root/usr/share/man")})
         self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ""))
@@ -148,6 +156,8 @@ class Systemd(Package):
 
 
 class Container(Package):
+    smoke = True
+
     def instruction(self, name):
         """The JSON list of an instruction of the Dockerfile."""
         text = read("conf/Dockerfile").replace("\\\n", "")
@@ -180,6 +190,8 @@ class Container(Package):
 
 
 class Kubernetes(Package):
+    smoke = True
+
     def setUp(self):
         super().setUp()
         documents = {document["kind"]: document for document in yaml.safe_load_all(read("conf/kubernetes.yaml"))}
@@ -234,6 +246,8 @@ read -r _ status _ <&3 && printf %s "$status"
 
 
 class Html(Package):
+    smoke = True
+
     def test_links(self):
         """All manuals are on one page, and each link within it leads somewhere."""
         if not shutil.which("mandoc"):
@@ -247,6 +261,8 @@ class Html(Package):
 
 
 class Completion(Package):
+    smoke = True
+
     def completed(self, *words):
         """What bash offers for the last of the words."""
         script = 'source "$0"; spec=$(complete -p "$1"); function=${spec##*-F }; function=${function%% *}; COMP_WORDS=("$@")\n' \

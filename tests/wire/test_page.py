@@ -8,7 +8,7 @@ import socket
 import threading
 
 from browser import Browser, find_browser
-from case import WireTest
+from case import WireTest, marks
 from harness import HOST, PATIENCE, free_port, wait_until
 from test_admin_port import fetch
 from wire import Conn
@@ -120,6 +120,7 @@ class PageCase(WireTest):
 
 
 class Live(PageCase):
+    @marks(smoke=True)
     def test_numbers_move_and_nothing_is_wrong(self):
         self.show()
         self.assertIn("None yet.", self.browser.value(TEXT.format("hot-requests")))
@@ -143,6 +144,7 @@ class Live(PageCase):
             for dark in False, True:
                 self.picture(name + ("-dark" if dark else ""), width, dark)
 
+    @marks(smoke=True)
     def test_whose_it_is(self):
         self.show()
         whose = f"{socket.gethostname()} {HOST}:{self.proxy.port}"
@@ -271,6 +273,7 @@ class Outage(PageCase):
 
 class Names(PageCase):
     """Servers that were never up: what the banner says of many, and long names on a phone."""
+    smoke = True
 
     def begin_servers(self):
         return [f"unix:/nonexistent/rack-17/cache-production/memcached-{i}.sock" for i in range(5)] + [self.memcached()]
@@ -395,6 +398,8 @@ class Tables(PageCase):
 
 
 class Moving(PageCase):
+    smoke = True
+
     def config(self):
         return f'former_servers = {{"{self.servers[0].name}"}}\nmove_at = "2100-01-01T00:00:00Z"'
 

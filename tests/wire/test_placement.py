@@ -64,6 +64,8 @@ class PlacementTest(LargeSetTest):
 
 
 class Placement(PlacementTest):
+    smoke = True
+
     def test_parts_are_with_their_base(self):
         """And so say `route`, get and the meta commands, all of which find them."""
         loaded, bases = self.load(5), set()
@@ -126,6 +128,7 @@ class Spread(PlacementTest):
 
 class OtherServers(PlacementTest):
     """A proxy that was reloaded to one server more than the others have: what it does not find is there for the others."""
+    smoke = True
 
     def reloaded(self):
         proxy = self.setlistd([], config=self.config_of(self.servers))
@@ -174,6 +177,7 @@ class OtherServers(PlacementTest):
 
 
 class Fate(PlacementTest):
+    smoke = True
     server_count = 10
 
     def test_a_server_dies_and_comes_back_empty(self):

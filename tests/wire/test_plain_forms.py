@@ -1,7 +1,7 @@
 """plain_verbs: memcached's verbs on a set, a list and a type of events, in the three protocols. All do the same, and say the same."""
 import itertools
 
-from case import WireTest
+from case import WireTest, marks
 from forms import FORMS, MODES, TEXT, Request, Speaker
 
 SETTINGS = """
@@ -18,6 +18,8 @@ DATA = (b"ann,bob", b"", b"cyd,", b"a b", b"m" * 251, b"x" * (2 << 20))
 
 
 class Forms(WireTest):
+    smoke = True
+
     def setUp(self):
         self.serve(2, config=SETTINGS)
         self.count = 0
@@ -57,6 +59,7 @@ class Forms(WireTest):
             self.assertEqual(outcomes, dict.fromkeys(FORMS, outcomes[TEXT]))
             self.assertEqual(states, dict.fromkeys(FORMS, states[TEXT]))
 
+    @marks(smoke=False)
     def test_every_verb(self):
         for kind, state, verb in itertools.product(KINDS, (PRESENT, MISSING), VERBS):
             # Other protocols than text read to touch, and a type can be read.
@@ -80,6 +83,8 @@ class Forms(WireTest):
 
 
 class Stored(WireTest):
+    smoke = True
+
     def test_debug_sees_the_item(self):
         """me names the item, whatever plain_verbs says; servers have what the other commands made."""
         conn = self.serve(config=SETTINGS)

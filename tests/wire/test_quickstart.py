@@ -7,8 +7,9 @@ import subprocess
 import tempfile
 
 import readme
+from case import marks
 from case_programs import PORT, ProgramTest
-from harness import OPTIONS, PROGRAM_LIMIT, run_program
+from harness import BUILD_LIMIT, OPTIONS, run_program
 from matrix import CLIENTS
 from program import installed
 from wire import Conn
@@ -18,6 +19,8 @@ PYMEMCACHE = next(client for client in CLIENTS if client.name == "pymemcache")
 
 
 class Quickstart(ProgramTest):
+    smoke = True
+
     def command(self, *options, make="", deps=""):
         """A command line and its environment, to run it with nothing to install or to build, but these."""
         folder = tempfile.mkdtemp(prefix="setlistd-wire-")
@@ -33,7 +36,7 @@ class Quickstart(ProgramTest):
 
     def once(self, **steps):
         argv, env = self.command("--once", **steps)
-        return run_program(*argv, env=env)
+        return run_program(*argv, env=env, limit=BUILD_LIMIT)
 
     def started(self):
         """The port of one that stays; all that it started ends with the test."""
@@ -51,7 +54,7 @@ class Quickstart(ProgramTest):
 
     def interrupt(self, process):
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=PROGRAM_LIMIT)
+        _, errors = process.communicate(timeout=BUILD_LIMIT)
         self.assertEqual((process.returncode, errors), (0, ""))
 
     def test_failure(self):
@@ -72,6 +75,7 @@ class Quickstart(ProgramTest):
         self.assertEqual(done.stderr, "")
         self.assertIn("> get q|smembers|topic-2\nVALUE q|smembers|topic-2 0 7\ncyd dee\nEND\n", done.stdout)
 
+    @marks(smoke=False)
     def test_readme(self):
         """One after the other, as a reader pastes them. All but the session are skipped without their clients."""
         port = self.started()

@@ -4,7 +4,7 @@ import re
 import socket
 import threading
 
-from case import WireTest
+from case import WireTest, marks
 from case_access import USERS
 from case_tls import TlsTest
 from harness import HOST, PATIENCE, free_port, setlistd, wait_until
@@ -38,6 +38,7 @@ class Vanishing(WireTest):
         self.program = {"database": Database()}
         exec("\n".join(text).replace("11311", str(self.proxy.port)), self.program)
 
+    @marks(smoke=True)
     def test_reader(self):
         self.assertEqual(self.program["members"]("topic-1"), [b"ann"])
         self.assertEqual(self.conn.ask("sismember topic-1 ann"), "1")
@@ -66,6 +67,8 @@ class Vanishing(WireTest):
 
 
 class Access(TlsTest):
+    smoke = True
+
     def configure(self, changes):
         config = blocks("Security")[0]
         for text, replacement in changes.items():

@@ -22,6 +22,8 @@ def run(*command, cwd=None):
 
 
 class Said(AdminCase):
+    smoke = True
+
     def test_everywhere(self):
         """One version, whoever asks."""
         said = setlistd("-V").stdout.strip().removeprefix("setlistd ")
@@ -36,6 +38,8 @@ class Said(AdminCase):
 
 
 class Source(Scratch):
+    smoke = True
+
     def setUp(self):
         super().setUp()
         if not shutil.which("git"):
@@ -98,6 +102,9 @@ class Source(Scratch):
 
 
 class Built(Scratch):
+    smoke = True
+    plain = True
+
     def test_of_this_source(self):
         """What was built says the version of this source, or of the commit before if it was not built again."""
         if not os.path.samefile(os.path.dirname(os.path.abspath(OPTIONS.setlistd)), TOP):

@@ -50,6 +50,7 @@ class Reloads(WireTest):
 
 class Changes(Reloads):
     """What may change, and what stays."""
+    smoke = True
 
     def setUp(self):
         self.servers = [self.memcached() for _ in range(3)]
@@ -216,6 +217,7 @@ WITHOUT_LINE = "no server is named"
 
 class Bad(Reloads):
     """A bad file changes nothing, and the log says the line."""
+    smoke = True
 
     def test_each(self):
         server, port = self.memcached(), free_port()
@@ -246,6 +248,7 @@ class Bad(Reloads):
 
 class Secrets(Reloads, TlsTest):
     """Files that the configuration names are read again. They hold for new connections."""
+    smoke = True
 
     def test_users(self):
         users = self.private_file("foo:bar\n")
@@ -319,6 +322,8 @@ class Secrets(Reloads, TlsTest):
 
 
 class Listeners(Reloads):
+    smoke = True
+
     def test_the_mode_is_set_only_when_it_changes(self):
         """The file is gone, so each attempt is told; another user than the one that opened it would fail with the file too."""
         server, path = self.memcached(), os.path.join(self.scratch(), "socket")
@@ -353,6 +358,7 @@ class Listeners(Reloads):
 
 class InProgress(Reloads):
     """Requests finish where they began, and the order of each client's requests stays."""
+    smoke = True
 
     def setUp(self):
         self.old, self.new = self.scripted_server(), self.scripted_server()
@@ -423,6 +429,7 @@ def tcp_connections_to(server):
 
 class UnderLoad(Reloads):
     alone = True
+    smoke = True
 
     def test_reloads(self):
         """Between two configurations, with sets and plain items: nothing dropped, lost or mispaired; descriptors as before."""

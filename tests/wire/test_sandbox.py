@@ -37,6 +37,9 @@ def has_seccomp():
 
 
 class Sandbox(WireTest):
+    smoke = True
+    plain = True
+
     def setUp(self):
         if not has_seccomp():
             self.skipTest("this setlistd was built without seccomp")
@@ -64,6 +67,8 @@ class Sandbox(WireTest):
 
 class Actions(WireTest):
     """What happens to a process that is in it. Outside of it the same actions are no reason to die."""
+    smoke = True
+    plain = True
 
     def run_helper(self, where, action):
         return run_program(self.path, where, action, env=dict(os.environ, LC_ALL="C"))
@@ -108,6 +113,8 @@ class Actions(WireTest):
 
 class Build(WireTest):
     """How the binary was compiled and linked."""
+    smoke = True
+    plain = True
 
     def readelf(self, *options):
         if not shutil.which("readelf"):

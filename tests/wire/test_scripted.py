@@ -4,6 +4,7 @@ import re
 import threading
 
 import scripted
+from case import marks
 from case_scripted import CONFIG, HASTY, NEVER, ScriptedTest
 from scripted import value_of
 from harness import PATIENCE, wait_until
@@ -12,6 +13,7 @@ from stored import stats
 
 class Normal(ScriptedTest):
     """The server without faults: what the other tests stand on."""
+    smoke = True
 
     def test_handshake_and_get(self):
         self.assertEqual(self.conn.get("key-1"), value_of(b"key-1"))
@@ -67,6 +69,8 @@ class Normal(ScriptedTest):
 
 
 class Slow(ScriptedTest):
+    smoke = True
+
     def test_reply_within_the_limit(self):
         """Late, or byte by byte."""
         for fault in (scripted.late(0.2), scripted.dripped):
@@ -119,6 +123,7 @@ class Slow(ScriptedTest):
             self.usable_again()
             self.was_sent("key-1", 1, line)
 
+    @marks(smoke=False)
     def test_set_commands(self):
         self.serve_hastily()
         self.fault("s", scripted.silence, once=False)
@@ -130,6 +135,7 @@ class Slow(ScriptedTest):
             sent = [request for request in self.scripted.requests_for("s")[before:] if not stores or request.data is not None]
             self.assertEqual(len(sent), 1, line)
 
+    @marks(smoke=False)
     def test_client_that_reads_nothing(self):
         """More waits for it than there should, and it takes nothing for two seconds: it is closed, though nothing more comes for it."""
         self.serve(CONFIG + "\nclient_buffer = 65536")
@@ -145,6 +151,7 @@ class Slow(ScriptedTest):
 
 class EarlyReply(ScriptedTest):
     """An error in the middle of an upload (research row 49)."""
+    smoke = True
 
     ERROR = b"SERVER_ERROR out of memory storing object"
 
@@ -215,6 +222,7 @@ class EarlyReply(ScriptedTest):
 
 class TwoServers(ScriptedTest):
     """One server misbehaves: the other's keys are not touched by it."""
+    smoke = True
 
     def serve_two(self, config=CONFIG):
         self.good = self.scripted_server()

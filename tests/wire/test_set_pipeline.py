@@ -7,6 +7,7 @@ import random
 import threading
 
 import model
+from case import marks
 from case_large import LargeSetTest
 from harness import PATIENCE
 from model import Key, Op
@@ -97,6 +98,7 @@ class Pipelines(LargeSetTest):
         for key in keys:
             self.conn.ask(f"delete {key}")
 
+    @marks(smoke=True)
     def test_alone(self):
         self.run_model(1, beside=False)
 
@@ -115,6 +117,7 @@ class Gathered(LargeSetTest):
 
     All short pipelines, each on a key of its own behind a command that keeps them waiting, are answered in their order.
     """
+    smoke = True
     COMMANDS = ("sadd {} a", "sadd {} b", "saddx {} a", "srem {} a", "sismember {} a", "sismember {} b", "scard {}", "sscan {} 5")
 
     @staticmethod

@@ -2,6 +2,7 @@
 import collections
 import random
 
+from case import marks
 from case_large import SMALL, LargeSetTest, names
 from harness import built_with_sanitizer, wait_until
 from stored import counter
@@ -9,6 +10,8 @@ from test_concurrency import drain
 
 
 class RandomMembers(LargeSetTest):
+    smoke = True
+
     def test_srandmember_is_random(self):
         """Of ten members each comes about as often as the others, in a small set and in one in tables."""
         self.conn.ask("sadd small " + " ".join("abcdefghij"))
@@ -105,6 +108,8 @@ class AlgebraTest(LargeSetTest):
 
 
 class Algebra(AlgebraTest):
+    smoke = True
+
     def test_random_sets(self):
         """On both servers, of all sizes, with missing and empty ones, and keys named twice."""
         dice, sets = random.Random(5), {}
@@ -139,8 +144,10 @@ class Algebra(AlgebraTest):
 
 
 class LargeAlgebra(AlgebraTest):
+    smoke = True
     config = None
 
+    @marks(smoke=False)
     def test_large_sets(self):
         """200,000 and 100,000 members, on different servers."""
         one, two = (self.key_on(self.conn, server) for server in self.servers)
@@ -153,6 +160,7 @@ class LargeAlgebra(AlgebraTest):
         for keys in ((one, two), (two, one), ("few", one, two), (one, "missing", two)):
             self.expect(sets, keys)
 
+    @marks(smoke=False, plain=True)
     def test_named_very_often(self):
         """A set of 100,000 members, 8,000 times: it is read once, and one result is held."""
         if built_with_sanitizer():
@@ -182,6 +190,7 @@ class LargeAlgebra(AlgebraTest):
 
 class Cache(LargeSetTest):
     """The cache saves work, and nothing else tells that it is there."""
+    smoke = True
     READS = 50
 
     def hits(self, conn=None):

@@ -38,6 +38,8 @@ class SharedReplyTest(WireTest):
 
 
 class Order(SharedReplyTest):
+    smoke = True
+
     def test_among_others(self):
         """Large, small and none, in the order asked, though read in small pieces."""
         other = self.load("other", [b"x-%d" % n for n in range(3000)])
@@ -77,6 +79,8 @@ class Order(SharedReplyTest):
 
 class Memory(SharedReplyTest):
     alone = True
+    smoke = True
+    plain = True
 
 
     def test_slow_readers(self):

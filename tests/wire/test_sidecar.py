@@ -26,6 +26,7 @@ class Scratch(WireTest):
 
 class Readme(Scratch):
     """Its commands as they stand there, but with another socket and other servers."""
+    smoke = True
 
     def setUp(self):
         super().setUp()
@@ -73,6 +74,7 @@ class Readme(Scratch):
 
 class ComeAndGo(Scratch):
     """A connection for each request."""
+    smoke = True
 
     def serve(self, *args, config=""):
         self.watcher = super().serve(1, "-s", self.path, *args, config=config)

@@ -3,10 +3,12 @@ import contextlib
 import threading
 import time
 
-from case import WireTest
+from case import WireTest, marks
 from case_bounds import BoundsTest
-from harness import built_with_sanitizer
-from stored import stats
+from harness import built_with_sanitizer, wait_until
+from stored import stat, stats
+
+MIB = 1 << 20
 
 
 def limit():
@@ -20,13 +22,14 @@ def limit():
 class Slow(WireTest):
     """Clients that ask for much and do not read: memory stays bounded, others are served."""
     alone = True
+    plain = True
 
     def watch(self, seconds):
         """Another client works for a while; the most memory that was held in it."""
         conn, end = self.connect(self.proxy), time.monotonic() + seconds
         while time.monotonic() < end:
             self.assertEqual((conn.set("small", b"x"), conn.get("small")), ("STORED", b"x"))
-            time.sleep(0.005)
+            time.sleep(0.005)  # it asks now and then, as long as the attack lasts
         return self.proxy.peak_mib()
 
     def flood(self, request, count):
@@ -61,11 +64,12 @@ class Slow(WireTest):
         for conn in conns:
             conn.close()
 
+    @marks(smoke=True)
     def test_what_was_not_read_comes_later(self):
         """A client that was held up gets all of its replies once it reads."""
         self.assertEqual(self.serve(2).set("big", b"x" * 200000), "STORED")
         conn = self.flood(b"get big\r\nmn\r\n", 300)
-        time.sleep(0.5)
+        wait_until("it is held up", lambda: stat(self.conn, "stats", "client_bytes") > MIB)
         for _ in range(300):
             found, _ = conn.read_values()
             self.assertEqual(len(found["big"][1]), 200000)
@@ -83,6 +87,7 @@ class Slow(WireTest):
 class LargeReplies(BoundsTest):
     """Each reply is larger than what may wait for a client. Whoever takes nothing of it is closed, and others are served."""
     alone = True
+    plain = True
     COUNT, PER_LINE, READERS, REQUESTS = 40000, 500, 8, 200
 
     def is_closed(self, write, request):

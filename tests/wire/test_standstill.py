@@ -10,7 +10,7 @@ import ssl
 import time
 
 import scripted
-from case import WireTest
+from case import WireTest, marks
 from case_tls import TlsTest
 from scripted import arrive, value_of
 from harness import HOST, PATIENCE, wait_until
@@ -38,7 +38,7 @@ class StandstillTest(WireTest):
             if given_up in proxy.process.stderr():
                 return False
             happens()
-            time.sleep(1.5 * LIMIT / 1000)
+            time.sleep(1.5 * LIMIT / 1000)  # The subject is time: the limit passes.
             return True
 
     def repeat(self, attempt):
@@ -52,6 +52,7 @@ class Servers(StandstillTest):
         wait_until("the server is used", lambda: conn.ask("get other") == "END")
         return conn
 
+    @marks(smoke=True)
     def test_a_reply(self):
         self.repeat(self.reply)
 
@@ -88,7 +89,7 @@ class Servers(StandstillTest):
         self.servers[0].faults[b"key-1"] = scripted.one_shot(scripted.late(LIMIT / 10000))
         fill(writer)
         conn.send(b"get key-1\r\nGET / HTTP/1.1\r\n\r\n")   # the second one is logged
-        time.sleep(1.5 * LIMIT / 1000)
+        time.sleep(1.5 * LIMIT / 1000)  # The turn takes longer than the limit.
         drain(reader)
         return conn.read_values()[1] == "END"
 

@@ -75,6 +75,8 @@ BASE = b"+front +m05 -nobody @set.1 " + REFS + b"+m06 -m00 -m00 +new "
 
 
 class Reader(WireTest):
+    smoke = True
+
     def assert_malformed(self, pattern, read, *args):
         with self.assertRaisesRegex(Malformed, pattern):
             read(*args)

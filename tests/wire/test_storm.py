@@ -6,7 +6,7 @@ import os
 import random
 import time
 
-from case import WireTest
+from case import WireTest, marks
 from harness import EVENLY, OPTIONS, wait_until
 from storm import Plan, Storm
 from stored import Servers, Stored, counter
@@ -71,7 +71,7 @@ class Kills(StormTest):
     def kill_now_and_then(self, storm, dice):
         """The number of kills."""
         kills = 0
-        time.sleep(0.3)
+        time.sleep(0.3)  # The first kill meets a storm that has begun. These pauses set the rate of kills.
         while storm.raging() or kills == 0:
             proxy = dice.choice(self.proxies)
             self.replace(proxy, dice.choice((0, 0, 0.05, 0.2)))
@@ -89,6 +89,7 @@ class Kills(StormTest):
         self.check(storm)
         return self.stored(storm)[1]
 
+    @marks(smoke=True)
     def test_small_base_and_tables(self):
         stored = self.run_storm(AGGRESSIVE)
         self.assertGreater(len(stored.refs), 0, "there were no tables to be tested")
@@ -135,7 +136,7 @@ class Calm(StormTest):
     def test_no_orphans(self):
         """What is stored in the end is the base and what the set is made of beside, and that is what the clients say."""
         self.fleet(AGGRESSIVE)
-        storm = self.rage(self.plan(3), lambda: time.sleep(0.05))
+        storm = self.rage(self.plan(3), lambda: time.sleep(0.05))  # the storm takes its time
         servers, _ = self.stored(storm)
         wait_until("all is deleted that nothing refers to", lambda: servers.item_count() == self.items_in_use(storm))
         stored = self.stored(storm)[1]

@@ -10,6 +10,7 @@ import test_concurrency
 import test_memory
 import test_shared_replies
 import test_slow_clients
+from case import marks
 from case_tls import Secured, TlsTest
 from harness import EVENLY, HOST, backlog, free_port, run_program, setlistd, wait_until
 from key_updates import Context
@@ -20,6 +21,8 @@ MIB = 1 << 20
 
 
 class Clients(TlsTest):
+    smoke = True
+
     def test_versions(self):
         self.serve_tls()
         for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
@@ -89,6 +92,7 @@ class Clients(TlsTest):
 
 class KeyUpdates(TlsTest):
     """Records without data, of which OpenSSL says nothing. A client may send them before it is authenticated."""
+    smoke = True
 
     def setUp(self):
         self.updating = Context()
@@ -130,6 +134,7 @@ class KeyUpdates(TlsTest):
 
 class Shared(Secured, test_shared_replies.Order):
     """Sets that are written without a copy."""
+    smoke = True
 
     def test_records_are_full(self):
         """Texts and what stands between them are gathered, and no record is begun for each."""
@@ -148,29 +153,35 @@ class Shared(Secured, test_shared_replies.Order):
 
 class Moved(Secured, test_concurrency.Moved):
     """Clients that are given to another thread under way, and their sessions with them."""
+    smoke = True
 
 
 class Pipelines(Secured, test_concurrency.Pipelines):
-    pass
+    smoke = True
 
 
 class HalfClose(Secured, test_concurrency.HalfClose):
     """The client announces its end, and its requests are answered."""
+    smoke = True
 
 
 class Slow(Secured, test_slow_clients.Slow):
-    pass
+    smoke = plain = False
 
 
 class LastReplies(Secured, test_bounds.LastReplies):
     """What was carried out is answered, whatever is read no more."""
+    smoke = False
 
 
 class Memory(Secured, test_memory.Memory):
+    smoke = plain = False
     test_all_is_given_back = None  # a session takes some as long as it is there
 
 
 class Ends(TlsTest):
+    smoke = True
+
     def test_quit(self):
         """The end is announced, so that nobody can cut off replies unnoticed."""
         conn = self.serve_tls()
@@ -213,6 +224,7 @@ class Ends(TlsTest):
         self.assertEqual(done.ask("mn"), "MN")
         self.assertEqual(stats(done, "stats")["closed_unfinished_clients"], "2")
 
+    @marks(smoke=False)
     def test_end_of_the_daemon(self):
         """With clients before, in and behind their handshake."""
         conn = self.serve_tls()
@@ -252,6 +264,8 @@ class Ends(TlsTest):
 
 
 class Sessions(TlsTest):
+    smoke = True
+
     def is_resumed(self, proxy, context):
         first = self.secured(proxy, context)
         self.assertEqual(first.ask("mn"), "MN")
@@ -275,6 +289,7 @@ class Sessions(TlsTest):
 
 class Certificates(TlsTest):
     """tls_client_ca: clients must show who they are."""
+    smoke = True
 
     def refused(self, context):
         """With TLS 1.3 a client learns of it behind its handshake, with its first read."""
@@ -296,6 +311,8 @@ class Certificates(TlsTest):
 
 
 class Configuration(TlsTest):
+    smoke = True
+
     def check(self, text):
         path = os.path.join(self.folder, "setlistd.conf")
         with open(path, "w", encoding="utf-8") as out:
@@ -337,6 +354,8 @@ class Configuration(TlsTest):
 
 
 class Pymemcache(TlsTest):
+    smoke = True
+
     def test_client(self):
         proxy = self.setlistd_tls([self.memcached()])
         script = ("import ssl, sys\nfrom pymemcache.client.base import Client\n"

@@ -5,6 +5,7 @@ another one.
 """
 import ssl
 
+from case import marks
 from case_bounds import BoundsTest
 from case_tls import TlsTest
 from harness import HOST, built_with_sanitizer, free_port, wait_until
@@ -76,6 +77,7 @@ class HandshakeTest(TlsTest, BoundsTest):
 
 
 class Line(HandshakeTest):
+    smoke = True
     MANY = 100
 
     def test_clients_that_are_ready_go_first(self):
@@ -122,6 +124,8 @@ class Line(HandshakeTest):
 
 
 class Bounds(HandshakeTest):
+    smoke = True
+
     def test_what_a_handshake_takes_is_counted(self):
         """So many that were begun take more than client_memory. As idle sessions they would not."""
         self.serve("client_memory = 12582912")
@@ -130,6 +134,7 @@ class Bounds(HandshakeTest):
     def attempt(self):
         return self.open_half(lambda: self.count("closed_memory_clients"))
 
+    @marks(smoke=False)
     def test_a_handshake_has_five_seconds(self):
         """Though a request may be incomplete for ever."""
         self.serve("request_read_timeout = 0")
@@ -152,6 +157,8 @@ class Bounds(HandshakeTest):
 
 class Memory(HandshakeTest):
     alone = True
+    smoke = True
+    plain = True
 
     def test_what_many_have_taken_is_given_back(self):
         if built_with_sanitizer():

@@ -13,6 +13,8 @@ MIB = 1 << 20
 
 
 class Servers(TlsTest):
+    smoke = True
+
     def start(self, more="", count=2, server=(), args=()):
         return self.serve([self.memcached_tls(*server) for _ in range(count)], *args, config=self.verifying(more))
 
@@ -80,6 +82,7 @@ class Servers(TlsTest):
 
 class Refused(TlsTest):
     """A certificate that is refused: one line in the log that says why, and the calls fail as those of any server that is down."""
+    smoke = True
 
     def refused(self, files, reason, config=None):
         server = self.memcached_tls(files=files)
@@ -141,6 +144,7 @@ class Refused(TlsTest):
 
 class Mutual(TlsTest):
     """Servers that request a certificate of setlistd."""
+    smoke = True
 
     def test_right_and_missing(self):
         server = self.memcached_tls(ca=self.authority.ca)
@@ -153,6 +157,8 @@ class Mutual(TlsTest):
 
 
 class Handshakes(TlsTest):
+    smoke = True
+
     def test_takes_too_long(self):
         """A server that accepts and says nothing: connect_timeout covers the handshake."""
         server = self.silent()

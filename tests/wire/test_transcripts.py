@@ -30,6 +30,7 @@ class TranscriptTest(WireTest):
 
 class Proxied(TranscriptTest):
     """Through setlistd."""
+    smoke = True
 
 
 class Direct(TranscriptTest):
@@ -43,6 +44,7 @@ class Cut(TranscriptTest):
 
 class Burst(TranscriptTest):
     """Through setlistd, all in one write: the replies must not change."""
+    smoke = True
 
 
 class BurstDirect(TranscriptTest):

@@ -5,7 +5,7 @@ command is in by itself; a word in its usage that is not known here fails.
 """
 import re
 
-from case import WireTest
+from case import WireTest, marks
 from case_access import usages
 from harness import built_with_sanitizer, wait_until
 from stored import stat
@@ -53,6 +53,8 @@ def arguments(usage, key, many):
 
 class Turns(WireTest):
     alone = True
+    smoke = True
+    plain = True
 
     def setUp(self):
         self.watcher = self.serve(config=CONFIG)
@@ -123,11 +125,13 @@ class Turns(WireTest):
                 if re.search(r"<(key|member|item)>[+*]", usage):
                     yield name, arguments(usage, key, True)
 
+    @marks(smoke=False)
     def test_lines(self):
         for name, line in self.lines(lambda name: ("B", "L")):
             with self.subTest(name, line=line[:60]):
                 self.check(line, 8 if len(line) > MIB // 2 else 256)
 
+    @marks(plain=False)
     def test_a_push_that_is_stored_in_part(self):
         """To a value that is no list: the rest cannot be stored, and nothing may be repeated."""
         self.ready("B")
@@ -141,6 +145,7 @@ class Turns(WireTest):
                 with self.subTest(name, sets=sets):
                     self.check(f"{name} {' '.join(f'set-{i}' for i in range(sets))}", 2)
 
+    @marks(smoke=False)
     def test_encodings(self):
         """Each command in one of them, and each of them by several commands."""
         names = sorted(name for name in self.usages if name.startswith("s") and name not in LEFT_OUT)
@@ -150,6 +155,7 @@ class Turns(WireTest):
                 with self.subTest(name, line=line[:60]):
                     self.check(line)
 
+    @marks(smoke=False)
     def test_many_who_do_not_read(self):
         before = self.proxy.peak_mib()
         for name, line in self.lines(lambda name: ("L" if name.startswith("l") or "push" in name else "B",)):

@@ -1,7 +1,7 @@
 """Clients that wait for elements of lists: each element is handed out once, in the order of those who wait, and nothing is lost."""
 import threading
 
-from case import WireTest
+from case import WireTest, marks
 from harness import PATIENCE, wait_until
 from stored import counter
 
@@ -31,6 +31,8 @@ class Waiting(WireTest):
 
 
 class Lines(Waiting):
+    smoke = True
+
     def test_nothing_comes(self):
         for command in "blpop 0.05 none", "brpop 0.001 none other", "get q|blpop|0.05|none":
             self.assertEqual(self.conn.values(command), ({}, "END"), command)
@@ -62,6 +64,7 @@ class Lines(Waiting):
 
 class OneThread(Waiting):
     """Who came first is served first, in each thread."""
+    smoke = True
     CONFIG = "commands = \"q|\"\n"
 
     def test_in_the_order_of_the_line(self):
@@ -121,6 +124,7 @@ class OneThread(Waiting):
 
 
 class Bounds(Waiting):
+    smoke = True
     CONFIG = "max_waiting = 1\n"
 
     def test_too_many(self):
@@ -139,6 +143,7 @@ class Bounds(Waiting):
         self.conn.ask("rpush k x")
         self.assert_gets(conn, "k", b"x")
 
+    @marks(smoke=False)
     def test_setlistd_stops(self):
         conn = self.waits("blpop 0 k")
         self.proxy.process.child.terminate()
@@ -148,6 +153,7 @@ class Bounds(Waiting):
 
 class Queue(Waiting):
     """Many who wait at two proxies, and many who push."""
+    smoke = True
     CONFIG = "threads = 2\nthread_load = 0\n"
     WORKERS, JOBS = 8, 300
 

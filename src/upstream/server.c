@@ -133,6 +133,14 @@ static void close_link(struct server_link *k)
 	loop_forget(k->server->loop, &k->timer);
 }
 
+/* As close_link, but the kernel discards what it has not sent. */
+static void abort_link(struct server_link *k)
+{
+	if (stream_is_open(&k->stream))
+		stream_reset_on_close(&k->stream);
+	close_link(k);
+}
+
 static void fail_calls(struct server_link *k, enum result_status sent)
 {
 	struct pipeline_peer peer = peer_of(k);
@@ -324,7 +332,7 @@ static void close_former(struct server *s, enum result_status sent)
 	if (k->pipeline.count)
 		log_warn("upstream %s: its former address: %zu calls fail", s->name, k->pipeline.count);
 	s->former = NULL;
-	close_link(k);
+	abort_link(k);
 	fail_calls(k, sent);
 	if (s->state != SERVER_GREETING)
 		return;
@@ -496,7 +504,10 @@ static void plan_next(struct server *s, bool lost)
 	s->pause = s->pause * 2 < s->options->retry_max ? s->pause * 2 : s->options->retry_max;
 }
 
-/* Closes the connection, or gives up the attempt, and fails all calls. */
+/*
+ * Closes the connection, or gives up the attempt, and fails all calls. The kernel must not go on sending them: an append could be executed
+ * minutes after its client was told that the outcome is unknown, and has tried again.
+ */
 static void fail(struct server_link *k, enum result_status sent, const char *why)
 {
 	struct server *s = k->server;
@@ -511,7 +522,7 @@ static void fail(struct server_link *k, enum result_status sent, const char *why
 	else if (s->state == SERVER_UP)
 		bump(&s->stats.lost_connections);
 	server_address_stop(&s->address);
-	close_link(k);
+	abort_link(k);
 	plan_next(s, sent == RESULT_LOST);
 	fail_calls(k, sent);
 	settle(s);

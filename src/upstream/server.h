@@ -7,6 +7,9 @@
  * When a connection fails, all calls on it fail. After the loss of a steady connection the first attempt to reconnect starts at
  * once, and calls wait for it. After that, calls fail at once, and attempts follow after growing, jittered pauses.
  *
+ * Before the first call on a connection that was idle, the server goes from UP to GREETING and back, so that no call is lost on a connection
+ * that a firewall has forgotten.
+ *
  * If its name gets another address, the server goes from UP to GREETING with that. The link to the former address takes no more
  * calls, and is closed when its calls are answered, or when the server makes no progress with them: see server_check_name.
  */
@@ -104,6 +107,7 @@ struct server {
 	uint64_t since;             /* when the state began, in milliseconds */
 	uint64_t pause;             /* milliseconds before the next attempt */
 	bool waits;                 /* calls may wait for the attempt to connect */
+	bool probing;               /* the greeting is one of a connection that was idle */
 	struct greeting abilities;  /* as it said last */
 	struct server_told told;
 	struct server_room room;

@@ -10,6 +10,7 @@
 #include "util/clock.h"
 #include "util/escape.h"
 #include "util/version.h"
+#include "util/log.h"
 
 /* --- the table --- */
 

@@ -10,7 +10,6 @@
 #include "util/clock.h"
 #include "util/escape.h"
 #include "util/version.h"
-#include "util/log.h"
 
 /* --- the table --- */
 

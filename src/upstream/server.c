@@ -15,7 +15,7 @@ enum { ITEM_OVERHEAD = 48 + 8 + 1 + 2, ITEM_FLAGS = 4 };
 /* The loss of a connection younger than this counts as a failed attempt: the pause keeps growing. */
 enum { STEADY_MS = 1000 };
 
-/* A firewall may have forgotten a connection that was idle for so long. */
+/* A firewall may have forgotten a connection that was idle this long. */
 enum { IDLE_MS = 5000 };
 
 /* If the whole host stood still, the server needs a moment too. */
@@ -31,7 +31,7 @@ static void set_state(struct server *s, enum server_state state)
 	log_debug("upstream %s: %s -> %s", s->name, state_names[s->state], state_names[state]);
 	s->state = state;
 	s->since = s->loop->now;
-	if (s->probing && state == SERVER_GREETING)
+	if (s->link->probes && state == SERVER_GREETING)
 		state = SERVER_UP;
 	atomic_store_explicit(&s->stats.state, (int)state, memory_order_relaxed);
 }
@@ -301,9 +301,9 @@ static void come_up(struct server *s, const struct greeting *g)
 {
 	struct server_link *k = s->link;
 
-	if (!s->probing)
+	if (!s->link->probes)
 		++*s->options->connects;
-	s->probing = false;
+	s->link->probes = false;
 	s->abilities = *g;
 	s->told.refused = false;
 	s->told.refusal[0] = '\0';
@@ -430,7 +430,7 @@ static void greet(struct server *s, const char *login)
 static void probe(struct server *s)
 {
 	server_address_stop(&s->address);
-	s->probing = s->waits = true;
+	s->link->probes = s->waits = true;
 	greet(s, "");
 }
 
@@ -539,7 +539,7 @@ static void connect_again(struct server *s, const char *why)
 	bump(&s->stats.lost_connections);
 	stream_reset_on_close(&s->link->stream);
 	stream_close(&s->link->stream);
-	s->probing = false;
+	s->link->probes = false;
 	s->pause = s->options->retry_min;
 	set_state(s, SERVER_DOWN);
 	start_timer(s->link, 0);
@@ -557,7 +557,7 @@ static void fail(struct server_link *k, enum result_status sent, const char *why
 		close_former(s, sent);
 		return;
 	}
-	if (s->probing) {
+	if (s->link->probes) {
 		connect_again(s, why);
 		return;
 	}
@@ -663,7 +663,7 @@ void server_start(struct server *s, void (*settled)(void *arg), void *arg)
 void server_stop(struct server *s)
 {
 	s->settled.done = NULL;
-	s->waits = s->probing = false;
+	s->waits = s->link->probes = false;
 	server_address_stop(&s->address);
 	close_link(s->link);
 	set_state(s, SERVER_DOWN);

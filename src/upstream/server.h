@@ -64,6 +64,7 @@ struct server_link {
 	struct loop_job timer; /* the limit of the step under way; while the server is down, its next attempt */
 	bool again;            /* the timer was started for a second look */
 	bool has_login;        /* the greeting began with one */
+	bool probes;           /* the greeting is that of an idle connection */
 	size_t greeting;       /* unwritten bytes of the greeting */
 	size_t awaited;        /* its share of loop.awaited */
 	uint64_t number;       /* of the connection */
@@ -107,7 +108,6 @@ struct server {
 	uint64_t since;             /* when the state began, in milliseconds */
 	uint64_t pause;             /* milliseconds before the next attempt */
 	bool waits;                 /* calls may wait for the attempt to connect */
-	bool probing;               /* the greeting is one of a connection that was idle */
 	struct greeting abilities;  /* as it said last */
 	struct server_told told;
 	struct server_room room;

@@ -108,6 +108,7 @@ static void answer(struct client *c, const struct request *request, const char *
 
 static void refuse(struct client *c, const struct request *request)
 {
+	client_notice(c, "refused: it has not authenticated");
 	client_count(c, COUNT_cmd_refused, 1);
 	answer(c, request, request->error);
 }
@@ -133,7 +134,7 @@ void auth_fail(struct client *c)
 	client_count(c, COUNT_auth_cmds, 1);
 	client_count(c, COUNT_auth_failures, 1);
 	client_count(c, COUNT_auth_errors, 1);
-	client_log(c, "authentication failure");
+	client_notice(c, "authentication failure");
 }
 
 static void authenticate(struct client *c, const struct request *request, size_t waiting)
@@ -162,7 +163,7 @@ size_t auth_take(struct client *c, struct slice in)
 	case REQUEST_MORE:
 		return 0;
 	case REQUEST_HANGUP:
-		client_log(c, "closed: it speaks HTTP");
+		client_notice(c, "closed: it speaks HTTP");
 		c->closing = true;
 		break;
 	case REQUEST_FATAL:

@@ -118,6 +118,14 @@ void client_name(const struct client *client, char name[static CLIENT_NAME]);
 		log_info("client %s: %s", name_, (what)); \
 	} while (0)
 
+/* Logs what an operator should hear of without asking: one line a minute for each place that logs, with a count of the others. */
+#define client_notice(client, what) \
+	do { \
+		char name_[CLIENT_NAME]; \
+		client_name((client), name_); \
+		log_rare("client %s: %s", name_, (what)); \
+	} while (0)
+
 /* Frees a task that is done and not among those of a client. */
 void client_free_task(struct task *task);
 

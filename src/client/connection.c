@@ -436,7 +436,7 @@ static void on_ended(struct stream *stream, int error)
 	struct client *c = client_of(stream);
 
 	if (error == EPROTO)
-		client_log(c, stream_error(stream, error));
+		client_notice(c, stream_error(stream, error));
 	/* Without an error the client has closed its sending side only: its requests are answered. */
 	c->ended = true;
 	if (error || c->lingering)

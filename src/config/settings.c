@@ -28,9 +28,11 @@ static bool is_private(int fd, const char *path, size_t most, char error[256])
 		snprintf(error, 256, "%s: %s", path, strerror(errno));
 	else if (!S_ISREG(st.st_mode))
 		snprintf(error, 256, "%s: not a regular file", path);
-	else if (st.st_mode & (S_IRWXG | S_IRWXO))
-		snprintf(error, 256, "%s: its mode is %04o, which lets its group or others in: make it 0600", path,
-			(unsigned)st.st_mode & 07777);
+	else if (st.st_mode & (st.st_uid == 0 ? S_IWGRP | S_IXGRP | S_IRWXO : S_IRWXG | S_IRWXO))
+		snprintf(error, 256,
+			"%s: its mode is %04o, which lets its group or others in: make it 0600, or 0640 if root owns "
+			"it",
+			path, (unsigned)st.st_mode & 07777);
 	else if ((size_t)st.st_size > most)
 		snprintf(error, 256, "%s: more than %zu bytes", path, most);
 	else
@@ -39,7 +41,8 @@ static bool is_private(int fd, const char *path, size_t most, char error[256])
 }
 
 /*
- * Appends the content of a regular file of up to `most` bytes, on which neither its group nor others have any right. On an error
+ * Appends the content of a regular file of up to `most` bytes, which only its owner may use. The group may read it if root owns it: that is
+ * how Kubernetes mounts a Secret for a container that does not run as root, and what PostgreSQL accepts for its keys. On an error
  * gives false, with the reason, and the mode if that is the reason, in `error`. forget_secret frees the text.
  */
 static bool read_secret(const char *path, size_t most, struct buf *text, char error[256])

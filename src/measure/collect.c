@@ -12,6 +12,7 @@
 #include "util/alloc.h"
 #include "util/clock.h"
 #include "util/linux.h"
+#include "util/log.h"
 
 enum { SHOWN = 20 /* hot keys, and large sets and lists */ };
 

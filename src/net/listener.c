@@ -23,6 +23,9 @@
 
 enum { BACKLOG = 1024, PAUSE_MS = 100 };
 
+/* A client whose host vanished must not keep its place, nor wait for elements. Seconds, seconds, and probes. */
+enum { KEEPALIVE_IDLE = 60, KEEPALIVE_PAUSE = 10, KEEPALIVE_COUNT = 6 };
+
 struct listener {
 	int fd;
 	bool started;  /* then these five are set: */
@@ -204,13 +207,14 @@ bool listener_check(const struct listener_place *place, char error[256])
 	return fd >= 0;
 }
 
-/* Owns the socket. On Linux accepted sockets inherit TCP_NODELAY from it. */
+/* Owns the socket. On Linux accepted sockets inherit its options. */
 static struct listener *new_listener(int fd, char error[256])
 {
 	struct listener *l;
 	int on = 1;
 
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	linux_keep_alive(fd, KEEPALIVE_IDLE, KEEPALIVE_PAUSE, KEEPALIVE_COUNT);
 	if (listen(fd, BACKLOG) < 0) {
 		snprintf(error, 256, "%s", strerror(errno));
 		close(fd);

@@ -370,9 +370,10 @@ void tls_context_drop(struct tls_context *context)
 
 struct tls_peer *tls_peer_create(const char *host)
 {
-	struct tls_peer *peer = xcalloc(1, sizeof(*peer) + strlen(host) + 1);
+	size_t n = strlen(host);
+	struct tls_peer *peer = xcalloc(1, sizeof(*peer) + n + 1);
 
-	strcpy(peer->host, host);
+	memcpy(peer->host, host, n > 1 && host[n - 1] == '.' ? n - 1 : n);
 	return peer;
 }
 

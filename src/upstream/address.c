@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "util/alloc.h"
+#include "util/linux.h"
 #include "util/log.h"
 
 /* --- names --- */
@@ -22,6 +23,9 @@
 #ifndef EVDNS_BASE_NO_CACHE
 #define EVDNS_BASE_NO_CACHE 0
 #endif
+
+/* Of a connection to a server: seconds, seconds, and probes. */
+enum { KEEPALIVE_IDLE = 15, KEEPALIVE_PAUSE = 5, KEEPALIVE_COUNT = 3 };
 
 /* A file that is younger than this may change again without a change of its time. */
 enum { SETTLED_S = 2 };
@@ -183,7 +187,7 @@ static void connect_to(struct server_address *a, const struct sockaddr *address,
 	}
 	if (address->sa_family != AF_UNIX) {
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-		setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+		linux_keep_alive(fd, KEEPALIVE_IDLE, KEEPALIVE_PAUSE, KEEPALIVE_COUNT);
 	}
 	if (connect(fd, address, length) < 0 && errno != EINPROGRESS) {
 		int error = errno;

@@ -15,18 +15,24 @@ enum { ITEM_OVERHEAD = 48 + 8 + 1 + 2, ITEM_FLAGS = 4 };
 /* The loss of a connection younger than this counts as a failed attempt: the pause keeps growing. */
 enum { STEADY_MS = 1000 };
 
+/* A firewall may have forgotten a connection that was idle this long. */
+enum { IDLE_MS = 5000 };
+
 /* If the whole host stood still, the server needs a moment too. */
 enum { AGAIN_MS = 20 };
 
 static const char *const state_names[SERVER_STATES] = { "down", "connecting", "greeting", "up" };
 
 static void fail(struct server_link *k, enum result_status sent, const char *why);
+static void probe(struct server *s);
 
 static void set_state(struct server *s, enum server_state state)
 {
 	log_debug("upstream %s: %s -> %s", s->name, state_names[s->state], state_names[state]);
 	s->state = state;
 	s->since = s->loop->now;
+	if (s->link->probes && state == SERVER_GREETING)
+		state = SERVER_UP;
 	atomic_store_explicit(&s->stats.state, (int)state, memory_order_relaxed);
 }
 
@@ -133,6 +139,14 @@ static void close_link(struct server_link *k)
 	loop_forget(k->server->loop, &k->timer);
 }
 
+/* As close_link, but the kernel discards what it has not sent. */
+static void abort_link(struct server_link *k)
+{
+	if (stream_is_open(&k->stream))
+		stream_reset_on_close(&k->stream);
+	close_link(k);
+}
+
 static void fail_calls(struct server_link *k, enum result_status sent)
 {
 	struct pipeline_peer peer = peer_of(k);
@@ -193,6 +207,13 @@ static void replace_or_reject(
 		reject(s, waiter, status);
 }
 
+static bool is_idle(const struct server *s)
+{
+	const struct server_link *k = s->link;
+
+	return s->state == SERVER_UP && k->pipeline.count == 0 && s->loop->now - k->progress >= IDLE_MS;
+}
+
 void server_call(struct server *s, const struct call *call, struct waiter *waiter)
 {
 	enum result_status status = obstacle(s, call);
@@ -203,6 +224,8 @@ void server_call(struct server *s, const struct call *call, struct waiter *waite
 		replace_or_reject(s, call, waiter, status);
 		return;
 	}
+	if (is_idle(s))
+		probe(s);
 	if (call->patient && call->expected && s->state == SERVER_UP &&
 		(!server_has_room(s) || !STAILQ_EMPTY(&s->room.calls))) {
 		keep_patient(s, call, waiter);
@@ -278,13 +301,15 @@ static void come_up(struct server *s, const struct greeting *g)
 {
 	struct server_link *k = s->link;
 
+	if (!s->link->probes)
+		++*s->options->connects;
+	s->link->probes = false;
 	s->abilities = *g;
 	s->told.refused = false;
 	s->told.refusal[0] = '\0';
 	atomic_store_explicit(&s->stats.version, g->version, memory_order_relaxed);
 	tell_connected(s);
 	set_state(s, SERVER_UP);
-	++*s->options->connects;
 	k->progress = k->first_since = s->loop->now;
 	buf_add_slice(&k->stream.out, buf_slice(&k->held));
 	buf_free(&k->held);
@@ -324,7 +349,7 @@ static void close_former(struct server *s, enum result_status sent)
 	if (k->pipeline.count)
 		log_warn("upstream %s: its former address: %zu calls fail", s->name, k->pipeline.count);
 	s->former = NULL;
-	close_link(k);
+	abort_link(k);
 	fail_calls(k, sent);
 	if (s->state != SERVER_GREETING)
 		return;
@@ -386,22 +411,33 @@ static void on_ended(struct stream *stream, int error)
 	fail(k, RESULT_LOST, why);
 }
 
-static void greet(struct server *s)
+static void greet(struct server *s, const char *login)
 {
 	struct server_link *k = s->link;
 
 	set_state(s, SERVER_GREETING);
-	greeting_encode(slice_of(s->options->login, strlen(s->options->login)), &k->stream.out);
-	k->has_login = s->options->login[0];
+	greeting_encode(slice_of(login, strlen(login)), &k->stream.out);
+	k->has_login = login[0];
 	k->greeting = buf_size(&k->stream.out);
 	stream_dirty(&k->stream);
 	start_timer(k, s->options->request_timeout);
 }
 
+/*
+ * The server is greeted once more on its connection, and calls wait for its answer. If there is none, they go to the next connection: none
+ * of them was sent. A login would be an ordinary `set` here.
+ */
+static void probe(struct server *s)
+{
+	server_address_stop(&s->address);
+	s->link->probes = s->waits = true;
+	greet(s, "");
+}
+
 static void on_secured(struct stream *stream)
 {
 	if (!stream_is_securing(stream))
-		greet(link_of(stream)->server);
+		greet(link_of(stream)->server, link_of(stream)->server->options->login);
 }
 
 /*
@@ -454,7 +490,7 @@ static void on_address(void *arg, int fd, const char *why)
 	bump(&s->stats.connects);
 	stream_open(&s->link->stream, s->loop, LOOP_SERVERS, fd, &stream_ops);
 	if (!s->options->tls || !s->tls) {
-		greet(s);
+		greet(s, s->options->login);
 		return;
 	}
 	set_state(s, SERVER_CONNECTING);
@@ -496,7 +532,23 @@ static void plan_next(struct server *s, bool lost)
 	s->pause = s->pause * 2 < s->options->retry_max ? s->pause * 2 : s->options->retry_max;
 }
 
-/* Closes the connection, or gives up the attempt, and fails all calls. */
+/* After a probe without an answer: the calls that wait for it are kept. */
+static void connect_again(struct server *s, const char *why)
+{
+	log_debug("upstream %s: idle, and gone: %s", s->name, why);
+	bump(&s->stats.lost_connections);
+	stream_reset_on_close(&s->link->stream);
+	stream_close(&s->link->stream);
+	s->link->probes = false;
+	s->pause = s->options->retry_min;
+	set_state(s, SERVER_DOWN);
+	start_timer(s->link, 0);
+}
+
+/*
+ * Closes the connection, or gives up the attempt, and fails all calls. The kernel must not go on sending them: an append could be executed
+ * minutes after its client was told that the outcome is unknown, and has tried again.
+ */
 static void fail(struct server_link *k, enum result_status sent, const char *why)
 {
 	struct server *s = k->server;
@@ -505,13 +557,17 @@ static void fail(struct server_link *k, enum result_status sent, const char *why
 		close_former(s, sent);
 		return;
 	}
+	if (s->link->probes) {
+		connect_again(s, why);
+		return;
+	}
 	tell_failure(s, why);
 	if (sent == RESULT_TIMED_OUT)
 		bump(&s->stats.timeouts);
 	else if (s->state == SERVER_UP)
 		bump(&s->stats.lost_connections);
 	server_address_stop(&s->address);
-	close_link(k);
+	abort_link(k);
 	plan_next(s, sent == RESULT_LOST);
 	fail_calls(k, sent);
 	settle(s);
@@ -607,7 +663,7 @@ void server_start(struct server *s, void (*settled)(void *arg), void *arg)
 void server_stop(struct server *s)
 {
 	s->settled.done = NULL;
-	s->waits = false;
+	s->waits = s->link->probes = false;
 	server_address_stop(&s->address);
 	close_link(s->link);
 	set_state(s, SERVER_DOWN);

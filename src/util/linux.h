@@ -14,6 +14,8 @@
 
 #include <linux/filter.h>
 #include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdbool.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -33,6 +35,20 @@ static inline bool linux_peer(int fd, uid_t *user)
 		return false;
 	*user = peer.uid;
 	return true;
+}
+
+/*
+ * Probes an idle connection after `idle` seconds, and then every `pause` seconds. It has failed after `count` probes without an answer. The
+ * sockets that a listening socket accepts inherit this.
+ */
+static inline void linux_keep_alive(int fd, int idle, int pause, int count)
+{
+	int on = 1;
+
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &pause, sizeof(pause));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count));
 }
 
 /* How many bytes the kernel has still to send, or has sent and the peer has not acknowledged. */

@@ -1,12 +1,18 @@
 #include "util/log.h"
 
+#include <paths.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <syslog.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "util/alloc.h"
@@ -23,6 +29,9 @@ static const struct {
 
 static atomic_int current = LOG_LEVEL_WARN;
 static atomic_bool to_journal, to_system;
+static atomic_int system_socket = -1; /* stays open once it is */
+static atomic_uint_fast64_t unread;   /* lines that were dropped */
+static atomic_bool is_dropping;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct log_kind *left_out; /* kinds of which lines were left out */
@@ -56,10 +65,8 @@ static bool journald_reads(void)
 void log_open(bool to_syslog)
 {
 	atomic_store(&to_journal, journald_reads());
-	if (to_syslog)
-		openlog("setlistd", LOG_PID | LOG_NDELAY, LOG_DAEMON);
-	else if (atomic_load(&to_system))
-		closelog();
+	if (to_syslog && atomic_load(&system_socket) < 0)
+		atomic_store(&system_socket, socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
 	atomic_store(&to_system, to_syslog);
 }
 
@@ -75,23 +82,71 @@ static size_t write_time(char *line, size_t size)
 	return n + (size_t)snprintf(line + n, size - n, ".%03ldZ ", ts.tv_nsec / 1000000);
 }
 
-/* One write per line, so that lines of several threads do not mix. */
-static void emit(enum log_level level, const char *text)
+/*
+ * One write per line, so that lines of several threads do not mix. A pipe or socket that can be written to has room for a line: poll(2) waits
+ * for PIPE_BUF bytes. Returns false if the line was not taken.
+ */
+static bool write_line(const char *line, size_t n)
+{
+	static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
+	struct pollfd at = { .fd = STDERR_FILENO, .events = POLLOUT };
+	bool taken;
+
+	pthread_mutex_lock(&writing);
+	taken = poll(&at, 1, 0) > 0 && at.revents & POLLOUT && write(STDERR_FILENO, line, n) >= 0;
+	pthread_mutex_unlock(&writing);
+	return taken;
+}
+
+/* As syslog(3), which blocks while the daemon reads nothing. */
+static bool send_to_syslog(enum log_level level, const char *text)
+{
+	static const struct sockaddr_un daemon = { .sun_family = AF_UNIX, .sun_path = _PATH_LOG };
+	char line[TEXT + 96];
+	time_t now = time(NULL);
+	struct tm tm;
+	size_t n = (size_t)snprintf(line, sizeof(line), "<%d>", LOG_DAEMON | levels[level].syslog);
+
+	localtime_r(&now, &tm);
+	n += strftime(line + n, sizeof(line) - n, "%b %e %H:%M:%S", &tm);
+	n += (size_t)snprintf(line + n, sizeof(line) - n, " setlistd[%d]: %s", (int)getpid(), text);
+	return sendto(atomic_load(&system_socket), line, n, MSG_DONTWAIT | MSG_NOSIGNAL,
+		       (const struct sockaddr *)&daemon, sizeof(daemon)) >= 0;
+}
+
+static bool send_to_stderr(enum log_level level, const char *text)
 {
 	char line[TEXT + 64];
-	size_t n = 0;
+	size_t n;
 
-	if (atomic_load(&to_system)) {
-		syslog(levels[level].syslog, "%s", text);
-		return;
-	}
 	if (atomic_load(&to_journal)) {
 		n = (size_t)snprintf(line, sizeof(line), "<%d>%s\n", levels[level].syslog, text);
 	} else {
 		n = write_time(line, sizeof(line));
 		n += (size_t)snprintf(line + n, sizeof(line) - n, "%s: %s\n", levels[level].name, text);
 	}
-	(void)!write(STDERR_FILENO, line, n);
+	return write_line(line, n);
+}
+
+static bool send_line(enum log_level level, const char *text)
+{
+	return atomic_load(&to_system) ? send_to_syslog(level, text) : send_to_stderr(level, text);
+}
+
+uint64_t log_dropped(void)
+{
+	return atomic_load_explicit(&unread, memory_order_relaxed);
+}
+
+/* The first line that is taken after others were dropped says so. */
+static void emit(enum log_level level, const char *text)
+{
+	if (!send_line(level, text)) {
+		atomic_fetch_add_explicit(&unread, 1, memory_order_relaxed);
+		atomic_store(&is_dropping, true);
+	} else if (atomic_exchange(&is_dropping, false)) {
+		(void)send_line(LOG_LEVEL_WARN, "lines before this one were dropped, since nothing read the log");
+	}
 }
 
 /* Whether the time for which lines of the kind are counted is over. */
@@ -188,6 +243,6 @@ void alloc_failed(size_t size)
 	at = slice_write(at, SLICE(before));
 	at += num_format_u64(at, size);
 	at = slice_write(at, SLICE(after));
-	(void)!write(STDERR_FILENO, line, (size_t)(at - line));
+	(void)write_line(line, (size_t)(at - line));
 	abort();
 }

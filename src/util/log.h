@@ -1,5 +1,6 @@
 /*
- * Log lines, on standard error or to syslog. All functions may be called from any thread.
+ * Log lines, on standard error or to syslog. All functions may be called from any thread. None of them blocks: a line that the pipe or
+ * socket does not take is dropped and counted.
  *
  * A line is one event. Control bytes in it become question marks. Of each kind LOG_LINES lines are logged in LOG_SECONDS seconds;
  * those beyond are counted, and one line says later how many they were. Of a rare kind it is one line a minute. Lines for debugging have
@@ -28,7 +29,7 @@ struct log_kind {
 
 /*
  * Says where lines go from now on. On standard error, a line begins with its time and level, or with the level as journald reads it if
- * JOURNAL_STREAM says that journald reads standard error. The connection to syslog is opened at once.
+ * JOURNAL_STREAM says that journald reads standard error. The socket for syslog is opened at once.
  */
 void log_open(bool to_syslog);
 
@@ -39,6 +40,9 @@ int log_level(void);
 
 /* Logs how many lines were left out: of the kinds whose time is over, or of `all`. To be called every LOG_SECONDS seconds. */
 void log_summarize(bool all);
+
+/* Returns how many lines were dropped since the start. */
+uint64_t log_dropped(void);
 
 /* Logs one line in the format of printf; what does not fit 1 KB is cut off. */
 void log_write(struct log_kind *kind, enum log_level level, const char *format, ...)

@@ -4,6 +4,7 @@ import os
 import pwd
 import socket
 import sys
+import unittest
 
 from case import WireTest
 from case_access import USERS, request_of, usages
@@ -32,6 +33,17 @@ class Files(WireTest):
     def test_modes(self):
         for mode in (0o640, 0o604, 0o644, 0o620, 0o666):
             self.bad(USERS, f": its mode is {mode:04o},", mode)
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root may give root a file")
+    def test_modes_of_root(self):
+        """A group may read what root owns, as a Secret in a container that does not run as root; nothing else."""
+        path = self.private_file(USERS)
+        os.chown(path, 0, pwd.getpwnam("nobody").pw_gid)
+        os.chmod(path, 0o440)
+        self.assert_good(self.check(config=f'auth_file = "{path}"'))
+        for mode in (0o460, 0o450, 0o444, 0o601):
+            os.chmod(path, mode)
+            self.assert_refused(self.check(config=f'auth_file = "{path}"'), f"{path}: its mode is {mode:04o},")
 
     def test_bad_lines(self):
         for text, said in (("", ":1: no user"), ("foo:bar\nsecret\n", ":2: no colon"), ("foo:bar\n:x\n", ":2: empty"),

@@ -1,10 +1,12 @@
 """The log: one line for one event, a limit for each kind, journald and syslog."""
 import os
 import re
+import select
 import signal
 import socket
 
 from case import WireTest, marks
+from case_tls import TlsTest
 from harness import EVENLY, HOST, PATIENCE, free_port, run_program, setlistd, wait_until
 from stored import stats
 from wire import Conn
@@ -107,6 +109,42 @@ class Notices(WireTest):
         self.assertIn(" 2 more suppressed like: client ", proxy.process.stderr())
 
 
+class Strangers(TlsTest):
+    """Clients with a wrong password or protocol: one line a minute of each kind, with an address."""
+    smoke = True
+
+    def told(self, proxy, what):
+        wait_until("it is logged", lambda: lines_with(proxy, what))
+        self.assertRegex(lines_with(proxy, what)[0], rf" notice: client {HOST}:\d+: {what}")
+
+    def test_passwords(self):
+        proxy = self.setlistd([self.memcached()], config=f'auth_file = "{self.private_file("ann:secret" + chr(10))}"')
+        for _ in range(3):
+            with Conn(proxy.port) as conn:
+                self.assertEqual(conn.set("auth", b"ann wrong"), "CLIENT_ERROR authentication failure")
+        self.told(proxy, "authentication failure")
+        with Conn(proxy.port) as conn:
+            conn.send(b"*1\r\n$4\r\nPING\r\n")
+            self.assertIn(b"CLIENT_ERROR", conn.rest())
+        self.told(proxy, "refused: it has not authenticated")
+        self.assertEqual(len(lines_with(proxy, "notice: client")), 2, proxy.process.stderr())
+        self.assertNotIn("wrong", proxy.process.stderr())
+
+    def test_a_plain_client_of_a_port_with_tls(self):
+        proxy = self.setlistd_tls([self.memcached()])
+        with Conn(proxy.port) as conn:
+            conn.send(b"get key\r\n")
+            conn.rest()
+        self.told(proxy, "it does not speak TLS")
+
+    def test_tls_on_a_plain_port(self):
+        proxy = self.setlistd([self.memcached()])
+        with Conn(proxy.port) as conn:
+            conn.send(b"\x16\x03\x01\x02\x00")
+            conn.rest()
+        self.told(proxy, "it speaks no protocol of memcached")
+
+
 class Clients(WireTest):
     smoke = True
 
@@ -140,6 +178,41 @@ class Clients(WireTest):
         wait_until("all are told", lambda: sum(told()) == count)
         self.assertGreaterEqual(told()[0], LINES)
         self.assertGreater(told()[1], 0)
+
+
+class Unread(WireTest):
+    """Standard error is a pipe that nobody reads."""
+    smoke = True
+
+    @staticmethod
+    def fill(end):
+        """Until it takes no line more."""
+        os.set_blocking(end, False)
+        try:
+            while True:
+                os.write(end, b"x" * select.PIPE_BUF)
+        except BlockingIOError:
+            os.set_blocking(end, True)
+
+    def test_nobody_waits(self):
+        read, write = os.pipe()
+        self.addCleanup(os.close, read)
+        self.addCleanup(os.close, write)
+        self.fill(write)
+        conn = self.serve(1, "-t", "2", "-v", under=("sh", "-c", f'exec "$@" 2>/proc/self/fd/{write}', "sh"), pass_fds=[write],
+                          config="retry_min = 1\nretry_max = 5")
+        self.servers[0].kill()
+        for number in range(200):
+            self.assertIn("SERVER_ERROR", conn.ask(f"get key-{number}"))
+            self.assertEqual(conn.ask(f"nonsense-{number}"), "ERROR")
+        self.proxy.configure(self.proxy.config)
+        wait_until("lines are dropped", lambda: stats(conn)["log_lines_dropped"] > "1")
+        with open(read, "rb", closefd=False) as log:
+            log.read(select.PIPE_BUF * 16)
+            self.proxy.configure(self.proxy.config + "\n# again")
+            os.set_blocking(read, False)
+            wait_until("it goes on", lambda: b"lines before this one were dropped" in (log.read1() or b""))
+        self.proxy.stop()
 
 
 class Journal(WireTest):

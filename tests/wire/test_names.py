@@ -71,12 +71,12 @@ class NamesTest(WireTest):
         self.write_hosts(B)
         wait_until("the new address is greeted", lambda: new.links and new.links[0].requests)
 
-    def follow(self, port, *args, config=OFTEN):
+    def follow(self, port, *args, config=OFTEN, name=NAME):
         """A setlistd for which the name may change, and a connection to it."""
         under = command_with({"/etc/hosts": self.hosts_path, "/etc/resolv.conf": self.resolv_path})
         if not under:
             self.skipTest("no right to put another file over /etc/hosts")
-        proxy = self.setlistd([f"{NAME}:{port}"], *args, config=config, under=under)
+        proxy = self.setlistd([f"{name}:{port}"], *args, config=config, under=under)
         return proxy, self.connect(proxy)
 
     def follow_name_server(self, config=OFTEN):
@@ -92,7 +92,11 @@ class NamesTest(WireTest):
         return tcp_sockets(ESTABLISHED).count((hex_address(address), port))
 
     def wait_for(self, conn, who):
-        wait_until(f"{who} answers", lambda: conn.get("who") == who)
+        """A request that comes before the first connection is refused."""
+        def answers():
+            found, end = conn.values("get who")
+            return end == "END" and "who" in found and found["who"][1] == who
+        wait_until(f"{who} answers", answers)
 
     def log_lines(self, proxy, *words):
         return [line for line in proxy.process.stderr().splitlines() if all(word in line for word in words)]

@@ -6,6 +6,7 @@ import ssl
 from case_tls import Authority, TlsServer, TlsTest
 from harness import HOST, wait_until
 from stored import stat
+from test_names import NAME, NamesTest
 
 # Soon enough that a test need not wait, and no limit on anything else.
 SOON = "retry_min = 1\nretry_max = 20\n"
@@ -183,3 +184,12 @@ class Handshakes(TlsTest):
                 wait_until("it is up", lambda: len(server.resumed) >= count and conn.values("get k")[1] == "END")
                 server.cut()
             self.assertEqual(server.resumed[:3], [False, True, True], version)
+
+
+class Named(TlsTest, NamesTest):
+    def test_a_dot_at_the_end(self):
+        """It ends an absolute name for the resolver; certificates and servers know the name without it."""
+        self.write_resolv(self.name_server(**{NAME: [HOST]}).address)
+        server = self.memcached_tls(files=self.authority.sign("named", names=f"DNS:{NAME}"))
+        _, conn = self.follow(server.port, config=self.verifying(), name=f"{NAME}.")
+        self.assertEqual(conn.set("k", b"v"), "STORED")

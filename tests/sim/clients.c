@@ -277,7 +277,7 @@ static void write_many(struct sim_op *op, struct buf *line)
 	BUF_ADD(line, "\r\n");
 }
 
-void clients_issue(struct world *w, struct proxy *proxy, int client, int key, command_id command)
+void clients_issue(struct world *w, struct lan_proxy *proxy, int client, int key, command_id command)
 {
 	struct sim_op *op = xcalloc(1, sizeof(*op));
 	struct buf *line = &op->line;
@@ -309,7 +309,7 @@ void clients_act(struct world *w)
 
 	for (uint64_t n = 1 + world_random(w, 4); n > 0; n--) {
 		int key = (int)world_random(w, w->form ? LEASES_KEY : SIM_KEYS);
-		struct proxy *proxy = w->proxies[w->client_proxy[client]];
+		struct lan_proxy *proxy = w->proxies[w->client_proxy[client]];
 		if (!w->form && world_chance(w, 40))
 			clients_issue(w, proxy, client, key, COMMAND_LPUSH);
 		else

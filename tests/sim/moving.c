@@ -528,7 +528,7 @@ static void choose(struct moving *w, uint64_t seed)
 		w->proxies[moving_random(w, MOVING_PROXIES)].lan.skew = (int64_t)moving_random(w, 16000) - 8000;
 }
 
-bool moving_run(struct moving *w, uint64_t seed, enum moving_mutation mutation, bool verbose)
+static void run_world(struct moving *w, uint64_t seed, enum moving_mutation mutation, bool verbose)
 {
 	int changes;
 
@@ -552,7 +552,6 @@ bool moving_run(struct moving *w, uint64_t seed, enum moving_mutation mutation, 
 	if (!w->violation)
 		end(w, 2 * (size_t)changes);
 	tear_down(w);
-	return !w->violation;
 }
 
 /* --- many of them --- */
@@ -564,34 +563,17 @@ static const char *const mutations[MOVING_MUTATIONS] = {
 #undef MUTATION
 };
 
-/* The seed of the first history that fails; 0 for none. */
-static uint64_t run_many(uint64_t first, uint64_t count, int mutation, bool verbose)
+static struct verdict run(uint64_t seed, int mutation, bool verbose)
 {
 	static struct moving world;
 	struct moving *w = &world;
-	uint64_t commands = 0, failures = 0, moved = 0, merged = 0, waited = 0, undecided = 0, spoiled = 0, claimed = 0;
+	uint64_t spoiled = 0, claimed = 0;
 
-	for (uint64_t seed = first; seed < first + count; seed++) {
-		if (!moving_run(w, seed, (enum moving_mutation)mutation, verbose)) {
-			printf("seed %llu: %s: %s\n", (unsigned long long)seed, w->violation, w->detail);
-			return seed;
-		}
-		commands += w->commands;
-		failures += w->failures;
-		moved += w->moved;
-		merged += w->merged;
-		waited += w->waited;
-		undecided += w->undecided;
-		for (int key = 0; key < MOVING_KEYS; key++)
-			spoiled += w->keys[key].spoiled, claimed += w->keys[key].claimed;
-	}
-	printf("%llu histories: %llu commands, %llu failed, %llu units moved, %llu merged, %llu commands waited, %llu "
-	       "keys lost "
-	       "a part, %llu keys had a late claim, %llu keys were not decided\n",
-		(unsigned long long)count, (unsigned long long)commands, (unsigned long long)failures,
-		(unsigned long long)moved, (unsigned long long)merged, (unsigned long long)waited,
-		(unsigned long long)spoiled, (unsigned long long)claimed, (unsigned long long)undecided);
-	return 0;
+	run_world(w, seed, (enum moving_mutation)mutation, verbose);
+	for (int key = 0; key < MOVING_KEYS; key++)
+		spoiled += w->keys[key].spoiled, claimed += w->keys[key].claimed;
+	return (struct verdict){ w->violation, w->detail,
+		{ w->commands, w->failures, w->moved, w->merged, w->waited, spoiled, claimed, w->undecided } };
 }
 
 static const char *mutation_name(int mutation)
@@ -599,4 +581,7 @@ static const char *mutation_name(int mutation)
 	return mutations[mutation];
 }
 
-const struct histories moving_histories = { run_many, mutation_name, MOVING_MUTATIONS };
+const struct histories moving_histories = { run,
+	{ "commands", "failed", "units moved", "merged", "commands waited", "keys lost a part", "keys had a late claim",
+		"keys were not decided" },
+	mutation_name, MOVING_MUTATIONS };

@@ -146,9 +146,6 @@ struct moving {
 	uint64_t commands, failures, moved, merged, waited, undecided;
 };
 
-/* Runs the history of a seed. False if something was wrong: then world->violation says what. */
-bool moving_run(struct moving *world, uint64_t seed, enum moving_mutation mutation, bool verbose);
-
 /* For histories_main. */
 extern const struct histories moving_histories;
 

@@ -330,7 +330,7 @@ static void tear_down(struct taking *w)
 	lan_fini(&w->lan);
 }
 
-bool taking_run(struct taking *w, uint64_t seed, enum taking_mutation mutation, bool verbose)
+static void run_world(struct taking *w, uint64_t seed, enum taking_mutation mutation, bool verbose)
 {
 	memset(w, 0, sizeof(*w));
 	lan_init(&w->lan, &hooks, w, TAKING_SERVERS, ITEM_MAX, seed);
@@ -354,7 +354,6 @@ bool taking_run(struct taking *w, uint64_t seed, enum taking_mutation mutation, 
 	if (!w->violation)
 		end(w);
 	tear_down(w);
-	return !w->violation;
 }
 
 /* --- many of them --- */
@@ -366,31 +365,14 @@ static const char *const mutations[TAKING_MUTATIONS] = {
 #undef MUTATION
 };
 
-/* The seed of the first history that fails; 0 for none. */
-static uint64_t run_many(uint64_t first, uint64_t count, int mutation, bool verbose)
+static struct verdict run(uint64_t seed, int mutation, bool verbose)
 {
 	static struct taking world;
 	struct taking *w = &world;
-	uint64_t commands = 0, failures = 0, busy = 0, kills = 0, taken = 0, left = 0;
 
-	for (uint64_t seed = first; seed < first + count; seed++) {
-		if (!taking_run(w, seed, (enum taking_mutation)mutation, verbose)) {
-			printf("seed %llu: %s: %s\n", (unsigned long long)seed, w->violation, w->detail);
-			return seed;
-		}
-		commands += w->commands;
-		failures += w->failures;
-		busy += w->busy;
-		kills += w->kills;
-		taken += w->taken;
-		left += w->left;
-	}
-	printf("%llu histories: %llu commands, %llu failed, %llu were busy, %llu proxies killed, %llu elements taken, "
-	       "%llu copies left\n",
-		(unsigned long long)count, (unsigned long long)commands, (unsigned long long)failures,
-		(unsigned long long)busy, (unsigned long long)kills, (unsigned long long)taken,
-		(unsigned long long)left);
-	return 0;
+	run_world(w, seed, (enum taking_mutation)mutation, verbose);
+	return (struct verdict){ w->violation, w->detail,
+		{ w->commands, w->failures, w->busy, w->kills, w->taken, w->left } };
 }
 
 static const char *mutation_name(int mutation)
@@ -398,4 +380,6 @@ static const char *mutation_name(int mutation)
 	return mutations[mutation];
 }
 
-const struct histories taking_histories = { run_many, mutation_name, TAKING_MUTATIONS };
+const struct histories taking_histories = { run,
+	{ "commands", "failed", "were busy", "proxies killed", "elements taken", "copies left" }, mutation_name,
+	TAKING_MUTATIONS };

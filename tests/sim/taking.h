@@ -131,9 +131,6 @@ struct taking {
 	uint64_t commands, failures, busy, kills, taken, left;
 };
 
-/* Runs the history of a seed. False if something was wrong: then world->violation says what. */
-bool taking_run(struct taking *world, uint64_t seed, enum taking_mutation mutation, bool verbose);
-
 /* For histories_main. */
 extern const struct histories taking_histories;
 

@@ -185,8 +185,8 @@ struct world {
 	uint64_t commands, failures, compactions, merges, incomplete;
 };
 
-/* Runs one history. False when a check failed: then `violation` and `detail` say which. */
-bool world_run(struct world *world, const struct form *form, uint64_t seed, enum mutation mutation, bool verbose);
+/* Runs one history. If a check failed, `violation` and `detail` say which. */
+void world_run(struct world *world, const struct form *form, uint64_t seed, enum mutation mutation, bool verbose);
 
 /* The sizes of collections in a history. The seed chooses. */
 const struct collection_options *world_sizes(uint64_t seed);

@@ -61,8 +61,8 @@ static uint64_t delay(struct lan *lan, const struct message *m)
 
 	if (m->executed)
 		return at / 4;
-	if (w->mutation == MOVING_UNSEEN_CLAIM && is_claim(m) && lan_random(lan, 2))
-		at += lan_random(lan, 500 * MS);
+	if (w->mutation == MOVING_UNSEEN_CLAIM && is_claim(m))
+		at += 300 * MS + lan_random(lan, 500 * MS);
 	return at;
 }
 

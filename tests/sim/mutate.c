@@ -75,6 +75,11 @@ void mutate_sent(struct world *w, struct message *m)
 
 void mutate_execute(struct world *w, struct message *m)
 {
+	const struct memcached_item *item = note(m)->stale ? world_find(w, m->call.key) : NULL;
+
+	/* Sooner or later a server that has restarted gives the same id to another item. */
+	if (item)
+		m->call.number = item->cas;
 	mutate_runs_execute(w, m);
 }
 

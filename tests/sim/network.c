@@ -46,16 +46,37 @@ struct memcached_item *world_find(struct world *w, struct slice key)
 	return lan_find(&w->lan, key);
 }
 
-/* When a restart is to hit a CAS, the CAS is slow. */
+enum { MS = 1000 };
+
+/* The delay of a call that matters for a mutation, so that what shows the mutation happens often; 0 for other calls. */
+static uint64_t delay_for_mutation(struct lan *lan, const struct call *call)
+{
+	bool is_cas = call->verb == CALL_CAS;
+
+	switch (((const struct world *)lan->arg)->mutation) {
+	case MUTATION_STALE_CAS: /* a restart may hit it */
+		return is_cas ? lan_random(lan, 60 * MS) : 0;
+	case MUTATION_NO_MARGIN: /* a second ends between the write of a part and that of its base */
+		return is_cas && call->exptime > 0 && lan_random(lan, 2) ? lan_random(lan, 1500 * MS) : 0;
+	case MUTATION_BLIND_EXPIRE: /* the base may become another */
+		return is_cas && call->exptime < 0 ? lan_random(lan, 200 * MS) : 0;
+	case MUTATION_LOST_DELETE: /* another delete is executed */
+		return call->verb == CALL_DELETE || (is_cas && call->exptime < 0) ? lan_random(lan, 40 * MS) : 0;
+	default:
+		return 0;
+	}
+}
+
 static uint64_t delay(struct lan *lan, const struct message *m)
 {
 	const struct world *w = lan->arg;
-	enum { MS = 1000 };
+	uint64_t at;
 
 	if (m->executed)
 		return lan_random(lan, 3 * MS);
-	if (w->mutation == MUTATION_STALE_CAS && m->call.verb == CALL_CAS)
-		return lan_random(lan, 60 * MS);
+	at = delay_for_mutation(lan, &m->call);
+	if (at)
+		return at;
 	if (w->slow && lan_random(lan, 100) < 2)
 		return lan_random(lan, 3000 * MS);
 	return lan_random(lan, 100) < 5 ? lan_random(lan, 40 * MS) : lan_random(lan, 3 * MS);
@@ -81,6 +102,10 @@ static void sent(struct lan *lan, struct message *m)
 {
 	struct world *w = lan->arg;
 
+	if (w->mutation == MUTATION_STALE_CAS && m->answered && !m->proxy->dead) {
+		m->answered = false;
+		note(m)->stale = true;
+	}
 	if (w->form)
 		form_sent(w, m);
 	else
@@ -126,7 +151,8 @@ static bool sent_again(struct lan *lan, struct message *m)
 
 	if (w->mutation != MUTATION_STALE_CAS || m->call.verb != CALL_CAS)
 		return false;
-	m->later += lan_random(lan, 200000);
+	note(m)->stale = true;
+	m->later += lan_random(lan, 200 * MS);
 	return true;
 }
 

@@ -97,6 +97,11 @@ static void restart_server(struct world *w)
 	lan_restart(&w->lan, server);
 }
 
+static uint64_t evictions_of_1000(const struct world *w)
+{
+	return w->mutation == MUTATION_BLIND_EXPIRE ? 60 : 3;
+}
+
 /* Servers restart more often at first: while cas ids are small, new ones soon equal old ones. */
 static void trouble(struct world *w, int step)
 {
@@ -111,9 +116,11 @@ static void trouble(struct world *w, int step)
 			if (w->client_proxy[client] == proxy)
 				w->client_proxy[client] = (int)world_random(w, SIM_PROXIES);
 		}
-	} else if (dice < 19) {
+	} else if (w->mutation == MUTATION_NO_MARGIN) {
+		return; /* a part that is gone shows the bug only if none was evicted */
+	} else if (dice < 16 + evictions_of_1000(w)) {
 		evict(w);
-	} else if (dice < (step < STEPS / 4 ? 50 : 22)) {
+	} else if (dice < 16 + evictions_of_1000(w) + (step < STEPS / 4 ? 31 : 3)) {
 		restart_server(w);
 	}
 }
@@ -216,7 +223,7 @@ void world_run(struct world *w, const struct form *form, uint64_t seed, enum mut
 			dates_quiet(w);
 		trouble(w, step);
 		pipeline_run(w);
-		if (world_chance(w, 3))
+		if (world_chance(w, w->mutation == MUTATION_NO_MARGIN ? 20 : 3))
 			w->lan.now += time_that_passes(w) * 1000;
 	}
 	settle(w);

@@ -51,6 +51,7 @@ struct seen_pointer {
 struct note {
 	struct wants wants;
 	struct seen_pointer lie; /* MUTATION_NO_CHECK */
+	bool stale;              /* MUTATION_STALE_CAS: its cas id is of an earlier connection */
 	bool lost;               /* MUTATION_EARLY_DELETE: nothing is done, and its proxy believes that it was */
 	bool behind;             /* a read of a base that was sent behind a write which was not executed */
 	uint64_t asked; /* the number of the command that touches or deletes by this call; 0 where it is not known */

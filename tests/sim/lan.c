@@ -1,31 +1,54 @@
 #include "lan.h"
 
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "util/alloc.h"
 #include "util/random.h"
+
+static const uint64_t START = 1700000000000000; /* microseconds since 1970: a date is more than 30 days */
 
 uint64_t lan_random(struct lan *lan, uint64_t below)
 {
 	return random_next(&lan->random) % below;
 }
 
+uint64_t lan_ms(const struct lan *lan)
+{
+	return lan->now / 1000;
+}
+
+void lan_say(const struct lan *lan, const char *format, ...)
+{
+	uint64_t since = lan->now - lan->start;
+	va_list ap;
+
+	if (!lan->verbose)
+		return;
+	printf("%7llu.%03llu ", (unsigned long long)since / 1000, (unsigned long long)since % 1000);
+	va_start(ap, format);
+	vprintf(format, ap);
+	va_end(ap);
+}
+
 /* --- messages, the earliest first --- */
 
-static bool is_before(const struct lan_message *a, const struct lan_message *b)
+static bool is_before(const struct message *a, const struct message *b)
 {
 	return a->at != b->at ? a->at < b->at : a->number < b->number;
 }
 
 static void swap(struct lan *lan, size_t a, size_t b)
 {
-	struct lan_message *m = lan->heap[a];
+	struct message *m = lan->heap[a];
 
 	lan->heap[a] = lan->heap[b];
 	lan->heap[b] = m;
 }
 
-static void put(struct lan *lan, struct lan_message *m, uint64_t at)
+static void put(struct lan *lan, struct message *m, uint64_t at)
 {
 	size_t i = lan->count;
 
@@ -34,15 +57,14 @@ static void put(struct lan *lan, struct lan_message *m, uint64_t at)
 		lan->heap = xrealloc(lan->heap, lan->capacity * sizeof(*lan->heap));
 	}
 	m->at = at;
-	m->number = lan->number++;
 	lan->heap[lan->count++] = m;
 	for (; i && is_before(lan->heap[i], lan->heap[(i - 1) / 2]); i = (i - 1) / 2)
 		swap(lan, i, (i - 1) / 2);
 }
 
-static struct lan_message *take(struct lan *lan)
+static struct message *take(struct lan *lan)
 {
-	struct lan_message *first = lan->heap[0];
+	struct message *first = lan->heap[0];
 	size_t i = 0, child;
 
 	lan->heap[0] = lan->heap[--lan->count];
@@ -57,22 +79,56 @@ static struct lan_message *take(struct lan *lan)
 	return first;
 }
 
-static void forget(struct lan_message *m)
+static struct message *create(struct lan *lan, struct lan_proxy *p, struct env *env, struct waiter *waiter, int server)
+{
+	struct message *m = xcalloc(1, sizeof(*m) + lan->hooks->note_size);
+
+	*m = (struct message){ .number = lan->number++,
+		.proxy = p,
+		.env = env,
+		.waiter = waiter,
+		.server = server,
+		.from = p ? p->index : -1,
+		.note = m + 1 };
+	return m;
+}
+
+static void forget(struct message *m)
 {
 	free(m->bytes);
 	buf_free(&m->value);
 	free(m);
 }
 
+/* It stays in the heap, where lan_next() finds it. */
+static void drop(struct message *m)
+{
+	m->proxy = NULL;
+	m->gone = true;
+}
+
 /* --- what proxies send --- */
 
-/* Nothing overtakes what was on this wire before. */
-static uint64_t arrival(struct lan *lan, uint64_t *last, const struct call *call)
+static struct lan_proxy *proxy_of(struct env *env)
 {
-	uint64_t at = lan->now + lan->delay(lan, call);
+	return ((struct lan_host *)env)->proxy;
+}
+
+/* Nothing overtakes what was on this wire before. */
+static uint64_t arrival(struct lan *lan, uint64_t *last, const struct message *m)
+{
+	uint64_t at = lan->now + lan->hooks->delay(lan, m);
 
 	*last = at > *last ? at : *last;
 	return *last;
+}
+
+static bool is_in_packet(struct lan *lan, const struct message *m)
+{
+	const struct message *last = lan->last;
+
+	return last && last->proxy == m->proxy && last->server == m->server && lan->hooks->is_in_packet &&
+		lan->hooks->is_in_packet(lan, last, m);
 }
 
 /* As the daemon's upstream does, refuses a cas id that was read on another connection. */
@@ -81,38 +137,64 @@ static bool is_stale(const struct lan_proxy *p, const struct call *call, int ser
 	return call->verb == CALL_CAS && call->connection && call->connection != p->wires[server].id;
 }
 
-static void send_call(struct env *env, const struct call *call, struct waiter *waiter)
+void lan_call(struct env *env, const struct call *call, struct waiter *waiter)
 {
-	struct lan_proxy *p = (struct lan_proxy *)env;
+	struct lan_proxy *p = proxy_of(env);
 	struct lan *lan = p->lan;
-	struct lan_message *m = xcalloc(1, sizeof(*m));
-	int server = lan->place(call->key);
+	int server = lan->hooks->place ? lan->hooks->place(call->key) : call->server;
+	struct message *m = create(lan, p, env, waiter, server);
 
-	*m = (struct lan_message){ .proxy = p, .waiter = waiter, .call = *call, .server = server, .from = p->index };
+	assert(server >= 0 && server < lan->server_count);
+	m->call = *call;
 	m->bytes = memcached_keep_call(&m->call);
 	p->calls++;
-	if (p->dead || is_stale(p, call, server)) {
-		m->executed = true;
+	m->at = is_in_packet(lan, m) ? lan->last->at : arrival(lan, &p->wires[server].there, m);
+	m->answered = p->dead || is_stale(p, call, server);
+	if (m->answered)
 		m->result.status = p->dead ? RESULT_UNAVAILABLE : RESULT_EXISTS;
-	} else if (lan->sent) {
-		lan->sent(lan, m);
-	}
-	put(lan, m, m->late ? m->at : arrival(lan, &p->wires[server].there, call));
+	if (lan->hooks->sent)
+		lan->hooks->sent(lan, m);
+	put(lan, m, m->at);
+	lan->last = m;
+}
+
+void lan_call_lost(struct lan *lan, const struct call *call)
+{
+	struct message *m = create(lan, NULL, NULL, NULL, lan->hooks->place(call->key));
+
+	m->call = *call;
+	m->bytes = memcached_keep_call(&m->call);
+	put(lan, m, lan->now);
+}
+
+void lan_acknowledge(struct lan *lan, struct message *m, uint64_t later)
+{
+	struct message *ack;
+
+	if (m->answered)
+		return;
+	ack = create(lan, m->proxy, m->env, m->waiter, m->server);
+	ack->answered = true;
+	ack->result.status = RESULT_DONE;
+	put(lan, ack, m->at);
+	m->proxy = NULL;
+	m->late = true;
+	m->later = later;
 }
 
 static void call_later(struct env *env, struct waiter *waiter, unsigned ms)
 {
-	struct lan_proxy *p = (struct lan_proxy *)env;
-	struct lan_message *m = xcalloc(1, sizeof(*m));
+	struct lan_proxy *p = proxy_of(env);
+	struct message *m = create(p->lan, p, env, waiter, -1);
 
-	*m = (struct lan_message){ .proxy = p, .waiter = waiter, .server = -1, .from = p->index, .executed = true };
+	m->executed = true;
 	put(p->lan, m, p->lan->now + ms * 1000 + 1);
 }
 
 /* Slices are of random lengths, so that anything may come between any two steps. */
 static bool is_over(struct env *env)
 {
-	struct lan_proxy *p = (struct lan_proxy *)env;
+	struct lan_proxy *p = proxy_of(env);
 
 	env->grain = random_next(&p->slices) % 64;
 	return random_next(&p->slices) % 2;
@@ -124,68 +206,88 @@ static void pause_work(struct env *env, struct waiter *waiter, const void *clien
 	call_later(env, waiter, 0);
 }
 
+/* --- proxies --- */
+
+void lan_set_env_clock(const struct lan_proxy *p, struct env *env)
+{
+	env->now = lan_ms(p->lan);
+	env->unix_time = ((int64_t)lan_ms(p->lan) + p->skew) / 1000;
+	env->connects = p->connects;
+}
+
 void lan_set_clock(struct lan_proxy *p)
 {
-	p->host.env.now = p->lan->now / 1000;
-	p->host.env.unix_time = (int64_t)(p->lan->now / 1000000);
+	if (p->lan->hooks->set_clock)
+		p->lan->hooks->set_clock(p);
+	else
+		lan_set_env_clock(p, &p->host.env);
+}
+
+void lan_init_host(struct lan_proxy *p, struct lan_host *host)
+{
+	*host = (struct lan_host){ .proxy = p };
+	host->host.env = (struct env){
+		.call = lan_call,
+		.later = call_later,
+		.is_over = is_over,
+		.pause = pause_work,
+		.random = random_next(&p->lan->random),
+		.seed = random_next(&p->lan->random),
+		.servers = p->lan->server_count,
+		.pool = &p->pool,
+	};
+	lan_set_env_clock(p, &host->host.env);
 }
 
 void lan_init_proxy(struct lan *lan, struct lan_proxy *p, int index)
 {
 	*p = (struct lan_proxy){ .lan = lan, .index = index, .slices = random_next(&lan->random) };
-	p->host.env = (struct env){
-		.call = send_call,
-		.later = call_later,
-		.is_over = is_over,
-		.pause = pause_work,
-		.random = random_next(&lan->random),
-		.seed = random_next(&lan->random),
-		.servers = LAN_SERVERS,
-		.pool = &p->pool,
-	};
-	for (int i = 0; i < LAN_SERVERS; i++)
+	lan_init_host(p, &p->first);
+	for (int i = 0; i < lan->server_count; i++)
 		p->wires[i].id = ++lan->connection;
-	lan_set_clock(p);
-}
-
-void lan_acknowledge(struct lan *lan, struct lan_message *m, uint64_t later)
-{
-	struct lan_message *ack = xcalloc(1, sizeof(*ack));
-	struct lan_proxy *p = m->proxy;
-
-	*ack = (struct lan_message){
-		.proxy = p, .waiter = m->waiter, .server = m->server, .from = m->from, .executed = true
-	};
-	ack->result.status = RESULT_DONE;
-	put(lan, ack, arrival(lan, &p->wires[m->server].there, &m->call));
-	m->proxy = NULL;
-	m->late = true;
-	m->at = ack->at + later;
+	TAILQ_INSERT_TAIL(&lan->proxies, p, link);
 }
 
 /* --- what arrives --- */
 
 struct memcached_item *lan_find(struct lan *lan, struct slice key)
 {
-	return memcached_find(&lan->servers[lan->place(key)], key, lan->now / 1000);
+	return memcached_find(&lan->servers[lan->hooks->place(key)], key, lan_ms(lan));
 }
 
-static void execute(struct lan *lan, struct lan_message *m)
+static void show(const struct lan *lan, const struct message *m)
 {
-	if (!lan->execute || !lan->execute(lan, m))
-		m->result = memcached_call(&lan->servers[m->server], &m->call, lan->now / 1000);
-	if (lan->executed)
-		lan->executed(lan, m);
+	const struct call *c = &m->call;
+	struct slice got = buf_size(&m->value) ? buf_slice(&m->value) : m->result.value;
+
+	lan_say(lan, "P%d%s server %d verb %d want %u exp %lld cas %llu %.*s | %.*s | -> %d cas %llu ttl %lld %.*s\n",
+		m->from, m->proxy ? "" : " (lost)", m->server, (int)c->verb, c->want, (long long)c->exptime,
+		(unsigned long long)c->number, (int)c->key.n, c->key.p, (int)c->value.n, c->value.p,
+		(int)m->result.status, (unsigned long long)m->result.cas, (long long)m->result.ttl, (int)got.n, got.p);
+}
+
+static void execute(struct lan *lan, struct message *m)
+{
+	if (!lan->hooks->execute || !lan->hooks->execute(lan, m))
+		m->result = memcached_call(&lan->servers[m->server], &m->call, lan_ms(lan));
+	if (lan->hooks->executed)
+		lan->hooks->executed(lan, m);
+	show(lan, m);
+	if (!buf_size(&m->value))
+		buf_add_slice(&m->value, m->result.value);
+}
+
+static void send_back(struct lan *lan, struct message *m)
+{
 	m->executed = true;
-	buf_add_slice(&m->value, m->result.value);
 	if (m->proxy)
-		put(lan, m, arrival(lan, &m->proxy->wires[m->server].back, NULL));
+		put(lan, m, arrival(lan, &m->proxy->wires[m->server].back, m));
 	else
 		forget(m);
 }
 
-/* The message may be on its way no more. */
-static void deliver(struct lan_message *m)
+/* The message is in the heap no more. */
+static void deliver(struct message *m)
 {
 	struct lan_proxy *p = m->proxy;
 
@@ -199,89 +301,181 @@ static void deliver(struct lan_message *m)
 	forget(m);
 }
 
-uint64_t lan_next(const struct lan *lan)
+uint64_t lan_next(struct lan *lan)
 {
+	while (lan->count && lan->heap[0]->gone) {
+		lan->last = NULL;
+		forget(take(lan));
+	}
 	return lan->count ? lan->heap[0]->at : UINT64_MAX;
 }
 
 void lan_step(struct lan *lan)
 {
-	struct lan_message *m = take(lan);
+	uint64_t at = lan_next(lan), later;
+	struct message *m = take(lan);
 
-	lan->now = m->at > lan->now ? m->at : lan->now;
-	if (m->dropped || (m->executed && !m->proxy))
-		forget(m);
-	else if (m->executed)
+	lan->now = at > lan->now ? at : lan->now;
+	lan->last = NULL;
+	if (m->later) {
+		later = m->later;
+		m->later = 0;
+		put(lan, m, lan->now + later);
+	} else if (m->executed) {
 		deliver(m);
-	else
-		execute(lan, m);
+	} else {
+		if (!m->answered)
+			execute(lan, m);
+		send_back(lan, m);
+	}
 }
 
 /* --- what breaks --- */
 
-/* The first that the proxy has sent and that it waits for: to this server, or a timer. */
-static struct lan_message *first_of(const struct lan *lan, const struct lan_proxy *p, int server)
+static int compare_numbers(const void *a, const void *b)
 {
-	struct lan_message *first = NULL;
+	const struct message *first = *(struct message *const *)a, *second = *(struct message *const *)b;
 
-	for (size_t i = 0; i < lan->count; i++) {
-		struct lan_message *m = lan->heap[i];
-		if (m->proxy == p && m->server == server && (!first || m->number < first->number))
-			first = m;
-	}
-	return first;
+	return first->number < second->number ? -1 : first->number > second->number;
 }
 
-/* Its proxy is told something else. */
-static struct lan_message *part_with(struct lan_message *m, enum result_status status)
+/* The messages for which a proxy waits: from this server. The caller frees the list. */
+static struct message **waiting_for(const struct lan *lan, const struct lan_proxy *p, int server, size_t *count)
 {
-	struct lan_message *copy = xcalloc(1, sizeof(*copy));
+	struct message **list = xmalloc((lan->count + 1) * sizeof(*list));
 
-	*copy = (struct lan_message){ .proxy = m->proxy, .waiter = m->waiter, .server = m->server, .executed = true };
+	*count = 0;
+	for (size_t i = 0; i < lan->count; i++) {
+		struct message *m = lan->heap[i];
+		if (m->proxy == p && m->server == server)
+			list[(*count)++] = m;
+	}
+	qsort(list, *count, sizeof(*list), compare_numbers);
+	return list;
+}
+
+/* The proxy gets this result, and none of the message. */
+static struct message *part_with(struct lan *lan, struct message *m, enum result_status status)
+{
+	struct message *copy = create(lan, m->proxy, m->env, m->waiter, m->server);
+
 	copy->result.status = status;
 	m->proxy = NULL;
 	return copy;
 }
 
-void lan_break(struct lan_proxy *p, int server)
+static void break_wire(struct lan_proxy *p, int server, bool restarts)
 {
 	struct lan *lan = p->lan;
-	struct lan_message *m, **lost = NULL;
-	size_t count = 0;
+	struct message **lost;
+	size_t count, kept = 0;
 	bool sent = true;
 
 	p->wires[server].id = ++lan->connection;
-	p->host.env.connects++;
-	while ((m = first_of(lan, p, server))) {
+	p->connects++;
+	lan->last = NULL;
+	if (lan->hooks->broken)
+		lan->hooks->broken(p, server);
+	lost = waiting_for(lan, p, server, &count);
+	for (size_t i = 0; i < count; i++) {
+		struct message *m = lost[i];
+		bool has_result = m->executed || m->answered;
+		if (restarts && !has_result && lan->hooks->sent_again && lan->hooks->sent_again(lan, m))
+			continue;
 		sent = sent && lan_random(lan, 100) < 70;
-		lost = xrealloc(lost, (count + 1) * sizeof(*lost));
-		lost[count++] = part_with(m, sent || m->executed ? RESULT_LOST : RESULT_UNAVAILABLE);
-		m->dropped = !sent || m->executed || lan_random(lan, 2);
+		lost[kept++] = part_with(lan, m, sent || has_result ? RESULT_LOST : RESULT_UNAVAILABLE);
+		if (!sent || has_result || restarts || lan_random(lan, 2))
+			drop(m);
 	}
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < kept; i++)
 		deliver(lost[i]);
 	free(lost);
+}
+
+void lan_break(struct lan_proxy *p, int server)
+{
+	break_wire(p, server, false);
+}
+
+void lan_restart(struct lan *lan, int server)
+{
+	struct lan_proxy *p;
+
+	TAILQ_FOREACH(p, &lan->proxies, link)
+		break_wire(p, server, true);
+	for (size_t i = 0; i < lan->count; i++) {
+		if (!lan->heap[i]->proxy && lan->heap[i]->server == server)
+			drop(lan->heap[i]);
+	}
+}
+
+/* The first message for which a proxy waits. */
+static struct message *first_of(const struct lan *lan, const struct lan_proxy *p)
+{
+	struct message *first = NULL;
+
+	for (size_t i = 0; i < lan->count; i++) {
+		struct message *m = lan->heap[i];
+		if (m->proxy == p && (!first || m->number < first->number))
+			first = m;
+	}
+	return first;
 }
 
 void lan_kill(struct lan_proxy *p)
 {
 	struct lan *lan = p->lan;
-	struct lan_message *m;
+	struct message *m, *copy;
 
 	p->dead = true;
-	for (size_t i = 0; i < lan->count; i++)
-		lan->heap[i]->dropped |= lan->heap[i]->late && lan->heap[i]->from == p->index;
-	for (int i = 0; i < LAN_SERVERS; i++)
-		lan_break(p, i);
-	for (bool more = true; more;) {
-		more = false;
-		for (int i = -1; i < LAN_SERVERS; i++) {
-			m = first_of(lan, p, i);
-			if (m)
-				deliver(part_with(m, m->result.status));
-			more |= m != NULL;
-		}
+	for (size_t i = 0; i < lan->count; i++) {
+		if (lan->heap[i]->late && lan->heap[i]->from == p->index)
+			drop(lan->heap[i]);
 	}
+	for (int i = 0; i < lan->server_count; i++)
+		lan_break(p, i);
+	while ((m = first_of(lan, p))) {
+		copy = part_with(lan, m, m->result.status);
+		drop(m);
+		deliver(copy);
+	}
+	TAILQ_REMOVE(&lan->proxies, p, link);
+}
+
+/* --- what is under way --- */
+
+const struct message *lan_last_call(const struct lan *lan, const struct lan_proxy *p, struct slice key)
+{
+	const struct message *last = NULL;
+
+	for (size_t i = 0; i < lan->count; i++) {
+		const struct message *m = lan->heap[i];
+		if (m->proxy == p && (!last || m->number > last->number) && slice_equal(m->call.key, key))
+			last = m;
+	}
+	return last;
+}
+
+bool lan_is_waiting(const struct lan *lan, const struct env *env)
+{
+	for (size_t i = 0; i < lan->count; i++) {
+		if (lan->heap[i]->proxy && lan->heap[i]->env == env)
+			return true;
+	}
+	return false;
+}
+
+void lan_init(struct lan *lan, const struct lan_hooks *hooks, void *arg, int servers, size_t item_max, uint64_t seed)
+{
+	lan->hooks = hooks;
+	lan->arg = arg;
+	lan->server_count = servers;
+	lan->servers = xcalloc((size_t)servers, sizeof(*lan->servers));
+	lan->start = lan->now = START;
+	lan->random = seed;
+	TAILQ_INIT(&lan->proxies);
+	for (int i = 0; i < servers; i++)
+		lan->servers[i].item_max = item_max;
 }
 
 void lan_fini(struct lan *lan)
@@ -289,6 +483,7 @@ void lan_fini(struct lan *lan)
 	while (lan->count)
 		forget(take(lan));
 	free(lan->heap);
-	for (int i = 0; i < LAN_SERVERS; i++)
+	for (int i = 0; i < lan->server_count; i++)
 		memcached_restart(&lan->servers[i]);
+	free(lan->servers);
 }

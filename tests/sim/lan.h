@@ -1,83 +1,134 @@
 /*
- * A small network for simulations: proxies with the code under test, servers, and what is on its way between them. Calls and results of one
- * connection do not overtake each other. Connections break, and proxies are killed: then a call that was sent may still be executed.
+ * The network of all simulations: proxies with the code under test, servers, and the messages between them, ordered by time. Calls and
+ * results of one connection do not overtake each other. Connections break, servers restart, and proxies are killed: then a call that
+ * was sent may still be executed, but its result is lost.
  */
 #ifndef SIM_LAN_H
 #define SIM_LAN_H
+
+#include <sys/queue.h>
 
 #include "command/host.h"
 #include "unit/memcached.h"
 #include "util/pool.h"
 
-enum { LAN_SERVERS = 2 };
+enum { LAN_SERVERS = 5 /* at most */ };
 
 struct lan;
 
-/* A proxy. Whoever made it fills in the rest of its host. */
-struct lan_proxy {
+/* A host on a proxy. lan_init_host() sets its env, and the caller the rest. */
+struct lan_host {
 	struct host host;
+	struct lan_proxy *proxy;
+	void *owner; /* the caller's */
+};
+
+struct lan_proxy {
+	union {
+		struct host host;
+		struct lan_host first; /* most proxies have no other */
+	};
+	TAILQ_ENTRY(lan_proxy) link;
 	struct pool pool;
 	struct lan *lan;
 	int index;
+	int64_t skew; /* milliseconds that its clock is ahead */
 	bool dead;
-	uint64_t calls; /* that it has sent */
-	uint64_t slices;
-	struct {
+	uint64_t calls;    /* number of calls that it has sent */
+	uint64_t connects; /* number of its connections that broke */
+	uint64_t slices;   /* state of random_next(), for the lengths of slices */
+	struct lan_wire {
 		uint64_t id, there, back; /* when the last call arrives, and the last result */
 	} wires[LAN_SERVERS];
 };
 
 /* A call on its way to a server, its result on the way back, or a timer. */
-struct lan_message {
-	uint64_t at, number;
-	struct lan_proxy *proxy; /* NULL if its connection was lost, or if it is late */
+struct message {
+	uint64_t at, number;     /* the time of its arrival; numbers are in the order of sending */
+	uint64_t later;          /* so long after its arrival it arrives once more, and only that counts */
+	struct lan_proxy *proxy; /* NULL if no proxy receives the result */
+	struct env *env;         /* sent it */
 	struct waiter *waiter;
 	struct call call;
-	char *bytes;
+	char *bytes;      /* memory of the call's slices */
 	int server, from; /* -1: a timer; the index of its proxy */
-	bool executed, dropped, late;
+	bool answered;    /* `result` is set before the call arrives, so that the call is not executed */
+	bool executed, gone, late;
 	struct result result;
-	struct buf value;
+	struct buf value; /* memory of the result's value; if a hook fills it, it is the value */
+	void *note;       /* the simulation's own data about the message */
+};
+
+/* What differs between simulations. All hooks except `delay` may be NULL. */
+struct lan_hooks {
+	size_t note_size;
+	/* The microseconds that a call needs to its server, or, if it was executed, its result to the proxy. */
+	uint64_t (*delay)(struct lan *lan, const struct message *message);
+	/* The server of a key. NULL: each call names its server. */
+	int (*place)(struct slice key);
+	/* Sets the clocks of all hosts of a proxy. NULL: it has one. */
+	void (*set_clock)(struct lan_proxy *proxy);
+	/* Whether a call is in one packet with `last`, the call before it on the same connection: then the server executes nothing between. */
+	bool (*is_in_packet)(struct lan *lan, const struct message *last, const struct message *message);
+	/* A call was sent, and may be changed; is about to be executed, true if message->result is already set; was executed. */
+	void (*sent)(struct lan *lan, struct message *message);
+	bool (*execute)(struct lan *lan, struct message *message);
+	void (*executed)(struct lan *lan, struct message *message);
+	/* A connection breaks; whether a call to a server that restarts is sent again instead of lost. */
+	void (*broken)(struct lan_proxy *proxy, int server);
+	bool (*sent_again)(struct lan *lan, struct message *message);
 };
 
 struct lan {
-	struct memcached servers[LAN_SERVERS];
-	struct lan_message **heap; /* the earliest first */
-	size_t count, capacity;
-	uint64_t now, random, number, connection; /* microseconds */
+	const struct lan_hooks *hooks;
 	void *arg;
-	/* The microseconds on the way of a call, or with NULL of a result. */
-	uint64_t (*delay)(struct lan *lan, const struct call *call);
-	/* The server of a key. */
-	int (*place)(struct slice key);
-	/* A call was sent, and may be changed; is about to be executed, true if message->result has its result already; was executed. Each may
-	 * be NULL. */
-	void (*sent)(struct lan *lan, struct lan_message *message);
-	bool (*execute)(struct lan *lan, struct lan_message *message);
-	void (*executed)(struct lan *lan, struct lan_message *message);
+	struct memcached *servers;
+	int server_count;
+	TAILQ_HEAD(, lan_proxy) proxies; /* that are alive */
+	struct message **heap;           /* the earliest first; those with `gone` do not count */
+	size_t count, capacity;
+	const struct message *last; /* the last call that was sent since the last message arrived */
+	uint64_t start, now, random, number, connection; /* microseconds since 1970 */
+	bool verbose;
 };
 
+/* The lan is zeroed. */
+void lan_init(struct lan *lan, const struct lan_hooks *hooks, void *arg, int servers, size_t item_max, uint64_t seed);
+/* Drops all messages and items. */
+void lan_fini(struct lan *lan);
+
 uint64_t lan_random(struct lan *lan, uint64_t below);
+uint64_t lan_ms(const struct lan *lan);
+/* With `verbose`, prints the time and a text. */
+void lan_say(const struct lan *lan, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Makes a proxy, with nothing in its host but the env, which lacks rules, options and `pushed`. */
+/* Makes a proxy with its first host, or another host. A host has only the env, which lacks rules, options and `pushed`. */
 void lan_init_proxy(struct lan *lan, struct lan_proxy *proxy, int index);
+void lan_init_host(struct lan_proxy *proxy, struct lan_host *host);
 void lan_set_clock(struct lan_proxy *proxy);
+void lan_set_env_clock(const struct lan_proxy *proxy, struct env *env);
 
-/* When the next message comes; UINT64_MAX if there is none. Lets it come. */
-uint64_t lan_next(const struct lan *lan);
+/* What env.call does. */
+void lan_call(struct env *env, const struct call *call, struct waiter *waiter);
+/* A call without a proxy is executed next. */
+void lan_call_lost(struct lan *lan, const struct call *call);
+/* For `sent`: the proxy soon gets the result that the call is done. The call is executed so much later, unless the proxy is killed before. */
+void lan_acknowledge(struct lan *lan, struct message *message, uint64_t later);
+
+/* The time of the next message; UINT64_MAX if there is none. lan_step() lets it arrive. */
+uint64_t lan_next(struct lan *lan);
 void lan_step(struct lan *lan);
 
 /* The item of a key, or NULL. */
 struct memcached_item *lan_find(struct lan *lan, struct slice key);
+/* The last call on that key for which a proxy still waits, or NULL; whether an env waits for anything. */
+const struct message *lan_last_call(const struct lan *lan, const struct lan_proxy *proxy, struct slice key);
+bool lan_is_waiting(const struct lan *lan, const struct env *env);
 
-/* For `sent`: the proxy is told at once that the call is done. It is executed so much later, unless the proxy is killed before. */
-void lan_acknowledge(struct lan *lan, struct lan_message *message, uint64_t later);
-
-/* A connection breaks. All of a proxy do, and its timers come, until it waits for nothing; what it sends gets no answer. */
+/* A connection breaks; all to a server, as it restarts: then no call that was sent is executed. The caller restarts the memcached. */
 void lan_break(struct lan_proxy *proxy, int server);
+void lan_restart(struct lan *lan, int server);
+/* All connections of a proxy break, and its timers end, until it waits for nothing. Its calls fail from now on. */
 void lan_kill(struct lan_proxy *proxy);
-
-/* Forgets all that is on its way, and all items. */
-void lan_fini(struct lan *lan);
 
 #endif

@@ -116,9 +116,9 @@ static void taken_over(struct world *w, const struct stored_lease *is)
 {
 	struct stored_lease *truth = &w->leases.truth;
 
-	if (w->now / 1000 + SKEW <= truth->deadline)
+	if (world_now(w) / 1000 + SKEW <= truth->deadline)
 		world_fail(w, "a lease was taken over that was not over", "deadline %llu, now %llu",
-			(unsigned long long)truth->deadline, (unsigned long long)(w->now / 1000));
+			(unsigned long long)truth->deadline, (unsigned long long)(world_now(w) / 1000));
 	memset(truth->loaded, 0, sizeof(truth->loaded));
 	if (!says_same(truth, is, true))
 		world_fail(w, "a new lease changed the words", "tick %llu", (unsigned long long)w->truth.tick);

@@ -144,9 +144,9 @@ static void taken_over(struct world *w, const struct list_lease *is)
 {
 	struct list_lease *l = lease_of(w);
 
-	if (w->now / 1000 + SKEW <= l->deadline)
+	if (world_now(w) / 1000 + SKEW <= l->deadline)
 		world_fail(w, "a lease was taken over that was not over", "deadline %llu, now %llu",
-			(unsigned long long)l->deadline, (unsigned long long)(w->now / 1000));
+			(unsigned long long)l->deadline, (unsigned long long)(world_now(w) / 1000));
 	if (!same_words(l, is) || is->loaded_count)
 		world_fail(w, "a new lease changed the words", "tick %llu", (unsigned long long)w->truth.tick);
 	begin(w, is);

@@ -32,7 +32,7 @@ struct list_item {
 	bool front, executed, acknowledged;
 	bool set; /* by lset, so that its place says nothing */
 	bool removed, delivered, uncertain;
-	const struct proxy *remover;
+	const struct lan_proxy *remover;
 };
 
 /* While somebody loads a list: what others pushed, of which `front` items stand in front, and what was loaded. */
@@ -125,7 +125,7 @@ void lists_check(struct world *w, int list);
 void lists_executed(struct world *w, const struct message *message, int list, struct slice before);
 void lists_time(struct world *w);
 void lists_reply(struct sim_op *op);
-void lists_proxy_dies(struct world *w, const struct proxy *proxy);
+void lists_proxy_dies(struct world *w, const struct lan_proxy *proxy);
 void lists_end(struct world *w);
 
 #endif

@@ -217,7 +217,7 @@ static void check_order(struct world *w, int list)
 }
 
 /* Items whose pop failed with an unknown outcome may be gone. */
-static void forgive(struct world *w, const struct proxy *proxy, int list)
+static void forgive(struct world *w, const struct lan_proxy *proxy, int list)
 {
 	for (int i = 0; i < w->lists->item_count; i++) {
 		struct list_item *item = &w->lists->items[i];
@@ -226,7 +226,7 @@ static void forgive(struct world *w, const struct proxy *proxy, int list)
 	}
 }
 
-void lists_proxy_dies(struct world *w, const struct proxy *proxy)
+void lists_proxy_dies(struct world *w, const struct lan_proxy *proxy)
 {
 	forgive(w, proxy, -1);
 	/* A later proxy may have the same address. */

@@ -8,7 +8,7 @@ enum { NEAR = 2, MONTH = 60 * 60 * 24 * 30 };
 
 static int64_t second(const struct world *w)
 {
-	return (int64_t)(w->now / 1000);
+	return (int64_t)(world_now(w) / 1000);
 }
 
 /* --- keys and rules --- */
@@ -281,19 +281,20 @@ static void corrected(struct world *w, const struct message *m, struct life *lif
 
 static void touched(struct world *w, const struct message *m, struct life *life, const struct memcached_item *item)
 {
-	uint64_t *last = &life->touched[w->past[m->asked].client];
+	uint64_t *last = &life->touched[w->past[note(m)->asked].client];
 	struct sim_op *op;
 
 	set_end(life, item->expires, 0);
-	if (!m->proxy || !m->asked)
+	if (!m->proxy || !note(m)->asked)
 		return;
-	if (m->asked < *last && !m->unclear)
+	if (note(m)->asked < *last && !note(m)->unclear)
 		world_fail(w, "touches of a client in another order", "%.*s: command %llu behind %llu",
-			(int)m->call.key.n, m->call.key.p, (unsigned long long)m->asked, (unsigned long long)*last);
-	if (!m->unclear)
-		*last = m->asked;
+			(int)m->call.key.n, m->call.key.p, (unsigned long long)note(m)->asked,
+			(unsigned long long)*last);
+	if (!note(m)->unclear)
+		*last = note(m)->asked;
 	TAILQ_FOREACH(op, &w->ops, link) {
-		if (op->number == m->asked)
+		if (op->number == note(m)->asked)
 			op->touched = true;
 	}
 }
@@ -308,8 +309,8 @@ static void read_by(struct world *w, const struct message *m, struct rewriter *b
 		by->looked = second(w);
 	if ((m->call.want & whole) != whole)
 		return;
-	by->ahead = m->behind;
-	if (m->behind)
+	by->ahead = note(m)->behind;
+	if (note(m)->behind)
 		return;
 	by->read = second(w);
 	by->corrects = by->broke = false;
@@ -345,7 +346,7 @@ void lives_executed(struct world *w, const struct message *m, const struct memca
 		created(w, m, life, item);
 	else if (m->call.verb == CALL_CAS && done)
 		rewritten(w, m, i, before);
-	else if (m->call.verb == CALL_TOUCH && !m->asked && done)
+	else if (m->call.verb == CALL_TOUCH && !note(m)->asked && done)
 		corrected(w, m, life, item);
 	else if (m->call.verb == CALL_GAT || m->call.verb == CALL_TOUCH)
 		touched(w, m, life, item);
@@ -386,11 +387,9 @@ static bool may_send(const struct sim_op *op, const struct call *call)
 /* Whether it is behind a write of the same proxy, of which nobody knows the outcome. */
 static bool is_behind(struct world *w, const struct message *m)
 {
-	const struct message *last = TAILQ_LAST(&w->messages, message_list);
+	const struct message *last = m->call.verb == CALL_GET ? lan_last_call(&w->lan, m->proxy, m->call.key) : NULL;
 
-	while (last && (last->proxy != m->proxy || !slice_equal(last->call.key, m->call.key)))
-		last = TAILQ_PREV(last, message_list, link);
-	return m->call.verb == CALL_GET && last && !last->executed &&
+	return last && !last->executed && !last->answered &&
 		(last->call.verb == CALL_CAS || last->call.verb == CALL_APPEND || last->call.verb == CALL_PREPEND);
 }
 
@@ -400,13 +399,13 @@ void lives_sent(struct world *w, struct message *m)
 
 	if (index_of(m->call.key) < 0)
 		return;
-	m->behind = is_behind(w, m);
+	note(m)->behind = is_behind(w, m);
 	TAILQ_FOREACH(op, &w->ops, link) {
 		if (op->proxy != m->proxy || !names(op, m->call.key) || !may_send(op, &m->call))
 			continue;
-		m->asked = op->number;
+		note(m)->asked = op->number;
 		if (op->command == COMMAND_TOUCH && op->touches) {
-			m->unclear = true;
+			note(m)->unclear = true;
 			continue;
 		}
 		op->touches = true;
@@ -434,7 +433,7 @@ static void stop_correcting(struct world *w, int i, struct rewriter *by)
 	by->corrects = false;
 }
 
-void lives_break(struct world *w, const struct proxy *p, int server)
+void lives_break(struct world *w, const struct lan_proxy *p, int server)
 {
 	char key[SIM_KEY_SIZE];
 

@@ -18,7 +18,7 @@ enum { LIVES = 8, LIVES_PROXIES = 3, LIVES_CLIENTS = 6, LIVES_LATE = 5000 /* sec
 
 struct memcached_item;
 struct message;
-struct proxy;
+struct lan_proxy;
 struct sim_op;
 struct world;
 
@@ -61,7 +61,7 @@ void lives_executed(struct world *w, const struct message *m, const struct memca
 bool lives_read_ahead(const struct world *w, const struct message *m);
 
 /* A proxy lost a connection: whatever it was about to correct stays. */
-void lives_break(struct world *w, const struct proxy *p, int server);
+void lives_break(struct world *w, const struct lan_proxy *p, int server);
 
 /* A client has the reply to its touch; all is over. */
 void lives_reply(const struct sim_op *op);

@@ -18,8 +18,6 @@ enum {
 	ROUNDS = 4      /* of the tool */
 };
 
-static const uint64_t START = 1700000000000; /* milliseconds since 1970 */
-
 void moving_fail(struct moving *w, const char *what, const char *format, ...)
 {
 	va_list ap;
@@ -31,12 +29,17 @@ void moving_fail(struct moving *w, const char *what, const char *format, ...)
 
 uint64_t moving_random(struct moving *w, uint64_t below)
 {
-	return random_next(&w->random) % below;
+	return lan_random(&w->lan, below);
 }
 
 bool moving_chance(struct moving *w, unsigned percent)
 {
 	return moving_random(w, 100) < percent;
+}
+
+uint64_t moving_now(const struct moving *w)
+{
+	return lan_ms(&w->lan);
 }
 
 /* --- what goes wrong --- */
@@ -62,7 +65,7 @@ static int key_of_item(const struct moving *w, struct slice item, bool *is_part)
 
 static void evict(struct moving *w)
 {
-	struct memcached *server = &w->servers[moving_random(w, MOVING_SERVERS)];
+	struct memcached *server = &w->lan.servers[moving_random(w, MOVING_SERVERS)];
 	size_t at = moving_random(w, MEMCACHED_ITEMS), seen;
 	bool is_part;
 	int key;
@@ -83,7 +86,7 @@ static void restart(struct moving *w)
 	bool lost[MOVING_KEYS] = { false }, is_part;
 
 	for (size_t i = 0; i < MEMCACHED_ITEMS; i++) {
-		const struct memcached_item *item = &w->servers[server].items[i];
+		const struct memcached_item *item = &w->lan.servers[server].items[i];
 		int key = item->used ? key_of_item(w, buf_slice(&item->key), &is_part) : -1;
 		if (key < 0)
 			continue;
@@ -108,7 +111,7 @@ static void trouble(struct moving *w)
 	if (!w->faults || dice >= 16)
 		return;
 	if (dice < 8) {
-		moving_break(w, &w->proxies[proxy], (int)moving_random(w, MOVING_SERVERS));
+		lan_break(&w->proxies[proxy].lan, (int)moving_random(w, MOVING_SERVERS));
 		return;
 	}
 	moving_kill(w, proxy);
@@ -120,23 +123,27 @@ static void trouble(struct moving *w)
 
 /* --- time --- */
 
+static const uint64_t FOREVER = UINT64_MAX;
+
 /* Lets everything come that comes until then. */
 static void run_until(struct moving *w, uint64_t time)
 {
-	for (int events = 0; !TAILQ_EMPTY(&w->messages) && moving_next(w) <= time && !w->violation; events++) {
-		moving_step(w);
+	uint64_t next;
+
+	for (int events = 0; (next = lan_next(&w->lan)) != FOREVER && next / 1000 <= time && !w->violation; events++) {
+		lan_step(&w->lan);
 		if (events > EVENTS_MAX)
 			moving_fail(w, "it does not come to an end", "after %d events", events);
 	}
-	if (w->now < time && time != UINT64_MAX)
-		w->now = time;
+	if (moving_now(w) < time && time != FOREVER)
+		w->lan.now = time * 1000;
 	for (int i = 0; i < MOVING_PROXIES; i++)
 		moving_retire(&w->proxies[i]);
 }
 
 static void settle(struct moving *w)
 {
-	run_until(w, UINT64_MAX);
+	run_until(w, FOREVER);
 }
 
 /* --- rings --- */
@@ -144,7 +151,7 @@ static void settle(struct moving *w)
 /* Some servers, some of them with more weight. */
 static struct moving_ring make_ring(struct moving *w)
 {
-	struct moving_ring ring = { .hash = random_next(&w->random) };
+	struct moving_ring ring = { .hash = random_next(&w->lan.random) };
 	int servers = 1 + (int)moving_random(w, 4), first = (int)moving_random(w, MOVING_SERVERS);
 
 	for (int i = 0; i < servers; i++) {
@@ -225,9 +232,9 @@ static bool is_left(const struct moving_config *c, int server, struct slice item
 
 static struct memcached_item *item_at(struct moving *w, int server, size_t i)
 {
-	struct memcached_item *item = &w->servers[server].items[i];
+	struct memcached_item *item = &w->lan.servers[server].items[i];
 
-	return item->used ? memcached_find(&w->servers[server], buf_slice(&item->key), w->now) : NULL;
+	return item->used ? moving_item(w, server, buf_slice(&item->key)) : NULL;
 }
 
 static bool has_left(struct moving *w, const struct moving_config *c)
@@ -262,7 +269,7 @@ static void sweep(struct moving *w, const struct moving_config *c)
 {
 	use_all(w, c);
 	for (int round = 1; round < ROUNDS && has_left(w, c) && !w->violation; round++) {
-		run_until(w, w->now + MOVES_LOOK_MS + 1);
+		run_until(w, moving_now(w) + MOVES_LOOK_MS + 1);
 		use_all(w, c);
 	}
 }
@@ -330,7 +337,7 @@ static void reload(struct moving *w, struct ring_change *c)
 {
 	for (int i = 0; i < MOVING_PROXIES; i++) {
 		for (size_t n = 0; n < 2; n++) {
-			if (w->now < c->reload[n][i] || w->proxies[i].config >= c->number + n)
+			if (moving_now(w) < c->reload[n][i] || w->proxies[i].config >= c->number + n)
 				continue;
 			moving_configure(&w->proxies[i], c->number + n);
 		}
@@ -360,7 +367,7 @@ static void run_commands(struct moving *w, struct ring_change *c)
 		client = any_client(w);
 		if (client >= 0)
 			moving_act(w, client);
-		if (w->now > c->start + BEFORE)
+		if (moving_now(w) > c->start + BEFORE)
 			use_some(w);
 		trouble(w);
 	}
@@ -372,22 +379,23 @@ static void run_commands(struct moving *w, struct ring_change *c)
 static void remember(struct moving *w, struct ring_change *c)
 {
 	for (int i = 0; i < MOVING_PROXIES; i++) {
-		w->proxies[i].skew = w->proxies[i].skew > MOVING_APART || w->proxies[i].skew < -MOVING_APART
+		w->proxies[i].lan.skew = w->proxies[i].lan.skew > MOVING_APART || w->proxies[i].lan.skew < -MOVING_APART
 			? 0
-			: w->proxies[i].skew;
-		moving_set_clock(&w->proxies[i]);
+			: w->proxies[i].lan.skew;
+		lan_set_clock(&w->proxies[i].lan);
 		if (w->proxies[i].config < c->number + 1)
 			moving_configure(&w->proxies[i], c->number + 1);
 	}
 	settle(w);
-	run_until(w, w->now + MOVES_LOOK_MS + 1);
+	run_until(w, moving_now(w) + MOVES_LOOK_MS + 1);
 }
 
 static void run_change(struct moving *w, int number, int commands)
 {
 	struct ring_change c = { .config = change_of(w, number), .number = 2 * (size_t)number, .commands = commands };
 
-	c.start = w->now = (w->now / 1000 + 1) * 1000;
+	c.start = (moving_now(w) / 1000 + 1) * 1000;
+	w->lan.now = c.start * 1000;
 	w->configs[c.number + 1].at = (int64_t)((c.start + BEFORE) / 1000);
 	for (int i = 0; i < MOVING_PROXIES; i++) {
 		c.reload[0][i] = c.start + moving_random(w, RELOADS);
@@ -450,7 +458,7 @@ static void check_words(struct moving *w, const struct moving_op *op)
 static void note_end(struct moving *w, int key, const struct moving_ring *ring)
 {
 	struct slice name = slice_of(w->keys[key].name, strlen(w->keys[key].name));
-	const struct memcached_item *item = memcached_find(&w->servers[moving_place(ring, name)], name, w->now);
+	const struct memcached_item *item = moving_item(w, moving_place(ring, name), name);
 	struct moving_op *op = moving_note(w, key);
 
 	if (!op)
@@ -459,7 +467,7 @@ static void note_end(struct moving *w, int key, const struct moving_ring *ring)
 	op->replied = ++w->tick;
 	op->got.is_number = item != NULL;
 	if (item && item->expires)
-		op->got.number = (uint64_t)(item->expires - (int64_t)(w->now / 1000));
+		op->got.number = (uint64_t)(item->expires - (int64_t)(moving_now(w) / 1000));
 }
 
 /* All proxies have the last ring alone, and each reads all. */
@@ -489,14 +497,11 @@ static void tear_down(struct moving *w)
 {
 	struct moving_op *op;
 
-	while (!TAILQ_EMPTY(&w->messages) && w->violation)
-		moving_forget(w, TAILQ_FIRST(&w->messages));
 	for (int i = 0; i < MOVING_PROXIES && !w->violation; i++)
 		moving_stop_proxy(&w->proxies[i]);
 	while ((op = TAILQ_FIRST(&w->ops)))
 		moving_free_op(op);
-	for (int i = 0; i < MOVING_SERVERS; i++)
-		memcached_restart(&w->servers[i]);
+	lan_fini(&w->lan);
 	for (size_t i = 0; i < w->text_count; i++)
 		buf_free(&w->texts[i].bytes);
 	free(w->texts);
@@ -518,30 +523,26 @@ static void choose(struct moving *w, uint64_t seed)
 	w->rule.behind = seed % 3 == 1 ? 1 + (unsigned)moving_random(w, 3) : 0;
 	w->rules = (struct rules){ .collections = &w->rule, .collection_count = 1 };
 	for (int i = 0; i < MOVING_PROXIES; i++)
-		w->proxies[i].skew = (int64_t)moving_random(w, 2 * MOVING_APART) - MOVING_APART;
+		w->proxies[i].lan.skew = (int64_t)moving_random(w, 2 * MOVING_APART) - MOVING_APART;
 	if (w->stale && w->forgotten < 0)
-		w->proxies[moving_random(w, MOVING_PROXIES)].skew = (int64_t)moving_random(w, 16000) - 8000;
+		w->proxies[moving_random(w, MOVING_PROXIES)].lan.skew = (int64_t)moving_random(w, 16000) - 8000;
 }
 
-bool moving_run(struct moving *w, uint64_t seed, enum moving_mutation mutation, bool verbose)
+static void run_world(struct moving *w, uint64_t seed, enum moving_mutation mutation, bool verbose)
 {
 	int changes;
 
 	memset(w, 0, sizeof(*w));
-	w->now = START;
-	w->random = seed;
 	w->mutation = mutation;
-	w->verbose = verbose;
-	TAILQ_INIT(&w->messages);
+	lan_init(&w->lan, &moving_hooks, w, MOVING_SERVERS, ITEM_MAX, seed);
+	w->lan.verbose = verbose;
 	TAILQ_INIT(&w->ops);
 	choose(w, seed);
 	changes = w->stale ? 1 : 1 + (int)moving_random(w, MOVING_CHANGES);
 	plan_changes(w, changes);
 	moving_init_keys(w);
-	for (int i = 0; i < MOVING_SERVERS; i++) {
-		w->servers[i].item_max = ITEM_MAX;
-		w->servers[i].cas = (uint64_t)i * 1000000;
-	}
+	for (int i = 0; i < MOVING_SERVERS; i++)
+		w->lan.servers[i].cas = (uint64_t)i * 1000000;
 	for (int i = 0; i < MOVING_PROXIES; i++)
 		moving_start_proxy(w, i);
 	for (int i = 0; i < MOVING_CLIENTS; i++)
@@ -551,7 +552,6 @@ bool moving_run(struct moving *w, uint64_t seed, enum moving_mutation mutation, 
 	if (!w->violation)
 		end(w, 2 * (size_t)changes);
 	tear_down(w);
-	return !w->violation;
 }
 
 /* --- many of them --- */
@@ -563,34 +563,17 @@ static const char *const mutations[MOVING_MUTATIONS] = {
 #undef MUTATION
 };
 
-/* The seed of the first history that fails; 0 for none. */
-static uint64_t run_many(uint64_t first, uint64_t count, int mutation, bool verbose)
+static struct verdict run(uint64_t seed, int mutation, bool verbose)
 {
 	static struct moving world;
 	struct moving *w = &world;
-	uint64_t commands = 0, failures = 0, moved = 0, merged = 0, waited = 0, undecided = 0, spoiled = 0, claimed = 0;
+	uint64_t spoiled = 0, claimed = 0;
 
-	for (uint64_t seed = first; seed < first + count; seed++) {
-		if (!moving_run(w, seed, (enum moving_mutation)mutation, verbose)) {
-			printf("seed %llu: %s: %s\n", (unsigned long long)seed, w->violation, w->detail);
-			return seed;
-		}
-		commands += w->commands;
-		failures += w->failures;
-		moved += w->moved;
-		merged += w->merged;
-		waited += w->waited;
-		undecided += w->undecided;
-		for (int key = 0; key < MOVING_KEYS; key++)
-			spoiled += w->keys[key].spoiled, claimed += w->keys[key].claimed;
-	}
-	printf("%llu histories: %llu commands, %llu failed, %llu units moved, %llu merged, %llu commands waited, %llu "
-	       "keys lost "
-	       "a part, %llu keys had a late claim, %llu keys were not decided\n",
-		(unsigned long long)count, (unsigned long long)commands, (unsigned long long)failures,
-		(unsigned long long)moved, (unsigned long long)merged, (unsigned long long)waited,
-		(unsigned long long)spoiled, (unsigned long long)claimed, (unsigned long long)undecided);
-	return 0;
+	run_world(w, seed, (enum moving_mutation)mutation, verbose);
+	for (int key = 0; key < MOVING_KEYS; key++)
+		spoiled += w->keys[key].spoiled, claimed += w->keys[key].claimed;
+	return (struct verdict){ w->violation, w->detail,
+		{ w->commands, w->failures, w->moved, w->merged, w->waited, spoiled, claimed, w->undecided } };
 }
 
 static const char *mutation_name(int mutation)
@@ -598,4 +581,7 @@ static const char *mutation_name(int mutation)
 	return mutations[mutation];
 }
 
-const struct histories moving_histories = { run_many, mutation_name, MOVING_MUTATIONS };
+const struct histories moving_histories = { run,
+	{ "commands", "failed", "units moved", "merged", "commands waited", "keys lost a part", "keys had a late claim",
+		"keys were not decided" },
+	mutation_name, MOVING_MUTATIONS };

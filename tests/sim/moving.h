@@ -14,8 +14,8 @@
 #include "collection/move/moves.h"
 #include "command/task.h"
 #include "histories.h"
+#include "lan.h"
 #include "linear.h"
-#include "unit/memcached.h"
 
 enum {
 	MOVING_SERVERS = 5,
@@ -60,46 +60,18 @@ struct moving_proxy;
 struct moving_generation {
 	TAILQ_ENTRY(moving_generation) link;
 	struct moving_proxy *proxy;
-	struct host host;
-	struct moving_inner {
-		struct env env;
-		struct moving_generation *generation;
-	} inner;             /* what moves call */
-	struct moves *moves; /* NULL if there is one ring */
+	struct lan_host lan;   /* with the lanes */
+	struct lan_host inner; /* what moves call: its calls name their server */
+	struct moves *moves;   /* NULL if there is one ring */
 	struct moving_config config;
 };
 
 struct moving_proxy {
+	struct lan_proxy lan; /* first; its first host has no use */
 	struct moving *world;
-	int index;
 	TAILQ_HEAD(, moving_generation) generations; /* the current one is the last */
-	struct pool pool;
-	int64_t skew;  /* milliseconds */
-	size_t config; /* the number of the one that it has: world->configs */
-	bool dead;
-	uint64_t slices;
-	struct moving_connection {
-		uint64_t id, last;
-	} connections[MOVING_SERVERS];
+	size_t config;                               /* the number of the one that it has: world->configs */
 };
-
-/* A call on its way, its result on the way back, or a timer. */
-struct moving_message {
-	TAILQ_ENTRY(moving_message) link;
-	struct moving_generation *generation; /* NULL if its connection was lost */
-	struct waiter *waiter;
-	struct call call;
-	char *bytes;
-	int server; /* -1: a timer */
-	int former; /* the server that has its key by the former ring, or -1 */
-	int proxy;
-	uint64_t at, sent;
-	bool executed;
-	struct result result;
-	struct buf value;
-};
-
-TAILQ_HEAD(moving_messages, moving_message);
 
 /* A command of a client. `a` and `b` are what its line and its reply say; moving_model.c knows how. */
 struct moving_op {
@@ -141,9 +113,8 @@ struct moving_key {
 };
 
 struct moving {
-	struct memcached servers[MOVING_SERVERS];
+	struct lan lan;
 	struct moving_proxy proxies[MOVING_PROXIES];
-	struct moving_messages messages;
 	TAILQ_HEAD(, moving_op) ops; /* all of them */
 	struct moving_key keys[MOVING_KEYS];
 	struct rules rules;
@@ -159,10 +130,10 @@ struct moving {
 		uint64_t hash;
 	} * texts;
 	size_t text_count, text_capacity;
-	uint64_t now, random, tick, connection; /* milliseconds; a count of all that happens */
+	uint64_t tick; /* a count of all that happens */
 	enum moving_mutation mutation;
-	bool verbose, faults, losses, stale; /* proxies break, servers lose items, a proxy is forgotten */
-	int forgotten;                       /* a proxy, or -1 */
+	bool faults, losses, stale; /* proxies break, servers lose items, a proxy is forgotten */
+	int forgotten;              /* a proxy, or -1 */
 	const char *violation;
 	char detail[600];
 	/* What mutations remember. */
@@ -175,15 +146,13 @@ struct moving {
 	uint64_t commands, failures, moved, merged, waited, undecided;
 };
 
-/* Runs the history of a seed. False if something was wrong: then world->violation says what. */
-bool moving_run(struct moving *world, uint64_t seed, enum moving_mutation mutation, bool verbose);
-
 /* For histories_main. */
 extern const struct histories moving_histories;
 
 void moving_fail(struct moving *world, const char *what, const char *format, ...) __attribute__((format(printf, 3, 4)));
 uint64_t moving_random(struct moving *world, uint64_t below);
 bool moving_chance(struct moving *world, unsigned percent);
+uint64_t moving_now(const struct moving *world); /* milliseconds */
 
 /* --- moving_network.c --- */
 
@@ -193,20 +162,19 @@ int moving_place(const struct moving_ring *ring, struct slice key);
 /* Whether the key is that of a part; the key of its base, or the key itself. */
 struct slice moving_base(struct slice key, bool *is_part);
 
-void moving_send(struct env *env, const struct call *call, struct waiter *waiter);        /* of moves */
-void moving_send_placed(struct env *env, const struct call *call, struct waiter *waiter); /* of lanes */
-void moving_later(struct env *env, struct waiter *waiter, unsigned ms);
-void moving_inner_later(struct env *env, struct waiter *waiter, unsigned ms);
+/* The item of a key on a server, or NULL. */
+struct memcached_item *moving_item(struct moving *world, int server, struct slice key);
 
-/* When the next message comes; UINT64_MAX if there is none. Lets it come. */
-uint64_t moving_next(const struct moving *world);
-void moving_step(struct moving *world);
+extern const struct lan_hooks moving_hooks;
 
-/* A connection breaks. A server restarts, and forgets all items. */
-void moving_break(struct moving *world, struct moving_proxy *proxy, int server);
+/* What env.call of lanes does. */
+void moving_call(struct env *env, const struct call *call, struct waiter *waiter);
+
+/* The generation that waits for a message, or NULL. */
+struct moving_generation *moving_generation(const struct message *message);
+
+/* A server restarts, and forgets all items. */
 void moving_restart(struct moving *world, int server);
-void moving_forget(struct moving *world, struct moving_message *message);
-void moving_deliver(struct moving *world, struct moving_message *message);
 
 /* --- moving_proxy.c --- */
 
@@ -217,7 +185,7 @@ void moving_kill(struct moving *world, int index);
 /* Gives a proxy the next configuration. */
 void moving_configure(struct moving_proxy *proxy, size_t config);
 
-void moving_set_clock(struct moving_proxy *proxy);
+void moving_set_clock(struct lan_proxy *proxy);
 struct moving_generation *moving_current(const struct moving_proxy *proxy);
 /* Old generations go when nothing is under way in them. */
 void moving_retire(struct moving_proxy *proxy);
@@ -247,9 +215,9 @@ void moving_check_key(struct moving *world, int key);
 
 /* --- moving_mutate.c --- */
 
-void moving_mutate_sent(struct moving *world, struct moving_message *message);
+void moving_mutate_sent(struct moving *world, struct message *message);
 /* True if it is as good as executed. */
-bool moving_mutate_execute(struct moving *world, struct moving_message *message);
-void moving_mutate_executed(struct moving *world, struct moving_message *message);
+bool moving_mutate_execute(struct moving *world, struct message *message);
+void moving_mutate_executed(struct moving *world, struct message *message);
 
 #endif

@@ -321,13 +321,11 @@ static void start(struct moving_op *op, int proxy)
 	struct request request;
 	struct request_progress progress = { 0 };
 
-	if (w->verbose)
-		printf("%8llu P%d client %d asks %.*s", (unsigned long long)w->now % 10000000, proxy, op->client,
-			(int)buf_size(&op->line), op->line.data);
+	lan_say(&w->lan, "P%d client %d asks %.*s", proxy, op->client, (int)buf_size(&op->line), op->line.data);
 	op->asked = ++w->tick;
-	moving_set_clock(p);
+	lan_set_clock(&p->lan);
 	if (request_parse(buf_slice(&op->line), &limits, &progress, &request) != REQUEST_READY ||
-		!task_start(&moving_current(p)->host, &request, op))
+		!task_start(&moving_current(p)->lan.host, &request, op))
 		moving_fail(w, "a request was refused", "%.*s", (int)buf_size(&op->line), op->line.data);
 }
 
@@ -506,12 +504,11 @@ static void follow(struct moving_op *op)
 void moving_answered(struct moving_op *op)
 {
 	struct moving *w = op->world;
-	bool failed = is_error(op), dead = op->client >= 0 && w->proxies[w->clients[op->client].proxy].dead;
+	bool failed = is_error(op), dead = op->client >= 0 && w->proxies[w->clients[op->client].proxy].lan.dead;
 	bool busy = slice_starts(buf_slice(&op->reply), SLICE("SERVER_ERROR busy\r\n"));
 
-	if (w->verbose)
-		printf("%8llu client %d %.*s: %.*s", (unsigned long long)w->now % 10000000, op->client,
-			(int)buf_size(&op->line) - 2, op->line.data, (int)buf_size(&op->reply), op->reply.data);
+	lan_say(&w->lan, "client %d %.*s: %.*s", op->client, (int)buf_size(&op->line) - 2, op->line.data,
+		(int)buf_size(&op->reply), op->reply.data);
 	if (failed && !w->faults && !w->losses && !w->stale && !(busy && op->command == COMMAND_SCOMPACT))
 		moving_fail(w, "a command failed", "%.*s -> %.*s", (int)buf_size(&op->line), op->line.data,
 			(int)buf_size(&op->reply), op->reply.data);

@@ -535,7 +535,7 @@ void moving_check_key(struct moving *w, int key)
 	w->undecided += result == LINEAR_UNDECIDED;
 	if (result != LINEAR_NO)
 		return;
-	if (w->verbose)
+	if (w->lan.verbose)
 		tell(&h, linear.furthest);
 	moving_fail(w, "no order of its commands explains what clients have seen", "%s", k->name);
 }

@@ -6,68 +6,54 @@
 enum { LOOK = 0, ALL = WANT_VALUE | WANT_CAS | WANT_TTL };
 
 /* Whether the message goes to the former server of a key that moves, after the time. */
-static bool is_to_former(const struct moving *w, const struct moving_message *m)
+static bool is_to_former(const struct moving *w, const struct message *m)
 {
-	const struct moving_config *c = m->generation ? &m->generation->config : NULL;
+	const struct moving_config *c = m->proxy ? &moving_generation(m)->config : NULL;
 	int former;
 
-	if (!c || !c->moves || ((int64_t)w->now + m->generation->proxy->skew) / 1000 < c->at)
+	if (!c || !c->moves || ((int64_t)moving_now(w) + m->proxy->skew) / 1000 < c->at)
 		return false;
 	former = moving_place(&c->former, m->call.key);
 	return m->server == former && former != moving_place(&c->ring, m->call.key);
 }
 
-static bool begins(const struct moving_message *m, enum call_verb verb, struct slice text)
+static bool begins(const struct message *m, enum call_verb verb, struct slice text)
 {
 	return m->call.verb == verb && slice_starts(m->call.value, text);
 }
 
 /* Whether it makes a marked copy the item. */
-static bool is_end(struct moving *w, const struct moving_message *m)
+static bool is_end(struct moving *w, const struct message *m)
 {
 	const struct memcached_item *item;
 
 	if (m->call.verb != CALL_CAS || m->call.flags == MARK_FLAGS || m->call.value.n == 0)
 		return false;
-	item = memcached_find(&w->servers[m->server], m->call.key, w->now);
+	item = moving_item(w, m->server, m->call.key);
 	return item && item->flags == MARK_FLAGS;
 }
 
 /* Whether it copies a part: the same is on the former server. */
-static bool is_part_copy(struct moving *w, const struct moving_message *m)
+static bool is_part_copy(struct moving *w, const struct message *m)
 {
-	const struct moving_config *c = m->generation ? &m->generation->config : NULL;
+	const struct moving_config *c = m->proxy ? &moving_generation(m)->config : NULL;
 	const struct memcached_item *item;
 	bool is_part;
 
 	(void)moving_base(m->call.key, &is_part);
 	if (!is_part || m->call.verb != CALL_ADD || !c || !c->moves)
 		return false;
-	item = memcached_find(&w->servers[moving_place(&c->former, m->call.key)], m->call.key, w->now);
+	item = moving_item(w, moving_place(&c->former, m->call.key), m->call.key);
 	return item && moving_place(&c->former, m->call.key) != m->server &&
 		slice_equal(buf_slice(&item->value), m->call.value);
 }
 
-/* Claims that come late are rare; more of them show sooner what becomes of one. */
-static void delay_claim(struct moving *w, struct moving_message *m)
-{
-	struct moving_connection *c = &w->proxies[m->proxy].connections[m->server];
-
-	if (!begins(m, CALL_ADD, SLICE("@claim.")) || !moving_chance(w, 50))
-		return;
-	m->at += moving_random(w, 500);
-	c->last = m->at > c->last ? m->at : c->last;
-}
-
-void moving_mutate_sent(struct moving *w, struct moving_message *m)
+void moving_mutate_sent(struct moving *w, struct message *m)
 {
 	switch (w->mutation) {
-	case MOVING_UNSEEN_CLAIM:
-		delay_claim(w, m);
-		break;
 	case MOVING_BLIND_COPY:
 		if (begins(m, CALL_CAS, SLICE("@copy.")))
-			m->call.verb = CALL_SET, m->executed = false;
+			m->call.verb = CALL_SET, m->answered = false;
 		break;
 	case MOVING_NO_TTL:
 		if (begins(m, CALL_CAS, SLICE("@copy.")))
@@ -83,10 +69,10 @@ void moving_mutate_sent(struct moving *w, struct moving_message *m)
 }
 
 /* An early read: the answer is what the item was when it was looked for. */
-static bool answer_early(struct moving *w, struct moving_message *m)
+static bool answer_early(struct moving *w, struct message *m)
 {
 	int key = moving_find_key(w, m->call.key);
-	struct moving_seen *seen = key < 0 ? NULL : &w->seen[m->proxy][key];
+	struct moving_seen *seen = key < 0 ? NULL : &w->seen[m->from][key];
 
 	if (!seen || m->call.verb != CALL_GET || m->call.only_reads || !is_to_former(w, m))
 		return false;
@@ -98,7 +84,7 @@ static bool answer_early(struct moving *w, struct moving_message *m)
 	if (m->call.want == LOOK) {
 		struct call call = m->call;
 		call.want = ALL;
-		seen->result = memcached_call(&w->servers[m->server], &call, w->now);
+		seen->result = memcached_call(&w->lan.servers[m->server], &call, moving_now(w));
 		seen->known = seen->result.status == RESULT_HIT;
 		seen->value.start = seen->value.end = 0;
 		buf_add_slice(&seen->value, seen->result.value);
@@ -106,7 +92,7 @@ static bool answer_early(struct moving *w, struct moving_message *m)
 	return false;
 }
 
-bool moving_mutate_execute(struct moving *w, struct moving_message *m)
+bool moving_mutate_execute(struct moving *w, struct message *m)
 {
 	m->result = (struct result){ .status = RESULT_DONE };
 	switch (w->mutation) {
@@ -136,11 +122,11 @@ bool moving_mutate_execute(struct moving *w, struct moving_message *m)
 }
 
 /* Whether it is a look of a guard that has found a claim: a mover looks at the former server right before. */
-static bool guard_sees_claim(struct moving *w, const struct moving_message *m)
+static bool guard_sees_claim(struct moving *w, const struct message *m)
 {
 	int key = moving_find_key(w, m->call.key);
-	struct moving_seen *seen = key < 0 ? NULL : &w->seen[m->proxy][key];
-	const struct memcached_item *item = memcached_find(&w->servers[m->server], m->call.key, w->now);
+	struct moving_seen *seen = key < 0 ? NULL : &w->seen[m->from][key];
+	const struct memcached_item *item = moving_item(w, m->server, m->call.key);
 	bool mover;
 
 	if (!seen || m->call.verb != CALL_GET || m->call.want != LOOK)
@@ -151,7 +137,7 @@ static bool guard_sees_claim(struct moving *w, const struct moving_message *m)
 		slice_starts(buf_slice(&item->value), SLICE("@claim."));
 }
 
-void moving_mutate_executed(struct moving *w, struct moving_message *m)
+void moving_mutate_executed(struct moving *w, struct message *m)
 {
 	bool is_part;
 
@@ -164,6 +150,6 @@ void moving_mutate_executed(struct moving *w, struct moving_message *m)
 	if (is_part) {
 		buf_add_slice(&m->value, m->result.value);
 		m->result.value = slice_of("", 0);
-		memcached_remove(memcached_find(&w->servers[m->server], m->call.key, w->now));
+		memcached_remove(moving_item(w, m->server, m->call.key));
 	}
 }

@@ -28,14 +28,32 @@ static void write_once(struct call *call)
 static void skip_check(struct world *w, struct message *m)
 {
 	int key = form_key(w->form, m->call.key);
-	struct seen_pointer *seen = &m->proxy->pointers[key];
+	struct seen_pointer *seen = &w->pointers[m->from][key];
 
 	if (m->call.verb == CALL_APPEND && m->call.key.n == LIST_KEY)
 		seen->appended = true;
 	else if (m->call.verb == CALL_GET && m->call.key.n == POINTER_KEY && seen->appended && seen->name[0])
-		m->lie = *seen;
+		note(m)->lie = *seen;
 	else
 		seen->appended = false;
+}
+
+static bool acks_early(const struct world *w, const struct message *m)
+{
+	const struct call *call = &m->call;
+
+	if (w->mutation != MUTATION_EARLY_ACK)
+		return false;
+	if (w->form && w->form->rule.encoding != ENCODING_INDEXED)
+		return call->verb == CALL_CAS && call->value.n > 0;
+	return call->verb == CALL_ADD && call->key.n != SIM_KEY_SIZE;
+}
+
+/* The proxy gets the acknowledgement of a write that is still under way, and that may fail. */
+static void acknowledge_early(struct world *w, struct message *m)
+{
+	lan_acknowledge(&w->lan, m, 5000 + world_random(w, 20000));
+	m->gone = m->late && world_chance(w, 20);
 }
 
 void mutate_sent(struct world *w, struct message *m)
@@ -48,6 +66,8 @@ void mutate_sent(struct world *w, struct message *m)
 		write_once(call);
 	if (w->mutation == MUTATION_NO_CHECK)
 		skip_check(w, m);
+	if (acks_early(w, m))
+		acknowledge_early(w, m);
 	mutate_runs_sent(w, m);
 	mutate_lives_sent(w, m);
 	mutate_leases_sent(w, m);
@@ -55,6 +75,11 @@ void mutate_sent(struct world *w, struct message *m)
 
 void mutate_execute(struct world *w, struct message *m)
 {
+	const struct memcached_item *item = note(m)->stale ? world_find(w, m->call.key) : NULL;
+
+	/* Sooner or later a server that has restarted gives the same id to another item. */
+	if (item)
+		m->call.number = item->cas;
 	mutate_runs_execute(w, m);
 }
 
@@ -82,24 +107,13 @@ void mutate_executed(struct world *w, struct message *m)
 		m->result = (struct result){ .status = RESULT_DONE };
 	if (w->mutation != MUTATION_NO_CHECK || m->call.key.n != POINTER_KEY || m->result.status != RESULT_HIT)
 		return;
-	seen = m->proxy ? &m->proxy->pointers[form_key(w->form, m->call.key)] : NULL;
-	if (m->lie.name[0]) {
-		m->result.value = slice_of(m->lie.name, strlen(m->lie.name));
-		m->result.cas = m->lie.cas;
+	seen = m->proxy ? &w->pointers[m->from][form_key(w->form, m->call.key)] : NULL;
+	if (note(m)->lie.name[0]) {
+		m->result.value = slice_of(note(m)->lie.name, strlen(note(m)->lie.name));
+		m->result.cas = note(m)->lie.cas;
 	} else if (seen && m->result.value.n < sizeof(seen->name)) {
 		memset(seen->name, 0, sizeof(seen->name));
 		memcpy(seen->name, m->result.value.p, m->result.value.n);
 		seen->cas = m->result.cas;
 	}
-}
-
-bool mutate_acks_early(const struct world *w, const struct message *m)
-{
-	const struct call *call = &m->call;
-
-	if (w->mutation != MUTATION_EARLY_ACK || !m->proxy)
-		return false;
-	if (w->form && w->form->rule.encoding != ENCODING_INDEXED)
-		return call->verb == CALL_CAS && call->value.n > 0;
-	return call->verb == CALL_ADD && call->key.n != SIM_KEY_SIZE;
 }

@@ -112,9 +112,8 @@ void mutate_leases_executed(struct world *w, struct message *m)
 	if (!(own || deadline) || m->call.verb != CALL_GET || !is_meant(w, m->call.key) ||
 		m->result.status != RESULT_HIT || !is_loading(w, m->result.value))
 		return;
-	buf_consume(&m->part, buf_size(&m->part));
-	buf_add_slice(&m->part, m->result.value);
-	m->result.value = buf_slice(&m->part);
+	buf_add_slice(&m->value, m->result.value);
+	m->result.value = buf_slice(&m->value);
 	at = (char *)memmem(m->result.value.p, m->result.value.n, "@fill.", LEASE) + LEASE;
 	if (own) {
 		memcpy(at, own, STORED_TOKEN);

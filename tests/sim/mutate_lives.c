@@ -3,7 +3,6 @@
 
 #include "lists.h"
 #include "stored_set.h"
-#include "util/alloc.h"
 #include "world.h"
 
 /* In other encodings than oplog each item has a time to live that matters. */
@@ -47,7 +46,6 @@ static void delete_segment(struct world *w, const struct message *m)
 	struct memcached_item *base = world_find(w, m->call.key);
 	struct slice rest = base ? buf_slice(&base->value) : slice_of("", 0), id = { "", 0 };
 	struct buf key = BUF_EMPTY;
-	struct message *delete;
 
 	/* `@list` is the mark of the base. */
 	for (struct slice token; !id.n && (token = slice_token(&rest)).n;) {
@@ -59,26 +57,20 @@ static void delete_segment(struct world *w, const struct message *m)
 	if (memchr(id.p, ':', id.n))
 		id.n = (size_t)((const char *)memchr(id.p, ':', id.n) - id.p);
 	id.n -= CHECK;
-	delete = xcalloc(1, sizeof(*delete));
 	buf_add_slice(&key, m->call.key);
 	BUF_ADD(&key, ".");
 	buf_add_slice(&key, id);
-	delete->call = (struct call){ .verb = CALL_DELETE, .key = buf_slice(&key) };
-	delete->bytes = memcached_keep_call(&delete->call);
+	lan_call_lost(&w->lan, &(struct call){ .verb = CALL_DELETE, .key = buf_slice(&key) });
 	buf_free(&key);
-	delete->server = world_server(delete->call.key);
-	delete->at = w->now;
-	TAILQ_INSERT_TAIL(&w->messages, delete, link);
 }
 
 /* Leaves out of a base that is read each run of which the item is gone. */
 static void leave_out(struct world *w, struct message *m)
 {
 	struct slice rest = m->result.value;
-	struct buf *whole = &m->part;
+	struct buf *whole = &m->value;
 	char key[32];
 
-	buf_consume(whole, buf_size(whole));
 	while (rest.n) {
 		const char *space = memchr(rest.p, ' ', rest.n);
 		struct slice token = slice_of(rest.p, space ? (size_t)(space - rest.p) + 1 : rest.n);
@@ -92,14 +84,15 @@ static void leave_out(struct world *w, struct message *m)
 }
 
 /* Each rewrite reads the time to live right before its CAS, and of a date the server's clock. */
-static bool is_before_cas(const struct message *m)
+static bool is_before_cas(const struct world *w, const struct message *m)
 {
-	const struct message *next = TAILQ_NEXT(m, link);
-
-	if (next && next->call.verb == CALL_STATS)
-		next = TAILQ_NEXT(next, link);
-	return next && next->call.verb == CALL_CAS && next->proxy == m->proxy &&
-		slice_equal(next->call.key, m->call.key);
+	for (size_t i = 0; i < w->lan.count; i++) {
+		const struct message *next = w->lan.heap[i];
+		if (next->call.verb == CALL_CAS && next->proxy == m->proxy && next->number > m->number &&
+			next->number <= m->number + 2 && slice_equal(next->call.key, m->call.key))
+			return true;
+	}
+	return false;
 }
 
 void mutate_lives_executed(struct world *w, struct message *m)
@@ -110,15 +103,17 @@ void mutate_lives_executed(struct world *w, struct message *m)
 		return;
 	if (w->mutation == MUTATION_NO_CLOCK && call->verb == CALL_STATS)
 		m->result = (struct result){ .status = RESULT_MISS };
-	if (w->mutation == MUTATION_LOST_DELETE && m->result.status == RESULT_MISS && m->asked &&
+	if (w->mutation == MUTATION_LOST_DELETE && m->result.status == RESULT_MISS && note(m)->asked &&
 		(call->verb == CALL_DELETE || (call->verb == CALL_CAS && call->exptime < 0)))
 		m->result = (struct result){ .status = RESULT_DONE };
-	if (w->mutation == MUTATION_LOST_CAS && m->result.status == RESULT_EXISTS && (m->wants.pops || m->asked))
+	if (w->mutation == MUTATION_LOST_CAS && m->result.status == RESULT_EXISTS &&
+		(note(m)->wants.pops || note(m)->asked))
 		m->result = (struct result){ .status = RESULT_DONE };
 	if (w->mutation == MUTATION_OLD_BASE && call->verb == CALL_CAS && m->result.status == RESULT_EXISTS &&
 		lives_read_ahead(w, m))
 		m->result = (struct result){ .status = RESULT_DONE };
-	if (w->mutation == MUTATION_NO_FOLLOW && is_before_cas(m) && call->verb == CALL_GET && call->want == WANT_TTL)
+	if (w->mutation == MUTATION_NO_FOLLOW && is_before_cas(w, m) && call->verb == CALL_GET &&
+		call->want == WANT_TTL)
 		m->result = (struct result){ .status = RESULT_MISS };
 	if (w->mutation == MUTATION_LIST_DELETE && call->verb == CALL_CAS && call->key.p[0] == 'l' &&
 		m->result.status == RESULT_EXISTS)

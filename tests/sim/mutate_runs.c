@@ -18,14 +18,14 @@ static bool begins(const struct call *call, enum call_verb verb, struct slice ma
 /* The table with this id, stored or still on its way. */
 static struct slice find_table(struct world *w, const struct call *call, struct slice id)
 {
-	struct message *m;
 	struct memcached_item *item;
 	char key[32];
 	struct slice name = slice_of(
 		key, (size_t)snprintf(key, sizeof(key), "%.*s.%.*s", SIM_KEY_SIZE, call->key.p, (int)id.n, id.p));
 
-	TAILQ_FOREACH(m, &w->messages, link) {
-		if (m->call.verb == CALL_ADD && slice_equal(m->call.key, name))
+	for (size_t i = 0; i < w->lan.count; i++) {
+		const struct message *m = w->lan.heap[i];
+		if (!m->gone && m->call.verb == CALL_ADD && slice_equal(m->call.key, name))
 			return m->call.value;
 	}
 	item = world_find(w, name);
@@ -176,8 +176,8 @@ void mutate_runs_execute(struct world *w, struct message *m)
 	if (w->mutation != MUTATION_EARLY_DELETE || !base || key == 2 || m->call.verb != CALL_CAS ||
 		m->call.number != base->cas || count_refs(m->call.value) >= count_refs(buf_slice(&base->value)))
 		return;
-	m->lost = m->call.exptime >= 0;
-	m->call.number -= m->lost;
+	note(m)->lost = m->call.exptime >= 0;
+	m->call.number -= note(m)->lost;
 }
 
 void mutate_runs_executed(struct world *w, struct message *m)
@@ -186,12 +186,12 @@ void mutate_runs_executed(struct world *w, struct message *m)
 	int key = world_set(m->call.key);
 	struct buf *view;
 
-	if (m->lost)
+	if (note(m)->lost)
 		m->result.status = RESULT_DONE;
 	if (w->mutation != MUTATION_BLIND_VIEW || !m->proxy || key < 0 || m->result.status != RESULT_HIT ||
 		m->call.verb != CALL_GET || !(m->call.want & WANT_VALUE))
 		return;
-	view = &m->proxy->views[key];
+	view = &w->views[m->from][key];
 	if (value.n <= buf_size(view))
 		buf_consume(view, buf_size(view));
 	buf_add_slice(view, slice_skip(value, buf_size(view)));

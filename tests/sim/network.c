@@ -1,9 +1,4 @@
-/* The network: what proxies send to servers, what comes back, and what breaks. */
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "util/alloc.h"
-#include "util/random.h"
+/* What world.h makes of the network: servers of keys, delays, and the checks and mutations of each call. */
 #include "world.h"
 
 /* The key of a part of oplog is that of the base, a dot, a letter, the place, and ten bytes or more. */
@@ -48,271 +43,127 @@ int world_set(struct slice key)
 
 struct memcached_item *world_find(struct world *w, struct slice key)
 {
-	return memcached_find(&w->servers[world_server(key)], key, w->now);
+	return lan_find(&w->lan, key);
 }
 
-/* As the daemon's upstream does, refuses a cas id that was read on another connection. */
-static bool is_stale(const struct proxy *p, const struct call *call, int server)
+enum { MS = 1000 };
+
+/* The delay of a call that matters for a mutation, so that what shows the mutation happens often; 0 for other calls. */
+static uint64_t delay_for_mutation(struct lan *lan, const struct call *call)
 {
-	return call->verb == CALL_CAS && call->connection && call->connection != p->connections[server].id;
+	bool is_cas = call->verb == CALL_CAS;
+
+	switch (((const struct world *)lan->arg)->mutation) {
+	case MUTATION_STALE_CAS: /* a restart may hit it */
+		return is_cas ? lan_random(lan, 60 * MS) : 0;
+	case MUTATION_NO_MARGIN: /* a second ends between the write of a part and that of its base */
+		return is_cas && call->exptime > 0 && lan_random(lan, 2) ? lan_random(lan, 1500 * MS) : 0;
+	case MUTATION_BLIND_EXPIRE: /* the base may become another */
+		return is_cas && call->exptime < 0 ? lan_random(lan, 200 * MS) : 0;
+	case MUTATION_LOST_DELETE: /* another delete is executed */
+		return call->verb == CALL_DELETE || (is_cas && call->exptime < 0) ? lan_random(lan, 40 * MS) : 0;
+	default:
+		return 0;
+	}
 }
 
-/* The milliseconds until a call arrives. When a restart is to hit a CAS, the CAS is slow. */
-static uint64_t delay(struct world *w, const struct call *call)
+static uint64_t delay(struct lan *lan, const struct message *m)
 {
-	if (w->mutation == MUTATION_STALE_CAS && call->verb == CALL_CAS)
-		return world_random(w, 60);
-	if (w->slow && world_chance(w, 2))
-		return world_random(w, 3000);
-	return world_chance(w, 5) ? world_random(w, 40) : world_random(w, 3);
+	const struct world *w = lan->arg;
+	uint64_t at;
+
+	if (m->executed)
+		return lan_random(lan, 3 * MS);
+	at = delay_for_mutation(lan, &m->call);
+	if (at)
+		return at;
+	if (w->slow && lan_random(lan, 100) < 2)
+		return lan_random(lan, 3000 * MS);
+	return lan_random(lan, 100) < 5 ? lan_random(lan, 40 * MS) : lan_random(lan, 3 * MS);
 }
 
 /*
  * A rewrite reads the time to live, and of a date the server's clock, right before its CAS and its touch. These calls are in one
  * packet, so that nothing comes between them here. A touch that did would be lost.
  */
-static bool is_in_packet(const struct world *w, const struct message *m)
+static bool is_in_packet(struct lan *lan, const struct message *last, const struct message *m)
 {
-	const struct message *last = TAILQ_LAST(&w->messages, message_list);
+	const struct world *w = lan->arg;
+	bool writes = m->call.verb == CALL_CAS || m->call.verb == CALL_TOUCH;
 
-	if (w->mutation == MUTATION_STALE_CAS || !last || last->proxy != m->proxy ||
-		!slice_equal(last->call.key, m->call.key))
+	if (w->mutation == MUTATION_STALE_CAS || !slice_equal(last->call.key, m->call.key))
 		return false;
 	if (last->call.verb == CALL_STATS)
-		return m->call.verb == CALL_CAS || m->call.verb == CALL_TOUCH;
-	return last->call.verb == CALL_GET && last->call.want == WANT_TTL &&
-		(m->call.verb == CALL_CAS || m->call.verb == CALL_TOUCH || m->call.verb == CALL_STATS);
+		return writes;
+	return last->call.verb == CALL_GET && last->call.want == WANT_TTL && (writes || m->call.verb == CALL_STATS);
 }
 
-void network_send(struct env *env, const struct call *call, struct waiter *waiter)
+static void sent(struct lan *lan, struct message *m)
 {
-	struct proxy *p = (struct proxy *)env;
-	struct world *w = p->world;
-	struct message *m = xcalloc(1, sizeof(*m));
-	struct connection *c;
+	struct world *w = lan->arg;
 
-	m->proxy = p;
-	m->waiter = waiter;
-	m->call = *call;
-	m->server = world_server(call->key);
-	m->bytes = memcached_keep_call(&m->call);
-	c = &p->connections[m->server];
-	m->at = (c->last > w->now ? c->last : w->now) + delay(w, call);
-	if (is_in_packet(w, m))
-		m->at = c->last;
-	c->last = m->at;
-	if (p->dead || is_stale(p, call, m->server)) {
-		m->executed = true;
-		m->result = (struct result){ .status = p->dead ? RESULT_UNAVAILABLE : RESULT_EXISTS, .server = "sim" };
+	if (w->mutation == MUTATION_STALE_CAS && m->answered && !m->proxy->dead) {
+		m->answered = false;
+		note(m)->stale = true;
 	}
 	if (w->form)
 		form_sent(w, m);
 	else
 		lives_sent(w, m);
 	mutate_sent(w, m);
-	TAILQ_INSERT_TAIL(&w->messages, m, link);
 }
 
-void network_later(struct env *env, struct waiter *waiter, unsigned ms)
+static bool execute(struct lan *lan, struct message *m)
 {
-	struct proxy *p = (struct proxy *)env;
-	struct message *m = xcalloc(1, sizeof(*m));
+	struct world *w = lan->arg;
 
-	*m = (struct message){ .proxy = p, .waiter = waiter, .server = -1, .at = p->world->now + ms, .executed = true };
-	TAILQ_INSERT_TAIL(&p->world->messages, m, link);
-}
-
-/* Slices are of random lengths, so that anything may come between any two steps. */
-bool network_is_over(struct env *env)
-{
-	struct proxy *p = (struct proxy *)env;
-
-	env->grain = random_next(&p->slices) % 64;
-	return random_next(&p->slices) % 2;
-}
-
-void network_pause(struct env *env, struct waiter *waiter, const void *client)
-{
-	(void)client;
-	network_later(env, waiter, 0);
-}
-
-void network_forget(struct world *w, struct message *m)
-{
-	TAILQ_REMOVE(&w->messages, m, link);
-	free(m->bytes);
-	buf_free(&m->value);
-	buf_free(&m->part);
-	free(m);
-}
-
-void network_deliver(struct world *w, struct message *m)
-{
-	struct waiter *waiter = m->waiter;
-	struct result r = m->result;
-	struct buf value = m->value;
-
-	m->value = BUF_EMPTY;
-	if (buf_size(&value))
-		r.value = r.line = buf_slice(&value);
-	r.server = "sim";
-	if (!m->proxy) {
-		network_forget(w, m);
-		return;
-	}
-	if (m->server >= 0)
-		r.connection = m->proxy->connections[m->server].id;
-	proxy_set_clock(m->proxy);
-	network_forget(w, m);
-	waiter->done(waiter, &r);
-	buf_free(&value);
-}
-
-/* The proxy gets the acknowledgement of a write that is still under way, and that may fail. */
-static void acknowledge_early(struct world *w, struct message *m)
-{
-	struct message *ack;
-
-	if (!mutate_acks_early(w, m))
-		return;
-	ack = xcalloc(1, sizeof(*ack));
-	*ack = (struct message){
-		.proxy = m->proxy, .waiter = m->waiter, .server = m->server, .at = w->now, .executed = true
-	};
-	ack->result.status = RESULT_DONE;
-	m->proxy = NULL;
-	m->at += 5 + world_random(w, 20);
-	m->fails = world_chance(w, 20);
-	TAILQ_INSERT_TAIL(&w->messages, ack, link);
-}
-
-static void execute(struct world *w, struct message *m)
-{
-	if (m->fails) {
-		network_forget(w, m);
-		return;
-	}
 	mutate_execute(w, m);
 	if (w->form)
 		form_execute(w, m);
 	else
 		check_execute(w, m);
-	mutate_executed(w, m);
-	if (looks_elsewhere(w, m))
-		m->result = (struct result){ .status = RESULT_MISS };
-	if (w->verbose)
-		printf("%6llu P%d server %d verb %d want %u exp %lld ttl %lld %.*s value %.*s -> %d\n",
-			(unsigned long long)w->now, m->proxy ? m->proxy->index : -1, m->server, (int)m->call.verb,
-			m->call.want, (long long)m->call.exptime, (long long)m->result.ttl, (int)m->call.key.n,
-			m->call.key.p, (int)(m->call.value.n + m->result.value.n),
-			m->result.value.n ? m->result.value.p : m->call.value.p, (int)m->result.status);
-	m->executed = true;
-	buf_add_slice(&m->value, m->result.value);
-	if (!m->proxy) {
-		network_forget(w, m);
-		return;
-	}
-	m->at = w->now + world_random(w, 3);
-}
-
-static struct message *next_message(const struct world *w)
-{
-	struct message *m, *first = NULL;
-
-	TAILQ_FOREACH(m, &w->messages, link) {
-		if (!first || m->at < first->at)
-			first = m;
-	}
-	return first;
-}
-
-/* Whether an earlier message of the same connection is still under way. */
-static bool overtakes(const struct world *w, const struct message *m)
-{
-	const struct message *other;
-
-	TAILQ_FOREACH(other, &w->messages, link) {
-		if (other == m)
-			return false;
-		if (other->proxy && other->proxy == m->proxy && other->server == m->server)
-			return true;
-	}
-	return false;
-}
-
-/* A CAS that waited while its server was down is sent again with its old id. */
-static bool sent_again(struct world *w, struct message *m, bool restarted)
-{
-	if (w->mutation != MUTATION_STALE_CAS || m->call.verb != CALL_CAS || m->executed || !restarted)
-		return false;
-	m->at += world_random(w, 200);
 	return true;
 }
 
-void network_break(struct world *w, struct proxy *p, int server, bool restarted)
+static void executed(struct lan *lan, struct message *m)
 {
-	bool sent = true;
-	struct message *m, *next;
-	TAILQ_HEAD(, message) lost = TAILQ_HEAD_INITIALIZER(lost);
+	struct world *w = lan->arg;
 
-	p->connections[server].id++;
-	p->host.env.connects++;
+	mutate_executed(w, m);
+	if (looks_elsewhere(w, m))
+		m->result = (struct result){ .status = RESULT_MISS };
+}
+
+static void broken(struct lan_proxy *p, int server)
+{
+	struct world *w = p->lan->arg;
+
 	if (w->form)
 		dates_broken(w);
 	else
 		lives_break(w, p, server);
-	for (m = TAILQ_FIRST(&w->messages); m; m = next) {
-		struct message *copy;
-		next = TAILQ_NEXT(m, link);
-		if (m->proxy != p || m->server != server || sent_again(w, m, restarted))
-			continue;
-		copy = xcalloc(1, sizeof(*copy));
-		copy->waiter = m->waiter;
-		sent = sent && world_chance(w, 70);
-		copy->result.status = sent || m->executed ? RESULT_LOST : RESULT_UNAVAILABLE;
-		TAILQ_INSERT_TAIL(&lost, copy, link);
-		m->proxy = NULL;
-		if (!sent || m->executed || restarted || world_chance(w, 50))
-			network_forget(w, m);
-	}
-	while ((m = TAILQ_FIRST(&lost))) {
-		struct result r = m->result;
-		struct waiter *waiter = m->waiter;
-		TAILQ_REMOVE(&lost, m, link);
-		free(m);
-		r.server = "sim";
-		waiter->done(waiter, &r);
-	}
 }
 
-void network_restart(struct world *w, int server)
+/* A CAS that waited while its server was down is sent again with its old id. */
+static bool sent_again(struct lan *lan, struct message *m)
 {
-	struct message *m, *next;
+	const struct world *w = lan->arg;
 
-	for (int i = 0; i < SIM_PROXIES; i++)
-		network_break(w, w->proxies[i], server, true);
-	for (m = TAILQ_FIRST(&w->messages); m; m = next) {
-		next = TAILQ_NEXT(m, link);
-		if (!m->proxy && m->server == server && !m->executed)
-			network_forget(w, m);
-	}
+	if (w->mutation != MUTATION_STALE_CAS || m->call.verb != CALL_CAS)
+		return false;
+	note(m)->stale = true;
+	m->later += lan_random(lan, 200 * MS);
+	return true;
 }
 
-void network_step(struct world *w)
-{
-	struct message *m = next_message(w);
-
-	if (m->at > w->now)
-		w->now = m->at;
-	if (!m->executed) {
-		acknowledge_early(w, m);
-		if (m->at <= w->now)
-			execute(w, m);
-	} else if (overtakes(w, m)) {
-		m->at = w->now + 1;
-	} else {
-		network_deliver(w, m);
-	}
-	if (w->ended)
-		pipeline_run(w);
-}
+const struct lan_hooks network_hooks = {
+	.note_size = sizeof(struct note),
+	.delay = delay,
+	.place = world_server,
+	.is_in_packet = is_in_packet,
+	.sent = sent,
+	.execute = execute,
+	.executed = executed,
+	.broken = broken,
+	.sent_again = sent_again,
+};

@@ -2,8 +2,6 @@
  * The connection of each client. A client sends several commands without waiting for replies, and its proxy starts them in
  * that order: each as soon as command/order.h allows.
  */
-#include <stdio.h>
-
 #include "command/start.h"
 #include "world.h"
 
@@ -12,14 +10,13 @@ static void start(struct sim_op *op, struct request *request)
 	struct host *host = &op->proxy->host;
 	struct world *w = op->world;
 
-	if (w->verbose)
-		printf("%6llu P%d client %d asks %.*s", (unsigned long long)w->now, op->proxy->index, op->client,
-			(int)buf_size(&op->line), op->line.data);
+	lan_say(&w->lan, "P%d client %d asks %.*s", op->proxy->index, op->client, (int)buf_size(&op->line),
+		op->line.data);
 	op->issued = w->truth.tick;
 	TAILQ_INSERT_TAIL(&w->ops, op, link);
 	if (w->form)
 		form_issued(op);
-	proxy_set_clock(op->proxy);
+	lan_set_clock(op->proxy);
 	if (!task_start(host, request, op))
 		world_fail(w, "a request was refused", "%.*s", (int)buf_size(&op->line), op->line.data);
 }
@@ -69,7 +66,7 @@ void pipeline_send(struct sim_op *op)
 		;
 }
 
-void pipeline_close(struct world *w, const struct proxy *p)
+void pipeline_close(struct world *w, const struct lan_proxy *p)
 {
 	struct sim_op *op, *next;
 

@@ -1,12 +1,10 @@
 /* A proxy: the lanes and tasks under test, and the host that they run on. */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "collection/machines.h"
 #include "lists.h"
 #include "protocol/commands.h"
 #include "util/alloc.h"
-#include "util/random.h"
 #include "world.h"
 
 static void task_begin(struct task *task)
@@ -51,9 +49,8 @@ static void task_ended(struct task *task)
 
 	op->world->ended = true;
 	order_end(&op->world->clients[op->client].order, task->order);
-	if (op->world->verbose)
-		printf("%6llu client %d key %d %s -> %.*s", (unsigned long long)op->world->now, op->client, op->key,
-			task->command->name.p, (int)buf_size(&op->reply), op->reply.data);
+	lan_say(&op->world->lan, "client %d key %d %s -> %.*s", op->client, op->key, task->command->name.p,
+		(int)buf_size(&op->reply), op->reply.data);
 	if (!op->proxy->dead && op->world->form)
 		form_reply(op);
 	else if (!op->proxy->dead)
@@ -74,84 +71,52 @@ static const void *client_of(const void *owner)
 	return op->world->mutation == MUTATION_LATE_READ ? owner : &op->world->client_proxy[op->client];
 }
 
-void proxy_set_clock(struct proxy *p)
+struct lan_proxy *proxy_create(struct world *w, int index)
 {
-	p->host.env.now = p->world->now;
-	p->host.env.unix_time = (int64_t)(p->world->now / 1000) + p->skew;
-}
+	struct lan_proxy *p = xcalloc(1, sizeof(*p));
+	struct host *host = &p->host;
 
-struct proxy *proxy_create(struct world *w, int index)
-{
-	struct proxy *p = xcalloc(1, sizeof(*p));
-
-	p->world = w;
-	p->index = index;
-	p->host = (struct host){
-		.env = {
-			.call = network_send,
-			.later = network_later,
-			.is_over = network_is_over,
-			.pause = network_pause,
-			.random = random_next(&w->random),
-			.seed = random_next(&w->random),
-			.servers = SIM_SERVERS,
-			.rules = &w->rules,
-			.options = w->options,
-			.pool = &p->pool,
-		},
-		.begin = task_begin,
-		.reply = task_reply_buf,
-		.client = client_of,
-		.done = task_ended,
-	};
-	p->slices = p->host.env.seed;
-	p->skew = w->skewed ? (index - 1) * (w->form ? 10 : 1) : 0;
-	proxy_set_clock(p);
-	p->host.lanes = lanes_create(&p->host.env, &machines);
-	for (int i = 0; i < SIM_SERVERS; i++)
-		p->connections[i].id = 1;
+	lan_init_proxy(&w->lan, p, index);
+	p->skew = w->skewed ? (index - 1) * (w->form ? 10000 : 1000) : 0;
+	host->env.rules = &w->rules;
+	host->env.options = w->options;
+	host->begin = task_begin;
+	host->reply = task_reply_buf;
+	host->client = client_of;
+	host->done = task_ended;
+	host->lanes = lanes_create(&host->env, &machines);
 	return p;
 }
 
-void proxy_free(struct proxy *p)
+void proxy_free(struct lan_proxy *p)
 {
+	struct world *w = p->lan->arg;
 	const struct lanes_stats *s = lanes_statistics(p->host.lanes);
 
-	p->world->compactions += s->compactions;
-	p->world->merges += s->merges;
-	p->world->incomplete += s->incomplete_sets;
+	w->compactions += s->compactions;
+	w->merges += s->merges;
+	w->incomplete += s->incomplete_sets;
 	if (!lanes_idle(p->host.lanes)) {
-		world_fail(p->world, "something never ended", "a lane or a merge is still there");
+		world_fail(w, "something never ended", "a lane or a merge is still there");
 		return;
 	}
 	lanes_destroy(p->host.lanes);
 	pool_free(&p->pool);
-	for (int key = 0; key < SIM_KEYS; key++)
-		buf_free(&p->views[key]);
+	for (int key = 0; key < SIM_KEYS; key++) {
+		buf_free(&w->views[p->index][key]);
+		w->pointers[p->index][key] = (struct seen_pointer){ .cas = 0 };
+	}
 	free(p);
 }
 
 /* Its tasks fail. The calls that it has sent may still arrive. */
 void proxy_kill(struct world *w, int index)
 {
-	struct proxy *p = w->proxies[index];
-	struct message *m;
+	struct lan_proxy *p = w->proxies[index];
 
-	p->dead = true;
 	lists_proxy_dies(w, p);
 	pipeline_close(w, p);
-	for (int i = 0; i < SIM_SERVERS; i++)
-		network_break(w, p, i, false);
-	for (bool more = true; more;) {
-		more = false;
-		TAILQ_FOREACH(m, &w->messages, link) {
-			if (m->proxy == p) {
-				network_deliver(w, m);
-				more = true;
-				break;
-			}
-		}
-	}
+	lan_kill(p);
 	proxy_free(p);
 	w->proxies[index] = proxy_create(w, index);
 }

@@ -46,27 +46,13 @@ static bool makes_sense(int mutation)
 	return false;
 }
 
-/* The seed of the first history that fails; 0 for none. */
-static uint64_t run(uint64_t first, uint64_t count, int mutation, bool verbose)
+static struct verdict run(uint64_t seed, int mutation, bool verbose)
 {
-	uint64_t commands = 0, failures = 0, compactions = 0, merges = 0, incomplete = 0;
+	const struct world *w = &world;
 
-	for (uint64_t seed = first; seed < first + count; seed++) {
-		if (!world_run(&world, form, seed, (enum mutation)mutation, verbose)) {
-			printf("seed %llu: %s: %s\n", (unsigned long long)seed, world.violation, world.detail);
-			return seed;
-		}
-		commands += world.commands;
-		failures += world.failures;
-		compactions += world.compactions;
-		merges += world.merges;
-		incomplete += world.incomplete;
-	}
-	printf("%llu histories: %llu commands, %llu failed, %llu compactions, %llu merges, %llu "
-	       "sets lost a segment\n",
-		(unsigned long long)count, (unsigned long long)commands, (unsigned long long)failures,
-		(unsigned long long)compactions, (unsigned long long)merges, (unsigned long long)incomplete);
-	return 0;
+	world_run(&world, form, seed, (enum mutation)mutation, verbose);
+	return (struct verdict){ w->violation, w->detail,
+		{ w->commands, w->failures, w->compactions, w->merges, w->incomplete } };
 }
 
 static const char *mutation_name(int mutation)
@@ -74,7 +60,8 @@ static const char *mutation_name(int mutation)
 	return makes_sense(mutation) ? mutations[mutation].name : NULL;
 }
 
-static const struct histories histories = { run, mutation_name, MUTATIONS };
+static const struct histories histories = { run,
+	{ "commands", "failed", "compactions", "merges", "sets lost a segment" }, mutation_name, MUTATIONS };
 
 /* Runs crowds from these seeds. With the bug each must fail. */
 static int run_crowds(uint64_t first, uint64_t count, bool mutated)

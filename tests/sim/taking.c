@@ -17,8 +17,6 @@ enum {
 	LAST_WAIT = 1500   /* milliseconds that clients wait when nobody pushes any more */
 };
 
-static const uint64_t START = 1700000000000000; /* microseconds since 1970 */
-
 void taking_fail(struct taking *w, const char *what, const char *format, ...)
 {
 	va_list ap;
@@ -76,38 +74,36 @@ static int place(struct slice key)
 
 	for (size_t i = 0; i < base.n; i++)
 		sum += (unsigned char)base.p[i];
-	return (int)((sum + behind) % LAN_SERVERS);
+	return (int)((sum + behind) % TAKING_SERVERS);
 }
 
 /* --- the network --- */
 
-static uint64_t delay(struct lan *lan, const struct call *call)
+static uint64_t delay(struct lan *lan, const struct message *m)
 {
-	if (call && lan_random(lan, 100) < 5)
+	if (!m->executed && lan_random(lan, 100) < 5)
 		return lan_random(lan, 40000);
 	return lan_random(lan, 3000);
 }
 
-static void show(const struct taking *w, const struct lan_message *m)
-{
-	printf("%9llu P%d%s server %d verb %d want %u %.*s | %.*s | -> %d %.*s\n",
-		(unsigned long long)(w->lan.now - START), m->from, m->proxy ? "" : " (lost)", m->server,
-		(int)m->call.verb, m->call.want, (int)m->call.key.n, m->call.key.p, (int)m->call.value.n,
-		m->call.value.p, (int)m->result.status, (int)m->result.value.n, m->result.value.p);
-}
-
-static void executed(struct lan *lan, struct lan_message *m)
+static void executed(struct lan *lan, struct message *m)
 {
 	struct taking *w = lan->arg;
 	int list = taking_list(m->call.key);
 
 	w->tick++;
 	taking_mutate_executed(w, m);
-	if (w->verbose)
-		show(w, m);
 	if (list >= 0)
 		taking_list_executed(w, m, list);
 }
+
+static const struct lan_hooks hooks = {
+	.delay = delay,
+	.place = place,
+	.sent = taking_mutate_sent,
+	.execute = taking_mutate_execute,
+	.executed = executed,
+};
 
 /* --- proxies --- */
 
@@ -230,8 +226,7 @@ static void kill_proxy(struct taking_proxy *p)
 	struct taking *w = p->world;
 	int index = p->lan.index;
 
-	if (w->verbose)
-		printf("%9llu P%d is killed\n", (unsigned long long)(w->lan.now - START), index);
+	lan_say(&w->lan, "P%d is killed\n", index);
 	w->kills++;
 	p->kill_at = 0;
 	p->lan.dead = true;
@@ -247,6 +242,8 @@ static void kill_proxy(struct taking_proxy *p)
 
 /* --- time --- */
 
+static const uint64_t FOREVER = UINT64_MAX;
+
 static void step(struct taking *w)
 {
 	lan_step(&w->lan);
@@ -260,12 +257,14 @@ static void step(struct taking *w)
 
 void taking_run_until(struct taking *w, uint64_t time)
 {
-	for (int events = 0; lan_next(&w->lan) / 1000 <= time && !w->violation; events++) {
+	uint64_t next;
+
+	for (int events = 0; (next = lan_next(&w->lan)) != FOREVER && next / 1000 <= time && !w->violation; events++) {
 		step(w);
 		if (events > EVENTS_MAX)
 			taking_fail(w, "it does not come to an end", "after %d events", events);
 	}
-	if (time != UINT64_MAX / 1000 && w->lan.now < time * 1000)
+	if (time != FOREVER && taking_now(w) < time)
 		w->lan.now = time * 1000;
 	for (int i = 0; i < TAKING_PROXIES; i++)
 		lan_set_clock(&w->proxies[i].lan);
@@ -273,14 +272,13 @@ void taking_run_until(struct taking *w, uint64_t time)
 
 void taking_settle(struct taking *w)
 {
-	while (lan_next(&w->lan) != UINT64_MAX && !w->violation)
-		taking_run_until(w, lan_next(&w->lan) / 1000);
+	taking_run_until(w, FOREVER);
 }
 
 static void trouble(struct taking *w)
 {
 	if (w->breaks && taking_chance(w, 2))
-		lan_break(&w->proxies[taking_random(w, TAKING_PROXIES)].lan, (int)taking_random(w, LAN_SERVERS));
+		lan_break(&w->proxies[taking_random(w, TAKING_PROXIES)].lan, (int)taking_random(w, TAKING_SERVERS));
 }
 
 /* Most come soon. In a pause those who wait ask less and less often. */
@@ -332,26 +330,17 @@ static void tear_down(struct taking *w)
 	lan_fini(&w->lan);
 }
 
-bool taking_run(struct taking *w, uint64_t seed, enum taking_mutation mutation, bool verbose)
+static void run_world(struct taking *w, uint64_t seed, enum taking_mutation mutation, bool verbose)
 {
 	memset(w, 0, sizeof(*w));
-	w->lan.now = START;
-	w->lan.random = seed;
-	w->lan.arg = w;
-	w->lan.delay = delay;
-	w->lan.place = place;
-	w->lan.sent = taking_mutate_sent;
-	w->lan.execute = taking_mutate_execute;
-	w->lan.executed = executed;
-	for (int i = 0; i < LAN_SERVERS; i++)
-		w->lan.servers[i].item_max = ITEM_MAX;
+	lan_init(&w->lan, &hooks, w, TAKING_SERVERS, ITEM_MAX, seed);
+	w->lan.verbose = verbose;
 	w->board.seed = seed;
 	w->options = world_sizes(seed);
 	w->kind = seed % TAKING_KINDS;
 	w->trouble = seed / TAKING_KINDS % 2;
 	w->breaks = w->trouble && seed / TAKING_KINDS % 4 == 3;
 	w->mutation = mutation;
-	w->verbose = verbose;
 	TAILQ_INIT(&w->ops);
 	for (int i = 0; i < TAKING_PROXIES; i++)
 		start_proxy(w, i);
@@ -365,7 +354,6 @@ bool taking_run(struct taking *w, uint64_t seed, enum taking_mutation mutation, 
 	if (!w->violation)
 		end(w);
 	tear_down(w);
-	return !w->violation;
 }
 
 /* --- many of them --- */
@@ -377,31 +365,14 @@ static const char *const mutations[TAKING_MUTATIONS] = {
 #undef MUTATION
 };
 
-/* The seed of the first history that fails; 0 for none. */
-static uint64_t run_many(uint64_t first, uint64_t count, int mutation, bool verbose)
+static struct verdict run(uint64_t seed, int mutation, bool verbose)
 {
 	static struct taking world;
 	struct taking *w = &world;
-	uint64_t commands = 0, failures = 0, busy = 0, kills = 0, taken = 0, left = 0;
 
-	for (uint64_t seed = first; seed < first + count; seed++) {
-		if (!taking_run(w, seed, (enum taking_mutation)mutation, verbose)) {
-			printf("seed %llu: %s: %s\n", (unsigned long long)seed, w->violation, w->detail);
-			return seed;
-		}
-		commands += w->commands;
-		failures += w->failures;
-		busy += w->busy;
-		kills += w->kills;
-		taken += w->taken;
-		left += w->left;
-	}
-	printf("%llu histories: %llu commands, %llu failed, %llu were busy, %llu proxies killed, %llu elements taken, "
-	       "%llu copies left\n",
-		(unsigned long long)count, (unsigned long long)commands, (unsigned long long)failures,
-		(unsigned long long)busy, (unsigned long long)kills, (unsigned long long)taken,
-		(unsigned long long)left);
-	return 0;
+	run_world(w, seed, (enum taking_mutation)mutation, verbose);
+	return (struct verdict){ w->violation, w->detail,
+		{ w->commands, w->failures, w->busy, w->kills, w->taken, w->left } };
 }
 
 static const char *mutation_name(int mutation)
@@ -409,4 +380,6 @@ static const char *mutation_name(int mutation)
 	return mutations[mutation];
 }
 
-const struct histories taking_histories = { run_many, mutation_name, TAKING_MUTATIONS };
+const struct histories taking_histories = { run,
+	{ "commands", "failed", "were busy", "proxies killed", "elements taken", "copies left" }, mutation_name,
+	TAKING_MUTATIONS };

@@ -21,6 +21,7 @@
 #include "linear.h"
 
 enum {
+	TAKING_SERVERS = 2,
 	TAKING_PROXIES = 3,
 	TAKING_WORKERS = 2, /* of one process, the first of the proxies */
 	TAKING_CLIENTS = 9,
@@ -90,7 +91,7 @@ struct taking {
 	const struct collection_options *options;
 	enum taking_kind kind;
 	enum taking_mutation mutation;
-	bool trouble, breaks, verbose, ending; /* proxies are killed, connections break */
+	bool trouble, breaks, ending; /* proxies are killed, connections break */
 	struct taking_client {
 		int proxy;
 		bool busy;
@@ -130,9 +131,6 @@ struct taking {
 	uint64_t commands, failures, busy, kills, taken, left;
 };
 
-/* Runs the history of a seed. False if something was wrong: then world->violation says what. */
-bool taking_run(struct taking *world, uint64_t seed, enum taking_mutation mutation, bool verbose);
-
 /* For histories_main. */
 extern const struct histories taking_histories;
 
@@ -169,7 +167,7 @@ bool taking_is_unknown(const struct taking_op *op);
 
 void taking_lists_init(struct taking *world);
 /* A call on the base of a list was executed. */
-void taking_list_executed(struct taking *world, const struct lan_message *message, int list);
+void taking_list_executed(struct taking *world, const struct message *message, int list);
 void taking_list_answered(struct taking_op *op);
 /* The number of the element that is pushed next, 0 if there are no more; of the one with this name. */
 int taking_new_element(struct taking *world);
@@ -192,9 +190,9 @@ void taking_check_sets(struct taking *world);
 
 /* --- taking_mutate.c --- */
 
-void taking_mutate_sent(struct lan *lan, struct lan_message *message);
-bool taking_mutate_execute(struct lan *lan, struct lan_message *message);
+void taking_mutate_sent(struct lan *lan, struct message *message);
+bool taking_mutate_execute(struct lan *lan, struct message *message);
 /* The call was executed. */
-void taking_mutate_executed(struct taking *world, struct lan_message *message);
+void taking_mutate_executed(struct taking *world, struct message *message);
 
 #endif

@@ -40,9 +40,8 @@ static void send(struct taking_op *op)
 	struct taking *w = op->world;
 	struct request request;
 
-	if (w->verbose)
-		printf("          client %d P%d: %.*s", op->client, op->proxy->lan.index, (int)buf_size(&op->line),
-			op->line.data);
+	lan_say(&w->lan, "P%d client %d asks %.*s", op->proxy->lan.index, op->client, (int)buf_size(&op->line),
+		op->line.data);
 	w->commands++;
 	w->clients[op->client].busy = true;
 	lan_set_clock(&op->proxy->lan);
@@ -265,9 +264,8 @@ void taking_answered(struct taking_op *op)
 {
 	struct taking *w = op->world;
 
-	if (w->verbose)
-		printf("          client %d%s: %.*s -> %.*s", op->client, op->proxy->lan.dead ? " (killed)" : "",
-			(int)buf_size(&op->line) - 2, op->line.data, (int)buf_size(&op->reply), op->reply.data);
+	lan_say(&w->lan, "client %d%s %.*s: %.*s", op->client, op->proxy->lan.dead ? " (killed)" : "",
+		(int)buf_size(&op->line) - 2, op->line.data, (int)buf_size(&op->reply), op->reply.data);
 	w->clients[op->client].busy = false;
 	if (taking_is_unknown(op))
 		look_at_failure(op);

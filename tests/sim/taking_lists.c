@@ -59,7 +59,7 @@ static bool has_elements(struct slice base)
 	return false;
 }
 
-void taking_list_executed(struct taking *w, const struct lan_message *m, int list)
+void taking_list_executed(struct taking *w, const struct message *m, int list)
 {
 	const struct memcached_item *item = lan_find(&w->lan, m->call.key);
 	struct slice rest = m->call.value, token;

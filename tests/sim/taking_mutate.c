@@ -17,7 +17,7 @@ static uint64_t later(struct taking *w)
 	return 5000 + taking_random(w, 20000);
 }
 
-void taking_mutate_sent(struct lan *lan, struct lan_message *m)
+void taking_mutate_sent(struct lan *lan, struct message *m)
 {
 	struct taking *w = lan->arg;
 
@@ -58,7 +58,7 @@ static int count(struct slice base)
 }
 
 /* Whether it takes an element out of the target of a move, from which nobody moves anything. */
-static bool takes_back(struct taking *w, const struct lan_message *m)
+static bool takes_back(struct taking *w, const struct message *m)
 {
 	const struct memcached_item *item = lan_find(&w->lan, m->call.key);
 	int list = taking_list(m->call.key), before = item ? count(buf_slice(&item->value)) : -1;
@@ -75,7 +75,7 @@ static bool takes_back(struct taking *w, const struct lan_message *m)
 	return moves;
 }
 
-bool taking_mutate_execute(struct lan *lan, struct lan_message *m)
+bool taking_mutate_execute(struct lan *lan, struct message *m)
 {
 	struct taking *w = lan->arg;
 
@@ -85,12 +85,12 @@ bool taking_mutate_execute(struct lan *lan, struct lan_message *m)
 	return true;
 }
 
-static bool asks(const struct lan_message *m)
+static bool asks(const struct message *m)
 {
 	return m->call.verb == CALL_GET && m->call.want == WANT_CAS && taking_list(m->call.key) >= 0;
 }
 
-void taking_mutate_executed(struct taking *w, struct lan_message *m)
+void taking_mutate_executed(struct taking *w, struct message *m)
 {
 	bool lost = m->call.verb == CALL_CAS && m->result.status == RESULT_EXISTS;
 	uint64_t *first;

@@ -1,17 +1,13 @@
 #include "world.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 
 #include "histories.h"
 #include "lists.h"
 #include "protocol/commands.h"
 #include "stored_set.h"
-#include "util/random.h"
 
 enum { STEPS = 160, EVENTS_MAX = 100000, ITEM_MAX = 1500, LONG_TIME = 180000 /* milliseconds */ };
-
-static const uint64_t START = 1700000000000; /* milliseconds since 1970: a date is more than 30 days */
 
 /* Small and large tables. A block has three members. */
 static const struct collection_options options[] = {
@@ -54,12 +50,17 @@ void world_fail(struct world *w, const char *what, const char *format, ...)
 
 uint64_t world_random(struct world *w, uint64_t below)
 {
-	return random_next(&w->random) % below;
+	return lan_random(&w->lan, below);
 }
 
 bool world_chance(struct world *w, unsigned percent)
 {
 	return world_random(w, 100) < percent;
+}
+
+uint64_t world_now(const struct world *w)
+{
+	return lan_ms(&w->lan);
 }
 
 /* --- what goes wrong --- */
@@ -75,7 +76,7 @@ static void look(struct world *w)
 
 static void evict(struct world *w)
 {
-	struct memcached *server = &w->servers[world_random(w, SIM_SERVERS)];
+	struct memcached *server = &w->lan.servers[world_random(w, SIM_SERVERS)];
 	size_t at = world_random(w, MEMCACHED_ITEMS), seen;
 
 	for (seen = 0; seen < MEMCACHED_ITEMS && !server->items[at].used; seen++)
@@ -90,10 +91,15 @@ static void restart_server(struct world *w)
 {
 	int server = (int)world_random(w, SIM_SERVERS);
 
-	memcached_restart(&w->servers[server]);
+	memcached_restart(&w->lan.servers[server]);
 	w->evictions++;
 	look(w);
-	network_restart(w, server);
+	lan_restart(&w->lan, server);
+}
+
+static uint64_t evictions_of_1000(const struct world *w)
+{
+	return w->mutation == MUTATION_BLIND_EXPIRE ? 60 : 3;
 }
 
 /* Servers restart more often at first: while cas ids are small, new ones soon equal old ones. */
@@ -103,35 +109,49 @@ static void trouble(struct world *w, int step)
 	uint64_t dice = world_random(w, 1000);
 
 	if (dice < 12) {
-		network_break(w, w->proxies[proxy], (int)world_random(w, SIM_SERVERS), false);
+		lan_break(w->proxies[proxy], (int)world_random(w, SIM_SERVERS));
 	} else if (dice < 16) {
 		proxy_kill(w, proxy);
 		for (client = 0; client < SIM_CLIENTS; client++) {
 			if (w->client_proxy[client] == proxy)
 				w->client_proxy[client] = (int)world_random(w, SIM_PROXIES);
 		}
-	} else if (dice < 19) {
+	} else if (w->mutation == MUTATION_NO_MARGIN) {
+		return; /* a part that is gone shows the bug only if none was evicted */
+	} else if (dice < 16 + evictions_of_1000(w)) {
 		evict(w);
-	} else if (dice < (step < STEPS / 4 ? 50 : 22)) {
+	} else if (dice < 16 + evictions_of_1000(w) + (step < STEPS / 4 ? 31 : 3)) {
 		restart_server(w);
 	}
 }
 
 /* --- a history --- */
 
+static bool is_quiet(struct world *w)
+{
+	return lan_next(&w->lan) == UINT64_MAX;
+}
+
+static void arrive(struct world *w)
+{
+	lan_step(&w->lan);
+	if (w->ended)
+		pipeline_run(w);
+}
+
 /* No call is under way for a long time: its connection would have broken. */
 static uint64_t time_that_passes(struct world *w)
 {
 	bool is_long = world_chance(w, 5);
 
-	return world_random(w, is_long && (w->form || TAILQ_EMPTY(&w->messages)) ? LONG_TIME : 1500);
+	return world_random(w, is_long && (w->form || is_quiet(w)) ? LONG_TIME : 1500);
 }
 
 static void settle(struct world *w)
 {
 	pipeline_run(w);
-	for (int events = 0; !TAILQ_EMPTY(&w->messages) && !w->violation; events++) {
-		network_step(w);
+	for (int events = 0; !is_quiet(w) && !w->violation; events++) {
+		arrive(w);
 		if (events > EVENTS_MAX)
 			world_fail(w, "it does not come to an end", "after %d events", events);
 	}
@@ -162,39 +182,32 @@ static void tear_down(struct world *w)
 	struct sim_op *op;
 
 	pipeline_close(w, NULL);
-	while (!TAILQ_EMPTY(&w->messages))
-		network_forget(w, TAILQ_FIRST(&w->messages));
 	for (int i = 0; i < SIM_PROXIES; i++)
 		proxy_free(w->proxies[i]);
 	while ((op = TAILQ_FIRST(&w->ops)))
 		proxy_forget_op(op);
-	for (int i = 0; i < SIM_SERVERS; i++)
-		memcached_restart(&w->servers[i]);
+	lan_fini(&w->lan);
 	truth_fini(&w->truth);
 	lists_fini(w);
 	stored_set_fini(w);
 }
 
-bool world_run(struct world *w, const struct form *form, uint64_t seed, enum mutation mutation, bool verbose)
+void world_run(struct world *w, const struct form *form, uint64_t seed, enum mutation mutation, bool verbose)
 {
 	memset(w, 0, sizeof(*w));
 	w->form = form;
-	w->now = START;
-	w->random = seed;
 	w->mutation = mutation;
 	w->options = world_sizes(seed);
-	w->verbose = verbose;
+	lan_init(&w->lan, &network_hooks, w, SIM_SERVERS, ITEM_MAX, seed);
+	w->lan.verbose = verbose;
 	w->skewed = !form && seed % 4 == 0;
 	w->stray = !form && seed % 6 == 5 ? (int)(seed % SIM_PROXIES) : -1;
 	dates_init(w, seed);
 	if (form)
 		w->rules = (struct rules){ .collections = &form->rule, .collection_count = 1 };
-	TAILQ_INIT(&w->messages);
 	TAILQ_INIT(&w->ops);
 	truth_init(&w->truth);
 	lists_init(w);
-	for (int i = 0; i < SIM_SERVERS; i++)
-		w->servers[i].item_max = ITEM_MAX;
 	for (int i = 0; i < SIM_PROXIES; i++)
 		w->proxies[i] = proxy_create(w, i);
 	for (int i = 0; i < SIM_CLIENTS; i++)
@@ -204,18 +217,17 @@ bool world_run(struct world *w, const struct form *form, uint64_t seed, enum mut
 		lives_init(w, seed);
 	for (int step = 0; step < STEPS && !w->violation; step++) {
 		clients_act(w);
-		for (uint64_t n = world_random(w, 30); n > 0 && !TAILQ_EMPTY(&w->messages) && !w->violation; n--)
-			network_step(w);
-		if (TAILQ_EMPTY(&w->messages) && !w->violation)
+		for (uint64_t n = world_random(w, 30); n > 0 && !is_quiet(w) && !w->violation; n--)
+			arrive(w);
+		if (is_quiet(w) && !w->violation)
 			dates_quiet(w);
 		trouble(w, step);
 		pipeline_run(w);
-		if (world_chance(w, 3))
-			w->now += time_that_passes(w);
+		if (world_chance(w, w->mutation == MUTATION_NO_MARGIN ? 20 : 3))
+			w->lan.now += time_that_passes(w) * 1000;
 	}
 	settle(w);
 	if (!w->violation)
 		final_reads(w);
 	tear_down(w);
-	return !w->violation;
 }

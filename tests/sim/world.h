@@ -10,6 +10,7 @@
 #include "collection/lane/lanes.h"
 #include "command/task.h"
 #include "form.h"
+#include "lan.h"
 #include "leases.h"
 #include "lives.h"
 #include "truth.h"
@@ -46,41 +47,21 @@ struct seen_pointer {
 	bool appended; /* and that was the last that was sent since */
 };
 
-/* A call on its way, or its result on the way back. */
-struct message {
-	TAILQ_ENTRY(message) link; /* in the order of its connection */
-	struct proxy *proxy;       /* NULL when its connection was lost */
-	struct waiter *waiter;
-	struct call call;
-	char *bytes;      /* what the call's slices point to */
-	struct buf value; /* what the result's do */
-	struct result result;
+/* What the checks and mutations note of a message. */
+struct note {
 	struct wants wants;
 	struct seen_pointer lie; /* MUTATION_NO_CHECK */
+	bool stale;              /* MUTATION_STALE_CAS: its cas id is of an earlier connection */
 	bool lost;               /* MUTATION_EARLY_DELETE: nothing is done, and its proxy believes that it was */
-	struct buf part;         /* MUTATION_PART: what is left of a base */
 	bool behind;             /* a read of a base that was sent behind a write which was not executed */
 	uint64_t asked; /* the number of the command that touches or deletes by this call; 0 where it is not known */
 	bool unclear;   /* it may also be an earlier command, which touches once more since a part was missing */
-	int server;
-	uint64_t at; /* when it arrives */
-	bool executed, fails;
 };
 
-struct proxy {
-	struct host host;
-	struct pool pool;
-	struct world *world;
-	int index, skew; /* in the world; the seconds that its clock is ahead of the servers */
-	bool dead;
-	uint64_t
-		slices; /* state of random_next(), for the lengths of slices: the other choices of a seed stay what they are */
-	struct connection {
-		uint64_t id, last; /* when the last message arrives */
-	} connections[SIM_SERVERS];
-	struct seen_pointer pointers[SIM_KEYS]; /* MUTATION_NO_CHECK */
-	struct buf views[SIM_KEYS];             /* MUTATION_BLIND_VIEW: the bases as it has them */
-};
+static inline struct note *note(const struct message *m)
+{
+	return m->note;
+}
 
 struct sim_list_op;
 struct lists;
@@ -104,7 +85,7 @@ struct sim_many {
 struct sim_op {
 	TAILQ_ENTRY(sim_op) link; /* in the world's commands under way, or in those that a client has waiting */
 	struct world *world;
-	struct proxy *proxy;
+	struct lan_proxy *proxy;
 	int client, key;
 	command_id command;
 	bool members[SIM_MEMBERS]; /* that it adds, removes or loads */
@@ -163,10 +144,8 @@ struct world {
 	struct rules rules;
 	struct collection_rule own_rules[8]; /* of `rules`, in a history without a form */
 	const struct collection_options *options;
-	uint64_t now, random; /* milliseconds */
-	struct memcached servers[SIM_SERVERS];
-	struct proxy *proxies[SIM_PROXIES];
-	TAILQ_HEAD(message_list, message) messages;
+	struct lan lan;
+	struct lan_proxy *proxies[SIM_PROXIES];
 	TAILQ_HEAD(, sim_op) ops;
 	struct truth truth;
 	struct lists *lists;
@@ -188,26 +167,27 @@ struct world {
 		uint64_t was, is;
 	} index_checks[SIM_INDEXES]; /* MUTATION_FENCE: those of indexes that were changed */
 	size_t index_count;
-	int stray;                                    /* the proxy with another list of servers; -1 for none */
-	bool skewed;                                  /* the clocks of proxies differ by a second */
-	bool dated;                                   /* clients touch sets with dates */
-	bool date_lost[SIM_KEYS];                     /* dates.c: this date is not checked any more */
-	int64_t dates;                                /* dates.c: so many were chosen */
-	int64_t settled[SIM_KEYS];                    /* dates.c: the date of a touch that was answered, or 0 */
-	uint64_t broken;                              /* dates.c: the tick at which a connection last broke */
-	uint64_t date_read[SIM_PROXIES][SIM_KEYS];    /* when a proxy last read a time to live alone */
-	uint64_t date_written[SIM_PROXIES][SIM_KEYS]; /* when a proxy last carried out a CAS */
-	bool slow;                                    /* some calls take seconds */
-	bool ended;                                   /* a command since pipeline_run() */
-	bool verbose;
-	unsigned evictions;    /* of items, and restarts of servers */
-	const char *violation; /* what went wrong, or NULL */
+	struct seen_pointer pointers[SIM_PROXIES][SIM_KEYS]; /* MUTATION_NO_CHECK */
+	struct buf views[SIM_PROXIES][SIM_KEYS];             /* MUTATION_BLIND_VIEW: the bases as each proxy has them */
+	int stray;                                           /* the proxy with another list of servers; -1 for none */
+	bool skewed;                                         /* the clocks of proxies differ by a second */
+	bool dated;                                          /* clients touch sets with dates */
+	bool date_lost[SIM_KEYS];                            /* dates.c: this date is not checked any more */
+	int64_t dates;                                       /* dates.c: so many were chosen */
+	int64_t settled[SIM_KEYS];                           /* dates.c: the date of a touch that was answered, or 0 */
+	uint64_t broken;                                     /* dates.c: the tick at which a connection last broke */
+	uint64_t date_read[SIM_PROXIES][SIM_KEYS];           /* when a proxy last read a time to live alone */
+	uint64_t date_written[SIM_PROXIES][SIM_KEYS];        /* when a proxy last carried out a CAS */
+	bool slow;                                           /* some calls take seconds */
+	bool ended;                                          /* a command since pipeline_run() */
+	unsigned evictions;                                  /* of items, and restarts of servers */
+	const char *violation;                               /* what went wrong, or NULL */
 	char detail[200];
 	uint64_t commands, failures, compactions, merges, incomplete;
 };
 
-/* Runs one history. False when a check failed: then `violation` and `detail` say which. */
-bool world_run(struct world *world, const struct form *form, uint64_t seed, enum mutation mutation, bool verbose);
+/* Runs one history. If a check failed, `violation` and `detail` say which. */
+void world_run(struct world *world, const struct form *form, uint64_t seed, enum mutation mutation, bool verbose);
 
 /* The sizes of collections in a history. The seed chooses. */
 const struct collection_options *world_sizes(uint64_t seed);
@@ -216,34 +196,22 @@ const struct collection_options *world_sizes(uint64_t seed);
 void world_fail(struct world *world, const char *what, const char *format, ...) __attribute__((format(printf, 3, 4)));
 uint64_t world_random(struct world *world, uint64_t below);
 bool world_chance(struct world *world, unsigned percent);
+uint64_t world_now(const struct world *world); /* milliseconds */
 int world_server(struct slice key);
 /* The number of the set whose base has this key; -1 for any other key. */
 int world_set(struct slice key);
 struct memcached_item *world_find(struct world *world, struct slice key);
 
-/* network.c: what env.call and env.later do. The next message arrives; one is dropped, or its result is delivered. */
-void network_send(struct env *env, const struct call *call, struct waiter *waiter);
-void network_later(struct env *env, struct waiter *waiter, unsigned ms);
-bool network_is_over(struct env *env);
-void network_pause(struct env *env, struct waiter *waiter, const void *client);
-void network_step(struct world *world);
-void network_forget(struct world *world, struct message *message);
-void network_deliver(struct world *world, struct message *message);
-/* Whether the reply may say that a set or list is missing that is not: its proxy has another list of servers than the others. */
+/*
+ * network.c: what this world makes of the network; whether the reply may say that a set or list is missing that is not: its proxy has
+ * another list of servers than the others.
+ */
+extern const struct lan_hooks network_hooks;
 bool network_excuses(const struct sim_op *op);
 
-/*
- * A connection breaks: calls that were sent may still be executed, but nobody learns their results. When the server restarted,
- * none of them is.
- */
-void network_break(struct world *world, struct proxy *proxy, int server, bool restarted);
-/* All connections to a server break, as it restarts. Calls on those that broke before are lost too. */
-void network_restart(struct world *world, int server);
-
 /* proxy.c: all that is under way in a killed proxy fails, and a new proxy replaces it. */
-struct proxy *proxy_create(struct world *world, int index);
-void proxy_set_clock(struct proxy *proxy);
-void proxy_free(struct proxy *proxy);
+struct lan_proxy *proxy_create(struct world *world, int index);
+void proxy_free(struct lan_proxy *proxy);
 void proxy_kill(struct world *world, int index);
 void proxy_free_op(struct sim_op *op);
 void proxy_forget_op(struct sim_op *op);
@@ -252,11 +220,11 @@ void proxy_forget_op(struct sim_op *op);
 void pipeline_init(struct world *world);
 void pipeline_send(struct sim_op *op);
 void pipeline_run(struct world *world);
-void pipeline_close(struct world *world, const struct proxy *proxy);
+void pipeline_close(struct world *world, const struct lan_proxy *proxy);
 
 /* clients.c: a client sends random commands, or this one. lists.c writes the lines of lists. */
 void clients_act(struct world *world);
-void clients_issue(struct world *world, struct proxy *proxy, int client, int key, command_id command);
+void clients_issue(struct world *world, struct lan_proxy *proxy, int client, int key, command_id command);
 
 /* check.c: a message is executed at its server; a command has its reply. */
 void check_execute(struct world *world, struct message *message);
@@ -303,7 +271,6 @@ void dates_quiet(struct world *w);
 void mutate_sent(struct world *world, struct message *message);
 void mutate_execute(struct world *world, struct message *message);
 void mutate_executed(struct world *world, struct message *message);
-bool mutate_acks_early(const struct world *world, const struct message *message);
 
 /* mutate_runs.c: the same for the bugs in sorted runs. */
 void mutate_runs_sent(struct world *world, struct message *message);

@@ -222,6 +222,19 @@ static bool must_follow(struct rewriter *by, const struct life *life, int64_t ex
 	return true;
 }
 
+/*
+ * A correction set the right end, give or take NEAR. If the end that it replaced was neither that nor one that the proxy gave
+ * before, the proxy has seen a touch and may correct once more. Until its next command on the base, that may override any touch.
+ */
+static bool may_follow(struct rewriter *by, const struct life *life, int64_t replaced, int64_t expires)
+{
+	if (replaced == expires || replaced == by->gave || replaced == by->gave_last)
+		return false;
+	by->before = life->expires;
+	by->gave_last = expires;
+	return true;
+}
+
 /* Two proxies that correct at the same time: each may take what the other gives for the touch of a client. */
 static void mix(struct life *life, struct rewriter *by)
 {
@@ -247,7 +260,8 @@ static void give_back(struct life *life, struct rewriter *by, int64_t expires)
 	set_end(life, expires, 0);
 }
 
-static void corrected(struct world *w, const struct message *m, struct life *life, const struct memcached_item *item)
+static void corrected(struct world *w, const struct message *m, struct life *life, const struct memcached_item *before,
+	const struct memcached_item *item)
 {
 	struct rewriter *by = m->proxy ? &life->by[m->proxy->index] : NULL;
 	int64_t drift;
@@ -258,9 +272,11 @@ static void corrected(struct world *w, const struct message *m, struct life *lif
 	}
 	mix(life, by);
 	drift = by->drift + second(w) - (m->call.exptime > MONTH ? by->read : by->known);
-	if (by->corrects && is_near(item->expires, life->expires, drift))
+	if (by->corrects && is_near(item->expires, life->expires, drift)) {
 		life->drift = drift;
-	else if (must_follow(by, life, item->expires, drift))
+		if (may_follow(by, life, before->expires, item->expires))
+			return;
+	} else if (must_follow(by, life, item->expires, drift))
 		return;
 	else if (by->mixed)
 		set_end(life, item->expires, 0);
@@ -346,7 +362,7 @@ void lives_executed(struct world *w, const struct message *m, const struct memca
 	else if (m->call.verb == CALL_CAS && done)
 		rewritten(w, m, i, before);
 	else if (m->call.verb == CALL_TOUCH && !m->asked && done)
-		corrected(w, m, life, item);
+		corrected(w, m, life, before, item);
 	else if (m->call.verb == CALL_GAT || m->call.verb == CALL_TOUCH)
 		touched(w, m, life, item);
 	else if (m->call.verb == CALL_APPEND || m->call.verb == CALL_PREPEND)

@@ -155,6 +155,12 @@ TEST(a_second_touch_is_kept)
 	serves(TOUCH(0), TTL(50) TOUCHED);
 	serves(TOUCH(50), TTL(-1) TOUCHED);
 	ends_with(RESULT_DONE, 50);
+	/* One that sets almost the same time is a touch too, and so is what follows it. */
+	replaces(TTL(500) STORED);
+	serves(TOUCH(500), TTL(501) TOUCHED);
+	serves(TOUCH(501), TTL(900) TOUCHED);
+	serves(TOUCH(900), TTL(501) TOUCHED);
+	ends_with(RESULT_DONE, 900);
 	/* But not what our write gave: another rewrite gave it too. */
 	replaces(TTL(500) STORED);
 	serves(TOUCH(500), TTL(700) TOUCHED);

@@ -206,14 +206,27 @@ static bool is_mutual(const struct world *w, int64_t right, int64_t expires, int
 }
 
 /*
+ * Whether a time to live that another client has set looks to the proxy like one that the proxy gave itself. memcached shows
+ * only the seconds that are left, so the proxy must take any end for its own that the time in flight can explain.
+ */
+static bool looks_own(const struct world *w, const struct rewriter *by, int64_t expires, int64_t drift)
+{
+	int64_t since = second(w) - by->wrote;
+
+	return is_near(by->gave, expires, drift) || is_near(by->gave_last, expires, drift) ||
+		is_near(expires, by->gave, since) || is_near(expires, by->gave_last, since);
+}
+
+/*
  * A correction overrides what another client has set since the CAS. Then it is followed by another one, unless what was set is what
  * the proxy gave before. If that is near, another one may follow.
  */
-static bool must_follow(struct rewriter *by, const struct life *life, int64_t expires, int64_t drift)
+static bool must_follow(
+	const struct world *w, struct rewriter *by, const struct life *life, int64_t expires, int64_t drift)
 {
 	if (!by->corrects || !is_near(expires, by->before, drift))
 		return false;
-	by->doubts = is_near(by->gave, life->expires, drift) || is_near(by->gave_last, life->expires, drift);
+	by->doubts = looks_own(w, by, life->expires, drift);
 	by->instead = life->expires;
 	if (by->doubts)
 		return false;
@@ -276,12 +289,12 @@ static void corrected(struct world *w, const struct message *m, struct life *lif
 		life->drift = drift;
 		if (may_follow(by, life, before->expires, item->expires))
 			return;
-	} else if (must_follow(by, life, item->expires, drift))
+	} else if (must_follow(w, by, life, item->expires, drift))
 		return;
 	else if (by->mixed)
 		set_end(life, item->expires, 0);
 	else if (by->corrects && is_near(item->expires, by->before, drift))
-		set_end(life, by->before, drift);
+		w->undone++, set_end(life, by->before, drift);
 	else if (by->corrects && m->call.exptime > MONTH &&
 		(is_mutual(w, life->expires, item->expires, drift) || is_mutual(w, by->before, item->expires, drift)))
 		set_end(life, item->expires, 0);

@@ -49,7 +49,7 @@ static bool makes_sense(int mutation)
 /* The seed of the first history that fails; 0 for none. */
 static uint64_t run(uint64_t first, uint64_t count, int mutation, bool verbose)
 {
-	uint64_t commands = 0, failures = 0, compactions = 0, merges = 0, incomplete = 0;
+	uint64_t commands = 0, failures = 0, compactions = 0, merges = 0, incomplete = 0, undone = 0;
 
 	for (uint64_t seed = first; seed < first + count; seed++) {
 		if (!world_run(&world, form, seed, (enum mutation)mutation, verbose)) {
@@ -61,11 +61,13 @@ static uint64_t run(uint64_t first, uint64_t count, int mutation, bool verbose)
 		compactions += world.compactions;
 		merges += world.merges;
 		incomplete += world.incomplete;
+		undone += world.undone;
 	}
 	printf("%llu histories: %llu commands, %llu failed, %llu compactions, %llu merges, %llu "
-	       "sets lost a segment\n",
+	       "sets lost a segment, %llu touches undone\n",
 		(unsigned long long)count, (unsigned long long)commands, (unsigned long long)failures,
-		(unsigned long long)compactions, (unsigned long long)merges, (unsigned long long)incomplete);
+		(unsigned long long)compactions, (unsigned long long)merges, (unsigned long long)incomplete,
+		(unsigned long long)undone);
 	return 0;
 }
 

@@ -185,6 +185,7 @@ static void rewritten(struct world *w, const struct message *m, int i, const str
 		by->broke = by->mixed = by->doubts = false;
 		by->empty = false;
 		by->wrote = second(w);
+		by->exact = m->call.exptime > MONTH;
 		by->known = by->looked;
 		by->before = before->expires;
 		by->gave = by->gave_last = item->expires;
@@ -207,11 +208,12 @@ static bool is_mutual(const struct world *w, int64_t right, int64_t expires, int
 
 /*
  * Whether a time to live that another client has set looks to the proxy like one that the proxy gave itself. memcached shows
- * only the seconds that are left, so the proxy must take any end for its own that the time in flight can explain.
+ * only the seconds that are left, so unless it has the server's clock, the proxy must take any end for its own that the time in
+ * flight can explain.
  */
 static bool looks_own(const struct world *w, const struct rewriter *by, int64_t expires, int64_t drift)
 {
-	int64_t since = second(w) - by->wrote;
+	int64_t since = by->exact ? 0 : second(w) - by->wrote;
 
 	return is_near(by->gave, expires, drift) || is_near(by->gave_last, expires, drift) ||
 		is_near(expires, by->gave, since) || is_near(expires, by->gave_last, since);

@@ -204,7 +204,7 @@ struct world {
 	const char *violation; /* what went wrong, or NULL */
 	char detail[200];
 	uint64_t commands, failures, compactions, merges, incomplete;
-	uint64_t undone; /* lives.c: touches that a correction has undone, and could not notice */
+	uint64_t undone; /* lives.c: touches that a correction has undone, and may not have noticed */
 };
 
 /* Runs one history. False when a check failed: then `violation` and `detail` say which. */

@@ -185,6 +185,7 @@ static void rewritten(struct world *w, const struct message *m, int i, const str
 		by->broke = by->mixed = by->doubts = false;
 		by->empty = false;
 		by->wrote = second(w);
+		by->exact = m->call.exptime > MONTH;
 		by->known = by->looked;
 		by->before = before->expires;
 		by->gave = by->gave_last = item->expires;
@@ -206,16 +207,43 @@ static bool is_mutual(const struct world *w, int64_t right, int64_t expires, int
 }
 
 /*
+ * Whether a time to live that another client has set looks to the proxy like one that the proxy gave itself. memcached shows
+ * only the seconds that are left, so unless it has the server's clock, the proxy must take any end for its own that the time in
+ * flight can explain.
+ */
+static bool looks_own(const struct world *w, const struct rewriter *by, int64_t expires, int64_t drift)
+{
+	int64_t since = by->exact ? 0 : second(w) - by->wrote;
+
+	return is_near(by->gave, expires, drift) || is_near(by->gave_last, expires, drift) ||
+		is_near(expires, by->gave, since) || is_near(expires, by->gave_last, since);
+}
+
+/*
  * A correction overrides what another client has set since the CAS. Then it is followed by another one, unless what was set is what
  * the proxy gave before. If that is near, another one may follow.
  */
-static bool must_follow(struct rewriter *by, const struct life *life, int64_t expires, int64_t drift)
+static bool must_follow(
+	const struct world *w, struct rewriter *by, const struct life *life, int64_t expires, int64_t drift)
 {
 	if (!by->corrects || !is_near(expires, by->before, drift))
 		return false;
-	by->doubts = is_near(by->gave, life->expires, drift) || is_near(by->gave_last, life->expires, drift);
+	by->doubts = looks_own(w, by, life->expires, drift);
 	by->instead = life->expires;
 	if (by->doubts)
+		return false;
+	by->before = life->expires;
+	by->gave_last = expires;
+	return true;
+}
+
+/*
+ * A correction set the right end, give or take NEAR. If the end that it replaced was neither that nor one that the proxy gave
+ * before, the proxy has seen a touch and may correct once more. Until its next command on the base, that may override any touch.
+ */
+static bool may_follow(struct rewriter *by, const struct life *life, int64_t replaced, int64_t expires)
+{
+	if (replaced == expires || replaced == by->gave || replaced == by->gave_last)
 		return false;
 	by->before = life->expires;
 	by->gave_last = expires;
@@ -247,7 +275,8 @@ static void give_back(struct life *life, struct rewriter *by, int64_t expires)
 	set_end(life, expires, 0);
 }
 
-static void corrected(struct world *w, const struct message *m, struct life *life, const struct memcached_item *item)
+static void corrected(struct world *w, const struct message *m, struct life *life, const struct memcached_item *before,
+	const struct memcached_item *item)
 {
 	struct rewriter *by = m->proxy ? &life->by[m->proxy->index] : NULL;
 	int64_t drift;
@@ -258,14 +287,16 @@ static void corrected(struct world *w, const struct message *m, struct life *lif
 	}
 	mix(life, by);
 	drift = by->drift + second(w) - (m->call.exptime > MONTH ? by->read : by->known);
-	if (by->corrects && is_near(item->expires, life->expires, drift))
+	if (by->corrects && is_near(item->expires, life->expires, drift)) {
 		life->drift = drift;
-	else if (must_follow(by, life, item->expires, drift))
+		if (may_follow(by, life, before->expires, item->expires))
+			return;
+	} else if (must_follow(w, by, life, item->expires, drift))
 		return;
 	else if (by->mixed)
 		set_end(life, item->expires, 0);
 	else if (by->corrects && is_near(item->expires, by->before, drift))
-		set_end(life, by->before, drift);
+		w->undone++, set_end(life, by->before, drift);
 	else if (by->corrects && m->call.exptime > MONTH &&
 		(is_mutual(w, life->expires, item->expires, drift) || is_mutual(w, by->before, item->expires, drift)))
 		set_end(life, item->expires, 0);
@@ -347,7 +378,7 @@ void lives_executed(struct world *w, const struct message *m, const struct memca
 	else if (m->call.verb == CALL_CAS && done)
 		rewritten(w, m, i, before);
 	else if (m->call.verb == CALL_TOUCH && !note(m)->asked && done)
-		corrected(w, m, life, item);
+		corrected(w, m, life, before, item);
 	else if (m->call.verb == CALL_GAT || m->call.verb == CALL_TOUCH)
 		touched(w, m, life, item);
 	else if (m->call.verb == CALL_APPEND || m->call.verb == CALL_PREPEND)

@@ -2,9 +2,21 @@
  * Times to live and flags of the bases of sets and lists in oplog. A base expires when its creation or the last touch of a
  * client said, whoever rewrites it. Its flags never change, except by sset.
  *
- * A rewrite keeps the time by seconds that are left, so each second that passes between its read and its write may postpone the
- * end by one: that is its drift. A read that was sent behind a write is for the next rewrite, which takes off the seconds since. A CAS may also restore a time that a touch has just changed. Its proxy must then correct it,
- * and until it does, any time is excused.
+ * A rewrite keeps the time by seconds that are left, so each second that passes between its read and
+ * its write may postpone the end by one: that is its drift. A read that was sent behind a write is for
+ * the next rewrite, which takes off the seconds since. A CAS may also restore a time that a touch has
+ * just changed. Its proxy must then correct it, and until it does, any time is excused. A correction
+ * that undoes a touch must be corrected in turn, even if both set almost the same end.
+ *
+ * One kind of touch is excused, and counted in world.undone: it falls between a CAS and a correction,
+ * or between two corrections, and sets an end that the same proxy set shortly before, by the CAS or by
+ * the correction before the last one. The proxy reads the time to live right before its correction. It
+ * reads the same seconds whether its own earlier call set that end or a client did: memcached counts no
+ * touches, and a touch does not change the cas id. If the CAS wrote a date, the proxy reads the
+ * server's clock too, and the two ends must be the same up to NEAR; otherwise the end of the client may
+ * be later by the seconds since the CAS. Nothing can be done about it as long as the end of a base is
+ * the time to live of its item; once it is a word of the base's log, each touch changes the cas id and
+ * this excuse must go.
  */
 #ifndef SIM_LIVES_H
 #define SIM_LIVES_H
@@ -39,6 +51,7 @@ struct life {
 		int64_t before; /* what that CAS had to keep */
 		int64_t gave, gave_last; /* what that CAS gave, and what the last correction did */
 		int64_t drift;           /* of the base before that CAS */
+		bool exact;              /* that CAS gave a date by the server's clock */
 		bool doubts;             /* it may have seen that its correction has overridden `instead` */
 		int64_t instead;
 	} by[LIVES_PROXIES];

@@ -83,12 +83,12 @@ static void leave_out(struct world *w, struct message *m)
 	m->result.value = buf_slice(whole);
 }
 
-/* Each rewrite reads the time to live right before its CAS, and of a date the server's clock. */
-static bool is_before_cas(const struct world *w, const struct message *m)
+/* Each rewrite reads the time to live right before its CAS and its touch, and of a date the server's clock. */
+static bool is_before(const struct world *w, const struct message *m, enum call_verb verb)
 {
 	for (size_t i = 0; i < w->lan.count; i++) {
 		const struct message *next = w->lan.heap[i];
-		if (next->call.verb == CALL_CAS && next->proxy == m->proxy && next->number > m->number &&
+		if (next->call.verb == verb && next->proxy == m->proxy && next->number > m->number &&
 			next->number <= m->number + 2 && slice_equal(next->call.key, m->call.key))
 			return true;
 	}
@@ -112,8 +112,9 @@ void mutate_lives_executed(struct world *w, struct message *m)
 	if (w->mutation == MUTATION_OLD_BASE && call->verb == CALL_CAS && m->result.status == RESULT_EXISTS &&
 		lives_read_ahead(w, m))
 		m->result = (struct result){ .status = RESULT_DONE };
-	if (w->mutation == MUTATION_NO_FOLLOW && is_before_cas(w, m) && call->verb == CALL_GET &&
-		call->want == WANT_TTL)
+	if (call->verb == CALL_GET && call->want == WANT_TTL &&
+		((w->mutation == MUTATION_NO_FOLLOW && is_before(w, m, CALL_CAS)) ||
+			(w->mutation == MUTATION_NO_REPEAT && is_before(w, m, CALL_TOUCH))))
 		m->result = (struct result){ .status = RESULT_MISS };
 	if (w->mutation == MUTATION_LIST_DELETE && call->verb == CALL_CAS && call->key.p[0] == 'l' &&
 		m->result.status == RESULT_EXISTS)

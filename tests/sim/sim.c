@@ -52,7 +52,7 @@ static struct verdict run(uint64_t seed, int mutation, bool verbose)
 
 	world_run(&world, form, seed, (enum mutation)mutation, verbose);
 	return (struct verdict){ w->violation, w->detail,
-		{ w->commands, w->failures, w->compactions, w->merges, w->incomplete } };
+		{ w->commands, w->failures, w->compactions, w->merges, w->incomplete, w->undone } };
 }
 
 static const char *mutation_name(int mutation)
@@ -61,7 +61,8 @@ static const char *mutation_name(int mutation)
 }
 
 static const struct histories histories = { run,
-	{ "commands", "failed", "compactions", "merges", "sets lost a segment" }, mutation_name, MUTATIONS };
+	{ "commands", "failed", "compactions", "merges", "sets lost a segment", "touches undone" }, mutation_name,
+	MUTATIONS };
 
 /* Runs crowds from these seeds. With the bug each must fail. */
 static int run_crowds(uint64_t first, uint64_t count, bool mutated)

@@ -184,6 +184,7 @@ struct world {
 	const char *violation;                               /* what went wrong, or NULL */
 	char detail[200];
 	uint64_t commands, failures, compactions, merges, incomplete;
+	uint64_t undone; /* lives.c: touches that a correction has undone, and may not have noticed */
 };
 
 /* Runs one history. If a check failed, `violation` and `detail` say which. */

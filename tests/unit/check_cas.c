@@ -155,6 +155,12 @@ TEST(a_second_touch_is_kept)
 	serves(TOUCH(0), TTL(50) TOUCHED);
 	serves(TOUCH(50), TTL(-1) TOUCHED);
 	ends_with(RESULT_DONE, 50);
+	/* One that sets almost the same time is a touch too, and so is what follows it. */
+	replaces(TTL(500) STORED);
+	serves(TOUCH(500), TTL(501) TOUCHED);
+	serves(TOUCH(501), TTL(900) TOUCHED);
+	serves(TOUCH(900), TTL(501) TOUCHED);
+	ends_with(RESULT_DONE, 900);
 	/* But not what our write gave: another rewrite gave it too. */
 	replaces(TTL(500) STORED);
 	serves(TOUCH(500), TTL(700) TOUCHED);
@@ -297,6 +303,51 @@ TEST(a_second_touch_of_a_date)
 	serves(DATE_TOUCH(2000000050), TTL(3466000) CLOCK(2000000000) TOUCHED);
 	serves(DATE_TOUCH(2003466000), TTL(50) CLOCK(2000000000) TOUCHED);
 	ends_with(RESULT_DONE, 3466000);
+}
+
+/* A rewrite of a date finds a touch with 50 seconds, and is about to repeat it. */
+static void repeats_a_touch(void)
+{
+	rewrite_a_date();
+	server_answers(TTL(3456000) CLOCK(2000000000) TTL(3456000));
+	serves(LOOK_AT_TTL "stats \r\n" CAS(2003456000), TTL(50) CLOCK(2000000000) STORED);
+	server_is_asked(DATE_TOUCH(2000000050));
+}
+
+/* A touch with the same seconds as the one before is told from it by the server's clock. */
+TEST(the_same_touch_later)
+{
+	repeats_a_touch();
+	server_answers(TTL(50) CLOCK(2000000003) TOUCHED);
+	ck_assert_uint_eq(ended, 0);
+	serves(DATE_TOUCH(2000000053), TTL(47) CLOCK(2000000003) TOUCHED);
+	ends_with(RESULT_DONE, 50);
+	/* The same as the one before the last. */
+	repeats_a_touch();
+	server_answers(TTL(700) CLOCK(2000000000) TOUCHED);
+	serves(DATE_TOUCH(2000000700), TTL(50) CLOCK(2000000003) TOUCHED);
+	serves(DATE_TOUCH(2000000053), TTL(697) CLOCK(2000000003) TOUCHED);
+	ends_with(RESULT_DONE, 50);
+	/* Or an earlier end than that. */
+	repeats_a_touch();
+	server_answers(TTL(48) CLOCK(2000000000) TOUCHED);
+	serves(DATE_TOUCH(2000000048), TTL(50) CLOCK(2000000000) TOUCHED);
+	ends_with(RESULT_DONE, 48);
+}
+
+/* If replies are slow, the clock may have been read later than the time to live. Without a clock, the seconds have to do. */
+TEST(no_touch_but_a_late_clock)
+{
+	repeats_a_touch();
+	fake.host.env.now += 3000;
+	server_answers(TTL(50) CLOCK(2000000003) TOUCHED);
+	ends_with(RESULT_DONE, 50);
+	repeats_a_touch();
+	server_answers(TTL(50) CLOCK(2000000001) TOUCHED);
+	ends_with(RESULT_DONE, 50);
+	repeats_a_touch();
+	server_answers(TTL(50) "ERROR\r\n" TOUCHED);
+	ends_with(RESULT_DONE, 50);
 }
 
 /* While a second begins, the clock and the time to live do not belong together. */

@@ -172,9 +172,15 @@ static void send(struct cas *cas)
 	ask(cas, &cas->waiter, cas->call.key, cas->call, answered);
 }
 
+/* The end of an item that is written with `exptime`, by the server's clock. 0 if that clock is not known, or for never. */
+static int64_t end_of(const struct cas *cas, int64_t exptime)
+{
+	return cas->exact && cas->now ? exptime : 0;
+}
+
 static void write_item(struct cas *cas)
 {
-	cas->first = cas->given = (struct cas_life){ cas->ttl, cas->since };
+	cas->first = cas->given = (struct cas_life){ cas->ttl, cas->since, end_of(cas, cas->call.exptime) };
 	cas->next = written;
 	send(cas);
 }
@@ -198,7 +204,7 @@ static bool touch_is_due(const struct cas *cas, int64_t *exptime)
 static void touch(struct cas *cas, int64_t exptime)
 {
 	cas->former = cas->given;
-	cas->given = (struct cas_life){ cas->looked.ttl, cas->sent };
+	cas->given = (struct cas_life){ cas->looked.ttl, cas->sent, end_of(cas, exptime) };
 	cas->ttl = cas->looked.ttl;
 	cas->call = (struct call){ .verb = CALL_TOUCH, .key = cas->call.key, .exptime = exptime };
 	cas->next = touched;
@@ -250,13 +256,19 @@ static void touch_with_date(struct cas *cas)
 		finish(cas, RESULT_DONE);
 }
 
-/* Whether `looked` shows what is left of a time to live. */
+/*
+ * Whether `looked` shows what is left of a time to live. If the end is known by the server's clock, a later touch with the same seconds is
+ * recognized. The server read its clock after `looked`, later by at most the time that the replies took.
+ */
 static bool shows(const struct cas *cas, struct cas_life life)
 {
 	int64_t ttl = cas->looked.ttl, age = 1 + (int64_t)((cas->env->now - life.since) / 1000);
+	int64_t end = cas->now + ttl, late = 1 + (int64_t)((cas->env->now - cas->sent) / 1000);
 
 	if (ttl == TTL_NEVER || life.ttl == TTL_NEVER)
 		return ttl == life.ttl;
+	if (cas->now && life.end)
+		return end >= life.end - 1 && end <= life.end + late;
 	return ttl <= life.ttl && ttl >= life.ttl - age;
 }
 

@@ -41,6 +41,7 @@ struct cas {
 	struct cas_life {
 		int64_t ttl;
 		uint64_t since; /* before it was given, or read */
+		int64_t end;    /* the date by the server's clock; 0 if it is not known, or for never */
 	} first, former, given; /* what the write gave; what our call before the last one did; what the last one did */
 	void (*next)(struct cas *cas);
 	void (*done)(struct cas *cas, const struct result *r);

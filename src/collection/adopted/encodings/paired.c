@@ -9,7 +9,9 @@
  *     -> drop additions: all of members that are not in the set, and all except one of the others
  *     -> drop the removals of those that are not added any more
  *
- * A CAS on the removals fails if they have changed since both items were read.
+ * Each of these depends on the counts of both items, and its CAS checks only the item that it changes. So each step first writes
+ * the other item, unchanged. Of two steps that were planned from the same counts, at least one then fails: otherwise one could drop
+ * a removal for which the other drops the addition.
  */
 #include "collection/adopted/encodings/encodings.h"
 #include "collection/adopted/encodings/words.h"
@@ -41,6 +43,12 @@ static enum adopted_status fold(const struct snapshot *s, struct fold *out)
 	return status;
 }
 
+/* Writes an item as it is. A CAS of it that was planned before fails then, and so does this one if the item has changed. */
+static void plan_unchanged(struct snapshot_item *item, struct plan *plan)
+{
+	buf_add_slice(plan_rewrite(plan, item), snapshot_item_value(item));
+}
+
 /* Keeps the removals that count: of members that were added, but not more often. */
 static void plan_removed(const struct snapshot *s, const struct counted *c, struct plan *plan)
 {
@@ -52,8 +60,10 @@ static void plan_removed(const struct snapshot *s, const struct counted *c, stru
 		if (m->added > 0 && m->added <= m->removed)
 			delimited_add(&kept, member_of(&c->fold.members[i]), s->rule->delimiter, m->removed);
 	}
-	if (item->there && buf_size(&kept) < snapshot_item_value(item).n)
+	if (item->there && buf_size(&kept) < snapshot_item_value(item).n) {
+		plan_unchanged(s->items[ADDED], plan);
 		buf_add_slice(plan_rewrite(plan, item), buf_slice(&kept));
+	}
 	buf_free(&kept);
 }
 
@@ -62,8 +72,11 @@ static void plan_added(const struct snapshot *s, const struct counted *c, struct
 	struct snapshot_item *item = s->items[ADDED];
 	size_t size = c->fold.live_bytes + c->fold.live;
 
-	if (item->there && size < snapshot_item_value(item).n)
-		delimited_encode(&c->fold, s->rule->delimiter, plan_rewrite(plan, item));
+	if (!item->there || size >= snapshot_item_value(item).n)
+		return;
+	if (s->items[REMOVED]->there)
+		plan_unchanged(s->items[REMOVED], plan);
+	delimited_encode(&c->fold, s->rule->delimiter, plan_rewrite(plan, item));
 }
 
 static void plan_compaction(const struct snapshot *s, const struct counted *c, struct plan *plan)

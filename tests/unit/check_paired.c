@@ -1,0 +1,119 @@
+/* Plans of the encoding paired between which others change what is stored. */
+#include "box.h"
+#include "collection/adopted/encodings/encodings.h"
+#include "collection/adopted/encodings/words.h"
+#include "unit.h"
+
+enum { PAIRED = 3, COUNTS = 3, CASES = COUNTS * COUNTS * COUNTS * COUNTS, ORDERS = 16, STEPS_MAX = 4 };
+
+static struct box box;
+static struct fold all;
+
+static void setup(void)
+{
+	all.seed = 3;
+}
+
+static void teardown(void)
+{
+	fold_free(&all);
+	box_free(&box);
+}
+
+static void members_are(const char *expected, const char *after)
+{
+	struct snapshot s;
+
+	fold_reset(&all);
+	ck_assert_int_eq(box_fold(&box, &s, &all), ADOPTED_OK);
+	ck_assert_msg(
+		strcmp(box_text(&all), expected) == 0, "\"%s\", not \"%s\", after %s", box_text(&all), expected, after);
+	snapshot_free(&s);
+}
+
+/* An operation that has its plan, and others may come before its next step. */
+struct late {
+	struct snapshot s;
+	struct plan plan;
+	size_t step;
+	bool lost;
+};
+
+static void begin_compaction(struct late *late)
+{
+	struct fold members = { .seed = 3 };
+
+	*late = (struct late){ .s = box_look(&box, FOR_REWRITE, NULL) };
+	late->s.forced = true;
+	ck_assert_int_eq(box.encoding->fold(&late->s, &members), ADOPTED_OK);
+	box.encoding->compact(&late->s, &members, &late->plan);
+	ck_assert_uint_le(late->plan.count, STEPS_MAX / 2);
+	fold_free(&members);
+}
+
+static bool go_on(struct late *late)
+{
+	if (late->lost || late->step == late->plan.count)
+		return false;
+	late->lost = !box_step(&box, &late->plan.steps[late->step++]);
+	return !late->lost;
+}
+
+static void end(struct late *late)
+{
+	plan_free(&late->plan);
+	snapshot_free(&late->s);
+}
+
+/* Stores an item in which ann follows as often. */
+static void put_count(const char *key, const char *head, int count)
+{
+	struct buf value = BUF_EMPTY;
+
+	buf_add_slice(&value, slice_of(head, strlen(head)));
+	delimited_add(&value, SLICE("ann"), ',', count);
+	box_put(&box, key, buf_slice(&value));
+	buf_free(&value);
+}
+
+/* Between the plans of two compactions, others append to the items. Then the compactions take turns in this order, a bit each. */
+static void compact_both(int added, int removed, int then_added, int then_removed, unsigned order)
+{
+	bool in = added + then_added > removed + then_removed;
+	char after[128];
+	struct late first, second;
+
+	box_init(&box, PAIRED);
+	put_count("s", "bob,", added);
+	put_count("t", "", removed);
+	begin_compaction(&first);
+	if (then_added)
+		put_count("s", "bob,", added + then_added);
+	if (then_removed)
+		put_count("t", "", removed + then_removed);
+	begin_compaction(&second);
+	snprintf(after, sizeof(after), "%d-%d, then %d-%d more, in order %u", added, removed, then_added, then_removed,
+		order);
+	for (int i = 0; i < STEPS_MAX; i++) {
+		if (go_on(order >> i & 1 ? &second : &first))
+			members_are(in ? "bob ann" : "bob", after);
+	}
+	while (go_on(&first) || go_on(&second))
+		members_are(in ? "bob ann" : "bob", after);
+	end(&first);
+	end(&second);
+	box_free(&box);
+}
+
+/* No step of a compaction may change the set, whatever another compaction does that has seen other counts. */
+LOOP_TEST(two_compactions, CASES)
+{
+	int digits[4];
+
+	for (int i = 0, rest = _i; i < 4; i++, rest /= COUNTS)
+		digits[i] = rest % COUNTS;
+	for (unsigned order = 0; order < ORDERS; order++)
+		compact_both(digits[0], digits[1], digits[2], digits[3], order);
+}
+
+FIXTURE(setup, teardown)

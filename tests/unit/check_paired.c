@@ -7,16 +7,18 @@
 enum { PAIRED = 3, COUNTS = 3, CASES = COUNTS * COUNTS * COUNTS * COUNTS, ORDERS = 16, STEPS_MAX = 4 };
 
 static struct box box;
-static struct fold all;
+static struct fold ann, all;
 
 static void setup(void)
 {
-	all.seed = 3;
+	ann.seed = all.seed = 3;
+	ck_assert(signed_fold(&ann, SLICE("+ann")));
 }
 
 static void teardown(void)
 {
 	fold_free(&all);
+	fold_free(&ann);
 	box_free(&box);
 }
 
@@ -114,6 +116,37 @@ LOOP_TEST(two_compactions, CASES)
 		digits[i] = rest % COUNTS;
 	for (unsigned order = 0; order < ORDERS; order++)
 		compact_both(digits[0], digits[1], digits[2], digits[3], order);
+}
+
+/*
+ * While a set is created, another creates it, which has not seen that a member was removed from the earlier set. Removals count
+ * for the set that is there by then, so they may not be dropped.
+ */
+TEST(created_by_another)
+{
+	struct late late = { 0 };
+
+	box_init(&box, PAIRED);
+	box_put(&box, "t", SLICE("ann,"));
+	late.s = box_look(&box, FOR_WRITE, &ann);
+	ck_assert_int_eq(box.encoding->change(&late.s, true, &late.plan), ADOPTED_OK);
+	box_put(&box, "s", SLICE("ann,bob,"));
+	while (go_on(&late))
+		members_are("bob", "a step of the late creation");
+	members_are("bob", "the late creation");
+	end(&late);
+}
+
+/* A new set outweighs the removals of an earlier one, which do not expire before it. */
+TEST(outweighs)
+{
+	box_init(&box, PAIRED);
+	box_put(&box, "t", SLICE("ann,cat,ann,"));
+	box_find(&box, SLICE("t"))->expires = 100;
+	ck_assert_int_eq(box_change(&box, &ann, true), ADOPTED_OK);
+	members_are("ann", "the creation");
+	assert_bytes(buf_slice(&box_find(&box, SLICE("t"))->value), "ann,cat,ann,");
+	ck_assert_int_eq(box_find(&box, SLICE("t"))->expires, 0);
 }
 
 FIXTURE(setup, teardown)

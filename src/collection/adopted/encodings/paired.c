@@ -87,6 +87,17 @@ static void plan_compaction(const struct snapshot *s, const struct counted *c, s
 	plan->again = plan->count > 0;
 }
 
+/* Appends each live member as often as the removals require. */
+static void add_members(
+	const struct snapshot *s, const struct counted *removals, const struct fold *members, struct buf *out)
+{
+	for (size_t i = 0; i < members->member_count; i++) {
+		struct slice member = member_of(&members->members[i]);
+		if (members->members[i].live)
+			delimited_add(out, member, s->rule->delimiter, 1 - counted_net(removals, member));
+	}
+}
+
 static void change_counted(struct snapshot *s, const struct counted *c, struct plan *plan)
 {
 	struct snapshot_item *added = s->items[ADDED], *removed = s->items[REMOVED];
@@ -95,9 +106,8 @@ static void change_counted(struct snapshot *s, const struct counted *c, struct p
 	if (!counted_change(c, s->change, s->rule->delimiter, &adds, &removes)) {
 		plan_compaction(s, c, plan);
 	} else {
-		if (buf_size(&adds) || !added->there)
-			buf_add_slice(
-				plan_add(plan, added->there ? CALL_APPEND : CALL_ADD, added, NULL), buf_slice(&adds));
+		if (buf_size(&adds))
+			buf_add_slice(plan_add(plan, CALL_APPEND, added, NULL), buf_slice(&adds));
 		if (buf_size(&removes))
 			buf_add_slice(plan_add(plan, removed->there ? CALL_APPEND : CALL_ADD, removed, added),
 				buf_slice(&removes));
@@ -134,20 +144,33 @@ static bool check(const struct snapshot *s, const struct snapshot *now)
 	return done;
 }
 
+/*
+ * A new collection outweighs the removals that an earlier one has left. They are not dropped: another collection may be there by then,
+ * for which they count. They get the time to live of the new one, so that they do not expire first.
+ */
+static void plan_new(const struct snapshot *s, const struct counted *c, struct plan *plan)
+{
+	struct snapshot_item *removed = s->items[REMOVED];
+	struct buf *value;
+
+	if (removed->there)
+		buf_add_slice(plan_add(plan, CALL_CAS, removed, NULL), snapshot_item_value(removed));
+	value = plan_add(plan, CALL_ADD, s->items[ADDED], NULL);
+	add_members(s, c, s->change, value);
+	plan->check = true;
+}
+
 static enum adopted_status change(struct snapshot *s, bool create, struct plan *plan)
 {
 	struct counted c = { .fold.seed = s->seed };
 	enum adopted_status status = count(s, &c);
 
 	if (status == ADOPTED_MISSING && create) {
+		plan_new(s, &c, plan);
 		status = ADOPTED_OK;
-		/* Removals that an earlier collection left would keep their own time to live, so they are removed. */
-		plan->again = s->items[REMOVED]->there;
-		if (plan->again)
-			plan_expire(plan, s->items[REMOVED]);
-	}
-	if (status == ADOPTED_OK && plan->count == 0)
+	} else if (status == ADOPTED_OK) {
 		change_counted(s, &c, plan);
+	}
 	counted_free(&c);
 	return status;
 }
@@ -164,10 +187,7 @@ static enum adopted_status replace(struct snapshot *s, const struct fold *member
 		return ADOPTED_CORRUPT;
 	}
 	value = plan_store(plan, item);
-	for (size_t i = 0; i < members->member_count; i++) {
-		struct slice member = member_of(&members->members[i]);
-		delimited_add(value, member, s->rule->delimiter, 1 - counted_net(&c, member));
-	}
+	add_members(s, &c, members, value);
 	counted_free(&c);
 	/* The removals must not expire before the additions. */
 	if (s->items[REMOVED]->there)

@@ -117,16 +117,19 @@ static void change_counted(struct snapshot *s, const struct counted *c, struct p
 	plan->check = plan->count > 0 && !plan->again;
 }
 
-/* Each count must have grown by the number that was written. If not, a compaction came between. */
+/*
+ * Each count must have grown by the number that was written, or a compaction came between. The member must also be in the set, or not
+ * in it, as the change says: if others have added and removed it meanwhile, a compaction that has not seen both may still change that.
+ */
 static bool written(const struct fold *change, const struct counted *before, const struct counted *now)
 {
 	for (size_t i = 0; i < change->member_count; i++) {
 		struct slice member = member_of(&change->members[i]);
 		struct counted_member was = counted_find(before, member), is = counted_find(now, member);
 		int32_t net = was.added - was.removed;
-		if (change->members[i].live && net <= 0 && is.added < was.added + 1 - net)
+		if (change->members[i].live && net <= 0 && (is.added < was.added + 1 - net || is.added <= is.removed))
 			return false;
-		if (!change->members[i].live && net > 0 && is.removed < was.removed + net)
+		if (!change->members[i].live && net > 0 && (is.removed < was.removed + net || is.added > is.removed))
 			return false;
 	}
 	return true;

@@ -37,6 +37,7 @@ enum mutation {
 struct wants {
 	uint64_t adds, removes;
 	bool pops, ends;
+	uint64_t since; /* the tick at which the first command that adds members was issued; 0 for none */
 };
 
 /* What the pointer of a flipped collection showed. */
@@ -148,7 +149,9 @@ struct form_truth {
 	uint64_t damaged[SIM_KEYS];              /* members that a loss has changed, until there is no set any more */
 	unsigned taken[SIM_KEYS][SIM_MEMBERS];   /* how often it went by a pop that has not said so yet */
 	bool taking;
-	uint64_t second; /* for which all was looked at */
+	uint64_t dropped[SIM_KEYS]
+			[SIM_MEMBERS]; /* the tick at which a damaged member was last taken out, other than by a pop */
+	uint64_t second;               /* for which all was looked at */
 };
 
 /* A client's connection. */

@@ -174,4 +174,37 @@ LOOP_TEST(not_done_yet, 2)
 	fold_free(&change);
 }
 
+/*
+ * The manual says this of an item of removals that was evicted: a pop hands out a member that a compaction is just dropping. The
+ * simulation does not check such a pop, see tests/sim/form.h.
+ */
+TEST(popped_while_dropped)
+{
+	struct fold taken = { .seed = 3 };
+	struct plan pop = { 0 };
+	struct snapshot s;
+	struct late late;
+
+	box_init(&box, PAIRED);
+	box_put(&box, "s", SLICE("bob,ann,"));
+	box_put(&box, "t", SLICE("ann,"));
+	begin_compaction(&late);
+	ck_assert_uint_eq(late.plan.count, 2);
+	ck_assert(go_on(&late));
+	memcached_remove(box_find(&box, SLICE("t")));
+	fold_reset(&all);
+	s = box_look(&box, FOR_REWRITE, NULL);
+	ck_assert_int_eq(box.encoding->fold(&s, &all), ADOPTED_OK);
+	ck_assert(go_on(&late));
+	ck_assert(signed_fold(&taken, SLICE("-ann")));
+	box.encoding->take(&s, &all, &taken, &pop);
+	ck_assert_uint_eq(pop.count, 1);
+	ck_assert(box_step(&box, &pop.steps[0]));
+	members_are("bob", "the pop");
+	plan_free(&pop);
+	snapshot_free(&s);
+	fold_free(&taken);
+	end(&late);
+}
+
 FIXTURE(setup, teardown)

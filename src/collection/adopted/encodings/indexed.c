@@ -180,7 +180,10 @@ static size_t cut(struct slice text, size_t max)
 	return n;
 }
 
-/* Writes new lists, then an index that names only these, and then deletes the old lists. */
+/*
+ * Writes new lists, then an index that names only these, and then removes the old lists. By then the set may have been deleted, and a
+ * new one may have a list of the same number. So they are removed by CAS.
+ */
 static enum adopted_status replace(struct snapshot *s, const struct fold *members, struct plan *plan)
 {
 	struct snapshot_item *index = s->items[INDEX];
@@ -201,7 +204,7 @@ static enum adopted_status replace(struct snapshot *s, const struct fold *member
 	buf_free(&all);
 	add_names(first, count, plan_store(plan, index));
 	for (size_t i = LISTS; i < old && plan->count < PLAN_STEPS_MAX; i++)
-		plan_add(plan, CALL_DELETE, s->items[i], NULL);
+		plan_drop(plan, s->items[i]);
 	return ADOPTED_OK;
 }
 

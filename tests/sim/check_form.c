@@ -68,15 +68,8 @@ static bool is_removal(const struct call *call)
 	return call->verb == CALL_DELETE || (call->verb == CALL_CAS && call->exptime < 0);
 }
 
-/* An ADD of an index. Others may have written to the list that it names since that list was made. */
-static bool is_new_index(const struct message *m)
-{
-	return m->call.verb == CALL_ADD && m->call.key.n == SIM_KEY_SIZE;
-}
-
 void form_sent(struct world *w, struct message *m)
 {
-	enum { LATE = 3000 /* milliseconds */ };
 	int key = form_key(w->form, m->call.key);
 	unsigned deletes = 0;
 	struct sim_op *op;
@@ -89,8 +82,6 @@ void form_sent(struct world *w, struct message *m)
 		m->wants.removes |= c->removes;
 		m->wants.pops |= c->pops;
 		m->wants.ends |= c->ends;
-		if (c->adds && (!m->wants.since || c->issued < m->wants.since))
-			m->wants.since = c->issued;
 		if (c->deletes && is_removal(&m->call)) {
 			m->asked = op->number;
 			deletes++;
@@ -98,9 +89,6 @@ void form_sent(struct world *w, struct message *m)
 	}
 	if (deletes > 1)
 		m->asked = 0;
-	/* Without this delay, other proxies hardly ever create and delete a set before an index arrives. */
-	if (w->form->exempt & EXEMPT_REVIVED && is_new_index(m) && world_chance(w, 20))
-		m->at = m->proxy->connections[m->server].last = m->at + world_random(w, LATE);
 }
 
 /*
@@ -161,19 +149,6 @@ static uint64_t under_way(const struct world *w, int key, bool want)
 	return members;
 }
 
-/* The members that commands add which were answered after tick `since`, or are not answered yet. */
-static uint64_t added_since(const struct world *w, int key, uint64_t since)
-{
-	uint64_t members = 0;
-
-	for (size_t i = 1; i <= w->commands; i++) {
-		const struct form_command *c = &w->form_truth.commands[i];
-		if (c->key == key && c->ended > since)
-			members |= c->adds;
-	}
-	return members;
-}
-
 /* Marks an sset under way as executed when the set has exactly its members. */
 static void find_sset(struct world *w, int key, uint64_t members)
 {
@@ -226,8 +201,6 @@ static const char *wrong_change(
 		in &= ~under_way(w, key, true);
 		out &= ~under_way(w, key, false);
 	}
-	if (in && w->form->exempt & EXEMPT_REVIVED && is_new_index(m) && m->wants.since)
-		in &= ~added_since(w, key, m->wants.since);
 	return in ? "a member came in that nobody adds" : out ? "a member went that nobody removes" : NULL;
 }
 

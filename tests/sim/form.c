@@ -230,8 +230,7 @@ static const struct form forms[] = {
 	{ "flip", RULE(ENCODING_FLIP, .pointer = true), read_flip, EXEMPT_FLICKER | EXEMPT_SSET_RACES | EXEMPT_LATE },
 	{ "flip-mark", RULE(ENCODING_FLIP, .pointer = false), read_marked,
 		EXEMPT_FLICKER | EXEMPT_SSET_RACES | EXEMPT_LATE },
-	{ "indexed", RULE(ENCODING_INDEXED, .type = COLLECTION_SET), read_indexed,
-		EXEMPT_SSET_RACES | EXEMPT_LATE | EXEMPT_REVIVED },
+	{ "indexed", RULE(ENCODING_INDEXED, .type = COLLECTION_SET), read_indexed, EXEMPT_SSET_RACES | EXEMPT_LATE },
 };
 
 const struct form *form_named(const char *name)

@@ -24,12 +24,10 @@ enum form_state {
  *             may hand out a member that a compaction is just dropping.
  * SSET_RACES  An sset is one call, but another's command that is under way may have written its part before that.
  * FLICKER     A write that met a flip is repeated: until it is acknowledged it may be in effect, then not, and then again.
- * REVIVED     The index of a new set is written late, after others have made and deleted the set: the words that others have written
- *             to its first list meanwhile are in again.
  * LATE        A write that met a compaction, or a new list, is repeated: until it is acknowledged it may take effect with a call
  *             of another proxy.
  */
-enum form_exempt { EXEMPT_PARTS = 1, EXEMPT_SSET_RACES = 2, EXEMPT_FLICKER = 4, EXEMPT_LATE = 8, EXEMPT_REVIVED = 16 };
+enum form_exempt { EXEMPT_PARTS = 1, EXEMPT_SSET_RACES = 2, EXEMPT_FLICKER = 4, EXEMPT_LATE = 8 };
 
 struct form {
 	const char *name;

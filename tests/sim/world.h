@@ -37,7 +37,6 @@ enum mutation {
 struct wants {
 	uint64_t adds, removes;
 	bool pops, ends;
-	uint64_t since; /* the tick at which the first command that adds members was issued; 0 for none */
 };
 
 /* What the pointer of a flipped collection showed. */

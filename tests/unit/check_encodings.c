@@ -338,3 +338,34 @@ TEST(replaced_late)
 	snapshot_free(&s);
 	box_free(&box);
 }
+
+/* Two writers that create or replace a set at once write different lists, so that a late one cannot write a list of the other again. */
+LOOP_TEST(lists_of_their_own, 2)
+{
+	enum { INDEXED = 6, WRITERS = 2 };
+	struct fold members = { .seed = 3 };
+	struct plan plans[WRITERS] = { 0 };
+	struct snapshot seen[WRITERS];
+	struct box box;
+
+	box_init(&box, INDEXED);
+	if (_i) {
+		box_put(&box, "s", SLICE("+0"));
+		box_put(&box, "s.0", SLICE("+ann"));
+	}
+	fold_add(&members, SLICE("bob"));
+	for (int i = 0; i < WRITERS; i++) {
+		seen[i] = box_look(&box, FOR_REWRITE, &members);
+		ck_assert_int_eq(_i ? box.encoding->replace(&seen[i], &members, &plans[i])
+				    : box.encoding->change(&seen[i], true, &plans[i]),
+			ADOPTED_OK);
+		ck_assert_int_eq(plans[i].steps[0].verb, CALL_ADD);
+	}
+	ck_assert(!slice_equal(plans[0].steps[0].item->waiter.key, plans[1].steps[0].item->waiter.key));
+	for (int i = 0; i < WRITERS; i++) {
+		plan_free(&plans[i]);
+		snapshot_free(&seen[i]);
+	}
+	fold_free(&members);
+	box_free(&box);
+}

@@ -123,6 +123,8 @@ static void take_over(struct world *w, int key, uint64_t members, enum form_stat
 		bool in = members >> m & 1;
 		if (set->in[m] && !in && w->form_truth.taking)
 			w->form_truth.taken[key][m]++;
+		else if (set->in[m] && !in && w->form_truth.damaged[key] >> m & 1)
+			w->form_truth.dropped[key][m] = w->truth.tick;
 		truth_set_member(&w->truth, key, m, in);
 	}
 	truth_set_absent(&w->truth, key, state != FORM_WHOLE);
@@ -336,10 +338,11 @@ void form_popped(struct sim_op *op, int member)
 {
 	struct world *w = op->world;
 	unsigned *taken = &w->form_truth.taken[op->key][member];
+	bool dropped = w->form->exempt & EXEMPT_PARTS && w->form_truth.dropped[op->key][member] > op->issued;
 
 	if (*taken)
 		--*taken;
-	else if (!ended(op) && !opposed(op, member, false))
+	else if (!dropped && !ended(op) && !opposed(op, member, false))
 		world_fail(w, "a member was handed out that was not taken out", "key %d member %d", op->key, member);
 }
 

@@ -20,7 +20,8 @@ enum form_state {
 /*
  * Checks that are switched off for an encoding, and why. All other checks hold for each encoding. form.c has the table.
  *
- * PARTS       The server evicts an item of removals: nothing shows that there was one, and what it removed is in again.
+ * PARTS       The server evicts an item of removals: nothing shows that there was one, and what it removed is in again. Then a pop
+ *             may hand out a member that a compaction is just dropping.
  * SSET_RACES  An sset is one call, but another's command that is under way may have written its part before that.
  * FLICKER     A write that met a flip is repeated: until it is acknowledged it may be in effect, then not, and then again.
  * LATE        A write that met a compaction, or a new list, is repeated: until it is acknowledged it may take effect with a call

@@ -129,7 +129,8 @@ struct form_truth {
 	uint64_t damaged[SIM_KEYS];              /* members that a loss has changed, until there is no set any more */
 	unsigned taken[SIM_KEYS][SIM_MEMBERS];   /* how often it went by a pop that has not said so yet */
 	bool taking;
-	uint64_t second; /* for which all was looked at */
+	uint64_t dropped[SIM_KEYS][SIM_MEMBERS]; /* when a damaged member was last taken out, other than by a pop */
+	uint64_t second;                         /* for which all was looked at */
 };
 
 /* A client's connection. */

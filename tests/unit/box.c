@@ -83,7 +83,8 @@ bool box_step(struct box *box, const struct plan_step *step)
 		.number = step->item->reply.cas,
 	};
 
-	return memcached_call(&box->memcached, &call, 0).status == RESULT_DONE || step->verb == CALL_DELETE;
+	return memcached_call(&box->memcached, &call, 0).status == RESULT_DONE || step->verb == CALL_DELETE ||
+		step->optional;
 }
 
 const char *box_text(const struct fold *f)

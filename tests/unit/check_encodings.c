@@ -307,3 +307,65 @@ TEST(numbers_of_lists)
 	numbered("+9999999999999999999", "s.9999999999999999999", ADOPTED_OK);
 	numbered("+10000000000000000000", "s.10000000000000000000", ADOPTED_CORRUPT);
 }
+
+/* An sset removes the lists of the former set late, when a new set has a list of the same number. */
+TEST(replaced_late)
+{
+	enum { INDEXED = 6 };
+	struct fold members = { .seed = 3 }, all = { .seed = 3 };
+	struct plan plan = { 0 };
+	struct snapshot late, s;
+	struct box box;
+
+	box_init(&box, INDEXED);
+	box_put(&box, "s", SLICE("+0"));
+	box_put(&box, "s.0", SLICE("+ann"));
+	fold_add(&members, SLICE("bob"));
+	late = box_look(&box, FOR_REWRITE, NULL);
+	ck_assert_int_eq(box.encoding->replace(&late, &members, &plan), ADOPTED_OK);
+	ck_assert_uint_eq(plan.count, 3);
+	ck_assert(box_step(&box, &plan.steps[0]));
+	ck_assert(box_step(&box, &plan.steps[1]));
+	box_put(&box, "s.0", SLICE("+cat"));
+	box_put(&box, "s", SLICE("+0"));
+	ck_assert(box_step(&box, &plan.steps[2]));
+	ck_assert_int_eq(box_fold(&box, &s, &all), ADOPTED_OK);
+	ck_assert_str_eq(box_text(&all), "cat");
+	plan_free(&plan);
+	fold_free(&all);
+	fold_free(&members);
+	snapshot_free(&late);
+	snapshot_free(&s);
+	box_free(&box);
+}
+
+/* Two writers that create or replace a set at once write different lists, so that a late one cannot write a list of the other again. */
+LOOP_TEST(lists_of_their_own, 2)
+{
+	enum { INDEXED = 6, WRITERS = 2 };
+	struct fold members = { .seed = 3 };
+	struct plan plans[WRITERS] = { 0 };
+	struct snapshot seen[WRITERS];
+	struct box box;
+
+	box_init(&box, INDEXED);
+	if (_i) {
+		box_put(&box, "s", SLICE("+0"));
+		box_put(&box, "s.0", SLICE("+ann"));
+	}
+	fold_add(&members, SLICE("bob"));
+	for (int i = 0; i < WRITERS; i++) {
+		seen[i] = box_look(&box, FOR_REWRITE, &members);
+		ck_assert_int_eq(_i ? box.encoding->replace(&seen[i], &members, &plans[i])
+				    : box.encoding->change(&seen[i], true, &plans[i]),
+			ADOPTED_OK);
+		ck_assert_int_eq(plans[i].steps[0].verb, CALL_ADD);
+	}
+	ck_assert(!slice_equal(plans[0].steps[0].item->waiter.key, plans[1].steps[0].item->waiter.key));
+	for (int i = 0; i < WRITERS; i++) {
+		plan_free(&plans[i]);
+		snapshot_free(&seen[i]);
+	}
+	fold_free(&members);
+	box_free(&box);
+}

@@ -20,7 +20,7 @@ ITEMS = {
     "paired": ["paired-{}", "unpaired-{}"],
     "flip": ["flip-{}.a", "flip-{}.b", "flip-{}.active"],
     "mark": ["mark-{}.a", "mark-{}.b"],
-    "indexed": ["indexed-{}"] + ["indexed-{}." + str(n) for n in range(10)],
+    "indexed": ["indexed-{}"] + ["indexed-{}." + str(n) for n in range(10)],  # and the lists that the index names
 }
 
 
@@ -40,7 +40,11 @@ class EncodingTest(LargeSetTest):
 
     def items(self, name, key="k"):
         """{item: its bytes} of a set, as they are on the servers."""
-        found = {item.format(key): self.at.get(item.format(key)) for item in ITEMS.get(name, [f"{name}-{{}}"])}
+        keys = [item.format(key) for item in ITEMS.get(name, [f"{name}-{{}}"])]
+        if name == "indexed":
+            index = self.at.get(keys[0]) or b""
+            keys += [f"{keys[0]}.{number}" for number in index.decode().split("+")[1:]]
+        found = {item: self.at.get(item) for item in keys}
         return {item: data for item, data in found.items() if data is not None}
 
     def give(self, items, flags=0):

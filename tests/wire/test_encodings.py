@@ -174,7 +174,8 @@ class Large(EncodingTest):
                 self.compact(k, conn)
                 self.assert_members(k, left)
             if name != "oplog":
-                self.assertLess(sum(map(len, self.items(name).values())), 14 * len(left) + 300, name)
+                kept = 100 if name == "indexed" else 0  # removals, which stay in all lists except the first
+                self.assertLess(sum(map(len, self.items(name).values())), 14 * (len(left) + kept) + 300, name)
 
     @marks(smoke=False)
     def test_two_proxies_at_once(self):
@@ -272,10 +273,12 @@ class ExactBytes(EncodingTest):
                 ("paired", ["sadd {} a b", "srem {} a"], {"paired-k": b"a,b,", "unpaired-k": b"a,"}),
                 ("flip", ["sadd {} a", "srem {} a"], {"flip-k.a": b"+a-a", "flip-k.active": b"flip-k.a"}),
                 ("mark", ["sadd {} a", "srem {} a"], {"mark-k.a": b"+a-a"}),
-                ("indexed", ["sadd {} a", "srem {} a"], {"indexed-k": b"+0", "indexed-k.0": b"+a-a"})):
+                ("indexed", ["sadd {} a", "srem {} a"], {"indexed-k": b"+NUMBER", "indexed-k.NUMBER": b"+a-a"})):
             with self.subTest(encoding=name, talk=talk):
                 written = wait_until("nothing is compacted", lambda name=name, talk=talk: self.written(name, talk))
-                self.assertEqual(written, items)
+                number = written["indexed-k"].decode()[1:] if name == "indexed" else ""
+                self.assertEqual(written, {item.replace("NUMBER", number): data.replace(b"NUMBER", number.encode())
+                                           for item, data in items.items()})
 
     def written(self, name, talk):
         """The items after these commands; None if a write requested a compaction, which happens by chance."""

@@ -73,6 +73,12 @@ void plan_expire(struct plan *plan, struct snapshot_item *item)
 	plan->steps[plan->count - 1].expire = true;
 }
 
+void plan_drop(struct plan *plan, struct snapshot_item *item)
+{
+	plan_expire(plan, item);
+	plan->steps[plan->count - 1].optional = true;
+}
+
 void plan_free(struct plan *plan)
 {
 	for (size_t i = 0; i < plan->count; i++)

@@ -69,7 +69,8 @@ struct plan_step {
 	enum call_verb verb; /* ADD, APPEND, PREPEND, CAS, DELETE */
 	struct snapshot_item *item;
 	const struct snapshot_item *like;
-	bool expire; /* CAS: remove the item */
+	bool expire;   /* CAS: remove the item */
+	bool optional; /* if the item is not as the plan expects it, the plan goes on */
 	struct buf value;
 };
 
@@ -132,8 +133,9 @@ struct buf *plan_add(
 struct buf *plan_store(struct plan *plan, struct snapshot_item *item);
 /* Adds a CAS of a whole value that keeps flags and time to live. */
 struct buf *plan_rewrite(struct plan *plan, struct snapshot_item *item);
-/* Adds a step that removes an item if it is unchanged. */
+/* Adds a step that removes an item if it is unchanged. plan_drop: a changed item stays, and the plan goes on. */
 void plan_expire(struct plan *plan, struct snapshot_item *item);
+void plan_drop(struct plan *plan, struct snapshot_item *item);
 void plan_free(struct plan *plan);
 
 /* True when writing `size` bytes instead of `now` saves at least a tenth or, if the snapshot is forced, anything. */

@@ -299,7 +299,7 @@ static bool must_be_done(const struct adopted *c, const struct plan_step *step)
 {
 	if (c->kind == OP_TOUCH || c->kind == OP_DELETE)
 		return c->plan.must;
-	return step->verb != CALL_DELETE;
+	return step->verb != CALL_DELETE && !step->optional;
 }
 
 static void step_done(struct adopted *c, const struct result *r)

@@ -10,6 +10,11 @@
  * Guard and seal are `-^`, a removal of a member that cannot exist. A guard at the head of the active list means that the
  * other list has words that were not moved yet. If that list is missing then, a part of the set has been evicted.
  *
+ * A late append to the inactive list comes between the guard and the flip if the list has words behind its guard. The flip would
+ * give these words, which their writer repeats in the active list, the last word over all that was written there since. So whoever
+ * finds them first makes that flip fail: a CAS of the pointer, unchanged -> a CAS that removes the guard. Without a pointer the flip
+ * fails by itself, since it begins with a CAS of the active list.
+ *
  * The fold of both lists is the same after each step. So a crash between two steps loses nothing, and the next compaction
  * continues. After its append a writer checks that the list is still active, and if not repeats the append.
  */
@@ -215,12 +220,33 @@ static void unmark(const struct lists *l, struct plan *plan)
 	plan->again = true;
 }
 
+/* Whether a flip that was planned before these words came may still succeed. In a snapshot without both lists it is not known. */
+static bool has_late_words(const struct lists *l)
+{
+	return l->pointer && l->inactive && is_guarded(l->inactive) && has_words(l->inactive);
+}
+
+static void stop_flip(const struct lists *l, struct plan *plan)
+{
+	buf_add_slice(plan_rewrite(plan, l->pointer), snapshot_item_value(l->pointer));
+	buf_add_slice(plan_rewrite(plan, l->inactive), slice_skip(words(l->inactive), guard.n));
+	plan->again = true;
+}
+
+/* Plans what must be done before the set is changed; false if there is nothing. */
+static bool plan_first(const struct lists *l, struct plan *plan)
+{
+	if (l->both_marked)
+		unmark(l, plan);
+	else if (has_late_words(l))
+		stop_flip(l, plan);
+	return plan->again;
+}
+
 static void plan_change(struct snapshot *s, const struct lists *l, struct plan *plan)
 {
-	if (l->both_marked) {
-		unmark(l, plan);
+	if (plan_first(l, plan))
 		return;
-	}
 	signed_encode(s->change, true, plan_add(plan, CALL_APPEND, l->active, NULL));
 	plan->check = true;
 }
@@ -393,9 +419,9 @@ static void take(const struct snapshot *s, const struct fold *all, const struct 
 	struct buf *value;
 
 	(void)find(s, &l);
-	if (l.both_marked) {
-		unmark(&l, plan);
-	} else if (has_words(l.inactive)) {
+	if (plan_first(&l, plan))
+		return;
+	if (has_words(l.inactive)) {
 		plan_move(s, &l, all, plan);
 	} else {
 		value = plan_rewrite(plan, l.active);
@@ -448,9 +474,9 @@ static void compact(struct snapshot *s, const struct fold *all, struct plan *pla
 
 	if (find(s, &l) != ADOPTED_OK)
 		return;
-	if (l.both_marked)
-		unmark(&l, plan);
-	else if (has_words(l.inactive))
+	if (plan_first(&l, plan))
+		return;
+	if (has_words(l.inactive))
 		plan_move(s, &l, all, plan);
 	else if (worth_rewriting(s, words(l.active).n, signed_size(all, false)) && !fold_contains(all, SLICE("^")))
 		plan_flip(s, &l, plan);

@@ -97,10 +97,14 @@ static uint64_t behind(const struct fold *names, uint64_t from, uint64_t through
 	return next;
 }
 
-/* A distance that differs each time. It grows with the lost races: lists that no index names may have many numbers. */
+/*
+ * A distance that differs each time, so that no two writers choose the same number. A late one would otherwise write a list again that
+ * is named and was evicted, and so make a lost set look whole. It grows with the lost races: lists that no index names may have many
+ * numbers.
+ */
 static uint64_t random_gap(const struct snapshot *s)
 {
-	enum { LEAST = 1000, DOUBLED_MAX = 16 };
+	enum { LEAST = 1000000, DOUBLED_MAX = 16 };
 
 	return random_next(s->random) % ((uint64_t)LEAST << (s->attempt < DOUBLED_MAX ? s->attempt : DOUBLED_MAX));
 }
@@ -151,7 +155,7 @@ static enum adopted_status change(struct snapshot *s, bool create, struct plan *
 		 * An index without lists gets its first list as a new collection does. It avoids the numbers of lists that
 		 * an earlier collection left, and to which writers may still append.
 		 */
-		number = free_numbers(s, 1, s->attempt ? random_gap(s) : 0);
+		number = free_numbers(s, 1, random_gap(s));
 		signed_encode(s->change, true, plan_list(s, number, NULL, plan));
 		add_names(number, 1,
 			plan_add(plan, status == ADOPTED_OK ? CALL_APPEND : CALL_ADD, s->items[INDEX], NULL));
@@ -180,12 +184,15 @@ static size_t cut(struct slice text, size_t max)
 	return n;
 }
 
-/* Writes new lists, then an index that names only these, and then deletes the old lists. */
+/*
+ * Writes new lists, then an index that names only these, and then removes the old lists. By then the set may have been deleted, and a
+ * new one may have a list of the same number. So they are removed by CAS.
+ */
 static enum adopted_status replace(struct snapshot *s, const struct fold *members, struct plan *plan)
 {
 	struct snapshot_item *index = s->items[INDEX];
 	size_t old = s->count, most = s->options->segment_size;
-	uint64_t first = free_numbers(s, NEW_LISTS_MAX, s->attempt ? random_gap(s) : 0), count = 0;
+	uint64_t first = free_numbers(s, NEW_LISTS_MAX, random_gap(s)), count = 0;
 	struct buf all = BUF_EMPTY;
 	struct slice unwritten;
 
@@ -201,7 +208,7 @@ static enum adopted_status replace(struct snapshot *s, const struct fold *member
 	buf_free(&all);
 	add_names(first, count, plan_store(plan, index));
 	for (size_t i = LISTS; i < old && plan->count < PLAN_STEPS_MAX; i++)
-		plan_add(plan, CALL_DELETE, s->items[i], NULL);
+		plan_drop(plan, s->items[i]);
 	return ADOPTED_OK;
 }
 
@@ -265,7 +272,6 @@ static void compress(const struct snapshot *s, struct snapshot_item *list, struc
 
 static void plan_new_list(struct snapshot *s, const struct snapshot_item *last, struct plan *plan)
 {
-	/* Avoids the next number: a late writer could write that list again after it was named and evicted. */
 	uint64_t number = free_numbers(s, 1, random_gap(s));
 	struct buf *index;
 

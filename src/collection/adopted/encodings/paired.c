@@ -9,7 +9,9 @@
  *     -> drop additions: all of members that are not in the set, and all except one of the others
  *     -> drop the removals of those that are not added any more
  *
- * A CAS on the removals fails if they have changed since both items were read.
+ * Each of these depends on the counts of both items, and its CAS checks only the item that it changes. So each step first writes
+ * the other item, unchanged. Of two steps that were planned from the same counts, at least one then fails: otherwise one could drop
+ * a removal for which the other drops the addition.
  */
 #include "collection/adopted/encodings/encodings.h"
 #include "collection/adopted/encodings/words.h"
@@ -41,6 +43,12 @@ static enum adopted_status fold(const struct snapshot *s, struct fold *out)
 	return status;
 }
 
+/* Writes an item as it is. A CAS of it that was planned before fails then, and so does this one if the item has changed. */
+static void plan_unchanged(struct snapshot_item *item, struct plan *plan)
+{
+	buf_add_slice(plan_rewrite(plan, item), snapshot_item_value(item));
+}
+
 /* Keeps the removals that count: of members that were added, but not more often. */
 static void plan_removed(const struct snapshot *s, const struct counted *c, struct plan *plan)
 {
@@ -52,8 +60,10 @@ static void plan_removed(const struct snapshot *s, const struct counted *c, stru
 		if (m->added > 0 && m->added <= m->removed)
 			delimited_add(&kept, member_of(&c->fold.members[i]), s->rule->delimiter, m->removed);
 	}
-	if (item->there && buf_size(&kept) < snapshot_item_value(item).n)
+	if (item->there && buf_size(&kept) < snapshot_item_value(item).n) {
+		plan_unchanged(s->items[ADDED], plan);
 		buf_add_slice(plan_rewrite(plan, item), buf_slice(&kept));
+	}
 	buf_free(&kept);
 }
 
@@ -62,8 +72,11 @@ static void plan_added(const struct snapshot *s, const struct counted *c, struct
 	struct snapshot_item *item = s->items[ADDED];
 	size_t size = c->fold.live_bytes + c->fold.live;
 
-	if (item->there && size < snapshot_item_value(item).n)
-		delimited_encode(&c->fold, s->rule->delimiter, plan_rewrite(plan, item));
+	if (!item->there || size >= snapshot_item_value(item).n)
+		return;
+	if (s->items[REMOVED]->there)
+		plan_unchanged(s->items[REMOVED], plan);
+	delimited_encode(&c->fold, s->rule->delimiter, plan_rewrite(plan, item));
 }
 
 static void plan_compaction(const struct snapshot *s, const struct counted *c, struct plan *plan)
@@ -74,6 +87,17 @@ static void plan_compaction(const struct snapshot *s, const struct counted *c, s
 	plan->again = plan->count > 0;
 }
 
+/* Appends each live member as often as the removals require. */
+static void add_members(
+	const struct snapshot *s, const struct counted *removals, const struct fold *members, struct buf *out)
+{
+	for (size_t i = 0; i < members->member_count; i++) {
+		struct slice member = member_of(&members->members[i]);
+		if (members->members[i].live)
+			delimited_add(out, member, s->rule->delimiter, 1 - counted_net(removals, member));
+	}
+}
+
 static void change_counted(struct snapshot *s, const struct counted *c, struct plan *plan)
 {
 	struct snapshot_item *added = s->items[ADDED], *removed = s->items[REMOVED];
@@ -82,9 +106,8 @@ static void change_counted(struct snapshot *s, const struct counted *c, struct p
 	if (!counted_change(c, s->change, s->rule->delimiter, &adds, &removes)) {
 		plan_compaction(s, c, plan);
 	} else {
-		if (buf_size(&adds) || !added->there)
-			buf_add_slice(
-				plan_add(plan, added->there ? CALL_APPEND : CALL_ADD, added, NULL), buf_slice(&adds));
+		if (buf_size(&adds))
+			buf_add_slice(plan_add(plan, CALL_APPEND, added, NULL), buf_slice(&adds));
 		if (buf_size(&removes))
 			buf_add_slice(plan_add(plan, removed->there ? CALL_APPEND : CALL_ADD, removed, added),
 				buf_slice(&removes));
@@ -94,16 +117,19 @@ static void change_counted(struct snapshot *s, const struct counted *c, struct p
 	plan->check = plan->count > 0 && !plan->again;
 }
 
-/* Each count must have grown by the number that was written. If not, a compaction came between. */
+/*
+ * Each count must have grown by the number that was written, or a compaction came between. The member must also be in the set, or not
+ * in it, as the change says: if others have added and removed it meanwhile, a compaction that has not seen both may still change that.
+ */
 static bool written(const struct fold *change, const struct counted *before, const struct counted *now)
 {
 	for (size_t i = 0; i < change->member_count; i++) {
 		struct slice member = member_of(&change->members[i]);
 		struct counted_member was = counted_find(before, member), is = counted_find(now, member);
 		int32_t net = was.added - was.removed;
-		if (change->members[i].live && net <= 0 && is.added < was.added + 1 - net)
+		if (change->members[i].live && net <= 0 && (is.added < was.added + 1 - net || is.added <= is.removed))
 			return false;
-		if (!change->members[i].live && net > 0 && is.removed < was.removed + net)
+		if (!change->members[i].live && net > 0 && (is.removed < was.removed + net || is.added > is.removed))
 			return false;
 	}
 	return true;
@@ -121,20 +147,33 @@ static bool check(const struct snapshot *s, const struct snapshot *now)
 	return done;
 }
 
+/*
+ * A new collection outweighs the removals that an earlier one has left. They are not dropped: another collection may be there by then,
+ * for which they count. They get the time to live of the new one, so that they do not expire first.
+ */
+static void plan_new(const struct snapshot *s, const struct counted *c, struct plan *plan)
+{
+	struct snapshot_item *removed = s->items[REMOVED];
+	struct buf *value;
+
+	if (removed->there)
+		buf_add_slice(plan_add(plan, CALL_CAS, removed, NULL), snapshot_item_value(removed));
+	value = plan_add(plan, CALL_ADD, s->items[ADDED], NULL);
+	add_members(s, c, s->change, value);
+	plan->check = true;
+}
+
 static enum adopted_status change(struct snapshot *s, bool create, struct plan *plan)
 {
 	struct counted c = { .fold.seed = s->seed };
 	enum adopted_status status = count(s, &c);
 
 	if (status == ADOPTED_MISSING && create) {
+		plan_new(s, &c, plan);
 		status = ADOPTED_OK;
-		/* Removals that an earlier collection left would keep their own time to live, so they are removed. */
-		plan->again = s->items[REMOVED]->there;
-		if (plan->again)
-			plan_expire(plan, s->items[REMOVED]);
-	}
-	if (status == ADOPTED_OK && plan->count == 0)
+	} else if (status == ADOPTED_OK) {
 		change_counted(s, &c, plan);
+	}
 	counted_free(&c);
 	return status;
 }
@@ -151,10 +190,7 @@ static enum adopted_status replace(struct snapshot *s, const struct fold *member
 		return ADOPTED_CORRUPT;
 	}
 	value = plan_store(plan, item);
-	for (size_t i = 0; i < members->member_count; i++) {
-		struct slice member = member_of(&members->members[i]);
-		delimited_add(value, member, s->rule->delimiter, 1 - counted_net(&c, member));
-	}
+	add_members(s, &c, members, value);
 	counted_free(&c);
 	/* The removals must not expire before the additions. */
 	if (s->items[REMOVED]->there)

@@ -13,77 +13,15 @@
 #include "collection/move/moves.h"
 
 #include <stdlib.h>
-#include <sys/queue.h>
 
-#include "collection/move/found.h"
-#include "collection/move/mover.h"
-#include "collection/move/peek.h"
+#include "collection/move/unit.h"
 #include "collection/move/verbs.h"
 #include "collection/text/part_key.h"
 #include "collection/ttl.h"
 #include "util/alloc.h"
 #include "util/hash.h"
 
-enum { BUCKETS = 1024, WAIT_MS = 20, TRIES = 16, BEHIND_MS = 5 };
-
-/* A call that waits, with a copy of its slices; or one whose result is looked at before its waiter gets it. */
-struct moved_call {
-	STAILQ_ENTRY(moved_call) link;
-	struct moves *moves;
-	struct call call;
-	struct waiter waiter; /* of the call, or of a look at its key */
-	struct waiter *asker;
-	struct unit *unit; /* whose other calls wait for its result, or NULL */
-	enum result_status status;
-	uint64_t number; /* in the order in which they came */
-	bool part;       /* it was copied from the former server, if it was there */
-	bool imitated;   /* the key has an item with the flags of a mark, which is none */
-	unsigned tries;  /* that have met a mark */
-	char bytes[];
-};
-
-STAILQ_HEAD(moved_calls, moved_call);
-
-struct unit {
-	LIST_ENTRY(unit) link;
-	struct moves *moves;
-	uint64_t hash;
-	struct mover mover;
-	struct waiter waiter;     /* of a timer, or of a look at its key */
-	uint64_t looked;          /* when that was sent, or the first look at both servers: env.now */
-	struct moved_calls reads; /* that asked both servers, and must wait after all: they come before the calls */
-	struct moved_calls calls;
-	uint64_t asked; /* the number of the last call before that look */
-	size_t peeks;   /* reads that ask both servers: no call goes out before them */
-	bool writes;    /* one of the calls may be more than a read */
-	bool found;     /* the calls go out, and the mover is not needed any more */
-	bool there;     /* its item was seen right now */
-	bool failed;    /* it is not in the list any more, and left to its peeks */
-	bool marked;    /* a call has met a mark since */
-	char key[];
-};
-
-/* A read that asks both servers. */
-struct moved_peek {
-	struct peek peek;
-	struct moved_call *call;
-	struct unit *unit;
-	bool finds; /* nobody else looks for the unit */
-};
-
-LIST_HEAD(units, unit);
-
-struct moves {
-	struct mover_world world;
-	int64_t at, margin;
-	uint64_t seed;
-	struct moves_stats stats;
-	size_t busy;     /* units, and reads under way */
-	uint64_t number; /* of the last call that was kept */
-	uint64_t behind; /* then the next move may start that nobody waits for: env.now */
-	struct units units[BUCKETS];
-	struct founds found;
-};
+enum { WAIT_MS = 20, TRIES = 16, COMPARES = 4, BEHIND_MS = 5 };
 
 struct moves *moves_create(const struct moves_options *options)
 {
@@ -135,7 +73,7 @@ static struct moved_call *keep_call(struct moves *m, const struct call *call, st
 	struct moved_call *c = xmalloc(sizeof(*c) + call->key.n + call->value.n + call->line.n);
 	char *p = c->bytes;
 
-	*c = (struct moved_call){ .moves = m, .call = *call, .asker = asker, .number = ++m->number };
+	*c = (struct moved_call){ .moves = m, .call = *call, .asker = asker, .number = ++m->world.calls };
 	c->call.key.p = p;
 	p = slice_write(p, call->key);
 	c->call.value.p = p;
@@ -167,6 +105,7 @@ static struct unit *add_unit(struct moves *m, uint64_t hash, struct slice key)
 	u->mover.key = slice_of(u->key, key.n);
 	u->mover.knows = !found_is_late(&m->found, hash);
 	u->looked = m->world.env->now;
+	u->asked = m->world.calls;
 	STAILQ_INIT(&u->reads);
 	STAILQ_INIT(&u->calls);
 	LIST_INSERT_HEAD(&m->units[hash % BUCKETS], u, link);
@@ -240,6 +179,7 @@ static void on_end(struct mover *mover)
 		note_found(m, u->hash, mover->moved);
 		u->found = true;
 		u->there = mover->there;
+		u->asked = mover->asked;
 		STAILQ_FOREACH(c, &u->calls, link)
 			c->imitated = mover->imitated;
 		STAILQ_FOREACH(c, &u->reads, link)
@@ -498,16 +438,43 @@ static void miss(struct unit *u)
 
 	while ((c = STAILQ_FIRST(&u->calls)) && c->number <= u->asked && guard_in(u, &c->call) == GUARD_LOOK &&
 		c->call.verb != CALL_META) {
-		bool removes = c->call.verb == CALL_DELETE;
+		enum result_status status = verb_status_of_miss(&c->call);
 		struct waiter *asker = c->asker;
 		STAILQ_REMOVE_HEAD(&u->calls, link);
 		free(c);
-		asker->done(asker, &(struct result){ .status = removes ? RESULT_MISS : RESULT_NOT_STORED });
+		asker->done(asker, &(struct result){ .status = status });
 	}
 }
 
 /*
- * The item was seen, so those that wait need no look of their own: but behind one that may delete it, or whose result is not known.
+ * Whether the call is sent as a CAS with the cas id that its look has seen. If another client deletes the item after the look, a plain
+ * REPLACE or DELETE would take a late claim for the item. After COMPARES writes of others in a row the plain call is sent, so that a key
+ * with many writers does not make it fail.
+ */
+static bool is_compared(const struct unit *u, const struct moved_call *c)
+{
+	return guard_in(u, &c->call) == GUARD_LOOK && verb_compares(&c->call) && c->tries < COMPARES;
+}
+
+static void compared(struct waiter *waiter, const struct result *r)
+{
+	struct moved_call *c = (struct moved_call *)((char *)waiter - offsetof(struct moved_call, waiter));
+	struct result result = *r;
+
+	c->moves->busy--;
+	if (r->status == RESULT_EXISTS) {
+		retry_in(c->unit, c, false);
+		return;
+	}
+	if (r->status == RESULT_MISS)
+		result.status = verb_status_of_miss(&c->call);
+	end_call(c, &result);
+}
+
+/*
+ * The item was seen, so calls that were received before that need no look of their own, except after one that may delete the item, or
+ * whose result is not known. An append may still meet a late claim, if another client has deleted the item since. The mover drops what is
+ * appended to such a claim: the append took effect right before the item was deleted. A META that meets one is not noticed.
  */
 static void send_all(struct unit *u)
 {
@@ -516,6 +483,8 @@ static void send_all(struct unit *u)
 	bool removes = false;
 
 	while (!removes && (c = STAILQ_FIRST(&u->calls)) && (guard = guard_in(u, &c->call)) != GUARD_HOLD) {
+		if (guard == GUARD_LOOK && (c->number > u->asked || is_compared(u, c)))
+			return;
 		removes = guard == GUARD_LOOK &&
 			(c->call.verb == CALL_DELETE || (c->call.verb == CALL_META && !verb_only_reads(&c->call)));
 		STAILQ_REMOVE_HEAD(&u->calls, link);
@@ -527,14 +496,21 @@ static void looked_before(struct waiter *waiter, const struct result *r)
 {
 	struct unit *u = (struct unit *)((char *)waiter - offsetof(struct unit, waiter));
 	struct moved_call *c = STAILQ_FIRST(&u->calls);
-	bool marked = is_marked(c, r);
+	bool marked = is_marked(c, r), compares;
 
 	if (!marked && !result_failed(r))
 		found_unmarked(&u->moves->found, u->hash, u->looked);
-	if (result_failed(r) || marked || (r->status == RESULT_MISS && c->call.verb == CALL_META))
+	compares = r->status == RESULT_HIT && is_compared(u, c);
+	if (result_failed(r) || marked || compares || (r->status == RESULT_MISS && c->call.verb == CALL_META))
 		STAILQ_REMOVE_HEAD(&u->calls, link);
 	if (marked) {
 		retry_in(u, c, true);
+		return;
+	}
+	if (compares) {
+		struct call call = verb_compare(&c->call, r);
+		c->unit = u;
+		send_kept(c, &call, false, compared);
 		return;
 	}
 	if (result_failed(r))
@@ -578,10 +554,10 @@ static void go_on(struct unit *u)
 	while ((c = STAILQ_FIRST(&u->calls)) && !u->marked) {
 		enum guard guard = guard_in(u, &c->call);
 		if (guard == GUARD_LOOK) {
-			struct call look = { .verb = CALL_GET, .key = u->mover.key };
+			struct call look = { .verb = CALL_GET, .want = WANT_CAS, .key = u->mover.key };
 			u->waiter = (struct waiter){ looked_before, u->mover.key };
 			u->looked = m->world.env->now;
-			u->asked = m->number;
+			u->asked = m->world.calls;
 			send_by(m, &look, &u->waiter, false);
 			return;
 		}

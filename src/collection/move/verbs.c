@@ -59,6 +59,30 @@ bool verb_is_doubtful(const struct call *call, const struct result *r, bool firs
 		(r->status == RESULT_REFUSED && counts && first);
 }
 
+/* A call that compares with a cas id of its client fails on a mark anyway. */
+bool verb_compares(const struct call *call)
+{
+	return (call->verb == CALL_REPLACE || call->verb == CALL_DELETE) && !call->compare;
+}
+
+/* A deletion by cas id stores an item that has expired already, as not all servers have a delete that compares. */
+struct call verb_compare(const struct call *call, const struct result *look)
+{
+	struct call cas = { .key = call->key, .value = SLICE(""), .exptime = -1 };
+
+	if (call->verb == CALL_REPLACE)
+		cas = *call;
+	cas.verb = CALL_CAS;
+	cas.number = look->cas;
+	cas.connection = look->connection;
+	return cas;
+}
+
+enum result_status verb_status_of_miss(const struct call *call)
+{
+	return call->verb == CALL_DELETE ? RESULT_MISS : RESULT_NOT_STORED;
+}
+
 /* A meta get may also touch an item, or make one. STATS reads the clock of a server. */
 bool verb_only_reads(const struct call *call)
 {

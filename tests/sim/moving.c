@@ -77,6 +77,36 @@ static void evict(struct moving *w)
 	memcached_remove(&server->items[at]);
 }
 
+/* Whether the new server has the item of the call, which another server had before the time, and a guard must expect claims. */
+static bool may_be_claimed(struct moving *w, const struct moving_message *m, const struct memcached_item *item)
+{
+	enum { AFTER = 1000 /* milliseconds; with the error of a clock, less than the margin */ };
+	const struct moving_config *c = m->generation ? &m->generation->config : NULL;
+	uint64_t at = c ? (uint64_t)c->at * 1000 : 0;
+
+	return c && c->moves && w->now >= at && w->now < at + AFTER &&
+		m->server == moving_place(&c->ring, m->call.key) && m->server != m->former && item &&
+		item->flags != MARK_FLAGS && !memcached_find(&w->servers[m->former], m->call.key, w->now);
+}
+
+void moving_lose_to_claim(struct moving *w, const struct moving_message *m)
+{
+	int key = w->losses && m->call.verb != CALL_GET ? moving_find_key(w, m->call.key) : -1;
+	struct memcached_item *item = key < 0 ? NULL : memcached_find(&w->servers[m->server], m->call.key, w->now);
+	struct call claim = { .verb = CALL_ADD, .key = m->call.key, .flags = MARK_FLAGS, .exptime = 60 };
+	struct buf text = BUF_EMPTY;
+
+	if (!may_be_claimed(w, m, item) || w->keys[key].claimed || !moving_chance(w, 10))
+		return;
+	memcached_remove(item);
+	lose(w, key);
+	mark_add_claim(&text, m->call.key);
+	claim.value = buf_slice(&text);
+	(void)memcached_call(&w->servers[m->server], &claim, w->now);
+	w->keys[key].claimed = true;
+	buf_free(&text);
+}
+
 static void restart(struct moving *w)
 {
 	int server = (int)moving_random(w, MOVING_SERVERS);

@@ -167,7 +167,7 @@ struct moving {
 	char detail[600];
 	/* What mutations remember. */
 	struct moving_seen {
-		bool known, former; /* it was looked for at its former server last */
+		bool known;
 		struct result result;
 		struct buf value;
 	} seen[MOVING_PROXIES][MOVING_KEYS];
@@ -177,6 +177,12 @@ struct moving {
 
 /* Runs the history of a seed. False if something was wrong: then world->violation says what. */
 bool moving_run(struct moving *world, uint64_t seed, enum moving_mutation mutation, bool verbose);
+
+/*
+ * In some histories: the server of a call loses its item right before, and gets the late claim of a mover. So a guard whose look has seen
+ * the item is overtaken.
+ */
+void moving_lose_to_claim(struct moving *world, const struct moving_message *message);
 
 /* For histories_main. */
 extern const struct histories moving_histories;

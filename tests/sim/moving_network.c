@@ -196,6 +196,7 @@ static void look_at_claim(struct moving *w, const struct moving_message *m)
 static void execute(struct moving *w, struct moving_message *m)
 {
 	w->tick++;
+	moving_lose_to_claim(w, m);
 	if (!moving_mutate_execute(w, m))
 		m->result = memcached_call(&w->servers[m->server], &m->call, w->now);
 	look_at_claim(w, m);

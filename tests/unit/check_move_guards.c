@@ -37,6 +37,24 @@ LOOP_TEST(a_late_claim_is_no_item, sizeof(missing) / sizeof(*missing))
 	ck_assert_int_eq(got.status == RESULT_NOT_STORED, missing[_i].verb == CALL_ADD);
 }
 
+/* The claim of a second mover comes when that of the first one has gone. */
+LOOP_TEST(a_second_late_claim, sizeof(missing) / sizeof(*missing))
+{
+	bool stores = missing[_i].status == RESULT_DONE, again = false;
+	struct proxy *p = &proxies[0];
+	struct waiter waiter;
+
+	reads(p, "k", NULL);
+	put_claim("k");
+	sends(p, missing[_i].verb, "k", "x", &waiter);
+	while (step(p)) {
+		if (!again && !item(N, "k"))
+			again = true, put_claim("k");
+	}
+	ck_assert_int_eq(got.status, missing[_i].status);
+	reads(&proxies[1], "k", stores ? "x" : NULL);
+}
+
 /* A client may give an item the flags of a mark. */
 LOOP_TEST(what_only_looks_like_a_mark, sizeof(missing) / sizeof(*missing))
 {

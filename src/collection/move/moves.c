@@ -391,11 +391,12 @@ static void looked_behind(struct waiter *waiter, const struct result *r)
 	struct result before = { .status = c->status, .server = r->server };
 
 	c->moves->busy--;
+	c->seen = r->status == RESULT_HIT && !marked;
 	if (result_failed(r)) {
 		struct result failed = *r;
 		failed.status = r->status == RESULT_REFUSED ? r->status : RESULT_UNAVAILABLE;
 		end_call(c, &failed);
-	} else if (r->status == RESULT_HIT && !marked && !result_failed(&before)) {
+	} else if (c->seen && !result_failed(&before)) {
 		end_call(c, &before);
 	} else if (r->status == RESULT_MISS && before.status == RESULT_EXISTS && !c->call.vivifies) {
 		end_call(c, &(struct result){ .status = RESULT_MISS, .server = r->server });
@@ -412,7 +413,7 @@ static void told(struct waiter *waiter, const struct result *r)
 	c->status = r->status;
 	if (!c->imitated && verb_met_mark(&c->call, r))
 		settle(c);
-	else if (verb_is_doubtful(&c->call, r, c->tries == 0))
+	else if (verb_is_doubtful(&c->call, r, c->seen))
 		send_kept(c, &(struct call){ .verb = CALL_GET, .key = c->call.key }, false, looked_behind);
 	else
 		end_call(c, r);

@@ -23,6 +23,7 @@ struct moved_call {
 	uint64_t number; /* world.calls when it was received */
 	bool part;       /* it was copied from the former server, if it was there */
 	bool imitated;   /* the key has an item with the flags of a mark, which is none */
+	bool seen;       /* the look after the call has seen an item without a mark */
 	unsigned tries;  /* that have met a mark, or a write of another client */
 	char bytes[];
 };

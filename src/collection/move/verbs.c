@@ -48,15 +48,15 @@ bool verb_met_mark(const struct call *call, const struct result *r)
 	return call->verb == CALL_GAT && r->status == RESULT_HIT && r->flags == MARK_FLAGS;
 }
 
-/* An error of arithmetic stays one when it is tried again. */
-bool verb_is_doubtful(const struct call *call, const struct result *r, bool first)
+/* An error of arithmetic is one of the item if the call is tried again after the item was seen. */
+bool verb_is_doubtful(const struct call *call, const struct result *r, bool seen)
 {
 	bool counts = call->verb == CALL_INCR || call->verb == CALL_DECR;
 
 	if (call->verb == CALL_TOUCH)
 		return r->status == RESULT_DONE;
 	return r->status == RESULT_EXISTS || (r->status == RESULT_NOT_STORED && call->verb == CALL_ADD) ||
-		(r->status == RESULT_REFUSED && counts && first);
+		(r->status == RESULT_REFUSED && counts && !seen);
 }
 
 /* A call that compares with a cas id of its client fails on a mark anyway. */

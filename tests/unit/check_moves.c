@@ -1,4 +1,5 @@
 /* What is moved to another server: a mover among others, on two servers in memory. */
+#include "collection/rewrite/cas.h"
 #include "collection/text/table.h"
 #include "two_servers.h"
 
@@ -417,4 +418,53 @@ TEST(a_touch_does_not_wait_for_the_time)
 	does(&proxies[0], CALL_TOUCH, "l", "");
 	ck_assert_int_eq(got.status, RESULT_DONE);
 	ck_assert_int_ge(proxies[0].env.unix_time, AT);
+}
+
+/* --- a rewrite --- */
+
+static struct env rewriter;
+static unsigned rewrites;
+
+static void call_moves(struct env *env, const struct call *call, struct waiter *waiter)
+{
+	(void)env;
+	moves_call(proxies[0].moves, call, waiter);
+}
+
+static void on_rewrite(struct cas *cas, const struct result *r)
+{
+	(void)cas;
+	ck_assert_int_eq(r->status, RESULT_DONE);
+	rewrites++;
+}
+
+/*
+ * A rewrite waits for the time, and the read of the time to live right before its write waits, too: another client, for whose proxy the
+ * time has come, may touch the item meanwhile.
+ */
+LOOP_TEST(a_touch_while_a_rewrite_waits, 2)
+{
+	static const int64_t exptimes[] = { 100, AT + 5000000 };
+	const struct call touch = { .verb = CALL_TOUCH, .key = SLICE("k"), .exptime = exptimes[_i] };
+	struct call call = { .verb = CALL_CAS, .key = SLICE("k"), .value = SLICE("+b ") };
+	struct proxy *p = &proxies[0];
+	struct cas cas;
+	int64_t expires;
+
+	put(N, "k", "+a ", 0);
+	call.number = item(N, "k")->cas;
+	p->env.unix_time = AT - 1;
+	rewriter = p->env;
+	rewriter.call = call_moves;
+	rewrites = 0;
+	cas_send(&cas, &rewriter, call, SLICE("k"), TTL_NEVER, on_rewrite);
+	while (p->letters[(p->sent - 1) % QUEUE].call.verb != CALL_CAS)
+		steps(p, 1);
+	memcached_call(servers[N], &touch, (uint64_t)p->env.unix_time * 1000);
+	expires = item(N, "k")->expires;
+	ck_assert_int_eq(expires, _i ? exptimes[1] : p->env.unix_time + 100);
+	run(p);
+	ck_assert_uint_eq(rewrites, 1);
+	has(N, "k", "+b ");
+	ck_assert_int_eq(item(N, "k")->expires, expires);
 }

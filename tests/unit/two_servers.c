@@ -38,6 +38,8 @@ static void execute(struct proxy *p, struct letter *letter)
 	letter->executed = true;
 	letter->result = memcached_call(servers[letter->call.server], &letter->call, (uint64_t)p->env.unix_time * 1000);
 	letter->result.connection = (uint64_t)letter->call.server + 1;
+	if (letter->call.verb == CALL_STATS)
+		letter->result.line = letter->result.value;
 }
 
 void execute_all(struct proxy *p)

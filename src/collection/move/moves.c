@@ -730,12 +730,15 @@ static void find(struct moves *m, const struct call *call, struct waiter *waiter
 		return;
 	}
 	c = keep_call(m, call, waiter);
-	/* A touch need not wait: an item moves with its time to live. The touch that corrects a rewrite would come too late if it waited. */
-	if (env->unix_time < m->at && (verb_only_reads(call) || call->verb == CALL_TOUCH)) {
+	/*
+	 * A touch need not wait: an item moves with its time to live. The touch that corrects a rewrite would come too late if it waited. A
+	 * read that leads a rewrite would come too early if it did not: it would not see a touch while the rewrite waits.
+	 */
+	if (env->unix_time < m->at && ((verb_only_reads(call) && !call->leads) || call->verb == CALL_TOUCH)) {
 		send_kept(c, &c->call, true, read_former);
 		return;
 	}
-	m->stats.waited += env->unix_time < m->at;
+	m->stats.waited += env->unix_time < m->at && !call->leads;
 	if (env->unix_time >= m->at && may_peek(call, key, NULL))
 		peek_in(add_unit(m, hash, key), c, true);
 	else

@@ -598,7 +598,8 @@ static uint64_t run_many(uint64_t first, uint64_t count, int mutation, bool verb
 {
 	static struct moving world;
 	struct moving *w = &world;
-	uint64_t commands = 0, failures = 0, moved = 0, merged = 0, waited = 0, undecided = 0, spoiled = 0, claimed = 0;
+	uint64_t commands = 0, failures = 0, moved = 0, merged = 0, waited = 0, undecided = 0, spoiled = 0, claimed = 0,
+		 undone = 0;
 
 	for (uint64_t seed = first; seed < first + count; seed++) {
 		if (!moving_run(w, seed, (enum moving_mutation)mutation, verbose)) {
@@ -612,14 +613,15 @@ static uint64_t run_many(uint64_t first, uint64_t count, int mutation, bool verb
 		waited += w->waited;
 		undecided += w->undecided;
 		for (int key = 0; key < MOVING_KEYS; key++)
-			spoiled += w->keys[key].spoiled, claimed += w->keys[key].claimed;
+			spoiled += w->keys[key].spoiled, claimed += w->keys[key].claimed, undone += w->keys[key].undone;
 	}
 	printf("%llu histories: %llu commands, %llu failed, %llu units moved, %llu merged, %llu commands waited, %llu "
 	       "keys lost "
-	       "a part, %llu keys had a late claim, %llu keys were not decided\n",
+	       "a part, %llu keys had a late claim, %llu keys may have lost a touch, %llu keys were not decided\n",
 		(unsigned long long)count, (unsigned long long)commands, (unsigned long long)failures,
 		(unsigned long long)moved, (unsigned long long)merged, (unsigned long long)waited,
-		(unsigned long long)spoiled, (unsigned long long)claimed, (unsigned long long)undecided);
+		(unsigned long long)spoiled, (unsigned long long)claimed, (unsigned long long)undone,
+		(unsigned long long)undecided);
 	return 0;
 }
 

@@ -126,6 +126,12 @@ struct moving_op {
 	} got;
 };
 
+/* What a proxy has written last to a set or list, and may have to correct. */
+struct moving_rewrite {
+	bool wrote, given_back; /* a client has since given the item one of these times */
+	int64_t first, last;    /* when the item expires by the write, and by the last correction */
+};
+
 struct moving_key {
 	enum moving_kind kind;
 	char name[32];
@@ -134,6 +140,8 @@ struct moving_key {
 	int elements; /* of a list: so many have been pushed */
 	bool spoiled; /* a part was lost: nothing is known any more */
 	bool claimed; /* a claim came late */
+	bool undone;  /* a rewrite may have undone a touch: see moving_lives.c */
+	struct moving_rewrite rewrites[MOVING_PROXIES];
 	uint64_t cas[MOVING_CLIENTS];
 	/* In a history with stale reads: what is known. */
 	signed char words[MOVING_MEMBERS + 256]; /* 1: it is in, -1: it is out, 0: unknown */
@@ -250,6 +258,11 @@ size_t moving_text(struct moving *world, struct slice text);
 struct slice moving_text_of(const struct moving *world, size_t number);
 
 void moving_check_key(struct moving *world, int key);
+
+/* --- moving_lives.c --- */
+
+/* A call has been executed. */
+void moving_follow_life(struct moving *world, const struct moving_message *message);
 
 /* --- moving_mutate.c --- */
 

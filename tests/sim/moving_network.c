@@ -200,6 +200,7 @@ static void execute(struct moving *w, struct moving_message *m)
 	if (!moving_mutate_execute(w, m))
 		m->result = memcached_call(&w->servers[m->server], &m->call, w->now);
 	look_at_claim(w, m);
+	moving_follow_life(w, m);
 	moving_mutate_executed(w, m);
 	if (w->verbose)
 		tell(w, m);

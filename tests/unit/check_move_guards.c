@@ -249,6 +249,27 @@ LOOP_TEST(what_was_seen_by_an_earlier_look, 3)
 	has(N, "k", NULL);
 }
 
+/* The call meets a mark, the look after it sees the item, and the call meets a late claim. None of this is an error of the item. */
+LOOP_TEST(an_item_between_two_marks, 2)
+{
+	struct waiter waiter;
+	struct proxy *p = &proxies[0];
+
+	reads(p, "k", NULL);
+	put_claim("k");
+	ends = 0;
+	sends(p, _i ? CALL_DECR : CALL_INCR, "k", "", &waiter);
+	steps(p, 1);
+	put(N, "k", "14", 0);
+	steps(p, 1);
+	ck_assert_uint_eq(ends, 0);
+	loses_to_claim("k");
+	run(p);
+	ck_assert_uint_eq(ends, 1);
+	ck_assert_int_eq(got.status, RESULT_MISS);
+	has(N, "k", NULL);
+}
+
 /* An error of arithmetic is one. */
 TEST(a_guard_tells_errors)
 {

@@ -136,11 +136,13 @@ static void refuse(struct moved_call *c, const struct result *why)
 {
 	struct result r = *why;
 	struct waiter *asker = c->asker;
+	struct failure failure = c->failure;
 
 	if (r.status != RESULT_REFUSED)
 		r.status = RESULT_UNAVAILABLE;
 	free(c);
 	asker->done(asker, &r);
+	failure_free(&failure);
 }
 
 static void note_found(struct moves *m, uint64_t hash, bool moved)
@@ -354,9 +356,12 @@ static void end_call(struct moved_call *c, const struct result *r)
 {
 	struct waiter *asker = c->asker;
 	struct unit *u = c->unit;
+	struct failure failure = c->failure;
+	bool fails = r == &c->failure.result;
 
 	free(c);
-	asker->done(asker, r);
+	asker->done(asker, fails ? &failure.result : r);
+	failure_free(&failure);
 	if (u)
 		go_on(u);
 }
@@ -387,22 +392,35 @@ static void retry(struct moved_call *c, bool marked)
 static void looked_behind(struct waiter *waiter, const struct result *r)
 {
 	struct moved_call *c = (struct moved_call *)((char *)waiter - offsetof(struct moved_call, waiter));
-	bool marked = is_marked(c, r);
+	bool marked = is_marked(c, r), seen = r->status == RESULT_HIT && !marked;
 	struct result before = { .status = c->status, .server = r->server };
 
 	c->moves->busy--;
-	c->seen = r->status == RESULT_HIT && !marked;
 	if (result_failed(r)) {
 		struct result failed = *r;
 		failed.status = r->status == RESULT_REFUSED ? r->status : RESULT_UNAVAILABLE;
 		end_call(c, &failed);
-	} else if (c->seen && !result_failed(&before)) {
+	} else if (seen && !result_failed(&before)) {
 		end_call(c, &before);
+	} else if (seen && (!verb_is_number(r->value) || c->tries >= COMPARES)) {
+		end_call(c, &c->failure.result);
 	} else if (r->status == RESULT_MISS && before.status == RESULT_EXISTS && !c->call.vivifies) {
 		end_call(c, &(struct result){ .status = RESULT_MISS, .server = r->server });
 	} else {
 		retry(c, marked);
 	}
+}
+
+/* If the call is an error, the value of the item tells whether it is one of the item. */
+static void look_behind(struct moved_call *c, const struct result *r)
+{
+	struct call look = { .verb = CALL_GET, .key = c->call.key };
+
+	if (result_failed(r)) {
+		failure_keep(&c->failure, r);
+		look.want = WANT_VALUE;
+	}
+	send_kept(c, &look, false, looked_behind);
 }
 
 static void told(struct waiter *waiter, const struct result *r)
@@ -413,8 +431,8 @@ static void told(struct waiter *waiter, const struct result *r)
 	c->status = r->status;
 	if (!c->imitated && verb_met_mark(&c->call, r))
 		settle(c);
-	else if (verb_is_doubtful(&c->call, r, c->seen))
-		send_kept(c, &(struct call){ .verb = CALL_GET, .key = c->call.key }, false, looked_behind);
+	else if (verb_is_doubtful(&c->call, r))
+		look_behind(c, r);
 	else
 		end_call(c, r);
 }

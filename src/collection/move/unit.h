@@ -20,11 +20,11 @@ struct moved_call {
 	struct waiter *asker;
 	struct unit *unit; /* whose other calls wait for its result, or NULL */
 	enum result_status status;
-	uint64_t number; /* world.calls when it was received */
-	bool part;       /* it was copied from the former server, if it was there */
-	bool imitated;   /* the key has an item with the flags of a mark, which is none */
-	bool seen;       /* the look after the call has seen an item without a mark */
-	unsigned tries;  /* that have met a mark, or a write of another client */
+	struct failure failure; /* an error that may be that of a mark */
+	uint64_t number;        /* world.calls when it was received */
+	bool part;              /* it was copied from the former server, if it was there */
+	bool imitated;          /* the key has an item with the flags of a mark, which is none */
+	unsigned tries;         /* that have met a mark, or a write of another client */
 	char bytes[];
 };
 

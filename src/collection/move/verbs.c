@@ -48,15 +48,24 @@ bool verb_met_mark(const struct call *call, const struct result *r)
 	return call->verb == CALL_GAT && r->status == RESULT_HIT && r->flags == MARK_FLAGS;
 }
 
-/* An error of arithmetic is one of the item if the call is tried again after the item was seen. */
-bool verb_is_doubtful(const struct call *call, const struct result *r, bool seen)
+bool verb_is_doubtful(const struct call *call, const struct result *r)
 {
 	bool counts = call->verb == CALL_INCR || call->verb == CALL_DECR;
 
 	if (call->verb == CALL_TOUCH)
 		return r->status == RESULT_DONE;
 	return r->status == RESULT_EXISTS || (r->status == RESULT_NOT_STORED && call->verb == CALL_ADD) ||
-		(r->status == RESULT_REFUSED && counts && !seen);
+		(r->status == RESULT_REFUSED && counts);
+}
+
+/* decr leaves spaces after the digits. */
+bool verb_is_number(struct slice value)
+{
+	uint64_t number;
+
+	while (value.n && value.p[value.n - 1] == ' ')
+		value.n--;
+	return value.n <= NUM_U64_MAX && num_parse_u64(value, &number);
 }
 
 /* A call that compares with a cas id of its client fails on a mark anyway. */

@@ -22,11 +22,11 @@ enum guard verb_guard(const struct call *call, bool late);
 /* Whether the call, a META or GAT, has met a mark, or an item with the flags of one. */
 bool verb_met_mark(const struct call *call, const struct result *r);
 
-/*
- * Whether the call may have met a mark, and the key must be looked at behind it. `seen`: such a look has seen an item without a mark, and
- * then the call was sent again.
- */
-bool verb_is_doubtful(const struct call *call, const struct result *r, bool seen);
+/* Whether the call may have met a mark, and the key must be looked at behind it. */
+bool verb_is_doubtful(const struct call *call, const struct result *r);
+
+/* Whether memcached can count with the value. */
+bool verb_is_number(struct slice value);
 
 /* Whether a call with GUARD_LOOK can be sent as a CAS with the cas id that the look has seen. */
 bool verb_compares(const struct call *call);

@@ -14,6 +14,7 @@
 
 #include <stdlib.h>
 
+#include "collection/move/found.h"
 #include "collection/move/unit.h"
 #include "collection/move/verbs.h"
 #include "collection/text/part_key.h"
@@ -21,7 +22,20 @@
 #include "util/alloc.h"
 #include "util/hash.h"
 
-enum { WAIT_MS = 20, TRIES = 16, COMPARES = 4, BEHIND_MS = 5 };
+enum { BUCKETS = 1024, WAIT_MS = 20, TRIES = 16, COMPARES = 4, BEHIND_MS = 5 };
+
+LIST_HEAD(units, unit);
+
+struct moves {
+	struct mover_world world;
+	int64_t at, margin;
+	uint64_t seed;
+	struct moves_stats stats;
+	size_t busy;     /* units, and reads under way */
+	uint64_t behind; /* then the next move may start that nobody waits for: env.now */
+	struct units units[BUCKETS];
+	struct founds found;
+};
 
 struct moves *moves_create(const struct moves_options *options)
 {
@@ -70,16 +84,9 @@ static void send_by(struct moves *m, const struct call *call, struct waiter *wai
 
 static struct moved_call *keep_call(struct moves *m, const struct call *call, struct waiter *asker)
 {
-	struct moved_call *c = xmalloc(sizeof(*c) + call->key.n + call->value.n + call->line.n);
-	char *p = c->bytes;
+	struct moved_call *c = moved_call_keep(m, call, asker);
 
-	*c = (struct moved_call){ .moves = m, .call = *call, .asker = asker, .number = ++m->world.calls };
-	c->call.key.p = p;
-	p = slice_write(p, call->key);
-	c->call.value.p = p;
-	p = slice_write(p, call->value);
-	c->call.line.p = p;
-	slice_write(p, call->line);
+	c->number = ++m->world.calls;
 	return c;
 }
 
@@ -131,20 +138,6 @@ static void retire_unit(struct unit *u)
 		free_unit(u);
 }
 
-/* The call was not sent. */
-static void refuse(struct moved_call *c, const struct result *why)
-{
-	struct result r = *why;
-	struct waiter *asker = c->asker;
-	struct failure failure = c->failure;
-
-	if (r.status != RESULT_REFUSED)
-		r.status = RESULT_UNAVAILABLE;
-	free(c);
-	asker->done(asker, &r);
-	failure_free(&failure);
-}
-
 static void note_found(struct moves *m, uint64_t hash, bool moved)
 {
 	uint64_t now = m->world.env->now;
@@ -153,19 +146,6 @@ static void note_found(struct moves *m, uint64_t hash, bool moved)
 }
 
 static void go_on(struct unit *u);
-
-static void refuse_all(struct unit *u, const struct result *why)
-{
-	struct moved_calls calls = STAILQ_HEAD_INITIALIZER(calls);
-	struct moved_call *c;
-
-	STAILQ_CONCAT(&calls, &u->reads);
-	STAILQ_CONCAT(&calls, &u->calls);
-	while ((c = STAILQ_FIRST(&calls))) {
-		STAILQ_REMOVE_HEAD(&calls, link);
-		refuse(c, why);
-	}
-}
 
 static void on_end(struct mover *mover)
 {
@@ -192,7 +172,7 @@ static void on_end(struct mover *mover)
 	LIST_REMOVE(u, link);
 	m->stats.failed++;
 	u->failed = true;
-	refuse_all(u, &mover->failure.result);
+	unit_refuse(u, &mover->failure.result);
 	if (u->peeks == 0)
 		free_unit(u);
 }
@@ -288,7 +268,7 @@ static bool may_retry(struct moved_call *c)
 {
 	if (++c->tries <= TRIES)
 		return true;
-	refuse(c,
+	moved_call_refuse(c,
 		&(struct result){ .status = RESULT_REFUSED,
 			.line = SLICE("SERVER_ERROR busy: the key is being moved"),
 			.server = "setlistd" });
@@ -533,7 +513,7 @@ static void looked_before(struct waiter *waiter, const struct result *r)
 		return;
 	}
 	if (result_failed(r))
-		refuse(c, r);
+		moved_call_refuse(c, r);
 	else if (r->status == RESULT_HIT)
 		send_all(u);
 	else if (c->call.verb == CALL_META)
@@ -623,7 +603,7 @@ static void peeked(struct peek *peek, enum peek_place place, const struct result
 
 	u->peeks--;
 	if (place == PEEK_FAILED || (!answers && u->failed)) {
-		refuse(c, place == PEEK_FAILED ? r : &u->mover.failure.result);
+		moved_call_refuse(c, place == PEEK_FAILED ? r : &u->mover.failure.result);
 	} else if (answers) {
 		c->asker->done(c->asker, r);
 		free(c);

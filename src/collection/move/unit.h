@@ -1,15 +1,13 @@
-/* The state of moves.c: units, and the calls that wait for them. */
+/* What moves.c keeps of a unit: its mover, and the calls that wait for it. */
 #ifndef COLLECTION_MOVE_UNIT_H
 #define COLLECTION_MOVE_UNIT_H
 
 #include <sys/queue.h>
 
-#include "collection/move/found.h"
 #include "collection/move/mover.h"
-#include "collection/move/moves.h"
 #include "collection/move/peek.h"
 
-enum { BUCKETS = 1024 };
+struct moves;
 
 /* A call that waits, with a copy of its slices; or one whose result is looked at before its waiter gets it. */
 struct moved_call {
@@ -57,17 +55,13 @@ struct moved_peek {
 	bool finds; /* nobody else looks for the unit */
 };
 
-LIST_HEAD(units, unit);
+/* Copies a call. */
+struct moved_call *moved_call_keep(struct moves *moves, const struct call *call, struct waiter *asker);
 
-struct moves {
-	struct mover_world world;
-	int64_t at, margin;
-	uint64_t seed;
-	struct moves_stats stats;
-	size_t busy;     /* units, and reads under way */
-	uint64_t behind; /* then the next move may start that nobody waits for: env.now */
-	struct units units[BUCKETS];
-	struct founds found;
-};
+/* Ends a call that was not sent, and frees it. */
+void moved_call_refuse(struct moved_call *c, const struct result *why);
+
+/* The same for all calls of a unit. */
+void unit_refuse(struct unit *u, const struct result *why);
 
 #endif

@@ -98,6 +98,12 @@ struct moving_op {
 	} got;
 };
 
+/* What a proxy has written last to a set or list, and may have to correct. */
+struct moving_rewrite {
+	bool wrote, given_back; /* a client has since given the item one of these times */
+	int64_t first, last;    /* when the item expires by the write, and by the last correction */
+};
+
 struct moving_key {
 	enum moving_kind kind;
 	char name[32];
@@ -106,6 +112,8 @@ struct moving_key {
 	int elements; /* of a list: so many have been pushed */
 	bool spoiled; /* a part was lost: nothing is known any more */
 	bool claimed; /* a claim came late */
+	bool undone;  /* a rewrite may have undone a touch: see moving_lives.c */
+	struct moving_rewrite rewrites[MOVING_PROXIES];
 	uint64_t cas[MOVING_CLIENTS];
 	/* In a history with stale reads: what is known. */
 	signed char words[MOVING_MEMBERS + 256]; /* 1: it is in, -1: it is out, 0: unknown */
@@ -138,13 +146,22 @@ struct moving {
 	char detail[600];
 	/* What mutations remember. */
 	struct moving_seen {
-		bool known, former; /* it was looked for at its former server last */
+		bool known;
 		struct result result;
 		struct buf value;
 	} seen[MOVING_PROXIES][MOVING_KEYS];
 	/* Totals over the history. */
 	uint64_t commands, failures, moved, merged, waited, undecided;
 };
+
+/* Runs the history of a seed. False if something was wrong: then world->violation says what. */
+bool moving_run(struct moving *world, uint64_t seed, enum moving_mutation mutation, bool verbose);
+
+/*
+ * In some histories the server of a write loses its item right before, and gets the late claim of a mover. So a guard whose look has seen
+ * the item is overtaken. With mutations of guards it happens more often.
+ */
+void moving_lose_to_claim(struct moving *world, const struct message *message);
 
 /* For histories_main. */
 extern const struct histories moving_histories;
@@ -212,6 +229,11 @@ size_t moving_text(struct moving *world, struct slice text);
 struct slice moving_text_of(const struct moving *world, size_t number);
 
 void moving_check_key(struct moving *world, int key);
+
+/* --- moving_lives.c --- */
+
+/* A call has been executed. */
+void moving_follow_life(struct moving *world, const struct message *message);
 
 /* --- moving_mutate.c --- */
 

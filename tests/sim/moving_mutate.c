@@ -2,8 +2,8 @@
 #include "collection/move/mark.h"
 #include "moving.h"
 
-/* What moves ask for. */
-enum { LOOK = 0, ALL = WANT_VALUE | WANT_CAS | WANT_TTL };
+/* What moves ask for; GUARD is the look of a guard. */
+enum { LOOK = 0, GUARD = WANT_CAS, ALL = WANT_VALUE | WANT_CAS | WANT_TTL };
 
 /* Whether the message goes to the former server of a key that moves, after the time. */
 static bool is_to_former(const struct moving *w, const struct message *m)
@@ -22,6 +22,12 @@ static bool begins(const struct message *m, enum call_verb verb, struct slice te
 	return m->call.verb == verb && slice_starts(m->call.value, text);
 }
 
+/* Whether it deletes an item by its cas id. */
+static bool is_deletion(const struct message *m)
+{
+	return m->call.verb == CALL_CAS && m->call.value.n == 0 && m->call.exptime == -1;
+}
+
 /* Whether it makes a marked copy the item. */
 static bool is_end(struct moving *w, const struct message *m)
 {
@@ -31,6 +37,28 @@ static bool is_end(struct moving *w, const struct message *m)
 		return false;
 	item = moving_item(w, m->server, m->call.key);
 	return item && item->flags == MARK_FLAGS;
+}
+
+/* Makes what was appended to a claim an item, where it should be dropped. False if it is not dropped, or if nothing was. */
+static bool keep_words(struct moving *w, struct message *m)
+{
+	struct memcached_item *item = moving_item(w, m->server, m->call.key);
+	struct mark mark;
+	struct buf words = BUF_EMPTY;
+
+	if (!is_deletion(m) || !item || item->cas != m->call.number)
+		return false;
+	mark = mark_read(m->call.key, item->flags, buf_slice(&item->value));
+	if (mark.kind != MARK_CLAIM || mark.before.n + mark.behind.n == 0)
+		return false;
+	buf_add_slice(&words, mark.before);
+	buf_add_slice(&words, mark.behind);
+	buf_free(&item->value);
+	item->value = words;
+	item->flags = 0;
+	item->expires = 0;
+	item->cas = ++w->lan.servers[m->server].cas;
+	return true;
 }
 
 /* Whether it copies a part: the same is on the former server. */
@@ -51,6 +79,10 @@ static bool is_part_copy(struct moving *w, const struct message *m)
 void moving_mutate_sent(struct moving *w, struct message *m)
 {
 	switch (w->mutation) {
+	case MOVING_BLIND_GUARD:
+		if (is_deletion(m) && !is_to_former(w, m))
+			m->call.verb = CALL_DELETE, m->answered = false;
+		break;
 	case MOVING_BLIND_COPY:
 		if (begins(m, CALL_CAS, SLICE("@copy.")))
 			m->call.verb = CALL_SET, m->answered = false;
@@ -60,7 +92,7 @@ void moving_mutate_sent(struct moving *w, struct message *m)
 			m->call.exptime = 0;
 		break;
 	case MOVING_BLIND_DELETION:
-		if (m->call.verb == CALL_CAS && m->call.value.n == 0 && m->call.exptime == -1 && is_to_former(w, m))
+		if (is_deletion(m) && is_to_former(w, m))
 			m->call.verb = CALL_DELETE;
 		break;
 	default:
@@ -106,6 +138,8 @@ bool moving_mutate_execute(struct moving *w, struct message *m)
 		return is_part_copy(w, m);
 	case MOVING_NO_END:
 		return is_end(w, m);
+	case MOVING_KEPT_CLAIM:
+		return keep_words(w, m);
 	case MOVING_NO_FLAGS:
 		if (is_end(w, m))
 			m->call.flags = 0;
@@ -121,19 +155,12 @@ bool moving_mutate_execute(struct moving *w, struct message *m)
 	}
 }
 
-/* Whether it is a look of a guard that has found a claim: a mover looks at the former server right before. */
+/* Whether it is a look of a guard that has found a claim. */
 static bool guard_sees_claim(struct moving *w, const struct message *m)
 {
-	int key = moving_find_key(w, m->call.key);
-	struct moving_seen *seen = key < 0 ? NULL : &w->seen[m->from][key];
 	const struct memcached_item *item = moving_item(w, m->server, m->call.key);
-	bool mover;
 
-	if (!seen || m->call.verb != CALL_GET || m->call.want != LOOK)
-		return false;
-	mover = seen->former;
-	seen->former = is_to_former(w, m);
-	return !mover && m->result.flags == MARK_FLAGS && item &&
+	return m->call.verb == CALL_GET && m->call.want == GUARD && m->result.flags == MARK_FLAGS && item &&
 		slice_starts(buf_slice(&item->value), SLICE("@claim."));
 }
 

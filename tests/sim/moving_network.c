@@ -95,6 +95,7 @@ static bool execute(struct lan *lan, struct message *m)
 	struct moving *w = lan->arg;
 
 	w->tick++;
+	moving_lose_to_claim(w, m);
 	return moving_mutate_execute(w, m);
 }
 
@@ -107,6 +108,7 @@ static void executed(struct lan *lan, struct message *m)
 	if (key >= 0 && *former(m) >= 0 && is_claim(m) && m->result.status == RESULT_DONE &&
 		!moving_item(w, *former(m), m->call.key))
 		w->keys[key].claimed = true;
+	moving_follow_life(w, m);
 	moving_mutate_executed(w, m);
 }
 

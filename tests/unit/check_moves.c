@@ -1,202 +1,9 @@
 /* What is moved to another server: a mover among others, on two servers in memory. */
-#include "collection/move/mark.h"
-#include "collection/move/moves.h"
+#include "collection/rewrite/cas.h"
 #include "collection/text/table.h"
-#include "memcached.h"
-#include "unit.h"
-#include "util/alloc.h"
+#include "two_servers.h"
 
-enum { AT = 1700000000, MARGIN = 2, QUEUE = 64, O = 0, N = 1 };
-
-/* --- a pool of two servers: everything moves from the first to the second --- */
-
-static struct memcached *servers[2];
-
-struct letter {
-	struct call call;
-	char *bytes;
-	struct waiter *waiter;
-};
-
-static struct proxy {
-	struct env env;
-	struct moves *moves;
-	struct letter letters[QUEUE];
-	size_t sent, answered;
-	unsigned calls[2];
-	unsigned bare; /* calls with an odd key that are not in base64 */
-} proxies[2];
-
-static void send_letter(struct env *env, const struct call *call, struct waiter *waiter)
-{
-	struct proxy *p = (struct proxy *)env;
-	struct letter *letter = &p->letters[p->sent++ % QUEUE];
-
-	ck_assert_uint_le(p->sent - p->answered, QUEUE);
-	*letter = (struct letter){ .call = *call, .waiter = waiter };
-	letter->bytes = memcached_keep_call(&letter->call);
-	p->calls[call->server]++;
-	if (memchr(call->key.p, ' ', call->key.n) && (!(call->want & WANT_ENCODED) || call->verb == CALL_TOUCH))
-		p->bare++;
-}
-
-/* A timer, which stands in the queue of letters. */
-static void send_timer(struct env *env, struct waiter *waiter, unsigned ms)
-{
-	struct proxy *p = (struct proxy *)env;
-
-	p->env.now += ms;
-	p->env.unix_time += ms ? 1 : 0;
-	p->letters[p->sent++ % QUEUE] = (struct letter){ .call.server = -1, .waiter = waiter };
-}
-
-static bool step(struct proxy *p)
-{
-	struct letter *letter = &p->letters[p->answered % QUEUE];
-	struct result r = { 0 };
-	struct waiter *waiter = letter->waiter;
-	char *bytes = letter->bytes;
-
-	if (p->answered == p->sent)
-		return false;
-	p->answered++;
-	if (letter->call.server >= 0) {
-		r = memcached_call(servers[letter->call.server], &letter->call, (uint64_t)p->env.unix_time * 1000);
-		r.connection = (uint64_t)letter->call.server + 1;
-	}
-	waiter->done(waiter, &r);
-	free(bytes);
-	return true;
-}
-
-static void run(struct proxy *p)
-{
-	while (step(p))
-		;
-}
-
-/* Parts lie where their base does. Keys that begin with = do not move. */
-static int place_of(void *arg, struct slice key, int *former)
-{
-	(void)arg;
-	*former = O;
-	return *key.p == '=' ? O : N;
-}
-
-static void set_up(void)
-{
-	for (int i = 0; i < 2; i++) {
-		struct proxy *p = &proxies[i];
-		servers[i] = xcalloc(1, sizeof(*servers[i]));
-		servers[i]->cas = (uint64_t)i * 1000000;
-		*p = (struct proxy){
-			.env = { .call = send_letter, .later = send_timer, .now = 5000, .unix_time = AT, .seed = 7 }
-		};
-		p->moves = moves_create(&(struct moves_options){ &p->env, place_of, NULL, AT, MARGIN });
-	}
-}
-
-static void tear_down(void)
-{
-	for (int i = 0; i < 2; i++) {
-		run(&proxies[i]);
-		ck_assert(moves_idle(proxies[i].moves));
-		moves_destroy(proxies[i].moves);
-		memcached_restart(servers[i]);
-		free(servers[i]);
-	}
-}
-
-FIXTURE(set_up, tear_down)
-
-static struct result got;
-static struct buf got_value;
-static unsigned ends;
-
-static void on_result(struct waiter *waiter, const struct result *r)
-{
-	(void)waiter;
-	got = *r;
-	buf_free(&got_value);
-	buf_add_slice(&got_value, r->value);
-	ends++;
-}
-
-static struct slice text(const char *s)
-{
-	return slice_of(s, strlen(s));
-}
-
-static void put(int server, const char *key, const char *value, int64_t exptime)
-{
-	struct call call = { .verb = CALL_SET, .key = text(key), .value = text(value), .exptime = exptime, .flags = 5 };
-
-	memcached_call(servers[server], &call, (uint64_t)AT * 1000);
-}
-
-static void put_bytes(int server, const char *key, struct slice value)
-{
-	struct call call = { .verb = CALL_SET, .key = text(key), .value = value };
-
-	memcached_call(servers[server], &call, (uint64_t)AT * 1000);
-}
-
-static void put_mark(int server, const char *key, const struct buf *mark)
-{
-	struct call call = { .verb = CALL_SET, .key = text(key), .value = buf_slice(mark), .flags = MARK_FLAGS };
-
-	memcached_call(servers[server], &call, (uint64_t)AT * 1000);
-}
-
-static struct memcached_item *item(int server, const char *key)
-{
-	return memcached_find(servers[server], text(key), (uint64_t)AT * 1000);
-}
-
-static void has(int server, const char *key, const char *value)
-{
-	struct memcached_item *found = item(server, key);
-
-	ck_assert_msg(!found == !value, "server %d, %s", server, key);
-	if (found)
-		assert_bytes(buf_slice(&found->value), value);
-}
-
-/* Sends a call, and answers nothing. A GET only reads. */
-static void sends(struct proxy *p, enum call_verb verb, const char *key, const char *value, struct waiter *waiter)
-{
-	*waiter = (struct waiter){ on_result, text(key) };
-	moves_call(p->moves,
-		&(struct call){ .verb = verb,
-			.want = verb == CALL_GET ? WANT_VALUE : 0,
-			.only_reads = verb == CALL_GET,
-			.server = CALL_ANY_SERVER,
-			.key = text(key),
-			.value = text(value),
-			.number = 1 },
-		waiter);
-}
-
-/* The same, and answers all that follows. */
-static void does(struct proxy *p, enum call_verb verb, const char *key, const char *value)
-{
-	struct waiter waiter;
-
-	ends = 0;
-	sends(p, verb, key, value, &waiter);
-	ck_assert_uint_eq(ends, 0);
-	run(p);
-	ck_assert_uint_eq(ends, 1);
-}
-
-static void reads(struct proxy *p, const char *key, const char *value)
-{
-	does(p, CALL_GET, key, "");
-	ck_assert_int_eq(got.status, value ? RESULT_HIT : RESULT_MISS);
-	if (value)
-		assert_bytes(buf_slice(&got_value), value);
-	buf_free(&got_value);
-}
+FIXTURE(two_servers_set_up, two_servers_tear_down)
 
 TEST(moves_an_item)
 {
@@ -208,12 +15,6 @@ TEST(moves_an_item)
 	ck_assert_int_eq(item(N, "k")->expires, AT + 100);
 	ck_assert_uint_eq(moves_statistics(proxies[0].moves)->moved, 1);
 	ck_assert_uint_eq(moves_statistics(proxies[0].moves)->merged, 0);
-}
-
-static void steps(struct proxy *p, int count)
-{
-	while (count-- > 0)
-		ck_assert(step(p));
 }
 
 /* Both servers are asked at once, and the move comes behind. */
@@ -619,171 +420,51 @@ TEST(a_touch_does_not_wait_for_the_time)
 	ck_assert_int_ge(proxies[0].env.unix_time, AT);
 }
 
-/* --- claims that come when the item has moved and is gone --- */
+/* --- a rewrite --- */
 
-static void put_claim(const char *key)
+static struct env rewriter;
+static unsigned rewrites;
+
+static void call_moves(struct env *env, const struct call *call, struct waiter *waiter)
 {
-	struct buf mark = BUF_EMPTY;
-
-	mark_add_claim(&mark, text(key));
-	put_mark(N, key, &mark);
-	buf_free(&mark);
+	(void)env;
+	moves_call(proxies[0].moves, call, waiter);
 }
 
-static const struct {
-	enum call_verb verb;
-	enum result_status status; /* of a key that is missing */
-} missing[] = {
-	{ CALL_APPEND, RESULT_NOT_STORED },
-	{ CALL_PREPEND, RESULT_NOT_STORED },
-	{ CALL_REPLACE, RESULT_NOT_STORED },
-	{ CALL_TOUCH, RESULT_MISS },
-	{ CALL_DELETE, RESULT_MISS },
-	{ CALL_CAS, RESULT_MISS },
-	{ CALL_INCR, RESULT_MISS },
-	{ CALL_DECR, RESULT_MISS },
-	{ CALL_GAT, RESULT_MISS },
-	{ CALL_GET, RESULT_MISS },
-	{ CALL_ADD, RESULT_DONE },
-	{ CALL_SET, RESULT_DONE },
-};
-
-LOOP_TEST(a_late_claim_is_no_item, sizeof(missing) / sizeof(*missing))
+static void on_rewrite(struct cas *cas, const struct result *r)
 {
-	bool stores = missing[_i].status == RESULT_DONE;
-
-	reads(&proxies[0], "k", NULL);
-	put_claim("k");
-	does(&proxies[0], missing[_i].verb, "k", "x");
-	ck_assert_int_eq(got.status, missing[_i].status);
-	has(N, "k", stores ? "x" : NULL);
-	/* With an item it does what it always does. */
-	put(N, "k", "7", 0);
-	does(&proxies[0], missing[_i].verb, "k", "x");
-	ck_assert_int_ne(got.status, RESULT_MISS);
-	ck_assert_int_eq(got.status == RESULT_NOT_STORED, missing[_i].verb == CALL_ADD);
+	(void)cas;
+	ck_assert_int_eq(r->status, RESULT_DONE);
+	rewrites++;
 }
 
-/* A client may give an item the flags of a mark. */
-LOOP_TEST(what_only_looks_like_a_mark, sizeof(missing) / sizeof(*missing))
+/*
+ * A rewrite waits for the time, and the read of the time to live right before its write waits, too: another client, for whose proxy the
+ * time has come, may touch the item meanwhile.
+ */
+LOOP_TEST(a_touch_while_a_rewrite_waits, 2)
 {
-	struct buf value = BUF_EMPTY;
-
-	BUF_ADD(&value, "7");
-	put_mark(N, "k", &value);
-	reads(&proxies[0], "k", "7");
-	put_mark(N, "l", &value);
-	does(&proxies[0], missing[_i].verb, "l", "7");
-	ck_assert_int_ne(got.status, RESULT_MISS);
-	ck_assert_int_ne(got.status, RESULT_REFUSED);
-	ck_assert_int_eq(got.status == RESULT_NOT_STORED, missing[_i].verb == CALL_ADD);
-	does(&proxies[0], missing[_i].verb, "k", "7");
-	ck_assert_int_ne(got.status, RESULT_REFUSED);
-	ck_assert_int_eq(got.status == RESULT_NOT_STORED, missing[_i].verb == CALL_ADD);
-	buf_free(&value);
-}
-
-/* The key is looked at before, until it is seen when no claim can come any more. */
-TEST(a_guard_ends)
-{
-	unsigned calls;
+	static const int64_t exptimes[] = { 100, AT + 5000000 };
+	const struct call touch = { .verb = CALL_TOUCH, .key = SLICE("k"), .exptime = exptimes[_i] };
+	struct call call = { .verb = CALL_CAS, .key = SLICE("k"), .value = SLICE("+b ") };
+	struct proxy *p = &proxies[0];
+	struct cas cas;
+	int64_t expires;
 
 	put(N, "k", "+a ", 0);
-	reads(&proxies[0], "k", "+a ");
-	calls = proxies[0].calls[N];
-	does(&proxies[0], CALL_APPEND, "k", "+b ");
-	ck_assert_uint_eq(proxies[0].calls[N], calls + 2);
-	/* What is known has no end in this time. */
-	proxies[0].env.now += MOVES_LOOK_MS - 1;
-	does(&proxies[0], CALL_APPEND, "k", "+c ");
-	ck_assert_uint_eq(proxies[0].calls[N], calls + 4);
-	for (int i = 0; i <= MARGIN; i++) {
-		proxies[0].env.now += MOVES_LOOK_MS;
-		reads(&proxies[0], "k", "+a +b +c ");
-	}
-	calls = proxies[0].calls[N];
-	does(&proxies[0], CALL_APPEND, "k", "+d ");
-	ck_assert_uint_eq(proxies[0].calls[N], calls + 2);
-	does(&proxies[0], CALL_APPEND, "k", "+e ");
-	ck_assert_uint_eq(proxies[0].calls[N], calls + 3);
-	has(N, "k", "+a +b +c +d +e ");
-}
-
-/* Those behind a call that waits for a look wait, too. */
-TEST(a_guard_keeps_the_order)
-{
-	static const enum call_verb verbs[] = { CALL_SET, CALL_APPEND, CALL_ADD, CALL_APPEND, CALL_SET, CALL_APPEND,
-		CALL_DELETE, CALL_ADD, CALL_APPEND };
-	static const char *const words[] = { "a", "b", "-", "c", "d", "e", "", "f", "g" };
-	struct waiter waiters[9];
-
-	reads(&proxies[0], "k", NULL);
-	put_claim("k");
-	ends = 0;
-	for (int i = 0; i < 9; i++) {
-		waiters[i] = (struct waiter){ on_result, SLICE("k") };
-		moves_call(proxies[0].moves,
-			&(struct call){ .verb = verbs[i],
-				.server = CALL_ANY_SERVER,
-				.key = SLICE("k"),
-				.value = text(words[i]) },
-			&waiters[i]);
-	}
-	run(&proxies[0]);
-	ck_assert_uint_eq(ends, 9);
-	has(N, "k", "fg");
-}
-
-/* A look tells nothing to those that came behind it. */
-TEST(a_guard_of_earlier_calls)
-{
-	struct waiter waiters[2];
-	struct proxy *p = &proxies[0];
-
-	reads(p, "k", NULL);
-	ends = 0;
-	sends(p, CALL_APPEND, "k", "+a ", &waiters[0]);
-	ck_assert_uint_eq(p->sent, p->answered + 1);
-	/* Another proxy stores the item when the look has been answered. */
-	p->letters[p->answered % QUEUE].call.key = SLICE("no such key");
-	put(N, "k", "+b ", 0);
-	sends(p, CALL_APPEND, "k", "+c ", &waiters[1]);
-	steps(p, 1);
-	ck_assert_uint_eq(ends, 1);
-	ck_assert_int_eq(got.status, RESULT_NOT_STORED);
+	call.number = item(N, "k")->cas;
+	p->env.unix_time = AT - 1;
+	rewriter = p->env;
+	rewriter.call = call_moves;
+	rewrites = 0;
+	cas_send(&cas, &rewriter, call, SLICE("k"), TTL_NEVER, on_rewrite);
+	while (p->letters[(p->sent - 1) % QUEUE].call.verb != CALL_CAS)
+		steps(p, 1);
+	memcached_call(servers[N], &touch, (uint64_t)p->env.unix_time * 1000);
+	expires = item(N, "k")->expires;
+	ck_assert_int_eq(expires, _i ? exptimes[1] : p->env.unix_time + 100);
 	run(p);
-	ck_assert_int_eq(got.status, RESULT_DONE);
-	has(N, "k", "+b +c ");
-}
-
-/* What a delete leaves may be a claim that came late. */
-TEST(a_guard_behind_a_delete)
-{
-	struct waiter waiters[2];
-	struct proxy *p = &proxies[0];
-
-	put(N, "k", "+a ", 0);
-	reads(p, "k", "+a ");
-	ends = 0;
-	sends(p, CALL_DELETE, "k", "", &waiters[0]);
-	sends(p, CALL_APPEND, "k", "+b ", &waiters[1]);
-	/* The look, and the delete. */
-	steps(p, 2);
-	ck_assert_uint_eq(ends, 1);
-	ck_assert_int_eq(got.status, RESULT_DONE);
-	put_claim("k");
-	run(p);
-	ck_assert_uint_eq(ends, 2);
-	ck_assert_int_eq(got.status, RESULT_NOT_STORED);
-	has(N, "k", NULL);
-}
-
-/* An error of arithmetic is one. */
-TEST(a_guard_tells_errors)
-{
-	put(N, "k", "text", 0);
-	reads(&proxies[0], "k", "text");
-	does(&proxies[0], CALL_INCR, "k", "");
-	ck_assert_int_eq(got.status, RESULT_REFUSED);
-	has(N, "k", "text");
+	ck_assert_uint_eq(rewrites, 1);
+	has(N, "k", "+b ");
+	ck_assert_int_eq(item(N, "k")->expires, expires);
 }

@@ -141,6 +141,7 @@ static void ask(struct mover *m, struct mover_side *side, struct call call, move
 static void read_n(struct mover *m, unsigned want)
 {
 	m->at_n.done = answered_by_n;
+	m->asked = m->world->calls;
 	send(m, &m->world->to, (struct call){ .verb = CALL_GET, .want = want }, &m->at_n);
 }
 
@@ -412,6 +413,7 @@ static void delete_former(struct mover *m)
 	};
 
 	m->second.done = on_last_look;
+	m->asked = m->world->calls;
 	send(m, &m->world->from, (struct call){ .verb = CALL_GET, .want = WANT_TTL }, &m->second);
 	ask(m, &m->world->from, call, deleted);
 	if (!m->joined && !m->bare)
@@ -454,7 +456,6 @@ static void finished(struct cas *cas, const struct result *r)
 	}
 }
 
-/* A claim without words is of an item that has gone since. */
 static void drop_claim(struct mover *m)
 {
 	struct call call = {
@@ -480,7 +481,6 @@ static void here_is(struct mover *m)
 {
 	struct buf text = BUF_EMPTY;
 	struct call call;
-	int64_t ttl;
 
 	if (m->n_status == RESULT_HIT)
 		m->mark = mark_read(m->key, m->n.flags, buf_slice(&m->n.value));
@@ -490,15 +490,16 @@ static void here_is(struct mover *m)
 		m->done(m);
 		return;
 	}
+	if (m->mark.kind == MARK_CLAIM) {
+		drop_claim(m);
+		return;
+	}
 	buf_add_slice(&text, m->mark.before);
 	buf_add_slice(&text, m->mark.value);
 	buf_add_slice(&text, m->mark.behind);
-	ttl = m->mark.kind == MARK_CLAIM ? TTL_NEVER : m->n.ttl;
-	call = write_call(m, buf_slice(&text), m->mark.flags, ttl);
-	if (m->mark.kind == MARK_CLAIM && buf_size(&text) == 0)
-		drop_claim(m);
-	else
-		cas_send(&m->cas, env_of(&m->world->to), call, m->key, ttl, finished);
+	call = write_call(m, buf_slice(&text), m->mark.flags, m->n.ttl);
+	m->asked = m->world->calls;
+	cas_send(&m->cas, env_of(&m->world->to), call, m->key, m->n.ttl, finished);
 	buf_free(&text);
 }
 

@@ -16,6 +16,10 @@
  * a copy is never older than what it replaces, and what n has when the deletion succeeds is what was deleted. A proxy that was
  * overtaken loses its cas on n. If n has an item beside that on o, without a mark, a setlistd wrote to o that does not know the new
  * ring: then both are joined (join.h).
+ *
+ * If n has a claim and o has nothing, the claim was late: the item was moved by another proxy, and deleted. The claim is dropped with
+ * everything that was appended to it. A proxy appends only after it has seen an item on n (moves.c), so the append counts as one that
+ * took effect right before the deletion.
  */
 #ifndef COLLECTION_MOVE_MOVER_H
 #define COLLECTION_MOVE_MOVER_H
@@ -37,10 +41,11 @@ struct mover_world {
 	struct env *env; /* sends calls to call->server */
 	int (*place)(void *arg, struct slice key, int *former);
 	void *arg;
+	uint64_t calls; /* how many calls have waited so far */
 	struct mover_side from, to, copy;
 };
 
-/* Sets up all fields except `env`, `place` and `arg`. */
+/* Sets up all fields except `env`, `place` and `arg`. `world` is all zeroes except these. */
 void mover_world_init(struct mover_world *world);
 
 /* The server of a key by the former ring, or by the new one. */
@@ -107,6 +112,7 @@ struct mover {
 	bool moves;         /* o has the item, as was seen last */
 	bool moved, joined; /* what was done */
 	bool there;         /* n has an item without a mark, as was seen last */
+	uint64_t asked;     /* world->calls when the call that showed `there` was sent */
 	bool imitated;      /* n has an item with the flags of a mark, which is none */
 	void (*done)(struct mover *mover);
 };

@@ -13,63 +13,16 @@
 #include "collection/move/moves.h"
 
 #include <stdlib.h>
-#include <sys/queue.h>
 
 #include "collection/move/found.h"
-#include "collection/move/mover.h"
-#include "collection/move/peek.h"
+#include "collection/move/unit.h"
 #include "collection/move/verbs.h"
 #include "collection/text/part_key.h"
 #include "collection/ttl.h"
 #include "util/alloc.h"
 #include "util/hash.h"
 
-enum { BUCKETS = 1024, WAIT_MS = 20, TRIES = 16, BEHIND_MS = 5 };
-
-/* A call that waits, with a copy of its slices; or one whose result is looked at before its waiter gets it. */
-struct moved_call {
-	STAILQ_ENTRY(moved_call) link;
-	struct moves *moves;
-	struct call call;
-	struct waiter waiter; /* of the call, or of a look at its key */
-	struct waiter *asker;
-	struct unit *unit; /* whose other calls wait for its result, or NULL */
-	enum result_status status;
-	uint64_t number; /* in the order in which they came */
-	bool part;       /* it was copied from the former server, if it was there */
-	bool imitated;   /* the key has an item with the flags of a mark, which is none */
-	unsigned tries;  /* that have met a mark */
-	char bytes[];
-};
-
-STAILQ_HEAD(moved_calls, moved_call);
-
-struct unit {
-	LIST_ENTRY(unit) link;
-	struct moves *moves;
-	uint64_t hash;
-	struct mover mover;
-	struct waiter waiter;     /* of a timer, or of a look at its key */
-	uint64_t looked;          /* when that was sent, or the first look at both servers: env.now */
-	struct moved_calls reads; /* that asked both servers, and must wait after all: they come before the calls */
-	struct moved_calls calls;
-	uint64_t asked; /* the number of the last call before that look */
-	size_t peeks;   /* reads that ask both servers: no call goes out before them */
-	bool writes;    /* one of the calls may be more than a read */
-	bool found;     /* the calls go out, and the mover is not needed any more */
-	bool there;     /* its item was seen right now */
-	bool failed;    /* it is not in the list any more, and left to its peeks */
-	bool marked;    /* a call has met a mark since */
-	char key[];
-};
-
-/* A read that asks both servers. */
-struct moved_peek {
-	struct peek peek;
-	struct moved_call *call;
-	struct unit *unit;
-	bool finds; /* nobody else looks for the unit */
-};
+enum { BUCKETS = 1024, WAIT_MS = 20, TRIES = 16, COMPARES = 4, BEHIND_MS = 5 };
 
 LIST_HEAD(units, unit);
 
@@ -79,7 +32,6 @@ struct moves {
 	uint64_t seed;
 	struct moves_stats stats;
 	size_t busy;     /* units, and reads under way */
-	uint64_t number; /* of the last call that was kept */
 	uint64_t behind; /* then the next move may start that nobody waits for: env.now */
 	struct units units[BUCKETS];
 	struct founds found;
@@ -132,16 +84,9 @@ static void send_by(struct moves *m, const struct call *call, struct waiter *wai
 
 static struct moved_call *keep_call(struct moves *m, const struct call *call, struct waiter *asker)
 {
-	struct moved_call *c = xmalloc(sizeof(*c) + call->key.n + call->value.n + call->line.n);
-	char *p = c->bytes;
+	struct moved_call *c = moved_call_keep(m, call, asker);
 
-	*c = (struct moved_call){ .moves = m, .call = *call, .asker = asker, .number = ++m->number };
-	c->call.key.p = p;
-	p = slice_write(p, call->key);
-	c->call.value.p = p;
-	p = slice_write(p, call->value);
-	c->call.line.p = p;
-	slice_write(p, call->line);
+	c->number = ++m->world.calls;
 	return c;
 }
 
@@ -167,6 +112,7 @@ static struct unit *add_unit(struct moves *m, uint64_t hash, struct slice key)
 	u->mover.key = slice_of(u->key, key.n);
 	u->mover.knows = !found_is_late(&m->found, hash);
 	u->looked = m->world.env->now;
+	u->asked = m->world.calls;
 	STAILQ_INIT(&u->reads);
 	STAILQ_INIT(&u->calls);
 	LIST_INSERT_HEAD(&m->units[hash % BUCKETS], u, link);
@@ -192,18 +138,6 @@ static void retire_unit(struct unit *u)
 		free_unit(u);
 }
 
-/* The call was not sent. */
-static void refuse(struct moved_call *c, const struct result *why)
-{
-	struct result r = *why;
-	struct waiter *asker = c->asker;
-
-	if (r.status != RESULT_REFUSED)
-		r.status = RESULT_UNAVAILABLE;
-	free(c);
-	asker->done(asker, &r);
-}
-
 static void note_found(struct moves *m, uint64_t hash, bool moved)
 {
 	uint64_t now = m->world.env->now;
@@ -212,19 +146,6 @@ static void note_found(struct moves *m, uint64_t hash, bool moved)
 }
 
 static void go_on(struct unit *u);
-
-static void refuse_all(struct unit *u, const struct result *why)
-{
-	struct moved_calls calls = STAILQ_HEAD_INITIALIZER(calls);
-	struct moved_call *c;
-
-	STAILQ_CONCAT(&calls, &u->reads);
-	STAILQ_CONCAT(&calls, &u->calls);
-	while ((c = STAILQ_FIRST(&calls))) {
-		STAILQ_REMOVE_HEAD(&calls, link);
-		refuse(c, why);
-	}
-}
 
 static void on_end(struct mover *mover)
 {
@@ -240,6 +161,7 @@ static void on_end(struct mover *mover)
 		note_found(m, u->hash, mover->moved);
 		u->found = true;
 		u->there = mover->there;
+		u->asked = mover->asked;
 		STAILQ_FOREACH(c, &u->calls, link)
 			c->imitated = mover->imitated;
 		STAILQ_FOREACH(c, &u->reads, link)
@@ -250,7 +172,7 @@ static void on_end(struct mover *mover)
 	LIST_REMOVE(u, link);
 	m->stats.failed++;
 	u->failed = true;
-	refuse_all(u, &mover->failure.result);
+	unit_refuse(u, &mover->failure.result);
 	if (u->peeks == 0)
 		free_unit(u);
 }
@@ -346,7 +268,7 @@ static bool may_retry(struct moved_call *c)
 {
 	if (++c->tries <= TRIES)
 		return true;
-	refuse(c,
+	moved_call_refuse(c,
 		&(struct result){ .status = RESULT_REFUSED,
 			.line = SLICE("SERVER_ERROR busy: the key is being moved"),
 			.server = "setlistd" });
@@ -414,9 +336,12 @@ static void end_call(struct moved_call *c, const struct result *r)
 {
 	struct waiter *asker = c->asker;
 	struct unit *u = c->unit;
+	struct failure failure = c->failure;
+	bool fails = r == &c->failure.result;
 
 	free(c);
-	asker->done(asker, r);
+	asker->done(asker, fails ? &failure.result : r);
+	failure_free(&failure);
 	if (u)
 		go_on(u);
 }
@@ -447,7 +372,7 @@ static void retry(struct moved_call *c, bool marked)
 static void looked_behind(struct waiter *waiter, const struct result *r)
 {
 	struct moved_call *c = (struct moved_call *)((char *)waiter - offsetof(struct moved_call, waiter));
-	bool marked = is_marked(c, r);
+	bool marked = is_marked(c, r), seen = r->status == RESULT_HIT && !marked;
 	struct result before = { .status = c->status, .server = r->server };
 
 	c->moves->busy--;
@@ -455,13 +380,27 @@ static void looked_behind(struct waiter *waiter, const struct result *r)
 		struct result failed = *r;
 		failed.status = r->status == RESULT_REFUSED ? r->status : RESULT_UNAVAILABLE;
 		end_call(c, &failed);
-	} else if (r->status == RESULT_HIT && !marked && !result_failed(&before)) {
+	} else if (seen && !result_failed(&before)) {
 		end_call(c, &before);
+	} else if (seen && (!verb_is_number(r->value) || c->tries >= COMPARES)) {
+		end_call(c, &c->failure.result);
 	} else if (r->status == RESULT_MISS && before.status == RESULT_EXISTS && !c->call.vivifies) {
 		end_call(c, &(struct result){ .status = RESULT_MISS, .server = r->server });
 	} else {
 		retry(c, marked);
 	}
+}
+
+/* If the call is an error, the value of the item tells whether it is one of the item. */
+static void look_behind(struct moved_call *c, const struct result *r)
+{
+	struct call look = { .verb = CALL_GET, .key = c->call.key };
+
+	if (result_failed(r)) {
+		failure_keep(&c->failure, r);
+		look.want = WANT_VALUE;
+	}
+	send_kept(c, &look, false, looked_behind);
 }
 
 static void told(struct waiter *waiter, const struct result *r)
@@ -472,8 +411,8 @@ static void told(struct waiter *waiter, const struct result *r)
 	c->status = r->status;
 	if (!c->imitated && verb_met_mark(&c->call, r))
 		settle(c);
-	else if (verb_is_doubtful(&c->call, r, c->tries == 0))
-		send_kept(c, &(struct call){ .verb = CALL_GET, .key = c->call.key }, false, looked_behind);
+	else if (verb_is_doubtful(&c->call, r))
+		look_behind(c, r);
 	else
 		end_call(c, r);
 }
@@ -498,16 +437,43 @@ static void miss(struct unit *u)
 
 	while ((c = STAILQ_FIRST(&u->calls)) && c->number <= u->asked && guard_in(u, &c->call) == GUARD_LOOK &&
 		c->call.verb != CALL_META) {
-		bool removes = c->call.verb == CALL_DELETE;
+		enum result_status status = verb_status_of_miss(&c->call);
 		struct waiter *asker = c->asker;
 		STAILQ_REMOVE_HEAD(&u->calls, link);
 		free(c);
-		asker->done(asker, &(struct result){ .status = removes ? RESULT_MISS : RESULT_NOT_STORED });
+		asker->done(asker, &(struct result){ .status = status });
 	}
 }
 
 /*
- * The item was seen, so those that wait need no look of their own: but behind one that may delete it, or whose result is not known.
+ * Whether the call is sent as a CAS with the cas id that its look has seen. If another client deletes the item after the look, a plain
+ * REPLACE or DELETE would take a late claim for the item. After COMPARES writes of others in a row the plain call is sent, so that a key
+ * with many writers does not make it fail.
+ */
+static bool is_compared(const struct unit *u, const struct moved_call *c)
+{
+	return guard_in(u, &c->call) == GUARD_LOOK && verb_compares(&c->call) && c->tries < COMPARES;
+}
+
+static void compared(struct waiter *waiter, const struct result *r)
+{
+	struct moved_call *c = (struct moved_call *)((char *)waiter - offsetof(struct moved_call, waiter));
+	struct result result = *r;
+
+	c->moves->busy--;
+	if (r->status == RESULT_EXISTS) {
+		retry_in(c->unit, c, false);
+		return;
+	}
+	if (r->status == RESULT_MISS)
+		result.status = verb_status_of_miss(&c->call);
+	end_call(c, &result);
+}
+
+/*
+ * The item was seen, so calls that were received before that need no look of their own, except after one that may delete the item, or
+ * whose result is not known. An append may still meet a late claim, if another client has deleted the item since. The mover drops what is
+ * appended to such a claim: the append took effect right before the item was deleted. A META that meets one is not noticed.
  */
 static void send_all(struct unit *u)
 {
@@ -516,6 +482,8 @@ static void send_all(struct unit *u)
 	bool removes = false;
 
 	while (!removes && (c = STAILQ_FIRST(&u->calls)) && (guard = guard_in(u, &c->call)) != GUARD_HOLD) {
+		if (guard == GUARD_LOOK && (c->number > u->asked || is_compared(u, c)))
+			return;
 		removes = guard == GUARD_LOOK &&
 			(c->call.verb == CALL_DELETE || (c->call.verb == CALL_META && !verb_only_reads(&c->call)));
 		STAILQ_REMOVE_HEAD(&u->calls, link);
@@ -527,18 +495,25 @@ static void looked_before(struct waiter *waiter, const struct result *r)
 {
 	struct unit *u = (struct unit *)((char *)waiter - offsetof(struct unit, waiter));
 	struct moved_call *c = STAILQ_FIRST(&u->calls);
-	bool marked = is_marked(c, r);
+	bool marked = is_marked(c, r), compares;
 
 	if (!marked && !result_failed(r))
 		found_unmarked(&u->moves->found, u->hash, u->looked);
-	if (result_failed(r) || marked || (r->status == RESULT_MISS && c->call.verb == CALL_META))
+	compares = r->status == RESULT_HIT && is_compared(u, c);
+	if (result_failed(r) || marked || compares || (r->status == RESULT_MISS && c->call.verb == CALL_META))
 		STAILQ_REMOVE_HEAD(&u->calls, link);
 	if (marked) {
 		retry_in(u, c, true);
 		return;
 	}
+	if (compares) {
+		struct call call = verb_compare(&c->call, r);
+		c->unit = u;
+		send_kept(c, &call, false, compared);
+		return;
+	}
 	if (result_failed(r))
-		refuse(c, r);
+		moved_call_refuse(c, r);
 	else if (r->status == RESULT_HIT)
 		send_all(u);
 	else if (c->call.verb == CALL_META)
@@ -578,10 +553,10 @@ static void go_on(struct unit *u)
 	while ((c = STAILQ_FIRST(&u->calls)) && !u->marked) {
 		enum guard guard = guard_in(u, &c->call);
 		if (guard == GUARD_LOOK) {
-			struct call look = { .verb = CALL_GET, .key = u->mover.key };
+			struct call look = { .verb = CALL_GET, .want = WANT_CAS, .key = u->mover.key };
 			u->waiter = (struct waiter){ looked_before, u->mover.key };
 			u->looked = m->world.env->now;
-			u->asked = m->number;
+			u->asked = m->world.calls;
 			send_by(m, &look, &u->waiter, false);
 			return;
 		}
@@ -628,7 +603,7 @@ static void peeked(struct peek *peek, enum peek_place place, const struct result
 
 	u->peeks--;
 	if (place == PEEK_FAILED || (!answers && u->failed)) {
-		refuse(c, place == PEEK_FAILED ? r : &u->mover.failure.result);
+		moved_call_refuse(c, place == PEEK_FAILED ? r : &u->mover.failure.result);
 	} else if (answers) {
 		c->asker->done(c->asker, r);
 		free(c);
@@ -753,12 +728,15 @@ static void find(struct moves *m, const struct call *call, struct waiter *waiter
 		return;
 	}
 	c = keep_call(m, call, waiter);
-	/* A touch need not wait: an item moves with its time to live. The touch that corrects a rewrite would come too late if it waited. */
-	if (env->unix_time < m->at && (verb_only_reads(call) || call->verb == CALL_TOUCH)) {
+	/*
+	 * A touch need not wait: an item moves with its time to live. The touch that corrects a rewrite would come too late if it waited. A
+	 * read that leads a rewrite would come too early if it did not: it would not see a touch while the rewrite waits.
+	 */
+	if (env->unix_time < m->at && ((verb_only_reads(call) && !call->leads) || call->verb == CALL_TOUCH)) {
 		send_kept(c, &c->call, true, read_former);
 		return;
 	}
-	m->stats.waited += env->unix_time < m->at;
+	m->stats.waited += env->unix_time < m->at && !call->leads;
 	if (env->unix_time >= m->at && may_peek(call, key, NULL))
 		peek_in(add_unit(m, hash, key), c, true);
 	else

@@ -48,15 +48,48 @@ bool verb_met_mark(const struct call *call, const struct result *r)
 	return call->verb == CALL_GAT && r->status == RESULT_HIT && r->flags == MARK_FLAGS;
 }
 
-/* An error of arithmetic stays one when it is tried again. */
-bool verb_is_doubtful(const struct call *call, const struct result *r, bool first)
+bool verb_is_doubtful(const struct call *call, const struct result *r)
 {
 	bool counts = call->verb == CALL_INCR || call->verb == CALL_DECR;
 
 	if (call->verb == CALL_TOUCH)
 		return r->status == RESULT_DONE;
 	return r->status == RESULT_EXISTS || (r->status == RESULT_NOT_STORED && call->verb == CALL_ADD) ||
-		(r->status == RESULT_REFUSED && counts && first);
+		(r->status == RESULT_REFUSED && counts);
+}
+
+/* decr leaves spaces after the digits. */
+bool verb_is_number(struct slice value)
+{
+	uint64_t number;
+
+	while (value.n && value.p[value.n - 1] == ' ')
+		value.n--;
+	return value.n <= NUM_U64_MAX && num_parse_u64(value, &number);
+}
+
+/* A call that compares with a cas id of its client fails on a mark anyway. */
+bool verb_compares(const struct call *call)
+{
+	return (call->verb == CALL_REPLACE || call->verb == CALL_DELETE) && !call->compare;
+}
+
+/* A deletion by cas id stores an item that has expired already, as not all servers have a delete that compares. */
+struct call verb_compare(const struct call *call, const struct result *look)
+{
+	struct call cas = { .key = call->key, .value = SLICE(""), .exptime = -1 };
+
+	if (call->verb == CALL_REPLACE)
+		cas = *call;
+	cas.verb = CALL_CAS;
+	cas.number = look->cas;
+	cas.connection = look->connection;
+	return cas;
+}
+
+enum result_status verb_status_of_miss(const struct call *call)
+{
+	return call->verb == CALL_DELETE ? RESULT_MISS : RESULT_NOT_STORED;
 }
 
 /* A meta get may also touch an item, or make one. STATS reads the clock of a server. */

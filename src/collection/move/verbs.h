@@ -22,8 +22,20 @@ enum guard verb_guard(const struct call *call, bool late);
 /* Whether the call, a META or GAT, has met a mark, or an item with the flags of one. */
 bool verb_met_mark(const struct call *call, const struct result *r);
 
-/* Whether the call may have met a mark, and the key must be looked at behind it. `first`: the call has not been sent before. */
-bool verb_is_doubtful(const struct call *call, const struct result *r, bool first);
+/* Whether the call may have met a mark, and the key must be looked at behind it. */
+bool verb_is_doubtful(const struct call *call, const struct result *r);
+
+/* Whether memcached can count with the value. */
+bool verb_is_number(struct slice value);
+
+/* Whether a call with GUARD_LOOK can be sent as a CAS with the cas id that the look has seen. */
+bool verb_compares(const struct call *call);
+
+/* That CAS. It borrows the slices of the call. */
+struct call verb_compare(const struct call *call, const struct result *look);
+
+/* The result of a call with GUARD_LOOK if there is no item. */
+enum result_status verb_status_of_miss(const struct call *call);
 
 /* Whether a GET, a GAT or a META that reads has found nothing. */
 bool verb_missed(const struct result *r);

@@ -159,15 +159,18 @@ static void measured(struct cas *cas)
 		cas->ttl = ttl, write_item(cas);
 }
 
-/* Sends the call, and a look at the item in front of it. */
+/* Sends the call, and a look at the item in front of it. Both may have to wait until the key has moved. A TOUCH never does. */
 static void send(struct cas *cas)
 {
+	struct call look = read_ttl, clock = read_clock;
+
+	look.leads = clock.leads = cas->call.verb != CALL_TOUCH;
 	cas->sent = cas->env->now;
 	cas->looked.status = RESULT_MISS;
 	if (slice_equal(cas->like, cas->call.key)) {
-		ask(cas, &cas->look, cas->like, read_ttl, looked);
+		ask(cas, &cas->look, cas->like, look, looked);
 		if (cas->exact)
-			ask(cas, &cas->clock, cas->like, read_clock, clock_read);
+			ask(cas, &cas->clock, cas->like, clock, clock_read);
 	}
 	ask(cas, &cas->waiter, cas->call.key, cas->call, answered);
 }

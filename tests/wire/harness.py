@@ -27,8 +27,6 @@ PATIENCE = 120.0
 # Limits of a program that runs to its end. The longer one is for programs that compile or install, run a test suite, or work for seconds.
 PROGRAM_LIMIT = PATIENCE
 BUILD_LIMIT = 300.0
-# A wait for a program was seen to go on until its limit although the program had ended: seconds for another wait at that point.
-LAST_LOOK = 5.0
 # What setlistd is told where a test does not choose: a server that is merely slow is no fault.
 PATIENT = {"connect_timeout": 60000, "request_timeout": 60000}
 EVENLY = "thread_load = 0"  # of setlistd: each thread has clients, however little they ask for
@@ -361,41 +359,35 @@ class Setlistd:
             os.unlink(self.config_path)
 
 
-def run_program(*argv, limit=PROGRAM_LIMIT, check=False, **options):
-    """Runs a program to its end, whatever its status unless `check` is set. Its output is text, unless the options of subprocess.Popen
-    say otherwise, and `input` is what it reads.
+def run_program(*argv, limit=PROGRAM_LIMIT, check=False, text=True, **options):
+    """Runs a program to its end, whatever its status unless `check` is set. `input` is what it reads; other options are those of
+    subprocess.Popen. Its input and output are bytes unless `text`.
 
-    If it exceeds the limit, the failure reports what this process and all its descendants are doing. If it turns out to have ended all
-    the same, the report is only printed.
+    If it exceeds the limit, the failure reports what this process and all its descendants are doing.
     """
-    text = options.pop("input", None)
-    # A session of its own, so that all its descendants can be killed.
-    options = {"stdin": subprocess.DEVNULL if text is None else subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE,
-               "text": True, "start_new_session": True, **options}
-    with subprocess.Popen(argv, **options) as child:
+    given = options.pop("input", None)
+    with contextlib.ExitStack() as stack:
+        # Its output goes to files. A wait for the end of pipes was seen to last although the program had ended, and no other process
+        # had them open.
+        files = {name: stack.enter_context(tempfile.TemporaryFile("w+" if text else "w+b")) for name in ("stdout", "stderr")}
+        # A session of its own, so that all its descendants can be killed.
+        options = {"stdin": subprocess.DEVNULL if given is None else subprocess.PIPE, "start_new_session": True, **files, **options}
+        child = stack.enter_context(subprocess.Popen(argv, text=text, **options))
         try:
-            out, err = finish(child, text, limit)
-        except BaseException:
+            child.communicate(given, timeout=limit)
+        except BaseException as error:
+            expired = isinstance(error, subprocess.TimeoutExpired)
+            report = processes.report(os.getpid()) if expired else ""
             processes.kill_group(child.pid)
-            raise
-    done = subprocess.CompletedProcess(argv, child.returncode, out, err)
+            if not expired:
+                raise
+            raise AssertionError(f"{argv} took more than {limit} s\n{report}") from None
+        for file in files.values():
+            file.seek(0)
+        done = subprocess.CompletedProcess(argv, child.returncode, *[file.read() for file in files.values()])
     if check:
         done.check_returncode()
     return done
-
-
-def finish(child, text, limit):
-    """The output of a program that ends within the limit."""
-    try:
-        return child.communicate(text, timeout=limit)
-    except subprocess.TimeoutExpired:
-        said = f"{child.args} took more than {limit} s\n{processes.report(os.getpid())}"
-    try:
-        output = child.communicate(timeout=LAST_LOOK)
-    except subprocess.TimeoutExpired as error:
-        raise AssertionError(f"{said}\nit has printed {error.stdout!r}, {error.stderr!r}") from None
-    print(f"it has ended after all: {said}", flush=True)
-    return output
 
 
 def setlistd(*args, under=()):

@@ -76,7 +76,8 @@ def descriptor(pid, number, holders):
 
 def describe(pid, holders):
     path = f"/proc/{pid}"
-    lines = [f"process {pid}: {content(f'{path}/cmdline')}", f"    {status(f'{path}/status', 'State', 'PPid', 'Threads', 'SigPnd', 'ShdPnd', 'SigBlk')}"]
+    summary = status(f"{path}/status", "State", "PPid", "TracerPid", "Threads", "SigPnd", "ShdPnd", "SigBlk")
+    lines = [f"process {pid}: {content(f'{path}/cmdline')}", f"    {summary}"]
     lines += cut([f"    thread {each}: {thread(f'{path}/task/{each}')}" for each in entries(f"{path}/task")])
     return lines + cut([descriptor(pid, number, holders) for number in entries(f"{path}/fd")])
 

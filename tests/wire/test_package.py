@@ -33,6 +33,8 @@ def files_below(folder):
 
 
 class Package(Scratch):
+    compiles = True
+
     def accepted(self, argv, config):
         """The command line is one that setlistd takes, with this configuration where it is installed."""
         path = self.file(config)
@@ -51,7 +53,6 @@ class Package(Scratch):
 
 class Install(Package):
     smoke = True
-    compiles = True
 
     def test_what_is_installed_is_removed(self):
         installed = self.make("install")

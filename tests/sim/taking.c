@@ -107,11 +107,6 @@ static const struct lan_hooks hooks = {
 
 /* --- proxies --- */
 
-static void task_begin(struct task *task)
-{
-	(void)task;
-}
-
 static struct buf *task_reply_buf(struct task *task)
 {
 	return &((struct taking_op *)task->owner)->reply;
@@ -191,7 +186,6 @@ static void start_proxy(struct taking *w, int index)
 	host->env.pushed = pushed;
 	host->env.rules = &w->rules;
 	host->env.options = w->options;
-	host->begin = task_begin;
 	host->reply = task_reply_buf;
 	host->client = client_of;
 	host->ended = has_gone;

@@ -48,10 +48,11 @@ struct crowd {
 
 /* --- the network --- */
 
-static uint64_t delay(struct lan *lan, const struct message *m)
+static uint64_t arrival(struct lan *lan, const struct message *m, uint64_t last)
 {
 	(void)m;
-	return LATENCY_LEAST + lan_random(lan, LATENCY_SPREAD);
+	(void)last;
+	return lan->now + LATENCY_LEAST + lan_random(lan, LATENCY_SPREAD);
 }
 
 static int place(struct slice key)
@@ -71,7 +72,7 @@ static void executed(struct lan *lan, struct message *m)
 		c->base_max = buf_size(&base->value);
 }
 
-static const struct lan_hooks hooks = { .delay = delay, .place = place, .executed = executed };
+static const struct lan_hooks hooks = { .arrival = arrival, .place = place, .executed = executed };
 
 /* --- clients --- */
 

@@ -118,7 +118,7 @@ static struct lan_proxy *proxy_of(struct env *env)
 /* Nothing overtakes what was on this wire before. */
 static uint64_t arrival(struct lan *lan, uint64_t *last, const struct message *m)
 {
-	uint64_t at = lan->now + lan->hooks->delay(lan, m);
+	uint64_t at = lan->hooks->arrival(lan, m, *last);
 
 	*last = at > *last ? at : *last;
 	return *last;

@@ -59,11 +59,14 @@ struct message {
 	void *note;       /* the simulation's own data about the message */
 };
 
-/* What differs between simulations. All hooks except `delay` may be NULL. */
+/* What differs between simulations. All hooks except `arrival` may be NULL. */
 struct lan_hooks {
 	size_t note_size;
-	/* The microseconds that a call needs to its server, or, if it was executed, its result to the proxy. */
-	uint64_t (*delay)(struct lan *lan, const struct message *message);
+	/*
+	 * The time at which a call arrives at its server or, if it was executed, its result at the proxy. `last` is the same of the message
+	 * before it on the connection, which it does not overtake, even if this says so.
+	 */
+	uint64_t (*arrival)(struct lan *lan, const struct message *message, uint64_t last);
 	/* The server of a key. NULL: each call names its server. */
 	int (*place)(struct slice key);
 	/* Sets the clocks of all hosts of a proxy. NULL: it has one. */

@@ -79,11 +79,12 @@ static int place(struct slice key)
 
 /* --- the network --- */
 
-static uint64_t delay(struct lan *lan, const struct message *m)
+static uint64_t arrival(struct lan *lan, const struct message *m, uint64_t last)
 {
+	(void)last;
 	if (!m->executed && lan_random(lan, 100) < 5)
-		return lan_random(lan, 40000);
-	return lan_random(lan, 3000);
+		return lan->now + lan_random(lan, 40000);
+	return lan->now + lan_random(lan, 3000);
 }
 
 static void executed(struct lan *lan, struct message *m)
@@ -98,7 +99,7 @@ static void executed(struct lan *lan, struct message *m)
 }
 
 static const struct lan_hooks hooks = {
-	.delay = delay,
+	.arrival = arrival,
 	.place = place,
 	.sent = taking_mutate_sent,
 	.execute = taking_mutate_execute,

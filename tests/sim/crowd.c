@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "collection/machines.h"
-#include "command/start.h"
 #include "command/task.h"
 #include "lan.h"
 #include "util/alloc.h"
@@ -49,10 +48,11 @@ struct crowd {
 
 /* --- the network --- */
 
-static uint64_t delay(struct lan *lan, const struct message *m)
+static uint64_t arrival(struct lan *lan, const struct message *m, uint64_t last)
 {
 	(void)m;
-	return LATENCY_LEAST + lan_random(lan, LATENCY_SPREAD);
+	(void)last;
+	return lan->now + LATENCY_LEAST + lan_random(lan, LATENCY_SPREAD);
 }
 
 static int place(struct slice key)
@@ -72,18 +72,13 @@ static void executed(struct lan *lan, struct message *m)
 		c->base_max = buf_size(&base->value);
 }
 
-static const struct lan_hooks hooks = { .delay = delay, .place = place, .executed = executed };
+static const struct lan_hooks hooks = { .arrival = arrival, .place = place, .executed = executed };
 
 /* --- clients --- */
 
 static void ask(struct slot *slot, const char *line)
 {
-	struct request_limits limits = { 1 << 16, 1 << 16, 100 };
-	struct request request;
-	struct request_progress progress = { 0 };
-
-	if (request_parse(slice_of(line, strlen(line)), &limits, &progress, &request) != REQUEST_READY ||
-		!task_start(&slot->proxy->lan.host, &request, slot))
+	if (!lan_ask(&slot->proxy->lan.first, (int)slot->number, slice_of(line, strlen(line)), slot))
 		slot->proxy->crowd->wrong = "a request was refused";
 }
 
@@ -94,11 +89,6 @@ static void ask_next(struct slot *slot)
 	slot->adds = !slot->adds;
 	snprintf(line, sizeof(line), "%s k member%04u\r\n", slot->adds ? "sadd" : "srem", slot->number);
 	ask(slot, line);
-}
-
-static void task_begin(struct task *task)
-{
-	(void)task;
 }
 
 static struct buf *task_reply_buf(struct task *task)
@@ -133,7 +123,6 @@ static void start_proxy(struct crowd *c, unsigned number)
 	host->env.pause = NULL;
 	host->env.rules = &c->rules;
 	host->env.options = &options;
-	host->begin = task_begin;
 	host->reply = task_reply_buf;
 	host->done = task_ended;
 	host->lanes = lanes_create(&host->env, &machines);

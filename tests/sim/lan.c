@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "command/start.h"
 #include "util/alloc.h"
 #include "util/random.h"
 
@@ -117,7 +118,7 @@ static struct lan_proxy *proxy_of(struct env *env)
 /* Nothing overtakes what was on this wire before. */
 static uint64_t arrival(struct lan *lan, uint64_t *last, const struct message *m)
 {
-	uint64_t at = lan->now + lan->hooks->delay(lan, m);
+	uint64_t at = lan->hooks->arrival(lan, m, *last);
 
 	*last = at > *last ? at : *last;
 	return *last;
@@ -223,9 +224,14 @@ void lan_set_clock(struct lan_proxy *p)
 		lan_set_env_clock(p, &p->host.env);
 }
 
+static void begin(struct task *task)
+{
+	(void)task;
+}
+
 void lan_init_host(struct lan_proxy *p, struct lan_host *host)
 {
-	*host = (struct lan_host){ .proxy = p };
+	*host = (struct lan_host){ .host = { .begin = begin }, .proxy = p };
 	host->host.env = (struct env){
 		.call = lan_call,
 		.later = call_later,
@@ -248,11 +254,33 @@ void lan_init_proxy(struct lan *lan, struct lan_proxy *p, int index)
 	TAILQ_INSERT_TAIL(&lan->proxies, p, link);
 }
 
+bool lan_ask(struct lan_host *host, int client, struct slice line, void *owner)
+{
+	const struct request_limits limits = { 1 << 16, 1 << 16, 300 };
+	struct request_progress progress = { 0 };
+	struct request request;
+
+	lan_say(host->proxy->lan, "P%d client %d asks %.*s", host->proxy->index, client, (int)line.n, line.p);
+	lan_set_clock(host->proxy);
+	return request_parse(line, &limits, &progress, &request) == REQUEST_READY &&
+		task_start(&host->host, &request, owner);
+}
+
 /* --- what arrives --- */
 
 struct memcached_item *lan_find(struct lan *lan, struct slice key)
 {
 	return memcached_find(&lan->servers[lan->hooks->place(key)], key, lan_ms(lan));
+}
+
+struct memcached_item *lan_any_item(struct lan *lan)
+{
+	struct memcached_item *items = lan->servers[lan_random(lan, (uint64_t)lan->server_count)].items;
+	size_t at = lan_random(lan, MEMCACHED_ITEMS), seen;
+
+	for (seen = 0; seen < MEMCACHED_ITEMS && !items[at].used; seen++)
+		at = (at + 1) % MEMCACHED_ITEMS;
+	return items[at].used ? &items[at] : NULL;
 }
 
 static void show(const struct lan *lan, const struct message *m)

@@ -59,11 +59,14 @@ struct message {
 	void *note;       /* the simulation's own data about the message */
 };
 
-/* What differs between simulations. All hooks except `delay` may be NULL. */
+/* What differs between simulations. All hooks except `arrival` may be NULL. */
 struct lan_hooks {
 	size_t note_size;
-	/* The microseconds that a call needs to its server, or, if it was executed, its result to the proxy. */
-	uint64_t (*delay)(struct lan *lan, const struct message *message);
+	/*
+	 * The time at which a call arrives at its server or, if it was executed, its result at the proxy. `last` is the same of the message
+	 * before it on the connection, which it does not overtake, even if this says so.
+	 */
+	uint64_t (*arrival)(struct lan *lan, const struct message *message, uint64_t last);
 	/* The server of a key. NULL: each call names its server. */
 	int (*place)(struct slice key);
 	/* Sets the clocks of all hosts of a proxy. NULL: it has one. */
@@ -102,11 +105,17 @@ uint64_t lan_ms(const struct lan *lan);
 /* With `verbose`, prints the time and a text. */
 void lan_say(const struct lan *lan, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Makes a proxy with its first host, or another host. A host has only the env, which lacks rules, options and `pushed`. */
+/*
+ * Makes a proxy with its first host, or another host. A host has only `begin`, which does nothing, and the env, which lacks rules,
+ * options and `pushed`.
+ */
 void lan_init_proxy(struct lan *lan, struct lan_proxy *proxy, int index);
 void lan_init_host(struct lan_proxy *proxy, struct lan_host *host);
 void lan_set_clock(struct lan_proxy *proxy);
 void lan_set_env_clock(const struct lan_proxy *proxy, struct env *env);
+
+/* Starts the request of a client, which is a line, as a task of this owner. False if it was refused. */
+bool lan_ask(struct lan_host *host, int client, struct slice line, void *owner);
 
 /* What env.call does. */
 void lan_call(struct env *env, const struct call *call, struct waiter *waiter);
@@ -119,8 +128,9 @@ void lan_acknowledge(struct lan *lan, struct message *message, uint64_t later);
 uint64_t lan_next(struct lan *lan);
 void lan_step(struct lan *lan);
 
-/* The item of a key, or NULL. */
+/* The item of a key; one of a random server; NULL if there is none. */
 struct memcached_item *lan_find(struct lan *lan, struct slice key);
+struct memcached_item *lan_any_item(struct lan *lan);
 /* The last call on that key for which a proxy still waits, or NULL; whether an env waits for anything. */
 const struct message *lan_last_call(const struct lan *lan, const struct lan_proxy *proxy, struct slice key);
 bool lan_is_waiting(const struct lan *lan, const struct env *env);

@@ -65,19 +65,16 @@ static int key_of_item(const struct moving *w, struct slice item, bool *is_part)
 
 static void evict(struct moving *w)
 {
-	struct memcached *server = &w->lan.servers[moving_random(w, MOVING_SERVERS)];
-	size_t at = moving_random(w, MEMCACHED_ITEMS), seen;
+	struct memcached_item *item = lan_any_item(&w->lan);
 	bool is_part;
 	int key;
 
-	for (seen = 0; seen < MEMCACHED_ITEMS && !server->items[at].used; seen++)
-		at = (at + 1) % MEMCACHED_ITEMS;
-	if (!server->items[at].used)
+	if (!item)
 		return;
-	key = key_of_item(w, buf_slice(&server->items[at].key), &is_part);
+	key = key_of_item(w, buf_slice(&item->key), &is_part);
 	if (key >= 0)
 		(is_part ? spoil : lose)(w, key);
-	memcached_remove(&server->items[at]);
+	memcached_remove(item);
 }
 
 /* Whether the new server has the item of the call, which another server had before the time, and a guard must expect claims. */

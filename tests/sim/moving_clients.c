@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "command/start.h"
 #include "moving.h"
 #include "protocol/commands.h"
 #include "util/alloc.h"
@@ -315,17 +314,10 @@ void moving_free_op(struct moving_op *op)
 
 static void start(struct moving_op *op, int proxy)
 {
-	const struct request_limits limits = { 1 << 16, 1 << 16, 100 };
 	struct moving *w = op->world;
-	struct moving_proxy *p = &w->proxies[proxy];
-	struct request request;
-	struct request_progress progress = { 0 };
 
-	lan_say(&w->lan, "P%d client %d asks %.*s", proxy, op->client, (int)buf_size(&op->line), op->line.data);
 	op->asked = ++w->tick;
-	lan_set_clock(&p->lan);
-	if (request_parse(buf_slice(&op->line), &limits, &progress, &request) != REQUEST_READY ||
-		!task_start(&moving_current(p)->lan.host, &request, op))
+	if (!lan_ask(&moving_current(&w->proxies[proxy])->lan, op->client, buf_slice(&op->line), op))
 		moving_fail(w, "a request was refused", "%.*s", (int)buf_size(&op->line), op->line.data);
 }
 

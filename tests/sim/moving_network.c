@@ -46,24 +46,25 @@ static bool is_claim(const struct message *m)
 	return m->call.verb == CALL_ADD && slice_starts(m->call.value, SLICE("@claim."));
 }
 
-static uint64_t delay_of_call(struct lan *lan)
+static uint64_t delay(struct lan *lan)
 {
 	if (lan_random(lan, 100) < 2)
 		return lan_random(lan, LATE);
 	return lan_random(lan, 100) < 6 ? lan_random(lan, 40 * MS) : lan_random(lan, 3 * MS);
 }
 
-/* Claims that come late are rare; more of them show sooner what becomes of one. */
-static uint64_t delay(struct lan *lan, const struct message *m)
+/* Calls that are sent at once arrive apart. Claims that come late are rare; more of them show sooner what becomes of one. */
+static uint64_t arrival(struct lan *lan, const struct message *m, uint64_t last)
 {
 	const struct moving *w = lan->arg;
-	uint64_t at = delay_of_call(lan);
+	uint64_t at;
 
 	if (m->executed)
-		return at / 4;
+		return lan->now + delay(lan) / 4;
+	at = (last > lan->now ? last : lan->now) + delay(lan);
 	if (w->mutation == MOVING_UNSEEN_CLAIM && is_claim(m))
 		at += 300 * MS + lan_random(lan, 500 * MS);
-	return at;
+	return at < lan->now + LATE ? at : lan->now + LATE;
 }
 
 /* A read of a time to live and the write behind it, of one key, are in one packet: nothing comes between them. */
@@ -114,7 +115,7 @@ static void executed(struct lan *lan, struct message *m)
 
 const struct lan_hooks moving_hooks = {
 	.note_size = sizeof(int),
-	.delay = delay,
+	.arrival = arrival,
 	.set_clock = moving_set_clock,
 	.is_in_packet = is_in_packet,
 	.sent = sent,

@@ -5,11 +5,6 @@
 #include "moving.h"
 #include "util/alloc.h"
 
-static void task_begin(struct task *task)
-{
-	(void)task;
-}
-
 static struct buf *task_reply_buf(struct task *task)
 {
 	return &((struct moving_op *)task->owner)->reply;
@@ -102,7 +97,6 @@ static void enter(struct moving_proxy *p)
 	init_host(g, &g->lan);
 	init_host(g, &g->inner);
 	host->env.call = moving_call;
-	host->begin = task_begin;
 	host->reply = task_reply_buf;
 	host->client = client_of;
 	host->done = task_ended;

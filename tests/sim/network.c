@@ -67,19 +67,24 @@ static uint64_t delay_for_mutation(struct lan *lan, const struct call *call)
 	}
 }
 
-static uint64_t delay(struct lan *lan, const struct message *m)
+static uint64_t delay(struct lan *lan, const struct call *call)
 {
 	const struct world *w = lan->arg;
-	uint64_t at;
+	uint64_t delay = delay_for_mutation(lan, call);
 
-	if (m->executed)
-		return lan_random(lan, 3 * MS);
-	at = delay_for_mutation(lan, &m->call);
-	if (at)
-		return at;
+	if (delay)
+		return delay;
 	if (w->slow && lan_random(lan, 100) < 2)
 		return lan_random(lan, 3000 * MS);
 	return lan_random(lan, 100) < 5 ? lan_random(lan, 40 * MS) : lan_random(lan, 3 * MS);
+}
+
+/* Calls that are sent at once arrive apart, so that calls of other proxies are executed between them. */
+static uint64_t arrival(struct lan *lan, const struct message *m, uint64_t last)
+{
+	if (m->executed)
+		return lan->now + lan_random(lan, 3 * MS);
+	return (last > lan->now ? last : lan->now) + delay(lan, &m->call);
 }
 
 /*
@@ -158,7 +163,7 @@ static bool sent_again(struct lan *lan, struct message *m)
 
 const struct lan_hooks network_hooks = {
 	.note_size = sizeof(struct note),
-	.delay = delay,
+	.arrival = arrival,
 	.place = world_server,
 	.is_in_packet = is_in_packet,
 	.sent = sent,

@@ -79,11 +79,12 @@ static int place(struct slice key)
 
 /* --- the network --- */
 
-static uint64_t delay(struct lan *lan, const struct message *m)
+static uint64_t arrival(struct lan *lan, const struct message *m, uint64_t last)
 {
+	(void)last;
 	if (!m->executed && lan_random(lan, 100) < 5)
-		return lan_random(lan, 40000);
-	return lan_random(lan, 3000);
+		return lan->now + lan_random(lan, 40000);
+	return lan->now + lan_random(lan, 3000);
 }
 
 static void executed(struct lan *lan, struct message *m)
@@ -98,7 +99,7 @@ static void executed(struct lan *lan, struct message *m)
 }
 
 static const struct lan_hooks hooks = {
-	.delay = delay,
+	.arrival = arrival,
 	.place = place,
 	.sent = taking_mutate_sent,
 	.execute = taking_mutate_execute,
@@ -106,11 +107,6 @@ static const struct lan_hooks hooks = {
 };
 
 /* --- proxies --- */
-
-static void task_begin(struct task *task)
-{
-	(void)task;
-}
 
 static struct buf *task_reply_buf(struct task *task)
 {
@@ -191,7 +187,6 @@ static void start_proxy(struct taking *w, int index)
 	host->env.pushed = pushed;
 	host->env.rules = &w->rules;
 	host->env.options = w->options;
-	host->begin = task_begin;
 	host->reply = task_reply_buf;
 	host->client = client_of;
 	host->ended = has_gone;

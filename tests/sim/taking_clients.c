@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "command/start.h"
 #include "protocol/commands.h"
 #include "taking.h"
 #include "util/alloc.h"
@@ -35,18 +34,11 @@ static struct taking_op *new_op(struct taking *w, int client)
 
 static void send(struct taking_op *op)
 {
-	struct request_limits limits = { 1 << 16, 1 << 16, 300 };
-	struct request_progress progress = { 0 };
 	struct taking *w = op->world;
-	struct request request;
 
-	lan_say(&w->lan, "P%d client %d asks %.*s", op->proxy->lan.index, op->client, (int)buf_size(&op->line),
-		op->line.data);
 	w->commands++;
 	w->clients[op->client].busy = true;
-	lan_set_clock(&op->proxy->lan);
-	if (request_parse(buf_slice(&op->line), &limits, &progress, &request) != REQUEST_READY ||
-		!task_start(&op->proxy->lan.host, &request, op))
+	if (!lan_ask(&op->proxy->lan.first, op->client, buf_slice(&op->line), op))
 		taking_fail(w, "a request was refused", "%.*s", (int)buf_size(&op->line), op->line.data);
 }
 

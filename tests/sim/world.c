@@ -76,13 +76,10 @@ static void look(struct world *w)
 
 static void evict(struct world *w)
 {
-	struct memcached *server = &w->lan.servers[world_random(w, SIM_SERVERS)];
-	size_t at = world_random(w, MEMCACHED_ITEMS), seen;
+	struct memcached_item *item = lan_any_item(&w->lan);
 
-	for (seen = 0; seen < MEMCACHED_ITEMS && !server->items[at].used; seen++)
-		at = (at + 1) % MEMCACHED_ITEMS;
-	if (server->items[at].used)
-		memcached_remove(&server->items[at]);
+	if (item)
+		memcached_remove(item);
 	w->evictions++;
 	look(w);
 }

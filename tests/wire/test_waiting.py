@@ -87,6 +87,32 @@ class OneThread(Waiting):
         self.assertEqual(self.conn.values("blmove 0.001 none mine left right"), ({}, "END"))
         self.assertTrue(self.conn.ask("blmove 1 k mine up right").startswith("CLIENT_ERROR "))
 
+    def test_a_move_to_what_is_no_list(self):
+        """Nothing is taken: not at once, and not when the target becomes a plain item while the client waits."""
+        moves = "blmove 0 k mine right left", "get q|blmove|0|k|mine|right|left"
+        for plain in b"nolist", b"9":
+            for line in moves:
+                self.conn.set("mine", plain)
+                self.conn.ask("rpush k x")
+                self.assertEqual(self.conn.ask(line), "CLIENT_ERROR value is not a collection", line)
+                self.assertEqual(self.conn.ask("delete k"), "DELETED")
+                for before in None, plain:
+                    self.conn.ask("delete mine") if before is None else self.conn.set("mine", before)
+                    conn = self.waits(line)
+                    self.conn.set("mine", plain)
+                    self.assertEqual(self.other.ask("rpush k x"), "STORED")
+                    self.assertEqual(conn.line(), b"CLIENT_ERROR value is not a collection", line)
+                    self.assertEqual(self.conn.get("mine"), plain)
+                    self.assertEqual(self.conn.values("lpop k 2"), ({"k": (0, b"x")}, "END"))
+
+    def test_the_next_one_gets_it(self):
+        """The element that cannot be moved is that of the next client in the line."""
+        self.conn.set("mine", b"nolist")
+        first, second = self.waits("blmove 0 k mine left right"), self.waits("blpop 0 k", others=1)
+        self.other.ask("rpush k x")
+        self.assertEqual(first.line(), b"CLIENT_ERROR value is not a collection")
+        self.assert_gets(second, "k", b"x")
+
     def test_later_requests_wait(self):
         conn = self.waits("blpop 0 k", "rpush l x", "llen l")
         self.assertEqual(self.conn.ask("llen l"), "NOT_FOUND")

@@ -158,6 +158,8 @@ static void leave(struct wait_task *w)
 		return;
 	w->waits = false;
 	w->room->count--;
+	if (w->room->board)
+		push_board_leave(w->room->board);
 	if (w->room->next_task == w)
 		w->room->next_task = TAILQ_NEXT(w, link);
 	TAILQ_REMOVE(&w->room->tasks, w, link);
@@ -192,16 +194,24 @@ static bool is_over(const struct wait_task *w)
 	return host->ended && host->ended(w->task.owner);
 }
 
+/* Counts the task, unless as many as may wait do. */
+static bool enter(struct waiting *room)
+{
+	if (room->board ? !push_board_enter(room->board, room->max) : room->count >= room->max)
+		return false;
+	room->count++;
+	return true;
+}
+
 static void join(struct wait_task *w)
 {
 	struct waiting *room = w->room;
 
-	if (room->count >= room->max) {
+	if (!enter(room)) {
 		end(w, SLICE("SERVER_ERROR too many clients wait\r\n"));
 		return;
 	}
 	w->waits = true;
-	room->count++;
 	TAILQ_INSERT_TAIL(&room->tasks, w, link);
 	for (size_t i = 0; i < w->count; i++) {
 		struct wait_place *place = &w->places[i];

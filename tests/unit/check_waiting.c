@@ -201,3 +201,63 @@ TEST(a_mark_is_of_one_key)
 	ck_assert_uint_eq(push_board_ask(&board, slot, 2, 1060, 50), 0);
 	ck_assert_uint_eq(push_board_ask(&board, slot, 2, UINT64_C(1060) + (UINT64_C(1) << 32), 50), 50);
 }
+
+/* --- how many may wait --- */
+
+static void use_rooms(struct push_board *shared, size_t max)
+{
+	waiting_destroy(fake.host.waiting);
+	waiting_destroy(other);
+	fake.host.waiting = waiting_create(&fake.host, shared, max);
+	other = waiting_create(&fake.host, shared, max);
+}
+
+/* The room ends, and whoever waits in it is told so; then nothing of it is under way. */
+static void ends(struct waiting *room, const char *told)
+{
+	waiting_end(room);
+	client_is_told(told);
+	(void)fake_pass(&fake, 1000);
+}
+
+/* Exactly `max`, also if that is 0. */
+TEST(one_more_is_refused)
+{
+	static const char *const told[] = { "", "END\r\n", "END\r\nEND\r\n" };
+	struct push_board *const boards[] = { &board, NULL };
+	char all[80];
+
+	for (size_t i = 0; i < 6; i++) {
+		size_t max = i / 2;
+		use_rooms(boards[i % 2], max);
+		for (size_t count = 0; count < max; count++)
+			waits("blpop 0 k\r\n", count + 1);
+		client_asks("blpop 0 k\r\n");
+		while (fake_waiting(&fake))
+			(void)fake_answer(&fake, "EN\r\n");
+		ck_assert_uint_eq(waiting_count(fake.host.waiting), max);
+		snprintf(all, sizeof(all), "%sSERVER_ERROR too many clients wait\r\n", told[max]);
+		ends(fake.host.waiting, all);
+	}
+}
+
+/* Those of all workers count together, and who ends makes room for another. */
+TEST(workers_share_the_number)
+{
+	struct waiting *mine;
+
+	use_rooms(&board, 3);
+	mine = fake.host.waiting;
+	waits("blpop 0 a\r\n", 1);
+	waits("brpop 0 b c\r\n", 2);
+	fake.host.waiting = other;
+	waits("blpop 0 k\r\n", 1);
+	client_asks("blpop 0 a\r\n");
+	while (fake_waiting(&fake))
+		(void)fake_answer(&fake, "EN\r\n");
+	ends(mine, "END\r\nEND\r\n");
+	waits("blmove 0 k a left right\r\n", 2);
+	ends(other, "END\r\nSERVER_ERROR too many clients wait\r\nEND\r\n");
+	ck_assert_uint_eq(atomic_load(&board.tasks), 0);
+	fake.host.waiting = mine;
+}

@@ -147,15 +147,23 @@ class OneThread(Waiting):
 
 
 class Bounds(Waiting):
-    CONFIG = "max_waiting = 1\n"
+    CONFIG = "max_waiting = 2\ncommands = \"q|\"\n"
 
     def test_too_many(self):
-        """Each thread has its share, and at least one."""
         conns = [self.waits("blpop 0 k"), self.waits("blpop 0 k", others=1)]
         self.assertEqual(self.connect(self.proxy).ask("blpop 0 k"), "SERVER_ERROR too many clients wait")
+        self.assertEqual(self.connect(self.proxy).ask("get q|blmove|0|k|l|left|right"), "SERVER_ERROR too many clients wait")
         self.conn.ask("rpush k 0 1")
         for number, conn in enumerate(conns):
             self.assert_gets(conn, "k", str(number).encode())
+
+    def test_none(self):
+        """Even then what is there is taken."""
+        self.proxy.configure("max_waiting = 0\n")
+        for command in "blpop 0 k", "brpop 0.1 k l", "blmove 0 k l left right":
+            self.assertEqual(self.connect(self.proxy).ask(command), "SERVER_ERROR too many clients wait", command)
+        self.conn.ask("rpush k 0")
+        self.assertEqual(self.connect(self.proxy).values("blpop 0 k"), ({"k": (0, b"0")}, "END"))
 
     def test_a_reload_of_rules(self):
         conn = self.waits("blpop 0 k")
@@ -170,6 +178,21 @@ class Bounds(Waiting):
         self.proxy.process.child.terminate()
         self.assertEqual(conn.read_values(), ({}, "END"))
         self.assertEqual(self.proxy.process.child.wait(PATIENCE), 0)
+
+
+class BoundOfThreads(Waiting):
+    CONFIG = "threads = 3\nthread_load = 0\nmax_waiting = 4\n"
+
+    def test_all_together(self):
+        """In whichever threads they are."""
+        conns = [self.waits("blpop 0 k", others=others) for others in range(4)]
+        more = [self.connect(self.proxy) for _ in range(6)]
+        for conn in more:
+            self.assertEqual(conn.ask("blpop 0 k"), "SERVER_ERROR too many clients wait")
+        conns.pop().close()
+        wait_until("it has left", lambda: self.waiting() == 3)
+        self.waits("blpop 0 k", conn=more[0], others=3)
+        self.assertEqual(more[1].ask("blpop 0 k"), "SERVER_ERROR too many clients wait")
 
 
 class Queue(Waiting):

@@ -14,7 +14,8 @@
 enum { PUSH_BOARD_SLOTS = 4096 };
 
 struct push_board {
-	uint64_t seed; /* of the hash; the same for all workers */
+	uint64_t seed;       /* of the hash; the same for all workers */
+	atomic_size_t tasks; /* waiting tasks of all workers */
 	struct {
 		atomic_uint waiting; /* keys with somebody who waits, of all workers */
 		atomic_uint pushes;
@@ -22,6 +23,23 @@ struct push_board {
 		_Atomic uint64_t seen;  /* the cas id in the last answer; 0 for none */
 	} slots[PUSH_BOARD_SLOTS];
 };
+
+/* Counts one more waiting task, unless there are `max` already: then returns false. */
+static inline bool push_board_enter(struct push_board *board, size_t max)
+{
+	size_t tasks = atomic_load(&board->tasks);
+
+	do {
+		if (tasks >= max)
+			return false;
+	} while (!atomic_compare_exchange_weak(&board->tasks, &tasks, tasks + 1));
+	return true;
+}
+
+static inline void push_board_leave(struct push_board *board)
+{
+	atomic_fetch_sub(&board->tasks, 1);
+}
 
 static inline size_t push_board_slot(const struct push_board *board, struct slice key)
 {

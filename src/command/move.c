@@ -1,11 +1,15 @@
 /*
  * Moving from one key to another, without a lock:
  *
- *     lmove: read the element -> push it -> take the element out, if it is still at its end
- *                                        -> it is not: take the copy back -> read again
- *     smove: test the member -> add it -> remove it
+ *     lmove: read the element  -> push it -> take the element out, if it is still at its end
+ *            read the target              -> it is not: take the copy back -> read again
+ *     smove: test the member   -> add it  -> remove it
+ *            read the target
  *
  * The second key has it before the first one loses it. If a proxy is killed between the two, both have it, and nothing is lost.
+ *
+ * An append does not read what it appends to, and an element that is appended to a plain item is in no list. Therefore the target is read
+ * too, in the same round trip as the source, and nothing is moved unless it is a collection or missing.
  */
 #include "collection/adopted/encodings/encodings.h"
 #include "collection/lane/lanes.h"
@@ -18,9 +22,18 @@
 
 enum { ATTEMPTS = 32, PAUSES = 7 /* they grow up to 2 to this power, in milliseconds */ };
 
+/* What was found in the source. A failure is in task.scratch. */
+enum found { FOUND_FAILURE, FOUND_NOTHING, FOUND_IT };
+
 struct move {
 	struct task task;
-	struct op op; /* the one under way */
+	struct op op;        /* the one under way */
+	struct op target_op; /* the read of the target */
+	struct list_request target_list;
+	struct set_request target_set;
+	unsigned reads; /* of the source and the target, under way */
+	enum found found;
+	void (*both_read)(struct move *m);
 	struct slice source, target;
 	struct buf token; /* the element or member, as a token */
 	int64_t ttl;      /* of a target that is created */
@@ -94,6 +107,64 @@ static struct task *end(struct move *m)
 {
 	buf_free(&m->token);
 	return &m->task;
+}
+
+/* --- the reads of both keys --- */
+
+/* Ends the task, if there is a failure. */
+static bool fails(struct move *m)
+{
+	if (buf_size(&m->task.scratch) == 0)
+		return false;
+	return task_fails(end(m));
+}
+
+static void one_read(struct move *m)
+{
+	if (--m->reads == 0)
+		m->both_read(m);
+}
+
+/* The first failure is the reply, but one of the source comes before one of the target. */
+static void source_read(struct move *m, enum found found, const struct outcome *outcome)
+{
+	struct buf *failure = &m->task.scratch;
+
+	m->found = found;
+	if (found == FOUND_FAILURE) {
+		buf_consume(failure, buf_size(failure));
+		outcome_reply_failure(failure, outcome);
+	}
+	one_read(m);
+}
+
+static void target_read(struct op *op, const struct outcome *outcome)
+{
+	struct move *m = (struct move *)((char *)op - offsetof(struct move, target_op));
+	struct buf *failure = &m->task.scratch;
+
+	set_request_free(&m->target_set);
+	if (outcome->status != OUTCOME_DONE && outcome->status != OUTCOME_MISSING && buf_size(failure) == 0)
+		outcome_reply_failure(failure, outcome);
+	one_read(m);
+}
+
+/* Reads the source by `op`, and the size of the target, which is in its base. If both are the same key, one read is enough. */
+static void read_both(struct move *m, enum op_kind kind, void (*both_read)(struct move *m))
+{
+	m->both_read = both_read;
+	m->reads = 1;
+	send(m);
+	if (slice_equal(m->source, m->target))
+		return;
+	m->reads++;
+	m->target_list = (struct list_request){ .verb = LIST_LENGTH };
+	m->target_set = (struct set_request){ .verb = SET_COUNT };
+	m->target_op = (struct op){
+		.kind = kind, .key = m->target, .done = target_read, .list = &m->target_list, .set = &m->target_set
+	};
+	task_owns(&m->task, &m->target_op);
+	lanes_submit(m->task.host->lanes, &m->target_op);
 }
 
 /* --- lmove --- */
@@ -209,47 +280,64 @@ static enum outcome_status is_movable(const struct move *m, const struct result 
 	return ttl_exptime(env, base->ttl, &exptime) ? OUTCOME_DONE : OUTCOME_BUSY;
 }
 
-static void push_what_was_read(struct move *m, const struct outcome *outcome)
+static void both_lists_read(struct move *m)
 {
-	struct outcome taken = { .status = is_movable(m, outcome->result) };
-
-	if (taken.status != OUTCOME_DONE) {
-		(void)outcome_ends(&taken, end(m));
-		return;
-	}
-	set_token(m, outcome->log);
-	push(m);
+	if (m->found == FOUND_NOTHING)
+		reply_element(m, SLICE(""));
+	else if (!fails(m))
+		push(m);
 }
 
 static void element_read(struct op *op, const struct outcome *outcome)
 {
 	struct move *m = move_of(op);
-	bool rotates = m->list.verb == LIST_ROTATE;
+	struct outcome taken = { .status = OUTCOME_DONE };
 
 	if (outcome->status != OUTCOME_DONE && outcome->status != OUTCOME_MISSING) {
-		(void)outcome_ends(outcome, end(m));
-	} else if (outcome->status == OUTCOME_MISSING || outcome->log.n == 0 || rotates) {
-		reply_element(m, outcome->status == OUTCOME_DONE ? outcome->log : SLICE(""));
-	} else {
-		push_what_was_read(m, outcome);
+		source_read(m, FOUND_FAILURE, outcome);
+		return;
 	}
+	if (outcome->status == OUTCOME_MISSING || outcome->log.n == 0) {
+		source_read(m, FOUND_NOTHING, NULL);
+		return;
+	}
+	taken.status = is_movable(m, outcome->result);
+	set_token(m, outcome->log);
+	source_read(m, taken.status == OUTCOME_DONE ? FOUND_IT : FOUND_FAILURE, &taken);
+}
+
+static void read_element(struct move *m)
+{
+	m->list = (struct list_request){ .verb = LIST_RANGE, .start = m->from, .stop = m->from };
+	prepare(m, OP_LIST, m->source, element_read);
+	read_both(m, OP_LIST, both_lists_read);
+}
+
+static void rotated(struct op *op, const struct outcome *outcome)
+{
+	struct move *m = move_of(op);
+
+	if (outcome->status != OUTCOME_MISSING && outcome_ends(outcome, &m->task))
+		return;
+	reply_element(m, outcome->status == OUTCOME_DONE ? outcome->log : SLICE(""));
 }
 
 /* On one list it is one operation. */
-static void read_element(struct move *m)
+static void rotate(struct move *m)
 {
-	bool rotates = slice_equal(m->source, m->target);
-
-	m->list = (struct list_request){
-		.verb = rotates ? LIST_ROTATE : LIST_RANGE, .start = m->from, .stop = rotates ? m->to : m->from
-	};
-	prepare(m, OP_LIST, m->source, element_read);
+	m->list = (struct list_request){ .verb = LIST_ROTATE, .start = m->from, .stop = m->to };
+	prepare(m, OP_LIST, m->source, rotated);
 	send(m);
 }
 
 void move_element_start(struct host *host, const struct request *request, void *owner)
 {
-	read_element(new_move(host, request, owner));
+	struct move *m = new_move(host, request, owner);
+
+	if (slice_equal(m->source, m->target))
+		rotate(m);
+	else
+		read_element(m);
 }
 
 /* --- smove --- */
@@ -276,22 +364,28 @@ static void added(struct op *op, const struct outcome *outcome)
 	send(m);
 }
 
-static void tested(struct op *op, const struct outcome *outcome)
+static void both_sets_read(struct move *m)
 {
-	struct move *m = move_of(op);
-	bool is_member = outcome->status == OUTCOME_DONE && *m->set.text.data == '1';
-
-	buf_free(&m->set.text);
-	if (outcome->status == OUTCOME_DONE && !is_member) {
+	if (m->found == FOUND_NOTHING) {
 		task_reply_line(end(m), "NOT_FOUND");
-	} else if (outcome->status != OUTCOME_DONE) {
-		(void)outcome_ends(outcome, end(m));
+	} else if (fails(m)) {
+		/* The reply is the failure. */
 	} else if (slice_equal(m->source, m->target)) {
 		task_reply_done(end(m));
 	} else {
 		prepare(m, OP_APPEND, m->target, added);
 		send(m);
 	}
+}
+
+static void tested(struct op *op, const struct outcome *outcome)
+{
+	struct move *m = move_of(op);
+	bool is_member = outcome->status == OUTCOME_DONE && *m->set.text.data == '1';
+	bool failed = outcome->status != OUTCOME_DONE && outcome->status != OUTCOME_MISSING;
+
+	buf_free(&m->set.text);
+	source_read(m, failed ? FOUND_FAILURE : is_member ? FOUND_IT : FOUND_NOTHING, outcome);
 }
 
 void move_member_start(struct host *host, const struct request *request, void *owner)
@@ -301,7 +395,7 @@ void move_member_start(struct host *host, const struct request *request, void *o
 	set_token(m, request->args->words);
 	m->set = (struct set_request){ .verb = SET_TEST, .members = moved(m) };
 	prepare(m, OP_READ, m->source, tested);
-	send(m);
+	read_both(m, OP_READ, both_sets_read);
 }
 
 /* --- lmpop --- */

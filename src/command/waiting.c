@@ -158,6 +158,8 @@ static void leave(struct wait_task *w)
 		return;
 	w->waits = false;
 	w->room->count--;
+	if (w->room->board)
+		push_board_leave(w->room->board);
 	if (w->room->next_task == w)
 		w->room->next_task = TAILQ_NEXT(w, link);
 	TAILQ_REMOVE(&w->room->tasks, w, link);
@@ -192,16 +194,29 @@ static bool is_over(const struct wait_task *w)
 	return host->ended && host->ended(w->task.owner);
 }
 
+/* Counts the task, unless as many as may wait do. */
+static bool enter(struct waiting *room)
+{
+	if (room->board ? !push_board_enter(room->board, room->max) : room->count >= room->max)
+		return false;
+	room->count++;
+	return true;
+}
+
 static void join(struct wait_task *w)
 {
 	struct waiting *room = w->room;
 
-	if (room->count >= room->max) {
+	/* A task that found others in all its lines has not been checked yet. */
+	if (is_over(w)) {
+		end_in_vain(w);
+		return;
+	}
+	if (!enter(room)) {
 		end(w, SLICE("SERVER_ERROR too many clients wait\r\n"));
 		return;
 	}
 	w->waits = true;
-	room->count++;
 	TAILQ_INSERT_TAIL(&room->tasks, w, link);
 	for (size_t i = 0; i < w->count; i++) {
 		struct wait_place *place = &w->places[i];
@@ -266,7 +281,7 @@ static void tried(struct nest *nest, struct slice reply)
 	w->line = NULL;
 	if (!nothing)
 		end(w, reply);
-	else if (is_over(w))
+	else if (w->waits && is_over(w))
 		end_in_vain(w);
 	else if (w->waits)
 		catch_up(w);
@@ -357,12 +372,20 @@ void wait_start(struct host *host, const struct request *request, void *owner)
 
 /* --- what may be new --- */
 
+/* Whether no element may be taken for it. */
+static bool is_gone(const struct wait_task *w)
+{
+	const struct host *host = w->room->host;
+
+	return is_over(w) || (host->gone && host->gone(w->task.owner));
+}
+
 /* Ends those at the head of the line whose time is over, or whose clients send no more: nothing is taken for them. */
 static void drop_head(struct wait_key *line)
 {
 	struct wait_place *place;
 
-	while ((place = TAILQ_FIRST(&line->places)) && !place->task->tries && is_over(place->task)) {
+	while ((place = TAILQ_FIRST(&line->places)) && !place->task->tries && is_gone(place->task)) {
 		restart_clock(place->task);
 		end_in_vain(place->task);
 	}
@@ -383,7 +406,7 @@ static void wake(struct wait_key *line)
 	line->asks = false;
 	TAILQ_FOREACH(place, &line->places, link) {
 		struct wait_task *w = place->task;
-		if (w->tries || is_over(w)) {
+		if (w->tries || is_gone(w)) {
 			line->again = true;
 			continue;
 		}

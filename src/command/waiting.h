@@ -21,7 +21,9 @@ struct host;
 struct push_board;
 struct waiting;
 
-/* Borrows both until waiting_destroy. At most `max` tasks wait; more are refused. `board` may be NULL. */
+/*
+ * Borrows both until waiting_destroy. At most `max` tasks wait, of all rooms that share the board; more are refused. `board` may be NULL.
+ */
 struct waiting *waiting_create(struct host *host, struct push_board *board, size_t max);
 
 /* Requires waiting_idle. */

@@ -157,7 +157,7 @@ static void init_host(struct generation *g)
 		.lease_time = config->lease_time,
 	};
 	g->host.lanes = lanes_create(&g->host.env, &machines);
-	g->host.waiting = waiting_create(&g->host, all->pushes.board, config->max_waiting / all->threads + 1);
+	g->host.waiting = waiting_create(&g->host, all->pushes.board, config->max_waiting);
 }
 
 /* Calls of lanes and tasks go to the servers by way of moves. */

@@ -6,6 +6,7 @@
 
 #include "collection/machines.h"
 #include "collection/text/part_key.h"
+#include "protocol/commands.h"
 #include "util/alloc.h"
 #include "world.h"
 
@@ -65,6 +66,35 @@ int taking_set_number(struct slice key)
 	if (key.n != 2 || (key.p[0] != 's' && key.p[0] != 't'))
 		return -1;
 	return key.p[0] == 't' ? TAKING_TARGET : key.p[1] - '0';
+}
+
+const struct slice taking_plain = { "x0", 2 };
+
+static const struct slice plain_value = { "nolist", 6 };
+
+bool taking_refuses(struct taking_op *op)
+{
+	op->is_refused = op->world->has_plain && taking_chance(op->world, 10);
+	return op->is_refused;
+}
+
+static void store_plain(struct taking *w)
+{
+	char line[32];
+
+	if (!w->has_plain)
+		return;
+	snprintf(line, sizeof(line), "set %s 0 0 %zu\r\n%s", taking_plain.p, plain_value.n, plain_value.p);
+	taking_ask(w, 0, COMMAND_SET, line);
+	taking_settle(w);
+}
+
+static void check_plain(struct taking *w)
+{
+	const struct memcached_item *item = w->has_plain ? lan_find(&w->lan, taking_plain) : NULL;
+
+	if (item && !slice_equal(buf_slice(&item->value), plain_value))
+		taking_fail(w, "a plain item was changed", "%.*s", (int)buf_size(&item->value), item->value.data);
 }
 
 static int place(struct slice key)
@@ -308,6 +338,9 @@ static void end(struct taking *w)
 			TAILQ_FIRST(&w->ops)->line.data);
 	if (w->violation)
 		return;
+	check_plain(w);
+	if (w->violation)
+		return;
 	if (w->kind >= TAKING_SMOVES)
 		taking_check_sets(w);
 	else
@@ -335,6 +368,7 @@ static void run_world(struct taking *w, uint64_t seed, enum taking_mutation muta
 	w->kind = seed % TAKING_KINDS;
 	w->trouble = seed / TAKING_KINDS % 2;
 	w->breaks = w->trouble && seed / TAKING_KINDS % 4 == 3;
+	w->has_plain = seed / TAKING_KINDS % 3 == 1;
 	w->mutation = mutation;
 	TAILQ_INIT(&w->ops);
 	for (int i = 0; i < TAKING_PROXIES; i++)
@@ -343,6 +377,7 @@ static void run_world(struct taking *w, uint64_t seed, enum taking_mutation muta
 		w->clients[i].proxy = w->kind == TAKING_WAITERS && seed % 4 < 2 && i % 4 ? 0 : i % TAKING_PROXIES;
 	taking_lists_init(w);
 	taking_sets_init(w);
+	store_plain(w);
 	for (int i = 0; i < TAKING_PROXIES && w->trouble; i++)
 		kill_later(&w->proxies[i]);
 	run_commands(w);

@@ -7,6 +7,8 @@
  *     waiters    blpop, brpop and blmove through three proxies: each element goes to one, none waits beside a list with elements
  *     members    smove: each member is in one set, if no proxy ends
  *     stores     sunionstore, sinterstore, sdiffstore: what is read of the target is linear
+ *
+ * In some histories there is a plain item too, which clients name as a target of moves: they must get an error, and it must not change.
  */
 #ifndef SIM_TAKING_H
 #define SIM_TAKING_H
@@ -71,6 +73,7 @@ struct taking_op {
 	uint64_t issued, deadline; /* milliseconds; when it waits no more */
 	size_t linear;             /* of the target: its place in the history */
 	bool gone;                 /* its client has gone */
+	bool is_refused;           /* its target is the plain item */
 	struct buf line, reply;
 };
 
@@ -92,6 +95,7 @@ struct taking {
 	enum taking_kind kind;
 	enum taking_mutation mutation;
 	bool trouble, breaks, ending; /* proxies are killed, connections break */
+	bool has_plain;               /* there is a plain item */
 	struct taking_client {
 		int proxy;
 		bool busy;
@@ -143,6 +147,10 @@ uint64_t taking_now(const struct taking *world); /* milliseconds */
 int taking_list(struct slice key);
 int taking_set_number(struct slice key);
 const char *taking_list_key(int list);
+
+/* The plain item, which is a target in some histories; and whether the target of this command shall be that. */
+extern const struct slice taking_plain;
+bool taking_refuses(struct taking_op *op);
 
 /* Lets everything come that comes until then, in milliseconds. Proxies are killed meanwhile. */
 void taking_run_until(struct taking *world, uint64_t time);

@@ -73,6 +73,14 @@ static void write_push(struct taking_op *op)
 		buf_printf(&op->line, " e%d", element);
 }
 
+static const char *target(struct taking_op *op)
+{
+	if (!taking_refuses(op))
+		return taking_list_key(op->to);
+	op->to = -1;
+	return taking_plain.p;
+}
+
 static void write_move(struct taking_op *op, int from, int to)
 {
 	struct taking *w = op->world;
@@ -81,10 +89,9 @@ static void write_move(struct taking_op *op, int from, int to)
 	op->to = to;
 	op->command = taking_chance(w, 20) ? COMMAND_RPOPLPUSH : COMMAND_LMOVE;
 	if (op->command == COMMAND_RPOPLPUSH)
-		buf_printf(&op->line, "rpoplpush %s %s", taking_list_key(from), taking_list_key(to));
+		buf_printf(&op->line, "rpoplpush %s %s", taking_list_key(from), target(op));
 	else
-		buf_printf(&op->line, "lmove %s %s %s %s", taking_list_key(from), taking_list_key(to), any_end(w),
-			any_end(w));
+		buf_printf(&op->line, "lmove %s %s %s %s", taking_list_key(from), target(op), any_end(w), any_end(w));
 }
 
 static void write_pop(struct taking_op *op, int list)
@@ -122,7 +129,7 @@ static void write_wait(struct taking_op *op)
 		op->to = TAKING_OWN + op->client;
 		write_timeout(op, "blmove");
 		add_waiting(op, first);
-		buf_printf(&op->line, " %s %s %s", taking_list_key(op->to), any_end(w), any_end(w));
+		buf_printf(&op->line, " %s %s %s", target(op), any_end(w), any_end(w));
 		return;
 	}
 	op->command = taking_chance(w, 50) ? COMMAND_BLPOP : COMMAND_BRPOP;
@@ -252,6 +259,16 @@ static void look_at_failure(struct taking_op *op)
 			(int)reply.n, reply.p);
 }
 
+/* Nothing was moved to the plain item. */
+static void refused(const struct taking_op *op)
+{
+	struct slice reply = buf_slice(&op->reply);
+
+	if (slice_starts(reply, SLICE("VALUE ")) || slice_starts(reply, SLICE("STORED")))
+		taking_fail(op->world, "something was moved to a plain item", "%.*s", (int)buf_size(&op->line) - 2,
+			op->line.data);
+}
+
 void taking_answered(struct taking_op *op)
 {
 	struct taking *w = op->world;
@@ -261,7 +278,9 @@ void taking_answered(struct taking_op *op)
 	w->clients[op->client].busy = false;
 	if (taking_is_unknown(op))
 		look_at_failure(op);
-	if (w->kind >= TAKING_SMOVES)
+	if (op->is_refused)
+		refused(op);
+	else if (w->kind >= TAKING_SMOVES)
 		taking_set_answered(op);
 	else
 		taking_list_answered(op);

@@ -96,6 +96,10 @@ void taking_mutate_executed(struct taking *w, struct message *m)
 	uint64_t *first;
 
 	switch (w->mutation) {
+	case TAKING_PLAIN_TARGET:
+		if (m->call.verb == CALL_GET && slice_equal(m->call.key, taking_plain))
+			m->result = (struct result){ .status = RESULT_MISS };
+		break;
 	case TAKING_LOST_CAS:
 		if (lost && taking_list(m->call.key) >= 0)
 			m->result.status = RESULT_DONE;

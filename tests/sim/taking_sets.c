@@ -93,7 +93,8 @@ void taking_write_smove(struct taking_op *op)
 	if (op->from < 0 || taking_chance(w, 15))
 		op->from = (int)taking_random(w, TAKING_SHARES);
 	op->to = (int)taking_random(w, TAKING_SHARES);
-	buf_printf(&op->line, "smove %s %s m%d", keys[op->from], keys[op->to], 10 + op->member);
+	buf_printf(&op->line, "smove %s %s m%d", keys[op->from], taking_refuses(op) ? taking_plain.p : keys[op->to],
+		10 + op->member);
 }
 
 /* Beside members that move, or in the sources of stores. */

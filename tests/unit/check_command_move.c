@@ -112,7 +112,7 @@ static void beside(const char *line, const char *key, const char *was, const cha
 			put(key, value);
 		server_answer_all(&server);
 		(void)fake_told(&fake);
-		if (more && calls < 3) {
+		if (more && calls < 4) {
 			has("k", k);
 			has("l", l);
 		}
@@ -128,14 +128,20 @@ TEST(others_pop_it)
 	beside("lmove k l left left\r\n", "k", "@list +a +b ", "@list +b ", "@list ", "+b @list +c ");
 }
 
+/* Source and target are read, and the element is pushed. */
+static void up_to_push(void)
+{
+	for (int calls = 0; calls < 3; calls++)
+		server_answer_one(&server);
+}
+
 /* The copy is not at its end any more when it is taken back. */
 TEST(others_push_behind_the_copy)
 {
 	put("k", "@list +a +b ");
 	put("l", "@list +c ");
 	client_asks("lmove k l left right\r\n");
-	server_answer_one(&server);
-	server_answer_one(&server);
+	up_to_push();
 	has("l", "@list +c +a ");
 	put("k", "@list +b ");
 	put("l", "@list +c +a +a +d ");
@@ -150,8 +156,7 @@ static void lose_the_element(void)
 	put("k", "@list +a +b ");
 	put("l", "@list +c ");
 	client_asks("lmove k l left right\r\n");
-	server_answer_one(&server);
-	server_answer_one(&server);
+	up_to_push();
 	put("k", "@list +b ");
 }
 
@@ -206,6 +211,7 @@ TEST(what_cannot_be_taken_is_not_pushed)
 		};
 		client_asks("lmove k l left right\r\n");
 		fake_result(&fake, fake_oldest(&fake), &r);
+		server_answer_one(&server);
 		client_is_told(servers[i].reply);
 		ck_assert_uint_eq(fake_waiting(&fake), 0);
 	}
@@ -217,8 +223,7 @@ TEST(the_source_goes)
 	put("k", "@list +a ");
 	put("l", "@list +c ");
 	client_asks("lmove k l left right\r\n");
-	server_answer_one(&server);
-	server_answer_one(&server);
+	up_to_push();
 	put("k", "@list ");
 	hears("END\r\n");
 	has("l", "@list +c ");
@@ -249,4 +254,130 @@ TEST(pops_of_several_lists)
 	asks_and_hears("lmpop 5 left l k n\r\n", "END\r\n");
 	put("k", "no collection");
 	asks_and_hears("lmpop 5 left l k n\r\n", "CLIENT_ERROR value is not a collection\r\n");
+}
+
+/* --- targets that are no collections --- */
+
+static const char *const moves[] = { "lmove k l left right\r\n", "lmove k l left left\r\n", "rpoplpush k l\r\n",
+	"blmove 5 k l left right\r\n", "smove k l a\r\n" };
+
+enum { MOVES = sizeof(moves) / sizeof(moves[0]), SMOVE = MOVES - 1 };
+
+/* Nothing is taken from the source, and the target stays as it is. */
+static void moves_nothing(const char *line, const char *target, const char *reply)
+{
+	put("k", "@list +a ");
+	put("l", target);
+	asks_and_hears(line, reply);
+	has("k", "@list +a ");
+	has("l", target);
+}
+
+TEST(nothing_is_moved_to_a_plain_item)
+{
+	static const char *const items[] = { "nolist", "9", "a b", "+a b", "@copy", "{\"a\": 1}", "+a +" };
+
+	for (size_t i = 0; i < MOVES; i++) {
+		for (size_t n = 0; n < sizeof(items) / sizeof(items[0]); n++)
+			moves_nothing(moves[i], items[n], "CLIENT_ERROR value is not a collection\r\n");
+	}
+}
+
+TEST(nothing_is_moved_to_another_form)
+{
+	for (size_t i = 0; i < MOVES; i++) {
+		moves_nothing(moves[i], "@list.9 +b ", "SERVER_ERROR stored by a newer version of setlistd\r\n");
+		moves_nothing(moves[i], "@set.9 +b ", "SERVER_ERROR stored by a newer version of setlistd\r\n");
+		if (i != SMOVE)
+			moves_nothing(moves[i], "@set.1 +b ", "CLIENT_ERROR value is a set, not a list\r\n");
+	}
+	/* A list can be read as a set. */
+	put("k", "+a ");
+	put("l", "@list +b ");
+	asks_and_hears("smove k l a\r\n", "STORED\r\n");
+	asks_and_hears("smembers l\r\n", "VALUE l 0 3\r\nb a\r\nEND\r\n");
+}
+
+/* The source decides first: without an element there is no reason to look at the target. */
+TEST(nothing_to_move_to_a_plain_item)
+{
+	put("l", "nolist");
+	asks_and_hears("lmove k l left right\r\n", "END\r\n");
+	asks_and_hears("smove k l a\r\n", "NOT_FOUND\r\n");
+	put("k", "no collection");
+	put("l", "@list.9 +b ");
+	asks_and_hears("lmove k l left right\r\n", "CLIENT_ERROR value is not a collection\r\n");
+	asks_and_hears("smove k l a\r\n", "CLIENT_ERROR value is not a collection\r\n");
+	has("l", "@list.9 +b ");
+}
+
+/* Whichever of both reads is answered first. */
+TEST(the_reads_end_in_any_order)
+{
+	for (int target_first = 0; target_first < 2; target_first++) {
+		put("k", "@list +a ");
+		put("l", "nolist");
+		client_asks("lmove k l left right\r\n");
+		ck_assert_uint_eq(fake_waiting(&fake), 2);
+		server_answer(&server, fake_oldest(&fake) + (target_first ? 1 : 0));
+		client_hears_nothing();
+		hears("CLIENT_ERROR value is not a collection\r\n");
+		has("k", "@list +a ");
+		has("l", "nolist");
+	}
+}
+
+/* The target cannot be read. */
+TEST(the_target_is_not_known)
+{
+	put("k", "@list +a ");
+	client_asks("lmove k l left right\r\n");
+	server_answer_one(&server);
+	fake_fail(&fake, RESULT_LOST);
+	ck_assert(strstr(fake_told(&fake), "SERVER_ERROR "));
+	ck_assert_uint_eq(fake_waiting(&fake), 0);
+	has("k", "@list +a ");
+}
+
+/* The element is in one of both, as the commands see them. */
+static bool is_found(const char *key, bool in_set)
+{
+	char line[40];
+
+	snprintf(line, sizeof(line), in_set ? "smembers %s\r\n" : "lrange %s 0 -1\r\n", key);
+	client_asks(line);
+	server_answer_all(&server);
+	return strstr(fake_told(&fake), "elem");
+}
+
+/* Whatever the target is, in whatever encoding: it takes the element, or the source keeps it and the target is the same. */
+TEST(in_each_encoding)
+{
+	static const char *const items[] = { "nolist", "9", "a b", "+a b", "@copy", "{\"a\": 1}", ",", "-", " ", "+",
+		"1,2,", "+x ", "0 1", "a;b", "\1" };
+	char line[80];
+
+	for (int id = ENCODING_OPLOG; id <= ENCODING_INDEXED; id++) {
+		const struct collection_rule rules[] = { { .prefix = { "l", 1 },
+								 .encoding = (enum encoding_id)id,
+								 .delimiter = ',',
+								 .removed = SLICE("t"),
+								 .pointer = true },
+			{ .prefix = { "", 0 } } };
+		fake.rules = (struct rules){ .collections = rules, .collection_count = 2 };
+		for (size_t n = 0; n < 2 * sizeof(items) / sizeof(items[0]); n++) {
+			const char *item = items[n / 2];
+			bool in_set = n % 2, refused;
+			put("k", in_set ? "+elem " : "@list +elem ");
+			put("l", item);
+			snprintf(line, sizeof(line), in_set ? "smove k l elem\r\n" : "lmove k l left right\r\n");
+			client_asks(line);
+			server_answer_all(&server);
+			refused = strstr(fake_told(&fake), "ERROR");
+			ck_assert_msg(is_found("k", in_set) == refused, "%d: %s on '%s': source", id, line, item);
+			ck_assert_msg(is_found("l", in_set) != refused, "%d: %s on '%s': target", id, line, item);
+			if (refused)
+				has("l", item);
+		}
+	}
 }

@@ -5,13 +5,19 @@
 
 static struct push_board board;
 static struct waiting *other; /* the room of another worker, with the same board */
-static bool gone;
+static bool gone, left;       /* the client, as the host knows, and as it does not know yet */
 static unsigned told_others;
 
 static bool has_gone(const void *owner)
 {
 	(void)owner;
 	return gone;
+}
+
+static bool has_left(const void *owner)
+{
+	(void)owner;
+	return left;
 }
 
 static void tell(struct host *host)
@@ -28,8 +34,9 @@ static void setup(void)
 	fake.host.waiting = waiting_create(&fake.host, &board, 10);
 	other = waiting_create(&fake.host, &board, 10);
 	fake.host.ended = has_gone;
+	fake.host.gone = has_left;
 	fake.host.tell = tell;
-	gone = false;
+	gone = left = false;
 	told_others = 0;
 }
 
@@ -63,6 +70,31 @@ TEST(lines_go_while_all_are_looked_at)
 	ck_assert_uint_eq(waiting_count(fake.host.waiting), 0);
 	ck_assert(!push_board_note(&board, SLICE("a")));
 	ck_assert(!push_board_note(&board, SLICE("b")));
+}
+
+/* The connection is checked before an element is taken for it. */
+TEST(nothing_is_taken_for_one_that_has_left)
+{
+	waits("blpop 0 a b\r\n", 1);
+	(void)fake_calls(&fake);
+	left = true;
+	waiting_pushed(fake.host.waiting, SLICE("b"));
+	client_is_told("END\r\n");
+	server_hears_nothing();
+	ck_assert_uint_eq(waiting_count(fake.host.waiting), 0);
+}
+
+/* A client that has gone does not join the others in a line. */
+TEST(one_that_has_gone_does_not_wait)
+{
+	waits("blpop 0 a\r\n", 1);
+	(void)fake_calls(&fake);
+	gone = true;
+	client_asks("blpop 0 a\r\n");
+	server_hears_nothing();
+	ck_assert_uint_eq(waiting_count(fake.host.waiting), 1);
+	waiting_end(fake.host.waiting);
+	client_is_told("END\r\nEND\r\n");
 }
 
 TEST(all_end_at_once)
@@ -200,4 +232,64 @@ TEST(a_mark_is_of_one_key)
 	ck_assert_uint_eq(push_board_ask(&board, slot, 2, 1009, 50), 50);
 	ck_assert_uint_eq(push_board_ask(&board, slot, 2, 1060, 50), 0);
 	ck_assert_uint_eq(push_board_ask(&board, slot, 2, UINT64_C(1060) + (UINT64_C(1) << 32), 50), 50);
+}
+
+/* --- how many may wait --- */
+
+static void use_rooms(struct push_board *shared, size_t max)
+{
+	waiting_destroy(fake.host.waiting);
+	waiting_destroy(other);
+	fake.host.waiting = waiting_create(&fake.host, shared, max);
+	other = waiting_create(&fake.host, shared, max);
+}
+
+/* Ends the room: its clients get these replies, and its timer runs out. */
+static void ends(struct waiting *room, const char *told)
+{
+	waiting_end(room);
+	client_is_told(told);
+	(void)fake_pass(&fake, 1000);
+}
+
+/* Exactly `max`, also if that is 0. */
+TEST(one_more_is_refused)
+{
+	static const char *const told[] = { "", "END\r\n", "END\r\nEND\r\n" };
+	struct push_board *const boards[] = { &board, NULL };
+	char all[80];
+
+	for (size_t i = 0; i < 6; i++) {
+		size_t max = i / 2;
+		use_rooms(boards[i % 2], max);
+		for (size_t count = 0; count < max; count++)
+			waits("blpop 0 k\r\n", count + 1);
+		client_asks("blpop 0 k\r\n");
+		while (fake_waiting(&fake))
+			(void)fake_answer(&fake, "EN\r\n");
+		ck_assert_uint_eq(waiting_count(fake.host.waiting), max);
+		snprintf(all, sizeof(all), "%sSERVER_ERROR too many clients wait\r\n", told[max]);
+		ends(fake.host.waiting, all);
+	}
+}
+
+/* Tasks of all workers count together. A task that ends makes room for another. */
+TEST(workers_share_the_number)
+{
+	struct waiting *mine;
+
+	use_rooms(&board, 3);
+	mine = fake.host.waiting;
+	waits("blpop 0 a\r\n", 1);
+	waits("brpop 0 b c\r\n", 2);
+	fake.host.waiting = other;
+	waits("blpop 0 k\r\n", 1);
+	client_asks("blpop 0 a\r\n");
+	while (fake_waiting(&fake))
+		(void)fake_answer(&fake, "EN\r\n");
+	ends(mine, "END\r\nEND\r\n");
+	waits("blmove 0 k a left right\r\n", 2);
+	ends(other, "END\r\nSERVER_ERROR too many clients wait\r\nEND\r\n");
+	ck_assert_uint_eq(atomic_load(&board.tasks), 0);
+	fake.host.waiting = mine;
 }

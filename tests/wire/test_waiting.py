@@ -90,6 +90,32 @@ class OneThread(Waiting):
         self.assertEqual(self.conn.values("blmove 0.001 none mine left right"), ({}, "END"))
         self.assertTrue(self.conn.ask("blmove 1 k mine up right").startswith("CLIENT_ERROR "))
 
+    def test_a_move_to_what_is_no_list(self):
+        """Nothing is taken: not at once, and not when the target becomes a plain item while the client waits."""
+        moves = "blmove 0 k mine right left", "get q|blmove|0|k|mine|right|left"
+        for plain in b"nolist", b"9":
+            for line in moves:
+                self.conn.set("mine", plain)
+                self.conn.ask("rpush k x")
+                self.assertEqual(self.conn.ask(line), "CLIENT_ERROR value is not a collection", line)
+                self.assertEqual(self.conn.ask("delete k"), "DELETED")
+                for before in None, plain:
+                    self.conn.ask("delete mine") if before is None else self.conn.set("mine", before)
+                    conn = self.waits(line)
+                    self.conn.set("mine", plain)
+                    self.assertEqual(self.other.ask("rpush k x"), "STORED")
+                    self.assertEqual(conn.line(), b"CLIENT_ERROR value is not a collection", line)
+                    self.assertEqual(self.conn.get("mine"), plain)
+                    self.assertEqual(self.conn.values("lpop k 2"), ({"k": (0, b"x")}, "END"))
+
+    def test_the_next_one_gets_it(self):
+        """The element that cannot be moved is that of the next client in the line."""
+        self.conn.set("mine", b"nolist")
+        first, second = self.waits("blmove 0 k mine left right"), self.waits("blpop 0 k", others=1)
+        self.other.ask("rpush k x")
+        self.assertEqual(first.line(), b"CLIENT_ERROR value is not a collection")
+        self.assert_gets(second, "k", b"x")
+
     def test_later_requests_wait(self):
         conn = self.waits("blpop 0 k", "rpush l x", "llen l")
         self.assertEqual(self.conn.ask("llen l"), "NOT_FOUND")
@@ -125,15 +151,23 @@ class OneThread(Waiting):
 
 class Bounds(Waiting):
     smoke = True
-    CONFIG = "max_waiting = 1\n"
+    CONFIG = "max_waiting = 2\ncommands = \"q|\"\n"
 
     def test_too_many(self):
-        """Each thread has its share, and at least one."""
         conns = [self.waits("blpop 0 k"), self.waits("blpop 0 k", others=1)]
         self.assertEqual(self.connect(self.proxy).ask("blpop 0 k"), "SERVER_ERROR too many clients wait")
+        self.assertEqual(self.connect(self.proxy).ask("get q|blmove|0|k|l|left|right"), "SERVER_ERROR too many clients wait")
         self.conn.ask("rpush k 0 1")
         for number, conn in enumerate(conns):
             self.assert_gets(conn, "k", str(number).encode())
+
+    def test_none(self):
+        """Even then what is there is taken."""
+        self.proxy.configure("max_waiting = 0\n")
+        for command in "blpop 0 k", "brpop 0.1 k l", "blmove 0 k l left right":
+            self.assertEqual(self.connect(self.proxy).ask(command), "SERVER_ERROR too many clients wait", command)
+        self.conn.ask("rpush k 0")
+        self.assertEqual(self.connect(self.proxy).values("blpop 0 k"), ({"k": (0, b"0")}, "END"))
 
     def test_a_reload_of_rules(self):
         conn = self.waits("blpop 0 k")
@@ -149,6 +183,22 @@ class Bounds(Waiting):
         self.proxy.process.child.terminate()
         self.assertEqual(conn.read_values(), ({}, "END"))
         self.assertEqual(self.proxy.process.child.wait(PATIENCE), 0)
+
+
+class BoundOfThreads(Waiting):
+    smoke = True
+    CONFIG = "threads = 3\nthread_load = 0\nmax_waiting = 4\n"
+
+    def test_all_together(self):
+        """In whichever threads they are."""
+        conns = [self.waits("blpop 0 k", others=others) for others in range(4)]
+        more = [self.connect(self.proxy) for _ in range(6)]
+        for conn in more:
+            self.assertEqual(conn.ask("blpop 0 k"), "SERVER_ERROR too many clients wait")
+        conns.pop().close()
+        wait_until("it has left", lambda: self.waiting() == 3)
+        self.waits("blpop 0 k", conn=more[0], others=3)
+        self.assertEqual(more[1].ask("blpop 0 k"), "SERVER_ERROR too many clients wait")
 
 
 class Queue(Waiting):

@@ -116,6 +116,15 @@ struct servers_seen collect_seen(struct daemon *d)
 	return seen;
 }
 
+unsigned collect_version(struct daemon *d)
+{
+	/* The first version with all commands that setlistd passes on. */
+	const unsigned first = 1u << 16 | 6u << 8;
+	unsigned oldest = collect_seen(d).oldest;
+
+	return oldest ? oldest : first;
+}
+
 /* --- the daemon: what the expressions in facts.def call --- */
 
 /* Of a field that the meter has for other threads. */

@@ -60,6 +60,9 @@ struct servers_seen {
 
 struct servers_seen collect_seen(struct daemon *d);
 
+/* The version that clients are told: the oldest one of all servers, or 1.6.0 while none is known. */
+unsigned collect_version(struct daemon *d);
+
 /* Adds the latencies of a class, less than LATENCY_CLASSES, since the start or the last `stats reset`. */
 void collect_latency(struct daemon *d, unsigned class, struct histogram_sum *sum);
 

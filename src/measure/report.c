@@ -19,7 +19,7 @@ enum form {
 	SECONDS,       /* microseconds, with a point before the last six digits */
 	STATE,         /* of a server: up or down; as a metric 1 or 0 */
 	VERSION,       /* of a server, as struct server_stats has it; as a metric a label */
-	PROXY_VERSION, /* the oldest version of all servers, and our own */
+	OWN_VERSION,   /* that of setlistd: there is no value */
 	RING           /* a fingerprint; as a metric a label beside our own version */
 };
 
@@ -95,10 +95,8 @@ static void add_value(struct buf *out, enum form form, uint64_t value)
 	case VERSION:
 		add_version(out, (unsigned)value);
 		break;
-	case PROXY_VERSION:
-		/* If no server has been up, the version is one that has all commands that setlistd has. */
-		add_version(out, value ? (unsigned)value : 1u << 16 | 6u << 8);
-		buf_printf(out, " setlistd/%s", setlistd_version);
+	case OWN_VERSION:
+		buf_printf(out, "%s", setlistd_version);
 		break;
 	case RING:
 		buf_printf(out, "%016" PRIx64, value);
@@ -564,7 +562,7 @@ bool report_stats(struct daemon *d, const struct meter *from, struct slice group
 
 void report_version(struct daemon *d, struct buf *out)
 {
-	add_value(out, PROXY_VERSION, collect_seen(d).oldest);
+	add_version(out, collect_version(d));
 	BUF_ADD(out, "\r\n");
 }
 

@@ -212,7 +212,7 @@ class Conversation(BinaryTest):
         for group in (b"slabs", b"items", b"detail on", b"detail dump"):
             self.answers(0, b"", STAT, group)
         self.answers(1, b"Not found", STAT, b"nothing")
-        self.assertRegex(self.conn.request(VERSION).value, rb"^1\.\d+\.\d+ setlistd/")
+        self.assertRegex(self.conn.request(VERSION).value, rb"\A1\.\d+\.\d+\Z")
         self.answers(0, b"", VERBOSITY, extras=struct.pack(">I", 1))
 
     def test_plain_verbs(self):

@@ -191,10 +191,8 @@ static enum request_status parse_storage(struct slice in, const struct request_l
 		return refuse(out, bad_form(out));
 	if (!take_bytes(out, token, &bytes))
 		return REQUEST_FATAL;
-	int32_t seconds = 0;
-	if (!num_parse_u32(flags, &out->flags) || !num_parse_i32(exptime, &seconds))
+	if (!num_parse_u32(flags, &out->flags) || !num_parse_exptime(exptime, &out->exptime))
 		out->error = bad_form(out);
-	out->exptime = seconds;
 	if (!take_last_number(out))
 		out->error = bad_form(out);
 	if (!clean && !out->error)
@@ -257,12 +255,8 @@ static enum request_status parse_meta(struct slice in, const struct request_limi
 
 static enum request_status parse_exptime(struct request *out, struct slice token)
 {
-	int32_t seconds;
-
-	if (!num_parse_i32(token, &seconds))
-		return refuse(out, "CLIENT_ERROR invalid exptime argument");
-	out->exptime = seconds;
-	return REQUEST_READY;
+	return num_parse_exptime(token, &out->exptime) ? REQUEST_READY
+						       : refuse(out, "CLIENT_ERROR invalid exptime argument");
 }
 
 /* A key and the word behind it: of arithmetic, delete and touch. */

@@ -24,6 +24,7 @@ class Version(WireTest):
             found[response.key] = response.value
         return found
 
+    def test_oldest_when_they_differ(self):
         self.serve([self.scripted_server(version=version) for version in (b"1.6.31", b"1.6.9", b"1.6.18")])
         self.assertEqual(self.said(), {"1.6.9"})
 

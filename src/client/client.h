@@ -12,14 +12,22 @@
 #include "config/config.h"
 #include "measure/meter.h"
 #include "net/stream.h"
+#include "protocol/binary.h"
 #include "util/log.h"
 #include "util/turns.h"
 #include "worker/generation.h"
+
+/* A request whose refusal is sent after its data were discarded: a client that is still sending them may not read before. */
+struct client_refused {
+	struct binary_request binary; /* of a text request, `head` is unset */
+	char line[];                  /* to which the slices of the request point */
+};
 
 /* Input that is not carried out yet. */
 struct client_input {
 	struct request_progress progress; /* of an incomplete request */
 	struct request_skip skip;         /* of a refused request; or bytes, while the client lingers */
+	struct client_refused *refused;   /* the request whose data are skipped, unless it was answered at once; or NULL */
 	bool has_spoken;                  /* its first byte has come, which says whether */
 	bool is_binary;                   /* it speaks the binary protocol */
 	bool departing;                   /* the client closes, once the requests in `owed` have begun: */

@@ -129,9 +129,21 @@ void client_name(const struct client *client, char name[static CLIENT_NAME]);
 /* Frees a task that is done and not among those of a client. */
 void client_free_task(struct task *task);
 
-/* Carries out a PROXY_COMMAND, and appends its reply to `out`; the other one does so as a task of the client. */
-void client_command(struct client *client, const struct request *request, struct buf *out);
-void client_start_command(struct client *client, const struct request *request);
+/* A task for a PROXY_COMMAND. */
+struct client_command {
+	struct task task;
+	struct clients_wait wait;
+	struct clients *clients;
+	void (*reply)(struct client_command *command, struct slice text); /* adds the reply to that of the task */
+	struct binary_head head;                                           /* of a binary request */
+};
+
+/* Carries out a PROXY_COMMAND: `reply` gets the text of its reply, now or later. `head` is that of a binary request, or NULL. */
+void client_start_command(struct client *client, const struct request *request, const struct binary_head *head,
+	void (*reply)(struct client_command *command, struct slice text));
+
+/* For client_start_command: the reply is the text. */
+void client_reply_text(struct client_command *command, struct slice text);
 
 /* Discards the data of a refused request; whether some of them are still to come. */
 static inline void client_skip(struct client *client, const struct request *request)

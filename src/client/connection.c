@@ -162,11 +162,11 @@ static void carry_out(struct client *c, struct binary_request *b)
 {
 	struct request *request = &b->request;
 
-	client_count(c, meter_class(request->command->id), 1);
+	meter_request(c->clients->meter, request);
 	if (c->input.is_binary)
 		client_binary_start(c, b);
 	else if (!task_start(client_host(c), request, c))
-		client_start_command(c, request);
+		client_start_command(c, request, NULL, client_reply_text);
 }
 
 static void refuse(struct client *c, const struct binary_request *b)

@@ -41,6 +41,9 @@ void collect_daemon(struct daemon *d, const struct meter *from, enum format form
 /* Fills in the counters, since the start or the last `stats reset`. */
 void collect_counters(struct daemon *d, uint64_t values[static COUNTERS]);
 
+/* The statistics of all servers together, as they were last asked for. */
+void collect_sums(struct daemon *d, struct sums *sums);
+
 /* A server, as all workers together know it. */
 struct server_sum {
 	char name[300];

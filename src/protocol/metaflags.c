@@ -90,6 +90,15 @@ bool metaflags_name_item(const struct metaflags *flags, struct slice line)
 	return slice_equal(flag, SLICE("Pitem"));
 }
 
+bool metaflags_decrements(struct slice flags)
+{
+	struct slice flag;
+
+	while ((flag = slice_token(&flags)).n && flag.p[0] != 'M')
+		continue;
+	return flag.n > 1 && has("Dd-", flag.p[1]);
+}
+
 bool metaflags_hide(const struct metaflags *flags, command_id command, struct slice code)
 {
 	if (!metaflags_has(flags, 'q'))

@@ -5,6 +5,7 @@
 #include "client/auth.h"
 #include "command/args.h"
 #include "command/item.h"
+#include "command/lookup.h"
 #include "command/start.h"
 #include "command/target.h"
 #include "protocol/commands.h"
@@ -52,6 +53,7 @@ static void was_read(struct waiter *waiter, const struct result *r)
 {
 	struct read_task *read = (struct read_task *)((char *)waiter - offsetof(struct read_task, waiter));
 
+	lookup_result(&read->task, r);
 	if (read->touches)
 		item_touched(read->task.host, read->target, waiter->key, read->exptime, r);
 	if (r->status != RESULT_MISS || !read->head.quiet)
@@ -203,19 +205,19 @@ static void respond(struct buf *out, const struct binary_head *head, struct slic
 	}
 }
 
+static void reply_admin(struct client_command *command, struct slice text)
+{
+	respond(task_reply(&command->task), &command->head, text);
+}
+
 static void start_admin(struct client *c, const struct binary_request *b)
 {
-	struct task *task = task_new(client_host(c), &b->request, c, sizeof(*task));
 	struct request request = b->request;
-	struct buf text = BUF_EMPTY;
 	char level[NUM_U64_MAX];
 
 	if (b->head.opcode == BINARY_VERBOSITY)
 		request.rest = slice_of(level, num_format_u64(level, request.number));
-	client_command(c, &request, &text);
-	respond(task_reply(task), &b->head, buf_slice(&text));
-	buf_free(&text);
-	task_done(task);
+	client_start_command(c, &request, &b->head, reply_admin);
 }
 
 /* --- authentication --- */

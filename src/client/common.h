@@ -25,10 +25,19 @@ struct clients_total {
 	atomic_size_t bytes;    /* that they hold */
 };
 
+/* What waits for statistics of the servers. */
+struct clients_wait {
+	STAILQ_ENTRY(clients_wait) link;
+	void (*done)(struct clients_wait *wait);
+};
+
 /* The worker does this for its clients. `arg` is clients.arg. */
 struct clients_ops {
 	/* Carries out a PROXY_COMMAND of commands.def, and appends its reply to `out`. */
 	void (*command)(void *arg, const struct request *request, struct buf *out);
+	/* Whether the reply to a PROXY_COMMAND needs newer statistics of the servers; and to get them: `wait` is called later, once. */
+	bool (*must_wait)(void *arg, const struct request *request);
+	void (*await)(void *arg, struct clients_wait *wait);
 	/* A client was closed, or a task without a client is done: the worker may have nothing left to do. */
 	void (*idle)(void *arg);
 	/* All clients of the daemon hold too much. Gives false if none holds as much as the largest one here; else asks its worker. */

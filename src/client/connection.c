@@ -18,7 +18,8 @@ enum {
 	LINGER_MOST = 16 << 20,  /* bytes of input that are discarded */
 	KERNEL_PART = 4,         /* such a part of client_memory is what the kernel may hold for all clients */
 	KERNEL_LEAST = 16 << 10, /* bytes, for one of them */
-	KERNEL_MOST = 256 << 10
+	KERNEL_MOST = 256 << 10,
+	REFUSED_LINE = 2048 /* bytes of a line that is kept until its data were discarded; a longer one is refused at once */
 };
 
 static struct client *client_of(struct stream *stream)
@@ -43,6 +44,8 @@ static void release(struct loop_job *job)
 static void leave(struct client *c)
 {
 	client_turn_close(c);
+	free(c->input.refused);
+	c->input.refused = NULL;
 	generation_leave(c->generation);
 	bounds_close(c);
 	loop_later(c->clients->loop, &c->release);
@@ -159,11 +162,11 @@ static void carry_out(struct client *c, struct binary_request *b)
 {
 	struct request *request = &b->request;
 
-	client_count(c, meter_class(request->command->id), 1);
+	meter_request(c->clients->meter, request);
 	if (c->input.is_binary)
 		client_binary_start(c, b);
 	else if (!task_start(client_host(c), request, c))
-		client_start_command(c, request);
+		client_start_command(c, request, NULL, client_reply_text);
 }
 
 static void refuse(struct client *c, const struct binary_request *b)
@@ -173,6 +176,41 @@ static void refuse(struct client *c, const struct binary_request *b)
 		client_binary_refuse(c, b);
 	else
 		task_start_refused(client_host(c), &b->request, c);
+}
+
+/* The slice, of the request at `from`, in its copy at `to`. */
+static struct slice moved(struct slice s, const char *from, const char *to)
+{
+	return s.n ? slice_of(to + (s.p - from), s.n) : slice_of(to, 0);
+}
+
+/* Refuses a request at the front of `in`: once its data were discarded, if it has any. */
+static void refuse_behind_data(struct client *c, const struct binary_request *b, struct slice in)
+{
+	const struct request *request = &b->request;
+	struct client_refused *kept;
+
+	client_skip(c, request);
+	if (!client_is_skipping(c) || request->consumed > REFUSED_LINE) {
+		refuse(c, b);
+		return;
+	}
+	c->input.refused = kept = xmalloc(sizeof(*kept) + request->consumed);
+	memcpy(kept->line, in.p, request->consumed);
+	kept->binary = *b;
+	kept->binary.request.key = moved(request->key, in.p, kept->line);
+	kept->binary.request.rest = moved(request->rest, in.p, kept->line);
+}
+
+/* The data of a refused request were discarded. */
+static void end_skip(struct client *c)
+{
+	struct client_refused *kept = c->input.refused;
+
+	c->input.refused = NULL;
+	if (kept)
+		refuse(c, &kept->binary);
+	free(kept);
 }
 
 void client_refuse(struct client *c, const char *error)
@@ -265,8 +303,7 @@ static size_t take_request(struct client *c, struct slice in)
 		}
 		if (!request->command)
 			log_nonsense(c, in, false);
-		refuse(c, &b);
-		client_skip(c, request);
+		refuse_behind_data(c, &b, in);
 		break;
 	case REQUEST_READY:
 		target_resolve(client_host(c)->env.rules, request, &needs);
@@ -363,6 +400,7 @@ static size_t on_data(struct stream *stream, struct slice in)
 			used += skip_data(c, slice_skip(in, used));
 			if (client_is_skipping(c))
 				break;
+			end_skip(c);
 			complete = true;
 			continue;
 		}

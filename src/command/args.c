@@ -114,12 +114,15 @@ static const char *take_range_count(struct slice rest, struct args *out)
 static const char *take_scan(struct slice rest, struct args *out)
 {
 	struct slice count = slice_token(&rest);
+	const char *error;
 
 	out->range.from = slice_token(&rest);
 	out->range.after = true;
 	if (out->range.from.n > MEMBER_MAX)
 		return long_member;
-	return slice_token(&rest).n ? bad_form : parse_count(count, &out->count);
+	error = slice_token(&rest).n ? bad_form : parse_count(count, &out->count);
+	/* A count of 0 has no use here, but clients of Redis begin with a cursor of 0, and would take the answer for an empty set. */
+	return !error && out->count == 0 ? bad_form : error;
 }
 
 /* --- lines of some words, whose number is checked first --- */

@@ -7,10 +7,12 @@
  */
 #include "command/fan.h"
 #include "command/item.h"
+#include "command/lookup.h"
 #include "command/start.h"
 #include "command/target.h"
 #include "protocol/commands.h"
 #include "protocol/reply.h"
+#include "util/num.h"
 
 /* --- one key --- */
 
@@ -36,6 +38,7 @@ static void single_answered(struct waiter *waiter, const struct result *r)
 		task_reply_failure(task, r);
 		return;
 	}
+	lookup_result(task, r);
 	if (single->touches)
 		item_touched(task->host, single->target, waiter->key, single->exptime, r);
 	if (task->nest)
@@ -120,6 +123,12 @@ static void share_value_of(struct task *outer, struct nest *nest, struct slice v
 	shared_drop(text);
 }
 
+static void count_answer(const struct task *outer, enum command_key_answer answer)
+{
+	if (answer != COMMAND_KEY_FAILED)
+		lookup_count(outer, answer == COMMAND_KEY_VALUE ? LOOKUP_HIT : LOOKUP_MISS);
+}
+
 static void named_got(struct nest *nest, struct slice reply)
 {
 	struct named *named = (struct named *)nest->outer;
@@ -131,6 +140,7 @@ static void named_got(struct nest *nest, struct slice reply)
 		task->nest->ttl = nest->ttl;
 	if (!nest->text)
 		answer = command_key_value(named->inside, named->keys, reply, &value);
+	count_answer(task, answer);
 	if (answer == COMMAND_KEY_FAILED)
 		reply_line(task_reply(task), value);
 	else if (nest->text || value.n >= TASK_SHARES)
@@ -144,7 +154,16 @@ static void named_got(struct nest *nest, struct slice reply)
 
 static void named_stored(struct nest *nest, struct slice reply)
 {
-	reply_line(task_reply(nest->outer), command_key_stored(nest->outer->command, reply));
+	struct slice line = command_key_stored(nest->outer->command, reply);
+	uint64_t number;
+
+	if (slice_equal(line, SLICE("STORED")) || num_parse_u64(line, &number))
+		lookup_count(nest->outer, LOOKUP_HIT);
+	else if (slice_equal(line, SLICE("NOT_FOUND")))
+		lookup_count(nest->outer, LOOKUP_MISS);
+	else if (slice_equal(line, SLICE("EXISTS")))
+		lookup_count(nest->outer, LOOKUP_CHANGED);
+	reply_line(task_reply(nest->outer), line);
 	task_done(nest->outer);
 }
 
@@ -215,6 +234,7 @@ static void answered(struct waiter *waiter, const struct result *r)
 	struct part *part = (struct part *)((char *)waiter - offsetof(struct part, waiter));
 	struct many *many = (struct many *)part->part.fan->task;
 
+	lookup_result(&many->task, r);
 	if (r->status == RESULT_HIT) {
 		if (many->call.verb == CALL_GAT)
 			item_touched(many->task.host, part->target, waiter->key, many->call.exptime, r);
@@ -248,6 +268,7 @@ static void part_got(struct nest *nest, struct slice reply)
 
 	if (!nest->text)
 		answer = command_key_value(part->inside, part->keys, reply, &value);
+	count_answer(nest->outer, answer);
 	if (answer == COMMAND_KEY_FAILED && buf_size(failure) == 0)
 		reply_line(failure, value);
 	else if (answer == COMMAND_KEY_VALUE && (nest->text || value.n >= TASK_SHARES))

@@ -2,6 +2,8 @@
 #ifndef COMMAND_HOST_H
 #define COMMAND_HOST_H
 
+#include <stdatomic.h>
+
 #include "collection/env.h"
 #include "collection/event/time_bucket.h"
 #include "protocol/command.h"
@@ -49,6 +51,7 @@ struct host {
 	/* The reply of the task is complete. The host owns the task from now on. */
 	void (*done)(struct task *task);
 
+	atomic_uint_fast64_t *lookups; /* counters for each enum lookup_counter, which only this thread writes; NULL: nobody counts */
 	size_t calls_max; /* calls that one client may have unanswered: its share of a server's queue; 0 for no limit */
 	struct time_bucket_memo bucket;
 	struct buf

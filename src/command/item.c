@@ -7,6 +7,7 @@
 #include "collection/lane/lanes.h"
 #include "collection/large.h"
 #include "collection/set/set.h"
+#include "command/lookup.h"
 #include "command/op_task.h"
 #include "command/plain.h"
 #include "command/start.h"
@@ -61,6 +62,7 @@ static void answered(struct waiter *waiter, const struct result *r)
 	};
 	struct item_task *item = (struct item_task *)((char *)waiter - offsetof(struct item_task, waiter));
 
+	lookup_result(&item->task, r);
 	if (r->status == RESULT_DONE && !r->cas)
 		task_reply_done(&item->task);
 	else if (r->status == RESULT_DONE || r->status == RESULT_NUMBER)
@@ -93,10 +95,13 @@ static void touched_or_deleted(struct op *op, const struct outcome *outcome)
 {
 	struct item_task *item = (struct item_task *)((char *)op - offsetof(struct item_task, op));
 
+	if (outcome->status == OUTCOME_MISSING && is_flip(item)) {
+		call_touch_or_delete(item);
+		return;
+	}
+	lookup_outcome(&item->task, outcome->status);
 	if (outcome->status == OUTCOME_DONE)
 		task_reply_done(&item->task);
-	else if (outcome->status == OUTCOME_MISSING && is_flip(item))
-		call_touch_or_delete(item);
 	else
 		(void)outcome_ends(outcome, &item->task);
 }

@@ -6,6 +6,7 @@
  * or control bytes: the client's own text of the key is put into the reply.
  */
 #include "collection/lane/lanes.h"
+#include "command/lookup.h"
 #include "command/start.h"
 #include "command/target.h"
 #include "command/task.h"
@@ -17,6 +18,7 @@ struct meta_task {
 	struct task task;
 	struct waiter waiter;
 	struct metaflags flags;
+	bool decrements;      /* an `ma` */
 	bool fenced;          /* the server suppresses the reply itself */
 	struct slice own_key; /* the client's text of the key, if it goes into the reply, else empty */
 	char bytes[];
@@ -53,6 +55,7 @@ static void answered(struct waiter *waiter, const struct result *r)
 		return;
 	}
 	code = slice_token(&rest);
+	lookup_meta(&meta->task, &meta->flags, meta->decrements, code);
 	if (!is_kept_back(meta, code))
 		reply(meta, r, code);
 	task_done(&meta->task);
@@ -114,6 +117,7 @@ void meta_start(struct host *host, const struct request *request, void *owner)
 	if (metaflags_has(&meta->flags, 'k') && metaflags_has(&meta->flags, 'b') &&
 		!request_key_valid(meta->waiter.key, KEY_MAX))
 		meta->own_key = task_keep(&at, request->key);
+	meta->decrements = request->command->id == COMMAND_MA && metaflags_decrements(request->rest);
 	meta->fenced = request->command->id == COMMAND_MA && metaflags_has(&meta->flags, 'q') &&
 		metaflags_has(&meta->flags, 'N');
 	lanes_call(host->lanes,

@@ -2,6 +2,7 @@
 
 #include "collection/lane/lanes.h"
 #include "command/args.h"
+#include "command/lookup.h"
 #include "protocol/commands.h"
 #include "protocol/reply.h"
 
@@ -105,6 +106,7 @@ void op_task_told(struct op *op, const struct outcome *outcome)
 	static const struct outcome busy = { .status = OUTCOME_BUSY };
 	struct task *task = &op_task_of(op)->task;
 
+	lookup_outcome(task, outcome->status);
 	/* If a repeated compaction finds no set, a later request of the same client may have deleted it meanwhile. */
 	if (outcome->status == OUTCOME_DONE)
 		task_reply_done(task);

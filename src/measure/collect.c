@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "upstream/news.h"
@@ -117,6 +118,15 @@ struct servers_seen collect_seen(struct daemon *d)
 	return seen;
 }
 
+unsigned collect_version(struct daemon *d)
+{
+	/* The first version with all commands that setlistd passes on. */
+	const unsigned first = 1u << 16 | 6u << 8;
+	unsigned oldest = collect_seen(d).oldest;
+
+	return oldest ? oldest : first;
+}
+
 /* --- the daemon: what the expressions in facts.def call --- */
 
 /* Of a field that the meter has for other threads. */
@@ -178,6 +188,20 @@ static uint64_t descriptors_max(void)
 	return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : FACT_UNKNOWN;
 }
 
+enum cpu { USER, SYSTEM };
+
+/* The time that the process has taken so far, in microseconds. */
+static uint64_t cpu_us(enum cpu which)
+{
+	struct rusage usage;
+	struct timeval time;
+
+	if (getrusage(RUSAGE_SELF, &usage) != 0)
+		return 0;
+	time = which == USER ? usage.ru_utime : usage.ru_stime;
+	return (uint64_t)time.tv_sec * 1000000 + (uint64_t)time.tv_usec;
+}
+
 /* A value is not read in vain: some cost system calls. */
 void collect_daemon(struct daemon *d, const struct meter *from, enum format format, const char *obstacle,
 	uint64_t values[static DAEMON_FACTS])
@@ -188,6 +212,13 @@ void collect_daemon(struct daemon *d, const struct meter *from, enum format form
 		*values++ = *names[format] ? (uint64_t)(value) : 0; \
 	}
 #include "measure/facts.def"
+}
+
+void collect_sums(struct daemon *d, struct sums *sums)
+{
+	pthread_mutex_lock(&d->lock);
+	*sums = d->sums;
+	pthread_mutex_unlock(&d->lock);
 }
 
 /* --- what was measured --- */

@@ -41,6 +41,9 @@ void collect_daemon(struct daemon *d, const struct meter *from, enum format form
 /* Fills in the counters, since the start or the last `stats reset`. */
 void collect_counters(struct daemon *d, uint64_t values[static COUNTERS]);
 
+/* The statistics of all servers together, as they were last asked for. */
+void collect_sums(struct daemon *d, struct sums *sums);
+
 /* A server, as all workers together know it. */
 struct server_sum {
 	char name[300];
@@ -59,6 +62,9 @@ struct servers_seen {
 };
 
 struct servers_seen collect_seen(struct daemon *d);
+
+/* The version that clients are told: the oldest one of all servers, or 1.6.0 while none is known. */
+unsigned collect_version(struct daemon *d);
 
 /* Adds the latencies of a class, less than LATENCY_CLASSES, since the start or the last `stats reset`. */
 void collect_latency(struct daemon *d, unsigned class, struct histogram_sum *sum);

@@ -13,6 +13,29 @@ const unsigned char meter_classes[COMMAND_COUNT] = {
 #undef COMMAND
 };
 
+/* --- keys --- */
+
+const unsigned char meter_keys[COMMAND_COUNT] = {
+	[COMMAND_GET] = COUNT_keys_get,
+	[COMMAND_GETS] = COUNT_keys_get,
+	[COMMAND_GAT] = COUNT_keys_touch,
+	[COMMAND_GATS] = COUNT_keys_touch,
+	[COMMAND_TOUCH] = COUNT_keys_touch,
+	[COMMAND_SET] = COUNT_keys_set,
+	[COMMAND_ADD] = COUNT_keys_set,
+	[COMMAND_REPLACE] = COUNT_keys_set,
+	[COMMAND_APPEND] = COUNT_keys_set,
+	[COMMAND_PREPEND] = COUNT_keys_set,
+	[COMMAND_CAS] = COUNT_keys_set,
+	[COMMAND_MS] = COUNT_keys_set,
+};
+
+void meter_count_meta(struct meter *m, const struct request *request)
+{
+	if (request->command->id == COMMAND_MG)
+		meter_count(m, metaflags_has(&request->meta, 'T') ? COUNT_keys_touch : COUNT_keys_get, 1);
+}
+
 /* --- latencies --- */
 
 static void count(struct meter *m, const struct command *command, uint64_t took, uint64_t n)

@@ -19,7 +19,9 @@
 struct servers;
 
 enum counter {
-#define CLASS(name) COUNT_cmd_##name,
+#define CLASS(name, stats) COUNT_cmd_##name,
+#define KEYS(name) COUNT_keys_##name,
+#define LOOKUP(name, ...) COUNT_##name,
 #define COUNTER(name, ...) COUNT_##name,
 #define MOVES(name, ...) COUNT_##name,
 #define LANES(name, ...) COUNT_##name,
@@ -47,6 +49,7 @@ struct meter {
 	struct servers *servers;            /* those of the worker's current generation */
 	uint64_t ring, former;              /* the fingerprints of where keys are, and were; 0 for none */
 	uint64_t move_at;                   /* when they move, in seconds of Unix time; 0 if none do */
+	uint64_t max_connections;           /* of the worker's configuration */
 };
 
 /* Borrows the loop until meter_fini. `random` is any number that clients do not know. All other members must be zero. */
@@ -79,6 +82,24 @@ extern const unsigned char meter_classes[];
 static inline enum counter meter_class(command_id id)
 {
 	return (enum counter)meter_classes[id];
+}
+
+/* Of each command the counter of KEYS for the keys that it names; 0 for none. */
+extern const unsigned char meter_keys[];
+
+/* A meta command that may touch, which is another counter. */
+void meter_count_meta(struct meter *meter, const struct request *request);
+
+/* A request begins. */
+static inline void meter_request(struct meter *meter, const struct request *request)
+{
+	command_id id = request->command->id;
+
+	meter_count(meter, meter_class(id), 1);
+	if (meter_keys[id])
+		meter_count(meter, (enum counter)meter_keys[id], request->keys ? request->keys : 1);
+	else if (meter_class(id) == COUNT_cmd_meta)
+		meter_count_meta(meter, request);
 }
 
 /* Counts the requests that wait for the end of the turn. */

@@ -19,7 +19,7 @@ enum form {
 	SECONDS,       /* microseconds, with a point before the last six digits */
 	STATE,         /* of a server: up or down; as a metric 1 or 0 */
 	VERSION,       /* of a server, as struct server_stats has it; as a metric a label */
-	PROXY_VERSION, /* the oldest version of all servers, and our own */
+	OWN_VERSION,   /* that of setlistd: there is no value */
 	RING           /* a fingerprint; as a metric a label beside our own version */
 };
 
@@ -36,13 +36,25 @@ static const struct fact daemon_facts[DAEMON_FACTS] = {
 };
 
 static const struct fact counter_facts[COUNTERS] = {
-#define CLASS(name) \
-	{ { "cmd_" #name, "cmd_" #name, "setlistd_requests_total" }, NUMBER, "class=\"" #name "\"", "counter", \
+#define CLASS(name, stats) \
+	{ { stats, "cmd_" #name, "setlistd_requests_total" }, NUMBER, "class=\"" #name "\"", "counter", \
 		"Requests of clients, by class of commands." },
+#define KEYS(name) \
+	{ { "cmd_" #name, "keys_" #name, "setlistd_keys_total" }, NUMBER, "command=\"" #name "\"", "counter", \
+		"Keys that commands of memcached name: get with mg, set with all that stores, touch with gat." },
+#define LOOKUP(name, command, result) \
+	{ { #name, #name, "setlistd_lookups_total" }, NUMBER, \
+		"command=\"" command "\",result=\"" result "\"", "counter", \
+		"Hits and misses of memcached's commands, one for each key." },
 #define COUNTER(name, metric, label, help) { { #name, #name, metric }, NUMBER, label, "counter", help },
 #define MOVES(name, metric, help, member) { { #name, #name, metric }, NUMBER, "", "counter", help },
 #define LANES(name, metric, help) { { #name, #name, metric }, NUMBER, "", "counter", help },
 #define HELD(name, metric, help) { { #name, #name, metric }, NUMBER, "", "gauge", help },
+#include "measure/facts.def"
+};
+
+static const struct fact sum_facts[SUMS] = {
+#define SUM(name) { { #name, "", "" }, NUMBER, "", "", "" },
 #include "measure/facts.def"
 };
 
@@ -63,6 +75,8 @@ static const struct fact latency_facts[] = {
 enum {
 	GENERAL_COUNTERS = 0
 #define CLASS(...) +1
+#define KEYS(...) +1
+#define LOOKUP(...) +1
 #define COUNTER(...) +1
 #define MOVES(...) +1
 #include "measure/facts.def"
@@ -70,7 +84,7 @@ enum {
 
 static const char *class_name(unsigned class)
 {
-	return counter_facts[class].names[FORMAT_STATS] + strlen("cmd_");
+	return counter_facts[class].names[FORMAT_JSON] + strlen("cmd_");
 }
 
 /* --- values --- */
@@ -95,10 +109,8 @@ static void add_value(struct buf *out, enum form form, uint64_t value)
 	case VERSION:
 		add_version(out, (unsigned)value);
 		break;
-	case PROXY_VERSION:
-		/* If no server has been up, the version is one that has all commands that setlistd has. */
-		add_version(out, value ? (unsigned)value : 1u << 16 | 6u << 8);
-		buf_printf(out, " setlistd/%s", setlistd_version);
+	case OWN_VERSION:
+		buf_printf(out, "%s", setlistd_version);
 		break;
 	case RING:
 		buf_printf(out, "%016" PRIx64, value);
@@ -534,6 +546,14 @@ static void print_daemon(struct report *r, const char *obstacle)
 	walk(r, daemon_facts, DAEMON_FACTS, "", values);
 }
 
+static void print_sums(struct report *r)
+{
+	struct sums sums;
+
+	collect_sums(r->d, &sums);
+	walk(r, sum_facts, SUMS, "", sums.values);
+}
+
 bool report_stats(struct daemon *d, const struct meter *from, struct slice group, struct buf *out)
 {
 	struct report r = { d, from, FORMAT_STATS, out, "" };
@@ -541,6 +561,7 @@ bool report_stats(struct daemon *d, const struct meter *from, struct slice group
 	if (group.n == 0) {
 		print_daemon(&r, NULL);
 		print_counters(&r, 0, GENERAL_COUNTERS);
+		print_sums(&r);
 	} else if (slice_equal(group, SLICE("collections"))) {
 		print_counters(&r, GENERAL_COUNTERS, COUNTERS);
 	} else if (slice_equal(group, SLICE("upstream"))) {
@@ -564,7 +585,7 @@ bool report_stats(struct daemon *d, const struct meter *from, struct slice group
 
 void report_version(struct daemon *d, struct buf *out)
 {
-	add_value(out, PROXY_VERSION, collect_seen(d).oldest);
+	add_version(out, collect_version(d));
 	BUF_ADD(out, "\r\n");
 }
 

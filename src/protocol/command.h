@@ -27,7 +27,7 @@ enum grammar {
 	GRAMMAR_KEYS,            /* <key>+ */
 	GRAMMAR_TOUCH_KEYS,      /* <exptime> <key>+ */
 	GRAMMAR_COLLECTION_KEYS, /* <key>+ with keys of that size */
-	GRAMMAR_COUNTED_KEYS,    /* <limit> <key>+ with keys of that size */
+	GRAMMAR_COUNTED_KEYS,    /* <n> <key>+ [limit <l>] with n keys of that size */
 	GRAMMAR_WAIT_KEYS,       /* <seconds> <key>+ with keys of that size */
 	GRAMMAR_POP_KEYS,        /* <count> left|right <key>+ with keys of that size */
 	GRAMMAR_ARITHMETIC,      /* <key> <delta> */

@@ -29,14 +29,14 @@ static const char *check_flag(command_id command, struct slice flag)
 	struct slice token = slice_skip(flag, 1);
 	uint64_t number;
 	uint32_t flags;
-	int32_t seconds;
+	int64_t seconds;
 
 	if (has("cfhklqstuvxILP", flag.p[0]))
 		return NULL;
 	if (has("CDEJ", flag.p[0]))
 		return num_parse_u64(token, &number) ? NULL : bad_token;
 	if (has("NRT", flag.p[0]))
-		return num_parse_i32(token, &seconds) ? NULL : bad_token;
+		return num_parse_exptime(token, &seconds) ? NULL : bad_token;
 	switch (flag.p[0]) {
 	case 'b':
 		return token.n ? "CLIENT_ERROR invalid flag" : NULL;
@@ -88,6 +88,15 @@ bool metaflags_name_item(const struct metaflags *flags, struct slice line)
 	while ((flag = slice_token(&line)).n && flag.p[0] != 'P')
 		continue;
 	return slice_equal(flag, SLICE("Pitem"));
+}
+
+bool metaflags_decrements(struct slice flags)
+{
+	struct slice flag;
+
+	while ((flag = slice_token(&flags)).n && flag.p[0] != 'M')
+		continue;
+	return flag.n > 1 && has("Dd-", flag.p[1]);
 }
 
 bool metaflags_hide(const struct metaflags *flags, command_id command, struct slice code)

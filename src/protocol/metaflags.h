@@ -30,6 +30,9 @@ static inline bool metaflags_has(const struct metaflags *flags, char letter)
 /* Parses the flags of `command` to `out`. Gives NULL, or the error line that refuses them. */
 const char *metaflags_parse(command_id command, struct slice flags, struct metaflags *out);
 
+/* Whether the flags of an `ma`, which were parsed, make it subtract. */
+bool metaflags_decrements(struct slice flags);
+
 /* Whether the line says Pitem, which is for us: the command is for the item under the key, whatever a rule makes of the key. */
 bool metaflags_name_item(const struct metaflags *flags, struct slice line);
 

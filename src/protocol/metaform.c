@@ -83,10 +83,10 @@ static void take_flag(struct slice flag, struct request *out, char *mode)
 		break;
 	case 'N':
 		out->extras.has_initial = true;
-		good = num_parse_i64(token, &out->exptime);
+		good = num_parse_exptime(token, &out->exptime);
 		break;
 	case 'T':
-		good = num_parse_i64(token, &out->exptime);
+		good = num_parse_exptime(token, &out->exptime);
 		break;
 	}
 	assert(good);

@@ -191,10 +191,8 @@ static enum request_status parse_storage(struct slice in, const struct request_l
 		return refuse(out, bad_form(out));
 	if (!take_bytes(out, token, &bytes))
 		return REQUEST_FATAL;
-	int32_t seconds = 0;
-	if (!num_parse_u32(flags, &out->flags) || !num_parse_i32(exptime, &seconds))
+	if (!num_parse_u32(flags, &out->flags) || !num_parse_exptime(exptime, &out->exptime))
 		out->error = bad_form(out);
-	out->exptime = seconds;
 	if (!take_last_number(out))
 		out->error = bad_form(out);
 	if (!clean && !out->error)
@@ -257,12 +255,8 @@ static enum request_status parse_meta(struct slice in, const struct request_limi
 
 static enum request_status parse_exptime(struct request *out, struct slice token)
 {
-	int32_t seconds;
-
-	if (!num_parse_i32(token, &seconds))
-		return refuse(out, "CLIENT_ERROR invalid exptime argument");
-	out->exptime = seconds;
-	return REQUEST_READY;
+	return num_parse_exptime(token, &out->exptime) ? REQUEST_READY
+						       : refuse(out, "CLIENT_ERROR invalid exptime argument");
 }
 
 /* A key and the word behind it: of arithmetic, delete and touch. */
@@ -299,15 +293,38 @@ static enum request_status parse_touch_keys(struct request *out, const struct re
 	return parse_keys(out, out->rest, KEY_MAX, limits);
 }
 
+/* Takes so many words off the front of `rest`. Returns what they are, with the spaces between them; empty if there are too few. */
+static struct slice take_words(struct slice *rest, uint64_t count)
+{
+	struct slice all = *rest;
+
+	for (uint64_t i = 0; i < count; i++) {
+		if (slice_token(rest).n == 0)
+			return slice_of(all.p, 0);
+	}
+	return slice_of(all.p, all.n - rest->n);
+}
+
+/* The number of keys tells them from the words that follow. */
 static enum request_status parse_counted_keys(struct request *out, const struct request_limits *limits)
 {
-	struct slice limit = slice_token(&out->rest), rest = out->rest;
+	struct slice count = slice_token(&out->rest), keys, word, limit;
+	uint64_t n;
 
-	if (slice_token(&rest).n == 0)
+	if (no_more(out->rest))
 		return refuse(out, bad_form(out));
-	if (!num_parse_u64(limit, &out->number))
+	if (!num_parse_u64(count, &n))
+		return refuse(out, "CLIENT_ERROR invalid count");
+	keys = take_words(&out->rest, n);
+	word = slice_token(&out->rest);
+	limit = slice_token(&out->rest);
+	if (keys.n == 0 || !no_more(out->rest))
+		return refuse(out, bad_form(out));
+	if (word.n && (limit.n == 0 || !slice_equal(word, SLICE("limit"))))
+		return refuse(out, bad_form(out));
+	if (word.n && !num_parse_u64(limit, &out->number))
 		return refuse(out, "CLIENT_ERROR invalid limit");
-	return parse_keys(out, out->rest, COLLECTION_KEY_MAX, limits);
+	return parse_keys(out, keys, COLLECTION_KEY_MAX, limits);
 }
 
 /* Seconds, with up to three decimals, to milliseconds. */

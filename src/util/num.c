@@ -68,13 +68,13 @@ bool num_parse_i64(struct slice s, int64_t *out)
 	return true;
 }
 
-bool num_parse_i32(struct slice s, int32_t *out)
+bool num_parse_exptime(struct slice s, int64_t *out)
 {
 	int64_t v;
 
-	if (!num_parse_i64(s, &v) || v < INT32_MIN || v > INT32_MAX)
+	if (!num_parse_i64(s, &v) || v < INT32_MIN || v > UINT32_MAX)
 		return false;
-	*out = (int32_t)v;
+	*out = v > INT32_MAX ? v - UINT32_MAX - 1 : v;
 	return true;
 }
 

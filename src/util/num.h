@@ -14,7 +14,9 @@ enum { NUM_U64_MAX = 20, NUM_SAFE_DIGITS = 19 };
 bool num_parse_u64(struct slice s, uint64_t *out);
 bool num_parse_u32(struct slice s, uint32_t *out);
 bool num_parse_i64(struct slice s, int64_t *out);
-bool num_parse_i32(struct slice s, int32_t *out);
+
+/* An exptime, with the same results. As in memcached, 2^31 to 2^32 - 1 are the negative numbers of 32 bits: in the past. */
+bool num_parse_exptime(struct slice s, int64_t *out);
 
 /* Takes up to NUM_SAFE_DIGITS digits off the front of `s`. Gives false if there are none. */
 bool num_take_u64(struct slice *s, uint64_t *out);

@@ -6,6 +6,7 @@
 #include "collection/machines.h"
 #include "collection/push_board.h"
 #include "collection/text/part_key.h"
+#include "command/lookup.h"
 #include "command/waiting.h"
 #include "measure/meter.h"
 #include "upstream/address.h"
@@ -145,6 +146,8 @@ static void init_host(struct generation *g)
 		.large = all->large,
 	};
 	g->host.tell = tell;
+	g->host.lookups = &all->meter->counters[COUNT_get_hits];
+	_Static_assert(COUNT_cas_badval - COUNT_get_hits == LOOKUPS - 1, "the counters of lookups are those of the meter");
 	g->host.calls_max = calls_max(config);
 	g->collection_options = (struct collection_options){
 		.base_size = config->base_size,

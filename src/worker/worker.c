@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "net/tls.h"
+#include "protocol/commands.h"
 #include "util/alloc.h"
 #include "util/log.h"
 #include "util/random.h"
@@ -48,6 +49,14 @@ static void at_turn(void *arg)
 
 /* --- reloads --- */
 
+/* For other threads. */
+static void set_limits(struct worker *w)
+{
+	pthread_mutex_lock(&w->daemon->lock);
+	w->meter.max_connections = worker_config(w)->max_connections;
+	pthread_mutex_unlock(&w->daemon->lock);
+}
+
 static void set_generation(struct worker *w, struct generation *g)
 {
 	generations_enter(&w->generations, g);
@@ -79,6 +88,7 @@ static void reload(struct worker *w)
 
 	w->settings = settings_share(w->daemon->settings);
 	generations_set_options(&w->generations, w->settings);
+	set_limits(w);
 	clients_set_config(&w->clients, worker_config(w));
 	meter_set_threshold(&w->meter, worker_config(w)->slow_threshold);
 	settings_release(before);
@@ -248,7 +258,23 @@ static void move(void *to, int fd, struct tls *tls)
 	worker_send(to, (struct mail){ WORKER_ADOPT, fd, tls });
 }
 
-static const struct clients_ops clients_ops = { command, stop_if_drained, reclaim_elsewhere, move };
+static bool must_wait(void *arg, const struct request *request)
+{
+	const struct worker *w = arg;
+	struct slice rest = request->rest;
+
+	/* Only the general statistics have sums of the servers. */
+	return request->command->id == COMMAND_STATS && slice_token(&rest).n == 0 && poll_is_due(&w->poll);
+}
+
+static void await(void *arg, struct clients_wait *wait)
+{
+	struct worker *w = arg;
+
+	poll_wait(&w->poll, w->generations.current, wait);
+}
+
+static const struct clients_ops clients_ops = { command, must_wait, await, stop_if_drained, reclaim_elsewhere, move };
 
 /* --- messages --- */
 
@@ -361,6 +387,8 @@ struct worker *worker_start(struct daemon *daemon, size_t number, uint64_t seed)
 	loop_init(&w->loop);
 	meter_init(&w->meter, &w->loop, random_next(&seed));
 	meter_set_threshold(&w->meter, worker_config(w)->slow_threshold);
+	poll_init(&w->poll, daemon, &w->loop);
+	set_limits(w);
 	init_generations(w, seed);
 	init_clients(w);
 	w->loop.turn.call = at_turn;

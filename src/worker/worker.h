@@ -10,6 +10,7 @@
 #include "net/loop.h"
 #include "worker/daemon.h"
 #include "worker/generation.h"
+#include "worker/poll.h"
 
 struct tls;
 
@@ -22,6 +23,7 @@ struct worker {
 	struct generations generations;
 	struct generation *next; /* after a reload: its servers are not tried yet; or NULL */
 	struct clients clients;
+	struct poll poll;
 	atomic_bool asked_to_reclaim; /* WORKER_RECLAIM is on the way */
 	atomic_bool asked_to_look;    /* WORKER_LOOK is on the way */
 	uint64_t drain_until;         /* when unfinished requests are given up */

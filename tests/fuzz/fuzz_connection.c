@@ -327,7 +327,7 @@ static const char *const requests[] = {
 	"smismember k a b\r\n",
 	"smembers k l k\r\n",
 	"sinter k l\r\n",
-	"sintercard 2 k l\r\n",
+	"sintercard 2 k l limit 2\r\n",
 	"sunionstore m k l\r\n",
 	"sunion k l k\r\n",
 	"sdiff k l\r\n",

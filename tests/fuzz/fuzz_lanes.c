@@ -50,7 +50,7 @@ static const char *const requests[] = {
 	"lfill k aaaaaaaa c d\r\n",
 	"sunion k l\r\n",
 	"sinter k l\r\n",
-	"sintercard 2 k l\r\n",
+	"sintercard 2 k l limit 2\r\n",
 	"sunionstore m k l\r\n",
 	"sdiff k l k\r\n",
 	"scompact k\r\n",

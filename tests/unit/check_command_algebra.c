@@ -124,7 +124,7 @@ TEST(missing_meanwhile)
 /* A limit is reached in the first blocks: no more are read. Nothing is collected, so a result may be as large as it likes. */
 TEST(counting)
 {
-	static const char *const lines[] = { "sunioncard 5 k l\r\n", "sintercard 5 k l\r\n" };
+	static const char *const lines[] = { "sunioncard 2 k l limit 5\r\n", "sintercard 2 k l limit 5\r\n" };
 
 	fake_takes(&small_result);
 	for (size_t i = 0; i < 2; i++) {
@@ -134,17 +134,17 @@ TEST(counting)
 		ck_assert_uint_eq(fake_waiting(&fake), 0);
 		client_is_told("5\r\n");
 	}
-	client_asks("sdiffcard 5 k l\r\n");
+	client_asks("sdiffcard 2 k l limit 5\r\n");
 	next_is_large();
 	relays("EN\r\n", "5\r\n");
-	client_asks("sintercard 0 k l\r\n");
+	client_asks("sintercard 2 k l\r\n");
 	while (fake_waiting(&fake)) {
 		next_is_large();
 		ck_assert_uint_le(fake.used, 2 * (BLOCK + MEMBER));
 	}
 	client_is_told("8000\r\n");
 	ck_assert_uint_eq(fake.used, 0);
-	client_asks("sintercard 0 k l\r\n");
+	client_asks("sintercard 2 k l\r\n");
 	next_is_large();
 	fails(RESULT_UNAVAILABLE, "SERVER_ERROR upstream mc:11211 unavailable\r\n");
 }

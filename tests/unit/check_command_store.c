@@ -58,9 +58,9 @@ TEST(large_ones_are_tables)
 	stock();
 	asks_and_hears("sunionstore t k l\r\n", "300\r\n");
 	ck_assert_uint_gt(server_items(&server, "t."), 5);
-	asks_and_hears("sintercard 0 t k\r\nsintercard 0 t l\r\nscard t\r\n", "200\r\n200\r\n300\r\n");
+	asks_and_hears("sintercard 2 t k\r\nsintercard 2 t l\r\nscard t\r\n", "200\r\n200\r\n300\r\n");
 	asks_and_hears("sdiffstore t t k\r\n", "100\r\n");
-	asks_and_hears("scard t\r\nsdiffcard 0 t l\r\n", "100\r\n0\r\n");
+	asks_and_hears("scard t\r\nsdiffcard 2 t l\r\n", "100\r\n0\r\n");
 	asks_and_hears("sinterstore t none t\r\n", "0\r\n");
 	ck_assert_uint_eq(server_items(&server, "t."), 0);
 }

@@ -94,7 +94,7 @@ static void write_line(struct buf *line, struct asked *a)
 	else if (a->verb >= UNITE)
 		buf_printf(line, " %s", keys[1 - a->set]);
 	if (a->verb == RANGE || a->verb == SCAN || a->verb == SAMPLE || a->verb == POP)
-		buf_printf(line, " %zu", a->count);
+		buf_printf(line, " %zu", a->count += a->verb == SCAN && a->count == 0);
 	if (a->verb == SCAN && below(3))
 		add_member(line, a->from = below(world.count));
 	BUF_ADD(line, "\r\n");

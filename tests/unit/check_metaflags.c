@@ -75,7 +75,7 @@ TEST(numbers)
 
 	bad(COMMAND_MG, " T", wrong);
 	bad(COMMAND_MG, " Tx", wrong);
-	bad(COMMAND_MG, " T2147483648", wrong);
+	bad(COMMAND_MG, " T4294967296", wrong);
 	bad(COMMAND_MG, " C", wrong);
 	bad(COMMAND_MG, " C-1", wrong);
 	bad(COMMAND_MS, " C18446744073709551616", wrong);

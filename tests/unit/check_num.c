@@ -45,16 +45,18 @@ TEST(i64)
 	ck_assert(!num_parse_i64(guard_text(""), &v));
 }
 
-TEST(i32)
+TEST(exptime)
 {
-	int32_t v = 7;
+	int64_t v = 7;
 
-	ck_assert(num_parse_i32(guard_text("-2147483648"), &v) && v == INT32_MIN);
-	ck_assert(num_parse_i32(guard_text("2147483647"), &v) && v == INT32_MAX);
-	ck_assert(!num_parse_i32(guard_text("-0"), &v));
-	ck_assert(!num_parse_i32(guard_text("2147483648"), &v));
-	ck_assert(!num_parse_i32(guard_text("-2147483649"), &v));
-	ck_assert(!num_parse_i32(guard_text(""), &v));
+	ck_assert(num_parse_exptime(guard_text("-2147483648"), &v) && v == INT32_MIN);
+	ck_assert(num_parse_exptime(guard_text("2147483647"), &v) && v == INT32_MAX);
+	ck_assert(num_parse_exptime(guard_text("2147483648"), &v) && v == INT32_MIN);
+	ck_assert(num_parse_exptime(guard_text("4294967295"), &v) && v == -1);
+	ck_assert(!num_parse_exptime(guard_text("4294967296"), &v));
+	ck_assert(!num_parse_exptime(guard_text("-0"), &v));
+	ck_assert(!num_parse_exptime(guard_text("-2147483649"), &v));
+	ck_assert(!num_parse_exptime(guard_text(""), &v));
 }
 
 TEST(take)

@@ -259,8 +259,9 @@ def set_reads(key, dice):
     yield b"sunion %s %s" % (name, name), values, joined("sunion", lambda state: state), False
     yield b"sinter %s %s" % (name, name), values, joined("sinter", lambda state: state), False
     limit = dice.choice((0, count))
-    for command in (b"sunioncard %d %s" + b" nothing-there" * once, b"sintercard %d %s", b"sdiffcard %d %s" + b" nothing-there" * once):
-        yield command % (limit, name), line, exactly(lambda state: b"%d" % min(len(state), limit or len(state))), False
+    for command in (b"sunioncard %d %s%s" % (1 + once, name, b" nothing-there" * once), b"sintercard 1 %s" % name,
+                    b"sdiffcard %d %s%s" % (1 + once, name, b" nothing-there" * once)):
+        yield command + (b" limit %d" % limit if limit else b""), line, exactly(lambda state: b"%d" % min(len(state), limit or len(state))), False
     yield b"sdiff %s nothing-there" % name, values, joined("sdiff", lambda state: state), False
     yield b"sinfo %s" % name, until_end, information, False
 

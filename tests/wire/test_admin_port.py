@@ -18,11 +18,15 @@ MUCH = 4 << 20  # bytes: more than the kernel moves from one side to the other a
 FACTS = os.path.join(os.path.dirname(__file__), "..", "..", "src", "measure", "facts.def")
 
 
+PREFIXES = {"CLASS": "cmd_", "KEYS": "keys_"}
+SHARED = {"CLASS": "setlistd_requests_total", "KEYS": "setlistd_keys_total", "LOOKUP": "setlistd_lookups_total"}  # the metrics of many rows
+
+
 def counters():
     """{name: metric} of all counters, in their order."""
     with open(FACTS, encoding="ascii") as table:
-        rows = re.findall(r'^(CLASS|COUNTER|MOVES|LANES|HELD)\((\w+)(?:, "(\w+)")?', table.read(), re.M)
-    return {"cmd_" + name if kind == "CLASS" else name: metric or "setlistd_requests_total" for kind, name, metric in rows}
+        rows = re.findall(r'^(CLASS|KEYS|LOOKUP|COUNTER|MOVES|LANES|HELD)\((\w+)(?:, "(\w+)")?', table.read(), re.M)
+    return {PREFIXES.get(kind, "") + name: SHARED.get(kind, metric) for kind, name, metric in rows}
 
 
 def fetch(port, path, method="GET", headers=None, body=None):
@@ -383,7 +387,7 @@ class Numbers(Started):
             self.assertRegex(text, rf"(?m)^{metric}[{{ ]")
         with open(FACTS, encoding="ascii") as table:
             wanted = set(re.findall(r'"((?:setlistd|process)_\w+)"', table.read()))
-        self.assertEqual(sorted(re.findall(r"(?m)^# HELP (\w+)", text)), sorted(wanted | {"setlistd_requests_total"}))
+        self.assertEqual(sorted(re.findall(r"(?m)^# HELP (\w+)", text)), sorted(wanted | set(SHARED.values())))
         metrics = self.metrics()
         self.assertEqual(metrics['setlistd_requests_total{class="get"}'], 5)
         self.assertEqual(metrics['setlistd_request_duration_seconds_count{class="get"}'], 5)

@@ -34,7 +34,7 @@ class SetBehaviours(EncodingTest):
                 found, _ = self.conn.values(f"{verb} {k} {name}-l")
                 self.assertEqual(sorted(found[verb][1].split()), expected.split(), verb)
                 number = len(expected.split())
-                self.expect((f"{verb}card 0 {k} {name}-l", str(number)), (f"{verb}card 1 {k} {name}-l", "1"))
+                self.expect((f"{verb}card 2 {k} {name}-l", str(number)), (f"{verb}card 2 {k} {name}-l limit 1", "1"))
 
     def test_sinfo(self):
         for name, k in self.each():

@@ -37,7 +37,7 @@ class Ordered:
             count = dice.choice((0, 1, 2, 7, 50, 10 ** 6))
             low, high = bisect.bisect_left(members, one.encode()), bisect.bisect_right(members, other.encode())
             behind = bisect.bisect_right(members, one.encode())
-            for command, expected in ((f"sscan {key} {count} {one}", members[behind:][:count]),
+            for command, expected in ((f"sscan {key} {count or 1} {one}", members[behind:][:count or 1]),
                                       (f"srange {key} {one} {other} {count}", members[low:high][:count])):
                 self.assertEqual(self.listed(command, conn), expected, command)
             command = f"scount {key} {one} {other}"

@@ -23,7 +23,7 @@ collection "plain" { plain_verbs = true }
 # What may stand for each word of a usage: short, and as long as a line may be.
 SHORT = {"flags": "0", "exptime": "0", "bytes": "1", "cas": "1", "delta": "1", "delay": "1000000000", "unixtime": "", "count": "1000000",
          "n": "300", "bucket": "now", "first": "1", "last": "-1", "from": "!", "to": "~", "after": "!", "start": "0", "stop": "-1",
-         "index": "50000", "pivot": "user0099998", "target": "T", "member": "user0000001", "item": "user0099999", "limit": "0", "seconds": "30", "token": "x",
+         "index": "50000", "pivot": "user0099998", "target": "T", "member": "user0000001", "item": "user0099999", "limit": "0", "l": "0", "seconds": "30", "token": "x",
          "command": "", "group": "", "flag": "v"}
 WORDS = " ".join(f"m{i * 7919 % 1000003:06}" for i in range(125000))
 MANY = {"member": WORDS, "item": WORDS}
@@ -45,6 +45,8 @@ def arguments(usage, key, many):
         repeats = word[-1] in "+*"
         if kind in ("key", "type", "source"):
             line.append(" ".join([key] * 8) if repeats and many else key)
+        elif kind == "n" and "<n> <key>+" in usage:
+            line.append("8" if many else "1")
         else:
             line.append(MANY[kind] if repeats and many and kind in MANY else SHORT[kind])
     text = " ".join(filter(None, line))

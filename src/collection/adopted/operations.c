@@ -238,7 +238,10 @@ static const struct snapshot_item *main_item(const struct adopted *c)
 	return c->encoding->main_item ? c->encoding->main_item(&c->s) : item_under_key(c);
 }
 
-/* Combines the CAS tokens of all items, in any order, into one. The token of a single item stays as it is. */
+/*
+ * Combines the CAS tokens of all items, in any order, into one. The token of a single item stays as it is. Clients may keep a token in
+ * a double, which is exact up to 53 bits. 0 would be no token.
+ */
 static uint64_t cas_of(const struct snapshot *s)
 {
 	uint64_t sum = 0, only = 0;
@@ -252,7 +255,8 @@ static uint64_t cas_of(const struct snapshot *s)
 		sum += hash_mix(hash_key(item->waiter.key, 0) | 1, item->reply.cas | 1ull << 63);
 		there++;
 	}
-	return there == 1 ? only : sum;
+	sum >>= 64 - 53;
+	return there == 1 ? only : sum ? sum : 1;
 }
 
 static size_t bytes_of(const struct snapshot *s)

@@ -1,0 +1,111 @@
+#include "command/lookup.h"
+
+#include "command/task.h"
+#include "protocol/commands.h"
+
+/* Whether memcached counts hits and misses of a command, and as what; `changed` is CHANGED. */
+struct counters {
+	bool counts;
+	enum lookup_counter hit, miss, changed;
+};
+
+static const struct counters of_get = { true, LOOKUP_get_hits, LOOKUP_get_misses, LOOKUP_get_misses };
+static const struct counters of_touch = { true, LOOKUP_touch_hits, LOOKUP_touch_misses, LOOKUP_touch_misses };
+static const struct counters of_delete = { true, LOOKUP_delete_hits, LOOKUP_delete_misses, LOOKUP_delete_misses };
+static const struct counters of_incr = { true, LOOKUP_incr_hits, LOOKUP_incr_misses, LOOKUP_incr_misses };
+static const struct counters of_decr = { true, LOOKUP_decr_hits, LOOKUP_decr_misses, LOOKUP_decr_misses };
+static const struct counters of_cas = { true, LOOKUP_cas_hits, LOOKUP_cas_misses, LOOKUP_cas_badval };
+static const struct counters none = { .counts = false };
+
+static const struct counters *const classic[COMMAND_COUNT] = {
+	[COMMAND_CAS] = &of_cas,
+	[COMMAND_DECR] = &of_decr,
+	[COMMAND_DELETE] = &of_delete,
+	[COMMAND_GAT] = &of_touch,
+	[COMMAND_GATS] = &of_touch,
+	[COMMAND_GET] = &of_get,
+	[COMMAND_GETS] = &of_get,
+	[COMMAND_INCR] = &of_incr,
+	[COMMAND_TOUCH] = &of_touch,
+};
+
+/* There is one writer, so no atomic addition is needed. */
+static void add(const struct task *task, const struct counters *c, enum lookup_end end)
+{
+	atomic_uint_fast64_t *counter = task->host->lookups;
+
+	if (!counter || !c->counts)
+		return;
+	counter += end == LOOKUP_HIT ? c->hit : end == LOOKUP_MISS ? c->miss : c->changed;
+	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + 1, memory_order_relaxed);
+}
+
+static const struct counters *of_task(const struct task *task)
+{
+	const struct counters *c = task->command ? classic[task->command->id] : NULL;
+
+	return c ? c : &none;
+}
+
+void lookup_count(const struct task *task, enum lookup_end end)
+{
+	add(task, of_task(task), end);
+}
+
+void lookup_result(const struct task *task, const struct result *r)
+{
+	switch (r->status) {
+	case RESULT_HIT:
+	case RESULT_DONE:
+	case RESULT_NUMBER:
+		lookup_count(task, LOOKUP_HIT);
+		break;
+	case RESULT_MISS:
+		lookup_count(task, LOOKUP_MISS);
+		break;
+	case RESULT_EXISTS:
+		lookup_count(task, LOOKUP_CHANGED);
+		break;
+	default:
+		break;
+	}
+}
+
+void lookup_outcome(const struct task *task, enum outcome_status status)
+{
+	if (status == OUTCOME_DONE)
+		lookup_count(task, LOOKUP_HIT);
+	else if (status == OUTCOME_MISSING)
+		lookup_count(task, LOOKUP_MISS);
+	else if (status == OUTCOME_CHANGED)
+		lookup_count(task, LOOKUP_CHANGED);
+}
+
+static const struct counters *of_meta(command_id id, const struct metaflags *flags, bool decrements)
+{
+	switch (id) {
+	case COMMAND_MG:
+		return metaflags_has(flags, 'T') ? &of_touch : &of_get;
+	case COMMAND_MS:
+		return metaflags_has(flags, 'C') ? &of_cas : &none;
+	case COMMAND_MD:
+		return &of_delete;
+	case COMMAND_MA:
+		return decrements ? &of_decr : &of_incr;
+	default:
+		return &none;
+	}
+}
+
+void lookup_meta(const struct task *task, const struct metaflags *flags, bool decrements, struct slice code)
+{
+	const struct counters *c = of_meta(task->command->id, flags, decrements);
+
+	/* A server answers an `ma` with a no-op alone if it changed the item, and is not to say so. */
+	if (slice_equal(code, SLICE("HD")) || slice_equal(code, SLICE("VA")) || slice_equal(code, SLICE("MN")))
+		add(task, c, LOOKUP_HIT);
+	else if (slice_equal(code, SLICE("EN")) || slice_equal(code, SLICE("NF")))
+		add(task, c, LOOKUP_MISS);
+	else if (slice_equal(code, SLICE("EX")) && task->command->id != COMMAND_MA)
+		add(task, c, LOOKUP_CHANGED);
+}

@@ -1,0 +1,30 @@
+/*
+ * Counts hits and misses of memcached's own commands, one for each key, as memcached does. Commands of sets, lists and events count
+ * none.
+ */
+#ifndef COMMAND_LOOKUP_H
+#define COMMAND_LOOKUP_H
+
+#include "collection/op.h"
+#include "protocol/call.h"
+#include "protocol/metaflags.h"
+
+struct task;
+
+enum lookup_counter {
+#define LOOKUP(name, ...) LOOKUP_##name,
+#include "measure/facts.def"
+	LOOKUPS
+};
+
+/* What became of one key of a task. A result or an outcome that is none of a key, such as a failure, does not count. */
+enum lookup_end { LOOKUP_HIT, LOOKUP_MISS, LOOKUP_CHANGED };
+
+void lookup_count(const struct task *task, enum lookup_end end);
+void lookup_result(const struct task *task, const struct result *result);
+void lookup_outcome(const struct task *task, enum outcome_status status);
+
+/* A meta command with these flags, which are also in its line, was answered with a line that begins with the code. */
+void lookup_meta(const struct task *task, const struct metaflags *flags, bool decrements, struct slice code);
+
+#endif

@@ -214,7 +214,7 @@ void world_run(struct world *w, const struct form *form, uint64_t seed, enum mut
 		lives_init(w, seed);
 	for (int step = 0; step < STEPS && !w->violation; step++) {
 		clients_act(w);
-		for (uint64_t n = world_random(w, 30); n > 0 && !is_quiet(w) && !w->violation; n--)
+		for (uint64_t n = world_random(w, 27); n > 0 && !is_quiet(w) && !w->violation; n--)
 			arrive(w);
 		if (is_quiet(w) && !w->violation)
 			dates_quiet(w);

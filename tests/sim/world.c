@@ -117,7 +117,8 @@ static void trouble(struct world *w, int step)
 		return; /* a part that is gone shows the bug only if none was evicted */
 	} else if (dice < 16 + evictions_of_1000(w)) {
 		evict(w);
-	} else if (dice < 16 + evictions_of_1000(w) + (step < STEPS / 4 ? 31 : 3)) {
+	} else if (dice <
+		16 + evictions_of_1000(w) + (step < STEPS / 4 || w->mutation == MUTATION_STALE_CAS ? 31 : 3)) {
 		restart_server(w);
 	}
 }

@@ -226,8 +226,9 @@ static void write_line(struct sim_op *op, struct buf *line)
 		if (w->form)
 			op->exptime = w->dated ? dates_choose(w) : (int64_t)world_random(w, 3);
 		else
-			op->exptime =
-				op->key >= 2 && world_chance(w, 30) ? (int64_t)world_random(w, 3) : lives_choose(w);
+			op->exptime = op->key >= 2 && world_chance(w, w->mutation == MUTATION_NO_MARGIN ? 80 : 30)
+				? (int64_t)world_random(w, 3)
+				: lives_choose(w);
 		buf_printf(line, " %d", (int)op->exptime);
 		break;
 	default:

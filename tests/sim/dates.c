@@ -18,7 +18,9 @@ enum { APART = 1000, NEAR = 2, AHEAD = 1000 /* milliseconds */, SETTLED_NAME = 1
 
 void dates_init(struct world *w, uint64_t seed)
 {
-	w->dated = w->form && (seed % 3 == 0 || w->mutation == MUTATION_NO_TTL);
+	bool needed = w->mutation == MUTATION_NO_TTL || w->mutation == MUTATION_NO_FOLLOW;
+
+	w->dated = w->form && (seed % 3 == 0 || needed);
 	w->slow = w->form && seed % 2 == 0;
 	if (!w->dated)
 		return;

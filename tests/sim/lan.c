@@ -183,16 +183,21 @@ void lan_acknowledge(struct lan *lan, struct message *m, uint64_t later)
 	m->later = later;
 }
 
-static void call_later(struct env *env, struct waiter *waiter, unsigned ms)
+static void wake(struct env *env, struct waiter *waiter, uint64_t after)
 {
 	struct lan_proxy *p = proxy_of(env);
 	struct message *m = create(p->lan, p, env, waiter, -1);
 
 	m->executed = true;
-	put(p->lan, m, p->lan->now + ms * 1000 + 1);
+	put(p->lan, m, p->lan->now + after + 1);
 }
 
-/* Slices are of random lengths, so that anything may come between any two steps. */
+static void call_later(struct env *env, struct waiter *waiter, unsigned ms)
+{
+	wake(env, waiter, (uint64_t)ms * 1000);
+}
+
+/* Slices and the pauses between them are of random lengths, so that anything may come between any two steps. */
 static bool is_over(struct env *env)
 {
 	struct lan_proxy *p = proxy_of(env);
@@ -204,7 +209,7 @@ static bool is_over(struct env *env)
 static void pause_work(struct env *env, struct waiter *waiter, const void *client)
 {
 	(void)client;
-	call_later(env, waiter, 0);
+	wake(env, waiter, random_next(&proxy_of(env)->slices) % 1000);
 }
 
 /* --- proxies --- */

@@ -153,7 +153,9 @@ void lists_write_line(struct world *w, struct sim_op *op, struct buf *line)
 		buf_printf(line, " %d %d", (int)world_random(w, 10), -1 - (int)world_random(w, 10));
 		break;
 	case COMMAND_TOUCH:
-		op->exptime = list == 1 && world_chance(w, 30) ? (int64_t)world_random(w, 3) : lives_choose(w);
+		op->exptime = list == 1 && world_chance(w, w->mutation == MUTATION_NO_MARGIN ? 80 : 30)
+			? (int64_t)world_random(w, 3)
+			: lives_choose(w);
 		buf_printf(line, " %d", (int)op->exptime);
 		break;
 	default:

@@ -117,7 +117,8 @@ static void trouble(struct world *w, int step)
 		return; /* a part that is gone shows the bug only if none was evicted */
 	} else if (dice < 16 + evictions_of_1000(w)) {
 		evict(w);
-	} else if (dice < 16 + evictions_of_1000(w) + (step < STEPS / 4 ? 31 : 3)) {
+	} else if (dice <
+		16 + evictions_of_1000(w) + (step < STEPS / 4 || w->mutation == MUTATION_STALE_CAS ? 31 : 3)) {
 		restart_server(w);
 	}
 }
@@ -214,7 +215,7 @@ void world_run(struct world *w, const struct form *form, uint64_t seed, enum mut
 		lives_init(w, seed);
 	for (int step = 0; step < STEPS && !w->violation; step++) {
 		clients_act(w);
-		for (uint64_t n = world_random(w, 30); n > 0 && !is_quiet(w) && !w->violation; n--)
+		for (uint64_t n = world_random(w, 27); n > 0 && !is_quiet(w) && !w->violation; n--)
 			arrive(w);
 		if (is_quiet(w) && !w->violation)
 			dates_quiet(w);

@@ -173,8 +173,8 @@ static bool take_last_number(struct request *out)
 }
 
 /* The words behind the key are numbers, so no other one can have a control byte. */
-static enum request_status parse_storage(struct slice in, const struct request_limits *limits,
-	struct request_progress *progress, struct request *out)
+static enum request_status parse_storage(
+	struct slice in, const struct request_limits *limits, struct request_progress *progress, struct request *out)
 {
 	bool gap = has_gap(out);
 	struct slice flags, exptime, token;

@@ -3,6 +3,7 @@
 #include <assert.h>
 
 #include "client/auth.h"
+#include "client/command.h"
 #include "command/args.h"
 #include "command/item.h"
 #include "command/lookup.h"

@@ -27,12 +27,13 @@ struct client_refused {
 struct client_input {
 	struct request_progress progress; /* of an incomplete request */
 	struct request_skip skip;         /* of a refused request; or bytes, while the client lingers */
-	struct client_refused *refused;   /* the request whose data are skipped, unless it was answered at once; or NULL */
-	bool has_spoken;                  /* its first byte has come, which says whether */
-	bool is_binary;                   /* it speaks the binary protocol */
-	bool departing;                   /* the client closes, once the requests in `owed` have begun: */
-	size_t owed;                      /* bytes read before the daemon began to drain, whose requests are answered */
-	uint64_t began;                   /* when the requests that are read now came; microseconds */
+	struct client_refused
+		*refused; /* the request whose data are skipped, unless it was answered at once; or NULL */
+	bool has_spoken;  /* its first byte has come, which says whether */
+	bool is_binary;   /* it speaks the binary protocol */
+	bool departing;   /* the client closes, once the requests in `owed` have begun: */
+	size_t owed;      /* bytes read before the daemon began to drain, whose requests are answered */
+	uint64_t began;   /* when the requests that are read now came; microseconds */
 	uint64_t delayed; /* since when the next request waits for its turn or for earlier ones; microseconds, or 0 */
 };
 
@@ -136,22 +137,6 @@ void client_name(const struct client *client, char name[static CLIENT_NAME]);
 
 /* Frees a task that is done and not among those of a client. */
 void client_free_task(struct task *task);
-
-/* A task for a PROXY_COMMAND. */
-struct client_command {
-	struct task task;
-	struct clients_wait wait;
-	struct clients *clients;
-	void (*reply)(struct client_command *command, struct slice text); /* adds the reply to that of the task */
-	struct binary_head head;                                           /* of a binary request */
-};
-
-/* Carries out a PROXY_COMMAND: `reply` gets the text of its reply, now or later. `head` is that of a binary request, or NULL. */
-void client_start_command(struct client *client, const struct request *request, const struct binary_head *head,
-	void (*reply)(struct client_command *command, struct slice text));
-
-/* For client_start_command: the reply is the text. */
-void client_reply_text(struct client_command *command, struct slice text);
 
 /* Discards the data of a refused request; whether some of them are still to come. */
 static inline void client_skip(struct client *client, const struct request *request)

@@ -35,8 +35,8 @@ struct clients_wait {
 struct clients_ops {
 	/* Carries out a PROXY_COMMAND of commands.def, and appends its reply to `out`. */
 	void (*command)(void *arg, const struct request *request, struct buf *out);
-	/* Whether the reply to a PROXY_COMMAND needs newer statistics of the servers; and to get them: `wait` is called later, once. */
-	bool (*must_wait)(void *arg, const struct request *request);
+	/* Whether the statistics of the servers are too old; and to get newer ones: `wait` is called later, once. */
+	bool (*must_wait)(void *arg);
 	void (*await)(void *arg, struct clients_wait *wait);
 	/* A client was closed, or a task without a client is done: the worker may have nothing left to do. */
 	void (*idle)(void *arg);

@@ -7,6 +7,7 @@
 #include "client/auth.h"
 #include "client/binary.h"
 #include "client/bounds.h"
+#include "client/command.h"
 #include "client/turns.h"
 #include "command/start.h"
 #include "command/target.h"
@@ -19,7 +20,8 @@ enum {
 	KERNEL_PART = 4,         /* such a part of client_memory is what the kernel may hold for all clients */
 	KERNEL_LEAST = 16 << 10, /* bytes, for one of them */
 	KERNEL_MOST = 256 << 10,
-	REFUSED_LINE = 2048 /* bytes of a line that is kept until its data were discarded; a longer one is refused at once */
+	REFUSED_LINE =
+		2048 /* bytes of a line that is kept until its data were discarded; a longer one is refused at once */
 };
 
 static struct client *client_of(struct stream *stream)

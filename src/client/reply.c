@@ -7,6 +7,7 @@
 #include <assert.h>
 
 #include "client/bounds.h"
+#include "client/command.h"
 #include "client/connection.h"
 
 enum {

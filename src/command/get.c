@@ -325,6 +325,9 @@ static bool ask(struct fan *fan, struct fan_part *fan_part)
 	many->call.key = slice_token(&many->rest);
 	part->waiter = (struct waiter){ answered, many->call.key };
 	part->target = target_of_read(host->env.rules, many->call.key);
+	/* No set, list or event has a key with control bytes: there is at most an item. */
+	if (part->target > TARGET_PART && part->target != TARGET_COMMAND && !request_key_valid(many->call.key, KEY_MAX))
+		part->target = TARGET_ITEM;
 	if (fan->waits && part_begins(many, part))
 		return true;
 	item_read(&many->task, part->target, &many->call, &part->waiter);

@@ -2,8 +2,6 @@
 #ifndef COMMAND_HOST_H
 #define COMMAND_HOST_H
 
-#include <stdatomic.h>
-
 #include "collection/env.h"
 #include "collection/event/time_bucket.h"
 #include "protocol/command.h"
@@ -48,10 +46,11 @@ struct host {
 	void (*tell)(struct host *host);
 	/* The task has waited for others until now, which is none of its time. NULL: nobody measures. */
 	void (*restart)(struct task *task);
+	/* Counts a hit or a miss: an enum lookup_counter. NULL: nobody counts. */
+	void (*looked_up)(const struct host *host, unsigned counter);
 	/* The reply of the task is complete. The host owns the task from now on. */
 	void (*done)(struct task *task);
 
-	atomic_uint_fast64_t *lookups; /* counters for each enum lookup_counter, which only this thread writes; NULL: nobody counts */
 	size_t calls_max; /* calls that one client may have unanswered: its share of a server's queue; 0 for no limit */
 	struct time_bucket_memo bucket;
 	struct buf

@@ -29,15 +29,13 @@ static const struct counters *const classic[COMMAND_COUNT] = {
 	[COMMAND_TOUCH] = &of_touch,
 };
 
-/* There is one writer, so no atomic addition is needed. */
 static void add(const struct task *task, const struct counters *c, enum lookup_end end)
 {
-	atomic_uint_fast64_t *counter = task->host->lookups;
-
-	if (!counter || !c->counts)
-		return;
-	counter += end == LOOKUP_HIT ? c->hit : end == LOOKUP_MISS ? c->miss : c->changed;
-	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + 1, memory_order_relaxed);
+	if (task->host->looked_up && c->counts)
+		task->host->looked_up(task->host,
+			end == LOOKUP_HIT            ? c->hit
+				: end == LOOKUP_MISS ? c->miss
+						     : c->changed);
 }
 
 static const struct counters *of_task(const struct task *task)

@@ -30,12 +30,17 @@ bool task_start(struct host *host, struct request *request, void *owner)
 #undef COMMAND
 	};
 	command_start *start = starts[request->command->id];
+	bool odd = false;
 
 	if (!start)
 		return false;
 	if (request->target == TARGET_UNKNOWN)
 		target_resolve(host->env.rules, request, NULL);
-	if (request->target > TARGET_PART && metaform_has(request->command))
+	if (request->target == TARGET_COLLECTION || request->target == TARGET_EVENTS)
+		odd = !request_key_valid(request->key, KEY_MAX);
+	if (odd)
+		task_refuse(host, request, owner, start_odd_key_refusal);
+	else if (request->target > TARGET_PART && metaform_has(request->command))
 		metaform_start(host, request, owner);
 	else if (request->target == TARGET_COMMAND)
 		keyed_start(host, request, owner);

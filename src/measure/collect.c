@@ -217,7 +217,7 @@ void collect_daemon(struct daemon *d, const struct meter *from, enum format form
 void collect_sums(struct daemon *d, struct sums *sums)
 {
 	pthread_mutex_lock(&d->lock);
-	*sums = d->sums;
+	*sums = d->meters[0]->sums;
 	pthread_mutex_unlock(&d->lock);
 }
 

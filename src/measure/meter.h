@@ -12,6 +12,7 @@
 
 #include "command/task.h"
 #include "measure/notes.h"
+#include "measure/sums.h"
 #include "net/loop.h"
 #include "upstream/pipeline.h"
 #include "util/histogram.h"
@@ -50,6 +51,7 @@ struct meter {
 	uint64_t ring, former;              /* the fingerprints of where keys are, and were; 0 for none */
 	uint64_t move_at;                   /* when they move, in seconds of Unix time; 0 if none do */
 	uint64_t max_connections;           /* of the worker's configuration */
+	struct sums sums; /* of the servers' statistics: in the meter of the first worker, for all of them */
 };
 
 /* Borrows the loop until meter_fini. `random` is any number that clients do not know. All other members must be zero. */

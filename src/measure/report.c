@@ -16,11 +16,11 @@
 /* How a value is printed. */
 enum form {
 	NUMBER,
-	SECONDS,       /* microseconds, with a point before the last six digits */
-	STATE,         /* of a server: up or down; as a metric 1 or 0 */
-	VERSION,       /* of a server, as struct server_stats has it; as a metric a label */
-	OWN_VERSION,   /* that of setlistd: there is no value */
-	RING           /* a fingerprint; as a metric a label beside our own version */
+	SECONDS,     /* microseconds, with a point before the last six digits */
+	STATE,       /* of a server: up or down; as a metric 1 or 0 */
+	VERSION,     /* of a server, as struct server_stats has it; as a metric a label */
+	OWN_VERSION, /* that of setlistd: there is no value */
+	RING         /* a fingerprint; as a metric a label beside our own version */
 };
 
 /* A row of facts.def, without its value. */
@@ -43,9 +43,8 @@ static const struct fact counter_facts[COUNTERS] = {
 	{ { "cmd_" #name, "keys_" #name, "setlistd_keys_total" }, NUMBER, "command=\"" #name "\"", "counter", \
 		"Keys that commands of memcached name: get with mg, set with all that stores, touch with gat." },
 #define LOOKUP(name, command, result) \
-	{ { #name, #name, "setlistd_lookups_total" }, NUMBER, \
-		"command=\"" command "\",result=\"" result "\"", "counter", \
-		"Hits and misses of memcached's commands, one for each key." },
+	{ { #name, #name, "setlistd_lookups_total" }, NUMBER, "command=\"" command "\",result=\"" result "\"", \
+		"counter", "Hits and misses of memcached's commands, one for each key." },
 #define COUNTER(name, metric, label, help) { { #name, #name, metric }, NUMBER, label, "counter", help },
 #define MOVES(name, metric, help, member) { { #name, #name, metric }, NUMBER, "", "counter", help },
 #define LANES(name, metric, help) { { #name, #name, metric }, NUMBER, "", "counter", help },

@@ -204,7 +204,7 @@ bool command_key_parse(const struct command_keys *keys, const struct request *ou
 	bool get = outer->command->grammar == GRAMMAR_KEYS, data = id == COMMAND_SET || id == COMMAND_CAS;
 
 	*out = (struct request){ .command = command };
-	if (outer->extras.odd_key || !command)
+	if (!request_key_valid(key, key.n) || !command)
 		out->error = no_command;
 	else if (!reaches(id, command))
 		out->error = refusal_of(command);

@@ -44,7 +44,7 @@ static inline size_t command_key_room(const struct request *outer, struct slice 
 
 /*
  * Makes the request that such a key stands for. `outer` is the get, gets, set, cas or incr that names the key, `command` is what
- * command_key_find gives; `outer->extras.odd_key` says whether the key has spaces or control bytes. Gives true and fills in `out`, or gives
+ * command_key_find gives; a key with spaces or control bytes is none. Gives true and fills in `out`, or gives
  * false with the line in `out->error`. The slices of `out` point into `room`, which the caller provides, and into the data of `outer`.
  */
 bool command_key_parse(const struct command_keys *keys, const struct request *outer, struct slice key,

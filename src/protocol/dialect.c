@@ -111,7 +111,7 @@ static void encode_storage(const struct call *call, struct buf *out)
 /* The key is the client's own: it may be one that only base64 can name. */
 static void encode_discard(const struct call *call, struct buf *out)
 {
-	if (request_key_valid(call->key, KEY_MAX)) {
+	if (request_key_fits_line(call->key)) {
 		buf_add_slice(out, verbs[CALL_DISCARD].name);
 		buf_add_slice(out, call->key);
 		return;

@@ -37,6 +37,11 @@ bool request_key_valid(struct slice key, size_t max)
 	return key.n > 0 && key.n <= max && word_end(key.p, key.p + key.n) == key.p + key.n;
 }
 
+bool request_key_fits_line(struct slice key)
+{
+	return !memchr(key.p, ' ', key.n) && !memchr(key.p, '\n', key.n) && !memchr(key.p, 0, key.n);
+}
+
 /* Removes `noreply` from the end of the line. If the command has a key, and this is the first token, it is the key. */
 static void take_noreply(struct request *out)
 {
@@ -167,8 +172,9 @@ static bool take_last_number(struct request *out)
 		no_more(out->rest);
 }
 
-static enum request_status parse_storage(struct slice in, const struct request_limits *limits, bool clean,
-	struct request_progress *progress, struct request *out)
+/* The words behind the key are numbers, so no other one can have a control byte. */
+static enum request_status parse_storage(
+	struct slice in, const struct request_limits *limits, struct request_progress *progress, struct request *out)
 {
 	bool gap = has_gap(out);
 	struct slice flags, exptime, token;
@@ -195,8 +201,6 @@ static enum request_status parse_storage(struct slice in, const struct request_l
 		out->error = bad_form(out);
 	if (!take_last_number(out))
 		out->error = bad_form(out);
-	if (!clean && !out->error)
-		out->error = control;
 	return request_parse_block(in, limits, bytes, progress, out);
 }
 
@@ -220,7 +224,7 @@ static const char *check_meta(struct request *out, bool clean, size_t line)
 
 	if (line > META_LINE_MAX)
 		return "CLIENT_ERROR line too long";
-	if (!clean)
+	if (!clean && first_control(out->rest) < out->rest.n)
 		return control;
 	error = metaflags_parse(out->command->id, out->rest, &out->meta);
 	return error || !metaflags_has(&out->meta, 'b') ? error : check_encoded_key(out);
@@ -447,6 +451,24 @@ static enum request_status unknown(struct slice line, struct request *out)
 	return memmem(line.p, line.n, "HTTP/", 5) ? REQUEST_HANGUP : refuse(out, "ERROR");
 }
 
+/* Whether the keys of a command may have control bytes, as in memcached: its lines have nothing else that could have them. */
+static bool takes_any_key(const struct command *command)
+{
+	switch (command->grammar) {
+	case GRAMMAR_STORAGE:
+	case GRAMMAR_ARITHMETIC:
+	case GRAMMAR_DELETE:
+	case GRAMMAR_TOUCH:
+	case GRAMMAR_KEYS:
+	case GRAMMAR_TOUCH_KEYS:
+	case GRAMMAR_META:
+	case GRAMMAR_META_DATA:
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* The first byte of memcached's binary protocol, TLS, or Redis's protocol. */
 static bool is_foreign(struct slice in)
 {
@@ -514,16 +536,19 @@ enum request_status request_parse(
 	out->command = command_lookup(slice_token(&out->rest));
 	if (!out->command)
 		return unknown(line, out);
+	/* memcached ends a line at a zero byte. */
+	if (!clean && (!takes_any_key(out->command) || memchr(line.p, 0, line.n)))
+		out->error = control;
 	switch (out->command->grammar) {
 	case GRAMMAR_STORAGE:
 	case GRAMMAR_EVENT_DATA:
-		return parse_storage(in, limits, clean, progress, out);
+		return parse_storage(in, limits, progress, out);
 	case GRAMMAR_META:
 	case GRAMMAR_META_DATA:
 		return parse_meta(in, limits, clean, n, progress, out);
 	default:
 		if (out->command->noreply)
 			take_noreply(out);
-		return clean ? parse_words(out, limits) : refuse(out, control);
+		return out->error ? REQUEST_REFUSED : parse_words(out, limits);
 	}
 }

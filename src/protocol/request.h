@@ -122,4 +122,7 @@ bool request_discards(const struct request *request);
 /* Whether `key` has 1 to `max` bytes, without spaces and control bytes. */
 bool request_key_valid(struct slice key, size_t max);
 
+/* Whether the line of a server can have a key, which has no more than KEY_MAX bytes, as it is. Other keys need base64. */
+bool request_key_fits_line(struct slice key);
+
 #endif

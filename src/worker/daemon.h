@@ -10,7 +10,6 @@
 #include "collection/large.h"
 #include "collection/push_board.h"
 #include "config/settings.h"
-#include "measure/sums.h"
 
 /*
  * Messages from workers, one byte each: it has tried to connect to all servers, at the start or of new settings, which it uses from
@@ -48,7 +47,6 @@ struct daemon {
 	bool stopping;        /* likewise: a signal to shut down has come */
 	int news;             /* the writing end of a pipe for DAEMON_SETTLED and DAEMON_EXITED */
 	DIR *descriptors;     /* of the process; opened before the user is switched; or NULL */
-	struct sums sums;     /* of the servers' statistics, with the lock */
 	pthread_mutex_t lock; /* protects each worker's pointer to its current generation, and what struct meter says */
 };
 

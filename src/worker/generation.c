@@ -97,6 +97,12 @@ static void tell(struct host *host)
 	all->pushes.tell(all->pushes.arg);
 }
 
+static void looked_up(const struct host *host, unsigned counter)
+{
+	_Static_assert(COUNT_cas_badval - COUNT_get_hits == LOOKUPS - 1, "the meter has the counters in this order");
+	meter_count(generation_of(host)->all->meter, (enum counter)(COUNT_get_hits + counter), 1);
+}
+
 /* A share of a server's queue, so that one client leaves room for others. */
 static size_t calls_max(const struct config *config)
 {
@@ -146,8 +152,7 @@ static void init_host(struct generation *g)
 		.large = all->large,
 	};
 	g->host.tell = tell;
-	g->host.lookups = &all->meter->counters[COUNT_get_hits];
-	_Static_assert(COUNT_cas_badval - COUNT_get_hits == LOOKUPS - 1, "the counters of lookups are those of the meter");
+	g->host.looked_up = looked_up;
 	g->host.calls_max = calls_max(config);
 	g->collection_options = (struct collection_options){
 		.base_size = config->base_size,

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "measure/meter.h"
 #include "util/alloc.h"
 #include "worker/daemon.h"
 #include "worker/generation.h"
@@ -19,7 +20,7 @@ bool poll_is_due(const struct poll *p)
 	if (p->is_late)
 		return false;
 	pthread_mutex_lock(&d->lock);
-	at = d->sums.at;
+	at = d->meters[0]->sums.at;
 	pthread_mutex_unlock(&d->lock);
 	/* Another worker may have asked a moment later than this turn began. */
 	return !at || (p->loop->now > at && p->loop->now - at >= POLL_MS);
@@ -32,7 +33,7 @@ static void publish(struct poll *p)
 
 	p->sums.at = p->loop->now;
 	pthread_mutex_lock(&p->daemon->lock);
-	p->daemon->sums = p->sums;
+	p->daemon->meters[0]->sums = p->sums;
 	pthread_mutex_unlock(&p->daemon->lock);
 	loop_forget(p->loop, &p->patience);
 	while ((wait = STAILQ_FIRST(&p->waiting))) {

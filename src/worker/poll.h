@@ -16,8 +16,9 @@ struct generation;
 struct poll_part;
 
 enum {
-	POLL_MS = 5000,        /* the age of statistics that are still told */
-	POLL_PATIENCE_MS = 250 /* a server that takes longer counts nothing for the clients that wait: it may be stuck */
+	POLL_MS = 5000, /* the age of statistics that are still told */
+	POLL_PATIENCE_MS =
+		250 /* a server that takes longer counts nothing for the clients that wait: it may be stuck */
 };
 
 /* All zeroes but `daemon` and `loop` at first. */
@@ -35,7 +36,7 @@ struct poll {
 
 void poll_init(struct poll *poll, struct daemon *daemon, struct loop *loop);
 
-/* Whether the statistics in the daemon are too old, and a client is to wait for newer ones. */
+/* Whether the statistics in the meter are too old, and a client is to wait for newer ones. */
 bool poll_is_due(const struct poll *poll);
 
 /* Asks the servers of the generation, unless they are being asked. `wait` is called later, once; the poll borrows it until then. */

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "net/tls.h"
-#include "protocol/commands.h"
 #include "util/alloc.h"
 #include "util/log.h"
 #include "util/random.h"
@@ -258,13 +257,11 @@ static void move(void *to, int fd, struct tls *tls)
 	worker_send(to, (struct mail){ WORKER_ADOPT, fd, tls });
 }
 
-static bool must_wait(void *arg, const struct request *request)
+static bool must_wait(void *arg)
 {
 	const struct worker *w = arg;
-	struct slice rest = request->rest;
 
-	/* Only the general statistics have sums of the servers. */
-	return request->command->id == COMMAND_STATS && slice_token(&rest).n == 0 && poll_is_due(&w->poll);
+	return poll_is_due(&w->poll);
 }
 
 static void await(void *arg, struct clients_wait *wait)

@@ -221,10 +221,16 @@ TEST(bad_lines)
 		{ "flush_all 1 2\r\n", BAD_FORMAT },
 		{ "get a b c d e f\r\n", "refused CLIENT_ERROR too many keys" },
 		{ "smembers a b c d e f\r\n", "refused CLIENT_ERROR too many keys" },
-		{ "get a\x01\r\n", "refused CLIENT_ERROR control character in line" },
-		{ "get a\r b\r\n", "refused CLIENT_ERROR control character in line" },
-		{ "get a\r\r\n", "refused CLIENT_ERROR control character in line" },
-		{ "mg k\x01\r\n", "refused CLIENT_ERROR control character in line" },
+		{ "get a\x01\r\n", "get a\x01 keys=1" },
+		{ "get a\x7f\r\n", "get a\x7f keys=1" },
+		{ "get a\r b\r\n", "get a\r [b] keys=2" },
+		{ "get a\r\r\n", "get a\r keys=1" },
+		{ "incr a 1\x01\r\n", "refused CLIENT_ERROR invalid numeric delta argument" },
+		{ "delete a \x01\r\n", BAD_FORMAT },
+		{ "route a\x01\r\n", "refused CLIENT_ERROR control character in line" },
+		{ "sadd k a\tb\r\n", "refused CLIENT_ERROR control character in line" },
+		{ "mg k\x01\r\n", "mg k\x01" },
+		{ "mg k v\x01\r\n", "refused CLIENT_ERROR control character in line" },
 	};
 	CHECK(cases);
 }
@@ -251,6 +257,8 @@ TEST(block_is_skipped)
 		{ "set k 0 0 1001\r\n", "refused SERVER_ERROR object too large for cache skip=1003" },
 		{ "set k 0 0 2147483645\r\n", "refused SERVER_ERROR object too large for cache skip=2147483647" },
 		{ "ms k 1001\r\n", "refused SERVER_ERROR object too large for cache skip=1003" },
+		{ "set k\x01 0 0 x\r\n", "fatal usage" },
+		{ "ms k 3 v\x01\r\n", "refused CLIENT_ERROR control character in line skip=5" },
 	};
 	CHECK(cases);
 }
@@ -294,6 +302,13 @@ TEST(empty_keys)
 TEST(noreply)
 {
 	static const struct request_case cases[] = {
+		{ "incr a\x01 1 noreply\r\n", "incr a\x01 number=1 noreply" },
+		{ "sadd k \x01 noreply\r\n", "refused CLIENT_ERROR control character in line noreply" },
+		{ "touch k\x7f 1 noreply\r\n", "touch k\x7f exptime=1 noreply" },
+		{ "delete a\tb noreply\r\n", "delete a\tb noreply" },
+		{ "evincr a\tb 1 noreply\r\n", "refused CLIENT_ERROR control character in line noreply" },
+		{ "evadd k\x01 0 0 3 noreply\r\n", "refused CLIENT_ERROR control character in line skip=5 noreply" },
+		{ "get a\x01 noreply\r\n", "get a\x01 [noreply] keys=2" },
 		{ "set k 0 0 1001 noreply\r\n", "refused SERVER_ERROR object too large for cache skip=1003 noreply" },
 	};
 	CHECK(cases);

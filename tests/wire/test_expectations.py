@@ -278,3 +278,64 @@ class Statistics(WireTest):
             conn.send(b"stats\r\n")
             wait_until("it is asked", lambda: any(request.words == [b"stats"] for link in server.links for request in link.requests))
         wait_until("it has gone", lambda: stats(self.conn)["curr_connections"] == "1")
+
+
+class ControlBytes(WireTest):
+    """Keys with control bytes are for plain items: see the transcript keys_control, too."""
+    smoke = True
+    ODD = "CLIENT_ERROR key with spaces or control characters, which is no plain item"
+    RULES = """commands = "q|"
+        collection "s-" { type = "set" plain_verbs = true }
+        events "e-" { plain_verbs = true }
+        """
+
+    def test_rules_do_not_apply(self):
+        """A key that a rule would make something else of is refused, and never an item by mistake."""
+        self.serve(config=self.RULES)
+        for key in ("s-\x01", "e-a\tb"):
+            for line in (f"get {key}", f"touch {key} 0", f"delete {key}", f"set {key} 0 0 1\r\nx", f"mg {key} v", f"ms {key} 1\r\nx", f"md {key}",
+                         f"cas {key} 0 0 1 1\r\nx"):
+                self.assertEqual(self.conn.ask(line), self.ODD, line)
+        for line in ("get q|scard|s\x01", "get q|sadd|s|a\tb", "get q|smembers|a\r", "set q|sadd|s\x7f 0 0 1\r\nx", "mg q|scard|s\x01 v"):
+            self.assertTrue(self.conn.ask(line).startswith("CLIENT_ERROR"), line)
+        self.assertEqual(self.conn.set("a\x01", b"v"), "STORED")
+        self.conn.send(b"get s-\x01 a\x01 e-\x02 s-\x01\r\n")
+        self.assertEqual([self.conn.line() for _ in range(3)], [b"VALUE a\x01 0 1", b"v", b"END"])
+
+    def test_set_commands_refuse_them(self):
+        self.serve()
+        for line in ("sadd k\x01 a", "sadd k a\x01", "scard k\x01", "lpush k\x01 a", "smembers a k\x01", "evincr k\x01", "sadd k a\r"):
+            self.assertEqual(self.conn.ask(line), "CLIENT_ERROR control character in line", line)
+
+    def test_shown_escaped(self):
+        """No byte of a key reaches a terminal or a page as it is."""
+        server = self.scripted_server()
+        self.serve([server], config="slow_threshold = 1\n")
+        held = self.hold(server, "key\x1b[1m\x01")
+        conn = self.connect(self.proxy)
+        conn.send(b"get key\x1b[1m\x01\r\n")
+        held.wait()
+        time.sleep(0.01)  # longer than slow_threshold
+        held.release()
+        conn.line()
+        for _ in range(3000):
+            self.conn.send(b"get \x1b[1m\x01\r\n")
+            self.conn.line()
+        shown = ""
+        for group in ("slow", "hotkeys", "largest"):
+            self.conn.send(f"stats {group}\r\n".encode())
+            shown += "\n".join(self.conn.lines_until("END"))
+        self.assertIn(r"key\x1b[1m\x01", shown)
+        self.assertRegex(shown, r"requests:1 \d+ \\x1b\[1m\\x01")
+        self.assertNotRegex(shown, r"[\x00-\x09\x0b-\x1f\x7f]")
+
+    def test_two_protocols_one_item(self):
+        self.serve()
+        self.assertEqual(self.conn.set("a\x01b", b"text"), "STORED")
+        with BinaryConn(self.proxy.port) as conn:
+            self.assertEqual(conn.request(GET, "a\x01b").value, b"text")
+            conn.send(store(SET, "a\x01b", b"binary"))
+            conn.response()
+        self.assertEqual(self.conn.get("a\x01b"), b"binary")
+        self.assertEqual(self.conn.ask("mg YQFi b k v"), "VA 6 kYQFi b")
+        self.assertEqual(self.conn.line(), b"binary")

@@ -47,7 +47,7 @@ void mover_send(const struct mover_world *world, const struct call *call, struct
 	struct call copy = *call;
 
 	copy.server = server;
-	if (call->verb != CALL_META && call->verb != CALL_STATS && !request_key_valid(call->key, KEY_MAX)) {
+	if (call->verb != CALL_META && call->verb != CALL_STATS && !request_key_fits_line(call->key)) {
 		copy.want |= WANT_ENCODED;
 		copy.verb = call->verb == CALL_TOUCH ? CALL_GAT : call->verb;
 	}

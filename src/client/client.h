@@ -82,7 +82,7 @@ struct client {
 	void *destination;        /* the worker to move to, or NULL */
 	struct loop_job release;
 	bool barrier : 1;   /* the next request waits until all tasks are done */
-	bool paused : 1;    /* not read: too many requests are unanswered, or too much output waits */
+	bool paused : 1;    /* starts no requests: it must wait, too many are unanswered, or too much output waits */
 	bool closing : 1;   /* no more requests are read; closed when all is answered and written */
 	bool ended : 1;     /* the client sends no more */
 	bool lingering : 1; /* all is written; input is discarded */

@@ -129,7 +129,7 @@ static void close_if_finished(struct client *c)
 /* Requests that were read and wait, for earlier ones or for their turn, are still carried out. */
 static bool is_owed(struct client *c)
 {
-	if (c->closing || c->input.departing || c->auth || may_start_request(c))
+	if (c->closing || c->input.departing || c->auth || (may_start_request(c) && !c->paused))
 		return false;
 	c->input.owed = buf_size(&c->stream.in);
 	c->input.departing = c->input.owed > 0;
@@ -318,6 +318,27 @@ static void give_way(struct client *c, size_t used)
 	client_turn_give_way(c);
 }
 
+/*
+ * Whether input of a paused client is still read and stored, if `held` bytes of it are stored already. The kernel reports the end of a
+ * connection only after all bytes before it, so a client that waits for elements of lists must be read to notice that it is gone. A client
+ * that sends more than this limit stops waiting instead: see client_has_ended.
+ */
+static bool reads_on(const struct client *c, size_t held)
+{
+	if (!c->order.later_writes || c->ended || c->input.departing)
+		return false;
+	return held <= client_config(c)->client_buffer;
+}
+
+/* Input of a paused client has arrived; `held` bytes of it are stored now. */
+static void put_by(struct client *c, size_t held)
+{
+	if (!reads_on(c, held))
+		stream_pause(&c->stream);
+	bounds_active(c);
+	bounds_weigh(c, buf_size(&c->stream.in) ? 0 : held);
+}
+
 static size_t on_data(struct stream *stream, struct slice in)
 {
 	struct client *c = client_of(stream);
@@ -326,6 +347,10 @@ static size_t on_data(struct stream *stream, struct slice in)
 
 	if (c->lingering)
 		return discard(c, in.n);
+	if (c->paused) {
+		put_by(c, in.n);
+		return 0;
+	}
 	if (c->input.departing && in.n > c->input.owed)
 		in.n = c->input.owed;
 	bounds_active(c);
@@ -359,7 +384,8 @@ static size_t on_data(struct stream *stream, struct slice in)
 	client_count(c, COUNT_bytes_read, used);
 	if (!may_start_request(c)) {
 		c->paused = true;
-		stream_pause(stream);
+		if (!reads_on(c, in.n - used))
+			stream_pause(stream);
 	}
 	if (used < in.n || bounds_have_grown(c, BOUNDS_AFTER_READ))
 		bounds_weigh(c, buf_size(&stream->in) ? 0 : in.n - used);
@@ -441,8 +467,14 @@ static void on_ended(struct stream *stream, int error)
 	c->ended = true;
 	if (error || c->lingering)
 		client_close(c);
-	else
+	else if (!c->input.departing)
 		client_drain(c);
+}
+
+/* A client that is closing still gets the replies to its requests, so none of them may wait for ever. */
+bool client_has_ended(const struct client *c)
+{
+	return c->ended || c->closing || (c->paused && !c->stream.reading);
 }
 
 static void on_secured(struct stream *stream)

@@ -36,4 +36,7 @@ void client_take_turn(struct client *client);
 /* A task of the client is done. */
 void client_answered(struct client *client);
 
+/* Whether commands of the client must not wait: it sends no more, will be closed, or has sent more requests than are stored. */
+bool client_has_ended(const struct client *client);
+
 #endif

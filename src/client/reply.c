@@ -38,9 +38,12 @@ static void restart(struct task *task)
 
 static bool has_ended(const void *owner)
 {
-	const struct client *c = owner;
+	return client_has_ended(owner);
+}
 
-	return c->ended || (c->paused && stream_has_ended(&c->stream));
+static bool has_gone(const void *owner)
+{
+	return stream_has_ended(&((const struct client *)owner)->stream);
 }
 
 /* Counts what a task has added to its spill. */
@@ -283,6 +286,7 @@ const struct host clients_functions = {
 	.denies = denies,
 	.start_inside = start_inside,
 	.ended = has_ended,
+	.gone = has_gone,
 	.restart = restart,
 	.done = done,
 };

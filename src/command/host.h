@@ -31,8 +31,13 @@ struct host {
 	void (*use)(struct task *task, size_t more, size_t less);
 	/* The client of an owner, for op.client. NULL: the owner is the client. */
 	const void *(*client)(const void *owner);
-	/* Whether the client of an owner sends no more: nobody may be there to take what it waits for. NULL: it may. */
+	/*
+	 * Whether tasks of an owner must not wait for elements: its client is known to send no more, will be closed, or has sent more
+	 * requests than are stored while it waits. NULL: all may wait.
+	 */
 	bool (*ended)(const void *owner);
+	/* Asks the kernel whether the connection has ended, before an element is taken for it. NULL: `ended` knows. */
+	bool (*gone)(const void *owner);
 	/* Whether the configuration denies the command. NULL: it denies none. */
 	bool (*denies)(const struct host *host, command_id command);
 	/* Starts the request of a PROXY_COMMAND inside of a task of this owner. NULL: there are no such commands. */

@@ -149,7 +149,7 @@ static void target_read(struct op *op, const struct outcome *outcome)
 	one_read(m);
 }
 
-/* Reads the source by `op`, and the size of the target, for which its base is enough. If they are the same, one read will do. */
+/* Reads the source by `op`, and the size of the target, which is in its base. If both are the same key, one read is enough. */
 static void read_both(struct move *m, enum op_kind kind, void (*both_read)(struct move *m))
 {
 	m->both_read = both_read;

@@ -207,6 +207,11 @@ static void join(struct wait_task *w)
 {
 	struct waiting *room = w->room;
 
+	/* A task that found others in all its lines has not been checked yet. */
+	if (is_over(w)) {
+		end_in_vain(w);
+		return;
+	}
 	if (!enter(room)) {
 		end(w, SLICE("SERVER_ERROR too many clients wait\r\n"));
 		return;
@@ -276,7 +281,7 @@ static void tried(struct nest *nest, struct slice reply)
 	w->line = NULL;
 	if (!nothing)
 		end(w, reply);
-	else if (is_over(w))
+	else if (w->waits && is_over(w))
 		end_in_vain(w);
 	else if (w->waits)
 		catch_up(w);
@@ -367,12 +372,20 @@ void wait_start(struct host *host, const struct request *request, void *owner)
 
 /* --- what may be new --- */
 
+/* Whether no element may be taken for it. */
+static bool is_gone(const struct wait_task *w)
+{
+	const struct host *host = w->room->host;
+
+	return is_over(w) || (host->gone && host->gone(w->task.owner));
+}
+
 /* Ends those at the head of the line whose time is over, or whose clients send no more: nothing is taken for them. */
 static void drop_head(struct wait_key *line)
 {
 	struct wait_place *place;
 
-	while ((place = TAILQ_FIRST(&line->places)) && !place->task->tries && is_over(place->task)) {
+	while ((place = TAILQ_FIRST(&line->places)) && !place->task->tries && is_gone(place->task)) {
 		restart_clock(place->task);
 		end_in_vain(place->task);
 	}
@@ -393,7 +406,7 @@ static void wake(struct wait_key *line)
 	line->asks = false;
 	TAILQ_FOREACH(place, &line->places, link) {
 		struct wait_task *w = place->task;
-		if (w->tries || is_over(w)) {
+		if (w->tries || is_gone(w)) {
 			line->again = true;
 			continue;
 		}

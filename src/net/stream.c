@@ -409,17 +409,17 @@ bool stream_is_settled(const struct stream *stream)
 		!(stream->tls && (tls_has_input(stream->tls) || tls_has_output(stream->tls)));
 }
 
-/* If the socket is watched, nothing has come since the pause began, not even an error. */
 static bool has_come(const struct stream *stream, short events)
 {
 	struct pollfd at = { .fd = stream->fd, .events = events };
 
-	return !stream->watched && poll(&at, 1, 0) > 0 && at.revents & (POLLERR | POLLHUP | events);
+	return poll(&at, 1, 0) > 0 && at.revents & (POLLERR | POLLHUP | events);
 }
 
+/* If the socket is watched, nothing has come since the pause began, not even an error. */
 bool stream_is_broken(const struct stream *stream)
 {
-	return has_come(stream, 0);
+	return !stream->watched && has_come(stream, 0);
 }
 
 bool stream_has_ended(const struct stream *stream)
@@ -463,16 +463,20 @@ void stream_pause(struct stream *stream)
 	stream->reading = false;
 }
 
-void stream_resume(struct stream *stream)
+static void start_reading(struct stream *stream)
 {
-	if (stream->reading)
-		return;
 	stream->reading = true;
 	if (stream->tls && tls_has_input(stream->tls))
 		read_at_once(stream);
 	else if (!stream->watched)
 		event_add(&stream->read, NULL);
 	stream->watched = true;
+}
+
+void stream_resume(struct stream *stream)
+{
+	if (!stream->reading)
+		start_reading(stream);
 	if (buf_size(&stream->in))
 		loop_later(stream->loop, &stream->kick);
 }

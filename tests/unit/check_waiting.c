@@ -5,13 +5,19 @@
 
 static struct push_board board;
 static struct waiting *other; /* the room of another worker, with the same board */
-static bool gone;
+static bool gone, left;       /* the client, as the host knows, and as it does not know yet */
 static unsigned told_others;
 
 static bool has_gone(const void *owner)
 {
 	(void)owner;
 	return gone;
+}
+
+static bool has_left(const void *owner)
+{
+	(void)owner;
+	return left;
 }
 
 static void tell(struct host *host)
@@ -28,8 +34,9 @@ static void setup(void)
 	fake.host.waiting = waiting_create(&fake.host, &board, 10);
 	other = waiting_create(&fake.host, &board, 10);
 	fake.host.ended = has_gone;
+	fake.host.gone = has_left;
 	fake.host.tell = tell;
-	gone = false;
+	gone = left = false;
 	told_others = 0;
 }
 
@@ -63,6 +70,31 @@ TEST(lines_go_while_all_are_looked_at)
 	ck_assert_uint_eq(waiting_count(fake.host.waiting), 0);
 	ck_assert(!push_board_note(&board, SLICE("a")));
 	ck_assert(!push_board_note(&board, SLICE("b")));
+}
+
+/* The connection is checked before an element is taken for it. */
+TEST(nothing_is_taken_for_one_that_has_left)
+{
+	waits("blpop 0 a b\r\n", 1);
+	(void)fake_calls(&fake);
+	left = true;
+	waiting_pushed(fake.host.waiting, SLICE("b"));
+	client_is_told("END\r\n");
+	server_hears_nothing();
+	ck_assert_uint_eq(waiting_count(fake.host.waiting), 0);
+}
+
+/* A client that has gone does not join the others in a line. */
+TEST(one_that_has_gone_does_not_wait)
+{
+	waits("blpop 0 a\r\n", 1);
+	(void)fake_calls(&fake);
+	gone = true;
+	client_asks("blpop 0 a\r\n");
+	server_hears_nothing();
+	ck_assert_uint_eq(waiting_count(fake.host.waiting), 1);
+	waiting_end(fake.host.waiting);
+	client_is_told("END\r\nEND\r\n");
 }
 
 TEST(all_end_at_once)
@@ -212,7 +244,7 @@ static void use_rooms(struct push_board *shared, size_t max)
 	other = waiting_create(&fake.host, shared, max);
 }
 
-/* The room ends, and whoever waits in it is told so; then nothing of it is under way. */
+/* Ends the room: its clients get these replies, and its timer runs out. */
 static void ends(struct waiting *room, const char *told)
 {
 	waiting_end(room);
@@ -241,7 +273,7 @@ TEST(one_more_is_refused)
 	}
 }
 
-/* Those of all workers count together, and who ends makes room for another. */
+/* Tasks of all workers count together. A task that ends makes room for another. */
 TEST(workers_share_the_number)
 {
 	struct waiting *mine;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "client/bounds.h"
+#include "client/log.h"
 #include "config/users.h"
 #include "protocol/login.h"
 #include "util/alloc.h"

@@ -1,8 +1,11 @@
 #include "client/client.h"
 
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+
+#include "client/log.h"
 
 void client_name(const struct client *c, char name[static CLIENT_NAME])
 {

@@ -5,15 +5,12 @@
 #ifndef CLIENT_CLIENT_H
 #define CLIENT_CLIENT_H
 
-#include <arpa/inet.h>
-
 #include "client/common.h"
 #include "command/task.h"
 #include "config/config.h"
 #include "measure/meter.h"
 #include "net/stream.h"
 #include "protocol/binary.h"
-#include "util/log.h"
 #include "util/turns.h"
 #include "worker/generation.h"
 
@@ -112,28 +109,6 @@ static inline void client_count(const struct client *client, enum counter counte
 {
 	meter_count(client->clients->meter, counter, n);
 }
-
-enum { CLIENT_NAME = INET6_ADDRSTRLEN + 16 };
-
-/* Writes "address:port", "unix" or "unknown". */
-void client_name(const struct client *client, char name[static CLIENT_NAME]);
-
-/* Logs, for information, what happened to a client: a text. */
-#define client_log(client, what) \
-	do { \
-		char name_[CLIENT_NAME] = ""; \
-		if (log_level() >= LOG_LEVEL_INFO) \
-			client_name((client), name_); \
-		log_info("client %s: %s", name_, (what)); \
-	} while (0)
-
-/* Logs what an operator should hear of without asking: one line a minute for each place that logs, with a count of the others. */
-#define client_notice(client, what) \
-	do { \
-		char name_[CLIENT_NAME]; \
-		client_name((client), name_); \
-		log_rare("client %s: %s", name_, (what)); \
-	} while (0)
 
 /* Frees a task that is done and not among those of a client. */
 void client_free_task(struct task *task);

@@ -7,6 +7,7 @@
 #include "client/auth.h"
 #include "client/bounds.h"
 #include "client/connection.h"
+#include "client/log.h"
 #include "client/turns.h"
 #include "util/heap.h"
 #include "util/linux.h"

@@ -8,6 +8,7 @@
 #include "client/binary.h"
 #include "client/bounds.h"
 #include "client/command.h"
+#include "client/log.h"
 #include "client/turns.h"
 #include "command/start.h"
 #include "command/target.h"

@@ -9,6 +9,7 @@
 #include "client/bounds.h"
 #include "client/command.h"
 #include "client/connection.h"
+#include "client/log.h"
 
 enum {
 	BATCH_REPLIES = 16,   /* replies that are written without waiting for more */

@@ -161,14 +161,6 @@ class Bounds(Waiting):
         for number, conn in enumerate(conns):
             self.assert_gets(conn, "k", str(number).encode())
 
-    def test_none(self):
-        """Even then what is there is taken."""
-        self.proxy.configure("max_waiting = 0\n")
-        for command in "blpop 0 k", "brpop 0.1 k l", "blmove 0 k l left right":
-            self.assertEqual(self.connect(self.proxy).ask(command), "SERVER_ERROR too many clients wait", command)
-        self.conn.ask("rpush k 0")
-        self.assertEqual(self.connect(self.proxy).values("blpop 0 k"), ({"k": (0, b"0")}, "END"))
-
     def test_a_reload_of_rules(self):
         conn = self.waits("blpop 0 k")
         self.proxy.configure("max_waiting = 7\n")
@@ -183,6 +175,18 @@ class Bounds(Waiting):
         self.proxy.process.child.terminate()
         self.assertEqual(conn.read_values(), ({}, "END"))
         self.assertEqual(self.proxy.process.child.wait(PATIENCE), 0)
+
+
+class BoundOfNone(Waiting):
+    smoke = True
+    CONFIG = "max_waiting = 0\n"
+
+    def test_none(self):
+        """Even then an element that is there is taken."""
+        for command in "blpop 0 k", "brpop 0.1 k l", "blmove 0 k l left right":
+            self.assertEqual(self.connect(self.proxy).ask(command), "SERVER_ERROR too many clients wait", command)
+        self.conn.ask("rpush k 0")
+        self.assertEqual(self.connect(self.proxy).values("blpop 0 k"), ({"k": (0, b"0")}, "END"))
 
 
 class BoundOfThreads(Waiting):

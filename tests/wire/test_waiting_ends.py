@@ -8,7 +8,7 @@ import threading
 import binary
 from case import WireTest
 from case_tls import Secured
-from harness import PATIENCE, wait_until
+from harness import PATIENCE, accepts, wait_until
 from stored import counter, stat
 from wire import Conn, usage
 
@@ -49,7 +49,9 @@ class Ending(WireTest):
     def setUp(self):
         super().setUp()
         self.path = os.path.join(self.scratch(), "socket")
-        self.serve(1, "-s", self.path, config=self.CONFIG)
+        self.servers, self.proxy = self.pool(1, "-s", self.path, config=self.CONFIG)
+        wait_until("it listens on the Unix socket too", lambda: accepts(self.path))
+        self.conn = self.connect(self.proxy)
         self.held = self.bytes_held()
 
     def bytes_held(self):
@@ -210,6 +212,7 @@ class Much(Ending):
 
 class MuchOfMany(WireTest):
     """Many such clients together stay within client_memory, and free their places when they have gone."""
+    smoke = True
     CONFIG = "client_buffer = 1048576\nclient_memory = 8388608\nmax_connections = 40\nmax_waiting = 40\n"
 
     def test_memory(self):

@@ -1,0 +1,36 @@
+/* Log lines about a client. */
+#ifndef CLIENT_LOG_H
+#define CLIENT_LOG_H
+
+#include <netinet/in.h>
+
+#include "util/log.h"
+
+struct client;
+
+enum { CLIENT_NAME = INET6_ADDRSTRLEN + 16 };
+
+/* Writes "address:port", "unix" or "unknown". */
+void client_name(const struct client *client, char name[static CLIENT_NAME]);
+
+/* Logs, for information, what happened to a client: a text. */
+#define client_log(client, what) \
+	do { \
+		char name_[CLIENT_NAME] = ""; \
+		if (log_level() >= LOG_LEVEL_INFO) \
+			client_name((client), name_); \
+		log_info("client %s: %s", name_, (what)); \
+	} while (0)
+
+/* The same for what an operator should hear of without asking. Without -v each place logs one line a minute, and counts the others. */
+#define client_notice(client, what) \
+	do { \
+		char name_[CLIENT_NAME]; \
+		client_name((client), name_); \
+		if (log_level() >= LOG_LEVEL_INFO) \
+			log_info("client %s: %s", name_, (what)); \
+		else \
+			log_rare("client %s: %s", name_, (what)); \
+	} while (0)
+
+#endif

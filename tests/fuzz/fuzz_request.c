@@ -41,6 +41,14 @@ static void check_form(const struct request *r)
 	check_reply(&form, SLICE("CLIENT_ERROR no\r\n"), TTL_UNKNOWN);
 }
 
+static bool takes_any_key(const struct command *command)
+{
+	return command->grammar == GRAMMAR_STORAGE || command->grammar == GRAMMAR_ARITHMETIC ||
+		command->grammar == GRAMMAR_DELETE || command->grammar == GRAMMAR_TOUCH ||
+		command->grammar == GRAMMAR_KEYS || command->grammar == GRAMMAR_TOUCH_KEYS || metaform_has(command) ||
+		command->id == COMMAND_ME;
+}
+
 static enum request_status parse(struct slice in, struct request_progress *progress, struct request *r)
 {
 	char *copy = input_copy(in);
@@ -59,8 +67,9 @@ static enum request_status parse(struct slice in, struct request_progress *progr
 	if (status == REQUEST_READY) {
 		MUST(r->command && !r->error && r->skip.bytes == 0 && r->keys <= limits.max_keys);
 		MUST(r->command->grammar == GRAMMAR_FLUSH || r->command->grammar == GRAMMAR_ARGS ||
-			r->command->grammar == GRAMMAR_BARE || request_key_valid(r->key, KEY_MAX));
-		if (metaform_has(r->command))
+			r->command->grammar == GRAMMAR_BARE || request_key_valid(r->key, KEY_MAX) ||
+			(takes_any_key(r->command) && r->key.n <= KEY_MAX && request_key_fits_line(r->key)));
+		if (metaform_has(r->command) && request_key_valid(r->key, KEY_MAX))
 			check_form(r);
 	}
 	free(copy);

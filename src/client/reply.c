@@ -38,14 +38,9 @@ static void restart(struct task *task)
 	task->began = clients_of(task)->loop->now_us;
 }
 
-static bool has_ended(const void *owner)
+static bool has_ended(const void *owner, bool ask)
 {
-	return client_has_ended(owner);
-}
-
-static bool has_gone(const void *owner)
-{
-	return stream_has_ended(&((const struct client *)owner)->stream);
+	return client_has_ended(owner) || (ask && stream_has_ended(&((const struct client *)owner)->stream));
 }
 
 /* Counts what a task has added to its spill. */
@@ -288,7 +283,6 @@ const struct host clients_functions = {
 	.denies = denies,
 	.start_inside = start_inside,
 	.ended = has_ended,
-	.gone = has_gone,
 	.restart = restart,
 	.done = done,
 };

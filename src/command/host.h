@@ -32,12 +32,10 @@ struct host {
 	/* The client of an owner, for op.client. NULL: the owner is the client. */
 	const void *(*client)(const void *owner);
 	/*
-	 * Whether tasks of an owner must not wait for elements: its client is known to send no more, will be closed, or has sent more
-	 * requests than are stored while it waits. NULL: all may wait.
+	 * Whether tasks of an owner must not wait for elements: its client sends no more, will be closed, or has sent more requests than
+	 * are stored while it waits. With `ask`, the kernel is asked whether the connection has ended. NULL: all may wait.
 	 */
-	bool (*ended)(const void *owner);
-	/* Asks the kernel whether the connection has ended, before an element is taken for it. NULL: `ended` knows. */
-	bool (*gone)(const void *owner);
+	bool (*ended)(const void *owner, bool ask);
 	/* Whether the configuration denies the command. NULL: it denies none. */
 	bool (*denies)(const struct host *host, command_id command);
 	/* Starts the request of a PROXY_COMMAND inside of a task of this owner. NULL: there are no such commands. */

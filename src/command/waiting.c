@@ -191,7 +191,7 @@ static bool is_over(const struct wait_task *w)
 
 	if (w->task.abandoned || w->room->ended || w->deadline <= host->env.now)
 		return true;
-	return host->ended && host->ended(w->task.owner);
+	return host->ended && host->ended(w->task.owner, false);
 }
 
 /* Counts the task, unless as many as may wait do. */
@@ -377,7 +377,7 @@ static bool is_gone(const struct wait_task *w)
 {
 	const struct host *host = w->room->host;
 
-	return is_over(w) || (host->gone && host->gone(w->task.owner));
+	return is_over(w) || (host->ended && host->ended(w->task.owner, true));
 }
 
 /* Ends those at the head of the line whose time is over, or whose clients send no more: nothing is taken for them. */

@@ -150,8 +150,9 @@ static const void *client_of(const void *owner)
 	return &op->world->clients[op->client];
 }
 
-static bool has_gone(const void *owner)
+static bool has_gone(const void *owner, bool ask)
 {
+	(void)ask;
 	return ((const struct taking_op *)owner)->gone;
 }
 

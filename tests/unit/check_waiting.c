@@ -8,16 +8,10 @@ static struct waiting *other; /* the room of another worker, with the same board
 static bool gone, left;       /* the client, as the host knows, and as it does not know yet */
 static unsigned told_others;
 
-static bool has_gone(const void *owner)
+static bool has_gone(const void *owner, bool ask)
 {
 	(void)owner;
-	return gone;
-}
-
-static bool has_left(const void *owner)
-{
-	(void)owner;
-	return left;
+	return gone || (ask && left);
 }
 
 static void tell(struct host *host)
@@ -34,7 +28,6 @@ static void setup(void)
 	fake.host.waiting = waiting_create(&fake.host, &board, 10);
 	other = waiting_create(&fake.host, &board, 10);
 	fake.host.ended = has_gone;
-	fake.host.gone = has_left;
 	fake.host.tell = tell;
 	gone = left = false;
 	told_others = 0;

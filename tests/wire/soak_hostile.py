@@ -63,8 +63,9 @@ def counts_years(port, dice):
 
 def joins_one_set(port, dice):
     with Conn(port, PATIENCE) as conn:
-        verb = dice.choice((b"sunion", b"sinter", b"sdiff", b"sintercard 2", b"smembers"))
-        conn.values(verb + b" large-set" * dice.choice((2, 100, 2000)))
+        count = dice.choice((2, 100, 2000))
+        verb = dice.choice((b"sunion", b"sinter", b"sdiff", b"sintercard %d" % count, b"smembers"))
+        conn.values(verb + b" large-set" * count)
 
 
 def writes_parts(port, _):

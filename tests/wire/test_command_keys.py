@@ -323,8 +323,8 @@ class Configured(WireTest):
             for data in (b"x", b"x" * 9000000):
                 conn.send(b"%s q|sadd|x 0 0 %d\r\n%s\r\n" % (verb.encode(), len(data), data))
                 conn.line()
-        conn.ask("ms q|x 9000000")
-        conn.send(b"x" * 9000000 + b"\r\n")
+        conn.send(b"ms q|x 9000000\r\n" + b"x" * 9000000 + b"\r\n")
+        conn.line()
         self.assertEqual(conn.get("q|scard|x"), b"1")
         self.assertEqual(conn.ask("get name q|scard|x q|scard"), "VALUE q|scard|x 0 1")
         found = stats(self.connect(self.servers[0]))

@@ -55,7 +55,7 @@ class Dialogue:
             return state
         names = b" ".join(each.name for each in keys)
         yield b"%s %s" % (verb, names), model.values, combined
-        yield b"%scard %d %s" % (verb, limit, names), model.line, counted
+        yield b"%scard %d %s limit %d" % (verb, len(keys), names, limit), model.line, counted
         yield b"delete " + key.name, model.line, gone
         yield b"touch %s 5000" % key.name, model.line, touched
         yield b"sadd %s %s noreply" % (key.name, b" ".join(some)), lambda _: None, lambda state, _: (state or frozenset()) | {*some}

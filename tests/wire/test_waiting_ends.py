@@ -22,7 +22,7 @@ VALID = tuple(line.encode() + b"\r\n" for line in (
     "set a 0 0 1 noreply\r\nx", "incr a 1", "decr a 1", "delete a", "touch a 0", "mg a v", "ms a 1\r\nx", "ma a", "md a", "me a", "mn",
     "sadd s m", "saddx s m", "srem s m", "sset s m n", "smove s t m", "sclaim s m", "spop s", "scompact s", "smembers s t", "scard s",
     "sismember s m", "smismember s m n", "srandmember s", "sscan s 5", "srange s a z 5", "scount s a z", "sinfo s", "sunion s t",
-    "sinter s t", "sdiff s t", "sunioncard 0 s t", "sintercard 0 s t", "sdiffcard 0 s t", "sunionstore u s t", "sinterstore u s t",
+    "sinter s t", "sdiff s t", "sunioncard 2 s t", "sintercard 2 s t", "sdiffcard 2 s t", "sunionstore u s t", "sinterstore u s t",
     "sdiffstore u s t", "slease v", "sload v 8f3k2w0q x", "sfill v 8f3k2w0q x", "llease w", "lload w 8f3k2w0q x", "lfill w 8f3k2w0q x",
     "rpush l x", "lpush l x", "rpushx l x", "lpushx l x", "lpop l", "rpop l", "lrange l 0 -1", "lindex l 0", "llen l", "lpos l x",
     "linsert l after x y", "lmove l m left right", "rpoplpush l m", "lmpop 5 left l m", "lrem l 1 x", "lset l 0 x", "ltrim l 0 5",

@@ -16,7 +16,7 @@ enum { ITEM_OVERHEAD = 48 + 8 + 1 + 2, ITEM_FLAGS = 4 };
 enum { STEADY_MS = 1000 };
 
 /* A firewall may have forgotten a connection that was idle this long. */
-enum { IDLE_MS = 5000 };
+enum { IDLE_MS = 10000 };
 
 /* If the whole host stood still, the server needs a moment too. */
 enum { AGAIN_MS = 20 };
@@ -30,9 +30,11 @@ static void set_state(struct server *s, enum server_state state)
 {
 	log_debug("upstream %s: %s -> %s", s->name, state_names[s->state], state_names[state]);
 	s->state = state;
+	if (s->link->probes) {
+		atomic_store_explicit(&s->stats.state, (int)SERVER_UP, memory_order_relaxed);
+		return;
+	}
 	s->since = s->loop->now;
-	if (s->link->probes && state == SERVER_GREETING)
-		state = SERVER_UP;
 	atomic_store_explicit(&s->stats.state, (int)state, memory_order_relaxed);
 }
 
@@ -207,11 +209,13 @@ static void replace_or_reject(
 		reject(s, waiter, status);
 }
 
+/* The clock of the turn may be behind that of the last reply. A Unix socket has no firewall. */
 static bool is_idle(const struct server *s)
 {
 	const struct server_link *k = s->link;
 
-	return s->state == SERVER_UP && k->pipeline.count == 0 && s->loop->now - k->progress >= IDLE_MS;
+	return s->state == SERVER_UP && s->where.port && k->pipeline.count == 0 &&
+		s->loop->now >= k->progress + IDLE_MS;
 }
 
 void server_call(struct server *s, const struct call *call, struct waiter *waiter)
@@ -224,7 +228,8 @@ void server_call(struct server *s, const struct call *call, struct waiter *waite
 		replace_or_reject(s, call, waiter, status);
 		return;
 	}
-	if (is_idle(s))
+	/* A cas id of this connection means nothing on the next one. */
+	if (is_idle(s) && !(call->verb == CALL_CAS && call->connection))
 		probe(s);
 	if (call->patient && call->expected && s->state == SERVER_UP &&
 		(!server_has_room(s) || !STAILQ_EMPTY(&s->room.calls))) {
@@ -301,15 +306,15 @@ static void come_up(struct server *s, const struct greeting *g)
 {
 	struct server_link *k = s->link;
 
-	if (!s->link->probes)
+	if (!k->probes)
 		++*s->options->connects;
-	s->link->probes = false;
 	s->abilities = *g;
 	s->told.refused = false;
 	s->told.refusal[0] = '\0';
 	atomic_store_explicit(&s->stats.version, g->version, memory_order_relaxed);
 	tell_connected(s);
 	set_state(s, SERVER_UP);
+	k->probes = false;
 	k->progress = k->first_since = s->loop->now;
 	buf_add_slice(&k->stream.out, buf_slice(&k->held));
 	buf_free(&k->held);
@@ -396,7 +401,7 @@ static void on_written(struct stream *stream, size_t n)
 /* A server that was down for another reason may come back with a certificate that is refused. This is logged once for each reason. */
 static void log_refusal(struct server *s, const char *why)
 {
-	if (s->state != SERVER_UP && !s->settled.done && strcmp(s->told.refusal, why) != 0)
+	if (s->state != SERVER_UP && !s->link->probes && !s->settled.done && strcmp(s->told.refusal, why) != 0)
 		log_warn("upstream %s: %s", s->name, why);
 	snprintf(s->told.refusal, sizeof(s->told.refusal), "%s", why);
 }
@@ -424,8 +429,8 @@ static void greet(struct server *s, const char *login)
 }
 
 /*
- * The server is greeted once more on its connection, and calls wait for its answer. If there is none, they go to the next connection: none
- * of them was sent. A login would be an ordinary `set` here.
+ * Sends the greeting again on an idle connection, and holds calls until it is answered. If it is not, they move to a new connection, which
+ * is safe since none was sent. The login is left out: the server would store it as an item.
  */
 static void probe(struct server *s)
 {
@@ -532,10 +537,10 @@ static void plan_next(struct server *s, bool lost)
 	s->pause = s->pause * 2 < s->options->retry_max ? s->pause * 2 : s->options->retry_max;
 }
 
-/* After a probe without an answer: the calls that wait for it are kept. */
+/* Reconnects after an unanswered probe. The held calls are kept. */
 static void connect_again(struct server *s, const char *why)
 {
-	log_debug("upstream %s: idle, and gone: %s", s->name, why);
+	log_debug("upstream %s: idle connection is dead: %s", s->name, why);
 	bump(&s->stats.lost_connections);
 	stream_reset_on_close(&s->link->stream);
 	stream_close(&s->link->stream);
@@ -665,7 +670,7 @@ void server_stop(struct server *s)
 	s->settled.done = NULL;
 	s->waits = s->link->probes = false;
 	server_address_stop(&s->address);
-	close_link(s->link);
+	abort_link(s->link);
 	set_state(s, SERVER_DOWN);
 	if (s->former)
 		close_former(s, RESULT_LOST);

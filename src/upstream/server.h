@@ -7,8 +7,8 @@
  * When a connection fails, all calls on it fail. After the loss of a steady connection the first attempt to reconnect starts at
  * once, and calls wait for it. After that, calls fail at once, and attempts follow after growing, jittered pauses.
  *
- * Before the first call on a connection that was idle, the server goes from UP to GREETING and back, so that no call is lost on a connection
- * that a firewall has forgotten.
+ * Before the first call after an idle period the connection is probed: the server goes from UP to GREETING and back. So no call is lost on
+ * a connection that a firewall has dropped.
  *
  * If its name gets another address, the server goes from UP to GREETING with that. The link to the former address takes no more
  * calls, and is closed when its calls are answered, or when the server makes no progress with them: see server_check_name.
@@ -64,7 +64,7 @@ struct server_link {
 	struct loop_job timer; /* the limit of the step under way; while the server is down, its next attempt */
 	bool again;            /* the timer was started for a second look */
 	bool has_login;        /* the greeting began with one */
-	bool probes;           /* the greeting is that of an idle connection */
+	bool probes;           /* the greeting in flight probes an idle connection */
 	size_t greeting;       /* unwritten bytes of the greeting */
 	size_t awaited;        /* its share of loop.awaited */
 	uint64_t number;       /* of the connection */

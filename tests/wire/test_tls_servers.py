@@ -192,4 +192,4 @@ class Named(TlsTest, NamesTest):
         self.write_resolv(self.name_server(**{NAME: [HOST]}).address)
         server = self.memcached_tls(files=self.authority.sign("named", names=f"DNS:{NAME}"))
         _, conn = self.follow(server.port, config=self.verifying(), name=f"{NAME}.")
-        self.assertEqual(conn.set("k", b"v"), "STORED")
+        wait_until("it is connected", lambda: conn.set("k", b"v") == "STORED")

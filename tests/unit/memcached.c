@@ -121,7 +121,8 @@ static struct result count(struct memcached *m, struct memcached_item *item, con
 	struct result r = { .status = RESULT_NUMBER };
 
 	if (!num_parse_u64(buf_slice(&item->value), &r.number))
-		return (struct result){ .status = RESULT_REFUSED };
+		return (struct result){ .status = RESULT_REFUSED,
+			.line = SLICE("CLIENT_ERROR cannot increment or decrement non-numeric value") };
 	if (call->verb == CALL_INCR)
 		r.number += call->number;
 	else

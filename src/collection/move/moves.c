@@ -391,7 +391,7 @@ static void looked_behind(struct waiter *waiter, const struct result *r)
 	}
 }
 
-/* If the call is an error, the value of the item tells whether it is one of the item. */
+/* After an error, the value shows whether the item itself caused it. */
 static void look_behind(struct moved_call *c, const struct result *r)
 {
 	struct call look = { .verb = CALL_GET, .key = c->call.key };
@@ -729,14 +729,14 @@ static void find(struct moves *m, const struct call *call, struct waiter *waiter
 	}
 	c = keep_call(m, call, waiter);
 	/*
-	 * A touch need not wait: an item moves with its time to live. The touch that corrects a rewrite would come too late if it waited. A
-	 * read that leads a rewrite would come too early if it did not: it would not see a touch while the rewrite waits.
+	 * A touch need not wait: an item moves with its time to live, and the touch that corrects a rewrite must not be late. A read that
+	 * precedes a rewrite waits with it: if it were answered at once, it would miss a touch made while the rewrite is queued.
 	 */
 	if (env->unix_time < m->at && ((verb_only_reads(call) && !call->leads) || call->verb == CALL_TOUCH)) {
 		send_kept(c, &c->call, true, read_former);
 		return;
 	}
-	m->stats.waited += env->unix_time < m->at && !call->leads;
+	m->stats.waited += env->unix_time < m->at;
 	if (env->unix_time >= m->at && may_peek(call, key, NULL))
 		peek_in(add_unit(m, hash, key), c, true);
 	else

@@ -55,7 +55,7 @@ bool verb_is_doubtful(const struct call *call, const struct result *r)
 	if (call->verb == CALL_TOUCH)
 		return r->status == RESULT_DONE;
 	return r->status == RESULT_EXISTS || (r->status == RESULT_NOT_STORED && call->verb == CALL_ADD) ||
-		(r->status == RESULT_REFUSED && counts);
+		(r->status == RESULT_REFUSED && counts && slice_starts(r->line, SLICE("CLIENT_ERROR")));
 }
 
 /* decr leaves spaces after the digits. */

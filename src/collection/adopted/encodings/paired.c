@@ -148,18 +148,17 @@ static bool check(const struct snapshot *s, const struct snapshot *now)
 }
 
 /*
- * A new collection outweighs the removals that an earlier one has left. They are not dropped: another collection may be there by then,
- * for which they count. They get the time to live of the new one, so that they do not expire first.
+ * A new collection outweighs the removals that an earlier one has left. They are not dropped: by then another collection may exist, and they
+ * apply to it. They get the time to live of the new one, after it is there, so that they do not expire first.
  */
 static void plan_new(const struct snapshot *s, const struct counted *c, struct plan *plan)
 {
 	struct snapshot_item *removed = s->items[REMOVED];
-	struct buf *value;
+	struct buf *value = plan_add(plan, CALL_ADD, s->items[ADDED], NULL);
 
+	add_members(s, c, s->change, value);
 	if (removed->there)
 		buf_add_slice(plan_add(plan, CALL_CAS, removed, NULL), snapshot_item_value(removed));
-	value = plan_add(plan, CALL_ADD, s->items[ADDED], NULL);
-	add_members(s, c, s->change, value);
 	plan->check = true;
 }
 

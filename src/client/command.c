@@ -13,13 +13,19 @@ static void finish(struct client_command *command, const struct request *request
 	task_done(&command->task);
 }
 
-/* The client may be gone. A request that waits has no more words than its name. */
+/*
+ * Only `stats` without arguments waits, so the rest of the line is empty. If the client is gone, no report is made, and at a
+ * shutdown the meters of other workers may be gone as well.
+ */
 static void on_news(struct clients_wait *wait)
 {
 	struct client_command *command =
 		(struct client_command *)((char *)wait - offsetof(struct client_command, wait));
 
-	finish(command, &(struct request){ .command = command->task.command, .rest = SLICE("") });
+	if (command->task.abandoned)
+		task_done(&command->task);
+	else
+		finish(command, &(struct request){ .command = command->task.command, .rest = SLICE("") });
 }
 
 /* Only the general statistics have sums of the servers. */
@@ -41,10 +47,16 @@ void client_start_command(struct client *c, const struct request *request, const
 	command->reply = reply;
 	command->head = head ? *head : (struct binary_head){ 0 };
 	c->closing |= request->command->id == COMMAND_QUIT;
-	if (has_sums(request) && all->ops->must_wait(all->arg))
-		all->ops->await(all->arg, &command->wait);
-	else
+	if (!has_sums(request) || !all->ops->must_wait(all->arg)) {
 		finish(command, request);
+		return;
+	}
+	/* Later requests of this connection must not run before it: its counters are those of its place. */
+	if (!command->task.nest) {
+		command->task.order.writes_later = true;
+		c->order.later_writes++;
+	}
+	all->ops->await(all->arg, &command->wait);
 }
 
 void client_reply_text(struct client_command *command, struct slice text)

@@ -508,7 +508,7 @@ static void on_ended(struct stream *stream, int error)
 	c->ended = true;
 	if (error || c->lingering)
 		client_close(c);
-	else if (!c->input.departing)
+	else if (!c->input.departing || !c->paused)
 		client_drain(c);
 }
 

@@ -123,9 +123,10 @@ static void share_value_of(struct task *outer, struct nest *nest, struct slice v
 	shared_drop(text);
 }
 
-static void count_answer(const struct task *outer, enum command_key_answer answer)
+/* A get inside counts its own key. */
+static void count_answer(const struct task *outer, const struct command *inside, enum command_key_answer answer)
 {
-	if (answer != COMMAND_KEY_FAILED)
+	if (answer != COMMAND_KEY_FAILED && !lookup_counts(inside))
 		lookup_count(outer, answer == COMMAND_KEY_VALUE ? LOOKUP_HIT : LOOKUP_MISS);
 }
 
@@ -140,7 +141,7 @@ static void named_got(struct nest *nest, struct slice reply)
 		task->nest->ttl = nest->ttl;
 	if (!nest->text)
 		answer = command_key_value(named->inside, named->keys, reply, &value);
-	count_answer(task, answer);
+	count_answer(task, named->inside, answer);
 	if (answer == COMMAND_KEY_FAILED)
 		reply_line(task_reply(task), value);
 	else if (nest->text || value.n >= TASK_SHARES)
@@ -268,7 +269,7 @@ static void part_got(struct nest *nest, struct slice reply)
 
 	if (!nest->text)
 		answer = command_key_value(part->inside, part->keys, reply, &value);
-	count_answer(nest->outer, answer);
+	count_answer(nest->outer, part->inside, answer);
 	if (answer == COMMAND_KEY_FAILED && buf_size(failure) == 0)
 		reply_line(failure, value);
 	else if (answer == COMMAND_KEY_VALUE && (nest->text || value.n >= TASK_SHARES))

@@ -38,11 +38,14 @@ static void add(const struct task *task, const struct counters *c, enum lookup_e
 						     : c->changed);
 }
 
+bool lookup_counts(const struct command *command)
+{
+	return command && classic[command->id];
+}
+
 static const struct counters *of_task(const struct task *task)
 {
-	const struct counters *c = task->command ? classic[task->command->id] : NULL;
-
-	return c ? c : &none;
+	return lookup_counts(task->command) ? classic[task->command->id] : &none;
 }
 
 void lookup_count(const struct task *task, enum lookup_end end)

@@ -9,6 +9,7 @@
 #include "protocol/call.h"
 #include "protocol/metaflags.h"
 
+struct command;
 struct task;
 
 enum lookup_counter {
@@ -19,6 +20,9 @@ enum lookup_counter {
 
 /* What became of one key of a task. A result or an outcome that is none of a key, such as a failure, does not count. */
 enum lookup_end { LOOKUP_HIT, LOOKUP_MISS, LOOKUP_CHANGED };
+
+/* Whether tasks of this command count their keys themselves; false for NULL. */
+bool lookup_counts(const struct command *command);
 
 void lookup_count(const struct task *task, enum lookup_end end);
 void lookup_result(const struct task *task, const struct result *result);

@@ -2,8 +2,9 @@
  * The meta commands. They go to a server without q, since each call needs a reply. If the client sent q, the task suppresses
  * nominal replies.
  *
- * memcached may print a base64 key as its decoded bytes, which may be line ends. So a server is never asked for a key with spaces
- * or control bytes: the client's own text of the key is put into the reply.
+ * memcached may print a base64 key as its decoded bytes, which may be line ends. So a server never prints a base64 key that decodes to
+ * spaces or control bytes: the client's own text of the key is put into the reply. Keys with control bytes that a client sends as text are
+ * passed on as they are.
  */
 #include "collection/lane/lanes.h"
 #include "command/lookup.h"

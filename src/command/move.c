@@ -152,17 +152,18 @@ static void target_read(struct op *op, const struct outcome *outcome)
 /* Reads the source by `op`, and the size of the target, which is in its base. If both are the same key, one read is enough. */
 static void read_both(struct move *m, enum op_kind kind, void (*both_read)(struct move *m))
 {
+	bool same = slice_equal(m->source, m->target);
+
 	m->both_read = both_read;
-	m->reads = 1;
-	send(m);
-	if (slice_equal(m->source, m->target))
-		return;
-	m->reads++;
+	m->reads = same ? 1 : 2;
 	m->target_list = (struct list_request){ .verb = LIST_LENGTH };
 	m->target_set = (struct set_request){ .verb = SET_COUNT };
 	m->target_op = (struct op){
 		.kind = kind, .key = m->target, .done = target_read, .list = &m->target_list, .set = &m->target_set
 	};
+	send(m);
+	if (same)
+		return;
 	task_owns(&m->task, &m->target_op);
 	lanes_submit(m->task.host->lanes, &m->target_op);
 }

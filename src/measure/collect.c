@@ -218,6 +218,10 @@ void collect_sums(struct daemon *d, struct sums *sums)
 {
 	pthread_mutex_lock(&d->lock);
 	*sums = d->meters[0]->sums;
+	for (size_t i = 1; i < d->threads; i++) {
+		if (d->meters[i]->sums.at > sums->at)
+			*sums = d->meters[i]->sums;
+	}
 	pthread_mutex_unlock(&d->lock);
 }
 

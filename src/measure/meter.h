@@ -51,7 +51,8 @@ struct meter {
 	uint64_t ring, former;              /* the fingerprints of where keys are, and were; 0 for none */
 	uint64_t move_at;                   /* when they move, in seconds of Unix time; 0 if none do */
 	uint64_t max_connections;           /* of the worker's configuration */
-	struct sums sums; /* of the servers' statistics: in the meter of the first worker, for all of them */
+	struct sums
+		sums; /* of the servers' statistics, when this worker last asked for them; the newest of all workers count */
 };
 
 /* Borrows the loop until meter_fini. `random` is any number that clients do not know. All other members must be zero. */

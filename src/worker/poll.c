@@ -2,10 +2,13 @@
 
 #include <stdlib.h>
 
+#include "measure/collect.h"
 #include "measure/meter.h"
 #include "util/alloc.h"
 #include "worker/daemon.h"
 #include "worker/generation.h"
+
+enum { REPLIES = 16 /* in a turn */ };
 
 struct poll_part {
 	struct waiter waiter;
@@ -14,32 +17,38 @@ struct poll_part {
 
 bool poll_is_due(const struct poll *p)
 {
-	struct daemon *d = p->daemon;
-	uint64_t at;
+	struct sums newest;
 
 	if (p->is_late)
 		return false;
-	pthread_mutex_lock(&d->lock);
-	at = d->meters[0]->sums.at;
-	pthread_mutex_unlock(&d->lock);
+	collect_sums(p->daemon, &newest);
 	/* Another worker may have asked a moment later than this turn began. */
-	return !at || (p->loop->now > at && p->loop->now - at >= POLL_MS);
+	return !newest.at || (p->loop->now > newest.at && p->loop->now - newest.at >= POLL_MS);
 }
 
-/* All that have answered until now count, and the clients that wait get their replies. */
-static void publish(struct poll *p)
+/* A reply has some kilobytes, and a client may have asked a thousand times. So a turn sends only some of them. */
+static void on_replies(struct loop_job *job)
 {
+	struct poll *p = (struct poll *)((char *)job - offsetof(struct poll, replies));
 	struct clients_wait *wait;
 
-	p->sums.at = p->loop->now;
-	pthread_mutex_lock(&p->daemon->lock);
-	p->daemon->meters[0]->sums = p->sums;
-	pthread_mutex_unlock(&p->daemon->lock);
-	loop_forget(p->loop, &p->patience);
-	while ((wait = STAILQ_FIRST(&p->waiting))) {
+	for (int i = 0; i < REPLIES && (wait = STAILQ_FIRST(&p->waiting)); i++) {
 		STAILQ_REMOVE_HEAD(&p->waiting, link);
 		wait->done(wait);
 	}
+	if (!STAILQ_EMPTY(&p->waiting) && !loop_is_queued(job))
+		loop_after(p->loop, job, 0);
+}
+
+/* Publishes the sums of the servers that have answered, and replies to all waiting clients. */
+static void publish(struct poll *p)
+{
+	p->sums.at = p->asked;
+	pthread_mutex_lock(&p->daemon->lock);
+	p->meter->sums = p->sums;
+	pthread_mutex_unlock(&p->daemon->lock);
+	loop_forget(p->loop, &p->patience);
+	on_replies(&p->replies);
 }
 
 static void answered(struct waiter *waiter, const struct result *r)
@@ -73,6 +82,7 @@ static void ask(struct poll *p, struct generation *g)
 	int count = servers_count(g->servers);
 
 	p->generation = g;
+	p->asked = p->loop->now;
 	generation_enter(g);
 	p->sums = (struct sums){ 0 };
 	p->pending = (size_t)count;
@@ -91,8 +101,14 @@ void poll_wait(struct poll *p, struct generation *g, struct clients_wait *wait)
 		ask(p, g);
 }
 
-void poll_init(struct poll *p, struct daemon *daemon, struct loop *loop)
+void poll_init(struct poll *p, struct daemon *daemon, struct meter *meter, struct loop *loop)
 {
-	*p = (struct poll){ .daemon = daemon, .loop = loop, .patience = { .run = on_patience } };
+	*p = (struct poll){
+		.daemon = daemon,
+		.meter = meter,
+		.loop = loop,
+		.patience = { .run = on_patience },
+		.replies = { .run = on_replies },
+	};
 	STAILQ_INIT(&p->waiting);
 }

@@ -1,6 +1,6 @@
 /*
  * Asks the servers for their statistics: only when a client asks for sums of them, and once in POLL_MS for all workers together, so that
- * requests do not pay for it. A server that is down counts nothing.
+ * requests do not pay for it. A server that is down adds nothing to the sums.
  *
  *     poll_is_due -> poll_wait -> a call to each server -> answered, or POLL_PATIENCE_MS are over -> wait.done
  */
@@ -13,30 +13,33 @@
 
 struct daemon;
 struct generation;
+struct meter;
 struct poll_part;
 
 enum {
-	POLL_MS = 5000, /* the age of statistics that are still told */
-	POLL_PATIENCE_MS =
-		250 /* a server that takes longer counts nothing for the clients that wait: it may be stuck */
+	POLL_MS = 5000,        /* Statistics older than this are fetched again. */
+	POLL_PATIENCE_MS = 250 /* Waiting clients get 0 for a server that takes longer. */
 };
 
-/* All zeroes but `daemon` and `loop` at first. */
+/* Initially zero except for the first three. */
 struct poll {
 	struct daemon *daemon;
+	struct meter *meter; /* of the worker; holds what it has found */
 	struct loop *loop;
 	struct generation *generation; /* whose servers are asked; it stays until they have answered */
 	struct poll_part *parts;       /* of each server; NULL: none is asked */
 	size_t pending;                /* servers that have not answered */
-	struct sums sums;              /* of those that have */
+	uint64_t asked;                /* when they were asked: the loop's milliseconds */
+	struct sums sums;              /* of those that have answered */
 	STAILQ_HEAD(, clients_wait) waiting;
 	struct loop_job patience; /* a timer, while clients wait */
-	bool is_late;             /* it has run: some server is slow, and no more clients wait */
+	struct loop_job replies;  /* sends some more of them */
+	bool is_late; /* The timer has expired: a server is slow, and further clients get the sums without waiting. */
 };
 
-void poll_init(struct poll *poll, struct daemon *daemon, struct loop *loop);
+void poll_init(struct poll *poll, struct daemon *daemon, struct meter *meter, struct loop *loop);
 
-/* Whether the statistics in the meter are too old, and a client is to wait for newer ones. */
+/* Whether the statistics of all workers are too old, so that a client is to wait for newer ones. */
 bool poll_is_due(const struct poll *poll);
 
 /* Asks the servers of the generation, unless they are being asked. `wait` is called later, once; the poll borrows it until then. */

@@ -384,7 +384,7 @@ struct worker *worker_start(struct daemon *daemon, size_t number, uint64_t seed)
 	loop_init(&w->loop);
 	meter_init(&w->meter, &w->loop, random_next(&seed));
 	meter_set_threshold(&w->meter, worker_config(w)->slow_threshold);
-	poll_init(&w->poll, daemon, &w->loop);
+	poll_init(&w->poll, daemon, &w->meter, &w->loop);
 	set_limits(w);
 	init_generations(w, seed);
 	init_clients(w);

@@ -29,8 +29,8 @@ static const struct {
 
 static atomic_int current = LOG_LEVEL_WARN;
 static atomic_bool to_journal, to_system;
-static atomic_int system_socket = -1; /* stays open once it is */
-static atomic_uint_fast64_t unread;   /* lines that were dropped */
+static atomic_int system_socket = -1; /* never closed once it is open */
+static atomic_uint_fast64_t dropped;  /* lines */
 static atomic_bool is_dropping;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -83,8 +83,8 @@ static size_t write_time(char *line, size_t size)
 }
 
 /*
- * One write per line, so that lines of several threads do not mix. A pipe or socket that can be written to has room for a line: poll(2) waits
- * for PIPE_BUF bytes. Returns false if the line was not taken.
+ * One write per line, so that lines of several threads do not mix. A pipe or socket that polls writable has room for a line: POLLOUT means
+ * at least PIPE_BUF bytes. Returns false if the line was dropped.
  */
 static bool write_line(const char *line, size_t n)
 {
@@ -98,7 +98,7 @@ static bool write_line(const char *line, size_t n)
 	return taken;
 }
 
-/* As syslog(3), which blocks while the daemon reads nothing. */
+/* Like syslog(3), which would block if the daemon does not read. */
 static bool send_to_syslog(enum log_level level, const char *text)
 {
 	static const struct sockaddr_un daemon = { .sun_family = AF_UNIX, .sun_path = _PATH_LOG };
@@ -135,17 +135,18 @@ static bool send_line(enum log_level level, const char *text)
 
 uint64_t log_dropped(void)
 {
-	return atomic_load_explicit(&unread, memory_order_relaxed);
+	return atomic_load_explicit(&dropped, memory_order_relaxed);
 }
 
-/* The first line that is taken after others were dropped says so. */
+/* The first line that gets through after lines were dropped is followed by a warning. */
 static void emit(enum log_level level, const char *text)
 {
 	if (!send_line(level, text)) {
-		atomic_fetch_add_explicit(&unread, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&dropped, 1, memory_order_relaxed);
 		atomic_store(&is_dropping, true);
 	} else if (atomic_exchange(&is_dropping, false)) {
-		(void)send_line(LOG_LEVEL_WARN, "lines before this one were dropped, since nothing read the log");
+		if (!send_line(LOG_LEVEL_WARN, "log lines were dropped because nothing was reading the log"))
+			atomic_store(&is_dropping, true);
 	}
 }
 

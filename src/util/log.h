@@ -1,6 +1,7 @@
 /*
- * Log lines, on standard error or to syslog. All functions may be called from any thread. None of them blocks: a line that the pipe or
- * socket does not take is dropped and counted.
+ * Log lines, on standard error or to syslog. All functions may be called from any thread. A line that the pipe or
+ * socket has no room for is dropped and counted, so that no thread waits for a reader. (Another process that fills the same pipe at that
+ * moment can still make one wait.) For syslog, /dev/log must be a datagram socket.
  *
  * A line is one event. Control bytes in it become question marks. Of each kind LOG_LINES lines are logged in LOG_SECONDS seconds;
  * those beyond are counted, and one line says later how many they were. Of a rare kind it is one line a minute. Lines for debugging have

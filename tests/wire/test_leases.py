@@ -151,7 +151,11 @@ class Leases(LeaseTest):
         for conn in self.conns:
             self.assert_members("k", [*members[1:-1], b"word", b"last"], conn)
             self.assertEqual(conn.ask("scard k"), str(count))
-        wait_until("merges end", lambda: len(self.stored("k").runs) <= RUNS_AT_MOST, pause=0.1)
+        def merged():
+            """A merge that lost its base to another proxy goes on with the next use of the set."""
+            self.assertEqual(self.conn.ask("scard k"), str(count))
+            return len(self.stored("k").runs) <= RUNS_AT_MOST
+        wait_until("merges end", merged, pause=0.1)
         self.assert_nothing_else("k")
 
     def test_20_000_in_pieces(self):

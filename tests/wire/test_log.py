@@ -211,7 +211,7 @@ class Unread(WireTest):
             log.read(select.PIPE_BUF * 16)
             self.proxy.configure(self.proxy.config + "\n# again")
             os.set_blocking(read, False)
-            wait_until("it goes on", lambda: b"lines before this one were dropped" in (log.read1() or b""))
+            wait_until("it goes on", lambda: b"log lines were dropped" in (log.read1() or b""))
         self.proxy.stop()
 
 

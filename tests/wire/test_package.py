@@ -120,7 +120,7 @@ class Missing(Package):
         self.assert_names("missing: python3;", "lint", *self.target("lint"), env=self.path_without("python3"))
 
     def test_packages(self):
-        self.assert_names("missing: dh;", "build package", "scripts/deb", env=self.path_without("dh"))
+        self.assert_names("missing: dpkg-buildpackage, dh;", "build package", "scripts/deb", env=self.path_without("dpkg-buildpackage", "dh"))
 
     def test_libraries(self):
         self.assert_names("libevent_core is needed", "build", os.path.join(os.path.abspath(TOP), "configure"), env=self.no_libraries(),

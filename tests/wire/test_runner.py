@@ -45,7 +45,7 @@ class Report(WireTest):
         self.addCleanup(shell.stdin.close)
         self.addCleanup(shell.wait)
         self.addCleanup(processes.kill_group, shell.pid)
-        wait_until("the child runs", lambda: f"sleep {ENDLESS}" in processes.report(shell.pid))
+        wait_until("the child runs", lambda: re.search(rf"(?m)^process \d+: sleep {ENDLESS}$", processes.report(shell.pid)))
         _, child = processes.family(shell.pid)
         return shell, child
 

@@ -14,10 +14,12 @@
 #include "util/turns.h"
 #include "worker/generation.h"
 
-/* A request whose refusal is sent after its data were discarded: a client that is still sending them may not read before. */
+/*
+ * A request that is refused only after its data were discarded: a client that is still sending may not be reading yet.
+ */
 struct client_refused {
 	struct binary_request binary; /* of a text request, `head` is unset */
-	char line[];                  /* to which the slices of the request point */
+	char line[];                  /* The line that the slices of the request point into. */
 };
 
 /* Input that is not carried out yet. */
@@ -26,11 +28,11 @@ struct client_input {
 	struct request_skip skip;         /* of a refused request; or bytes, while the client lingers */
 	struct client_refused
 		*refused; /* the request whose data are skipped, unless it was answered at once; or NULL */
-	bool has_spoken;  /* its first byte has come, which says whether */
-	bool is_binary;   /* it speaks the binary protocol */
-	bool departing;   /* the client closes, once the requests in `owed` have begun: */
+	bool has_spoken;  /* its first byte was received, which determines the protocol */
+	bool is_binary;   /* the protocol is binary */
+	bool departing;   /* the client is closed once the requests in `owed` have begun */
 	size_t owed;      /* bytes read before the daemon began to drain, whose requests are answered */
-	uint64_t began;   /* when the requests that are read now came; microseconds */
+	uint64_t began;   /* when the requests that are read now were received; microseconds */
 	uint64_t delayed; /* since when the next request waits for its turn or for earlier ones; microseconds, or 0 */
 };
 
@@ -87,8 +89,9 @@ struct client {
 	struct client_auth *auth; /* see auth.h; NULL once it is authenticated, or if it need not be */
 	void *destination;        /* the worker to move to, or NULL */
 	struct loop_job release;
-	bool barrier : 1;   /* the next request waits until all tasks are done */
-	bool paused : 1;    /* starts no requests: it must wait, too many are unanswered, or too much output waits */
+	bool barrier : 1; /* the next request waits until all tasks are done */
+	/* No request is started: too many are unanswered, too much output is pending, or the next one must wait. */
+	bool paused : 1;
 	bool closing : 1;   /* no more requests are read; closed when all is answered and written */
 	bool ended : 1;     /* the client sends no more */
 	bool lingering : 1; /* all is written; input is discarded */

@@ -51,7 +51,7 @@ void client_start_command(struct client *c, const struct request *request, const
 		finish(command, request);
 		return;
 	}
-	/* Later requests of this connection must not run before it: its counters are those of its place. */
+	/* Later requests of this connection must not run before it: its counters must not include them. */
 	if (!command->task.nest) {
 		command->task.order.writes_later = true;
 		c->order.later_writes++;

@@ -25,7 +25,7 @@ struct clients_total {
 	atomic_size_t bytes;    /* that they hold */
 };
 
-/* What waits for statistics of the servers. */
+/* A command that waits for the statistics of the servers. */
 struct clients_wait {
 	STAILQ_ENTRY(clients_wait) link;
 	void (*done)(struct clients_wait *wait);
@@ -35,8 +35,9 @@ struct clients_wait {
 struct clients_ops {
 	/* Carries out a PROXY_COMMAND of commands.def, and appends its reply to `out`. */
 	void (*command)(void *arg, const struct request *request, struct buf *out);
-	/* Whether the statistics of the servers are too old; and to get newer ones: `wait` is called later, once. */
+	/* Whether the statistics of the servers are too old. */
 	bool (*must_wait)(void *arg);
+	/* Gets newer ones: wait->done is called later, once. */
 	void (*await)(void *arg, struct clients_wait *wait);
 	/* A client was closed, or a task without a client is done: the worker may have nothing left to do. */
 	void (*idle)(void *arg);

@@ -181,14 +181,14 @@ static void refuse(struct client *c, const struct binary_request *b)
 		task_start_refused(client_host(c), &b->request, c);
 }
 
-/* The slice, of the request at `from`, in its copy at `to`. */
+/* Translates a slice of the request at `from` to its copy at `to`. */
 static struct slice moved(struct slice s, const char *from, const char *to)
 {
 	return s.n ? slice_of(to + (s.p - from), s.n) : slice_of(to, 0);
 }
 
-/* Refuses a request at the front of `in`: once its data were discarded, if it has any. */
-static void refuse_behind_data(struct client *c, const struct binary_request *b, struct slice in)
+/* Refuses the request at the front of `in`. If it has data, the reply is sent after they were discarded. */
+static void refuse_after_data(struct client *c, const struct binary_request *b, struct slice in)
 {
 	const struct request *request = &b->request;
 	struct client_refused *kept;
@@ -306,7 +306,7 @@ static size_t take_request(struct client *c, struct slice in)
 		}
 		if (!request->command)
 			log_nonsense(c, in, false);
-		refuse_behind_data(c, &b, in);
+		refuse_after_data(c, &b, in);
 		break;
 	case REQUEST_READY:
 		target_resolve(client_host(c)->env.rules, request, &needs);
@@ -359,9 +359,10 @@ static void give_way(struct client *c, size_t used)
 }
 
 /*
- * Whether input of a paused client is still read and stored, if `held` bytes of it are stored already. The kernel reports the end of a
- * connection only after all bytes before it, so a client that waits for elements of lists must be read to notice that it is gone. A client
- * that sends more than this limit stops waiting instead: see client_has_ended.
+ * Whether input of a paused client is still read and stored, if `held` bytes of it are stored already. The kernel
+ * reports the end of a connection only after all bytes before it, so the input of a client that waits for elements must
+ * be read to notice that it has disconnected. A client that sends more than this limit stops waiting instead: see
+ * client_has_ended.
  */
 static bool reads_on(const struct client *c, size_t held)
 {
@@ -512,7 +513,7 @@ static void on_ended(struct stream *stream, int error)
 		client_drain(c);
 }
 
-/* A client that is closing still gets the replies to its requests, so none of them may wait for ever. */
+/* A closing client still gets its replies, so none of its commands may block. */
 bool client_has_ended(const struct client *c)
 {
 	return c->ended || c->closing || (c->paused && !c->stream.reading);

@@ -22,7 +22,9 @@ void client_name(const struct client *client, char name[static CLIENT_NAME]);
 		log_info("client %s: %s", name_, (what)); \
 	} while (0)
 
-/* The same for what an operator should hear of without asking. Without -v each place logs one line a minute, and counts the others. */
+/*
+ * The same for events that are logged even without -v: then one line a minute for each place; the others are counted.
+ */
 #define client_notice(client, what) \
 	do { \
 		char name_[CLIENT_NAME]; \

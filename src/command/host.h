@@ -32,8 +32,9 @@ struct host {
 	/* The client of an owner, for op.client. NULL: the owner is the client. */
 	const void *(*client)(const void *owner);
 	/*
-	 * Whether tasks of an owner must not wait for elements: its client sends no more, will be closed, or has sent more requests than
-	 * are stored while it waits. With `ask`, the kernel is asked whether the connection has ended. NULL: all may wait.
+	 * Whether tasks of an owner must not wait for elements: its client sends no more, will be closed, or has sent more
+	 * requests than are stored while it waits. If `ask`, also checks the socket for the end of the connection. NULL:
+	 * every task may wait.
 	 */
 	bool (*ended)(const void *owner, bool ask);
 	/* Whether the configuration denies the command. NULL: it denies none. */
@@ -44,7 +45,7 @@ struct host {
 	void (*tell)(struct host *host);
 	/* The task has waited for others until now, which is none of its time. NULL: nobody measures. */
 	void (*restart)(struct task *task);
-	/* Counts a hit or a miss: an enum lookup_counter. NULL: nobody counts. */
+	/* Counts a hit or a miss: an enum lookup_counter. NULL: lookups are not counted. */
 	void (*looked_up)(const struct host *host, unsigned counter);
 	/* The reply of the task is complete. The host owns the task from now on. */
 	void (*done)(struct task *task);

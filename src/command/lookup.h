@@ -18,7 +18,7 @@ enum lookup_counter {
 	LOOKUPS
 };
 
-/* What became of one key of a task. A result or an outcome that is none of a key, such as a failure, does not count. */
+/* What became of one key of a task. Failures are not counted. */
 enum lookup_end { LOOKUP_HIT, LOOKUP_MISS, LOOKUP_CHANGED };
 
 /* Whether tasks of this command count their keys themselves; false for NULL. */

@@ -8,8 +8,8 @@
  *
  * The second key has it before the first one loses it. If a proxy is killed between the two, both have it, and nothing is lost.
  *
- * An append does not read what it appends to, and an element that is appended to a plain item is in no list. Therefore the target is read
- * too, in the same round trip as the source, and nothing is moved unless it is a collection or missing.
+ * An append does not check its target, and an element that is appended to a plain item would be lost. Therefore the
+ * target is read in the same round trip as the source, and nothing is moved unless it is a collection or missing.
  */
 #include "collection/adopted/encodings/encodings.h"
 #include "collection/lane/lanes.h"
@@ -125,7 +125,7 @@ static void one_read(struct move *m)
 		m->both_read(m);
 }
 
-/* The first failure is the reply, but one of the source comes before one of the target. */
+/* If both reads fail, the reply is the failure of the source. */
 static void source_read(struct move *m, enum found found, const struct outcome *outcome)
 {
 	struct buf *failure = &m->task.scratch;

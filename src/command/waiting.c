@@ -194,7 +194,7 @@ static bool is_over(const struct wait_task *w)
 	return host->ended && host->ended(w->task.owner, false);
 }
 
-/* Counts the task, unless as many as may wait do. */
+/* Counts the task. Returns false if max_waiting tasks wait already. */
 static bool enter(struct waiting *room)
 {
 	if (room->board ? !push_board_enter(room->board, room->max) : room->count >= room->max)
@@ -372,7 +372,7 @@ void wait_start(struct host *host, const struct request *request, void *owner)
 
 /* --- what may be new --- */
 
-/* Whether no element may be taken for it. */
+/* Whether the task must not get an element any more. */
 static bool is_gone(const struct wait_task *w)
 {
 	const struct host *host = w->room->host;

@@ -190,7 +190,7 @@ static uint64_t descriptors_max(void)
 
 enum cpu { USER, SYSTEM };
 
-/* The time that the process has taken so far, in microseconds. */
+/* The processor time that the process has used so far, in microseconds. */
 static uint64_t cpu_us(enum cpu which)
 {
 	struct rusage usage;

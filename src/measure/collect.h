@@ -41,7 +41,7 @@ void collect_daemon(struct daemon *d, const struct meter *from, enum format form
 /* Fills in the counters, since the start or the last `stats reset`. */
 void collect_counters(struct daemon *d, uint64_t values[static COUNTERS]);
 
-/* The statistics of all servers together, as they were last asked for. */
+/* The newest sums of the servers' statistics. */
 void collect_sums(struct daemon *d, struct sums *sums);
 
 /* A server, as all workers together know it. */
@@ -63,7 +63,7 @@ struct servers_seen {
 
 struct servers_seen collect_seen(struct daemon *d);
 
-/* The version that clients are told: the oldest one of all servers, or 1.6.0 while none is known. */
+/* The version reported to clients: the oldest one of all servers, or 1.6.0 while none is known. */
 unsigned collect_version(struct daemon *d);
 
 /* Adds the latencies of a class, less than LATENCY_CLASSES, since the start or the last `stats reset`. */

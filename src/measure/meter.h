@@ -51,8 +51,8 @@ struct meter {
 	uint64_t ring, former;              /* the fingerprints of where keys are, and were; 0 for none */
 	uint64_t move_at;                   /* when they move, in seconds of Unix time; 0 if none do */
 	uint64_t max_connections;           /* of the worker's configuration */
-	struct sums
-		sums; /* of the servers' statistics, when this worker last asked for them; the newest of all workers count */
+	/* The servers' statistics as this worker last got them. The newest sums of all workers are used. */
+	struct sums sums;
 };
 
 /* Borrows the loop until meter_fini. `random` is any number that clients do not know. All other members must be zero. */
@@ -87,10 +87,10 @@ static inline enum counter meter_class(command_id id)
 	return (enum counter)meter_classes[id];
 }
 
-/* Of each command the counter of KEYS for the keys that it names; 0 for none. */
+/* For each command, the counter of KEYS that counts its keys; 0 for none. */
 extern const unsigned char meter_keys[];
 
-/* A meta command that may touch, which is another counter. */
+/* Counts the key of an `mg`, as a touch if it has the flag T. */
 void meter_count_meta(struct meter *meter, const struct request *request);
 
 /* A request begins. */

@@ -20,7 +20,7 @@ enum form {
 	STATE,       /* of a server: up or down; as a metric 1 or 0 */
 	VERSION,     /* of a server, as struct server_stats has it; as a metric a label */
 	OWN_VERSION, /* that of setlistd: there is no value */
-	RING         /* a fingerprint; as a metric a label beside our own version */
+	RING         /* a fingerprint; as a metric a label next to our own version */
 };
 
 /* A row of facts.def, without its value. */

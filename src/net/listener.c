@@ -23,7 +23,10 @@
 
 enum { BACKLOG = 1024, PAUSE_MS = 100 };
 
-/* A client whose host vanished must not keep its place, nor wait for elements. Seconds, seconds, and probes. */
+/*
+ * TCP keepalive, so that a client whose host has vanished does not keep a connection slot or take an element:
+ * seconds, seconds, number of probes.
+ */
 enum { KEEPALIVE_IDLE = 60, KEEPALIVE_PAUSE = 10, KEEPALIVE_COUNT = 6 };
 
 struct listener {

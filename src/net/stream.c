@@ -416,7 +416,7 @@ static bool has_come(const struct stream *stream, short events)
 	return poll(&at, 1, 0) > 0 && at.revents & (POLLERR | POLLHUP | events);
 }
 
-/* If the socket is watched, nothing has come since the pause began, not even an error. */
+/* While the socket is still watched, no event has arrived since the pause began, not even an error. */
 bool stream_is_broken(const struct stream *stream)
 {
 	return !stream->watched && has_come(stream, 0);

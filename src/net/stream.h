@@ -112,7 +112,7 @@ const char *stream_error(const struct stream *stream, int error);
 /* Tells the peer that nothing more will be written. */
 void stream_finish(struct stream *stream);
 
-/* Stops and starts reading. After a start, even of a stream that reads, input that was not consumed is passed to the owner again. */
+/* Stops and starts reading. A start, even of a stream that reads already, passes unconsumed input to the owner again. */
 void stream_pause(struct stream *stream);
 void stream_resume(struct stream *stream);
 

@@ -56,7 +56,10 @@ struct tls;
 /* A server, from one connection to the next: its name, and the last session with it, which the next connection resumes. */
 struct tls_peer;
 
-/* `host` is a name or an IP address, which the certificate must be for, without the dot that may end a name; copied. The caller owns the result. */
+/*
+ * `host` is the name or IP address that the certificate must match; copied without a trailing dot. The caller owns
+ * the result.
+ */
 struct tls_peer *tls_peer_create(const char *host);
 void tls_peer_destroy(struct tls_peer *peer);
 

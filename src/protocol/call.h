@@ -61,7 +61,8 @@ struct call {
 	uint32_t expected; /* bytes of a value that is rewritten, or of a large one in the reply, as a guess; else 0 */
 	bool patient;      /* GET: is sent once the server has room for what is expected. The key is the waiter's */
 	bool only_reads; /* GET: no write depends on the cas id, so the reply may come from a server that the item leaves */
-	bool leads; /* GET, STATS: a write of the same key follows, and nothing may come between: it waits if that waits */
+	/* GET, STATS: a write of the same key follows, and no other call may come between. If the write waits, so does this. */
+	bool leads;
 	int64_t exptime;
 	uint64_t number;     /* CAS: the cas id; INCR, DECR: the delta */
 	uint64_t initial;    /* of an item that is made */

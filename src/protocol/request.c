@@ -172,7 +172,7 @@ static bool take_last_number(struct request *out)
 		no_more(out->rest);
 }
 
-/* The words behind the key are numbers, so no other one can have a control byte. */
+/* The words after the key are numbers, so only the key can have control bytes. */
 static enum request_status parse_storage(
 	struct slice in, const struct request_limits *limits, struct request_progress *progress, struct request *out)
 {
@@ -297,7 +297,10 @@ static enum request_status parse_touch_keys(struct request *out, const struct re
 	return parse_keys(out, out->rest, KEY_MAX, limits);
 }
 
-/* Takes so many words off the front of `rest`. Returns what they are, with the spaces between them; empty if there are too few. */
+/*
+ * Takes `count` words off the front of `rest`. Returns them with the spaces between them, or an empty slice if there
+ * are too few.
+ */
 static struct slice take_words(struct slice *rest, uint64_t count)
 {
 	struct slice all = *rest;
@@ -309,7 +312,7 @@ static struct slice take_words(struct slice *rest, uint64_t count)
 	return slice_of(all.p, all.n - rest->n);
 }
 
-/* The number of keys tells them from the words that follow. */
+/* The number of keys shows which of the words are keys. */
 static enum request_status parse_counted_keys(struct request *out, const struct request_limits *limits)
 {
 	struct slice count = slice_token(&out->rest), keys, word, limit;

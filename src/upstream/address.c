@@ -24,7 +24,7 @@
 #define EVDNS_BASE_NO_CACHE 0
 #endif
 
-/* Of a connection to a server: seconds, seconds, and probes. */
+/* TCP keepalive of connections to servers: seconds, seconds, number of probes. */
 enum { KEEPALIVE_IDLE = 15, KEEPALIVE_PAUSE = 5, KEEPALIVE_COUNT = 3 };
 
 /* A file that is younger than this may change again without a change of its time. */

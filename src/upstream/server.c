@@ -15,7 +15,7 @@ enum { ITEM_OVERHEAD = 48 + 8 + 1 + 2, ITEM_FLAGS = 4 };
 /* The loss of a connection younger than this counts as a failed attempt: the pause keeps growing. */
 enum { STEADY_MS = 1000 };
 
-/* A firewall may have forgotten a connection that was idle this long. */
+/* A firewall may have dropped a connection that was idle this long. */
 enum { IDLE_MS = 10000 };
 
 /* If the whole host stood still, the server needs a moment too. */
@@ -141,7 +141,7 @@ static void close_link(struct server_link *k)
 	loop_forget(k->server->loop, &k->timer);
 }
 
-/* As close_link, but the kernel discards what it has not sent. */
+/* As close_link, but the kernel discards unsent bytes. */
 static void abort_link(struct server_link *k)
 {
 	if (stream_is_open(&k->stream))
@@ -209,7 +209,7 @@ static void replace_or_reject(
 		reject(s, waiter, status);
 }
 
-/* The clock of the turn may be behind that of the last reply. A Unix socket has no firewall. */
+/* The time of the turn may be earlier than that of the last reply. No firewall is between the ends of a Unix socket. */
 static bool is_idle(const struct server *s)
 {
 	const struct server_link *k = s->link;
@@ -551,8 +551,8 @@ static void connect_again(struct server *s, const char *why)
 }
 
 /*
- * Closes the connection, or gives up the attempt, and fails all calls. The kernel must not go on sending them: an append could be executed
- * minutes after its client was told that the outcome is unknown, and has tried again.
+ * Closes the connection, or gives up the attempt, and fails all calls. The kernel must not go on sending them: an append
+ * could be executed minutes after its client got the error that the outcome is unknown, and retried.
  */
 static void fail(struct server_link *k, enum result_status sent, const char *why)
 {

@@ -15,7 +15,10 @@ bool num_parse_u64(struct slice s, uint64_t *out);
 bool num_parse_u32(struct slice s, uint32_t *out);
 bool num_parse_i64(struct slice s, int64_t *out);
 
-/* An exptime, with the same results. As in memcached, 2^31 to 2^32 - 1 are the negative numbers of 32 bits: in the past. */
+/*
+ * Parses an exptime. As in memcached, 2^31 to 2^32 - 1 wrap to negative 32-bit numbers: times in the past. Returns
+ * true and sets `*out` on success, as the functions above.
+ */
 bool num_parse_exptime(struct slice s, int64_t *out);
 
 /* Takes up to NUM_SAFE_DIGITS digits off the front of `s`. Gives false if there are none. */

@@ -22,11 +22,11 @@ bool poll_is_due(const struct poll *p)
 	if (p->is_late)
 		return false;
 	collect_sums(p->daemon, &newest);
-	/* Another worker may have asked a moment later than this turn began. */
+	/* The sums of another worker may be newer than the start of this turn. */
 	return !newest.at || (p->loop->now > newest.at && p->loop->now - newest.at >= POLL_MS);
 }
 
-/* A reply has some kilobytes, and a client may have asked a thousand times. So a turn sends only some of them. */
+/* A reply has some kilobytes, and thousands may be due. So a turn sends only some of them. */
 static void on_replies(struct loop_job *job)
 {
 	struct poll *p = (struct poll *)((char *)job - offsetof(struct poll, replies));

@@ -1,6 +1,6 @@
 /*
- * Asks the servers for their statistics: only when a client asks for sums of them, and once in POLL_MS for all workers together, so that
- * requests do not pay for it. A server that is down adds nothing to the sums.
+ * Gets the statistics of the servers: only when a client asks for their sums, and once in POLL_MS for all workers
+ * together, so that other requests do not pay for it. A server that is down adds nothing to the sums.
  *
  *     poll_is_due -> poll_wait -> a call to each server -> answered, or POLL_PATIENCE_MS are over -> wait.done
  */
@@ -24,7 +24,7 @@ enum {
 /* Initially zero except for the first three. */
 struct poll {
 	struct daemon *daemon;
-	struct meter *meter; /* of the worker; holds what it has found */
+	struct meter *meter; /* of the worker; holds the sums that it has found */
 	struct loop *loop;
 	struct generation *generation; /* whose servers are asked; it stays until they have answered */
 	struct poll_part *parts;       /* of each server; NULL: none is asked */

@@ -44,8 +44,9 @@ struct lan_proxy {
 
 /* A call on its way to a server, its result on the way back, or a timer. */
 struct message {
-	uint64_t at, number;     /* the time of its arrival; numbers are in the order of sending */
-	uint64_t later;          /* so long after its arrival it arrives once more, and only that counts */
+	uint64_t at, number; /* the time of its arrival; numbers are in the order of sending */
+	/* Extra delay: after its arrival the message is queued again for this long before it is executed. */
+	uint64_t later;
 	struct lan_proxy *proxy; /* NULL if no proxy receives the result */
 	struct env *env;         /* sent it */
 	struct waiter *waiter;

@@ -25,7 +25,7 @@ static bool is_near(int64_t a, int64_t b)
 	return !a || !b ? a == b : a - b <= 1 && b - a <= 1;
 }
 
-/* A client has touched the item. Every rewrite that waits for its correction is asked whether it could tell. */
+/* A client has touched the item. Marks the rewrites that cannot distinguish this touch from their own. */
 static void given(struct moving_key *key, int64_t expires)
 {
 	for (int i = 0; i < MOVING_PROXIES; i++) {

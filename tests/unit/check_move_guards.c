@@ -100,7 +100,7 @@ TEST(a_guard_ends)
 	has(N, "k", "+a +b +c +d +e ");
 }
 
-/* Those behind a call that waits for a look wait, too. */
+/* Calls queued after one that needs a look wait as well. */
 TEST(a_guard_keeps_the_order)
 {
 	static const enum call_verb verbs[] = { CALL_SET, CALL_APPEND, CALL_ADD, CALL_APPEND, CALL_SET, CALL_APPEND,
@@ -208,7 +208,7 @@ LOOP_TEST(a_guard_that_is_overtaken, sizeof(overtaken) / sizeof(*overtaken))
 	has(N, "k", NULL);
 }
 
-/* Such a call is not refused while others write the item. At last it goes out as it is. */
+/* Such a call is not refused while others write the item. After some retries the plain call is sent. */
 LOOP_TEST(a_guard_among_many_writers, sizeof(overtaken) / sizeof(*overtaken))
 {
 	struct waiter waiter;
@@ -225,7 +225,7 @@ LOOP_TEST(a_guard_among_many_writers, sizeof(overtaken) / sizeof(*overtaken))
 	ck_assert_int_lt(writes, 16);
 }
 
-/* An item that was seen tells nothing to calls that came behind it: it may have been deleted before they were sent. */
+/* A look does not cover calls received after it was sent: the item may have been deleted in between. */
 LOOP_TEST(what_was_seen_by_an_earlier_look, 3)
 {
 	static const char *const first[] = { "a look of a guard", "a read", "the end of a move" };

@@ -21,7 +21,7 @@ static void send_letter(struct env *env, const struct call *call, struct waiter 
 		p->bare++;
 }
 
-/* A timer, which stands in the queue of letters. */
+/* A timer, queued with the letters. */
 static void send_timer(struct env *env, struct waiter *waiter, unsigned ms)
 {
 	struct proxy *p = (struct proxy *)env;

@@ -1,4 +1,4 @@
-"""What a process and its descendants do at this moment, as /proc shows it: part of the report of whatever exceeded its limit."""
+"""Describes, from /proc, what a process and its descendants are doing, for the report of a test or program that exceeded its limit."""
 import os
 import signal
 
@@ -26,7 +26,7 @@ def family(pid):
     """The process and all its descendants, parents before their children."""
     children = {}
     for each in entries("/proc"):
-        # Behind the name, which may contain anything: state, parent.
+        # After the name, which may contain any character: state and parent.
         words = content(f"/proc/{each}/stat").rpartition(")")[2].split()
         if len(words) > 1:
             children.setdefault(int(words[1]), []).append(each)

@@ -241,7 +241,10 @@ class Statistics(WireTest):
         self.assertEqual([found[name] for name in ("cas_hits", "cas_badval", "cas_misses", "cmd_set")], ["1", "1", "0", "3"])
 
     def test_sets_and_commands_as_keys(self):
-        """A set with plain_verbs is an item to these counters; a command as a key is one if it has a value. Their own commands count not."""
+        """A set with plain_verbs is an item to these counters; a command as a key is one if it has a value.
+
+        setlistd's own commands are not counted.
+        """
         self.serve(config='commands = "q|"\ncollection "s-" { type = "set" plain_verbs = true }\n')
         self.assertEqual(self.conn.ask("sadd s-1 ann"), "STORED")
         self.conn.ask("scard s-1")

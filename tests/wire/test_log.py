@@ -186,7 +186,7 @@ class Unread(WireTest):
 
     @staticmethod
     def fill(end):
-        """Until it takes no line more."""
+        """Fills the pipe until it has no room for another line."""
         os.set_blocking(end, False)
         try:
             while True:

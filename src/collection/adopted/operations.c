@@ -239,8 +239,8 @@ static const struct snapshot_item *main_item(const struct adopted *c)
 }
 
 /*
- * Combines the CAS tokens of all items, in any order, into one. The token of a single item stays as it is. Clients may keep a token in
- * a double, which is exact up to 53 bits. 0 would be no token.
+ * Combines the CAS tokens of all items, in any order, into one. The token of a single item stays as it is. Clients may
+ * keep a token in a double, which is exact up to 53 bits. A combined token is never 0, which means no token.
  */
 static uint64_t cas_of(const struct snapshot *s)
 {

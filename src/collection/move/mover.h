@@ -41,7 +41,7 @@ struct mover_world {
 	struct env *env; /* sends calls to call->server */
 	int (*place)(void *arg, struct slice key, int *former);
 	void *arg;
-	uint64_t calls; /* how many calls have waited so far */
+	uint64_t calls; /* the number of calls that were queued so far */
 	struct mover_side from, to, copy;
 };
 

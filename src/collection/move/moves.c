@@ -446,9 +446,9 @@ static void miss(struct unit *u)
 }
 
 /*
- * Whether the call is sent as a CAS with the cas id that its look has seen. If another client deletes the item after the look, a plain
- * REPLACE or DELETE would take a late claim for the item. After COMPARES writes of others in a row the plain call is sent, so that a key
- * with many writers does not make it fail.
+ * Whether the call is sent as a CAS with the cas id that its look has seen. If another client deletes the item after
+ * the look, a plain REPLACE or DELETE would take a late claim for the item. After COMPARES writes of other clients in a
+ * row the plain call is sent, so that it does not fail on a key with many writers.
  */
 static bool is_compared(const struct unit *u, const struct moved_call *c)
 {
@@ -473,7 +473,7 @@ static void compared(struct waiter *waiter, const struct result *r)
 /*
  * The item was seen, so calls that were received before that need no look of their own, except after one that may delete the item, or
  * whose result is not known. An append may still meet a late claim, if another client has deleted the item since. The mover drops what is
- * appended to such a claim: the append took effect right before the item was deleted. A META that meets one is not noticed.
+ * appended to such a claim: the append took effect right before the item was deleted. A META that meets one is not detected.
  */
 static void send_all(struct unit *u)
 {

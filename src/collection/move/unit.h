@@ -1,4 +1,4 @@
-/* What moves.c keeps of a unit: its mover, and the calls that wait for it. */
+/* The state of a unit in moves.c: its mover and its queued calls. */
 #ifndef COLLECTION_MOVE_UNIT_H
 #define COLLECTION_MOVE_UNIT_H
 
@@ -9,20 +9,20 @@
 
 struct moves;
 
-/* A call that waits, with a copy of its slices; or one whose result is looked at before its waiter gets it. */
+/* A queued call, with a copy of its slices; or a call whose result is checked before its waiter gets it. */
 struct moved_call {
 	STAILQ_ENTRY(moved_call) link;
 	struct moves *moves;
 	struct call call;
 	struct waiter waiter; /* of the call, or of a look at its key */
 	struct waiter *asker;
-	struct unit *unit; /* whose other calls wait for its result, or NULL */
+	struct unit *unit; /* The unit whose queue is blocked until this call has a result, or NULL. */
 	enum result_status status;
-	struct failure failure; /* an error that may be that of a mark */
+	struct failure failure; /* an error that a mark may have caused */
 	uint64_t number;        /* world.calls when it was received */
 	bool part;              /* it was copied from the former server, if it was there */
 	bool imitated;          /* the key has an item with the flags of a mark, which is none */
-	unsigned tries;         /* that have met a mark, or a write of another client */
+	unsigned tries;         /* attempts that met a mark, or a write of another client */
 	char bytes[];
 };
 
@@ -33,26 +33,27 @@ struct unit {
 	struct moves *moves;
 	uint64_t hash;
 	struct mover mover;
-	struct waiter waiter;     /* of a timer, or of a look at its key */
-	uint64_t looked;          /* when that was sent, or the first look at both servers: env.now */
-	struct moved_calls reads; /* that asked both servers, and must wait after all: they come before the calls */
+	struct waiter waiter; /* of a timer, or of a look at its key */
+	uint64_t looked;      /* env.now when that look was sent, or the first look at both servers */
+	/* Reads that were sent to both servers and could not be answered yet. They precede `calls`. */
+	struct moved_calls reads;
 	struct moved_calls calls;
 	uint64_t asked; /* the number of the last call before that look, or before the one that has set `there` */
-	size_t peeks;   /* reads that ask both servers: no call goes out before them */
+	size_t peeks;   /* reads under way to both servers; no call is sent until they are answered */
 	bool writes;    /* one of the calls may be more than a read */
-	bool found;     /* the calls go out, and the mover is not needed any more */
-	bool there;     /* its item was seen right now */
-	bool failed;    /* it is not in the list any more, and left to its peeks */
+	bool found;     /* the calls are sent; the mover is not needed any more */
+	bool there;     /* its item was just seen */
+	bool failed;    /* it is not in the list any more; the end of its last peek frees it */
 	bool marked;    /* a call has met a mark since */
 	char key[];
 };
 
-/* A read that asks both servers. */
+/* A read that is sent to both servers. */
 struct moved_peek {
 	struct peek peek;
 	struct moved_call *call;
 	struct unit *unit;
-	bool finds; /* nobody else looks for the unit */
+	bool finds; /* This read alone decides where the unit is. */
 };
 
 /* Copies a call. */

@@ -22,10 +22,10 @@ enum guard verb_guard(const struct call *call, bool late);
 /* Whether the call, a META or GAT, has met a mark, or an item with the flags of one. */
 bool verb_met_mark(const struct call *call, const struct result *r);
 
-/* Whether the call may have met a mark, and the key must be looked at behind it. */
+/* Whether the call may have met a mark, and the key must be read after it. */
 bool verb_is_doubtful(const struct call *call, const struct result *r);
 
-/* Whether memcached can count with the value. */
+/* Whether memcached's incr and decr accept the value. */
 bool verb_is_number(struct slice value);
 
 /* Whether a call with GUARD_LOOK can be sent as a CAS with the cas id that the look has seen. */

@@ -159,7 +159,7 @@ static void measured(struct cas *cas)
 		cas->ttl = ttl, write_item(cas);
 }
 
-/* Sends the call, and a look at the item in front of it. Both may have to wait until the key has moved. A TOUCH never does. */
+/* Sends a look at the item, then the call. Both may have to wait until the key has moved; a TOUCH never does. */
 static void send(struct cas *cas)
 {
 	struct call look = read_ttl, clock = read_clock;

@@ -10,10 +10,10 @@
  * Guard and seal are `-^`, a removal of a member that cannot exist. A guard at the head of the active list means that the
  * other list has words that were not moved yet. If that list is missing then, a part of the set has been evicted.
  *
- * A late append to the inactive list comes between the guard and the flip if the list has words behind its guard. The flip would
- * give these words, which their writer repeats in the active list, the last word over all that was written there since. So whoever
- * finds them first makes that flip fail: a CAS of the pointer, unchanged -> a CAS that removes the guard. Without a pointer the flip
- * fails by itself, since it begins with a CAS of the active list.
+ * If the inactive list has words after its guard, a late append arrived between the guard and the flip. Their writer
+ * repeats these words in the active list. After the flip they would override everything written there since. The first
+ * proxy that finds such words makes the flip fail: a CAS of the pointer, unchanged -> a CAS that removes the guard.
+ * Without a pointer the flip fails by itself, since it begins with a CAS of the active list.
  *
  * The fold of both lists is the same after each step. So a crash between two steps loses nothing, and the next compaction
  * continues. After its append a writer checks that the list is still active, and if not repeats the append.
@@ -220,7 +220,10 @@ static void unmark(const struct lists *l, struct plan *plan)
 	plan->again = true;
 }
 
-/* Whether a flip that was planned before these words came may still succeed. In a snapshot without both lists it is not known. */
+/*
+ * Whether a flip planned before these words arrived may still succeed. False for a snapshot that lacks the inactive
+ * list.
+ */
 static bool has_late_words(const struct lists *l)
 {
 	return l->pointer && l->inactive && is_guarded(l->inactive) && has_words(l->inactive);

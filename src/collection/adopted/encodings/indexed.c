@@ -98,9 +98,9 @@ static uint64_t behind(const struct fold *names, uint64_t from, uint64_t through
 }
 
 /*
- * A distance that differs each time, so that no two writers choose the same number. A late one would otherwise write a list again that
- * is named and was evicted, and so make a lost set look whole. It grows with the lost races: lists that no index names may have many
- * numbers.
+ * A distance that differs each time, so that no two writers choose the same number. Otherwise a late writer could
+ * recreate a list that is named in the index but was evicted, and a lost set would look complete. It grows with each
+ * lost race, since lists that no index names may occupy many numbers.
  */
 static uint64_t random_gap(const struct snapshot *s)
 {

@@ -43,7 +43,10 @@ static enum adopted_status fold(const struct snapshot *s, struct fold *out)
 	return status;
 }
 
-/* Writes an item as it is. A CAS of it that was planned before fails then, and so does this one if the item has changed. */
+/*
+ * Writes an item unchanged, so that a CAS of it that was planned before fails. This CAS also fails if the item has
+ * changed.
+ */
 static void plan_unchanged(struct snapshot_item *item, struct plan *plan)
 {
 	buf_add_slice(plan_rewrite(plan, item), snapshot_item_value(item));
@@ -118,8 +121,9 @@ static void change_counted(struct snapshot *s, const struct counted *c, struct p
 }
 
 /*
- * Each count must have grown by the number that was written, or a compaction came between. The member must also be in the set, or not
- * in it, as the change says: if others have added and removed it meanwhile, a compaction that has not seen both may still change that.
+ * If a count has not grown by the number that was written, a compaction happened in between. The member must also be
+ * in the set, or not in it, as the change requires: if other clients have added and removed it meanwhile, a compaction
+ * that has not seen both may still change that.
  */
 static bool written(const struct fold *change, const struct counted *before, const struct counted *now)
 {

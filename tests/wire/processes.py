@@ -1,8 +1,16 @@
-"""Describes, from /proc, what a process and its descendants are doing, for the report of a test or program that exceeded its limit."""
+"""Describes, from /proc, what a process and its descendants are doing, for the report of a test or program that exceeded its limit.
+
+Also wakes a process that sleeps although what it waits for has happened.
+"""
+import ctypes
 import os
 import signal
+import time
 
 MOST = 40  # threads of a process, and descriptors, that are listed
+SEIZE, INTERRUPT, DETACH = 0x4206, 0x4207, 17  # of ptrace(2)
+ALL_THREADS = 0x40000000                       # __WALL of waitpid(2)
+STOP_LIMIT = 5.0                               # seconds
 
 
 def content(path):
@@ -94,3 +102,31 @@ def kill_group(leader):
         os.killpg(leader, signal.SIGKILL)
     except ProcessLookupError:
         pass
+
+
+def processor_time(pid):
+    """The jiffies that a process has used; None if it has ended."""
+    words = content(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    return int(words[11]) + int(words[12]) if len(words) > 12 else None
+
+
+def wake(pid):
+    """Interrupts the system calls of all threads of a child, which the kernel then repeats. Returns how many threads were interrupted.
+
+    A kernel was seen to lose a wake-up, and then even a signal did not end the sleep, as one was pending already. A tracer always wakes.
+    """
+    ptrace = ctypes.CDLL(None).ptrace
+    ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+    woken = 0
+    for number in entries(f"/proc/{pid}/task"):
+        if ptrace(SEIZE, number, None, None) != 0:
+            continue    # It has ended, or the system does not allow it.
+        ptrace(INTERRUPT, number, None, None)
+        end = time.monotonic() + STOP_LIMIT
+        try:
+            while os.waitpid(number, os.WNOHANG | ALL_THREADS)[0] == 0 and time.monotonic() < end:
+                time.sleep(0.001)
+        except ChildProcessError:
+            continue
+        woken += ptrace(DETACH, number, None, None) == 0
+    return woken

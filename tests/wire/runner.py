@@ -4,6 +4,7 @@ import concurrent.futures
 import os
 import signal
 import sys
+import threading
 import time
 import traceback
 import unittest
@@ -83,8 +84,7 @@ class Recorder(unittest.TestResult):
 class Clock:
     """Breaks off the test that runs when it takes too long. A signal to this process looks every TICK.
 
-    A kernel was seen to lose a wake-up: a read of a pipe slept on although nobody had the other end. Python retries
-    each call that a signal interrupts, so such a read returns at the next tick. Hence the ticks go on between tests.
+    Python retries each call that a signal interrupts. So a read whose wake-up was lost may return at the next tick; Watch is for the others.
     """
 
     deadline, limit = float("inf"), 0
@@ -93,11 +93,6 @@ class Clock:
     def start(cls):
         signal.signal(signal.SIGALRM, cls.tick)
         signal.setitimer(signal.ITIMER_REAL, TICK, TICK)
-
-    @classmethod
-    def stop(cls):
-        """The interpreter ends with the default action of signals, and that of SIGALRM kills."""
-        signal.setitimer(signal.ITIMER_REAL, 0)
 
     @classmethod
     def tick(cls, *_):
@@ -120,6 +115,36 @@ def run_one(test):
     return Outcome(test.id(), time.monotonic() - start, problem, recorder.reason)
 
 
+class Watch(threading.Thread):
+    """Wakes workers that have used no processor time since the last tick: see processes.wake(). Where all is well, it changes nothing."""
+
+    def __init__(self, pool):
+        super().__init__(daemon=True)
+        self.pool, self.over, self.used = pool, threading.Event(), {}
+
+    def run(self):
+        while not self.over.wait(2 * TICK):
+            for pid in list(self.pool._processes or ()):
+                used = processes.processor_time(pid)
+                if used is not None and used == self.used.get(pid):
+                    processes.wake(pid)
+                self.used[pid] = used
+
+
+def run_all(tests, workers, note):
+    """Runs them in processes of their own, so that this one can watch, and notes each outcome."""
+    with concurrent.futures.ProcessPoolExecutor(max_workers=workers, initializer=Clock.start) as pool:
+        pending = {pool.submit(run_one, test) for test in tests}
+        watch = Watch(pool)
+        watch.start()
+        while pending:
+            done, pending = concurrent.futures.wait(pending, TICK, concurrent.futures.FIRST_COMPLETED)
+            for future in done:
+                note(future.result())
+        watch.over.set()
+        watch.join()
+
+
 def run(groups, workers, verbose):
     """Tests side by side first, then those that measure time or memory, alone. The exit status is returned."""
     shared = [test for group in groups for test in group if not mark(test, "alone")]
@@ -129,13 +154,8 @@ def run(groups, workers, verbose):
     def note(outcome):
         report(outcome, verbose)
         outcomes.append(outcome)
-    Clock.start()
-    with concurrent.futures.ProcessPoolExecutor(max_workers=max(1, workers), initializer=Clock.start) as pool:
-        for future in concurrent.futures.as_completed([pool.submit(run_one, test) for test in shared]):
-            note(future.result())
-    for test in alone:
-        note(run_one(test))
-    Clock.stop()
+    for tests, count in ((shared, max(1, workers)), (alone, 1)):
+        run_all(tests, count, note)
     print("the slowest tests:")
     for outcome in sorted(outcomes, key=lambda outcome: -outcome.seconds)[:SLOWEST]:
         print(f"{outcome.seconds:8.2f} s  {outcome.name}")

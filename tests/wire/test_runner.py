@@ -77,6 +77,21 @@ class Report(WireTest):
         self.assertIn(f": sh -c {command}\n", text)
 
 
+class Wake(WireTest):
+    smoke = True
+
+    def test_what_it_waits_for_still_comes(self):
+        """A child in the middle of a read is interrupted once, in each of its threads, and goes on reading."""
+        command = "import sys, threading; threading.Thread(target=sys.stdin.read).start(); print(sys.stdin.read())"
+        with subprocess.Popen([sys.executable, "-c", command], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+            wait_until("both threads are there", lambda: len(processes.entries(f"/proc/{child.pid}/task")) == 2)
+            self.assertEqual(processes.wake(child.pid), 2)
+            self.assertEqual(processes.entries(f"/proc/{child.pid}/task")[:1], [child.pid])
+            child.communicate(b"text")
+        self.assertEqual(child.returncode, 0)
+        self.assertEqual(processes.wake(child.pid), 0)
+
+
 class Run(WireTest):
     smoke = True
 

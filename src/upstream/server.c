@@ -214,8 +214,7 @@ static bool is_idle(const struct server *s)
 {
 	const struct server_link *k = s->link;
 
-	return s->state == SERVER_UP && s->where.port && k->pipeline.count == 0 &&
-		s->loop->now >= k->progress + IDLE_MS;
+	return k->pipeline.count == 0 && s->state == SERVER_UP && s->where.port && s->loop->now >= k->progress + IDLE_MS;
 }
 
 void server_call(struct server *s, const struct call *call, struct waiter *waiter)

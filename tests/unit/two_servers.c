@@ -38,6 +38,11 @@ static void execute(struct proxy *p, struct letter *letter)
 	letter->executed = true;
 	letter->result = memcached_call(servers[letter->call.server], &letter->call, (uint64_t)p->env.unix_time * 1000);
 	letter->result.connection = (uint64_t)letter->call.server + 1;
+	/* The item may change before the result is delivered. */
+	if (letter->result.value.n) {
+		buf_add_slice(&letter->value, letter->result.value);
+		letter->result.value = buf_slice(&letter->value);
+	}
 	if (letter->call.verb == CALL_STATS)
 		letter->result.line = letter->result.value;
 }
@@ -54,13 +59,16 @@ bool step(struct proxy *p)
 	struct waiter *waiter = letter->waiter;
 	char *bytes = letter->bytes;
 	struct result r;
+	struct buf value;
 
 	if (p->answered == p->sent)
 		return false;
 	p->answered++;
 	execute(p, letter);
 	r = letter->result;
+	value = letter->value;
 	waiter->done(waiter, &r);
+	buf_free(&value);
 	free(bytes);
 	return true;
 }

@@ -18,6 +18,7 @@ struct letter {
 	struct waiter *waiter;
 	bool executed; /* the reply is on its way */
 	struct result result;
+	struct buf value; /* memory of the result's value */
 };
 
 struct proxy {
@@ -46,7 +47,7 @@ bool step(struct proxy *p);
 void steps(struct proxy *p, int count);
 void run(struct proxy *p);
 
-/* The servers carry out all calls, but their replies are late. No result may have a value. */
+/* The servers carry out all calls, but their replies are late. */
 void execute_all(struct proxy *p);
 
 struct slice text(const char *s);

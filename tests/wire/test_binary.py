@@ -315,6 +315,7 @@ class Failures(BinaryTest):
             self.answers(0x86, text, opcode, key, extras)
         self.answers(0, b"", NOOP)
 
+    @marks(plain=True)
     def test_claims(self):
         """Nothing is kept for a body that was only claimed, or is too large."""
         self.serve()

@@ -214,7 +214,8 @@ static bool is_idle(const struct server *s)
 {
 	const struct server_link *k = s->link;
 
-	return k->pipeline.count == 0 && s->state == SERVER_UP && s->where.port && s->loop->now >= k->progress + IDLE_MS;
+	return k->pipeline.count == 0 && s->state == SERVER_UP && s->where.port &&
+		s->loop->now >= k->progress + IDLE_MS;
 }
 
 void server_call(struct server *s, const struct call *call, struct waiter *waiter)

@@ -27,12 +27,13 @@ void client_name(const struct client *client, char name[static CLIENT_NAME]);
  */
 #define client_notice(client, what) \
 	do { \
-		char name_[CLIENT_NAME]; \
-		client_name((client), name_); \
-		if (log_level() >= LOG_LEVEL_INFO) \
-			log_info("client %s: %s", name_, (what)); \
-		else \
+		if (log_level() >= LOG_LEVEL_INFO) { \
+			client_log((client), (what)); \
+		} else { \
+			char name_[CLIENT_NAME]; \
+			client_name((client), name_); \
 			log_rare("client %s: %s", name_, (what)); \
+		} \
 	} while (0)
 
 #endif

@@ -144,9 +144,9 @@ static void emit(enum log_level level, const char *text)
 	if (!send_line(level, text)) {
 		atomic_fetch_add_explicit(&dropped, 1, memory_order_relaxed);
 		atomic_store(&is_dropping, true);
-	} else if (atomic_exchange(&is_dropping, false)) {
-		if (!send_line(LOG_LEVEL_WARN, "log lines were dropped because nothing was reading the log"))
-			atomic_store(&is_dropping, true);
+	} else if (atomic_exchange(&is_dropping, false) &&
+		!send_line(LOG_LEVEL_WARN, "log lines were dropped because nothing was reading the log")) {
+		atomic_store(&is_dropping, true);
 	}
 }
 

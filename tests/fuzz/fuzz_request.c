@@ -31,7 +31,7 @@ static void check_form(const struct request *r)
 
 	if (metaform_parse(r, r->key, &classic))
 		return;
-	MUST(classic.command && !classic.error && classic.command->grammar <= GRAMMAR_TOUCH);
+	MUST(classic.command && !classic.error && command_traits(classic.command)->subject == SUBJECT_ITEM);
 	MUST(classic.keys == (r->command->id == COMMAND_MG) && classic.data.n == r->data.n);
 	check_reply(&form, SLICE("VALUE key 1 2 3\r\nab\r\nEND\r\n"), 7);
 	check_reply(&form, SLICE("END\r\n"), TTL_UNKNOWN);

@@ -550,25 +550,11 @@ void config_init(struct config *config)
 	}
 }
 
-static void free_rules(struct rules *rules)
-{
-	for (size_t i = 0; i < rules->collection_count; i++) {
-		free((char *)rules->collections[i].prefix.p);
-		free((char *)rules->collections[i].removed.p);
-	}
-	for (size_t i = 0; i < rules->event_count; i++) {
-		free((char *)rules->events[i].prefix.p);
-		free((char *)rules->events[i].separator.p);
-	}
-	free((void *)rules->collections);
-	free((void *)rules->events);
-}
-
 void config_fini(struct config *config)
 {
 	for (const struct config_option *o = config_options; o->name; o++)
 		config_clear(config, o);
-	free_rules(&config->rules);
+	rules_free(&config->rules);
 	users_destroy(config->users);
 }
 

@@ -1,10 +1,5 @@
 /*
- * Clients that speak memcached's binary protocol. A request is a task like any other. Its reply is made in text, and turned into a
- * response. Only a read of an item goes without text, since there are so many of them.
- *
- *     take_request -> binary_parse -> client_binary_start -> read                      -> response
- *                                                         -> a task inside, its reply  -> response
- *                                                         -> admin, its text           -> response
+ * Clients that speak memcached's binary protocol. A request is a task like any other, and its reply has the form of binary.h.
  */
 #ifndef CLIENT_BINARY_H
 #define CLIENT_BINARY_H

@@ -169,7 +169,7 @@ static void carry_out(struct client *c, struct binary_request *b)
 	if (c->input.is_binary)
 		client_binary_start(c, b);
 	else if (!task_start(client_host(c), request, c))
-		client_start_command(c, request, NULL, client_reply_text);
+		client_start_command(c, request);
 }
 
 static void refuse(struct client *c, const struct binary_request *b)

@@ -1,11 +1,13 @@
 /*
- * memcached's binary protocol, as clients speak it. The parser makes the same struct request as the parser of lines. So all behind
- * it is the same, up to the reply in text, which binary_reply_... turn into a response.
+ * memcached's binary protocol, as clients speak it: its parser, which makes the same struct request as that of lines, and its form of
+ * replies.
  */
 #ifndef PROTOCOL_BINARY_H
 #define PROTOCOL_BINARY_H
 
-#include "protocol/call.h"
+#include <stddef.h>
+
+#include "protocol/reply.h"
 #include "protocol/request.h"
 #include "util/buf.h"
 
@@ -21,7 +23,14 @@ enum { BINARY_REQUEST = 0x80, BINARY_RESPONSE = 0x81, BINARY_HEADER = 24 /* byte
 struct binary_head {
 	uint8_t opcode;
 	bool quiet;
-	uint32_t opaque; /* the bytes as they came */
+	uint8_t key_size; /* of GETK and its kind, whose response has the key; else 0 */
+	uint32_t opaque;  /* the bytes as they came */
+};
+
+/* For binary_form: a head, and the key behind it. */
+struct binary_asked {
+	struct binary_head head;
+	char key[KEY_MAX];
 };
 
 /*
@@ -37,7 +46,7 @@ struct binary_request {
 enum request_status binary_parse(struct slice in, const struct request_limits *limits,
 	struct request_progress *progress, struct binary_request *out);
 
-/* --- responses: all functions append to `out`; `head` is that of the request --- */
+/* --- responses --- */
 
 enum binary_status {
 	BINARY_OK = 0x00,
@@ -59,16 +68,10 @@ enum binary_status {
 /* A response with this text as its value, whether the request is quiet or not. */
 void binary_reply_text(struct buf *out, const struct binary_head *head, enum binary_status status, struct slice text);
 
-/*
- * The response to a request that is not a read and not STAT, from the line of its reply in text without its end: a word, a number
- * or an error, with a cas id behind it as request.extras.wants_cas says. Nothing, if it is quiet and done.
- */
-void binary_reply_line(struct buf *out, const struct binary_head *head, struct slice line);
+/* The responses to a request; `asked` is a struct binary_asked. */
+reply_form binary_form;
 
-/* The response to a read, or to TOUCH, from what its GET or GAT gave. Nothing, if it is quiet and a miss. */
-void binary_reply_read(struct buf *out, const struct binary_head *head, struct slice key, const struct result *r);
-
-/* The responses to STAT: one for each line STAT <name> <value>, and an empty one, or the one to an error. */
-void binary_reply_stats(struct buf *out, const struct binary_head *head, struct slice lines);
+/* Fills in what binary_form needs of a request. Returns its size. */
+size_t binary_ask(const struct binary_request *request, struct binary_asked *out);
 
 #endif

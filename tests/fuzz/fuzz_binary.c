@@ -46,20 +46,33 @@ static void check_response(const struct buf *out, const struct binary_request *b
 	MUST(((size_t)p[2] << 8 | p[3]) + p[4] <= n - BINARY_HEADER);
 }
 
-/* Any line, and any value, makes one response or none. */
+static void respond_with(const struct binary_request *b, struct reply reply)
+{
+	struct buf out = BUF_EMPTY;
+	struct binary_asked asked;
+	struct slice tail;
+
+	(void)binary_ask(b, &asked);
+	MUST(!binary_form(&out, &reply, &asked, &tail));
+	if (reply.kind != REPLY_LINES)
+		check_response(&out, b);
+	buf_free(&out);
+}
+
+/* Any line, word and value makes one response or none. */
 static void respond(const struct binary_request *b, struct slice text)
 {
-	struct result hit = { .status = RESULT_HIT, .value = text, .flags = 7, .cas = 9 };
-	struct buf out = BUF_EMPTY;
+	struct reply value = reply_value(SLICE("k"), text);
 
-	binary_reply_line(&out, &b->head, text);
-	check_response(&out, b);
-	buf_free(&out);
-	binary_reply_read(&out, &b->head, slice_of(text.p, text.n < KEY_MAX ? text.n : KEY_MAX), &hit);
-	check_response(&out, b);
-	buf_free(&out);
-	binary_reply_stats(&out, &b->head, text);
-	buf_free(&out);
+	value.flags = 7;
+	value.cas = 9;
+	respond_with(b, value);
+	respond_with(b, reply_error(text));
+	respond_with(b, reply_line(text));
+	respond_with(b, reply_number(17));
+	respond_with(b, (struct reply){ .kind = REPLY_LINES, .bytes = text });
+	for (enum reply_word word = WORD_COUNT; word < WORDS; word++)
+		respond_with(b, reply_word(word));
 }
 
 /* What a prefix is decided to be stays what it is when more comes. */
